@@ -1,0 +1,64 @@
+package buildenv
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// Cmd is a process to be started, as a value: built in one function, compared in tests, run in another.
+type Cmd struct {
+	Path    string        // the program's absolute path
+	Args    []string      // without the program's own name
+	Dir     string        // where it starts; empty: the current directory
+	Env     []string      // its whole environment as "NAME=value"
+	Stdin   io.Reader     // nil: no input
+	Stdout  io.Writer     // nil: collected in Result.Stdout
+	Stderr  io.Writer     // nil: collected in Result.Stderr
+	Timeout time.Duration // 0: none
+	Limit   int64         // bytes of each stream that are collected; 0: 64 MiB. More is dropped and Result.Truncated set
+}
+
+func (c Cmd) String() string { return strings.Join(append([]string{c.Path}, c.Args...), " ") }
+
+// Result is what came of a process that was started.
+type Result struct {
+	Code      int           // exit status; 128+n when a signal n ended it
+	Signal    string        // name of the signal that ended it, if one did
+	Pid       int           // its process id while it ran
+	Stdout    []byte        // only when Cmd.Stdout was nil
+	Stderr    []byte        // only when Cmd.Stderr was nil
+	Truncated bool          // more was written than Cmd.Limit allowed
+	TimedOut  bool          // Cmd.Timeout ended it
+	Elapsed   time.Duration // wall-clock time
+}
+
+// ExitError says that a process ran and ended with another status than 0.
+type ExitError struct {
+	Cmd    Cmd
+	Result Result
+}
+
+func (e *ExitError) Error() string {
+	name := e.Cmd.Path[strings.LastIndexAny(e.Cmd.Path, `/\`)+1:]
+	if len(e.Cmd.Args) > 0 {
+		name += " " + e.Cmd.Args[0]
+	}
+	how := fmt.Sprintf("exit status %d", e.Result.Code)
+	switch {
+	case e.Result.TimedOut:
+		how = fmt.Sprintf("ended after %s without an answer", e.Cmd.Timeout)
+	case e.Result.Signal != "":
+		how = "ended by signal " + e.Result.Signal
+	}
+	if tail := lastLines(string(e.Result.Stderr), 5); tail != "" {
+		return name + ": " + how + ":\n" + tail
+	}
+	return name + ": " + how
+}
+
+func lastLines(s string, n int) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

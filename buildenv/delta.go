@@ -1,0 +1,66 @@
+package buildenv
+
+import "strings"
+
+// Op is what a Change does to a variable.
+type Op string
+
+const (
+	Set     Op = "set"     // the variable gets the value
+	Prepend Op = "prepend" // the value goes before the list, and out of its later places
+	Append  Op = "append"  // the value goes behind the list unless it is there already
+	Unset   Op = "unset"   // the variable goes
+)
+
+// Change is one change to one variable and why it is made.
+type Change struct {
+	Name   string `json:"name"`
+	Op     Op     `json:"op"`
+	Value  string `json:"value,omitempty"`
+	Reason string `json:"reason"`
+}
+
+// Delta is what a build's environment has that the user's has not, in order.
+type Delta struct {
+	Changes []Change `json:"changes"`
+}
+
+// Add puts a change at the end.
+func (d *Delta) Add(op Op, name, value, reason string) {
+	d.Changes = append(d.Changes, Change{Name: name, Op: op, Value: value, Reason: reason})
+}
+
+// Apply makes the changes in order. Lists are joined with the host's separator; a directory stands in a list once.
+func (h Host) Apply(e Env, d Delta) Env {
+	out := e.clone()
+	out.fold = h.OS == Windows
+	for _, c := range d.Changes {
+		old, _ := out.Lookup(c.Name)
+		switch c.Op {
+		case Set:
+			out.put(c.Name, c.Value)
+		case Unset:
+			delete(out.vars, out.key(c.Name))
+		case Prepend:
+			rest := h.without(h.SplitList(old), c.Value)
+			out.put(c.Name, h.JoinList(append([]string{c.Value}, rest...)...))
+		case Append:
+			list := h.SplitList(old)
+			if len(h.without(list, c.Value)) == len(list) {
+				list = append(list, c.Value)
+			}
+			out.put(c.Name, h.JoinList(list...))
+		}
+	}
+	return out
+}
+
+func (h Host) without(list []string, dir string) []string {
+	kept := list[:0:0]
+	for _, e := range list {
+		if !h.SamePath(strings.TrimRight(e, `\/`), strings.TrimRight(dir, `\/`)) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}

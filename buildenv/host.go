@@ -1,0 +1,156 @@
+package buildenv
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+)
+
+// Operating systems as Go names them.
+const (
+	Linux   = "linux"
+	Windows = "windows"
+	Darwin  = "darwin"
+)
+
+// Files reads a machine's files by that machine's own absolute paths. Errors satisfy errors.Is with fs.ErrNotExist and fs.ErrPermission
+// where that is what they mean.
+type Files interface {
+	Stat(path string) (fs.FileInfo, error)
+	ReadDir(path string) ([]fs.DirEntry, error)
+	Open(path string) (fs.File, error)
+	// EvalSymlinks answers the path without links; a path that does not exist is an error.
+	EvalSymlinks(path string) (string, error)
+}
+
+// Registry reads the Windows registry. A machine without one answers fs.ErrNotExist to everything.
+type Registry interface {
+	// String reads a string value: key such as `HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`, view 64 or 32.
+	String(key, value string, view int) (string, error)
+	// Keys lists the names of the keys below key.
+	Keys(key string, view int) ([]string, error)
+	// Values lists the names of the values of key.
+	Values(key string, view int) ([]string, error)
+}
+
+// Host is what is known of a machine before anything is run on it.
+type Host struct {
+	OS, Arch string // as runtime.GOOS and runtime.GOARCH say them
+	Kernel   string // release of the kernel, as uname -r says it; empty when unknown
+	Env      Env
+	Files    Files
+	Registry Registry
+	Home     string // the user's home directory; empty when there is none
+	Cwd      string // current directory
+	CPUs     int    // logical processors that this process may use
+	Memory   uint64 // bytes that can be had without swapping; 0 when unknown
+}
+
+// IsWSL says whether the host is the Linux half of Windows.
+// Source: WSL kernels carry "microsoft" in their release, and /usr/lib/wsl exists (microsoft/WSL issues 423, 4555).
+func (h Host) IsWSL() bool {
+	return h.OS == Linux && strings.Contains(strings.ToLower(h.Kernel), "microsoft")
+}
+
+// IsFile says whether path is a file that can be looked at, through links.
+func (h Host) IsFile(path string) bool {
+	fi, err := h.Files.Stat(path)
+	return err == nil && !fi.IsDir()
+}
+
+// IsDir says whether path is a directory, through links.
+func (h Host) IsDir(path string) bool {
+	fi, err := h.Files.Stat(path)
+	return err == nil && fi.IsDir()
+}
+
+// TooLargeError says that a file was larger than its reader was ready to read.
+type TooLargeError struct {
+	Path  string
+	Limit int64 // bytes
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%s: larger than %d bytes", e.Path, e.Limit)
+}
+
+// ReadFile reads a whole file of at most limit bytes; a larger one is a *TooLargeError.
+func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
+	f, err := h.Files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if int64(len(data)) > limit {
+		return nil, &TooLargeError{Path: path, Limit: limit}
+	}
+	return data, nil
+}
+
+// Real answers path without links, or path itself where it cannot be told.
+func (h Host) Real(path string) string {
+	if real, err := h.Files.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// Exe adds ".exe" to a program's name where programs are called so.
+func (h Host) Exe(name string) string {
+	if h.OS == Windows && !strings.EqualFold(h.Ext(name), ".exe") {
+		return name + ".exe"
+	}
+	return name
+}
+
+// LookPathAll lists every file on PATH that a program name means, first match first. Relative entries and the current directory are
+// never searched: a program planted in a cloned repository must not be run.
+func (h Host) LookPathAll(name string) []string {
+	path, _ := h.Env.Lookup("PATH")
+	exts := []string{""}
+	if h.OS == Windows && h.Ext(name) == "" {
+		exts = []string{".com", ".exe", ".bat", ".cmd"} // the order of a default PATHEXT
+		if v, ok := h.Env.Lookup("PATHEXT"); ok && v != "" {
+			exts = strings.Split(strings.ToLower(v), ";")
+		}
+	}
+	var found []string
+	for _, dir := range h.SplitList(path) {
+		if !h.IsAbs(dir) {
+			continue
+		}
+		for _, ext := range exts {
+			p := h.Join(dir, name+ext)
+			fi, err := h.Files.Stat(p)
+			if err != nil || fi.IsDir() || (h.OS != Windows && fi.Mode()&0o111 == 0) {
+				continue
+			}
+			found = append(found, p)
+			break
+		}
+	}
+	return found
+}
+
+// LookPath answers the first of LookPathAll, or a *NotOnPathError.
+func (h Host) LookPath(name string) (string, error) {
+	if all := h.LookPathAll(name); len(all) > 0 {
+		return all[0], nil
+	}
+	return "", &NotOnPathError{Name: name}
+}
+
+// NotOnPathError says that no directory of PATH holds a program.
+type NotOnPathError struct{ Name string }
+
+func (e *NotOnPathError) Error() string { return e.Name + " is not in any directory of PATH" }
+
+// Hint says what a user can do about it.
+func (e *NotOnPathError) Hint() string {
+	return "install " + e.Name + " or add its directory to PATH"
+}

@@ -1,0 +1,136 @@
+package buildenv
+
+import (
+	"path"
+	"strings"
+)
+
+// slash is the form in which both kinds of path are worked on. Windows accepts both separators.
+func (h Host) slash(p string) string {
+	if h.OS == Windows {
+		return strings.ReplaceAll(p, `\`, "/")
+	}
+	return p
+}
+
+func (h Host) native(p string) string {
+	if h.OS == Windows {
+		return strings.ReplaceAll(p, "/", `\`)
+	}
+	return p
+}
+
+// Join joins path elements by the host's rules and cleans the result. Empty elements are left out.
+func (h Host) Join(elem ...string) string {
+	parts := make([]string, 0, len(elem))
+	for _, e := range elem {
+		if e != "" {
+			parts = append(parts, h.slash(e))
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return h.Clean(strings.Join(parts, "/"))
+}
+
+// Clean is path/filepath.Clean by the host's rules: a UNC prefix keeps its two separators and a drive its root.
+func (h Host) Clean(p string) string {
+	s := h.slash(p)
+	if h.OS != Windows {
+		return path.Clean(s)
+	}
+	if strings.HasPrefix(s, "//") {
+		return h.native("/" + path.Clean(s[1:]))
+	}
+	if drive(s) && len(s) > 2 {
+		return h.native(s[:2] + path.Clean(s[2:]))
+	}
+	if drive(s) {
+		return h.native(s + "/")
+	}
+	return h.native(path.Clean(s))
+}
+
+func drive(s string) bool {
+	return len(s) >= 2 && s[1] == ':' && ('a' <= s[0]|0x20 && s[0]|0x20 <= 'z')
+}
+
+// Dir answers the directory of a path, cleaned; the root is its own.
+func (h Host) Dir(p string) string {
+	s := h.slash(h.Clean(p))
+	i := strings.LastIndexByte(s, '/')
+	switch {
+	case i < 0:
+		return "."
+	case h.OS == Windows && drive(s) && i == 2, i == 0:
+		return h.native(s[:i+1])
+	}
+	return h.native(s[:i])
+}
+
+// Base answers the last element of a path.
+func (h Host) Base(p string) string { return path.Base(h.slash(p)) }
+
+// Ext answers the extension with its dot, or nothing.
+func (h Host) Ext(p string) string { return path.Ext(h.Base(p)) }
+
+// IsAbs says whether a path names the same file from everywhere.
+func (h Host) IsAbs(p string) bool {
+	s := h.slash(p)
+	if h.OS != Windows {
+		return strings.HasPrefix(s, "/")
+	}
+	return strings.HasPrefix(s, "//") || drive(s) && len(s) > 2 && s[2] == '/'
+}
+
+// Abs answers p from the host's current directory when it is relative.
+func (h Host) Abs(p string) string {
+	if h.IsAbs(p) {
+		return h.Clean(p)
+	}
+	return h.Join(h.Cwd, p)
+}
+
+// SamePath says whether two names are the same path by the host's rules for letters and separators; links are not followed.
+func (h Host) SamePath(a, b string) bool {
+	a, b = h.Clean(a), h.Clean(b)
+	if h.OS == Windows {
+		return strings.EqualFold(a, b)
+	}
+	return a == b
+}
+
+// Below says whether p lies in dir or is dir, by name.
+func (h Host) Below(p, dir string) bool {
+	a, b := h.slash(h.Clean(p)), strings.TrimSuffix(h.slash(h.Clean(dir)), "/")
+	if h.OS == Windows {
+		a, b = strings.ToLower(a), strings.ToLower(b)
+	}
+	return a == b || strings.HasPrefix(a, b+"/")
+}
+
+// ListSeparator is what stands between the directories of PATH.
+func (h Host) ListSeparator() string {
+	if h.OS == Windows {
+		return ";"
+	}
+	return ":"
+}
+
+// SplitList splits a PATH-like value; empty entries are left out, and quotes around an entry are taken off on Windows.
+func (h Host) SplitList(v string) []string {
+	var out []string
+	for _, e := range strings.Split(v, h.ListSeparator()) {
+		if h.OS == Windows {
+			e = strings.Trim(e, `"`)
+		}
+		if e != "" {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// JoinList is the reverse of SplitList.
+func (h Host) JoinList(dirs ...string) string { return strings.Join(dirs, h.ListSeparator()) }

@@ -1,0 +1,189 @@
+package gpu
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Version is a CUDA version: that of a toolkit, or the newest one that a driver supports. The zero value means unknown.
+type Version struct{ Major, Minor int }
+
+// ParseVersion reads "13.4", "13.4.92" or "V13.4.92"; what follows the minor number is not part of the rules.
+func ParseVersion(s string) (Version, error) {
+	parts := strings.SplitN(strings.TrimPrefix(strings.TrimSpace(s), "V"), ".", 3)
+	major, err := strconv.Atoi(parts[0])
+	if err != nil || major < 0 {
+		return Version{}, fmt.Errorf("%q is not a CUDA version such as 13.4", s)
+	}
+	minor := 0
+	if len(parts) > 1 {
+		if minor, err = strconv.Atoi(parts[1]); err != nil || minor < 0 {
+			return Version{}, fmt.Errorf("%q is not a CUDA version such as 13.4", s)
+		}
+	}
+	return Version{major, minor}, nil
+}
+
+// VersionOf reads the form of CUDA_VERSION in cuda.h and of cuDriverGetVersion: major*1000 + minor*10.
+func VersionOf(n int) Version { return Version{n / 1000, n % 1000 / 10} }
+
+func (v Version) String() string {
+	if v.IsZero() {
+		return "unknown"
+	}
+	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
+}
+
+// MarshalText writes the version as String does.
+func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (v *Version) UnmarshalText(b []byte) (err error) {
+	if string(b) == "unknown" {
+		*v = Version{}
+		return nil
+	}
+	*v, err = ParseVersion(string(b))
+	return err
+}
+
+// IsZero says that the version is unknown.
+func (v Version) IsZero() bool { return v == Version{} }
+
+// Compare is negative, zero or positive as v is older than, the same as or newer than w.
+func (v Version) Compare(w Version) int {
+	if v.Major != w.Major {
+		return v.Major - w.Major
+	}
+	return v.Minor - w.Minor
+}
+
+// Capability is the compute capability of a device, such as 8.9. The zero value means unknown.
+type Capability struct{ Major, Minor int }
+
+// ParseCapability reads "8.9" as nvidia-smi writes it, or "89" and "120" as CUDA_COMPUTE_CAP has it (the last digit is the minor one).
+// A trailing "a" or "f" is accepted and dropped.
+func ParseCapability(s string) (Capability, error) {
+	t := strings.TrimRight(strings.TrimSpace(s), "af")
+	major, minor, dotted := strings.Cut(t, ".")
+	if !dotted && len(t) >= 2 {
+		major, minor = t[:len(t)-1], t[len(t)-1:]
+	}
+	a, err1 := strconv.Atoi(major)
+	b, err2 := strconv.Atoi(minor)
+	if err1 != nil || err2 != nil || a < 1 || a > 99 || b < 0 || b > 9 {
+		return Capability{}, fmt.Errorf("%q is not a compute capability such as 8.9 or 89", s)
+	}
+	return Capability{a, b}, nil
+}
+
+func (c Capability) String() string {
+	if c.IsZero() {
+		return "unknown"
+	}
+	return fmt.Sprintf("%d.%d", c.Major, c.Minor)
+}
+
+// MarshalText writes the capability as String does.
+func (c Capability) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (c *Capability) UnmarshalText(b []byte) (err error) {
+	if string(b) == "unknown" {
+		*c = Capability{}
+		return nil
+	}
+	*c, err = ParseCapability(string(b))
+	return err
+}
+
+// Digits is the form of CUDA_COMPUTE_CAP: 8.9 is "89", 12.0 is "120".
+func (c Capability) Digits() string { return fmt.Sprintf("%d%d", c.Major, c.Minor) }
+
+// IsZero says that the capability is unknown.
+func (c Capability) IsZero() bool { return c == Capability{} }
+
+// Compare is negative, zero or positive as c is lower than, the same as or higher than d.
+func (c Capability) Compare(d Capability) int {
+	if c.Major != d.Major {
+		return c.Major - d.Major
+	}
+	return c.Minor - d.Minor
+}
+
+// Arch is what code is built for: sm_89, sm_90a, compute_89.
+type Arch struct {
+	Capability Capability
+	Suffix     string // "a" (that very architecture), "f" (its family), or nothing
+	Virtual    bool   // compute_NN: PTX, compiled by the driver at load time
+}
+
+// ParseArch reads "sm_90a", "compute_89", and bare "90a" as real.
+func ParseArch(s string) (Arch, error) {
+	a := Arch{}
+	t := strings.TrimSpace(s)
+	if rest, ok := strings.CutPrefix(t, "compute_"); ok {
+		a.Virtual, t = true, rest
+	} else {
+		t = strings.TrimPrefix(t, "sm_")
+	}
+	for _, suffix := range []string{"a", "f"} {
+		if rest, ok := strings.CutSuffix(t, suffix); ok {
+			a.Suffix, t = suffix, rest
+			break
+		}
+	}
+	c, err := ParseCapability(t)
+	if err != nil {
+		return Arch{}, fmt.Errorf("%q is not an architecture such as sm_89 or compute_89", s)
+	}
+	a.Capability = c
+	return a, nil
+}
+
+func (a Arch) String() string {
+	kind := "sm_"
+	if a.Virtual {
+		kind = "compute_"
+	}
+	return kind + a.Capability.Digits() + a.Suffix
+}
+
+// MarshalText writes the arch as String does.
+func (a Arch) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (a *Arch) UnmarshalText(b []byte) (err error) { *a, err = ParseArch(string(b)); return err }
+
+// Runs says whether code for a runs on a device of capability c, and if not, why.
+// Source: CUDA programming guide, "Application compatibility" and "Family-specific architecture features": a cubin runs on its own major
+// capability from its minor up, PTX on any capability from its own up, "a" code only on that very capability, "f" code within its major
+// family from its minor up.
+func (a Arch) Runs(c Capability) (bool, string) {
+	switch {
+	case a.Suffix == "a" && a.Capability != c:
+		return false, fmt.Sprintf("%s code runs on %s only", a, a.Capability)
+	case a.Virtual && a.Suffix == "" && c.Compare(a.Capability) >= 0:
+		return true, ""
+	case a.Capability.Major == c.Major && c.Minor >= a.Capability.Minor:
+		return true, ""
+	}
+	return false, fmt.Sprintf("%s code does not run on %s", a, c)
+}
+
+// Device is one GPU as its driver describes it.
+type Device struct {
+	Index      int        `json:"index"`
+	UUID       string     `json:"uuid"` // GPU-xxxxxxxx-…
+	Name       string     `json:"name"`
+	Capability Capability `json:"capability"`
+	Memory     uint64     `json:"memory"` // bytes; 0 when unknown
+}
+
+// Driver is the kernel driver of a machine. The zero value means that there is none.
+type Driver struct {
+	Version string  `json:"version"` // such as 580.65.06
+	CUDA    Version `json:"cuda"`    // newest CUDA version that it supports
+	Origin  string  `json:"origin"`  // where the version was read
+}
