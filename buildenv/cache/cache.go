@@ -1,0 +1,237 @@
+// Package cache keeps files that gpubuild makes for itself: where they lie, how they are written whole or not at all, how two gpubuilds
+// stay out of each other's way, and how it is told that a file is still the same.
+//
+// It never decides what is cached and deletes nothing but its own temporary files. Limits: a file that was changed without a change of
+// size, modification time and inode is the same to Identify (Hash tells); locks hold on one machine, on a network drive as far as the drive
+// has them; WriteFile survives a crash of the program, and a loss of power as far as the file system keeps the order of a rename.
+package cache
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"gpubuild/buildenv"
+)
+
+// Variable is the environment variable that moves the cache.
+const Variable = "GPUBUILD_CACHE"
+
+// Dir answers where the cache is: GPUBUILD_CACHE, else the platform's own place below the user's directory. It only decides.
+func Dir(h buildenv.Host) (string, error) {
+	if dir := h.Env.Get(Variable); dir != "" {
+		if !h.IsAbs(dir) {
+			return "", &NoPlaceError{Why: fmt.Sprintf("%s=%s is not an absolute path", Variable, dir)}
+		}
+		return h.Clean(dir), nil
+	}
+	switch h.OS {
+	case buildenv.Windows:
+		if dir := h.Env.Get("LOCALAPPDATA"); h.IsAbs(dir) {
+			return h.Join(dir, "gpubuild"), nil
+		}
+		if h.Home != "" {
+			return h.Join(h.Home, "AppData", "Local", "gpubuild"), nil
+		}
+	case buildenv.Darwin:
+		if h.Home != "" {
+			return h.Join(h.Home, "Library", "Caches", "gpubuild"), nil
+		}
+	default:
+		// A relative path there is to be ignored: XDG Base Directory Specification, "Environment variables".
+		if dir := h.Env.Get("XDG_CACHE_HOME"); h.IsAbs(dir) {
+			return h.Join(dir, "gpubuild"), nil
+		}
+		if h.Home != "" {
+			return h.Join(h.Home, ".cache", "gpubuild"), nil
+		}
+	}
+	return "", &NoPlaceError{Why: "there is no home directory"}
+}
+
+// NoPlaceError says that it cannot be told where the cache should be.
+type NoPlaceError struct{ Why string }
+
+func (e *NoPlaceError) Error() string { return "no place for the cache: " + e.Why }
+
+// Hint says what a user can do about it.
+func (e *NoPlaceError) Hint() string { return "set " + Variable + " to an absolute path" }
+
+// Make makes the cache's directory, for its owner alone, and sees that it can be written to. One that was there before keeps its mode,
+// unless everyone may write to it: programs in it are run.
+func Make(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &ReadOnlyError{Dir: dir, Err: reason(err)}
+	}
+	fi, err := os.Stat(dir)
+	if err != nil {
+		return &ReadOnlyError{Dir: dir, Err: reason(err)}
+	}
+	if openToAll(fi) {
+		return &OpenError{Dir: dir, Mode: fi.Mode().Perm()}
+	}
+	f, err := os.CreateTemp(dir, ".writable.*")
+	if err != nil {
+		return &ReadOnlyError{Dir: dir, Err: reason(err)}
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// reason takes off the path that our own error names.
+func reason(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// ReadOnlyError says that the cache cannot be written to.
+type ReadOnlyError struct {
+	Dir string
+	Err error
+}
+
+func (e *ReadOnlyError) Error() string {
+	return fmt.Sprintf("cache %s cannot be written to: %v", e.Dir, e.Err)
+}
+func (e *ReadOnlyError) Unwrap() error { return e.Err }
+
+// Hint says what a user can do about it.
+func (e *ReadOnlyError) Hint() string {
+	if diskFull(e.Err) {
+		return "free some space there, or set " + Variable + " to a directory with more"
+	}
+	return "set " + Variable + " to a directory that can be written to"
+}
+
+// OpenError says that everyone may write to the cache.
+type OpenError struct {
+	Dir  string
+	Mode fs.FileMode
+}
+
+func (e *OpenError) Error() string {
+	return fmt.Sprintf("cache %s may be written to by every user (mode %04o): programs in it would be run", e.Dir, e.Mode)
+}
+
+// Hint says what a user can do about it.
+func (e *OpenError) Hint() string {
+	return fmt.Sprintf("chmod 700 %s, or set %s to a directory of your own", e.Dir, Variable)
+}
+
+// Identity is what tells quickly that a file is still the same.
+type Identity struct {
+	Size   int64  `json:"size"`
+	MTime  int64  `json:"mtime"` // ns since 1970
+	Inode  uint64 `json:"inode"`
+	Device uint64 `json:"device"`
+}
+
+func (i Identity) String() string {
+	return fmt.Sprintf("%d bytes, modified %d, file %d on %d", i.Size, i.MTime, i.Inode, i.Device)
+}
+
+// Identify looks at a file, through links.
+func Identify(path string) (Identity, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return Identity{}, err
+	}
+	id := Identity{Size: fi.Size(), MTime: fi.ModTime().UnixNano()}
+	id.Inode, id.Device, err = inode(path, fi)
+	return id, err
+}
+
+// Hash answers the SHA-256 of a file's content in hexadecimal.
+func Hash(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("%s: %w", path, reason(err))
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// WriteFile writes a file whole or not at all: beside it, flushed, then renamed over it. Its directory must exist. A link is replaced, not
+// followed. The error is a *WriteError, and nothing is left beside.
+func WriteFile(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return &WriteError{Path: path, Err: reason(err)}
+	}
+	if err := save(f, path, data, mode); err != nil {
+		return &WriteError{Path: path, Err: reason(err)}
+	}
+	return nil
+}
+
+// file is what save needs of an *os.File, so that a test can be a disk that is full.
+type file interface {
+	io.WriteCloser
+	Name() string
+	Chmod(fs.FileMode) error
+	Sync() error
+}
+
+func save(f file, path string, data []byte, mode fs.FileMode) (err error) {
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name()) // the first error is the one to tell
+		}
+	}()
+	if _, err = f.Write(data); err == nil {
+		err = f.Chmod(mode)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e // a network drive tells here that it is full
+	}
+	if err != nil {
+		return err
+	}
+	return rename(f.Name(), path)
+}
+
+// WriteError says why a file could not be written.
+type WriteError struct {
+	Path string
+	Err  error
+}
+
+func (e *WriteError) Error() string {
+	err := e.Err
+	var l *os.LinkError
+	if errors.As(err, &l) {
+		err = l.Err // it names the temporary file
+	}
+	return fmt.Sprintf("%s cannot be written: %v", e.Path, err)
+}
+func (e *WriteError) Unwrap() error { return e.Err }
+
+// Hint says what a user can do about it.
+func (e *WriteError) Hint() string {
+	dir := filepath.Dir(e.Path)
+	switch {
+	case diskFull(e.Err):
+		return "free some space on the disk that holds " + dir
+	case readOnly(e.Err):
+		return dir + " is on a file system that is mounted read-only: use a directory on another one"
+	case errors.Is(e.Err, fs.ErrPermission):
+		return "make " + dir + " one that you may write to"
+	case errors.Is(e.Err, fs.ErrNotExist):
+		return "make the directory " + dir
+	}
+	return "see that " + dir + " is a directory that you may write to"
+}

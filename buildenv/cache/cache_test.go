@@ -1,0 +1,360 @@
+package cache
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv"
+)
+
+// The test binary holds a lock for another process: `BINARY __lock PATH` says "locked", and lets go when its input ends.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 3 && os.Args[1] == "__lock" {
+		release, err := Lock(context.Background(), os.Args[2], func(holder string) { fmt.Println("waiting for", holder) })
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println("locked")
+		_, _ = bufio.NewReader(os.Stdin).ReadByte()
+		if err := release(); err != nil {
+			fmt.Println(err)
+		}
+		fmt.Println("released")
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func TestWhereTheCacheIs(t *testing.T) {
+	tests := []struct {
+		name, os, home string
+		env            []string
+		want           string
+	}{
+		{"linux", buildenv.Linux, "/home/u", nil, "/home/u/.cache/gpubuild"},
+		{"linux, XDG", buildenv.Linux, "/home/u", []string{"XDG_CACHE_HOME=/data/cache"}, "/data/cache/gpubuild"},
+		{"linux, a relative XDG is ignored", buildenv.Linux, "/home/u", []string{"XDG_CACHE_HOME=cache"}, "/home/u/.cache/gpubuild"},
+		{"our own variable goes first", buildenv.Linux, "/home/u", []string{"GPUBUILD_CACHE=/fast/../x", "XDG_CACHE_HOME=/y"}, "/x"},
+		{"our own variable, empty", buildenv.Linux, "/home/u", []string{"GPUBUILD_CACHE="}, "/home/u/.cache/gpubuild"},
+		{"our own variable, relative", buildenv.Linux, "/home/u", []string{"GPUBUILD_CACHE=x"}, "no place for the cache: GPUBUILD_CACHE=x is not an absolute path"},
+		{"no home", buildenv.Linux, "", nil, "no place for the cache: there is no home directory"},
+		{"macOS", buildenv.Darwin, "/Users/u", nil, "/Users/u/Library/Caches/gpubuild"},
+		{"windows", buildenv.Windows, `C:\Users\u`, []string{`LocalAppData=D:\Local`}, `D:\Local\gpubuild`},
+		{"windows, a service without the variable", buildenv.Windows, `C:\Users\u`, nil, `C:\Users\u\AppData\Local\gpubuild`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := buildenv.Host{OS: tt.os, Home: tt.home, Env: buildenv.NewEnv(tt.os, tt.env)}
+			got, err := Dir(h)
+			if err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestMake(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a", "b")
+	for i := 0; i < 2; i++ { // the second time it is there
+		if err := Make(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fi, err := os.Stat(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fi.Mode().Perm() != 0o700 && os.PathSeparator == '/' {
+		t.Errorf("mode %v", fi.Mode())
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestMakeWhereItCannotBe(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := Make(filepath.Join(file, "cache"))
+	var ro *ReadOnlyError
+	if !errors.As(err, &ro) || ro.Hint() != "set GPUBUILD_CACHE to a directory that can be written to" {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWriteFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for _, text := range []string{"one", "two"} {
+		if err := WriteFile(path, []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != text {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+	if fi, _ := os.Stat(path); fi.Mode().Perm() != 0o640 && os.PathSeparator == '/' {
+		t.Errorf("mode %v", fi.Mode())
+	}
+	alone(t, path)
+}
+
+// alone says that nothing lies beside a file.
+func alone(t *testing.T, path string) {
+	t.Helper()
+	left, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range left {
+		if e.Name() != filepath.Base(path) {
+			t.Errorf("left behind: %s", e.Name())
+		}
+	}
+}
+
+func TestWriteFileWhereItCannot(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "taken"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "taken", "x"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct{ name, path, want, hint string }{
+		{"no directory", filepath.Join(dir, "none", "x"), "cannot be written: ", "make the directory"},
+		{"a directory of that name", filepath.Join(dir, "taken"), "taken cannot be written: file exists", "see that"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := WriteFile(tt.path, []byte("x"), 0o600)
+			var w *WriteError
+			if !errors.As(err, &w) || !strings.Contains(err.Error(), tt.want) && os.PathSeparator == '/' || !strings.HasPrefix(w.Hint(), tt.hint) {
+				t.Errorf("got %v, %s", err, w.Hint())
+			}
+		})
+	}
+	alone(t, filepath.Join(dir, "taken"))
+}
+
+// broken is a disk that fails at one step.
+type broken struct {
+	*os.File
+	at  string
+	err error
+}
+
+func (b broken) fail(at string) error {
+	if b.at == at {
+		return &fs.PathError{Op: at, Path: b.Name(), Err: b.err}
+	}
+	return nil
+}
+
+func (b broken) Write(p []byte) (int, error) {
+	if err := b.fail("write"); err != nil {
+		n, _ := b.File.Write(p[:len(p)/2])
+		return n, err
+	}
+	return b.File.Write(p)
+}
+func (b broken) Sync() error               { return b.fail("sync") }
+func (b broken) Chmod(m fs.FileMode) error { return b.fail("chmod") }
+func (b broken) Close() error              { return errors.Join(b.File.Close(), b.fail("close")) }
+
+// TestAFullDiskLeavesTheOldFile: at whichever step the disk says so.
+func TestAFullDiskLeavesTheOldFile(t *testing.T) {
+	for _, at := range []string{"write", "chmod", "sync", "close"} {
+		t.Run(at, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "file")
+			if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			f, err := os.CreateTemp(filepath.Dir(path), ".file.*")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := save(broken{f, at, syscall.ENOSPC}, path, []byte("new content"), 0o600); !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("got %v", err)
+			}
+			if got, _ := os.ReadFile(path); string(got) != "old" {
+				t.Errorf("the old file is now %q", got)
+			}
+			alone(t, path)
+		})
+	}
+}
+
+func TestIdentityChangesWithTheFile(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
+	if err := os.WriteFile(path, []byte("one"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	first, err := Identify(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Size != 3 || first.MTime == 0 || first.Inode == 0 {
+		t.Errorf("got %+v", first)
+	}
+	if err := os.Symlink(path, link); err == nil {
+		if through, err := Identify(link); err != nil || through != first {
+			t.Errorf("through a link: %v, %v", through, err)
+		}
+	}
+	// Another file of the same size and time in the same place: installers keep times.
+	if err := WriteFile(path, []byte("two"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(path, time.Time{}, time.Unix(0, first.MTime)); err != nil {
+		t.Fatal(err)
+	}
+	if second, err := Identify(path); err != nil || second == first {
+		t.Errorf("replaced, yet the same: %v, %v", second, err)
+	}
+	if _, err := Identify(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestHash(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "abc")
+	if err := os.WriteFile(path, []byte("abc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// FIPS 180-2, appendix B.1
+	if got, err := Hash(path); err != nil || got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
+		t.Errorf("got %s, %v", got, err)
+	}
+	if _, err := Hash(filepath.Dir(path)); err == nil {
+		t.Error("a directory has a hash")
+	}
+}
+
+func TestLockWithinOneProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	release, err := Lock(context.Background(), path, func(string) { t.Error("waited for nobody") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	told := 0
+	_, err = Lock(ctx, path, func(holder string) {
+		told++
+		if !strings.HasPrefix(holder, fmt.Sprintf("pid %d since 2", os.Getpid())) {
+			t.Errorf("held by %q", holder)
+		}
+		cancel()
+	})
+	if !errors.Is(err, context.Canceled) || told != 1 {
+		t.Errorf("got %v, told %d times", err, told)
+	}
+	for i := 0; i < 2; i++ { // a second release does nothing
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	}
+	if release, err = Lock(context.Background(), path, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// holdLock starts another process that holds the lock, and answers its output and how to end it.
+func holdLock(t *testing.T, path string) (out *bufio.Scanner, letGo func(), cmd *exec.Cmd) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.Command(self, "__lock", path)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return bufio.NewScanner(stdout), func() { in.Close() }, cmd
+}
+
+func line(t *testing.T, s *bufio.Scanner) string {
+	t.Helper()
+	if !s.Scan() {
+		t.Fatalf("no more output: %v", s.Err())
+	}
+	return s.Text()
+}
+
+func TestTwoProcessesTakeTurns(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	a, letGo, first := holdLock(t, path)
+	if got := line(t, a); got != "locked" {
+		t.Fatal(got)
+	}
+	b, letGoB, _ := holdLock(t, path)
+	if got, want := line(t, b), fmt.Sprintf("waiting for pid %d since 2", first.Process.Pid); !strings.HasPrefix(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	letGo()
+	if got := line(t, a); got != "released" {
+		t.Error(got)
+	}
+	if got := line(t, b); got != "locked" {
+		t.Error(got)
+	}
+	letGoB()
+	if got := line(t, b); got != "released" {
+		t.Error(got)
+	}
+}
+
+// TestALockDiesWithItsHolder: kill -9 leaves the files and no lock.
+func TestALockDiesWithItsHolder(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	a, _, holder := holdLock(t, path)
+	if got := line(t, a); got != "locked" {
+		t.Fatal(got)
+	}
+	if err := holder.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	release, err := Lock(context.Background(), path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALockWithoutADirectory(t *testing.T) {
+	_, err := Lock(context.Background(), filepath.Join(t.TempDir(), "none", "lock"), nil)
+	var w *WriteError
+	if !errors.As(err, &w) || w.Hint() == "" {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,92 @@
+// Package local is the machine that this process runs on, as a buildenv.Host. With buildenv/proc it is the only room that reads the
+// operating system's environment; it decides nothing about a build.
+//
+// The snapshot is taken once; Files and Registry read when they are asked. Processors and memory honour affinity and the limits of a
+// control group (version 2, and version 1 at its usual place), because a build that takes a container's host for its own is killed.
+// On macOS the memory is unknown (0).
+package local
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+
+	"gpubuild/buildenv"
+)
+
+// Host looks at the machine. The only error is a current directory that is gone.
+func Host() (buildenv.Host, error) {
+	cwd, err := os.Getwd()
+	if err != nil {
+		return buildenv.Host{}, &NoDirectoryError{Err: err}
+	}
+	h := buildenv.Host{
+		OS:       runtime.GOOS,
+		Arch:     runtime.GOARCH,
+		Kernel:   kernel(),
+		Env:      buildenv.NewEnv(runtime.GOOS, os.Environ()),
+		Files:    files{},
+		Registry: registry{},
+		Home:     home(),
+		Cwd:      cwd,
+		CPUs:     runtime.NumCPU(), // affinity is in it
+		Memory:   memory(),
+	}
+	if runtime.GOOS == buildenv.Linux {
+		cpus, mem := limits(readText)
+		h.CPUs = bounded(h.CPUs, cpus)
+		h.Memory = bounded(h.Memory, mem)
+	}
+	return h, nil
+}
+
+// NoDirectoryError says that the current directory cannot be told.
+type NoDirectoryError struct{ Err error }
+
+func (e *NoDirectoryError) Error() string { return fmt.Sprintf("current directory: %v", e.Err) }
+func (e *NoDirectoryError) Unwrap() error { return e.Err }
+
+// Hint says what a user can do about it.
+func (e *NoDirectoryError) Hint() string {
+	return "it was removed or may not be entered: change to another directory"
+}
+
+func home() string {
+	if dir, err := os.UserHomeDir(); err == nil && filepath.IsAbs(dir) {
+		return dir
+	}
+	// cargo asks the system, too, when HOME is not set.
+	if u, err := user.Current(); err == nil && filepath.IsAbs(u.HomeDir) {
+		return u.HomeDir
+	}
+	return ""
+}
+
+// Terminal says whether f is a terminal (on Windows: a console).
+func Terminal(f *os.File) bool { return f != nil && terminal(f) }
+
+// files reads the disk. A file that it opens can also be read at an offset: it is an *os.File.
+type files struct{}
+
+func (files) Stat(path string) (fs.FileInfo, error)      { return os.Stat(path) }
+func (files) ReadDir(path string) ([]fs.DirEntry, error) { return os.ReadDir(path) }
+func (files) EvalSymlinks(path string) (string, error)   { return filepath.EvalSymlinks(path) }
+
+func (files) Open(path string) (fs.File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err // a nil *os.File in an interface would not be nil
+	}
+	return f, nil
+}
+
+func readText(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}

@@ -1,0 +1,327 @@
+// Package proc runs a buildenv.Cmd and answers a buildenv.Result. It is the only room that starts a process.
+//
+// A child stays in our foreground process group, so that it may read the terminal, and gets exactly the environment of its Cmd. When ctx
+// ends, the whole tree is asked to stop and after Grace killed; nothing of it is left. Streams that are files go to the child as they are,
+// so that a terminal stays a terminal. What goes on running after its parent ended by itself (a compile cache's server) is left alone.
+//
+// The tree, on Linux: every process that descends from the child, and every one that carries its mark. The mark is the soft limit on file
+// locks (RLIMIT_LOCKS), which Linux has ignored since 2.4.25 (getrlimit(2)) and hands down from parent to child: so a process that let go
+// of its parents is found as well, which ppid alone would not tell and PR_SET_CHILD_SUBREAPER tells only by taking every orphan of this
+// process together. Lost are a process that changes that limit itself, one that left its parents before the mark was set (microseconds),
+// and one below another gpubuild's mark that let go of its parents. Where the limit cannot be set, only descendants are found.
+// On macOS: descendants, and those that were seen as such before their parents ended.
+// On Windows: a job object; when it is closed, all in it end. It is closed, too, when we are killed; on the other systems a kill -9 of
+// gpubuild leaves the children running.
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"gpubuild/buildenv"
+)
+
+const (
+	defaultGrace = 3 * time.Second
+	defaultLimit = 64 << 20
+	// pipeDelay is how long the output of a child that has ended is waited for while something else still holds its pipe.
+	pipeDelay = 2 * time.Second
+	// killDelay is how long a killed process may take to go; one that hangs in a driver never does.
+	killDelay = 2 * time.Second
+	poll      = 25 * time.Millisecond
+)
+
+// Runner runs commands. The zero value is ready.
+type Runner struct {
+	// Grace is the time between asking a tree to stop and killing it; 0 means 3 s. Below 0 it is never killed, only asked, and waited for:
+	// for a program that treats Ctrl-C as a key.
+	Grace time.Duration
+	// Started, if set, is told of each process that was started, before it is waited for.
+	Started func(c buildenv.Cmd, pid int)
+}
+
+// Self answers the path of the running executable, for running it again as a child.
+func Self() (string, error) { return os.Executable() }
+
+// Run starts the command and waits for its end. Its error is a *buildenv.ExitError for a status other than 0 and for Cmd.Timeout, with
+// Result filled, too; a *StartError for what kept it from running; ctx's error, wrapped, when that ended it.
+//
+// The tree gets the signal that ended ctx, if one of SIGINT, SIGTERM and SIGHUP did, else SIGINT. At a terminal Ctrl-C has reached it
+// already and is not sent a second time, which many programs take for "at once"; only to what still runs after half of Grace. A second
+// signal to us ends the tree at once.
+// Windows cannot ask one tree alone: without a Ctrl-C of the console it is ended at once.
+func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return buildenv.Result{}, fmt.Errorf("%s: %w", filepath.Base(c.Path), err)
+	}
+	if !filepath.IsAbs(c.Path) {
+		return buildenv.Result{}, &StartError{Path: c.Path, Err: errRelative}
+	}
+	signals, deaf := listen(ctx)
+	defer deaf()
+	j, err := start(c)
+	if err != nil {
+		return buildenv.Result{}, &StartError{Path: c.Path, Dir: c.Dir, Err: err}
+	}
+	if r.Started != nil {
+		r.Started(c, j.cmd.Process.Pid)
+	}
+	var timeout <-chan time.Time
+	if c.Timeout > 0 {
+		timer := time.NewTimer(c.Timeout)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	var cause error
+	timedOut := false
+	select {
+	case err = <-j.done:
+		j.tree.leave()
+	case <-timeout:
+		timedOut = true
+		err = r.stop(j, syscall.SIGINT, false, nil)
+	case <-ctx.Done():
+		cause = ctx.Err()
+		sig, told := reason(signals)
+		err = r.stop(j, sig, told, signals)
+	}
+	res := j.result(err)
+	res.TimedOut = timedOut
+	switch {
+	case cause != nil:
+		return res, fmt.Errorf("%s: %w", filepath.Base(c.Path), cause)
+	case timedOut || res.Code != 0:
+		return res, &buildenv.ExitError{Cmd: c, Result: res}
+	}
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) {
+		return res, fmt.Errorf("%s: output: %w", filepath.Base(c.Path), err)
+	}
+	return res, nil
+}
+
+// listen hears the signals that end a program, to pass the same one on. It decides nothing: ctx says when to stop. A signal that is
+// ignored (nohup) stays ignored.
+func listen(ctx context.Context) (<-chan os.Signal, func()) {
+	ch := make(chan os.Signal, 1)
+	if ctx.Done() == nil {
+		return ch, func() {}
+	}
+	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signal.Notify(ch, s)
+		}
+	}
+	return ch, func() { signal.Stop(ch) }
+}
+
+// reason answers the signal that ended ctx and whether the tree has had it from the terminal.
+func reason(signals <-chan os.Signal) (sig os.Signal, told bool) {
+	select {
+	case s := <-signals:
+		return s, fromTerminal(s)
+	case <-time.After(poll): // both channels are told of a signal in no order
+		return syscall.SIGINT, false
+	}
+}
+
+// job is a process that was started.
+type job struct {
+	cmd      *exec.Cmd
+	tree     *tree
+	done     chan error
+	out, err *buffer // nil when the command has its own
+	began    time.Time
+}
+
+func start(c buildenv.Cmd) (*job, error) {
+	limit := c.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	j := &job{done: make(chan error, 1)}
+	var feed *os.File
+	// A program that has just been written can be "busy" for a moment, because a fork elsewhere in this process holds it open:
+	// https://go.dev/issue/22315.
+	for try := 0; ; try++ {
+		j.cmd = &exec.Cmd{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Dir: c.Dir, Env: c.Env, WaitDelay: pipeDelay}
+		if j.cmd.Env == nil {
+			j.cmd.Env = []string{} // nil would mean ours
+		}
+		j.out, j.err = nil, nil
+		if j.cmd.Stdout = c.Stdout; c.Stdout == nil {
+			j.out = &buffer{limit: limit}
+			j.cmd.Stdout = j.out
+		}
+		if j.cmd.Stderr = c.Stderr; c.Stderr == nil {
+			j.err = &buffer{limit: limit, tail: true}
+			j.cmd.Stderr = j.err
+		}
+		var theirs *os.File
+		var err error
+		if theirs, feed, err = stdin(c.Stdin); err != nil {
+			return nil, err
+		}
+		if theirs != nil {
+			j.cmd.Stdin = theirs
+		}
+		j.began = time.Now()
+		j.tree, err = startTree(j.cmd)
+		if feed != nil {
+			theirs.Close()
+		}
+		if err == nil {
+			break
+		}
+		if feed != nil {
+			feed.Close()
+		}
+		if !errors.Is(err, syscall.ETXTBSY) || try >= 10 {
+			return nil, err
+		}
+		time.Sleep(poll)
+	}
+	if feed != nil {
+		// Not waited for: a child may end before it has read all, and the reader may have no more to say for a long time.
+		go func() {
+			_, _ = io.Copy(feed, c.Stdin) // a child that reads no further is no fault
+			feed.Close()
+		}()
+	}
+	go func() { j.done <- j.cmd.Wait() }()
+	return j, nil
+}
+
+// stdin answers what the child reads, and for a reader that is no file the end of the pipe to fill.
+func stdin(r io.Reader) (theirs, feed *os.File, err error) {
+	switch r := r.(type) {
+	case nil:
+		return nil, nil, nil
+	case *os.File:
+		return r, nil, nil
+	}
+	return os.Pipe()
+}
+
+var errUnkillable = errors.New("still there after it was killed: it hangs in the kernel")
+
+// stop asks the tree to end, kills what is left after Grace or when a further signal comes, and answers the child's own end.
+func (r Runner) stop(j *job, sig os.Signal, told bool, signals <-chan os.Signal) error {
+	grace := r.Grace
+	if grace == 0 {
+		grace = defaultGrace
+	}
+	asked := told
+	if !told {
+		asked = j.tree.ask(sig)
+	}
+	var end error
+	ended := false
+	begin := time.Now()
+	again := told
+	for asked && (grace < 0 || time.Since(begin) < grace && len(signals) == 0) {
+		if wait(j, &ended, &end) && !j.tree.alive() {
+			return end
+		}
+		if again && grace > 0 && time.Since(begin) > grace/2 {
+			j.tree.ask(sig)
+			again = false
+		}
+	}
+	for begin = time.Now(); time.Since(begin) < killDelay; {
+		j.tree.kill()
+		if wait(j, &ended, &end) && !j.tree.alive() {
+			return end
+		}
+	}
+	if !ended {
+		return errUnkillable
+	}
+	return end
+}
+
+// wait waits a moment for the child's own end and says whether that has come.
+func wait(j *job, ended *bool, end *error) bool {
+	if *ended {
+		time.Sleep(poll)
+		return true
+	}
+	select {
+	case *end = <-j.done:
+		*ended = true
+	case <-time.After(poll):
+	}
+	return *ended
+}
+
+func (j *job) result(err error) buildenv.Result {
+	res := buildenv.Result{Pid: j.cmd.Process.Pid, Elapsed: time.Since(j.began)}
+	if j.out != nil {
+		res.Stdout, res.Truncated = j.out.bytes()
+	}
+	if j.err != nil {
+		var cut bool
+		res.Stderr, cut = j.err.bytes()
+		res.Truncated = res.Truncated || cut
+	}
+	if errors.Is(err, errUnkillable) {
+		res.Code, res.Signal = 128+int(syscall.SIGKILL), "SIGKILL"
+		return res
+	}
+	if state := j.cmd.ProcessState; state != nil {
+		res.Code, res.Signal = status(state)
+	}
+	return res
+}
+
+var errRelative = errors.New("not an absolute path")
+
+// StartError says what kept a program from running.
+type StartError struct {
+	Path string
+	Dir  string
+	Err  error
+}
+
+func (e *StartError) Error() string {
+	var p *fs.PathError
+	if errors.As(e.Err, &p) && p.Op == "chdir" {
+		return fmt.Sprintf("%s: cannot be started in %s: %v", e.Path, e.Dir, p.Err)
+	}
+	err := e.Err
+	if errors.As(err, &p) {
+		err = p.Err // its path is ours
+	}
+	return fmt.Sprintf("%s: cannot be started: %v", e.Path, err)
+}
+
+func (e *StartError) Unwrap() error { return e.Err }
+
+// Hint says what a user can do about it.
+func (e *StartError) Hint() string {
+	var p *fs.PathError
+	switch {
+	case errors.As(e.Err, &p) && p.Op == "chdir":
+		return "name a directory that exists and may be entered"
+	case errors.Is(e.Err, errRelative):
+		return "name the program with its whole path; programs are never looked for in the current directory"
+	case errors.Is(e.Err, fs.ErrNotExist):
+		return "install it again; if the file is there, the interpreter or loader that it names is missing"
+	case errors.Is(e.Err, fs.ErrPermission):
+		return "make it executable, and see that its file system is not mounted noexec"
+	case errors.Is(e.Err, syscall.ENOEXEC):
+		return "it is no program for this machine: install the one for this operating system and processor"
+	case errors.Is(e.Err, syscall.E2BIG):
+		return "its arguments and environment are too long together: remove large variables from the environment"
+	}
+	return "try the same command in a shell"
+}

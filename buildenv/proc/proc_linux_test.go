@@ -1,0 +1,117 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestAnAbandonedProcessIsFound: its parent has ended, so that only the mark says whose it is.
+func TestAnAbandonedProcessIsFound(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w := &watcher{n: 1, ready: cancel}
+	c := command("abandon")
+	c.Stdout = w
+	if _, err := (Runner{Grace: 300 * time.Millisecond}).Run(ctx, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	pids := w.pids(t)
+	if len(pids) != 1 {
+		t.Fatalf("got %q", w)
+	}
+	if !gone(pids[0]) {
+		t.Errorf("process %d is left", pids[0])
+		_ = syscall.Kill(pids[0], syscall.SIGKILL)
+	}
+}
+
+// TestCtrlCReachesAProgramOnce: at a terminal the kernel tells every process of the group; we must not tell them again.
+func TestCtrlCReachesAProgramOnce(t *testing.T) {
+	master, slave := terminal(t)
+	cmd := exec.Command(command("runner").Path, "__helper", "runner", "counts")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	slave.Close()
+	var out bytes.Buffer
+	buf := make([]byte, 4096)
+	typed := false
+	for {
+		n, err := master.Read(buf) // EIO when the last process has closed its end
+		out.Write(buf[:n])
+		if !typed && strings.Contains(out.String(), "ready") {
+			typed = true
+			if _, err := master.WriteString("\x03"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	got := strings.ReplaceAll(strings.ReplaceAll(out.String(), "\r", ""), "^C", "")
+	if got != "ready\ngot interrupt\nbye\ncode 3, cancelled true\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func terminal(t *testing.T) (master, slave *os.File) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	t.Cleanup(func() { master.Close() })
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	return master, slave
+}
+
+func FuzzParseStat(f *testing.F) {
+	f.Add([]byte("12 (a) b) (c) S 3 12 12 0 -1 4194560 3337 2725901 0 411 0 3 3479 1218 20 0 1 0 77 0 0"))
+	f.Add([]byte("12 ("))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		p, ok := parseStat(12, text)
+		if ok && p.pid != 12 {
+			t.Errorf("got %+v", p)
+		}
+		parseMark(text)
+	})
+}
+
+func TestParseStat(t *testing.T) {
+	got, ok := parseStat(12, []byte("12 (a) b (c) Z 3 12 12 0 -1 4194560 3337 2725901 0 411 0 3 3479 1218 20 0 1 0 77 0 0"))
+	if want := (process{pid: 12, ppid: 3, start: 77, dead: true}); !ok || got != want {
+		t.Errorf("got %+v, %v", got, ok)
+	}
+	if n := parseMark([]byte("Limit  Soft Limit  Hard Limit  Units\nMax file locks            4611686018427387904 unlimited            locks\n")); n != 1<<62 {
+		t.Errorf("got mark %d", n)
+	}
+	if n := parseMark([]byte("Max file locks            unlimited            unlimited            locks\n")); n != 0 {
+		t.Errorf("got mark %d", n)
+	}
+}

@@ -1,0 +1,187 @@
+//go:build linux || darwin
+
+package proc
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv"
+)
+
+func helperUnix(what string, _ []string) int {
+	if what == "kill" {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		linger()
+	}
+	return 99
+}
+
+func gone(pid int) bool {
+	p, ok := look(pid)
+	return !ok || p.dead
+}
+
+func TestASignalIsACode(t *testing.T) {
+	r, err := Runner{}.Run(context.Background(), command("kill"))
+	var exit *buildenv.ExitError
+	if !errors.As(err, &exit) || r.Code != 137 || r.Signal != "SIGKILL" || !strings.Contains(err.Error(), "ended by signal SIGKILL") {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// TestNothingOfTheTreeIsLeft: the child dies of SIGINT, its own child and grandchild ignore it.
+func TestNothingOfTheTreeIsLeft(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w := &watcher{n: 2, ready: cancel}
+	c := command("tree")
+	c.Stdout = w
+	r, err := Runner{Grace: 300 * time.Millisecond}.Run(ctx, c)
+	if !errors.Is(err, context.Canceled) || r.Signal != "SIGINT" || r.Code != 130 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	pids := w.pids(t)
+	if len(pids) != 2 {
+		t.Fatalf("got %q", w)
+	}
+	for _, pid := range pids {
+		if !gone(pid) {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+}
+
+// TestATimeoutEndsTheTree: the output is not waited for, though the grandchild held it.
+func TestATimeoutEndsTheTree(t *testing.T) {
+	c := command("tree")
+	c.Timeout = time.Second
+	r, err := Runner{Grace: 100 * time.Millisecond}.Run(context.Background(), c)
+	var exit *buildenv.ExitError
+	if !errors.As(err, &exit) || !r.TimedOut {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	w := &watcher{}
+	_, _ = w.Write(r.Stdout)
+	for _, pid := range w.pids(t) {
+		if !gone(pid) {
+			t.Errorf("process %d is left", pid)
+		}
+	}
+}
+
+// TestWhatGoesOnByItselfIsLeftAlone: a compile cache's server outlives the build that started it, and its open pipe is not waited for.
+func TestWhatGoesOnByItselfIsLeftAlone(t *testing.T) {
+	w := &watcher{}
+	c := command("leave")
+	c.Stdout = w
+	if _, err := (Runner{}).Run(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range w.pids(t) {
+		if gone(pid) {
+			t.Errorf("process %d is gone", pid)
+		}
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+func TestAProgramThatStopsInTimeKeepsItsCode(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w := &watcher{n: 1, ready: cancel}
+	c := command("counts")
+	c.Stdout = w
+	r, err := Runner{}.Run(ctx, c)
+	if !errors.Is(err, context.Canceled) || r.Code != 3 || w.String() != "ready\ngot interrupt\nbye\n" {
+		t.Errorf("got %+v, %v, %q", r, err, w)
+	}
+}
+
+// TestNegativeGraceOnlyAsks: the program decides when it ends.
+func TestNegativeGraceOnlyAsks(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w := &watcher{n: 1, ready: cancel}
+	c := command("counts")
+	c.Stdout = w
+	if r, err := (Runner{Grace: -1}).Run(ctx, c); !errors.Is(err, context.Canceled) || r.Code != 3 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// TestTheSameSignalIsPassedOn: what ends us with SIGTERM ends the children with it, once.
+func TestTheSameSignalIsPassedOn(t *testing.T) {
+	pid := make(chan int, 1)
+	w := &watcher{n: 1, ready: func() { _ = syscall.Kill(<-pid, syscall.SIGTERM) }}
+	c := command("runner", "counts")
+	c.Stdout = w
+	r := Runner{Started: func(_ buildenv.Cmd, p int) { pid <- p }}
+	if _, err := r.Run(context.Background(), c); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.String(); got != "ready\ngot terminated\nbye\ncode 3, cancelled true\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestWhatIsNoProgram(t *testing.T) {
+	dir := t.TempDir()
+	tests := []struct {
+		name, text string
+		mode       os.FileMode
+		want, hint string
+	}{
+		{"text", "hello\n", 0o755, "exec format error", "no program for this machine"},
+		{"not-executable", "#!/bin/sh\n", 0o644, "permission denied", "make it executable"},
+		{"no-interpreter", "#!/nonexistent/sh\n", 0o755, "no such file or directory", "the interpreter or loader"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(dir, tt.name)
+			if err := os.WriteFile(path, []byte(tt.text), tt.mode); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Runner{}.Run(context.Background(), buildenv.Cmd{Path: path})
+			var start *StartError
+			if !errors.As(err, &start) || err.Error() != path+": cannot be started: "+tt.want || !strings.Contains(start.Hint(), tt.hint) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestFamily is the choice of who belongs to a tree, without processes.
+func TestFamily(t *testing.T) {
+	const mark = 1 << 62
+	all := []process{
+		{pid: 1, start: 1},
+		{pid: 10, ppid: 1, start: 5},              // ourselves
+		{pid: 20, ppid: 10, start: 6},             // the child
+		{pid: 21, ppid: 20, start: 7},             // its child
+		{pid: 22, ppid: 21, start: 8, dead: true}, // a zombie
+		{pid: 23, ppid: 22, start: 9},             // below it all the same
+		{pid: 30, ppid: 1, start: 9, mark: mark},  // let go of its parents
+		{pid: 31, ppid: 30, start: 9},
+		{pid: 40, ppid: 10, start: 9},                // another child of ours
+		{pid: 50, ppid: 1, start: 99},                // a pid that was known once and came again
+		{pid: 60, ppid: 1, start: 3, mark: mark + 1}, // another tree's
+	}
+	known := map[int]uint64{20: 6, 50: 2}
+	got := map[int]bool{}
+	for _, pid := range family(all, known, mark, 10) {
+		got[pid] = true
+	}
+	for _, p := range all {
+		want := p.pid == 20 || p.pid == 21 || p.pid == 23 || p.pid == 30 || p.pid == 31
+		if got[p.pid] != want {
+			t.Errorf("process %d: %v, want %v", p.pid, got[p.pid], want)
+		}
+	}
+}

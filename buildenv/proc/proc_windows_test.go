@@ -1,0 +1,3 @@
+package proc
+
+func helperUnix(string, []string) int { return 99 }

@@ -1,0 +1,122 @@
+//go:build linux || darwin
+
+package proc
+
+import (
+	"os"
+	"os/exec"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// process is one line of the system's table of processes.
+type process struct {
+	pid, ppid int
+	start     uint64 // when it began, in the system's own unit: with pid it names a process for good
+	dead      bool   // it has ended and its parent has not asked yet
+	mark      uint64 // 0: none
+}
+
+// tree is a child and all that came of it.
+type tree struct {
+	root  *os.Process
+	mark  uint64
+	known map[int]uint64 // pid → start of all that were ever seen in it
+}
+
+func startTree(cmd *exec.Cmd) (*tree, error) {
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	t := &tree{root: cmd.Process, known: map[int]uint64{}}
+	t.mark = setMark(t.root.Pid)
+	// The child cannot have been waited for, so that its pid is still its own.
+	if p, ok := look(t.root.Pid); ok {
+		t.known[p.pid] = p.start
+	}
+	return t, nil
+}
+
+// leave is called when the child ended by itself: what it left running is none of ours.
+func (t *tree) leave() {}
+
+// members lists the living processes of the tree.
+func (t *tree) members() []int {
+	all := processes(t.mark != 0)
+	return family(all, t.known, t.mark, os.Getpid())
+}
+
+// family finds the living processes that were known before, carry the mark or descend from such, and adds them to known.
+func family(all []process, known map[int]uint64, mark uint64, self int) []int {
+	children := map[int][]process{}
+	var queue []process
+	for _, p := range all {
+		children[p.ppid] = append(children[p.ppid], p)
+		start, ok := known[p.pid]
+		if ok && start == p.start || mark != 0 && p.mark == mark {
+			queue = append(queue, p)
+		}
+	}
+	seen := map[int]bool{self: true}
+	var alive []int
+	for len(queue) > 0 {
+		p := queue[0]
+		queue = queue[1:]
+		if seen[p.pid] {
+			continue
+		}
+		seen[p.pid] = true
+		known[p.pid] = p.start
+		if !p.dead {
+			alive = append(alive, p.pid)
+		}
+		queue = append(queue, children[p.pid]...)
+	}
+	return alive
+}
+
+// ask sends the signal to the whole tree and says whether it could.
+func (t *tree) ask(sig os.Signal) bool {
+	s, ok := sig.(syscall.Signal)
+	if !ok {
+		return false
+	}
+	t.signal(s)
+	return true
+}
+
+func (t *tree) kill() { t.signal(syscall.SIGKILL) }
+
+func (t *tree) signal(s syscall.Signal) {
+	// An error means that it is gone already, or that it is no longer ours to end (setuid).
+	_ = t.root.Signal(s) // knows whether the child was waited for; a pid alone does not
+	for _, pid := range t.members() {
+		if p, ok := look(pid); ok && pid != t.root.Pid && p.start == t.known[pid] {
+			_ = syscall.Kill(pid, s)
+		}
+	}
+}
+
+func (t *tree) alive() bool { return len(t.members()) > 0 }
+
+// fromTerminal says whether the terminal has sent a signal to all of our process group by itself: it does so for Ctrl-C.
+func fromTerminal(sig os.Signal) bool {
+	if sig != syscall.SIGINT {
+		return false
+	}
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	group, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
+}
+
+func status(s *os.ProcessState) (code int, signal string) {
+	if ws, ok := s.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return 128 + int(ws.Signal()), unix.SignalName(ws.Signal())
+	}
+	return s.ExitCode(), ""
+}

@@ -1,0 +1,355 @@
+package buildenv
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// writers makes the text of each form. Every function is pure and refuses what its reader would take for something else.
+func writers() map[string]func(exporter) (string, error) {
+	return map[string]func(exporter) (string, error){
+		"bash":         exporter.posix,
+		"zsh":          exporter.posix,
+		"direnv":       exporter.posix, // an .envrc is read by bash
+		"fish":         exporter.fish,
+		"pwsh":         exporter.pwsh,
+		"cmd":          exporter.cmd,
+		"nu":           exporter.nu,
+		"github":       exporter.github,
+		"gitlab":       exporter.gitlab,
+		"dotenv":       exporter.dotenv,
+		"vscode":       exporter.vscode,
+		"cargo-config": exporter.cargoConfig,
+		"json":         exporter.json,
+	}
+}
+
+// Shells lists the forms that Export knows, sorted.
+func Shells() []string {
+	var out []string
+	for name := range writers() {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Export writes a delta for a shell or a file that others read, so that reading it in the environment base gives h.Apply(base, d).
+//
+//	bash zsh fish pwsh cmd nu   text to be sourced; cmd's belongs into a .bat file
+//	direnv                      an .envrc
+//	dotenv                      a .env file in the part of its dialects that all of them read alike
+//	github                      lines for $GITHUB_ENV, PATH in full; GitHubPath has the shorter way
+//	gitlab                      a dotenv report (artifacts:reports:dotenv)
+//	vscode                      settings.json: rust-analyzer and the terminal
+//	cargo-config                the [env] table of .cargo/config.toml
+//	json                        the changes with their reasons, and the values
+//
+// Directories before or behind a list are written relative to the variable where the form can do so and the result is the same, else the
+// whole value is written. What a form cannot say is an *ExportError.
+func Export(shell string, h Host, base Env, d Delta) (string, error) {
+	write, ok := writers()[shell]
+	if !ok {
+		return "", &UnknownShellError{Shell: shell}
+	}
+	x := exporter{shell: shell, host: h, delta: d}
+	for _, v := range outcomes(h, base, d) {
+		if v.name == "" || strings.ContainsAny(v.name, "=\x00\n\r") {
+			return "", x.refuse(v, "it is no name of a variable")
+		}
+		if v.unset && !v.was && fileForm(shell) {
+			continue // a file that cannot unset need not
+		}
+		if strings.ContainsRune(v.value, 0) {
+			return "", x.refuse(v, "it holds a NUL byte, which no environment can")
+		}
+		x.vars = append(x.vars, v)
+	}
+	return write(x)
+}
+
+// GitHubPath answers the directories that a delta only puts before PATH, as lines for $GITHUB_PATH, and the delta without them. The file's
+// last line comes first on PATH ("Adding a system path", GitHub's workflow commands), so the lines are in reverse.
+func GitHubPath(h Host, base Env, d Delta) (lines string, rest Delta) {
+	for _, v := range outcomes(h, base, d) {
+		if !h.sameName(v.name, "PATH") || !v.relative || len(v.after) > 0 {
+			continue
+		}
+		for _, dir := range slices.Backward(v.before) {
+			if strings.ContainsAny(dir, "\r\n") {
+				return "", d
+			}
+			lines += dir + "\n"
+		}
+		for _, c := range d.Changes {
+			if !h.sameName(c.Name, "PATH") {
+				rest.Changes = append(rest.Changes, c)
+			}
+		}
+		return lines, rest
+	}
+	return "", d
+}
+
+func (h Host) sameName(a, b string) bool {
+	return a == b || h.OS == Windows && strings.EqualFold(a, b)
+}
+
+func fileForm(shell string) bool {
+	return slices.Contains([]string{"github", "gitlab", "dotenv", "cargo-config"}, shell)
+}
+
+// exporter is what a writer writes.
+type exporter struct {
+	shell string
+	host  Host
+	delta Delta
+	vars  []outcome
+}
+
+// outcome is what a delta makes of one variable.
+type outcome struct {
+	name  string
+	was   bool // it was set before
+	unset bool
+	value string // the whole of it
+	// relative says that value is before, the old value and after, joined with the list separator.
+	relative      bool
+	before, after []string
+}
+
+func outcomes(h Host, base Env, d Delta) []outcome {
+	result := h.Apply(base, d)
+	var out []outcome
+	for _, c := range d.Changes {
+		if slices.ContainsFunc(out, func(o outcome) bool { return h.sameName(o.name, c.Name) }) {
+			continue
+		}
+		v := outcome{name: c.Name, relative: true}
+		value, ok := result.Lookup(c.Name)
+		v.value, v.unset = value, !ok
+		_, v.was = base.Lookup(c.Name)
+		for _, c := range d.Changes {
+			switch {
+			case !h.sameName(c.Name, v.name):
+			case c.Op == Prepend:
+				v.before = append([]string{c.Value}, v.before...)
+			case c.Op == Append:
+				v.after = append(v.after, c.Value)
+			default:
+				v.relative = false
+			}
+		}
+		list := slices.Clone(v.before)
+		if old := base.Get(v.name); old != "" {
+			list = append(list, old)
+		}
+		// A directory that was in the list already has moved: then only the whole value says so.
+		v.relative = v.relative && h.JoinList(append(list, v.after...)...) == v.value
+		out = append(out, v)
+	}
+	return out
+}
+
+// UnknownShellError says that there is no such form.
+type UnknownShellError struct{ Shell string }
+
+func (e *UnknownShellError) Error() string { return fmt.Sprintf("unknown shell %q", e.Shell) }
+
+// Hint says what a user can do about it.
+func (e *UnknownShellError) Hint() string { return "use one of " + strings.Join(Shells(), ", ") }
+
+// ExportError says which variable a form cannot say, and why.
+type ExportError struct{ Shell, Name, Why string }
+
+func (e *ExportError) Error() string {
+	return fmt.Sprintf("%s cannot be written for %s: %s", e.Name, e.Shell, e.Why)
+}
+
+// Hint says what a user can do about it.
+func (e *ExportError) Hint() string {
+	return "use `gpubuild exec -- COMMAND`, which sets every variable itself, or another form"
+}
+
+func (x exporter) refuse(v outcome, why string) error {
+	return &ExportError{Shell: x.shell, Name: v.name, Why: why}
+}
+
+// identifier says whether a name is one that POSIX shells can set.
+func identifier(name string) bool {
+	for i, r := range name {
+		if r != '_' && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (i == 0 || r < '0' || r > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// plain checks what most forms need: a name that is an identifier, and text.
+func (x exporter) plain(v outcome) error {
+	if !identifier(v.name) {
+		return x.refuse(v, "only letters, digits and _ may stand in a name there")
+	}
+	return x.text(v)
+}
+
+func (x exporter) text(v outcome) error {
+	if !utf8.ValidString(v.value) || !utf8.ValidString(v.name) {
+		return x.refuse(v, "it is not UTF-8")
+	}
+	return nil
+}
+
+// inMSYS says whether a POSIX shell on Windows holds the variable in its own form: PATH with / and :. Git Bash, MSYS2 and Cygwin give
+// native programs the Windows form again ("Filesystem Paths", MSYS2).
+func (x exporter) inMSYS(v outcome) bool {
+	return x.host.OS == Windows && strings.EqualFold(v.name, "PATH")
+}
+
+func msys(dir string) string {
+	dir = strings.ReplaceAll(dir, `\`, "/")
+	if drive(dir) {
+		return "/" + strings.ToLower(dir[:1]) + dir[2:]
+	}
+	return dir
+}
+
+// lists answers the variable's parts and separator as a POSIX shell holds them.
+func (x exporter) lists(v outcome) (before, after []string, sep, whole, name string) {
+	before, after, sep, whole, name = v.before, v.after, x.host.ListSeparator(), v.value, v.name
+	if !x.inMSYS(v) {
+		return
+	}
+	convert := func(in []string) []string {
+		var out []string
+		for _, d := range in {
+			out = append(out, msys(d))
+		}
+		return out
+	}
+	return convert(before), convert(after), ":", strings.Join(convert(x.host.SplitList(whole)), ":"), "PATH"
+}
+
+// posix writes for bash and zsh: nothing is special between single quotes, not even a newline.
+func (x exporter) posix() (string, error) {
+	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+	var b strings.Builder
+	for _, v := range x.vars {
+		if !identifier(v.name) {
+			return "", x.refuse(v, "only letters, digits and _ may stand in a name there")
+		}
+		before, after, sep, whole, name := x.lists(v)
+		switch {
+		case v.unset:
+			fmt.Fprintf(&b, "unset %s\n", name)
+		case !v.relative:
+			fmt.Fprintf(&b, "export %s=%s\n", name, quote(whole))
+		default:
+			// An empty entry at an end of a list is the current directory to most readers, so the separator comes with the old value alone.
+			b.WriteString("export " + name + "=")
+			switch pre, post := strings.Join(before, sep), strings.Join(after, sep); {
+			case post == "":
+				fmt.Fprintf(&b, `%s"${%s:+%s$%s}"`, quote(pre), name, sep, name)
+			case pre == "":
+				fmt.Fprintf(&b, `"${%s:+$%s%s}"%s`, name, name, sep, quote(post))
+			default:
+				fmt.Fprintf(&b, `%s"%s${%s:+$%s%s}"%s`, quote(pre), sep, name, name, sep, quote(post))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String(), nil
+}
+
+// fish writes for fish: between single quotes only \ and ' are escaped. A variable whose name ends in PATH is a list there, split and
+// joined at colons ("PATH variables", fish documentation).
+func (x exporter) fish() (string, error) {
+	quote := func(s string) string {
+		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
+	}
+	words := func(list []string) string {
+		out := ""
+		for _, s := range list {
+			out += " " + quote(s)
+		}
+		return out
+	}
+	var b strings.Builder
+	for _, v := range x.vars {
+		if err := x.plain(v); err != nil {
+			return "", err
+		}
+		before, after, sep, whole, name := x.lists(v)
+		isList := strings.HasSuffix(name, "PATH") && sep == ":"
+		colons := func(dir string) bool { return strings.Contains(dir, ":") }
+		switch {
+		case v.unset:
+			fmt.Fprintf(&b, "set -q %s; and set -e %s; or true\n", name, name)
+		case isList && v.relative && !slices.ContainsFunc(before, colons) && !slices.ContainsFunc(after, colons):
+			// A list that is set to nothing is one empty directory there.
+			fmt.Fprintf(&b, "set -gx %s%s (string match -v '' -- $%s)%s; or true\n", name, words(before), name, words(after))
+		default:
+			fmt.Fprintf(&b, "set -gx %s %s\n", name, quote(whole))
+		}
+	}
+	return b.String(), nil
+}
+
+// nu writes for Nushell: text between double quotes with C's escapes; PATH is a list there.
+func (x exporter) nu() (string, error) {
+	var b strings.Builder
+	for _, v := range x.vars {
+		if err := x.text(v); err != nil {
+			return "", err
+		}
+		name := "$env." + v.name
+		if !identifier(v.name) {
+			name = "$env." + jsonText(v.name)
+		}
+		isPath := x.host.sameName(v.name, "PATH")
+		switch {
+		case v.unset:
+			fmt.Fprintf(&b, "hide-env --ignore-errors %s\n", jsonText(v.name))
+		case isPath && v.relative:
+			fmt.Fprintf(&b, "%s = (%s? | default [] | split row (char esep)", name, name)
+			for _, dir := range slices.Backward(v.before) {
+				fmt.Fprintf(&b, " | prepend %s", nuText(dir))
+			}
+			for _, dir := range v.after {
+				fmt.Fprintf(&b, " | append %s", nuText(dir))
+			}
+			b.WriteString(")\n")
+		case isPath:
+			fmt.Fprintf(&b, "%s = (%s | split row (char esep))\n", name, nuText(v.value))
+		default:
+			fmt.Fprintf(&b, "%s = %s\n", name, nuText(v.value))
+		}
+	}
+	return b.String(), nil
+}
+
+func nuText(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r < ' ' || r == 0x7f:
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

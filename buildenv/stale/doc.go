@@ -1,0 +1,9 @@
+// Package stale compares the inputs that a package's build script was run with to those that it would be run with now, and names the
+// packages that cargo must clean so that they agree. It owns the format of the record. It deletes nothing, reads no file and runs
+// nothing.
+//
+// Three answers are told apart for a unit: it agrees, it differs (with a reason for each input), or it is unknown, because nothing was
+// recorded of it or its script has run since without us. Unknown is not fresh; what to do then is the caller's to decide.
+//
+// A change of an input that nobody records goes unnoticed, and so does a file whose size, modification time and inode stayed the same.
+package stale
