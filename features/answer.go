@@ -1,0 +1,170 @@
+package features
+
+import "gpubuild/gpu"
+
+// Severities of findings.
+const (
+	Error   = "error"
+	Warning = "warning"
+	Note    = "note"
+)
+
+// Ids of findings.
+const (
+	IDUnreached    = "features.unreached"          // the feature leaves the GPU crates off and gates nothing
+	IDUndecided    = "features.undecided"          // it gates code of the package's own: what the binary holds decides
+	IDSibling      = "features.sibling"            // a linked crate's own CUDA code is left off
+	IDCudnnAlone   = "features.cudnn-without-cuda" // cudnn is on where the crate's own cuda is off
+	IDWeak         = "features.weak-edge"          // x?/f without x
+	IDForced       = "features.forced"             // CUDA is on without any feature asked for
+	IDBorrowed     = "features.borrowed"           // only another package's edge turns the crates on
+	IDUndeclared   = "features.undeclared"         // a root of several has no such feature
+	IDOtherMeaning = "features.other-meaning"      // the feature means something else in the crates it reaches
+	IDUnsure       = "features.unsure"             // cargo's two answers differ
+	IDPins         = "features.cudarc-pins"        // two cudarc in one graph were told different CUDA versions
+	IDByFile       = "features.by-file"            // a file, not a feature, decides (libtorch)
+	IDLoadDynamic  = "features.load-dynamic"       // ort: the loaded library decides
+)
+
+// Request is the part of a cargo command line that chooses packages and features.
+type Request struct {
+	Features    []string // as given; each may hold several, separated by commas or spaces
+	AllFeatures bool
+	NoDefault   bool
+	Packages    []string // -p
+	Excludes    []string
+	Workspace   bool
+	GPUFeatures []string // of the configuration: names that mean GPU work in this project
+	Targets     []string // --target; empty: the host
+	Dev         bool     // tests, benches or examples are built: dev-dependencies count
+}
+
+// Input is what Judge decides from. Graph or Tree may be nil.
+type Input struct {
+	Project *Project
+	Request Request
+	Catalog *Catalog // nil: the embedded one
+	Graph   *Graph
+	Tree    *Tree
+	Strict  bool // warnings stop, too
+}
+
+// Answer is what a build links, what is wrong with it and what it needs.
+type Answer struct {
+	Via       string       `json:"via"` // "unit graph", "cargo tree" or both
+	Roots     []Root       `json:"roots"`
+	Paths     []Why        `json:"paths"`
+	Findings  []Finding    `json:"findings"`
+	Stops     bool         `json:"stops"`  // exit 10 unless the user goes on anyhow
+	Unsure    bool         `json:"unsure"` // cargo's two answers differ
+	Needs     Needs        `json:"needs"`
+	Units     []ScriptUnit `json:"units"`
+	Cudarc    []Cudarc     `json:"cudarc,omitempty"`
+	CudarcMax gpu.Version  `json:"cudarc_max"` // newest CUDA version that every cudarc which asks nvcc knows: a newer toolkit makes its build script stop; zero: none asks
+	Pin       gpu.Version  `json:"pin"`        // version that a feature tells a cudarc which links the toolkit's libraries; zero: none. One that opens them at run time may have any toolkit
+}
+
+// Root is one thing that is built: a program, a library, a test.
+type Root struct {
+	Package string       `json:"package"`
+	Version string       `json:"version"`
+	Target  string       `json:"target"`
+	Kind    string       `json:"kind"` // bin, lib, test, …; empty from cargo tree
+	Mode    string       `json:"mode"`
+	Asked   []string     `json:"asked"`   // GPU features that are on in the root's own package
+	Reached bool         `json:"reached"` // CUDA code of at least one crate is linked
+	Crates  []CrateState `json:"crates"`
+}
+
+// CrateState is what a linked crate has of the GPU.
+type CrateState struct {
+	Name     string          `json:"name"`
+	Version  string          `json:"version"`
+	PkgID    string          `json:"pkg_id,omitempty"`
+	Backend  string          `json:"backend"` // cuda, wgpu, rocm, libtorch, none; "own" for the user's packages, "unknown" for crates outside the catalog
+	Role     string          `json:"role,omitempty"`
+	Features []string        `json:"features"`
+	On       bool            `json:"on"`
+	Wanted   map[string]bool `json:"wanted,omitempty"` // each GPU feature asked for that the crate declares, and whether it is on
+	Note     string          `json:"note,omitempty"`
+}
+
+// Finding is one thing that a user should know.
+type Finding struct {
+	ID       string `json:"id"`
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+	Path     string `json:"path,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Fix      string `json:"fix,omitempty"`      // a line for the manifest, or a command line
+	Evidence string `json:"evidence,omitempty"` // where the answer comes from
+	Root     string `json:"root,omitempty"`     // the root it was found for
+}
+
+// Why is the path of edges that carried a feature, or where it ends.
+type Why struct {
+	Root    string   `json:"root"`
+	Feature string   `json:"feature"`
+	Steps   []string `json:"steps"` // app/cuda, candle-core/cuda, cudarc
+	Reached bool     `json:"reached"`
+	End     string   `json:"end,omitempty"` // why it ends there
+}
+
+// Needs is what the linked crates and their build scripts ask of the machine.
+type Needs struct {
+	CUDA        bool         `json:"cuda"`         // CUDA code is linked
+	NVCC        bool         `json:"nvcc"`         // a build script calls nvcc
+	HostCXX     bool         `json:"host_cxx"`     // … and it needs a C++ compiler
+	CUDALibs    bool         `json:"cuda_libs"`    // headers or libraries of the toolkit at build time
+	CUDNN       bool         `json:"cudnn"`        // cuDNN at build time
+	RunCUDNN    bool         `json:"run_cudnn"`    // cuDNN when the program runs
+	RunLibs     []string     `json:"run_libs"`     // libraries that are linked or opened at run time, as the catalog knows them
+	CMake       bool         `json:"cmake"`        //
+	LibClang    bool         `json:"libclang"`     //
+	LibTorch    bool         `json:"libtorch"`     //
+	ROCm        bool         `json:"rocm"`         //
+	Network     bool         `json:"network"`      // a build script downloads
+	ComputeCap  bool         `json:"compute_cap"`  // a build script asks for the GPU, or CUDA_COMPUTE_CAP
+	DriverOnly  bool         `json:"driver_only"`  // CUDA code, but nothing of the toolkit at build time
+	EmbedsPTX   bool         `json:"embeds_ptx"`   // PTX is compiled by the driver, which must be as new as the toolkit
+	NVCCVersion bool         `json:"nvcc_version"` // nvcc is only asked for its version
+	Because     []NeedReason `json:"because"`      //
+}
+
+// NeedReason says which crate asks for something.
+type NeedReason struct {
+	Need  string `json:"need"`
+	Crate string `json:"crate"`
+	Why   string `json:"why"`
+}
+
+// ScriptUnit is a GPU package whose build script runs: what a record of build inputs is kept for.
+type ScriptUnit struct {
+	PkgID    string   `json:"pkg_id"`
+	Name     string   `json:"name"`
+	Version  string   `json:"version"`
+	Features []string `json:"features"`
+	Dir      string   `json:"dir"` // of its manifest
+	Platform string   `json:"platform,omitempty"`
+	Inputs   Inputs   `json:"inputs"`
+}
+
+// Inputs is what of the machine a build script's output depends on.
+type Inputs struct {
+	NVCC  bool     `json:"nvcc"`
+	Host  bool     `json:"host_compiler"`
+	Arch  bool     `json:"arch"`
+	Root  bool     `json:"root"` // headers or libraries below the toolkit's root
+	CUDNN bool     `json:"cudnn"`
+	Env   []string `json:"env"`
+}
+
+// Cudarc is one cudarc of the graph.
+type Cudarc struct {
+	Version string      `json:"version"`
+	Max     gpu.Version `json:"max"`     // newest CUDA version it knows; zero: its manifest was not found
+	Pin     gpu.Version `json:"pin"`     // version that a feature tells it
+	Asks    bool        `json:"asks"`    // it asks nvcc for the version
+	Linking string      `json:"linking"` // dynamic-loading, dynamic-linking, static-linking
+	Latest  bool        `json:"latest"`  // fallback-latest: without nvcc it takes the newest version that it knows
+}

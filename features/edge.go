@@ -1,0 +1,128 @@
+package features
+
+import (
+	"sort"
+	"strings"
+)
+
+// Edge is one step from a feature to what it turns on: "f", "dep:x", "x/f" or "x?/f".
+type Edge struct {
+	Text    string // as the manifest has it
+	Dep     string // key of the dependency; empty for a feature of the package itself
+	Feature string // empty for dep:x
+	Weak    bool   // x?/f: only if something else turns x on
+}
+
+// ParseEdge reads one value of a [features] entry.
+func ParseEdge(s string) Edge {
+	s = strings.TrimSpace(s)
+	e := Edge{Text: s}
+	if dep, ok := strings.CutPrefix(s, "dep:"); ok {
+		e.Dep = dep
+		return e
+	}
+	dep, feat, ok := strings.Cut(s, "/")
+	if !ok {
+		e.Feature = s
+		return e
+	}
+	e.Dep, e.Weak = strings.CutSuffix(dep, "?")
+	e.Feature = feat
+	return e
+}
+
+// Edges lists what a feature turns on, implicit features of optional dependencies included; false when the package has no such feature.
+func (p *Package) Edges(feature string) ([]Edge, bool) {
+	list, ok := p.Features[feature]
+	if !ok {
+		if p.implicit(feature) {
+			return []Edge{{Text: "dep:" + feature, Dep: feature}}, true
+		}
+		return nil, feature == "default"
+	}
+	out := make([]Edge, 0, len(list))
+	for _, s := range list {
+		out = append(out, ParseEdge(s))
+	}
+	return out, true
+}
+
+// Declares says whether the package has a feature of this name, implicit ones included.
+func (p *Package) Declares(feature string) bool {
+	_, ok := p.Features[feature]
+	return ok || p.implicit(feature)
+}
+
+// implicit says whether feature is that of an optional dependency which no "dep:" mentions.
+// Source: the cargo book, features.md, "Optional dependencies".
+func (p *Package) implicit(feature string) bool {
+	if !p.optional(feature) {
+		return false
+	}
+	for _, list := range p.Features {
+		for _, s := range list {
+			if s == "dep:"+feature {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (p *Package) optional(key string) bool {
+	for _, d := range p.Dependencies {
+		if d.Key == key && d.Optional {
+			return true
+		}
+	}
+	return false
+}
+
+// FeatureNames lists the declared and the implicit features, sorted.
+func (p *Package) FeatureNames() []string {
+	seen := map[string]bool{}
+	for f := range p.Features {
+		seen[f] = true
+	}
+	for _, d := range p.Dependencies {
+		if d.Optional && p.implicit(d.Key) {
+			seen[d.Key] = true
+		}
+	}
+	return sortedKeys(seen)
+}
+
+// closure lists every feature of the package that the given ones turn on within it, themselves included, and the edges that leave it.
+func (p *Package) closure(on []string) (feats map[string]bool, edges []Edge) {
+	feats = map[string]bool{}
+	queue := append([]string{}, on...)
+	for len(queue) > 0 {
+		f := queue[0]
+		queue = queue[1:]
+		if feats[f] || !p.Declares(f) {
+			continue
+		}
+		feats[f] = true
+		list, _ := p.Edges(f)
+		for _, e := range list {
+			if e.Dep == "" {
+				queue = append(queue, e.Feature)
+				continue
+			}
+			edges = append(edges, e)
+			if e.Feature != "" && !e.Weak && p.implicit(e.Dep) { // x/f turns the implicit feature x on, too
+				queue = append(queue, e.Dep)
+			}
+		}
+	}
+	return feats, edges
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}

@@ -1,0 +1,246 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+)
+
+// edit is one feature of one manifest that lacks edges.
+type edit struct {
+	pkg     *Package
+	feature string
+	add     []string
+}
+
+// line is the feature as it should stand in the manifest.
+func (e *edit) line() string {
+	var quoted []string
+	for _, s := range mergeStrings(e.pkg.Features[e.feature], e.add) {
+		quoted = append(quoted, `"`+s+`"`)
+	}
+	key := e.feature
+	if strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
+		key = `"` + key + `"`
+	}
+	line := key + " = [" + strings.Join(quoted, ", ") + "]"
+	if e.pkg.Manifest != "" && e.pkg.Line("features") == 0 {
+		line = "[features]\n" + line
+	}
+	return line
+}
+
+// mender looks for the edges that would carry a feature from a root to the crates that want it.
+type mender struct {
+	*rootJudge
+	feature string // as the user's packages call it
+	cuda    string // what is meant by it: cuda or cudnn
+	want    map[int]bool
+	leads   map[int]bool // nodes from which a wanted crate is reached
+	seen    map[int]bool
+	edits   []*edit
+	blocked []int // packages of others that do not pass the feature on
+	covered map[int]bool
+}
+
+func (k *rootJudge) mend(feature, meaning string, want []int) *mender {
+	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, leads: map[int]bool{}, seen: map[int]bool{}, covered: map[int]bool{}}
+	for _, i := range want {
+		m.want[i] = true
+		m.leads[i] = true
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, i := range k.r.linked {
+			if m.leads[i] {
+				continue
+			}
+			for _, d := range k.nodes[i].deps {
+				if k.r.set[d.to] && m.leads[d.to] {
+					m.leads[i], changed = true, true
+					break
+				}
+			}
+		}
+	}
+	m.walk(k.r.node)
+	return m
+}
+
+func (m *mender) edit(p *Package) *edit {
+	for _, e := range m.edits {
+		if e.pkg == p {
+			return e
+		}
+	}
+	e := &edit{pkg: p, feature: m.feature}
+	m.edits = append(m.edits, e)
+	return e
+}
+
+func (m *mender) walk(i int) {
+	if m.seen[i] {
+		return
+	}
+	m.seen[i] = true
+	p := m.manifestOf(i)
+	if p == nil || !m.nodes[i].local {
+		return
+	}
+	for _, nd := range m.nodes[i].deps {
+		if !m.r.set[nd.to] || !m.leads[nd.to] {
+			continue
+		}
+		d, ok := m.depFor(p, nd)
+		if !ok {
+			continue
+		}
+		key := d.Key + "/"
+		if d.Optional {
+			key = d.Key + "?/"
+		}
+		c := m.crate(nd.to)
+		switch {
+		case m.want[nd.to]:
+			f := m.feature
+			if c != nil {
+				f = means(c, m.cuda)
+			}
+			m.add(p, key+f)
+			m.cover(nd.to)
+		case m.nodes[nd.to].local:
+			if !contains(m.nodes[nd.to].features, m.feature) {
+				m.add(p, key+m.feature)
+			}
+			m.walk(nd.to)
+		case c != nil && c.On(m.nodes[nd.to].features):
+		case m.declares(nd.to, m.cuda):
+			m.add(p, key+m.cuda)
+			m.cover(nd.to)
+		default:
+			m.blocked = append(m.blocked, nd.to)
+		}
+	}
+}
+
+// cover marks what a crate leads to as reached: passing the feature on from there is that crate's own business.
+func (m *mender) cover(i int) {
+	if m.covered[i] {
+		return
+	}
+	m.covered[i] = true
+	for _, d := range m.nodes[i].deps {
+		if m.r.set[d.to] {
+			m.cover(d.to)
+		}
+	}
+}
+
+func (m *mender) add(p *Package, edge string) {
+	have := p.Features[m.feature]
+	if contains(have, edge) || contains(have, strings.Replace(edge, "?/", "/", 1)) {
+		return
+	}
+	e := m.edit(p)
+	e.add = mergeStrings(e.add, []string{edge})
+}
+
+// unreached reports a feature that leaves GPU crates off and gates nothing.
+func (k *rootJudge) unreached(f string, off []int) {
+	meaning := "cuda"
+	if f == "cudnn" {
+		meaning = "cudnn"
+	}
+	m := k.mend(f, meaning, off)
+	msg := fmt.Sprintf("`%s` of %s does not reach %s and gates nothing: ", f, k.label, k.names(off))
+	if f == "cudnn" {
+		msg += "cuDNN is not used"
+	} else {
+		msg += "the program computes on the CPU"
+	}
+	evidence := k.via() + k.hostOnly(off)
+	made := false
+	for _, e := range m.edits {
+		if len(e.add) == 0 {
+			continue
+		}
+		made = true
+		k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: e.pkg.Manifest, Line: e.pkg.FeatureLine(f), Fix: e.line(), Evidence: evidence, Root: k.label})
+	}
+	if made {
+		return
+	}
+	fix := ""
+	if len(m.blocked) > 0 {
+		c := k.nodes[off[0]]
+		fix = fmt.Sprintf("%s = [\"%s/%s\"], with %s = \"%s\" among [dependencies]", f, c.name, meaning, c.name, c.version)
+		msg += fmt.Sprintf(" (%s does not pass the feature on)", k.names(m.blocked))
+	}
+	k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Fix: fix, Evidence: evidence, Root: k.label})
+}
+
+// hostOnly tells of copies of the same crates that have CUDA but are part of a build script or proc-macro only.
+func (k *rootJudge) hostOnly(off []int) string {
+	for _, i := range off {
+		for o := range k.nodes {
+			if c := k.crate(o); k.r.set[o] || k.nodes[o].name != k.nodes[i].name || !c.On(k.nodes[o].features) {
+				continue
+			}
+			elsewhere := false // another root may link it
+			for _, r := range k.roots {
+				elsewhere = elsewhere || r.set[o]
+			}
+			if !elsewhere {
+				return "; " + k.name(o) + " has it only in a copy for build scripts or proc-macros, which is not linked"
+			}
+		}
+	}
+	return ""
+}
+
+// weakEdges lists the weak edges of a feature whose dependency is not linked.
+func (k *rootJudge) weakEdges(f string) []Edge {
+	p := k.manifestOf(k.r.node)
+	if p == nil {
+		return nil
+	}
+	return k.deadEdges(k.r.node, p, f)
+}
+
+func (k *rootJudge) deadEdges(i int, p *Package, f string) []Edge {
+	var out []Edge
+	_, edges := p.closure([]string{f})
+	for _, e := range edges {
+		if !e.Weak {
+			continue
+		}
+		linked := false
+		for _, d := range p.Dependencies {
+			if d.Key == e.Dep && k.depNode(i, d, k.r.set) >= 0 {
+				linked = true
+			}
+		}
+		if !linked {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// turnsOn answers a feature of the root's package that turns an optional dependency on; empty when there is none.
+func (k *rootJudge) turnsOn(dep string) string {
+	p := k.manifestOf(k.r.node)
+	if p == nil {
+		return ""
+	}
+	if p.implicit(dep) {
+		return dep
+	}
+	for _, f := range sortedKeys(p.Features) {
+		for _, s := range p.Features[f] {
+			if e := ParseEdge(s); e.Dep == dep && !e.Weak {
+				return f
+			}
+		}
+	}
+	return ""
+}

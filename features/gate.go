@@ -1,0 +1,161 @@
+package features
+
+import (
+	"regexp"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// gating is where a package's own text tests a feature.
+type gating struct {
+	Files  []string // below the package, sorted by the walk
+	Script bool     // the build script does
+	Calls  bool     // the build script mentions nvcc
+}
+
+func (g gating) any() bool { return len(g.Files) > 0 || g.Script }
+
+const (
+	maxSources  = 4000
+	sourceLimit = 4 << 20
+)
+
+// gate searches a package's own sources and build script for tests of a feature. Binaries are left out but for the one whose source file
+// is main: what another program of the package does is no part of this one.
+func (v *view) gate(dir string, script string, feature, main string) gating {
+	key := dir + "\x00" + feature + "\x00" + main
+	if g, ok := v.gates[key]; ok {
+		return g
+	}
+	var g gating
+	tests := featureTest(feature)
+	budget := maxSources
+	src := v.h.Join(dir, "src")
+	for _, f := range rustFiles(v.h, src, &budget) {
+		if binary(v.h, src, f) && !sameProgram(v.h, src, f, main) {
+			continue
+		}
+		if data, err := v.h.ReadFile(f, sourceLimit); err == nil && gatesCode(string(data), tests) {
+			g.Files = append(g.Files, strings.TrimPrefix(v.h.Clean(f), v.h.Clean(dir)+v.h.Clean("/")))
+		}
+	}
+	if main != "" && !v.h.Below(main, src) { // an example, a test or a [[bin]] with a path of its own
+		if data, err := v.h.ReadFile(main, sourceLimit); err == nil && gatesCode(string(data), tests) {
+			g.Files = append(g.Files, strings.TrimPrefix(v.h.Clean(main), v.h.Clean(dir)+v.h.Clean("/")))
+		}
+	}
+	if script != "" {
+		if data, err := v.h.ReadFile(script, sourceLimit); err == nil {
+			text := string(data)
+			g.Script = strings.Contains(text, "CARGO_FEATURE_"+envName(feature)) || gatesCode(text, tests)
+			g.Calls = strings.Contains(text, "nvcc")
+		}
+	}
+	v.gates[key] = g
+	return g
+}
+
+func envName(feature string) string { return strings.ToUpper(strings.ReplaceAll(feature, "-", "_")) }
+
+// binary says whether a file below src belongs to a program rather than to the library.
+func binary(h buildenv.Host, src, file string) bool {
+	return h.SamePath(file, h.Join(src, "main.rs")) || h.Below(file, h.Join(src, "bin"))
+}
+
+// sameProgram says whether a program's file belongs to the program that begins at main.
+func sameProgram(h buildenv.Host, src, file, main string) bool {
+	if main == "" {
+		return false
+	}
+	if h.SamePath(file, main) {
+		return true
+	}
+	dir := h.Dir(main)
+	return !h.SamePath(dir, src) && !h.SamePath(dir, h.Join(src, "bin")) && h.Below(file, dir)
+}
+
+func rustFiles(h buildenv.Host, dir string, budget *int) []string {
+	var out []string
+	queue := []string{dir}
+	for len(queue) > 0 {
+		d := queue[0]
+		queue = queue[1:]
+		entries, err := h.Files.ReadDir(d)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if *budget--; *budget < 0 {
+				return out
+			}
+			p := h.Join(d, e.Name())
+			switch {
+			case e.IsDir():
+				queue = append(queue, p)
+			case strings.HasSuffix(e.Name(), ".rs"):
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+func featureTest(feature string) *regexp.Regexp {
+	return regexp.MustCompile(`\bfeature\s*=\s*"` + regexp.QuoteMeta(feature) + `"`)
+}
+
+// gatesCode says whether a text compiles code only with, or only without, a feature. Comments, documentation marks and a lone
+// compile_error! do not count.
+func gatesCode(text string, test *regexp.Regexp) bool {
+	if !test.MatchString(text) {
+		return false
+	}
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		at := test.FindStringIndex(line)
+		if at == nil {
+			continue
+		}
+		if c := strings.Index(line, "//"); c >= 0 && c < at[0] {
+			continue
+		}
+		if before := line[:at[0]]; strings.Contains(before, "doc(cfg(") || strings.Contains(before, "cfg_attr(docsrs") {
+			continue
+		}
+		if strings.Contains(line[at[1]:], "compile_error!") {
+			continue
+		}
+		next := ""
+		for _, l := range lines[i+1 : min(i+4, len(lines))] {
+			if next = strings.TrimSpace(l); next != "" {
+				break
+			}
+		}
+		if strings.HasPrefix(next, "compile_error!") || strings.HasPrefix(next, "std::compile_error!") {
+			continue
+		}
+		return true
+	}
+	return false
+}
+
+// testsBoth says whether one line of a package's sources tests two features together.
+func (v *view) testsBoth(dir, a, b string) []string {
+	ta, tb := featureTest(a), featureTest(b)
+	budget := maxSources
+	var files []string
+	for _, f := range rustFiles(v.h, v.h.Join(dir, "src"), &budget) {
+		data, err := v.h.ReadFile(f, sourceLimit)
+		if err != nil || !ta.Match(data) || !tb.Match(data) {
+			continue
+		}
+		for _, line := range strings.Split(string(data), "\n") {
+			if ta.MatchString(line) && tb.MatchString(line) && !strings.HasPrefix(strings.TrimSpace(line), "//") {
+				files = append(files, strings.TrimPrefix(v.h.Clean(f), v.h.Clean(dir)+v.h.Clean("/")))
+				break
+			}
+		}
+	}
+	return files
+}

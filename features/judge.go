@@ -1,0 +1,284 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// Judge says what of the GPU a build links, what is missing and what it needs. It reads sources through h and decides; it changes nothing.
+func Judge(h buildenv.Host, in Input) (*Answer, error) {
+	if in.Graph == nil && in.Tree == nil {
+		return nil, errors.New("features: neither a unit graph nor a cargo tree to judge")
+	}
+	if in.Catalog == nil {
+		c, err := DefaultCatalog()
+		if err != nil {
+			return nil, err
+		}
+		in.Catalog = c
+	}
+	j := &judge{
+		view: newView(h, in.Project, in.Catalog, in.Graph, in.Tree),
+		in:   in,
+		ask:  parseRequest(in.Request),
+		out:  &Answer{Findings: []Finding{}, Roots: []Root{}, Paths: []Why{}, Units: []ScriptUnit{}},
+		seen: map[string]bool{},
+	}
+	switch {
+	case in.Graph != nil && in.Tree != nil:
+		j.out.Via = "unit graph and cargo tree"
+	case in.Graph != nil:
+		j.out.Via = "unit graph"
+	default:
+		j.out.Via = "cargo tree"
+	}
+	for i := range j.roots {
+		j.root(&j.roots[i])
+	}
+	j.settle()
+	j.needs()
+	j.units()
+	j.cudarc()
+	if in.Graph != nil && in.Tree != nil {
+		j.compare(in.Tree)
+	}
+	for _, f := range j.out.Findings {
+		if f.Severity == Error || in.Strict && f.Severity == Warning {
+			j.out.Stops = true
+		}
+	}
+	if j.out.Unsure { // never stop a build on an answer that is in doubt
+		j.out.Stops = false
+	}
+	return j.out, nil
+}
+
+type judge struct {
+	*view
+	in   Input
+	ask  asked
+	out  *Answer
+	seen map[string]bool // findings that were made for another root already
+	idle []idleRoot
+}
+
+// idleRoot is a root whose GPU feature changes nothing and that links no GPU crate: a fault unless another root is reached.
+type idleRoot struct{ finding Finding }
+
+func (j *judge) find(f Finding) {
+	key := strings.Join([]string{f.ID, f.Severity, f.Path, f.Fix}, "\x00")
+	if f.Fix == "" {
+		key += f.Message
+	}
+	if !j.seen[key] {
+		j.seen[key] = true
+		j.out.Findings = append(j.out.Findings, f)
+	}
+}
+
+// asked is a Request with its feature lists taken apart.
+type asked struct {
+	plain     []string
+	qualified map[string][]string // package or dependency → features
+	gpu       []string            // names that mean GPU work
+	all       bool
+	noDefault bool
+}
+
+func parseRequest(r Request) asked {
+	a := asked{qualified: map[string][]string{}, gpu: mergeStrings([]string{"cuda", "cudnn"}, r.GPUFeatures), all: r.AllFeatures, noDefault: r.NoDefault}
+	for _, s := range r.Features {
+		for _, f := range strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }) {
+			if pkg, feat, ok := strings.Cut(f, "/"); ok {
+				pkg = strings.TrimSuffix(pkg, "?")
+				a.qualified[pkg] = append(a.qualified[pkg], feat)
+				continue
+			}
+			a.plain = append(a.plain, f)
+		}
+	}
+	return a
+}
+
+// means answers the feature by which a catalog crate calls what the user calls name: cudnn is cudnn, everything else is CUDA.
+func means(c *Crate, name string) string {
+	if name == "cudnn" {
+		return "cudnn"
+	}
+	for _, f := range c.CUDAFeatures {
+		if f == name {
+			return f
+		}
+	}
+	if len(c.CUDAFeatures) > 0 {
+		return c.CUDAFeatures[0]
+	}
+	return name
+}
+
+// root judges one root unit.
+func (j *judge) root(r *rootView) {
+	n := &j.nodes[r.node]
+	out := Root{Package: n.name, Version: n.version, Crates: []CrateState{}, Asked: []string{}}
+	main := ""
+	if j.graph != nil {
+		u := &j.graph.Units[r.node]
+		out.Target, out.Mode = u.Target.Name, u.Mode
+		if len(u.Target.Kind) > 0 {
+			out.Kind = u.Target.Kind[0]
+		}
+		switch out.Kind {
+		case "bin", "example", "test", "bench":
+			main = u.Target.SrcPath
+		}
+	}
+	for _, f := range n.features {
+		if contains(j.ask.gpu, f) {
+			out.Asked = append(out.Asked, f)
+		}
+	}
+	if p := j.manifestOf(r.node); j.graph == nil && p != nil {
+		main = j.h.Join(p.Dir, "src", "main.rs") // a tree does not say which program it is: look at the usual one
+	}
+	label := out.Package
+	if out.Target != "" && out.Target != out.Package {
+		label += " (" + out.Kind + " " + out.Target + ")"
+	}
+	if len(out.Asked) == 0 {
+		out.Asked = j.leading(r)
+	}
+	var gpuOn []int // CUDA crates that are on
+	for _, i := range r.linked {
+		c := j.crate(i)
+		if i != r.node && j.nodes[i].id != "" && j.nodes[i].id == n.id {
+			continue // the library of the program's own package
+		}
+		st, listed := j.state(i, c, out.Asked, i == r.node)
+		if listed {
+			out.Crates = append(out.Crates, st)
+		}
+		if c.CUDA() && c.On(j.nodes[i].features) {
+			gpuOn = append(gpuOn, i)
+			out.Reached = true
+		}
+	}
+	k := &rootJudge{judge: j, r: r, label: label, main: main, asked: out.Asked, on: gpuOn}
+	for _, f := range out.Asked {
+		k.feature(f)
+	}
+	k.cudnnAlone()
+	k.siblings()
+	k.weak()
+	k.unasked()
+	k.otherwise()
+	j.why(r, out.Asked, k.qualified())
+	j.out.Roots = append(j.out.Roots, out)
+}
+
+// leading lists the features of a root that lead to a GPU crate under another name than cuda: gpu = ["candle-core/cuda"].
+func (j *judge) leading(r *rootView) []string {
+	on := false
+	for _, i := range r.linked {
+		c := j.crate(i)
+		on = on || i != r.node && c.CUDA() && c.On(j.nodes[i].features)
+	}
+	out := []string{}
+	if p := j.manifestOf(r.node); !on || p == nil {
+		return out
+	}
+	byDefault := false
+	for _, f := range j.nodes[r.node].features {
+		if !j.path(r, f).Reached {
+			continue
+		}
+		if f == "default" {
+			byDefault = true
+			continue
+		}
+		out = append(out, f)
+	}
+	if byDefault && len(out) == 0 {
+		out = append(out, "default")
+	}
+	return out
+}
+
+// state describes a linked node; listed is false for what has nothing to do with GPUs.
+func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, bool) {
+	n := &j.nodes[i]
+	st := CrateState{Name: n.name, Version: n.version, PkgID: n.id, Features: n.features, Wanted: map[string]bool{}}
+	if st.Features == nil {
+		st.Features = []string{}
+	}
+	switch {
+	case c != nil:
+		st.Backend, st.Role = c.Backend, c.Role
+		st.On = c.On(n.features)
+		for _, f := range wanted {
+			if m := means(c, f); c.Role != FalseFriend && j.declares(i, m) {
+				st.Wanted[f] = contains(n.features, m)
+			}
+		}
+		switch {
+		case c.Role == Monitor:
+			st.Note = c.Notes
+		case c.Role == FalseFriend:
+			st.Note = c.Notes
+		case c.Role == ByFile:
+			st.Note = c.Notes
+		case !st.On && c.Lost["cuda"] != "":
+			st.Note = "without cuda: " + c.Lost["cuda"]
+		}
+		if c.Role == Helper {
+			return st, false
+		}
+	case n.local:
+		st.Backend, st.Role = "own", ""
+		for _, f := range wanted {
+			if j.declares(i, f) {
+				st.Wanted[f] = contains(n.features, f)
+				st.On = st.On || st.Wanted[f]
+			}
+		}
+		if len(st.Wanted) == 0 && !root {
+			return st, false
+		}
+	default:
+		st.Backend = "unknown"
+		for _, f := range wanted {
+			if contains(n.features, f) {
+				st.Wanted[f] = true
+				st.On = true
+			}
+		}
+		if !st.On {
+			return st, false
+		}
+	}
+	return st, true
+}
+
+// settle turns roots whose feature changes nothing into errors when no root of the build is reached, into notes otherwise.
+func (j *judge) settle() {
+	reached := false
+	for _, r := range j.out.Roots {
+		reached = reached || r.Reached
+	}
+	for _, f := range j.out.Findings {
+		reached = reached || f.ID == IDUndecided
+	}
+	for _, idle := range j.idle {
+		f := idle.finding
+		if reached {
+			f.Severity = Note
+		}
+		j.find(f)
+	}
+}
+
+func (j *judge) name(i int) string {
+	return fmt.Sprintf("%s %s", j.nodes[i].name, j.nodes[i].version)
+}

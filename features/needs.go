@@ -1,0 +1,253 @@
+package features
+
+import (
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"gpubuild/gpu"
+)
+
+// linkedAnywhere lists the nodes that any root links, in order.
+func (j *judge) linkedAnywhere() []int {
+	seen := map[int]bool{}
+	var out []int
+	for _, r := range j.roots {
+		for _, i := range r.linked {
+			if !seen[i] {
+				seen[i] = true
+				out = append(out, i)
+			}
+		}
+	}
+	sort.Ints(out)
+	return out
+}
+
+func (j *judge) needs() {
+	n := &j.out.Needs
+	seen := map[NeedReason]bool{}
+	because := func(need string, i int, why string) {
+		r := NeedReason{need, j.name(i), why}
+		if !seen[r] {
+			seen[r] = true
+			n.Because = append(n.Because, r)
+		}
+	}
+	versionOnly := true
+	n.RunLibs = []string{}
+	for _, i := range j.linkedAnywhere() {
+		c := j.crate(i)
+		feats := j.nodes[i].features
+		if c.CUDA() && c.On(feats) {
+			if !n.CUDA || c.Role == Carrier {
+				because("cuda", i, "its CUDA code is linked")
+			}
+			n.CUDA = true
+			if c.Name != "cudarc" {
+				for _, l := range c.Runtime.Linked {
+					if !strings.Contains(l, "feature cudnn") || contains(feats, "cudnn") {
+						n.RunLibs = mergeStrings(n.RunLibs, []string{l})
+					}
+				}
+			}
+			if contains(feats, "cudnn") {
+				n.RunCUDNN = true
+			}
+			n.EmbedsPTX = n.EmbedsPTX || c.EmbedsPTX
+		}
+		s, has := j.scriptNode(i)
+		if !has || !s.any() {
+			continue
+		}
+		if s.compiles && !c.CUDA() {
+			n.CUDA = true
+			because("cuda", i, s.why)
+		}
+		add := func(on bool, flag *bool, need string) {
+			if on {
+				*flag = true
+				because(need, i, s.why)
+			}
+		}
+		why := s.why
+		if s.asksVersion {
+			s.why = asksNVCC
+		}
+		add(s.compiles || s.asksVersion, &n.NVCC, "nvcc")
+		s.why = why
+		add(s.compiles, &n.HostCXX, "host compiler")
+		add(s.libs, &n.CUDALibs, "CUDA headers or libraries")
+		add(s.cudnn, &n.CUDNN, "cuDNN")
+		add(s.cmake, &n.CMake, "CMake")
+		add(s.clang, &n.LibClang, "libclang")
+		add(s.torch, &n.LibTorch, "libtorch")
+		add(s.rocm, &n.ROCm, "ROCm")
+		add(s.network, &n.Network, "network")
+		add(s.cap, &n.ComputeCap, "a compute capability")
+		n.EmbedsPTX = n.EmbedsPTX || s.ptx
+		versionOnly = versionOnly && !s.compiles
+	}
+	n.NVCCVersion = n.NVCC && versionOnly
+	n.RunCUDNN = n.RunCUDNN || n.CUDNN
+	n.DriverOnly = n.CUDA && !n.NVCC && !n.CUDALibs && !n.CUDNN && !n.CMake && !n.LibTorch && !n.ROCm
+	if n.Because == nil {
+		n.Because = []NeedReason{}
+	}
+}
+
+// units lists the build scripts whose output depends on the GPU toolchain, those for the building machine included.
+func (j *judge) units() {
+	if j.graph == nil {
+		return
+	}
+	seen := map[string]bool{}
+	for i := range j.graph.Units {
+		u := &j.graph.Units[i]
+		if u.Mode != "run-custom-build" {
+			continue
+		}
+		build := j.graph.compiled(i)
+		source := u.Target.SrcPath
+		if build >= 0 {
+			source = j.graph.Units[build].Target.SrcPath
+		}
+		s := j.scriptOf(i, j.helpersOf(build), source)
+		if !s.machine() {
+			continue
+		}
+		n := &j.nodes[i]
+		key := u.PkgID + "\x00" + strings.Join(n.features, ",") + "\x00" + u.Platform
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		unit := ScriptUnit{PkgID: u.PkgID, Name: n.name, Version: n.version, Features: append([]string{}, n.features...), Dir: j.dirOf(i), Platform: u.Platform,
+			Inputs: Inputs{NVCC: s.compiles || s.asksVersion, Host: s.compiles, Arch: s.compiles, Root: s.libs || s.compiles, CUDNN: s.cudnn, Env: append([]string{}, s.env...)}}
+		j.out.Units = append(j.out.Units, unit)
+	}
+	sort.SliceStable(j.out.Units, func(a, b int) bool { return j.out.Units[a].Name < j.out.Units[b].Name })
+}
+
+const asksNVCC = "cuda-version-from-build-system asks nvcc on PATH for the version"
+
+// cudarcScript says what cudarc's build script needs: it has no feature cuda, its linking mode and version source decide.
+// Source: cudarc 0.19.10 build.rs (detect_version_from_env, detect_version_from_feature, cuda_version_from_build_system).
+func (j *judge) cudarcScript(i int) scriptFacts {
+	c := cudarcOf(j.nodes[i].features)
+	s := scriptFacts{}
+	if known := j.catalog.Crate("cudarc"); known != nil {
+		s.env = known.Env()
+	}
+	why := []string{}
+	_, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION")
+	if c.Asks && !told && !c.Latest {
+		s.asksVersion = true
+		why = append(why, asksNVCC)
+	}
+	cudnn := false
+	for _, f := range j.nodes[i].features {
+		cudnn = cudnn || strings.HasPrefix(f, "cudnn")
+	}
+	if c.Linking == "dynamic-linking" || c.Linking == "static-linking" {
+		s.libs = true
+		s.cudnn = cudnn
+		why = append([]string{c.Linking + " needs the libraries"}, why...)
+	}
+	if contains(j.nodes[i].features, "cudnn-version-from-build-system") {
+		s.cudnn = true
+		why = append(why, "cudnn-version-from-build-system reads cuDNN's header")
+	}
+	s.why = strings.Join(why, "; ")
+	if s.why == "" {
+		s.why = "it opens the libraries when it runs"
+	}
+	return s
+}
+
+func cudarcOf(features []string) Cudarc {
+	c := Cudarc{Linking: "dynamic-loading"}
+	from := false
+	for _, f := range features {
+		switch f {
+		case "cuda-version-from-build-system":
+			from = true
+		case "fallback-latest":
+			c.Latest = true
+		case "dynamic-linking", "static-linking":
+			c.Linking = f
+		default:
+			if v, ok := cudarcVersion(f); ok && v.Compare(c.Pin) > 0 {
+				c.Pin = v
+			}
+		}
+	}
+	c.Asks = from && c.Pin.IsZero()
+	return c
+}
+
+// cudarcVersion reads a feature such as cuda-13040.
+func cudarcVersion(feature string) (gpu.Version, bool) {
+	digits, ok := strings.CutPrefix(feature, "cuda-")
+	if !ok || len(digits) != 5 {
+		return gpu.Version{}, false
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return gpu.Version{}, false
+	}
+	return gpu.VersionOf(n), true
+}
+
+// cudarc tells of each cudarc in the graph, those of build scripts included, which CUDA versions it knows.
+func (j *judge) cudarc() {
+	seen := map[string]bool{}
+	linked := map[int]bool{}
+	for _, i := range j.linkedAnywhere() {
+		linked[i] = true
+	}
+	for i := range j.nodes {
+		n := &j.nodes[i]
+		if n.name != "cudarc" || j.graph != nil && j.graph.Units[i].Mode == "run-custom-build" {
+			continue
+		}
+		if j.graph != nil && contains(j.graph.Units[i].Target.Kind, "custom-build") {
+			continue
+		}
+		key := n.version + "\x00" + strings.Join(n.features, ",")
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		c := cudarcOf(n.features)
+		if _, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION"); told {
+			c.Asks = false
+		}
+		c.Version = n.version
+		if p := j.manifestOf(i); p != nil {
+			for f := range p.Features {
+				if v, ok := cudarcVersion(f); ok && v.Compare(c.Max) > 0 {
+					c.Max = v
+				}
+			}
+		}
+		j.out.Cudarc = append(j.out.Cudarc, c)
+		if c.Asks && !c.Max.IsZero() && (j.out.CudarcMax.IsZero() || c.Max.Compare(j.out.CudarcMax) < 0) {
+			j.out.CudarcMax = c.Max
+		}
+		if !c.Pin.IsZero() && linked[i] && c.Linking != "dynamic-loading" {
+			if !j.out.Pin.IsZero() && j.out.Pin != c.Pin {
+				newer := j.out.Pin
+				if c.Pin.Compare(newer) > 0 {
+					newer = c.Pin
+				}
+				j.find(Finding{ID: IDPins, Severity: Warning, Message: "two cudarc of this build are told different CUDA versions: " + j.out.Pin.String() + " and " + c.Pin.String(),
+					Fix: fmt.Sprintf("CUDARC_CUDA_VERSION=%d0%d0", newer.Major, newer.Minor), Evidence: j.out.Via})
+			}
+			if c.Pin.Compare(j.out.Pin) > 0 {
+				j.out.Pin = c.Pin
+			}
+		}
+	}
+}

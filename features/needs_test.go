@@ -1,0 +1,184 @@
+package features
+
+import (
+	"bytes"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+)
+
+const registryRoot = "/home/u/.cargo/registry/src/registry.example-1/"
+
+// judgeStored judges a stored graph of a real project on a machine that holds just these files.
+func judgeStored(t *testing.T, graph, manifest string, files map[string]string, env []string, r Request) *Answer {
+	t.Helper()
+	data, err := os.ReadFile("testdata/graphs/" + graph)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := ParseGraph(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := memHost(files)
+	h.Env = buildenv.NewEnv(buildenv.Linux, env)
+	p, err := Load(h, manifest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Judge(h, Input{Project: p, Request: r, Graph: g})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func unitNames(a *Answer) string {
+	var out []string
+	for _, u := range a.Units {
+		out = append(out, u.Name)
+	}
+	return strings.Join(out, " ")
+}
+
+var cudarcManifest = strings.Join([]string{"[package]", `name = "cudarc"`, `version = "0.19.10"`, "[features]", "cuda-11040 = []", "cuda-13020 = []", "cuda-13040 = []", "driver = []"}, "\n")
+
+func TestNeedsOfCandle(t *testing.T) {
+	files := map[string]string{
+		"/w/candle-matmul/Cargo.toml": pkg("candle-matmul", strings.Join([]string{"[features]", `cuda = ["candle-core/cuda", "candle-nn/cuda"]`, `cudnn = ["cuda", "candle-core/cudnn", "candle-nn/cudnn"]`,
+			"[dependencies]", `candle-core = "=0.11.1"`, `candle-nn = "=0.11.1"`}, "\n")),
+		registryRoot + "cudarc-0.19.10/Cargo.toml":     cudarcManifest,
+		registryRoot + "candle-core-0.11.1/Cargo.toml": "[package]\nname = \"candle-core\"\n[features]\ncuda = [\"cudarc\", \"dep:candle-kernels\"]\ncudnn = [\"cuda\", \"cudarc/cudnn\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true }\ncandle-kernels = { version = \"1\", optional = true }\n",
+	}
+	a := judgeStored(t, "real_candle-matmul_cudnn.json", "/w/candle-matmul/Cargo.toml", files, nil, ask("cudnn"))
+	n := a.Needs
+	if !n.CUDA || !n.NVCC || !n.HostCXX || !n.CUDALibs || !n.CUDNN || !n.RunCUDNN || !n.ComputeCap || !n.EmbedsPTX || n.DriverOnly || n.NVCCVersion || n.CMake {
+		t.Errorf("%+v", n)
+	}
+	if a.Stops || len(a.Findings) != 0 {
+		t.Errorf("findings %+v", a.Findings)
+	}
+	if got := unitNames(a); got != "candle-kernels cudarc" {
+		t.Errorf("units %s", got)
+	}
+	kernels, cudarc := a.Units[0], a.Units[1]
+	if want := (Inputs{NVCC: true, Host: true, Arch: true, Root: true, Env: []string{"CUDA_COMPUTE_CAP", "CUDA_HOME", "NVCC", "NVCC_CCBIN"}}); !reflect.DeepEqual(kernels.Inputs, want) {
+		t.Errorf("candle-kernels depends on %+v", kernels.Inputs)
+	}
+	if cudarc.Dir != registryRoot+"cudarc-0.19.10" || !cudarc.Inputs.NVCC || cudarc.Inputs.Host || cudarc.Inputs.Arch || !cudarc.Inputs.Root || !cudarc.Inputs.CUDNN {
+		t.Errorf("cudarc: %+v", cudarc)
+	}
+	if a.CudarcMax != (gpu.Version{Major: 13, Minor: 4}) || !a.Pin.IsZero() {
+		t.Errorf("cudarc knows up to %s, told %s", a.CudarcMax, a.Pin)
+	}
+	var paths []string
+	for _, w := range a.Paths {
+		paths = append(paths, strings.Join(w.Steps, " → "))
+	}
+	if want := []string{"candle-matmul/cuda → candle-core/cuda → candle-kernels", "candle-matmul/cudnn → candle-core/cudnn → cudarc/cudnn"}; !reflect.DeepEqual(paths, want) {
+		t.Errorf("paths %q", paths)
+	}
+	told := judgeStored(t, "real_candle-matmul_cudnn.json", "/w/candle-matmul/Cargo.toml", files, []string{"CUDARC_CUDA_VERSION=13020"}, ask("cudnn"))
+	if !told.CudarcMax.IsZero() || told.Units[1].Inputs.NVCC {
+		t.Errorf("told by a variable, cudarc asks no nvcc: %+v", told.Cudarc)
+	}
+}
+
+func TestNeedsOfOwnScript(t *testing.T) {
+	files := map[string]string{
+		"/w/matmul/Cargo.toml":                     pkg("matmul", "[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true }\n"),
+		"/w/matmul/build.rs":                       "// runs nvcc\nfn main() {\n    if std::env::var_os(\"CARGO_FEATURE_CUDA\").is_none() { return; }\n    let nvcc = std::env::var(\"NVCC\").unwrap_or(\"nvcc\".into());\n    run(nvcc, \"-ptx\", std::env::var(\"CUDA_COMPUTE_CAP\"));\n}\n",
+		registryRoot + "cudarc-0.19.10/Cargo.toml": cudarcManifest,
+	}
+	a := judgeStored(t, "real_matmul_cuda.json", "/w/matmul/Cargo.toml", files, nil, ask("cuda"))
+	n := a.Needs
+	if !n.CUDA || !n.NVCC || !n.HostCXX || n.CUDALibs || n.DriverOnly || !n.EmbedsPTX || n.NVCCVersion {
+		t.Errorf("%+v", n)
+	}
+	if got := unitNames(a); got != "matmul" {
+		t.Errorf("units %s: cudarc with dynamic-loading and a version told depends on nothing here", got)
+	}
+	if env := strings.Join(a.Units[0].Inputs.Env, " "); env != "CUDA_COMPUTE_CAP NVCC" {
+		t.Errorf("variables %s", env)
+	}
+	if len(a.Findings) != 0 || !a.CudarcMax.IsZero() || !a.Pin.IsZero() {
+		t.Errorf("%+v, %s, %s: a cudarc that opens its libraries and was told a version limits no toolkit", a.Findings, a.CudarcMax, a.Pin)
+	}
+	if c := a.Cudarc[0]; c.Pin != (gpu.Version{Major: 11, Minor: 4}) || c.Asks || c.Linking != "dynamic-loading" {
+		t.Errorf("%+v", c)
+	}
+	for _, r := range a.Roots {
+		if !r.Reached || len(r.Crates) != 2 {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// entrenar 0.7.13's own `cuda`: a driver-only crate gets it, the siblings do not.
+func TestEntrenar(t *testing.T) {
+	files := map[string]string{
+		"/w/entrenar/Cargo.toml": strings.Join([]string{"[package]", `name = "entrenar"`, `version = "0.7.13"`, `edition = "2021"`, "[features]", `default = ["tui"]`, "tui = []",
+			`gpu = ["trueno/gpu", "tokio"]`, `cuda = ["trueno-gpu/cuda", "tokio", "realizar?/cuda"]`, "[dependencies]", `trueno = "0.17"`, `trueno-gpu = { version = "0.4", optional = true }`,
+			`realizar = { version = "0.8", optional = true }`, `aprender = "0.27"`, `tokio = { version = "1", optional = true }`}, "\n"),
+		"/w/entrenar/src/lib.rs":                       "pub mod matmul;\n",
+		"/w/entrenar/src/matmul.rs":                    "#[cfg(all(feature = \"realizar\", feature = \"cuda\"))]\nfn fast() {}\n",
+		registryRoot + "trueno-0.17.5/Cargo.toml":      "[package]\nname = \"trueno\"\n[features]\ncuda = []\ngpu = []\n",
+		registryRoot + "trueno-0.17.5/src/lib.rs":      "#[cfg(feature = \"cuda\")]\nmod monitor;\n",
+		registryRoot + "aprender-0.27.8/Cargo.toml":    "[package]\nname = \"aprender\"\n[features]\ncuda = [\"trueno/cuda-monitor\"]\n",
+		registryRoot + "trueno-gpu-0.4.36/Cargo.toml":  "[package]\nname = \"trueno-gpu\"\n[features]\ncuda = []\n",
+		registryRoot + "aprender-0.27.8/src/lib.rs":    "",
+		registryRoot + "trueno-gpu-0.4.36/src/lib.rs":  "",
+		registryRoot + "trueno-quant-0.1.0/src/lib.rs": "",
+		registryRoot + "trueno-quant-0.1.0/Cargo.toml": "[package]\nname = \"trueno-quant\"\n",
+		registryRoot + "trueno-0.14.6/Cargo.toml":      "[package]\nname = \"trueno\"\n[features]\ncuda = []\n",
+	}
+	a := judgeStored(t, "entrenar.json", "/w/entrenar/Cargo.toml", files, nil, ask("cuda"))
+	if a.Stops || !a.Needs.CUDA || !a.Needs.DriverOnly || a.Needs.NVCC || len(a.Units) != 0 {
+		t.Errorf("stops %v, needs %+v, units %s", a.Stops, a.Needs, unitNames(a))
+	}
+	on := map[string]bool{}
+	for _, c := range a.Roots[0].Crates {
+		on[c.Name] = c.On
+	}
+	if want := map[string]bool{"entrenar": true, "trueno-gpu": true, "trueno": false, "aprender": false}; !reflect.DeepEqual(on, want) {
+		t.Errorf("crates %v", on)
+	}
+	if len(a.Findings) != 1 || a.Findings[0].ID != IDWeak || a.Findings[0].Severity != Warning || a.Findings[0].Fix != "--features cuda,realizar" || a.Findings[0].Line != 9 {
+		t.Errorf("findings %+v", a.Findings)
+	}
+	if got := strings.Join(a.Paths[0].Steps, " → "); got != "entrenar/cuda → trueno-gpu/cuda" {
+		t.Errorf("path %s", got)
+	}
+}
+
+func TestUnsure(t *testing.T) {
+	h := memHost(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n[dependencies]\ncandle-core = \"1\"\n")})
+	g, err := ParseGraph(strings.NewReader(`{"version":1,"units":[
+		{"pkg_id":"path+file:///w/a#0.1.0","target":{"kind":["bin"],"name":"a","src_path":"/w/a/src/main.rs"},"mode":"build","features":["cuda"],"dependencies":[{"index":1,"extern_crate_name":"candle_core"}]},
+		{"pkg_id":"registry+https://registry.example/index#candle-core@0.11.1","target":{"kind":["lib"],"name":"candle_core","src_path":"/r/src/lib.rs"},"mode":"build","features":[],"dependencies":[]}],"roots":[0]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := ParseTree(strings.NewReader("0a v0.1.0 (/w/a) cuda\n1candle-core v0.11.1 cuda\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Load(h, "/w/a/Cargo.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Judge(h, Input{Project: p, Request: ask("cuda"), Graph: g, Tree: tree})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !a.Unsure || a.Stops || a.Findings[len(a.Findings)-1].ID != IDUnsure {
+		t.Errorf("unsure %v, stops %v, %+v", a.Unsure, a.Stops, a.Findings)
+	}
+	if _, err := Judge(h, Input{Project: p}); err == nil {
+		t.Error("judged without any answer of cargo's")
+	}
+}

@@ -1,0 +1,248 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+)
+
+// rootJudge judges one root.
+type rootJudge struct {
+	*judge
+	r     *rootView
+	label string
+	main  string   // source file of a root that is a program
+	asked []string // GPU features that are on in the root's package
+	on    []int    // CUDA crates that are on
+}
+
+// feature judges one GPU feature that is on in the root's own package.
+func (k *rootJudge) feature(f string) {
+	var on, off []int
+	for _, i := range k.r.linked {
+		c := k.crate(i)
+		if !c.CUDA() || i == k.r.node {
+			continue
+		}
+		switch concerned, has := k.concerns(i, c, f); {
+		case has:
+			on = append(on, i)
+		case concerned:
+			off = append(off, i)
+		}
+	}
+	if c := k.crate(k.r.node); c.CUDA() && len(off) == 0 && len(on) == 0 {
+		return // the root is itself a GPU crate: its feature is what it says
+	}
+	if len(on) > 0 { // siblings are judged elsewhere
+		k.borrowed(f, on)
+		return
+	}
+	where, gated := k.gated(f)
+	unknown := k.carriedOn(f)
+	switch {
+	case gated:
+		msg := fmt.Sprintf("`%s` of %s gates code of its own (%s)", f, k.label, where)
+		if len(off) > 0 {
+			msg += fmt.Sprintf(" and leaves %s off", k.names(off))
+		} else {
+			msg += " and no known GPU crate is linked"
+		}
+		k.find(Finding{ID: IDUndecided, Severity: Note, Message: msg + ": what the binary holds decides", Path: k.manifestPath(), Line: k.featureLine(f),
+			Evidence: k.via(), Root: k.label})
+	case len(off) > 0:
+		k.unreached(f, off)
+	case len(unknown) > 0:
+		k.find(Finding{ID: IDUndecided, Severity: Note, Message: fmt.Sprintf("`%s` of %s reaches %s, of which nothing is known: what the binary holds decides", f, k.label, k.names(unknown)),
+			Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label})
+	case k.friends(f):
+	case k.byFile(f):
+	default:
+		fix := ""
+		msg := fmt.Sprintf("`%s` of %s changes nothing: it turns on nothing, gates nothing, and no GPU crate is linked", f, k.label)
+		if weak := k.weakEdges(f); len(weak) > 0 {
+			e := weak[0]
+			msg = fmt.Sprintf("`%s` of %s changes nothing: `%s` takes effect only when something else turns `%s` on", f, k.label, e.Text, e.Dep)
+			if turn := k.turnsOn(e.Dep); turn != "" {
+				fix = fmt.Sprintf("--features %s,%s", f, turn)
+			}
+		} else if w := k.path(k.r, f); w.End != "" {
+			msg = fmt.Sprintf("`%s` of %s changes nothing: %s, and no GPU crate is linked", f, k.label, w.End)
+		}
+		k.idle = append(k.idle, idleRoot{finding: Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Fix: fix, Evidence: k.via(), Root: k.label}})
+	}
+}
+
+// borrowed tells of a feature that reaches nothing itself, while another edge of this build turns the crates on.
+func (k *rootJudge) borrowed(f string, on []int) {
+	if k.path(k.r, f).Reached || k.crate(k.r.node).CUDA() {
+		return
+	}
+	find := Finding{ID: IDBorrowed, Severity: Note, Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label,
+		Message: fmt.Sprintf("`%s` of %s does not reach %s itself: another edge of this build turns it on, and without that it stays off", f, k.label, k.names(on[:1]))}
+	if path, line, how := k.forcedBy(); how != "" {
+		find.ID, find.Path, find.Line = IDForced, path, line
+		find.Message = fmt.Sprintf("CUDA is on in %s whatever `%s` says: %s", k.label, f, how)
+	}
+	k.find(find)
+}
+
+// concerns says whether a CUDA crate has to do with a feature, and whether it has what the feature means.
+func (v *view) concerns(i int, c *Crate, f string) (concerned, has bool) {
+	feats := v.nodes[i].features
+	if f == "cudnn" {
+		for _, on := range feats {
+			if on == "cudnn" || c.Name == "cudarc" && strings.HasPrefix(on, "cudnn") {
+				return true, true
+			}
+		}
+		return c.Role == Gated && v.declares(i, "cudnn"), false
+	}
+	if c.Role == Carrier {
+		return true, true
+	}
+	if c.On(feats) {
+		return true, true
+	}
+	return v.declares(i, means(c, f)), false
+}
+
+// gated says whether the feature gates code of the user's own linked packages, and where.
+func (k *rootJudge) gated(f string) (string, bool) {
+	for _, i := range k.r.linked {
+		n := &k.nodes[i]
+		if !n.local || !contains(n.features, f) || k.crate(i) != nil && i != k.r.node {
+			continue
+		}
+		p := k.manifestOf(i)
+		if p == nil {
+			continue
+		}
+		main := ""
+		if i == k.r.node {
+			main = k.main
+		}
+		g := k.gate(p.Dir, p.BuildScript, f, main)
+		switch {
+		case len(g.Files) > 0:
+			return listed(n.name, g.Files), true
+		case g.Script:
+			return n.name + ": " + k.h.Base(p.BuildScript), true
+		case g.Calls && i == k.r.node:
+			return n.name + ": " + k.h.Base(p.BuildScript) + " calls nvcc", true
+		}
+	}
+	return "", false
+}
+
+func listed(pkg string, files []string) string {
+	if len(files) == 1 {
+		return pkg + ": " + files[0]
+	}
+	return fmt.Sprintf("%s: %s and %d more", pkg, files[0], len(files)-1)
+}
+
+// carriedOn lists the linked crates outside the catalog that a feature's edges turn on.
+func (k *rootJudge) carriedOn(f string) []int {
+	var out []int
+	for _, i := range k.r.linked {
+		n := &k.nodes[i]
+		if c := k.crate(i); i == k.r.node || c != nil || n.local && !contains(n.features, f) {
+			continue
+		}
+		if !n.local && contains(n.features, f) {
+			out = append(out, i)
+		}
+	}
+	if len(out) > 0 {
+		return out
+	}
+	for _, i := range k.r.linked { // edges under another name: cuda = ["engine/accelerated"]
+		p := (*Package)(nil)
+		if k.nodes[i].local && contains(k.nodes[i].features, f) {
+			p = k.manifestOf(i)
+		}
+		if p == nil {
+			continue
+		}
+		_, edges := p.closure([]string{f})
+		for _, e := range edges {
+			for _, d := range p.Dependencies {
+				if d.Key != e.Dep || d.Kind != Normal {
+					continue
+				}
+				to := k.depNode(i, d, k.r.set)
+				if to < 0 || k.nodes[to].local || k.crate(to) != nil || e.Feature != "" && !contains(k.nodes[to].features, e.Feature) {
+					continue
+				}
+				if !containsInt(out, to) && !k.everyday(to) {
+					out = append(out, to)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// everyday says whether a crate is one of those that GPU features turn on for other reasons (entrenar: cuda = [… "tokio" …]).
+func (v *view) everyday(i int) bool {
+	switch v.nodes[i].name {
+	case "tokio", "rayon", "libc", "log", "tracing", "num_cpus", "half", "bytemuck", "libloading", "once_cell", "lazy_static", "anyhow", "serde":
+		return true
+	}
+	return false
+}
+
+// friends finds crates in which the feature has another meaning (glam, nalgebra) and says so.
+func (k *rootJudge) friends(f string) bool {
+	var list []int
+	for _, i := range k.r.linked {
+		if c := k.crate(i); c != nil && (c.Role == FalseFriend || c.Role == Monitor) && contains(k.nodes[i].features, "cuda") {
+			list = append(list, i)
+		}
+	}
+	if len(list) == 0 {
+		return false
+	}
+	k.find(Finding{ID: IDOtherMeaning, Severity: Note, Message: fmt.Sprintf("`%s` of %s reaches %s only: %s", f, k.label, k.names(list), k.crate(list[0]).Notes),
+		Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label})
+	return true
+}
+
+func (k *rootJudge) byFile(f string) bool {
+	for _, i := range k.r.linked {
+		if c := k.crate(i); c != nil && c.Role == ByFile {
+			k.find(Finding{ID: IDByFile, Severity: Note, Message: fmt.Sprintf("`%s` of %s does not decide: %s", f, k.label, c.Notes), Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label})
+			return true
+		}
+	}
+	return false
+}
+
+func (k *rootJudge) names(list []int) string {
+	var out []string
+	for _, i := range list {
+		out = mergeStrings(out, []string{k.name(i)})
+	}
+	return strings.Join(out, ", ")
+}
+
+func (k *rootJudge) manifestPath() string {
+	if p := k.manifestOf(k.r.node); p != nil {
+		return p.Manifest
+	}
+	return ""
+}
+
+func (k *rootJudge) featureLine(f string) int {
+	if p := k.manifestOf(k.r.node); p != nil {
+		return p.FeatureLine(f)
+	}
+	return 0
+}
+
+func (k *rootJudge) via() string {
+	if k.graph != nil {
+		return "cargo's unit graph"
+	}
+	return "cargo tree"
+}

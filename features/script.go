@@ -1,0 +1,212 @@
+package features
+
+import (
+	"regexp"
+	"sort"
+	"strings"
+)
+
+// scriptFacts is what one package's build script asks of the machine.
+type scriptFacts struct {
+	compiles    bool // runs nvcc on kernels
+	asksVersion bool // only asks nvcc for its version
+	libs        bool // headers or libraries of the toolkit
+	cudnn       bool
+	cmake       bool
+	clang       bool
+	torch       bool
+	rocm        bool
+	network     bool
+	cap         bool // asks for the compute capability
+	ptx         bool
+	env         []string
+	why         string
+}
+
+// any says whether the script asks for anything; machine whether its output depends on parts that cargo does not watch.
+func (s *scriptFacts) any() bool { return s.machine() || s.clang || s.network || s.cap }
+
+func (s *scriptFacts) machine() bool {
+	return s.compiles || s.asksVersion || s.libs || s.cudnn || s.cmake || s.torch || s.rocm
+}
+
+func (s *scriptFacts) take(c *Crate) {
+	s.compiles = s.compiles || c.Needs("nvcc")
+	s.libs = s.libs || c.Needs("cuda_headers_or_libs")
+	s.cmake = s.cmake || c.Needs("cmake")
+	s.clang = s.clang || c.Needs("libclang")
+	s.torch = s.torch || c.Needs("libtorch")
+	s.rocm = s.rocm || c.Needs("rocm")
+	s.network = s.network || c.Needs("network")
+	s.cap = s.cap || c.Needs("gpu_visible_or_env")
+	s.ptx = s.ptx || c.EmbedsPTX
+	s.env = sorted(mergeStrings(s.env, c.Env()))
+}
+
+// scriptOf says what the build script of a node needs. helpers are the packages that the script itself uses, source is its file, both as
+// far as they are known.
+func (j *judge) scriptOf(i int, helpers []string, source string) scriptFacts {
+	n, c := &j.nodes[i], j.crate(i)
+	var s scriptFacts
+	switch {
+	case n.name == "cudarc":
+		return j.cudarcScript(i)
+	case c != nil && (c.Role == Carrier || c.Role == Gated && c.On(n.features) || c.Role == ByFile) && c.Script != nil:
+		s.take(c)
+		s.cudnn = s.cudnn || c.Needs("cudnn_headers_or_libs")
+		if !contains(n.features, "cudnn") {
+			s.cudnn = false
+		}
+		s.why = "as the catalog knows it"
+		return s
+	case c != nil && (c.Role == FalseFriend || c.Role == Helper || c.Role == Monitor || c.Role == Gated && !c.On(n.features)):
+		return s
+	}
+	gpu := n.local || c.CUDA() || contains(n.features, "cuda") || contains(n.features, "_cuda")
+	for _, h := range helpers {
+		if hc := j.catalog.Crate(h); hc != nil && hc.Role == Helper {
+			s.take(hc)
+			s.ptx = true
+			s.why = "its build script uses " + h
+		}
+	}
+	if !gpu {
+		return s
+	}
+	text := ""
+	if source != "" {
+		if data, err := j.h.ReadFile(source, sourceLimit); err == nil {
+			text = withoutComments(string(data))
+		}
+	}
+	if text == "" || !j.scriptWants(i, text) {
+		return s
+	}
+	switch {
+	case strings.Contains(text, "cuda(true)"): // cc::Build::cuda
+		s.compiles, s.libs = true, true
+		s.why = j.h.Base(source) + " compiles CUDA with cc"
+	case strings.Contains(text, "nvcc") || strings.Contains(text, "NVCC"):
+		s.compiles = true
+		s.libs = s.libs || linksCUDA(text)
+		s.ptx = s.ptx || strings.Contains(text, "ptx")
+		s.why = j.h.Base(source) + " calls nvcc"
+	case contains(helpers, "cmake") && (contains(n.features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
+		s.cmake, s.compiles, s.libs, s.ptx = true, true, true, true
+		s.why = "its build script runs CMake with CUDA"
+	case linksCUDA(text):
+		s.libs = true
+		s.why = j.h.Base(source) + " links libraries of the toolkit"
+	default:
+		return s
+	}
+	s.env = sorted(mergeStrings(s.env, variables(text)))
+	return s
+}
+
+// linksCUDA says whether a script links libraries of the toolkit.
+func linksCUDA(text string) bool {
+	return strings.Contains(text, "rustc-link-lib") && (strings.Contains(text, "cudart") || strings.Contains(text, "cublas") || strings.Contains(text, "=cuda"))
+}
+
+// scriptWants says whether a script that tests GPU features has one of them on; one that tests none always does its work.
+func (j *judge) scriptWants(i int, text string) bool {
+	tested := false
+	for _, f := range mergeStrings(j.ask.gpu, []string{"_cuda", "gpu"}) {
+		if strings.Contains(text, "CARGO_FEATURE_"+envName(f)+`"`) || featureTest(f).MatchString(text) {
+			if contains(j.nodes[i].features, f) {
+				return true
+			}
+			tested = true
+		}
+	}
+	return !tested
+}
+
+var quotedVariable = regexp.MustCompile(`"((?:CUDA|NVCC|CUDNN|CUDACXX|CUDAHOSTCXX|GPU)[A-Z0-9_]*)"`)
+
+func variables(text string) []string {
+	seen := map[string]bool{}
+	for _, m := range quotedVariable.FindAllStringSubmatch(text, -1) {
+		seen[m[1]] = true
+	}
+	return sortedKeys(seen)
+}
+
+func withoutComments(text string) string {
+	var b strings.Builder
+	for _, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "//") {
+			continue
+		}
+		b.WriteString(line)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// helpersOf lists the packages that a build script's program uses: all that it names itself, and GPU helpers at any depth.
+func (j *judge) helpersOf(build int) []string {
+	if build < 0 {
+		return nil
+	}
+	direct := map[int]bool{}
+	for _, d := range j.nodes[build].deps {
+		direct[d.to] = true
+	}
+	names := map[string]bool{}
+	seen := map[int]bool{build: true}
+	queue := []int{build}
+	for len(queue) > 0 {
+		i := queue[0]
+		queue = queue[1:]
+		for _, d := range j.nodes[i].deps {
+			if seen[d.to] {
+				continue
+			}
+			seen[d.to] = true
+			queue = append(queue, d.to)
+			if c := j.crate(d.to); direct[d.to] || c != nil && c.Role == Helper {
+				names[j.nodes[d.to].name] = true
+			}
+		}
+	}
+	out := sortedKeys(names)
+	sort.Strings(out)
+	return out
+}
+
+// scriptNode answers what the build script of a linked node needs, from the graph or, without one, from the manifest.
+func (j *judge) scriptNode(i int) (scriptFacts, bool) {
+	if j.graph != nil {
+		run, build := j.graph.script(i)
+		if run < 0 {
+			return scriptFacts{}, false
+		}
+		source := ""
+		if build >= 0 {
+			source = j.graph.Units[build].Target.SrcPath
+		} else {
+			source = j.graph.Units[run].Target.SrcPath
+		}
+		return j.scriptOf(i, j.helpersOf(build), source), true
+	}
+	n, c := &j.nodes[i], j.crate(i)
+	if !n.local && c == nil && !contains(n.features, "cuda") {
+		return scriptFacts{}, false
+	}
+	p := j.manifestOf(i)
+	if p == nil {
+		return j.scriptOf(i, nil, ""), c != nil && c.Script != nil
+	}
+	if p.BuildScript == "" {
+		return scriptFacts{}, false
+	}
+	var helpers []string
+	for _, d := range p.Dependencies {
+		if d.Kind == Build {
+			helpers = append(helpers, d.Package)
+		}
+	}
+	return j.scriptOf(i, helpers, p.BuildScript), true
+}

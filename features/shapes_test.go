@@ -1,0 +1,365 @@
+package features
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+)
+
+var update = flag.Bool("update", false, "rewrite stored files from what cargo answers now")
+
+// shapes are the workspaces of testdata/workspaces/shapes.txtar and what must be said of them. Reach is that of the first root, or of the
+// root named before a colon.
+var shapes = []struct {
+	story    string
+	dir      string
+	args     []string // as cargo gets them
+	request  Request
+	work     bool     // the quick look
+	reach    string   // CUDA crates that are on
+	findings []string // severity id: a piece of the message or fix
+	stops    bool
+	strict   bool // stops under Strict
+	test     bool // `cargo test --no-run` instead of build
+}{
+	{story: "the edges are there", dir: "edge-present", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels candle-nn cudarc"},
+	{story: "cudnn with the edges", dir: "edge-present", args: f("cudnn"), request: ask("cudnn"), work: true, reach: "candle-core candle-kernels candle-nn cudarc"},
+	{story: "nothing asked, nothing said", dir: "edge-present"},
+	{story: "a direct dependency's feature", dir: "edge-present", args: f("candle-core/cuda"), request: ask("candle-core/cuda"), work: true,
+		reach: "candle-core candle-kernels cudarc", findings: []string{"warning features.sibling: --features cuda"}, strict: true},
+	{story: "cuda = []", dir: "empty", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
+		findings: []string{`error features.unreached: cuda = ["candle-core/cuda", "candle-nn/cuda"]`}},
+	{story: "cudnn over cuda = []", dir: "empty", args: f("cudnn"), request: ask("cudnn"), work: true, stops: true, strict: true,
+		findings: []string{`error features.unreached: cuda = ["candle-core/cuda", "candle-nn/cuda"]`, `error features.unreached: cudnn = ["cuda", "candle-core/cudnn", "candle-nn/cudnn"]`}},
+	{story: "all features", dir: "empty", args: []string{"--all-features"}, request: Request{AllFeatures: true}, work: true, stops: true, strict: true,
+		findings: []string{"error features.unreached: candle-nn/cuda", "error features.unreached: candle-nn/cudnn"}},
+	{story: "a weak edge to what nothing turns on", dir: "weak", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
+		findings: []string{"error features.unreached: --features cuda,inference"}},
+	{story: "the weak edge's dependency is on", dir: "weak", args: f("cuda,inference"), request: ask("cuda,inference"), work: true, reach: "realizar trueno-gpu"},
+	{story: "a sibling is left off", dir: "half", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
+		findings: []string{`warning features.sibling: cuda = ["candle-core/cuda", "candle-nn/cuda"]`}, strict: true},
+	{story: "cudnn leaves the program's own code off", dir: "cudnn-alone", args: f("cudnn"), request: ask("cudnn"), work: true, stops: true, strict: true,
+		reach:    "candle-core candle-kernels cudarc",
+		findings: []string{`error features.cudnn-without-cuda: cudnn = ["cuda", "candle-core/cudnn"]`, "warning features.sibling: candle-nn"}},
+	{story: "cudnn in a sibling whose cuda is off", dir: "cudnn-sibling", args: f("cudnn"), request: ask("cudnn"), work: true, strict: true,
+		reach: "candle-core candle-kernels cudarc", findings: []string{"warning features.cudnn-without-cuda: softmax"}},
+	{story: "a sibling that only forwards is no fault", dir: "forward-only", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
+	{story: "a sibling that only refuses a mixture is no fault", dir: "compile-error", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
+	{story: "the feature gates the program's own code", dir: "own-code", args: f("cuda"), request: ask("cuda"), work: true,
+		findings: []string{"note features.undecided: src/main.rs"}},
+	{story: "the feature gates the build script", dir: "own-script", args: f("cuda"), request: ask("cuda"), work: true,
+		findings: []string{"note features.undecided: build.rs"}},
+	{story: "a carrier through the feature", dir: "carrier", args: f("cuda"), request: ask("cuda"), work: true, reach: "cudarc"},
+	{story: "glam's cuda is something else", dir: "glam", args: f("cuda"), request: ask("cuda"), work: true, findings: []string{"note features.other-meaning: glam"}},
+	{story: "glam's cuda asked for by name", dir: "glam", args: f("glam/cuda"), request: ask("glam/cuda")},
+	{story: "glam's cuda in the dependency table", dir: "glam-forced"},
+	{story: "CUDA without any flag", dir: "forced", work: true, reach: "candle-core candle-kernels cudarc", findings: []string{"note features.forced: forced depends on candle-core"}},
+	{story: "another name", dir: "other-name", args: f("gpu"), request: ask("gpu"), work: true, reach: "candle-core candle-kernels candle-nn cudarc"},
+	{story: "on by default", dir: "default-on", work: true, reach: "candle-core candle-kernels cudarc"},
+	{story: "defaults refused", dir: "default-on", args: []string{"--no-default-features"}, request: Request{NoDefault: true}},
+	{story: "renamed", dir: "renamed", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
+	{story: "renamed and empty", dir: "renamed-empty", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
+		findings: []string{`error features.unreached: cuda = ["candle/cuda"]`}},
+	{story: "defaults off", dir: "no-defaults", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
+	{story: "on Windows only", dir: "windows-only", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
+		findings: []string{"error features.unreached: cfg(windows)"}},
+	{story: "a package in between has no such feature", dir: "wrapped", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
+		findings: []string{`error features.unreached: cuda = ["wrap/cuda"]`, "error features.unreached: [features]\ncuda = [\"candle-core/cuda\"]"}},
+	{story: "driver only, with siblings that do not get it", dir: "driver", args: f("cuda"), request: ask("cuda"), work: true, reach: "trueno-gpu",
+		findings: []string{"warning features.weak-edge: --features cuda,realizar"}, strict: true},
+	{story: "no GPU anywhere", dir: "plain", args: f("fast"), request: ask("fast")},
+	{story: "a build script's copy, resolver 1", dir: "host-build-1", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
+		findings: []string{"note features.forced: candle-core"}},
+	{story: "a build script's copy, resolver 2", dir: "host-build-2", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
+		findings: []string{"error features.unreached: copy for build scripts"}},
+	{story: "a proc-macro's copy, resolver 1", dir: "host-macro-1", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
+		findings: []string{"note features.borrowed: candle-core"}},
+	{story: "a proc-macro's copy, resolver 2", dir: "host-macro-2", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
+		findings: []string{"error features.unreached: copy for build scripts"}},
+	{story: "a dev-dependency, resolver 1", dir: "dev-1", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
+		findings: []string{"note features.forced: candle-core"}},
+	{story: "a dev-dependency, resolver 2", dir: "dev-2", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
+		findings: []string{"error features.unreached: candle-core"}},
+	{story: "a dev-dependency, tests built", dir: "dev-2", args: f("cuda"), request: Request{Features: []string{"cuda"}, Dev: true}, work: true, test: true,
+		reach: "candle-core candle-kernels cudarc", findings: []string{"note features.forced: candle-core"}},
+	{story: "a whole workspace", dir: "ws-2", args: []string{"--workspace", "--features", "cuda"}, request: Request{Features: []string{"cuda"}, Workspace: true}, work: true,
+		reach: "gpu: candle-core candle-kernels cudarc", findings: []string{"note features.borrowed: `cuda` of other"}},
+	{story: "the right member", dir: "ws-2", args: []string{"-p", "gpu", "-F", "cuda"}, request: Request{Features: []string{"cuda"}, Packages: []string{"gpu"}}, work: true,
+		reach: "candle-core candle-kernels cudarc"},
+	{story: "the wrong member", dir: "ws-3", args: []string{"-p", "other", "-F", "cuda"}, request: Request{Features: []string{"cuda"}, Packages: []string{"other"}}, work: true,
+		stops: true, strict: true, findings: []string{`error features.unreached: cuda = ["candle-core/cuda"]`}},
+	{story: "a member without GPU", dir: "ws-2", args: []string{"-p", "quiet"}, request: Request{Packages: []string{"quiet"}}},
+	{story: "inherited from the workspace", dir: "inherit", work: true, reach: "candle-core candle-kernels cudarc"},
+	{story: "a crate in between is not told", dir: "chain", args: []string{"-p", "app", "-F", "cuda"}, request: Request{Features: []string{"cuda"}, Packages: []string{"app"}}, work: true, stops: true, strict: true,
+		findings: []string{`error features.unreached: cuda = ["engine/cuda"]`}},
+	{story: "a crate in between does not pass it on", dir: "chain-deep", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
+		findings: []string{`error features.unreached: cuda = ["candle-core/cuda"]`}},
+	{story: "an own crate's code is left off", dir: "chain-own", args: []string{"-p", "app", "-F", "cuda"}, request: Request{Features: []string{"cuda"}, Packages: []string{"app"}}, work: true,
+		reach: "candle-core candle-kernels cudarc", strict: true, findings: []string{`warning features.sibling: cuda = ["candle-core/cuda", "engine/cuda"]`}},
+}
+
+func f(feats string) []string  { return []string{"--features", feats} }
+func ask(feats string) Request { return Request{Features: []string{feats}} }
+
+// shapeFiles reads the archive: path below the root → text.
+func shapeFiles(t testing.TB) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "testdata", "workspaces", "shapes.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	name := ""
+	for _, line := range strings.SplitAfter(string(data), "\n") {
+		if n, ok := strings.CutPrefix(line, "-- "); ok && strings.HasSuffix(n, " --\n") {
+			name = strings.TrimSuffix(n, " --\n")
+			continue
+		}
+		if name != "" {
+			files[name] += line
+		}
+	}
+	return files
+}
+
+func graphName(dir string, args []string, test bool) string {
+	name := dir
+	for _, a := range args {
+		name += "_" + strings.NewReplacer("-", "", "/", ".", ",", "+", " ", "").Replace(a)
+	}
+	if test {
+		name += "_test"
+	}
+	return filepath.Join("testdata", "graphs", name+".json")
+}
+
+// TestShapesStored judges every shape from stored graphs: no cargo is needed.
+func TestShapesStored(t *testing.T) {
+	files := map[string]string{}
+	for p, text := range shapeFiles(t) {
+		files["/w/"+p] = text
+	}
+	h := memHost(files)
+	for _, s := range shapes {
+		t.Run(s.dir+" "+s.story, func(t *testing.T) {
+			data, err := os.ReadFile(graphName(s.dir, s.args, s.test))
+			if err != nil {
+				t.Fatalf("%v (go test -update makes it where there is a cargo)", err)
+			}
+			g, err := ParseGraph(bytes.NewReader(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := Load(h, "/w/"+s.dir+"/Cargo.toml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, why := p.GPUWork(s.request); got != s.work {
+				t.Errorf("quick look: %v (%s), want %v", got, why, s.work)
+			}
+			check(t, h, p, g, nil, s.request, s.reach, s.findings, s.stops, s.strict)
+		})
+	}
+}
+
+// check judges and compares with what a shape expects.
+func check(t *testing.T, h buildenv.Host, p *Project, g *Graph, tree *Tree, r Request, reach string, findings []string, stops, strict bool) {
+	t.Helper()
+	a, err := Judge(h, Input{Project: p, Request: r, Graph: g, Tree: tree})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Unsure {
+		t.Errorf("unsure: %+v", a.Findings)
+	}
+	root := ""
+	if name, rest, ok := strings.Cut(reach, ": "); ok {
+		root, reach = name, rest
+	}
+	if got := reached(a, root); got != reach {
+		t.Errorf("on: %q, want %q", got, reach)
+	}
+	var got []string
+	for _, f := range a.Findings {
+		got = append(got, fmt.Sprintf("%s %s: %s | %s | %s", f.Severity, f.ID, f.Message, f.Fix, f.Evidence))
+		if f.Path == "" || f.Line == 0 {
+			if f.ID != IDSibling || f.Fix != "" {
+				t.Errorf("no place: %+v", f)
+			}
+		}
+	}
+	for i, want := range findings {
+		head, piece, _ := strings.Cut(want, ": ")
+		if i >= len(got) || !strings.HasPrefix(got[i], head+":") || !strings.Contains(got[i], piece) {
+			t.Errorf("finding %d: want %s", i, want)
+		}
+	}
+	if len(got) != len(findings) {
+		t.Errorf("%d findings, want %d", len(got), len(findings))
+	}
+	if a.Stops != stops {
+		t.Errorf("stops %v, want %v", a.Stops, stops)
+	}
+	s, err := Judge(h, Input{Project: p, Request: r, Graph: g, Tree: tree, Strict: true})
+	if err != nil || s.Stops != strict {
+		t.Errorf("strict: stops %v, want %v (%v)", s.Stops, strict, err)
+	}
+	if t.Failed() {
+		t.Logf("findings:\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// reached lists the CUDA crates that are on in a root, the first one when no name is given.
+func reached(a *Answer, root string) string {
+	for _, r := range a.Roots {
+		if root != "" && r.Package != root {
+			continue
+		}
+		var on []string
+		for _, c := range r.Crates {
+			if c.On && c.Backend == "cuda" {
+				on = append(on, c.Name)
+			}
+		}
+		sort.Strings(on)
+		return strings.Join(on, " ")
+	}
+	return "no such root"
+}
+
+// TestShapesCargo asks the real cargo about every shape, holds the graph against what it then compiles, and the tree against the graph.
+func TestShapesCargo(t *testing.T) {
+	cargo, err := exec.LookPath("cargo")
+	if err != nil {
+		t.Skip("no cargo on PATH: the stored graphs were judged instead")
+	}
+	if testing.Short() {
+		t.Skip("-short: cargo compiles some dozens of empty crates")
+	}
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, text := range shapeFiles(t) {
+		full := filepath.Join(root, filepath.FromSlash(p))
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := realHost(t)
+	for _, s := range shapes {
+		t.Run(s.dir+" "+s.story, func(t *testing.T) {
+			dir := filepath.Join(root, s.dir)
+			run := func(bootstrap bool, args ...string) []byte {
+				t.Helper()
+				c := exec.Command(cargo, args...)
+				c.Dir = dir
+				c.Env = append(os.Environ(), "CARGO_TARGET_DIR="+filepath.Join(root, "target"), "CARGO_BUILD_BUILD_DIR="+filepath.Join(root, "target"), "CARGO_NET_OFFLINE=true", "CARGO_INCREMENTAL=0")
+				if bootstrap {
+					c.Env = append(c.Env, "RUSTC_BOOTSTRAP=1", "CARGO_TARGET_DIR="+filepath.Join(root, "graph"), "CARGO_BUILD_BUILD_DIR="+filepath.Join(root, "graph"))
+				}
+				var stderr bytes.Buffer
+				c.Stderr = &stderr
+				out, err := c.Output()
+				if err != nil {
+					t.Fatalf("cargo %v: %v\n%s", args, err, stderr.String())
+				}
+				return out
+			}
+			verb := []string{"build"}
+			if s.test {
+				verb = []string{"test", "--no-run"}
+			}
+			data := run(true, append(append(append([]string{}, verb...), "--unit-graph", "-Zunstable-options"), s.args...)...)
+			g, err := ParseGraph(bytes.NewReader(data))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tree, err := ParseTree(bytes.NewReader(run(false, append([]string{"tree", "--prefix", "depth", "-e", "normal,no-proc-macro", "-f", "{p} {f}"}, s.args...)...)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := Load(h, filepath.Join(dir, "Cargo.toml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, why := p.GPUWork(s.request); got != s.work {
+				t.Errorf("quick look: %v (%s), want %v", got, why, s.work)
+			}
+			check(t, h, p, g, tree, s.request, s.reach, s.findings, s.stops, s.strict)
+			messages := run(false, append(append(append([]string{}, verb...), "--message-format=json", "-q", "-j1"), s.args...)...)
+			if want, got := compiled(t, messages), planned(g); want != got {
+				t.Errorf("cargo compiled\n%sthe graph has\n%s", want, got)
+			}
+			if *update {
+				store(t, g, root, graphName(s.dir, s.args, s.test))
+			}
+		})
+	}
+}
+
+// compiled lists what cargo's messages say it compiled: package, target, features.
+func compiled(t *testing.T, messages []byte) string {
+	var lines []string
+	dec := json.NewDecoder(bytes.NewReader(messages))
+	for dec.More() {
+		var m struct {
+			Reason    string   `json:"reason"`
+			PackageID string   `json:"package_id"`
+			Target    Target   `json:"target"`
+			Features  []string `json:"features"`
+		}
+		if err := dec.Decode(&m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Reason == "compiler-artifact" {
+			lines = append(lines, unitLine(m.PackageID, m.Target, m.Features))
+		}
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "")
+}
+
+func planned(g *Graph) string {
+	var lines []string
+	for _, u := range g.Units {
+		if u.Mode != "run-custom-build" {
+			lines = append(lines, unitLine(u.PkgID, u.Target, u.Features))
+		}
+	}
+	sort.Strings(lines)
+	return strings.Join(lines, "")
+}
+
+func unitLine(id string, t Target, features []string) string {
+	return fmt.Sprintf("  %s %s %v %v\n", ParsePkgID(id).Name, t.Name, t.Kind, sorted(features))
+}
+
+// store writes a graph with the paths of this machine taken out.
+func store(t *testing.T, g *Graph, root, name string) {
+	t.Helper()
+	data, err := json.Marshal(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(data), filepath.ToSlash(root)+"/", "/w/")
+	text = strings.ReplaceAll(text, `{"pkg_id"`, "\n"+`{"pkg_id"`) + "\n"
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

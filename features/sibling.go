@@ -1,0 +1,274 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+)
+
+// goal is the feature by which the user asked for GPU work; empty when nothing was asked.
+func (k *rootJudge) goal() string {
+	for _, f := range append([]string{"cuda"}, k.asked...) {
+		if contains(k.asked, f) {
+			return f
+		}
+	}
+	if len(k.qualified()) > 0 {
+		return "cuda"
+	}
+	return ""
+}
+
+// qualified lists what was asked of named packages that has to do with GPUs: candle-core/cuda.
+func (k *rootJudge) qualified() []string {
+	var out []string
+	for _, pkg := range sortedKeys(k.ask.qualified) {
+		for _, f := range k.ask.qualified[pkg] {
+			if contains(k.ask.gpu, f) {
+				out = append(out, pkg+"/"+f)
+			}
+		}
+	}
+	return out
+}
+
+// siblings reports linked crates whose own CUDA code is left off while that of others is on.
+func (k *rootJudge) siblings() {
+	goal := k.goal()
+	if len(k.on) == 0 || goal == "" {
+		return
+	}
+	for _, i := range k.r.linked {
+		n, c := &k.nodes[i], k.crate(i)
+		if i == k.r.node {
+			continue
+		}
+		want := "cuda"
+		switch {
+		case c != nil:
+			if c.Role != Gated || !c.CUDA() || c.On(n.features) {
+				continue
+			}
+			want = means(c, "cuda")
+		case !n.local:
+			continue // a crate that nobody knows: its feature may mean anything
+		}
+		if contains(n.features, want) || !k.declares(i, want) {
+			continue
+		}
+		p := k.manifestOf(i)
+		var g gating
+		if p != nil {
+			g = k.gate(p.Dir, p.BuildScript, want, "")
+			if !g.any() {
+				continue // it only passes the feature on
+			}
+		}
+		lost := fmt.Sprintf("what it gates by `%s` is not in this build", want)
+		severity := Warning
+		if c != nil {
+			switch known := c.Lost[want]; {
+			case known != "":
+				lost = known
+			case p == nil:
+				continue
+			default:
+				severity = Note // a known crate of which no loss is known: it gates names, not code
+			}
+		}
+		id, msg := IDSibling, fmt.Sprintf("%s is linked without `%s`: %s", k.name(i), want, lost)
+		if contains(n.features, "cudnn") {
+			id, msg = IDCudnnAlone, fmt.Sprintf("%s is linked with `cudnn` but without `%s`: %s", k.name(i), want, lost)
+		}
+		evidence := k.via()
+		if len(g.Files) > 0 {
+			evidence += fmt.Sprintf("; %d of its files test the feature (%s)", len(g.Files), strings.Join(g.Files[:min(3, len(g.Files))], ", "))
+		}
+		f := Finding{ID: id, Severity: severity, Message: msg, Path: k.manifestPath(), Line: k.featureLine(goal), Evidence: evidence, Root: k.label}
+		if root := k.manifestOf(k.r.node); goal == "cudnn" && root != nil && k.nodes[k.r.node].local && root.Declares("cuda") && k.wouldReach(root, i) {
+			f.Fix = ownCUDA(root)
+		} else if f.Fix = k.commandLine(i, want); f.Fix == "" {
+			for _, e := range k.mend(goal, "cuda", []int{i}).edits {
+				if len(e.add) > 0 {
+					f.Path, f.Line, f.Fix = e.pkg.Manifest, e.pkg.FeatureLine(goal), e.line()
+					break
+				}
+			}
+		}
+		k.find(f)
+	}
+}
+
+// commandLine mends what was asked as dep/feature on the command line by more of the same; empty where an edge must be written.
+func (k *rootJudge) commandLine(i int, want string) string {
+	p := k.manifestOf(k.r.node)
+	if len(k.asked) > 0 || p == nil {
+		return ""
+	}
+	if p.Declares("cuda") && k.wouldReach(p, i) {
+		return "--features cuda"
+	}
+	for _, d := range k.nodes[k.r.node].deps {
+		if dep, ok := k.depFor(p, d); ok && d.to == i {
+			return "--features " + strings.Join(append(k.qualified(), dep.Key+"/"+want), ",")
+		}
+	}
+	return ""
+}
+
+// wouldReach says whether the root's own cuda feature has an edge to the crate.
+func (k *rootJudge) wouldReach(root *Package, i int) bool {
+	_, edges := root.closure([]string{"cuda"})
+	for _, e := range edges {
+		for _, d := range root.Dependencies {
+			if d.Key == e.Dep && e.Feature != "" && d.Package == k.nodes[i].name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// cudnnAlone reports a root whose cudnn is on and whose own code for cuda is off: everything is compiled for the GPU and runs on the CPU.
+func (k *rootJudge) cudnnAlone() {
+	n := &k.nodes[k.r.node]
+	p := k.manifestOf(k.r.node)
+	if p == nil || !contains(k.asked, "cudnn") || contains(n.features, "cuda") || !p.Declares("cuda") {
+		return
+	}
+	g := k.gate(p.Dir, p.BuildScript, "cuda", k.main)
+	if !g.any() {
+		return
+	}
+	where := "its build script tests it"
+	if len(g.Files) > 0 {
+		where = listed(n.name, g.Files)
+	}
+	k.find(Finding{ID: IDCudnnAlone, Severity: Error, Message: fmt.Sprintf("`cudnn` of %s does not turn on its own `cuda`, which gates its code (%s): it computes on the CPU", k.label, where),
+		Path: p.Manifest, Line: p.FeatureLine("cudnn"), Fix: ownCUDA(p), Evidence: k.via(), Root: k.label})
+}
+
+// ownCUDA is a package's cudnn with its own cuda in front.
+func ownCUDA(p *Package) string {
+	e := edit{pkg: &Package{Features: map[string][]string{"cudnn": mergeStrings([]string{"cuda"}, p.Features["cudnn"])}}, feature: "cudnn"}
+	return e.line()
+}
+
+// weak reports x?/f edges of the user's packages whose x is off.
+func (k *rootJudge) weak() {
+	if len(k.on) == 0 { // else the feature itself was judged
+		return
+	}
+	for _, i := range k.r.linked {
+		n := &k.nodes[i]
+		if !n.local {
+			continue
+		}
+		for _, f := range k.ask.gpu {
+			if !contains(n.features, f) {
+				continue
+			}
+			p := k.manifestOf(i)
+			if p == nil {
+				continue
+			}
+			for _, e := range k.deadEdges(i, p, f) {
+				k.weakEdge(i, p, f, e)
+			}
+		}
+	}
+}
+
+func (k *rootJudge) weakEdge(i int, p *Package, f string, e Edge) {
+	find := Finding{ID: IDWeak, Severity: Note, Message: fmt.Sprintf("`%s` in `%s` of %s has no effect: nothing turns `%s` on", e.Text, f, p.Name, e.Dep),
+		Path: p.Manifest, Line: p.FeatureLine(f), Evidence: k.via(), Root: k.label}
+	turn := e.Dep
+	if !p.implicit(e.Dep) {
+		turn = ""
+		for _, name := range sortedKeys(p.Features) {
+			if contains(p.Features[name], "dep:"+e.Dep) {
+				turn = name
+				break
+			}
+		}
+	}
+	if turn != "" {
+		if files := k.testsBoth(p.Dir, turn, f); len(files) > 0 {
+			find.Severity = Warning
+			find.Message += fmt.Sprintf("; code that needs `%s` and `%s` together is not in this build", turn, f)
+			find.Evidence += fmt.Sprintf("; %s", listed(p.Name, files))
+		}
+		if i == k.r.node {
+			find.Fix = fmt.Sprintf("--features %s,%s", f, turn)
+		} else {
+			find.Fix = fmt.Sprintf("--features %s,%s/%s", f, p.Name, turn)
+		}
+	}
+	k.find(find)
+}
+
+// unasked judges a root whose own package has no GPU feature on.
+func (k *rootJudge) unasked() {
+	if len(k.asked) > 0 {
+		return
+	}
+	var off []int
+	for _, i := range k.r.linked {
+		if c := k.crate(i); c.CUDA() && c.Role == Gated && !c.On(k.nodes[i].features) {
+			off = append(off, i)
+		}
+	}
+	wanted := ""
+	for _, f := range k.ask.plain {
+		if contains(k.ask.gpu, f) {
+			wanted = f
+		}
+	}
+	switch {
+	case len(k.on) == 0 && len(off) > 0 && wanted != "":
+		k.find(Finding{ID: IDUndeclared, Severity: Note, Message: fmt.Sprintf("%s has no feature `%s`: %s stays off in it", k.label, wanted, k.names(off)),
+			Path: k.manifestPath(), Line: k.featureLine(wanted), Evidence: k.via(), Root: k.label})
+	case len(k.on) > 0 && wanted == "" && len(k.qualified()) == 0:
+		path, line, how := k.forcedBy()
+		if how != "" {
+			k.find(Finding{ID: IDForced, Severity: Note, Message: fmt.Sprintf("CUDA is on in %s without any feature asked for: %s", k.label, how), Path: path, Line: line, Evidence: k.via(), Root: k.label})
+		}
+	}
+}
+
+// forcedBy finds the dependency entry that turns CUDA on whatever features are chosen.
+func (k *rootJudge) forcedBy() (path string, line int, how string) {
+	for _, i := range k.r.linked {
+		if !k.nodes[i].local {
+			continue
+		}
+		p := k.manifestOf(i)
+		if p == nil {
+			continue
+		}
+		for _, d := range p.Dependencies {
+			to := k.depNode(i, d, k.r.set)
+			if to < 0 || d.Optional || d.Kind == Dev && k.nodes[i].name != k.nodes[k.r.node].name {
+				continue
+			}
+			c := k.crate(to)
+			if !c.CUDA() || !c.On(k.nodes[to].features) || c.Role == Gated && !c.On(d.Features) {
+				continue
+			}
+			what := fmt.Sprintf("%s depends on %s", p.Name, c.Name)
+			if c.Role == Gated {
+				what = fmt.Sprintf("%s depends on %s with features %s", p.Name, c.Name, strings.Join(d.Features, ", "))
+			}
+			return p.Manifest, p.DependencyLine(d), what
+		}
+	}
+	return "", 0, ""
+}
+
+// otherwise tells of crates whose feature is on and does not decide.
+func (k *rootJudge) otherwise() {
+	for _, i := range k.r.linked {
+		if n := &k.nodes[i]; n.name == "ort" && contains(n.features, "cuda") && contains(n.features, "load-dynamic") {
+			k.find(Finding{ID: IDLoadDynamic, Severity: Note, Message: k.name(i) + " is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used", Evidence: k.via(), Root: k.label})
+		}
+	}
+}

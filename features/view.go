@@ -1,0 +1,226 @@
+package features
+
+import (
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// view is what will be linked, from whichever answer cargo gave: the unit graph, or cargo tree where that was refused.
+type view struct {
+	h       buildenv.Host
+	project *Project
+	catalog *Catalog
+	graph   *Graph // nil: made from tree
+	nodes   []node // index = unit or tree node
+	roots   []rootView
+	files   map[string]*Package // manifests by path; nil: cannot be read
+	gates   map[string]gating
+}
+
+// node is one package with one set of features, as far as it is linked.
+type node struct {
+	id       string
+	name     string
+	version  string
+	local    bool
+	dir      string // of the manifest; empty until manifestOf found it
+	src      string
+	features []string
+	deps     []nodeDep
+}
+
+type nodeDep struct {
+	to   int
+	name string // extern crate name; empty from a tree
+}
+
+type rootView struct {
+	node   int
+	linked []int
+	set    map[int]bool
+}
+
+func newView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *view {
+	v := &view{h: h, project: p, catalog: c, files: map[string]*Package{}, gates: map[string]gating{}}
+	var roots []int
+	var linked func(int) []int
+	switch {
+	case g != nil:
+		v.graph, roots, linked = g, g.Roots, g.Linked
+		v.nodes = make([]node, len(g.Units))
+		for i := range g.Units {
+			u := &g.Units[i]
+			id := ParsePkgID(u.PkgID)
+			n := node{id: u.PkgID, name: id.Name, version: id.Version, local: id.Local(), dir: id.Dir(h), src: u.Target.SrcPath, features: u.Features}
+			for _, d := range u.Dependencies {
+				n.deps = append(n.deps, nodeDep{d.Index, d.Name})
+			}
+			v.nodes[i] = n
+		}
+	case t != nil:
+		roots, linked = t.Roots, t.Linked
+		for _, tn := range t.Nodes {
+			n := node{name: tn.Name, version: tn.Version, features: tn.Features}
+			if h.IsAbs(tn.Source) && !strings.Contains(tn.Source, "://") {
+				n.local, n.dir = true, tn.Source
+			}
+			for _, c := range tn.Children {
+				n.deps = append(n.deps, nodeDep{to: c})
+			}
+			v.nodes = append(v.nodes, n)
+		}
+	}
+	for _, r := range roots {
+		rv := rootView{node: r, linked: linked(r), set: map[int]bool{}}
+		for _, i := range rv.linked {
+			rv.set[i] = true
+		}
+		v.roots = append(v.roots, rv)
+	}
+	return v
+}
+
+func (v *view) crate(i int) *Crate { return v.catalog.Crate(v.nodes[i].name) }
+
+// manifestOf reads the manifest of a node: of the workspace, beside the unit's source, or below CARGO_HOME. nil when it is not found.
+func (v *view) manifestOf(i int) *Package {
+	n := &v.nodes[i]
+	if n.dir != "" {
+		if v.project != nil {
+			if p := v.project.Local(n.dir); p != nil {
+				return p
+			}
+		}
+		return v.readManifest(v.h.Join(n.dir, "Cargo.toml"), n.name)
+	}
+	if n.src != "" {
+		d := v.h.Dir(n.src)
+		for up := 0; up < 8; up++ {
+			if p := v.readManifest(v.h.Join(d, "Cargo.toml"), n.name); p != nil {
+				n.dir = d
+				return p
+			}
+			d = v.h.Dir(d)
+		}
+		return nil
+	}
+	if v.project == nil {
+		return nil
+	}
+	if p := v.project.registryManifest(n.name, n.version); p != nil {
+		n.dir = p.Dir
+		return p
+	}
+	return nil
+}
+
+func (v *view) readManifest(path, name string) *Package {
+	p, seen := v.files[path]
+	if !seen {
+		if data, err := v.h.ReadFile(path, manifestLimit); err == nil {
+			p, _ = parseManifest(v.h, path, data)
+		}
+		v.files[path] = p
+	}
+	if p != nil && p.Name == name {
+		return p
+	}
+	return nil
+}
+
+// dirOf answers the directory of a node's package; empty when it is not found.
+func (v *view) dirOf(i int) string {
+	if v.nodes[i].dir == "" {
+		v.manifestOf(i)
+	}
+	return v.nodes[i].dir
+}
+
+// declares says whether a node's package has a feature, by its manifest, else by the catalog.
+func (v *view) declares(i int, feature string) bool {
+	if contains(v.nodes[i].features, feature) {
+		return true
+	}
+	if p := v.manifestOf(i); p != nil {
+		return p.Declares(feature)
+	}
+	if c := v.crate(i); c != nil {
+		_, ok := c.Features[feature]
+		return ok
+	}
+	return false
+}
+
+// depNode answers the linked node that a dependency entry of package i means; -1 when it is not linked.
+func (v *view) depNode(i int, d Dependency, set map[int]bool) int {
+	found := -1
+	for _, nd := range v.nodes[i].deps {
+		if !set[nd.to] || v.nodes[nd.to].name != d.Package {
+			continue
+		}
+		if nd.name == strings.ReplaceAll(d.Key, "-", "_") {
+			return nd.to
+		}
+		found = nd.to
+	}
+	return found
+}
+
+// depFor answers the dependency entry by which package i calls node to.
+func (v *view) depFor(p *Package, to nodeDep) (Dependency, bool) {
+	var found Dependency
+	ok := false
+	for _, d := range p.Dependencies {
+		if d.Kind != Normal || d.Package != v.nodes[to.to].name {
+			continue
+		}
+		if !ok || strings.ReplaceAll(d.Key, "-", "_") == to.name {
+			found, ok = d, true
+		}
+	}
+	return found, ok
+}
+
+// registryManifest looks for a registry package's manifest below CARGO_HOME.
+func (p *Project) registryManifest(name, version string) *Package {
+	key := name + "-" + version
+	if pkg, seen := p.registry[key]; seen {
+		return pkg
+	}
+	var found *Package
+	for _, dir := range p.registryDirs() {
+		path := p.host.Join(dir, key, "Cargo.toml")
+		if data, err := p.host.ReadFile(path, manifestLimit); err == nil {
+			if pkg, err := parseManifest(p.host, path, data); err == nil && pkg.Name == name {
+				found = pkg
+				break
+			}
+		}
+	}
+	p.registry[key] = found
+	return found
+}
+
+// registryDirs lists the directories in which cargo unpacks registry packages.
+func (p *Project) registryDirs() []string {
+	home, ok := p.host.Env.Lookup("CARGO_HOME")
+	if !ok || home == "" {
+		if p.host.Home == "" {
+			return nil
+		}
+		home = p.host.Join(p.host.Home, ".cargo")
+	}
+	src := p.host.Join(home, "registry", "src")
+	entries, err := p.host.Files.ReadDir(src)
+	if err != nil {
+		return nil
+	}
+	var dirs []string
+	for _, e := range entries {
+		dirs = append(dirs, p.host.Join(src, e.Name()))
+	}
+	sort.Strings(dirs)
+	return dirs
+}

@@ -1,0 +1,145 @@
+package features
+
+import "strings"
+
+const maxWhy = 20000 // steps that a search for a path looks at
+
+type step struct {
+	node    int
+	feature string
+	from    int // index of the step before; -1 for the first
+	text    string
+}
+
+// why tells for each GPU feature of a root by which edges it reached a GPU crate, or where it ends.
+func (j *judge) why(r *rootView, asked, qualified []string) {
+	n := &j.nodes[r.node]
+	for _, f := range asked {
+		j.addWhy(n.name, f, j.path(r, f))
+	}
+	for _, q := range qualified {
+		pkg, f, _ := strings.Cut(q, "/")
+		if pkg == n.name {
+			continue // it is among the asked ones, as far as it is on
+		}
+		for _, i := range r.linked {
+			if j.nodes[i].name == pkg && contains(j.nodes[i].features, f) {
+				j.addWhy(n.name, q, j.pathFrom(r, step{node: i, feature: f, from: -1, text: q}))
+				break
+			}
+		}
+	}
+}
+
+func (j *judge) addWhy(root, feature string, w Why) {
+	w.Root, w.Feature = root, feature
+	for _, have := range j.out.Paths {
+		if have.Root == w.Root && have.Feature == w.Feature && strings.Join(have.Steps, "\x00") == strings.Join(w.Steps, "\x00") {
+			return
+		}
+	}
+	j.out.Paths = append(j.out.Paths, w)
+}
+
+// path follows a feature of the root's own package.
+func (j *judge) path(r *rootView, f string) Why {
+	return j.pathFrom(r, step{node: r.node, feature: f, from: -1, text: j.nodes[r.node].name + "/" + f})
+}
+
+// pathFrom follows a feature's edges breadth first as far as manifests can be read: to a carrier, else to a gated crate that is on, else to
+// where it ends.
+func (j *judge) pathFrom(r *rootView, start step) Why {
+	steps := []step{start}
+	seen := map[string]bool{start.text: true}
+	gated, last := -1, 0
+	ended := ""
+	for at := 0; at < len(steps) && at < maxWhy; at++ {
+		s := steps[at]
+		if c := j.crate(s.node); c.CUDA() && c.On(j.nodes[s.node].features) && (s.node != r.node || contains(c.CUDAFeatures, s.feature)) {
+			if c.Role == Carrier {
+				return j.unwind(steps, at, true, "")
+			}
+			if gated < 0 || len(j.unwind(steps, at, true, "").Steps) > len(j.unwind(steps, gated, true, "").Steps) && steps[at].node != steps[gated].node {
+				gated = at
+			}
+		}
+		if s.feature == "" {
+			continue
+		}
+		p := j.manifestOf(s.node)
+		if p == nil {
+			ended = "the manifest of " + j.name(s.node) + " is not here"
+			continue
+		}
+		edges, _ := p.Edges(s.feature)
+		for _, e := range edges {
+			next := step{from: at, node: s.node, feature: e.Feature}
+			if e.Dep != "" {
+				dead := true
+				for _, d := range p.Dependencies {
+					if d.Key != e.Dep || d.Kind == Dev {
+						continue
+					}
+					if to := j.depNode(s.node, d, r.set); to >= 0 && (e.Feature == "" || contains(j.nodes[to].features, e.Feature)) {
+						next.node, dead = to, false
+						break
+					}
+				}
+				if dead {
+					ended = deadReason(p, s, e)
+					continue
+				}
+			}
+			next.text = j.nodes[next.node].name
+			if next.feature != "" {
+				next.text += "/" + next.feature
+			}
+			if !seen[next.text] {
+				seen[next.text] = true
+				steps = append(steps, next)
+				last = len(steps) - 1
+			}
+		}
+		if len(edges) == 0 && at == 0 {
+			ended = "`" + s.feature + "` of " + p.Name + " turns nothing on"
+		}
+	}
+	if gated >= 0 {
+		return j.unwind(steps, gated, true, "")
+	}
+	if ended == "" {
+		ended = "none of its edges leads to a GPU crate"
+		last = 0
+	}
+	return j.unwind(steps, last, false, ended)
+}
+
+func deadReason(p *Package, s step, e Edge) string {
+	where := "`" + e.Text + "` in `" + s.feature + "` of " + p.Name
+	if e.Weak {
+		return where + " is a weak edge, and nothing turns `" + e.Dep + "` on"
+	}
+	for _, d := range p.Dependencies {
+		if d.Key != e.Dep {
+			continue
+		}
+		switch {
+		case d.Kind == Build:
+			return where + " is a build-dependency: it is not linked"
+		case d.Kind == Dev:
+			return where + " is a dev-dependency"
+		case d.Target != "":
+			return where + " is a dependency of " + d.Target + " only"
+		}
+		return where + " is not linked here"
+	}
+	return where + " names no dependency"
+}
+
+func (j *judge) unwind(steps []step, at int, reached bool, end string) Why {
+	var out []string
+	for i := at; i >= 0; i = steps[i].from {
+		out = append([]string{steps[i].text}, out...)
+	}
+	return Why{Steps: out, Reached: reached, End: end}
+}
