@@ -1,0 +1,202 @@
+package cargo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+)
+
+// The build with JSON on stdout must look on stderr like the build without: warnings, colours, summaries, errors.
+func TestBuildLooksTheSame(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles with the real rustc")
+	}
+	p := newProject(t, shapes+`
+-- broken/Cargo.toml --
+[package]
+name = "broken"
+version = "0.1.0"
+edition = "2021"
+[workspace]
+-- broken/src/main.rs --
+fn main() { let warned = 1; let x: u8 = "no"; }
+`)
+	p.must("generate-lockfile")
+	seconds := regexp.MustCompile(`in [0-9.]+s`)
+	for _, args := range []string{
+		"build -p app --color always", "build -p app --message-format short --color=always", "--color never check -p app -v",
+		"build --manifest-path broken/Cargo.toml --color always", "clippy -p core1 --color always -- -D warnings",
+	} {
+		l := p.line(words(args)...)
+		for _, round := range []string{"first", "again"} {
+			look := func(dir string, c buildenv.Cmd) (string, string) {
+				if round == "first" {
+					_ = os.RemoveAll(filepath.Join(p.dir, dir))
+				}
+				res, err := p.run.Run(context.Background(), c)
+				var exit *buildenv.ExitError
+				if err != nil && !errors.As(err, &exit) {
+					t.Fatal(err)
+				}
+				return seconds.ReplaceAllString(strings.ReplaceAll(string(res.Stderr), dir, "T"), "in Xs"), string(res.Stdout)
+			}
+			a := p.tool.With(p.tool.Env.Set("CARGO_TARGET_DIR", "targetA").Set("CARGO_BUILD_JOBS", "1"))
+			b := p.tool.With(p.tool.Env.Set("CARGO_TARGET_DIR", "targetB").Set("CARGO_BUILD_JOBS", "1"))
+			plain, _ := look("targetA", Plain(a, l))
+			ours, out := look("targetB", Build(b, l, ""))
+			if l.Verbose > 0 { // rustc's own command lines are shown, and they do differ
+				plain, ours = firstWords(plain), firstWords(ours)
+			}
+			if plain != ours {
+				t.Errorf("%s, %s:\nplain:\n%s\nours:\n%s", args, round, plain, ours)
+			}
+			if !strings.Contains(out, `"reason":"build-finished"`) {
+				t.Errorf("%s: no messages: %s", args, out)
+			}
+		}
+	}
+}
+
+func firstWords(s string) string {
+	var out []string
+	for _, line := range strings.Split(s, "\n") {
+		if f := strings.Fields(line); len(f) > 0 && f[0] != "Running" {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestBuildWords(t *testing.T) {
+	tests := []struct{ typed, bin, want string }{
+		{"--features cuda -r", "", "build --message-format=json-render-diagnostics --features cuda -r"},
+		{"+nightly -v b -Fcuda", "", "+nightly -v b --message-format=json-render-diagnostics -Fcuda"},
+		{"build --message-format short -r", "", "build --message-format=json-render-diagnostics,json-diagnostic-short -r"},
+		{"build --message-format=human -r", "", "build --message-format=json-render-diagnostics -r"},
+		{"build --message-format=json -r", "", "build --message-format=json -r"},
+		{"run -r prog --x -- y", "app", "build --message-format=json-render-diagnostics --bin app -r"},
+		{"r --bin b prog", "app", "build --message-format=json-render-diagnostics --bin b"},
+		{"run --example e", "app", "build --message-format=json-render-diagnostics --example e"},
+		{"test name -r -- --nocapture", "", "test --message-format=json-render-diagnostics --no-run name -r"},
+		{"t --no-run", "", "t --message-format=json-render-diagnostics --no-run"},
+		{"test --doc -p a name", "", "build --message-format=json-render-diagnostics --lib -p a"},
+		{"bench -- x", "", "bench --message-format=json-render-diagnostics --no-run"},
+		{"clippy -- -D warnings", "", "clippy --message-format=json-render-diagnostics -- -D warnings"},
+		{"rustc -r -- --cfg x", "", "rustc --message-format=json-render-diagnostics -r -- --cfg x"},
+		{"check --from-the-future -Fcuda", "", "check --message-format=json-render-diagnostics --from-the-future -Fcuda"},
+	}
+	for _, tt := range tests {
+		l, _, err := Split(words(tt.typed), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(Build(Tool{}, l, tt.bin).Args, " "); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.typed, got, tt.want)
+		}
+	}
+}
+
+func TestQuestionsAsValues(t *testing.T) {
+	h := buildenv.Host{OS: buildenv.Linux, Cwd: "/w", Env: buildenv.NewEnv(buildenv.Linux, []string{"CARGO_UNSTABLE_X=1", "CARGO_TERM_QUIET=true", "A=b"})}
+	tool := Tool{Path: "/bin/cargo", Env: h.Env, Dir: "/w"}
+	a := Asking{Private: Private{"/c"}, NoLockWrite: true}
+	graph := func(typed string) string {
+		c, ok := UnitGraph(h, tool, must(t, typed), a)
+		if !ok {
+			return "none"
+		}
+		if env := strings.Join(c.Env, " "); env != "A=b CARGO_BUILD_BUILD_DIR=/c/graph/build CARGO_TARGET_DIR=/c/graph/target CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false RUSTC_BOOTSTRAP=1" || c.Dir != "/w" {
+			t.Errorf("%s: environment %s in %s", typed, env, c.Dir)
+		}
+		return strings.Join(c.Args, " ")
+	}
+	const own = "--unit-graph -Zunstable-options"
+	const dir = ` --config build.build-dir="/c/graph/build"`
+	tests := []struct{ typed, want string }{
+		{"+beta --offline r -p a --bin b -vv -q --message-format json --timings prog -- x", "+beta build " + own + " --offline --package=a --bin=b --locked" + dir},
+		{"-C sub build --target-dir t --config build.build-dir='u' -j8", "-C sub build " + own + " --config=build.build-dir='u' --jobs=8 --locked" + dir},
+		{"test name --locked -- --nocapture", "test " + own + " --locked" + dir + " name"},
+		{"clippy --fix -Fa -- -Dwarnings", "check " + own + " --features=a --all-targets --locked" + dir},
+		{"fix --allow-dirty --lib", "check " + own + " --lib --locked" + dir},
+		{"doc --open --new-flag", "doc " + own + " --new-flag --locked" + dir},
+		{"install x", "none"}, {"--list", "none"}, {"nextest run", "none"},
+	}
+	for _, tt := range tests {
+		if got := graph(tt.typed); got != tt.want {
+			t.Errorf("%s:\n%s, want\n%s", tt.typed, got, tt.want)
+		}
+	}
+	tree := strings.Join(Tree(h, tool, must(t, "test --all --bin b -Fa,b --release --target t --manifest-path m -j3"), a).Args, " ")
+	if tree != `tree -e normal,dev,no-proc-macro --prefix depth -f {p} {f} --features=a,b --target=t --manifest-path=m --workspace --locked --config build.build-dir="/c/tree/build"` {
+		t.Error(tree)
+	}
+	clean := strings.Join(Clean(tool, must(t, "run --profile fast -p x --config a=1 --target-dir d --locked --bin b"), []string{"b@1.0.0", "a", "b"}, []string{"t1", "t2"}).Args, " ")
+	if clean != "clean -p a -p b --profile fast --target t1 --target t2 --config=a=1 --target-dir=d --locked" {
+		t.Error(clean)
+	}
+	if got := tomlString("a\"b\\c\n\x7fé"); got != `"a\"b\\c\u000A\u007Fé"` {
+		t.Error(got)
+	}
+}
+
+func must(t *testing.T, typed string) Line {
+	t.Helper()
+	l, _, err := Split(words(typed), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// Clean must make exactly the named packages and what depends on them be built again, in the profile and target that was built.
+func TestCleanIsExact(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles with the real rustc")
+	}
+	p := newProject(t, shapes+`
+-- .cargo/config.toml --
+[profile.fast]
+inherits = "release"
+`)
+	p.must("generate-lockfile")
+	v, _ := ParseVersion([]byte(p.must("-Vv")))
+	stale := func(l Line) string {
+		res, err := p.run.Run(context.Background(), Build(p.tool, l, ""))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, res.Stderr)
+		}
+		var out []string
+		_ = ReadMessages(bytes.NewReader(res.Stdout), func(m Message) {
+			if m.Reason == Artifact && !m.Fresh {
+				out = append(out, m.Target.Name)
+			}
+		}, nil)
+		return strings.Join(out, " ")
+	}
+	for _, tt := range []struct {
+		args    string
+		targets []string
+	}{{"build -p other", nil}, {"build -p other --release", nil}, {"build -p other --profile fast", nil}, {"check -p other", nil},
+		{"test --no-run -p other", nil}, {"bench --no-run -p other", nil}, {"build -p other --target " + v.Host, nil},
+		{"build -p other --config build.target='" + v.Host + "' --target-dir cfg", []string{v.Host}}} {
+		l := p.line(words(tt.args)...)
+		stale(l)
+		if got := stale(l); got != "" {
+			t.Errorf("%s: %q built again for nothing", tt.args, got)
+		}
+		res, err := p.run.Run(context.Background(), Clean(p.tool, l, []string{"core1@0.1.0"}, tt.targets))
+		if err != nil || bytes.Contains(res.Stderr, []byte("warning")) {
+			t.Fatalf("%s: %v\n%s", tt.args, err, res.Stderr)
+		}
+		if got := stale(l); got != "build-script-build core1 other" {
+			t.Errorf("%s: built again: %q", tt.args, got)
+		}
+	}
+}

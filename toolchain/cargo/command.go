@@ -1,0 +1,345 @@
+package cargo
+
+import (
+	"slices"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// Private is a directory of ours in which cargo may keep what it learns while it is only being asked: one for each workspace, kept between calls.
+// Asking with RUSTC_BOOTSTRAP=1 in the user's own would write nightly cfgs into .rustc_info.json, which the next stable build believes (measured).
+type Private struct{ Root string }
+
+// Dirs lists the directories to be made before the first call: cargo is 67 ms faster when they are there (measured).
+func (p Private) Dirs(h buildenv.Host) []string {
+	return []string{h.Join(p.Root, "graph", "target"), h.Join(p.Root, "graph", "build"), h.Join(p.Root, "tree", "target"), h.Join(p.Root, "tree", "build")}
+}
+
+// Asking is how questions are put, whatever they are.
+type Asking struct {
+	Private     Private
+	Colour      bool // the user's stderr shows colours: cargo's own errors are to have them
+	NoLockWrite bool // never write Cargo.lock: --locked, so that a missing or outdated one is cargo's error
+
+	nightly bool // unstable settings are in force in the build itself, so they stay in force in the question
+}
+
+// graphDrops are flags that do not change what is built but would change the answer's form, write files, open a browser or hide a message.
+var graphDrops = []string{
+	"--message-format", "--timings", "--verbose", "--quiet", "--unit-graph", "--build-plan", "--target-dir", "--artifact-dir", "--out-dir",
+	"--future-incompat-report", "--open", "--print", "--help", "--no-run", "--output-format",
+}
+
+// UnitGraph asks for cargo's own plan of the build. RUSTC_BOOTSTRAP=1 makes a stable cargo answer; both private directories keep the user's own as
+// they are. A `run` becomes a build, since `cargo run --unit-graph` prints the graph and then panics; it may so have roots that `run` would not
+// build: the other binaries of a package with default-run. Program words are dropped, a test's name is kept: it changes what is built.
+func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
+	verb := l.Verb
+	switch verb {
+	case "run":
+		verb = "build"
+	case "clippy", "fix":
+		verb = "check"
+	case "build", "check", "test", "bench", "rustc", "doc", "rustdoc":
+	default:
+		return buildenv.Cmd{}, false
+	}
+	drop := graphDrops
+	switch l.Verb {
+	case "clippy":
+		drop = append([]string{"--fix", "--explain", "--version", "--no-deps"}, drop...)
+	case "fix":
+		drop = append([]string{"--edition", "--edition-idioms", "--broken-code", "--allow-no-vcs", "--allow-dirty", "--allow-staged"}, drop...)
+	}
+	args := append(l.before(), verb, "--unit-graph", "-Zunstable-options")
+	args = append(args, l.render(drop)...)
+	if l.Verb == "fix" && !l.selectsTargets() {
+		args = append(args, "--all-targets") // fix's own default
+	}
+	if l.Verb == "clippy" && l.hasFlag("--fix") && !l.selectsTargets() {
+		args = append(args, "--all-targets") // --fix implies it
+	}
+	target, build := h.Join(a.Private.Root, "graph", "target"), h.Join(a.Private.Root, "graph", "build")
+	args = append(args, a.locked(l)...)
+	// The variable alone loses against a --config of the user's; the last --config wins against files, variables and earlier ones (observed 1.95).
+	args = append(args, "--config", "build.build-dir="+tomlString(build))
+	if l.Verb == "test" || l.Verb == "bench" {
+		args = append(args, l.Positional...)
+	}
+	env := a.env(t).Set("RUSTC_BOOTSTRAP", "1").Set("CARGO_TARGET_DIR", target).Set("CARGO_BUILD_BUILD_DIR", build)
+	return t.cmd(env, args), true
+}
+
+// Tree asks for the features of everything that is linked, in text: the answer where the unit graph is refused or unsafe. It has no targets: a
+// --bin selects nothing here. Only for the selected packages; dev-dependencies count where tests, benches or examples are built.
+func Tree(h buildenv.Host, t Tool, l Line, a Asking) buildenv.Cmd {
+	edges := "normal,no-proc-macro"
+	if l.wantsTests() {
+		edges = "normal,dev,no-proc-macro"
+	}
+	args := append(l.before(), "tree", "-e", edges, "--prefix", "depth", "-f", "{p} {f}")
+	args = append(args, l.keep("--package", "--exclude", "--features", "--all-features", "--no-default-features", "--target",
+		"--manifest-path", "--lockfile-path", "--locked", "--offline", "--frozen", "--config", "-Z")...)
+	if l.Workspace {
+		args = append(args, "--workspace") // `tree --all` means --no-dedupe
+	}
+	args = append(args, a.locked(l)...)
+	target, build := h.Join(a.Private.Root, "tree", "target"), h.Join(a.Private.Root, "tree", "build")
+	args = append(args, "--config", "build.build-dir="+tomlString(build))
+	return t.cmd(a.env(t).Set("CARGO_TARGET_DIR", target).Set("CARGO_BUILD_BUILD_DIR", build), args)
+}
+
+// UnstableConfig asks whether a configuration wakes unstable features once RUSTC_BOOTSTRAP=1 is set. Status 101 with "is not set" is the good
+// answer.
+func UnstableConfig(t Tool, l Line) buildenv.Cmd { return configGet(t, l, "unstable", true) }
+
+// configGet asks for one configuration value, merged from files, variables and --config.
+func configGet(t Tool, l Line, key string, json bool) buildenv.Cmd {
+	args := append(l.before(), "-Zunstable-options", "config", "get")
+	if json {
+		args = append(args, "--format", "json-value")
+	} else {
+		args = append(args, "--show-origin")
+	}
+	args = append(args, l.keep("--config")...)
+	// config get knows no other flags; offline and locked mean nothing to it
+	return t.cmd(t.question().Set("RUSTC_BOOTSTRAP", "1"), append(args, key))
+}
+
+// MetadataNoDeps asks where the build directories are, with configuration, variables and --config applied; --target-dir is applied by way of the
+// variable that it beats, since metadata does not know the flag. Needs no lock file, no sources and no network.
+func MetadataNoDeps(h buildenv.Host, t Tool, l Line) buildenv.Cmd {
+	args := append(l.before(), "metadata", "--no-deps", "--format-version", "1")
+	args = append(args, l.keep("--manifest-path", "--lockfile-path", "--config", "--offline", "-Z")...)
+	env := t.question()
+	if l.TargetDir != "" {
+		env = env.Set("CARGO_TARGET_DIR", l.absolute(h, t, l.TargetDir))
+	}
+	return t.cmd(env, args)
+}
+
+// absolute answers a path of the command line as cargo would understand it.
+func (l Line) absolute(h buildenv.Host, t Tool, p string) string {
+	if h.IsAbs(p) {
+		return h.Clean(p)
+	}
+	return h.Join(l.cwd(h, t), p)
+}
+
+// cwd is where cargo works: its start directory, or -C.
+func (l Line) cwd(h buildenv.Host, t Tool) string {
+	dir := t.Dir
+	if dir == "" {
+		dir = h.Cwd
+	}
+	switch {
+	case l.Dir == "":
+		return dir
+	case h.IsAbs(l.Dir):
+		return h.Clean(l.Dir)
+	}
+	return h.Join(dir, l.Dir)
+}
+
+// Clean removes what was built of some packages, for exactly one profile and the given targets. Traps (measured):
+// one profile only, dev unless another is named · without --target only the host's tree, and a build.target of the configuration is not looked at: the
+// caller passes every platform that the unit graph shows · a version in a package's name is ignored with a warning, so names come without.
+// It waits for cargo's build lock and needs the lock file and sources, but no network when they are there.
+func Clean(t Tool, l Line, packages, targets []string) buildenv.Cmd {
+	args := append(l.before(), "clean")
+	names := make([]string, 0, len(packages))
+	for _, p := range packages {
+		name, _, _ := strings.Cut(p, "@")
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, n := range slices.Compact(names) {
+		args = append(args, "-p", n)
+	}
+	switch p := l.ProfileName(); p {
+	case "dev", "test": // both live in debug
+	case "release":
+		args = append(args, "--release")
+	default:
+		args = append(args, "--profile", p)
+	}
+	if len(targets) == 0 {
+		targets = l.Target
+	}
+	for _, tr := range targets {
+		args = append(args, "--target", tr)
+	}
+	args = append(args, l.keep("--manifest-path", "--lockfile-path", "--target-dir", "--config", "--locked", "--offline", "--frozen", "-Z", "--color")...)
+	return t.cmd(t.Env, args)
+}
+
+// Plain is cargo as the user called it. The caller sets the streams.
+func Plain(t Tool, l Line) buildenv.Cmd { return t.cmd(t.Env, l.Words()) }
+
+// Build is the user's build with cargo's JSON messages on stdout; diagnostics, colours, progress and summary stay on stderr as they were (compared
+// byte by byte under a terminal, cargo 1.95). A user's own JSON choice is left alone: the caller passes the messages on to the user's stdout.
+//
+// run becomes build (bin names the default-run binary, if there is one and the user named none); test and bench become --no-run. Words for the program
+// are dropped, those for rustc and clippy are kept. Everything else stays as it was typed, in order.
+func Build(t Tool, l Line, bin string) buildenv.Cmd {
+	args := l.head()
+	verb := l.verbWord()
+	var extra []string
+	trailing := l.HasTrailing
+	dropPositional := false
+	drop := ""
+	switch l.Verb {
+	case "run":
+		verb, trailing, dropPositional = "build", false, true
+		if bin != "" && len(l.Bin) == 0 && len(l.Example) == 0 {
+			extra = []string{"--bin", bin}
+		}
+	case "test", "bench":
+		trailing = false
+		switch {
+		case l.Doc: // `test --doc --no-run` is refused; doc tests need the library
+			verb, extra, drop, dropPositional = "build", []string{"--lib"}, "--doc", true
+		case !l.NoRun:
+			extra = []string{"--no-run"}
+		}
+	}
+	args = append(args, verb)
+	if f := l.jsonFormat(); f != "" {
+		args = append(args, "--message-format="+f)
+	}
+	args = append(args, extra...)
+	for _, it := range l.items {
+		switch {
+		case it.positional && dropPositional, !l.WantsJSON() && it.has("--message-format"), drop != "" && it.has(drop), l.Verb == "test" && l.Doc && it.has("--no-fail-fast"):
+			continue
+		}
+		args = append(args, it.words...)
+	}
+	if trailing {
+		args = append(append(args, "--"), l.Trailing...)
+	}
+	return t.cmd(t.Env, args)
+}
+
+// jsonFormat is the message format to ask for; empty when the user's own is JSON already.
+func (l Line) jsonFormat() string {
+	if l.WantsJSON() {
+		return ""
+	}
+	if slices.ContainsFunc(l.MessageFormat, func(f string) bool { return strings.EqualFold(f, "short") }) {
+		return "json-render-diagnostics,json-diagnostic-short"
+	}
+	return "json-render-diagnostics"
+}
+
+func (it item) has(name string) bool {
+	return slices.ContainsFunc(it.flags, func(f Flag) bool { return f.Name == name })
+}
+
+func (l Line) hasFlag(name string) bool {
+	return slices.ContainsFunc(l.flags(), func(f Flag) bool { return f.Name == name })
+}
+
+// selectsTargets says whether the line names targets rather than leaving them to the verb's default.
+func (l Line) selectsTargets() bool {
+	for _, n := range []string{"--lib", "--bins", "--bin", "--examples", "--example", "--tests", "--test", "--benches", "--bench", "--all-targets"} {
+		if l.hasFlag(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// head is everything before the verb as it was typed.
+func (l Line) head() []string { return append(l.prefixed(), l.Global...) }
+
+// before is what our own calls have before the verb: the toolchain and -C; other global flags follow the verb, so that ours and the user's stand
+// together (clap forgets those before the verb when the same one stands after it).
+func (l Line) before() []string {
+	out := l.prefixed()
+	if l.Dir != "" {
+		out = append(out, "-C", l.Dir)
+	}
+	return slices.Clip(out)
+}
+
+// render writes the flags out anew but for some, one form for all; words that are not understood go as they are.
+func (l Line) render(drop []string) []string {
+	var out []string
+	for _, f := range l.flags() {
+		if !slices.Contains(drop, f.Name) {
+			out = append(out, f.words()...)
+		}
+	}
+	for _, it := range l.items {
+		if len(it.flags) == 0 && !it.positional {
+			out = append(out, it.words...)
+		}
+	}
+	return out
+}
+
+// keep writes some of the flags out anew.
+func (l Line) keep(names ...string) []string {
+	var out []string
+	for _, f := range l.flags() {
+		if slices.Contains(names, f.Name) {
+			out = append(out, f.words()...)
+		}
+	}
+	return out
+}
+
+func (f Flag) words() []string {
+	switch {
+	case !f.HasValue:
+		return []string{f.Name}
+	case strings.HasPrefix(f.Name, "--"):
+		return []string{f.Name + "=" + f.Value}
+	}
+	return []string{f.Name, f.Value}
+}
+
+func (a Asking) locked(l Line) []string {
+	if a.NoLockWrite && !l.Locked && !l.Frozen {
+		return []string{"--locked"}
+	}
+	return nil
+}
+
+func (a Asking) env(t Tool) buildenv.Env {
+	e := t.question()
+	for _, n := range t.unstableVars() {
+		if a.nightly {
+			e = e.Set(n, t.Env.Get(n))
+		}
+	}
+	if a.Colour {
+		e = e.Set("CARGO_TERM_COLOR", "always")
+	}
+	return e
+}
+
+// tomlString writes a TOML basic string.
+func tomlString(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < 0x20 || r == 0x7f:
+			const hex = "0123456789ABCDEF"
+			b.WriteString(`\u00`)
+			b.WriteByte(hex[r>>4])
+			b.WriteByte(hex[r&15])
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}

@@ -1,0 +1,232 @@
+package cargo
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// runner is all that asking cargo needs of the world.
+type runner interface {
+	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
+}
+
+// GraphAnswer is what cargo said it would build: one of Graph and Tree is set.
+type GraphAnswer struct {
+	Graph  []byte // unit graph, JSON
+	Tree   []byte // text of `cargo tree`
+	Reason string // why it is the tree: empty with a graph
+	Stderr []byte // cargo's warnings
+}
+
+// Request is a question about a build and how to put it.
+type Request struct {
+	Line   Line
+	Asking Asking
+	Notice func(string)       // told at once what is being waited for, in cargo's words without colours; may be nil
+	Status func(string)       // given cargo's other progress lines as they come, colours and line ends included; nil: they stay in Stderr
+	Mkdir  func(string) error // makes a directory and its parents, for us alone; nil: the real one
+}
+
+// Graph asks cargo what a command line builds. The unit graph is asked for unless a configuration has [unstable] settings, which the question would
+// wake; then, and when this cargo knows no unit graph, `cargo tree` answers and Reason says why. When cargo itself refuses the command line the error is
+// a *RefusedError with cargo's words. Nothing is written outside the private directory, but for Cargo.lock where it is missing or outdated and
+// Asking.NoLockWrite is not set, as the build itself would write it.
+func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) (GraphAnswer, error) {
+	if _, ok := UnitGraph(h, t, q.Line, q.Asking); !ok {
+		return GraphAnswer{}, &UsageError{What: fmt.Sprintf("`%s` builds nothing that cargo could be asked about", q.Line.verbWord()), Fix: "ask about build, check, run, test, bench, clippy, rustc or doc"}
+	}
+	mkdir := q.Mkdir
+	if mkdir == nil {
+		mkdir = func(dir string) error { return os.MkdirAll(dir, 0o700) }
+	}
+	for _, d := range q.Asking.Private.Dirs(h) {
+		if err := mkdir(d); err != nil {
+			return GraphAnswer{}, fmt.Errorf("private directory for cargo's answers: %w", err)
+		}
+	}
+	reason, nightly, err := unstable(ctx, h, run, t, q.Line)
+	if err != nil {
+		return GraphAnswer{}, err
+	}
+	q.Asking.nightly = nightly
+	if reason != "" {
+		return tree(ctx, h, run, t, q, reason)
+	}
+	cmd, _ := UnitGraph(h, t, q.Line, q.Asking)
+	res, err := ask(ctx, run, cmd, q)
+	if err == nil {
+		if !looksLikeGraph(res.Stdout) {
+			return tree(ctx, h, run, t, q, "this cargo answered --unit-graph with something else")
+		}
+		return GraphAnswer{Graph: res.Stdout, Stderr: res.Stderr}, nil
+	}
+	var refused *RefusedError
+	if !errors.As(err, &refused) {
+		return GraphAnswer{}, err
+	}
+	if why := graphRefused(refused.Stderr); why != "" {
+		return tree(ctx, h, run, t, q, why)
+	}
+	return GraphAnswer{}, inRunsWords(ctx, run, cmd, q, refused)
+}
+
+// inRunsWords asks once more as `run` where a build was asked for in its place: cargo words some errors by the verb.
+func inRunsWords(ctx context.Context, run runner, cmd buildenv.Cmd, q Request, refused *RefusedError) error {
+	if q.Line.Verb != "run" {
+		return refused
+	}
+	cmd.Args = slices.Clone(cmd.Args)
+	cmd.Args[len(q.Line.before())] = "run"
+	res, err := ask(ctx, run, cmd, q)
+	var own *RefusedError
+	if errors.As(err, &own) && len(res.Stdout) == 0 {
+		return own
+	}
+	return refused
+}
+
+func tree(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request, reason string) (GraphAnswer, error) {
+	res, err := ask(ctx, run, Tree(h, t, q.Line, q.Asking), q)
+	if err != nil {
+		return GraphAnswer{}, err
+	}
+	return GraphAnswer{Tree: res.Stdout, Reason: reason, Stderr: res.Stderr}, nil
+}
+
+// ask runs a question. A status other than 0 becomes a *RefusedError.
+func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.Result, error) {
+	w := &stderrWatch{notice: q.Notice, status: q.Status}
+	c.Stderr = w
+	res, err := run.Run(ctx, c)
+	w.line(w.rest)
+	res.Stderr = w.text.Bytes()
+	if err == nil {
+		return res, nil
+	}
+	var exit *buildenv.ExitError
+	if ctx.Err() == nil && errors.As(err, &exit) && exit.Result.Signal == "" && !exit.Result.TimedOut {
+		return res, refusal(exit.Result.Code, res.Stderr, err)
+	}
+	return res, err
+}
+
+// refusal adds a fix where cargo's own words lack one.
+func refusal(code int, stderr []byte, err error) *RefusedError {
+	r := &RefusedError{Code: code, Stderr: stderr, Err: err}
+	text := stripANSI(string(stderr))
+	switch {
+	case strings.Contains(text, "--locked was passed") && strings.Contains(text, "cannot create the lock file"):
+		r.Fix = "this command never writes Cargo.lock; run `cargo generate-lockfile` first"
+	case strings.Contains(text, "--locked was passed"):
+		r.Fix = "this command never writes Cargo.lock; run `cargo update --workspace` or any build first"
+	case strings.Contains(text, "no such command: `+"):
+		r.Fix = "+toolchain is rustup's: the cargo on PATH is not rustup's proxy"
+	}
+	return r
+}
+
+// stderrWatch collects cargo's stderr (64 MiB at most) but for its progress, which is told as it comes: on a fresh machine the question downloads
+// every package, as the build would, and another cargo's lock can hold it up for long.
+type stderrWatch struct {
+	text           bytes.Buffer
+	rest           []byte // a line that has no end yet
+	notice, status func(string)
+}
+
+func (w *stderrWatch) Write(p []byte) (int, error) {
+	n := len(p)
+	for {
+		i := bytes.IndexByte(p, '\n')
+		if i < 0 {
+			w.rest = append(w.rest, p...)
+			return n, nil
+		}
+		w.rest = append(w.rest, p[:i+1]...)
+		w.line(w.rest)
+		w.rest = w.rest[:0]
+		p = p[i+1:]
+	}
+}
+
+func (w *stderrWatch) line(b []byte) {
+	text := strings.TrimSpace(stripANSI(string(b)))
+	verb, _, _ := strings.Cut(text, " ")
+	switch {
+	case verb == "Blocking" && w.notice != nil:
+		w.notice(text)
+	case progressVerbs[verb] && w.status != nil:
+		w.status(string(b))
+	case w.text.Len() < 64<<20:
+		w.text.Write(b)
+	}
+}
+
+// progressVerbs begin the lines by which cargo tells what it does before it compiles (status verbs of cargo 1.95's sources), and those of rustup's
+// proxy, which may fetch a whole toolchain first.
+var progressVerbs = map[string]bool{
+	"Updating": true, "Downloading": true, "Downloaded": true, "Locking": true, "Adding": true, "Removing": true, "Downgrading": true, "Upgrading": true,
+	"Fetching": true, "Cloning": true, "Unpacking": true, "Syncing": true, "Blocking": true, "info:": true,
+}
+
+// looksLikeGraph says whether an answer is a unit graph at all; features reads it in full.
+func looksLikeGraph(out []byte) bool {
+	dec := json.NewDecoder(bytes.NewReader(out))
+	tok, err := dec.Token()
+	return err == nil && tok == json.Delim('{') && bytes.Contains(out[:min(len(out), 4096)], []byte(`"version"`))
+}
+
+// graphRefused tells a cargo that knows or allows no unit graph from one that refuses the command line. The words are those of cargo 1.44 to 1.95.
+func graphRefused(stderr []byte) string {
+	text := stripANSI(string(stderr))
+	for _, p := range []string{
+		"unexpected argument '--unit-graph'", "Found argument '--unit-graph'", "wasn't expected", "the `--unit-graph` flag is unstable",
+		"only accepted on the nightly channel", "only available on the nightly channel",
+	} {
+		if strings.Contains(text, p) && strings.Contains(text, "unit-graph") {
+			return "this cargo refuses --unit-graph"
+		}
+	}
+	if strings.Contains(text, "the option `Z` is only accepted on the nightly compiler") || strings.Contains(text, "-Z` flag is only accepted on the nightly") {
+		return "this cargo refuses -Z in spite of RUSTC_BOOTSTRAP"
+	}
+	return ""
+}
+
+// Places are where cargo builds.
+type Places struct {
+	WorkspaceRoot   string
+	TargetDirectory string // artifacts for people
+	BuildDirectory  string // everything between; the same one unless build.build-dir says otherwise
+}
+
+// Locate asks cargo where it will build, --target-dir included.
+func Locate(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) (Places, error) {
+	cmd := MetadataNoDeps(h, t, l)
+	res, err := ask(ctx, run, cmd, Request{})
+	if err != nil {
+		return Places{}, err
+	}
+	var m struct {
+		Target string `json:"target_directory"`
+		Build  string `json:"build_directory"`
+		Root   string `json:"workspace_root"`
+	}
+	if err := json.Unmarshal(res.Stdout, &m); err != nil {
+		return Places{}, &AnswerError{Cmd: cmd, What: "no JSON", Err: err}
+	}
+	if m.Target == "" || m.Root == "" {
+		return Places{}, &AnswerError{Cmd: cmd, What: "no target_directory or workspace_root"}
+	}
+	if m.Build == "" {
+		m.Build = m.Target // before cargo 1.91
+	}
+	return Places{WorkspaceRoot: m.Root, TargetDirectory: m.Target, BuildDirectory: m.Build}, nil
+}

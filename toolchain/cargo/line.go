@@ -1,0 +1,217 @@
+package cargo
+
+import (
+	"slices"
+	"strings"
+)
+
+// Flag is one of cargo's flags as it was understood, whichever of clap's forms it was written in.
+type Flag struct {
+	Name     string // long form with its hyphens, "-Z" and "-C" where there is none
+	Value    string
+	HasValue bool
+}
+
+// item is one or two words of the command line and what they mean. A cluster such as -vrFcuda is one item with three flags; a word that is
+// not understood is an item with none.
+type item struct {
+	words      []string
+	flags      []Flag
+	positional bool
+}
+
+// Line is a cargo command line, taken apart. Its words are kept as they were typed and in order.
+type Line struct {
+	Toolchain   string   // "nightly" of +nightly
+	Global      []string // words between the toolchain and the verb
+	Verb        string   // canonical: "build" for b and for none at all; a plugin's or alias' own name; empty for `cargo --list` and its like
+	VerbWord    string   // as typed; empty when there was none
+	Args        []string // words after the verb and before --
+	Trailing    []string // words after --
+	HasTrailing bool     // there was a --
+
+	Features      []string // split at commas and spaces, in order
+	AllFeatures   bool
+	NoDefault     bool
+	Packages      []string
+	Excludes      []string
+	Workspace     bool
+	Lib           bool
+	Bins          bool
+	Bin           []string
+	Examples      bool
+	Example       []string
+	Tests         bool
+	Test          []string
+	Benches       bool
+	Bench         []string
+	AllTargets    bool
+	Doc           bool // test --doc
+	Target        []string
+	Profile       string // --profile's value; see ProfileName
+	Release       bool
+	ManifestPath  string
+	TargetDir     string
+	MessageFormat []string // split at commas
+	Config        []string // those that cargo heeds: given after the verb, the ones before it are lost (cargo 1.95)
+	Unstable      []string // values of -Z
+	Dir           string   // -C
+	Offline       bool
+	Locked        bool
+	Frozen        bool
+	NoRun         bool
+	UnitGraph     bool
+	Jobs          string
+	Verbose       int
+	Quiet         bool
+	Color         string
+	Help          bool
+	Version       bool
+	Positional    []string // after the verb: a test's name, a program's words
+
+	globals, items []item
+	typed          []string // everything, our own flags too
+	verbAt         int      // index of VerbWord in typed
+}
+
+// Words are the words for cargo: what was typed without our own flags, and "build" where no verb was.
+func (l Line) Words() []string {
+	var out []string
+	if l.Toolchain != "" {
+		out = append(out, "+"+l.Toolchain)
+	}
+	out = append(out, l.Global...)
+	if w := l.verbWord(); w != "" {
+		out = append(out, w)
+	}
+	out = append(out, l.Args...)
+	if l.HasTrailing {
+		out = append(append(out, "--"), l.Trailing...)
+	}
+	return out
+}
+
+func (l Line) verbWord() string {
+	if l.VerbWord == "" {
+		return l.Verb
+	}
+	return l.VerbWord
+}
+
+// Known says whether the verb is one whose flags are understood; others are plugins, aliases or commands that build nothing.
+func (l Line) Known() bool { _, ok := verbs[l.Verb]; return ok }
+
+// Builds says whether the verb compiles the selected packages, so that its features can be asked for.
+func (l Line) Builds() bool {
+	switch l.Verb {
+	case "build", "check", "run", "test", "bench", "clippy", "rustc", "doc", "rustdoc", "fix":
+		return true
+	}
+	return false
+}
+
+// ProfileName is the profile that is built, by cargo's name for it.
+func (l Line) ProfileName() string {
+	switch {
+	case l.Profile != "":
+		return l.Profile
+	case l.Release:
+		return "release"
+	case l.Verb == "bench":
+		return "bench"
+	}
+	return "dev"
+}
+
+// WantsJSON says whether the user asked for JSON on stdout, so that our reading of it must not swallow it.
+func (l Line) WantsJSON() bool {
+	return slices.ContainsFunc(l.MessageFormat, func(f string) bool { return strings.HasPrefix(strings.ToLower(f), "json") })
+}
+
+// wantsTests says whether units that see dev-dependencies are built.
+func (l Line) wantsTests() bool {
+	return l.Verb == "test" || l.Verb == "bench" || l.Tests || l.Benches || l.AllTargets || l.Examples ||
+		len(l.Test) > 0 || len(l.Bench) > 0 || len(l.Example) > 0
+}
+
+// flags lists the flags that cargo heeds in order, those before the verb first. -C stays out: it must stand before the verb.
+func (l Line) flags() []Flag {
+	var out []Flag
+	after := func(name string) bool {
+		return slices.ContainsFunc(l.items, func(i item) bool {
+			return slices.ContainsFunc(i.flags, func(f Flag) bool { return f.Name == name })
+		})
+	}
+	for _, it := range l.globals {
+		for _, f := range it.flags {
+			// clap: a global argument that is given in both places keeps only the values after the verb; observed with --config.
+			if f.Name == "-C" || f.HasValue && after(f.Name) {
+				continue
+			}
+			out = append(out, f)
+		}
+	}
+	for _, it := range l.items {
+		out = append(out, it.flags...)
+	}
+	return out
+}
+
+// read fills the fields from the items.
+func (l *Line) read() {
+	for _, it := range l.globals {
+		for _, f := range it.flags {
+			if f.Name == "-C" {
+				l.Dir = f.Value
+			}
+		}
+	}
+	for _, f := range l.flags() {
+		l.set(f)
+	}
+	for _, it := range l.items {
+		if it.positional {
+			l.Positional = append(l.Positional, it.words...)
+		}
+	}
+}
+
+func (l *Line) set(f Flag) {
+	add := func(list *[]string) {
+		if f.HasValue {
+			*list = append(*list, f.Value)
+		}
+	}
+	lists := map[string]*[]string{
+		"--package": &l.Packages, "--exclude": &l.Excludes, "--bin": &l.Bin, "--example": &l.Example, "--test": &l.Test, "--bench": &l.Bench,
+		"--target": &l.Target, "--config": &l.Config, "-Z": &l.Unstable,
+	}
+	words := map[string]*string{
+		"--profile": &l.Profile, "--manifest-path": &l.ManifestPath, "--target-dir": &l.TargetDir, "--jobs": &l.Jobs, "--color": &l.Color,
+	}
+	switches := map[string]*bool{
+		"--all-features": &l.AllFeatures, "--no-default-features": &l.NoDefault, "--workspace": &l.Workspace, "--all": &l.Workspace,
+		"--lib": &l.Lib, "--bins": &l.Bins, "--examples": &l.Examples, "--tests": &l.Tests, "--benches": &l.Benches, "--all-targets": &l.AllTargets,
+		"--doc": &l.Doc, "--release": &l.Release, "--offline": &l.Offline, "--locked": &l.Locked, "--frozen": &l.Frozen, "--no-run": &l.NoRun,
+		"--unit-graph": &l.UnitGraph, "--quiet": &l.Quiet, "--help": &l.Help, "--version": &l.Version,
+	}
+	switch {
+	case lists[f.Name] != nil:
+		add(lists[f.Name])
+	case words[f.Name] != nil:
+		*words[f.Name] = f.Value
+	case switches[f.Name] != nil:
+		*switches[f.Name] = true
+	case f.Name == "--features":
+		l.Features = append(l.Features, splitList(f.Value)...)
+	case f.Name == "--message-format":
+		l.MessageFormat = append(l.MessageFormat, strings.Split(f.Value, ",")...)
+	case f.Name == "--verbose":
+		l.Verbose++
+	}
+}
+
+// splitList is cargo's own way with a list of features: at white space and commas.
+func splitList(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
+}

@@ -1,0 +1,131 @@
+package cargo
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+// sample is shortened from cargo 1.95's output of `cargo run --message-format=json`, with a program's own lines between.
+const sample = `{"reason":"compiler-artifact","package_id":"path+file:///w/core#candle-core@0.9.0","manifest_path":"/w/core/Cargo.toml","target":{"kind":["lib"],"crate_types":["lib"],"name":"candle_core","src_path":"/w/core/src/lib.rs","edition":"2021","doc":true,"doctest":true,"test":true},"profile":{"opt_level":"3","debuginfo":0,"debug_assertions":false,"overflow_checks":false,"test":false},"features":["cuda","default"],"filenames":["/w/target/release/libcandle_core.rlib"],"executable":null,"fresh":true}
+{"reason":"build-script-executed","package_id":"path+file:///w/k#0.9.0","linked_libs":["static=x","cudart"],"linked_paths":["native=/opt/cuda/lib64"],"cfgs":["feature=\"cuda-13040\""],"env":[["CUDA_MAJOR_VERSION","13"]],"out_dir":"/w/target/release/build/k-1/out"}
+{"reason":"compiler-message","package_id":"x","message":{"rendered":"warning"}}
+{"reason":"compiler-artifact","package_id":"path+file:///w/app#0.1.0","manifest_path":"/w/app/Cargo.toml","target":{"kind":["bin"],"crate_types":["bin"],"name":"app","src_path":"/w/app/src/main.rs"},"profile":{"opt_level":"3","debug_assertions":false,"overflow_checks":false,"test":false},"features":[],"filenames":["/w/target/release/app"],"executable":"/w/target/release/app","fresh":false}
+{"reason":"build-finished","success":true}
+hello from the program
+{"reason":"build-started-over","mine":true}
+{"size": 4096, "reason": 3}
+{broken
+ {"reason":"build-finished","success":false}
+
+no end of line`
+
+func TestMessagesAreToldFromOtherOutput(t *testing.T) {
+	for _, chunk := range []string{"whole", "bytes", "halves"} {
+		var got []string
+		var other strings.Builder
+		var r io.Reader = strings.NewReader(sample)
+		switch chunk {
+		case "bytes":
+			r = iotest.OneByteReader(r)
+		case "halves":
+			r = iotest.HalfReader(r)
+		}
+		err := ReadMessages(r, func(m Message) {
+			switch m.Reason {
+			case Artifact:
+				got = append(got, fmt.Sprintln(m.PackageID, m.Target, m.Profile, m.Features, m.Filenames, m.Executable, m.Fresh))
+			case ScriptExecuted:
+				got = append(got, fmt.Sprintln(m.LinkedLibs, m.LinkedPaths, m.Cfgs, m.Env, m.OutDir))
+			case Finished:
+				got = append(got, fmt.Sprint("finished ", m.Success))
+			default:
+				got = append(got, m.Reason)
+			}
+		}, func(line []byte) { other.Write(line) })
+		want := []string{
+			"path+file:///w/core#candle-core@0.9.0 {[lib] [lib] candle_core /w/core/src/lib.rs} {3 false false false} [cuda default] [/w/target/release/libcandle_core.rlib]  true\n",
+			`[static=x cudart] [native=/opt/cuda/lib64] [feature="cuda-13040"] [[CUDA_MAJOR_VERSION 13]] /w/target/release/build/k-1/out` + "\n",
+			"compiler-message",
+			"path+file:///w/app#0.1.0 {[bin] [bin] app /w/app/src/main.rs} {3 false false false} [] [/w/target/release/app] /w/target/release/app false\n",
+			"finished true",
+		}
+		if err != nil || strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%s: %v\n%s", chunk, err, strings.Join(got, "\n"))
+		}
+		if o := other.String(); o != sample[strings.Index(sample, "hello"):] {
+			t.Errorf("%s: other output %q", chunk, o)
+		}
+	}
+}
+
+// A program that asks a question on the same stream must not wait for the end of its line.
+func TestPromptIsPassedOnAtOnce(t *testing.T) {
+	var other strings.Builder
+	w := &LineWriter{Other: func(b []byte) { other.Write(b) }}
+	fmt.Fprint(w, "name? ")
+	if other.String() != "name? " {
+		t.Errorf("held back: %q", other.String())
+	}
+	fmt.Fprint(w, "{\"reason\":")
+	fmt.Fprint(w, "\n{\"reason\":\"build-")
+	if got := other.String(); got != "name? {\"reason\":\n" {
+		t.Errorf("%q", got)
+	}
+	if err := w.Close(); err != nil || !strings.HasSuffix(other.String(), "build-") {
+		t.Errorf("%q", other.String())
+	}
+	if _, err := w.Write([]byte("x")); err == nil {
+		t.Error("written after close")
+	}
+}
+
+func TestEndlessLineIsBounded(t *testing.T) {
+	var n, held int
+	w := &LineWriter{Each: func(Message) { t.Error("a message?") }, Other: func(b []byte) { n += len(b) }}
+	piece := bytes.Repeat([]byte("{"), 1<<20)
+	for i := 0; i < 40; i++ {
+		if _, err := w.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+		held = max(held, len(w.buf))
+	}
+	fmt.Fprint(w, "\n")
+	if w.Close(); n != 40<<20+1 || held > maxLine {
+		t.Errorf("%d bytes passed on, %d held", n, held)
+	}
+	var finished bool
+	err := ReadMessages(io.MultiReader(bytes.NewReader(piece), strings.NewReader("\n{\"reason\":\"build-finished\",\"success\":true}\n"), iotest.ErrReader(errors.New("gone"))),
+		func(m Message) { finished = m.Success }, nil)
+	if err == nil || !strings.Contains(err.Error(), "gone") || !finished {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzReadMessages(f *testing.F) {
+	f.Add([]byte(sample), 7)
+	f.Add([]byte(`{"reason":"compiler-artifact","target":3}`), 1)
+	f.Add([]byte("{\"reason\":\"build-script-executed\",\"env\":[[\"a\"],[\"b\",\"c\",\"d\"],null]}\r\n\n{"), 2)
+	f.Fuzz(func(t *testing.T, data []byte, cut int) {
+		read := func(r io.Reader) (string, string) {
+			var each, other strings.Builder
+			if err := ReadMessages(r, func(m Message) { each.Write(m.Raw); each.WriteByte('\n') }, func(b []byte) { other.Write(b) }); err != nil {
+				t.Fatal(err)
+			}
+			return each.String(), other.String()
+		}
+		a, b := read(bytes.NewReader(data))
+		cut = max(0, min(len(data), cut))
+		c, d := read(io.MultiReader(bytes.NewReader(data[:cut]), bytes.NewReader(data[cut:])))
+		if a != c || b != d {
+			t.Fatal("how the stream is cut changes what is read")
+		}
+		if len(a)+len(b) > len(data)+1 {
+			t.Fatal("more came out than went in")
+		}
+	})
+}

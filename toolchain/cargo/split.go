@@ -1,0 +1,316 @@
+package cargo
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Kind says what value an own flag takes.
+type Kind int
+
+// An own flag is a switch, needs a value (--gpu-x=v, --gpu-x v) or may have one (--gpu-x=v only, since the next word could be cargo's).
+const (
+	Switch Kind = iota
+	Value
+	Optional
+)
+
+// OwnFlags are the flags that are ours and not cargo's, by their whole name ("--gpu-arch"). Names beginning with --gpu- that are not in it are
+// a usage error rather than passed on.
+type OwnFlags map[string]Kind
+
+// ownPrefix is what all of our flags on cargo's verbs begin with.
+const ownPrefix = "--gpu-"
+
+// Own is one of our flags as it was given.
+type Own struct {
+	Name     string
+	Value    string
+	HasValue bool
+}
+
+// Split takes a command line apart: our own flags out of it, the rest as cargo will understand it. args do not hold the program's own name. Faults
+// that cargo reports better (unknown flags, missing values of its own) are left to cargo; an error is a *UsageError.
+//
+// Our flags are found anywhere before -- and, with run and rustc, before the first positional word: from there on the words belong to the program.
+func Split(args []string, own OwnFlags) (Line, []Own, error) {
+	s := splitter{args: args, total: len(args), own: own}
+	if strings.HasPrefix(s.peek(), "+") && len(s.peek()) > 1 {
+		s.line.Toolchain = s.next()[1:]
+	}
+	if err := s.head(); err != nil {
+		return Line{}, nil, err
+	}
+	if err := s.tail(); err != nil {
+		return Line{}, nil, err
+	}
+	l := s.line
+	l.typed = args
+	for _, it := range l.globals {
+		l.Global = append(l.Global, it.words...)
+	}
+	for _, it := range l.items {
+		l.Args = append(l.Args, it.words...)
+	}
+	l.read()
+	if l.VerbWord == "" && l.Verb == "build" && len(l.Positional) > 0 {
+		if word := l.Positional[0]; isVerb(word) {
+			return Line{}, nil, &UsageError{
+				What: fmt.Sprintf("`%s` stands after flags and is no argument of `build`", word),
+				Fix:  fmt.Sprintf("put the verb first: gpubuild %s %s", word, strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " ")),
+			}
+		}
+	}
+	return l, s.owns, nil
+}
+
+func isVerb(word string) bool {
+	_, known := verbs[word]
+	return known || builtinAliases[word] != ""
+}
+
+type splitter struct {
+	args  []string // what is left
+	total int      // how many there were
+	own   OwnFlags
+	line  Line
+	owns  []Own
+}
+
+func (s *splitter) peek() string {
+	if len(s.args) == 0 {
+		return ""
+	}
+	return s.args[0]
+}
+
+func (s *splitter) next() string {
+	w := s.args[0]
+	s.args = s.args[1:]
+	return w
+}
+
+// head reads up to and with the verb. The first flag that may not stand before a verb means that there is none: build.
+func (s *splitter) head() error {
+	g := grammarOf(globalFlags, topFlags)
+	for len(s.args) > 0 {
+		word := s.peek()
+		if word == "--" {
+			break
+		}
+		took, err := s.takeOwn()
+		if err != nil {
+			return err
+		}
+		if took {
+			continue
+		}
+		if !strings.HasPrefix(word, "-") {
+			if word == "" {
+				break
+			}
+			s.line.verbAt = s.total - len(s.args)
+			s.line.VerbWord = s.next()
+			s.line.Verb = s.line.VerbWord
+			if v := builtinAliases[s.line.Verb]; v != "" {
+				s.line.Verb = v
+			}
+			return nil
+		}
+		it, ok := g.parse(s.args)
+		if !ok {
+			break
+		}
+		s.args = s.args[len(it.words):]
+		s.line.globals = append(s.line.globals, it)
+	}
+	for _, it := range s.line.globals {
+		for _, f := range it.flags {
+			switch f.Name {
+			case "--version", "--list", "--explain":
+				return nil // cargo's own affair: no verb is implied
+			case "-C", "-Z", "--config", "--color":
+				if !f.HasValue { // it would take the verb that we put in
+					return &UsageError{What: fmt.Sprintf("`%s` needs a value", f.Name), Fix: "write it after " + f.Name + " or leave the flag out"}
+				}
+			}
+		}
+	}
+	s.line.Verb = "build"
+	return nil
+}
+
+// tail reads what follows the verb.
+func (s *splitter) tail() error {
+	if s.line.Verb == "" {
+		// cargo --list, --version: whatever follows is cargo's to judge
+		for len(s.args) > 0 {
+			s.line.items = append(s.line.items, item{words: []string{s.next()}})
+		}
+		return nil
+	}
+	g, spec := verbGrammar(s.line.Verb), verbs[s.line.Verb]
+	for len(s.args) > 0 {
+		word := s.peek()
+		if word == "--" {
+			s.line.HasTrailing = true
+			s.line.Trailing = s.args[1:]
+			s.args = nil
+			return nil
+		}
+		took, err := s.takeOwn()
+		if err != nil {
+			return err
+		}
+		if took {
+			continue
+		}
+		if len(word) > 1 && word[0] == '-' {
+			it, ok := g.parse(s.args)
+			if !ok {
+				it = item{words: []string{word}}
+			}
+			s.args = s.args[len(it.words):]
+			s.line.items = append(s.line.items, it)
+			continue
+		}
+		s.line.items = append(s.line.items, item{words: []string{s.next()}, positional: true})
+		if spec.rest == restWords {
+			for len(s.args) > 0 {
+				s.line.items = append(s.line.items, item{words: []string{s.next()}, positional: true})
+			}
+		}
+	}
+	return nil
+}
+
+// takeOwn takes an own flag off the front.
+func (s *splitter) takeOwn() (bool, error) {
+	name, value, has := strings.Cut(s.peek(), "=")
+	kind, known := s.own[name]
+	if !known {
+		if strings.HasPrefix(name, ownPrefix) {
+			return false, &UsageError{What: fmt.Sprintf("unknown flag `%s`", name), Fix: s.near(name)}
+		}
+		return false, nil
+	}
+	o := Own{Name: name, Value: value, HasValue: has}
+	switch {
+	case kind == Switch && has:
+		return false, &UsageError{What: fmt.Sprintf("`%s` takes no value, but `%s` was given", name, value), Fix: "write " + name + " alone"}
+	case kind == Value && !has:
+		if len(s.args) < 2 || s.args[1] == "--" || len(s.args[1]) > 1 && s.args[1][0] == '-' {
+			return false, &UsageError{What: fmt.Sprintf("`%s` needs a value", name), Fix: "write " + name + "=VALUE"}
+		}
+		s.next()
+		o.Value, o.HasValue = s.peek(), true
+	case kind == Value && value == "":
+		return false, &UsageError{What: fmt.Sprintf("`%s` has an empty value", name), Fix: "write " + name + "=VALUE"}
+	}
+	s.next()
+	s.owns = append(s.owns, o)
+	return true, nil
+}
+
+// near names the own flag that was most likely meant, or all of them.
+func (s *splitter) near(name string) string {
+	var all []string
+	best, bestAt := "", 4
+	for n := range s.own {
+		all = append(all, n)
+	}
+	sort.Strings(all)
+	for _, n := range all {
+		if d := distance(n, name); d < bestAt {
+			best, bestAt = n, d
+		}
+	}
+	switch {
+	case best != "":
+		return "did you mean " + best + "?"
+	case len(all) > 0:
+		return "gpubuild's own flags are " + strings.Join(all, ", ")
+	}
+	return "no flag of gpubuild begins with " + ownPrefix + " here"
+}
+
+// distance is the Levenshtein distance of two short names.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diag := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diag
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diag = row[j]
+			row[j] = min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// parse understands the flag at the front of args; it answers false for one that it does not know.
+func (g grammar) parse(args []string) (item, bool) {
+	word := args[0]
+	if strings.HasPrefix(word, "--") {
+		name, value, has := strings.Cut(word[2:], "=")
+		spec, ok := g.long[name]
+		if !ok {
+			return item{}, false
+		}
+		it := item{words: args[:1:1]}
+		f := Flag{Name: spec.name(), Value: value, HasValue: has}
+		if !has && takesNext(spec.arity, args[1:]) {
+			it.words = args[:2:2]
+			f.Value, f.HasValue = args[1], true
+		}
+		it.flags = []Flag{f}
+		return it, true
+	}
+	return g.cluster(args)
+}
+
+// cluster understands -v, -qr, -j8, -Fcuda, -rFcuda, -F=cuda and -F cuda.
+func (g grammar) cluster(args []string) (item, bool) {
+	word := args[0]
+	it := item{words: args[:1:1]}
+	for i := 1; i < len(word); i++ {
+		spec, ok := g.short[word[i]]
+		if !ok {
+			return item{}, false
+		}
+		f := Flag{Name: spec.name()}
+		if spec.arity == none {
+			it.flags = append(it.flags, f)
+			continue
+		}
+		if i+1 < len(word) {
+			f.Value, f.HasValue = strings.TrimPrefix(word[i+1:], "="), true
+		} else if takesNext(spec.arity, args[1:]) {
+			it.words = args[:2:2]
+			f.Value, f.HasValue = args[1], true
+		}
+		it.flags = append(it.flags, f)
+		break
+	}
+	return it, true
+}
+
+// takesNext says whether a flag without an attached value takes the word after it. clap never takes one that looks like a flag, "-" alone excepted,
+// unless the flag allows it; a missing value is then cargo's error to report.
+func takesNext(a arity, after []string) bool {
+	if len(after) == 0 || a == none || a == attached || after[0] == "--" {
+		return false
+	}
+	return a == hyphen || len(after[0]) < 2 || after[0][0] != '-'
+}

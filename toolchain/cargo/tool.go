@@ -1,0 +1,116 @@
+package cargo
+
+import (
+	"bytes"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// Tool is the cargo that is called, and from where.
+type Tool struct {
+	Path   string       // cargo's absolute path
+	Origin string       // why this one
+	Env    buildenv.Env // the environment of every call
+	Dir    string       // the directory of every call: cargo's configuration follows it
+}
+
+// Find says which cargo a command line means: $CARGO, which cargo sets for its subcommands, else the one on PATH. With +toolchain it is always
+// the one on PATH, since $CARGO names a toolchain's own cargo and only rustup's proxy understands the word.
+func Find(h buildenv.Host, l Line) (Tool, error) {
+	t := Tool{Env: h.Env, Dir: h.Cwd}
+	if v := h.Env.Get("CARGO"); v != "" && l.Toolchain == "" {
+		if !h.IsAbs(v) {
+			v = h.Abs(v)
+		}
+		if !h.IsFile(v) {
+			return Tool{}, &MissingError{Why: "CARGO names " + v + ", which is no file", Fix: "unset CARGO, or set it to a cargo that is there"}
+		}
+		t.Path, t.Origin = v, "CARGO"
+		return t, nil
+	}
+	p, err := h.LookPath("cargo")
+	if err != nil {
+		return Tool{}, &MissingError{Why: "it is in no directory of PATH", Fix: "install Rust (https://rustup.rs) or add cargo's directory to PATH", Err: err}
+	}
+	t.Path, t.Origin = p, "PATH"
+	return t, nil
+}
+
+// With answers the tool with another environment.
+func (t Tool) With(env buildenv.Env) Tool { t.Env = env; return t }
+
+func (t Tool) cmd(env buildenv.Env, args []string) buildenv.Cmd {
+	return buildenv.Cmd{Path: t.Path, Args: args, Dir: t.Dir, Env: env.Entries()}
+}
+
+// question is the environment for a call that only asks: nothing of it hides cargo's own words from us or wakes unstable settings.
+func (t Tool) question() buildenv.Env {
+	e := t.Env
+	for _, n := range t.unstableVars() {
+		e = e.Unset(n)
+	}
+	return e.Set("CARGO_TERM_QUIET", "false").Set("CARGO_TERM_VERBOSE", "false") // over a file's term.quiet, too
+}
+
+// unstableVars lists variables that set [unstable] keys.
+func (t Tool) unstableVars() []string {
+	var out []string
+	for _, n := range t.Env.Names() {
+		if strings.HasPrefix(strings.ToUpper(n), "CARGO_UNSTABLE_") {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// VersionInfo is what cargo says of itself.
+type VersionInfo struct {
+	Text    string // first line: "cargo 1.95.0 (f2d3ce0bd 2026-03-21)"
+	Release string // "1.95.0", "1.97.0-nightly"
+	Host    string // the triple that is built for without --target
+	Minor   int    // 95; 0 when it could not be read
+}
+
+// Nightly says whether unstable settings are in force with this cargo.
+func (v VersionInfo) Nightly() bool {
+	return strings.HasSuffix(v.Release, "-nightly") || strings.HasSuffix(v.Release, "-dev")
+}
+
+// Version asks cargo for its version and the host triple.
+func Version(t Tool, l Line) buildenv.Cmd { return t.cmd(t.Env, l.prefixed("-Vv")) }
+
+// ParseVersion reads the answer to Version; rustc -vV is answered in the same form.
+func ParseVersion(out []byte) (VersionInfo, bool) {
+	var v VersionInfo
+	for i, line := range bytes.Split(out, []byte("\n")) {
+		s := strings.TrimSpace(string(line))
+		if i == 0 {
+			v.Text = s
+		}
+		if r, ok := strings.CutPrefix(s, "release: "); ok {
+			v.Release = r
+			if parts := strings.SplitN(r, ".", 3); len(parts) == 3 {
+				for _, c := range parts[1] {
+					if c < '0' || c > '9' || v.Minor > 9999 {
+						v.Minor = 0
+						break
+					}
+					v.Minor = v.Minor*10 + int(c-'0')
+				}
+			}
+		}
+		if h, ok := strings.CutPrefix(s, "host: "); ok {
+			v.Host = h
+		}
+	}
+	return v, v.Host != ""
+}
+
+// prefixed puts the toolchain word before the others.
+func (l Line) prefixed(words ...string) []string {
+	if l.Toolchain == "" {
+		return words
+	}
+	return append([]string{"+" + l.Toolchain}, words...)
+}

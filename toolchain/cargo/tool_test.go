@@ -1,0 +1,208 @@
+package cargo
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
+)
+
+func host(t *testing.T, text string) buildenv.Host {
+	t.Helper()
+	h, err := hosttest.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+const machine = `os: linux
+home: /home/u
+cwd: /w/app
+-- @env --
+PATH=/usr/bin:/home/u/.cargo/bin
+HOME=/home/u
+-- /home/u/.cargo/bin/cargo +x --
+-- /opt/cargo/cargo +x --
+`
+
+func TestWhichCargo(t *testing.T) {
+	h := host(t, machine)
+	set := func(v string) buildenv.Host { n := h; n.Env = h.Env.Set("CARGO", v); return n }
+	tests := []struct {
+		story     string
+		h         buildenv.Host
+		toolchain string
+		want      string
+	}{
+		{"PATH", h, "", "/home/u/.cargo/bin/cargo by PATH"},
+		{"CARGO, as cargo sets it for subcommands", set("/opt/cargo/cargo"), "", "/opt/cargo/cargo by CARGO"},
+		{"+toolchain needs the proxy", set("/opt/cargo/cargo"), "nightly", "/home/u/.cargo/bin/cargo by PATH"},
+		{"CARGO that is gone", set("/gone/cargo"), "", "no cargo: CARGO names /gone/cargo, which is no file"},
+		{"none", func() buildenv.Host { n := h; n.Env = h.Env.Set("PATH", "/usr/bin"); return n }(), "", "no cargo: it is in no directory of PATH"},
+	}
+	for _, tt := range tests {
+		tool, err := Find(tt.h, Line{Toolchain: tt.toolchain})
+		got := tool.Path + " by " + tool.Origin
+		if err != nil {
+			got = err.Error()
+			var m *MissingError
+			if !errors.As(err, &m) || m.Hint() == "" {
+				t.Errorf("%s: no hint", tt.story)
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s", tt.story, got)
+		}
+	}
+}
+
+func TestWhichConfigurationIsRead(t *testing.T) {
+	h := host(t, machine+`-- /w/.cargo/config.toml --
+[build]
+-- /w/app/.cargo/config --
+-- /home/u/.cargo/config.toml --
+[target.x]
+runner = "r"
+`)
+	tool, err := Find(h, Line{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(ConfigFiles(h, tool, Line{}), " "); got != "/w/app/.cargo/config /w/.cargo/config.toml /home/u/.cargo/config.toml" {
+		t.Error(got)
+	}
+	if got := strings.Join(ConfigFiles(h, tool, Line{Dir: "/home/u/x"}), " "); got != "/home/u/.cargo/config.toml" {
+		t.Error(got)
+	}
+	for want, l := range map[string]Line{"": {}, "--config f.toml": {Config: []string{"f.toml"}}, "--config unstable.x=1": {Config: []string{"a=1", "unstable.x=1"}}} {
+		if got := mayHold(h, tool, l, "unstable", ""); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := mayHold(h, tool, Line{}, "runner", ""); got != "/home/u/.cargo/config.toml" {
+		t.Error(got)
+	}
+}
+
+// answers is a runner that knows what comes of a command by a word of it.
+type answers map[string]struct {
+	code     int
+	out, err string
+}
+
+func (a answers) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	for word, r := range a {
+		if strings.Contains(" "+strings.Join(c.Args, " ")+" ", " "+word+" ") {
+			if c.Stderr != nil {
+				_, _ = c.Stderr.Write([]byte(r.err))
+			}
+			res := buildenv.Result{Code: r.code, Stdout: []byte(r.out), Stderr: []byte(r.err)}
+			if r.code != 0 {
+				return res, &buildenv.ExitError{Cmd: c, Result: res}
+			}
+			return res, nil
+		}
+	}
+	return buildenv.Result{}, errors.New("unexpected: " + c.String())
+}
+
+func TestOtherCargosAreAskedForTheTree(t *testing.T) {
+	h := host(t, machine)
+	tool, err := Find(h, Line{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type reply = struct {
+		code     int
+		out, err string
+	}
+	tree := reply{0, "0app v1 cuda\n", ""}
+	tests := []struct {
+		story string
+		run   answers
+		line  string
+		want  string
+	}{
+		{"1.43 knows no such flag", answers{"--unit-graph": {1, "", "error: Found argument '--unit-graph' which wasn't expected, or isn't valid in this context\n"}, "tree": tree}, "build",
+			"tree: this cargo refuses --unit-graph"},
+		{"a cargo that ignores RUSTC_BOOTSTRAP", answers{"--unit-graph": {101, "", "error: the `-Z` flag is only accepted on the nightly channel of Cargo, but this is the `stable` channel\n"}, "tree": tree}, "build",
+			"tree: this cargo refuses -Z in spite of RUSTC_BOOTSTRAP"},
+		{"a flag that was stabilised away", answers{"--unit-graph": {101, "", "\x1b[1m\x1b[91merror\x1b[0m: the `--unit-graph` flag is unstable, and only available on the nightly channel of Cargo\n"}, "tree": tree}, "build",
+			"tree: this cargo refuses --unit-graph"},
+		{"another answer", answers{"--unit-graph": {0, "{}", ""}, "tree": tree}, "build", "tree: this cargo answered --unit-graph with something else"},
+		{"the tree is refused as well", answers{"--unit-graph": {0, "", ""}, "tree": {101, "", "error: no"}}, "build", "cargo: error: no"},
+		{"an unknown feature", answers{"--unit-graph": {101, "", "error: none of the selected packages contains this feature: x\n"}}, "build", "cargo: error: none of the selected packages contains this feature: x"},
+		{"+toolchain without rustup", answers{"--unit-graph": {101, "", "error: no such command: `+nightly`\n"}}, "+nightly build", "cargo: error: no such command: `+nightly`"},
+		{"nothing to ask", answers{}, "fmt", "`fmt` builds nothing that cargo could be asked about"},
+		{"a graph", answers{"--unit-graph": {0, `{"version":1,"units":[],"roots":[]}`, "warning: w\n"}}, "build", "graph, warning: w"},
+	}
+	for _, tt := range tests {
+		var made []string
+		q := Request{Line: must(t, tt.line), Asking: Asking{Private: Private{"/c"}}, Mkdir: func(d string) error { made = append(made, d); return nil }}
+		a, err := Graph(context.Background(), h, tt.run, tool, q)
+		got := "graph, " + strings.TrimSpace(string(a.Stderr))
+		switch {
+		case err != nil:
+			got = err.Error()
+		case a.Tree != nil:
+			got = "tree: " + a.Reason
+		}
+		if got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.story, got, tt.want)
+		}
+		if len(made) != 4 && tt.line != "fmt" {
+			t.Errorf("%s: directories made: %q", tt.story, made)
+		}
+	}
+	full := errors.New("no space left on device")
+	_, err = Graph(context.Background(), h, answers{}, tool, Request{Line: must(t, "build"), Mkdir: func(string) error { return full }})
+	if !errors.Is(err, full) {
+		t.Errorf("full disk: %v", err)
+	}
+}
+
+func TestInterruptedQuestionIsNoRefusal(t *testing.T) {
+	h := host(t, machine)
+	tool, _ := Find(h, Line{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	q := Request{Line: must(t, "build"), Mkdir: func(string) error { return nil }}
+	_, err := Graph(ctx, h, answers{"--unit-graph": {130, "", "error: x"}}, tool, q)
+	var refused *RefusedError
+	if err == nil || errors.As(err, &refused) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestScriptStampOfBothLayouts(t *testing.T) {
+	h := host(t, machine+`-- /w/target/debug/build/a-1/invoked.timestamp --
+-- /w/target/debug/build/a/1/run/invoked.timestamp --
+`)
+	for dir, want := range map[string]bool{"/w/target/debug/build/a-1/out": true, "/w/target/debug/build/a/1/out": true, "/w/target/debug/build/b-1/out": false} {
+		if got := ScriptRan(h, dir) != 0; got != want {
+			t.Errorf("%s: %v", dir, got)
+		}
+	}
+}
+
+// On a fresh machine the question downloads what the build needs: the user sees it as it happens, and an error once and without it.
+func TestProgressIsPassedOn(t *testing.T) {
+	h := host(t, machine)
+	tool, _ := Find(h, Line{})
+	var status, notice strings.Builder
+	q := Request{Line: must(t, "build"), Mkdir: func(string) error { return nil },
+		Status: func(s string) { status.WriteString(s) }, Notice: func(s string) { notice.WriteString(s) }}
+	words := "\x1b[1m\x1b[92m    Updating\x1b[0m crates.io index\n\x1b[1m\x1b[96m    Blocking\x1b[0m waiting for file lock on package cache\n Downloading crates ...\nerror: failed to get `x`\n\nCaused by:\n  gone"
+	_, err := Graph(context.Background(), h, answers{"--unit-graph": {101, "", words}}, tool, q)
+	var refused *RefusedError
+	if !errors.As(err, &refused) || string(refused.Stderr) != "error: failed to get `x`\n\nCaused by:\n  gone" {
+		t.Errorf("%v", err)
+	}
+	if status.String() != "\x1b[1m\x1b[92m    Updating\x1b[0m crates.io index\n Downloading crates ...\n" || notice.String() != "Blocking waiting for file lock on package cache" {
+		t.Errorf("%q, %q", status.String(), notice.String())
+	}
+}
