@@ -1,0 +1,72 @@
+package toolchain
+
+import (
+	"fmt"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+)
+
+// ArchWish answers what the user said of the architecture, the strongest word first: the flag, GPUBUILD_ARCH, CUDA_COMPUTE_CAP, the project's
+// configuration.
+func ArchWish(flag string, env buildenv.Env, configured, configuredBy string) (arch, origin string) {
+	switch {
+	case flag != "":
+		return flag, "--gpu-arch"
+	case env.Get("GPUBUILD_ARCH") != "":
+		return env.Get("GPUBUILD_ARCH"), "GPUBUILD_ARCH"
+	case env.Get("CUDA_COMPUTE_CAP") != "":
+		return env.Get("CUDA_COMPUTE_CAP"), "CUDA_COMPUTE_CAP"
+	case configured != "":
+		return configured, configuredBy
+	}
+	return "", ""
+}
+
+// wanted is the arch that is asked for before a toolkit is known: zero when nothing says one.
+func wanted(f Facts, w Wish) (gpu.Arch, string, error) {
+	if w.Arch != "" {
+		a, err := gpu.ParseArch(w.Arch)
+		if err != nil {
+			return gpu.Arch{}, "", &MisfitError{What: fmt.Sprintf("%s: %v", w.ArchOrigin, err), Fix: "give a compute capability such as 89 or 8.9"}
+		}
+		return a, w.ArchOrigin, nil
+	}
+	if !w.Previous.IsZero() {
+		return gpu.Arch{Capability: w.Previous}, "what this target directory was built for", nil
+	}
+	if d, ok := lowest(f.Devices); ok {
+		from := "the GPU"
+		if len(f.Devices) > 1 {
+			from = fmt.Sprintf("the lowest of %d GPUs", len(f.Devices))
+		}
+		return gpu.Arch{Capability: d.Capability}, fmt.Sprintf("%s, %s", from, d.Name), nil
+	}
+	return gpu.Arch{}, "", nil
+}
+
+// lowest answers the device with the lowest capability: code for it runs, as PTX, on the others too.
+func lowest(devices []gpu.Device) (gpu.Device, bool) {
+	var best gpu.Device
+	for _, d := range devices {
+		if !d.Capability.IsZero() && (best.Capability.IsZero() || d.Capability.Compare(best.Capability) < 0) {
+			best = d
+		}
+	}
+	return best, !best.Capability.IsZero()
+}
+
+// floor is what is built for when nothing says otherwise: the largest of what the toolkit, the crates and cuDNN can do.
+func floor(s Set, n Needs) (gpu.Capability, string) {
+	c, from := n.Floor, "the lowest that the crates' kernels compile for"
+	if t := s.Toolkit; t != nil && t.MinArch.Capability.Compare(c) > 0 {
+		c, from = t.MinArch.Capability, fmt.Sprintf("the lowest that CUDA %s compiles for", t.Version)
+	}
+	if d := s.CUDNN; d != nil && d.MinSM.Compare(c) > 0 {
+		c, from = d.MinSM, fmt.Sprintf("the lowest that cuDNN %s runs on", d.Version)
+	}
+	if c.IsZero() {
+		return c, ""
+	}
+	return c, from + ", because no GPU is visible and none was named"
+}

@@ -1,0 +1,320 @@
+package toolchain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpubuild/gpu"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/hostcc"
+)
+
+// verdict is what one check says of a toolkit: nothing, that it does not fit and the smallest change that mends it, or a doubt.
+type verdict struct{ why, fix, doubt string }
+
+// packages names the packages that bring a part back.
+var packages = [...]struct{ part, what, pip string }{
+	{cuda.PartNVCC, "bin/nvcc is missing", "nvidia-cuda-nvcc"},
+	{cuda.PartCRT, "crt/host_config.h is missing", "nvidia-cuda-crt"},
+	{cuda.PartNVVM, "nvvm/bin/cicc is missing", "nvidia-nvvm"},
+	{cuda.PartRuntime, "cuda_runtime.h is missing", "nvidia-cuda-runtime"},
+}
+
+// complete asks whether nvcc has what it needs.
+func complete(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
+	if !n.NVCC {
+		return verdict{}
+	}
+	for _, p := range packages {
+		if t.Has(p.part) {
+			continue
+		}
+		if p.part == cuda.PartCRT && t.Bounds.File != "" {
+			return verdict{why: "it is not complete: " + t.Bounds.File + " cannot be read", fix: "make the file readable, or: " + fetchHint}
+		}
+		fix := fmt.Sprintf("install the missing part of %s, or another toolkit: %s", t.Named(), fetchHint)
+		if t.Packaged == cuda.Wheels {
+			fix = fmt.Sprintf("pip install %s of the same release, or: %s", p.pip, fetchHint)
+		}
+		return verdict{why: "it is not complete: " + p.what, fix: fix}
+	}
+	if t.Version.IsZero() {
+		return verdict{why: "its version cannot be told: version.json, version.txt and cuda.h say nothing"}
+	}
+	if !t.Has(cuda.PartCCCL) {
+		return verdict{doubt: "nv/target (CCCL) is missing: a kernel that includes cuda_fp16.h will not compile"}
+	}
+	return verdict{}
+}
+
+// versions asks whether the crates know the toolkit's version.
+func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
+	v := t.Version
+	switch {
+	case v.IsZero():
+	case n.Pin.IsZero() && !n.CudarcMax.IsZero() && v.Compare(n.CudarcMax) > 0:
+		return verdict{
+			why: fmt.Sprintf("CUDA %s is newer than the locked cudarc knows (%s)", v, n.CudarcMax),
+			fix: fmt.Sprintf("use CUDA %s or older (%s), or a newer cudarc: `cargo update -p cudarc`", n.CudarcMax, fetchHint),
+		}
+	case !n.Pin.IsZero() && n.Libraries && (v.Major != n.Pin.Major || v.Compare(n.Pin) < 0):
+		return verdict{
+			why: fmt.Sprintf("a feature fixes cudarc's bindings to CUDA %s, and the libraries of CUDA %s do not have all of them", n.Pin, v),
+			fix: fmt.Sprintf("use a toolkit of CUDA %d from %s on, or cudarc's feature %s in place of %s", n.Pin.Major, n.Pin, feature(v), feature(n.Pin)),
+		}
+	}
+	return verdict{}
+}
+
+// feature is cudarc's name for a version: cuda-12030.
+func feature(v gpu.Version) string { return fmt.Sprintf("cuda-%d0%d0", v.Major, v.Minor) }
+
+// driver asks whether what is built will run under the driver that is here. PTX newer than the driver is refused by it
+// (CUDA_ERROR_UNSUPPORTED_PTX_VERSION): minor version compatibility does not cover PTX.
+// Source: https://docs.nvidia.com/deploy/cuda-compatibility/.
+func driver(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
+	have := f.Driver.CUDA
+	switch {
+	case have.IsZero() || t.Version.IsZero():
+	case n.EmbedsPTX && t.Version.Compare(have) > 0:
+		return verdict{
+			why: fmt.Sprintf("PTX goes into the binary, and driver %s takes it only up to CUDA %s", f.Driver.Version, have),
+			fix: fmt.Sprintf("use CUDA %s or older (%s), or a newer driver", have, fetchHint),
+		}
+	case t.Version.Major > have.Major:
+		return verdict{doubt: fmt.Sprintf("driver %s runs CUDA up to %s: what CUDA %s builds does not run here", f.Driver.Version, have, t.Version)}
+	}
+	return verdict{}
+}
+
+// archs asks whether the toolkit compiles for the arch.
+func archs(_ Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
+	if !n.NVCC || c.IsZero() {
+		return verdict{}
+	}
+	lo, hi := t.MinArch.Capability, t.MaxArch.Capability
+	switch {
+	case !lo.IsZero() && c.Compare(lo) < 0:
+		return verdict{
+			why: fmt.Sprintf("CUDA %s compiles for %s and newer, not for %s", t.Version, t.MinArch, gpu.Arch{Capability: c}),
+			fix: "use an older toolkit: " + olderFor(c),
+		}
+	case !hi.IsZero() && c.Compare(hi) > 0:
+		return verdict{
+			why: fmt.Sprintf("CUDA %s compiles for %s and older, not for %s", t.Version, t.MaxArch, gpu.Arch{Capability: c}),
+			fix: fmt.Sprintf("use a newer toolkit (%s), or `--gpu-arch=%s`, whose PTX a newer GPU takes", fetchHint, hi.Digits()),
+		}
+	}
+	return verdict{}
+}
+
+// olderFor names the newest release that still compiles for a capability.
+func olderFor(c gpu.Capability) string {
+	known, err := cuda.Releases()
+	if err != nil {
+		return "one that compiles for " + c.String()
+	}
+	for _, r := range slices.Backward(known) {
+		if r.SM[0] > 0 && r.SM[0] <= c.Major*10+c.Minor && c.Major*10+c.Minor <= r.SM[1] {
+			return "CUDA " + r.Version.String() + " is the newest that compiles for " + gpu.Arch{Capability: c}.String()
+		}
+	}
+	return "none that is known compiles for " + gpu.Arch{Capability: c}.String()
+}
+
+// links asks whether a linker will find the libraries.
+func links(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
+	switch {
+	case !n.Libraries:
+	case t.Lib == "":
+		return verdict{why: "it has no libraries to link", fix: "install its libraries (cuda-libraries-dev), or: " + fetchHint}
+	case !t.Has(cuda.PartLinks):
+		return verdict{
+			why: "a linker does not find its libraries: " + t.Lib + " has no libcudart.so without a number, as wheels do",
+			fix: fetchHint + " and makes the links",
+		}
+	case t.Stubs == "" && f.LibCUDA == "":
+		return verdict{doubt: "there is no libcuda.so to link, neither the driver's nor a stub in " + t.Lib + "/stubs: -lcuda will not be found"}
+	}
+	return verdict{}
+}
+
+// compilerFor picks the host compiler: the user's word, what nvcc takes by itself, then the newest that the header takes. t is nil where nvcc
+// has no part in it.
+func compilerFor(f Facts, w Wish, t *cuda.Toolkit) (*hostcc.Compiler, []Loser, []string) {
+	order := make([]*hostcc.Compiler, len(f.Compilers))
+	for i := range f.Compilers {
+		order[i] = &f.Compilers[i]
+	}
+	slices.SortStableFunc(order, func(a, b *hostcc.Compiler) int {
+		if ra, rb := compilerRank(*a, w, t), compilerRank(*b, w, t); ra != rb {
+			return ra - rb
+		}
+		return b.Major - a.Major
+	})
+	var won *hostcc.Compiler
+	var lost []Loser
+	var notes []string
+	for _, c := range order {
+		why := unfit(*c, w, t)
+		switch {
+		case why == "" && won == nil:
+			won = c
+			if t == nil || w.Unchecked == "" {
+				continue
+			}
+			if ok, reason := t.Bounds.Fits(c.Kind, c.Major); !ok {
+				notes = append(notes, fmt.Sprintf("%s does not fit CUDA %s (%s), but %s switches nvcc's check off", c.Named(), t.Version, reason, w.Unchecked))
+			}
+			continue
+		case why == "":
+			why = "not needed: " + won.Path + " comes first"
+		case c.Word != "" && nvccReads(c.Word):
+			notes = append(notes, fmt.Sprintf("%s is %s, which is not used: %s", c.Word, c.Path, why))
+		}
+		lost = append(lost, Loser{"host compiler", c.Path, c.Origin, why})
+	}
+	return won, lost, notes
+}
+
+// nvccReads says whether a variable speaks of nvcc's host compiler rather than of C and C++ sources.
+func nvccReads(word string) bool { return word != "CC" && word != "CXX" }
+
+func compilerRank(c hostcc.Compiler, w Wish, t *cuda.Toolkit) int {
+	switch i := slices.Index(hostcc.Words(), c.Word); {
+	case w.CCBin != "" && named(c, w.CCBin):
+		return 0
+	case i >= 0 && nvccReads(c.Word):
+		return 1 + i
+	case takes(t, c):
+		return 20
+	case c.Default:
+		return 21
+	case i >= 0:
+		return 22 + i
+	case c.Kind == hostcc.GCC:
+		return 40
+	}
+	return 41
+}
+
+func named(c hostcc.Compiler, path string) bool {
+	p := strings.TrimRight(path, `/\`)
+	return p == c.Path || p == c.CXX || p == c.Real
+}
+
+// takes says whether a compiler lies beside the toolkit's own nvcc, which then prefers it: Debian's does.
+func takes(t *cuda.Toolkit, c hostcc.Compiler) bool {
+	return t != nil && c.Beside != "" && t.Packaged == cuda.Debian
+}
+
+// unfit says why a compiler cannot be used with a toolkit; empty: it can.
+func unfit(c hostcc.Compiler, w Wish, t *cuda.Toolkit) string {
+	switch {
+	case c.Problem != "":
+		return c.Problem
+	case w.CCBin != "" && !named(c, w.CCBin):
+		return "not the one asked for: " + w.CCBin
+	case c.Beside != "" && !c.Default && c.Word == "" && !takes(t, c):
+		return "it belongs to Debian's own nvcc"
+	case t == nil || w.Unchecked != "":
+		return ""
+	}
+	_, why := t.Bounds.Fits(c.Kind, c.Major)
+	if why != "" {
+		return fmt.Sprintf("it is %s %d, and CUDA %s takes %s", c.Kind, c.Major, t.Version, why)
+	}
+	return ""
+}
+
+// noCompiler words that no compiler goes with a toolkit, and the smallest change. gate is nil where nvcc has no part in it.
+func noCompiler(f Facts, gate *cuda.Toolkit, lost []Loser) (why, fix string) {
+	fix = "install g++ (Debian, Ubuntu: apt install g++)"
+	if len(lost) == 0 {
+		return "there is no host compiler for it", fix
+	}
+	why = "no host compiler goes with it: " + lost[0].Where + ": " + lost[0].Why
+	if gate == nil || gate.Bounds.GCCMax == 0 {
+		return why, fix
+	}
+	for _, c := range f.Compilers {
+		if ok, _ := gate.Bounds.Fits(c.Kind, c.Major); ok && c.Kind == hostcc.GCC && c.Major > 0 && c.CXX == "" {
+			return why, fmt.Sprintf("install g++-%d, the C++ half of %s (Debian, Ubuntu: apt install g++)", c.Major, c.Path)
+		}
+	}
+	return why, fmt.Sprintf("install g++-%d, which CUDA %s takes; gpubuild then uses it by itself", gate.Bounds.GCCMax, gate.Version)
+}
+
+// cudnnFor picks the cuDNN for a toolkit: the user's, one inside the toolkit, then the newest.
+func cudnnFor(f Facts, n Needs, t cuda.Toolkit, arch gpu.Capability) (*cudnn.Install, []Loser) {
+	order := make([]*cudnn.Install, len(f.CUDNN))
+	for i := range f.CUDNN {
+		order[i] = &f.CUDNN[i]
+	}
+	rank := func(i *cudnn.Install) int {
+		switch {
+		case i.Named:
+			return 0
+		case i.InToolkit == t.Root || i.Real == t.Real:
+			return 1
+		case i.CUDAMajor == t.Version.Major:
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(order, func(a, b *cudnn.Install) int {
+		if ra, rb := rank(a), rank(b); ra != rb {
+			return ra - rb
+		}
+		return compareVersions(b.Version, a.Version)
+	})
+	var won *cudnn.Install
+	var lost []Loser
+	for _, i := range order {
+		ok, why := i.For(t.Version.Major)
+		switch {
+		case i.Problem != "":
+			why = i.Problem
+		case !ok:
+		case otherMajor(f, *i, t) != "":
+			why = otherMajor(f, *i, t)
+		case n.Libraries && !i.Link:
+			why = "a linker does not find it: " + i.Lib + " has no libcudnn.so without a number, as wheels do"
+		case !arch.IsZero() && !i.MinSM.IsZero() && arch.Compare(i.MinSM) < 0:
+			why = fmt.Sprintf("cuDNN %s runs on compute capability %s and newer, not on %s", i.Version, i.MinSM, arch)
+		case won == nil:
+			won = i
+			continue
+		default:
+			why = "not needed: " + won.Root + " comes first"
+		}
+		lost = append(lost, Loser{"cuDNN", i.Root, i.Origin, why})
+	}
+	return won, lost
+}
+
+// otherMajor says that a cuDNN lies in a toolkit of another CUDA major, for which it was most likely copied there.
+func otherMajor(f Facts, i cudnn.Install, t cuda.Toolkit) string {
+	for _, other := range f.Toolkits {
+		if i.CUDAMajor == 0 && i.InToolkit == other.Root && other.Real != t.Real && other.Version.Major != t.Version.Major {
+			return "it lies in the toolkit of CUDA " + other.Version.String()
+		}
+	}
+	return ""
+}
+
+// compareVersions compares "9.21.1" and "9.3.0" number by number.
+func compareVersions(a, b string) int {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(x), len(y)) {
+		if len(x[i]) != len(y[i]) {
+			return len(x[i]) - len(y[i])
+		}
+		if c := strings.Compare(x[i], y[i]); c != 0 {
+			return c
+		}
+	}
+	return len(x) - len(y)
+}

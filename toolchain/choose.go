@@ -1,0 +1,251 @@
+package toolchain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpubuild/gpu"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/hostcc"
+)
+
+// fetchHint is how a user without a toolkit gets one; the flag is app's.
+const fetchHint = "`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"
+
+// trial is one toolkit with what would go with it.
+type trial struct {
+	toolkit  *cuda.Toolkit
+	compiler *hostcc.Compiler
+	cudnn    *cudnn.Install
+	why      string   // why it does not fit; empty: it does
+	fix      string   // the smallest change that would make it fit
+	doubts   []string // why another one would be better
+	notes    []string
+	losers   []Loser // compilers and cuDNNs that did not go with it
+	step     int     // how far it came: later means that less is wrong
+}
+
+// Steps of a trial behind those of the checks.
+const (
+	stepCompiler = 10
+	stepCUDNN    = 11
+)
+
+// Choose picks the set: what the user asked for, then the variables when they agree, the active environment, the nvcc on PATH, then the newest
+// that fits. A toolkit that the user asked for by name is never replaced by another one.
+func Choose(f Facts, n Needs, w Wish) (Set, error) {
+	s := Set{Driver: f.Driver, Devices: f.Devices, LibCUDA: f.LibCUDA}
+	arch, origin, err := wanted(f, w)
+	if err != nil {
+		return s, err
+	}
+	s.Capability, s.Suffix, s.CapabilityOrigin = arch.Capability, arch.Suffix, origin
+	if !n.Toolkit() {
+		return s, s.withoutToolkit(f, n, w)
+	}
+	order, lost := ranked(f, w)
+	s.Losers = lost
+	s.Notes = disagreements(f)
+	if len(order) == 0 {
+		return s, noToolkit(f, w, lost)
+	}
+	tried := make([]trial, len(order))
+	for i, t := range order {
+		tried[i] = try(f, n, w, t, arch.Capability)
+	}
+	won := winner(tried, w)
+	for i := range tried {
+		tr := &tried[i]
+		if tr == won {
+			continue
+		}
+		why := tr.why
+		switch {
+		case why == "" && len(tr.doubts) > 0:
+			why = tr.doubts[0]
+		case why == "":
+			why = "not needed: " + won.toolkit.Root + " comes first"
+		}
+		s.Losers = append(s.Losers, Loser{"CUDA toolkit", tr.toolkit.Root, tr.toolkit.Origin, why})
+	}
+	if won == nil {
+		return s, misfit(f, tried, s.Losers)
+	}
+	s.Toolkit, s.Compiler, s.CUDNN = won.toolkit, won.compiler, won.cudnn
+	s.Losers = append(s.Losers, won.losers...)
+	s.Notes = slices.Concat(s.Notes, overruled(f, *won.toolkit), won.doubts, won.notes)
+	if s.Capability.IsZero() && n.NVCC {
+		s.Capability, s.CapabilityOrigin = floor(s, n)
+	}
+	return s, nil
+}
+
+// winner is the first trial that fits; one with a doubt gives way to a later one without, unless the user's own words name it.
+func winner(tried []trial, w Wish) *trial {
+	var won *trial
+	for i := range tried {
+		switch tr := &tried[i]; {
+		case tr.why != "":
+		case won == nil:
+			won = tr
+		case len(won.doubts) > 0 && len(tr.doubts) == 0 && !asked(w) && !strong(*won.toolkit):
+			won = tr
+		}
+	}
+	return won
+}
+
+// withoutToolkit finishes a set for crates that need a driver only.
+func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
+	if !n.HostCompiler {
+		return nil
+	}
+	c, lost, notes := compilerFor(f, w, nil)
+	s.Compiler, s.Losers, s.Notes = c, lost, notes
+	if c == nil {
+		return &MissingError{What: "host compiler", Losers: lost, Fix: "install g++ (Debian, Ubuntu: apt install g++)"}
+	}
+	return nil
+}
+
+func asked(w Wish) bool { return w.CUDA != "" && w.CUDA != "fetch" }
+
+// strong says whether the user's environment names a toolkit.
+func strong(t cuda.Toolkit) bool { return t.Sources[0].Kind < cuda.Usual }
+
+// ranked orders the toolkits that can be used at all; the others come back as losers.
+func ranked(f Facts, w Wish) (order []*cuda.Toolkit, lost []Loser) {
+	agree := agreed(f)
+	for i := range f.Toolkits {
+		t := &f.Toolkits[i]
+		switch {
+		case t.Problem != "":
+			lost = append(lost, Loser{"CUDA toolkit", t.Root, t.Origin, t.Problem})
+		case asked(w) && !wished(*t, w.CUDA):
+			lost = append(lost, Loser{"CUDA toolkit", t.Root, t.Origin, "not the one asked for: " + w.CUDA})
+		default:
+			order = append(order, t)
+		}
+	}
+	rank := func(t *cuda.Toolkit) int {
+		switch k := t.Sources[0].Kind; {
+		case k == cuda.Variable && t.Real == agree:
+			return 0
+		case len(t.From(cuda.Environment)) > 0:
+			return 1
+		case len(t.From(cuda.OnPath)) > 0:
+			return 2
+		case k == cuda.Variable:
+			return 3
+		}
+		return 4
+	}
+	slices.SortStableFunc(order, func(a, b *cuda.Toolkit) int {
+		if ra, rb := rank(a), rank(b); ra != rb || ra < 3 {
+			return ra - rb
+		}
+		return b.Version.Compare(a.Version)
+	})
+	return order, lost
+}
+
+// wished says whether a toolkit is what "13.2", "13" or a root means.
+func wished(t cuda.Toolkit, wish string) bool {
+	if strings.ContainsAny(wish, `/\`) {
+		p := strings.TrimRight(wish, `/\`)
+		return p == t.Root || p == t.Real
+	}
+	v, err := gpu.ParseVersion(wish)
+	if err != nil {
+		return false
+	}
+	return t.Label == wish || t.Version.Major == v.Major && (!strings.Contains(wish, ".") || t.Version == v && strings.Count(wish, ".") == 1)
+}
+
+// agreed answers the real root that all root variables name; empty when they differ. A variable that names nothing does not count.
+func agreed(f Facts) string {
+	root := ""
+	for _, t := range f.Toolkits {
+		if t.Problem == "" && len(t.From(cuda.Variable)) > 0 {
+			if root != "" {
+				return ""
+			}
+			root = t.Real
+		}
+	}
+	return root
+}
+
+// disagreements tells which variables name different toolkits, or none.
+func disagreements(f Facts) (notes []string) {
+	var parts []string
+	for _, t := range f.Toolkits {
+		names := t.From(cuda.Variable)
+		if len(names) == 0 {
+			continue
+		}
+		if t.Problem != "" {
+			notes = append(notes, fmt.Sprintf("%s is %s: %s", strings.Join(names, ", "), t.Root, t.Problem))
+			continue
+		}
+		parts = append(parts, strings.Join(names, ", ")+" = "+t.Root)
+	}
+	if len(parts) > 1 {
+		notes = append(notes, "the variables name different toolkits: "+strings.Join(parts, "; "))
+	}
+	return notes
+}
+
+// overruled tells that a variable's toolkit was not chosen.
+func overruled(f Facts, won cuda.Toolkit) (notes []string) {
+	if agree := agreed(f); agree != "" && agree != won.Real {
+		for _, t := range f.Toolkits {
+			if t.Real == agree {
+				notes = append(notes, fmt.Sprintf("%s names %s, which does not fit; %s is used", strings.Join(t.From(cuda.Variable), ", "), t.Root, won.Root))
+			}
+		}
+	}
+	return notes
+}
+
+// try looks whether a toolkit fits the crates, the driver and the arch, and which compiler and cuDNN go with it. The first thing that is
+// wrong is told.
+func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
+	tr := trial{toolkit: t}
+	for i, check := range []func(Facts, Needs, *cuda.Toolkit, gpu.Capability) verdict{complete, versions, driver, archs, links} {
+		v := check(f, n, t, arch)
+		if tr.step = i; v.why != "" {
+			tr.why, tr.fix = v.why, v.fix
+			return tr
+		}
+		if v.doubt != "" {
+			tr.doubts = append(tr.doubts, v.doubt)
+		}
+	}
+	if n.NVCC || n.HostCompiler {
+		var gate *cuda.Toolkit
+		if n.NVCC {
+			gate = t
+		}
+		c, lost, notes := compilerFor(f, w, gate)
+		tr.losers = append(tr.losers, lost...)
+		tr.compiler, tr.step = c, stepCompiler
+		if c == nil {
+			tr.why, tr.fix = noCompiler(f, gate, lost)
+			return tr
+		}
+		tr.notes = append(tr.notes, notes...)
+	}
+	if n.CUDNN {
+		c, lost := cudnnFor(f, n, *t, arch)
+		tr.losers = append(tr.losers, lost...)
+		tr.cudnn, tr.step = c, stepCUDNN
+		if c == nil {
+			tr.why = fmt.Sprintf("there is no cuDNN for CUDA %d", t.Version.Major)
+			tr.fix = fmt.Sprintf("install cuDNN for CUDA %d (pip: nvidia-cudnn-cu%d; Debian, Ubuntu: cudnn9-cuda-%d) and point CUDNN_LIB at its root", t.Version.Major, t.Version.Major, t.Version.Major)
+		}
+	}
+	return tr
+}

@@ -1,0 +1,189 @@
+package toolchain_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/hostcc"
+)
+
+func version(s string) gpu.Version {
+	v, _ := gpu.ParseVersion(s)
+	return v
+}
+
+func capability(s string) gpu.Capability {
+	c, _ := gpu.ParseCapability(s)
+	return c
+}
+
+// kit is a complete toolkit at /cuda-VERSION that takes gcc up to 13.
+func kit(v string, lo, hi string, sources ...cuda.Source) cuda.Toolkit {
+	root := "/cuda-" + v
+	if len(sources) == 0 {
+		sources = []cuda.Source{{Kind: cuda.Usual, Name: "a usual place"}}
+	}
+	return cuda.Toolkit{Root: root, Real: root, NVCC: root + "/bin/nvcc", Version: version(v), Lib: root + "/lib64", Stubs: root + "/lib64/stubs",
+		Bounds:  cuda.Bounds{GCCMax: 13, GCC: cuda.Quote{Text: "#if __GNUC__ > 13", Line: 7}, File: root + "/include/crt/host_config.h"},
+		MinArch: gpu.Arch{Capability: capability(lo)}, MaxArch: gpu.Arch{Capability: capability(hi)}, Sources: sources, Origin: sources[0].Name}
+}
+
+func gcc(major int, path string, isDefault bool) hostcc.Compiler {
+	return hostcc.Compiler{Path: path, CXX: strings.Replace(path, "gcc", "g++", 1), Real: path, Kind: hostcc.GCC, Version: "0", Major: major, Origin: "PATH", Default: isDefault}
+}
+
+func devices(caps ...string) (out []gpu.Device) {
+	for i, c := range caps {
+		out = append(out, gpu.Device{Index: i, Name: "GPU " + c, Capability: capability(c)})
+	}
+	return out
+}
+
+// three is a machine with three toolkits and a gcc that fits.
+func three() toolchain.Facts {
+	return toolchain.Facts{
+		Toolkits:  []cuda.Toolkit{kit("13.5", "75", "121"), kit("13.2", "75", "121"), kit("12.6", "50", "90")},
+		Compilers: []hostcc.Compiler{gcc(12, "/usr/bin/gcc", true)},
+	}
+}
+
+func TestChoose(t *testing.T) {
+	tests := []struct {
+		story string
+		facts func(*toolchain.Facts)
+		needs toolchain.Needs
+		wish  toolchain.Wish
+		want  string // root, arch and its origin; or the error's first line and its hint
+	}{
+		{"the newest that fits", nil, kernels, toolchain.Wish{}, "/cuda-13.5 7.5 the lowest that CUDA 13.5 compiles for, because no GPU is visible and none was named"},
+		{"cudarc does not know the newest", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.4") }), toolchain.Wish{Arch: "89", ArchOrigin: "--gpu-arch"}, "/cuda-13.2 8.9 --gpu-arch"},
+		{"a pin makes cudarc's limit void", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax, n.Pin = version("13.4"), version("13.0") }), toolchain.Wish{Arch: "sm_90a", ArchOrigin: "x"}, "/cuda-13.5 9.0 x"},
+		{"a pin and linked libraries of another major", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version("12.3"), true }), toolchain.Wish{},
+			"CUDA 13.5 in /cuda-13.5 does not fit: a feature fixes cudarc's bindings to CUDA 12.3, and the libraries of CUDA 13.5 do not have all of them | use a toolkit of CUDA 12 from 12.3 on, or cudarc's feature cuda-13050 in place of cuda-12030"},
+		{"PTX must not be newer than the driver", func(f *toolchain.Facts) { f.Driver = gpu.Driver{Version: "595.1", CUDA: version("13.2")} }, kernels, toolchain.Wish{Arch: "8.0", ArchOrigin: "x"}, "/cuda-13.2 8.0 x"},
+		{"a driver of the last major: the older toolkit runs here", func(f *toolchain.Facts) { f.Driver = gpu.Driver{Version: "570", CUDA: version("12.8")} }, toolchain.Needs{NVCC: true}, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+		{"an old GPU needs an old toolkit", func(f *toolchain.Facts) { f.Devices = devices("8.9", "6.1") }, kernels, toolchain.Wish{}, "/cuda-12.6 6.1 the lowest of 2 GPUs, GPU 6.1"},
+		{"a GPU newer than one toolkit", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[2:]; f.Devices = devices("12.0") }, kernels, toolchain.Wish{},
+			"CUDA 12.6 in /cuda-12.6 does not fit: CUDA 12.6 compiles for sm_90 and older, not for sm_120 | use a newer toolkit (`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights), or `--gpu-arch=90`, whose PTX a newer GPU takes"},
+		{"too old a GPU for any of them", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:2] }, kernels, toolchain.Wish{Arch: "61", ArchOrigin: "CUDA_COMPUTE_CAP"},
+			"none of 2 CUDA toolkits fits; closest is CUDA 13.5 in /cuda-13.5: CUDA 13.5 compiles for sm_75 and newer, not for sm_61 | use an older toolkit: CUDA 12.9 is the newest that compiles for sm_61"},
+		{"what the directory was built for stays when no GPU is visible", nil, kernels, toolchain.Wish{Previous: capability("8.6")}, "/cuda-13.5 8.6 what this target directory was built for"},
+		{"the crates' floor is above the toolkit's", nil, with(kernels, func(n *toolchain.Needs) { n.Floor = capability("80") }), toolchain.Wish{}, "/cuda-13.5 8.0 the lowest that the crates' kernels compile for, because no GPU is visible and none was named"},
+		{"a version that is asked for", nil, kernels, toolchain.Wish{CUDA: "12.6", Arch: "80"}, "/cuda-12.6 8.0 "},
+		{"a major that is asked for", nil, kernels, toolchain.Wish{CUDA: "12", Arch: "80"}, "/cuda-12.6 8.0 "},
+		{"a root that is asked for, with a slash", nil, kernels, toolchain.Wish{CUDA: "/cuda-13.2/", Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"a version that is not there", nil, kernels, toolchain.Wish{CUDA: "11.8"}, "there is no CUDA toolkit 11.8 | ask for one of those that are there, or: `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"},
+		{"what is asked for is never replaced", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.4") }), toolchain.Wish{CUDA: "13.5"},
+			"CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 is newer than the locked cudarc knows (13.4) | use CUDA 13.4 or older (`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights), or a newer cudarc: `cargo update -p cudarc`"},
+		{"no sense in the arch", nil, kernels, toolchain.Wish{Arch: "fast", ArchOrigin: "GPUBUILD_ARCH"}, `GPUBUILD_ARCH: "fast" is not an architecture such as sm_89 or compute_89 | give a compute capability such as 89 or 8.9`},
+		{"crates that need a driver only", func(f *toolchain.Facts) { *f = toolchain.Facts{} }, toolchain.Needs{CUDA: true}, toolchain.Wish{}, "none unknown "},
+		{"no host compiler at all", func(f *toolchain.Facts) { f.Compilers = nil; f.Toolkits = f.Toolkits[:1] }, kernels, toolchain.Wish{}, "there is no host compiler for nvcc | install g++ (Debian, Ubuntu: apt install g++)"},
+		{"the compiler that is asked for does not fit", func(f *toolchain.Facts) {
+			f.Toolkits = f.Toolkits[:1]
+			f.Compilers = append(f.Compilers, gcc(15, "/usr/bin/gcc-15", false))
+		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | install g++-13, which CUDA 13.5 takes; gpubuild then uses it by itself"},
+		{"no cuDNN", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, with(candle, func(n *toolchain.Needs) { n.CudarcMax = gpu.Version{} }), toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 13 (pip: nvidia-cudnn-cu13; Debian, Ubuntu: cudnn9-cuda-13) and point CUDNN_LIB at its root"},
+		{"cuDNN decides on the toolkit", func(f *toolchain.Facts) {
+			f.CUDNN = []cudnn.Install{{Root: "/cudnn", Real: "/cudnn", Version: "9.10.2", CUDAMajor: 12, Link: true, Lib: "/cudnn/lib"}}
+		}, candle, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+		{"cuDNN without the link that a linker needs", func(f *toolchain.Facts) {
+			f.Toolkits = f.Toolkits[2:]
+			f.CUDNN = []cudnn.Install{{Root: "/cudnn", Real: "/cudnn", Version: "9.10.2", CUDAMajor: 12, Lib: "/cudnn/lib"}}
+		}, candle, toolchain.Wish{}, "CUDA 12.6 in /cuda-12.6 does not fit: there is no cuDNN for CUDA 12 | install cuDNN for CUDA 12 (pip: nvidia-cudnn-cu12; Debian, Ubuntu: cudnn9-cuda-12) and point CUDNN_LIB at its root"},
+		{"the variables agree, and an older one is theirs", func(f *toolchain.Facts) {
+			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"}, cuda.Source{Kind: cuda.Variable, Name: "CUDA_PATH"})
+		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+		{"nvcc on PATH comes before usual places", func(f *toolchain.Facts) {
+			f.Toolkits[1] = kit("13.2", "75", "121", cuda.Source{Kind: cuda.OnPath, Name: "PATH"})
+		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			f := three()
+			if tt.facts != nil {
+				tt.facts(&f)
+			}
+			s, err := toolchain.Choose(f, tt.needs, tt.wish)
+			if got := told(s, err); got != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+func told(s toolchain.Set, err error) string {
+	if err != nil {
+		line, _, _ := strings.Cut(err.Error(), "\n")
+		var hint interface{ Hint() string }
+		if errors.As(err, &hint) {
+			line += " | " + hint.Hint()
+		}
+		return line
+	}
+	root := "none"
+	if s.Toolkit != nil {
+		root = s.Toolkit.Root
+	}
+	return root + " " + s.Capability.String() + " " + s.CapabilityOrigin
+}
+
+// TestErrorsNameEveryone holds that an error lists each candidate with its reason, and that missing and not fitting are two types.
+func TestErrorsNameEveryone(t *testing.T) {
+	f := three()
+	f.Compilers = []hostcc.Compiler{gcc(15, "/usr/bin/gcc", true)}
+	_, err := toolchain.Choose(f, kernels, toolchain.Wish{})
+	var misfit *toolchain.MisfitError
+	if !errors.As(err, &misfit) {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{"/cuda-13.5", "/cuda-13.2", "/cuda-12.6", "`#if __GNUC__ > 13` in /cuda-12.6/include/crt/host_config.h, line 7"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is not in %s", want, err)
+		}
+	}
+	_, err = toolchain.Choose(toolchain.Facts{Places: []string{"/usr/local/cuda"}}, kernels, toolchain.Wish{})
+	var missing *toolchain.MissingError
+	if !errors.As(err, &missing) || !strings.Contains(err.Error(), "/usr/local/cuda") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestUncheckedIsLoud holds that a check which the user switched off lets the compiler through with a note, and never silently.
+func TestUncheckedIsLoud(t *testing.T) {
+	env := buildenv.NewEnv(buildenv.Linux, []string{"NVCC_APPEND_FLAGS=-O2 --allow-unsupported-compiler"})
+	f := three()
+	f.Compilers = []hostcc.Compiler{gcc(15, "/usr/bin/gcc", true)}
+	s, err := toolchain.Choose(f, kernels, toolchain.Wish{Unchecked: toolchain.Unchecked(env)})
+	if err != nil || s.Compiler == nil || !strings.Contains(strings.Join(s.Notes, "\n"), "NVCC_APPEND_FLAGS switches nvcc's check off") {
+		t.Errorf("got %v, notes %v", err, s.Notes)
+	}
+	if got := toolchain.Unchecked(buildenv.NewEnv(buildenv.Linux, []string{"NVCC_APPEND_FLAGS=-Xptxas -v"})); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestArchWish(t *testing.T) {
+	env := buildenv.NewEnv(buildenv.Linux, []string{"CUDA_COMPUTE_CAP=86", "GPUBUILD_ARCH=89"})
+	tests := []struct {
+		flag string
+		env  buildenv.Env
+		want string
+	}{
+		{"90", env, "90 --gpu-arch"},
+		{"", env, "89 GPUBUILD_ARCH"},
+		{"", env.Unset("GPUBUILD_ARCH"), "86 CUDA_COMPUTE_CAP"},
+		{"", buildenv.Env{}, "75 gpubuild.toml"},
+	}
+	for _, tt := range tests {
+		a, o := toolchain.ArchWish(tt.flag, tt.env, "75", "gpubuild.toml")
+		if got := a + " " + o; got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package toolchain
+
+import "slices"
+
+// consumer is a build tool that many crates share, and how it finds CUDA. Read in the sources of the versions named.
+type consumer struct {
+	name     string
+	roots    []string // variables that name the toolkit's root, in its order
+	defaults []string // roots that it tries when none of them is set
+	always   bool     // it tries the defaults even when one is set
+	reads    []string // everything else that it reads
+}
+
+// consumers lists the known ones. The order of variables and defaults is theirs.
+func consumers() []consumer {
+	usual := []string{"/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda"}
+	return []consumer{
+		{ // 0.19.10 build.rs: link directories of every root that is set; version by `nvcc --version` from PATH; CUDNN_LIB counts as a root
+			name:     "cudarc",
+			roots:    []string{"CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"},
+			defaults: append([]string{"/usr"}, usual...),
+			reads:    []string{"PATH", "CUDNN_LIB", "CUDNN_PATH"},
+		},
+		{ // 0.1.6 toolkit.rs, compute_cap.rs, parallel.rs, builder.rs: NVCC, else PATH; the root is nvcc's. CUDA_HOME counts only without both
+			name:  "cudaforge",
+			reads: []string{"PATH", "NVCC", "NVCC_CCBIN", "CUDA_COMPUTE_CAP", "CUDAFORGE_THREADS"},
+		},
+		{ // 0.1.5 lib.rs: nvcc from PATH, headers from the first root that has include/cuda.h, defaults included
+			name:     "bindgen_cuda",
+			roots:    []string{"CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"},
+			defaults: append([]string{"/usr"}, usual...),
+			always:   true,
+			reads:    []string{"PATH", "NVCC_CCBIN", "CUDA_COMPUTE_CAP"},
+		},
+		{ // cust_raw build.rs
+			name:     "cust_raw",
+			roots:    []string{"CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"},
+			defaults: usual,
+			always:   true,
+		},
+		{ // CMake 3.31 FindCUDAToolkit.cmake; CUDAHOSTCXX and CUDACXX belong to its CUDA language
+			name:     "cmake",
+			roots:    []string{"CUDAToolkit_ROOT", "CUDA_PATH"},
+			defaults: usual[:1],
+			reads:    []string{"PATH", "CUDACXX", "CUDAHOSTCXX"},
+		},
+	}
+}
+
+// readers answers the consumers that a project has, and the variables that its own scripts read. Nothing said means cudarc, cudaforge and
+// bindgen_cuda, and a build script that may read any of the usual variables.
+func readers(reads []string) (known []consumer, names []string) {
+	if len(reads) == 0 {
+		reads = []string{"cudarc", "cudaforge", "bindgen_cuda"}
+	}
+	all := consumers()
+	for _, r := range reads {
+		if i := slices.IndexFunc(all, func(c consumer) bool { return c.name == r }); i >= 0 {
+			known = append(known, all[i])
+			names = append(names, all[i].reads...)
+			continue
+		}
+		names = append(names, r)
+	}
+	return known, names
+}

@@ -1,0 +1,278 @@
+package cuda
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// RootVariables lists the variables that name a toolkit's root, in the order in which a user's word is told.
+// Source: facts of the tools that read them: cudarc, bindgen_cuda and cudaforge build scripts, CMake FindCUDAToolkit, meson, PyTorch.
+func RootVariables() []string {
+	return []string{"CUDAToolkit_ROOT", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
+}
+
+// debianRoot is where Debian's and Ubuntu's own package keeps nvcc; the rest of it is spread over /usr.
+const debianRoot = "/usr/lib/nvidia-cuda-toolkit"
+
+// place is one root to look at.
+type place struct {
+	root   string
+	source Source
+	nvcc   string // the nvcc that led there
+	loud   bool   // a user named it: say so when nothing is there
+}
+
+// Find lists every toolkit of a machine, and every place that a user named although no toolkit is there, with its Problem. A tree with
+// several names is listed once, with all its sources. The order is that of the sources: variables, the active environment, PATH, usual
+// places; within one sort the newest first.
+func Find(h buildenv.Host, extra []Candidate) []Toolkit {
+	known, _ := Releases() // embedded: a test reads it; without it no arch is known
+	l := looker{h: h, releases: known}
+	var found []Toolkit
+	for _, p := range l.places(extra) {
+		t, ok := l.at(p)
+		if !ok && !p.loud {
+			continue
+		}
+		i := slices.IndexFunc(found, func(f Toolkit) bool { return f.Packaged == t.Packaged && h.SamePath(f.Real, t.Real) })
+		if i < 0 {
+			t.Origin, t.Sources = p.source.Name, nil
+			t.add(p.source, "")
+			found = append(found, t)
+			continue
+		}
+		found[i].add(p.source, t.Root)
+	}
+	slices.SortStableFunc(found, func(a, b Toolkit) int {
+		if k := a.Sources[0].Kind - b.Sources[0].Kind; k != 0 {
+			return int(k)
+		}
+		if a.Sources[0].Kind == Usual {
+			return b.Version.Compare(a.Version)
+		}
+		return 0
+	})
+	return found
+}
+
+// at reads the toolkit at a place, by the rules of the layout that it belongs to.
+func (l looker) at(p place) (Toolkit, bool) {
+	h := l.h
+	if real := h.Real(p.nvcc); p.nvcc != "" && !isNVCC(h, real) {
+		return Toolkit{Root: p.nvcc, Real: p.nvcc, Problem: "it is a link to " + real + ", which only calls another nvcc"}, false
+	}
+	if h.OS == buildenv.Linux {
+		real := h.Real(h.Clean(p.root))
+		if (real == "/usr" || real == "/usr/lib/cuda" || real == debianRoot) && h.IsFile(debianRoot+"/bin/nvcc") {
+			return l.debian(), true
+		}
+		if h.Base(real) == "compilers" && h.IsDir(h.Join(h.Dir(real), "cuda")) {
+			p.root = l.hpc(h.Join(h.Dir(real), "cuda"))
+		}
+	}
+	t, ok := l.read(p.root)
+	if !ok && p.nvcc != "" {
+		t.NVCC = p.nvcc
+		t.Problem = "no toolkit lies around it: include/cuda.h is not in " + t.Root
+	}
+	return t, ok
+}
+
+func isNVCC(h buildenv.Host, path string) bool {
+	return strings.TrimSuffix(h.Base(path), ".exe") == "nvcc"
+}
+
+// debian reads Debian's own toolkit: programs in /usr/bin (a script that calls the real nvcc), headers in /usr/include.
+func (l looker) debian() Toolkit {
+	h := l.h
+	t := Toolkit{Root: "/usr", Real: "/usr", Packaged: Debian, NVCC: debianRoot + "/bin/nvcc", Bin: debianRoot + "/bin"}
+	if h.IsFile("/usr/bin/nvcc") {
+		t.NVCC, t.Bin = "/usr/bin/nvcc", "/usr/bin"
+	}
+	if h.IsFile("/usr/include/cuda.h") {
+		t.Include = "/usr/include"
+	}
+	t.Lib = first([]string{"/usr/lib/" + l.multiarch(), "/usr/lib64", "/usr/lib"}, func(d string) bool { return holds(h, d, "libcudart.so") })
+	l.version(&t)
+	l.parts(&t)
+	return t
+}
+
+// hpc answers the newest toolkit of an HPC SDK: its nvcc stands in compilers/bin, its toolkits in cuda/X.Y.
+func (l looker) hpc(dir string) string {
+	best := dir
+	var top []int
+	entries, _ := l.h.Files.ReadDir(dir)
+	for _, e := range entries {
+		if v := numbers(e.Name()); v != nil && slices.Compare(v, top) > 0 {
+			best, top = l.h.Join(dir, e.Name()), v
+		}
+	}
+	return best
+}
+
+// numbers reads "12.4" as 12, 4; nil when there is anything else in it.
+func numbers(s string) []int {
+	var out []int
+	for _, f := range strings.Split(s, ".") {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			return nil
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// places lists where to look, the user's words first.
+func (l looker) places(extra []Candidate) []place {
+	h := l.h
+	var out []place
+	for _, name := range RootVariables() {
+		v := h.Env.Get(name)
+		switch {
+		case v == "":
+		case !h.IsAbs(v):
+			out = append(out, place{h.Join(h.Cwd, v), Source{Variable, name}, "", true})
+		default:
+			out = append(out, place{v, Source{Variable, name}, "", true})
+		}
+	}
+	for _, name := range h.Env.Names() {
+		if strings.HasPrefix(strings.ToUpper(name), "CUDA_PATH_V") && h.Env.Get(name) != "" {
+			out = append(out, place{h.Env.Get(name), Source{Usual, name}, "", true})
+		}
+	}
+	for _, c := range extra {
+		out = append(out, place{c.Root, Source{Usual, c.Origin}, "", true})
+	}
+	if dir := h.Env.Get("CONDA_PREFIX"); dir != "" {
+		root := dir
+		if h.OS == buildenv.Windows {
+			root = h.Join(dir, "Library")
+		}
+		out = append(out, place{root, Source{Environment, "CONDA_PREFIX"}, "", false})
+	}
+	if dir := h.Env.Get("VIRTUAL_ENV"); dir != "" {
+		for _, site := range l.sitePackages(dir) {
+			for _, d := range l.list(h.Join(site, "nvidia"), "cu") {
+				out = append(out, place{d, Source{Environment, "VIRTUAL_ENV"}, "", false})
+			}
+		}
+	}
+	if v := h.Env.Get("NVCC"); h.IsAbs(v) {
+		out = append(out, l.around(v, Source{OnPath, "NVCC"}, true))
+	}
+	for _, p := range h.LookPathAll("nvcc") {
+		out = append(out, l.around(p, Source{OnPath, "PATH"}, true))
+	}
+	out = append(out, l.windowsOnPath()...)
+	return append(out, l.usual()...)
+}
+
+// around answers the root that an nvcc belongs to: two levels above it, by its own name when that means the same tree.
+func (l looker) around(nvcc string, s Source, loud bool) place {
+	h := l.h
+	real := h.Real(nvcc)
+	root := h.Dir(h.Dir(real))
+	if named := h.Dir(h.Dir(nvcc)); h.SamePath(h.Real(named), root) {
+		root = named
+	}
+	if h.SamePath(real, "/usr/bin/nvcc") || h.SamePath(real, debianRoot+"/bin/nvcc") {
+		root = "/usr"
+	}
+	return place{root, s, nvcc, loud}
+}
+
+// windowsOnPath finds the Windows toolkit that WSL shows on PATH, to say why it is left alone.
+func (l looker) windowsOnPath() (out []place) {
+	h := l.h
+	if !h.IsWSL() {
+		return nil
+	}
+	for _, dir := range h.SplitList(h.Env.Get("PATH")) {
+		// Asking a Windows drive is slow from WSL, so only directories that speak of CUDA are asked.
+		if h.Below(dir, "/mnt") && strings.Contains(strings.ToLower(dir), "cuda") && h.IsFile(h.Join(dir, "nvcc.exe")) {
+			out = append(out, place{h.Dir(dir), Source{OnPath, "PATH"}, "", true})
+		}
+	}
+	return out
+}
+
+// sitePackages lists the directories into which pip installs in a virtual environment.
+func (l looker) sitePackages(venv string) (out []string) {
+	if l.h.OS == buildenv.Windows {
+		return []string{l.h.Join(venv, "Lib", "site-packages")}
+	}
+	for _, lib := range []string{"lib", "lib64"} {
+		for _, d := range l.list(l.h.Join(venv, lib), "python3.") {
+			out = append(out, l.h.Join(d, "site-packages"))
+		}
+	}
+	return out
+}
+
+// list answers the directories in dir whose names begin so, in their order.
+func (l looker) list(dir, prefix string) (out []string) {
+	entries, err := l.h.Files.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if p := l.h.Join(dir, e.Name()); strings.HasPrefix(e.Name(), prefix) && l.h.IsDir(p) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// UsualPlaces lists where a toolkit may be without anyone naming it, for people who ask where was looked. A * stands for any version.
+func UsualPlaces(h buildenv.Host) []string {
+	switch h.OS {
+	case buildenv.Linux:
+		return []string{"/usr/local/cuda", "/usr/local/cuda-*", "/opt/cuda", debianRoot, "/opt/nvidia/hpc_sdk/Linux_*/*/cuda/*"}
+	case buildenv.Windows:
+		pf := h.Env.Get("ProgramFiles")
+		if pf == "" {
+			pf = `C:\Program Files`
+		}
+		return []string{h.Join(pf, "NVIDIA GPU Computing Toolkit", "CUDA", "v*"), `C:\CUDA`}
+	}
+	return nil
+}
+
+// usual expands UsualPlaces.
+func (l looker) usual() (out []place) {
+	for _, pattern := range UsualPlaces(l.h) {
+		for _, dir := range l.glob(pattern) {
+			out = append(out, place{dir, Source{Usual, "a usual place"}, "", false})
+		}
+	}
+	return out
+}
+
+// glob expands a pattern with a * at the end of some of its elements.
+func (l looker) glob(pattern string) []string {
+	dir, name := l.h.Dir(pattern), l.h.Base(pattern)
+	if !strings.Contains(pattern, "*") {
+		if l.h.IsDir(pattern) {
+			return []string{pattern}
+		}
+		return nil
+	}
+	prefix, starred := strings.CutSuffix(name, "*")
+	var out []string
+	for _, d := range l.glob(dir) {
+		if !starred {
+			if p := l.h.Join(d, name); l.h.IsDir(p) {
+				out = append(out, p)
+			}
+			continue
+		}
+		out = append(out, l.list(d, prefix)...)
+	}
+	return out
+}

@@ -1,0 +1,179 @@
+package cuda
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/gpu"
+)
+
+// TestFind tells of each machine which trees are found, by which sources, and what is wrong with each.
+func TestFind(t *testing.T) {
+	tests := []struct {
+		host string
+		want []string
+	}{
+		{"linux-usual", []string{"/usr/local/cuda 12.4.1 [PATH, a usual place]"}},
+		{"linux-two-toolkits", []string{"/usr/local/cuda 12.4.1 [CUDA_HOME, PATH, a usual place]", "/usr/local/cuda-13.4 13.4.1 [a usual place]"}},
+		{"linux-removed-toolkit", []string{"/usr/local/cuda-11.8  [CUDA_PATH, NVCC] it does not exist", "/usr/local/cuda-12.6 12.6.3 [a usual place]"}},
+		{"linux-debian", []string{"/usr 11.8.89 [PATH, a usual place]"}},
+		{"linux-conda", []string{"/home/u/conda/envs/gpu 12.6 [CONDA_PREFIX, PATH]", "/usr/local/cuda 12.8.1 [a usual place]"}},
+		{"linux-hpc-sdk", []string{"/opt/nvidia/hpc_sdk/Linux_x86_64/24.5/cuda/12.4 12.4.0 [PATH, a usual place]", "/opt/nvidia/hpc_sdk/Linux_x86_64/24.5/cuda/11.8 11.8.0 [a usual place]"}},
+		{"linux-arch", []string{"/opt/cuda 13.0.2 [CUDA_PATH, PATH, a usual place]"}},
+		{"linux-bare", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.host, func(t *testing.T) {
+			var got []string
+			for _, k := range Find(hosttest.Load(t, tt.host), nil) {
+				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s [%s] %s", k.Root, k.Label, k.Origin, k.Problem)))
+			}
+			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+			}
+		})
+	}
+}
+
+func TestFindExtra(t *testing.T) {
+	h := hosttest.Load(t, "linux-two-toolkits")
+	extra := []Candidate{{Root: "/usr/local/cuda-13.4/", Origin: "gpubuild's cache"}, {Root: "/nowhere", Origin: "--gpu-toolkit"}}
+	var got []string
+	for _, k := range Find(h, extra) {
+		got = append(got, k.Root+" ["+k.Origin+"] "+k.Problem)
+	}
+	want := "/usr/local/cuda [CUDA_HOME, PATH, a usual place] |/usr/local/cuda-13.4 [gpubuild's cache, a usual place] |/nowhere [--gpu-toolkit] it does not exist"
+	if s := strings.Join(got, "|"); s != want {
+		t.Errorf("got %s, want %s", s, want)
+	}
+}
+
+func TestParts(t *testing.T) {
+	missing := map[string]string{}
+	for _, k := range Find(hosttest.Load(t, "linux-incomplete"), nil) {
+		missing[k.Version.String()] = strings.Join(k.Missing, " ")
+	}
+	want := map[string]string{"13.4": "crt", "13.3": "nvvm", "13.2": "runtime", "13.1": "cccl", "12.9": "nvcc"}
+	if fmt.Sprint(missing) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", missing, want)
+	}
+}
+
+// TestIs holds that one root has many names: a slash at its end, a link, a relative step.
+func TestIs(t *testing.T) {
+	h := hosttest.Load(t, "linux-two-toolkits")
+	k := Find(h, nil)[0]
+	for path, want := range map[string]bool{
+		"/usr/local/cuda": true, "/usr/local/cuda/": true, "/usr/local/cuda-12.4": true, "/usr/local/../local/cuda//": true,
+		"/usr/local/cuda-13.4": false, "": false, "cuda": false, "/nowhere": false,
+	} {
+		if k.Is(h, path) != want {
+			t.Errorf("%q: got %v", path, !want)
+		}
+	}
+}
+
+func TestVersionFiles(t *testing.T) {
+	tests := []struct{ story, files, want string }{
+		{"version.json", "-- /c/version.json --\n{\"cuda\":{\"version\":\"13.4.1\"}}\n", "13.4 13.4.1"},
+		{"version.txt", "-- /c/version.txt --\nCUDA Version 10.2.89\n", "10.2 10.2.89"},
+		{"cuda.h only", "", "12.6 12.6"},
+		{"version.json cut off", "-- /c/version.json --\n{\"cuda\":{\"vers", "12.6 12.6"},
+		{"version.json of another shape", "-- /c/version.json --\n[1]\n", "12.6 12.6"},
+		{"version.txt of another program", "-- /c/version.txt --\n7.0.0\n", "12.6 12.6"},
+		{"no number in it", "-- /c/version.json --\n{\"cuda\":{\"version\":\"latest\"}}\n", "12.6 12.6"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nCUDA_HOME=/c\n-- /c/include/cuda.h --\n/* CUDA_VERSION 1 */\n#define CUDA_VERSION 12060\n" + tt.files))
+			if err != nil {
+				t.Fatal(err)
+			}
+			k := Find(h, nil)[0]
+			if got := k.Version.String() + " " + k.Label; got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestWindowsLayout holds that the types carry a Windows toolkit, too, looked at from any system.
+func TestWindowsLayout(t *testing.T) {
+	h, err := hosttest.Parse([]byte(`os: windows
+-- @env --
+CUDA_PATH=C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\
+CUDA_PATH_V13_4=C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4
+-- @empty --
+C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\bin\nvcc.exe
+C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\nvvm\bin\x64\cicc.exe
+C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\lib\x64\cudart.lib
+C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\include\cuda_runtime.h
+C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\include\nv\target
+-- C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\include\cuda.h --
+#define CUDA_VERSION 13040
+-- C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\include\crt\host_config.h --
+#if _MSC_VER < 1920 || _MSC_VER >= 1960
+#error -- unsupported
+#endif
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := Find(h, nil)
+	if len(all) != 1 {
+		t.Fatalf("got %d toolkits: %+v", len(all), all)
+	}
+	k := all[0]
+	if len(k.Missing) > 0 || k.Bounds.MSCMax != 1960 || k.Origin != "CUDA_PATH, CUDA_PATH_V13_4, a usual place" || !strings.HasSuffix(k.Lib, `\lib\x64`) {
+		t.Errorf("got %+v", k)
+	}
+}
+
+func TestReleases(t *testing.T) {
+	all, err := Releases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range all {
+		if i > 0 && r.Version.Compare(all[i-1].Version) <= 0 || r.SM[0] == 0 || r.SM[0] > r.SM[1] || r.Driver == "" {
+			t.Errorf("entry %d: %+v", i, r)
+		}
+	}
+	for v, want := range map[gpu.Version]string{
+		{Major: 13, Minor: 4}: "sm_75 sm_121", {Major: 12, Minor: 0}: "sm_50 sm_90", {Major: 13, Minor: 9}: "sm_75 sm_00", {Major: 14}: "sm_00 sm_00",
+	} {
+		lo, hi := archs(all, v)
+		if got := lo.String() + " " + hi.String(); got != want {
+			t.Errorf("%s: got %s, want %s", v, got, want)
+		}
+	}
+}
+
+// TestUnreadable holds that a tree that cannot be read is told and nothing crashes.
+func TestUnreadable(t *testing.T) {
+	for _, k := range Find(hosttest.Load(t, "linux-unreadable"), nil) {
+		switch k.Root {
+		case "/opt/secret", "/opt/file":
+			if k.Problem == "" {
+				t.Errorf("%s: no problem told", k.Root)
+			}
+		case "/opt/closed-header":
+			if k.Problem != "" || k.Has(PartCRT) || k.Bounds.GCCMax != 0 {
+				t.Errorf("got %+v", k)
+			}
+		}
+	}
+}
+
+func TestNoSystem(t *testing.T) {
+	h, err := hosttest.Parse([]byte("os: darwin\n-- @env --\nCUDA_HOME=/Developer/NVIDIA/CUDA-10.2\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := Find(h, nil); len(all) != 1 || all[0].Problem == "" || h.OS != buildenv.Darwin {
+		t.Errorf("got %+v", all)
+	}
+}

@@ -1,0 +1,347 @@
+package cuda
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+)
+
+// looker looks at one machine; it remembers the releases, so that they are read once.
+type looker struct {
+	h        buildenv.Host
+	releases []Release
+}
+
+// targets lists the names under targets/ for the host's processor. arm64 servers are "sbsa", Jetsons "aarch64".
+func (l looker) targets() []string {
+	if l.h.Arch == "arm64" {
+		return []string{"sbsa-linux", "aarch64-linux"}
+	}
+	return []string{"x86_64-linux"}
+}
+
+// multiarch is Debian's name for the host's processor.
+func (l looker) multiarch() string {
+	if l.h.Arch == "arm64" {
+		return "aarch64-linux-gnu"
+	}
+	return "x86_64-linux-gnu"
+}
+
+func (l looker) includes(root string) []string {
+	dirs := []string{l.h.Join(root, "include")}
+	if l.h.OS == buildenv.Windows {
+		return dirs
+	}
+	for _, t := range l.targets() {
+		dirs = append(dirs, l.h.Join(root, "targets", t, "include"))
+	}
+	return dirs
+}
+
+func (l looker) libs(root string) []string {
+	if l.h.OS == buildenv.Windows {
+		dirs := []string{l.h.Join(root, "lib", "x64")}
+		if l.h.Arch == "arm64" {
+			dirs = []string{l.h.Join(root, "lib", "arm64")}
+		}
+		return append(dirs, l.h.Join(root, "lib"))
+	}
+	dirs := []string{l.h.Join(root, "lib64"), l.h.Join(root, "lib")}
+	for _, t := range l.targets() {
+		dirs = append(dirs, l.h.Join(root, "targets", t, "lib"))
+	}
+	return dirs
+}
+
+// read looks at one root. ok is false when nothing there speaks of CUDA; the answer's Problem then says what is there instead.
+func (l looker) read(root string) (t Toolkit, ok bool) {
+	h := l.h
+	root = h.Clean(root)
+	t = Toolkit{Root: root, Real: h.Real(root), Bin: h.Join(root, "bin")}
+	fi, err := h.Files.Stat(root)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		t.Problem = "it cannot be read: permission denied"
+		return t, false
+	case err != nil:
+		t.Problem = "it does not exist"
+		return t, false
+	case !fi.IsDir():
+		t.Problem = "it is no directory"
+		return t, false
+	}
+	if _, err := h.Files.ReadDir(root); errors.Is(err, fs.ErrPermission) {
+		t.Problem = "it cannot be read: permission denied"
+		return t, false
+	}
+	if nvcc := h.Join(t.Bin, h.Exe("nvcc")); h.IsFile(nvcc) {
+		t.NVCC = nvcc
+	}
+	t.Include = first(l.includes(root), func(d string) bool { return h.IsFile(h.Join(d, "cuda.h")) })
+	if t.Include == "" {
+		t.Include = first(l.includes(root), func(d string) bool {
+			return h.IsFile(h.Join(d, "cuda_runtime.h")) || h.IsFile(h.Join(d, "crt", "host_config.h"))
+		})
+	}
+	t.Lib = first(l.libs(root), func(d string) bool { return holds(h, d, "libcudart.so", "cudart.lib", "libcublas.so", "libnvrtc.so") })
+	switch {
+	case t.NVCC == "" && h.OS != buildenv.Windows && h.IsFile(h.Join(root, "bin", "nvcc.exe")):
+		t.Problem = "it is a Windows toolkit (bin/nvcc.exe), which cannot build for Linux"
+		return t, false
+	case t.NVCC == "" && t.Include == "" && t.Lib == "":
+		t.Problem = "it holds no CUDA toolkit: neither bin/nvcc nor include/cuda.h"
+		return t, false
+	}
+	l.packaging(&t)
+	l.version(&t)
+	l.parts(&t)
+	return t, true
+}
+
+// packaging recognises the layouts with rules of their own.
+func (l looker) packaging(t *Toolkit) {
+	h := l.h
+	up := h.Dir(t.Real)
+	switch {
+	case h.IsDir(h.Join(t.Root, "conda-meta")):
+		t.Packaged = Conda
+	case h.Base(up) == "nvidia" && strings.HasPrefix(h.Base(t.Real), "cu") && h.Base(h.Dir(up)) == "site-packages":
+		t.Packaged = Wheels
+	case h.Base(up) == "cuda" && h.IsDir(h.Join(h.Dir(up), "math_libs")):
+		t.Packaged = HPC
+		math := h.Join(h.Dir(up), "math_libs", h.Base(t.Real))
+		for _, d := range l.libs(math) {
+			if h.IsDir(d) {
+				t.Libs = append(t.Libs, d)
+				break
+			}
+		}
+	}
+}
+
+// parts notes what is there and what is not.
+func (l looker) parts(t *Toolkit) {
+	h := l.h
+	includes := l.includes(t.Root)
+	if t.Include != "" && !slices.Contains(includes, t.Include) {
+		includes = append([]string{t.Include}, includes...)
+	}
+	in := func(name ...string) string {
+		for _, d := range includes {
+			if p := h.Join(append([]string{d}, name...)...); h.IsFile(p) {
+				return p
+			}
+		}
+		return ""
+	}
+	missing := func(part string, is bool) {
+		if is {
+			t.Missing = append(t.Missing, part)
+		}
+	}
+	config := in("crt", "host_config.h")
+	missing(PartNVCC, t.NVCC == "")
+	missing(PartCRT, config == "")
+	missing(PartNVVM, !l.cicc(*t))
+	missing(PartCCCL, in("nv", "target") == "" && in("cccl", "nv", "target") == "")
+	missing(PartRuntime, in("cuda_runtime.h") == "")
+	missing(PartLinks, t.Lib == "" || !h.IsFile(h.Join(t.Lib, "libcudart.so")) && !h.IsFile(h.Join(t.Lib, "cudart.lib")))
+	if config != "" {
+		if data, err := h.ReadFile(config, 1<<20); err == nil {
+			t.Bounds = ParseHostConfig(data)
+		} else {
+			missing(PartCRT, true)
+		}
+		t.Bounds.File = config
+	}
+	t.MinArch, t.MaxArch = archs(l.releases, t.Version)
+	for _, d := range append([]string{t.Lib}, l.libs(t.Root)...) {
+		if s := h.Join(d, "stubs"); d != "" && t.Stubs == "" && h.IsFile(h.Join(s, "libcuda.so")) {
+			t.Stubs = s
+		}
+	}
+	t.CUPTI = l.cupti(*t)
+}
+
+func (l looker) cicc(t Toolkit) bool {
+	h := l.h
+	for _, p := range [][]string{{"nvvm", "bin"}, {"nvvm", "bin", "x64"}, {"nvvm", "bin", "arm64"}} {
+		if h.IsFile(h.Join(append(append([]string{t.Root}, p...), h.Exe("cicc"))...)) {
+			return true
+		}
+	}
+	return t.Packaged == Debian && h.IsFile(debianRoot+"/bin/cicc")
+}
+
+// cupti finds the CUPTI library: the one with the toolkit's own major in its name, else the highest.
+// CUDA 12 and 13 name it libcupti.so.12 and .13, CUDA 11 libcupti.so.11.8; each also has one with a year in it.
+func (l looker) cupti(t Toolkit) string {
+	h := l.h
+	dirs := append(l.libs(h.Join(t.Root, "extras", "CUPTI")), t.Lib)
+	best, rank := "", -1
+	for _, d := range append(dirs, l.libs(t.Root)...) {
+		if d == "" {
+			continue
+		}
+		entries, err := h.Files.ReadDir(d)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			v, ok := strings.CutPrefix(e.Name(), "libcupti.so")
+			if !ok {
+				continue
+			}
+			r := 0
+			if n, err := strconv.Atoi(strings.SplitN(strings.TrimPrefix(v, "."), ".", 2)[0]); err == nil {
+				r = n
+				if n == t.Version.Major {
+					r = 1 << 20
+				}
+			}
+			if p := h.Join(d, e.Name()); r > rank && h.IsFile(p) {
+				best, rank = p, r
+			}
+		}
+		if best != "" {
+			return best
+		}
+	}
+	return best
+}
+
+var cudaVersion = regexp.MustCompile(`(?m)^\s*#\s*define\s+CUDA_VERSION\s+(\d{4,6})\b`)
+
+// version reads version.json, version.txt or cuda.h, in that order, and for wheels their metadata. What cannot be read is passed over.
+func (l looker) version(t *Toolkit) {
+	h := l.h
+	roots := []string{t.Root}
+	if t.Packaged == Debian {
+		roots = []string{"/usr/lib/cuda"}
+	}
+	for _, root := range roots {
+		if l.versionJSON(t, h.Join(root, "version.json")) || l.versionText(t, h.Join(root, "version.txt")) {
+			return
+		}
+	}
+	if t.Include != "" {
+		path := h.Join(t.Include, "cuda.h")
+		if data, err := head(h, path, 1<<18); err == nil {
+			if m := cudaVersion.FindSubmatch(data); m != nil {
+				n, _ := strconv.Atoi(string(m[1])) // at most six digits
+				t.Version, t.Read = gpu.VersionOf(n), path
+				t.Label = t.Version.String()
+			}
+		}
+	}
+	if t.Packaged == Wheels {
+		l.wheels(t)
+	}
+}
+
+func (l looker) versionJSON(t *Toolkit, path string) bool {
+	data, err := l.h.ReadFile(path, 1<<18)
+	if err != nil {
+		return false
+	}
+	var f struct {
+		CUDA struct{ Version string } `json:"cuda"`
+	}
+	if json.Unmarshal(data, &f) != nil {
+		return false
+	}
+	return t.label(f.CUDA.Version, path)
+}
+
+func (l looker) versionText(t *Toolkit, path string) bool {
+	data, err := l.h.ReadFile(path, 1<<16)
+	if err != nil {
+		return false
+	}
+	words := strings.Fields(string(data)) // "CUDA Version 10.2.89"
+	if len(words) < 3 || words[0] != "CUDA" || words[1] != "Version" {
+		return false
+	}
+	return t.label(words[2], path)
+}
+
+func (t *Toolkit) label(s, path string) bool {
+	v, err := gpu.ParseVersion(s)
+	if err != nil || v.IsZero() {
+		return false
+	}
+	t.Version, t.Label, t.Read = v, s, path
+	return true
+}
+
+// wheels reads the versions of pip's packages: they are installed one by one, and an nvcc with another release's cicc does not work
+// ("Unsupported .version 9.3; current version is '9.0'").
+func (l looker) wheels(t *Toolkit) {
+	h := l.h
+	entries, err := h.Files.ReadDir(h.Dir(h.Dir(t.Real)))
+	if err != nil {
+		return
+	}
+	versions := map[string]string{}
+	for _, e := range entries {
+		name, ok := strings.CutSuffix(e.Name(), ".dist-info")
+		if pkg, v, found := strings.Cut(name, "-"); ok && found {
+			versions[pkg] = v
+		}
+	}
+	nvcc, nvvm := versions["nvidia_cuda_nvcc"], versions["nvidia_nvvm"]
+	if v, err := gpu.ParseVersion(nvcc); err == nil && nvcc != "" {
+		t.Label = nvcc
+		if t.Version.IsZero() {
+			t.Version = v
+		}
+		if w, err := gpu.ParseVersion(nvvm); err == nil && nvvm != "" && w != v {
+			t.Problem = fmt.Sprintf("its nvcc is %s and its nvvm %s: two releases do not work together", nvcc, nvvm)
+		}
+	}
+}
+
+// head reads the beginning of a file: cuda.h is more than a megabyte long and says its version on the first pages.
+func head(h buildenv.Host, path string, n int64) ([]byte, error) {
+	f, err := h.Files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, n))
+}
+
+// holds says whether a directory has a file whose name begins so.
+func holds(h buildenv.Host, dir string, names ...string) bool {
+	entries, err := h.Files.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		for _, n := range names {
+			if strings.HasPrefix(e.Name(), n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func first(dirs []string, ok func(string) bool) string {
+	for _, d := range dirs {
+		if ok(d) {
+			return d
+		}
+	}
+	return ""
+}

@@ -1,0 +1,295 @@
+package cudnn
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+)
+
+//go:embed releases.toml
+var releasesText string
+
+// Install is one cuDNN. Paths are absolute; a part that is not there is empty.
+type Install struct {
+	Root      string         `json:"root"` // what CUDNN_LIB, CUDNN_PATH and CUDNN_HOME are to be, despite the first one's name
+	Real      string         `json:"real"`
+	Include   string         `json:"include,omitempty"` // directory of cudnn_version.h
+	Lib       string         `json:"lib,omitempty"`     // directory of libcudnn
+	Version   string         `json:"version,omitempty"` // 9.21.1
+	Major     int            `json:"major"`             // of cuDNN itself; in libcudnn.so.9
+	CUDAMajor int            `json:"cuda_major"`        // the CUDA that it was built for; 0 when nothing says so
+	Known     []int          `json:"known,omitempty"`   // CUDA majors that this release was published for
+	MinSM     gpu.Capability `json:"min_sm"`            // lowest capability that it lists; zero when not known
+	Link      bool           `json:"link"`              // libcudnn.so without a number is there, by which a linker finds it
+	System    bool           `json:"system,omitempty"`  // it lies where compilers and linkers look by themselves
+	InToolkit string         `json:"toolkit,omitempty"` // the toolkit's root that it lies in
+	Origin    string         `json:"origin"`
+	Named     bool           `json:"named,omitempty"`   // a variable of the user names it
+	Problem   string         `json:"problem,omitempty"` // why it is of no use
+}
+
+func (i Install) String() string {
+	v := i.Version
+	if v == "" {
+		v = "of unknown version"
+	}
+	return fmt.Sprintf("cuDNN %s in %s", v, i.Root)
+}
+
+// For says whether the install is for a CUDA major, and if not, why. Unknown is taken as yes.
+func (i Install) For(major int) (bool, string) {
+	switch {
+	case major == 0:
+		return true, ""
+	case i.CUDAMajor != 0 && i.CUDAMajor != major:
+		return false, fmt.Sprintf("it is built for CUDA %d, not %d", i.CUDAMajor, major)
+	case i.CUDAMajor == 0 && len(i.Known) > 0 && !slices.Contains(i.Known, major):
+		return false, fmt.Sprintf("cuDNN %s was never published for CUDA %d", i.Version, major)
+	}
+	return true, ""
+}
+
+// Variables lists the variables that name a cuDNN root.
+// Source: build scripts of cudarc (CUDNN_LIB, CUDNN_PATH) and cudaforge (CUDNN_HOME, CUDNN_LIB), PyTorch (CUDNN_HOME, CUDNN_PATH).
+func Variables() []string { return []string{"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HOME", "CUDNN_ROOT"} }
+
+// Find lists every cuDNN of a machine: what the variables name, what lies in the toolkits, in the active environment, in the system and at
+// the roots that the caller adds. A tree with several names is listed once.
+func Find(h buildenv.Host, toolkits []string, extra []string) []Install {
+	f := finder{h: h}
+	for _, v := range Variables() {
+		if dir := h.Env.Get(v); dir != "" {
+			f.root(h.Abs(dir), v, true)
+		}
+	}
+	for _, root := range toolkits {
+		f.root(root, "toolkit", false)
+		for i := range f.found {
+			if h.SamePath(f.found[i].Real, h.Real(h.Clean(root))) {
+				f.found[i].InToolkit = root
+			}
+		}
+	}
+	for _, dir := range extra {
+		f.root(dir, "gpubuild's cache", false)
+	}
+	if dir := h.Env.Get("CONDA_PREFIX"); dir != "" {
+		f.root(dir, "CONDA_PREFIX", false)
+	}
+	if dir := h.Env.Get("VIRTUAL_ENV"); dir != "" {
+		for _, lib := range []string{"lib", "lib64"} {
+			entries, _ := h.Files.ReadDir(h.Join(dir, lib)) // a missing directory holds nothing
+			for _, e := range entries {
+				if strings.HasPrefix(e.Name(), "python3.") {
+					f.root(h.Join(dir, lib, e.Name(), "site-packages", "nvidia", "cudnn"), "VIRTUAL_ENV", false)
+				}
+			}
+		}
+	}
+	if h.OS == buildenv.Linux {
+		f.system()
+		f.root("/usr/local/cudnn", "/usr/local/cudnn", false)
+		f.root("/opt/cudnn", "/opt/cudnn", false)
+	}
+	return f.found
+}
+
+type finder struct {
+	h     buildenv.Host
+	found []Install
+}
+
+// multiarch is Debian's name for the host's processor.
+func (f *finder) multiarch() string {
+	if f.h.Arch == "arm64" {
+		return "aarch64-linux-gnu"
+	}
+	return "x86_64-linux-gnu"
+}
+
+// root looks below one root: include, lib64 and lib, the toolkit's targets, and the cuda directory of old archives.
+func (f *finder) root(root, origin string, named bool) {
+	h := f.h
+	root = h.Clean(root)
+	target := "x86_64-linux"
+	if h.Arch == "arm64" {
+		target = "sbsa-linux"
+	}
+	for _, r := range []string{root, h.Join(root, "cuda"), h.Dir(root)} {
+		// The last one is for a variable that names the library directory itself, as CUDNN_LIB's name suggests.
+		if r == h.Dir(root) && !(named && strings.HasPrefix(h.Base(root), "lib")) {
+			break
+		}
+		i := Install{Root: r, Real: h.Real(r), Origin: origin, Named: named}
+		f.look(&i, []string{h.Join(r, "include"), h.Join(r, "targets", target, "include"), h.Join(r, "include", f.multiarch())},
+			[]string{h.Join(r, "lib64"), h.Join(r, "lib"), h.Join(r, "lib", "x64"), h.Join(r, "targets", target, "lib"), h.Join(r, "lib", f.multiarch())})
+		if i.Include != "" || i.Lib != "" {
+			f.add(i)
+			return
+		}
+	}
+	if named {
+		f.found = append(f.found, Install{Root: root, Real: h.Real(root), Origin: origin, Named: true, Problem: "there is no cuDNN: neither include/cudnn.h nor lib/libcudnn.so"})
+	}
+}
+
+// system looks where the distributions' packages put cuDNN.
+func (f *finder) system() {
+	i := Install{Root: "/usr", Real: "/usr", Origin: "system", System: true}
+	f.look(&i, []string{"/usr/include/" + f.multiarch(), "/usr/include"}, []string{"/usr/lib/" + f.multiarch(), "/usr/lib64", "/usr/lib"})
+	if i.Include != "" || i.Lib != "" {
+		f.add(i)
+	}
+}
+
+func (f *finder) add(i Install) {
+	for n, o := range f.found {
+		if o.Problem == "" && f.h.SamePath(o.Real, i.Real) {
+			f.found[n].Named = o.Named || i.Named
+			f.found[n].System = o.System || i.System
+			if !strings.Contains(o.Origin, i.Origin) {
+				f.found[n].Origin = o.Origin + ", " + i.Origin
+			}
+			return
+		}
+	}
+	f.cudaMajor(&i)
+	f.known(&i)
+	if i.Lib == "" {
+		i.Problem = "its headers are there, its libraries are not"
+	}
+	f.found = append(f.found, i)
+}
+
+// look fills in what lies in the directories.
+func (f *finder) look(i *Install, includes, libs []string) {
+	h := f.h
+	for _, d := range includes {
+		for _, name := range []string{"cudnn_version.h", "cudnn.h"} {
+			if data, err := h.ReadFile(h.Join(d, name), 1<<20); err == nil && i.Include == "" {
+				if v, major := version(data); major != 0 {
+					i.Include, i.Version, i.Major = d, v, major
+				}
+			}
+		}
+	}
+	for _, d := range libs {
+		entries, err := h.Files.ReadDir(d)
+		if err != nil || i.Lib != "" {
+			continue
+		}
+		for _, e := range entries {
+			v, ok := strings.CutPrefix(e.Name(), "libcudnn.so")
+			if !ok && e.Name() != "cudnn.lib" {
+				continue
+			}
+			i.Lib = d
+			i.Link = i.Link || v == ""
+			if n, err := strconv.Atoi(strings.SplitN(strings.TrimPrefix(v, "."), ".", 2)[0]); err == nil {
+				i.Major = max(i.Major, n)
+				if i.Version == "" || strings.HasPrefix(strings.TrimPrefix(v, "."), i.Version+".") && i.Include == "" {
+					i.Version = strings.TrimPrefix(v, ".")
+				}
+			}
+		}
+	}
+}
+
+var define = regexp.MustCompile(`(?m)^\s*#\s*define\s+CUDNN_(MAJOR|MINOR|PATCHLEVEL)\s+(\d{1,4})\b`)
+
+// version reads the numbers of cudnn_version.h, and of the cudnn.h of releases before 8.
+func version(data []byte) (string, int) {
+	n := map[string]int{"MAJOR": 0, "MINOR": 0, "PATCHLEVEL": 0}
+	for _, m := range define.FindAllSubmatch(data, -1) {
+		n[string(m[1])], _ = strconv.Atoi(string(m[2])) // at most four digits
+	}
+	return fmt.Sprintf("%d.%d.%d", n["MAJOR"], n["MINOR"], n["PATCHLEVEL"]), n["MAJOR"]
+}
+
+var (
+	archive = regexp.MustCompile(`cudnn-[a-z]+-[a-z0-9_]+-[\d.]+_cuda(\d{2})`)
+	meta    = regexp.MustCompile(`^(?:lib)?cudnn-[\d.]+-cuda_?(\d{2})`)
+	pip     = regexp.MustCompile(`^nvidia_cudnn_cu(\d{2})-`)
+	deb     = regexp.MustCompile(`^libcudnn\d+-(?:dev-)?cuda-(\d{2})(?::[a-z0-9]+)?\.list$`)
+)
+
+// cudaMajor finds the CUDA major in the name of the archive, in the records of conda, pip and dpkg.
+func (f *finder) cudaMajor(i *Install) {
+	h := f.h
+	if m := archive.FindStringSubmatch(i.Real); m != nil {
+		i.CUDAMajor, _ = strconv.Atoi(m[1])
+		return
+	}
+	places := []struct {
+		dir string
+		re  *regexp.Regexp
+	}{{h.Join(i.Root, "conda-meta"), meta}, {h.Dir(h.Dir(i.Real)), pip}}
+	if i.System {
+		places = append(places[:0], struct {
+			dir string
+			re  *regexp.Regexp
+		}{"/var/lib/dpkg/info", deb})
+	}
+	for _, p := range places {
+		entries, err := h.Files.ReadDir(p.dir)
+		if err != nil {
+			continue
+		}
+		majors := map[int]bool{}
+		for _, e := range entries {
+			if m := p.re.FindStringSubmatch(e.Name()); m != nil {
+				n, _ := strconv.Atoi(m[1])
+				majors[n] = true
+			}
+		}
+		if len(majors) == 1 { // two of them overwrite each other's files, and nothing tells which one won
+			for n := range majors {
+				i.CUDAMajor = n
+			}
+			return
+		}
+	}
+}
+
+// known adds what is published of the release.
+func (f *finder) known(i *Install) {
+	var file struct {
+		Release []struct {
+			From string `toml:"from"`
+			CUDA []int  `toml:"cuda"`
+			SM   int    `toml:"sm"`
+		} `toml:"release"`
+	}
+	have := numbers(i.Version)
+	if have == nil || toml.Unmarshal([]byte(releasesText), &file) != nil {
+		return
+	}
+	for _, r := range file.Release {
+		if slices.Compare(numbers(r.From), have) <= 0 {
+			i.Known, i.MinSM = r.CUDA, gpu.Capability{Major: r.SM / 10, Minor: r.SM % 10}
+		}
+	}
+	if i.CUDAMajor == 0 && len(i.Known) == 1 {
+		i.CUDAMajor = i.Known[0]
+	}
+}
+
+func numbers(s string) []int {
+	var out []int
+	for _, f := range strings.Split(s, ".") {
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			return nil
+		}
+		out = append(out, n)
+	}
+	return out
+}

@@ -1,0 +1,132 @@
+package cudnn_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/gpu"
+	"gpubuild/toolchain/cudnn"
+)
+
+func TestFind(t *testing.T) {
+	tests := []struct {
+		host     string
+		toolkits []string
+		want     []string
+	}{
+		{"linux-cudnn-two-majors", []string{"/usr/local/cuda-12.4", "/usr/local/cuda-11.8"}, []string{
+			"/opt/cudnn-linux-x86_64-8.9.7.29_cuda11-archive 8.9.7 CUDA 11 [CUDNN_LIB] named",
+			"/opt/cudnn-linux-x86_64-9.10.2.21_cuda12-archive 9.10.2 CUDA 12 [CUDNN_PATH] named",
+			"/usr/local/cuda-11.8 8.9.2 CUDA 0 [toolkit] in /usr/local/cuda-11.8"}},
+		{"linux-cudnn-deb", nil, []string{"/usr 9.17.0 CUDA 12 [system] system"}},
+		{"linux-conda", []string{"/home/u/conda/envs/gpu"}, []string{"/home/u/conda/envs/gpu 9.3.0 CUDA 12 [toolkit, CONDA_PREFIX] in /home/u/conda/envs/gpu"}},
+		{"linux-pip13", nil, []string{"/home/u/app/.venv/lib/python3.12/site-packages/nvidia/cudnn 9.21.1 CUDA 13 [VIRTUAL_ENV] no link"}},
+		{"linux-bare", nil, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.host, func(t *testing.T) {
+			var got []string
+			for _, i := range cudnn.Find(hosttest.Load(t, tt.host), tt.toolkits, nil) {
+				got = append(got, told(i))
+			}
+			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+			}
+		})
+	}
+}
+
+func told(i cudnn.Install) string {
+	s := fmt.Sprintf("%s %s CUDA %d [%s]", i.Root, i.Version, i.CUDAMajor, i.Origin)
+	for _, f := range []struct {
+		is   bool
+		text string
+	}{{i.Named, " named"}, {i.System, " system"}, {i.InToolkit != "", " in " + i.InToolkit}, {!i.Link && i.Problem == "", " no link"}, {i.Problem != "", ": " + i.Problem}} {
+		if f.is {
+			s += f.text
+		}
+	}
+	return s
+}
+
+// TestVariables tells what a variable may name: a root with a slash, the library directory itself, nothing.
+func TestVariables(t *testing.T) {
+	const tree = "-- @empty --\n/c/lib/libcudnn.so.9.5.1\n/c/lib/libcudnn.so\n/headers/include/x\n-- /c/include/cudnn_version.h --\n#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 5\n#define CUDNN_PATCHLEVEL 1\n-- /headers/include/cudnn_version.h --\n#define CUDNN_MAJOR 9\n-- /old/include/cudnn.h --\n#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 6\n#define CUDNN_PATCHLEVEL 5\n"
+	for value, want := range map[string]string{
+		"/c/":      "/c 9.5.1 CUDA 0 [CUDNN_LIB] named",
+		"/c/lib":   "/c 9.5.1 CUDA 0 [CUDNN_LIB] named",
+		"/gone":    "/gone  CUDA 0 [CUDNN_LIB] named: there is no cuDNN: neither include/cudnn.h nor lib/libcudnn.so",
+		"/headers": "/headers 9.0.0 CUDA 0 [CUDNN_LIB] named: its headers are there, its libraries are not",
+		"/old":     "/old 7.6.5 CUDA 0 [CUDNN_LIB] named: its headers are there, its libraries are not",
+	} {
+		h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nCUDNN_LIB=" + value + "\n" + tree))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := cudnn.Find(h, nil, nil)
+		if len(all) != 1 || told(all[0]) != want {
+			t.Errorf("%s: got %+v, want %s", value, all, want)
+		}
+	}
+}
+
+func TestFor(t *testing.T) {
+	tests := []struct {
+		install cudnn.Install
+		major   int
+		want    string
+	}{
+		{cudnn.Install{Version: "9.10.2", CUDAMajor: 12}, 12, ""},
+		{cudnn.Install{Version: "9.10.2", CUDAMajor: 12}, 13, "it is built for CUDA 12, not 13"},
+		{cudnn.Install{Version: "9.10.2", Known: []int{11, 12}}, 13, "cuDNN 9.10.2 was never published for CUDA 13"},
+		{cudnn.Install{Version: "9.10.2", Known: []int{11, 12}}, 11, ""},
+		{cudnn.Install{}, 13, ""},
+		{cudnn.Install{CUDAMajor: 12}, 0, ""},
+	}
+	for _, tt := range tests {
+		ok, got := tt.install.For(tt.major)
+		if got != tt.want || ok != (tt.want == "") {
+			t.Errorf("%+v for %d: got %v %q, want %q", tt.install, tt.major, ok, got, tt.want)
+		}
+	}
+}
+
+// TestKnown holds what is published of a release: which CUDA majors, and the lowest capability.
+func TestKnown(t *testing.T) {
+	for v, want := range map[[3]int]string{
+		{8, 9, 7}: "[11 12] 5.0", {9, 10, 2}: "[11 12] 5.0", {9, 12, 0}: "[11 12 13] unknown", {9, 21, 1}: "[12 13] 7.5", {7, 6, 5}: "[] unknown",
+	} {
+		h, err := hosttest.Parse([]byte(fmt.Sprintf("os: linux\n-- @empty --\n/t/lib64/libcudnn.so.%d\n-- /t/include/cudnn_version.h --\n#define CUDNN_MAJOR %d\n#define CUDNN_MINOR %d\n#define CUDNN_PATCHLEVEL %d\n", v[0], v[0], v[1], v[2])))
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := cudnn.Find(h, []string{"/t"}, nil)
+		if len(all) != 1 || fmt.Sprint(all[0].Known, " ", all[0].MinSM) != want {
+			t.Errorf("%v: got %+v, want %s", v, all, want)
+		}
+	}
+	if (gpu.Capability{}).String() != "unknown" {
+		t.Error("a capability that is not known must say so")
+	}
+}
+
+func FuzzHeader(f *testing.F) {
+	f.Add([]byte("#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 5\n"))
+	f.Add([]byte("#define CUDNN_MAJOR 99999\n# define CUDNN_MAJOR 0\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if strings.Contains(string(data), "\n-- ") || strings.HasPrefix(string(data), "-- ") {
+			t.Skip("it would end the section of the stored machine")
+		}
+		h, err := hosttest.Parse([]byte("os: linux\n-- @empty --\n/t/lib64/libcudnn.so.9\n-- /t/include/cudnn_version.h --\n" + string(data)))
+		if err != nil {
+			t.Skip(err)
+		}
+		for _, i := range cudnn.Find(h, []string{"/t"}, nil) {
+			if i.Major < 0 || i.Major > 9999 {
+				t.Errorf("%+v", i)
+			}
+		}
+	})
+}

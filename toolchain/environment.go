@@ -1,0 +1,280 @@
+package toolchain
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+)
+
+// Environment says what a build must have in its environment so that every consumer takes the same root, the same compiler and the same
+// arch. A variable that nothing reads is left alone, and so is one whose plain value, or absence, already leads to the same tree, whatever
+// its spelling: cargo compares variables as text, and a build by plain cargo after one by us must find nothing changed.
+func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
+	e := writer{h: h, s: s}
+	e.known, e.names = readers(n.Reads)
+	if s.Toolkit != nil {
+		e.path()
+		e.cudnn() // before the roots: cudarc's CUDNN_LIB counts as a root and takes its usual ones away
+		e.roots()
+		e.nvcc()
+		e.compiler(n)
+		e.linking(n)
+	}
+	if n.NVCC {
+		e.capability()
+		e.threads()
+	}
+	return e.d
+}
+
+// writer collects the changes.
+type writer struct {
+	h     buildenv.Host
+	s     Set
+	known []consumer
+	names []string
+	d     buildenv.Delta
+	libs  bool // CUDNN_LIB will be set, by the user or by us
+}
+
+// reads says whether anything reads a variable.
+func (e *writer) reads(name string) bool {
+	return slices.Contains(e.names, name) || slices.ContainsFunc(e.known, func(c consumer) bool { return slices.Contains(c.roots, name) })
+}
+
+// path puts the toolkit's programs first, unless the first nvcc on PATH is this one already: cudarc and bindgen_cuda ask that one.
+func (e *writer) path() {
+	h, t := e.h, e.s.Toolkit
+	if t.NVCC == "" {
+		return
+	}
+	firsts := slices.DeleteFunc(h.LookPathAll("nvcc"), func(p string) bool { // ccache's nvcc calls the next one on PATH
+		return strings.TrimSuffix(h.Base(h.Real(p)), ".exe") != "nvcc"
+	})
+	if len(firsts) > 0 && e.isNVCC(firsts[0]) {
+		return
+	}
+	reason := "no nvcc is on PATH; this one is of " + t.Named()
+	if len(firsts) > 0 {
+		reason = fmt.Sprintf("before %s, which is of another toolkit than %s", firsts[0], t.Named())
+	}
+	e.d.Add(buildenv.Prepend, "PATH", h.Dir(t.NVCC), reason)
+}
+
+// isNVCC says whether a path is the chosen toolkit's nvcc, by name or through links.
+func (e *writer) isNVCC(path string) bool {
+	h, t := e.h, e.s.Toolkit
+	if h.SamePath(h.Real(path), h.Real(t.NVCC)) {
+		return true
+	}
+	const debian = "/usr/lib/nvidia-cuda-toolkit/bin/nvcc" // what Debian's /usr/bin/nvcc, a script, calls
+	return t.Packaged == cuda.Debian && (path == debian || h.Real(path) == debian || path == "/usr/bin/nvcc")
+}
+
+// roots sets the variables that name the root, for those consumers that would not find it otherwise.
+func (e *writer) roots() {
+	h, t := e.h, e.s.Toolkit
+	for _, name := range cuda.RootVariables() {
+		old, set := h.Env.Lookup(name)
+		switch {
+		case !e.reads(name):
+		case set && old != "" && t.Is(h, old):
+		case set && old != "":
+			e.d.Add(buildenv.Set, name, t.Root, fmt.Sprintf("was %s, %s", old, e.other(name)))
+		case e.needed(name):
+			e.d.Add(buildenv.Set, name, t.Root, "root of "+t.Named()+", "+t.Origin)
+		}
+	}
+}
+
+// other says what a variable's own value is.
+func (e *writer) other(name string) string {
+	if !e.h.IsDir(e.h.Env.Get(name)) {
+		return "which does not exist"
+	}
+	for _, l := range e.s.Losers {
+		if l.What == "CUDA toolkit" && strings.Contains(l.Origin, name) {
+			return "another toolkit: " + l.Why
+		}
+	}
+	return "another toolkit; every consumer must take the same one"
+}
+
+// needed says whether a consumer that reads a variable, which is not set, would take another root without it.
+func (e *writer) needed(name string) bool {
+	h, t := e.h, e.s.Toolkit
+	for _, c := range e.known {
+		if !slices.Contains(c.roots, name) {
+			continue
+		}
+		same, foreign := false, false
+		for _, r := range c.roots {
+			if v := h.Env.Get(r); v != "" {
+				same = same || t.Is(h, v)
+				foreign = foreign || !t.Is(h, v)
+			}
+		}
+		switch {
+		case same: // and what is foreign will be set right
+		case foreign, !e.usual(c):
+			return true
+		}
+	}
+	// A package's own script that reads this variable and no other must find it there; one that also reads another is served by that.
+	if !slices.Contains(e.names, name) {
+		return false
+	}
+	for _, r := range cuda.RootVariables() {
+		if v := h.Env.Get(r); slices.Contains(e.names, r) && v != "" && t.Is(h, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// usual says whether a consumer with no variable set finds the chosen toolkit first among its own usual roots.
+func (e *writer) usual(c consumer) bool {
+	h, t := e.h, e.s.Toolkit
+	if c.name == "cudarc" && e.libs {
+		return false // it asks its usual roots only when no variable is set, and CUDNN_LIB is one
+	}
+	for _, r := range c.roots {
+		if _, set := h.Env.Lookup(r); set && !c.always {
+			return false // set and empty is set
+		}
+	}
+	for _, d := range c.defaults {
+		if t.Is(h, d) {
+			return true
+		}
+		if h.IsFile(h.Join(d, "include", "cuda.h")) || d != "/usr" && h.IsDir(h.Join(d, "lib64")) {
+			return false
+		}
+	}
+	return false
+}
+
+// nvcc sets NVCC only where the user's own points elsewhere: without it PATH answers, and there ours is first.
+func (e *writer) nvcc() {
+	h, t := e.h, e.s.Toolkit
+	old := h.Env.Get("NVCC")
+	if t.NVCC == "" || !h.IsAbs(old) || e.isNVCC(old) || !e.reads("NVCC") {
+		return
+	}
+	e.d.Add(buildenv.Set, "NVCC", t.NVCC, fmt.Sprintf("was %s, which is not of %s", old, t.Named()))
+}
+
+// compiler sets NVCC_CCBIN only where nvcc would take another compiler by itself. cudaforge and bindgen_cuda add -allow-unsupported-compiler
+// whenever it is set; the pair was checked against the toolkit's own header, so nothing is let through by that.
+func (e *writer) compiler(n Needs) {
+	c, old := e.s.Compiler, e.h.Env.Get("NVCC_CCBIN")
+	if c == nil || !n.NVCC {
+		return
+	}
+	alone := c.Default || takes(e.s.Toolkit, *c)
+	switch {
+	case old != "" && (c.Word == "NVCC_CCBIN" || named(*c, old) || e.h.IsAbs(old) && e.h.SamePath(e.h.Real(old), e.h.Real(c.CXX))):
+	case old != "" && alone:
+		e.d.Add(buildenv.Unset, "NVCC_CCBIN", "", fmt.Sprintf("was %s, %s; nvcc takes %s by itself", old, e.lost(old), c.Named()))
+	case alone:
+	default:
+		reason := "nvcc would take a compiler that does not fit; checked against " + e.s.Toolkit.Bounds.File
+		if old != "" {
+			reason = fmt.Sprintf("was %s, %s", old, e.lost(old))
+		}
+		e.d.Add(buildenv.Set, "NVCC_CCBIN", c.CXX, reason+": "+c.Named())
+	}
+}
+
+// lost says why a compiler was not chosen.
+func (e *writer) lost(path string) string {
+	for _, l := range e.s.Losers {
+		if l.What == "host compiler" && (l.Where == path || l.Origin == "NVCC_CCBIN") {
+			return "which is not used: " + l.Why
+		}
+	}
+	return "which is not the one chosen"
+}
+
+// cudnn sets the variables of cuDNN's root. Inside the toolkit and in the system's directories it is found without them.
+func (e *writer) cudnn() {
+	h, c := e.h, e.s.CUDNN
+	_, e.libs = h.Env.Lookup("CUDNN_LIB")
+	if c == nil {
+		return
+	}
+	found := c.System || c.Real == e.s.Toolkit.Real
+	for _, name := range cudnn.Variables() {
+		old := h.Env.Get(name)
+		if !e.reads(name) || old != "" && (h.SamePath(h.Real(h.Clean(old)), c.Real) || c.Named && h.Below(old, c.Root)) {
+			continue
+		}
+		switch {
+		case old != "":
+			e.d.Add(buildenv.Set, name, c.Root, fmt.Sprintf("was %s, which is not the cuDNN chosen", old))
+		case !found:
+			e.d.Add(buildenv.Set, name, c.Root, "root of "+c.String()+", "+c.Origin)
+		default:
+			continue
+		}
+		e.libs = e.libs || name == "CUDNN_LIB"
+	}
+}
+
+// linking adds the directories that no build script looks into: the HPC SDK's math_libs, wsl's libcuda. gcc and clang read LIBRARY_PATH when
+// they link, and no build script asks for it, so that it makes nothing stale.
+func (e *writer) linking(n Needs) {
+	h, t := e.h, e.s.Toolkit
+	if !n.Libraries {
+		return
+	}
+	for _, d := range t.Libs {
+		e.d.Add(buildenv.Append, "LIBRARY_PATH", d, "the HPC SDK keeps its mathematical libraries apart from CUDA")
+	}
+	if dir := h.Dir(e.s.LibCUDA); e.s.LibCUDA != "" && t.Stubs == "" && h.Below(dir, "/usr/lib/wsl") {
+		e.d.Add(buildenv.Append, "LIBRARY_PATH", dir, "WSL keeps the driver's libcuda.so where no linker looks")
+	}
+}
+
+// capability sets CUDA_COMPUTE_CAP where cudaforge and bindgen_cuda would not find the same by nvidia-smi, which they ask for its first line.
+func (e *writer) capability() {
+	h, c := e.h, e.s.Capability
+	digits := c.Digits() + e.s.Suffix
+	if c.IsZero() || !e.reads("CUDA_COMPUTE_CAP") {
+		return
+	}
+	old := h.Env.Get("CUDA_COMPUTE_CAP")
+	if old != "" {
+		if a, err := gpu.ParseArch(old); err == nil && a.Capability == c && (a.Suffix == e.s.Suffix || e.s.Suffix == "") {
+			return
+		}
+		e.d.Add(buildenv.Set, "CUDA_COMPUTE_CAP", digits, fmt.Sprintf("was %s; built for %s: %s", old, c, e.s.CapabilityOrigin))
+		return
+	}
+	if len(e.s.Devices) > 0 && e.s.Devices[0].Capability == c && e.s.Suffix == "" && len(h.LookPathAll("nvidia-smi")) > 0 {
+		return
+	}
+	e.d.Add(buildenv.Set, "CUDA_COMPUTE_CAP", digits, "built for "+c.String()+": "+e.s.CapabilityOrigin)
+}
+
+// perProcess is the memory that one nvcc may need, so that parallel ones do not exhaust the machine (mistral.rs release.yml: 5 GB).
+const perProcess = 5 << 30
+
+// threads sets how many kernels cudaforge compiles at a time: it takes half the processors and does not look at memory.
+func (e *writer) threads() {
+	h := e.h
+	if !slices.Contains(e.names, "CUDAFORGE_THREADS") || h.Env.Get("CUDAFORGE_THREADS") != "" || h.Env.Get("RAYON_NUM_THREADS") != "" || h.Memory == 0 || h.CPUs < 1 {
+		return
+	}
+	threads := max(1, min(h.CPUs, int(h.Memory/perProcess)))
+	if threads == (h.CPUs+1)/2 {
+		return // what it takes by itself
+	}
+	e.d.Add(buildenv.Set, "CUDAFORGE_THREADS", strconv.Itoa(threads), fmt.Sprintf("%d processors and %d GiB free, of which one nvcc may take 5", h.CPUs, h.Memory>>30))
+}

@@ -1,0 +1,218 @@
+package toolchain_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/gpu"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+)
+
+// usual is a machine with one toolkit at /usr/local/cuda (a link) and gcc 12.
+const usual = `os: linux
+cpus: 8
+memory: 32 GiB
+-- @env --
+PATH=/usr/local/cuda/bin:/usr/bin
+-- @links --
+/usr/local/cuda -> cuda-12.4
+/usr/bin/gcc -> x86_64-linux-gnu-gcc-12
+/usr/bin/g++ -> x86_64-linux-gnu-g++-12
+-- @dirs --
+/usr/local/cuda-12.4/lib64/stubs
+/opt/old
+-- @empty --
+/usr/bin/x86_64-linux-gnu-gcc-12 +x
+/usr/bin/x86_64-linux-gnu-g++-12 +x
+/usr/bin/nvidia-smi +x
+/usr/local/cuda-12.4/bin/nvcc +x
+/usr/local/cuda-12.4/nvvm/bin/cicc +x
+/usr/local/cuda-12.4/include/nv/target
+/usr/local/cuda-12.4/include/cuda_runtime.h
+/usr/local/cuda-12.4/include/crt/host_config.h
+/usr/local/cuda-12.4/lib64/libcudart.so
+/opt/cuda-12.6/bin/nvcc +x
+/opt/cuda-12.6/include/cuda.h
+-- /usr/local/cuda-12.4/include/cuda.h --
+#define CUDA_VERSION 12040
+`
+
+// changed words the changes without their reasons.
+func changed(d buildenv.Delta) string {
+	var out []string
+	for _, c := range d.Changes {
+		out = append(out, fmt.Sprintf("%s %s=%s", c.Op, c.Name, c.Value))
+	}
+	return strings.Join(out, "; ")
+}
+
+// TestEnvironment holds that nothing is changed that already leads to the same tree, and that everything that does not is.
+func TestEnvironment(t *testing.T) {
+	onlyCudarc := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudarc"} })
+	tests := []struct {
+		story string
+		env   []string // on top of the machine's own
+		needs toolchain.Needs
+		want  string
+	}{
+		{"everything is as it should be", nil, onlyCudarc, ""},
+		{"a slash at the end is the same root", []string{"CUDA_HOME=/usr/local/cuda/"}, onlyCudarc, ""},
+		{"the root's other name is the same root", []string{"CUDA_PATH=/usr/local/cuda-12.4", "PATH=/usr/local/cuda-12.4/bin:/usr/bin"}, onlyCudarc, ""},
+		{"one of two variables names another toolkit", []string{"CUDA_PATH=/opt/old", "CUDA_HOME=/usr/local/cuda"}, onlyCudarc, "set CUDA_PATH=/usr/local/cuda"},
+		{"a variable that is set and empty drops cudarc's usual roots", []string{"CUDA_PATH="}, onlyCudarc,
+			"set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set CUDA_ROOT=/usr/local/cuda; set CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"},
+		{"CUDNN_LIB alone drops them, too", []string{"CUDNN_LIB=/opt/cudnn"}, onlyCudarc,
+			"set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set CUDA_ROOT=/usr/local/cuda; set CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"},
+		{"no nvcc on PATH", []string{"PATH=/usr/bin"}, onlyCudarc, "prepend PATH=/usr/local/cuda/bin"},
+		{"a variable that nothing reads is left alone", []string{"CUDA_PATH=/opt/old"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }), "set CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
+		{"a build script of one's own that reads CUDA_HOME only", nil, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "PATH"} }), "set CUDA_HOME=/usr/local/cuda"},
+		{"the same with CUDA_PATH set as well, which it reads too", []string{"CUDA_PATH=/usr/local/cuda"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "CUDA_PATH"} }), ""},
+		{"NVCC of another toolkit", []string{"NVCC=/opt/cuda-12.6/bin/nvcc"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), "set NVCC=/usr/local/cuda/bin/nvcc"},
+		{"NVCC by its bare name means PATH", []string{"NVCC=nvcc"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), ""},
+		{"the user's thread count stays", []string{"RAYON_NUM_THREADS=3", "CUDA_COMPUTE_CAP=5.0"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }), ""},
+		{"the arch that was asked for is set already", []string{"CUDA_COMPUTE_CAP=50"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), ""},
+		{"CMake reads its own variable", []string{"CUDAToolkit_ROOT=/opt/old"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "set CUDAToolkit_ROOT=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda"},
+		{"NVCC_CCBIN of a compiler that is gone", []string{"NVCC_CCBIN=/usr/bin/g++-9"}, onlyCudarc, "unset NVCC_CCBIN="},
+		{"NVCC_CCBIN of the very compiler", []string{"NVCC_CCBIN=/usr/bin/g++"}, onlyCudarc, ""},
+		{"crates that need a driver only", []string{"CUDA_PATH=/opt/old"}, toolchain.Needs{CUDA: true}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			h, err := hosttest.Parse([]byte(usual))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, v := range tt.env {
+				name, value, _ := strings.Cut(v, "=")
+				h.Env = h.Env.Set(name, value)
+			}
+			s, err := toolchain.Choose(gather(h, nil), tt.needs, toolchain.Wish{CUDA: "12.4"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := changed(toolchain.Environment(h, s, tt.needs)); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestEnvironmentIsFixed holds on every machine that what we set leads to the same choice again and then changes nothing: a shell that took
+// our environment over, or an editor, builds with the same one.
+func TestEnvironmentIsFixed(t *testing.T) {
+	for _, name := range []string{
+		"linux-usual", "linux-two-toolkits", "linux-variables-disagree", "linux-removed-toolkit", "linux-container-stubs", "linux-debian", "linux-conda",
+		"linux-arch", "linux-edited-header", "linux-incomplete", "linux-cudnn-two-majors", "linux-cudnn-deb", "linux-hpc-sdk", "linux-odd-paths",
+	} {
+		for kind, needs := range map[string]toolchain.Needs{"kernels": kernels, "candle": candle} {
+			t.Run(name+"/"+kind, func(t *testing.T) {
+				h, run := hosttest.LoadCommands(t, name)
+				first, err := toolchain.Choose(gather(h, run), needs, toolchain.Wish{})
+				if err != nil {
+					t.Skip(err)
+				}
+				d := toolchain.Environment(h, first, needs)
+				env := h.Apply(h.Env, d)
+				h.Env = env
+				arch, origin := toolchain.ArchWish("", env, "", "")
+				second, err := toolchain.Choose(gather(h, run), needs, toolchain.Wish{Arch: arch, ArchOrigin: origin})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if second.Toolkit.Real != first.Toolkit.Real || second.Compiler.Real != first.Compiler.Real || second.Capability != first.Capability {
+					t.Errorf("first %s, %s, %s; then %s, %s, %s", first.Toolkit.Named(), first.Compiler.Named(), first.Capability, second.Toolkit.Named(), second.Compiler.Named(), second.Capability)
+				}
+				again := h.Apply(env, toolchain.Environment(h, second, needs))
+				if !slices.Equal(again.Entries(), env.Entries()) {
+					t.Errorf("changed once more: %s", changed(toolchain.Environment(h, second, needs)))
+				}
+			})
+		}
+	}
+}
+
+// TestEnvironmentWithDevice holds that nvidia-smi's answer is not said again, and that another choice is.
+func TestEnvironmentWithDevice(t *testing.T) {
+	h, err := hosttest.Parse([]byte(usual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} })
+	tests := []struct {
+		story   string
+		devices []string
+		arch    string
+		want    string
+	}{
+		{"one GPU", []string{"8.9"}, "", ""},
+		{"the lowest is not the first", []string{"8.9", "8.6"}, "", "set CUDA_COMPUTE_CAP=86"},
+		{"another arch is asked for", []string{"8.9"}, "90a", "set CUDA_COMPUTE_CAP=90a"},
+		{"none", nil, "86", "set CUDA_COMPUTE_CAP=86"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			f := gather(h, nil)
+			f.Devices, f.Driver = devices(tt.devices...), gpu.Driver{Version: "580.65.06", CUDA: version("13.0")}
+			s, err := toolchain.Choose(f, needs, toolchain.Wish{Arch: tt.arch, ArchOrigin: "--gpu-arch", CUDA: "12.4"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := changed(toolchain.Environment(h, s, needs)); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestEnvironmentCUDNN holds where cuDNN's root must be told: not inside the toolkit nor in the system's directories.
+func TestEnvironmentCUDNN(t *testing.T) {
+	h, err := hosttest.Parse([]byte(usual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tk := cuda.Find(h, nil)[0]
+	all := "set CUDNN_LIB=/opt/cudnn; set CUDNN_PATH=/opt/cudnn; set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set CUDA_ROOT=/usr/local/cuda; set CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"
+	for _, tt := range []struct {
+		story   string
+		install cudnn.Install
+		want    string
+	}{
+		{"inside the toolkit", cudnn.Install{Root: tk.Root, Real: tk.Real}, ""},
+		{"in the system's directories", cudnn.Install{Root: "/usr", Real: "/usr", System: true}, ""},
+		{"elsewhere, and then the toolkit's root must be told, too", cudnn.Install{Root: "/opt/cudnn", Real: "/opt/cudnn"}, all},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			d := toolchain.Environment(h, toolchain.Set{Toolkit: &tk, CUDNN: &tt.install}, toolchain.Needs{Libraries: true, CUDNN: true, Reads: []string{"cudarc"}})
+			if got := changed(d); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestThreads holds that memory bounds what is compiled at a time.
+func TestThreads(t *testing.T) {
+	for _, tt := range []struct {
+		cpus int
+		gib  uint64
+		want string
+	}{
+		{2, 23, "set CUDAFORGE_THREADS=2"}, // it would take one
+		{16, 16, "set CUDAFORGE_THREADS=3"},
+		{64, 512, "set CUDAFORGE_THREADS=64"},
+		{4, 11, ""}, // two, as it does by itself
+		{8, 2, "set CUDAFORGE_THREADS=1"},
+		{8, 0, ""}, // memory unknown
+	} {
+		h := buildenv.Host{OS: buildenv.Linux, CPUs: tt.cpus, Memory: tt.gib << 30}
+		if got := changed(toolchain.Environment(h, toolchain.Set{}, toolchain.Needs{NVCC: true, Reads: []string{"cudaforge"}})); got != tt.want {
+			t.Errorf("%d processors, %d GiB: got %s, want %s", tt.cpus, tt.gib, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package toolchain
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Loser is a candidate that was not chosen.
+type Loser struct {
+	What   string `json:"what"`  // CUDA toolkit, host compiler, cuDNN
+	Where  string `json:"where"` // path
+	Origin string `json:"origin"`
+	Why    string `json:"why"`
+}
+
+func (l Loser) String() string {
+	s := l.What + " " + l.Where
+	if l.Origin != "" && l.Origin != l.Where {
+		s += " (" + l.Origin + ")"
+	}
+	return s + ": " + l.Why
+}
+
+// MissingError says that a component is not on this machine.
+type MissingError struct {
+	What   string   // CUDA toolkit, host compiler, cuDNN
+	Losers []Loser  // what was found instead, and why it does not count
+	Places []string // where was looked
+	Fix    string
+}
+
+func (e *MissingError) Error() string {
+	s := "there is no " + e.What
+	if len(e.Losers) == 0 && len(e.Places) > 0 {
+		s += " in " + strings.Join(e.Places, ", ")
+	}
+	return s + losers(e.Losers)
+}
+
+// Hint says what a user can do about it.
+func (e *MissingError) Hint() string { return e.Fix }
+
+// MisfitError says that what is on this machine does not fit together.
+type MisfitError struct {
+	What   string // what does not fit: "no CUDA toolkit fits gcc 15.1.0 (/usr/bin/gcc)"
+	Losers []Loser
+	Fix    string
+}
+
+func (e *MisfitError) Error() string { return e.What + losers(e.Losers) }
+
+// Hint says what a user can do about it: the smallest change that makes a set.
+func (e *MisfitError) Hint() string { return e.Fix }
+
+func losers(all []Loser) string {
+	var b strings.Builder
+	for _, l := range all {
+		fmt.Fprintf(&b, "\n  %s", l)
+	}
+	return b.String()
+}

@@ -1,0 +1,338 @@
+package hostcc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gpubuild/buildenv"
+)
+
+// runner is all that finding a compiler asks of the world.
+type runner interface {
+	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
+}
+
+// Kinds of compiler.
+const (
+	GCC   = "gcc"
+	Clang = "clang"
+	MSVC  = "msvc"
+)
+
+// Compiler is one host compiler.
+type Compiler struct {
+	Path    string `json:"path"`          // the C compiler; the C++ one where there is no other
+	CXX     string `json:"cxx,omitempty"` // the C++ compiler, which nvcc's -ccbin and NVCC_CCBIN take; empty when there is none
+	Real    string `json:"real"`          // Path without links
+	Kind    string `json:"kind"`          // gcc, clang or msvc
+	Version string `json:"version"`       // such as 12.2.0, or only 12
+	Major   int    `json:"major"`         // for msvc: _MSC_VER
+	Origin  string `json:"origin"`        // PATH, a directory, or the variable that names it
+	Word    string `json:"word,omitempty"`
+	Default bool   `json:"default,omitempty"` // nvcc takes it when nothing tells it otherwise
+	Beside  string `json:"beside,omitempty"`  // only the nvcc of this directory takes it by itself: Debian's
+	Problem string `json:"problem,omitempty"` // why it is of no use to nvcc
+}
+
+// Named is the compiler as a person reads it: "gcc 12.2.0 (/usr/bin/gcc)".
+func (c Compiler) Named() string {
+	if c.Version == "" {
+		return c.Path
+	}
+	return fmt.Sprintf("%s %s (%s)", c.Kind, c.Version, c.Path)
+}
+
+// Words lists the variables by which a user names a host compiler, the strongest first. CXX and CC mean the compiler of C++ and C sources and
+// say something of nvcc's only when what nvcc takes by itself does not do.
+func Words() []string { return []string{"NVCC_CCBIN", "CUDAHOSTCXX", "HOST_COMPILER", "CXX", "CC"} }
+
+const (
+	most    = 24              // compilers that are listed at most: a PATH may hold any number
+	patient = 5 * time.Second // for an answer of one compiler
+)
+
+// Find lists the compilers of a machine: those that the user named first, then what nvcc takes by itself, then the others, newest first.
+// Every place is looked at; only compilers whose names do not tell their version are run.
+func Find(ctx context.Context, h buildenv.Host, run runner) []Compiler {
+	f := finder{h: h}
+	f.words()
+	f.defaults()
+	f.rest()
+	for i := range f.found {
+		f.complete(ctx, run, &f.found[i])
+	}
+	slices.SortStableFunc(f.found, func(a, b Compiler) int {
+		if ra, rb := rank(a), rank(b); ra != rb || ra < last {
+			return ra - rb
+		}
+		return b.Major - a.Major
+	})
+	return f.found
+}
+
+const last = 100
+
+func rank(c Compiler) int {
+	if i := slices.Index(Words(), c.Word); i >= 0 {
+		return i
+	}
+	switch {
+	case c.Beside != "":
+		return 50
+	case c.Default:
+		return 60
+	case c.Kind == Clang:
+		return last + 1
+	}
+	return last
+}
+
+// finder collects the compilers of one machine.
+type finder struct {
+	h     buildenv.Host
+	found []Compiler
+}
+
+// name matches what a compiler is called: gcc, g++-13, clang, clang++-18, Debian's x86_64-linux-gnu-g++-12.
+var name = regexp.MustCompile(`^(?:[a-z0-9_]+-(?:pc-|unknown-|redhat-|suse-|conda-)?linux-gnu-)?(gcc|g\+\+|clang|clang\+\+|cc|c\+\+)(?:-(\d{1,3})(?:\.\d+)*)?$`)
+
+// pair answers the C and the C++ compiler that belong together, by their names in one directory.
+func (f *finder) pair(path string) (c, cxx, kind string, ok bool) {
+	h := f.h
+	dir, base := h.Dir(path), h.Base(path)
+	m := name.FindStringSubmatchIndex(base)
+	if m == nil {
+		return path, path, "", false
+	}
+	word, before, after := base[m[2]:m[3]], base[:m[2]], base[m[3]:]
+	names := map[string][2]string{"gcc": {"gcc", "g++"}, "g++": {"gcc", "g++"}, "clang": {"clang", "clang++"}, "clang++": {"clang", "clang++"}, "cc": {"cc", "c++"}, "c++": {"cc", "c++"}}[word]
+	if kind = GCC; strings.HasPrefix(word, "clang") {
+		kind = Clang
+	}
+	if p := h.Join(dir, before+names[0]+after); h.IsFile(p) {
+		c = p
+	}
+	if p := h.Join(dir, before+names[1]+after); h.IsFile(p) {
+		cxx = p
+	}
+	if c == "" {
+		c = cxx
+	}
+	return c, cxx, kind, c != ""
+}
+
+func (f *finder) add(path string, add Compiler) {
+	h := f.h
+	c, cxx, kind, ok := f.pair(path)
+	if !ok && !h.IsFile(path) {
+		if add.Word != "" {
+			add.Path, add.Real, add.Problem = path, path, "it does not exist"
+			f.found = append(f.found, add)
+		}
+		return
+	}
+	add.Path, add.CXX, add.Kind = c, cxx, kind
+	add.Real = h.Real(c)
+	if add.CXX == "" { // gcc may be a link to gcc-12 where only g++-12 has no short name
+		_, add.CXX, _, _ = f.pair(add.Real)
+	}
+	for i, o := range f.found {
+		if h.SamePath(o.Real, add.Real) && (o.CXX == "") == (add.CXX == "") {
+			f.found[i].Default = o.Default || add.Default
+			if o.Beside == "" {
+				f.found[i].Beside = add.Beside
+			}
+			return
+		}
+	}
+	if len(f.found) < most {
+		f.found = append(f.found, add)
+	}
+}
+
+// words takes the compilers that the user named. A launcher such as ccache before the name is passed over.
+func (f *finder) words() {
+	h := f.h
+	for _, v := range Words() {
+		words := strings.Fields(h.Env.Get(v))
+		for len(words) > 1 && (strings.HasSuffix(words[0], "ccache") || strings.HasSuffix(words[0], "distcc")) {
+			words = words[1:]
+		}
+		if len(words) == 0 {
+			continue
+		}
+		path := words[0]
+		if value := h.Env.Get(v); h.IsAbs(value) && h.IsFile(value) {
+			path = value // a path with spaces
+		}
+		f.named(path, v)
+	}
+}
+
+func (f *finder) named(path, variable string) {
+	h := f.h
+	if !strings.ContainsAny(path, `/\`) {
+		found, err := h.LookPath(path)
+		if err != nil {
+			f.found = append(f.found, Compiler{Path: path, Real: path, Origin: variable, Word: variable, Problem: "it is not on PATH"})
+			return
+		}
+		path = found
+	}
+	path = h.Abs(path)
+	if h.IsDir(path) { // -ccbin takes a directory, too
+		path = h.Join(path, "g++")
+	}
+	f.add(path, Compiler{Origin: variable, Word: variable})
+}
+
+var ccbin = regexp.MustCompile(`(?:^|\s)(?:-ccbin|--compiler-bindir)(?:=|\s+)("[^"]+"|'[^']+'|\S+)`)
+
+// defaults takes what nvcc calls when it is told nothing: the -ccbin in its own variables, else the first gcc on PATH; Debian's nvcc looks
+// beside itself first.
+func (f *finder) defaults() {
+	h := f.h
+	const debian = "/usr/lib/nvidia-cuda-toolkit/bin"
+	if h.IsFile(debian + "/g++") {
+		f.add(debian+"/g++", Compiler{Origin: debian, Beside: debian})
+	}
+	for _, v := range []string{"NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS"} {
+		m := ccbin.FindStringSubmatch(h.Env.Get(v))
+		if m == nil {
+			continue
+		}
+		path := strings.Trim(m[1], `"'`)
+		if !strings.ContainsAny(path, `/\`) {
+			if p, err := h.LookPath(path); err == nil {
+				path = p
+			}
+		}
+		if h.IsAbs(path) {
+			if h.IsDir(path) {
+				path = h.Join(path, "g++")
+			}
+			f.add(path, Compiler{Origin: v, Default: true})
+			return
+		}
+	}
+	if p, err := h.LookPath("gcc"); err == nil {
+		f.add(p, Compiler{Origin: "PATH", Default: true})
+	}
+}
+
+var plain = regexp.MustCompile(`^(gcc|g\+\+|clang|clang\+\+)(-\d{1,3})?$`)
+
+// rest takes every other compiler on PATH and in /usr/bin.
+func (f *finder) rest() {
+	h := f.h
+	if h.OS == buildenv.Windows {
+		return
+	}
+	dirs := h.SplitList(h.Env.Get("PATH"))
+	if !slices.Contains(dirs, "/usr/bin") {
+		dirs = append(dirs, "/usr/bin")
+	}
+	seen := map[string]bool{}
+	for _, dir := range dirs {
+		if !h.IsAbs(dir) || seen[h.Clean(dir)] || h.IsWSL() && h.Below(dir, "/mnt") {
+			continue
+		}
+		seen[h.Clean(dir)] = true
+		entries, err := h.Files.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if plain.MatchString(e.Name()) {
+				f.add(h.Join(dir, e.Name()), Compiler{Origin: dir})
+			}
+		}
+	}
+}
+
+// llvm matches where LLVM's own packages keep a compiler.
+var llvm = regexp.MustCompile(`/llvm-(\d{1,3})/bin/clang(?:\+\+)?$`)
+
+// complete adds version and problem.
+func (f *finder) complete(ctx context.Context, run runner, c *Compiler) {
+	if c.Problem != "" {
+		return
+	}
+	if m := llvm.FindStringSubmatch(c.Real); m != nil {
+		c.Kind, c.Version = Clang, m[1]
+	} else if m := name.FindStringSubmatch(f.h.Base(c.Real)); m != nil && m[2] != "" && f.h.Below(c.Real, "/usr") {
+		c.Version = m[2]
+		if strings.HasPrefix(m[1], Clang) {
+			c.Kind = Clang
+		}
+	} else if run != nil {
+		if err := ask(ctx, f.h, run, c); err != nil {
+			c.Problem = "it does not answer --version: " + firstLine(err.Error())
+			return
+		}
+	}
+	c.Major, _ = strconv.Atoi(strings.SplitN(c.Version, ".", 2)[0])
+	switch {
+	case c.Major == 0:
+		c.Problem = "its version cannot be told"
+	case c.CXX == "":
+		c.Problem = "there is no C++ compiler beside it, which nvcc needs: " + cplusplus(c.Kind, f.h.Base(c.Path)) + " is missing"
+	}
+}
+
+func cplusplus(kind, base string) string {
+	if kind == Clang {
+		return strings.Replace(base, "clang", "clang++", 1)
+	}
+	return strings.Replace(base, "gcc", "g++", 1)
+}
+
+var (
+	gccVersion   = regexp.MustCompile(`\b(\d+\.\d+(?:\.\d+)?)\b`)
+	clangVersion = regexp.MustCompile(`clang version (\d+(?:\.\d+)*)`)
+)
+
+// ask runs the compiler. A command of that name may be either kind: on FreeBSD and macOS gcc is clang.
+func ask(ctx context.Context, h buildenv.Host, run runner, c *Compiler) error {
+	r, err := run.Run(ctx, Command(h, *c))
+	var exit *buildenv.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return err
+	}
+	if err != nil {
+		return exit
+	}
+	out := string(r.Stdout)
+	if m := clangVersion.FindStringSubmatch(out); m != nil {
+		c.Kind, c.Version = Clang, m[1]
+		return nil
+	}
+	c.Kind = GCC
+	// "gcc (Debian 12.2.0-14) 12.2.0": the last number of the first line, the one in brackets is the packager's. Red Hat adds a date behind.
+	line, _, _ := strings.Cut(out, "\n")
+	if at := strings.LastIndex(line, ")"); at >= 0 {
+		if m := gccVersion.FindString(line[at:]); m != "" {
+			c.Version = m
+			return nil
+		}
+	}
+	c.Version = gccVersion.FindString(line)
+	return nil
+}
+
+// Command is how a compiler is asked for its version.
+func Command(h buildenv.Host, c Compiler) buildenv.Cmd {
+	env := h.Env.Set("LC_ALL", "C")
+	return buildenv.Cmd{Path: c.Path, Args: []string{"--version"}, Env: env.Entries(), Timeout: patient, Limit: 1 << 16}
+}
+
+func firstLine(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	return strings.TrimSuffix(s, ":")
+}

@@ -1,0 +1,115 @@
+package hostcc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/toolchain/hostcc"
+)
+
+func TestFind(t *testing.T) {
+	tests := []struct {
+		story, host string
+		want        []string
+	}{
+		{"Debian's names tell the version: nothing is run", "os: linux\n-- @env --\nPATH=/usr/bin\n-- @links --\n/usr/bin/gcc -> gcc-12\n/usr/bin/g++ -> g++-12\n/usr/bin/gcc-12 -> x86_64-linux-gnu-gcc-12\n/usr/bin/g++-12 -> x86_64-linux-gnu-g++-12\n/usr/bin/clang-18 -> ../lib/llvm-18/bin/clang\n/usr/bin/clang++-18 -> ../lib/llvm-18/bin/clang++\n-- @empty --\n/usr/bin/x86_64-linux-gnu-gcc-12 +x\n/usr/bin/x86_64-linux-gnu-g++-12 +x\n/usr/lib/llvm-18/bin/clang +x\n/usr/lib/llvm-18/bin/clang++ +x\n/usr/bin/aarch64-linux-gnu-gcc-13 +x\n/usr/bin/gcc-ar +x\n",
+			[]string{"gcc 12 /usr/bin/gcc /usr/bin/g++ PATH default", "clang 18 /usr/bin/clang-18 /usr/bin/clang++-18 /usr/bin"}},
+		{"versions as compilers print them", "os: linux\n-- @env --\nPATH=/a:/b:/c\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n/b/gcc +x\n/b/g++ +x\n/c/clang +x\n/c/clang++ +x\n/c/gcc +x\n/c/g++ +x\n-- $ /a/gcc --version --\ngcc (GCC) 14.2.1 20250110 (Red Hat 14.2.1-7)\n-- $ /b/gcc --version --\ngcc (Debian 12.2.0-14+deb12u1) 12.2.0\n-- $ /c/clang --version --\nUbuntu clang version 18.1.3 (1ubuntu1)\n-- $ /c/gcc --version --\nApple clang version 15.0.0 (clang-1500.3.9.4)\n",
+			[]string{"gcc 14.2.1 /a/gcc /a/g++ PATH default", "gcc 12.2.0 /b/gcc /b/g++ /b", "clang 18.1.3 /c/clang /c/clang++ /c", "clang 15.0.0 /c/gcc /c/g++ /c"}},
+		{"one without g++", "os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/gcc-11 +x\n", []string{"gcc 11 /usr/bin/gcc-11  /usr/bin: there is no C++ compiler beside it, which nvcc needs: g++-11 is missing"}},
+		{"gcc without a number, whose g++ has one", "os: linux\n-- @env --\nPATH=/usr/bin\n-- @links --\n/usr/bin/gcc -> gcc-12\n-- @empty --\n/usr/bin/gcc-12 +x\n/usr/bin/g++-12 +x\n", []string{"gcc 12 /usr/bin/gcc /usr/bin/g++-12 PATH default"}},
+		{"the user's words come first, ccache is passed over", "os: linux\n-- @env --\nPATH=/usr/bin\nCC=ccache gcc-11\nCXX=g++-13\nNVCC_CCBIN=/usr/bin/g++-9\n-- @empty --\n/usr/bin/gcc-11 +x\n/usr/bin/g++-11 +x\n/usr/bin/gcc-13 +x\n/usr/bin/g++-13 +x\n",
+			[]string{" 0 /usr/bin/g++-9  NVCC_CCBIN: it does not exist", "gcc 13 /usr/bin/gcc-13 /usr/bin/g++-13 CXX", "gcc 11 /usr/bin/gcc-11 /usr/bin/g++-11 CC"}},
+		{"nvcc's own variable decides what it takes by itself", "os: linux\n-- @env --\nPATH=/usr/bin\nNVCC_PREPEND_FLAGS=-O3 -ccbin=/opt/x/bin/g++-12 -Xptxas -v\n-- @empty --\n/usr/bin/gcc-14 +x\n/usr/bin/g++-14 +x\n/opt/x/bin/g++-12 +x\n-- $ /opt/x/bin/g++-12 --version --\ng++-12 (GCC) 12.4.0\n",
+			[]string{"gcc 12.4.0 /opt/x/bin/g++-12 /opt/x/bin/g++-12 NVCC_PREPEND_FLAGS default", "gcc 14 /usr/bin/gcc-14 /usr/bin/g++-14 /usr/bin"}},
+		{"one that crashes, one that talks nonsense", "os: linux\n-- @env --\nPATH=/a:/b\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n/b/gcc +x\n/b/g++ +x\n-- $ /a/gcc --version +exit=139 --\n-- $ /b/gcc --version --\nhello\n",
+			[]string{"gcc 0 /a/gcc /a/g++ PATH default: it does not answer --version: gcc --version: exit status 139", "gcc 0 /b/gcc /b/g++ /b: its version cannot be told"}},
+		{"none", "os: linux\n", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			h, err := hosttest.Parse([]byte(tt.host))
+			if err != nil {
+				t.Fatal(err)
+			}
+			steps, err := hosttest.Commands([]byte(tt.host))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, c := range hostcc.Find(context.Background(), h, hosttest.NewScript(t, steps...)) {
+				s := fmt.Sprintf("%s %s %s %s %s", c.Kind, c.Version, c.Path, c.CXX, c.Origin)
+				if c.Version == "" {
+					s = fmt.Sprintf("%s 0 %s %s %s", c.Kind, c.Path, c.CXX, c.Origin)
+				}
+				if c.Default {
+					s += " default"
+				}
+				if c.Problem != "" {
+					s += ": " + c.Problem
+				}
+				got = append(got, s)
+			}
+			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+			}
+		})
+	}
+}
+
+// says is a runner whose compiler always says the same.
+type says struct {
+	text string
+	err  error
+}
+
+func (s says) Run(context.Context, buildenv.Cmd) (buildenv.Result, error) {
+	return buildenv.Result{Stdout: []byte(s.text)}, s.err
+}
+
+// TestBounded holds that a PATH of any length costs a bounded number of processes.
+func TestBounded(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("os: linux\n-- @env --\nPATH=/d0")
+	for i := range 200 {
+		fmt.Fprintf(&b, ":/d%d", i)
+	}
+	b.WriteString("\n-- @empty --\n")
+	for i := range 200 {
+		fmt.Fprintf(&b, "/d%d/gcc +x\n/d%d/g++ +x\n", i, i)
+	}
+	h, err := hosttest.Parse([]byte(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(hostcc.Find(context.Background(), h, says{text: "gcc (GCC) 13.1.0"})); n > 24 {
+		t.Errorf("%d compilers", n)
+	}
+	for _, c := range hostcc.Find(context.Background(), h, says{err: errors.New("no such file")}) {
+		if c.Problem == "" {
+			t.Errorf("%s: no problem told", c.Path)
+		}
+	}
+}
+
+func FuzzVersion(f *testing.F) {
+	for _, s := range []string{"gcc (GCC) 14.2.1 20250110 (Red Hat 14.2.1-7)", "clang version 18.1.3", ")", "gcc (((( 1.2", "99999999999999999999.1"} {
+		f.Add(s)
+	}
+	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/a\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, c := range hostcc.Find(context.Background(), h, says{text: text}) {
+			if c.Problem == "" && c.Major <= 0 {
+				t.Errorf("%q: %+v", text, c)
+			}
+		}
+	})
+}

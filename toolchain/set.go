@@ -1,0 +1,81 @@
+package toolchain
+
+import (
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/hostcc"
+)
+
+// Facts is what was found on a machine.
+type Facts struct {
+	Toolkits  []cuda.Toolkit
+	Compilers []hostcc.Compiler
+	CUDNN     []cudnn.Install
+	Driver    gpu.Driver
+	Devices   []gpu.Device
+	LibCUDA   string   // a libcuda.so that the linker finds by itself or below /usr/lib/wsl; DriverLibrary finds it
+	Places    []string // where toolkits were looked for, told when there is none
+}
+
+// Needs is what the crates that will be linked ask of the toolchain.
+type Needs struct {
+	NVCC         bool           // something is compiled by nvcc, or nvcc is asked for its version
+	HostCompiler bool           // a C++ compiler is needed even without nvcc
+	Libraries    bool           // CUDA libraries are linked
+	CUDNN        bool           // cuDNN is linked or loaded
+	EmbedsPTX    bool           // PTX goes into the binary: the toolkit must not be newer than the driver
+	CUDA         bool           // any GPU crate of CUDA is on; alone it needs a driver only
+	CudarcMax    gpu.Version    // newest CUDA that the locked cudarc knows; zero: no limit
+	Pin          gpu.Version    // a feature such as cuda-12030 fixes the version of cudarc's bindings
+	Floor        gpu.Capability // lowest capability that the crates' kernels compile for
+	Reads        []string       // consumers (cudarc, cudaforge, bindgen_cuda, cmake …) or variables that are read; empty: all known consumers
+	Because      []string       // which crate asks for what, as a person reads it
+}
+
+// Toolkit says whether a toolkit is needed at all.
+func (n Needs) Toolkit() bool { return n.NVCC || n.Libraries || n.CUDNN }
+
+// Wish is what the user asked for.
+type Wish struct {
+	CUDA       string         // a version, a root, "fetch" or nothing
+	Arch       string         // such as 89, 8.9, sm_89, or nothing
+	ArchOrigin string         // who said so
+	CCBin      string         // path of a host compiler
+	Previous   gpu.Capability // what this target directory was built for
+	Unchecked  string         // where the user switched nvcc's check of host compilers off; Unchecked finds it
+}
+
+// Set is the choice.
+type Set struct {
+	Toolkit          *cuda.Toolkit    // nil when none is needed
+	Compiler         *hostcc.Compiler // nil when none is needed
+	CUDNN            *cudnn.Install   // nil when none is needed
+	Driver           gpu.Driver
+	Devices          []gpu.Device
+	Capability       gpu.Capability // what is built for; zero when nothing is compiled
+	Suffix           string         // "a" or "f" where the user's arch has one
+	CapabilityOrigin string
+	LibCUDA          string
+	Notes            []string // what a user should know although a set was found: disagreements, doubts
+	Losers           []Loser
+}
+
+// DriverLibrary finds a libcuda.so without a number where a linker can take it: in the system's library directories, or below /usr/lib/wsl,
+// where no build script looks (chelsea0x3b/cudarc issues 255 and 296).
+func DriverLibrary(h buildenv.Host) string {
+	dirs := []string{"/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib", "/run/opengl-driver/lib", "/usr/lib/wsl/lib"}
+	if h.Arch == "arm64" {
+		dirs[0], dirs[1] = "/usr/lib/aarch64-linux-gnu", "/lib/aarch64-linux-gnu"
+	}
+	if h.OS != buildenv.Linux {
+		return ""
+	}
+	for _, d := range dirs {
+		if p := h.Join(d, "libcuda.so"); h.IsFile(p) {
+			return p
+		}
+	}
+	return ""
+}
