@@ -1,0 +1,89 @@
+package install
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestVerifyFindsWhatChanged(t *testing.T) {
+	linuxOnly(t)
+	c, s := small(t)
+	h, dir := testHost(t), t.TempDir()
+	root, err := plan(t, c, h, dir, Want{}).Run(context.Background(), &fakeWorld{shelf: s}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(p string) string { return filepath.Join(root, p) }
+	for _, err := range []error{
+		os.WriteFile(at("bin/nvcc"), []byte("#!nvcc 13.X"), 0o755),
+		os.WriteFile(at("lib/libcudart.so.13"), nil, 0o644),
+		os.Remove(at("include/cuda.h")),
+		os.Remove(at("lib/libcupti.so")), os.Symlink("nowhere", at("lib/libcupti.so")),
+		os.Chmod(at("lib/stubs/libcuda.so"), 0o644),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	bad, err := Verify(context.Background(), h, Installed(h, dir)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, b := range bad {
+		got = append(got, b.String())
+	}
+	want := []string{"bin/nvcc: has another content", "include/cuda.h: cannot be read: no such file or directory", "lib/libcudart.so.13: has 0 bytes, not 11",
+		"lib/libcupti.so: cannot be followed: no such file or directory", "lib/stubs/libcuda.so: cannot be executed"}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if err := os.WriteFile(at(listFile), []byte("[]"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if bad, _ := Verify(context.Background(), h, Installed(h, dir)[0]); len(bad) != 1 || bad[0].Path != listFile {
+		t.Errorf("a list that was changed: %v", bad)
+	}
+}
+
+// A directory without its marker, with a broken one or of a later schema is no toolkit.
+func TestHalfToolkitsAreNotSeen(t *testing.T) {
+	h, dir := testHost(t), t.TempDir()
+	for name, marker := range map[string]string{"no-marker": "", "cut": `{"schema":1,"cuda":"13.`, "later": `{"schema":2,"cuda":"13.4","parts":[{}]}`, "bare": `{"schema":1}`,
+		".staging-x": `{"schema":1,"cuda":"13.4","parts":[{}]}`} {
+		root := filepath.Join(dir, toolkitsDir, name)
+		if err := os.MkdirAll(root, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if marker != "" {
+			if err := os.WriteFile(filepath.Join(root, markerFile), []byte(marker), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if in := Installed(h, dir); len(in) != 0 {
+		t.Errorf("seen: %+v", in)
+	}
+	if in := Installed(h, filepath.Join(dir, "nowhere")); in != nil {
+		t.Errorf("seen: %+v", in)
+	}
+}
+
+func TestVersionJSON(t *testing.T) {
+	c, err := DefaultCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := versionJSON(plan(t, c, linuxHost(), "/c", Want{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]struct{ Name, Version string }
+	if err := json.Unmarshal(data, &got); err != nil || got["cuda"].Version != "13.4.3" || got["cuda_nvcc"].Version != "13.4.92" || got["nvvm"].Name != "nvvm" {
+		t.Errorf("%s, %v", data, err)
+	}
+}

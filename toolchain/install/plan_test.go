@@ -1,0 +1,170 @@
+package install
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+)
+
+func linuxHost() buildenv.Host {
+	return buildenv.Host{OS: buildenv.Linux, Arch: "amd64", Files: diskFiles{}, Env: buildenv.NewEnv(buildenv.Linux, nil)}
+}
+
+func TestPinsAreWhole(t *testing.T) {
+	c, err := DefaultCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range c.Sets {
+		for _, platform := range []string{"linux-x86_64", "windows-x86_64"} {
+			if got := len(s.Platform[platform]); got != len(c.Parts) {
+				t.Errorf("CUDA %s for %s has %d of %d parts", s.Release, platform, got, len(c.Parts))
+			}
+		}
+		for _, w := range s.Platform["linux-x86_64"] {
+			if !strings.HasSuffix(w.tag(), "_x86_64") || !strings.Contains(w.File, w.Version) {
+				t.Errorf("%s: tag %s, version %s", w.File, w.tag(), w.Version)
+			}
+		}
+		if nvcc, nvvm := s.Platform["linux-x86_64"]["nvcc"].Version, s.Platform["linux-x86_64"]["nvvm"].Version; nvcc != nvvm {
+			t.Errorf("CUDA %s: nvcc %s and nvvm %s do not belong together", s.Release, nvcc, nvvm)
+		}
+	}
+}
+
+func TestMakePlan(t *testing.T) {
+	c, err := DefaultCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := func(major, minor int) gpu.Version { return gpu.Version{Major: major, Minor: minor} }
+	tests := []struct {
+		story string
+		want  Want
+		cuda  gpu.Version
+		parts int
+		err   string
+		hint  string
+	}{
+		{story: "nothing known of driver and crates: the newest", cuda: v(13, 4), parts: 6},
+		{story: "the driver supports 13.0", want: Want{MaxVersion: v(13, 0)}, cuda: v(13, 0), parts: 6},
+		{story: "the locked cudarc stops at 13.2", want: Want{MaxVersion: v(13, 2)}, cuda: v(13, 2), parts: 6},
+		{story: "the driver is newer than every set", want: Want{MaxVersion: v(14, 1)}, cuda: v(13, 4), parts: 6},
+		{story: "a version was asked for", want: Want{Exact: v(13, 1), MaxVersion: v(13, 4)}, cuda: v(13, 1), parts: 6},
+		{story: "everything", want: Want{Parts: []string{"all"}}, cuda: v(13, 4), parts: 10},
+		{story: "one part and a group that holds it", want: Want{Parts: []string{"cublas", "run"}}, cuda: v(13, 4), parts: 3},
+		{story: "a driver of CUDA 12", want: Want{MaxVersion: v(12, 4)}, err: "CUDA 13.0 is newer than 12.4", hint: "hold no nvcc"},
+		{story: "asked for more than the driver has", want: Want{Exact: v(13, 4), MaxVersion: v(13, 0)}, err: "no CUDA 13.4 to fetch", hint: "ask for CUDA 13.0 or older"},
+		{story: "a version that nobody pinned", want: Want{Exact: v(12, 8)}, err: "no CUDA 12.8 to fetch", hint: "one of the versions listed"},
+		{story: "a part that nobody has", want: Want{Parts: []string{"nsight"}}, err: `"nsight" is no part`, hint: "build, cudnn, cupti, run"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			p, err := MakePlan(c, linuxHost(), "/c", tt.want)
+			if tt.err != "" {
+				var hinted interface{ Hint() string }
+				if err == nil || !strings.Contains(err.Error(), tt.err) || !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), tt.hint) {
+					t.Fatalf("got %v (%+v), want %q with hint %q", err, hinted, tt.err, tt.hint)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.CUDA != tt.cuda || len(p.Items) != tt.parts || p.Installed {
+				t.Errorf("got CUDA %s with %d parts", p.CUDA, len(p.Items))
+			}
+		})
+	}
+	if _, err := MakePlan(c, buildenv.Host{OS: "darwin", Arch: "arm64", Files: diskFiles{}}, "/c", Want{}); err == nil {
+		t.Error("there is no CUDA for macOS")
+	}
+}
+
+// What a user agrees to is read here as he reads it.
+func TestPlanLines(t *testing.T) {
+	c, err := DefaultCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := MakePlan(c, linuxHost(), "/c", Want{MaxVersion: gpu.Version{Major: 13, Minor: 3}, MaxBecause: "the locked cudarc knows no newer one", Parts: []string{"build", "cupti", "cudnn"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"CUDA 13.3.1 for linux-x86_64: fetch 639 MB by your own pip, 1.24 GB on disk",
+		"nvidia-cuda-nvcc 13.3.73 (45 MB)",
+		"nvidia-nvvm 13.3.73 (69 MB)",
+		"nvidia-cuda-crt 13.3.73 (157 kB)",
+		"nvidia-cuda-runtime 13.3.29 (2 MB)",
+		"nvidia-cuda-cccl 13.3.3.4.1 (3 MB)",
+		"nvidia-cuda-cupti 13.3.75 (12 MB)",
+		"nvidia-cudnn-cu13 9.21.1.3 (507 MB)",
+		"licence: NVIDIA CUDA Toolkit End User License Agreement, https://docs.nvidia.com/cuda/eula/",
+		"licence: NVIDIA cuDNN Software License Agreement, https://docs.nvidia.com/deeplearning/cudnn/backend/latest/reference/eula.html",
+		"into " + p.Root,
+		"not taken: CUDA 13.4 is newer than 13.3 (the locked cudarc knows no newer one)",
+	}
+	if got := p.Lines(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if !strings.HasPrefix(p.Root, "/c/toolkits/cuda-13.3-linux-x86_64-") {
+		t.Errorf("root %s", p.Root)
+	}
+	other, err := MakePlan(c, linuxHost(), "/c", Want{Exact: p.CUDA})
+	if err != nil || other.Root == p.Root {
+		t.Errorf("two sets of parts share %s (%v)", other.Root, err)
+	}
+}
+
+func TestBadPins(t *testing.T) {
+	good := catalogHead + "[[set]]\ncuda = \"13.4\"\nrelease = \"13.4.1\"\n[set.platform.linux-x86_64]\n"
+	hash := strings.Repeat("a", 64)
+	tests := map[string]struct{ text, err string }{
+		"a newer schema":        {"schema = 2", "schema 2"},
+		"broken TOML":           {"schema = ", "pins:"},
+		"an unknown key":        {"schema = 1\nmirror = \"x\"", "unknown key mirror"},
+		"a part nobody knows":   {good + `nsight = { version = "1", size = 1, unpacked = 1, sha256 = "` + hash + `", file = "a-1-py3-none-any.whl" }`, "no such part"},
+		"a short hash":          {good + `nvcc = { version = "1", size = 1, unpacked = 1, sha256 = "ab", file = "a-1-py3-none-any.whl" }`, "no sha256"},
+		"a name with a path":    {good + `nvcc = { version = "1", size = 1, unpacked = 1, sha256 = "` + hash + `", file = "../a-1-py3-none-any.whl" }`, "no wheel's name"},
+		"no size":               {good + `nvcc = { version = "1", sha256 = "` + hash + `", file = "a-1-py3-none-any.whl" }`, "no size"},
+		"a part without terms":  {"schema = 1\n[group]\nbuild = \"b\"\n[[part]]\nname = \"nvcc\"\npackage = \"p\"\ngroup = \"build\"\nlicence = \"mit\"", "lacks"},
+		"a set without release": {catalogHead + "[[set]]\ncuda = \"13.4\"", "lacks its version"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if _, err := ParseCatalog([]byte(tt.text)); err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("got %v, want %q", err, tt.err)
+			}
+		})
+	}
+}
+
+func TestBatches(t *testing.T) {
+	item := func(name string, size int64, tag string) Item {
+		return Item{Wheel: Wheel{Package: name, Version: "1", Size: size, File: name + "-1-py3-none-" + tag + ".whl"}}
+	}
+	items := []Item{item("crt", 1e5, "manylinux2014_x86_64"), item("nvcc", 48e6, "manylinux2014_x86_64"), item("cupti", 13e6, "manylinux_2_25_x86_64"),
+		item("cudnn", 5e8, "manylinux_2_27_x86_64"), item("cccl", 4e6, "manylinux2014_x86_64")}
+	show := func(multi bool) string {
+		var out []string
+		for _, b := range batches(items, multi) {
+			var names []string
+			for _, it := range b {
+				names = append(names, it.Package)
+			}
+			out = append(out, strings.Join(names, "+"))
+		}
+		return strings.Join(out, " ")
+	}
+	if got, want := show(true), "cudnn nvcc cupti+cccl+crt"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := show(false), "cudnn nvcc cupti cccl+crt"; got != want {
+		t.Errorf("a pip that takes one platform: got %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,10 @@
+// Package loader tells, before a program is started, which shared libraries its loader will load and from where: what is missing, what is
+// a link stub, and what is found only in directories that gpubuild adds.
+//
+// It follows ld.so(8) of glibc (RPATH, LD_LIBRARY_PATH, RUNPATH, ld.so.cache or ld.so.conf, default directories) and, in less detail, musl's
+// loader. It runs nothing, not even ldd, which would execute the file.
+//
+// Limits: ELF only. Libraries that a program opens by itself (dlopen, as cudarc does) are in no file's list; Open answers for names that are
+// known. Directories glibc-hwcaps, LD_PRELOAD, audit libraries and setuid rules are not followed: a library that is only in a
+// glibc-hwcaps directory is called missing.
+package loader
