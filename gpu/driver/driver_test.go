@@ -1,0 +1,222 @@
+package driver_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+	"gpubuild/gpu/driver"
+)
+
+// files is a machine's files by absolute path, without links.
+type files struct{ fstest.MapFS }
+
+func rel(path string) string { return strings.TrimPrefix(strings.ReplaceAll(path, `\`, "/"), "/") }
+
+func (f files) Stat(path string) (fs.FileInfo, error)      { return f.MapFS.Stat(rel(path)) }
+func (f files) ReadDir(path string) ([]fs.DirEntry, error) { return f.MapFS.ReadDir(rel(path)) }
+func (f files) Open(path string) (fs.File, error)          { return f.MapFS.Open(rel(path)) }
+func (f files) EvalSymlinks(path string) (string, error)   { _, err := f.Stat(path); return path, err }
+func machine(os string, env []string, f map[string]string) buildenv.Host {
+	m := fstest.MapFS{}
+	for path, text := range f {
+		m[rel(path)] = &fstest.MapFile{Data: []byte(text), Mode: 0o755}
+	}
+	return buildenv.Host{OS: os, Arch: "amd64", Env: buildenv.NewEnv(os, env), Files: files{m}}
+}
+
+// script answers commands by their last argument's beginning; a command that it does not know fails the test.
+type script struct {
+	t       *testing.T
+	answers map[string]reply
+	asked   []string
+}
+
+type reply struct {
+	out  string
+	code int
+	err  error
+	late bool
+}
+
+func (s *script) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	line := c.String()
+	s.asked = append(s.asked, line)
+	if c.Timeout <= 0 || c.Limit <= 0 {
+		s.t.Errorf("%s: no bounds", line)
+	}
+	for prefix, r := range s.answers {
+		if strings.Contains(line, prefix) {
+			res := buildenv.Result{Stdout: []byte(r.out), Code: r.code, TimedOut: r.late}
+			if r.code != 0 || r.late {
+				return res, &buildenv.ExitError{Cmd: c, Result: res}
+			}
+			return res, r.err
+		}
+	}
+	s.t.Errorf("unexpected command %s", line)
+	return buildenv.Result{}, errors.New("unexpected")
+}
+
+func TestVersion(t *testing.T) {
+	const proc = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun  6 22:20:39 UTC 2023\nGCC version:  gcc version 12.2.0\n"
+	const open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.124.06  Release Build  (root@x)\n"
+	tests := []struct {
+		story string
+		os    string
+		files map[string]string
+		want  string
+	}{
+		{"no driver", "linux", nil, "| unknown |"},
+		{"module loaded", "linux", map[string]string{"/sys/module/nvidia/version": "580.65.06\n"}, "580.65.06 | 13.0 | /sys/module/nvidia/version"},
+		{"only proc", "linux", map[string]string{"/proc/driver/nvidia/version": proc}, "535.54.03 | 12.2 | /proc/driver/nvidia/version"},
+		{"open kernel module", "linux", map[string]string{"/proc/driver/nvidia/version": open}, "570.124.06 | 12.8 | /proc/driver/nvidia/version"},
+		{"a module that says nothing", "linux", map[string]string{"/sys/module/nvidia/version": "\x00\n", "/proc/driver/nvidia/version": proc}, "535.54.03 | 12.2 | /proc/driver/nvidia/version"},
+		{"newer than the table", "linux", map[string]string{"/sys/module/nvidia/version": "700.1\n"}, "700.1 | unknown | /sys/module/nvidia/version"},
+		{"WSL2", "linux", map[string]string{"/usr/lib/wsl/lib/libcuda.so.1": ""}, "| unknown | /usr/lib/wsl/lib"},
+		{"Windows has no such files", "windows", map[string]string{"/sys/module/nvidia/version": "580.65.06"}, "| unknown |"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			d := driver.Version(machine(tt.os, nil, tt.files))
+			if got := strings.TrimSpace(fmt.Sprintf("%s | %s | %s", d.Version, d.CUDA, d.Origin)); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestSupports(t *testing.T) {
+	tests := []struct{ os, driver, want string }{
+		{"linux", "440.33", "unknown"}, {"linux", "450.36.06", "11.0"}, {"linux", "535.216.01", "12.2"}, {"linux", "565.57.01", "12.6"},
+		{"linux", "570.26", "12.8"}, {"linux", "575.51.02", "12.8"}, {"linux", "615.1", "13.4"}, {"linux", "617.1", "unknown"},
+		{"windows", "527.41", "12.0"}, {"windows", "580.88", "13.0"}, {"windows", "591.1", "unknown"},
+		{"linux", "", "unknown"}, {"linux", "x.y", "unknown"},
+	}
+	for _, tt := range tests {
+		if got := driver.Supports(tt.os, tt.driver).String(); got != tt.want {
+			t.Errorf("%s %s: got %s, want %s", tt.os, tt.driver, got, tt.want)
+		}
+	}
+}
+
+func TestNoDriverStartsNoProcess(t *testing.T) {
+	for _, os := range []string{"linux", "windows", "darwin"} {
+		s := &script{t: t}
+		d, devices, notes := driver.Inventory(context.Background(), machine(os, []string{"PATH=/usr/bin", `SystemRoot=C:\Windows`}, nil), s, "/x/gpubuild")
+		if d != (gpu.Driver{}) || devices != nil || len(notes) != 1 || !strings.HasPrefix(notes[0], "no NVIDIA driver here") || len(s.asked) != 0 {
+			t.Errorf("%s: %v %v %q %q", os, d, devices, notes, s.asked)
+		}
+	}
+}
+
+const l4 = "0, GPU-5a, NVIDIA L4, 8.9, 23034, 550.54.15\n"
+
+func TestNvidiaSMI(t *testing.T) {
+	tests := []struct {
+		story   string
+		replies map[string]reply
+		want    []string // devices
+		driver  string
+		notes   []string // parts of notes that must be there
+	}{
+		{story: "one GPU", replies: map[string]reply{"compute_cap": {out: l4}},
+			want: []string{"0 GPU-5a NVIDIA L4 8.9 24152899584"}, driver: "550.54.15 12.4 nvidia-smi", notes: []string{"driver 550.54.15, 1 GPU(s)"}},
+		{story: "two of different kinds, CRLF", replies: map[string]reply{"compute_cap": {out: "1, GPU-b, NVIDIA H200, 9.0, 143771, 570.26\r\n0, GPU-a, NVIDIA A100-SXM4-40GB, 8.0, 40960, 570.26\r\n"}},
+			want: []string{"0 GPU-a NVIDIA A100-SXM4-40GB 8.0 42949672960", "1 GPU-b NVIDIA H200 9.0 150754820096"}, driver: "570.26 12.8 nvidia-smi"},
+		{story: "MIG is on and memory unknown", replies: map[string]reply{"compute_cap": {out: "0, GPU-a, NVIDIA A100-SXM4-40GB, 8.0, [N/A], 570.26\n"}},
+			want: []string{"0 GPU-a NVIDIA A100-SXM4-40GB 8.0 0"}, driver: "570.26 12.8 nvidia-smi"},
+		{story: "a GPU fell off the bus", replies: map[string]reply{"compute_cap": {out: l4 + "1, [Unknown Error], [GPU is lost], [GPU is lost], [N/A], [N/A]\n"}},
+			want: []string{"0 GPU-5a NVIDIA L4 8.9 24152899584", "1   unknown 0"}, driver: "550.54.15 12.4 nvidia-smi", notes: []string{"GPU 1: nvidia-smi tells no compute capability"}},
+		{story: "a name with a comma", replies: map[string]reply{"compute_cap": {out: "0, GPU-a, Quadro, RTX 8000, 7.5, 46080, 550.1\n"}},
+			want: []string{"0 GPU-a Quadro, RTX 8000 7.5 48318382080"}, driver: "550.1 12.3 nvidia-smi"},
+		{story: "an old nvidia-smi", replies: map[string]reply{
+			"compute_cap": {out: "Field \"compute_cap\" is not a valid field to query.\n", code: 2},
+			"name,memory": {out: "0, GPU-a, Tesla T4, 15109, 470.82.01\n"}},
+			want: []string{"0 GPU-a Tesla T4 unknown 15842934784"}, driver: "470.82.01 11.4 nvidia-smi", notes: []string{"too old to tell compute capabilities"}},
+		{story: "no devices", replies: map[string]reply{"compute_cap": {out: "No devices were found\n"}}, driver: "  ", notes: []string{"0 GPU(s)"}},
+		{story: "the kernel module is gone", replies: map[string]reply{"compute_cap": {out: "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure …\n\n", code: 9}},
+			driver: "  ", notes: []string{"nvidia-smi: exit status 9: NVIDIA-SMI has failed because", "no GPU could be asked"}},
+		{story: "it hangs", replies: map[string]reply{"compute_cap": {late: true}}, driver: "  ", notes: []string{"nvidia-smi: no answer in 5s"}},
+		{story: "it cannot be started", replies: map[string]reply{"compute_cap": {err: errors.New("exec format error")}}, driver: "  ", notes: []string{"nvidia-smi: exec format error"}},
+		{story: "garbage", replies: map[string]reply{"compute_cap": {out: "\x00\xff hello\n<html>\n"}}, driver: "  ", notes: []string{"an answer of another form"}},
+		{story: "one good line among others", replies: map[string]reply{"compute_cap": {out: "WARNING: infoROM is corrupted\n" + l4 + "x, y, z, 1, 2, 3\n"}},
+			want: []string{"0 GPU-5a NVIDIA L4 8.9 24152899584"}, driver: "550.54.15 12.4 nvidia-smi", notes: []string{"a line of another form"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{"/usr/bin/nvidia-smi": ""})
+			s := &script{t: t, answers: tt.replies}
+			d, devices, notes := driver.Inventory(context.Background(), h, s, "")
+			if got := describe(devices); !slices.Equal(got, tt.want) {
+				t.Errorf("devices: got %q, want %q", got, tt.want)
+			}
+			cuda := d.CUDA.String()
+			if d.CUDA.IsZero() {
+				cuda = ""
+			}
+			if got := d.Version + " " + cuda + " " + d.Origin; got != tt.driver {
+				t.Errorf("driver: got %q, want %q", got, tt.driver)
+			}
+			for _, n := range tt.notes {
+				if !strings.Contains(strings.Join(notes, "\n"), n) {
+					t.Errorf("notes: got %q, want %q among them", notes, n)
+				}
+			}
+		})
+	}
+}
+
+func TestKernelAndLibraryOfTwoVersions(t *testing.T) {
+	h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{"/usr/bin/nvidia-smi": "", "/sys/module/nvidia/version": "580.65.06\n"})
+	_, devices, notes := driver.Inventory(context.Background(), h, &script{t: t, answers: map[string]reply{"compute_cap": {out: l4}}}, "")
+	if len(devices) != 1 || !strings.Contains(strings.Join(notes, "\n"), "the kernel has loaded driver 580.65.06 (/sys/module/nvidia/version), nvidia-smi speaks of 550.54.15") {
+		t.Errorf("%v %q", devices, notes)
+	}
+}
+
+func TestWindowsAsksNvidiaSMIInSystem32(t *testing.T) {
+	h := machine("windows", []string{`PATH=C:\x`, `SystemRoot=C:\Windows`}, map[string]string{`C:\Windows\System32\nvidia-smi.exe`: ""})
+	s := &script{t: t, answers: map[string]reply{`C:\Windows\System32\nvidia-smi.exe --query-gpu`: {out: "0, GPU-a, NVIDIA GeForce RTX 4090, 8.9, 24564, 576.02\r\n"}}}
+	d, devices, _ := driver.Inventory(context.Background(), h, s, "")
+	if len(devices) != 1 || d.CUDA.String() != "12.9" {
+		t.Errorf("%v %v", d, devices)
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	h := machine("linux", []string{"PATH=/usr/bin"}, map[string]string{"/usr/bin/nvidia-smi": ""})
+	_, devices, notes := driver.Inventory(ctx, h, &script{t: t, answers: map[string]reply{"compute_cap": {err: context.Canceled}}}, "")
+	if devices != nil || !strings.HasSuffix(notes[len(notes)-1], "interrupted") {
+		t.Errorf("%v %q", devices, notes)
+	}
+}
+
+func TestChildCmd(t *testing.T) {
+	h := machine("linux", []string{"LD_LIBRARY_PATH=/a", "X=1"}, nil)
+	c := driver.ChildCmd(h, "/x/gpubuild", "/usr/lib/wsl/lib")
+	if c.String() != "/x/gpubuild __gpubuild-nvml" || !slices.Equal(c.Env, []string{"LD_LIBRARY_PATH=/a:/usr/lib/wsl/lib", "X=1"}) || c.Timeout != driver.Timeout {
+		t.Errorf("%+v", c)
+	}
+}
+
+func describe(devices []gpu.Device) []string {
+	var out []string
+	for _, d := range devices {
+		c := "unknown"
+		if d.Capability != (gpu.Capability{}) {
+			c = d.Capability.String()
+		}
+		out = append(out, fmt.Sprintf("%d %s %s %s %d", d.Index, d.UUID, d.Name, c, d.Memory))
+	}
+	return out
+}

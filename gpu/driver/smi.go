@@ -1,0 +1,102 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+)
+
+const (
+	smiFields    = "index,uuid,name,compute_cap,memory.total,driver_version"
+	smiOldFields = "index,uuid,name,memory.total,driver_version" // compute_cap came with R510
+)
+
+// SMICmd is the command that asks nvidia-smi.
+func SMICmd(h buildenv.Host, smi, fields string) buildenv.Cmd {
+	return buildenv.Cmd{
+		Path: smi, Args: []string{"--query-gpu=" + fields, "--format=csv,noheader,nounits"},
+		Env: h.Env.Entries(), Timeout: Timeout, Limit: childLimit,
+	}
+}
+
+func askSMI(ctx context.Context, h buildenv.Host, run runner, smi string) (answer, error) {
+	res, err := run.Run(ctx, SMICmd(h, smi, smiFields))
+	old := err != nil && strings.Contains(string(res.Stdout)+string(res.Stderr), "compute_cap")
+	if old {
+		res, err = run.Run(ctx, SMICmd(h, smi, smiOldFields))
+	}
+	if err != nil {
+		var exit *buildenv.ExitError
+		// Its complaints go to stdout.
+		if said := firstLine(string(res.Stdout), 300); said != "" && errors.As(err, &exit) && !exit.Result.TimedOut {
+			return answer{}, fmt.Errorf("exit status %d: %s", exit.Result.Code, said)
+		}
+		return answer{}, err
+	}
+	return parseSMI(string(res.Stdout), old)
+}
+
+// parseSMI reads a line for each GPU. What a field says in brackets ("[N/A]", "[Unknown Error]") is no value. A line that is not of the
+// form is noted; when no line is, and there are some, that is an error.
+func parseSMI(out string, old bool) (answer, error) {
+	var a answer
+	n := 6
+	if old {
+		n = 5
+	}
+	bad := ""
+	for _, line := range strings.Split(out, "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "No devices were found") {
+			continue
+		}
+		f := strings.Split(line, ",")
+		for i := range f {
+			if f[i] = strings.TrimSpace(f[i]); strings.HasPrefix(f[i], "[") {
+				f[i] = ""
+			}
+		}
+		if len(f) < n {
+			bad = line
+			continue
+		}
+		tail := f[len(f)-(n-3):]
+		d := childDevice{UUID: f[1], Name: strings.Join(f[2:len(f)-(n-3)], ", ")}
+		index, err := strconv.Atoi(f[0])
+		if err != nil || index < 0 || len(a.Devices) >= maxDevices {
+			bad = line
+			continue
+		}
+		d.Index = index
+		if !old {
+			if c, err := gpu.ParseCapability(tail[0]); err == nil && strings.Contains(tail[0], ".") {
+				d.Major, d.Minor = c.Major, c.Minor
+			} else {
+				a.Notes = append(a.Notes, fmt.Sprintf("GPU %d: nvidia-smi tells no compute capability", index))
+			}
+			tail = tail[1:]
+		}
+		if mib, err := strconv.ParseUint(tail[0], 10, 40); err == nil {
+			d.Memory = mib << 20
+		}
+		if numbers(tail[1]) != nil {
+			a.Driver = tail[1]
+		}
+		a.Devices = append(a.Devices, d)
+	}
+	if old && len(a.Devices) > 0 {
+		a.Notes = append(a.Notes, "this nvidia-smi is too old to tell compute capabilities")
+	}
+	if bad != "" {
+		if len(a.Devices) == 0 {
+			return answer{}, fmt.Errorf("an answer of another form: %s", firstLine(bad, 200))
+		}
+		a.Notes = append(a.Notes, "nvidia-smi: a line of another form: "+firstLine(bad, 200))
+	}
+	return a, nil
+}

@@ -1,0 +1,122 @@
+package fatbin
+
+import (
+	"debug/elf"
+	"debug/pe"
+	"fmt"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// section is a named part of the file.
+type section struct {
+	name     string
+	from, to int64
+}
+
+// describe reads what the file says of itself as an executable. What it does not say, or says wrongly, is no error.
+func (s *scanner) describe() {
+	defer func() {
+		// debug/elf and debug/pe are not made for hostile files.
+		if err := recover(); err != nil {
+			s.note(0, "malformed %s file: %v", s.report.Format, err)
+		}
+	}()
+	magic := s.read(0, min(4, int(s.size)))
+	var err error
+	switch {
+	case string(magic) == elf.ELFMAG:
+		s.report.Format = ELF
+		err = s.elf()
+	case len(magic) > 2 && string(magic[:2]) == "MZ":
+		s.report.Format = PE
+		err = s.pe()
+	}
+	if err != nil {
+		s.note(0, "malformed %s file: %v", s.report.Format, err)
+	}
+	sort.SliceStable(s.sections, func(i, j int) bool { return s.sections[i].from < s.sections[j].from })
+}
+
+func (s *scanner) elf() error {
+	f, err := elf.NewFile(io.NewSectionReader(s.r, 0, s.size))
+	if err != nil {
+		return err
+	}
+	switch f.Machine {
+	case elf.EM_X86_64:
+		s.report.Machine = "x86_64"
+	case elf.EM_AARCH64:
+		s.report.Machine = "aarch64"
+	case machineCUDA:
+		s.report.Machine = "cuda"
+		return nil // its sections are told by the image
+	default:
+		s.report.Machine = strings.ToLower(strings.TrimPrefix(f.Machine.String(), "EM_"))
+	}
+	for _, sec := range f.Sections {
+		if sec.Type != elf.SHT_NOBITS && sec.Type != elf.SHT_NULL {
+			s.section(sec.Name, sec.Offset, sec.FileSize)
+		}
+	}
+	if libs, err := f.ImportedLibraries(); err != nil {
+		return fmt.Errorf("its imports: %w", err)
+	} else if libs != nil {
+		s.report.Imports = libs
+	}
+	for _, tag := range []elf.DynTag{elf.DT_RUNPATH, elf.DT_RPATH} {
+		if paths, err := f.DynString(tag); err == nil && len(paths) > 0 {
+			for _, p := range paths {
+				s.report.RunPath = append(s.report.RunPath, strings.Split(p, ":")...)
+			}
+			break // RPATH is not looked at where there is a RUNPATH (ld.so(8))
+		}
+	}
+	return nil
+}
+
+func (s *scanner) pe() error {
+	f, err := pe.NewFile(io.NewSectionReader(s.r, 0, s.size))
+	if err != nil {
+		return err
+	}
+	switch f.Machine {
+	case pe.IMAGE_FILE_MACHINE_AMD64:
+		s.report.Machine = "x86_64"
+	case pe.IMAGE_FILE_MACHINE_ARM64:
+		s.report.Machine = "aarch64"
+	default:
+		s.report.Machine = fmt.Sprintf("0x%x", f.Machine)
+	}
+	for _, sec := range f.Sections {
+		s.section(sec.Name, uint64(sec.Offset), uint64(sec.Size))
+	}
+	symbols, err := f.ImportedSymbols() // ImportedLibraries answers nothing for PE
+	if err != nil {
+		return fmt.Errorf("its imports: %w", err)
+	}
+	for _, sym := range symbols {
+		if _, lib, ok := strings.Cut(sym, ":"); ok && !slices.Contains(s.report.Imports, lib) {
+			s.report.Imports = append(s.report.Imports, lib)
+		}
+	}
+	return nil
+}
+
+func (s *scanner) section(name string, off, size uint64) {
+	if size == 0 || off > uint64(s.size) || size > uint64(s.size)-off {
+		return
+	}
+	s.sections = append(s.sections, section{name, int64(off), int64(off + size)})
+}
+
+// where answers the section that holds off.
+func (s *scanner) where(off int64) string {
+	i := sort.Search(len(s.sections), func(i int) bool { return s.sections[i].from > off })
+	if i > 0 && off < s.sections[i-1].to {
+		return s.sections[i-1].name
+	}
+	return ""
+}

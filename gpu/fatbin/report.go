@@ -1,0 +1,109 @@
+package fatbin
+
+import (
+	"fmt"
+
+	"gpubuild/gpu"
+)
+
+// Kinds of images.
+const (
+	Cubin   = "cubin"    // machine code for one architecture
+	PTX     = "ptx"      // PTX in a fatbin, compiled by the driver at load time
+	PTXText = "ptx-text" // PTX as plain text, as include_str! leaves it
+	LTO     = "lto-ir"   // intermediate code that only a link step makes runnable
+)
+
+// Ways an image is stored.
+const (
+	Raw  = "raw"
+	LZ4  = "lz4"
+	Zstd = "zstd"
+)
+
+// Image is one piece of device code for one architecture.
+type Image struct {
+	Offset      int64    `json:"offset"`                // of the fatbin entry, the cubin or the text in the file
+	Kind        string   `json:"kind"`                  // Cubin, PTX, PTXText, LTO, or "kind N" for one that is not known
+	Arch        gpu.Arch `json:"arch"`                  // sm_90a for machine code, compute_90a for PTX
+	Toolkit     string   `json:"toolkit,omitempty"`     // version of the compiler that made a cubin, such as 13.4.92
+	PTXVersion  string   `json:"ptx_version,omitempty"` // such as 9.4
+	Compression string   `json:"compression"`           // Raw, LZ4 or Zstd
+	Size        int64    `json:"size"`                  // bytes that it takes in the file
+	Unpacked    int64    `json:"unpacked"`              // bytes when unpacked; Size when it is raw, 0 when it could not be unpacked
+	Kernels     []string `json:"kernels,omitempty"`     // names as the driver knows them (mangled), sorted
+	Where       string   `json:"where,omitempty"`       // section of the file, if it lies in one
+}
+
+// Formats of files.
+const (
+	ELF   = "ELF"
+	PE    = "PE"
+	Other = "not an executable"
+)
+
+// Report is what a file holds.
+type Report struct {
+	Format  string   `json:"format"`            // ELF, PE or Other
+	Machine string   `json:"machine,omitempty"` // x86_64, aarch64, …
+	Size    int64    `json:"size"`
+	SHA256  string   `json:"sha256,omitempty"` // when WithHash asked for it
+	Images  []Image  `json:"images"`           // by offset
+	Imports []string `json:"imports"`          // libraries that the loader must find, in the file's order
+	RunPath []string `json:"run_path,omitempty"`
+	Notes   []string `json:"notes,omitempty"` // what was malformed, cut off or left out
+}
+
+// Kernels lists the names of all kernels of all images, in order of the images, each once.
+func (r *Report) Kernels() []string {
+	seen := map[string]bool{}
+	var names []string
+	for _, im := range r.Images {
+		for _, k := range im.Kernels {
+			if !seen[k] {
+				seen[k] = true
+				names = append(names, k)
+			}
+		}
+	}
+	return names
+}
+
+// FileError says that a file could not be looked at at all.
+type FileError struct {
+	Path string
+	What string
+	Fix  string
+	Err  error // nil when nothing else failed
+}
+
+func (e *FileError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Path, e.What, e.Err)
+	}
+	return e.Path + ": " + e.What
+}
+
+// Unwrap answers what kept the file from being read.
+func (e *FileError) Unwrap() error { return e.Err }
+
+// Hint says what a user can do about it.
+func (e *FileError) Hint() string { return e.Fix }
+
+// Option changes how a file is scanned.
+type Option func(*scanner)
+
+// WithHash puts the SHA-256 of the file into the report. It is taken in the same pass, but a processor without instructions for it makes
+// it the slowest part by far.
+func WithHash() Option { return func(s *scanner) { s.hashed = true } }
+
+// Bounds. Each is far above what real files hold and says what a hostile one can cost.
+const (
+	maxImages    = 1 << 16   // images in a report
+	maxNotes     = 100       // notes in a report
+	maxBad       = 1 << 10   // malformed images that are looked at
+	maxNames     = 256 << 20 // bytes of kernel names in a report
+	maxNameBytes = 8 << 10   // bytes of one kernel's name
+	maxImage     = 256 << 20 // bytes of one unpacked image
+	maxUnpacked  = 16 << 30  // bytes unpacked for one report
+)

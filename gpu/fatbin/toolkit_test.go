@@ -1,0 +1,124 @@
+package fatbin
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// tool finds a program of the toolkit that GPUBUILD_TEST_TOOLKIT names, or on PATH.
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	if root := os.Getenv("GPUBUILD_TEST_TOOLKIT"); root != "" {
+		if p, err := exec.LookPath(filepath.Join(root, "bin", name)); err == nil {
+			return p
+		}
+	}
+	p, err := exec.LookPath(name)
+	if err != nil {
+		return ""
+	}
+	return p
+}
+
+// What the real nvcc writes, in every form that it has for fatbins, in a file of its own and at an odd place of a program.
+func TestRealToolkit(t *testing.T) {
+	nvcc := tool(t, "nvcc")
+	if nvcc == "" {
+		t.Skip("no nvcc: neither on PATH nor below GPUBUILD_TEST_TOOLKIT")
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("no gcc, which nvcc needs")
+	}
+	cuobjdump := tool(t, "cuobjdump")
+	const names = "_Z5scaleIfEvPT_i,matmul"
+	tests := []struct {
+		story string
+		args  string
+		want  []string // kind, arch, compression; sorted
+	}{
+		{"default", "-arch=sm_90", []string{"cubin sm_90 raw", "ptx compute_90 zstd"}},
+		{"everything packed", "-arch=sm_90 -Xfatbin -compress-all", []string{"cubin sm_90 zstd", "ptx compute_90 zstd"}},
+		{"everything packed for speed", "-arch=sm_90 -Xfatbin -compress-all -compress-mode=speed", []string{"cubin sm_90 lz4", "ptx compute_90 lz4"}},
+		{"nothing packed", "-arch=sm_90 -no-compress", []string{"cubin sm_90 raw", "ptx compute_90 raw"}},
+		{"the very architecture", "-gencode arch=compute_90a,code=[sm_90a,compute_90a]", []string{"cubin sm_90a raw", "ptx compute_90a zstd"}},
+		{"a family", "-gencode arch=compute_100f,code=sm_100f", []string{"cubin sm_100f raw"}},
+		{"several", "-gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_120a,code=sm_120a",
+			[]string{"cubin sm_120a raw", "cubin sm_75 raw", "cubin sm_80 raw", "ptx compute_80 zstd"}},
+		{"several packed together", "-concat -gencode arch=compute_80,code=[sm_80,compute_80] -gencode arch=compute_90,code=[sm_90,compute_90]",
+			[]string{"cubin sm_80 zstd", "cubin sm_90 zstd", "ptx compute_80 zstd", "ptx compute_90 zstd"}},
+		{"a device function of its own", "-arch=sm_90 -rdc=true -no-compress", []string{"cubin sm_90 raw", "ptx compute_90 raw"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "k.fatbin")
+			out, err := exec.Command(nvcc, append(strings.Fields(tt.args), "-fatbin", "-o", file, filepath.Join("testdata", "kernels.cu"))...).CombinedOutput()
+			if err != nil {
+				if strings.Contains(string(out), "Unsupported gpu architecture") || strings.Contains(string(out), "Unknown option") {
+					t.Skipf("this toolkit cannot: %s", strings.TrimSpace(string(out)))
+				}
+				t.Fatalf("%v\n%s", err, out)
+			}
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			odd := append(append(make([]byte, chunkSize-5), data...), ptx(t, "sm_80")...)
+			host := scan(t, elfFile(62, 0, part{".rodata", odd}))
+			alone := scan(t, data)
+			if len(alone.Notes) > 0 || len(host.Notes) > 0 {
+				t.Errorf("notes: %q %q", alone.Notes, host.Notes)
+			}
+			if got, want := len(host.Images), len(alone.Images)+1; got != want {
+				t.Errorf("in a program: %d images, want %d", got, want)
+			}
+			var got, listed []string
+			for _, im := range alone.Images {
+				got = append(got, fmt.Sprintf("%s %s %s", im.Kind, im.Arch, im.Compression))
+				listed = append(listed, listing(im))
+				if k := strings.Join(im.Kernels, ","); k != names {
+					t.Errorf("%s %s: kernels %s, want %s", im.Kind, im.Arch, k, names)
+				}
+				if im.Kind == Cubin && im.Toolkit == "" || im.Kind == PTX && im.PTXVersion == "" {
+					t.Errorf("no version: %+v", im)
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(listed)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if cuobjdump == "" {
+				return // the oracle is a wheel of its own
+			}
+			list, err := exec.Command(cuobjdump, "--list-elf", "--list-ptx", file).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, list)
+			}
+			var oracle []string
+			for _, m := range regexp.MustCompile(`(?m)^(ELF|PTX) file +\d+: .*\.(sm_\d+a?)f?\.`).FindAllStringSubmatch(string(list), -1) {
+				oracle = append(oracle, m[1]+" "+m[2])
+			}
+			slices.Sort(oracle)
+			if !slices.Equal(listed, oracle) {
+				t.Errorf("got %q, cuobjdump says %q", listed, oracle)
+			}
+		})
+	}
+}
+
+// listing words an image as cuobjdump does, which tells no family suffix.
+func listing(im Image) string {
+	a := im.Arch
+	a.Virtual = false
+	kind := "ELF "
+	if im.Kind == PTX {
+		kind = "PTX "
+	}
+	return kind + strings.TrimSuffix(a.String(), "f")
+}

@@ -1,0 +1,152 @@
+// TEST ONLY: a stand-in for libnvidia-ml.so.1. It answers what the script named by NVML_STANDIN says; without one, one H200.
+//
+// Build: cc -O2 -shared -fPIC -Wl,-soname,libnvidia-ml.so.1 -o libnvidia-ml.so.1 nvml.c
+//        -DANCIENT leaves out what old drivers lack (and calls that reach it would end the caller).
+// Script, a line each ('#' begins a comment, '+' in a value is a space):
+//   driver 580.65.06      cuda 13000      error 18 (what nvmlInit answers)      hang      crash      chatter (writes to stdout)
+//   gpu 1 name=NVIDIA+L4 uuid=GPU-… cc=8.9 memory=24152899584 lost=1
+// The ABI is that of nvml.h in NVIDIA/go-nvml: a device is a pointer, a result an int.
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15, GPUS = 64 };
+
+typedef struct device {
+	char name[96], uuid[96];
+	int major, minor, lost;
+	unsigned long long memory;
+} device;
+
+typedef struct { unsigned long long total, free, used; } memory_info;
+
+static device gpus[GPUS];
+static unsigned count;
+static int ready, cuda = 13000;
+static char driver[80] = "580.65.06";
+
+static device *gpu(unsigned i) {
+	for (; count <= i && count < GPUS; count++) {
+		device *d = &gpus[count];
+		strcpy(d->name, "NVIDIA H200");
+		snprintf(d->uuid, sizeof d->uuid, "GPU-00000000-0000-0000-0000-%012u", count);
+		d->major = 9;
+		d->memory = 150754820096ull;
+	}
+	return i < GPUS ? &gpus[i] : NULL;
+}
+
+static void set(device *d, char *pair) {
+	char *value = strchr(pair, '=');
+	if (!value)
+		return;
+	*value++ = 0;
+	for (char *c = value; *c; c++)
+		if (*c == '+')
+			*c = ' ';
+	if (!strcmp(pair, "name"))
+		snprintf(d->name, sizeof d->name, "%s", value);
+	else if (!strcmp(pair, "uuid"))
+		snprintf(d->uuid, sizeof d->uuid, "%s", value);
+	else if (!strcmp(pair, "cc"))
+		sscanf(value, "%d.%d", &d->major, &d->minor);
+	else if (!strcmp(pair, "memory"))
+		d->memory = strtoull(value, NULL, 0);
+	else if (!strcmp(pair, "lost"))
+		d->lost = atoi(value);
+}
+
+static int script(void) {
+	const char *path = getenv("NVML_STANDIN");
+	if (!path) {
+		gpu(0);
+		return SUCCESS;
+	}
+	FILE *f = fopen(path, "r");
+	if (!f)
+		return DRIVER_NOT_LOADED;
+	char line[1024];
+	int answer = SUCCESS;
+	while (fgets(line, sizeof line, f)) {
+		line[strcspn(line, "#\r\n")] = 0;
+		char *word = strtok(line, " \t"), *arg = strtok(NULL, " \t");
+		if (!word)
+			continue;
+		if (!strcmp(word, "hang"))
+			for (;;)
+				pause();
+		if (!strcmp(word, "crash"))
+			raise(SIGSEGV);
+		if (!strcmp(word, "chatter")) {
+			puts("NVML: a library that talks");
+			fflush(stdout);
+		}
+		if (!arg)
+			continue;
+		if (!strcmp(word, "driver"))
+			snprintf(driver, sizeof driver, "%s", arg);
+		else if (!strcmp(word, "cuda"))
+			cuda = atoi(arg);
+		else if (!strcmp(word, "error"))
+			answer = atoi(arg);
+		else if (!strcmp(word, "gpu")) {
+			device *d = gpu((unsigned)atoi(arg));
+			for (char *pair; d && (pair = strtok(NULL, " \t"));)
+				set(d, pair);
+		}
+	}
+	fclose(f);
+	return answer;
+}
+
+static int put(const char *s, char *out, unsigned size) {
+	if (strlen(s) >= size)
+		return INSUFFICIENT_SIZE;
+	strcpy(out, s);
+	return SUCCESS;
+}
+
+static int check(const device *d) {
+	return !ready ? UNINITIALIZED : !d ? INVALID_ARGUMENT : d->lost ? GPU_IS_LOST : SUCCESS;
+}
+
+int nvmlInit_v2(void) {
+	int answer = ready ? SUCCESS : script();
+	ready |= answer == SUCCESS;
+	return answer;
+}
+int nvmlShutdown(void) { ready = 0; return SUCCESS; }
+int nvmlSystemGetDriverVersion(char *v, unsigned n) { return ready ? put(driver, v, n) : UNINITIALIZED; }
+int nvmlDeviceGetCount_v2(unsigned *n) { *n = count; return ready ? SUCCESS : UNINITIALIZED; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, device **d) {
+	*d = i < count ? &gpus[i] : NULL;
+	return check(*d);
+}
+int nvmlDeviceGetName(device *d, char *s, unsigned n) { int r = check(d); return r ? r : put(d->name, s, n); }
+int nvmlDeviceGetUUID(device *d, char *s, unsigned n) { int r = check(d); return r ? r : put(d->uuid, s, n); }
+int nvmlDeviceGetMemoryInfo(device *d, memory_info *m) {
+	int r = check(d);
+	if (!r)
+		*m = (memory_info){d->memory, d->memory, 0};
+	return r;
+}
+#ifndef ANCIENT
+const char *nvmlErrorString(int r) {
+	switch (r) {
+	case SUCCESS: return "Success";
+	case DRIVER_NOT_LOADED: return "Driver Not Loaded";
+	case GPU_IS_LOST: return "GPU is lost";
+	case 18: return "Driver/library version mismatch";
+	default: return "Unknown Error";
+	}
+}
+int nvmlSystemGetCudaDriverVersion_v2(int *v) { *v = cuda; return SUCCESS; }
+int nvmlDeviceGetCudaComputeCapability(device *d, int *major, int *minor) {
+	int r = check(d);
+	if (!r)
+		*major = d->major, *minor = d->minor;
+	return r;
+}
+#endif
