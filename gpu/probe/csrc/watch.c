@@ -1,0 +1,94 @@
+/* gpubuild's watcher: stands between gpubuild and the program for one reason. Whether a program had children that came and went between
+ * two looks into /proc can be told only by its parent, after it ended and before it is reaped: then /proc/<pid>/stat still has the
+ * faults of the children that it waited for, and children that it left behind have become ours.
+ *   gpubuild-watch RECORD PROGRAM [ARGUMENT...]
+ * It writes two JSON lines to RECORD, takes no signal of the program's away, reads and writes none of its streams, and ends as the program
+ * ended: with its status, or by its signal. A child that an SA_NOCLDWAIT handler made vanish is not seen. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static size_t slurp(const char *file, char *to, size_t cap) {
+    size_t n = 0; ssize_t r; int fd = open(file, O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && n + 1 < cap && (r = read(fd, to + n, cap - 1 - n)) > 0) n += (size_t)r;
+    if (fd >= 0) close(fd);
+    to[n] = 0;
+    return n;
+}
+
+static unsigned long long stat_field(char *stat, int i) {      /* as proc(5) numbers them, from 3 on */
+    char *p = strrchr(stat, ')');
+    for (int k = 2; k < i && p; k++) p = strchr(p + 1, ' ');
+    return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+int main(int argc, char **argv) {
+    int out, failed[2], status = 0, e = 0, orphans = 0, running = 0; pid_t pid; sigset_t all, old; siginfo_t info;
+    char file[64], b[8192], *p; unsigned long long children = 0; int known = 0, ignored = 0;
+    struct sigaction plain = { .sa_handler = SIG_DFL }, inherited;
+    if (argc < 3) { fprintf(stderr, "usage: gpubuild-watch RECORD PROGRAM [ARGUMENT...]\n"); return 2; }
+    if ((out = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0) { perror(argv[1]); return 126; }
+    if (pipe2(failed, O_CLOEXEC) != 0) { perror("pipe"); return 126; }
+    int subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &old);
+    sigaction(SIGCHLD, &plain, &inherited);     /* an ignored one, inherited, would make the zombie vanish */
+    if ((pid = fork()) < 0) { perror("fork"); return 126; }
+    if (pid == 0) {
+        sigaction(SIGCHLD, &inherited, NULL);
+        sigprocmask(SIG_SETMASK, &old, NULL);
+        execv(argv[2], argv + 2);
+        e = errno;
+        if (write(failed[1], &e, sizeof e) < 0) _exit(126);
+        _exit(127);
+    }
+    close(failed[1]);
+    /* The terminal and gpubuild send their signals to the whole tree: the program decides, and we end when it does. */
+    for (size_t i = 0; i < 4; i++) { static const int s[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP }; signal(s[i], SIG_IGN); }
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    snprintf(file, sizeof file, "/proc/%d/stat", (int)pid);
+    slurp(file, b, sizeof b);
+    dprintf(out, "{\"event\":\"launched\",\"pid\":%d,\"started\":%llu}\n", (int)pid, stat_field(b, 22));
+    if (read(failed[0], &e, sizeof e) == (ssize_t)sizeof e) {
+        waitpid(pid, NULL, 0);
+        dprintf(out, "{\"event\":\"exec-failed\",\"pid\":%d,\"errno\":%d}\n", (int)pid, e);
+        return e == ENOENT ? 127 : 126;         /* gpubuild words it */
+    }
+    close(failed[0]);
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) != 0) if (errno != EINTR) return 126;
+    if (slurp(file, b, sizeof b) > 0) {
+        known = subreaper;
+        children = stat_field(b, 11) + stat_field(b, 13) + stat_field(b, 16) + stat_field(b, 17);   /* cminflt cmajflt cutime cstime */
+    }
+    snprintf(file, sizeof file, "/proc/%d/status", (int)pid);
+    slurp(file, b, sizeof b);
+    if ((p = strstr(b, "\nSigIgn:"))) ignored = (int)(strtoull(p + 8, NULL, 16) >> (SIGCHLD - 1) & 1);
+    while (waitpid(pid, &status, 0) < 0) if (errno != EINTR) return 126;
+    for (;;) {                      /* what it left behind is ours now */
+        pid_t o = waitpid(-1, NULL, WNOHANG);
+        if (o > 0) { orphans++; continue; }
+        if (o == 0) { running = 1; break; }
+        if (errno != EINTR) break;
+    }
+    dprintf(out, "{\"event\":\"ended\",\"pid\":%d,\"code\":%d,\"signal\":%d,\"known\":%s,\"children\":%s,\"ignored\":%s,\"orphans\":%d,\"running\":%s}\n",
+            (int)pid, WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0, known ? "true" : "false",
+            children ? "true" : "false", ignored ? "true" : "false", orphans, running ? "true" : "false");
+    if (WIFSIGNALED(status)) {      /* end the same way, but leave the core file to the program */
+        struct rlimit none = { 0, 0 };
+        setrlimit(RLIMIT_CORE, &none);
+        signal(WTERMSIG(status), SIG_DFL);
+        sigemptyset(&old);
+        sigprocmask(SIG_SETMASK, &old, NULL);
+        raise(WTERMSIG(status));
+        return 128 + WTERMSIG(status);
+    }
+    return WEXITSTATUS(status);
+}

@@ -1,0 +1,132 @@
+package probe
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpubuild/gpu"
+)
+
+const (
+	injected  = `{"event":"injected","version":1,"pid":7,"ppid":6,"started":99,"exe":"/x/app","caller":"/x/libcuda.so.1"}` + "\n"
+	recording = `{"event":"recording","cupti":130500,"libcupti":"/x/libcupti.so.13","libcuda":"/x/libcuda.so.1","driver":13000,"callbacks":0,"drivers":["/x/libcuda.so.1"]}` + "\n"
+	device    = `{"event":"device","ordinal":0,"uuid":"GPU-1","name":"A","major":9,"minor":0}` + "\n"
+	matmul    = `{"event":"kernel","name":"matmul","device":0,"context":1,"stream":7,"grid":[2,2,1],"block":[16,16,1],"start":10,"end":14}` + "\n"
+	summed    = `{"event":"kernel","name":"matmul","device":0,"context":1,"stream":7,"grid":[2,2,1],"block":[16,16,1],"start":5,"end":100,"count":10,"total":30}` + "\n"
+	end       = `{"event":"end","flush":0,"kernels":11,"unfinished":0,"dropped":0,"accepted":11,"lost_writes":0}` + "\n"
+)
+
+func TestParseRecords(t *testing.T) {
+	tests := []struct {
+		story, text         string
+		processes, bad, cut int
+		launches            uint64
+	}{
+		{"an orderly run", injected + recording + matmul + device + summed + end, 1, 0, 0, 11},
+		{"killed in the middle of a line", injected + recording + matmul + matmul[:40], 1, 0, 1, 1},
+		{"a whole line without its end is not believed", injected + recording + strings.TrimSuffix(matmul, "\n"), 1, 0, 1, 0},
+		{"one program became another", injected + recording + matmul + injected + recording + end, 2, 0, 0, 1},
+		{"interleaved", injected + recording + matmul[:30] + matmul, 1, 1, 0, 0},
+		{"a program wrote text", injected + "hello\n" + recording + "\x00\xff\n\n" + end, 1, 3, 0, 0},
+		{"no heartbeat", recording + matmul + end, 0, 3, 0, 0},
+		{"another version", strings.Replace(injected, `"version":1`, `"version":2`, 1) + matmul, 0, 2, 0, 0},
+		{"an end before its start", injected + strings.Replace(matmul, `"end":14`, `"end":10`, 1), 1, 1, 0, 0},
+		{"no end", injected + strings.Replace(matmul, `"end":14`, `"end":0`, 1), 1, 1, 0, 0},
+		{"no start", injected + strings.Replace(matmul, `"start":10`, `"start":0`, 1), 1, 1, 0, 0},
+		{"no launches", injected + strings.Replace(summed, `"count":10`, `"count":0`, 1), 1, 1, 0, 0},
+		{"more launches than nanoseconds", injected + strings.Replace(summed, `"total":30`, `"total":3`, 1), 1, 1, 0, 0},
+		{"a negative device", injected + strings.Replace(matmul, `"device":0`, `"device":-1`, 1), 1, 1, 0, 0},
+		{"numbers that turn over", injected + strings.Replace(summed, `"count":10,"total":30`, `"count":18446744073709551615,"total":18446744073709551615`, 1) + summed, 1, 0, 0, 1<<64 - 1},
+		{"a line without end", injected + strings.Repeat("x", 3*maxLine) + "\n" + matmul, 1, 1, 0, 1},
+		{"nothing", "", 0, 0, 0, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			r, err := ParseRecords(strings.NewReader(tt.text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var launches uint64
+			for _, p := range r.Processes {
+				launches = plus(launches, p.Launches())
+			}
+			if len(r.Processes) != tt.processes || r.Bad != tt.bad || r.Cut != tt.cut || launches != tt.launches {
+				t.Errorf("got %d processes, %d bad, %d cut, %d launches", len(r.Processes), r.Bad, r.Cut, launches)
+			}
+		})
+	}
+}
+
+func TestParsedProcess(t *testing.T) {
+	r, err := ParseRecords(strings.NewReader(injected + recording + matmul + device + summed + end))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Processes[0]
+	k := Kernel{Name: "matmul", Count: 11, Total: 34, Start: 5, End: 100, Context: 1, Stream: 7, Grid: [3]int{2, 2, 1}, Block: [3]int{16, 16, 1}}
+	if len(p.Kernels) != 1 || p.Kernels[0] != k {
+		t.Errorf("got %+v", p.Kernels)
+	}
+	if d := (Device{UUID: "GPU-1", Name: "A", Capability: gpu.Capability{Major: 9}}); len(p.Devices) != 1 || p.Devices[0] != d {
+		t.Errorf("got %+v", p.Devices)
+	}
+	if !p.Recording || p.CUPTI != 130500 || p.Caller != "/x/libcuda.so.1" || p.End == nil || p.End.Accepted != 11 || p.Callbacks != 0 {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestReadDirBelievesAFileOnlyAboutItsOwnProcess(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"7-99.jsonl": injected + recording + matmul + end, // the process itself
+		"8-99.jsonl": injected + recording + matmul + end, // another one speaks of it
+		"notes.txt":  "not ours",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "9-99.jsonl"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r, err := ReadDir(dir)
+	if err != nil || len(r.Processes) != 1 || r.Bad != 1 {
+		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+func TestTenThousandKernels(t *testing.T) {
+	var text strings.Builder
+	text.WriteString(injected + recording)
+	for i := range 10000 {
+		name := strings.Repeat("n", 4000) + string(rune('a'+i%26)) + strings.Repeat("x", i/26%100) + strings.Repeat("y", i/2600)
+		text.WriteString(strings.Replace(matmul, "matmul", name, 1))
+	}
+	r, err := ParseRecords(strings.NewReader(text.String()))
+	if err != nil || r.Bad != 0 {
+		t.Fatalf("%d bad, %v", r.Bad, err)
+	}
+	if p := r.Processes[0]; p.Launches() != 10000 || len(p.Kernels) != maxKernels {
+		t.Errorf("got %d launches of %d names", p.Launches(), len(p.Kernels))
+	}
+}
+
+func FuzzParseRecords(f *testing.F) {
+	f.Add([]byte(injected + recording + matmul + device + summed + end))
+	f.Add([]byte(injected + matmul[:30] + matmul + "\n{}\n{\"event\":\"dropped\",\"count\":-1}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := ParseRecords(strings.NewReader(string(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range r.Processes {
+			for _, k := range p.Kernels {
+				if k.Name == "" || k.End <= k.Start || k.Count == 0 || k.Total < k.Count && k.Total != ^uint64(0) {
+					t.Errorf("%+v", k)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,110 @@
+package verify
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// versionOf reads the version in libcuda.so.580.65.06 and libcuda.so.1.1; the link name libcuda.so.1 says nothing.
+var versionOf = regexp.MustCompile(`^libcuda\.so\.(\d{3,4}(?:\.\d+){1,2})$`)
+
+// moduleVersion finds the version in /proc/driver/nvidia/version: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  …", and
+// "NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build …".
+var moduleVersion = regexp.MustCompile(`Module(?: for \S+)?\s+(\d{3,4}(?:\.\d+){1,2})\s`)
+
+// kernelModule answers the version of the loaded NVIDIA kernel module, or nothing.
+func kernelModule(h buildenv.Host) string {
+	if data, err := h.ReadFile("/sys/module/nvidia/version", 4096); err == nil {
+		if v := strings.TrimSpace(string(data)); v != "" {
+			return v
+		}
+	}
+	if data, err := h.ReadFile("/proc/driver/nvidia/version", 64<<10); err == nil {
+		if m := moduleVersion.FindStringSubmatch(string(data)); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// complete adds to what a process said of its driver what the machine's files say of it.
+func complete(h buildenv.Host, l Loaded) Loaded {
+	l.Module, l.WSL = kernelModule(h), h.IsWSL()
+	if l.LibCUDA == "" {
+		return l
+	}
+	if real, err := h.Files.EvalSymlinks(l.LibCUDA); err == nil {
+		l.Real = real
+		if m := versionOf.FindStringSubmatch(h.Base(real)); m != nil {
+			l.Version = m[1]
+		}
+	}
+	return l
+}
+
+// RealDriver answers the predicate that the shipped gpubuild uses: is this the driver of a real GPU? The string says why not, or what
+// should be told of a driver that is real.
+//
+// A real driver's libcuda is a file whose version is that of the loaded kernel module, or a forward-compatibility libcuda (a directory called
+// compat; NVIDIA's cuda-compat packages install there), or on WSL2 the file that Windows puts below /usr/lib/wsl; and the process has
+// the device's node open, which no library can do without a device.
+func RealDriver(h buildenv.Host) func(Loaded) (bool, string) {
+	return func(l Loaded) (bool, string) {
+		if h.OS != buildenv.Linux {
+			return false, "a driver on " + h.OS + " cannot be checked yet"
+		}
+		for _, d := range l.Drivers {
+			if l.Real == "" || h.Real(d) != l.Real {
+				return false, fmt.Sprintf("this driver is a stand-in or has one beside it: %s and %s are both loaded", orNone(l.LibCUDA), d)
+			}
+		}
+		switch {
+		case l.LibCUDA == "":
+			return false, "the driver library could not be told"
+		case l.Real == "":
+			return false, fmt.Sprintf("this driver is a stand-in: %s is not a file any more", l.LibCUDA)
+		case l.WSL:
+			return realWSL(h, l)
+		case l.Module == "":
+			return false, fmt.Sprintf("this driver is a stand-in: %s, but no NVIDIA kernel module is loaded", l.Real)
+		case l.Version == "":
+			return false, fmt.Sprintf("this driver is a stand-in: %s carries no driver version in its name", l.Real)
+		case !hasNode(l.Nodes, "/dev/nvidia"):
+			return false, fmt.Sprintf("this driver is a stand-in, or its device could not be seen: with %s no NVIDIA device is open", l.Real)
+		case l.Version == l.Module:
+			return true, ""
+		case h.Base(h.Dir(l.Real)) == "compat" || h.Base(h.Dir(l.LibCUDA)) == "compat":
+			return true, fmt.Sprintf("forward-compatibility driver %s on kernel module %s", l.Version, l.Module)
+		}
+		return false, fmt.Sprintf("this driver is a stand-in: %s is version %s, the kernel module %s", l.Real, l.Version, l.Module)
+	}
+}
+
+func realWSL(h buildenv.Host, l Loaded) (bool, string) {
+	if !h.Below(l.Real, "/usr/lib/wsl") {
+		return false, fmt.Sprintf("this driver is a stand-in: %s does not lie below /usr/lib/wsl", l.Real)
+	}
+	if !hasNode(l.Nodes, "/dev/dxg") {
+		return false, fmt.Sprintf("this driver is a stand-in, or its device could not be seen: with %s /dev/dxg is not open", l.Real)
+	}
+	return true, "WSL2: untested on hardware"
+}
+
+func hasNode(nodes []string, prefix string) bool {
+	for _, n := range nodes {
+		if strings.HasPrefix(n, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}

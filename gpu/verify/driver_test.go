@@ -1,0 +1,133 @@
+package verify
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"gpubuild/buildenv"
+)
+
+// files is a machine's files, with links; paths are absolute.
+type files struct {
+	fstest.MapFS
+	links map[string]string
+}
+
+func (f files) rel(path string) string                     { return strings.TrimPrefix(path, "/") }
+func (f files) Stat(path string) (fs.FileInfo, error)      { return f.MapFS.Stat(f.rel(path)) }
+func (f files) ReadDir(path string) ([]fs.DirEntry, error) { return f.MapFS.ReadDir(f.rel(path)) }
+func (f files) Open(path string) (fs.File, error)          { return f.MapFS.Open(f.rel(path)) }
+func (f files) EvalSymlinks(path string) (string, error) {
+	if to, ok := f.links[path]; ok {
+		path = to
+	}
+	_, err := f.Stat(path)
+	return path, err
+}
+
+func TestRealDriver(t *testing.T) {
+	const lib = "/usr/lib/x86_64-linux-gnu/"
+	module := func(v string) map[string]string { return map[string]string{"sys/module/nvidia/version": v + "\n"} }
+	proc := map[string]string{"proc/driver/nvidia/version": "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build  (root@x)\nGCC version: gcc 12\n"}
+	nodes := []string{"/dev/nvidiactl", "/dev/nvidia0"}
+	tests := []struct {
+		story  string
+		kernel string
+		files  map[string]string
+		file   string // what libcuda.so.1 in lib leads to
+		loaded Loaded
+		want   bool
+		text   string
+	}{
+		{"the module's version", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: nodes}, true, ""},
+		{"the module's version by /proc", "6.1", proc, lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: nodes}, true, ""},
+		{"all that is mapped is one file", "6.1", proc, lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Drivers: []string{lib + "libcuda.so.580.65.06"}, Nodes: nodes}, true, ""},
+		{"another version", "6.1", module("535.1.2"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: nodes}, false, "is version 580.65.06, the kernel module 535.1.2"},
+		{"forward compatibility", "6.1", module("535.1.2"), "/usr/local/cuda-13.0/compat/libcuda.so.580.65.06", Loaded{LibCUDA: "/usr/local/cuda-13.0/compat/libcuda.so.580.65.06", Nodes: nodes}, true, "forward-compatibility driver 580.65.06"},
+		{"no kernel module", "6.1", nil, lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: nodes}, false, "no NVIDIA kernel module"},
+		{"no device is open", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1"}, false, "no NVIDIA device is open"},
+		{"a stub of the toolkit", "6.1", module("580.65.06"), "/usr/local/cuda/lib64/stubs/libcuda.so", Loaded{LibCUDA: "/usr/local/cuda/lib64/stubs/libcuda.so", Nodes: nodes}, false, "no driver version in its name"},
+		{"a stand-in", "6.1", module("580.65.06"), "/x/libcuda.so.1", Loaded{LibCUDA: "/x/libcuda.so.1", Nodes: nodes}, false, "/x/libcuda.so.1"},
+		{"a stand-in beside the real one", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Drivers: []string{"/x/libcuda.so.1"}, Nodes: nodes}, false, "one beside it"},
+		{"the file is gone", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: "/x/libcuda.so.1 (deleted)", Nodes: nodes}, false, "not a file any more"},
+		{"nothing is known", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{}, false, "could not be told"},
+		{"WSL2", "5.15.90.1-microsoft-standard-WSL2", nil, "/usr/lib/wsl/drivers/nv/libcuda.so.1.1", Loaded{LibCUDA: "/usr/lib/wsl/drivers/nv/libcuda.so.1.1", Nodes: []string{"/dev/dxg"}}, true, "untested on hardware"},
+		{"WSL2 with another library", "5.15.90.1-microsoft-standard-WSL2", nil, "/x/libcuda.so.1", Loaded{LibCUDA: "/x/libcuda.so.1", Nodes: []string{"/dev/dxg"}}, false, "below /usr/lib/wsl"},
+		{"WSL2 without the device", "5.15.90.1-microsoft-standard-WSL2", nil, "/usr/lib/wsl/lib/libcuda.so.1", Loaded{LibCUDA: "/usr/lib/wsl/lib/libcuda.so.1"}, false, "/dev/dxg"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			f := files{MapFS: fstest.MapFS{strings.TrimPrefix(tt.file, "/"): &fstest.MapFile{}}, links: map[string]string{lib + "libcuda.so.1": tt.file}}
+			for name, text := range tt.files {
+				f.MapFS[name] = &fstest.MapFile{Data: []byte(text)}
+			}
+			h := buildenv.Host{OS: buildenv.Linux, Kernel: tt.kernel, Files: f}
+			got, text := RealDriver(h)(complete(h, tt.loaded))
+			if got != tt.want || !strings.Contains(text, tt.text) {
+				t.Errorf("got %v, %q", got, text)
+			}
+			if !got && text == "" {
+				t.Error("no reason")
+			}
+		})
+	}
+	if ok, why := RealDriver(buildenv.Host{OS: buildenv.Windows})(Loaded{}); ok || why == "" {
+		t.Error("Windows cannot be checked yet")
+	}
+}
+
+func TestSurroundings(t *testing.T) {
+	tests := []struct {
+		entry   string
+		text    string // of the conflict
+		against bool
+		hidden  bool
+	}{
+		{"CUDA_INJECTION64_PATH=/x/nsys.so", "replaced by gpubuild's probe", false, false},
+		{"CUDA_INJECTION64_PATH=/ours.so", "", false, false},
+		{"CUDA_INJECTION64_PATH=", "", false, false},
+		{"LD_PRELOAD=/x/jemalloc.so", "LD_PRELOAD=/x/jemalloc.so", true, false},
+		{"LD_AUDIT=/x/audit.so", "LD_AUDIT", true, false},
+		{"NSYS_PROFILING_SESSION_ID=1", "NSYS_PROFILING_SESSION_ID", false, false},
+		{"CUDA_VISIBLE_DEVICES=", "", false, true},
+		{"CUDA_VISIBLE_DEVICES=-1", "", false, true},
+		{"CUDA_VISIBLE_DEVICES=NoDevFiles", "", false, true},
+		{"CUDA_VISIBLE_DEVICES=0", "", false, false},
+		{"PATH=/bin", "", false, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.entry, func(t *testing.T) {
+			found, hidden := surroundings(buildenv.NewEnv(buildenv.Linux, []string{tt.entry}), "/ours.so")
+			if (hidden != "") != tt.hidden || (len(found) > 0) != (tt.text != "") {
+				t.Fatalf("got %+v, %q", found, hidden)
+			}
+			if tt.text != "" && (!strings.Contains(found[0].What, tt.text) || found[0].Against != tt.against) {
+				t.Errorf("got %+v", found)
+			}
+		})
+	}
+}
+
+func TestParseStat(t *testing.T) {
+	got, ok := parseStat("42 (a) b (c)) Z 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 9876 0 0\n")
+	if !ok || got != (stat{parent: 7, started: 9876, zombie: true}) {
+		t.Errorf("%+v %v", got, ok)
+	}
+	for _, bad := range []string{"", "42", "42 (a)", "42 (a) R x"} {
+		if _, ok := parseStat(bad); ok {
+			t.Errorf("%q was read", bad)
+		}
+	}
+}
+
+func TestMappedDriver(t *testing.T) {
+	maps := "7f00-7f01 r-xp 00000000 08:01 12  /usr/lib/libc.so.6\n7f02-7f03 r-xp 00000000 08:01 13  /usr/lib/libcuda.so.580.65.06\n7f04-7f05 rw-p 00000000 00:00 0\n"
+	if got := mappedDriver([]byte(maps)); got != "/usr/lib/libcuda.so.580.65.06" {
+		t.Errorf("got %q", got)
+	}
+	if got := mappedDriver([]byte("7f00-7f01 r-xp 0 08:01 12  /usr/lib/libcudart.so.13\n")); got != "" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,125 @@
+package verify
+
+import (
+	"fmt"
+	"time"
+
+	"gpubuild/gpu"
+	"gpubuild/gpu/probe"
+)
+
+// Loaded is the driver that one process had loaded, as far as it could be told.
+type Loaded struct {
+	LibCUDA  string   `json:"libcuda"`            // the file that cuInit came from
+	Real     string   `json:"real,omitempty"`     // that file without links
+	Version  string   `json:"version,omitempty"`  // 580.65.06 of libcuda.so.580.65.06
+	Module   string   `json:"module,omitempty"`   // version of the kernel module; empty: none is loaded
+	Drivers  []string `json:"drivers,omitempty"`  // every libcuda that was mapped
+	Nodes    []string `json:"nodes,omitempty"`    // NVIDIA device nodes that the process had open
+	LibCUPTI string   `json:"libcupti,omitempty"` // the CUPTI that recorded
+	WSL      bool     `json:"wsl,omitempty"`
+}
+
+// ControlOutcome says what came of the positive control. The zero value means that it was not run.
+type ControlOutcome string
+
+// Outcomes of the control.
+const (
+	ControlMissing    ControlOutcome = ""           // there is no control program
+	ControlRecorded   ControlOutcome = "recorded"   // its kernel ran and was recorded
+	ControlUnrecorded ControlOutcome = "unrecorded" // its kernel ran, but no record came of it
+	ControlNoLibrary  ControlOutcome = "no library" // there is no CUDA driver
+	ControlNoDevice   ControlOutcome = "no device"  // the driver sees no device
+	ControlFailed     ControlOutcome = "failed"     // anything else
+	ControlCannotRun  ControlOutcome = "cannot run" // it could not be started or did not answer
+	ControlWrong      ControlOutcome = "wrong"      // its kernel computed nonsense
+)
+
+// Control is the positive control: a program of ours that certainly runs a kernel.
+type Control struct {
+	Outcome    ControlOutcome `json:"outcome"`
+	Why        string         `json:"why,omitempty"`
+	Device     string         `json:"device,omitempty"`
+	UUID       string         `json:"uuid,omitempty"`
+	Capability string         `json:"capability,omitempty"`
+	CUDA       gpu.Version    `json:"cuda"`
+	Loaded     Loaded         `json:"loaded"`
+	Real       bool           `json:"real"`
+	RealNote   string         `json:"real_note,omitempty"`
+}
+
+// Process is one recorded process of the program's tree and what gpubuild found out about it.
+type Process struct {
+	probe.Process
+	Self     bool   `json:"self"` // its executable is the binary itself
+	Loaded   Loaded `json:"loaded"`
+	Real     bool   `json:"real"`                // its driver is a real one
+	RealNote string `json:"real_note,omitempty"` // why not, or what to say of it
+}
+
+// Exit is how the program ended.
+type Exit struct {
+	Code     int           `json:"code"`
+	Signal   string        `json:"signal,omitempty"`
+	TimedOut bool          `json:"timed_out,omitempty"`
+	Elapsed  time.Duration `json:"elapsed"`
+}
+
+func (e Exit) String() string {
+	switch {
+	case e.TimedOut:
+		return fmt.Sprintf("was ended after %s", e.Elapsed.Round(time.Millisecond))
+	case e.Signal != "":
+		return "was ended by " + e.Signal
+	}
+	return fmt.Sprintf("ended with status %d", e.Code)
+}
+
+// Seen is one process of the tree as /proc showed it.
+type Seen struct {
+	Pid         int    `json:"pid"`
+	Started     uint64 `json:"started"`
+	Exe         string `json:"exe,omitempty"`
+	Driver      string `json:"driver,omitempty"`       // the libcuda that it had mapped
+	NoInjection bool   `json:"no_injection,omitempty"` // its environment lacks the injection variable or ours
+	Closed      bool   `json:"closed,omitempty"`       // its environment may not be read (setuid, another user)
+	Root        bool   `json:"root,omitempty"`         // the program itself
+}
+
+// Watch is what is known of the processes that the program started.
+type Watch struct {
+	Looked   bool   `json:"looked"`             // /proc could be looked at while it ran
+	Complete bool   `json:"complete"`           // the watcher saw the program's end as its parent
+	Children bool   `json:"children,omitempty"` // it waited for at least one child
+	Ignored  bool   `json:"ignored,omitempty"`  // it ignored SIGCHLD: children may have vanished unseen
+	Left     bool   `json:"left,omitempty"`     // it left a running process behind
+	Orphans  int    `json:"orphans,omitempty"`  // processes that it left behind and that have ended
+	Seen     []Seen `json:"seen,omitempty"`
+}
+
+// Conflict is something in the program's surroundings that speaks against trusting the run, or should be known.
+type Conflict struct {
+	What    string `json:"what"`
+	Against bool   `json:"against"` // it keeps the program from being Proved
+}
+
+// Evidence is everything that was observed of one run. It is plain data: a stored one can be judged again.
+type Evidence struct {
+	Schema    int        `json:"schema"`
+	Binary    string     `json:"binary"`
+	Args      []string   `json:"args,omitempty"`
+	Changed   bool       `json:"changed,omitempty"` // the binary's file changed while it ran
+	Own       []string   `json:"own,omitempty"`     // kernel names that the binary holds
+	CUPTI     string     `json:"cupti,omitempty"`   // the libcupti that was asked for
+	Probe     string     `json:"probe,omitempty"`   // SHA-256 of the probe
+	Hidden    string     `json:"hidden,omitempty"`  // the setting that hides all devices
+	Control   Control    `json:"control"`
+	Ran       bool       `json:"ran"` // the program was started
+	Exit      Exit       `json:"exit"`
+	Processes []Process  `json:"processes,omitempty"`
+	BadLines  int        `json:"bad_lines,omitempty"`
+	CutFiles  int        `json:"cut_files,omitempty"`
+	Truncated bool       `json:"truncated,omitempty"`
+	Watch     Watch      `json:"watch"`
+	Conflicts []Conflict `json:"conflicts,omitempty"`
+}

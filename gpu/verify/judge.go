@@ -1,0 +1,418 @@
+package verify
+
+import (
+	"fmt"
+	"regexp"
+	"sort"
+	"strings"
+)
+
+// Kind is what the evidence shows.
+type Kind int
+
+// Kinds. The zero value is Unproved.
+const (
+	Unproved     Kind = iota // it could not be told, and Why says what is missing
+	Proved                   // a kernel that matches ran on a real device, in a process of the binary itself
+	NotUsed                  // everything was seen, and nothing was launched: it ran on the CPU
+	OtherKernels             // it used the GPU, but no kernel matched
+	NoDevice                 // there is no device here
+)
+
+func (k Kind) String() string {
+	switch k {
+	case Proved:
+		return "proved"
+	case NotUsed:
+		return "not used"
+	case OtherKernels:
+		return "other kernels"
+	case NoDevice:
+		return "no device"
+	}
+	return "unproved"
+}
+
+// MarshalText writes the kind as String does.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote; anything else is an error and Unproved.
+func (k *Kind) UnmarshalText(b []byte) error {
+	*k = Unproved
+	for _, c := range []Kind{Unproved, Proved, NotUsed, OtherKernels, NoDevice} {
+		if c.String() == string(b) {
+			*k = c
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is not a verdict", b)
+}
+
+// Rules say what is asked of the evidence.
+type Rules struct {
+	Mode       Mode
+	Kernel     *regexp.Regexp // what counts as a match; nil: Patterns, and in mode Exec also Evidence.Own
+	Min        uint64         // launches that must match; 0: 1
+	ExpectExit int
+	Patterns   Patterns
+}
+
+// matches says whether a kernel's name is one that is asked for.
+func (r Rules) matches(name string, own map[string]bool) bool {
+	if r.Kernel != nil {
+		return r.Kernel.MatchString(name) || r.Kernel.MatchString(Plain(name))
+	}
+	return r.Patterns.Match(name) || r.Mode == Exec && own[name]
+}
+
+// KernelSummary is what ran under one name on one device.
+type KernelSummary struct {
+	Name    string `json:"name"`
+	Plain   string `json:"plain,omitempty"` // the function's name inside a mangled one
+	Device  string `json:"device"`          // UUID
+	Launch  uint64 `json:"launches"`
+	Total   uint64 `json:"total_ns"`
+	Matches bool   `json:"matches"`
+	Own     bool   `json:"own,omitempty"`   // the binary holds a kernel of that name
+	Child   bool   `json:"child,omitempty"` // launched by another program than the binary
+}
+
+// Verdict is what the evidence shows, and why.
+type Verdict struct {
+	Kind      Kind            `json:"kind"`
+	Why       string          `json:"why"`   // one sentence
+	Lines     []string        `json:"lines"` // at most five: what ran, where, how long, against which names, what is missing
+	Device    string          `json:"device,omitempty"`
+	UUID      string          `json:"uuid,omitempty"`
+	Launches  uint64          `json:"launches"` // that matched
+	Total     uint64          `json:"total_ns"` // of those
+	Kernels   []KernelSummary `json:"kernels"`
+	Conflicts []string        `json:"conflicts"`
+	Notes     []string        `json:"notes,omitempty"` // what should be known and changes nothing
+}
+
+// Judge decides what the evidence shows. It looks at nothing else.
+//
+// The order is the order of trust: a verdict that says something about the program is reached only behind all that could make it wrong.
+func Judge(e Evidence, r Rules) Verdict {
+	v := Verdict{Kernels: []KernelSummary{}, Conflicts: []string{}}
+	s := survey(e, r)
+	v.Kernels, v.Notes = append(v.Kernels, s.kernels...), s.notes
+	for _, c := range e.Conflicts {
+		v.Conflicts = append(v.Conflicts, c.What)
+	}
+	v.Conflicts = append(v.Conflicts, s.conflicts...)
+	v.Launches, v.Total = s.matched, s.matchedTotal
+	if s.device != nil {
+		v.Device, v.UUID = s.device.Name, s.device.UUID
+	}
+	v.Kind, v.Why = decide(e, r, s)
+	v.Lines = lines(e, r, s, v)
+	return v
+}
+
+// decide holds the rules.
+func decide(e Evidence, r Rules, s summary) (Kind, string) {
+	// Without a device nothing can be said of the program; a record all the same is a conflict.
+	if o := e.Control.Outcome; (o == ControlNoDevice || o == ControlNoLibrary) && s.launches == 0 && s.unfinished == 0 {
+		if e.Hidden != "" {
+			return NoDevice, "all devices are hidden by " + e.Hidden
+		}
+		if o == ControlNoLibrary {
+			return NoDevice, "there is no CUDA driver here"
+		}
+		return NoDevice, "there is no GPU here"
+	}
+	if why := unsound(e, r, s); why != "" {
+		return Unproved, why
+	}
+	min := max(r.Min, 1)
+	switch {
+	case s.matched >= min:
+		if s.device == nil {
+			return Unproved, "the device that the kernel ran on was not identified"
+		}
+		return Proved, ""
+	case s.matched > 0:
+		return Unproved, fmt.Sprintf("%s matched, %d asked for", launchesText(s.matched), min)
+	}
+	// From here on the verdict rests on what was not seen: everything must have been seen.
+	if why := unseen(e, s); why != "" {
+		return Unproved, why
+	}
+	switch {
+	case s.selfLaunches > 0:
+		return OtherKernels, "it used the GPU, but no kernel matched"
+	case s.launches > 0:
+		return Unproved, "kernels were launched by a child, none by the binary itself"
+	}
+	if s.heartbeat {
+		return NotUsed, "the driver was opened, but nothing was launched: it ran on the CPU"
+	}
+	return NotUsed, "nothing was launched: it ran on the CPU"
+}
+
+// unsound answers what keeps any verdict about this run from being given.
+func unsound(e Evidence, r Rules, s summary) string {
+	if !e.Ran {
+		return "the program was not run"
+	}
+	ran := e.Control.Outcome == ControlRecorded || e.Control.Outcome == ControlUnrecorded
+	if ran && !e.Control.Real {
+		return orElse(e.Control.RealNote, "this driver is a stand-in")
+	}
+	switch e.Control.Outcome {
+	case ControlRecorded:
+	case ControlUnrecorded:
+		return "the positive control ran, but was not recorded: " + e.Control.Why
+	case ControlMissing:
+		return "no positive control was run: " + orElse(e.Control.Why, "there is none")
+	case ControlNoDevice, ControlNoLibrary:
+		return "conflict: kernels were recorded, but the positive control found no device"
+	default:
+		return "the positive control failed: " + orElse(e.Control.Why, string(e.Control.Outcome))
+	}
+	for _, p := range e.Processes {
+		if p.Launches() > 0 && !p.Real {
+			return orElse(p.RealNote, "this driver is a stand-in")
+		}
+	}
+	switch {
+	case e.Changed:
+		return "the binary's file changed while it ran"
+	case e.Exit.TimedOut:
+		return "it " + e.Exit.String() + ", before it was done"
+	case e.Exit.Signal != "":
+		return "it " + e.Exit.String()
+	case e.Exit.Code != r.ExpectExit:
+		return fmt.Sprintf("it %s, expected was %d", e.Exit, r.ExpectExit)
+	}
+	for _, c := range e.Conflicts {
+		if c.Against {
+			return c.What
+		}
+	}
+	if len(s.conflicts) > 0 {
+		return s.conflicts[0]
+	}
+	return ""
+}
+
+// unseen answers what may have happened out of sight. Each of these makes silence mean nothing.
+func unseen(e Evidence, s summary) string {
+	switch {
+	case s.dropped > 0:
+		return fmt.Sprintf("CUPTI dropped %d records", s.dropped)
+	case s.unfinished > 0:
+		return fmt.Sprintf("%d kernels were launched, but their end was not recorded", s.unfinished)
+	case e.CutFiles > 0, e.Truncated, s.unnamed > 0:
+		return "the records are not whole"
+	case s.unavailable != "":
+		return "a process could not be recorded: " + s.unavailable
+	case s.noEnd != "":
+		return "records may be missing: " + s.noEnd
+	case s.childRecorded != "" && s.selfLaunches == 0 && s.launches > 0:
+		return "the GPU was used by a child, " + s.childRecorded + ", and not by the binary itself"
+	}
+	if s.selfLaunches > 0 {
+		return "" // it did use the GPU: what other processes did changes nothing
+	}
+	w := e.Watch
+	switch {
+	case !w.Complete:
+		return "the program's children could not be watched"
+	case w.Ignored:
+		return "it ignored the end of its children: whether there were any is not known"
+	}
+	heart := map[processID]bool{}
+	for _, p := range e.Processes {
+		if !p.Forked {
+			heart[processID{p.Pid, p.Started}] = true
+		}
+	}
+	children := w.Children || w.Orphans > 0 || w.Left
+	for _, p := range w.Seen {
+		name := fmt.Sprintf("process %d (%s)", p.Pid, orElse(p.Exe, "unknown"))
+		switch {
+		case p.Closed:
+			return name + " may not be looked into: it belongs to another user or is setuid"
+		case p.NoInjection:
+			return name + " has lost the variable that loads the probe"
+		case p.Driver != "" && !heart[processID{p.Pid, p.Started}]:
+			return name + " has the driver loaded, but the probe never started there"
+		}
+		children = children || !p.Root
+	}
+	switch {
+	case w.Left:
+		return "it left a running process behind"
+	case children:
+		return "it started other programs, which may have lived too short to be looked at"
+	}
+	return ""
+}
+
+// summary is what the records say, added up.
+type summary struct {
+	kernels                           []KernelSummary
+	launches, selfLaunches, matched   uint64
+	matchedTotal                      uint64
+	unfinished, dropped, unnamed      uint64
+	unavailable, noEnd, childRecorded string
+	device                            *deviceSummary // of the matching kernel that ran longest
+	conflicts, notes                  []string
+	heartbeat                         bool // of any process
+}
+
+type deviceSummary struct {
+	Name, UUID, Capability string
+}
+
+func survey(e Evidence, r Rules) summary {
+	var s summary
+	own := map[string]bool{}
+	for _, n := range e.Own {
+		own[n] = true
+	}
+	type key struct {
+		name, uuid string
+		child      bool
+	}
+	index := map[key]int{}
+	var longest uint64
+	for _, p := range e.Processes {
+		if p.Forked {
+			continue
+		}
+		s.heartbeat = true
+		where := fmt.Sprintf("process %d (%s)", p.Pid, orElse(p.Exe, "unknown"))
+		devices := map[int]deviceSummary{}
+		for _, d := range p.Devices {
+			c := deviceSummary{Name: d.Name, UUID: d.UUID, Capability: d.Capability.String()}
+			if old, ok := devices[d.Ordinal]; ok && old != c {
+				s.conflicts = append(s.conflicts, where+" described one device in two ways")
+			}
+			devices[d.Ordinal] = c
+		}
+		for _, k := range p.Kernels {
+			d, known := devices[k.Device]
+			known = known && identified(d.UUID)
+			matches := r.matches(k.Name, own)
+			s.launches = plus(s.launches, k.Count)
+			if p.Self {
+				s.selfLaunches = plus(s.selfLaunches, k.Count)
+			} else {
+				s.childRecorded = where
+			}
+			if matches && p.Self {
+				s.matched, s.matchedTotal = plus(s.matched, k.Count), plus(s.matchedTotal, k.Total)
+				if known && (s.device == nil || k.Total > longest) {
+					d := d
+					s.device, longest = &d, k.Total
+				}
+				if !known {
+					s.conflicts = append(s.conflicts, fmt.Sprintf("device %d of %s was not identified", k.Device, where))
+				}
+			}
+			at := key{k.Name, d.UUID, !p.Self}
+			i, ok := index[at]
+			if !ok {
+				i = len(s.kernels)
+				index[at] = i
+				plain := Plain(k.Name)
+				if plain == k.Name {
+					plain = ""
+				}
+				s.kernels = append(s.kernels, KernelSummary{Name: k.Name, Plain: plain, Device: d.UUID, Matches: matches, Own: own[k.Name], Child: !p.Self})
+			}
+			s.kernels[i].Launch, s.kernels[i].Total = plus(s.kernels[i].Launch, k.Count), plus(s.kernels[i].Total, k.Total)
+		}
+		s.unnamed = plus(s.unnamed, p.Unnamed)
+		if p.Unnamed > 0 {
+			s.launches = plus(s.launches, p.Unnamed)
+			if p.Self {
+				s.selfLaunches = plus(s.selfLaunches, p.Unnamed)
+			}
+		}
+		dropped := p.Dropped
+		switch {
+		case p.Unavailable != nil:
+			s.unavailable = where + ", " + p.Unavailable.String()
+		case !p.Recording:
+			s.unavailable = where + " never began to record"
+		case p.BadBuffers > 0:
+			s.noEnd = where + " had buffers that CUPTI could not read"
+		case p.End == nil:
+			s.noEnd = where + " did not end in an orderly way (exec, _exit, abort or a signal)"
+		case p.End.Flush != 0:
+			s.noEnd = fmt.Sprintf("the last flush of %s failed (%d)", where, p.End.Flush)
+		case p.End.LostWrites > 0 || p.Launches() < p.End.Kernels:
+			s.noEnd = where + " could not write all of its records"
+		case p.Callbacks != 0:
+			s.noEnd = fmt.Sprintf("the launches of %s could not be counted (%d)", where, p.Callbacks)
+		case p.End.Accepted > p.Launches()+p.End.Unfinished+p.End.Dropped:
+			s.noEnd = fmt.Sprintf("of %s that the driver accepted in %s, %d have a record", launchesText(p.End.Accepted), where, p.Launches())
+		}
+		if !p.Recording && p.Launches() > 0 {
+			s.conflicts = append(s.conflicts, "kernels of "+where+" are written down, but it never began to record")
+		}
+		if p.End != nil {
+			dropped = max(dropped, p.End.Dropped)
+			s.unfinished = plus(s.unfinished, p.End.Unfinished)
+		}
+		s.dropped = plus(s.dropped, dropped)
+		if p.Real && p.RealNote != "" && !contains(s.notes, p.RealNote) {
+			s.notes = append(s.notes, p.RealNote)
+		}
+	}
+	if e.BadLines > 0 {
+		s.conflicts = append(s.conflicts, fmt.Sprintf("%d lines among the records were not written by the probe", e.BadLines))
+	}
+	if s.matched > 0 {
+		if s.noEnd != "" {
+			s.notes = append(s.notes, "later records may be missing: "+s.noEnd)
+		}
+		if s.dropped > 0 {
+			s.notes = append(s.notes, fmt.Sprintf("CUPTI dropped %d records", s.dropped))
+		}
+	}
+	sort.SliceStable(s.kernels, func(i, j int) bool {
+		a, b := s.kernels[i], s.kernels[j]
+		if a.Matches != b.Matches {
+			return a.Matches
+		}
+		if a.Total != b.Total {
+			return a.Total > b.Total
+		}
+		return a.Name < b.Name
+	})
+	return s
+}
+
+// identified says whether a UUID is one: a driver that has none answers zeros.
+func identified(uuid string) bool {
+	return strings.Trim(strings.TrimPrefix(uuid, "GPU-"), "0-") != "" && len(uuid) > 8
+}
+
+func plus(a, b uint64) uint64 {
+	if a+b < a {
+		return ^uint64(0)
+	}
+	return a + b
+}
+
+func contains(list []string, s string) bool {
+	for _, t := range list {
+		if t == s {
+			return true
+		}
+	}
+	return false
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}

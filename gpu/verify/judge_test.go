@@ -1,0 +1,257 @@
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gpubuild/gpu"
+	"gpubuild/gpu/probe"
+)
+
+const uuid = "GPU-11111111-2222-3333-4444-555555555555"
+
+// proven is the evidence of an orderly run; each test spoils one thing of it.
+func proven() Evidence {
+	loaded := Loaded{LibCUDA: "/usr/lib/libcuda.so.1", Real: "/usr/lib/libcuda.so.580.65.06", Version: "580.65.06", Module: "580.65.06", Nodes: []string{"/dev/nvidia0"}}
+	return Evidence{
+		Schema: 1, Binary: "/x/app", Ran: true,
+		Control: Control{Outcome: ControlRecorded, Device: "H200", UUID: uuid, Loaded: loaded, Real: true},
+		Watch:   Watch{Looked: true, Complete: true, Seen: []Seen{{Pid: 7, Started: 99, Root: true, Driver: "/usr/lib/libcuda.so.580.65.06"}}},
+		Processes: []Process{{
+			Self: true, Real: true, Loaded: loaded,
+			Process: probe.Process{
+				Pid: 7, Started: 99, Exe: "/x/app", Recording: true, LibCUDA: loaded.LibCUDA,
+				Devices: []probe.Device{{Ordinal: 0, UUID: uuid, Name: "H200", Capability: gpu.Capability{Major: 9}}},
+				Kernels: []probe.Kernel{{Name: "matmul", Count: 3, Total: 3000, Start: 1, End: 9000}},
+				End:     &probe.End{Kernels: 3, Accepted: 3},
+			},
+		}},
+	}
+}
+
+// silent is the evidence of a run that launched nothing.
+func silent() Evidence {
+	e := proven()
+	e.Processes, e.Watch.Seen[0].Driver = nil, ""
+	return e
+}
+
+// other is the evidence of a run that launched another kernel.
+func other() Evidence {
+	e := proven()
+	e.Processes[0].Kernels[0].Name = "relu"
+	return e
+}
+
+func TestJudge(t *testing.T) {
+	rules := Rules{Mode: Prove, Patterns: DefaultPatterns()}
+	tests := []struct {
+		story string
+		from  func() Evidence
+		spoil func(*Evidence)
+		want  Kind
+		why   string
+	}{
+		{"everything fits", proven, func(*Evidence) {}, Proved, ""},
+		{"nothing was launched", silent, func(*Evidence) {}, NotUsed, "on the CPU"},
+		{"another kernel", other, func(*Evidence) {}, OtherKernels, ""},
+		{"no evidence at all", func() Evidence { return Evidence{} }, func(*Evidence) {}, Unproved, "not run"},
+
+		{"the control was not run", proven, func(e *Evidence) { e.Control = Control{} }, Unproved, "no positive control"},
+		{"the control was not recorded", proven, func(e *Evidence) { e.Control.Outcome = ControlUnrecorded }, Unproved, "was not recorded"},
+		{"the control failed", proven, func(e *Evidence) { e.Control.Outcome = ControlFailed }, Unproved, "control failed"},
+		{"the control computed nonsense", proven, func(e *Evidence) { e.Control.Outcome = ControlWrong }, Unproved, "control failed: wrong"},
+		{"the control could not run", silent, func(e *Evidence) { e.Control.Outcome = ControlCannotRun }, Unproved, "control failed"},
+		{"the control's driver is a stand-in", proven, func(e *Evidence) { e.Control.Real, e.Control.RealNote = false, "this driver is a stand-in: /x" }, Unproved, "stand-in: /x"},
+		{"the program's driver is a stand-in", proven, func(e *Evidence) {
+			e.Processes[0].Real, e.Processes[0].RealNote = false, "this driver is a stand-in: /y"
+		}, Unproved, "stand-in: /y"},
+		{"a child's driver is a stand-in", proven, func(e *Evidence) {
+			c := e.Processes[0]
+			c.Self, c.Real, c.Pid = false, false, 8
+			e.Processes = append(e.Processes, c)
+		}, Unproved, "stand-in"},
+		{"the control finds no device, yet kernels were recorded", proven, func(e *Evidence) { e.Control.Outcome = ControlNoDevice }, Unproved, "conflict"},
+		{"no device", silent, func(e *Evidence) { e.Control.Outcome = ControlNoDevice }, NoDevice, "no GPU"},
+		{"no device, and the program failed", silent, func(e *Evidence) { e.Control.Outcome, e.Exit.Code = ControlNoDevice, 1 }, NoDevice, "no GPU"},
+		{"no driver", silent, func(e *Evidence) { e.Control.Outcome = ControlNoLibrary }, NoDevice, "no CUDA driver"},
+		{"hidden", silent, func(e *Evidence) { e.Control.Outcome, e.Hidden = ControlNoDevice, "CUDA_VISIBLE_DEVICES=" }, NoDevice, "hidden"},
+
+		{"status 1", proven, func(e *Evidence) { e.Exit.Code = 1 }, Unproved, "status 1, expected was 0"},
+		{"a signal", proven, func(e *Evidence) { e.Exit.Signal = "SIGSEGV" }, Unproved, "SIGSEGV"},
+		{"a timeout", proven, func(e *Evidence) { e.Exit.TimedOut = true }, Unproved, "before it was done"},
+		{"the file changed", proven, func(e *Evidence) { e.Changed = true }, Unproved, "changed while it ran"},
+		{"something speaks against it", proven, func(e *Evidence) { e.Conflicts = []Conflict{{"LD_PRELOAD=/x is set", true}} }, Unproved, "LD_PRELOAD"},
+		{"something should be known", proven, func(e *Evidence) { e.Conflicts = []Conflict{{"NSYS_X is set", false}} }, Proved, ""},
+		{"somebody else wrote records", proven, func(e *Evidence) { e.BadLines = 1 }, Unproved, "not written by the probe"},
+		{"kernels of a process that never recorded", proven, func(e *Evidence) { e.Processes[0].Recording = false }, Unproved, "never began to record"},
+		{"two descriptions of one device", proven, func(e *Evidence) {
+			e.Processes[0].Devices = append(e.Processes[0].Devices, probe.Device{UUID: "GPU-x", Name: "other"})
+		}, Unproved, "in two ways"},
+		{"no UUID", proven, func(e *Evidence) { e.Processes[0].Devices = nil }, Unproved, "not identified"},
+		{"a UUID of zeros", proven, func(e *Evidence) { e.Processes[0].Devices[0].UUID = "GPU-00000000-0000-0000-0000-000000000000" }, Unproved, "not identified"},
+		{"another executable", proven, func(e *Evidence) { e.Processes[0].Self = false }, Unproved, "not by the binary itself"},
+		{"a forked process", proven, func(e *Evidence) { e.Processes[0].Forked = true }, Unproved, ""},
+		{"the end is missing", proven, func(e *Evidence) { e.Processes[0].End = nil }, Proved, ""},
+		{"records were dropped", proven, func(e *Evidence) { e.Processes[0].Dropped = 5 }, Proved, ""},
+
+		{"other, and the end is missing", other, func(e *Evidence) { e.Processes[0].End = nil }, Unproved, "orderly"},
+		{"other, and records were dropped", other, func(e *Evidence) { e.Processes[0].Dropped = 5 }, Unproved, "dropped 5"},
+		{"other, and dropped is told at the end", other, func(e *Evidence) { e.Processes[0].End.Dropped = 5 }, Unproved, "dropped 5"},
+		{"other, and one did not finish", other, func(e *Evidence) { e.Processes[0].End.Unfinished = 1 }, Unproved, "end was not recorded"},
+		{"other, and the flush failed", other, func(e *Evidence) { e.Processes[0].End.Flush = 999 }, Unproved, "flush"},
+		{"other, and writes were lost", other, func(e *Evidence) { e.Processes[0].End.LostWrites = 1 }, Unproved, "could not write"},
+		{"other, and fewer lines than kernels", other, func(e *Evidence) { e.Processes[0].End.Kernels = 9 }, Unproved, "could not write"},
+		{"other, and launches without records", other, func(e *Evidence) { e.Processes[0].End.Accepted = 9 }, Unproved, "of 9 launches that the driver accepted"},
+		{"other, and a file is cut", other, func(e *Evidence) { e.CutFiles = 1 }, Unproved, "not whole"},
+		{"other, and names were left out", other, func(e *Evidence) { e.Processes[0].Unnamed = 1 }, Unproved, "not whole"},
+		{"other, and a buffer was bad", other, func(e *Evidence) { e.Processes[0].BadBuffers = 1 }, Unproved, "could not read"},
+
+		{"silent, and a child was seen", silent, func(e *Evidence) { e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8}) }, Unproved, "other programs"},
+		{"silent, and a child was waited for", silent, func(e *Evidence) { e.Watch.Children = true }, Unproved, "other programs"},
+		{"silent, and a child was left", silent, func(e *Evidence) { e.Watch.Left = true }, Unproved, "left a running process"},
+		{"silent, and an orphan ended", silent, func(e *Evidence) { e.Watch.Orphans = 1 }, Unproved, "other programs"},
+		{"silent, and children were ignored", silent, func(e *Evidence) { e.Watch.Ignored = true }, Unproved, "ignored"},
+		{"silent, and nobody watched", silent, func(e *Evidence) { e.Watch = Watch{} }, Unproved, "could not be watched"},
+		{"silent, and the variable was lost", silent, func(e *Evidence) { e.Watch.Seen[0].NoInjection = true }, Unproved, "lost the variable"},
+		{"silent, and setuid", silent, func(e *Evidence) { e.Watch.Seen[0].Closed = true }, Unproved, "setuid"},
+		{"silent, with the driver", silent, func(e *Evidence) { e.Watch.Seen[0].Driver = "/usr/lib/libcuda.so.1" }, Unproved, "probe never started"},
+		{"a heartbeat, a driver, no launch", proven, func(e *Evidence) {
+			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{}
+		}, NotUsed, "on the CPU"},
+		{"a heartbeat, no launch, and the end is missing", proven, func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, nil }, Unproved, "orderly"},
+		{"a heartbeat, no launch recorded, but one accepted", proven, func(e *Evidence) {
+			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{Accepted: 1}
+		}, Unproved, "accepted"},
+		{"a heartbeat, no launch, and launches are not counted", proven, func(e *Evidence) {
+			e.Processes[0].Kernels, e.Processes[0].End, e.Processes[0].Callbacks = nil, &probe.End{}, 39
+		}, Unproved, "could not be counted"},
+		{"a heartbeat, and CUPTI refused", proven, func(e *Evidence) {
+			e.Processes[0].Process = probe.Process{Pid: 7, Started: 99, Unavailable: &probe.Unavailable{Step: "enable", RC: 35}}
+		}, Unproved, "enable: CUPTI answered 35"},
+		{"another process of the same number had the heartbeat", proven, func(e *Evidence) {
+			e.Processes[0].Kernels, e.Processes[0].End, e.Processes[0].Started = nil, &probe.End{}, 98
+		}, Unproved, "probe never started"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			e := tt.from()
+			tt.spoil(&e)
+			v := Judge(e, rules)
+			if v.Kind != tt.want || !strings.Contains(v.Why, tt.why) {
+				t.Errorf("got %s: %s\nwant %s: %s", v.Kind, v.Why, tt.want, tt.why)
+			}
+			if len(v.Lines) > 5 || len(v.Lines) == 0 {
+				t.Errorf("lines: %q", v.Lines)
+			}
+			// A stored evidence is judged the same.
+			data, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var again Evidence
+			if err := json.Unmarshal(data, &again); err != nil {
+				t.Fatal(err)
+			}
+			if w := Judge(again, rules); fmt.Sprint(w) != fmt.Sprint(v) {
+				t.Errorf("stored: %+v\nfresh: %+v", w, v)
+			}
+		})
+	}
+}
+
+func TestLinesOfAProof(t *testing.T) {
+	got := strings.Join(Judge(proven(), Rules{Patterns: DefaultPatterns()}).Lines, "\n")
+	want := `ran: 3 launches of matmul, 3µs on the device
+where: H200 (` + uuid + `, capability 9.0), driver 580.65.06
+asked for: a matrix product
+control: gpubuild's own kernel ran and was recorded`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestMatching(t *testing.T) {
+	own := map[string]bool{"step": true}
+	tests := []struct {
+		name  string
+		rules Rules
+		want  bool
+	}{
+		{"matmul", Rules{Patterns: DefaultPatterns()}, true},
+		{"ampere_bf16_s1688gemm_bf16_128x128_ldg8_f2f_stages_32x1_nn", Rules{Patterns: DefaultPatterns()}, true},
+		{"nvjet_sm90_hss_320x128", Rules{Patterns: DefaultPatterns()}, true},
+		{"mul_mat_vec_q4_0_q8_1_cuda1", Rules{Patterns: DefaultPatterns()}, true},
+		{"sm80_xmma_fprop_implicit_gemm_f16_cudnn", Rules{Patterns: DefaultPatterns()}, false},
+		{"implicit_convolve_sgemm", Rules{Patterns: DefaultPatterns()}, false},
+		{"splitKreduce_gemm", Rules{Patterns: DefaultPatterns()}, false},
+		{"fill_f32", Rules{Patterns: DefaultPatterns()}, false},
+		{"step", Rules{Patterns: DefaultPatterns()}, false},
+		{"step", Rules{Mode: Exec, Patterns: DefaultPatterns()}, true},
+		{"_Z4stepPfi", Rules{Kernel: regexp.MustCompile("^step$")}, true},
+		{"matmul", Rules{Mode: Exec, Kernel: regexp.MustCompile("^step$"), Patterns: DefaultPatterns()}, false},
+		{"matmul", Rules{}, false},
+	}
+	for _, tt := range tests {
+		if got := tt.rules.matches(tt.name, own); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+func TestPlain(t *testing.T) {
+	tests := map[string]string{
+		"matmul":                        "matmul",
+		"_Z6matmulPKfS0_Pfj":            "matmul",
+		"_ZL6matmulPKf":                 "matmul",
+		"_Z11DaxpyKernelidPdS_":         "DaxpyKernel",
+		"_ZN2my4deep4stepEv":            "my::deep::step",
+		"_ZN7cutlass6KernelI4gemmEEvT_": "cutlass::Kernel",
+		"_ZN7cutlass6KernelILi4EEEvv":   "cutlass::Kernel",
+		"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEEEEvi": "at::native::vectorized_elementwise_kernel",
+		"_ZN12_GLOBAL__N_14stepEv": "(anonymous namespace)::step",
+		"_ZN1aIN1b1cENS0_1dEE1eEv": "a::e",
+		"_ZNSt3fooEv":              "std::foo",
+		"_Z":                       "_Z",
+		"_Z99short":                "_Z99short",
+		"_ZN3abc":                  "_ZN3abc",
+		"_ZN1aI":                   "_ZN1aI",
+		"_Zplii":                   "_Zplii",
+	}
+	for name, want := range tests {
+		if got := Plain(name); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
+func FuzzPlain(f *testing.F) {
+	f.Add("_ZN7cutlass6KernelILi4EEEvv")
+	f.Add("_ZN1aIL1bE3EE1cEv")
+	f.Fuzz(func(t *testing.T, name string) {
+		if got := Plain(name); got == "" && name != "" {
+			t.Errorf("%q has no name", name)
+		}
+	})
+}
+
+func TestKindText(t *testing.T) {
+	var zero Verdict
+	if zero.Kind != Unproved || zero.Kind.String() != "unproved" {
+		t.Error(zero.Kind)
+	}
+	for _, k := range []Kind{Unproved, Proved, NotUsed, OtherKernels, NoDevice} {
+		text, _ := k.MarshalText()
+		var back Kind
+		if err := back.UnmarshalText(text); err != nil || back != k {
+			t.Errorf("%s: %s, %v", k, back, err)
+		}
+	}
+	k := Proved
+	if err := k.UnmarshalText([]byte("perhaps")); err == nil || k != Unproved {
+		t.Errorf("%v %v", k, err)
+	}
+}

@@ -1,0 +1,360 @@
+package verify
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/gpu"
+	"gpubuild/gpu/probe"
+)
+
+// runner is all that verifying asks of the world.
+type runner interface {
+	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
+}
+
+// Mode says what a match is.
+type Mode string
+
+// Modes.
+const (
+	Prove Mode = "prove" // a matrix product, unless a kernel is named
+	Exec  Mode = "run"   // also any kernel that the binary holds: run, test, bench
+)
+
+// Options say what to run and how.
+type Options struct {
+	Binary     string // the file whose process must have launched the kernel
+	Args       []string
+	Launcher   []string     // the words of a user's own runner, put before the binary's path; its first is an absolute path
+	Dir        string       // where it starts; empty: the current directory
+	Env        buildenv.Env // its environment, run-time library directories included; the probe's variables are added
+	CUPTI      string       // libcupti; empty: the usual names by the loader's own search
+	Probe      probe.Probe
+	Kernel     *regexp.Regexp // what counts as a match; nil: by Mode
+	Min        uint64         // launches that must match; 0: 1
+	ExpectExit int
+	Timeout    time.Duration // 0: none
+	Stdin      io.Reader
+	Stdout     io.Writer
+	Stderr     io.Writer
+	Real       func(Loaded) (bool, string) // is this driver that of a real GPU? nil: none is. See RealDriver
+	Own        []string                    // names of the kernels that the binary holds, from gpu/fatbin
+	Mode       Mode
+	RunDir     string // where the private directory of this run is made; empty: the system's directory for temporary files
+	Keep       bool   // leave the records there
+}
+
+// Rules answers the rules that go with the options.
+func (o Options) Rules() Rules {
+	return Rules{Mode: o.Mode, Kernel: o.Kernel, Min: o.Min, ExpectExit: o.ExpectExit, Patterns: DefaultPatterns()}
+}
+
+// UnsupportedError says that programs cannot be watched on this operating system.
+type UnsupportedError struct{ OS string }
+
+func (e *UnsupportedError) Error() string { return "a program cannot be proven on " + e.OS + " yet" }
+
+// Hint says what a user can do about it.
+func (e *UnsupportedError) Hint() string { return "prove on Linux" }
+
+// BinaryError says that the binary cannot be run.
+type BinaryError struct {
+	Path string
+	Err  error
+}
+
+func (e *BinaryError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err) }
+func (e *BinaryError) Unwrap() error { return e.Err }
+
+// Hint says what a user can do about it.
+func (e *BinaryError) Hint() string {
+	if errors.Is(e.Err, fs.ErrNotExist) {
+		return "build it first, and give the path of the executable file"
+	}
+	return "give the path of an executable file"
+}
+
+const controlTimeout = 60 * time.Second // PTX is compiled, and a first cuInit on a large machine takes seconds
+
+// Run gathers the evidence of one run of the program: the positive control first, then the program with its own streams, while its tree
+// of processes is looked at. A non-zero status is evidence, not an error; the error says what kept the program from being run at all.
+// When ctx is cancelled the runner ends the tree; the run's private directory is removed in any case unless Keep is set.
+func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence, error) {
+	e := Evidence{Schema: 1, Binary: h.Abs(o.Binary), Args: o.Args, Own: o.Own, CUPTI: o.CUPTI, Probe: o.Probe.Digest}
+	if h.OS != buildenv.Linux {
+		return e, &UnsupportedError{OS: h.OS}
+	}
+	before, err := h.Files.Stat(e.Binary)
+	switch {
+	case err != nil:
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return e, &BinaryError{Path: e.Binary, Err: err}
+	case before.IsDir():
+		return e, &BinaryError{Path: e.Binary, Err: errors.New("is a directory")}
+	case before.Mode()&0o111 == 0:
+		return e, &BinaryError{Path: e.Binary, Err: errors.New("is not executable")}
+	}
+	id, err := cache.Identify(e.Binary)
+	if err != nil {
+		return e, &BinaryError{Path: e.Binary, Err: err}
+	}
+	e.Conflicts, e.Hidden = surroundings(o.Env, o.Probe.Library)
+	if o.RunDir != "" {
+		if err := os.MkdirAll(o.RunDir, 0o700); err != nil {
+			return e, &probe.CacheError{Dir: o.RunDir, Err: err}
+		}
+	}
+	dir, err := os.MkdirTemp(o.RunDir, "gpubuild-run-")
+	if err != nil {
+		return e, &probe.CacheError{Dir: o.RunDir, Err: err}
+	}
+	if !o.Keep {
+		defer os.RemoveAll(dir)
+	}
+	controlDir, targetDir, watchFile := h.Join(dir, "control"), h.Join(dir, "target"), h.Join(dir, "watch.jsonl")
+	for _, d := range []string{controlDir, targetDir} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			return e, &probe.CacheError{Dir: dir, Err: err}
+		}
+	}
+	if e.Control, err = runControl(ctx, h, run, o, controlDir); err != nil {
+		return e, err
+	}
+
+	env := probed(o, targetDir)
+	cmd := buildenv.Cmd{
+		Path: e.Binary, Args: o.Args, Dir: o.Dir, Env: env.Entries(), Timeout: o.Timeout,
+		Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr,
+	}
+	if len(o.Launcher) > 0 {
+		cmd.Path, cmd.Args = o.Launcher[0], slices.Concat(o.Launcher[1:], []string{e.Binary}, o.Args)
+	}
+	if o.Probe.Watch != "" {
+		cmd.Path, cmd.Args = o.Probe.Watch, append([]string{watchFile, cmd.Path}, cmd.Args...)
+	}
+	s := newSampler(h, targetDir)
+	stop := make(chan struct{})
+	var looking sync.WaitGroup
+	if o.Probe.Watch != "" {
+		looking.Add(1)
+		go func() { defer looking.Done(); s.follow(watchFile, stop) }()
+	}
+	result, err := run.Run(ctx, cmd)
+	close(stop)
+	looking.Wait()
+	var exit *buildenv.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return e, err
+	}
+	if exit != nil && result.Code == 0 && result.Signal == "" {
+		result = exit.Result
+	}
+	ended, err := readWatch(h, watchFile)
+	if err != nil {
+		return e, err
+	}
+	if ended.refused != 0 {
+		return e, &BinaryError{Path: e.Binary, Err: syscall.Errno(ended.refused)}
+	}
+	e.Ran = true
+	e.Exit = Exit{Code: result.Code, Signal: result.Signal, TimedOut: result.TimedOut, Elapsed: result.Elapsed}
+	e.Watch = ended.merge(s)
+	now, err := cache.Identify(e.Binary)
+	e.Changed = err != nil || now != id
+
+	records, err := probe.ReadDir(targetDir)
+	if err != nil {
+		return e, fmt.Errorf("records of %s: %w", e.Binary, err)
+	}
+	e.BadLines, e.CutFiles, e.Truncated = records.Bad, records.Cut, records.Truncated
+	for _, p := range records.Processes {
+		// By the file, not by its name: in another root the same name is another file, and cargo links one file under two names.
+		self := p.ExeInode != 0 && p.ExeInode == id.Inode && p.ExeDevice == id.Device
+		q := Process{Process: p, Self: self, Loaded: complete(h, loadedOf(p))}
+		q.Real, q.RealNote = judged(o.Real, q.Loaded)
+		e.Processes = append(e.Processes, q)
+		e.Conflicts = append(e.Conflicts, within(h, q, o.CUPTI)...)
+	}
+	return e, nil
+}
+
+// probed is the program's environment with the probe in it.
+func probed(o Options, dir string) buildenv.Env {
+	env := o.Env.Set(probe.InjectionVariable, o.Probe.Library).Set(probe.DirVariable, dir)
+	if o.CUPTI != "" {
+		return env.Set(probe.CUPTIVariable, o.CUPTI)
+	}
+	return env.Unset(probe.CUPTIVariable)
+}
+
+func loadedOf(p probe.Process) Loaded {
+	return Loaded{LibCUDA: p.LibCUDA, Drivers: p.Drivers, Nodes: p.Nodes, LibCUPTI: p.LibCUPTI}
+}
+
+func judged(real func(Loaded) (bool, string), l Loaded) (bool, string) {
+	if real == nil {
+		return false, "nobody said which drivers are real"
+	}
+	return real(l)
+}
+
+// surroundings finds what in an environment changes what a record means.
+func surroundings(env buildenv.Env, library string) (out []Conflict, hidden string) {
+	if v := env.Get(probe.InjectionVariable); v != "" && v != library {
+		out = append(out, Conflict{What: probe.InjectionVariable + "=" + v + " was set: replaced by gpubuild's probe for this run"})
+	}
+	for _, name := range []string{"LD_PRELOAD", "LD_AUDIT"} {
+		if v := env.Get(name); v != "" {
+			out = append(out, Conflict{What: name + "=" + v + " is set: it can put other functions in the driver's place", Against: true})
+		}
+	}
+	for _, name := range env.Names() {
+		if strings.HasPrefix(name, "NSYS_") || strings.HasPrefix(name, "NV_COMPUTE_PROFILER") {
+			out = append(out, Conflict{What: name + " is set: a profiler may hold CUPTI"})
+		}
+	}
+	if v, ok := env.Lookup("CUDA_VISIBLE_DEVICES"); ok {
+		if t := strings.TrimSpace(v); t == "" || strings.HasPrefix(t, "-") || strings.EqualFold(t, "NoDevFiles") {
+			hidden = "CUDA_VISIBLE_DEVICES=" + v
+		}
+	}
+	return out, hidden
+}
+
+// within finds what in a recorded process speaks against its records.
+func within(h buildenv.Host, p Process, cupti string) (out []Conflict) {
+	for _, i := range p.Interposed {
+		out = append(out, Conflict{What: fmt.Sprintf("%s of process %d comes from %s, not from the driver", i.Symbol, p.Pid, i.By), Against: true})
+	}
+	if p.Recording && cupti != "" && !h.SamePath(h.Real(p.LibCUPTI), h.Real(cupti)) {
+		out = append(out, Conflict{What: fmt.Sprintf("process %d was recorded by %s instead of %s", p.Pid, p.LibCUPTI, cupti), Against: true})
+	}
+	return out
+}
+
+// controlLine is what the control prints.
+type controlLine struct {
+	Control    int      `json:"control"`
+	OK         bool     `json:"ok"`
+	Step       string   `json:"step"`
+	RC         int      `json:"rc"`
+	Why        string   `json:"why"`
+	Device     string   `json:"device"`
+	UUID       string   `json:"uuid"`
+	Capability string   `json:"capability"`
+	Driver     int      `json:"driver"`
+	LibCUDA    string   `json:"libcuda"`
+	Nodes      []string `json:"nodes"`
+}
+
+// Exit statuses of the control program, csrc/control.c.
+const (
+	controlNoLibrary = 3
+	controlNoDevice  = 4
+	controlWrongExit = 8
+)
+
+func runControl(ctx context.Context, h buildenv.Host, run runner, o Options, dir string) (Control, error) {
+	if o.Probe.Control == "" {
+		return Control{Why: "no control program stands beside the probe"}, nil
+	}
+	result, err := run.Run(ctx, buildenv.Cmd{
+		Path: o.Probe.Control, Dir: o.Dir, Env: probed(o, dir).Entries(), Timeout: controlTimeout, Limit: 64 << 10,
+	})
+	var exit *buildenv.ExitError
+	switch {
+	case errors.As(err, &exit):
+		result = exit.Result
+	case err != nil && ctx.Err() != nil:
+		return Control{}, err
+	case err != nil:
+		return Control{Outcome: ControlCannotRun, Why: err.Error()}, nil
+	}
+	var l controlLine
+	if err := json.Unmarshal(result.Stdout, &l); err != nil || l.Control != 1 {
+		why := fmt.Sprintf("it ended with status %d and without an answer", result.Code)
+		if result.Signal != "" {
+			why = "it was ended by " + result.Signal
+		}
+		if result.TimedOut {
+			why = "it did not end within " + controlTimeout.String()
+		}
+		return Control{Outcome: ControlCannotRun, Why: why}, nil
+	}
+	c := Control{Outcome: ControlFailed, Device: l.Device, UUID: l.UUID, CUDA: gpu.VersionOf(l.Driver), Loaded: Loaded{LibCUDA: l.LibCUDA, Nodes: l.Nodes}}
+	if l.Device != "" {
+		c.Capability = l.Capability
+	}
+	if !l.OK {
+		c.Why = fmt.Sprintf("%s: %s", l.Step, l.Why)
+		if l.RC != 0 {
+			c.Why += fmt.Sprintf(" (CUDA error %d)", l.RC)
+		}
+	}
+	records, err := probe.ReadDir(dir)
+	if err != nil {
+		return c, err
+	}
+	recorded, why := controlRecord(h, records, o.Probe.Control, &c)
+	c.Loaded = complete(h, c.Loaded)
+	c.Real, c.RealNote = judged(o.Real, c.Loaded)
+	switch {
+	case l.OK && result.Code == 0 && recorded:
+		c.Outcome = ControlRecorded
+	case l.OK && result.Code == 0:
+		c.Outcome, c.Why = ControlUnrecorded, why
+	case result.Code == controlNoLibrary:
+		c.Outcome = ControlNoLibrary
+	case result.Code == controlNoDevice:
+		c.Outcome = ControlNoDevice
+	case result.Code == controlWrongExit:
+		c.Outcome = ControlWrong
+	}
+	return c, nil
+}
+
+// controlRecord looks for the control's own kernel among its records and says why it is not there.
+func controlRecord(h buildenv.Host, r probe.Records, control string, c *Control) (bool, string) {
+	why := "the driver did not load the probe"
+	for _, p := range r.Processes {
+		if !h.SamePath(h.Real(p.Exe), h.Real(control)) {
+			continue
+		}
+		if p.Recording {
+			c.Loaded = loadedOf(p)
+		}
+		switch {
+		case p.Unavailable != nil:
+			why = "CUPTI could not record: " + p.Unavailable.String()
+		case p.Dropped > 0, p.End != nil && p.End.Dropped > 0:
+			why = "CUPTI dropped the record"
+		case p.End == nil:
+			why = "the control's records have no end"
+		default:
+			why = "CUPTI recorded no kernel"
+		}
+		for _, k := range p.Kernels {
+			if k.Name == "gpubuild_control" && k.End > k.Start && k.Count == 1 && p.End != nil && p.End.Flush == 0 {
+				return true, ""
+			}
+		}
+	}
+	return false, why
+}

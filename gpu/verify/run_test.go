@@ -1,0 +1,326 @@
+package verify
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/proc"
+	"gpubuild/gpu/probe"
+)
+
+// lab is a machine with a stand-in driver: the libraries, the probe and the program under watch, all compiled here.
+type lab struct {
+	dir     string
+	host    buildenv.Host
+	probe   probe.Probe
+	program string
+	other   string // the same program in another file
+	cupti   string
+}
+
+var theLab struct {
+	once sync.Once
+	lab  *lab
+	skip string
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if theLab.lab != nil {
+		os.RemoveAll(theLab.lab.dir)
+	}
+	os.Exit(code)
+}
+
+func newLab(t testing.TB) *lab {
+	t.Helper()
+	theLab.once.Do(func() { theLab.lab, theLab.skip, theLab.err = buildLab() })
+	if theLab.err != nil {
+		t.Fatal(theLab.err)
+	}
+	if theLab.skip != "" {
+		t.Skip(theLab.skip)
+	}
+	return theLab.lab
+}
+
+func buildLab() (*lab, string, error) {
+	h, err := local.Host()
+	if err != nil {
+		return nil, "", err
+	}
+	if h.OS != buildenv.Linux {
+		return nil, "the probe chain runs on Linux only", nil
+	}
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		return nil, "no gcc to build the probe and the stand-ins with", nil
+	}
+	dir, err := os.MkdirTemp("", "gpubuild-lab-")
+	if err != nil {
+		return nil, "", err
+	}
+	l := &lab{dir: dir, host: h, program: filepath.Join(dir, "program"), other: filepath.Join(dir, "other")}
+	l.cupti = filepath.Join(dir, "cupti", "libcupti.so.13")
+	for _, d := range []string{"lib", "cupti"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
+			return l, "", err
+		}
+	}
+	strict := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-pthread"}
+	library := append(strict, "-shared", "-fPIC", "-fvisibility=hidden")
+	standin := func(name string) string { return filepath.Join("..", "..", "testdata", "standin", name) }
+	for _, args := range [][]string{
+		append(library[:len(library):len(library)], "-Wl,-soname,libcuda.so.1", standin("cuda.c"), "-o", filepath.Join(dir, "lib", "libcuda.so.1"), "-ldl"),
+		append(library[:len(library):len(library)], "-Wl,-soname,libcupti.so.13", standin("cupti.c"), "-o", l.cupti, "-ldl"),
+		append(strict[:len(strict):len(strict)], filepath.Join("testdata", "program.c"), "-o", l.program, "-ldl"),
+		append(strict[:len(strict):len(strict)], filepath.Join("testdata", "program.c"), "-o", l.other, "-ldl"),
+	} {
+		if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
+			return l, "", fmt.Errorf("gcc %s: %w\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	l.probe, err = probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), gcc)
+	return l, "", err
+}
+
+// pretend is the predicate that only a test has: the stand-in driver of this lab is real.
+func (l *lab) pretend(loaded Loaded) (bool, string) {
+	if l.host.Below(loaded.Real, l.dir) {
+		return true, ""
+	}
+	return false, "this driver is a stand-in: " + loaded.LibCUDA
+}
+
+func (l *lab) options(t testing.TB, args ...string) Options {
+	for i, a := range args {
+		args[i] = strings.NewReplacer("{other}", l.other, "{program}", l.program).Replace(a)
+	}
+	env := l.host.Env.Set("LD_LIBRARY_PATH", filepath.Join(l.dir, "lib"))
+	for _, n := range []string{"CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "LD_AUDIT", probe.InjectionVariable} {
+		env = env.Unset(n)
+	}
+	return Options{
+		Binary: l.program, Args: args, Env: env, CUPTI: l.cupti, Probe: l.probe, Real: l.pretend, Mode: Prove,
+		Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}, RunDir: t.TempDir(), Timeout: time.Minute,
+	}
+}
+
+func with(pairs ...string) func(*Options) {
+	return func(o *Options) {
+		for i := 0; i < len(pairs); i += 2 {
+			o.Env = o.Env.Set(pairs[i], pairs[i+1])
+		}
+	}
+}
+
+func TestVerdictOfARun(t *testing.T) {
+	l := newLab(t)
+	preload := filepath.Join(l.dir, "libpreload.so")
+	if out, err := exec.Command("gcc", "-shared", "-fPIC", "-x", "c", "/dev/null", "-o", preload).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	interposer := filepath.Join(l.dir, "libinterposer.so")
+	source := filepath.Join(l.dir, "interposer.c")
+	if err := os.WriteFile(source, []byte("int cuLaunchKernel(void) { return 0; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-shared", "-fPIC", source, "-o", interposer).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	symbolic, hard, script := filepath.Join(l.dir, "symbolic"), filepath.Join(l.dir, "hard"), filepath.Join(l.dir, "script")
+	if err := errors.Join(os.Symlink(l.program, symbolic), os.Link(l.program, hard),
+		os.WriteFile(script, []byte("#!/bin/sh\nexec "+l.program+" gpu\n"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		story  string
+		args   []string
+		change func(*Options)
+		want   Kind
+		why    string // a part of Verdict.Why
+	}{
+		{"a matrix product on the GPU", []string{"gpu"}, nil, Proved, ""},
+		{"its name is mangled", []string{"mangled"}, nil, Proved, ""},
+		{"a hundred thousand launches", []string{"gpu", "100000"}, nil, Proved, ""},
+		{"computed on the CPU", []string{"cpu"}, nil, NotUsed, "ran on the CPU"},
+		{"cuInit, and then the CPU", []string{"init"}, nil, NotUsed, "ran on the CPU"},
+		{"copied to the device only", []string{"copy"}, nil, NotUsed, "ran on the CPU"},
+		{"loads the driver without using it", []string{"dlopen"}, nil, Unproved, "the driver loaded, but the probe never started"},
+		{"another kernel", []string{"fill"}, nil, OtherKernels, ""},
+		{"another kernel in four threads", []string{"threads"}, nil, OtherKernels, ""},
+		{"a convolution named like a product", []string{"convolution"}, nil, OtherKernels, ""},
+		{"the other kernel was asked for", []string{"fill"}, func(o *Options) { o.Kernel = regexp.MustCompile("^fill") }, Proved, ""},
+		{"the other kernel is the binary's own, and it was run", []string{"fill"}, func(o *Options) { o.Mode, o.Own = Exec, []string{"fill_f32"} }, Proved, ""},
+		{"the other kernel is the binary's own, but a product was to be proven", []string{"fill"}, func(o *Options) { o.Own = []string{"fill_f32"} }, OtherKernels, ""},
+		{"fewer launches than asked for", []string{"gpu", "2"}, func(o *Options) { o.Min = 3 }, Unproved, "2 launches matched, 3 asked for"},
+		{"a fatbin", []string{"fatbin"}, nil, Proved, ""},
+		{"a compressed fatbin", []string{"zstd"}, nil, Proved, ""},
+		{"a cubin", []string{"cubin"}, nil, Proved, ""},
+		{"a signal's handler calls exit among launches", []string{"exit-in-handler"}, func(o *Options) { o.ExpectExit = 14 }, Proved, ""},
+		{"may write no more", []string{"file-limit"}, nil, Proved, ""},
+		{"behind a runner of the user's that becomes it", []string{"gpu"}, func(o *Options) { o.Launcher = []string{"/usr/bin/env"} }, Proved, ""},
+		{"behind a runner of the user's that stays", []string{"gpu"}, func(o *Options) { o.Launcher = []string{l.other, "child"} }, Proved, ""},
+		{"behind a runner of the user's, on the CPU", []string{"cpu"}, func(o *Options) { o.Launcher = []string{l.other, "child"} }, Unproved, "other programs"},
+		{"by a link", []string{"gpu"}, func(o *Options) { o.Binary = symbolic }, Proved, ""},
+		{"by its second name, as cargo links it", []string{"gpu"}, func(o *Options) { o.Binary = hard }, Proved, ""},
+		{"a script that starts it", nil, func(o *Options) { o.Binary = script }, Unproved, "not by the binary itself"},
+		{"a forked child that ends by exit", []string{"fork"}, nil, Proved, ""},
+		{"closes files that it does not know", []string{"close-files"}, nil, Proved, ""},
+		{"what a program could notice", []string{"quiet"}, nil, Proved, ""},
+
+		{"_exit after a while", []string{"_exit"}, nil, Proved, ""},
+		{"_exit at once", []string{"_exit-now"}, nil, Unproved, "did not end in an orderly way"},
+		{"abort", []string{"abort"}, nil, Unproved, "was ended by"},
+		{"becomes another program afterwards", []string{"exec-after", "{other}", "cpu"}, nil, Proved, ""},
+		{"status other than expected", []string{"status", "3"}, nil, Unproved, "ended with status 3, expected was 0"},
+		{"status as expected", []string{"status", "3"}, func(o *Options) { o.ExpectExit = 3 }, NotUsed, ""},
+		{"never ends", []string{"sleep", "60000"}, func(o *Options) { o.Timeout = 300 * time.Millisecond }, Unproved, "before it was done"},
+
+		{"a child uses the GPU, the binary does not", []string{"child", "{other}", "gpu"}, nil, Unproved, "not by the binary itself"},
+		{"a child that is the binary itself", []string{"child", "{program}", "gpu"}, nil, Proved, ""},
+		{"the binary launches something, its child the product", []string{"both", "{other}", "gpu"}, nil, OtherKernels, ""},
+		{"a child without our environment uses the GPU", []string{"bare-child", "{other}", "gpu"}, nil, Unproved, ""},
+		{"a child without our environment lives long", []string{"bare-child", "{other}", "sleep", "300"}, nil, Unproved, "lost the variable"},
+		{"a child on the CPU", []string{"child", "{other}", "cpu"}, nil, Unproved, "started other programs"},
+		{"leaves a process behind", []string{"orphan", "{other}", "sleep", "500"}, nil, Unproved, "left a running process behind"},
+		{"becomes another program", []string{"exec", "{other}", "gpu"}, nil, Unproved, "not by the binary itself"},
+
+		{"the shipped predicate", []string{"gpu"}, func(o *Options) { o.Real = RealDriver(l.host) }, Unproved, "this driver is a stand-in: " + filepath.Join(l.dir, "lib", "libcuda.so.1")},
+		{"no predicate", []string{"gpu"}, func(o *Options) { o.Real = nil }, Unproved, "which drivers are real"},
+		{"no libcupti", []string{"gpu"}, func(o *Options) { o.CUPTI = filepath.Join(l.dir, "none.so") }, Unproved, "load: "},
+		{"CUPTI may not trace", []string{"gpu"}, with("STANDIN_CUPTI_ENABLE", "35"), Unproved, "INSUFFICIENT_PRIVILEGES (35)"},
+		{"another subscriber", []string{"gpu"}, with("STANDIN_CUPTI_ENABLE", "39"), Unproved, "MULTIPLE_SUBSCRIBERS"},
+		{"CUPTI drops everything", []string{"gpu"}, with("STANDIN_CUPTI_DROP", "1"), Unproved, "CUPTI dropped the record"},
+		{"CUPTI loses the control's launch", []string{"gpu"}, with("STANDIN_CUPTI_LOSE", "gpubuild_control"), Unproved, "CUPTI recorded no kernel"},
+		{"CUPTI loses the program's launches", []string{"gpu"}, with("STANDIN_CUPTI_LOSE", "matmul"), Unproved, "of 1 launch that the driver accepted"},
+		{"CUPTI loses some launches", []string{"both", "{program}", "gpu"}, with("STANDIN_CUPTI_LOSE", "matmul"), Unproved, "of 1 launch that the driver accepted"},
+		{"launches cannot be counted", []string{"init"}, with("STANDIN_CUPTI_SUBSCRIBE", "39"), Unproved, "could not be counted (39)"},
+		{"launches cannot be counted, but are recorded", []string{"gpu"}, with("STANDIN_CUPTI_SUBSCRIBE", "39"), Proved, ""},
+		{"records without an end", []string{"gpu"}, with("STANDIN_CUPTI_UNFINISHED", "1"), Unproved, "CUPTI recorded no kernel"},
+		{"launches that run nothing", []string{"fill"}, with("STANDIN_CUDA_SKIP", "fill_f32"), Unproved, "of 1 launch that the driver accepted"},
+		{"the device is hidden", []string{"fallback"}, with("CUDA_VISIBLE_DEVICES", "-1"), NoDevice, "hidden by CUDA_VISIBLE_DEVICES=-1"},
+		{"no device", []string{"fallback"}, with("STANDIN_CUDA_DEVICES", "0"), NoDevice, "no GPU"},
+		{"no driver", []string{"fallback"}, with("LD_LIBRARY_PATH", ""), NoDevice, "no CUDA driver"},
+		{"driver and module do not fit", []string{"fallback"}, with("STANDIN_CUDA_INIT", "803"), Unproved, "CUDA error 803"},
+		{"old PTX is refused", []string{"gpu"}, with("STANDIN_CUDA_LOAD", "sm_50"), Proved, ""},
+		{"old CUPTI", []string{"gpu", "5"}, with("STANDIN_CUPTI_VERSION", "17"), Proved, ""},
+
+		{"LD_PRELOAD", []string{"gpu"}, with("LD_PRELOAD", preload), Unproved, "LD_PRELOAD="},
+		{"LD_PRELOAD and the CPU", []string{"cpu"}, with("LD_PRELOAD", preload), Unproved, "LD_PRELOAD="},
+		{"a probe of somebody else's", []string{"gpu"}, with(probe.InjectionVariable, "/opt/tool.so"), Proved, ""},
+		{"no control", []string{"gpu"}, func(o *Options) { o.Probe.Control = "" }, Unproved, "no positive control"},
+		{"no watcher", []string{"gpu"}, func(o *Options) { o.Probe.Watch = "" }, Proved, ""},
+		{"no watcher, and the CPU", []string{"cpu"}, func(o *Options) { o.Probe.Watch = "" }, Unproved, "could not be watched"},
+		{"forged records without a driver", []string{"forge"}, nil, Unproved, "stand-in"},
+		{"forged records of another process", []string{"forge", "pid"}, nil, Unproved, "not written by the probe"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			o := l.options(t, append([]string{}, tt.args...)...)
+			if tt.change != nil {
+				tt.change(&o)
+			}
+			e, err := Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v := Judge(e, o.Rules())
+			if v.Kind != tt.want || !strings.Contains(v.Why, tt.why) {
+				t.Errorf("got %s: %s\nwant %s: …%s…\n%s\n%+v\n%s", v.Kind, v.Why, tt.want, tt.why, strings.Join(v.Lines, "\n"), e, o.Stderr)
+			}
+			if len(v.Lines) > 5 {
+				t.Errorf("%d lines: %q", len(v.Lines), v.Lines)
+			}
+		})
+	}
+	// What is preloaded is told by its name even where LD_PRELOAD itself is forgiven some day.
+	t.Run("an interposer", func(t *testing.T) {
+		o := l.options(t, "gpu")
+		o.Env = o.Env.Set("LD_PRELOAD", interposer)
+		e, err := Run(context.Background(), l.host, proc.Runner{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(Judge(e, o.Rules()).Conflicts, "\n"); !strings.Contains(text, "cuLaunchKernel") || !strings.Contains(text, interposer) {
+			t.Errorf("conflicts: %s", text)
+		}
+	})
+}
+
+func TestCountsAndTimes(t *testing.T) {
+	l := newLab(t)
+	o := l.options(t, "gpu", "100000")
+	e, err := Run(context.Background(), l.host, proc.Runner{}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := Judge(e, o.Rules())
+	if v.Launches != 100000 || v.Total < 100000 || len(v.Kernels) != 1 || v.Device == "" || v.UUID == "" {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestProgramKeepsItsStreamsAndStatus(t *testing.T) {
+	l := newLab(t)
+	var out, errs bytes.Buffer
+	o := l.options(t, "gpu")
+	o.Stdout, o.Stderr = &out, &errs
+	if _, err := Run(context.Background(), l.host, proc.Runner{}, o); err != nil {
+		t.Fatal(err)
+	}
+	if out.String() != "done\n" || errs.Len() != 0 {
+		t.Errorf("stdout %q, stderr %q", &out, &errs)
+	}
+	entries, err := os.ReadDir(o.RunDir)
+	if err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	l := newLab(t)
+	text := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(text, []byte("no program"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{filepath.Join(l.dir, "nothing"), l.dir, l.cupti + ".none", text} {
+		o := l.options(t)
+		o.Binary = path
+		_, err := Run(context.Background(), l.host, proc.Runner{}, o)
+		var bad *BinaryError
+		if !errors.As(err, &bad) || bad.Hint() == "" || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+func TestInterruptedRunLeavesNothing(t *testing.T) {
+	l := newLab(t)
+	o := l.options(t, "sleep", "60000")
+	ctx, cancel := context.WithCancel(context.Background())
+	started := proc.Runner{Grace: time.Second, Started: func(c buildenv.Cmd, _ int) {
+		if c.Path == l.probe.Watch {
+			cancel()
+		}
+	}}
+	if _, err := Run(ctx, l.host, started, o); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(o.RunDir); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v %v", entries, err)
+	}
+}

@@ -1,0 +1,299 @@
+package verify
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu/probe"
+)
+
+// How often the tree of processes is looked at, and how often closely: environment and mapped files.
+const (
+	period    = 20 * time.Millisecond
+	closeness = 5 // every fifth look
+	maxSeen   = 4096
+)
+
+// sampler looks at the program's tree through /proc. What lives shorter than the period it may miss; that any child was there at all is
+// known from the watcher.
+type sampler struct {
+	h      buildenv.Host
+	dir    string // value of the record directory's variable
+	seen   map[processID]*Seen
+	looked bool
+	full   bool // more processes than are kept
+}
+
+type processID struct {
+	pid     int
+	started uint64
+}
+
+func newSampler(h buildenv.Host, dir string) *sampler {
+	return &sampler{h: h, dir: dir, seen: map[processID]*Seen{}}
+}
+
+// follow looks until stop is closed. The watcher's first line says which process is the program.
+func (s *sampler) follow(watchFile string, stop <-chan struct{}) {
+	root, wait := 0, 2*time.Millisecond
+	tick := time.NewTimer(wait)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		if root == 0 {
+			if w, err := readWatch(s.h, watchFile); err == nil && w.pid != 0 {
+				root, wait, n = w.pid, period, 0
+			}
+		}
+		if root != 0 {
+			s.look(root, n%closeness == 0)
+		}
+		tick.Reset(wait)
+		select {
+		case <-stop:
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// look walks the tree from the watcher down, so that orphans, which the watcher inherits, are met too.
+func (s *sampler) look(root int, closely bool) {
+	st, ok := s.stat(root)
+	if !ok {
+		return
+	}
+	s.looked = true
+	s.one(root, st, true, closely)
+	queue, met := []int{st.parent}, map[int]bool{st.parent: true, root: true}
+	queue = append(queue, root)
+	for len(queue) > 0 && len(met) < maxSeen {
+		pid := queue[0]
+		queue = queue[1:]
+		for _, child := range s.children(pid) {
+			if met[child] {
+				continue
+			}
+			met[child] = true
+			if st, ok := s.stat(child); ok {
+				s.one(child, st, false, closely)
+				queue = append(queue, child)
+			}
+		}
+	}
+}
+
+func (s *sampler) one(pid int, st stat, root, closely bool) {
+	id := processID{pid, st.started}
+	p := s.seen[id]
+	if p == nil {
+		if len(s.seen) >= maxSeen {
+			s.full = true
+			return
+		}
+		p = &Seen{Pid: pid, Started: st.started, Root: root}
+		s.seen[id] = p
+		closely = true
+	}
+	if !closely || st.zombie {
+		return
+	}
+	proc := "/proc/" + strconv.Itoa(pid)
+	if exe, err := s.h.Files.EvalSymlinks(proc + "/exe"); err == nil {
+		p.Exe = exe
+	}
+	if p.Driver == "" {
+		if maps, err := s.h.ReadFile(proc+"/maps", 32<<20); err == nil {
+			p.Driver = mappedDriver(maps)
+		}
+	}
+	env, err := s.h.ReadFile(proc+"/environ", 4<<20)
+	if again, ok := s.stat(pid); !ok || again.zombie || again.started != st.started {
+		return // it ended meanwhile: what was read may be nothing
+	}
+	if err != nil {
+		p.Closed = p.Closed || errors.Is(err, fs.ErrPermission)
+		return
+	}
+	if len(env) == 0 { // a process about to end has no memory any more, and so neither environment nor files
+		if maps, err := s.h.ReadFile(proc+"/maps", 32<<20); err != nil || len(maps) == 0 {
+			return
+		}
+	}
+	if !carries(env, probe.DirVariable+"="+s.dir) || !carriesName(env, probe.InjectionVariable) {
+		p.NoInjection = true
+	}
+}
+
+func carries(env []byte, entry string) bool {
+	for _, e := range bytes.Split(env, []byte{0}) {
+		if string(e) == entry {
+			return true
+		}
+	}
+	return false
+}
+
+func carriesName(env []byte, name string) bool {
+	for _, e := range bytes.Split(env, []byte{0}) {
+		if bytes.HasPrefix(e, []byte(name+"=")) {
+			return true
+		}
+	}
+	return false
+}
+
+// mappedDriver finds the driver's library among mapped files.
+func mappedDriver(maps []byte) string {
+	for len(maps) > 0 {
+		line, rest, _ := bytes.Cut(maps, []byte{'\n'})
+		maps = rest
+		if i := bytes.IndexByte(line, '/'); i >= 0 {
+			path := string(line[i:])
+			if strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "libcuda.so") {
+				return path
+			}
+		}
+	}
+	return ""
+}
+
+type stat struct {
+	parent  int
+	started uint64
+	zombie  bool
+}
+
+// stat reads /proc/<pid>/stat; the name in parentheses may hold anything. Source: proc(5).
+func (s *sampler) stat(pid int) (stat, bool) {
+	data, err := s.h.ReadFile("/proc/"+strconv.Itoa(pid)+"/stat", 8192)
+	if err != nil {
+		return stat{}, false
+	}
+	return parseStat(string(data))
+}
+
+func parseStat(text string) (stat, bool) {
+	i := strings.LastIndexByte(text, ')')
+	if i < 0 {
+		return stat{}, false
+	}
+	f := strings.Fields(text[i+1:]) // from field 3 on
+	if len(f) < 20 {
+		return stat{}, false
+	}
+	parent, err1 := strconv.Atoi(f[1])
+	started, err2 := strconv.ParseUint(f[19], 10, 64)
+	return stat{parent: parent, started: started, zombie: f[0] == "Z" || f[0] == "X"}, err1 == nil && err2 == nil
+}
+
+// children lists a process's children, by the kernel's own list (CONFIG_PROC_CHILDREN) or by asking every process for its parent.
+func (s *sampler) children(pid int) (out []int) {
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
+	entries, err := s.h.Files.ReadDir(tasks)
+	if err != nil {
+		return nil
+	}
+	listed := false
+	for _, t := range entries {
+		data, err := s.h.ReadFile(tasks+"/"+t.Name()+"/children", 1<<20)
+		if err != nil {
+			continue
+		}
+		listed = true
+		for _, f := range strings.Fields(string(data)) {
+			if n, err := strconv.Atoi(f); err == nil {
+				out = append(out, n)
+			}
+		}
+	}
+	if listed {
+		return out
+	}
+	all, err := s.h.Files.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range all {
+		if n, err := strconv.Atoi(e.Name()); err == nil {
+			if st, ok := s.stat(n); ok && st.parent == pid {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// watched is what the watcher wrote.
+type watched struct {
+	pid     int
+	started uint64
+	ended   *watchLine
+	refused int // errno of an exec that failed
+}
+
+type watchLine struct {
+	Event    string `json:"event"`
+	Pid      int    `json:"pid"`
+	Started  uint64 `json:"started"`
+	Known    bool   `json:"known"`
+	Children bool   `json:"children"`
+	Ignored  bool   `json:"ignored"`
+	Orphans  int    `json:"orphans"`
+	Running  bool   `json:"running"`
+	Errno    int    `json:"errno"`
+}
+
+// readWatch reads the watcher's lines; a file that is not there yet is nothing read.
+func readWatch(h buildenv.Host, file string) (watched, error) {
+	var w watched
+	data, err := h.ReadFile(file, 64<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		return w, nil
+	}
+	if err != nil {
+		return w, err
+	}
+	in := bufio.NewScanner(bytes.NewReader(data))
+	for in.Scan() {
+		var l watchLine
+		if json.Unmarshal(in.Bytes(), &l) != nil {
+			continue
+		}
+		switch {
+		case l.Event == "launched" && w.pid == 0:
+			w.pid, w.started = l.Pid, l.Started
+		case l.Event == "exec-failed" && l.Pid == w.pid:
+			w.refused = l.Errno
+		case l.Event == "ended" && l.Pid == w.pid:
+			w.ended = &l
+		}
+	}
+	return w, nil
+}
+
+// merge joins what the watcher and the sampler know. Only the watcher can make it complete.
+func (w watched) merge(s *sampler) Watch {
+	out := Watch{Looked: s.looked}
+	if e := w.ended; e != nil {
+		out.Complete, out.Children, out.Ignored, out.Left, out.Orphans = e.Known && !s.full, e.Children, e.Ignored, e.Running, e.Orphans
+	}
+	for _, p := range s.seen {
+		out.Seen = append(out.Seen, *p)
+	}
+	sort.Slice(out.Seen, func(i, j int) bool {
+		a, b := out.Seen[i], out.Seen[j]
+		if a.Started != b.Started {
+			return a.Started < b.Started
+		}
+		return a.Pid < b.Pid
+	})
+	return out
+}

@@ -1,0 +1,151 @@
+/* Stand-in libcupti: hands the launches that the stand-in libcuda.so.1 really carried out to its client, in the buffers and the record
+ * layout of the real one.
+ *
+ *   STANDIN_CUPTI_VERSION=130500  what cuptiGetVersion says; picks the size of a record
+ *   STANDIN_CUPTI_ENABLE=35       what cuptiActivityEnable answers
+ *   STANDIN_CUPTI_DROP=1          drop every record, and count it
+ *   STANDIN_CUPTI_LOSE=name       drop that kernel's records, and tell nobody (CUPTI 12.4 update 1 lost cuBLAS kernels so)
+ *   STANDIN_CUPTI_SUBSCRIBE=39    what cuptiSubscribe answers
+ *   STANDIN_CUPTI_UNFINISHED=1    hand records over without an end, as a forced flush does with kernels that still run
+ *
+ * Build: cc -std=c11 -O2 -shared -fPIC -fvisibility=hidden -pthread -Wl,-soname,libcupti.so.13 cupti.c -o libcupti.so.13 -ldl */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API __attribute__((visibility("default"))) int
+enum {
+    OK, INVALID_PARAMETER, INVALID_OPERATION = 7, MAX_LIMIT_REACHED = 12, NOT_INITIALIZED = 15, INVALID_KIND = 21,
+    INSUFFICIENT_PRIVILEGES = 35, MULTIPLE_SUBSCRIBERS = 39
+};
+struct launch { const char *name; uint32_t grid[3], block[3], smem; uint64_t start, end; uint32_t stream, correlation; };
+
+static void (*request)(uint8_t **, size_t *, size_t *);
+static void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t);
+static uint8_t *buffer;
+static size_t capacity, used, dropped;
+static int enabled, drop, unfinished;
+static const char *lose;
+static uint32_t kind, version = 130500;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Sizes of the newest kernel record by release, measured from the headers. */
+static size_t record_size(void) {
+    uint32_t v = version;
+    return v < 18 ? 176 : v < 100 ? 208 : v < 130100 ? 216 : v < 130300 ? 224 : v < 130400 ? 232 : 248;
+}
+
+static void hand_over(void) {           /* mutex held; the client calls back GetNextRecord and GetNumDroppedRecords only */
+    uint8_t *b = buffer;
+    size_t c = capacity, u = used;
+    buffer = NULL; capacity = used = 0;
+    if (b) complete(NULL, 0, b, c, u);
+}
+
+#define PUT(offset, T, v) do { T t_ = (T)(v); memcpy(r + (offset), &t_, sizeof t_); } while (0)
+static void on_launch(const struct launch *l) {
+    size_t z = record_size(), max = 0;
+    uint8_t *r;
+    pthread_mutex_lock(&mutex);
+    if (!enabled || (lose && !strcmp(lose, l->name))) goto out;
+    if (buffer && used + z > capacity) hand_over();
+    if (!buffer && !drop) request(&buffer, &capacity, &max);
+    if (!buffer || capacity < z) { dropped++; goto out; }
+    r = buffer + used;
+    used += z;
+    memset(r, 0, z);
+    PUT(0, uint32_t, kind);
+    PUT(16, uint64_t, l->start); PUT(24, uint64_t, unfinished ? 0 : l->end);
+    PUT(40, uint32_t, 0); PUT(44, uint32_t, 1); PUT(48, uint32_t, l->stream);
+    memcpy(r + 52, l->grid, 12); memcpy(r + 64, l->block, 12);
+    PUT(80, int32_t, l->smem);
+    PUT(92, uint32_t, l->correlation); PUT(96, int64_t, l->correlation);
+    PUT(104, const char *, l->name);
+out:
+    pthread_mutex_unlock(&mutex);
+}
+
+/* ---- callbacks: of launches only ---- */
+struct call_data {                      /* as CUpti_CallbackData begins and ends */
+    uint32_t site; const char *function; const void *params; const void *answer; const char *symbol; void *context;
+    uint32_t context_id; uint64_t *correlation_data; uint32_t correlation;
+};
+static void (*callback)(void *, uint32_t, uint32_t, const void *);
+static void *callback_user;
+
+static void on_call(int site, const char *function, const int *answer) {
+    struct call_data d = { .site = (uint32_t)site, .function = function, .answer = answer };
+    callback(callback_user, 1, 307, &d);
+}
+API cuptiSubscribe(void **subscriber, void (*f)(void *, uint32_t, uint32_t, const void *), void *user) {
+    const char *s = getenv("STANDIN_CUPTI_SUBSCRIBE");
+    if (s && atoi(s)) return atoi(s);
+    if (!f) return INVALID_PARAMETER;
+    if (callback) return MULTIPLE_SUBSCRIBERS;
+    callback = f; callback_user = user; *subscriber = &callback;
+    return OK;
+}
+API cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint32_t id) {
+    void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    void (*calls)(void (*)(int, const char *, const int *)) = NULL;
+    if (subscriber != &callback || domain != 1) return INVALID_PARAMETER;
+    if (id != 307) return OK;
+    if (cuda) *(void **)&calls = dlsym(cuda, "standin_cuda_calls");
+    if (!calls) return NOT_INITIALIZED;
+    calls(enable ? on_call : NULL);
+    return OK;
+}
+
+API cuptiGetVersion(uint32_t *v) {
+    const char *s = getenv("STANDIN_CUPTI_VERSION");
+    if (s) version = (uint32_t)strtoul(s, NULL, 10);
+    *v = version;
+    return OK;
+}
+API cuptiGetResultString(int rc, const char **s) {
+    *s = rc == OK ? "CUPTI_SUCCESS" : rc == NOT_INITIALIZED ? "CUPTI_ERROR_NOT_INITIALIZED"
+       : rc == INSUFFICIENT_PRIVILEGES ? "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"
+       : rc == MULTIPLE_SUBSCRIBERS ? "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED" : "CUPTI_ERROR_UNKNOWN";
+    return OK;
+}
+API cuptiActivityRegisterCallbacks(void (*a)(uint8_t **, size_t *, size_t *), void (*b)(void *, uint32_t, uint8_t *, size_t, size_t)) {
+    if (!a || !b) return INVALID_PARAMETER;
+    request = a; complete = b;
+    return OK;
+}
+API cuptiActivityEnable(uint32_t k) {
+    const char *s = getenv("STANDIN_CUPTI_ENABLE");
+    void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+    void (*observe)(void (*)(const struct launch *)) = NULL;
+    if (cuda) *(void **)&observe = dlsym(cuda, "standin_cuda_observe");
+    if (s && atoi(s)) return atoi(s);
+    if (!observe) return NOT_INITIALIZED;
+    if (k != 3 && k != 10) return INVALID_KIND;
+    drop = getenv("STANDIN_CUPTI_DROP") != NULL;
+    lose = getenv("STANDIN_CUPTI_LOSE");
+    unfinished = getenv("STANDIN_CUPTI_UNFINISHED") != NULL;
+    kind = k; enabled = 1;
+    observe(on_launch);
+    return OK;
+}
+API cuptiActivityDisable(uint32_t k) { (void)k; enabled = 0; return OK; }
+API cuptiActivityFlushAll(uint32_t f) {
+    (void)f;
+    if (!complete) return INVALID_OPERATION;
+    pthread_mutex_lock(&mutex);
+    hand_over();
+    pthread_mutex_unlock(&mutex);
+    return OK;
+}
+API cuptiActivityFlushPeriod(uint32_t ms) { (void)ms; return OK; }
+API cuptiActivityGetNextRecord(uint8_t *b, size_t valid, void **rec) {
+    uint8_t *n = *rec ? (uint8_t *)*rec + record_size() : b;
+    if (!b || n + record_size() > b + valid) return MAX_LIMIT_REACHED;
+    *rec = n;
+    return OK;
+}
+API cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n) { (void)c; (void)s; *n = dropped; dropped = 0; return OK; }
+API cuptiFinalize(void) { enabled = 0; return OK; }
