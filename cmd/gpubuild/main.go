@@ -1,0 +1,13 @@
+// Command gpubuild stands where `cargo build` stood: it checks that the cuda feature arrives, chooses and sets a toolchain that fits,
+// cleans what is stale, builds with cargo, and proves that the binary's kernel ran on the GPU.
+package main
+
+import (
+	"os"
+
+	"gpubuild/cmd/internal/app"
+)
+
+func main() {
+	os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr))
+}

@@ -1,0 +1,247 @@
+// Package app is gpubuild's command line: it turns words into Options, walks the road from feature to verdict, and turns what came of it
+// into an exit code. It decides which room is asked next and nothing else; only here do features, toolchain and gpu meet.
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/features"
+	"gpubuild/gpu/driver"
+	"gpubuild/gpu/fatbin"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/install"
+	"gpubuild/toolchain/loader"
+)
+
+// app is what every verb works with: the machine, a runner, a voice.
+type app struct {
+	host     buildenv.Host
+	run      runner
+	shell    *report.Shell
+	stdin    io.Reader
+	self     string // our own executable, for children that are ourselves
+	cacheDir string
+	// real says whether a driver that was loaded is a real one. Only a test binary sets another predicate than verify.RealDriver.
+	real RealDriver
+}
+
+// RealDriver makes the predicate that says whether a loaded driver is that of a real GPU.
+type RealDriver func(buildenv.Host) func(verify.Loaded) (bool, string)
+
+// runner is all that the road asks of the world's processes.
+type runner interface {
+	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
+}
+
+// Words that gpubuild starts itself with; they are no part of the command line.
+const (
+	nvmlChild   = "__gpubuild-nvml"
+	runnerChild = "__gpubuild-runner"
+)
+
+// Main runs gpubuild on the real machine and answers its exit code. args begin with the program's own name.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return MainWith(args, stdin, stdout, stderr, verify.RealDriver)
+}
+
+// MainWith is Main with another judgement of what a real driver is. Only tests may have one: a stand-in that counts as real proves nothing.
+func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real RealDriver) (code int) {
+	shell := &report.Shell{Out: stdout, Err: stderr}
+	defer func() {
+		if p := recover(); p != nil {
+			shell.Error("a fault of gpubuild: %v\n%s", p, debug.Stack())
+			shell.Hint("please report this with the lines above; `gpubuild cargo …` works without us")
+			code = codeFault
+		}
+	}()
+	if len(args) > 1 && args[1] == nvmlChild {
+		return driver.ChildMain(stdout)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	a, err := newApp(stdin, shell, real)
+	if err != nil {
+		return finish(shell, err)
+	}
+	return finish(shell, a.dispatch(ctx, args))
+}
+
+func newApp(stdin io.Reader, shell *report.Shell, real RealDriver) (*app, error) {
+	host, err := local.Host()
+	if err != nil {
+		return nil, err
+	}
+	terminal := false
+	if f, ok := shell.Err.(*os.File); ok {
+		terminal = local.Terminal(f)
+	}
+	shell.Colour = report.Colour("", host.Env.Lookup, terminal)
+	self, err := proc.Self()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := cache.Dir(host)
+	if err != nil {
+		return nil, err
+	}
+	return &app{host: host, run: proc.Runner{}, shell: shell, stdin: stdin, self: self, cacheDir: dir, real: real}, nil
+}
+
+// dispatch finds out whose word it is: ours, or cargo's.
+func (a *app) dispatch(ctx context.Context, args []string) error {
+	name, words := a.host.Base(args[0]), args[1:]
+	if strings.TrimSuffix(name, ".exe") == "cargo-gpubuild" && len(words) > 0 && words[0] == "gpubuild" {
+		words = words[1:] // cargo gpubuild …: cargo gives its subcommand's name first
+	}
+	if len(words) == 0 {
+		words = []string{"build"}
+	}
+	switch words[0] {
+	case runnerChild:
+		return a.runnerMain(ctx, words[1:])
+	case "help":
+		if len(words) == 1 {
+			words = []string{"--help"}
+		} else if text, ok := topic(words[1]); ok {
+			_, err := io.WriteString(a.shell.Out, text)
+			return err
+		} else if ours(words[1]) {
+			words = []string{words[1], "--help"}
+		}
+	case "cargo":
+		_, l, err := cargoWords(words[1:])
+		if err != nil {
+			return err
+		}
+		return a.plainCargo(ctx, l, a.host.Env)
+	}
+	if words[0] == "-h" || words[0] == "--help" || ours(words[0]) {
+		return a.commandLine(ctx).RunContext(ctx, append([]string{"gpubuild"}, words...))
+	}
+	if words[0] == "-V" || words[0] == "--version" {
+		return runVersion(a, ctx, Options{}, cargo.Line{})
+	}
+	o, line, err := parseCargo(words)
+	if err != nil {
+		return err
+	}
+	a.speakLike(line)
+	return a.road(ctx, o, line)
+}
+
+// cargoWords takes a command line in which nothing is ours.
+func cargoWords(words []string) (Options, cargo.Line, error) {
+	l, _, err := cargo.Split(words, nil)
+	return Options{}, l, err
+}
+
+func ours(word string) bool {
+	for _, v := range verbs() {
+		if v.name == word {
+			return true
+		}
+	}
+	return false
+}
+
+// speakLike takes over cargo's own flags for how loud and in what colour to speak.
+func (a *app) speakLike(l cargo.Line) {
+	a.shell.Quiet = l.Quiet
+	if v, ok := a.host.Env.Lookup("CARGO_TERM_QUIET"); ok && v == "true" {
+		a.shell.Quiet = true
+	}
+	a.shell.Verbose = l.Verbose > 0
+	switch l.Color {
+	case "always":
+		a.shell.Colour = true
+	case "never":
+		a.shell.Colour = false
+	}
+}
+
+// verdictError ends the program with a verdict's code; its words were said already.
+type codeError int
+
+func (e codeError) Error() string { return fmt.Sprintf("ends with %d", int(e)) }
+
+// finish says an error and answers the exit code that it has. This switch is the only place where errors become codes.
+func finish(shell *report.Shell, err error) int {
+	var (
+		code    codeError
+		exit    *buildenv.ExitError
+		usage   *usageError
+		badFlag *flagError
+		badLine *cargo.UsageError
+		conf    *config.Error
+		missing *toolchain.MissingError
+		misfit  *toolchain.MisfitError
+		noCargo *cargo.MissingError
+		noPin   *install.NoFitError
+		noPip   *install.NoPipError
+		noC     *install.NoCompilerError
+		noProbe *probe.NoCompilerError
+		noFile  *fatbin.FileError
+		noBin   *verify.BinaryError
+		notELF  *loader.NotELFError
+		noToml  *features.NoManifestError
+		badToml *features.ManifestError
+		refused *cargo.RefusedError
+	)
+	switch {
+	case err == nil:
+		return codeDone
+	case errors.As(err, &code):
+		return int(code)
+	case errors.Is(err, context.Canceled):
+		shell.Error("interrupted")
+		return codeInterrupted
+	case errors.As(err, &refused):
+		// cargo's own words, once, as they are
+		_, _ = shell.Err.Write(refused.Stderr)
+		shell.Hint(refused.Fix)
+		return refused.Code
+	case errors.As(err, &exit):
+		// The program said itself what was wrong, on a stderr that it had from us.
+		if len(exit.Result.Stderr) > 0 {
+			say(shell, err)
+		}
+		return exit.Result.Code
+	}
+	say(shell, err)
+	switch {
+	case errors.As(err, &usage), errors.As(err, &badFlag), errors.As(err, &badLine), errors.As(err, &noFile), errors.As(err, &noBin), errors.As(err, &notELF):
+		return codeUsage
+	case errors.As(err, &missing), errors.As(err, &noCargo), errors.As(err, &noPip), errors.As(err, &noC), errors.As(err, &noProbe):
+		return codeMissing
+	case errors.As(err, &misfit), errors.As(err, &noPin):
+		return codeMisfit
+	case errors.As(err, &conf), errors.As(err, &noToml), errors.As(err, &badToml):
+		return codeConfig
+	}
+	return codeOther
+}
+
+func say(shell *report.Shell, err error) {
+	shell.Error("%v", err)
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		shell.Hint(h.Hint())
+	}
+}

@@ -1,0 +1,141 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"gpubuild/cmd/internal/doctor"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/features"
+	"gpubuild/gpu/driver"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/hostcc"
+)
+
+func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
+	f, err := a.doctorFacts(ctx, o, l)
+	if err != nil {
+		return err
+	}
+	checks := doctor.Run(f)
+	var findings []report.Finding
+	for _, c := range checks {
+		if c.State == doctor.Missing || c.State == doctor.Misfit || c.State == doctor.Warning {
+			severity := report.SeverityError
+			if c.State == doctor.Warning {
+				severity = report.SeverityWarning
+			}
+			findings = append(findings, report.Finding{ID: c.ID, Severity: severity, Message: c.Says, Fix: c.Fix, Evidence: strings.Join(c.Places, ", ")})
+		}
+	}
+	worst := doctor.Worst(checks)
+	if o.JSON != nil {
+		if err := a.answer(o, "doctor", worst != doctor.Missing && worst != doctor.Misfit, findings, struct {
+			Checks []doctor.Check `json:"checks"`
+		}{checks}); err != nil {
+			return err
+		}
+	} else {
+		var b strings.Builder
+		for _, c := range checks {
+			fmt.Fprintf(&b, "%s %-14s %s\n", c.Mark(), c.ID, c.Says)
+			if c.State == doctor.OK || c.State == doctor.Info {
+				continue
+			}
+			if c.Breaks != "" {
+				fmt.Fprintf(&b, "    without it: %s\n", c.Breaks)
+			}
+			for _, p := range c.Places {
+				fmt.Fprintf(&b, "    looked at: %s\n", p)
+			}
+			if c.Fix != "" {
+				fmt.Fprintf(&b, "    fix: %s\n", c.Fix)
+			}
+		}
+		if _, err := fmt.Fprint(a.shell.Out, b.String()); err != nil {
+			return err
+		}
+	}
+	switch worst {
+	case doctor.Missing:
+		return codeError(codeMissing)
+	case doctor.Misfit:
+		return codeError(codeMisfit)
+	}
+	return nil
+}
+
+// doctorFacts gathers what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine.
+func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.Facts, error) {
+	f := doctor.Facts{Prove: o.For == "prove", WSL: a.host.IsWSL(), FreeDisk: a.freeDisk()}
+	tool, err := cargo.Find(a.host, l)
+	if err != nil {
+		f.CargoWhy = err.Error()
+	} else if res, err := a.run.Run(ctx, cargo.Version(tool, l)); err != nil {
+		f.CargoWhy = err.Error()
+	} else if v, ok := cargo.ParseVersion(res.Stdout); ok {
+		f.Cargo = v.Text + " (" + tool.Origin + " " + tool.Path + ")"
+	}
+	j := &journey{app: a, options: o, line: l, tool: tool, env: a.host.Env}
+	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
+	if f.Cargo != "" {
+		looked, err := a.lookAt(ctx, o, l)
+		var none *features.NoManifestError
+		switch {
+		case err == nil:
+			j = looked
+			j.needs = needsOf(j.reach)
+			f.Project, f.Needs = a.shown(j.project.Manifest), j.needs
+		case errors.As(err, &none):
+			f.ProjectWhy = err.Error()
+		case isInterrupted(err):
+			return f, err
+		default:
+			f.ProjectWhy = err.Error()
+		}
+	}
+	if j.reach == nil {
+		j.reach = &features.Answer{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}}
+		j.needs = f.Needs
+	}
+	if o.Toolkit == "fetch" {
+		return f, &usageError{"doctor fetches nothing", "gpubuild toolchain install"}
+	}
+	wish, extra, err := j.wish(ctx)
+	if err != nil {
+		return f, err
+	}
+	j.gather(ctx, wish, extra)
+	d, devices, notes := driver.Inventory(ctx, a.host, a.run, a.self)
+	j.facts.Driver, j.facts.Devices, f.Notes = d, devices, notes
+	if j.facts.Compilers == nil {
+		j.facts.Compilers = hostcc.Find(ctx, a.host, a.run)
+	}
+	if j.facts.Toolkits == nil {
+		j.facts.Toolkits, j.facts.Places = cuda.Find(a.host, extra), cuda.UsualPlaces(a.host)
+	}
+	if j.needs.CUDNN && j.facts.CUDNN == nil {
+		j.facts.CUDNN = cudnn.Find(a.host, nil, nil)
+	}
+	f.Chosen, f.ChooseErr = toolchain.Choose(j.facts, j.needs, wish)
+	f.Toolchain = j.facts
+	f.CUPTI = pickCUPTI(a.toolkits(f.Chosen.Toolkit), d.CUDA)
+	for _, c := range j.facts.Compilers {
+		if c.Problem == "" && f.Compiler == "" && c.Kind != hostcc.MSVC {
+			f.Compiler = c.Named()
+		}
+	}
+	for _, dir := range a.host.SplitList(a.host.Env.Get("LD_LIBRARY_PATH")) {
+		if a.host.Base(a.host.Clean(dir)) == "stubs" {
+			f.StubsOn = append(f.StubsOn, dir)
+		}
+	}
+	return f, nil
+}
+
+func (a *app) freeDisk() uint64 { return 0 }

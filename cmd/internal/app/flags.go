@@ -1,0 +1,187 @@
+package app
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"gpubuild/gpu"
+)
+
+// Options are our own flags, however they were written. Nothing below this package has heard of flags.
+type Options struct {
+	Toolkit        string // a version, a root, or fetch
+	Arch           string
+	CCBin          string
+	Strict         bool
+	AllowUnreached bool
+	NoClean        bool
+	ForceClean     bool
+	Prove          bool
+	ProveArgs      []string
+	RequireProof   bool
+	Kernel         *regexp.Regexp
+	ExpectExit     int
+	Timeout        time.Duration
+	Probe          string
+	CUPTI          string
+	JSON           *string // nil: not asked for; empty: stdout
+	Shell          string
+	For            string
+	Diff           bool
+	Explain        bool
+	Parts          []string
+	LinkStubs      bool
+	Verify         bool
+}
+
+// value says what a flag takes.
+type value int
+
+const (
+	none     value = iota
+	required       // --flag VALUE or --flag=VALUE
+	optional       // --flag or --flag=VALUE
+)
+
+// A group is a set of verbs that know a flag.
+type group int
+
+const (
+	onCargo   group = 1 << iota // cargo's verbs, where the flag begins with --gpu-
+	onProject                   // our verbs that look at a project
+	onProve
+	onScan
+	onExec
+	onToolchain
+	onOther // version, cache
+)
+
+type flag struct {
+	name    string // without any prefix
+	value   value
+	groups  group
+	holder  string // what help calls the value
+	meaning string
+	set     func(*Options, string) error
+}
+
+// flags is the one table of our own flags: it parses them, and help and README are made from it.
+var flags = []flag{
+	{"toolkit", required, onCargo | onProject | onExec, "VERSION|ROOT|fetch", "the CUDA toolkit to use; fetch gets one into your cache, without admin rights",
+		func(o *Options, v string) error { o.Toolkit = v; return nil }},
+	{"arch", required, onCargo | onProject | onExec, "sm_NN", "build for this architecture", func(o *Options, v string) error {
+		if _, err := gpu.ParseArch(v); err != nil {
+			return err
+		}
+		o.Arch = v
+		return nil
+	}},
+	{"ccbin", required, onCargo | onProject | onExec, "PATH", "the host compiler that nvcc calls", func(o *Options, v string) error { o.CCBin = v; return nil }},
+	{"strict", none, onCargo | onProject, "", "warnings of the feature check stop the build, too", func(o *Options, _ string) error { o.Strict = true; return nil }},
+	{"allow-unreached", none, onCargo, "", "build although a feature does not reach", func(o *Options, _ string) error { o.AllowUnreached = true; return nil }},
+	{"no-clean", none, onCargo, "", "clean nothing; stale artifacts end with 13", func(o *Options, _ string) error { o.NoClean = true; return nil }},
+	{"force-clean", none, onCargo, "", "clean the GPU packages in any case", func(o *Options, _ string) error { o.ForceClean = true; return nil }},
+	{"prove", optional, onCargo, "ARGS", "build: run what was built under the probe, with these arguments", func(o *Options, v string) error {
+		o.Prove = true
+		var err error
+		o.ProveArgs, err = splitWords(v)
+		return err
+	}},
+	{"require-proof", none, onCargo, "", "run, test, bench: without a proof end with 21", func(o *Options, _ string) error { o.RequireProof = true; return nil }},
+	{"kernel", required, onCargo | onProve, "REGEX", "the kernels that count, instead of the matmul patterns", func(o *Options, v string) error {
+		re, err := regexp.Compile(v)
+		o.Kernel = re
+		return err
+	}},
+	{"expect-exit", required, onCargo | onProve, "N", "the program's exit status when all is well (0)", func(o *Options, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 || n > 255 {
+			return fmt.Errorf("%q is not an exit status from 0 to 255", v)
+		}
+		o.ExpectExit = n
+		return nil
+	}},
+	{"timeout", required, onCargo | onProve, "DURATION", "end the proven program after this time, such as 30s", func(o *Options, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d <= 0 {
+			return fmt.Errorf("%q is not a duration such as 30s or 5m", v)
+		}
+		o.Timeout = d
+		return nil
+	}},
+	{"probe", required, onCargo | onProve, "FILE", "a probe library built elsewhere, where there is no compiler", func(o *Options, v string) error { o.Probe = v; return nil }},
+	{"cupti", required, onCargo | onProve, "FILE", "the libcupti to use", func(o *Options, v string) error { o.CUPTI = v; return nil }},
+	{"shell", required, onProject, "NAME", "env: the form to print (bash zsh fish pwsh cmd nu github gitlab dotenv direnv vscode cargo-config json)",
+		func(o *Options, v string) error { o.Shell = v; return nil }},
+	{"diff", none, onProject, "", "env: print what would change and why", func(o *Options, _ string) error { o.Diff = true; return nil }},
+	{"for", required, onProject, "build|prove", "doctor: what the machine is to be good for", func(o *Options, v string) error {
+		if v != "build" && v != "prove" {
+			return fmt.Errorf("%q is neither build nor prove", v)
+		}
+		o.For = v
+		return nil
+	}},
+	{"explain", none, onProject, "", "stale: say what is recorded of each package", func(o *Options, _ string) error { o.Explain = true; return nil }},
+	{"parts", required, onToolchain, "LIST", "install: parts beside the compiler, such as cudnn,run", func(o *Options, v string) error {
+		o.Parts = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
+		return nil
+	}},
+	{"json", optional, onProject | onProve | onScan | onToolchain | onOther, "FILE", "machine-readable answer on stdout or in FILE", func(o *Options, v string) error {
+		o.JSON = &v
+		return nil
+	}},
+}
+
+// flagError names the flag whose value is wrong.
+type flagError struct {
+	Flag string
+	Err  error
+}
+
+func (e *flagError) Error() string { return e.Flag + ": " + e.Err.Error() }
+func (e *flagError) Unwrap() error { return e.Err }
+func (e *flagError) Hint() string  { return "see `gpubuild help`" }
+
+// splitWords splits a flag's value as a shell would for plain words, quotes and backslashes; nothing is expanded.
+func splitWords(s string) ([]string, error) {
+	var words []string
+	var b strings.Builder
+	var quote rune
+	inWord, escaped := false, false
+	for _, r := range s {
+		switch {
+		case escaped:
+			b.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped, inWord = true, true
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			} else {
+				b.WriteRune(r)
+			}
+		case r == '\'' || r == '"':
+			quote, inWord = r, true
+		case r == ' ' || r == '\t' || r == '\n':
+			if inWord {
+				words = append(words, b.String())
+				b.Reset()
+				inWord = false
+			}
+		default:
+			b.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, fmt.Errorf("%q has an open quote", s)
+	}
+	if inWord {
+		words = append(words, b.String())
+	}
+	return words, nil
+}

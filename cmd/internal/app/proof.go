@@ -1,0 +1,412 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/gpu"
+	"gpubuild/gpu/driver"
+	"gpubuild/gpu/fatbin"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/hostcc"
+	"gpubuild/toolchain/install"
+	"gpubuild/toolchain/loader"
+)
+
+// keptScan is a scan's report and the identity of the file that it is about.
+type keptScan struct {
+	Version string         `json:"version"`
+	Is      string         `json:"is"`
+	Report  *fatbin.Report `json:"report"`
+}
+
+// scan answers what a file holds; a file that has not changed is not read again.
+func (a *app) scan(path string) (*fatbin.Report, error) {
+	path = a.host.Abs(path)
+	id, err := cache.Identify(path)
+	if err != nil {
+		return fatbin.ScanFile(a.host, path) // says what is wrong with it
+	}
+	is := fmt.Sprintf("%s %d %d %d %d", path, id.Size, id.MTime, id.Inode, id.Device)
+	kept := a.host.Join(a.cacheDir, "scans", hashName(path)+".json")
+	if data, err := a.host.ReadFile(kept, 64<<20); err == nil {
+		var old keptScan
+		if json.Unmarshal(data, &old) == nil && old.Is == is && old.Version == version() && old.Report != nil {
+			return old.Report, nil
+		}
+	}
+	r, err := fatbin.ScanFile(a.host, path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(keptScan{version(), is, r})
+	if err == nil {
+		if err = cache.Make(filepath.Dir(kept)); err == nil {
+			err = cache.WriteFile(kept, data, 0o600)
+		}
+	}
+	if err != nil {
+		a.shell.Detail("the scan is not kept: %v", err)
+	}
+	return r, nil
+}
+
+// scanPrograms shows what device code each program holds.
+func (j *journey) scanPrograms() error {
+	for _, p := range j.programs {
+		if p.Kind == "test" && j.line.Verb != "test" && j.line.Verb != "bench" {
+			continue
+		}
+		r, err := j.scan(p.Path)
+		if err != nil {
+			return err
+		}
+		j.shell.Status("Scanned", "%s: %s", j.shown(p.Path), scanLine(r))
+	}
+	return nil
+}
+
+// scanLine says in one line what device code a file holds.
+func scanLine(r *fatbin.Report) string {
+	if len(r.Images) == 0 {
+		var cudaLibs []string
+		for _, l := range r.Imports {
+			if strings.HasPrefix(l, "libcuda") || strings.HasPrefix(l, "libcublas") {
+				cudaLibs = append(cudaLibs, l)
+			}
+		}
+		if len(cudaLibs) > 0 {
+			return "no device code; loads " + strings.Join(cudaLibs, ", ")
+		}
+		return "no device code (code that is made at run time is not seen)"
+	}
+	count := map[string]int{}
+	var order []string
+	for _, im := range r.Images {
+		kind := im.Kind
+		if kind == fatbin.PTXText {
+			kind = fatbin.PTX
+		}
+		key := kind + " " + im.Arch.String()
+		if kind == fatbin.PTX && im.PTXVersion != "" {
+			key += " (PTX " + im.PTXVersion + ")"
+		}
+		if im.Toolkit != "" {
+			key += " (nvcc " + im.Toolkit + ")"
+		}
+		if count[key] == 0 {
+			order = append(order, key)
+		}
+		count[key]++
+	}
+	sort.Strings(order)
+	var parts []string
+	for _, key := range order {
+		parts = append(parts, fmt.Sprintf("%d %s", count[key], key))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// stage is everything that a proven program runs with.
+type stage struct {
+	probe probe.Probe
+	cupti string
+	env   buildenv.Env
+	lacks []string // what a bare start would lack
+}
+
+// dirsOf lists where run-time libraries are: never a stub's directory.
+func dirsOf(h buildenv.Host, toolkits []cuda.Toolkit, dnn []cudnn.Install) []string {
+	var dirs []string
+	for _, t := range toolkits {
+		if t.Problem == "" {
+			dirs = append(dirs, append([]string{t.Lib}, t.Libs...)...)
+		}
+	}
+	for _, c := range dnn {
+		dirs = append(dirs, c.Lib)
+	}
+	out := dirs[:0]
+	for _, d := range dirs {
+		if d != "" && !contains(out, d) && h.IsDir(d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// setStage prepares the probe and the run-time environment for a program. The toolkit of the build comes first where there is one.
+func (a *app) setStage(ctx context.Context, o Options, first *cuda.Toolkit, env buildenv.Env, binary string) (stage, error) {
+	st, err := a.libraryStage(first, env, binary)
+	if err != nil {
+		return st, err
+	}
+	if st.probe, err = a.getProbe(ctx, o); err != nil {
+		return st, err
+	}
+	switch st.cupti = o.CUPTI; {
+	case st.cupti == "":
+		st.cupti = pickCUPTI(a.toolkits(first), driver.Version(a.host).CUDA)
+	case !a.host.IsFile(a.host.Abs(st.cupti)):
+		return st, &usageError{"no libcupti at " + st.cupti, "give the path of a libcupti.so"}
+	default:
+		st.cupti = a.host.Abs(st.cupti)
+	}
+	return st, nil
+}
+
+// toolkits lists the toolkits of this machine that can be used, the build's own first.
+func (a *app) toolkits(first *cuda.Toolkit) []cuda.Toolkit {
+	var out []cuda.Toolkit
+	if first != nil {
+		out = append(out, *first)
+	}
+	var extra []cuda.Candidate
+	for _, in := range install.Installed(a.host, a.cacheDir) {
+		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: "gpubuild's cache"})
+	}
+	for _, t := range cuda.Find(a.host, extra) {
+		if t.Problem == "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// libraryStage finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there.
+func (a *app) libraryStage(first *cuda.Toolkit, env buildenv.Env, binary string) (stage, error) {
+	st := stage{env: env}
+	toolkits := a.toolkits(first)
+	var roots []string
+	for _, t := range toolkits {
+		roots = append(roots, t.Root)
+	}
+	libraries, err := loader.Resolve(a.host, a.host.Abs(binary), dirsOf(a.host, toolkits, cudnn.Find(a.host, roots, nil)))
+	if err != nil {
+		return st, err
+	}
+	for _, l := range libraries {
+		if l.Kind != loader.OK {
+			st.lacks = append(st.lacks, l.Name+": "+l.Problem)
+		}
+		if l.Kind == loader.Added {
+			st.env = a.host.Apply(st.env, appendLibraries(a.host.Dir(l.Path)))
+		}
+	}
+	return st, nil
+}
+
+func appendLibraries(dir string) buildenv.Delta {
+	var d buildenv.Delta
+	d.Add(buildenv.Append, "LD_LIBRARY_PATH", dir, "the program's CUDA libraries are in no directory that the loader searches by itself")
+	return d
+}
+
+// pickCUPTI takes the first toolkit's CUPTI that is not newer than the driver: a newer one does not start (CUPTI documentation 12.8, 13.4).
+func pickCUPTI(toolkits []cuda.Toolkit, limit gpu.Version) string {
+	for _, t := range toolkits {
+		if t.CUPTI != "" && (limit.IsZero() || t.Version.Compare(limit) <= 0) {
+			return t.CUPTI
+		}
+	}
+	for _, t := range toolkits {
+		if t.CUPTI != "" && t.Version.Major == limit.Major {
+			return t.CUPTI // within one major version it may work; the control will tell
+		}
+	}
+	return ""
+}
+
+// getProbe takes the given probe or builds ours.
+func (a *app) getProbe(ctx context.Context, o Options) (probe.Probe, error) {
+	if o.Probe != "" {
+		return probe.FromFile(a.host, o.Probe)
+	}
+	compiler := ""
+	for _, c := range hostcc.Find(ctx, a.host, a.run) {
+		if c.Kind == hostcc.GCC || c.Kind == hostcc.Clang {
+			compiler = c.Path
+			break
+		}
+	}
+	if err := cache.Make(a.cacheDir); err != nil {
+		return probe.Probe{}, err
+	}
+	return probe.Build(ctx, a.host, a.run, a.cacheDir, compiler)
+}
+
+// proof is one program's run under the probe and what it showed.
+type proof struct {
+	Program  string          `json:"program"`
+	Args     []string        `json:"args,omitempty"`
+	Verdict  verify.Verdict  `json:"verdict"`
+	Evidence verify.Evidence `json:"evidence"`
+}
+
+// prove runs a program under the probe and judges what was recorded.
+func (a *app) prove(ctx context.Context, o verify.Options) (proof, error) {
+	o.Real = a.real(a.host)
+	o.RunDir = a.host.Join(a.cacheDir, "runs")
+	e, err := verify.Run(ctx, a.host, a.run, o)
+	if err != nil {
+		return proof{}, err
+	}
+	return proof{Program: o.Binary, Args: o.Args, Verdict: verify.Judge(e, o.Rules()), Evidence: e}, nil
+}
+
+// verdictCode is the exit code that belongs to a verdict, when the program itself ended as expected.
+func verdictCode(k verify.Kind) int {
+	switch k {
+	case verify.Proved:
+		return codeDone
+	case verify.NotUsed:
+		return codeNotUsed
+	case verify.OtherKernels:
+		return codeOtherKernel
+	}
+	return codeUnproved
+}
+
+// tellVerdict words a verdict: its line, then at most five that explain it.
+func (a *app) tellVerdict(p proof) {
+	name := a.shown(p.Program)
+	v := p.Verdict
+	switch v.Kind {
+	case verify.Proved:
+		a.shell.Status("Proved", "%s ran its kernel on %s (%s)", name, v.Device, v.UUID)
+	case verify.NotUsed:
+		a.shell.Loud("Not used", "%s: %s", name, v.Why)
+	case verify.OtherKernels:
+		a.shell.Loud("Other", "%s: %s", name, v.Why)
+	case verify.NoDevice:
+		a.shell.Loud("Unproved", "%s: not proven: %s", name, v.Why)
+	default:
+		a.shell.Loud("Unproved", "%s: not proven: %s", name, v.Why)
+	}
+	for _, l := range v.Lines {
+		a.shell.Status("", "%s", l)
+	}
+	for _, c := range v.Conflicts {
+		a.shell.Warning("%s", c)
+	}
+	for _, n := range v.Notes {
+		a.shell.Note("%s", n)
+	}
+}
+
+// hasDevice says whether this machine shows any sign of an NVIDIA device; without one, nothing is run to be proven.
+func (a *app) hasDevice(ctx context.Context) bool {
+	_, devices, _ := driver.Inventory(ctx, a.host, a.run, a.self)
+	return len(devices) > 0
+}
+
+// proveBuilt is the end of `build`: the proof where it is asked for, else a line that says how.
+func (j *journey) proveBuilt(ctx context.Context) error {
+	var p *program
+	for i := range j.programs {
+		if k := j.programs[i].Kind; k == "bin" || k == "example" {
+			if want := j.config.Prove.Value; want != nil && want.Bin != "" && want.Bin != j.programs[i].Name {
+				continue
+			}
+			if p != nil {
+				p = nil
+				break
+			}
+			p = &j.programs[i]
+		}
+	}
+	asked := j.options.Prove || j.config.Prove.Value != nil
+	args := j.options.ProveArgs
+	if want := j.config.Prove.Value; want != nil && len(args) == 0 {
+		args = want.Args
+	}
+	switch {
+	case len(j.programs) == 0:
+		return nil // a library: there is nothing to run
+	case p == nil && asked:
+		j.shell.Loud("Unproved", "not proven: the build made several programs; choose one with --bin, or with bin in the [prove] table")
+		return nil
+	case p == nil:
+		j.shell.Status("Unproved", "not proven: nothing was run; prove a program with `gpubuild prove BIN -- ARGS`")
+		return nil
+	}
+	how := strings.TrimSpace(fmt.Sprintf("gpubuild prove %s -- %s", j.shown(p.Path), strings.Join(args, " ")))
+	how = strings.TrimSuffix(how, " --")
+	if !asked {
+		j.shell.Status("Unproved", "not proven: nothing was run; to prove it: %s", how)
+		return nil
+	}
+	if !j.hasDevice(ctx) {
+		j.shell.Loud("Unproved", "not proven: no GPU here; on a machine with one run: %s", how)
+		return nil
+	}
+	o, err := j.proveOptions(ctx, p.Path, args)
+	if err != nil {
+		return err
+	}
+	got, err := j.prove(ctx, o)
+	if err != nil {
+		return err
+	}
+	j.tellVerdict(got)
+	return outcome(got, o.ExpectExit)
+}
+
+// outcome is the exit code of a proof: the program's own where it failed, else the verdict's.
+func outcome(p proof, expected int) error {
+	if p.Evidence.Ran && p.Evidence.Exit.Code != expected && p.Evidence.Exit.Code != 0 {
+		return codeError(p.Evidence.Exit.Code)
+	}
+	if code := verdictCode(p.Verdict.Kind); code != codeDone {
+		return codeError(code)
+	}
+	return nil
+}
+
+// proveOptions gathers what a proof of a built program needs.
+func (j *journey) proveOptions(ctx context.Context, binary string, args []string) (verify.Options, error) {
+	r, err := j.scan(binary)
+	if err != nil {
+		return verify.Options{}, err
+	}
+	o := verify.Options{
+		Binary: binary, Args: args, Kernel: j.options.Kernel, ExpectExit: j.options.ExpectExit, Timeout: j.options.Timeout,
+		Stdin: j.stdin, Stdout: j.shell.Out, Stderr: j.shell.Err, Own: r.Kernels(), Mode: verify.Prove,
+	}
+	if want := j.config.Prove.Value; want != nil {
+		if o.Kernel == nil && want.Kernel != "" {
+			if o.Kernel, err = regexp.Compile(want.Kernel); err != nil {
+				return o, err
+			}
+		}
+		if o.ExpectExit == 0 {
+			o.ExpectExit = want.ExpectExit
+		}
+	}
+	st, err := j.setStage(ctx, j.options, j.set.Toolkit, j.host.Env, binary)
+	if err != nil {
+		return o, err
+	}
+	j.tellLacks(st)
+	o.Env, o.Probe, o.CUPTI = st.env, st.probe, st.cupti
+	return o, nil
+}
+
+func (a *app) tellLacks(st stage) {
+	for _, l := range st.lacks {
+		a.shell.Note("a bare start lacks: %s", l)
+	}
+}
+
+func isInterrupted(err error) bool { return errors.Is(err, context.Canceled) }

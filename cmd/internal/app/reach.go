@@ -1,0 +1,130 @@
+package app
+
+import (
+	"bytes"
+	"sort"
+	"strings"
+
+	"gpubuild/cmd/internal/report"
+	"gpubuild/features"
+)
+
+// judge holds cargo's answer against the manifests.
+func (j *journey) judge() error {
+	catalog, err := features.DefaultCatalog()
+	if err != nil {
+		return err
+	}
+	in := features.Input{Project: j.project, Request: j.request(), Catalog: catalog, Strict: j.options.Strict}
+	if len(j.answers.Graph) > 0 {
+		if in.Graph, err = features.ParseGraph(bytes.NewReader(j.answers.Graph)); err != nil {
+			return err
+		}
+	}
+	if len(j.answers.Tree) > 0 {
+		if in.Tree, err = features.ParseTree(bytes.NewReader(j.answers.Tree)); err != nil {
+			return err
+		}
+	}
+	if j.reach, err = features.Judge(j.host, in); err != nil {
+		return err
+	}
+	for _, f := range j.reach.Findings {
+		j.findings = append(j.findings, report.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
+	}
+	return nil
+}
+
+// checkReach says whether the features arrive, and stops where they do not.
+func (j *journey) checkReach() error {
+	if err := j.judge(); err != nil {
+		return err
+	}
+	for _, line := range reachLines(j.reach) {
+		j.shell.Status("Resolving", "%s", line)
+	}
+	if j.answers.Reason != "" {
+		j.shell.Note("features are from `cargo tree`: %s", j.answers.Reason)
+	}
+	for _, w := range j.reach.Paths {
+		j.shell.Detail("%s", pathLine(w))
+	}
+	for _, f := range j.findings {
+		j.shell.Finding(f)
+	}
+	if !j.reach.Stops {
+		return nil
+	}
+	if j.options.AllowUnreached {
+		j.shell.Loud("Warning", "a feature does not reach its GPU crates; building all the same, as --gpu-allow-unreached says")
+		return nil
+	}
+	return codeError(codeUnreached)
+}
+
+// reachLines words in one line for each root what of the GPU it links: the crates that are on, and those that are off. A library whose line is that of
+// its own package's program is left out.
+func reachLines(a *features.Answer) []string {
+	lines, seen := []string{}, map[string]bool{}
+	for _, program := range []bool{true, false} {
+		for _, r := range a.Roots {
+			if (r.Kind == "bin") != program {
+				continue
+			}
+			says := reachLine(r) + " (" + a.Via + ")"
+			if key := r.Package + says; !seen[key] {
+				seen[key] = true
+				name := r.Target
+				if !program && r.Kind != "" {
+					name = r.Kind + " " + r.Target
+				}
+				lines = append(lines, name+": "+says)
+			}
+		}
+	}
+	return lines
+}
+
+func reachLine(r features.Root) string {
+	var on, off []string
+	for _, c := range r.Crates {
+		switch {
+		case c.Backend == "own" || c.Backend == "none":
+		case c.On:
+			on = append(on, c.Name+" "+c.Version)
+		default:
+			off = append(off, c.Name)
+		}
+	}
+	sort.Strings(on)
+	sort.Strings(off)
+	asked, reach := strings.Join(r.Asked, ", "), "reaches"
+	switch len(r.Asked) {
+	case 0:
+		asked = "no GPU feature"
+	case 1:
+	default:
+		reach = "reach"
+	}
+	var line string
+	switch {
+	case len(on) > 0:
+		line = asked + " " + reach + " " + strings.Join(on, ", ")
+	case len(off) > 0:
+		line = asked + " " + reach + " no GPU crate"
+	default:
+		line = asked + ", and no GPU crate is linked"
+	}
+	if len(off) > 0 {
+		line += "; without it: " + strings.Join(off, ", ")
+	}
+	return line
+}
+
+func pathLine(w features.Why) string {
+	line := strings.Join(w.Steps, " → ")
+	if !w.Reached && w.End != "" {
+		line += " ends: " + w.End
+	}
+	return line
+}

@@ -1,0 +1,278 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/features"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
+)
+
+// journey is one walk down the road: each step reads what earlier ones found and adds its own.
+type journey struct {
+	*app
+	options Options
+	line    cargo.Line
+	tool    cargo.Tool
+
+	project  *features.Project
+	config   config.Config
+	answers  answers
+	reach    *features.Answer
+	findings []report.Finding
+
+	needs toolchain.Needs
+	facts toolchain.Facts
+	set   toolchain.Set
+	delta buildenv.Delta
+	env   buildenv.Env // the build's whole environment
+
+	record     stale.Record
+	recordNote string // what was wrong with the record, if anything
+	units      []stale.Unit
+	compared   stale.Result
+
+	messages []cargo.Message
+	programs []program
+}
+
+// road is what a cargo verb does: walk it as far as the verb asks.
+func (a *app) road(ctx context.Context, o Options, line cargo.Line) error {
+	tool, err := cargo.Find(a.host, line)
+	if err != nil {
+		return err
+	}
+	own, _ := table(onCargo, "--gpu-")
+	line, given, err := cargo.Alias(ctx, a.host, a.run, tool, line, own)
+	if err != nil {
+		return err
+	}
+	_, byName := table(onCargo, "--gpu-")
+	if err := apply(&o, given, byName); err != nil {
+		return err
+	}
+	j := &journey{app: a, options: o, line: line, tool: tool, env: a.host.Env}
+	if !line.Known() || line.Help || line.Version || line.UnitGraph || line.Verb == "" {
+		return j.otherVerb(ctx)
+	}
+	if err := j.openProject(); err != nil {
+		var conf *config.Error
+		if errors.As(err, &conf) {
+			return err
+		}
+		// Without a manifest that can be read there is nothing of ours to do, and cargo says best what is wrong with it.
+		return j.cargoSays(ctx, err)
+	}
+	work, why := j.project.GPUWork(j.request())
+	if !work {
+		a.shell.Detail("no GPU work: %s", why)
+		return a.plainCargo(ctx, line, a.host.Env)
+	}
+	if !j.judged() {
+		return j.otherVerb(ctx)
+	}
+	return j.walk(ctx, why)
+}
+
+// judged says whether a verb's result is one that the road can judge; every other cargo word runs in our environment, unjudged.
+func (j *journey) judged() bool {
+	switch j.line.Verb {
+	case "build", "check", "run", "test", "bench", "clippy":
+		return true
+	}
+	return false
+}
+
+// walk goes from the feature to the verdict.
+func (j *journey) walk(ctx context.Context, why string) error {
+	j.shell.Detail("GPU work: %s", why)
+	if err := j.askCargo(ctx); err != nil {
+		return err
+	}
+	if err := j.checkReach(); err != nil {
+		return err
+	}
+	if err := j.chooseTools(ctx); err != nil {
+		return err
+	}
+	release, err := j.lockTarget(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := j.cleanStale(ctx); err != nil {
+		return err
+	}
+	built := j.build(ctx)
+	if err := j.keepRecord(); err != nil && built == nil {
+		return err
+	}
+	if built != nil {
+		return built
+	}
+	if j.line.Verb == "check" || j.line.Verb == "clippy" {
+		return nil
+	}
+	if err := j.scanPrograms(); err != nil {
+		return err
+	}
+	release()
+	switch j.line.Verb {
+	case "run", "test", "bench":
+		if j.line.NoRun {
+			return nil
+		}
+		return j.runProven(ctx)
+	}
+	return j.proveBuilt(ctx)
+}
+
+// plainCargo runs cargo as the user called it, with the user's own streams.
+func (a *app) plainCargo(ctx context.Context, l cargo.Line, env buildenv.Env) error {
+	tool, err := cargo.Find(a.host, l)
+	if err != nil {
+		return err
+	}
+	c := cargo.Plain(tool.With(env), l)
+	c.Stdin, c.Stdout, c.Stderr = a.stdin, a.shell.Out, a.shell.Err
+	_, err = a.run.Run(ctx, c)
+	return err
+}
+
+// cargoSays lets cargo report what is wrong with a project that we could not read; our own reason is added only if cargo sees none.
+func (j *journey) cargoSays(ctx context.Context, ours error) error {
+	err := j.plainCargo(ctx, j.line, j.host.Env)
+	if err != nil {
+		var none *features.NoManifestError
+		if errors.As(ours, &none) {
+			j.shell.Hint(none.Hint())
+		}
+		return err
+	}
+	j.shell.Warning("built by plain cargo, unchecked: %v", ours)
+	return nil
+}
+
+// otherVerb runs a cargo word that is not judged: doc, install, a plugin. Where there is a project with GPU work it runs in the environment of
+// the build; where the environment cannot be made it says so and runs in the user's own.
+func (j *journey) otherVerb(ctx context.Context) error {
+	env := j.host.Env
+	if !j.line.Help && !j.line.Version && j.line.Verb != "" {
+		if e, ok := j.environmentIfAny(ctx); ok {
+			env = e
+		}
+	}
+	return j.plainCargo(ctx, j.line, env)
+}
+
+func (j *journey) environmentIfAny(ctx context.Context) (buildenv.Env, bool) {
+	if j.project == nil {
+		if err := j.openProject(); err != nil {
+			return buildenv.Env{}, false
+		}
+	}
+	if work, _ := j.project.GPUWork(j.request()); !work {
+		return buildenv.Env{}, false
+	}
+	if !j.line.Builds() { // publish, package, a plugin: cargo cannot be asked about them, so what a build would need is set
+		typed := j.line
+		defer func() { j.line = typed }()
+		plain, _, err := cargo.Split([]string{"build", "--manifest-path", j.project.Manifest}, nil)
+		if err != nil {
+			return buildenv.Env{}, false
+		}
+		plain.Toolchain, plain.Dir = typed.Toolchain, typed.Dir
+		j.line = plain
+	}
+	steps := []func(context.Context) error{j.askCargo, func(context.Context) error { return j.judge() }, j.chooseTools}
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			j.shell.Warning("runs in your own environment: %v", err)
+			return buildenv.Env{}, false
+		}
+	}
+	return j.env, true
+}
+
+// openProject reads the manifests and the configuration.
+func (j *journey) openProject() error {
+	dir := j.host.Cwd
+	if j.line.Dir != "" {
+		dir = j.host.Abs(j.line.Dir)
+	}
+	manifest := j.line.ManifestPath
+	if manifest == "" {
+		found, err := features.FindManifest(j.host, dir)
+		if err != nil {
+			return err
+		}
+		manifest = found
+	} else if !j.host.IsAbs(manifest) {
+		manifest = j.host.Join(dir, manifest)
+	}
+	var err error
+	if j.project, err = features.Load(j.host, manifest); err != nil {
+		return err
+	}
+	return j.readConfig()
+}
+
+// readConfig merges gpubuild.toml with the metadata tables; the nearer to the whole workspace, the stronger.
+func (j *journey) readConfig() error {
+	var sources []config.Source
+	read := func(path, table string) error {
+		data, err := j.host.ReadFile(path, 1<<20)
+		switch {
+		case errors.Is(err, os.ErrNotExist):
+			return nil
+		case err != nil:
+			return &config.Error{Path: path, Problem: err.Error(), Fix: "make the file readable or remove it"}
+		}
+		sources = append(sources, config.Source{Path: j.shown(path), Table: table, Data: data})
+		return nil
+	}
+	places := []struct{ path, table string }{
+		{j.host.Join(j.project.Root, "gpubuild.toml"), ""},
+		{j.project.RootManifest, "workspace.metadata.gpubuild"},
+		{j.project.Manifest, "package.metadata.gpubuild"},
+	}
+	for _, p := range places {
+		if err := read(p.path, p.table); err != nil {
+			return err
+		}
+	}
+	var err error
+	j.config, err = config.Read(sources)
+	if err != nil {
+		return err
+	}
+	if j.config.Strict.Value {
+		j.options.Strict = true
+	}
+	return nil
+}
+
+// shown is a path as a person reads it: relative to the current directory when it lies below.
+func (a *app) shown(path string) string {
+	if a.host.Below(path, a.host.Cwd) && !a.host.SamePath(path, a.host.Cwd) {
+		return path[len(a.host.Clean(a.host.Cwd))+1:]
+	}
+	return path
+}
+
+// request is what the command line asks of the features.
+func (j *journey) request() features.Request {
+	return features.Request{
+		Features: j.line.Features, AllFeatures: j.line.AllFeatures, NoDefault: j.line.NoDefault,
+		Packages: j.line.Packages, Excludes: j.line.Excludes, Workspace: j.line.Workspace,
+		GPUFeatures: j.config.GPUFeatures.Value, Targets: j.line.Target,
+		Dev: j.line.Verb == "test" || j.line.Verb == "bench" || j.line.Tests || j.line.Benches || j.line.AllTargets || j.line.Examples ||
+			len(j.line.Test)+len(j.line.Bench)+len(j.line.Example) > 0,
+	}
+}

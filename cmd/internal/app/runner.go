@@ -1,0 +1,270 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
+)
+
+// runnerState is what our runner, started by cargo in front of each program, must know. It is a file in a directory of one run; the runner leaves
+// a proof a process beside it.
+type runnerState struct {
+	Dir     string      `json:"dir"`
+	Probe   probe.Probe `json:"probe"`
+	CUPTI   string      `json:"cupti"`
+	Devices bool        `json:"devices"` // without a device the program is only run
+	User    []string    `json:"user"`    // the user's own runner, which stands between us and the program
+	Kernel  string      `json:"kernel"`
+	Timeout int64       `json:"timeout_ns"`
+	Lib     []string    `json:"lib"` // run-time library directories
+}
+
+// runProven starts plain cargo with the user's own streams and our runner in front of the user's, then tells what the programs showed. Terminals and
+// pipes stay what they were.
+func (j *journey) runProven(ctx context.Context) error {
+	triple, err := j.triple(ctx)
+	if err != nil {
+		return err
+	}
+	user, err := cargo.UserRunner(ctx, j.host, j.run, j.tool, j.line, triple)
+	if err != nil {
+		return err
+	}
+	runs := j.host.Join(j.cacheDir, "runs")
+	if err := cache.Make(runs); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(runs, "cargo-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	state := runnerState{Dir: dir, User: user.Words, Devices: j.hasDevice(ctx), Timeout: int64(j.options.Timeout)}
+	if j.options.Kernel != nil {
+		state.Kernel = j.options.Kernel.String()
+	}
+	for _, p := range j.programs {
+		st, err := j.stageFor(ctx, state.Devices, p.Path)
+		if err != nil {
+			return err
+		}
+		j.tellLacks(st)
+		state.Probe, state.CUPTI = st.probe, st.cupti
+		for _, d := range j.host.SplitList(st.env.Get("LD_LIBRARY_PATH")) {
+			if !contains(state.Lib, d) && !contains(j.host.SplitList(j.host.Env.Get("LD_LIBRARY_PATH")), d) {
+				state.Lib = append(state.Lib, d)
+			}
+		}
+	}
+	data, err := json.Marshal(state)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(dir, "state.json")
+	if err := cache.WriteFile(file, data, 0o600); err != nil {
+		return err
+	}
+	words := append([]string{j.self, runnerChild, file}, user.Words...)
+	tool, line, err := cargo.WithRunner(j.tool, j.line, triple, words, user)
+	if err != nil {
+		return err
+	}
+	c := cargo.Plain(tool, line)
+	c.Stdin, c.Stdout, c.Stderr = j.stdin, j.shell.Out, j.shell.Err
+	_, ran := j.run.Run(ctx, c)
+	if isInterrupted(ran) {
+		return ran
+	}
+	return j.judgeRuns(dir, state, ran)
+}
+
+// stageFor is setStage, but without a device nothing is built for a proof that cannot be.
+func (j *journey) stageFor(ctx context.Context, devices bool, path string) (stage, error) {
+	if devices {
+		return j.setStage(ctx, j.options, j.set.Toolkit, j.host.Env, path)
+	}
+	return j.libraryStage(j.set.Toolkit, j.host.Env, path)
+}
+
+// judgeRuns tells each program's verdict, and answers the run's: the program's own failure first, then the worst that was shown.
+func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
+	if !state.Devices {
+		j.shell.Loud("Unproved", "not proven: no GPU here")
+		if ran == nil && j.options.RequireProof {
+			return codeError(codeUnproved)
+		}
+		return ran
+	}
+	proofs, err := readProofs(dir)
+	if err != nil {
+		return err
+	}
+	worst := codeDone
+	if len(proofs) == 0 {
+		j.shell.Loud("Unproved", "not proven: no program was started by cargo under our runner")
+		worst = codeUnproved
+	}
+	proved := 0
+	for _, p := range proofs {
+		j.tellVerdict(p)
+		switch code := verdictCode(p.Verdict.Kind); {
+		case code == codeDone:
+			proved++
+		case worst == codeDone:
+			worst = code
+		}
+	}
+	if len(proofs) > 1 {
+		j.shell.Status("Proved", "%d of %d programs", proved, len(proofs))
+	}
+	// Of several test programs not each must use the GPU; one that does is what was asked for, unless all must.
+	if (j.line.Verb == "test" || j.line.Verb == "bench") && proved > 0 && !j.options.RequireProof {
+		worst = codeDone
+	}
+	switch {
+	case ran != nil:
+		return ran
+	case worst == codeDone:
+		return nil
+	case j.options.RequireProof && worst != codeDone:
+		return codeError(worst)
+	}
+	return codeError(worst)
+}
+
+func readProofs(dir string) ([]proof, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "proof-") && strings.HasSuffix(e.Name(), ".json") {
+			names = append(names, e.Name())
+		}
+	}
+	sort.Strings(names)
+	var out []proof
+	for _, n := range names {
+		data, err := os.ReadFile(filepath.Join(dir, n))
+		if err != nil {
+			return nil, err
+		}
+		var p proof
+		if err := json.Unmarshal(data, &p); err != nil {
+			return nil, fmt.Errorf("%s: %w", n, err)
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// triple is what is built for.
+func (j *journey) triple(ctx context.Context) (string, error) {
+	target := ""
+	if len(j.line.Target) > 0 {
+		target = j.line.Target[0]
+	}
+	if target != "" && target != "host-tuple" {
+		return cargo.Triple(target, ""), nil
+	}
+	c, err := cargo.RustcVersion(j.host, j.tool, j.line)
+	if err != nil {
+		return "", err
+	}
+	res, err := j.run.Run(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	v, ok := cargo.ParseVersion(res.Stdout)
+	if !ok {
+		return "", fmt.Errorf("rustc -vV does not say its host")
+	}
+	return cargo.Triple(target, v.Host), nil
+}
+
+// runnerMain is the runner: it starts one program as cargo would have, under the probe where there is a device, and keeps its streams, signals and
+// exit code. It says nothing itself: nextest reads the streams.
+func (a *app) runnerMain(ctx context.Context, words []string) error {
+	if len(words) < 2 {
+		return &usageError{runnerChild + " is started by cargo only", "use gpubuild run, test or bench"}
+	}
+	data, err := os.ReadFile(words[0])
+	if err != nil {
+		return fmt.Errorf("state of the run: %w", err)
+	}
+	var s runnerState
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("state of the run: %w", err)
+	}
+	words = words[1:]
+	if len(words) <= len(s.User) {
+		return &usageError{runnerChild + " was given no program", "use gpubuild run, test or bench"}
+	}
+	launcher, binary, args := words[:len(s.User)], words[len(s.User)], words[len(s.User)+1:]
+	if len(launcher) > 0 && !strings.ContainsAny(launcher[0], `/\`) {
+		if launcher[0], err = a.host.LookPath(launcher[0]); err != nil {
+			return err
+		}
+	}
+	env := a.host.Env
+	for _, d := range s.Lib {
+		env = a.host.Apply(env, appendLibraries(d))
+	}
+	if !s.Devices {
+		c := buildenv.Cmd{Path: a.host.Abs(binary), Args: args, Env: env.Entries(), Stdin: a.stdin, Stdout: a.shell.Out, Stderr: a.shell.Err}
+		if len(launcher) > 0 {
+			c.Path, c.Args = launcher[0], append(append(launcher[1:len(launcher):len(launcher)], binary), args...)
+		}
+		_, err := a.run.Run(ctx, c)
+		return err
+	}
+	o, err := s.options(env, launcher, binary, args)
+	if err != nil {
+		return err
+	}
+	o.Stdin, o.Stdout, o.Stderr = a.stdin, a.shell.Out, a.shell.Err
+	if r, err := a.scan(binary); err == nil {
+		o.Own = r.Kernels()
+	}
+	p, err := a.prove(ctx, o)
+	if err != nil {
+		return err
+	}
+	data, err = json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	if err := cache.WriteFile(filepath.Join(s.Dir, fmt.Sprintf("proof-%d.json", os.Getpid())), data, 0o600); err != nil {
+		return err
+	}
+	if p.Evidence.Exit.Code != 0 {
+		return codeError(p.Evidence.Exit.Code)
+	}
+	return nil
+}
+
+// options are those of the proof of one program that cargo started.
+func (s runnerState) options(env buildenv.Env, launcher []string, binary string, args []string) (verify.Options, error) {
+	o := verify.Options{
+		Launcher: launcher, Binary: binary, Args: args, Env: env, CUPTI: s.CUPTI, Probe: s.Probe, Timeout: time.Duration(s.Timeout), Mode: verify.Exec,
+	}
+	if s.Kernel == "" {
+		return o, nil
+	}
+	var err error
+	o.Kernel, err = regexp.Compile(s.Kernel)
+	return o, err
+}

@@ -1,0 +1,232 @@
+package app_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/app"
+	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/install"
+)
+
+// TestMain makes this test binary act as gpubuild, as a gpubuild that takes the stand-in driver of testdata/standin for a real one, and as the few
+// fake tools that no machine has.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"gpubuild":         func() { os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
+		"cargo-gpubuild":   func() { os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
+		"gpubuild-standin": func() { os.Exit(app.MainWith(os.Args, os.Stdin, os.Stdout, os.Stderr, standinIsReal)) },
+		"crashing-nvcc":    func() { fmt.Fprintln(os.Stderr, "nvcc: internal error"); os.Exit(139) },
+	})
+}
+
+// standinIsReal is the predicate that only a test may pass in.
+func standinIsReal(buildenv.Host) func(verify.Loaded) (bool, string) {
+	return func(l verify.Loaded) (bool, string) {
+		if strings.Contains(l.LibCUDA, "standin") {
+			return true, ""
+		}
+		return false, "not the stand-in of this test"
+	}
+}
+
+const repository = "../../.."
+
+func TestScripts(t *testing.T) {
+	root, err := filepath.Abs(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join(root, "testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		UpdateScripts:       os.Getenv("GPUBUILD_UPDATE_SCRIPTS") != "",
+		Setup: func(e *testscript.Env) error {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return err
+			}
+			keep := func(name, otherwise string) string {
+				if v := os.Getenv(name); v != "" {
+					return v
+				}
+				return otherwise
+			}
+			for name, value := range map[string]string{
+				"CARGO_HOME":       keep("CARGO_HOME", filepath.Join(home, ".cargo")),
+				"RUSTUP_HOME":      keep("RUSTUP_HOME", filepath.Join(home, ".rustup")),
+				"GPUBUILD_CACHE":   filepath.Join(e.WorkDir, ".cache"),
+				"CARGO_TERM_COLOR": "never",
+				"REPO":             root,
+				"TOOLKIT":          toolkit(),
+			} {
+				e.Setenv(name, value)
+			}
+			return nil
+		},
+		Condition: func(cond string) (bool, error) {
+			name, arg, _ := strings.Cut(cond, ":")
+			switch name {
+			case "toolkit":
+				return toolkit() != "", nil
+			case "crates":
+				return crates(filepath.Join(root, "testdata", arg)), nil
+			case "device":
+				return exists("/dev/nvidia0"), nil
+			case "root":
+				return os.Geteuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %q", cond)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"status":  exitStatus,
+			"standin": buildStandin,
+			"sample":  copySample,
+			"setenv-path-without": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Setenv("PATH", pathWithout(ts.Getenv("PATH"), args))
+			},
+			"sleep-for-mtime": func(*testscript.TestScript, bool, []string) { time.Sleep(20 * time.Millisecond) },
+		},
+	})
+}
+
+// exitStatus runs a command and holds its exit status and output: `status 10 gpubuild …`. Its stdout and stderr are then looked at as usual.
+func exitStatus(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status CODE COMMAND [ARG …]")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if err != nil {
+		code = -1
+		if text := err.Error(); strings.HasPrefix(text, "exit status ") {
+			_, _ = fmt.Sscanf(text, "exit status %d", &code)
+		}
+	}
+	if fmt.Sprint(code) != args[0] {
+		ts.Fatalf("ended with %d (%v), want %s", code, err, args[0])
+	}
+}
+
+// copySample copies a sample of testdata into the work directory, without what was built there: `sample matmul`.
+func copySample(ts *testscript.TestScript, _ bool, args []string) {
+	from, err := filepath.Abs(filepath.Join(repository, "testdata", args[0]))
+	ts.Check(err)
+	to := ts.MkAbs(args[0])
+	ts.Check(filepath.WalkDir(from, func(path string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && d.Name() == "target" {
+			return filepath.SkipDir
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), data, 0o644)
+	}))
+}
+
+var standin struct {
+	sync.Once
+	dir string
+	err error
+}
+
+// buildStandin compiles the stand-in driver and CUPTI and puts them into ./standin.
+func buildStandin(ts *testscript.TestScript, _ bool, _ []string) {
+	standin.Do(func() {
+		if standin.dir, standin.err = os.MkdirTemp("", "standin"); standin.err != nil {
+			return
+		}
+		src := filepath.Join(repository, "testdata", "standin")
+		for file, lib := range map[string]string{"cuda.c": "libcuda.so.1", "cupti.c": "libcupti.so.13"} {
+			c := exec.Command("gcc", "-std=c11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", "-Wl,-soname,"+lib,
+				filepath.Join(src, file), "-o", filepath.Join(standin.dir, lib), "-ldl")
+			if out, err := c.CombinedOutput(); err != nil {
+				standin.err = fmt.Errorf("%v: %s", err, out)
+				return
+			}
+		}
+	})
+	ts.Check(standin.err)
+	ts.Check(os.MkdirAll(ts.MkAbs("standin"), 0o755))
+	for _, lib := range []string{"libcuda.so.1", "libcupti.so.13"} {
+		data, err := os.ReadFile(filepath.Join(standin.dir, lib))
+		ts.Check(err)
+		ts.Check(os.WriteFile(filepath.Join(ts.MkAbs("standin"), lib), data, 0o755))
+	}
+}
+
+func pathWithout(path string, programs []string) string {
+	var kept []string
+	for _, dir := range filepath.SplitList(path) {
+		has := false
+		for _, p := range programs {
+			has = has || exists(filepath.Join(dir, p))
+		}
+		if !has {
+			kept = append(kept, dir)
+		}
+	}
+	return strings.Join(kept, string(os.PathListSeparator))
+}
+
+// toolkit is a real toolkit for tests: the one that GPUBUILD_TEST_TOOLKIT names, or one in gpubuild's own cache.
+var toolkit = sync.OnceValue(func() string {
+	if root := os.Getenv("GPUBUILD_TEST_TOOLKIT"); root != "" {
+		return root
+	}
+	h, err := local.Host()
+	if err != nil {
+		return ""
+	}
+	dir, err := cache.Dir(h)
+	if err != nil {
+		return ""
+	}
+	for _, in := range install.Installed(h, dir) {
+		return in.Root
+	}
+	return ""
+})
+
+// crates says whether a project's crates are on this machine, so that nothing would be downloaded.
+func crates(dir string) bool {
+	if _, err := exec.LookPath("cargo"); err != nil {
+		return false
+	}
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	defer stop()
+	c := exec.CommandContext(ctx, "cargo", "fetch", "--locked", "--offline", "--manifest-path", filepath.Join(dir, "Cargo.toml"))
+	var out bytes.Buffer
+	c.Stderr = &out
+	return c.Run() == nil
+}
+
+func exists(path string) bool { _, err := os.Stat(path); return err == nil }
+
+var _ = runtime.GOOS

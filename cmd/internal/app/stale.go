@@ -1,0 +1,276 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io/fs"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/stale"
+	"gpubuild/features"
+	"gpubuild/gpu"
+	"gpubuild/toolchain/cargo"
+)
+
+const recordLimit = 64 << 20
+
+// recordPath is where it is remembered what was built with what: beside the artifacts, so that it goes when they go.
+func (j *journey) recordPath() string {
+	return j.host.Join(j.answers.Places.BuildDirectory, ".gpubuild-record.json")
+}
+
+// readRecord reads the record; one that cannot be read is told, counts as empty, and is written anew after the build.
+func (j *journey) readRecord() {
+	if j.record.Schema != 0 || j.recordNote != "" || j.answers.Places.BuildDirectory == "" {
+		return
+	}
+	data, err := j.host.ReadFile(j.recordPath(), recordLimit)
+	if err == nil {
+		j.record, err = stale.Decode(data)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		j.recordNote = err.Error()
+	}
+}
+
+// builtFor is the capability that this target directory's GPU packages were last built for.
+func (j *journey) builtFor() gpu.Capability {
+	j.readRecord()
+	for i := len(j.record.Entries) - 1; i >= 0; i-- {
+		for _, in := range j.record.Entries[i].Inputs {
+			if in.Name != "arch" {
+				continue
+			}
+			if a, err := gpu.ParseArch(in.Value); err == nil {
+				return a.Capability
+			}
+		}
+	}
+	return gpu.Capability{}
+}
+
+// lockTarget keeps a second gpubuild out of the same target directory until the build is done.
+func (j *journey) lockTarget(ctx context.Context) (func(), error) {
+	// The lock lies in our cache: a target directory that we made would lack what cargo puts into its own (CACHEDIR.TAG).
+	dir := j.host.Join(j.cacheDir, "locks")
+	if err := cache.Make(dir); err != nil {
+		return nil, err
+	}
+	path := j.host.Join(dir, short(sha256.Sum256([]byte(j.host.Real(j.answers.Places.BuildDirectory)))))
+	release, err := cache.Lock(ctx, path, func(holder string) {
+		j.shell.Status("Blocking", "waiting for another gpubuild on this target directory (%s)", holder)
+	})
+	if err != nil {
+		return nil, err
+	}
+	done := false
+	return func() {
+		if !done {
+			done = true
+			if err := release(); err != nil {
+				j.shell.Warning("lock of the target directory: %v", err)
+			}
+		}
+	}, nil
+}
+
+// compare holds what is recorded of the GPU packages against what they would be built with now. Which units there are is known from the record
+// itself: an entry is about one out_dir, and a package that was never built has nothing that could be stale.
+func (j *journey) compare() error {
+	j.readRecord()
+	h := j.openHashes()
+	defer h.keep(j.app)
+	seen := map[string]bool{}
+	for _, u := range j.reach.Units {
+		inputs, err := j.inputsNow(u.Inputs, h)
+		if err != nil {
+			return err
+		}
+		key := featureKey(u.Features)
+		for _, e := range j.record.Entries {
+			if e.PkgID != u.PkgID || e.Features != key || !j.ofThisProfile(e.OutDir) || seen[e.OutDir] {
+				continue
+			}
+			seen[e.OutDir] = true
+			ran := cargo.ScriptRan(j.host, e.OutDir)
+			if ran == 0 && !j.host.IsDir(e.OutDir) {
+				continue // cleaned since: it will be built
+			}
+			j.units = append(j.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: inputs, ScriptRan: ran})
+		}
+		if !seen[u.PkgID] && !j.anyEntry(u, key) && j.builtBefore(u) {
+			seen[u.PkgID] = true
+			j.units = append(j.units, stale.Unit{Key: stale.Key{PkgID: u.PkgID, Features: key}, Package: u.Name, Inputs: inputs})
+		}
+	}
+	j.compared = stale.Compare(j.record, j.units)
+	return nil
+}
+
+func featureKey(list []string) string {
+	sorted := append([]string(nil), list...)
+	sort.Strings(sorted)
+	return strings.Join(sorted, ",")
+}
+
+// ofThisProfile says whether an OUT_DIR belongs to the profile and target that are built now: the directory names are cargo's documented ones
+// (debug, release or the profile's name, below the target's triple when one is given).
+func (j *journey) ofThisProfile(outDir string) bool { return j.host.Below(outDir, j.profileDir()) }
+
+func (j *journey) profileDir() string {
+	dir := j.answers.Places.BuildDirectory
+	if len(j.line.Target) == 1 {
+		dir = j.host.Join(dir, cargo.Triple(j.line.Target[0], ""))
+	}
+	switch p := j.line.ProfileName(); p {
+	case "dev", "test":
+		return j.host.Join(dir, "debug")
+	case "bench":
+		return j.host.Join(dir, "release")
+	default:
+		return j.host.Join(dir, p)
+	}
+}
+
+func (j *journey) anyEntry(u features.ScriptUnit, key string) bool {
+	for _, e := range j.record.Entries {
+		if e.PkgID == u.PkgID && e.Features == key && j.ofThisProfile(e.OutDir) {
+			return true
+		}
+	}
+	return false
+}
+
+// builtBefore says whether the profile's directory holds a run of the package's build script that no record speaks of. The names of these
+// directories are cargo's private matter (both layouts are looked at), so this is only ever a reason to clean: a package that is cleaned for
+// nothing costs time, not truth.
+func (j *journey) builtBefore(u features.ScriptUnit) bool {
+	known := map[string]bool{}
+	for _, e := range j.record.Entries {
+		known[j.host.Clean(e.OutDir)] = true
+	}
+	dir := j.host.Join(j.profileDir(), "build")
+	var outs []string
+	for _, e := range j.names(dir) {
+		if hash, ok := strings.CutPrefix(e, u.Name+"-"); ok && !strings.Contains(hash, "-") {
+			outs = append(outs, j.host.Join(dir, e, "out"))
+		}
+	}
+	for _, e := range j.names(j.host.Join(dir, u.Name)) {
+		outs = append(outs, j.host.Join(dir, u.Name, e, "out"))
+	}
+	for _, out := range outs {
+		if !known[out] && cargo.ScriptRan(j.host, out) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// names lists what is in a directory; one that cannot be read has nothing that cargo could reuse.
+func (j *journey) names(dir string) []string {
+	entries, err := j.host.Files.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	out := make([]string, 0, len(entries))
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// cleanStale cleans just the packages whose inputs changed, with cargo's own clean.
+func (j *journey) cleanStale(ctx context.Context) error {
+	if err := j.compare(); err != nil {
+		return err
+	}
+	if j.recordNote != "" {
+		j.shell.Warning("%s: %s; what the GPU packages were built with is unknown", j.recordPath(), j.recordNote)
+	}
+	packages := j.stalePackages()
+	if j.options.ForceClean {
+		packages = packages[:0]
+		for _, u := range j.reach.Units {
+			packages = append(packages, u.Name)
+		}
+	}
+	if len(packages) == 0 {
+		return nil
+	}
+	for _, l := range stale.Lines(j.compared.Reasons) {
+		j.shell.Status("Stale", "%s", l)
+	}
+	for _, d := range j.compared.Unknown {
+		j.shell.Status("Unknown", "%s: %s", d.Package, d.Why)
+	}
+	if j.options.NoClean {
+		j.shell.Error("stale artifacts of %s, and --gpu-no-clean forbids to clean them", strings.Join(packages, ", "))
+		j.shell.Hint("leave --gpu-no-clean out, or run cargo clean -p " + strings.Join(packages, " -p "))
+		return codeError(codeStale)
+	}
+	c := cargo.Clean(j.tool, j.line, packages, nil)
+	c.Stderr = nil
+	if _, err := j.run.Run(ctx, c); err != nil {
+		return err
+	}
+	j.shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
+	return nil
+}
+
+// stalePackages lists what must be cleaned: what differs, and what is not known to agree.
+func (j *journey) stalePackages() []string {
+	set := map[string]bool{}
+	for _, p := range j.compared.Clean {
+		set[p] = true
+	}
+	for _, d := range j.compared.Unknown {
+		set[d.Package] = true
+	}
+	out := make([]string, 0, len(set))
+	for p := range set {
+		out = append(out, p)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// keepRecord writes down what the GPU packages were built with, from cargo's word that their scripts succeeded. It is written after a failed build,
+// too: a mistake in the user's own code must not cost the kernels that were compiled before it.
+func (j *journey) keepRecord() error {
+	h := j.openHashes()
+	defer h.keep(j.app)
+	byID := map[string]features.ScriptUnit{}
+	for _, u := range j.reach.Units {
+		byID[u.PkgID] = u
+	}
+	executed := map[string]string{} // features of a package's unit, by its id; one package has one script a feature set
+	var entries []stale.Entry
+	for _, m := range j.messages {
+		u, ok := byID[m.PackageID]
+		if m.Reason != cargo.ScriptExecuted || !ok || executed[m.OutDir] != "" {
+			continue
+		}
+		executed[m.OutDir] = m.PackageID
+		inputs, err := j.inputsNow(u.Inputs, h)
+		if err != nil {
+			return err
+		}
+		entries = append(entries, stale.Entry{
+			Key:     stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: m.OutDir},
+			Package: u.Name, Inputs: inputs, ScriptRan: cargo.ScriptRan(j.host, m.OutDir),
+		})
+	}
+	merged := j.record.Merge(entries)
+	data, err := merged.Encode()
+	if err != nil {
+		return err
+	}
+	if old, err := j.host.ReadFile(j.recordPath(), recordLimit); err == nil && string(old) == string(data) {
+		return nil
+	}
+	return cache.WriteFile(j.recordPath(), data, 0o644)
+}

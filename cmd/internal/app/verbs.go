@@ -1,0 +1,110 @@
+package app
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v2"
+
+	"gpubuild/toolchain/cargo"
+)
+
+// verb is one of our own words: what help says of it, which flags it knows, and what it does.
+type verb struct {
+	name, usage, text string // usage: one line; text: the example and what a user should know
+	group             group
+	run               func(a *app, ctx context.Context, o Options, l cargo.Line) error
+}
+
+// verbs are our own; every other word is cargo's.
+func verbs() []verb {
+	return []verb{
+		{"features", "say whether cuda and cudnn reach the GPU crates of each binary, and why not",
+			"gpubuild features --features cuda,cudnn -p app\n\nTakes cargo's selection flags as cargo writes them. Nothing is compiled. Ends 0, or 10 where a feature does not reach.", onProject, runFeatures},
+		{"doctor", "check this machine and this project, part by part",
+			"gpubuild doctor --for prove\n\nEvery check has a stable id. Ends 11 when a part is missing, 12 when parts do not fit.", onProject, runDoctor},
+		{"env", "print the environment of the build for a shell",
+			"eval \"$(gpubuild env --shell bash --features cuda)\"\n\nOnly what a consumer reads is set, and nothing that your environment already answers with the same toolkit. --diff says each change with its reason.", onProject, runEnv},
+		{"stale", "say which artifacts cargo believes fresh although a tool changed",
+			"gpubuild stale --features cuda --release\n\nCleans nothing. Ends 13 when something is stale.", onProject, runStale},
+		{"scan", "list the device code in files: cubins, fatbins, PTX",
+			"gpubuild scan target/release/app\n\nReads any file, at any byte position; nothing is run.", onScan, runScan},
+		{"prove", "run a program and prove that its kernel ran on the GPU",
+			"gpubuild prove target/release/app -- --device cuda\n\nThe program runs with its own input and output under a probe that the CUDA driver loads. Ends 0 only when proven;\n20 it ran on the CPU, 21 not proven, 22 other kernels only; the program's own code when that is not the expected one.", onProve, runProve},
+		{"exec", "run any command in the environment of the build",
+			"gpubuild exec -- maturin build --release", onExec, runExec},
+		{"toolchain", "list, install, verify or remove CUDA toolkits",
+			"gpubuild toolchain list\ngpubuild toolchain install 13.4\n\ninstall fetches NVIDIA's wheels with your own pip into your cache: no admin rights, nothing outside the cache.", onToolchain, runToolchain},
+		{"cache", "show or empty gpubuild's cache: `dir` or `clean`", "gpubuild cache dir\n\nGPUBUILD_CACHE moves it.", onOther, runCache},
+		{"version", "print the version of gpubuild and of what it is made of", "gpubuild version --json", onOther, runVersion},
+	}
+}
+
+// commandLine makes the urfave/cli application: it dispatches to our verbs and prints their help. Their words are parsed by the same
+// splitter as cargo's, because urfave stops at the first positional word and knows nothing of clap's forms.
+func (a *app) commandLine(ctx context.Context) *cli.App {
+	c := cli.NewApp()
+	c.Name = "gpubuild"
+	c.Usage = "cargo with a GPU that is proven to be used"
+	c.UsageText = "gpubuild [build|check|run|test|bench|clippy] [CARGO FLAGS] [--gpu-FLAGS]\ngpubuild VERB [FLAGS]\ngpubuild cargo WORDS…    plain cargo, whatever the words are"
+	c.Description = "Without a verb gpubuild builds: `gpubuild --features cuda,cudnn --release` stands where `cargo build …` stood.\n" +
+		"Every flag of cargo passes; our own begin with --gpu- there. Verbs that are not listed here are cargo's.\n" +
+		"See also: gpubuild help exit-codes, gpubuild help environment, gpubuild help config"
+	c.Writer, c.ErrWriter = a.shell.Out, a.shell.Err
+	c.HideVersion = true
+	c.HideHelpCommand = true
+	c.ExitErrHandler = func(*cli.Context, error) {} // only cmd/gpubuild exits
+	c.Flags = helpFlags(onCargo)
+	for _, v := range verbs() {
+		c.Commands = append(c.Commands, &cli.Command{
+			Name: v.name, Usage: v.usage, UsageText: v.text, Flags: helpFlags(v.group),
+			SkipFlagParsing: true, HideHelpCommand: true,
+			Action: func(cc *cli.Context) error {
+				words := cc.Args().Slice()
+				if asksHelp(words) {
+					return cli.ShowSubcommandHelp(cc)
+				}
+				o, line, err := parseOwn(v, words)
+				if err != nil {
+					return err
+				}
+				return v.run(a, ctx, o, line)
+			},
+		})
+	}
+	return c
+}
+
+func asksHelp(words []string) bool {
+	for _, w := range words {
+		switch w {
+		case "--":
+			return false
+		case "-h", "--help":
+			return true
+		}
+	}
+	return false
+}
+
+// helpFlags makes the flags of a group in urfave's form, for help only.
+func helpFlags(g group) []cli.Flag {
+	var out []cli.Flag
+	for _, f := range flags {
+		if f.groups&g == 0 {
+			continue
+		}
+		name := f.name
+		if g == onCargo {
+			name = "gpu-" + name
+		}
+		switch f.value {
+		case none:
+			out = append(out, &cli.BoolFlag{Name: name, Usage: f.meaning, DisableDefaultText: true})
+		case optional:
+			out = append(out, &cli.StringFlag{Name: name, Usage: f.meaning + " (`[=" + f.holder + "]`)"})
+		default:
+			out = append(out, &cli.StringFlag{Name: name, Usage: f.meaning + " (`" + f.holder + "`)"})
+		}
+	}
+	return out
+}

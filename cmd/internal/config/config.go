@@ -1,0 +1,189 @@
+// Package config reads gpubuild.toml of the workspace root and the [workspace.metadata.gpubuild] and [package.metadata.gpubuild] tables
+// into one Config, in which each value carries where it came from.
+//
+// A cloned repository may say how it is built and proven; it may not say that something is to be fetched, nor from where: such keys are
+// refused here.
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Source is one place that configuration was read from.
+type Source struct {
+	Path  string // as it is shown
+	Table string // the table inside a manifest, such as workspace.metadata.gpubuild; empty for a gpubuild.toml
+	Data  []byte // the whole file
+}
+
+// Value is a setting and where it came from; an empty Origin means that nobody set it.
+type Value[T any] struct {
+	Value  T
+	Origin string
+}
+
+// Config is what a project says about its own GPU build.
+type Config struct {
+	GPUFeatures Value[[]string] // further features that ask for GPU work
+	CUDA        Value[string]   // toolkit version or root
+	Arch        Value[string]   // such as sm_90
+	Strict      Value[bool]
+	Prove       Value[*Prove] // not nil: build runs what it built, under the probe
+}
+
+// Prove is the [prove] table.
+type Prove struct {
+	Args       []string `toml:"args"`
+	Kernel     string   `toml:"kernel"`      // regular expression; empty: the matmul patterns
+	ExpectExit int      `toml:"expect-exit"` // the program's own exit status when all is well
+	Bin        string   `toml:"bin"`         // which binary; empty: the only one
+}
+
+type file struct {
+	GPUFeatures []string `toml:"gpu-features"`
+	Strict      *bool    `toml:"strict"`
+	Toolchain   struct {
+		CUDA string `toml:"cuda"`
+		Arch string `toml:"arch"`
+	} `toml:"toolchain"`
+	Prove *Prove `toml:"prove"`
+}
+
+// Error is a fault in a configuration file, with its place.
+type Error struct {
+	Path    string
+	Line    int // from 1; 0 when unknown
+	Problem string
+	Detail  string // the text around, with a caret; may be empty
+	Fix     string
+}
+
+func (e *Error) Error() string {
+	place := e.Path
+	if e.Line > 0 {
+		place = fmt.Sprintf("%s:%d", e.Path, e.Line)
+	}
+	if e.Detail != "" {
+		return place + ": " + e.Problem + "\n" + e.Detail
+	}
+	return place + ": " + e.Problem
+}
+
+// Hint says what to do.
+func (e *Error) Hint() string { return e.Fix }
+
+// Read merges the sources; the first one that sets a value wins.
+func Read(sources []Source) (Config, error) {
+	var c Config
+	for _, s := range sources {
+		f, err := decode(s)
+		if err != nil {
+			return Config{}, err
+		}
+		origin := s.Path
+		if s.Table != "" {
+			origin = s.Path + " [" + s.Table + "]"
+		}
+		take(&c.GPUFeatures, f.GPUFeatures, f.GPUFeatures != nil, origin)
+		take(&c.CUDA, f.Toolchain.CUDA, f.Toolchain.CUDA != "", origin)
+		take(&c.Arch, f.Toolchain.Arch, f.Toolchain.Arch != "", origin)
+		if f.Strict != nil {
+			take(&c.Strict, *f.Strict, true, origin)
+		}
+		take(&c.Prove, f.Prove, f.Prove != nil, origin)
+	}
+	return c, nil
+}
+
+func take[T any](to *Value[T], v T, set bool, origin string) {
+	if set && to.Origin == "" {
+		*to = Value[T]{v, origin}
+	}
+}
+
+func decode(s Source) (file, error) {
+	var whole map[string]toml.Primitive
+	md, err := toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&whole)
+	if err != nil {
+		return file{}, syntax(s, err)
+	}
+	var f file
+	if s.Table == "" {
+		if md, err = toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&f); err != nil {
+			return file{}, syntax(s, err)
+		}
+		return f, check(s, f, md.Undecoded(), nil)
+	}
+	path := strings.Split(s.Table, ".")
+	table := whole
+	for i, name := range path {
+		p, ok := table[name]
+		if !ok {
+			return file{}, nil
+		}
+		if i == len(path)-1 {
+			if err := md.PrimitiveDecode(p, &f); err != nil {
+				return file{}, syntax(s, err)
+			}
+			break
+		}
+		table = nil
+		if err := md.PrimitiveDecode(p, &table); err != nil {
+			return file{}, syntax(s, err)
+		}
+	}
+	return f, check(s, f, md.Undecoded(), path)
+}
+
+func syntax(s Source, err error) error {
+	var p toml.ParseError
+	if errors.As(err, &p) {
+		return &Error{Path: s.Path, Line: p.Position.Line, Problem: p.Message, Detail: strings.TrimRight(p.ErrorWithPosition(), "\n"), Fix: "mend the TOML at this place"}
+	}
+	return &Error{Path: s.Path, Problem: err.Error(), Fix: "mend the value, or see `gpubuild help config`"}
+}
+
+// check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip.
+func check(s Source, f file, undecoded []toml.Key, below []string) error {
+	for _, key := range undecoded {
+		if len(below) > 0 {
+			if len(key) <= len(below) || key[:len(below)].String() != toml.Key(below).String() {
+				continue
+			}
+			key = key[len(below):]
+		}
+		fix := "known keys: gpu-features, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, prove.expect-exit, prove.bin"
+		switch key[len(key)-1] {
+		case "fetch", "base-url", "index-url", "yes":
+			fix = "what may be fetched, and from where, is the user's word: use the flag --gpu-toolkit=fetch"
+		}
+		return &Error{Path: s.Path, Line: lineOf(s.Data, key[len(key)-1]), Problem: fmt.Sprintf("unknown key %q", key.String()), Fix: fix}
+	}
+	if f.Toolchain.CUDA == "fetch" {
+		return &Error{Path: s.Path, Line: lineOf(s.Data, "cuda"), Problem: `toolchain.cuda = "fetch" would let a cloned repository start a download`,
+			Fix: "give a version here, and --gpu-toolkit=fetch on the command line"}
+	}
+	if f.Prove != nil {
+		if _, err := regexp.Compile(f.Prove.Kernel); err != nil {
+			return &Error{Path: s.Path, Line: lineOf(s.Data, "kernel"), Problem: fmt.Sprintf("prove.kernel: %v", err), Fix: "write a regular expression as Go's regexp/syntax has it"}
+		}
+	}
+	return nil
+}
+
+// lineOf finds the line on which a key or a table of that name stands; 0 when it cannot be told. BurntSushi/toml keeps no positions.
+func lineOf(data []byte, key string) int {
+	word := regexp.MustCompile(`^\s*(\[+[^\]]*\b|.*[{,]\s*|.*\.)?["']?` + regexp.QuoteMeta(key) + `["']?\s*(=|\]|\.)`)
+	for i, line := range strings.Split(string(data), "\n") {
+		if word.MatchString(line) {
+			return i + 1
+		}
+	}
+	return 0
+}

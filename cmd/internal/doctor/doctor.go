@@ -1,0 +1,251 @@
+// Package doctor judges facts that others gathered: each check has a stable id, a state, where was looked, what to do, and what breaks without it. It looks
+// at nothing itself and changes nothing.
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"gpubuild/gpu"
+	"gpubuild/toolchain"
+)
+
+// State is what a check shows.
+type State string
+
+// States.
+const (
+	OK      State = "ok"
+	Warning State = "warning"
+	Missing State = "missing"
+	Misfit  State = "misfit"
+	Info    State = "info" // not needed here
+)
+
+// Check is one judged part of the machine.
+type Check struct {
+	ID     string   `json:"id"`
+	State  State    `json:"state"`
+	Says   string   `json:"says"`
+	Places []string `json:"places,omitempty"` // where was looked
+	Fix    string   `json:"fix,omitempty"`
+	Breaks string   `json:"breaks,omitempty"` // what does not work without it
+}
+
+// Mark is the sign before a check.
+func (c Check) Mark() string {
+	switch c.State {
+	case OK:
+		return "✓"
+	case Warning:
+		return "⚠"
+	case Info:
+		return "-"
+	}
+	return "✗"
+}
+
+// Facts is what the checks look at.
+type Facts struct {
+	Cargo      string // its version; empty when there is none
+	CargoWhy   string // why there is none
+	Project    string // the manifest; empty without one
+	ProjectWhy string
+	Toolchain  toolchain.Facts
+	Needs      toolchain.Needs
+	Chosen     toolchain.Set
+	ChooseErr  error
+	Prove      bool // judged for proving, not only for building
+	CUPTI      string
+	StubsOn    []string // directories of stubs on the loader's path
+	WSL        bool
+	FreeDisk   uint64 // bytes in the target directory's file system; 0: unknown
+	Compiler   string // for the probe
+	Notes      []string
+}
+
+// Run makes the checks, in the order in which a user should mend them.
+func Run(f Facts) []Check {
+	checks := []Check{cargo(f), project(f), toolkit(f), hostCompiler(f), set(f), cudnn(f), driver(f), devices(f), cupti(f), probe(f), stubs(f)}
+	if f.WSL {
+		checks = append(checks, Check{ID: "wsl", State: Warning, Says: "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware", Breaks: "nothing"})
+	}
+	if f.FreeDisk > 0 {
+		c := Check{ID: "disk", State: OK, Says: fmt.Sprintf("%.1f GB free for the target directory", float64(f.FreeDisk)/1e9)}
+		if f.FreeDisk < 2e9 && f.Needs.NVCC {
+			c.State, c.Breaks, c.Fix = Warning, "a candle target directory takes 1.2 to 1.8 GB", "make room, or set CARGO_TARGET_DIR to another disk"
+		}
+		checks = append(checks, c)
+	}
+	return checks
+}
+
+// Worst answers Missing before Misfit before everything else.
+func Worst(checks []Check) State {
+	worst := OK
+	for _, c := range checks {
+		switch {
+		case c.State == Missing:
+			return Missing
+		case c.State == Misfit:
+			worst = Misfit
+		case c.State == Warning && worst == OK:
+			worst = Warning
+		}
+	}
+	return worst
+}
+
+func cargo(f Facts) Check {
+	if f.Cargo == "" {
+		return Check{ID: "cargo", State: Missing, Says: "no cargo: " + f.CargoWhy, Fix: "install Rust (https://rustup.rs)", Breaks: "every build"}
+	}
+	return Check{ID: "cargo", State: OK, Says: f.Cargo}
+}
+
+func project(f Facts) Check {
+	if f.Project == "" {
+		return Check{ID: "project", State: Info, Says: "no project is looked at: " + f.ProjectWhy + "; the machine is judged for crates that need nvcc"}
+	}
+	return Check{ID: "project", State: OK, Says: f.Project}
+}
+
+func toolkit(f Facts) Check {
+	c := Check{ID: "cuda.toolkit", Places: f.Toolchain.Places, Breaks: "crates with kernels of their own do not build (nvcc), or do not link"}
+	usable := 0
+	for _, t := range f.Toolchain.Toolkits {
+		if t.Problem == "" {
+			usable++
+		}
+	}
+	switch {
+	case f.Chosen.Toolkit != nil:
+		c.State, c.Says = OK, f.Chosen.Toolkit.Named()+" ("+f.Chosen.Toolkit.Origin+")"
+		if len(f.Chosen.Toolkit.Missing) > 0 {
+			c.State, c.Says = Warning, c.Says+", without "+strings.Join(f.Chosen.Toolkit.Missing, ", ")
+		}
+	case !f.Needs.Toolkit():
+		c.State, c.Says, c.Breaks = Info, "no toolkit is needed: these crates load the driver when they run", ""
+	case usable == 0:
+		c.State, c.Says = Missing, "no CUDA toolkit"
+		c.Fix = "gpubuild toolchain install fetches one into your cache, without admin rights"
+		for _, t := range f.Toolchain.Toolkits {
+			c.Says += "; " + t.Root + ": " + t.Problem
+		}
+	default:
+		c.State, c.Says = Misfit, fmt.Sprintf("%d toolkits, and none fits (see cuda.set)", usable)
+	}
+	return c
+}
+
+func hostCompiler(f Facts) Check {
+	c := Check{ID: "host.compiler", Breaks: "nvcc compiles nothing without a C++ compiler that it accepts"}
+	switch {
+	case f.Chosen.Compiler != nil:
+		c.State, c.Says = OK, f.Chosen.Compiler.Named()
+	case !f.Needs.NVCC && !f.Needs.HostCompiler:
+		c.State, c.Says, c.Breaks = Info, "none is needed", ""
+	default:
+		usable := 0
+		for _, k := range f.Toolchain.Compilers {
+			if k.Problem == "" {
+				usable++
+				c.Places = append(c.Places, k.Named())
+			}
+		}
+		if usable == 0 {
+			c.State, c.Says, c.Fix = Missing, "no C++ compiler", "install g++ (Debian, Ubuntu: apt install g++)"
+		} else {
+			c.State, c.Says = Warning, "none was chosen, because no toolkit was"
+		}
+	}
+	return c
+}
+
+func set(f Facts) Check {
+	c := Check{ID: "cuda.set", State: OK, Says: "toolkit, host compiler, driver and architecture fit together"}
+	if f.ChooseErr == nil {
+		if !f.Chosen.Capability.IsZero() {
+			c.Says += ": " + gpu.Arch{Capability: f.Chosen.Capability}.String() + " (" + f.Chosen.CapabilityOrigin + ")"
+		}
+		if len(f.Chosen.Notes) > 0 {
+			c.State, c.Says = Warning, strings.Join(f.Chosen.Notes, "; ")
+		}
+		return c
+	}
+	c.Says, c.Breaks = f.ChooseErr.Error(), "the build"
+	if h, ok := f.ChooseErr.(interface{ Hint() string }); ok {
+		c.Fix = h.Hint()
+	}
+	c.State = Misfit
+	if _, ok := f.ChooseErr.(*toolchain.MissingError); ok {
+		c.State = Missing
+	}
+	return c
+}
+
+func cudnn(f Facts) Check {
+	switch {
+	case f.Chosen.CUDNN != nil:
+		return Check{ID: "cudnn", State: OK, Says: f.Chosen.CUDNN.String() + " (" + f.Chosen.CUDNN.Origin + ")"}
+	case !f.Needs.CUDNN:
+		return Check{ID: "cudnn", State: Info, Says: "no crate here needs cuDNN"}
+	}
+	return Check{ID: "cudnn", State: Missing, Says: "no cuDNN that fits", Fix: "install cuDNN and point CUDNN_LIB at its root", Breaks: "the feature cudnn"}
+}
+
+func driver(f Facts) Check {
+	if f.Toolchain.Driver.Version != "" {
+		return Check{ID: "driver", State: OK, Says: fmt.Sprintf("%s, CUDA %s (%s)", f.Toolchain.Driver.Version, f.Toolchain.Driver.CUDA, f.Toolchain.Driver.Origin)}
+	}
+	c := Check{ID: "driver", State: Info, Says: "no NVIDIA driver here", Places: f.Notes, Breaks: "running and proving; building works"}
+	if f.Prove {
+		c.State, c.Fix = Missing, "install NVIDIA's driver, or prove on a machine that has one"
+	}
+	return c
+}
+
+func devices(f Facts) Check {
+	var names []string
+	for _, d := range f.Toolchain.Devices {
+		names = append(names, fmt.Sprintf("%s (%s, capability %s)", d.Name, d.UUID, d.Capability))
+	}
+	if len(names) > 0 {
+		return Check{ID: "devices", State: OK, Says: strings.Join(names, ", ")}
+	}
+	c := Check{ID: "devices", State: Info, Says: "no GPU is visible", Places: f.Notes, Breaks: "running and proving; for a build name the architecture with --gpu-arch"}
+	if f.Prove {
+		c.State, c.Fix = Missing, "prove on a machine with a GPU; in a container give it the device (--gpus all)"
+	}
+	return c
+}
+
+func cupti(f Facts) Check {
+	if f.CUPTI != "" {
+		return Check{ID: "cupti", State: OK, Says: f.CUPTI}
+	}
+	c := Check{ID: "cupti", State: Info, Says: "no libcupti", Breaks: "a proof: the driver's kernel records come through it", Fix: "gpubuild toolchain install"}
+	if f.Prove {
+		c.State = Missing
+	}
+	return c
+}
+
+func probe(f Facts) Check {
+	if f.Compiler != "" {
+		return Check{ID: "probe", State: OK, Says: "can be built by " + f.Compiler}
+	}
+	c := Check{ID: "probe", State: Info, Says: "no C compiler to build the probe with", Breaks: "a proof", Fix: "install gcc, or give a library with prove --probe FILE"}
+	if f.Prove {
+		c.State = Missing
+	}
+	return c
+}
+
+func stubs(f Facts) Check {
+	if len(f.StubsOn) == 0 {
+		return Check{ID: "loader.stubs", State: OK, Says: "no link stub is on the loader's path"}
+	}
+	return Check{ID: "loader.stubs", State: Misfit, Says: "link stubs are on the loader's path: " + strings.Join(f.StubsOn, ", "),
+		Fix: "take them out of LD_LIBRARY_PATH: stubs are for linking only", Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)"}
+}
