@@ -1,0 +1,58 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"gpubuild/buildenv"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cuda"
+	"strings"
+)
+
+func runEnv(a *app, ctx context.Context, o Options, l cargo.Line) error {
+	j, err := a.prepared(ctx, o, l)
+	if err != nil {
+		return err
+	}
+	if o.JSON != nil {
+		return a.answer(o, "env", true, j.findings, struct {
+			buildenv.Delta
+			Toolkit *cuda.Toolkit `json:"toolkit,omitempty"`
+		}{j.delta, j.set.Toolkit})
+	}
+	if o.Diff {
+		for _, c := range j.delta.Changes {
+			old, was := a.host.Env.Lookup(c.Name)
+			if was {
+				fmt.Fprintf(a.shell.Out, "-%s=%s\n", c.Name, old)
+			}
+			if v, ok := j.env.Lookup(c.Name); ok {
+				fmt.Fprintf(a.shell.Out, "+%s=%s\n", c.Name, v)
+			}
+			fmt.Fprintf(a.shell.Out, " # %s\n", c.Reason)
+		}
+		return nil
+	}
+	shell := o.Shell
+	if shell == "" {
+		shell = usualShell(a.host)
+	}
+	text, err := buildenv.Export(shell, a.host, a.host.Env, j.delta)
+	if err != nil {
+		return &usageError{err.Error(), "name a shell with --shell: " + strings.Join(buildenv.Shells(), " ")}
+	}
+	_, err = fmt.Fprint(a.shell.Out, text)
+	return err
+}
+
+// usualShell is the shell that the user has, as far as the environment tells.
+func usualShell(h buildenv.Host) string {
+	if h.OS == buildenv.Windows {
+		return "pwsh"
+	}
+	switch s := h.Base(h.Env.Get("SHELL")); s {
+	case "zsh", "fish", "nu":
+		return s
+	}
+	return "bash"
+}

@@ -1,0 +1,22 @@
+package app
+
+import (
+	"gpubuild/buildenv/cache"
+	"gpubuild/cmd/internal/report"
+)
+
+// answer writes a verb's machine-readable answer where it was asked for.
+func (a *app) answer(o Options, verb string, ok bool, findings []report.Finding, fields any) error {
+	if o.JSON == nil {
+		return nil
+	}
+	data, err := report.Envelope(verb, ok, findings, fields)
+	if err != nil {
+		return err
+	}
+	if *o.JSON == "" {
+		_, err = a.shell.Out.Write(data)
+		return err
+	}
+	return cache.WriteFile(a.host.Abs(*o.JSON), data, 0o644)
+}

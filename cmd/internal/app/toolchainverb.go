@@ -1,0 +1,139 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"gpubuild/gpu"
+	"gpubuild/gpu/driver"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/install"
+	"strings"
+)
+
+func runToolchain(a *app, ctx context.Context, o Options, l cargo.Line) error {
+	word, rest := "list", []string(nil)
+	if len(l.Positional) > 0 {
+		word, rest = l.Positional[0], l.Positional[1:]
+	}
+	switch word {
+	case "list":
+		return a.listToolkits(o)
+	case "install":
+		return a.installToolkit(ctx, o, rest)
+	case "verify", "remove":
+		return a.tendToolkits(ctx, word, rest)
+	}
+	return &usageError{fmt.Sprintf("toolchain knows no %q", word), "list, install [VERSION], verify [NAME], remove NAME"}
+}
+
+func (a *app) listToolkits(o Options) error {
+	installed := install.Installed(a.host, a.cacheDir)
+	var extra []cuda.Candidate
+	for _, in := range installed {
+		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: "gpubuild's cache"})
+	}
+	found := cuda.Find(a.host, extra)
+	if o.JSON != nil {
+		type entry struct {
+			Name string `json:"name"`
+			Root string `json:"root"`
+		}
+		mine := []entry{}
+		for _, in := range installed {
+			mine = append(mine, entry{in.Name, in.Root})
+		}
+		if found == nil {
+			found = []cuda.Toolkit{}
+		}
+		return a.answer(o, "toolchain", true, nil, struct {
+			Installed []entry        `json:"installed"`
+			Toolkits  []cuda.Toolkit `json:"toolkits"`
+		}{mine, found})
+	}
+	for _, t := range found {
+		line := fmt.Sprintf("%-8s %s (%s)", t.Version, t.Root, t.Origin)
+		if t.Problem != "" {
+			line += ": " + t.Problem
+		} else if len(t.Missing) > 0 {
+			line += ": without " + strings.Join(t.Missing, ", ")
+		}
+		fmt.Fprintln(a.shell.Out, line)
+	}
+	if len(found) == 0 {
+		a.shell.Note("no CUDA toolkit in %s", strings.Join(cuda.UsualPlaces(a.host), ", "))
+		a.shell.Hint("gpubuild toolchain install fetches one into your cache")
+	}
+	return nil
+}
+
+func (a *app) installToolkit(ctx context.Context, o Options, rest []string) error {
+	want := install.Want{LinkStubs: true}
+	if len(o.Parts) > 0 {
+		want.Parts = append(install.Default(), o.Parts...)
+	}
+	if len(rest) > 0 {
+		v, err := gpu.ParseVersion(rest[0])
+		if err != nil {
+			return &usageError{err.Error(), "gpubuild toolchain install 13.4"}
+		}
+		want.Exact = v
+	}
+	if d := driver.Version(a.host); d.Version != "" {
+		want.MaxVersion, want.MaxBecause = d.CUDA, "the newest that driver "+d.Version+" supports"
+	}
+	catalog, err := install.DefaultCatalog()
+	if err != nil {
+		return err
+	}
+	plan, err := install.MakePlan(catalog, a.host, a.cacheDir, want)
+	if err != nil {
+		return err
+	}
+	root, err := a.carryOut(ctx, plan)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(a.shell.Out, root)
+	return nil
+}
+
+func (a *app) tendToolkits(ctx context.Context, word string, names []string) error {
+	installed := install.Installed(a.host, a.cacheDir)
+	if word == "remove" && len(names) == 0 {
+		return &usageError{"remove needs the name of a toolkit", "gpubuild toolchain list --json names them"}
+	}
+	done, damaged := 0, 0
+	for _, in := range installed {
+		if len(names) > 0 && !contains(names, in.Name) && !contains(names, in.Root) {
+			continue
+		}
+		done++
+		if word == "remove" {
+			if err := install.Remove(ctx, a.host, a.cacheDir, in.Name); err != nil {
+				return err
+			}
+			a.shell.Status("Removed", "%s", in.Root)
+			continue
+		}
+		problems, err := install.Verify(ctx, a.host, in)
+		if err != nil {
+			return err
+		}
+		for _, p := range problems {
+			a.shell.Error("%s", p)
+			damaged++
+		}
+		if len(problems) == 0 {
+			a.shell.Status("Verified", "%s", in.Root)
+		}
+	}
+	if damaged > 0 {
+		a.shell.Hint("remove the toolkit with `gpubuild toolchain remove NAME` and install it again")
+		return codeError(codeMissing)
+	}
+	if done == 0 && len(names) > 0 {
+		return &usageError{"no toolkit of ours is called " + strings.Join(names, ", "), "gpubuild toolchain list --json names them"}
+	}
+	return nil
+}
