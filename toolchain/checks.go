@@ -24,11 +24,11 @@ var packages = [...]struct{ part, what, pip string }{
 
 // complete asks whether nvcc has what it needs.
 func complete(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
-	if !n.NVCC {
+	if !n.NVCC && !n.NVCCVersion {
 		return verdict{}
 	}
 	for _, p := range packages {
-		if t.Has(p.part) {
+		if t.Has(p.part) || !n.NVCC && p.part != cuda.PartNVCC {
 			continue
 		}
 		if p.part == cuda.PartCRT && t.Bounds.File != "" {
@@ -43,7 +43,7 @@ func complete(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	if t.Version.IsZero() {
 		return verdict{why: "its version cannot be told: version.json, version.txt and cuda.h say nothing"}
 	}
-	if !t.Has(cuda.PartCCCL) {
+	if n.NVCC && !t.Has(cuda.PartCCCL) {
 		return verdict{doubt: "nv/target (CCCL) is missing: a kernel that includes cuda_fp16.h will not compile"}
 	}
 	return verdict{}
@@ -202,6 +202,9 @@ func compilerRank(c hostcc.Compiler, w Wish, t *cuda.Toolkit) int {
 
 func named(c hostcc.Compiler, path string) bool {
 	p := strings.TrimRight(path, `/\`)
+	if !strings.ContainsAny(p, `/\`) {
+		return strings.HasSuffix(c.CXX, "/"+p) || strings.HasSuffix(c.Path, "/"+p)
+	}
 	return p == c.Path || p == c.CXX || p == c.Real
 }
 

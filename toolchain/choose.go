@@ -42,6 +42,7 @@ func Choose(f Facts, n Needs, w Wish) (Set, error) {
 		return s, err
 	}
 	s.Capability, s.Suffix, s.CapabilityOrigin = arch.Capability, arch.Suffix, origin
+	s.CapabilityUnset = w.PreviousUnset && w.Arch == "" && !w.Previous.IsZero()
 	if !n.Toolkit() {
 		return s, s.withoutToolkit(f, n, w)
 	}

@@ -83,6 +83,10 @@ func TestChoose(t *testing.T) {
 			"CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 is newer than the locked cudarc knows (13.4) | use CUDA 13.4 or older (`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights), or a newer cudarc: `cargo update -p cudarc`"},
 		{"no sense in the arch", nil, kernels, toolchain.Wish{Arch: "fast", ArchOrigin: "GPUBUILD_ARCH"}, `GPUBUILD_ARCH: "fast" is not an architecture such as sm_89 or compute_89 | give a compute capability such as 89 or 8.9`},
 		{"crates that need a driver only", func(f *toolchain.Facts) { *f = toolchain.Facts{} }, toolchain.Needs{CUDA: true}, toolchain.Wish{}, "none unknown "},
+		{"nvcc is only asked for its version: parts and compilers do not matter", func(f *toolchain.Facts) {
+			f.Toolkits, f.Compilers = f.Toolkits[2:], nil
+			f.Toolkits[0].Missing = []string{cuda.PartCRT, cuda.PartNVVM}
+		}, toolchain.Needs{NVCCVersion: true}, toolchain.Wish{}, "/cuda-12.6 unknown "},
 		{"no host compiler at all", func(f *toolchain.Facts) { f.Compilers = nil; f.Toolkits = f.Toolkits[:1] }, kernels, toolchain.Wish{}, "there is no host compiler for nvcc | install g++ (Debian, Ubuntu: apt install g++)"},
 		{"the compiler that is asked for does not fit", func(f *toolchain.Facts) {
 			f.Toolkits = f.Toolkits[:1]

@@ -2,7 +2,7 @@ package toolchain
 
 import "slices"
 
-// consumer is a build tool that many crates share, and how it finds CUDA. Read in the sources of the versions named.
+// consumer is a build tool that many crates share, and how it finds CUDA. Read in the sources of the versions named, CMake in its documentation.
 type consumer struct {
 	name     string
 	roots    []string // variables that name the toolkit's root, in its order
@@ -25,20 +25,21 @@ func consumers() []consumer {
 			name:  "cudaforge",
 			reads: []string{"PATH", "NVCC", "NVCC_CCBIN", "CUDA_COMPUTE_CAP", "CUDAFORGE_THREADS"},
 		},
-		{ // 0.1.5 lib.rs: nvcc from PATH, headers from the first root that has include/cuda.h, defaults included
+		{ // 0.1.6 lib.rs: nvcc from PATH, headers from the first root that has include/cuda.h, defaults included
 			name:     "bindgen_cuda",
 			roots:    []string{"CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"},
 			defaults: append([]string{"/usr"}, usual...),
 			always:   true,
 			reads:    []string{"PATH", "NVCC_CCBIN", "CUDA_COMPUTE_CAP"},
 		},
-		{ // cust_raw build.rs
+		{ // 0.11.3, by find_cuda_helper 0.2.0 lib.rs: the root of headers and libnvvm; CUDA_LIBRARY_PATH lists where else to link from
 			name:     "cust_raw",
 			roots:    []string{"CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"},
-			defaults: usual,
+			defaults: usual[:2],
 			always:   true,
+			reads:    []string{"CUDA_LIBRARY_PATH"},
 		},
-		{ // CMake 3.31 FindCUDAToolkit.cmake; CUDAHOSTCXX and CUDACXX belong to its CUDA language
+		{ // FindCUDAToolkit; CUDAHOSTCXX and CUDACXX belong to its CUDA language
 			name:     "cmake",
 			roots:    []string{"CUDAToolkit_ROOT", "CUDA_PATH"},
 			defaults: usual[:1],

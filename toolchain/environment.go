@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/gpu"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 )
@@ -243,24 +242,27 @@ func (e *writer) linking(n Needs) {
 }
 
 // capability sets CUDA_COMPUTE_CAP where cudaforge and bindgen_cuda would not find the same by nvidia-smi, which they ask for its first line.
+// They read "89"; bindgen_cuda panics at "8.9" and "90a", so that a suffix is kept from it.
 func (e *writer) capability() {
-	h, c := e.h, e.s.Capability
-	digits := c.Digits() + e.s.Suffix
+	h, c, suffix := e.h, e.s.Capability, e.s.Suffix
 	if c.IsZero() || !e.reads("CUDA_COMPUTE_CAP") {
 		return
 	}
-	old := h.Env.Get("CUDA_COMPUTE_CAP")
-	if old != "" {
-		if a, err := gpu.ParseArch(old); err == nil && a.Capability == c && (a.Suffix == e.s.Suffix || e.s.Suffix == "") {
-			return
-		}
-		e.d.Add(buildenv.Set, "CUDA_COMPUTE_CAP", digits, fmt.Sprintf("was %s; built for %s: %s", old, c, e.s.CapabilityOrigin))
-		return
+	reason := "built for " + c.String() + ": " + e.s.CapabilityOrigin
+	if suffix != "" && slices.ContainsFunc(e.known, func(k consumer) bool { return k.name == "bindgen_cuda" }) {
+		reason += fmt.Sprintf("; without its %q, which bindgen_cuda does not read", suffix)
+		suffix = ""
 	}
-	if len(e.s.Devices) > 0 && e.s.Devices[0].Capability == c && e.s.Suffix == "" && len(h.LookPathAll("nvidia-smi")) > 0 {
-		return
+	old, digits := h.Env.Get("CUDA_COMPUTE_CAP"), c.Digits()+suffix
+	switch {
+	case old == digits:
+	case old != "":
+		e.d.Add(buildenv.Set, "CUDA_COMPUTE_CAP", digits, "was "+old+"; "+reason)
+	case e.s.CapabilityUnset && e.s.Driver.Version != "" && len(h.LookPathAll("nvidia-smi")) > 0:
+	case suffix == "" && len(e.s.Devices) > 0 && e.s.Devices[0].Capability == c && len(h.LookPathAll("nvidia-smi")) > 0:
+	default:
+		e.d.Add(buildenv.Set, "CUDA_COMPUTE_CAP", digits, reason)
 	}
-	e.d.Add(buildenv.Set, "CUDA_COMPUTE_CAP", digits, "built for "+c.String()+": "+e.s.CapabilityOrigin)
 }
 
 // perProcess is the memory that one nvcc may need, so that parallel ones do not exhaust the machine (mistral.rs release.yml: 5 GB).

@@ -75,9 +75,10 @@ func TestEnvironment(t *testing.T) {
 		{"the same with CUDA_PATH set as well, which it reads too", []string{"CUDA_PATH=/usr/local/cuda"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "CUDA_PATH"} }), ""},
 		{"NVCC of another toolkit", []string{"NVCC=/opt/cuda-12.6/bin/nvcc"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), "set NVCC=/usr/local/cuda/bin/nvcc"},
 		{"NVCC by its bare name means PATH", []string{"NVCC=nvcc"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), ""},
-		{"the user's thread count stays", []string{"RAYON_NUM_THREADS=3", "CUDA_COMPUTE_CAP=5.0"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }), ""},
+		{"the user's thread count stays", []string{"RAYON_NUM_THREADS=3", "CUDA_COMPUTE_CAP=50"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }), ""},
 		{"the arch that was asked for is set already", []string{"CUDA_COMPUTE_CAP=50"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), ""},
 		{"CMake reads its own variable", []string{"CUDAToolkit_ROOT=/opt/old"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "set CUDAToolkit_ROOT=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda"},
+		{"an arch in a form that build scripts panic at", []string{"CUDA_COMPUTE_CAP=5.0"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), "set CUDA_COMPUTE_CAP=50"},
 		{"NVCC_CCBIN of a compiler that is gone", []string{"NVCC_CCBIN=/usr/bin/g++-9"}, onlyCudarc, "unset NVCC_CCBIN="},
 		{"NVCC_CCBIN of the very compiler", []string{"NVCC_CCBIN=/usr/bin/g++"}, onlyCudarc, ""},
 		{"crates that need a driver only", []string{"CUDA_PATH=/opt/old"}, toolchain.Needs{CUDA: true}, ""},
@@ -152,7 +153,7 @@ func TestEnvironmentWithDevice(t *testing.T) {
 	}{
 		{"one GPU", []string{"8.9"}, "", ""},
 		{"the lowest is not the first", []string{"8.9", "8.6"}, "", "set CUDA_COMPUTE_CAP=86"},
-		{"another arch is asked for", []string{"8.9"}, "90a", "set CUDA_COMPUTE_CAP=90a"},
+		{"another arch is asked for, with a suffix that bindgen_cuda cannot read", []string{"8.9"}, "90a", "set CUDA_COMPUTE_CAP=90"},
 		{"none", nil, "86", "set CUDA_COMPUTE_CAP=86"},
 	}
 	for _, tt := range tests {
@@ -167,6 +168,38 @@ func TestEnvironmentWithDevice(t *testing.T) {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestPreviousUnset holds that a second build, which asks no driver, leaves the variable as the first one had it.
+func TestPreviousUnset(t *testing.T) {
+	h, err := hosttest.Parse([]byte(usual))
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} })
+	for _, tt := range []struct {
+		driver string
+		unset  bool
+		want   string
+	}{{"580.65.06", true, ""}, {"580.65.06", false, "set CUDA_COMPUTE_CAP=89"}, {"", true, "set CUDA_COMPUTE_CAP=89"}} {
+		f := gather(h, nil)
+		f.Driver.Version = tt.driver
+		s, err := toolchain.Choose(f, needs, toolchain.Wish{Previous: capability("89"), PreviousUnset: tt.unset, CUDA: "12.4"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := changed(toolchain.Environment(h, s, needs)); got != tt.want {
+			t.Errorf("%+v: got %s", tt, got)
+		}
+	}
+}
+
+// TestSuffix holds that an arch's suffix reaches cudaforge.
+func TestSuffix(t *testing.T) {
+	d := toolchain.Environment(buildenv.Host{OS: buildenv.Linux}, toolchain.Set{Capability: capability("100"), Suffix: "f"}, toolchain.Needs{NVCC: true, Reads: []string{"cudaforge"}})
+	if got := changed(d); got != "set CUDA_COMPUTE_CAP=100f" {
+		t.Errorf("got %s", got)
 	}
 }
 

@@ -21,7 +21,8 @@ type Facts struct {
 
 // Needs is what the crates that will be linked ask of the toolchain.
 type Needs struct {
-	NVCC         bool           // something is compiled by nvcc, or nvcc is asked for its version
+	NVCC         bool           // something is compiled by nvcc
+	NVCCVersion  bool           // nvcc on PATH is asked for its version: it must be there, and need not be able to compile
 	HostCompiler bool           // a C++ compiler is needed even without nvcc
 	Libraries    bool           // CUDA libraries are linked
 	CUDNN        bool           // cuDNN is linked or loaded
@@ -35,7 +36,7 @@ type Needs struct {
 }
 
 // Toolkit says whether a toolkit is needed at all.
-func (n Needs) Toolkit() bool { return n.NVCC || n.Libraries || n.CUDNN }
+func (n Needs) Toolkit() bool { return n.NVCC || n.NVCCVersion || n.Libraries || n.CUDNN }
 
 // Wish is what the user asked for.
 type Wish struct {
@@ -44,7 +45,10 @@ type Wish struct {
 	ArchOrigin string         // who said so
 	CCBin      string         // path of a host compiler
 	Previous   gpu.Capability // what this target directory was built for
-	Unchecked  string         // where the user switched nvcc's check of host compilers off; Unchecked finds it
+	// PreviousUnset says that it was built so with CUDA_COMPUTE_CAP unset, because nvidia-smi answered the same. Then it stays unset without
+	// asking the driver again: setting it now would make cargo rebuild every kernel.
+	PreviousUnset bool
+	Unchecked     string // where the user switched nvcc's check of host compilers off; Unchecked finds it
 }
 
 // Set is the choice.
@@ -57,6 +61,7 @@ type Set struct {
 	Capability       gpu.Capability // what is built for; zero when nothing is compiled
 	Suffix           string         // "a" or "f" where the user's arch has one
 	CapabilityOrigin string
+	CapabilityUnset  bool // it was built for so far without being told; see Wish.PreviousUnset
 	LibCUDA          string
 	Notes            []string // what a user should know although a set was found: disagreements, doubts
 	Losers           []Loser

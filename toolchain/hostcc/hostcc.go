@@ -58,9 +58,15 @@ const (
 )
 
 // Find lists the compilers of a machine: those that the user named first, then what nvcc takes by itself, then the others, newest first.
-// Every place is looked at; only compilers whose names do not tell their version are run.
-func Find(ctx context.Context, h buildenv.Host, run runner) []Compiler {
+// Every place is looked at; only compilers whose names do not tell their version are run. asked are paths or names that the user gave by
+// other means than a variable.
+func Find(ctx context.Context, h buildenv.Host, run runner, asked ...string) []Compiler {
 	f := finder{h: h}
+	for _, path := range asked {
+		if path != "" {
+			f.named(path, Asked)
+		}
+	}
 	f.words()
 	f.defaults()
 	f.rest()
@@ -76,9 +82,15 @@ func Find(ctx context.Context, h buildenv.Host, run runner) []Compiler {
 	return f.found
 }
 
+// Asked is the Word of a compiler that the user gave by other means than a variable.
+const Asked = "asked for"
+
 const last = 100
 
 func rank(c Compiler) int {
+	if c.Word == Asked {
+		return -1
+	}
 	if i := slices.Index(Words(), c.Word); i >= 0 {
 		return i
 	}

@@ -62,6 +62,22 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestAsked holds that a compiler outside PATH is found when the user gives its path, and told when it is not there.
+func TestAsked(t *testing.T) {
+	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/gcc-14 +x\n/usr/bin/g++-14 +x\n/opt/g/bin/g++ +x\n/opt/g/bin/gcc +x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := hostcc.Find(context.Background(), h, says{text: "g++ (GCC) 13.1.0"}, "/opt/g/bin/g++", "g++-14", "/gone/g++", "")
+	var got []string
+	for _, c := range all {
+		got = append(got, c.Path+" "+c.Word+" "+c.Problem)
+	}
+	if s := strings.Join(got, "|"); s != "/opt/g/bin/gcc asked for |/usr/bin/gcc-14 asked for |/gone/g++ asked for it does not exist" {
+		t.Errorf("got %s", s)
+	}
+}
+
 // says is a runner whose compiler always says the same.
 type says struct {
 	text string
