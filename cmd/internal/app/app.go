@@ -185,7 +185,6 @@ func (e codeError) Error() string { return fmt.Sprintf("ends with %d", int(e)) }
 func finish(shell *report.Shell, err error) int {
 	var (
 		code    codeError
-		exit    *buildenv.ExitError
 		usage   *usageError
 		badFlag *flagError
 		badLine *cargo.UsageError
@@ -217,9 +216,10 @@ func finish(shell *report.Shell, err error) int {
 		_, _ = shell.Err.Write(refused.Stderr)
 		shell.Hint(refused.Fix)
 		return refused.Code
-	case errors.As(err, &exit):
-		// The program said itself what was wrong, on a stderr that it had from us.
-		if len(exit.Result.Stderr) > 0 {
+	}
+	// Only a program that is not part of another error's story is the user's own: cargo, or what was run.
+	if exit, ok := err.(*buildenv.ExitError); ok {
+		if len(exit.Result.Stderr) > 0 { // else it said itself what was wrong, on a stderr that it had from us
 			say(shell, err)
 		}
 		return exit.Result.Code

@@ -36,4 +36,4 @@ func runCache(a *app, _ context.Context, o Options, l cargo.Line) error {
 }
 
 // cacheParts is everything that gpubuild writes into its cache.
-var cacheParts = []string{"answers", "cargo", "hashes.json", "locks", "probe", "runs", "scans", "toolkits", "wheels"}
+var cacheParts = []string{"answers", "cargo", "hashes.json", "locks", "probe", "runs", "scans", "toolkits", "untold", "wheels"}

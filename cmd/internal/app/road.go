@@ -116,6 +116,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	if built != nil {
 		return built
 	}
+	j.keepUntold()
 	if j.line.Verb == "check" || j.line.Verb == "clippy" {
 		return nil
 	}

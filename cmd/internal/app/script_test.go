@@ -88,6 +88,10 @@ func TestScripts(t *testing.T) {
 				return crates(filepath.Join(root, "testdata", arg)), nil
 			case "device":
 				return exists("/dev/nvidia0"), nil
+			case "exists":
+				return exists(arg), nil
+			case "net":
+				return os.Getenv("GPUBUILD_NETWORK_TESTS") != "", nil
 			case "root":
 				return os.Geteuid() == 0, nil
 			}
@@ -100,7 +104,9 @@ func TestScripts(t *testing.T) {
 			"setenv-path-without": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Setenv("PATH", pathWithout(ts.Getenv("PATH"), args))
 			},
-			"sleep-for-mtime": func(*testscript.TestScript, bool, []string) { time.Sleep(20 * time.Millisecond) },
+			"crashing-toolkit": crashingToolkit,
+			"full-disk":        fullDisk,
+			"sleep-for-mtime":  func(*testscript.TestScript, bool, []string) { time.Sleep(20 * time.Millisecond) },
 		},
 	})
 }
@@ -148,6 +154,49 @@ func copySample(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		return os.WriteFile(filepath.Join(to, rel), data, 0o644)
 	}))
+}
+
+// crashingToolkit makes a tree that looks like a toolkit and whose nvcc ends as a crash does.
+func crashingToolkit(ts *testscript.TestScript, _ bool, args []string) {
+	root := ts.MkAbs(args[0])
+	for name, text := range map[string]string{
+		"include/cuda.h":              "#define CUDA_VERSION 13040\n",
+		"include/cuda_runtime.h":      "",
+		"include/crt/host_config.h":   "",
+		"include/nv/target":           "",
+		"lib64/libcudart.so":          "",
+		"version.json":                `{"cuda": {"name": "CUDA SDK", "version": "13.4.0"}}`,
+		"nvvm/bin/cicc":               "",
+		"nvvm/libdevice/libdevice.bc": "",
+	} {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		ts.Check(os.MkdirAll(filepath.Dir(path), 0o755))
+		ts.Check(os.WriteFile(path, []byte(text), 0o755))
+	}
+	ts.Check(os.MkdirAll(filepath.Join(root, "bin"), 0o755))
+	self, err := exec.LookPath("crashing-nvcc") // this test binary; see TestMain
+	if err != nil {
+		self = filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "crashing-nvcc")
+	}
+	ts.Check(os.WriteFile(filepath.Join(root, "bin", "nvcc"), []byte("#!/bin/sh\nexec "+self+" \"$@\"\n"), 0o755))
+}
+
+// fullDisk mounts a small file system and fills it; it goes with the test.
+func fullDisk(ts *testscript.TestScript, _ bool, args []string) {
+	dir := ts.MkAbs(args[0])
+	ts.Check(os.MkdirAll(dir, 0o755))
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=256k", "none", dir).CombinedOutput(); err != nil {
+		ts.Logf("mount: %v: %s", err, out)
+		return
+	}
+	ts.Defer(func() { _ = exec.Command("umount", dir).Run() })
+	ts.Check(os.WriteFile(filepath.Join(dir, "mounted"), nil, 0o644))
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	ts.Check(err)
+	for err == nil {
+		_, err = f.Write(make([]byte, 4096))
+	}
+	ts.Check(f.Close())
 }
 
 var standin struct {

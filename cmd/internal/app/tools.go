@@ -1,11 +1,16 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
@@ -19,7 +24,7 @@ import (
 // needsOf puts what the crates ask for into the toolchain's words; features and toolchain know nothing of each other.
 func needsOf(a *features.Answer) toolchain.Needs {
 	n := toolchain.Needs{
-		NVCC: a.Needs.NVCC || a.Needs.NVCCVersion, HostCompiler: a.Needs.HostCXX, Libraries: a.Needs.CUDALibs, CUDNN: a.Needs.CUDNN,
+		NVCC: a.Needs.NVCC, NVCCVersion: a.Needs.NVCCVersion, HostCompiler: a.Needs.HostCXX, Libraries: a.Needs.CUDALibs, CUDNN: a.Needs.CUDNN,
 		EmbedsPTX: a.Needs.EmbedsPTX, CUDA: a.Needs.CUDA, CudarcMax: a.CudarcMax, Pin: a.Pin,
 	}
 	for _, b := range a.Needs.Because {
@@ -28,9 +33,65 @@ func needsOf(a *features.Answer) toolchain.Needs {
 	return n
 }
 
+// readers lists who reads the variables that we may set: the build crates of the graph, and what the user's own build scripts name.
+func (j *journey) readers() []string {
+	seen := map[string]bool{}
+	for _, u := range j.reach.Units {
+		for _, name := range u.Inputs.Env {
+			seen[name] = true
+		}
+	}
+	if len(j.answers.Graph) == 0 {
+		return nil // not known: every known reader
+	}
+	g, err := features.ParseGraph(bytes.NewReader(j.answers.Graph))
+	if err != nil {
+		return nil
+	}
+	for _, u := range g.Units {
+		switch name := features.ParsePkgID(u.PkgID).Name; name {
+		case "cudarc", "cudaforge", "bindgen_cuda", "cust_raw", "cmake":
+			seen[name] = true
+		case "find_cuda_helper":
+			seen["cust_raw"] = true
+		}
+	}
+	out := make([]string, 0, len(seen))
+	for name := range seen {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// untold is the file that says that a build directory's kernels were built without CUDA_COMPUTE_CAP, because nvidia-smi answers the same. Setting the
+// variable in a later build, when no GPU is asked any more, would make cargo rebuild them all.
+func (j *journey) untold() string {
+	return j.host.Join(j.cacheDir, "untold", hashName(j.answers.Places.BuildDirectory))
+}
+
+// keepUntold remembers it after a build.
+func (j *journey) keepUntold() {
+	_, told := j.env.Lookup("CUDA_COMPUTE_CAP")
+	was := j.host.IsFile(j.untold())
+	var err error
+	switch is := !told && !j.set.Capability.IsZero(); {
+	case is && !was:
+		if err = cache.Make(filepath.Dir(j.untold())); err == nil {
+			err = cache.WriteFile(j.untold(), nil, 0o600)
+		}
+	case !is && was:
+		err = os.Remove(j.untold())
+	}
+	if err != nil {
+		j.shell.Detail("not remembered how the architecture was told: %v", err)
+	}
+}
+
 // chooseTools finds what is there, chooses what fits and makes the build's environment.
 func (j *journey) chooseTools(ctx context.Context) error {
 	j.needs = needsOf(j.reach)
+	j.needs.Reads = j.readers()
 	for _, b := range j.needs.Because {
 		j.shell.Detail("needs %s", b)
 	}
@@ -61,6 +122,7 @@ func (j *journey) wish(ctx context.Context) (toolchain.Wish, []cuda.Candidate, e
 	}
 	w.Arch, w.ArchOrigin = toolchain.ArchWish(j.options.Arch, j.host.Env, j.config.Arch.Value, j.config.Arch.Origin)
 	w.Previous = j.builtFor()
+	w.PreviousUnset = !w.Previous.IsZero() && j.host.IsFile(j.untold())
 	var extra []cuda.Candidate
 	if w.CUDA == "fetch" {
 		root, err := j.fetch(ctx)
@@ -137,7 +199,11 @@ func (j *journey) gather(ctx context.Context, w toolchain.Wish, extra []cuda.Can
 	}
 	j.facts.Toolkits = cuda.Find(j.host, extra)
 	j.facts.Places = cuda.UsualPlaces(j.host)
-	j.facts.Compilers = hostcc.Find(ctx, j.host, j.run)
+	var asked []string
+	if w.CCBin != "" {
+		asked = []string{w.CCBin}
+	}
+	j.facts.Compilers = hostcc.Find(ctx, j.host, j.run, asked...)
 	if j.needs.CUDNN {
 		var roots []string
 		for _, t := range j.facts.Toolkits {

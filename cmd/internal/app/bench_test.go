@@ -1,0 +1,138 @@
+//go:build linux
+
+package app_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/local"
+)
+
+// A benchmark here times two whole processes in turn and reports the medians and the median of their ratios, so that a machine that
+// is busy for a while does not favour one of them. Each builds into a directory of its own that GPUBUILD_BENCH_DIR keeps between runs.
+
+// inTurn runs two commands in turn and reports them as "a-ms", "b-ms" and "a/b".
+func inTurn(b *testing.B, dir string, envA, envB []string, a, c []string) {
+	b.Helper()
+	run := func(env, words []string) time.Duration {
+		cmd := exec.Command(words[0], words[1:]...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+		began := time.Now()
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Fatalf("%v: %v\n%s", words, err, out)
+		}
+		return time.Since(began)
+	}
+	run(envA, a)
+	run(envB, c)
+	run(envA, a)
+	var as, cs, ratios []float64
+	b.ResetTimer()
+	for range b.N {
+		x, y := run(envA, a), run(envB, c)
+		as, cs, ratios = append(as, float64(x.Microseconds())/1000), append(cs, float64(y.Microseconds())/1000), append(ratios, float64(x)/float64(y))
+	}
+	median := func(v []float64) float64 { sort.Float64s(v); return v[len(v)/2] }
+	b.ReportMetric(median(as), "a-ms")
+	b.ReportMetric(median(cs), "b-ms")
+	b.ReportMetric(median(ratios), "a/b")
+	b.ReportMetric(0, "ns/op")
+}
+
+func benchProgram(b *testing.B) string {
+	path, err := gpubuildBinary()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+// benchDir is where a sample is built for a benchmark; the candle one takes minutes the first time.
+func benchDir(b *testing.B, name string) string {
+	root := os.Getenv("GPUBUILD_BENCH_DIR")
+	if root == "" {
+		if name != "matmul" {
+			b.Skip("GPUBUILD_BENCH_DIR names no directory to keep this build in (minutes)")
+		}
+		root = b.TempDir()
+	}
+	return filepath.Join(root, name)
+}
+
+// BenchmarkNoop: (a) gpubuild against (b) cargo build in the same environment, both with nothing to do.
+func BenchmarkNoop(b *testing.B) {
+	for _, name := range []string{"matmul", "candle-matmul"} {
+		b.Run(name, func(b *testing.B) {
+			if toolkit() == "" {
+				b.Skip("no CUDA toolkit: gpubuild toolchain install")
+			}
+			sample, err := filepath.Abs(filepath.Join(repository, "testdata", name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			target := "CARGO_TARGET_DIR=" + benchDir(b, name)
+			flags := []string{"--features", "cuda", "--gpu-toolkit", toolkit(), "--gpu-arch", "sm_90"}
+			ours := append([]string{benchProgram(b), "build"}, flags...)
+			// cargo gets, by `gpubuild exec`, the environment that the build had; the price of exec itself is not counted because the
+			// environment is asked for once.
+			show := exec.Command(benchProgram(b), "env", "--shell", "json", "--features", "cuda", "--toolkit", toolkit(), "--arch", "sm_90")
+			show.Dir, show.Env = sample, append(os.Environ(), target)
+			build := exec.Command(ours[0], ours[1:]...)
+			build.Dir, build.Env = sample, append(os.Environ(), target)
+			if out, err := build.CombinedOutput(); err != nil {
+				b.Fatalf("%v\n%s", err, out)
+			}
+			out, err := show.Output()
+			if err != nil {
+				b.Fatal(err)
+			}
+			inTurn(b, sample, []string{target}, append(envOf(b, out), target), ours, []string{"cargo", "build", "--features", "cuda"})
+		})
+	}
+}
+
+// envOf reads the delta that `gpubuild env --shell json` prints and makes it entries for a process.
+func envOf(b *testing.B, data []byte) []string {
+	var d buildenv.Delta
+	if err := json.Unmarshal(data, &d); err != nil {
+		b.Fatal(err)
+	}
+	h, err := local.Host()
+	if err != nil {
+		b.Fatal(err)
+	}
+	env := h.Apply(h.Env, d)
+	var out []string
+	for _, c := range d.Changes {
+		out = append(out, c.Name+"="+env.Get(c.Name))
+	}
+	return out
+}
+
+// BenchmarkReach: (a) the whole reach check against (b) cargo tree, when something changed (a cache that is new each time) and when nothing did.
+func BenchmarkReach(b *testing.B) {
+	sample, err := filepath.Abs(filepath.Join(repository, "testdata", "entrenar"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if !crates(sample) {
+		b.Skip("the crates of entrenar are not on this machine")
+	}
+	tree := []string{"cargo", "tree", "-e", "normal,no-proc-macro", "-f", "{p} {f}", "--features", "cuda", "--locked"}
+	ours := []string{benchProgram(b), "features", "--features", "cuda"}
+	b.Run("unchanged", func(b *testing.B) {
+		inTurn(b, sample, []string{"GPUBUILD_CACHE=" + b.TempDir()}, nil, ours, tree)
+	})
+	b.Run("asked-anew", func(b *testing.B) {
+		cache := b.TempDir()
+		script := `rm -rf "$GPUBUILD_CACHE/answers"; exec "$@"`
+		inTurn(b, sample, []string{"GPUBUILD_CACHE=" + cache}, nil, append([]string{"sh", "-c", script, "sh"}, ours...), tree)
+	})
+}
