@@ -52,13 +52,17 @@ func (e *ExitError) Error() string {
 	case e.Result.Signal != "":
 		how = "ended by signal " + e.Result.Signal
 	}
-	if tail := lastLines(string(e.Result.Stderr), 5); tail != "" {
+	tail := lastLines(string(e.Result.Stderr), 5)
+	if tail == "" {
+		tail = lastLines(string(e.Result.Stdout), 5) // nvcc.exe complains there
+	}
+	if tail != "" {
 		return name + ": " + how + ":\n" + tail
 	}
 	return name + ": " + how
 }
 
 func lastLines(s string, n int) string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
+	lines := strings.Split(strings.TrimSpace(strings.ReplaceAll(s, "\r\n", "\n")), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }

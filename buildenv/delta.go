@@ -1,7 +1,5 @@
 package buildenv
 
-import "strings"
-
 // Op is what a Change does to a variable.
 type Op string
 
@@ -42,10 +40,10 @@ func (h Host) Apply(e Env, d Delta) Env {
 		case Unset:
 			delete(out.vars, out.key(c.Name))
 		case Prepend:
-			rest := h.without(h.SplitList(old), c.Value)
+			rest := h.without(h.splitRaw(old), c.Value)
 			out.put(c.Name, h.JoinList(append([]string{c.Value}, rest...)...))
 		case Append:
-			list := h.SplitList(old)
+			list := h.splitRaw(old)
 			if len(h.without(list, c.Value)) == len(list) {
 				list = append(list, c.Value)
 			}
@@ -58,7 +56,7 @@ func (h Host) Apply(e Env, d Delta) Env {
 func (h Host) without(list []string, dir string) []string {
 	kept := list[:0:0]
 	for _, e := range list {
-		if !h.SamePath(strings.TrimRight(e, `\/`), strings.TrimRight(dir, `\/`)) {
+		if !h.SamePath(h.unquote(e), dir) {
 			kept = append(kept, e)
 		}
 	}

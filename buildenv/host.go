@@ -1,9 +1,11 @@
 package buildenv
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 )
 
@@ -83,6 +85,10 @@ func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	var told *fs.PathError
+	if errors.As(err, &told) {
+		return nil, err
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -108,22 +114,20 @@ func (h Host) Exe(name string) string {
 	return name
 }
 
-// LookPathAll lists every file on PATH that a program name means, first match first. Relative entries and the current directory are
-// never searched: a program planted in a cloned repository must not be run.
+// LookPathAll lists every file on PATH that a program name means, first match first, each directory once. Relative entries and the current
+// directory are never searched: a program planted in a cloned repository must not be run. A name with a separator means none.
 func (h Host) LookPathAll(name string) []string {
-	path, _ := h.Env.Lookup("PATH")
-	exts := []string{""}
-	if h.OS == Windows && h.Ext(name) == "" {
-		exts = []string{".com", ".exe", ".bat", ".cmd"} // the order of a default PATHEXT
-		if v, ok := h.Env.Lookup("PATHEXT"); ok && v != "" {
-			exts = strings.Split(strings.ToLower(v), ";")
-		}
+	if name == "" || strings.Contains(h.slash(name), "/") || h.OS == Windows && strings.Contains(name, ":") {
+		return nil
 	}
-	var found []string
+	path, _ := h.Env.Lookup("PATH")
+	exts := h.extensions(name)
+	var found, seen []string
 	for _, dir := range h.SplitList(path) {
-		if !h.IsAbs(dir) {
+		if !h.IsAbs(dir) || slices.ContainsFunc(seen, func(s string) bool { return h.SamePath(s, dir) }) {
 			continue
 		}
+		seen = append(seen, dir)
 		for _, ext := range exts {
 			p := h.Join(dir, name+ext)
 			fi, err := h.Files.Stat(p)
@@ -135,6 +139,26 @@ func (h Host) LookPathAll(name string) []string {
 		}
 	}
 	return found
+}
+
+// extensions lists what may stand behind a program's name on PATH: on Windows one of PATHEXT, unless the name ends in one already.
+func (h Host) extensions(name string) []string {
+	if h.OS != Windows {
+		return []string{""}
+	}
+	var exts []string
+	for _, e := range strings.Split(strings.ToLower(h.Env.Get("PATHEXT")), ";") {
+		if e = strings.TrimSpace(e); strings.HasPrefix(e, ".") {
+			exts = append(exts, e)
+		}
+	}
+	if exts == nil {
+		exts = []string{".com", ".exe", ".bat", ".cmd"} // the order of a default PATHEXT
+	}
+	if slices.Contains(exts, strings.ToLower(h.Ext(name))) {
+		return []string{""}
+	}
+	return exts
 }
 
 // LookPath answers the first of LookPathAll, or a *NotOnPathError.

@@ -40,16 +40,35 @@ func (h Host) Clean(p string) string {
 	if h.OS != Windows {
 		return path.Clean(s)
 	}
-	if strings.HasPrefix(s, "//") {
-		return h.native("/" + path.Clean(s[1:]))
-	}
-	if drive(s) && len(s) > 2 {
-		return h.native(s[:2] + path.Clean(s[2:]))
-	}
-	if drive(s) {
-		return h.native(s + "/")
+	if root := volume(s); root != "" {
+		rest := path.Clean("/" + s[len(root):])
+		if drive(root) && len(s) > 2 && s[2] != '/' {
+			rest = path.Clean(s[2:])
+		} else if !drive(root) && rest == "/" {
+			rest = ""
+		}
+		return h.native(root + rest)
 	}
 	return h.native(path.Clean(s))
+}
+
+// volume answers what no ".." leads out of: "C:" or "//server/share", with separators as slash makes them.
+func volume(s string) string {
+	if drive(s) {
+		return s[:2]
+	}
+	if !strings.HasPrefix(s, "//") {
+		return ""
+	}
+	end := 2
+	for names := 0; names < 2; names++ {
+		if i := strings.IndexByte(s[end:], '/'); i < 0 {
+			return s
+		} else if end += i; names == 0 {
+			end++
+		}
+	}
+	return s[:end]
 }
 
 func drive(s string) bool {
@@ -63,6 +82,8 @@ func (h Host) Dir(p string) string {
 	switch {
 	case i < 0:
 		return "."
+	case h.OS == Windows && strings.HasPrefix(s, "//") && i < len(volume(s)):
+		return h.native(s)
 	case h.OS == Windows && drive(s) && i == 2, i == 0:
 		return h.native(s[:i+1])
 	}
@@ -118,19 +139,35 @@ func (h Host) ListSeparator() string {
 	return ":"
 }
 
-// SplitList splits a PATH-like value; empty entries are left out, and quotes around an entry are taken off on Windows.
+// SplitList splits a PATH-like value; empty entries are left out. On Windows quotes are taken off, and what stands between them is no
+// separator.
 func (h Host) SplitList(v string) []string {
 	var out []string
-	for _, e := range strings.Split(v, h.ListSeparator()) {
-		if h.OS == Windows {
-			e = strings.Trim(e, `"`)
-		}
-		if e != "" {
+	for _, e := range h.splitRaw(v) {
+		if e = h.unquote(e); e != "" {
 			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// JoinList is the reverse of SplitList.
+// splitRaw is SplitList with the entries as they are written.
+func (h Host) splitRaw(v string) []string {
+	quoted := false
+	return strings.FieldsFunc(v, func(r rune) bool {
+		if h.OS == Windows && r == '"' {
+			quoted = !quoted
+		}
+		return !quoted && string(r) == h.ListSeparator()
+	})
+}
+
+func (h Host) unquote(entry string) string {
+	if h.OS == Windows {
+		return strings.ReplaceAll(entry, `"`, "")
+	}
+	return entry
+}
+
+// JoinList puts the separator between directories, or between lists that are joined already.
 func (h Host) JoinList(dirs ...string) string { return strings.Join(dirs, h.ListSeparator()) }

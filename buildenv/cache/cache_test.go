@@ -144,7 +144,11 @@ func TestWriteFileWhereItCannot(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			err := WriteFile(tt.path, []byte("x"), 0o600)
 			var w *WriteError
-			if !errors.As(err, &w) || !strings.Contains(err.Error(), tt.want) && os.PathSeparator == '/' || !strings.HasPrefix(w.Hint(), tt.hint) {
+			if !errors.As(err, &w) || w.Hint() == "" {
+				t.Fatalf("got %v", err)
+			}
+			// Windows says "access denied" of a directory in the way.
+			if os.PathSeparator == '/' && (!strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(w.Hint(), tt.hint)) {
 				t.Errorf("got %v, %s", err, w.Hint())
 			}
 		})
@@ -213,7 +217,8 @@ func TestIdentityChangesWithTheFile(t *testing.T) {
 	if first.Size != 3 || first.MTime == 0 || first.Inode == 0 {
 		t.Errorf("got %+v", first)
 	}
-	if err := os.Symlink(path, link); err == nil {
+	_ = os.Symlink(path, link)
+	if _, err := os.Lstat(link); err == nil { // not every Windows lets a user make one, and Wine only says so
 		if through, err := Identify(link); err != nil || through != first {
 			t.Errorf("through a link: %v, %v", through, err)
 		}

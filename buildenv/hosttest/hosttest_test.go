@@ -38,7 +38,7 @@ func TestALinuxMachine(t *testing.T) {
 		{"unreadable", read("/etc/secret"), "open /etc/secret: permission denied"},
 		{"nothing there", read("/etc/none"), "open /etc/none: file does not exist"},
 		{"below a file", read("/etc/text/none"), "open /etc/text/none: not a directory: file does not exist"},
-		{"a directory", read("/etc"), "/etc: read /etc: is a directory"},
+		{"a directory", read("/etc"), "read /etc: is a directory"},
 		{"links in a circle", read("/etc/loop"), "open /etc/loop: too many levels of symbolic links"},
 		{"a link to nothing", read("/etc/dangling"), "open /etc/dangling: file does not exist"},
 		{"a relative path", read("etc/text"), "open etc/text: file does not exist"},

@@ -141,21 +141,6 @@ func (w *watcher) String() string {
 	return w.text.String()
 }
 
-// pids are those that the helpers told.
-func (w *watcher) pids(t *testing.T) []int {
-	var out []int
-	for _, l := range strings.Split(w.String(), "\n") {
-		if s, ok := strings.CutPrefix(l, "ready "); ok {
-			n, err := strconv.Atoi(strings.TrimSpace(s))
-			if err != nil {
-				t.Fatal(err)
-			}
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
 func TestAProgramThatSucceeds(t *testing.T) {
 	c := command("cat")
 	c.Stdin = strings.NewReader("to and fro")

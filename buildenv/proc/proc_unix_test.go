@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +22,21 @@ func helperUnix(what string, _ []string) int {
 		linger()
 	}
 	return 99
+}
+
+// pids are those that the helpers told.
+func (w *watcher) pids(t *testing.T) []int {
+	var out []int
+	for _, l := range strings.Split(w.String(), "\n") {
+		if s, ok := strings.CutPrefix(l, "ready "); ok {
+			n, err := strconv.Atoi(strings.TrimSpace(s))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, n)
+		}
+	}
+	return out
 }
 
 func gone(pid int) bool {
