@@ -24,6 +24,7 @@ const (
 	IDPins         = "features.cudarc-pins"        // two cudarc in one graph were told different CUDA versions
 	IDByFile       = "features.by-file"            // a file, not a feature, decides (libtorch)
 	IDLoadDynamic  = "features.load-dynamic"       // ort: the loaded library decides
+	IDPropagation  = "features.propagation"        // a member's feature is not passed on to a dependency that has it, too
 )
 
 // Request is the part of a cargo command line that chooses packages and features.
@@ -99,6 +100,7 @@ type Finding struct {
 	Fix      string `json:"fix,omitempty"`      // a line for the manifest, or a command line
 	Evidence string `json:"evidence,omitempty"` // where the answer comes from
 	Root     string `json:"root,omitempty"`     // the root it was found for
+	Edits    []Edit `json:"edits,omitempty"`    // the edges that mend it, in the order in which they can be written one by one; none: no manifest of the workspace mends it
 }
 
 // Why is the path of edges that carried a feature, or where it ends.

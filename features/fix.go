@@ -164,7 +164,7 @@ func (k *rootJudge) unreached(f string, off []int) {
 			continue
 		}
 		made = true
-		k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: e.pkg.Manifest, Line: e.pkg.FeatureLine(f), Fix: e.line(), Evidence: evidence, Root: k.label})
+		k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: e.pkg.Manifest, Line: e.pkg.FeatureLine(f), Fix: e.line(), Evidence: evidence, Root: k.label, Edits: m.plan()})
 	}
 	if made {
 		return

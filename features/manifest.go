@@ -25,6 +25,7 @@ type Package struct {
 	Name, Version string
 	Dir, Manifest string
 	Edition       string
+	DefaultRun    string // the program that `cargo run` means when there are several
 	Resolver      string
 	Features      map[string][]string // as declared; Edges and Declares know the implicit ones
 	Dependencies  []Dependency
@@ -94,6 +95,7 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 	pkg := table(raw, "package", "project")
 	p.Name, p.Version, p.Edition = str(pkg["name"]), str(pkg["version"]), str(pkg["edition"])
 	p.Resolver, p.pointer = str(pkg["resolver"]), str(pkg["workspace"])
+	p.DefaultRun = str(pkg["default-run"])
 	if pkg != nil && p.Name == "" {
 		return nil, &ManifestError{Path: path, Line: p.Line("package"), Column: 1, Message: "[package] has no name"}
 	}

@@ -27,6 +27,10 @@ type Project struct {
 
 	host     buildenv.Host
 	byPath   map[string]*Package
+	ids      map[*Package]string // package ids, as PlanBuild makes them
+	configs  map[string][]string // what of cargo's configuration PlanBuild cannot follow, by directory
+	dirs     map[string]*Package // Members and Locals
+	dirCount int                 // … as many as dirs was made of
 	registry map[string]*Package // manifests of registry packages, by name@version; nil value: not found
 }
 
@@ -175,6 +179,16 @@ func excluded(h buildenv.Host, root *Package, manifest string) bool {
 	return named(root.workspace.exclude) && !named(root.workspace.members)
 }
 
+// Member says whether a manifest is one of the workspace's own.
+func (p *Project) Member(manifest string) bool {
+	for _, m := range p.Members {
+		if p.host.SamePath(m.Manifest, manifest) {
+			return true
+		}
+	}
+	return false
+}
+
 func (p *Project) isMember(pkg *Package) bool {
 	for _, m := range p.Members {
 		if m == pkg {
@@ -307,6 +321,17 @@ func (p *Project) expand(dir, pattern string) (paths []string, globbed bool) {
 
 // Local answers the workspace member or path dependency whose directory is dir.
 func (p *Project) Local(dir string) *Package {
+	if n := len(p.Members) + len(p.Locals); p.dirs == nil || p.dirCount != n {
+		p.dirs, p.dirCount = make(map[string]*Package, n), n
+		for _, list := range [][]*Package{p.Locals, p.Members} {
+			for _, m := range list {
+				p.dirs[m.Dir] = m
+			}
+		}
+	}
+	if m := p.dirs[dir]; m != nil {
+		return m
+	}
 	for _, list := range [][]*Package{p.Members, p.Locals} {
 		for _, m := range list {
 			if p.host.SamePath(m.Dir, dir) {

@@ -85,11 +85,12 @@ func (k *rootJudge) siblings() {
 		}
 		f := Finding{ID: id, Severity: severity, Message: msg, Path: k.manifestPath(), Line: k.featureLine(goal), Evidence: evidence, Root: k.label}
 		if root := k.manifestOf(k.r.node); goal == "cudnn" && root != nil && k.nodes[k.r.node].local && root.Declares("cuda") && k.wouldReach(root, i) {
-			f.Fix = ownCUDA(root)
+			f.Fix, f.Edits = ownCUDA(root), k.ownEdit(root)
 		} else if f.Fix = k.commandLine(i, want); f.Fix == "" {
-			for _, e := range k.mend(goal, "cuda", []int{i}).edits {
+			m := k.mend(goal, "cuda", []int{i})
+			for _, e := range m.edits {
 				if len(e.add) > 0 {
-					f.Path, f.Line, f.Fix = e.pkg.Manifest, e.pkg.FeatureLine(goal), e.line()
+					f.Path, f.Line, f.Fix, f.Edits = e.pkg.Manifest, e.pkg.FeatureLine(goal), e.line(), m.plan()
 					break
 				}
 			}
@@ -144,7 +145,7 @@ func (k *rootJudge) cudnnAlone() {
 		where = listed(n.name, g.Files)
 	}
 	k.find(Finding{ID: IDCudnnAlone, Severity: Error, Message: fmt.Sprintf("`cudnn` of %s does not turn on its own `cuda`, which gates its code (%s): it computes on the CPU", k.label, where),
-		Path: p.Manifest, Line: p.FeatureLine("cudnn"), Fix: ownCUDA(p), Evidence: k.via(), Root: k.label})
+		Path: p.Manifest, Line: p.FeatureLine("cudnn"), Fix: ownCUDA(p), Evidence: k.via(), Root: k.label, Edits: k.ownEdit(p)})
 }
 
 // ownCUDA is a package's cudnn with its own cuda in front.

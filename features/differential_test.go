@@ -1,0 +1,430 @@
+package features
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The differential test makes random workspaces of the classes of facts/features.md 3 and holds what is read from manifests alone against
+// the unit graph of the real cargo. GPUBUILD_DIFF_COUNT says how many (200), GPUBUILD_DIFF_SEED where to begin (1).
+
+// workspaceGen writes one random workspace. Package i depends on later ones only, so that nothing is a circle.
+type workspaceGen struct {
+	r     *rand.Rand
+	names []string
+	feats []map[string][]string
+	macro []bool
+	files map[string]string
+}
+
+const (
+	diffCore = iota + 7 // indices of the GPU crates behind the seven packages
+	diffNN
+	diffKernels
+	diffCudarc
+	diffAll
+)
+
+func (g *workspaceGen) chance(n int) bool { return g.r.Intn(n) == 0 }
+
+func generate(seed int64) (files map[string]string, members []string) {
+	g := &workspaceGen{r: rand.New(rand.NewSource(seed)), files: map[string]string{}}
+	g.names = []string{"top", "p1", "p2", "p3", "p4", "p5", "p6", "candle-nn", "candle-core", "candle-kernels", "cudarc"}
+	g.macro = make([]bool, diffAll)
+	g.feats = make([]map[string][]string, diffAll)
+	for i := 2; i < 7; i++ {
+		g.macro[i] = g.chance(7)
+	}
+	resolver := []string{"1", "2", "2", "3"}[g.r.Intn(4)]
+	virtual := g.chance(2)
+	outside := g.r.Intn(3) // packages from this many behind on lie outside the workspace
+	dirOf := func(i int) string {
+		switch {
+		case i == 0 && !virtual:
+			return "ws"
+		case i >= 7 || i > 6-outside:
+			return "out/" + g.names[i]
+		}
+		return "ws/" + g.names[i]
+	}
+	var shared []string // workspace.dependencies
+	sharedAt := map[int]bool{}
+	for i := diffAll - 1; i >= 0; i-- { // the last first: features of dependencies are known when they are named
+		g.feats[i] = map[string][]string{}
+		var tables []string
+		switch {
+		case i == 8: // candle-core
+			g.feats[i] = map[string][]string{"cuda": {"dep:cudarc", "dep:candle-kernels"}, "cudnn": {"cuda"}, "default": {}}
+			tables = append(tables, "[dependencies]\ncudarc = { path = \"../cudarc\", optional = true }\ncandle-kernels = { path = \"../candle-kernels\", optional = true }\n")
+		case i == 7:
+			g.feats[i] = map[string][]string{"cuda": {"candle-core/cuda"}, "cudnn": {"candle-core/cudnn"}, "default": {}}
+			tables = append(tables, "[dependencies]\ncandle-core = { path = \"../candle-core\" }\n")
+		case i >= 9:
+			g.feats[i] = map[string][]string{}
+		default:
+			tables = g.tables(i, dirOf, virtual, &shared, sharedAt)
+		}
+		edition := []string{"2021", "2021", "2018"}[g.r.Intn(3)]
+		text := fmt.Sprintf("[package]\nname = \"%s\"\nversion = \"0.1.%d\"\nedition = \"%s\"\n", g.names[i], i, edition)
+		if i == 0 && !virtual && g.chance(2) {
+			text = strings.Replace(text, edition, map[string]string{"1": "2018", "2": "2021", "3": "2024"}[resolver], 1)
+			resolver = "" // the edition says it
+		}
+		if g.macro[i] {
+			text += "[lib]\nproc-macro = true\n"
+		}
+		text += "[features]\n"
+		for _, f := range sortedKeys(g.feats[i]) {
+			text += fmt.Sprintf("%s = [", tomlKey(f))
+			for n, e := range g.feats[i][f] {
+				if n > 0 {
+					text += ", "
+				}
+				text += `"` + e + `"`
+			}
+			text += "]\n"
+		}
+		dir := dirOf(i)
+		if dir != "ws" {
+			g.files[dir+"/Cargo.toml"] = text + strings.Join(tables, "")
+		} else {
+			g.files["ws/package"] = text + strings.Join(tables, "")
+		}
+		g.files[dir+"/src/lib.rs"] = ""
+		if i == 0 || g.chance(4) && i < 7 && !g.macro[i] {
+			g.files[dir+"/src/main.rs"] = "fn main() {}\n"
+		}
+	}
+	root := "[workspace]\nmembers = ["
+	for i := 0; i < 7; i++ {
+		if d := dirOf(i); strings.HasPrefix(d, "ws/") {
+			root += `"` + g.names[i] + `", `
+			members = append(members, d)
+		}
+	}
+	root += "]\n"
+	if resolver != "" {
+		root += "resolver = \"" + resolver + "\"\n"
+	}
+	if len(shared) > 0 {
+		root += "[workspace.dependencies]\n" + strings.Join(shared, "")
+	}
+	if !virtual {
+		members = append(members, "ws")
+	}
+	g.files["ws/Cargo.toml"] = g.files["ws/package"] + root
+	delete(g.files, "ws/package")
+	return g.files, members
+}
+
+// tables makes the dependency tables and the features of one package.
+func (g *workspaceGen) tables(i int, dirOf func(int) string, virtual bool, shared *[]string, sharedAt map[int]bool) []string {
+	feats := map[string][]string{"cuda": {}, "extra": {}}
+	if g.chance(2) {
+		feats["default"] = []string{}
+		if g.chance(3) {
+			feats["default"] = append(feats["default"], []string{"cuda", "extra"}[g.r.Intn(2)])
+		}
+	}
+	if g.chance(3) {
+		feats["cudnn"] = []string{}
+		if g.chance(2) {
+			feats["cudnn"] = append(feats["cudnn"], "cuda")
+		}
+	}
+	if g.chance(4) {
+		feats["extra"] = append(feats["extra"], "cuda")
+	}
+	names := []string{"cuda", "extra"}
+	if _, ok := feats["cudnn"]; ok {
+		names = append(names, "cudnn")
+	}
+	if _, ok := feats["default"]; ok && g.chance(3) {
+		names = append(names, "default")
+	}
+	put := func(edge string) {
+		f := names[g.r.Intn(len(names))]
+		if g.chance(2) {
+			f = "cuda"
+		}
+		if !contains(feats[f], edge) {
+			feats[f] = append(feats[f], edge)
+		}
+	}
+	tables := map[string]string{}
+	for to := i + 1; to < diffAll; to++ {
+		near := to < 7 && g.chance(3) || to == 8 && g.chance(2) || to == 7 && g.chance(4) || to == 10 && g.chance(12)
+		if !near {
+			continue
+		}
+		key := g.names[to]
+		body := ""
+		if g.chance(6) {
+			key = "r" + strconv.Itoa(to)
+			body = fmt.Sprintf("package = \"%s\", ", g.names[to])
+		}
+		kind := "dependencies"
+		target := ""
+		switch g.r.Intn(9) {
+		case 0:
+			kind = "build-dependencies"
+		case 1:
+			kind = "dev-dependencies"
+		case 2:
+			target = []string{"cfg(windows)", "cfg(unix)", `cfg(all(unix, not(target_os = "macos")))`, `cfg(target_arch = "x86_64")`, "x86_64-pc-windows-msvc"}[g.r.Intn(5)]
+		}
+		optional := kind != "dev-dependencies" && g.chance(3)
+		var named []string
+		for _, f := range sortedKeys(g.feats[to]) {
+			if f != "default" && g.chance(6) {
+				named = append(named, `"`+f+`"`)
+			}
+		}
+		inherited := key == g.names[to] && strings.HasPrefix(dirOf(i), "ws") && g.chance(4)
+		switch {
+		case inherited:
+			if !sharedAt[to] {
+				sharedAt[to] = true
+				rel := "../" + dirOf(to)
+				off := ""
+				if g.chance(2) {
+					off = ", default-features = false"
+				}
+				*shared = append(*shared, fmt.Sprintf("%s = { path = \"%s\"%s }\n", key, rel, off))
+			}
+			body += "workspace = true"
+		default:
+			up := "../../"
+			if dirOf(i) == "ws" {
+				up = "../"
+			}
+			body += fmt.Sprintf("path = \"%s%s\"", up, dirOf(to))
+			if g.chance(4) {
+				body += ", default-features = false"
+			}
+		}
+		if optional {
+			body += ", optional = true"
+		}
+		if len(named) > 0 {
+			body += ", features = [" + strings.Join(named, ", ") + "]"
+		}
+		head := "[" + kind + "]\n"
+		if target != "" {
+			head = "[target.'" + target + "'." + kind + "]\n"
+		}
+		tables[head] += key + " = { " + body + " }\n"
+		if kind == "dev-dependencies" {
+			continue
+		}
+		if optional {
+			switch g.r.Intn(3) {
+			case 0:
+				put("dep:" + key)
+			case 1:
+				put(key)
+			case 2: // a feature of the same name, declared
+				feats[key] = []string{"dep:" + key}
+				if g.chance(2) {
+					feats[key] = append(feats[key], "extra")
+				}
+				if g.chance(2) {
+					put(key)
+				}
+			}
+		}
+		theirs := sortedKeys(g.feats[to])
+		for n := g.r.Intn(3); n > 0 && len(theirs) > 0; n-- {
+			f := theirs[g.r.Intn(len(theirs))]
+			if contains(theirs, "cuda") && g.chance(2) {
+				f = "cuda"
+			}
+			mark := "/"
+			if optional && g.chance(2) {
+				mark = "?/"
+			}
+			put(key + mark + f)
+		}
+	}
+	g.feats[i] = feats
+	var out []string
+	for _, h := range sortedKeys(tables) {
+		out = append(out, tables[h])
+		out[len(out)-1] = h + tables[h]
+	}
+	return out
+}
+
+// linkedLines tells what a graph links of each package, for comparison.
+func linkedLines(g *Graph, root func(*Unit) bool) string {
+	set := map[string]bool{}
+	for _, r := range g.Roots {
+		if !root(&g.Units[r]) {
+			continue
+		}
+		for _, i := range g.Linked(r) {
+			u := &g.Units[i]
+			set[ParsePkgID(u.PkgID).Name+" "+fmt.Sprint(sorted(u.Features))] = true
+		}
+	}
+	var out []string
+	for s := range set {
+		out = append(out, s)
+	}
+	sort.Strings(out)
+	return strings.Join(out, "\n")
+}
+
+func TestManifestsAgainstCargo(t *testing.T) {
+	cargo, err := exec.LookPath("cargo")
+	if err != nil {
+		t.Skip("no cargo on PATH: there is nothing to hold the manifests against")
+	}
+	count := 200
+	if testing.Short() {
+		count = 20
+	}
+	if v := os.Getenv("GPUBUILD_DIFF_COUNT"); v != "" {
+		if count, err = strconv.Atoi(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := int64(1)
+	if v := os.Getenv("GPUBUILD_DIFF_SEED"); v != "" {
+		if first, err = strconv.ParseInt(v, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	tally := map[string]int{}
+	note := func(what string) {
+		mu.Lock()
+		tally[what]++
+		mu.Unlock()
+	}
+	seeds := make(chan int64)
+	var wait sync.WaitGroup
+	for w := 0; w < 2; w++ {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			for seed := range seeds {
+				oneWorkspace(t, cargo, base, seed, note)
+			}
+		}()
+	}
+	for n := 0; n < count && !t.Failed(); n++ {
+		seeds <- first + int64(n)
+	}
+	close(seeds)
+	wait.Wait()
+	decided := tally["alarm"] + tally["clear"]
+	t.Logf("%d workspaces: %d questions, %d decided (%d alarms, %d all-clears), %d not decided (%.1f %%), %d refused by cargo", count, decided+tally["open"], decided, tally["alarm"], tally["clear"],
+		tally["open"], 100*float64(tally["open"])/float64(max(1, decided+tally["open"])), tally["refused"])
+	if count >= 200 && (tally["alarm"] < count/40 || tally["clear"] < count/4 || tally["refused"] > count/10 || tally["open"] > count/2) {
+		t.Errorf("the generator or the reader has lost its grip: %v", tally)
+	}
+}
+
+// oneWorkspace asks one question of one random workspace twice.
+func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string)) {
+	files, members := generate(seed)
+	dir := filepath.Join(base, strconv.FormatInt(seed, 10))
+	defer os.RemoveAll(dir)
+	for p, text := range files {
+		full := filepath.Join(dir, filepath.FromSlash(p))
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Error(err)
+			return
+		}
+		if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+			t.Error(err)
+			return
+		}
+	}
+	r := rand.New(rand.NewSource(seed * 7919))
+	at := filepath.Join(dir, filepath.FromSlash(members[r.Intn(len(members))]))
+	req := Request{}
+	args := []string{"build", "--unit-graph", "-Zunstable-options", "--offline"}
+	switch r.Intn(6) {
+	case 0:
+		req.AllFeatures = true
+		args = append(args, "--all-features")
+	case 1:
+	case 2:
+		req.Features = []string{"cuda", "extra"}
+		args = append(args, "--features", "cuda,extra")
+	default:
+		req.Features = []string{"cuda"}
+		args = append(args, "--features", "cuda")
+	}
+	if r.Intn(4) == 0 {
+		req.NoDefault = true
+		args = append(args, "--no-default-features")
+	}
+	h := realHost(t)
+	p, err := Load(h, filepath.Join(at, "Cargo.toml"))
+	if err != nil {
+		t.Errorf("seed %d: %v", seed, err)
+		return
+	}
+	plan := p.PlanBuild(p.Selected, req)
+	c := exec.Command(cargo, args...)
+	c.Dir = at
+	c.Env = append(os.Environ(), "RUSTC_BOOTSTRAP=1", "CARGO_NET_OFFLINE=true", "CARGO_TARGET_DIR="+filepath.Join(base, "target"), "CARGO_BUILD_BUILD_DIR="+filepath.Join(base, "target"))
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	data, err := c.Output()
+	if err != nil {
+		note("refused")
+		if strings.Contains(stderr.String(), "failed to parse") && !strings.Contains(stderr.String(), "default-features") {
+			t.Errorf("seed %d: the generator writes what cargo does not read: %s", seed, stderr.String())
+		}
+		return
+	}
+	g, err := ParseGraph(bytes.NewReader(data))
+	if err != nil {
+		t.Errorf("seed %d: %v", seed, err)
+		return
+	}
+	if len(plan.Open) > 0 {
+		note("open")
+		return
+	}
+	whole := func(*Unit) bool { return true }
+	if want, got := linkedLines(g, whole), linkedLines(plan.Graph, whole); want != got {
+		t.Errorf("seed %d: %s, resolver %s, %+v\ncargo links\n%s\nmanifests say\n%s", seed, p.Selected.Name, p.Resolver, req, want, got)
+		return
+	}
+	truth, err := Judge(h, Input{Project: p, Request: req, Graph: g})
+	if err != nil {
+		t.Errorf("seed %d: %v", seed, err)
+		return
+	}
+	said, err := Judge(h, Input{Project: p, Request: req, Graph: plan.Graph})
+	if err != nil {
+		t.Errorf("seed %d: %v", seed, err)
+		return
+	}
+	if truth.Stops != said.Stops {
+		t.Errorf("seed %d: cargo's graph stops %v %+v\nmanifests stop %v %+v", seed, truth.Stops, truth.Findings, said.Stops, said.Findings)
+	}
+	if said.Stops {
+		note("alarm")
+	} else {
+		note("clear")
+	}
+}

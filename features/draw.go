@@ -1,0 +1,122 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// Forms in which Draw draws.
+const (
+	Dot     = "dot"
+	Mermaid = "mermaid"
+)
+
+// Draw draws the part of a build that leads to GPU crates: each package with its GPU features, full where they are on and dashed where a
+// GPU crate is off. A node is one package with one set of features, so that two copies of a crate are two nodes.
+func Draw(h buildenv.Host, in Input, form string) (string, error) {
+	if in.Graph == nil && in.Tree == nil {
+		return "", errors.New("features: neither a unit graph nor a cargo tree to draw")
+	}
+	v := newView(h, in.Project, in.Catalog, in.Graph, in.Tree)
+	ask := parseRequest(in.Request)
+	type box struct {
+		text string
+		dash bool
+	}
+	var boxes []box
+	ids := map[string]int{}
+	place := func(i int) int {
+		n, c := &v.nodes[i], v.crate(i)
+		var on []string
+		for _, f := range n.features {
+			if contains(ask.gpu, f) || c != nil && contains(c.CUDAFeatures, f) {
+				on = append(on, f)
+			}
+		}
+		sort.Strings(on)
+		key := n.id + "\x00" + n.name + " " + n.version + "\x00" + strings.Join(on, ",")
+		id, known := ids[key]
+		if !known {
+			id = len(boxes)
+			ids[key] = id
+			text := n.name + " " + n.version
+			if len(on) > 0 {
+				text += "\n" + strings.Join(on, ", ")
+			}
+			boxes = append(boxes, box{text, c.CUDA() && !c.On(n.features)})
+		}
+		return id
+	}
+	arrows := map[[2]int]bool{}
+	for _, r := range v.roots {
+		leads := map[int]bool{}
+		for _, i := range r.linked {
+			if v.crate(i).CUDA() {
+				leads[i] = true
+			}
+		}
+		for changed := true; changed; {
+			changed = false
+			for _, i := range r.linked {
+				for _, d := range v.nodes[i].deps {
+					if !leads[i] && r.set[d.to] && leads[d.to] {
+						leads[i], changed = true, true
+					}
+				}
+			}
+		}
+		place(r.node)
+		for _, i := range r.linked {
+			for _, d := range v.nodes[i].deps {
+				if leads[i] && r.set[d.to] && leads[d.to] {
+					if a, b := place(i), place(d.to); a != b {
+						arrows[[2]int{a, b}] = true
+					}
+				}
+			}
+		}
+	}
+	list := make([][2]int, 0, len(arrows))
+	for a := range arrows {
+		list = append(list, a)
+	}
+	sort.Slice(list, func(i, j int) bool {
+		return list[i][0] < list[j][0] || list[i][0] == list[j][0] && list[i][1] < list[j][1]
+	})
+	var b strings.Builder
+	switch form {
+	case Dot:
+		b.WriteString("digraph features {\n  rankdir=LR;\n  node [shape=box];\n")
+		for i, x := range boxes {
+			style := ""
+			if x.dash {
+				style = ", style=dashed"
+			}
+			fmt.Fprintf(&b, "  n%d [label=\"%s\"%s];\n", i, strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(x.text), style)
+		}
+		for _, a := range list {
+			fmt.Fprintf(&b, "  n%d -> n%d;\n", a[0], a[1])
+		}
+		b.WriteString("}\n")
+	case Mermaid:
+		b.WriteString("flowchart LR\n")
+		for i, x := range boxes {
+			fmt.Fprintf(&b, "  n%d[\"%s\"]\n", i, strings.NewReplacer(`"`, "#quot;", "\n", "<br/>").Replace(x.text))
+		}
+		for _, a := range list {
+			fmt.Fprintf(&b, "  n%d --> n%d\n", a[0], a[1])
+		}
+		for i, x := range boxes {
+			if x.dash {
+				fmt.Fprintf(&b, "  style n%d stroke-dasharray: 5 5\n", i)
+			}
+		}
+	default:
+		return "", fmt.Errorf("features: no form %q, only %s and %s", form, Dot, Mermaid)
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,348 @@
+package features
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+// Edit is one feature of one manifest that lacks edges.
+type Edit struct {
+	Manifest string   `json:"manifest"`
+	Feature  string   `json:"feature"`
+	Add      []string `json:"add"`
+}
+
+func (e Edit) String() string {
+	var quoted []string
+	for _, s := range e.Add {
+		quoted = append(quoted, tomlText(s, '"'))
+	}
+	return fmt.Sprintf("`%s` gets %s", e.Feature, strings.Join(quoted, ", "))
+}
+
+// EditError says that a manifest was left alone because it could not be edited with certainty.
+type EditError struct{ Manifest, Feature, Why string }
+
+func (e *EditError) Error() string {
+	return fmt.Sprintf("%s: `%s` is not edited: %s", e.Manifest, e.Feature, e.Why)
+}
+
+// Hint says what a user can do about it.
+func (e *EditError) Hint() string { return "write the edge by hand" }
+
+// AddEdges writes edges into a manifest's [features] table. Only bytes are inserted, none is changed or taken away: comments, order, quoting
+// and line ends stay as they are. What is there already is not written again; when nothing is missing the answer is data itself. The result
+// has been read again and differs from data in these edges and in nothing else; where that cannot be had, the answer is an *EditError.
+func AddEdges(data []byte, edits ...Edit) ([]byte, error) {
+	out := data
+	for _, e := range edits {
+		next, err := addEdges(out, e)
+		if err != nil {
+			return nil, err
+		}
+		out = next
+	}
+	return out, nil
+}
+
+func addEdges(data []byte, e Edit) ([]byte, error) {
+	fail := func(why string) ([]byte, error) { return nil, &EditError{e.Manifest, e.Feature, why} }
+	before, err := decode(data)
+	if err != nil {
+		return fail("the manifest cannot be read: " + err.Error())
+	}
+	have, ok := featureList(before, e.Feature)
+	if !ok {
+		return fail("it is not a list of strings")
+	}
+	var add []string
+	for _, s := range e.Add {
+		if !contains(have, s) && !contains(add, s) {
+			add = append(add, s)
+		}
+	}
+	_, declared := table(before, "features")[e.Feature]
+	if len(add) == 0 && (declared || len(e.Add) > 0) {
+		return data, nil
+	}
+	out := (&editor{data: data, nl: lineEnd(data), spans: locate(data)}).insert(e.Feature, add)
+	if out == nil {
+		return fail("it is written in a form that is not understood here")
+	}
+	after, err := decode(out)
+	if err != nil {
+		return fail("the text would not be TOML any more")
+	}
+	want := make([]any, 0, len(have)+len(add))
+	for _, s := range append(append([]string{}, have...), add...) {
+		want = append(want, s)
+	}
+	feats, ok := before["features"].(map[string]any)
+	if !ok {
+		feats = map[string]any{}
+		before["features"] = feats
+	}
+	feats[e.Feature] = want
+	if !reflect.DeepEqual(fingerprintOf(before), fingerprintOf(after)) {
+		return fail("more than the edges would change")
+	}
+	return out, nil
+}
+
+func decode(data []byte) (map[string]any, error) {
+	raw := map[string]any{}
+	_, err := toml.Decode(strings.TrimPrefix(string(data), "\uFEFF"), &raw)
+	return raw, err
+}
+
+// fingerprintOf is a value in a form in which equal values are equal: NaN is not, and times carry their zone as a pointer.
+func fingerprintOf(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = fingerprintOf(e)
+		}
+		return out
+	case []map[string]any:
+		out := make([]any, 0, len(v))
+		for _, e := range v {
+			out = append(out, fingerprintOf(e))
+		}
+		return out
+	case []any:
+		out := make([]any, 0, len(v))
+		for _, e := range v {
+			out = append(out, fingerprintOf(e))
+		}
+		return out
+	case string:
+		return "s" + v
+	}
+	return fmt.Sprintf("%T %v", v, v)
+}
+
+func featureList(raw map[string]any, feature string) ([]string, bool) {
+	if v, there := raw["features"]; there {
+		t, ok := v.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		return stringsOf(t[feature])
+	}
+	return nil, true
+}
+
+// lineEnd is how the file ends its lines: as the first one does.
+func lineEnd(data []byte) string {
+	if i := bytes.IndexByte(data, '\n'); i > 0 && data[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+type editor struct {
+	data  []byte
+	nl    string
+	spans map[string]span
+}
+
+// insert answers the text with the edges; nil where the form is not understood.
+func (e *editor) insert(feature string, add []string) []byte {
+	if at, ok := e.spans[spanKey([]string{"features", feature})]; ok {
+		return e.intoArray(at, add)
+	}
+	list := make([]string, 0, len(add))
+	for _, s := range add {
+		list = append(list, tomlText(s, '"'))
+	}
+	pair := tomlKey(feature) + " = [" + strings.Join(list, ", ") + "]"
+	head, ok := e.spans[spanKey([]string{"features"})]
+	if !ok {
+		return e.newTable(pair)
+	}
+	last, found := e.lastFeature()
+	switch {
+	case head.end > head.start && e.data[head.start] == '{': // features = { … }
+		if !found {
+			return splice(e.data, head.start+1, " "+pair+" ")
+		}
+		return splice(e.data, last.end, ", "+pair)
+	case head.end == head.start: // features.x = […] at the top of the file
+		if !found {
+			return nil
+		}
+		return e.afterLine(last.end, e.indent(last.start)+"features."+pair)
+	case !found:
+		return e.afterLine(head.end, pair)
+	}
+	return e.afterLine(last.end, e.indent(last.start)+pair)
+}
+
+// lastFeature is the place of the last value of the [features] table.
+func (e *editor) lastFeature() (last span, found bool) {
+	for k, s := range e.spans {
+		if path := strings.Split(k, "\x00"); len(path) == 2 && path[0] == "features" && s.end > last.end {
+			last, found = s, true
+		}
+	}
+	return last, found
+}
+
+// newTable puts a [features] table behind everything else, where it can be part of nothing.
+func (e *editor) newTable(pair string) []byte {
+	gap := ""
+	if n := len(e.data); n > 0 {
+		if e.data[n-1] != '\n' {
+			gap = e.nl
+		}
+		if !bytes.HasSuffix(e.data, []byte("\n\n")) && !bytes.HasSuffix(e.data, []byte("\n\r\n")) {
+			gap += e.nl
+		}
+	}
+	return splice(e.data, len(e.data), gap+"[features]"+e.nl+pair+e.nl)
+}
+
+// afterLine puts a line behind the one in which at lies.
+func (e *editor) afterLine(at int, line string) []byte {
+	if i := bytes.IndexByte(e.data[at:], '\n'); i >= 0 {
+		return splice(e.data, at+i+1, line+e.nl)
+	}
+	return splice(e.data, len(e.data), e.nl+line+e.nl)
+}
+
+// indent is the white space with which the line of a place begins.
+func (e *editor) indent(at int) string {
+	begin := bytes.LastIndexByte(e.data[:at], '\n') + 1
+	if begin == 0 && bytes.HasPrefix(e.data, []byte("\uFEFF")) {
+		begin = len("\uFEFF")
+	}
+	end := begin
+	for end < at && (e.data[end] == ' ' || e.data[end] == '\t') {
+		end++
+	}
+	return string(e.data[begin:end])
+}
+
+// intoArray puts elements behind the last one of an array, in the array's own manner: on lines of their own where the others have them, with
+// the quotes that they have, with a comma at the end where there was one.
+func (e *editor) intoArray(at span, add []string) []byte {
+	if at.end <= at.start+1 || e.data[at.start] != '[' || e.data[at.end-1] != ']' {
+		return nil
+	}
+	shut := at.end - 1
+	elements, comma, ok := e.elements(at.start+1, shut)
+	if !ok {
+		return nil
+	}
+	quote := byte('"')
+	if n := len(elements); n > 0 {
+		quote = e.data[elements[n-1].start]
+	}
+	list := make([]string, 0, len(add))
+	for _, s := range add {
+		list = append(list, tomlText(s, quote))
+	}
+	if len(elements) == 0 {
+		inner := e.data[at.start+1 : shut]
+		if i := bytes.LastIndexByte(inner, '\n'); i >= 0 { // an empty array over several lines: a line before the one that closes it
+			line := e.indent(shut) + "    "
+			return splice(e.data, at.start+1+i+1, line+strings.Join(list, ","+e.nl+line)+","+e.nl)
+		}
+		pad := ""
+		if len(inner) > 0 {
+			pad = " "
+		}
+		return splice(e.data, at.start+1, pad+strings.Join(list, ", "))
+	}
+	last := elements[len(elements)-1]
+	tail := last.end
+	if comma >= 0 {
+		tail = comma + 1
+	}
+	lineBreak := bytes.IndexByte(e.data[tail:shut], '\n')
+	if lineBreak < 0 {
+		if comma >= 0 {
+			return splice(e.data, tail, " "+strings.Join(list, ", ")+",")
+		}
+		return splice(e.data, tail, ", "+strings.Join(list, ", "))
+	}
+	place := tail + lineBreak
+	if place > tail && e.data[place-1] == '\r' {
+		place--
+	}
+	indent := e.indent(last.start)
+	if !bytes.ContainsRune(e.data[at.start:last.start], '\n') {
+		indent = e.indent(at.start) + "    "
+	}
+	text := e.nl + indent + strings.Join(list, ","+e.nl+indent)
+	if comma >= 0 {
+		return splice(e.data, place, text+",")
+	}
+	return splice(splice(e.data, place, text), last.end, ",")
+}
+
+// elements lists the places of an array's strings and of the comma behind the last one, -1 without.
+func (e *editor) elements(from, to int) (list []span, comma int, ok bool) {
+	s := &locator{data: e.data[:to], pos: from, line: 1, spans: map[string]span{}}
+	comma = -1
+	for {
+		s.blank(true)
+		switch s.peek() {
+		case 0:
+			return list, comma, s.pos >= to
+		case ',':
+			comma = s.pos
+			s.pos++
+		case '"', '\'':
+			begin := s.pos
+			if !s.text() {
+				return nil, -1, false
+			}
+			list = append(list, span{start: begin, end: s.pos})
+			comma = -1
+		default:
+			return nil, -1, false
+		}
+	}
+}
+
+func splice(data []byte, at int, text string) []byte {
+	out := make([]byte, 0, len(data)+len(text))
+	out = append(out, data[:at]...)
+	out = append(out, text...)
+	return append(out, data[at:]...)
+}
+
+// tomlText writes a string with the wished quotes, where these can hold it.
+func tomlText(s string, quote byte) string {
+	if quote == '\'' && !strings.ContainsAny(s, "'\n\r") && strings.IndexFunc(s, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f }) < 0 {
+		return "'" + s + "'"
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < 0x20 || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func tomlKey(key string) string {
+	if key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == "" {
+		return key
+	}
+	return tomlText(key, '"')
+}

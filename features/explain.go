@@ -1,0 +1,279 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// Step is one step of an explanation: a package or one of its features, and the manifest line that made the step.
+type Step struct {
+	Text     string `json:"text"`
+	Manifest string `json:"manifest,omitempty"`
+	Line     int    `json:"line,omitempty"`
+}
+
+// Reason says for one root why a crate is linked, or why it has a feature or has not.
+type Reason struct {
+	Root     string   `json:"root"`
+	Crate    string   `json:"crate"`
+	Version  string   `json:"version,omitempty"`
+	Linked   bool     `json:"linked"`
+	Feature  string   `json:"feature,omitempty"`
+	On       bool     `json:"on"`                 // the feature is on; without one: the crate is linked
+	Features []string `json:"features,omitempty"` // all that are on
+	Steps    []Step   `json:"steps,omitempty"`    // the shortest way there
+	Because  []string `json:"because,omitempty"`  // where it is off: what could turn it on, and why that does not
+}
+
+// Explain answers the question after one crate, or one feature of it, for each root of a build.
+func Explain(h buildenv.Host, in Input, crate, feature string) ([]Reason, error) {
+	if in.Graph == nil && in.Tree == nil {
+		return nil, errors.New("features: neither a unit graph nor a cargo tree to explain")
+	}
+	x := &explainer{view: newView(h, in.Project, in.Catalog, in.Graph, in.Tree), ask: parseRequest(in.Request)}
+	out := []Reason{}
+	for i := range x.roots {
+		r := &x.roots[i]
+		for _, e := range x.root(r, crate, feature) {
+			known := false
+			for _, o := range out { // the library and the program of a package have the same answer
+				known = known || fmt.Sprint(o) == fmt.Sprint(e)
+			}
+			if !known {
+				out = append(out, e)
+			}
+		}
+	}
+	return out, nil
+}
+
+type explainer struct {
+	*view
+	ask asked
+}
+
+func (x *explainer) root(r *rootView, crate, feature string) []Reason {
+	base := Reason{Root: x.nodes[r.node].name, Crate: crate, Feature: feature}
+	var out []Reason
+	for _, i := range r.linked {
+		n := &x.nodes[i]
+		if n.name != crate || i != r.node && n.id != "" && n.id == x.nodes[r.node].id {
+			continue
+		}
+		e := base
+		e.Version, e.Linked, e.Features = n.version, true, n.features
+		e.On = feature == "" || contains(n.features, feature)
+		if e.On {
+			e.Steps = x.way(r, i, feature)
+			if e.Steps == nil {
+				e.Because = []string{"no edge from " + base.Root + " leads there: another part of this build turns it on, and cargo unifies the two"}
+			}
+		} else {
+			e.Because = x.missing(r, i, feature)
+		}
+		out = append(out, e)
+	}
+	if len(out) == 0 {
+		base.Because = x.unlinked(r, crate)
+		out = append(out, base)
+	}
+	return out
+}
+
+// visit is a state of the search for a way: a package, or one of its features.
+type visit struct {
+	node    int
+	feature string
+	from    int
+	step    Step
+}
+
+// way finds the shortest way from a root to a crate, or to a feature of it; nil when manifests show none.
+func (x *explainer) way(r *rootView, to int, feature string) []Step {
+	var list []visit
+	seen := map[string]bool{}
+	push := func(node int, feature string, from int, manifest string, line int) {
+		key := fmt.Sprint(node, "/", feature)
+		if seen[key] || len(list) >= maxWhy {
+			return
+		}
+		seen[key] = true
+		text := x.nodes[node].name
+		if feature != "" {
+			text += "/" + feature
+		}
+		list = append(list, visit{node, feature, from, Step{text, manifest, line}})
+	}
+	push(r.node, "", -1, "", 0)
+	for _, f := range x.nodes[r.node].features {
+		if x.ask.all || contains(x.ask.plain, f) || contains(x.ask.qualified[x.nodes[r.node].name], f) || f == "default" && !x.ask.noDefault {
+			push(r.node, f, -1, "", 0)
+		}
+	}
+	for at := 0; at < len(list); at++ {
+		v := list[at]
+		if v.node == to && v.feature == feature {
+			var out []Step
+			for i := at; i >= 0; i = list[i].from {
+				out = append([]Step{list[i].step}, out...)
+			}
+			return out
+		}
+		p := x.manifestOf(v.node)
+		if p == nil {
+			continue
+		}
+		enter := func(d Dependency, line int) {
+			t := x.depNode(v.node, d, r.set)
+			if t < 0 {
+				return
+			}
+			push(t, "", at, p.Manifest, line)
+			for _, f := range d.Features {
+				if contains(x.nodes[t].features, f) {
+					push(t, f, at, p.Manifest, line)
+				}
+			}
+			if d.DefaultFeatures && contains(x.nodes[t].features, "default") {
+				push(t, "default", at, p.Manifest, line)
+			}
+		}
+		if v.feature == "" {
+			for _, d := range p.Dependencies {
+				if !d.Optional && d.Kind == Normal {
+					enter(d, p.DependencyLine(d))
+				}
+			}
+			continue
+		}
+		edges, _ := p.Edges(v.feature)
+		line := p.Line("features", v.feature)
+		for _, e := range edges {
+			if e.Dep == "" {
+				if contains(x.nodes[v.node].features, e.Feature) {
+					push(v.node, e.Feature, at, p.Manifest, line)
+				}
+				continue
+			}
+			for _, d := range p.Dependencies {
+				if d.Key != e.Dep || d.Kind != Normal {
+					continue
+				}
+				if t := x.depNode(v.node, d, r.set); t >= 0 {
+					if e.Feature != "" && contains(x.nodes[t].features, e.Feature) {
+						push(t, e.Feature, at, p.Manifest, line)
+					}
+					if d.Optional && !e.Weak {
+						enter(d, line)
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// missing lists what could turn a feature of a linked crate on, and why that does not.
+func (x *explainer) missing(r *rootView, to int, feature string) []string {
+	var out []string
+	if p := x.manifestOf(to); p != nil && !p.Declares(feature) {
+		return []string{fmt.Sprintf("%s has no feature `%s`; it has %s", x.nodes[to].name, feature, strings.Join(p.FeatureNames(), ", "))}
+	}
+	for _, i := range r.linked {
+		p := (*Package)(nil)
+		uses := false
+		for _, d := range x.nodes[i].deps {
+			uses = uses || d.to == to
+		}
+		if uses {
+			p = x.manifestOf(i)
+		}
+		if p == nil {
+			continue
+		}
+		found := false
+		for _, f := range p.FeatureNames() {
+			edges, _ := p.Edges(f)
+			for _, e := range edges {
+				for _, d := range p.Dependencies {
+					if d.Key != e.Dep || e.Feature != feature || x.depNode(i, d, r.set) != to {
+						continue
+					}
+					found = true
+					state := "which is off"
+					if contains(x.nodes[i].features, f) {
+						state = "which is on, but " + dependencyLimit(d)
+					}
+					out = mergeStrings(out, []string{fmt.Sprintf("`%s` of %s has the edge `%s`, %s (%s:%d)", f, p.Name, e.Text, state, p.Manifest, p.Line("features", f))})
+				}
+			}
+		}
+		if !found {
+			out = mergeStrings(out, []string{fmt.Sprintf("%s uses %s, and none of its features has an edge to `%s`", p.Name, x.nodes[to].name, feature)})
+		}
+	}
+	return out
+}
+
+func dependencyLimit(d Dependency) string {
+	switch {
+	case d.Kind != Normal:
+		return "of a " + d.Kind + "-dependency"
+	case d.Target != "":
+		return "of the table " + d.Target + ", which does not apply"
+	}
+	return "the dependency is off"
+}
+
+// unlinked says why a crate is no part of a root.
+func (x *explainer) unlinked(r *rootView, crate string) []string {
+	var out []string
+	for i := range x.nodes {
+		if x.nodes[i].name == crate && !r.set[i] {
+			out = mergeStrings(out, []string{x.name(i) + " is part of this build, but not linked into it (a build script, a proc-macro or another root has it)"})
+		}
+	}
+	for _, i := range r.linked {
+		p := x.manifestOf(i)
+		if p == nil {
+			continue
+		}
+		for _, d := range p.Dependencies {
+			if d.Package != crate && d.Key != crate {
+				continue
+			}
+			what := fmt.Sprintf("%s names it (%s:%d)", p.Name, p.Manifest, p.DependencyLine(d))
+			switch {
+			case d.Optional:
+				var by []string
+				for _, f := range p.FeatureNames() {
+					edges, _ := p.Edges(f)
+					for _, e := range edges {
+						if e.Dep == d.Key && !e.Weak {
+							by = mergeStrings(by, []string{"`" + f + "`"})
+						}
+					}
+				}
+				if len(by) > 0 {
+					what += ": optional, turned on by " + strings.Join(by, ", ") + " only"
+				} else {
+					what += ": optional, and no feature turns it on"
+				}
+			case d.Kind != Normal:
+				what += ": a " + d.Kind + "-dependency"
+			case d.Target != "":
+				what += ": for " + d.Target + " only"
+			}
+			out = mergeStrings(out, []string{what})
+		}
+	}
+	if len(out) == 0 {
+		out = []string{"nothing that is linked names it"}
+	}
+	return out
+}
+
+func (x *explainer) name(i int) string { return x.nodes[i].name + " " + x.nodes[i].version }
