@@ -135,7 +135,7 @@ func links(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 			why: "a linker does not find its libraries: " + t.Lib + " has no libcudart.so without a number, as wheels do",
 			fix: fetchHint + " and makes the links",
 		}
-	case t.Stubs == "" && f.LibCUDA == "":
+	case t.Stubs == "" && f.LibCUDA == "" && f.MSVC == nil: // on Windows cuda.lib comes with the toolkit
 		return verdict{doubt: "there is no libcuda.so to link, neither the driver's nor a stub in " + t.Lib + "/stubs: -lcuda will not be found"}
 	}
 	return verdict{}
@@ -186,6 +186,8 @@ func compilerRank(c hostcc.Compiler, w Wish, t *cuda.Toolkit) int {
 	switch i := slices.Index(hostcc.Words(), c.Word); {
 	case w.CCBin != "" && named(c, w.CCBin):
 		return 0
+	case c.Word == toolsVersion:
+		return 19
 	case i >= 0 && nvccReads(c.Word):
 		return 1 + i
 	case takes(t, c):
@@ -201,6 +203,9 @@ func compilerRank(c hostcc.Compiler, w Wish, t *cuda.Toolkit) int {
 }
 
 func named(c hostcc.Compiler, path string) bool {
+	if c.Kind == hostcc.MSVC {
+		return namedMSVC(c, path)
+	}
 	p := strings.TrimRight(path, `/\`)
 	if !strings.ContainsAny(p, `/\`) {
 		return strings.HasSuffix(c.CXX, "/"+p) || strings.HasSuffix(c.Path, "/"+p)
@@ -213,19 +218,29 @@ func takes(t *cuda.Toolkit, c hostcc.Compiler) bool {
 	return t != nil && c.Beside != "" && t.Packaged == cuda.Debian
 }
 
+// notAsked is how a compiler is told that loses because the user named another one.
+const notAsked = "not the one asked for: "
+
 // unfit says why a compiler cannot be used with a toolkit; empty: it can.
 func unfit(c hostcc.Compiler, w Wish, t *cuda.Toolkit) string {
 	switch {
 	case c.Problem != "":
 		return c.Problem
 	case w.CCBin != "" && !named(c, w.CCBin):
-		return "not the one asked for: " + w.CCBin
+		return notAsked + w.CCBin
 	case c.Beside != "" && !c.Default && c.Word == "" && !takes(t, c):
 		return "it belongs to Debian's own nvcc"
-	case t == nil || w.Unchecked != "":
+	case t == nil:
+		return ""
+	case !c.MinCUDA.IsZero() && !t.Version.IsZero() && t.Version.Compare(c.MinCUDA) < 0: // no flag of nvcc lifts this one
+		return fmt.Sprintf("its standard library takes CUDA %s and newer, not %s: %s", c.MinCUDA, t.Version, c.MinCUDAText)
+	case w.Unchecked != "":
 		return ""
 	}
 	_, why := t.Bounds.Fits(c.Kind, c.Major)
+	if why != "" && c.Kind == hostcc.MSVC {
+		return fmt.Sprintf("its _MSC_VER is %d, and CUDA %s takes %s", c.Major, t.Version, why)
+	}
 	if why != "" {
 		return fmt.Sprintf("it is %s %d, and CUDA %s takes %s", c.Kind, c.Major, t.Version, why)
 	}
@@ -234,11 +249,14 @@ func unfit(c hostcc.Compiler, w Wish, t *cuda.Toolkit) string {
 
 // noCompiler words that no compiler goes with a toolkit, and the smallest change. gate is nil where nvcc has no part in it.
 func noCompiler(f Facts, gate *cuda.Toolkit, lost []Loser) (why, fix string) {
-	fix = "install g++ (Debian, Ubuntu: apt install g++)"
+	fix = compilerFix(f)
 	if len(lost) == 0 {
 		return "there is no host compiler for it", fix
 	}
 	why = "no host compiler goes with it: " + lost[0].Where + ": " + lost[0].Why
+	if f.MSVC != nil {
+		return why, toolsetFix(f, gate, lost)
+	}
 	if gate == nil || gate.Bounds.GCCMax == 0 {
 		return why, fix
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
@@ -18,6 +19,7 @@ const fetchHint = "`gpubuild --gpu-toolkit=fetch …` fetches one without admin 
 type trial struct {
 	toolkit  *cuda.Toolkit
 	compiler *hostcc.Compiler
+	msvc     *Visual
 	cudnn    *cudnn.Install
 	why      string   // why it does not fit; empty: it does
 	fix      string   // the smallest change that would make it fit
@@ -30,7 +32,8 @@ type trial struct {
 // Steps of a trial behind those of the checks.
 const (
 	stepCompiler = 10
-	stepCUDNN    = 11
+	stepSDK      = 11
+	stepCUDNN    = 12
 )
 
 // Choose picks the set: what the user asked for, then the variables when they agree, the active environment, the nvcc on PATH, then the newest
@@ -74,7 +77,7 @@ func Choose(f Facts, n Needs, w Wish) (Set, error) {
 	if won == nil {
 		return s, misfit(f, tried, s.Losers)
 	}
-	s.Toolkit, s.Compiler, s.CUDNN = won.toolkit, won.compiler, won.cudnn
+	s.Toolkit, s.Compiler, s.MSVC, s.CUDNN = won.toolkit, won.compiler, won.msvc, won.cudnn
 	s.Losers = append(s.Losers, won.losers...)
 	s.Notes = slices.Concat(s.Notes, overruled(f, *won.toolkit), won.doubts, won.notes)
 	if s.Capability.IsZero() && n.NVCC {
@@ -106,7 +109,11 @@ func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
 	c, lost, notes := compilerFor(f, w, nil)
 	s.Compiler, s.Losers, s.Notes = c, lost, notes
 	if c == nil {
-		return &MissingError{What: "host compiler", Losers: lost, Fix: "install g++ (Debian, Ubuntu: apt install g++)"}
+		return &MissingError{What: "host compiler", Losers: lost, Places: compilerPlaces(f), Fix: compilerFix(f)}
+	}
+	v, why := visual(f, c)
+	if s.MSVC = v; why != "" {
+		return &MissingError{What: "complete Windows SDK: " + why, Fix: sdkFix}
 	}
 	return nil
 }
@@ -156,6 +163,9 @@ func ranked(f Facts, w Wish) (order []*cuda.Toolkit, lost []Loser) {
 func wished(t cuda.Toolkit, wish string) bool {
 	if strings.ContainsAny(wish, `/\`) {
 		p := strings.TrimRight(wish, `/\`)
+		if w := (buildenv.Host{OS: buildenv.Windows}); w.IsAbs(t.Root) && !strings.HasPrefix(t.Root, "/") {
+			return w.SamePath(p, t.Root) || w.SamePath(p, t.Real)
+		}
 		return p == t.Root || p == t.Real
 	}
 	v, err := gpu.ParseVersion(wish)
@@ -238,6 +248,11 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 			return tr
 		}
 		tr.notes = append(tr.notes, notes...)
+		v, why := visual(f, c)
+		if tr.msvc, tr.step = v, stepSDK; why != "" {
+			tr.why, tr.fix = "there is no complete Windows SDK: "+why, sdkFix
+			return tr
+		}
 	}
 	if n.CUDNN {
 		c, lost := cudnnFor(f, n, *t, arch)

@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/hostcc"
 )
 
 // Environment says what a build must have in its environment so that every consumer takes the same root, the same compiler and the same
@@ -17,7 +18,11 @@ import (
 func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
 	e := writer{h: h, s: s}
 	e.known, e.names = readers(n.Reads)
+	if s.MSVC != nil {
+		e.visual(n) // before the toolkit's own directory, so that this one is first
+	}
 	if s.Toolkit != nil {
+		e.dlls(n) // before path, so that nvcc's own directory is first
 		e.path()
 		e.cudnn() // before the roots: cudarc's CUDNN_LIB counts as a root and takes its usual ones away
 		e.roots()
@@ -54,7 +59,7 @@ func (e *writer) path() {
 		return
 	}
 	firsts := slices.DeleteFunc(h.LookPathAll("nvcc"), func(p string) bool { // ccache's nvcc calls the next one on PATH
-		return strings.TrimSuffix(h.Base(h.Real(p)), ".exe") != "nvcc"
+		return strings.TrimSuffix(strings.ToLower(h.Base(h.Real(p))), ".exe") != "nvcc"
 	})
 	if len(firsts) > 0 && e.isNVCC(firsts[0]) {
 		return
@@ -140,6 +145,9 @@ func (e *writer) needed(name string) bool {
 // usual says whether a consumer with no variable set finds the chosen toolkit first among its own usual roots.
 func (e *writer) usual(c consumer) bool {
 	h, t := e.h, e.s.Toolkit
+	if h.OS == buildenv.Windows {
+		return false // no consumer's usual roots on Windows lead to a versioned directory for certain: the variables say it
+	}
 	if c.name == "cudarc" && e.libs {
 		return false // it asks its usual roots only when no variable is set, and CUDNN_LIB is one
 	}
@@ -176,7 +184,7 @@ func (e *writer) compiler(n Needs) {
 	if c == nil || !n.NVCC {
 		return
 	}
-	alone := c.Default || takes(e.s.Toolkit, *c)
+	alone := c.Default || takes(e.s.Toolkit, *c) || c.Kind == hostcc.MSVC // which is first on PATH then
 	switch {
 	case old != "" && (c.Word == "NVCC_CCBIN" || named(*c, old) || e.h.IsAbs(old) && e.h.SamePath(e.h.Real(old), e.h.Real(c.CXX))):
 	case old != "" && alone:

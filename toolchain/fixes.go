@@ -32,7 +32,9 @@ func misfit(f Facts, tried []trial, lost []Loser) error {
 	case best.step == 0:
 		return &MissingError{What: "complete CUDA toolkit: of " + best.toolkit.Named() + ", " + strings.TrimPrefix(best.why, "it is not complete: "), Losers: all, Fix: best.fix}
 	case best.step == stepCompiler && !anyUsable(f.Compilers):
-		return &MissingError{What: "host compiler for nvcc", Losers: all, Fix: best.fix}
+		return &MissingError{What: "host compiler for nvcc", Losers: all, Places: compilerPlaces(f), Fix: best.fix}
+	case best.step == stepSDK:
+		return &MissingError{What: strings.TrimPrefix(best.why, "there is no "), Losers: all, Fix: best.fix}
 	case best.step == stepCUDNN && len(f.CUDNN) == 0:
 		return &MissingError{What: "cuDNN", Losers: all, Fix: best.fix}
 	case best.step == stepCompiler && len(tried) == 1:

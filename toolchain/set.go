@@ -6,6 +6,7 @@ import (
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
+	"gpubuild/toolchain/msvc"
 )
 
 // Facts is what was found on a machine.
@@ -15,8 +16,9 @@ type Facts struct {
 	CUDNN     []cudnn.Install
 	Driver    gpu.Driver
 	Devices   []gpu.Device
-	LibCUDA   string   // a libcuda.so that the linker finds by itself or below /usr/lib/wsl; DriverLibrary finds it
-	Places    []string // where toolkits were looked for, told when there is none
+	MSVC      *msvc.Found // Visual Studio and Windows SDKs; nil on a machine that is not Windows
+	LibCUDA   string      // a libcuda.so that the linker finds by itself or below /usr/lib/wsl; DriverLibrary finds it
+	Places    []string    // where toolkits were looked for, told when there is none
 }
 
 // Needs is what the crates that will be linked ask of the toolchain.
@@ -55,6 +57,7 @@ type Wish struct {
 type Set struct {
 	Toolkit          *cuda.Toolkit    // nil when none is needed
 	Compiler         *hostcc.Compiler // nil when none is needed
+	MSVC             *Visual          // where Compiler is Microsoft's
 	CUDNN            *cudnn.Install   // nil when none is needed
 	Driver           gpu.Driver
 	Devices          []gpu.Device

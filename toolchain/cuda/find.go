@@ -82,7 +82,10 @@ func (l looker) at(p place) (Toolkit, bool) {
 }
 
 func isNVCC(h buildenv.Host, path string) bool {
-	return strings.TrimSuffix(h.Base(path), ".exe") == "nvcc"
+	if h.OS == buildenv.Windows {
+		return strings.TrimSuffix(strings.ToLower(h.Base(path)), ".exe") == "nvcc"
+	}
+	return h.Base(path) == "nvcc" || h.Base(path) == "nvcc.exe"
 }
 
 // debian reads Debian's own toolkit: programs in /usr/bin (a script that calls the real nvcc), headers in /usr/include.
@@ -170,7 +173,27 @@ func (l looker) places(extra []Candidate) []place {
 		out = append(out, l.around(p, Source{OnPath, "PATH"}, true))
 	}
 	out = append(out, l.windowsOnPath()...)
+	out = append(out, l.registered()...)
 	return append(out, l.usual()...)
+}
+
+// registered takes what NVIDIA's Windows installers write down: it holds where CUDA_PATH is not set yet, as in a shell that was opened before the
+// install, and where a user chose another directory.
+func (l looker) registered() (out []place) {
+	const key = `HKLM\SOFTWARE\NVIDIA Corporation\GPU Computing Toolkit\CUDA`
+	if l.h.OS != buildenv.Windows {
+		return nil
+	}
+	names, err := l.h.Registry.Keys(key, 64)
+	if err != nil {
+		return nil // nothing was installed so, or it may not be read: the usual places follow
+	}
+	for _, name := range names {
+		if dir, err := l.h.Registry.String(key+`\`+name, "InstallDir", 64); err == nil && l.h.IsAbs(dir) {
+			out = append(out, place{dir, Source{Usual, "the registry"}, "", false})
+		}
+	}
+	return out
 }
 
 // around answers the root that an nvcc belongs to: two levels above it, by its own name when that means the same tree.

@@ -113,7 +113,7 @@ func (l looker) packaging(t *Toolkit) {
 	h := l.h
 	up := h.Dir(t.Real)
 	switch {
-	case h.IsDir(h.Join(t.Root, "conda-meta")):
+	case h.IsDir(h.Join(t.Root, "conda-meta")), h.OS == buildenv.Windows && strings.EqualFold(h.Base(t.Root), "Library") && h.IsDir(h.Join(h.Dir(t.Root), "conda-meta")):
 		t.Packaged = Conda
 	case h.Base(up) == "nvidia" && strings.HasPrefix(h.Base(t.Real), "cu") && h.Base(h.Dir(up)) == "site-packages":
 		t.Packaged = Wheels

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu"
 )
 
 // runner is all that finding a compiler asks of the world.
@@ -38,6 +39,9 @@ type Compiler struct {
 	Default bool   `json:"default,omitempty"` // nvcc takes it when nothing tells it otherwise
 	Beside  string `json:"beside,omitempty"`  // only the nvcc of this directory takes it by itself: Debian's
 	Problem string `json:"problem,omitempty"` // why it is of no use to nvcc
+	// MinCUDA is the oldest CUDA that the compiler's own standard library lets through, and MinCUDAText where it says so: only MSVC's does.
+	MinCUDA     gpu.Version `json:"min_cuda"`
+	MinCUDAText string      `json:"min_cuda_text,omitempty"`
 }
 
 // Named is the compiler as a person reads it: "gcc 12.2.0 (/usr/bin/gcc)".

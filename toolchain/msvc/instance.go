@@ -1,0 +1,321 @@
+package msvc
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// Instance is one installed Visual Studio or Build Tools.
+type Instance struct {
+	Path     string    `json:"path"`              // such as C:\Program Files\Microsoft Visual Studio\2022\Community
+	Version  string    `json:"version,omitempty"` // such as 17.14.36015.10; empty when nothing tells it
+	Product  string    `json:"product,omitempty"` // Community, BuildTools …
+	Origin   string    `json:"origin"`            // what led to it
+	Toolsets []Toolset `json:"toolsets,omitempty"`
+}
+
+// Major is 15, 16, 17 or 18; 0 when it is not known.
+func (i Instance) Major() int {
+	if n := numbers(i.Version); len(n) > 0 {
+		return n[0]
+	}
+	return 0
+}
+
+// String names an instance as people do: "Visual Studio 2022 BuildTools 17.14.36015.10".
+func (i Instance) String() string {
+	s := "Visual Studio"
+	if year, ok := map[int]string{15: "2017", 16: "2019", 17: "2022", 18: "2026"}[i.Major()]; ok {
+		s += " " + year
+	}
+	for _, more := range []string{i.Product, i.Version} {
+		if more != "" {
+			s += " " + more
+		}
+	}
+	return s
+}
+
+// numbers reads "14.44.35207" as 14, 44, 35207; what stands behind the last number counts not. It is nil when there is none.
+func numbers(s string) []int {
+	var out []int
+	for _, f := range strings.Split(s, ".") {
+		end := strings.IndexFunc(f, func(r rune) bool { return r < '0' || r > '9' })
+		if end >= 0 {
+			f = f[:end]
+		}
+		n, err := strconv.Atoi(f)
+		if err != nil {
+			break
+		}
+		if out = append(out, n); end >= 0 {
+			break
+		}
+	}
+	return out
+}
+
+// state is what is read of a state.json.
+type state struct{ path, version, product string }
+
+const largest = 32 << 20 // bytes of a state.json; real ones have one or two million
+
+// parseState reads the beginning of a state.json. What stands behind the list of packages, which is nearly all of the file, is not read once
+// path and version are known: a file that is cut off there does no harm.
+func parseState(r io.Reader) (state, error) {
+	var s state
+	in := bufio.NewReader(r)
+	if mark, err := in.Peek(3); err == nil && string(mark) == "\xef\xbb\xbf" {
+		if _, err := in.Discard(3); err != nil {
+			return s, err
+		}
+	}
+	d := json.NewDecoder(in)
+	if t, err := d.Token(); err != nil {
+		return s, err
+	} else if t != json.Delim('{') {
+		return s, errors.New("no JSON object")
+	}
+	var catalog struct {
+		BuildVersion string `json:"buildVersion"`
+	}
+	var product struct {
+		ID string `json:"id"`
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return s, err
+		}
+		var into any = new(json.RawMessage)
+		switch key {
+		case "installationPath":
+			into = &s.path
+		case "installationVersion":
+			into = &s.version
+		case "catalogInfo":
+			into = &catalog
+		case "product":
+			into = &product
+		case "packages", "selectedPackages":
+			if s.path != "" && s.version != "" {
+				s.product = productName(product.ID)
+				return s, nil
+			}
+		}
+		if err := d.Decode(into); err != nil {
+			return s, err
+		}
+	}
+	if _, err := d.Token(); err != nil {
+		return s, err
+	}
+	if s.version == "" { // early files of 15.0
+		s.version = catalog.BuildVersion
+	}
+	s.product = productName(product.ID)
+	if s.path == "" {
+		return s, errors.New("it names no installationPath")
+	}
+	return s, nil
+}
+
+func readState(h buildenv.Host, path string) (state, error) {
+	file, err := h.Files.Open(path)
+	if err != nil {
+		return state{}, err
+	}
+	defer file.Close()
+	return parseState(io.LimitReader(file, largest))
+}
+
+// productName is the last word of Microsoft.VisualStudio.Product.BuildTools.
+func productName(id string) string { return id[strings.LastIndexByte(id, '.')+1:] }
+
+// setupKeys lists where the installer's cache is told, the strongest first (vswhere, Zig).
+var setupKeys = [...]struct {
+	key  string
+	view int
+}{
+	{`HKLM\SOFTWARE\Policies\Microsoft\VisualStudio\Setup`, 64},
+	{`HKLM\SOFTWARE\Microsoft\VisualStudio\Setup`, 64},
+	{`HKLM\SOFTWARE\Policies\Microsoft\VisualStudio\Setup`, 32},
+	{`HKLM\SOFTWARE\Microsoft\VisualStudio\Setup`, 32},
+}
+
+// finder collects the instances of one machine.
+type finder struct {
+	h         buildenv.Host
+	target    string
+	instances []Instance
+	real      []string // of each instance
+	problems  []string
+}
+
+func (f *finder) problem(format string, args ...any) {
+	f.problems = append(f.problems, fmt.Sprintf(format, args...))
+}
+
+// add notes an instance, unless it is known or does not exist.
+func (f *finder) add(path string, s state, origin string) {
+	h := f.h
+	if path == "" || !h.IsAbs(path) {
+		return
+	}
+	path = h.Clean(path)
+	real := h.Real(path)
+	for n, r := range f.real {
+		if !h.SamePath(r, real) {
+			continue
+		}
+		i := &f.instances[n]
+		if i.Version == "" {
+			i.Version, i.Product = s.version, s.product
+		}
+		return
+	}
+	if !h.IsDir(path) {
+		if s.path != "" {
+			f.problem("%s names %s, which does not exist", origin, path)
+		}
+		return
+	}
+	if !h.IsDir(h.Join(path, "VC")) && !h.IsDir(h.Join(path, "Common7")) {
+		return // something else: the installer's own directory, shared components
+	}
+	f.instances = append(f.instances, Instance{Path: path, Version: s.version, Product: s.product, Origin: origin})
+	f.real = append(f.real, real)
+}
+
+// states takes every instance of which the installer keeps a state.json.
+func (f *finder) states() {
+	h := f.h
+	var caches []string
+	note := func(dir string) {
+		if dir != "" && h.IsAbs(dir) && !slices.ContainsFunc(caches, func(c string) bool { return h.SamePath(c, dir) }) {
+			caches = append(caches, h.Clean(dir))
+		}
+	}
+	for _, k := range setupKeys {
+		dir, err := h.Registry.String(k.key, "CachePath", k.view)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			f.problem("%s cannot be read: %v", k.key, err)
+		}
+		note(dir)
+	}
+	data := h.Env.Get("ProgramData")
+	if data == "" {
+		data = `C:\ProgramData`
+	}
+	note(h.Join(data, "Microsoft", "VisualStudio", "Packages"))
+	for _, cache := range caches {
+		dir := h.Join(cache, "_Instances")
+		entries, err := h.Files.ReadDir(dir)
+		if err != nil {
+			if !errors.Is(err, fs.ErrNotExist) {
+				f.problem("%s cannot be read: %v", dir, err)
+			}
+			continue
+		}
+		for _, e := range entries {
+			path := h.Join(dir, e.Name(), "state.json")
+			s, err := readState(h, path)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			if err != nil {
+				f.problem("%s cannot be read: %v", path, err)
+				continue
+			}
+			f.add(s.path, s, path)
+		}
+	}
+}
+
+// registered takes what VS 2017 and newer write below SxS\VS7.
+func (f *finder) registered() {
+	const key = `HKLM\SOFTWARE\Microsoft\VisualStudio\SxS\VS7`
+	for _, view := range []int{64, 32} {
+		names, err := f.h.Registry.Values(key, view)
+		if err != nil {
+			continue // no key, or not ours to read: there are further sources
+		}
+		for _, n := range names {
+			path, err := f.h.Registry.String(key, n, view)
+			if err == nil && numbers(n) != nil && numbers(n)[0] >= 15 {
+				f.add(path, state{version: n}, key)
+			}
+		}
+	}
+}
+
+// prompt takes what a developer prompt, msbuild or a user set.
+func (f *finder) prompt() {
+	h := f.h
+	get := func(name string) string { return h.Env.Get(name) }
+	f.add(get("VSINSTALLDIR"), state{version: get("VSCMD_VER")}, "VSINSTALLDIR")
+	if dir := get("VCINSTALLDIR"); h.IsAbs(dir) {
+		f.add(h.Dir(h.Clean(dir)), state{version: get("VSCMD_VER")}, "VCINSTALLDIR")
+	}
+	if dir := get("VCToolsInstallDir"); h.IsAbs(dir) { // …\VC\Tools\MSVC\14.44.35207\
+		f.add(h.Join(dir, "..", "..", "..", ".."), state{}, "VCToolsInstallDir")
+	}
+	for _, name := range h.Env.Names() {
+		up := strings.ToUpper(name)
+		if n, ok := strings.CutPrefix(up, "VS"); ok && strings.HasSuffix(n, "COMNTOOLS") && h.IsAbs(get(name)) {
+			f.add(h.Join(get(name), "..", ".."), state{}, name)
+		}
+	}
+}
+
+// programFiles lists the directories of programs, the 64-bit one first.
+func programFiles(h buildenv.Host) (out []string) {
+	for _, v := range [][2]string{{"ProgramW6432", ""}, {"ProgramFiles", `C:\Program Files`}, {"ProgramFiles(x86)", `C:\Program Files (x86)`}} {
+		dir := h.Env.Get(v[0])
+		if dir == "" {
+			dir = v[1]
+		}
+		if dir != "" && !slices.ContainsFunc(out, func(o string) bool { return h.SamePath(o, dir) }) {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// usual takes what lies in Microsoft Visual Studio\<year or major>\<edition>. There is no list of years: one such broke node-gyp with each
+// new Visual Studio (nodejs/node-gyp issue 3250).
+func (f *finder) usual() {
+	h := f.h
+	for _, pf := range programFiles(h) {
+		top := h.Join(pf, "Microsoft Visual Studio")
+		years, err := h.Files.ReadDir(top)
+		if err != nil {
+			continue
+		}
+		for _, y := range years {
+			n, err := strconv.Atoi(y.Name())
+			if err != nil {
+				continue
+			}
+			if major, ok := map[int]int{2017: 15, 2019: 16, 2022: 17}[n]; ok {
+				n = major
+			}
+			editions, err := h.Files.ReadDir(h.Join(top, y.Name()))
+			if err != nil {
+				continue
+			}
+			for _, e := range editions {
+				f.add(h.Join(top, y.Name(), e.Name()), state{version: strconv.Itoa(n), product: e.Name()}, top)
+			}
+		}
+	}
+}

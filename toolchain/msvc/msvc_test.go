@@ -1,0 +1,255 @@
+package msvc
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv/hosttest"
+)
+
+// TestFind tells of each machine which toolsets of which instances are found, where the instances came from, and which SDK is best.
+func TestFind(t *testing.T) {
+	tests := []struct {
+		host string
+		want []string
+	}{
+		{"windows-usual", []string{`14.44.35207 x64→x64 min 12.4 default of Visual Studio 2022 Community 17.14.36015.10`, `SDK 10.0.22621.0 UCRT 10.0.19041.0`}},
+		{"windows-five-toolsets", []string{
+			`14.52.36328 x64→x64 min 13.2 of Visual Studio 2026 Community 18.1.11304.174`, `14.51.36231 x64→x64 min 13.2 of Visual Studio 2026 Community 18.1.11304.174`,
+			`14.44.35207 x64→x64 min 12.4 of Visual Studio 2026 Community 18.1.11304.174`, `14.29.30133 x64→x64 min 10.1 of Visual Studio 2026 Community 18.1.11304.174`,
+			`14.16.27023 x64→x64 of Visual Studio 2026 Community 18.1.11304.174`, `SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
+		{"windows-build-tools-wheels", []string{`14.44.35207 x64→x64 min 12.4 of Visual Studio 2022 BuildTools 17.14.36015.10`, `SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
+		{"windows-broken-states", []string{`14.29.30133 x64→x64 min 10.1 of Visual Studio 2019 BuildTools 16`, `14.16.27023 x64→x64 of Visual Studio 2017 15.0.26228.4`, `SDK 10.0.19041.0 UCRT 10.0.19041.0`}},
+		{"windows-arm64", []string{`14.44.35207 arm64→arm64 min 12.4 of Visual Studio 2022 Community 17.14.36015.10`, `14.39.33519 x64→arm64 min 11.6 of Visual Studio 2022 Community 17.14.36015.10`, `SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
+		{"windows-prompt", []string{`14.44.35207 x64→x64 min 12.4 of Visual Studio 2022 17.14.36015`, `14.29.30133 x64→x64 min 10.1 of Visual Studio 2022 17.14.36015`, `SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
+		{"windows-no-sdk", []string{`14.44.35207 x64→x64 min 12.4 of Visual Studio 2022 Community 17.14.36015.10`, `SDK none UCRT none`}},
+		{"windows-no-visual-studio", []string{`SDK none UCRT none`}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.host, func(t *testing.T) {
+			h := hosttest.Load(t, tt.host)
+			f := Find(h, h.Arch)
+			var got []string
+			for _, s := range f.Toolsets {
+				line := fmt.Sprintf("%s %s→%s", s.Version, s.Host, s.Target)
+				if !s.STL.MinCUDA.IsZero() {
+					line += " min " + s.STL.MinCUDA.String()
+				}
+				if s.Default {
+					line += " default"
+				}
+				if s.Problem != "" {
+					line += " PROBLEM " + s.Problem
+				}
+				got = append(got, line+" of "+s.Product)
+			}
+			version := func(kits []Kit) string {
+				if k := Best(kits); k != nil {
+					return k.Version
+				}
+				return "none"
+			}
+			got = append(got, "SDK "+version(f.SDKs)+" UCRT "+version(f.UCRTs))
+			if a, b := strings.Join(got, "\n"), strings.Join(tt.want, "\n"); a != b {
+				t.Errorf("got\n%s\nwant\n%s", a, b)
+			}
+		})
+	}
+}
+
+// TestIncomplete holds what makes a toolset useless, and that it comes behind the useful ones.
+func TestIncomplete(t *testing.T) {
+	const vs = `C:\Program Files\Microsoft Visual Studio\2022\Community\VC\Tools\MSVC\`
+	h, err := hosttest.Parse([]byte("os: windows\n-- @env --\nPath=C:\\Windows\n-- @empty --\n" +
+		vs + "14.44.1\\bin\\Hostx64\\arm64\\cl.exe\n" + vs + "14.44.1\\include\\yvals_core.h\n" + // builds for ARM only
+		vs + "14.43.1\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "14.43.1\\lib\\x64\\a.lib\n" + // no headers
+		vs + "14.42.1\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "14.42.1\\include\\yvals_core.h\n" + // no libraries
+		vs + "14.41.1\\bin\\Hostx86\\x64\\cl.exe\n" + vs + "14.41.1\\include\\yvals_core.h\n" + vs + "14.41.1\\lib\\x64\\a.lib\n" + // a 32-bit cross compiler does
+		vs + "14.11.25503\\bin\\HostX64\\x64\\cl.exe\n" + vs + "14.11.25503\\include\\yvals.h\n" + vs + "14.11.25503\\lib\\x64\\a.lib\n" + // from before yvals_core.h
+		vs + "14.40\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "readme.txt\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, s := range Find(h, "amd64").Toolsets {
+		got = append(got, s.Version+" "+s.Host+" "+s.Problem)
+	}
+	want := []string{"14.41.1 x86 ", "14.11.25503 x64 ", "14.44.1  it has no cl.exe that runs here and builds for x64",
+		"14.43.1 x64 the headers of its standard library cannot be read: " + vs + `14.43.1\include\yvals_core.h`, "14.42.1 x64 it has no libraries for x64"}
+	if a, b := strings.Join(got, "\n"), strings.Join(want, "\n"); a != b {
+		t.Errorf("got\n%s\nwant\n%s", a, b)
+	}
+}
+
+func TestParseState(t *testing.T) {
+	tests := []struct{ story, in, want string }{
+		{"usual", `{"installationPath":"C:\\VS","installationVersion":"17.14.1","product":{"id":"Microsoft.VisualStudio.Product.BuildTools"},"packages":[]}`, `C:\VS 17.14.1 BuildTools`},
+		{"byte order mark", "\xef\xbb\xbf" + `{"installationPath":"C:\\VS","installationVersion":"17.14.1"}`, `C:\VS 17.14.1 `},
+		{"cut off within the packages, which nobody reads", `{"installationPath":"C:\\VS","installationVersion":"17.14.1","packages":[{"id":"Micro`, `C:\VS 17.14.1 `},
+		{"packages first", `{"packages":[{"id":"a"}],"installationPath":"C:\\VS","installationVersion":"17.14.1"}`, `C:\VS 17.14.1 `},
+		{"early 15.0", `{"catalogInfo":{"buildVersion":"15.0.26228.4"},"installationPath":"C:\\VS"}`, `C:\VS 15.0.26228.4 `},
+		{"cut off before", `{"installationPath":"C:\\V`, "error"},
+		{"another type", `{"installationPath":7}`, "error"},
+		{"no object", `[]`, "error"},
+		{"empty", ``, "error"},
+		{"no path", `{"installationVersion":"17"}`, "error"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			s, err := parseState(strings.NewReader(tt.in))
+			got := s.path + " " + s.version + " " + s.product
+			if err != nil {
+				got = "error"
+			}
+			if got != tt.want {
+				t.Errorf("got %s, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestParseSTL(t *testing.T) {
+	tests := []struct {
+		story, in, want string
+		line            int
+	}{
+		{"14.44", "#if 1\n    _EMIT_STL_ERROR(STL1002, \"Unexpected compiler version, expected CUDA 12.4 or newer.\");\n", "12.4", 2},
+		{"an update", `_EMIT_STL_ERROR(STL1002, "Unexpected compiler version, expected CUDA 10.1 Update 2 or newer.");`, "10.1", 1},
+		{"taken out by a comment", "// _EMIT_STL_ERROR(STL1002, \"expected CUDA 12.4 or newer.\");\n/* \n_EMIT_STL_ERROR(STL1002, \"expected CUDA 12.5 or newer.\"); */", "", 0},
+		{"a comment that opens in a string opens none", "x(\"/*\");\n_EMIT_STL_ERROR(STL1002, \"expected CUDA 13.2 or newer.\");", "13.2", 2},
+		{"the highest of two", "_EMIT_STL_ERROR(STL1002, \"expected CUDA 13.2 or newer.\");\n_EMIT_STL_ERROR(STL1002, \"expected CUDA 12.4 or newer.\");", "13.2", 1},
+		{"another compiler's", `_EMIT_STL_ERROR(STL1000, "Unexpected compiler version, expected Clang 18 or newer.");`, "", 0},
+		{"none", "#define _STL_COMPILER_PREPROCESSOR 1", "", 0},
+		{"a comment without end", "/* _EMIT_STL_ERROR(STL1002, \"expected CUDA 13.2 or newer.\");", "", 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			s := parseSTL([]byte(tt.in))
+			got := ""
+			if !s.MinCUDA.IsZero() {
+				got = s.MinCUDA.String()
+			}
+			if got != tt.want || s.Line != tt.line {
+				t.Errorf("got %q in line %d", got, s.Line)
+			}
+		})
+	}
+}
+
+func FuzzParseState(f *testing.F) {
+	f.Add([]byte(`{"installationPath":"C:\\VS","installationVersion":"17.14.1","product":{"id":"a.B"},"packages":[]}`))
+	f.Add([]byte(`{"packages":[`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if s, err := parseState(bytes.NewReader(data)); err == nil && s.path == "" {
+			t.Errorf("no error and no path: %+v", s)
+		}
+	})
+}
+
+func FuzzParseSTL(f *testing.F) {
+	f.Add([]byte("a\n_EMIT_STL_ERROR(STL1002, \"expected CUDA 12.4 or newer.\"); // b"))
+	f.Add([]byte(`/* "*/ "\" /* STL1002 "CUDA 1.2`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := parseSTL(data)
+		lines := 1 + strings.Count(string(data), "\n")
+		if s.MinCUDA.IsZero() != (s.Line == 0) || s.Line > lines {
+			t.Errorf("%+v of %d lines", s, lines)
+		}
+		if got := uncommented(string(data)); len(got) != len(data) || strings.Count(got, "\n") != lines-1 {
+			t.Errorf("comments moved lines: %q", got)
+		}
+	})
+}
+
+// TestBadInput holds that what is odd or broken on the disk is passed over or told, never believed and never fatal.
+func TestBadInput(t *testing.T) {
+	const cache = `C:\ProgramData\Microsoft\VisualStudio\Packages\_Instances\`
+	tool := func(dir string) string {
+		return dir + "\\VC\\Tools\\MSVC\\14.44.1\\bin\\Hostx64\\x64\\cl.exe\n" + dir + "\\VC\\Tools\\MSVC\\14.44.1\\include\\yvals_core.h\n" + dir + "\\VC\\Tools\\MSVC\\14.44.1\\lib\\x64\\a.lib\n"
+	}
+	tests := []struct{ story, machine, want, problem string }{
+		{"a link that leads to itself", "-- @links --\nC:\\a -> C:\\b\nC:\\b -> C:\\a\n-- " + cache + "1\\state.json --\n{\"installationPath\":\"C:\\\\a\",\"installationVersion\":\"17\"}\n", "", `names C:\a, which does not exist`},
+		{"two names of one tree", "-- @links --\nC:\\b -> C:\\a\n-- @empty --\n" + tool(`C:\a`) + "-- " + cache + "1\\state.json --\n{\"installationPath\":\"C:\\\\b\",\"installationVersion\":\"17.1\"}\n-- " + cache + "2\\state.json --\n{\"installationPath\":\"C:\\\\a\\\\\",\"installationVersion\":\"17.1\"}\n", `C:\b`, ""},
+		{"a relative path", "-- @empty --\n" + tool(`C:\vs`) + "-- " + cache + "1\\state.json --\n{\"installationPath\":\"vs\",\"installationVersion\":\"17\"}\n", "", ""},
+		{"a network share, per cent and apostrophe", "-- @empty --\n" + tool(`\\srv\tools\50% Jo's`) + "-- " + cache + "1\\state.json --\n{\"installationPath\":\"\\\\\\\\srv\\\\tools\\\\50% Jo's\",\"installationVersion\":\"17\"}\n", `\\srv\tools\50% Jo's`, ""},
+		{"state.json that may not be read", "-- " + cache + "1\\state.json +unreadable --\n{}\n", "", "permission denied"},
+		{"a directory in its place", "-- @dirs --\n" + cache + "1\\state.json\n", "", "state.json cannot be read"},
+		{"instances that may not be listed", "-- @dirs --\n" + strings.TrimSuffix(cache, `\`) + " +unreadable\n", "", "permission denied"},
+		{"two hundred instances that are gone", many(cache, 200), "", "does not exist"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			h, err := hosttest.Parse([]byte("os: windows\ncwd: C:\\\n" + tt.machine))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.Env = h.Env.Set("PATH", strings.Repeat(`C:\x;`, 16<<10))
+			f := Find(h, "amd64")
+			var got []string
+			for _, i := range f.Instances {
+				got = append(got, i.Path)
+				if len(i.Toolsets) != 1 || i.Toolsets[0].Problem != "" {
+					t.Errorf("%s: %+v", i.Path, i.Toolsets)
+				}
+			}
+			if s := strings.Join(got, "|"); s != tt.want {
+				t.Errorf("got %s", s)
+			}
+			if s := strings.Join(f.Problems, "\n"); (s == "") != (tt.problem == "") || !strings.Contains(s, tt.problem) {
+				t.Errorf("told: %s", s)
+			}
+		})
+	}
+}
+
+func many(cache string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "-- %s%d\\state.json --\n{\"installationPath\":\"C:\\\\gone%d\",\"installationVersion\":\"17\"}\n", cache, i, i)
+	}
+	return b.String()
+}
+
+// BenchmarkFind measures the discovery on a large planted tree: 6 instances with a state.json of a million bytes, 60 toolsets, 20 SDKs.
+func BenchmarkFind(b *testing.B) {
+	h, err := hosttest.Parse([]byte(large()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for range b.N {
+		f := Find(h, "amd64")
+		if len(f.Toolsets) != 60 || len(f.SDKs) != 20 {
+			b.Fatalf("%d toolsets, %d SDKs", len(f.Toolsets), len(f.SDKs))
+		}
+		f.Toolsets[0].Settings(h, *Best(f.SDKs), *Best(f.UCRTs))
+	}
+}
+
+// large is that machine.
+func large() string {
+	var empty, files strings.Builder
+	packages := strings.Repeat(`{"id":"Microsoft.VisualStudio.Component.VC.Tools.x86.x64","version":"17.14.36015.10","type":"Component"},`, 10000)
+	header := strings.Repeat("#define _HAS_SOMETHING 1 // of the library\n", 1000) + `_EMIT_STL_ERROR(STL1002, "Unexpected compiler version, expected CUDA 12.4 or newer.");`
+	for i := range 6 {
+		vs := fmt.Sprintf(`C:\Program Files\Microsoft Visual Studio\2022\Edition%d`, i)
+		fmt.Fprintf(&files, "-- C:\\ProgramData\\Microsoft\\VisualStudio\\Packages\\_Instances\\%d\\state.json --\n{\"installationPath\":%q,\"installationVersion\":\"17.%d.1\",\"packages\":[%s{}]}\n", i, vs, i, packages)
+		for n := range 10 {
+			dir := fmt.Sprintf(`%s\VC\Tools\MSVC\14.4%d.%d`, vs, i, 30000+n)
+			for _, host := range []string{"HostX64", "HostX86", "HostARM64"} {
+				for _, target := range []string{"x64", "x86", "arm64"} {
+					fmt.Fprintf(&empty, "%s\\bin\\%s\\%s\\cl.exe\n", dir, host, target)
+				}
+			}
+			fmt.Fprintf(&empty, "%s\\lib\\x64\\libcmt.lib\n", dir)
+			fmt.Fprintf(&files, "-- %s\\include\\yvals_core.h --\n%s\n", dir, header)
+		}
+	}
+	for i := range 20 {
+		for _, p := range []string{`Include\%s\um\Windows.h`, `Include\%s\um\winsdkver.h`, `Include\%s\shared\winapifamily.h`, `Include\%s\ucrt\corecrt.h`, `Lib\%s\um\x64\kernel32.lib`, `Lib\%s\ucrt\x64\ucrt.lib`} {
+			fmt.Fprintf(&empty, `C:\Program Files (x86)\Windows Kits\10\`+p+"\n", fmt.Sprintf("10.0.%d.0", 10240+i))
+		}
+	}
+	return "os: windows\n-- @empty --\n" + empty.String() + files.String()
+}

@@ -1,0 +1,114 @@
+package msvc
+
+import (
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// Kit is one version of the Windows SDK, or of the C run-time library (UCRT) that comes with it.
+type Kit struct {
+	Root    string `json:"root"`    // such as C:\Program Files (x86)\Windows Kits\10
+	Version string `json:"version"` // such as 10.0.26100.0
+	Origin  string `json:"origin"`
+	Problem string `json:"problem,omitempty"` // what is missing
+}
+
+// Best is the first kit that is complete; nil when none is.
+func Best(kits []Kit) *Kit {
+	for i := range kits {
+		if kits[i].Problem == "" {
+			return &kits[i]
+		}
+	}
+	return nil
+}
+
+// kitRoots lists the roots of Windows Kits. Order of the registry: winsdk.bat of Visual Studio.
+func kitRoots(h buildenv.Host) (roots, origins []string) {
+	note := func(dir, origin string) {
+		if dir == "" || !h.IsAbs(dir) {
+			return
+		}
+		dir = h.Clean(dir)
+		for _, r := range roots {
+			if h.SamePath(h.Real(r), h.Real(dir)) {
+				return
+			}
+		}
+		roots, origins = append(roots, dir), append(origins, origin)
+	}
+	note(h.Env.Get("WindowsSdkDir"), "WindowsSdkDir")
+	for _, k := range []struct {
+		key, value string
+		view       int
+	}{
+		{`HKLM\SOFTWARE\Microsoft\Microsoft SDKs\Windows\v10.0`, "InstallationFolder", 32},
+		{`HKCU\SOFTWARE\Microsoft\Microsoft SDKs\Windows\v10.0`, "InstallationFolder", 32},
+		{`HKLM\SOFTWARE\Microsoft\Microsoft SDKs\Windows\v10.0`, "InstallationFolder", 64},
+		{`HKCU\SOFTWARE\Microsoft\Microsoft SDKs\Windows\v10.0`, "InstallationFolder", 64},
+		{`HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`, "KitsRoot10", 32},
+		{`HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`, "KitsRoot10", 64},
+	} {
+		if dir, err := h.Registry.String(k.key, k.value, k.view); err == nil { // what cannot be read is not said; the usual place follows
+			note(dir, k.key)
+		}
+	}
+	for _, pf := range slices.Backward(programFiles(h)) {
+		note(h.Join(pf, "Windows Kits", "10"), "a usual place")
+	}
+	return roots, origins
+}
+
+// kits lists the SDKs and UCRTs of a machine, complete ones first, and of these what WindowsSDKVersion names, then the newest by number:
+// 10.0.9 is older than 10.0.10, which sorting as text gets wrong.
+func kits(h buildenv.Host, target string) (sdks, ucrts []Kit) {
+	roots, origins := kitRoots(h)
+	for n, root := range roots {
+		entries, err := h.Files.ReadDir(h.Join(root, "Include"))
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			v := e.Name()
+			if !strings.HasPrefix(v, "10.") || numbers(v) == nil {
+				continue
+			}
+			k := Kit{Root: root, Version: v, Origin: origins[n]}
+			inc, lib := h.Join(root, "Include", v), h.Join(root, "Lib", v)
+			sdk, ucrt := k, k
+			sdk.Problem = lacks(h, h.Join(inc, "um", "Windows.h"), h.Join(inc, "um", "winsdkver.h"), h.Join(inc, "shared", "winapifamily.h"), h.Join(lib, "um", target, "kernel32.lib"))
+			ucrt.Problem = lacks(h, h.Join(inc, "ucrt", "corecrt.h"), h.Join(lib, "ucrt", target, "ucrt.lib"))
+			sdks, ucrts = append(sdks, sdk), append(ucrts, ucrt)
+		}
+	}
+	asked := strings.Trim(h.Env.Get("WindowsSDKVersion"), `\ `)
+	order := func(a, b Kit) int {
+		rank := func(k Kit) int {
+			switch {
+			case k.Problem != "":
+				return 2
+			case k.Version == asked:
+				return 0
+			}
+			return 1
+		}
+		if ra, rb := rank(a), rank(b); ra != rb {
+			return ra - rb
+		}
+		return slices.Compare(numbers(b.Version), numbers(a.Version))
+	}
+	slices.SortStableFunc(sdks, order)
+	slices.SortStableFunc(ucrts, order)
+	return sdks, ucrts
+}
+
+func lacks(h buildenv.Host, files ...string) string {
+	for _, p := range files {
+		if !h.IsFile(p) {
+			return p + " is missing"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,249 @@
+package msvc
+
+import (
+	"errors"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+)
+
+// Toolset is one version of Microsoft's compiler, its linker, headers and libraries.
+type Toolset struct {
+	Version string `json:"version"` // the directory's name: 14.44.35207
+	MSC     int    `json:"msc_ver"` // _MSC_VER: 1944
+	Dir     string `json:"dir"`
+	Bin     string `json:"bin,omitempty"`  // directory of the cl.exe that runs on this machine and builds for the target
+	Host    string `json:"host,omitempty"` // x64, x86 or arm64: what cl.exe itself is
+	Target  string `json:"target"`         // what it builds for
+	CL      string `json:"cl,omitempty"`
+	Default bool   `json:"default,omitempty"` // what the instance's own default.txt names
+	STL     STL    `json:"stl"`
+	Problem string `json:"problem,omitempty"` // why it is of no use
+	// The instance that it belongs to.
+	Install string `json:"install"`
+	Product string `json:"product"` // as Instance.String says it
+	Release string `json:"-"`       // the instance's version
+}
+
+// Name is the version as people ask for it: 14.44.
+func (t Toolset) Name() string {
+	n := numbers(t.Version)
+	if len(n) < 2 {
+		return t.Version
+	}
+	return strconv.Itoa(n[0]) + "." + strconv.Itoa(n[1])
+}
+
+// Is says whether a version such as 14.44, 14.44.35207 or 14.44.17.14 means the toolset. Of four numbers the last two are the Visual Studio
+// that brought it, which the name of the directory does not tell.
+func (t Toolset) Is(version string) bool {
+	want, have := numbers(version), numbers(t.Version)
+	if len(want) == 4 {
+		want = want[:2]
+	}
+	return len(want) >= 2 && len(want) <= len(have) && slices.Equal(want, have[:len(want)])
+}
+
+// STL is the oldest CUDA that the toolset's standard library lets through (static assertion STL1002), as its yvals_core.h says.
+type STL struct {
+	MinCUDA gpu.Version `json:"min_cuda"` // zero: none is demanded
+	Text    string      `json:"text,omitempty"`
+	Line    int         `json:"line,omitempty"`
+	File    string      `json:"file,omitempty"`
+}
+
+var stl1002 = regexp.MustCompile(`^STL1002\b[^"]{0,200}"[^"]{0,200}\bCUDA (\d{1,3}\.\d{1,3})`)
+
+// parseSTL reads yvals_core.h: `_EMIT_STL_ERROR(STL1002, "Unexpected compiler version, expected CUDA 12.4 or newer.");`. Of several the
+// highest counts.
+func parseSTL(data []byte) STL {
+	var s STL
+	text := uncommented(string(data))
+	const code = "STL1002"
+	for at := strings.Index(text, code); at >= 0; {
+		if m := stl1002.FindStringSubmatch(text[at:min(at+512, len(text))]); m != nil {
+			if v, err := gpu.ParseVersion(m[1]); err == nil && v.Compare(s.MinCUDA) > 0 {
+				line := text[strings.LastIndexByte(text[:at], '\n')+1:]
+				if end := strings.IndexByte(line, '\n'); end >= 0 {
+					line = line[:end]
+				}
+				s.MinCUDA, s.Text, s.Line = v, strings.TrimSpace(line), 1+strings.Count(text[:at], "\n")
+			}
+		}
+		next := strings.Index(text[at+len(code):], code)
+		if next < 0 {
+			break
+		}
+		at += len(code) + next
+	}
+	return s
+}
+
+// uncommented puts blanks in the place of comments; lines stay where they are.
+func uncommented(s string) string {
+	out := []byte(s)
+	for i := 0; i < len(out); i++ {
+		switch {
+		case out[i] == '"':
+			for i++; i < len(out) && out[i] != '"' && out[i] != '\n'; i++ {
+				if out[i] == '\\' {
+					i++
+				}
+			}
+		case i+1 < len(out) && out[i] == '/' && out[i+1] == '/':
+			for ; i < len(out) && out[i] != '\n'; i++ {
+				out[i] = ' '
+			}
+		case i+1 < len(out) && out[i] == '/' && out[i+1] == '*':
+			end := strings.Index(s[i+2:], "*/")
+			stop := len(out)
+			if end >= 0 {
+				stop = i + 2 + end + 2
+			}
+			for ; i < stop; i++ {
+				if out[i] != '\n' {
+					out[i] = ' '
+				}
+			}
+			i--
+		}
+	}
+	return string(out)
+}
+
+var toolsetName = regexp.MustCompile(`^14\.\d{2}\.\d{1,6}$`)
+
+// hosts lists what a cl.exe may be to run on a processor, the best first. Windows on ARM emulates the others.
+func hosts(arch string) []string {
+	switch arch {
+	case "arm64":
+		return []string{"arm64", "x64", "x86"}
+	case "386":
+		return []string{"x86"}
+	}
+	return []string{"x64", "x86"}
+}
+
+// Target is Microsoft's name for a processor that Go names arch.
+func Target(arch string) string {
+	switch arch {
+	case "arm64":
+		return "arm64"
+	case "386":
+		return "x86"
+	}
+	return "x64"
+}
+
+// toolsets lists the toolsets of an instance, the newest first.
+func (f *finder) toolsets(i Instance) []Toolset {
+	h := f.h
+	dir := h.Join(i.Path, "VC", "Tools", "MSVC")
+	entries, err := h.Files.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	standard := ""
+	if data, err := h.ReadFile(h.Join(i.Path, "VC", "Auxiliary", "Build", "Microsoft.VCToolsVersion.default.txt"), 1<<12); err == nil {
+		standard = strings.TrimSpace(strings.TrimPrefix(string(data), "\xef\xbb\xbf"))
+	}
+	var out []Toolset
+	for _, e := range entries {
+		if !toolsetName.MatchString(e.Name()) {
+			continue
+		}
+		t := Toolset{Version: e.Name(), MSC: 1900 + numbers(e.Name())[1], Dir: h.Join(dir, e.Name()), Target: f.target,
+			Default: e.Name() == standard, Install: i.Path, Product: i.String(), Release: i.Version}
+		f.complete(&t)
+		out = append(out, t)
+	}
+	slices.SortStableFunc(out, func(a, b Toolset) int { return slices.Compare(numbers(b.Version), numbers(a.Version)) })
+	return out
+}
+
+// complete finds a toolset's parts. The names of the directories differ in letter case: Hostx64 and HostX64.
+func (f *finder) complete(t *Toolset) {
+	h := f.h
+	for _, host := range hosts(h.Arch) {
+		bin := h.Join(f.named(h.Join(t.Dir, "bin"), "Host"+host), t.Target)
+		if h.IsFile(h.Join(bin, "cl.exe")) {
+			t.Bin, t.Host, t.CL = bin, host, h.Join(bin, "cl.exe")
+			break
+		}
+	}
+	header := h.Join(t.Dir, "include", "yvals_core.h")
+	data, err := h.ReadFile(header, 1<<20)
+	if errors.Is(err, fs.ErrNotExist) && h.IsFile(h.Join(t.Dir, "include", "yvals.h")) {
+		data, err = nil, nil // Visual Studio 2017 before 15.5 has none, and demands no CUDA
+	}
+	switch {
+	case t.CL == "":
+		t.Problem = "it has no cl.exe that runs here and builds for " + t.Target
+	case err != nil:
+		t.Problem = "the headers of its standard library cannot be read: " + header
+	case !h.IsDir(h.Join(t.Dir, "lib", t.Target)):
+		t.Problem = "it has no libraries for " + t.Target
+	}
+	if t.STL = parseSTL(data); data != nil {
+		t.STL.File = header
+	}
+}
+
+// named answers the directory below dir as the disk spells it.
+func (f *finder) named(dir, name string) string {
+	entries, err := f.h.Files.ReadDir(dir)
+	if err == nil {
+		for _, e := range entries {
+			if strings.EqualFold(e.Name(), name) {
+				name = e.Name()
+				break
+			}
+		}
+	}
+	return f.h.Join(dir, name)
+}
+
+// Found is everything of Microsoft's on a machine.
+type Found struct {
+	Instances []Instance `json:"instances"`
+	Toolsets  []Toolset  `json:"-"`        // of all instances: those of use first, the newest first
+	SDKs      []Kit      `json:"sdks"`     // the best first, those with a Problem last
+	UCRTs     []Kit      `json:"ucrts"`    // the same for the C run-time library, which may be of another version
+	Problems  []string   `json:"problems"` // what could not be read
+	Places    []string   `json:"-"`        // where instances were looked for
+}
+
+// Find lists every Visual Studio, toolset and SDK of a Windows machine, for building for a processor as Go names it.
+func Find(h buildenv.Host, arch string) Found {
+	f := finder{h: h, target: Target(arch)}
+	f.states()
+	f.registered()
+	f.prompt()
+	f.usual()
+	slices.SortStableFunc(f.instances, func(a, b Instance) int { return slices.Compare(numbers(b.Version), numbers(a.Version)) })
+	var all []Toolset
+	for n := range f.instances {
+		f.instances[n].Toolsets = f.toolsets(f.instances[n])
+		all = append(all, f.instances[n].Toolsets...)
+	}
+	slices.SortStableFunc(all, func(a, b Toolset) int {
+		if (a.Problem == "") != (b.Problem == "") {
+			if a.Problem == "" {
+				return -1
+			}
+			return 1
+		}
+		return slices.Compare(numbers(b.Version), numbers(a.Version))
+	})
+	out := Found{Instances: f.instances, Toolsets: all, Problems: f.problems}
+	out.SDKs, out.UCRTs = kits(h, f.target)
+	for _, pf := range programFiles(h) {
+		out.Places = append(out.Places, h.Join(pf, "Microsoft Visual Studio"))
+	}
+	return out
+}

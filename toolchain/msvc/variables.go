@@ -1,0 +1,104 @@
+package msvc
+
+import (
+	"strconv"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// Variable is one variable with a single value.
+type Variable struct{ Name, Value string }
+
+// Settings are what vcvarsall.bat would set for a toolset and an SDK, as far as builds read it. Only directories that exist are named.
+// Source: vcvars.bat, winsdk.bat and VsDevCmd.bat of Visual Studio 2017 and 2019, public dumps of 2022 and 2026.
+type Settings struct {
+	Include, Lib, LibPath []string
+	External              bool // EXTERNAL_INCLUDE gets the same list as INCLUDE, from Visual Studio 2022 on
+	Path                  []string
+	Comfort               []string // further directories before PATH, which a build can do without: msbuild, the IDE's tools
+	Last                  []string // behind PATH: the instance's own cmake and ninja
+	Scalars               []Variable
+}
+
+// Settings answers what a toolset means together with an SDK and a UCRT. A directory's trailing backslash is where vcvarsall has one.
+func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
+	dirs := func(all ...string) (out []string) {
+		for _, d := range all {
+			if h.IsDir(d) {
+				out = append(out, d)
+			}
+		}
+		return out
+	}
+	vs, vc, arch := t.Install, h.Join(t.Install, "VC"), t.Target
+	kit := func(root string, more ...string) string { return h.Join(append([]string{root}, more...)...) }
+	ide := h.Join(vs, "Common7", "IDE")
+	cmake := h.Join(ide, "CommonExtensions", "Microsoft", "CMake")
+	s := Settings{
+		Include: dirs(h.Join(t.Dir, "include"), h.Join(t.Dir, "ATLMFC", "include"), h.Join(vc, "Auxiliary", "VS", "include"),
+			kit(ucrt.Root, "Include", ucrt.Version, "ucrt"), kit(sdk.Root, "Include", sdk.Version, "um"), kit(sdk.Root, "Include", sdk.Version, "shared"),
+			kit(sdk.Root, "Include", sdk.Version, "winrt"), kit(sdk.Root, "Include", sdk.Version, "cppwinrt")),
+		Lib: dirs(h.Join(t.Dir, "ATLMFC", "lib", arch), h.Join(t.Dir, "lib", arch),
+			kit(ucrt.Root, "Lib", ucrt.Version, "ucrt", arch), kit(sdk.Root, "Lib", sdk.Version, "um", arch)),
+		LibPath: dirs(h.Join(t.Dir, "ATLMFC", "lib", arch), h.Join(t.Dir, "lib", arch), h.Join(t.Dir, "lib", "x86", "store", "references"),
+			kit(sdk.Root, "UnionMetadata", sdk.Version), kit(sdk.Root, "References", sdk.Version)),
+		Path: dirs(t.Bin),
+		Comfort: dirs(h.Join(vs, "MSBuild", "Current", "bin", "Roslyn"), h.Join(vs, "MSBuild", "Current", "Bin", "amd64"), h.Join(vs, "MSBuild", "Current", "Bin"),
+			ide, h.Join(vs, "Common7", "Tools")),
+		Last: dirs(h.Join(cmake, "CMake", "bin"), h.Join(cmake, "Ninja")),
+	}
+	major := Instance{Version: t.Release}.Major()
+	s.External = major >= 17
+	if t.Host != t.Target { // a cross compiler needs the DLLs of the native one: mspdb
+		s.Path = append(s.Path, dirs(h.Join(h.Dir(t.Bin), t.Host))...)
+	}
+	sdkBin := h.Join(sdk.Root, "bin")
+	s.Path = append(s.Path, dirs(h.Join(sdkBin, sdk.Version, t.Host), h.Join(sdkBin, t.Host))...)
+	set := func(name, value string) { s.Scalars = append(s.Scalars, Variable{name, value}) }
+	slash := func(dir string) string { return strings.TrimRight(dir, `\`) + `\` }
+	set("VSINSTALLDIR", slash(vs))
+	set("VCINSTALLDIR", slash(vc))
+	set("VCToolsInstallDir", slash(t.Dir))
+	set("VCToolsVersion", t.Version)
+	if d := h.Join(ide, "VC"); h.IsDir(d) {
+		set("VCIDEInstallDir", slash(d))
+	}
+	if h.IsDir(ide) {
+		set("DevEnvDir", slash(ide))
+	}
+	// nvcc runs vcvars64.bat unless VSCMD_VER is set; any value does.
+	set("VSCMD_VER", vscmd(t.Release))
+	set("VSCMD_ARG_HOST_ARCH", t.Host)
+	set("VSCMD_ARG_TGT_ARCH", arch)
+	set("VSCMD_ARG_app_plat", "Desktop")
+	if major > 0 {
+		n := strconv.Itoa(major)
+		set("VisualStudioVersion", n+".0")
+		if d := h.Join(vs, "Common7", "Tools"); h.IsDir(d) {
+			set("VS"+n+"0COMNTOOLS", slash(d))
+		}
+	}
+	set("WindowsSdkDir", slash(sdk.Root))
+	set("WindowsSDKVersion", sdk.Version+`\`)
+	set("WindowsSDKLibVersion", sdk.Version+`\`)
+	if h.IsDir(sdkBin) {
+		set("WindowsSdkBinPath", slash(sdkBin))
+		set("WindowsSdkVerBinPath", slash(h.Join(sdkBin, sdk.Version)))
+	}
+	set("UniversalCRTSdkDir", slash(ucrt.Root))
+	set("UCRTVersion", ucrt.Version)
+	return s
+}
+
+// vscmd is the version as developer prompts write it: 17.14.36015. One that is not known counts as 0.0.0.
+func vscmd(release string) string {
+	parts := strings.Split(release, ".")
+	for len(parts) < 3 {
+		parts = append(parts, "0")
+	}
+	if parts[0] == "" {
+		parts[0] = "0"
+	}
+	return strings.Join(parts[:3], ".")
+}

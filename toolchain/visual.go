@@ -1,0 +1,317 @@
+package toolchain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/hostcc"
+	"gpubuild/toolchain/msvc"
+)
+
+// Visual is a toolset of Microsoft's with the SDK and the C run-time library that go with it.
+type Visual struct {
+	Toolset   *msvc.Toolset
+	SDK, UCRT msvc.Kit
+}
+
+// toolsVersion is the variable that fixes a toolset in every instance, also for rustc's C dependencies (cc-rs).
+const toolsVersion = "VCToolsVersion"
+
+// Compilers lists the toolsets of a Windows machine as host compilers, with the variables by which the user named one. A variable that names
+// none is listed with its problem. CC and CXX are left out: there they speak of C sources only.
+func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
+	first, _ := h.LookPath("cl") // what nvcc takes by itself; none is no error
+	out := make([]hostcc.Compiler, 0, len(found.Toolsets))
+	for _, t := range found.Toolsets {
+		c := hostcc.Compiler{
+			Path: t.CL, CXX: t.CL, Real: h.Real(t.CL), Kind: hostcc.MSVC, Version: t.Version, Major: t.MSC, Origin: t.Product, Problem: t.Problem,
+			MinCUDA: t.STL.MinCUDA,
+		}
+		if t.CL == "" {
+			c.Path = t.Dir
+		}
+		if !c.MinCUDA.IsZero() {
+			c.MinCUDAText = fmt.Sprintf("`%s` in %s, line %d", t.STL.Text, t.STL.File, t.STL.Line)
+		}
+		c.Default = t.CL != "" && first != "" && h.SamePath(h.Real(first), c.Real)
+		out = append(out, c)
+	}
+	for _, i := range found.Instances {
+		if len(i.Toolsets) == 0 {
+			out = append(out, hostcc.Compiler{Path: i.Path, Real: i.Path, Kind: hostcc.MSVC, Origin: i.String(), Problem: "it has no C++ toolset"})
+		}
+	}
+	for _, word := range []string{"NVCC_CCBIN", "CUDAHOSTCXX", "HOST_COMPILER", toolsVersion} {
+		v := h.Env.Get(word)
+		if v == "" || strings.EqualFold(v, "cl") || strings.EqualFold(v, "cl.exe") {
+			continue
+		}
+		known := false
+		for i := range out {
+			if namedMSVC(out[i], v) {
+				known = true
+				if out[i].Word == "" {
+					out[i].Word = word
+				}
+			}
+		}
+		if !known {
+			out = append(out, hostcc.Compiler{Path: v, Real: v, Kind: hostcc.MSVC, Origin: word, Word: word, Problem: "it is no toolset that was found in a Visual Studio"})
+		}
+	}
+	return out
+}
+
+// namedMSVC says whether a path of cl.exe, its directory, or a version such as 14.44 means a compiler.
+func namedMSVC(c hostcc.Compiler, name string) bool {
+	if !strings.ContainsAny(name, `/\`) {
+		return msvc.Toolset{Version: c.Version}.Is(name)
+	}
+	w := buildenv.Host{OS: buildenv.Windows}
+	return c.CXX != "" && (w.SamePath(name, c.CXX) || w.SamePath(name, w.Dir(c.CXX)) || w.SamePath(name, c.Real))
+}
+
+// visual finds the toolset that a compiler is, and the best SDK; why is not empty when there is no complete one.
+func visual(f Facts, c *hostcc.Compiler) (v *Visual, why string) {
+	if f.MSVC == nil || c == nil || c.Kind != hostcc.MSVC {
+		return nil, ""
+	}
+	i := slices.IndexFunc(f.MSVC.Toolsets, func(t msvc.Toolset) bool { return t.CL == c.CXX })
+	if i < 0 {
+		return nil, ""
+	}
+	lacking := func(what string, kits []msvc.Kit) string {
+		if len(kits) == 0 {
+			return "no " + what + " was found"
+		}
+		return fmt.Sprintf("%s %s is not complete: %s", what, kits[0].Version, kits[0].Problem)
+	}
+	sdk, ucrt := msvc.Best(f.MSVC.SDKs), msvc.Best(f.MSVC.UCRTs)
+	switch {
+	case sdk == nil:
+		return nil, lacking("Windows SDK", f.MSVC.SDKs)
+	case ucrt == nil:
+		return nil, lacking("Universal CRT", f.MSVC.UCRTs)
+	}
+	return &Visual{&f.MSVC.Toolsets[i], *sdk, *ucrt}, ""
+}
+
+const (
+	sdkFix = "install a Windows SDK: Visual Studio Installer, Modify, Individual components, \"Windows 11 SDK\""
+	vsFix  = "install the Build Tools with C++: `winget install Microsoft.VisualStudio.2022.BuildTools --override \"--passive --add Microsoft.VisualStudio.Workload.VCTools --includeRecommended\"`"
+)
+
+// compilerFix is what to do where there is no compiler at all.
+func compilerFix(f Facts) string {
+	if f.MSVC != nil {
+		for _, i := range f.MSVC.Instances {
+			if len(i.Toolsets) == 0 && i.Major() >= 15 {
+				return fmt.Sprintf("add C++ to %s: Visual Studio Installer, Modify, Workloads, \"Desktop development with C++\"; or %s", i, vsFix)
+			}
+		}
+		return vsFix
+	}
+	return "install g++ (Debian, Ubuntu: apt install g++)"
+}
+
+func compilerPlaces(f Facts) []string {
+	if f.MSVC != nil && len(f.MSVC.Instances) == 0 {
+		return f.MSVC.Places
+	}
+	return nil
+}
+
+// lines are the toolsets that Visual Studio offers side by side, the newest first, and the oldest CUDA that their library takes. They serve to
+// suggest; what is installed is asked itself. Sources: public reports over yvals_core.h (14.51: 13.2; 14.40 to 14.44: 12.4; 14.30 to 14.39: 11.6).
+var lines = [...]struct {
+	name string
+	msc  int
+	min  gpu.Version
+}{
+	{"14.51", 1951, gpu.Version{Major: 13, Minor: 2}},
+	{"14.44", 1944, gpu.Version{Major: 12, Minor: 4}},
+	{"14.39", 1939, gpu.Version{Major: 11, Minor: 6}},
+	{"14.29", 1929, gpu.Version{Major: 11}},
+}
+
+// toolsetFix words the smallest change that makes a pair: the toolset that the toolkit takes, or the toolkit that an installed toolset takes.
+func toolsetFix(f Facts, gate *cuda.Toolkit, lost []Loser) string {
+	if gate == nil || !anyUsable(f.Compilers) {
+		return compilerFix(f)
+	}
+	if slices.ContainsFunc(lost, func(l Loser) bool { return strings.HasPrefix(l.Why, notAsked) }) {
+		var fits []string
+		for _, c := range f.Compilers {
+			if c.Kind == hostcc.MSVC && unfit(c, Wish{}, gate) == "" {
+				fits = append(fits, c.Version)
+			}
+		}
+		if len(fits) > 0 {
+			return "ask for a toolset that is here and fits: " + strings.Join(fits, ", ")
+		}
+	}
+	fix := ""
+	for _, l := range lines {
+		if ok, _ := gate.Bounds.Fits(hostcc.MSVC, l.msc); ok && gate.Version.Compare(l.min) >= 0 {
+			fix = fmt.Sprintf("install the %s toolset, which CUDA %s takes (Visual Studio Installer, Modify, Individual components: MSVC … C++ build tools (v%s…)); it may stand beside the others", l.name, gate.Version, l.name)
+			break
+		}
+	}
+	// Only the library's own bound tells of another toolkit; how far its header goes is not known before it is here.
+	best := gpu.Version{}
+	for _, c := range f.Compilers {
+		if c.Problem == "" && c.Kind == hostcc.MSVC && gate.Version.Compare(c.MinCUDA) < 0 && (best.IsZero() || c.MinCUDA.Compare(best) < 0) {
+			best = c.MinCUDA
+		}
+	}
+	if best.IsZero() {
+		return fix
+	}
+	other := fmt.Sprintf("use CUDA %s or newer (%s)", best, fetchHint)
+	if fix == "" {
+		return other
+	}
+	return fix + "; or " + other
+}
+
+// most is how long PATH may become by directories that a build can do without: cmd.exe cuts lines at 8191 characters.
+const most = 8000
+
+// visual makes the developer prompt that the set means. Where one is open for the very toolset and SDK, everything stays.
+func (e *writer) visual(n Needs) {
+	h, v := e.h, e.s.MSVC
+	s := v.Toolset.Settings(h, v.SDK, v.UCRT)
+	e.generator(n, s)
+	if e.prompted(s) {
+		return
+	}
+	name := fmt.Sprintf("MSVC %s of %s, Windows SDK %s", v.Toolset.Version, v.Toolset.Product, v.SDK.Version)
+	length := len(h.Env.Get("PATH"))
+	front := s.Path
+	for _, d := range s.Comfort {
+		if length += len(d) + 1; length < most {
+			front = append(slices.Clip(front), d)
+		}
+	}
+	for _, d := range slices.Backward(front) {
+		e.d.Add(buildenv.Prepend, "PATH", d, name)
+	}
+	for _, d := range s.Last {
+		if length += len(d) + 1; length < most {
+			e.d.Add(buildenv.Append, "PATH", d, "of "+v.Toolset.Product)
+		}
+	}
+	e.list("INCLUDE", s.Include, name)
+	if s.External {
+		e.list("EXTERNAL_INCLUDE", s.Include, name)
+	}
+	e.list("LIB", s.Lib, name)
+	e.list("LIBPATH", s.LibPath, name)
+	for _, one := range s.Scalars {
+		old, set := h.Env.Lookup(one.Name)
+		reason := name
+		if one.Name == "VSCMD_VER" {
+			reason += "; with it nvcc runs no vcvars64.bat"
+		}
+		switch {
+		case set && strings.EqualFold(old, one.Value):
+			continue
+		case set && old != "":
+			reason = fmt.Sprintf("was %s; %s", old, reason)
+		}
+		e.d.Add(buildenv.Set, one.Name, one.Value, reason)
+	}
+}
+
+// prompted says whether the environment is that of a developer prompt for the chosen toolset and SDK.
+func (e *writer) prompted(s msvc.Settings) bool {
+	h := e.h
+	first, err := h.LookPath("cl")
+	if err != nil || !h.SamePath(h.Real(first), h.Real(e.s.MSVC.Toolset.CL)) || h.Env.Get("VSCMD_VER") == "" {
+		return false
+	}
+	return e.has("INCLUDE", s.Include) && e.has("LIB", s.Lib)
+}
+
+// has says whether every directory stands in a list.
+func (e *writer) has(name string, dirs []string) bool {
+	h := e.h
+	have := h.SplitList(h.Env.Get(name))
+	for _, d := range dirs {
+		if !slices.ContainsFunc(have, func(o string) bool { return h.SamePath(o, d) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// list sets a list of directories. What the user had in it stays behind ours, except what belongs to a Visual Studio or a Windows SDK: headers
+// of two compilers in one list are not understood by either.
+func (e *writer) list(name string, dirs []string, reason string) {
+	h := e.h
+	if len(dirs) == 0 {
+		return
+	}
+	all := slices.Clone(dirs)
+	var kept, dropped []string
+	for _, old := range h.SplitList(h.Env.Get(name)) {
+		switch {
+		case slices.ContainsFunc(all, func(d string) bool { return h.SamePath(d, strings.TrimRight(old, `\/`)) }):
+		case e.microsoft(old):
+			dropped = append(dropped, old)
+		default:
+			all, kept = append(all, old), append(kept, old)
+		}
+	}
+	if len(kept) > 0 {
+		reason += "; yours stays behind it: " + h.JoinList(kept...)
+	}
+	if len(dropped) > 0 {
+		reason += "; without what belongs to another compiler or SDK: " + h.JoinList(dropped...)
+	}
+	if value := h.JoinList(all...); value != h.Env.Get(name) {
+		e.d.Add(buildenv.Set, name, value, reason)
+	}
+}
+
+// microsoft says whether a directory belongs to a Visual Studio or a Windows SDK.
+func (e *writer) microsoft(dir string) bool {
+	low := strings.ToLower(strings.ReplaceAll(dir, "/", `\`))
+	return strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\vc\auxiliary\`) || strings.Contains(low, `\windows kits\`) ||
+		e.h.Below(dir, e.s.MSVC.Toolset.Install) || e.h.Below(dir, e.s.MSVC.SDK.Root)
+}
+
+// generator has CMake crates use Ninja: the generator for Visual Studio needs CUDA's BuildCustomizations, which are absent when Visual Studio
+// came after CUDA or is the Build Tools (ggml-org/llama.cpp issue 9144).
+func (e *writer) generator(n Needs, s msvc.Settings) {
+	h := e.h
+	if _, set := h.Env.Lookup("CMAKE_GENERATOR"); set || !n.NVCC || !slices.ContainsFunc(e.known, func(c consumer) bool { return c.name == "cmake" }) {
+		return
+	}
+	here := len(h.LookPathAll("ninja")) > 0
+	for _, d := range s.Last {
+		here = here || h.IsFile(h.Join(d, "ninja.exe"))
+	}
+	if here {
+		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "Ninja", "the generator for Visual Studio needs CUDA's BuildCustomizations")
+	}
+}
+
+// dlls puts the toolkit's run-time libraries on PATH where they do not lie beside nvcc: bin\x64 from CUDA 13 on, bin\x86_64 in wheels.
+func (e *writer) dlls(n Needs) {
+	h, t := e.h, e.s.Toolkit
+	if h.OS != buildenv.Windows || !n.Libraries {
+		return
+	}
+	for _, d := range []string{"x64", "x86_64", "arm64"} {
+		dir := h.Join(t.Root, "bin", d)
+		if (d == "arm64") != (h.Arch == "arm64") || !h.IsDir(dir) || e.has("PATH", []string{dir}) {
+			continue
+		}
+		e.d.Add(buildenv.Prepend, "PATH", dir, "the run-time libraries of "+t.Named())
+	}
+}
