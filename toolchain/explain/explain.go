@@ -1,0 +1,231 @@
+// Package explain finds known causes in the text of a failed build or run: a log of any size is streamed through it in constant memory, and
+// each rule of rules.toml that a line confirms is answered with what it means and what to do.
+//
+// It is pure: it reads no file and asks nothing of the machine. A line is matched only by a rule's whole regular expression, never by a loose
+// word, and a failure that no rule knows is said to be unknown, with the first lines that look like errors.
+//
+// It owns the format of rules.toml. Limits: a line longer than 16 KiB is seen in pieces of that size around the text that was found; the
+// lines around a line, for rules that ask for them, are 12 to each side and at most 8 KiB; text that changes its encoding midway is read in
+// the encoding that it began with.
+package explain
+
+import (
+	_ "embed"
+	"fmt"
+	"regexp"
+	"sort"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+)
+
+//go:embed rules.toml
+var rulesText string
+
+// Kind says how much a rule's line explains.
+type Kind string
+
+// Kinds, in the order in which what was found is told.
+const (
+	Cause       Kind = "cause"       // explains the failure by itself
+	Consequence Kind = "consequence" // follows from something that the log may name elsewhere
+	Umbrella    Kind = "umbrella"    // says only that a part failed
+	Note        Kind = "note"        // stands in the logs of good builds, too
+	Silent      Kind = "silent"      // leaves no text
+)
+
+func (k Kind) order() int {
+	for i, o := range []Kind{Cause, Consequence, Umbrella, Note, Silent} {
+		if o == k {
+			return i
+		}
+	}
+	return -1
+}
+
+// Rule is one known failure.
+type Rule struct {
+	ID       string   `toml:"id" json:"id"`
+	Kind     Kind     `toml:"kind" json:"kind"`
+	Stage    string   `toml:"stage" json:"stage"` // locate, configure, compile-host, compile-nvcc, link, load, run, silent-cpu, stale
+	On       []string `toml:"on" json:"-"`
+	Confirm  string   `toml:"confirm" json:"-"`
+	Near     string   `toml:"near" json:"-"`
+	Not      string   `toml:"not" json:"-"`
+	Codes    []string `toml:"codes" json:"codes,omitempty"`
+	Cause    string   `toml:"cause" json:"cause"`
+	Fix      string   `toml:"fix" json:"fix"`
+	Command  string   `toml:"command" json:"command,omitempty"`
+	Source   []string `toml:"source" json:"source"`
+	Examples []string `toml:"examples" json:"-"`
+
+	confirm, near, not *regexp.Regexp
+}
+
+// Rules are a table of known failures, ready to search with.
+type Rules struct {
+	All    []*Rule
+	search *searcher
+	owner  []int // index into All of the rule that each literal of the searcher belongs to; -1: the sign of any error
+}
+
+// Default answers the rules that are part of this program.
+func Default() (*Rules, error) { return Parse(rulesText) }
+
+// RuleError names the rule that cannot be used.
+type RuleError struct {
+	ID  string
+	Why string
+}
+
+func (e *RuleError) Error() string { return fmt.Sprintf("rule %q: %s", e.ID, e.Why) }
+
+// Hint says where rules are described.
+func (e *RuleError) Hint() string {
+	return "the head of toolchain/explain/rules.toml says what each key means"
+}
+
+// Parse reads a table of rules.
+func Parse(text string) (*Rules, error) {
+	var file struct {
+		Rule []*Rule `toml:"rule"`
+	}
+	meta, err := toml.Decode(text, &file)
+	if err != nil {
+		return nil, err
+	}
+	if odd := meta.Undecoded(); len(odd) > 0 {
+		return nil, &RuleError{odd[0].String(), "the key is not known"}
+	}
+	rs := &Rules{All: file.Rule}
+	seen := map[string]bool{}
+	var literals []string
+	for i, r := range rs.All {
+		if r.ID == "" || seen[r.ID] {
+			return nil, &RuleError{r.ID, "the id is empty or stands twice"}
+		}
+		seen[r.ID] = true
+		if err := r.prepare(); err != nil {
+			return nil, err
+		}
+		for _, l := range r.On {
+			literals = append(literals, l)
+			rs.owner = append(rs.owner, i)
+		}
+	}
+	for _, l := range errorSigns {
+		literals = append(literals, l)
+		rs.owner = append(rs.owner, -1)
+	}
+	rs.search = newSearcher(literals)
+	return rs, nil
+}
+
+func (r *Rule) prepare() error {
+	switch {
+	case r.Kind.order() < 0:
+		return &RuleError{r.ID, fmt.Sprintf("the kind %q is not known", r.Kind)}
+	case r.Cause == "" || r.Fix == "" || len(r.Source) == 0:
+		return &RuleError{r.ID, "cause, fix and source are needed"}
+	case r.Kind == Silent && (len(r.On) > 0 || r.Confirm != ""):
+		return &RuleError{r.ID, "what leaves no text has nothing to match"}
+	case r.Kind == Silent:
+		return nil
+	case len(r.On) == 0 || r.Confirm == "":
+		return &RuleError{r.ID, "on and confirm are needed"}
+	}
+	for _, l := range r.On {
+		if len(l) < minLiteral || strings.ContainsAny(l, "\r\n\x1b\x00") {
+			return &RuleError{r.ID, fmt.Sprintf("the literal %q is shorter than %d bytes or holds a line's end", l, minLiteral)}
+		}
+	}
+	for _, p := range []struct {
+		text string
+		to   **regexp.Regexp
+	}{{r.Confirm, &r.confirm}, {r.Near, &r.near}, {r.Not, &r.not}} {
+		if p.text == "" {
+			continue
+		}
+		re, err := regexp.Compile(p.text)
+		if err != nil {
+			return &RuleError{r.ID, err.Error()}
+		}
+		*p.to = re
+	}
+	return nil
+}
+
+// Lookup finds rules by id, or by a code such as LNK1181 or CUDA_ERROR_NO_DEVICE, in any case of letters.
+func (rs *Rules) Lookup(code string) []*Rule {
+	var byCode []*Rule
+	for _, r := range rs.All {
+		if strings.EqualFold(r.ID, code) {
+			return []*Rule{r}
+		}
+		for _, c := range r.Codes {
+			if strings.EqualFold(c, code) {
+				byCode = append(byCode, r)
+				break
+			}
+		}
+	}
+	return byCode
+}
+
+// Near lists the ids that share a part with a word that Lookup did not find, at most ten.
+func (rs *Rules) Near(word string) []string {
+	word = strings.ToLower(word)
+	var ids []string
+	for _, r := range rs.All {
+		if len(word) >= 3 && strings.Contains(strings.ToLower(r.ID+" "+strings.Join(r.Codes, " ")), word) && len(ids) < 10 {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids
+}
+
+// Found is one rule that the text confirmed.
+type Found struct {
+	*Rule
+	Line   int               `json:"line"`             // of its first place in the text, from 1
+	Text   string            `json:"text"`             // that line, without colours and control characters, at most 400 letters
+	Count  int               `json:"count"`            // how many lines confirmed it; counting ends at 1000
+	Values map[string]string `json:"values,omitempty"` // what the line named: arch, library, version …
+}
+
+// Words are a rule's texts with the values that the line named. A {name} without a value is left as it is: the reader then fills it in.
+func (f Found) Words() (cause, fix, command string) {
+	var pairs []string
+	for k, v := range f.Values {
+		pairs = append(pairs, "{"+k+"}", v)
+	}
+	re := strings.NewReplacer(pairs...)
+	return re.Replace(f.Cause), re.Replace(f.Fix), re.Replace(f.Command)
+}
+
+// Place is a line of the text.
+type Place struct {
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+// Answer is what is known of a text.
+type Answer struct {
+	Found  []Found `json:"found"`  // causes first, each kind in the order of the text
+	Errors []Place `json:"errors"` // the first lines that look like errors, whether or not a rule knows them
+	Lines  int     `json:"lines"`
+	Bytes  int64   `json:"bytes"`
+}
+
+// Known says whether anything found explains the failure: notes alone do not.
+func (a Answer) Known() bool { return len(a.Found) > 0 && a.Found[0].Kind != Note }
+
+func sortFound(found []Found) {
+	sort.SliceStable(found, func(i, j int) bool {
+		a, b := found[i], found[j]
+		if a.Kind != b.Kind {
+			return a.Kind.order() < b.Kind.order()
+		}
+		return a.Line < b.Line
+	})
+}

@@ -1,0 +1,479 @@
+package explain
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"unicode/utf16"
+)
+
+func table(t testing.TB) *Rules {
+	t.Helper()
+	rs, err := Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rs
+}
+
+func ask(t testing.TB, rs *Rules, text string) Answer {
+	t.Helper()
+	a, err := Read(rs, strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func ids(a Answer) []string {
+	out := []string{}
+	for _, f := range a.Found {
+		out = append(out, f.ID)
+	}
+	return out
+}
+
+// TestEveryExampleIsRecognised holds each reported text to its rule, alone and in the middle of a long log, whatever shape the log has.
+func TestEveryExampleIsRecognised(t *testing.T) {
+	rs := table(t)
+	good := strings.Repeat("   Compiling serde v1.0.228\n", 500)
+	shapes := map[string]func(string) string{
+		"alone":    func(s string) string { return s },
+		"in a log": func(s string) string { return good + s + "\n" + good },
+		"CRLF":     func(s string) string { return strings.ReplaceAll(good+s+"\n"+good, "\n", "\r\n") },
+		"UTF-16LE": func(s string) string { return wide(good+s+"\n", true, true) },
+		"UTF-16BE": func(s string) string { return wide(good+s+"\n", false, true) },
+		"no mark":  func(s string) string { return wide(good+s+"\n", true, false) },
+		"GitHub": func(s string) string {
+			return "2026-05-01T10:00:00.0000000Z " + strings.ReplaceAll(s, "\n", "\n2026-05-01T10:00:00.0000000Z ")
+		},
+		"coloured": coloured,
+		"prefixed": func(s string) string { return "#12 94.1 " + strings.ReplaceAll(s, "\n", "\n#12 94.2 ") },
+		"in JSON": func(s string) string {
+			return `{"reason":"compiler-message","message":"` + strings.ReplaceAll(s, `"`, `\"`) + `"}`
+		},
+		"no end": func(s string) string { return good + s },
+		"cargo -vv": func(s string) string {
+			return "[candle-kernels 0.9.1] " + strings.ReplaceAll(s, "\n", "\n[candle-kernels 0.9.1] ")
+		},
+	}
+	n := 0
+	for _, r := range rs.All {
+		if r.Kind != Silent && len(r.Examples) == 0 {
+			t.Errorf("%s has no example", r.ID)
+		}
+		for i, e := range r.Examples {
+			n++
+			for shape, make := range shapes {
+				if got := ids(ask(t, rs, make(e))); !contains(got, r.ID) {
+					t.Errorf("%s, example %d, %s: got %v\n%s", r.ID, i, shape, got, e)
+				}
+			}
+			if got := ids(ask(t, rs, e)); len(got) > 0 && got[0] != r.ID && r.Kind == Cause {
+				t.Logf("%s, example %d: %v comes first", r.ID, i, got)
+			}
+		}
+	}
+	if n < 100 {
+		t.Errorf("only %d examples were looked at", n)
+	}
+}
+
+func contains(list []string, s string) bool {
+	for _, e := range list {
+		if e == s {
+			return true
+		}
+	}
+	return false
+}
+
+func wide(s string, little, mark bool) string {
+	units := utf16.Encode([]rune(s))
+	if mark {
+		units = append([]uint16{0xfeff}, units...)
+	}
+	var b []byte
+	for _, u := range units {
+		if little {
+			b = append(b, byte(u), byte(u>>8))
+		} else {
+			b = append(b, byte(u>>8), byte(u))
+		}
+	}
+	return string(b)
+}
+
+// coloured puts a colour around every word, and a link and a title into the text, as terminals get them.
+func coloured(s string) string {
+	s = strings.ReplaceAll(s, " ", "\x1b[0m \x1b[1m\x1b[38;5;9m")
+	return "\x1b]0;title\x07\x1b]8;;https://example.org\x1b\\" + s + "\x1b]8;;\x1b\\\x1b[m\n"
+}
+
+// TestLocalisedCompilers: Microsoft's tools translate their words, never the number and the file's name.
+func TestLocalisedCompilers(t *testing.T) {
+	rs := table(t)
+	for text, want := range map[string]string{
+		`LINK : fatal error LNK1181: Eingabedatei "cudnn.lib" kann nicht geöffnet werden.`:                                                                                                                     "lnk1181-cudnn",
+		`LINK : fatal error LNK1181: impossible d'ouvrir le fichier en entrée 'cudart.lib'`:                                                                                                                    "lnk1181-cudart-lib64",
+		`LINK : fatal error LNK1181: 无法打开输入文件“nccl.lib”`:                                                                                                                                                       "lnk1181-nccl",
+		`LINK : fatal error LNK1181: 入力ファイル 'stdc++.lib' を開けません。`:                                                                                                                                              "lnk1181-stdcxx",
+		"C:\\CUDA\\include\\crt/host_config.h(153): schwerwiegender Fehler C1189: #error:  -- unsupported Microsoft Visual Studio version! Only the versions between 2017 and 2022 (inclusive) are supported!": "msvc-too-new-for-cuda",
+		"kernel.cu : warning C4819: \xb8\xc3\xce\xc4\xbc\xfe\xb0\xfc\xba\xac\xb2\xbb\xc4\xdc\xd4\xda (936)":                                                                                                    "c4819-codepage",
+		`esaxx.lib(esaxx.o) : error LNK2038: Konflikt ermittelt für "RuntimeLibrary": Wert "MT_StaticRelease" stimmt nicht mit Wert "MD_DynamicRelease" überein`:                                               "lnk2038-md-mt",
+		`yvals_core.h(931): erreur STL1002: Unexpected compiler version, expected CUDA 12.4 or newer.`:                                                                                                         "stl1002-cuda-too-old-for-stl",
+	} {
+		if got := ids(ask(t, rs, text)); len(got) == 0 || got[0] != want {
+			t.Errorf("got %v, want %s\n%s", got, want, text)
+		}
+	}
+}
+
+// TestLooseWordsMatchNothing: lines that speak of the same things and are no failure, or are the failure of something else.
+func TestLooseWordsMatchNothing(t *testing.T) {
+	rs := table(t)
+	for _, text := range []string{
+		"// Cannot find compiler 'cl.exe' is what nvcc says then",
+		"called `Result::unwrap()` on an `Err` value: NotPresent\nnote: run with `RUST_BACKTRACE=1`",
+		"LINK : fatal error LNK1181: cannot open input file 'libpq.lib'",
+		"LINK : fatal error LNK1181: cannot open input file 'mycuda_helper.lib'",
+		"rust-lld: error: unable to find library -lssl",
+		"/usr/bin/ld: cannot find -lcudagraph: No such file or directory",
+		"libcudnn_license.txt: 3 lines\nlibcudnn.so.9 was found",
+		"error: exception specification is incompatible with that of previous function \"foo\"",
+		"error: identifier \"__helper\" is undefined",
+		"kernel.cu(3): error: identifier \"M_COUNT\" is undefined",
+		"unrecognized feature for crate serde: derived",
+		"0xc0000135 is the address of the table",
+		"make: *** No rule to make target 'test', needed by 'all'.",
+		"error: 'custom' was not declared in this scope",
+		"GetProcAddress { name: 3 }",
+		"python: undefined symbol: cuddly",
+		"CUDA_ERROR_NOT_FOUND = 500,",
+		"sccache: error: failed to get stats from server",
+		"no CUDA-capable drive was found",
+		"error[E0308]: mismatched types: two different versions of crate `rand` are being used",
+		"Compute capability 121 used",
+	} {
+		if got := ids(ask(t, rs, text)); len(got) != 0 {
+			t.Errorf("%v were found in\n%s", got, text)
+		}
+	}
+}
+
+// TestKinds: the cause comes first, however late it stands and however often its consequences do.
+func TestKinds(t *testing.T) {
+	rs := table(t)
+	log := strings.Repeat("warning C4819: x\nkernel.cu : warning C4819: The file contains a character\n", 50) +
+		"error: failed to run custom build command for `candle-kernels v0.9.1`\n" +
+		"CMake Error at x.cmake:753 (message):\n  Compiling the CUDA compiler identification source file \"CMakeCUDACompilerId.cu\" failed.\n" +
+		strings.Repeat("   Compiling a v1\n", 4000) +
+		"nvcc fatal   : Unsupported gpu architecture 'compute_120'\r\n" +
+		"nvcc fatal   : Unsupported gpu architecture 'compute_120'\r\n" +
+		"LINK : fatal error LNK1181: cannot open input file 'cudnn.lib'\n"
+	a := ask(t, rs, log)
+	want := "[arch-too-new-for-nvcc lnk1181-cudnn candle-kernels-build-lib-windows cmake-cuda-compiler-id-failed c4819-codepage]"
+	if got := fmt.Sprint(ids(a)); got != want {
+		t.Fatalf("got %s\nwant %s", got, want)
+	}
+	first := a.Found[0]
+	if first.Line != 4104 || first.Count != 2 || first.Values["arch"] != "compute_120" || first.Text != "nvcc fatal   : Unsupported gpu architecture 'compute_120'" {
+		t.Errorf("got %+v", first)
+	}
+	if cause, _, _ := first.Words(); !strings.Contains(cause, "compute_120") || strings.Contains(cause, "{arch}") {
+		t.Errorf("the arch is not in %q", cause)
+	}
+	if a.Lines != 4106 || a.Bytes != int64(len(log)) {
+		t.Errorf("%d lines, %d bytes", a.Lines, a.Bytes)
+	}
+	if !a.Known() || ask(t, rs, "kernel.cu : warning C4819: x").Known() {
+		t.Error("a note explains nothing, a cause does")
+	}
+}
+
+// TestNeighboursAcrossBlocks: what a rule needs beside its line is found wherever the blocks of a stream end.
+func TestNeighboursAcrossBlocks(t *testing.T) {
+	rs := table(t)
+	tail := "error: failed to run custom build command for `whisper-rs-sys v0.11.1`\nx\nx\ncalled `Result::unwrap()` on an `Err` value: NotPresent\n"
+	fills := []int{0, 1, block, block + 7, 3*block - 100, 3*block - 1}
+	for n := 0; n < 300; n += 3 { // the block's end, and the lines that wait for their neighbours, at every place of the text
+		fills = append(fills, block-n)
+	}
+	for _, fill := range fills {
+		log := strings.Repeat("a line of a log\n", fill/16+1)[:fill] + "\n" + tail + strings.Repeat("more\n", 200)
+		a := ask(t, rs, log)
+		if got := ids(a); len(got) != 1 || got[0] != "cuda-path-unset-whisper-rs-windows" {
+			t.Errorf("behind %d bytes: %v", fill, got)
+			continue
+		}
+		if want := strings.Count(log[:strings.Index(log, "called ")], "\n") + 1; a.Found[0].Line != want || a.Found[0].Count != 1 {
+			t.Errorf("behind %d bytes: line %d, want %d; count %d", fill, a.Found[0].Line, want, a.Found[0].Count)
+		}
+	}
+	far := "whisper-rs-sys\n" + strings.Repeat("x\n", 40) + "called `Result::unwrap()` on an `Err` value: NotPresent\n"
+	if got := ids(ask(t, rs, far)); len(got) != 0 {
+		t.Errorf("40 lines away are not near: %v", got)
+	}
+}
+
+// TestLongLines: where there are no line ends, a text is found wherever it stands.
+func TestLongLines(t *testing.T) {
+	rs := table(t)
+	const text = "nvcc fatal   : Unsupported gpu architecture 'compute_120'"
+	for n := 0; n < 2*len(text); n++ {
+		for _, end := range []int{block, block - 2*reach, 2 * block, 2*block - 4*reach} {
+			log := strings.Repeat("x", end-n) + text + strings.Repeat("y", block)
+			if a := ask(t, rs, log); len(a.Found) != 1 || a.Found[0].Count != 1 || a.Found[0].Line != 1 {
+				t.Fatalf("at %d: %v", end-n, describe(a))
+			}
+		}
+	}
+}
+
+// TestSiblings: of rules that look at the same text only the one that fits speaks.
+func TestSiblings(t *testing.T) {
+	rs := table(t)
+	for text, want := range map[string]string{
+		"Unable to find libclang: \"couldn't find any valid shared libraries matching: ['clang.dll'], set the `LIBCLANG_PATH` ...\"  (with %LIBCLANG_PATH% = \"C:\\LLVM\")": "[libclang-path-quoted]",
+		"Unable to find libclang: \"couldn't find any valid shared libraries matching: ['clang.dll', 'libclang.dll'], set":                                                  "[libclang-missing-windows]",
+		"nvcc fatal   : Unsupported gpu architecture 'compute_'":                                                                                                            "[cmake-native-arch-without-gpu]",
+		"nvcc fatal   : Unsupported gpu architecture 'compute_90'":                                                                                                          "[arch-too-new-for-nvcc]",
+		"LINK : fatal error LNK1181: cannot open input file 'nccl.lib'":                                                                                                     "[lnk1181-nccl]",
+		"rust-lld: error: unable to find library -lcudart":                                                                                                                  "[link-cuda-libraries]",
+		"rust-lld: error: unable to find library -lcuda":                                                                                                                    "[ld-cannot-find-lcuda]",
+		"x: libcudnn.so.8: cannot open shared object file":                                                                                                                  "[cudnn-8-vs-9-soname]",
+		"libcuda.so: undefined symbol: cuLogsCurrent":                                                                                                                       "[driver-symbol-missing-linux]",
+	} {
+		if got := fmt.Sprint(ids(ask(t, rs, text))); got != want {
+			t.Errorf("got %s, want %s\n%s", got, want, text)
+		}
+	}
+}
+
+// TestAnyWayToWrite: the same text gives the same answer in one piece, byte by byte, and in any pieces.
+func TestAnyWayToWrite(t *testing.T) {
+	rs := table(t)
+	text := coloured("   Compiling x\nerror: linking with `cc` failed\nrust-lld: error: unable to find library -lcuda\n") +
+		"\x1b[31merror\x1b[0m: thread 'main' panicked at build.rs\nUnsupported cuda toolkit version: `13.5`. Please raise a github issue.\n"
+	for _, text := range []string{text, wide(text, true, true), wide(text+"😀\n", false, true), strings.ReplaceAll(text, "\n", "\r\n")} {
+		whole := fmt.Sprintf("%+v", describe(ask(t, rs, text)))
+		if !strings.Contains(whole, "ld-cannot-find-lcuda") || !strings.Contains(whole, "cudarc-unsupported-toolkit") {
+			t.Fatalf("got %s", whole)
+		}
+		for _, size := range []int{1, 2, 3, 7, 64, 255, 256, 257} {
+			w := NewWatcher(rs)
+			for p := []byte(text); len(p) > 0; {
+				n := min(size, len(p))
+				_, _ = w.Write(p[:n])
+				p = p[n:]
+			}
+			if got := fmt.Sprintf("%+v", describe(w.Answer())); got != whole {
+				t.Errorf("in pieces of %d:\n%s\nwant\n%s", size, got, whole)
+			}
+		}
+	}
+}
+
+func describe(a Answer) []string {
+	out := []string{fmt.Sprint(a.Lines, a.Bytes, a.Errors)}
+	for _, f := range a.Found {
+		out = append(out, fmt.Sprint(f.ID, f.Line, f.Count, f.Text, f.Values))
+	}
+	return out
+}
+
+// TestUnknownIsSaidToBeUnknown: other failures than a GPU's are pointed to and not explained.
+func TestUnknownIsSaidToBeUnknown(t *testing.T) {
+	rs := table(t)
+	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "logs", "unknown", "*.log"))
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d logs of other failures: %v", len(files), err)
+	}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := ask(t, rs, string(data))
+		if len(a.Found) != 0 {
+			t.Errorf("%s: %v", filepath.Base(f), ids(a))
+		}
+		if len(a.Errors) == 0 {
+			t.Errorf("%s: no line that looks like an error was pointed to", filepath.Base(f))
+		}
+	}
+}
+
+// TestGoodBuildsMatchNothing: logs of builds that succeeded, made by real builds.
+func TestGoodBuildsMatchNothing(t *testing.T) {
+	rs := table(t)
+	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "logs", "good", "*.log"))
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d logs of good builds: %v", len(files), err)
+	}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := ask(t, rs, string(data)); len(a.Found) != 0 {
+			t.Errorf("%s: %v: line %d: %s", filepath.Base(f), ids(a), a.Found[0].Line, a.Found[0].Text)
+		}
+	}
+}
+
+// TestFailuresOfRealProjects: logs of GPU builds that failed, and the rule that must come first.
+func TestFailuresOfRealProjects(t *testing.T) {
+	rs := table(t)
+	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "logs", "failed", "*.log"))
+	if err != nil || len(files) < 5 {
+		t.Fatalf("%d logs of failures: %v", len(files), err)
+	}
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(f), ".log"), "--")
+		if got := ids(ask(t, rs, string(data))); len(got) == 0 || got[0] != want {
+			t.Errorf("%s: got %v", filepath.Base(f), got)
+		}
+	}
+}
+
+// TestMemoryIsConstant: a log of 100 MB, one without any line's end, and one of noise.
+func TestMemoryIsConstant(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads 100 MB")
+	}
+	rs := table(t)
+	for name, line := range map[string]string{
+		"lines":   "   Compiling serde v1.0.228\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n",
+		"no ends": "Cannot find compiler 'cl.exe", "escapes": "\x1b[31m", "open escape": "\x1b]0;", "zeros": "\x00\x00", "wide": wide("error: ", true, false),
+	} {
+		piece := bytes.Repeat([]byte(line), 64<<10/len(line))
+		var before, after runtime.MemStats
+		w := NewWatcher(rs)
+		runtime.GC()
+		runtime.ReadMemStats(&before)
+		for n := 0; n < 20<<20; n += len(piece) {
+			_, _ = w.Write(piece)
+		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > 4<<20 {
+			t.Errorf("%s: %d bytes are held", name, held)
+		}
+		a := w.Answer()
+		if name == "lines" && (a.Found[0].Count != manyHit || a.Found[0].Line != 2) {
+			t.Errorf("%+v", a.Found[0])
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	rs := table(t)
+	kinds := map[Kind]int{}
+	for _, r := range rs.All {
+		kinds[r.Kind]++
+		for _, s := range r.Source {
+			if !strings.HasPrefix(s, "https://") && !strings.HasPrefix(s, "measured ") {
+				t.Errorf("%s: %q is no source", r.ID, s)
+			}
+		}
+	}
+	if kinds[Cause] < 80 {
+		t.Errorf("%v", kinds)
+	}
+	for code, want := range map[string]string{"lnk1181": "lnk1181-cudnn", "803": "driver-combination-803", "CL-EXE-not-in-path": "cl-exe-not-in-path"} {
+		if got := rs.Lookup(code); len(got) == 0 || got[0].ID != want {
+			t.Errorf("%s: %v", code, got)
+		}
+	}
+	if got := rs.Lookup("nonsense"); got != nil {
+		t.Errorf("%v", got)
+	}
+	if got := rs.Near("cudnn"); len(got) == 0 || got[0] != "cudnn-v9-header-subdir" {
+		t.Errorf("%v", got)
+	}
+	for _, bad := range []string{
+		"[[rule]]\nid='a'\nkind='odd'\ncause='c'\nfix='f'\nsource=['s']",
+		"[[rule]]\nid='a'\nkind='cause'\non=['short']\nconfirm='x'\ncause='c'\nfix='f'\nsource=['s']",
+		"[[rule]]\nid='a'\nkind='cause'\non=['long enough']\nconfirm='('\ncause='c'\nfix='f'\nsource=['s']",
+		"[[rule]]\nid='a'\nkind='cause'\non=['long enough']\ncause='c'\nfix='f'\nsource=['s']",
+		"[[rule]]\nid='a'\nkind='cause'\nunknown=1",
+		"[[rule]]\nid='a'\nkind='silent'\ncause='c'\nfix='f'\nsource=['s']\n[[rule]]\nid='a'\nkind='silent'\ncause='c'\nfix='f'\nsource=['s']",
+		"no table",
+	} {
+		if _, err := Parse(bad); err == nil {
+			t.Errorf("accepted: %s", bad)
+		}
+	}
+}
+
+// TestShownTextIsTame: a log may hold anything; what is shown of it is one line of letters.
+func TestShownTextIsTame(t *testing.T) {
+	rs := table(t)
+	a := ask(t, rs, "\x1b[2Jnvcc fatal   : Unsupported gpu architecture 'compute_\x07120'\nUnsupported gpu architecture\x00\u202e\x9b31m: nvcc fatal : Unsupported gpu architecture 'sm_1'\x7f"+strings.Repeat("é", 2000))
+	if len(a.Found) != 1 {
+		t.Fatalf("%v", ids(a))
+	}
+	for _, r := range a.Found[0].Text {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 || r == 0x202e {
+			t.Errorf("%q holds %U", a.Found[0].Text, r)
+		}
+	}
+	if n := len([]rune(a.Found[0].Text)); n > maxText+1 {
+		t.Errorf("%d letters", n)
+	}
+}
+
+func FuzzWatcher(f *testing.F) {
+	rs, err := Default()
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, r := range rs.All {
+		for _, e := range r.Examples {
+			f.Add([]byte(e), 5)
+		}
+	}
+	f.Add([]byte(wide("nvcc fatal", true, true)), 1)
+	f.Add([]byte(coloured("nvcc fatal : x")), 2)
+	f.Fuzz(func(t *testing.T, data []byte, size int) {
+		whole, err := Read(rs, bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := NewWatcher(rs)
+		size = max(1, size&0xff)
+		for p := data; len(p) > 0; {
+			n := min(size, len(p))
+			if got, err := w.Write(p[:n]); got != n || err != nil {
+				t.Fatal(got, err)
+			}
+			p = p[n:]
+		}
+		if a, b := fmt.Sprint(describe(whole)), fmt.Sprint(describe(w.Answer())); a != b {
+			t.Fatalf("in pieces of %d:\n%s\nwhole\n%s", size, b, a)
+		}
+	})
+}
+
+// A failing reader's error is the caller's, beside what was seen until then.
+func TestBrokenReader(t *testing.T) {
+	rs := table(t)
+	a, err := Read(rs, io.MultiReader(strings.NewReader("nvcc fatal   : Unsupported gpu architecture 'sm_1'\n"), brokenReader{}))
+	if err == nil || len(a.Found) != 1 {
+		t.Errorf("%v, %v", err, ids(a))
+	}
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
