@@ -93,6 +93,7 @@ type Watch struct {
 	Children bool   `json:"children,omitempty"` // it waited for at least one child
 	Ignored  bool   `json:"ignored,omitempty"`  // it ignored SIGCHLD: children may have vanished unseen
 	Left     bool   `json:"left,omitempty"`     // it left a running process behind
+	Opened   int    `json:"opened,omitempty"`   // how often the control's driver was opened meanwhile, by whomever; -1: not known
 	Orphans  int    `json:"orphans,omitempty"`  // processes that it left behind and that have ended
 	Seen     []Seen `json:"seen,omitempty"`
 }
@@ -114,7 +115,8 @@ type Evidence struct {
 	Probe     string     `json:"probe,omitempty"`   // SHA-256 of the probe
 	Hidden    string     `json:"hidden,omitempty"`  // the setting that hides all devices
 	Control   Control    `json:"control"`
-	Ran       bool       `json:"ran"` // the program was started
+	After     *Control   `json:"after,omitempty"` // the control once more, after a run in which nothing matched
+	Ran       bool       `json:"ran"`             // the program was started
 	Exit      Exit       `json:"exit"`
 	Processes []Process  `json:"processes,omitempty"`
 	BadLines  int        `json:"bad_lines,omitempty"`
@@ -122,4 +124,14 @@ type Evidence struct {
 	Truncated bool       `json:"truncated,omitempty"`
 	Watch     Watch      `json:"watch"`
 	Conflicts []Conflict `json:"conflicts,omitempty"`
+
+	Counterfactual *Counterfactual `json:"counterfactual,omitempty"` // only where it was asked for and something matched
+}
+
+// Counterfactual is a second run of the program, under the probe, with every device hidden.
+type Counterfactual struct {
+	Setting  string `json:"setting"` // what hides the devices
+	Exit     Exit   `json:"exit"`
+	Launches uint64 `json:"launches"`      // kernels that were recorded all the same
+	Why      string `json:"why,omitempty"` // why it could not be run, or its records not read
 }

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"fmt"
-	"regexp"
 	"sort"
 	"strings"
 )
@@ -48,23 +47,6 @@ func (k *Kind) UnmarshalText(b []byte) error {
 	return fmt.Errorf("%q is not a verdict", b)
 }
 
-// Rules say what is asked of the evidence.
-type Rules struct {
-	Mode       Mode
-	Kernel     *regexp.Regexp // what counts as a match; nil: Patterns, and in mode Exec also Evidence.Own
-	Min        uint64         // launches that must match; 0: 1
-	ExpectExit int
-	Patterns   Patterns
-}
-
-// matches says whether a kernel's name is one that is asked for.
-func (r Rules) matches(name string, own map[string]bool) bool {
-	if r.Kernel != nil {
-		return r.Kernel.MatchString(name) || r.Kernel.MatchString(Plain(name))
-	}
-	return r.Patterns.Match(name) || r.Mode == Exec && own[name]
-}
-
 // KernelSummary is what ran under one name on one device.
 type KernelSummary struct {
 	Name    string `json:"name"`
@@ -72,9 +54,10 @@ type KernelSummary struct {
 	Device  string `json:"device"`          // UUID
 	Launch  uint64 `json:"launches"`
 	Total   uint64 `json:"total_ns"`
-	Matches bool   `json:"matches"`
-	Own     bool   `json:"own,omitempty"`   // the binary holds a kernel of that name
-	Child   bool   `json:"child,omitempty"` // launched by another program than the binary
+	Matches bool   `json:"matches"`           // by its name
+	Counted bool   `json:"counted,omitempty"` // and by its device and its process
+	Own     bool   `json:"own,omitempty"`     // the binary holds a kernel of that name
+	Child   bool   `json:"child,omitempty"`   // launched by another program than the binary
 }
 
 // Verdict is what the evidence shows, and why.
@@ -132,6 +115,9 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 		if s.device == nil {
 			return Unproved, "the device that the kernel ran on was not identified"
 		}
+		if why := contradicted(e, r); why != "" {
+			return Unproved, why
+		}
 		return Proved, ""
 	case s.matched > 0:
 		return Unproved, fmt.Sprintf("%s matched, %d asked for", launchesText(s.matched), min)
@@ -141,6 +127,8 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 		return Unproved, why
 	}
 	switch {
+	case s.elsewhere != "":
+		return OtherKernels, "the kernel that matches ran on " + s.elsewhere + ", not on device " + r.Device
 	case s.selfLaunches > 0:
 		return OtherKernels, "it used the GPU, but no kernel matched"
 	case s.launches > 0:
@@ -198,6 +186,31 @@ func unsound(e Evidence, r Rules, s summary) string {
 	return ""
 }
 
+// contradicted answers what a run with every device hidden says against the records.
+func contradicted(e Evidence, r Rules) string {
+	c := e.Counterfactual
+	switch {
+	case c == nil && !r.Counterfactual:
+		return ""
+	case c == nil:
+		return "the run with every device hidden was not made"
+	case c.Why != "":
+		return "the run with every device hidden could not be made: " + c.Why
+	case c.Launches > 0:
+		return fmt.Sprintf("conflict: with every device hidden (%s), %s recorded, too", c.Setting, wereText(c.Launches))
+	case c.Exit.TimedOut:
+		return "with every device hidden it " + c.Exit.String() + ", before it was done"
+	}
+	return ""
+}
+
+func wereText(n uint64) string {
+	if n == 1 {
+		return "1 launch was"
+	}
+	return fmt.Sprintf("%d launches were", n)
+}
+
 // unseen answers what may have happened out of sight. Each of these makes silence mean nothing.
 func unseen(e Evidence, s summary) string {
 	switch {
@@ -213,6 +226,14 @@ func unseen(e Evidence, s summary) string {
 		return "records may be missing: " + s.noEnd
 	case s.childRecorded != "" && s.selfLaunches == 0 && s.launches > 0:
 		return "the GPU was used by a child, " + s.childRecorded + ", and not by the binary itself"
+	}
+	switch a := e.After; {
+	case a == nil:
+		return "the positive control was not run once more after the program"
+	case a.Outcome != ControlRecorded:
+		return "the positive control failed after the program had run: " + orElse(a.Why, string(a.Outcome))
+	case !a.Real:
+		return orElse(a.RealNote, "this driver is a stand-in")
 	}
 	if s.selfLaunches > 0 {
 		return "" // it did use the GPU: what other processes did changes nothing
@@ -243,6 +264,12 @@ func unseen(e Evidence, s summary) string {
 		}
 		children = children || !p.Root
 	}
+	if len(heart) == 0 && w.Opened != 0 {
+		if w.Opened < 0 {
+			return "whether the driver was opened while it ran could not be told"
+		}
+		return "the driver was opened while it ran, but the probe never started"
+	}
 	switch {
 	case w.Left:
 		return "it left a running process behind"
@@ -261,7 +288,8 @@ type summary struct {
 	unavailable, noEnd, childRecorded string
 	device                            *deviceSummary // of the matching kernel that ran longest
 	conflicts, notes                  []string
-	heartbeat                         bool // of any process
+	heartbeat                         bool   // of any process
+	elsewhere                         string // the device of a kernel that matches but for its device
 }
 
 type deviceSummary struct {
@@ -275,8 +303,8 @@ func survey(e Evidence, r Rules) summary {
 		own[n] = true
 	}
 	type key struct {
-		name, uuid string
-		child      bool
+		name, uuid     string
+		child, counted bool
 	}
 	index := map[key]int{}
 	var longest uint64
@@ -286,6 +314,10 @@ func survey(e Evidence, r Rules) summary {
 		}
 		s.heartbeat = true
 		where := fmt.Sprintf("process %d (%s)", p.Pid, orElse(p.Exe, "unknown"))
+		counts := r.counts(p)
+		if counts && !p.Self && p.Launches() > 0 {
+			s.notes = append(s.notes, "kernels of a child count, "+where)
+		}
 		devices := map[int]deviceSummary{}
 		for _, d := range p.Devices {
 			c := deviceSummary{Name: d.Name, UUID: d.UUID, Capability: d.Capability.String()}
@@ -298,13 +330,18 @@ func survey(e Evidence, r Rules) summary {
 			d, known := devices[k.Device]
 			known = known && identified(d.UUID)
 			matches := r.matches(k.Name, own)
+			onDevice := r.onDevice(k.Device, d.UUID)
+			counted := matches && counts && onDevice
+			if matches && counts && !onDevice {
+				s.elsewhere = orElse(d.Name, "an unknown device") + prefixed(", ", d.UUID) + fmt.Sprintf(" (number %d)", k.Device)
+			}
 			s.launches = plus(s.launches, k.Count)
-			if p.Self {
+			if counts {
 				s.selfLaunches = plus(s.selfLaunches, k.Count)
 			} else {
 				s.childRecorded = where
 			}
-			if matches && p.Self {
+			if counted {
 				s.matched, s.matchedTotal = plus(s.matched, k.Count), plus(s.matchedTotal, k.Total)
 				if known && (s.device == nil || k.Total > longest) {
 					d := d
@@ -314,7 +351,7 @@ func survey(e Evidence, r Rules) summary {
 					s.conflicts = append(s.conflicts, fmt.Sprintf("device %d of %s was not identified", k.Device, where))
 				}
 			}
-			at := key{k.Name, d.UUID, !p.Self}
+			at := key{k.Name, d.UUID, !p.Self, counted}
 			i, ok := index[at]
 			if !ok {
 				i = len(s.kernels)
@@ -323,14 +360,14 @@ func survey(e Evidence, r Rules) summary {
 				if plain == k.Name {
 					plain = ""
 				}
-				s.kernels = append(s.kernels, KernelSummary{Name: k.Name, Plain: plain, Device: d.UUID, Matches: matches, Own: own[k.Name], Child: !p.Self})
+				s.kernels = append(s.kernels, KernelSummary{Name: k.Name, Plain: plain, Device: d.UUID, Matches: matches, Counted: counted, Own: own[k.Name], Child: !p.Self})
 			}
 			s.kernels[i].Launch, s.kernels[i].Total = plus(s.kernels[i].Launch, k.Count), plus(s.kernels[i].Total, k.Total)
 		}
 		s.unnamed = plus(s.unnamed, p.Unnamed)
 		if p.Unnamed > 0 {
 			s.launches = plus(s.launches, p.Unnamed)
-			if p.Self {
+			if counts {
 				s.selfLaunches = plus(s.selfLaunches, p.Unnamed)
 			}
 		}
@@ -367,6 +404,9 @@ func survey(e Evidence, r Rules) summary {
 	}
 	if e.BadLines > 0 {
 		s.conflicts = append(s.conflicts, fmt.Sprintf("%d lines among the records were not written by the probe", e.BadLines))
+	}
+	if c := e.Counterfactual; c != nil && c.Why == "" && c.Launches == 0 {
+		s.notes = append(s.notes, fmt.Sprintf("with every device hidden (%s) it %s, and recorded no kernel", c.Setting, c.Exit))
 	}
 	if s.matched > 0 {
 		if s.noEnd != "" {

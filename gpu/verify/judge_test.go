@@ -132,6 +132,19 @@ func TestJudge(t *testing.T) {
 		{"a heartbeat, and CUPTI refused", proven, func(e *Evidence) {
 			e.Processes[0].Process = probe.Process{Pid: 7, Started: 99, Unavailable: &probe.Unavailable{Step: "enable", RC: 35}}
 		}, Unproved, "enable: CUPTI answered 35"},
+		{"silent, and somebody opened the driver", silent, func(e *Evidence) { e.Watch.Opened = 1 }, Unproved, "opened while it ran"},
+		{"silent, and it is not known whether", silent, func(e *Evidence) { e.Watch.Opened = -1 }, Unproved, "could not be told"},
+		{"opened, with a heartbeat", proven, func(e *Evidence) {
+			e.Processes[0].Kernels, e.Processes[0].End, e.Watch.Opened = nil, &probe.End{}, 2
+		}, NotUsed, ""},
+		{"silent, and the control was not run again", silent, func(e *Evidence) { e.After = nil }, Unproved, "once more"},
+		{"silent, and the control failed afterwards", silent, func(e *Evidence) { e.After = &Control{Outcome: ControlNoDevice, Real: true} }, Unproved, "after the program had run: no device"},
+		{"silent, and the driver afterwards is a stand-in", silent, func(e *Evidence) { e.After.Real = false }, Unproved, "stand-in"},
+		{"other, and the control failed afterwards", other, func(e *Evidence) { e.After.Outcome = ControlUnrecorded }, Unproved, "after the program had run: unrecorded"},
+		{"proven, with the devices hidden nothing", proven, func(e *Evidence) { e.Counterfactual = &Counterfactual{Exit: Exit{Code: 3}} }, Proved, ""},
+		{"proven, with the devices hidden the same", proven, func(e *Evidence) { e.Counterfactual = &Counterfactual{Launches: 3} }, Unproved, "3 launches were recorded, too"},
+		{"proven, and the devices could not be hidden", proven, func(e *Evidence) { e.Counterfactual = &Counterfactual{Why: "no disk"} }, Unproved, "no disk"},
+		{"proven, with the devices hidden without end", proven, func(e *Evidence) { e.Counterfactual = &Counterfactual{Exit: Exit{TimedOut: true}} }, Unproved, "before it was done"},
 		{"another process of the same number had the heartbeat", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End, e.Processes[0].Started = nil, &probe.End{}, 98
 		}, Unproved, "probe never started"},
@@ -139,6 +152,7 @@ func TestJudge(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
 			e := tt.from()
+			e.After = &Control{Outcome: ControlRecorded, Real: true}
 			tt.spoil(&e)
 			v := Judge(e, rules)
 			if v.Kind != tt.want || !strings.Contains(v.Why, tt.why) {
@@ -158,6 +172,62 @@ func TestJudge(t *testing.T) {
 			}
 			if w := Judge(again, rules); fmt.Sprint(w) != fmt.Sprint(v) {
 				t.Errorf("stored: %+v\nfresh: %+v", w, v)
+			}
+		})
+	}
+}
+
+func TestRulesBesideTheName(t *testing.T) {
+	second := func(e *Evidence) { // the product ran on the second of two devices, something else on the first
+		p := &e.Processes[0]
+		p.Devices = append(p.Devices, probe.Device{Ordinal: 1, UUID: "GPU-99999999-2222-3333-4444-555555555555", Name: "A10"})
+		p.Kernels[0].Device = 1
+		p.Kernels = append(p.Kernels, probe.Kernel{Name: "fill", Count: 1, Total: 5})
+	}
+	inChild := func(e *Evidence) { e.Processes[0].Self, e.Processes[0].Exe = false, "/venv/bin/python3.11" }
+	tests := []struct {
+		story string
+		spoil func(*Evidence)
+		rules Rules
+		want  Kind
+		why   string
+	}{
+		{"enough launches", nil, Rules{Min: 3}, Proved, ""},
+		{"too few launches", nil, Rules{Min: 4}, Unproved, "3 launches matched, 4 asked for"},
+		{"its device by UUID", nil, Rules{Device: uuid}, Proved, ""},
+		{"its device by UUID in other letters", nil, Rules{Device: strings.ToUpper(uuid)}, Proved, ""},
+		{"its device by the beginning of the UUID", nil, Rules{Device: uuid[:12]}, Proved, ""},
+		{"too short a beginning", nil, Rules{Device: uuid[:11]}, OtherKernels, "H200, " + uuid},
+		{"its device by number", nil, Rules{Device: "0"}, Proved, ""},
+		{"another number", nil, Rules{Device: "1"}, OtherKernels, "not on device 1"},
+		{"another UUID", nil, Rules{Device: "GPU-99999999-2222-3333-4444-555555555555"}, OtherKernels, "not on device GPU-9"},
+		{"wrong device of two", second, Rules{Device: "0"}, OtherKernels, "A10, GPU-99999999-2222-3333-4444-555555555555 (number 1), not on device 0"},
+		{"right device of two", second, Rules{Device: "1"}, Proved, ""},
+		{"wrong device of two, by UUID", second, Rules{Device: uuid}, OtherKernels, "A10"},
+		{"a child that was asked for, by name", inChild, Rules{Child: "python*"}, Proved, ""},
+		{"a child that was asked for, by path", inChild, Rules{Child: "/venv/bin/*"}, Proved, ""},
+		{"another child", inChild, Rules{Child: "ruby*"}, Unproved, "not by the binary itself"},
+		{"a glob that is none", inChild, Rules{Child: "[python"}, Unproved, "not by the binary itself"},
+		{"a child without its name", func(e *Evidence) { inChild(e); e.Processes[0].Exe = "" }, Rules{Child: "*"}, Unproved, "not by the binary itself"},
+		{"a comparison that was not made", nil, Rules{Counterfactual: true}, Unproved, "was not made"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			e := proven()
+			e.After = &Control{Outcome: ControlRecorded, Real: true}
+			if tt.spoil != nil {
+				tt.spoil(&e)
+			}
+			tt.rules.Patterns = DefaultPatterns()
+			v := Judge(e, tt.rules)
+			if v.Kind != tt.want || !strings.Contains(v.Why, tt.why) {
+				t.Errorf("got %s: %s, want %s: %s\n%s", v.Kind, v.Why, tt.want, tt.why, strings.Join(v.Lines, "\n"))
+			}
+			if v.Kind == Proved && tt.rules.Child != "" && !strings.Contains(strings.Join(v.Notes, "\n"), "python3.11") {
+				t.Errorf("the child that counts is not told: %q", v.Notes)
+			}
+			if v.Kind == Proved && !strings.Contains(v.Lines[0], "matmul") {
+				t.Errorf("the kernel is not named: %q", v.Lines)
 			}
 		})
 	}

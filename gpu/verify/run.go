@@ -46,6 +46,8 @@ type Options struct {
 	Probe      probe.Probe
 	Kernel     *regexp.Regexp // what counts as a match; nil: by Mode
 	Min        uint64         // launches that must match; 0: 1
+	Device     string         // the device that a match must be on: a UUID, or the number that the process gives it; empty: any
+	Child      string         // a glob: the records of children whose executable it matches count, too; empty: none
 	ExpectExit int
 	Timeout    time.Duration // 0: none
 	Stdin      io.Reader
@@ -56,11 +58,14 @@ type Options struct {
 	Mode       Mode
 	RunDir     string // where the private directory of this run is made; empty: the system's directory for temporary files
 	Keep       bool   // leave the records there
+
+	Counterfactual bool // where something matched, run it again with every device hidden and without input
 }
 
 // Rules answers the rules that go with the options.
 func (o Options) Rules() Rules {
-	return Rules{Mode: o.Mode, Kernel: o.Kernel, Min: o.Min, ExpectExit: o.ExpectExit, Patterns: DefaultPatterns()}
+	return Rules{Mode: o.Mode, Kernel: o.Kernel, Min: o.Min, ExpectExit: o.ExpectExit, Device: o.Device, Child: o.Child,
+		Counterfactual: o.Counterfactual, Patterns: DefaultPatterns()}
 }
 
 // UnsupportedError says that programs cannot be watched on this operating system.
@@ -129,7 +134,8 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		defer os.RemoveAll(dir)
 	}
 	controlDir, targetDir, watchFile := h.Join(dir, "control"), h.Join(dir, "target"), h.Join(dir, "watch.jsonl")
-	for _, d := range []string{controlDir, targetDir} {
+	afterDir, hiddenDir := h.Join(dir, "after"), h.Join(dir, "hidden")
+	for _, d := range []string{controlDir, targetDir, afterDir, hiddenDir} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			return e, &probe.CacheError{Dir: dir, Err: err}
 		}
@@ -146,8 +152,9 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	if len(o.Launcher) > 0 {
 		cmd.Path, cmd.Args = o.Launcher[0], slices.Concat(o.Launcher[1:], []string{e.Binary}, o.Args)
 	}
+	driver := orElse(e.Control.Loaded.Real, e.Control.Loaded.LibCUDA)
 	if o.Probe.Watch != "" {
-		cmd.Path, cmd.Args = o.Probe.Watch, append([]string{watchFile, cmd.Path}, cmd.Args...)
+		cmd.Path, cmd.Args = o.Probe.Watch, append([]string{watchFile, driver, cmd.Path}, cmd.Args...)
 	}
 	s := newSampler(h, targetDir)
 	stop := make(chan struct{})
@@ -156,6 +163,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		looking.Add(1)
 		go func() { defer looking.Done(); s.follow(watchFile, stop) }()
 	}
+	launched := cmd
 	result, err := run.Run(ctx, cmd)
 	close(stop)
 	looking.Wait()
@@ -192,7 +200,61 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		e.Processes = append(e.Processes, q)
 		e.Conflicts = append(e.Conflicts, within(h, q, o.CUPTI)...)
 	}
-	return e, nil
+	return e, lookAgain(ctx, h, run, o, launched, &e, afterDir, hiddenDir)
+}
+
+// lookAgain makes the runs that follow the program's: the control where the verdict will hang on silence, the counterfactual where it will not.
+func lookAgain(ctx context.Context, h buildenv.Host, run runner, o Options, cmd buildenv.Cmd, e *Evidence, afterDir, hiddenDir string) error {
+	rules := o.Rules()
+	s := survey(*e, rules)
+	switch {
+	case e.Control.Outcome != ControlRecorded:
+		return nil // nothing will be said of the program anyhow
+	case s.matched < max(rules.Min, 1):
+		after, err := runControl(ctx, h, run, o, afterDir)
+		e.After = &after
+		return err
+	case !o.Counterfactual:
+		return nil
+	}
+	c, err := counterfactual(ctx, h, run, o, cmd, hiddenDir)
+	e.Counterfactual = &c
+	return err
+}
+
+// hideAll is what hides every device from the CUDA driver.
+const hideAll = "-1"
+
+// counterfactual runs the program once more with every device hidden. Its input was read by the first run, so it gets none; what it writes
+// is dropped.
+func counterfactual(ctx context.Context, h buildenv.Host, run runner, o Options, cmd buildenv.Cmd, dir string) (Counterfactual, error) {
+	c := Counterfactual{Setting: "CUDA_VISIBLE_DEVICES=" + hideAll}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Limit = nil, nil, nil, 64<<10
+	cmd.Env = probed(o, dir).Set("CUDA_VISIBLE_DEVICES", hideAll).Entries()
+	if o.Probe.Watch != "" {
+		cmd.Args = append([]string{h.Join(dir, "watch.jsonl")}, cmd.Args[1:]...)
+	}
+	result, err := run.Run(ctx, cmd)
+	var exit *buildenv.ExitError
+	switch {
+	case errors.As(err, &exit):
+		result = exit.Result
+	case err != nil && ctx.Err() != nil:
+		return c, err
+	case err != nil:
+		c.Why = err.Error()
+		return c, nil
+	}
+	c.Exit = Exit{Code: result.Code, Signal: result.Signal, TimedOut: result.TimedOut, Elapsed: result.Elapsed}
+	records, err := probe.ReadDir(dir)
+	if err != nil {
+		c.Why = err.Error()
+		return c, nil
+	}
+	for _, p := range records.Processes {
+		c.Launches = plus(c.Launches, p.Launches())
+	}
+	return c, nil
 }
 
 // probed is the program's environment with the probe in it.

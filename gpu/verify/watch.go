@@ -28,6 +28,7 @@ type sampler struct {
 	h      buildenv.Host
 	dir    string // value of the record directory's variable
 	seen   map[processID]*Seen
+	bare   map[processID]bool // had no environment at the last close look
 	looked bool
 	full   bool // more processes than are kept
 }
@@ -38,7 +39,7 @@ type processID struct {
 }
 
 func newSampler(h buildenv.Host, dir string) *sampler {
-	return &sampler{h: h, dir: dir, seen: map[processID]*Seen{}}
+	return &sampler{h: h, dir: dir, seen: map[processID]*Seen{}, bare: map[processID]bool{}}
 }
 
 // follow looks until stop is closed. The watcher's first line says which process is the program.
@@ -102,7 +103,7 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		s.seen[id] = p
 		closely = true
 	}
-	if !closely || st.zombie {
+	if !closely && !s.bare[id] || st.zombie {
 		return
 	}
 	proc := "/proc/" + strconv.Itoa(pid)
@@ -126,6 +127,13 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		if maps, err := s.h.ReadFile(proc+"/maps", 32<<20); err != nil || len(maps) == 0 {
 			return
 		}
+		if !s.bare[id] { // in the middle of an exec, too, there is none for a moment: look once more
+			s.bare[id] = true
+			return
+		}
+	}
+	if len(env) > 0 {
+		delete(s.bare, id)
 	}
 	if !carries(env, probe.DirVariable+"="+s.dir) || !carriesName(env, probe.InjectionVariable) {
 		p.NoInjection = true
@@ -248,6 +256,7 @@ type watchLine struct {
 	Ignored  bool   `json:"ignored"`
 	Orphans  int    `json:"orphans"`
 	Running  bool   `json:"running"`
+	Opened   int    `json:"opened"`
 	Errno    int    `json:"errno"`
 }
 
@@ -283,6 +292,7 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 func (w watched) merge(s *sampler) Watch {
 	out := Watch{Looked: s.looked}
 	if e := w.ended; e != nil {
+		out.Opened = e.Opened
 		out.Complete, out.Children, out.Ignored, out.Left, out.Orphans = e.Known && !s.full, e.Children, e.Ignored, e.Running, e.Orphans
 	}
 	for _, p := range s.seen {

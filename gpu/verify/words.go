@@ -31,10 +31,17 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	default:
 		out = append(out, "where: no device was found"+prefixed(": ", e.Control.Why))
 	}
-	out = append(out, "asked for: "+asked(e, r))
+	out = append(out, "asked for: "+asked(e, r)+alsoAsked(r))
 	control := "control: gpubuild's own kernel ran and was recorded"
 	if e.Control.Outcome != ControlRecorded {
 		control = "control: " + orElse(string(e.Control.Outcome), "not run") + prefixed(", ", e.Control.Why)
+	}
+	if a := e.After; a != nil && e.Control.Outcome == ControlRecorded {
+		if a.Outcome == ControlRecorded {
+			control += ", before the program and after it"
+		} else {
+			control += ", but not once more after the program: " + orElse(a.Why, string(a.Outcome))
+		}
 	}
 	out = append(out, control)
 	switch {
@@ -95,7 +102,7 @@ func shown(kernels []KernelSummary, matching bool) string {
 	var names []string
 	more := 0
 	for _, k := range kernels {
-		if matching && (!k.Matches || k.Child) {
+		if matching && !k.Counted {
 			continue
 		}
 		name := orElse(k.Plain, k.Name)
@@ -139,6 +146,21 @@ func asked(e Evidence, r Rules) string {
 		return fmt.Sprintf("a matrix product, or one of the %d kernels that the binary holds", len(e.Own))
 	}
 	return "a matrix product"
+}
+
+// alsoAsked words what is asked beside the name.
+func alsoAsked(r Rules) string {
+	var more string
+	if r.Min > 1 {
+		more += fmt.Sprintf(", at least %d launches", r.Min)
+	}
+	if r.Device != "" {
+		more += ", on device " + r.Device
+	}
+	if r.Child != "" {
+		more += ", from the binary or a child called " + r.Child
+	}
+	return more
 }
 
 func prefixed(prefix, s string) string {

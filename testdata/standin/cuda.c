@@ -8,6 +8,7 @@
  *   STANDIN_CUDA_INIT=803      cuInit answers that
  *   STANDIN_CUDA_DEVICES=0     no device: cuInit answers 100, as it does when CUDA_VISIBLE_DEVICES hides all
  *   STANDIN_CUDA_SKIP=name     accept launches of that kernel but run nothing, and tell nobody
+ *   STANDIN_CUDA_MEMORY=4095  an allocation of more bytes than that fails: out of memory
  *   STANDIN_CUDA_LOAD=sm_50    refuse PTX for that target (209), as a driver that has dropped it
  *
  * Build: cc -std=c11 -O2 -shared -fPIC -fvisibility=hidden -pthread -Wl,-soname,libcuda.so.1 cuda.c -o libcuda.so.1 -ldl */
@@ -223,6 +224,8 @@ API cuMemAlloc_v2(address *p, size_t n) {
     NEED;
     if (!n) return INVALID_VALUE;
     if (!current) return INVALID_CONTEXT;
+    const char *most = getenv("STANDIN_CUDA_MEMORY");
+    if (most && n > strtoul(most, NULL, 10)) return NO_MEMORY;
     if (n > 1ul << 30 || !(m = malloc(sizeof *m))) return NO_MEMORY;
     if (!(m->at = (address)aligned_alloc(256, (n + 255) & ~255ul))) { free(m); return NO_MEMORY; }
     memset((void *)m->at, 0xA5, n);     /* device memory is not zeroed */

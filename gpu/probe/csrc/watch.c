@@ -1,9 +1,10 @@
 /* gpubuild's watcher: stands between gpubuild and the program for one reason. Whether a program had children that came and went between
  * two looks into /proc can be told only by its parent, after it ended and before it is reaped: then /proc/<pid>/stat still has the
  * faults of the children that it waited for, and children that it left behind have become ours.
- *   gpubuild-watch RECORD PROGRAM [ARGUMENT...]
+ *   gpubuild-watch RECORD DRIVER PROGRAM [ARGUMENT...]
  * It writes two JSON lines to RECORD, takes no signal of the program's away, reads and writes none of its streams, and ends as the program
- * ended: with its status, or by its signal. A child that an SA_NOCLDWAIT handler made vanish is not seen. */
+ * ended: with its status, or by its signal. DRIVER is the driver's library, or empty: whether anybody opened it meanwhile is told, because
+ * a program that lives shorter than two looks could otherwise have used it unseen ("opened": -1 when that cannot be told). A child that an SA_NOCLDWAIT handler made vanish is not seen. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -30,13 +32,23 @@ static unsigned long long stat_field(char *stat, int i) {      /* as proc(5) num
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
+static int opened(int in) {                      /* -1: not known */
+    char b[4096] __attribute__((aligned(8))); ssize_t n; int events = 0;
+    if (in < 0) return -1;
+    while ((n = read(in, b, sizeof b)) > 0)
+        for (char *p = b; p < b + n; p += sizeof(struct inotify_event) + ((struct inotify_event *)(void *)p)->len) events++;
+    return n < 0 && errno != EAGAIN ? -1 : events;
+}
+
 int main(int argc, char **argv) {
     int out, failed[2], status = 0, e = 0, orphans = 0, running = 0; pid_t pid; sigset_t all, old; siginfo_t info;
     char file[64], b[8192], *p; unsigned long long children = 0; int known = 0, ignored = 0;
     struct sigaction plain = { .sa_handler = SIG_DFL }, inherited;
-    if (argc < 3) { fprintf(stderr, "usage: gpubuild-watch RECORD PROGRAM [ARGUMENT...]\n"); return 2; }
+    if (argc < 4) { fprintf(stderr, "usage: gpubuild-watch RECORD DRIVER PROGRAM [ARGUMENT...]\n"); return 2; }
     if ((out = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0) { perror(argv[1]); return 126; }
     if (pipe2(failed, O_CLOEXEC) != 0) { perror("pipe"); return 126; }
+    int in = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    if (in >= 0 && inotify_add_watch(in, argv[2], IN_OPEN) < 0) { close(in); in = -1; }
     int subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &old);
@@ -45,7 +57,7 @@ int main(int argc, char **argv) {
     if (pid == 0) {
         sigaction(SIGCHLD, &inherited, NULL);
         sigprocmask(SIG_SETMASK, &old, NULL);
-        execv(argv[2], argv + 2);
+        execv(argv[3], argv + 3);
         e = errno;
         if (write(failed[1], &e, sizeof e) < 0) _exit(126);
         _exit(127);
@@ -78,9 +90,9 @@ int main(int argc, char **argv) {
         if (o == 0) { running = 1; break; }
         if (errno != EINTR) break;
     }
-    dprintf(out, "{\"event\":\"ended\",\"pid\":%d,\"code\":%d,\"signal\":%d,\"known\":%s,\"children\":%s,\"ignored\":%s,\"orphans\":%d,\"running\":%s}\n",
+    dprintf(out, "{\"event\":\"ended\",\"pid\":%d,\"code\":%d,\"signal\":%d,\"known\":%s,\"children\":%s,\"ignored\":%s,\"orphans\":%d,\"running\":%s,\"opened\":%d}\n",
             (int)pid, WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0, known ? "true" : "false",
-            children ? "true" : "false", ignored ? "true" : "false", orphans, running ? "true" : "false");
+            children ? "true" : "false", ignored ? "true" : "false", orphans, running ? "true" : "false", opened(in));
     if (WIFSIGNALED(status)) {      /* end the same way, but leave the core file to the program */
         struct rlimit none = { 0, 0 };
         setrlimit(RLIMIT_CORE, &none);

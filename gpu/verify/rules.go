@@ -1,0 +1,51 @@
+package verify
+
+import (
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Rules say what is asked of the evidence.
+type Rules struct {
+	Mode       Mode
+	Kernel     *regexp.Regexp // what counts as a match; nil: Patterns, and in mode Exec also Evidence.Own
+	Min        uint64         // launches that must match; 0: 1
+	Device     string         // the device that they must be on: a UUID or its beginning, or the number that the process gives it; empty: any
+	Child      string         // a glob of executables, by path or by name: children that count like the binary itself; empty: none
+	ExpectExit int
+	Patterns   Patterns
+
+	Counterfactual bool // a run with every device hidden must have been made, and must have recorded nothing
+}
+
+// onDevice says whether a device is the one that is asked for. Numbers are the process's own: CUDA_VISIBLE_DEVICES shifts them.
+func (r Rules) onDevice(ordinal int, uuid string) bool {
+	if r.Device == "" {
+		return true
+	}
+	if n, err := strconv.Atoi(r.Device); err == nil {
+		return n == ordinal
+	}
+	const enough = len("GPU-") + 8 // a shorter beginning may be that of two devices
+	return strings.EqualFold(r.Device, uuid) || len(r.Device) >= enough && len(uuid) > len(r.Device) && strings.EqualFold(r.Device, uuid[:len(r.Device)])
+}
+
+// counts says whether the launches of a process count.
+func (r Rules) counts(p Process) bool {
+	if p.Self || r.Child == "" || p.Exe == "" {
+		return p.Self
+	}
+	whole, _ := path.Match(r.Child, p.Exe) // a bad glob matches nothing
+	name, _ := path.Match(r.Child, path.Base(p.Exe))
+	return whole || name
+}
+
+// matches says whether a kernel's name is one that is asked for.
+func (r Rules) matches(name string, own map[string]bool) bool {
+	if r.Kernel != nil {
+		return r.Kernel.MatchString(name) || r.Kernel.MatchString(Plain(name))
+	}
+	return r.Patterns.Match(name) || r.Mode == Exec && own[name]
+}

@@ -1,0 +1,4 @@
+/* A product, and then abort. */
+#include "zoo.h"
+
+int main(void) { driver d; must("driver", open_driver(&d)); must("product", gpu_matmul(&d)); nap(300); abort(); }
