@@ -164,6 +164,7 @@ func (j *journey) keepAnswers(kept string) error {
 	err = cache.Make(filepath.Dir(kept))
 	if err == nil {
 		err = cache.WriteFile(kept, data, 0o600)
+		prune(filepath.Dir(kept), keptAnswers)
 	}
 	if err != nil {
 		j.shell.Detail("cargo's answer is not kept: %v", err)

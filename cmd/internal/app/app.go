@@ -18,6 +18,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
 	"gpubuild/gpu/driver"
@@ -199,6 +200,8 @@ func finish(shell *report.Shell, err error) int {
 		noFile  *fatbin.FileError
 		noBin   *verify.BinaryError
 		notELF  *loader.NotELFError
+		schema  *receipt.SchemaError
+		damaged *receipt.DamagedError
 		noToml  *features.NoManifestError
 		badToml *features.ManifestError
 		refused *cargo.RefusedError
@@ -226,7 +229,8 @@ func finish(shell *report.Shell, err error) int {
 	}
 	say(shell, err)
 	switch {
-	case errors.As(err, &usage), errors.As(err, &badFlag), errors.As(err, &badLine), errors.As(err, &noFile), errors.As(err, &noBin), errors.As(err, &notELF):
+	case errors.As(err, &usage), errors.As(err, &badFlag), errors.As(err, &badLine), errors.As(err, &noFile), errors.As(err, &noBin), errors.As(err, &notELF),
+		errors.As(err, &schema), errors.As(err, &damaged):
 		return codeUsage
 	case errors.As(err, &missing), errors.As(err, &noCargo), errors.As(err, &noPip), errors.As(err, &noC), errors.As(err, &noProbe):
 		return codeMissing

@@ -15,19 +15,23 @@ type program struct {
 	Package string
 	Name    string
 	Kind    string // bin, example, test, bench
+	Source  string // its first source file
+	Unit    bool   // a library's or program's own tests
 }
 
 // build runs cargo with the user's own words and reads its messages; what it prints is what it would have printed without us.
 func (j *journey) build(ctx context.Context) error {
-	c := cargo.Build(j.tool, j.line, "")
+	c := cargo.Build(j.tool, j.line, j.defaultRun())
 	pass := io.Discard
 	if j.line.WantsJSON() {
 		pass = j.shell.Out
 	}
+	watch := j.watchBuild()
 	messages := &cargo.LineWriter{
 		Each: func(m cargo.Message) {
 			if j.line.WantsJSON() {
 				_, _ = pass.Write(append(m.Raw[:len(m.Raw):len(m.Raw)], '\n'))
+				watch.message(m.Raw)
 			}
 			m.Raw = nil
 			switch m.Reason {
@@ -37,9 +41,12 @@ func (j *journey) build(ctx context.Context) error {
 		},
 		Other: func(line []byte) { _, _ = j.shell.Out.Write(line) },
 	}
-	c.Stdin, c.Stdout, c.Stderr = j.stdin, messages, j.shell.Err
+	c.Stdin, c.Stdout, c.Stderr = j.stdin, messages, watch.stderr
 	_, err := j.run.Run(ctx, c)
 	_ = messages.Close()
+	if err != nil && ctx.Err() == nil {
+		j.explain(watch)
+	}
 	for _, m := range j.messages {
 		if m.Reason == cargo.Artifact && m.Executable != "" && !contains(m.Target.Kind, "custom-build") {
 			id := features.ParsePkgID(m.PackageID)
@@ -47,10 +54,58 @@ func (j *journey) build(ctx context.Context) error {
 			if m.Profile.Test {
 				kind = "test"
 			}
-			j.programs = append(j.programs, program{Path: m.Executable, Package: id.Name, Name: m.Target.Name, Kind: kind})
+			j.programs = append(j.programs, program{Path: m.Executable, Package: id.Name, Name: m.Target.Name, Kind: kind, Source: m.Target.SrcPath,
+				Unit: m.Profile.Test && !contains(m.Target.Kind, "test") && !contains(m.Target.Kind, "bench")})
 		}
 	}
 	return err
+}
+
+// defaultRun is the program that `cargo run` means when its package has several.
+func (j *journey) defaultRun() string {
+	if j.line.Verb != "run" || j.project.Selected == nil || len(j.line.Packages) > 0 {
+		return ""
+	}
+	return j.project.Selected.DefaultRun
+}
+
+// ambiguousRun says that `cargo run` will refuse to choose among several programs. It says so itself, before anything is built.
+func (j *journey) ambiguousRun() bool {
+	if j.line.Verb != "run" || len(j.line.Bin)+len(j.line.Example) > 0 || j.defaultRun() != "" {
+		return false
+	}
+	names := map[string]bool{}
+	for _, r := range j.reach.Roots {
+		if r.Kind == "bin" {
+			names[r.Package+" "+r.Target] = true
+		}
+	}
+	if len(names) < 2 {
+		return false
+	}
+	for _, p := range j.project.Members {
+		if p.DefaultRun != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// tellExecutables writes what cargo writes under --no-run, and leaves out when it writes JSON messages, as it does for us.
+func (j *journey) tellExecutables() {
+	if !j.line.NoRun || j.line.WantsJSON() {
+		return
+	}
+	for _, p := range j.programs {
+		if p.Kind != "test" && p.Kind != "bench" {
+			continue
+		}
+		source := j.shown(p.Source)
+		if p.Unit {
+			source = "unittests " + source
+		}
+		j.shell.Status("Executable", "%s (%s)", source, j.shown(p.Path))
+	}
 }
 
 func contains(list []string, s string) bool {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
@@ -72,7 +73,7 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 
 // doctorFacts gathers what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine.
 func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.Facts, error) {
-	f := doctor.Facts{Prove: o.For == "prove", WSL: a.host.IsWSL(), FreeDisk: a.freeDisk()}
+	f := doctor.Facts{Prove: o.For == "prove", WSL: a.host.IsWSL()}
 	tool, err := cargo.Find(a.host, l)
 	if err != nil {
 		f.CargoWhy = err.Error()
@@ -114,7 +115,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	d, devices, notes := driver.Inventory(ctx, a.host, a.run, a.self)
 	j.facts.Driver, j.facts.Devices, f.Notes = d, devices, notes
 	if j.facts.Compilers == nil {
-		j.facts.Compilers = hostcc.Find(ctx, a.host, a.run)
+		a.findCompilers(ctx, &j.facts)
 	}
 	if j.facts.Toolkits == nil {
 		j.facts.Toolkits, j.facts.Places = cuda.Find(a.host, extra), cuda.UsualPlaces(a.host)
@@ -122,6 +123,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	if j.needs.CUDNN && j.facts.CUDNN == nil {
 		j.facts.CUDNN = cudnn.Find(a.host, nil, nil)
 	}
+	f.FreeDisk = a.freeDisk(j)
 	f.Chosen, f.ChooseErr = toolchain.Choose(j.facts, j.needs, wish)
 	f.Toolchain = j.facts
 	f.CUPTI = pickCUPTI(a.toolkits(f.Chosen.Toolkit), d.CUDA)
@@ -138,4 +140,14 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	return f, nil
 }
 
-func (a *app) freeDisk() uint64 { return 0 }
+// freeDisk looks at the file system on which cargo will build.
+func (a *app) freeDisk(j *journey) uint64 {
+	dir := a.host.Cwd
+	if j.project != nil {
+		dir = j.project.Root
+	}
+	if built := j.answers.Places.BuildDirectory; built != "" && a.host.IsDir(built) {
+		dir = built
+	}
+	return local.FreeSpace(dir)
+}

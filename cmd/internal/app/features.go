@@ -5,13 +5,31 @@ import (
 	"fmt"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
+	"io"
 	"strings"
 )
 
 func runFeatures(a *app, ctx context.Context, o Options, l cargo.Line) error {
+	if err := o.checkFeatures(); err != nil {
+		return err
+	}
+	switch {
+	case o.ManifestOnly:
+		return a.runManifests(ctx, o, l)
+	case o.Lint:
+		return a.runLint(ctx, o, l)
+	case o.Fix:
+		return a.runFix(ctx, o, l)
+	}
 	j, err := a.lookAt(ctx, o, l)
 	if err != nil {
 		return err
+	}
+	if o.Why != "" {
+		return a.explain(j)
+	}
+	if o.Graph != "" {
+		return a.draw(j)
 	}
 	if o.JSON == nil {
 		a.printFeatures(j)
@@ -19,6 +37,122 @@ func runFeatures(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		*features.Answer
 		Findings struct{} `json:"-"`
 	}{Answer: j.reach}); err != nil {
+		return err
+	}
+	if j.reach.Stops {
+		return codeError(codeUnreached)
+	}
+	return nil
+}
+
+// checkFeatures refuses flags of `features` that say nothing together.
+func (o Options) checkFeatures() error {
+	if o.DryRun && !o.Fix {
+		return &usageError{"--dry-run belongs to --fix", "gpubuild features --fix --dry-run"}
+	}
+	n := 0
+	for _, given := range []bool{o.Fix, o.Why != "", o.Graph != ""} {
+		if given {
+			n++
+		}
+	}
+	switch {
+	case n > 1:
+		return &usageError{"--fix, --why and --graph are questions of their own", "ask one of them"}
+	case o.ManifestOnly && n > 0:
+		return &usageError{"--manifest-only asks no cargo, and --fix, --why and --graph need one", "leave --manifest-only out"}
+	case o.Lint && n > 0 && !o.Fix:
+		return &usageError{"--lint is about every member, --why and --graph about one build", "leave --lint out"}
+	}
+	return nil
+}
+
+// explain is features --why.
+func (a *app) explain(j *journey) error {
+	in, err := j.heard()
+	if err != nil {
+		return err
+	}
+	crate, feature, _ := strings.Cut(j.options.Why, "/")
+	reasons, err := features.Explain(j.host, in, crate, feature)
+	if err != nil {
+		return err
+	}
+	if j.options.JSON != nil {
+		return a.answer(j.options, "features-why", true, nil, struct {
+			Via     string            `json:"via"`
+			Reasons []features.Reason `json:"reasons"`
+		}{j.reach.Via, reasons})
+	}
+	var b strings.Builder
+	for _, r := range reasons {
+		what := orWord(strings.TrimSpace(r.Crate+" "+r.Version), r.Crate)
+		switch {
+		case !r.Linked:
+			fmt.Fprintf(&b, "%s: %s is not linked\n", r.Root, what)
+		case r.Feature == "":
+			fmt.Fprintf(&b, "%s: %s is linked, with %s\n", r.Root, what, orWord(strings.Join(r.Features, ", "), "no feature"))
+		case r.On:
+			fmt.Fprintf(&b, "%s: %s has `%s`\n", r.Root, what, r.Feature)
+		default:
+			fmt.Fprintf(&b, "%s: %s has no `%s` here\n", r.Root, what, r.Feature)
+		}
+		for i, s := range r.Steps {
+			place := ""
+			if s.Line > 0 {
+				place = fmt.Sprintf("  (%s:%d)", a.shown(s.Manifest), s.Line)
+			}
+			fmt.Fprintf(&b, "  %s%s%s\n", strings.Repeat("→ ", min(i, 1)), s.Text, place)
+		}
+		for _, s := range r.Because {
+			fmt.Fprintf(&b, "  %s\n", s)
+		}
+	}
+	_, err = io.WriteString(a.shell.Out, b.String())
+	return err
+}
+
+// draw is features --graph.
+func (a *app) draw(j *journey) error {
+	in, err := j.heard()
+	if err != nil {
+		return err
+	}
+	text, err := features.Draw(j.host, in, j.options.Graph)
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(a.shell.Out, text)
+	return err
+}
+
+// runFix is features --fix.
+func (a *app) runFix(ctx context.Context, o Options, l cargo.Line) error {
+	j, done, err := a.mendFeatures(ctx, o, l)
+	if err != nil {
+		return err
+	}
+	j.tellLock(done)
+	if o.JSON == nil {
+		for _, m := range done {
+			if _, err := io.WriteString(a.shell.Out, m.Diff); err != nil {
+				return err
+			}
+			if m.Outcome == "refused" && o.DryRun {
+				a.shell.Warning("%s: %s", m.Finding, m.Why)
+			}
+		}
+		if len(done) == 0 {
+			a.shell.Note("no edge of this workspace's manifests is missing")
+		}
+		for _, f := range j.findings {
+			a.shell.Finding(f)
+		}
+	} else if err := a.answer(o, "features", !j.reach.Stops, j.findings, struct {
+		*features.Answer
+		Findings struct{} `json:"-"`
+		Mends    []mended `json:"mends"`
+	}{Answer: j.reach, Mends: append([]mended{}, done...)}); err != nil {
 		return err
 	}
 	if j.reach.Stops {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gpubuild/features"
 	"gpubuild/gpu"
 )
 
@@ -24,6 +25,12 @@ type Options struct {
 	RequireProof   bool
 	Kernel         *regexp.Regexp
 	ExpectExit     int
+	Min            uint64
+	Device         string
+	Child          string
+	ExpectCPU      bool
+	Counterfactual bool
+	Receipt        string
 	Timeout        time.Duration
 	Probe          string
 	CUPTI          string
@@ -35,6 +42,12 @@ type Options struct {
 	Parts          []string
 	LinkStubs      bool
 	Verify         bool
+	Fix            bool
+	DryRun         bool
+	Why            string // CRATE[/FEATURE]
+	Graph          string // dot, mermaid
+	ManifestOnly   bool
+	Lint           bool
 }
 
 // value says what a flag takes.
@@ -104,6 +117,34 @@ var flags = []flag{
 		o.ExpectExit = n
 		return nil
 	}},
+	{"min", required, onProve, "N", "launches that must match (1)", func(o *Options, v string) error {
+		n, err := strconv.ParseUint(v, 10, 63)
+		if err != nil || n == 0 {
+			return fmt.Errorf("%q is not a number from 1 on", v)
+		}
+		o.Min = n
+		return nil
+	}},
+	{"device", required, onProve, "UUID|INDEX", "the device that the kernel must have run on: its UUID, or the number that the program itself gives it", func(o *Options, v string) error {
+		o.Device = v
+		return checkDevice(v)
+	}},
+	{"child", required, onProve, "GLOB", "children whose executable matches, by path or by name, count like the program itself", func(o *Options, v string) error {
+		o.Child = v
+		return checkGlob(v)
+	}},
+	{"expect", required, onProve, "gpu|cpu", "cpu: end with 0 when it ran on the CPU, with 22 when it used the GPU", func(o *Options, v string) error {
+		if v != "gpu" && v != "cpu" {
+			return fmt.Errorf("%q is neither gpu nor cpu", v)
+		}
+		o.ExpectCPU = v == "cpu"
+		return nil
+	}},
+	{"counterfactual", none, onProve, "", "run a proven program once more, without input and with every device hidden, and compare", func(o *Options, _ string) error {
+		o.Counterfactual = true
+		return nil
+	}},
+	{"receipt", required, onProve, "FILE", "write what was found as a receipt; see `gpubuild receipt --help`", func(o *Options, v string) error { o.Receipt = v; return nil }},
 	{"timeout", required, onCargo | onProve, "DURATION", "end the proven program after this time, such as 30s", func(o *Options, v string) error {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
@@ -125,6 +166,26 @@ var flags = []flag{
 		return nil
 	}},
 	{"explain", none, onProject, "", "stale: say what is recorded of each package", func(o *Options, _ string) error { o.Explain = true; return nil }},
+	{"fix", none, onProject, "", "features: write the missing edges into the workspace's manifests; each is checked by cargo and taken back if it did not help",
+		func(o *Options, _ string) error { o.Fix = true; return nil }},
+	{"dry-run", none, onProject, "", "features --fix: print the change and write nothing", func(o *Options, _ string) error { o.DryRun = true; return nil }},
+	{"why", required, onProject, "CRATE[/FEATURE]", "features: say why a crate is linked, or why it has a feature or has not", func(o *Options, v string) error {
+		if v == "" || strings.HasPrefix(v, "/") || strings.HasSuffix(v, "/") {
+			return fmt.Errorf("%q is neither CRATE nor CRATE/FEATURE", v)
+		}
+		o.Why = v
+		return nil
+	}},
+	{"graph", required, onProject, "dot|mermaid", "features: draw what leads to GPU crates", func(o *Options, v string) error {
+		if v != features.Dot && v != features.Mermaid {
+			return fmt.Errorf("%q is neither dot nor mermaid", v)
+		}
+		o.Graph = v
+		return nil
+	}},
+	{"manifest-only", none, onProject, "", "features: decide from manifests and Cargo.lock alone, without cargo; what these cannot tell is said to be open",
+		func(o *Options, _ string) error { o.ManifestOnly = true; return nil }},
+	{"lint", none, onProject, "", "features: every member's GPU features, each as if that package were built alone", func(o *Options, _ string) error { o.Lint = true; return nil }},
 	{"parts", required, onToolchain, "LIST", "install: parts beside the compiler, such as cudnn,run", func(o *Options, v string) error {
 		o.Parts = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
 		return nil
@@ -133,6 +194,31 @@ var flags = []flag{
 		o.JSON = &v
 		return nil
 	}},
+}
+
+// onlyOn names the verbs that know a flag of their group alone.
+var onlyOn = map[string][]string{
+	"kernel": {"prove"}, "expect-exit": {"prove"}, "probe": {"prove"}, "cupti": {"prove"}, "min": {"prove"}, "device": {"prove"}, "child": {"prove"},
+	"expect": {"prove"}, "counterfactual": {"prove"}, "receipt": {"prove"},
+	"shell": {"env"}, "diff": {"env"}, "for": {"doctor"}, "explain": {"stale"}, "strict": {"features"},
+	"fix": {"features"}, "dry-run": {"features"}, "why": {"features"}, "graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"},
+}
+
+// known says whether a flag belongs to a verb; cargo's verbs are called "".
+func (f flag) known(g group, verb string) bool {
+	if f.groups&g == 0 {
+		return false
+	}
+	only, limited := onlyOn[f.name]
+	if !limited || verb == "" {
+		return true
+	}
+	for _, v := range only {
+		if v == verb {
+			return true
+		}
+	}
+	return false
 }
 
 // flagError names the flag whose value is wrong.

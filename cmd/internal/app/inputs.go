@@ -105,6 +105,9 @@ func (j *journey) inputsNow(in features.Inputs, h *hashes) ([]stale.Input, error
 		}
 		out = append(out, stale.Input{Name: "host compiler", Value: c.Version + " " + c.Kind + " " + c.Path, Hash: hash})
 	}
+	if v := j.set.MSVC; v != nil && in.Host {
+		out = append(out, stale.Input{Name: "Windows SDK", Value: v.SDK.Version + " " + v.SDK.Root + ", C run-time library " + v.UCRT.Version})
+	}
 	if in.Arch && !j.set.Capability.IsZero() {
 		out = append(out, stale.Input{Name: "arch", Value: "sm_" + j.set.Capability.Digits()})
 	}

@@ -14,11 +14,11 @@ type usageError struct{ What, Fix string }
 func (e *usageError) Error() string { return e.What }
 func (e *usageError) Hint() string  { return e.Fix }
 
-// table makes the splitter's table of the flags of a group, with their prefix.
-func table(g group, prefix string) (cargo.OwnFlags, map[string]flag) {
+// table makes the splitter's table of the flags of a verb, with their prefix; cargo's verbs are called "".
+func table(g group, prefix, verb string) (cargo.OwnFlags, map[string]flag) {
 	own, byName := cargo.OwnFlags{}, map[string]flag{}
 	for _, f := range flags {
-		if f.groups&g == 0 {
+		if !f.known(g, verb) {
 			continue
 		}
 		name := prefix + f.name
@@ -46,7 +46,7 @@ func apply(o *Options, given []cargo.Own, byName map[string]flag) error {
 
 // parseCargo takes a command line in cargo's words apart; our flags begin with --gpu-.
 func parseCargo(words []string) (Options, cargo.Line, error) {
-	own, byName := table(onCargo, "--gpu-")
+	own, byName := table(onCargo, "--gpu-", "")
 	l, given, err := cargo.Split(words, own)
 	if err != nil {
 		return Options{}, cargo.Line{}, err
@@ -58,7 +58,7 @@ func parseCargo(words []string) (Options, cargo.Line, error) {
 // parseOwn takes the words of one of our verbs apart. The verbs that look at a project read cargo's selection flags as `cargo build` does;
 // on the others every flag must be ours.
 func parseOwn(v verb, words []string) (Options, cargo.Line, error) {
-	own, byName := table(v.group, "--")
+	own, byName := table(v.group, "--", v.name)
 	l, given, err := cargo.Split(append([]string{"build"}, words...), own)
 	if err != nil {
 		return Options{}, cargo.Line{}, err

@@ -54,6 +54,7 @@ func (a *app) scan(path string) (*fatbin.Report, error) {
 	if err == nil {
 		if err = cache.Make(filepath.Dir(kept)); err == nil {
 			err = cache.WriteFile(kept, data, 0o600)
+			prune(filepath.Dir(kept), keptScans)
 		}
 	}
 	if err != nil {
@@ -197,14 +198,31 @@ func (a *app) libraryStage(first *cuda.Toolkit, env buildenv.Env, binary string)
 		return st, err
 	}
 	for _, l := range libraries {
-		if l.Kind != loader.OK {
-			st.lacks = append(st.lacks, l.Name+": "+l.Problem)
+		switch l.Kind {
+		case loader.OK:
+		case loader.Added:
+			st.lacks = append(st.lacks, l.Name+" is "+l.Problem)
+		default:
+			st.lacks = append(st.lacks, l.Name+": "+l.Problem+remedyFor(l.Name))
 		}
 		if l.Kind == loader.Added {
 			st.env = a.host.Apply(st.env, appendLibraries(a.host.Dir(l.Path)))
 		}
 	}
 	return st, nil
+}
+
+// remedyFor says where a library that is not there comes from.
+func remedyFor(name string) string {
+	switch {
+	case strings.HasPrefix(name, "libcuda.so"):
+		return "; it comes with NVIDIA's driver"
+	case strings.HasPrefix(name, "libcudnn"):
+		return "; `gpubuild toolchain install --parts run,cudnn` fetches it"
+	case strings.HasPrefix(name, "libcu"), strings.HasPrefix(name, "libnvrtc"):
+		return "; `gpubuild toolchain install --parts run` fetches it"
+	}
+	return ""
 }
 
 func appendLibraries(dir string) buildenv.Delta {
@@ -405,7 +423,7 @@ func (j *journey) proveOptions(ctx context.Context, binary string, args []string
 
 func (a *app) tellLacks(st stage) {
 	for _, l := range st.lacks {
-		a.shell.Note("a bare start lacks: %s", l)
+		a.shell.Note("to start it: %s", l)
 	}
 }
 

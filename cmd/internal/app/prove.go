@@ -2,21 +2,23 @@ package app
 
 import (
 	"context"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
-	"strings"
 )
 
 func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if len(l.Positional) != 1 {
 		return &usageError{"prove needs one program", "gpubuild prove target/release/app -- ARGS"}
 	}
-	binary := a.host.Abs(l.Positional[0])
-	if !a.host.IsFile(binary) {
-		if found, err := a.host.LookPath(l.Positional[0]); err == nil && !strings.ContainsAny(l.Positional[0], `/\`) {
-			binary = found
-		}
+	if o.ExpectCPU && (o.Counterfactual || o.Kernel != nil || o.Min > 0 || o.Device != "" || o.Child != "") {
+		return &usageError{"--expect cpu asks for no kernel: --kernel, --min, --device, --child and --counterfactual say nothing beside it", "leave one of them out"}
 	}
+	binary := a.program(l.Positional[0])
 	r, err := a.scan(binary)
 	if err != nil {
 		return err
@@ -31,16 +33,71 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if o.JSON != nil && *o.JSON == "" {
 		out = a.shell.Err // stdout belongs to the answer
 	}
-	p, err := a.prove(ctx, verify.Options{
+	asked := verify.Options{
 		Binary: binary, Args: l.Trailing, Env: st.env, CUPTI: st.cupti, Probe: st.probe, Kernel: o.Kernel, ExpectExit: o.ExpectExit,
+		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual,
 		Timeout: o.Timeout, Stdin: a.stdin, Stdout: out, Stderr: a.shell.Err, Own: r.Kernels(), Mode: verify.Prove,
-	})
+	}
+	// Hashed before the run and, by the file's identity, held against what ran: the receipt is of what was started.
+	hash, err := a.receiptHash(o, binary)
+	if err != nil {
+		return err
+	}
+	p, err := a.prove(ctx, asked)
 	if err != nil {
 		return err
 	}
 	a.tellVerdict(p)
-	if err := a.answer(o, "prove", p.Verdict.Kind == verify.Proved, nil, p); err != nil {
+	if err := a.writeReceipt(o, p, asked, hash); err != nil {
 		return err
 	}
-	return outcome(p, o.ExpectExit)
+	ended := outcome(p, o.ExpectExit)
+	if o.ExpectCPU {
+		ended = outcomeCPU(p, o.ExpectExit)
+	}
+	if err := a.answer(o, "prove", ended == nil, nil, p); err != nil {
+		return err
+	}
+	return ended
+}
+
+// program answers the file that a word names: a path, or a name that is found on PATH.
+func (a *app) program(word string) string {
+	binary := a.host.Abs(word)
+	if !a.host.IsFile(binary) && !strings.ContainsAny(word, `/\`) {
+		if found, err := a.host.LookPath(word); err == nil {
+			return found
+		}
+	}
+	return binary
+}
+
+// outcomeCPU is the exit code of a run that was to be on the CPU: 0 only where everything was seen and nothing was launched.
+func outcomeCPU(p proof, expected int) error {
+	switch err := outcome(p, expected); p.Verdict.Kind {
+	case verify.NotUsed:
+		return nil
+	case verify.Proved, verify.OtherKernels:
+		return codeError(codeOtherKernel)
+	default:
+		return err
+	}
+}
+
+func checkDevice(v string) error {
+	if _, err := strconv.ParseUint(v, 10, 16); err == nil {
+		return nil
+	}
+	const enough = len("GPU-") + 8
+	if (strings.HasPrefix(v, "GPU-") || strings.HasPrefix(v, "MIG-")) && len(v) >= enough {
+		return nil
+	}
+	return fmt.Errorf("%q is neither a number nor a UUID such as GPU-8f1c2a3b-…, of which the first eight digits suffice", v)
+}
+
+func checkGlob(v string) error {
+	if _, err := path.Match(v, ""); err != nil || v == "" {
+		return fmt.Errorf("%q is not a pattern of names such as python* or /usr/bin/*", v)
+	}
+	return nil
 }

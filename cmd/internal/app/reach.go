@@ -11,20 +11,9 @@ import (
 
 // judge holds cargo's answer against the manifests.
 func (j *journey) judge() error {
-	catalog, err := features.DefaultCatalog()
+	in, err := j.heard()
 	if err != nil {
 		return err
-	}
-	in := features.Input{Project: j.project, Request: j.request(), Catalog: catalog, Strict: j.options.Strict}
-	if len(j.answers.Graph) > 0 {
-		if in.Graph, err = features.ParseGraph(bytes.NewReader(j.answers.Graph)); err != nil {
-			return err
-		}
-	}
-	if len(j.answers.Tree) > 0 {
-		if in.Tree, err = features.ParseTree(bytes.NewReader(j.answers.Tree)); err != nil {
-			return err
-		}
 	}
 	if j.reach, err = features.Judge(j.host, in); err != nil {
 		return err
@@ -33,6 +22,26 @@ func (j *journey) judge() error {
 		j.findings = append(j.findings, report.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
 	}
 	return nil
+}
+
+// heard is what cargo answered, in the words of features.
+func (j *journey) heard() (features.Input, error) {
+	catalog, err := features.DefaultCatalog()
+	if err != nil {
+		return features.Input{}, err
+	}
+	in := features.Input{Project: j.project, Request: j.request(), Catalog: catalog, Strict: j.options.Strict}
+	if len(j.answers.Graph) > 0 {
+		if in.Graph, err = features.ParseGraph(bytes.NewReader(j.answers.Graph)); err != nil {
+			return in, err
+		}
+	}
+	if len(j.answers.Tree) > 0 {
+		if in.Tree, err = features.ParseTree(bytes.NewReader(j.answers.Tree)); err != nil {
+			return in, err
+		}
+	}
+	return in, nil
 }
 
 // checkReach says whether the features arrive, and stops where they do not.

@@ -48,12 +48,12 @@ func (a *app) road(ctx context.Context, o Options, line cargo.Line) error {
 	if err != nil {
 		return err
 	}
-	own, _ := table(onCargo, "--gpu-")
+	own, _ := table(onCargo, "--gpu-", "")
 	line, given, err := cargo.Alias(ctx, a.host, a.run, tool, line, own)
 	if err != nil {
 		return err
 	}
-	_, byName := table(onCargo, "--gpu-")
+	_, byName := table(onCargo, "--gpu-", "")
 	if err := apply(&o, given, byName); err != nil {
 		return err
 	}
@@ -98,6 +98,9 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	if err := j.checkReach(); err != nil {
 		return err
 	}
+	if j.ambiguousRun() {
+		return j.plainCargo(ctx, j.line, j.host.Env)
+	}
 	if err := j.chooseTools(ctx); err != nil {
 		return err
 	}
@@ -117,6 +120,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		return built
 	}
 	j.keepUntold()
+	j.tellExecutables()
 	if j.line.Verb == "check" || j.line.Verb == "clippy" {
 		return nil
 	}

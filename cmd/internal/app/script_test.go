@@ -19,6 +19,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/app"
+	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/install"
 )
@@ -30,8 +31,28 @@ func TestMain(m *testing.M) {
 		"gpubuild":         func() { os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
 		"cargo-gpubuild":   func() { os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
 		"gpubuild-standin": func() { os.Exit(app.MainWith(os.Args, os.Stdin, os.Stdout, os.Stderr, standinIsReal)) },
+		"counting-cargo":   countingCargo,
 		"crashing-nvcc":    func() { fmt.Fprintln(os.Stderr, "nvcc: internal error"); os.Exit(139) },
 	})
+}
+
+// countingCargo is the real cargo, and writes down when it is asked for a unit graph.
+func countingCargo() {
+	c := exec.Command(os.Getenv("REAL_CARGO"), os.Args[1:]...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	for _, a := range os.Args {
+		if a == "--unit-graph" {
+			f, err := os.OpenFile(os.Getenv("COUNT"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+			if err != nil {
+				panic(err)
+			}
+			fmt.Fprintln(f, "asked")
+			f.Close()
+		}
+	}
+	if err := c.Run(); err != nil {
+		os.Exit(c.ProcessState.ExitCode())
+	}
 }
 
 // standinIsReal is the predicate that only a test may pass in.
@@ -90,6 +111,8 @@ func TestScripts(t *testing.T) {
 				return exists("/dev/nvidia0"), nil
 			case "exists":
 				return exists(arg), nil
+			case "nvml":
+				return strings.HasPrefix(driver.Means(), "NVML"), nil
 			case "net":
 				return os.Getenv("GPUBUILD_NETWORK_TESTS") != "", nil
 			case "root":
@@ -205,15 +228,15 @@ var standin struct {
 	err error
 }
 
-// buildStandin compiles the stand-in driver and CUPTI and puts them into ./standin.
+// buildStandin compiles the stand-in driver and CUPTI and puts them into ./standin, and the stand-in NVML into ./standin-nvml.
 func buildStandin(ts *testscript.TestScript, _ bool, _ []string) {
 	standin.Do(func() {
 		if standin.dir, standin.err = os.MkdirTemp("", "standin"); standin.err != nil {
 			return
 		}
 		src := filepath.Join(repository, "testdata", "standin")
-		for file, lib := range map[string]string{"cuda.c": "libcuda.so.1", "cupti.c": "libcupti.so.13"} {
-			c := exec.Command("gcc", "-std=c11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-pthread", "-Wl,-soname,"+lib,
+		for file, lib := range map[string]string{"cuda.c": "libcuda.so.1", "cupti.c": "libcupti.so.13", "nvml.c": "libnvidia-ml.so.1"} {
+			c := exec.Command("gcc", "-O2", "-shared", "-fPIC", "-pthread", "-Wl,-soname,"+lib,
 				filepath.Join(src, file), "-o", filepath.Join(standin.dir, lib), "-ldl")
 			if out, err := c.CombinedOutput(); err != nil {
 				standin.err = fmt.Errorf("%v: %s", err, out)
@@ -222,11 +245,11 @@ func buildStandin(ts *testscript.TestScript, _ bool, _ []string) {
 		}
 	})
 	ts.Check(standin.err)
-	ts.Check(os.MkdirAll(ts.MkAbs("standin"), 0o755))
-	for _, lib := range []string{"libcuda.so.1", "libcupti.so.13"} {
+	for lib, dir := range map[string]string{"libcuda.so.1": "standin", "libcupti.so.13": "standin", "libnvidia-ml.so.1": "standin-nvml"} {
+		ts.Check(os.MkdirAll(ts.MkAbs(dir), 0o755))
 		data, err := os.ReadFile(filepath.Join(standin.dir, lib))
 		ts.Check(err)
-		ts.Check(os.WriteFile(filepath.Join(ts.MkAbs("standin"), lib), data, 0o755))
+		ts.Check(os.WriteFile(filepath.Join(ts.MkAbs(dir), lib), data, 0o755))
 	}
 }
 

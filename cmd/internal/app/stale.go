@@ -116,23 +116,48 @@ func featureKey(list []string) string {
 	return strings.Join(sorted, ",")
 }
 
-// ofThisProfile says whether an OUT_DIR belongs to the profile and target that are built now: the directory names are cargo's documented ones
-// (debug, release or the profile's name, below the target's triple when one is given).
-func (j *journey) ofThisProfile(outDir string) bool { return j.host.Below(outDir, j.profileDir()) }
+// ofThisProfile says whether an OUT_DIR belongs to the profile and the platforms that are built now.
+func (j *journey) ofThisProfile(outDir string) bool {
+	for _, dir := range j.profileDirs() {
+		if j.host.Below(outDir, dir) {
+			return true
+		}
+	}
+	return false
+}
 
-func (j *journey) profileDir() string {
-	dir := j.answers.Places.BuildDirectory
-	if len(j.line.Target) == 1 {
-		dir = j.host.Join(dir, cargo.Triple(j.line.Target[0], ""))
+// platforms are what the GPU packages are built for: the triples that the unit graph shows, which know of a build.target in the configuration, and those
+// of the command line. The host's own tree has none.
+func (j *journey) platforms() []string {
+	var out []string
+	for _, u := range j.reach.Units {
+		if u.Platform != "" && !contains(out, u.Platform) {
+			out = append(out, u.Platform)
+		}
 	}
-	switch p := j.line.ProfileName(); p {
+	for _, t := range j.line.Target {
+		if t = cargo.Triple(t, ""); t != "" && !contains(out, t) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// profileDirs are the directories of the profile: the host's and that of each platform. Their names are cargo's documented ones.
+func (j *journey) profileDirs() []string {
+	name := j.line.ProfileName()
+	switch name {
 	case "dev", "test":
-		return j.host.Join(dir, "debug")
+		name = "debug"
 	case "bench":
-		return j.host.Join(dir, "release")
-	default:
-		return j.host.Join(dir, p)
+		name = "release"
 	}
+	build := j.answers.Places.BuildDirectory
+	dirs := []string{j.host.Join(build, name)}
+	for _, p := range j.platforms() {
+		dirs = append(dirs, j.host.Join(build, p, name))
+	}
+	return dirs
 }
 
 func (j *journey) anyEntry(u features.ScriptUnit, key string) bool {
@@ -152,15 +177,17 @@ func (j *journey) builtBefore(u features.ScriptUnit) bool {
 	for _, e := range j.record.Entries {
 		known[j.host.Clean(e.OutDir)] = true
 	}
-	dir := j.host.Join(j.profileDir(), "build")
 	var outs []string
-	for _, e := range j.names(dir) {
-		if hash, ok := strings.CutPrefix(e, u.Name+"-"); ok && !strings.Contains(hash, "-") {
-			outs = append(outs, j.host.Join(dir, e, "out"))
+	for _, profile := range j.profileDirs() {
+		dir := j.host.Join(profile, "build")
+		for _, e := range j.names(dir) {
+			if hash, ok := strings.CutPrefix(e, u.Name+"-"); ok && !strings.Contains(hash, "-") {
+				outs = append(outs, j.host.Join(dir, e, "out"))
+			}
 		}
-	}
-	for _, e := range j.names(j.host.Join(dir, u.Name)) {
-		outs = append(outs, j.host.Join(dir, u.Name, e, "out"))
+		for _, e := range j.names(j.host.Join(dir, u.Name)) {
+			outs = append(outs, j.host.Join(dir, u.Name, e, "out"))
+		}
 	}
 	for _, out := range outs {
 		if !known[out] && cargo.ScriptRan(j.host, out) != 0 {
@@ -209,11 +236,10 @@ func (j *journey) cleanStale(ctx context.Context) error {
 	}
 	if j.options.NoClean {
 		j.shell.Error("stale artifacts of %s, and --gpu-no-clean forbids to clean them", strings.Join(packages, ", "))
-		j.shell.Hint("leave --gpu-no-clean out, or run cargo clean -p " + strings.Join(packages, " -p "))
+		j.shell.Hint("leave --gpu-no-clean out, or run cargo " + strings.Join(cargo.Clean(j.tool, j.line, packages, j.platforms()).Args, " "))
 		return codeError(codeStale)
 	}
-	c := cargo.Clean(j.tool, j.line, packages, nil)
-	c.Stderr = nil
+	c := cargo.Clean(j.tool, j.line, packages, j.platforms())
 	if _, err := j.run.Run(ctx, c); err != nil {
 		return err
 	}

@@ -17,7 +17,6 @@ import (
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
-	"gpubuild/toolchain/hostcc"
 	"gpubuild/toolchain/install"
 )
 
@@ -203,7 +202,7 @@ func (j *journey) gather(ctx context.Context, w toolchain.Wish, extra []cuda.Can
 	if w.CCBin != "" {
 		asked = []string{w.CCBin}
 	}
-	j.facts.Compilers = hostcc.Find(ctx, j.host, j.run, asked...)
+	j.findCompilers(ctx, &j.facts, asked...)
 	if j.needs.CUDNN {
 		var roots []string
 		for _, t := range j.facts.Toolkits {

@@ -19,7 +19,8 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"features", "say whether cuda and cudnn reach the GPU crates of each binary, and why not",
-			"gpubuild features --features cuda,cudnn -p app\n\nTakes cargo's selection flags as cargo writes them. Nothing is compiled. Ends 0, or 10 where a feature does not reach.", onProject, runFeatures},
+			"gpubuild features --features cuda,cudnn -p app\ngpubuild features --features cuda --fix --dry-run\ngpubuild features --features cuda --why candle-nn/cuda\n\nTakes cargo's selection flags as cargo writes them. Nothing is compiled. Ends 0, or 10 where a feature does not reach.\n" +
+				"--fix writes into manifests of the workspace only; Cargo.lock is left as it was. --manifest-only, the pre-commit hook's way, runs no cargo: it alarms\nwhere it is certain and says \"not decided here\" otherwise; without --features it asks about every member's cuda and cudnn, as --lint does with cargo.", onProject, runFeatures},
 		{"doctor", "check this machine and this project, part by part",
 			"gpubuild doctor --for prove\n\nEvery check has a stable id. Ends 11 when a part is missing, 12 when parts do not fit.", onProject, runDoctor},
 		{"env", "print the environment of the build for a shell",
@@ -29,11 +30,19 @@ func verbs() []verb {
 		{"scan", "list the device code in files: cubins, fatbins, PTX",
 			"gpubuild scan target/release/app\n\nReads any file, at any byte position; nothing is run.", onScan, runScan},
 		{"prove", "run a program and prove that its kernel ran on the GPU",
-			"gpubuild prove target/release/app -- --device cuda\n\nThe program runs with its own input and output under a probe that the CUDA driver loads. Ends 0 only when proven;\n20 it ran on the CPU, 21 not proven, 22 other kernels only; the program's own code when that is not the expected one.", onProve, runProve},
+			"gpubuild prove target/release/app -- --device cuda\n\nThe program runs with its own input and output under a probe that the CUDA driver loads. Ends 0 only when proven;\n20 it ran on the CPU, 21 not proven, 22 other kernels only; the program's own code when that is not the expected one.\nWith --expect cpu it ends 0 only when it certainly ran on the CPU, 22 when it used the GPU, 21 when neither is known.", onProve, runProve},
+		{"receipt", "check that a receipt of a proof still holds: `verify FILE [BIN]`",
+			"gpubuild prove --receipt proof.json target/release/app -- --device cuda\ngpubuild receipt verify proof.json target/release/app\n\nEnds 0 when the binary is the one that was proven and today's rules, applied to the stored evidence, say the same; else 21.\nA receipt is no signature: it is worth as much as the way on which it came.", onOther, runReceipt},
+		{"audit", "run a program on drivers that fail, and say whether it fails honestly or falls back",
+			"gpubuild audit target/release/app -- --device cuda\n\nNeeds no GPU. The program runs once in each mode (no library, no device, stub, mismatch, out of memory), without input; what it\nwrites is not shown. Ends 0 when it failed honestly in all, 20 when it ended well although the driver had failed, 21 when it could\nnot be told, as of a program that never asks for the driver.", onProve, runAudit},
 		{"exec", "run any command in the environment of the build",
 			"gpubuild exec -- maturin build --release", onExec, runExec},
 		{"toolchain", "list, install, verify or remove CUDA toolkits",
 			"gpubuild toolchain list\ngpubuild toolchain install 13.4\n\ninstall fetches NVIDIA's wheels with your own pip into your cache: no admin rights, nothing outside the cache.", onToolchain, runToolchain},
+		{"explain", "say what a failed build's log means, or a code: `LOG`, `-` or `CODE`",
+			"gpubuild build --features cuda 2>&1 | gpubuild explain\ngpubuild explain build.log\ngpubuild explain LNK1181\n\nNames the first cause that is known, what to do, and where that is written. Ends 1 when the log has errors and none is known.", onOther, runExplain},
+		{"completion", "print a shell's completion script: `bash`, `zsh`, `fish` or `pwsh`; or the manual page: `man`",
+			"source <(gpubuild completion bash)\ngpubuild completion man | man -l -\n\nCompletes our verbs and flags, cargo's, and the features and packages of the project.", onOther, runCompletion},
 		{"cache", "show or empty gpubuild's cache: `dir` or `clean`", "gpubuild cache dir\n\nGPUBUILD_CACHE moves it.", onOther, runCache},
 		{"version", "print the version of gpubuild and of what it is made of", "gpubuild version --json", onOther, runVersion},
 	}
@@ -53,10 +62,10 @@ func (a *app) commandLine(ctx context.Context) *cli.App {
 	c.HideVersion = true
 	c.HideHelpCommand = true
 	c.ExitErrHandler = func(*cli.Context, error) {} // only cmd/gpubuild exits
-	c.Flags = helpFlags(onCargo)
+	c.Flags = helpFlags(onCargo, "")
 	for _, v := range verbs() {
 		c.Commands = append(c.Commands, &cli.Command{
-			Name: v.name, Usage: v.usage, UsageText: v.text, Flags: helpFlags(v.group),
+			Name: v.name, Usage: v.usage, UsageText: v.text, Flags: helpFlags(v.group, v.name),
 			SkipFlagParsing: true, HideHelpCommand: true,
 			Action: func(cc *cli.Context) error {
 				words := cc.Args().Slice()
@@ -87,10 +96,10 @@ func asksHelp(words []string) bool {
 }
 
 // helpFlags makes the flags of a group in urfave's form, for help only.
-func helpFlags(g group) []cli.Flag {
+func helpFlags(g group, verb string) []cli.Flag {
 	var out []cli.Flag
 	for _, f := range flags {
-		if f.groups&g == 0 {
+		if !f.known(g, verb) {
 			continue
 		}
 		name := f.name

@@ -3,6 +3,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -178,8 +179,12 @@ func set(f Facts) Check {
 		c.Fix = h.Hint()
 	}
 	c.State = Misfit
-	if _, ok := f.ChooseErr.(*toolchain.MissingError); ok {
+	var missing *toolchain.MissingError
+	if errors.As(f.ChooseErr, &missing) {
 		c.State = Missing
+		if missing.What == "CUDA toolkit" { // told already, with its places
+			return Check{ID: c.ID, State: Info, Says: "nothing can be chosen without a toolkit"}
+		}
 	}
 	return c
 }

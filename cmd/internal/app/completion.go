@@ -1,0 +1,430 @@
+package app
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/features"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/explain"
+)
+
+// Each shell gets a script that asks `gpubuild completion words -- WORD…` what may stand where the cursor is; one answer serves them all.
+var (
+	//go:embed completion/gpubuild.bash
+	completionBash string
+	//go:embed completion/gpubuild.zsh
+	completionZsh string
+	//go:embed completion/gpubuild.fish
+	completionFish string
+	//go:embed completion/gpubuild.ps1
+	completionPwsh string
+)
+
+// runCompletion prints a shell's script, the manual page, or the candidates for a command line that is being typed.
+func runCompletion(a *app, _ context.Context, _ Options, l cargo.Line) error {
+	word := ""
+	if len(l.Positional) > 0 {
+		word = l.Positional[0]
+	}
+	text := ""
+	switch word {
+	case "bash":
+		text = completionBash
+	case "zsh":
+		text = completionZsh
+	case "fish":
+		text = completionFish
+	case "pwsh":
+		text = completionPwsh
+	case "man":
+		text = manual()
+	case "words":
+		text = a.completeWords(l.Trailing).text()
+	default:
+		return &usageError{fmt.Sprintf("completion knows no %q", word), "gpubuild completion bash|zsh|fish|pwsh, or gpubuild completion man"}
+	}
+	_, err := io.WriteString(a.shell.Out, text)
+	return err
+}
+
+// candidates are what may stand where the cursor is.
+type candidates struct {
+	list  []candidate
+	files bool // names of files may stand there, too
+}
+
+type candidate struct{ word, about string }
+
+func (c *candidates) add(word, about string) { c.list = append(c.list, candidate{word, about}) }
+
+func (c *candidates) words(about string, words ...string) {
+	for _, w := range words {
+		c.add(w, about)
+	}
+}
+
+// text is what the scripts read: a candidate a line, its meaning behind a tab, and ":files" at the end.
+func (c candidates) text() string {
+	var b strings.Builder
+	for _, e := range c.list {
+		b.WriteString(e.word)
+		if e.about != "" {
+			b.WriteString("\t" + e.about)
+		}
+		b.WriteByte('\n')
+	}
+	if c.files {
+		b.WriteString(":files\n")
+	}
+	return b.String()
+}
+
+// starting keeps the candidates that begin with what was typed, without doubles.
+func (c candidates) starting(typed string) candidates {
+	out := candidates{files: c.files}
+	seen := map[string]bool{}
+	for _, e := range c.list {
+		if strings.HasPrefix(e.word, typed) && !seen[e.word] {
+			seen[e.word] = true
+			out.list = append(out.list, e)
+		}
+	}
+	return out
+}
+
+// switchOf is a flag as completion knows it: cargo's or ours.
+type switchOf struct {
+	name, about string
+	short       string // with its hyphen
+	takes       bool   // a value follows
+	attached    bool   // the value stands behind =, if there is one
+	holder      string // of ours: what help calls the value
+}
+
+// switchesOf lists the flags of a verb; "" is the place before any verb, where both a verb and the flags of build may stand.
+func switchesOf(word string) []switchOf {
+	var out []switchOf
+	addCargo := func(verb string) {
+		for _, n := range cargo.Names(verb) {
+			s := switchOf{takes: n.Value, attached: n.Attached}
+			if n.Long != "" {
+				s.name = "--" + n.Long
+			}
+			if n.Short != 0 {
+				s.short = "-" + string(n.Short)
+			}
+			out = append(out, s)
+		}
+	}
+	addOwn := func(g group, prefix, verb string) {
+		for _, f := range flags {
+			if f.known(g, verb) {
+				out = append(out, switchOf{name: prefix + f.name, about: f.meaning, takes: f.value != none, attached: f.value == optional, holder: f.holder})
+			}
+		}
+	}
+	for _, v := range verbs() {
+		if v.name == word {
+			addOwn(v.group, "--", v.name)
+			out = append(out, switchOf{name: "--help", short: "-h", about: "print help"})
+			if v.group == onProject {
+				addCargo("build")
+			}
+			return out
+		}
+	}
+	if word == "" {
+		addCargo("")
+		word = "build"
+	}
+	addOwn(onCargo, "--gpu-", "")
+	addCargo(word)
+	return out
+}
+
+// completeWords answers for the words after gpubuild up to the cursor; the last one is being typed and may be empty.
+func (a *app) completeWords(words []string) candidates {
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	typed := words[len(words)-1]
+	if typed == "''" || typed == `""` { // PowerShell drops empty words; its script marks them so
+		typed = ""
+	}
+	before := words[:len(words)-1]
+	if len(before) > 0 && strings.HasPrefix(before[0], "+") {
+		before = before[1:]
+	}
+	verb, rest, previous := "", 0, switchOf{}
+	known := switchesOf("")
+	for _, w := range before {
+		if w == "--" {
+			return candidates{files: true}
+		}
+		if previous.takes {
+			previous = switchOf{}
+			continue
+		}
+		if strings.HasPrefix(w, "-") {
+			if s, ok := find(known, w); ok && !s.attached && !strings.Contains(w, "=") {
+				previous = s
+			}
+			continue
+		}
+		if verb == "" {
+			verb = w
+			if verb == "cargo" && rest == 0 { // gpubuild cargo …: the next word is cargo's verb
+				verb, rest = "", -1
+				continue
+			}
+			known = switchesOf(verb)
+			continue
+		}
+		rest++
+	}
+	if previous.takes {
+		return a.values(previous, typed, before).starting(typed)
+	}
+	if name, value, ok := strings.Cut(typed, "="); ok && strings.HasPrefix(name, "--") {
+		s, known := find(known, name)
+		if !known || !s.takes {
+			return candidates{}
+		}
+		out := a.values(s, value, before).starting(value)
+		for i := range out.list {
+			out.list[i].word = name + "=" + out.list[i].word
+		}
+		return out
+	}
+	var out candidates
+	if strings.HasPrefix(typed, "-") {
+		for _, s := range known {
+			if s.name != "" {
+				out.add(s.name, s.about)
+			}
+			if s.short != "" && !strings.HasPrefix(typed, "--") {
+				out.add(s.short, s.about)
+			}
+		}
+		return out.starting(typed)
+	}
+	if verb == "" {
+		if rest == 0 {
+			for _, v := range verbs() {
+				out.add(v.name, v.usage)
+			}
+			out.add("cargo", "plain cargo, whatever the words are")
+			out.add("help", "what gpubuild knows of a verb or a topic")
+		}
+		out.words("cargo", cargo.VerbNames()...)
+		return out.starting(typed)
+	}
+	return a.positional(verb, rest, before).starting(typed)
+}
+
+func find(known []switchOf, word string) (switchOf, bool) {
+	name, _, _ := strings.Cut(word, "=")
+	for _, s := range known {
+		if s.name == name || s.short == name {
+			return s, true
+		}
+	}
+	return switchOf{}, false
+}
+
+// positional is what may stand as a verb's own word.
+func (a *app) positional(verb string, n int, before []string) candidates {
+	var c candidates
+	switch verb {
+	case "toolchain":
+		if n == 0 {
+			c.words("", "list", "install", "verify", "remove")
+		}
+	case "cache":
+		c.words("", "dir", "clean")
+	case "completion":
+		c.words("", "bash", "zsh", "fish", "pwsh", "man")
+	case "receipt":
+		if n == 0 {
+			c.words("", "verify")
+		} else {
+			c.files = true
+		}
+	case "help":
+		c.words("topic", "exit-codes", "environment", "config")
+		for _, v := range verbs() {
+			c.add(v.name, v.usage)
+		}
+	case "explain":
+		c.files = true
+		if rules, err := explain.Default(); err == nil {
+			for _, r := range rules.All {
+				c.add(r.ID, r.Stage)
+			}
+		}
+	case "build", "check", "doc", "features", "doctor", "env", "stale", "version", "update", "tree", "metadata", "test", "bench":
+		// no words of their own, or names that only the compiler knows
+	default:
+		c.files = true
+	}
+	return c
+}
+
+// values is what may stand behind a flag.
+func (a *app) values(s switchOf, typed string, before []string) candidates {
+	var c candidates
+	name := s.name
+	if name == "" {
+		name = s.short
+	}
+	switch name {
+	case "--features":
+		// cargo takes several behind one flag, with commas
+		head := ""
+		if i := strings.LastIndexByte(typed, ','); i >= 0 {
+			head = typed[:i+1]
+		}
+		given := strings.Split(head, ",")
+		for _, p := range a.packages(before) {
+			names := make([]string, 0, len(p.Features))
+			for f := range p.Features {
+				if !contains(given, f) && !strings.HasPrefix(f, "_") {
+					names = append(names, f)
+				}
+			}
+			sort.Strings(names)
+			for _, f := range names {
+				c.add(head+f, strings.TrimSpace(p.Name+" "+strings.Join(p.Features[f], " ")))
+			}
+		}
+	case "--package", "--exclude":
+		for _, p := range a.packages(nil) {
+			c.add(p.Name, "")
+		}
+	case "--color":
+		c.words("", "auto", "always", "never")
+	case "--message-format":
+		c.words("", "human", "short", "json", "json-diagnostic-short", "json-diagnostic-rendered-ansi", "json-render-diagnostics")
+	case "--profile":
+		c.words("", "dev", "release", "test", "bench")
+	case "--shell":
+		c.words("", buildenv.Shells()...)
+	case "--gpu-arch", "--arch":
+		c.words("", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121")
+	case "--gpu-toolkit", "--toolkit":
+		c.add("fetch", "get one into your cache, without admin rights")
+		c.files = true
+	case "--manifest-path", "--target-dir", "--artifact-dir", "--config", "-C":
+		c.files = true
+	default:
+		if choices := strings.Split(s.holder, "|"); len(choices) > 1 && s.holder == strings.ToLower(s.holder) {
+			c.words("", choices...)
+		} else if strings.Contains(s.holder, "FILE") || strings.Contains(s.holder, "PATH") {
+			c.files = true
+		}
+	}
+	return c
+}
+
+// packages are those of the project that the words speak of: the chosen one where -p names one, else all. Without a manifest that can be read
+// there is nothing to complete.
+func (a *app) packages(before []string) []*features.Package {
+	manifest, wanted := "", ""
+	for i, w := range before {
+		next := ""
+		if i+1 < len(before) {
+			next = before[i+1]
+		}
+		name, value, ok := strings.Cut(w, "=")
+		if !ok {
+			value = next
+		}
+		switch name {
+		case "--manifest-path":
+			manifest = a.host.Abs(value)
+		case "-p", "--package":
+			wanted = value
+		}
+	}
+	if manifest == "" {
+		var err error
+		if manifest, err = features.FindManifest(a.host, a.host.Dir(a.host.Abs("x"))); err != nil {
+			return nil
+		}
+	}
+	p, err := features.Load(a.host, manifest)
+	if err != nil {
+		return nil
+	}
+	if wanted == "" && p.Selected != nil && before != nil {
+		return []*features.Package{p.Selected}
+	}
+	var out []*features.Package
+	for _, m := range p.Members {
+		if wanted == "" || m.Name == wanted {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// manual is the manual page in roff, made of the tables that parse and help use.
+func manual() string {
+	var b strings.Builder
+	b.WriteString(".TH GPUBUILD 1\n.SH NAME\ngpubuild \\- cargo with a GPU that is proven to be used\n.SH SYNOPSIS\n")
+	b.WriteString(".B gpubuild\n[build|check|run|test|bench|clippy] [\\fICARGO FLAGS\\fR] [\\-\\-gpu\\-\\fIFLAGS\\fR]\n.br\n.B gpubuild\n\\fIVERB\\fR [\\fIFLAGS\\fR]\n.br\n.B gpubuild cargo\n\\fIWORDS\\fR\n")
+	b.WriteString(".SH DESCRIPTION\nWithout a verb gpubuild builds and stands where cargo build stood. Every flag of cargo passes; our own begin with \\-\\-gpu\\- there.\nVerbs that are not listed here are cargo's.\n")
+	flag := func(name string, f flag) {
+		b.WriteString(".TP\n\\fB" + roff(name) + "\\fR")
+		switch f.value {
+		case required:
+			b.WriteString(" \\fI" + roff(f.holder) + "\\fR")
+		case optional:
+			b.WriteString("[=\\fI" + roff(f.holder) + "\\fR]")
+		}
+		b.WriteString("\n" + roff(f.meaning) + "\n")
+	}
+	b.WriteString(".SH FLAGS ON CARGO'S VERBS\n")
+	for _, f := range flags {
+		if f.known(onCargo, "") {
+			flag("--gpu-"+f.name, f)
+		}
+	}
+	b.WriteString(".SH VERBS\n")
+	for _, v := range verbs() {
+		b.WriteString(".SS " + roff(v.name) + "\n" + roff(v.usage) + "\n.PP\n.nf\n" + roff(v.text) + "\n.fi\n")
+		for _, f := range flags {
+			if f.known(v.group, v.name) {
+				flag("--"+f.name, f)
+			}
+		}
+	}
+	b.WriteString(".SH EXIT STATUS\n")
+	for _, e := range exitCodes {
+		fmt.Fprintf(&b, ".TP\n.B %d\n%s\n", e.Code, roff(e.Meaning))
+	}
+	b.WriteString(".TP\n.B other\ncargo's or the program's own code, when they failed\n.SH ENVIRONMENT\n")
+	for _, v := range variables {
+		b.WriteString(".TP\n.B " + roff(v.Name) + "\n" + roff(v.Meaning) + "\n")
+	}
+	b.WriteString(".SH FILES\n.nf\n" + roff(configHelp) + ".fi\n.SH SEE ALSO\n.BR cargo (1)\n")
+	return b.String()
+}
+
+// roff makes plain text safe for roff: no letter of it is a command.
+func roff(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", `...`).Replace(text)
+	lines := strings.Split(text, "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, ".") || strings.HasPrefix(l, "'") {
+			lines[i] = `\&` + l
+		}
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,260 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+
+	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/explain"
+)
+
+// fullCauses is how many causes are told in full; the others get a line each.
+const fullCauses = 3
+
+// runExplain reads a log, or looks a code up.
+func runExplain(a *app, _ context.Context, o Options, l cargo.Line) error {
+	rules, err := explain.Default()
+	if err != nil {
+		return err
+	}
+	if len(l.Positional) > 1 {
+		return &usageError{"explain takes one log or one code", "gpubuild explain build.log"}
+	}
+	name := "-"
+	if len(l.Positional) == 1 {
+		name = l.Positional[0]
+	} else if terminalIn(a.stdin) {
+		return &usageError{"explain needs a log or a code", "gpubuild explain build.log, or gpubuild build … 2>&1 | gpubuild explain"}
+	}
+	if name == "-" {
+		if a.stdin == nil {
+			return a.explainLog(o, rules, "-", strings.NewReader(""))
+		}
+		return a.explainLog(o, rules, "-", a.stdin)
+	}
+	f, err := os.Open(a.host.Abs(name))
+	if err == nil {
+		defer f.Close()
+		return a.explainLog(o, rules, name, f)
+	}
+	known, codeErr := a.explainCode(o, rules, name)
+	if known || codeErr != nil {
+		return codeErr
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return &usageError{fmt.Sprintf("the log %s cannot be read: %v", name, err), "name a file that you may read, or - for standard input"}
+	}
+	fix := "give a log, - for standard input, an exit code of gpubuild, or a code such as LNK1181 or CUDA_ERROR_NO_DEVICE"
+	if near := rules.Near(name); len(near) > 0 {
+		fix = "did you mean " + strings.Join(near, ", ") + "?"
+	}
+	return &usageError{fmt.Sprintf("%s is no file, and no code that is known", name), fix}
+}
+
+func terminalIn(r io.Reader) bool {
+	f, ok := r.(*os.File)
+	return ok && local.Terminal(f)
+}
+
+// explained is the answer of `gpubuild explain` beside its findings.
+type explained struct {
+	Log   string `json:"log,omitempty"`
+	Known bool   `json:"known"`
+	explain.Answer
+}
+
+func (a *app) explainLog(o Options, rules *explain.Rules, name string, r io.Reader) error {
+	answer, err := explain.Read(rules, r)
+	if err != nil {
+		return &usageError{fmt.Sprintf("reading the log %s: %v", name, err), "name a file that you may read, or - for standard input"}
+	}
+	// A failure that nobody knows ends with 1: a script must not take "explained nothing" for an explanation.
+	var end error
+	if !answer.Known() && len(answer.Errors) > 0 {
+		end = codeError(codeOther)
+	}
+	if o.JSON != nil {
+		var findings []report.Finding
+		for _, f := range answer.Found {
+			cause, fix, command := f.Words()
+			if command != "" {
+				fix += "\n" + command
+			}
+			severity := report.SeverityError
+			if f.Kind == explain.Note {
+				severity = report.SeverityNote
+			}
+			findings = append(findings, report.Finding{ID: "explain." + f.ID, Severity: severity, Message: cause, Path: logPath(name), Line: f.Line, Fix: fix, Evidence: f.Text})
+		}
+		if err := a.answer(o, "explain", end == nil, findings, explained{name, answer.Known(), answer}); err != nil {
+			return err
+		}
+		return end
+	}
+	_, err = io.WriteString(a.shell.Out, answerText(answer))
+	if err != nil {
+		return err
+	}
+	return end
+}
+
+func logPath(name string) string {
+	if name == "-" {
+		return ""
+	}
+	return name
+}
+
+// answerText words what is known of a log.
+func answerText(answer explain.Answer) string {
+	var b strings.Builder
+	size := fmt.Sprintf("%d lines", answer.Lines)
+	if answer.Lines == 1 {
+		size = "1 line"
+	}
+	switch {
+	case !answer.Known() && len(answer.Errors) == 0:
+		fmt.Fprintf(&b, "nothing in %s looks like a failure of a GPU build\n", size)
+	case !answer.Known():
+		fmt.Fprintf(&b, "unknown: none of the failures that gpubuild knows is in these %s. The first lines that look like errors:\n", size)
+		for _, e := range answer.Errors {
+			fmt.Fprintf(&b, "%8d  %s\n", e.Line, e.Text)
+		}
+	}
+	for i, f := range answer.Found {
+		if i > 0 || !answer.Known() {
+			b.WriteByte('\n')
+		}
+		if i >= fullCauses || i > 0 && f.Kind != explain.Cause {
+			fmt.Fprintf(&b, "also, %s: %s\n%8d  %s\n", f.Kind, f.ID, f.Line, f.Text)
+			continue
+		}
+		times := ""
+		if f.Count > 1 {
+			times = fmt.Sprintf(", %d times", f.Count)
+		}
+		fmt.Fprintf(&b, "%s (%s%s)\n%8d  %s\n", f.ID, f.Stage, times, f.Line, f.Text)
+		writeRule(&b, f)
+	}
+	return b.String()
+}
+
+func writeRule(b *strings.Builder, f explain.Found) {
+	cause, fix, command := f.Words()
+	for _, part := range []struct{ name, text string }{{"cause", cause}, {"fix", fix}, {"command", command}, {"source", strings.Join(f.Source, "\n")}} {
+		if part.text != "" {
+			fmt.Fprintf(b, "%9s: %s\n", part.name, strings.ReplaceAll(part.text, "\n", "\n"+strings.Repeat(" ", 11)))
+		}
+	}
+}
+
+// explainCode tells what a code means: an exit code of ours, a rule's id, or a code that rules name.
+func (a *app) explainCode(o Options, rules *explain.Rules, code string) (bool, error) {
+	found := rules.Lookup(code)
+	meaning := ""
+	if n, err := strconv.Atoi(code); err == nil {
+		for _, e := range exitCodes {
+			if e.Code == n {
+				meaning = e.Meaning
+			}
+		}
+	}
+	if len(found) == 0 && meaning == "" {
+		return false, nil
+	}
+	if o.JSON != nil {
+		return true, a.answer(o, "explain", true, nil, struct {
+			Code  string          `json:"code"`
+			Exit  string          `json:"exit,omitempty"`
+			Rules []*explain.Rule `json:"rules"`
+		}{code, meaning, append([]*explain.Rule{}, found...)})
+	}
+	var b strings.Builder
+	if meaning != "" {
+		fmt.Fprintf(&b, "%s as an exit code of gpubuild: %s\n", code, meaning)
+	}
+	for i, r := range found {
+		if i > 0 || meaning != "" {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s (%s)\n", r.ID, r.Stage)
+		if len(r.Examples) > 0 {
+			fmt.Fprintf(&b, "%9s: %s\n", "text", strings.ReplaceAll(strings.TrimSpace(r.Examples[0]), "\n", "\n"+strings.Repeat(" ", 11)))
+		}
+		writeRule(&b, explain.Found{Rule: r})
+	}
+	_, err := io.WriteString(a.shell.Out, b.String())
+	return true, err
+}
+
+// buildWatch looks at what cargo says while it builds, so that a failure can be explained.
+//
+// Cargo draws its progress bar and colours only when its stderr is a terminal; there it keeps the real one, and we see no more than the JSON
+// messages that the user asked for. Everywhere else (a file, a pipe, CI) its stderr goes through us, byte for byte.
+type buildWatch struct {
+	*explain.Watcher
+	stderr io.Writer // what cargo gets
+	sees   bool      // cargo's stderr passes through
+}
+
+// watchBuild never keeps a build from running: without usable rules nothing is explained.
+func (j *journey) watchBuild() *buildWatch {
+	w := &buildWatch{stderr: j.shell.Err}
+	rules, err := explain.Default()
+	if err != nil {
+		j.shell.Detail("failures will not be explained: %v", err)
+		return w
+	}
+	w.Watcher = explain.NewWatcher(rules)
+	if f, ok := j.shell.Err.(*os.File); !ok || !local.Terminal(f) {
+		w.sees = true
+		w.stderr = io.MultiWriter(j.shell.Err, w.Watcher)
+	}
+	return w
+}
+
+// message looks at a JSON message that the user asked for; a linker's complaint stands in one.
+func (w *buildWatch) message(raw []byte) {
+	if w.Watcher != nil {
+		_, _ = w.Write(append(raw[:len(raw):len(raw)], '\n'))
+	}
+}
+
+// explain says after cargo's own words what a failed build's cause is, if it is known. What is unknown needs no words: cargo said it.
+func (j *journey) explain(w *buildWatch) {
+	if w.Watcher == nil {
+		return
+	}
+	answer := w.Answer()
+	if !answer.Known() {
+		if !w.sees {
+			j.shell.Note("on a terminal gpubuild does not read along; to look for a known cause, add 2>&1 | gpubuild explain")
+		}
+		return
+	}
+	f := answer.Found[0]
+	cause, fix, command := f.Words()
+	j.shell.Loud("Explaining", "%s", f.Text)
+	indent := strings.Repeat(" ", 13)
+	j.shell.Loud("", "%s [%s]", cause, f.ID)
+	if len(f.Source) > 0 {
+		j.shell.Detail("source: %s", strings.Join(f.Source, "\n"+indent+"source: "))
+	}
+	for _, more := range answer.Found[1:] {
+		if more.Kind == explain.Cause {
+			j.shell.Loud("", "also possible: %s (gpubuild explain %s)", more.Text, more.ID)
+		}
+	}
+	if command != "" {
+		fix += "\n      " + command
+	}
+	j.shell.Hint(fix)
+}

@@ -1,0 +1,335 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/features"
+	"gpubuild/toolchain/cargo"
+)
+
+// mended is one mend and what became of it.
+type mended struct {
+	Finding string          `json:"finding"`
+	Edits   []features.Edit `json:"edits"`
+	Outcome string          `json:"outcome"` // kept, undone, refused; planned with --dry-run
+	Why     string          `json:"why,omitempty"`
+	Diff    string          `json:"diff,omitempty"`
+	lock    bool            // Cargo.lock does not hold all that the edges lead to
+}
+
+const maxMends = 100 // one mend may show the next fault; a workspace that asks for more is asked about again
+
+// mendFeatures writes the missing edges into the workspace's manifests, asks cargo after each mend, and takes back what did not help.
+func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line) (*journey, []mended, error) {
+	if o.DryRun {
+		j, err := a.lookAt(ctx, o, l) // which writes nothing at all
+		if err != nil {
+			return nil, nil, err
+		}
+		done, err := j.planMends()
+		return j, done, err
+	}
+	j, _, err := a.lookUnlocked(ctx, o, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	var done []mended
+	tried := map[string]bool{}
+	for n := 0; n < maxMends; n++ {
+		f := nextMend(j.reach, tried)
+		if f == nil {
+			break
+		}
+		tried[mendKey(*f)] = true
+		m, after, err := j.mend(ctx, *f)
+		done = append(done, m)
+		if err != nil {
+			return j, done, err
+		}
+		switch m.Outcome {
+		case "kept":
+			for _, e := range m.Edits {
+				a.shell.Status("Mended", "%s: %s", a.shown(e.Manifest), e)
+			}
+			j = after
+		default:
+			a.shell.Warning("%s: the mend is %s: %s", m.Finding, m.Outcome, m.Why)
+		}
+	}
+	return j, done, nil
+}
+
+// tellLock says once that the lock file is to be brought up to date.
+func (j *journey) tellLock(done []mended) {
+	lock := false
+	for _, m := range done {
+		if m.Outcome == "kept" {
+			lock = m.lock
+		}
+	}
+	if lock {
+		j.shell.Warning("%s does not hold what the manifests lead to; it is left as it was: `cargo update --workspace` mends it", j.shown(j.project.LockPath))
+	}
+}
+
+func mendKey(f features.Finding) string {
+	key := f.ID + "\x00" + f.Root + "\x00" + f.Message
+	for _, e := range f.Edits {
+		key += "\x00" + e.Manifest + "\x00" + e.String()
+	}
+	return key
+}
+
+// nextMend is the first fault that edges of this workspace can mend and that was not tried.
+func nextMend(answer *features.Answer, tried map[string]bool) *features.Finding {
+	for i := range answer.Findings {
+		f := &answer.Findings[i]
+		if f.Severity != features.Note && len(f.Edits) > 0 && !tried[mendKey(*f)] {
+			return f
+		}
+	}
+	return nil
+}
+
+// planMends says what would be written; nothing is, so cargo cannot be asked whether it would help.
+func (j *journey) planMends() ([]mended, error) {
+	var done []mended
+	now, old := map[string][]byte{}, map[string][]byte{}
+	var order []string
+	seen := map[string]bool{}
+	for _, f := range j.reach.Findings {
+		if f.Severity == features.Note || len(f.Edits) == 0 || seen[mendKey(f)] {
+			continue
+		}
+		seen[mendKey(f)] = true
+		m := mended{Finding: f.Message, Edits: f.Edits, Outcome: "planned"}
+		next := map[string][]byte{}
+		for _, e := range f.Edits {
+			data, ok := next[e.Manifest]
+			if !ok {
+				data, ok = now[e.Manifest]
+			}
+			if !ok {
+				var err error
+				if data, err = j.host.ReadFile(e.Manifest, manifestLimit); err != nil {
+					return done, err
+				}
+				old[e.Manifest] = data
+				order = append(order, e.Manifest)
+			}
+			out, err := features.AddEdges(data, e)
+			if err != nil {
+				m.Outcome, m.Why = "refused", err.Error()
+				break
+			}
+			next[e.Manifest] = out
+		}
+		if m.Outcome == "planned" {
+			for path, data := range next {
+				now[path] = data
+			}
+		}
+		done = append(done, m)
+	}
+	var b strings.Builder
+	for _, path := range order {
+		if data, ok := now[path]; ok {
+			b.WriteString(features.Diff(j.diffName(path), old[path], data))
+		}
+	}
+	if len(done) > 0 {
+		done[0].Diff = b.String()
+	}
+	return done, nil
+}
+
+const manifestLimit = 16 << 20 // as features reads them
+
+// diffName is a manifest's path below the workspace root, with slashes, as patch and git apply take it there.
+func (j *journey) diffName(path string) string {
+	if j.host.Below(path, j.project.Root) {
+		path = path[len(j.host.Clean(j.project.Root)):]
+	}
+	return strings.Trim(strings.ReplaceAll(path, `\`, "/"), "/")
+}
+
+// written is one file that was changed: as it was, and as we left it.
+type written struct {
+	path     string // behind links
+	old, now []byte
+	mode     fs.FileMode
+}
+
+// mend writes the edges of one finding, asks cargo, and takes them back if the fault is still there.
+func (j *journey) mend(ctx context.Context, f features.Finding) (mended, *journey, error) {
+	m := mended{Finding: f.Message, Edits: f.Edits}
+	var files []written
+	undo := func(outcome, why string) (mended, *journey, error) {
+		m.Outcome, m.Why = outcome, why
+		return m, nil, j.takeBack(files)
+	}
+	for _, e := range f.Edits {
+		w, err := j.writeEdit(e)
+		if err != nil {
+			return undo("refused", err.Error())
+		}
+		if w != nil {
+			files = append(files, *w)
+		}
+	}
+	if len(files) == 0 {
+		return undo("refused", "the edges are there already")
+	}
+	after, lock, err := j.lookUnlocked(ctx, j.options, j.line)
+	if err != nil {
+		if ctx.Err() != nil {
+			_, _, undone := undo("undone", "interrupted")
+			return m, nil, errors.Join(ctx.Err(), undone)
+		}
+		return undo("undone", "cargo does not take it: "+firstLine(err))
+	}
+	if why := helped(j.reach, after.reach, f); why != "" {
+		return undo("undone", why)
+	}
+	m.Outcome, m.lock = "kept", lock
+	return m, after, nil
+}
+
+// writeEdit writes one manifest whole or not at all; nil when nothing was missing in it.
+func (j *journey) writeEdit(e features.Edit) (*written, error) {
+	if !j.project.Member(e.Manifest) {
+		return nil, fmt.Errorf("%s is no member of the workspace", e.Manifest)
+	}
+	path := j.host.Real(e.Manifest)
+	fi, err := j.host.Files.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	old, err := j.host.ReadFile(path, manifestLimit)
+	if err != nil {
+		return nil, err
+	}
+	now, err := features.AddEdges(old, e)
+	if err != nil || bytes.Equal(old, now) {
+		return nil, err
+	}
+	if fi.Mode().Perm()&0o200 == 0 {
+		return nil, fmt.Errorf("%s is read-only", path)
+	}
+	if err := cache.WriteFile(path, now, fi.Mode().Perm()); err != nil {
+		return nil, err
+	}
+	return &written{path: path, old: old, now: now, mode: fi.Mode().Perm()}, nil
+}
+
+// takeBack puts files back as they were, the last one first, so that no manifest names what another has not. One that somebody else changed
+// in the meantime is left alone and named.
+func (j *journey) takeBack(files []written) error {
+	var errs []error
+	for i := len(files) - 1; i >= 0; i-- {
+		w := files[i]
+		is, err := j.host.ReadFile(w.path, manifestLimit)
+		switch {
+		case err != nil:
+		case !bytes.Equal(is, w.now):
+			err = fmt.Errorf("%s was changed by somebody else while cargo was asked: it is left as it is", w.path)
+		default:
+			err = cache.WriteFile(w.path, w.old, w.mode)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// lookUnlocked looks at the project as lookAt does, and also where Cargo.lock is not what the manifests ask for: an edge can lead to crates
+// that it does not hold yet, or have been the only one to lead to some. Cargo would then write it, which our verbs never do: the lock file
+// is put back as it was, and lock says so.
+func (a *app) lookUnlocked(ctx context.Context, o Options, l cargo.Line) (j *journey, lock bool, err error) {
+	j, err = a.lookAt(ctx, o, l)
+	var refused *cargo.RefusedError
+	if !errors.As(err, &refused) || l.Locked || l.Frozen {
+		return j, false, err
+	}
+	tool, findErr := cargo.Find(a.host, l)
+	if findErr != nil {
+		return nil, false, findErr
+	}
+	silent, shell := *a, *a.shell
+	shell.Err = io.Discard // cargo would tell of a lock file that is put back
+	silent.shell = &shell
+	j = &journey{app: &silent, options: o, line: l, tool: tool, env: a.host.Env}
+	if openErr := j.openProject(); openErr != nil || !j.project.HasLock {
+		return nil, false, err
+	}
+	path := a.host.Real(j.project.LockPath)
+	fi, statErr := a.host.Files.Stat(path)
+	old, readErr := a.host.ReadFile(path, 64<<20)
+	if statErr != nil || readErr != nil {
+		return nil, false, err
+	}
+	if err = j.ask(ctx, false); err == nil {
+		err = j.judge()
+	}
+	j.app = a
+	if now, readErr := a.host.ReadFile(path, 64<<20); readErr != nil || !bytes.Equal(now, old) {
+		lock = true
+		err = errors.Join(err, cache.WriteFile(path, old, fi.Mode().Perm()))
+	}
+	return j, lock, err
+}
+
+// helped says why a mend did not help; empty when it did: the fault is gone, no other came in its place, and more is on than before.
+func helped(before, after *features.Answer, f features.Finding) string {
+	for _, g := range after.Findings {
+		if g.ID == f.ID && g.Root == f.Root && g.Message == f.Message {
+			return "cargo was asked again, and it is still so"
+		}
+	}
+	if after.Unsure && !before.Unsure {
+		return "cargo's two answers differ after it"
+	}
+	if errorsOf(after) > errorsOf(before) {
+		return "other faults came in its place"
+	}
+	if featuresOn(after) <= featuresOn(before) {
+		return "no crate of the build has a feature more than before"
+	}
+	return ""
+}
+
+func errorsOf(answer *features.Answer) int {
+	n := 0
+	for _, f := range answer.Findings {
+		if f.Severity == features.Error {
+			n++
+		}
+	}
+	return n
+}
+
+func featuresOn(answer *features.Answer) int {
+	n := 0
+	for _, r := range answer.Roots {
+		for _, c := range r.Crates {
+			n += len(c.Features)
+		}
+	}
+	return n
+}
+
+func firstLine(err error) string {
+	var refused *cargo.RefusedError
+	text := err.Error()
+	if errors.As(err, &refused) {
+		text = strings.TrimSpace(string(refused.Stderr))
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}

@@ -1,0 +1,151 @@
+package audit
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+)
+
+func TestJudgeOfAMode(t *testing.T) {
+	oom, none := Mode{Name: "oom", answer: 2, works: true}, Mode{Name: "no-device", answer: 100}
+	tests := []struct {
+		story string
+		mode  Mode
+		asked []string
+		run   buildenv.Result
+		want  Kind
+		why   string
+	}{
+		{"refused, and says so by its status", none, []string{"cuInit"}, buildenv.Result{Code: 1}, Honest, "ended with 1"},
+		{"refused, and panics with abort", none, []string{"cuInit"}, buildenv.Result{Code: 134, Signal: "SIGABRT"}, Honest, "SIGABRT"},
+		{"refused, and crashes", none, []string{"cuInit"}, buildenv.Result{Code: 139, Signal: "SIGSEGV"}, Unsure, "ended by SIGSEGV"},
+		{"refused, and ends well", none, []string{"cuInit"}, buildenv.Result{}, FellBack, "silently"},
+		{"refused, ends well, and tells", none, []string{"cuInit"}, buildenv.Result{Stderr: []byte("warn: falling back to CPU\n")}, FellBack, "said so"},
+		{"refused, and hangs", none, []string{"cuInit"}, buildenv.Result{TimedOut: true, Code: 137, Signal: "SIGKILL"}, Unsure, "in time"},
+		{"never asks", none, nil, buildenv.Result{}, Unsure, "never asked"},
+		{"never asks, and fails", none, nil, buildenv.Result{Code: 2}, Unsure, "ended with 2 before"},
+		{"aborts before it asks", none, nil, buildenv.Result{Code: 134, Signal: "SIGABRT"}, Unsure, "SIGABRT"},
+		{"our driver lacks something", none, []string{"libcuda.so.1"}, buildenv.Result{Code: 127, Stderr: []byte("app: symbol lookup error: app: undefined symbol: cuNew\n")}, Unsure, "lacks"},
+		{"no memory, and fails", oom, []string{"cuInit", "cuMemAlloc_v2"}, buildenv.Result{Code: 1}, Honest, ""},
+		{"no memory, and ends well", oom, []string{"cuInit", "cuMemAlloc_v2"}, buildenv.Result{}, FellBack, ""},
+		{"never asks for memory", oom, []string{"cuInit"}, buildenv.Result{}, Unsure, "never asked for memory"},
+		{"asks for memory of the host only", oom, []string{"cuInit", "cuMemAllocHost_v2"}, buildenv.Result{}, Unsure, "never asked for memory"},
+		{"fails before it asks for memory", oom, []string{"cuInit"}, buildenv.Result{Code: 1}, Honest, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			got := judge(tt.mode, tt.asked, tt.run)
+			if got.Kind != tt.want || !strings.Contains(got.Why, tt.why) {
+				t.Errorf("got %s: %s, want %s: …%s…", got.Kind, got.Why, tt.want, tt.why)
+			}
+		})
+	}
+}
+
+func TestWorst(t *testing.T) {
+	k := func(kinds ...Kind) (all []Outcome) {
+		for _, x := range kinds {
+			all = append(all, Outcome{Kind: x})
+		}
+		return all
+	}
+	tests := []struct {
+		all  []Outcome
+		want Kind
+	}{
+		{nil, Unsure}, {k(Honest, Honest), Honest}, {k(Honest, Unsure), Unsure}, {k(Unsure, FellBack, Honest), FellBack}, {k(Honest, ""), Unsure},
+	}
+	for _, tt := range tests {
+		if got := Worst(tt.all); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.all, got, tt.want)
+		}
+	}
+}
+
+func TestWordsOfFallingBack(t *testing.T) {
+	for _, s := range []string{
+		"falling back to CPU", "Running on CPU, to run on GPU, build this example with `--features cuda`", "no usable GPU found, --gpu-layers option will be ignored",
+		"No execution providers from session options registered successfully; may fall back to CPU.", "(CPU fallback)", "offloaded 0/33 layers to GPU",
+		"whisper_backend_init_gpu: no GPU found",
+	} {
+		if !fallback.MatchString(s) {
+			t.Errorf("not understood: %s", s)
+		}
+	}
+	for _, s := range []string{"offloaded 10/33 layers to GPU", "CPU: 16 cores", "device: cuda"} {
+		if fallback.MatchString(s) {
+			t.Errorf("no fall back: %s", s)
+		}
+	}
+}
+
+func TestLookedFor(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "asked")
+	for name, text := range map[string]string{
+		"asked.7": "      7:\tfind library=libc.so.6 [0]; searching\n      7:\tfind library=libcuda.so.1 [0]; searching\n",
+		"asked.8": "      8:\tfind library=libcudart.so.13 [0]; searching\n      8:\tfind library=libnvcuda.so [0]; searching\n",
+	} {
+		if err := os.WriteFile(filepath.Join(filepath.Dir(log), name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := lookedFor(log); err != nil || !slices.Equal(got, []string{"libcuda.so.1", "libnvcuda.so"}) {
+		t.Errorf("%q %v", got, err)
+	}
+	if got, err := lookedFor(log + "none"); err != nil || len(got) != 0 {
+		t.Errorf("%q %v", got, err)
+	}
+}
+
+// TestTheFailingDriverHasWhatABinaryImports: one function that is missing ends a program before it is asked anything.
+func TestTheFailingDriverHasWhatABinaryImports(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil || runtime.GOOS != "linux" {
+		t.Skip("no gcc that makes ELF files")
+	}
+	dir := t.TempDir()
+	source, binary, library := filepath.Join(dir, "a.c"), filepath.Join(dir, "a"), filepath.Join(dir, "libfuture.so")
+	future := filepath.Join(dir, "future.c")
+	if err := os.WriteFile(future, []byte("int cuInit(unsigned f) { return (int)f; } int cuOfTheFuture_v9(void) { return 0; } int cublasCreate_v2(void *p) { return !p; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(gcc, "-shared", "-fPIC", "-o", library, future).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.WriteFile(source, []byte("int cuInit(unsigned), cuOfTheFuture_v9(void), cublasCreate_v2(void *); int main(void) { return cuInit(0) + cuOfTheFuture_v9() + cublasCreate_v2(0); }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(gcc, "-o", binary, source, library).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	names, err := functions(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n, want := range map[string]bool{"cuOfTheFuture_v9": true, "cuInit": true, "cuLaunchKernel": true, "cuLaunchKernel_ptsz": true, "cublasCreate_v2": false} {
+		if slices.Contains(names, n) != want {
+			t.Errorf("%s: %v", n, !want)
+		}
+	}
+	body := string(text(names))
+	if !strings.Contains(body, "NAME(cuOfTheFuture_v9)\n") || strings.Contains(body, "NAME(cuInit)") {
+		t.Error("the source does not follow the names")
+	}
+	for _, m := range written.FindAllStringSubmatch(body, -1) {
+		if !slices.Contains(names, m[1]) {
+			t.Errorf("%s has a body and is not in names.txt", m[1])
+		}
+	}
+	if _, err := functions(source); err != nil {
+		t.Errorf("a text, as a script is one: %v", err)
+	}
+	if _, err := functions(filepath.Join(dir, "none")); err == nil {
+		t.Error("a file that is not there has functions")
+	}
+}

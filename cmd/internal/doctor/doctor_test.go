@@ -1,0 +1,83 @@
+package doctor_test
+
+import (
+	"errors"
+	"testing"
+
+	"gpubuild/cmd/internal/doctor"
+	"gpubuild/gpu"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/hostcc"
+)
+
+func find(t *testing.T, checks []doctor.Check, id string) doctor.Check {
+	t.Helper()
+	for _, c := range checks {
+		if c.ID == id {
+			return c
+		}
+	}
+	t.Fatalf("no check %s", id)
+	return doctor.Check{}
+}
+
+func TestSeverityFollowsTheNeed(t *testing.T) {
+	nvcc := toolchain.Needs{CUDA: true, NVCC: true}
+	toolkit := cuda.Toolkit{Root: "/usr/local/cuda-13.4", Version: gpu.Version{Major: 13, Minor: 4}, Origin: "CUDA_HOME"}
+	compiler := hostcc.Compiler{Path: "/usr/bin/gcc", Kind: "gcc", Version: "12", Major: 12}
+	good := doctor.Facts{
+		Cargo: "cargo 1.95.0", Project: "Cargo.toml", Needs: nvcc, Compiler: "gcc 12", CUPTI: "/x/libcupti.so.13",
+		Toolchain: toolchain.Facts{Toolkits: []cuda.Toolkit{toolkit}, Compilers: []hostcc.Compiler{compiler}},
+		Chosen:    toolchain.Set{Toolkit: &toolkit, Compiler: &compiler},
+	}
+	tests := []struct {
+		name   string
+		change func(*doctor.Facts)
+		id     string
+		want   doctor.State
+		worst  doctor.State
+	}{
+		{"all is there for a build", func(*doctor.Facts) {}, "cuda.toolkit", doctor.OK, doctor.OK},
+		{"no GPU is no fault for a build", func(*doctor.Facts) {}, "devices", doctor.Info, doctor.OK},
+		{"no GPU is one for a proof", func(f *doctor.Facts) { f.Prove = true }, "devices", doctor.Missing, doctor.Missing},
+		{"no CUPTI is one for a proof", func(f *doctor.Facts) { f.Prove, f.CUPTI = true, "" }, "cupti", doctor.Missing, doctor.Missing},
+		{"no cargo", func(f *doctor.Facts) { f.Cargo, f.CargoWhy = "", "not on PATH" }, "cargo", doctor.Missing, doctor.Missing},
+		{"no toolkit", func(f *doctor.Facts) {
+			f.Chosen, f.Toolchain.Toolkits, f.ChooseErr = toolchain.Set{}, nil, &toolchain.MissingError{What: "CUDA toolkit"}
+		}, "cuda.toolkit", doctor.Missing, doctor.Missing},
+		{"a driver-only crate needs none", func(f *doctor.Facts) {
+			f.Chosen, f.Toolchain.Toolkits, f.Needs = toolchain.Set{}, nil, toolchain.Needs{CUDA: true}
+		}, "cuda.toolkit", doctor.Info, doctor.OK},
+		{"a toolkit and a compiler that do not fit", func(f *doctor.Facts) {
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "gcc 16 is too new"}
+		}, "cuda.set", doctor.Misfit, doctor.Misfit},
+		{"a stub on the loader's path", func(f *doctor.Facts) { f.StubsOn = []string{"/usr/local/cuda/lib64/stubs"} }, "loader.stubs", doctor.Misfit, doctor.Misfit},
+		{"a doubt of the choice", func(f *doctor.Facts) { f.Chosen.Notes = []string{"the variables differ"} }, "cuda.set", doctor.Warning, doctor.Warning},
+		{"a full disk", func(f *doctor.Facts) { f.FreeDisk = 1e9 }, "disk", doctor.Warning, doctor.Warning},
+		{"an error that is not a choice's", func(f *doctor.Facts) { f.ChooseErr = errors.New("odd") }, "cuda.set", doctor.Misfit, doctor.Misfit},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := good
+			tt.change(&f)
+			checks := doctor.Run(f)
+			if c := find(t, checks, tt.id); c.State != tt.want {
+				t.Errorf("%s: got %s (%s), want %s", tt.id, c.State, c.Says, tt.want)
+			}
+			if got := doctor.Worst(checks); got != tt.worst {
+				t.Errorf("worst: got %s, want %s", got, tt.worst)
+			}
+			seen := map[string]bool{}
+			for _, c := range checks {
+				if seen[c.ID] || c.Says == "" || c.Mark() == "" {
+					t.Errorf("check %q stands twice or says nothing", c.ID)
+				}
+				seen[c.ID] = true
+				if (c.State == doctor.Missing || c.State == doctor.Misfit) && c.Breaks == "" {
+					t.Errorf("%s is %s and does not say what breaks", c.ID, c.State)
+				}
+			}
+		})
+	}
+}

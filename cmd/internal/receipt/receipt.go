@@ -1,0 +1,259 @@
+// Package receipt owns the file that says what one proof showed: gpubuild/receipt/1.
+//
+// A receipt joins a binary, by its SHA-256, with the evidence of one run of it, the rules that it was judged by and the verdict. Check
+// decides whether a receipt still says what it says: that it is whole, that the binary is that one, and that today's rules, applied to
+// the stored evidence, come to the same verdict. It reads no file and starts nothing.
+//
+// A receipt is no signature. Its sum finds damage and careless edits; whoever can write the file can also write the sum, so that a receipt
+// is worth as much as the way on which it came. The command line stands in it as it was given; of the environment only Allowed.
+package receipt
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu/verify"
+)
+
+// Schema names the format that this package reads and writes.
+const Schema = "gpubuild/receipt/1"
+
+const family = "gpubuild/receipt/"
+
+// Limit is the size up to which a receipt is read: evidence is bounded, and so is this.
+const Limit = 64 << 20
+
+// Allowed lists the variables that a receipt may hold; no other one of the environment stands in it.
+func Allowed() []string {
+	return []string{
+		"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MODULE_LOADING", "CUDA_LAUNCH_BLOCKING", "CUDA_CACHE_DISABLE", "CUDA_FORCE_PTX_JIT",
+		"CUDA_INJECTION64_PATH", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT",
+	}
+}
+
+// Binary is the file that was proven.
+type Binary struct {
+	Path   string `json:"path"`
+	Size   int64  `json:"size"`
+	SHA256 string `json:"sha256"`
+	Code   string `json:"code,omitempty"` // what device code it holds, in a line
+}
+
+// Asked is what was asked of the run, as plain data.
+type Asked struct {
+	Expect         string      `json:"expect"` // gpu or cpu
+	Mode           verify.Mode `json:"mode"`
+	Kernel         string      `json:"kernel,omitempty"` // a regular expression; empty: the patterns of gpubuild
+	Min            uint64      `json:"min,omitempty"`
+	Device         string      `json:"device,omitempty"`
+	Child          string      `json:"child,omitempty"`
+	Counterfactual bool        `json:"counterfactual,omitempty"`
+	ExpectExit     int         `json:"expect_exit"`
+}
+
+// Ask makes plain data of rules.
+func Ask(r verify.Rules, cpu bool) Asked {
+	a := Asked{Expect: "gpu", Mode: r.Mode, Min: r.Min, Device: r.Device, Child: r.Child, Counterfactual: r.Counterfactual, ExpectExit: r.ExpectExit}
+	if cpu {
+		a.Expect = "cpu"
+	}
+	if r.Kernel != nil {
+		a.Kernel = r.Kernel.String()
+	}
+	return a
+}
+
+// Rules makes rules of the plain data, with the patterns of today.
+func (a Asked) Rules() (verify.Rules, error) {
+	r := verify.Rules{
+		Mode: a.Mode, Min: a.Min, Device: a.Device, Child: a.Child, Counterfactual: a.Counterfactual, ExpectExit: a.ExpectExit,
+		Patterns: verify.DefaultPatterns(),
+	}
+	if a.Mode != verify.Prove && a.Mode != verify.Exec {
+		return r, fmt.Errorf("%q is no mode of a proof", a.Mode)
+	}
+	if a.Expect != "gpu" && a.Expect != "cpu" {
+		return r, fmt.Errorf("%q was expected, which is neither gpu nor cpu", a.Expect)
+	}
+	var err error
+	if a.Kernel != "" {
+		r.Kernel, err = regexp.Compile(a.Kernel)
+	}
+	return r, err
+}
+
+// Receipt is what one proof showed.
+type Receipt struct {
+	Schema      string            `json:"schema"`
+	Gpubuild    string            `json:"gpubuild"` // the version that wrote it
+	Verdict     verify.Verdict    `json:"verdict"`
+	Binary      Binary            `json:"binary"`
+	Command     []string          `json:"command"`
+	Device      string            `json:"device,omitempty"` // UUID and name that the verdict speaks of
+	Driver      string            `json:"driver,omitempty"`
+	Probe       string            `json:"probe,omitempty"` // SHA-256 of the probe's sources; empty: it was built elsewhere
+	Asked       Asked             `json:"asked"`
+	Environment map[string]string `json:"environment"`
+	Evidence    verify.Evidence   `json:"evidence"`
+	Sum         string            `json:"sum"` // SHA-256 of the receipt with an empty sum
+}
+
+// New makes a receipt. Of the environment it takes what is allowed.
+func New(version string, b Binary, env buildenv.Env, probe string, asked Asked, e verify.Evidence, v verify.Verdict) Receipt {
+	r := Receipt{
+		Schema: Schema, Gpubuild: version, Verdict: v, Binary: b, Command: append([]string{b.Path}, e.Args...), Probe: probe,
+		Driver: e.Control.Loaded.Version, Asked: asked, Environment: map[string]string{}, Evidence: e,
+	}
+	r.Device = strings.TrimSpace(v.UUID + " " + v.Device)
+	for _, name := range Allowed() {
+		if value, ok := env.Lookup(name); ok {
+			r.Environment[name] = value
+		}
+	}
+	return r
+}
+
+// Encode writes a receipt with its sum.
+func (r Receipt) Encode() ([]byte, error) {
+	// What a reader will have is summed up: bytes that are no text, as an argument may hold, do not survive JSON.
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	r = Receipt{}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return nil, err
+	}
+	sum, err := r.sum()
+	if err != nil {
+		return nil, err
+	}
+	r.Sum = sum
+	data, err = json.MarshalIndent(r, "", "  ")
+	return append(data, '\n'), err
+}
+
+func (r Receipt) sum() (string, error) {
+	r.Sum = ""
+	data, err := json.Marshal(r)
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:]), err
+}
+
+// SchemaError says that a file is no receipt that this gpubuild can read.
+type SchemaError struct{ Found string }
+
+func (e *SchemaError) Error() string {
+	switch {
+	case e.Found == "":
+		return "this file is no receipt: it has no schema"
+	case !strings.HasPrefix(e.Found, family):
+		return fmt.Sprintf("this file is no receipt: its schema is %.60q, not %s", e.Found, Schema)
+	}
+	return fmt.Sprintf("this receipt has the schema %.60q; this gpubuild reads %s", e.Found, Schema)
+}
+
+// Hint says what a user can do about it.
+func (e *SchemaError) Hint() string {
+	if strings.HasPrefix(e.Found, family) {
+		return "verify it with the gpubuild that wrote it, or prove the binary again"
+	}
+	return "receipts are written by `gpubuild prove --receipt FILE`"
+}
+
+// DamagedError says that a receipt cannot be read.
+type DamagedError struct{ Err error }
+
+func (e *DamagedError) Error() string { return "this receipt is damaged: " + e.Err.Error() }
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Hint says what a user can do about it.
+func (e *DamagedError) Hint() string { return "prove the binary again" }
+
+// Decode reads a receipt. The schema is looked at first; then nothing that this schema does not know is accepted.
+func Decode(data []byte) (Receipt, error) {
+	var head struct {
+		Schema string `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return Receipt{}, &DamagedError{err}
+	}
+	if head.Schema != Schema {
+		return Receipt{}, &SchemaError{head.Schema}
+	}
+	in := json.NewDecoder(bytes.NewReader(data))
+	in.DisallowUnknownFields()
+	var r Receipt
+	if err := in.Decode(&r); err != nil {
+		return Receipt{}, &DamagedError{err}
+	}
+	if _, err := in.Token(); err != io.EOF {
+		return Receipt{}, &DamagedError{fmt.Errorf("something follows behind it")}
+	}
+	return r, nil
+}
+
+// Check answers what keeps a receipt from being believed; nothing means that it holds. sum is the SHA-256 of the binary at hand, and real the
+// predicate that says of a stored driver whether it is real.
+func (r Receipt) Check(sum string, size int64, real func(verify.Loaded) (bool, string)) []string {
+	var wrong []string
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	if now, err := r.sum(); err != nil || now != r.Sum {
+		add("the receipt was changed after it was written: its sum does not fit")
+	}
+	if sum != r.Binary.SHA256 || size != r.Binary.Size {
+		add("the binary is another one: SHA-256 %.16s… (%d bytes), the receipt is of %.16s… (%d bytes)", sum, size, r.Binary.SHA256, r.Binary.Size)
+	}
+	if r.Evidence.Binary != r.Binary.Path || !slices.Equal(r.Command, append([]string{r.Binary.Path}, r.Evidence.Args...)) {
+		add("the evidence is of another command: %s", strings.Join(append([]string{r.Evidence.Binary}, r.Evidence.Args...), " "))
+	}
+	rules, err := r.Asked.Rules()
+	if err != nil {
+		add("what was asked cannot be read: %v", err)
+		return wrong
+	}
+	v := verify.Judge(verify.Reconsider(r.Evidence, real), rules)
+	if difference := differs(r.Verdict, v); difference != "" {
+		add("judged again, %s", difference)
+	}
+	want := verify.Proved
+	if r.Asked.Expect == "cpu" {
+		want = verify.NotUsed
+	}
+	if v.Kind != want {
+		add("it shows %s, not %s%s", v.Kind, want, because(v.Why))
+	}
+	return wrong
+}
+
+func because(why string) string {
+	if why == "" {
+		return ""
+	}
+	return ": " + why
+}
+
+// differs compares what two verdicts claim; how they word it may change with the version.
+func differs(old, now verify.Verdict) string {
+	switch {
+	case old.Kind != now.Kind:
+		return fmt.Sprintf("the evidence shows %s%s; the receipt says %s", now.Kind, because(now.Why), old.Kind)
+	case old.UUID != now.UUID || old.Device != now.Device:
+		return fmt.Sprintf("the device is %s %s; the receipt says %s %s", now.UUID, now.Device, old.UUID, old.Device)
+	case old.Launches != now.Launches || old.Total != now.Total:
+		return fmt.Sprintf("%d launches of %d ns match; the receipt says %d of %d ns", now.Launches, now.Total, old.Launches, old.Total)
+	case !slices.Equal(old.Kernels, now.Kernels):
+		return "the kernels are others than the receipt says"
+	case !slices.Equal(old.Conflicts, now.Conflicts):
+		return "the conflicts are others than the receipt says"
+	}
+	return ""
+}

@@ -1,0 +1,180 @@
+package receipt
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+)
+
+const uuid = "GPU-11111111-2222-3333-4444-555555555555"
+
+func real(verify.Loaded) (bool, string) { return true, "" }
+
+// proven is a receipt of an orderly proof.
+func proven(t testing.TB) Receipt {
+	t.Helper()
+	loaded := verify.Loaded{LibCUDA: "/usr/lib/libcuda.so.1", Real: "/usr/lib/libcuda.so.580.65.06", Version: "580.65.06", Module: "580.65.06", Nodes: []string{"/dev/nvidia0"}}
+	e := verify.Evidence{
+		Schema: 1, Binary: "/x/app", Args: []string{"--size", "64", "\xff"}, Ran: true,
+		Control: verify.Control{Outcome: verify.ControlRecorded, Device: "H200", UUID: uuid, Loaded: loaded, Real: true},
+		Watch:   verify.Watch{Looked: true, Complete: true},
+		Processes: []verify.Process{{Self: true, Real: true, Loaded: loaded, Process: probe.Process{
+			Pid: 7, Started: 99, Exe: "/x/app", Recording: true, LibCUDA: loaded.LibCUDA,
+			Devices: []probe.Device{{UUID: uuid, Name: "H200", Capability: gpu.Capability{Major: 9}}},
+			Kernels: []probe.Kernel{{Name: "matmul", Count: 3, Total: 3000, Start: 1, End: 9000}},
+			End:     &probe.End{Kernels: 3, Accepted: 3},
+		}}},
+	}
+	rules := verify.Rules{Mode: verify.Prove, Patterns: verify.DefaultPatterns()}
+	env := buildenv.Env{}.Set("CUDA_VISIBLE_DEVICES", "0").Set("API_TOKEN", "hunter2").Set("LD_LIBRARY_PATH", "/x/lib")
+	return New("devel", Binary{Path: "/x/app", Size: 10, SHA256: "abc"}, env, "source", Ask(rules, false), e, verify.Judge(e, rules))
+}
+
+func written(t testing.TB, r Receipt) []byte {
+	t.Helper()
+	data, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestAReceiptHolds(t *testing.T) {
+	data := written(t, proven(t))
+	r, err := Decode(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wrong := r.Check("abc", 10, real); len(wrong) > 0 {
+		t.Errorf("%q", wrong)
+	}
+	if r.Verdict.Kind != verify.Proved || r.Device != uuid+" H200" || r.Driver != "580.65.06" {
+		t.Errorf("%+v", r)
+	}
+	if strings.Contains(string(data), "hunter2") || strings.Contains(string(data), "API_TOKEN") {
+		t.Error("a secret of the environment stands in the receipt")
+	}
+	if want := map[string]string{"CUDA_VISIBLE_DEVICES": "0", "LD_LIBRARY_PATH": "/x/lib"}; !reflect.DeepEqual(r.Environment, want) {
+		t.Errorf("%v", r.Environment)
+	}
+}
+
+// seal gives a tampered receipt a sum that fits, as somebody would who knows how.
+func seal(t *testing.T, r *Receipt) {
+	t.Helper()
+	var err error
+	if r.Sum, err = r.sum(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTampering(t *testing.T) {
+	standin := func(l verify.Loaded) (bool, string) { return false, "this driver is a stand-in" }
+	tests := []struct {
+		story  string
+		change func(*Receipt)
+		sum    string
+		size   int64
+		real   func(verify.Loaded) (bool, string)
+		sealed bool // the sum was made to fit
+		want   string
+	}{
+		{"another binary", nil, "abd", 10, real, false, "the binary is another one"},
+		{"a longer binary", nil, "abc", 11, real, false, "the binary is another one"},
+		{"the verdict was a stand-in's", nil, "abc", 10, standin, false, "the evidence shows unproved: this driver is a stand-in"},
+		{"a careless edit", func(r *Receipt) { r.Gpubuild = "v9" }, "abc", 10, real, false, "its sum does not fit"},
+		{"no sum", func(r *Receipt) { r.Sum = "" }, "abc", 10, real, false, "its sum does not fit"},
+		{"it was not proven", func(r *Receipt) { r.Evidence.Processes = nil }, "abc", 10, real, true, "the receipt says proved"},
+		{"it failed", func(r *Receipt) { r.Evidence.Exit.Code = 1 }, "abc", 10, real, true, "status 1, expected was 0"},
+		{"a failure was expected afterwards", func(r *Receipt) { r.Asked.ExpectExit = 1 }, "abc", 10, real, true, "status 0, expected was 1"},
+		{"more launches", func(r *Receipt) { r.Verdict.Launches = 30 }, "abc", 10, real, true, "3 launches of 3000 ns match; the receipt says 30"},
+		{"another device", func(r *Receipt) { r.Verdict.UUID = "GPU-x" }, "abc", 10, real, true, "the device is " + uuid},
+		{"other kernels", func(r *Receipt) { r.Verdict.Kernels[0].Name = "gemm" }, "abc", 10, real, true, "the kernels are others"},
+		{"a conflict was left out", func(r *Receipt) { r.Evidence.Conflicts = []verify.Conflict{{What: "NSYS_X is set"}} }, "abc", 10, real, true, "the conflicts are others"},
+		{"another kernel was asked for", func(r *Receipt) { r.Asked.Kernel = "^relu$" }, "abc", 10, real, true, "judged again"},
+		{"a regular expression that is none", func(r *Receipt) { r.Asked.Kernel = "(" }, "abc", 10, real, true, "cannot be read"},
+		{"no mode", func(r *Receipt) { r.Asked.Mode = "" }, "abc", 10, real, true, "cannot be read"},
+		{"nothing was expected", func(r *Receipt) { r.Asked.Expect = "" }, "abc", 10, real, true, "cannot be read"},
+		{"the CPU was expected", func(r *Receipt) { r.Asked.Expect = "cpu" }, "abc", 10, real, true, "it shows proved, not not used"},
+		{"evidence of another program", func(r *Receipt) { r.Evidence.Binary = "/x/other" }, "abc", 10, real, true, "of another command: /x/other"},
+		{"other arguments", func(r *Receipt) { r.Command = []string{"/x/app"} }, "abc", 10, real, true, "of another command"},
+		{"an unproved receipt says so", func(r *Receipt) {
+			r.Evidence.Control.Outcome = verify.ControlMissing
+			r.Verdict = verify.Judge(r.Evidence, verify.Rules{Mode: verify.Prove, Patterns: verify.DefaultPatterns()})
+		}, "abc", 10, real, true, "it shows unproved, not proved"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			r, err := Decode(written(t, proven(t)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.change != nil {
+				tt.change(&r)
+			}
+			if tt.sealed {
+				seal(t, &r)
+			}
+			wrong := strings.Join(r.Check(tt.sum, tt.size, tt.real), "\n")
+			if !strings.Contains(wrong, tt.want) {
+				t.Errorf("got %q, want …%s…", wrong, tt.want)
+			}
+			if tt.sealed && strings.Contains(wrong, "sum does not fit") {
+				t.Errorf("the sum was made to fit: %q", wrong)
+			}
+		})
+	}
+}
+
+func TestWhatIsNoReceipt(t *testing.T) {
+	good := string(written(t, proven(t)))
+	tests := []struct {
+		story, text, want string
+		schema            bool
+	}{
+		{"nothing", "", "damaged", false},
+		{"cut", good[:len(good)/2], "damaged", false},
+		{"something behind it", good + "{}", "damaged", false},
+		{"an unknown key", strings.Replace(good, `"gpubuild":`, `"signed": true, "gpubuild":`, 1), "damaged: json: unknown field", false},
+		{"a verdict that is none", strings.Replace(good, `"kind": "proved"`, `"kind": "certain"`, 1), "is not a verdict", false},
+		{"the next schema", strings.Replace(good, Schema, "gpubuild/receipt/2", 1), "has the schema \"gpubuild/receipt/2\"; this gpubuild reads " + Schema, true},
+		{"another answer of gpubuild", `{"schema":"gpubuild/prove/1"}`, "no receipt", true},
+		{"no schema", `{}`, "it has no schema", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			_, err := Decode([]byte(tt.text))
+			var schema *SchemaError
+			if err == nil || !strings.Contains(err.Error(), tt.want) || errors.As(err, &schema) != tt.schema {
+				t.Errorf("%T %v, want …%s…", err, err, tt.want)
+			}
+			if h, ok := err.(interface{ Hint() string }); !ok || h.Hint() == "" {
+				t.Error("no hint")
+			}
+		})
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(written(f, proven(f)))
+	f.Add([]byte(`{"schema":"gpubuild/receipt/1","evidence":{"processes":[{}]},"asked":{"mode":"prove","expect":"gpu"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := Decode(data)
+		if err != nil {
+			return
+		}
+		if len(r.Check(r.Binary.SHA256, r.Binary.Size, nil)) == 0 {
+			t.Errorf("a receipt holds although no driver is real: %s", data)
+		}
+		if again, err := json.Marshal(r); err != nil || len(again) == 0 {
+			t.Error(err)
+		}
+	})
+}
