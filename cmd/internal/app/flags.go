@@ -92,7 +92,7 @@ var flags = []flag{
 		o.Arch = v
 		return nil
 	}},
-	{"ccbin", required, onCargo | onProject | onExec, "PATH", "the host compiler that nvcc calls", func(o *Options, v string) error { o.CCBin = v; return nil }},
+	{"ccbin", required, onCargo | onProject | onExec, "PATH", "the host compiler that nvcc calls: a path, or on Windows a toolset such as 14.44", func(o *Options, v string) error { o.CCBin = v; return nil }},
 	{"strict", none, onCargo | onProject, "", "warnings of the feature check stop the build, too", func(o *Options, _ string) error { o.Strict = true; return nil }},
 	{"allow-unreached", none, onCargo, "", "build although a feature does not reach", func(o *Options, _ string) error { o.AllowUnreached = true; return nil }},
 	{"no-clean", none, onCargo, "", "clean nothing; stale artifacts end with 13", func(o *Options, _ string) error { o.NoClean = true; return nil }},
@@ -155,37 +155,37 @@ var flags = []flag{
 	}},
 	{"probe", required, onCargo | onProve, "FILE", "a probe library built elsewhere, where there is no compiler", func(o *Options, v string) error { o.Probe = v; return nil }},
 	{"cupti", required, onCargo | onProve, "FILE", "the libcupti to use", func(o *Options, v string) error { o.CUPTI = v; return nil }},
-	{"shell", required, onProject, "NAME", "env: the form to print (bash zsh fish pwsh cmd nu github gitlab dotenv direnv vscode cargo-config json)",
+	{"shell", required, onProject, "NAME", "the form to print (bash zsh fish pwsh cmd nu github gitlab dotenv direnv vscode cargo-config json)",
 		func(o *Options, v string) error { o.Shell = v; return nil }},
-	{"diff", none, onProject, "", "env: print what would change and why", func(o *Options, _ string) error { o.Diff = true; return nil }},
-	{"for", required, onProject, "build|prove", "doctor: what the machine is to be good for", func(o *Options, v string) error {
+	{"diff", none, onProject, "", "print what would change and why", func(o *Options, _ string) error { o.Diff = true; return nil }},
+	{"for", required, onProject, "build|prove", "what the machine is to be good for", func(o *Options, v string) error {
 		if v != "build" && v != "prove" {
 			return fmt.Errorf("%q is neither build nor prove", v)
 		}
 		o.For = v
 		return nil
 	}},
-	{"explain", none, onProject, "", "stale: say what is recorded of each package", func(o *Options, _ string) error { o.Explain = true; return nil }},
-	{"fix", none, onProject, "", "features: write the missing edges into the workspace's manifests; each is checked by cargo and taken back if it did not help",
+	{"explain", none, onProject, "", "say what is recorded of each package", func(o *Options, _ string) error { o.Explain = true; return nil }},
+	{"fix", none, onProject, "", "write the missing edges into the workspace's manifests; each is checked by cargo and taken back if it did not help",
 		func(o *Options, _ string) error { o.Fix = true; return nil }},
-	{"dry-run", none, onProject, "", "features --fix: print the change and write nothing", func(o *Options, _ string) error { o.DryRun = true; return nil }},
-	{"why", required, onProject, "CRATE[/FEATURE]", "features: say why a crate is linked, or why it has a feature or has not", func(o *Options, v string) error {
+	{"dry-run", none, onProject, "", "with --fix: print the change and write nothing", func(o *Options, _ string) error { o.DryRun = true; return nil }},
+	{"why", required, onProject, "CRATE[/FEATURE]", "say why a crate is linked, or why it has a feature or has not", func(o *Options, v string) error {
 		if v == "" || strings.HasPrefix(v, "/") || strings.HasSuffix(v, "/") {
 			return fmt.Errorf("%q is neither CRATE nor CRATE/FEATURE", v)
 		}
 		o.Why = v
 		return nil
 	}},
-	{"graph", required, onProject, "dot|mermaid", "features: draw what leads to GPU crates", func(o *Options, v string) error {
+	{"graph", required, onProject, "dot|mermaid", "draw what leads to GPU crates", func(o *Options, v string) error {
 		if v != features.Dot && v != features.Mermaid {
 			return fmt.Errorf("%q is neither dot nor mermaid", v)
 		}
 		o.Graph = v
 		return nil
 	}},
-	{"manifest-only", none, onProject, "", "features: decide from manifests and Cargo.lock alone, without cargo; what these cannot tell is said to be open",
+	{"manifest-only", none, onProject, "", "decide from manifests and Cargo.lock alone, without cargo; what these cannot tell is said to be open",
 		func(o *Options, _ string) error { o.ManifestOnly = true; return nil }},
-	{"lint", none, onProject, "", "features: every member's GPU features, each as if that package were built alone", func(o *Options, _ string) error { o.Lint = true; return nil }},
+	{"lint", none, onProject, "", "every member's GPU features, each as if that package were built alone", func(o *Options, _ string) error { o.Lint = true; return nil }},
 	{"parts", required, onToolchain, "LIST", "install: parts beside the compiler, such as cudnn,run", func(o *Options, v string) error {
 		o.Parts = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
 		return nil
@@ -200,6 +200,7 @@ var flags = []flag{
 var onlyOn = map[string][]string{
 	"kernel": {"prove"}, "expect-exit": {"prove"}, "probe": {"prove"}, "cupti": {"prove"}, "min": {"prove"}, "device": {"prove"}, "child": {"prove"},
 	"expect": {"prove"}, "counterfactual": {"prove"}, "receipt": {"prove"},
+	"toolkit": {"doctor", "env", "stale", "exec"}, "arch": {"doctor", "env", "stale", "exec"}, "ccbin": {"doctor", "env", "stale", "exec"},
 	"shell": {"env"}, "diff": {"env"}, "for": {"doctor"}, "explain": {"stale"}, "strict": {"features"},
 	"fix": {"features"}, "dry-run": {"features"}, "why": {"features"}, "graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"},
 }

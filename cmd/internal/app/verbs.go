@@ -95,6 +95,25 @@ func asksHelp(words []string) bool {
 	return false
 }
 
+// helpFlag words a flag as cargo's help does: the value's name behind the flag's, once.
+type helpFlag struct {
+	cli.StringFlag
+	holder string
+}
+
+func (f *helpFlag) String() string { return "--" + f.Name + f.holder + "\t" + f.Usage }
+
+// shownHolder is the value's name behind the flag's in help.
+func (f flag) shownHolder() string {
+	switch f.value {
+	case none:
+		return ""
+	case optional:
+		return "[=" + f.holder + "]"
+	}
+	return " " + f.holder
+}
+
 // helpFlags makes the flags of a group in urfave's form, for help only.
 func helpFlags(g group, verb string) []cli.Flag {
 	var out []cli.Flag
@@ -106,14 +125,16 @@ func helpFlags(g group, verb string) []cli.Flag {
 		if g == onCargo {
 			name = "gpu-" + name
 		}
-		switch f.value {
-		case none:
-			out = append(out, &cli.BoolFlag{Name: name, Usage: f.meaning, DisableDefaultText: true})
-		case optional:
-			out = append(out, &cli.StringFlag{Name: name, Usage: f.meaning + " (`[=" + f.holder + "]`)"})
-		default:
-			out = append(out, &cli.StringFlag{Name: name, Usage: f.meaning + " (`" + f.holder + "`)"})
-		}
+		out = append(out, &helpFlag{StringFlag: cli.StringFlag{Name: name, Usage: f.meaning}, holder: f.shownHolder()})
+	}
+	return out
+}
+
+// VerbNames lists our own verbs, for completion and tests.
+func VerbNames() []string {
+	var out []string
+	for _, v := range verbs() {
+		out = append(out, v.name)
 	}
 	return out
 }

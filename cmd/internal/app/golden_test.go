@@ -1,0 +1,50 @@
+package app_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpubuild/cmd/internal/app"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestHelpIsGolden compares every page of help; a change of it is read in review.
+func TestHelpIsGolden(t *testing.T) {
+	pages := [][]string{{"--help"}, {"help", "exit-codes"}, {"help", "environment"}, {"help", "config"}}
+	for _, verb := range app.VerbNames() {
+		pages = append(pages, []string{verb, "--help"})
+	}
+	for _, page := range pages {
+		name := strings.Trim(strings.ReplaceAll(strings.Join(page, "-"), "--help", "help"), "-")
+		t.Run(name, func(t *testing.T) {
+			var out, err bytes.Buffer
+			if code := app.Main(append([]string{"gpubuild"}, page...), nil, &out, &err); code != 0 {
+				t.Fatalf("ended with %d: %s", code, err.String())
+			}
+			if err.Len() > 0 {
+				t.Errorf("help is data and belongs on stdout; stderr has %q", err.String())
+			}
+			path := filepath.Join(repository, "testdata", "golden", "help", name+".txt")
+			if *update {
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, readErr := os.ReadFile(path)
+			if readErr != nil {
+				t.Fatal(readErr)
+			}
+			if got := out.String(); got != string(want) {
+				t.Errorf("differs from %s (rewrite with -update and read it):\n%s", path, got)
+			}
+		})
+	}
+}
