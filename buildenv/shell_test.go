@@ -466,11 +466,11 @@ func FuzzExport(f *testing.F) {
 		// bash keeps some variables for itself.
 		switch name {
 		case "UID", "EUID", "PPID", "SHELLOPTS", "BASHOPTS", "BASH_VERSINFO", "_", "PWD", "OLDPWD", "SHLVL", "RANDOM", "SECONDS", "LINENO", "POSIXLY_CORRECT", "BASH_ENV", "ENV":
-			t.Skip()
+			return
 		}
 		text, err := buildenv.Export("bash", h, env, d)
 		if err != nil || strings.HasPrefix(name, "BASH") || strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "EPOCH") || name == "LANG" || name == "GROUPS" || name == "SRANDOM" || name == "FUNCNAME" || name == "DIRSTACK" || name == "HISTCMD" {
-			t.Skip()
+			return
 		}
 		cmd := exec.Command(bash, "--noprofile", "--norc", "-c", `eval "$0"; exec /usr/bin/env -0`, text)
 		cmd.Env = env.Entries()

@@ -25,7 +25,8 @@ func TestShapesFromManifests(t *testing.T) {
 			}
 			list, known := p.Selection(s.request)
 			if !known || len(list) != 1 {
-				t.Skipf("%d packages are selected", len(list))
+				t.Logf("%d packages are selected, which manifests alone leave open", len(list))
+				return
 			}
 			plan := p.PlanBuild(list[0], s.request)
 			if len(plan.Open) > 0 {

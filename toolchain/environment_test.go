@@ -116,7 +116,8 @@ func TestEnvironmentIsFixed(t *testing.T) {
 				h, run := hosttest.LoadCommands(t, name)
 				first, err := toolchain.Choose(gather(h, run), needs, toolchain.Wish{})
 				if err != nil {
-					t.Skip(err)
+					t.Logf("no set here, so no environment: %v", err)
+					return
 				}
 				d := toolchain.Environment(h, first, needs)
 				env := h.Apply(h.Env, d)
