@@ -97,12 +97,13 @@ func reachLines(a *features.Answer) []string {
 func reachLine(r features.Root) string {
 	var on, off []string
 	for _, c := range r.Crates {
+		name := c.Name + " " + c.Version
 		switch {
-		case c.Backend == "own" || c.Backend == "none":
-		case c.On:
-			on = append(on, c.Name+" "+c.Version)
-		default:
-			off = append(off, c.Name)
+		case c.Backend == "own":
+		case c.On && c.Backend != "none":
+			on = append(on, name)
+		case !c.On && (c.Backend != "none" || len(c.Wanted) > 0):
+			off = append(off, name)
 		}
 	}
 	sort.Strings(on)
