@@ -196,13 +196,13 @@ func TestProgressIsPassedOn(t *testing.T) {
 	var status, notice strings.Builder
 	q := Request{Line: must(t, "build"), Mkdir: func(string) error { return nil },
 		Status: func(s string) { status.WriteString(s) }, Notice: func(s string) { notice.WriteString(s) }}
-	words := "\x1b[1m\x1b[92m    Updating\x1b[0m crates.io index\n\x1b[1m\x1b[96m    Blocking\x1b[0m waiting for file lock on package cache\n Downloading crates ...\nerror: failed to get `x`\n\nCaused by:\n  gone"
+	words := "\x1b[1m\x1b[92m    Updating\x1b[0m the index\n\x1b[1m\x1b[96m    Blocking\x1b[0m waiting for file lock on package cache\n Downloading crates ...\nerror: failed to get `x`\n\nCaused by:\n  gone"
 	_, err := Graph(context.Background(), h, answers{"--unit-graph": {101, "", words}}, tool, q)
 	var refused *RefusedError
 	if !errors.As(err, &refused) || string(refused.Stderr) != "error: failed to get `x`\n\nCaused by:\n  gone" {
 		t.Errorf("%v", err)
 	}
-	if status.String() != "\x1b[1m\x1b[92m    Updating\x1b[0m crates.io index\n Downloading crates ...\n" || notice.String() != "Blocking waiting for file lock on package cache" {
+	if status.String() != "\x1b[1m\x1b[92m    Updating\x1b[0m the index\n Downloading crates ...\n" || notice.String() != "Blocking waiting for file lock on package cache" {
 		t.Errorf("%q, %q", status.String(), notice.String())
 	}
 }

@@ -123,7 +123,7 @@ func (m machine) host(env ...string) buildenv.Host {
 	for p, data := range m {
 		files[strings.TrimPrefix(p, "/")] = &fstest.MapFile{Data: data, Mode: 0o755}
 	}
-	return buildenv.Host{OS: buildenv.Linux, Arch: "amd64", Cwd: "/work", Env: buildenv.NewEnv(buildenv.Linux, env), Files: memory{m, files}}
+	return buildenv.Host{OS: buildenv.Linux, Arch: "amd64", Cwd: "/proj", Env: buildenv.NewEnv(buildenv.Linux, env), Files: memory{m, files}}
 }
 
 type memory struct {
