@@ -190,7 +190,7 @@ var flags = []flag{
 		o.Parts = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
 		return nil
 	}},
-	{"json", optional, onProject | onProve | onScan | onToolchain | onOther, "FILE", "machine-readable answer on stdout or in FILE", func(o *Options, v string) error {
+	{"json", optional, onProject | onProve | onScan | onExec | onToolchain | onOther, "FILE", "machine-readable answer on stdout or in FILE", func(o *Options, v string) error {
 		o.JSON = &v
 		return nil
 	}},

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain/cargo"
@@ -22,7 +23,7 @@ func runToolchain(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	case "install":
 		return a.installToolkit(ctx, o, rest)
 	case "verify", "remove":
-		return a.tendToolkits(ctx, word, rest)
+		return a.tendToolkits(ctx, o, word, rest)
 	}
 	return &usageError{fmt.Sprintf("toolchain knows no %q", word), "list, install [VERSION], verify [NAME], remove NAME"}
 }
@@ -94,21 +95,28 @@ func (a *app) installToolkit(ctx context.Context, o Options, rest []string) erro
 	if err != nil {
 		return err
 	}
+	if o.JSON != nil {
+		return a.answer(o, "toolchain", true, nil, struct {
+			Root string `json:"root"`
+		}{root})
+	}
 	fmt.Fprintln(a.shell.Out, root)
 	return nil
 }
 
-func (a *app) tendToolkits(ctx context.Context, word string, names []string) error {
+func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []string) error {
 	installed := install.Installed(a.host, a.cacheDir)
 	if word == "remove" && len(names) == 0 {
 		return &usageError{"remove needs the name of a toolkit", "gpubuild toolchain list --json names them"}
 	}
-	done, damaged := 0, 0
+	done := 0
+	roots, findings := []string{}, []report.Finding{}
 	for _, in := range installed {
 		if len(names) > 0 && !contains(names, in.Name) && !contains(names, in.Root) {
 			continue
 		}
 		done++
+		roots = append(roots, in.Root)
 		if word == "remove" {
 			if err := install.Remove(ctx, a.host, a.cacheDir, in.Name); err != nil {
 				return err
@@ -122,13 +130,18 @@ func (a *app) tendToolkits(ctx context.Context, word string, names []string) err
 		}
 		for _, p := range problems {
 			a.shell.Error("%s", p)
-			damaged++
+			findings = append(findings, report.Finding{ID: "toolchain.damaged", Severity: report.SeverityError, Message: p.String(), Path: p.Path})
 		}
 		if len(problems) == 0 {
 			a.shell.Status("Verified", "%s", in.Root)
 		}
 	}
-	if damaged > 0 {
+	if err := a.answer(o, "toolchain", len(findings) == 0, findings, struct {
+		Roots []string `json:"roots"`
+	}{roots}); err != nil {
+		return err
+	}
+	if len(findings) > 0 {
 		a.shell.Hint("remove the toolkit with `gpubuild toolchain remove NAME` and install it again")
 		return codeError(codeMissing)
 	}
