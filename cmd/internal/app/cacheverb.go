@@ -6,6 +6,7 @@ import (
 	"gpubuild/toolchain/cargo"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 func runCache(a *app, _ context.Context, o Options, l cargo.Line) error {
@@ -23,7 +24,12 @@ func runCache(a *app, _ context.Context, o Options, l cargo.Line) error {
 		fmt.Fprintln(a.shell.Out, a.cacheDir)
 		return nil
 	case "clean":
-		// Only what is ours goes: the cache may be a directory that the user named, with other things in it.
+		// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may be the
+		// user's own, and nothing is removed.
+		if other := foreign(a.cacheDir); len(other) > 0 {
+			return &usageError{fmt.Sprintf("%s holds what is not gpubuild's: %s; nothing was removed", a.cacheDir, strings.Join(other, ", ")),
+				"point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: " + strings.Join(cacheParts, " ")}
+		}
 		for _, name := range cacheParts {
 			if err := os.RemoveAll(filepath.Join(a.cacheDir, name)); err != nil {
 				return fmt.Errorf("cache: %w", err)
@@ -37,3 +43,18 @@ func runCache(a *app, _ context.Context, o Options, l cargo.Line) error {
 
 // cacheParts is everything that gpubuild writes into its cache.
 var cacheParts = []string{"answers", "cargo", "hashes.json", "locks", "probe", "runs", "scans", "toolkits", "untold", "wheels"}
+
+// foreign lists what is in the cache's directory and is no part of a cache.
+func foreign(dir string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // not there: nothing can be removed, either
+	}
+	var out []string
+	for _, e := range entries {
+		if !contains(cacheParts, e.Name()) {
+			out = append(out, e.Name())
+		}
+	}
+	return out
+}

@@ -350,11 +350,15 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 		args = want.Args
 	}
 	switch {
-	case len(j.programs) == 0:
+	case len(j.programs) == 0 && !j.options.Prove:
 		return nil // a library: there is nothing to run
-	case p == nil && asked:
-		j.shell.Loud("Unproved", "not proven: the build made several programs; choose one with --bin, or with bin in the [prove] table")
+	case p == nil && !j.options.Prove && j.config.Prove.Value != nil && j.config.Prove.Value.Bin != "":
+		j.shell.Loud("Unproved", "not proven: %s", j.whyNone()) // another member of the workspace was built
 		return nil
+	case p == nil && asked:
+		// A proof was asked for and there is none: that must not end as success does.
+		j.shell.Loud("Unproved", "not proven: %s", j.whyNone())
+		return codeError(codeUnproved)
 	case p == nil:
 		j.shell.Status("Unproved", "not proven: nothing was run; prove a program with `gpubuild prove BIN -- ARGS`")
 		return nil
@@ -379,6 +383,18 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 	}
 	j.tellVerdict(got)
 	return outcome(got, o.ExpectExit)
+}
+
+// whyNone says why no program of the build could be taken for the one to be proven.
+func (j *journey) whyNone() string {
+	want := j.config.Prove.Value
+	switch {
+	case len(j.programs) == 0:
+		return "the build made no program; choose one with --bin"
+	case want != nil && want.Bin != "" && len(j.programs) > 0:
+		return fmt.Sprintf("the build made no program %s, which the [prove] table names", want.Bin)
+	}
+	return "the build made several programs; choose one with --bin, or with bin in the [prove] table"
 }
 
 // outcome is the exit code of a proof: the program's own where it failed, else the verdict's.

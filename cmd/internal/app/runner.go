@@ -247,7 +247,7 @@ func (a *app) runnerMain(ctx context.Context, words []string) error {
 	if err != nil {
 		return err
 	}
-	if err := cache.WriteFile(filepath.Join(s.Dir, fmt.Sprintf("proof-%d.json", os.Getpid())), data, 0o600); err != nil {
+	if err := cache.WriteFile(filepath.Join(s.Dir, fmt.Sprintf("proof-%d-%d.json", time.Now().UnixNano(), os.Getpid())), data, 0o600); err != nil {
 		return err
 	}
 	if p.Evidence.Exit.Code != 0 {
