@@ -121,24 +121,28 @@ func (h Host) LookPathAll(name string) []string {
 		return nil
 	}
 	path, _ := h.Env.Lookup("PATH")
-	exts := h.extensions(name)
 	var found, seen []string
 	for _, dir := range h.SplitList(path) {
 		if !h.IsAbs(dir) || slices.ContainsFunc(seen, func(s string) bool { return h.SamePath(s, dir) }) {
 			continue
 		}
 		seen = append(seen, dir)
-		for _, ext := range exts {
-			p := h.Join(dir, name+ext)
-			fi, err := h.Files.Stat(p)
-			if err != nil || fi.IsDir() || (h.OS != Windows && fi.Mode()&0o111 == 0) {
-				continue
-			}
+		if p := h.ProgramIn(dir, name); p != "" {
 			found = append(found, p)
-			break
 		}
 	}
 	return found
+}
+
+// ProgramIn is the file in a directory that a program name means, "" when there is none.
+func (h Host) ProgramIn(dir, name string) string {
+	for _, ext := range h.extensions(name) {
+		p := h.Join(dir, name+ext)
+		if fi, err := h.Files.Stat(p); err == nil && !fi.IsDir() && (h.OS == Windows || fi.Mode()&0o111 != 0) {
+			return p
+		}
+	}
+	return ""
 }
 
 // extensions lists what may stand behind a program's name on PATH: on Windows one of PATHEXT, unless the name ends in one already.

@@ -102,11 +102,25 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	if j.set, err = toolchain.Choose(j.facts, j.needs, wish); err != nil {
 		return err
 	}
+	if err := toolchain.Planted(j.host, j.set, j.compilesIn()); err != nil {
+		return err
+	}
 	j.delta = toolchain.Environment(j.host, j.set, j.needs)
 	j.env = j.host.Apply(j.host.Env, j.delta)
 	j.tool = j.tool.With(j.env)
 	j.tellTools()
 	return nil
+}
+
+// compilesIn lists the directories in which nvcc will be run: cargo runs a package's build script in the directory of its manifest.
+func (j *journey) compilesIn() []string {
+	dirs := []string{j.host.Cwd}
+	for _, u := range j.reach.Units {
+		if u.Inputs.NVCC && u.Dir != "" && !contains(dirs, u.Dir) {
+			dirs = append(dirs, u.Dir)
+		}
+	}
+	return dirs
 }
 
 // wish is what the user asked for, the strongest word first, and the toolkits that only we know of.

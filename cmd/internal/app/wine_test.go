@@ -289,6 +289,26 @@ func TestWine(t *testing.T) {
 		}
 	})
 
+	t.Run("a compiler planted in the current directory", func(t *testing.T) {
+		evil, err := os.ReadFile(w.gpubuild) // any program
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"cl.exe", "nvcc.bat"} {
+			path := filepath.Join(w.work, name)
+			if err := os.WriteFile(path, evil, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			out, err := w.exec(nil, compile...)
+			if code(err) != 12 || !strings.Contains(out, z(path)+" lies where the build runs") || !strings.Contains(out, "hint: move or remove") {
+				t.Errorf("%s: %v\n%s", name, err, out)
+			}
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+
 	t.Run("no toolset fits", func(t *testing.T) {
 		w.plant(map[string]string{"14.60.40000": "13.2"})
 		out, err := w.exec(nil, compile...)
