@@ -167,42 +167,51 @@ func (e *writer) usual(c consumer) bool {
 	return false
 }
 
-// nvcc sets NVCC only where the user's own points elsewhere: without it PATH answers, and there ours is first.
+// nvcc sets NVCC, and CMake's CUDACXX, only where the user's own points elsewhere: without it PATH answers, and there ours is first.
 func (e *writer) nvcc() {
 	h, t := e.h, e.s.Toolkit
-	old := h.Env.Get("NVCC")
-	if t.NVCC == "" || !h.IsAbs(old) || e.isNVCC(old) || !e.reads("NVCC") {
-		return
+	for _, name := range []string{"NVCC", "CUDACXX"} {
+		old := h.Env.Get(name)
+		if t.NVCC == "" || !h.IsAbs(old) || e.isNVCC(old) || !e.reads(name) {
+			continue
+		}
+		e.d.Add(buildenv.Set, name, t.NVCC, fmt.Sprintf("was %s, which is not of %s", old, t.Named()))
 	}
-	e.d.Add(buildenv.Set, "NVCC", t.NVCC, fmt.Sprintf("was %s, which is not of %s", old, t.Named()))
 }
 
-// compiler sets NVCC_CCBIN only where nvcc would take another compiler by itself. cudaforge and bindgen_cuda add -allow-unsupported-compiler
-// whenever it is set; the pair was checked against the toolkit's own header, so nothing is let through by that.
+// compiler sets NVCC_CCBIN, and for CMake CUDAHOSTCXX, only where nvcc would take another compiler by itself. cudaforge and bindgen_cuda add
+// -allow-unsupported-compiler whenever NVCC_CCBIN is set; the pair was checked against the toolkit's own header, so nothing is let through by
+// that. CMake passes CUDAHOSTCXX on as -ccbin, which nvcc puts before NVCC_CCBIN (CMake, "CUDAHOSTCXX").
 func (e *writer) compiler(n Needs) {
-	c, old := e.s.Compiler, e.h.Env.Get("NVCC_CCBIN")
+	c := e.s.Compiler
 	if c == nil || !n.NVCC {
 		return
 	}
 	alone := c.Default || takes(e.s.Toolkit, *c) || c.Kind == hostcc.MSVC // which is first on PATH then
-	switch {
-	case old != "" && (c.Word == "NVCC_CCBIN" || named(*c, old) || e.h.IsAbs(old) && e.h.SamePath(e.h.Real(old), e.h.Real(c.CXX))):
-	case old != "" && alone:
-		e.d.Add(buildenv.Unset, "NVCC_CCBIN", "", fmt.Sprintf("was %s, %s; nvcc takes %s by itself", old, e.lost(old), c.Named()))
-	case alone:
-	default:
-		reason := "nvcc would take a compiler that does not fit; checked against " + e.s.Toolkit.Bounds.File
-		if old != "" {
-			reason = fmt.Sprintf("was %s, %s", old, e.lost(old))
+	for _, name := range []string{"NVCC_CCBIN", "CUDAHOSTCXX"} {
+		old := e.h.Env.Get(name)
+		if name == "CUDAHOSTCXX" && !e.reads(name) {
+			continue
 		}
-		e.d.Add(buildenv.Set, "NVCC_CCBIN", c.CXX, reason+": "+c.Named())
+		switch {
+		case old != "" && (c.Word == name || named(*c, old) || e.h.IsAbs(old) && e.h.SamePath(e.h.Real(old), e.h.Real(c.CXX))):
+		case old != "" && alone:
+			e.d.Add(buildenv.Unset, name, "", fmt.Sprintf("was %s, %s; nvcc takes %s by itself", old, e.lost(name, old), c.Named()))
+		case alone:
+		default:
+			reason := "nvcc would take a compiler that does not fit; checked against " + e.s.Toolkit.Bounds.File
+			if old != "" {
+				reason = fmt.Sprintf("was %s, %s", old, e.lost(name, old))
+			}
+			e.d.Add(buildenv.Set, name, c.CXX, reason+": "+c.Named())
+		}
 	}
 }
 
 // lost says why a compiler was not chosen.
-func (e *writer) lost(path string) string {
+func (e *writer) lost(name, path string) string {
 	for _, l := range e.s.Losers {
-		if l.What == "host compiler" && (l.Where == path || l.Origin == "NVCC_CCBIN") {
+		if l.What == "host compiler" && (l.Where == path || l.Origin == name) {
 			return "which is not used: " + l.Why
 		}
 	}
