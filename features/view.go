@@ -203,14 +203,23 @@ func (p *Project) registryManifest(name, version string) *Package {
 	return found
 }
 
+// CargoHome is cargo's home directory; empty when there is none.
+// Source: The Cargo Book, "Cargo Home".
+func CargoHome(h buildenv.Host) string {
+	if home := h.Env.Get("CARGO_HOME"); home != "" {
+		return home
+	}
+	if h.Home == "" {
+		return ""
+	}
+	return h.Join(h.Home, ".cargo")
+}
+
 // registryDirs lists the directories in which cargo unpacks registry packages.
 func (p *Project) registryDirs() []string {
-	home, ok := p.host.Env.Lookup("CARGO_HOME")
-	if !ok || home == "" {
-		if p.host.Home == "" {
-			return nil
-		}
-		home = p.host.Join(p.host.Home, ".cargo")
+	home := CargoHome(p.host)
+	if home == "" {
+		return nil
 	}
 	src := p.host.Join(home, "registry", "src")
 	entries, err := p.host.Files.ReadDir(src)

@@ -27,7 +27,9 @@ func machine(t *testing.T, name string) (buildenv.Host, toolchain.Facts) {
 	return h, gather(h, run)
 }
 
-func gather(h buildenv.Host, run *hosttest.Script) toolchain.Facts {
+func gather(h buildenv.Host, run interface {
+	Run(context.Context, buildenv.Cmd) (buildenv.Result, error)
+}) toolchain.Facts {
 	f := toolchain.Facts{Toolkits: cuda.Find(h, nil), LibCUDA: toolchain.DriverLibrary(h), Places: cuda.UsualPlaces(h)}
 	var roots []string
 	for _, t := range f.Toolkits {

@@ -19,11 +19,23 @@ import (
 )
 
 func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
+	var save *savedMachine
+	if o.Save != "" {
+		var err error
+		if a, save, err = a.overheard(o.Save); err != nil {
+			return err
+		}
+	}
 	f, err := a.doctorFacts(ctx, o, l)
 	if err != nil {
 		return err
 	}
 	checks := doctor.Run(f)
+	if save != nil {
+		if err := save.write(doctorText(checks)); err != nil {
+			return err
+		}
+	}
 	var findings []report.Finding
 	for _, c := range checks {
 		if c.State == doctor.Missing || c.State == doctor.Misfit || c.State == doctor.Warning {
@@ -42,23 +54,7 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 			return err
 		}
 	} else {
-		var b strings.Builder
-		for _, c := range checks {
-			fmt.Fprintf(&b, "%s %-14s %s\n", c.Mark(), c.ID, c.Says)
-			if c.State == doctor.OK || c.State == doctor.Info {
-				continue
-			}
-			if c.Breaks != "" {
-				fmt.Fprintf(&b, "    without it: %s\n", c.Breaks)
-			}
-			for _, p := range c.Places {
-				fmt.Fprintf(&b, "    looked at: %s\n", p)
-			}
-			if c.Fix != "" {
-				fmt.Fprintf(&b, "    fix: %s\n", c.Fix)
-			}
-		}
-		if _, err := fmt.Fprint(a.shell.Out, b.String()); err != nil {
+		if _, err := fmt.Fprint(a.shell.Out, doctorText(checks)); err != nil {
 			return err
 		}
 	}
@@ -69,6 +65,27 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return codeError(codeMisfit)
 	}
 	return nil
+}
+
+// doctorText words the checks for a person.
+func doctorText(checks []doctor.Check) string {
+	var b strings.Builder
+	for _, c := range checks {
+		fmt.Fprintf(&b, "%s %-14s %s\n", c.Mark(), c.ID, c.Says)
+		if c.State == doctor.OK || c.State == doctor.Info {
+			continue
+		}
+		if c.Breaks != "" {
+			fmt.Fprintf(&b, "    without it: %s\n", c.Breaks)
+		}
+		for _, p := range c.Places {
+			fmt.Fprintf(&b, "    looked at: %s\n", p)
+		}
+		if c.Fix != "" {
+			fmt.Fprintf(&b, "    fix: %s\n", c.Fix)
+		}
+	}
+	return b.String()
 }
 
 // doctorFacts gathers what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine.

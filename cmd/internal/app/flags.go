@@ -38,6 +38,7 @@ type Options struct {
 	Shell          string
 	For            string
 	Diff           bool
+	Save           string
 	Explain        bool
 	Parts          []string
 	LinkStubs      bool
@@ -165,6 +166,10 @@ var flags = []flag{
 		o.For = v
 		return nil
 	}},
+	{"save", required, onProject, "FILE", "write what was looked at on this machine, for a bug report: no project, no secrets, no user name; look at it before you send it", func(o *Options, v string) error {
+		o.Save = v
+		return nil
+	}},
 	{"explain", none, onProject, "", "say what is recorded of each package", func(o *Options, _ string) error { o.Explain = true; return nil }},
 	{"fix", none, onProject, "", "write the missing edges into the workspace's manifests; each is checked by cargo and taken back if it did not help",
 		func(o *Options, _ string) error { o.Fix = true; return nil }},
@@ -201,7 +206,7 @@ var onlyOn = map[string][]string{
 	"kernel": {"prove"}, "expect-exit": {"prove"}, "probe": {"prove"}, "cupti": {"prove"}, "min": {"prove"}, "device": {"prove"}, "child": {"prove"},
 	"expect": {"prove"}, "counterfactual": {"prove"}, "receipt": {"prove"},
 	"toolkit": {"doctor", "env", "stale", "exec"}, "arch": {"doctor", "env", "stale", "exec"}, "ccbin": {"doctor", "env", "stale", "exec"},
-	"shell": {"env"}, "diff": {"env"}, "for": {"doctor"}, "explain": {"stale"}, "strict": {"features"},
+	"shell": {"env"}, "diff": {"env"}, "save": {"doctor"}, "for": {"doctor"}, "explain": {"stale"}, "strict": {"features"},
 	"fix": {"features"}, "dry-run": {"features"}, "why": {"features"}, "graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"},
 }
 

@@ -1,0 +1,107 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/saved"
+	"gpubuild/features"
+)
+
+// savedMachine is a machine that is overheard while doctor looks at it.
+type savedMachine struct {
+	app  *app
+	path string
+	rec  *saved.Recorder
+}
+
+// overheard answers an app that remembers what it is told of the machine. The project, cargo's home and what our cache holds of projects are
+// the user's own matter; the toolkits in our cache belong to the machine.
+func (a *app) overheard(file string) (*app, *savedMachine, error) {
+	path := a.host.Abs(file)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &usageError{file + " is there already", "give --save a name that is free"}
+	}
+	own := []string{a.host.Cwd, features.CargoHome(a.host)}
+	if manifest, err := features.FindManifest(a.host, a.host.Cwd); err == nil {
+		own = append(own, a.host.Dir(manifest))
+		if p, err := features.Load(a.host, manifest); err == nil {
+			own = append(own, p.Root)
+		}
+	}
+	rec := saved.NewRecorder(a.host, func(p string) bool {
+		if a.host.Below(p, a.cacheDir) && !a.host.Below(p, a.host.Join(a.cacheDir, "toolkits")) {
+			return true
+		}
+		for _, dir := range own {
+			// Who stands in the home directory, or above it, has no project there.
+			if dir != "" && !a.host.Below(a.host.Home, dir) && a.host.Below(p, dir) {
+				return true
+			}
+		}
+		return false
+	})
+	b := *a
+	b.host, b.run = rec.Host(), heard{a.run, rec}
+	return &b, &savedMachine{app: a, path: path, rec: rec}, nil
+}
+
+// heard remembers what compilers and nvidia-smi say of themselves; what cargo says of a project is not kept.
+type heard struct {
+	runner
+	rec *saved.Recorder
+}
+
+func (h heard) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	res, err := h.runner.Run(ctx, c)
+	name := strings.ToLower(c.Path[strings.LastIndexAny(c.Path, `/\`)+1:])
+	for _, tool := range []string{"gcc", "g++", "cc", "c++", "clang", "nvidia-smi", "x86_64-", "aarch64-"} {
+		if strings.HasPrefix(name, tool) {
+			h.rec.Ran(c, res)
+			break
+		}
+	}
+	return res, err
+}
+
+func (s *savedMachine) write(says string) error {
+	data := s.rec.Encode("Saved by `gpubuild doctor --save`, version "+version()+". doctor said:\n\n"+says, ofTheMachine)
+	if err := cache.WriteFile(s.path, data, 0o600); err != nil {
+		return err
+	}
+	s.app.shell.Status("Saved", "%s: what was looked at on this machine (%s); look at it before you send it", s.app.shown(s.path), size(len(data)))
+	return nil
+}
+
+func size(n int) string {
+	if n < 10<<10 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("%d kB", n/1000)
+}
+
+// ofTheMachine says whether a variable speaks of compilers, toolkits or the system, and so may be kept. Everything else may be a secret.
+func ofTheMachine(name string) bool {
+	name = strings.ToUpper(name)
+	for _, known := range []string{
+		"PATH", "PATHEXT", "LD_LIBRARY_PATH", "LIBRARY_PATH", "LD_PRELOAD", "CPATH", "INCLUDE", "LIB", "LIBPATH", "CC", "CXX", "HOST_COMPILER", "NVCC", "CONDA_PREFIX", "VIRTUAL_ENV",
+		"PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMDATA", "SYSTEMROOT", "LOCALAPPDATA", "APPDATA", "HOME", "USERPROFILE", "CARGO_HOME", "RUSTUP_HOME", "CMAKE_GENERATOR", "WSL_DISTRO_NAME", "GPUBUILD_CUDA",
+		"GPUBUILD_ARCH", "GPUBUILD_CACHE", "DEVENVDIR",
+	} {
+		if name == known {
+			return true
+		}
+	}
+	for _, prefix := range []string{"CUDA", "CUDNN", "NVCC_", "NVIDIA_VISIBLE", "NVIDIA_DRIVER_CAP", "VS", "VC", "WINDOWSSDK", "UCRT", "UNIVERSALCRT", "HIP_", "ROCM_", "NVHPC"} {
+		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, "VSCODE") && !strings.HasPrefix(name, "VST") {
+			return true
+		}
+	}
+	return false
+}
