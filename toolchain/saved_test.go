@@ -30,7 +30,7 @@ func TestASavedMachineTellsTheSame(t *testing.T) {
 		"linux-gcc-too-new", "linux-no-cxx", "wsl2-driver-only", "linux-edited-header", "linux-incomplete", "linux-cudnn-two-majors", "linux-cudnn-deb", "linux-hpc-sdk", "linux-unreadable",
 		"linux-odd-paths", "linux-bare",
 		"windows-usual", "windows-toolset-too-new", "windows-five-toolsets", "windows-build-tools-wheels", "windows-no-visual-studio", "windows-no-sdk", "windows-conda",
-		"windows-edited-header", "windows-no-cxx", "windows-prompt", "windows-prompt-too-new", "windows-arm64", "windows-broken-states", "windows-two-nvcc",
+		"windows-edited-header", "windows-no-cxx", "windows-prompt", "windows-prompt-too-new", "windows-arm64", "windows-broken-states", "windows-two-nvcc", "windows-cudnn-installer",
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, run := hosttest.LoadCommands(t, name)

@@ -307,6 +307,9 @@ func (e *writer) dlls(n Needs) {
 	if h.OS != buildenv.Windows || !n.Libraries {
 		return
 	}
+	if c := e.s.CUDNN; c != nil && c.Bin != "" && !e.has("PATH", []string{c.Bin}) {
+		e.d.Add(buildenv.Prepend, "PATH", c.Bin, "the run-time libraries of cuDNN "+c.Version)
+	}
 	for _, d := range []string{"x64", "x86_64", "arm64"} {
 		dir := h.Join(t.Root, "bin", d)
 		if (d == "arm64") != (h.Arch == "arm64") || !h.IsDir(dir) || e.has("PATH", []string{dir}) {

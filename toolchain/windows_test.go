@@ -10,13 +10,22 @@ import (
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/msvc"
 )
 
 // windows gathers what is found on a stored Windows machine.
 func windows(h buildenv.Host) toolchain.Facts {
 	found := msvc.Find(h, h.Arch)
-	return toolchain.Facts{Toolkits: cuda.Find(h, nil), Places: cuda.UsualPlaces(h), MSVC: &found, Compilers: toolchain.Compilers(h, found)}
+	f := toolchain.Facts{Toolkits: cuda.Find(h, nil), Places: cuda.UsualPlaces(h), MSVC: &found, Compilers: toolchain.Compilers(h, found)}
+	var roots []string
+	for _, t := range f.Toolkits {
+		if t.Problem == "" {
+			roots = append(roots, t.Root)
+		}
+	}
+	f.CUDNN = cudnn.Find(h, roots, nil)
+	return f
 }
 
 // TestWindowsMachines tells of every stored Windows machine which set is chosen and why, and what a build's environment becomes.
@@ -40,6 +49,7 @@ func TestWindowsMachines(t *testing.T) {
 		{"windows-arm64", linked},
 		{"windows-broken-states", kernels},
 		{"windows-two-nvcc", kernels},
+		{"windows-cudnn-installer", candle},
 	}
 	for _, tt := range tests {
 		t.Run(tt.host, func(t *testing.T) {

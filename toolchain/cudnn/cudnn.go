@@ -22,7 +22,9 @@ type Install struct {
 	Root      string         `json:"root"` // what CUDNN_LIB, CUDNN_PATH and CUDNN_HOME are to be, despite the first one's name
 	Real      string         `json:"real"`
 	Include   string         `json:"include,omitempty"` // directory of cudnn_version.h
-	Lib       string         `json:"lib,omitempty"`     // directory of libcudnn
+	Lib       string         `json:"lib,omitempty"`     // directory of libcudnn, on Windows of cudnn.lib
+	Bin       string         `json:"bin,omitempty"`     // Windows: directory of its DLLs
+	Split     bool           `json:"split,omitempty"`   // its parts lie in directories of several CUDA versions: no root has them where build scripts look
 	Version   string         `json:"version,omitempty"` // 9.21.1
 	Major     int            `json:"major"`             // of cuDNN itself; in libcudnn.so.9
 	CUDAMajor int            `json:"cuda_major"`        // the CUDA that it was built for; 0 when nothing says so
@@ -83,8 +85,14 @@ func Find(h buildenv.Host, toolkits []string, extra []string) []Install {
 	}
 	if dir := h.Env.Get("CONDA_PREFIX"); dir != "" {
 		f.root(dir, "CONDA_PREFIX", false)
+		if h.OS == buildenv.Windows {
+			f.root(h.Join(dir, "Library"), "CONDA_PREFIX", false)
+		}
 	}
 	if dir := h.Env.Get("VIRTUAL_ENV"); dir != "" {
+		if h.OS == buildenv.Windows {
+			f.root(h.Join(dir, "Lib", "site-packages", "nvidia", "cudnn"), "VIRTUAL_ENV", false)
+		}
 		for _, lib := range []string{"lib", "lib64"} {
 			entries, _ := h.Files.ReadDir(h.Join(dir, lib)) // a missing directory holds nothing
 			for _, e := range entries {
@@ -93,6 +101,9 @@ func Find(h buildenv.Host, toolkits []string, extra []string) []Install {
 				}
 			}
 		}
+	}
+	if h.OS == buildenv.Windows {
+		f.installer()
 	}
 	if h.OS == buildenv.Linux {
 		f.system()
@@ -128,16 +139,96 @@ func (f *finder) root(root, origin string, named bool) {
 		if r == h.Dir(root) && !(named && strings.HasPrefix(h.Base(root), "lib")) {
 			break
 		}
+		if named && h.OS == buildenv.Windows && f.versions(r, origin, named) {
+			return
+		}
 		i := Install{Root: r, Real: h.Real(r), Origin: origin, Named: named}
 		f.look(&i, []string{h.Join(r, "include"), h.Join(r, "targets", target, "include"), h.Join(r, "include", f.multiarch())},
 			[]string{h.Join(r, "lib64"), h.Join(r, "lib"), h.Join(r, "lib", "x64"), h.Join(r, "targets", target, "lib"), h.Join(r, "lib", f.multiarch())})
 		if i.Include != "" || i.Lib != "" {
+			f.bin(&i, h.Join(r, "bin", "x64"), h.Join(r, "bin"))
 			f.add(i)
 			return
 		}
 	}
 	if named {
-		f.found = append(f.found, Install{Root: root, Real: h.Real(root), Origin: origin, Named: true, Problem: "there is no cuDNN: neither include/cudnn.h nor lib/libcudnn.so"})
+		f.found = append(f.found, Install{Root: root, Real: h.Real(root), Origin: origin, Named: true, Problem: "there is no cuDNN: neither include/cudnn.h nor " + f.library()})
+	}
+}
+
+// installer looks where NVIDIA's installer for Windows puts cuDNN: C:\Program Files\NVIDIA\CUDNN\v9.N, the newest first.
+func (f *finder) installer() {
+	h := f.h
+	base := h.Env.Get("ProgramFiles")
+	if base == "" {
+		base = `C:\Program Files`
+	}
+	base = h.Join(base, "NVIDIA", "CUDNN")
+	for _, name := range f.numbered(base, "v") {
+		dir := h.Join(base, name)
+		if !f.versions(dir, "the installer's place", false) {
+			f.root(dir, "the installer's place", false)
+		}
+	}
+}
+
+// versions looks below a root of NVIDIA's installer, where include, lib and bin each have a directory for every CUDA that cuDNN was built with:
+// include\12.9, lib\12.9\x64, bin\12.9 or, from 9.19 on, bin\12.9\x64. It says whether there was one.
+// Source: public reports of the layouts of cuDNN 9.2 to 9.25.
+func (f *finder) versions(root, origin string, named bool) bool {
+	h := f.h
+	any := false
+	for _, v := range f.numbered(h.Join(root, "include"), "") {
+		include := h.Join(root, "include", v)
+		i := Install{Root: root, Real: h.Real(include), Origin: origin, Named: named, Split: true}
+		i.CUDAMajor = numbers(v)[0]
+		f.look(&i, []string{include}, []string{h.Join(root, "lib", v, "x64"), h.Join(root, "lib", v)})
+		if i.Include == "" && i.Lib == "" {
+			continue
+		}
+		f.bin(&i, h.Join(root, "bin", v, "x64"), h.Join(root, "bin", v))
+		f.add(i)
+		any = true
+	}
+	return any
+}
+
+// numbered lists a directory's entries that are a prefix and a version, the newest first.
+func (f *finder) numbered(dir, prefix string) []string {
+	entries, err := f.h.Files.ReadDir(dir)
+	if err != nil {
+		return nil // not there
+	}
+	var out []string
+	for _, e := range entries {
+		if v, ok := strings.CutPrefix(strings.ToLower(e.Name()), prefix); ok && numbers(v) != nil {
+			out = append(out, e.Name())
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int { return slices.Compare(numbers(b[len(prefix):]), numbers(a[len(prefix):])) })
+	return out
+}
+
+// library names the file without which there is nothing to link.
+func (f *finder) library() string {
+	if f.h.OS == buildenv.Windows {
+		return `lib\x64\cudnn.lib`
+	}
+	return "lib/libcudnn.so"
+}
+
+// bin notes the first directory that holds cuDNN's DLLs.
+func (f *finder) bin(i *Install, dirs ...string) {
+	for _, d := range dirs {
+		entries, err := f.h.Files.ReadDir(d)
+		if err != nil || i.Bin != "" {
+			continue
+		}
+		for _, e := range entries {
+			if name := strings.ToLower(e.Name()); strings.HasPrefix(name, "cudnn64_") && strings.HasSuffix(name, ".dll") {
+				i.Bin = d
+			}
+		}
 	}
 }
 
@@ -188,7 +279,11 @@ func (f *finder) look(i *Install, includes, libs []string) {
 		}
 		for _, e := range entries {
 			v, ok := strings.CutPrefix(e.Name(), "libcudnn.so")
-			if !ok && e.Name() != "cudnn.lib" {
+			if strings.EqualFold(e.Name(), "cudnn.lib") { // the import library, by which a linker finds it
+				i.Lib, i.Link = d, true
+				continue
+			}
+			if !ok {
 				continue
 			}
 			i.Lib = d

@@ -24,6 +24,12 @@ func TestFind(t *testing.T) {
 		{"linux-conda", []string{"/home/u/conda/envs/gpu"}, []string{"/home/u/conda/envs/gpu 9.3.0 CUDA 12 [toolkit, CONDA_PREFIX] in /home/u/conda/envs/gpu"}},
 		{"linux-pip13", nil, []string{"/home/u/app/.venv/lib/python3.12/site-packages/nvidia/cudnn 9.21.1 CUDA 13 [VIRTUAL_ENV] no link"}},
 		{"linux-bare", nil, nil},
+		{"windows-cudnn-installer", []string{`C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.6`}, []string{
+			`C:\tools\cudnn-windows-x86_64-8.9.6.50_cuda11-archive 8.9.6 CUDA 11 [CUDNN_PATH] named; DLLs in C:\tools\cudnn-windows-x86_64-8.9.6.50_cuda11-archive\bin`,
+			`C:\Program Files\NVIDIA\CUDNN\v9.17 9.17.0 CUDA 13 [the installer's place] split; DLLs in C:\Program Files\NVIDIA\CUDNN\v9.17\bin\13.1\x64`,
+			`C:\Program Files\NVIDIA\CUDNN\v9.17 9.17.0 CUDA 12 [the installer's place] split; DLLs in C:\Program Files\NVIDIA\CUDNN\v9.17\bin\12.9\x64`,
+			`C:\Program Files\NVIDIA\CUDNN\v9.5 9.5.1 CUDA 12 [the installer's place] split; DLLs in C:\Program Files\NVIDIA\CUDNN\v9.5\bin\12.6`,
+			`C:\Program Files\NVIDIA\CUDNN\v9.5 9.5.1 CUDA 11 [the installer's place] split; DLLs in C:\Program Files\NVIDIA\CUDNN\v9.5\bin\11.8`}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.host, func(t *testing.T) {
@@ -43,7 +49,7 @@ func told(i cudnn.Install) string {
 	for _, f := range []struct {
 		is   bool
 		text string
-	}{{i.Named, " named"}, {i.System, " system"}, {i.InToolkit != "", " in " + i.InToolkit}, {!i.Link && i.Problem == "", " no link"}, {i.Problem != "", ": " + i.Problem}} {
+	}{{i.Named, " named"}, {i.System, " system"}, {i.InToolkit != "", " in " + i.InToolkit}, {!i.Link && i.Problem == "", " no link"}, {i.Problem != "", ": " + i.Problem}, {i.Split, " split"}, {i.Bin != "", "; DLLs in " + i.Bin}} {
 		if f.is {
 			s += f.text
 		}

@@ -102,6 +102,9 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	if j.set, err = toolchain.Choose(j.facts, j.needs, wish); err != nil {
 		return err
 	}
+	if err := j.joinCUDNN(); err != nil {
+		return err
+	}
 	if err := toolchain.Planted(j.host, j.set, j.compilesIn()); err != nil {
 		return err
 	}
@@ -109,6 +112,21 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	j.env = j.host.Apply(j.host.Env, j.delta)
 	j.tool = j.tool.With(j.env)
 	j.tellTools()
+	return nil
+}
+
+// joinCUDNN gives a cuDNN whose parts lie apart one root, in our cache.
+func (j *journey) joinCUDNN() error {
+	if j.set.CUDNN == nil || !j.set.CUDNN.Split {
+		return nil
+	}
+	c := *j.set.CUDNN
+	root, err := install.Overlay(j.host, j.cacheDir, c.Version, c.Include, c.Lib)
+	if err != nil {
+		return err
+	}
+	c.Root, c.Real = root, j.host.Real(root)
+	j.set.CUDNN = &c
 	return nil
 }
 

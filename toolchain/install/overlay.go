@@ -1,0 +1,83 @@
+package install
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/otiai10/copy"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+)
+
+// Overlay makes one root, in the user's cache, of a cuDNN whose headers and import libraries lie in directories of several CUDA versions, as NVIDIA's
+// installer for Windows puts them: <root>/include and <root>/lib/x64, where every build script looks. Nothing of the install is touched. The files
+// are hard links where the cache lies on the same volume, else copies (some MB: the DLLs stay where they are and are found by PATH). A root is
+// made anew, under another name, when a file of the install changed.
+func Overlay(h buildenv.Host, cacheDir, version, include, lib string) (string, error) {
+	parts := []struct{ from, to string }{{include, "include"}, {lib, h.Join("lib", "x64")}}
+	sum := sha256.New()
+	for _, p := range parts {
+		entries, err := os.ReadDir(p.from)
+		if err != nil {
+			return "", fmt.Errorf("cuDNN %s: %w", version, err)
+		}
+		fmt.Fprintln(sum, p.from)
+		for _, e := range entries {
+			if id, err := cache.Identify(h.Join(p.from, e.Name())); err == nil {
+				fmt.Fprintln(sum, e.Name(), id.Size, id.MTime)
+			}
+		}
+	}
+	dir := h.Join(cacheDir, "overlays")
+	root := h.Join(dir, fmt.Sprintf("cudnn-%s-%x", version, sum.Sum(nil)[:8]))
+	if h.IsDir(root) {
+		return root, nil // it was renamed into place, so it is whole
+	}
+	if err := cache.Make(dir); err != nil {
+		return "", err
+	}
+	made, err := os.MkdirTemp(dir, ".making-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(made)
+	for _, p := range parts {
+		if err := mirror(h, p.from, h.Join(made, p.to)); err != nil {
+			return "", fmt.Errorf("a view of cuDNN %s in %s: %w", version, dir, err)
+		}
+	}
+	if err := os.Rename(made, root); err != nil && !h.IsDir(root) { // another gpubuild may have been first
+		return "", err
+	}
+	return root, nil
+}
+
+// mirror links a directory's headers and libraries into another one, or copies them where they cannot be linked.
+func mirror(h buildenv.Host, from, to string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := strings.ToLower(e.Name())
+		if !strings.HasPrefix(name, "cudnn") || !strings.HasSuffix(name, ".h") && !strings.HasSuffix(name, ".lib") {
+			continue
+		}
+		src, dst := h.Join(from, e.Name()), h.Join(to, e.Name())
+		if err := os.Link(src, dst); err == nil || errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err := copy.Copy(src, dst, copy.Options{OnSymlink: func(string) copy.SymlinkAction { return copy.Deep }, PreserveTimes: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
