@@ -40,6 +40,15 @@ const (
 // that fits. A toolkit that the user asked for by name is never replaced by another one.
 func Choose(f Facts, n Needs, w Wish) (Set, error) {
 	s := Set{Driver: f.Driver, Devices: f.Devices, LibCUDA: f.LibCUDA}
+	var err error
+	if s.Backends, s.BackendWhy, err = Backend(n, w); err != nil {
+		return s, err
+	}
+	if n = n.only(s.Backends); n.ROCm {
+		if s.ROCm, s.Losers, err = rocmFor(f.ROCm); err != nil {
+			return s, err
+		}
+	}
 	arch, origin, err := wanted(f, w)
 	if err != nil {
 		return s, err
@@ -50,7 +59,7 @@ func Choose(f Facts, n Needs, w Wish) (Set, error) {
 		return s, s.withoutToolkit(f, n, w)
 	}
 	order, lost := ranked(f, w)
-	s.Losers = lost
+	s.Losers = append(s.Losers, lost...)
 	s.Notes = disagreements(f)
 	if len(order) == 0 {
 		return s, noToolkit(f, w, lost)
@@ -107,7 +116,7 @@ func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
 		return nil
 	}
 	c, lost, notes := compilerFor(f, w, nil)
-	s.Compiler, s.Losers, s.Notes = c, lost, notes
+	s.Compiler, s.Losers, s.Notes = c, append(s.Losers, lost...), notes
 	if c == nil {
 		return &MissingError{What: "host compiler", Losers: lost, Places: compilerPlaces(f), Fix: compilerFix(f)}
 	}

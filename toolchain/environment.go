@@ -16,8 +16,14 @@ import (
 // arch. A variable that nothing reads is left alone, and so is one whose plain value, or absence, already leads to the same tree, whatever
 // its spelling: cargo compares variables as text, and a build by plain cargo after one by us must find nothing changed.
 func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
+	if len(s.Backends) > 0 {
+		n = n.only(s.Backends)
+	}
 	e := writer{h: h, s: s}
 	e.known, e.names = readers(n.Reads)
+	if s.ROCm != nil {
+		e.rocm()
+	}
 	if s.MSVC != nil {
 		e.visual(n) // before the toolkit's own directory, so that this one is first
 	}

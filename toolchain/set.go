@@ -7,6 +7,7 @@ import (
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
 	"gpubuild/toolchain/msvc"
+	"gpubuild/toolchain/rocm"
 )
 
 // Facts is what was found on a machine.
@@ -14,6 +15,7 @@ type Facts struct {
 	Toolkits  []cuda.Toolkit
 	Compilers []hostcc.Compiler
 	CUDNN     []cudnn.Install
+	ROCm      []rocm.Install
 	Driver    gpu.Driver
 	Devices   []gpu.Device
 	MSVC      *msvc.Found // Visual Studio and Windows SDKs; nil on a machine that is not Windows
@@ -29,6 +31,7 @@ type Needs struct {
 	Libraries    bool           // CUDA libraries are linked
 	CUDNN        bool           // cuDNN is linked or loaded
 	EmbedsPTX    bool           // PTX goes into the binary: the toolkit must not be newer than the driver
+	ROCm         bool           // crates of AMD's ROCm are linked
 	CUDA         bool           // any GPU crate of CUDA is on; alone it needs a driver only
 	CudarcMax    gpu.Version    // newest CUDA that the locked cudarc knows; zero: no limit
 	Pin          gpu.Version    // a feature such as cuda-12030 fixes the version of cudarc's bindings
@@ -42,11 +45,13 @@ func (n Needs) Toolkit() bool { return n.NVCC || n.NVCCVersion || n.Libraries ||
 
 // Wish is what the user asked for.
 type Wish struct {
-	CUDA       string         // a version, a root, "fetch" or nothing
-	Arch       string         // such as 89, 8.9, sm_89, or nothing
-	ArchOrigin string         // who said so
-	CCBin      string         // path of a host compiler
-	Previous   gpu.Capability // what this target directory was built for
+	CUDA          string         // a version, a root, "fetch" or nothing
+	Arch          string         // such as 89, 8.9, sm_89, or nothing
+	ArchOrigin    string         // who said so
+	CCBin         string         // path of a host compiler
+	Backend       string         // cuda, rocm or nothing: which one where the crates reach both
+	BackendOrigin string         // who said so
+	Previous      gpu.Capability // what this target directory was built for
 	// PreviousUnset says that it was built so with CUDA_COMPUTE_CAP unset, because nvidia-smi answered the same. Then it stays unset without
 	// asking the driver again: setting it now would make cargo rebuild every kernel.
 	PreviousUnset bool
@@ -59,6 +64,9 @@ type Set struct {
 	Compiler         *hostcc.Compiler // nil when none is needed
 	MSVC             *Visual          // where Compiler is Microsoft's
 	CUDNN            *cudnn.Install   // nil when none is needed
+	ROCm             *rocm.Install    // nil when none is needed
+	Backends         []string         // CUDA, ROCm: what tools are set up for
+	BackendWhy       string
 	Driver           gpu.Driver
 	Devices          []gpu.Device
 	Capability       gpu.Capability // what is built for; zero when nothing is compiled

@@ -16,6 +16,7 @@ import (
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
+	"gpubuild/toolchain/rocm"
 )
 
 func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
@@ -129,6 +130,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		return f, err
 	}
 	j.gather(ctx, wish, extra)
+	j.facts.ROCm = rocm.Find(a.host)
 	d, devices, notes := driver.Inventory(ctx, a.host, a.run, a.self)
 	j.facts.Driver, j.facts.Devices, f.Notes = d, devices, notes
 	if j.facts.Compilers == nil {

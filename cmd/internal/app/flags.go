@@ -9,6 +9,7 @@ import (
 
 	"gpubuild/features"
 	"gpubuild/gpu"
+	"gpubuild/toolchain"
 )
 
 // Options are our own flags, however they were written. Nothing below this package has heard of flags.
@@ -16,6 +17,7 @@ type Options struct {
 	Toolkit        string // a version, a root, or fetch
 	Arch           string
 	CCBin          string
+	Backend        string
 	Strict         bool
 	AllowUnreached bool
 	NoClean        bool
@@ -94,6 +96,13 @@ var flags = []flag{
 		return nil
 	}},
 	{"ccbin", required, onCargo | onProject | onExec, "PATH", "the host compiler that nvcc calls: a path, or on Windows a toolset such as 14.44", func(o *Options, v string) error { o.CCBin = v; return nil }},
+	{"backend", required, onCargo | onProject, "cuda|rocm", "where the features reach crates of both: set up the tools of this one only", func(o *Options, v string) error {
+		if v != toolchain.CUDA && v != toolchain.ROCm {
+			return fmt.Errorf("%q is neither cuda nor rocm", v)
+		}
+		o.Backend = v
+		return nil
+	}},
 	{"strict", none, onCargo | onProject, "", "warnings of the feature check stop the build, too", func(o *Options, _ string) error { o.Strict = true; return nil }},
 	{"allow-unreached", none, onCargo, "", "build although a feature does not reach", func(o *Options, _ string) error { o.AllowUnreached = true; return nil }},
 	{"no-clean", none, onCargo, "", "clean nothing; stale artifacts end with 13", func(o *Options, _ string) error { o.NoClean = true; return nil }},
@@ -205,7 +214,7 @@ var flags = []flag{
 var onlyOn = map[string][]string{
 	"kernel": {"prove"}, "expect-exit": {"prove"}, "probe": {"prove"}, "cupti": {"prove"}, "min": {"prove"}, "device": {"prove"}, "child": {"prove"},
 	"expect": {"prove"}, "counterfactual": {"prove"}, "receipt": {"prove"},
-	"toolkit": {"doctor", "env", "stale", "exec"}, "arch": {"doctor", "env", "stale", "exec"}, "ccbin": {"doctor", "env", "stale", "exec"},
+	"toolkit": {"doctor", "env", "stale", "exec"}, "arch": {"doctor", "env", "stale", "exec"}, "ccbin": {"doctor", "env", "stale", "exec"}, "backend": {"doctor", "env", "stale"},
 	"shell": {"env"}, "diff": {"env"}, "save": {"doctor"}, "for": {"doctor"}, "explain": {"stale"}, "strict": {"features"},
 	"fix": {"features"}, "dry-run": {"features"}, "why": {"features"}, "graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"},
 }

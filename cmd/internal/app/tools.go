@@ -18,13 +18,14 @@ import (
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/install"
+	"gpubuild/toolchain/rocm"
 )
 
 // needsOf puts what the crates ask for into the toolchain's words; features and toolchain know nothing of each other.
 func needsOf(a *features.Answer) toolchain.Needs {
 	n := toolchain.Needs{
 		NVCC: a.Needs.NVCC, NVCCVersion: a.Needs.NVCCVersion, HostCompiler: a.Needs.HostCXX, Libraries: a.Needs.CUDALibs, CUDNN: a.Needs.CUDNN,
-		EmbedsPTX: a.Needs.EmbedsPTX, CUDA: a.Needs.CUDA, CudarcMax: a.CudarcMax, Pin: a.Pin,
+		EmbedsPTX: a.Needs.EmbedsPTX, CUDA: a.Needs.CUDA, ROCm: a.Needs.ROCm, CudarcMax: a.CudarcMax, Pin: a.Pin,
 	}
 	for _, b := range a.Needs.Because {
 		n.Because = append(n.Because, fmt.Sprintf("%s: %s (%s)", b.Need, b.Crate, b.Why))
@@ -151,6 +152,7 @@ func (j *journey) wish(ctx context.Context) (toolchain.Wish, []cuda.Candidate, e
 	if w.CUDA == "" {
 		w.CUDA, from = j.config.CUDA.Value, j.config.CUDA.Origin
 	}
+	w.Backend, w.BackendOrigin = toolchain.BackendWish(j.options.Backend, j.host.Env)
 	w.Arch, w.ArchOrigin = toolchain.ArchWish(j.options.Arch, j.host.Env, j.config.Arch.Value, j.config.Arch.Origin)
 	w.Previous = j.builtFor()
 	w.PreviousUnset = !w.Previous.IsZero() && j.host.IsFile(j.untold())
@@ -225,6 +227,9 @@ func (j *journey) gather(ctx context.Context, w toolchain.Wish, extra []cuda.Can
 	if w.Arch == "" && w.Previous.IsZero() && (j.needs.NVCC || j.needs.Libraries) {
 		j.takeInventory(ctx)
 	}
+	if j.needs.ROCm {
+		j.facts.ROCm = rocm.Find(j.host)
+	}
 	if !j.needs.Toolkit() && !j.needs.HostCompiler {
 		return
 	}
@@ -267,8 +272,12 @@ func (j *journey) tellTools() {
 			line += fmt.Sprintf(", cuDNN %s (%s)", s.CUDNN.Version, s.CUDNN.Origin)
 		}
 		j.shell.Status("Locating", "%s", line)
+	case s.ROCm != nil:
 	case j.needs.CUDA:
 		j.shell.Status("Locating", "no toolkit and no nvcc is needed: these crates load the driver when they run")
+	}
+	if s.ROCm != nil {
+		j.shell.Status("Locating", "%s (%s)", s.ROCm, s.ROCm.Origin)
 	}
 	if !s.Capability.IsZero() && j.needs.NVCC {
 		j.shell.Status("Targeting", "%s (%s)", gpu.Arch{Capability: s.Capability}, s.CapabilityOrigin)

@@ -67,7 +67,7 @@ type Facts struct {
 
 // Run makes the checks, in the order in which a user should mend them.
 func Run(f Facts) []Check {
-	checks := []Check{cargo(f), project(f), toolkit(f), hostCompiler(f), set(f), cudnn(f), driver(f), devices(f), cupti(f), probe(f), stubs(f)}
+	checks := []Check{cargo(f), project(f), toolkit(f), hostCompiler(f), set(f), cudnn(f), rocm(f), driver(f), devices(f), cupti(f), probe(f), stubs(f)}
 	if f.WSL {
 		checks = append(checks, Check{ID: "wsl", State: Warning, Says: "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware", Breaks: "nothing"})
 	}
@@ -197,6 +197,33 @@ func cudnn(f Facts) Check {
 		return Check{ID: "cudnn", State: Info, Says: "no crate here needs cuDNN"}
 	}
 	return Check{ID: "cudnn", State: Missing, Says: "no cuDNN that fits", Fix: "install cuDNN and point CUDNN_LIB at its root", Breaks: "the feature cudnn"}
+}
+
+// rocm says whether AMD's stack is there, which backend is chosen, and why.
+func rocm(f Facts) Check {
+	c := Check{ID: "rocm", State: Info, Breaks: "crates that build with HIP"}
+	var found []string
+	for _, i := range f.Toolchain.ROCm {
+		if i.Problem == "" {
+			found = append(found, i.String())
+		} else {
+			c.Places = append(c.Places, i.Root+": "+i.Problem)
+		}
+	}
+	backends := strings.Join(f.Chosen.Backends, " and ")
+	switch {
+	case f.Chosen.ROCm != nil:
+		c.State, c.Says = OK, f.Chosen.ROCm.String()+" ("+f.Chosen.ROCm.Origin+"); "+backends+": "+f.Chosen.BackendWhy
+	case f.Needs.ROCm && len(found) == 0:
+		c.State, c.Says, c.Fix = Missing, "no ROCm, and a crate of this build needs it", "install ROCm with HIP, and point ROCM_PATH at its root if it is not /opt/rocm"
+	case len(found) > 0 && backends != "":
+		c.Says = strings.Join(found, ", ") + " is here and not used; " + backends + ": " + f.Chosen.BackendWhy
+	case len(found) > 0:
+		c.Says = strings.Join(found, ", ") + " is here and not used"
+	default:
+		c.Says, c.Breaks = "no ROCm, and no crate here needs it", ""
+	}
+	return c
 }
 
 func driver(f Facts) Check {
