@@ -1,10 +1,10 @@
-//go:build !linux || !cgo
+//go:build !windows && (!linux || !cgo)
 
 package driver
 
 import "io"
 
-// builtIn says whether ChildMain can ask NVML. Windows' nvml.dll belongs into a child_windows.go of its own, with builtIn = true there.
+// builtIn says whether ChildMain can ask NVML.
 const builtIn = false
 
 // ChildMain says that this program was built without NVML.

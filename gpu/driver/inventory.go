@@ -55,12 +55,14 @@ func look(h buildenv.Host) traces {
 		t.smi = smi
 	}
 	if h.OS == buildenv.Windows {
-		if root := h.Env.Get("SystemRoot"); t.smi == "" && h.IsAbs(root) {
-			if p := h.Join(root, "System32", "nvidia-smi.exe"); h.IsFile(p) {
-				t.smi = p
-			}
+		root := h.Env.Get("SystemRoot")
+		if !h.IsAbs(root) {
+			root = `C:\Windows`
 		}
-		t.any = t.smi != ""
+		if p := h.Join(root, "System32", "nvidia-smi.exe"); t.smi == "" && h.IsFile(p) {
+			t.smi = p
+		}
+		t.any = t.smi != "" || h.IsFile(h.Join(root, "System32", "nvml.dll"))
 		return t
 	}
 	if p := h.Join(wslDir, "nvidia-smi"); t.smi == "" && h.IsFile(p) {
@@ -90,6 +92,9 @@ func look(h buildenv.Host) traces {
 func Inventory(ctx context.Context, h buildenv.Host, run runner, self string) (gpu.Driver, []gpu.Device, []string) {
 	t := look(h)
 	if !t.any {
+		if h.OS == buildenv.Windows {
+			return gpu.Driver{}, nil, []string{"no NVIDIA driver here: neither nvml.dll nor nvidia-smi.exe in System32"}
+		}
 		return gpu.Driver{}, nil, []string{"no NVIDIA driver here: no kernel module, no " + library + ", no nvidia-smi"}
 	}
 	kernel := Version(h)

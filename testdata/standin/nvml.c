@@ -1,6 +1,7 @@
 // TEST ONLY: a stand-in for libnvidia-ml.so.1. It answers what the script named by NVML_STANDIN says; without one, one H200.
 //
 // Build: cc -O2 -shared -fPIC -Wl,-soname,libnvidia-ml.so.1 -o libnvidia-ml.so.1 nvml.c
+//        x86_64-w64-mingw32-gcc -O2 -shared -o nvml.dll nvml.c
 //        -DANCIENT leaves out what old drivers lack (and calls that reach it would end the caller).
 // Script, a line each ('#' begins a comment, '+' in a value is a space):
 //   driver 580.65.06      cuda 13000      error 18 (what nvmlInit answers)      hang      crash      chatter (writes to stdout)
@@ -10,7 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef _WIN32
+#include <windows.h>
+#define pause() Sleep(INFINITE)
+#else
 #include <unistd.h>
+#endif
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15, GPUS = 64 };
 

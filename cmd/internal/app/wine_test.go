@@ -309,6 +309,47 @@ func TestWine(t *testing.T) {
 		}
 	})
 
+	t.Run("the driver, asked through nvml.dll", func(t *testing.T) {
+		dll := w.path(`C:\windows\system32\nvml.dll`)
+		t.Cleanup(func() {
+			if err := os.RemoveAll(dll); err != nil {
+				t.Error(err)
+			}
+		})
+		tell := func(script string, flags ...string) string {
+			t.Helper()
+			args := append(flags, "-O1", "-shared", "-o", dll, filepath.Join("..", "..", "..", "testdata", "standin", "nvml.c"))
+			if out, err := exec.Command("x86_64-w64-mingw32-gcc", args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			path := filepath.Join(w.work, "nvml.script")
+			if err := os.WriteFile(path, []byte(script), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			out, _ := w.run([]string{"NVML_STANDIN=" + z(path)}, z(w.gpubuild), "doctor", "--toolkit="+z(filepath.Join(w.dir, "toolkit"))) // ends 11: there is no cargo
+			return out
+		}
+		for _, tt := range []struct {
+			script string
+			flags  []string
+			want   []string
+		}{
+			{"driver 581.29\ncuda 13000\ngpu 0 name=NVIDIA+L4 uuid=GPU-00000000-0000-0000-0000-000000000007 cc=8.9 memory=24152899584\n", nil,
+				[]string{"581.29, CUDA 13.0 (NVML)", "NVIDIA L4 (GPU-00000000-0000-0000-0000-000000000007, capability 8.9)", "sm_89 ("}},
+			{"driver 350.12\ngpu 0 name=Old\n", []string{"-DANCIENT"}, []string{"350.12", "looked at: GPU 0: this driver is too old to tell its compute capability"}},
+			{"error 18\n", nil, []string{"looked at: NVML: "}},
+			{"crash\n", nil, []string{"looked at: NVML: "}},
+			{"hang\n", nil, []string{"NVML: no answer in 5s"}},
+		} {
+			out := tell(tt.script, tt.flags...)
+			for _, want := range tt.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("%q: no %q in\n%s", tt.script, want, out)
+				}
+			}
+		}
+	})
+
 	t.Run("no toolset fits", func(t *testing.T) {
 		w.plant(map[string]string{"14.60.40000": "13.2"})
 		out, err := w.exec(nil, compile...)

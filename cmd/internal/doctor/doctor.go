@@ -99,7 +99,7 @@ func Worst(checks []Check) State {
 
 func cargo(f Facts) Check {
 	if f.Cargo == "" {
-		return Check{ID: "cargo", State: Missing, Says: "no cargo: " + f.CargoWhy, Fix: "install Rust (https://rustup.rs)", Breaks: "every build"}
+		return Check{ID: "cargo", State: Missing, Says: "no cargo: " + strings.TrimPrefix(f.CargoWhy, "no cargo: "), Fix: "install Rust (https://rustup.rs)", Breaks: "every build"}
 	}
 	return Check{ID: "cargo", State: OK, Says: f.Cargo}
 }
@@ -231,6 +231,9 @@ func driver(f Facts) Check {
 		return Check{ID: "driver", State: OK, Says: fmt.Sprintf("%s, CUDA %s (%s)", f.Toolchain.Driver.Version, f.Toolchain.Driver.CUDA, f.Toolchain.Driver.Origin)}
 	}
 	c := Check{ID: "driver", State: Info, Says: "no NVIDIA driver here", Places: f.Notes, Breaks: "running and proving; building works"}
+	if len(f.Notes) > 0 && !strings.HasPrefix(f.Notes[0], "no NVIDIA driver") { // something of one is there
+		c.State, c.Says = Warning, "an NVIDIA driver is here and does not answer"
+	}
 	if f.Prove {
 		c.State, c.Fix = Missing, "install NVIDIA's driver, or prove on a machine that has one"
 	}
@@ -243,7 +246,14 @@ func devices(f Facts) Check {
 		names = append(names, fmt.Sprintf("%s (%s, capability %s)", d.Name, d.UUID, d.Capability))
 	}
 	if len(names) > 0 {
-		return Check{ID: "devices", State: OK, Says: strings.Join(names, ", ")}
+		c := Check{ID: "devices", State: OK, Says: strings.Join(names, ", ")}
+		for _, n := range f.Notes {
+			if strings.HasPrefix(n, "GPU ") { // "GPU 0: this driver is too old to tell its compute capability"
+				c.State, c.Breaks = Warning, "the architecture of such a GPU must be named: --gpu-arch"
+				c.Places = append(c.Places, n)
+			}
+		}
+		return c
 	}
 	c := Check{ID: "devices", State: Info, Says: "no GPU is visible", Places: f.Notes, Breaks: "running and proving; for a build name the architecture with --gpu-arch"}
 	if f.Prove {
