@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"unsafe"
 
@@ -78,6 +79,12 @@ func (registry) String(key, value string, view int) (string, error) {
 	}
 	defer k.Close()
 	s, kind, err := k.GetStringValue(value)
+	if err == winreg.ErrUnexpectedType && (kind == winreg.DWORD || kind == winreg.QWORD) {
+		var n uint64
+		if n, _, err = k.GetIntegerValue(value); err == nil {
+			s = strconv.FormatUint(n, 10)
+		}
+	}
 	if err == nil && kind == winreg.EXPAND_SZ {
 		s, err = winreg.ExpandString(s)
 	}

@@ -91,7 +91,7 @@ func doctorText(checks []doctor.Check) string {
 
 // doctorFacts gathers what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine.
 func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.Facts, error) {
-	f := doctor.Facts{Prove: o.For == "prove", WSL: a.host.IsWSL()}
+	f := doctor.Facts{Prove: o.For == "prove", WSL: a.host.IsWSL(), Host: a.host}
 	tool, err := cargo.Find(a.host, l)
 	if err != nil {
 		f.CargoWhy = err.Error()
@@ -99,6 +99,10 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		f.CargoWhy = err.Error()
 	} else if v, ok := cargo.ParseVersion(res.Stdout); ok {
 		f.Cargo = v.Text + " (" + tool.Origin + " " + tool.Path + ")"
+		f.Target = v.Host
+	}
+	if len(l.Target) > 0 {
+		f.Target = cargo.Triple(l.Target[0], f.Target)
 	}
 	j := &journey{app: a, options: o, line: l, tool: tool, env: a.host.Env}
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}

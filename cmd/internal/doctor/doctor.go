@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"gpubuild/gpu"
+	"gpubuild/buildenv"
 	"gpubuild/toolchain"
 )
 
@@ -50,6 +50,8 @@ func (c Check) Mark() string {
 type Facts struct {
 	Cargo      string // its version; empty when there is none
 	CargoWhy   string // why there is none
+	Target     string // what rustc builds for: --target, else the host's triple
+	Host       buildenv.Host
 	Project    string // the manifest; empty without one
 	ProjectWhy string
 	Toolchain  toolchain.Facts
@@ -67,7 +69,14 @@ type Facts struct {
 
 // Run makes the checks, in the order in which a user should mend them.
 func Run(f Facts) []Check {
-	checks := []Check{cargo(f), project(f), toolkit(f), hostCompiler(f), set(f), cudnn(f), rocm(f), driver(f), devices(f), cupti(f), probe(f), stubs(f)}
+	checks := []Check{cargo(f), target(f), project(f), toolkit(f), headers(f), hostCompiler(f)}
+	if c, ok := sdk(f); ok {
+		checks = append(checks, c)
+	}
+	checks = append(checks, set(f), capability(f), cudnn(f), rocm(f), driver(f), devices(f), cupti(f), probe(f), stubs(f))
+	if c, ok := longPaths(f.Host); ok {
+		checks = append(checks, c)
+	}
 	if f.WSL {
 		checks = append(checks, Check{ID: "wsl", State: Warning, Says: "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware", Breaks: "nothing"})
 	}
@@ -166,9 +175,6 @@ func hostCompiler(f Facts) Check {
 func set(f Facts) Check {
 	c := Check{ID: "cuda.set", State: OK, Says: "toolkit, host compiler, driver and architecture fit together"}
 	if f.ChooseErr == nil {
-		if !f.Chosen.Capability.IsZero() {
-			c.Says += ": " + gpu.Arch{Capability: f.Chosen.Capability}.String() + " (" + f.Chosen.CapabilityOrigin + ")"
-		}
 		if len(f.Chosen.Notes) > 0 {
 			c.State, c.Says = Warning, strings.Join(f.Chosen.Notes, "; ")
 		}

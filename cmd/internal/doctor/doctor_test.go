@@ -4,11 +4,14 @@ import (
 	"errors"
 	"testing"
 
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/hostcc"
+	"gpubuild/toolchain/msvc"
 )
 
 func find(t *testing.T, checks []doctor.Check, id string) doctor.Check {
@@ -20,6 +23,15 @@ func find(t *testing.T, checks []doctor.Check, id string) doctor.Check {
 	}
 	t.Fatalf("no check %s", id)
 	return doctor.Check{}
+}
+
+func windows(t *testing.T, long string) buildenv.Host {
+	t.Helper()
+	h, err := hosttest.Parse([]byte("os: windows\n-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem]\nLongPathsEnabled=" + long + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
 }
 
 func TestSeverityFollowsTheNeed(t *testing.T) {
@@ -54,6 +66,23 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		}, "cuda.set", doctor.Misfit, doctor.Misfit},
 		{"a stub on the loader's path", func(f *doctor.Facts) { f.StubsOn = []string{"/usr/local/cuda/lib64/stubs"} }, "loader.stubs", doctor.Misfit, doctor.Misfit},
 		{"a doubt of the choice", func(f *doctor.Facts) { f.Chosen.Notes = []string{"the variables differ"} }, "cuda.set", doctor.Warning, doctor.Warning},
+		{"a GPU that is older than what is built for", func(f *doctor.Facts) {
+			f.Chosen.Capability, f.Toolchain.Devices = gpu.Capability{Major: 9}, []gpu.Device{{Name: "T4", Capability: gpu.Capability{Major: 7, Minor: 5}}}
+		}, "capability", doctor.Misfit, doctor.Misfit},
+		{"a newer GPU runs older code's PTX", func(f *doctor.Facts) {
+			f.Chosen.Capability, f.Toolchain.Devices = gpu.Capability{Major: 8}, []gpu.Device{{Name: "H200", Capability: gpu.Capability{Major: 9}}}
+		}, "capability", doctor.OK, doctor.OK},
+		{"Rust's GNU target on Windows", func(f *doctor.Facts) { f.Target = "x86_64-pc-windows-gnu" }, "rust.target", doctor.Misfit, doctor.Misfit},
+		{"the same for crates that load the driver only", func(f *doctor.Facts) { f.Target, f.Needs = "x86_64-pc-windows-gnu", toolchain.Needs{CUDA: true} }, "rust.target", doctor.Info, doctor.OK},
+		{"headers that are missing", func(f *doctor.Facts) {
+			t := toolkit
+			t.Missing = []string{"cccl"}
+			f.Chosen.Toolkit = &t
+		}, "cuda.headers", doctor.Warning, doctor.Warning},
+		{"Windows without an SDK", func(f *doctor.Facts) { f.Toolchain.MSVC = &msvc.Found{} }, "windows.sdk", doctor.Missing, doctor.Missing},
+		{"ROCm is needed and not there", func(f *doctor.Facts) { f.Needs.ROCm = true }, "rocm", doctor.Missing, doctor.Missing},
+		{"short paths on Windows", func(f *doctor.Facts) { f.Host = windows(t, "0") }, "long.paths", doctor.Warning, doctor.Warning},
+		{"long paths on Windows", func(f *doctor.Facts) { f.Host = windows(t, "1") }, "long.paths", doctor.OK, doctor.OK},
 		{"a full disk", func(f *doctor.Facts) { f.FreeDisk = 1e9 }, "disk", doctor.Warning, doctor.Warning},
 		{"an error that is not a choice's", func(f *doctor.Facts) { f.ChooseErr = errors.New("odd") }, "cuda.set", doctor.Misfit, doctor.Misfit},
 	}

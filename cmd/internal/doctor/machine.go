@@ -1,0 +1,113 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+)
+
+// target says whether what rustc builds for goes with what nvcc compiles with.
+func target(f Facts) Check {
+	c := Check{ID: "rust.target", State: OK, Says: "rustc builds for " + f.Target, Breaks: "linking: nvcc's objects come from a compiler of another ABI"}
+	switch {
+	case f.Target == "":
+		c.State, c.Says, c.Breaks = Info, "what rustc builds for is not known without cargo", ""
+	case strings.HasSuffix(f.Target, "-windows-gnu"), strings.HasSuffix(f.Target, "-windows-gnullvm"):
+		c.Says += ", and nvcc on Windows takes Microsoft's compiler only"
+		c.Fix = "rustup default stable-x86_64-pc-windows-msvc (or --target x86_64-pc-windows-msvc)"
+		c.State = Misfit
+		if !f.Needs.NVCC && !f.Needs.Libraries {
+			c.State, c.Fix, c.Breaks = Info, "", "crates with kernels of their own; those that load the driver when they run are not touched"
+		}
+	}
+	return c
+}
+
+// headers tells of each header without which kernels do not compile, whether nvcc itself is there or not.
+func headers(f Facts) Check {
+	c := Check{ID: "cuda.headers", State: Info, Says: "no headers are needed"}
+	t := f.Chosen.Toolkit
+	if t == nil || !f.Needs.NVCC && !f.Needs.Libraries {
+		return c
+	}
+	var missing []string
+	for _, part := range t.Missing {
+		switch part {
+		case "crt", "runtime", "cccl":
+			missing = append(missing, part)
+		}
+	}
+	if len(missing) == 0 {
+		return Check{ID: c.ID, State: OK, Says: "cuda.h, cuda_runtime.h, crt and CCCL in " + t.Include}
+	}
+	return Check{ID: c.ID, State: Warning, Says: "headers of " + strings.Join(missing, ", ") + " are missing in " + t.Root, Places: []string{t.Include},
+		Breaks: "kernels that include them: cuda_runtime.h (runtime), host_config.h (crt), cuda_fp16.h and cub (cccl)", Fix: "install the missing part, or `gpubuild toolchain install`"}
+}
+
+// sdk says which Windows SDK and C run-time library are taken; nothing on other systems.
+func sdk(f Facts) (Check, bool) {
+	if f.Toolchain.MSVC == nil {
+		return Check{}, false
+	}
+	c := Check{ID: "windows.sdk", Breaks: "linking, and every header of C"}
+	if v := f.Chosen.MSVC; v != nil {
+		c.State, c.Says = OK, fmt.Sprintf("%s in %s, C run-time library %s", v.SDK.Version, v.SDK.Root, v.UCRT.Version)
+		return c, true
+	}
+	for _, k := range f.Toolchain.MSVC.SDKs {
+		says := k.Version + " in " + k.Root
+		if k.Problem != "" {
+			says += ": " + k.Problem
+		}
+		c.Places = append(c.Places, says)
+	}
+	switch {
+	case !f.Needs.NVCC && !f.Needs.HostCompiler:
+		c.State, c.Says, c.Breaks = Info, "none is needed", ""
+	case len(f.Toolchain.MSVC.SDKs) == 0:
+		c.State, c.Says, c.Fix = Missing, "no Windows SDK", "Visual Studio Installer, Modify, Individual components, \"Windows 11 SDK\""
+	default:
+		c.State, c.Says = Info, "none was chosen (see cuda.set)"
+	}
+	return c, true
+}
+
+// capability holds what is built for against the GPUs that are here.
+func capability(f Facts) Check {
+	built := f.Chosen.Capability
+	c := Check{ID: "capability", State: Info, Says: "nothing is compiled for a GPU"}
+	if built.IsZero() {
+		return c
+	}
+	c.State, c.Says = OK, fmt.Sprintf("%s, %s", gpu.Arch{Capability: built}, f.Chosen.CapabilityOrigin)
+	for _, d := range f.Toolchain.Devices {
+		switch {
+		case d.Capability.IsZero():
+		case d.Capability.Compare(built) < 0:
+			c.State = Misfit
+			c.Places = append(c.Places, fmt.Sprintf("%s has compute capability %s", d.Name, d.Capability))
+			c.Breaks = "running here: code for " + built.String() + " does not run on an older GPU"
+			c.Fix = "--gpu-arch=" + d.Capability.Digits()
+		}
+	}
+	return c
+}
+
+// longPaths says whether Windows takes paths of more than 260 characters, which CMake's and nvcc's intermediate files in a target directory reach.
+func longPaths(h buildenv.Host) (Check, bool) {
+	if h.OS != buildenv.Windows || h.Registry == nil {
+		return Check{}, false
+	}
+	const key = `HKLM\SYSTEM\CurrentControlSet\Control\FileSystem`
+	v, err := h.Registry.String(key, "LongPathsEnabled", 64)
+	if err == nil && v == "1" {
+		return Check{ID: "long.paths", State: OK, Says: "Windows takes paths of more than 260 characters"}, true
+	}
+	return Check{
+		ID: "long.paths", State: Warning, Says: "Windows cuts paths at 260 characters", Places: []string{key + `\LongPathsEnabled`},
+		Breaks: "CMake crates in a deep target directory: \"Cannot open compiler intermediate file\"",
+		Fix:    "set CARGO_TARGET_DIR to a short path such as C:\\t, or enable long paths (needs an administrator): reg add " + key + " /v LongPathsEnabled /t REG_DWORD /d 1 /f",
+	}, true
+}
