@@ -335,7 +335,7 @@ func TestWine(t *testing.T) {
 			want   []string
 		}{
 			{"driver 581.29\ncuda 13000\ngpu 0 name=NVIDIA+L4 uuid=GPU-00000000-0000-0000-0000-000000000007 cc=8.9 memory=24152899584\n", nil,
-				[]string{"✓ windows.sdk    10.0.26100.0 in C:\\Kits\\10", " long.paths ", "581.29, CUDA 13.0 (NVML)", "NVIDIA L4 (GPU-00000000-0000-0000-0000-000000000007, capability 8.9)", "sm_89 ("}},
+				[]string{"✓ windows.sdk    10.0.26100.0 in C:\\Kits\\10", " long.paths ", "581.29, CUDA 13.0 (NVML)", "NVIDIA L4 (GPU-00000000-0000-0000-0000-000000000007, capability 8.9)", "sm_89, the GPU, NVIDIA L4"}},
 			{"driver 350.12\ngpu 0 name=Old\n", []string{"-DANCIENT"}, []string{"350.12", "looked at: GPU 0: this driver is too old to tell its compute capability"}},
 			{"error 18\n", nil, []string{"looked at: NVML: "}},
 			{"crash\n", nil, []string{"looked at: NVML: "}},
