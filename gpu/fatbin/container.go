@@ -3,8 +3,10 @@ package fatbin
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 
 	"gpubuild/gpu"
@@ -283,8 +285,45 @@ func (s *scanner) text(off int64) {
 	im := Image{Offset: from, Kind: PTXText, Compression: Raw, Size: off + m.extent - from}
 	im.Unpacked = im.Size
 	m.complete(&im)
+	im.Toolkit = signature(s.read(from, int(off-from)))
 	s.add(im)
 	s.understood(off, off+m.extent)
+}
+
+// signed is what NVIDIA's compilers write of themselves: cicc at the beginning of its PTX text, ptxas into a cubin's note, each tool in its own file.
+// A fatbin's PTX has lost it with all other comments (read off what nvcc 13.3.73 and 13.4.92 write).
+var signed = regexp.MustCompile(`Cuda compilation tools, release \d+\.\d+, V(\d+\.\d+(?:\.\d+)?)`)
+
+// signature answers the version with which a compiler signed text, or nothing.
+func signature(text []byte) string {
+	if m := signed.FindSubmatch(text); m != nil {
+		return string(m[1])
+	}
+	return ""
+}
+
+// Signature reads a tool of a toolkit, such as ptxas, and answers the version with which it signs what it writes; empty when it does not say so in
+// plain bytes, as a script that stands before the tool does not.
+func Signature(r io.Reader) (string, error) {
+	const longest = 64
+	buf, kept := make([]byte, longest+chunkSize), 0
+	for {
+		n, err := io.ReadFull(r, buf[kept:])
+		end := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+		if err != nil && !end {
+			return "", err
+		}
+		m := signed.FindSubmatchIndex(buf[:kept+n])
+		switch {
+		case m != nil && (end || m[1] < kept+n): // the number may go on in the next piece
+			return string(buf[m[2]:m[3]]), nil
+		case end:
+			return "", nil
+		}
+		tail := min(longest, kept+n)
+		copy(buf, buf[kept+n-tail:kept+n])
+		kept = tail
+	}
 }
 
 // header counts the bytes of comment lines that stand directly before off.

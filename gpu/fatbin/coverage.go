@@ -147,3 +147,16 @@ func NeededBy(ptx string) (gpu.Version, bool) {
 	}
 	return gpu.Version{}, false
 }
+
+// WrittenBy answers the PTX version that a toolkit's compiler writes: the newest one that its release knows (each of 11.0–13.4 raised it or kept the
+// one before). It is false for releases that the table does not reach, whose PTX may be newer.
+func WrittenBy(toolkit gpu.Version) (string, bool) {
+	last := len(ptxVersions) - 1
+	if toolkit.Compare(ptxVersions[0].cuda) < 0 || toolkit.Compare(ptxVersions[last].cuda) > 0 {
+		return "", false
+	}
+	for last > 0 && ptxVersions[last].cuda.Compare(toolkit) > 0 {
+		last--
+	}
+	return ptxVersions[last].ptx.String(), true
+}

@@ -56,3 +56,32 @@ func TestCoverage(t *testing.T) {
 		})
 	}
 }
+
+func TestWrittenBy(t *testing.T) {
+	for toolkit, want := range map[string]string{"13.4": "9.4", "13.3": "9.3", "12.6": "8.5", "12.8": "8.7", "11.0": "7.0", "13.5": "", "8.0": ""} {
+		v, err := gpu.ParseVersion(toolkit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := WrittenBy(v); got != want || ok != (want != "") {
+			t.Errorf("CUDA %s writes PTX %q (%v), want %q", toolkit, got, ok, want)
+		}
+	}
+}
+
+func TestSignature(t *testing.T) {
+	const line = "Cuda compilation tools, release 13.4, V13.4.92"
+	tests := []struct{ story, data, want string }{
+		{"a tool", "ELF…\x00" + line + "\x00Build cuda_13.4", "13.4.92"},
+		{"the line lies across two pieces", strings.Repeat("x", chunkSize+64-20) + line + "\x00", "13.4.92"},
+		{"its number lies across two pieces", strings.Repeat("x", chunkSize+64-len(line)+1) + line + "\x00", "13.4.92"},
+		{"the line ends the file", strings.Repeat("x", 2*chunkSize) + line, "13.4.92"},
+		{"a script that calls the tool", "#!/bin/sh\nexec /usr/lib/nvidia-cuda-toolkit/bin/nvcc \"$@\"\n", ""},
+		{"nothing", "", ""},
+	}
+	for _, tt := range tests {
+		if got, err := Signature(strings.NewReader(tt.data)); err != nil || got != tt.want {
+			t.Errorf("%s: %q, %v; want %q", tt.story, got, err, tt.want)
+		}
+	}
+}

@@ -26,7 +26,7 @@ type Image struct {
 	Offset      int64    `json:"offset"`                // of the fatbin entry, the cubin or the text in the file
 	Kind        string   `json:"kind"`                  // Cubin, PTX, PTXText, LTO, or "kind N" for one that is not known
 	Arch        gpu.Arch `json:"arch"`                  // sm_90a for machine code, compute_90a for PTX
-	Toolkit     string   `json:"toolkit,omitempty"`     // version of the compiler that made a cubin, such as 13.4.92
+	Toolkit     string   `json:"toolkit,omitempty"`     // version of the compiler that made a cubin or wrote PTX text, such as 13.4.92; a fatbin's PTX does not say it
 	PTXVersion  string   `json:"ptx_version,omitempty"` // such as 9.4
 	Compression string   `json:"compression"`           // Raw, LZ4 or Zstd
 	Size        int64    `json:"size"`                  // bytes that it takes in the file

@@ -103,7 +103,7 @@ func scanLine(r *fatbin.Report) string {
 		if kind == fatbin.PTX && im.PTXVersion != "" {
 			key += " (PTX " + im.PTXVersion + ")"
 		}
-		if im.Toolkit != "" {
+		if im.Toolkit != "" && kind == fatbin.Cubin { // of PTX its own version says more
 			key += " (nvcc " + im.Toolkit + ")"
 		}
 		if count[key] == 0 {
