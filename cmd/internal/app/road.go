@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/stale"
@@ -37,6 +38,13 @@ type journey struct {
 	recordNote string // what was wrong with the record, if anything
 	units      []stale.Unit
 	compared   stale.Result
+	adopted    []adopted
+	signs      *stale.Want // how the chosen toolkit signs what it compiles
+	results    *results
+	concluded  *conclusions
+	cleaned    map[string]bool // packages that were cleaned in this run
+	before     map[string]bool // OUT_DIRs in which a script had run before it
+	buildBegan time.Time
 
 	messages []cargo.Message
 	programs []program
@@ -112,6 +120,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	if err := j.cleanStale(ctx); err != nil {
 		return err
 	}
+	j.sawBefore()
 	built := j.build(ctx)
 	if err := j.keepRecord(); err != nil && built == nil {
 		return err
@@ -120,6 +129,9 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		return built
 	}
 	j.keepUntold()
+	if err := j.checkResult(ctx); err != nil {
+		return err
+	}
 	j.tellExecutables()
 	if j.line.Verb == "check" || j.line.Verb == "clippy" {
 		return nil

@@ -79,12 +79,14 @@ func (j *journey) lockTarget(ctx context.Context) (func(), error) {
 
 // compare holds what is recorded of the GPU packages against what they would be built with now. Which units there are is known from the record
 // itself: an entry is about one out_dir, and a package that was never built has nothing that could be stale.
-func (j *journey) compare() error {
+func (j *journey) compare(ctx context.Context) error {
 	j.readRecord()
 	h := j.openHashes()
 	defer h.keep(j.app)
 	seen := map[string]bool{}
+	byID := map[string]features.ScriptUnit{}
 	for _, u := range j.reach.Units {
+		byID[u.PkgID] = u
 		inputs, err := j.inputsNow(u.Inputs, h)
 		if err != nil {
 			return err
@@ -101,12 +103,18 @@ func (j *journey) compare() error {
 			}
 			j.units = append(j.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: inputs, ScriptRan: ran})
 		}
-		if !seen[u.PkgID] && !j.anyEntry(u, key) && j.builtBefore(u) {
-			seen[u.PkgID] = true
-			j.units = append(j.units, stale.Unit{Key: stale.Key{PkgID: u.PkgID, Features: key}, Package: u.Name, Inputs: inputs})
+		if !seen[u.PkgID] && !j.anyEntry(u, key) {
+			for _, out := range j.unrecorded(u) {
+				seen[u.PkgID] = true
+				j.units = append(j.units, stale.Unit{Key: stale.Key{PkgID: u.PkgID, Features: key, OutDir: out}, Package: u.Name, Inputs: inputs,
+					ScriptRan: cargo.ScriptRan(j.host, out)})
+			}
 		}
 	}
 	j.compared = stale.Compare(j.record, j.units)
+	if len(j.compared.Unknown) > 0 {
+		j.adopt(ctx, byID, h)
+	}
 	return nil
 }
 
@@ -169,32 +177,38 @@ func (j *journey) anyEntry(u features.ScriptUnit, key string) bool {
 	return false
 }
 
-// builtBefore says whether the profile's directory holds a run of the package's build script that no record speaks of. The names of these
-// directories are cargo's private matter (both layouts are looked at), so this is only ever a reason to clean: a package that is cleaned for
-// nothing costs time, not truth.
-func (j *journey) builtBefore(u features.ScriptUnit) bool {
+// unrecorded lists the OUT_DIRs in the profile's directory in which the package's build script ran and of which no record speaks.
+func (j *journey) unrecorded(u features.ScriptUnit) []string {
 	known := map[string]bool{}
 	for _, e := range j.record.Entries {
 		known[j.host.Clean(e.OutDir)] = true
 	}
+	var out []string
+	for _, dir := range j.outDirs(u.Name) {
+		if !known[dir] && cargo.ScriptRan(j.host, dir) != 0 {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// outDirs lists where in the profile's directory a package's build script may have an OUT_DIR. The names of these directories are cargo's private
+// matter (both layouts are looked at), so what is found here only ever leads to reading or cleaning: a package that is cleaned for nothing costs time,
+// not truth.
+func (j *journey) outDirs(pkg string) []string {
 	var outs []string
 	for _, profile := range j.profileDirs() {
 		dir := j.host.Join(profile, "build")
 		for _, e := range j.names(dir) {
-			if hash, ok := strings.CutPrefix(e, u.Name+"-"); ok && !strings.Contains(hash, "-") {
+			if hash, ok := strings.CutPrefix(e, pkg+"-"); ok && !strings.Contains(hash, "-") {
 				outs = append(outs, j.host.Join(dir, e, "out"))
 			}
 		}
-		for _, e := range j.names(j.host.Join(dir, u.Name)) {
-			outs = append(outs, j.host.Join(dir, u.Name, e, "out"))
+		for _, e := range j.names(j.host.Join(dir, pkg)) {
+			outs = append(outs, j.host.Join(dir, pkg, e, "out"))
 		}
 	}
-	for _, out := range outs {
-		if !known[out] && cargo.ScriptRan(j.host, out) != 0 {
-			return true
-		}
-	}
-	return false
+	return outs
 }
 
 // names lists what is in a directory; one that cannot be read has nothing that cargo could reuse.
@@ -212,7 +226,7 @@ func (j *journey) names(dir string) []string {
 
 // cleanStale cleans just the packages whose inputs changed, with cargo's own clean.
 func (j *journey) cleanStale(ctx context.Context) error {
-	if err := j.compare(); err != nil {
+	if err := j.compare(ctx); err != nil {
 		return err
 	}
 	if j.recordNote != "" {
@@ -225,6 +239,7 @@ func (j *journey) cleanStale(ctx context.Context) error {
 			packages = append(packages, u.Name)
 		}
 	}
+	j.tellAdopted(packages)
 	if len(packages) == 0 {
 		return nil
 	}
@@ -244,6 +259,7 @@ func (j *journey) cleanStale(ctx context.Context) error {
 		return err
 	}
 	j.shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
+	j.areCleaned(packages)
 	return nil
 }
 

@@ -12,7 +12,7 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if err != nil {
 		return err
 	}
-	if err := j.compare(); err != nil {
+	if err := j.compare(ctx); err != nil {
 		return err
 	}
 	packages := j.stalePackages()

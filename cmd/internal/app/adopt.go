@@ -1,0 +1,240 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"gpubuild/buildenv/stale"
+	"gpubuild/features"
+	"gpubuild/gpu"
+	"gpubuild/toolchain/cargo"
+)
+
+// scriptCUDA is the CUDA version, and scriptCUDNN the cuDNN version, that cudarc's script told rustc.
+// Source: cudarc 0.19.10 build.rs (cuda_version_from_build_system, cudnn_version_from_build_system): cfgs feature="cuda-13040", feature="cudnn-09021".
+func scriptCUDA(cfgs []string) string {
+	for _, c := range cfgs {
+		if m := cudarcCfg.FindStringSubmatch(c); m != nil && m[1] == "cuda" {
+			return strings.TrimLeft(m[2], "0") + "." + trimZeros(m[3])
+		}
+	}
+	return ""
+}
+
+func scriptCUDNN(cfgs []string) string {
+	for _, c := range cfgs {
+		if m := cudarcCfg.FindStringSubmatch(c); m != nil && m[1] == "cudnn" {
+			return trimZeros(m[2]) + "." + trimZeros(m[3]+m[4])
+		}
+	}
+	return ""
+}
+
+// cuda-13040 is 13.4 (two digits, two, one); cudnn-09021 is 9.21 (two, three).
+var cudarcCfg = regexp.MustCompile(`^feature="(cuda|cudnn)-(\d\d)(\d\d)(\d)"$`)
+
+func trimZeros(s string) string {
+	if s = strings.TrimLeft(s, "0"); s == "" {
+		return "0"
+	}
+	return s
+}
+
+// adopt asks what lies in the build directory of the units of which no record tells. What shows itself to be what would be built now is taken over as
+// it is; what shows that it is not has a reason; the rest stays unknown, with a word on what could not be told.
+func (j *journey) adopt(ctx context.Context, units map[string]features.ScriptUnit, h *hashes) {
+	var unknown []stale.Doubt
+	for _, d := range j.compared.Unknown {
+		u, ok := units[d.PkgID]
+		if !ok || d.OutDir == "" {
+			unknown = append(unknown, d)
+			continue
+		}
+		traces, err := j.traces(d.OutDir, h)
+		if err != nil {
+			d.Why += ", and " + err.Error()
+			unknown = append(unknown, d)
+			continue
+		}
+		for _, e := range j.record.Entries {
+			if e.OutDir == d.OutDir && e.PkgID == d.PkgID {
+				traces.Was = e.Inputs
+			}
+		}
+		asks := j.asks(ctx, u)
+		got := stale.Adopt(d.Unit, asks, traces)
+		if len(got.Reasons) > 0 && len(got.Open) == 0 && j.knownChoice(u, asks.Want, traces.Code) {
+			// It is not what was asked for, and was not either when it was built from nothing.
+			got.Reasons = nil
+		}
+		switch {
+		case len(got.Reasons) > 0:
+			j.compared.Reasons = append(j.compared.Reasons, got.Reasons...)
+			if !contains(j.compared.Clean, d.Package) {
+				j.compared.Clean = append(j.compared.Clean, d.Package)
+			}
+		case len(got.Open) > 0:
+			d.Why += ", and " + got.Open[0]
+			unknown = append(unknown, d)
+		default:
+			j.adopted = append(j.adopted, adopted{d, got.Trusted})
+		}
+	}
+	j.compared.Unknown = unknown
+	if j.results != nil {
+		j.results.keep(j.app)
+	}
+}
+
+// adopted is a unit that was taken over.
+type adopted struct {
+	stale.Doubt
+	trusted []string
+}
+
+// tellAdopted says which packages were taken over, and on what trust.
+func (j *journey) tellAdopted(cleaned []string) {
+	for i, a := range j.adopted {
+		if contains(cleaned, a.Package) {
+			continue
+		}
+		if i > 0 && j.adopted[i-1].Package == a.Package {
+			continue
+		}
+		trust := ""
+		if len(a.trusted) > 0 {
+			trust = "; taken on trust: " + strings.Join(a.trusted, ", ")
+		}
+		j.shell.Status("Adopted", "%s: %s, but it holds what would be built now%s", a.Package, a.Why, trust)
+	}
+}
+
+// knownChoice says whether the mismatches of code are those that were found before in a package that had just been built from nothing.
+func (j *journey) knownChoice(u features.ScriptUnit, want stale.Want, code []stale.Code) bool {
+	f := &mistake{unit: u, features: featureKey(u.Features), want: want, list: stale.Hold(code, want).Mismatches}
+	c, ok := j.concludedOf(f)
+	return ok && c.Wrong == "" && len(f.list) > 0
+}
+
+// asks is what a unit's traces must answer for the tools that were chosen.
+func (j *journey) asks(ctx context.Context, u features.ScriptUnit) stale.Asks {
+	in := u.Inputs
+	a := stale.Asks{Compiles: in.Arch, Version: in.NVCC && !in.Arch, Libraries: in.Root, CUDNN: in.CUDNN, Want: j.wanted(ctx, in)}
+	if t := j.set.Toolkit; t != nil {
+		a.CUDA, a.Library, a.Compiler = t.Version.String(), j.host.Real(t.Lib), j.host.Real(t.NVCC)
+	}
+	if c := j.set.CUDNN; c != nil {
+		if v, err := gpu.ParseVersion(c.Version); err == nil {
+			a.CUDNNVersion = v.String()
+		}
+	}
+	if c := j.set.Compiler; c != nil {
+		a.Host = c.Kind + " " + c.Version
+	}
+	return a
+}
+
+// traces reads what tells of the build that made an OUT_DIR: its device code, what its script printed, and the caches of CMake and cudaforge in it.
+func (j *journey) traces(outDir string, h *hashes) (stale.Traces, error) {
+	held, err := j.holds(outDir)
+	if err != nil {
+		return stale.Traces{}, err
+	}
+	t := stale.Traces{Code: held.code, Hosts: held.hosts}
+	said, err := cargo.ScriptOutput(j.host, outDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return t, err
+	}
+	t.CUDA, t.CUDNN, t.Declared = scriptCUDA(said.Cfgs), scriptCUDNN(said.Cfgs), said.Watched
+	for _, dir := range said.Searched {
+		if j.holdsToolkitLibraries(dir) {
+			if real := j.host.Real(dir); !contains(t.Libraries, real) {
+				t.Libraries = append(t.Libraries, real)
+			}
+		}
+	}
+	for _, path := range held.notes {
+		data, err := j.host.ReadFile(path, recordLimit)
+		if err != nil {
+			return t, err
+		}
+		if j.host.Base(path) == "CMakeCache.txt" {
+			t.Compilers = append(t.Compilers, j.cmakeCompilers(string(data), h)...)
+			continue
+		}
+		t.Archs = append(t.Archs, j.cudaforgeArchs(data, outDir)...)
+	}
+	return t, nil
+}
+
+// holdsToolkitLibraries says whether a linker would find the toolkit's libraries in a directory; stubs are not linked by path.
+func (j *journey) holdsToolkitLibraries(dir string) bool {
+	if !j.host.IsAbs(dir) || j.host.Base(dir) == "stubs" || j.host.Below(dir, j.answers.Places.BuildDirectory) {
+		return false
+	}
+	for _, name := range j.names(dir) {
+		for _, lib := range []string{"libcudart", "libcublas", "libnvrtc", "cudart.lib", "cublas.lib"} {
+			if strings.HasPrefix(name, lib) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+var cmakeCompiler = regexp.MustCompile(`(?m)^(?:CMAKE_CUDA_COMPILER|CUDAToolkit_NVCC_EXECUTABLE):[A-Z]+=(.+?)\r?$`)
+
+// cmakeCompilers lists the nvccs that a CMakeCache.txt keeps, the chosen one under its own name when its content is the same (cmake(1), "CMakeCache.txt":
+// KEY:TYPE=VALUE, and what stands there wins over the environment).
+func (j *journey) cmakeCompilers(text string, h *hashes) []string {
+	var out []string
+	for _, m := range cmakeCompiler.FindAllStringSubmatch(text, -1) {
+		path := j.host.Real(m[1])
+		if !j.host.IsAbs(path) || strings.HasSuffix(path, "-NOTFOUND") {
+			continue
+		}
+		if t := j.set.Toolkit; t != nil {
+			chosen := j.host.Real(t.NVCC)
+			a, errA := h.of(path)
+			b, errB := h.of(chosen)
+			if errA == nil && errB == nil && a == b {
+				path = chosen
+			}
+		}
+		if !contains(out, path) {
+			out = append(out, path)
+		}
+	}
+	return out
+}
+
+// cudaforgeArchs lists the architectures for which cudaforge keeps objects that are still there (cudaforge 0.1.5 src/hash.rs: entries by source and
+// object, each with object_path and gpu_arch).
+func (j *journey) cudaforgeArchs(data []byte, outDir string) []gpu.Arch {
+	var kept struct {
+		Entries map[string]struct {
+			Object string `json:"object_path"`
+			Arch   string `json:"gpu_arch"`
+		} `json:"entries"`
+	}
+	if json.Unmarshal(data, &kept) != nil {
+		return nil // cudaforge itself begins anew then
+	}
+	var out []gpu.Arch
+	seen := map[gpu.Arch]bool{}
+	for _, e := range kept.Entries {
+		// The directory may have been moved since, as caches of CI do.
+		if !j.host.IsFile(j.host.Join(outDir, j.host.Base(e.Object))) {
+			continue
+		}
+		if a, err := gpu.ParseArch(e.Arch); err == nil && !seen[a] {
+			seen[a] = true
+			out = append(out, a)
+		}
+	}
+	return out
+}

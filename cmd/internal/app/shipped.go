@@ -1,0 +1,188 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/stale"
+	"gpubuild/features"
+)
+
+// mostSource is the most that is read of one source file; kernels stand in text.
+const mostSource = 8 << 20
+
+// sources are the files of a package by what they are good for here.
+type sources struct {
+	text    []string // may hold a kernel's source
+	shipped []string // compiled kernels that came with the package
+}
+
+// sourcesOf lists a package's own files. Build directories and checkouts of others below it are none of its sources.
+func (j *journey) sourcesOf(u features.ScriptUnit) (sources, error) {
+	var out sources
+	left := mostEntries
+	var walk func(dir string, depth int) error
+	walk = func(dir string, depth int) error {
+		entries, err := j.host.Files.ReadDir(dir)
+		if err != nil {
+			return err
+		}
+		if depth > 0 {
+			for _, e := range entries {
+				if e.Name() == "CACHEDIR.TAG" { // a build directory of cargo's
+					return nil
+				}
+			}
+		}
+		for _, e := range entries {
+			if left--; left < 0 {
+				return errors.New("too many files")
+			}
+			path := j.host.Join(dir, e.Name())
+			if e.IsDir() {
+				if e.Name() == ".git" || e.Name() == "node_modules" || depth == mostDepth || j.host.SamePath(path, j.answers.Places.BuildDirectory) ||
+					j.host.SamePath(path, j.answers.Places.TargetDirectory) {
+					continue
+				}
+				if err := walk(path, depth+1); err != nil {
+					return err
+				}
+				continue
+			}
+			switch strings.ToLower(j.host.Ext(path)) {
+			case ".cu", ".cuh", ".h", ".hpp", ".inl", ".rs", ".in", ".jinja", ".c", ".cc", ".cpp":
+				out.text = append(out.text, path)
+			case ".ptx", ".cubin", ".fatbin", ".a", ".lib", ".o", ".obj", ".so", ".dll":
+				out.shipped = append(out.shipped, path)
+			}
+		}
+		return nil
+	}
+	return out, walk(u.Dir, 0)
+}
+
+// allShipped says whether each mismatch of a package is code that came with its sources, compiled by whoever made them: nothing is built of it.
+func (j *journey) allShipped(f *mistake) bool {
+	if f.linked != "" || f.told != "" {
+		return false
+	}
+	src, err := j.sourcesOf(f.unit)
+	if err != nil || len(src.shipped) == 0 {
+		return false
+	}
+	kernels := map[string][]stale.Make{}
+	sums := map[string]bool{}
+	for _, path := range src.shipped {
+		report, err := j.scan(path)
+		if err != nil {
+			continue // unreadable or empty: nothing that could have been copied
+		}
+		for k, makes := range byKernel(report.Images) {
+			kernels[k] = append(kernels[k], makes...)
+		}
+		if sum, err := cache.Hash(path); err == nil {
+			sums[sum] = true
+		}
+	}
+	for i, m := range f.list {
+		if sum, err := cache.Hash(f.paths[i]); err == nil && sums[sum] {
+			continue
+		}
+		names, err := j.kernelsOf(m.Code, f.paths[i])
+		if err != nil || len(names) == 0 {
+			return false
+		}
+		for _, k := range names {
+			for _, made := range m.Makes {
+				if k == "" || !containsMake(kernels[k], made) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// kernelsOf lists the names of all kernels that a piece of code stands for.
+func (j *journey) kernelsOf(c stale.Code, path string) ([]string, error) {
+	report, err := j.scan(path)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for k, makes := range byKernel(report.Images) {
+		same := len(makes) == len(c.Makes)
+		for _, m := range makes {
+			same = same && containsMake(c.Makes, m)
+		}
+		if same {
+			out = append(out, k)
+		}
+	}
+	return out, nil
+}
+
+// isOwn says whether any of the kernels of a piece of code is in the package's own sources.
+func (j *journey) isOwn(f *mistake, c stale.Code, path string) (bool, error) {
+	names, err := j.kernelsOf(c, path)
+	if err != nil {
+		return false, err
+	}
+	wanted := map[string]bool{}
+	for _, k := range names {
+		if id := sourceName(k); len(id) > 0 {
+			wanted[id] = true
+		}
+	}
+	src, err := j.sourcesOf(f.unit)
+	if err != nil {
+		return false, err
+	}
+	for _, path := range src.text {
+		data, err := j.host.ReadFile(path, mostSource)
+		if err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			j.shell.Detail("%v", err)
+			continue
+		}
+		if !strings.Contains(string(data), "__global__") && !strings.Contains(string(data), ".entry") {
+			continue
+		}
+		for _, id := range identifier.FindAllString(string(data), -1) {
+			if wanted[id] {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+var identifier = regexp.MustCompile(`[A-Za-z_]\w*`)
+
+// sourceName is a kernel's name as its source writes it: of a mangled name the last part of the qualified name, before any template argument.
+// Source: Itanium C++ ABI 5.1, "External names": _Z, then N and parts for a nested name, each part its length and its characters.
+func sourceName(kernel string) string {
+	rest, mangled := strings.CutPrefix(kernel, "_Z")
+	if !mangled {
+		return kernel
+	}
+	rest = strings.TrimPrefix(rest, "N")
+	rest = strings.TrimPrefix(rest, "L") // internal linkage
+	name := ""
+	for len(rest) > 0 && rest[0] >= '0' && rest[0] <= '9' {
+		n := 0
+		for len(rest) > 0 && rest[0] >= '0' && rest[0] <= '9' && n < 1<<16 {
+			n, rest = n*10+int(rest[0]-'0'), rest[1:]
+		}
+		if n > len(rest) {
+			break
+		}
+		name, rest = rest[:n], rest[n:]
+	}
+	return name
+}
