@@ -3,10 +3,14 @@ package features
 import (
 	_ "embed" // crates.toml
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 
 	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv"
 )
 
 //go:embed crates.toml
@@ -49,7 +53,61 @@ type Crate struct {
 	Features     map[string][]string `toml:"features"`
 	Script       *CrateScript        `toml:"build_script"`
 	Runtime      CrateRuntime        `toml:"runtime"`
-	Lost         map[string]string   `toml:"lost"` // by feature: what a build without it has not
+	Lost         map[string]string   `toml:"lost"`     // by feature: what a build without it has not
+	External     []External          `toml:"external"` // what its build script keeps outside the target directory
+}
+
+// External is a directory outside the target directory that a build script keeps things in. No `cargo clean` reaches it.
+type External struct {
+	What    string          `toml:"what"`
+	Places  []ExternalPlace `toml:"places"`
+	Holds   []string        `toml:"holds"`    // regular expressions of whole paths below it, with slashes: all that the script writes there
+	BlindTo []string        `toml:"blind_to"` // inputs whose change the script's own check of what it kept does not see
+	Sources []string        `toml:"sources"`
+
+	holds []*regexp.Regexp
+}
+
+// ExternalPlace is where it may be.
+type ExternalPlace struct {
+	OS   string `toml:"os"`   // empty: on every system
+	Path string `toml:"path"` // with slashes; $NAME is a variable, $HOME the user's directory
+}
+
+// Dir answers the directory that the script uses here: the first place whose variables are all set. Empty: none, and what it keeps lies in OUT_DIR.
+func (x *External) Dir(h buildenv.Host) string {
+	for _, p := range x.Places {
+		if p.OS != "" && p.OS != h.OS {
+			continue
+		}
+		whole := true
+		dir := os.Expand(p.Path, func(name string) string {
+			v, ok := h.Env.Lookup(name)
+			if name == "HOME" && h.Home != "" {
+				v, ok = h.Home, true
+			}
+			whole = whole && ok && v != ""
+			return v
+		})
+		switch {
+		case !whole:
+		case h.IsAbs(dir):
+			return h.Clean(dir)
+		default:
+			return "" // relative to wherever the script runs: not known here
+		}
+	}
+	return ""
+}
+
+// Writes says whether a path below the directory, with slashes, is one that the script writes.
+func (x *External) Writes(rel string) bool {
+	for _, re := range x.holds {
+		if re.MatchString(rel) {
+			return true
+		}
+	}
+	return false
 }
 
 // CrateScript is what a crate's build script reads and does.
@@ -84,11 +142,32 @@ func parseCatalog(text string) (*Catalog, error) {
 	if left := md.Undecoded(); len(left) > 0 {
 		return nil, fmt.Errorf("crates.toml: unknown key %s", left[0])
 	}
+	for i := range c.Crates {
+		for k := range c.Crates[i].External {
+			if err := c.Crates[i].External[k].compile(); err != nil {
+				return nil, fmt.Errorf("crates.toml: %s: %w", c.Crates[i].Name, err)
+			}
+		}
+	}
 	c.byName = make(map[string]*Crate, len(c.Crates))
 	for i := range c.Crates {
 		c.byName[c.Crates[i].Name] = &c.Crates[i]
 	}
 	return c, nil
+}
+
+func (x *External) compile() error {
+	if x.What == "" || len(x.Places) == 0 || len(x.Holds) == 0 || len(x.Sources) == 0 {
+		return fmt.Errorf("external %q needs what, places, holds and sources", x.What)
+	}
+	for _, pattern := range x.Holds {
+		re, err := regexp.Compile("^(?:" + pattern + ")$")
+		if err != nil {
+			return fmt.Errorf("external %q: %w", x.What, err)
+		}
+		x.holds = append(x.holds, re)
+	}
+	return nil
 }
 
 // Crate answers the entry of a package name; nil when the catalog has none.

@@ -141,8 +141,30 @@ func TestQuestionsAsValues(t *testing.T) {
 	if clean != "clean -p a -p b --profile fast --target t1 --target t2 --config=a=1 --target-dir=d --locked" {
 		t.Error(clean)
 	}
+	plan := strings.Join(CleanPlan(tool, must(t, "build -F cuda --release"), []string{"a"}, nil).Args, " ")
+	if plan != "clean -p a --release --dry-run --verbose" {
+		t.Error(plan)
+	}
 	if got := tomlString("a\"b\\c\n\x7fé"); got != `"a\"b\\c\u000A\u007Fé"` {
 		t.Error(got)
+	}
+}
+
+// TestCleaned reads what cargo 1.95 says.
+func TestCleaned(t *testing.T) {
+	for said, want := range map[string][2]int64{
+		"     Removed 138 files, 25.7MiB total\n":                                       {138, 26948403},
+		"     Summary 1 file, 512B total\nwarning: no files deleted due to --dry-run\n": {1, 512},
+		"    Blocking waiting for file lock\n     Summary 3 files, 2.0KiB total\n":      {3, 2048},
+		"     Removed 2 files, 1.5GiB total":                                            {2, 1610612736},
+		"     Removed 0 files\n":                                                        {0, 0},
+		"warning: version qualifier in `-p a@1` is ignored\n":                           {0, 0},
+		"": {0, 0},
+	} {
+		files, bytes := Cleaned(said)
+		if int64(files) != want[0] || bytes != want[1] {
+			t.Errorf("%q: %d files, %d bytes", said, files, bytes)
+		}
 	}
 }
 

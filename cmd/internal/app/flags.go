@@ -22,6 +22,8 @@ type Options struct {
 	AllowUnreached bool
 	NoClean        bool
 	ForceClean     bool
+	CleanExternal  bool
+	Minimal        bool
 	Prove          bool
 	ProveArgs      []string
 	RequireProof   bool
@@ -107,6 +109,7 @@ var flags = []flag{
 	{"allow-unreached", none, onCargo, "", "build although a feature does not reach", func(o *Options, _ string) error { o.AllowUnreached = true; return nil }},
 	{"no-clean", none, onCargo, "", "clean nothing; stale artifacts end with 13", func(o *Options, _ string) error { o.NoClean = true; return nil }},
 	{"force-clean", none, onCargo, "", "clean the GPU packages in any case", func(o *Options, _ string) error { o.ForceClean = true; return nil }},
+	{"clean-external", none, onCargo, "", "a package that is cleaned loses what it keeps outside the target directory, too", func(o *Options, _ string) error { o.CleanExternal = true; return nil }},
 	{"prove", optional, onCargo, "ARGS", "build: run what was built under the probe, with these arguments", func(o *Options, v string) error {
 		o.Prove = true
 		var err error
@@ -182,7 +185,9 @@ var flags = []flag{
 	{"explain", none, onProject, "", "say what is recorded of each package", func(o *Options, _ string) error { o.Explain = true; return nil }},
 	{"fix", none, onProject, "", "write the missing edges into the workspace's manifests; each is checked by cargo and taken back if it did not help",
 		func(o *Options, _ string) error { o.Fix = true; return nil }},
-	{"dry-run", none, onProject, "", "with --fix: print the change and write nothing", func(o *Options, _ string) error { o.DryRun = true; return nil }},
+	{"minimal", none, onProject, "", "only the packages that `gpubuild stale` finds", func(o *Options, _ string) error { o.Minimal = true; return nil }},
+	{"external", none, onProject, "", "empty what these packages keep outside the target directory, too", func(o *Options, _ string) error { o.CleanExternal = true; return nil }},
+	{"dry-run", none, onProject, "", "change nothing: print what --fix would write, or what clean would remove", func(o *Options, _ string) error { o.DryRun = true; return nil }},
 	{"why", required, onProject, "CRATE[/FEATURE]", "say why a crate is linked, or why it has a feature or has not", func(o *Options, v string) error {
 		if v == "" || strings.HasPrefix(v, "/") || strings.HasSuffix(v, "/") {
 			return fmt.Errorf("%q is neither CRATE nor CRATE/FEATURE", v)
@@ -214,9 +219,10 @@ var flags = []flag{
 var onlyOn = map[string][]string{
 	"kernel": {"prove"}, "expect-exit": {"prove"}, "probe": {"prove"}, "cupti": {"prove"}, "min": {"prove"}, "device": {"prove"}, "child": {"prove"},
 	"expect": {"prove"}, "counterfactual": {"prove"}, "receipt": {"prove"},
-	"toolkit": {"doctor", "env", "stale", "exec"}, "arch": {"doctor", "env", "stale", "exec"}, "ccbin": {"doctor", "env", "stale", "exec"}, "backend": {"doctor", "env", "stale"},
-	"shell": {"env"}, "diff": {"env"}, "save": {"doctor"}, "for": {"doctor"}, "explain": {"stale"}, "strict": {"features"},
-	"fix": {"features"}, "dry-run": {"features"}, "why": {"features"}, "graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"},
+	"toolkit": {"doctor", "env", "stale", "exec", "clean"}, "arch": {"doctor", "env", "stale", "exec", "clean"},
+	"ccbin": {"doctor", "env", "stale", "exec", "clean"}, "backend": {"doctor", "env", "stale"}, "shell": {"env"}, "diff": {"env"}, "save": {"doctor"},
+	"for": {"doctor"}, "explain": {"stale"}, "strict": {"features"}, "fix": {"features"}, "dry-run": {"features", "clean"}, "why": {"features"},
+	"graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"}, "minimal": {"clean"}, "external": {"clean"},
 }
 
 // known says whether a flag belongs to a verb; cargo's verbs are called "".

@@ -254,8 +254,7 @@ func (j *journey) cleanStale(ctx context.Context) error {
 		j.shell.Hint("leave --gpu-no-clean out, or run cargo " + strings.Join(cargo.Clean(j.tool, j.line, packages, j.platforms()).Args, " "))
 		return codeError(codeStale)
 	}
-	c := cargo.Clean(j.tool, j.line, packages, j.platforms())
-	if _, err := j.run.Run(ctx, c); err != nil {
+	if err := j.cleanForBuild(ctx, packages); err != nil {
 		return err
 	}
 	j.shell.Status("Cleaned", "%s", strings.Join(packages, ", "))

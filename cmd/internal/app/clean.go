@@ -1,0 +1,334 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/features"
+	"gpubuild/toolchain/cargo"
+)
+
+// removal is what cargo's clean would remove: cargo's own list of it, looked at before anything goes.
+type removal struct {
+	paths []string // as cargo names them: everything that lies in a directory that goes; files that go by themselves are not in it
+	Files int      `json:"files"` // cargo's own count
+	Bytes int64    `json:"bytes"`
+	Units []unitOf `json:"directories"`
+}
+
+// unitOf is one of cargo's directories below a profile, with what lies in it.
+type unitOf struct {
+	Path  string `json:"path"`
+	Files int    `json:"files"`
+	Bytes int64  `json:"bytes"`
+}
+
+// removePackages has cargo remove what it built of some packages, for the profile and the platforms of this build and nothing else. It is the only
+// way on which anything below a target directory is removed.
+//
+// Cargo takes its own lock on the directory, so nothing goes while another cargo builds there; what is waited for is said. Before that, every place
+// is looked at: see guard and inside.
+func (j *journey) removePackages(ctx context.Context, packages []string) (removal, error) {
+	r, err := j.planRemoval(ctx, packages)
+	if err != nil {
+		return r, err
+	}
+	for _, l := range j.otherVersions(packages) {
+		j.shell.Note("%s", l)
+	}
+	said, err := j.runCargo(ctx, cargo.Clean(j.tool, j.line, packages, j.platforms()), io.Discard)
+	if err == nil {
+		r.Files, r.Bytes = cargo.Cleaned(said)
+	}
+	return r, err
+}
+
+// planRemoval asks cargo what it would remove, and refuses where that is not cargo's own.
+func (j *journey) planRemoval(ctx context.Context, packages []string) (removal, error) {
+	r := removal{Units: []unitOf{}}
+	if err := j.guard(); err != nil {
+		return r, err
+	}
+	var list bytes.Buffer
+	said, err := j.runCargo(ctx, cargo.CleanPlan(j.tool, j.line, packages, j.platforms()), &list)
+	if err != nil {
+		return r, err
+	}
+	for _, line := range strings.Split(list.String(), "\n") {
+		if p := strings.TrimRight(line, "\r"); j.host.IsAbs(p) {
+			r.paths = append(r.paths, p)
+		}
+	}
+	if err := j.inside(r.paths); err != nil {
+		return r, err
+	}
+	r.Files, r.Bytes = cargo.Cleaned(said)
+	r.Units = j.measure(r.paths)
+	return r, nil
+}
+
+// runCargo runs one of cargo's cleaning commands. What cargo says it waits for is passed on at once; its other words are told only with its error.
+func (j *journey) runCargo(ctx context.Context, c buildenv.Cmd, stdout io.Writer) (said string, err error) {
+	waiting := &waitTeller{tell: func(what string) {
+		j.shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what, j.answers.Places.BuildDirectory)
+	}}
+	c.Stdout, c.Stderr = stdout, waiting
+	_, err = j.run.Run(ctx, c)
+	said = waiting.rest()
+	if err != nil && said != "" && ctx.Err() == nil {
+		err = &cleanFailedError{Words: said, Dir: j.answers.Places.BuildDirectory, Err: err}
+	}
+	return said, err
+}
+
+// waitTeller passes on "Blocking waiting for file lock on …" as it comes and keeps everything else.
+type waitTeller struct {
+	tell func(what string)
+	line []byte
+	kept bytes.Buffer
+}
+
+var blocking = regexp.MustCompile(`Blocking(?:\x1b\[[0-9;]*m)* (waiting for .*)`)
+
+func (w *waitTeller) Write(p []byte) (int, error) {
+	for _, b := range p {
+		if b != '\n' {
+			w.line = append(w.line, b)
+			continue
+		}
+		switch m := blocking.FindSubmatch(w.line); {
+		case m == nil:
+			w.kept.Write(append(w.line, '\n'))
+		case !bytes.Contains(m[1], []byte("package cache")): // that one is held for moments, by every cargo that starts
+			w.tell(strings.TrimRight(string(m[1]), "\r"))
+		}
+		w.line = w.line[:0]
+	}
+	return len(p), nil
+}
+
+func (w *waitTeller) rest() string {
+	w.kept.Write(w.line)
+	w.line = nil
+	return strings.TrimSpace(w.kept.String())
+}
+
+// cleanFailedError is cargo's own word on why it could not remove something. What it had not removed yet is still there and still told stale.
+type cleanFailedError struct {
+	Words, Dir string
+	Err        error
+}
+
+func (e *cleanFailedError) Error() string {
+	return "cargo could not clean " + e.Dir + ":\n" + strings.TrimPrefix(e.Words, "error: ")
+}
+func (e *cleanFailedError) Unwrap() error { return e.Err }
+
+// Hint says what to do about the commonest reasons.
+func (e *cleanFailedError) Hint() string {
+	switch {
+	case strings.Contains(e.Words, "Read-only file system"), strings.Contains(e.Words, "ermission denied"), strings.Contains(e.Words, "Access is denied"):
+		return "make " + e.Dir + " one that you may write to, or build into another directory with --target-dir"
+	case strings.Contains(e.Words, "No space left"):
+		return "free some space on the disk that holds " + e.Dir
+	}
+	return "nothing that is stale was taken for good; run it again when cargo's reason is gone"
+}
+
+// guard refuses to clean where a slip would cost a person more than build products: the root, the home directory and what it lies in, and a
+// directory that holds a manifest. It looks at the directories that cargo itself names, through links: a target directory that is a link is common
+// and fine, and what it leads to is judged.
+func (j *journey) guard() error {
+	for _, dir := range j.ownDirs() {
+		if why := j.precious(j.host.Real(dir)); why != "" {
+			return refused(dir, j.host.Real(dir), why)
+		}
+	}
+	return nil
+}
+
+func refused(dir, real, why string) error {
+	at := dir
+	if real != dir {
+		at += " (" + real + ")"
+	}
+	return &usageError{"nothing is removed in cargo's target directory " + at + ": " + why,
+		"give the build a directory of its own: --target-dir, CARGO_TARGET_DIR or build.target-dir"}
+}
+
+// ownDirs are the directories that are cargo's own in this build.
+func (j *journey) ownDirs() []string {
+	p := j.answers.Places
+	if p.TargetDirectory == "" || j.host.SamePath(p.TargetDirectory, p.BuildDirectory) {
+		return []string{p.BuildDirectory}
+	}
+	return []string{p.TargetDirectory, p.BuildDirectory}
+}
+
+// precious says why a directory, given without links, is none to remove things from; empty when it is not.
+func (j *journey) precious(dir string) string {
+	h := j.host
+	home := h.Real(h.Home)
+	switch {
+	case !h.IsAbs(dir):
+		return "it is not an absolute path"
+	case h.Dir(dir) == h.Clean(dir):
+		return "it is the root of the file system"
+	case h.Home != "" && h.SamePath(dir, home):
+		return "it is your home directory"
+	case h.Home != "" && h.Below(home, dir):
+		return "your home directory lies in it"
+	case h.IsFile(h.Join(dir, manifestName(j.project))):
+		return "it holds a " + manifestName(j.project) + ", so it is a package's own directory"
+	}
+	return ""
+}
+
+// inside refuses when what cargo would remove, or a directory in which it would look for it, lies outside of cargo's own directories: a link below
+// them leads there.
+func (j *journey) inside(paths []string) error {
+	var own []string
+	for _, d := range j.ownDirs() {
+		own = append(own, j.host.Real(d))
+	}
+	dirs, seen := j.standing(), map[string]bool{}
+	for _, p := range paths {
+		dirs = append(dirs, j.host.Dir(p)) // a link itself goes, not what it leads to
+	}
+next:
+	for _, dir := range dirs {
+		if seen[dir] {
+			continue
+		}
+		seen[dir] = true
+		if !j.host.IsDir(dir) {
+			continue // gone since; what is not there cannot be resolved, either
+		}
+		real := j.host.Real(dir)
+		for _, o := range own {
+			if j.host.Below(real, o) {
+				continue next
+			}
+		}
+		return &usageError{fmt.Sprintf("nothing is removed: %s leads to %s, which is outside of cargo's target directory %s", dir, real, strings.Join(own, " and ")),
+			"make the target directory itself the link, or set --target-dir"}
+	}
+	return nil
+}
+
+// standing lists cargo's directories of the profile and those directly in them: single files go from there without a word in cargo's list.
+func (j *journey) standing() []string {
+	var out []string
+	for _, profile := range j.profileDirs() {
+		dirs := []string{profile}
+		if t := j.answers.Places.TargetDirectory; t != "" && j.host.Below(profile, j.answers.Places.BuildDirectory) {
+			dirs = append(dirs, j.host.Join(t, strings.TrimPrefix(profile, j.host.Clean(j.answers.Places.BuildDirectory))))
+		}
+		for _, dir := range dirs {
+			if j.host.IsDir(dir) {
+				out = append(out, dir)
+			}
+			for _, name := range j.names(dir) {
+				if sub := j.host.Join(dir, name); j.host.IsDir(sub) {
+					out = append(out, sub)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// measure counts what is there of the list and groups it by cargo's units, the largest first.
+func (j *journey) measure(paths []string) []unitOf {
+	units := map[string]*unitOf{}
+	for _, p := range paths {
+		fi, err := os.Lstat(p)
+		if err != nil || fi.IsDir() {
+			continue // gone since: it is not counted
+		}
+		at := j.unitPath(p)
+		if units[at] == nil {
+			units[at] = &unitOf{Path: at}
+		}
+		units[at].Files++
+		units[at].Bytes += fi.Size()
+	}
+	list := make([]unitOf, 0, len(units))
+	for _, u := range units {
+		list = append(list, *u)
+	}
+	sort.Slice(list, func(a, b int) bool {
+		return list[a].Bytes > list[b].Bytes || list[a].Bytes == list[b].Bytes && list[a].Path < list[b].Path
+	})
+	return list
+}
+
+// unitPath is the part of a path down to the unit that cargo keeps it for: <profile>/build/<package>-<hash>, <profile>/deps/<file>.
+func (j *journey) unitPath(path string) string {
+	for _, profile := range j.profileDirs() {
+		if !j.host.Below(path, profile) {
+			continue
+		}
+		parts := strings.FieldsFunc(strings.TrimPrefix(path, profile), func(r rune) bool { return r == '/' || r == '\\' })
+		if len(parts) > 2 {
+			parts = parts[:2]
+		}
+		return j.host.Join(append([]string{profile}, parts...)...)
+	}
+	return path
+}
+
+// otherVersions says which packages go along because cargo's clean does not tell versions of a name apart (measured: a version is ignored with a
+// warning).
+func (j *journey) otherVersions(packages []string) []string {
+	if len(j.answers.Graph) == 0 {
+		return nil
+	}
+	g, err := features.ParseGraph(bytes.NewReader(j.answers.Graph))
+	if err != nil {
+		return nil // judge has said so
+	}
+	versions := map[string]map[string]bool{}
+	for _, u := range g.Units {
+		id := features.ParsePkgID(u.PkgID)
+		if versions[id.Name] == nil {
+			versions[id.Name] = map[string]bool{}
+		}
+		versions[id.Name][id.Version] = true
+	}
+	var out []string
+	for _, p := range packages {
+		if len(versions[p]) < 2 {
+			continue
+		}
+		list := make([]string, 0, len(versions[p]))
+		for v := range versions[p] {
+			list = append(list, v)
+		}
+		sort.Strings(list)
+		out = append(out, fmt.Sprintf("cargo's clean does not tell versions apart: %s goes in all of %s", p, strings.Join(list, ", ")))
+	}
+	return out
+}
+
+// amount words what was or would be removed, as cargo does.
+func amount(files int, bytes int64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%s, %.1f KiB", counted(files, "file"), float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%s, %.1f MiB", counted(files, "file"), float64(bytes)/(1<<20))
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,90 @@
+//go:build linux
+
+package app_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// slow is a project whose build script holds cargo's build lock until a file appears. It speaks of nvcc, so that it counts as a GPU package, and
+// calls none.
+var slow = map[string]string{
+	"Cargo.toml":  "[package]\nname = \"slow\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = []\n[workspace]\n",
+	"Cargo.lock":  "version = 4\n\n[[package]]\nname = \"slow\"\nversion = \"0.1.0\"\n",
+	"src/main.rs": "fn main() {}\n",
+	"build.rs": `fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=WAIT_FOR");
+    let _ = "nvcc";
+    if let Ok(file) = std::env::var("WAIT_FOR") {
+        std::fs::write(format!("{file}.began"), "").unwrap();
+        while !std::path::Path::new(&file).exists() { std::thread::sleep(std::time::Duration::from_millis(20)); }
+    }
+    std::fs::write(std::path::Path::new(&std::env::var("OUT_DIR").unwrap()).join("made"), "").unwrap();
+}
+`,
+}
+
+// TestCleanWaitsForARunningCargo: rust-analyzer, or anyone, builds with plain cargo; nothing goes while it does, and that is said.
+func TestCleanWaitsForARunningCargo(t *testing.T) {
+	if _, err := exec.LookPath("cargo"); err != nil {
+		t.Skip("cargo is not here")
+	}
+	dir := t.TempDir()
+	writeFiles(t, dir, slow)
+	env := append(os.Environ(), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "CARGO_TARGET_DIR="+filepath.Join(dir, "target"), "GPUBUILD_CACHE="+filepath.Join(dir, "cache"))
+	command := func(extra []string, words ...string) *exec.Cmd {
+		c := exec.Command(words[0], words[1:]...)
+		c.Dir, c.Env = dir, append(append([]string{}, env...), extra...)
+		return c
+	}
+	if out, err := command(nil, "cargo", "build", "--features", "cuda").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	gate := filepath.Join(dir, "gate")
+	building := command([]string{"WAIT_FOR=" + gate}, "cargo", "build", "--features", "cuda")
+	var built lines
+	building.Stdout, building.Stderr = &built, &built
+	if err := building.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = building.Process.Kill() }()
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(gate + ".began"); err == nil {
+			break
+		}
+	}
+	var said lines
+	cleaning := command(nil, binary(t), "clean", "--features", "cuda")
+	cleaning.Stdout, cleaning.Stderr = &said, &said
+	if err := cleaning.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said.await(t, "Blocking")
+	if text := said.String(); !strings.Contains(text, "another cargo is at work in "+filepath.Join(dir, "target")) {
+		t.Errorf("not said for whom:\n%s", text)
+	}
+	if outs, _ := filepath.Glob(filepath.Join(dir, "target", "debug", "build", "slow-*", "out")); len(outs) == 0 {
+		t.Error("removed under a running cargo")
+	}
+	if err := os.WriteFile(gate, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := building.Wait(); err != nil {
+		t.Errorf("the build that was waited for: %v\n%s", err, &built)
+	}
+	if err := cleaning.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, &said)
+	}
+	if !strings.Contains(said.String(), "Cleaned slow (profile dev)") {
+		t.Errorf("not cleaned:\n%s", &said)
+	}
+	if outs, _ := filepath.Glob(filepath.Join(dir, "target", "debug", "build", "slow-*", "out", "made")); len(outs) != 0 {
+		t.Errorf("still there: %s", outs)
+	}
+}

@@ -1,0 +1,129 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/stale"
+	"gpubuild/features"
+)
+
+// drives is a machine's file system, made of names with slashes.
+type drives struct{ m fstest.MapFS }
+
+func (d drives) at(p string) string                      { return strings.TrimPrefix(strings.ReplaceAll(p, `\`, "/"), "/") }
+func (d drives) Stat(p string) (fs.FileInfo, error)      { return d.m.Stat(d.at(p)) }
+func (d drives) ReadDir(p string) ([]fs.DirEntry, error) { return d.m.ReadDir(d.at(p)) }
+func (d drives) Open(p string) (fs.File, error)          { return d.m.Open(d.at(p)) }
+func (d drives) EvalSymlinks(p string) (string, error)   { return p, nil }
+
+// TestPrecious: the directories in which nothing is ever removed, on both kinds of system.
+func TestPrecious(t *testing.T) {
+	windows := buildenv.Host{OS: buildenv.Windows, Home: `C:\Users\u`, Files: drives{fstest.MapFS{"D:/p/Cargo.toml": {}}}}
+	unix := buildenv.Host{OS: buildenv.Linux, Home: "/home/u", Files: drives{fstest.MapFS{"p/Cargo.toml": {}}}}
+	for _, tt := range []struct {
+		host      buildenv.Host
+		dir, want string
+	}{
+		{unix, "/", "root"}, {unix, "/home", "lies in it"}, {unix, "/home/u", "is your home"}, {unix, "/p", "package's own"},
+		{unix, "/p/target", ""}, {unix, "/home/u/target", ""}, {unix, "/home/user2", ""}, {unix, "target", "absolute"},
+		{windows, `C:\`, "root"}, {windows, `D:\`, "root"}, {windows, `\\server\share`, "root"}, {windows, `c:\users`, "lies in it"},
+		{windows, `C:\USERS\U`, "is your home"}, {windows, `D:\p`, "package's own"}, {windows, `D:\p\target`, ""},
+	} {
+		j := &journey{app: &app{host: tt.host}, project: &features.Project{RootManifest: "/w/Cargo.toml"}}
+		if got := j.precious(tt.dir); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s on %s: %q, want %q", tt.dir, tt.host.OS, got, tt.want)
+		}
+	}
+}
+
+// TestPoisoned: only a reason that the cache's own check does not see makes it one that would bring old things back.
+func TestPoisoned(t *testing.T) {
+	cache := outsideCache{Package: "candle-flash-attn", Files: 3, blindTo: []string{"nvcc"}}
+	reason := func(pkg, input string) []stale.Reason { return []stale.Reason{{Package: pkg, Input: input}} }
+	for _, tt := range []struct {
+		story   string
+		cache   outsideCache
+		reasons []stale.Reason
+		want    int
+	}{
+		{"another nvcc", cache, reason("candle-flash-attn", "nvcc"), 1},
+		{"another arch, which is part of its key", cache, reason("candle-flash-attn", "arch"), 0},
+		{"another nvcc for another package", cache, reason("candle-kernels", "nvcc"), 0},
+		{"both, told once", cache, append(reason("candle-flash-attn", "arch"), append(reason("candle-flash-attn", "nvcc"), reason("candle-flash-attn", "nvcc")...)...), 1},
+		{"it holds nothing", outsideCache{Package: "candle-flash-attn", blindTo: []string{"nvcc"}}, reason("candle-flash-attn", "nvcc"), 0},
+	} {
+		if got := poisoned([]outsideCache{tt.cache}, tt.reasons); len(got) != tt.want {
+			t.Errorf("%s: %d", tt.story, len(got))
+		}
+	}
+}
+
+// TestWaitTeller: what cargo waits for is told as it comes; its other words are kept for an error.
+func TestWaitTeller(t *testing.T) {
+	var told []string
+	w := &waitTeller{tell: func(s string) { told = append(told, s) }}
+	for _, piece := range []string{"    Block", "ing waiting for file lock on artifact directory\n", "    Blocking waiting for file lock on package cache\nwarning: a\n",
+		"\x1b[1m\x1b[36m    Blocking\x1b[0m waiting for file lock on build directory\r\n", "error: b"} {
+		if _, err := w.Write([]byte(piece)); err != nil {
+			t.Fatal(err)
+		}
+		if piece == "    Block" && len(told) > 0 {
+			t.Error("told before the line was there")
+		}
+	}
+	if got := strings.Join(told, "|"); got != "waiting for file lock on artifact directory|waiting for file lock on build directory" {
+		t.Errorf("told %q", got)
+	}
+	if got := w.rest(); got != "warning: a\nerror: b" {
+		t.Errorf("kept %q", got)
+	}
+}
+
+// TestEmptyStaysInside: a link in a cache is foreign, and nothing that it leads to is touched.
+func TestEmptyStaysInside(t *testing.T) {
+	top := t.TempDir()
+	dir, mine := filepath.Join(top, "cache"), filepath.Join(top, "mine")
+	for _, d := range []string{dir, mine} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{filepath.Join(dir, "libflashattention.a"), filepath.Join(mine, "precious")} {
+		if err := os.WriteFile(f, []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(mine, "precious"), filepath.Join(dir, "flash_api-1f.o")); err != nil {
+		t.Skipf("no links here: %v", err)
+	}
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &journey{app: &app{host: host}, project: &features.Project{RootManifest: filepath.Join(top, "Cargo.toml")}}
+	catalog, err := features.DefaultCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := j.lookOutside("candle-flash-attn", &catalog.Crate("candle-flash-attn").External[0], dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var usage *usageError
+	if err := j.empty(&o); !errors.As(err, &usage) || !strings.Contains(err.Error(), "flash_api-1f.o") || o.Emptied {
+		t.Errorf("a link was taken for the crate's own: %v", err)
+	}
+	for _, f := range []string{filepath.Join(mine, "precious"), filepath.Join(dir, "libflashattention.a")} {
+		if _, err := os.Stat(f); err != nil {
+			t.Error(err)
+		}
+	}
+}

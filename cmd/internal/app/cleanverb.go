@@ -1,0 +1,140 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/toolchain/cargo"
+)
+
+// runClean removes what was built of the GPU packages of a selection, or of those alone that are stale, and nothing else.
+func runClean(a *app, ctx context.Context, o Options, l cargo.Line) error {
+	if len(l.Positional) > 0 {
+		return &usageError{fmt.Sprintf("clean takes no %q", l.Positional[0]), "packages are selected as cargo build selects them, with -p; cargo's own clean is `gpubuild cargo clean`"}
+	}
+	look := a.lookAt
+	if o.Minimal {
+		look = a.prepared
+	}
+	j, err := look(ctx, o, l)
+	if err != nil {
+		return err
+	}
+	release, err := j.lockTarget(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	packages, err := j.toClean(ctx, o.Minimal)
+	if err != nil {
+		return err
+	}
+	r, caches := removal{Units: []unitOf{}}, []outsideCache{}
+	if len(packages) == 0 {
+		a.tellNothingToClean(j, o.Minimal)
+	} else if r, caches, err = j.cleanSelected(ctx, packages); err != nil {
+		return err
+	}
+	return a.answer(o, "clean", true, []report.Finding{}, struct {
+		Packages  []string       `json:"packages"`
+		Profile   string         `json:"profile"`
+		Platforms []string       `json:"platforms"`
+		DryRun    bool           `json:"dry_run"`
+		Reasons   []stale.Reason `json:"reasons"`
+		removal
+		External []outsideCache `json:"external"`
+	}{nonNil(packages), l.ProfileName(), nonNil(j.platforms()), o.DryRun, nonNil(j.compared.Reasons), r, nonNil(caches)})
+}
+
+func nonNil[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// toClean lists the packages: the GPU packages of the selection, or those that are stale.
+func (j *journey) toClean(ctx context.Context, minimal bool) ([]string, error) {
+	if minimal {
+		if err := j.compare(ctx); err != nil {
+			return nil, err
+		}
+		for _, line := range stale.Lines(j.compared.Reasons) {
+			j.shell.Status("Stale", "%s", line)
+		}
+		for _, d := range j.compared.Unknown {
+			j.shell.Status("Unknown", "%s: %s", d.Package, d.Why)
+		}
+		return j.stalePackages(), nil
+	}
+	var out []string
+	for _, u := range j.reach.Units {
+		if !contains(out, u.Name) {
+			out = append(out, u.Name)
+		}
+	}
+	sort.Strings(out)
+	return out, nil
+}
+
+func (a *app) tellNothingToClean(j *journey, minimal bool) {
+	switch {
+	case minimal:
+		a.shell.Status("Fresh", "nothing is stale, so nothing is removed")
+	case len(j.answers.Graph) == 0:
+		a.shell.Note("cargo gave no unit graph (%s), so the packages cannot be told; `gpubuild cargo clean -p NAME` removes one", j.answers.Reason)
+	default:
+		a.shell.Status("Cleaned", "nothing: no package of this selection compiles or links anything of the GPU's toolchain (a feature left out? --features cuda)")
+	}
+}
+
+// cleanSelected removes packages, or says what would go, and what they keep outside the target directory.
+func (j *journey) cleanSelected(ctx context.Context, packages []string) (removal, []outsideCache, error) {
+	caches, err := j.outside(packages)
+	if err != nil {
+		return removal{}, nil, err
+	}
+	where := strings.Join(append([]string{"profile " + j.line.ProfileName()}, j.platforms()...), ", ")
+	if j.options.DryRun {
+		r, err := j.planRemoval(ctx, packages)
+		if err != nil {
+			return r, caches, err
+		}
+		for _, l := range j.otherVersions(packages) {
+			j.shell.Note("%s", l)
+		}
+		if j.options.JSON == nil || *j.options.JSON != "" {
+			for _, u := range r.Units {
+				fmt.Fprintf(j.shell.Out, "%s (%s)\n", j.shown(u.Path), amount(u.Files, u.Bytes))
+			}
+		}
+		j.shell.Status("Would clean", "%s (%s): %s", strings.Join(packages, ", "), where, amount(r.Files, r.Bytes))
+		for _, o := range caches {
+			if !j.options.CleanExternal {
+				j.tellOutside(o, "--external")
+			} else if o.Refused != "" {
+				j.shell.Note("%s would not be emptied: %s", o.Path, o.Refused)
+			} else {
+				j.shell.Status("Would empty", "%s: %s of %s (%s)", o.Path, o.What, o.Package, amount(o.Files, o.Bytes))
+			}
+		}
+		return r, caches, nil
+	}
+	r, err := j.removePackages(ctx, packages)
+	if err != nil {
+		return r, caches, err
+	}
+	j.shell.Status("Cleaned", "%s (%s): %s", strings.Join(packages, ", "), where, amount(r.Files, r.Bytes))
+	for i := range caches {
+		if !j.options.CleanExternal {
+			j.tellOutside(caches[i], "--external")
+		} else if err := j.empty(&caches[i]); err != nil {
+			return r, caches, err
+		}
+	}
+	return r, caches, nil
+}
