@@ -13,6 +13,7 @@ import (
 	_ "embed"
 	"fmt"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -56,6 +57,9 @@ type Rule struct {
 	Cause    string   `toml:"cause" json:"cause"`
 	Fix      string   `toml:"fix" json:"fix"`
 	Command  string   `toml:"command" json:"command,omitempty"`
+	Commands []string `toml:"commands" json:"-"`
+	Here     []string `toml:"here" json:"-"`
+	Other    string   `toml:"other" json:"-"`
 	Source   []string `toml:"source" json:"source"`
 	Examples []string `toml:"examples" json:"-"`
 
@@ -127,10 +131,12 @@ func (r *Rule) prepare() error {
 		return &RuleError{r.ID, fmt.Sprintf("the kind %q is not known", r.Kind)}
 	case r.Cause == "" || r.Fix == "" || len(r.Source) == 0:
 		return &RuleError{r.ID, "cause, fix and source are needed"}
+	case r.Other != "" && !slices.Contains([]string{"cudarc", "driver", "arch", "newer"}, r.Other):
+		return &RuleError{r.ID, fmt.Sprintf("no toolkit is found by %q", r.Other)}
 	case r.Kind == Silent && (len(r.On) > 0 || r.Confirm != ""):
 		return &RuleError{r.ID, "what leaves no text has nothing to match"}
 	case r.Kind == Silent:
-		return nil
+		return r.checkNames()
 	case len(r.On) == 0 || r.Confirm == "":
 		return &RuleError{r.ID, "on and confirm are needed"}
 	}
@@ -152,7 +158,7 @@ func (r *Rule) prepare() error {
 		}
 		*p.to = re
 	}
-	return nil
+	return r.checkNames()
 }
 
 // Lookup finds rules by id, or by a code such as LNK1181 or CUDA_ERROR_NO_DEVICE, in any case of letters.
@@ -191,16 +197,6 @@ type Found struct {
 	Text   string            `json:"text"`             // that line, without colours and control characters, at most 400 letters
 	Count  int               `json:"count"`            // how many lines confirmed it; counting ends at 1000
 	Values map[string]string `json:"values,omitempty"` // what the line named: arch, library, version …
-}
-
-// Words are a rule's texts with the values that the line named. A {name} without a value is left as it is: the reader then fills it in.
-func (f Found) Words() (cause, fix, command string) {
-	var pairs []string
-	for k, v := range f.Values {
-		pairs = append(pairs, "{"+k+"}", v)
-	}
-	re := strings.NewReplacer(pairs...)
-	return re.Replace(f.Cause), re.Replace(f.Fix), re.Replace(f.Command)
 }
 
 // Place is a line of the text.

@@ -185,8 +185,8 @@ func TestKinds(t *testing.T) {
 	if first.Line != 4104 || first.Count != 2 || first.Values["arch"] != "compute_120" || first.Text != "nvcc fatal   : Unsupported gpu architecture 'compute_120'" {
 		t.Errorf("got %+v", first)
 	}
-	if cause, _, _ := first.Words(); !strings.Contains(cause, "compute_120") || strings.Contains(cause, "{arch}") {
-		t.Errorf("the arch is not in %q", cause)
+	if w := first.Words(nil); !strings.Contains(w.Cause, "compute_120") || strings.Contains(w.Cause, "{arch}") || len(w.Here) > 0 {
+		t.Errorf("the arch is not in %q, or what is not known is told: %q", w.Cause, w.Here)
 	}
 	if a.Lines != 4106 || a.Bytes != int64(len(log)) {
 		t.Errorf("%d lines, %d bytes", a.Lines, a.Bytes)
@@ -376,6 +376,27 @@ func TestMemoryIsConstant(t *testing.T) {
 	}
 }
 
+// TestFactsFillSentences: what is known is told, a sentence with a hole is left out, the line's own words beat the machine's, and the first command that
+// is whole is taken.
+func TestFactsFillSentences(t *testing.T) {
+	rs, err := Parse("[[rule]]\nid='a'\nkind='cause'\non=['needs CUDA']\nconfirm='needs CUDA (?P<cuda>[0-9.]+)'\ncause='{cuda} of {driver}'\nfix='f'\nsource=['https://s']\n" +
+		"here=['{cuda} is asked','{driver} is here','{cuda} and {toolkit}','{gpu}']\ncommands=['x {ccbin}','y {cuda} {driver}','z']\ncommand='w {ccbin}'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := ask(t, rs, "it needs CUDA 12.4\n").Found[0]
+	got := f.Words(Facts{CUDA: "13.0", Driver: "580", GPU: ""})
+	if want := "{12.4 of 580 f y 12.4 580 [12.4 is asked 580 is here]}"; fmt.Sprint(got) != want {
+		t.Errorf("got  %v\nwant %s", got, want)
+	}
+	if got := (Found{Rule: f.Rule}).Words(nil); got.Command != "z" || got.Here != nil || got.Cause != "{cuda} of {driver}" {
+		t.Errorf("without facts: %+v", got)
+	}
+	if got := fmt.Sprint(f.Names()); got != "[ccbin cuda driver toolkit gpu]" {
+		t.Errorf("names %s", got)
+	}
+}
+
 func TestTable(t *testing.T) {
 	rs := table(t)
 	kinds := map[Kind]int{}
@@ -408,6 +429,9 @@ func TestTable(t *testing.T) {
 		"[[rule]]\nid='a'\nkind='cause'\non=['long enough']\ncause='c'\nfix='f'\nsource=['s']",
 		"[[rule]]\nid='a'\nkind='cause'\nunknown=1",
 		"[[rule]]\nid='a'\nkind='silent'\ncause='c'\nfix='f'\nsource=['s']\n[[rule]]\nid='a'\nkind='silent'\ncause='c'\nfix='f'\nsource=['s']",
+		"[[rule]]\nid='a'\nkind='silent'\ncause='{nobody-knows}'\nfix='f'\nsource=['s']",
+		"[[rule]]\nid='a'\nkind='silent'\ncause='c'\nfix='f'\nhere=['{nobody-knows}']\nsource=['s']",
+		"[[rule]]\nid='a'\nkind='silent'\ncause='c'\nfix='f'\nother='odd'\nsource=['s']",
 		"no table",
 	} {
 		if _, err := Parse(bad); err == nil {

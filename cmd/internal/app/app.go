@@ -40,7 +40,8 @@ type app struct {
 	self     string // our own executable, for children that are ourselves
 	cacheDir string
 	// real says whether a driver that was loaded is a real one. Only a test binary sets another predicate than verify.RealDriver.
-	real RealDriver
+	real  RealDriver
+	typed []string // the words of the command line
 }
 
 // RealDriver makes the predicate that says whether a loaded driver is that of a real GPU.
@@ -139,6 +140,7 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 	if words[0] == "-V" || words[0] == "--version" {
 		return runVersion(a, ctx, Options{}, cargo.Line{})
 	}
+	a.typed = words
 	o, line, err := parseCargo(words)
 	if err != nil {
 		return err

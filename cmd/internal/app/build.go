@@ -45,7 +45,7 @@ func (j *journey) build(ctx context.Context) error {
 	_, err := j.run.Run(ctx, c)
 	_ = messages.Close()
 	if err != nil && ctx.Err() == nil {
-		j.explain(watch)
+		j.explain(ctx, watch)
 	}
 	for _, m := range j.messages {
 		if m.Reason == cargo.Artifact && m.Executable != "" && !contains(m.Target.Kind, "custom-build") {

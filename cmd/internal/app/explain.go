@@ -20,7 +20,7 @@ import (
 const fullCauses = 3
 
 // runExplain reads a log, or looks a code up.
-func runExplain(a *app, _ context.Context, o Options, l cargo.Line) error {
+func runExplain(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	rules, err := explain.Default()
 	if err != nil {
 		return err
@@ -36,14 +36,14 @@ func runExplain(a *app, _ context.Context, o Options, l cargo.Line) error {
 	}
 	if name == "-" {
 		if a.stdin == nil {
-			return a.explainLog(o, rules, "-", strings.NewReader(""))
+			return a.explainLog(ctx, o, rules, "-", strings.NewReader(""))
 		}
-		return a.explainLog(o, rules, "-", a.stdin)
+		return a.explainLog(ctx, o, rules, "-", a.stdin)
 	}
 	f, err := os.Open(a.host.Abs(name))
 	if err == nil {
 		defer f.Close()
-		return a.explainLog(o, rules, name, f)
+		return a.explainLog(ctx, o, rules, name, f)
 	}
 	known, codeErr := a.explainCode(o, rules, name)
 	if known || codeErr != nil {
@@ -69,13 +69,29 @@ type explained struct {
 	Log   string `json:"log,omitempty"`
 	Known bool   `json:"known"`
 	explain.Answer
+	Found []explainedCause `json:"found"` // in place of Answer's: with the texts filled in
 }
 
-func (a *app) explainLog(o Options, rules *explain.Rules, name string, r io.Reader) error {
+type explainedCause struct {
+	explain.Found
+	explain.Words
+}
+
+// fillIn words what was found, with what is known here.
+func fillIn(found []explain.Found, s situation) []explainedCause {
+	out := make([]explainedCause, len(found))
+	for i, f := range found {
+		out[i] = explainedCause{f, s.words(f)}
+	}
+	return out
+}
+
+func (a *app) explainLog(ctx context.Context, o Options, rules *explain.Rules, name string, r io.Reader) error {
 	answer, err := explain.Read(rules, r)
 	if err != nil {
 		return &usageError{fmt.Sprintf("reading the log %s: %v", name, err), "name a file that you may read, or - for standard input"}
 	}
+	causes := fillIn(answer.Found, a.lookAround(ctx, answer.Found))
 	// A failure that nobody knows ends with 1: a script must not take "explained nothing" for an explanation.
 	var end error
 	if !answer.Known() && len(answer.Errors) > 0 {
@@ -83,23 +99,23 @@ func (a *app) explainLog(o Options, rules *explain.Rules, name string, r io.Read
 	}
 	if o.JSON != nil {
 		var findings []report.Finding
-		for _, f := range answer.Found {
-			cause, fix, command := f.Words()
-			if command != "" {
-				fix += "\n" + command
+		for _, f := range causes {
+			fix := f.Words.Fix
+			if f.Words.Command != "" {
+				fix += "\n" + f.Words.Command
 			}
 			severity := report.SeverityError
 			if f.Kind == explain.Note {
 				severity = report.SeverityNote
 			}
-			findings = append(findings, report.Finding{ID: "explain." + f.ID, Severity: severity, Message: cause, Path: logPath(name), Line: f.Line, Fix: fix, Evidence: f.Text})
+			findings = append(findings, report.Finding{ID: "explain." + f.ID, Severity: severity, Message: sentence(f.Words), Path: logPath(name), Line: f.Line, Fix: fix, Evidence: f.Text})
 		}
-		if err := a.answer(o, "explain", end == nil, findings, explained{name, answer.Known(), answer}); err != nil {
+		if err := a.answer(o, "explain", end == nil, findings, explained{name, answer.Known(), answer, causes}); err != nil {
 			return err
 		}
 		return end
 	}
-	_, err = io.WriteString(a.shell.Out, answerText(answer))
+	_, err = io.WriteString(a.shell.Out, answerText(answer, causes))
 	if err != nil {
 		return err
 	}
@@ -114,7 +130,7 @@ func logPath(name string) string {
 }
 
 // answerText words what is known of a log.
-func answerText(answer explain.Answer) string {
+func answerText(answer explain.Answer, causes []explainedCause) string {
 	var b strings.Builder
 	size := fmt.Sprintf("%d lines", answer.Lines)
 	if answer.Lines == 1 {
@@ -129,7 +145,7 @@ func answerText(answer explain.Answer) string {
 			fmt.Fprintf(&b, "%8d  %s\n", e.Line, e.Text)
 		}
 	}
-	for i, f := range answer.Found {
+	for i, f := range causes {
 		if i > 0 || !answer.Known() {
 			b.WriteByte('\n')
 		}
@@ -142,14 +158,23 @@ func answerText(answer explain.Answer) string {
 			times = fmt.Sprintf(", %d times", f.Count)
 		}
 		fmt.Fprintf(&b, "%s (%s%s)\n%8d  %s\n", f.ID, f.Stage, times, f.Line, f.Text)
-		writeRule(&b, f)
+		writeRule(&b, f.Source, f.Words)
 	}
 	return b.String()
 }
 
-func writeRule(b *strings.Builder, f explain.Found) {
-	cause, fix, command := f.Words()
-	for _, part := range []struct{ name, text string }{{"cause", cause}, {"fix", fix}, {"command", command}, {"source", strings.Join(f.Source, "\n")}} {
+// sentence is a cause with what makes it so here.
+func sentence(w explain.Words) string {
+	if len(w.Here) == 0 {
+		return w.Cause
+	}
+	return w.Cause + " Here: " + strings.Join(w.Here, "; ") + "."
+}
+
+func writeRule(b *strings.Builder, source []string, w explain.Words) {
+	for _, part := range []struct{ name, text string }{
+		{"cause", w.Cause}, {"here", strings.Join(w.Here, "\n")}, {"fix", w.Fix}, {"command", w.Command}, {"source", strings.Join(source, "\n")},
+	} {
 		if part.text != "" {
 			fmt.Fprintf(b, "%9s: %s\n", part.name, strings.ReplaceAll(part.text, "\n", "\n"+strings.Repeat(" ", 11)))
 		}
@@ -189,72 +214,8 @@ func (a *app) explainCode(o Options, rules *explain.Rules, code string) (bool, e
 		if len(r.Examples) > 0 {
 			fmt.Fprintf(&b, "%9s: %s\n", "text", strings.ReplaceAll(strings.TrimSpace(r.Examples[0]), "\n", "\n"+strings.Repeat(" ", 11)))
 		}
-		writeRule(&b, explain.Found{Rule: r})
+		writeRule(&b, r.Source, explain.Found{Rule: r}.Words(nil))
 	}
 	_, err := io.WriteString(a.shell.Out, b.String())
 	return true, err
-}
-
-// buildWatch looks at what cargo says while it builds, so that a failure can be explained.
-//
-// Cargo draws its progress bar and colours only when its stderr is a terminal; there it keeps the real one, and we see no more than the JSON
-// messages that the user asked for. Everywhere else (a file, a pipe, CI) its stderr goes through us, byte for byte.
-type buildWatch struct {
-	*explain.Watcher
-	stderr io.Writer // what cargo gets
-	sees   bool      // cargo's stderr passes through
-}
-
-// watchBuild never keeps a build from running: without usable rules nothing is explained.
-func (j *journey) watchBuild() *buildWatch {
-	w := &buildWatch{stderr: j.shell.Err}
-	rules, err := explain.Default()
-	if err != nil {
-		j.shell.Detail("failures will not be explained: %v", err)
-		return w
-	}
-	w.Watcher = explain.NewWatcher(rules)
-	if f, ok := j.shell.Err.(*os.File); !ok || !local.Terminal(f) {
-		w.sees = true
-		w.stderr = io.MultiWriter(j.shell.Err, w.Watcher)
-	}
-	return w
-}
-
-// message looks at a JSON message that the user asked for; a linker's complaint stands in one.
-func (w *buildWatch) message(raw []byte) {
-	if w.Watcher != nil {
-		_, _ = w.Write(append(raw[:len(raw):len(raw)], '\n'))
-	}
-}
-
-// explain says after cargo's own words what a failed build's cause is, if it is known. What is unknown needs no words: cargo said it.
-func (j *journey) explain(w *buildWatch) {
-	if w.Watcher == nil {
-		return
-	}
-	answer := w.Answer()
-	if !answer.Known() {
-		if !w.sees {
-			j.shell.Note("on a terminal gpubuild does not read along; to look for a known cause, add 2>&1 | gpubuild explain")
-		}
-		return
-	}
-	f := answer.Found[0]
-	cause, fix, command := f.Words()
-	j.shell.Loud("Explaining", "%s", f.Text)
-	indent := strings.Repeat(" ", 13)
-	j.shell.Loud("", "%s [%s]", cause, f.ID)
-	if len(f.Source) > 0 {
-		j.shell.Detail("source: %s", strings.Join(f.Source, "\n"+indent+"source: "))
-	}
-	for _, more := range answer.Found[1:] {
-		if more.Kind == explain.Cause {
-			j.shell.Loud("", "also possible: %s (gpubuild explain %s)", more.Text, more.ID)
-		}
-	}
-	if command != "" {
-		fix += "\n      " + command
-	}
-	j.shell.Hint(fix)
 }

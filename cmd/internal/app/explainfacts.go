@@ -1,0 +1,358 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/features"
+	"gpubuild/gpu"
+	"gpubuild/gpu/driver"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/explain"
+	"gpubuild/toolchain/hostcc"
+)
+
+// situation is what an explanation may say of this machine and this build: what the road found, or a quick look.
+type situation struct {
+	again, rest []string // the words of the command line, up to -- and behind it
+	windows     bool
+	facts       toolchain.Facts
+	set         toolchain.Set
+	cudarc      []features.Cudarc
+	cudarcMax   gpu.Version
+	binary      string
+	images      string
+	member      string
+	find        func(library string) string // the directory here that holds a library; empty: none
+}
+
+// words fills a rule's texts in with what is known here.
+func (s situation) words(f explain.Found) explain.Words {
+	facts := s.factsFor(f)
+	w := f.Words(facts)
+	if extra, ok := strings.CutPrefix(w.Command, facts[explain.Again]); ok && facts[explain.Again] != "" {
+		w.Command = s.command(strings.Fields(extra)...)
+	}
+	return w
+}
+
+// command is the failed command with further flags of ours, which replace those of the same name.
+func (s situation) command(extra ...string) string {
+	replaced := map[string]bool{}
+	for _, e := range extra {
+		name, _, _ := strings.Cut(e, "=")
+		replaced[name] = true
+	}
+	var words []string
+	for i := 0; i < len(s.again); i++ {
+		name, _, attached := strings.Cut(s.again[i], "=")
+		if !replaced[name] || !strings.HasPrefix(name, "--gpu-") {
+			words = append(words, s.again[i])
+			continue
+		}
+		if _, byName := table(onCargo, "--gpu-", ""); !attached && byName[name].value == required {
+			i++ // its value is the next word
+		}
+	}
+	words = append(words, extra...)
+	if len(s.rest) > 0 {
+		words = append(append(words, "--"), s.rest...)
+	}
+	for i, w := range words {
+		words[i] = s.quoted(w)
+	}
+	return strings.Join(words, " ")
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./\\~-]+$`)
+
+// quoted writes a word as the user's shell takes it: POSIX single quotes, on Windows double ones, which cmd and PowerShell both know.
+func (s situation) quoted(w string) string {
+	switch {
+	case plainWord.MatchString(w) && (s.windows || !strings.Contains(w, `\`)):
+		return w
+	case s.windows:
+		return `"` + w + `"`
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
+
+// factsFor names what is known for one rule; the toolkit that would do instead and the library's place depend on what its line said.
+func (s situation) factsFor(f explain.Found) explain.Facts {
+	facts := explain.Facts{explain.Again: strings.Join(s.again, " "), explain.Binary: s.binary, explain.Images: s.images, explain.Package: s.member}
+	if t := s.set.Toolkit; t != nil {
+		facts[explain.CUDA], facts[explain.Toolkit] = versionOr(t.Label, t.Version), t.Root
+		facts[explain.HostRange] = hostRange(t.Bounds, s.windows)
+		if t.MinArch != (gpu.Arch{}) && t.MaxArch != (gpu.Arch{}) {
+			facts[explain.ArchRange] = fmt.Sprintf("%s to %s", t.MinArch, t.MaxArch)
+		}
+	}
+	s.compilers(facts)
+	if d := s.facts.Driver; d.Version != "" {
+		facts[explain.Driver] = d.Version
+		if !d.CUDA.IsZero() {
+			facts[explain.DriverCUDA] = d.CUDA.String()
+		}
+	} else {
+		facts[explain.NoDriver] = "there is no NVIDIA driver here"
+	}
+	s.devices(facts)
+	if c := s.set.Capability; !c.IsZero() {
+		facts[explain.Target], facts[explain.TargetOrigin] = gpu.Arch{Capability: c, Suffix: s.set.Suffix}.String(), s.set.CapabilityOrigin
+	}
+	if len(s.cudarc) == 1 {
+		facts[explain.Cudarc] = s.cudarc[0].Version
+	}
+	if !s.cudarcMax.IsZero() {
+		facts[explain.CudarcMax] = s.cudarcMax.String()
+	}
+	if c := s.set.CUDNN; c != nil {
+		facts[explain.CUDNN], facts[explain.CUDNNRoot] = c.Version, c.Root
+	} else if len(s.facts.CUDNN) > 0 && s.facts.CUDNN[0].Problem == "" {
+		facts[explain.CUDNN], facts[explain.CUDNNRoot] = s.facts.CUDNN[0].Version, s.facts.CUDNN[0].Root
+	}
+	facts[explain.OtherCUDA] = s.otherToolkit(f)
+	if lib := f.Values["library"]; lib != "" && s.find != nil {
+		facts[explain.LibraryDir] = s.find(lib)
+	}
+	return facts
+}
+
+func versionOr(label string, v gpu.Version) string {
+	switch {
+	case label != "":
+		return label
+	case v.IsZero():
+		return ""
+	}
+	return v.String()
+}
+
+// hostRange words what a toolkit's header takes. _MSC_VER 19NN is toolset 14.NN since Visual Studio 2017 (1910, 14.10); earlier ones are not told.
+func hostRange(b cuda.Bounds, windows bool) string {
+	switch {
+	case windows && b.MSCMax >= 1910 && b.MSCMax < 2000:
+		return fmt.Sprintf("MSVC before 14.%d", b.MSCMax-1900)
+	case windows || b.GCCMax == 0:
+		return ""
+	case b.GCCMin == 0:
+		return fmt.Sprintf("gcc up to %d", b.GCCMax)
+	}
+	return fmt.Sprintf("gcc %d to %d", b.GCCMin, b.GCCMax)
+}
+
+// compilers tells which host compiler was taken, which one nvcc would have taken and refuses, and which one fits.
+func (s situation) compilers(facts explain.Facts) {
+	if c := s.set.Compiler; c != nil {
+		facts[explain.Compiler] = c.Named()
+	}
+	t := s.set.Toolkit
+	if t == nil {
+		return
+	}
+	fits := func(c hostcc.Compiler) bool {
+		ok, _ := t.Bounds.Fits(c.Kind, c.Major)
+		return ok && c.Problem == "" && c.Major > 0 && (c.MinCUDA.IsZero() || t.Version.Compare(c.MinCUDA) >= 0)
+	}
+	fit := s.set.Compiler
+	for i, c := range s.facts.Compilers {
+		if c.Default && c.Problem == "" && c.Major > 0 && !fits(c) && facts[explain.CompilerRefused] == "" {
+			facts[explain.CompilerRefused] = c.Named()
+		}
+		if fit == nil && fits(c) {
+			fit = &s.facts.Compilers[i]
+		}
+	}
+	if fit == nil || !fits(*fit) {
+		return
+	}
+	facts[explain.CompilerFits], facts[explain.CCBin] = fit.Named(), fit.CXX
+	if parts := strings.SplitN(fit.Version, ".", 3); fit.Kind == hostcc.MSVC && len(parts) > 1 {
+		facts[explain.CCBin] = parts[0] + "." + parts[1]
+	}
+}
+
+// devices tells the GPU with the lowest capability, which decides what is built, and the arch with which the toolkit serves it: its own, or the
+// toolkit's newest, whose PTX a newer GPU takes.
+func (s situation) devices(facts explain.Facts) {
+	devices := s.facts.Devices
+	if len(devices) == 0 {
+		devices = s.set.Devices
+	}
+	if len(devices) == 0 {
+		return
+	}
+	low := devices[0]
+	for _, d := range devices[1:] {
+		if d.Capability.Compare(low.Capability) < 0 {
+			low = d
+		}
+	}
+	if low.Capability.IsZero() {
+		return
+	}
+	facts[explain.GPU] = fmt.Sprintf("%s (compute capability %s)", low.Name, low.Capability)
+	arch := gpu.Arch{Capability: low.Capability}
+	if t := s.set.Toolkit; t != nil && t.MaxArch != (gpu.Arch{}) {
+		switch {
+		case arch.Capability.Compare(t.MaxArch.Capability) > 0:
+			arch = gpu.Arch{Capability: t.MaxArch.Capability}
+		case arch.Capability.Compare(t.MinArch.Capability) < 0:
+			return
+		}
+	}
+	facts[explain.GPUArch] = arch.String()
+}
+
+// otherToolkit is the version of the newest other toolkit here with which a failure would not come, as the rule says.
+func (s situation) otherToolkit(f explain.Found) string {
+	used := s.set.Toolkit
+	wanted, _ := gpu.ParseArch(f.Values["arch"]) // what is no arch fits no toolkit
+	var best gpu.Version
+	for _, t := range s.facts.Toolkits {
+		if t.Problem != "" || t.Version.IsZero() || !t.Has(cuda.PartNVCC) || used != nil && (t.Real == used.Real || t.Version == used.Version) {
+			continue
+		}
+		var good bool
+		switch f.Other {
+		case "cudarc":
+			good = !s.cudarcMax.IsZero() && t.Version.Compare(s.cudarcMax) <= 0
+		case "driver":
+			good = !s.facts.Driver.CUDA.IsZero() && t.Version.Compare(s.facts.Driver.CUDA) <= 0
+		case "arch":
+			good = !wanted.Capability.IsZero() && t.MaxArch != (gpu.Arch{}) && wanted.Capability.Compare(t.MinArch.Capability) >= 0 && wanted.Capability.Compare(t.MaxArch.Capability) <= 0
+		case "newer":
+			good = used != nil && t.Version.Compare(used.Version) > 0
+		}
+		if good && t.Version.Compare(best) > 0 {
+			best = t.Version
+		}
+	}
+	if best.IsZero() {
+		return ""
+	}
+	return best.String()
+}
+
+// situation is what the road found, for the failures that came of it.
+func (j *journey) situation(ctx context.Context, found []explain.Found) situation {
+	s := situation{
+		again: append([]string{"gpubuild"}, j.typed...), windows: j.host.OS == buildenv.Windows, facts: j.facts, set: j.set,
+		find: j.libraryDir,
+	}
+	for i, w := range s.again {
+		if w == "--" {
+			s.again, s.rest = s.again[:i:i], s.again[i+1:]
+			break
+		}
+	}
+	if j.reach != nil {
+		s.cudarc, s.cudarcMax = j.reach.Cudarc, j.reach.CudarcMax
+	}
+	if j.project != nil {
+		s.member = gpuMember(j.project)
+	}
+	if len(j.programs) == 1 {
+		s.binary = j.shown(j.programs[0].Path)
+		if r, err := j.scan(j.programs[0].Path); err == nil {
+			s.images = scanLine(r)
+		}
+	}
+	if asks(found, explain.GPU, explain.GPUArch) && len(s.facts.Devices) == 0 {
+		_, s.facts.Devices, _ = driver.Inventory(ctx, j.host, j.run, j.self)
+	}
+	return s
+}
+
+// lookAround is a quick look at the machine for `gpubuild explain LOG`: only what the rules that were found speak of is looked for. The log may come
+// from another machine, so what comes of it is told apart.
+func (a *app) lookAround(ctx context.Context, found []explain.Found) situation {
+	s := situation{again: []string{"gpubuild", "--features", "cuda"}, windows: a.host.OS == buildenv.Windows, find: a.libraryDir}
+	needed := false
+	for _, f := range found {
+		needed = needed || len(f.Names()) > 0
+	}
+	if !needed {
+		return s
+	}
+	s.facts.Driver = driver.Version(a.host)
+	s.facts.Toolkits = a.toolkits(nil)
+	if asks(found, explain.HostRange, explain.Compiler, explain.CompilerFits, explain.CCBin) {
+		a.findCompilers(ctx, &s.facts)
+	}
+	if asks(found, explain.CUDNN) {
+		var roots []string
+		for _, t := range s.facts.Toolkits {
+			roots = append(roots, t.Root)
+		}
+		s.facts.CUDNN = cudnn.Find(a.host, roots, nil)
+	}
+	if asks(found, explain.GPU, explain.GPUArch) {
+		_, s.facts.Devices, _ = driver.Inventory(ctx, a.host, a.run, a.self)
+	}
+	// The toolkit that a build would take; where none can be chosen, the first that is there is still worth naming.
+	chosen, err := toolchain.Choose(s.facts, toolchain.Needs{NVCC: true, CUDA: true, HostCompiler: len(s.facts.Compilers) > 0}, toolchain.Wish{})
+	switch {
+	case err == nil:
+		s.set = toolchain.Set{Toolkit: chosen.Toolkit, Compiler: chosen.Compiler, Devices: s.facts.Devices}
+	case len(s.facts.Toolkits) > 0:
+		s.set.Toolkit = &s.facts.Toolkits[0]
+	}
+	if manifest, err := features.FindManifest(a.host, a.host.Cwd); err == nil {
+		if p, err := features.Load(a.host, manifest); err == nil {
+			s.member = gpuMember(p)
+		}
+	}
+	return s
+}
+
+func asks(found []explain.Found, names ...string) bool {
+	for _, f := range found {
+		for _, n := range f.Names() {
+			if contains(names, n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// gpuMember is the only member of a workspace that declares cuda; empty when none or several do.
+func gpuMember(p *features.Project) string {
+	name := ""
+	for _, m := range p.Members {
+		if _, ok := m.Features["cuda"]; ok {
+			if name != "" {
+				return ""
+			}
+			name = m.Name
+		}
+	}
+	return name
+}
+
+// libraryDir finds a library that a failure names, such as cudart, libcudart.so.13 or nvrtc-builtins64_129.dll, in the toolkits and cuDNNs here.
+func (a *app) libraryDir(library string) string {
+	toolkits := a.toolkits(nil)
+	var roots []string
+	for _, t := range toolkits {
+		roots = append(roots, t.Root)
+	}
+	dirs := dirsOf(a.host, toolkits, cudnn.Find(a.host, roots, nil))
+	for _, t := range toolkits {
+		dirs = append(dirs, t.Bin)
+	}
+	for _, name := range []string{library, "lib" + library + ".so", library + ".lib", "lib" + library + ".a", library + ".dll"} {
+		for _, d := range dirs {
+			if d != "" && a.host.IsFile(a.host.Join(d, name)) {
+				return d
+			}
+		}
+	}
+	return ""
+}

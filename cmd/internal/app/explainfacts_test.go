@@ -1,0 +1,169 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/features"
+	"gpubuild/gpu"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/explain"
+	"gpubuild/toolchain/hostcc"
+)
+
+func foundIn(t *testing.T, text, id string) explain.Found {
+	t.Helper()
+	rules, err := explain.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := explain.Read(rules, strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Found) == 0 || a.Found[0].ID != id {
+		t.Fatalf("%s is not what was found: %+v", id, a.Found)
+	}
+	return a.Found[0]
+}
+
+// TestExplainsWithThisMachine: on a stored Windows machine whose prompt has a cl.exe that is too new, the log's cause is told with the toolset that is
+// there and fits, and the command asks for just that.
+func TestExplainsWithThisMachine(t *testing.T) {
+	a := &app{host: hosttest.Load(t, "windows-prompt-too-new"), shell: &report.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, cacheDir: `C:\cache`}
+	f := foundIn(t, `CUDA\v12.6\include\crt/host_config.h(153): fatal error C1189: #error:  -- unsupported Microsoft Visual Studio version! Only the versions between 2017 and 2022 (inclusive) are supported!`, "msvc-too-new-for-cuda")
+	w := a.lookAround(context.Background(), []explain.Found{f}).words(f)
+	got := strings.Join(w.Here, "\n")
+	want := `CUDA 12.6 in C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.6 takes MSVC before 14.50
+nvcc by itself would take msvc 14.51.36231 (C:\Program Files\Microsoft Visual Studio\2022\Community\VC\Tools\MSVC\14.51.36231\bin\Hostx64\x64\cl.exe), which it refuses
+you have msvc 14.44.35207 (C:\Program Files\Microsoft Visual Studio\2022\Community\VC\Tools\MSVC\14.44.35207\bin\Hostx64\x64\cl.exe), which it takes`
+	if got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if w.Command != "gpubuild --features cuda --gpu-ccbin=14.44" {
+		t.Errorf("command %q", w.Command)
+	}
+}
+
+// TestNoHoleForWhatIsNotKnown: on a bare machine the same rules say what they always say, and no sentence has a name in it that nobody filled in.
+func TestNoHoleForWhatIsNotKnown(t *testing.T) {
+	a := &app{host: hosttest.Load(t, "linux-bare"), shell: &report.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, cacheDir: "/cache", run: noProcess(t)}
+	rules, err := explain.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := 0
+	for _, r := range rules.All {
+		f := explain.Found{Rule: r}
+		w := a.lookAround(context.Background(), []explain.Found{f}).words(f)
+		for _, h := range w.Here {
+			told++
+			if strings.Contains(h, "{") || strings.Contains(h, "  ") || strings.HasSuffix(h, " ") {
+				t.Errorf("%s: %q", r.ID, h)
+			}
+		}
+	}
+	if told == 0 {
+		t.Error("nothing was told of a machine of which it is known that it has no driver")
+	}
+}
+
+func TestFactsOfTheRoad(t *testing.T) {
+	toolkit := func(version string, lo, hi string) cuda.Toolkit {
+		v, err := gpu.ParseVersion(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, err := gpu.ParseArch(lo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		to, err := gpu.ParseArch(hi)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cuda.Toolkit{Root: "/cuda-" + version, Real: "/cuda-" + version, NVCC: "/cuda-" + version + "/bin/nvcc", Version: v, MinArch: from, MaxArch: to,
+			Bounds: cuda.Bounds{GCCMin: 6, GCCMax: 13}}
+	}
+	old, used, newest := toolkit("12.9", "sm_50", "sm_121"), toolkit("13.0", "sm_75", "sm_121"), toolkit("13.5", "sm_75", "sm_121")
+	gcc := func(major int, version string) hostcc.Compiler {
+		return hostcc.Compiler{Path: "/usr/bin/gcc-" + version, CXX: "/usr/bin/g++-" + version, Kind: hostcc.GCC, Version: version, Major: major}
+	}
+	taken, tooNew := gcc(12, "12"), gcc(15, "15")
+	tooNew.Default = true
+	base := situation{
+		again: []string{"gpubuild", "run", "--features", "cuda", "--gpu-arch", "sm_120", "--gpu-toolkit=13.0", "my app"}, rest: []string{"--device", "cuda"},
+		facts: toolchain.Facts{Toolkits: []cuda.Toolkit{old, used, newest}, Compilers: []hostcc.Compiler{tooNew, taken},
+			Driver:  gpu.Driver{Version: "570.10", CUDA: gpu.Version{Major: 12, Minor: 9}},
+			Devices: []gpu.Device{{Name: "A", Capability: gpu.Capability{Major: 12}}, {Name: "GTX 1080", Capability: gpu.Capability{Major: 6, Minor: 1}}}},
+		set:    toolchain.Set{Toolkit: &used, Capability: gpu.Capability{Major: 12}, CapabilityOrigin: "--gpu-arch"},
+		cudarc: []features.Cudarc{{Version: "0.19.2"}}, cudarcMax: gpu.Version{Major: 13, Minor: 0},
+	}
+	tests := []struct {
+		name, log, id string
+		change        func(*situation)
+		here, command string
+	}{
+		{"the gate and the compiler that fits", "crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!", "gcc-too-new-for-cuda", nil,
+			"CUDA 13.0 in /cuda-13.0 takes gcc 6 to 13; nvcc by itself would take gcc 15 (/usr/bin/gcc-15), which it refuses; you have gcc 12 (/usr/bin/gcc-12), which it takes",
+			"gpubuild run --features cuda --gpu-arch sm_120 --gpu-toolkit=13.0 'my app' --gpu-ccbin=/usr/bin/g++-12 -- --device cuda"},
+		{"an old card: another toolkit here compiles for it, and takes the place of the one that was named", "nvcc fatal   : Unsupported gpu architecture 'compute_61'", "arch-too-new-for-nvcc", nil,
+			"CUDA 13.0 in /cuda-13.0 compiles for sm_75 to sm_121; CUDA 12.9 is here and compiles for compute_61; the GPU here is GTX 1080 (compute capability 6.1)",
+			"gpubuild run --features cuda --gpu-arch sm_120 'my app' --gpu-toolkit=12.9 -- --device cuda"},
+		{"an arch that no toolkit here knows: the GPU's own instead", "nvcc fatal   : Unsupported gpu architecture 'compute_130'", "arch-too-new-for-nvcc",
+			func(s *situation) { s.facts.Devices = s.facts.Devices[:1] },
+			"CUDA 13.0 in /cuda-13.0 compiles for sm_75 to sm_121; the GPU here is A (compute capability 12.0)",
+			"gpubuild run --features cuda --gpu-toolkit=13.0 'my app' --gpu-arch=sm_120 -- --device cuda"},
+		{"PTX that the driver refuses", "DriverError(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, \"the provided PTX\")", "unsupported-ptx-version", nil,
+			"driver 570.10 takes PTX up to CUDA 12.9; CUDA 13.0 in /cuda-13.0 is used; CUDA 12.9 is here, too",
+			"gpubuild run --features cuda --gpu-arch sm_120 'my app' --gpu-toolkit=12.9 --gpu-force-clean -- --device cuda"},
+		{"a toolkit that cudarc does not know", "Unsupported cuda toolkit version: `13.5`. Please raise a github issue.", "cudarc-unsupported-toolkit",
+			func(s *situation) { s.set.Toolkit = &newest },
+			"cudarc 0.19.2 knows CUDA up to 13.0; CUDA 13.5 in /cuda-13.5 is used; CUDA 13.0 is here, too",
+			"gpubuild run --features cuda --gpu-arch sm_120 'my app' --gpu-toolkit=13.0 -- --device cuda"},
+		{"no driver", "Unable to dynamically load the \"cuda\" shared library - searched", "dynload-cuda-driver",
+			func(s *situation) { s.facts.Driver, s.facts.Devices = gpu.Driver{}, nil },
+			"there is no NVIDIA driver here", "gpubuild doctor --for prove"},
+		{"a library that lies in a toolkit", "app: error while loading shared libraries: libcurand.so.10: cannot open shared object file: No such file or directory", "libnvrtc-not-on-loader-path",
+			func(s *situation) {
+				s.binary = "target/debug/app"
+				s.find = func(l string) string { return "/has/" + l }
+			},
+			"libcurand.so.10 is in /has/libcurand.so.10", "LD_LIBRARY_PATH=/has/libcurand.so.10 target/debug/app"},
+		{"nothing fits and nothing is known", "crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!", "gcc-too-new-for-cuda",
+			func(s *situation) { *s = situation{again: s.again} }, "", "gpubuild --gpu-ccbin=/usr/bin/g++-13 --features cuda"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := base
+			s.facts.Devices = append([]gpu.Device(nil), base.facts.Devices...)
+			if tt.change != nil {
+				tt.change(&s)
+			}
+			w := s.words(foundIn(t, tt.log, tt.id))
+			if got := strings.Join(w.Here, "; "); got != tt.here {
+				t.Errorf("here\ngot  %s\nwant %s", got, tt.here)
+			}
+			if w.Command != tt.command {
+				t.Errorf("command\ngot  %s\nwant %s", w.Command, tt.command)
+			}
+		})
+	}
+}
+
+// noProcess is a machine on which nothing can be started.
+func noProcess(t *testing.T) runner { return nothing{t} }
+
+type nothing struct{ *testing.T }
+
+func (n nothing) Run(context.Context, buildenv.Cmd) (buildenv.Result, error) {
+	return buildenv.Result{}, &proc.StartError{Path: "x", Err: fs.ErrNotExist}
+}

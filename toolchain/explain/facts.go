@@ -1,0 +1,123 @@
+package explain
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Facts is what is known of the machine and of the build that failed, by name. What is not known is not there, or empty.
+type Facts map[string]string
+
+// Names that a rule's texts may use beside the groups of its own regular expression. The caller finds them out; this room only fills them in.
+const (
+	Again           = "again"            // the command that failed, up to its --
+	CUDA            = "cuda"             // version of the toolkit that is used: 12.4
+	Toolkit         = "toolkit"          // its root
+	HostRange       = "host-range"       // the host compilers that it takes: gcc 6 to 13
+	Compiler        = "compiler"         // the host compiler that was chosen
+	CompilerRefused = "compiler-refused" // the compiler that nvcc would take by itself, where the toolkit refuses it
+	CompilerFits    = "compiler-fits"    // one that is here and that it takes
+	CCBin           = "ccbin"            // how that one is asked for
+	ArchRange       = "arch-range"       // what the toolkit compiles for: sm_75 to sm_121
+	Target          = "target"           // what is built for: sm_89
+	TargetOrigin    = "target-origin"    // who said so
+	GPU             = "gpu"              // the GPU here, with its capability
+	GPUArch         = "gpu-arch"         // what fits it: sm_89
+	Driver          = "driver"           // version of the driver
+	DriverCUDA      = "driver-cuda"      // newest CUDA that it takes PTX of
+	Cudarc          = "cudarc"           // version of the locked cudarc
+	CudarcMax       = "cudarc-max"       // newest CUDA that it knows
+	CUDNN           = "cudnn"            // version of the cuDNN that is used
+	CUDNNRoot       = "cudnn-root"       // where it is
+	OtherCUDA       = "other-cuda"       // a toolkit here with which the failure would not come
+	Binary          = "binary"           // the program that was built
+	Images          = "images"           // the device code in it
+	LibraryDir      = "library-dir"      // a directory here that holds the library of which the line speaks
+	NoDriver        = "no-driver"        // a whole sentence: that there is no driver
+	Package         = "package"          // the only member of the workspace that has GPU features
+)
+
+var factNames = []string{
+	Again, CUDA, Toolkit, HostRange, Compiler, CompilerRefused, CompilerFits, CCBin, ArchRange, Target, TargetOrigin, GPU, GPUArch, Driver, DriverCUDA,
+	Cudarc, CudarcMax, CUDNN, CUDNNRoot, OtherCUDA, Binary, Images, LibraryDir, NoDriver, Package,
+}
+
+// named is a {name} in a rule's text.
+var named = regexp.MustCompile(`\{([a-z][a-z0-9-]*)\}`)
+
+// checkNames refuses a {name} that nothing can ever fill in.
+func (r *Rule) checkNames() error {
+	known := factNames
+	if r.confirm != nil {
+		known = append(slices.Clip(known), r.confirm.SubexpNames()...)
+	}
+	for _, text := range slices.Concat([]string{r.Cause, r.Fix, r.Command}, r.Commands, r.Here) {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if !slices.Contains(known, m[1]) {
+				return &RuleError{r.ID, fmt.Sprintf("{%s} is neither a group of confirm nor a fact", m[1])}
+			}
+		}
+	}
+	return nil
+}
+
+// Names lists the facts that a rule can use, so that only those need be found out.
+func (r *Rule) Names() []string {
+	var out []string
+	for _, text := range slices.Concat(r.Commands, r.Here) {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			if slices.Contains(factNames, m[1]) && !slices.Contains(out, m[1]) {
+				out = append(out, m[1])
+			}
+		}
+	}
+	return out
+}
+
+// Words are a rule's texts with what the line named and what is known here.
+type Words struct {
+	Cause   string   `json:"cause"`
+	Fix     string   `json:"fix"`
+	Command string   `json:"command,omitempty"`
+	Here    []string `json:"here,omitempty"` // about this machine
+}
+
+// Words fills a rule's texts in. In cause, fix and command a {name} without a value stays as it is, for a reader of the bare rule to fill in; a
+// sentence about the machine with such a name is left out.
+func (f Found) Words(facts Facts) Words {
+	value := func(name string) string {
+		if v := f.Values[name]; v != "" {
+			return v
+		}
+		return facts[name]
+	}
+	fill := func(text string) (string, bool) {
+		whole := true
+		text = named.ReplaceAllStringFunc(text, func(n string) string {
+			if v := value(strings.Trim(n, "{}")); v != "" {
+				return v
+			}
+			whole = false
+			return n
+		})
+		return text, whole
+	}
+	var w Words
+	w.Cause, _ = fill(f.Cause)
+	w.Fix, _ = fill(f.Fix)
+	w.Command, _ = fill(f.Command)
+	for _, c := range f.Commands {
+		if text, whole := fill(c); whole {
+			w.Command = text
+			break
+		}
+	}
+	for _, h := range f.Here {
+		if text, whole := fill(h); whole {
+			w.Here = append(w.Here, text)
+		}
+	}
+	return w
+}
