@@ -5,6 +5,7 @@ go 1.23.0
 require (
 	github.com/BurntSushi/toml v1.6.0
 	github.com/NVIDIA/go-nvml v0.13.0-1
+	github.com/creack/pty v1.1.24
 	github.com/gofrs/flock v0.12.1
 	github.com/klauspost/compress v1.18.0
 	github.com/otiai10/copy v1.14.1

@@ -16,12 +16,12 @@ import (
 	"gpubuild/buildenv"
 )
 
-func helperUnix(what string, _ []string) int {
+func helperUnix(what string, args []string) int {
 	if what == "kill" {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		linger()
 	}
-	return 99
+	return helperPane(what, args)
 }
 
 // pids are those that the helpers told.

@@ -44,6 +44,7 @@ func (j *journey) build(ctx context.Context) error {
 	c.Stdin, c.Stdout, c.Stderr = j.stdin, messages, watch.stderr
 	_, err := j.run.Run(ctx, c)
 	_ = messages.Close()
+	watch.ended()
 	if err != nil && ctx.Err() == nil {
 		j.explain(ctx, watch)
 	}

@@ -7,32 +7,50 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/proc"
 	"gpubuild/toolchain/explain"
 )
 
 // buildWatch looks at what cargo says while it builds, so that a failure can be explained.
 //
-// Cargo draws its progress bar and colours only when its stderr is a terminal; there it keeps the real one, and we see no more than the JSON
-// messages that the user asked for. Everywhere else (a file, a pipe, CI) its stderr goes through us, byte for byte.
+// Cargo draws its progress bar and colours only when its stderr is a terminal; there it gets one of ours, of which every byte goes on to the user's
+// (proc.Pane). Where that cannot be had it keeps the real one, and we see no more than the JSON messages that the user asked for. A failed build
+// script's words cannot be read afterwards instead: cargo 1.95 sends no message of it and leaves the files of its last good run (measured).
+// Everywhere else (a file, a pipe, CI) its stderr goes through us, byte for byte.
 type buildWatch struct {
 	*explain.Watcher
 	stderr io.Writer // what cargo gets
 	sees   bool      // cargo's stderr passes through
+	ended  func()    // to be called when cargo has ended
 }
+
+// readAlong is the variable by which a user keeps cargo on the real terminal.
+const readAlong = "GPUBUILD_READ_ALONG"
 
 // watchBuild never keeps a build from running: without usable rules nothing is explained.
 func (j *journey) watchBuild() *buildWatch {
-	w := &buildWatch{stderr: j.shell.Err}
+	w := &buildWatch{stderr: j.shell.Err, ended: func() {}}
 	rules, err := explain.Default()
 	if err != nil {
 		j.shell.Detail("failures will not be explained: %v", err)
 		return w
 	}
 	w.Watcher = explain.NewWatcher(rules)
-	if f, ok := j.shell.Err.(*os.File); !ok || !local.Terminal(f) {
+	f, ok := j.shell.Err.(*os.File)
+	if !ok || !local.Terminal(f) {
 		w.sees = true
 		w.stderr = io.MultiWriter(j.shell.Err, w.Watcher)
+		return w
 	}
+	if j.host.Env.Get(readAlong) == "never" {
+		return w
+	}
+	pane, err := proc.OpenPane(f, w.Watcher)
+	if err != nil {
+		j.shell.Detail("cargo keeps the terminal to itself: %v", err)
+		return w
+	}
+	w.sees, w.stderr, w.ended = true, pane.Stderr, pane.Close
 	return w
 }
 
@@ -51,7 +69,7 @@ func (j *journey) explain(ctx context.Context, w *buildWatch) {
 	answer := w.Answer()
 	if !answer.Known() {
 		if !w.sees {
-			j.shell.Note("on a terminal gpubuild does not read along; to look for a known cause, add 2>&1 | gpubuild explain")
+			j.shell.Note("gpubuild did not read along on this terminal; to look for a known cause, add 2>&1 | gpubuild explain")
 		}
 		return
 	}

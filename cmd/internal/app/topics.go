@@ -24,6 +24,7 @@ var variables = []struct{ Name, Meaning string }{
 	{"GPUBUILD_ARCH", "the architecture to build for, below --gpu-arch and above CUDA_COMPUTE_CAP"},
 	{"GPUBUILD_CACHE", "where fetched toolkits, the probe and answers are kept"},
 	{"GPUBUILD_CUDA", "the toolkit to use, below --gpu-toolkit"},
+	{"GPUBUILD_READ_ALONG", "never: leave cargo's stderr the real terminal; a failed build is then not explained there"},
 	{"CARGO", "the cargo to call, as cargo itself sets it"},
 	{"CARGO_TERM_COLOR, NO_COLOR, CLICOLOR, CLICOLOR_FORCE", "colours, in cargo's order"},
 	{"CUDA_HOME, CUDA_PATH, CUDA_ROOT, CUDA_TOOLKIT_ROOT_DIR, CUDAToolkit_ROOT", "where a toolkit is; they win when they agree"},
