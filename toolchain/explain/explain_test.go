@@ -159,6 +159,8 @@ func TestLooseWordsMatchNothing(t *testing.T) {
 		"no CUDA-capable drive was found",
 		"error[E0308]: mismatched types: two different versions of crate `rand` are being used",
 		"Compute capability 121 used",
+		"There is no cuda implementation for them in this fork.",
+		"note: no cuda implementation for finding the roots",
 	} {
 		if got := ids(ask(t, rs, text)); len(got) != 0 {
 			t.Errorf("%v were found in\n%s", got, text)

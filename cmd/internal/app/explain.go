@@ -99,16 +99,10 @@ func (a *app) explainLog(ctx context.Context, o Options, rules *explain.Rules, n
 	}
 	if o.JSON != nil {
 		var findings []report.Finding
-		for _, f := range causes {
-			fix := f.Words.Fix
-			if f.Words.Command != "" {
-				fix += "\n" + f.Words.Command
-			}
-			severity := report.SeverityError
-			if f.Kind == explain.Note {
-				severity = report.SeverityNote
-			}
-			findings = append(findings, report.Finding{ID: "explain." + f.ID, Severity: severity, Message: sentence(f.Words), Path: logPath(name), Line: f.Line, Fix: fix, Evidence: f.Text})
+		for _, c := range causes {
+			f := causeFinding(c.Found, c.Words)
+			f.Path = logPath(name)
+			findings = append(findings, f)
 		}
 		if err := a.answer(o, "explain", end == nil, findings, explained{name, answer.Known(), answer, causes}); err != nil {
 			return err

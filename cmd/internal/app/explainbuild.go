@@ -4,7 +4,6 @@ import (
 	"context"
 	"io"
 	"os"
-	"strings"
 
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
@@ -74,23 +73,5 @@ func (j *journey) explain(ctx context.Context, w *buildWatch) {
 		return
 	}
 	f := answer.Found[0]
-	words := j.situation(ctx, answer.Found[:1]).words(f)
-	j.shell.Loud("Explaining", "%s", f.Text)
-	j.shell.Loud("", "%s [%s]", words.Cause, f.ID)
-	if len(words.Here) > 0 {
-		j.shell.Loud("", "here: %s", strings.Join(words.Here, "; "))
-	}
-	if len(f.Source) > 0 {
-		j.shell.Detail("source: %s", strings.Join(f.Source, "\n"+strings.Repeat(" ", 13)+"source: "))
-	}
-	for _, more := range answer.Found[1:] {
-		if more.Kind == explain.Cause {
-			j.shell.Loud("", "also possible: %s (gpubuild explain %s)", more.Text, more.ID)
-		}
-	}
-	fix := words.Fix
-	if words.Command != "" {
-		fix += "\n      " + words.Command
-	}
-	j.shell.Hint(fix)
+	j.tellCause(f.Text, answer, j.situation(ctx, answer.Found[:1]).words(f))
 }

@@ -125,6 +125,8 @@ type stage struct {
 	cupti string
 	env   buildenv.Env
 	lacks []string // what a bare start would lack
+	// missing are the libraries that are nowhere.
+	missing []string
 }
 
 // dirsOf lists where run-time libraries are: never a stub's directory.
@@ -204,6 +206,7 @@ func (a *app) libraryStage(first *cuda.Toolkit, env buildenv.Env, binary string)
 			st.lacks = append(st.lacks, l.Name+" is "+l.Problem)
 		default:
 			st.lacks = append(st.lacks, l.Name+": "+l.Problem+remedyFor(l.Name))
+			st.missing = append(st.missing, l.Name)
 		}
 		if l.Kind == loader.Added {
 			st.env = a.host.Apply(st.env, appendLibraries(a.host.Dir(l.Path)))
@@ -377,11 +380,14 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	watch := j.watchProgram(o.Stdout, j.line.Verb)
+	o.Stdout, o.Stderr = watch.stdout, watch.stderr
 	got, err := j.prove(ctx, o)
 	if err != nil {
 		return err
 	}
 	j.tellVerdict(got)
+	j.explainProgram(ctx, watch, j.ending(ctx, got, o.ExpectExit, p.Path))
 	return outcome(got, o.ExpectExit)
 }
 

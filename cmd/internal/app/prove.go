@@ -9,6 +9,7 @@ import (
 
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/explain"
 )
 
 func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
@@ -33,10 +34,11 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if o.JSON != nil && *o.JSON == "" {
 		out = a.shell.Err // stdout belongs to the answer
 	}
+	watch := a.watchProgram(out, "prove")
 	asked := verify.Options{
 		Binary: binary, Args: l.Trailing, Env: st.env, CUPTI: st.cupti, Probe: st.probe, Kernel: o.Kernel, ExpectExit: o.ExpectExit,
 		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual,
-		Timeout: o.Timeout, Stdin: a.stdin, Stdout: out, Stderr: a.shell.Err, Own: r.Kernels(), Mode: verify.Prove,
+		Timeout: o.Timeout, Stdin: a.stdin, Stdout: watch.stdout, Stderr: watch.stderr, Own: r.Kernels(), Mode: verify.Prove,
 	}
 	// Hashed before the run and, by the file's identity, held against what ran: the receipt is of what was started.
 	hash, err := a.receiptHash(o, binary)
@@ -48,6 +50,13 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	a.tellVerdict(p)
+	end := ending{program: a.shown(binary), verb: "prove", code: failed(p, o.ExpectExit), onCPU: !o.ExpectCPU && p.Verdict.Kind == verify.NotUsed, missing: st.missing}
+	end.lookAt = func(found []explain.Found) situation {
+		s := a.lookAround(ctx, found)
+		s.binary, s.images = end.program, scanLine(r)
+		return s
+	}
+	findings := a.explainProgram(ctx, watch, end)
 	if err := a.writeReceipt(o, p, asked, hash); err != nil {
 		return err
 	}
@@ -55,7 +64,7 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if o.ExpectCPU {
 		ended = outcomeCPU(p, o.ExpectExit)
 	}
-	if err := a.answer(o, "prove", ended == nil, nil, p); err != nil {
+	if err := a.answer(o, "prove", ended == nil, findings, p); err != nil {
 		return err
 	}
 	return ended
@@ -100,4 +109,22 @@ func checkGlob(v string) error {
 		return fmt.Errorf("%q is not a pattern of names such as python* or /usr/bin/*", v)
 	}
 	return nil
+}
+
+// failed is the exit status of a program that ended otherwise than expected; 0 when it ended well.
+func failed(p proof, expected int) int {
+	if !p.Evidence.Ran || p.Evidence.Exit.Code == expected {
+		return 0
+	}
+	return p.Evidence.Exit.Code
+}
+
+// ending is how a program ended that the build itself started.
+func (j *journey) ending(ctx context.Context, p proof, expected int, path string) ending {
+	e := ending{program: j.shown(path), verb: j.line.Verb, code: failed(p, expected), onCPU: p.Verdict.Kind == verify.NotUsed}
+	e.lookAt = func(found []explain.Found) situation { return j.situation(ctx, found) }
+	if st, err := j.libraryStage(j.set.Toolkit, j.host.Env, path); err == nil {
+		e.missing = st.missing
+	}
+	return e
 }

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/explain"
 )
 
 // runnerState is what our runner, started by cargo in front of each program, must know. It is a file in a directory of one run; the runner leaves
@@ -55,12 +57,14 @@ func (j *journey) runProven(ctx context.Context) error {
 	if j.options.Kernel != nil {
 		state.Kernel = j.options.Kernel.String()
 	}
+	var missing []string
 	for _, p := range j.programs {
 		st, err := j.stageFor(ctx, state.Devices, p.Path)
 		if err != nil {
 			return err
 		}
 		j.tellLacks(st)
+		missing = append(missing, st.missing...)
 		state.Probe, state.CUPTI = st.probe, st.cupti
 		for _, d := range j.host.SplitList(st.env.Get("LD_LIBRARY_PATH")) {
 			if !contains(state.Lib, d) && !contains(j.host.SplitList(j.host.Env.Get("LD_LIBRARY_PATH")), d) {
@@ -82,12 +86,24 @@ func (j *journey) runProven(ctx context.Context) error {
 		return err
 	}
 	c := cargo.Plain(tool, line)
-	c.Stdin, c.Stdout, c.Stderr = j.stdin, j.shell.Out, j.shell.Err
+	watch := j.watchProgram(j.shell.Out, j.line.Verb)
+	c.Stdin, c.Stdout, c.Stderr = j.stdin, watch.stdout, watch.stderr
 	_, ran := j.run.Run(ctx, c)
 	if isInterrupted(ran) {
 		return ran
 	}
-	return j.judgeRuns(dir, state, ran)
+	judged := j.judgeRuns(dir, state, ran)
+	end := ending{program: "the program", verb: j.line.Verb, missing: missing, lookAt: func(found []explain.Found) situation { return j.situation(ctx, found) }}
+	if len(j.programs) == 1 {
+		end.program = j.shown(j.programs[0].Path)
+	}
+	var exit *buildenv.ExitError
+	if errors.As(ran, &exit) {
+		end.code = exit.Result.Code
+	}
+	end.onCPU = judged == codeError(codeNotUsed)
+	j.explainProgram(ctx, watch, end)
+	return judged
 }
 
 // stageFor is setStage, but without a device nothing is built for a proof that cannot be.
