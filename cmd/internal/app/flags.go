@@ -53,6 +53,9 @@ type Options struct {
 	Graph          string // dot, mermaid
 	ManifestOnly   bool
 	Lint           bool
+	Force          bool
+	Stdout         bool
+	Timings        *string // nil: not asked for; empty: the table only
 }
 
 // value says what a flag takes.
@@ -205,6 +208,8 @@ var flags = []flag{
 	{"manifest-only", none, onProject, "", "decide from manifests and Cargo.lock alone, without cargo; what these cannot tell is said to be open",
 		func(o *Options, _ string) error { o.ManifestOnly = true; return nil }},
 	{"lint", none, onProject, "", "every member's GPU features, each as if that package were built alone", func(o *Options, _ string) error { o.Lint = true; return nil }},
+	{"stdout", none, onProject, "", "write to stdout and no file", func(o *Options, _ string) error { o.Stdout = true; return nil }},
+	{"force", none, onProject, "", "replace a gpubuild.toml that is there", func(o *Options, _ string) error { o.Force = true; return nil }},
 	{"parts", required, onToolchain, "LIST", "install: parts beside the compiler, such as cudnn,run", func(o *Options, v string) error {
 		o.Parts = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
 		return nil
@@ -222,7 +227,8 @@ var onlyOn = map[string][]string{
 	"toolkit": {"doctor", "env", "stale", "exec", "clean"}, "arch": {"doctor", "env", "stale", "exec", "clean"},
 	"ccbin": {"doctor", "env", "stale", "exec", "clean"}, "backend": {"doctor", "env", "stale"}, "shell": {"env"}, "diff": {"env"}, "save": {"doctor"},
 	"for": {"doctor"}, "explain": {"stale"}, "strict": {"features"}, "fix": {"features"}, "dry-run": {"features", "clean"}, "why": {"features"},
-	"graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"}, "minimal": {"clean"}, "external": {"clean"},
+	"graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"}, "minimal": {"clean"}, "external": {"clean"}, "stdout": {"init"},
+	"force": {"init"},
 }
 
 // known says whether a flag belongs to a verb; cargo's verbs are called "".

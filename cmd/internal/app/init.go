@@ -1,0 +1,202 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"regexp"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/features"
+	"gpubuild/toolchain/cargo"
+)
+
+const configName = "gpubuild.toml"
+
+// runInit writes a configuration in which every key stands, with what this project and this machine have.
+func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
+	const cargos = "for a new package: gpubuild cargo init"
+	if len(l.Positional) > 0 || l.Lib || len(l.Bin) > 0 || l.Bins {
+		return &usageError{"gpubuild init writes gpubuild.toml for a project that is there, and takes no path", cargos}
+	}
+	tool, _ := cargo.Find(a.host, l) // without cargo the programs are not known, and nothing else is lost
+	j := &journey{app: a, options: o, line: l, tool: tool, env: a.host.Env}
+	if err := j.openProject(); err != nil {
+		var none *features.NoManifestError
+		if errors.As(err, &none) {
+			a.shell.Note("%s", cargos)
+		}
+		var conf *config.Error
+		if !errors.As(err, &conf) || !o.Force && !o.Stdout { // a broken gpubuild.toml may be replaced
+			return err
+		}
+	}
+	text := j.initText(ctx)
+	if o.Stdout {
+		_, err := io.WriteString(a.shell.Out, text)
+		return err
+	}
+	path := a.host.Join(j.project.Root, configName)
+	if err := writeNew(path, text, o.Force); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return &usageError{a.shown(path) + " is there already", "gpubuild init --stdout shows what would be written; --force writes it in place of yours"}
+		}
+		return err
+	}
+	a.shell.Status("Created", "%s", a.shown(path))
+	return a.answer(o, "init", true, nil, struct {
+		Path string `json:"path"`
+		Text string `json:"text"`
+	}{path, text})
+}
+
+// writeNew writes a file that is not there, whole or not at all; with force it may be there.
+func writeNew(path, text string, force bool) error {
+	if force {
+		return cache.WriteFile(path, []byte(text), 0o644)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// initText is the file. A line that begins with "# " and a key is an example that may be used as it stands.
+func (j *journey) initText(ctx context.Context) string {
+	extra, leading := gpuFeatures(j.project)
+	bins := j.programNames(ctx)
+	var b strings.Builder
+	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	say("# How gpubuild builds and proves this project; `gpubuild help config` says what each key means.")
+	say("")
+	if len(leading) > 0 {
+		say("# Known without being named, because they lead to GPU crates: %s", strings.Join(leading, ", "))
+	}
+	if len(extra) > 0 {
+		say("# These sound like GPU work and lead to no GPU crate by themselves: a build that asks for them is checked like one with cuda.")
+		say("gpu-features = [%s]", quoteAll(extra))
+	} else {
+		say("# Further features that ask for GPU work; cuda and cudnn need not be named.")
+		say("# gpu-features = [\"gpu\"]")
+	}
+	say("")
+	say("# Warnings of the feature check stop the build, too.")
+	say("# strict = true")
+	say("")
+	version, arch := "13.4", "sm_80"
+	if found := j.toolkits(nil); len(found) > 0 && !found[0].Version.IsZero() {
+		version = found[0].Version.String()
+	}
+	say("[toolchain]")
+	say("# A version or a root. Left out, the newest that fits the crates, the driver and the host compiler is taken.")
+	say("# cuda = %q", version)
+	say("# What to build for. Left out, the GPU of the machine decides; in CI there is none, so name it here or with --gpu-arch.")
+	say("# arch = %q", arch)
+	say("")
+	say("# With this table each `gpubuild build` runs what it built, under the probe, and ends with 0 only when its kernel ran on a GPU.")
+	say("# [prove]")
+	switch len(bins) {
+	case 0:
+		say("# bin = \"app\"")
+	case 1:
+		say("# bin = %q", bins[0])
+	default:
+		say("# bin = %-24q # or %s", bins[0], strings.Join(bins[1:], ", "))
+	}
+	say("# args = [\"--device\", \"cuda\"]")
+	say("# kernel = \"matmul\"            # regular expression; left out: the usual names of matrix products")
+	say("# expect-exit = 0")
+	if _, err := config.Read([]config.Source{{Path: configName, Data: []byte("[matrix]\n")}}); err == nil {
+		say("")
+		say("# Rows for CI stand in a [matrix] table: see `gpubuild help config` and `gpubuild ci matrix`.")
+	}
+	return b.String()
+}
+
+// quoteAll writes TOML strings; names of features hold no character that TOML would escape.
+func quoteAll(names []string) string {
+	out := make([]string, len(names))
+	for i, n := range names {
+		out[i] = fmt.Sprintf("%q", n)
+	}
+	return strings.Join(out, ", ")
+}
+
+// soundsLikeGPU matches a feature's name that means GPU work in most projects.
+var soundsLikeGPU = regexp.MustCompile(`(?i)(^|[-_])(gpu|cuda|cudnn|nvidia|cublas|tensorrt)(\d*)($|[-_])`)
+
+// gpuFeatures sorts the features of a project's members: those that sound like GPU work and lead nowhere, and those that lead to a GPU crate by
+// another name than cuda or cudnn, which need not be named. Where a member needs a GPU crate in any case, no feature can be told to lead there.
+func gpuFeatures(p *features.Project) (extra, leading []string) {
+	kinds := map[string]bool{}
+	for _, m := range p.Members {
+		always, _ := p.GPUWork(features.Request{Packages: []string{m.Name}, NoDefault: true})
+		for f := range m.Features {
+			if f == "default" || f == "cuda" || f == "cudnn" {
+				continue
+			}
+			leads := false
+			if !always {
+				leads, _ = p.GPUWork(features.Request{Packages: []string{m.Name}, NoDefault: true, Features: []string{f}})
+			}
+			if leads || soundsLikeGPU.MatchString(f) {
+				kinds[f] = kinds[f] || leads
+			}
+		}
+	}
+	for f, leads := range kinds {
+		if leads {
+			leading = append(leading, f)
+		} else {
+			extra = append(extra, f)
+		}
+	}
+	sort.Strings(extra)
+	sort.Strings(leading)
+	return extra, leading
+}
+
+// programNames asks cargo for the programs of the workspace; without an answer there are none to name.
+func (j *journey) programNames(ctx context.Context) []string {
+	if j.tool.Path == "" {
+		return nil
+	}
+	res, err := j.run.Run(ctx, cargo.MetadataNoDeps(j.host, j.tool, j.line))
+	if err != nil {
+		j.shell.Detail("the programs are not known: %v", err)
+		return nil
+	}
+	var meta struct {
+		Packages []struct {
+			Targets []struct {
+				Name string   `json:"name"`
+				Kind []string `json:"kind"`
+			} `json:"targets"`
+		} `json:"packages"`
+	}
+	if err := json.Unmarshal(res.Stdout, &meta); err != nil {
+		j.shell.Detail("the programs are not known: %v", err)
+		return nil
+	}
+	var names []string
+	for _, p := range meta.Packages {
+		for _, t := range p.Targets {
+			if contains(t.Kind, "bin") {
+				names = append(names, t.Name)
+			}
+		}
+	}
+	return names
+}
