@@ -22,6 +22,7 @@ const (
 	IDOtherMeaning = "features.other-meaning"      // the feature means something else in the crates it reaches
 	IDUnsure       = "features.unsure"             // cargo's two answers differ
 	IDPins         = "features.cudarc-pins"        // two cudarc in one graph were told different CUDA versions
+	IDNoVersion    = "features.cudarc-version"     // a cudarc that is told no CUDA version
 	IDByFile       = "features.by-file"            // a file, not a feature, decides (libtorch)
 	IDLoadDynamic  = "features.load-dynamic"       // ort: the loaded library decides
 	IDPropagation  = "features.propagation"        // a member's feature is not passed on to a dependency that has it, too
@@ -61,7 +62,8 @@ type Answer struct {
 	Needs     Needs        `json:"needs"`
 	Units     []ScriptUnit `json:"units"`
 	Cudarc    []Cudarc     `json:"cudarc,omitempty"`
-	CudarcMax gpu.Version  `json:"cudarc_max"` // newest CUDA version that every cudarc which asks nvcc knows: a newer toolkit makes its build script stop; zero: none asks
+	CudarcMax gpu.Version  `json:"cudarc_max"` // newest CUDA version that every build script which asks nvcc for it knows: a newer toolkit makes one stop; zero: none asks
+	MaxBy     string       `json:"max_by"`     // the crate that knows no newer one
 	Pin       gpu.Version  `json:"pin"`        // version that a feature tells a cudarc which links the toolkit's libraries; zero: none. One that opens them at run time may have any toolkit
 }
 
@@ -86,6 +88,8 @@ type CrateState struct {
 	Role     string          `json:"role,omitempty"`
 	Features []string        `json:"features"`
 	On       bool            `json:"on"`
+	State    string          `json:"state"`            // on, off, "file" (a file decides), "-" (an own package of which nothing was asked, or another meaning of the feature)
+	Also     []string        `json:"also,omitempty"`   // GPUs that are on besides backend: wgpu, rocm, vulkan, metal
 	Wanted   map[string]bool `json:"wanted,omitempty"` // each GPU feature asked for that the crate declares, and whether it is on
 	Note     string          `json:"note,omitempty"`
 }
@@ -130,7 +134,9 @@ type Needs struct {
 	DriverOnly  bool         `json:"driver_only"`  // CUDA code, but nothing of the toolkit at build time
 	EmbedsPTX   bool         `json:"embeds_ptx"`   // PTX is compiled by the driver, which must be as new as the toolkit
 	NVCCVersion bool         `json:"nvcc_version"` // nvcc is only asked for its version
-	Because     []NeedReason `json:"because"`      //
+	VulkanSDK   bool         `json:"vulkan_sdk"`   //
+	Because     []NeedReason `json:"because"`      // what each crate needs to build
+	Run         []NeedReason `json:"run"`          // what the program needs to run, and which crate asks for it
 }
 
 // NeedReason says which crate asks for something.

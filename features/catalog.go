@@ -49,11 +49,17 @@ type Crate struct {
 	GPUBy        string              `toml:"gpu_by"`
 	Notes        string              `toml:"notes"`
 	Sources      []string            `toml:"sources"`
-	BuildNeeds   []string            `toml:"build_needs"`
+	BuildNeeds   []string            `toml:"build_needs"`   // while its CUDA code is on
+	AlwaysNeeds  []string            `toml:"always_needs"`  // whatever its features
+	FeatureNeeds map[string][]string `toml:"feature_needs"` // while a feature is on
+	IdleWith     []string            `toml:"idle_with"`     // features with which its build script does nothing
+	RunNeeds     []string            `toml:"run_needs"`     // what a program with its CUDA code links or opens
+	Backends     map[string]string   `toml:"backends"`      // features that turn on another GPU than CUDA
 	Features     map[string][]string `toml:"features"`
 	Script       *CrateScript        `toml:"build_script"`
 	Runtime      CrateRuntime        `toml:"runtime"`
 	Lost         map[string]string   `toml:"lost"`     // by feature: what a build without it has not
+	Minor        map[string]string   `toml:"minor"`    // the same, where it is hardly missed
 	External     []External          `toml:"external"` // what its build script keeps outside the target directory
 }
 
@@ -196,6 +202,39 @@ func (c *Crate) On(features []string) bool {
 		}
 	}
 	return false
+}
+
+// Other lists the GPUs other than CUDA that the crate's features turn on: wgpu, rocm, vulkan, metal.
+func (c *Crate) Other(features []string) []string {
+	var out []string
+	for _, f := range features {
+		if b := c.Backends[f]; b != "" {
+			out = mergeStrings(out, []string{b})
+		}
+	}
+	return sorted(out)
+}
+
+// idle says whether the crate's build script does nothing with these features.
+func (c *Crate) idle(features []string) bool {
+	for _, f := range c.IdleWith {
+		if contains(features, f) {
+			return true
+		}
+	}
+	return false
+}
+
+// also lists what the crate's build script needs apart from its CUDA code.
+func (c *Crate) also(features []string) []string {
+	if c.idle(features) {
+		return nil
+	}
+	out := c.AlwaysNeeds
+	for _, f := range features {
+		out = mergeStrings(out, c.FeatureNeeds[f])
+	}
+	return out
 }
 
 // Needs says whether the crate needs something to build (nvcc, host_cxx, cuda_headers_or_libs, cmake, …).

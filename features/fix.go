@@ -113,7 +113,7 @@ func (m *mender) walk(i int) {
 			}
 			m.walk(nd.to)
 		case c != nil && c.On(m.nodes[nd.to].features):
-		case m.declares(nd.to, m.cuda):
+		case m.declares(nd.to, m.cuda) && !contains(m.nodes[nd.to].features, m.cuda):
 			m.add(p, key+m.cuda)
 			m.cover(nd.to)
 		default:

@@ -103,6 +103,23 @@ func parseRequest(r Request) asked {
 	return a
 }
 
+// forGPU says whether any GPU feature was asked for, of whichever package.
+func (a *asked) forGPU() bool {
+	for _, f := range a.plain {
+		if contains(a.gpu, f) {
+			return true
+		}
+	}
+	for _, list := range a.qualified {
+		for _, f := range list {
+			if contains(a.gpu, f) {
+				return true
+			}
+		}
+	}
+	return a.all
+}
+
 // means answers the feature by which a catalog crate calls what the user calls name: cudnn is cudnn, everything else is CUDA.
 func means(c *Crate, name string) string {
 	if name == "cudnn" {
@@ -222,32 +239,48 @@ func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, 
 				st.Wanted[f] = contains(n.features, m)
 			}
 		}
+		other := c.Other(n.features)
+		if !c.CUDA() && c.Role == Carrier {
+			other = []string{c.Backend}
+		}
+		wants := len(wanted) > 0 || j.ask.forGPU() // else nobody misses CUDA
 		switch {
-		case c.Role == Monitor:
+		case c.Role == Helper || c.Role == FalseFriend && !contains(n.features, "cuda"):
+			return st, false
+		case c.Name == "torch-sys":
+			st.Note = j.libtorchOf(n.features).says
+		case c.Role == FalseFriend || c.Role == Monitor && (wants || st.On):
 			st.Note = c.Notes
-		case c.Role == FalseFriend:
-			st.Note = c.Notes
-		case c.Role == ByFile:
-			st.Note = c.Notes
-		case !st.On && c.Lost["cuda"] != "":
+		case !st.On && wants && c.Lost["cuda"] != "":
 			st.Note = "without cuda: " + c.Lost["cuda"]
 		}
-		if c.Role == Helper {
-			return st, false
+		switch {
+		case len(other) > 0 && st.On && c.CUDA():
+			st.Also = other
+		case len(other) > 0:
+			st.Backend, st.On = strings.Join(other, ","), true
+		}
+		st.State = onOff(st.On)
+		switch c.Role {
+		case ByFile:
+			st.State = "file"
+		case FalseFriend:
+			st.State = "-"
 		}
 	case n.local:
-		st.Backend, st.Role = "own", ""
+		st.Backend, st.Role, st.State = "own", "", "-"
 		for _, f := range wanted {
 			if j.declares(i, f) {
 				st.Wanted[f] = contains(n.features, f)
 				st.On = st.On || st.Wanted[f]
+				st.State = onOff(st.On)
 			}
 		}
 		if len(st.Wanted) == 0 && !root {
 			return st, false
 		}
 	default:
-		st.Backend = "unknown"
+		st.Backend, st.State = "unknown", "on"
 		for _, f := range wanted {
 			if contains(n.features, f) {
 				st.Wanted[f] = true
@@ -259,6 +292,13 @@ func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, 
 		}
 	}
 	return st, true
+}
+
+func onOff(on bool) string {
+	if on {
+		return "on"
+	}
+	return "off"
 }
 
 // settle turns roots whose feature changes nothing into errors when no root of the build is reached, into notes otherwise.

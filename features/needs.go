@@ -36,7 +36,14 @@ func (j *judge) needs() {
 		}
 	}
 	versionOnly := true
-	n.RunLibs = []string{}
+	n.RunLibs, n.Run = []string{}, []NeedReason{}
+	ran := map[string]bool{}
+	runs := func(need string, i int, why string) {
+		if !ran[need] {
+			ran[need] = true
+			n.Run = append(n.Run, NeedReason{need, j.name(i), why})
+		}
+	}
 	for _, i := range j.linkedAnywhere() {
 		c := j.crate(i)
 		feats := j.nodes[i].features
@@ -45,7 +52,16 @@ func (j *judge) needs() {
 				because("cuda", i, "its CUDA code is linked")
 			}
 			n.CUDA = true
-			if c.Name != "cudarc" {
+			for _, l := range c.RunNeeds {
+				if !c.idle(feats) {
+					runs(l, i, "")
+				}
+			}
+			if c.Name == "cudarc" {
+				for _, l := range cudarcLibraries(feats) {
+					runs(l, i, cudarcOf(feats).how())
+				}
+			} else {
 				for _, l := range c.Runtime.Linked {
 					if !strings.Contains(l, "feature cudnn") || contains(feats, "cudnn") {
 						n.RunLibs = mergeStrings(n.RunLibs, []string{l})
@@ -56,6 +72,18 @@ func (j *judge) needs() {
 				n.RunCUDNN = true
 			}
 			n.EmbedsPTX = n.EmbedsPTX || c.EmbedsPTX
+		}
+		if c != nil {
+			if !c.CUDA() && c.Role == Carrier {
+				for _, l := range c.RunNeeds {
+					runs(l, i, "")
+				}
+			}
+			for _, need := range c.also(feats) {
+				flag, word := n.also(need)
+				*flag = true
+				because(word, i, "")
+			}
 		}
 		s, has := j.scriptNode(i)
 		if !has || !s.any() {
@@ -78,8 +106,12 @@ func (j *judge) needs() {
 		add(s.compiles || s.asksVersion, &n.NVCC, "nvcc")
 		s.why = why
 		add(s.compiles, &n.HostCXX, "host compiler")
+		if s.libsWhy != "" {
+			s.why = s.libsWhy
+		}
 		add(s.libs, &n.CUDALibs, "CUDA headers or libraries")
 		add(s.cudnn, &n.CUDNN, "cuDNN")
+		s.why = why
 		add(s.cmake, &n.CMake, "CMake")
 		add(s.clang, &n.LibClang, "libclang")
 		add(s.torch, &n.LibTorch, "libtorch")
@@ -87,14 +119,65 @@ func (j *judge) needs() {
 		add(s.network, &n.Network, "network")
 		add(s.cap, &n.ComputeCap, "a compute capability")
 		n.EmbedsPTX = n.EmbedsPTX || s.ptx
+		if !s.max.IsZero() {
+			j.limit(s.max, i)
+		}
 		versionOnly = versionOnly && !s.compiles
 	}
 	n.NVCCVersion = n.NVCC && versionOnly
 	n.RunCUDNN = n.RunCUDNN || n.CUDNN
-	n.DriverOnly = n.CUDA && !n.NVCC && !n.CUDALibs && !n.CUDNN && !n.CMake && !n.LibTorch && !n.ROCm
+	n.DriverOnly = n.CUDA && !n.NVCC && !n.CUDALibs && !n.CUDNN && !n.LibTorch && !n.ROCm
 	if n.Because == nil {
 		n.Because = []NeedReason{}
 	}
+}
+
+// also answers the flag and the word of a need that has nothing to do with CUDA.
+func (n *Needs) also(need string) (*bool, string) {
+	switch need {
+	case "cmake":
+		return &n.CMake, "CMake"
+	case "libclang":
+		return &n.LibClang, "libclang"
+	case "network":
+		return &n.Network, "network"
+	case "rocm":
+		return &n.ROCm, "ROCm"
+	case "vulkan_sdk":
+		return &n.VulkanSDK, "Vulkan SDK"
+	}
+	return new(bool), "a C++ compiler"
+}
+
+// cudarcLibraries lists what a cudarc with these features calls when the program runs. Source: cudarc 0.19.10 Cargo.toml [features] and
+// build.rs (link_searches, the libraries of each feature).
+func cudarcLibraries(features []string) []string {
+	var out []string
+	for _, f := range features {
+		if strings.HasPrefix(f, "cudnn") {
+			out = []string{"libcudnn"}
+		}
+	}
+	for _, l := range []struct{ feature, library string }{
+		{"driver", "the NVIDIA driver"}, {"runtime", "libcudart"}, {"cublas", "libcublas"}, {"cublaslt", "libcublasLt"}, {"curand", "libcurand"}, {"nvrtc", "libnvrtc"},
+		{"cusparse", "libcusparse"}, {"cusolver", "libcusolver"}, {"cufft", "libcufft"}, {"nccl", "libnccl"}, {"cutensor", "libcutensor"},
+	} {
+		if contains(features, l.feature) {
+			out = append(out, l.library)
+		}
+	}
+	return out
+}
+
+// how says when a program with this cudarc needs the libraries.
+func (c Cudarc) how() string {
+	switch c.Linking {
+	case "dynamic-linking":
+		return "to start"
+	case "static-linking":
+		return "built in, but for the driver"
+	}
+	return "when they are first used"
 }
 
 // units lists the build scripts whose output depends on the GPU toolchain, those for the building machine included.
@@ -130,7 +213,39 @@ func (j *judge) units() {
 	sort.SliceStable(j.out.Units, func(a, b int) bool { return j.out.Units[a].Name < j.out.Units[b].Name })
 }
 
-const asksNVCC = "cuda-version-from-build-system asks nvcc on PATH for the version"
+// versionless reports a cudarc that nobody tells a CUDA version: its build script stops (cudarc 0.19.10 build.rs main;
+// https://github.com/chelsea0x3b/cudarc/issues/244). Only one whose manifest can be read and has such features is judged.
+func (j *judge) versionless(i int, c Cudarc) {
+	n := &j.nodes[i]
+	p := j.manifestOf(i)
+	if p == nil || !p.Declares("cuda-version-from-build-system") || contains(n.features, "cuda-version-from-build-system") || !c.Pin.IsZero() || c.Max.IsZero() {
+		return
+	}
+	if _, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION"); told || j.configNames("CUDARC_CUDA_VERSION") {
+		return
+	}
+	f := Finding{ID: IDNoVersion, Severity: Error, Message: j.name(i) + " is told no CUDA version, and its build script stops: none of its features cuda-… is on", Evidence: j.out.Via,
+		Fix: fmt.Sprintf("CUDARC_CUDA_VERSION=%d0%d0, or cudarc's feature cuda-version-from-build-system", c.Max.Major, c.Max.Minor)}
+	for r := range j.roots {
+		if p := j.manifestOf(j.roots[r].node); p != nil {
+			for _, d := range p.Dependencies {
+				if d.Package == n.name {
+					f.Path, f.Line = p.Manifest, p.DependencyLine(d)
+				}
+			}
+		}
+	}
+	j.find(f)
+}
+
+// limit keeps the newest CUDA version that every build script which asks nvcc for it knows.
+func (j *judge) limit(v gpu.Version, i int) {
+	if j.out.CudarcMax.IsZero() || v.Compare(j.out.CudarcMax) < 0 {
+		j.out.CudarcMax, j.out.MaxBy = v, j.name(i)
+	}
+}
+
+const asksNVCC = "asks nvcc on PATH for its version"
 
 // cudarcScript says what cudarc's build script needs: it has no feature cuda, its linking mode and version source decide.
 // Source: cudarc 0.19.10 build.rs (detect_version_from_env, detect_version_from_feature, cuda_version_from_build_system).
@@ -140,7 +255,7 @@ func (j *judge) cudarcScript(i int) scriptFacts {
 	if known := j.catalog.Crate("cudarc"); known != nil {
 		s.env = known.Env()
 	}
-	why := []string{}
+	var why, libs []string
 	_, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION")
 	if c.Asks && !told && !c.Latest {
 		s.asksVersion = true
@@ -153,13 +268,14 @@ func (j *judge) cudarcScript(i int) scriptFacts {
 	if c.Linking == "dynamic-linking" || c.Linking == "static-linking" {
 		s.libs = true
 		s.cudnn = cudnn
-		why = append([]string{c.Linking + " needs the libraries"}, why...)
+		libs = append(libs, c.Linking)
 	}
 	if contains(j.nodes[i].features, "cudnn-version-from-build-system") {
 		s.cudnn = true
-		why = append(why, "cudnn-version-from-build-system reads cuDNN's header")
+		libs = append(libs, "reads cuDNN's header")
 	}
-	s.why = strings.Join(why, "; ")
+	s.libsWhy = strings.Join(libs, "; ")
+	s.why = strings.Join(append(libs, why...), "; ")
 	if s.why == "" {
 		s.why = "it opens the libraries when it runs"
 	}
@@ -233,9 +349,10 @@ func (j *judge) cudarc() {
 			}
 		}
 		j.out.Cudarc = append(j.out.Cudarc, c)
-		if c.Asks && !c.Max.IsZero() && (j.out.CudarcMax.IsZero() || c.Max.Compare(j.out.CudarcMax) < 0) {
-			j.out.CudarcMax = c.Max
+		if c.Asks && !c.Max.IsZero() {
+			j.limit(c.Max, i)
 		}
+		j.versionless(i, c)
 		if !c.Pin.IsZero() && linked[i] && c.Linking != "dynamic-loading" {
 			if !j.out.Pin.IsZero() && j.out.Pin != c.Pin {
 				newer := j.out.Pin

@@ -211,7 +211,18 @@ func (k *rootJudge) friends(f string) bool {
 func (k *rootJudge) byFile(f string) bool {
 	for _, i := range k.r.linked {
 		if c := k.crate(i); c != nil && c.Role == ByFile {
-			k.find(Finding{ID: IDByFile, Severity: Note, Message: fmt.Sprintf("`%s` of %s does not decide: %s", f, k.label, c.Notes), Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label})
+			find := Finding{ID: IDByFile, Severity: Note, Message: fmt.Sprintf("`%s` of %s does not decide: %s", f, k.label, c.Notes), Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label}
+			if t := k.torch(k.r); t.says != "" {
+				find.Message += "; " + t.says
+				if t.cpu {
+					find.Severity, find.Fix = Error, t.fix
+				}
+				if p := k.manifestOf(k.r.node); t.cuda && k.h.OS == "linux" && p != nil && !k.passes(p, "no-as-needed") {
+					// https://github.com/LaurentMazare/tch-rs/issues/907: a library's build script cannot say so for the program.
+					find.Message += "; unless its own build script passes -Wl,--no-as-needed, the linker may leave libtorch_cuda out of the program"
+				}
+			}
+			k.find(find)
 			return true
 		}
 	}

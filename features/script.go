@@ -3,7 +3,10 @@ package features
 import (
 	"regexp"
 	"sort"
+	"strconv"
 	"strings"
+
+	"gpubuild/gpu"
 )
 
 // scriptFacts is what one package's build script asks of the machine.
@@ -21,6 +24,8 @@ type scriptFacts struct {
 	ptx         bool
 	env         []string
 	why         string
+	libsWhy     string      // why the libraries are needed, where why says something else
+	max         gpu.Version // newest CUDA version in its list: a newer nvcc makes it stop
 }
 
 // any says whether the script asks for anything; machine whether its output depends on parts that cargo does not watch.
@@ -57,7 +62,12 @@ func (j *judge) scriptOf(i int, helpers []string, source string) scriptFacts {
 		if !contains(n.features, "cudnn") {
 			s.cudnn = false
 		}
-		s.why = "as the catalog knows it"
+		if data, err := j.h.ReadFile(source, sourceLimit); source != "" && err == nil {
+			text := withoutComments(string(data))
+			s.max = newestKnown(text)
+			s.network = s.network && downloads(text)
+		}
+		s.why = "known of " + c.Name
 		return s
 	case c != nil && (c.Role == FalseFriend || c.Role == Helper || c.Role == Monitor || c.Role == Gated && !c.On(n.features)):
 		return s
@@ -102,6 +112,36 @@ func (j *judge) scriptOf(i int, helpers []string, source string) scriptFacts {
 	}
 	s.env = sorted(mergeStrings(s.env, variables(text)))
 	return s
+}
+
+var knownVersion = regexp.MustCompile(`"(\d+)\.(\d+)"\s*=>\s*\(\d+,\s*\d+\)`)
+
+// newestKnown reads the list by which a build script turns nvcc's version into its own, and stops where it holds none. cudarc's first
+// versions had it, and others copied it: mistralrs-quant 0.8.1 build.rs cuda_version_from_build_system.
+func newestKnown(text string) gpu.Version {
+	var newest gpu.Version
+	if !strings.Contains(text, "Unsupported cuda toolkit version") {
+		return newest
+	}
+	for _, m := range knownVersion.FindAllStringSubmatch(text, -1) {
+		major, _ := strconv.Atoi(m[1])
+		minor, _ := strconv.Atoi(m[2])
+		if v := (gpu.Version{Major: major, Minor: minor}); v.Compare(newest) > 0 {
+			newest = v
+		}
+	}
+	return newest
+}
+
+// downloads says whether a script fetches anything: not every version of a crate does (mistralrs-quant 0.8.1 has no CUTLASS yet).
+func downloads(text string) bool {
+	text = strings.ToLower(text)
+	for _, sign := range []string{"cutlass", "\"git\"", "download", "http", "ureq", "curl"} {
+		if strings.Contains(text, sign) {
+			return true
+		}
+	}
+	return false
 }
 
 // linksCUDA says whether a script links libraries of the toolkit.

@@ -37,6 +37,7 @@ func (k *rootJudge) siblings() {
 	if len(k.on) == 0 || goal == "" {
 		return
 	}
+	var found []Finding
 	for _, i := range k.r.linked {
 		n, c := &k.nodes[i], k.crate(i)
 		if i == k.r.node {
@@ -69,6 +70,8 @@ func (k *rootJudge) siblings() {
 			switch known := c.Lost[want]; {
 			case known != "":
 				lost = known
+			case c.Minor[want] != "":
+				lost, severity = c.Minor[want], Note
 			case p == nil:
 				continue
 			default:
@@ -95,8 +98,30 @@ func (k *rootJudge) siblings() {
 				}
 			}
 		}
+		found = append(found, f)
+	}
+	for _, f := range together(found) {
 		k.find(f)
 	}
+}
+
+// together makes one finding of those that one edit mends: what is lost is told of each crate.
+func together(found []Finding) []Finding {
+	var out []Finding
+	for _, f := range found {
+		same := -1
+		for i := range out {
+			if o := &out[i]; f.Fix != "" && o.ID == f.ID && o.Severity == f.Severity && o.Path == f.Path && o.Fix == f.Fix {
+				same = i
+			}
+		}
+		if same < 0 {
+			out = append(out, f)
+			continue
+		}
+		out[same].Message += "; " + f.Message
+	}
+	return out
 }
 
 // commandLine mends what was asked as dep/feature on the command line by more of the same; empty where an edge must be written.
@@ -116,13 +141,41 @@ func (k *rootJudge) commandLine(i int, want string) string {
 	return ""
 }
 
-// wouldReach says whether the root's own cuda feature has an edge to the crate.
+// wouldReach says whether the root's own cuda feature leads to the crate's, by manifests and what is linked.
 func (k *rootJudge) wouldReach(root *Package, i int) bool {
-	_, edges := root.closure([]string{"cuda"})
-	for _, e := range edges {
-		for _, d := range root.Dependencies {
-			if d.Key == e.Dep && e.Feature != "" && d.Package == k.nodes[i].name {
-				return true
+	type at struct {
+		node    int
+		feature string
+	}
+	want := "cuda"
+	if c := k.crate(i); c != nil {
+		want = means(c, "cuda")
+	}
+	queue := []at{{k.r.node, "cuda"}}
+	seen := map[at]bool{}
+	for len(queue) > 0 {
+		s := queue[0]
+		queue = queue[1:]
+		if s == (at{i, want}) {
+			return true
+		}
+		p := k.manifestOf(s.node)
+		if s.node == k.r.node {
+			p = root
+		}
+		if seen[s] || p == nil || len(seen) > maxWhy {
+			continue
+		}
+		seen[s] = true
+		_, edges := p.closure([]string{s.feature})
+		for _, e := range edges {
+			for _, d := range p.Dependencies {
+				if d.Key != e.Dep || e.Feature == "" || d.Kind != Normal {
+					continue
+				}
+				if to := k.depNode(s.node, d, k.r.set); to >= 0 {
+					queue = append(queue, at{to, e.Feature})
+				}
 			}
 		}
 	}
@@ -161,8 +214,8 @@ func (k *rootJudge) weak() {
 	}
 	for _, i := range k.r.linked {
 		n := &k.nodes[i]
-		if !n.local {
-			continue
+		if !n.local && (!k.crate(i).CUDA() || k.goal() == "") {
+			continue // of crates that nobody knows nothing is said, nor where CUDA was not asked for
 		}
 		for _, f := range k.ask.gpu {
 			if !contains(n.features, f) {
@@ -192,19 +245,58 @@ func (k *rootJudge) weakEdge(i int, p *Package, f string, e Edge) {
 			}
 		}
 	}
+	mine := k.nodes[i].local
+	if !mine {
+		find.Path, find.Line = k.manifestPath(), k.featureLine(f)
+	}
 	if turn != "" {
 		if files := k.testsBoth(p.Dir, turn, f); len(files) > 0 {
 			find.Severity = Warning
 			find.Message += fmt.Sprintf("; code that needs `%s` and `%s` together is not in this build", turn, f)
 			find.Evidence += fmt.Sprintf("; %s", listed(p.Name, files))
 		}
-		if i == k.r.node {
+		switch key := k.directKey(i); {
+		case i == k.r.node:
 			find.Fix = fmt.Sprintf("--features %s,%s", f, turn)
-		} else {
-			find.Fix = fmt.Sprintf("--features %s,%s/%s", f, p.Name, turn)
+		case mine || key != "":
+			find.Fix = fmt.Sprintf("--features %s,%s/%s", strings.Join(k.commandFeatures(f), ","), orElse(key, p.Name), turn)
 		}
 	}
-	k.find(find)
+	if mine || find.Severity == Warning { // how others write their manifests is their business, unless code is missing
+		k.find(find)
+	}
+}
+
+// directKey is the name by which the root's package depends on another; empty when it does not.
+func (k *rootJudge) directKey(i int) string {
+	p := k.manifestOf(k.r.node)
+	if p == nil {
+		return ""
+	}
+	for _, d := range k.nodes[k.r.node].deps {
+		if dep, ok := k.depFor(p, d); ok && d.to == i {
+			return dep.Key
+		}
+	}
+	return ""
+}
+
+// commandFeatures lists the GPU features as they were asked for; f where none was.
+func (k *rootJudge) commandFeatures(f string) []string {
+	if len(k.asked) > 0 {
+		return k.asked
+	}
+	if q := k.qualified(); len(q) > 0 {
+		return q
+	}
+	return []string{f}
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
 }
 
 // unasked judges a root whose own package has no GPU feature on.

@@ -9,6 +9,7 @@ type step struct {
 	feature string
 	from    int // index of the step before; -1 for the first
 	text    string
+	with    []string // features that the dependency entry itself names
 }
 
 // why tells for each GPU feature of a root by which edges it reached a GPU crate, or where it ends.
@@ -16,6 +17,14 @@ func (j *judge) why(r *rootView, asked, qualified []string) {
 	n := &j.nodes[r.node]
 	for _, f := range asked {
 		j.addWhy(n.name, f, j.path(r, f))
+	}
+	for _, f := range j.ask.plain { // asked for under another name: flash-attn
+		if contains(asked, f) || !contains(n.features, f) {
+			continue
+		}
+		if w := j.path(r, f); w.Reached {
+			j.addWhy(n.name, f, w)
+		}
 	}
 	for _, q := range qualified {
 		pkg, f, _ := strings.Cut(q, "/")
@@ -55,7 +64,7 @@ func (j *judge) pathFrom(r *rootView, start step) Why {
 	ended := ""
 	for at := 0; at < len(steps) && at < maxWhy; at++ {
 		s := steps[at]
-		if c := j.crate(s.node); c.CUDA() && c.On(j.nodes[s.node].features) && (s.node != r.node || contains(c.CUDAFeatures, s.feature)) {
+		if c := j.crate(s.node); c.CUDA() && c.On(j.nodes[s.node].features) && (s.node != r.node || contains(c.CUDAFeatures, s.feature)) && j.forCUDA(s, c) {
 			if c.Role == Carrier {
 				return j.unwind(steps, at, true, "")
 			}
@@ -81,7 +90,7 @@ func (j *judge) pathFrom(r *rootView, start step) Why {
 						continue
 					}
 					if to := j.depNode(s.node, d, r.set); to >= 0 && (e.Feature == "" || contains(j.nodes[to].features, e.Feature)) {
-						next.node, dead = to, false
+						next.node, next.with, dead = to, d.Features, false
 						break
 					}
 				}
@@ -112,6 +121,12 @@ func (j *judge) pathFrom(r *rootView, start step) Why {
 		last = 0
 	}
 	return j.unwind(steps, last, false, ended)
+}
+
+// forCUDA says whether a step itself leads to the CUDA code of a crate that is on: burn/wgpu does not, although burn/cuda may be on, too.
+// Where the crate's manifest is here, its edges tell the rest.
+func (j *judge) forCUDA(s step, c *Crate) bool {
+	return c.Role == Carrier || c.On(s.with) || contains(c.CUDAFeatures, s.feature) || j.manifestOf(s.node) == nil
 }
 
 func deadReason(p *Package, s step, e Edge) string {

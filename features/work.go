@@ -256,7 +256,7 @@ func (w *work) follow(pkg *Package, d Dependency, feats []string) {
 			w.reason = fmt.Sprintf("%s turns on %s", pkg.Name, d.Package)
 		case c.Role == ByFile:
 			w.reason = fmt.Sprintf("%s depends on %s", pkg.Name, d.Package)
-		case c.Role == FalseFriend, c.Role == Helper:
+		case c.Role == Helper:
 			return
 		}
 		if w.reason != "" {

@@ -56,8 +56,8 @@ func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	case v.IsZero():
 	case n.Pin.IsZero() && !n.CudarcMax.IsZero() && v.Compare(n.CudarcMax) > 0:
 		return verdict{
-			why: fmt.Sprintf("CUDA %s is newer than the locked cudarc knows (%s)", v, n.CudarcMax),
-			fix: fmt.Sprintf("use CUDA %s or older (%s), or a newer cudarc: `cargo update -p cudarc`", n.CudarcMax, fetchHint),
+			why: fmt.Sprintf("CUDA %s is newer than the locked %s knows (%s)", v, n.limitedBy(), n.CudarcMax),
+			fix: fmt.Sprintf("use CUDA %s or older (%s), or a newer %s: `cargo update -p %[3]s`", n.CudarcMax, fetchHint, n.limitedBy()),
 		}
 	case !n.Pin.IsZero() && n.Libraries && (v.Major != n.Pin.Major || v.Compare(n.Pin) < 0):
 		return verdict{

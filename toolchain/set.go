@@ -33,7 +33,8 @@ type Needs struct {
 	EmbedsPTX    bool           // PTX goes into the binary: the toolkit must not be newer than the driver
 	ROCm         bool           // crates of AMD's ROCm are linked
 	CUDA         bool           // any GPU crate of CUDA is on; alone it needs a driver only
-	CudarcMax    gpu.Version    // newest CUDA that the locked cudarc knows; zero: no limit
+	CudarcMax    gpu.Version    // newest CUDA that the build scripts which ask nvcc for its version know; zero: no limit
+	MaxBy        string         // the package that knows no newer one; empty: cudarc
 	Pin          gpu.Version    // a feature such as cuda-12030 fixes the version of cudarc's bindings
 	Floor        gpu.Capability // lowest capability that the crates' kernels compile for
 	Reads        []string       // consumers (cudarc, cudaforge, bindgen_cuda, cmake …) or variables that are read; empty: all known consumers
@@ -42,6 +43,14 @@ type Needs struct {
 
 // Toolkit says whether a toolkit is needed at all.
 func (n Needs) Toolkit() bool { return n.NVCC || n.NVCCVersion || n.Libraries || n.CUDNN }
+
+// limitedBy is the package that knows no newer CUDA than CudarcMax.
+func (n Needs) limitedBy() string {
+	if n.MaxBy == "" {
+		return "cudarc"
+	}
+	return n.MaxBy
+}
 
 // Wish is what the user asked for.
 type Wish struct {

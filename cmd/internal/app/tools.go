@@ -27,8 +27,13 @@ func needsOf(a *features.Answer) toolchain.Needs {
 		NVCC: a.Needs.NVCC, NVCCVersion: a.Needs.NVCCVersion, HostCompiler: a.Needs.HostCXX, Libraries: a.Needs.CUDALibs, CUDNN: a.Needs.CUDNN,
 		EmbedsPTX: a.Needs.EmbedsPTX, CUDA: a.Needs.CUDA, ROCm: a.Needs.ROCm, CudarcMax: a.CudarcMax, Pin: a.Pin,
 	}
+	n.MaxBy, _, _ = strings.Cut(a.MaxBy, " ")
 	for _, b := range a.Needs.Because {
-		n.Because = append(n.Because, fmt.Sprintf("%s: %s (%s)", b.Need, b.Crate, b.Why))
+		line := b.Need + ": " + b.Crate
+		if b.Why != "" {
+			line += " (" + b.Why + ")"
+		}
+		n.Because = append(n.Because, line)
 	}
 	return n
 }
@@ -195,7 +200,7 @@ func (j *journey) fetch(ctx context.Context) (string, error) {
 			want.MaxVersion, want.MaxBecause = v, why
 		}
 	}
-	limit(j.needs.CudarcMax, "the newest that the locked cudarc knows")
+	limit(j.needs.CudarcMax, "the newest that the locked "+orWord(j.needs.MaxBy, "cudarc")+" knows")
 	if d := driver.Version(j.host); d.Version != "" && j.needs.EmbedsPTX {
 		limit(d.CUDA, "the newest that driver "+d.Version+" takes PTX of")
 	}

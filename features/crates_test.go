@@ -1,0 +1,262 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/gpu"
+)
+
+// linked is a graph of one program and the packages that it links, as "name version feature,feature".
+func linked(t *testing.T, root string, list ...string) *Graph {
+	t.Helper()
+	name, feats, _ := strings.Cut(root, " ")
+	unit := func(id, kind, src, feats string, deps string) string {
+		var quoted []string
+		for _, f := range splitComma(feats) {
+			quoted = append(quoted, `"`+f+`"`)
+		}
+		return fmt.Sprintf(`{"pkg_id":"%s","target":{"kind":["%s"],"name":"x","src_path":"%s"},"mode":"build","features":[%s],"dependencies":[%s]}`, id, kind, src, strings.Join(quoted, ","), deps)
+	}
+	var deps, units []string
+	for i, s := range list {
+		w := strings.SplitN(s+" ", " ", 3)
+		deps = append(deps, fmt.Sprintf(`{"index":%d,"extern_crate_name":"%s"}`, i+1, strings.ReplaceAll(w[0], "-", "_")))
+		units = append(units, unit("registry+https://registry.example/index#"+w[0]+"@"+w[1], "lib", registryRoot+w[0]+"-"+w[1]+"/src/lib.rs", strings.TrimSpace(w[2]), ""))
+	}
+	text := `{"version":1,"units":[` + strings.Join(append([]string{unit("path+file:///w/"+name+"#0.1.0", "bin", "/w/"+name+"/src/main.rs", feats, strings.Join(deps, ","))}, units...), ",") + `],"roots":[0]}`
+	g, err := ParseGraph(strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func judgeLinked(t *testing.T, g *Graph, files map[string]string, env []string, r Request) *Answer {
+	t.Helper()
+	h := memHost(files)
+	h.Env = buildenv.NewEnv(buildenv.Linux, env)
+	p, err := Load(h, "/w/app/Cargo.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := Judge(h, Input{Project: p, Request: r, Graph: g})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestLibtorch: tch has no feature for CUDA, so the libtorch that torch-sys will find is looked for in its order.
+func TestLibtorch(t *testing.T) {
+	app := map[string]string{"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = []\n[dependencies]\ntch = \"0.26\"\n")}
+	tests := []struct {
+		story    string
+		files    map[string]string
+		env      []string
+		feats    string
+		severity string
+		says     string
+	}{
+		{"nothing named", nil, nil, "", Note, "no libtorch is named"},
+		{"downloaded without a word", nil, nil, "download-libtorch", Error, "the libtorch for the CPU is downloaded"},
+		{"downloaded for CUDA", nil, []string{"TORCH_CUDA_VERSION=cu128"}, "download-libtorch", Note, "for cu128 is downloaded"},
+		{"a libtorch with CUDA", map[string]string{"/t/lib/libtorch_cuda.so": "x", "/t/lib/libtorch_cpu.so": "x"}, []string{"LIBTORCH=/t"}, "", Note, "libtorch_cuda.so is there"},
+		{"it may be dropped by the linker", map[string]string{"/t/lib/libtorch_cuda.so": "x"}, []string{"LIBTORCH=/t"}, "", Note, "--no-as-needed"},
+		{"a libtorch without CUDA", map[string]string{"/t/lib/libtorch_cpu.so": "x"}, []string{"LIBTORCH=/t"}, "download-libtorch", Error, "holds a libtorch without CUDA"},
+		{"LIBTORCH_LIB goes before LIBTORCH", map[string]string{"/t/lib/libtorch_cpu.so": "x", "/u/lib/libtorch_cuda.so": "x"}, []string{"LIBTORCH=/t", "LIBTORCH_LIB=/u"}, "", Note, "/u/lib/libtorch_cuda.so"},
+		{"the system's", map[string]string{"/usr/lib/libtorch.so": "x"}, nil, "download-libtorch", Error, "/usr/lib holds a libtorch without CUDA"},
+		{"an empty directory says nothing", nil, []string{"LIBTORCH=/t"}, "", Note, "no libtorch is seen"},
+		{"PyTorch decides", map[string]string{"/t/lib/libtorch_cpu.so": "x"}, []string{"LIBTORCH_USE_PYTORCH=1", "LIBTORCH=/t"}, "", Note, "python3"},
+		{"cargo's configuration names it", map[string]string{"/w/.cargo/config.toml": "[env]\nTORCH_CUDA_VERSION = \"cu128\"\n"}, nil, "download-libtorch", Note, "[env]"},
+		{"documentation only", nil, nil, "doc-only", Note, "no libtorch is linked"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			files := map[string]string{}
+			for _, m := range []map[string]string{app, tt.files} {
+				for p, s := range m {
+					files[p] = s
+				}
+			}
+			a := judgeLinked(t, linked(t, "app cuda", "tch 0.26.0", "torch-sys 0.26.0 "+tt.feats), files, tt.env, ask("cuda"))
+			if len(a.Findings) != 1 || a.Findings[0].ID != IDByFile || a.Findings[0].Severity != tt.severity || !strings.Contains(a.Findings[0].Message, tt.says) {
+				t.Errorf("%+v, want %s with %q", a.Findings, tt.severity, tt.says)
+			}
+			if a.Stops != (tt.severity == Error) || a.Stops && a.Findings[0].Fix == "" {
+				t.Errorf("stops %v, fix %q", a.Stops, a.Findings[0].Fix)
+			}
+			if quiet := judgeLinked(t, linked(t, "app", "tch 0.26.0", "torch-sys 0.26.0 "+tt.feats), files, tt.env, Request{}); len(quiet.Findings) != 0 {
+				t.Errorf("nothing was asked, and said is %+v", quiet.Findings)
+			}
+		})
+	}
+}
+
+// mistralrs-quant 0.8.1 carries cudarc's old list of versions and stops with a newer nvcc, whatever CUDARC_CUDA_VERSION says.
+func TestNewestCUDAThatScriptsKnow(t *testing.T) {
+	list := "fn main() {\n    match v {\n        \"13.2\" => (13, 2),\n        \"12.10\" => (12, 10),\n        \"9.9\" => (9, 9),\n        v => panic!(\"Unsupported cuda toolkit version: `{v}`. Please raise a github issue.\"),\n    }\n}\n"
+	if got := newestKnown(list); got != (gpu.Version{Major: 13, Minor: 2}) {
+		t.Errorf("newest %s", got)
+	}
+	if got := newestKnown(strings.ReplaceAll(list, "Unsupported", "Odd")); !got.IsZero() {
+		t.Errorf("a list that stops nothing: %s", got)
+	}
+	if downloads("let s = \"digit\"; // toolkit") || !downloads(`Command::new("git")`) || !downloads("KernelBuilder::new().with_cutlass()") {
+		t.Error("which scripts download")
+	}
+	g := linked(t, "app cuda", "mistralrs-quant 0.8.1 cuda")
+	source := registryRoot + "mistralrs-quant-0.8.1/build.rs"
+	for _, mode := range []string{"build", "run-custom-build"} {
+		u := Unit{PkgID: g.Units[1].PkgID, Mode: mode, Features: []string{"cuda"}, Target: Target{Kind: []string{"custom-build"}, Name: "build-script-build", SrcPath: source}}
+		if mode == "run-custom-build" {
+			u.Dependencies = []UnitDep{{Index: 2, Name: "build_script_build"}}
+			g.Units[1].Dependencies = []UnitDep{{Index: 3, Name: "build_script_build"}}
+		}
+		g.Units = append(g.Units, u)
+	}
+	files := map[string]string{"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = [\"mistralrs-quant/cuda\"]\n[dependencies]\nmistralrs-quant = \"0.8\"\n"), source: list,
+		registryRoot + "mistralrs-quant-0.8.1/Cargo.toml": "[package]\nname = \"mistralrs-quant\"\nversion = \"0.8.1\"\n[features]\ncuda = []\n"}
+	a := judgeLinked(t, g, files, []string{"CUDARC_CUDA_VERSION=13040"}, ask("cuda"))
+	if a.CudarcMax != (gpu.Version{Major: 13, Minor: 2}) || a.MaxBy != "mistralrs-quant 0.8.1" {
+		t.Errorf("at most %s by %q", a.CudarcMax, a.MaxBy)
+	}
+	if a.Needs.Network {
+		t.Error("this version of mistralrs-quant fetches nothing")
+	}
+}
+
+// Other GPUs are named for what they are, and ask for what they need.
+func TestOtherBackends(t *testing.T) {
+	files := map[string]string{"/w/app/Cargo.toml": pkg("app", "[features]\nvulkan = [\"whisper-rs-sys/vulkan\"]\ncuda = [\"whisper-rs-sys/cuda\"]\n[dependencies]\nwhisper-rs-sys = \"0.15\"\n")}
+	tests := []struct{ feats, backend, state, also, needs string }{
+		{"", "cuda", "off", "", "CMake a C++ compiler libclang"},
+		{"vulkan", "vulkan", "on", "", "CMake a C++ compiler libclang Vulkan SDK"},
+		{"hipblas", "rocm", "on", "", "CMake a C++ compiler libclang ROCm"},
+		{"cuda", "cuda", "on", "", "cuda CMake a C++ compiler libclang"},
+		{"cuda,vulkan", "cuda", "on", "vulkan", "cuda CMake a C++ compiler libclang Vulkan SDK"},
+	}
+	for _, tt := range tests {
+		a := judgeLinked(t, linked(t, "app", "whisper-rs-sys 0.15.0 "+tt.feats), files, nil, Request{})
+		c := a.Roots[0].Crates[1]
+		var needs []string
+		for _, n := range a.Needs.Because {
+			needs = append(needs, n.Need)
+		}
+		if c.Backend != tt.backend || c.State != tt.state || strings.Join(c.Also, " ") != tt.also || strings.Join(needs, " ") != tt.needs || c.Note != "" {
+			t.Errorf("%s: %+v needs %q", tt.feats, c, needs)
+		}
+	}
+	torch := map[string]string{"/w/app/Cargo.toml": pkg("app", "[dependencies]\nort-sys = \"2\"\n")}
+	for feats, want := range map[string]bool{"": false, "download-binaries": true, "download-binaries,disable-linking": false} {
+		if a := judgeLinked(t, linked(t, "app", "ort-sys 2.0.0-rc.15 "+feats), torch, nil, Request{}); a.Needs.Network != want {
+			t.Errorf("ort-sys with %q: network %v", feats, a.Needs.Network)
+		}
+	}
+	a := judgeLinked(t, linked(t, "app", "ort-sys 2.0.0-rc.15 tensorrt"), torch, nil, Request{})
+	if !a.Roots[0].Reached {
+		t.Error("tensorrt takes ONNX Runtime's CUDA archive")
+	}
+}
+
+// A weak edge of someone else's crate matters where code that needs both is missing: entrenar's matmul.
+func TestForeignWeakEdge(t *testing.T) {
+	dir := registryRoot + "entrenar-0.7.13/"
+	files := map[string]string{
+		"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = [\"entrenar/cuda\"]\n[dependencies]\nentrenar = \"0.7\"\n"),
+		dir + "Cargo.toml":  "[package]\nname = \"entrenar\"\nversion = \"0.7.13\"\n[features]\ncuda = [\"realizar?/cuda\"]\n[dependencies]\nrealizar = { version = \"0.8\", optional = true }\n",
+		dir + "src/lib.rs":  "#[cfg(all(feature = \"realizar\", feature = \"cuda\"))]\nfn fast() {}\n",
+	}
+	a := judgeLinked(t, linked(t, "app cuda", "entrenar 0.7.13 cuda"), files, nil, ask("cuda"))
+	if len(a.Findings) != 1 || a.Findings[0].ID != IDWeak || a.Findings[0].Severity != Warning || a.Findings[0].Fix != "--features cuda,entrenar/realizar" || a.Findings[0].Path != "/w/app/Cargo.toml" {
+		t.Errorf("%+v", a.Findings)
+	}
+	files[dir+"src/lib.rs"] = "#[cfg(feature = \"cuda\")]\nfn fast() {}\n"
+	if a := judgeLinked(t, linked(t, "app cuda", "entrenar 0.7.13 cuda"), files, nil, ask("cuda")); len(a.Findings) != 0 {
+		t.Errorf("nothing is lost, and said is %+v", a.Findings)
+	}
+}
+
+// Crates that one edit mends are told in one finding, each with what is lost.
+func TestSiblingsTogether(t *testing.T) {
+	files := map[string]string{"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\nmoshi = \"0.6\"\n"),
+		registryRoot + "moshi-0.6.4/Cargo.toml": "[package]\nname = \"moshi\"\nversion = \"0.6.4\"\n[features]\ncuda = [\"candle-nn/cuda\", \"mistralrs-quant/cuda\"]\n[dependencies]\ncandle-nn = \"0.9\"\nmistralrs-quant = \"0.8\"\n"}
+	for _, c := range []string{"candle-nn-0.9.2", "mistralrs-quant-0.8.1"} {
+		name := c[:strings.LastIndex(c, "-")]
+		files[registryRoot+c+"/Cargo.toml"] = "[package]\nname = \"" + name + "\"\n[features]\ncuda = []\n"
+		files[registryRoot+c+"/src/lib.rs"] = "#[cfg(feature = \"cuda\")]\nfn f() {}\n"
+	}
+	g := linked(t, "app cuda", "candle-core 0.11.1 cuda", "moshi 0.6.4", "candle-nn 0.9.2", "mistralrs-quant 0.8.1")
+	g.Units[0].Dependencies = g.Units[0].Dependencies[:2]
+	g.Units[2].Dependencies = []UnitDep{{Index: 3, Name: "candle_nn"}, {Index: 4, Name: "mistralrs_quant"}}
+	a := judgeLinked(t, g, files, nil, ask("cuda"))
+	if len(a.Findings) != 1 || !strings.Contains(a.Findings[0].Message, "softmax") || !strings.Contains(a.Findings[0].Message, "quantised") || a.Findings[0].Fix != `cuda = ["candle-core/cuda", "moshi/cuda"]` {
+		t.Errorf("%+v", a.Findings)
+	}
+	g.Units[2].Features = []string{"cuda"} // moshi has it already: no edge of ours would help, and none is proposed
+	if a := judgeLinked(t, g, files, nil, ask("cuda")); len(a.Findings) != 2 || a.Findings[0].Fix != "" || a.Findings[1].Fix != "" {
+		t.Errorf("%+v", a.Findings)
+	}
+}
+
+// A cudarc without a version stops its build script: said before the build, with both ways out.
+func TestCudarcWithoutVersion(t *testing.T) {
+	files := map[string]string{"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"0.19\", optional = true, default-features = false, features = [\"driver\"] }\n"),
+		registryRoot + "cudarc-0.19.10/Cargo.toml": cudarcManifest + "\ncuda-version-from-build-system = []\n"}
+	for _, tt := range []struct {
+		feats string
+		env   []string
+		fault bool
+	}{
+		{"driver", nil, true},
+		{"driver,cuda-13020", nil, false},
+		{"driver,cuda-version-from-build-system", nil, false},
+		{"driver", []string{"CUDARC_CUDA_VERSION=13020"}, false},
+	} {
+		a := judgeLinked(t, linked(t, "app cuda", "cudarc 0.19.10 "+tt.feats), files, tt.env, ask("cuda"))
+		if got := len(a.Findings) == 1 && a.Findings[0].ID == IDNoVersion && a.Stops; got != tt.fault || !got && len(a.Findings) > 0 {
+			t.Errorf("%s %v: %+v", tt.feats, tt.env, a.Findings)
+		}
+		if tt.fault && (!strings.HasPrefix(a.Findings[0].Fix, "CUDARC_CUDA_VERSION=13040") || a.Findings[0].Line == 0) {
+			t.Errorf("%+v", a.Findings[0])
+		}
+	}
+	files["/w/.cargo/config.toml"] = "[env]\nCUDARC_CUDA_VERSION = \"13020\"\n"
+	if a := judgeLinked(t, linked(t, "app cuda", "cudarc 0.19.10 driver"), files, nil, ask("cuda")); len(a.Findings) != 0 {
+		t.Errorf("cargo's configuration tells it, and said is %+v", a.Findings)
+	}
+}
+
+// TestCatalogSources: whatever is claimed of a crate is claimed of a version, and says where it was read.
+func TestCatalogSources(t *testing.T) {
+	c, err := DefaultCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{"nvcc": true, "host_cxx": true, "cuda_headers_or_libs": true, "cudnn_headers_or_libs": true, "cmake": true, "libclang": true, "libtorch": true, "rocm": true, "network": true,
+		"gpu_visible_or_env": true, "nothing_but_rust": true, "cxx": true, "vulkan_sdk": true}
+	for i := range c.Crates {
+		k := &c.Crates[i]
+		if len(k.Sources) == 0 || k.SeenVersion == "" {
+			t.Errorf("%s: no source or no version", k.Name)
+		}
+		lists := [][]string{k.BuildNeeds, k.AlwaysNeeds}
+		for _, l := range k.FeatureNeeds {
+			lists = append(lists, l)
+		}
+		for _, l := range lists {
+			for _, n := range l {
+				if !known[n] {
+					t.Errorf("%s: needs %s, which nobody reads", k.Name, n)
+				}
+			}
+		}
+		for f := range k.Lost {
+			if k.Minor[f] != "" {
+				t.Errorf("%s: %s is lost and hardly missed", k.Name, f)
+			}
+		}
+	}
+}
