@@ -104,6 +104,7 @@ type Finding struct {
 	Fix      string `json:"fix,omitempty"`      // a line for the manifest, or a command line
 	Evidence string `json:"evidence,omitempty"` // where the answer comes from
 	Root     string `json:"root,omitempty"`     // the root it was found for
+	Lacks    []Lack `json:"lacks,omitempty"`    // the features of linked crates that it is about
 	Edits    []Edit `json:"edits,omitempty"`    // the edges that mend it, in the order in which they can be written one by one; none: no manifest of the workspace mends it
 }
 

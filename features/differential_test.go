@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -334,9 +335,22 @@ func TestManifestsAgainstCargo(t *testing.T) {
 	decided := tally["alarm"] + tally["clear"]
 	t.Logf("%d workspaces: %d questions, %d decided (%d alarms, %d all-clears), %d not decided (%.1f %%), %d refused by cargo", count, decided+tally["open"], decided, tally["alarm"], tally["clear"],
 		tally["open"], 100*float64(tally["open"])/float64(max(1, decided+tally["open"])), tally["refused"])
+	for _, what := range sortedKeys(tally) {
+		if why, ok := strings.CutPrefix(what, "open: "); ok {
+			t.Logf("  not decided %4d times: %s", tally[what], why)
+		}
+	}
 	if count >= 200 && (tally["alarm"] < count/40 || tally["clear"] < count/4 || tally["refused"] > count/10 || tally["open"] > count/2) {
 		t.Errorf("the generator or the reader has lost its grip: %v", tally)
 	}
+}
+
+// openKind is a reason without the names in it.
+func openKind(why string) string {
+	for _, re := range []struct{ from, to string }{{`^\S*Cargo\.toml`, "MANIFEST"}, {"`[^`]*`", "`…`"}, {`\bp[1-6]\b|\btop\b`, "PKG"}} {
+		why = regexp.MustCompile(re.from).ReplaceAllString(why, re.to)
+	}
+	return why
 }
 
 // oneWorkspace asks one question of one random workspace twice.
@@ -402,6 +416,9 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	}
 	if len(plan.Open) > 0 {
 		note("open")
+		for _, why := range plan.Open {
+			note("open: " + openKind(why))
+		}
 		return
 	}
 	whole := func(*Unit) bool { return true }

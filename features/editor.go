@@ -163,7 +163,7 @@ func (e *editor) insert(feature string, add []string) []byte {
 	pair := tomlKey(feature) + " = [" + strings.Join(list, ", ") + "]"
 	head, ok := e.spans[spanKey([]string{"features"})]
 	if !ok {
-		return e.newTable(pair)
+		return e.newTable("features", pair)
 	}
 	last, found := e.lastFeature()
 	switch {
@@ -193,8 +193,8 @@ func (e *editor) lastFeature() (last span, found bool) {
 	return last, found
 }
 
-// newTable puts a [features] table behind everything else, where it can be part of nothing.
-func (e *editor) newTable(pair string) []byte {
+// newTable puts a table behind everything else, where it can be part of nothing.
+func (e *editor) newTable(name, pair string) []byte {
 	gap := ""
 	if n := len(e.data); n > 0 {
 		if e.data[n-1] != '\n' {
@@ -204,7 +204,7 @@ func (e *editor) newTable(pair string) []byte {
 			gap += e.nl
 		}
 	}
-	return splice(e.data, len(e.data), gap+"[features]"+e.nl+pair+e.nl)
+	return splice(e.data, len(e.data), gap+"["+name+"]"+e.nl+pair+e.nl)
 }
 
 // afterLine puts a line behind the one in which at lies.
@@ -346,3 +346,79 @@ func tomlKey(key string) string {
 	}
 	return tomlText(key, '"')
 }
+
+// AddDependency writes a line into a manifest's [dependencies] table, as AddEdges writes edges: bytes are only inserted, and the result differs in
+// this entry and in nothing else. value is TOML.
+func AddDependency(data []byte, manifest, key, value string) ([]byte, error) {
+	fail := func(why string) ([]byte, error) {
+		return nil, &DependencyError{Manifest: manifest, Key: key, Why: why}
+	}
+	before, err := decode(data)
+	if err != nil {
+		return fail("the manifest cannot be read: " + err.Error())
+	}
+	want, err := decode([]byte("v = " + value + "\n"))
+	if err != nil || len(want) != 1 {
+		return fail("its value is no TOML")
+	}
+	deps, ok := before["dependencies"].(map[string]any)
+	switch {
+	case before["dependencies"] != nil && !ok:
+		return fail("[dependencies] is no table")
+	case deps[key] != nil:
+		return fail("it is among the dependencies already")
+	case deps == nil:
+		deps = map[string]any{}
+		before["dependencies"] = deps
+	}
+	deps[key] = want["v"]
+	e := &editor{data: data, nl: lineEnd(data), spans: locate(data)}
+	after, err := decode(e.insertDependency(tomlKey(key) + " = " + value))
+	if err != nil {
+		return fail("[dependencies] is written in a form that is not understood here")
+	}
+	if !reflect.DeepEqual(fingerprintOf(before), fingerprintOf(after)) {
+		return fail("more than the entry would change")
+	}
+	return e.insertDependency(tomlKey(key) + " = " + value), nil
+}
+
+func (e *editor) insertDependency(pair string) []byte {
+	head, ok := e.spans[spanKey([]string{"dependencies"})]
+	if !ok {
+		return e.newTable("dependencies", pair)
+	}
+	var last span
+	found := false
+	for k, s := range e.spans { // the last entry that is no table of its own
+		path := strings.Split(k, "\x00")
+		if len(path) == 2 && path[0] == "dependencies" && s.end > last.end && s.start < len(e.data) && e.data[bytes.LastIndexByte(e.data[:s.start], '\n')+1+len(e.indent(s.start))] != '[' {
+			last, found = s, true
+		}
+	}
+	switch {
+	case head.end > head.start && e.data[head.start] == '{':
+		if !found {
+			return splice(e.data, head.start+1, " "+pair+" ")
+		}
+		return splice(e.data, last.end, ", "+pair)
+	case head.end == head.start:
+		if !found {
+			return nil
+		}
+		return e.afterLine(last.end, e.indent(last.start)+"dependencies."+pair)
+	case !found:
+		return e.afterLine(head.end, pair)
+	}
+	return e.afterLine(last.end, e.indent(last.start)+pair)
+}
+
+// DependencyError says that a dependency was not written because that could not be done with certainty.
+type DependencyError struct{ Manifest, Key, Why string }
+
+func (e *DependencyError) Error() string {
+	return fmt.Sprintf("%s: the dependency `%s` is not written: %s", e.Manifest, e.Key, e.Why)
+}
+
+// Hint says what a user can do about it.
+func (e *DependencyError) Hint() string { return "write the line by hand" }

@@ -168,3 +168,32 @@ func TestDiffApplies(t *testing.T) {
 		t.Error("a diff of nothing")
 	}
 }
+
+func TestAddDependency(t *testing.T) {
+	const value = `{ version = "0.9.1", default-features = false }`
+	line := "candle-core = " + value + "\n"
+	tests := []struct{ story, text, want string }{
+		{"behind the others", "[dependencies]\na = \"1\" # why\n\n[lib]\n", "[dependencies]\na = \"1\" # why\n" + line + "\n[lib]\n"},
+		{"an empty table", "[dependencies]\n[lib]\n", "[dependencies]\n" + line + "[lib]\n"},
+		{"no table, no line end", "[package]\nname = 'a'", "[package]\nname = 'a'\n\n[dependencies]\n" + line},
+		{"tables of single dependencies", "[dependencies.a]\nversion = '1'\n", "[dependencies.a]\nversion = '1'\n\n[dependencies]\n" + line},
+		{"a table and tables of single dependencies", "[dependencies]\nb = '1'\n[dependencies.a]\nversion = '1'\n", "[dependencies]\nb = '1'\n" + line + "[dependencies.a]\nversion = '1'\n"},
+		{"dotted keys of one dependency", "[dependencies]\n  b.version = '1'\n", "[dependencies]\n  b.version = '1'\n  " + line},
+		{"an inline table", "dependencies = { a = '1' }\n", "dependencies = { a = '1', " + strings.TrimSpace(line) + " }\n"},
+		{"CRLF", "[dependencies]\r\na = '1'\r\n", "[dependencies]\r\na = '1'\r\n" + strings.TrimSpace(line) + "\r\n"},
+	}
+	for _, tt := range tests {
+		got, err := AddDependency([]byte(tt.text), "Cargo.toml", "candle-core", value)
+		if err != nil || string(got) != tt.want {
+			t.Errorf("%s: %v\ngot\n%swant\n%s", tt.story, err, got, tt.want)
+		}
+	}
+	for _, text := range []string{"[dependencies\n", "dependencies = 3\n", "[dependencies]\ncandle-core = '1'\n"} {
+		if _, err := AddDependency([]byte(text), "/w/Cargo.toml", "candle-core", value); err == nil || !strings.Contains(err.Error(), "/w/Cargo.toml") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := AddDependency(nil, "Cargo.toml", "x", "1\ny = 2"); err == nil {
+		t.Error("a value that is two lines is written")
+	}
+}

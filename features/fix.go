@@ -164,7 +164,7 @@ func (k *rootJudge) unreached(f string, off []int) {
 			continue
 		}
 		made = true
-		k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: e.pkg.Manifest, Line: e.pkg.FeatureLine(f), Fix: e.line(), Evidence: evidence, Root: k.label, Edits: m.plan()})
+		k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: e.pkg.Manifest, Line: e.pkg.FeatureLine(f), Fix: e.line(), Evidence: evidence, Root: k.label, Lacks: k.lacks(off, meaning), Edits: m.plan()})
 	}
 	if made {
 		return
@@ -175,7 +175,20 @@ func (k *rootJudge) unreached(f string, off []int) {
 		fix = fmt.Sprintf("%s = [\"%s/%s\"], with %s = \"%s\" among [dependencies]", f, c.name, meaning, c.name, c.version)
 		msg += fmt.Sprintf(" (%s does not pass the feature on)", k.names(m.blocked))
 	}
-	k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Fix: fix, Evidence: evidence, Root: k.label})
+	k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Fix: fix, Evidence: evidence, Root: k.label, Lacks: k.lacks(off, meaning)})
+}
+
+// lacks names the feature that each of these crates is without.
+func (k *rootJudge) lacks(off []int, meaning string) []Lack {
+	var out []Lack
+	for _, i := range off {
+		f := meaning
+		if c := k.crate(i); c != nil {
+			f = means(c, meaning)
+		}
+		out = append(out, Lack{k.nodes[i].name, k.nodes[i].version, f})
+	}
+	return out
 }
 
 // hostOnly tells of copies of the same crates that have CUDA but are part of a build script or proc-macro only.

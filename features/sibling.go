@@ -86,7 +86,7 @@ func (k *rootJudge) siblings() {
 		if len(g.Files) > 0 {
 			evidence += fmt.Sprintf("; %d of its files test the feature (%s)", len(g.Files), strings.Join(g.Files[:min(3, len(g.Files))], ", "))
 		}
-		f := Finding{ID: id, Severity: severity, Message: msg, Path: k.manifestPath(), Line: k.featureLine(goal), Evidence: evidence, Root: k.label}
+		f := Finding{ID: id, Severity: severity, Message: msg, Path: k.manifestPath(), Line: k.featureLine(goal), Evidence: evidence, Root: k.label, Lacks: []Lack{{n.name, n.version, want}}}
 		if root := k.manifestOf(k.r.node); goal == "cudnn" && root != nil && k.nodes[k.r.node].local && root.Declares("cuda") && k.wouldReach(root, i) {
 			f.Fix, f.Edits = ownCUDA(root), k.ownEdit(root)
 		} else if f.Fix = k.commandLine(i, want); f.Fix == "" {
@@ -198,7 +198,7 @@ func (k *rootJudge) cudnnAlone() {
 		where = listed(n.name, g.Files)
 	}
 	k.find(Finding{ID: IDCudnnAlone, Severity: Error, Message: fmt.Sprintf("`cudnn` of %s does not turn on its own `cuda`, which gates its code (%s): it computes on the CPU", k.label, where),
-		Path: p.Manifest, Line: p.FeatureLine("cudnn"), Fix: ownCUDA(p), Evidence: k.via(), Root: k.label, Edits: k.ownEdit(p)})
+		Path: p.Manifest, Line: p.FeatureLine("cudnn"), Fix: ownCUDA(p), Evidence: k.via(), Root: k.label, Lacks: []Lack{{n.name, n.version, "cuda"}}, Edits: k.ownEdit(p)})
 }
 
 // ownCUDA is a package's cudnn with its own cuda in front.

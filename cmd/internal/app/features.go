@@ -20,6 +20,8 @@ func runFeatures(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return a.runLint(ctx, o, l)
 	case o.Fix:
 		return a.runFix(ctx, o, l)
+	case o.Route:
+		return a.runRoute(ctx, o, l)
 	}
 	j, err := a.lookAt(ctx, o, l)
 	if err != nil {
@@ -51,18 +53,18 @@ func (o Options) checkFeatures() error {
 		return &usageError{"--dry-run belongs to --fix", "gpubuild features --fix --dry-run"}
 	}
 	n := 0
-	for _, given := range []bool{o.Fix, o.Why != "", o.Graph != ""} {
+	for _, given := range []bool{o.Fix, o.Why != "", o.Graph != "", o.Route} {
 		if given {
 			n++
 		}
 	}
 	switch {
 	case n > 1:
-		return &usageError{"--fix, --why and --graph are questions of their own", "ask one of them"}
+		return &usageError{"--fix, --route, --why and --graph are questions of their own", "ask one of them"}
 	case o.ManifestOnly && n > 0:
-		return &usageError{"--manifest-only asks no cargo, and --fix, --why and --graph need one", "leave --manifest-only out"}
+		return &usageError{"--manifest-only asks no cargo, and --fix, --route, --why and --graph need one", "leave --manifest-only out"}
 	case o.Lint && n > 0 && !o.Fix:
-		return &usageError{"--lint is about every member, --why and --graph about one build", "leave --lint out"}
+		return &usageError{"--lint is about every member, --route, --why and --graph about one build", "leave --lint out"}
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ type Options struct {
 	Force          bool
 	Stdout         bool
 	Timings        *string // nil: not asked for; empty: the table only
+	Route          bool
 }
 
 // value says what a flag takes.
@@ -210,6 +211,8 @@ var flags = []flag{
 	{"lint", none, onProject, "", "every member's GPU features, each as if that package were built alone", func(o *Options, _ string) error { o.Lint = true; return nil }},
 	{"stdout", none, onProject, "", "write to stdout and no file", func(o *Options, _ string) error { o.Stdout = true; return nil }},
 	{"force", none, onProject, "", "replace a gpubuild.toml that is there", func(o *Options, _ string) error { o.Force = true; return nil }},
+	{"route", none, onProject, "", "find a command line that reaches without a change to any manifest; cargo is asked about each",
+		func(o *Options, _ string) error { o.Route = true; return nil }},
 	{"parts", required, onToolchain, "LIST", "install: parts beside the compiler, such as cudnn,run", func(o *Options, v string) error {
 		o.Parts = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
 		return nil
@@ -228,7 +231,7 @@ var onlyOn = map[string][]string{
 	"ccbin": {"doctor", "env", "stale", "exec", "clean"}, "backend": {"doctor", "env", "stale"}, "shell": {"env"}, "diff": {"env"}, "save": {"doctor"},
 	"for": {"doctor"}, "explain": {"stale"}, "strict": {"features"}, "fix": {"features"}, "dry-run": {"features", "clean"}, "why": {"features"},
 	"graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"}, "minimal": {"clean"}, "external": {"clean"}, "stdout": {"init"},
-	"force": {"init"},
+	"force": {"init"}, "route": {"features"},
 }
 
 // known says whether a flag belongs to a verb; cargo's verbs are called "".

@@ -28,6 +28,8 @@ type journey struct {
 	reach    *features.Answer
 	findings []report.Finding
 
+	undeclared []features.Gap // what GPU features that no selected package declares were meant to turn on
+
 	needs toolchain.Needs
 	facts toolchain.Facts
 	set   toolchain.Set
@@ -104,6 +106,9 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		return err
 	}
 	if err := j.checkReach(); err != nil {
+		if errors.Is(err, codeError(codeUnreached)) {
+			j.hintRoute(ctx)
+		}
 		return err
 	}
 	if j.ambiguousRun() {

@@ -1,0 +1,657 @@
+package features
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// Lack is a feature that a linked crate has not, although the request means it.
+type Lack struct {
+	Crate   string `json:"crate"`
+	Version string `json:"version"`
+	Feature string `json:"feature"`
+}
+
+func (l Lack) String() string { return fmt.Sprintf("`%s` of %s %s", l.Feature, l.Crate, l.Version) }
+
+// Gap is what one package of a build lacks, and for which of its features.
+type Gap struct {
+	Root    string // package
+	Feature string // as the user calls it
+	Lacks   []Lack // none: nothing is linked yet that could have it
+}
+
+// Route is a change of the command line that would close gaps, as far as manifests show. Only cargo knows whether it does.
+type Route struct {
+	Features  []string // to ask for in addition
+	Packages  []string // to build together with what was asked for
+	Workspace bool     // to build every member
+}
+
+func (r Route) size() int {
+	n := len(r.Features) + 2*len(r.Packages)
+	if r.Workspace {
+		n += 10
+	}
+	return n
+}
+
+// Gaps lists what the faults of an answer lack, each package once.
+func Gaps(a *Answer) []Gap {
+	var out []Gap
+	for _, f := range a.Findings {
+		if f.Severity == Note || f.ID != IDUnreached && f.ID != IDSibling && f.ID != IDCudnnAlone && f.ID != IDWeak {
+			continue
+		}
+		root, _, _ := strings.Cut(f.Root, " (")
+		feature := "cuda"
+		for _, r := range a.Roots {
+			if r.Package == root && len(r.Asked) > 0 && !contains(r.Asked, "cuda") {
+				feature = r.Asked[0]
+			}
+		}
+		at := -1
+		for i := range out {
+			if out[i].Root == root {
+				at = i
+			}
+		}
+		if at < 0 {
+			out = append(out, Gap{Root: root, Feature: feature})
+			at = len(out) - 1
+		}
+		for _, l := range f.Lacks {
+			if !hasLack(out[at].Lacks, l) {
+				out[at].Lacks = append(out[at].Lacks, l)
+			}
+		}
+	}
+	return out
+}
+
+func hasLack(list []Lack, l Lack) bool {
+	for _, o := range list {
+		if o == l {
+			return true
+		}
+	}
+	return false
+}
+
+// GapsWithout lists the GPU crates that a build without the feature leaves off: what its user meant where no selected package declares it.
+func GapsWithout(h buildenv.Host, in Input, feature string) ([]Gap, error) {
+	v, err := lookedAt(h, in)
+	if err != nil {
+		return nil, err
+	}
+	var out []Gap
+	for i := range v.roots {
+		r := &v.roots[i]
+		g := Gap{Root: v.nodes[r.node].name, Feature: feature}
+		for _, n := range r.linked {
+			if c := v.crate(n); c.CUDA() && c.Role == Gated && n != r.node && !c.On(v.nodes[n].features) && v.declares(n, means(c, feature)) {
+				g.Lacks = append(g.Lacks, Lack{v.nodes[n].name, v.nodes[n].version, means(c, feature)})
+			}
+		}
+		if len(g.Lacks) > 0 {
+			out = append(out, g)
+		}
+	}
+	return out, nil
+}
+
+// Closed says whether a build has what the gaps lack: every unit of these packages has every crate's feature.
+func Closed(h buildenv.Host, in Input, gaps []Gap) (bool, error) {
+	v, err := lookedAt(h, in)
+	if err != nil {
+		return false, err
+	}
+	for _, g := range gaps {
+		built := false
+		for i := range v.roots {
+			r := &v.roots[i]
+			if v.nodes[r.node].name != g.Root {
+				continue
+			}
+			built = true
+			for _, l := range g.Lacks {
+				if i := v.linkedCrate(r, l); i < 0 || !contains(v.nodes[i].features, l.Feature) {
+					return false, nil
+				}
+			}
+			if len(g.Lacks) == 0 && !v.anyOn(r) {
+				return false, nil
+			}
+		}
+		if !built {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+func lookedAt(h buildenv.Host, in Input) (*view, error) {
+	if in.Graph == nil && in.Tree == nil {
+		return nil, errors.New("features: neither a unit graph nor a cargo tree to look at")
+	}
+	return newView(h, in.Project, in.Catalog, in.Graph, in.Tree), nil
+}
+
+func (v *view) anyOn(r *rootView) bool {
+	for _, i := range r.linked {
+		if c := v.crate(i); c.CUDA() && c.On(v.nodes[i].features) {
+			return true
+		}
+	}
+	return false
+}
+
+// linkedCrate answers the linked node that a lack is about; -1 when it is not linked. With several sets of features of one crate the one that lacks it.
+func (v *view) linkedCrate(r *rootView, l Lack) int {
+	found := -1
+	for _, i := range r.linked {
+		if n := &v.nodes[i]; n.name == l.Crate && n.version == l.Version {
+			if found = i; !contains(n.features, l.Feature) {
+				return i
+			}
+		}
+	}
+	return found
+}
+
+// option is one thing that can be added to a command line.
+type option struct {
+	feature string // "cuda", "dep/cuda" or "member/cuda"
+	member  string // a member to select, too; empty: none
+	covers  []bool // which lacks it closes, as manifests say
+	on      map[placed]bool
+}
+
+const (
+	maxOptions = 60 // things to add that are combined
+	maxRoutes  = 60 // combinations that cargo is worth asking about
+)
+
+// Routes lists the command lines that could close the gaps, the smallest first: features of the selected packages, features of their direct
+// dependencies (which cargo takes as `dependency/feature`), and members to build together with them, whose features unify with theirs.
+func Routes(h buildenv.Host, in Input, gaps []Gap) ([]Route, error) {
+	v, err := lookedAt(h, in)
+	if err != nil {
+		return nil, err
+	}
+	s := &router{view: v, ask: parseRequest(in.Request), alone: len(in.Request.Packages) == 0 && !in.Request.Workspace}
+	var need []placed // one lack of one root
+	var open bool     // a root that has nothing yet that could be on
+	for _, g := range gaps {
+		for i := range v.roots {
+			r := &v.roots[i]
+			if v.nodes[r.node].name != g.Root {
+				continue
+			}
+			open = open || len(g.Lacks) == 0
+			for _, l := range g.Lacks {
+				if n := v.linkedCrate(r, l); n >= 0 {
+					need = append(need, placed{r, n, l.Feature})
+				}
+			}
+			if len(g.Lacks) == 0 {
+				s.turning(r, g.Feature)
+			}
+			s.own(r)
+			s.direct(r)
+		}
+	}
+	s.members(in.Request)
+	s.cover(need)
+	routes := s.combine(len(need), open)
+	if in.Project != nil && !in.Request.Workspace && len(in.Project.Members) > 1 {
+		routes = append(routes, Route{Workspace: true})
+	}
+	sort.SliceStable(routes, func(i, j int) bool { return routes[i].size() < routes[j].size() })
+	return routes[:min(len(routes), maxRoutes)], nil
+}
+
+// placed is a feature that a node of a root should have.
+type placed struct {
+	root    *rootView
+	node    int
+	feature string
+}
+
+type router struct {
+	*view
+	ask     asked
+	alone   bool // no package was named: a -p would build that one alone
+	options []option
+	starts  [][]placed // for each option where it begins
+	opening []bool     // options that bring crates which are not linked yet
+}
+
+func (s *router) add(o option, opens bool, from ...placed) {
+	for i, have := range s.options {
+		if have.feature == o.feature && have.member == o.member {
+			s.starts[i] = append(s.starts[i], from...)
+			s.opening[i] = s.opening[i] || opens
+			return
+		}
+	}
+	if len(s.options) < maxOptions {
+		s.options, s.starts, s.opening = append(s.options, o), append(s.starts, from), append(s.opening, opens)
+	}
+}
+
+// own adds the features of the root's package that are off.
+func (s *router) own(r *rootView) {
+	p := s.manifestOf(r.node)
+	if p == nil {
+		return
+	}
+	for _, f := range p.FeatureNames() {
+		if f != "default" && !contains(s.nodes[r.node].features, f) {
+			s.add(option{feature: f}, false, placed{r, r.node, f})
+		}
+	}
+}
+
+// turning adds what turns on the optional dependencies that a feature's weak edges wait for.
+func (s *router) turning(r *rootView, feature string) {
+	p := s.manifestOf(r.node)
+	if p == nil {
+		return
+	}
+	_, edges := p.closure([]string{feature})
+	for _, e := range edges {
+		if !e.Weak {
+			continue
+		}
+		for _, f := range p.FeatureNames() {
+			_, more := p.closure([]string{f})
+			for _, o := range more {
+				if o.Dep == e.Dep && !o.Weak {
+					s.add(option{feature: f}, true, placed{r, r.node, f})
+				}
+			}
+		}
+		s.add(option{feature: e.Dep + "/" + e.Feature}, true)
+	}
+}
+
+// direct adds the features of the root's direct dependencies.
+func (s *router) direct(r *rootView) {
+	p := s.manifestOf(r.node)
+	if p == nil {
+		return
+	}
+	for _, d := range p.Dependencies {
+		if d.Kind != Normal {
+			continue
+		}
+		to := s.depNode(r.node, d, r.set)
+		if to < 0 {
+			continue
+		}
+		q := s.manifestOf(to)
+		if q == nil {
+			if c := s.crate(to); c != nil && len(c.CUDAFeatures) > 0 {
+				s.add(option{feature: d.Key + "/" + c.CUDAFeatures[0]}, false, placed{r, to, c.CUDAFeatures[0]})
+			}
+			continue
+		}
+		for _, f := range q.FeatureNames() {
+			if f != "default" && !contains(s.nodes[to].features, f) {
+				s.add(option{feature: d.Key + "/" + f}, false, placed{r, to, f})
+			}
+		}
+	}
+}
+
+// members adds the workspace's other members: built together, the features that their edges turn on hold for the selected packages, too.
+func (s *router) members(r Request) {
+	if s.project == nil {
+		return
+	}
+	for _, m := range s.project.Members {
+		selected := false
+		for i := range s.roots {
+			selected = selected || s.nodes[s.roots[i].node].name == m.Name
+		}
+		if selected || m.ProcMacro {
+			continue
+		}
+		already := append([]string{"default"}, s.ask.plain...)
+		if s.ask.noDefault {
+			already = s.ask.plain
+		}
+		s.member(m, "", already)
+		for _, f := range m.FeatureNames() {
+			if !contains(already, f) {
+				s.member(m, m.Name+"/"+f, append([]string{f}, already...))
+			}
+		}
+	}
+}
+
+// member adds one member with features: it begins where its edges and its dependency tables meet what is linked.
+func (s *router) member(m *Package, feature string, on []string) {
+	_, edges := m.closure(on)
+	var from []placed
+	for _, d := range m.Dependencies {
+		if d.Kind != Normal {
+			continue
+		}
+		feats := append([]string{}, d.Features...)
+		if d.DefaultFeatures {
+			feats = append(feats, "default")
+		}
+		for _, e := range edges {
+			if e.Dep == d.Key && e.Feature != "" {
+				feats = append(feats, e.Feature)
+			}
+		}
+		for i := range s.roots {
+			r := &s.roots[i]
+			for _, n := range r.linked {
+				if s.nodes[n].name != d.Package || n == r.node {
+					continue
+				}
+				for _, f := range feats {
+					from = append(from, placed{r, n, f})
+				}
+			}
+		}
+	}
+	if len(from) > 0 {
+		s.add(option{feature: feature, member: m.Name}, false, from...)
+	}
+}
+
+// cover finds which needs each option closes.
+func (s *router) cover(need []placed) {
+	for i := range s.options {
+		s.options[i].covers, s.options[i].on = make([]bool, len(need)), map[placed]bool{}
+		for _, from := range s.starts[i] {
+			on := s.carried(from)
+			for p := range on {
+				s.options[i].on[p] = true
+			}
+			for n, want := range need {
+				if want.root == from.root && on[placed{node: want.node, feature: want.feature}] {
+					s.options[i].covers[n] = true
+				}
+			}
+		}
+	}
+}
+
+// excessive says whether an option does all that another one does, and more that nobody asked for: candle-core/cudnn where candle-core/cuda will do.
+func (s *router) excessive(i int) bool {
+	for k := range s.options {
+		a, b := &s.options[k], &s.options[i]
+		if k == i || len(a.on) == 0 || len(a.on) >= len(b.on) || a.member != "" && a.member != b.member {
+			continue
+		}
+		within := true
+		for p := range a.on {
+			within = within && b.on[p]
+		}
+		for n := range b.covers {
+			within = within && (a.covers[n] || !b.covers[n])
+		}
+		if within {
+			return true
+		}
+	}
+	return false
+}
+
+// carried follows a feature's edges among what is linked, and answers every feature that it would turn on.
+func (s *router) carried(from placed) map[placed]bool {
+	seen := map[placed]bool{}
+	queue := []placed{{node: from.node, feature: from.feature}}
+	for len(queue) > 0 && len(seen) < maxWhy {
+		at := queue[0]
+		queue = queue[1:]
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		p := s.manifestOf(at.node)
+		if p == nil {
+			continue
+		}
+		edges, _ := p.Edges(at.feature)
+		for _, e := range edges {
+			switch {
+			case e.Dep == "":
+				queue = append(queue, placed{node: at.node, feature: e.Feature})
+			case e.Feature != "":
+				for _, d := range p.Dependencies {
+					if d.Key != e.Dep || d.Kind != Normal {
+						continue
+					}
+					if to := s.depNode(at.node, d, from.root.set); to >= 0 {
+						queue = append(queue, placed{node: to, feature: e.Feature})
+					}
+				}
+			}
+		}
+	}
+	return seen
+}
+
+// combine lists the smallest sets of options that close all needs, and for a root with nothing linked the options that bring something.
+func (s *router) combine(needs int, open bool) []Route {
+	var useful []int
+	for i, o := range s.options {
+		some := open && s.opening[i]
+		for _, c := range o.covers {
+			some = some || c
+		}
+		if some && !s.excessive(i) {
+			useful = append(useful, i)
+		}
+	}
+	var out []Route
+	var chosen []int
+	var grow func(from, left int)
+	grow = func(from, left int) {
+		if len(out) >= maxRoutes {
+			return
+		}
+		if left > 0 {
+			for i := from; i < len(useful); i++ {
+				chosen = append(chosen, useful[i])
+				grow(i+1, left-1)
+				chosen = chosen[:len(chosen)-1]
+			}
+			return
+		}
+		if s.closes(chosen, needs, open) {
+			out = append(out, s.route(chosen))
+		}
+	}
+	for size := 1; size <= 4; size++ {
+		grow(0, size)
+	}
+	return out
+}
+
+// closes says whether a set closes every need and none of its options is idle in it.
+func (s *router) closes(set []int, needs int, open bool) bool {
+	closed := func(without int) bool {
+		opened := !open
+		for _, i := range set {
+			opened = opened || i != without && s.opening[i]
+		}
+		for n := 0; n < needs; n++ {
+			some := false
+			for _, i := range set {
+				some = some || i != without && s.options[i].covers[n]
+			}
+			if !some {
+				return false
+			}
+		}
+		return opened
+	}
+	if !closed(-1) {
+		return false
+	}
+	for _, i := range set {
+		if closed(i) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *router) route(set []int) Route {
+	var r Route
+	for _, i := range set {
+		o := s.options[i]
+		if o.feature != "" {
+			r.Features = mergeStrings(r.Features, []string{o.feature})
+		}
+		if o.member != "" {
+			for j := range s.roots {
+				if s.alone {
+					r.Packages = mergeStrings(r.Packages, []string{s.nodes[s.roots[j].node].name})
+				}
+			}
+			r.Packages = mergeStrings(r.Packages, []string{o.member})
+		}
+	}
+	return r
+}
+
+// Block says why no command line closes a gap, and what would: a dependency of the package's own with the feature.
+type Block struct {
+	Root     string `json:"root"`
+	Lack     Lack   `json:"lack"`
+	Why      string `json:"why"`
+	Manifest string `json:"manifest,omitempty"` // where the line would stand; empty: outside the workspace, or nothing would help
+	Feature  string `json:"feature,omitempty"`  // the feature that gets the edge
+	Key      string `json:"key,omitempty"`      // the dependency …
+	Line     string `json:"line,omitempty"`     // … and its value
+}
+
+// Blocked says for each lack where its way from the command line ends.
+func Blocked(h buildenv.Host, in Input, gaps []Gap) ([]Block, error) {
+	v, err := lookedAt(h, in)
+	if err != nil {
+		return nil, err
+	}
+	s := &router{view: v, ask: parseRequest(in.Request)}
+	var out []Block
+	seen := map[Lack]bool{}
+	for _, g := range gaps {
+		for i := range v.roots {
+			r := &v.roots[i]
+			if v.nodes[r.node].name != g.Root {
+				continue
+			}
+			for _, l := range g.Lacks {
+				if n := v.linkedCrate(r, l); n >= 0 && !seen[l] {
+					seen[l] = true
+					out = append(out, s.block(r, g, l, n))
+				}
+			}
+		}
+	}
+	return out, nil
+}
+
+func (s *router) block(r *rootView, g Gap, l Lack, to int) Block {
+	b := Block{Root: g.Root, Lack: l}
+	way := s.wayTo(r, to)
+	if len(way) < 3 { // a direct dependency, or the package itself: cargo can be told
+		b.Why = fmt.Sprintf("%s %s is linked by %s itself, and cargo refused or ignored each command line that names its feature", l.Crate, l.Version, g.Root)
+		return b
+	}
+	var names []string
+	for _, i := range way[1 : len(way)-1] {
+		names = append(names, s.nodes[i].name+" "+s.nodes[i].version)
+	}
+	b.Why = fmt.Sprintf("%s %s is linked through %s, and no feature of %s carries `%s` to it; cargo takes `package/feature` for the selected packages and their direct dependencies only",
+		l.Crate, l.Version, strings.Join(names, " → "), names[0], l.Feature)
+	p := s.manifestOf(r.node)
+	if p == nil || s.project == nil || !s.project.isMember(p) {
+		return b
+	}
+	if line := s.dependencyValue(p, to); line != "" {
+		b.Manifest, b.Key, b.Line, b.Feature = p.Manifest, l.Crate, line, g.Feature
+	}
+	return b
+}
+
+// wayTo is the shortest chain of linked packages from a root to a node, both included.
+func (s *router) wayTo(r *rootView, to int) []int {
+	from := map[int]int{r.node: -1}
+	queue := []int{r.node}
+	for len(queue) > 0 {
+		at := queue[0]
+		queue = queue[1:]
+		if at == to {
+			var out []int
+			for i := at; i >= 0; i = from[i] {
+				if len(out) == 0 || s.nodes[out[0]].id != s.nodes[i].id || s.nodes[i].id == "" { // the library of the program's own package is no step
+					out = append([]int{i}, out...)
+				}
+			}
+			return out
+		}
+		for _, d := range s.nodes[at].deps {
+			if _, known := from[d.to]; !known && r.set[d.to] {
+				from[d.to] = at
+				queue = append(queue, d.to)
+			}
+		}
+	}
+	return nil
+}
+
+// dependencyValue is the value of a dependency entry that means the very package that is linked; empty where that cannot be written.
+func (s *router) dependencyValue(p *Package, node int) string {
+	n := &s.nodes[node]
+	id := ParsePkgID(n.id)
+	source := ""
+	switch {
+	case id.Kind == "path":
+		dir := id.Dir(s.h)
+		if dir == "" {
+			return ""
+		}
+		source = "path = " + tomlText(strings.ReplaceAll(relative(s.h, p.Dir, dir), `\`, "/"), '"')
+	case id.Kind == "git":
+		source = "git = " + tomlText(id.URL, '"')
+		if key, value, ok := strings.Cut(id.Query, "="); ok && (key == "branch" || key == "tag" || key == "rev") {
+			source += ", " + key + " = " + tomlText(value, '"')
+		}
+	case strings.Contains(id.URL, "crates.io"):
+		source = "version = " + tomlText(n.version, '"')
+	default:
+		return "" // another registry: its name is in the user's configuration
+	}
+	return "{ " + source + ", default-features = false }"
+}
+
+// relative is the way from one directory to another; the other one itself where they share nothing.
+func relative(h buildenv.Host, from, to string) string {
+	up := ""
+	for d := h.Clean(from); ; d = h.Dir(d) {
+		if h.SamePath(d, to) {
+			return strings.TrimSuffix(up, "/")
+		}
+		if h.Below(to, d) {
+			return up + strings.TrimLeft(to[len(d):], `/\`)
+		}
+		if h.Dir(d) == d {
+			return to
+		}
+		up += "../"
+	}
+}

@@ -1,0 +1,33 @@
+package cargo
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestChange(t *testing.T) {
+	tests := []struct {
+		typed string
+		c     Change
+		want  string
+	}{
+		{"build --features cuda -p app", Change{Features: []string{"dep/cuda"}}, "build --features cuda,dep/cuda -p app"},
+		{"build --release -F cuda --features=fast,cuda", Change{Features: []string{"x/y"}}, "build --features cuda,fast,x/y --release"},
+		{"+1.80 --locked b -Fcuda --bin a", Change{Packages: []string{"m"}}, "+1.80 --locked b --features cuda -p m --bin a"},
+		{"-p app --features cuda -p other --exclude x", Change{Workspace: true}, "build --features cuda --workspace --exclude x"},
+		{"build --features cuda,fast", Change{Without: []string{"cuda"}}, "build --features fast"},
+		{"build --features cuda", Change{Without: []string{"cuda"}}, "build"},
+		{"run --features cuda -- --features x", Change{Features: []string{"f"}}, "run --features cuda,f -- --features x"},
+		{"build -vFcuda", Change{Features: []string{"f"}}, "build --features cuda,f -vFcuda"},
+	}
+	for _, tt := range tests {
+		l, _, err := Split(strings.Fields(tt.typed), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := l.Change(tt.c)
+		if err != nil || strings.Join(got.Words(), " ") != tt.want {
+			t.Errorf("%s: %q %v, want %q", tt.typed, strings.Join(got.Words(), " "), err, tt.want)
+		}
+	}
+}
