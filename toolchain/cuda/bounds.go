@@ -47,6 +47,9 @@ func (b Bounds) Fits(kind string, major int) (bool, string) {
 	default:
 		return true, ""
 	}
+	if b.File == PublishedBy {
+		return false, fmt.Sprintf("%s only, by %s", limit, b.File)
+	}
 	return false, fmt.Sprintf("%s only: `%s` in %s, line %d", limit, q.Text, b.File, q.Line)
 }
 

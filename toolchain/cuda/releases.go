@@ -18,6 +18,7 @@ type Release struct {
 	SM      [2]int      `toml:"sm"`     // oldest and newest arch, such as 75 and 121
 	GCC     int         `toml:"gcc"`    // newest gcc; the installed header decides
 	Clang   int         `toml:"clang"`  // newest clang; the installed header decides
+	MSC     [2]int      `toml:"msc"`    // lowest _MSC_VER, and the first that is refused; the installed header decides
 	Driver  string      `toml:"driver"` // the oldest driver on which its programs start, on Linux
 }
 
@@ -30,6 +31,31 @@ func Releases() ([]Release, error) {
 		return nil, fmt.Errorf("releases.toml: %w", err)
 	}
 	return file.Release, nil
+}
+
+// PublishedBy is what stands for a header where a toolkit is known only by what is published of it.
+const PublishedBy = "the published table"
+
+// Published is a toolkit that is not here, as far as its release is published: complete, with link stubs. CI's rows are judged by it, which run
+// on machines that we do not see. ok is false for a release that is not known.
+func Published(v gpu.Version) (t Toolkit, ok bool, err error) {
+	known, err := Releases()
+	if err != nil {
+		return Toolkit{}, false, err
+	}
+	for _, r := range known {
+		if r.Version != v {
+			continue
+		}
+		lo, hi := archs(known, v)
+		root := "CUDA " + v.String()
+		return Toolkit{
+			Root: root, Real: root, NVCC: root + "/bin/nvcc", Version: v, Label: v.String(), Lib: root + "/lib64", Stubs: root + "/lib64/stubs", Include: root + "/include",
+			MinArch: lo, MaxArch: hi, Bounds: Bounds{GCCMax: r.GCC, ClangMax: r.Clang, MSCMin: r.MSC[0], MSCMax: r.MSC[1], File: PublishedBy},
+			Sources: []Source{{Kind: Usual, Name: PublishedBy}}, Origin: PublishedBy,
+		}, true, nil
+	}
+	return Toolkit{}, false, nil
 }
 
 // archs says which archs a version compiles for. A version between or after the known ones has the floor of the newest older one of its

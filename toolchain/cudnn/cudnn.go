@@ -253,7 +253,7 @@ func (f *finder) add(i Install) {
 		}
 	}
 	f.cudaMajor(&i)
-	f.known(&i)
+	i.known()
 	if i.Lib == "" {
 		i.Problem = "its headers are there, its libraries are not"
 	}
@@ -354,8 +354,20 @@ func (f *finder) cudaMajor(i *Install) {
 	}
 }
 
+// Published is a cuDNN of a version that is not here, for a CUDA major, as far as its release is published.
+func Published(version string, cudaMajor int) (Install, error) {
+	have := numbers(version)
+	if have == nil {
+		return Install{}, fmt.Errorf("%q is no version of cuDNN", version)
+	}
+	root := "cuDNN " + version
+	i := Install{Root: root, Real: root, Version: version, Major: have[0], CUDAMajor: cudaMajor, Link: true, Origin: "published"}
+	i.known()
+	return i, nil
+}
+
 // known adds what is published of the release.
-func (f *finder) known(i *Install) {
+func (i *Install) known() {
 	var file struct {
 		Release []struct {
 			From string `toml:"from"`

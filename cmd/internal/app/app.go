@@ -17,6 +17,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
@@ -56,6 +57,7 @@ type runner interface {
 const (
 	nvmlChild   = "__gpubuild-nvml"
 	runnerChild = "__gpubuild-runner"
+	ciChild     = "__gpubuild-ci"
 )
 
 // Main runs gpubuild on the real machine and answers its exit code. args begin with the program's own name.
@@ -118,6 +120,8 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 	switch words[0] {
 	case runnerChild:
 		return a.runnerMain(ctx, words[1:])
+	case ciChild:
+		return a.ciInside(ctx, words[1:])
 	case "help":
 		if len(words) == 1 {
 			words = []string{"--help"}
@@ -207,6 +211,10 @@ func finish(shell *report.Shell, err error) int {
 		noToml  *features.NoManifestError
 		badToml *features.ManifestError
 		refused *cargo.RefusedError
+		noRows  *ci.NoRowsError
+		tooMany *ci.TooManyError
+		noShell *ci.ShellError
+		leftOut *leftOutError
 	)
 	switch {
 	case err == nil:
@@ -236,9 +244,9 @@ func finish(shell *report.Shell, err error) int {
 		return codeUsage
 	case errors.As(err, &missing), errors.As(err, &noCargo), errors.As(err, &noPip), errors.As(err, &noC), errors.As(err, &noProbe):
 		return codeMissing
-	case errors.As(err, &misfit), errors.As(err, &noPin):
+	case errors.As(err, &misfit), errors.As(err, &noPin), errors.As(err, &noRows), errors.As(err, &leftOut):
 		return codeMisfit
-	case errors.As(err, &conf), errors.As(err, &noToml), errors.As(err, &badToml):
+	case errors.As(err, &conf), errors.As(err, &tooMany), errors.As(err, &noShell), errors.As(err, &noToml), errors.As(err, &badToml):
 		return codeConfig
 	}
 	return codeOther

@@ -57,6 +57,9 @@ type Options struct {
 	Stdout         bool
 	Timings        *string // nil: not asked for; empty: the table only
 	Route          bool
+	Format         string // ci matrix: github, gitlab, json, text
+	Only           string // ci run: one step
+	Fetch          bool   // ci run: consent to what a step fetches
 }
 
 // value says what a flag takes.
@@ -120,7 +123,7 @@ var flags = []flag{
 		o.ProveArgs, err = splitWords(v)
 		return err
 	}},
-	{"require-proof", none, onCargo, "", "run, test, bench: without a proof end with 21", func(o *Options, _ string) error { o.RequireProof = true; return nil }},
+	{"require-proof", none, onCargo, "", "without a proof end with 21; build: run what was built, as --gpu-prove does", func(o *Options, _ string) error { o.RequireProof = true; return nil }},
 	{"kernel", required, onCargo | onProve, "REGEX", "the kernels that count, instead of the matmul patterns", func(o *Options, v string) error {
 		re, err := regexp.Compile(v)
 		o.Kernel = re
@@ -191,7 +194,7 @@ var flags = []flag{
 		func(o *Options, _ string) error { o.Fix = true; return nil }},
 	{"minimal", none, onProject, "", "only the packages that `gpubuild stale` finds", func(o *Options, _ string) error { o.Minimal = true; return nil }},
 	{"external", none, onProject, "", "empty what these packages keep outside the target directory, too", func(o *Options, _ string) error { o.CleanExternal = true; return nil }},
-	{"dry-run", none, onProject, "", "change nothing: print what --fix would write, or what clean would remove", func(o *Options, _ string) error { o.DryRun = true; return nil }},
+	{"dry-run", none, onProject, "", "change nothing: print what features --fix would write, clean remove, or ci run start", func(o *Options, _ string) error { o.DryRun = true; return nil }},
 	{"why", required, onProject, "CRATE[/FEATURE]", "say why a crate is linked, or why it has a feature or has not", func(o *Options, v string) error {
 		if v == "" || strings.HasPrefix(v, "/") || strings.HasSuffix(v, "/") {
 			return fmt.Errorf("%q is neither CRATE nor CRATE/FEATURE", v)
@@ -209,10 +212,27 @@ var flags = []flag{
 	{"manifest-only", none, onProject, "", "decide from manifests and Cargo.lock alone, without cargo; what these cannot tell is said to be open",
 		func(o *Options, _ string) error { o.ManifestOnly = true; return nil }},
 	{"lint", none, onProject, "", "every member's GPU features, each as if that package were built alone", func(o *Options, _ string) error { o.Lint = true; return nil }},
-	{"stdout", none, onProject, "", "write to stdout and no file", func(o *Options, _ string) error { o.Stdout = true; return nil }},
-	{"force", none, onProject, "", "replace a gpubuild.toml that is there", func(o *Options, _ string) error { o.Force = true; return nil }},
+	{"stdout", none, onProject, "", "init, ci init: print the file and write none", func(o *Options, _ string) error { o.Stdout = true; return nil }},
+	{"force", none, onProject, "", "init, ci init: replace a file that is there", func(o *Options, _ string) error { o.Force = true; return nil }},
 	{"route", none, onProject, "", "find a command line that reaches without a change to any manifest; cargo is asked about each",
 		func(o *Options, _ string) error { o.Route = true; return nil }},
+	{"format", required, onProject, "github|gitlab|json|text", "the form of the matrix", func(o *Options, v string) error {
+		switch v {
+		case "github", "gitlab", "json", "text":
+			o.Format = v
+			return nil
+		}
+		return fmt.Errorf("%q is none of github, gitlab, json, text", v)
+	}},
+	{"only", required, onProject, "toolkit|build|prove", "run: one step of the row", func(o *Options, v string) error {
+		switch v {
+		case "toolkit", "build", "prove":
+			o.Only = v
+			return nil
+		}
+		return fmt.Errorf("%q is none of toolkit, build, prove", v)
+	}},
+	{"fetch", none, onProject, "", "run: let the row's step fetch its toolkit into your cache", func(o *Options, _ string) error { o.Fetch = true; return nil }},
 	{"parts", required, onToolchain, "LIST", "install: parts beside the compiler, such as cudnn,run", func(o *Options, v string) error {
 		o.Parts = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
 		return nil
@@ -229,9 +249,9 @@ var onlyOn = map[string][]string{
 	"expect": {"prove"}, "counterfactual": {"prove"}, "receipt": {"prove"},
 	"toolkit": {"doctor", "env", "stale", "exec", "clean"}, "arch": {"doctor", "env", "stale", "exec", "clean"},
 	"ccbin": {"doctor", "env", "stale", "exec", "clean"}, "backend": {"doctor", "env", "stale"}, "shell": {"env"}, "diff": {"env"}, "save": {"doctor"},
-	"for": {"doctor"}, "explain": {"stale"}, "strict": {"features"}, "fix": {"features"}, "dry-run": {"features", "clean"}, "why": {"features"},
-	"graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"}, "minimal": {"clean"}, "external": {"clean"}, "stdout": {"init"},
-	"force": {"init"}, "route": {"features"},
+	"for": {"doctor"}, "explain": {"stale"}, "strict": {"features"}, "fix": {"features"}, "dry-run": {"features", "clean", "ci"}, "why": {"features"},
+	"graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"}, "minimal": {"clean"}, "external": {"clean"}, "stdout": {"init", "ci"},
+	"force": {"init", "ci"}, "route": {"features"}, "format": {"ci"}, "only": {"ci"}, "fetch": {"ci"},
 }
 
 // known says whether a flag belongs to a verb; cargo's verbs are called "".

@@ -347,15 +347,15 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 			p = &j.programs[i]
 		}
 	}
-	asked := j.options.Prove || j.config.Prove.Value != nil
+	asked := j.options.Prove || j.options.RequireProof || j.config.Prove.Value != nil
 	args := j.options.ProveArgs
 	if want := j.config.Prove.Value; want != nil && len(args) == 0 {
 		args = want.Args
 	}
 	switch {
-	case len(j.programs) == 0 && !j.options.Prove:
+	case len(j.programs) == 0 && !j.options.Prove && !j.options.RequireProof:
 		return nil // a library: there is nothing to run
-	case p == nil && !j.options.Prove && j.config.Prove.Value != nil && j.config.Prove.Value.Bin != "":
+	case p == nil && !j.options.Prove && !j.options.RequireProof && j.config.Prove.Value != nil && j.config.Prove.Value.Bin != "":
 		j.shell.Loud("Unproved", "not proven: %s", j.whyNone()) // another member of the workspace was built
 		return nil
 	case p == nil && asked:
@@ -374,6 +374,9 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 	}
 	if !j.hasDevice(ctx) {
 		j.shell.Loud("Unproved", "not proven: no GPU here; on a machine with one run: %s", how)
+		if j.options.RequireProof {
+			return codeError(codeUnproved)
+		}
 		return nil
 	}
 	o, err := j.proveOptions(ctx, p.Path, args)

@@ -58,6 +58,46 @@ kernel = "matmul"              # regular expression; left out: the matmul patter
 expect-exit = 0
 bin = "app"                    # where the build makes several programs
 
+[matrix]                       # what CI builds; three lines are enough; gpubuild ci matrix lists the rows
+features = ["cuda", "cuda,cudnn"]
+cuda = ["13.3", "13.4"]        # left out: the newest that gpubuild fetches and the crates know
+arch = ["sm_80", "sm_90"]      # left out: as gpubuild chooses on each machine
+cudnn = ["auto"]               # auto: where the features need it; none; or a version such as "9.21"
+platform = ["linux-x86_64"]    # or linux-aarch64, windows-x86_64, windows-aarch64
+profile = ["dev"]
+toolkit = "fetch"              # gpubuild fetches it; "runner": the machine has it
+args = ["--locked"]            # further words for cargo; none when left out
+image = { "12.8" = "nvidia/cuda:12.8.1-devel-ubuntu24.04" }  # rows of this CUDA run in a container that has it
+
+[matrix.runner]                # labels on GitHub, tags on GitLab
+linux-x86_64 = ["ubuntu-24.04"]
+windows-x86_64 = ["windows-2022"]
+
+[matrix.compilers]             # what a runner or an image has, where gpubuild does not know it
+my-label = ["gcc 13"]
+
+[[matrix.exclude]]             # leaves out every row that has one of each
+cuda = ["13.3"]
+features = ["cuda,cudnn"]
+
+[[matrix.include]]             # further rows; what is left out is as in [matrix]
+arch = ["sm_120"]
+
+[[matrix.prove]]               # a machine with a GPU: each row that these axes choose is built and proven there, too
+name = "a100"
+arch = ["sm_80"]
+runner = ["self-hosted", "linux", "gpu"]
+wrapper = "srun --gres=gpu:1 --kill-on-bad-exit=1"  # put before the command
+driver = "580"                 # its driver, and the capability of its lowest GPU: rows that cannot run there are left out
+capability = "8.0"
+toolkit = "runner"             # left out: as in [matrix]
+args = ["--device", "cuda"]    # left out: those of [prove]
+
+[ci]                           # for gpubuild ci init; shell text
+install = "go install example.org/gpubuild/cmd/gpubuild@v1.0.0"
+setup = "sudo apt-get install -y libssl-dev"
+image = "rust:1-bookworm"      # GitLab: the image of rows that name none
+
 The same keys may stand in [workspace.metadata.gpubuild] and [package.metadata.gpubuild] of Cargo manifests.
 flags > GPUBUILD_* > gpubuild.toml > workspace metadata > package metadata > defaults. An unknown key is an error with its line.
 `

@@ -42,6 +42,9 @@ func verbs() []verb {
 			"gpubuild exec -- maturin build --release", onExec, runExec},
 		{"toolchain", "list, install, verify or remove CUDA toolkits",
 			"gpubuild toolchain list\ngpubuild toolchain install 13.4\n\ninstall fetches NVIDIA's wheels with your own pip into your cache: no admin rights, nothing outside the cache.", onToolchain, runToolchain},
+		{"ci", "the matrix of CI: `matrix`, `run ROW`, `init github|gitlab`",
+			"gpubuild ci matrix\ngpubuild ci run cuda-cuda13.4-sm_90-linux-x86_64-dev\ngpubuild ci init github --stdout\n\nmatrix lists the rows that [matrix] in gpubuild.toml makes, those that are left out with the reason. run does on this machine what CI does for a row;\n" +
+				"a row that proves ends with 21 where there is no GPU. init writes a workflow that runs the rows.", onProject, runCI},
 		{"explain", "say what a failed build's log means, or a code: `LOG`, `-` or `CODE`",
 			"gpubuild build --features cuda 2>&1 | gpubuild explain\ngpubuild explain build.log\ngpubuild explain LNK1181\n\nNames the first cause that is known, what to do, and where that is written. Ends 1 when the log has errors and none is known.", onOther, runExplain},
 		{"completion", "print a shell's completion script: `bash`, `zsh`, `fish` or `pwsh`; or the manual page: `man`",

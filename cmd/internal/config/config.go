@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -35,6 +36,8 @@ type Config struct {
 	Arch        Value[string]   // such as sm_90
 	Strict      Value[bool]
 	Prove       Value[*Prove] // not nil: build runs what it built, under the probe
+	Matrix      Value[*Matrix]
+	CI          Value[*CI]
 }
 
 // Prove is the [prove] table.
@@ -52,7 +55,9 @@ type file struct {
 		CUDA string `toml:"cuda"`
 		Arch string `toml:"arch"`
 	} `toml:"toolchain"`
-	Prove *Prove `toml:"prove"`
+	Prove  *Prove  `toml:"prove"`
+	Matrix *Matrix `toml:"matrix"`
+	CI     *CI     `toml:"ci"`
 }
 
 // Error is a fault in a configuration file, with its place.
@@ -97,6 +102,8 @@ func Read(sources []Source) (Config, error) {
 			take(&c.Strict, *f.Strict, true, origin)
 		}
 		take(&c.Prove, f.Prove, f.Prove != nil, origin)
+		take(&c.Matrix, f.Matrix, f.Matrix != nil, origin)
+		take(&c.CI, f.CI, f.CI != nil, origin)
 	}
 	return c, nil
 }
@@ -158,12 +165,18 @@ func check(s Source, f file, undecoded []toml.Key, below []string) error {
 			}
 			key = key[len(below):]
 		}
-		fix := "known keys: gpu-features, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, prove.expect-exit, prove.bin"
+		fix := "known keys: gpu-features, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, prove.expect-exit, prove.bin, and the tables [matrix] and [ci]"
+		switch key[0] {
+		case "matrix":
+			fix = "known keys of " + matrixKeys
+		case "ci":
+			fix = "known keys of " + ciKeys
+		}
 		switch key[len(key)-1] {
 		case "fetch", "base-url", "index-url", "yes":
 			fix = "what may be fetched, and from where, is the user's word: use the flag --gpu-toolkit=fetch"
 		}
-		return &Error{Path: s.Path, Line: lineOf(s.Data, key[len(key)-1]), Problem: fmt.Sprintf("unknown key %q", key.String()), Fix: fix}
+		return &Error{Path: s.Path, Line: lineIn(s.Data, append(slices.Clone(below), key...)), Problem: fmt.Sprintf("unknown key %q", key.String()), Fix: fix}
 	}
 	if f.Toolchain.CUDA == "fetch" {
 		return &Error{Path: s.Path, Line: lineOf(s.Data, "cuda"), Problem: `toolchain.cuda = "fetch" would let a cloned repository start a download`,
@@ -173,6 +186,9 @@ func check(s Source, f file, undecoded []toml.Key, below []string) error {
 		if _, err := regexp.Compile(f.Prove.Kernel); err != nil {
 			return &Error{Path: s.Path, Line: lineOf(s.Data, "kernel"), Problem: fmt.Sprintf("prove.kernel: %v", err), Fix: "write a regular expression as Go's regexp/syntax has it"}
 		}
+	}
+	if f.Matrix != nil {
+		return s.checkMatrix(f.Matrix, below)
 	}
 	return nil
 }

@@ -1,0 +1,67 @@
+package app
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/cmd/internal/ci"
+	"gpubuild/toolchain/cargo"
+)
+
+// ciInit writes a workflow that runs the matrix. A file that is there and differs is left alone without --force.
+func (a *app) ciInit(o Options, l cargo.Line, service string) error {
+	j, err := a.openCI(o, l)
+	if err != nil {
+		return err
+	}
+	if err := j.workflow().Check(); err != nil {
+		return err
+	}
+	var text []byte
+	var parts []string
+	switch service {
+	case "github":
+		text, parts = ci.GitHub(j.workflow()), []string{".github", "workflows", "gpu.yml"}
+	case "gitlab":
+		text, parts = ci.GitLab(j.workflow()), []string{".gitlab-ci.yml"}
+	default:
+		return &usageError{fmt.Sprintf("no workflow can be written for %q", service), "gpubuild ci init github, or gitlab"}
+	}
+	if j.config.Matrix.Value == nil {
+		a.shell.Warning("there is no [matrix] yet, and the workflow computes its rows from it")
+		a.shell.Hint(threeLines)
+	}
+	if j.workflow().Install == "" {
+		a.shell.Warning("the workflow does not know yet how a runner gets gpubuild, and fails with these words")
+		a.shell.Hint(ci.NoInstall)
+	}
+	if o.Stdout {
+		_, err := a.shell.Out.Write(text)
+		return err
+	}
+	root := j.repository()
+	if root == "" {
+		root = j.project.Root
+	}
+	path := a.host.Join(append([]string{root}, parts...)...)
+	switch have, err := a.host.ReadFile(path, 1<<20); {
+	case err == nil && bytes.Equal(have, text):
+		a.shell.Status("Unchanged", "%s", a.shown(path))
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+	case !o.Force:
+		return &usageError{a.shown(path) + " is there already, and differs", "look at what would be written with --stdout; --force replaces the file"}
+	}
+	if err := os.MkdirAll(a.host.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := cache.WriteFile(path, text, 0o644); err != nil {
+		return err
+	}
+	a.shell.Status("Wrote", "%s", a.shown(path))
+	return nil
+}

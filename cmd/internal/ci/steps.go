@@ -1,0 +1,121 @@
+package ci
+
+import (
+	"path"
+	"strings"
+)
+
+// Names of steps.
+const (
+	StepToolkit = "toolkit"
+	StepBuild   = "build"
+	StepProve   = "prove"
+)
+
+// Var is a variable of a step's environment.
+type Var struct{ Name, Value string }
+
+// Step is one command of a row: gpubuild with these words, in the workspace's root. It is made once; a workflow names it and `ci run` runs it.
+type Step struct {
+	Name    string
+	Title   string // as CI shows it
+	Args    []string
+	Env     []Var
+	Wrapper []string // put before the command
+	Fetches bool     // downloads: a person's or a workflow's word is needed
+}
+
+// StepNames lists the steps that rows of a kind may have, in order. A row leaves out what it does not need.
+func StepNames(kind string) []string {
+	if kind == Proof {
+		return []string{StepToolkit, StepBuild, StepProve}
+	}
+	return []string{StepToolkit, StepBuild}
+}
+
+func title(step string) string {
+	switch step {
+	case StepToolkit:
+		return "CUDA toolkit"
+	case StepBuild:
+		return "Build"
+	}
+	return "Prove on the GPU"
+}
+
+// TargetDir is where a row builds, below the workspace's root: rows of one machine do not rebuild each other's crates.
+func TargetDir(id string) string { return path.Join("target", "gpubuild-ci", id) }
+
+// Steps makes the steps of a row.
+func Steps(r Row) []Step {
+	env := []Var{{"CARGO_TARGET_DIR", TargetDir(r.ID)}}
+	build := []string{"build"}
+	if r.Features != "" {
+		build = append(build, "--features="+r.Features)
+	}
+	switch r.Profile {
+	case "", "dev":
+	case "release":
+		build = append(build, "--release")
+	default:
+		build = append(build, "--profile="+r.Profile)
+	}
+	if r.Toolkit != None {
+		build = append(build, "--gpu-toolkit="+r.CUDA)
+	}
+	if r.Arch != "" {
+		build = append(build, "--gpu-arch="+r.Arch)
+	}
+	build = append(build, r.CargoArgs...)
+	var steps []Step
+	if r.Toolkit == Fetch {
+		install := []string{"toolchain", "install", r.CUDA}
+		if len(r.Parts) > 0 {
+			install = append(install, "--parts="+strings.Join(r.Parts, ","))
+		}
+		steps = append(steps, Step{Name: StepToolkit, Title: title(StepToolkit), Args: install, Fetches: true})
+	}
+	steps = append(steps, Step{Name: StepBuild, Title: title(StepBuild), Args: build, Env: env})
+	if r.Kind == Proof {
+		asked := "--gpu-prove"
+		if len(r.Args) > 0 {
+			asked += "=" + JoinWords(r.Args)
+		}
+		prove := append([]string{"build", asked, "--gpu-require-proof"}, build[1:]...)
+		steps = append(steps, Step{Name: StepProve, Title: title(StepProve), Args: prove, Env: env, Wrapper: r.Wrapper})
+	}
+	return steps
+}
+
+// Script is a step as a line that a POSIX shell reads back to the very words.
+func (s Step) Script() string {
+	var words []string
+	for _, v := range s.Env {
+		words = append(words, v.Name+"="+quoteWord(v.Value))
+	}
+	for _, w := range s.Wrapper {
+		words = append(words, quoteWord(w))
+	}
+	words = append(words, "gpubuild")
+	return strings.Join(words, " ") + " " + JoinWords(s.Args)
+}
+
+// JoinWords writes words so that a POSIX shell, and gpubuild's own flags, split them into the same.
+func JoinWords(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = quoteWord(w)
+	}
+	return strings.Join(out, " ")
+}
+
+func quoteWord(w string) string {
+	plain := w != ""
+	for _, c := range w {
+		plain = plain && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-+./:,=@%", c))
+	}
+	if plain {
+		return w
+	}
+	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+}
