@@ -28,12 +28,14 @@ func (m Make) signed() string {
 	return "an unknown compiler"
 }
 
-func (m Make) String() string {
+func (m Make) form() string {
 	if m.PTX != "" {
-		return "PTX for " + m.Arch.String() + " from " + m.signed()
+		return "PTX for " + m.Arch.String()
 	}
-	return m.Arch.String() + " code from " + m.signed()
+	return m.Arch.String() + " code"
 }
+
+func (m Make) String() string { return m.form() + " from " + m.signed() }
 
 // Code is what a file holds of one kernel, or of several that were made in the same ways.
 type Code struct {
@@ -150,7 +152,13 @@ func Hold(code []Code, w Want) Held {
 		case unknown || len(c.Makes) == 0:
 			open(c, "device code without a word on what it is for")
 		default:
-			h.Mismatches = append(h.Mismatches, Mismatch{Code: c, By: ByArch, Found: c.Makes[0]})
+			found := c.Makes[0]
+			for _, m := range c.Makes[1:] {
+				if found.PTX != "" && m.PTX == "" {
+					found = m // what runs first is what is told first
+				}
+			}
+			h.Mismatches = append(h.Mismatches, Mismatch{Code: c, By: ByArch, Found: found})
 		}
 	}
 	return h
@@ -204,8 +212,11 @@ func Told(pkg string, list []Mismatch, w Want) string {
 			best = m
 		}
 	}
+	if best.By == ByArch {
+		return fmt.Sprintf("%s holds %s; the build asked for %s", pkg, best.Found.form(), w.Arch)
+	}
 	asked := w
-	if best.Found.NVCC == "" && best.By == ByNVCC { // told by the PTX version, so wanted by it
+	if best.Found.NVCC == "" { // told by the PTX version, so wanted by it
 		asked.NVCC = []string{"nvcc " + asked.nvcc() + ", which writes PTX " + w.PTX}
 	}
 	return fmt.Sprintf("%s holds %s; the build asked for %s", pkg, best.Found, asked)

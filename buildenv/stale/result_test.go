@@ -70,6 +70,8 @@ func TestHold(t *testing.T) {
 			told: "kernels holds sm_90 code from nvcc 13.3.73; the build asked for sm_90 from 13.4.92"},
 		{story: "another patch release of nvcc", arch: "sm_90", code: []string{"a.o k: cubin sm_90 13.4.91"}, wrong: []string{"nvcc: sm_90 code from nvcc 13.4.91"}},
 		{story: "another architecture", arch: "sm_90", code: []string{"a.o k: cubin sm_80 13.4.92"}, wrong: []string{"arch: sm_80 code from nvcc 13.4.92"}, nvcc: 1},
+		{story: "machine code is told before PTX", arch: "sm_90", code: []string{"a.o k: ptx compute_80 - 9.4, cubin sm_80 13.4.92"}, wrong: []string{"arch: sm_80 code from nvcc 13.4.92"}, nvcc: 1,
+			told: "kernels holds sm_80 code; the build asked for sm_90"},
 		{story: "both: nvcc is told", arch: "sm_90", code: []string{"a.ptx k: ptx-text compute_80 13.4.92 9.4", "a.o k: cubin sm_80 13.3.73"},
 			wrong: []string{"arch: PTX for compute_80 from nvcc 13.4.92", "nvcc: sm_80 code from nvcc 13.3.73"}, nvcc: 1,
 			told: "kernels holds sm_80 code from nvcc 13.3.73; the build asked for sm_90 from 13.4.92"},

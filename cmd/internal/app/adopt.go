@@ -67,7 +67,7 @@ func (j *journey) adopt(ctx context.Context, units map[string]features.ScriptUni
 		}
 		asks := j.asks(ctx, u)
 		got := stale.Adopt(d.Unit, asks, traces)
-		if len(got.Reasons) > 0 && len(got.Open) == 0 && j.knownChoice(u, asks.Want, traces.Code) {
+		if len(got.Reasons) > 0 && len(got.Open) == 0 && j.knownChoice(u, d.ScriptRan, asks.Want, traces.Code) {
 			// It is not what was asked for, and was not either when it was built from nothing.
 			got.Reasons = nil
 		}
@@ -114,8 +114,8 @@ func (j *journey) tellAdopted(cleaned []string) {
 }
 
 // knownChoice says whether the mismatches of code are those that were found before in a package that had just been built from nothing.
-func (j *journey) knownChoice(u features.ScriptUnit, want stale.Want, code []stale.Code) bool {
-	f := &mistake{unit: u, features: featureKey(u.Features), want: want, list: stale.Hold(code, want).Mismatches}
+func (j *journey) knownChoice(u features.ScriptUnit, ran int64, want stale.Want, code []stale.Code) bool {
+	f := &mistake{unit: u, features: featureKey(u.Features), want: want, list: stale.Hold(code, want).Mismatches, scriptRan: ran}
 	c, ok := j.concludedOf(f)
 	return ok && c.Wrong == "" && len(f.list) > 0
 }

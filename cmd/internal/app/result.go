@@ -117,7 +117,8 @@ type conclusion struct {
 	Want     string `json:"want"`
 	Found    string `json:"found"` // hash of the mismatches
 	Wrong    string `json:"wrong,omitempty"`
-	// ScriptRan is when the script ran that was found to use another nvcc; once it has run again, it may have been mended.
+	// ScriptRan is when the script ran of which this was found, where it must be looked at again once it has run again: it may have been mended,
+	// or copy other files. 0: it holds for every run.
 	ScriptRan int64 `json:"script_ran,omitempty"`
 }
 
@@ -185,7 +186,7 @@ func (j *journey) conclude(list []conclusion) error {
 func (j *journey) concludedOf(f *mistake) (conclusion, bool) {
 	j.readConclusions()
 	for _, c := range j.concluded.List {
-		if c.PkgID == f.unit.PkgID && c.Features == f.features && c.Want == f.want.String() && c.Found == f.sum() && (c.Wrong == "" || c.ScriptRan == f.scriptRan) {
+		if c.PkgID == f.unit.PkgID && c.Features == f.features && c.Want == f.want.String() && c.Found == f.sum() && (c.ScriptRan == 0 || c.ScriptRan == f.scriptRan) {
 			return c, true
 		}
 	}
@@ -392,21 +393,31 @@ func (j *journey) builtKernels(dirs []string, code map[string]holding) (built ma
 	return built, owner, nil
 }
 
-// agree says whether any of what a program holds of a kernel may be what was built of it. Intermediate code becomes something else when it is linked.
+// agree says whether any of what a program holds of a kernel is what was built of it. Only what is told of both is compared; where nothing is, and
+// where intermediate code becomes something else when it is linked, they agree.
 func agree(held, built []stale.Make) bool {
+	compared := false
 	for _, b := range built {
 		if b.Kind == fatbin.LTO {
 			return true
 		}
 		for _, h := range held {
-			signed := h.NVCC == b.NVCC || h.NVCC == "" || b.NVCC == ""
-			written := h.PTX == b.PTX || h.PTX == "" || b.PTX == ""
-			if signed && written && h.Arch.Capability == b.Arch.Capability {
+			var same bool
+			switch {
+			case h.NVCC != "" && b.NVCC != "":
+				same = h.NVCC == b.NVCC
+			case h.PTX != "" && b.PTX != "":
+				same = h.PTX == b.PTX
+			default:
+				continue
+			}
+			if same && h.Arch.Capability == b.Arch.Capability {
 				return true
 			}
+			compared = true
 		}
 	}
-	return false
+	return !compared
 }
 
 // checkResult holds what was built against what was asked for, without a look at the record. What is left of an earlier build is cleaned and built once
@@ -493,7 +504,9 @@ func (j *journey) judgeMistakes(list []*mistake) error {
 		case !is:
 			c.Wrong, c.ScriptRan = f.words(), f.scriptRan
 			wrong = append(wrong, f)
-		case why != "":
+		case why == "":
+			c.ScriptRan = f.scriptRan
+		default:
 			j.shell.Note("%s: %s", f.words(), why)
 		}
 		learned = append(learned, c)
