@@ -88,7 +88,7 @@ func Choose(f Facts, n Needs, w Wish) (Set, error) {
 	}
 	s.Toolkit, s.Compiler, s.MSVC, s.CUDNN = won.toolkit, won.compiler, won.msvc, won.cudnn
 	s.Losers = append(s.Losers, won.losers...)
-	s.Notes = slices.Concat(s.Notes, overruled(f, *won.toolkit), won.doubts, won.notes)
+	s.Notes = slices.Concat(s.Notes, overruled(f, w, *won.toolkit), won.doubts, won.notes)
 	if s.Capability.IsZero() && n.NVCC {
 		s.Capability, s.CapabilityOrigin = floor(s, n)
 	}
@@ -219,7 +219,12 @@ func disagreements(f Facts) (notes []string) {
 }
 
 // overruled tells that a variable's toolkit was not chosen.
-func overruled(f Facts, won cuda.Toolkit) (notes []string) {
+func overruled(f Facts, w Wish, won cuda.Toolkit) (notes []string) {
+	for _, t := range f.Toolkits {
+		if slices.Contains(t.From(cuda.OnPath), "NVCC") && t.Real != won.Real && !asked(w) {
+			notes = append(notes, fmt.Sprintf("NVCC names %s, which is not used: %s is (%s)", t.Root, won.Root, won.Origin))
+		}
+	}
 	if agree := agreed(f); agree != "" && agree != won.Real {
 		for _, t := range f.Toolkits {
 			if t.Real == agree {

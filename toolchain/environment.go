@@ -173,7 +173,8 @@ func (e *writer) usual(c consumer) bool {
 	return false
 }
 
-// nvcc sets NVCC, and CMake's CUDACXX, only where the user's own points elsewhere: without it PATH answers, and there ours is first.
+// nvcc takes NVCC, and CMake's CUDACXX, away where the user's own points elsewhere: without it PATH answers, and there ours is first. Another value
+// would be a change for every script that declares the variable, although it leads to the nvcc that was used before.
 func (e *writer) nvcc() {
 	h, t := e.h, e.s.Toolkit
 	for _, name := range []string{"NVCC", "CUDACXX"} {
@@ -181,7 +182,7 @@ func (e *writer) nvcc() {
 		if t.NVCC == "" || !h.IsAbs(old) || e.isNVCC(old) || !e.reads(name) {
 			continue
 		}
-		e.d.Add(buildenv.Set, name, t.NVCC, fmt.Sprintf("was %s, which is not of %s", old, t.Named()))
+		e.d.Add(buildenv.Unset, name, "", fmt.Sprintf("was %s, which is not of %s", old, t.Named()))
 	}
 }
 
