@@ -19,9 +19,16 @@ const (
 	no
 )
 
-func evalCfg(s, os, arch string) truth { return evalDepth(s, os, arch, 0) }
+func evalCfg(s, os, arch string) truth {
+	p := platform{
+		os:   map[string]string{"linux": "linux", "windows": "windows", "darwin": "macos"}[os],
+		arch: map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch],
+	}
+	return evalWith(s, p.cfg, 0)
+}
 
-func evalDepth(s, os, arch string, depth int) truth {
+// evalWith evaluates a cfg expression by what is told of its names.
+func evalWith(s string, cfg func(key, value string, named bool) truth, depth int) truth {
 	s = strings.TrimSpace(s)
 	if depth > 50 {
 		return maybe
@@ -34,10 +41,10 @@ func evalDepth(s, os, arch string, depth int) truth {
 			if len(parts) != 1 {
 				return maybe
 			}
-			return []truth{maybe, no, yes}[evalDepth(parts[0], os, arch, depth+1)]
+			return []truth{maybe, no, yes}[evalWith(parts[0], cfg, depth+1)]
 		case "all":
 			for _, p := range parts {
-				switch evalDepth(p, os, arch, depth+1) {
+				switch evalWith(p, cfg, depth+1) {
 				case no:
 					return no
 				case maybe:
@@ -50,7 +57,7 @@ func evalDepth(s, os, arch string, depth int) truth {
 			return yes
 		case "any":
 			for _, p := range parts {
-				switch evalDepth(p, os, arch, depth+1) {
+				switch evalWith(p, cfg, depth+1) {
 				case yes:
 					return yes
 				case maybe:
@@ -64,32 +71,8 @@ func evalDepth(s, os, arch string, depth int) truth {
 		}
 		return maybe
 	}
-	is := func(b bool) truth {
-		if b {
-			return yes
-		}
-		return no
-	}
-	key, value, ok := strings.Cut(s, "=")
-	if !ok {
-		switch s {
-		case "windows":
-			return is(os == "windows")
-		case "unix":
-			return is(os != "windows")
-		}
-		return maybe
-	}
-	value = strings.Trim(strings.TrimSpace(value), `"`)
-	switch strings.TrimSpace(key) {
-	case "target_os":
-		return is(value == map[string]string{"linux": "linux", "windows": "windows", "darwin": "macos"}[os])
-	case "target_family":
-		return is(value == "windows" && os == "windows" || value == "unix" && os != "windows")
-	case "target_arch":
-		return is(value == map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[arch])
-	}
-	return maybe
+	key, value, named := strings.Cut(s, "=")
+	return cfg(strings.TrimSpace(key), strings.Trim(strings.TrimSpace(value), `"`), named)
 }
 
 // splitArgs splits at commas outside brackets and quotes.

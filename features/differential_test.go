@@ -57,6 +57,7 @@ func generate(seed int64) (files map[string]string, members []string) {
 		}
 		return "ws/" + g.names[i]
 	}
+	inherited := ""
 	var shared []string // workspace.dependencies
 	sharedAt := map[int]bool{}
 	for i := diffAll - 1; i >= 0; i-- { // the last first: features of dependencies are known when they are named
@@ -77,7 +78,20 @@ func generate(seed int64) (files map[string]string, members []string) {
 		edition := []string{"2021", "2021", "2018"}[g.r.Intn(3)]
 		text := fmt.Sprintf("[package]\nname = \"%s\"\nversion = \"0.1.%d\"\nedition = \"%s\"\n", g.names[i], i, edition)
 		if i == 0 && !virtual && g.chance(2) {
-			text = strings.Replace(text, edition, map[string]string{"1": "2018", "2": "2021", "3": "2024"}[resolver], 1)
+			said := map[string]string{"1": "2018", "2": "2021", "3": "2024"}[resolver]
+			switch g.r.Intn(3) {
+			case 0: // inherited
+				text = strings.Replace(text, "edition = \""+edition+"\"", "edition.workspace = true", 1)
+				inherited = "[workspace.package]\nedition = \"" + said + "\"\n"
+			case 1: // the workspace's edition is not that of a package which does not inherit it
+				text = strings.Replace(text, edition, said, 1)
+				inherited = "[workspace.package]\nedition = \"2024\"\n"
+				if resolver == "1" {
+					text = strings.Replace(text, "edition = \""+said+"\"\n", "", 1)
+				}
+			default:
+				text = strings.Replace(text, edition, said, 1)
+			}
 			resolver = "" // the edition says it
 		}
 		if g.macro[i] {
@@ -116,6 +130,7 @@ func generate(seed int64) (files map[string]string, members []string) {
 	if resolver != "" {
 		root += "resolver = \"" + resolver + "\"\n"
 	}
+	root += inherited
 	if len(shared) > 0 {
 		root += "[workspace.dependencies]\n" + strings.Join(shared, "")
 	}
@@ -335,12 +350,13 @@ func TestManifestsAgainstCargo(t *testing.T) {
 	decided := tally["alarm"] + tally["clear"]
 	t.Logf("%d workspaces: %d questions, %d decided (%d alarms, %d all-clears), %d not decided (%.1f %%), %d refused by cargo", count, decided+tally["open"], decided, tally["alarm"], tally["clear"],
 		tally["open"], 100*float64(tally["open"])/float64(max(1, decided+tally["open"])), tally["refused"])
+	t.Logf("  %d members clear at once, without a plan", tally["clear at once"])
 	for _, what := range sortedKeys(tally) {
 		if why, ok := strings.CutPrefix(what, "open: "); ok {
 			t.Logf("  not decided %4d times: %s", tally[what], why)
 		}
 	}
-	if count >= 200 && (tally["alarm"] < count/40 || tally["clear"] < count/4 || tally["refused"] > count/10 || tally["open"] > count/2) {
+	if count >= 200 && (tally["alarm"] < count/40 || tally["clear"] < count/4 || tally["refused"] > count/10 || tally["open"] > count/2 || tally["clear at once"] == 0) {
 		t.Errorf("the generator or the reader has lost its grip: %v", tally)
 	}
 }
@@ -389,13 +405,74 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 		req.NoDefault = true
 		args = append(args, "--no-default-features")
 	}
+	if r.Intn(10) == 0 {
+		req.Targets = []string{[]string{"x86_64-pc-windows-msvc", "aarch64-apple-darwin", "aarch64-unknown-linux-gnu"}[r.Intn(3)]}
+		args = append(args, "--target", req.Targets[0])
+	}
+	name := func() string { // of a member
+		words := strings.Split(members[r.Intn(len(members))], "/")
+		if len(words) == 1 {
+			return "top"
+		}
+		return words[1]
+	}
+	several := r.Intn(3)
+	if several == 0 {
+		if r.Intn(2) == 0 {
+			at = filepath.Join(dir, "ws")
+		}
+		switch r.Intn(5) {
+		case 0: // the default members of where we are
+		case 1:
+			req.Workspace = true
+			if len(members) > 1 {
+				req.Excludes = []string{name()}
+			}
+		case 2:
+			req.Workspace = true
+		case 3:
+			req.Packages = []string{name(), name()}
+		case 4:
+			req.Packages = []string{"p*"}
+		}
+		if r.Intn(4) == 0 && !req.AllFeatures {
+			req.Features = append(req.Features, name()+"/cuda")
+		}
+		if r.Intn(6) == 0 && !req.AllFeatures {
+			req.Features = append(req.Features, "candle-core/cuda")
+		}
+		args = args[:3]
+		for _, f := range req.Features {
+			args = append(args, "--features", f)
+		}
+		for _, given := range []struct {
+			is   bool
+			word string
+		}{{true, "--offline"}, {req.Workspace, "--workspace"}, {req.AllFeatures, "--all-features"}, {req.NoDefault, "--no-default-features"}} {
+			if given.is {
+				args = append(args, given.word)
+			}
+		}
+		for flag, list := range map[string][]string{"-p": req.Packages, "--exclude": req.Excludes, "--target": req.Targets} {
+			for _, v := range list {
+				args = append(args, flag, v)
+			}
+		}
+	}
 	h := realHost(t)
 	p, err := Load(h, filepath.Join(at, "Cargo.toml"))
 	if err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 		return
 	}
-	plan := p.PlanBuild(p.Selected, req)
+	var plan *Plan
+	if list, known := p.Selection(req); known && several == 0 {
+		plan = p.PlanSelection(list, req)
+	} else if several == 0 {
+		plan = &Plan{Open: []string{"a name is no member's"}}
+	} else {
+		plan = p.PlanBuild(p.Selected, req)
+	}
 	c := exec.Command(cargo, args...)
 	c.Dir = at
 	c.Env = append(os.Environ(), "RUSTC_BOOTSTRAP=1", "CARGO_NET_OFFLINE=true", "CARGO_TARGET_DIR="+filepath.Join(base, "target"), "CARGO_BUILD_BUILD_DIR="+filepath.Join(base, "target"))
@@ -414,6 +491,43 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 		t.Errorf("seed %d: %v", seed, err)
 		return
 	}
+	for _, m := range p.Members { // what is clear at once is so by a plan, too
+		cuda := Request{Features: []string{"cuda"}, NoDefault: req.NoDefault, Targets: req.Targets}
+		if !p.Clear(m, cuda) {
+			continue
+		}
+		note("clear at once")
+		own := p.PlanBuild(m, cuda)
+		said, err := Judge(h, Input{Project: p, Request: cuda, Graph: own.Graph})
+		if err != nil || said.Stops || len(own.Open) > 0 {
+			t.Errorf("seed %d: %s is said to be clear: %v %q %+v", seed, m.Name, err, own.Open, said)
+			return
+		}
+		for _, f := range said.Findings {
+			if f.Severity != Note {
+				t.Errorf("seed %d: %s is said to be clear: %+v", seed, m.Name, f)
+			}
+		}
+	}
+	if several != 0 && p.Clear(p.Selected, req) {
+		truth, err := Judge(h, Input{Project: p, Request: req, Graph: g})
+		if err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+			return
+		}
+		reached := false
+		for _, root := range truth.Roots {
+			reached = reached || root.Reached
+		}
+		for _, f := range truth.Findings {
+			if f.Severity != Note {
+				t.Errorf("seed %d: %v is said to be clear: %+v", seed, args, f)
+			}
+		}
+		if truth.Stops || !reached || len(plan.Open) > 0 {
+			t.Errorf("seed %d: %v is said to be clear: stops %v, reached %v, open %v", seed, args, truth.Stops, reached, plan.Open)
+		}
+	}
 	if len(plan.Open) > 0 {
 		note("open")
 		for _, why := range plan.Open {
@@ -423,7 +537,7 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	}
 	whole := func(*Unit) bool { return true }
 	if want, got := linkedLines(g, whole), linkedLines(plan.Graph, whole); want != got {
-		t.Errorf("seed %d: %s, resolver %s, %+v\ncargo links\n%s\nmanifests say\n%s", seed, p.Selected.Name, p.Resolver, req, want, got)
+		t.Errorf("seed %d: %s, resolver %s, %v\ncargo links\n%s\nmanifests say\n%s", seed, at, p.Resolver, args, want, got)
 		return
 	}
 	truth, err := Judge(h, Input{Project: p, Request: req, Graph: g})

@@ -33,18 +33,54 @@ func ParseEdge(s string) Edge {
 
 // Edges lists what a feature turns on, implicit features of optional dependencies included; false when the package has no such feature.
 func (p *Package) Edges(feature string) ([]Edge, bool) {
-	list, ok := p.Features[feature]
+	list, ok := p.edgesOf(feature)
 	if !ok {
-		if p.implicit(feature) {
-			return []Edge{{Text: "dep:" + feature, Dep: feature}}, true
-		}
 		return nil, feature == "default"
 	}
-	out := make([]Edge, 0, len(list))
-	for _, s := range list {
-		out = append(out, ParseEdge(s))
+	return append([]Edge(nil), list...), true
+}
+
+// featureIndex is a package's features, taken apart once.
+type featureIndex struct {
+	edges    map[string][]Edge
+	optional map[string]bool
+	hidden   map[string]bool // optional dependencies that a "dep:" mentions
+}
+
+func (p *Package) indexed() *featureIndex {
+	if p.index == nil {
+		x := &featureIndex{edges: make(map[string][]Edge, len(p.Features)), optional: map[string]bool{}, hidden: map[string]bool{}}
+		for f, list := range p.Features {
+			edges := make([]Edge, 0, len(list))
+			for _, s := range list {
+				e := ParseEdge(s)
+				if e.Feature == "" {
+					x.hidden[e.Dep] = true
+				}
+				edges = append(edges, e)
+			}
+			x.edges[f] = edges
+		}
+		for i := range p.Dependencies {
+			if p.Dependencies[i].Optional {
+				x.optional[p.Dependencies[i].Key] = true
+			}
+		}
+		p.index = x
 	}
-	return out, true
+	return p.index
+}
+
+// edgesOf is Edges without a copy: the list is not to be changed.
+func (p *Package) edgesOf(feature string) ([]Edge, bool) {
+	x := p.indexed()
+	if list, ok := x.edges[feature]; ok {
+		return list, true
+	}
+	if x.optional[feature] && !x.hidden[feature] {
+		return []Edge{{Text: "dep:" + feature, Dep: feature}}, true
+	}
+	return nil, false
 }
 
 // Declares says whether the package has a feature of this name, implicit ones included.
@@ -56,27 +92,11 @@ func (p *Package) Declares(feature string) bool {
 // implicit says whether feature is that of an optional dependency which no "dep:" mentions.
 // Source: the cargo book, features.md, "Optional dependencies".
 func (p *Package) implicit(feature string) bool {
-	if !p.optional(feature) {
-		return false
-	}
-	for _, list := range p.Features {
-		for _, s := range list {
-			if s == "dep:"+feature {
-				return false
-			}
-		}
-	}
-	return true
+	x := p.indexed()
+	return x.optional[feature] && !x.hidden[feature]
 }
 
-func (p *Package) optional(key string) bool {
-	for _, d := range p.Dependencies {
-		if d.Key == key && d.Optional {
-			return true
-		}
-	}
-	return false
-}
+func (p *Package) optional(key string) bool { return p.indexed().optional[key] }
 
 // FeatureNames lists the declared and the implicit features, sorted.
 func (p *Package) FeatureNames() []string {

@@ -33,11 +33,16 @@ type Package struct {
 	ProcMacro     bool
 	Bins          []string // paths of binaries that [[bin]] names
 
-	pointer   string // package.workspace
-	workspace *workspace
-	text      []byte
-	once      *sync.Once
-	spans     map[string]span
+	pointer         string // package.workspace
+	inheritsEdition bool   // edition.workspace = true
+	inheritsVersion bool
+	places          places
+	hasTables       map[string]bool // of the tables at the top that change how the workspace is resolved
+	index           *featureIndex
+	workspace       *workspace
+	text            []byte
+	once            *sync.Once
+	spans           map[string]span
 }
 
 // Dependency is one entry of a dependency table, workspace inheritance applied.
@@ -94,6 +99,12 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 	p := &Package{Manifest: path, Dir: h.Dir(path), Features: map[string][]string{}, text: data, once: &sync.Once{}}
 	pkg := table(raw, "package", "project")
 	p.Name, p.Version, p.Edition = str(pkg["name"]), str(pkg["version"]), str(pkg["edition"])
+	_, p.inheritsEdition = pkg["edition"].(map[string]any)
+	_, p.inheritsVersion = pkg["version"].(map[string]any)
+	p.places, p.hasTables = placesIn(raw), map[string]bool{}
+	for _, key := range []string{"patch", "replace", "cargo-features"} {
+		p.hasTables[key] = raw[key] != nil
+	}
 	p.Resolver, p.pointer = str(pkg["resolver"]), str(pkg["workspace"])
 	p.DefaultRun = str(pkg["default-run"])
 	if pkg != nil && p.Name == "" {
@@ -205,10 +216,10 @@ func (p *Package) inherit(h buildenv.Host, root *Package) {
 	if ws == nil {
 		return
 	}
-	if p.Version == "" {
+	if p.inheritsVersion {
 		p.Version = ws.version
 	}
-	if p.Edition == "" {
+	if p.inheritsEdition {
 		p.Edition = ws.edition
 	}
 	for i := range p.Dependencies {

@@ -28,10 +28,50 @@ type Project struct {
 	host     buildenv.Host
 	byPath   map[string]*Package
 	ids      map[*Package]string // package ids, as PlanBuild makes them
-	configs  map[string][]string // what of cargo's configuration PlanBuild cannot follow, by directory
 	dirs     map[string]*Package // Members and Locals
 	dirCount int                 // … as many as dirs was made of
 	registry map[string]*Package // manifests of registry packages, by name@version; nil value: not found
+	resolved                     // what plans have found out
+}
+
+// resolved is what plans find out of a project, once for all of them.
+type resolved struct {
+	found       map[string]map[entry]target     // what entries lead to, by the names that mean GPU work
+	matter      map[string]map[*Package]bool    // local packages that can matter to GPU crates, by the same
+	whole       map[string]map[wholeKey]*wholly // features that reach everything below, by the same
+	leading     map[string]bool                 // lock packages that lead to a GPU crate; nil: not read yet
+	lockIndex   map[string][]int
+	foreign     map[*Package]string // packages of registries and repositories, and their source
+	patched     map[string]string   // directories of locked packages that a [patch] names
+	gits        map[string]*Package
+	configs     map[string]*configured
+	configFiles map[string]*configured
+	machine     *platform
+	rootKnown   bool
+	rootOpen    []string // what of the root manifest cannot be followed
+	memberSet   map[*Package]bool
+}
+
+func (p *Project) foundFor(gpu []string) map[entry]target {
+	key := strings.Join(gpu, ",")
+	if p.found == nil {
+		p.found = map[string]map[entry]target{}
+	}
+	if p.found[key] == nil {
+		p.found[key] = map[entry]target{}
+	}
+	return p.found[key]
+}
+
+func (p *Project) matterFor(gpu []string) map[*Package]bool {
+	key := strings.Join(gpu, ",")
+	if p.matter == nil {
+		p.matter = map[string]map[*Package]bool{}
+	}
+	if p.matter[key] == nil {
+		p.matter[key] = map[*Package]bool{}
+	}
+	return p.matter[key]
 }
 
 // FindManifest walks up from dir to the nearest Cargo.toml, as cargo does.
@@ -53,6 +93,7 @@ func FindManifest(h buildenv.Host, dir string) (string, error) {
 func Load(h buildenv.Host, manifest string) (*Project, error) {
 	manifest = h.Clean(h.Abs(manifest))
 	p := &Project{Manifest: manifest, host: h, byPath: map[string]*Package{}, registry: map[string]*Package{}}
+	p.memberSet = map[*Package]bool{}
 	asked, err := p.read(manifest)
 	if err != nil {
 		return nil, err
@@ -90,7 +131,11 @@ func resolverOf(root *Package) string {
 	if root.Resolver != "" {
 		return root.Resolver
 	}
-	switch root.Edition { // a virtual workspace without resolver has 1
+	edition := root.Edition
+	if root.inheritsEdition && root.workspace != nil {
+		edition = root.workspace.edition
+	}
+	switch edition { // a virtual workspace without resolver has 1
 	case "2021":
 		return "2"
 	case "", "2015", "2018":
@@ -190,12 +235,13 @@ func (p *Project) Member(manifest string) bool {
 }
 
 func (p *Project) isMember(pkg *Package) bool {
-	for _, m := range p.Members {
-		if m == pkg {
-			return true
+	if len(p.memberSet) != len(p.Members) {
+		p.memberSet = make(map[*Package]bool, len(p.Members))
+		for _, m := range p.Members {
+			p.memberSet[m] = true
 		}
 	}
-	return false
+	return p.memberSet[pkg]
 }
 
 func (p *Project) findMembers(root *Package) error {
@@ -240,6 +286,7 @@ func (p *Project) addMember(root *Package, manifest string, dependency bool) err
 		return nil
 	}
 	p.Members = append(p.Members, pkg)
+	p.memberSet[pkg] = true
 	pkg.inherit(p.host, root)
 	for _, d := range pkg.Dependencies {
 		if d.Path != "" {

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 )
@@ -15,7 +16,7 @@ func TestShapesFromManifests(t *testing.T) {
 	h := memHost(files)
 	decided := 0
 	for _, s := range shapes {
-		if s.test || s.request.Workspace || len(s.request.Packages) > 1 {
+		if s.test {
 			continue
 		}
 		t.Run(s.dir+" "+s.story, func(t *testing.T) {
@@ -24,26 +25,18 @@ func TestShapesFromManifests(t *testing.T) {
 				t.Fatal(err)
 			}
 			list, known := p.Selection(s.request)
-			if !known || len(list) != 1 {
-				t.Logf("%d packages are selected, which manifests alone leave open", len(list))
-				return
+			if !known {
+				t.Fatal("the selection is not known")
 			}
-			plan := p.PlanBuild(list[0], s.request)
+			plan := p.PlanSelection(list, s.request)
 			if len(plan.Open) > 0 {
-				if !strings.Contains(strings.Join(s.request.Features, ","), "/") {
-					t.Errorf("not decided: %q", plan.Open)
-				}
-				return
+				t.Fatalf("not decided: %q", plan.Open)
 			}
 			decided++
-			findings := append([]string{}, s.findings...)
-			for i := range findings { // what only the host has is not looked at
-				findings[i] = strings.TrimSuffix(findings[i], "copy for build scripts")
-			}
-			check(t, h, p, plan.Graph, nil, s.request, s.reach, findings, s.stops, s.strict)
+			check(t, h, p, plan.Graph, nil, s.request, s.reach, s.findings, s.stops, s.strict)
 		})
 	}
-	if decided < 30 {
+	if decided < len(shapes)-1 {
 		t.Errorf("only %d shapes were decided", decided)
 	}
 }
@@ -65,8 +58,24 @@ func TestPlanLeavesOpen(t *testing.T) {
 		want  string // a piece of why; empty: decided
 	}{
 		{story: "nothing stands in the way", files: map[string]string{"/w/Cargo.toml": app(path)}},
-		{story: "a patch", files: map[string]string{"/w/Cargo.toml": app(path + "[patch.crates-io]\ncandle-core = { path = \"core\" }\n")}, want: "[patch]"},
-		{story: "build.target", files: map[string]string{"/w/Cargo.toml": app(path), "/w/.cargo/config.toml": "[build]\ntarget = \"x86_64-pc-windows-msvc\"\n"}, want: "build.target"},
+		{story: "a patch that the lock file has not", files: map[string]string{"/w/Cargo.toml": app(registry + "[patch.crates-io]\ncandle-core = { path = \"core\" }\n"), "/w/Cargo.lock": lock}, want: "[patch] `candle-core` is not as Cargo.lock has it"},
+		{story: "a patch that the lock file has", files: map[string]string{"/w/Cargo.toml": app(registry + "[patch.crates-io]\ncandle-core = { path = \"core\" }\n"), "/w/Cargo.lock": strings.Replace(lock, "source = \"registry+https://r.example/i\"\n", "", 1)}},
+		{story: "a patch of another version", files: map[string]string{"/w/Cargo.toml": app(registry + "[patch.crates-io]\ncandle-core = { path = \"core\" }\n"), "/w/Cargo.lock": strings.Replace(strings.Replace(lock, "source = \"registry+https://r.example/i\"\n", "", 1), "0.11.1", "0.11.0", 1)}, want: "[patch]"},
+		{story: "a patch that nothing uses", files: map[string]string{"/w/Cargo.toml": app(registry + "[patch.crates-io]\nother = { path = \"other\" }\n"), "/w/other/Cargo.toml": pkg("other", ""),
+			"/w/Cargo.lock": lock + "[[patch.unused]]\nname = \"other\"\nversion = \"0.1.0\"\n", "/home/u/.cargo/registry/src/i/candle-core-0.11.1/Cargo.toml": core["/w/core/Cargo.toml"]}},
+		{story: "a patch by git", files: map[string]string{"/w/Cargo.toml": app(registry + "[patch.crates-io]\ncandle-core = { git = \"https://g.example/candle\" }\n"),
+			"/w/Cargo.lock": strings.Replace(lock, "registry+https://r.example/i", "git+https://g.example/candle#0123456789abcdef", 1), "/home/u/.cargo/git/checkouts/candle-aaaa/0123456/core/Cargo.toml": core["/w/core/Cargo.toml"]}},
+		{story: "[replace]", files: map[string]string{"/w/Cargo.toml": app(path + "[replace]\n\"candle-core:0.11.1\" = { path = \"core\" }\n")}, want: "[replace]"},
+		{story: "build.target", files: map[string]string{"/w/Cargo.toml": app(path), "/w/.cargo/config.toml": "[build]\ntarget = \"x86_64-pc-windows-msvc\"\n"}},
+		{story: "build.target of which nothing is known", files: map[string]string{"/w/Cargo.toml": app(path), "/w/.cargo/config.toml": "[build]\ntarget = \"my.json\"\n"}, want: "build.target"},
+		{story: "several targets by configuration", files: map[string]string{"/w/Cargo.toml": app(path), "/w/.cargo/config.toml": "[build]\ntarget = [\"a\"]\n"}, want: "build.target"},
+		{story: "another compiler by configuration", files: map[string]string{"/w/Cargo.toml": app(path), "/w/.cargo/config.toml": "[build]\nrustc = \"x\"\n"}, want: "build.rustc"},
+		{story: "which versions are chosen", files: map[string]string{"/w/Cargo.toml": app(path), "/w/.cargo/config.toml": "[resolver]\nincompatible-rust-versions = \"allow\"\n"}},
+		{story: "feature unification by configuration", files: map[string]string{"/w/Cargo.toml": app(path), "/w/.cargo/config.toml": "[resolver]\nfeature-unification = \"workspace\"\n"}, want: "resolver.feature-unification"},
+		{story: "a mirror of the registry", files: map[string]string{"/w/Cargo.toml": app(path), "/w/.cargo/config.toml": "[source.crates-io]\nreplace-with = \"m\"\n"}},
+		{story: "a known target", files: map[string]string{"/w/Cargo.toml": app("[target.'cfg(windows)'.dependencies]\ncandle-core = { path = \"core\" }\n")}, r: Request{Targets: []string{"x86_64-pc-windows-msvc"}}},
+		{story: "two targets", files: map[string]string{"/w/Cargo.toml": app(path)}, r: Request{Targets: []string{"x86_64-pc-windows-msvc", "x86_64-unknown-linux-gnu"}}, want: "several targets"},
+		{story: "an architecture's table, and which rustc is called is known", files: map[string]string{"/w/Cargo.toml": app("[target.'cfg(target_arch = \"x86_64\")'.dependencies]\ncandle-core = { path = \"core\" }\n"), "/home/u/.rustup/toolchains/1.80-x86_64-unknown-linux-gnu/bin/rustc": ""}},
 		{story: "paths", files: map[string]string{"/w/Cargo.toml": app(path), "/.cargo/config.toml": "paths = [\"x\"]\n"}, want: "`paths`"},
 		{story: "a configuration that cannot be read", files: map[string]string{"/w/Cargo.toml": app(path), "/home/u/.cargo/config.toml": "[\n"}, want: "cannot be read"},
 		{story: "CARGO_BUILD_TARGET", files: map[string]string{"/w/Cargo.toml": app(path)}, env: []string{"CARGO_BUILD_TARGET=x"}, want: "CARGO_BUILD_TARGET"},
@@ -78,8 +87,11 @@ func TestPlanLeavesOpen(t *testing.T) {
 		{story: "the crate's manifest is not here", files: map[string]string{"/w/Cargo.toml": app(registry), "/w/Cargo.lock": lock}, want: "not on this machine"},
 		{story: "the crate's manifest is here", files: map[string]string{"/w/Cargo.toml": app(registry), "/w/Cargo.lock": lock, "/home/u/.cargo/registry/src/i/candle-core-0.11.1/Cargo.toml": core["/w/core/Cargo.toml"]}},
 		{story: "the lock file is older than the manifest", files: map[string]string{"/w/Cargo.toml": app(registry + "candle-nn = \"0.11\"\n"), "/w/Cargo.lock": lock, "/home/u/.cargo/registry/src/i/candle-core-0.11.1/Cargo.toml": core["/w/core/Cargo.toml"]}, want: "Cargo.lock does not say"},
-		{story: "a source that is no registry", files: map[string]string{"/w/Cargo.toml": app("[dependencies]\ncandle-core = { git = \"https://g.example/c\" }\n"), "/w/Cargo.lock": strings.Replace(lock, "registry+", "git+", 1)}, want: "not from a registry"},
-		{story: "an inherited edition that decides the resolver", files: map[string]string{"/w/Cargo.toml": "[package]\nname = \"app\"\nedition.workspace = true\n[workspace]\nexclude = [\"core\"]\n[workspace.package]\nedition = \"2021\"\n[features]\ncuda = [\"candle-core/cuda\"]\n" + path}, want: "inherits its edition"},
+		{story: "a git source that is not checked out", files: map[string]string{"/w/Cargo.toml": app("[dependencies]\ncandle-core = { git = \"https://g.example/c\" }\n"), "/w/Cargo.lock": strings.Replace(lock, "registry+https://r.example/i", "git+https://g.example/c#0123456789abcdef", 1)}, want: "not on this machine"},
+		{story: "a git source in a workspace of its own", files: map[string]string{"/w/Cargo.toml": app("[dependencies]\ncandle-core = { git = \"https://g.example/c.git\", branch = \"x\" }\n"), "/w/Cargo.lock": strings.Replace(lock, "registry+https://r.example/i", "git+https://g.example/c.git?branch=x#0123456789abcdef", 1),
+			"/home/u/.cargo/git/checkouts/c-11/89abcde/crates/core/Cargo.toml": "[package]\nname = \"candle-core\"\nversion = \"9.9.9\"\n",
+			"/home/u/.cargo/git/checkouts/c-11/0123456/crates/core/Cargo.toml": "[package]\nname = \"candle-core\"\nversion.workspace = true\n[features]\ncuda = []\n", "/home/u/.cargo/git/checkouts/c-11/0123456/Cargo.toml": "[workspace]\nmembers = [\"crates/*\"]\n[workspace.package]\nversion = \"0.11.1\"\n"}},
+		{story: "an inherited edition that decides the resolver", files: map[string]string{"/w/Cargo.toml": "[package]\nname = \"app\"\nedition.workspace = true\n[workspace]\nexclude = [\"core\"]\n[workspace.package]\nedition = \"2021\"\n[features]\ncuda = [\"candle-core/cuda\"]\n" + path}},
 		{story: "a path that is not there", files: map[string]string{"/w/Cargo.toml": app(path + "gone = { path = \"gone\" }\n")}, want: "gone"},
 	}
 	for _, tt := range tests {
@@ -99,6 +111,9 @@ func TestPlanLeavesOpen(t *testing.T) {
 			tt.r.Features = []string{"cuda"}
 			plan := p.PlanBuild(p.Selected, tt.r)
 			got := strings.Join(plan.Open, "; ")
+			if tt.story == "an inherited edition that decides the resolver" && p.Resolver != "2" {
+				t.Errorf("resolver %s", p.Resolver)
+			}
 			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 				t.Errorf("open: %q, want %q", got, tt.want)
 			}
@@ -156,4 +171,93 @@ func FuzzPlan(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestPlatformsAgainstRustc holds what is known of target triples against the compiler.
+func TestPlatformsAgainstRustc(t *testing.T) {
+	rustc, err := exec.LookPath("rustc")
+	if err != nil {
+		t.Skip("no rustc on PATH")
+	}
+	known := 0
+	for _, cpu := range []string{"x86_64", "aarch64", "i686", "armv7", "riscv64gc", "powerpc64le"} {
+		for _, rest := range []string{"unknown-linux-gnu", "unknown-linux-musl", "pc-windows-msvc", "pc-windows-gnu", "apple-darwin", "unknown-linux-gnueabihf"} {
+			triple := cpu + "-" + rest
+			out, err := exec.Command(rustc, "--print", "cfg", "--target", triple).Output()
+			if err != nil {
+				continue // there is no such target
+			}
+			p, ok := platformOf(triple)
+			if !ok {
+				t.Errorf("%s is not known", triple)
+				continue
+			}
+			known++
+			for _, line := range strings.Fields(string(out)) {
+				if p.applies("cfg("+line+")") == no {
+					t.Errorf("%s: %s is said not to hold", triple, line)
+				}
+				if key, _, named := strings.Cut(line, "="); named && p.applies("cfg("+key+"=\"nonsense\")") == yes {
+					t.Errorf("%s: %s holds for everything", triple, key)
+				}
+			}
+			for _, other := range []string{"windows", "unix", "target_os = \"linux\"", "target_os = \"macos\"", "target_env = \"gnu\"", "target_env = \"msvc\"", "target_env = \"musl\"", "target_pointer_width = \"32\"", "target_vendor = \"apple\"", "target_arch = \"x86\""} {
+				holds := strings.Contains("\n"+string(out), "\n"+strings.ReplaceAll(other, " ", "")+"\n")
+				if got := p.applies("cfg(" + other + ")"); got != truthOf(holds) {
+					t.Errorf("%s: cfg(%s) is %v, rustc says %v", triple, other, got, holds)
+				}
+			}
+			if p.applies(triple) != yes || p.applies("wasm32-unknown-unknown") != no {
+				t.Errorf("%s: triples as tables", triple)
+			}
+		}
+	}
+	if known < 12 {
+		t.Errorf("only %d targets were compared", known)
+	}
+	// the triple found from files is that of the compiler
+	out, err := exec.Command(rustc, "-vV").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := hostTriple(realHost(t)); got != "" && !strings.Contains(string(out), "host: "+got+"\n") {
+		t.Errorf("rustc says\n%sthe files say %s", out, got)
+	}
+}
+
+func TestHostTriple(t *testing.T) {
+	tests := []struct {
+		story string
+		files []string
+		env   []string
+		want  string
+	}{
+		{story: "nothing is known"},
+		{story: "one kind of toolchain", files: []string{"/home/u/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/x", "/home/u/.rustup/toolchains/1.80.0-x86_64-unknown-linux-gnu/x"}, want: "x86_64-unknown-linux-gnu"},
+		{story: "two kinds", files: []string{"/home/u/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/x", "/home/u/.rustup/toolchains/stable-i686-unknown-linux-gnu/x"}},
+		{story: "one of the user's own", files: []string{"/home/u/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/x", "/home/u/.rustup/toolchains/mine/x"}},
+		{story: "a distribution's", files: []string{"/usr/bin/rustc", "/usr/lib/rustlib/aarch64-unknown-linux-gnu/lib/x", "/usr/lib/rustlib/etc/x"}, env: []string{"PATH=/usr/bin"}, want: "aarch64-unknown-linux-gnu"},
+		{story: "a distribution's with a second target", files: []string{"/usr/bin/rustc", "/usr/lib/rustlib/aarch64-unknown-linux-gnu/lib/x", "/usr/lib/rustlib/x86_64-pc-windows-gnu/x"}, env: []string{"PATH=/usr/bin"}},
+		{story: "another compiler", files: []string{"/home/u/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/x"}, env: []string{"RUSTC=/opt/rustc"}},
+		{story: "a distribution's in front of rustup's", files: []string{"/usr/bin/rustc", "/usr/lib/rustlib/aarch64-unknown-linux-gnu/lib/x", "/home/u/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/x"}, env: []string{"PATH=/usr/bin"}, want: "aarch64-unknown-linux-gnu"},
+	}
+	for _, tt := range tests {
+		files := map[string]string{}
+		for _, f := range tt.files {
+			files[f] = "x"
+		}
+		h := memHost(files)
+		for p := range files {
+			if strings.HasSuffix(p, "/rustc") {
+				h.Files.(memFiles).m[rel(p)].Mode = 0o755
+			}
+		}
+		for _, e := range tt.env {
+			name, value, _ := strings.Cut(e, "=")
+			h.Env = h.Env.Set(name, value)
+		}
+		if got := hostTriple(h); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
+		}
+	}
 }

@@ -1,165 +1,209 @@
 package features
 
 import (
-	"fmt"
-	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
 )
 
-// build makes the graph of what is linked: a unit for each program and library of the root, and one for each package below.
+// build makes the graph of what is linked: a unit for each program and library of the selected packages, and one for each package below.
 func (b *planner) build() {
 	g := b.plan.Graph
-	lib, bins := b.targets()
-	unit := func(p *Package, kind, name, src string) int {
-		g.Units = append(g.Units, Unit{PkgID: b.id(p), Mode: "build", Features: b.features(p), Target: Target{Kind: []string{kind}, Name: name, SrcPath: src}})
+	var queue []unitKey
+	unit := func(k unitKey, kind, name, src string) int {
+		g.Units = append(g.Units, Unit{PkgID: b.id(k.pkg), Mode: "build", Platform: b.target.triple, Features: b.features(k), Target: Target{Kind: []string{kind}, Name: name, SrcPath: src}})
 		return len(g.Units) - 1
+	}
+	library := func(p *Package) int {
+		i, known := b.known[p]
+		if !known {
+			i = unit(unitKey{p, false}, "lib", libName(p.Name), b.host.Join(p.Dir, "src", "lib.rs"))
+			b.known[p] = i
+			queue = append(queue, unitKey{p, false})
+		}
+		return i
 	}
 	below := func(p *Package) []UnitDep {
 		var out []UnitDep
-		for _, d := range p.Dependencies {
-			if d.Kind != Normal || d.Optional && !b.deps[p][d.Key] || !b.applies(p, d) {
+		on := b.state(unitKey{p, false}).deps
+		for n := range p.Dependencies {
+			d := &p.Dependencies[n]
+			if d.Kind != Normal || d.Optional && !on[d.Key] || !b.applies(p, d, false) {
 				continue
 			}
-			t := b.dependency(p, d)
+			t := b.dependency(p, n)
 			if t.pkg == nil || t.pkg.ProcMacro {
 				continue
 			}
-			i, known := b.known[t.pkg.Dir]
-			if !known {
-				i = unit(t.pkg, "lib", strings.ReplaceAll(t.pkg.Name, "-", "_"), b.host.Join(t.pkg.Dir, "src", "lib.rs"))
-				b.known[t.pkg.Dir] = i
-			}
-			out = append(out, UnitDep{Index: i, Name: strings.ReplaceAll(d.Key, "-", "_")})
+			out = append(out, UnitDep{Index: library(t.pkg), Name: libName(d.Key)})
 		}
 		return out
 	}
-	at := -1
-	if lib != "" || len(bins) == 0 {
-		at = unit(b.root, "lib", strings.ReplaceAll(b.root.Name, "-", "_"), lib)
-		g.Roots = append(g.Roots, at)
-		b.known[b.root.Dir] = at
-	}
-	var programs []int
-	for _, src := range bins {
-		i := unit(b.root, "bin", b.root.Name, src)
-		g.Roots = append(g.Roots, i)
-		programs = append(programs, i)
-	}
-	deps := below(b.root)
-	if at >= 0 {
-		g.Units[at].Dependencies = deps
-	}
-	for _, i := range programs {
-		g.Units[i].Dependencies = deps
-		if at >= 0 {
-			g.Units[i].Dependencies = append(append([]UnitDep{}, deps...), UnitDep{Index: at, Name: g.Units[at].Target.Name})
+	for _, root := range b.roots {
+		lib, bins, left := b.targets(root)
+		if root.ProcMacro {
+			i := unit(unitKey{root, !b.unify}, "proc-macro", libName(root.Name), lib)
+			g.Roots = append(g.Roots, i)
+		} else if lib != "" || len(bins) == 0 && !left {
+			i := library(root)
+			g.Units[i].Target.SrcPath = lib
+			g.Roots = append(g.Roots, i)
 		}
-	}
-	seen := map[*Package]bool{b.root: true}
-	queue := []*Package{}
-	next := func(p *Package) {
-		for _, d := range p.Dependencies {
-			if t := b.found[entryOf(p, d)]; t.pkg != nil && !seen[t.pkg] {
-				if _, linked := b.known[t.pkg.Dir]; linked {
-					seen[t.pkg] = true
-					queue = append(queue, t.pkg)
-				}
+		for _, src := range bins {
+			i := unit(unitKey{root, false}, "bin", root.Name, src)
+			g.Roots = append(g.Roots, i)
+			deps := below(root)
+			if lib != "" && !root.ProcMacro {
+				deps = append(deps, UnitDep{Index: library(root), Name: libName(root.Name)})
 			}
+			g.Units[i].Dependencies = deps
 		}
 	}
-	next(b.root)
 	for len(queue) > 0 {
-		p := queue[0]
+		k := queue[0]
 		queue = queue[1:]
-		deps := below(p) // may add units, so that the slice moves
-		g.Units[b.known[p.Dir]].Dependencies = deps
-		next(p)
+		deps := below(k.pkg) // may add units, so that the slice moves
+		g.Units[b.known[k.pkg]].Dependencies = deps
+	}
+	b.hostCopies()
+}
+
+// hostCopies adds what build scripts and proc-macros have of the CUDA crates that are linked without CUDA: nothing leads there, but it explains why
+// cargo's other answers show the feature.
+func (b *planner) hostCopies() {
+	for _, k := range b.sortedStates() {
+		c := b.catalog.Crate(k.pkg.Name)
+		if i, linked := b.known[k.pkg]; !k.host || !linked || !c.CUDA() || c.On(b.plan.Graph.Units[i].Features) || !c.On(b.features(k)) {
+			continue
+		}
+		b.plan.Graph.Units = append(b.plan.Graph.Units, Unit{PkgID: b.id(k.pkg), Mode: "build", Features: b.features(k),
+			Target: Target{Kind: []string{"lib"}, Name: libName(k.pkg.Name), SrcPath: b.host.Join(k.pkg.Dir, "src", "lib.rs")}})
 	}
 }
 
-func (b *planner) features(p *Package) []string {
-	out := make([]string, 0, len(b.on[p]))
-	for f := range b.on[p] {
-		out = append(out, f)
+// sortedStates lists the host's states in a fixed order.
+func (b *planner) sortedStates() []unitKey {
+	byName := map[string]unitKey{}
+	for k := range b.states {
+		if k.host && b.catalog.Crate(k.pkg.Name) != nil {
+			byName[k.pkg.Manifest] = k
+		}
 	}
-	sort.Strings(out)
+	var out []unitKey
+	for _, name := range sortedKeys(byName) {
+		out = append(out, byName[name])
+	}
 	return out
 }
 
-// targets finds the library and the programs of the root package, as cargo's rules for their places say.
-func (b *planner) targets() (lib string, bins []string) {
-	h, dir := b.host, b.root.Dir
-	raw, err := decode(b.root.text)
-	if err != nil {
-		return "", nil
-	}
-	if s := str(table(raw, "lib")["path"]); s != "" {
-		lib = h.Join(dir, s)
-	} else if f := h.Join(dir, "src", "lib.rs"); h.IsFile(f) || raw["lib"] != nil {
+func libName(pkg string) string { return strings.ReplaceAll(pkg, "-", "_") }
+
+// targets finds the library and the programs of a selected package, as cargo's rules for their places say. Programs whose required features are
+// not on are left out, as `cargo build` does.
+// Source: the cargo book, cargo-targets.md, and src/cargo/util/toml/targets.rs.
+func (b *planner) targets(root *Package) (lib string, bins []string, left bool) {
+	h, dir, at := b.host, root.Dir, root.places
+	if at.lib != "" {
+		lib = h.Join(dir, at.lib)
+	} else if f := h.Join(dir, "src", "lib.rs"); at.hasLib || h.IsFile(f) {
 		lib = f
 	}
-	auto := true
-	if v, ok := table(raw, "package", "project")["autobins"].(bool); ok {
-		auto = v
-	}
+	on := b.state(unitKey{root, false}).on
 	add := func(path string) { bins = mergeStrings(bins, []string{h.Clean(path)}) }
-	for _, p := range b.root.Bins {
-		add(p)
-	}
-	list, _ := raw["bin"].([]map[string]any)
-	for _, one := range list {
-		name := str(one["name"])
-		if needs, _ := stringsOf(one["required-features"]); len(needs) > 0 {
-			for _, f := range needs {
-				if !b.on[b.root][f] {
-					b.open(fmt.Sprintf("program %s of %s needs the feature `%s`", name, b.root.Name, f))
-				}
-			}
-		}
-		if str(one["path"]) == "" {
-			for _, p := range []string{h.Join(dir, "src", "bin", name+".rs"), h.Join(dir, "src", "bin", name, "main.rs"), h.Join(dir, "src", "main.rs")} {
+	out := map[string]bool{} // programs that are not built
+	for _, one := range at.bins {
+		path := ""
+		if one.path != "" {
+			path = h.Join(dir, one.path)
+		} else {
+			for _, p := range []string{h.Join(dir, "src", "bin", one.name+".rs"), h.Join(dir, "src", "bin", one.name, "main.rs"), h.Join(dir, "src", "main.rs")} {
 				if h.IsFile(p) {
-					add(p)
+					path = p
 					break
 				}
 			}
 		}
+		if path == "" {
+			continue
+		}
+		built := true
+		for _, f := range one.needs {
+			if strings.Contains(f, "/") {
+				b.open(root.Manifest + ": program " + one.name + " needs a dependency's feature `" + f + "`")
+			}
+			built = built && on[f]
+		}
+		if !built {
+			out[h.Clean(path)] = true
+			continue
+		}
+		add(path)
 	}
-	if !auto {
-		return lib, bins
+	if at.noAutobins {
+		return lib, bins, len(out) > 0
+	}
+	auto := func(path string) {
+		if !out[h.Clean(path)] {
+			add(path)
+		}
 	}
 	if f := h.Join(dir, "src", "main.rs"); h.IsFile(f) {
-		add(f)
+		auto(f)
 	}
 	entries, err := h.Files.ReadDir(h.Join(dir, "src", "bin"))
 	if err != nil {
-		return lib, bins // there is none
+		return lib, bins, len(out) > 0 // there is none
 	}
 	for _, e := range entries {
 		p := h.Join(dir, "src", "bin", e.Name())
 		switch {
 		case strings.HasSuffix(e.Name(), ".rs"):
-			add(p)
+			auto(p)
 		case h.IsFile(h.Join(p, "main.rs")):
-			add(h.Join(p, "main.rs"))
+			auto(h.Join(p, "main.rs"))
 		}
 	}
-	return lib, bins
+	return lib, bins, len(out) > 0
 }
 
-// id is a package's id: of a path, or of the registry for what lies below CARGO_HOME.
-func (b *planner) id(p *Package) string {
-	if b.byPath[p.Manifest] == nil {
-		return "registry+file:///registry#" + p.Name + "@" + p.Version
+// places is where a manifest says that targets are.
+type places struct {
+	lib        string
+	hasLib     bool
+	noAutobins bool
+	bins       []binPlace
+}
+
+type binPlace struct {
+	name, path string
+	needs      []string // required-features
+}
+
+func placesIn(raw map[string]any) places {
+	at := places{lib: str(table(raw, "lib")["path"]), hasLib: raw["lib"] != nil}
+	if v, ok := table(raw, "package", "project")["autobins"].(bool); ok {
+		at.noAutobins = !v
 	}
+	list, _ := raw["bin"].([]map[string]any)
+	for _, one := range list {
+		needs, _ := stringsOf(one["required-features"])
+		at.bins = append(at.bins, binPlace{str(one["name"]), str(one["path"]), needs})
+	}
+	return at
+}
+
+// id is a package's id: of a path, or of where the lock file has it from.
+func (b *planner) id(p *Package) string {
 	if b.ids == nil {
 		b.ids = map[*Package]string{}
 	}
 	id, known := b.ids[p]
 	if !known {
-		id = pathID(b.host, p)
+		if source, foreign := b.foreign[p]; foreign {
+			id = strings.SplitN(source, "#", 2)[0] + "#" + p.Name + "@" + p.Version
+		} else {
+			id = pathID(b.host, p)
+		}
 		b.ids[p] = id
 	}
 	return id

@@ -62,9 +62,15 @@ func (p *Project) selection(r Request) (list []*Package, known bool) {
 		known = true
 		for _, spec := range r.Packages {
 			found := false
-			for _, m := range append(append([]*Package{}, p.Members...), p.Locals...) {
+			among := p.Members
+			if !strings.ContainsAny(spec, "*?[") { // a pattern means members only; a name may be that of any package
+				among = append(append([]*Package{}, p.Members...), p.Locals...)
+			}
+			for _, m := range among {
 				if specMatches(spec, m) {
-					list = append(list, m)
+					if !containsPackage(list, m) {
+						list = append(list, m)
+					}
 					found = true
 				}
 			}

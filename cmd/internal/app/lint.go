@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"strings"
 
@@ -23,7 +22,8 @@ type answered struct {
 
 	findings []features.Finding
 	request  features.Request
-	member   *features.Package
+	members  []*features.Package // that are built together
+	typed    bool                // the command line's own question: asked of cargo as it stands
 }
 
 // runManifests is features --manifest-only: no cargo, no network, nothing is run. It alarms where it is certain and says where it is not.
@@ -69,17 +69,17 @@ func (j *journey) questions() ([]*answered, error) {
 		if r.AllFeatures {
 			name = "all features"
 		}
-		if !known || len(selected) != 1 {
-			why := fmt.Sprintf("%d packages are built together, and their features unify", len(selected))
-			if !known {
-				why = "the packages asked for are not among the manifests"
-			}
-			return []*answered{{Feature: name, Open: []string{why}}}, nil
+		if !known || len(selected) == 0 {
+			return []*answered{{Feature: name, Open: []string{"the packages asked for are not among the manifests"}}}, nil
 		}
-		return []*answered{{Package: selected[0].Name, Feature: name, request: r, member: selected[0]}}, nil
+		var names []string
+		for _, p := range selected {
+			names = append(names, p.Name)
+		}
+		return []*answered{{Package: strings.Join(names, ", "), Feature: name, request: r, members: selected, typed: true}}, nil
 	}
 	chosen := map[*features.Package]bool{}
-	if len(r.Packages) > 0 {
+	if len(r.Packages) > 0 || r.Workspace {
 		selected, known := j.project.Selection(r)
 		if !known {
 			return nil, &usageError{"-p names no member of the workspace: " + strings.Join(r.Packages, ", "), "see the members in " + j.shown(j.project.RootManifest)}
@@ -93,7 +93,7 @@ func (j *journey) questions() ([]*answered, error) {
 			continue
 		}
 		one := features.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault, Targets: r.Targets}
-		list = append(list, &answered{Package: q.Package.Name, Feature: q.Feature, request: one, member: q.Package})
+		list = append(list, &answered{Package: q.Package.Name, Feature: q.Feature, request: one, members: []*features.Package{q.Package}})
 	}
 	return list, nil
 }
@@ -107,7 +107,11 @@ func (j *journey) decide(q *answered) error {
 		q.Open = []string{"+toolchain, --config or -Z is given"}
 		return nil
 	}
-	plan := j.project.PlanBuild(q.member, q.request)
+	plan := j.plan(q)
+	if plan == nil {
+		q.Decided, q.By = true, "manifests"
+		return nil
+	}
 	if len(plan.Open) > 0 {
 		q.Open = plan.Open
 		return nil
@@ -122,6 +126,17 @@ func (j *journey) decide(q *answered) error {
 		q.findings = append(q.findings, f)
 	}
 	return nil
+}
+
+// plan is what the question's build links; nil where it is clear without one, and no notes are to be told.
+func (j *journey) plan(q *answered) *features.Plan {
+	if q.typed {
+		return j.project.PlanSelection(q.members, q.request)
+	}
+	if !j.shell.Verbose && j.project.Clear(q.members[0], q.request) {
+		return nil
+	}
+	return j.project.PlanBuild(q.members[0], q.request)
 }
 
 // tellAnswers prints or writes what came of the questions, and ends with 10 where one of them is an alarm.
@@ -196,7 +211,7 @@ func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
 	}
 	var done []mended
 	for _, q := range list {
-		if q.member == nil || q.Decided && !q.Stops && !faulty(q.findings) {
+		if len(q.members) == 0 || q.Decided && !q.Stops && !faulty(q.findings) {
 			continue
 		}
 		line, err := q.line(l)
@@ -255,11 +270,14 @@ func faulty(list []features.Finding) bool {
 
 // line is the question in cargo's words: the member's own manifest is named, because resolver 1 gives --features to that package only.
 func (q *answered) line(l cargo.Line) (cargo.Line, error) {
+	if q.typed {
+		return l, nil
+	}
 	var words []string
 	if l.Toolchain != "" {
 		words = append(words, "+"+l.Toolchain)
 	}
-	words = append(words, "build", "--manifest-path", q.member.Manifest)
+	words = append(words, "build", "--manifest-path", q.members[0].Manifest)
 	for _, f := range q.request.Features {
 		words = append(words, "--features", f)
 	}
