@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -40,6 +41,11 @@ type app struct {
 	stdin    io.Reader
 	self     string // our own executable, for children that are ourselves
 	cacheDir string
+	words    []string // the command line without the program's name
+	began    time.Time
+	// concluded: one of our own verbs has rendered its result
+	concluded bool
+	sealed    []receipt.Receipt // what `prove` found, where a receipt is asked for
 	// real says whether a driver that was loaded is a real one. Only a test binary sets another predicate than verify.RealDriver.
 	real  RealDriver
 	typed []string // the words of the command line
@@ -97,6 +103,7 @@ func newApp(stdin io.Reader, shell *report.Shell, real RealDriver) (*app, error)
 		terminal = local.Terminal(f)
 	}
 	shell.Colour = report.Colour("", host.Env.Lookup, terminal)
+	shell.Guarded = host.Env.Get("GITHUB_ACTIONS") == "true"
 	self, err := proc.Self()
 	if err != nil {
 		return nil, err
@@ -105,12 +112,13 @@ func newApp(stdin io.Reader, shell *report.Shell, real RealDriver) (*app, error)
 	if err != nil {
 		return nil, err
 	}
-	return &app{host: host, run: proc.Runner{}, shell: shell, stdin: stdin, self: self, cacheDir: dir, real: real}, nil
+	return &app{host: host, run: proc.Runner{}, shell: shell, stdin: stdin, self: self, cacheDir: dir, real: real, began: time.Now()}, nil
 }
 
 // dispatch finds out whose word it is: ours, or cargo's.
 func (a *app) dispatch(ctx context.Context, args []string) error {
 	name, words := a.host.Base(args[0]), args[1:]
+	a.words = words
 	if strings.TrimSuffix(name, ".exe") == "cargo-gpubuild" && len(words) > 0 && words[0] == "gpubuild" {
 		words = words[1:] // cargo gpubuild …: cargo gives its subcommand's name first
 	}

@@ -80,18 +80,22 @@ func runAudit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 			a.shell.Status("", "it said: %s", r.Said)
 		}
 	}
-	if err := a.answer(o, "audit", worst == audit.Honest, findings, struct {
+	result := report.Result{Verb: "audit", Findings: findings, Programs: []report.Program{{Name: a.host.Base(binary), Path: a.shown(binary)}}}
+	for _, m := range all {
+		state := map[bool]string{true: report.Passed, false: report.Failed}[m.Kind == audit.Honest]
+		result.Checks = append(result.Checks, report.Check{ID: "audit", Name: m.Mode, State: state, Message: m.Why, Detail: m.Said})
+	}
+	var end error
+	switch worst {
+	case audit.Honest:
+	case audit.FellBack:
+		end = codeError(codeNotUsed)
+	default:
+		end = codeError(codeUnproved)
+	}
+	return a.end(o, end, result, struct {
 		Program string          `json:"program"`
 		Args    []string        `json:"args"`
 		Modes   []audit.Outcome `json:"modes"`
-	}{binary, append([]string{}, l.Trailing...), all}); err != nil {
-		return err
-	}
-	switch worst {
-	case audit.Honest:
-		return nil
-	case audit.FellBack:
-		return codeError(codeNotUsed)
-	}
-	return codeError(codeUnproved)
+	}{binary, append([]string{}, l.Trailing...), all})
 }

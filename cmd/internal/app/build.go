@@ -22,15 +22,11 @@ type program struct {
 // build runs cargo with the user's own words and reads its messages; what it prints is what it would have printed without us.
 func (j *journey) build(ctx context.Context) error {
 	c := cargo.Build(j.tool, j.line, j.defaultRun())
-	pass := io.Discard
-	if j.line.WantsJSON() {
-		pass = j.shell.Out
-	}
 	watch := j.watchBuild()
 	messages := &cargo.LineWriter{
 		Each: func(m cargo.Message) {
 			if j.line.WantsJSON() {
-				_, _ = pass.Write(append(m.Raw[:len(m.Raw):len(m.Raw)], '\n'))
+				_ = j.ndjson().Whole(m.Raw) // a stdout that nobody reads is cargo's matter, too
 				watch.message(m.Raw)
 			}
 			m.Raw = nil
@@ -39,7 +35,7 @@ func (j *journey) build(ctx context.Context) error {
 				j.messages = append(j.messages, m)
 			}
 		},
-		Other: func(line []byte) { _, _ = j.shell.Out.Write(line) },
+		Other: func(line []byte) { _, _ = j.otherOut().Write(line) },
 	}
 	c.Stdin, c.Stdout, c.Stderr = j.stdin, messages, watch.stderr
 	_, err := j.run.Run(ctx, c)
@@ -60,6 +56,14 @@ func (j *journey) build(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// otherOut is where lines go that are no messages of cargo: stdout, where they may share a line's end with ours.
+func (j *journey) otherOut() io.Writer {
+	if l := j.ndjson(); l != nil {
+		return l
+	}
+	return j.shell.Out
 }
 
 // defaultRun is the program that `cargo run` means when its package has several.

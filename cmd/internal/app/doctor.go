@@ -48,24 +48,26 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		}
 	}
 	worst := doctor.Worst(checks)
-	if o.JSON != nil {
-		if err := a.answer(o, "doctor", worst != doctor.Missing && worst != doctor.Misfit, findings, struct {
-			Checks []doctor.Check `json:"checks"`
-		}{checks}); err != nil {
-			return err
-		}
-	} else {
+	if o.JSON == nil {
 		if _, err := fmt.Fprint(a.shell.Out, doctorText(checks)); err != nil {
 			return err
 		}
 	}
+	var end error
 	switch worst {
 	case doctor.Missing:
-		return codeError(codeMissing)
+		end = codeError(codeMissing)
 	case doctor.Misfit:
-		return codeError(codeMisfit)
+		end = codeError(codeMisfit)
 	}
-	return nil
+	r := report.Result{Verb: "doctor", Project: f.Project, Findings: findings}
+	for _, c := range checks {
+		state := map[doctor.State]string{doctor.Missing: report.Failed, doctor.Misfit: report.Failed, doctor.Info: report.Skipped}[c.State]
+		r.Checks = append(r.Checks, report.Check{ID: c.ID, State: orWord(state, report.Passed), Message: c.Says, Detail: c.Fix})
+	}
+	return a.end(o, end, r, struct {
+		Checks []doctor.Check `json:"checks"`
+	}{checks})
 }
 
 // doctorText words the checks for a person.

@@ -73,5 +73,8 @@ func (j *journey) explain(ctx context.Context, w *buildWatch) {
 		return
 	}
 	f := answer.Found[0]
-	j.tellCause(f.Text, answer, j.situation(ctx, answer.Found[:1]).words(f))
+	words := j.situation(ctx, answer.Found[:1]).words(f)
+	finding := causeFinding(f, words)
+	j.cause = &finding
+	j.tellCause(f.Text, answer, words)
 }

@@ -35,16 +35,11 @@ func runFeatures(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	}
 	if o.JSON == nil {
 		a.printFeatures(j)
-	} else if err := a.answer(o, "features", !j.reach.Stops, j.findings, struct {
+	}
+	return a.end(o, reachEnd(j.reach.Stops), j.reachResult("features"), struct {
 		*features.Answer
 		Findings struct{} `json:"-"`
-	}{Answer: j.reach}); err != nil {
-		return err
-	}
-	if j.reach.Stops {
-		return codeError(codeUnreached)
-	}
-	return nil
+	}{Answer: j.reach})
 }
 
 // checkFeatures refuses flags of `features` that say nothing together.
@@ -150,17 +145,12 @@ func (a *app) runFix(ctx context.Context, o Options, l cargo.Line) error {
 		for _, f := range j.findings {
 			a.shell.Finding(f)
 		}
-	} else if err := a.answer(o, "features", !j.reach.Stops, j.findings, struct {
+	}
+	return a.end(o, reachEnd(j.reach.Stops), j.reachResult("features"), struct {
 		*features.Answer
 		Findings struct{} `json:"-"`
 		Mends    []mended `json:"mends"`
-	}{Answer: j.reach, Mends: append([]mended{}, done...)}); err != nil {
-		return err
-	}
-	if j.reach.Stops {
-		return codeError(codeUnreached)
-	}
-	return nil
+	}{Answer: j.reach, Mends: append([]mended{}, done...)})
 }
 
 // printFeatures prints for each root a table of what is linked, then the paths of the features, then what is needed.

@@ -35,6 +35,8 @@ type Options struct {
 	ExpectCPU      bool
 	Counterfactual bool
 	Receipt        string
+	SARIF          string
+	JUnit          string
 	Timeout        time.Duration
 	Probe          string
 	CUPTI          string
@@ -164,7 +166,7 @@ var flags = []flag{
 		o.Counterfactual = true
 		return nil
 	}},
-	{"receipt", required, onProve, "FILE", "write what was found as a receipt; see `gpubuild receipt --help`", func(o *Options, v string) error { o.Receipt = v; return nil }},
+	{"receipt", required, onCargo | onProve, "FILE", "write what was found as a receipt; see `gpubuild receipt --help`", func(o *Options, v string) error { o.Receipt = v; return nil }},
 	{"timeout", required, onCargo | onProve, "DURATION", "end the proven program after this time, such as 30s", func(o *Options, v string) error {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
@@ -237,7 +239,11 @@ var flags = []flag{
 		o.Parts = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
 		return nil
 	}},
-	{"json", optional, onProject | onProve | onScan | onExec | onToolchain | onOther, "FILE", "machine-readable answer on stdout or in FILE", func(o *Options, v string) error {
+	{"sarif", required, onCargo | onProject | onProve, "FILE", "write the findings as SARIF 2.1.0, for code scanning",
+		func(o *Options, v string) error { o.SARIF = v; return nil }},
+	{"junit", required, onCargo | onProject | onProve, "FILE", "write the checks as JUnit XML: a suite, and a case for each check and proof",
+		func(o *Options, v string) error { o.JUnit = v; return nil }},
+	{"json", optional, onCargo | onProject | onProve | onScan | onExec | onToolchain | onOther, "FILE", "machine-readable answer on stdout or in FILE", func(o *Options, v string) error {
 		o.JSON = &v
 		return nil
 	}},
@@ -252,6 +258,7 @@ var onlyOn = map[string][]string{
 	"for": {"doctor"}, "explain": {"stale"}, "strict": {"features"}, "fix": {"features"}, "dry-run": {"features", "clean", "ci"}, "why": {"features"},
 	"graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"}, "minimal": {"clean"}, "external": {"clean"}, "stdout": {"init", "ci"},
 	"force": {"init", "ci"}, "route": {"features"}, "format": {"ci"}, "only": {"ci"}, "fetch": {"ci"},
+	"sarif": {"audit", "doctor", "features", "prove", "stale"}, "junit": {"audit", "doctor", "features", "prove", "stale"},
 }
 
 // known says whether a flag belongs to a verb; cargo's verbs are called "".

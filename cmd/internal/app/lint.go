@@ -166,14 +166,7 @@ func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done [
 	for _, f := range extra {
 		stops = stops || j.options.Strict && f.Severity == features.Warning
 	}
-	if j.options.JSON != nil {
-		if err := j.answer(j.options, "features-lint", !stops, found, struct {
-			Questions []*answered `json:"questions"`
-			Mends     []mended    `json:"mends,omitempty"`
-		}{append([]*answered{}, list...), done}); err != nil {
-			return err
-		}
-	} else {
+	if j.options.JSON == nil {
 		for _, m := range done {
 			if _, err := io.WriteString(j.shell.Out, m.Diff); err != nil {
 				return err
@@ -189,10 +182,21 @@ func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done [
 		}
 		j.shell.Status("Checked", "%d GPU features of the workspace's members, %d decided", len(list), decided)
 	}
-	if stops {
-		return codeError(codeUnreached)
+	r := report.Result{Verb: "features-lint", Project: j.shown(j.project.Manifest), Findings: found}
+	for _, q := range list {
+		c := report.Check{ID: report.CheckReach, Name: q.Feature + of(q.Package), State: report.Passed}
+		switch {
+		case !q.Decided:
+			c.State, c.Message = report.Skipped, "not decided here: "+strings.Join(q.Open, "; ")
+		case q.Stops:
+			c.State, c.Message = report.Failed, "it does not reach"
+		}
+		r.Checks = append(r.Checks, c)
 	}
-	return nil
+	return j.end(j.options, reachEnd(stops), r, struct {
+		Questions []*answered `json:"questions"`
+		Mends     []mended    `json:"mends,omitempty"`
+	}{append([]*answered{}, list...), done})
 }
 
 func of(pkg string) string {

@@ -12,6 +12,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/fatbin"
@@ -269,10 +270,11 @@ func (a *app) getProbe(ctx context.Context, o Options) (probe.Probe, error) {
 
 // proof is one program's run under the probe and what it showed.
 type proof struct {
-	Program  string          `json:"program"`
-	Args     []string        `json:"args,omitempty"`
-	Verdict  verify.Verdict  `json:"verdict"`
-	Evidence verify.Evidence `json:"evidence"`
+	Program  string           `json:"program"`
+	Args     []string         `json:"args,omitempty"`
+	Verdict  verify.Verdict   `json:"verdict"`
+	Evidence verify.Evidence  `json:"evidence"`
+	Receipt  *receipt.Receipt `json:"-"` // where one is asked for
 }
 
 // prove runs a program under the probe and judges what was recorded.
@@ -385,12 +387,13 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 	}
 	watch := j.watchProgram(o.Stdout, j.line.Verb)
 	o.Stdout, o.Stderr = watch.stdout, watch.stderr
-	got, err := j.prove(ctx, o)
+	got, err := j.proveSealed(ctx, j.options, o)
 	if err != nil {
 		return err
 	}
 	j.tellVerdict(got)
-	j.explainProgram(ctx, watch, j.ending(ctx, got, o.ExpectExit, p.Path))
+	j.noteProof(got)
+	j.findings = append(j.findings, j.explainProgram(ctx, watch, j.ending(ctx, got, o.ExpectExit, p.Path))...)
 	return outcome(got, o.ExpectExit)
 }
 

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/gpu/fatbin"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
@@ -40,12 +43,7 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual,
 		Timeout: o.Timeout, Stdin: a.stdin, Stdout: watch.stdout, Stderr: watch.stderr, Own: r.Kernels(), Mode: verify.Prove,
 	}
-	// Hashed before the run and, by the file's identity, held against what ran: the receipt is of what was started.
-	hash, err := a.receiptHash(o, binary)
-	if err != nil {
-		return err
-	}
-	p, err := a.prove(ctx, asked)
+	p, err := a.proveSealed(ctx, o, asked)
 	if err != nil {
 		return err
 	}
@@ -57,17 +55,34 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return s
 	}
 	findings := a.explainProgram(ctx, watch, end)
-	if err := a.writeReceipt(o, p, asked, hash); err != nil {
-		return err
-	}
 	ended := outcome(p, o.ExpectExit)
 	if o.ExpectCPU {
 		ended = outcomeCPU(p, o.ExpectExit)
 	}
-	if err := a.answer(o, "prove", ended == nil, findings, p); err != nil {
-		return err
+	if p.Receipt != nil {
+		a.sealed = []receipt.Receipt{*p.Receipt}
 	}
-	return ended
+	result := proveResult(a, p, r, ended)
+	result.Findings = append(result.Findings, findings...)
+	return a.end(o, ended, result, p)
+}
+
+// proveResult is what `prove` came to.
+func proveResult(a *app, p proof, r *fatbin.Report, ended error) report.Result {
+	made := report.Program{Name: a.host.Base(p.Program), Path: a.shown(p.Program), Code: scanLine(r), Images: imagesOf(r), Proof: proofResult(p)}
+	c := report.Check{ID: report.CheckProof, Name: made.Name, State: report.Passed, Message: "ran its kernel on " + p.Verdict.Device, Detail: strings.Join(p.Verdict.Lines, "\n")}
+	if p.Verdict.Kind != verify.Proved {
+		c.Message = prefixed(p.Verdict.Kind.String()+": ", p.Verdict.Why)
+	}
+	out := report.Result{Verb: "prove", Programs: []report.Program{made}}
+	if ended != nil {
+		c.State = report.Failed
+		if f, ok := proofFinding(made, true); ok {
+			out.Findings = append(out.Findings, f)
+		}
+	}
+	out.Checks = []report.Check{c}
+	return out
 }
 
 // program answers the file that a word names: a path, or a name that is found on PATH.

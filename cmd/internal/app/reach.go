@@ -94,8 +94,8 @@ func reachLines(a *features.Answer) []string {
 	return lines
 }
 
-func reachLine(r features.Root) string {
-	var on, off []string
+// onOff lists the GPU crates of a root, those that are on and those that are linked without their GPU code.
+func onOff(r features.Root) (on, off []string) {
 	for _, c := range r.Crates {
 		name := c.Name + " " + c.Version
 		switch {
@@ -108,6 +108,11 @@ func reachLine(r features.Root) string {
 	}
 	sort.Strings(on)
 	sort.Strings(off)
+	return on, off
+}
+
+func reachLine(r features.Root) string {
+	on, off := onOff(r)
 	asked, reach := strings.Join(r.Asked, ", "), "reaches"
 	switch len(r.Asked) {
 	case 0:

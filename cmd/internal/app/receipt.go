@@ -7,6 +7,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
@@ -18,12 +19,39 @@ type sealed struct {
 	size int64
 }
 
-// receiptHash hashes the binary where a receipt is asked for.
-func (a *app) receiptHash(o Options, binary string) (sealed, error) {
+// proveSealed is prove with a receipt of it, where one is asked for. The binary is hashed before the run and, by the file's identity, held against
+// what ran: a receipt is of what was started.
+func (a *app) proveSealed(ctx context.Context, o Options, asked verify.Options) (proof, error) {
 	if o.Receipt == "" {
-		return sealed{}, nil
+		return a.prove(ctx, asked)
 	}
-	return seal(binary)
+	hash, err := seal(asked.Binary)
+	if err != nil {
+		return proof{}, err
+	}
+	p, err := a.prove(ctx, asked)
+	if err != nil {
+		return p, err
+	}
+	now, err := cache.Identify(asked.Binary)
+	if err != nil {
+		return p, err
+	}
+	if now != hash.id {
+		return p, fmt.Errorf("no receipt: %s changed while it was proven", asked.Binary)
+	}
+	r := a.makeReceipt(hash, p.Evidence, p.Verdict, asked.Env, asked.Probe.SourceHash, receipt.Ask(asked.Rules(), o.ExpectCPU))
+	p.Receipt = &r
+	return p, nil
+}
+
+// makeReceipt makes a receipt of evidence, with what the scan says of the binary.
+func (a *app) makeReceipt(hash sealed, e verify.Evidence, v verify.Verdict, env buildenv.Env, probe string, asked receipt.Asked) receipt.Receipt {
+	code := ""
+	if r, err := a.scan(e.Binary); err == nil {
+		code = scanLine(r)
+	}
+	return receipt.New(version(), receipt.Binary{Path: e.Binary, Size: hash.size, SHA256: hash.sum, Code: code}, env, probe, asked, e, v)
 }
 
 func seal(file string) (sealed, error) {
@@ -45,34 +73,72 @@ func seal(file string) (sealed, error) {
 	return sealed{sum, id, id.Size}, nil
 }
 
-// writeReceipt writes what a proof showed, whatever that is.
-func (a *app) writeReceipt(o Options, p proof, asked verify.Options, hash sealed) error {
-	if o.Receipt == "" {
-		return nil
-	}
-	now, err := cache.Identify(asked.Binary)
+// writeReceipt writes one file of what was found: the first receipt, the others behind it, and the result of the whole run.
+func (a *app) writeReceipt(o Options, list []receipt.Receipt, r report.Result) error {
+	answer, err := r.Answer(nil)
 	if err != nil {
 		return err
 	}
-	if now != hash.id {
-		return fmt.Errorf("no receipt: %s changed while it was proven", asked.Binary)
-	}
-	code := ""
-	if r, err := a.scan(asked.Binary); err == nil {
-		code = scanLine(r)
-	}
-	b := receipt.Binary{Path: p.Evidence.Binary, Size: hash.size, SHA256: hash.sum, Code: code}
-	r := receipt.New(version(), b, asked.Env, asked.Probe.SourceHash, receipt.Ask(asked.Rules(), o.ExpectCPU), p.Evidence, p.Verdict)
-	data, err := r.Encode()
+	first := list[0]
+	first.Result, first.More = answer, list[1:]
+	data, err := first.Encode()
 	if err != nil {
 		return err
 	}
-	file := a.host.Abs(o.Receipt)
-	if err := cache.WriteFile(file, data, 0o644); err != nil {
+	if err := a.writeFile(o.Receipt, data); err != nil {
 		return err
 	}
-	a.shell.Status("Receipt", "%s (%s)", a.shown(file), p.Verdict.Kind)
+	a.shell.Status("Receipt", "%s (%s)", a.shown(a.host.Abs(o.Receipt)), first.Verdict.Kind)
 	return nil
+}
+
+// writeReceipts writes the receipt of a build or run: of each program that was proven, and of each that was built and not run. A build that made
+// nothing has one, too: it says what was asked and why there is no program.
+func (j *journey) writeReceipts(r report.Result) error {
+	list := append([]receipt.Receipt{}, j.receipts...)
+	proven := map[string]bool{}
+	for _, p := range j.proofs {
+		proven[p.Program] = true
+	}
+	rules := verify.Rules{Mode: verify.Exec, Patterns: verify.DefaultPatterns()}
+	not := func(hash sealed, path string) {
+		e := verify.Evidence{Schema: 1, Binary: path}
+		list = append(list, j.makeReceipt(hash, e, verify.Judge(e, rules), j.host.Env, "", receipt.Ask(rules, false)))
+	}
+	for _, p := range j.programs {
+		if proven[p.Path] || p.Kind == "test" && j.line.Verb != "test" && j.line.Verb != "bench" {
+			continue
+		}
+		hash, err := seal(p.Path)
+		if err != nil {
+			return err
+		}
+		not(hash, p.Path)
+	}
+	if len(list) == 0 {
+		not(sealed{}, "")
+	}
+	return j.writeReceipt(j.options, list, r)
+}
+
+// checkReceipt answers what is wrong with a receipt, and which of several receipts in one file is the binary's.
+func (a *app) checkReceipt(whole receipt.Receipt, binary string, alone bool) ([]string, receipt.Receipt) {
+	recorded := a.host
+	recorded.OS = buildenv.Linux // programs are proven only there, and a receipt may be verified elsewhere
+	if whole.Binary.Path == "" {
+		return whole.Check("", 0, a.real(recorded)), whole
+	}
+	var wrong []string
+	hash, err := seal(binary)
+	r := whole.Of(hash.sum)
+	if err != nil {
+		wrong = append(wrong, fmt.Sprintf("the binary could not be looked at: %v", err))
+		if alone {
+			wrong = append(wrong, "give the binary behind the receipt; without it only the receipt's own path is looked at")
+		}
+		hash = sealed{sum: r.Binary.SHA256, size: r.Binary.Size} // said once; the rest is checked all the same
+	}
+	return append(wrong, whole.Check(hash.sum, hash.size, a.real(recorded))...), r
 }
 
 // runReceipt checks a receipt against a binary and against today's rules.
@@ -94,18 +160,7 @@ func runReceipt(a *app, _ context.Context, o Options, l cargo.Line) error {
 	if len(words) == 3 {
 		binary = a.host.Abs(words[2])
 	}
-	var wrong []string
-	hash, err := seal(binary)
-	if err != nil {
-		wrong = append(wrong, fmt.Sprintf("the binary could not be looked at: %v", err))
-		if len(words) == 2 {
-			wrong = append(wrong, "give the binary behind the receipt; without it only the receipt's own path is looked at")
-		}
-		hash = sealed{sum: r.Binary.SHA256, size: r.Binary.Size} // said once; the rest is checked all the same
-	}
-	recorded := a.host
-	recorded.OS = buildenv.Linux // programs are proven only there, and a receipt may be verified elsewhere
-	wrong = append(wrong, r.Check(hash.sum, hash.size, a.real(recorded))...)
+	wrong, r := a.checkReceipt(r, binary, len(words) == 2)
 	if err := a.answer(o, "receipt", len(wrong) == 0, nil, struct {
 		File    string         `json:"file"`
 		Binary  string         `json:"binary"`

@@ -50,6 +50,7 @@ type journey struct {
 
 	messages []cargo.Message
 	programs []program
+	gathered
 }
 
 // road is what a cargo verb does: walk it as far as the verb asks.
@@ -68,6 +69,15 @@ func (a *app) road(ctx context.Context, o Options, line cargo.Line) error {
 		return err
 	}
 	j := &journey{app: a, options: o, line: line, tool: tool, env: a.host.Env}
+	if err := o.checkResults(line); err != nil {
+		return err
+	}
+	return j.settle(j.travel(ctx))
+}
+
+// travel finds out what the road must do for a verb, and does it.
+func (j *journey) travel(ctx context.Context) error {
+	line := j.line
 	if !line.Known() || line.Help || line.Version || line.UnitGraph || line.Verb == "" {
 		return j.otherVerb(ctx)
 	}
@@ -81,8 +91,8 @@ func (a *app) road(ctx context.Context, o Options, line cargo.Line) error {
 	}
 	work, why := j.project.GPUWork(j.request())
 	if !work {
-		a.shell.Detail("no GPU work: %s", why)
-		return a.plainCargo(ctx, line, a.host.Env)
+		j.shell.Detail("no GPU work: %s", why)
+		return j.plainCargo(ctx, line, j.host.Env)
 	}
 	if !j.judged() {
 		return j.otherVerb(ctx)
@@ -102,19 +112,22 @@ func (j *journey) judged() bool {
 // walk goes from the feature to the verdict.
 func (j *journey) walk(ctx context.Context, why string) error {
 	j.shell.Detail("GPU work: %s", why)
-	if err := j.askCargo(ctx); err != nil {
-		return err
-	}
-	if err := j.checkReach(); err != nil {
+	if err := j.step(ctx, report.CheckReach, func(ctx context.Context) error {
+		if err := j.askCargo(ctx); err != nil {
+			return err
+		}
+		err := j.checkReach()
 		if errors.Is(err, codeError(codeUnreached)) {
 			j.hintRoute(ctx)
 		}
+		return err
+	}); err != nil {
 		return err
 	}
 	if j.ambiguousRun() {
 		return j.plainCargo(ctx, j.line, j.host.Env)
 	}
-	if err := j.chooseTools(ctx); err != nil {
+	if err := j.step(ctx, report.CheckToolchain, j.chooseTools); err != nil {
 		return err
 	}
 	release, err := j.lockTarget(ctx)
@@ -122,11 +135,11 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		return err
 	}
 	defer release()
-	if err := j.cleanStale(ctx); err != nil {
+	if err := j.step(ctx, report.CheckStale, j.cleanStale); err != nil {
 		return err
 	}
 	j.sawBefore()
-	built := j.build(ctx)
+	built := j.step(ctx, report.CheckBuild, j.build)
 	if err := j.keepRecord(); err != nil && built == nil {
 		return err
 	}
@@ -134,7 +147,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		return built
 	}
 	j.keepUntold()
-	if err := j.checkResult(ctx); err != nil {
+	if err := j.step(ctx, report.CheckCode, j.checkResult); err != nil {
 		return err
 	}
 	j.tellExecutables()
@@ -150,7 +163,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		if j.line.NoRun {
 			return nil
 		}
-		return j.runProven(ctx)
+		return j.step(ctx, checkRun, j.runProven)
 	}
 	return j.proveBuilt(ctx)
 }

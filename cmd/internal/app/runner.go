@@ -14,6 +14,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
@@ -31,6 +32,13 @@ type runnerState struct {
 	Kernel  string      `json:"kernel"`
 	Timeout int64       `json:"timeout_ns"`
 	Lib     []string    `json:"lib"` // run-time library directories
+	Receipt bool        `json:"receipt,omitempty"`
+}
+
+// kept is a proof as the runner leaves it for the run.
+type kept struct {
+	proof
+	Receipt *receipt.Receipt `json:"receipt,omitempty"`
 }
 
 // runProven starts plain cargo with the user's own streams and our runner in front of the user's, then tells what the programs showed. Terminals and
@@ -53,7 +61,7 @@ func (j *journey) runProven(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	state := runnerState{Dir: dir, User: user.Words, Devices: j.hasDevice(ctx), Timeout: int64(j.options.Timeout)}
+	state := runnerState{Dir: dir, User: user.Words, Devices: j.hasDevice(ctx), Timeout: int64(j.options.Timeout), Receipt: j.options.Receipt != ""}
 	if j.options.Kernel != nil {
 		state.Kernel = j.options.Kernel.String()
 	}
@@ -135,6 +143,7 @@ func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 	proved := 0
 	for _, p := range proofs {
 		j.tellVerdict(p)
+		j.noteProof(p)
 		switch code := verdictCode(p.Verdict.Kind); {
 		case code == codeDone:
 			proved++
@@ -178,11 +187,12 @@ func readProofs(dir string) ([]proof, error) {
 		if err != nil {
 			return nil, err
 		}
-		var p proof
+		var p kept
 		if err := json.Unmarshal(data, &p); err != nil {
 			return nil, fmt.Errorf("%s: %w", n, err)
 		}
-		out = append(out, p)
+		p.proof.Receipt = p.Receipt
+		out = append(out, p.proof)
 	}
 	return out, nil
 }
@@ -255,11 +265,15 @@ func (a *app) runnerMain(ctx context.Context, words []string) error {
 	if r, err := a.scan(binary); err == nil {
 		o.Own = r.Kernels()
 	}
-	p, err := a.prove(ctx, o)
+	want := Options{}
+	if s.Receipt {
+		want.Receipt = s.Dir
+	}
+	p, err := a.proveSealed(ctx, want, o)
 	if err != nil {
 		return err
 	}
-	data, err = json.Marshal(p)
+	data, err = json.Marshal(kept{p, p.Receipt})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
+	"strings"
 )
 
 func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
@@ -31,15 +33,7 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if j.recordNote != "" {
 		a.shell.Warning("%s: %s", j.recordPath(), j.recordNote)
 	}
-	if o.JSON != nil {
-		if err := a.answer(o, "stale", len(packages) == 0, j.findings, struct {
-			Reasons []stale.Reason `json:"reasons"`
-			Unknown []doubt        `json:"unknown"`
-			Clean   []string       `json:"clean"`
-		}{reasons, unknown, packages}); err != nil {
-			return err
-		}
-	} else {
+	if o.JSON == nil {
 		for _, line := range stale.Lines(reasons) {
 			fmt.Fprintln(a.shell.Out, line)
 		}
@@ -58,8 +52,20 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 			a.shell.Status("Fresh", "%d GPU packages were built with what would be used now", len(j.units))
 		}
 	}
+	r := j.reachResult("stale")
+	r.Stale, r.Set = j.staleLines(), j.setResult()
+	r.Checks = []report.Check{{ID: report.CheckStale, State: report.Passed, Message: "nothing is stale"}}
+	var end error
 	if len(packages) > 0 {
-		return codeError(codeStale)
+		end = codeError(codeStale)
+		r.Checks[0].State, r.Checks[0].Message = report.Failed, strings.Join(r.Stale, "; ")
+		for _, l := range r.Stale {
+			r.Findings = append(r.Findings, report.Finding{ID: "stale.found", Severity: report.SeverityError, Message: l, Fix: "build by gpubuild, which cleans just that"})
+		}
 	}
-	return nil
+	return a.end(o, end, r, struct {
+		Reasons []stale.Reason `json:"reasons"`
+		Unknown []doubt        `json:"unknown"`
+		Clean   []string       `json:"clean"`
+	}{reasons, unknown, packages})
 }

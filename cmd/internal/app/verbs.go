@@ -84,7 +84,7 @@ func (a *app) commandLine(ctx context.Context) *cli.App {
 				if err != nil {
 					return err
 				}
-				return v.run(a, ctx, o, line)
+				return a.endEarly(o, v.name, v.run(a, ctx, o, line))
 			},
 		})
 	}

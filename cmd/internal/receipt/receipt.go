@@ -103,7 +103,9 @@ type Receipt struct {
 	Asked       Asked             `json:"asked"`
 	Environment map[string]string `json:"environment"`
 	Evidence    verify.Evidence   `json:"evidence"`
-	Sum         string            `json:"sum"` // SHA-256 of the receipt with an empty sum
+	Result      json.RawMessage   `json:"result,omitempty"` // the answer of the run that wrote it, as --json has it: features, set, checks, row, time
+	More        []Receipt         `json:"more,omitempty"`   // of the run's other programs; none of these has a result, a sum or more
+	Sum         string            `json:"sum"`              // SHA-256 of the receipt with an empty sum
 }
 
 // New makes a receipt. Of the environment it takes what is allowed.
@@ -201,13 +203,28 @@ func Decode(data []byte) (Receipt, error) {
 	return r, nil
 }
 
-// Check answers what keeps a receipt from being believed; nothing means that it holds. sum is the SHA-256 of the binary at hand, and real the
+// Of answers the receipt of the binary with that SHA-256 among those of a file, or the file's first.
+func (r Receipt) Of(sum string) Receipt {
+	for _, m := range r.More {
+		if m.Binary.SHA256 == sum && r.Binary.SHA256 != sum {
+			return m
+		}
+	}
+	return r
+}
+
+// Check answers what keeps a receipt from being believed; nothing means that it holds. Of several receipts in one file the binary's is judged. sum is the SHA-256 of the binary at hand, and real the
 // predicate that says of a stored driver whether it is real.
 func (r Receipt) Check(sum string, size int64, real func(verify.Loaded) (bool, string)) []string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if now, err := r.sum(); err != nil || now != r.Sum {
 		add("the receipt was changed after it was written: its sum does not fit")
+	}
+	r = r.Of(sum)
+	if r.Binary.Path == "" {
+		add("it is of no program: the build made none, or failed")
+		return wrong
 	}
 	if sum != r.Binary.SHA256 || size != r.Binary.Size {
 		add("the binary is another one: SHA-256 %.16s… (%d bytes), the receipt is of %.16s… (%d bytes)", sum, size, r.Binary.SHA256, r.Binary.Size)

@@ -36,6 +36,7 @@ type Shell struct {
 	Colour   bool
 	Quiet    bool // status lines are left out; warnings and errors are not
 	Verbose  bool // Detail lines are written
+	Guarded  bool // a step of GitHub Actions reads along: quoted text must not be taken for its commands
 }
 
 const (
@@ -55,7 +56,12 @@ func (s *Shell) paint(colour, text string) string {
 
 // line writes one whole message at once, so that it is not cut by a child's output. Nothing can be done about a stderr that cannot be
 // written to.
-func (s *Shell) line(text string) { _, _ = io.WriteString(s.Err, text+"\n") }
+func (s *Shell) line(text string) {
+	if s.Guarded {
+		text = Disarmed(text)
+	}
+	_, _ = io.WriteString(s.Err, text+"\n")
+}
 
 // Status writes what was done or found, behind a verb of at most 12 letters.
 func (s *Shell) Status(verb, format string, args ...any) {

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// What GitHub keeps of one step (docs.github.com, workflow commands; actions/toolkit docs/problem-matchers.md): more of one kind is dropped without a word.
+const (
+	annotationsOfAKind = 10
+	summaryLimit       = 1 << 20 // bytes of GITHUB_STEP_SUMMARY; a larger file is thrown away as a whole
+	messageLimit       = 4 << 10
+)
+
+// escapeData and escapeProperty are the inverse of the runner's own reading (actions/runner, src/Runner.Common/ActionCommand.cs).
+func escapeData(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+func escapeProperty(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}
+
+// kind is the workflow command of a severity.
+func kind(severity string) string {
+	switch severity {
+	case SeverityError:
+		return "error"
+	case SeverityWarning:
+		return "warning"
+	}
+	return "notice"
+}
+
+// Annotations renders findings as workflow commands, a line each, errors first; at most ten of a kind. The others are counted in a notice, and stand
+// in the step summary. Paths are relative to the checkout, with slashes; others are told in the message.
+func Annotations(findings []Finding) string {
+	var b strings.Builder
+	left := map[string]int{}
+	notices := annotationsOfAKind
+	for _, f := range findings {
+		left[kind(f.Severity)]++
+	}
+	overflow := left["error"] > annotationsOfAKind || left["warning"] > annotationsOfAKind || left["notice"] > annotationsOfAKind
+	if overflow {
+		notices-- // one is for the count
+	}
+	for _, k := range []string{"error", "warning", "notice"} {
+		room := annotationsOfAKind
+		if k == "notice" {
+			room = notices
+		}
+		for _, f := range findings {
+			if kind(f.Severity) != k || room == 0 {
+				continue
+			}
+			room--
+			left[k]--
+			b.WriteString(annotation(k, f))
+		}
+	}
+	if overflow {
+		var rest []string
+		for _, k := range []string{"error", "warning", "notice"} {
+			if left[k] > 0 {
+				rest = append(rest, Count(left[k], k))
+			}
+		}
+		fmt.Fprintf(&b, "::notice title=gpubuild::%s more in the step summary\n", escapeData(strings.Join(rest, ", ")))
+	}
+	return b.String()
+}
+
+func annotation(k string, f Finding) string {
+	message := PlainLines(f.Message)
+	properties := []string{}
+	switch {
+	case f.Path == "":
+	case Absolute(f.Path):
+		message += "\nin " + place(f)
+	default:
+		properties = append(properties, "file="+escapeProperty(Plain(f.Path)))
+		if f.Line > 0 {
+			properties = append(properties, fmt.Sprintf("line=%d", f.Line))
+		}
+	}
+	properties = append(properties, "title="+escapeProperty(Plain("gpubuild: "+f.ID)))
+	if f.Fix != "" {
+		message += "\nhint: " + PlainLines(f.Fix)
+	}
+	return "::" + k + " " + strings.Join(properties, ",") + "::" + escapeData(cut(message, messageLimit)) + "\n"
+}
+
+// Absolute says of a path in either system's form whether it begins at a root.
+func Absolute(path string) bool {
+	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\`) || len(path) > 2 && path[1] == ':' && (path[2] == '\\' || path[2] == '/')
+}
+
+func place(f Finding) string {
+	if f.Line > 0 {
+		return fmt.Sprintf("%s:%d", Plain(f.Path), f.Line)
+	}
+	return Plain(f.Path)
+}
+
+// Disarmed breaks what GitHub's runner would take for a command at the beginning of a line, or behind ##[ anywhere, in text that quotes others:
+// an invisible space stands inside the marks.
+func Disarmed(text string) string {
+	if !strings.Contains(text, "::") && !strings.Contains(text, "##[") {
+		return text
+	}
+	lines := strings.Split(strings.ReplaceAll(text, "##[", "##\u200b["), "\n")
+	for i, l := range lines {
+		// The runner trims what .NET calls white space, and takes a carriage return for a line's end.
+		parts := strings.Split(l, "\r")
+		for n, p := range parts {
+			if trimmed := strings.TrimSpace(p); strings.HasPrefix(trimmed, "::") {
+				parts[n] = strings.Replace(p, "::", ":\u200b:", 1)
+			}
+		}
+		lines[i] = strings.Join(parts, "\r")
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,146 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+)
+
+// markdown escapes foreign text for the inside of a line of GitHub-flavoured Markdown. A backslash before any ASCII punctuation makes it literal
+// (CommonMark 0.31, 2.4); the colon and the at sign keep bare addresses from becoming links, the dollar keeps GitHub from setting formulas.
+func markdown(s string) string {
+	var b strings.Builder
+	for _, r := range Plain(s) {
+		if strings.ContainsRune("\\`*_{}[]<>()#!|~&:@$^+-.", r) {
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func code(s string) string {
+	if s == "" {
+		return ""
+	}
+	return "<code>" + markdown(s) + "</code>"
+}
+
+// sign is a state's mark, which does not rest on colour.
+func sign(state string) string {
+	switch state {
+	case Passed:
+		return "✓"
+	case Failed:
+		return "✗"
+	}
+	return "○"
+}
+
+// Headline says in a line what a result is about and what came of it.
+func (r Result) Headline() string {
+	words := []string{"gpubuild " + r.Verb}
+	if r.Row != "" {
+		words = append(words, r.Row)
+	}
+	end := "done"
+	if r.Code != 0 {
+		end = fmt.Sprintf("exit code %d", r.Code)
+	}
+	return strings.Join(words, ", ") + ": " + end
+}
+
+// Summary renders a result as a section of a step summary, in at most room bytes: what does not fit is left out by whole rows, and counted.
+// Below a minimum that holds the headline it is empty.
+func (r Result) Summary(room int) string {
+	head := "### " + sign(map[bool]string{true: Passed, false: Failed}[r.OK()]) + " " + markdown(r.Headline()) + "\n"
+	var sections []section
+	if len(r.Checks) > 0 {
+		s := section{head: "\n| check | | what |\n| --- | --- | --- |\n", what: "check"}
+		for _, c := range r.Checks {
+			s.rows = append(s.rows, fmt.Sprintf("| %s | %s %s | %s |\n", markdown(c.Title()), sign(c.State), c.State, markdown(cut(c.Message, messageLimit))))
+		}
+		sections = append(sections, s)
+	}
+	var facts []string
+	add := func(name, value string) {
+		if value != "" {
+			facts = append(facts, fmt.Sprintf("| %s | %s |\n", name, markdown(value)))
+		}
+	}
+	if r.Features != nil {
+		add("features", strings.Join(r.Features.Asked, ", "))
+	}
+	if r.Set != nil {
+		add("toolkit", r.Set.Toolkit)
+		add("host compiler", r.Set.Compiler)
+		add("cuDNN", r.Set.CUDNN)
+		add("built for", r.Set.Arch)
+		add("driver", r.Set.Driver)
+	}
+	for _, p := range r.Programs {
+		add("code in "+markdown(p.Name), p.Code)
+		if p.Proof != nil {
+			add("device of "+markdown(p.Name), strings.TrimSpace(p.Proof.Device+" "+p.Proof.UUID))
+		}
+	}
+	if len(facts) > 0 {
+		sections = append(sections, section{head: "\n| | |\n| --- | --- |\n", rows: facts, what: "fact"})
+	}
+	if len(r.Findings) > 0 {
+		s := section{head: "\n| | where | what |\n| --- | --- | --- |\n", what: "finding"}
+		for _, severity := range []string{SeverityError, SeverityWarning, SeverityNote} {
+			for _, f := range r.Findings {
+				if f.Severity == severity || severity == SeverityNote && f.Severity != SeverityError && f.Severity != SeverityWarning {
+					what := markdown(cut(f.Message, messageLimit)) + " " + code(f.ID)
+					if f.Fix != "" {
+						what += "<br>hint: " + markdown(cut(f.Fix, messageLimit))
+					}
+					s.rows = append(s.rows, fmt.Sprintf("| %s | %s | %s |\n", severity, code(place(f)), what))
+				}
+			}
+		}
+		sections = append(sections, s)
+	}
+	const spare = 64 // for the line that counts what was left out
+	if len(head)+spare > room {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(head)
+	for _, s := range sections {
+		b.WriteString(s.fit(room - b.Len() - spare))
+	}
+	b.WriteByte('\n')
+	return b.String()
+}
+
+// section is a table that may be cut after any row.
+type section struct {
+	head, what string
+	rows       []string
+}
+
+func (s section) fit(room int) string {
+	var b strings.Builder
+	left := len(s.rows)
+	if len(s.head) > room {
+		return ""
+	}
+	b.WriteString(s.head)
+	for _, row := range s.rows {
+		if b.Len()+len(row) > room {
+			break
+		}
+		b.WriteString(row)
+		left--
+	}
+	if left > 0 {
+		fmt.Fprintf(&b, "\n%s more, for which there is no room\n", Count(left, s.what))
+	}
+	return b.String()
+}
+
+// SummaryRoom is how many bytes may still be appended to a summary of a size.
+func SummaryRoom(size int64) int {
+	return int(max(0, summaryLimit-size))
+}

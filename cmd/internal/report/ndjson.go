@@ -1,0 +1,89 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// ReasonPrefix begins the reason of our lines among cargo's JSON messages. Consumers skip reasons that they do not know
+// (cargo's external-tools reference: "a line is JSON only if it starts with {", and new reasons may come).
+const ReasonPrefix = "gpubuild-"
+
+// Lines writes JSON lines to a stream that it shares with others, and never begins one inside another's line. For use by several goroutines.
+type Lines struct {
+	mu   sync.Mutex
+	w    io.Writer
+	open bool // the last byte may be in the middle of a line
+}
+
+// NewLines writes to a stream at the beginning of a line.
+func NewLines(w io.Writer) *Lines { return &Lines{w: w} }
+
+// Write passes on what others say, as it comes.
+func (l *Lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n, err := l.w.Write(p)
+	if n > 0 {
+		l.open = p[n-1] != '\n'
+	}
+	return n, err
+}
+
+// Whole writes one line without its end, on a line of its own.
+func (l *Lines) Whole(line []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]byte, 0, len(line)+2)
+	if l.open {
+		out = append(out, '\n')
+	}
+	out = append(append(out, line...), '\n')
+	n, err := l.w.Write(out)
+	if n > 0 {
+		l.open = n < len(out)
+	}
+	return err
+}
+
+// Shared says that a child had the stream for itself and may have left it in the middle of a line.
+func (l *Lines) Shared() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open = true
+}
+
+// Event writes one of our own lines: its reason, then the fields of a struct.
+func (l *Lines) Event(what string, fields any) error {
+	line, err := event(what, fields)
+	if err != nil {
+		return err
+	}
+	return l.Whole(line)
+}
+
+func event(what string, fields any) ([]byte, error) {
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return nil, err
+	}
+	if len(body) < 2 || body[0] != '{' {
+		return nil, fmt.Errorf("the fields of a %s line are no JSON object", what)
+	}
+	line, err := json.Marshal(struct {
+		Reason string `json:"reason"`
+	}{ReasonPrefix + what})
+	if err != nil {
+		return nil, err
+	}
+	if string(body) != "{}" {
+		line = append(append(line[:len(line)-1], ','), body[1:]...)
+	}
+	if bytes.IndexByte(line, '\n') >= 0 {
+		return nil, fmt.Errorf("a %s line has two lines", what)
+	}
+	return line, nil
+}

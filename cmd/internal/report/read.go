@@ -1,0 +1,66 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+)
+
+// FormatError says why a file is no result that can be joined.
+type FormatError struct{ Why string }
+
+func (e *FormatError) Error() string { return e.Why }
+
+// answerSchema is that of every verb's envelope; receipts have their own.
+var answerSchema = regexp.MustCompile(`^gpubuild/([a-z-]+)/([0-9]+)$`)
+
+// Read makes results of a file's bytes: the envelope of a verb, or JUnit. other is asked about the JSON schemas that this package does not own; it
+// may be nil.
+func Read(data []byte, other func(schema string, data []byte) ([]Result, bool, error)) ([]Result, error) {
+	var head struct {
+		Schema   string           `json:"schema"`
+		Findings []Finding        `json:"findings"`
+		Result   *json.RawMessage `json:"result"`
+	}
+	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff"))) // PowerShell writes a byte order mark
+	if err := json.Unmarshal(data, &head); err != nil {
+		switch {
+		case len(data) == 0:
+			return nil, &FormatError{"it is empty"}
+		case data[0] == '<':
+			return ReadJUnit(data)
+		case json.Valid(data):
+			return nil, &FormatError{"it is JSON without a schema of gpubuild"}
+		case data[0] == '{':
+			return nil, &FormatError{"it is damaged JSON: " + err.Error()}
+		}
+		return nil, &FormatError{"it is neither JSON nor JUnit XML"}
+	}
+	if head.Schema == "" {
+		return nil, &FormatError{"it is JSON without a schema of gpubuild"}
+	}
+	if other != nil {
+		if list, known, err := other(head.Schema, data); known {
+			return list, err
+		}
+	}
+	m := answerSchema.FindStringSubmatch(head.Schema)
+	switch {
+	case m == nil:
+		return nil, &FormatError{fmt.Sprintf("its schema is %.60q, which is not gpubuild's", head.Schema)}
+	case m[2] != "1":
+		return nil, &FormatError{fmt.Sprintf("its schema is %.60q; this gpubuild reads gpubuild/%s/1", head.Schema, m[1])}
+	case head.Result == nil:
+		return nil, &FormatError{fmt.Sprintf("an answer of %q holds no result of a build or proof", m[1])}
+	}
+	var r Result
+	if err := json.Unmarshal(*head.Result, &r); err != nil {
+		return nil, &FormatError{"its result cannot be read: " + err.Error()}
+	}
+	if r.Verb == "" || r.At.IsZero() {
+		return nil, &FormatError{"its result says neither what was done nor when"}
+	}
+	r.Findings = head.Findings
+	return []Result{r}, nil
+}

@@ -1,0 +1,598 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/santhosh-tekuri/jsonschema/v5"
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/renderer/html"
+
+	"gpubuild/cmd/internal/report"
+	"gpubuild/features"
+)
+
+const repository = "../../.."
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+var began = time.Date(2026, 11, 21, 6, 30, 0, 0, time.UTC)
+
+const uuid = "GPU-7374616e-642d-696e-0000-000000000000"
+
+// samples are the results of which every renderer's output is golden.
+func samples() map[string]report.Result {
+	set := &report.Set{Toolkit: "13.4.92", Root: "/opt/cuda-13.4", Compiler: "gcc 12.2.0", CUDNN: "9.21.1", Arch: "sm_90", ArchOrigin: "--gpu-arch", Driver: "580.65.06",
+		Devices: []report.Device{{UUID: uuid, Name: "NVIDIA H200", Capability: "9.0"}}}
+	reach := &report.Features{Asked: []string{"cuda", "cudnn"}, Via: "unit graph", Roots: []report.Root{
+		{Package: "app", Target: "app", Kind: "bin", Reached: true, On: []string{"candle-core 0.11.1", "cudarc 0.19.10"}, Off: []string{}}}}
+	passed := []report.Check{
+		{ID: report.CheckReach, State: report.Passed, Message: "app: cuda, cudnn reach candle-core 0.11.1, cudarc 0.19.10 (unit graph)", Seconds: 0.11},
+		{ID: report.CheckToolchain, State: report.Passed, Message: "CUDA 13.4.92, gcc 12.2.0, cuDNN 9.21.1, sm_90", Seconds: 0.02},
+		{ID: report.CheckStale, State: report.Passed, Message: "cleaned candle-kernels"},
+		{ID: report.CheckBuild, State: report.Passed, Message: "1 program", Seconds: 322.4},
+	}
+	app := report.Program{Name: "app", Path: "target/release/app", Kind: "bin", Package: "app", Code: "12 cubin sm_90a (nvcc 13.4.92)",
+		Images: []report.Image{{Kind: "cubin", Arch: "sm_90a", Toolkit: "13.4.92", Count: 12}}}
+	base := report.Result{Verb: "build", Row: "linux-x64-cuda13.4-sm90", Gpubuild: "v1.2.3", At: began, Seconds: 323.1, Project: "Cargo.toml",
+		Command: []string{"gpubuild", "build", "--features", "cuda,cudnn"}, Features: reach, Set: set, Findings: []report.Finding{}}
+
+	compiled := base
+	compiled.Stale, compiled.Cleaned = []string{"candle-kernels: nvcc was 13.3.33, is 13.4.92"}, []string{"candle-kernels"}
+	compiled.Programs = []report.Program{app}
+	compiled.Checks = append(append([]report.Check{}, passed...), report.Check{ID: report.CheckProof, Name: "app", State: report.Skipped, Message: "no GPU here"})
+
+	proven := base
+	proven.Verb, proven.At = "run", began.Add(time.Hour)
+	ran := app
+	ran.Proof = &report.Proof{Verdict: report.Proved, Lines: []string{"ran: 3 launches of matmul"}, Device: "NVIDIA H200", UUID: uuid, Driver: "580.65.06", Launches: 3, TotalNS: 4200, Kernels: []string{"matmul"}}
+	proven.Programs = []report.Program{ran}
+	proven.Checks = append(append([]report.Check{}, passed...), report.Check{ID: report.CheckProof, Name: "app", State: report.Passed, Message: "ran its kernel on NVIDIA H200", Detail: "ran: 3 launches of matmul"})
+
+	unreached := base
+	unreached.Code, unreached.Set, unreached.Row = 10, nil, ""
+	unreached.Features = &report.Features{Asked: []string{"cuda"}, Via: "unit graph", Stops: true, Roots: []report.Root{{Package: "app", Target: "app", Kind: "bin", On: []string{}, Off: []string{"candle-core 0.11.1"}}}}
+	unreached.Findings = []report.Finding{
+		{ID: "features.unreached", Severity: report.SeverityError, Message: "`cuda` of app does not reach candle-core 0.11.1", Path: "app/Cargo.toml", Line: 12, Fix: "cuda = [\"candle-core/cuda\"]", Evidence: "cargo's unit graph"},
+		{ID: "features.sibling", Severity: report.SeverityWarning, Message: "candle-nn 0.11.1 is linked without its CUDA code", Path: "/elsewhere/Cargo.toml", Line: 3},
+		{ID: "features.forced", Severity: report.SeverityNote, Message: "trueno-gpu turns CUDA on"},
+	}
+	unreached.Checks = []report.Check{
+		{ID: report.CheckReach, State: report.Failed, Message: "`cuda` of app does not reach candle-core 0.11.1"},
+		{ID: report.CheckToolchain, State: report.Skipped, Message: "not reached: reach failed"},
+	}
+
+	hostile := base
+	hostile.Row, hostile.Code, hostile.Verb = "row\n::error::1 | `x` <b>", 20, "test"
+	hostile.Findings = []report.Finding{{ID: "a.b\n::warning::x", Severity: report.SeverityWarning, Path: "dir,with:odd%0Aname/Cargo.toml", Line: 1,
+		Message: nasty, Fix: nasty, Evidence: nasty}}
+	hostile.Checks = []report.Check{{ID: report.CheckProof, Name: nasty, State: report.Failed, Message: nasty, Detail: nasty}}
+	hostile.Programs = []report.Program{{Name: nasty, Path: nasty, Code: nasty, Proof: &report.Proof{Verdict: report.NotUsed, Why: nasty, Device: nasty}}}
+	return map[string]report.Result{"compiled": compiled, "proven": proven, "unreached": unreached, "hostile": hostile}
+}
+
+// nasty is what a manifest, a log or a program could put into a message.
+const nasty = "one\r\n::error file=x::pwned%0A::warning::\n##[error]v1 ]]> </failure><script>alert(1)</script> `a` |b| [x](http://e.vil) <img src=x onerror=alert(1)> @all #1 $x$ &amp; \x1b[31m\x00\x07 \xff\xfe \u202eright-to-left\u2028 {{.}} *b* ~~s~~ https://e.vil www.e.vil"
+
+// render gives each form of a result.
+func render(t testing.TB, r report.Result) map[string]string {
+	t.Helper()
+	must := func(data []byte, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	var lines bytes.Buffer
+	l := report.NewLines(&lines)
+	for _, f := range r.Findings {
+		if err := l.Event("finding", f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range r.Programs {
+		if err := l.Event("program", p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return map[string]string{
+		"json": must(r.Answer(nil)), "sarif": must(r.SARIF("Cargo.toml")), "xml": must(r.JUnit()), "md": r.Summary(1 << 20),
+		"annotations.txt": report.Annotations(r.Findings), "ndjson": lines.String(),
+	}
+}
+
+func TestRenderersAreGolden(t *testing.T) {
+	for name, r := range samples() {
+		for form, got := range render(t, r) {
+			path := filepath.Join(repository, "testdata", "golden", "render", name+"."+form)
+			golden(t, path, got)
+		}
+	}
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("differs from %s (rewrite with -update and read it):\n%s", path, got)
+	}
+}
+
+func sarifSchema(t testing.TB) *jsonschema.Schema {
+	t.Helper()
+	c := jsonschema.NewCompiler()
+	c.AssertFormat = true
+	s, err := c.Compile(filepath.Join(repository, "testdata", "schema", "sarif-2.1.0.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func validSARIF(t testing.TB, s *jsonschema.Schema, text string) {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Validate(v); err != nil {
+		t.Errorf("%#v\n%s", err, text)
+	}
+}
+
+func TestSARIFKeepsToItsSchema(t *testing.T) {
+	s := sarifSchema(t)
+	for name, r := range samples() {
+		t.Run(name, func(t *testing.T) { validSARIF(t, s, render(t, r)["sarif"]) })
+	}
+	// The schema must be able to say no.
+	if bad := strings.Replace(render(t, samples()["unreached"])["sarif"], `"level": "error"`, `"level": "grave"`, 1); s.Validate(decode(t, bad)) == nil {
+		t.Error("the schema takes a level that there is not")
+	}
+	if bad := strings.Replace(render(t, samples()["unreached"])["sarif"], `"uri": "app/Cargo.toml"`, `"uri": "app Cargo%zz"`, 1); s.Validate(decode(t, bad)) == nil {
+		t.Error("the schema takes a URI that is none")
+	}
+}
+
+func decode(t testing.TB, text string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestJUnitKeepsToItsSchema(t *testing.T) {
+	lint, err := exec.LookPath("xmllint")
+	if err != nil {
+		t.Skip("no xmllint (libxml2-utils)")
+	}
+	check := func(text string) (string, error) {
+		file := filepath.Join(t.TempDir(), "x.xml")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(lint, "--nonet", "--noout", "--schema", filepath.Join(repository, "testdata", "schema", "junit-10.xsd"), file).CombinedOutput()
+		return string(out), err
+	}
+	for name, r := range samples() {
+		text := render(t, r)["xml"]
+		if out, err := check(text); err != nil {
+			t.Errorf("%s: %s", name, out)
+		}
+		if _, err := check(strings.Replace(text, "<properties>", "<attributes>", 1)); err == nil {
+			t.Error("xmllint takes anything")
+		}
+	}
+}
+
+// TestJUnitIsReadBack: what the page of a matrix needs survives the way through JUnit.
+func TestJUnitIsReadBack(t *testing.T) {
+	for _, name := range []string{"compiled", "proven", "unreached"} {
+		r := samples()[name]
+		list, err := report.Read([]byte(render(t, r)["xml"]), nil)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%s: %v %d", name, err, len(list))
+		}
+		got := list[0]
+		if got.Verb != r.Verb || got.Row != r.Row || got.Code != r.Code || !got.At.Equal(r.At) || !reflect.DeepEqual(got.Features.Asked, r.Features.Asked) {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if len(got.Checks) != len(r.Checks) {
+			t.Fatalf("%s: %+v", name, got.Checks)
+		}
+		for i, c := range got.Checks {
+			if want := r.Checks[i]; c.ID != want.ID || c.Name != want.Name || c.State != want.State || c.Message != want.Message {
+				t.Errorf("%s: %+v, want %+v", name, c, want)
+			}
+		}
+		if name == "proven" && (got.Programs[0].Proof.UUID != uuid || got.Programs[0].Proof.Verdict != report.Proved || got.Set.Toolkit != "13.4.92") {
+			t.Errorf("%+v %+v", got.Programs, got.Set)
+		}
+	}
+	foreign := `<testsuite name="nextest" tests="2" failures="1" errors="0" timestamp="2026-11-21T06:30:00Z" time="1.5"><testcase name="a" time="1"/><testcase name="b"><failure message="no"/></testcase></testsuite>`
+	list, err := report.Read([]byte("\ufeff"+foreign), nil)
+	if err != nil || len(list) != 1 || list[0].Key() != "nextest" || list[0].Code != 1 || list[0].Checks[1].State != report.Failed || !list[0].At.Equal(began) {
+		t.Errorf("%+v %v", list, err)
+	}
+}
+
+// TestTheEnvelopeIsReadBack: --json is the form in which nothing is lost.
+func TestTheEnvelopeIsReadBack(t *testing.T) {
+	for _, name := range []string{"compiled", "proven", "unreached"} {
+		r := samples()[name]
+		list, err := report.Read([]byte(render(t, r)["json"]), nil)
+		if err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], r) {
+			t.Errorf("%s: %v\n%+v\n%+v", name, err, list, r)
+		}
+	}
+}
+
+func TestFilesThatAreNoResults(t *testing.T) {
+	tests := []struct{ name, data, want string }{
+		{"empty", "", "it is empty"},
+		{"noise", "\x00\xff\x01", "neither JSON nor JUnit"},
+		{"cut", `{"schema":"gpubuild/build/1","fin`, "damaged JSON"},
+		{"a list", `[1]`, "JSON without a schema"},
+		{"another's JSON", `{"a":1}`, "without a schema"},
+		{"another's schema", `{"schema":"acme/build/1"}`, "not gpubuild's"},
+		{"a later schema", `{"schema":"gpubuild/build/2","result":{}}`, "this gpubuild reads gpubuild/build/1"},
+		{"an answer without a result", `{"schema":"gpubuild/scan/1","ok":true,"findings":[]}`, `"scan" holds no result`},
+		{"a result of nothing", `{"schema":"gpubuild/build/1","result":{}}`, "neither what was done nor when"},
+		{"a result of another shape", `{"schema":"gpubuild/build/1","result":[1]}`, "cannot be read"},
+		{"HTML", `<html><body>404</body></html>`, "neither JSON nor JUnit"},
+		{"no suites", `<testsuites/>`, "no suite"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := report.Read([]byte(tt.data), nil)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// TestEveryFeatureFindingIsARule: SARIF's help is written for each id that features knows.
+func TestEveryFeatureFindingIsARule(t *testing.T) {
+	for _, id := range []string{features.IDUnreached, features.IDUndecided, features.IDSibling, features.IDCudnnAlone, features.IDWeak, features.IDForced, features.IDBorrowed,
+		features.IDUndeclared, features.IDOtherMeaning, features.IDUnsure, features.IDPins, features.IDByFile, features.IDLoadDynamic, features.IDPropagation} {
+		if r := report.RuleOf(id); r.Title == id || r.Help == "See the message." {
+			t.Errorf("%s has no rule", id)
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(repository, "features", "answer.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := bytes.Count(data, []byte(`= "features.`)); n != 14 {
+		t.Errorf("features has %d ids, this test knows 14", n)
+	}
+}
+
+func TestFingerprintsAreStable(t *testing.T) {
+	print := func(fs ...report.Finding) []string {
+		data, err := report.Result{Verb: "build", Findings: fs}.SARIF("Cargo.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var log struct {
+			Runs []struct {
+				Results []struct {
+					Fingerprints map[string]string `json:"partialFingerprints"`
+				} `json:"results"`
+			} `json:"runs"`
+		}
+		if err := json.Unmarshal(data, &log); err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, r := range log.Runs[0].Results {
+			for _, v := range r.Fingerprints {
+				out = append(out, v)
+			}
+		}
+		return out
+	}
+	f := report.Finding{ID: "features.unreached", Severity: "error", Message: "cuda does not reach candle-core 0.11.1", Path: "a/Cargo.toml", Line: 12}
+	moved, newer, other := f, f, f
+	moved.Line, newer.Message, other.Path = 40, "cuda does not reach candle-core 0.12.0", "b/Cargo.toml"
+	one := print(f)[0]
+	if print(moved)[0] != one || print(newer)[0] != one {
+		t.Error("a line moved or a version changed, and it is another finding")
+	}
+	if print(other)[0] == one {
+		t.Error("two files have one fingerprint")
+	}
+	if two := print(f, moved); two[0] == two[1] {
+		t.Error("two findings of one file have one fingerprint")
+	}
+}
+
+// command is one line as GitHub's runner reads it (actions/runner, src/Runner.Common/ActionCommand.cs, TryParseV2 and UnescapeProperty).
+type command struct {
+	name, data string
+	properties map[string]string
+}
+
+func runnerReads(line string) (command, bool) {
+	line = strings.TrimSpace(line)
+	rest, ok := strings.CutPrefix(line, "::")
+	if !ok {
+		return command{}, false
+	}
+	info, data, ok := strings.Cut(rest, "::")
+	if !ok {
+		return command{}, false
+	}
+	name, list, _ := strings.Cut(info, " ")
+	c := command{name: name, properties: map[string]string{}, data: strings.NewReplacer("%0D", "\r", "%0A", "\n").Replace(data)}
+	c.data = strings.ReplaceAll(c.data, "%25", "%")
+	for _, p := range strings.Split(list, ",") {
+		if k, v, ok := strings.Cut(p, "="); ok {
+			v = strings.NewReplacer("%0D", "\r", "%0A", "\n", "%3A", ":", "%2C", ",").Replace(v)
+			c.properties[k] = strings.ReplaceAll(v, "%25", "%")
+		}
+	}
+	return c, true
+}
+
+func TestAnnotationsKeepToTheLimits(t *testing.T) {
+	many := func(severity string, n int) []report.Finding {
+		var out []report.Finding
+		for i := range n {
+			out = append(out, report.Finding{ID: "x.y", Severity: severity, Message: fmt.Sprint(severity, i)})
+		}
+		return out
+	}
+	tests := []struct {
+		name                    string
+		errors, warnings, notes int
+		wantE, wantW, wantN     int
+		more                    string
+	}{
+		{"none", 0, 0, 0, 0, 0, 0, ""},
+		{"just full", 10, 10, 10, 10, 10, 10, ""},
+		{"too many errors", 13, 0, 0, 10, 0, 1, "3 errors more in the step summary"},
+		{"too many of each", 11, 12, 15, 10, 10, 10, "1 error, 2 warnings, 6 notices more in the step summary"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			text := report.Annotations(append(append(many("note", tt.notes), many("warning", tt.warnings)...), many("error", tt.errors)...))
+			got := map[string]int{}
+			last := command{}
+			for _, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+				if c, ok := runnerReads(line); ok {
+					got[c.name]++
+					last = c
+				}
+			}
+			if got["error"] != tt.wantE || got["warning"] != tt.wantW || got["notice"] != tt.wantN {
+				t.Errorf("%v", got)
+			}
+			if tt.more != "" && last.data != tt.more || tt.more == "" && strings.Contains(text, "more in") {
+				t.Errorf("%q", last.data)
+			}
+		})
+	}
+}
+
+func TestSummaryKeepsToItsRoom(t *testing.T) {
+	r := samples()["unreached"]
+	for i := range 2000 {
+		r.Findings = append(r.Findings, report.Finding{ID: "x.y", Severity: "warning", Message: fmt.Sprint("finding ", i, " ", strings.Repeat("x", 900))})
+	}
+	whole := r.Summary(report.SummaryRoom(0))
+	if len(whole) > 1<<20 || len(whole) < 1<<20-3000 {
+		t.Errorf("%d bytes", len(whole))
+	}
+	if !strings.Contains(whole, "findings more, for which there is no room") || !strings.Contains(whole, "app/Cargo") {
+		t.Error("it does not say what was left out, or begins with what matters least")
+	}
+	for _, room := range []int{0, 10, 200, 1000} {
+		if n := len(r.Summary(room)); n > room {
+			t.Errorf("%d bytes in a room of %d", n, room)
+		}
+	}
+	if report.SummaryRoom(2<<20) != 0 {
+		t.Error("there is room in a summary that is over full")
+	}
+}
+
+func TestLinesAreNeverCut(t *testing.T) {
+	var out bytes.Buffer
+	l := report.NewLines(&out)
+	write := func(s string) {
+		if _, err := l.Write([]byte(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	event := func() {
+		if err := l.Event("x", struct{ A int }{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("prompt> ")
+	event()
+	event()
+	write("whole\n")
+	event()
+	l.Shared()
+	event()
+	line := `{"reason":"gpubuild-x","A":1}`
+	if want := "prompt> \n" + line + "\n" + line + "\nwhole\n" + line + "\n\n" + line + "\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+	if err := l.Event("x", []int{1}); err == nil {
+		t.Error("a list was taken for fields")
+	}
+}
+
+// TestQuotedTextIsNoCommand: what a build script or a manifest says must not steer the workflow.
+func TestQuotedTextIsNoCommand(t *testing.T) {
+	var err bytes.Buffer
+	s := &report.Shell{Err: &err, Guarded: true}
+	for _, text := range []string{"::stop-commands::x", "a\n \t::error::x", "a\r::add-mask::x", "b ##[error]x", "a\u00a0\n\u00a0::error::x"} {
+		s.Warning("%s", "q\n"+text)
+		s.Finding(report.Finding{ID: "x", Severity: "error", Message: "m\n" + text, Fix: text})
+	}
+	s.Status("Fine", "%s", "std::vector keeps its colons")
+	for _, line := range strings.FieldsFunc(err.String(), func(r rune) bool { return r == '\n' || r == '\r' }) {
+		if c, ok := runnerReads(line); ok {
+			t.Errorf("%q is read as %+v", line, c)
+		}
+		if strings.Contains(line, "##[") {
+			t.Errorf("%q is read by the runner's older form", line)
+		}
+	}
+	if !strings.Contains(err.String(), "std::vector") {
+		t.Error("harmless colons were touched")
+	}
+	err.Reset()
+	(&report.Shell{Err: &err}).Note("\n::x::y")
+	if !strings.Contains(err.String(), "\n::x::y") {
+		t.Error("text is changed where no runner reads")
+	}
+}
+
+func TestRedact(t *testing.T) {
+	got := report.Redact([]string{"gpubuild", "build", "--config", `registries.x.token="hunter2"`, `--config=env.KEY="hunter2"`, "--config", "file.toml", "-p", "app", "--", "--config", "a=b"})
+	want := []string{"gpubuild", "build", "--config", "registries.x.token=…", "--config=env.KEY=…", "--config", "file.toml", "-p", "app", "--", "--config", "a=b"}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%q", got)
+	}
+}
+
+// FuzzEscaping: whatever stands in a result, each form keeps the structure that it has with harmless words, and gives the words back where its format can.
+func FuzzEscaping(f *testing.F) {
+	schema := sarifSchema(f)
+	for _, s := range []string{"plain", nasty, "\n::error::x", "a::b", "%0A%25", "<script>", "]]>", "]]", "\x00\x01\x1f\x7f\u0085", "\xff\xfe\xed\xa0\x80", "|\\|", "`", "\\", "\ufffe\uffff", "\r", "  ::set-output name=a::b", "://", "a b:c", "//host/x", "-->", "<!--", "1. x", "---", "===", "&#x3c;", strings.Repeat("é", 5000)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		make := func(s string) report.Result {
+			r := samples()["proven"]
+			r.Row, r.Code, r.Project = "row "+s, 21, s
+			r.Findings = []report.Finding{{ID: "proof." + s, Severity: "error", Message: "m " + s, Path: "d/" + s, Line: 3, Fix: "f " + s, Evidence: s}}
+			r.Checks = []report.Check{{ID: "proof", Name: "n" + s, State: report.Failed, Message: "m " + s, Detail: "d " + s}, {ID: "reach", State: report.Passed, Message: "m " + s}}
+			r.Programs = []report.Program{{Name: "p" + s, Path: s, Code: "c " + s, Proof: &report.Proof{Verdict: report.NotUsed, Why: "w " + s, Device: "d " + s, UUID: "u" + s}}}
+			return r
+		}
+		got, calm := render(t, make(s)), render(t, make("x"))
+
+		// NDJSON: as many lines as events, each JSON, and with our reason
+		lines := strings.Split(strings.TrimSuffix(got["ndjson"], "\n"), "\n")
+		if len(lines) != 2 {
+			t.Fatalf("%d lines: %q", len(lines), got["ndjson"])
+		}
+		for _, l := range lines {
+			var v struct{ Reason string }
+			if json.Unmarshal([]byte(l), &v) != nil || !strings.HasPrefix(v.Reason, report.ReasonPrefix) {
+				t.Errorf("no line of ours: %q", l)
+			}
+		}
+		validSARIF(t, schema, got["sarif"])
+		if _, err := report.Read([]byte(got["json"]), nil); err != nil {
+			t.Errorf("the envelope: %v", err)
+		}
+
+		// annotations: one line a finding, one command, with no other property
+		text := strings.TrimSuffix(got["annotations.txt"], "\n")
+		if strings.ContainsAny(text, "\n\r") {
+			t.Errorf("an annotation has two lines: %q", text)
+		}
+		c, ok := runnerReads(text)
+		if !ok || c.name != "error" || len(c.properties) != 3 || c.properties["line"] != "3" || c.properties["title"] != report.Plain("gpubuild: proof."+s) || c.properties["file"] != report.Plain("d/"+s) {
+			t.Errorf("read as %+v", c)
+		}
+		if want := report.PlainLines("m "+s) + "\nhint: " + report.PlainLines("f "+s); len(want) < 4000 && c.data != want {
+			t.Errorf("the message is read as %q, want %q", c.data, want)
+		}
+
+		// XML: the same elements and attributes
+		if a, b := xmlShape(t, got["xml"]), xmlShape(t, calm["xml"]); a != b {
+			t.Errorf("the shape of the XML is %s, want %s", a, b)
+		}
+		list, err := report.Read([]byte(got["xml"]), nil)
+		if err != nil || len(list) != 1 || len(list[0].Checks) != 2 || list[0].Row != report.Plain("row "+s) || list[0].Checks[0].Message != report.Plain("m "+s) {
+			t.Errorf("JUnit is read back as %+v, %v", list, err)
+		}
+
+		// Markdown: the same elements
+		if a, b := htmlTags(t, got["md"]), htmlTags(t, calm["md"]); a != b {
+			t.Errorf("the shape of the Markdown is\n%s, want\n%s\n%s", a, b, got["md"])
+		}
+	})
+}
+
+// xmlShape lists elements and attribute names in order.
+func xmlShape(t *testing.T, text string) string {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(text))
+	var b strings.Builder
+	for {
+		tok, err := d.Token()
+		if tok == nil {
+			if err.Error() != "EOF" {
+				t.Fatalf("%v in %s", err, text)
+			}
+			return b.String()
+		}
+		switch e := tok.(type) {
+		case xml.StartElement:
+			b.WriteString("<" + e.Name.Local)
+			for _, a := range e.Attr {
+				if a.Value != "" {
+					b.WriteString(" " + a.Name.Local)
+				}
+			}
+		case xml.EndElement:
+			b.WriteString(">")
+		case xml.Comment, xml.ProcInst, xml.Directive:
+			if p, ok := e.(xml.ProcInst); !ok || p.Target != "xml" {
+				t.Errorf("foreign %T", e)
+			}
+		}
+	}
+}
+
+// htmlTags renders Markdown as GitHub does (tables, strike-through, bare links, raw HTML passes) and lists the tags.
+func htmlTags(t *testing.T, md string) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithRendererOptions(html.WithUnsafe())).Convert([]byte(md), &out); err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for i, part := range strings.Split(out.String(), "<") {
+		if i > 0 {
+			tag, _, _ := strings.Cut(part, ">")
+			b.WriteString("<" + tag + ">")
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,291 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Result is what one run of gpubuild came to. It is made once; NDJSON, JSON, annotations, the step summary, SARIF, JUnit and the page of a
+// matrix are renderers of it.
+type Result struct {
+	Verb     string    `json:"verb"`
+	Row      string    `json:"row,omitempty"` // of a matrix, by GPUBUILD_ROW
+	Gpubuild string    `json:"gpubuild"`      // the version that made it
+	At       time.Time `json:"at"`            // when it began, in UTC, in whole seconds
+	Seconds  float64   `json:"seconds"`
+	Command  []string  `json:"command"` // as Redact left it
+	Project  string    `json:"project,omitempty"`
+	Code     int       `json:"exit_code"`
+	Features *Features `json:"features,omitempty"`
+	Set      *Set      `json:"set,omitempty"`
+	Stale    []string  `json:"stale,omitempty"`   // what cargo believed fresh, a line each
+	Cleaned  []string  `json:"cleaned,omitempty"` // packages
+	Programs []Program `json:"programs,omitempty"`
+	Checks   []Check   `json:"checks"`
+	Timings  []Timing  `json:"timings,omitempty"`
+
+	Findings []Finding `json:"-"` // the envelope's own
+}
+
+// OK says whether the run came to what was asked.
+func (r Result) OK() bool { return r.Code == 0 }
+
+// Features is whether the features arrived.
+type Features struct {
+	Asked []string `json:"asked"`
+	Via   string   `json:"via"` // what cargo was asked
+	Stops bool     `json:"stops"`
+	Roots []Root   `json:"roots"`
+}
+
+// Root is one thing that is built and what of the GPU it links.
+type Root struct {
+	Package string   `json:"package"`
+	Target  string   `json:"target"`
+	Kind    string   `json:"kind,omitempty"`
+	Reached bool     `json:"reached"`
+	On      []string `json:"on"`  // crates with their version
+	Off     []string `json:"off"` // linked without their GPU code
+}
+
+// Set is what was built with.
+type Set struct {
+	Toolkit    string   `json:"toolkit,omitempty"` // version; empty: none was needed
+	Root       string   `json:"root,omitempty"`
+	Compiler   string   `json:"compiler,omitempty"`
+	CUDNN      string   `json:"cudnn,omitempty"`
+	Arch       string   `json:"arch,omitempty"`
+	ArchOrigin string   `json:"arch_origin,omitempty"`
+	Driver     string   `json:"driver,omitempty"`
+	Devices    []Device `json:"devices,omitempty"` // where they were asked for
+}
+
+// Device is a GPU of the machine.
+type Device struct {
+	UUID       string `json:"uuid"`
+	Name       string `json:"name"`
+	Capability string `json:"capability"`
+}
+
+// Program is one that was built or proven.
+type Program struct {
+	Name    string  `json:"name"`
+	Path    string  `json:"path"`
+	Kind    string  `json:"kind,omitempty"`
+	Package string  `json:"package,omitempty"`
+	Code    string  `json:"code,omitempty"` // the device code that it holds, in a line
+	Images  []Image `json:"images,omitempty"`
+	Proof   *Proof  `json:"proof,omitempty"` // nil: it was not run
+}
+
+// Image is device code of one kind and architecture.
+type Image struct {
+	Kind    string `json:"kind"`
+	Arch    string `json:"arch"`
+	Toolkit string `json:"toolkit,omitempty"` // nvcc's version
+	Count   int    `json:"count"`
+}
+
+// Verdicts of a proof, as gpu/verify words them.
+const (
+	Proved       = "proved"
+	NotUsed      = "not used"
+	OtherKernels = "other kernels"
+	NoDevice     = "no device"
+	Unproved     = "unproved"
+)
+
+// Proof is what a run of a program under the probe showed.
+type Proof struct {
+	Verdict  string   `json:"verdict"`
+	Why      string   `json:"why,omitempty"`
+	Lines    []string `json:"lines,omitempty"`
+	Device   string   `json:"device,omitempty"`
+	UUID     string   `json:"uuid,omitempty"`
+	Driver   string   `json:"driver,omitempty"`
+	Launches uint64   `json:"launches"` // that matched
+	TotalNS  uint64   `json:"total_ns"`
+	Kernels  []string `json:"kernels,omitempty"` // that matched, by name
+}
+
+// Timing is where some of the time went.
+type Timing struct {
+	Name    string  `json:"name"`
+	Seconds float64 `json:"seconds"`
+}
+
+// States of a check.
+const (
+	Passed  = "passed"
+	Failed  = "failed"
+	Skipped = "skipped"
+)
+
+// Ids of the checks that the road makes. A proof's is CheckProof and the program's name.
+const (
+	CheckReach     = "reach"
+	CheckToolchain = "toolchain"
+	CheckStale     = "stale"
+	CheckBuild     = "build"
+	CheckCode      = "device-code" // what was built is from the tools and for the architecture that were asked for
+	CheckProof     = "proof"
+)
+
+// Check is one question and its answer.
+type Check struct {
+	ID      string  `json:"id"`
+	Name    string  `json:"name,omitempty"` // of the program, in a proof
+	State   string  `json:"state"`
+	Message string  `json:"message,omitempty"` // one line: why it failed or was skipped, or what it found
+	Detail  string  `json:"detail,omitempty"`
+	Seconds float64 `json:"seconds"`
+}
+
+// Title is the check's name for people.
+func (c Check) Title() string {
+	if c.Name != "" {
+		return c.ID + " " + c.Name
+	}
+	return c.ID
+}
+
+// Key names the row that a result belongs to where no id was given: the same question asked again has the same key.
+func (r Result) Key() string {
+	if r.Row != "" {
+		return r.Row
+	}
+	words := []string{r.Verb}
+	if r.Features != nil && len(r.Features.Asked) > 0 {
+		words = append(words, strings.Join(r.Features.Asked, ","))
+	}
+	if r.Set != nil {
+		if r.Set.Toolkit != "" {
+			words = append(words, "cuda-"+r.Set.Toolkit)
+		}
+		if r.Set.Arch != "" {
+			words = append(words, r.Set.Arch)
+		}
+	}
+	if len(words) == 1 && len(r.Programs) == 1 {
+		words = append(words, r.Programs[0].Name)
+	}
+	return strings.Join(words, " ")
+}
+
+// Answer renders a result as the envelope of its verb; fields are those of the verb's own answer, or nil.
+func (r Result) Answer(fields any) ([]byte, error) {
+	own, err := json.Marshal(struct {
+		Result Result `json:"result"`
+	}{r.whole()})
+	if err != nil {
+		return nil, err
+	}
+	if fields != nil {
+		body, err := json.Marshal(fields)
+		if err != nil {
+			return nil, err
+		}
+		if len(body) > 2 && body[0] == '{' {
+			own = append(append(own[:len(own)-1:len(own)-1], ','), body[1:]...)
+		}
+	}
+	return Envelope(r.Verb, r.OK(), r.Findings, json.RawMessage(own))
+}
+
+// whole gives every list that is always there its empty form.
+func (r Result) whole() Result {
+	if r.Checks == nil {
+		r.Checks = []Check{}
+	}
+	if r.Command == nil {
+		r.Command = []string{}
+	}
+	return r
+}
+
+// Plain makes one line of foreign text: no bytes that are no text, no control characters, no marks that turn the direction of writing.
+func Plain(s string) string {
+	return strings.Join(strings.Fields(strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\r' || r == '\t' || r == ' ':
+			return ' '
+		case hidden(r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(s, "�"))), " ")
+}
+
+// PlainLines is Plain for a text of several lines.
+func PlainLines(s string) string {
+	lines := strings.Split(strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n"), "\n")
+	for i, l := range lines {
+		lines[i] = strings.TrimRight(strings.Map(func(r rune) rune {
+			switch {
+			case r == '\t':
+				return ' '
+			case hidden(r):
+				return -1
+			}
+			return r
+		}, strings.ToValidUTF8(l, "�")), " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
+func hidden(r rune) bool {
+	// Bidirectional controls reorder what a reader sees (CVE-2021-42574); U+FFFE, U+FFFF are no characters of XML 1.0.
+	return unicode.IsControl(r) || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 || r == 0x200E || r == 0x200F || r == 0xFFFE || r == 0xFFFF
+}
+
+// cut shortens a text to some bytes, at a rune, and says so.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	s = s[:limit-len("…")]
+	for len(s) > 0 && !utf8.ValidString(s[max(0, len(s)-utf8.UTFMax):]) {
+		s = s[:len(s)-1]
+	}
+	return s + "…"
+}
+
+// Redact leaves of a command line what may be shown: the value of --config NAME=VALUE may be a registry's token, so that only a file's name or the
+// key stays.
+func Redact(words []string) []string {
+	out := make([]string, 0, len(words))
+	value := false
+	for _, w := range words {
+		switch {
+		case w == "--":
+			return append(out, words[len(out):]...)
+		case value:
+			w, value = redacted(w), false
+		case w == "--config":
+			value = true
+		case strings.HasPrefix(w, "--config="):
+			w = "--config=" + redacted(strings.TrimPrefix(w, "--config="))
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func redacted(setting string) string {
+	if key, _, ok := strings.Cut(setting, "="); ok {
+		return key + "=…"
+	}
+	return setting
+}
+
+// Count words a number of things.
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

@@ -1,0 +1,70 @@
+package report
+
+import "strings"
+
+// Rule says what a finding's id means, whatever its message says of the case at hand.
+type Rule struct {
+	ID, Severity, Title, Help string
+}
+
+// rules are the ids that gpubuild gives its findings. Ids of explain are made of its own rules, those of doctor of its checks.
+var rules = []Rule{
+	{"features.unreached", SeverityError, "A GPU feature leaves the GPU crates off",
+		"The feature was asked for, and the GPU crates that end up in the binary do not get it: the program would run on the CPU. Add the edge that the message names to the manifest's [features]; `gpubuild features --fix` writes it."},
+	{"features.undecided", SeverityNote, "A GPU feature gates code of the package's own",
+		"Manifests cannot tell whether that code uses the GPU. What the binary holds decides: `gpubuild scan`, `gpubuild prove`."},
+	{"features.sibling", SeverityWarning, "A linked crate's own CUDA code is left off",
+		"A crate beside the one that is on has CUDA kernels, too, and is linked without them: its operations fail or run on the CPU. Pass the feature on to it."},
+	{"features.cudnn-without-cuda", SeverityError, "cudnn is on where the crate's own cuda is off",
+		"The crate's cudnn does not turn on its cuda. Ask for both."},
+	{"features.weak-edge", SeverityWarning, "A weak edge carries the feature nowhere",
+		"`x?/f` turns f on only where x is on already. Use `x/f`, or turn x on."},
+	{"features.forced", SeverityNote, "CUDA is on although no feature asked for it",
+		"A dependency turns it on without a feature of this package. The build needs a toolkit in any case."},
+	{"features.borrowed", SeverityWarning, "Only another package's edge turns the GPU crates on",
+		"Built alone this package would be without them. Add its own edge."},
+	{"features.undeclared", SeverityWarning, "One of several roots has no such feature",
+		"cargo ignores the feature for that package. Declare it there, or build the package on its own."},
+	{"features.other-meaning", SeverityNote, "The feature means something else where it arrives",
+		"The crates that it reaches do no GPU work by it."},
+	{"features.unsure", SeverityWarning, "cargo's two answers differ",
+		"The unit graph and `cargo tree` do not agree, so nothing is claimed. Please report the project."},
+	{"features.cudarc-pins", SeverityWarning, "Two cudarc in one build were told different CUDA versions",
+		"Pin them to one version, or let both ask the toolkit."},
+	{"features.by-file", SeverityNote, "A file, not a feature, decides", "libtorch's own build decides whether CUDA is used: look at the library that is linked."},
+	{"features.load-dynamic", SeverityNote, "The library that is loaded decides", "ort loads ONNX Runtime when it starts: that library must be a CUDA build."},
+	{"features.propagation", SeverityNote, "A member does not pass its feature on to a dependency that has it, too",
+		"`gpubuild features --lint --fix` writes the edge."},
+	{"audit.fallback", SeverityError, "The program ended well although the driver had failed",
+		"It fell back to the CPU and said nothing by its exit status. Let it fail where a GPU was asked for."},
+	{"audit.unsure", SeverityWarning, "It could not be told whether the program fails honestly", "See what it did in that mode: `gpubuild audit BIN -- ARGS`."},
+	{"stale.found", SeverityError, "An artifact that cargo believes fresh was built by another tool", "Build by gpubuild, which cleans just that, or run the `cargo clean` that the message names."},
+	{"proof.not-used", SeverityError, "The program ran on the CPU", "The driver recorded no kernel of it. Look for a fallback in its output, and at `gpubuild features`."},
+	{"proof.other-kernels", SeverityError, "The GPU was used, but by no kernel that was looked for", "Name the kernel with --kernel REGEX if one of those that ran is meant."},
+	{"proof.unproved", SeverityError, "Not proven", "The message says what is missing."},
+	{"proof.no-device", SeverityWarning, "Not proven, because no GPU is here", "Prove it on a machine with one: `gpubuild prove BIN -- ARGS`."},
+	{"toolchain.missing", SeverityError, "A component of the toolchain is missing", "`gpubuild doctor` names what is there; `gpubuild toolchain install` fetches a toolkit without admin rights."},
+	{"toolchain.misfit", SeverityError, "Components of the toolchain do not fit together", "The message lists the candidates and the smallest change."},
+	{"config.wrong", SeverityError, "A manifest or the configuration is wrong", "See `gpubuild help config`."},
+	{"build.failed", SeverityError, "The build failed", "`gpubuild explain LOG` names the first known cause in a build's log."},
+	{"run.failed", SeverityError, "The program failed", "Its own exit code is passed on."},
+	{"command.wrong", SeverityError, "The command line is wrong, or a file that it names cannot be used", "See `gpubuild VERB --help`."},
+	{"gpubuild.failed", SeverityError, "gpubuild went no further", "The message says why."},
+}
+
+// RuleOf answers what an id means; one that is not in the table is described by its group.
+func RuleOf(id string) Rule {
+	for _, r := range rules {
+		if r.ID == id {
+			return r
+		}
+	}
+	group, name, _ := strings.Cut(Plain(id), ".")
+	switch group {
+	case "explain":
+		return Rule{id, SeverityError, "A known cause of a failed GPU build: " + name, "`gpubuild explain " + name + "` says more, with its source."}
+	case "doctor":
+		return Rule{id, SeverityWarning, "A part of the machine: " + name, "`gpubuild doctor` says where was looked and what to do."}
+	}
+	return Rule{id, SeverityWarning, orWord(Plain(id), "finding"), "See the message."}
+}
