@@ -160,12 +160,24 @@ type ScriptUnit struct {
 
 // Inputs is what of the machine a build script's output depends on.
 type Inputs struct {
-	NVCC  bool     `json:"nvcc"`
-	Host  bool     `json:"host_compiler"`
-	Arch  bool     `json:"arch"`
-	Root  bool     `json:"root"` // headers or libraries below the toolkit's root
-	CUDNN bool     `json:"cudnn"`
-	Env   []string `json:"env"`
+	NVCC    bool     `json:"nvcc"`
+	Version bool     `json:"nvcc_version"` // nvcc is asked for its version and compiles nothing
+	Host    bool     `json:"host_compiler"`
+	Arch    bool     `json:"arch"`
+	Root    bool     `json:"root"` // headers or libraries below the toolkit's root
+	CUDNN   bool     `json:"cudnn"`
+	CXX     bool     `json:"cxx"` // a C++ compiler of its own choice, by the cc crate or CMake
+	Torch   bool     `json:"libtorch"`
+	Headers []Header `json:"headers,omitempty"`
+	Env     []string `json:"env"` // variables; one that ends with * stands for all that begin so
+}
+
+// Header is a file that a build script looks for, and reads, without telling cargo.
+type Header struct {
+	File     string   `json:"file" toml:"file"`
+	Features []string `json:"-" toml:"features"` // it is looked for when one of them is on
+	Vars     []string `json:"vars" toml:"vars"`  // variables that name a root; the file lies in its include
+	Dirs     []string `json:"dirs" toml:"dirs"`  // and then these directories
 }
 
 // Cudarc is one cudarc of the graph.
@@ -176,4 +188,6 @@ type Cudarc struct {
 	Asks    bool        `json:"asks"`    // it asks nvcc for the version
 	Linking string      `json:"linking"` // dynamic-loading, dynamic-linking, static-linking
 	Latest  bool        `json:"latest"`  // fallback-latest: without nvcc it takes the newest version that it knows
+	// Rootless says that its build script takes nothing from a toolkit's root, whatever the variables say: it only declares them.
+	Rootless bool `json:"rootless"`
 }

@@ -125,6 +125,7 @@ type CrateScript struct {
 	EmitsEnv   []string `toml:"emits_env"`
 	Cache      string   `toml:"own_cache_in_out_dir"`
 	Watches    string   `toml:"files_watched"`
+	Headers    []Header `toml:"headers_read"`
 }
 
 // CrateRuntime is what a program with the crate needs to run.
@@ -240,7 +241,8 @@ func (c *Crate) also(features []string) []string {
 // Needs says whether the crate needs something to build (nvcc, host_cxx, cuda_headers_or_libs, cmake, …).
 func (c *Crate) Needs(what string) bool { return contains(c.BuildNeeds, what) }
 
-// Env lists the variables that the crate's build script reads, declared and not. PATH is left out: what is found on it is recorded itself.
+// Env lists the variables that the crate's build script reads, declared and not; GGML_* stands for all that begin so. PATH is left out: what is
+// found on it is recorded itself.
 func (c *Crate) Env() []string {
 	if c.Script == nil {
 		return nil
@@ -249,7 +251,7 @@ func (c *Crate) Env() []string {
 	for _, list := range [][]string{c.Script.Declared, c.Script.Undeclared} {
 		for _, s := range list {
 			name, _, _ := strings.Cut(s, " ")
-			if name != "" && name != "PATH" && name != "OUT_DIR" && !strings.HasPrefix(name, "CARGO_") && name == strings.ToUpper(name) && !strings.ContainsAny(name, "*.,/") {
+			if name != "" && name != "PATH" && name != "OUT_DIR" && !strings.HasPrefix(name, "CARGO_") && name == strings.ToUpper(name) && !strings.ContainsAny(strings.TrimSuffix(name, "*"), "*.,/") {
 				out = mergeStrings(out, []string{name})
 			}
 		}

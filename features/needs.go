@@ -207,7 +207,8 @@ func (j *judge) units() {
 		}
 		seen[key] = true
 		unit := ScriptUnit{PkgID: u.PkgID, Name: n.name, Version: n.version, Features: append([]string{}, n.features...), Dir: j.dirOf(i), Platform: u.Platform,
-			Inputs: Inputs{NVCC: s.compiles || s.asksVersion, Host: s.compiles, Arch: s.compiles, Root: s.libs || s.compiles, CUDNN: s.cudnn, Env: append([]string{}, s.env...)}}
+			Inputs: Inputs{NVCC: s.compiles || s.asksVersion, Version: s.asksVersion && !s.compiles, Host: s.compiles, Arch: s.compiles, Root: s.libs || s.compiles,
+				CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers, Env: append([]string{}, s.env...)}}
 		j.out.Units = append(j.out.Units, unit)
 	}
 	sort.SliceStable(j.out.Units, func(a, b int) bool { return j.out.Units[a].Name < j.out.Units[b].Name })
@@ -252,10 +253,17 @@ const asksNVCC = "asks nvcc on PATH for its version"
 func (j *judge) cudarcScript(i int) scriptFacts {
 	c := cudarcOf(j.nodes[i].features)
 	s := scriptFacts{}
+	why := []string{}
 	if known := j.catalog.Crate("cudarc"); known != nil {
 		s.env = known.Env()
+		for _, h := range known.Script.Headers {
+			if overlap(h.Features, j.nodes[i].features) {
+				s.headers = append(s.headers, h)
+				why = append(why, "it takes a version from "+h.File)
+			}
+		}
 	}
-	var why, libs []string
+	var libs []string
 	_, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION")
 	if c.Asks && !told && !c.Latest {
 		s.asksVersion = true
@@ -282,6 +290,15 @@ func (j *judge) cudarcScript(i int) scriptFacts {
 	return s
 }
 
+func overlap(a, b []string) bool {
+	for _, s := range a {
+		if contains(b, s) {
+			return true
+		}
+	}
+	return false
+}
+
 func cudarcOf(features []string) Cudarc {
 	c := Cudarc{Linking: "dynamic-loading"}
 	from := false
@@ -300,6 +317,11 @@ func cudarcOf(features []string) Cudarc {
 		}
 	}
 	c.Asks = from && c.Pin.IsZero()
+	c.Rootless = contains(features, "dynamic-loading") || contains(features, "fallback-dynamic-loading")
+	c.Rootless = c.Rootless && c.Linking == "dynamic-loading" && !from
+	for _, f := range features {
+		c.Rootless = c.Rootless && !strings.HasSuffix(f, "-version-from-build-system")
+	}
 	return c
 }
 
@@ -341,6 +363,9 @@ func (j *judge) cudarc() {
 			c.Asks = false
 		}
 		c.Version = n.version
+		// build.rs 0.17.8 and 0.19.10: the roots' variables are read by link_searches, for the two kinds of linking, and by find_header, for a version
+		// from a header. With a version by feature nothing else is left that asks the machine for anything. Of other versions it was not read.
+		c.Rootless = c.Rootless && (strings.HasPrefix(n.version, "0.17.") || strings.HasPrefix(n.version, "0.19."))
 		if p := j.manifestOf(i); p != nil {
 			for f := range p.Features {
 				if v, ok := cudarcVersion(f); ok && v.Compare(c.Max) > 0 {

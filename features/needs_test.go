@@ -72,6 +72,9 @@ func TestNeedsOfCandle(t *testing.T) {
 	if cudarc.Dir != registryRoot+"cudarc-0.19.10" || !cudarc.Inputs.NVCC || cudarc.Inputs.Host || cudarc.Inputs.Arch || !cudarc.Inputs.Root || !cudarc.Inputs.CUDNN {
 		t.Errorf("cudarc: %+v", cudarc)
 	}
+	if !cudarc.Inputs.Version || a.Cudarc[0].Rootless {
+		t.Errorf("cudarc only asks nvcc for its version, and links from the root: %+v, %+v", cudarc.Inputs, a.Cudarc)
+	}
 	if a.CudarcMax != (gpu.Version{Major: 13, Minor: 4}) || !a.Pin.IsZero() {
 		t.Errorf("cudarc knows up to %s, told %s", a.CudarcMax, a.Pin)
 	}
@@ -108,13 +111,54 @@ func TestNeedsOfOwnScript(t *testing.T) {
 	if len(a.Findings) != 0 || !a.CudarcMax.IsZero() || !a.Pin.IsZero() {
 		t.Errorf("%+v, %s, %s: a cudarc that opens its libraries and was told a version limits no toolkit", a.Findings, a.CudarcMax, a.Pin)
 	}
-	if c := a.Cudarc[0]; c.Pin != (gpu.Version{Major: 11, Minor: 4}) || c.Asks || c.Linking != "dynamic-loading" {
+	if c := a.Cudarc[0]; c.Pin != (gpu.Version{Major: 11, Minor: 4}) || c.Asks || c.Linking != "dynamic-loading" || !c.Rootless {
 		t.Errorf("%+v", c)
 	}
 	for _, r := range a.Roots {
 		if !r.Reached || len(r.Crates) != 2 {
 			t.Errorf("%+v", r)
 		}
+	}
+}
+
+// TestRootless: which cudarc takes nothing from a toolkit's root; each of its build scripts' ways to the variables turns it off (0.19.10 build.rs).
+func TestRootless(t *testing.T) {
+	for features, want := range map[string]bool{
+		"driver dynamic-loading cuda-13040":                               true,
+		"driver fallback-dynamic-loading cuda-12080 cudnn-09021":          true,
+		"driver cuda-13040":                                               false, // a version in which that is the default is not one that was read
+		"driver dynamic-linking cuda-13040 fallback-dynamic-loading":      false,
+		"driver static-linking cuda-13040":                                false,
+		"driver dynamic-loading cuda-version-from-build-system":           false,
+		"dynamic-loading cuda-13040 nccl-version-from-build-system":       false,
+		"dynamic-loading cuda-13040 cudnn-version-from-build-system":      false,
+		"dynamic-loading cuda-13040 cutensor-version-from-build-system":   false,
+		"dynamic-loading cuda-13040 cuda-version-from-build-system nvrtc": false,
+	} {
+		if got := cudarcOf(strings.Fields(features)).Rootless; got != want {
+			t.Errorf("%s: %v", features, got)
+		}
+	}
+}
+
+// TestCMakeInputs: what CMake reads by itself counts for whoever runs it, and patterns stay patterns.
+func TestCMakeInputs(t *testing.T) {
+	c, err := DefaultCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s scriptFacts
+	s.take(c.Crate("llama-cpp-sys-2"))
+	for _, want := range []string{"CUDACXX", "CUDAHOSTCXX", "CUDAARCHS", "CMAKE_*", "GGML_*", "LLAMA_STATIC_CRT"} {
+		if !contains(s.env, want) {
+			t.Errorf("llama-cpp-sys-2 reads no %s: %q", want, s.env)
+		}
+	}
+	if env := c.Crate("cudarc").Env(); contains(env, "CONDA_PREFIX") || !contains(env, "CUDARC_CUDA_VERSION") {
+		t.Errorf("cudarc reads %q", env)
+	}
+	if h := c.Crate("cudarc").Script.Headers; len(h) != 3 || h[0].File != "nccl.h" || len(h[0].Vars) != 4 || len(h[0].Dirs) != 4 {
+		t.Errorf("cudarc looks for %+v", h)
 	}
 }
 

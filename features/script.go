@@ -22,6 +22,8 @@ type scriptFacts struct {
 	network     bool
 	cap         bool // asks for the compute capability
 	ptx         bool
+	cc          bool // compiles C++ with the cc crate
+	headers     []Header
 	env         []string
 	why         string
 	libsWhy     string      // why the libraries are needed, where why says something else
@@ -32,7 +34,7 @@ type scriptFacts struct {
 func (s *scriptFacts) any() bool { return s.machine() || s.clang || s.network || s.cap }
 
 func (s *scriptFacts) machine() bool {
-	return s.compiles || s.asksVersion || s.libs || s.cudnn || s.cmake || s.torch || s.rocm
+	return s.compiles || s.asksVersion || s.libs || s.cudnn || s.cmake || s.torch || s.rocm || len(s.headers) > 0
 }
 
 func (s *scriptFacts) take(c *Crate) {
@@ -46,6 +48,15 @@ func (s *scriptFacts) take(c *Crate) {
 	s.cap = s.cap || c.Needs("gpu_visible_or_env")
 	s.ptx = s.ptx || c.EmbedsPTX
 	s.env = sorted(mergeStrings(s.env, c.Env()))
+	if s.cmake {
+		s.env = sorted(mergeStrings(s.env, cmakeReads()))
+	}
+}
+
+// cmakeReads lists what CMake itself reads for its CUDA language: cmake-env-variables(7), "Environment Variables for Languages" and "… that Change
+// Behavior". A build script that runs it hands its environment on.
+func cmakeReads() []string {
+	return []string{"CUDACXX", "CUDAHOSTCXX", "CUDAFLAGS", "CUDAARCHS", "CMAKE_*"}
 }
 
 // scriptOf says what the build script of a node needs. helpers are the packages that the script itself uses, source is its file, both as
@@ -94,7 +105,7 @@ func (j *judge) scriptOf(i int, helpers []string, source string) scriptFacts {
 	}
 	switch {
 	case strings.Contains(text, "cuda(true)"): // cc::Build::cuda
-		s.compiles, s.libs = true, true
+		s.compiles, s.libs, s.cc = true, true, true
 		s.why = j.h.Base(source) + " compiles CUDA with cc"
 	case strings.Contains(text, "nvcc") || strings.Contains(text, "NVCC"):
 		s.compiles = true
@@ -103,6 +114,7 @@ func (j *judge) scriptOf(i int, helpers []string, source string) scriptFacts {
 		s.why = j.h.Base(source) + " calls nvcc"
 	case contains(helpers, "cmake") && (contains(n.features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
 		s.cmake, s.compiles, s.libs, s.ptx = true, true, true, true
+		s.env = mergeStrings(s.env, cmakeReads())
 		s.why = "its build script runs CMake with CUDA"
 	case linksCUDA(text):
 		s.libs = true

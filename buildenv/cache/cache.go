@@ -148,6 +148,16 @@ func Identify(path string) (Identity, error) {
 	return id, err
 }
 
+// StateTime answers when a file's state changed last, in ns since 1970: its content, mode, owner or number of names. No tool sets it back, as a copy
+// with `cp -p` does with the time of the content. 0: the system does not say.
+func StateTime(path string) (int64, error) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	return stateTime(fi), nil
+}
+
 // Hash answers the SHA-256 of a file's content in hexadecimal.
 func Hash(path string) (string, error) {
 	f, err := os.Open(path)

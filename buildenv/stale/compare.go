@@ -22,6 +22,9 @@ func (u Unit) Entry() Entry {
 	return Entry(u)
 }
 
+// InPlace stands for the new value of a file that was replaced where it was.
+const InPlace = "other content at the same path"
+
 // Reason is one input that differs from the one that a package was built with. An input that was not there, or is not any more, is empty.
 type Reason struct {
 	Package string `json:"package"`
@@ -33,6 +36,9 @@ type Reason struct {
 func (r Reason) String() string { return r.change() + ": " + r.Package }
 
 func (r Reason) change() string {
+	if r.New == InPlace {
+		return fmt.Sprintf("%s %s → %s", r.Input, r.Old, r.New)
+	}
 	was, is := brief(r.Old, r.New)
 	return fmt.Sprintf("%s %s → %s", r.Input, was, is)
 }
@@ -121,7 +127,16 @@ func doubt(e Entry, recorded bool, u Unit) string {
 	return ""
 }
 
-func differences(old, now []Input) []Reason {
+// Pair is one input as it was and as it is.
+type Pair struct {
+	Input string `json:"input"`
+	Was   string `json:"was"` // empty: it was not there
+	Now   string `json:"now"` // empty: it is not there; InPlace: see there
+	Same  bool   `json:"same"`
+}
+
+// Pairs holds what a unit was built with against what it would be built with now, input by input, in the order of their names.
+func Pairs(old, now []Input) []Pair {
 	was, is := byName(old), byName(now)
 	names := make([]string, 0, len(was)+len(is))
 	for n := range was {
@@ -133,15 +148,39 @@ func differences(old, now []Input) []Reason {
 		}
 	}
 	sort.Strings(names)
-	var out []Reason
+	out := make([]Pair, 0, len(names))
 	for _, n := range names {
-		a, b := was[n], is[n]
-		if a.Value == b.Value || a.Hash != "" && a.Hash == b.Hash {
-			continue
+		a, before := was[n]
+		b, still := is[n]
+		hashed := a.Hash != "" && b.Hash != ""
+		switch {
+		case before && still && (hashed && a.Hash == b.Hash || !hashed && a.Value == b.Value):
+			out = append(out, Pair{n, shown(a.Value, true), shown(b.Value, true), true})
+		case before && still && a.Value == b.Value:
+			out = append(out, Pair{n, a.Value, InPlace, false})
+		default:
+			out = append(out, Pair{n, shown(a.Value, before), shown(b.Value, still), false})
 		}
-		out = append(out, Reason{Input: n, Old: a.Value, New: b.Value})
 	}
 	return out
+}
+
+func differences(old, now []Input) []Reason {
+	var out []Reason
+	for _, p := range Pairs(old, now) {
+		if !p.Same {
+			out = append(out, Reason{Input: p.Input, Old: p.Was, New: p.Now})
+		}
+	}
+	return out
+}
+
+// shown tells an input that is there and says nothing from one that is not there.
+func shown(value string, there bool) string {
+	if there && value == "" {
+		return `""`
+	}
+	return value
 }
 
 func byName(inputs []Input) map[string]Input {

@@ -5,5 +5,5 @@
 // Three answers are told apart for a unit: it agrees, it differs (with a reason for each input), or it is unknown, because nothing was
 // recorded of it or its script has run since without us. Unknown is not fresh; what to do then is the caller's to decide.
 //
-// A change of an input that nobody records goes unnoticed, and so does a file whose size, modification time and inode stayed the same.
+// A change of an input that nobody records goes unnoticed. What a file's content is, is the caller's to say.
 package stale

@@ -10,8 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Schema is the version of the record that this package writes, and the only one that it reads.
-const Schema = 1
+// Schema is the version of the record that this package writes, and the only one that it reads. It changes whenever the same machine would be
+// recorded in other words: 2 counts content before names, and holds what was linked.
+const Schema = 2
 
 // Kept is how many entries of one package a record keeps: enough for every profile, target, feature set and toolchain that a person goes
 // to and fro between, and few enough that a record stays small for years.
@@ -27,9 +28,10 @@ type Key struct {
 // Input is one thing that went into a build and that cargo does not watch.
 type Input struct {
 	Name string `json:"name"` // "nvcc", "host compiler", "arch", or a variable's name
-	// Value is what must be the same. Its first word is what a person is told ("13.4 /x/bin/nvcc 8123904+17…"): a version or a value.
+	// Value is what a person is told, the version first ("13.4 /x/bin/nvcc"), and what must be the same where there is no Hash.
 	Value string `json:"value"`
-	// Hash is the hash of the content where it was taken. Two inputs with the same one are the same, wherever the file lies now.
+	// Hash is the hash of the content where it was taken. It alone decides then: the same content elsewhere is the same, other content at
+	// the same path is not.
 	Hash string `json:"hash,omitempty"`
 }
 

@@ -67,6 +67,19 @@ func TestCompare(t *testing.T) {
 			now:     []stale.Unit{unit(kernels, 5, "nvcc=13.3 /a/bin/nvcc 11+7+1")},
 			reasons: []string{"nvcc 13.3 /a/bin/nvcc 10+1+1 → 13.3 /a/bin/nvcc 11+7+1: candle-kernels"},
 			clean:   []string{"candle-kernels"}},
+		{story: "the toolkit was replaced in its place, and calls itself the same",
+			old:     []stale.Entry{built(kernels, 5, "nvcc=13.3 /a/bin/nvcc#c0ffee")},
+			now:     []stale.Unit{unit(kernels, 5, "nvcc=13.3 /a/bin/nvcc#decaf")},
+			reasons: []string{"nvcc 13.3 /a/bin/nvcc → other content at the same path: candle-kernels"},
+			clean:   []string{"candle-kernels"}},
+		{story: "its content could not be read then: the value decides",
+			old: []stale.Entry{built(kernels, 5, "nvcc=13.3 /a/bin/nvcc")},
+			now: []stale.Unit{unit(kernels, 5, "nvcc=13.3 /a/bin/nvcc#decaf")}},
+		{story: "a variable that is set and says nothing is not one that is not set",
+			old:     []stale.Entry{built(kernels, 5, "CUDA_NVCC_FLAGS=")},
+			now:     []stale.Unit{unit(kernels, 5)},
+			reasons: []string{"CUDA_NVCC_FLAGS \"\" → none: candle-kernels"},
+			clean:   []string{"candle-kernels"}},
 		{story: "the same toolkit lies elsewhere now",
 			old: []stale.Entry{built(kernels, 5, "nvcc=13.3 /a/bin/nvcc 10+1+1#c0ffee")},
 			now: []stale.Unit{unit(kernels, 5, "nvcc=13.3 /b/bin/nvcc 10+9+9#c0ffee")}},
@@ -217,12 +230,13 @@ func TestDecodeRefuses(t *testing.T) {
 		{"an empty file, after a crash", "", "it is empty"},
 		{"blocks of zeros, after a power cut", "\x00\x00\x00\x00", "invalid character"},
 		{"half of a record", string(good[:len(good)/2]), "unexpected end"},
-		{"a record from the future", `{"schema":2,"entries":{"by":"key"}}`, "schema 2, this gpubuild knows 1"},
+		{"a record from the future", `{"schema":3,"entries":{"by":"key"}}`, "schema 3, this gpubuild knows 2"},
+		{"a record from the past, in other words", `{"schema":1,"entries":[]}`, "schema 1, this gpubuild knows 2"},
 		{"no schema", `{"entries":[]}`, "names no schema"},
 		{"two records", string(good) + string(good), "after top-level value"},
-		{"an unknown field", `{"schema":1,"entries":[],"x":1}`, "unknown field"},
-		{"an entry without a package", `{"schema":1,"entries":[{"pkg_id":"p"}]}`, "entry 1 names no package"},
-		{"an input twice", `{"schema":1,"entries":[{"pkg_id":"p","package":"p","inputs":[{"name":"a"},{"name":"a"}]}]}`, "twice"},
+		{"an unknown field", `{"schema":2,"entries":[],"x":1}`, "unknown field"},
+		{"an entry without a package", `{"schema":2,"entries":[{"pkg_id":"p"}]}`, "entry 1 names no package"},
+		{"an input twice", `{"schema":2,"entries":[{"pkg_id":"p","package":"p","inputs":[{"name":"a"},{"name":"a"}]}]}`, "twice"},
 		{"another kind of JSON", `[1,2]`, "cannot unmarshal"},
 	}
 	for _, tt := range tests {
@@ -240,7 +254,7 @@ func FuzzDecode(f *testing.F) {
 	good, _ := stale.Record{Entries: []stale.Entry{built(kernels, 5, "nvcc=13.3#ab"), built(cudarc, 0, "CUDA_HOME=/caf\xe9")}}.Encode()
 	f.Add(good)
 	f.Add(good[:len(good)-9])
-	f.Add([]byte(`{"schema":1,"entries":null}`))
+	f.Add([]byte(`{"schema":2,"entries":null}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := stale.Decode(data)
 		if err != nil {

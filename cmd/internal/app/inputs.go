@@ -5,48 +5,65 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"sort"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
 	"gpubuild/features"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 )
 
-// hashes remembers the content of files by their identity, so that nvcc and what it runs (300 MB) are read once, not at every build.
+// hashes remembers the content of files by their identity, so that nvcc and what it runs (300 MB) are read once, not at every build. The identity has
+// the time of the last change of the file's state, which no tool sets back: other content of the same size with its old time restored is seen, too.
+// On Windows, where that time is not asked for, it is not.
 type hashes struct {
 	path  string
-	Known map[string]string `json:"known"` // identity and path → sha256
+	Known map[string]string `json:"known"` // identity and path → sha256, or what was read in the file
 	dirty bool
+	read  int // files whose content was read
 }
+
+// keptHashes bounds what the file grows to: a toolkit has some thirty entries, and replaced ones stay.
+const keptHashes = 10_000
 
 func (a *app) openHashes() *hashes {
 	h := &hashes{path: a.host.Join(a.cacheDir, "hashes.json"), Known: map[string]string{}}
 	if data, err := a.host.ReadFile(h.path, 16<<20); err == nil {
-		if json.Unmarshal(data, h) != nil || h.Known == nil || len(h.Known) > 10_000 {
+		if json.Unmarshal(data, h) != nil || h.Known == nil || len(h.Known) > keptHashes {
 			h.Known = map[string]string{} // damaged, or grown for years: only time is lost
 		}
 	}
 	return h
 }
 
-func (h *hashes) of(path string) (string, error) {
+// known answers what is remembered of a file, or reads it.
+func (h *hashes) known(about, path string, read func(path string) (string, error)) (string, error) {
 	id, err := cache.Identify(path)
 	if err != nil {
 		return "", err
 	}
-	key := fmt.Sprintf("%s %d %d %d %d", path, id.Size, id.MTime, id.Inode, id.Device)
-	if sum, ok := h.Known[key]; ok {
-		return sum, nil
-	}
-	sum, err := cache.Hash(path)
+	state, err := cache.StateTime(path)
 	if err != nil {
 		return "", err
 	}
-	h.Known[key], h.dirty = sum, true
-	return sum, nil
+	key := fmt.Sprintf("%s%s %d %d %d %d %d", about, path, id.Size, id.MTime, state, id.Inode, id.Device)
+	if text, ok := h.Known[key]; ok {
+		return text, nil
+	}
+	h.read++
+	text, err := read(path)
+	if err != nil {
+		return "", err
+	}
+	h.Known[key], h.dirty = text, true
+	return text, nil
 }
+
+func (h *hashes) of(path string) (string, error) { return h.known("", path, cache.Hash) }
 
 func (h *hashes) keep(a *app) {
 	if !h.dirty {
@@ -63,93 +80,317 @@ func (h *hashes) keep(a *app) {
 	}
 }
 
-// together hashes several files as one; those that are not there count by their absence.
-func (h *hashes) together(paths ...string) (string, error) {
+// together hashes several files as one. One that is not there counts by its absence, one that cannot be read by its identity.
+func (h *hashes) together(paths ...string) string {
 	sum := sha256.New()
 	for _, p := range paths {
 		one, err := h.of(p)
 		if err != nil {
 			one = "none"
+			if id, lost := cache.Identify(p); lost == nil {
+				one = "unread " + id.String()
+			}
 		}
 		fmt.Fprintln(sum, one)
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:16]), nil
+	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// inputsNow is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch.
-func (j *journey) inputsNow(in features.Inputs, h *hashes) ([]stale.Input, error) {
-	var out []stale.Input
-	t := j.set.Toolkit
-	if t != nil && in.NVCC {
-		hash, err := h.together(compilerFiles(j, t)...)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, stale.Input{Name: "nvcc", Value: label(t) + " " + t.NVCC, Hash: hash})
-	}
-	if t != nil && (in.NVCC || in.Root) {
-		hash, err := h.together(j.host.Join(t.Include, "cuda.h"), j.host.Join(t.Include, "cuda_runtime.h"), j.host.Join(t.Include, "cuda_fp16.h"))
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, stale.Input{Name: "CUDA headers", Value: t.Version.String() + " " + t.Include, Hash: hash})
-	}
-	if t != nil && in.Root && t.Lib != "" {
-		// Libraries are linked by path: another directory is another input even with the same content.
-		out = append(out, stale.Input{Name: "CUDA libraries", Value: t.Version.String() + " " + t.Lib})
-	}
-	if c := j.set.Compiler; c != nil && in.Host {
-		hash, err := h.together(c.Real, c.CXX)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, stale.Input{Name: "host compiler", Value: c.Version + " " + c.Kind + " " + c.Path, Hash: hash})
-	}
-	if v := j.set.MSVC; v != nil && in.Host {
-		out = append(out, stale.Input{Name: "Windows SDK", Value: v.SDK.Version + " " + v.SDK.Root + ", C run-time library " + v.UCRT.Version})
-	}
-	if in.Arch && !j.set.Capability.IsZero() {
-		out = append(out, stale.Input{Name: "arch", Value: "sm_" + j.set.Capability.Digits()})
-	}
-	if c := j.set.CUDNN; c != nil && in.CUDNN {
-		hash, err := h.together(j.host.Join(c.Include, "cudnn_version.h"))
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, stale.Input{Name: "cuDNN", Value: c.Version + " " + c.Root, Hash: hash})
-	}
-	names := append([]string(nil), in.Env...)
-	sort.Strings(names)
-	for _, name := range names {
-		if managed(name) {
-			continue // its meaning is recorded above; its spelling is no reason to rebuild
-		}
-		if v, ok := j.env.Lookup(name); ok {
-			out = append(out, stale.Input{Name: name, Value: v})
-		}
-	}
-	return out, nil
+// inputsNow is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is none of
+// them: nothing that is built depends on it.
+func (j *journey) inputsNow(in features.Inputs, h *hashes) []stale.Input {
+	n := inputs{journey: j, h: h, in: in}
+	n.nvcc()
+	n.headers()
+	n.libraries()
+	n.hostCompiler()
+	n.others()
+	n.torch()
+	n.variables()
+	return n.list
 }
 
-// managed says whether a variable only names what is recorded by content already.
+// inputs collects them.
+type inputs struct {
+	*journey
+	h    *hashes
+	in   features.Inputs
+	list []stale.Input
+}
+
+func (n *inputs) add(name, value, hash string) {
+	n.list = append(n.list, stale.Input{Name: name, Value: value, Hash: hash})
+}
+
+var nvccRelease = regexp.MustCompile(`Cuda compilation tools, release (\d+\.\d+), V`)
+
+// nvcc is the compiler with all that it runs. A script that only asks for the version gets that from the program's own text, so that another patch of
+// the same release is nothing to it.
+func (n *inputs) nvcc() {
+	t := n.set.Toolkit
+	if t == nil || !n.in.NVCC {
+		return
+	}
+	if !n.in.Version {
+		n.add("nvcc", label(t)+" "+t.NVCC, n.h.together(n.compilerFiles(t)...))
+		return
+	}
+	release, err := n.h.known("release ", n.host.Real(t.NVCC), func(path string) (string, error) {
+		data, err := n.host.ReadFile(path, 256<<20)
+		if m := nvccRelease.FindSubmatch(data); m != nil {
+			return string(m[1]), nil
+		}
+		return "", err
+	})
+	if err != nil || release == "" { // a script in front of it
+		n.add("nvcc version", t.Version.String()+" "+t.NVCC, n.h.together(n.host.Real(t.NVCC)))
+		return
+	}
+	n.add("nvcc version", release+" "+t.NVCC, "release "+release)
+}
+
+// headers are those of the toolkit that kernels and bindings include, and those that a script looks for by itself. Of the toolkit's hundreds, CCCL's
+// among them, the ones that carry a version or are in every kernel stand for all.
+func (n *inputs) headers() {
+	if t := n.set.Toolkit; t != nil && (n.in.NVCC && !n.in.Version || n.in.Root) {
+		var files []string
+		for _, name := range []string{"cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cuda_fp16.h", "cuda_fp16.hpp", "cuda_bf16.h", "cuda_bf16.hpp",
+			"cuda_fp8.h", "cuda_fp8.hpp", "mma.h", "cuda/version", "cuda/std/__cccl/version.h", "nv/target"} {
+			files = append(files, n.host.Join(t.Include, name))
+		}
+		n.add("CUDA headers", t.Version.String()+" "+t.Include, n.h.together(files...))
+	}
+	for _, w := range n.in.Headers {
+		dirs := []string{}
+		for _, v := range w.Vars {
+			if root := n.env.Get(v); root != "" {
+				dirs = append(dirs, n.host.Join(root, "include"))
+			}
+		}
+		value, hash := "not found", ""
+		for _, d := range append(dirs, w.Dirs...) {
+			if p := n.host.Join(d, w.File); n.host.IsFile(p) {
+				value, hash = p, n.h.together(p)
+				break
+			}
+		}
+		n.add(w.File, value, hash)
+	}
+}
+
+// linkable are the names by which a linker finds the toolkit's libraries; a patch level behind the number is none of them.
+var linkable = regexp.MustCompile(`^(lib)?(cu|nv|npp)[A-Za-z0-9_-]*\.(so(\.\d+)?|a|lib|dylib)$`)
+
+// libraries are what a script that only links finds in the toolkit. It matters which are there, not what is in them: that is linked when the program is,
+// and a static library is recorded itself; see linked.
+func (n *inputs) libraries() {
+	t := n.set.Toolkit
+	if t == nil || !n.in.Root || n.in.Host || t.Lib == "" {
+		return
+	}
+	sum := sha256.New()
+	for _, dir := range append([]string{t.Lib, t.Stubs}, t.Libs...) {
+		fmt.Fprintln(sum, dir != "")
+		for _, name := range n.names(dir) {
+			if linkable.MatchString(name) {
+				fmt.Fprintln(sum, name)
+			}
+		}
+	}
+	n.add("CUDA libraries", t.Version.String()+" "+t.Lib, hex.EncodeToString(sum.Sum(nil)[:16]))
+}
+
+// hostCompiler is what nvcc calls, and what cc or CMake call beside it. Of gcc it is the driver that is looked at: cc1plus comes in the same package.
+func (n *inputs) hostCompiler() {
+	if c := n.set.Compiler; c != nil && n.in.Host {
+		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.h.together(c.Real, c.CXX))
+	}
+	if v := n.set.MSVC; v != nil && (n.in.Host || n.in.CXX) {
+		n.add("Windows SDK", v.SDK.Version+" "+v.SDK.Root+", C run-time library "+v.UCRT.Version, "")
+	}
+	if n.in.CXX && n.host.OS != buildenv.Windows {
+		word := n.env.Get("CXX")
+		if word == "" {
+			word = "c++" // cc 1.x get_base_compiler, CMake's own first choice
+		}
+		n.program("C++ compiler", word)
+	}
+}
+
+// program records a program by its content, wherever it lies; one that cannot be found by its word alone.
+func (n *inputs) program(name, word string) {
+	h := n.host
+	h.Env = n.env
+	path := word
+	if !h.IsAbs(path) {
+		path = ""
+		if words := strings.Fields(word); len(words) > 0 {
+			if found, err := h.LookPath(words[len(words)-1]); err == nil {
+				path = found // "ccache nvcc": the last word is the compiler
+			}
+		}
+	}
+	if path == "" || !h.IsFile(path) {
+		n.add(name, word, "")
+		return
+	}
+	n.add(name, word, n.h.together(h.Real(path)))
+}
+
+// others are the architecture and cuDNN.
+func (n *inputs) others() {
+	if n.in.Arch && !n.set.Capability.IsZero() {
+		n.add("arch", "sm_"+n.set.Capability.Digits()+n.set.Suffix, "")
+	}
+	if c := n.set.CUDNN; c != nil && n.in.CUDNN {
+		n.add("cuDNN", c.Version+" "+c.Root, n.h.together(n.host.Join(c.Include, "cudnn_version.h"), n.host.Join(c.Include, "cudnn.h")))
+	}
+}
+
+// torch is the libtorch that torch-sys links: by its version files' content and by which libraries it has and how large they are. The libraries
+// themselves, gigabytes, are not read. Where it looks: torch-sys 0.26.0 build.rs, SystemInfo::new and prepare_libtorch_dir.
+func (n *inputs) torch() {
+	if !n.in.Torch {
+		return
+	}
+	root, from := "", "LIBTORCH"
+	if _, python := n.env.Lookup("LIBTORCH_USE_PYTORCH"); python {
+		root, from = n.pythonTorch(), "Python"
+	} else if root = n.env.Get("LIBTORCH"); root == "" {
+		if n.host.OS != buildenv.Linux || !n.host.IsFile("/usr/lib/libtorch.so") {
+			n.add("libtorch", "downloaded by the script", "") // its version is the crate's own, its kind TORCH_CUDA_VERSION
+			return
+		}
+		root, from = "/usr", "the system"
+	}
+	if root == "" {
+		n.add("libtorch", "of "+from+", not found", "")
+		return
+	}
+	lib := n.host.Join(root, "lib")
+	if v := n.env.Get("LIBTORCH_LIB"); v != "" && from != "Python" {
+		lib = n.host.Join(v, "lib")
+	}
+	sum := sha256.New()
+	fmt.Fprintln(sum, n.h.together(n.host.Join(root, "build-version"), n.host.Join(root, "build-hash"), n.host.Join(root, "version.py")))
+	for _, name := range n.names(lib) {
+		if !strings.Contains(name, "torch") && !strings.Contains(name, "c10") {
+			continue
+		}
+		if fi, err := n.host.Files.Stat(n.host.Join(lib, name)); err == nil && !fi.IsDir() {
+			fmt.Fprintln(sum, name, fi.Size())
+		}
+	}
+	n.add("libtorch", n.torchVersion(root)+" "+lib, hex.EncodeToString(sum.Sum(nil)[:16]))
+}
+
+func (n *inputs) torchVersion(root string) string {
+	if data, err := n.host.ReadFile(n.host.Join(root, "build-version"), 1<<10); err == nil {
+		return strings.TrimSpace(string(data))
+	}
+	if data, err := n.host.ReadFile(n.host.Join(root, "version.py"), 1<<16); err == nil {
+		if m := pythonVersion.FindSubmatch(data); m != nil {
+			return string(m[1])
+		}
+	}
+	return "unknown"
+}
+
+var pythonVersion = regexp.MustCompile(`(?m)^__version__ = '([^']+)'`)
+
+// pythonTorch finds the torch package of the Python that the script would ask, without starting it: that takes seconds.
+func (n *inputs) pythonTorch() string {
+	h := n.host
+	h.Env = n.env
+	prefixes := []string{n.env.Get("VIRTUAL_ENV")}
+	if prefixes[0] == "" {
+		python, err := h.LookPath("python3")
+		if err != nil {
+			return ""
+		}
+		prefixes = []string{h.Dir(h.Dir(python)), h.Dir(h.Dir(h.Real(python))), "/usr/local"}
+	}
+	for _, p := range prefixes {
+		dirs := []string{h.Join(p, "Lib", "site-packages")}
+		for _, name := range n.names(h.Join(p, "lib")) {
+			if strings.HasPrefix(name, "python3") {
+				dirs = append(dirs, h.Join(p, "lib", name, "site-packages"), h.Join(p, "lib", name, "dist-packages"))
+			}
+		}
+		for _, d := range dirs {
+			if torch := h.Join(d, "torch"); h.IsFile(h.Join(torch, "version.py")) {
+				return torch
+			}
+		}
+	}
+	return ""
+}
+
+// variables are those that the script reads and whose meaning is not recorded above.
+func (n *inputs) variables() {
+	names := map[string]bool{}
+	for _, want := range n.in.Env {
+		prefix, all := strings.CutSuffix(want, "*")
+		if !all {
+			names[want] = true
+			continue
+		}
+		for _, have := range n.env.Names() {
+			if strings.HasPrefix(have, prefix) {
+				names[have] = true
+			}
+		}
+	}
+	if n.in.NVCC && !n.in.Version { // nvcc reads them itself, whoever calls it: CUDA Compiler Driver NVCC, "NVCC Environment Variables"
+		names["NVCC_PREPEND_FLAGS"], names["NVCC_APPEND_FLAGS"] = true, true
+	}
+	sorted := make([]string, 0, len(names))
+	for name := range names {
+		sorted = append(sorted, name)
+	}
+	sort.Strings(sorted)
+	for _, name := range sorted {
+		v, set := n.env.Lookup(name)
+		switch {
+		case !set || managed(name):
+		case name == "NVCC":
+			if t := n.set.Toolkit; t == nil || !n.host.SamePath(n.host.Real(v), n.host.Real(t.NVCC)) {
+				n.program(name, v)
+			}
+		case name == "CUDACXX" || name == "CUDAHOSTCXX" || name == "CANDLE_NVCC_CCBIN":
+			n.program(name, v)
+		default:
+			n.add(name, v, "")
+		}
+	}
+}
+
+// managed says whether a variable only names what is recorded by content already, or changes nothing that is built.
 func managed(name string) bool {
 	switch name {
-	case "PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "NVCC", "NVCC_CCBIN", "CUDA_COMPUTE_CAP",
-		"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HOME", "CUDAFORGE_THREADS", "RAYON_NUM_THREADS", "LD_LIBRARY_PATH":
+	case "PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "NVCC_CCBIN", "CUDA_COMPUTE_CAP",
+		"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HOME", "CUDAFORGE_THREADS", "RAYON_NUM_THREADS", "CMAKE_BUILD_PARALLEL_LEVEL", "LD_LIBRARY_PATH",
+		"LIBTORCH", "LIBTORCH_LIB", "LIBTORCH_INCLUDE", "VIRTUAL_ENV", "DEP_TCH_LIBTORCH_LIB", "CXX":
 		return true
 	}
 	return strings.HasPrefix(name, "CARGO_")
 }
 
-// compilerFiles lists nvcc, what it runs, and the headers that it includes by itself.
-func compilerFiles(j *journey, t *cuda.Toolkit) []string {
-	h := j.host
+// compilerFiles lists nvcc, what it runs, and what it reads by itself.
+func (n *inputs) compilerFiles(t *cuda.Toolkit) []string {
+	h := n.host
 	bin := h.Dir(h.Real(t.NVCC))
 	root := h.Dir(bin)
-	return []string{
-		h.Real(t.NVCC), h.Join(bin, h.Exe("ptxas")), h.Join(bin, h.Exe("fatbinary")), h.Join(bin, h.Exe("cudafe++")), h.Join(bin, "nvcc.profile"),
-		h.Join(root, "nvvm", "bin", h.Exe("cicc")), h.Join(t.Include, "crt", "host_config.h"),
+	files := []string{h.Real(t.NVCC)}
+	for _, name := range []string{"ptxas", "fatbinary", "cudafe++", "nvlink", "bin2c"} {
+		files = append(files, h.Join(bin, h.Exe(name)))
 	}
+	files = append(files, h.Join(bin, "nvcc.profile"), h.Join(root, "nvvm", "bin", h.Exe("cicc")), h.Join(root, "nvvm", "libdevice", "libdevice.10.bc"))
+	crt := h.Join(t.Include, "crt")
+	for _, name := range n.names(crt) {
+		files = append(files, h.Join(crt, name))
+	}
+	return files
 }
 
 func label(t *cuda.Toolkit) string {
@@ -157,4 +398,69 @@ func label(t *cuda.Toolkit) string {
 		return t.Label
 	}
 	return t.Version.String()
+}
+
+// Names of what linked records. A path is part of the second, since a script may have named several.
+const (
+	staticLibrary = "static library "
+	linkDirectory = "link directory "
+)
+
+// linked is what a script told cargo to link from outside of cargo's own directories, by cargo's message: a static library goes into the crate's own
+// file with its content, and a directory must still be there when the program is linked.
+func (j *journey) linked(m cargo.Message, h *hashes) []stale.Input {
+	var dirs []string
+	for _, p := range m.LinkedPaths {
+		if kind, path, ok := strings.Cut(p, "="); ok && !strings.ContainsAny(kind, `/\`) {
+			p = path
+		}
+		if j.host.IsAbs(p) && !j.inOwnDirs(p) && !contains(dirs, j.host.Clean(p)) {
+			dirs = append(dirs, j.host.Clean(p))
+		}
+	}
+	var out []stale.Input
+	seen := map[string]bool{}
+	for _, l := range m.LinkedLibs {
+		kind, name, ok := strings.Cut(l, "=")
+		if !ok || kind != "static" && !strings.HasPrefix(kind, "static:") {
+			continue
+		}
+		name, _, _ = strings.Cut(name, ":") // name:rename
+		for _, file := range []string{"lib" + name + ".a", name + ".lib", name} {
+			if p := j.firstWith(dirs, file); p != "" && !seen[file] {
+				seen[file] = true
+				out = append(out, stale.Input{Name: staticLibrary + file, Value: p, Hash: h.together(p)})
+				break
+			}
+		}
+	}
+	for _, d := range dirs {
+		if j.host.IsDir(d) {
+			out = append(out, stale.Input{Name: linkDirectory + d, Value: "there"})
+		}
+	}
+	return out
+}
+
+func (j *journey) firstWith(dirs []string, file string) string {
+	for _, d := range dirs {
+		if p := j.host.Join(d, file); j.host.IsFile(p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// stillLinked is what of a recorded entry's linked things is there now: before the script runs, cargo has no word on what it would link.
+func (j *journey) stillLinked(e stale.Entry, h *hashes) []stale.Input {
+	var out []stale.Input
+	for _, in := range e.Inputs {
+		if d, ok := strings.CutPrefix(in.Name, linkDirectory); ok && j.host.IsDir(d) {
+			out = append(out, in)
+		}
+		if strings.HasPrefix(in.Name, staticLibrary) && j.host.IsFile(in.Value) {
+			out = append(out, stale.Input{Name: in.Name, Value: in.Value, Hash: h.together(in.Value)})
+		}
+	}
+	return out
 }

@@ -53,11 +53,11 @@ func (j *journey) signatures(ctx context.Context) []string {
 		}
 	}
 	nvcc := j.host.Real(t.NVCC)
-	for _, path := range compilerFiles(j, t) {
+	for _, path := range (&inputs{journey: j}).compilerFiles(t) {
 		if name := strings.TrimSuffix(j.host.Base(path), ".exe"); path != nvcc && name != "ptxas" && name != "cicc" {
 			continue
 		}
-		v, err := h.signature(path, func() (string, error) {
+		v, err := h.known("signature ", path, func(string) (string, error) {
 			f, err := j.host.Files.Open(path)
 			if err != nil {
 				return "", err
@@ -89,24 +89,6 @@ func (j *journey) asked(ctx context.Context, nvcc string) string {
 		return ""
 	}
 	return v
-}
-
-// signature remembers a tool's signature beside the hashes, by the tool's identity.
-func (h *hashes) signature(path string, read func() (string, error)) (string, error) {
-	id, err := cache.Identify(path)
-	if err != nil {
-		return "", err
-	}
-	key := fmt.Sprintf("signature of %s %d %d %d %d", path, id.Size, id.MTime, id.Inode, id.Device)
-	if v, ok := h.Known[key]; ok {
-		return v, nil
-	}
-	v, err := read()
-	if err != nil {
-		return "", err
-	}
-	h.Known[key], h.dirty = v, true
-	return v, nil
 }
 
 // conclusion is what was found out of a package whose code is not what was asked for although it had just been built from nothing: it will not

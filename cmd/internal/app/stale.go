@@ -66,6 +66,8 @@ func (j *journey) lockTarget(ctx context.Context) (func(), error) {
 	if err != nil {
 		return nil, err
 	}
+	// What was read before, for the architecture, may be older than what the one that was waited for wrote.
+	j.record, j.recordNote = stale.Record{}, ""
 	done := false
 	return func() {
 		if !done {
@@ -87,10 +89,7 @@ func (j *journey) compare(ctx context.Context) error {
 	byID := map[string]features.ScriptUnit{}
 	for _, u := range j.reach.Units {
 		byID[u.PkgID] = u
-		inputs, err := j.inputsNow(u.Inputs, h)
-		if err != nil {
-			return err
-		}
+		inputs := j.inputsNow(u.Inputs, h)
 		key := featureKey(u.Features)
 		for _, e := range j.record.Entries {
 			if e.PkgID != u.PkgID || e.Features != key || !j.ofThisProfile(e.OutDir) || seen[e.OutDir] {
@@ -101,7 +100,8 @@ func (j *journey) compare(ctx context.Context) error {
 			if ran == 0 && !j.host.IsDir(e.OutDir) {
 				continue // cleaned since: it will be built
 			}
-			j.units = append(j.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: inputs, ScriptRan: ran})
+			now := append(inputs[:len(inputs):len(inputs)], j.stillLinked(e, h)...)
+			j.units = append(j.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: now, ScriptRan: ran})
 		}
 		if !seen[u.PkgID] && !j.anyEntry(u, key) {
 			for _, out := range j.unrecorded(u) {
@@ -296,13 +296,10 @@ func (j *journey) keepRecord() error {
 			continue
 		}
 		executed[m.OutDir] = m.PackageID
-		inputs, err := j.inputsNow(u.Inputs, h)
-		if err != nil {
-			return err
-		}
+		inputs := j.inputsNow(u.Inputs, h)
 		entries = append(entries, stale.Entry{
 			Key:     stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: m.OutDir},
-			Package: u.Name, Inputs: inputs, ScriptRan: cargo.ScriptRan(j.host, m.OutDir),
+			Package: u.Name, Inputs: append(inputs, j.linked(m, h)...), ScriptRan: cargo.ScriptRan(j.host, m.OutDir),
 		})
 	}
 	merged := j.record.Merge(entries)
@@ -313,5 +310,6 @@ func (j *journey) keepRecord() error {
 	if old, err := j.host.ReadFile(j.recordPath(), recordLimit); err == nil && string(old) == string(data) {
 		return nil
 	}
+	sweep(j.recordPath())
 	return cache.WriteFile(j.recordPath(), data, 0o644)
 }

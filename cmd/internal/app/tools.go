@@ -55,18 +55,34 @@ func (j *journey) readers() []string {
 	}
 	for _, u := range g.Units {
 		switch name := features.ParsePkgID(u.PkgID).Name; name {
-		case "cudarc", "cudaforge", "bindgen_cuda", "cust_raw", "cmake":
+		case "cudarc":
+			// Its script declares the roots' variables in any case, and cargo compares them as text: set for nobody, they would make it and all
+			// that depends on it anew with every other toolkit.
+			seen[name] = seen[name] || j.cudarcReadsRoot()
+		case "cudaforge", "bindgen_cuda", "cust_raw", "cmake":
 			seen[name] = true
 		case "find_cuda_helper":
 			seen["cust_raw"] = true
 		}
 	}
 	out := make([]string, 0, len(seen))
-	for name := range seen {
-		out = append(out, name)
+	for name, reads := range seen {
+		if reads {
+			out = append(out, name)
+		}
 	}
 	sort.Strings(out)
 	return out
+}
+
+// cudarcReadsRoot says whether any cudarc of this build, those of build scripts included, takes anything from a toolkit's root.
+func (j *journey) cudarcReadsRoot() bool {
+	for _, c := range j.reach.Cudarc {
+		if !c.Rootless {
+			return true
+		}
+	}
+	return len(j.reach.Cudarc) == 0 // not known
 }
 
 // untold is the file that says that a build directory's kernels were built without CUDA_COMPUTE_CAP, because nvidia-smi answers the same. Setting the

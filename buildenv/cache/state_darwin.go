@@ -1,0 +1,13 @@
+package cache
+
+import (
+	"io/fs"
+	"syscall"
+)
+
+func stateTime(fi fs.FileInfo) int64 {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return st.Ctimespec.Nano()
+	}
+	return 0
+}

@@ -1,0 +1,283 @@
+package app
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/features"
+	"gpubuild/gpu"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/hostcc"
+)
+
+// bench is a machine with a toolkit of small files and a journey that has chosen it.
+type bench struct {
+	t   *testing.T
+	top string
+	j   *journey
+}
+
+const oneNVCC = "…Cuda compilation tools, release 13.4, V13.4.92…"
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{t: t, top: t.TempDir()}
+	root := filepath.Join(b.top, "cuda")
+	for name, text := range map[string]string{
+		"bin/nvcc": oneNVCC, "bin/ptxas": "ptxas", "bin/cudafe++": "cudafe", "bin/fatbinary": "fatbinary", "bin/nvlink": "nvlink", "nvvm/bin/cicc": "cicc",
+		"nvvm/libdevice/libdevice.10.bc": "bc", "include/crt/host_config.h": "host", "include/crt/mma.hpp": "mma", "include/cuda.h": "cuda",
+		"include/cuda_fp16.hpp": "fp16", "lib64/libcudart.so.13": "so", "lib64/libcudart_static.a": "static", "../gcc/gcc": "gcc", "../bin/c++": "c++",
+	} {
+		b.write(filepath.Join(root, name), text)
+	}
+	host.Env = buildenv.NewEnv(host.OS, []string{"PATH=" + filepath.Join(b.top, "bin")})
+	b.j = &journey{app: &app{host: host, cacheDir: filepath.Join(b.top, "cache"), shell: &report.Shell{Out: io.Discard, Err: os.Stderr}}, env: host.Env, project: &features.Project{RootManifest: "Cargo.toml"}}
+	b.j.answers.Places = cargo.Places{TargetDirectory: filepath.Join(b.top, "target"), BuildDirectory: filepath.Join(b.top, "target")}
+	gcc := filepath.Join(b.top, "gcc", "gcc")
+	b.j.set = toolchain.Set{Compiler: &hostcc.Compiler{Kind: "gcc", Version: "12", Path: gcc, Real: gcc, CXX: gcc}, Capability: gpu.Capability{Major: 9}}
+	b.root(root)
+	return b
+}
+
+// root makes a tree the chosen toolkit.
+func (b *bench) root(root string) {
+	b.j.set.Toolkit = &cuda.Toolkit{Root: root, Real: root, NVCC: filepath.Join(root, "bin", "nvcc"), Include: filepath.Join(root, "include"), Lib: filepath.Join(root, "lib64"),
+		Version: gpu.Version{Major: 13, Minor: 4}}
+}
+
+func (b *bench) write(path, text string) {
+	b.t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) file(name string) string { return filepath.Join(b.top, "cuda", name) }
+
+func (b *bench) setenv(name, value string) {
+	b.j.env = b.j.env.Set(name, value)
+}
+
+// look is what is recorded now, and how many files were read for it.
+func (b *bench) look(in features.Inputs) ([]stale.Input, int) {
+	h := b.j.openHashes()
+	list := b.j.inputsNow(in, h)
+	h.keep(b.j.app)
+	return list, h.read
+}
+
+// TestLinked: a static library that a script links goes into its crate with its content; a directory that it names must be there when the program is
+// linked; what lies in cargo's own directories is the script's own product.
+func TestLinked(t *testing.T) {
+	b := newBench(t)
+	lib, own := b.file("lib64"), filepath.Join(b.top, "target", "debug", "build", "k-1", "out")
+	b.write(filepath.Join(own, "libkernels.a"), "kernels")
+	b.write(filepath.Join(b.top, "gone", "x"), "")
+	m := cargo.Message{OutDir: own, LinkedPaths: []string{"native=" + own, "native=" + lib, lib, "native=" + filepath.Join(b.top, "gone"), "native=/not/there", "framework=relative"},
+		LinkedLibs: []string{"static=kernels", "static:+whole-archive,-bundle=cudart_static:renamed", "dylib=cudart", "cuda", "static=nowhere"}}
+	told := func(list []stale.Input) string {
+		var out []string
+		for _, in := range list {
+			out = append(out, strings.ReplaceAll(in.Name, b.top, "T"))
+		}
+		return strings.Join(out, "|")
+	}
+	h := b.j.openHashes()
+	recorded := b.j.linked(m, h)
+	if got, want := told(recorded), "static library libcudart_static.a|link directory T/cuda/lib64|link directory T/gone"; got != want {
+		t.Fatalf("recorded %q, want %q", got, want)
+	}
+	key := stale.Key{PkgID: "p", OutDir: own}
+	entry := stale.Entry{Key: key, Package: "p", Inputs: recorded, ScriptRan: 1}
+	reasons := func() []string {
+		res := stale.Compare(stale.Record{}.Merge([]stale.Entry{entry}), []stale.Unit{{Key: key, Package: "p", Inputs: b.j.stillLinked(entry, b.j.openHashes()), ScriptRan: 1}})
+		var out []string
+		for _, r := range res.Reasons {
+			out = append(out, strings.ReplaceAll(r.String(), b.top, "T"))
+		}
+		return out
+	}
+	if got := reasons(); len(got) != 0 {
+		t.Errorf("nothing changed: %q", got)
+	}
+	b.write(filepath.Join(lib, "libcudart_static.a"), "another")
+	b.write(filepath.Join(own, "libkernels.a"), "its own product")
+	if got := reasons(); !slices.Equal(got, []string{"static library libcudart_static.a T/cuda/lib64/libcudart_static.a → other content at the same path: p"}) {
+		t.Errorf("the static library changed: %q", got)
+	}
+	b.write(filepath.Join(lib, "libcudart_static.a"), "static")
+	if err := os.RemoveAll(filepath.Join(b.top, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	if got := reasons(); !slices.Equal(got, []string{"link directory T/gone there → none: p"}) {
+		t.Errorf("a directory went: %q", got)
+	}
+	if err := os.Remove(filepath.Join(lib, "libcudart_static.a")); err != nil {
+		t.Fatal(err)
+	}
+	if got := reasons(); len(got) != 2 || !strings.Contains(got[1], "libcudart_static.a") || !strings.Contains(got[1], "→ none") {
+		t.Errorf("the static library went: %q", got)
+	}
+}
+
+// TestInputsThatMatter changes one thing on the machine and says which inputs of which kind of package differ then. What is not named must not: each
+// needless reason costs minutes.
+func TestInputsThatMatter(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the tree is one of Linux")
+	}
+	kernels := features.Inputs{NVCC: true, Host: true, Arch: true, Root: true, Env: []string{"NVCC", "NVCC_CCBIN", "CUDA_HOME", "CUDA_NVCC_FLAGS"}}
+	linking := features.Inputs{Root: true, Env: []string{"CUDA_HOME", "CUDARC_CUDA_VERSION"}}
+	asking := features.Inputs{NVCC: true, Version: true, Env: []string{"CUDARC_CUDA_VERSION"}}
+	cmake := features.Inputs{NVCC: true, Host: true, Arch: true, Root: true, CXX: true, Env: []string{"CUDACXX", "CUDAHOSTCXX", "CMAKE_*"}}
+	torch := features.Inputs{Torch: true, CXX: true, Env: []string{"LIBTORCH", "LIBTORCH_CXX11_ABI"}}
+	nccl := features.Inputs{Headers: []features.Header{{File: "nccl.h", Vars: []string{"CUDA_PATH", "CUDA_HOME"}, Dirs: []string{"/nowhere/include"}}}}
+	driver := features.Inputs{}
+	sameSize := func(path string) func(*bench) {
+		return func(b *bench) {
+			p := b.file(path)
+			fi, err := os.Stat(p)
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			b.write(p, strings.Repeat("x", int(fi.Size())))
+			if err := os.Chtimes(p, fi.ModTime(), fi.ModTime()); err != nil {
+				b.t.Fatal(err)
+			}
+		}
+	}
+	rewrite := func(path, text string) func(*bench) { return func(b *bench) { b.write(b.file(path), text) } }
+	set := func(name, value string) func(*bench) { return func(b *bench) { b.setenv(name, value) } }
+	move := func(b *bench) {
+		old, other := b.file(""), filepath.Join(b.top, "moved")
+		if err := os.Rename(old, other); err != nil {
+			b.t.Fatal(err)
+		}
+		b.root(other)
+	}
+	libtorch := func(b *bench) {
+		b.write(filepath.Join(b.top, "torch", "build-version"), "2.13.0+cu129\n")
+		b.write(filepath.Join(b.top, "torch", "lib", "libtorch_cpu.so"), "cpu")
+		b.setenv("LIBTORCH", filepath.Join(b.top, "torch"))
+	}
+	all := []features.Inputs{kernels, linking, asking, cmake, torch, nccl, driver}
+	tests := []struct {
+		story  string
+		before func(*bench)
+		change func(*bench)
+		want   []string // of kernels, linking, asking, cmake, torch, nccl, driver; "-" for none
+	}{
+		{"nothing", nil, func(*bench) {}, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"nvcc touched", nil, func(b *bench) {
+			if err := os.Chtimes(b.file("bin/nvcc"), time.Now(), time.Unix(1e9, 0)); err != nil {
+				b.t.Fatal(err)
+			}
+		}, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"the root moved, with the same content", nil, move, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"a patch of the same release", nil, rewrite("bin/nvcc", "Cuda compilation tools, release 13.4, V13.4.99"), []string{"nvcc", "-", "-", "nvcc", "-", "-", "-"}},
+		{"another release in the same place", nil, rewrite("bin/nvcc", "Cuda compilation tools, release 13.5, V13.5.1"), []string{"nvcc", "-", "nvcc version", "nvcc", "-", "-", "-"}},
+		{"cicc replaced", nil, rewrite("nvvm/bin/cicc", "other"), []string{"nvcc", "-", "-", "nvcc", "-", "-", "-"}},
+		{"ptxas replaced by one of the same size with its time restored", nil, sameSize("bin/ptxas"), []string{"nvcc", "-", "-", "nvcc", "-", "-", "-"}},
+		{"libdevice replaced", nil, rewrite("nvvm/libdevice/libdevice.10.bc", "other"), []string{"nvcc", "-", "-", "nvcc", "-", "-", "-"}},
+		{"a header of crt", nil, rewrite("include/crt/mma.hpp", "other"), []string{"nvcc", "-", "-", "nvcc", "-", "-", "-"}},
+		{"ptxas removed", nil, func(b *bench) {
+			if err := os.Remove(b.file("bin/ptxas")); err != nil {
+				b.t.Fatal(err)
+			}
+		}, []string{"nvcc", "-", "-", "nvcc", "-", "-", "-"}},
+		{"a header that kernels include", nil, rewrite("include/cuda_fp16.hpp", "other"), []string{"CUDA headers", "CUDA headers", "-", "CUDA headers", "-", "-", "-"}},
+		{"a library's patch level", nil, rewrite("lib64/libcublas.so.13.4.1", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"a library that was not there", nil, rewrite("lib64/libcublas.so.13", "x"), []string{"-", "CUDA libraries", "-", "-", "-", "-", "-"}},
+		{"link stubs that were not there", nil, func(b *bench) { b.j.set.Toolkit.Stubs = b.file("lib64/stubs") }, []string{"-", "CUDA libraries", "-", "-", "-", "-", "-"}},
+		{"another host compiler in its place", nil, rewrite("../gcc/gcc", "gcc 13"), []string{"host compiler", "-", "-", "host compiler", "-", "-", "-"}},
+		{"another c++", nil, rewrite("../bin/c++", "c++ 13"), []string{"-", "-", "-", "C++ compiler", "C++ compiler", "-", "-"}},
+		{"flags that nvcc reads itself", nil, set("NVCC_APPEND_FLAGS", "-G"), []string{"NVCC_APPEND_FLAGS", "-", "-", "NVCC_APPEND_FLAGS", "-", "-", "-"}},
+		{"a variable that one script reads", nil, set("CUDA_NVCC_FLAGS", "-lineinfo"), []string{"CUDA_NVCC_FLAGS", "-", "-", "-", "-", "-", "-"}},
+		{"the same, empty", nil, set("CUDA_NVCC_FLAGS", ""), []string{"CUDA_NVCC_FLAGS", "-", "-", "-", "-", "-", "-"}},
+		{"NVCC names the same nvcc", nil, func(b *bench) { b.setenv("NVCC", b.file("bin/nvcc")) }, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"NVCC names a wrapper", nil, func(b *bench) { b.setenv("NVCC", "ccache nvcc") }, []string{"NVCC", "-", "-", "-", "-", "-", "-"}},
+		{"the wrapper that NVCC names was replaced", func(b *bench) {
+			b.write(filepath.Join(b.top, "wrap"), "1")
+			b.setenv("NVCC", filepath.Join(b.top, "wrap"))
+		}, rewrite("../wrap", "2"), []string{"NVCC", "-", "-", "-", "-", "-", "-"}},
+		{"CUDA_HOME spelt otherwise", nil, func(b *bench) { b.setenv("CUDA_HOME", b.file("")+"/") }, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"CMake's own variables", nil, func(b *bench) { b.setenv("CMAKE_CUDA_ARCHITECTURES", "90"); b.setenv("CUDAHOSTCXX", "g++-12") },
+			[]string{"-", "-", "-", "CMAKE_CUDA_ARCHITECTURES CUDAHOSTCXX", "-", "-", "-"}},
+		{"how many compile at a time", nil, set("CMAKE_BUILD_PARALLEL_LEVEL", "3"), []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"another arch", nil, func(b *bench) { b.j.set.Capability = gpu.Capability{Major: 8} }, []string{"arch", "-", "-", "arch", "-", "-", "-"}},
+		{"the same with its own features", nil, func(b *bench) { b.j.set.Suffix = "a" }, []string{"arch", "-", "-", "arch", "-", "-", "-"}},
+		{"another driver", nil, func(b *bench) { b.j.set.Driver = gpu.Driver{Version: "580.1"} }, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"libtorch replaced in its place", libtorch, rewrite("../torch/build-version", "2.13.0+cpu\n"), []string{"-", "-", "-", "-", "libtorch", "-", "-"}},
+		{"libtorch got its CUDA library", libtorch, rewrite("../torch/lib/libtorch_cuda.so", "cuda"), []string{"-", "-", "-", "-", "libtorch", "-", "-"}},
+		{"libtorch moved", libtorch, func(b *bench) {
+			if err := os.Rename(filepath.Join(b.top, "torch"), filepath.Join(b.top, "torch2")); err != nil {
+				b.t.Fatal(err)
+			}
+			b.setenv("LIBTORCH", filepath.Join(b.top, "torch2"))
+		}, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"a Python's torch came in", func(b *bench) {
+			b.setenv("VIRTUAL_ENV", filepath.Join(b.top, "venv"))
+			b.setenv("LIBTORCH_USE_PYTORCH", "1")
+		},
+			rewrite("../venv/lib/python3.11/site-packages/torch/version.py", "__version__ = '2.13.0'\n"), []string{"-", "-", "-", "-", "libtorch", "-", "-"}},
+		{"NCCL's header came", func(b *bench) { b.setenv("CUDA_HOME", b.file("")) }, rewrite("include/nccl.h", "#define NCCL_MAJOR 2\n"), []string{"-", "-", "-", "-", "-", "nccl.h", "-"}},
+		{"NCCL's header changed", func(b *bench) {
+			b.setenv("CUDA_HOME", b.file(""))
+			b.write(b.file("include/nccl.h"), "#define NCCL_MAJOR 2\n")
+		}, rewrite("include/nccl.h", "#define NCCL_MAJOR 3\n"), []string{"-", "-", "-", "-", "-", "nccl.h", "-"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			b := newBench(t)
+			if tt.before != nil {
+				tt.before(b)
+			}
+			before := make([][]stale.Input, len(all))
+			for i, in := range all {
+				before[i], _ = b.look(in)
+			}
+			for i, in := range all {
+				if _, read := b.look(in); read != 0 {
+					t.Errorf("kind %d: %d files were read although nothing changed", i, read)
+				}
+			}
+			tt.change(b)
+			for i, in := range all {
+				now, _ := b.look(in)
+				key := stale.Key{PkgID: "p", OutDir: "/o"}
+				res := stale.Compare(stale.Record{}.Merge([]stale.Entry{{Key: key, Package: "p", Inputs: before[i], ScriptRan: 1}}),
+					[]stale.Unit{{Key: key, Package: "p", Inputs: now, ScriptRan: 1}})
+				got := []string{}
+				for _, r := range res.Reasons {
+					got = append(got, r.Input)
+				}
+				want := strings.Fields(strings.TrimPrefix(tt.want[i], "-"))
+				if strings.Contains(tt.want[i], "CUDA ") || tt.want[i] == "nvcc version" || strings.HasSuffix(tt.want[i], "compiler") {
+					want = []string{tt.want[i]}
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("kind %d: differs in %q, want %q\nbefore %+v\nnow    %+v", i, got, want, before[i], now)
+				}
+			}
+		})
+	}
+}
