@@ -87,14 +87,21 @@ type Result struct {
 // Compare says for each unit whether its inputs are those that it was built with.
 func Compare(old Record, now []Unit) Result {
 	entries := make(map[Key]Entry, len(old.Entries))
-	for _, e := range old.Entries { // a later one is the newer one
+	lastIn := make(map[string]Entry, len(old.Entries)) // by OUT_DIR
+	for _, e := range old.Entries {                    // a later one is the newer one
 		entries[e.Key.tidy()] = e
+		lastIn[e.OutDir] = e
 	}
 	var res Result
 	dirty := map[string]bool{}
 	for _, u := range now {
 		e, ok := entries[u.Key.tidy()]
-		if why := doubt(e, ok, u); why != "" {
+		why := doubt(e, ok, u)
+		if by := lastIn[text(u.OutDir)]; ok && why != "" && by.PkgID != e.PkgID && by.ScriptRan == u.ScriptRan && u.ScriptRan != 0 {
+			// cargo hashes a path package's place in its workspace: two workspaces that share a target directory may share an OUT_DIR
+			why = "built since for another workspace (" + by.PkgID + ")"
+		}
+		if why != "" {
 			res.Unknown = append(res.Unknown, Doubt{Unit: u, Why: why})
 			continue
 		}

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"regexp"
 	"sort"
 	"strings"
@@ -80,25 +82,32 @@ func (h *hashes) keep(a *app) {
 	}
 }
 
-// together hashes several files as one. One that is not there counts by its absence, one that cannot be read by its identity.
-func (h *hashes) together(paths ...string) string {
+// together hashes several files as one. One that is not there counts by its absence, one that may not be read (a program that may only be run) by its
+// identity.
+func (h *hashes) together(paths ...string) (string, error) {
 	sum := sha256.New()
 	for _, p := range paths {
 		one, err := h.of(p)
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			one = "none"
-			if id, lost := cache.Identify(p); lost == nil {
-				one = "unread " + id.String()
+		case errors.Is(err, fs.ErrPermission):
+			id, err := cache.Identify(p)
+			if err != nil {
+				return "", err
 			}
+			one = "unread " + id.String()
+		case err != nil:
+			return "", err
 		}
 		fmt.Fprintln(sum, one)
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:16])
+	return hex.EncodeToString(sum.Sum(nil)[:16]), nil
 }
 
 // inputsNow is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is none of
 // them: nothing that is built depends on it.
-func (j *journey) inputsNow(in features.Inputs, h *hashes) []stale.Input {
+func (j *journey) inputsNow(in features.Inputs, h *hashes) ([]stale.Input, error) {
 	n := inputs{journey: j, h: h, in: in}
 	n.nvcc()
 	n.headers()
@@ -107,7 +116,7 @@ func (j *journey) inputsNow(in features.Inputs, h *hashes) []stale.Input {
 	n.others()
 	n.torch()
 	n.variables()
-	return n.list
+	return n.list, n.err
 }
 
 // inputs collects them.
@@ -116,6 +125,16 @@ type inputs struct {
 	h    *hashes
 	in   features.Inputs
 	list []stale.Input
+	err  error // the first
+}
+
+// content hashes files as one; see together.
+func (n *inputs) content(paths ...string) string {
+	sum, err := n.h.together(paths...)
+	if n.err == nil {
+		n.err = err
+	}
+	return sum
 }
 
 func (n *inputs) add(name, value, hash string) {
@@ -132,7 +151,7 @@ func (n *inputs) nvcc() {
 		return
 	}
 	if !n.in.Version {
-		n.add("nvcc", label(t)+" "+t.NVCC, n.h.together(n.compilerFiles(t)...))
+		n.add("nvcc", label(t)+" "+t.NVCC, n.content(compilerFiles(n.journey, t)...))
 		return
 	}
 	release, err := n.h.known("release ", n.host.Real(t.NVCC), func(path string) (string, error) {
@@ -143,7 +162,7 @@ func (n *inputs) nvcc() {
 		return "", err
 	})
 	if err != nil || release == "" { // a script in front of it
-		n.add("nvcc version", t.Version.String()+" "+t.NVCC, n.h.together(n.host.Real(t.NVCC)))
+		n.add("nvcc version", t.Version.String()+" "+t.NVCC, n.content(n.host.Real(t.NVCC)))
 		return
 	}
 	n.add("nvcc version", release+" "+t.NVCC, "release "+release)
@@ -158,7 +177,7 @@ func (n *inputs) headers() {
 			"cuda_fp8.h", "cuda_fp8.hpp", "mma.h", "cuda/version", "cuda/std/__cccl/version.h", "nv/target"} {
 			files = append(files, n.host.Join(t.Include, name))
 		}
-		n.add("CUDA headers", t.Version.String()+" "+t.Include, n.h.together(files...))
+		n.add("CUDA headers", t.Version.String()+" "+t.Include, n.content(files...))
 	}
 	for _, w := range n.in.Headers {
 		dirs := []string{}
@@ -170,7 +189,7 @@ func (n *inputs) headers() {
 		value, hash := "not found", ""
 		for _, d := range append(dirs, w.Dirs...) {
 			if p := n.host.Join(d, w.File); n.host.IsFile(p) {
-				value, hash = p, n.h.together(p)
+				value, hash = p, n.content(p)
 				break
 			}
 		}
@@ -203,7 +222,7 @@ func (n *inputs) libraries() {
 // hostCompiler is what nvcc calls, and what cc or CMake call beside it. Of gcc it is the driver that is looked at: cc1plus comes in the same package.
 func (n *inputs) hostCompiler() {
 	if c := n.set.Compiler; c != nil && n.in.Host {
-		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.h.together(c.Real, c.CXX))
+		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.content(c.Real, c.CXX))
 	}
 	if v := n.set.MSVC; v != nil && (n.in.Host || n.in.CXX) {
 		n.add("Windows SDK", v.SDK.Version+" "+v.SDK.Root+", C run-time library "+v.UCRT.Version, "")
@@ -234,7 +253,7 @@ func (n *inputs) program(name, word string) {
 		n.add(name, word, "")
 		return
 	}
-	n.add(name, word, n.h.together(h.Real(path)))
+	n.add(name, word, n.content(h.Real(path)))
 }
 
 // others are the architecture and cuDNN.
@@ -243,7 +262,7 @@ func (n *inputs) others() {
 		n.add("arch", "sm_"+n.set.Capability.Digits()+n.set.Suffix, "")
 	}
 	if c := n.set.CUDNN; c != nil && n.in.CUDNN {
-		n.add("cuDNN", c.Version+" "+c.Root, n.h.together(n.host.Join(c.Include, "cudnn_version.h"), n.host.Join(c.Include, "cudnn.h")))
+		n.add("cuDNN", c.Version+" "+c.Root, n.content(n.host.Join(c.Include, "cudnn_version.h"), n.host.Join(c.Include, "cudnn.h")))
 	}
 }
 
@@ -272,7 +291,7 @@ func (n *inputs) torch() {
 		lib = n.host.Join(v, "lib")
 	}
 	sum := sha256.New()
-	fmt.Fprintln(sum, n.h.together(n.host.Join(root, "build-version"), n.host.Join(root, "build-hash"), n.host.Join(root, "version.py")))
+	fmt.Fprintln(sum, n.content(n.host.Join(root, "build-version"), n.host.Join(root, "build-hash"), n.host.Join(root, "version.py")))
 	for _, name := range n.names(lib) {
 		if !strings.Contains(name, "torch") && !strings.Contains(name, "c10") {
 			continue
@@ -377,8 +396,8 @@ func managed(name string) bool {
 }
 
 // compilerFiles lists nvcc, what it runs, and what it reads by itself.
-func (n *inputs) compilerFiles(t *cuda.Toolkit) []string {
-	h := n.host
+func compilerFiles(j *journey, t *cuda.Toolkit) []string {
+	h := j.host
 	bin := h.Dir(h.Real(t.NVCC))
 	root := h.Dir(bin)
 	files := []string{h.Real(t.NVCC)}
@@ -387,7 +406,7 @@ func (n *inputs) compilerFiles(t *cuda.Toolkit) []string {
 	}
 	files = append(files, h.Join(bin, "nvcc.profile"), h.Join(root, "nvvm", "bin", h.Exe("cicc")), h.Join(root, "nvvm", "libdevice", "libdevice.10.bc"))
 	crt := h.Join(t.Include, "crt")
-	for _, name := range n.names(crt) {
+	for _, name := range j.names(crt) {
 		files = append(files, h.Join(crt, name))
 	}
 	return files
@@ -408,7 +427,7 @@ const (
 
 // linked is what a script told cargo to link from outside of cargo's own directories, by cargo's message: a static library goes into the crate's own
 // file with its content, and a directory must still be there when the program is linked.
-func (j *journey) linked(m cargo.Message, h *hashes) []stale.Input {
+func (j *journey) linked(m cargo.Message, h *hashes) ([]stale.Input, error) {
 	var dirs []string
 	for _, p := range m.LinkedPaths {
 		if kind, path, ok := strings.Cut(p, "="); ok && !strings.ContainsAny(kind, `/\`) {
@@ -429,7 +448,11 @@ func (j *journey) linked(m cargo.Message, h *hashes) []stale.Input {
 		for _, file := range []string{"lib" + name + ".a", name + ".lib", name} {
 			if p := j.firstWith(dirs, file); p != "" && !seen[file] {
 				seen[file] = true
-				out = append(out, stale.Input{Name: staticLibrary + file, Value: p, Hash: h.together(p)})
+				hash, err := h.together(p)
+				if err != nil {
+					return nil, err
+				}
+				out = append(out, stale.Input{Name: staticLibrary + file, Value: p, Hash: hash})
 				break
 			}
 		}
@@ -439,7 +462,7 @@ func (j *journey) linked(m cargo.Message, h *hashes) []stale.Input {
 			out = append(out, stale.Input{Name: linkDirectory + d, Value: "there"})
 		}
 	}
-	return out
+	return out, nil
 }
 
 func (j *journey) firstWith(dirs []string, file string) string {
@@ -452,15 +475,19 @@ func (j *journey) firstWith(dirs []string, file string) string {
 }
 
 // stillLinked is what of a recorded entry's linked things is there now: before the script runs, cargo has no word on what it would link.
-func (j *journey) stillLinked(e stale.Entry, h *hashes) []stale.Input {
+func (j *journey) stillLinked(e stale.Entry, h *hashes) ([]stale.Input, error) {
 	var out []stale.Input
 	for _, in := range e.Inputs {
 		if d, ok := strings.CutPrefix(in.Name, linkDirectory); ok && j.host.IsDir(d) {
 			out = append(out, in)
 		}
 		if strings.HasPrefix(in.Name, staticLibrary) && j.host.IsFile(in.Value) {
-			out = append(out, stale.Input{Name: in.Name, Value: in.Value, Hash: h.together(in.Value)})
+			hash, err := h.together(in.Value)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, stale.Input{Name: in.Name, Value: in.Value, Hash: hash})
 		}
 	}
-	return out
+	return out, nil
 }

@@ -80,7 +80,10 @@ func (b *bench) setenv(name, value string) {
 // look is what is recorded now, and how many files were read for it.
 func (b *bench) look(in features.Inputs) ([]stale.Input, int) {
 	h := b.j.openHashes()
-	list := b.j.inputsNow(in, h)
+	list, err := b.j.inputsNow(in, h)
+	if err != nil {
+		b.t.Fatal(err)
+	}
 	h.keep(b.j.app)
 	return list, h.read
 }
@@ -102,14 +105,21 @@ func TestLinked(t *testing.T) {
 		return strings.Join(out, "|")
 	}
 	h := b.j.openHashes()
-	recorded := b.j.linked(m, h)
+	recorded, err := b.j.linked(m, h)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if got, want := told(recorded), "static library libcudart_static.a|link directory T/cuda/lib64|link directory T/gone"; got != want {
 		t.Fatalf("recorded %q, want %q", got, want)
 	}
 	key := stale.Key{PkgID: "p", OutDir: own}
 	entry := stale.Entry{Key: key, Package: "p", Inputs: recorded, ScriptRan: 1}
 	reasons := func() []string {
-		res := stale.Compare(stale.Record{}.Merge([]stale.Entry{entry}), []stale.Unit{{Key: key, Package: "p", Inputs: b.j.stillLinked(entry, b.j.openHashes()), ScriptRan: 1}})
+		now, err := b.j.stillLinked(entry, b.j.openHashes())
+		if err != nil {
+			t.Fatal(err)
+		}
+		res := stale.Compare(stale.Record{}.Merge([]stale.Entry{entry}), []stale.Unit{{Key: key, Package: "p", Inputs: now, ScriptRan: 1}})
 		var out []string
 		for _, r := range res.Reasons {
 			out = append(out, strings.ReplaceAll(r.String(), b.top, "T"))

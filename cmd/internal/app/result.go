@@ -53,7 +53,7 @@ func (j *journey) signatures(ctx context.Context) []string {
 		}
 	}
 	nvcc := j.host.Real(t.NVCC)
-	for _, path := range (&inputs{journey: j}).compilerFiles(t) {
+	for _, path := range compilerFiles(j, t) {
 		if name := strings.TrimSuffix(j.host.Base(path), ".exe"); path != nvcc && name != "ptxas" && name != "cicc" {
 			continue
 		}

@@ -32,6 +32,7 @@ func TestMain(m *testing.M) {
 		"cargo-gpubuild":   func() { os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
 		"gpubuild-standin": func() { os.Exit(app.MainWith(os.Args, os.Stdin, os.Stdout, os.Stderr, standinIsReal)) },
 		"counting-cargo":   countingCargo,
+		"standin-nvcc":     standinNVCC,
 		"crashing-nvcc":    func() { fmt.Fprintln(os.Stderr, "nvcc: internal error"); os.Exit(139) },
 	})
 }

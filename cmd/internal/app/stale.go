@@ -89,7 +89,10 @@ func (j *journey) compare(ctx context.Context) error {
 	byID := map[string]features.ScriptUnit{}
 	for _, u := range j.reach.Units {
 		byID[u.PkgID] = u
-		inputs := j.inputsNow(u.Inputs, h)
+		inputs, err := j.inputsNow(u.Inputs, h)
+		if err != nil {
+			return err
+		}
 		key := featureKey(u.Features)
 		for _, e := range j.record.Entries {
 			if e.PkgID != u.PkgID || e.Features != key || !j.ofThisProfile(e.OutDir) || seen[e.OutDir] {
@@ -100,8 +103,11 @@ func (j *journey) compare(ctx context.Context) error {
 			if ran == 0 && !j.host.IsDir(e.OutDir) {
 				continue // cleaned since: it will be built
 			}
-			now := append(inputs[:len(inputs):len(inputs)], j.stillLinked(e, h)...)
-			j.units = append(j.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: now, ScriptRan: ran})
+			linked, err := j.stillLinked(e, h)
+			if err != nil {
+				return err
+			}
+			j.units = append(j.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: append(inputs[:len(inputs):len(inputs)], linked...), ScriptRan: ran})
 		}
 		if !seen[u.PkgID] && !j.anyEntry(u, key) {
 			for _, out := range j.unrecorded(u) {
@@ -296,10 +302,17 @@ func (j *journey) keepRecord() error {
 			continue
 		}
 		executed[m.OutDir] = m.PackageID
-		inputs := j.inputsNow(u.Inputs, h)
+		inputs, err := j.inputsNow(u.Inputs, h)
+		if err != nil {
+			return err
+		}
+		linked, err := j.linked(m, h)
+		if err != nil {
+			return err
+		}
 		entries = append(entries, stale.Entry{
 			Key:     stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: m.OutDir},
-			Package: u.Name, Inputs: append(inputs, j.linked(m, h)...), ScriptRan: cargo.ScriptRan(j.host, m.OutDir),
+			Package: u.Name, Inputs: append(inputs, linked...), ScriptRan: cargo.ScriptRan(j.host, m.OutDir),
 		})
 	}
 	merged := j.record.Merge(entries)
