@@ -32,7 +32,7 @@ func (j *journey) readRecord() {
 		j.record, err = stale.Decode(data)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		j.recordNote = err.Error()
+		j.recordNote = strings.TrimPrefix(err.Error(), j.recordPath()+": ")
 	}
 }
 
