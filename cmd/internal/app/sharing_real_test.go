@@ -65,16 +65,18 @@ func standinToolkit(t *testing.T, root, version string) string {
 
 // kern is a project whose build script calls nvcc from PATH, as most do, and keeps what it made, as cudaforge does. It prints what its kernel was
 // compiled by.
-func kern(name string) map[string]string {
+func kern(name string) map[string]string { return kernOf(name, name+"-sys") }
+
+func kernOf(name, sys string) map[string]string {
 	return map[string]string{
-		"Cargo.toml": "[package]\nname = \"" + name + "\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = [\"dep:" + name + "-sys\"]\n[dependencies]\n" + name + "-sys = { path = \"sys\", optional = true }\n" +
+		"Cargo.toml": "[package]\nname = \"" + name + "\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = [\"dep:" + sys + "\"]\n[dependencies]\n" + sys + " = { path = \"sys\", optional = true }\n" +
 			"plain = { path = \"plain\" }\n[workspace]\nmembers = [\"sys\", \"plain\"]\n[profile.dev]\ndebug = false\n",
-		"Cargo.lock": "version = 4\n\n[[package]]\nname = \"" + name + "\"\nversion = \"0.1.0\"\ndependencies = [\n \"" + name + "-sys\",\n \"plain\",\n]\n\n[[package]]\nname = \"" + name + "-sys\"\nversion = \"0.1.0\"\n\n" +
+		"Cargo.lock": "version = 4\n\n[[package]]\nname = \"" + name + "\"\nversion = \"0.1.0\"\ndependencies = [\n \"" + sys + "\",\n \"plain\",\n]\n\n[[package]]\nname = \"" + sys + "\"\nversion = \"0.1.0\"\n\n" +
 			"[[package]]\nname = \"plain\"\nversion = \"0.1.0\"\n",
-		"src/main.rs":      "fn main() { plain::hello(); #[cfg(feature = \"cuda\")] print!(\"{}\", " + name + "_sys::PTX); }\n",
+		"src/main.rs":      "fn main() { plain::hello(); #[cfg(feature = \"cuda\")] print!(\"{}\", " + strings.ReplaceAll(sys, "-", "_") + "::PTX); }\n",
 		"plain/Cargo.toml": "[package]\nname = \"plain\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
 		"plain/src/lib.rs": "pub fn hello() {}\n",
-		"sys/Cargo.toml":   "[package]\nname = \"" + name + "-sys\"\nversion = \"0.1.0\"\nedition = \"2021\"\nlinks = \"kern\"\n",
+		"sys/Cargo.toml":   "[package]\nname = \"" + sys + "\"\nversion = \"0.1.0\"\nedition = \"2021\"\nlinks = \"kern\"\n",
 		"sys/kernel.cu":    "__global__ void k() {}\n",
 		"sys/src/lib.rs":   "pub const PTX: &str = include_str!(concat!(env!(\"OUT_DIR\"), \"/k.ptx\"));\n",
 		"sys/build.rs": `use std::{env, path::Path, process::Command};
