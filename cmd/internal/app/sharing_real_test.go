@@ -3,6 +3,8 @@
 package app_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -419,4 +421,64 @@ func host(t *testing.T) string {
 	_, rest, _ := strings.Cut(string(out), "host: ")
 	triple, _, _ := strings.Cut(rest, "\n")
 	return triple
+}
+
+// TestStaleSaysWhatWasAndWhatIs: in words, and for a machine.
+func TestStaleSaysWhatWasAndWhatIs(t *testing.T) {
+	s := newShared(t)
+	stale := func(code int, more ...string) string {
+		t.Helper()
+		c := s.command(nil, append([]string{binary(t), "stale", "--features", "cuda"}, more...)...)
+		var out, errs bytes.Buffer
+		c.Stdout, c.Stderr = &out, &errs
+		if _ = c.Run(); c.ProcessState.ExitCode() != code {
+			t.Fatalf("%v ended with %d, want %d\n%s%s", c.Args[1:], c.ProcessState.ExitCode(), code, &out, &errs)
+		}
+		return out.String() + errs.String()
+	}
+	has := func(text string, want ...string) {
+		t.Helper()
+		for _, w := range want {
+			if !strings.Contains(text, w) {
+				t.Errorf("no %q in:\n%s", w, text)
+			}
+		}
+	}
+	at := func(root string) []string { return []string{"--toolkit", root, "--arch", "sm_90"} }
+	has(stale(0, at(s.a)...), "Fresh none of 1 GPU package is built here yet")
+	s.build(s.a, "sm_90")
+	has(stale(0, append(at(s.a), "--explain")...), "app-sys: fresh\n", "  nvcc: 13.3.33 "+s.a+"/bin/nvcc\n", "  arch: sm_90\n", "Fresh 1 GPU package built with what would be used now: app-sys")
+	has(stale(13, append(at(s.b), "--explain")...), "nvcc 13.3.33 → 13.4.92: app-sys\n", "app-sys: stale\n",
+		"  nvcc: built with 13.3.33 "+s.a+"/bin/nvcc, now 13.4.92 "+s.b+"/bin/nvcc\n", "  arch: sm_90\n", "hint: gpubuild build cleans just app-sys and builds")
+	// the same content under another root is no reason, and both are named
+	moved := standinToolkit(t, filepath.Join(s.top, "moved"), first)
+	has(stale(0, append(at(moved), "--explain")...), "  nvcc: 13.3.33 "+s.a+"/bin/nvcc, now 13.3.33 "+moved+"/bin/nvcc with the same content\n")
+	s.more = []string{"NVCC_APPEND_FLAGS=-G"}
+	has(stale(13, append(at(s.a), "--explain")...), "  NVCC_APPEND_FLAGS: built without, now -G\n")
+	s.more = nil
+	writeFiles(t, s.a, map[string]string{"nvvm/bin/cicc": "replaced"})
+	has(stale(13, append(at(s.a), "--explain")...), "  nvcc: built with 13.3.33 "+s.a+"/bin/nvcc, now other content at the same path\n")
+
+	var answer struct {
+		Schema  string
+		OK      bool
+		Reasons []struct{ Package, Input, Old, New string }
+		Clean   []string
+		Units   []struct {
+			Package, State string
+			Recorded       bool
+			Inputs         []struct {
+				Input, Was, Now string
+				Same            bool
+			}
+		}
+	}
+	text := stale(13, append(at(s.b), "--json")...)
+	if err := json.Unmarshal([]byte(text), &answer); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if answer.Schema != "gpubuild/stale/1" || answer.OK || len(answer.Clean) != 1 || len(answer.Units) != 1 || answer.Units[0].State != "stale" || !answer.Units[0].Recorded ||
+		len(answer.Units[0].Inputs) < 4 || len(answer.Reasons) < 2 {
+		t.Errorf("%+v", answer)
+	}
 }

@@ -24,6 +24,7 @@ type unitState struct {
 	OutDir   string       `json:"out_dir"`
 	State    string       `json:"state"`
 	Why      string       `json:"why,omitempty"` // of unknown
+	Recorded bool         `json:"recorded"`      // an entry of the record speaks of it; without one no input has a "was"
 	Inputs   []stale.Pair `json:"inputs"`
 }
 
@@ -122,12 +123,12 @@ func (j *journey) unitStates() []unitState {
 		var old []stale.Input
 		for _, e := range j.record.Of(u.PkgID, u.Features) {
 			if e.OutDir == u.OutDir {
-				old = e.Inputs
+				old, s.Recorded = e.Inputs, true
 			}
 		}
 		s.Inputs = stale.Pairs(old, u.Inputs)
 		for _, p := range s.Inputs {
-			if !p.Same {
+			if !p.Same && contains(j.compared.Clean, u.Package) { // a difference may have been found to be none
 				s.State = unitStale
 			}
 		}
@@ -157,7 +158,7 @@ func unitLines(u unitState) []string {
 	}
 	for _, p := range u.Inputs {
 		switch {
-		case u.State == unitUnknown && p.Was == "":
+		case !u.Recorded:
 			lines = append(lines, fmt.Sprintf("  %s: now %s", p.Input, p.Now))
 		case p.Same && p.Was == p.Now:
 			lines = append(lines, fmt.Sprintf("  %s: %s", p.Input, p.Was))
