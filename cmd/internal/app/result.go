@@ -182,6 +182,7 @@ type mistake struct {
 	outDir    string
 	scriptRan int64
 	want      stale.Want
+	code      []stale.Code // all that it holds
 	list      []stale.Mismatch
 	paths     []string // of the file of each
 	linked    string   // the program that holds older code than the package; empty: the package itself
@@ -266,8 +267,16 @@ func (j *journey) mistakes(ctx context.Context) ([]*mistake, error) {
 			j.shell.Detail("%s is not checked: %v", u.Name, err)
 			continue
 		}
-		code[m.OutDir], units[m.OutDir] = held, u
-		j.mismatches(f, held)
+		if len(held.code) > 0 {
+			code[m.OutDir], units[m.OutDir] = held, u
+			j.mismatches(f, held)
+		} else if held, err = j.inLibraries(m.PackageID); err == nil {
+			j.mismatches(f, held)
+			j.leaveOwn(f)
+		}
+		if err != nil {
+			j.shell.Detail("%s is not checked: %v", u.Name, err)
+		}
 		if len(f.list) > 0 {
 			out = append(out, f)
 		}
@@ -279,8 +288,46 @@ func (j *journey) mistakes(ctx context.Context) ([]*mistake, error) {
 	return append(out, linked...), nil
 }
 
+// inLibraries reads the device code of a package's libraries: what its script made elsewhere than in OUT_DIR ends there.
+func (j *journey) inLibraries(pkgID string) (holding, error) {
+	var out holding
+	for _, m := range j.messages {
+		if m.Reason != cargo.Artifact || m.PackageID != pkgID || contains(m.Target.Kind, "custom-build") {
+			continue
+		}
+		for _, path := range m.Filenames {
+			switch strings.ToLower(j.host.Ext(path)) {
+			case ".rlib", ".a", ".lib", ".so", ".dll", ".dylib":
+				s, err := j.codeOf(path)
+				if err != nil {
+					return out, err
+				}
+				out.add(path, s)
+			}
+		}
+	}
+	return out, nil
+}
+
+// leaveOwn leaves of a mistake what is of kernels in the package's own sources: a library holds those of static libraries, too, which others compiled.
+func (j *journey) leaveOwn(f *mistake) {
+	var list []stale.Mismatch
+	var paths []string
+	for i, m := range f.list {
+		own, err := j.isOwn(f, m.Code, f.paths[i])
+		if err != nil {
+			j.shell.Detail("%s is not checked: %v", f.unit.Name, err)
+		}
+		if own {
+			list, paths = append(list, m), append(paths, f.paths[i])
+		}
+	}
+	f.list, f.paths = list, paths
+}
+
 // mismatches fills a mistake with the code of a holding that is not what was asked for. What cannot be decided is told only when verbose.
 func (j *journey) mismatches(f *mistake, held holding) {
+	f.code = held.code
 	for i, c := range held.code {
 		one := stale.Hold([]stale.Code{c}, f.want)
 		for _, m := range one.Mismatches {
@@ -314,12 +361,9 @@ func (j *journey) olderInPrograms(code map[string]holding, units map[string]feat
 		built map[string][]stale.Make // by kernel
 		owner map[string]string       // OUT_DIR of a kernel
 	)
-	for _, p := range j.programs {
-		if len(dirs) == 0 || p.Kind == "test" && j.line.Verb != "test" && j.line.Verb != "bench" {
-			continue
-		}
-		is := j.look(p.Path) + " " + state
-		if r.Programs[p.Path] == is {
+	for _, path := range j.products() {
+		is := j.look(path) + " " + state
+		if len(dirs) == 0 || r.Programs[path] == is {
 			continue
 		}
 		if built == nil {
@@ -328,12 +372,14 @@ func (j *journey) olderInPrograms(code map[string]holding, units map[string]feat
 				return nil, err
 			}
 		}
-		report, err := j.scan(p.Path)
+		report, err := j.scan(path)
 		if err != nil {
 			return nil, err
 		}
 		found := map[string]*mistake{}
-		for kernel, held := range byKernel(report.Images) {
+		kernels := byKernel(report.Images)
+		for _, kernel := range sortedNames(kernels) {
+			held := kernels[kernel]
 			if kernel == "" || len(built[kernel]) == 0 || agree(held, built[kernel]) {
 				continue
 			}
@@ -341,18 +387,49 @@ func (j *journey) olderInPrograms(code map[string]holding, units map[string]feat
 			f := found[dir]
 			if f == nil {
 				u := units[dir]
-				f = &mistake{unit: u, features: featureKey(u.Features), outDir: dir, scriptRan: cargo.ScriptRan(j.host, dir), linked: j.shown(p.Path)}
+				f = &mistake{unit: u, features: featureKey(u.Features), outDir: dir, scriptRan: cargo.ScriptRan(j.host, dir), linked: j.shown(path)}
 				found[dir] = f
 				out = append(out, f)
 			}
 			f.list = append(f.list, stale.Mismatch{Code: stale.Code{File: f.linked, Kernel: kernel, Kernels: 1, Makes: held}, By: stale.ByNVCC, Found: held[0]})
-			f.paths = append(f.paths, p.Path)
+			f.paths = append(f.paths, path)
 		}
 		if len(found) == 0 {
-			r.Programs[p.Path], r.dirty = is, true
+			r.Programs[path], r.dirty = is, true
 		}
 	}
 	return out, nil
+}
+
+func sortedNames(kernels map[string][]stale.Make) []string {
+	names := make([]string, 0, len(kernels))
+	for k := range kernels {
+		names = append(names, k)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// products are the programs of the build and the libraries that other programs load.
+func (j *journey) products() []string {
+	var out []string
+	for _, p := range j.programs {
+		if p.Kind != "test" || j.line.Verb == "test" || j.line.Verb == "bench" {
+			out = append(out, p.Path)
+		}
+	}
+	for _, m := range j.messages {
+		if m.Reason != cargo.Artifact || !contains(m.Target.CrateTypes, "cdylib") {
+			continue
+		}
+		for _, path := range m.Filenames {
+			switch strings.ToLower(j.host.Ext(path)) {
+			case ".so", ".dll", ".dylib":
+				out = append(out, path)
+			}
+		}
+	}
+	return out
 }
 
 // builtKernels lists every kernel of the OUT_DIRs with all the ways in which it was made there, and one OUT_DIR that holds it.
@@ -525,8 +602,12 @@ func (j *journey) tellMistakes(list []*mistake, names []string) {
 			}
 			text += "\n  " + m.String()
 		}
-		if f.linked == "" {
-			text += "\n  in " + j.shown(f.outDir)
+		if len(f.paths) > 0 && f.linked == "" {
+			dir := f.outDir
+			if !j.host.Below(f.paths[0], dir) {
+				dir = j.host.Dir(f.paths[0])
+			}
+			text += "\n  in " + j.shown(dir)
 		}
 		j.shell.Error("%s", text)
 	}
@@ -573,8 +654,7 @@ func (j *journey) excuse(f *mistake) (why string, ok bool) {
 	if another {
 		return "none of these kernels is in the package's own sources, so they were compiled elsewhere", true
 	}
-	held, err := j.holds(f.outDir)
-	if err == nil && !stale.Runs(held.code, f.want.Arch.Capability) {
+	if !stale.Runs(f.code, f.want.Arch.Capability) {
 		return "", false
 	}
 	return fmt.Sprintf("its build script chooses the architecture itself, and a GPU of compute capability %s runs what it chose", f.want.Arch.Capability), true

@@ -307,3 +307,29 @@ func TestShippedKernels(t *testing.T) {
 	b.edit("build.rs", "\"kernels/shipped.cubin\"", "\"../kernels/shipped.cubin\"")
 	b.ends("from elsewhere", b.first, "sm_90", 13, 0, "error: matmul holds sm_80 code from nvcc "+nvccVersion(t, b.other), "copied.cubin: kernel matmul")
 }
+
+// TestCodeOutsideOfOutDir has a build script that keeps what it compiles beside the package, where no clean reaches it: the library tells.
+func TestCodeOutsideOfOutDir(t *testing.T) {
+	b := sampleWithTwoToolkits(t)
+	keep := filepath.Join(filepath.Dir(b.dir), "kept")
+	if err := os.Mkdir(keep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	b.edit("build.rs", `PathBuf::from(env::var_os("OUT_DIR").ok_or("cargo has not set OUT_DIR")?)`, `PathBuf::from("`+keep+`")`)
+	run := "    nvcc.run(\"-fatbin\""
+	b.edit("build.rs", run, "    if out.join(\"matmul.ptx\").exists() { return Ok(()); }\n"+run)
+	b.edit("src/gpu.rs", `concat!(env!("OUT_DIR"), "/matmul.`, `concat!("`+keep+`", "/matmul.`)
+	b.gpubuild(b.other, "sm_90")
+	b.holds("built from nothing", b.other, "sm_90")
+	text := b.ends("another toolkit", b.first, "sm_90", 13, 1, "Stale nvcc", "error: matmul holds ", " from nvcc "+nvccVersion(t, b.other), "libmatmul.rlib: ")
+	b.rebuilt("another toolkit", text, "cudarc", "matmul")
+
+	for _, name := range []string{"matmul.ptx", "matmul.fatbin"} {
+		if err := os.Remove(filepath.Join(keep, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, code := b.runs(b.first, "sm_90", "--gpu-force-clean")
+	b.said("emptied by hand", text, code, 0, 1, "!error")
+	b.holds("emptied by hand", b.first, "sm_90")
+}
