@@ -68,22 +68,30 @@ func binary(t *testing.T) string {
 	return path
 }
 
-// mark is in the environment of everything that a test starts, so that what is left of it can be found.
-func left(t *testing.T, mark string) []string {
+// marked lists the processes that have a mark in their environment: everything that a test started.
+func marked(t *testing.T, mark string) (pids []string) {
 	t.Helper()
-	var found []string
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range entries {
 		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
-		if err != nil || !bytes.Contains(env, []byte(mark)) {
-			continue
+		if err == nil && bytes.Contains(env, []byte(mark)) {
+			pids = append(pids, e.Name())
 		}
-		cmdline, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+	}
+	return pids
+}
+
+// left lists the command lines of the marked processes that are still there.
+func left(t *testing.T, mark string) []string {
+	t.Helper()
+	var found []string
+	for _, pid := range marked(t, mark) {
+		cmdline, _ := os.ReadFile(filepath.Join("/proc", pid, "cmdline"))
 		if len(cmdline) > 0 {
-			found = append(found, e.Name()+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
+			found = append(found, pid+" "+strings.ReplaceAll(string(cmdline), "\x00", " "))
 		}
 	}
 	return found

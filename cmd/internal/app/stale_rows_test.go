@@ -43,6 +43,7 @@ func words(s string) []string {
 func TestKernels(t *testing.T) {
 	k := newKernels(t)
 	k.part("rows", k.rows)
+	k.part("killed", k.killed)
 }
 
 // part runs a part of the test; what fails there fails there.
