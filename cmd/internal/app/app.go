@@ -216,6 +216,7 @@ func finish(shell *report.Shell, err error) int {
 		notELF  *loader.NotELFError
 		schema  *receipt.SchemaError
 		damaged *receipt.DamagedError
+		bad     *badFilesError
 		noToml  *features.NoManifestError
 		badToml *features.ManifestError
 		refused *cargo.RefusedError
@@ -248,7 +249,7 @@ func finish(shell *report.Shell, err error) int {
 	say(shell, err)
 	switch {
 	case errors.As(err, &usage), errors.As(err, &badFlag), errors.As(err, &badLine), errors.As(err, &noFile), errors.As(err, &noBin), errors.As(err, &notELF),
-		errors.As(err, &schema), errors.As(err, &damaged):
+		errors.As(err, &schema), errors.As(err, &damaged), errors.As(err, &bad):
 		return codeUsage
 	case errors.As(err, &missing), errors.As(err, &noCargo), errors.As(err, &noPip), errors.As(err, &noC), errors.As(err, &noProbe):
 		return codeMissing

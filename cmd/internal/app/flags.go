@@ -36,6 +36,8 @@ type Options struct {
 	Counterfactual bool
 	Receipt        string
 	SARIF          string
+	HTML           string
+	SkipBad        bool
 	JUnit          string
 	Timeout        time.Duration
 	Probe          string
@@ -244,6 +246,8 @@ var flags = []flag{
 		func(o *Options, v string) error { o.SARIF = v; return nil }},
 	{"junit", required, onCargo | onProject | onProve, "FILE", "write the checks as JUnit XML: a suite, and a case for each check and proof",
 		func(o *Options, v string) error { o.JUnit = v; return nil }},
+	{"html", required, onOther, "FILE", "report: write the page here; without it a table is printed", func(o *Options, v string) error { o.HTML = v; return nil }},
+	{"skip-bad", none, onOther, "", "report: leave out files that are no results, instead of stopping", func(o *Options, _ string) error { o.SkipBad = true; return nil }},
 	{"json", optional, onCargo | onProject | onProve | onScan | onExec | onToolchain | onOther, "FILE", "machine-readable answer on stdout or in FILE", func(o *Options, v string) error {
 		o.JSON = &v
 		return nil
@@ -258,7 +262,7 @@ var onlyOn = map[string][]string{
 	"ccbin": {"doctor", "env", "stale", "exec", "clean"}, "backend": {"doctor", "env", "stale"}, "shell": {"env"}, "diff": {"env"}, "save": {"doctor"},
 	"for": {"doctor"}, "explain": {"stale"}, "strict": {"features"}, "fix": {"features"}, "dry-run": {"features", "clean", "ci"}, "why": {"features"},
 	"graph": {"features"}, "manifest-only": {"features"}, "lint": {"features"}, "minimal": {"clean"}, "external": {"clean"}, "stdout": {"init", "ci"},
-	"force": {"init", "ci"}, "route": {"features"}, "format": {"ci"}, "only": {"ci"}, "fetch": {"ci"},
+	"force": {"init", "ci"}, "route": {"features"}, "format": {"ci"}, "only": {"ci"}, "fetch": {"ci"}, "html": {"report"}, "skip-bad": {"report"},
 	"sarif": {"audit", "doctor", "features", "prove", "stale"}, "junit": {"audit", "doctor", "features", "prove", "stale"},
 }
 

@@ -277,6 +277,9 @@ func imagesOf(r *fatbin.Report) []report.Image {
 	var out []report.Image
 	for _, im := range r.Images {
 		one := report.Image{Kind: im.Kind, Arch: im.Arch.String(), Toolkit: im.Toolkit, Count: 1}
+		if one.Kind == fatbin.PTXText {
+			one.Kind = fatbin.PTX
+		}
 		known := false
 		for i := range out {
 			if out[i].Kind == one.Kind && out[i].Arch == one.Arch && out[i].Toolkit == one.Toolkit {

@@ -36,6 +36,9 @@ func verbs() []verb {
 			"gpubuild prove target/release/app -- --device cuda\n\nThe program runs with its own input and output under a probe that the CUDA driver loads. Ends 0 only when proven;\n20 it ran on the CPU, 21 not proven, 22 other kernels only; the program's own code when that is not the expected one.\nWith --expect cpu it ends 0 only when it certainly ran on the CPU, 22 when it used the GPU, 21 when neither is known.", onProve, runProve},
 		{"receipt", "check that a receipt of a proof still holds: `verify FILE [BIN]`",
 			"gpubuild prove --receipt proof.json target/release/app -- --device cuda\ngpubuild receipt verify proof.json target/release/app\n\nEnds 0 when the binary is the one that was proven and today's rules, applied to the stored evidence, say the same; else 21.\nA receipt is no signature: it is worth as much as the way on which it came.", onOther, runReceipt},
+		{"report", "join the results of a matrix into one page: which row is compiled, which proven, on which device, since when",
+			"gpubuild report results/ --html report.html\ngpubuild report results/*.json results/*.xml\n\nReads receipts, answers (--json, --gpu-json), JUnit files and the list of `gpubuild ci matrix --format json`; of a directory every .json\n" +
+				"and .xml below it. The page needs nothing beside itself. cargo has a word `report`, too: that is `gpubuild cargo report`.", onOther, runReport},
 		{"audit", "run a program on drivers that fail, and say whether it fails honestly or falls back",
 			"gpubuild audit target/release/app -- --device cuda\n\nNeeds no GPU. The program runs once in each mode (no library, no device, stub, mismatch, out of memory), without input; what it\nwrites is not shown. Ends 0 when it failed honestly in all, 20 when it ended well although the driver had failed, 21 when it could\nnot be told, as of a program that never asks for the driver.", onProve, runAudit},
 		{"exec", "run any command in the environment of the build",

@@ -26,7 +26,8 @@ import (
 // Schema names the format that this package reads and writes.
 const Schema = "gpubuild/receipt/1"
 
-const family = "gpubuild/receipt/"
+// Family begins the schema of every version of receipts.
+const Family = "gpubuild/receipt/"
 
 // Limit is the size up to which a receipt is read: evidence is bounded, and so is this.
 const Limit = 64 << 20
@@ -157,7 +158,7 @@ func (e *SchemaError) Error() string {
 	switch {
 	case e.Found == "":
 		return "this file is no receipt: it has no schema"
-	case !strings.HasPrefix(e.Found, family):
+	case !strings.HasPrefix(e.Found, Family):
 		return fmt.Sprintf("this file is no receipt: its schema is %.60q, not %s", e.Found, Schema)
 	}
 	return fmt.Sprintf("this receipt has the schema %.60q; this gpubuild reads %s", e.Found, Schema)
@@ -165,7 +166,7 @@ func (e *SchemaError) Error() string {
 
 // Hint says what a user can do about it.
 func (e *SchemaError) Hint() string {
-	if strings.HasPrefix(e.Found, family) {
+	if strings.HasPrefix(e.Found, Family) {
 		return "verify it with the gpubuild that wrote it, or prove the binary again"
 	}
 	return "receipts are written by `gpubuild prove --receipt FILE`"
@@ -218,7 +219,7 @@ func (r Receipt) Of(sum string) Receipt {
 func (r Receipt) Check(sum string, size int64, real func(verify.Loaded) (bool, string)) []string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
-	if now, err := r.sum(); err != nil || now != r.Sum {
+	if !r.Whole() {
 		add("the receipt was changed after it was written: its sum does not fit")
 	}
 	r = r.Of(sum)
@@ -229,6 +230,19 @@ func (r Receipt) Check(sum string, size int64, real func(verify.Loaded) (bool, s
 	if sum != r.Binary.SHA256 || size != r.Binary.Size {
 		add("the binary is another one: SHA-256 %.16s… (%d bytes), the receipt is of %.16s… (%d bytes)", sum, size, r.Binary.SHA256, r.Binary.Size)
 	}
+	return append(wrong, r.Holds(real)...)
+}
+
+// Whole says whether a file's receipt is as it was written.
+func (r Receipt) Whole() bool {
+	now, err := r.sum()
+	return err == nil && now == r.Sum
+}
+
+// Holds answers what keeps a receipt from being believed by its own evidence; which binary it is of, and whether the file was changed, is Check's matter.
+func (r Receipt) Holds(real func(verify.Loaded) (bool, string)) []string {
+	var wrong []string
+	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if r.Evidence.Binary != r.Binary.Path || !slices.Equal(r.Command, append([]string{r.Binary.Path}, r.Evidence.Args...)) {
 		add("the evidence is of another command: %s", strings.Join(append([]string{r.Evidence.Binary}, r.Evidence.Args...), " "))
 	}

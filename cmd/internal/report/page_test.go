@@ -1,0 +1,339 @@
+package report_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"gpubuild/cmd/internal/report"
+)
+
+// at gives a sample another row, time and set.
+func at(r report.Result, row string, when time.Time, change func(*report.Result)) report.Result {
+	r.Row, r.At = row, when
+	if r.Set != nil {
+		set := *r.Set
+		r.Set = &set
+	}
+	r.Checks = append([]report.Check{}, r.Checks...)
+	r.Programs = append([]report.Program{}, r.Programs...)
+	for i := range r.Programs {
+		if r.Programs[i].Proof != nil {
+			p := *r.Programs[i].Proof
+			r.Programs[i].Proof = &p
+		}
+	}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func observed(weight int, list ...report.Result) []report.Observation {
+	var out []report.Observation
+	for i, r := range list {
+		out = append(out, report.Observation{File: fmt.Sprintf("results/%d.json", i), Weight: weight, Result: r})
+	}
+	return out
+}
+
+// cpu makes of a proven result one that ran on the CPU.
+func cpu(r *report.Result) {
+	r.Code = 20
+	r.Programs[0].Proof = &report.Proof{Verdict: report.NotUsed, Why: "nothing was launched: it ran on the CPU"}
+}
+
+func fails(check, message string) func(*report.Result) {
+	return func(r *report.Result) {
+		r.Code = 101
+		for i := range r.Checks {
+			if r.Checks[i].ID == check {
+				r.Checks[i].State, r.Checks[i].Message = report.Failed, message
+			}
+		}
+		r.Programs = nil
+	}
+}
+
+func TestRowsAreJoined(t *testing.T) {
+	s := samples()
+	day := func(n int) time.Time { return began.AddDate(0, 0, n) }
+	tests := []struct {
+		name                   string
+		told                   []report.Observation
+		status, build, proof   report.Status
+		buildSince, proofSince time.Time
+		changed                []string
+		results                int
+	}{
+		{"compiled once", observed(0, at(s["compiled"], "r", day(0), nil)), "compiled", "compiled", "none", day(0), time.Time{}, nil, 1},
+		{"compiled, then proven by prove of the same row", observed(0, at(s["compiled"], "r", day(0), nil), at(s["proven"], "r", day(1), func(r *report.Result) { r.Verb, r.Checks = "prove", r.Checks[4:] })),
+			"proven", "compiled", "proven", day(0), day(1), nil, 2},
+		{"since the first of an unbroken line", observed(0, at(s["proven"], "r", day(3), nil), at(s["proven"], "r", day(1), nil), at(s["proven"], "r", day(2), nil)), "proven", "compiled", "proven", day(1), day(1), nil, 3},
+		{"a break begins anew", observed(0, at(s["proven"], "r", day(1), nil), at(s["proven"], "r", day(2), cpu), at(s["proven"], "r", day(3), nil)), "proven", "compiled", "proven", day(1), day(3), []string{"proof ran on CPU → proven"}, 3},
+		{"it falls back", observed(0, at(s["proven"], "r", day(1), nil), at(s["proven"], "r", day(2), cpu)), "cpu", "compiled", "cpu", day(1), day(2), []string{"proof proven → ran on CPU"}, 2},
+		{"another toolkit and another device", observed(0, at(s["proven"], "r", day(1), nil), at(s["proven"], "r", day(2), func(r *report.Result) {
+			r.Set.Toolkit, r.Programs[0].Proof.Device = "13.5.10", "NVIDIA A100"
+		})), "proven", "compiled", "proven", day(1), day(1), []string{"toolkit 13.4.92 → 13.5.10", "device NVIDIA H200 → NVIDIA A100"}, 2},
+		{"it was proven and does not build now", observed(0, at(s["proven"], "r", day(1), nil), at(s["compiled"], "r", day(2), fails("build", "cargo ended with 101"))), "failed", "failed", "proven", day(2), day(1), []string{"build compiled → failed"}, 2},
+		{"a feature does not reach", observed(0, at(s["unreached"], "r", day(1), nil)), "failed", "failed", "none", day(1), time.Time{}, nil, 1},
+		{"a receipt and JUnit of one run are one result", append(observed(report.ByJUnit, at(s["proven"], "r", day(1), func(r *report.Result) { r.Programs[0].Proof.Device = "of JUnit" })), observed(report.ByReceipt, at(s["proven"], "r", day(1), nil))...), "proven", "compiled", "proven", day(1), day(1), nil, 1},
+		{"of several tests one is proven", observed(0, at(s["proven"], "r", day(1), func(r *report.Result) {
+			r.Programs = append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: report.NotUsed}})
+		})), "proven", "compiled", "proven", day(1), day(1), nil, 1},
+		{"of several tests one is proven, and all were to be", observed(0, at(s["proven"], "r", day(1), func(r *report.Result) {
+			r.Code, r.Programs = 20, append(r.Programs, report.Program{Name: "unit", Proof: &report.Proof{Verdict: report.NotUsed}})
+		})), "cpu", "compiled", "cpu", day(1), day(1), nil, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			rows := report.Join(tt.told, nil)
+			if len(rows) != 1 {
+				t.Fatalf("%d rows", len(rows))
+			}
+			r := rows[0]
+			if r.Status != tt.status || r.Build.Status != tt.build || r.Proof.Status != tt.proof {
+				t.Errorf("%s, built %s, proven %s", r.Status, r.Build.Status, r.Proof.Status)
+			}
+			if !r.Build.Since.Equal(tt.buildSince) || !r.Proof.Since.Equal(tt.proofSince) {
+				t.Errorf("since %v, %v", r.Build.Since, r.Proof.Since)
+			}
+			if len(r.Changed)+len(tt.changed) > 0 && !reflect.DeepEqual(r.Changed, tt.changed) {
+				t.Errorf("changed %q, want %q", r.Changed, tt.changed)
+			}
+			if r.Results != tt.results {
+				t.Errorf("%d results, want %d", r.Results, tt.results)
+			}
+			if tt.status == "proven" && r.Device == "of JUnit" {
+				t.Error("the lighter file won")
+			}
+		})
+	}
+}
+
+func TestRowsWithoutAResultAreThere(t *testing.T) {
+	expected, ok := report.Expected([]byte(`{"schema":"gpubuild/ci/1","ok":true,"findings":[],"rows":[{"id":"a"},{"id":"b"}],"left_out":[]}`))
+	if !ok || len(expected) != 2 {
+		t.Fatal(expected, ok)
+	}
+	rows := report.Join(observed(0, at(samples()["proven"], "b", began, nil)), expected)
+	if len(rows) != 2 || rows[0].ID != "a" || rows[0].Status != report.StatusNone || rows[1].Status != report.StatusProven {
+		t.Errorf("%+v", rows)
+	}
+	if _, ok := report.Expected([]byte(`{"schema":"gpubuild/scan/1","rows":[]}`)); ok {
+		t.Error("another answer was taken for a matrix")
+	}
+}
+
+// matrix is a page's worth of rows of every kind.
+func matrix() []report.Row {
+	s := samples()
+	day := func(n int) time.Time { return began.AddDate(0, 0, n) }
+	var told []report.Observation
+	add := func(r ...report.Result) { told = append(told, observed(report.ByAnswer, r...)...) }
+	add(at(s["compiled"], "cuda+cudnn-cuda13.4-sm_90-linux-x86_64-release", day(-3), nil), at(s["proven"], "cuda+cudnn-cuda13.4-sm_90-linux-x86_64-release", day(0), func(r *report.Result) { r.Set.Toolkit = "13.5.10" }))
+	told[len(told)-1].Weight = report.ByReceipt
+	add(at(s["compiled"], "cuda-cuda13.3-sm_80-linux-x86_64-dev", day(0), func(r *report.Result) { r.Set.Toolkit, r.Set.CUDNN, r.Set.Arch = "13.3.33", "", "sm_80" }))
+	add(at(s["proven"], "prove-a100-cuda-cuda13.4-sm_80-linux-x86_64-dev", day(-1), func(r *report.Result) { r.Programs[0].Proof.Device = "NVIDIA A100-SXM4-80GB" }),
+		at(s["proven"], "prove-a100-cuda-cuda13.4-sm_80-linux-x86_64-dev", day(0), cpu))
+	add(at(s["compiled"], "cuda-cuda13.4-sm_120-windows-x86_64-release", day(0), fails("toolchain", "cl.exe 14.51 is newer than CUDA 13.3 accepts (up to 14.50)")))
+	add(at(s["unreached"], "cudnn-cuda13.4-sm_90-linux-arm64-dev", day(0), nil))
+	add(at(s["proven"], "prove-h200-cuda-cuda13.4-sm_90-linux-x86_64-dev", day(0), func(r *report.Result) {
+		r.Code = 21
+		r.Programs[0].Proof = &report.Proof{Verdict: report.Unproved, Why: "this driver is a stand-in"}
+	}))
+	add(at(s["hostile"], nasty, day(0), nil))
+	for i := range 4 {
+		add(at(s["proven"], fmt.Sprintf("prove-l4-cuda-cuda13.%d-sm_89-linux-x86_64-dev", i+1), day(-i), func(r *report.Result) {
+			r.Programs[0].Proof.Device, r.Set.Arch = "NVIDIA L4", "sm_89"
+		}))
+	}
+	return report.Join(told, []string{"prove-dgx-cuda-cuda13.4-sm_100-linux-arm64-dev"})
+}
+
+func writePage(t testing.TB, rows []report.Row, files int) string {
+	t.Helper()
+	data, err := report.HTML(rows, files, "v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "report.html")
+	if err := os.WriteFile(file, data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestPageIsGolden(t *testing.T) {
+	data, err := report.HTML(matrix(), 12, "v1.2.3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, filepath.Join(repository, "testdata", "golden", "render", "page.html"), string(data))
+	golden(t, filepath.Join(repository, "testdata", "golden", "render", "table.txt"), report.Table(matrix()))
+}
+
+// FuzzPage: whatever the files say, the page has the elements that it has for harmless words.
+func FuzzPage(f *testing.F) {
+	for _, s := range []string{nasty, "</script>", "</style>", "<!--", "\" onload=\"x", "' x='", "{{.}}", "\xff", "\x00", "&lt;"} {
+		f.Add(s)
+	}
+	tags := func(t *testing.T, s string) (int, int) {
+		r := samples()["hostile"]
+		r.Row, r.Features, r.Set, r.Gpubuild = "x"+s, &report.Features{Asked: []string{"x" + s}}, &report.Set{Toolkit: "x" + s, Driver: "x" + s, Arch: "x" + s, Compiler: "x" + s, CUDNN: "x" + s}, "x"+s
+		r.Findings = []report.Finding{{ID: "x" + s, Severity: "error", Message: "x" + s, Path: "x" + s, Fix: "x" + s}}
+		r.Checks = []report.Check{{ID: report.CheckBuild, State: report.Failed, Message: "x" + s}, {ID: "x" + s, Name: "x" + s, State: report.Passed, Message: "x" + s}}
+		r.Programs = []report.Program{{Name: "x" + s, Code: "x" + s, Proof: &report.Proof{Verdict: report.NotUsed, Why: "x" + s, Device: "x" + s, UUID: "x" + s, Lines: []string{"x" + s}}}}
+		data, err := report.HTML(report.Join([]report.Observation{{File: "x" + s, Result: r}}, []string{"y" + s}), 1, "x"+s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		return strings.Count(text, "<"), strings.Count(text, "\"")
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		gotTags, gotQuotes := tags(t, s)
+		if wantTags, wantQuotes := tags(t, ""); gotTags != wantTags || gotQuotes != wantQuotes {
+			t.Errorf("%d tags and %d quotes, want %d and %d", gotTags, gotQuotes, wantTags, wantQuotes)
+		}
+	})
+}
+
+// TestPageInABrowser loads the page as readers do: desk and phone, light and dark, with scripts and without.
+func TestPageInABrowser(t *testing.T) {
+	b := openBrowser(t)
+	rows := matrix()
+	file := writePage(t, rows, 12)
+	backs := map[string]bool{}
+	for _, width := range []int{1280, 820, 390, 320} {
+		for _, scheme := range []string{"light", "dark"} {
+			name := fmt.Sprintf("%s-%d", scheme, width)
+			b.open(file, width, scheme)
+			if bad := b.complaints(file); len(bad) > 0 {
+				t.Errorf("%s: %q", name, bad)
+			}
+			var page struct {
+				Rows, Scripts, Foreign int
+				First, Matches, Pwned  string
+			}
+			b.eval(`({rows: document.querySelectorAll("tbody.row").length, scripts: document.scripts.length, foreign: document.querySelectorAll("img,iframe,link,object,a").length,
+				first: document.querySelector(".id").textContent, matches: String(matchMedia("(prefers-color-scheme: dark)").matches), pwned: typeof alertRan})`, &page)
+			if page.Rows != len(rows) || page.Scripts != 1 || page.Foreign != 0 || page.Pwned != "undefined" || page.First != report.Plain(rows[0].ID) || page.Matches != fmt.Sprint(scheme == "dark") {
+				t.Errorf("%s: %+v", name, page)
+			}
+			b.picture(name)
+			for _, open := range []bool{false, true} { // and with every detail unfolded
+				if open {
+					var n int
+					b.eval(`document.querySelectorAll("details").forEach(d => d.open = true), 0`, &n)
+				}
+				var out []string
+				if b.eval(overflows, &out); len(out) > 0 {
+					t.Errorf("%s: overflow: %q", name, out)
+				}
+				var seen struct {
+					Looked int
+					Bad    []string
+					Back   string
+				}
+				b.eval(contrasts, &seen)
+				if len(seen.Bad) > 0 || seen.Looked < 80 {
+					t.Errorf("%s: %d texts looked at; too little contrast: %q", name, seen.Looked, seen.Bad)
+				}
+				backs[seen.Back] = true
+			}
+			b.picture(name + "-open")
+		}
+	}
+	if len(backs) != 2 {
+		t.Errorf("light and dark have %d backgrounds", len(backs))
+	}
+
+	// the filter, the states and the columns
+	b.open(file, 1280, "light")
+	shown := func() (n int) {
+		b.eval(`[...document.querySelectorAll("tbody.row")].filter(e => e.checkVisibility()).length`, &n)
+		return n
+	}
+	filter := func(s string) {
+		var done bool
+		b.eval(fmt.Sprintf(`(() => { const i = document.querySelector(".filter input"); i.value = %q; i.dispatchEvent(new Event("input")); return true; })()`, s), &done)
+	}
+	click := func(selector string) {
+		var done bool
+		b.eval(fmt.Sprintf(`(document.querySelector(%q).click(), true)`, selector), &done)
+	}
+	filter("L4 13.2")
+	if n := shown(); n != 1 {
+		t.Errorf("the filter shows %d rows", n)
+	}
+	filter("no such row")
+	var visible bool
+	if b.eval(`document.querySelector(".empty").checkVisibility()`, &visible); shown() != 0 || !visible {
+		t.Error("nothing matches, and it does not say so")
+	}
+	filter("")
+	click(`button[data-status="cpu"]`)
+	want := 0
+	for _, r := range rows {
+		if r.Status == report.StatusCPU {
+			want++
+		}
+	}
+	if n := shown(); n != want || n == 0 {
+		t.Errorf("ran on CPU: %d rows, want %d", n, want)
+	}
+	click(`button[data-status="cpu"]`)
+	var first, last string
+	click("thead button")
+	b.eval(`document.querySelector("tbody.row .id").textContent`, &first)
+	click("thead button")
+	b.eval(`document.querySelector("tbody.row .id").textContent`, &last)
+	if first == last || first > last && !strings.HasPrefix(last, "row") || shown() != len(rows) {
+		t.Errorf("sorted by row: %q, then %q", first, last)
+	}
+
+	// nothing of it is needed to read
+	b.ask("Emulation.setScriptExecutionDisabled", map[string]any{"value": true}, nil)
+	b.open(file, 390, "light")
+	if n := shown(); n != len(rows) {
+		t.Errorf("without scripts %d rows are shown", n)
+	}
+	var has bool
+	if b.eval(`document.querySelector(".filter").checkVisibility()`, &has); has {
+		t.Error("without scripts there is a filter that does nothing")
+	}
+}
+
+// BenchmarkPage opens a page of 500 rows in a real browser: ms/page is from the request to the second frame after loading.
+func BenchmarkPage(b *testing.B) {
+	s := samples()
+	var told []report.Observation
+	for i := range 500 {
+		id := fmt.Sprintf("cuda+cudnn-cuda13.%d-sm_%d-linux-x86_64-release-%d", i%6, 75+i%50, i)
+		told = append(told, observed(report.ByAnswer, at(s["proven"], id, began, nil), at(s["compiled"], id, began.Add(-time.Hour), nil))...)
+	}
+	rows := report.Join(told, nil)
+	file := writePage(b, rows, len(told))
+	fi, err := os.Stat(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	br := openBrowser(b)
+	var total, ready float64
+	for range b.N {
+		start := time.Now()
+		br.open(file, 1280, "light")
+		var done float64
+		br.eval(`new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(performance.now()))))`, &done)
+		total += time.Since(start).Seconds() * 1000
+		ready += done
+	}
+	b.ReportMetric(total/float64(b.N), "ms/page")
+	b.ReportMetric(ready/float64(b.N), "ms-in-browser/page")
+	b.ReportMetric(float64(fi.Size())/1000, "kB")
+}
