@@ -3,6 +3,8 @@ package cuda
 import (
 	_ "embed"
 	"fmt"
+	"slices"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 
@@ -24,6 +26,12 @@ type Release struct {
 
 // Releases lists the published releases, the oldest first.
 func Releases() ([]Release, error) {
+	known, err := releases()
+	return slices.Clone(known), err
+}
+
+// releases reads the table once: the rows of a matrix ask for it a thousand times.
+var releases = sync.OnceValues(func() ([]Release, error) {
 	var file struct {
 		Release []Release `toml:"release"`
 	}
@@ -31,7 +39,7 @@ func Releases() ([]Release, error) {
 		return nil, fmt.Errorf("releases.toml: %w", err)
 	}
 	return file.Release, nil
-}
+})
 
 // PublishedBy is what stands for a header where a toolkit is known only by what is published of it.
 const PublishedBy = "the published table"

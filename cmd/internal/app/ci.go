@@ -164,7 +164,7 @@ func (p *ciPlan) askAbout(ctx context.Context, set string) error {
 	if set != "" {
 		words = append(words, "--features="+set)
 	}
-	line, _, err := cargo.Split(append(words, p.said.CargoArgs...), nil)
+	_, line, err := parseCargo(append(words, p.said.CargoArgs...)) // flags of ours may stand among them
 	if err != nil {
 		return err
 	}

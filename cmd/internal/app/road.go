@@ -92,7 +92,13 @@ func (j *journey) travel(ctx context.Context) error {
 	work, why := j.project.GPUWork(j.request())
 	if !work {
 		j.shell.Detail("no GPU work: %s", why)
-		return j.plainCargo(ctx, line, j.host.Env)
+		err := j.plainCargo(ctx, line, j.host.Env)
+		if err == nil && j.judged() && (j.options.Prove || j.options.RequireProof) {
+			// A proof was asked for and there is none: that must not end as success does.
+			j.shell.Loud("Unproved", "not proven: no GPU work: %s", why)
+			return codeError(codeUnproved)
+		}
+		return err
 	}
 	if !j.judged() {
 		return j.otherVerb(ctx)

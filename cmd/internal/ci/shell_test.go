@@ -1,0 +1,331 @@
+package ci
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+// shells are the real ones that are here; POSIX's own sh is one of them everywhere but on Windows.
+func shells(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, name := range []string{"sh", "bash", "dash"} {
+		if path, err := exec.LookPath(name); err == nil {
+			out = append(out, path)
+		}
+	}
+	if len(out) == 0 {
+		t.Skip("no POSIX shell here (Windows)")
+	}
+	return out
+}
+
+// TestShellsReadTheWords: what is printed for a person to paste, and what --gpu-prove hands on, is read back by real shells to the very words.
+func TestShellsReadTheWords(t *testing.T) {
+	var words []string
+	for _, s := range texts() {
+		if !strings.ContainsRune(s, 0) {
+			words = append(words, s)
+		}
+	}
+	for _, shell := range shells(t) {
+		out, err := exec.Command(shell, "-c", `printf '%s\0' `+JoinWords(words)).Output()
+		if err != nil {
+			t.Fatalf("%s: %v", shell, err)
+		}
+		if got := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00"); !slices.Equal(got, words) {
+			for i := range words {
+				if i >= len(got) || got[i] != words[i] {
+					t.Fatalf("%s: word %d, %q, was not read back", shell, i, words[i])
+				}
+			}
+		}
+	}
+}
+
+// TestGate runs the last job's text with every result that GitHub gives a job.
+func TestGate(t *testing.T) {
+	shell := shells(t)
+	tests := []struct {
+		plan, compile, compiles, proof, proofs, stranger string
+		ok                                               bool
+		says                                             string
+	}{
+		{"success", "success", "4", "success", "1", "false", true, ""},
+		{"success", "success", "4", "skipped", "0", "false", true, "::notice::nothing is proven"},
+		{"success", "skipped", "0", "success", "1", "false", true, ""},
+		{"success", "success", "4", "skipped", "1", "true", true, "::warning::not proven"},
+		{"success", "success", "4", "skipped", "1", "false", false, "::error::rows that prove: skipped"},
+		{"success", "success", "4", "failure", "1", "false", false, "::error::rows that prove: failure"},
+		{"success", "success", "4", "failure", "1", "true", false, "::error::rows that prove: failure"},
+		{"success", "success", "4", "cancelled", "1", "false", false, "::error::rows that prove"},
+		{"success", "failure", "4", "success", "1", "false", false, "::error::rows that compile: failure"},
+		{"success", "skipped", "4", "success", "1", "false", false, "::error::rows that compile: skipped"},
+		{"failure", "skipped", "", "skipped", "", "false", false, "::error::the matrix was not made: failure"},
+	}
+	for _, sh := range shell {
+		for _, tt := range tests {
+			c := exec.Command(sh, "-e", "-c", gate)
+			c.Env = []string{"PLAN=" + tt.plan, "COMPILE=" + tt.compile, "COMPILE_COUNT=" + tt.compiles, "PROOF=" + tt.proof, "PROOF_COUNT=" + tt.proofs, "STRANGER=" + tt.stranger}
+			out, err := c.CombinedOutput()
+			if (err == nil) != tt.ok || !strings.Contains(string(out), tt.says) {
+				t.Errorf("%s: %+v: %v, %s", sh, tt, err, out)
+			}
+		}
+	}
+}
+
+// TestShellTextIsSound has real shells parse every command of the workflows, with install and setup texts of every kind that parses by itself.
+func TestShellTextIsSound(t *testing.T) {
+	w := Workflow{Setup: "export A=1\n# a comment", Dir: "it's/a $dir"}
+	for _, sh := range shells(t) {
+		for _, install := range []string{"", "go install example.org/x@v1", "cat <<EOF\n  text\nEOF", "if true; then\n\ttrue\nfi # end"} {
+			w.Install = install
+			texts := jobsOf(t, GitHub(w))
+			m := Matrix{Rows: []Row{{ID: "r", Kind: Compile, CUDA: "13.4", Platform: "linux-x86_64"}}}
+			child, err := GitLabChild(m, w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var jobs map[string]struct{ Script []string }
+			for _, text := range [][]byte{child, GitLab(w)} {
+				var doc map[string]any
+				if err := yaml.Unmarshal(text, &doc); err != nil {
+					t.Fatal(err)
+				}
+				delete(doc, "stages")
+				clean, err := yaml.Marshal(doc)
+				if err != nil {
+					t.Fatal(err)
+				}
+				jobs = nil
+				if err := yaml.Unmarshal(clean, &jobs); err != nil {
+					t.Fatal(err)
+				}
+				for _, job := range jobs {
+					texts = append(texts, strings.Join(job.Script, "\n"))
+				}
+			}
+			for _, text := range texts {
+				c := exec.Command(sh, "-n")
+				c.Stdin = strings.NewReader(text)
+				if out, err := c.CombinedOutput(); err != nil {
+					t.Errorf("%s -n: %v %s in\n%s", sh, err, out, text)
+				}
+			}
+		}
+	}
+}
+
+// tool finds a checker that this test needs: on PATH, or named by a variable.
+func tool(t *testing.T, name, variable, how string) string {
+	t.Helper()
+	if path := os.Getenv(variable); path != "" {
+		return path
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("no %s on PATH and %s does not name one: %s", name, variable, how)
+	}
+	return path
+}
+
+// workflows are the forms that a workflow can have.
+func workflows() map[string]Workflow {
+	return map[string]Workflow{
+		"bare":    {},
+		"usual":   {Install: "go install example.org/gpubuild/cmd/gpubuild@v1.0.0", Setup: "sudo apt-get install -y libssl-dev"},
+		"below":   {Install: "true", Dir: "crates/it's an app", Image: "example.org/image:1"},
+		"hostile": {Install: "echo \"it's\" 'a' # ${{ github.sha }}\n\n  x: |-\n- run: y", Setup: "::error::x", Image: "a: b # c"},
+	}
+}
+
+func TestActionlintAcceptsTheWorkflows(t *testing.T) {
+	lint := tool(t, "actionlint", "GPUBUILD_ACTIONLINT", "go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7")
+	run := func(text []byte) ([]byte, error) {
+		path := filepath.Join(t.TempDir(), "gpu.yml")
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return exec.Command(lint, "-no-color", path).CombinedOutput()
+	}
+	for name, w := range workflows() {
+		text := GitHub(w)
+		if out, err := run(text); err != nil {
+			t.Errorf("%s: %v\n%s\n%s", name, err, out, text)
+		}
+	}
+	broken := bytes.Replace(GitHub(Workflow{}), []byte("needs.plan.outputs.compile_count"), []byte("needs.plan.outputs.compiled"), 1)
+	if out, err := run(broken); err == nil || !bytes.Contains(out, []byte("compiled")) {
+		t.Errorf("it accepts an output that does not exist: %v %s", err, out)
+	}
+}
+
+func TestSchemasAcceptTheWorkflows(t *testing.T) {
+	checker := tool(t, "check-jsonschema", "GPUBUILD_CHECK_JSONSCHEMA", "pip install check-jsonschema==0.39.0")
+	dir := t.TempDir()
+	n := 0
+	write := func(text []byte) string {
+		n++
+		path := filepath.Join(dir, fmt.Sprint(n, ".yml"))
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	check := func(schema string, files ...string) ([]byte, error) {
+		return exec.Command(checker, append([]string{"--builtin-schema", schema}, files...)...).CombinedOutput()
+	}
+	var hub, lab []string
+	for _, w := range workflows() {
+		hub, lab = append(hub, write(GitHub(w))), append(lab, write(GitLab(w)))
+		m := Matrix{}
+		for _, s := range []string{"a", "${{ x }}", "a: b\nc"} {
+			for _, kind := range []string{Compile, Proof} {
+				r := Row{Kind: kind, Features: s, CUDA: "13.4", Platform: "linux-x86_64", Profile: "dev", Runner: []string{s, "gpu"}, Place: "p"}
+				r.ID = r.id()
+				r.CacheKey = r.cacheKey("")
+				m.Rows = append(m.Rows, r)
+			}
+		}
+		child, err := GitLabChild(m, w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lab = append(lab, write(child))
+	}
+	for schema, files := range map[string][]string{"vendor.github-workflows": hub, "vendor.gitlab-ci": lab, "vendor.github-actions": {"../../../.github/actions/gpubuild/action.yml"}} {
+		if out, err := check(schema, files...); err != nil {
+			t.Errorf("%s: %v\n%s", schema, err, out)
+		}
+	}
+	for schema, text := range map[string]string{"vendor.github-workflows": "name: x\non: push\njobs: {a: {steps: []}}\n", "vendor.gitlab-ci": "a:\n  script: {}\n", "vendor.github-actions": "name: x\nruns: {using: composite}\n"} {
+		if out, err := check(schema, write([]byte(text))); err == nil {
+			t.Errorf("%s accepts what is wrong: %s", schema, out)
+		}
+	}
+}
+
+// actionSteps are the run texts of the composite action, by step name.
+func actionSteps(t *testing.T) map[string]string {
+	t.Helper()
+	data, err := os.ReadFile("../../../.github/actions/gpubuild/action.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Runs struct{ Steps []struct{ Name, Run string } }
+	}
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, s := range doc.Runs.Steps {
+		if s.Run != "" {
+			out[s.Name] = s.Run
+		}
+	}
+	return out
+}
+
+// TestActionInstalls runs the action's own shell text with bash, as GitHub does, for each kind of source.
+func TestActionInstalls(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash here (Windows)")
+	}
+	for _, need := range []string{"curl", "tar", "sha256sum"} {
+		if _, err := exec.LookPath(need); err != nil {
+			t.Skipf("no %s here", need)
+		}
+	}
+	steps := actionSteps(t)
+	archive := tarOf(t, "#!/bin/sh\necho gpubuild v9\n")
+	sum := sha256.Sum256(archive)
+	right := hex.EncodeToString(sum[:])
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write(archive) }))
+	defer server.Close()
+	pemFile := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(pemFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	checkout, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name, source, sha string
+		fails             string // empty: it installs
+		slow              bool
+	}{
+		{"an archive", server.URL + "/gpubuild.tar.gz", right, "", false},
+		{"an archive that is another one", server.URL + "/gpubuild.tar.gz", strings.Repeat("0", 64), "the sha256 is " + right, false},
+		{"an address without a hash", server.URL + "/gpubuild.tar.gz", "", "needs the input sha256", false},
+		{"no encryption", "http://127.0.0.1/x.tar.gz", right, "the input source is no package", false},
+		{"a word", "gpubuild", "", "the input source is no package", false},
+		{"a text that a shell would run", "$(touch pwned); ./x", "", "the input source is no package", false},
+		{"a checkout", checkout, "", "", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.slow && testing.Short() {
+				t.Skip("compiles gpubuild")
+			}
+			dir := t.TempDir()
+			var out bytes.Buffer
+			var failed error
+			for _, name := range []string{"Source", "Install", "Version"} {
+				c := exec.Command(bash, "--noprofile", "--norc", "-eo", "pipefail", "-c", steps[name])
+				c.Dir = dir
+				c.Env = append(os.Environ(), "SOURCE="+tt.source, "SHA256="+tt.sha, "RUNNER_TEMP="+dir, "GITHUB_OUTPUT="+filepath.Join(dir, "output"), "GITHUB_PATH="+filepath.Join(dir, "path"), "CURL_CA_BUNDLE="+pemFile, "GOFLAGS=-buildvcs=false")
+				c.Stdout, c.Stderr = &out, &out
+				if failed = c.Run(); failed != nil {
+					break
+				}
+			}
+			if (failed == nil) != (tt.fails == "") || !strings.Contains(out.String(), tt.fails) {
+				t.Fatalf("got %v: %s", failed, out.String())
+			}
+			if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
+				t.Error("the source was run as shell text")
+			}
+			if failed == nil {
+				path, _ := os.ReadFile(filepath.Join(dir, "path"))
+				outputs, _ := os.ReadFile(filepath.Join(dir, "output"))
+				if strings.TrimSpace(string(path)) != filepath.Join(dir, "gpubuild-bin") || !strings.Contains(string(outputs), "version=gpubuild ") {
+					t.Errorf("path %q, output %q", path, outputs)
+				}
+			}
+		})
+	}
+}
+
+// tarOf is a release archive as ours: the program one directory down.
+func tarOf(t *testing.T, program string) []byte {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "gpubuild-v9"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "gpubuild-v9", "gpubuild"), []byte(program), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("tar", "-czf", "-", "-C", dir, "gpubuild-v9").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
