@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
@@ -189,7 +190,7 @@ func (p *ciPlan) askAbout(ctx context.Context, set string) error {
 	}
 	work := ci.KernelWork()
 	for _, u := range j.reach.Units {
-		if u.Inputs.NVCC && !f.needs.NVCCVersion {
+		if u.Inputs.Arch { // it compiles kernels
 			seconds, timed := work[u.Name]
 			f.load.KernelSeconds += seconds
 			f.load.KernelsKnown = f.load.KernelsKnown && timed
@@ -210,6 +211,8 @@ func (p *ciPlan) judgeRow(r *ci.Row) (string, error) {
 		return fmt.Sprintf("GitHub's runner %s is not %s", r.Runner[0], r.Platform), nil
 	case r.Kind == ci.Proof && hosted != nil && len(r.Wrapper) == 0:
 		return fmt.Sprintf("GitHub's runner %s has no GPU: [[matrix.prove]] needs the labels of a machine with one", r.Runner[0]), nil
+	case f.needs.CUDNN && strings.HasPrefix(r.Container, "nvidia/cuda:") && !strings.Contains(r.Container, "cudnn"):
+		return fmt.Sprintf("its features need cuDNN, and %s has none: NVIDIA's tags with it say cudnn", r.Container), nil
 	case r.CUDNN == ci.CUDNNNone && f.needs.CUDNN:
 		return "its features need cuDNN", nil
 	case r.CUDNN != ci.CUDNNAuto && r.CUDNN != ci.CUDNNNone && !f.needs.CUDNN:
@@ -319,8 +322,12 @@ func (j *journey) workflow() ci.Workflow {
 	if c := j.config.CI.Value; c != nil {
 		w.Install, w.Setup, w.Image = strings.TrimSpace(c.Install), strings.TrimSpace(c.Setup), c.Image
 	}
-	if root := j.repository(); root != "" && !j.host.SamePath(root, j.project.Root) {
-		w.Dir = strings.ReplaceAll(strings.TrimPrefix(j.project.Root[len(j.host.Clean(root)):], string(j.project.Root[len(j.host.Clean(root))])), `\`, "/")
+	if root := j.repository(); root != "" {
+		w.Dir = strings.TrimPrefix(j.project.Root, root) // the repository lies above, and is named as the beginning of the same path
+		if j.host.OS == buildenv.Windows {
+			w.Dir = strings.ReplaceAll(w.Dir, `\`, "/")
+		}
+		w.Dir = strings.Trim(w.Dir, "/")
 	}
 	return w
 }

@@ -1,8 +1,12 @@
 package ci_test
 
 import (
+	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -236,6 +240,65 @@ func TestEstimate(t *testing.T) {
 	}
 	if r := (ci.Load{Units: 250, CPUs: 2, Release: true}).Rate(); r.Seconds <= (ci.Load{Units: 250, CPUs: 2}).Rate().Seconds {
 		t.Errorf("a release build takes no longer: %+v", r)
+	}
+}
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// TestWorkflowsAreGolden: a change of what users commit into their repositories is read in review.
+func TestWorkflowsAreGolden(t *testing.T) {
+	w := ci.Workflow{Install: "go install example.org/gpubuild/cmd/gpubuild@v1.0.0", Setup: "sudo apt-get install -y libssl-dev", Dir: "crates/app"}
+	s := spec()
+	s.Images = map[string]string{"13.3": "nvidia/cuda:13.3.1-devel-ubuntu24.04"}
+	s.Excludes = []ci.Axes{{Features: []string{"cuda,cudnn"}, CUDA: []string{"13.3"}}}
+	s.Places[0].Wrapper = []string{"srun", "--gres=gpu:1"}
+	m := expand(t, s, func(r *ci.Row) (string, error) {
+		r.Estimate = ci.Load{Units: 100, Fetch: 140e6, Disk: 400e6, CPUs: 4, KernelsKnown: r.CUDA == "13.4"}.Rate()
+		if r.Arch == "sm_90" && r.CUDA == "13.4" {
+			return "the toolkit does not compile for it", nil
+		}
+		return "", nil
+	})
+	outputs, err := ci.GitHubOutputs(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	child, err := ci.GitLabChild(m, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asJSON, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := ci.Text(m, func(n int64) string { return fmt.Sprint(n/1e6, " MB") })
+	for name, got := range map[string][]byte{"github.yml": ci.GitHub(w), "gitlab.yml": ci.GitLab(w), "rows.yml": child, "outputs.txt": outputs, "matrix.json": append(asJSON, '\n'), "matrix.txt": text} {
+		path := filepath.Join("..", "..", "..", "testdata", "golden", "ci", name)
+		if *update {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, got, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != string(want) {
+			t.Errorf("differs from %s (rewrite with -update and read it):\n%s", path, got)
+		}
+	}
+}
+
+// TestWordsForALogAreNoCommands: what a user wrote is told in one line, and GitHub reads no command in it.
+func TestWordsForALogAreNoCommands(t *testing.T) {
+	for _, s := range []string{"::error::x", "  ::error file=a::x", "a\n::error::x", "##[error]x", "a ##[error]x", "\r::error::x", "a\u2028::error::x", "\t::add-mask::x"} {
+		got := ci.OneLine(s)
+		if strings.ContainsAny(got, "\r\n\u2028") || strings.HasPrefix(strings.TrimSpace(got), "::") || strings.Contains(got, "##[") {
+			t.Errorf("%q became %q", s, got)
+		}
 	}
 }
 

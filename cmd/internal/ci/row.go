@@ -141,6 +141,9 @@ func (m Matrix) unproven() (places []string) {
 	return places
 }
 
+// excluded is the reason of rows that the user left out.
+const excluded = "[[matrix.exclude]] says so"
+
 // most is how many rows are made at all, before any is left out: more is a mistake in the axes, not a matrix.
 const most = 10_000
 
@@ -195,7 +198,7 @@ func Expand(s Spec, judge func(*Row) (why string, err error)) (Matrix, error) {
 			if i == 0 && slices.ContainsFunc(s.Excludes, func(x Axes) bool { return x.takes(r) }) {
 				r.ID = r.id()
 				if !seen[r.ID] {
-					m.LeftOut = append(m.LeftOut, LeftOut{r, "[[matrix.exclude]] says so"})
+					m.LeftOut = append(m.LeftOut, LeftOut{r, excluded})
 				}
 				continue
 			}

@@ -48,6 +48,10 @@ func Reasons(rows []LeftOut) string {
 	}
 	var b strings.Builder
 	for _, why := range order {
+		if why == excluded {
+			fmt.Fprintf(&b, "  %s: %d rows\n", why, len(by[why]))
+			continue
+		}
 		fmt.Fprintf(&b, "  %s\n", why)
 		for _, id := range by[why] {
 			fmt.Fprintf(&b, "    %s\n", id)
@@ -56,8 +60,13 @@ func Reasons(rows []LeftOut) string {
 	return b.String()
 }
 
-// OneLine keeps what a user wrote from looking like several lines of ours.
+// OneLine keeps what a user wrote from looking like several lines of ours, or in a log of GitHub like a command to it: `::` counts where a line
+// begins, `##[` anywhere (actions/runner, src/Runner.Common/ActionCommand.cs).
 func OneLine(s string) string {
+	if strings.HasPrefix(strings.TrimSpace(s), "::") {
+		s = "'" + s
+	}
+	s = strings.ReplaceAll(s, "##[", "## [")
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
 			return ' '

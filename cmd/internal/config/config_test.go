@@ -130,3 +130,22 @@ func TestMatrixRefuses(t *testing.T) {
 		})
 	}
 }
+
+// FuzzRead: whatever stands in a repository's configuration, it is read or refused with a place and a hint, and never panics.
+func FuzzRead(f *testing.F) {
+	f.Add("[matrix]\nfeatures = [\"cuda\"]\n[[matrix.prove]]\nname = \"a\"\nwrapper = \"srun\"\n", false)
+	f.Add("[matrix.runner]\nlinux-x86_64 = [\"a\"]\n[ci]\ninstall = \"x\"\n", false)
+	f.Add("[package.metadata.gpubuild.matrix]\ncuda = [\"13.4\"]\n", true)
+	f.Add("matrix = { exclude = [{ arch = [\"90\"] }] }\nprove.args = []\n", false)
+	f.Fuzz(func(t *testing.T, text string, metadata bool) {
+		s := config.Source{Path: "f.toml", Data: []byte(text)}
+		if metadata {
+			s.Table = "package.metadata.gpubuild"
+		}
+		_, err := config.Read([]config.Source{s})
+		var e *config.Error
+		if err != nil && (!errors.As(err, &e) || e.Hint() == "" || e.Line > strings.Count(text, "\n")+1) {
+			t.Errorf("%v", err)
+		}
+	})
+}
