@@ -39,6 +39,9 @@ func (a *app) ciInit(o Options, l cargo.Line, service string) error {
 		a.shell.Warning("the workflow does not know yet how a runner gets gpubuild, and fails with these words")
 		a.shell.Hint(ci.NoInstall)
 	}
+	if o.JSON != nil {
+		return &usageError{"ci init has no answer for machines", "--stdout prints the workflow"}
+	}
 	if o.Stdout {
 		_, err := a.shell.Out.Write(text)
 		return err
@@ -54,7 +57,11 @@ func (a *app) ciInit(o Options, l cargo.Line, service string) error {
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 	case !o.Force:
-		return &usageError{a.shown(path) + " is there already, and differs", "look at what would be written with --stdout; --force replaces the file"}
+		fix := "--stdout prints what would be written; --force replaces the file"
+		if service == "gitlab" {
+			fix += "; or keep yours, write ours beside it (--stdout > .gitlab/gpubuild.yml) and `include: {local: .gitlab/gpubuild.yml}`"
+		}
+		return &usageError{a.shown(path) + " is there already, and differs", fix}
 	}
 	if err := os.MkdirAll(a.host.Dir(path), 0o755); err != nil {
 		return err

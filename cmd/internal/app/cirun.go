@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/ci"
@@ -60,12 +61,45 @@ func (a *app) ciRun(ctx context.Context, o Options, l cargo.Line, id string) err
 	if row.Container != "" {
 		a.shell.Note("CI runs this row in %s; here it runs on your own machine, with your own compilers", ci.OneLine(row.Container))
 	}
+	out := a.shell.Out
+	if o.JSON != nil && *o.JSON == "" {
+		a.shell.Out = a.shell.Err // stdout belongs to the answer
+	}
+	done := []stepResult{}
 	for _, s := range steps {
-		if err := p.runStep(ctx, row, s); err != nil {
+		began := time.Now()
+		if err = p.runStep(ctx, row, s); isInterrupted(err) {
 			return err
 		}
+		var code codeError
+		r := stepResult{Name: s.Name, Command: s.Script(), Seconds: time.Since(began).Seconds()}
+		switch {
+		case errors.As(err, &code):
+			r.Code = int(code)
+		case err != nil:
+			r.Code, r.Error = codeOther, err.Error()
+		}
+		if done = append(done, r); err != nil {
+			break
+		}
 	}
-	return nil
+	a.shell.Out = out
+	if answered := a.answer(o, "ci-run", err == nil, nil, struct {
+		Row   ci.Row       `json:"row"`
+		Steps []stepResult `json:"steps"`
+	}{row, done}); answered != nil {
+		return answered
+	}
+	return err
+}
+
+// stepResult is what came of a step, for machines.
+type stepResult struct {
+	Name    string  `json:"name"`
+	Command string  `json:"command"`
+	Code    int     `json:"code"`
+	Error   string  `json:"error,omitempty"` // where the step could not be run at all
+	Seconds float64 `json:"seconds"`
 }
 
 // stepsOf finds a row that can work and its steps.

@@ -246,6 +246,10 @@ func (a *app) positional(verb string, n int, before []string) candidates {
 		if n == 0 {
 			c.words("", "list", "install", "verify", "remove")
 		}
+	case "ci":
+		if n == 0 {
+			c.words("", "matrix", "run", "init")
+		}
 	case "cache":
 		c.words("", "dir", "clean")
 	case "completion":
