@@ -189,6 +189,27 @@ func TestAPlaceThatNothingIsProvenOnIsRefused(t *testing.T) {
 	}
 }
 
+// TestGitLabTakesNoWindowsRows: its runners there read scripts by PowerShell, and ours would be read as something else.
+func TestGitLabTakesNoWindowsRows(t *testing.T) {
+	s := spec()
+	s.Platform, s.Runners = []string{"windows-x86_64"}, map[string][]string{"windows-x86_64": {"win"}}
+	var shell *ci.ShellError
+	if _, err := ci.GitLabChild(expand(t, s, all), ci.Workflow{}); !errors.As(err, &shell) || shell.Hint() == "" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestGitHubsLabelIsNoTag: a job of GitLab with the tag ubuntu-24.04 would wait for a runner for ever; a label of the user's own is one.
+func TestGitHubsLabelIsNoTag(t *testing.T) {
+	text, err := ci.GitLabChild(expand(t, spec(), all), ci.Workflow{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(text), "ubuntu-24.04") || !strings.Contains(string(text), `tags: ["self-hosted", "gpu"]`) {
+		t.Errorf("got\n%s", text)
+	}
+}
+
 func TestStepsByValue(t *testing.T) {
 	r := ci.Row{ID: "r", Kind: ci.Proof, Features: "cuda,cudnn", CUDA: "13.4", Arch: "sm_90", Profile: "release", Toolkit: ci.Fetch, Parts: []string{"cudnn"},
 		Wrapper: []string{"srun", "--gres=gpu:1"}, Args: []string{"--device", "it's"}, CargoArgs: []string{"-p", "app"}}
