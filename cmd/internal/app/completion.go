@@ -24,6 +24,8 @@ var (
 	completionFish string
 	//go:embed completion/gpubuild.ps1
 	completionPwsh string
+	//go:embed completion/gpubuild.nu
+	completionNu string
 )
 
 // runCompletion prints a shell's script, the manual page, or the candidates for a command line that is being typed.
@@ -42,12 +44,14 @@ func runCompletion(a *app, _ context.Context, _ Options, l cargo.Line) error {
 		text = completionFish
 	case "pwsh":
 		text = completionPwsh
+	case "nu":
+		text = completionNu
 	case "man":
 		text = manual()
 	case "words":
 		text = a.completeWords(l.Trailing).text()
 	default:
-		return &usageError{fmt.Sprintf("completion knows no %q", word), "gpubuild completion bash|zsh|fish|pwsh, or gpubuild completion man"}
+		return &usageError{fmt.Sprintf("completion knows no %q", word), "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"}
 	}
 	_, err := io.WriteString(a.shell.Out, text)
 	return err
@@ -253,7 +257,7 @@ func (a *app) positional(verb string, n int, before []string) candidates {
 	case "cache":
 		c.words("", "dir", "clean")
 	case "completion":
-		c.words("", "bash", "zsh", "fish", "pwsh", "man")
+		c.words("", "bash", "zsh", "fish", "pwsh", "nu", "man")
 	case "receipt":
 		if n == 0 {
 			c.words("", "verify")

@@ -50,7 +50,7 @@ func verbs() []verb {
 				"a row that proves ends with 21 where there is no GPU. init writes a workflow that runs the rows.", onProject, runCI},
 		{"explain", "say what a failed build's log means, or a code: `LOG`, `-` or `CODE`",
 			"gpubuild build --features cuda 2>&1 | gpubuild explain\ngpubuild explain build.log\ngpubuild explain LNK1181\n\nNames the first cause that is known, what to do, and where that is written. Ends 1 when the log has errors and none is known.", onOther, runExplain},
-		{"completion", "print a shell's completion script: `bash`, `zsh`, `fish` or `pwsh`; or the manual page: `man`",
+		{"completion", "print a shell's completion script: `bash`, `zsh`, `fish`, `pwsh` or `nu`; or the manual page: `man`",
 			"source <(gpubuild completion bash)\ngpubuild completion man | man -l -\n\nCompletes our verbs and flags, cargo's, and the features and packages of the project.", onOther, runCompletion},
 		{"init", "write a gpubuild.toml with every key, commented and filled in; cargo's own is `gpubuild cargo init`",
 			"gpubuild init\ngpubuild init --stdout\n\nIt stands in front of cargo's init: a new package is made by `gpubuild cargo init`. A gpubuild.toml that is there stays, unless\nwith --force. Nothing that runs or fetches is turned on by it.", onProject, runInit},

@@ -1,0 +1,79 @@
+package app_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// TestNushellCompletes asks a real nu at a terminal: Tab behind "gpubuild toolch" writes the word out.
+func TestNushellCompletes(t *testing.T) {
+	nu, err := exec.LookPath("nu")
+	if err != nil {
+		t.Skip("nu is not here")
+	}
+	dir := t.TempDir()
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "gpubuild"), "gpubuild/cmd/gpubuild")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	script, err := exec.Command(filepath.Join(dir, "gpubuild"), "completion", "nu").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "config.nu")
+	if err := os.WriteFile(config, append([]byte("$env.config.show_banner = false\n$env.PROMPT_COMMAND = { \"READY\" }\n"), script...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(nu, "--config", config, "--env-config", os.DevNull)
+	c.Env = append(os.Environ(), "TERM=xterm", "HOME="+dir, "XDG_CONFIG_HOME="+dir, "PATH="+dir+":"+os.Getenv("PATH"))
+	c.Dir = dir
+	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 24, Cols: 100})
+	if err != nil {
+		t.Skipf("no terminals here: %v", err)
+	}
+	defer func() { _ = c.Process.Kill(); tty.Close(); _ = c.Wait() }()
+	var mu sync.Mutex
+	var shown bytes.Buffer
+	go func() {
+		buf := make([]byte, 4096)
+		for {
+			n, err := tty.Read(buf)
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			shown.Write(buf[:n])
+			mu.Unlock()
+			for range bytes.Count(buf[:n], []byte("\x1b[6n")) { // where is the cursor? it waits for an answer
+				_, _ = tty.WriteString("\x1b[1;1R")
+			}
+		}
+	}()
+	await := func(text string) {
+		t.Helper()
+		for end := time.Now().Add(60 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			mu.Lock()
+			have := shown.String()
+			mu.Unlock()
+			if strings.Contains(have, text) {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("%q never came:\n%q", text, have)
+			}
+		}
+	}
+	await("READY")
+	if _, err := tty.WriteString("gpubuild toolch\t"); err != nil {
+		t.Fatal(err)
+	}
+	await("toolchain")
+}
