@@ -3,13 +3,25 @@ package app
 import (
 	"context"
 	"fmt"
-	"gpubuild/gpu/driver"
-	"gpubuild/toolchain/cargo"
 	"runtime/debug"
+	"strings"
+
+	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/receipt"
+	"gpubuild/gpu/driver"
+	"gpubuild/gpu/probe"
+	"gpubuild/toolchain/cargo"
 )
 
-// version is what this gpubuild is: the tag it was installed by, or the commit.
+// release is "VERSION COMMIT" of a released binary, written by the linker (.ci/release); empty in every other one. A release is built without Go's own
+// stamp, which holds whether the checkout was clean and so differs between two builds of one commit.
+var release string
+
+// version is what this gpubuild is: the release, the tag it was installed by, or the commit.
 func version() string {
+	if v, _, ok := strings.Cut(release, " "); ok {
+		return v
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "unknown"
@@ -17,33 +29,69 @@ func version() string {
 	v := info.Main.Version
 	if v == "" || v == "(devel)" {
 		v = "devel"
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-				v += "-" + s.Value[:12]
-			}
+		if c := setting(info, "vcs.revision"); len(c) >= 12 {
+			v += "-" + c[:12]
+		}
+	}
+	return v
+}
+
+func setting(info *debug.BuildInfo, key string) string {
+	if info == nil {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == key {
+			return s.Value
+		}
+	}
+	return ""
+}
+
+// versionAnswer is all that a bug report needs of this gpubuild. What is not known is empty.
+type versionAnswer struct {
+	Version   string            `json:"version"`
+	Commit    string            `json:"commit"`
+	Modified  bool              `json:"modified"` // the checkout had changes that are in no commit
+	Go        string            `json:"go"`
+	OS        string            `json:"os"`
+	Arch      string            `json:"arch"`
+	CGO       bool              `json:"cgo"`
+	NVML      string            `json:"nvml"` // by what means GPUs are listed
+	Probe     string            `json:"probe_sources"`
+	Schemas   map[string]string `json:"schemas"` // of what is written and read, beside the envelope gpubuild/<verb>/1 of every verb
+	Libraries map[string]string `json:"libraries"`
+}
+
+func (a *app) versionAnswer() versionAnswer {
+	info, _ := debug.ReadBuildInfo()
+	v := versionAnswer{
+		Version: version(), Commit: setting(info, "vcs.revision"), Modified: setting(info, "vcs.modified") == "true", OS: a.host.OS, Arch: a.host.Arch,
+		CGO: setting(info, "CGO_ENABLED") == "1", NVML: driver.Means(), Probe: probe.SourceHash(),
+		Schemas:   map[string]string{"receipt": receipt.Schema, "stale-record": fmt.Sprint(stale.Schema)},
+		Libraries: map[string]string{},
+	}
+	if _, commit, ok := strings.Cut(release, " "); ok {
+		v.Commit = commit
+	}
+	if info != nil {
+		v.Go = info.GoVersion
+		for _, d := range info.Deps {
+			v.Libraries[d.Path] = d.Version
 		}
 	}
 	return v
 }
 
 func runVersion(a *app, _ context.Context, o Options, _ cargo.Line) error {
-	info, _ := debug.ReadBuildInfo()
-	libs := map[string]string{}
-	goVersion := ""
-	if info != nil {
-		goVersion = info.GoVersion
-		for _, d := range info.Deps {
-			libs[d.Path] = d.Version
-		}
-	}
+	v := a.versionAnswer()
 	if o.JSON != nil {
-		return a.answer(o, "version", true, nil, struct {
-			Version   string            `json:"version"`
-			Go        string            `json:"go"`
-			NVML      string            `json:"nvml"`
-			Libraries map[string]string `json:"libraries"`
-		}{version(), goVersion, driver.Means(), libs})
+		return a.answer(o, "version", true, nil, v)
 	}
-	_, err := fmt.Fprintf(a.shell.Out, "gpubuild %s (%s, GPU inventory by %s)\n", version(), goVersion, driver.Means())
+	commit := ""
+	if v.Commit != "" && !strings.Contains(v.Version, v.Commit[:min(12, len(v.Commit))]) {
+		commit = " " + v.Commit[:min(12, len(v.Commit))]
+	}
+	_, err := fmt.Fprintf(a.shell.Out, "gpubuild %s%s (%s, %s/%s, GPU inventory by %s)\n", v.Version, commit, v.Go, v.OS, v.Arch, v.NVML)
 	return err
 }

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// copyTree copies what git tracks, and the release's own files while they are not tracked yet, with other times and permissions.
+func copyTree(t *testing.T, to string, when time.Time) {
+	t.Helper()
+	list := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list.Dir = filepath.Join("..", "..")
+	out, err := list.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Split(strings.Trim(string(out), "\x00"), "\x00") {
+		if strings.HasPrefix(name, "testdata/") {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join("..", "..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(to, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, data, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, when, when); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+const (
+	testVersion = "1.2.3"
+	testCommit  = "0123456789abcdef0123456789abcdef01234567"
+)
+
+// TestTwoReleasesAreTheSame: from two directories with other times, in other time zones and with other flags in the environment, every byte is the same.
+// RELEASE_TARGETS=all takes every platform, RELEASE_COLD=1 gives each run an empty build cache (.ci/long).
+func TestTwoReleasesAreTheSame(t *testing.T) {
+	only := "linux/amd64,windows/amd64"
+	if os.Getenv("RELEASE_TARGETS") == "all" {
+		only = ""
+	}
+	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
+	var outs [2]string
+	for i := range outs {
+		tree := filepath.Join(t.TempDir(), strings.Repeat("deeper/", i*2)+"tree")
+		copyTree(t, tree, time.Unix(1500000000+int64(i)*1e7, 0))
+		if i == 1 {
+			t.Setenv("TZ", "Asia/Tokyo")
+			t.Setenv("GOFLAGS", "-tags=something")
+			t.Setenv("GOAMD64", "v2")
+		}
+		if os.Getenv("RELEASE_COLD") != "" {
+			t.Setenv("GOCACHE", t.TempDir())
+		}
+		outs[i] = filepath.Join(t.TempDir(), "dist")
+		r := release{root: tree, out: outs[i], version: "v" + testVersion, commit: testCommit}
+		if err := r.run(only); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names, err := os.ReadDir(outs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range names {
+		a, err1 := os.ReadFile(filepath.Join(outs[0], n.Name()))
+		b, err2 := os.ReadFile(filepath.Join(outs[1], n.Name()))
+		if err1 != nil || err2 != nil || !bytes.Equal(a, b) {
+			t.Errorf("%s differs: %v %v", n.Name(), err1, err2)
+		}
+	}
+	chosen, err := choose(only)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) != 2*len(chosen)+1 {
+		t.Errorf("%v", names)
+	}
+	sum := exec.Command("sha256sum", "-c", "SHA256SUMS")
+	sum.Dir = outs[0]
+	if out, err := sum.CombinedOutput(); err != nil || strings.Count(string(out), ": OK") != 2*len(chosen) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	for _, target := range chosen {
+		checkArchive(t, outs[0], target)
+	}
+	t.Run("runs", func(t *testing.T) { runs(t, outs[0]) })
+	t.Run("materials", func(t *testing.T) { validMaterials(t, outs[0]) })
+}
+
+// checkArchive holds the name and the folder against what cargo-binstall makes of its own default templates.
+func checkArchive(t *testing.T, dist string, target target) {
+	t.Helper()
+	// SUPPORT.md of cargo-binstall, "Defaults".
+	fill := strings.NewReplacer("{ name }", "gpubuild", "{ target }", target.triple, "{ version }", testVersion, "{ bin }", "gpubuild", "{ binary-ext }", target.exe(""),
+		"{ archive-format }", map[bool]string{true: "zip", false: "tgz"}[target.os == "windows"])
+	archive := fill.Replace("{ name }-{ target }-v{ version }.{ archive-format }")
+	program := fill.Replace("{ name }-{ target }-v{ version }/{ bin }{ binary-ext }")
+	files := unpack(t, filepath.Join(dist, archive))
+	folder := strings.TrimSuffix(program, target.exe("gpubuild"))
+	for _, n := range []string{"LICENSE", "README.md", "man/gpubuild.1", "completions/gpubuild.bash", "completions/_gpubuild", "completions/gpubuild.fish",
+		"completions/gpubuild.ps1", "completions/gpubuild.nu", "gpubuild.cdx.json"} {
+		if len(files[folder+n]) == 0 {
+			t.Errorf("%s lacks %s", archive, n)
+		}
+	}
+	if len(files) != 10 || len(files[program]) < 1<<20 {
+		t.Errorf("%s: %d files, %s has %d bytes", archive, len(files), program, len(files[program]))
+	}
+	if place := regexp.MustCompile(`/home/|/root/|` + regexp.QuoteMeta(os.TempDir()) + `/Test`).Find(files[program]); place != nil {
+		t.Errorf("%s has a path of this machine in it: %s", program, place)
+	}
+}
+
+func unpack(t *testing.T, path string) map[string][]byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	if strings.HasSuffix(path, ".zip") {
+		r, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range r.File {
+			in, err := f.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if files[f.Name], err = io.ReadAll(in); err != nil {
+				t.Fatal(err)
+			}
+			if f.Modified.Unix() != 1700000000 {
+				t.Errorf("%s is of %s", f.Name, f.Modified)
+			}
+		}
+		return files
+	}
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if err == io.EOF {
+			return files
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+		if h.ModTime.Unix() != 1700000000 || h.Uid != 0 || h.Mode != map[bool]int64{true: 0o755, false: 0o644}[strings.HasSuffix(h.Name, "/gpubuild")] {
+			t.Errorf("%+v", h)
+		}
+	}
+}
+
+// runs starts the released program: it says its version and its commit.
+func runs(t *testing.T, dist string) {
+	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
+		t.Skip("not the platform of the archive")
+	}
+	self := filepath.Join(t.TempDir(), "gpubuild")
+	if err := os.WriteFile(self, unpack(t, filepath.Join(dist, targets[0].archive(testVersion)))[targets[0].stem(testVersion)+"/gpubuild"], 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(self, "version", "--json").Output()
+	var v struct {
+		Schema, Version, Commit, Go, OS, Arch string
+		CGO                                   bool
+		Probe                                 string `json:"probe_sources"`
+		Schemas                               map[string]string
+		Libraries                             map[string]string
+	}
+	if err2 := json.Unmarshal(out, &v); err != nil || err2 != nil {
+		t.Fatal(err, err2, string(out))
+	}
+	if v.Schema != "gpubuild/version/1" || v.Version != testVersion || v.Commit != testCommit || v.OS != "linux" || v.Arch != "amd64" || v.CGO || len(v.Probe) != 64 ||
+		!strings.HasPrefix(v.Go, "go1.") || v.Schemas["receipt"] != "gpubuild/receipt/1" || v.Libraries["github.com/urfave/cli/v2"] == "" {
+		t.Errorf("%s", out)
+	}
+	text, err := exec.Command(self, "version").Output()
+	if err != nil || !strings.HasPrefix(string(text), "gpubuild "+testVersion+" "+testCommit[:12]+" (go1.") {
+		t.Errorf("%v %s", err, text)
+	}
+}
+
+// validMaterials asks CycloneDX's own Python library, strictly.
+func validMaterials(t *testing.T, dist string) {
+	bom := filepath.Join(dist, targets[0].stem(testVersion)+".cdx.json")
+	data, err := os.ReadFile(bom)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got cdx
+	if err := json.Unmarshal(data, &got); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, c := range got.Components {
+		seen[c.Name] = true
+	}
+	if !seen["std"] || !seen["github.com/BurntSushi/toml"] || !seen["golang.org/x/sys"] || len(got.Dependencies) != 1 || len(got.Dependencies[0].DependsOn) != len(got.Components) {
+		t.Errorf("%s", data)
+	}
+	const check = `
+import sys
+from cyclonedx.validation.json import JsonStrictValidator
+from cyclonedx.schema import SchemaVersion
+wrong = JsonStrictValidator(SchemaVersion.V1_5).validate_str(open(sys.argv[1]).read())
+sys.exit(str(wrong) if wrong else 0)
+`
+	python := os.Getenv("CYCLONEDX_PYTHON")
+	if python == "" {
+		python = "python3"
+	}
+	if exec.Command(python, "-c", "import cyclonedx.validation.json, jsonschema").Run() != nil {
+		t.Skip("cyclonedx-python-lib[json-validation] is not here: pip install it, or name its Python in CYCLONEDX_PYTHON")
+	}
+	if out, err := exec.Command(python, "-c", check, bom).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if exec.Command(python, "-c", check, filepath.Join(dist, "SHA256SUMS")).Run() == nil {
+		t.Error("the validator takes anything")
+	}
+	broken := filepath.Join(t.TempDir(), "x.json")
+	if err := os.WriteFile(broken, bytes.Replace(data, []byte(`"type": "library"`), []byte(`"type": "nonsense"`), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if exec.Command(python, "-c", check, broken).Run() == nil {
+		t.Error("the validator takes a component of no known type")
+	}
+}
+
+func TestBadReleases(t *testing.T) {
+	full := t.TempDir()
+	if err := os.WriteFile(filepath.Join(full, "old"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, r := range map[string]release{
+		"no version":      {root: ".", out: t.TempDir(), commit: testCommit},
+		"odd version":     {root: ".", out: t.TempDir(), commit: testCommit, version: "1.2 -X x"},
+		"something there": {root: ".", out: full, commit: testCommit, version: testVersion},
+	} {
+		if err := r.run(""); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	t.Setenv("SOURCE_DATE_EPOCH", "yesterday")
+	r := release{root: ".", out: t.TempDir(), commit: testCommit, version: testVersion}
+	if err := r.run(""); err == nil || !strings.Contains(err.Error(), "yesterday") {
+		t.Errorf("%v", err)
+	}
+	if _, err := choose("plan9/mips"); err == nil {
+		t.Error("plan9 is released?")
+	}
+}
