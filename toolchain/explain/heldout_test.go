@@ -29,3 +29,61 @@ func TestHeldOut(t *testing.T) {
 		}
 	}
 }
+
+// secondRound are lines from public threads that no rule names as its source, read on 2026-11-21 against the rules of that day. missed were not
+// recognised then, and rules were added or widened for them afterwards; the others show what the rules do with text that they were not written on.
+var secondRound = []struct {
+	thread, text, want string
+	missed             bool
+}{
+	{"ComputationalRadiationPhysics/cuda_memtest 26", "/usr/include/crt/host_config.h:121:2: error: #error -- unsupported GNU version! gcc versions later than 6 are not supported!", "gcc-too-new-for-cuda", false},
+	{"Ledarium/rusty_pickaxe 6", "warning: /usr/include/crt/host_config.h:139:2: error: #error -- unsupported GNU version! gcc versions later than 10 are not supported! The nvcc flag '-allow-unsupported-compiler' can be used", "gcc-too-new-for-cuda", false},
+	{"ninja-build/ninja 2595", "  139 | #error -- unsupported GNU version! gcc versions later than 11 are not supported! The nvcc flag", "gcc-too-new-for-cuda", false},
+	{"fireice-uk/xmr-stak 733", "/opt/cuda/include/crt/host_config.h:121:2: error: #error -- unsupported GNU version! gcc versions later than 6 are not supported!", "gcc-too-new-for-cuda", false},
+	{"hank-ai/darknet 129, as a mail program wrapped it", " error: #error -- unsupported GNU version! gcc versions later than 12 are\n not supported! The nvcc flag '-allow-unsupported-compiler' can be used to", "gcc-too-new-for-cuda", true},
+	{"bheisler/RustaCUDA 15", "  note: /usr/bin/ld: cannot find -lcudart\n          /usr/bin/ld: cannot find -lcublas\n          collect2: error: ld returned 1 exit status", "link-cuda-libraries", false},
+	{"chelsea0x3b/cudarc 228", "undefined reference to `cublasHgemmStridedBatched'\n          collect2: error: ld returned 1 exit status", "link-old-cuda-libraries", true},
+	{"microsoft/onnxruntime 21825", "2024-08-22 13:01:04.2808367 [E:onnxruntime:Default, provider_bridge_ort.cc:1992 onnxruntime::TryGetProviderInfo_CUDA] D:\\a\\_work\\1\\s\\onnxruntime\\core\\session\\provider_bridge_ort.cc:1637 onnxruntime::ProviderLibrary::Get [ONNXRuntimeError] : 1 : FAIL : LoadLibrary failed with error 126 \"\" when trying to load \"c:\\Simon\\Timpi\\onnxruntime_providers_cuda.dll\"", "ort-ep-silent-fallback", true},
+	{"microsoft/onnxruntime 22930", "[W:onnxruntime:Default, onnxruntime_pybind_state.cc:965 onnxruntime::python::CreateExecutionProviderInstance] Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*, and the latest MSVC runtime.", "ort-ep-silent-fallback", true},
+	{"microsoft/onnxruntime 16931", "2023-07-31 14:22:06.483132863 [W:onnxruntime:Default, onnxruntime_pybind_state.cc:640 CreateExecutionProviderInstance] Failed to create CUDAExecutionProvider. Please reference https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#requirements to ensure all dependencies are met.", "ort-ep-silent-fallback", true},
+	{"NVIDIA/TransformerEngine 1018", "/scratch/midway3/tvallabh/tarun_dev/include/cuda_bf16.hpp(541): error: identifier \"NV_PROVIDES_SM_80\" is undefined", "nvrtc-headers-mismatch", true},
+	{"NVlabs/tiny-cuda-nn 506", "C:\\Users\\p\\lib\\site-packages\\tinycudann\\rtc\\include\\cuda_fp16.h(129): catastrophic error: cannot open source file \"vector_types.h\"", "nvrtc-headers-mismatch", true},
+	{"nanoporetech/dorado 166", "Could not load library libcudnn_cnn_infer.so.8. Error: /usr/local/Cluster-Apps/cuda/8.0/lib64/libnvrtc.so: undefined symbol: nvrtcGetCUBIN", "curand-symbol-missing", false},
+	{"vladmandic/sdnext 539", "Could not load library libcudnn_cnn_infer.so.8. Error: libnvrtc.so: cannot open shared object file: No such file or directory", "libnvrtc-not-on-loader-path", true},
+	{"wilicc/gpu-burn 76", "./gpu_burn: error while loading shared libraries: libcublas.so.9.1: cannot open shared object file: No such file or directory", "libnvrtc-not-on-loader-path", false},
+	{"ollama/ollama 602", "`/tmp/ollama568860520/11ama.cpp/gguf/build/cuda/bin/ollama-runner: error while loading shared libraries: libcudart.so.12: cannot open shared object file: No such file or directory`", "libnvrtc-not-on-loader-path", false},
+	{"spiceai/spiceai 4471", ">>/home/ubuntu/.spice/bin/spiced: error while loading shared libraries: libcudart.so.12: cannot open shared object file: No such file or directory", "libnvrtc-not-on-loader-path", false},
+	{"daralthus/mitsuba2-docker 2", "`mitsuba: error while loading shared libraries: libcuda.so.1: cannot open shared object file: No such file or directory`", "libcuda-absent-in-docker-build", false},
+	{"abetlen/llama-cpp-python 1368", "C:\\Program Files\\Microsoft Visual Studio\\2022\\Community\\MSBuild\\Microsoft\\VC\\v170\\BuildCustomizations\\CUDA 12.2.targets(799,9): error MSB3721: The command \"\"C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA\\v12.2\\bin\\nvcc.exe\" -gencode=arch=compute_52\" exited with code 1.", "msb3721-nvcc", true},
+	{"screenpipe/screenpipe 749", "error: failed to run custom build command for `candle-kernels v0.7.2`\n\nCaused by:\n  process didn't exit successfully: `J:\\ScreenPipe\\target\\release\\build\\candle-kernels-d6f54d410ef1df66\\build-script-build` (exit code: 101)", "candle-kernels-build-lib-windows", false},
+	{"EricLBuehler/mistral.rs 1056, second case", "called `Result::unwrap()` on an `Err` value: WithBacktrace { inner: Cuda(Cublas(CublasError(CUBLAS_STATUS_ALLOC_FAILED))), backtrace: Backtrace [{ fn: \"candle_core::error::Error::bt\" }] }", "gpu-out-of-memory", true},
+	{"NVIDIA/jitify 56", "warning: cuda_fp16.h: File not found", "", false},
+	{"huggingface/candle 1597", "called `Result::unwrap()` on an `Err` value: DriverError(CUDA_ERROR_UNKNOWN, \"unknown error\")", "", false},
+	{"EricLBuehler/mistral.rs 1609", "Could not prepare cache: DriverError(CUDA_ERROR_INVALID_VALUE, \"invalid argument\")", "", false},
+	{"EricLBuehler/mistral.rs 772", "ValueError: CublasError(CUBLAS_STATUS_INVALID_VALUE)", "", false},
+	{"EricLBuehler/mistral.rs 650", "Model failed with error: WithBacktrace { inner: Msg(\"key must be a cuda tensor\"), backtrace: Backtrace [] }", "", false},
+	{"tazz4843/whisper-rs 132", "CMake Error: The source directory \"/home/k/whisper-rs/target/debug/build/whisper-rs-sys-x/out\" does not appear to contain CMakeLists.txt.", "", false},
+	{"Rust-GPU/rust-cuda 89", "cc1plus.exe: error: unrecognized command-line option '-wd4141'", "", false},
+}
+
+// TestSecondRound: what is not known (no want) must stay unknown: no rule may claim it by a loose word.
+func TestSecondRound(t *testing.T) {
+	rs := table(t)
+	known, missed := 0, 0
+	for _, tt := range secondRound {
+		got := ids(ask(t, rs, tt.text))
+		switch {
+		case tt.want == "" && len(got) > 0:
+			t.Errorf("%s: %v claims what it does not know", tt.thread, got)
+		case tt.want != "" && (len(got) == 0 || got[0] != tt.want):
+			t.Errorf("%s: got %v, want %s", tt.thread, got, tt.want)
+		}
+		if tt.want != "" {
+			known++
+			if tt.missed {
+				missed++
+			}
+		}
+	}
+	t.Logf("of %d lines that a rule should know, %d were recognised at once", known, known-missed)
+}
