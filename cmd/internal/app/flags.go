@@ -179,6 +179,7 @@ var flags = []flag{
 	}},
 	{"probe", required, onCargo | onProve, "FILE", "a probe library built elsewhere, where there is no compiler", func(o *Options, v string) error { o.Probe = v; return nil }},
 	{"cupti", required, onCargo | onProve, "FILE", "the libcupti to use", func(o *Options, v string) error { o.CUPTI = v; return nil }},
+	{"timings", optional, onCargo, "FILE", "say where the time went: a table on stderr, and JSON in FILE", func(o *Options, v string) error { o.Timings = &v; return nil }},
 	{"shell", required, onProject, "NAME", "the form to print (bash zsh fish pwsh cmd nu github gitlab dotenv direnv vscode cargo-config json)",
 		func(o *Options, v string) error { o.Shell = v; return nil }},
 	{"diff", none, onProject, "", "print what would change and why", func(o *Options, _ string) error { o.Diff = true; return nil }},

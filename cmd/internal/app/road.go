@@ -51,10 +51,12 @@ type journey struct {
 	messages []cargo.Message
 	programs []program
 	gathered
+
+	watch *stopwatch // nil unless --gpu-timings
 }
 
 // road is what a cargo verb does: walk it as far as the verb asks.
-func (a *app) road(ctx context.Context, o Options, line cargo.Line) error {
+func (a *app) road(ctx context.Context, o Options, line cargo.Line) (err error) {
 	tool, err := cargo.Find(a.host, line)
 	if err != nil {
 		return err
@@ -72,12 +74,21 @@ func (a *app) road(ctx context.Context, o Options, line cargo.Line) error {
 	if err := o.checkResults(line); err != nil {
 		return err
 	}
+	if o.Timings != nil {
+		j.watch = startWatch(time.Now)
+		defer func() {
+			if told := j.tellTimings(err == nil); err == nil {
+				err = told
+			}
+		}()
+	}
 	return j.settle(j.travel(ctx))
 }
 
 // travel finds out what the road must do for a verb, and does it.
 func (j *journey) travel(ctx context.Context) error {
 	line := j.line
+	j.watch.step("manifests")
 	if !line.Known() || line.Help || line.Version || line.UnitGraph || line.Verb == "" {
 		return j.otherVerb(ctx)
 	}
@@ -92,6 +103,7 @@ func (j *journey) travel(ctx context.Context) error {
 	work, why := j.project.GPUWork(j.request())
 	if !work {
 		j.shell.Detail("no GPU work: %s", why)
+		j.watch.step(stepCargo)
 		err := j.plainCargo(ctx, line, j.host.Env)
 		if err == nil && j.judged() && (j.options.Prove || j.options.RequireProof) {
 			// A proof was asked for and there is none: that must not end as success does.
@@ -118,6 +130,7 @@ func (j *journey) judged() bool {
 // walk goes from the feature to the verdict.
 func (j *journey) walk(ctx context.Context, why string) error {
 	j.shell.Detail("GPU work: %s", why)
+	j.watch.step("features")
 	if err := j.step(ctx, report.CheckReach, func(ctx context.Context) error {
 		if err := j.askCargo(ctx); err != nil {
 			return err
@@ -133,19 +146,24 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	if j.ambiguousRun() {
 		return j.plainCargo(ctx, j.line, j.host.Env)
 	}
+	j.watch.step("toolchain")
 	if err := j.step(ctx, report.CheckToolchain, j.chooseTools); err != nil {
 		return err
 	}
+	j.watch.step("waiting")
 	release, err := j.lockTarget(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
+	j.watch.step("stale check")
 	if err := j.step(ctx, report.CheckStale, j.cleanStale); err != nil {
 		return err
 	}
 	j.sawBefore()
+	j.watch.step(stepCargo)
 	built := j.step(ctx, report.CheckBuild, j.build)
+	j.watch.step("records")
 	if err := j.keepRecord(); err != nil && built == nil {
 		return err
 	}
@@ -160,6 +178,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	if j.line.Verb == "check" || j.line.Verb == "clippy" {
 		return nil
 	}
+	j.watch.step("scan")
 	if err := j.scanPrograms(); err != nil {
 		return err
 	}
@@ -169,8 +188,10 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		if j.line.NoRun {
 			return nil
 		}
+		j.watch.step("run, proof")
 		return j.step(ctx, checkRun, j.runProven)
 	}
+	j.watch.step("proof")
 	return j.proveBuilt(ctx)
 }
 
