@@ -42,7 +42,7 @@ func (p *Project) Propagation(gpu []string) ([]Finding, error) {
 				continue
 			}
 			to := p.declaring(d)
-			if to == nil || !to.Declares(q.Feature) || to.ProcMacro {
+			if to == nil || !to.Declares(q.Feature) || to.ProcMacro || implied(edges, d, to, q.Feature) {
 				continue
 			}
 			f := Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest, Line: q.Package.FeatureLine(q.Feature), Root: q.Package.Name, Evidence: "manifests",
@@ -58,21 +58,68 @@ func (p *Project) Propagation(gpu []string) ([]Finding, error) {
 			out = append(out, f)
 		}
 	}
-	return out, nil
+	return append(out, p.undeclared(cat)...), nil
 }
 
-// passedOn lists what a feature turns on in dependencies, as "key/feature".
-func (p *Package) passedOn(feature string) map[string]bool {
+// undeclared notes members through which nobody can turn CUDA on, because they have no feature for it: their dependency has one, and no
+// edge leads there. That may be meant, and what a crate nobody knows calls cuda may be anything.
+func (p *Project) undeclared(cat *Catalog) []Finding {
+	var out []Finding
+	for _, m := range p.Members {
+		if m.ProcMacro || m.Declares("cuda") {
+			continue
+		}
+		on := m.passedOn(m.FeatureNames()...)
+		for _, d := range m.Dependencies {
+			c := cat.Crate(d.Package)
+			if d.Kind != Normal || on[d.Key+"/cuda"] || c != nil && !c.CUDA() || c == nil && d.Path == "" {
+				continue
+			}
+			to := p.declaring(d)
+			if to == nil || !to.Declares("cuda") || to.ProcMacro || implied(on, d, to, "cuda") {
+				continue
+			}
+			edge := d.Key + "/cuda"
+			if d.Optional {
+				edge = d.Key + "?/cuda"
+			}
+			out = append(out, Finding{ID: IDPropagation, Severity: Note, Path: m.Manifest, Line: m.DependencyLine(d), Root: m.Name, Evidence: "manifests",
+				Message: fmt.Sprintf("%s has no `cuda` by which that of %s could be turned on", m.Name, d.Package), Fix: (&edit{pkg: m, feature: "cuda", add: []string{edge}}).line()})
+		}
+	}
+	return out
+}
+
+// implied says whether a feature that is passed on turns the wanted one on: candle-core/cudnn brings its cuda.
+func implied(edges map[string]bool, d Dependency, to *Package, want string) bool {
+	var given []string
+	for _, f := range to.FeatureNames() {
+		if edges[d.Key+"/"+f] {
+			given = append(given, f)
+		}
+	}
+	on, _ := to.closure(given)
+	return contains(sortedKeys(on), want)
+}
+
+// passedOn lists what features turn on in dependencies, as "key/feature".
+func (p *Package) passedOn(features ...string) map[string]bool {
 	out := map[string]bool{}
-	_, edges := p.closure([]string{feature})
+	_, edges := p.closure(features)
 	for _, e := range edges {
 		if e.Feature != "" {
 			out[e.Dep+"/"+e.Feature] = true
 		}
 	}
-	for _, d := range p.Dependencies {
-		for _, f := range d.Features { // on already, whatever the feature says
-			out[d.Key+"/"+f] = true
+	for _, d := range p.Dependencies { // on already, whatever the feature says: by every entry that is linked
+		for _, f := range d.Features {
+			on := d.Kind == Normal
+			for _, o := range p.Dependencies {
+				on = on && (o.Key != d.Key || o.Kind != Normal || contains(o.Features, f))
+			}
+			if on {
+				out[d.Key+"/"+f] = true
+			}
 		}
 	}
 	return out
