@@ -60,6 +60,7 @@ type Crate struct {
 	Runtime      CrateRuntime        `toml:"runtime"`
 	Lost         map[string]string   `toml:"lost"`     // by feature: what a build without it has not
 	Minor        map[string]string   `toml:"minor"`    // the same, where it is hardly missed
+	Together     map[string]string   `toml:"together"` // by optional dependency: what has CUDA code only with it and the CUDA feature together
 	External     []External          `toml:"external"` // what its build script keeps outside the target directory
 }
 

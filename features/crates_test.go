@@ -167,13 +167,12 @@ func TestForeignWeakEdge(t *testing.T) {
 	files := map[string]string{
 		"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = [\"entrenar/cuda\"]\n[dependencies]\nentrenar = \"0.7\"\n"),
 		dir + "Cargo.toml":  "[package]\nname = \"entrenar\"\nversion = \"0.7.13\"\n[features]\ncuda = [\"realizar?/cuda\"]\n[dependencies]\nrealizar = { version = \"0.8\", optional = true }\n",
-		dir + "src/lib.rs":  "#[cfg(all(feature = \"realizar\", feature = \"cuda\"))]\nfn fast() {}\n",
 	}
 	a := judgeLinked(t, linked(t, "app cuda", "entrenar 0.7.13 cuda"), files, nil, ask("cuda"))
 	if len(a.Findings) != 1 || a.Findings[0].ID != IDWeak || a.Findings[0].Severity != Warning || a.Findings[0].Fix != "--features cuda,entrenar/realizar" || a.Findings[0].Path != "/w/app/Cargo.toml" {
 		t.Errorf("%+v", a.Findings)
 	}
-	files[dir+"src/lib.rs"] = "#[cfg(feature = \"cuda\")]\nfn fast() {}\n"
+	files[dir+"Cargo.toml"] = strings.ReplaceAll(files[dir+"Cargo.toml"], "realizar", "other")
 	if a := judgeLinked(t, linked(t, "app cuda", "entrenar 0.7.13 cuda"), files, nil, ask("cuda")); len(a.Findings) != 0 {
 		t.Errorf("nothing is lost, and said is %+v", a.Findings)
 	}

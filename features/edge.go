@@ -45,6 +45,7 @@ type featureIndex struct {
 	edges    map[string][]Edge
 	optional map[string]bool
 	hidden   map[string]bool // optional dependencies that a "dep:" mentions
+	weak     bool            // there is a weak edge
 }
 
 func (p *Package) indexed() *featureIndex {
@@ -57,6 +58,7 @@ func (p *Package) indexed() *featureIndex {
 				if e.Feature == "" {
 					x.hidden[e.Dep] = true
 				}
+				x.weak = x.weak || e.Weak
 				edges = append(edges, e)
 			}
 			x.edges[f] = edges

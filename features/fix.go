@@ -221,6 +221,9 @@ func (k *rootJudge) weakEdges(f string) []Edge {
 
 func (k *rootJudge) deadEdges(i int, p *Package, f string) []Edge {
 	var out []Edge
+	if !p.indexed().weak {
+		return nil
+	}
 	_, edges := p.closure([]string{f})
 	for _, e := range edges {
 		if !e.Weak {

@@ -29,7 +29,7 @@ func (v *view) gate(dir string, script string, feature, main string) gating {
 		return g
 	}
 	var g gating
-	tests := featureTest(feature)
+	tests := testOf(feature)
 	budget := maxSources
 	src := v.h.Join(dir, "src")
 	for _, f := range rustFiles(v.h, src, &budget) {
@@ -101,19 +101,37 @@ func rustFiles(h buildenv.Host, dir string, budget *int) []string {
 	return out
 }
 
-func featureTest(feature string) *regexp.Regexp {
-	return regexp.MustCompile(`\bfeature\s*=\s*"` + regexp.QuoteMeta(feature) + `"`)
+// featureTest finds tests of a feature in Rust text. The quoted name alone is looked for first: most files do not have it, and a search for
+// plain bytes is many times as fast as one for a pattern.
+type featureTest struct {
+	quoted  string
+	pattern *regexp.Regexp
+}
+
+func testOf(feature string) featureTest {
+	return featureTest{`"` + feature + `"`, regexp.MustCompile(`\bfeature\s*=\s*"` + regexp.QuoteMeta(feature) + `"`)}
+}
+
+func (t featureTest) in(text string) bool {
+	return strings.Contains(text, t.quoted) && t.pattern.MatchString(text)
+}
+
+func (t featureTest) at(line string) []int {
+	if !strings.Contains(line, t.quoted) {
+		return nil
+	}
+	return t.pattern.FindStringIndex(line)
 }
 
 // gatesCode says whether a text compiles code only with, or only without, a feature. Comments, documentation marks and a lone
 // compile_error! do not count.
-func gatesCode(text string, test *regexp.Regexp) bool {
-	if !test.MatchString(text) {
+func gatesCode(text string, test featureTest) bool {
+	if !test.in(text) {
 		return false
 	}
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
-		at := test.FindStringIndex(line)
+		at := test.at(line)
 		if at == nil {
 			continue
 		}
@@ -142,16 +160,17 @@ func gatesCode(text string, test *regexp.Regexp) bool {
 
 // testsBoth says whether one line of a package's sources tests two features together.
 func (v *view) testsBoth(dir, a, b string) []string {
-	ta, tb := featureTest(a), featureTest(b)
+	ta, tb := testOf(a), testOf(b)
 	budget := maxSources
 	var files []string
 	for _, f := range rustFiles(v.h, v.h.Join(dir, "src"), &budget) {
 		data, err := v.h.ReadFile(f, sourceLimit)
-		if err != nil || !ta.Match(data) || !tb.Match(data) {
+		text := string(data)
+		if err != nil || !strings.Contains(text, ta.quoted) || !strings.Contains(text, tb.quoted) {
 			continue
 		}
-		for _, line := range strings.Split(string(data), "\n") {
-			if ta.MatchString(line) && tb.MatchString(line) && !strings.HasPrefix(strings.TrimSpace(line), "//") {
+		for _, line := range strings.Split(text, "\n") {
+			if ta.in(line) && tb.in(line) && !strings.HasPrefix(strings.TrimSpace(line), "//") {
 				files = append(files, strings.TrimPrefix(v.h.Clean(f), v.h.Clean(dir)+v.h.Clean("/")))
 				break
 			}

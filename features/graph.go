@@ -2,6 +2,7 @@ package features
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 )
@@ -53,21 +54,17 @@ func ParseGraph(r io.Reader) (*Graph, error) {
 	if len(data) > graphLimit {
 		return bad("larger than %d bytes", graphLimit)
 	}
-	var v struct {
-		Version *int `json:"version"`
-	}
-	if err := json.Unmarshal(data, &v); err != nil {
+	g := &Graph{Version: -1}
+	err = json.Unmarshal(data, g)
+	var wrong *json.SyntaxError
+	switch {
+	case errors.As(err, &wrong):
 		return bad("not JSON: %v", err)
-	}
-	if v.Version == nil || *v.Version != 1 {
-		n := "none"
-		if v.Version != nil {
-			n = fmt.Sprint(*v.Version)
-		}
-		return bad("version %s, only 1 is understood", n)
-	}
-	g := &Graph{}
-	if err := json.Unmarshal(data, g); err != nil {
+	case g.Version == -1:
+		return bad("version none, only 1 is understood")
+	case g.Version != 1: // whatever else is wrong, another version explains it
+		return bad("version %d, only 1 is understood", g.Version)
+	case err != nil:
 		return bad("%v", err)
 	}
 	if len(g.Units) > maxUnits {

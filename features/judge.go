@@ -25,7 +25,7 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 		in:   in,
 		ask:  parseRequest(in.Request),
 		out:  &Answer{Findings: []Finding{}, Roots: []Root{}, Paths: []Why{}, Units: []ScriptUnit{}},
-		seen: map[string]bool{},
+		seen: map[string]bool{}, paths: map[pathKey]Why{},
 	}
 	switch {
 	case in.Graph != nil && in.Tree != nil:
@@ -63,6 +63,8 @@ type judge struct {
 	out  *Answer
 	seen map[string]bool // findings that were made for another root already
 	idle []idleRoot
+
+	paths map[pathKey]Why
 }
 
 // idleRoot is a root whose GPU feature changes nothing and that links no GPU crate: a fault unless another root is reached.

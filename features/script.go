@@ -165,7 +165,7 @@ func linksCUDA(text string) bool {
 func (j *judge) scriptWants(i int, text string) bool {
 	tested := false
 	for _, f := range mergeStrings(j.ask.gpu, []string{"_cuda", "gpu"}) {
-		if strings.Contains(text, "CARGO_FEATURE_"+envName(f)+`"`) || featureTest(f).MatchString(text) {
+		if strings.Contains(text, "CARGO_FEATURE_"+envName(f)+`"`) || testOf(f).in(text) {
 			if contains(j.nodes[i].features, f) {
 				return true
 			}

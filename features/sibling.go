@@ -250,7 +250,13 @@ func (k *rootJudge) weakEdge(i int, p *Package, f string, e Edge) {
 		find.Path, find.Line = k.manifestPath(), k.featureLine(f)
 	}
 	if turn != "" {
-		if files := k.testsBoth(p.Dir, turn, f); len(files) > 0 {
+		if !mine {
+			// Sources of others are not searched: twelve megabytes for entrenar alone, at every build.
+			if lost := k.crate(i).Together[e.Dep]; lost != "" {
+				find.Severity = Warning
+				find.Message = fmt.Sprintf("%s has CUDA code for %s only with `%s` and `%s` together, and nothing turns `%s` on", k.name(i), lost, e.Dep, f, e.Dep)
+			}
+		} else if files := k.testsBoth(p.Dir, turn, f); len(files) > 0 {
 			find.Severity = Warning
 			find.Message += fmt.Sprintf("; code that needs `%s` and `%s` together is not in this build", turn, f)
 			find.Evidence += fmt.Sprintf("; %s", listed(p.Name, files))

@@ -52,7 +52,19 @@ func (j *judge) addWhy(root, feature string, w Why) {
 
 // path follows a feature of the root's own package.
 func (j *judge) path(r *rootView, f string) Why {
-	return j.pathFrom(r, step{node: r.node, feature: f, from: -1, text: j.nodes[r.node].name + "/" + f})
+	key := pathKey{r.node, f}
+	if w, known := j.paths[key]; known {
+		return w
+	}
+	w := j.pathFrom(r, step{node: r.node, feature: f, from: -1, text: j.nodes[r.node].name + "/" + f})
+	j.paths[key] = w
+	return w
+}
+
+// pathKey names a search that was made already.
+type pathKey struct {
+	root    int
+	feature string
 }
 
 // pathFrom follows a feature's edges breadth first as far as manifests can be read: to a carrier, else to a gated crate that is on, else to

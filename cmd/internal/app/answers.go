@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -18,19 +20,68 @@ import (
 )
 
 // answersSchema changes whenever what is kept, or what is watched, changes its meaning.
-const answersSchema = 1
+const answersSchema = 2
 
 // answers is what cargo said of a command line. It is kept in the cache with everything that cargo looked at for it, what was not there included; when
 // none of that has changed, cargo is not asked again (a question costs as much as a build with nothing to do).
 type answers struct {
 	Schema  int          `json:"schema"`
-	Graph   []byte       `json:"graph,omitempty"`
-	Tree    []byte       `json:"tree,omitempty"`
+	Sizes   [2]int       `json:"sizes"` // of what follows the line of JSON in the file: the graph and the tree
+	Graph   []byte       `json:"-"`
+	Tree    []byte       `json:"-"`
 	Reason  string       `json:"reason,omitempty"`
 	Stderr  []byte       `json:"stderr,omitempty"`
 	Places  cargo.Places `json:"places"`
 	Watched []watched    `json:"watched"`
 	kept    bool         // from the cache
+	parsed  *features.Graph
+}
+
+// graph reads the unit graph once; nil where cargo gave none.
+func (a *answers) graph() (*features.Graph, error) {
+	if a.parsed == nil && len(a.Graph) > 0 {
+		g, err := features.ParseGraph(bytes.NewReader(a.Graph))
+		if err != nil {
+			return nil, err
+		}
+		a.parsed = g
+	}
+	return a.parsed, nil
+}
+
+// encode makes what a file keeps: a line of JSON, then the graph without what nobody here reads (profiles, editions: more than half), then the tree.
+func (a *answers) encode() ([]byte, error) {
+	g, err := a.graph()
+	if err != nil {
+		return nil, err
+	}
+	var graph []byte
+	if g != nil {
+		if graph, err = json.Marshal(g); err != nil {
+			return nil, err
+		}
+	}
+	a.Sizes = [2]int{len(graph), len(a.Tree)}
+	head, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(head, []byte("\n"), graph, a.Tree), nil
+}
+
+// decodeAnswers reads what encode made; false for anything else.
+func decodeAnswers(data []byte) (answers, bool) {
+	var a answers
+	head, rest, ok := bytes.Cut(data, []byte("\n"))
+	if !ok || json.Unmarshal(head, &a) != nil || a.Schema != answersSchema || len(a.Watched) == 0 {
+		return a, false
+	}
+	graph, tree := a.Sizes[0], a.Sizes[1]
+	if graph < 0 || tree < 0 || graph > len(rest) || tree != len(rest)-graph {
+		return a, false
+	}
+	a.Graph, a.Tree = rest[:graph:graph], rest[graph:]
+	return a, true
 }
 
 // watched is one file or directory that an answer depends on. A directory is known by the names in it.
@@ -134,8 +185,8 @@ func (j *journey) readAnswers(kept string) bool {
 	if err != nil {
 		return false
 	}
-	var old answers
-	if json.Unmarshal(data, &old) != nil || old.Schema != answersSchema || len(old.Watched) == 0 {
+	old, ok := decodeAnswers(data)
+	if !ok {
 		return false // a damaged answer is asked for anew
 	}
 	for _, w := range old.Watched {
@@ -157,7 +208,7 @@ func (j *journey) keepAnswers(kept string) error {
 	for _, p := range paths {
 		j.answers.Watched = append(j.answers.Watched, watched{p, j.look(p)})
 	}
-	data, err := json.Marshal(j.answers)
+	data, err := j.answers.encode()
 	if err != nil {
 		return err
 	}
@@ -208,11 +259,11 @@ func (j *journey) dependsOn() ([]string, error) {
 			local(p.Manifest)
 		}
 	}
-	if len(j.answers.Graph) > 0 {
-		g, err := features.ParseGraph(strings.NewReader(string(j.answers.Graph)))
-		if err != nil {
-			return nil, err
-		}
+	g, err := j.answers.graph()
+	if err != nil {
+		return nil, err
+	}
+	if g != nil {
 		for _, u := range g.Units {
 			if id := features.ParsePkgID(u.PkgID); id.Local() {
 				local(h.Join(id.Dir(h), manifestName(j.project)))

@@ -31,10 +31,8 @@ func (j *journey) heard() (features.Input, error) {
 		return features.Input{}, err
 	}
 	in := features.Input{Project: j.project, Request: j.request(), Catalog: catalog, Strict: j.options.Strict}
-	if len(j.answers.Graph) > 0 {
-		if in.Graph, err = features.ParseGraph(bytes.NewReader(j.answers.Graph)); err != nil {
-			return in, err
-		}
+	if in.Graph, err = j.answers.graph(); err != nil {
+		return in, err
 	}
 	if len(j.answers.Tree) > 0 {
 		if in.Tree, err = features.ParseTree(bytes.NewReader(j.answers.Tree)); err != nil {

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -49,7 +48,7 @@ func (j *journey) readers() []string {
 	if len(j.answers.Graph) == 0 {
 		return nil // not known: every known reader
 	}
-	g, err := features.ParseGraph(bytes.NewReader(j.answers.Graph))
+	g, err := j.answers.graph()
 	if err != nil {
 		return nil
 	}
