@@ -52,7 +52,7 @@ func FuzzManifest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, member string) {
 		h := memHost(map[string]string{"/w/Cargo.toml": text, "/w/crates/b/Cargo.toml": pkg("b", ""), "/w/Cargo.lock": text})
 		p, err := Load(h, "/w/Cargo.toml")
-		glob(h, "/w", member)
+		glob(h, "/w", member, func(string) {})
 		parseLock(text)
 		if err != nil {
 			if err.Error() == "" {

@@ -11,8 +11,9 @@ import (
 const maxGlob = 20000 // directories that a member pattern looks at
 
 // glob lists the directories that a workspace member pattern such as "crates/*" matches, sorted.
+// saw is told of every directory whose names, and every path whose existence, decided it.
 // Source: the glob crate that cargo uses: * and ? stop at separators, ** is any number of directories, [!a] negates.
-func glob(h buildenv.Host, dir, pattern string) []string {
+func glob(h buildenv.Host, dir, pattern string, saw func(path string)) []string {
 	pattern = strings.ReplaceAll(pattern, "[!", "[^")
 	if h.OS == buildenv.Windows {
 		pattern = strings.ReplaceAll(pattern, `\`, "/")
@@ -40,14 +41,23 @@ func glob(h buildenv.Host, dir, pattern string) []string {
 			case part == "..":
 				add(h.Dir(d))
 			case part == "**":
+				built := ""
 				for _, sub := range tree(h, d, &budget) {
+					if h.Base(sub) == "target" {
+						built = sub
+					}
+					if built == "" || sub != built && !h.Below(sub, built) { // what builds leave in target changes all the time, and is no member
+						saw(sub)
+					}
 					add(sub)
 				}
 			case !strings.ContainsAny(part, "*?["):
-				if sub := h.Join(d, part); h.IsDir(sub) {
+				sub := h.Join(d, part)
+				if saw(sub); h.IsDir(sub) {
 					add(sub)
 				}
 			default:
+				saw(d)
 				for _, name := range subdirs(h, d, &budget) {
 					if ok, err := path.Match(part, name); ok && err == nil {
 						add(h.Join(d, name))

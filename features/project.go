@@ -28,6 +28,7 @@ type Project struct {
 	host     buildenv.Host
 	byPath   map[string]*Package
 	ids      map[*Package]string // package ids, as PlanBuild makes them
+	globbed  []string            // what member patterns looked at
 	dirs     map[string]*Package // Members and Locals
 	dirCount int                 // … as many as dirs was made of
 	registry map[string]*Package // manifests of registry packages, by name@version; nil value: not found
@@ -363,8 +364,15 @@ func (p *Project) expand(dir, pattern string) (paths []string, globbed bool) {
 	if !strings.ContainsAny(pattern, "*?[") {
 		return []string{full}, false
 	}
-	return glob(p.host, dir, pattern), true
+	paths = glob(p.host, dir, pattern, func(path string) { p.globbed = append(p.globbed, path) })
+	for _, dir := range paths {
+		p.globbed = append(p.globbed, p.host.Join(dir, "Cargo.toml")) // a directory that matches becomes a member with its manifest
+	}
+	return paths, true
 }
+
+// Globbed lists the directories and manifests that decided which members the workspace's patterns find, those that are not there included.
+func (p *Project) Globbed() []string { return p.globbed }
 
 // Local answers the workspace member or path dependency whose directory is dir.
 func (p *Project) Local(dir string) *Package {

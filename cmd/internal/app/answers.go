@@ -20,7 +20,7 @@ import (
 )
 
 // answersSchema changes whenever what is kept, or what is watched, changes its meaning.
-const answersSchema = 2
+const answersSchema = 3
 
 // answers is what cargo said of a command line. It is kept in the cache with everything that cargo looked at for it, what was not there included; when
 // none of that has changed, cargo is not asked again (a question costs as much as a build with nothing to do).
@@ -122,6 +122,9 @@ func (j *journey) questionKey(own bool) string {
 	fmt.Fprintln(sum, answersSchema, version(), j.tool.Path, j.tool.Dir, own)
 	for _, w := range j.line.Words() {
 		fmt.Fprintf(sum, "%q\n", w)
+	}
+	if rustc, err := j.host.LookPath("rustc"); err == nil { // another one may stand first on the same PATH
+		fmt.Fprintf(sum, "%q\n", rustc)
 	}
 	for _, e := range j.tool.Env.Entries() {
 		name, _, _ := strings.Cut(strings.ToUpper(e), "=")
@@ -236,8 +239,8 @@ func (j *journey) dependsOn() ([]string, error) {
 	local := func(manifest string) {
 		dir := h.Dir(manifest)
 		add(manifest, h.Join(dir, "build.rs"), h.Join(dir, "src", "main.rs"), h.Join(dir, "src", "lib.rs"))
-		if !h.SamePath(dir, j.project.Root) && h.Below(dir, j.project.Root) {
-			add(h.Dir(dir)) // a member that a glob finds may be added beside it
+		for up := dir; h.Dir(up) != up; up = h.Dir(up) {
+			add(h.Join(h.Dir(up), h.Base(manifest))) // cargo looks upwards for the workspace that a package belongs to and inherits from
 		}
 		for _, d := range []string{h.Join("src", "bin"), "examples", "tests", "benches"} {
 			add(h.Join(dir, d))
@@ -270,8 +273,13 @@ func (j *journey) dependsOn() ([]string, error) {
 			}
 		}
 	}
-	lock := j.project.LockPath
-	add(lock)
+	add(j.project.LockPath)
+	add(j.project.Globbed()...)
+	for _, t := range j.line.Target {
+		if strings.HasSuffix(t, ".json") { // a target of the user's own
+			add(h.Abs(t))
+		}
+	}
 	starts := []string{h.Cwd, h.Real(h.Cwd)}
 	if j.line.Dir != "" {
 		starts = append(starts, h.Abs(j.line.Dir), h.Real(h.Abs(j.line.Dir)))
@@ -292,6 +300,12 @@ func (j *journey) dependsOn() ([]string, error) {
 		rustupHome = h.Join(h.Home, ".rustup")
 	}
 	add(h.Join(cargoHome, "config.toml"), h.Join(cargoHome, "config"), h.Join(rustupHome, "settings.toml"), h.Join(rustupHome, "toolchains"), j.tool.Path)
+	if toolchains, err := h.Files.ReadDir(h.Join(rustupHome, "toolchains")); err == nil {
+		for _, t := range toolchains { // rustup update changes them in place
+			bin := h.Join(rustupHome, "toolchains", t.Name(), "bin")
+			add(h.Join(bin, h.Exe("cargo")), h.Join(bin, h.Exe("rustc")))
+		}
+	}
 	for _, c := range j.line.Config {
 		if !strings.Contains(c, "=") {
 			add(h.Abs(c))

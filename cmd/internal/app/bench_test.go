@@ -4,10 +4,12 @@ package app_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"sort"
+	"strings"
 	"testing"
 	"time"
 
@@ -116,7 +118,8 @@ func envOf(b *testing.B, data []byte) []string {
 	return out
 }
 
-// BenchmarkReach: (a) the whole reach check against (b) cargo tree, when something changed (a cache that is new each time) and when nothing did.
+// BenchmarkReach: (a) the whole reach check against (b) cargo tree, when something changed (a cache that is new each time) and when nothing did, and
+// against the bare question after the unit graph.
 func BenchmarkReach(b *testing.B) {
 	sample, err := filepath.Abs(filepath.Join(repository, "testdata", "entrenar"))
 	if err != nil {
@@ -130,9 +133,85 @@ func BenchmarkReach(b *testing.B) {
 	b.Run("unchanged", func(b *testing.B) {
 		inTurn(b, sample, []string{"GPUBUILD_CACHE=" + b.TempDir()}, nil, ours, tree)
 	})
+	anew := append([]string{"sh", "-c", `rm -rf "$GPUBUILD_CACHE/answers"; exec "$@"`, "sh"}, ours...)
 	b.Run("asked-anew", func(b *testing.B) {
-		cache := b.TempDir()
-		script := `rm -rf "$GPUBUILD_CACHE/answers"; exec "$@"`
-		inTurn(b, sample, []string{"GPUBUILD_CACHE=" + cache}, nil, append([]string{"sh", "-c", script, "sh"}, ours...), tree)
+		inTurn(b, sample, []string{"GPUBUILD_CACHE=" + b.TempDir()}, nil, anew, tree)
 	})
+	b.Run("asked-anew-to-unit-graph", func(b *testing.B) {
+		private := b.TempDir()
+		graph := []string{"cargo", "build", "--unit-graph", "-Zunstable-options", "--features", "cuda", "--locked"}
+		inTurn(b, sample, []string{"GPUBUILD_CACHE=" + b.TempDir()}, []string{"RUSTC_BOOTSTRAP=1", "CARGO_TARGET_DIR=" + private, "CARGO_BUILD_BUILD_DIR=" + private}, anew, graph)
+	})
+}
+
+// largeWorkspace is a workspace of 600 members and one stub of a GPU crate, of which each member or, with few, each fiftieth has a feature cuda
+// that is passed on everywhere.
+func largeWorkspace(b *testing.B, few bool) string {
+	b.Helper()
+	dir := b.TempDir()
+	put := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			b.Fatal(err)
+		}
+	}
+	put("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"2\"\n")
+	put("crates/candle-core/Cargo.toml", "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n\n[features]\ncuda = []\n")
+	put("crates/candle-core/src/lib.rs", "#[cfg(feature = \"cuda\")]\npub fn device() {}\n")
+	gpu := func(i int) bool { return !few || i%50 == 0 }
+	for i := range 600 {
+		edges, deps := []string{}, ""
+		if gpu(i) {
+			edges, deps = append(edges, `"candle-core/cuda"`), "candle-core = { path = \"../candle-core\" }\n"
+		}
+		for _, back := range []int{1, 7, 50} {
+			if d := i - back; d >= 0 {
+				deps += fmt.Sprintf("p%d = { path = \"../p%d\" }\n", d, d)
+				if gpu(d) && gpu(i) {
+					edges = append(edges, fmt.Sprintf(`"p%d/cuda"`, d))
+				}
+			}
+		}
+		cuda := ""
+		if gpu(i) {
+			cuda = "cuda = [" + strings.Join(edges, ", ") + "]\n"
+		}
+		put(fmt.Sprintf("crates/p%d/Cargo.toml", i), fmt.Sprintf("[package]\nname = \"p%d\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[features]\nfast = []\n%s\n[dependencies]\n%s", i, cuda, deps))
+		put(fmt.Sprintf("crates/p%d/src/lib.rs", i), "")
+	}
+	c := exec.Command("cargo", "generate-lockfile", "--offline", "-q")
+	c.Dir = dir
+	if out, err := c.CombinedOutput(); err != nil {
+		b.Skipf("cargo is not here, or refuses: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// BenchmarkLarge: the reach check and the hook on a workspace of 600 members, against (b) the bare question after the unit graph, cargo tree and,
+// where it is on PATH, zepter. few: each fiftieth member has the feature.
+func BenchmarkLarge(b *testing.B) {
+	for _, shape := range []string{"few", "all"} {
+		dir := largeWorkspace(b, shape == "few")
+		chosen := []string{"-p", "p550", "--features", "cuda"}
+		ours := append([]string{benchProgram(b), "features"}, chosen...)
+		cache := b.TempDir()
+		anew := append([]string{"sh", "-c", `rm -rf "$GPUBUILD_CACHE/answers"; exec "$@"`, "sh"}, ours...)
+		private := b.TempDir()
+		graph := append([]string{"cargo", "build", "--unit-graph", "-Zunstable-options", "--locked"}, chosen...)
+		tree := append([]string{"cargo", "tree", "-e", "normal,no-proc-macro", "-f", "{p} {f}", "--locked"}, chosen...)
+		env := []string{"GPUBUILD_CACHE=" + cache, "CARGO_NET_OFFLINE=true"}
+		b.Run(shape+"/asked-anew-to-unit-graph", func(b *testing.B) {
+			inTurn(b, dir, env, []string{"RUSTC_BOOTSTRAP=1", "CARGO_NET_OFFLINE=true", "CARGO_TARGET_DIR=" + private, "CARGO_BUILD_BUILD_DIR=" + private}, anew, graph)
+		})
+		b.Run(shape+"/unchanged-to-tree", func(b *testing.B) { inTurn(b, dir, env, env, ours, tree) })
+		b.Run(shape+"/hook-to-zepter", func(b *testing.B) {
+			if _, err := exec.LookPath("zepter"); err != nil {
+				b.Skip("zepter is not here: cargo install zepter --locked")
+			}
+			inTurn(b, dir, env, env, []string{benchProgram(b), "features", "--manifest-only"}, []string{"zepter", "lint", "propagate-feature", "--features", "cuda", "--offline", "--locked", "-q"})
+		})
+	}
 }

@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 // countingCargo is the real cargo, and writes down when it is asked for a unit graph.
 func countingCargo() {
 	c := exec.Command(os.Getenv("REAL_CARGO"), os.Args[1:]...)
+	if home := os.Getenv("REAL_RUSTUP_HOME"); home != "" { // the homes that gpubuild sees are the test's own
+		c.Env = append(os.Environ(), "RUSTUP_HOME="+home, "RUSTUP_TOOLCHAIN="+os.Getenv("REAL_TOOLCHAIN"))
+	}
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	for _, a := range os.Args {
 		if a == "--unit-graph" {
