@@ -25,6 +25,9 @@ const (
 	IDNoVersion    = "features.cudarc-version"     // a cudarc that is told no CUDA version
 	IDByFile       = "features.by-file"            // a file, not a feature, decides (libtorch)
 	IDLoadDynamic  = "features.load-dynamic"       // ort: the loaded library decides
+	IDElsewhere    = "features.elsewhere"          // another selection of the workspace's packages has another answer
+	IDResolver1    = "features.resolver-1"         // only resolver 1's unification turns the crates on
+	IDHostCopy     = "features.host-copy"          // only the copy of a build script or proc-macro has the feature
 	IDPropagation  = "features.propagation"        // a member's feature is not passed on to a dependency that has it, too
 )
 

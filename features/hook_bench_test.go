@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -27,9 +28,19 @@ func chainFiles(n int) map[string]string {
 	return files
 }
 
-// BenchmarkHook is the work of `features --manifest-only` in a workspace of 600 packages that all have cuda.
-func BenchmarkHook(b *testing.B) {
-	h := memHost(chainFiles(600))
+// BenchmarkHook is the work of `features --manifest-only` in a workspace of 600 packages that all have cuda and pass it on.
+func BenchmarkHook(b *testing.B) { hook(b, chainFiles(600)) }
+
+// BenchmarkHookBroken is the same where the package that all others use does not pass it on, so that each needs a plan of its own.
+func BenchmarkHookBroken(b *testing.B) {
+	files := chainFiles(600)
+	files["/w/crates/p0/Cargo.toml"] = strings.Replace(files["/w/crates/p0/Cargo.toml"], `"candle-core/cuda"`, "", 1)
+	hook(b, files)
+}
+
+func hook(b *testing.B, files map[string]string) {
+	h := memHost(files)
+	b.ResetTimer()
 	for i := 0; i < b.N; i++ {
 		p, err := Load(h, "/w/Cargo.toml")
 		if err != nil {

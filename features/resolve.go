@@ -15,7 +15,7 @@ type Plan struct {
 
 // PlanBuild is PlanSelection for one member built alone, as from its own directory.
 func (p *Project) PlanBuild(member *Package, r Request) *Plan {
-	return p.plan([]*Package{member}, member, r)
+	return p.plan([]*Package{member}, member, r, p.Resolver == "1")
 }
 
 // PlanSelection follows the features of packages that are built together, as cargo's feature resolver does, for their libraries and programs on this
@@ -23,12 +23,12 @@ func (p *Project) PlanBuild(member *Package, r Request) *Plan {
 // Source: rust-lang/cargo, src/cargo/core/resolver/features.rs (FeatureResolver), src/cargo/core/workspace.rs (members_with_features_new and
 // _old) and facts/features.md 2.
 func (p *Project) PlanSelection(list []*Package, r Request) *Plan {
-	return p.plan(list, p.Selected, r)
+	return p.plan(list, p.Selected, r, p.Resolver == "1")
 }
 
-func (p *Project) plan(list []*Package, current *Package, r Request) *Plan {
+func (p *Project) plan(list []*Package, current *Package, r Request, unify bool) *Plan {
 	b := &planner{
-		Project: p, ask: parseRequest(r), unify: p.Resolver == "1", roots: list, current: current, plan: &Plan{Graph: &Graph{Version: 1}},
+		Project: p, ask: parseRequest(r), unify: unify, roots: list, current: current, plan: &Plan{Graph: &Graph{Version: 1}},
 		states: map[unitKey]*state{}, known: map[*Package]int{}, dev: map[*Package]bool{},
 	}
 	cat, err := DefaultCatalog()

@@ -18,6 +18,11 @@ func (j *journey) judge() error {
 	if j.reach, err = features.Judge(j.host, in); err != nil {
 		return err
 	}
+	more, err := features.Elsewhere(j.host, in, j.reach)
+	if err != nil {
+		return err
+	}
+	j.reach.Findings = append(j.reach.Findings, more...)
 	for _, f := range j.reach.Findings {
 		j.findings = append(j.findings, report.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
 	}
