@@ -225,6 +225,16 @@ func excluded(h buildenv.Host, root *Package, manifest string) bool {
 	return named(root.workspace.exclude) && !named(root.workspace.members)
 }
 
+// Text is a manifest of the workspace as it was read; nil for others.
+func (p *Project) Text(manifest string) []byte {
+	for _, m := range p.Members {
+		if p.host.SamePath(m.Manifest, manifest) {
+			return m.text
+		}
+	}
+	return nil
+}
+
 // Member says whether a manifest is one of the workspace's own.
 func (p *Project) Member(manifest string) bool {
 	for _, m := range p.Members {

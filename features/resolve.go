@@ -134,15 +134,7 @@ func (b *planner) wanted() []wantedFeatures {
 		if old && p != b.current {
 			mine, noDefault = b.memberSpecific(p), false
 		} else if old {
-			for _, o := range b.roots { // these are for other packages
-				if o != p {
-					for _, f := range b.ask.qualified[o.Name] {
-						if o.Declares(f) {
-							matched[o.Name+"/"+f] = true
-						}
-					}
-				}
-			}
+			mine = b.notMemberSpecific(mine)
 		}
 		if !noDefault {
 			w.features = append(w.features, "default")
@@ -175,6 +167,21 @@ func (b *planner) wanted() []wantedFeatures {
 			name = b.roots[0].Name
 		}
 		b.open(fmt.Sprintf("%s has no feature `%s`", name, e.Text))
+	}
+	return out
+}
+
+// notMemberSpecific leaves out what resolver 1 gives to another selected member by its name, and so not to a dependency of that name.
+func (b *planner) notMemberSpecific(list []Edge) []Edge {
+	var out []Edge
+	for _, e := range list {
+		others := false
+		for _, o := range b.roots {
+			others = others || o != b.current && o.Name == e.Dep
+		}
+		if !others {
+			out = append(out, e)
+		}
 	}
 	return out
 }

@@ -7,6 +7,7 @@
 package cache
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"gpubuild/buildenv"
 )
@@ -179,10 +181,63 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	if err != nil {
 		return &WriteError{Path: path, Err: reason(err)}
 	}
-	if err := save(f, path, data, mode); err != nil {
+	if err := save(f, path, data, mode, nil); err != nil {
 		return &WriteError{Path: path, Err: reason(err)}
 	}
 	return nil
+}
+
+// Replace is WriteFile for a file of the user's: it is written only if it still holds old, which is looked at when all that is left to do is the
+// rename; else the answer is a *ChangedError and the file is as the other left it. What a killed Replace leaves beside it Leftovers removes.
+func Replace(path string, old, data []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+leftover+"*")
+	if err != nil {
+		return &WriteError{Path: path, Err: reason(err)}
+	}
+	err = save(f, path, data, mode, func() error {
+		is, err := os.ReadFile(path)
+		if err == nil && !bytes.Equal(is, old) {
+			err = &ChangedError{Path: path}
+		}
+		return err
+	})
+	var changed *ChangedError
+	switch {
+	case errors.As(err, &changed):
+		return changed
+	case err != nil:
+		return &WriteError{Path: path, Err: reason(err)}
+	}
+	return nil
+}
+
+const leftover = ".gpubuild-new."
+
+// Leftovers removes what a killed Replace of this file left beside it. No other Replace of it may be at work.
+func Leftovers(path string) error {
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		if n, ours := strings.CutPrefix(e.Name(), "."+filepath.Base(path)+leftover); ours && n != "" && strings.Trim(n, "0123456789") == "" {
+			errs = append(errs, os.Remove(filepath.Join(filepath.Dir(path), e.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ChangedError says that a file is no longer what was read of it.
+type ChangedError struct{ Path string }
+
+func (e *ChangedError) Error() string {
+	return e.Path + " was changed by somebody else in the meantime: it is left as it is"
+}
+
+// Hint says what a user can do about it.
+func (e *ChangedError) Hint() string {
+	return "run the command once more, when nobody else writes the file"
 }
 
 // file is what save needs of an *os.File, so that a test can be a disk that is full.
@@ -193,7 +248,8 @@ type file interface {
 	Sync() error
 }
 
-func save(f file, path string, data []byte, mode fs.FileMode) (err error) {
+// save writes and renames; last, where it is given, has a veto before the rename.
+func save(f file, path string, data []byte, mode fs.FileMode, last func() error) (err error) {
 	defer func() {
 		if err != nil {
 			_ = os.Remove(f.Name()) // the first error is the one to tell
@@ -207,6 +263,9 @@ func save(f file, path string, data []byte, mode fs.FileMode) (err error) {
 	}
 	if e := f.Close(); err == nil {
 		err = e // a network drive tells here that it is full
+	}
+	if err == nil && last != nil {
+		err = last()
 	}
 	if err != nil {
 		return err

@@ -193,7 +193,7 @@ func TestAFullDiskLeavesTheOldFile(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := save(broken{f, at, syscall.ENOSPC}, path, []byte("new content"), 0o600); !errors.Is(err, syscall.ENOSPC) {
+			if err := save(broken{f, at, syscall.ENOSPC}, path, []byte("new content"), 0o600, nil); !errors.Is(err, syscall.ENOSPC) {
 				t.Errorf("got %v", err)
 			}
 			if got, _ := os.ReadFile(path); string(got) != "old" {

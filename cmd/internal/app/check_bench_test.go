@@ -76,7 +76,7 @@ func BenchmarkCheck(b *testing.B) {
 			b.Fatal(err)
 		}
 		j.record, j.units = record, nil
-		if err := j.compare(); err != nil {
+		if err := j.compare(context.Background()); err != nil {
 			b.Fatal(err)
 		}
 		if len(j.units) != len(entries) || len(j.compared.Reasons)+len(j.compared.Unknown) > 0 {

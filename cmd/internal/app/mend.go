@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +37,11 @@ func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line) (*journ
 		done, err := j.planMends()
 		return j, done, err
 	}
+	release, err := a.lockManifests(ctx, o, l)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
 	j, _, err := a.lookUnlocked(ctx, o, l)
 	if err != nil {
 		return nil, nil, err
@@ -64,6 +70,34 @@ func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line) (*journ
 		}
 	}
 	return j, done, nil
+}
+
+// lockManifests keeps a second gpubuild from mending the same workspace, and clears away what a killed one left beside the manifests.
+func (a *app) lockManifests(ctx context.Context, o Options, l cargo.Line) (release func(), err error) {
+	j := &journey{app: a, options: o, line: l, env: a.host.Env}
+	if err := j.openProject(); err != nil {
+		return nil, err
+	}
+	dir := j.host.Join(j.cacheDir, "locks")
+	if err := cache.Make(dir); err != nil {
+		return nil, err
+	}
+	free, err := cache.Lock(ctx, j.host.Join(dir, "mend-"+short(sha256.Sum256([]byte(j.host.Real(j.project.Root))))), func(holder string) {
+		j.shell.Status("Blocking", "waiting for another gpubuild that mends these manifests (%s)", holder)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range append([]*features.Package{{Manifest: j.project.RootManifest}}, j.project.Members...) {
+		if err := cache.Leftovers(j.host.Real(m.Manifest)); err != nil {
+			j.shell.Warning("what an earlier run left beside %s: %v", j.shown(m.Manifest), err)
+		}
+	}
+	return func() {
+		if err := free(); err != nil {
+			j.shell.Warning("lock of the manifests: %v", err)
+		}
+	}, nil
 }
 
 // tellLock says once that the lock file is to be brought up to date.
@@ -176,7 +210,12 @@ func (j *journey) mend(ctx context.Context, f features.Finding) (mended, *journe
 		return m, nil, j.takeBack(files)
 	}
 	for _, e := range f.Edits {
-		w, err := j.writeEdit(e)
+		w, err := j.writeEdit(e, files)
+		var changed *cache.ChangedError
+		if errors.As(err, &changed) {
+			_, _, undone := undo("undone", err.Error())
+			return m, nil, errors.Join(err, undone)
+		}
 		if err != nil {
 			return undo("refused", err.Error())
 		}
@@ -202,8 +241,9 @@ func (j *journey) mend(ctx context.Context, f features.Finding) (mended, *journe
 	return m, after, nil
 }
 
-// writeEdit writes one manifest whole or not at all; nil when nothing was missing in it.
-func (j *journey) writeEdit(e features.Edit) (*written, error) {
+// writeEdit writes one manifest whole or not at all; nil when nothing was missing in it. One that is no longer what the answer was made from, or what
+// was written into it before, is somebody else's: the error is a *cache.ChangedError.
+func (j *journey) writeEdit(e features.Edit, before []written) (*written, error) {
 	if !j.project.Member(e.Manifest) {
 		return nil, fmt.Errorf("%s is no member of the workspace", e.Manifest)
 	}
@@ -216,6 +256,15 @@ func (j *journey) writeEdit(e features.Edit) (*written, error) {
 	if err != nil {
 		return nil, err
 	}
+	read := j.project.Text(e.Manifest)
+	for _, w := range before {
+		if w.path == path {
+			read = w.now
+		}
+	}
+	if !bytes.Equal(old, read) {
+		return nil, &cache.ChangedError{Path: path}
+	}
 	now, err := features.AddEdges(old, e)
 	if err != nil || bytes.Equal(old, now) {
 		return nil, err
@@ -223,7 +272,7 @@ func (j *journey) writeEdit(e features.Edit) (*written, error) {
 	if fi.Mode().Perm()&0o200 == 0 {
 		return nil, fmt.Errorf("%s is read-only", path)
 	}
-	if err := cache.WriteFile(path, now, fi.Mode().Perm()); err != nil {
+	if err := cache.Replace(path, old, now, fi.Mode().Perm()); err != nil {
 		return nil, err
 	}
 	return &written{path: path, old: old, now: now, mode: fi.Mode().Perm()}, nil
@@ -235,15 +284,7 @@ func (j *journey) takeBack(files []written) error {
 	var errs []error
 	for i := len(files) - 1; i >= 0; i-- {
 		w := files[i]
-		is, err := j.host.ReadFile(w.path, manifestLimit)
-		switch {
-		case err != nil:
-		case !bytes.Equal(is, w.now):
-			err = fmt.Errorf("%s was changed by somebody else while cargo was asked: it is left as it is", w.path)
-		default:
-			err = cache.WriteFile(w.path, w.old, w.mode)
-		}
-		errs = append(errs, err)
+		errs = append(errs, cache.Replace(w.path, w.now, w.old, w.mode))
 	}
 	return errors.Join(errs...)
 }

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 		"gpubuild-standin": func() { os.Exit(app.MainWith(os.Args, os.Stdin, os.Stdout, os.Stderr, standinIsReal)) },
 		"counting-cargo":   countingCargo,
 		"standin-nvcc":     standinNVCC,
+		"changing-cargo":   changingCargo,
 		"crashing-nvcc":    func() { fmt.Fprintln(os.Stderr, "nvcc: internal error"); os.Exit(139) },
 	})
 }
@@ -54,6 +55,26 @@ func countingCargo() {
 			f.Close()
 		}
 	}
+	if err := c.Run(); err != nil {
+		os.Exit(c.ProcessState.ExitCode())
+	}
+}
+
+// changingCargo is the real cargo, while somebody writes into the manifest that $CHANGE names: once, when cargo is asked for a unit graph.
+func changingCargo() {
+	for _, a := range os.Args {
+		if path := os.Getenv("CHANGE"); a == "--unit-graph" && path != "" {
+			data, err := os.ReadFile(path)
+			if err == nil && !bytes.Contains(data, []byte("# mine\n")) {
+				err = os.WriteFile(path, append(data, "# mine\n"...), 0o644)
+			}
+			if err != nil {
+				panic(err)
+			}
+		}
+	}
+	c := exec.Command(os.Getenv("REAL_CARGO"), os.Args[1:]...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		os.Exit(c.ProcessState.ExitCode())
 	}

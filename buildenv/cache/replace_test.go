@@ -1,0 +1,48 @@
+package cache
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestReplaceWritesNothingOfOthersOver(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "a [b]")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "Cargo.toml")
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("Cargo.toml", "theirs")
+	var changed *ChangedError
+	if err := Replace(path, []byte("old"), []byte("new"), 0o640); !errors.As(err, &changed) || changed.Hint() == "" {
+		t.Errorf("a changed file: %v", err)
+	}
+	write("Cargo.toml", "old")
+	if err := Replace(path, []byte("old"), []byte("new"), 0o640); err != nil {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != "new" {
+		t.Errorf("%q %v", got, err)
+	}
+	if err := Replace(filepath.Join(dir, "gone"), nil, []byte("new"), 0o640); err == nil {
+		t.Error("a file that is not there was replaced")
+	}
+	// what a killed one left goes, and nothing else
+	write(".Cargo.toml.gpubuild-new.123", "half")
+	write(".Cargo.toml.gpubuild-new.mine", "theirs")
+	write(".other.gpubuild-new.123", "another's")
+	if err := Leftovers(path); err != nil {
+		t.Error(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("%v %v", entries, err)
+	}
+}
