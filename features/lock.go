@@ -2,7 +2,9 @@ package features
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"strconv"
 	"strings"
 )
 
@@ -24,8 +26,28 @@ func (p *Project) readLock() error {
 		return nil
 	}
 	p.HasLock = true
+	if v := lockVersion(string(data)); v > newestLock {
+		p.Doubts = append(p.Doubts, fmt.Sprintf("%s has version %d, of which nothing is known here", p.LockPath, v))
+	}
 	p.Lock = parseLock(string(data))
 	return nil
+}
+
+// newestLock is the newest form of the lock file that is read here: that of cargo 1.78 to 1.95 (src/cargo/core/resolver/resolve.rs, ResolveVersion).
+const newestLock = 4
+
+// lockVersion is the number at the head of a lock file; the older forms have none.
+func lockVersion(text string) int {
+	head, _, _ := strings.Cut(text, "[")
+	for _, line := range strings.Split(head, "\n") {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "version = "); ok {
+			if n, err := strconv.Atoi(v); err == nil {
+				return n
+			}
+			return newestLock + 1
+		}
+	}
+	return 0
 }
 
 // parseLock reads the fixed form in which cargo writes its lock files, all versions of it. It is many times faster than a TOML reader,

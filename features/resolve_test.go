@@ -83,6 +83,8 @@ func TestPlanLeavesOpen(t *testing.T) {
 		{story: "tests", files: map[string]string{"/w/Cargo.toml": app(path)}, r: Request{Dev: true}, want: "tests"},
 		{story: "an architecture's table", files: map[string]string{"/w/Cargo.toml": app("[target.'cfg(target_arch = \"x86_64\")'.dependencies]\ncandle-core = { path = \"core\" }\n")}, want: "target_arch"},
 		{story: "an architecture's table that leads nowhere", files: map[string]string{"/w/Cargo.toml": app(path + "[target.'cfg(target_arch = \"x86_64\")'.dependencies]\nhelp = { path = \"core/help\" }\n"), "/w/core/help/Cargo.toml": pkg("help", "")}},
+		{story: "a lock file from the future", files: map[string]string{"/w/Cargo.toml": app(path), "/w/Cargo.lock": "# x\nversion = 99\n\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\n"}, want: "version 99"},
+		{story: "a lock file of today", files: map[string]string{"/w/Cargo.toml": app(path), "/w/Cargo.lock": "version = 4\n"}},
 		{story: "no lock file", files: map[string]string{"/w/Cargo.toml": app(registry)}, want: "no Cargo.lock"},
 		{story: "the crate's manifest is not here", files: map[string]string{"/w/Cargo.toml": app(registry), "/w/Cargo.lock": lock}, want: "not on this machine"},
 		{story: "the crate's manifest is here", files: map[string]string{"/w/Cargo.toml": app(registry), "/w/Cargo.lock": lock, "/home/u/.cargo/registry/src/i/candle-core-0.11.1/Cargo.toml": core["/w/core/Cargo.toml"]}},

@@ -95,6 +95,9 @@ func (j *journey) questions() ([]*answered, error) {
 		one := features.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault, Targets: r.Targets}
 		list = append(list, &answered{Package: q.Package.Name, Feature: q.Feature, request: one, members: []*features.Package{q.Package}})
 	}
+	if len(list) == 0 && len(j.project.Doubts) > 0 { // there may be members that were not found
+		list = append(list, &answered{Feature: "cuda", Open: j.project.Doubts})
+	}
 	return list, nil
 }
 

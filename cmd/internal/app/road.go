@@ -289,7 +289,7 @@ func (j *journey) openProject() error {
 func (j *journey) readConfig() error {
 	var sources []config.Source
 	read := func(path, table string) error {
-		data, err := j.host.ReadFile(path, 1<<20)
+		data, err := j.host.ReadFile(path, manifestLimit)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			return nil
