@@ -88,6 +88,7 @@ const (
 // Mismatch is code that is not what it should be.
 type Mismatch struct {
 	Code
+	At    int    // which of the held code it is
 	By    string // ByNVCC or ByArch; code from another nvcc is told as that, whatever it is for
 	Found Make   // the one that shows it
 }
@@ -113,14 +114,15 @@ type Held struct {
 
 // Hold judges each piece of device code by itself: all that is there of a kernel must be signed by the chosen toolkit, and one of it must be for the
 // wanted capability. sm_90a, sm_90f and compute_90 are all for 9.0: build crates choose the form (cudaforge makes sm_90a of 90), and a list of
-// architectures that holds the wanted one is no mistake.
+// architectures that holds the wanted one is no mistake. Nor is a kernel that its source has for some architectures of such a list only: others of its
+// file are there for all of its own and for the wanted one.
 //
 // PTX without a signature is judged by its own version, which each toolkit has one of. PTX that stands as text and has a version but no signature was
 // not written by nvcc: where its version differs, nothing is said of it.
 func Hold(code []Code, w Want) Held {
 	var h Held
 	open := func(c Code, why string) { h.Open = append(h.Open, c.File+": "+why) }
-	for _, c := range code {
+	for at, c := range code {
 		wrong, right := -1, 0
 		for i, m := range c.Makes {
 			switch w.made(m) {
@@ -135,7 +137,7 @@ func Hold(code []Code, w Want) Held {
 			}
 		}
 		if wrong >= 0 {
-			h.Mismatches = append(h.Mismatches, Mismatch{Code: c, By: ByNVCC, Found: c.Makes[wrong]})
+			h.Mismatches = append(h.Mismatches, Mismatch{Code: c, At: at, By: ByNVCC, Found: c.Makes[wrong]})
 			continue
 		}
 		if right == len(c.Makes) {
@@ -147,7 +149,7 @@ func Hold(code []Code, w Want) Held {
 		}
 		unknown := slices.ContainsFunc(c.Makes, func(m Make) bool { return m.Arch.Capability.IsZero() })
 		switch {
-		case c.has(want):
+		case c.has(want), conditional(c, code, want):
 			h.Arch++
 		case unknown || len(c.Makes) == 0:
 			open(c, "device code without a word on what it is for")
@@ -158,10 +160,26 @@ func Hold(code []Code, w Want) Held {
 					found = m // what runs first is what is told first
 				}
 			}
-			h.Mismatches = append(h.Mismatches, Mismatch{Code: c, By: ByArch, Found: found})
+			h.Mismatches = append(h.Mismatches, Mismatch{Code: c, At: at, By: ByArch, Found: found})
 		}
 	}
 	return h
+}
+
+func conditional(c Code, all []Code, want gpu.Capability) bool {
+	for _, o := range all {
+		if o.File != c.File || !o.has(want) {
+			continue
+		}
+		whole := len(c.Makes) > 0
+		for _, m := range c.Makes {
+			whole = whole && o.has(m.Arch.Capability)
+		}
+		if whole {
+			return true
+		}
+	}
+	return false
 }
 
 type made int

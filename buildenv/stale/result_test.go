@@ -63,6 +63,8 @@ func TestHold(t *testing.T) {
 		{story: "cudaforge makes sm_90a of 90", arch: "sm_90", code: []string{"a.o k: cubin sm_90a 13.4.92"}, nvcc: 1},
 		{story: "90a was asked, plain 90 is there", arch: "sm_90a", code: []string{"a.o k: cubin sm_90 13.4.92"}, nvcc: 1},
 		{story: "the family form", arch: "sm_120", code: []string{"a.o k: cubin sm_120f 13.4.92"}, nvcc: 1},
+		{story: "a kernel that its source has for newer GPUs only", arch: "sm_75", code: []string{"a.o k: cubin sm_75 13.4.92, cubin sm_90 13.4.92", "a.o k_bf16: cubin sm_90 13.4.92"}, nvcc: 2},
+		{story: "an archive of which one object is old", arch: "sm_90", code: []string{"a.a k: cubin sm_90 13.4.92", "a.a l: cubin sm_80 13.4.92"}, wrong: []string{"arch: sm_80 code from nvcc 13.4.92"}, nvcc: 2},
 		{story: "PTX alone is enough", arch: "sm_90", code: []string{"a.o k: ptx compute_90 - 9.4"}, nvcc: 1},
 		{story: "a list that holds the asked one", arch: "sm_90", code: []string{"a.o k: cubin sm_80 13.4.92, cubin sm_90 13.4.92, ptx compute_80 - 9.4"}, nvcc: 1},
 		{story: "ptxas is of another patch release than nvcc, as pip's wheels may be", arch: "sm_90", code: []string{"a.o k: cubin sm_90 13.4.85"}, nvcc: 1},
@@ -173,6 +175,7 @@ func TestAdopt(t *testing.T) {
 	}{
 		{story: "built with what is there now", inputs: compiles, asks: asksKernels, code: kernel, trusted: trusted},
 		{story: "an object names the host compiler", inputs: compiles, asks: asksKernels, code: kernel, traces: stale.Traces{Hosts: []string{"gcc 12.2.0"}}, trusted: "the toolkit's headers"},
+		{story: "an object names the host compiler less exactly", inputs: compiles, asks: asksKernels, code: kernel, traces: stale.Traces{Hosts: []string{"gcc 12"}}, trusted: "the toolkit's headers"},
 		{story: "an object names another host compiler", inputs: compiles, asks: asksKernels, code: kernel, traces: stale.Traces{Hosts: []string{"gcc 11.4.0"}},
 			reasons: []string{"host compiler gcc 11.4.0 → gcc 12.2.0: kernels"}, trusted: "the toolkit's headers"},
 		{story: "another nvcc", inputs: compiles, asks: asksKernels, code: []string{"a.o k: cubin sm_90 13.3.73"}, reasons: []string{"nvcc 13.3.73 → 13.4.92: kernels"}, trusted: trusted},

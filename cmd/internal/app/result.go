@@ -328,14 +328,12 @@ func (j *journey) leaveOwn(f *mistake) {
 // mismatches fills a mistake with the code of a holding that is not what was asked for. What cannot be decided is told only when verbose.
 func (j *journey) mismatches(f *mistake, held holding) {
 	f.code = held.code
-	for i, c := range held.code {
-		one := stale.Hold([]stale.Code{c}, f.want)
-		for _, m := range one.Mismatches {
-			f.list, f.paths = append(f.list, m), append(f.paths, held.path[i])
-		}
-		for _, why := range one.Open {
-			j.shell.Detail("%s is not checked: %s", f.unit.Name, why)
-		}
+	found := stale.Hold(held.code, f.want)
+	for _, m := range found.Mismatches {
+		f.list, f.paths = append(f.list, m), append(f.paths, held.path[m.At])
+	}
+	if n := len(found.Open); n > 0 {
+		j.shell.Detail("%s is not checked in %d places: %s", f.unit.Name, n, found.Open[0])
 	}
 }
 
