@@ -54,7 +54,7 @@ func (j *journey) adopt(ctx context.Context, units map[string]features.ScriptUni
 			unknown = append(unknown, d)
 			continue
 		}
-		traces, err := j.traces(d.OutDir, h)
+		traces, err := j.traces(d.OutDir, u.Inputs.Arch, h)
 		if err != nil {
 			d.Why += ", and " + err.Error()
 			unknown = append(unknown, d)
@@ -138,11 +138,15 @@ func (j *journey) asks(ctx context.Context, u features.ScriptUnit) stale.Asks {
 	return a
 }
 
-// traces reads what tells of the build that made an OUT_DIR: its device code, what its script printed, and the caches of CMake and cudaforge in it.
-func (j *journey) traces(outDir string, h *hashes) (stale.Traces, error) {
-	held, err := j.holds(outDir)
-	if err != nil {
-		return stale.Traces{}, err
+// traces reads what tells of the build that made an OUT_DIR: what its script printed and, where it compiles kernels, its device code and the caches
+// of CMake and cudaforge. Scripts that compile none may have unpacked gigabytes of libraries there, which tell nothing of this build.
+func (j *journey) traces(outDir string, compiles bool, h *hashes) (stale.Traces, error) {
+	var held holding
+	if compiles {
+		var err error
+		if held, err = j.holds(outDir); err != nil {
+			return stale.Traces{}, err
+		}
 	}
 	t := stale.Traces{Code: held.code, Hosts: held.hosts}
 	said, err := cargo.ScriptOutput(j.host, outDir)
