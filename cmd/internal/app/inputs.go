@@ -238,22 +238,33 @@ func (n *inputs) hostCompiler() {
 
 // program records a program by its content, wherever it lies; one that cannot be found by its word alone.
 func (n *inputs) program(name, word string) {
-	h := n.host
-	h.Env = n.env
-	path := word
-	if !h.IsAbs(path) {
-		path = ""
-		if words := strings.Fields(word); len(words) > 0 {
-			if found, err := h.LookPath(words[len(words)-1]); err == nil {
-				path = found // "ccache nvcc": the last word is the compiler
-			}
-		}
-	}
-	if path == "" || !h.IsFile(path) {
-		n.add(name, word, "")
+	if path := n.find(word); path != "" {
+		n.add(name, word, n.content(path))
 		return
 	}
-	n.add(name, word, n.content(h.Real(path)))
+	n.add(name, word, "")
+}
+
+// find answers the file that a word means as a program, without links; empty when there is none. Of several words, such as "ccache nvcc", it is the
+// last that compiles.
+func (n *inputs) find(word string) string {
+	h := n.host
+	h.Env = n.env
+	if h.IsAbs(word) {
+		if h.IsFile(word) {
+			return h.Real(word)
+		}
+		return ""
+	}
+	words := strings.Fields(word)
+	if len(words) == 0 {
+		return ""
+	}
+	path, err := h.LookPath(words[len(words)-1])
+	if err != nil {
+		return ""
+	}
+	return h.Real(path)
 }
 
 // others are the architecture and cuDNN.
@@ -372,11 +383,12 @@ func (n *inputs) variables() {
 		v, set := n.env.Lookup(name)
 		switch {
 		case !set || managed(name):
-		case name == "NVCC":
-			if t := n.set.Toolkit; t == nil || !n.host.SamePath(n.host.Real(v), n.host.Real(t.NVCC)) {
+		case name == "NVCC" || name == "CUDACXX":
+			// said or not, the toolkit's own is what is recorded above
+			if t := n.set.Toolkit; t == nil || len(strings.Fields(v)) > 1 && !n.host.IsAbs(v) || !n.host.SamePath(n.find(v), n.host.Real(t.NVCC)) {
 				n.program(name, v)
 			}
-		case name == "CUDACXX" || name == "CUDAHOSTCXX" || name == "CANDLE_NVCC_CCBIN":
+		case name == "CUDAHOSTCXX" || name == "CANDLE_NVCC_CCBIN":
 			n.program(name, v)
 		default:
 			n.add(name, v, "")

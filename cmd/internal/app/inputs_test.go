@@ -224,6 +224,8 @@ func TestInputsThatMatter(t *testing.T) {
 		{"a variable that one script reads", nil, set("CUDA_NVCC_FLAGS", "-lineinfo"), []string{"CUDA_NVCC_FLAGS", "-", "-", "-", "-", "-", "-"}},
 		{"the same, empty", nil, set("CUDA_NVCC_FLAGS", ""), []string{"CUDA_NVCC_FLAGS", "-", "-", "-", "-", "-", "-"}},
 		{"NVCC names the same nvcc", nil, func(b *bench) { b.setenv("NVCC", b.file("bin/nvcc")) }, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"NVCC is its bare name, and PATH leads to it", func(b *bench) { b.setenv("PATH", b.file("bin")+":"+filepath.Join(b.top, "bin")) }, func(b *bench) { b.setenv("NVCC", "nvcc"); b.setenv("CUDACXX", b.file("bin/nvcc")) },
+			[]string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"NVCC names a wrapper", nil, func(b *bench) { b.setenv("NVCC", "ccache nvcc") }, []string{"NVCC", "-", "-", "-", "-", "-", "-"}},
 		{"the wrapper that NVCC names was replaced", func(b *bench) {
 			b.write(filepath.Join(b.top, "wrap"), "1")

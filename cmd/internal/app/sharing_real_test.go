@@ -317,29 +317,33 @@ func TestSharedTargetDirectory(t *testing.T) {
 		s.holds("the first after its twin", "target/debug/app", first, "sm_90")
 
 		// At the same time: the one that waits has read the record before the other wrote it, and must not put that back.
-		gate := filepath.Join(s.top, "gate")
-		s.dir, s.more = one, []string{"GATE=" + gate}
-		slowly := s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+s.b, "--gpu-arch", "sm_90")
-		var said, waited lines
-		slowly.Stdout, slowly.Stderr = &said, &said
-		if err := slowly.Start(); err != nil {
-			t.Fatal(err)
+		together := func(toolkit, gate, waitsFor string, more ...string) {
+			t.Helper()
+			s.dir, s.more = one, []string{"GATE=" + filepath.Join(s.top, gate)}
+			slowly := s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+toolkit, "--gpu-arch", "sm_90")
+			var said, waited lines
+			slowly.Stdout, slowly.Stderr = &said, &said
+			if err := slowly.Start(); err != nil {
+				t.Fatal(err)
+			}
+			awaitFile(t, filepath.Join(s.top, gate+".began"))
+			s.dir, s.more = other, more
+			waiting := s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+toolkit, "--gpu-arch", "sm_80")
+			s.more = nil
+			waiting.Stdout, waiting.Stderr = &waited, &waited
+			if err := waiting.Start(); err != nil {
+				t.Fatal(err)
+			}
+			waited.await(t, waitsFor)
+			writeFiles(t, s.top, map[string]string{gate: ""})
+			if err := slowly.Wait(); err != nil {
+				t.Fatalf("%v\n%s", err, &said)
+			}
+			if err := waiting.Wait(); err != nil {
+				t.Fatalf("%v\n%s", err, &waited)
+			}
 		}
-		awaitFile(t, gate+".began")
-		s.dir, s.more = other, nil
-		waiting := s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+s.b, "--gpu-arch", "sm_80")
-		waiting.Stdout, waiting.Stderr = &waited, &waited
-		if err := waiting.Start(); err != nil {
-			t.Fatal(err)
-		}
-		waited.await(t, "Blocking waiting for another gpubuild on this target directory (pid ")
-		writeFiles(t, s.top, map[string]string{"gate": ""})
-		if err := slowly.Wait(); err != nil {
-			t.Fatalf("%v\n%s", err, &said)
-		}
-		if err := waiting.Wait(); err != nil {
-			t.Fatalf("%v\n%s", err, &waited)
-		}
+		together(s.b, "gate", "Blocking waiting for another gpubuild on this target directory (pid ")
 		s.holds("the first, with the other toolkit", "target/debug/app", second, "sm_90")
 		s.holds("the second, which waited", "target/debug/other", second, "sm_80")
 		record, err := os.ReadFile(filepath.Join(s.target, ".gpubuild-record.json"))
@@ -348,6 +352,13 @@ func TestSharedTargetDirectory(t *testing.T) {
 		}
 		if n := strings.Count(string(record), s.b+"/bin/nvcc"); n != 3 || strings.Contains(string(record), s.a+"/bin/nvcc") {
 			t.Errorf("the record lost what the first wrote while the second waited: %d entries of the other toolkit\n%s", n, record)
+		}
+		// With a cache of its own it knows nothing of the other's lock, and waits for cargo's.
+		together(s.a, "second-gate", "Blocking", "GPUBUILD_CACHE="+filepath.Join(s.top, "another-cache"))
+		s.holds("the first, back", "target/debug/app", first, "sm_90")
+		s.holds("the second, back", "target/debug/other", first, "sm_80")
+		if record, err = os.ReadFile(filepath.Join(s.target, ".gpubuild-record.json")); err != nil || strings.Count(string(record), s.a+"/bin/nvcc") != 2 {
+			t.Errorf("the record lost what the first wrote while the second waited for cargo: %v\n%s", err, record)
 		}
 	})
 	t.Run("an editor builds in between", func(t *testing.T) {

@@ -315,12 +315,19 @@ func (j *journey) keepRecord() error {
 			Package: u.Name, Inputs: append(inputs, linked...), ScriptRan: cargo.ScriptRan(j.host, m.OutDir),
 		})
 	}
-	merged := j.record.Merge(entries)
-	data, err := merged.Encode()
+	// Read again: a gpubuild with another cache, which does not know our lock, may have written while cargo made us wait.
+	base := j.record
+	old, readErr := j.host.ReadFile(j.recordPath(), recordLimit)
+	if readErr == nil {
+		if r, err := stale.Decode(old); err == nil {
+			base = r
+		}
+	}
+	data, err := base.Merge(entries).Encode()
 	if err != nil {
 		return err
 	}
-	if old, err := j.host.ReadFile(j.recordPath(), recordLimit); err == nil && string(old) == string(data) {
+	if readErr == nil && string(old) == string(data) {
 		return nil
 	}
 	sweep(j.recordPath())
