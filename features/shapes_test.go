@@ -28,11 +28,12 @@ var shapes = []struct {
 	reach    string   // CUDA crates that are on
 	findings []string // severity id: a piece of the message or fix
 	stops    bool
-	strict   bool // stops under Strict
-	test     bool // `cargo test --no-run` instead of build
+	strict   bool   // stops under Strict
+	test     bool   // `cargo test --no-run` instead of build
+	looks    string // no fault, and why a hasty reader would call it one
 }{
 	{story: "the edges are there", dir: "edge-present", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels candle-nn cudarc"},
-	{story: "cudnn with the edges", dir: "edge-present", args: f("cudnn"), request: ask("cudnn"), work: true, reach: "candle-core candle-kernels candle-nn cudarc"},
+	{story: "cudnn with the edges", dir: "edge-present", looks: "cudnn names candle-core alone", args: f("cudnn"), request: ask("cudnn"), work: true, reach: "candle-core candle-kernels candle-nn cudarc"},
 	{story: "nothing asked, nothing said", dir: "edge-present"},
 	{story: "a direct dependency's feature", dir: "edge-present", args: f("candle-core/cuda"), request: ask("candle-core/cuda"), work: true,
 		reach: "candle-core candle-kernels cudarc", findings: []string{"warning features.sibling: --features cuda"}, strict: true},
@@ -44,7 +45,7 @@ var shapes = []struct {
 		findings: []string{"error features.unreached: candle-nn/cuda", "error features.unreached: candle-nn/cudnn"}},
 	{story: "a weak edge to what nothing turns on", dir: "weak", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
 		findings: []string{"error features.unreached: --features cuda,inference"}},
-	{story: "the weak edge's dependency is on", dir: "weak", args: f("cuda,inference"), request: ask("cuda,inference"), work: true, reach: "realizar trueno-gpu"},
+	{story: "the weak edge's dependency is on", dir: "weak", looks: "a weak edge", args: f("cuda,inference"), request: ask("cuda,inference"), work: true, reach: "realizar trueno-gpu"},
 	{story: "a sibling is left off", dir: "half", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
 		findings: []string{`warning features.sibling: cuda = ["candle-core/cuda", "candle-nn/cuda"]`}, strict: true},
 	{story: "cudnn leaves the program's own code off", dir: "cudnn-alone", args: f("cudnn"), request: ask("cudnn"), work: true, stops: true, strict: true,
@@ -52,24 +53,24 @@ var shapes = []struct {
 		findings: []string{`error features.cudnn-without-cuda: cudnn = ["cuda", "candle-core/cudnn"]`, "warning features.sibling: candle-nn"}},
 	{story: "cudnn in a sibling whose cuda is off", dir: "cudnn-sibling", args: f("cudnn"), request: ask("cudnn"), work: true, strict: true,
 		reach: "candle-core candle-kernels cudarc", findings: []string{"warning features.cudnn-without-cuda: softmax"}},
-	{story: "a sibling that only forwards is no fault", dir: "forward-only", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
-	{story: "a sibling that only refuses a mixture is no fault", dir: "compile-error", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
-	{story: "the feature gates the program's own code", dir: "own-code", args: f("cuda"), request: ask("cuda"), work: true,
+	{story: "a sibling that only forwards is no fault", dir: "forward-only", looks: "candle-transformers has cuda, and it is off", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
+	{story: "a sibling that only refuses a mixture is no fault", dir: "compile-error", looks: "picky tests cuda, and it is off", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
+	{story: "the feature gates the program's own code", dir: "own-code", looks: "cuda = []", args: f("cuda"), request: ask("cuda"), work: true,
 		findings: []string{"note features.undecided: src/main.rs"}},
-	{story: "the feature gates the build script", dir: "own-script", args: f("cuda"), request: ask("cuda"), work: true,
+	{story: "the feature gates the build script", dir: "own-script", looks: "cuda = []", args: f("cuda"), request: ask("cuda"), work: true,
 		findings: []string{"note features.undecided: build.rs"}},
-	{story: "a carrier through the feature", dir: "carrier", args: f("cuda"), request: ask("cuda"), work: true, reach: "cudarc"},
-	{story: "glam's cuda is something else", dir: "glam", args: f("cuda"), request: ask("cuda"), work: true, findings: []string{"note features.other-meaning: glam"}},
-	{story: "glam's cuda asked for by name", dir: "glam", args: f("glam/cuda"), request: ask("glam/cuda")},
-	{story: "glam's cuda in the dependency table", dir: "glam-forced"},
-	{story: "CUDA without any flag", dir: "forced", work: true, reach: "candle-core candle-kernels cudarc", findings: []string{"note features.forced: forced depends on candle-core"}},
-	{story: "another name", dir: "other-name", args: f("gpu"), request: ask("gpu"), work: true, reach: "candle-core candle-kernels candle-nn cudarc"},
+	{story: "a carrier through the feature", dir: "carrier", looks: "cudarc has no feature cuda", args: f("cuda"), request: ask("cuda"), work: true, reach: "cudarc"},
+	{story: "glam's cuda is something else", dir: "glam", looks: "the feature reaches no GPU crate", args: f("cuda"), request: ask("cuda"), work: true, findings: []string{"note features.other-meaning: glam"}},
+	{story: "glam's cuda asked for by name", dir: "glam", looks: "cuda is asked for, and no GPU crate is linked", args: f("glam/cuda"), request: ask("glam/cuda")},
+	{story: "glam's cuda in the dependency table", dir: "glam-forced", looks: "a feature cuda is on without a flag"},
+	{story: "CUDA without any flag", dir: "forced", looks: "no feature of the program", work: true, reach: "candle-core candle-kernels cudarc", findings: []string{"note features.forced: forced depends on candle-core"}},
+	{story: "another name", dir: "other-name", looks: "there is no feature cuda", args: f("gpu"), request: ask("gpu"), work: true, reach: "candle-core candle-kernels candle-nn cudarc"},
 	{story: "on by default", dir: "default-on", work: true, reach: "candle-core candle-kernels cudarc"},
 	{story: "defaults refused", dir: "default-on", args: []string{"--no-default-features"}, request: Request{NoDefault: true}},
-	{story: "renamed", dir: "renamed", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
+	{story: "renamed", dir: "renamed", looks: "no dependency is called candle-core", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
 	{story: "renamed and empty", dir: "renamed-empty", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
 		findings: []string{`error features.unreached: cuda = ["candle/cuda"]`}},
-	{story: "defaults off", dir: "no-defaults", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
+	{story: "defaults off", dir: "no-defaults", looks: "default-features = false", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
 	{story: "on Windows only", dir: "windows-only", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
 		findings: []string{"error features.unreached: cfg(windows)"}},
 	{story: "a package in between has no such feature", dir: "wrapped", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
@@ -77,21 +78,21 @@ var shapes = []struct {
 	{story: "driver only, with siblings that do not get it", dir: "driver", args: f("cuda"), request: ask("cuda"), work: true, reach: "trueno-gpu",
 		findings: []string{"warning features.weak-edge: --features cuda,realizar"}, strict: true},
 	{story: "no GPU anywhere", dir: "plain", args: f("fast"), request: ask("fast")},
-	{story: "a build script's copy, resolver 1", dir: "host-build-1", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
+	{story: "a build script's copy, resolver 1", dir: "host-build-1", looks: "cuda = []", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
 		findings: []string{"note features.forced: candle-core"}},
 	{story: "a build script's copy, resolver 2", dir: "host-build-2", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
 		findings: []string{"error features.unreached: copy for build scripts"}},
-	{story: "a proc-macro's copy, resolver 1", dir: "host-macro-1", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
+	{story: "a proc-macro's copy, resolver 1", dir: "host-macro-1", looks: "cuda = []", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
 		findings: []string{"note features.borrowed: candle-core"}},
 	{story: "a proc-macro's copy, resolver 2", dir: "host-macro-2", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
 		findings: []string{"error features.unreached: copy for build scripts"}},
-	{story: "a dev-dependency, resolver 1", dir: "dev-1", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
+	{story: "a dev-dependency, resolver 1", dir: "dev-1", looks: "cuda = []", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
 		findings: []string{"note features.forced: candle-core"}},
 	{story: "a dev-dependency, resolver 2", dir: "dev-2", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
 		findings: []string{"error features.unreached: candle-core"}},
-	{story: "a dev-dependency, tests built", dir: "dev-2", args: f("cuda"), request: Request{Features: []string{"cuda"}, Dev: true}, work: true, test: true,
+	{story: "a dev-dependency, tests built", dir: "dev-2", looks: "cuda = []", args: f("cuda"), request: Request{Features: []string{"cuda"}, Dev: true}, work: true, test: true,
 		reach: "candle-core candle-kernels cudarc", findings: []string{"note features.forced: candle-core"}},
-	{story: "a whole workspace", dir: "ws-2", args: []string{"--workspace", "--features", "cuda"}, request: Request{Features: []string{"cuda"}, Workspace: true}, work: true,
+	{story: "a whole workspace", dir: "ws-2", looks: "cuda = [] in one of two", args: []string{"--workspace", "--features", "cuda"}, request: Request{Features: []string{"cuda"}, Workspace: true}, work: true,
 		reach: "gpu: candle-core candle-kernels cudarc", findings: []string{"note features.borrowed: `cuda` of other"}},
 	{story: "the right member", dir: "ws-2", args: []string{"-p", "gpu", "-F", "cuda"}, request: Request{Features: []string{"cuda"}, Packages: []string{"gpu"}}, work: true,
 		reach: "candle-core candle-kernels cudarc"},
@@ -105,6 +106,18 @@ var shapes = []struct {
 		findings: []string{`error features.unreached: cuda = ["candle-core/cuda"]`}},
 	{story: "an own crate's code is left off", dir: "chain-own", args: []string{"-p", "app", "-F", "cuda"}, request: Request{Features: []string{"cuda"}, Packages: []string{"app"}}, work: true,
 		reach: "candle-core candle-kernels cudarc", strict: true, findings: []string{`warning features.sibling: cuda = ["candle-core/cuda", "engine/cuda"]`}},
+	{story: "a sibling that mentions the feature in its documentation", dir: "docs", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc", looks: "docs-only names cuda, and it is off"},
+	{story: "a sibling whose other program and tests test the feature", dir: "program-gate", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc", looks: "other-bin tests cuda, and it is off"},
+	{story: "a weak edge to what is not wanted", dir: "weak-harmless", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
+		findings: []string{"note features.weak-edge: candle-nn?/cuda"}, looks: "a weak edge without effect"},
+	{story: "a crate in between calls it gpu", dir: "other-name-between", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc", looks: "accel has no feature cuda"},
+	{story: "cudnn leaves an own cuda off that gates nothing", dir: "cudnn-nothing-own", args: f("cudnn"), request: ask("cudnn"), work: true, reach: "candle-core candle-kernels cudarc", looks: "cudnn without cuda"},
+	{story: "a build script's crate is left off", dir: "build-gate", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc", looks: "candle-nn has cuda, gates code by it, and it is off"},
+	{story: "a sibling whose cuda reads device information", dir: "monitor", args: f("cuda"), request: ask("cuda"), work: true, reach: "trueno-gpu", looks: "trueno tests cuda, and it is off"},
+	{story: "the dependency table does what the empty feature says", dir: "table-and-feature", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
+		findings: []string{"note features.forced: candle-core"}, looks: "cuda = []"},
+	{story: "one of two engines", dir: "engines", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc",
+		findings: []string{"note features.weak-edge: trueno-gpu?/cuda"}, looks: "the other engine does not get it"},
 }
 
 func f(feats string) []string  { return []string{"--features", feats} }
@@ -140,6 +153,29 @@ func graphName(dir string, args []string, test bool) string {
 		name += "_test"
 	}
 	return filepath.Join("testdata", "graphs", name+".json")
+}
+
+// TestShapesAreLevel: silence and crying wolf are equally bad, so there are at least as many shapes that only look like a fault as there are faults.
+func TestShapesAreLevel(t *testing.T) {
+	faults, alarms := 0, 0
+	for _, s := range shapes {
+		fault := s.stops || s.strict
+		for _, f := range s.findings {
+			fault = fault || !strings.HasPrefix(f, Note+" ")
+		}
+		switch {
+		case fault && s.looks != "":
+			t.Errorf("%s: a fault, and none: %s", s.story, s.looks)
+		case fault:
+			faults++
+		case s.looks != "":
+			alarms++
+		}
+	}
+	t.Logf("%d faults, %d that only look like one, %d others", faults, alarms, len(shapes)-faults-alarms)
+	if alarms < faults {
+		t.Errorf("%d faults and only %d false alarms: add what looks like a fault and is none", faults, alarms)
+	}
 }
 
 // TestShapesStored judges every shape from stored graphs: no cargo is needed.
