@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestHelpIsGolden compares every page of help; a change of it is read in review.
 func TestHelpIsGolden(t *testing.T) {
-	pages := [][]string{{"--help"}, {"help", "exit-codes"}, {"help", "environment"}, {"help", "config"}}
+	pages := [][]string{{"--help"}, {"help", "exit-codes"}, {"help", "environment"}, {"help", "config"}, {"help", "results"}}
 	for _, verb := range app.VerbNames() {
 		pages = append(pages, []string{verb, "--help"})
 	}

@@ -219,7 +219,7 @@ func (j *journey) result(end error) report.Result {
 		r.Set = j.setResult()
 	}
 	r.Programs = j.programResults()
-	r.Checks = j.roadChecks(r.Programs, end)
+	r.Checks = withFailure(j.roadChecks(r.Programs, end), j.line.Verb, end)
 	r.Findings = append(r.Findings, j.findings...)
 	r.Findings = append(r.Findings, j.endFindings(r, end)...)
 	return r
@@ -436,6 +436,19 @@ func endCheck(id string, err error) report.Check {
 	return report.Check{ID: id, State: report.Failed, Message: err.Error()}
 }
 
+// withFailure sees to it that what ended badly has a check that failed: a reader of JUnit looks at nothing else.
+func withFailure(checks []report.Check, verb string, end error) []report.Check {
+	if exitCode(end) == codeDone {
+		return checks
+	}
+	for _, c := range checks {
+		if c.State == report.Failed {
+			return checks
+		}
+	}
+	return append(checks, endCheck(orWord(verb, report.CheckBuild), end))
+}
+
 // endFindings are what a walk's end adds to the findings of the features.
 func (j *journey) endFindings(r report.Result, end error) []report.Finding {
 	var out []report.Finding
@@ -643,6 +656,7 @@ func (a *app) end(o Options, end error, r report.Result, fields any) error {
 	if len(made.Checks) == 0 {
 		made.Checks = append(made.Checks, endCheck(r.Verb, end))
 	}
+	made.Checks = withFailure(made.Checks, r.Verb, end)
 	bad := a.render(o, made, fields, a.onGitHub())
 	if len(a.sealed) > 0 {
 		bad = append(bad, a.writeReceipt(o, a.sealed, made))

@@ -15,6 +15,8 @@ func topic(word string) (string, bool) {
 		return environmentHelp(), true
 	case "config":
 		return configHelp, true
+	case "results":
+		return resultsHelp, true
 	}
 	return "", false
 }
