@@ -408,7 +408,7 @@ func TestFactsFillSentences(t *testing.T) {
 	if want := "{12.4 of 580 f y 12.4 580 [12.4 is asked 580 is here]}"; fmt.Sprint(got) != want {
 		t.Errorf("got  %v\nwant %s", got, want)
 	}
-	if got := (Found{Rule: f.Rule}).Words(nil); got.Command != "z" || got.Here != nil || got.Cause != "{cuda} of {driver}" {
+	if got := (Found{Rule: f.Rule}).Words(nil); got.Command != "z" || got.Here != nil || got.Cause != "CUDA of DRIVER" {
 		t.Errorf("without facts: %+v", got)
 	}
 	if got := fmt.Sprint(f.Names()); got != "[ccbin cuda driver toolkit gpu]" {

@@ -84,8 +84,8 @@ type Words struct {
 	Here    []string `json:"here,omitempty"` // about this machine
 }
 
-// Words fills a rule's texts in. In cause, fix and command a {name} without a value stays as it is, for a reader of the bare rule to fill in; a
-// sentence about the machine with such a name is left out.
+// Words fills a rule's texts in. In cause, fix and command a {name} without a value becomes NAME, for a reader of the bare rule to fill in; a sentence
+// about the machine with such a name is left out.
 func (f Found) Words(facts Facts) Words {
 	value := func(name string) string {
 		if v := f.Values[name]; v != "" {
@@ -100,7 +100,7 @@ func (f Found) Words(facts Facts) Words {
 				return v
 			}
 			whole = false
-			return n
+			return strings.ToUpper(strings.Trim(n, "{}"))
 		})
 		return text, whole
 	}

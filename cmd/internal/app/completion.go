@@ -276,7 +276,7 @@ func (a *app) positional(verb string, n int, before []string) candidates {
 				c.add(r.ID, r.Stage)
 			}
 		}
-	case "build", "check", "doc", "features", "doctor", "env", "stale", "version", "update", "tree", "metadata", "test", "bench":
+	case "build", "check", "doc", "features", "doctor", "env", "stale", "init", "version", "update", "tree", "metadata", "test", "bench":
 		// no words of their own, or names that only the compiler knows
 	default:
 		c.files = true

@@ -17,7 +17,8 @@ import (
 
 // programWatch reads along what a program says, where that changes nothing for it. A terminal is left alone: the program may draw on it and read from
 // it. A file is read afterwards, from where it ended before. Through a pipe, which CI has, what the program writes passes through us; where stdout is
-// the same pipe both do, in one, so that their order stays. /dev/null and the like hear nothing. stdout is read along only of tests, which complain
+// the same pipe both do, in one, so that their order stays; what the program leaves running can no longer write to it when we have ended. /dev/null and
+// the like hear nothing. stdout is read along only of tests, which complain
 // there: elsewhere it is the program's result.
 type programWatch struct {
 	stdout, stderr io.Writer
