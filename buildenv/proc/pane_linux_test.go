@@ -75,7 +75,7 @@ func helperPane(what string, args []string) int {
 			}
 		}
 	case "talks": // goes on writing lines
-		for i := 0; i < 40; i++ {
+		for i := 0; i < 120; i++ {
 			fmt.Fprintf(os.Stderr, "line %d.\n", i)
 			time.Sleep(50 * time.Millisecond)
 		}
@@ -218,7 +218,7 @@ func TestJobControlBehindAPane(t *testing.T) {
 	s.typed("bg\n")
 	s.await("line 20.")
 	s.typed("fg\n")
-	s.await("line 39.")
+	s.await("line 119.")
 	s.await("heard ")
 	s.typed("echo status=$?\n")
 	s.await("status=5")
