@@ -77,6 +77,10 @@ func (j *journey) planRemoval(ctx context.Context, packages []string) (removal, 
 // runCargo runs one of cargo's cleaning commands. What cargo says it waits for is passed on at once; its other words are told only with its error.
 func (j *journey) runCargo(ctx context.Context, c buildenv.Cmd, stdout io.Writer) (said string, err error) {
 	waiting := &waitTeller{tell: func(what string) {
+		if strings.Contains(what, "package cache") {
+			j.shell.Status("Blocking", "%s, which another cargo holds", what)
+			return
+		}
 		j.shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what, j.answers.Places.BuildDirectory)
 	}}
 	c.Stdout, c.Stderr = stdout, waiting
@@ -103,11 +107,10 @@ func (w *waitTeller) Write(p []byte) (int, error) {
 			w.line = append(w.line, b)
 			continue
 		}
-		switch m := blocking.FindSubmatch(w.line); {
-		case m == nil:
-			w.kept.Write(append(w.line, '\n'))
-		case !bytes.Contains(m[1], []byte("package cache")): // that one is held for moments, by every cargo that starts
+		if m := blocking.FindSubmatch(w.line); m != nil {
 			w.tell(strings.TrimRight(string(m[1]), "\r"))
+		} else {
+			w.kept.Write(append(w.line, '\n'))
 		}
 		w.line = w.line[:0]
 	}

@@ -123,12 +123,19 @@ func (j *journey) lookOutside(pkg string, x *features.External, dir string) (out
 	return o, nil
 }
 
-// empty removes what was listed; the directory itself stays, since its crate wants it to be there.
-func (j *journey) empty(o *outsideCache) error {
-	if o.Refused != "" {
-		return &usageError{fmt.Sprintf("%s is not emptied: %s", o.Path, o.Refused),
-			"remove by hand what is to go, or give " + o.Package + " a directory of its own"}
+// mayEmpty refuses before anything goes: a package that was cleaned while its cache stayed would be built of old things, and nothing would be stale.
+func mayEmpty(caches []outsideCache) error {
+	for _, o := range caches {
+		if o.Refused != "" {
+			return &usageError{fmt.Sprintf("nothing is removed: %s would not be emptied: %s", o.Path, o.Refused),
+				"remove by hand what is to go, or give " + o.Package + " a directory of its own"}
+		}
 	}
+	return nil
+}
+
+// empty removes what was listed; the directory itself stays, since its crate wants it to be there. Only after mayEmpty.
+func (j *journey) empty(o *outsideCache) error {
 	real := j.host.Real(o.Path)
 	for _, rel := range o.paths {
 		if err := os.Remove(filepath.Join(real, rel)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -140,14 +147,18 @@ func (j *journey) empty(o *outsideCache) error {
 	return nil
 }
 
-// tell says that a cache was left as it is, and how it would be emptied.
+// tellOutside says that a cache was left as it is, and how it would be emptied.
 func (j *journey) tellOutside(o outsideCache, flag string) {
 	line := fmt.Sprintf("%s keeps %s in %s (%s), where cargo's clean does not reach", o.Package, o.What, o.Path, amount(o.Files, o.Bytes))
 	if o.Refused != "" {
 		j.shell.Note("%s; it will not be emptied: %s", line, o.Refused)
 		return
 	}
-	j.shell.Note("%s; %s empties it", line, flag)
+	again := ""
+	if len(o.blindTo) > 0 {
+		again = "; until then the next build takes them again, whichever nvcc they are from"
+	}
+	j.shell.Note("%s; %s empties it%s", line, flag, again)
 }
 
 // poisoned lists the caches whose own check does not see one of the reasons: what they hold would be taken again, and be as stale as before.
@@ -183,8 +194,13 @@ func (j *journey) cleanForBuild(ctx context.Context, packages []string) error {
 			return codeError(codeStale)
 		}
 	}
+	if j.options.CleanExternal {
+		if err := mayEmpty(caches); err != nil {
+			return j.notCleaned(err)
+		}
+	}
 	if _, err := j.removePackages(ctx, packages); err != nil {
-		return err
+		return j.notCleaned(err)
 	}
 	if j.options.CleanExternal {
 		for i := range caches {
@@ -194,4 +210,14 @@ func (j *journey) cleanForBuild(ctx context.Context, packages []string) error {
 		}
 	}
 	return nil
+}
+
+// notCleaned makes a refusal of ours what it is before a build: something is stale, and stays so.
+func (j *journey) notCleaned(err error) error {
+	var no *usageError
+	if !errors.As(err, &no) {
+		return err
+	}
+	say(j.shell, err)
+	return codeError(codeStale)
 }

@@ -124,6 +124,11 @@ func (j *journey) cleanSelected(ctx context.Context, packages []string) (removal
 		}
 		return r, caches, nil
 	}
+	if j.options.CleanExternal {
+		if err := mayEmpty(caches); err != nil {
+			return removal{}, caches, err
+		}
+	}
 	r, err := j.removePackages(ctx, packages)
 	if err != nil {
 		return r, caches, err
