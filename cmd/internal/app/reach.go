@@ -86,7 +86,7 @@ func reachLines(a *features.Answer) []string {
 			says := reachLine(r) + " (" + a.Via + ")"
 			if key := r.Package + says; !seen[key] {
 				seen[key] = true
-				name := r.Target
+				name := orWord(r.Target, r.Package) // cargo tree knows no targets
 				if !program && r.Kind != "" {
 					name = r.Kind + " " + r.Target
 				}

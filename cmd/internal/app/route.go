@@ -233,7 +233,7 @@ func (j *journey) tellRoutes(found *routed) error {
 				return err
 			}
 		}
-		j.shell.Note("cargo's %s says that %s; nothing was written", found.Routes[0].Via, lacked(found.gaps))
+		j.shell.Note("by cargo's answer (%s) %s; nothing was written", found.Routes[0].Via, lacked(found.gaps))
 		return nil
 	}
 	j.shell.Error("no command line was found by which %s (cargo was asked about %d) [%s]", lacked(found.gaps), found.Asked, features.IDUnreached)

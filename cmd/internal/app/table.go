@@ -14,7 +14,11 @@ func featureTable(r *features.Answer) string {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s %s (%s %s), by %s\n", root.Package, root.Version, orWord(root.Kind, "target"), root.Target, r.Via)
+		target := ""
+		if root.Target != "" { // cargo tree knows none
+			target = fmt.Sprintf(" (%s %s)", orWord(root.Kind, "target"), root.Target)
+		}
+		fmt.Fprintf(&b, "%s %s%s, by %s\n", root.Package, root.Version, target, r.Via)
 		for _, c := range root.Crates {
 			backend := strings.Join(append([]string{c.Backend}, c.Also...), ",")
 			fmt.Fprintf(&b, "  %-4s  %-28s %-8s %s\n", c.State, c.Name+" "+c.Version, backend, fewer(c.Features))
