@@ -197,3 +197,33 @@ func TestAddDependency(t *testing.T) {
 		t.Error("a value that is two lines is written")
 	}
 }
+
+// FuzzAddDependency: whatever TOML goes in, the result parses, only bytes were inserted, and the entry is there.
+func FuzzAddDependency(f *testing.F) {
+	for _, s := range []string{"[dependencies]\na = '1' # x\n[lib]\n", "dependencies.a = '1'", "dependencies = { }", "[dependencies.a]\nversion='1'\n", "[package]\r\nname='a'", "\uFEFF[dependencies] # x\r\na.version = \"1\"\r\n"} {
+		f.Add(s, "candle-core")
+	}
+	f.Fuzz(func(t *testing.T, text, key string) {
+		out, err := AddDependency([]byte(text), "Cargo.toml", key, `{ version = "1", default-features = false }`)
+		if err != nil {
+			return
+		}
+		var after map[string]any
+		if _, err := toml.Decode(strings.TrimPrefix(string(out), "\uFEFF"), &after); err != nil {
+			t.Fatalf("%q → %q: %v", text, out, err)
+		}
+		deps, _ := after["dependencies"].(map[string]any)
+		if d, _ := deps[key].(map[string]any); d["version"] != "1" {
+			t.Fatalf("%q → %q: no entry", text, out)
+		}
+		at := 0
+		for i := range out {
+			if at < len(text) && out[i] == text[at] {
+				at++
+			}
+		}
+		if at != len(text) {
+			t.Fatalf("%q → %q: bytes were taken away", text, out)
+		}
+	})
+}
