@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -118,6 +119,11 @@ func (p *ciPlan) runStep(ctx context.Context, row ci.Row, s ci.Step) error {
 	if s.Fetches && !p.options.Fetch {
 		had, err := p.haveToolkit(row)
 		if err != nil || had {
+			return err
+		}
+	}
+	if s.Results != "" {
+		if err := os.MkdirAll(p.host.Join(p.project.Root, s.Results), 0o755); err != nil {
 			return err
 		}
 	}

@@ -194,7 +194,6 @@ var flags = []flag{
 		o.Save = v
 		return nil
 	}},
-	{"explain", none, onProject, "", "say what is recorded of each package", func(o *Options, _ string) error { o.Explain = true; return nil }},
 	{"explain", none, onProject, "", "say what each package was built with, and what would be used now", func(o *Options, _ string) error { o.Explain = true; return nil }},
 	{"fix", none, onProject, "", "write the missing edges into the workspace's manifests; each is checked by cargo and taken back if it did not help",
 		func(o *Options, _ string) error { o.Fix = true; return nil }},

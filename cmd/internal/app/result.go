@@ -525,8 +525,8 @@ func (j *journey) checkResult(ctx context.Context) error {
 
 // cleanPackages has cargo clean packages, and remembers that what they hold next is new.
 func (j *journey) cleanPackages(ctx context.Context, packages []string) error {
-	if _, err := j.run.Run(ctx, cargo.Clean(j.tool, j.line, packages, j.platforms())); err != nil {
-		return err
+	if _, err := j.removePackages(ctx, packages); err != nil {
+		return j.notCleaned(err)
 	}
 	j.shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
 	j.areCleaned(packages)

@@ -219,8 +219,8 @@ func TestStepsByValue(t *testing.T) {
 	}
 	want := []string{
 		`toolkit: gpubuild toolchain install 13.4 --parts=cudnn`,
-		`build: CARGO_TARGET_DIR=target/gpubuild-ci/r gpubuild build --features=cuda,cudnn --release --gpu-toolkit=13.4 --gpu-arch=sm_90 -p app`,
-		`prove: CARGO_TARGET_DIR=target/gpubuild-ci/r srun --gres=gpu:1 gpubuild build '--gpu-prove=--device '\''it'\''\'\'''\''s'\''' --gpu-require-proof --features=cuda,cudnn --release --gpu-toolkit=13.4 --gpu-arch=sm_90 -p app`,
+		`build: mkdir -p target/gpubuild-ci/results/r && CARGO_TARGET_DIR=target/gpubuild-ci/r GPUBUILD_ROW=r gpubuild build --gpu-junit=target/gpubuild-ci/results/r/build.xml --gpu-receipt=target/gpubuild-ci/results/r/build.json --features=cuda,cudnn --release --gpu-toolkit=13.4 --gpu-arch=sm_90 -p app`,
+		`prove: mkdir -p target/gpubuild-ci/results/r && CARGO_TARGET_DIR=target/gpubuild-ci/r GPUBUILD_ROW=r srun --gres=gpu:1 gpubuild build --gpu-junit=target/gpubuild-ci/results/r/prove.xml --gpu-receipt=target/gpubuild-ci/results/r/prove.json '--gpu-prove=--device '\''it'\''\'\'''\''s'\''' --gpu-require-proof --features=cuda,cudnn --release --gpu-toolkit=13.4 --gpu-arch=sm_90 -p app`,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

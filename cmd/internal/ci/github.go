@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path"
 	"strings"
 )
 
@@ -14,6 +15,8 @@ const GitHubLimit = 256
 const (
 	checkoutAction = "actions/checkout@v5.0.0"
 	cacheAction    = "actions/cache@v5.0.0"
+	uploadAction   = "actions/upload-artifact@v4.6.2"
+	downloadAction = "actions/download-artifact@v4.3.0"
 )
 
 // githubRow is what a job of the workflow reads of a row; what it does not read stays out of the job's context.
@@ -99,7 +102,15 @@ func GitHub(w Workflow) []byte {
 			}
 			p("      - name: %s\n        run: gpubuild ci run \"$GPUBUILD_ROW\" --only %s%s\n", title(step), step, flags)
 		}
+		p("      - name: Results\n        if: always()\n        uses: %s\n        with:\n          name: gpubuild-row-${{ matrix.id }}\n          path: %s\n          if-no-files-found: ignore\n",
+			uploadAction, quote(w.inDir(ResultsDir("${{ matrix.id }}"))))
 	}
+	p("%s", comment("One page of all rows: what is compiled, what is proven and on which device.", 2))
+	p("  report:\n    needs: [plan, compile, proof]\n    if: always() && needs.plan.result == 'success'\n    runs-on: ubuntu-24.04\n    timeout-minutes: 15\n    steps:\n")
+	w.begin(p, false)
+	p("      - uses: %s\n        with:\n          pattern: gpubuild-row-*\n          path: %s\n", downloadAction, quote(w.inDir("gpubuild-results")))
+	p("      - name: Report\n        run:%s\n", block(reportScript, 10))
+	p("      - uses: %s\n        with:\n          name: gpubuild-report\n          path: %s\n          if-no-files-found: error\n", uploadAction, quote(w.inDir("gpubuild-report.html")))
 	p("%s", comment("One check for branch protection: red when a row failed or was not run, or when a proof was asked for and not made.", 2))
 	p("  gpu:\n    needs: [plan, compile, proof]\n    if: always()\n    runs-on: ubuntu-24.04\n    timeout-minutes: 5\n    defaults:\n      run:\n        working-directory: .\n    env:\n")
 	p("      PLAN: ${{ needs.plan.result }}\n      COMPILE: ${{ needs.compile.result }}\n      COMPILE_COUNT: ${{ needs.plan.outputs.compile_count }}\n")
@@ -108,6 +119,14 @@ func GitHub(w Workflow) []byte {
 	p("    steps:\n      - name: Every row, and what is proven\n        run:%s\n", block(gate, 10))
 	return []byte(b.String())
 }
+
+// reportScript joins what the rows left. The matrix names the rows that left nothing, so that one that never ran is seen.
+const reportScript = `mkdir -p gpubuild-results
+gpubuild ci matrix --format json > gpubuild-results/matrix.json
+gpubuild report gpubuild-results --html gpubuild-report.html`
+
+// inDir is a path below the workspace's directory as an action reads it, which knows no working directory.
+func (w Workflow) inDir(p string) string { return path.Join(w.Dir, p) }
 
 // gate judges the results of the jobs: a job that was skipped is right only where it had no rows, or where a stranger's pull request may not reach
 // the machines of the proof, and then it says so.

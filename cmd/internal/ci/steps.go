@@ -23,6 +23,7 @@ type Step struct {
 	Env     []Var
 	Wrapper []string // put before the command
 	Fetches bool     // downloads: a person's or a workflow's word is needed
+	Results string   // directory that must be there for what it leaves; empty: none
 }
 
 // StepNames lists the steps that rows of a kind may have, in order. A row leaves out what it does not need.
@@ -46,9 +47,18 @@ func title(step string) string {
 // TargetDir is where a row builds, below the workspace's root: rows of one machine do not rebuild each other's crates.
 func TargetDir(id string) string { return path.Join("target", "gpubuild-ci", id) }
 
+// ResultsDir is where a row's receipts and JUnit files lie, below the workspace's root: `gpubuild report` joins those of all rows.
+func ResultsDir(id string) string { return path.Join("target", "gpubuild-ci", "results", id) }
+
+// results are the flags by which a step leaves what came of it, also when it fails.
+func results(id, step string) []string {
+	dir := ResultsDir(id)
+	return []string{"--gpu-junit=" + path.Join(dir, step+".xml"), "--gpu-receipt=" + path.Join(dir, step+".json")}
+}
+
 // Steps makes the steps of a row.
 func Steps(r Row) []Step {
-	env := []Var{{"CARGO_TARGET_DIR", TargetDir(r.ID)}}
+	env := []Var{{"CARGO_TARGET_DIR", TargetDir(r.ID)}, {"GPUBUILD_ROW", r.ID}}
 	build := []string{"build"}
 	if r.Features != "" {
 		build = append(build, "--features="+r.Features)
@@ -75,14 +85,16 @@ func Steps(r Row) []Step {
 		}
 		steps = append(steps, Step{Name: StepToolkit, Title: title(StepToolkit), Args: install, Fetches: true})
 	}
-	steps = append(steps, Step{Name: StepBuild, Title: title(StepBuild), Args: build, Env: env})
+	// Our own flags stand before the project's words, of which any may end what is cargo's.
+	left := func(step string) []string { return append([]string{"build"}, results(r.ID, step)...) }
+	steps = append(steps, Step{Name: StepBuild, Title: title(StepBuild), Args: append(left(StepBuild), build[1:]...), Env: env, Results: ResultsDir(r.ID)})
 	if r.Kind == Proof {
 		asked := "--gpu-prove"
 		if len(r.Args) > 0 {
 			asked += "=" + JoinWords(r.Args)
 		}
-		prove := append([]string{"build", asked, "--gpu-require-proof"}, build[1:]...)
-		steps = append(steps, Step{Name: StepProve, Title: title(StepProve), Args: prove, Env: env, Wrapper: r.Wrapper})
+		prove := append(left(StepProve), append([]string{asked, "--gpu-require-proof"}, build[1:]...)...)
+		steps = append(steps, Step{Name: StepProve, Title: title(StepProve), Args: prove, Env: env, Wrapper: r.Wrapper, Results: ResultsDir(r.ID)})
 	}
 	return steps
 }
@@ -90,6 +102,9 @@ func Steps(r Row) []Step {
 // Script is a step as a line that a POSIX shell reads back to the very words.
 func (s Step) Script() string {
 	var words []string
+	if s.Results != "" {
+		words = append(words, "mkdir -p "+quoteWord(s.Results)+" &&")
+	}
 	for _, v := range s.Env {
 		words = append(words, v.Name+"="+quoteWord(v.Value))
 	}
