@@ -358,11 +358,13 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 	case len(j.programs) == 0 && !j.options.Prove && !j.options.RequireProof:
 		return nil // a library: there is nothing to run
 	case p == nil && !j.options.Prove && !j.options.RequireProof && j.config.Prove.Value != nil && j.config.Prove.Value.Bin != "":
-		j.shell.Loud("Unproved", "not proven: %s", j.whyNone()) // another member of the workspace was built
+		j.notProven = j.whyNone()
+		j.shell.Loud("Unproved", "not proven: %s", j.notProven) // another member of the workspace was built
 		return nil
 	case p == nil && asked:
 		// A proof was asked for and there is none: that must not end as success does.
-		j.shell.Loud("Unproved", "not proven: %s", j.whyNone())
+		j.notProven = j.whyNone()
+		j.shell.Loud("Unproved", "not proven: %s", j.notProven)
 		return codeError(codeUnproved)
 	case p == nil:
 		j.shell.Status("Unproved", "not proven: nothing was run; prove a program with `gpubuild prove BIN -- ARGS`")
@@ -375,6 +377,7 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 		return nil
 	}
 	if !j.hasDevice(ctx) {
+		j.notProven = "no GPU here"
 		j.shell.Loud("Unproved", "not proven: no GPU here; on a machine with one run: %s", how)
 		if j.options.RequireProof {
 			return codeError(codeUnproved)

@@ -36,7 +36,9 @@ type gathered struct {
 	proofs   []proof
 	receipts []receipt.Receipt
 	cause    *report.Finding // of a failed build, where it is known
-	lines    *report.Lines   // stdout among cargo's messages; nil where they were not asked for
+	// notProven is why a proof that was asked for was not made.
+	notProven string
+	lines     *report.Lines // stdout among cargo's messages; nil where they were not asked for
 }
 
 // step takes one of the road's steps, and notes what came of it and how long it took. Two steps of one name in a row are one check.
@@ -353,10 +355,7 @@ func (j *journey) roadChecks(programs []report.Program, end error) []report.Chec
 		required := j.options.RequireProof || isVerdict(code)
 		switch {
 		case p.Proof == nil && j.proofAsked():
-			c.Message = "no GPU here"
-			if code == codeUnproved && j.line.Verb == "build" {
-				c.Message = j.whyNone()
-			}
+			c.Message = orWord(j.notProven, "no GPU here")
 		case p.Proof == nil:
 		case p.Proof.Verdict == report.Proved:
 			c.State, c.Message = report.Passed, "ran its kernel on "+p.Proof.Device

@@ -267,6 +267,11 @@ func builds(verb string) bool {
 func proofOf(r Result) (Status, string) {
 	p := theProof(r)
 	if p == nil {
+		for _, c := range r.Checks { // a proof was demanded and could not be made
+			if c.ID == CheckProof && c.State == Failed {
+				return StatusUnproved, c.Message
+			}
+		}
 		return StatusNone, ""
 	}
 	switch p.Verdict {
