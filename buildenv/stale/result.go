@@ -381,7 +381,7 @@ func Adopt(u Unit, a Asks, t Traces) Adoption {
 		old, recorded := was[in.Name]
 		same := recorded && (old.Value == in.Value || old.Hash != "" && old.Hash == in.Hash)
 		switch in.Name {
-		case "nvcc", "arch", "cuDNN", "CUDA libraries":
+		case "nvcc", "nvcc version", "arch", "cuDNN", "CUDA libraries":
 			continue // shown by what is there
 		case "CUDA headers":
 			if !same {

@@ -201,6 +201,7 @@ func TestAdopt(t *testing.T) {
 		{story: "an input that no trace tells of", inputs: append([]string{"libtorch=2.9 /torch"}, compiles...), asks: asksKernels, code: kernel,
 			open: "nothing tells which libtorch it was built with", trusted: trusted},
 		{story: "cudarc told this version and these libraries", inputs: []string{"nvcc=13.4", "CUDA libraries=13.4 /b/lib"}, asks: cudarc, traces: stale.Traces{CUDA: "13.4", Libraries: []string{"/b/lib"}}},
+		{story: "cudarc only asked for the version", inputs: []string{"nvcc version=13.4 /b/bin/nvcc#r"}, asks: stale.Asks{Version: true}, traces: stale.Traces{CUDA: "13.4"}},
 		{story: "cudarc told another version", inputs: []string{"nvcc=13.4", "CUDA libraries=13.4 /b/lib"}, asks: cudarc, traces: stale.Traces{CUDA: "13.3", Libraries: []string{"/b/lib"}},
 			reasons: []string{"nvcc 13.3 → 13.4: kernels"}},
 		{story: "cudarc links another toolkit's libraries first", inputs: []string{"nvcc=13.4", "CUDA libraries=13.4 /b/lib"}, asks: cudarc,
