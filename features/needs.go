@@ -162,7 +162,7 @@ func cudarcLibraries(features []string) []string {
 		{"driver", "the NVIDIA driver"}, {"runtime", "libcudart"}, {"cublas", "libcublas"}, {"cublaslt", "libcublasLt"}, {"curand", "libcurand"}, {"nvrtc", "libnvrtc"},
 		{"cusparse", "libcusparse"}, {"cusolver", "libcusolver"}, {"cufft", "libcufft"}, {"nccl", "libnccl"}, {"cutensor", "libcutensor"},
 	} {
-		if contains(features, l.feature) {
+		if contains(features, l.feature) || l.feature == "cublaslt" && contains(features, "cublas") { // cublas links cublasLt, too
 			out = append(out, l.library)
 		}
 	}
