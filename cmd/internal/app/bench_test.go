@@ -20,7 +20,7 @@ import (
 // A benchmark here times two whole processes in turn and reports the medians and the median of their ratios, so that a machine that
 // is busy for a while does not favour one of them. Each builds into a directory of its own that GPUBUILD_BENCH_DIR keeps between runs.
 
-// inTurn runs two commands in turn and reports them as "a-ms", "b-ms" and "a/b".
+// inTurn runs two commands in turn and reports them as "a-ms", "b-ms", "a/b" and "a-b-ms", the median of the differences.
 func inTurn(b *testing.B, dir string, envA, envB []string, a, c []string) {
 	b.Helper()
 	run := func(env, words []string) time.Duration {
@@ -35,16 +35,18 @@ func inTurn(b *testing.B, dir string, envA, envB []string, a, c []string) {
 	run(envA, a)
 	run(envB, c)
 	run(envA, a)
-	var as, cs, ratios []float64
+	var as, cs, ratios, differences []float64
 	b.ResetTimer()
 	for range b.N {
 		x, y := run(envA, a), run(envB, c)
 		as, cs, ratios = append(as, float64(x.Microseconds())/1000), append(cs, float64(y.Microseconds())/1000), append(ratios, float64(x)/float64(y))
+		differences = append(differences, float64((x-y).Microseconds())/1000)
 	}
 	median := func(v []float64) float64 { sort.Float64s(v); return v[len(v)/2] }
 	b.ReportMetric(median(as), "a-ms")
 	b.ReportMetric(median(cs), "b-ms")
 	b.ReportMetric(median(ratios), "a/b")
+	b.ReportMetric(median(differences), "a-b-ms")
 	b.ReportMetric(0, "ns/op")
 }
 
@@ -96,6 +98,72 @@ func BenchmarkNoop(b *testing.B) {
 				b.Fatal(err)
 			}
 			inTurn(b, sample, []string{target}, append(envOf(b, out), target), ours, []string{"cargo", "build", "--features", "cuda"})
+		})
+	}
+}
+
+// BenchmarkStale: (a) `gpubuild stale` against (b) `gpubuild env`, in a target directory with nothing to do. Both ask cargo, judge and choose the
+// tools, so that the difference is what the check itself costs: reading the record, looking at every input's file, and comparing.
+func BenchmarkStale(b *testing.B) {
+	for _, name := range []string{"matmul", "candle-matmul"} {
+		b.Run(name, func(b *testing.B) {
+			if toolkit() == "" {
+				b.Skip("no CUDA toolkit: gpubuild toolchain install")
+			}
+			sample, err := filepath.Abs(filepath.Join(repository, "testdata", name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			target := []string{"CARGO_TARGET_DIR=" + benchDir(b, name), "CARGO_NET_OFFLINE=true"}
+			build := exec.Command(benchProgram(b), "build", "--features", "cuda", "--gpu-toolkit", toolkit(), "--gpu-arch", "sm_90")
+			build.Dir, build.Env = sample, append(os.Environ(), target...)
+			if out, err := build.CombinedOutput(); err != nil {
+				b.Fatalf("%v\n%s", err, out)
+			}
+			flags := []string{"--features", "cuda", "--toolkit", toolkit(), "--arch", "sm_90"}
+			inTurn(b, sample, target, target, append([]string{benchProgram(b), "stale"}, flags...), append([]string{benchProgram(b), "env"}, flags...))
+		})
+	}
+}
+
+// BenchmarkRebuild reports what a change costs against building the whole tree anew: the seconds of processor time of all processes, which a
+// busy machine changes little, and how many packages cargo compiled. Candle takes minutes for each of the three builds: use -benchtime 1x.
+func BenchmarkRebuild(b *testing.B) {
+	for _, name := range []string{"matmul", "candle-matmul"} {
+		b.Run(name, func(b *testing.B) {
+			other := os.Getenv("GPUBUILD_TEST_TOOLKIT2")
+			if toolkit() == "" || other == "" {
+				b.Skip("GPUBUILD_TEST_TOOLKIT and GPUBUILD_TEST_TOOLKIT2 do not name two CUDA toolkits")
+			}
+			sample, err := filepath.Abs(filepath.Join(repository, "testdata", name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			target := benchDir(b, name) + "-rebuild"
+			build := func(root, arch string) (seconds float64, packages int) {
+				c := exec.Command(benchProgram(b), "build", "--features", "cuda", "--gpu-toolkit", root, "--gpu-arch", arch)
+				c.Dir, c.Env = sample, append(os.Environ(), "CARGO_TARGET_DIR="+target, "CARGO_TERM_COLOR=never")
+				out, err := c.CombinedOutput()
+				if err != nil {
+					b.Fatalf("%v: %v\n%s", c.Args, err, out)
+				}
+				return (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds(), len(compiling.FindAll(out, -1))
+			}
+			for range b.N {
+				if err := os.RemoveAll(target); err != nil {
+					b.Fatal(err)
+				}
+				whole, all := build(toolkit(), "sm_90")
+				capability, c := build(toolkit(), "sm_80")
+				tools, n := build(other, "sm_80")
+				b.ReportMetric(whole, "whole-s")
+				b.ReportMetric(float64(all), "whole-packages")
+				b.ReportMetric(capability/whole, "capability/whole")
+				b.ReportMetric(float64(c), "capability-packages")
+				b.ReportMetric(tools/whole, "toolkit/whole")
+				b.ReportMetric(float64(n), "toolkit-packages")
+				b.ReportMetric(0, "ns/op")
+			}
 		})
 	}
 }

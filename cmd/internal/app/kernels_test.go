@@ -327,12 +327,12 @@ func kernelsOf(features string) []string {
 	return slices.Compact(out)
 }
 
-// shift moves the times of all files below a directory, or makes them all now.
-func (k *kernels) shift(dir string, by time.Duration) {
+// shift moves the times of the files below a directory with a word in their path, or makes them all now.
+func (k *kernels) shift(dir, word string, by time.Duration) {
 	k.t.Helper()
 	now := time.Now()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+		if err != nil || !d.Type().IsRegular() || !strings.Contains(path[len(dir):], word) {
 			return err
 		}
 		fi, err := d.Info()

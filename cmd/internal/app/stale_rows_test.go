@@ -43,7 +43,9 @@ func words(s string) []string {
 func TestKernels(t *testing.T) {
 	k := newKernels(t)
 	k.part("rows", k.rows)
+	k.part("in turn", k.inTurn)
 	k.part("killed", k.killed)
+	k.part("random", k.random)
 }
 
 // part runs a part of the test; what fails there fails there.
@@ -134,7 +136,7 @@ func (k *kernels) rows() {
 			compiles: "cudarc program", tree: "a", rebuilt: "cudarc program", atMost: true},
 		{story: "the toolkit moved", features: small, after: k.usual("moved"), change: func() { k.sh("mv trees/a trees/moved"); k.dirty = true },
 			tree: "a", rebuilt: "ptx archive cc program", atMost: true},
-		{story: "the target directory restored with new times", features: small, change: func() { k.shift(k.now("target"), 0) },
+		{story: "the target directory restored with new times", features: small, change: func() { k.shift(k.now("target"), "", 0) },
 			compiles: "?", tree: "a", rebuilt: "?"}, // cargo itself makes anew whatever now looks older than what it was made from
 		{story: "the record lost", features: small, change: func() { k.sh("rm now/target/.gpubuild-record.json") },
 			tree: "a", rebuilt: "ptx archive cc program", atMost: true},
@@ -144,6 +146,25 @@ func (k *kernels) rows() {
 		k.part(r.story, func() { k.row(r) })
 	}
 }
+
+// inTurn has plain cargo, as an editor runs it, and gpubuild build in turn: neither finds anything to do.
+func (k *kernels) inTurn() {
+	k.ready("all", k.usual("a"))
+	k.must(k.cargo(k.usual("a"), "all"))
+	for i := range 10 {
+		if text := k.must(k.cargo(k.usual("a"), "all")); len(compiled(text)) > 0 {
+			k.t.Fatalf("round %d: plain cargo compiled %q\n%s", i, compiled(text), text)
+		}
+		if text := k.must(k.gpubuild(k.usual("a"), "all")); len(compiled(text)) > 0 || didClean(text) {
+			k.t.Fatalf("round %d: gpubuild did something\n%s", i, text)
+		}
+	}
+}
+
+// didClean says whether gpubuild found something stale or unknown, or cleaned.
+func didClean(text string) bool { return cleans.MatchString(text) }
+
+var cleans = regexp.MustCompile(`(?m)^ +(Cleaned|Stale|Unknown) `)
 
 func (k *kernels) row(r row) {
 	t := k.t
@@ -210,7 +231,7 @@ func (k *kernels) row(r row) {
 	if r.also != nil {
 		r.also(text)
 	}
-	if text := k.must(k.gpubuild(r.after, r.features)); len(compiled(text)) > 0 || strings.Contains(text, "Cleaned") {
+	if text := k.must(k.gpubuild(r.after, r.features)); len(compiled(text)) > 0 || didClean(text) {
 		t.Errorf("and again: something was done\n%s", text)
 	}
 }
