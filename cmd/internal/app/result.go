@@ -17,6 +17,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
 	"gpubuild/features"
+	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
 )
@@ -27,7 +28,13 @@ func (j *journey) wanted(ctx context.Context, in features.Inputs) stale.Want {
 		j.signs = &stale.Want{}
 		if t := j.set.Toolkit; t != nil {
 			j.signs.NVCC = j.signatures(ctx)
-			j.signs.PTX, _ = fatbin.WrittenBy(t.Version)
+			release := t.Version // the headers', which are packaged apart from the compiler: what that says of itself counts
+			if len(j.signs.NVCC) > 0 {
+				if v, err := gpu.ParseVersion(j.signs.NVCC[0]); err == nil {
+					release = v
+				}
+			}
+			j.signs.PTX, _ = fatbin.WrittenBy(release)
 		}
 	}
 	w := stale.Want{}

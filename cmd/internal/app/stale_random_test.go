@@ -91,6 +91,10 @@ func (w *world) draw(of wish, what int) wish {
 		if w.r.IntN(6) == 0 {
 			set = append(set, "cmake")
 		}
+		// cc looks for libcudart in targets/x86_64-linux/lib alone, which toolkits made of wheels do not have; archive names the directory.
+		if slices.Contains(set, "cc") && !slices.Contains(set, "archive") {
+			set = append(set, "archive")
+		}
 		of.features = strings.Join(set, ",")
 	case 5:
 		of.profile = map[string]string{"dev": "second", "second": "dev"}[of.profile]

@@ -140,6 +140,10 @@ func (k *kernels) rows() {
 			compiles: "?", tree: "a", rebuilt: "?"}, // cargo itself makes anew whatever now looks older than what it was made from
 		{story: "the record lost", features: small, change: func() { k.sh("rm now/target/.gpubuild-record.json") },
 			tree: "a", rebuilt: "ptx archive cc program", atMost: true},
+		{story: "a static library replaced", features: small, change: func() {
+			k.sh("cp --remove-destination trees/b/lib/libcudart_static.a trees/a/lib/")
+			k.dirty = true
+		}, hole: func() bool { return !k.mentions(mark) }, tree: "a", rebuilt: "archive cc program", atMost: true, also: newLibrary},
 		{story: "a kernel edited", features: small, change: func() { k.edit(k.now("ws"), "archive", 1) }, compiles: "archive program", tree: "a", rebuilt: "archive program"},
 	}
 	for _, r := range rows {
