@@ -48,3 +48,13 @@ func TestHelpIsGolden(t *testing.T) {
 		})
 	}
 }
+
+// TestFlagsParse: a flag that stands twice in the table, as after a merge, takes its verb away altogether, and only when the verb is really called.
+func TestFlagsParse(t *testing.T) {
+	for _, verb := range app.VerbNames() {
+		var out, err bytes.Buffer
+		if code := app.Main([]string{"gpubuild", verb, "--no-such-flag"}, nil, &out, &err); code == 70 {
+			t.Errorf("%s cannot be called: %s", verb, err.String())
+		}
+	}
+}
