@@ -115,6 +115,21 @@ func TestRowsAreJoined(t *testing.T) {
 	}
 }
 
+// TestAProofThatWasDemandedAndNotMade is no row that merely compiled: nothing was run for lack of a device, and that was to be an error.
+func TestAProofThatWasDemandedAndNotMade(t *testing.T) {
+	r := report.Result{Verb: "build", Row: "prove-gpu", At: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Code: 21, Programs: []report.Program{{Name: "matmul"}}, Checks: []report.Check{
+		{ID: report.CheckBuild, State: report.Passed}, {ID: report.CheckProof, Name: "matmul", State: report.Failed, Message: "no GPU here"},
+	}}
+	rows := report.Join(observed(1, r), nil)
+	if len(rows) != 1 || rows[0].Status != report.StatusUnproved || rows[0].Proof.Why != "no GPU here" {
+		t.Errorf("got %+v", rows)
+	}
+	r.Code, r.Checks[1].State = 0, report.Skipped // it was not demanded
+	if rows := report.Join(observed(1, r), nil); len(rows) != 1 || rows[0].Status != report.StatusCompiled {
+		t.Errorf("not demanded: got %+v", rows)
+	}
+}
+
 func TestRowsWithoutAResultAreThere(t *testing.T) {
 	expected, ok := report.Expected([]byte(`{"schema":"gpubuild/ci/1","ok":true,"findings":[],"rows":[{"id":"a"},{"id":"b"}],"left_out":[]}`))
 	if !ok || len(expected) != 2 {
