@@ -292,13 +292,21 @@ func (e *WriteError) Unwrap() error { return e.Err }
 // Hint says what a user can do about it.
 func (e *WriteError) Hint() string {
 	dir := filepath.Dir(e.Path)
+	isDir := func(path string) bool {
+		fi, err := os.Stat(path)
+		return err == nil && fi.IsDir()
+	}
 	switch {
+	case isDir(e.Path):
+		return e.Path + " is a directory: name a file"
 	case diskFull(e.Err):
 		return "free some space on the disk that holds " + dir
 	case readOnly(e.Err):
 		return dir + " is on a file system that is mounted read-only: use a directory on another one"
 	case errors.Is(e.Err, fs.ErrPermission):
 		return "make " + dir + " one that you may write to"
+	case errors.Is(e.Err, fs.ErrNotExist) && isDir(dir):
+		return "no file can be made in " + dir + ": name another directory"
 	case errors.Is(e.Err, fs.ErrNotExist):
 		return "make the directory " + dir
 	}

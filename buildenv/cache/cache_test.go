@@ -138,7 +138,7 @@ func TestWriteFileWhereItCannot(t *testing.T) {
 	}
 	tests := []struct{ name, path, want, hint string }{
 		{"no directory", filepath.Join(dir, "none", "x"), "cannot be written: ", "make the directory"},
-		{"a directory of that name", filepath.Join(dir, "taken"), "taken cannot be written: file exists", "see that"},
+		{"a directory of that name", filepath.Join(dir, "taken"), "taken cannot be written: file exists", filepath.Join(dir, "taken") + " is a directory: name a file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -115,6 +115,9 @@ func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.R
 	if ctx.Err() == nil && errors.As(err, &exit) && exit.Result.Signal == "" && !exit.Result.TimedOut {
 		return res, refusal(exit.Result.Code, res.Stderr, err)
 	}
+	if exit != nil && len(exit.Result.Stderr) == 0 {
+		exit.Result.Stderr = res.Stderr // the words of a cargo that crashed are kept here and nowhere else
+	}
 	return res, err
 }
 

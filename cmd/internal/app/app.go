@@ -219,6 +219,7 @@ func finish(shell *report.Shell, err error) int {
 		bad     *badFilesError
 		noToml  *features.NoManifestError
 		badToml *features.ManifestError
+		output  *outputError
 		refused *cargo.RefusedError
 		noRows  *ci.NoRowsError
 		tooMany *ci.TooManyError
@@ -235,7 +236,11 @@ func finish(shell *report.Shell, err error) int {
 		return codeInterrupted
 	case errors.As(err, &refused):
 		// cargo's own words, once, as they are
-		_, _ = shell.Err.Write(refused.Stderr)
+		words := string(refused.Stderr)
+		if shell.Guarded {
+			words = report.Disarmed(words)
+		}
+		_, _ = io.WriteString(shell.Err, words)
 		shell.Hint(refused.Fix)
 		return refused.Code
 	}
@@ -249,7 +254,7 @@ func finish(shell *report.Shell, err error) int {
 	say(shell, err)
 	switch {
 	case errors.As(err, &usage), errors.As(err, &badFlag), errors.As(err, &badLine), errors.As(err, &noFile), errors.As(err, &noBin), errors.As(err, &notELF),
-		errors.As(err, &schema), errors.As(err, &damaged), errors.As(err, &bad):
+		errors.As(err, &schema), errors.As(err, &output), errors.As(err, &damaged), errors.As(err, &bad):
 		return codeUsage
 	case errors.As(err, &missing), errors.As(err, &noCargo), errors.As(err, &noPip), errors.As(err, &noC), errors.As(err, &noProbe):
 		return codeMissing

@@ -108,6 +108,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	}
 	j := &journey{app: a, options: o, line: l, tool: tool, env: a.host.Env}
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
+	f.ProjectWhy = "there is no cargo to ask"
 	if f.Cargo != "" {
 		looked, err := a.lookAt(ctx, o, l)
 		var none *features.NoManifestError

@@ -34,16 +34,21 @@ func runFeatures(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return a.draw(j)
 	}
 	if o.JSON == nil {
-		a.printFeatures(j)
+		if err := a.printFeatures(j); err != nil {
+			return err
+		}
 	}
 	return a.end(o, reachEnd(j.reach.Stops), j.reachResult("features"), struct {
 		*features.Answer
-		Findings struct{} `json:"-"`
+		Findings *struct{} `json:"findings,omitempty"` // the envelope has them
 	}{Answer: j.reach})
 }
 
 // checkFeatures refuses flags of `features` that say nothing together.
 func (o Options) checkFeatures() error {
+	if o.Graph != "" && o.JSON != nil {
+		return &usageError{"--graph prints a drawing and has no JSON", "gpubuild features --json has the paths"}
+	}
 	if o.DryRun && !o.Fix {
 		return &usageError{"--dry-run belongs to --fix", "gpubuild features --fix --dry-run"}
 	}
@@ -148,17 +153,20 @@ func (a *app) runFix(ctx context.Context, o Options, l cargo.Line) error {
 	}
 	return a.end(o, reachEnd(j.reach.Stops), j.reachResult("features"), struct {
 		*features.Answer
-		Findings struct{} `json:"-"`
-		Mends    []mended `json:"mends"`
+		Findings *struct{} `json:"findings,omitempty"` // the envelope has them
+		Mends    []mended  `json:"mends"`
 	}{Answer: j.reach, Mends: append([]mended{}, done...)})
 }
 
 // printFeatures prints for each root a table of what is linked, then the paths of the features, then what is needed.
-func (a *app) printFeatures(j *journey) {
-	fmt.Fprint(a.shell.Out, featureTable(j.reach))
+func (a *app) printFeatures(j *journey) error {
+	if _, err := io.WriteString(a.shell.Out, featureTable(j.reach)); err != nil {
+		return err
+	}
 	for _, f := range j.findings {
 		a.shell.Finding(f)
 	}
+	return nil
 }
 
 func orWord(s, other string) string {

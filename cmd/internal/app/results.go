@@ -223,7 +223,7 @@ func (j *journey) result(end error) report.Result {
 	r.Programs = j.programResults()
 	r.Checks = withFailure(j.roadChecks(r.Programs, end), j.line.Verb, end)
 	r.Findings = append(r.Findings, j.findings...)
-	r.Findings = append(r.Findings, j.endFindings(r, end)...)
+	r.Findings = report.RedactFindings(append(r.Findings, j.endFindings(r, end)...), j.words)
 	return r
 }
 
@@ -652,6 +652,7 @@ func (a *app) end(o Options, end error, r report.Result, fields any) error {
 		f.Path = a.shownIf(f.Path)
 		made.Findings = append(made.Findings, f)
 	}
+	made.Findings = report.RedactFindings(made.Findings, a.words)
 	if len(made.Checks) == 0 {
 		made.Checks = append(made.Checks, endCheck(r.Verb, end))
 	}
@@ -683,11 +684,23 @@ func (a *app) writeAnswer(file string, data []byte) error {
 
 func (a *app) writeFile(file string, data []byte) error {
 	path := a.host.Abs(file)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return &cache.WriteError{Path: path, Err: err}
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = cache.WriteFile(path, data, 0o644)
+	} else {
+		err = &cache.WriteError{Path: path, Err: err}
 	}
-	return cache.WriteFile(path, data, 0o644)
+	if err != nil {
+		return &outputError{err}
+	}
+	return nil
 }
+
+// outputError says that a file that the command line names cannot be written.
+type outputError struct{ err error }
+
+func (e *outputError) Error() string { return e.err.Error() }
+func (e *outputError) Unwrap() error { return e.err }
 
 // onGitHub says whether a step of GitHub Actions reads what we write.
 func (a *app) onGitHub() bool { return a.host.Env.Get("GITHUB_ACTIONS") == "true" }

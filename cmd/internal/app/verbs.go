@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/urfave/cli/v2"
 
@@ -87,11 +88,25 @@ func (a *app) commandLine(ctx context.Context) *cli.App {
 				if err != nil {
 					return err
 				}
+				if err := noWords(v.name, line); err != nil {
+					return a.endEarly(o, v.name, err)
+				}
 				return a.endEarly(o, v.name, v.run(a, ctx, o, line))
 			},
 		})
 	}
 	return c
+}
+
+// noWords refuses words that a verb would not look at: `gpubuild features cuda` asks for nothing, and its answer would read as "all is well".
+func noWords(verb string, l cargo.Line) error {
+	switch verb {
+	case "features", "doctor", "env", "stale", "version":
+		if len(l.Positional) > 0 {
+			return &usageError{fmt.Sprintf("%s takes no word %q", verb, l.Positional[0]), "features are asked for with --features, packages with -p; see gpubuild " + verb + " --help"}
+		}
+	}
+	return nil
 }
 
 func asksHelp(words []string) bool {

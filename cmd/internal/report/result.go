@@ -275,6 +275,26 @@ func Redact(words []string) []string {
 	return out
 }
 
+// RedactFindings does the same for commands that stand in findings' fixes: a route repeats the words that were typed.
+func RedactFindings(list []Finding, words []string) []Finding {
+	var pairs []string
+	for i, w := range Redact(words) {
+		if was, is := strings.TrimPrefix(words[i], "--config="), strings.TrimPrefix(w, "--config="); was != is {
+			pairs = append(pairs, was, is)
+		}
+	}
+	if len(pairs) == 0 {
+		return list
+	}
+	r := strings.NewReplacer(pairs...)
+	out := make([]Finding, len(list))
+	for i, f := range list {
+		f.Message, f.Fix, f.Evidence = r.Replace(f.Message), r.Replace(f.Fix), r.Replace(f.Evidence)
+		out[i] = f
+	}
+	return out
+}
+
 func redacted(setting string) string {
 	if key, _, ok := strings.Cut(setting, "="); ok {
 		return key + "=…"
