@@ -116,7 +116,7 @@ func TestFactsOfTheRoad(t *testing.T) {
 		{"the gate and the compiler that fits", "crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!", "gcc-too-new-for-cuda", nil,
 			"CUDA 13.0 in /cuda-13.0 takes gcc 6 to 13; nvcc by itself would take gcc 15 (/usr/bin/gcc-15), which it refuses; you have gcc 12 (/usr/bin/gcc-12), which it takes",
 			"gpubuild run --features cuda --gpu-arch sm_120 --gpu-toolkit=13.0 'my app' --gpu-ccbin=/usr/bin/g++-12 -- --device cuda"},
-		{"an old card: another toolkit here compiles for it, and takes the place of the one that was named", "nvcc fatal   : Unsupported gpu architecture 'compute_61'", "arch-too-new-for-nvcc", nil,
+		{"an old card: another toolkit here compiles for it, and takes the place of the one that was named", "nvcc fatal   : Unsupported gpu architecture 'compute_61'", "arch-dropped-by-nvcc", nil,
 			"CUDA 13.0 in /cuda-13.0 compiles for sm_75 to sm_121; CUDA 12.9 is here and compiles for compute_61; the GPU here is GTX 1080 (compute capability 6.1)",
 			"gpubuild run --features cuda --gpu-arch sm_120 'my app' --gpu-toolkit=12.9 -- --device cuda"},
 		{"an arch that no toolkit here knows: the GPU's own instead", "nvcc fatal   : Unsupported gpu architecture 'compute_130'", "arch-too-new-for-nvcc",
