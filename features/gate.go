@@ -32,28 +32,81 @@ func (v *view) gate(dir string, script string, feature, main string) gating {
 	tests := testOf(feature)
 	budget := maxSources
 	src := v.h.Join(dir, "src")
-	for _, f := range rustFiles(v.h, src, &budget) {
-		if binary(v.h, src, f) && !sameProgram(v.h, src, f, main) {
-			continue
-		}
+	look := func(f string) {
 		if data, err := v.h.ReadFile(f, sourceLimit); err == nil && gatesCode(string(data), tests) {
 			g.Files = append(g.Files, strings.TrimPrefix(v.h.Clean(f), v.h.Clean(dir)+v.h.Clean("/")))
 		}
 	}
-	if main != "" && !v.h.Below(main, src) { // an example, a test or a [[bin]] with a path of its own
-		if data, err := v.h.ReadFile(main, sourceLimit); err == nil && gatesCode(string(data), tests) {
-			g.Files = append(g.Files, strings.TrimPrefix(v.h.Clean(main), v.h.Clean(dir)+v.h.Clean("/")))
+	for _, f := range rustFiles(v.h, src, &budget) {
+		if binary(v.h, src, f) && !sameProgram(v.h, src, f, main) {
+			continue
+		}
+		look(f)
+	}
+	if main != "" && !v.h.Below(main, src) { // an example, a test, a [[bin]] or a [lib] with a path of its own; its modules lie beside and below
+		for _, f := range v.beside(dir, main, &budget) {
+			look(f)
 		}
 	}
 	if script != "" {
-		if data, err := v.h.ReadFile(script, sourceLimit); err == nil {
-			text := string(data)
-			g.Script = strings.Contains(text, "CARGO_FEATURE_"+envName(feature)) || gatesCode(text, tests)
-			g.Calls = strings.Contains(text, "nvcc")
+		variable := regexp.MustCompile(`\bCARGO_FEATURE_` + envName(feature) + `\b`)
+		for _, f := range v.beside(dir, script, &budget) {
+			data, err := v.h.ReadFile(f, sourceLimit)
+			if err != nil {
+				continue
+			}
+			// The variable's name stands in a string, which code would blank.
+			g.Script = g.Script || variable.Match(data) && variable.MatchString(commentless(string(data))) || gatesCode(string(data), tests)
+			g.Calls = g.Calls || strings.Contains(commentless(string(data)), "nvcc")
 		}
 	}
 	v.gates[key] = g
 	return g
+}
+
+// beside lists a root source file with what may be its modules: everything below its directory, unless that is the package's own, where other programs lie.
+func (v *view) beside(dir, file string, budget *int) []string {
+	own := v.h.Dir(file)
+	if v.h.SamePath(own, dir) || !v.h.Below(file, dir) {
+		return []string{file}
+	}
+	return rustFiles(v.h, own, budget)
+}
+
+// commentless is text without comments; strings stay.
+func commentless(text string) string {
+	var out strings.Builder
+	for _, line := range strings.Split(text, "\n") {
+		if at := strings.Index(line, "//"); at >= 0 && !strings.Contains(line[:at], `"`) {
+			line = line[:at]
+		}
+		out.WriteString(line + "\n")
+	}
+	return out.String()
+}
+
+// gateOf is gate for a feature with every feature of the package that it turns on: what `gpu` gates, `cuda = ["gpu"]` gates. What is on
+// without it, by the defaults or otherwise, is no part of it.
+func (v *view) gateOf(p *Package, f string, on []string, main string) gating {
+	own, _ := p.closure([]string{f})
+	always := map[string]bool{}
+	if contains(on, "default") {
+		always, _ = p.closure([]string{"default"})
+	}
+	var all gating
+	for _, name := range sortedKeys(own) {
+		if name != f && (always[name] || !contains(on, f) && contains(on, name)) {
+			continue
+		}
+		g := v.gate(p.Dir, p.BuildScript, name, main)
+		for _, file := range g.Files {
+			if !contains(all.Files, file) {
+				all.Files = append(all.Files, file)
+			}
+		}
+		all.Script, all.Calls = all.Script || g.Script, all.Calls || g.Calls
+	}
+	return all
 }
 
 func envName(feature string) string { return strings.ToUpper(strings.ReplaceAll(feature, "-", "_")) }
@@ -129,13 +182,11 @@ func gatesCode(text string, test featureTest) bool {
 	if !test.in(text) {
 		return false
 	}
+	text = code(text, strings.Trim(test.quoted, `"`))
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		at := test.at(line)
 		if at == nil {
-			continue
-		}
-		if c := strings.Index(line, "//"); c >= 0 && c < at[0] {
 			continue
 		}
 		if before := line[:at[0]]; strings.Contains(before, "doc(cfg(") || strings.Contains(before, "cfg_attr(docsrs") {

@@ -47,7 +47,7 @@ func (p *Project) Propagation(gpu []string) ([]Finding, error) {
 			}
 			f := Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest, Line: q.Package.FeatureLine(q.Feature), Root: q.Package.Name, Evidence: "manifests",
 				Message: fmt.Sprintf("`%s` of %s is not passed on to %s, which has it, too", q.Feature, q.Package.Name, d.Package)}
-			if v.gate(to.Dir, to.BuildScript, q.Feature, "").any() {
+			if v.gateOf(to, q.Feature, nil, "").any() {
 				f.Severity = Warning
 			}
 			edge := d.Key + "/" + q.Feature

@@ -121,7 +121,7 @@ func (k *rootJudge) gated(f string) (string, bool) {
 		if i == k.r.node {
 			main = k.main
 		}
-		g := k.gate(p.Dir, p.BuildScript, f, main)
+		g := k.gateOf(p, f, n.features, main)
 		switch {
 		case len(g.Files) > 0:
 			return listed(n.name, g.Files), true

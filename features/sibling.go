@@ -59,7 +59,7 @@ func (k *rootJudge) siblings() {
 		p := k.manifestOf(i)
 		var g gating
 		if p != nil {
-			g = k.gate(p.Dir, p.BuildScript, want, "")
+			g = k.gateOf(p, want, n.features, "")
 			if !g.any() {
 				continue // it only passes the feature on
 			}
@@ -189,7 +189,7 @@ func (k *rootJudge) cudnnAlone() {
 	if p == nil || !contains(k.asked, "cudnn") || contains(n.features, "cuda") || !p.Declares("cuda") {
 		return
 	}
-	g := k.gate(p.Dir, p.BuildScript, "cuda", k.main)
+	g := k.gateOf(p, "cuda", n.features, k.main)
 	if !g.any() {
 		return
 	}
