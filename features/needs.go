@@ -182,10 +182,24 @@ func (c Cudarc) how() string {
 
 // units lists the build scripts whose output depends on the GPU toolchain, those for the building machine included.
 func (j *judge) units() {
-	if j.graph == nil {
+	defer func() {
+		sort.SliceStable(j.out.Units, func(a, b int) bool { return j.out.Units[a].Name < j.out.Units[b].Name })
+	}()
+	seen := map[string]bool{}
+	if j.graph == nil { // a tree names no build scripts and no platforms; which packages have one, their manifests say
+		for i := range j.nodes {
+			n := &j.nodes[i]
+			s, ok := j.scriptNode(i)
+			id := j.treeID(i)
+			key := id + "\x00" + strings.Join(n.features, ",")
+			if !ok || !s.machine() || id == "" || seen[key] {
+				continue
+			}
+			seen[key] = true
+			j.out.Units = append(j.out.Units, ScriptUnit{PkgID: id, Name: n.name, Version: n.version, Features: append([]string{}, n.features...), Dir: n.dir, Inputs: s.inputs()})
+		}
 		return
 	}
-	seen := map[string]bool{}
 	for i := range j.graph.Units {
 		u := &j.graph.Units[i]
 		if u.Mode != "run-custom-build" {
@@ -207,11 +221,27 @@ func (j *judge) units() {
 		}
 		seen[key] = true
 		unit := ScriptUnit{PkgID: u.PkgID, Name: n.name, Version: n.version, Features: append([]string{}, n.features...), Dir: j.dirOf(i), Platform: u.Platform,
-			Inputs: Inputs{NVCC: s.compiles || s.asksVersion, Version: s.asksVersion && !s.compiles, Host: s.compiles, Arch: s.compiles, Root: s.libs || s.compiles,
-				CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers, Env: append([]string{}, s.env...)}}
+			Inputs: s.inputs()}
 		j.out.Units = append(j.out.Units, unit)
 	}
-	sort.SliceStable(j.out.Units, func(a, b int) bool { return j.out.Units[a].Name < j.out.Units[b].Name })
+}
+
+func (s *scriptFacts) inputs() Inputs {
+	return Inputs{NVCC: s.compiles || s.asksVersion, Version: s.asksVersion && !s.compiles, Host: s.compiles, Arch: s.compiles, Root: s.libs || s.compiles,
+		CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers, Env: append([]string{}, s.env...)}
+}
+
+// treeID is the id by which cargo's messages name a package of a tree; empty where the tree tells too little (git, another registry).
+func (j *judge) treeID(i int) string {
+	n := &j.nodes[i]
+	p := j.manifestOf(i)
+	switch {
+	case n.local && p != nil:
+		return pathID(j.h, p)
+	case n.registry:
+		return "registry+https://github.com/rust-lang/crates.io-index#" + n.name + "@" + n.version
+	}
+	return ""
 }
 
 // versionless reports a cudarc that nobody tells a CUDA version: its build script stops (cudarc 0.19.10 build.rs main;

@@ -25,6 +25,7 @@ type node struct {
 	name     string
 	version  string
 	local    bool
+	registry bool   // of crates.io, as a tree tells it
 	dir      string // of the manifest; empty until manifestOf found it
 	src      string
 	features []string
@@ -62,7 +63,7 @@ func newView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *view {
 	case t != nil:
 		roots, linked = t.Roots, t.Linked
 		for _, tn := range t.Nodes {
-			n := node{name: tn.Name, version: tn.Version, features: tn.Features}
+			n := node{name: tn.Name, version: tn.Version, features: tn.Features, registry: tn.Source == ""}
 			if h.IsAbs(tn.Source) && !strings.Contains(tn.Source, "://") {
 				n.local, n.dir = true, tn.Source
 			}

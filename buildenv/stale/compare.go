@@ -74,7 +74,8 @@ func or(s, otherwise string) string {
 // Doubt is a unit of which it is not known what it was built with, and why not.
 type Doubt struct {
 	Unit
-	Why string
+	Why     string
+	Foreign bool // another workspace built it last, from sources of its own
 }
 
 // Result is what a comparison shows. Empty Reasons and no Unknown means that everything agrees.
@@ -96,13 +97,13 @@ func Compare(old Record, now []Unit) Result {
 	dirty := map[string]bool{}
 	for _, u := range now {
 		e, ok := entries[u.Key.tidy()]
-		why := doubt(e, ok, u)
-		if by := lastIn[text(u.OutDir)]; ok && why != "" && by.PkgID != e.PkgID && by.ScriptRan == u.ScriptRan && u.ScriptRan != 0 {
+		why, foreign := doubt(e, ok, u), false
+		if by := lastIn[text(u.OutDir)]; why != "" && by.PkgID != text(u.PkgID) && by.ScriptRan == u.ScriptRan && u.ScriptRan != 0 {
 			// cargo hashes a path package's place in its workspace: two workspaces that share a target directory may share an OUT_DIR
-			why = "built since for another workspace (" + by.PkgID + ")"
+			why, foreign = "built since for another workspace ("+by.PkgID+")", true
 		}
 		if why != "" {
-			res.Unknown = append(res.Unknown, Doubt{Unit: u, Why: why})
+			res.Unknown = append(res.Unknown, Doubt{Unit: u, Why: why, Foreign: foreign})
 			continue
 		}
 		for _, r := range differences(e.Inputs, u.Inputs) {

@@ -271,6 +271,8 @@ type Traces struct {
 	Archs []gpu.Arch
 	// Declared are the variables that cargo itself watches for the script.
 	Declared []string
+	// Bundled are static libraries from outside that the script had linked: what is in them went into what was built.
+	Bundled []string
 	// Was is what is recorded of an earlier run of the script, where there is a record.
 	Was []Input
 }
@@ -377,6 +379,11 @@ func Adopt(u Unit, a Asks, t Traces) Adoption {
 		}
 	}
 	was := byName(t.Was)
+	for _, lib := range t.Bundled {
+		if !slices.ContainsFunc(t.Was, func(in Input) bool { return in.Name == lib }) {
+			open("nothing tells which %s it holds", lib)
+		}
+	}
 	for _, in := range u.Inputs {
 		old, recorded := was[in.Name]
 		same := recorded && (old.Value == in.Value || old.Hash != "" && old.Hash == in.Hash)

@@ -181,6 +181,8 @@ func TestAdopt(t *testing.T) {
 		{story: "another nvcc", inputs: compiles, asks: asksKernels, code: []string{"a.o k: cubin sm_90 13.3.73"}, reasons: []string{"nvcc 13.3.73 → 13.4.92: kernels"}, trusted: trusted},
 		{story: "a fatbin of another nvcc's PTX", inputs: compiles, asks: asksKernels, code: []string{"a.o k: ptx compute_90 - 9.3"}, reasons: []string{"PTX version 9.3 → 9.4: kernels"}, trusted: trusted},
 		{story: "another architecture", inputs: compiles, asks: asksKernels, code: []string{"a.o k: cubin sm_80 13.4.92", "b.o l: cubin sm_80 13.4.92"}, reasons: []string{"arch sm_80 → sm_90: kernels"}, trusted: trusted},
+		{story: "a static library from outside went in, and nothing tells which", inputs: compiles, asks: asksKernels, code: kernel,
+			traces: stale.Traces{Bundled: []string{"staticLibrary libfoo.a"}}, open: "nothing tells which staticLibrary libfoo.a it holds", trusted: trusted},
 		{story: "no device code to be seen", inputs: compiles, asks: asksKernels, open: "its output directory holds no device code", trusted: trusted},
 		{story: "code that names no compiler", inputs: compiles, asks: asksKernels, code: []string{"a.o k: cubin sm_90"}, open: "a.o: cubin without a word on which nvcc made it", trusted: trusted},
 		{story: "cudaforge kept objects for another architecture, and code of them is not seen", inputs: compiles, asks: asksKernels, code: kernel,

@@ -112,6 +112,11 @@ func TestCompare(t *testing.T) {
 				{Key: stale.Key{PkgID: "path+file:///other#kernels@0.1.0", OutDir: kernels.OutDir}, Package: "kernels", Inputs: parse([]string{nvcc133}), ScriptRan: 9}},
 			now:     []stale.Unit{unit(kernels, 9, nvcc133)},
 			unknown: []string{"candle-kernels: built since for another workspace (path+file:///other#kernels@0.1.0)"}},
+		{story: "the same, and this workspace has never been recorded",
+			old: []stale.Entry{
+				{Key: stale.Key{PkgID: "path+file:///other#kernels@0.1.0", OutDir: kernels.OutDir}, Package: "kernels", Inputs: parse([]string{nvcc133}), ScriptRan: 9}},
+			now:     []stale.Unit{unit(kernels, 9, nvcc133)},
+			unknown: []string{"candle-kernels: built since for another workspace (path+file:///other#kernels@0.1.0)"}},
 		{story: "CI restored an older target directory",
 			old:     []stale.Entry{built(kernels, 5, nvcc133)},
 			now:     []stale.Unit{unit(kernels, 3, nvcc133)},
@@ -161,6 +166,10 @@ func TestCompare(t *testing.T) {
 			}
 			for _, d := range res.Unknown {
 				unknown = append(unknown, d.Package+": "+d.Why)
+				// What another workspace built may come of other sources, so that it must never be taken over.
+				if d.Foreign != strings.Contains(d.Why, "another workspace") {
+					t.Errorf("%s: foreign: %v", d.Why, d.Foreign)
+				}
 			}
 			for _, x := range []struct {
 				what      string

@@ -13,6 +13,7 @@ type ScriptWords struct {
 	Cfgs     []string          // rustc-cfg
 	Env      map[string]string // rustc-env
 	Searched []string          // rustc-link-search, without the kind, in the script's order
+	Linked   []string          // rustc-link-lib
 	Watched  []string          // rerun-if-env-changed
 }
 
@@ -54,6 +55,8 @@ func parseScriptOutput(text string) ScriptWords {
 			}
 		case "rustc-link-search":
 			w.Searched = append(w.Searched, SearchedDir(value))
+		case "rustc-link-lib":
+			w.Linked = append(w.Linked, value)
 		case "rerun-if-env-changed":
 			w.Watched = append(w.Watched, value)
 		}

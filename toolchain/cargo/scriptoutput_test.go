@@ -20,7 +20,7 @@ func TestScriptOutput(t *testing.T) {
 		"cargo:rustc-cfg=feature=\"cuda-13040\"\ncargo::rustc-env=CUDA_MAJOR_VERSION=13\ncargo:rustc-env=F=a=b\ncargo:rustc-link-search=native=/tk/lib\n" +
 		"cargo:rustc-link-search=/odd=name/lib\ncargo:warning=Compiling 11 of 11\ncargo:rustc-link-lib=cudart\ncargo:junk"
 	want := ScriptWords{Cfgs: []string{`feature="cuda-13040"`}, Env: map[string]string{"CUDA_MAJOR_VERSION": "13", "F": "a=b"},
-		Searched: []string{"/tk/lib", "/odd=name/lib"}, Watched: []string{"CUDA_HOME", "NVCC"}}
+		Searched: []string{"/tk/lib", "/odd=name/lib"}, Linked: []string{"cudart"}, Watched: []string{"CUDA_HOME", "NVCC"}}
 	for _, layout := range []string{"output", "run/stdout"} {
 		out := filepath.Join(t.TempDir(), "out")
 		if _, err := ScriptOutput(h, out); !errors.Is(err, fs.ErrNotExist) {

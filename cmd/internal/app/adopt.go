@@ -50,7 +50,8 @@ func (j *journey) adopt(ctx context.Context, units map[string]features.ScriptUni
 	var unknown []stale.Doubt
 	for _, d := range j.compared.Unknown {
 		u, ok := units[d.PkgID]
-		if !ok || d.OutDir == "" {
+		// Another workspace's sources may differ, of which nothing here tells.
+		if !ok || d.OutDir == "" || d.Foreign {
 			unknown = append(unknown, d)
 			continue
 		}
@@ -159,6 +160,11 @@ func (j *journey) traces(outDir string, compiles bool, h *hashes) (stale.Traces,
 			if real := j.host.Real(dir); !contains(t.Libraries, real) {
 				t.Libraries = append(t.Libraries, real)
 			}
+		}
+	}
+	for name, p := range j.bundled(said.Searched, said.Linked) {
+		if tk := j.set.Toolkit; tk == nil || !j.host.Below(j.host.Real(p), j.host.Real(tk.Root)) { // the toolkit shows itself otherwise
+			t.Bundled = append(t.Bundled, staticLibrary+name)
 		}
 	}
 	for _, path := range held.notes {

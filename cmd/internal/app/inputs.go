@@ -450,31 +450,46 @@ func (j *journey) linked(m cargo.Message, h *hashes) ([]stale.Input, error) {
 		}
 	}
 	var out []stale.Input
-	seen := map[string]bool{}
-	for _, l := range m.LinkedLibs {
-		kind, name, ok := strings.Cut(l, "=")
-		if !ok || kind != "static" && !strings.HasPrefix(kind, "static:") {
-			continue
+	libraries := j.bundled(dirs, m.LinkedLibs)
+	for file, p := range libraries {
+		hash, err := h.together(p)
+		if err != nil {
+			return nil, err
 		}
-		name, _, _ = strings.Cut(name, ":") // name:rename
-		for _, file := range []string{"lib" + name + ".a", name + ".lib", name} {
-			if p := j.firstWith(dirs, file); p != "" && !seen[file] {
-				seen[file] = true
-				hash, err := h.together(p)
-				if err != nil {
-					return nil, err
-				}
-				out = append(out, stale.Input{Name: staticLibrary + file, Value: p, Hash: hash})
-				break
-			}
-		}
+		out = append(out, stale.Input{Name: staticLibrary + file, Value: p, Hash: hash})
 	}
+	sort.Slice(out, func(a, b int) bool { return out[a].Name < out[b].Name })
 	for _, d := range dirs {
 		if j.host.IsDir(d) {
 			out = append(out, stale.Input{Name: linkDirectory + d, Value: "there"})
 		}
 	}
 	return out, nil
+}
+
+// bundled finds the static libraries that a script had linked from outside of cargo's own directories, by the names of their files.
+func (j *journey) bundled(dirs, libs []string) map[string]string {
+	var outside []string
+	for _, d := range dirs {
+		if j.host.IsAbs(d) && !j.inOwnDirs(d) {
+			outside = append(outside, d)
+		}
+	}
+	out := map[string]string{}
+	for _, l := range libs {
+		kind, name, ok := strings.Cut(l, "=")
+		if !ok || kind != "static" && !strings.HasPrefix(kind, "static:") {
+			continue
+		}
+		name, _, _ = strings.Cut(name, ":") // name:rename
+		for _, file := range []string{"lib" + name + ".a", name + ".lib", name} {
+			if p := j.firstWith(outside, file); p != "" {
+				out[file] = p
+				break
+			}
+		}
+	}
+	return out
 }
 
 func (j *journey) firstWith(dirs []string, file string) string {

@@ -213,12 +213,10 @@ func (f *mistake) words() string {
 
 // sawBefore remembers which scripts had run before the build: what their OUT_DIRs hold may be left over from then.
 func (j *journey) sawBefore() {
-	j.before = map[string]bool{}
+	j.before = map[string]int64{}
 	for _, u := range j.reach.Units {
 		for _, out := range j.outDirs(u.Name) {
-			if cargo.ScriptRan(j.host, out) != 0 {
-				j.before[j.host.Clean(out)] = true
-			}
+			j.before[j.host.Clean(out)] = cargo.ScriptRan(j.host, out)
 		}
 	}
 	j.buildBegan = time.Now()
@@ -230,7 +228,7 @@ func (j *journey) fresh(f *mistake) bool {
 	if f.linked != "" {
 		return j.cleaned[f.unit.Name]
 	}
-	if j.cleaned[f.unit.Name] || !j.before[j.host.Clean(f.outDir)] {
+	if j.cleaned[f.unit.Name] || j.before[j.host.Clean(f.outDir)] == 0 {
 		return true
 	}
 	for _, path := range f.paths {
@@ -640,6 +638,11 @@ func (j *journey) excuse(f *mistake) (why string, ok bool) {
 	case f.told != "":
 		return "its build script asks something else for the version than the nvcc of this build", true
 	case j.allShipped(f):
+		for i, m := range f.list {
+			if own, err := j.isOwn(f, m.Code, f.paths[i]); err == nil && own {
+				return "it is copied from a compiled kernel that lies in the package's sources beside its source; remove that file if the build script should compile it anew", true
+			}
+		}
 		return "", true
 	}
 	another := false

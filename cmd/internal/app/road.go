@@ -44,8 +44,9 @@ type journey struct {
 	signs      *stale.Want // how the chosen toolkit signs what it compiles
 	results    *results
 	concluded  *conclusions
-	cleaned    map[string]bool // packages that were cleaned in this run
-	before     map[string]bool // OUT_DIRs in which a script had run before it
+	inputs     map[string][]stale.Input // of each unit, as they were before the build
+	cleaned    map[string]bool          // packages that were cleaned in this run
+	before     map[string]int64         // when the script of an OUT_DIR had run before it
 	buildBegan time.Time
 
 	messages []cargo.Message
@@ -163,6 +164,9 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	j.sawBefore()
 	j.watch.step(stepCargo)
 	built := j.step(ctx, report.CheckBuild, j.build)
+	if built == nil {
+		built = j.judgeRest(ctx)
+	}
 	j.watch.step("records")
 	if err := j.keepRecord(); err != nil && built == nil {
 		return err

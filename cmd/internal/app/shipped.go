@@ -158,9 +158,19 @@ func (j *journey) isOwn(f *mistake, c stale.Code, path string) (bool, error) {
 				return true, nil
 			}
 		}
+		for _, m := range pasted.FindAllStringSubmatch(string(data), -1) {
+			for id := range wanted {
+				if m[1] != "" && strings.HasPrefix(id, m[1]) || m[2] != "" && strings.HasSuffix(id, m[2]) {
+					return true, nil
+				}
+			}
+		}
 	}
 	return false, nil
 }
+
+// pasted is the fixed part of a name that a macro puts together: add_##T, NAME##_kernel.
+var pasted = regexp.MustCompile(`(?:([A-Za-z_]\w{2,})\s*##)|(?:##\s*([A-Za-z_]\w{2,}))`)
 
 var identifier = regexp.MustCompile(`[A-Za-z_]\w*`)
 

@@ -94,6 +94,10 @@ func (j *journey) compare(ctx context.Context) error {
 			return err
 		}
 		key := featureKey(u.Features)
+		if j.inputs == nil {
+			j.inputs = map[string][]stale.Input{}
+		}
+		j.inputs[u.PkgID+" "+key] = inputs
 		for _, e := range j.record.Entries {
 			if e.PkgID != u.PkgID || e.Features != key || !j.ofThisProfile(e.OutDir) || seen[e.OutDir] {
 				continue
@@ -249,6 +253,11 @@ func (j *journey) cleanStale(ctx context.Context) error {
 	if len(packages) == 0 {
 		return nil
 	}
+	return j.cleanTold(ctx, packages)
+}
+
+// cleanTold says why packages are cleaned, and cleans them.
+func (j *journey) cleanTold(ctx context.Context, packages []string) error {
 	for _, l := range stale.Lines(j.compared.Reasons) {
 		j.shell.Status("Stale", "%s", l)
 	}
@@ -285,6 +294,57 @@ func (j *journey) stalePackages() []string {
 	return out
 }
 
+// unjudged says whether a unit that cargo took as it lay there was compared with nothing: of its package and features another OUT_DIR is recorded, and
+// plain cargo made this one (another toolchain, other RUSTFLAGS, another selection of the workspace).
+func (j *journey) unjudged(m cargo.Message) bool {
+	ran := j.before[j.host.Clean(m.OutDir)]
+	if ran == 0 || ran != cargo.ScriptRan(j.host, m.OutDir) {
+		return false
+	}
+	for _, u := range j.units {
+		if j.host.SamePath(u.OutDir, m.OutDir) {
+			return false
+		}
+	}
+	return true
+}
+
+// judgeRest compares what cargo took and what was not compared before the build, since only cargo knows which OUT_DIRs it takes. What does not agree
+// is cleaned and built once more.
+func (j *journey) judgeRest(ctx context.Context) error {
+	byID := map[string]features.ScriptUnit{}
+	for _, u := range j.reach.Units {
+		byID[u.PkgID] = u
+	}
+	var rest []stale.Unit
+	for _, m := range j.messages {
+		u, ok := byID[m.PackageID]
+		if m.Reason == cargo.ScriptExecuted && ok && j.unjudged(m) {
+			key := featureKey(u.Features)
+			rest = append(rest, stale.Unit{Key: stale.Key{PkgID: u.PkgID, Features: key, OutDir: m.OutDir}, Package: u.Name,
+				Inputs: j.inputs[u.PkgID+" "+key], ScriptRan: cargo.ScriptRan(j.host, m.OutDir)})
+		}
+	}
+	if len(rest) == 0 {
+		return nil
+	}
+	h := j.openHashes()
+	defer h.keep(j.app)
+	j.compared = stale.Compare(j.record, rest)
+	j.adopt(ctx, byID, h)
+	j.units = append(j.units, rest...)
+	packages := j.stalePackages()
+	j.tellAdopted(packages)
+	if len(packages) == 0 {
+		return nil
+	}
+	if err := j.cleanTold(ctx, packages); err != nil {
+		return err
+	}
+	j.messages, j.programs = nil, nil
+	return j.build(ctx)
+}
+
 // keepRecord writes down what the GPU packages were built with, from cargo's word that their scripts succeeded. It is written after a failed build,
 // too: a mistake in the user's own code must not cost the kernels that were compiled before it.
 func (j *journey) keepRecord() error {
@@ -298,14 +358,12 @@ func (j *journey) keepRecord() error {
 	var entries []stale.Entry
 	for _, m := range j.messages {
 		u, ok := byID[m.PackageID]
-		if m.Reason != cargo.ScriptExecuted || !ok || executed[m.OutDir] != "" {
+		if m.Reason != cargo.ScriptExecuted || !ok || executed[m.OutDir] != "" || j.unjudged(m) {
 			continue
 		}
 		executed[m.OutDir] = m.PackageID
-		inputs, err := j.inputsNow(u.Inputs, h)
-		if err != nil {
-			return err
-		}
+		// Those from before the build: what was replaced while cargo ran is another thing at the next one.
+		inputs := j.inputs[u.PkgID+" "+featureKey(u.Features)]
 		linked, err := j.linked(m, h)
 		if err != nil {
 			return err

@@ -235,8 +235,8 @@ func (k *kernels) random() {
 		if want := w.clean(); !slices.Equal(is, want) {
 			fail(fmt.Sprintf("the program holds\n%+v\na clean build\n%+v", is, want))
 		}
-		// cc tells nvcc the compiler that it would take for C++ itself, so that only cudaforge's packages know NVCC_CCBIN.
-		if has := strings.Contains(k.comment(program), " 11."); has != (w.wish.compiler == "11" && strings.Contains(w.wish.features, "archive")) {
+		// cc tells nvcc the compiler that it would take for C++ itself, so that only cudaforge's packages know NVCC_CCBIN, and CMake CUDAHOSTCXX.
+		if has := strings.Contains(k.comment(program), " 11."); has != (w.wish.compiler == "11" && (strings.Contains(w.wish.features, "archive") || strings.Contains(w.wish.features, "cmake"))) {
 			fail("host code is from another compiler: " + k.comment(program))
 		}
 		k.record(fmt.Sprintf("round %d", i))
