@@ -109,6 +109,8 @@ type conclusion struct {
 	// ScriptRan is when the script ran of which this was found, where it must be looked at again once it has run again: it may have been mended,
 	// or copy other files. 0: it holds for every run.
 	ScriptRan int64 `json:"script_ran,omitempty"`
+	// Script is the hash of the build script that was concluded of: another one may do otherwise.
+	Script string `json:"script"`
 }
 
 const (
@@ -171,11 +173,28 @@ func (j *journey) conclude(list []conclusion) error {
 	return cache.WriteFile(j.conclusionsPath(), append(data, '\n'), 0o644)
 }
 
+// scriptHash is of the Rust sources beside a package's manifest, of which the build script is one; what it includes from elsewhere is not seen.
+func (j *journey) scriptHash(u features.ScriptUnit) string {
+	sum := sha256.New()
+	for _, name := range j.names(u.Dir) {
+		if j.host.Ext(name) != ".rs" {
+			continue
+		}
+		text, err := cache.Hash(j.host.Join(u.Dir, name))
+		if err != nil {
+			text = err.Error()
+		}
+		fmt.Fprintln(sum, name, text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:12])
+}
+
 // concludedOf answers what is known of a mistake already.
 func (j *journey) concludedOf(f *mistake) (conclusion, bool) {
 	j.readConclusions()
 	for _, c := range j.concluded.List {
-		if c.PkgID == f.unit.PkgID && c.Features == f.features && c.Want == f.want.String() && c.Found == f.sum() && (c.ScriptRan == 0 || c.ScriptRan == f.scriptRan) {
+		if c.PkgID == f.unit.PkgID && c.Features == f.features && c.Want == f.want.String() && c.Found == f.sum() && (c.ScriptRan == 0 || c.ScriptRan == f.scriptRan) &&
+			c.Script == j.scriptHash(f.unit) {
 			return c, true
 		}
 	}
@@ -561,7 +580,7 @@ func (j *journey) judgeMistakes(list []*mistake) error {
 			}
 			continue
 		}
-		c := conclusion{PkgID: f.unit.PkgID, Features: f.features, Want: f.want.String(), Found: f.sum()}
+		c := conclusion{PkgID: f.unit.PkgID, Features: f.features, Want: f.want.String(), Found: f.sum(), Script: j.scriptHash(f.unit)}
 		switch why, is := j.excuse(f); {
 		case !is:
 			c.Wrong, c.ScriptRan = f.words(), f.scriptRan
