@@ -59,7 +59,11 @@ func parseCargo(words []string) (Options, cargo.Line, error) {
 // on the others every flag must be ours.
 func parseOwn(v verb, words []string) (Options, cargo.Line, error) {
 	own, byName := table(v.group, "--", v.name)
-	l, given, err := cargo.Split(append([]string{"build"}, words...), own)
+	line := append([]string{"build"}, words...)
+	if v.group == onProject && len(words) > 0 && strings.HasPrefix(words[0], "+") { // rustup's word stands before cargo's verb
+		line[0], line[1] = words[0], "build"
+	}
+	l, given, err := cargo.Split(line, own)
 	if err != nil {
 		return Options{}, cargo.Line{}, err
 	}
