@@ -38,6 +38,10 @@ func runCI(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return a.ciRun(ctx, o, l, rest[0])
 	case word == "init" && len(rest) == 1:
 		return a.ciInit(o, l, rest[0])
+	case word == "run" && len(rest) == 0:
+		return &usageError{"ci run needs the row", "gpubuild ci matrix lists the rows"}
+	case word == "init" && len(rest) == 0:
+		return &usageError{"ci init needs to know for whom", "gpubuild ci init github, or gpubuild ci init gitlab"}
 	}
 	return &usageError{fmt.Sprintf("ci does not understand %q", strings.Join(l.Positional, " ")), "gpubuild ci matrix, gpubuild ci run ROW, or gpubuild ci init github|gitlab"}
 }

@@ -46,6 +46,9 @@ func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	path := a.host.Join(j.project.Root, configName)
 	if err := writeNew(path, text, o.Force); err != nil {
 		if errors.Is(err, fs.ErrExist) {
+			if a.host.IsDir(path) {
+				return &usageError{a.shown(path) + " is a directory", "move it: gpubuild.toml is a file"}
+			}
 			return &usageError{a.shown(path) + " is there already", "gpubuild init --stdout shows what would be written; --force writes it in place of yours"}
 		}
 		return err
