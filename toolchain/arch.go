@@ -33,7 +33,7 @@ func wanted(f Facts, w Wish) (gpu.Arch, string, error) {
 		return a, w.ArchOrigin, nil
 	}
 	if !w.Previous.IsZero() {
-		return gpu.Arch{Capability: w.Previous}, "what this target directory was built for", nil
+		return gpu.Arch{Capability: w.Previous, Suffix: w.PreviousSuffix}, "what this target directory was built for", nil
 	}
 	if d, ok := lowest(f.Devices); ok {
 		from := "the GPU"

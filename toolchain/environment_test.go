@@ -207,6 +207,14 @@ func TestSuffix(t *testing.T) {
 	}
 }
 
+// TestSuffixIsKept: a directory that was built for sm_100f is built for that again, not for sm_100, when nothing is said.
+func TestSuffixIsKept(t *testing.T) {
+	s, err := toolchain.Choose(toolchain.Facts{}, toolchain.Needs{}, toolchain.Wish{Previous: capability("100"), PreviousSuffix: "f"})
+	if err != nil || s.Suffix != "f" || s.Capability != capability("100") {
+		t.Errorf("got %s%s, %v", s.Capability, s.Suffix, err)
+	}
+}
+
 // TestEnvironmentCUDNN holds where cuDNN's root must be told: not inside the toolkit nor in the system's directories.
 func TestEnvironmentCUDNN(t *testing.T) {
 	h, err := hosttest.Parse([]byte(usual))

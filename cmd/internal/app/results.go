@@ -551,6 +551,9 @@ func (o Options) wanted() bool {
 
 // checkResults refuses what cannot be written together.
 func (o Options) checkResults(l cargo.Line) error {
+	if o.NoClean && o.ForceClean {
+		return &usageError{"--gpu-no-clean and --gpu-force-clean contradict each other", "leave one of them out"}
+	}
 	if o.JSON != nil && *o.JSON == "" && l.WantsJSON() {
 		return &usageError{"stdout has cargo's messages, and --gpu-json would write into them", "give it a file: --gpu-json=FILE"}
 	}

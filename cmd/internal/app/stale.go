@@ -36,8 +36,8 @@ func (j *journey) readRecord() {
 	}
 }
 
-// builtFor is the capability that this target directory's GPU packages were last built for.
-func (j *journey) builtFor() gpu.Capability {
+// builtFor is the architecture that this target directory's GPU packages were last built for.
+func (j *journey) builtFor() gpu.Arch {
 	j.readRecord()
 	for i := len(j.record.Entries) - 1; i >= 0; i-- {
 		for _, in := range j.record.Entries[i].Inputs {
@@ -45,11 +45,11 @@ func (j *journey) builtFor() gpu.Capability {
 				continue
 			}
 			if a, err := gpu.ParseArch(in.Value); err == nil {
-				return a.Capability
+				return a
 			}
 		}
 	}
-	return gpu.Capability{}
+	return gpu.Arch{}
 }
 
 // lockTarget keeps a second gpubuild out of the same target directory until the build is done.

@@ -174,7 +174,8 @@ func (j *journey) wish(ctx context.Context) (toolchain.Wish, []cuda.Candidate, e
 	}
 	w.Backend, w.BackendOrigin = toolchain.BackendWish(j.options.Backend, j.host.Env)
 	w.Arch, w.ArchOrigin = toolchain.ArchWish(j.options.Arch, j.host.Env, j.config.Arch.Value, j.config.Arch.Origin)
-	w.Previous = j.builtFor()
+	previous := j.builtFor()
+	w.Previous, w.PreviousSuffix = previous.Capability, previous.Suffix
 	w.PreviousUnset = !w.Previous.IsZero() && j.host.IsFile(j.untold())
 	var extra []cuda.Candidate
 	if w.CUDA == "fetch" {
@@ -300,7 +301,7 @@ func (j *journey) tellTools() {
 		j.shell.Status("Locating", "%s (%s)", s.ROCm, s.ROCm.Origin)
 	}
 	if !s.Capability.IsZero() && j.needs.NVCC {
-		j.shell.Status("Targeting", "%s (%s)", gpu.Arch{Capability: s.Capability}, s.CapabilityOrigin)
+		j.shell.Status("Targeting", "%s (%s)", gpu.Arch{Capability: s.Capability, Suffix: s.Suffix}, s.CapabilityOrigin)
 	}
 	for _, n := range s.Notes {
 		j.shell.Warning("%s", n)
