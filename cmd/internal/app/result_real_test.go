@@ -334,3 +334,29 @@ func TestCodeOutsideOfOutDir(t *testing.T) {
 	b.said("emptied by hand", text, code, 0, 1, "!error")
 	b.holds("emptied by hand", b.first, "sm_90")
 }
+
+// TestWithoutAUnitGraph has settings that keep cargo from being asked for its unit graph: what is compiled is known from the tree and the manifests, and
+// a toolkit that was replaced in its place is seen all the same.
+func TestWithoutAUnitGraph(t *testing.T) {
+	b := sampleWithTwoToolkits(t)
+	link := filepath.Join(filepath.Dir(b.dir), "cuda")
+	use := func(root string) {
+		t.Helper()
+		if err := os.RemoveAll(link); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(root, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.write(filepath.Join(".cargo", "config.toml"), []byte("[unstable]\nmtime-on-use = true\n"))
+	use(b.first)
+	if text := b.gpubuild(link, "sm_90"); !strings.Contains(text, "(cargo tree") {
+		t.Fatalf("cargo was asked for its unit graph:\n%s", text)
+	}
+	b.holds("the first toolkit", b.first, "sm_90")
+	b.rebuilt("nothing changed", b.gpubuild(link, "sm_90"))
+	use(b.other)
+	b.rebuilt("another toolkit in its place", b.gpubuild(link, "sm_90"), "matmul")
+	b.holds("another toolkit in its place", b.other, "sm_90")
+}
