@@ -339,6 +339,7 @@ func (j *journey) judgeRest(ctx context.Context) error {
 		return nil
 	}
 	if err := j.cleanTold(ctx, packages); err != nil {
+		j.messages = nil // what may not be cleaned must not be recorded as built with the tools of now
 		return err
 	}
 	j.messages, j.programs = nil, nil
