@@ -134,10 +134,11 @@ func (j *journey) scriptTimes() []timedScript {
 			gpu[u.Name] = true
 		}
 	}
+	fresh := freshPackages(j.messages)
 	var out []timedScript
 	for _, m := range j.messages {
 		id := features.ParsePkgID(m.PackageID)
-		if m.Reason != cargo.ScriptExecuted || !gpu[id.Name] || began.IsZero() {
+		if m.Reason != cargo.ScriptExecuted || !gpu[id.Name] || fresh[m.PackageID] || began.IsZero() {
 			continue
 		}
 		// A file system may keep whole seconds only: a script that began in the second of our own beginning counts.
@@ -147,4 +148,18 @@ func (j *journey) scriptTimes() []timedScript {
 	}
 	sort.SliceStable(out, func(i, k int) bool { return out[i].Seconds > out[k].Seconds })
 	return out
+}
+
+// freshPackages are those of which cargo called everything that it built fresh: their scripts did not run, whatever the files' times say. A script
+// that runs makes its own package's targets dirty; cargo reports the script itself without saying whether it ran.
+func freshPackages(messages []cargo.Message) map[string]bool {
+	fresh := map[string]bool{}
+	for _, m := range messages {
+		if m.Reason != cargo.Artifact || contains(m.Target.Kind, "custom-build") {
+			continue
+		}
+		before, seen := fresh[m.PackageID]
+		fresh[m.PackageID] = m.Fresh && (before || !seen)
+	}
+	return fresh
 }

@@ -53,6 +53,11 @@ func TestTimings(t *testing.T) {
 	ran := func(pkg, out string) cargo.Message {
 		return cargo.Message{Reason: cargo.ScriptExecuted, PackageID: "registry+https://github.com/rust-lang/crates.io-index#" + pkg, OutDir: out}
 	}
+	lib := func(pkg string, fresh bool) cargo.Message {
+		m := cargo.Message{Reason: cargo.Artifact, PackageID: ran(pkg, "").PackageID, Fresh: fresh}
+		m.Target.Kind = []string{"lib"}
+		return m
+	}
 	j := &journey{app: &app{host: h}, watch: w, reach: &features.Answer{Units: []features.ScriptUnit{{Name: "candle-kernels"}, {Name: "cudarc"}, {Name: "bindgen_cuda"}}}}
 	j.messages = []cargo.Message{
 		ran("cudarc@0.19.10", script("new", time.Second, 2*time.Second)),
@@ -61,6 +66,9 @@ func TestTimings(t *testing.T) {
 		ran("bindgen_cuda@0.1.6", script("old", -time.Hour, time.Second)),      // fresh: it ran an hour ago
 		ran("cudarc@0.17.8", script("old", time.Second, -time.Minute)),         // failed: its root-output is that of an earlier run
 		ran("cudarc@0.16.0", filepath.Join(t.TempDir(), "nothing-there", "o")), // cargo keeps its files elsewhere
+		// Fresh by cargo's word, though its script ran in this very second: an earlier build's.
+		ran("cudarc@0.15.1", script("old", 0, time.Second)), lib("cudarc@0.15.1", true),
+		lib("candle-kernels@0.11.1", false),
 		{Reason: cargo.Artifact, Fresh: true}, {Reason: cargo.Artifact}, {Reason: cargo.Artifact},
 	}
 	got := w.result()
