@@ -24,7 +24,7 @@ func floor(pkg string) int {
 		return 3
 	case pkg == "toolchain/explain", pkg == "features", pkg == "buildenv/stale":
 		return 1
-	case pkg == "buildenv/proc", pkg == "buildenv/local", pkg == "buildenv/cache", pkg == "buildenv/saved":
+	case pkg == "buildenv/proc", pkg == "buildenv/local", pkg == "buildenv/cache", pkg == "buildenv/saved", pkg == "buildenv/pefile":
 		return 1
 	case pkg == "buildenv", pkg == "gpu":
 		return 0

@@ -5,7 +5,7 @@
 // Files are read in pieces, in bounded memory; sizes that a file claims are never trusted. What is malformed becomes a note.
 //
 // Not read: 32-bit cubins, fatbins in the style of CUDA 3 and before (magic 0x1EE55A01), device code inside compressed sections or packed
-// executables, delay-loaded imports of a PE file.
+// executables.
 //
 // Sources: fatbin and entry headers DataDog/datadog-agent pkg/gpu/cuda/fatbin.go, vosen/ZLUDA cuda_types/src/dark_api.rs; e_flags LLVM
 // llvm/BinaryFormat/ELF.h (EF_CUDA_*); concatenated entries, suffix flags, tkinfo: read off what nvcc 13.4.92 writes.

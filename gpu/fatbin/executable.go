@@ -5,9 +5,10 @@ import (
 	"debug/pe"
 	"fmt"
 	"io"
-	"slices"
 	"sort"
 	"strings"
+
+	"gpubuild/buildenv/pefile"
 )
 
 // section is a named part of the file.
@@ -93,15 +94,12 @@ func (s *scanner) pe() error {
 	for _, sec := range f.Sections {
 		s.section(sec.Name, uint64(sec.Offset), uint64(sec.Size))
 	}
-	symbols, err := f.ImportedSymbols() // ImportedLibraries answers nothing for PE
+	libs, err := pefile.ReadImports(f)
 	if err != nil {
-		return fmt.Errorf("its imports: %w", err)
+		return err
 	}
-	for _, sym := range symbols {
-		if _, lib, ok := strings.Cut(sym, ":"); ok && !slices.Contains(s.report.Imports, lib) {
-			s.report.Imports = append(s.report.Imports, lib)
-		}
-	}
+	s.report.Imports = append(s.report.Imports, libs.Needed...)
+	s.report.Delayed = append(s.report.Delayed, libs.Delayed...)
 	return nil
 }
 

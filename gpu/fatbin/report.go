@@ -47,9 +47,10 @@ type Report struct {
 	Format  string   `json:"format"`            // ELF, PE or Other
 	Machine string   `json:"machine,omitempty"` // x86_64, aarch64, …
 	Size    int64    `json:"size"`
-	SHA256  string   `json:"sha256,omitempty"` // when WithHash asked for it
-	Images  []Image  `json:"images"`           // by offset
-	Imports []string `json:"imports"`          // libraries that the loader must find, in the file's order
+	SHA256  string   `json:"sha256,omitempty"`          // when WithHash asked for it
+	Images  []Image  `json:"images"`                    // by offset
+	Imports []string `json:"imports"`                   // libraries that the loader must find, in the file's order
+	Delayed []string `json:"delayed_imports,omitempty"` // PE: libraries that are loaded at the first call of one of their functions
 	RunPath []string `json:"run_path,omitempty"`
 	Notes   []string `json:"notes,omitempty"` // what was malformed, cut off or left out
 }

@@ -2,9 +2,11 @@
 // a link stub, and what is found only in directories that gpubuild adds.
 //
 // It follows ld.so(8) of glibc (RPATH, LD_LIBRARY_PATH, RUNPATH, ld.so.cache or ld.so.conf, default directories) and, in less detail, musl's
-// loader. It runs nothing, not even ldd, which would execute the file.
+// loader; for Windows programs the search order of LoadLibrary (KnownDLLs, the program's, the system's, the Windows and the current directory, PATH),
+// delay-loaded imports included. It runs nothing, not even ldd, which would execute the file.
 //
-// Limits: ELF only. Libraries that a program opens by itself (dlopen, as cudarc does) are in no file's list; Open answers for names that are
+// Limits: Libraries that a program opens by itself (dlopen, as cudarc does) are in no file's list; Open answers for names that are
 // known. Directories glibc-hwcaps, LD_PRELOAD, audit libraries and setuid rules are not followed: a library that is only in a
-// glibc-hwcaps directory is called missing.
+// glibc-hwcaps directory is called missing. On Windows manifests (side-by-side assemblies), .local redirection and AddDllDirectory are not followed,
+// nor what Windows' own DLLs import.
 package loader

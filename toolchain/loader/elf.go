@@ -31,6 +31,9 @@ func (e *NotELFError) Unwrap() error { return e.Err }
 
 // Hint says what a user can do about it.
 func (e *NotELFError) Hint() string {
+	if e.What == windowsProgramWords {
+		return "what a Windows program loads depends on the Windows that it is started on: ask there"
+	}
 	return "name the program that cargo built, such as target/release/app; for a script name the program that it starts"
 }
 
@@ -62,20 +65,29 @@ func (o *object) kind() string {
 const maxNames = 4096 // of one file
 
 func open(h buildenv.Host, path string) (*object, error) {
-	f, err := h.Files.Open(path)
+	r, done, err := readerAt(h, path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	r, ok := f.(io.ReaderAt)
-	if !ok {
-		data, err := h.ReadFile(path, 1<<30)
-		if err != nil {
-			return nil, err
-		}
-		r = strings.NewReader(string(data))
-	}
+	defer done()
 	return parse(path, r)
+}
+
+// readerAt opens a file for reading at any place; done must be called in the end.
+func readerAt(h buildenv.Host, path string) (io.ReaderAt, func(), error) {
+	f, err := h.Files.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if r, ok := f.(io.ReaderAt); ok {
+		return r, func() { _ = f.Close() }, nil // it was read only
+	}
+	defer f.Close()
+	data, err := h.ReadFile(path, 1<<30)
+	if err != nil {
+		return nil, nil, err
+	}
+	return strings.NewReader(string(data)), func() {}, nil
 }
 
 // parse reads an ELF file's dynamic section.
@@ -167,6 +179,8 @@ func split(lists []string) []string {
 	return out
 }
 
+const windowsProgramWords = "a Windows program (PE)"
+
 // other names what a file is by its first bytes when that is not ELF.
 func other(magic []byte) string {
 	s := string(magic)
@@ -176,7 +190,7 @@ func other(magic []byte) string {
 	case s == "":
 		return "an empty file"
 	case strings.HasPrefix(s, "MZ"):
-		return "a Windows program (PE)"
+		return windowsProgramWords
 	case strings.HasPrefix(s, "#!"):
 		return "a script"
 	case strings.HasPrefix(s, "!<arch>"):

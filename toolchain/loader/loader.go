@@ -28,14 +28,20 @@ type Library struct {
 	Origin  string `json:"origin,omitempty"`  // why the loader looks there: "RUNPATH of …", "LD_LIBRARY_PATH", "ld.so.cache", "added by gpubuild"
 	Kind    Kind   `json:"kind,omitempty"`    //
 	Problem string `json:"problem,omitempty"` // Kind in words, with what was seen
+	Delayed bool   `json:"delayed,omitempty"` // Windows: loaded at the first call of one of its functions, not at the start
 }
 
 // maxObjects bounds one resolution; the largest real programs load a few hundred.
 const maxObjects = 4096
 
-// Resolve lists every library that the loader will load for binary, in its order, when dirs stand at the end of LD_LIBRARY_PATH. A binary
-// that cannot be read or is not ELF is an error; a library that cannot is a Problem.
+// Resolve lists every library that the loader will load for binary, in its order, when dirs stand at the end of LD_LIBRARY_PATH, or on Windows
+// of PATH. A binary that cannot be read or is none of this host is an error; a library that cannot is a Problem.
 func Resolve(h buildenv.Host, binary string, dirs []string) ([]Library, error) {
+	if windows, err := windowsProgram(h, binary); err != nil {
+		return nil, err
+	} else if windows {
+		return resolveWindows(h, binary, nil, dirs)
+	}
 	main, err := open(h, binary)
 	if err != nil {
 		return nil, err
@@ -43,8 +49,13 @@ func Resolve(h buildenv.Host, binary string, dirs []string) ([]Library, error) {
 	return compare(h, main, main.needed, dirs), nil
 }
 
-// Open answers for names what dlopen(3), called by binary, would find: for libraries that a program opens by itself.
+// Open answers for names what dlopen(3) or LoadLibrary, called by binary, would find: for libraries that a program opens by itself.
 func Open(h buildenv.Host, binary string, names, dirs []string) ([]Library, error) {
+	if windows, err := windowsProgram(h, binary); err != nil {
+		return nil, err
+	} else if windows {
+		return resolveWindows(h, binary, append([]string{}, names...), dirs)
+	}
 	main, err := open(h, binary)
 	if err != nil {
 		return nil, err
@@ -52,14 +63,27 @@ func Open(h buildenv.Host, binary string, names, dirs []string) ([]Library, erro
 	return compare(h, main, names, dirs), nil
 }
 
+// windowsProgram says whether binary is a Windows program on Windows. Elsewhere no loader can be asked for it: it goes on to be refused as no ELF file.
+func windowsProgram(h buildenv.Host, binary string) (bool, error) {
+	if h.OS != buildenv.Windows {
+		return false, nil
+	}
+	return isPE(h, binary)
+}
+
 // compare resolves twice, as gpubuild starts the program and as a bare start would.
 func compare(h buildenv.Host, main *object, needed, dirs []string) []Library {
 	sys := readSystem(h, main)
 	bare := (&search{h: h, main: main, sys: sys}).run(needed)
+	return added(h, bare, func() []Library { return (&search{h: h, main: main, sys: sys, added: dirs}).run(needed) }, dirs, "LD_LIBRARY_PATH")
+}
+
+// added marks what full finds only because dirs are searched, too. Without dirs the bare answer is the whole one.
+func added(h buildenv.Host, bare []Library, full func() []Library, dirs []string, variable string) []Library {
 	if len(dirs) == 0 {
 		return bare
 	}
-	libs := (&search{h: h, main: main, sys: sys, added: dirs}).run(needed)
+	libs := full()
 	found := map[string]Library{}
 	for _, b := range bare {
 		found[b.Name] = b
@@ -68,7 +92,7 @@ func compare(h buildenv.Host, main *object, needed, dirs []string) []Library {
 		b, asked := found[l.Name]
 		if l.Kind == OK && l.Origin == originAdded && (!asked || b.Kind == Missing) {
 			libs[i].Kind = Added
-			libs[i].Problem = "only in " + path.Dir(l.Path) + ", which gpubuild adds to LD_LIBRARY_PATH: a bare start lacks it"
+			libs[i].Problem = "only in " + h.Dir(l.Path) + ", which gpubuild adds to " + variable + ": a bare start lacks it"
 		}
 	}
 	return libs

@@ -339,11 +339,7 @@ func gpuMember(p *features.Project) string {
 // libraryDir finds a library that a failure names, such as cudart, libcudart.so.13 or nvrtc-builtins64_129.dll, in the toolkits and cuDNNs here.
 func (a *app) libraryDir(library string) string {
 	toolkits := a.toolkits(nil)
-	var roots []string
-	for _, t := range toolkits {
-		roots = append(roots, t.Root)
-	}
-	dirs := dirsOf(a.host, toolkits, cudnn.Find(a.host, roots, nil))
+	dirs := a.libraryDirs(toolkits)
 	for _, t := range toolkits {
 		dirs = append(dirs, t.Bin)
 	}

@@ -63,7 +63,8 @@ type Options struct {
 	Route          bool
 	Format         string // ci matrix: github, gitlab, json, text
 	Only           string // ci run: one step
-	Fetch          bool   // ci run: consent to what a step fetches
+	Libraries      bool
+	Fetch          bool // ci run: consent to what a step fetches
 }
 
 // value says what a flag takes.
@@ -246,6 +247,7 @@ var flags = []flag{
 		func(o *Options, v string) error { o.SARIF = v; return nil }},
 	{"junit", required, onCargo | onProject | onProve, "FILE", "write the checks as JUnit XML: a suite, and a case for each check and proof",
 		func(o *Options, v string) error { o.JUnit = v; return nil }},
+	{"libraries", none, onScan, "", "say which shared libraries the loader will take, and from where, the libraries' own included", func(o *Options, _ string) error { o.Libraries = true; return nil }},
 	{"html", required, onOther, "FILE", "report: write the page here; without it a table is printed", func(o *Options, v string) error { o.HTML = v; return nil }},
 	{"skip-bad", none, onOther, "", "report: leave out files that are no results, instead of stopping", func(o *Options, _ string) error { o.SkipBad = true; return nil }},
 	{"json", optional, onCargo | onProject | onProve | onScan | onExec | onToolchain | onOther, "FILE", "machine-readable answer on stdout or in FILE", func(o *Options, v string) error {

@@ -83,8 +83,8 @@ func (j *journey) scanPrograms() error {
 func scanLine(r *fatbin.Report) string {
 	if len(r.Images) == 0 {
 		var cudaLibs []string
-		for _, l := range r.Imports {
-			if strings.HasPrefix(l, "libcuda") || strings.HasPrefix(l, "libcublas") {
+		for _, l := range append(append([]string{}, r.Imports...), r.Delayed...) {
+			if isCUDALibrary(l) {
 				cudaLibs = append(cudaLibs, l)
 			}
 		}
@@ -134,12 +134,20 @@ type stage struct {
 func dirsOf(h buildenv.Host, toolkits []cuda.Toolkit, dnn []cudnn.Install) []string {
 	var dirs []string
 	for _, t := range toolkits {
-		if t.Problem == "" {
+		switch {
+		case t.Problem != "":
+		case h.OS == buildenv.Windows: // Lib holds import libraries
+			dirs = append(dirs, loader.RunDirs(h, t.Root, t.Bin)...)
+		default:
 			dirs = append(dirs, append([]string{t.Lib}, t.Libs...)...)
 		}
 	}
 	for _, c := range dnn {
-		dirs = append(dirs, c.Lib)
+		if h.OS == buildenv.Windows {
+			dirs = append(dirs, c.Bin)
+		} else {
+			dirs = append(dirs, c.Lib)
+		}
 	}
 	out := dirs[:0]
 	for _, d := range dirs {
@@ -188,15 +196,20 @@ func (a *app) toolkits(first *cuda.Toolkit) []cuda.Toolkit {
 	return out
 }
 
-// libraryStage finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there.
-func (a *app) libraryStage(first *cuda.Toolkit, env buildenv.Env, binary string) (stage, error) {
-	st := stage{env: env}
-	toolkits := a.toolkits(first)
+// libraryDirs are the directories of the toolkits' run-time libraries and of the cuDNNs that belong to them.
+func (a *app) libraryDirs(toolkits []cuda.Toolkit) []string {
 	var roots []string
 	for _, t := range toolkits {
 		roots = append(roots, t.Root)
 	}
-	libraries, err := loader.Resolve(a.host, a.host.Abs(binary), dirsOf(a.host, toolkits, cudnn.Find(a.host, roots, nil)))
+	return dirsOf(a.host, toolkits, cudnn.Find(a.host, roots, nil))
+}
+
+// libraryStage finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there.
+func (a *app) libraryStage(first *cuda.Toolkit, env buildenv.Env, binary string) (stage, error) {
+	st := stage{env: env}
+	toolkits := a.toolkits(first)
+	libraries, err := loader.Resolve(a.host, a.host.Abs(binary), a.libraryDirs(toolkits))
 	if err != nil {
 		return st, err
 	}
@@ -206,32 +219,65 @@ func (a *app) libraryStage(first *cuda.Toolkit, env buildenv.Env, binary string)
 		case loader.Added:
 			st.lacks = append(st.lacks, l.Name+" is "+l.Problem)
 		default:
-			st.lacks = append(st.lacks, l.Name+": "+l.Problem+remedyFor(l.Name))
-			st.missing = append(st.missing, l.Name)
+			st.lacks = append(st.lacks, l.Name+": "+l.Problem+remedyFor(l.Name, toolkits))
+			if !l.Delayed {
+				st.missing = append(st.missing, l.Name)
+			}
 		}
 		if l.Kind == loader.Added {
-			st.env = a.host.Apply(st.env, appendLibraries(a.host.Dir(l.Path)))
+			st.env = a.host.Apply(st.env, appendLibraries(a.host, a.host.Dir(l.Path)))
 		}
+	}
+	if why := loader.Mixed(libraries); why != "" {
+		st.lacks = append(st.lacks, why)
 	}
 	return st, nil
 }
 
 // remedyFor says where a library that is not there comes from.
-func remedyFor(name string) string {
+func remedyFor(name string, toolkits []cuda.Toolkit) string {
+	lower := strings.ToLower(name)
+	has := func(prefixes ...string) bool {
+		for _, p := range prefixes {
+			if strings.HasPrefix(lower, p) {
+				return true
+			}
+		}
+		return false
+	}
+	if major := loader.CUDAMajor(name); major != 0 {
+		var here []string
+		for _, t := range toolkits {
+			if t.Version.Major == major {
+				here = nil
+				break
+			}
+			here = append(here, t.Version.String())
+		}
+		if len(here) > 0 {
+			return fmt.Sprintf("; the program was linked to CUDA %d, here is %s: build it again with the toolkit of now, or install one of CUDA %d", major, strings.Join(here, ", "), major)
+		}
+	}
 	switch {
-	case strings.HasPrefix(name, "libcuda.so"):
+	case has("libcuda.so", "nvcuda.dll"):
 		return "; it comes with NVIDIA's driver"
-	case strings.HasPrefix(name, "libcudnn"):
+	case has("vcruntime", "msvcp", "concrt", "vcomp"):
+		return "; it comes with the Visual C++ Redistributable (https://aka.ms/vs/17/release/vc_redist.x64.exe)"
+	case has("libcudnn", "cudnn"):
 		return "; `gpubuild toolchain install --parts run,cudnn` fetches it"
-	case strings.HasPrefix(name, "libcu"), strings.HasPrefix(name, "libnvrtc"):
+	case isCUDALibrary(name):
 		return "; `gpubuild toolchain install --parts run` fetches it"
 	}
 	return ""
 }
 
-func appendLibraries(dir string) buildenv.Delta {
+func appendLibraries(h buildenv.Host, dir string) buildenv.Delta {
+	variable := "LD_LIBRARY_PATH"
+	if h.OS == buildenv.Windows {
+		variable = "PATH"
+	}
 	var d buildenv.Delta
-	d.Add(buildenv.Append, "LD_LIBRARY_PATH", dir, "the program's CUDA libraries are in no directory that the loader searches by itself")
+	d.Add(buildenv.Append, variable, dir, "the program's CUDA libraries are in no directory that the loader searches by itself")
 	return d
 }
 

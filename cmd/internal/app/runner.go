@@ -247,7 +247,7 @@ func (a *app) runnerMain(ctx context.Context, words []string) error {
 	}
 	env := a.host.Env
 	for _, d := range s.Lib {
-		env = a.host.Apply(env, appendLibraries(d))
+		env = a.host.Apply(env, appendLibraries(a.host, d))
 	}
 	if !s.Devices {
 		c := buildenv.Cmd{Path: a.host.Abs(binary), Args: args, Env: env.Entries(), Stdin: a.stdin, Stdout: a.shell.Out, Stderr: a.shell.Err}

@@ -6,6 +6,7 @@ import (
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/loader"
 	"strings"
 )
 
@@ -16,19 +17,31 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 	type scanned struct {
 		File string `json:"file"`
 		*fatbin.Report
+		Libraries []loader.Library `json:"libraries,omitempty"`
 	}
 	var all []scanned
+	code := codeDone
 	for _, path := range l.Positional {
 		r, err := fatbin.ScanFile(a.host, a.host.Abs(path), fatbin.WithHash())
 		if err != nil {
 			return err
 		}
-		all = append(all, scanned{path, r})
+		f := scanned{File: path, Report: r}
+		if o.Libraries {
+			if f.Libraries, err = a.librariesOf(path); err != nil {
+				return err
+			}
+			code = max(code, librariesCode(f.Libraries))
+		}
+		all = append(all, f)
 	}
 	if o.JSON != nil {
-		return a.answer(o, "scan", true, nil, struct {
+		if err := a.answer(o, "scan", code == codeDone, nil, struct {
 			Files []scanned `json:"files"`
-		}{all})
+		}{all}); err != nil {
+			return err
+		}
+		return endWith(code)
 	}
 	var b strings.Builder
 	for i, s := range all {
@@ -61,14 +74,87 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 			b.WriteString("  no device code (code that is made at run time is not seen)\n")
 		}
 		for _, im := range s.Imports {
-			if strings.HasPrefix(im, "libcu") || strings.HasPrefix(im, "libnv") || strings.HasPrefix(strings.ToLower(im), "nvcuda") {
+			if isCUDALibrary(im) {
 				fmt.Fprintf(&b, "  loads %s\n", im)
+			}
+		}
+		for _, im := range s.Delayed {
+			if isCUDALibrary(im) {
+				fmt.Fprintf(&b, "  loads %s at its first call\n", im)
 			}
 		}
 		for _, n := range s.Notes {
 			fmt.Fprintf(&b, "  note: %s\n", n)
 		}
+		b.WriteString(a.libraryLines(s.Libraries))
 	}
-	_, err := fmt.Fprint(a.shell.Out, b.String())
-	return err
+	if _, err := fmt.Fprint(a.shell.Out, b.String()); err != nil {
+		return err
+	}
+	return endWith(code)
+}
+
+// endWith is the error that ends gpubuild with a code after all was said.
+func endWith(code int) error {
+	if code == codeDone {
+		return nil
+	}
+	return codeError(code)
+}
+
+// librariesOf follows the loader through a program, in the directories of this machine's toolkits and cuDNNs, too, as a proof does.
+func (a *app) librariesOf(path string) ([]loader.Library, error) {
+	toolkits := a.toolkits(nil)
+	return loader.Resolve(a.host, a.host.Abs(path), a.libraryDirs(toolkits))
+}
+
+func librariesCode(libs []loader.Library) int {
+	code := codeDone
+	for _, l := range libs {
+		switch l.Kind {
+		case loader.Missing:
+			code = max(code, codeMissing)
+		case loader.Broken, loader.Stub:
+			code = codeMisfit
+		}
+	}
+	return code
+}
+
+// libraryLines is what the loader takes, one library a line, and what is the matter with it.
+func (a *app) libraryLines(libs []loader.Library) string {
+	var b strings.Builder
+	toolkits := a.toolkits(nil)
+	for _, l := range libs {
+		where := l.Path
+		if where == "" {
+			where = "nowhere"
+		}
+		if l.Origin != "" {
+			where += " (" + l.Origin + ")"
+		}
+		fmt.Fprintf(&b, "  %s => %s", l.Name, where)
+		if l.Delayed {
+			b.WriteString(", at its first call")
+		}
+		switch l.Kind {
+		case loader.OK:
+		case loader.Added:
+			b.WriteString("\n      a bare start lacks it: put that directory on the loader's path, or start the program with `gpubuild run` or `gpubuild exec`")
+		default:
+			fmt.Fprintf(&b, "\n      %s: %s%s", l.Kind, l.Problem, remedyFor(l.Name, toolkits))
+		}
+		b.WriteByte('\n')
+	}
+	if why := loader.Mixed(libs); why != "" {
+		b.WriteString("  warning: " + why + "\n")
+	}
+	return b.String()
+}
+
+// isCUDALibrary knows NVIDIA's libraries by their names: libcublas.so.13, cublas64_13.dll, nvcuda.dll.
+func isCUDALibrary(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasPrefix(name, "libcu") && !strings.HasPrefix(name, "libcurl") || strings.HasPrefix(name, "libnv") || strings.HasPrefix(name, "nvcuda") ||
+		strings.HasSuffix(name, ".dll") && strings.Contains(name, "64_") && (strings.HasPrefix(name, "cu") || strings.HasPrefix(name, "nv"))
 }

@@ -31,8 +31,8 @@ func verbs() []verb {
 		{"clean", "remove what was built of the GPU packages, or of the stale ones alone",
 			"gpubuild clean --features cuda --release\ngpubuild clean --features cuda --minimal --dry-run\n\nStands in place of cargo's own clean, which is `gpubuild cargo clean`. Takes cargo's selection flags as `cargo build` does and removes just these\npackages' things, with cargo's own `clean -p`, for that profile and those targets; all versions of a name go, as cargo does not tell them apart.\n" +
 				"It waits for a cargo that is building there. It refuses a target directory that is /, your home or a package's own directory.", onProject, runClean},
-		{"scan", "list the device code in files: cubins, fatbins, PTX",
-			"gpubuild scan target/release/app\n\nReads any file, at any byte position; nothing is run.", onScan, runScan},
+		{"scan", "list the device code in files: cubins, fatbins, PTX; and the libraries that they load",
+			"gpubuild scan target/release/app\ngpubuild scan --libraries target/release/app\n\nReads any file, at any byte position; nothing is run. With --libraries it follows the loader (ld.so, musl's, or Windows' with delay-loaded DLLs) and\nends 11 when a library is missing, 12 when the loader would take one that is a stub or for another machine.", onScan, runScan},
 		{"prove", "run a program and prove that its kernel ran on the GPU",
 			"gpubuild prove target/release/app -- --device cuda\n\nThe program runs with its own input and output under a probe that the CUDA driver loads. Ends 0 only when proven;\n20 it ran on the CPU, 21 not proven, 22 other kernels only; the program's own code when that is not the expected one.\nWith --expect cpu it ends 0 only when it certainly ran on the CPU, 22 when it used the GPU, 21 when neither is known.", onProve, runProve},
 		{"receipt", "check that a receipt of a proof still holds: `verify FILE [BIN]`",
