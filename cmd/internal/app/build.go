@@ -41,6 +41,7 @@ func (j *journey) build(ctx context.Context) error {
 	_, err := j.run.Run(ctx, c)
 	_ = messages.Close()
 	watch.ended()
+	j.compileErrors = watch.errors.Found
 	if err != nil && ctx.Err() == nil {
 		j.explain(ctx, watch)
 	}

@@ -1,12 +1,15 @@
 package app
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
 )
 
@@ -18,6 +21,7 @@ import (
 // Everywhere else (a file, a pipe, CI) its stderr goes through us, byte for byte.
 type buildWatch struct {
 	*explain.Watcher
+	errors cargo.Diagnostics
 	stderr io.Writer // what cargo gets
 	sees   bool      // cargo's stderr passes through
 	ended  func()    // to be called when cargo has ended
@@ -29,22 +33,23 @@ const readAlong = "GPUBUILD_READ_ALONG"
 // watchBuild never keeps a build from running: without usable rules nothing is explained.
 func (j *journey) watchBuild() *buildWatch {
 	w := &buildWatch{stderr: j.shell.Err, ended: func() {}}
-	rules, err := explain.Default()
-	if err != nil {
+	var read io.Writer = &w.errors
+	if rules, err := explain.Default(); err != nil {
 		j.shell.Detail("failures will not be explained: %v", err)
-		return w
+	} else {
+		w.Watcher = explain.NewWatcher(rules)
+		read = io.MultiWriter(&w.errors, w.Watcher)
 	}
-	w.Watcher = explain.NewWatcher(rules)
 	f, ok := j.shell.Err.(*os.File)
 	if !ok || !local.Terminal(f) {
 		w.sees = true
-		w.stderr = io.MultiWriter(j.shell.Err, w.Watcher)
+		w.stderr = io.MultiWriter(j.shell.Err, read)
 		return w
 	}
 	if j.host.Env.Get(readAlong) == "never" {
 		return w
 	}
-	pane, err := proc.OpenPane(f, w.Watcher)
+	pane, err := proc.OpenPane(f, read)
 	if err != nil {
 		j.shell.Detail("cargo keeps the terminal to itself: %v", err)
 		return w
@@ -55,6 +60,12 @@ func (j *journey) watchBuild() *buildWatch {
 
 // message looks at a JSON message that the user asked for; a linker's complaint stands in one.
 func (w *buildWatch) message(raw []byte) {
+	var m struct {
+		Message struct{ Level, Rendered string }
+	}
+	if bytes.Contains(raw, []byte(`"reason":"compiler-message"`)) && json.Unmarshal(raw, &m) == nil && m.Message.Level == "error" {
+		_, _ = w.errors.Write([]byte(m.Message.Rendered + "\n"))
+	}
 	if w.Watcher != nil {
 		_, _ = w.Write(append(raw[:len(raw):len(raw)], '\n'))
 	}

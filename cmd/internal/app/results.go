@@ -36,6 +36,8 @@ type gathered struct {
 	proofs   []proof
 	receipts []receipt.Receipt
 	cause    *report.Finding // of a failed build, where it is known
+	// compileErrors are rustc's first errors of a failed build, where its words passed through us.
+	compileErrors []cargo.Diagnostic
 	// notProven is why a proof that was asked for was not made.
 	notProven string
 	lines     *report.Lines // stdout among cargo's messages; nil where they were not asked for
@@ -222,6 +224,12 @@ func (j *journey) result(end error) report.Result {
 	}
 	r.Programs = j.programResults()
 	r.Checks = withFailure(j.roadChecks(r.Programs, end), j.line.Verb, end)
+	for i, c := range r.Checks {
+		if lines := j.compileErrorLines(end); c.State == report.Failed && c.Name == "" && len(lines) > 0 {
+			r.Checks[i].Message, r.Checks[i].Detail = lines[0], strings.Join(lines, "\n")
+			break
+		}
+	}
 	r.Findings = append(r.Findings, j.findings...)
 	r.Findings = report.RedactFindings(append(r.Findings, j.endFindings(r, end)...), j.words)
 	return r
@@ -467,6 +475,11 @@ func (j *journey) endFindings(r report.Result, end error) []report.Finding {
 			out = append(out, f)
 		}
 	}
+	if isExit(end) {
+		for _, d := range j.compileErrors {
+			out = append(out, report.Finding{ID: "build.compile-error", Severity: report.SeverityError, Message: d.Message, Path: j.shown(j.rustcPath(d.Path)), Line: d.Line})
+		}
+	}
 	if f, ok := j.failure(end); ok {
 		out = append(out, f)
 	}
@@ -483,6 +496,31 @@ func proofFinding(p report.Program, counts bool) (report.Finding, bool) {
 		f.Severity = report.SeverityError
 	}
 	return f, true
+}
+
+func isExit(err error) bool {
+	_, ok := err.(*buildenv.ExitError)
+	return ok
+}
+
+// compileErrorLines are rustc's first errors of a build that failed, a line each.
+func (j *journey) compileErrorLines(end error) []string {
+	if !isExit(end) {
+		return nil
+	}
+	var out []string
+	for _, d := range j.compileErrors {
+		out = append(out, fmt.Sprintf("%s:%d: %s", j.shown(j.rustcPath(d.Path)), d.Line, d.Message))
+	}
+	return out
+}
+
+// rustcPath makes a path of rustc's absolute: cargo starts it in the workspace's root.
+func (j *journey) rustcPath(path string) string {
+	if j.host.IsAbs(path) {
+		return path
+	}
+	return j.host.Join(j.project.Root, path)
 }
 
 // failure words an error that nothing else has put among the findings.

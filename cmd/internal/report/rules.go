@@ -54,6 +54,7 @@ var rules = []Rule{
 	{"toolchain.missing", SeverityError, "A component of the toolchain is missing", "`gpubuild doctor` names what is there; `gpubuild toolchain install` fetches a toolkit without admin rights."},
 	{"toolchain.misfit", SeverityError, "Components of the toolchain do not fit together", "The message lists the candidates and the smallest change."},
 	{"config.wrong", SeverityError, "A manifest or the configuration is wrong", "See `gpubuild help config`."},
+	{"build.compile-error", SeverityError, "rustc refused the code", "`rustc --explain CODE` says what the error's code means."},
 	{"build.failed", SeverityError, "The build failed", "`gpubuild explain LOG` names the first known cause in a build's log."},
 	{"run.failed", SeverityError, "The program failed", "Its own exit code is passed on."},
 	{"command.wrong", SeverityError, "The command line is wrong, or a file that it names cannot be used", "See `gpubuild VERB --help`."},

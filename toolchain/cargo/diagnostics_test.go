@@ -1,0 +1,38 @@
+package cargo
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestDiagnostics(t *testing.T) {
+	const text = "   Compiling app v0.1.0 (/p)\n" +
+		"warning: unused variable: `x`\n --> src/lib.rs:1:5\n  |\n" +
+		"error[E0308]: mismatched types\n  --> src/main.rs:12:18\n   |\n" +
+		"error: as asked\r\n --> src\\main.rs:2:1\r\n" +
+		"error: could not compile `app` (bin \"app\") due to 2 previous errors\n" +
+		"\x1b[0m\x1b[1m\x1b[38;5;9merror[E0425]\x1b[0m\x1b[0m\x1b[1m: cannot find value\x1b[0m\n\x1b[0m \x1b[0m\x1b[0m\x1b[1m--> \x1b[0m\x1b[0mC:\\p\\a.rs:3:4\x1b[0m\n" +
+		"    Building [====> ] 3/4: app\rerror[E0001]: after a bar\n --> b.rs:5:6\n" +
+		"error[E0002]: its place is not right below\nsomething else\n --> c.rs:7:8\n"
+	want := []Diagnostic{{"error[E0308]: mismatched types", "src/main.rs", 12}, {"error: as asked", `src\main.rs`, 2}, {"error[E0425]: cannot find value", `C:\p\a.rs`, 3}, {"error[E0001]: after a bar", "b.rs", 5}}
+	for _, size := range []int{1, 7, len(text)} {
+		var d Diagnostics
+		for rest := text; rest != ""; {
+			n := min(size, len(rest))
+			if m, err := d.Write([]byte(rest[:n])); m != n || err != nil {
+				t.Fatal(m, err)
+			}
+			rest = rest[n:]
+		}
+		if !reflect.DeepEqual(d.Found, want) {
+			t.Errorf("in pieces of %d: got %q", size, d.Found)
+		}
+	}
+	var d Diagnostics
+	_, _ = d.Write([]byte("error: " + strings.Repeat("x", 1<<20) + "\n --> a.rs:1:1\n"))
+	_, _ = d.Write([]byte(strings.Repeat("error: a\n --> a.rs:1:1\n", 100)))
+	if len(d.Found) != maxDiagnostics || d.Found[0].Message != "error: a" {
+		t.Errorf("got %d, first %.50q", len(d.Found), d.Found[0].Message)
+	}
+}
