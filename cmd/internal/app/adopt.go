@@ -106,12 +106,17 @@ func (j *journey) tellAdopted(cleaned []string) {
 		if i > 0 && j.adopted[i-1].Package == a.Package {
 			continue
 		}
-		trust := ""
-		if len(a.trusted) > 0 {
-			trust = "; taken on trust: " + strings.Join(a.trusted, ", ")
-		}
-		j.shell.Status("Adopted", "%s: %s, but it holds what would be built now%s", a.Package, a.Why, trust)
+		j.shell.Status("Adopted", "%s: %s", a.Package, a.words())
 	}
+}
+
+// words say why a unit was taken over, and on what trust.
+func (a adopted) words() string {
+	words := a.Why + ", but it holds what would be built now"
+	if len(a.trusted) > 0 {
+		words += "; taken on trust: " + strings.Join(a.trusted, ", ")
+	}
+	return words
 }
 
 // knownChoice says whether the mismatches of code are those that were found before in a package that had just been built from nothing.

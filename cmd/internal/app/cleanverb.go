@@ -63,11 +63,17 @@ func (j *journey) toClean(ctx context.Context, minimal bool) ([]string, error) {
 		if err := j.compare(ctx); err != nil {
 			return nil, err
 		}
+		if err := j.readCode(ctx); err != nil {
+			return nil, err
+		}
 		for _, line := range stale.Lines(j.compared.Reasons) {
 			j.shell.Status("Stale", "%s", line)
 		}
 		for _, d := range j.compared.Unknown {
 			j.shell.Status("Unknown", "%s: %s", d.Package, d.Why)
+		}
+		for _, line := range j.faultLines() {
+			j.shell.Status("Wrong", "%s", line)
 		}
 		return j.stalePackages(), nil
 	}

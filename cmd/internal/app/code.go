@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
@@ -37,9 +38,11 @@ type results struct {
 	Version  string            `json:"version"`
 	Files    map[string]seen   `json:"files"`
 	Programs map[string]string `json:"programs"` // program → the state of it and of all code, in which it held no older code than the packages
-	path     string
-	used     map[string]bool
-	dirty    bool
+	// Libraries are those of units whose OUT_DIR holds no device code, by OUT_DIR: which they are, only cargo says, and only when it builds.
+	Libraries map[string][]string `json:"libraries,omitempty"`
+	path      string
+	used      map[string]bool
+	dirty     bool
 }
 
 func (j *journey) openResults() *results {
@@ -49,7 +52,7 @@ func (j *journey) openResults() *results {
 	r := &results{path: j.host.Join(j.cacheDir, "results", hashName(j.host.Real(j.answers.Places.BuildDirectory))+".json"), used: map[string]bool{}}
 	if data, err := j.host.ReadFile(r.path, recordLimit); err == nil {
 		if json.Unmarshal(data, r) != nil || r.Version != version() {
-			r.Files, r.Programs = nil, nil // damaged, or of another gpubuild: only time is lost
+			r.Files, r.Programs, r.Libraries = nil, nil, nil // damaged, or of another gpubuild: only time is lost
 		}
 	}
 	if r.Files == nil {
@@ -61,6 +64,16 @@ func (j *journey) openResults() *results {
 	r.Version = version()
 	j.results = r
 	return r
+}
+
+// keepLibraries remembers which libraries are a unit's.
+func (r *results) keepLibraries(o output) {
+	if !slices.Equal(r.Libraries[o.outDir], o.libraries) {
+		if r.Libraries == nil {
+			r.Libraries = map[string][]string{}
+		}
+		r.Libraries[o.outDir], r.dirty = o.libraries, true
+	}
 }
 
 // keep writes the readings down, without those of files that are gone.
@@ -77,6 +90,11 @@ func (r *results) keep(a *app) {
 	for path := range r.Programs {
 		if !a.host.IsFile(path) {
 			delete(r.Programs, path)
+		}
+	}
+	for dir := range r.Libraries {
+		if !a.host.IsDir(dir) {
+			delete(r.Libraries, dir)
 		}
 	}
 	data, err := json.Marshal(r)

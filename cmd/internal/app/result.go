@@ -259,44 +259,81 @@ func (j *journey) fresh(f *mistake) bool {
 	return len(f.paths) > 0
 }
 
-// mistakes holds the device code of what was built against what was asked for.
-func (j *journey) mistakes(ctx context.Context) ([]*mistake, error) {
-	r := j.openResults()
-	defer r.keep(j.app)
+// output is what there is of one unit of a GPU package.
+type output struct {
+	unit      features.ScriptUnit
+	outDir    string
+	cfgs      []string // that its script told rustc
+	libraries []string
+}
+
+// outputs are those of the build, by cargo's word.
+func (j *journey) outputs() []output {
 	byID := map[string]features.ScriptUnit{}
 	for _, u := range j.reach.Units {
 		byID[u.PkgID] = u
 	}
+	var out []output
+	for _, m := range j.messages {
+		if u, ok := byID[m.PackageID]; m.Reason == cargo.ScriptExecuted && ok {
+			out = append(out, output{u, m.OutDir, m.Cfgs, j.libraries(m.PackageID)})
+		}
+	}
+	return out
+}
+
+// libraries are those that cargo made of a package: what its script made elsewhere than in OUT_DIR ends there.
+func (j *journey) libraries(pkgID string) []string {
+	var out []string
+	for _, m := range j.messages {
+		if m.Reason != cargo.Artifact || m.PackageID != pkgID || contains(m.Target.Kind, "custom-build") {
+			continue
+		}
+		for _, path := range m.Filenames {
+			switch strings.ToLower(j.host.Ext(path)) {
+			case ".rlib", ".a", ".lib", ".so", ".dll", ".dylib":
+				out = append(out, path)
+			}
+		}
+	}
+	return out
+}
+
+// mistakes holds the device code of outputs, and of programs made of them, against what was asked for.
+func (j *journey) mistakes(ctx context.Context, outputs []output, products []string) ([]*mistake, error) {
+	r := j.openResults()
+	defer r.keep(j.app)
 	var out []*mistake
 	seenDir := map[string]bool{}
 	code := map[string]holding{} // by OUT_DIR
 	units := map[string]features.ScriptUnit{}
-	for _, m := range j.messages {
-		u, ok := byID[m.PackageID]
-		if m.Reason != cargo.ScriptExecuted || !ok || seenDir[m.OutDir] || !u.Inputs.NVCC {
+	for _, o := range outputs {
+		u := o.unit
+		if seenDir[o.outDir] || !u.Inputs.NVCC {
 			continue
 		}
-		seenDir[m.OutDir] = true
-		f := &mistake{unit: u, features: featureKey(u.Features), outDir: m.OutDir, scriptRan: cargo.ScriptRan(j.host, m.OutDir), want: j.wanted(ctx, u.Inputs)}
+		seenDir[o.outDir] = true
+		f := &mistake{unit: u, features: featureKey(u.Features), outDir: o.outDir, scriptRan: cargo.ScriptRan(j.host, o.outDir), want: j.wanted(ctx, u.Inputs)}
 		if !u.Inputs.Arch { // it compiles nothing and asked nvcc for its version
-			if was, is := scriptCUDA(m.Cfgs), j.set.Toolkit; was != "" && is != nil && was != is.Version.String() {
+			if was, is := scriptCUDA(o.cfgs), j.set.Toolkit; was != "" && is != nil && was != is.Version.String() {
 				f.list = []stale.Mismatch{{Code: stale.Code{File: "its build script's words", Makes: []stale.Make{{NVCC: was}}}, By: stale.ByNVCC, Found: stale.Make{NVCC: was}}}
 				f.told = fmt.Sprintf("%s was built for CUDA %s; the build asked for %s", u.Name, was, is.Version)
 				out = append(out, f)
 			}
 			continue
 		}
-		held, err := j.holds(m.OutDir)
+		held, err := j.holds(o.outDir)
 		if err != nil {
 			j.shell.Detail("%s is not checked: %v", u.Name, err)
 			continue
 		}
 		if len(held.code) > 0 {
-			code[m.OutDir], units[m.OutDir] = held, u
+			code[o.outDir], units[o.outDir] = held, u
 			j.mismatches(f, held)
-		} else if held, err = j.inLibraries(m.PackageID); err == nil {
+		} else if held, err = j.inLibraries(o.libraries); err == nil {
 			j.mismatches(f, held)
 			j.leaveOwn(f)
+			r.keepLibraries(o)
 		}
 		if err != nil {
 			j.shell.Detail("%s is not checked: %v", u.Name, err)
@@ -305,30 +342,22 @@ func (j *journey) mistakes(ctx context.Context) ([]*mistake, error) {
 			out = append(out, f)
 		}
 	}
-	linked, err := j.olderInPrograms(code, units)
+	linked, err := j.olderInPrograms(code, units, products)
 	if err != nil {
 		return nil, err
 	}
 	return append(out, linked...), nil
 }
 
-// inLibraries reads the device code of a package's libraries: what its script made elsewhere than in OUT_DIR ends there.
-func (j *journey) inLibraries(pkgID string) (holding, error) {
+// inLibraries reads the device code of a package's libraries.
+func (j *journey) inLibraries(paths []string) (holding, error) {
 	var out holding
-	for _, m := range j.messages {
-		if m.Reason != cargo.Artifact || m.PackageID != pkgID || contains(m.Target.Kind, "custom-build") {
-			continue
+	for _, path := range paths {
+		s, err := j.codeOf(path)
+		if err != nil {
+			return out, err
 		}
-		for _, path := range m.Filenames {
-			switch strings.ToLower(j.host.Ext(path)) {
-			case ".rlib", ".a", ".lib", ".so", ".dll", ".dylib":
-				s, err := j.codeOf(path)
-				if err != nil {
-					return out, err
-				}
-				out.add(path, s)
-			}
-		}
+		out.add(path, s)
 	}
 	return out, nil
 }
@@ -364,7 +393,7 @@ func (j *journey) mismatches(f *mistake, held holding) {
 // olderInPrograms looks for kernels that the packages' OUT_DIRs hold, and that a program holds only as made otherwise: it was linked before they
 // were built anew. Names alone are no proof, since other packages and NVIDIA's libraries may have a kernel of the same name; so a program is at fault
 // only when it holds the kernel and none of it is as the packages have it.
-func (j *journey) olderInPrograms(code map[string]holding, units map[string]features.ScriptUnit) ([]*mistake, error) {
+func (j *journey) olderInPrograms(code map[string]holding, units map[string]features.ScriptUnit, products []string) ([]*mistake, error) {
 	r := j.openResults()
 	var dirs []string
 	sum := sha256.New()
@@ -383,7 +412,7 @@ func (j *journey) olderInPrograms(code map[string]holding, units map[string]feat
 		built map[string][]stale.Make // by kernel
 		owner map[string]string       // OUT_DIR of a kernel
 	)
-	for _, path := range j.products() {
+	for _, path := range products {
 		is := j.look(path) + " " + state
 		if len(dirs) == 0 || r.Programs[path] == is {
 			continue
@@ -504,7 +533,7 @@ func agree(held, built []stale.Make) bool {
 // checkResult holds what was built against what was asked for, without a look at the record. What is left of an earlier build is cleaned and built once
 // more; what is wrong although it was just built ends with 13, unless the package chooses its architecture itself, which is told once.
 func (j *journey) checkResult(ctx context.Context) error {
-	list, err := j.mistakes(ctx)
+	list, err := j.mistakes(ctx, j.outputs(), j.products())
 	if err != nil {
 		return err
 	}
@@ -540,7 +569,7 @@ func (j *journey) checkResult(ctx context.Context) error {
 		if built != nil {
 			return built
 		}
-		if list, err = j.mistakes(ctx); err != nil {
+		if list, err = j.mistakes(ctx, j.outputs(), j.products()); err != nil {
 			return err
 		}
 	}

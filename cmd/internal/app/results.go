@@ -199,7 +199,7 @@ func (j *journey) staleLines() []string {
 	for _, d := range j.compared.Unknown {
 		lines = append(lines, d.Package+": "+d.Why)
 	}
-	return lines
+	return append(lines, j.faultLines()...)
 }
 
 // cleanedPackages lists the packages that were cleaned.

@@ -41,7 +41,8 @@ type journey struct {
 	units      []stale.Unit
 	compared   stale.Result
 	adopted    []adopted
-	signs      *stale.Want // how the chosen toolkit signs what it compiles
+	faults     []codeFinding // device code that is not what it should be, where no build looks
+	signs      *stale.Want   // how the chosen toolkit signs what it compiles
 	results    *results
 	concluded  *conclusions
 	inputs     map[string][]stale.Input // of each unit, as they were before the build

@@ -161,8 +161,11 @@ func (j *journey) platforms() []string {
 	return out
 }
 
-// profileDirs are the directories of the profile: the host's and that of each platform. Their names are cargo's documented ones.
-func (j *journey) profileDirs() []string {
+// profileDirs are the build directory's of the profile.
+func (j *journey) profileDirs() []string { return j.profileDirsIn(j.answers.Places.BuildDirectory) }
+
+// profileDirsIn are the directories of the profile: the host's and that of each platform. Their names are cargo's documented ones.
+func (j *journey) profileDirsIn(build string) []string {
 	name := j.line.ProfileName()
 	switch name {
 	case "dev", "test":
@@ -170,7 +173,6 @@ func (j *journey) profileDirs() []string {
 	case "bench":
 		name = "release"
 	}
-	build := j.answers.Places.BuildDirectory
 	dirs := []string{j.host.Join(build, name)}
 	for _, p := range j.platforms() {
 		dirs = append(dirs, j.host.Join(build, p, name))

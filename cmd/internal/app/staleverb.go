@@ -7,6 +7,7 @@ import (
 
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -26,6 +27,7 @@ type unitState struct {
 	Why      string       `json:"why,omitempty"` // of unknown
 	Recorded bool         `json:"recorded"`      // an entry of the record speaks of it; without one no input has a "was"
 	Inputs   []stale.Pair `json:"inputs"`
+	Holds    []string     `json:"holds"` // its device code
 }
 
 // doubt is a unit of which it is not known what it was built with.
@@ -41,6 +43,9 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	if err := j.compare(ctx); err != nil {
+		return err
+	}
+	if err := j.readCode(ctx); err != nil {
 		return err
 	}
 	packages := nonNil(j.stalePackages())
@@ -63,9 +68,17 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		for _, d := range unknown {
 			fmt.Fprintf(a.shell.Out, "unknown: %s: %s\n", d.Package, d.Why)
 		}
+		for _, line := range j.faultLines() {
+			fmt.Fprintln(a.shell.Out, line)
+		}
 		if o.Explain {
 			for _, u := range units {
 				for _, line := range unitLines(u) {
+					fmt.Fprintln(a.shell.Out, line)
+				}
+			}
+			for _, f := range j.faults {
+				for _, line := range f.lines() {
 					fmt.Fprintln(a.shell.Out, line)
 				}
 			}
@@ -77,32 +90,57 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	r := j.reachResult("stale")
 	r.Stale, r.Set = j.staleLines(), j.setResult()
 	r.Checks = []report.Check{{ID: report.CheckStale, State: report.Passed, Message: "nothing is stale"}}
-	var end error
-	switch {
-	case len(packages) > 0:
-		end = codeError(codeStale)
-		r.Checks[0].State, r.Checks[0].Message = report.Failed, strings.Join(r.Stale, "; ")
-		for _, l := range r.Stale {
-			r.Findings = append(r.Findings, report.Finding{ID: "stale.found", Severity: report.SeverityError, Message: l, Fix: "build by gpubuild, which cleans just that"})
+	end := j.endStale(&r, packages)
+	if end == nil && o.JSON == nil {
+		switch {
+		case len(j.reach.Units) == 0:
+			a.shell.Status("Fresh", "no package of this selection takes anything from the GPU's toolchain that cargo does not watch")
+		case len(units) == 0:
+			a.shell.Status("Fresh", "none of %s is built here yet", counted(len(j.reach.Units), "GPU package"))
+		default:
+			a.shell.Status("Fresh", "%s built with what would be used now: %s", counted(len(units), "GPU package"), strings.Join(names(units), ", "))
 		}
-		if o.JSON == nil {
-			a.shell.Hint("gpubuild build cleans just " + strings.Join(packages, ", ") + " and builds; gpubuild clean --minimal only cleans")
-		}
-	case o.JSON != nil:
-	case len(j.reach.Units) == 0:
-		a.shell.Status("Fresh", "no package of this selection takes anything from the GPU's toolchain that cargo does not watch")
-	case len(units) == 0:
-		a.shell.Status("Fresh", "none of %s is built here yet", counted(len(j.reach.Units), "GPU package"))
-	default:
-		a.shell.Status("Fresh", "%s built with what would be used now: %s", counted(len(units), "GPU package"), strings.Join(names(units), ", "))
 	}
 	return a.end(o, end, r, struct {
 		Reasons  []stale.Reason `json:"reasons"`
 		Unknown  []doubt        `json:"unknown"`
 		Clean    []string       `json:"clean"`
 		Units    []unitState    `json:"units"`
+		Code     []codeFinding  `json:"code"`
 		External []outsideCache `json:"external"`
-	}{nonNil(j.compared.Reasons), unknown, packages, units, nonNil(caches)})
+	}{nonNil(j.compared.Reasons), unknown, packages, units, nonNil(j.faults), nonNil(caches)})
+}
+
+// endStale is what the verb ends with; it adds the findings to the result and says what to do.
+func (j *journey) endStale(r *report.Result, packages []string) error {
+	wrong := j.wrongFault()
+	if len(packages) == 0 && wrong == nil {
+		return nil
+	}
+	r.Checks[0].State, r.Checks[0].Message = report.Failed, strings.Join(r.Stale, "; ")
+	const cleans = "build by gpubuild, which cleans just that"
+	for _, l := range r.Stale {
+		f := report.Finding{ID: "stale.found", Severity: report.SeverityError, Message: l, Fix: cleans}
+		for _, fault := range j.faults {
+			if fault.Message != l {
+				continue
+			}
+			f.Evidence = strings.Join(fault.Evidence, "\n")
+			if fault.State == codeWrong {
+				f.Fix = j.remedy(fault.mistake)
+			}
+		}
+		r.Findings = append(r.Findings, f)
+	}
+	if j.options.JSON == nil {
+		if len(packages) > 0 {
+			j.shell.Hint("gpubuild build cleans just " + strings.Join(packages, ", ") + " and builds; gpubuild clean --minimal only cleans")
+		}
+		if wrong != nil {
+			j.shell.Hint("building " + wrong.Package + " anew did not mend it: " + j.remedy(wrong.mistake))
+		}
+	}
+	return codeError(codeStale)
 }
 
 func names(units []unitState) []string {
@@ -117,6 +155,10 @@ func names(units []unitState) []string {
 
 // unitStates puts what is recorded of each unit beside what would be used now.
 func (j *journey) unitStates() []unitState {
+	inputsOf := map[string]features.Inputs{}
+	for _, u := range j.reach.Units {
+		inputsOf[u.PkgID+" "+featureKey(u.Features)] = u.Inputs
+	}
 	out := make([]unitState, 0, len(j.units))
 	for _, u := range j.units {
 		s := unitState{Package: u.Package, Features: u.Features, OutDir: u.OutDir, State: unitFresh}
@@ -135,6 +177,22 @@ func (j *journey) unitStates() []unitState {
 		for _, d := range j.compared.Unknown {
 			if d.Key == u.Key {
 				s.State, s.Why = unitUnknown, d.Why
+			}
+		}
+		for _, a := range j.adopted {
+			if a.Key == u.Key {
+				s.Why = a.words()
+			}
+		}
+		for _, f := range j.faults {
+			if f.OutDir == u.OutDir && f.State != codeAccepted {
+				s.State = unitStale
+			}
+		}
+		s.Holds = []string{}
+		if inputsOf[u.PkgID+" "+u.Features].Arch {
+			if held, err := j.holds(u.OutDir); err == nil { // that it cannot be read was told when it was looked at
+				s.Holds = holdsLines(held.code)
 			}
 		}
 		out = append(out, s)
@@ -171,6 +229,28 @@ func unitLines(u unitState) []string {
 		default:
 			lines = append(lines, fmt.Sprintf("  %s: built with %s, now %s", p.Input, p.Was, p.Now))
 		}
+	}
+	const most = 12
+	for i, h := range u.Holds {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("  and %d more", len(u.Holds)-most))
+			break
+		}
+		lines = append(lines, "  holds "+h)
+	}
+	return lines
+}
+
+// lines words device code that is not what it should be: what it is, what becomes of it, and where it was seen.
+func (f codeFinding) lines() []string {
+	head := f.Message + ": " + map[string]string{
+		codeCleaned:  "a build cleans it once and builds it anew",
+		codeWrong:    "building it anew did not mend it",
+		codeAccepted: "it stays, as was told after an earlier build",
+	}[f.State]
+	lines := []string{head}
+	for _, e := range f.Evidence {
+		lines = append(lines, "  "+e)
 	}
 	return lines
 }

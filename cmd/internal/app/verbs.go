@@ -27,7 +27,7 @@ func verbs() []verb {
 		{"env", "print the environment of the build for a shell",
 			"eval \"$(gpubuild env --shell bash --features cuda)\"\n\nOnly what a consumer reads is set, and nothing that your environment already answers with the same toolkit. --diff says each change with its reason.", onProject, runEnv},
 		{"stale", "say which artifacts cargo believes fresh although a tool changed",
-			"gpubuild stale --features cuda --release\n\nCleans nothing. Ends 13 when something is stale.", onProject, runStale},
+			"gpubuild stale --features cuda --release\n\nCleans nothing. Ends 13 when something is stale: by what is recorded of earlier builds, and by the device code of what they left (--explain shows both).", onProject, runStale},
 		{"clean", "remove what was built of the GPU packages, or of the stale ones alone",
 			"gpubuild clean --features cuda --release\ngpubuild clean --features cuda --minimal --dry-run\n\nStands in place of cargo's own clean, which is `gpubuild cargo clean`. Takes cargo's selection flags as `cargo build` does and removes just these\npackages' things, with cargo's own `clean -p`, for that profile and those targets; all versions of a name go, as cargo does not tell them apart.\n" +
 				"It waits for a cargo that is building there. It refuses a target directory that is /, your home or a package's own directory.", onProject, runClean},

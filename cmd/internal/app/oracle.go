@@ -1,0 +1,183 @@
+package app
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/stale"
+	"gpubuild/features"
+	"gpubuild/toolchain/cargo"
+)
+
+// What becomes of device code that is not what a build would be asked for.
+const (
+	codeCleaned  = "stale"    // a build cleans its package, once
+	codeWrong    = "wrong"    // building it anew did not mend it
+	codeAccepted = "accepted" // it stays, as was told after an earlier build
+)
+
+// codeFinding is device code that is not what a build would be asked for, whatever the record says.
+type codeFinding struct {
+	Package  string   `json:"package"`
+	Features string   `json:"features"`
+	OutDir   string   `json:"out_dir"`
+	State    string   `json:"state"`
+	Message  string   `json:"message"`
+	Evidence []string `json:"evidence"` // each file and kernel
+
+	mistake *mistake
+}
+
+// readCode reads the device code of what earlier builds left, as a build does of what it made, and holds it against what would be asked for. What it
+// finds of packages that were not known to be stale is added to what must be cleaned. Which OUT_DIR cargo would take, only a build shows: all that
+// were compared are looked at.
+func (j *journey) readCode(ctx context.Context) error {
+	list, err := j.mistakes(ctx, j.outputsThere(), j.productsThere())
+	if err != nil {
+		return err
+	}
+	known := j.stalePackages()
+	for _, f := range list {
+		if f.linked != "" && j.relinked(f) {
+			continue
+		}
+		fault := codeFinding{Package: f.unit.Name, Features: f.features, OutDir: f.outDir, State: codeCleaned, Message: f.words(), Evidence: []string{}, mistake: f}
+		for _, m := range f.list {
+			fault.Evidence = append(fault.Evidence, m.String())
+		}
+		concluded, ok := j.concludedOf(f)
+		switch {
+		case contains(known, f.unit.Name):
+		case ok && concluded.Wrong != "":
+			fault.State = codeWrong
+		case ok, j.allShipped(f):
+			fault.State = codeAccepted
+		default:
+			if !contains(j.compared.Clean, f.unit.Name) {
+				j.compared.Clean = append(j.compared.Clean, f.unit.Name)
+			}
+		}
+		j.faults = append(j.faults, fault)
+	}
+	return nil
+}
+
+// relinked says whether cargo itself links a program anew: it is older than what its package's script made.
+func (j *journey) relinked(f *mistake) bool {
+	fi, err := j.host.Files.Stat(f.paths[0])
+	return err == nil && fi.ModTime().Before(time.Unix(0, f.scriptRan))
+}
+
+// outputsThere are the units that were compared, as earlier builds left them.
+func (j *journey) outputsThere() []output {
+	byID := map[string]features.ScriptUnit{}
+	for _, u := range j.reach.Units {
+		byID[u.PkgID+" "+featureKey(u.Features)] = u
+	}
+	r := j.openResults()
+	var out []output
+	for _, s := range j.units {
+		u, ok := byID[s.PkgID+" "+s.Features]
+		if !ok || !j.host.IsDir(s.OutDir) {
+			continue
+		}
+		o := output{unit: u, outDir: s.OutDir}
+		if said, err := cargo.ScriptOutput(j.host, s.OutDir); err == nil { // a script that told nothing told no version
+			o.cfgs = said.Cfgs
+		}
+		for _, path := range r.Libraries[s.OutDir] {
+			if j.host.IsFile(path) {
+				o.libraries = append(o.libraries, path)
+			}
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// productsThere are the selection's programs and loadable libraries where cargo puts them (cargo book, "Build cache"), as far as they are there.
+func (j *journey) productsThere() []string {
+	target := j.answers.Places.TargetDirectory
+	if target == "" {
+		target = j.answers.Places.BuildDirectory
+	}
+	var out []string
+	for _, profile := range j.profileDirsIn(target) {
+		for _, r := range j.reach.Roots {
+			path := ""
+			switch r.Kind {
+			case "bin":
+				path = j.host.Join(profile, j.host.Exe(r.Target))
+			case "example":
+				path = j.host.Join(profile, "examples", j.host.Exe(r.Target))
+			case "test", "bench", "custom-build", "":
+			default: // a library, of which a crate type may be cdylib
+				path = j.host.Join(profile, loadable(j.host, strings.ReplaceAll(r.Target, "-", "_")))
+			}
+			if path != "" && !contains(out, path) && j.host.IsFile(path) {
+				out = append(out, path)
+			}
+		}
+	}
+	return out
+}
+
+// loadable is the file of a cdylib (cargo book, "Linkage": named by the platform's custom).
+func loadable(h buildenv.Host, name string) string {
+	switch h.OS {
+	case buildenv.Windows:
+		return name + ".dll"
+	case buildenv.Darwin:
+		return "lib" + name + ".dylib"
+	}
+	return "lib" + name + ".so"
+}
+
+// faultLines words the device code that counts against a state of "nothing is stale", where no reason of the same package says as much.
+func (j *journey) faultLines() []string {
+	var out []string
+	for _, f := range j.faults {
+		if f.State != codeAccepted && !j.reasoned(f.Package) && !contains(out, f.Message) {
+			out = append(out, f.Message)
+		}
+	}
+	return out
+}
+
+// reasoned says whether the comparison itself found something of a package.
+func (j *journey) reasoned(pkg string) bool {
+	for _, r := range j.compared.Reasons {
+		if r.Package == pkg {
+			return true
+		}
+	}
+	for _, d := range j.compared.Unknown {
+		if d.Package == pkg {
+			return true
+		}
+	}
+	return false
+}
+
+// wrongFault is the first package that building anew does not mend.
+func (j *journey) wrongFault() *codeFinding {
+	for i, f := range j.faults {
+		if f.State == codeWrong {
+			return &j.faults[i]
+		}
+	}
+	return nil
+}
+
+// holdsLines says in words what device code a unit holds.
+func holdsLines(code []stale.Code) []string {
+	out := []string{}
+	for _, c := range code {
+		for _, m := range c.Makes {
+			out = append(out, stale.Mismatch{Code: c, Found: m}.String())
+		}
+	}
+	return out
+}
