@@ -190,3 +190,33 @@ func (r Record) Merge(entries []Entry) Record {
 	}
 	return Record{Schema: Schema, Entries: kept}
 }
+
+// Without answers the record without what it says of some units.
+func (r Record) Without(keys []Key) Record {
+	gone := map[Key]bool{}
+	for _, k := range keys {
+		gone[k.tidy()] = true
+	}
+	out := Record{Schema: r.Schema}
+	for _, e := range r.Entries {
+		if !gone[e.Key.tidy()] {
+			out.Entries = append(out.Entries, e)
+		}
+	}
+	return out
+}
+
+// Belies says whether the record would be believed of one of these units and tells other inputs than it was built with. An entry of an earlier run of
+// a script is void by itself (see Compare); where a clock is coarse, was set back or tells nothing, two runs have one time.
+func (r Record) Belies(built []Entry) bool {
+	now := make(map[Key]Entry, len(built))
+	for _, e := range built {
+		now[e.Key.tidy()] = e
+	}
+	for _, old := range r.Entries {
+		if e, ok := now[old.Key.tidy()]; ok && old.ScriptRan == e.ScriptRan && len(differences(old.Inputs, e.Inputs)) > 0 {
+			return true
+		}
+	}
+	return false
+}

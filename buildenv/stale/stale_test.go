@@ -288,3 +288,38 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestBelies: a record is only dangerous where it is believed of a unit and tells other inputs than that was built with.
+func TestBelies(t *testing.T) {
+	key := stale.Key{PkgID: "p", Features: "cuda", OutDir: "/t/out"}
+	entry := func(k stale.Key, nvcc string, ran int64) stale.Entry {
+		return stale.Entry{Key: k, Package: "p", Inputs: []stale.Input{{Name: "nvcc", Value: nvcc + " /x/nvcc", Hash: nvcc}}, ScriptRan: ran}
+	}
+	elsewhere := key
+	elsewhere.OutDir = "/t/other"
+	for _, tt := range []struct {
+		story    string
+		old, now stale.Entry
+		want     bool
+	}{
+		{"the script ran since: void by itself", entry(key, "13.3", 1), entry(key, "13.4", 2), false},
+		{"a clock that went back: void by itself", entry(key, "13.3", 2), entry(key, "13.4", 1), false},
+		{"one time for both", entry(key, "13.3", 1), entry(key, "13.4", 1), true},
+		{"no time for either", entry(key, "13.3", 0), entry(key, "13.4", 0), true},
+		{"the same inputs", entry(key, "13.4", 1), entry(key, "13.4", 1), false},
+		{"another unit", entry(elsewhere, "13.3", 1), entry(key, "13.4", 1), false},
+	} {
+		r := stale.Record{Schema: stale.Schema, Entries: []stale.Entry{entry(elsewhere, "13.4", 7), tt.old}}
+		if got := r.Belies([]stale.Entry{tt.now}); got != tt.want {
+			t.Errorf("%s: %v", tt.story, got)
+		}
+		// What Belies says is what Compare would do with it.
+		fresh := stale.Compare(r, []stale.Unit{stale.Unit(entry(key, tt.old.Inputs[0].Hash, tt.now.ScriptRan))})
+		if lies := len(fresh.Unknown)+len(fresh.Reasons) == 0 && tt.old.Inputs[0].Hash != tt.now.Inputs[0].Hash; lies != tt.want {
+			t.Errorf("%s: a build for the old inputs is fresh: %v", tt.story, lies)
+		}
+		if r.Without([]stale.Key{tt.old.Key}).Belies([]stale.Entry{tt.now}) {
+			t.Errorf("%s: still there without it", tt.story)
+		}
+	}
+}

@@ -563,9 +563,7 @@ func (j *journey) checkResult(ctx context.Context) error {
 		}
 		j.messages, j.programs = nil, nil
 		built := j.build(ctx)
-		if err := j.keepRecord(); err != nil && built == nil {
-			return err
-		}
+		j.keepRecord(built == nil)
 		if built != nil {
 			return built
 		}

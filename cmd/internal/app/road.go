@@ -38,6 +38,7 @@ type journey struct {
 
 	record     stale.Record
 	recordNote string // what was wrong with the record, if anything
+	unkept     bool   // it was told that the record could not be written
 	units      []stale.Unit
 	compared   stale.Result
 	adopted    []adopted
@@ -169,9 +170,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		built = j.judgeRest(ctx)
 	}
 	j.watch.step("records")
-	if err := j.keepRecord(); err != nil && built == nil {
-		return err
-	}
+	j.keepRecord(built == nil)
 	if built != nil {
 		return built
 	}

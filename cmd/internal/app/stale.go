@@ -31,6 +31,10 @@ func (j *journey) readRecord() {
 	if err == nil {
 		j.record, err = stale.Decode(data)
 	}
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err // its path is told beside it
+	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		j.recordNote = strings.TrimPrefix(err.Error(), j.recordPath()+": ")
 	}
@@ -346,51 +350,4 @@ func (j *journey) judgeRest(ctx context.Context) error {
 	}
 	j.messages, j.programs = nil, nil
 	return j.build(ctx)
-}
-
-// keepRecord writes down what the GPU packages were built with, from cargo's word that their scripts succeeded. It is written after a failed build,
-// too: a mistake in the user's own code must not cost the kernels that were compiled before it.
-func (j *journey) keepRecord() error {
-	h := j.openHashes()
-	defer h.keep(j.app)
-	byID := map[string]features.ScriptUnit{}
-	for _, u := range j.reach.Units {
-		byID[u.PkgID] = u
-	}
-	executed := map[string]string{} // features of a package's unit, by its id; one package has one script a feature set
-	var entries []stale.Entry
-	for _, m := range j.messages {
-		u, ok := byID[m.PackageID]
-		if m.Reason != cargo.ScriptExecuted || !ok || executed[m.OutDir] != "" || j.unjudged(m) {
-			continue
-		}
-		executed[m.OutDir] = m.PackageID
-		// Those from before the build: what was replaced while cargo ran is another thing at the next one.
-		inputs := j.inputs[u.PkgID+" "+featureKey(u.Features)]
-		linked, err := j.linked(m, h)
-		if err != nil {
-			return err
-		}
-		entries = append(entries, stale.Entry{
-			Key:     stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: m.OutDir},
-			Package: u.Name, Inputs: append(inputs, linked...), ScriptRan: cargo.ScriptRan(j.host, m.OutDir),
-		})
-	}
-	// Read again: a gpubuild with another cache, which does not know our lock, may have written while cargo made us wait.
-	base := j.record
-	old, readErr := j.host.ReadFile(j.recordPath(), recordLimit)
-	if readErr == nil {
-		if r, err := stale.Decode(old); err == nil {
-			base = r
-		}
-	}
-	data, err := base.Merge(entries).Encode()
-	if err != nil {
-		return err
-	}
-	if readErr == nil && string(old) == string(data) {
-		return nil
-	}
-	sweep(j.recordPath())
-	return cache.WriteFile(j.recordPath(), data, 0o644)
 }

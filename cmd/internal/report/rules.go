@@ -47,6 +47,8 @@ var rules = []Rule{
 		"It fell back to the CPU and said nothing by its exit status. Let it fail where a GPU was asked for."},
 	{"audit.unsure", SeverityWarning, "It could not be told whether the program fails honestly", "See what it did in that mode: `gpubuild audit BIN -- ARGS`."},
 	{"stale.found", SeverityError, "An artifact that cargo believes fresh was built by another tool", "Build by gpubuild, which cleans just that, or run the `cargo clean` that the message names."},
+	{"stale.unrecorded", SeverityWarning, "What the GPU packages were built with could not be written down",
+		"Make the build directory one that may be written to. Until then each build looks at the device code, and builds anew what that does not tell."},
 	{"proof.not-used", SeverityError, "The program ran on the CPU", "The driver recorded no kernel of it. Look for a fallback in its output, and at `gpubuild features`."},
 	{"proof.other-kernels", SeverityError, "The GPU was used, but by no kernel that was looked for", "Name the kernel with --kernel REGEX if one of those that ran is meant."},
 	{"proof.unproved", SeverityError, "Not proven", "The message says what is missing."},

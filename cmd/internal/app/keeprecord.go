@@ -1,0 +1,110 @@
+package app
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/features"
+	"gpubuild/toolchain/cargo"
+)
+
+// keepRecord writes down what the GPU packages were built with, from cargo's word that their scripts succeeded. It is written after a failed build,
+// too: a mistake in the user's own code must not cost the kernels that were compiled before it.
+//
+// A good build stays good when nothing can be written: that is told, and the next build finds out anew what it does not know. What must not be is an
+// older record that says of what was just built that it is from other tools; see stale.Record.Belies.
+func (j *journey) keepRecord(good bool) {
+	entries, open := j.built()
+	base := j.record
+	// Read again: a gpubuild with another cache, which does not know our lock, may have written while cargo made us wait.
+	old, readErr := j.host.ReadFile(j.recordPath(), recordLimit)
+	if readErr == nil {
+		if r, err := stale.Decode(old); err == nil {
+			base = r
+		}
+	}
+	data, err := base.Without(open).Merge(entries).Encode()
+	if err == nil {
+		if readErr == nil && string(old) == string(data) {
+			return
+		}
+		sweep(j.recordPath())
+		err = cache.WriteFile(j.recordPath(), data, 0o644)
+	}
+	if err != nil {
+		j.notKept(base, entries, err, good)
+	}
+}
+
+// built lists what was built with what, and of which units that cannot be told.
+func (j *journey) built() (entries []stale.Entry, open []stale.Key) {
+	h := j.openHashes()
+	defer h.keep(j.app)
+	byID := map[string]features.ScriptUnit{}
+	for _, u := range j.reach.Units {
+		byID[u.PkgID] = u
+	}
+	seen := map[string]bool{}
+	for _, m := range j.messages {
+		u, ok := byID[m.PackageID]
+		if m.Reason != cargo.ScriptExecuted || !ok || seen[m.OutDir] || j.unjudged(m) {
+			continue
+		}
+		seen[m.OutDir] = true
+		key := stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: m.OutDir}
+		// Those from before the build: what was replaced while cargo ran is another thing at the next one.
+		inputs := j.inputs[u.PkgID+" "+key.Features]
+		linked, err := j.linked(m, h)
+		if err != nil {
+			j.shell.Warning("%s is not recorded: %v; the next build finds out anew what it was built with", u.Name, err)
+			open = append(open, key)
+			continue
+		}
+		entries = append(entries, stale.Entry{Key: key, Package: u.Name, Inputs: append(inputs[:len(inputs):len(inputs)], linked...), ScriptRan: cargo.ScriptRan(j.host, m.OutDir)})
+	}
+	return entries, open
+}
+
+// notKept says that nothing could be written down, and sees to it that no older record is taken for the truth.
+func (j *journey) notKept(old stale.Record, entries []stale.Entry, err error, good bool) {
+	voided := true
+	if old.Belies(entries) {
+		voided = void(j.recordPath())
+	}
+	if j.unkept {
+		return
+	}
+	j.unkept = true
+	f := report.Finding{ID: "stale.unrecorded", Severity: report.SeverityWarning, Message: "what the GPU packages were built with is not written down: " + err.Error(),
+		Fix: "make " + j.answers.Places.BuildDirectory + " one that may be written to; until then each build looks at the device code instead, and builds anew what that does not tell"}
+	switch fi, at := os.Lstat(j.recordPath()); {
+	case !voided:
+		f.Message += "; the record of an earlier build cannot be removed either, and speaks of other tools"
+		f.Fix = "remove " + j.recordPath() + " before the next build, or give that one --gpu-force-clean"
+	case at == nil && fi.IsDir():
+		f.Fix = "remove the directory " + j.recordPath() + "; until then each build looks at the device code instead, and builds anew what that does not tell"
+	case !good:
+		j.shell.Detail("%s", f.Message)
+		return // what is wrong with the disk cargo has said
+	}
+	j.findings = append(j.findings, f)
+	if j.ndjson() != nil {
+		j.event("finding", f)
+	}
+	j.shell.Warning("%s", f.Message)
+	j.shell.Hint(f.Fix)
+}
+
+// void takes away a record that must not be believed: the file, or where its directory cannot be changed, what is in it.
+func void(path string) bool {
+	err := os.Remove(path)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return true
+	}
+	fi, err := os.Lstat(path)
+	return err == nil && fi.Mode().IsRegular() && os.Truncate(path, 0) == nil
+}
