@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// code answers Rust text of which comments, the bodies of string literals and modules under #[cfg(test)] are blanks, so that only what is compiled into
+// code answers Rust text of which comments, the bodies of string and character literals and modules under #[cfg(test)] are blanks, so that only what is compiled into
 // a program is searched. A literal that is one of the words given keeps its body. Lines stay where they are.
 // Source: The Rust Reference, "Comments", "Literals" (raw and byte strings, nested block comments, lifetimes).
 func code(text string, keep ...string) string {
@@ -56,8 +56,10 @@ func code(text string, keep ...string) string {
 				if end < 0 {
 					return string(b)
 				}
+				blank(i+1, i+3+end)
 				i += 3 + end + 1
 			} else if end := strings.IndexByte(text[i+1:min(i+6, len(text))], '\''); end > 0 {
+				blank(i+1, i+1+end)
 				i += end + 2
 			} else {
 				i++

@@ -9,6 +9,6 @@
 // guess. Nothing here runs a process or writes a file; every read goes through buildenv.Host.
 //
 // Limits: registry and git packages are read where their sources lie (beside the unit's src_path, or below CARGO_HOME); a crate that no
-// catalog knows is judged by its build dependencies and by what its own sources gate. Text is searched, not parsed: a feature that is
-// tested by a macro of the program's own is not seen.
+// catalog knows is judged by its build dependencies and by what its own sources gate. Text is searched, not parsed: a macro_rules! that tests
+// a feature counts where it is called, one of a registry's crate or a procedural macro that does so is not seen.
 package features

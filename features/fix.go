@@ -146,10 +146,7 @@ func (m *mender) add(p *Package, edge string) {
 
 // unreached reports a feature that leaves GPU crates off and gates nothing.
 func (k *rootJudge) unreached(f string, off []int) {
-	meaning := "cuda"
-	if f == "cudnn" {
-		meaning = "cudnn"
-	}
+	meaning := meaningOf(f)
 	m := k.mend(f, meaning, off)
 	msg := fmt.Sprintf("`%s` of %s does not reach %s and gates nothing: ", f, k.label, k.names(off))
 	if f == "cudnn" {

@@ -21,47 +21,108 @@ const (
 	sourceLimit = 4 << 20
 )
 
-// gate searches a package's own sources and build script for tests of a feature. Binaries are left out but for the one whose source file
-// is main: what another program of the package does is no part of this one.
-func (v *view) gate(dir string, script string, feature, main string) gating {
-	key := dir + "\x00" + feature + "\x00" + main
-	if g, ok := v.gates[key]; ok {
-		return g
+// sourceText is one file of a package.
+type sourceText struct{ path, text string }
+
+// sources is what of a package's own text is searched: what is linked, and its build script.
+type sources struct{ files, script []sourceText }
+
+// sourcesOf reads a package's own sources and build script, once. Binaries are left out but for the one whose source file is main: what another program of
+// the package does is no part of this one.
+func (v *view) sourcesOf(dir, script, main string) *sources {
+	key := dir + "\x00" + main
+	if s, ok := v.texts[key]; ok {
+		return s
 	}
-	var g gating
-	tests := testOf(feature)
+	s := &sources{}
+	v.texts[key] = s
 	budget := maxSources
 	src := v.h.Join(dir, "src")
-	look := func(f string) {
-		if data, err := v.h.ReadFile(f, sourceLimit); err == nil && gatesCode(string(data), tests) {
-			g.Files = append(g.Files, strings.TrimPrefix(v.h.Clean(f), v.h.Clean(dir)+v.h.Clean("/")))
+	add := func(list *[]sourceText, f string) {
+		if data, err := v.h.ReadFile(f, sourceLimit); err == nil {
+			*list = append(*list, sourceText{f, string(data)})
 		}
 	}
 	for _, f := range rustFiles(v.h, src, &budget) {
-		if binary(v.h, src, f) && !sameProgram(v.h, src, f, main) {
-			continue
+		if !binary(v.h, src, f) || sameProgram(v.h, src, f, main) {
+			add(&s.files, f)
 		}
-		look(f)
 	}
 	if main != "" && !v.h.Below(main, src) { // an example, a test, a [[bin]] or a [lib] with a path of its own; its modules lie beside and below
 		for _, f := range v.beside(dir, main, &budget) {
-			look(f)
+			add(&s.files, f)
 		}
 	}
 	if script != "" {
-		variable := regexp.MustCompile(`\bCARGO_FEATURE_` + envName(feature) + `\b`)
 		for _, f := range v.beside(dir, script, &budget) {
-			data, err := v.h.ReadFile(f, sourceLimit)
-			if err != nil {
-				continue
+			add(&s.script, f)
+		}
+	}
+	return s
+}
+
+// gate searches a package's own sources and build script for tests of a feature.
+func (v *view) gate(p *Package, feature, main string) gating {
+	key := p.Dir + "\x00" + feature + "\x00" + main
+	if g, ok := v.gates[key]; ok {
+		return g
+	}
+	s, tests := v.sourcesOf(p.Dir, p.BuildScript, main), testOf(feature)
+	g := v.search(p.Dir, s, feature, nil)
+	if !g.any() {
+		// A macro of another package of the user's tests the features of the package that calls it.
+		known := gatingMacros{}
+		for _, d := range p.Dependencies {
+			if to := v.project.localPackage(d); d.Kind == Normal && to != nil {
+				for name, m := range gatingOf(macrosOf(v.sourcesOf(to.Dir, to.BuildScript, "").files, tests, nil), tests, nil).exportedOnes() {
+					known[name] = m
+				}
 			}
-			// The variable's name stands in a string, which code would blank.
-			g.Script = g.Script || variable.Match(data) && variable.MatchString(commentless(string(data))) || gatesCode(string(data), tests)
-			g.Calls = g.Calls || strings.Contains(commentless(string(data)), "nvcc")
+		}
+		if len(known) > 0 {
+			g = v.search(p.Dir, s, feature, known)
 		}
 	}
 	v.gates[key] = g
 	return g
+}
+
+func (v *view) search(dir string, s *sources, feature string, known gatingMacros) gating {
+	var g gating
+	tests := testOf(feature)
+	macros := gatingOf(macrosOf(s.files, tests, known), tests, known)
+	for _, f := range s.files {
+		if gatesCode(f.text, tests, macros) {
+			g.Files = append(g.Files, strings.TrimPrefix(v.h.Clean(f.path), v.h.Clean(dir)+v.h.Clean("/")))
+		}
+	}
+	if len(s.script) == 0 {
+		return g
+	}
+	macros = gatingOf(macrosOf(s.script, tests, known), tests, known)
+	variable := regexp.MustCompile(`\bCARGO_FEATURE_` + envName(feature) + `\b`)
+	for _, f := range s.script {
+		// The variable's name stands in a string, which code would blank.
+		g.Script = g.Script || variable.MatchString(f.text) && variable.MatchString(commentless(f.text)) || gatesCode(f.text, tests, macros)
+		g.Calls = g.Calls || strings.Contains(f.text, "nvcc") && strings.Contains(commentless(f.text), "nvcc")
+	}
+	return g
+}
+
+// macrosOf lists the macros that a package's files define, if any of them, or of those known already, has to do with features.
+func macrosOf(files []sourceText, test featureTest, known gatingMacros) []macro {
+	some := len(known) > 0
+	for _, f := range files {
+		some = some || strings.Contains(f.text, "macro_rules!") && strings.Contains(f.text, "feature")
+	}
+	var out []macro
+	for _, f := range files {
+		if some && strings.Contains(f.text, "macro_rules!") {
+			list, _ := macrosIn(code(f.text, strings.Trim(test.quoted, `"`)))
+			out = append(out, list...)
+		}
+	}
+	return out
 }
 
 // beside lists a root source file with what may be its modules: everything below its directory, unless that is the package's own, where other programs lie.
@@ -98,7 +159,7 @@ func (v *view) gateOf(p *Package, f string, on []string, main string) gating {
 		if name != f && (always[name] || !contains(on, f) && contains(on, name)) {
 			continue
 		}
-		g := v.gate(p.Dir, p.BuildScript, name, main)
+		g := v.gate(p, name, main)
 		for _, file := range g.Files {
 			if !contains(all.Files, file) {
 				all.Files = append(all.Files, file)
@@ -176,13 +237,21 @@ func (t featureTest) at(line string) []int {
 	return t.pattern.FindStringIndex(line)
 }
 
-// gatesCode says whether a text compiles code only with, or only without, a feature. Comments, documentation marks and a lone
-// compile_error! do not count.
-func gatesCode(text string, test featureTest) bool {
+// gatesCode says whether a text compiles code only with, or only without, a feature, by a test of its own or by a macro that tests it. Comments,
+// documentation marks, a lone compile_error! and what a macro would do that nobody calls do not count.
+func gatesCode(text string, test featureTest, macros gatingMacros) bool {
+	if !test.in(text) && !macros.mentioned(text) {
+		return false
+	}
+	_, text = macrosIn(code(text, strings.Trim(test.quoted, `"`)))
+	return testsIn(text, test) || macros.calledIn(text, test)
+}
+
+// testsIn looks for tests of a feature in what code answered.
+func testsIn(text string, test featureTest) bool {
 	if !test.in(text) {
 		return false
 	}
-	text = code(text, strings.Trim(test.quoted, `"`))
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		at := test.at(line)

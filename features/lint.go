@@ -128,7 +128,7 @@ func (p *Package) passedOn(features ...string) map[string]bool {
 // declaring answers the manifest that an entry leads to, where it is on this machine.
 func (p *Project) declaring(d Dependency) *Package {
 	if d.Path != "" {
-		return p.byPath[p.host.Join(d.Path, "Cargo.toml")]
+		return p.localPackage(d)
 	}
 	for i := range p.Lock {
 		if lp := &p.Lock[i]; lp.Name == d.Package {
@@ -138,4 +138,12 @@ func (p *Project) declaring(d Dependency) *Package {
 		}
 	}
 	return nil
+}
+
+// localPackage answers the manifest that an entry with a path leads to; nil where it is not among those that were read.
+func (p *Project) localPackage(d Dependency) *Package {
+	if p == nil || d.Path == "" {
+		return nil
+	}
+	return p.byPath[p.host.Join(d.Path, "Cargo.toml")]
 }

@@ -206,7 +206,7 @@ func TestGatesCode(t *testing.T) {
 		`#[cfg(feature = "cuda-11")]`:                                        false,
 		`let x = "cuda";`:                                                    false,
 	} {
-		if got := gatesCode(text, testOf("cuda")); got != want {
+		if got := gatesCode(text, testOf("cuda"), nil); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
 	}

@@ -47,8 +47,15 @@ func (k *rootJudge) feature(f string) {
 		} else {
 			msg += " and no known GPU crate is linked"
 		}
-		k.find(Finding{ID: IDUndecided, Severity: Note, Message: msg + ": what the binary holds decides", Path: k.manifestPath(), Line: k.featureLine(f),
-			Evidence: k.via(), Root: k.label})
+		find := Finding{ID: IDUndecided, Severity: Note, Message: msg + ": what the binary holds decides", Path: k.manifestPath(), Line: k.featureLine(f),
+			Evidence: k.via(), Root: k.label}
+		if len(off) == 0 {
+			find = k.withOffer(find, f)
+		} else if m := k.mend(f, meaningOf(f), off); len(m.plan()) > 0 { // its code may well count on them
+			first := m.edits[0]
+			find.Path, find.Line, find.Fix, find.Edits = first.pkg.Manifest, first.pkg.FeatureLine(f), first.line(), m.plan()
+		}
+		k.find(find)
 	case len(off) > 0:
 		k.unreached(f, off)
 	case len(unknown) > 0:
@@ -68,7 +75,11 @@ func (k *rootJudge) feature(f string) {
 		} else if w := k.path(k.r, f); w.End != "" {
 			msg = fmt.Sprintf("`%s` of %s changes nothing: %s, and no GPU crate is linked", f, k.label, w.End)
 		}
-		k.idle = append(k.idle, idleRoot{finding: Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Fix: fix, Evidence: k.via(), Root: k.label}})
+		find := Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Fix: fix, Evidence: k.via(), Root: k.label}
+		if fix == "" {
+			find = k.withOffer(find, f)
+		}
+		k.idle = append(k.idle, idleRoot{finding: find})
 	}
 }
 

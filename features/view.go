@@ -17,6 +17,7 @@ type view struct {
 	roots   []rootView
 	files   map[string]*Package // manifests by path; nil: cannot be read
 	gates   map[string]gating
+	texts   map[string]*sources
 }
 
 // node is one package with one set of features, as far as it is linked.
@@ -44,7 +45,7 @@ type rootView struct {
 }
 
 func newView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *view {
-	v := &view{h: h, project: p, catalog: c, files: map[string]*Package{}, gates: map[string]gating{}}
+	v := &view{h: h, project: p, catalog: c, files: map[string]*Package{}, gates: map[string]gating{}, texts: map[string]*sources{}}
 	var roots []int
 	var linked func(int) []int
 	switch {

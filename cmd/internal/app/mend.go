@@ -49,7 +49,7 @@ func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line) (*journ
 	var done []mended
 	tried := map[string]bool{}
 	for n := 0; n < maxMends; n++ {
-		f := nextMend(j.reach, tried)
+		f := nextMend(j.reach, tried, o)
 		if f == nil {
 			break
 		}
@@ -122,14 +122,20 @@ func mendKey(f features.Finding) string {
 }
 
 // nextMend is the first fault that edges of this workspace can mend and that was not tried.
-func nextMend(answer *features.Answer, tried map[string]bool) *features.Finding {
+func nextMend(answer *features.Answer, tried map[string]bool, o Options) *features.Finding {
 	for i := range answer.Findings {
 		f := &answer.Findings[i]
-		if f.Severity != features.Note && len(f.Edits) > 0 && !tried[mendKey(*f)] {
+		if toMend(*f, o) && !tried[mendKey(*f)] {
 			return f
 		}
 	}
 	return nil
+}
+
+// toMend says whether edges of this workspace mend a finding. A feature that gates code and leaves a GPU crate off is no fault for sure: it is mended
+// where somebody asked about that build, and left alone where every member is looked at.
+func toMend(f features.Finding, o Options) bool {
+	return len(f.Edits) > 0 && (f.Severity != features.Note || f.ID == features.IDUndecided && !o.Lint)
 }
 
 // planMends says what would be written; nothing is, so cargo cannot be asked whether it would help.
@@ -139,7 +145,7 @@ func (j *journey) planMends() ([]mended, error) {
 	var order []string
 	seen := map[string]bool{}
 	for _, f := range j.reach.Findings {
-		if f.Severity == features.Note || len(f.Edits) == 0 || seen[mendKey(f)] {
+		if !toMend(f, j.options) || seen[mendKey(f)] {
 			continue
 		}
 		seen[mendKey(f)] = true
@@ -360,6 +366,9 @@ func featuresOn(answer *features.Answer) int {
 	for _, r := range answer.Roots {
 		for _, c := range r.Crates {
 			n += len(c.Features)
+			if c.On { // a crate can be on without any feature
+				n++
+			}
 		}
 	}
 	return n
