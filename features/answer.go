@@ -109,6 +109,9 @@ type Finding struct {
 	Root     string `json:"root,omitempty"`     // the root it was found for
 	Lacks    []Lack `json:"lacks,omitempty"`    // the features of linked crates that it is about
 	Edits    []Edit `json:"edits,omitempty"`    // the edges that mend it, in the order in which they can be written one by one; none: no manifest of the workspace mends it
+
+	line       lineAt // what it wants of the line at which it points
+	undeclared bool   // … which has no such feature yet
 }
 
 // Why is the path of edges that carried a feature, or where it ends.

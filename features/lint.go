@@ -1,7 +1,5 @@
 package features
 
-import "fmt"
-
 // Question is one feature of one member that means GPU work: does it reach when that package is built alone with it?
 type Question struct {
 	Package *Package
@@ -45,8 +43,7 @@ func (p *Project) Propagation(gpu []string) ([]Finding, error) {
 			if to == nil || !to.Declares(q.Feature) || to.ProcMacro || implied(edges, d, to, q.Feature) {
 				continue
 			}
-			f := Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest, Line: q.Package.FeatureLine(q.Feature), Root: q.Package.Name, Evidence: "manifests",
-				Message: fmt.Sprintf("`%s` of %s is not passed on to %s, which has it, too", q.Feature, q.Package.Name, d.Package)}
+			f := Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest, Line: q.Package.FeatureLine(q.Feature), Root: q.Package.Name, Evidence: "manifests"}
 			if v.gateOf(to, q.Feature, nil, "").any() {
 				f.Severity = Warning
 			}
@@ -55,6 +52,8 @@ func (p *Project) Propagation(gpu []string) ([]Finding, error) {
 				edge = d.Key + "?/" + q.Feature
 			}
 			f.Fix = (&edit{pkg: q.Package, feature: q.Feature, add: []string{edge}}).line()
+			f.line = lineAt{q.Feature, []string{edge}, []string{d.Package}}
+			f.Message = propagationMessage([]Finding{f})
 			out = append(out, f)
 		}
 	}
@@ -83,8 +82,10 @@ func (p *Project) undeclared(cat *Catalog) []Finding {
 			if d.Optional {
 				edge = d.Key + "?/cuda"
 			}
-			out = append(out, Finding{ID: IDPropagation, Severity: Note, Path: m.Manifest, Line: m.DependencyLine(d), Root: m.Name, Evidence: "manifests",
-				Message: fmt.Sprintf("%s has no `cuda` by which that of %s could be turned on", m.Name, d.Package), Fix: (&edit{pkg: m, feature: "cuda", add: []string{edge}}).line()})
+			f := Finding{ID: IDPropagation, Severity: Note, Path: m.Manifest, Line: m.DependencyLine(d), Root: m.Name, Evidence: "manifests", undeclared: true,
+				Fix: (&edit{pkg: m, feature: "cuda", add: []string{edge}}).line(), line: lineAt{"cuda", []string{edge}, []string{d.Package}}}
+			f.Message = propagationMessage([]Finding{f})
+			out = append(out, f)
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -261,5 +262,50 @@ func TestHostTriple(t *testing.T) {
 		if got := hostTriple(h); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
 		}
+	}
+}
+
+// TestOneFindingALine: what is said of one line of a manifest is said once, with every edge that it lacks.
+func TestOneFindingALine(t *testing.T) {
+	h := memHost(map[string]string{
+		"/w/Cargo.toml": pkg("a", "[features]\ncuda = []\ncudnn = [\"core/cudnn\"]\n[dependencies]\ncore = { path = \"core\" }\nnn = { path = \"nn\" }\n"),
+	})
+	p, err := Load(h, "/w/Cargo.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const path = "/w/Cargo.toml"
+	judged := func(id, severity, message, feature string, add ...string) Finding {
+		return Finding{ID: id, Severity: severity, Message: message, Path: path, Line: p.Selected.FeatureLine(feature), Fix: "x", Edits: []Edit{{path, feature, add}}}
+	}
+	named := func(severity, feature, to string) Finding {
+		f := Finding{ID: IDPropagation, Severity: severity, Path: path, Root: "a", Line: p.Selected.FeatureLine(feature), line: lineAt{feature, []string{to + "/" + feature}, []string{to}}}
+		f.Message = propagationMessage([]Finding{f})
+		return f
+	}
+	other := Finding{ID: IDNoVersion, Severity: Error, Message: "no edge", Path: path}
+	tests := []struct {
+		story string
+		list  []Finding
+		want  []string
+	}{
+		{"names alone", []Finding{named(Note, "cuda", "nn"), named(Warning, "cuda", "core")}, []string{"warning 6 `cuda` of a is not passed on to nn, core, which have it, too: cuda = [\"nn/cuda\", \"core/cuda\"]"}},
+		{"two lines", []Finding{named(Warning, "cuda", "nn"), named(Warning, "cudnn", "nn")}, []string{"warning 6 `cuda` of a is not passed on to nn, which has it, too: cuda = [\"nn/cuda\"]", "warning 7 `cudnn` of a is not passed on to nn, which has it, too: cudnn = [\"core/cudnn\", \"nn/cudnn\"]"}},
+		{"judged goes before names", []Finding{judged(IDUnreached, Error, "it ends", "cuda", "core/cuda", "nn/cuda"), named(Warning, "cuda", "core"), named(Warning, "cuda", "nn")}, []string{"error 6 it ends: cuda = [\"core/cuda\", \"nn/cuda\"]"}},
+		{"a name that was not judged adds its edge", []Finding{judged(IDUnreached, Error, "it ends", "cuda", "core/cuda"), named(Warning, "cuda", "nn")}, []string{"error 6 it ends: cuda = [\"core/cuda\", \"nn/cuda\"]"}},
+		{"one that only forwards does not", []Finding{judged(IDUnreached, Error, "it ends", "cuda", "core/cuda"), named(Note, "cuda", "nn")}, []string{"error 6 it ends: cuda = [\"core/cuda\"]"}},
+		{"two faults of a line, the worse one first", []Finding{judged(IDSibling, Warning, "nn is off", "cudnn", "cuda"), judged(IDCudnnAlone, Error, "own code is off", "cudnn", "cuda")}, []string{"error 7 own code is off; nn is off: cudnn = [\"core/cudnn\", \"cuda\"]"}},
+		{"what no edge mends stays", []Finding{other, judged(IDUnreached, Error, "it ends", "cuda", "core/cuda"), other}, []string{"error 0 no edge: ", "error 6 it ends: cuda = [\"core/cuda\"]", "error 0 no edge: "}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			var got []string
+			for _, f := range p.PerLine(tt.list) {
+				got = append(got, fmt.Sprintf("%s %d %s: %s", f.Severity, f.Line, f.Message, f.Fix))
+			}
+			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
+			}
+		})
 	}
 }

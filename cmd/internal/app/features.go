@@ -130,10 +130,12 @@ func (a *app) draw(j *journey) error {
 
 // runFix is features --fix.
 func (a *app) runFix(ctx context.Context, o Options, l cargo.Line) error {
-	j, done, err := a.mendFeatures(ctx, o, l)
+	plan := &planned{}
+	j, done, err := a.mendFeatures(ctx, o, l, plan)
 	if err != nil {
 		return err
 	}
+	plan.tell(j, done)
 	j.tellLock(done)
 	if o.JSON == nil {
 		for _, m := range done {

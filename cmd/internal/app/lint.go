@@ -146,7 +146,7 @@ func (j *journey) plan(q *answered) *features.Plan {
 func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done []mended) error {
 	stops, decided := false, 0
 	seen := map[string]bool{}
-	var found []report.Finding
+	var all []features.Finding
 	take := func(fs []features.Finding) {
 		for _, f := range fs {
 			if f.Severity == features.Note && f.ID != features.IDPropagation && !j.shell.Verbose {
@@ -154,7 +154,7 @@ func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done [
 			}
 			if key := f.ID + "\x00" + f.Message + "\x00" + f.Path + "\x00" + f.Fix; !seen[key] {
 				seen[key] = true
-				found = append(found, report.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
+				all = append(all, f)
 			}
 		}
 	}
@@ -168,6 +168,10 @@ func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done [
 	take(extra)
 	for _, f := range extra {
 		stops = stops || j.options.Strict && f.Severity == features.Warning
+	}
+	var found []report.Finding
+	for _, f := range j.project.PerLine(all) {
+		found = append(found, report.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
 	}
 	if j.options.JSON == nil {
 		for _, m := range done {
@@ -217,6 +221,7 @@ func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	var done []mended
+	plan := &planned{}
 	for _, q := range list {
 		if len(q.members) == 0 || q.Decided && !q.Stops && !faulty(q.findings) {
 			continue
@@ -228,7 +233,7 @@ func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
 		var after *journey
 		if o.Fix {
 			var mends []mended
-			after, mends, err = a.mendFeatures(ctx, o, line)
+			after, mends, err = a.mendFeatures(ctx, o, line, plan)
 			done = append(done, mends...)
 		} else {
 			after, err = a.lookAt(ctx, o, line)
@@ -253,6 +258,7 @@ func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
 			q.Open = []string{"cargo gives two answers"}
 		}
 	}
+	plan.tell(j, done)
 	if o.Fix && !o.DryRun {
 		if err := j.openProject(); err != nil { // as it is now
 			return err

@@ -28,13 +28,13 @@ type mended struct {
 const maxMends = 100 // one mend may show the next fault; a workspace that asks for more is asked about again
 
 // mendFeatures writes the missing edges into the workspace's manifests, asks cargo after each mend, and takes back what did not help.
-func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line) (*journey, []mended, error) {
+func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line, plan *planned) (*journey, []mended, error) {
 	if o.DryRun {
 		j, err := a.lookAt(ctx, o, l) // which writes nothing at all
 		if err != nil {
 			return nil, nil, err
 		}
-		done, err := j.planMends()
+		done, err := j.planMends(plan)
 		return j, done, err
 	}
 	release, err := a.lockManifests(ctx, o, l)
@@ -138,31 +138,53 @@ func toMend(f features.Finding, o Options) bool {
 	return len(f.Edits) > 0 && (f.Severity != features.Note || f.ID == features.IDUndecided && !o.Lint)
 }
 
+// planned is what the mends of one run would make of the manifests: each begins with what the ones before it leave.
+type planned struct {
+	now, old map[string][]byte
+	order    []string
+	seen     map[string]bool
+}
+
+// tell gives the first mend the diff of all of them, one a file.
+func (p *planned) tell(j *journey, done []mended) {
+	var b strings.Builder
+	for _, path := range p.order {
+		if data, ok := p.now[path]; ok {
+			b.WriteString(features.Diff(j.diffName(path), p.old[path], data))
+		}
+	}
+	if len(done) > 0 && b.Len() > 0 {
+		done[0].Diff = b.String()
+	}
+}
+
 // planMends says what would be written; nothing is, so cargo cannot be asked whether it would help.
-func (j *journey) planMends() ([]mended, error) {
+func (j *journey) planMends(p *planned) ([]mended, error) {
+	if p.now == nil {
+		*p = planned{now: map[string][]byte{}, old: map[string][]byte{}, seen: map[string]bool{}}
+	}
 	var done []mended
-	now, old := map[string][]byte{}, map[string][]byte{}
-	var order []string
-	seen := map[string]bool{}
 	for _, f := range j.reach.Findings {
-		if !toMend(f, j.options) || seen[mendKey(f)] {
+		if !toMend(f, j.options) || p.seen[mendKey(f)] {
 			continue
 		}
-		seen[mendKey(f)] = true
+		p.seen[mendKey(f)] = true
 		m := mended{Finding: f.Message, Edits: f.Edits, Outcome: "planned"}
 		next := map[string][]byte{}
 		for _, e := range f.Edits {
 			data, ok := next[e.Manifest]
 			if !ok {
-				data, ok = now[e.Manifest]
+				data, ok = p.now[e.Manifest]
 			}
 			if !ok {
 				var err error
 				if data, err = j.host.ReadFile(e.Manifest, manifestLimit); err != nil {
 					return done, err
 				}
-				old[e.Manifest] = data
-				order = append(order, e.Manifest)
+				if _, known := p.old[e.Manifest]; !known {
+					p.order = append(p.order, e.Manifest)
+				}
+				p.old[e.Manifest] = data
 			}
 			out, err := features.AddEdges(data, e)
 			if err != nil {
@@ -173,19 +195,10 @@ func (j *journey) planMends() ([]mended, error) {
 		}
 		if m.Outcome == "planned" {
 			for path, data := range next {
-				now[path] = data
+				p.now[path] = data
 			}
 		}
 		done = append(done, m)
-	}
-	var b strings.Builder
-	for _, path := range order {
-		if data, ok := now[path]; ok {
-			b.WriteString(features.Diff(j.diffName(path), old[path], data))
-		}
-	}
-	if len(done) > 0 {
-		done[0].Diff = b.String()
 	}
 	return done, nil
 }

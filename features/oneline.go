@@ -1,0 +1,123 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+)
+
+// lineAt is what a finding wants of one line of a manifest.
+type lineAt struct {
+	feature string
+	edges   []string
+	to      []string // the dependencies, where only names were compared
+}
+
+const toldOfALine = 3 // faults that one line has, in words
+
+// PerLine makes one finding of all that are about one feature of one manifest, with every edge that it lacks: several hints for a line contradict each other.
+// What was judged goes before what only compares names. Findings that no edge of a manifest mends stay as they are.
+func (p *Project) PerLine(list []Finding) []Finding {
+	var out []Finding
+	groups := map[string][]Finding{}
+	for _, f := range list {
+		f.line = f.wants()
+		if len(f.line.edges) == 0 || f.Path == "" || f.Severity == Note && f.ID != IDPropagation {
+			out = append(out, f)
+			continue
+		}
+		key := f.Path + "\x00" + f.line.feature
+		if len(groups[key]) == 0 {
+			out = append(out, Finding{Path: key}) // its place
+		}
+		groups[key] = append(groups[key], f)
+	}
+	for i := range out {
+		if g := groups[out[i].Path]; out[i].ID == "" && len(g) > 0 {
+			out[i] = p.oneOf(g)
+		}
+	}
+	return out
+}
+
+// wants answers the edges that the line lacks at which the finding points.
+func (f *Finding) wants() lineAt {
+	for _, e := range f.Edits {
+		if e.Manifest == f.Path {
+			return lineAt{feature: e.Feature, edges: e.Add}
+		}
+	}
+	return f.line
+}
+
+// oneOf makes one finding of a line's.
+func (p *Project) oneOf(list []Finding) Finding {
+	judged := list[:0:0]
+	for _, f := range list {
+		if f.ID != IDPropagation {
+			judged = append(judged, f)
+		}
+	}
+	names := len(judged) == 0
+	if names {
+		judged = list
+	}
+	one := judged[0]
+	for _, f := range judged {
+		if rank(f.Severity) > rank(one.Severity) {
+			one = f
+		}
+	}
+	var edges, said []string
+	for _, f := range list {
+		if f.ID == IDPropagation && !names && f.Severity == Note {
+			continue
+		}
+		edges = mergeStrings(edges, f.line.edges)
+	}
+	switch {
+	case names:
+		one.Message = propagationMessage(list)
+	default:
+		said = []string{one.Message}
+		for _, f := range judged {
+			said = mergeStrings(said, []string{f.Message})
+		}
+		if more := len(said) - toldOfALine; more > 0 {
+			said = append(said[:toldOfALine], fmt.Sprintf("and %d more", more))
+		}
+		one.Message = strings.Join(said, "; ")
+	}
+	if pkg := p.byPath[one.Path]; pkg != nil {
+		one.Fix = (&edit{pkg: pkg, feature: one.line.feature, add: edges}).line()
+	}
+	return one
+}
+
+func rank(severity string) int {
+	switch severity {
+	case Error:
+		return 2
+	case Warning:
+		return 1
+	}
+	return 0
+}
+
+// propagationMessage words to what a feature is not passed on.
+func propagationMessage(list []Finding) string {
+	var to []string
+	for _, f := range list {
+		to = mergeStrings(to, f.line.to)
+	}
+	f := &list[0]
+	switch names := strings.Join(to, ", "); {
+	case len(to) == 0:
+		return f.Message
+	case f.undeclared:
+		return fmt.Sprintf("%s has no `%s` by which that of %s could be turned on", f.Root, f.line.feature, names)
+	case len(to) > 1:
+		return fmt.Sprintf("`%s` of %s is not passed on to %s, which have it, too", f.line.feature, f.Root, names)
+	default:
+		return fmt.Sprintf("`%s` of %s is not passed on to %s, which has it, too", f.line.feature, f.Root, names)
+	}
+}
