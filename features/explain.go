@@ -28,12 +28,12 @@ type Reason struct {
 	Because  []string `json:"because,omitempty"`  // where it is off: what could turn it on, and why that does not
 }
 
-// Explain answers the question after one crate, or one feature of it, for each root of a build.
-func Explain(h buildenv.Host, in Input, crate, feature string) ([]Reason, error) {
+// Explain answers the question after one crate, or one feature of it, for each root of a build. shown words the paths in sentences; nil: as they are.
+func Explain(h buildenv.Host, in Input, crate, feature string, shown func(path string) string) ([]Reason, error) {
 	if in.Graph == nil && in.Tree == nil {
 		return nil, errors.New("features: neither a unit graph nor a cargo tree to explain")
 	}
-	x := &explainer{view: newView(h, in.Project, in.Catalog, in.Graph, in.Tree), ask: parseRequest(in.Request)}
+	x := &explainer{view: newView(h, in.Project, in.Catalog, in.Graph, in.Tree), ask: parseRequest(in.Request), shown: shown}
 	out := []Reason{}
 	for i := range x.roots {
 		r := &x.roots[i]
@@ -52,7 +52,8 @@ func Explain(h buildenv.Host, in Input, crate, feature string) ([]Reason, error)
 
 type explainer struct {
 	*view
-	ask asked
+	ask   asked
+	shown func(path string) string // as a person reads it
 }
 
 func (x *explainer) root(r *rootView, crate, feature string) []Reason {
@@ -180,7 +181,11 @@ func (x *explainer) way(r *rootView, to int, feature string) []Step {
 func (x *explainer) missing(r *rootView, to int, feature string) []string {
 	var out []string
 	if p := x.manifestOf(to); p != nil && !p.Declares(feature) {
-		return []string{fmt.Sprintf("%s has no feature `%s`; it has %s", x.nodes[to].name, feature, strings.Join(p.FeatureNames(), ", "))}
+		have := strings.Join(p.FeatureNames(), ", ")
+		if have == "" {
+			have = "none"
+		}
+		return []string{fmt.Sprintf("%s has no feature `%s`; it has %s%s", x.nodes[to].name, feature, have, x.at(p, p.FeatureLine(feature)))}
 	}
 	for _, i := range r.linked {
 		p := (*Package)(nil)
@@ -207,12 +212,21 @@ func (x *explainer) missing(r *rootView, to int, feature string) []string {
 					if contains(x.nodes[i].features, f) {
 						state = "which is on, but " + dependencyLimit(d)
 					}
-					out = mergeStrings(out, []string{fmt.Sprintf("`%s` of %s has the edge `%s`, %s (%s:%d)", f, p.Name, e.Text, state, p.Manifest, p.Line("features", f))})
+					out = mergeStrings(out, []string{fmt.Sprintf("`%s` of %s has the edge `%s`, %s%s", f, p.Name, e.Text, state, x.at(p, p.Line("features", f)))})
 				}
 			}
 		}
 		if !found {
-			out = mergeStrings(out, []string{fmt.Sprintf("%s uses %s, and none of its features has an edge to `%s`", p.Name, x.nodes[to].name, feature)})
+			line := 0
+			for _, d := range p.Dependencies {
+				if line == 0 && x.depNode(i, d, r.set) == to {
+					line = p.DependencyLine(d)
+				}
+			}
+			if p.Declares(feature) { // there the edge would stand
+				line = p.FeatureLine(feature)
+			}
+			out = mergeStrings(out, []string{fmt.Sprintf("%s uses %s, and none of its features has an edge to `%s`%s", p.Name, x.nodes[to].name, feature, x.at(p, line))})
 		}
 	}
 	return out
@@ -245,7 +259,7 @@ func (x *explainer) unlinked(r *rootView, crate string) []string {
 			if d.Package != crate && d.Key != crate {
 				continue
 			}
-			what := fmt.Sprintf("%s names it (%s:%d)", p.Name, p.Manifest, p.DependencyLine(d))
+			what := fmt.Sprintf("%s names it%s", p.Name, x.at(p, p.DependencyLine(d)))
 			switch {
 			case d.Optional:
 				var by []string
@@ -271,9 +285,25 @@ func (x *explainer) unlinked(r *rootView, crate string) []string {
 		}
 	}
 	if len(out) == 0 {
-		out = []string{"nothing that is linked names it"}
+		where := ""
+		if p := x.manifestOf(r.node); p != nil {
+			where = x.at(p, p.Line("dependencies"))
+		}
+		out = []string{"nothing that is linked names it" + where}
 	}
 	return out
+}
+
+// at names a place; nothing where the line is not known.
+func (x *explainer) at(p *Package, line int) string {
+	path := p.Manifest
+	if x.shown != nil {
+		path = x.shown(path)
+	}
+	if line == 0 {
+		return " (" + path + ")"
+	}
+	return fmt.Sprintf(" (%s:%d)", path, line)
 }
 
 func (x *explainer) name(i int) string { return x.nodes[i].name + " " + x.nodes[i].version }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -113,7 +114,7 @@ func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.R
 	}
 	var exit *buildenv.ExitError
 	if ctx.Err() == nil && errors.As(err, &exit) && exit.Result.Signal == "" && !exit.Result.TimedOut {
-		return res, refusal(exit.Result.Code, res.Stderr, err)
+		return res, refusal(exit.Result.Code, res.Stderr, err, q)
 	}
 	if exit != nil && len(exit.Result.Stderr) == 0 {
 		exit.Result.Stderr = res.Stderr // the words of a cargo that crashed are kept here and nowhere else
@@ -121,17 +122,29 @@ func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.R
 	return res, err
 }
 
-// refusal adds a fix where cargo's own words lack one.
-func refusal(code int, stderr []byte, err error) *RefusedError {
+var usageLine = regexp.MustCompile(`(?m)^(.*Usage:.*?cargo \S+).*unit-graph.*$`)
+
+// refusal adds a fix where cargo's own words lack one, and takes out of them what only our question brought in: --locked, which the user did not write, and
+// the flags of the question.
+func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 	r := &RefusedError{Code: code, Stderr: stderr, Err: err}
 	text := stripANSI(string(stderr))
+	ours := q.Asking.NoLockWrite && !q.Line.Locked && !q.Line.Frozen
 	switch {
 	case strings.Contains(text, "--locked was passed") && strings.Contains(text, "cannot create the lock file"):
 		r.Fix = "this command never writes Cargo.lock; run `cargo generate-lockfile` first"
+		if ours {
+			r.Stderr = []byte("error: there is no Cargo.lock, which says what versions would be built\n")
+		}
 	case strings.Contains(text, "--locked was passed"):
 		r.Fix = "this command never writes Cargo.lock; run `cargo update --workspace` or any build first"
+		if ours {
+			r.Stderr = []byte("error: Cargo.lock does not hold what the manifests ask for\n")
+		}
 	case strings.Contains(text, "no such command: `+"):
 		r.Fix = "+toolchain is rustup's: the cargo on PATH is not rustup's proxy"
+	case usageLine.Match(stderr):
+		r.Stderr = usageLine.ReplaceAll(stderr, []byte("$1 [OPTIONS]"))
 	}
 	return r
 }

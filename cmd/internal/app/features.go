@@ -6,6 +6,7 @@ import (
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -76,7 +77,7 @@ func (a *app) explain(j *journey) error {
 		return err
 	}
 	crate, feature, _ := strings.Cut(j.options.Why, "/")
-	reasons, err := features.Explain(j.host, in, crate, feature)
+	reasons, err := features.Explain(j.host, in, crate, feature, j.shown)
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,42 @@ func (a *app) printFeatures(j *journey) error {
 	for _, f := range j.findings {
 		a.shell.Finding(f)
 	}
+	j.tellUnasked()
 	return nil
+}
+
+// tellUnasked says that the answer is about the default features where none was asked for.
+func (j *journey) tellUnasked() {
+	r := j.request()
+	if strings.Trim(strings.Join(r.Features, ""), ", \t") != "" || r.AllFeatures {
+		return
+	}
+	what := "the default features"
+	if r.NoDefault {
+		what = "no features at all"
+	}
+	j.shell.Note("no --features were given: this is the build with %s", what)
+	selected, _ := j.project.Selection(r)
+	for _, q := range j.project.Questions(r.GPUFeatures) {
+		if slices.Contains(selected, q.Package) && !j.isOn(q) {
+			words := []string{"gpubuild", "features"}
+			if len(selected) > 1 || q.Package != j.project.Selected {
+				words = append(words, "-p", q.Package.Name)
+			}
+			j.shell.Hint(shellWords(append(words, "--features", q.Feature)))
+			return
+		}
+	}
+}
+
+// isOn says whether a member's GPU feature is on in a root of the build.
+func (j *journey) isOn(q features.Question) bool {
+	for _, r := range j.reach.Roots {
+		if r.Package == q.Package.Name && slices.Contains(r.Asked, q.Feature) {
+			return true
+		}
+	}
+	return false
 }
 
 func orWord(s, other string) string {

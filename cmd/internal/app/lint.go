@@ -28,7 +28,14 @@ type answered struct {
 
 // runManifests is features --manifest-only: no cargo, no network, nothing is run. It alarms where it is certain and says where it is not.
 func (a *app) runManifests(_ context.Context, o Options, l cargo.Line) error {
-	j, list, err := a.fromManifests(o, l)
+	j := &journey{app: a, options: o, line: l, env: a.host.Env}
+	if err := j.openProject(); err != nil {
+		return err
+	}
+	if err := j.project.Refused(); err != nil { // what cargo will not build is no pass, and nothing can be said of its features
+		return err
+	}
+	list, err := j.fromManifests()
 	if err != nil {
 		return err
 	}
@@ -42,22 +49,18 @@ func (a *app) runManifests(_ context.Context, o Options, l cargo.Line) error {
 }
 
 // fromManifests answers the questions of a command line, or without features on it those of every member, from manifests and Cargo.lock.
-func (a *app) fromManifests(o Options, l cargo.Line) (*journey, []*answered, error) {
-	a.speakLike(l)
-	j := &journey{app: a, options: o, line: l, env: a.host.Env}
-	if err := j.openProject(); err != nil {
-		return nil, nil, err
-	}
+func (j *journey) fromManifests() ([]*answered, error) {
+	j.speakLike(j.line)
 	list, err := j.questions()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, q := range list {
 		if err := j.decide(q); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return j, list, nil
+	return list, nil
 }
 
 func (j *journey) questions() ([]*answered, error) {
@@ -216,7 +219,11 @@ func of(pkg string) string {
 // runLint is features --lint: every member's GPU features. What manifests cannot decide, and every fault that they show, is asked of cargo;
 // with --fix the faults are mended.
 func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
-	j, list, err := a.fromManifests(o, l)
+	j := &journey{app: a, options: o, line: l, env: a.host.Env}
+	if err := j.openInItsWords(ctx); err != nil {
+		return err
+	}
+	list, err := j.fromManifests()
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,10 @@ package app
 
 import (
 	"context"
+	"errors"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -13,7 +17,7 @@ func (a *app) lookAt(ctx context.Context, o Options, l cargo.Line) (*journey, er
 		return nil, err
 	}
 	j := &journey{app: a, options: o, line: l, tool: tool, env: a.host.Env}
-	if err := j.openProject(); err != nil {
+	if err := j.openInItsWords(ctx); err != nil {
 		return nil, err
 	}
 	if err := j.askOnly(ctx); err != nil {
@@ -33,4 +37,27 @@ func (a *app) prepared(ctx context.Context, o Options, l cargo.Line) (*journey, 
 	err = j.chooseTools(ctx)
 	a.shell.Quiet = quiet
 	return j, err
+}
+
+// openInItsWords is openProject where cargo can be asked: what is wrong with a manifest, cargo says best. Our own words stand where it finds nothing wrong.
+func (j *journey) openInItsWords(ctx context.Context) error {
+	err := j.openProject()
+	var bad *features.ManifestError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	if j.tool.Path == "" {
+		tool, missing := cargo.Find(j.host, j.line)
+		if missing != nil {
+			return err
+		}
+		j.tool = tool
+	}
+	private := cargo.Private{Root: j.host.Join(j.cacheDir, "cargo", hashName(j.host.Cwd))}
+	_, said := cargo.Graph(ctx, j.host, j.run, j.tool, cargo.Request{Line: j.line, Asking: cargo.Asking{Private: private, Colour: j.shell.Colour, NoLockWrite: true}, Mkdir: cache.Make})
+	var refused *cargo.RefusedError
+	if errors.As(said, &refused) {
+		return refused
+	}
+	return err
 }

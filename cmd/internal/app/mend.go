@@ -75,7 +75,7 @@ func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line, plan *p
 // lockManifests keeps a second gpubuild from mending the same workspace, and clears away what a killed one left beside the manifests.
 func (a *app) lockManifests(ctx context.Context, o Options, l cargo.Line) (release func(), err error) {
 	j := &journey{app: a, options: o, line: l, env: a.host.Env}
-	if err := j.openProject(); err != nil {
+	if err := j.openInItsWords(ctx); err != nil {
 		return nil, err
 	}
 	dir := j.host.Join(j.cacheDir, "locks")
