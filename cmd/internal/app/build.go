@@ -17,6 +17,7 @@ type program struct {
 	Kind    string // bin, example, test, bench
 	Source  string // its first source file
 	Unit    bool   // a library's or program's own tests
+	Target  string // the kind of what is tested: lib, bin, example, test, bench
 }
 
 // build runs cargo with the user's own words and reads its messages; what it prints is what it would have printed without us.
@@ -52,11 +53,21 @@ func (j *journey) build(ctx context.Context) error {
 			if m.Profile.Test {
 				kind = "test"
 			}
-			j.programs = append(j.programs, program{Path: m.Executable, Package: id.Name, Name: m.Target.Name, Kind: kind, Source: m.Target.SrcPath,
+			j.programs = append(j.programs, program{Path: m.Executable, Package: id.Name, Name: m.Target.Name, Kind: kind, Source: m.Target.SrcPath, Target: targetKind(m.Target.Kind),
 				Unit: m.Profile.Test && !contains(m.Target.Kind, "test") && !contains(m.Target.Kind, "bench")})
 		}
 	}
 	return err
+}
+
+// targetKind is the one word for what cargo lists: a library of any kind is lib.
+func targetKind(kinds []string) string {
+	for _, k := range []string{"bin", "test", "bench", "example"} {
+		if contains(kinds, k) {
+			return k
+		}
+	}
+	return "lib"
 }
 
 // otherOut is where lines go that are no messages of cargo: stdout, where they may share a line's end with ours.

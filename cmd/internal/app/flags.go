@@ -142,7 +142,7 @@ var flags = []flag{
 		o.ExpectExit = n
 		return nil
 	}},
-	{"min", required, onProve, "N", "launches that must match (1)", func(o *Options, v string) error {
+	{"min", required, onCargo | onProve, "N", "launches that must match (1)", func(o *Options, v string) error {
 		n, err := strconv.ParseUint(v, 10, 63)
 		if err != nil || n == 0 {
 			return fmt.Errorf("%q is not a number from 1 on", v)
@@ -150,22 +150,22 @@ var flags = []flag{
 		o.Min = n
 		return nil
 	}},
-	{"device", required, onProve, "UUID|INDEX", "the device that the kernel must have run on: its UUID, or the number that the program itself gives it", func(o *Options, v string) error {
+	{"device", required, onCargo | onProve, "UUID|INDEX", "the device that the kernel must have run on: its UUID, or the number that the program itself gives it", func(o *Options, v string) error {
 		o.Device = v
 		return checkDevice(v)
 	}},
-	{"child", required, onProve, "GLOB", "children whose executable matches, by path or by name, count like the program itself", func(o *Options, v string) error {
+	{"child", required, onCargo | onProve, "GLOB", "children whose executable matches, by path or by name, count like the program itself", func(o *Options, v string) error {
 		o.Child = v
 		return checkGlob(v)
 	}},
-	{"expect", required, onProve, "gpu|cpu", "cpu: end with 0 when it ran on the CPU, with 22 when it used the GPU", func(o *Options, v string) error {
+	{"expect", required, onCargo | onProve, "gpu|cpu", "cpu: end with 0 when it ran on the CPU, with 22 when it used the GPU", func(o *Options, v string) error {
 		if v != "gpu" && v != "cpu" {
 			return fmt.Errorf("%q is neither gpu nor cpu", v)
 		}
 		o.ExpectCPU = v == "cpu"
 		return nil
 	}},
-	{"counterfactual", none, onProve, "", "run a proven program once more, without input and with every device hidden, and compare", func(o *Options, _ string) error {
+	{"counterfactual", none, onCargo | onProve, "", "run a proven program once more, without input and with every device hidden, and compare", func(o *Options, _ string) error {
 		o.Counterfactual = true
 		return nil
 	}},

@@ -121,6 +121,10 @@ func (j *journey) initText(ctx context.Context) string {
 	say("# args = [\"--device\", \"cuda\"]")
 	say("# kernel = \"matmul\"            # regular expression; left out: the usual names of matrix products")
 	say("# expect-exit = 0")
+	say("")
+	say("# With this table `gpubuild test` fails where one of these test targets did not run a kernel on the GPU; [bench] does the same for bench.")
+	say("# [test]")
+	say("# gpu = [\"kernels\", \"integration-*\"]")
 	if _, err := config.Read([]config.Source{{Path: configName, Data: []byte("[matrix]\n")}}); err == nil {
 		say("")
 		say("# Rows for CI stand in a [matrix] table: see `gpubuild help config` and `gpubuild ci matrix`.")
@@ -176,13 +180,32 @@ func (j *journey) programNames(ctx context.Context) []string {
 	if j.tool.Path == "" {
 		return nil
 	}
-	res, err := j.run.Run(ctx, cargo.MetadataNoDeps(j.host, j.tool, j.line))
+	targets, err := j.targets(ctx)
 	if err != nil {
 		j.shell.Detail("the programs are not known: %v", err)
 		return nil
 	}
+	var names []string
+	for _, t := range targets {
+		if t.kind == "bin" {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
+// target is one of cargo's targets of the workspace.
+type target struct{ pkg, kind, name string }
+
+// targets asks cargo for the targets of every member, build scripts left out.
+func (j *journey) targets(ctx context.Context) ([]target, error) {
+	res, err := j.run.Run(ctx, cargo.MetadataNoDeps(j.host, j.tool, j.line))
+	if err != nil {
+		return nil, err
+	}
 	var meta struct {
 		Packages []struct {
+			Name    string `json:"name"`
 			Targets []struct {
 				Name string   `json:"name"`
 				Kind []string `json:"kind"`
@@ -190,16 +213,15 @@ func (j *journey) programNames(ctx context.Context) []string {
 		} `json:"packages"`
 	}
 	if err := json.Unmarshal(res.Stdout, &meta); err != nil {
-		j.shell.Detail("the programs are not known: %v", err)
-		return nil
+		return nil, err
 	}
-	var names []string
+	var out []target
 	for _, p := range meta.Packages {
 		for _, t := range p.Targets {
-			if contains(t.Kind, "bin") {
-				names = append(names, t.Name)
+			if !contains(t.Kind, "custom-build") {
+				out = append(out, target{p.Name, targetKind(t.Kind), t.Name})
 			}
 		}
 	}
-	return names
+	return out, nil
 }

@@ -443,6 +443,9 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 	j.tellVerdict(got)
 	j.noteProof(got)
 	j.findings = append(j.findings, j.explainProgram(ctx, watch, j.ending(ctx, got, o.ExpectExit, p.Path))...)
+	if j.options.ExpectCPU {
+		return outcomeCPU(got, o.ExpectExit)
+	}
 	return outcome(got, o.ExpectExit)
 }
 
@@ -477,6 +480,7 @@ func (j *journey) proveOptions(ctx context.Context, binary string, args []string
 	}
 	o := verify.Options{
 		Binary: binary, Args: args, Kernel: j.options.Kernel, ExpectExit: j.options.ExpectExit, Timeout: j.options.Timeout,
+		Min: j.options.Min, Device: j.options.Device, Child: j.options.Child, Counterfactual: j.options.Counterfactual,
 		Stdin: j.stdin, Stdout: j.shell.Out, Stderr: j.shell.Err, Own: r.Kernels(), Mode: verify.Prove,
 	}
 	if want := j.config.Prove.Value; want != nil {

@@ -19,8 +19,8 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if len(l.Positional) != 1 {
 		return &usageError{"prove needs one program", "gpubuild prove target/release/app -- ARGS"}
 	}
-	if o.ExpectCPU && (o.Counterfactual || o.Kernel != nil || o.Min > 0 || o.Device != "" || o.Child != "") {
-		return &usageError{"--expect cpu asks for no kernel: --kernel, --min, --device, --child and --counterfactual say nothing beside it", "leave one of them out"}
+	if err := o.checkExpected("--"); err != nil {
+		return err
 	}
 	binary := a.program(l.Positional[0])
 	r, err := a.scan(binary)
@@ -67,6 +67,25 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	return a.end(o, ended, result, p)
 }
 
+// checkExpected refuses what says nothing beside --expect cpu; prefix is how the flags are written on this verb.
+func (o Options) checkExpected(prefix string) error {
+	if !o.ExpectCPU {
+		return nil
+	}
+	for _, f := range []struct {
+		name  string
+		given bool
+	}{
+		{"kernel", o.Kernel != nil}, {"min", o.Min > 0}, {"device", o.Device != ""}, {"child", o.Child != ""}, {"counterfactual", o.Counterfactual},
+		{"require-proof", o.RequireProof},
+	} {
+		if f.given {
+			return &usageError{fmt.Sprintf("%sexpect cpu asks for no kernel: %s%s says nothing beside it", prefix, prefix, f.name), "leave one of them out"}
+		}
+	}
+	return nil
+}
+
 // proveResult is what `prove` came to.
 func proveResult(a *app, p proof, r *fatbin.Report, ended error) report.Result {
 	made := report.Program{Name: a.host.Base(p.Program), Path: a.shown(p.Program), Code: scanLine(r), Images: imagesOf(r), Proof: proofResult(p)}
@@ -99,13 +118,27 @@ func (a *app) program(word string) string {
 // outcomeCPU is the exit code of a run that was to be on the CPU: 0 only where everything was seen and nothing was launched.
 func outcomeCPU(p proof, expected int) error {
 	switch err := outcome(p, expected); p.Verdict.Kind {
-	case verify.NotUsed:
+	case verify.NotUsed, verify.Proved, verify.OtherKernels:
+		if code := wantedCode(p.Verdict.Kind, true); code != codeDone {
+			return codeError(code)
+		}
 		return nil
-	case verify.Proved, verify.OtherKernels:
-		return codeError(codeOtherKernel)
 	default:
 		return err
 	}
+}
+
+// wantedCode is the exit code of a verdict where the GPU, or the CPU, was to be used.
+func wantedCode(k verify.Kind, cpu bool) int {
+	switch {
+	case !cpu:
+		return verdictCode(k)
+	case k == verify.NotUsed:
+		return codeDone
+	case k == verify.Proved:
+		return codeOtherKernel
+	}
+	return verdictCode(k)
 }
 
 func checkDevice(v string) error {

@@ -253,7 +253,7 @@ func (j *journey) programResults() []report.Program {
 		if p.Kind == "test" && j.line.Verb != "test" && j.line.Verb != "bench" {
 			continue
 		}
-		made := report.Program{Name: p.Name, Path: j.shown(p.Path), Kind: p.Kind, Package: p.Package}
+		made := report.Program{Name: p.Name, Path: j.shown(p.Path), Kind: p.Kind, Package: p.Package, Marked: j.marked(p)}
 		if r, err := j.scan(p.Path); err == nil && j.reachedCheck(report.CheckBuild) {
 			made.Code, made.Images = scanLine(r), imagesOf(r)
 		}
@@ -360,7 +360,7 @@ func (j *journey) roadChecks(programs []report.Program, end error) []report.Chec
 	code := exitCode(end)
 	for _, p := range programs {
 		c := report.Check{ID: report.CheckProof, Name: p.Name, State: report.Skipped, Message: "nothing was run"}
-		required := j.options.RequireProof || isVerdict(code)
+		required := j.required(p, code)
 		switch {
 		case p.Proof == nil && j.proofAsked():
 			c.Message = orWord(j.notProven, "no GPU here")
@@ -470,7 +470,7 @@ func (j *journey) endFindings(r report.Result, end error) []report.Finding {
 		sources[j.shown(p.Path)] = j.shown(p.Source)
 	}
 	for _, p := range r.Programs {
-		if f, ok := proofFinding(p, isVerdict(code) || j.options.RequireProof); ok {
+		if f, ok := proofFinding(p, j.required(p, code)); ok {
 			f.Path = sources[p.Path]
 			out = append(out, f)
 		}
@@ -479,6 +479,9 @@ func (j *journey) endFindings(r report.Result, end error) []report.Finding {
 		for _, d := range j.compileErrors {
 			out = append(out, report.Finding{ID: "build.compile-error", Severity: report.SeverityError, Message: d.Message, Path: j.shown(j.rustcPath(d.Path)), Line: d.Line})
 		}
+	}
+	for _, m := range j.missed {
+		out = append(out, report.Finding{ID: "proof.not-run", Severity: report.SeverityError, Message: m})
 	}
 	if f, ok := j.failure(end); ok {
 		out = append(out, f)
@@ -591,6 +594,9 @@ func (o Options) wanted() bool {
 func (o Options) checkResults(l cargo.Line) error {
 	if o.NoClean && o.ForceClean {
 		return &usageError{"--gpu-no-clean and --gpu-force-clean contradict each other", "leave one of them out"}
+	}
+	if err := o.checkExpected("--gpu-"); err != nil {
+		return err
 	}
 	if o.JSON != nil && *o.JSON == "" && l.WantsJSON() {
 		return &usageError{"stdout has cargo's messages, and --gpu-json would write into them", "give it a file: --gpu-json=FILE"}

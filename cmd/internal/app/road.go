@@ -51,8 +51,10 @@ type journey struct {
 	before     map[string]int64         // when the script of an OUT_DIR had run before it
 	buildBegan time.Time
 
-	messages []cargo.Message
-	programs []program
+	messages  []cargo.Message
+	programs  []program
+	workspace []target // known where the configuration marks programs
+	missed    []string // what the configuration marks and this run left out
 	gathered
 
 	watch *stopwatch // nil unless --gpu-timings
@@ -134,6 +136,9 @@ func (j *journey) judged() bool {
 func (j *journey) walk(ctx context.Context, why string) error {
 	j.shell.Detail("GPU work: %s", why)
 	j.watch.step("features")
+	if err := j.checkMarks(ctx); err != nil {
+		return err
+	}
 	if err := j.step(ctx, report.CheckReach, func(ctx context.Context) error {
 		if err := j.askCargo(ctx); err != nil {
 			return err

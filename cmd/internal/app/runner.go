@@ -33,6 +33,12 @@ type runnerState struct {
 	Timeout int64       `json:"timeout_ns"`
 	Lib     []string    `json:"lib"` // run-time library directories
 	Receipt bool        `json:"receipt,omitempty"`
+
+	Min            uint64 `json:"min,omitempty"`
+	Device         string `json:"device,omitempty"`
+	Child          string `json:"child,omitempty"`
+	Counterfactual bool   `json:"counterfactual,omitempty"`
+	ExpectCPU      bool   `json:"expect_cpu,omitempty"`
 }
 
 // kept is a proof as the runner leaves it for the run.
@@ -61,7 +67,8 @@ func (j *journey) runProven(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	state := runnerState{Dir: dir, User: user.Words, Devices: j.hasDevice(ctx), Timeout: int64(j.options.Timeout), Receipt: j.options.Receipt != ""}
+	state := runnerState{Dir: dir, User: user.Words, Devices: j.hasDevice(ctx), Timeout: int64(j.options.Timeout), Receipt: j.options.Receipt != "",
+		Min: j.options.Min, Device: j.options.Device, Child: j.options.Child, Counterfactual: j.options.Counterfactual, ExpectCPU: j.options.ExpectCPU}
 	if j.options.Kernel != nil {
 		state.Kernel = j.options.Kernel.String()
 	}
@@ -135,36 +142,36 @@ func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 	if err != nil {
 		return err
 	}
-	worst := codeDone
 	if len(proofs) == 0 {
 		j.shell.Loud("Unproved", "not proven: no program was started by cargo under our runner")
-		worst = codeUnproved
 	}
-	proved := 0
+	tests := j.line.Verb == "test" || j.line.Verb == "bench"
+	marked := j.marks() != nil && !j.options.ExpectCPU
+	rows := j.tested(proofs)
 	for _, p := range proofs {
-		j.tellVerdict(p)
-		j.noteProof(p)
-		switch code := verdictCode(p.Verdict.Kind); {
-		case code == codeDone:
-			proved++
-		case worst == codeDone:
-			worst = code
+		// Of many test programs those that are no matter of the GPU have their line in the table.
+		if !marked || !tests || j.mustUse(p.Program) {
+			j.tellVerdict(p)
 		}
+		j.noteProof(p)
 	}
-	if len(proofs) > 1 {
-		j.shell.Status("Proved", "%d of %d programs", proved, len(proofs))
+	var missed []string
+	if tests {
+		if marked {
+			missed = j.missedMarks(rows)
+		}
+		j.tellTested(rows)
 	}
-	// Of several test programs not each must use the GPU; one that does is what was asked for, unless all must.
-	if (j.line.Verb == "test" || j.line.Verb == "bench") && proved > 0 && !j.options.RequireProof {
-		worst = codeDone
+	for _, m := range missed {
+		j.shell.Loud("Unproved", "%s", m)
 	}
+	j.missed = missed
+	worst := worstOf(rows, wanted{cpu: j.options.ExpectCPU, all: !tests || j.options.RequireProof || j.options.ExpectCPU, marked: marked, missed: len(missed) > 0})
 	switch {
 	case ran != nil:
 		return ran
 	case worst == codeDone:
 		return nil
-	case j.options.RequireProof && worst != codeDone:
-		return codeError(worst)
 	}
 	return codeError(worst)
 }
@@ -265,7 +272,7 @@ func (a *app) runnerMain(ctx context.Context, words []string) error {
 	if r, err := a.scan(binary); err == nil {
 		o.Own = r.Kernels()
 	}
-	want := Options{}
+	want := Options{ExpectCPU: s.ExpectCPU}
 	if s.Receipt {
 		want.Receipt = s.Dir
 	}
@@ -290,6 +297,7 @@ func (a *app) runnerMain(ctx context.Context, words []string) error {
 func (s runnerState) options(env buildenv.Env, launcher []string, binary string, args []string) (verify.Options, error) {
 	o := verify.Options{
 		Launcher: launcher, Binary: binary, Args: args, Env: env, CUPTI: s.CUPTI, Probe: s.Probe, Timeout: time.Duration(s.Timeout), Mode: verify.Exec,
+		Min: s.Min, Device: s.Device, Child: s.Child, Counterfactual: s.Counterfactual,
 	}
 	if s.Kernel == "" {
 		return o, nil

@@ -62,6 +62,12 @@ kernel = "matmul"              # regular expression; left out: the matmul patter
 expect-exit = 0
 bin = "app"                    # where the build makes several programs
 
+[test]                         # gpubuild test fails where one of these did not run a kernel on the GPU
+gpu = ["kernels", "lib:engine", "integration-*"]  # names of targets; a kind (lib, bin, test, bench, example) or package/ in front narrows them
+
+[bench]                        # the same of gpubuild bench
+gpu = ["matmul"]
+
 [matrix]                       # what CI builds; three lines are enough; gpubuild ci matrix lists the rows
 features = ["cuda", "cuda,cudnn"]
 cuda = ["13.3", "13.4"]        # left out: the newest that gpubuild fetches and the crates know

@@ -36,6 +36,8 @@ type Config struct {
 	Arch        Value[string]   // such as sm_90
 	Strict      Value[bool]
 	Prove       Value[*Prove] // not nil: build runs what it built, under the probe
+	Test        Value[*Marked]
+	Bench       Value[*Marked]
 	Matrix      Value[*Matrix]
 	CI          Value[*CI]
 }
@@ -56,6 +58,8 @@ type file struct {
 		Arch string `toml:"arch"`
 	} `toml:"toolchain"`
 	Prove  *Prove  `toml:"prove"`
+	Test   *Marked `toml:"test"`
+	Bench  *Marked `toml:"bench"`
 	Matrix *Matrix `toml:"matrix"`
 	CI     *CI     `toml:"ci"`
 }
@@ -102,6 +106,8 @@ func Read(sources []Source) (Config, error) {
 			take(&c.Strict, *f.Strict, true, origin)
 		}
 		take(&c.Prove, f.Prove, f.Prove != nil, origin)
+		take(&c.Test, f.Test, f.Test != nil, origin)
+		take(&c.Bench, f.Bench, f.Bench != nil, origin)
 		take(&c.Matrix, f.Matrix, f.Matrix != nil, origin)
 		take(&c.CI, f.CI, f.CI != nil, origin)
 	}
@@ -165,7 +171,7 @@ func check(s Source, f file, undecoded []toml.Key, below []string) error {
 			}
 			key = key[len(below):]
 		}
-		fix := "known keys: gpu-features, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, prove.expect-exit, prove.bin, and the tables [matrix] and [ci]"
+		fix := "known keys: gpu-features, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, prove.expect-exit, prove.bin, test.gpu, bench.gpu, and the tables [matrix] and [ci]"
 		switch key[0] {
 		case "matrix":
 			fix = "known keys of " + matrixKeys
@@ -186,6 +192,12 @@ func check(s Source, f file, undecoded []toml.Key, below []string) error {
 		if _, err := regexp.Compile(f.Prove.Kernel); err != nil {
 			return &Error{Path: s.Path, Line: lineOf(s.Data, "kernel"), Problem: fmt.Sprintf("prove.kernel: %v", err), Fix: "write a regular expression as Go's regexp/syntax has it"}
 		}
+	}
+	if err := s.checkMarked("test", f.Test, below); err != nil {
+		return err
+	}
+	if err := s.checkMarked("bench", f.Bench, below); err != nil {
+		return err
 	}
 	if f.Matrix != nil {
 		return s.checkMatrix(f.Matrix, below)

@@ -136,6 +136,7 @@ func FuzzRead(f *testing.F) {
 	f.Add("[matrix]\nfeatures = [\"cuda\"]\n[[matrix.prove]]\nname = \"a\"\nwrapper = \"srun\"\n", false)
 	f.Add("[matrix.runner]\nlinux-x86_64 = [\"a\"]\n[ci]\ninstall = \"x\"\n", false)
 	f.Add("[package.metadata.gpubuild.matrix]\ncuda = [\"13.4\"]\n", true)
+	f.Add("[test]\ngpu = [\"lib:a/*\"]\n[bench]\ngpu = [\"[\"]\n", false)
 	f.Add("matrix = { exclude = [{ arch = [\"90\"] }] }\nprove.args = []\n", false)
 	f.Fuzz(func(t *testing.T, text string, metadata bool) {
 		s := config.Source{Path: "f.toml", Data: []byte(text)}

@@ -79,7 +79,8 @@ type Program struct {
 	Package string  `json:"package,omitempty"`
 	Code    string  `json:"code,omitempty"` // the device code that it holds, in a line
 	Images  []Image `json:"images,omitempty"`
-	Proof   *Proof  `json:"proof,omitempty"` // nil: it was not run
+	Marked  bool    `json:"marked,omitempty"` // the configuration says that it must use the GPU
+	Proof   *Proof  `json:"proof,omitempty"`  // nil: it was not run
 }
 
 // Image is device code of one kind and architecture.

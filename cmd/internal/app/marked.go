@@ -1,0 +1,321 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/gpu/verify"
+)
+
+// marks are the table of the configuration that says which programs of this verb must use the GPU; nil: none does.
+func (j *journey) marks() *config.Marked {
+	switch j.line.Verb {
+	case "test":
+		return j.config.Test.Value
+	case "bench":
+		return j.config.Bench.Value
+	}
+	return nil
+}
+
+// marked says whether a program must use the GPU.
+func (j *journey) marked(p program) bool {
+	m := j.marks()
+	return m != nil && slices.ContainsFunc(m.GPU, func(pattern string) bool { return config.Matches(pattern, p.Package, p.Target, p.Name) })
+}
+
+// mustUse is marked, by the program's path.
+func (j *journey) mustUse(path string) bool {
+	i := slices.IndexFunc(j.programs, func(p program) bool { return j.host.SamePath(p.Path, path) })
+	return i >= 0 && j.marked(j.programs[i])
+}
+
+// required says whether a program's missing proof is an error, in a run that ended with code.
+func (j *journey) required(p report.Program, code int) bool {
+	return j.options.RequireProof || isVerdict(code) && (p.Marked || j.marks() == nil || j.options.ExpectCPU)
+}
+
+// checkMarks refuses a pattern that no target of the workspace is called by: it would be a test that never fails.
+func (j *journey) checkMarks(ctx context.Context) error {
+	m := j.marks()
+	if m == nil {
+		return nil
+	}
+	targets, err := j.targets(ctx)
+	if err != nil {
+		return err
+	}
+	j.workspace = targets
+	var have []string
+	for _, t := range targets {
+		if name := t.kind + ":" + t.name; !contains(have, name) {
+			have = append(have, name)
+		}
+	}
+	for _, pattern := range m.GPU {
+		if !slices.ContainsFunc(targets, func(t target) bool { return config.Matches(pattern, t.pkg, t.kind, t.name) }) {
+			return m.Unknown(pattern, have)
+		}
+	}
+	return nil
+}
+
+// tested is one program of a run, with everything that its processes showed.
+type tested struct {
+	name      string
+	pkg       string
+	marked    bool
+	processes int
+	kind      verify.Kind
+	why       string
+	kernels   []launched
+	device    string
+}
+
+// launched is how often a kernel was launched.
+type launched struct {
+	kernel   string
+	launches uint64
+}
+
+// tested joins what was built with what was started: nextest starts a process for each test, and a doctest is a program that cargo does not name.
+func (j *journey) tested(proofs []proof) []tested {
+	names := map[string]int{}
+	for _, p := range j.programs {
+		names[p.Name]++
+	}
+	var rows []tested
+	taken := make([]bool, len(proofs))
+	for _, p := range j.programs {
+		var mine []proof
+		for i, got := range proofs {
+			if !taken[i] && j.host.SamePath(got.Program, p.Path) {
+				taken[i] = true
+				mine = append(mine, got)
+			}
+		}
+		if len(mine) == 0 && (p.Kind != "test" && p.Kind != "bench" || j.line.Verb == "run") {
+			continue // a program that was built for its tests to call
+		}
+		row := join(mine)
+		row.name, row.pkg, row.marked = p.Name, p.Package, j.marked(p)
+		if names[p.Name] > 1 {
+			row.name = p.Target + ":" + p.Name
+		}
+		rows = append(rows, row)
+	}
+	others := map[string][]proof{}
+	for i, got := range proofs {
+		if !taken[i] {
+			name := j.host.Base(got.Program)
+			others[name] = append(others[name], got)
+		}
+	}
+	for _, name := range sortedKeys(others) {
+		row := join(others[name])
+		row.name = name
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func sortedKeys[T any](m map[string]T) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// join makes one row of a program's processes. The program is proven when one of them is; that it ran on the CPU is said only of one of which
+// all did.
+func join(proofs []proof) tested {
+	out := tested{processes: len(proofs)}
+	rank := []verify.Kind{verify.Proved, verify.OtherKernels, verify.Unproved, verify.NoDevice, verify.NotUsed}
+	best := len(rank)
+	launches := map[string]uint64{}
+	var order, devices []string
+	for _, p := range proofs {
+		if r := slices.Index(rank, p.Verdict.Kind); r < best {
+			best, out.kind, out.why = r, p.Verdict.Kind, p.Verdict.Why
+		}
+		for _, k := range p.Verdict.Kernels {
+			name := orWord(k.Plain, k.Name)
+			if _, known := launches[name]; !known {
+				order = append(order, name)
+			}
+			launches[name] += k.Launch
+		}
+		if d := p.Verdict.Device; d != "" {
+			if p.Verdict.UUID != "" {
+				d += " (" + p.Verdict.UUID + ")"
+			}
+			if !contains(devices, d) {
+				devices = append(devices, d)
+			}
+		}
+	}
+	for _, name := range order {
+		out.kernels = append(out.kernels, launched{name, launches[name]})
+	}
+	out.device = strings.Join(devices, ", ")
+	return out
+}
+
+// missedMarks says which marks this run left open although the command line did not choose to: a target that cargo did not build for its
+// required-features, or did not start.
+func (j *journey) missedMarks(rows []tested) []string {
+	l := j.line
+	chosen := l.Lib || l.Bins || l.Examples || l.Tests || l.Benches || l.Doc || len(l.Bin)+len(l.Example)+len(l.Test)+len(l.Bench) > 0
+	packages := map[string]bool{}
+	for _, r := range rows {
+		packages[r.pkg] = true
+		if r.marked && r.processes == 0 && !l.Doc {
+			return []string{fmt.Sprintf("not proven: %s is marked and was built, and cargo did not start it", r.name)}
+		}
+	}
+	if chosen {
+		return nil
+	}
+	var out []string
+	for _, pattern := range j.marks().GPU {
+		means := func(p program) bool { return config.Matches(pattern, p.Package, p.Target, p.Name) }
+		if slices.ContainsFunc(j.programs, means) {
+			continue
+		}
+		here := false // in a package of which other targets were tested
+		for _, t := range j.workspace {
+			here = here || packages[t.pkg] && config.Matches(pattern, t.pkg, t.kind, t.name)
+		}
+		if here {
+			out = append(out, fmt.Sprintf("not proven: %s is marked, but cargo %s did not build it: it has required-features that are off, or is switched off for %s in the manifest", pattern, l.Verb, l.Verb))
+		}
+	}
+	return out
+}
+
+// wanted is what a run was to show.
+type wanted struct {
+	cpu    bool // nothing on the GPU
+	all    bool // each program counts
+	marked bool // those that are marked count
+	missed bool // a marked one was not run
+}
+
+// worstOf is the exit code of a run: what is certain before what could not be told. Where programs are marked, they alone count; else one that is
+// proven is enough, unless all are asked for.
+func worstOf(rows []tested, w wanted) int {
+	codes := map[int]bool{}
+	proved, started := false, false
+	for _, r := range rows {
+		if r.processes == 0 {
+			continue
+		}
+		started = true
+		code := wantedCode(r.kind, w.cpu)
+		proved = proved || code == codeDone
+		if w.all || r.marked || !w.marked {
+			codes[code] = true
+		}
+	}
+	if w.missed || !started {
+		codes[codeUnproved] = true
+	}
+	if !w.all && !w.marked && proved {
+		return codeDone
+	}
+	for _, code := range []int{codeNotUsed, codeOtherKernel, codeUnproved} {
+		if codes[code] {
+			return code
+		}
+	}
+	return codeDone
+}
+
+// tellTested writes the table of the programs that cargo started.
+func (j *journey) tellTested(rows []tested) {
+	if len(rows) == 0 {
+		return
+	}
+	cells := [][]string{{"program", "verdict", "kernels", "device"}}
+	proved, must, done := 0, 0, 0
+	for _, r := range rows {
+		name, verdict := r.name, r.kind.String()
+		if r.marked {
+			name += " (marked)"
+			must++
+		}
+		switch {
+		case r.processes == 0:
+			verdict = "not run"
+		case r.processes > 1:
+			verdict += fmt.Sprintf(" (%d processes)", r.processes)
+		}
+		if r.kind == verify.Proved && r.processes > 0 {
+			proved++
+			if r.marked {
+				done++
+			}
+		}
+		cells = append(cells, []string{name, verdict, kernelsCell(r.kernels), orWord(r.device, "-")})
+	}
+	head := fmt.Sprintf("%d of %s ran a kernel on the GPU", proved, report.Count(len(rows), "program"))
+	if must > 0 {
+		head += fmt.Sprintf("; of those that are marked, %d of %d", done, must)
+	}
+	tell := j.shell.Status
+	if done < must {
+		tell = j.shell.Loud
+	}
+	tell("GPU", "%s", head)
+	for _, l := range columns(cells) {
+		tell("", "%s", l)
+	}
+}
+
+// kernelsCell names the first kernels and how often each was launched.
+func kernelsCell(kernels []launched) string {
+	const most = 3
+	var parts []string
+	for i, k := range kernels {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("%d more", len(kernels)-most))
+			break
+		}
+		name := k.kernel
+		if r := []rune(name); len(r) > 48 {
+			name = string(r[:45]) + "..."
+		}
+		parts = append(parts, fmt.Sprintf("%s ×%d", name, k.launches))
+	}
+	return orWord(strings.Join(parts, ", "), "-")
+}
+
+// columns aligns cells; the last of a line is not padded.
+func columns(cells [][]string) []string {
+	width := make([]int, len(cells[0]))
+	for _, line := range cells {
+		for i, c := range line {
+			width[i] = max(width[i], utf8.RuneCountInString(c))
+		}
+	}
+	var out []string
+	for _, line := range cells {
+		var b strings.Builder
+		for i, c := range line {
+			b.WriteString(c)
+			if i+1 < len(line) {
+				b.WriteString(strings.Repeat(" ", width[i]-utf8.RuneCountInString(c)+2))
+			}
+		}
+		out = append(out, b.String())
+	}
+	return out
+}

@@ -1,0 +1,90 @@
+package app
+
+import (
+	"slices"
+	"testing"
+
+	"gpubuild/gpu/verify"
+)
+
+func TestWorstOfARun(t *testing.T) {
+	ran := func(k verify.Kind, marked bool) tested { return tested{processes: 1, kind: k, marked: marked} }
+	left := tested{marked: true}
+	tests := []struct {
+		story string
+		rows  []tested
+		w     wanted
+		want  int
+	}{
+		{"nothing was started", nil, wanted{}, codeUnproved},
+		{"one program of a run", []tested{ran(verify.Proved, false)}, wanted{all: true}, codeDone},
+		{"one of several, none is marked", []tested{ran(verify.NotUsed, false), ran(verify.Proved, false)}, wanted{}, codeDone},
+		{"one of several, and all must", []tested{ran(verify.NotUsed, false), ran(verify.Proved, false)}, wanted{all: true}, codeNotUsed},
+		{"none of several", []tested{ran(verify.Unproved, false), ran(verify.NotUsed, false)}, wanted{}, codeNotUsed},
+		{"the marked one", []tested{ran(verify.NotUsed, false), ran(verify.Proved, true)}, wanted{marked: true}, codeDone},
+		{"another than the marked one", []tested{ran(verify.Proved, false), ran(verify.NotUsed, true)}, wanted{marked: true}, codeNotUsed},
+		{"other kernels in the marked one", []tested{ran(verify.Proved, false), ran(verify.OtherKernels, true)}, wanted{marked: true}, codeOtherKernel},
+		{"the marked one could not be told", []tested{ran(verify.Proved, true), ran(verify.Unproved, true)}, wanted{marked: true}, codeUnproved},
+		{"what is certain before what is not", []tested{ran(verify.Unproved, true), ran(verify.OtherKernels, true), ran(verify.NotUsed, true)}, wanted{marked: true}, codeNotUsed},
+		{"a marked one was not started", []tested{ran(verify.Proved, true), left}, wanted{marked: true, missed: true}, codeUnproved},
+		{"the zero value is not proven", []tested{{processes: 1, marked: true}}, wanted{marked: true}, codeUnproved},
+		{"the CPU was wanted", []tested{ran(verify.NotUsed, false), ran(verify.NotUsed, false)}, wanted{all: true, cpu: true}, codeDone},
+		{"the CPU was wanted, and one used the GPU", []tested{ran(verify.NotUsed, false), ran(verify.Proved, false)}, wanted{all: true, cpu: true}, codeOtherKernel},
+		{"the CPU was wanted, and one could not be told", []tested{ran(verify.NotUsed, false), ran(verify.NoDevice, false)}, wanted{all: true, cpu: true}, codeUnproved},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			if got := worstOf(tt.rows, tt.w); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestProcessesOfOneProgramAreJoined(t *testing.T) {
+	of := func(kinds ...verify.Kind) (out []proof) {
+		for _, k := range kinds {
+			p := proof{Verdict: verify.Verdict{Kind: k, Kernels: []verify.KernelSummary{{Name: "_Z6matmulv", Plain: "matmul", Launch: 2}, {Name: "fill", Launch: 1}}}}
+			if k == verify.Proved {
+				p.Verdict.Device, p.Verdict.UUID = "H200", "GPU-1"
+			}
+			out = append(out, p)
+		}
+		return out
+	}
+	tests := []struct {
+		proofs []proof
+		want   verify.Kind
+	}{
+		{of(verify.NotUsed, verify.Proved, verify.Unproved), verify.Proved},
+		{of(verify.NotUsed, verify.OtherKernels, verify.Unproved), verify.OtherKernels},
+		{of(verify.NotUsed, verify.Unproved), verify.Unproved},
+		{of(verify.NotUsed, verify.NotUsed), verify.NotUsed},
+		{of(verify.NotUsed, verify.NoDevice), verify.NoDevice},
+		{nil, verify.Unproved},
+	}
+	for _, tt := range tests {
+		got := join(tt.proofs)
+		if got.kind != tt.want || got.processes != len(tt.proofs) {
+			t.Errorf("got %s of %d, want %s of %d", got.kind, got.processes, tt.want, len(tt.proofs))
+		}
+	}
+	got := join(of(verify.Proved, verify.Proved))
+	if got.device != "H200 (GPU-1)" || !slices.Equal(got.kernels, []launched{{"matmul", 4}, {"fill", 2}}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestKernelsCellIsShort(t *testing.T) {
+	long := make([]rune, 4096)
+	for i := range long {
+		long[i] = 'é'
+	}
+	got := kernelsCell([]launched{{string(long), 1}, {"b", 2}, {"c", 3}, {"d", 4}, {"e", 5}})
+	if want := string(long[:45]) + "... ×1, b ×2, c ×3, 2 more"; got != want {
+		t.Errorf("got %q", got)
+	}
+	if got := kernelsCell(nil); got != "-" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,129 @@
+//go:build linux
+
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+)
+
+// TestRunnersBesideEachOther starts the runner as nextest does: many at once, of a few programs, each with its own streams and status.
+func TestRunnersBesideEachOther(t *testing.T) {
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Skip("no gcc to build the stand-in driver with")
+	}
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	data := filepath.Join("..", "..", "..", "testdata")
+	compile := func(args ...string) {
+		t.Helper()
+		if out, err := exec.Command(gcc, append([]string{"-O1", "-pthread"}, args...)...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	lib := filepath.Join(dir, "standin")
+	if err := os.Mkdir(lib, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for source, name := range map[string]string{"cuda.c": "libcuda.so.1", "cupti.c": "libcupti.so.13"} {
+		compile("-shared", "-fPIC", "-Wl,-soname,"+name, filepath.Join(data, "standin", source), "-o", filepath.Join(lib, name), "-ldl")
+	}
+	programs := map[string]verify.Kind{"gpu": verify.Proved, "cpu": verify.NotUsed, "fill": verify.OtherKernels, "status": verify.Unproved}
+	for name := range programs {
+		compile("-std=c11", filepath.Join(data, "zoo", name+".c"), "-o", filepath.Join(dir, name))
+	}
+	host := h
+	host.Env = h.Env.Set("LD_LIBRARY_PATH", lib)
+	for _, name := range []string{"CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "LD_AUDIT", probe.InjectionVariable} {
+		host.Env = host.Env.Unset(name)
+	}
+	p, err := probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), gcc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := filepath.Join(dir, "run")
+	if err := os.Mkdir(runs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	state, err := json.Marshal(runnerState{Dir: runs, Probe: p, CUPTI: filepath.Join(lib, "libcupti.so.13"), Devices: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(runs, "state.json")
+	if err := os.WriteFile(file, state, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const each = 3
+	var all sync.WaitGroup
+	for name := range programs {
+		for range each {
+			all.Add(1)
+			go func() {
+				defer all.Done()
+				var out, errs bytes.Buffer
+				a := &app{
+					host: host, run: proc.Runner{}, shell: &report.Shell{Out: &out, Err: &errs}, stdin: strings.NewReader(""), cacheDir: filepath.Join(dir, "cache"),
+					real: func(buildenv.Host) func(verify.Loaded) (bool, string) {
+						return func(l verify.Loaded) (bool, string) {
+							return strings.HasPrefix(l.LibCUDA, lib), "not the stand-in of this test"
+						}
+					},
+				}
+				err := a.runnerMain(context.Background(), []string{file, filepath.Join(dir, name)})
+				want := error(nil)
+				if name == "status" {
+					want = codeError(3)
+				}
+				if !errors.Is(err, want) {
+					t.Errorf("%s: ended with %v, want %v", name, err, want)
+				}
+				if errs.Len() > 0 {
+					t.Errorf("%s: the runner said something of its own: %s", name, errs.String())
+				}
+			}()
+		}
+	}
+	all.Wait()
+	proofs, err := readProofs(runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(proofs) != each*len(programs) {
+		t.Fatalf("%d proofs of %d processes", len(proofs), each*len(programs))
+	}
+	j := &journey{app: &app{host: host}}
+	for name := range programs {
+		j.programs = append(j.programs, program{Path: filepath.Join(dir, name), Name: name, Kind: "test", Target: "test"})
+	}
+	j.line.Verb = "test"
+	for _, row := range j.tested(proofs) {
+		// Others open the driver meanwhile: that this one did not cannot always be told, and is then not said.
+		unsure := row.name == "cpu" && row.kind == verify.Unproved && strings.Contains(row.why, "the driver was opened while it ran")
+		if row.processes != each || row.kind != programs[row.name] && !unsure {
+			t.Errorf("%s: %s of %d processes, want %s: %s", row.name, row.kind, row.processes, programs[row.name], row.why)
+		}
+		if row.name == "gpu" && fmt.Sprint(row.kernels) != "[{matmul 3}]" {
+			t.Errorf("%s: %v", row.name, row.kernels)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package config
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Marked is the [test] or the [bench] table: which of the programs that cargo starts for it must run a kernel on the GPU.
+type Marked struct {
+	// GPU are patterns of target names, as path.Match has them: kernels, integration-*. A kind in front narrows one to it: lib:kernels, bin:*,
+	// test:*; so does a package: kernels/unit, lib:kernels/unit.
+	GPU []string `toml:"gpu"`
+
+	source Source
+	key    []string
+}
+
+// targetKinds are the words that may stand in front of a pattern.
+var targetKinds = []string{"lib", "bin", "test", "bench", "example"}
+
+// Matches says whether a pattern means a target of a package. kind is one of cargo's, lib for every kind of library.
+func Matches(pattern, pkg, kind, name string) bool {
+	if k, rest, ok := strings.Cut(pattern, ":"); ok {
+		if k != kind {
+			return false
+		}
+		pattern = rest
+	}
+	if strings.Contains(pattern, "/") {
+		name = pkg + "/" + name
+	}
+	ok, _ := path.Match(pattern, name) // bad patterns are refused when the file is read
+	return ok
+}
+
+// Unknown is the error of a pattern that means nothing; have are the names that there are.
+func (m *Marked) Unknown(pattern string, have []string) error {
+	fix := "there are no such programs"
+	if len(have) > 0 {
+		fix = "there are: " + strings.Join(have, ", ")
+	}
+	return m.bad("no target of this workspace is called "+pattern, fix)
+}
+
+func (m *Marked) bad(problem, fix string) error {
+	return &Error{Path: m.source.Path, Line: lineIn(m.source.Data, m.key), Problem: strings.Join(m.key[len(m.key)-2:], ".") + ": " + problem, Fix: fix}
+}
+
+// checkMarked refuses patterns that cannot match.
+func (s Source) checkMarked(table string, m *Marked, below []string) error {
+	if m == nil {
+		return nil
+	}
+	m.source, m.key = s, append(slices.Clone(below), table, "gpu")
+	if len(m.GPU) == 0 {
+		return m.bad("an empty list marks nothing", "name targets, such as gpu = [\"kernels\", \"integration-*\"], or leave the table out")
+	}
+	for i, p := range m.GPU {
+		kind, rest, prefixed := strings.Cut(p, ":")
+		if !prefixed {
+			rest = p
+		}
+		_, err := path.Match(rest, "")
+		switch {
+		case err != nil || rest == "" || !noControl(rest):
+			return m.bad(`"`+p+`" is no pattern of names`, "write a name, or a pattern such as integration-*")
+		case prefixed && !slices.Contains(targetKinds, kind):
+			return m.bad(`"`+kind+`" in "`+p+`" is no kind of target`, "the kinds are "+strings.Join(targetKinds, ", "))
+		case slices.Contains(m.GPU[:i], p):
+			return m.bad(`"`+p+`" stands there twice`, "leave one of them out")
+		}
+	}
+	return nil
+}
