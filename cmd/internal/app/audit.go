@@ -35,6 +35,25 @@ func runAudit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if err != nil {
 		return err
 	}
+	all, err := a.audit(ctx, o, binary, l.Trailing, st.env)
+	if err != nil {
+		return err
+	}
+	a.tellAudit(all)
+	result := report.Result{Verb: "audit", Findings: auditFindings(all, l.Positional[0]), Programs: []report.Program{{Name: a.host.Base(binary), Path: a.shown(binary), Audit: auditResult(all)}},
+		Checks: auditChecks(all, "")}
+	return a.end(o, auditEnd(all), result, audited{binary, append([]string{}, l.Trailing...), all})
+}
+
+// audited is what an audit found, as JSON has it.
+type audited struct {
+	Program string          `json:"program"`
+	Args    []string        `json:"args"`
+	Modes   []audit.Outcome `json:"modes"`
+}
+
+// audit runs a program on drivers that fail.
+func (a *app) audit(ctx context.Context, o Options, binary string, args []string, env buildenv.Env) ([]audit.Outcome, error) {
 	compiler := ""
 	for _, c := range hostcc.Find(ctx, a.host, a.run) {
 		if c.Kind == hostcc.GCC || c.Kind == hostcc.Clang {
@@ -43,27 +62,25 @@ func runAudit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		}
 	}
 	if compiler == "" {
-		return &probe.NoCompilerError{OS: a.host.OS}
+		return nil, &probe.NoCompilerError{OS: a.host.OS}
 	}
 	runs := a.host.Join(a.cacheDir, "runs")
 	if err := cache.Make(runs); err != nil {
-		return err
+		return nil, err
 	}
 	dir, err := os.MkdirTemp(runs, "audit-")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(dir)
 	timeout := o.Timeout
 	if timeout == 0 {
 		timeout = auditTimeout
 	}
-	all, err := audit.Run(ctx, a.host, a.run, audit.Options{Binary: binary, Args: l.Trailing, Env: st.env, Compiler: compiler, Dir: dir, Timeout: timeout})
-	if err != nil {
-		return err
-	}
-	worst := audit.Worst(all)
-	var findings []report.Finding
+	return audit.Run(ctx, a.host, a.run, audit.Options{Binary: binary, Args: args, Env: env, Compiler: compiler, Dir: dir, Timeout: timeout})
+}
+
+func (a *app) tellAudit(all []audit.Outcome) {
 	for _, r := range all {
 		switch r.Kind {
 		case audit.Honest:
@@ -71,31 +88,78 @@ func runAudit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 			continue
 		case audit.FellBack:
 			a.shell.Loud("Fell back", "%s: %s: %s", r.Mode, r.What, r.Why)
-			findings = append(findings, report.Finding{ID: "audit.fallback", Severity: report.SeverityError, Message: r.Mode + ": " + r.Why, Path: l.Positional[0], Evidence: r.Said})
 		default:
 			a.shell.Loud("Unsure", "%s: %s: %s", r.Mode, r.What, r.Why)
-			findings = append(findings, report.Finding{ID: "audit.unsure", Severity: report.SeverityWarning, Message: r.Mode + ": " + r.Why, Path: l.Positional[0]})
 		}
 		if r.Said != "" {
 			a.shell.Status("", "it said: %s", r.Said)
 		}
 	}
-	result := report.Result{Verb: "audit", Findings: findings, Programs: []report.Program{{Name: a.host.Base(binary), Path: a.shown(binary)}}}
+}
+
+// auditEnd is the exit code of an audit.
+func auditEnd(all []audit.Outcome) error {
+	switch audit.Worst(all) {
+	case audit.Honest:
+		return nil
+	case audit.FellBack:
+		return codeError(codeNotUsed)
+	}
+	return codeError(codeUnproved)
+}
+
+func auditFindings(all []audit.Outcome, path string) []report.Finding {
+	var out []report.Finding
+	for _, r := range all {
+		switch r.Kind {
+		case audit.Honest:
+		case audit.FellBack:
+			out = append(out, report.Finding{ID: "audit.fallback", Severity: report.SeverityError, Message: r.Mode + ": " + r.Why, Path: path, Evidence: r.Said})
+		default:
+			out = append(out, report.Finding{ID: "audit.unsure", Severity: report.SeverityWarning, Message: r.Mode + ": " + r.Why, Path: path})
+		}
+	}
+	return out
+}
+
+func auditResult(all []audit.Outcome) []report.Audit {
+	var out []report.Audit
+	for _, m := range all {
+		out = append(out, report.Audit{Mode: m.Mode, Outcome: string(m.Kind), Why: m.Why, Said: m.Said, Code: m.Code, Reached: m.Reached})
+	}
+	return out
+}
+
+// auditChecks are a check for each mode; prefix stands before the mode's name where the result has other checks, too.
+func auditChecks(all []audit.Outcome, prefix string) []report.Check {
+	var out []report.Check
 	for _, m := range all {
 		state := map[bool]string{true: report.Passed, false: report.Failed}[m.Kind == audit.Honest]
-		result.Checks = append(result.Checks, report.Check{ID: "audit", Name: m.Mode, State: state, Message: m.Why, Detail: m.Said})
+		out = append(out, report.Check{ID: "audit", Name: prefix + m.Mode, State: state, Message: m.Why, Detail: m.Said})
 	}
-	var end error
-	switch worst {
-	case audit.Honest:
-	case audit.FellBack:
-		end = codeError(codeNotUsed)
-	default:
-		end = codeError(codeUnproved)
+	return out
+}
+
+// auditBuilt is `build --gpu-audit`: the program that the build made, on drivers that fail.
+func (j *journey) auditBuilt(ctx context.Context) error {
+	p := j.chosenProgram()
+	if p == nil {
+		j.shell.Loud("Unsure", "not audited: %s", j.whyNone())
+		return codeError(codeUnproved)
 	}
-	return a.end(o, end, result, struct {
-		Program string          `json:"program"`
-		Args    []string        `json:"args"`
-		Modes   []audit.Outcome `json:"modes"`
-	}{binary, append([]string{}, l.Trailing...), all})
+	args := j.options.AuditArgs
+	if want := j.config.Prove.Value; want != nil && len(args) == 0 {
+		args = want.Args
+	}
+	st, err := j.libraryStage(j.set.Toolkit, j.host.Env, p.Path)
+	if err != nil {
+		return err
+	}
+	if j.audited, err = j.audit(ctx, j.options, p.Path, args, st.env); err != nil {
+		return err
+	}
+	j.auditedProgram = p.Path
+	j.tellAudit(j.audited)
+	j.findings = append(j.findings, auditFindings(j.audited, j.shown(p.Source))...)
+	return auditEnd(j.audited)
 }

@@ -26,6 +26,8 @@ type Options struct {
 	Minimal        bool
 	Prove          bool
 	ProveArgs      []string
+	Audit          bool
+	AuditArgs      []string
 	RequireProof   bool
 	Kernel         *regexp.Regexp
 	ExpectExit     int
@@ -126,6 +128,12 @@ var flags = []flag{
 		o.Prove = true
 		var err error
 		o.ProveArgs, err = splitWords(v)
+		return err
+	}},
+	{"audit", optional, onCargo, "ARGS", "build: run what was built on drivers that fail, with these arguments; 20 where it ends well all the same", func(o *Options, v string) error {
+		o.Audit = true
+		var err error
+		o.AuditArgs, err = splitWords(v)
 		return err
 	}},
 	{"require-proof", none, onCargo, "", "without a proof end with 21; build: run what was built, as --gpu-prove does", func(o *Options, _ string) error { o.RequireProof = true; return nil }},

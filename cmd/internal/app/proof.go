@@ -380,8 +380,8 @@ func (a *app) hasDevice(ctx context.Context) bool {
 	return len(devices) > 0
 }
 
-// proveBuilt is the end of `build`: the proof where it is asked for, else a line that says how.
-func (j *journey) proveBuilt(ctx context.Context) error {
+// chosenProgram is the one program that the build made, or of several the one that the [prove] table names; nil: it is not clear which.
+func (j *journey) chosenProgram() *program {
 	var p *program
 	for i := range j.programs {
 		if k := j.programs[i].Kind; k == "bin" || k == "example" {
@@ -389,12 +389,17 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 				continue
 			}
 			if p != nil {
-				p = nil
-				break
+				return nil
 			}
 			p = &j.programs[i]
 		}
 	}
+	return p
+}
+
+// proveBuilt is the end of `build`: the proof where it is asked for, else a line that says how.
+func (j *journey) proveBuilt(ctx context.Context) error {
+	p := j.chosenProgram()
 	asked := j.options.Prove || j.options.RequireProof || j.config.Prove.Value != nil
 	args := j.options.ProveArgs
 	if want := j.config.Prove.Value; want != nil && len(args) == 0 {

@@ -254,6 +254,9 @@ func (j *journey) programResults() []report.Program {
 			continue
 		}
 		made := report.Program{Name: p.Name, Path: j.shown(p.Path), Kind: p.Kind, Package: p.Package, Marked: j.marked(p)}
+		if j.auditedProgram != "" && j.host.SamePath(j.auditedProgram, p.Path) {
+			made.Audit = auditResult(j.audited)
+		}
 		if r, err := j.scan(p.Path); err == nil && j.reachedCheck(report.CheckBuild) {
 			made.Code, made.Images = scanLine(r), imagesOf(r)
 		}
@@ -357,6 +360,7 @@ func (j *journey) roadChecks(programs []report.Program, end error) []report.Chec
 			out = append(out, c)
 		}
 	}
+	out = append(out, auditChecks(j.audited, j.host.Base(j.auditedProgram)+" ")...)
 	code := exitCode(end)
 	for _, p := range programs {
 		c := report.Check{ID: report.CheckProof, Name: p.Name, State: report.Skipped, Message: "nothing was run"}
@@ -594,6 +598,9 @@ func (o Options) wanted() bool {
 func (o Options) checkResults(l cargo.Line) error {
 	if o.NoClean && o.ForceClean {
 		return &usageError{"--gpu-no-clean and --gpu-force-clean contradict each other", "leave one of them out"}
+	}
+	if o.Audit && l.Known() && l.Verb != "build" {
+		return &usageError{"--gpu-audit belongs to build, and this is " + l.Verb, "gpubuild audit BIN -- ARGS audits any program"}
 	}
 	if err := o.checkExpected("--gpu-"); err != nil {
 		return err

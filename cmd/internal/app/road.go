@@ -8,6 +8,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
@@ -51,10 +52,13 @@ type journey struct {
 	before     map[string]int64         // when the script of an OUT_DIR had run before it
 	buildBegan time.Time
 
-	messages  []cargo.Message
-	programs  []program
-	workspace []target // known where the configuration marks programs
-	missed    []string // what the configuration marks and this run left out
+	messages       []cargo.Message
+	programs       []program
+	audited        []audit.Outcome
+	auditedProgram string
+	endedByAudit   bool
+	workspace      []target // known where the configuration marks programs
+	missed         []string // what the configuration marks and this run left out
 	gathered
 
 	watch *stopwatch // nil unless --gpu-timings
@@ -110,7 +114,7 @@ func (j *journey) travel(ctx context.Context) error {
 		j.shell.Detail("no GPU work: %s", why)
 		j.watch.step(stepCargo)
 		err := j.plainCargo(ctx, line, j.host.Env)
-		if err == nil && j.judged() && (j.options.Prove || j.options.RequireProof) {
+		if err == nil && j.judged() && (j.options.Prove || j.options.RequireProof || j.options.Audit) {
 			// A proof was asked for and there is none: that must not end as success does.
 			j.shell.Loud("Unproved", "not proven: no GPU work: %s", why)
 			return codeError(codeUnproved)
@@ -200,8 +204,21 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		j.watch.step("run, proof")
 		return j.step(ctx, checkRun, j.runProven)
 	}
+	var audited error
+	if j.options.Audit {
+		j.watch.step("audit")
+		var code codeError
+		if audited = j.auditBuilt(ctx); audited != nil && !errors.As(audited, &code) {
+			j.endedByAudit = audited != nil
+			return audited
+		}
+	}
 	j.watch.step("proof")
-	return j.proveBuilt(ctx)
+	if err := j.proveBuilt(ctx); err != nil {
+		return err
+	}
+	j.endedByAudit = audited != nil
+	return audited
 }
 
 // plainCargo runs cargo as the user called it, with the user's own streams.

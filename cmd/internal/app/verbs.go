@@ -41,7 +41,7 @@ func verbs() []verb {
 			"gpubuild report results/ --html report.html\ngpubuild report results/*.json results/*.xml\n\nReads receipts, answers (--json, --gpu-json), JUnit files and the list of `gpubuild ci matrix --format json`; of a directory every .json\n" +
 				"and .xml below it. The page needs nothing beside itself. cargo has a word `report`, too: that is `gpubuild cargo report`.", onOther, runReport},
 		{"audit", "run a program on drivers that fail, and say whether it fails honestly or falls back",
-			"gpubuild audit target/release/app -- --device cuda\n\nNeeds no GPU. The program runs once in each mode (no library, no device, stub, mismatch, out of memory), without input; what it\nwrites is not shown. Ends 0 when it failed honestly in all, 20 when it ended well although the driver had failed, 21 when it could\nnot be told, as of a program that never asks for the driver.", onProve, runAudit},
+			"gpubuild audit target/release/app -- --device cuda\n\nNeeds no GPU. The program runs once in each mode (no library, no device, stub, mismatch, out of memory, no code for this GPU,\na kernel that fails), without input; what it writes is not shown. Ends 0 when it failed honestly in all, 20 when it ended well although the driver had failed, 21 when it could\nnot be told, as of a program that never asks for the driver.", onProve, runAudit},
 		{"exec", "run any command in the environment of the build",
 			"gpubuild exec -- maturin build --release", onExec, runExec},
 		{"toolchain", "list, install, verify or remove CUDA toolkits",

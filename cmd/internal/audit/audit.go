@@ -3,7 +3,8 @@
 //
 // It owns the failing driver (csrc/driver.c, compiled by the user's host compiler) and the table of Modes. What it can say is about this
 // command line on a broken driver. It never says that a GPU was used, and where the driver was not asked it says that it could not tell.
-// Programs with NVIDIA's own run-time library use doors of the driver that no one else can offer: they are seen only up to their start.
+// NVIDIA's own run-time library uses doors of the driver that no one else can offer. In place of a libcudart.so that the binary loads a failing
+// one is made (csrc/runtime.c); with a libcudart that is linked into it, and in cuBLAS and its like, a program is seen only up to its start.
 package audit
 
 import (
@@ -18,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -36,18 +38,50 @@ type runner interface {
 // Mode is one way in which the driver fails.
 type Mode struct {
 	Name, What string
-	answer     int  // of every call
-	works      bool // up to the device's memory
+	answer     int // of every call that fails
+	stage      int // what fails
+}
+
+// What fails: everything, or a device that works up to there. csrc/fails.h has the same numbers.
+const (
+	everything = iota
+	memory     // there is none left
+	module     // it has no code for this GPU
+	launch     // the kernel, after its launch was accepted
+)
+
+// stages says what a program asks for where a stage is reached: prefixes of functions, and what they are called.
+var stages = map[int]struct {
+	what      string
+	functions []string
+	but       []string
+}{
+	memory: {"memory on the device", []string{"cuMemAlloc", "cuMemCreate", "cudaMalloc"}, []string{"cuMemAllocHost", "cudaMallocHost"}},
+	module: {"a kernel", []string{"cuModuleLoad", "cuLibraryLoad", "cudaLaunch", "__cudaLaunch", "cudaFuncGetAttributes"}, nil},
+	launch: {"a launch", []string{"cuLaunch", "cuGraphLaunch", "cudaLaunch", "__cudaLaunch", "cudaGraphLaunch"}, []string{"cuLaunchHostFunc", "cudaLaunchHostFunc"}},
+}
+
+// reached says whether a mode's stage was.
+func (m Mode) reached(asked []string) bool {
+	s := stages[m.stage]
+	begins := func(list []string) func(string) bool {
+		return func(f string) bool {
+			return slices.ContainsFunc(list, func(p string) bool { return strings.HasPrefix(f, p) })
+		}
+	}
+	return m.stage == everything || slices.ContainsFunc(asked, func(f string) bool { return begins(s.functions)(f) && !begins(s.but)(f) })
 }
 
 // Modes lists the ways in which the driver fails here.
 func Modes() []Mode {
 	return []Mode{
-		{"no-library", "there is no CUDA driver", -1, false},
-		{"no-device", "the driver sees no device (error 100)", 100, false},
-		{"stub", "the driver is a stub of the toolkit (error 34)", 34, false},
-		{"mismatch", "driver and kernel module do not fit (error 803)", 803, false},
-		{"oom", "the device's memory is full (error 2)", 2, true},
+		{"no-library", "there is no CUDA driver", -1, everything},
+		{"no-device", "the driver sees no device (error 100)", 100, everything},
+		{"stub", "the driver is a stub of the toolkit (error 34)", 34, everything},
+		{"mismatch", "driver and kernel module do not fit (error 803)", 803, everything},
+		{"oom", "the device's memory is full (error 2)", 2, memory},
+		{"no-binary", "the program has no code for this GPU (error 209)", 209, module},
+		{"launch-failure", "its kernel fails after the launch was accepted (error 719)", 719, launch},
 	}
 }
 
@@ -70,6 +104,8 @@ type Outcome struct {
 	Said  string   `json:"said,omitempty"` // the line in which it told that it fell back
 	Asked []string `json:"asked"`          // functions of the driver that it called, or the library that it looked for
 	Code  int      `json:"code"`
+	// Reached: it came to where this mode fails, or the mode fails from the start. A program that fails before is honest, and says nothing of later.
+	Reached bool `json:"reached"`
 }
 
 // Options say what to run and how.
@@ -84,9 +120,18 @@ type Options struct {
 
 // Run runs the program once in each mode.
 func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome, error) {
-	names, err := functions(o.Binary)
+	names, err := needs(o.Binary)
 	if err != nil {
 		return nil, err
+	}
+	libraries := []library{{"libcuda.so.1", "driver.c", names.driver}}
+	if names.soname != "" {
+		libraries = append(libraries, library{names.soname, "runtime.c", names.runtime})
+	}
+	for _, l := range libraries {
+		if err := l.compile(ctx, h, run, o); err != nil {
+			return nil, fmt.Errorf("building the failing driver: %w", err)
+		}
 	}
 	var out []Outcome
 	for _, m := range Modes() {
@@ -94,7 +139,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, err
 		}
-		asked, c, err := stage(ctx, h, run, o, m, dir, names)
+		asked, c, err := stage(ctx, h, run, o, m, dir, libraries)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +161,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome
 }
 
 // stage makes the driver of one mode and the command that runs the program with it. asked answers afterwards what the program asked for.
-func stage(ctx context.Context, h buildenv.Host, run runner, o Options, m Mode, dir string, names []string) (asked func() ([]string, error), c buildenv.Cmd, err error) {
+func stage(ctx context.Context, h buildenv.Host, run runner, o Options, m Mode, dir string, libraries []library) (asked func() ([]string, error), c buildenv.Cmd, err error) {
 	lib := filepath.Join(dir, "lib")
 	if err := os.MkdirAll(lib, 0o700); err != nil {
 		return nil, c, err
@@ -136,24 +181,10 @@ func stage(ctx context.Context, h buildenv.Host, run runner, o Options, m Mode, 
 		c.Env = env.Set("LD_DEBUG", "libs").Set("LD_DEBUG_OUTPUT", log).Entries()
 		return func() ([]string, error) { return lookedFor(log) }, c, nil
 	}
-	source := filepath.Join(dir, "driver.c")
-	if err := os.WriteFile(source, text(names), 0o600); err != nil {
-		return nil, c, err
-	}
-	works := 0
-	if m.works {
-		works = 1
-	}
-	_, err = run.Run(ctx, buildenv.Cmd{
-		Path: o.Compiler, Dir: dir, Env: h.Env.Set("LC_ALL", "C").Entries(), Timeout: 2 * time.Minute, Limit: 1 << 20,
-		Args: []string{
-			"-std=gnu11", "-O1", "-w", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1", "-Wl,-Bsymbolic",
-			fmt.Sprintf("-DANSWER=%d", m.answer), fmt.Sprintf("-DWORKS=%d", works), fmt.Sprintf("-DLOG=%q", log),
-			"-o", filepath.Join(lib, "libcuda.so.1"), source,
-		},
-	})
-	if err != nil {
-		return nil, c, fmt.Errorf("building the failing driver: %w", err)
+	for _, l := range libraries {
+		if err := l.link(ctx, h, run, o, m, dir, log); err != nil {
+			return nil, c, fmt.Errorf("building the failing driver: %w", err)
+		}
 	}
 	if err := os.Symlink("libcuda.so.1", filepath.Join(lib, "libcuda.so")); err != nil {
 		return nil, c, err
@@ -208,63 +239,153 @@ func eachLine(file string, do func([]byte)) error {
 	return in.Err()
 }
 
-var functionName = regexp.MustCompile(`^cu[A-Z][A-Za-z0-9_]{1,100}$`)
+// library is one that fails: its file, its source and every function that it must have.
+type library struct {
+	soname, source string
+	names          []string
+}
 
-// functions lists every function that the failing driver must have: those of cuda.h, and what the binary itself imports.
-func functions(binary string) ([]string, error) {
-	data, err := sources.ReadFile("csrc/names.txt")
+// compile makes the object that all modes share.
+func (l library) compile(ctx context.Context, h buildenv.Host, run runner, o Options) error {
+	common, err := sources.ReadFile("csrc/fails.h")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	seen := map[string]bool{}
-	for _, n := range strings.Fields(string(data)) {
-		seen[n] = true
+	body, err := l.text()
+	if err != nil {
+		return err
+	}
+	source := filepath.Join(o.Dir, l.source)
+	for path, data := range map[string][]byte{filepath.Join(o.Dir, "fails.h"): common, source: body, source + ".map": []byte(l.soname + " { global: *; };\n")} {
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			return err
+		}
+	}
+	return cc(ctx, h, run, o, "-c", "-o", source+".o", source)
+}
+
+// link makes the library of one mode. Symbols of libcudart carry the library's name as their version; the driver's carry none.
+func (l library) link(ctx context.Context, h buildenv.Host, run runner, o Options, m Mode, dir, log string) error {
+	mode := filepath.Join(dir, "mode.c")
+	text := fmt.Sprintf("const int ANSWER = %d, STAGE = %d;\nconst char LOG[] = %q;\n", m.answer, m.stage, log)
+	if err := os.WriteFile(mode, []byte(text), 0o600); err != nil {
+		return err
+	}
+	source := filepath.Join(o.Dir, l.source)
+	args := []string{"-shared", "-Wl,-soname," + l.soname, "-Wl,-Bsymbolic", "-o", filepath.Join(dir, "lib", l.soname), mode, source + ".o"}
+	if l.source == "runtime.c" {
+		args = append(args, "-Wl,--version-script="+source+".map")
+	}
+	return cc(ctx, h, run, o, args...)
+}
+
+func cc(ctx context.Context, h buildenv.Host, run runner, o Options, args ...string) error {
+	_, err := run.Run(ctx, buildenv.Cmd{
+		Path: o.Compiler, Dir: o.Dir, Env: h.Env.Set("LC_ALL", "C").Entries(), Timeout: 2 * time.Minute, Limit: 1 << 20,
+		Args: append([]string{"-std=gnu11", "-O1", "-w", "-fPIC", "-fvisibility=hidden", "-pthread"}, args...),
+	})
+	return err
+}
+
+// needed is what the failing libraries must have for a binary.
+type needed struct {
+	driver  []string
+	soname  string // libcudart.so.13: the binary loads it; empty: it does not
+	runtime []string
+}
+
+var (
+	functionName    = regexp.MustCompile(`^cu[A-Z][A-Za-z0-9_]{1,100}$`)
+	runtimeFunction = regexp.MustCompile(`^(__)?cuda[A-Z][A-Za-z0-9_]{1,100}$`)
+	runtimeLibrary  = regexp.MustCompile(`^libcudart\.so\.[0-9][0-9.]*$`)
+)
+
+// needs lists every function that the failing libraries must have: those of NVIDIA's headers, and what the binary itself imports.
+func needs(binary string) (needed, error) {
+	var out needed
+	seen := map[string]map[string]bool{"csrc/names.txt": {}, "csrc/runtime.txt": {}}
+	for file, names := range seen {
+		data, err := sources.ReadFile(file)
+		if err != nil {
+			return out, err
+		}
+		for _, n := range strings.Fields(string(data)) {
+			names[n] = true
+		}
 	}
 	f, err := elf.Open(binary)
 	var format *elf.FormatError
 	switch {
 	case errors.As(err, &format), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // a script
 	case err != nil:
-		return nil, err
+		return out, err
 	default:
 		defer f.Close()
 		symbols, err := f.ImportedSymbols()
 		if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-			return nil, fmt.Errorf("%s: %w", binary, err)
+			return out, fmt.Errorf("%s: %w", binary, err)
 		}
 		for _, s := range symbols {
+			switch {
+			case runtimeFunction.MatchString(s.Name):
+				seen["csrc/runtime.txt"][s.Name] = true
 			// cuBLAS and the others have names of their own: cublasCreate_v2 has no capital after cu.
-			if functionName.MatchString(s.Name) {
-				seen[s.Name] = true
+			case functionName.MatchString(s.Name):
+				seen["csrc/names.txt"][s.Name] = true
+			}
+		}
+		libraries, err := f.ImportedLibraries()
+		if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+			return out, fmt.Errorf("%s: %w", binary, err)
+		}
+		for _, l := range libraries {
+			if runtimeLibrary.MatchString(l) {
+				out.soname = l
 			}
 		}
 	}
-	var out []string
-	for n := range seen {
-		out = append(out, n)
-	}
-	sort.Strings(out)
+	out.driver, out.runtime = sorted(seen["csrc/names.txt"]), sorted(seen["csrc/runtime.txt"])
 	return out, nil
 }
 
-var written = regexp.MustCompile(`(?m)^API (cu\w+)\(`)
+func sorted(names map[string]bool) []string {
+	var out []string
+	for n := range names {
+		out = append(out, n)
+	}
+	sort.Strings(out)
+	return out
+}
 
-// text is the source of the failing driver.
-func text(names []string) []byte {
-	body, _ := sources.ReadFile("csrc/driver.c") // embedded: cannot fail
+var written = regexp.MustCompile(`(?m)^(?:API|QUIET\([^)]*\)) (\w+)\(|^ALIAS\((\w+),`)
+
+// text is the library's source, and behind it every function that has no body there. One for per-thread default streams is that without.
+func (l library) text() ([]byte, error) {
+	body, err := sources.ReadFile("csrc/" + l.source)
+	if err != nil {
+		return nil, err
+	}
 	has := map[string]bool{}
 	for _, m := range written.FindAllSubmatch(body, -1) {
-		has[string(m[1])] = true
+		has[string(m[1])+string(m[2])] = true
 	}
 	var b bytes.Buffer
 	b.Write(body)
-	for _, n := range names {
-		if !has[n] {
+	for _, n := range l.names {
+		plain := strings.TrimSuffix(strings.TrimSuffix(n, "_ptsz"), "_ptds")
+		switch {
+		case has[n]:
+		case plain != n && has[plain]:
+			fmt.Fprintf(&b, "ALIAS(%s, %s)\n", n, plain)
+		default:
 			fmt.Fprintf(&b, "NAME(%s)\n", n)
 		}
 	}
+	if l.source != "driver.c" {
+		return b.Bytes(), nil
+	}
 	b.WriteString("static const struct { const char *name; void *f; } table[] = {\n")
-	for _, n := range names {
+	for _, n := range l.names {
 		fmt.Fprintf(&b, "{ %q, (void *)%s },\n", n, n)
 	}
 	b.WriteString(`};
@@ -278,7 +399,7 @@ static int look(const char *name, void **f) {
     return NOT_FOUND;
 }
 `)
-	return b.Bytes()
+	return b.Bytes(), nil
 }
 
 // fallback finds the words in which programs say that they do without the GPU. It is data that ages: silence means nothing. Source:
@@ -297,11 +418,9 @@ func judge(m Mode, asked []string, r buildenv.Result) Outcome {
 			o.Said = o.Said[:min(len(o.Said), 160)]
 		}
 	}
-	memory := false
-	for _, f := range asked {
-		memory = memory || strings.HasPrefix(f, "cuMemAlloc") && !strings.HasPrefix(f, "cuMemAllocHost") || strings.HasPrefix(f, "cuMemCreate")
-	}
-	missing := bytes.Contains(r.Stderr, []byte("symbol lookup error")) || bytes.Contains(r.Stderr, []byte("undefined symbol: cu"))
+	o.Reached = m.reached(asked)
+	missing := bytes.Contains(r.Stderr, []byte("symbol lookup error")) || bytes.Contains(r.Stderr, []byte("undefined symbol: cu")) ||
+		bytes.Contains(r.Stderr, []byte("version `libcudart"))
 	switch {
 	case r.TimedOut:
 		o.Why = "it did not end in time"
@@ -318,10 +437,16 @@ func judge(m Mode, asked []string, r buildenv.Result) Outcome {
 		if r.Signal != "" {
 			o.Why = "it asked for the driver and was ended by " + r.Signal
 		}
-	case m.works && !memory:
-		o.Why = "it ended with 0, but never asked for memory on the device"
+		if !o.Reached {
+			o.Why += ", before it asked for " + stages[m.stage].what
+		}
+	case !o.Reached:
+		o.Why = "it ended with 0, but never asked for " + stages[m.stage].what
 	default:
 		o.Kind, o.Why = FellBack, "it asked for the driver, was refused, and ended with 0: it did without the GPU"
+		if m.stage == launch {
+			o.Why = "its kernel failed, and it ended with 0: it did without the GPU, or never asked how the kernel fared"
+		}
 		if o.Said != "" {
 			o.Why += ", and said so"
 		} else {

@@ -13,7 +13,8 @@ import (
 )
 
 func TestJudgeOfAMode(t *testing.T) {
-	oom, none := Mode{Name: "oom", answer: 2, works: true}, Mode{Name: "no-device", answer: 100}
+	oom, none := Mode{Name: "oom", answer: 2, stage: memory}, Mode{Name: "no-device", answer: 100}
+	code, ends := Mode{Name: "no-binary", answer: 209, stage: module}, Mode{Name: "launch-failure", answer: 719, stage: launch}
 	tests := []struct {
 		story string
 		mode  Mode
@@ -36,7 +37,17 @@ func TestJudgeOfAMode(t *testing.T) {
 		{"no memory, and ends well", oom, []string{"cuInit", "cuMemAlloc_v2"}, buildenv.Result{}, FellBack, ""},
 		{"never asks for memory", oom, []string{"cuInit"}, buildenv.Result{}, Unsure, "never asked for memory"},
 		{"asks for memory of the host only", oom, []string{"cuInit", "cuMemAllocHost_v2"}, buildenv.Result{}, Unsure, "never asked for memory"},
-		{"fails before it asks for memory", oom, []string{"cuInit"}, buildenv.Result{Code: 1}, Honest, ""},
+		{"fails before it asks for memory", oom, []string{"cuInit"}, buildenv.Result{Code: 1}, Honest, "before it asked for memory"},
+		{"no code, and fails", code, []string{"cuInit", "cuModuleLoadDataEx"}, buildenv.Result{Code: 1}, Honest, "ended with 1"},
+		{"no code, and ends well", code, []string{"cuInit", "cuModuleLoadData"}, buildenv.Result{}, FellBack, "silently"},
+		{"no code by the run-time library, and ends well", code, []string{"cudaMalloc", "__cudaLaunchKernel"}, buildenv.Result{}, FellBack, ""},
+		{"never loads a kernel", code, []string{"cuInit", "cuMemAlloc_v2"}, buildenv.Result{}, Unsure, "never asked for a kernel"},
+		{"its kernel fails, and it says so", ends, []string{"cuInit", "cuLaunchKernel"}, buildenv.Result{Code: 101}, Honest, "ended with 101"},
+		{"its kernel fails, and it ends well", ends, []string{"cuInit", "cuLaunchKernelEx"}, buildenv.Result{}, FellBack, "never asked how the kernel fared"},
+		{"its kernel fails, and it tells that it fell back", ends, []string{"cudaLaunchKernel"}, buildenv.Result{Stdout: []byte("using CPU")}, FellBack, "said so"},
+		{"never launches", ends, []string{"cuInit", "cuModuleLoadData"}, buildenv.Result{}, Unsure, "never asked for a launch"},
+		{"launches something of the host only", ends, []string{"cuInit", "cuLaunchHostFunc"}, buildenv.Result{}, Unsure, "never asked for a launch"},
+		{"fails before it launches", ends, []string{"cuInit", "cublas"}, buildenv.Result{Code: 1}, Honest, "before it asked for a launch"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
@@ -110,42 +121,53 @@ func TestTheFailingDriverHasWhatABinaryImports(t *testing.T) {
 		t.Skip("no gcc that makes ELF files")
 	}
 	dir := t.TempDir()
-	source, binary, library := filepath.Join(dir, "a.c"), filepath.Join(dir, "a"), filepath.Join(dir, "libfuture.so")
+	text, binary, imported := filepath.Join(dir, "a.c"), filepath.Join(dir, "a"), filepath.Join(dir, "libfuture.so")
 	future := filepath.Join(dir, "future.c")
 	if err := os.WriteFile(future, []byte("int cuInit(unsigned f) { return (int)f; } int cuOfTheFuture_v9(void) { return 0; } int cublasCreate_v2(void *p) { return !p; }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(gcc, "-shared", "-fPIC", "-o", library, future).CombinedOutput(); err != nil {
+	if out, err := exec.Command(gcc, "-shared", "-fPIC", "-o", imported, future).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	if err := os.WriteFile(source, []byte("int cuInit(unsigned), cuOfTheFuture_v9(void), cublasCreate_v2(void *); int main(void) { return cuInit(0) + cuOfTheFuture_v9() + cublasCreate_v2(0); }\n"), 0o600); err != nil {
+	if err := os.WriteFile(text, []byte("int cuInit(unsigned), cuOfTheFuture_v9(void), cublasCreate_v2(void *); int main(void) { return cuInit(0) + cuOfTheFuture_v9() + cublasCreate_v2(0); }\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(gcc, "-o", binary, source, library).CombinedOutput(); err != nil {
+	if out, err := exec.Command(gcc, "-o", binary, text, imported).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	names, err := functions(binary)
+	all, err := needs(binary)
 	if err != nil {
 		t.Fatal(err)
+	}
+	names := all.driver
+	if all.soname != "" {
+		t.Errorf("it loads %s", all.soname)
 	}
 	for n, want := range map[string]bool{"cuOfTheFuture_v9": true, "cuInit": true, "cuLaunchKernel": true, "cuLaunchKernel_ptsz": true, "cublasCreate_v2": false} {
 		if slices.Contains(names, n) != want {
 			t.Errorf("%s: %v", n, !want)
 		}
 	}
-	body := string(text(names))
+	source, err := library{"libcuda.so.1", "driver.c", names}.text()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := string(source)
+	if !strings.Contains(body, "ALIAS(cuLaunchKernel_ptsz, cuLaunchKernel)\n") {
+		t.Error("cuLaunchKernel_ptsz is not cuLaunchKernel")
+	}
 	if !strings.Contains(body, "NAME(cuOfTheFuture_v9)\n") || strings.Contains(body, "NAME(cuInit)") {
 		t.Error("the source does not follow the names")
 	}
 	for _, m := range written.FindAllStringSubmatch(body, -1) {
-		if !slices.Contains(names, m[1]) {
+		if m[1] != "" && !slices.Contains(names, m[1]) {
 			t.Errorf("%s has a body and is not in names.txt", m[1])
 		}
 	}
-	if _, err := functions(source); err != nil {
+	if _, err := needs(text); err != nil {
 		t.Errorf("a text, as a script is one: %v", err)
 	}
-	if _, err := functions(filepath.Join(dir, "none")); err == nil {
+	if _, err := needs(filepath.Join(dir, "none")); err == nil {
 		t.Error("a file that is not there has functions")
 	}
 }

@@ -81,6 +81,17 @@ type Program struct {
 	Images  []Image `json:"images,omitempty"`
 	Marked  bool    `json:"marked,omitempty"` // the configuration says that it must use the GPU
 	Proof   *Proof  `json:"proof,omitempty"`  // nil: it was not run
+	Audit   []Audit `json:"audit,omitempty"`
+}
+
+// Audit is what a program did on a driver that fails in one way.
+type Audit struct {
+	Mode    string `json:"mode"`
+	Outcome string `json:"outcome"` // failed honestly, fell back, unsure
+	Why     string `json:"why"`
+	Said    string `json:"said,omitempty"`
+	Code    int    `json:"exit_code"`
+	Reached bool   `json:"reached"` // it came to where this mode fails
 }
 
 // Image is device code of one kind and architecture.
