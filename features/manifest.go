@@ -27,6 +27,7 @@ type Package struct {
 	Edition       string
 	DefaultRun    string // the program that `cargo run` means when there are several
 	Resolver      string
+	profiles      []string            // names of its [profile] tables
 	Features      map[string][]string // as declared; Edges and Declares know the implicit ones
 	Dependencies  []Dependency
 	BuildScript   string // path of the build script; empty when there is none
@@ -104,6 +105,9 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 	p.places, p.hasTables = placesIn(raw), map[string]bool{}
 	for _, key := range []string{"patch", "replace", "cargo-features"} {
 		p.hasTables[key] = raw[key] != nil
+	}
+	for name := range table(raw, "profile") {
+		p.profiles = append(p.profiles, name)
 	}
 	p.Resolver, p.pointer = str(pkg["resolver"]), str(pkg["workspace"])
 	p.DefaultRun = str(pkg["default-run"])

@@ -19,6 +19,7 @@ type Project struct {
 	Selected     *Package   // the package of Manifest; nil for a virtual one
 	Virtual      bool       // the root manifest has no package
 	Resolver     string     // "1", "2" or "3"
+	Profiles     []string   // that the root manifest has a table for; cargo's configuration may define others
 	Locals       []*Package // path dependencies that are no members
 	Lock         []LockPackage
 	LockPath     string
@@ -105,6 +106,7 @@ func Load(h buildenv.Host, manifest string) (*Project, error) {
 	}
 	p.RootManifest, p.Root, p.Virtual = root.Manifest, root.Dir, root.Name == ""
 	p.Resolver = resolverOf(root)
+	p.Profiles = root.profiles
 	asked.inherit(h, root)
 	if err := p.findMembers(root); err != nil {
 		return nil, err

@@ -91,6 +91,9 @@ func (a *app) planCI(ctx context.Context, o Options, l cargo.Line) (*ciPlan, err
 	if err != nil {
 		return nil, err
 	}
+	for _, name := range p.unknownProfiles(spec) {
+		a.shell.Warning("profile %q has no [profile.%s] in %s: cargo refuses its rows, unless your cargo configuration defines it on every runner", name, name, j.shown(j.project.RootManifest))
+	}
 	p.matrix, err = ci.Expand(spec, p.judgeRow)
 	return p, err
 }
@@ -393,6 +396,23 @@ func (p *ciPlan) leftOutFindings() []report.Finding {
 	out := []report.Finding{}
 	for _, l := range p.matrix.LeftOut {
 		out = append(out, report.Finding{ID: "ci.left-out", Severity: report.SeverityNote, Message: l.ID + ": " + l.Why})
+	}
+	return out
+}
+
+// unknownProfiles are those that are neither cargo's own nor the root manifest's.
+func (p *ciPlan) unknownProfiles(s ci.Spec) []string {
+	var out []string
+	for _, axes := range append([]ci.Axes{s.Axes}, s.Includes...) {
+		for _, name := range axes.Profile {
+			switch name {
+			case "dev", "release", "test", "bench":
+				continue
+			}
+			if !contains(p.project.Profiles, name) && !contains(out, name) {
+				out = append(out, name)
+			}
+		}
 	}
 	return out
 }

@@ -29,7 +29,7 @@ var (
 )
 
 // runCompletion prints a shell's script, the manual page, or the candidates for a command line that is being typed.
-func runCompletion(a *app, _ context.Context, _ Options, l cargo.Line) error {
+func runCompletion(a *app, _ context.Context, o Options, l cargo.Line) error {
 	word := ""
 	if len(l.Positional) > 0 {
 		word = l.Positional[0]
@@ -52,6 +52,12 @@ func runCompletion(a *app, _ context.Context, _ Options, l cargo.Line) error {
 		text = a.completeWords(l.Trailing).text()
 	default:
 		return &usageError{fmt.Sprintf("completion knows no %q", word), "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"}
+	}
+	if o.JSON != nil {
+		return a.answer(o, "completion", true, nil, struct {
+			For  string `json:"for"`
+			Text string `json:"text"`
+		}{word, text})
 	}
 	_, err := io.WriteString(a.shell.Out, text)
 	return err

@@ -39,11 +39,18 @@ func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		}
 	}
 	text := j.initText(ctx)
+	type made struct {
+		Path string `json:"path"`
+		Text string `json:"text"`
+	}
+	path := a.host.Join(j.project.Root, configName)
 	if o.Stdout {
+		if o.JSON != nil {
+			return a.answer(o, "init", true, nil, made{path, text})
+		}
 		_, err := io.WriteString(a.shell.Out, text)
 		return err
 	}
-	path := a.host.Join(j.project.Root, configName)
 	if err := writeNew(path, text, o.Force); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			if a.host.IsDir(path) {
@@ -54,10 +61,7 @@ func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	a.shell.Status("Created", "%s", a.shown(path))
-	return a.answer(o, "init", true, nil, struct {
-		Path string `json:"path"`
-		Text string `json:"text"`
-	}{path, text})
+	return a.answer(o, "init", true, nil, made{path, text})
 }
 
 // writeNew writes a file that is not there, whole or not at all; with force it may be there.

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -131,6 +132,9 @@ func decode(s Source) (file, error) {
 		if md, err = toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&f); err != nil {
 			return file{}, syntax(s, err)
 		}
+		if err := tables(s, md, nil); err != nil {
+			return file{}, err
+		}
 		return f, check(s, f, md.Undecoded(), nil)
 	}
 	path := strings.Split(s.Table, ".")
@@ -151,7 +155,21 @@ func decode(s Source) (file, error) {
 			return file{}, syntax(s, err)
 		}
 	}
+	if err := tables(s, md, path); err != nil {
+		return file{}, err
+	}
 	return f, check(s, f, md.Undecoded(), path)
+}
+
+// tables refuses a value where a table is wanted: the library passes over it in silence where the table becomes a map (BurntSushi/toml v1.6, unifyMap).
+func tables(s Source, md toml.MetaData, below []string) error {
+	for _, key := range []string{"runner", "image", "compilers"} {
+		path := append(slices.Clone(below), "matrix", key)
+		if is := md.Type(path...); is != "" && is != "Hash" {
+			return &Error{Path: s.Path, Line: lineIn(s.Data, path), Problem: "matrix." + key + " is no table", Fix: "known keys of " + matrixKeys}
+		}
+	}
+	return nil
 }
 
 func syntax(s Source, err error) error {
@@ -159,7 +177,37 @@ func syntax(s Source, err error) error {
 	if errors.As(err, &p) {
 		return &Error{Path: s.Path, Line: p.Position.Line, Problem: p.Message, Detail: strings.TrimRight(p.ErrorWithPosition(), "\n"), Fix: "mend the TOML at this place"}
 	}
+	if line, key, is, must := mismatch(err.Error()); key != "" {
+		return &Error{Path: s.Path, Line: line, Problem: fmt.Sprintf("%s is %s; it must be %s", key, is, must), Fix: "mend the value, or see `gpubuild help config`"}
+	}
 	return &Error{Path: s.Path, Problem: err.Error(), Fix: "mend the value, or see `gpubuild help config`"}
+}
+
+// The library's words for a value of another type speak of Go's types; it has no error type for it (BurntSushi/toml v1.6: decode.go, badtype and
+// unifyStruct).
+var typeError = regexp.MustCompile(`^toml: line (\d+) \(last key "([^"]+)"\): (?:incompatible types: TOML value has type (\S+); destination has type (\S+)|type mismatch for .*: expected (table) but found (\S+))$`)
+
+// mismatch words such an error for people; an empty key means that it is another one.
+func mismatch(words string) (line int, key, is, must string) {
+	m := typeError.FindStringSubmatch(words)
+	if m == nil {
+		return 0, "", "", ""
+	}
+	line, err := strconv.Atoi(m[1])
+	if err != nil {
+		return 0, "", "", ""
+	}
+	words = m[3] + m[6]
+	is, ok := map[string]string{"string": "text in quotes", "int64": "a whole number", "float64": "a number without quotes", "bool": "true or false", "[]any": "a list", "[]interface": "a list",
+		"map[string]any": "a table", "map[string]interface": "a table"}[strings.TrimSuffix(words, "{}")]
+	if !ok {
+		is = "something else"
+	}
+	must, ok = map[string]string{"string": "text in quotes", "slice": "a list in brackets", "boolean": "true or false", "integer": "a whole number", "table": "a table", "map": "a table"}[m[4]+m[5]]
+	if !ok {
+		return 0, "", "", ""
+	}
+	return line, m[2], is, must
 }
 
 // check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip.

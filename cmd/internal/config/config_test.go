@@ -38,7 +38,7 @@ func TestReadRefuses(t *testing.T) {
 		{"a mistyped table", "", "[proof]\nargs = []\n", 1, `unknown key "proof"`},
 		{"a mistyped key in metadata", "package.metadata.gpubuild", "[package]\nname = \"a\"\n[package.metadata.gpubuild]\nstrikt = true\n", 4, `unknown key "strikt"`},
 		{"broken TOML", "", "strict = \n", 1, "expected value"},
-		{"a wrong type", "", "strict = \"yes\"\n", 0, "incompatible types"},
+		{"a wrong type", "", "strict = \"yes\"\n", 0, "it must be true or false"},
 		{"a repository that wants to download", "", "[toolchain]\ncuda = \"fetch\"\n", 2, "start a download"},
 		{"a kernel that is no expression", "", "[prove]\nkernel = \"(\"\n", 2, "missing closing"},
 	}
