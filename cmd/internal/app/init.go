@@ -129,10 +129,21 @@ func (j *journey) initText(ctx context.Context) string {
 	say("# With this table `gpubuild test` fails where one of these test targets did not run a kernel on the GPU; [bench] does the same for bench.")
 	say("# [test]")
 	say("# gpu = [\"kernels\", \"integration-*\"]")
-	if _, err := config.Read([]config.Source{{Path: configName, Data: []byte("[matrix]\n")}}); err == nil {
-		say("")
-		say("# Rows for CI stand in a [matrix] table: see `gpubuild help config` and `gpubuild ci matrix`.")
-	}
+	say("")
+	say("# What CI builds: a row for each combination; `gpubuild ci matrix` shows the rows, `gpubuild ci init github|gitlab` writes a workflow that runs them.")
+	say("# [matrix]")
+	say("# features = [\"cuda\"]")
+	say("# cuda = [%q]", minorOf(version))
+	say("# arch = [%q]", arch)
+	say("# A kind of machine with a GPU, on which the rows are proven.")
+	say("# [[matrix.prove]]")
+	say("# name = \"gpu\"")
+	say("# runner = [\"self-hosted\", \"linux\", \"gpu\"]")
+	say("# driver = \"580\"")
+	say("# capability = %q", "8.0")
+	say("# What a job needs before gpubuild can run.")
+	say("# [ci]")
+	say("# setup = \"apt-get update && apt-get install -y gcc\"")
 	return b.String()
 }
 
@@ -228,4 +239,10 @@ func (j *journey) targets(ctx context.Context) ([]target, error) {
 		}
 	}
 	return out, nil
+}
+
+// minorOf leaves major and minor of a version, as the matrix names toolkits.
+func minorOf(version string) string {
+	parts := strings.Split(version, ".")
+	return strings.Join(parts[:min(len(parts), 2)], ".")
 }
