@@ -3,6 +3,7 @@ package buildenv
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 )
@@ -16,6 +17,7 @@ type Cmd struct {
 	Stdin   io.Reader     // nil: no input
 	Stdout  io.Writer     // nil: collected in Result.Stdout
 	Stderr  io.Writer     // nil: collected in Result.Stderr
+	Inherit []*os.File    // further open files, as descriptors 3, 4, … of the process and its children; not on Windows
 	Timeout time.Duration // 0: none
 	Limit   int64         // bytes of each stream that are collected; 0: 64 MiB. More is dropped and Result.Truncated set
 }

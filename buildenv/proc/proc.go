@@ -153,7 +153,7 @@ func start(c buildenv.Cmd) (*job, error) {
 	// A program that has just been written can be "busy" for a moment, because a fork elsewhere in this process holds it open:
 	// https://go.dev/issue/22315.
 	for try := 0; ; try++ {
-		j.cmd = &exec.Cmd{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Dir: c.Dir, Env: c.Env, WaitDelay: pipeDelay}
+		j.cmd = &exec.Cmd{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Dir: c.Dir, Env: c.Env, ExtraFiles: c.Inherit, WaitDelay: pipeDelay}
 		if j.cmd.Env == nil {
 			j.cmd.Env = []string{} // nil would mean ours
 		}

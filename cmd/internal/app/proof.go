@@ -271,13 +271,17 @@ func remedyFor(name string, toolkits []cuda.Toolkit) string {
 	return ""
 }
 
-func appendLibraries(h buildenv.Host, dir string) buildenv.Delta {
-	variable := "LD_LIBRARY_PATH"
+// libraryVariable is where the loader looks beside its own places.
+func libraryVariable(h buildenv.Host) string {
 	if h.OS == buildenv.Windows {
-		variable = "PATH"
+		return "PATH"
 	}
+	return "LD_LIBRARY_PATH"
+}
+
+func appendLibraries(h buildenv.Host, dir string) buildenv.Delta {
 	var d buildenv.Delta
-	d.Add(buildenv.Append, variable, dir, "the program's CUDA libraries are in no directory that the loader searches by itself")
+	d.Add(buildenv.Append, libraryVariable(h), dir, "the program's CUDA libraries are in no directory that the loader searches by itself")
 	return d
 }
 

@@ -33,6 +33,9 @@ type runnerState struct {
 	Timeout int64       `json:"timeout_ns"`
 	Lib     []string    `json:"lib"` // run-time library directories
 	Receipt bool        `json:"receipt,omitempty"`
+	Stderr  string      `json:"stderr,omitempty"` // what the user's stderr, which is descriptor 3, is known by; empty: it is the runner's own
+	Ack     string      `json:"ack,omitempty"`    // the same of descriptor 4, on which the run answers the mark
+	Marks   bool        `json:"marks,omitempty"`  // the run waits for the mark on stderr
 
 	Min            uint64 `json:"min,omitempty"`
 	Device         string `json:"device,omitempty"`
@@ -81,11 +84,16 @@ func (j *journey) runProven(ctx context.Context) error {
 		j.tellLacks(st)
 		missing = append(missing, st.missing...)
 		state.Probe, state.CUPTI = st.probe, st.cupti
-		for _, d := range j.host.SplitList(st.env.Get("LD_LIBRARY_PATH")) {
-			if !contains(state.Lib, d) && !contains(j.host.SplitList(j.host.Env.Get("LD_LIBRARY_PATH")), d) {
+		for _, d := range j.host.SplitList(st.env.Get(libraryVariable(j.host))) {
+			if !contains(state.Lib, d) && !contains(j.host.SplitList(j.host.Env.Get(libraryVariable(j.host))), d) {
 				state.Lib = append(state.Lib, d)
 			}
 		}
+	}
+	watch := j.watchProgram(j.shell.Out, j.line.Verb)
+	quiet, err := j.onceOnly(watch, &state)
+	if err != nil {
+		return err
 	}
 	data, err := json.Marshal(state)
 	if err != nil {
@@ -95,15 +103,16 @@ func (j *journey) runProven(ctx context.Context) error {
 	if err := cache.WriteFile(file, data, 0o600); err != nil {
 		return err
 	}
-	words := append([]string{j.self, runnerChild, file}, user.Words...)
-	tool, line, err := cargo.WithRunner(j.tool, j.line, triple, words, user)
+	ours := []string{j.self, runnerChild, file}
+	tool, line, err := cargo.WithRunner(j.tool, j.line, triple, append(ours[:3:3], user.Words...), user)
 	if err != nil {
 		return err
 	}
-	c := cargo.Plain(tool, line)
-	watch := j.watchProgram(j.shell.Out, j.line.Verb)
+	c := cargo.Plain(tool, quiet.coloured(j, line))
 	c.Stdin, c.Stdout, c.Stderr = j.stdin, watch.stdout, watch.stderr
+	quiet.dress(&c, ours)
 	_, ran := j.run.Run(ctx, c)
+	quiet.close(ran != nil)
 	if isInterrupted(ran) {
 		return ran
 	}
@@ -242,6 +251,7 @@ func (a *app) runnerMain(ctx context.Context, words []string) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("state of the run: %w", err)
 	}
+	a.announce(s)
 	words = words[1:]
 	if len(words) <= len(s.User) {
 		return &usageError{runnerChild + " was given no program", "use gpubuild run, test or bench"}

@@ -1,0 +1,116 @@
+package app
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/proc"
+	"gpubuild/toolchain/cargo"
+)
+
+// once keeps the second cargo of a run from saying again what the first has said: warnings of every fresh unit, and Finished.
+//
+// Where the user's stderr is a terminal or a file, programs must have that itself. Cargo then gets a pipe of ours, and our runner, which inherits the
+// user's stderr through cargo as descriptor 3, gives it to the program, once all that cargo wrote before it has been passed on. Where stderr is a pipe,
+// which we read along, cargo and the program share ours as before. On Windows nothing can be handed through cargo: on a terminal it says it twice.
+type once struct {
+	replay *cargo.Replay
+	files  []*os.File // what is inherited
+	ack    *os.File   // our side of the pipe on which the mark is answered
+	colour bool
+}
+
+// onceOnly prepares a run; the state tells the runner what it will find.
+func (j *journey) onceOnly(w *programWatch, s *runnerState) (*once, error) {
+	if j.line.Verbose > 0 { // who wants to see everything sees what cargo does
+		return &once{}, nil
+	}
+	o := &once{replay: &cargo.Replay{To: w.stderr}}
+	f, direct := w.stderr.(*os.File)
+	if !direct {
+		shared := w.stdout == w.stderr
+		w.stderr, s.Marks = o.replay, true
+		if shared {
+			w.stdout = o.replay
+		}
+		return o, nil
+	}
+	if !proc.Inheritance || proc.FileMark(f) == "" {
+		return &once{}, nil
+	}
+	theirs, ours, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	o.files, o.ack, o.colour = []*os.File{f, theirs}, ours, j.shell.Colour
+	s.Marks, s.Stderr, s.Ack = true, proc.FileMark(f), proc.FileMark(theirs)
+	o.replay.Mark = func() { _, _ = ours.Write([]byte{1}) } // nobody reads it: the runner has ended, or never was
+	o.replay.Lines = true
+	w.stderr = o.replay
+	return o, nil
+}
+
+// coloured asks for cargo's colours where its stderr, a pipe now, ends at a terminal that has them.
+func (o *once) coloured(j *journey, l cargo.Line) cargo.Line {
+	if !o.colour || l.Color != "" {
+		return l
+	}
+	return l.WithConfig(`term.color="always"`)
+}
+
+func (o *once) dress(c *buildenv.Cmd, runner []string) {
+	if o.replay == nil {
+		return
+	}
+	o.replay.Runner = runner
+	c.Inherit = o.files
+}
+
+// close ends a run; failed says that cargo or the program did.
+func (o *once) close(failed bool) {
+	if o.replay == nil {
+		return
+	}
+	_ = o.replay.Close(failed) // a stderr that nobody reads
+	if o.ack != nil {
+		o.ack.Close()
+		o.files[1].Close()
+	}
+}
+
+// ackTime is how long a runner waits for the run to pass on what cargo wrote; it takes microseconds unless the machine is overloaded.
+const ackTime = 2 * time.Second
+
+// announce tells the run that the program begins, and takes the user's own stderr where it was handed through.
+func (a *app) announce(s runnerState) {
+	if !s.Marks {
+		return
+	}
+	if s.Ack == "" {
+		// Programs share the stream: the first mark is the last that is looked for.
+		f, err := os.OpenFile(filepath.Join(s.Dir, "began"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		if err != nil {
+			return
+		}
+		f.Close()
+	}
+	_, _ = io.WriteString(a.shell.Err, cargo.ReplayMark) // a stderr that nobody reads
+	f, ok := proc.Inherited(3, s.Stderr)
+	if ack, here := proc.Inherited(4, s.Ack); here {
+		done := make(chan struct{})
+		go func() {
+			_, _ = ack.Read(make([]byte, 1))
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-time.After(ackTime):
+		}
+	}
+	if ok {
+		a.shell.Err = f
+	}
+}
