@@ -210,7 +210,7 @@ func (j *judge) units() {
 		if build >= 0 {
 			source = j.graph.Units[build].Target.SrcPath
 		}
-		s := j.scriptOf(i, j.helpersOf(build), source)
+		s := j.scriptOf(i, script{source, j.helpersOf(build), j.localsOf(build)})
 		if !s.machine() {
 			continue
 		}

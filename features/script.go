@@ -59,9 +59,8 @@ func cmakeReads() []string {
 	return []string{"CUDACXX", "CUDAHOSTCXX", "CUDAFLAGS", "CUDAARCHS", "CMAKE_*"}
 }
 
-// scriptOf says what the build script of a node needs. helpers are the packages that the script itself uses, source is its file, both as
-// far as they are known.
-func (j *judge) scriptOf(i int, helpers []string, source string) scriptFacts {
+// scriptOf says what the build script of a node needs.
+func (j *judge) scriptOf(i int, from script) scriptFacts {
 	n, c := &j.nodes[i], j.crate(i)
 	var s scriptFacts
 	switch {
@@ -73,7 +72,7 @@ func (j *judge) scriptOf(i int, helpers []string, source string) scriptFacts {
 		if !contains(n.features, "cudnn") {
 			s.cudnn = false
 		}
-		if data, err := j.h.ReadFile(source, sourceLimit); source != "" && err == nil {
+		if data, err := j.h.ReadFile(from.source, sourceLimit); from.source != "" && err == nil {
 			text := withoutComments(string(data))
 			s.max = newestKnown(text)
 			s.network = s.network && downloads(text)
@@ -84,7 +83,7 @@ func (j *judge) scriptOf(i int, helpers []string, source string) scriptFacts {
 		return s
 	}
 	gpu := n.local || c.CUDA() || contains(n.features, "cuda") || contains(n.features, "_cuda")
-	for _, h := range helpers {
+	for _, h := range from.helpers {
 		if hc := j.catalog.Crate(h); hc != nil && hc.Role == Helper {
 			s.take(hc)
 			s.ptx = true
@@ -94,36 +93,39 @@ func (j *judge) scriptOf(i int, helpers []string, source string) scriptFacts {
 	if !gpu {
 		return s
 	}
-	text := ""
-	if source != "" {
-		if data, err := j.h.ReadFile(source, sourceLimit); err == nil {
-			text = withoutComments(string(data))
-		}
-	}
-	if text == "" || !j.scriptWants(i, text) {
+	script := j.textOf(from, j.dirOf(i))
+	// What a helper crate tests by cfg is a feature of its own; the variable is one of the package whose script runs.
+	if script.own == "" || !j.scriptWants(i, script.own+strings.ReplaceAll(script.all[len(script.own):], "feature", "")) {
 		return s
 	}
+	text := script.all
 	switch {
-	case strings.Contains(text, "cuda(true)"): // cc::Build::cuda
+	case compilesByCC(text):
 		s.compiles, s.libs, s.cc = true, true, true
-		s.why = j.h.Base(source) + " compiles CUDA with cc"
-	case strings.Contains(text, "nvcc") || strings.Contains(text, "NVCC"):
+		s.why = script.file(j.view, compilesByCC) + " compiles CUDA with cc"
+	case namesNvcc(text):
 		s.compiles = true
 		s.libs = s.libs || linksCUDA(text)
 		s.ptx = s.ptx || strings.Contains(text, "ptx")
-		s.why = j.h.Base(source) + " calls nvcc"
-	case contains(helpers, "cmake") && (contains(n.features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
+		s.why = script.file(j.view, namesNvcc) + " calls nvcc"
+	case contains(from.helpers, "cmake") && strings.Contains(text, "cmake") && (contains(n.features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
 		s.cmake, s.compiles, s.libs, s.ptx = true, true, true, true
 		s.env = mergeStrings(s.env, cmakeReads())
 		s.why = "its build script runs CMake with CUDA"
 	case linksCUDA(text):
 		s.libs = true
-		s.why = j.h.Base(source) + " links libraries of the toolkit"
+		s.why = script.file(j.view, linksCUDA) + " links libraries of the toolkit"
 	default:
 		return s
 	}
 	s.env = sorted(mergeStrings(s.env, variables(text)))
 	return s
+}
+
+func compilesByCC(text string) bool { return strings.Contains(text, "cuda(true)") } // cc::Build::cuda
+
+func namesNvcc(text string) bool {
+	return strings.Contains(text, "nvcc") || strings.Contains(text, "NVCC")
 }
 
 var knownVersion = regexp.MustCompile(`"(\d+)\.(\d+)"\s*=>\s*\(\d+,\s*\d+\)`)
@@ -175,12 +177,13 @@ func (j *judge) scriptWants(i int, text string) bool {
 	return !tested
 }
 
-var quotedVariable = regexp.MustCompile(`"((?:CUDA|NVCC|CUDNN|CUDACXX|CUDAHOSTCXX|GPU)[A-Z0-9_]*)"`)
+// variableName is a variable as Rust text names it, or as a shell, make or a batch file does.
+var variableName = regexp.MustCompile(`"((?:CUDA|NVCC|CUDNN|GPU)[A-Z0-9_]*)"|[$%][{(]?((?:CUDA|NVCC|CUDNN|GPU)[A-Z0-9_]*)\b`)
 
 func variables(text string) []string {
 	seen := map[string]bool{}
-	for _, m := range quotedVariable.FindAllStringSubmatch(text, -1) {
-		seen[m[1]] = true
+	for _, m := range variableName.FindAllStringSubmatch(text, -1) {
+		seen[m[1]+m[2]] = true
 	}
 	return sortedKeys(seen)
 }
@@ -197,14 +200,16 @@ func withoutComments(text string) string {
 	return b.String()
 }
 
-// helpersOf lists the packages that a build script's program uses: all that it names itself, and GPU helpers at any depth.
+// helpersOf lists the packages that a build script's program uses: all that it or a path package of it names itself, and GPU helpers at any depth.
 func (j *judge) helpersOf(build int) []string {
 	if build < 0 {
 		return nil
 	}
 	direct := map[int]bool{}
-	for _, d := range j.nodes[build].deps {
-		direct[d.to] = true
+	for _, i := range append(j.localNodes(build), build) {
+		for _, d := range j.nodes[i].deps {
+			direct[d.to] = true
+		}
 	}
 	names := map[string]bool{}
 	seen := map[int]bool{build: true}
@@ -241,7 +246,7 @@ func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 		} else {
 			source = j.graph.Units[run].Target.SrcPath
 		}
-		return j.scriptOf(i, j.helpersOf(build), source), true
+		return j.scriptOf(i, script{source, j.helpersOf(build), j.localsOf(build)}), true
 	}
 	n, c := &j.nodes[i], j.crate(i)
 	if !n.local && c == nil && !contains(n.features, "cuda") {
@@ -249,16 +254,10 @@ func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 	}
 	p := j.manifestOf(i)
 	if p == nil {
-		return j.scriptOf(i, nil, ""), c != nil && c.Script != nil
+		return j.scriptOf(i, script{}), c != nil && c.Script != nil
 	}
 	if p.BuildScript == "" {
 		return scriptFacts{}, false
 	}
-	var helpers []string
-	for _, d := range p.Dependencies {
-		if d.Kind == Build {
-			helpers = append(helpers, d.Package)
-		}
-	}
-	return j.scriptOf(i, helpers, p.BuildScript), true
+	return j.scriptOf(i, j.manifestScript(p)), true
 }

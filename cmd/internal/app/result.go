@@ -213,6 +213,7 @@ type mistake struct {
 	paths     []string // of the file of each
 	linked    string   // the program that holds older code than the package; empty: the package itself
 	told      string   // where the mismatches' own words do not fit
+	beyond    bool     // of a package of which only its code shows that it compiles kernels
 }
 
 func (f *mistake) sum() string {
@@ -237,6 +238,9 @@ func (j *journey) sawBefore() {
 		for _, out := range j.outDirs(u.Name) {
 			j.before[j.host.Clean(out)] = cargo.ScriptRan(j.host, out)
 		}
+	}
+	for _, out := range j.outDirsOf(j.localNames()) {
+		j.before[j.host.Clean(out)] = cargo.ScriptRan(j.host, out)
 	}
 	j.buildBegan = time.Now()
 }
@@ -265,6 +269,7 @@ type output struct {
 	outDir    string
 	cfgs      []string // that its script told rustc
 	libraries []string
+	beyond    bool // of a package of which only its code shows that it compiles kernels
 }
 
 // outputs are those of the build, by cargo's word.
@@ -275,9 +280,17 @@ func (j *journey) outputs() []output {
 	}
 	var out []output
 	for _, m := range j.messages {
-		if u, ok := byID[m.PackageID]; m.Reason == cargo.ScriptExecuted && ok {
-			out = append(out, output{u, m.OutDir, m.Cfgs, j.libraries(m.PackageID)})
+		if m.Reason != cargo.ScriptExecuted {
+			continue
 		}
+		u, ok := byID[m.PackageID]
+		beyond := false
+		if !ok || !u.Inputs.NVCC {
+			if u, beyond = j.beyond(m); !beyond {
+				continue
+			}
+		}
+		out = append(out, output{u, m.OutDir, m.Cfgs, j.libraries(m.PackageID), beyond})
 	}
 	return out
 }
@@ -309,7 +322,7 @@ func (j *journey) mistakes(ctx context.Context, outputs []output, products []str
 	units := map[string]features.ScriptUnit{}
 	for _, o := range outputs {
 		u := o.unit
-		if seenDir[o.outDir] || !u.Inputs.NVCC {
+		if seenDir[o.outDir] || !o.beyond && !u.Inputs.NVCC {
 			continue
 		}
 		seenDir[o.outDir] = true
@@ -329,7 +342,13 @@ func (j *journey) mistakes(ctx context.Context, outputs []output, products []str
 		}
 		if len(held.code) > 0 {
 			code[o.outDir], units[o.outDir] = held, u
-			j.mismatches(f, held)
+			if o.beyond {
+				j.holdBeyond(f, held)
+			} else {
+				j.mismatches(f, held)
+			}
+		} else if o.beyond {
+			continue
 		} else if held, err = j.inLibraries(o.libraries); err == nil {
 			j.mismatches(f, held)
 			j.leaveOwn(f)

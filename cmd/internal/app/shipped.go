@@ -8,7 +8,6 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
-	"gpubuild/features"
 )
 
 // mostSource is the most that is read of one source file; kernels stand in text.
@@ -20,8 +19,8 @@ type sources struct {
 	shipped []string // compiled kernels that came with the package
 }
 
-// sourcesOf lists a package's own files. Build directories and checkouts of others below it are none of its sources.
-func (j *journey) sourcesOf(u features.ScriptUnit) (sources, error) {
+// sourcesOf lists the files of some directories. Build directories and checkouts of others below them are none of their sources.
+func (j *journey) sourcesOf(dirs []string) (sources, error) {
 	var out sources
 	left := mostEntries
 	var walk func(dir string, depth int) error
@@ -61,7 +60,12 @@ func (j *journey) sourcesOf(u features.ScriptUnit) (sources, error) {
 		}
 		return nil
 	}
-	return out, walk(u.Dir, 0)
+	for _, dir := range dirs {
+		if err := walk(dir, 0); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
 }
 
 // allShipped says whether each mismatch of a package is code that came with its sources, compiled by whoever made them: nothing is built of it.
@@ -69,7 +73,7 @@ func (j *journey) allShipped(f *mistake) bool {
 	if f.linked != "" || f.told != "" {
 		return false
 	}
-	src, err := j.sourcesOf(f.unit)
+	src, err := j.sourcesOf(j.sourceDirs(f))
 	if err != nil || len(src.shipped) == 0 {
 		return false
 	}
@@ -137,7 +141,7 @@ func (j *journey) isOwn(f *mistake, c stale.Code, path string) (bool, error) {
 			wanted[id] = true
 		}
 	}
-	src, err := j.sourcesOf(f.unit)
+	src, err := j.sourcesOf(j.sourceDirs(f))
 	if err != nil {
 		return false, err
 	}

@@ -211,17 +211,21 @@ func (j *journey) unrecorded(u features.ScriptUnit) []string {
 // outDirs lists where in the profile's directory a package's build script may have an OUT_DIR. The names of these directories are cargo's private
 // matter (both layouts are looked at), so what is found here only ever leads to reading or cleaning: a package that is cleaned for nothing costs time,
 // not truth.
-func (j *journey) outDirs(pkg string) []string {
+func (j *journey) outDirs(pkg string) []string { return j.outDirsOf(map[string]bool{pkg: true}) }
+
+func (j *journey) outDirsOf(packages map[string]bool) []string {
 	var outs []string
 	for _, profile := range j.profileDirs() {
 		dir := j.host.Join(profile, "build")
 		for _, e := range j.names(dir) {
-			if hash, ok := strings.CutPrefix(e, pkg+"-"); ok && !strings.Contains(hash, "-") {
+			if at := strings.LastIndexByte(e, '-'); at > 0 && packages[e[:at]] {
 				outs = append(outs, j.host.Join(dir, e, "out"))
 			}
-		}
-		for _, e := range j.names(j.host.Join(dir, pkg)) {
-			outs = append(outs, j.host.Join(dir, pkg, e, "out"))
+			if packages[e] {
+				for _, hash := range j.names(j.host.Join(dir, e)) {
+					outs = append(outs, j.host.Join(dir, e, hash, "out"))
+				}
+			}
 		}
 	}
 	return outs

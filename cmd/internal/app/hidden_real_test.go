@@ -1,0 +1,139 @@
+//go:build linux
+
+package app_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The parts of a build script that compiles the sample's kernel by whatever PROGRAM is, and declares what real ones do: not PATH, not nvcc.
+const (
+	scriptHead = `use std::{env, path::PathBuf, process::Command};
+`
+	scriptDeclares = `    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=src/matmul.cu");
+    println!("cargo:rerun-if-env-changed=CUDA_COMPUTE_CAP");
+    if env::var_os("CARGO_FEATURE_CUDA").is_none() { return; }
+`
+	scriptCompile = `pub fn compile() {
+    let (out, cap) = (PathBuf::from(env::var_os("OUT_DIR").unwrap()), env::var("CUDA_COMPUTE_CAP").unwrap());
+    for (to, arch, file) in [("-fatbin", "sm_", "matmul.fatbin"), ("-ptx", "compute_", "matmul.ptx")] {
+        let done = Command::new(PROGRAM).args([to, &format!("-arch={arch}{cap}"), "src/matmul.cu", "-o"]).arg(out.join(file)).status();
+        assert!(done.unwrap().success());
+    }
+}
+`
+	scriptMakes = `    for to in ["fatbin", "ptx"] {
+        assert!(Command::new(RUN).arg(to).status().unwrap().success());
+    }
+`
+)
+
+func compileBy(program string) string { return strings.Replace(scriptCompile, "PROGRAM", program, 1) }
+
+// TestNvccOutOfSight has nvcc called by what a build script calls, in each way in which that is done. Another toolkit must be known before the build
+// where the sources show it, and by the device code itself where they do not.
+func TestNvccOutOfSight(t *testing.T) {
+	b := sampleWithTwoToolkits(t)
+	manifest, err := os.ReadFile(filepath.Join(b.dir, "Cargo.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	helper := "[package]\nname = \"kernel-build\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"
+	uses := "[build-dependencies]\nkernel-build = { path = \"kernel-build\" }\n"
+	composed := "fn program() -> String { [\"nv\", \"cc\"].concat() }\n"
+	for _, tt := range []struct {
+		story, manifest string
+		files           map[string]string
+		seen            string // how another toolkit is told
+		rebuilt         string
+		cleans          int
+	}{
+		{"a module of the script", "", map[string]string{
+			"build.rs":         scriptHead + "#[path = \"build/cuda.rs\"]\nmod cuda;\nfn main() {\n" + scriptDeclares + "    let _ = (PathBuf::new(), Command::new(\"\"));\n    cuda::compile();\n}\n",
+			"build/cuda.rs":    scriptHead + "mod program;\n" + compileBy("program::NAME"),
+			"build/program.rs": "pub const NAME: &str = \"nvcc\";\n",
+		}, "Stale nvcc ", "matmul", 1},
+		{"a helper crate of the workspace", uses, map[string]string{
+			"build.rs":                    "use std::env;\nfn main() {\n" + scriptDeclares + "    kernel_build::compile();\n}\n",
+			"kernel-build/Cargo.toml":     helper,
+			"kernel-build/src/lib.rs":     "mod kernels;\npub use kernels::compile;\n",
+			"kernel-build/src/kernels.rs": scriptHead + compileBy(`"nvcc"`),
+		}, "Stale nvcc ", "matmul", 1},
+		{"make", "", map[string]string{
+			"build.rs": scriptHead + "fn main() {\n" + scriptDeclares + strings.Replace(scriptMakes, "RUN", `"make"`, 1) + "    let _ = PathBuf::new();\n}\n",
+			"Makefile": "fatbin:\n\tnvcc -fatbin -arch=sm_$(CUDA_COMPUTE_CAP) -o $(OUT_DIR)/matmul.fatbin src/matmul.cu\nptx:\n\tnvcc -ptx -arch=compute_$(CUDA_COMPUTE_CAP) -o $(OUT_DIR)/matmul.ptx src/matmul.cu\n",
+		}, "Stale nvcc ", "matmul", 1},
+		{"a shell script", "", map[string]string{
+			"build.rs":         scriptHead + "fn main() {\n" + scriptDeclares + strings.Replace(scriptMakes, "RUN", `"tools/kernels.sh"`, 1) + "    let _ = PathBuf::new();\n}\n",
+			"tools/kernels.sh": "#!/bin/sh -e\ncase $1 in fatbin) arch=sm_;; *) arch=compute_;; esac\nexec nvcc -$1 -arch=$arch$CUDA_COMPUTE_CAP -o $OUT_DIR/matmul.$1 src/matmul.cu\n",
+		}, "Stale nvcc ", "matmul", 1},
+		{"a name that nobody can read, beside a package of which it is known", "[dependencies.known]\npath = \"known\"\n", map[string]string{
+			"build.rs":         scriptHead + "fn main() {\n" + scriptDeclares + "    compile();\n}\n" + composed + compileBy("program()"),
+			"known/Cargo.toml": strings.Replace(helper, "kernel-build", "known", 1) + "[features]\ncuda = []\ndefault = [\"cuda\"]\n",
+			"known/src/lib.rs": "", "known/src/matmul.cu": "extern \"C\" __global__ void known(float *x) { x[threadIdx.x] *= 2; }\n",
+			"known/build.rs": scriptHead + "fn main() {\n" + scriptDeclares + "    compile();\n}\n" + compileBy(`"nvcc"`),
+		}, "Wrong matmul holds ", "known matmul matmul", 2},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			b := *b
+			b.t = t
+			if err := os.RemoveAll(filepath.Join(b.dir, "target")); err != nil {
+				t.Fatal(err)
+			}
+			b.write("Cargo.toml", []byte(string(manifest)+tt.manifest))
+			for file, text := range tt.files {
+				b.write(file, []byte(text))
+			}
+			if path := filepath.Join(b.dir, "tools", "kernels.sh"); exists(path) {
+				if err := os.Chmod(path, 0o755); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.ends("built from nothing", b.first, "sm_90", 0, 0)
+			b.holds("built from nothing", b.first, "sm_90")
+			text := b.ends("another toolkit", b.other, "sm_90", 0, tt.cleans, tt.seen)
+			b.rebuilt("another toolkit", text, strings.Fields(tt.rebuilt)...)
+			b.holds("another toolkit", b.other, "sm_90")
+			b.rebuilt("once more", b.ends("once more", b.other, "sm_90", 0, 0, "!Stale", "!Wrong"))
+			b.ends("and back", b.first, "sm_90", 0, tt.cleans, tt.seen)
+			b.holds("and back", b.first, "sm_90")
+		})
+	}
+
+	// A helper crate serves packages that compile nothing, too, and kernels that came compiled were made by whoever made them.
+	t.Run("compiled by somebody else", func(t *testing.T) {
+		b := *b
+		b.t = t
+		if err := os.RemoveAll(filepath.Join(b.dir, "target")); err != nil {
+			t.Fatal(err)
+		}
+		b.write("Cargo.toml", []byte(string(manifest)+uses))
+		b.write("kernel-build/Cargo.toml", []byte(helper))
+		b.write("kernel-build/src/lib.rs", []byte(scriptHead+compileBy(`"nvcc"`)+"pub fn copy(from: &str) {\n    let out = PathBuf::from(env::var_os(\"OUT_DIR\").unwrap());\n"+
+			"    for file in [\"matmul.fatbin\", \"matmul.ptx\"] { std::fs::copy(PathBuf::from(from).join(file), out.join(file)).unwrap(); }\n}\n"))
+		copied := func(from string) {
+			b.write("build.rs", []byte("use std::env;\nfn main() {\n"+scriptDeclares+"    kernel_build::copy(\""+from+"\");\n}\n"))
+		}
+		for _, dir := range []string{"shipped", "../elsewhere"} {
+			if err := os.MkdirAll(filepath.Join(b.dir, dir), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			for _, words := range [][]string{{"-fatbin", "-arch=sm_90", "matmul.fatbin"}, {"-ptx", "-arch=compute_90", "matmul.ptx"}} {
+				b.must(exec.Command(filepath.Join(b.other, "bin", "nvcc"), words[0], words[1], "-o", filepath.Join(b.dir, dir, words[2]), filepath.Join(b.dir, "src", "matmul.cu")))
+			}
+		}
+		copied("shipped")
+		b.ends("shipped with the package", b.first, "sm_90", 0, 0, "!Wrong", "!note: matmul", "!Stale")
+		b.rebuilt("once more", b.ends("once more", b.first, "sm_90", 0, 0, "!Wrong", "!note: matmul"))
+
+		// From elsewhere, and the source is not the user's: nothing is said. It lies in the sample, so it goes.
+		copied("../elsewhere")
+		b.remove("src/matmul.cu")
+		b.ends("fetched from elsewhere", b.first, "sm_90", 0, 0, "!Wrong", "!note: matmul", "!Stale")
+	})
+}
