@@ -137,3 +137,29 @@ func TestNvccOutOfSight(t *testing.T) {
 		b.ends("fetched from elsewhere", b.first, "sm_90", 0, 0, "!Wrong", "!note: matmul", "!Stale")
 	})
 }
+
+// TestCPUBuildFirst has plain cargo build without the feature, with another one, and gpubuild then with it: what the CPU build left is not what the
+// GPU build takes, so nothing is cleaned, and both stay.
+func TestCPUBuildFirst(t *testing.T) {
+	b := sampleWithTwoToolkits(t)
+	cpu := func(story string, want ...string) {
+		t.Helper()
+		text, err := b.command(nil, "cargo", "build").CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		b.rebuilt(story, string(text), want...)
+	}
+	cpu("the CPU build", "matmul")
+	text, code := b.says("stale", "--features", "cuda", "--toolkit="+b.first, "--arch=sm_90")
+	b.said("gpubuild stale after the CPU build", text, code, 0, 0, "none of 1 GPU package is built here yet")
+	b.ends("the feature on", b.first, "sm_90", 0, 0, "!Unknown", "!Stale", "!Adopted")
+	b.holds("the feature on", b.first, "sm_90")
+	cpu("the CPU build once more")
+	b.rebuilt("to and fro", b.ends("to and fro", b.first, "sm_90", 0, 0, "!Unknown", "!Stale"))
+
+	// A build of plain cargo with the feature, and nothing recorded: both are looked at, and the one that cargo takes is what decides.
+	b.remove(recordFile)
+	b.ends("the record lost, another toolkit", b.other, "sm_90", 0, 1, "Stale nvcc")
+	b.holds("the record lost, another toolkit", b.other, "sm_90")
+}

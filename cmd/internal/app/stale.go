@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"sort"
@@ -193,8 +194,48 @@ func (j *journey) anyEntry(u features.ScriptUnit, key string) bool {
 	return false
 }
 
+// compiledWith says whether a package's build script was ever compiled with the unit's features here. Where it was not, no OUT_DIR that lies here is one
+// that cargo could take: those are of other features, a build for the CPU for one. What cargo keeps of the script as compiled says with which features
+// that was: fingerprint/build-script-NAME.json, its field features a list in a string (cargo 1.95, src/cargo/core/compiler/fingerprint/mod.rs, and as
+// seen in both layouts). That is cargo's private matter, so anything that is not understood counts as yes; and if the answer is wrong, judgeRest sees
+// it once cargo has said what it took.
+func (j *journey) compiledWith(u features.ScriptUnit) bool {
+	want, found := featureKey(u.Features), false
+	for _, profile := range j.profileDirs() {
+		var dirs []string
+		for _, e := range j.names(j.host.Join(profile, ".fingerprint")) {
+			if at := strings.LastIndexByte(e, '-'); at > 0 && e[:at] == u.Name {
+				dirs = append(dirs, j.host.Join(profile, ".fingerprint", e))
+			}
+		}
+		for _, e := range j.names(j.host.Join(profile, "build", u.Name)) {
+			dirs = append(dirs, j.host.Join(profile, "build", u.Name, e, "fingerprint"))
+		}
+		for _, dir := range dirs {
+			for _, name := range j.names(dir) {
+				if !strings.HasPrefix(name, "build-script-") || j.host.Ext(name) != ".json" {
+					continue
+				}
+				found = true
+				var kept struct {
+					Features *string `json:"features"`
+				}
+				var list []string
+				data, err := j.host.ReadFile(j.host.Join(dir, name), recordLimit)
+				if err != nil || json.Unmarshal(data, &kept) != nil || kept.Features == nil || json.Unmarshal([]byte(*kept.Features), &list) != nil || featureKey(list) == want {
+					return true
+				}
+			}
+		}
+	}
+	return !found
+}
+
 // unrecorded lists the OUT_DIRs in the profile's directory in which the package's build script ran and of which no record speaks.
 func (j *journey) unrecorded(u features.ScriptUnit) []string {
+	if !j.compiledWith(u) {
+		return nil
+	}
 	known := map[string]bool{}
 	for _, e := range j.record.Entries {
 		known[j.host.Clean(e.OutDir)] = true
