@@ -467,6 +467,63 @@ func (j *journey) linked(m cargo.Message, h *hashes) ([]stale.Input, error) {
 	return out, nil
 }
 
+// replacedSince stands for the content of a library that went into a package's own file and was replaced before we could read it.
+const replacedSince = "replaced after it was linked"
+
+// linkedThen corrects what was read of static libraries after the build to what went into the package: of a package that was not made anew that is what
+// was there before the build; of one that was, what is there now, unless it is newer than the file into which it went. What that held is not known then,
+// and the next build makes the package anew.
+func (j *journey) linkedThen(m cargo.Message, linked []stale.Input) {
+	before := map[string]stale.Input{}
+	for _, u := range j.units {
+		if j.host.SamePath(u.OutDir, m.OutDir) && u.ScriptRan != 0 && u.ScriptRan == cargo.ScriptRan(j.host, m.OutDir) {
+			for _, in := range u.Inputs {
+				before[in.Name] = in
+			}
+		}
+	}
+	made, fresh := j.madeAt(m.PackageID)
+	for i, in := range linked {
+		if !strings.HasPrefix(in.Name, staticLibrary) {
+			continue
+		}
+		if old, ok := before[in.Name]; ok && fresh && old.Value == in.Value {
+			linked[i] = old
+		} else if !fresh && made != 0 && changedAt(in.Value) > made {
+			linked[i].Hash = replacedSince
+		}
+	}
+}
+
+// madeAt is when the first of a package's libraries was written, in nanoseconds, and whether all of them lay there already; 0: it has none.
+func (j *journey) madeAt(pkgID string) (made int64, fresh bool) {
+	fresh = true
+	for _, m := range j.messages {
+		if m.Reason != cargo.Artifact || m.PackageID != pkgID || contains(m.Target.Kind, "custom-build") {
+			continue
+		}
+		fresh = fresh && m.Fresh
+		for _, path := range m.Filenames {
+			if fi, err := j.host.Files.Stat(path); err == nil && j.host.Ext(path) == ".rlib" && (made == 0 || fi.ModTime().UnixNano() < made) {
+				made = fi.ModTime().UnixNano()
+			}
+		}
+	}
+	return made, fresh
+}
+
+// changedAt is when a file became what it is. A file that is put in place of another with its old time, as package managers do, has another state since.
+func changedAt(path string) int64 {
+	at := int64(0)
+	if id, err := cache.Identify(path); err == nil {
+		at = id.MTime
+	}
+	if state, err := cache.StateTime(path); err == nil && state > at {
+		at = state
+	}
+	return at
+}
+
 // bundled finds the static libraries that a script had linked from outside of cargo's own directories, by the names of their files.
 func (j *journey) bundled(dirs, libs []string) map[string]string {
 	var outside []string

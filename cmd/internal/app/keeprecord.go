@@ -64,6 +64,7 @@ func (j *journey) built() (entries []stale.Entry, open []stale.Key) {
 			open = append(open, key)
 			continue
 		}
+		j.linkedThen(m, linked)
 		entries = append(entries, stale.Entry{Key: key, Package: u.Name, Inputs: append(inputs[:len(inputs):len(inputs)], linked...), ScriptRan: cargo.ScriptRan(j.host, m.OutDir)})
 	}
 	return entries, open

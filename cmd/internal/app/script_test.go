@@ -3,11 +3,13 @@ package app_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +36,7 @@ func TestMain(m *testing.M) {
 		"counting-cargo":   countingCargo,
 		"standin-nvcc":     standinNVCC,
 		"changing-cargo":   changingCargo,
+		"late-cargo":       lateCargo,
 		"crashing-nvcc":    func() { fmt.Fprintln(os.Stderr, "nvcc: internal error"); os.Exit(139) },
 	})
 }
@@ -114,6 +117,26 @@ func changingCargo() {
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := c.Run(); err != nil {
 		os.Exit(c.ProcessState.ExitCode())
+	}
+}
+
+// lateCargo is the real cargo; after a build it puts $LATE_FROM in the place of $LATE_TO, where it is still there, before anybody hears that the build is
+// done.
+func lateCargo() {
+	c := exec.Command(os.Getenv("REAL_CARGO"), os.Args[1:]...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := c.Run()
+	if slices.Contains(os.Args, "build") && !slices.Contains(os.Args, "--unit-graph") && os.Getenv("LATE_FROM") != "" {
+		if err := os.Rename(os.Getenv("LATE_FROM"), os.Getenv("LATE_TO")); err != nil && !os.IsNotExist(err) {
+			panic(err)
+		}
+	}
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		os.Exit(exit.ExitCode())
+	}
+	if err != nil {
+		panic(err)
 	}
 }
 
