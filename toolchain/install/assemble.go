@@ -3,6 +3,7 @@ package install
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"regexp"
 	"strings"
 
@@ -11,20 +12,33 @@ import (
 
 var soname = regexp.MustCompile(`^lib/(lib[A-Za-z0-9_+-]+\.so)\.[0-9.]+$`)
 
-// finish adds what builds expect of a toolkit and no wheel has: lib64, libX.so for libX.so.N, and version.json.
+// finish adds what builds expect of a toolkit and no wheel has: lib64, targets, libX.so for libX.so.N, and version.json.
 func (t *tree) finish(p Plan) error {
 	if p.host.OS == buildenv.Linux {
-		libs := false
+		there := map[string]bool{}
 		for _, f := range t.list() {
-			libs = libs || strings.HasPrefix(f.Path, "lib/")
+			top, _, _ := strings.Cut(f.Path, "/")
+			there[top] = true
 			if m := soname.FindStringSubmatch(f.Path); m != nil {
 				if err := t.link("lib/"+m[1], f.Path[len("lib/"):]); err != nil {
 					return err
 				}
 			}
 		}
-		if libs {
+		if there["lib"] {
 			if err := t.link("lib64", "lib"); err != nil {
+				return err
+			}
+		}
+		target := "targets/" + targetOf(p)
+		for _, dir := range []string{"lib", "include"} {
+			if !there[dir] {
+				continue
+			}
+			if err := t.mkdir(filepath.Join(t.root, filepath.FromSlash(target))); err != nil {
+				return err
+			}
+			if err := t.link(target+"/"+dir, "../../"+dir); err != nil {
 				return err
 			}
 		}
@@ -34,6 +48,16 @@ func (t *tree) finish(p Plan) error {
 		return err
 	}
 	return t.write("version.json", data)
+}
+
+// targetOf is the directory below targets in which NVIDIA's installers put a toolkit's headers and libraries; lib64 and include are links to it there.
+// The cc crate tells the linker of nothing else (cc 1.11.1 src/lib.rs, try_compile: targets/x86_64-linux/lib beside nvcc's directory, for aarch64
+// sbsa-linux, too).
+func targetOf(p Plan) string {
+	if strings.HasSuffix(p.Platform, "aarch64") {
+		return "sbsa-linux"
+	}
+	return "x86_64-linux"
 }
 
 // versionJSON is the file by which CMake, meson and others tell a toolkit's version; its form is that of NVIDIA's installers.

@@ -44,13 +44,19 @@ func TestInstallSmallToolkit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	targets := "targets/x86_64-linux"
+	if h.Arch == "arm64" {
+		targets = "targets/sbsa-linux"
+	}
 	for path, want := range map[string]string{
-		"bin/nvcc":               "#!nvcc 13.4",
-		"lib64/libcudart.so":     "cudart 13.4",
-		"lib/libcupti.so":        "cupti 13.4",
-		"lib/stubs/libcuda.so":   "int cuMemAlloc_v2(void){return 34;}",
-		"lib/stubs/libcublas.so": "cublasCreate_v2",
-		"version.json":           `"version": "13.4.1"`,
+		"bin/nvcc":           "#!nvcc 13.4",
+		"lib64/libcudart.so": "cudart 13.4",
+		"bin/../" + targets + "/lib/libcudart.so":       "cudart 13.4",
+		targets + "/include/cuda.h":                     "int cuInit(int);",
+		"lib/libcupti.so":                               "cupti 13.4",
+		"lib/stubs/libcuda.so":                          "int cuMemAlloc_v2(void){return 34;}",
+		"lib/stubs/libcublas.so":                        "cublasCreate_v2",
+		"version.json":                                  `"version": "13.4.1"`,
 		"licenses/nvidia-cuda-nvcc-13.4.88/License.txt": "terms of nvidia-cuda-nvcc",
 	} {
 		if data, err := os.ReadFile(filepath.Join(root, path)); err != nil || !strings.Contains(string(data), want) {
