@@ -170,7 +170,8 @@ type Inputs struct {
 	Version bool     `json:"nvcc_version"` // nvcc is asked for its version and compiles nothing
 	Host    bool     `json:"host_compiler"`
 	Arch    bool     `json:"arch"`
-	Root    bool     `json:"root"` // headers or libraries below the toolkit's root
+	Root    bool     `json:"root"`  // headers or libraries below the toolkit's root
+	Binds   bool     `json:"binds"` // bindgen reads headers there
 	CUDNN   bool     `json:"cudnn"`
 	CXX     bool     `json:"cxx"` // a C++ compiler of its own choice, by the cc crate or CMake
 	Torch   bool     `json:"libtorch"`

@@ -228,7 +228,7 @@ func (j *judge) units() {
 
 func (s *scriptFacts) inputs() Inputs {
 	return Inputs{NVCC: s.compiles || s.asksVersion, Version: s.asksVersion && !s.compiles, Host: s.compiles, Arch: s.compiles, Root: s.libs || s.compiles,
-		CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers, Env: append([]string{}, s.env...)}
+		Binds: s.libs && s.clang, CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers, Env: append([]string{}, s.env...)}
 }
 
 // treeID is the id by which cargo's messages name a package of a tree; empty where the tree tells too little (git, another registry).

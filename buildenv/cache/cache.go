@@ -160,6 +160,9 @@ func StateTime(path string) (int64, error) {
 	return stateTime(fi), nil
 }
 
+// StateTimeOf is StateTime of a file that was looked at already.
+func StateTimeOf(fi fs.FileInfo) int64 { return stateTime(fi) }
+
 // Hash answers the SHA-256 of a file's content in hexadecimal.
 func Hash(path string) (string, error) {
 	f, err := os.Open(path)

@@ -390,7 +390,7 @@ func Adopt(u Unit, a Asks, t Traces) Adoption {
 		switch in.Name {
 		case "nvcc", "nvcc version", "arch", "cuDNN", "CUDA libraries":
 			continue // shown by what is there
-		case "CUDA headers":
+		case "CUDA headers", "CUDA include directory":
 			if !same {
 				trust("the toolkit's headers")
 			}

@@ -26,14 +26,15 @@ type hashes struct {
 	path  string
 	Known map[string]string `json:"known"` // identity and path → sha256, or what was read in the file
 	dirty bool
-	read  int // files whose content was read
+	read  int               // files whose content was read
+	trees map[string]string // see inputs.headerTree
 }
 
 // keptHashes bounds what the file grows to: a toolkit has some thirty entries, and replaced ones stay.
 const keptHashes = 10_000
 
 func (a *app) openHashes() *hashes {
-	h := &hashes{path: a.host.Join(a.cacheDir, "hashes.json"), Known: map[string]string{}}
+	h := &hashes{path: a.host.Join(a.cacheDir, "hashes.json"), Known: map[string]string{}, trees: map[string]string{}}
 	if data, err := a.host.ReadFile(h.path, 16<<20); err == nil {
 		if json.Unmarshal(data, h) != nil || h.Known == nil || len(h.Known) > keptHashes {
 			h.Known = map[string]string{} // damaged, or grown for years: only time is lost
@@ -108,9 +109,10 @@ func (h *hashes) together(paths ...string) (string, error) {
 // inputsNow is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is none of
 // them: nothing that is built depends on it.
 func (j *journey) inputsNow(in features.Inputs, h *hashes) ([]stale.Input, error) {
-	n := inputs{journey: j, h: h, in: in}
+	n := inputs{journey: j, h: h, in: in, trees: h.trees}
 	n.nvcc()
 	n.headers()
+	n.includes()
 	n.libraries()
 	n.hostCompiler()
 	n.others()
@@ -122,10 +124,11 @@ func (j *journey) inputsNow(in features.Inputs, h *hashes) ([]stale.Input, error
 // inputs collects them.
 type inputs struct {
 	*journey
-	h    *hashes
-	in   features.Inputs
-	list []stale.Input
-	err  error // the first
+	h     *hashes
+	in    features.Inputs
+	list  []stale.Input
+	err   error             // the first
+	trees map[string]string // identities of directories of headers, which all packages of one look share
 }
 
 // content hashes files as one; see together.
@@ -168,13 +171,16 @@ func (n *inputs) nvcc() {
 	n.add("nvcc version", release+" "+t.NVCC, "release "+release)
 }
 
-// headers are those of the toolkit that kernels and bindings include, and those that a script looks for by itself. Of the toolkit's hundreds, CCCL's
-// among them, the ones that carry a version or are in every kernel stand for all.
+// mainHeaders carry a version or are in every kernel.
+var mainHeaders = []string{"cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cuda_fp16.h", "cuda_fp16.hpp", "cuda_bf16.h", "cuda_bf16.hpp",
+	"cuda_fp8.h", "cuda_fp8.hpp", "mma.h", "cuda/version", "cuda/std/__cccl/version.h", "nv/target"}
+
+// headers are those of the toolkit that a script reads a version in or that are in every kernel, told apart from all others (see includes) since they say
+// most, and those that a script looks for by itself.
 func (n *inputs) headers() {
 	if t := n.set.Toolkit; t != nil && (n.in.NVCC && !n.in.Version || n.in.Root) {
 		var files []string
-		for _, name := range []string{"cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cuda_fp16.h", "cuda_fp16.hpp", "cuda_bf16.h", "cuda_bf16.hpp",
-			"cuda_fp8.h", "cuda_fp8.hpp", "mma.h", "cuda/version", "cuda/std/__cccl/version.h", "nv/target"} {
+		for _, name := range mainHeaders {
 			files = append(files, n.host.Join(t.Include, name))
 		}
 		n.add("CUDA headers", t.Version.String()+" "+t.Include, n.content(files...))

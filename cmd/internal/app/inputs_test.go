@@ -42,7 +42,7 @@ func newBench(t *testing.T) *bench {
 	for name, text := range map[string]string{
 		"bin/nvcc": oneNVCC, "bin/ptxas": "ptxas", "bin/cudafe++": "cudafe", "bin/fatbinary": "fatbinary", "bin/nvlink": "nvlink", "nvvm/bin/cicc": "cicc",
 		"nvvm/libdevice/libdevice.10.bc": "bc", "include/crt/host_config.h": "host", "include/crt/mma.hpp": "mma", "include/cuda.h": "cuda",
-		"include/cuda_fp16.hpp": "fp16", "lib64/libcudart.so.13": "so", "lib64/libcudart_static.a": "static", "../gcc/gcc": "gcc", "../bin/c++": "c++",
+		"include/cuda_fp16.hpp": "fp16", "include/curand_kernel.h": "curand", "include/cooperative_groups/details/helpers.h": "groups", "lib64/libcudart.so.13": "so", "lib64/libcudart_static.a": "static", "../gcc/gcc": "gcc", "../bin/c++": "c++",
 	} {
 		b.write(filepath.Join(root, name), text)
 	}
@@ -149,6 +149,44 @@ func TestLinked(t *testing.T) {
 	}
 }
 
+// TestEntryOfAnOlderGpubuild: what a gpubuild before did not record is no reason to build anything; what it did record is one as ever, and what is
+// recorded now counts from then on.
+func TestEntryOfAnOlderGpubuild(t *testing.T) {
+	b := newBench(t)
+	b.setenv("CPATH", "/nowhere")
+	now, _ := b.look(features.Inputs{NVCC: true, Host: true, Arch: true, Root: true})
+	var older []stale.Input
+	for _, in := range now {
+		if in.Name != includeDirectory && in.Name != "CPATH" {
+			older = append(older, in)
+		}
+	}
+	if len(older) != len(now)-2 {
+		t.Fatalf("recorded %+v", now)
+	}
+	key := stale.Key{PkgID: "p", OutDir: "/o"}
+	reasons := func(recorded []stale.Input) []stale.Reason {
+		e := stale.Entry{Key: key, Package: "p", Inputs: recorded, ScriptRan: 1}
+		return stale.Compare(stale.Record{}.Merge([]stale.Entry{e}), []stale.Unit{{Key: key, Package: "p", Inputs: asRecorded(now, e), ScriptRan: 1}}).Reasons
+	}
+	if got := reasons(older); len(got) != 0 {
+		t.Errorf("an older record: %v", got)
+	}
+	older[0].Hash = "other"
+	if got := reasons(older); len(got) != 1 {
+		t.Errorf("an older record of another nvcc: %v", got)
+	}
+	var without []stale.Input
+	for _, in := range now {
+		if in.Name != "CPATH" {
+			without = append(without, in)
+		}
+	}
+	if got := reasons(without); len(got) != 1 || got[0].Input != "CPATH" {
+		t.Errorf("a record of this gpubuild without CPATH: %v", got)
+	}
+}
+
 // TestInputsThatMatter changes one thing on the machine and says which inputs of which kind of package differ then. What is not named must not: each
 // needless reason costs minutes.
 func TestInputsThatMatter(t *testing.T) {
@@ -215,6 +253,20 @@ func TestInputsThatMatter(t *testing.T) {
 			}
 		}, []string{"nvcc", "-", "-", "nvcc", "-", "-", "-"}},
 		{"a header that kernels include", nil, rewrite("include/cuda_fp16.hpp", "other"), []string{"CUDA headers", "CUDA headers", "-", "CUDA headers", "-", "-", "-"}},
+		{"a header that some kernels include", nil, rewrite("include/curand_kernel.h", "x"), []string{includeDirectory, "-", "-", includeDirectory, "-", "-", "-"}},
+		{"a header below, of the same size with its time restored", nil, sameSize("include/cooperative_groups/details/helpers.h"), []string{includeDirectory, "-", "-", includeDirectory, "-", "-", "-"}},
+		{"a header of somebody else", nil, rewrite("include/cudnn_version.h", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"a search path that holds nothing of CUDA's", nil, set("CPATH", "/nowhere"), []string{"CPATH", "-", "-", "CPATH", "-", "-", "-"}},
+		{"a search path that is the toolkit's own, and moved with it", func(b *bench) { b.setenv("CPATH", b.file("include")) }, func(b *bench) {
+			move(b)
+			b.setenv("CPATH", filepath.Join(b.top, "moved", "include")+"/")
+		}, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"a header before the toolkit's", func(b *bench) { b.setenv("CPLUS_INCLUDE_PATH", b.file("../mine")) }, rewrite("../mine/cuda_fp16.h", "x"), []string{"CPLUS_INCLUDE_PATH", "-", "-", "CPLUS_INCLUDE_PATH", "-", "-", "-"}},
+		{"a directory of headers before the toolkit's", func(b *bench) {
+			b.setenv("C_INCLUDE_PATH", b.file("../mine"))
+			b.write(b.file("../mine/thrust/sort.h"), "1")
+		}, rewrite("../mine/thrust/sort.h", "2"), []string{"C_INCLUDE_PATH", "-", "-", "C_INCLUDE_PATH", "-", "-", "-"}},
+		{"another header in a search path", func(b *bench) { b.setenv("CPATH", b.file("../mine")) }, rewrite("../mine/boost.hpp", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"a library's patch level", nil, rewrite("lib64/libcublas.so.13.4.1", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"a library that was not there", nil, rewrite("lib64/libcublas.so.13", "x"), []string{"-", "CUDA libraries", "-", "-", "-", "-", "-"}},
 		{"link stubs that were not there", nil, func(b *bench) { b.j.set.Toolkit.Stubs = b.file("lib64/stubs") }, []string{"-", "CUDA libraries", "-", "-", "-", "-", "-"}},

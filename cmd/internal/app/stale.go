@@ -116,7 +116,7 @@ func (j *journey) compare(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			j.units = append(j.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: append(inputs[:len(inputs):len(inputs)], linked...), ScriptRan: ran})
+			j.units = append(j.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: append(asRecorded(inputs, e), linked...), ScriptRan: ran})
 		}
 		if !seen[u.PkgID] && !j.anyEntry(u, key) {
 			for _, out := range j.unrecorded(u) {
