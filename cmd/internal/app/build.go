@@ -24,10 +24,13 @@ type program struct {
 func (j *journey) build(ctx context.Context) error {
 	c := cargo.Build(j.tool, j.line, j.defaultRun())
 	watch := j.watchBuild()
+	if j.line.WantsJSON() {
+		j.stream().again()
+	}
 	messages := &cargo.LineWriter{
 		Each: func(m cargo.Message) {
 			if j.line.WantsJSON() {
-				_ = j.ndjson().Whole(m.Raw) // a stdout that nobody reads is cargo's matter, too
+				j.stream().message(m)
 				watch.message(m.Raw)
 			}
 			m.Raw = nil
@@ -68,6 +71,14 @@ func targetKind(kinds []string) string {
 		}
 	}
 	return "lib"
+}
+
+// stream is where cargo's messages go that the user asked for.
+func (j *journey) stream() *stream {
+	if j.passed == nil {
+		j.passed = newStream(func(line []byte) { _ = j.ndjson().Whole(line) }) // a stdout that nobody reads is cargo's matter, too
+	}
+	return j.passed
 }
 
 // otherOut is where lines go that are no messages of cargo: stdout, where they may share a line's end with ours.

@@ -53,6 +53,7 @@ type journey struct {
 	buildBegan time.Time
 
 	messages       []cargo.Message
+	passed         *stream // to a user who asked for them
 	programs       []program
 	audited        []audit.Outcome
 	auditedProgram string
@@ -174,17 +175,11 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	}
 	j.sawBefore()
 	j.watch.step(stepCargo)
-	built := j.step(ctx, report.CheckBuild, j.build)
-	if built == nil {
-		built = j.judgeRest(ctx)
+	err = j.buildRight(ctx)
+	if j.line.WantsJSON() {
+		j.stream().end(err == nil)
 	}
-	j.watch.step("records")
-	j.keepRecord(built == nil)
-	if built != nil {
-		return built
-	}
-	j.keepUntold()
-	if err := j.step(ctx, report.CheckCode, j.checkResult); err != nil {
+	if err != nil {
 		return err
 	}
 	j.tellExecutables()
@@ -219,6 +214,21 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	}
 	j.endedByAudit = audited != nil
 	return audited
+}
+
+// buildRight builds, and builds once more what turns out not to be what was asked for.
+func (j *journey) buildRight(ctx context.Context) error {
+	built := j.step(ctx, report.CheckBuild, j.build)
+	if built == nil {
+		built = j.judgeRest(ctx)
+	}
+	j.watch.step("records")
+	j.keepRecord(built == nil)
+	if built != nil {
+		return built
+	}
+	j.keepUntold()
+	return j.step(ctx, report.CheckCode, j.checkResult)
 }
 
 // plainCargo runs cargo as the user called it, with the user's own streams.

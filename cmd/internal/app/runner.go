@@ -90,7 +90,11 @@ func (j *journey) runProven(ctx context.Context) error {
 			}
 		}
 	}
-	watch := j.watchProgram(j.shell.Out, j.line.Verb)
+	out := j.shell.Out
+	if j.line.WantsJSON() {
+		out = j.stream().start(out)
+	}
+	watch := j.watchProgram(out, j.line.Verb)
 	quiet, err := j.onceOnly(watch, &state)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@
 package app_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -103,7 +104,17 @@ func TestStaleReadsTheCode(t *testing.T) {
 	}
 	b.holds("stale changes nothing", b.first, "sm_90")
 
-	b.ends("the build sees the same", link, "sm_90", 0, 1, "Wrong "+evidence)
+	// The build sees the same, and builds twice; a consumer of cargo's messages is told of one build.
+	c = b.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+link, "--gpu-arch=sm_90", "--message-format=json")
+	var said bytes.Buffer
+	c.Stderr = &said
+	if out, err = c.Output(); err != nil {
+		t.Fatalf("%v\n%s", err, &said)
+	}
+	b.said("the build sees the same", said.String(), 0, 0, 1, "Wrong "+evidence)
+	if l := oneBuild(t, out, true); l.fresh["matmul bin"] || l.fresh["matmul lib"] || !l.fresh["cudarc lib"] {
+		t.Errorf("matmul was compiled, and cudarc was not: %v\n%s", l.fresh, out)
+	}
 	b.holds("the build sees the same", b.other, "sm_90")
 	text, code = b.asks(link, "sm_90", "--explain")
 	b.said("and then nothing", text, code, 0, 0, "Fresh 1 GPU package", "  holds matmul.fatbin: kernel matmul: sm_90 code from nvcc "+asked, "!a build cleans")
