@@ -31,16 +31,38 @@ type codeFinding struct {
 }
 
 // readCode reads the device code of what earlier builds left, as a build does of what it made, and holds it against what would be asked for. What it
-// finds of packages that were not known to be stale is added to what must be cleaned. Which OUT_DIR cargo would take, only a build shows: all that
-// were compared are looked at.
+// finds of packages that were not known to be stale is added to what must be cleaned. Which OUT_DIR cargo would take, only a build shows: those that
+// were compared are judged, and a program may be of any.
 func (j *journey) readCode(ctx context.Context) error {
-	list, err := j.mistakes(ctx, j.outputsThere(), j.productsThere())
+	there := j.outputsThere()
+	compared := map[string]bool{}
+	for _, o := range there {
+		compared[j.host.Clean(o.outDir)] = true
+	}
+	unrecorded := map[string]bool{}
+	for _, u := range j.reach.Units {
+		for _, dir := range j.unrecorded(u) {
+			unrecorded[dir] = true
+		}
+		for _, dir := range j.outDirs(u.Name) {
+			if !compared[j.host.Clean(dir)] && cargo.ScriptRan(j.host, dir) != 0 {
+				there = append(there, j.outputThere(u, dir))
+			}
+		}
+	}
+	list, err := j.mistakes(ctx, there, j.productsThere())
 	if err != nil {
 		return err
 	}
 	known := j.stalePackages()
 	for _, f := range list {
 		if f.linked != "" && j.relinked(f) {
+			continue
+		}
+		if f.linked == "" && !compared[j.host.Clean(f.outDir)] {
+			if unrecorded[f.outDir] { // what is recorded of another feature set is compared when that is asked for
+				j.beside = append(j.beside, f)
+			}
 			continue
 		}
 		fault := codeFinding{Package: f.unit.Name, Features: f.features, OutDir: f.outDir, State: codeCleaned, Message: f.words(), Evidence: []string{}, mistake: f}
@@ -64,6 +86,18 @@ func (j *journey) readCode(ctx context.Context) error {
 	return nil
 }
 
+// tellBeside tells of places in which a package was built, too, and of which nothing is recorded beside one of which something is. Only a build shows
+// whether cargo takes what lies there; where it is not what would be asked for, that is worth a word.
+func (j *journey) tellBeside() {
+	for _, f := range j.beside {
+		if contains(j.compared.Clean, f.unit.Name) {
+			continue // it goes along
+		}
+		j.shell.Note("%s was built in another place, too, which nobody recorded (%s), and %s: a build that takes it (other RUSTFLAGS, another toolchain) cleans it",
+			f.unit.Name, j.shown(f.outDir), strings.TrimPrefix(f.words(), f.unit.Name+" "))
+	}
+}
+
 // relinked says whether cargo itself links a program anew: it is older than what its package's script made.
 func (j *journey) relinked(f *mistake) bool {
 	fi, err := j.host.Files.Stat(f.paths[0])
@@ -76,25 +110,26 @@ func (j *journey) outputsThere() []output {
 	for _, u := range j.reach.Units {
 		byID[u.PkgID+" "+featureKey(u.Features)] = u
 	}
-	r := j.openResults()
 	var out []output
 	for _, s := range j.units {
-		u, ok := byID[s.PkgID+" "+s.Features]
-		if !ok || !j.host.IsDir(s.OutDir) {
-			continue
+		if u, ok := byID[s.PkgID+" "+s.Features]; ok && j.host.IsDir(s.OutDir) {
+			out = append(out, j.outputThere(u, s.OutDir))
 		}
-		o := output{unit: u, outDir: s.OutDir}
-		if said, err := cargo.ScriptOutput(j.host, s.OutDir); err == nil { // a script that told nothing told no version
-			o.cfgs = said.Cfgs
-		}
-		for _, path := range r.Libraries[s.OutDir] {
-			if j.host.IsFile(path) {
-				o.libraries = append(o.libraries, path)
-			}
-		}
-		out = append(out, o)
 	}
 	return out
+}
+
+func (j *journey) outputThere(u features.ScriptUnit, outDir string) output {
+	o := output{unit: u, outDir: outDir}
+	if said, err := cargo.ScriptOutput(j.host, outDir); err == nil { // a script that told nothing told no version
+		o.cfgs = said.Cfgs
+	}
+	for _, path := range j.openResults().Libraries[outDir] {
+		if j.host.IsFile(path) {
+			o.libraries = append(o.libraries, path)
+		}
+	}
+	return o
 }
 
 // productsThere are the selection's programs and loadable libraries where cargo puts them (cargo book, "Build cache"), as far as they are there.

@@ -43,6 +43,7 @@ type journey struct {
 	units      []stale.Unit
 	compared   stale.Result
 	adopted    []adopted
+	beside     []*mistake    // of OUT_DIRs that were not compared
 	faults     []codeFinding // device code that is not what it should be, where no build looks
 	signs      *stale.Want   // how the chosen toolkit signs what it compiles
 	results    *results

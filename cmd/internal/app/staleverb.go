@@ -48,6 +48,7 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if err := j.readCode(ctx); err != nil {
 		return err
 	}
+	j.tellBeside()
 	packages := nonNil(j.stalePackages())
 	caches, err := j.outside(packages)
 	if err != nil {
