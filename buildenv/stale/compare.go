@@ -199,11 +199,25 @@ func byName(inputs []Input) map[string]Input {
 	return m
 }
 
-// Lines words reasons for a person, one line for each change with all packages that it touches: "nvcc 13.3 → 13.4: candle-kernels, cudarc".
+// rank puts what a person looks for first.
+func rank(input string) int {
+	switch input {
+	case "nvcc", "nvcc version":
+		return 0
+	case "arch":
+		return 1
+	}
+	return 2
+}
+
+// Lines words reasons for a person, one line for each change with all packages that it touches: "nvcc 13.3 → 13.4: candle-kernels, cudarc". nvcc and the
+// architecture come first.
 func Lines(reasons []Reason) []string {
 	var order []string
 	packages := map[string][]string{}
-	for _, r := range reasons {
+	ranked := slices.Clone(reasons)
+	sort.SliceStable(ranked, func(i, k int) bool { return rank(ranked[i].Input) < rank(ranked[k].Input) })
+	for _, r := range ranked {
 		c := r.change()
 		if _, ok := packages[c]; !ok {
 			order = append(order, c)

@@ -35,7 +35,12 @@ func (m Make) form() string {
 	return m.Arch.String() + " code"
 }
 
-func (m Make) String() string { return m.form() + " from " + m.signed() }
+func (m Make) String() string {
+	if m.NVCC == "" && m.PTX != "" { // its version is all that tells where it is from
+		return "PTX " + m.PTX + " for " + m.Arch.String()
+	}
+	return m.form() + " from " + m.signed()
+}
 
 // Code is what a file holds of one kernel, or of several that were made in the same ways.
 type Code struct {

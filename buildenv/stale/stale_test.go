@@ -225,12 +225,13 @@ func TestMergeKeepsTheNewestOfEachPackage(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	got := stale.Lines([]stale.Reason{
+		{Package: "candle-kernels", Input: "CUDA headers", Old: "13.3 /a", New: "13.4 /b"},
 		{Package: "candle-kernels", Input: "nvcc", Old: "13.3 /a", New: "13.4 /b"},
 		{Package: "candle-kernels", Input: "arch", Old: "sm_80", New: "sm_90"},
 		{Package: "cudarc", Input: "nvcc", Old: "13.3 /a", New: "13.4 /b"},
 		{Package: "cudarc", Input: "nvcc", Old: "13.3 /a", New: "13.4 /b"},
 	})
-	if want := []string{"nvcc 13.3 → 13.4: candle-kernels, cudarc", "arch sm_80 → sm_90: candle-kernels"}; !slices.Equal(got, want) {
+	if want := []string{"nvcc 13.3 → 13.4: candle-kernels, cudarc", "arch sm_80 → sm_90: candle-kernels", "CUDA headers 13.3 → 13.4: candle-kernels"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

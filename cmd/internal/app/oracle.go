@@ -67,7 +67,9 @@ func (j *journey) readCode(ctx context.Context) error {
 		}
 		fault := codeFinding{Package: f.unit.Name, Features: f.features, OutDir: f.outDir, State: codeCleaned, Message: f.words(), Evidence: []string{}, mistake: f}
 		for _, m := range f.list {
-			fault.Evidence = append(fault.Evidence, m.String())
+			if l := m.String(); f.told == "" && !contains(fault.Evidence, l) {
+				fault.Evidence = append(fault.Evidence, l)
+			}
 		}
 		concluded, ok := j.concludedOf(f)
 		switch {
@@ -211,7 +213,9 @@ func holdsLines(code []stale.Code) []string {
 	out := []string{}
 	for _, c := range code {
 		for _, m := range c.Makes {
-			out = append(out, stale.Mismatch{Code: c, Found: m}.String())
+			if l := (stale.Mismatch{Code: c, Found: m}).String(); !contains(out, l) { // CMake leaves a library in two places
+				out = append(out, l)
+			}
 		}
 	}
 	return out

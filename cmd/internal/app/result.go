@@ -664,6 +664,9 @@ func (j *journey) tellMistakes(list []*mistake, names []string) {
 		}
 		text := f.words()
 		for i, m := range f.list {
+			if f.told != "" {
+				break // no code shows it
+			}
 			if i == most {
 				text += fmt.Sprintf("\n  and %d more", len(f.list)-most)
 				break

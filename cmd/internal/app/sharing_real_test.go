@@ -423,6 +423,9 @@ func TestStaleSaysWhatWasAndWhatIs(t *testing.T) {
 	has(stale(0, append(at(s.a), "--explain")...), "app-sys: fresh\n", "  nvcc: 13.3.33 "+s.a+"/bin/nvcc\n", "  arch: sm_90\n", "Fresh 1 GPU package built with what would be used now: app-sys")
 	has(stale(13, append(at(s.b), "--explain")...), "nvcc 13.3.33 → 13.4.92: app-sys\n", "app-sys: stale\n",
 		"  nvcc: built with 13.3.33 "+s.a+"/bin/nvcc, now 13.4.92 "+s.b+"/bin/nvcc\n", "  arch: sm_90\n", "hint: gpubuild build cleans just app-sys and builds")
+	if text := stale(13, append(at(s.b), "--explain")...); strings.Count(text, "app-sys: stale") != 1 {
+		t.Errorf("told more than once:\n%s", text)
+	}
 	// the same content under another root is no reason, and both are named
 	moved := standinToolkit(t, filepath.Join(s.top, "moved"), first)
 	has(stale(0, append(at(moved), "--explain")...), "  nvcc: 13.3.33 "+s.a+"/bin/nvcc, now 13.3.33 "+moved+"/bin/nvcc with the same content\n")

@@ -55,7 +55,7 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	if j.recordNote != "" {
-		a.shell.Warning("%s: %s", j.recordPath(), j.recordNote)
+		a.shell.Warning("%s: %s; the next build writes it anew", j.recordPath(), j.recordNote)
 	}
 	unknown := []doubt{}
 	for _, d := range j.compared.Unknown {
@@ -79,6 +79,9 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 				}
 			}
 			for _, f := range j.faults {
+				if j.reasoned(f.Package) {
+					continue // what it holds stands above
+				}
 				for _, line := range f.lines() {
 					fmt.Fprintln(a.shell.Out, line)
 				}
@@ -99,7 +102,12 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		case len(units) == 0:
 			a.shell.Status("Fresh", "none of %s is built here yet", counted(len(j.reach.Units), "GPU package"))
 		default:
-			a.shell.Status("Fresh", "%s built with what would be used now: %s", counted(len(units), "GPU package"), strings.Join(names(units), ", "))
+			built := names(units)
+			line := fmt.Sprintf("%s built with what would be used now: %s", counted(len(built), "GPU package"), strings.Join(built, ", "))
+			if left := j.notBuilt(built); len(left) > 0 {
+				line += "; not built here yet: " + strings.Join(left, ", ")
+			}
+			a.shell.Status("Fresh", "%s", line)
 		}
 	}
 	return a.end(o, end, r, struct {
@@ -142,6 +150,17 @@ func (j *journey) endStale(r *report.Result, packages []string) error {
 		}
 	}
 	return codeError(codeStale)
+}
+
+// notBuilt are the GPU packages of the selection of which nothing was compared.
+func (j *journey) notBuilt(built []string) []string {
+	var out []string
+	for _, u := range j.reach.Units {
+		if !contains(built, u.Name) && !contains(out, u.Name) {
+			out = append(out, u.Name)
+		}
+	}
+	return out
 }
 
 func names(units []unitState) []string {
@@ -209,7 +228,7 @@ func unitLines(u unitState) []string {
 	}
 	head += ": " + u.State
 	if u.Why != "" {
-		head += ", " + u.Why
+		head += " (" + u.Why + ")"
 	}
 	lines := []string{head}
 	if u.OutDir != "" {
