@@ -5,6 +5,7 @@ package app_test
 import (
 	"bytes"
 	"encoding/json"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -372,6 +373,42 @@ func TestSharedTargetDirectory(t *testing.T) {
 		s.holds("its scripts seem to have run in the past", "app/target/debug/app", second, "sm_90")
 		s.compiled("and then nothing", s.build(s.b, "sm_90"), "")
 	})
+}
+
+// TestSccache: sccache gives back what rustc made of the same sources, and what the build script made is one of them.
+func TestSccache(t *testing.T) {
+	if _, err := exec.LookPath("sccache"); err != nil {
+		t.Skip("sccache is not here: apt-get install sccache")
+	}
+	s := newShared(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0") // a server of its own
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	s.more = []string{"RUSTC_WRAPPER=sccache", "SCCACHE_DIR=" + filepath.Join(s.top, "sccache"), "SCCACHE_SERVER_PORT=" + port, "SCCACHE_IDLE_TIMEOUT=60"}
+	defer func() { _ = s.command(nil, "sccache", "--stop-server").Run() }()
+	program := "app/target/debug/app"
+	s.build(s.a, "sm_90")
+	s.holds("first", program, first, "sm_90")
+	s.compiled("another toolkit", s.build(s.b, "sm_90"), rebuild)
+	s.holds("another toolkit", program, second, "sm_90")
+	s.compiled("and back", s.build(s.a, "sm_90"), rebuild)
+	s.holds("and back", program, first, "sm_90")
+	if err := os.RemoveAll(filepath.Join(s.dir, "target")); err != nil {
+		t.Fatal(err)
+	}
+	s.build(s.b, "sm_90")
+	s.holds("from nothing but sccache's store", program, second, "sm_90")
+	s.compiled("and then nothing", s.build(s.b, "sm_90"), "")
+	stats := s.must(s.command(nil, "sccache", "--show-stats"))
+	if m := regexp.MustCompile(`(?m)^Cache hits +(\d+)`).FindStringSubmatch(stats); m == nil || m[1] == "0" {
+		t.Errorf("sccache gave nothing back: nothing was tested\n%s", stats)
+	}
 }
 
 func awaitFile(t *testing.T, path string) {
