@@ -2,9 +2,15 @@ package fatbin
 
 import (
 	"bytes"
+	"debug/elf"
 	"math/rand/v2"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
 	"testing"
+	"time"
 )
 
 // BenchmarkScan goes over bytes that hold next to nothing: those of this test program, over and over, or evenly mixed ones.
@@ -34,11 +40,153 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// BenchmarkBinary scans the file that BINARY names: BINARY=/x/target/release/candle-matmul go test -bench Binary ./gpu/fatbin
+// big makes a file of about 1 GB from the program that GPUBUILD_BENCH_BINARY names: with its own device code over and over, or once and with other
+// code around it.
+func big(t testing.TB, deviceCode bool) string {
+	from := os.Getenv("GPUBUILD_BENCH_BINARY")
+	if from == "" {
+		t.Skip("GPUBUILD_BENCH_BINARY names no program with an .nv_fatbin section, such as candle's")
+	}
+	f, err := elf.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	name := map[bool]string{true: ".nv_fatbin", false: ".text"}[deviceCode]
+	section := f.Section(name)
+	if section == nil {
+		t.Fatalf("%s has no section %s", from, name)
+	}
+	data, err := section.Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	more, to := filepath.Join(dir, "more"), filepath.Join(dir, "big")
+	if err := os.WriteFile(more, bytes.Repeat(data, (1<<30)/len(data)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	words := []string{"--strip-debug", "--update-section", ".nv_fatbin=" + more, from, to}
+	if !deviceCode {
+		words = []string{"--strip-debug", "--add-section", ".more=" + more, from, to}
+	}
+	if out, err := exec.Command("objcopy", words...).CombinedOutput(); err != nil {
+		t.Skipf("objcopy: %v: %s", err, out)
+	}
+	if err := os.Remove(more); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// BenchmarkAgainstCuobjdump scans 1 GB and lets cuobjdump list it, in turn:
+// GPUBUILD_BENCH_BINARY=target/debug/candle-matmul go test -bench AgainstCuobjdump -benchtime 10x ./gpu/fatbin
+func BenchmarkAgainstCuobjdump(b *testing.B) {
+	cuobjdump := tool(b, "cuobjdump")
+	if cuobjdump == "" {
+		b.Skip("GPUBUILD_BENCH_BINARY needs cuobjdump beside it: neither on PATH nor below GPUBUILD_TEST_TOOLKIT")
+	}
+	for _, bb := range []struct {
+		name string
+		code bool
+	}{{"device code", true}, {"other code", false}} {
+		b.Run(bb.name, func(b *testing.B) {
+			f, err := os.Open(big(b, bb.code))
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer f.Close()
+			fi, err := f.Stat()
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.SetBytes(fi.Size())
+			var ours, theirs []float64
+			for i := range b.N + 1 {
+				b.StartTimer()
+				began := time.Now()
+				if _, err := Scan(f, fi.Size(), WithoutNames()); err != nil {
+					b.Fatal(err)
+				}
+				mine := time.Since(began)
+				b.StopTimer()
+				began = time.Now()
+				_ = exec.Command(cuobjdump, "--list-elf", "--list-ptx", f.Name()).Run() // it fails where one of the two kinds is not there
+				if i > 0 {                                                              // the first brings the file into memory
+					ours, theirs = append(ours, mine.Seconds()), append(theirs, time.Since(began).Seconds())
+				}
+			}
+			slices.Sort(ours)
+			slices.Sort(theirs)
+			b.ReportMetric(theirs[len(theirs)/2]*1000, "cuobjdump-ms")
+			b.ReportMetric(ours[len(ours)/2]*1000, "scan-ms")
+			b.ReportMetric(theirs[len(theirs)/2]/ours[len(ours)/2], "times-faster")
+		})
+	}
+}
+
+// A program of 1 GB has the answers that cuobjdump gives, and takes no memory to speak of.
+func TestSameAnswersAsCuobjdump(t *testing.T) {
+	cuobjdump := tool(t, "cuobjdump")
+	from := os.Getenv("GPUBUILD_BENCH_BINARY")
+	if cuobjdump == "" || from == "" {
+		t.Skip("GPUBUILD_BENCH_BINARY names no program, or there is no cuobjdump")
+	}
+	for _, path := range []string{from, big(t, true), big(t, false)} {
+		f, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		fi, err := f.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, how := range [][]Option{nil, {WithoutNames()}} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r, err := Scan(f, fi.Size(), how...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runtime.ReadMemStats(&after)
+			if taken := after.TotalAlloc - before.TotalAlloc; taken > 128<<20 {
+				t.Errorf("%d bytes were allocated for a file of %d", taken, fi.Size())
+			}
+			var got []string
+			for _, im := range r.Images {
+				if im.Where == ".nv_fatbin" { // cuobjdump looks at nothing else
+					got = append(got, listing(im))
+				}
+			}
+			want := oracle(t, cuobjdump, path)
+			slices.Sort(got)
+			if len(want) == 0 || !slices.Equal(got, want) {
+				t.Errorf("%s: got %d images, cuobjdump says %d\n%q\n%q", path, len(got), len(want), got, want)
+			}
+		}
+	}
+}
+
+// oracle lists what cuobjdump says of a file: kind and architecture, sorted.
+func oracle(t *testing.T, cuobjdump, path string) []string {
+	t.Helper()
+	var out []string
+	for _, how := range []string{"--list-elf", "--list-ptx"} {
+		list, _ := exec.Command(cuobjdump, how, path).CombinedOutput() // it fails where that kind is not there
+		for _, m := range listed.FindAllStringSubmatch(string(list), -1) {
+			out = append(out, m[1]+" "+m[2])
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// BenchmarkBinary scans the file that GPUBUILD_BENCH_BINARY names: GPUBUILD_BENCH_BINARY=/x/target/release/candle-matmul go test -bench Binary ./gpu/fatbin
 func BenchmarkBinary(b *testing.B) {
-	path := os.Getenv("BINARY")
+	path := os.Getenv("GPUBUILD_BENCH_BINARY")
 	if path == "" {
-		b.Skip("BINARY names no file")
+		b.Skip("GPUBUILD_BENCH_BINARY names no file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -52,7 +200,7 @@ func BenchmarkBinary(b *testing.B) {
 	for _, bb := range []struct {
 		name    string
 		options []Option
-	}{{"plain", nil}, {"sha256", []Option{WithHash()}}} {
+	}{{"plain", nil}, {"list", []Option{WithoutNames()}}, {"sha256", []Option{WithHash()}}} {
 		b.Run(bb.name, func(b *testing.B) {
 			b.SetBytes(fi.Size())
 			var r *Report

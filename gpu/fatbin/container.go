@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"runtime"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"gpubuild/gpu"
 )
@@ -89,16 +92,18 @@ func archOf(n int) gpu.Arch {
 }
 
 // fatbin reads the fatbin whose magic number is at off, if it is one: programs that know the format hold the number, too.
-func (s *scanner) fatbin(off int64) {
+// It answers where the fatbin ends, if what ends there was understood: in a program one stands behind the other.
+func (s *scanner) fatbin(off int64) (next int64) {
 	head := s.read(off, headerBytes)
 	le := binary.LittleEndian
 	if head == nil || le.Uint32(head) != 0xBA55ED50 {
-		return
+		return -1
 	}
 	version, header, body := le.Uint16(head[4:]), int64(le.Uint16(head[6:])), le.Uint64(head[8:])
 	if version != 1 || header < headerBytes || body == 0 {
-		return
+		return -1
 	}
+	defer s.inspectAll()
 	at := off + header
 	end := s.size
 	cut := body > uint64(max(0, s.size-at))
@@ -107,10 +112,11 @@ func (s *scanner) fatbin(off int64) {
 	}
 	found := 0
 	for at < end {
-		if len(s.report.Images) >= maxImages {
+		if len(s.report.Images)+len(s.batch) >= maxImages {
+			s.inspectAll()
 			s.note(at, "more than %d device images: the rest is left out", maxImages)
 			s.understood(at, end)
-			return
+			return -1
 		}
 		b := s.read(at, entryBytes)
 		if b == nil || at+entryBytes > end {
@@ -139,15 +145,101 @@ func (s *scanner) fatbin(off int64) {
 		}
 		found++
 		to := from + int64(e.payload)
-		if s.entry(e, at, from, to) {
-			s.understood(at, to)
-		} else {
-			s.understood(at, from)
-		}
+		s.later(reading{e, at, from, to})
 		at = to
 	}
 	if cut && found > 0 {
 		s.note(off, "a fatbin of %d bytes is cut off by the end of the file", body)
+	}
+	if found == 0 || at != end {
+		return -1
+	}
+	return end
+}
+
+// reading is an image of a fatbin whose payload is still to be looked at.
+type reading struct {
+	entry
+	off, from, to int64
+}
+
+// Images that are looked at together: several cores unpack them. Few enough, and small enough together, that memory stays bounded.
+const (
+	batchImages = 64
+	batchBytes  = maxImage
+)
+
+func (s *scanner) later(r reading) {
+	n := r.to - r.from
+	if r.compression() != Raw && r.unpacked <= maxImage {
+		n += int64(r.unpacked)
+	}
+	if s.batchSize += n; s.batchSize > batchBytes && len(s.batch) > 0 {
+		s.inspectAll()
+		s.batchSize = n
+	}
+	if s.batch = append(s.batch, r); len(s.batch) == batchImages {
+		s.inspectAll()
+	}
+}
+
+// inspectAll looks at the images that were put off, on all cores, and puts what came of them into the report in their order.
+func (s *scanner) inspectAll() {
+	batch := s.batch
+	if len(batch) == 0 {
+		return
+	}
+	s.batch, s.batchSize = s.batch[:0], 0
+	workers := min(runtime.GOMAXPROCS(0), maxWorkers, len(batch))
+	for len(s.helpers) < workers {
+		s.helpers = append(s.helpers, &scanner{r: s.r})
+	}
+	type outcome struct {
+		report Report
+		bad    int
+		ok     bool
+	}
+	made, before := make([]outcome, len(batch)), make([]int64, len(batch))
+	for i, r := range batch {
+		before[i] = s.unpacked
+		if r.unpacked <= maxImage {
+			s.unpacked += int64(r.unpacked)
+		}
+	}
+	var next atomic.Int64
+	work := func(h *scanner) {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(batch) {
+				return
+			}
+			h.report, h.size, h.listed, h.bad, h.names, h.unpacked = &made[i].report, s.size, s.listed, 0, 0, before[i]
+			made[i].ok = h.entry(batch[i].entry, batch[i].off, batch[i].from, batch[i].to)
+			made[i].bad = h.bad
+		}
+	}
+	var all sync.WaitGroup
+	for _, h := range s.helpers[1:workers] {
+		all.Add(1)
+		go func() { defer all.Done(); work(h) }()
+	}
+	work(s.helpers[0])
+	all.Wait()
+	for i, m := range made {
+		for _, im := range m.report.Images {
+			s.add(im)
+		}
+		for _, n := range m.report.Notes {
+			s.noted(n)
+		}
+		for range m.bad {
+			s.wasted(batch[i].off)
+		}
+		if m.ok {
+			s.understood(batch[i].off, batch[i].to)
+		} else {
+			s.understood(batch[i].off, batch[i].from)
+		}
 	}
 }
 
@@ -164,6 +256,13 @@ func (s *scanner) entry(e entry, off, from, to int64) bool {
 		}
 		s.add(im)
 		return false
+	}
+	if s.listed && e.kind == kindConcat {
+		return s.pieces(off, from-off, im, nil)
+	}
+	if s.listed && im.Compression != Raw {
+		s.add(im)
+		return s.packedLooks(im.Compression, from)
 	}
 	if im.Compression == Raw && e.kind != kindConcat {
 		im.Unpacked = im.Size
@@ -207,10 +306,18 @@ func (s *scanner) pieces(off, header int64, whole Image, data []byte) bool {
 	ok := true
 	for i, stride := int64(0), table/count; i < count; i++ {
 		e := parseEntry(b[i*stride:])
+		im := e.image(off)
+		if s.listed {
+			im.Compression = whole.Compression
+			if i == 0 {
+				im.Size = whole.Size
+			}
+			s.add(im)
+			continue
+		}
 		if e.payload > uint64(len(data)) {
 			return malformed()
 		}
-		im := e.image(off)
 		im.Compression, im.Unpacked = whole.Compression, int64(e.payload)
 		if i == 0 {
 			im.Size = whole.Size // the others take no more
@@ -244,6 +351,15 @@ func (s *scanner) inspect(im *Image, r io.ReaderAt, off, size int64) bool {
 		return true
 	}
 	return false
+}
+
+// packedLooks says whether a payload that is not unpacked begins as its kind does. LZ4 blocks have no beginning of their own.
+func (s *scanner) packedLooks(how string, from int64) bool {
+	if how != Zstd {
+		return true
+	}
+	b := s.read(from, 4)
+	return b != nil && binary.LittleEndian.Uint32(b) == 0xFD2FB528 // RFC 8878, 3.1.1
 }
 
 // cubin reads a cubin that stands for itself at off.

@@ -4,6 +4,8 @@
 //
 // Files are read in pieces, in bounded memory; sizes that a file claims are never trusted. What is malformed becomes a note.
 //
+// Debug information and symbol tables of an ELF file are passed over: they are not loaded, and nothing in them can be launched.
+//
 // Not read: 32-bit cubins, fatbins in the style of CUDA 3 and before (magic 0x1EE55A01), device code inside compressed sections or packed
 // executables.
 //

@@ -1,10 +1,12 @@
 package fatbin
 
 import (
+	"cmp"
 	"debug/elf"
 	"debug/pe"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 
@@ -38,6 +40,7 @@ func (s *scanner) describe() {
 	if err != nil {
 		s.note(0, "malformed %s file: %v", s.report.Format, err)
 	}
+	s.unloaded = ordered(s.unloaded)
 	sort.SliceStable(s.sections, func(i, j int) bool { return s.sections[i].from < s.sections[j].from })
 }
 
@@ -60,6 +63,9 @@ func (s *scanner) elf() error {
 	for _, sec := range f.Sections {
 		if sec.Type != elf.SHT_NOBITS && sec.Type != elf.SHT_NULL {
 			s.section(sec.Name, sec.Offset, sec.FileSize)
+			if notLoaded(sec.SectionHeader) && sec.Offset <= uint64(s.size) && sec.FileSize <= uint64(s.size)-sec.Offset {
+				s.unloaded = append(s.unloaded, span{int64(sec.Offset), int64(sec.Offset + sec.FileSize)})
+			}
 		}
 	}
 	if libs, err := f.ImportedLibraries(); err != nil {
@@ -76,6 +82,29 @@ func (s *scanner) elf() error {
 		}
 	}
 	return nil
+}
+
+// notLoaded says whether a section is debug information or a table for the linker: often most of a file, and never in the program's memory, where
+// a driver could be handed it. Other sections that are not loaded are searched, as a program may read itself.
+func notLoaded(h elf.SectionHeader) bool {
+	if h.Flags&elf.SHF_ALLOC != 0 || h.FileSize == 0 {
+		return false
+	}
+	return h.Type == elf.SHT_SYMTAB || h.Type == elf.SHT_STRTAB || h.Type == elf.SHT_PROGBITS && (strings.HasPrefix(h.Name, ".debug_") || strings.HasPrefix(h.Name, ".zdebug_"))
+}
+
+// ordered brings spans into order and joins those that overlap: a hostile file's sections may.
+func ordered(list []span) []span {
+	slices.SortFunc(list, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	var out []span
+	for _, s := range list {
+		if n := len(out); n > 0 && s.from <= out[n-1].to {
+			out[n-1].to = max(out[n-1].to, s.to)
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
 }
 
 func (s *scanner) pe() error {

@@ -2,6 +2,7 @@ package fatbin
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,25 +10,15 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"runtime"
 	"slices"
 	"sort"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
 	"gpubuild/buildenv"
 )
-
-// What the search looks for. Of the fatbin's magic number, 50 ED 55 BA, the last three bytes: the first one is a common instruction.
-var patterns = [...]struct {
-	bytes []byte
-	kind  hitKind
-	back  int64 // bytes of the thing before the pattern
-}{
-	{[]byte("\xed\x55\xba"), fatbinHit, 1},
-	{[]byte("\x7fELF\x02\x01"), elfHit, 0},
-	{[]byte(".version"), ptxHit, 0},
-	{[]byte(".target"), ptxHit, 0},
-}
 
 type hitKind int
 
@@ -43,9 +34,9 @@ type hit struct {
 }
 
 const (
-	chunkSize = 1 << 20
-	blockSize = 64 << 10 // each pattern goes over a block while it is in the processor's cache
-	overlap   = 16       // more than the longest pattern
+	chunkSize = 256 << 10 // a piece of the file: it stays in a core's own cache between reading and searching
+	blockSize = 32 << 10  // each pattern goes over a block while it is in the nearest cache
+	overlap   = 16        // more than the longest pattern
 )
 
 type span struct{ from, to int64 }
@@ -58,6 +49,8 @@ type scanner struct {
 	report   *Report
 	sections []section
 	skip     []span // of the file, ascending: what has been understood already
+	unloaded []span // ascending: debug information and symbols, which no loader puts into memory
+	listed   bool   // headers only
 	textDone int64  // text up to here has been looked at
 	last     hit    // the one looked at last
 	bad      int    // malformed things that cost time
@@ -68,6 +61,10 @@ type scanner struct {
 	plain    []byte
 	ptx      []byte
 	dropped  int // notes
+
+	batch     []reading
+	batchSize int64
+	helpers   []*scanner // each with buffers and a decoder of its own
 }
 
 // ScanFile is Scan for a file of a host.
@@ -122,8 +119,10 @@ func Scan(r io.ReaderAt, size int64, options ...Option) (*Report, error) {
 	if err := s.pass(); err != nil {
 		return nil, err
 	}
-	if s.zstd != nil {
-		s.zstd.Close()
+	for _, h := range append(s.helpers, s) {
+		if h.zstd != nil {
+			h.zstd.Close()
+		}
 	}
 	sort.SliceStable(s.report.Images, func(i, j int) bool { return s.report.Images[i].Offset < s.report.Images[j].Offset })
 	for i := range s.report.Images {
@@ -135,47 +134,82 @@ func Scan(r io.ReaderAt, size int64, options ...Option) (*Report, error) {
 	return s.report, nil
 }
 
-// pass reads the file once from its beginning to its end.
+// piece is a part of the file that a worker reads and searches.
+type piece struct {
+	pos  int64 // where it begins
+	lead int   // bytes before pos that are read again, for what lies across
+	want int
+	data []byte // lead, then what was read
+	hits []hit
+	err  error
+	done chan struct{}
+}
+
+// pass reads the file once from its beginning to its end. Workers read and search a few pieces ahead; what they find is looked at in order.
 func (s *scanner) pass() error {
+	workers := min(runtime.GOMAXPROCS(0), maxWorkers, int(s.size/chunkSize)+1)
+	jobs := make(chan *piece, 2*workers)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(jobs)
+	for range workers {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for p := range jobs {
+				p.search(s.r)
+			}
+		}()
+	}
 	var sum hash.Hash
 	if s.hashed {
 		sum = sha256.New()
 	}
-	buf := make([]byte, overlap+min(chunkSize, s.size))
-	var hits []hit
-	kept := 0 // bytes of the piece before, at the beginning of buf
-	for pos := int64(0); pos < s.size; {
-		if sum == nil && kept > 0 {
-			if to := s.known(pos); to-pos > chunkSize { // no need to read what has been understood
-				pos, kept = to, 0
-				continue
+	var ahead, free []*piece
+	for pos, before := int64(0), int64(0); ; { // before: where the bytes directly before pos were read, too
+		for len(ahead) < 2*workers && pos < s.size {
+			if sum == nil {
+				if to := s.known(pos); to-pos > chunkSize { // no need to read what has been understood
+					pos, before = min(to, s.size), min(to, s.size)
+					continue
+				}
 			}
-		}
-		want := int(min(chunkSize, s.size-pos))
-		n, err := s.r.ReadAt(buf[kept:kept+want], pos)
-		if n < want {
-			if err != nil && !errors.Is(err, io.EOF) {
-				return fmt.Errorf("at byte %d: %w", pos+int64(n), err)
+			p := &piece{}
+			if n := len(free); n > 0 {
+				p, free = free[n-1], free[:n-1]
 			}
-			s.note(pos+int64(n), "the file ended here: it became shorter while it was read")
-			s.size = pos + int64(n)
+			p.pos, p.lead, p.want, p.err, p.done = pos, int(min(overlap-1, pos-before)), int(min(chunkSize, s.size-pos)), nil, make(chan struct{})
+			jobs <- p
+			ahead = append(ahead, p)
+			pos += int64(p.want)
 		}
-		fresh := buf[kept : kept+n]
+		if len(ahead) == 0 {
+			break
+		}
+		p := ahead[0]
+		ahead = append(ahead[:0], ahead[1:]...)
+		<-p.done
+		if p.err != nil {
+			return fmt.Errorf("at byte %d: %w", p.pos+int64(max(0, len(p.data)-p.lead)), p.err)
+		}
+		if p.pos >= s.size {
+			continue // it became shorter
+		}
+		if n := len(p.data) - p.lead; n < p.want {
+			s.size = p.pos + int64(max(n, 0))
+			s.note(s.size, "the file ended here: it became shorter while it was read")
+		}
 		hashing := make(chan struct{})
 		if sum != nil {
-			go func() { sum.Write(fresh); close(hashing) }()
+			go func() { sum.Write(p.data[min(p.lead, len(p.data)):]); close(hashing) }()
 		}
-		hits = find(buf[:kept+n], pos-int64(kept), hits[:0])
-		for _, h := range hits {
+		for _, h := range p.hits {
 			s.look(h)
 		}
 		if sum != nil {
 			<-hashing
 		}
-		pos += int64(n)
-		tail := min(overlap-1, kept+n)
-		copy(buf, buf[kept+n-tail:kept+n])
-		kept = tail
+		free = append(free, p)
 	}
 	if sum != nil {
 		s.report.SHA256 = hex.EncodeToString(sum.Sum(nil))
@@ -183,32 +217,67 @@ func (s *scanner) pass() error {
 	return nil
 }
 
-// find appends where the patterns begin in data, which lies at base, in order. A hit in the overlap of two pieces is found twice at most.
+const maxWorkers = 8 // more only wait for memory
+
+// search reads a piece and finds what may be device code in it.
+func (p *piece) search(r io.ReaderAt) {
+	defer close(p.done)
+	if cap(p.data) < p.lead+p.want {
+		p.data = make([]byte, p.lead+p.want)
+	}
+	p.data = p.data[:p.lead+p.want]
+	n, err := r.ReadAt(p.data, p.pos-int64(p.lead))
+	if n < len(p.data) && err != nil && !errors.Is(err, io.EOF) {
+		p.err = err
+	}
+	p.data = p.data[:n]
+	p.hits = find(p.data, p.pos-int64(p.lead), p.hits[:0])
+}
+
+// find appends what may begin in data, which lies at base, in order. A hit in the overlap of two pieces is found twice at most.
+//
+// Each thing is looked for by one byte of it, which the processor's widest registers find, and then by the others: of the fatbin's magic number
+// 50 ED 55 BA by ED, which is rare in machine code; an ELF file by 7F; PTX by the dot of .version and .target.
 func find(data []byte, base int64, hits []hit) []hit {
-	for at := 0; at < len(data); at += blockSize {
-		block := data[at:min(at+blockSize+overlap-1, len(data))]
-		for _, p := range patterns {
-			for i := 0; ; {
-				n := bytes.Index(block[i:], p.bytes)
-				if n < 0 {
-					break
-				}
-				if off := base + int64(at+i+n) - p.back; off >= 0 {
-					hits = append(hits, hit{off, p.kind})
-				}
-				i += n + 1
+	began := len(hits)
+	each := func(block []byte, b byte, look func(i int)) {
+		for i := 0; ; i++ {
+			n := bytes.IndexByte(block[i:], b)
+			if n < 0 {
+				return
 			}
+			i += n
+			look(i)
 		}
 	}
-	if len(hits) > 1 {
-		slices.SortFunc(hits, func(a, b hit) int {
-			if a.off != b.off {
-				return int(max(-1, min(1, a.off-b.off)))
+	for at := 0; at < len(data); at += blockSize {
+		block := data[at:min(at+blockSize, len(data))]
+		each(block, 0xed, func(i int) {
+			if i += at; i > 0 && i+2 < len(data) && data[i+1] == 0x55 && data[i+2] == 0xba && data[i-1] == 0x50 {
+				hits = append(hits, hit{base + int64(i) - 1, fatbinHit})
 			}
-			return int(a.kind - b.kind)
 		})
-		hits = slices.Compact(hits)
+		each(block, 0x7f, func(i int) {
+			if i += at; i+5 < len(data) && data[i+1] == 'E' && string(data[i:i+6]) == "\x7fELF\x02\x01" {
+				hits = append(hits, hit{base + int64(i), elfHit})
+			}
+		})
+		each(block, '.', func(i int) {
+			i += at
+			if i+6 >= len(data) || data[i+1] != 'v' && data[i+1] != 't' {
+				return
+			}
+			if string(data[i:i+7]) == ".target" || i+7 < len(data) && string(data[i:i+8]) == ".version" {
+				hits = append(hits, hit{base + int64(i), ptxHit})
+			}
+		})
 	}
+	slices.SortFunc(hits[began:], func(a, b hit) int {
+		if a.off != b.off {
+			return cmp.Compare(a.off, b.off)
+		}
+		return int(a.kind - b.kind)
+	})
 	return hits
 }
 
@@ -229,7 +298,9 @@ func (s *scanner) look(h hit) {
 	}
 	switch h.kind {
 	case fatbinHit:
-		s.fatbin(h.off)
+		for off := h.off; off >= 0; {
+			off = s.fatbin(off)
+		}
 	case elfHit:
 		s.cubin(h.off)
 	case ptxHit:
@@ -245,6 +316,10 @@ func (s *scanner) known(off int64) int64 {
 	if i < len(s.skip) && s.skip[i].from <= off {
 		return s.skip[i].to
 	}
+	i = sort.Search(len(s.unloaded), func(i int) bool { return s.unloaded[i].to > off })
+	if i < len(s.unloaded) && s.unloaded[i].from <= off {
+		return s.unloaded[i].to
+	}
 	return off
 }
 
@@ -257,11 +332,15 @@ func (s *scanner) understood(from, to int64) {
 }
 
 func (s *scanner) note(off int64, format string, args ...any) {
+	s.noted(fmt.Sprintf("0x%x: ", off) + fmt.Sprintf(format, args...))
+}
+
+func (s *scanner) noted(note string) {
 	if len(s.report.Notes) >= maxNotes {
 		s.dropped++
 		return
 	}
-	s.report.Notes = append(s.report.Notes, fmt.Sprintf("0x%x: ", off)+fmt.Sprintf(format, args...))
+	s.report.Notes = append(s.report.Notes, note)
 }
 
 // add puts an image into the report.

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -215,6 +216,42 @@ func TestHostileFilesCostLittle(t *testing.T) {
 	}
 }
 
+func TestWhatNoLoaderPutsIntoMemoryIsPassedOver(t *testing.T) {
+	code := container(packed{kindELF, 90, 0, cubin(90, "", "k"), nil})
+	r := scan(t, elfFile(62, 0, part{".debug_info", code}, part{".mine", code}, part{".debug_str", ptx(t, "sm_80")}, part{".debugger", code}))
+	if len(r.Images) != 2 || r.Images[0].Where != ".mine" || r.Images[1].Where != ".debugger" {
+		t.Errorf("got %+v", r.Images)
+	}
+	if got := ordered([]span{{50, 60}, {10, 30}, {20, 25}, {30, 40}}); !slices.Equal(got, []span{{10, 40}, {50, 60}}) {
+		t.Errorf("got %v", got)
+	}
+}
+
+// Hundreds of images in many containers, over many pieces: several cores look at them, and the report is the same each time.
+func TestManyImagesKeepTheirOrder(t *testing.T) {
+	var data []byte
+	for i := range 300 {
+		name := fmt.Sprintf("k%03d", i)
+		if i%7 == 3 {
+			data = append(data, container(packed{kindELF, 90, flagZstd, []byte("no cubin at all"), nil})...)
+			continue
+		}
+		data = append(data, container(packed{kindELF, 90, flagZstd, cubin(90, "", name), nil}, packed{kindELF, 80, 0, cubin(80, "", name), nil})...)
+		if i%5 == 0 {
+			data = append(data, make([]byte, 9001)...)
+		}
+	}
+	first := scan(t, data)
+	if len(first.Images) < 500 || len(first.Notes) < 40 {
+		t.Fatalf("%d images, %d notes", len(first.Images), len(first.Notes))
+	}
+	for range 5 {
+		if r := scan(t, data); !reflect.DeepEqual(r, first) {
+			t.Fatal("two scans of the same bytes differ")
+		}
+	}
+}
+
 type failing struct{ at int64 }
 
 func (f failing) ReadAt(p []byte, off int64) (int, error) {
@@ -226,7 +263,7 @@ func (f failing) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func TestReading(t *testing.T) {
-	if _, err := Scan(failing{3 * chunkSize}, 9*chunkSize); err == nil || !strings.Contains(err.Error(), "at byte 3145728: input/output error") {
+	if _, err := Scan(failing{12 * chunkSize}, 36*chunkSize); err == nil || !strings.Contains(err.Error(), "at byte 3145728: input/output error") {
 		t.Errorf("a disk that fails: %v", err)
 	}
 	r, err := Scan(bytes.NewReader(make([]byte, 100)), 200)

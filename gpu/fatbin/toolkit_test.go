@@ -12,7 +12,7 @@ import (
 )
 
 // tool finds a program of the toolkit that GPUBUILD_TEST_TOOLKIT names, or on PATH.
-func tool(t *testing.T, name string) string {
+func tool(t testing.TB, name string) string {
 	t.Helper()
 	if root := os.Getenv("GPUBUILD_TEST_TOOLKIT"); root != "" {
 		if p, err := exec.LookPath(filepath.Join(root, "bin", name)); err == nil {
@@ -71,16 +71,25 @@ func TestRealToolkit(t *testing.T) {
 			odd := append(append(make([]byte, chunkSize-5), data...), ptx(t, "sm_80")...)
 			host := scan(t, elfFile(62, 0, part{".rodata", odd}))
 			alone := scan(t, data)
+			brief := scan(t, data, WithoutNames())
+			if len(brief.Images) != len(alone.Images) || len(brief.Notes) > 0 {
+				t.Errorf("by headers alone: %d images, %d otherwise; %q", len(brief.Images), len(alone.Images), brief.Notes)
+			}
+			for i, im := range brief.Images {
+				if a := alone.Images[i]; im.Kind != a.Kind || im.Arch != a.Arch || im.Compression != a.Compression || im.Size != a.Size || im.Compression != Raw && len(im.Kernels) > 0 {
+					t.Errorf("by headers alone: %+v, otherwise %+v", im, a)
+				}
+			}
 			if len(alone.Notes) > 0 || len(host.Notes) > 0 {
 				t.Errorf("notes: %q %q", alone.Notes, host.Notes)
 			}
 			if got, want := len(host.Images), len(alone.Images)+1; got != want {
 				t.Errorf("in a program: %d images, want %d", got, want)
 			}
-			var got, listed []string
+			var got, words []string
 			for _, im := range alone.Images {
 				got = append(got, fmt.Sprintf("%s %s %s", im.Kind, im.Arch, im.Compression))
-				listed = append(listed, listing(im))
+				words = append(words, listing(im))
 				if k := strings.Join(im.Kernels, ","); k != names {
 					t.Errorf("%s %s: kernels %s, want %s", im.Kind, im.Arch, k, names)
 				}
@@ -89,28 +98,22 @@ func TestRealToolkit(t *testing.T) {
 				}
 			}
 			slices.Sort(got)
-			slices.Sort(listed)
+			slices.Sort(words)
 			if !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 			if cuobjdump == "" {
 				return // the oracle is a wheel of its own
 			}
-			list, err := exec.Command(cuobjdump, "--list-elf", "--list-ptx", file).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, list)
-			}
-			var oracle []string
-			for _, m := range regexp.MustCompile(`(?m)^(ELF|PTX) file +\d+: .*\.(sm_\d+a?)f?\.`).FindAllStringSubmatch(string(list), -1) {
-				oracle = append(oracle, m[1]+" "+m[2])
-			}
-			slices.Sort(oracle)
-			if !slices.Equal(listed, oracle) {
-				t.Errorf("got %q, cuobjdump says %q", listed, oracle)
+			if want := oracle(t, cuobjdump, file); !slices.Equal(words, want) {
+				t.Errorf("got %q, cuobjdump says %q", words, want)
 			}
 		})
 	}
 }
+
+// listed is a line of cuobjdump's lists.
+var listed = regexp.MustCompile(`(?m)^(ELF|PTX) file +\d+: .*\.(sm_\d+a?)f?\.`)
 
 // listing words an image as cuobjdump does, which tells no family suffix.
 func listing(im Image) string {

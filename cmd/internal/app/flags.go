@@ -26,6 +26,7 @@ type Options struct {
 	Minimal        bool
 	Prove          bool
 	ProveArgs      []string
+	List           bool // scan: images only
 	Audit          bool
 	AuditArgs      []string
 	RequireProof   bool
@@ -130,6 +131,7 @@ var flags = []flag{
 		o.ProveArgs, err = splitWords(v)
 		return err
 	}},
+	{"list", none, onScan, "", "images only: nothing is unpacked, so that packed ones have no kernel names", func(o *Options, _ string) error { o.List = true; return nil }},
 	{"audit", optional, onCargo, "ARGS", "build: run what was built on drivers that fail, with these arguments; 20 where it ends well all the same", func(o *Options, v string) error {
 		o.Audit = true
 		var err error

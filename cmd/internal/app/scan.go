@@ -3,11 +3,12 @@ package app
 import (
 	"context"
 	"fmt"
+	"strings"
+
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/loader"
-	"strings"
 )
 
 func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
@@ -19,10 +20,18 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 		*fatbin.Report
 		Libraries []loader.Library `json:"libraries,omitempty"`
 	}
+	// The hash takes ten times as long as the rest, and only a machine reads it.
+	var how []fatbin.Option
+	if o.JSON != nil {
+		how = append(how, fatbin.WithHash())
+	}
+	if o.List {
+		how = append(how, fatbin.WithoutNames())
+	}
 	var all []scanned
 	code := codeDone
 	for _, path := range l.Positional {
-		r, err := fatbin.ScanFile(a.host, a.host.Abs(path), fatbin.WithHash())
+		r, err := fatbin.ScanFile(a.host, a.host.Abs(path), how...)
 		if err != nil {
 			return err
 		}
@@ -63,6 +72,9 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 			}
 			b.WriteByte('\n')
 			for n, k := range im.Kernels {
+				if o.List {
+					break
+				}
 				if n == 20 && !l.AllTargets {
 					fmt.Fprintf(&b, "                … and %d more kernels\n", len(im.Kernels)-n)
 					break
