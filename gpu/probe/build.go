@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -50,12 +51,26 @@ type part struct {
 	shared       bool
 }
 
-func parts() []part {
+func parts(os string) []part {
+	if os == buildenv.Windows {
+		return []part{
+			{"probe.c", "gpubuild_probe.dll", true},
+			{"control.c", "gpubuild-control.exe", false},
+			{"watch_windows.c", "gpubuild-watch.exe", false},
+		}
+	}
 	return []part{
 		{"probe.c", "libgpubuild_probe.so", true},
 		{"control.c", "gpubuild-control", false},
 		{"watch.c", "gpubuild-watch", false},
 	}
+}
+
+// Compiler is what builds the probe.
+type Compiler struct {
+	Path string
+	CL   bool         // it takes cl's options: Microsoft's cl; else gcc's: gcc and clang
+	Env  buildenv.Env // what it runs in, for cl with INCLUDE and LIB; the zero value: the machine's own
 }
 
 const stamp = "built.json"
@@ -65,6 +80,16 @@ type built struct {
 	Schema   int               `json:"schema"`
 	Compiler string            `json:"compiler"`
 	Digests  map[string]string `json:"digests"` // SHA-256 by file name
+}
+
+// by is the compiler's path, which stands first in its identity, quoted: C:\Program Files has a space.
+func (b built) by() string {
+	quoted, err := strconv.QuotedPrefix(b.Compiler)
+	if err != nil {
+		return b.Compiler
+	}
+	path, _ := strconv.Unquote(quoted) // what QuotedPrefix answers can be unquoted
+	return path
 }
 
 // SourceHash answers the SHA-256 of the C sources that this gpubuild carries.
@@ -94,32 +119,69 @@ func Sources() map[string]string {
 }
 
 // compile is the command that makes one part; a value, so that tests can compare it.
-func compile(h buildenv.Host, compiler, dir, out string, p part) buildenv.Cmd {
-	args := []string{"-std=c11", "-O2", "-pthread", "-o", h.Join(out, p.name)}
-	if p.shared {
-		args = append(args, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,nodelete")
+func compile(h buildenv.Host, c Compiler, dir, out string, p part) buildenv.Cmd {
+	source, target := h.Join(dir, p.source), h.Join(out, p.name)
+	env := c.Env
+	if len(env.Names()) == 0 {
+		env = h.Env
 	}
-	args = append(args, h.Join(dir, p.source), "-ldl")
+	var args []string
+	switch {
+	case c.CL:
+		// The C library is linked into the library (/MT): one that is loaded into a foreign process must bring no other that it has to find.
+		args = []string{"/nologo", "/TC", "/utf-8", "/W3", "/O2", "/MT"}
+		if p.shared {
+			args = append(args, "/LD")
+		}
+		args = append(args, "/Fo:"+target+".obj", "/Fe:"+target, source)
+		// Options from here would come before and behind ours (Microsoft, "CL environment variables", "LINK environment variables").
+		for _, name := range []string{"CL", "_CL_", "LINK", "_LINK_"} {
+			env = env.Unset(name)
+		}
+	case h.OS == buildenv.Windows:
+		args = []string{"-std=c11", "-O2", "-static", "-o", target}
+		if p.shared {
+			args = append(args, "-shared")
+		}
+		args = append(args, source)
+	default:
+		args = []string{"-std=c11", "-O2", "-pthread", "-o", target}
+		if p.shared {
+			args = append(args, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,nodelete")
+		}
+		args = append(args, source, "-ldl")
+	}
 	return buildenv.Cmd{
-		Path: compiler, Args: args, Dir: dir, Env: h.Env.Set("LC_ALL", "C").Entries(),
+		Path: c.Path, Args: args, Dir: dir, Env: env.Set("LC_ALL", "C").Entries(),
 		Timeout: 2 * time.Minute, Limit: 1 << 20,
 	}
 }
 
+// canBuild says whether there is a probe for a machine: its source knows these.
+func canBuild(h buildenv.Host) bool {
+	return h.OS == buildenv.Linux || h.OS == buildenv.Windows && h.Arch != "arm64"
+}
+
 // NoCompilerError says that there is nothing to build the probe with.
-type NoCompilerError struct{ OS string }
+type NoCompilerError struct{ OS, Arch string }
 
 func (e *NoCompilerError) Error() string {
-	if e.OS != buildenv.Linux {
-		return "the probe cannot be built on " + e.OS + " yet"
+	switch {
+	case !canBuild(buildenv.Host{OS: e.OS, Arch: e.Arch}):
+		return strings.TrimSpace("the probe cannot be built on "+e.OS+" "+e.Arch) + " yet"
+	case e.OS == buildenv.Windows:
+		return "no host compiler (cl, gcc or clang) to build the probe with"
 	}
 	return "no host compiler (gcc or clang) to build the probe with"
 }
 
 // Hint says what a user can do about it.
 func (e *NoCompilerError) Hint() string {
-	if e.OS != buildenv.Linux {
-		return "prove on Linux, or give a library with prove --probe FILE"
+	switch {
+	case !canBuild(buildenv.Host{OS: e.OS, Arch: e.Arch}):
+		return "prove on Linux or on Windows x86_64, or give a library with prove --probe FILE"
+	case e.OS == buildenv.Windows:
+		return "install Microsoft's C++ build tools (winget install Microsoft.VisualStudio.2022.BuildTools), or give a library that was built elsewhere with prove --probe FILE"
 	}
 	return "install gcc, or give a library that was built elsewhere with prove --probe FILE"
 }
@@ -142,23 +204,23 @@ func (e *BuildError) Hint() string {
 
 // Build answers the probe in cacheDir, and compiles it when it is not there, was built from other sources or by another compiler, or is no
 // longer what was built. It is built beside and renamed, so that it is there whole or not at all, also when two build at once.
-func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir, compiler string) (Probe, error) {
-	if h.OS != buildenv.Linux || compiler == "" {
-		return Probe{}, &NoCompilerError{OS: h.OS}
+func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, compiler Compiler) (Probe, error) {
+	if !canBuild(h) || compiler.Path == "" {
+		return Probe{}, &NoCompilerError{OS: h.OS, Arch: h.Arch}
 	}
-	fi, err := h.Files.Stat(compiler)
+	fi, err := h.Files.Stat(compiler.Path)
 	if err != nil {
 		return Probe{}, fmt.Errorf("host compiler: %w", err)
 	}
 	source := SourceHash()
-	id := fmt.Sprintf("%s %d %d %s", h.Real(compiler), fi.Size(), fi.ModTime().UnixNano(), h.Arch)
+	id := fmt.Sprintf("%q %d %d %s", h.Real(compiler.Path), fi.Size(), fi.ModTime().UnixNano(), h.Arch)
 	key := sha256.Sum256([]byte(source + "\n" + id))
 	home := filepath.Join(cacheDir, "probe")
 	dir := filepath.Join(home, hex.EncodeToString(key[:12]))
 	if err := private(home); err != nil {
 		return Probe{}, err
 	}
-	if p, err := check(dir, source); err == nil {
+	if p, err := check(h, dir, source); err == nil {
 		return p, nil
 	}
 	tmp, err := os.MkdirTemp(home, ".build-")
@@ -172,7 +234,7 @@ func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir, compiler 
 			return Probe{}, &CacheError{Dir: home, Err: err}
 		}
 	}
-	for _, p := range parts() {
+	for _, p := range parts(h.OS) {
 		if _, err := run.Run(ctx, compile(h, compiler, tmp, tmp, p)); err != nil {
 			if ctx.Err() != nil {
 				return Probe{}, ctx.Err()
@@ -195,7 +257,7 @@ func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir, compiler 
 	}
 	if err := os.Rename(tmp, dir); err != nil {
 		// Another gpubuild was faster, or what stands there is damaged.
-		if p, err := check(dir, source); err == nil {
+		if p, err := check(h, dir, source); err == nil {
 			return p, nil
 		}
 		if err := os.RemoveAll(dir); err != nil {
@@ -205,7 +267,7 @@ func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir, compiler 
 			return Probe{}, &CacheError{Dir: home, Err: err}
 		}
 	}
-	return check(dir, source)
+	return check(h, dir, source)
 }
 
 // CacheError says that the cache could not be written.
@@ -243,7 +305,7 @@ func private(dir string) error {
 }
 
 // check answers the probe in dir if every file is still what was built.
-func check(dir, source string) (Probe, error) {
+func check(h buildenv.Host, dir, source string) (Probe, error) {
 	data, err := readBounded(filepath.Join(dir, stamp), 64<<10)
 	if err != nil {
 		return Probe{}, err
@@ -255,18 +317,18 @@ func check(dir, source string) (Probe, error) {
 	if err := private(dir); err != nil {
 		return Probe{}, err
 	}
-	p := Probe{SourceHash: source, Origin: "built by " + strings.SplitN(b.Compiler, " ", 2)[0]}
+	p := Probe{SourceHash: source, Origin: "built by " + b.by()}
 	for i, to := range []*string{&p.Library, &p.Control, &p.Watch} {
-		*to = filepath.Join(dir, parts()[i].name)
+		*to = filepath.Join(dir, parts(h.OS)[i].name)
 		sum, err := digest(*to)
 		if err != nil {
 			return Probe{}, err
 		}
-		if sum != b.Digests[parts()[i].name] {
+		if sum != b.Digests[parts(h.OS)[i].name] {
 			return Probe{}, fmt.Errorf("%s is not what was built", *to)
 		}
 	}
-	p.Digest = b.Digests[parts()[0].name]
+	p.Digest = b.Digests[parts(h.OS)[0].name]
 	return p, nil
 }
 
@@ -281,7 +343,7 @@ func FromFile(h buildenv.Host, library string) (Probe, error) {
 	for _, beside := range []struct {
 		to   *string
 		name string
-	}{{&p.Control, "gpubuild-control"}, {&p.Watch, "gpubuild-watch"}} {
+	}{{&p.Control, h.Exe("gpubuild-control")}, {&p.Watch, h.Exe("gpubuild-watch")}} {
 		if at := h.Join(h.Dir(library), beside.name); h.IsFile(at) {
 			*beside.to = at
 		}

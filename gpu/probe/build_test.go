@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -47,7 +48,7 @@ func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
 	run := &counting{}
 	build := func(want int) Probe {
 		t.Helper()
-		p, err := Build(context.Background(), h, run, cache, gcc)
+		p, err := Build(context.Background(), h, run, cache, Compiler{Path: gcc})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +100,7 @@ func TestTwoBuildAtOnce(t *testing.T) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			if _, err := Build(context.Background(), h, proc.Runner{}, cache, gcc); err != nil {
+			if _, err := Build(context.Background(), h, proc.Runner{}, cache, Compiler{Path: gcc}); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -111,22 +112,31 @@ func TestBuildErrors(t *testing.T) {
 	h, gcc := machine(t)
 	type hinted interface{ Hint() string }
 	t.Run("no compiler", func(t *testing.T) {
-		_, err := Build(context.Background(), h, proc.Runner{}, t.TempDir(), "")
+		_, err := Build(context.Background(), h, proc.Runner{}, t.TempDir(), Compiler{})
 		var none *NoCompilerError
 		if !errors.As(err, &none) || !strings.Contains(none.Hint(), "--probe") {
 			t.Error(err)
 		}
 	})
-	t.Run("windows", func(t *testing.T) {
-		_, err := Build(context.Background(), buildenv.Host{OS: buildenv.Windows}, proc.Runner{}, t.TempDir(), `C:\cl.exe`)
+	t.Run("machines without a probe", func(t *testing.T) {
+		for _, h := range []buildenv.Host{{OS: buildenv.Windows, Arch: "arm64"}, {OS: buildenv.Darwin, Arch: "arm64"}} {
+			_, err := Build(context.Background(), h, proc.Runner{}, t.TempDir(), Compiler{Path: `C:\cl.exe`, CL: true})
+			var none *NoCompilerError
+			if !errors.As(err, &none) || !strings.Contains(none.Error(), h.OS+" arm64") || !strings.Contains(none.Hint(), "prove on Linux") {
+				t.Error(err)
+			}
+		}
+	})
+	t.Run("no compiler on Windows", func(t *testing.T) {
+		_, err := Build(context.Background(), buildenv.Host{OS: buildenv.Windows, Arch: "amd64"}, proc.Runner{}, t.TempDir(), Compiler{})
 		var none *NoCompilerError
-		if !errors.As(err, &none) || !strings.Contains(none.Error(), "windows") {
+		if !errors.As(err, &none) || !strings.Contains(none.Error(), "cl, gcc or clang") || !strings.Contains(none.Hint(), "BuildTools") {
 			t.Error(err)
 		}
 	})
 	t.Run("a compiler that fails", func(t *testing.T) {
 		cache := t.TempDir()
-		_, err := Build(context.Background(), h, proc.Runner{}, cache, "/bin/false")
+		_, err := Build(context.Background(), h, proc.Runner{}, cache, Compiler{Path: "/bin/false"})
 		var bad *BuildError
 		var hint hinted
 		if !errors.As(err, &bad) || bad.Source != "probe.c" || !errors.As(err, &hint) {
@@ -137,7 +147,7 @@ func TestBuildErrors(t *testing.T) {
 		}
 	})
 	t.Run("a compiler that makes nothing", func(t *testing.T) {
-		_, err := Build(context.Background(), h, proc.Runner{}, t.TempDir(), "/bin/true")
+		_, err := Build(context.Background(), h, proc.Runner{}, t.TempDir(), Compiler{Path: "/bin/true"})
 		var bad *BuildError
 		if !errors.As(err, &bad) {
 			t.Error(err)
@@ -148,7 +158,7 @@ func TestBuildErrors(t *testing.T) {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Build(context.Background(), h, proc.Runner{}, file, gcc)
+		_, err := Build(context.Background(), h, proc.Runner{}, file, Compiler{Path: gcc})
 		var cache *CacheError
 		if !errors.As(err, &cache) || !strings.Contains(cache.Hint(), "GPUBUILD_CACHE") {
 			t.Error(err)
@@ -157,7 +167,7 @@ func TestBuildErrors(t *testing.T) {
 	t.Run("interrupted", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := Build(ctx, h, proc.Runner{}, t.TempDir(), gcc); !errors.Is(err, context.Canceled) {
+		if _, err := Build(ctx, h, proc.Runner{}, t.TempDir(), Compiler{Path: gcc}); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
@@ -170,15 +180,65 @@ func TestBuildErrors(t *testing.T) {
 
 func TestSourcesCompileWithoutWarnings(t *testing.T) {
 	_, gcc := machine(t)
-	for _, p := range parts() {
-		args := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-fsyntax-only", filepath.Join("csrc", p.source)}
-		if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
-			t.Errorf("%s: %v\n%s", p.source, err, out)
+	strict := func(compiler, os string) {
+		for _, p := range parts(os) {
+			args := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-fsyntax-only", filepath.Join("csrc", p.source)}
+			if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
+				t.Errorf("%s %s: %v\n%s", compiler, p.source, err, out)
+			}
 		}
+	}
+	strict(gcc, buildenv.Linux)
+	for _, cross := range []struct{ compiler, os, where string }{
+		{"x86_64-w64-mingw32-gcc", buildenv.Windows, "gcc-mingw-w64-x86-64-posix"}, {"aarch64-linux-gnu-gcc", buildenv.Linux, "gcc-aarch64-linux-gnu"},
+	} {
+		t.Run(cross.compiler, func(t *testing.T) {
+			if _, err := exec.LookPath(cross.compiler); err != nil {
+				t.Skip("no " + cross.compiler + ": the package " + cross.where + " has it")
+			}
+			strict(cross.compiler, cross.os)
+		})
 	}
 	for name := range Sources() {
 		if data, err := os.ReadFile(filepath.Join("csrc", name)); err != nil || string(data) != Sources()[name] {
 			t.Errorf("%s is not what is carried: %v", name, err)
 		}
+	}
+}
+
+func TestCompile(t *testing.T) {
+	linux := buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{"PATH=/bin"})}
+	windows := buildenv.Host{OS: buildenv.Windows, Env: buildenv.NewEnv(buildenv.Windows, []string{"Path=C:\\bin", "Cl=/DNDEBUG", "_LINK_=/DEBUG"})}
+	prompt := windows.Env.Set("INCLUDE", `C:\inc`)
+	tests := []struct {
+		story    string
+		host     buildenv.Host
+		compiler Compiler
+		part     int
+		want     string // the words
+		env      string // the variables, sorted
+	}{
+		{"gcc, the library", linux, Compiler{Path: "/bin/gcc"}, 0, "/bin/gcc -std=c11 -O2 -pthread -o /out/libgpubuild_probe.so -shared -fPIC -fvisibility=hidden -Wl,-z,nodelete /src/probe.c -ldl", "LC_ALL=C PATH=/bin"},
+		{"gcc, the watcher", linux, Compiler{Path: "/bin/gcc"}, 2, "/bin/gcc -std=c11 -O2 -pthread -o /out/gpubuild-watch /src/watch.c -ldl", "LC_ALL=C PATH=/bin"},
+		{"cl, the library", windows, Compiler{Path: `C:\cl.exe`, CL: true, Env: prompt}, 0, `C:\cl.exe /nologo /TC /utf-8 /W3 /O2 /MT /LD /Fo:C:\out\gpubuild_probe.dll.obj /Fe:C:\out\gpubuild_probe.dll C:\src\probe.c`, `INCLUDE=C:\inc LC_ALL=C Path=C:\bin`},
+		{"cl, the control", windows, Compiler{Path: `C:\cl.exe`, CL: true, Env: prompt}, 1, `C:\cl.exe /nologo /TC /utf-8 /W3 /O2 /MT /Fo:C:\out\gpubuild-control.exe.obj /Fe:C:\out\gpubuild-control.exe C:\src\control.c`, `INCLUDE=C:\inc LC_ALL=C Path=C:\bin`},
+		{"cl, the watcher", windows, Compiler{Path: `C:\cl.exe`, CL: true, Env: prompt}, 2, `C:\cl.exe /nologo /TC /utf-8 /W3 /O2 /MT /Fo:C:\out\gpubuild-watch.exe.obj /Fe:C:\out\gpubuild-watch.exe C:\src\watch_windows.c`, `INCLUDE=C:\inc LC_ALL=C Path=C:\bin`},
+		{"mingw, the library", windows, Compiler{Path: `C:\gcc.exe`}, 0, `C:\gcc.exe -std=c11 -O2 -static -o C:\out\gpubuild_probe.dll -shared C:\src\probe.c`, `Cl=/DNDEBUG LC_ALL=C Path=C:\bin _LINK_=/DEBUG`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			src, out := "/src", "/out"
+			if tt.host.OS == buildenv.Windows {
+				src, out = `C:\src`, `C:\out`
+			}
+			c := compile(tt.host, tt.compiler, src, out, parts(tt.host.OS)[tt.part])
+			if c.String() != tt.want {
+				t.Errorf("got  %s\nwant %s", c, tt.want)
+			}
+			slices.Sort(c.Env)
+			if env := strings.Join(c.Env, " "); env != tt.env {
+				t.Errorf("got %s, want %s", env, tt.env)
+			}
+		})
 	}
 }

@@ -93,7 +93,7 @@ func buildLab() (*lab, string, error) {
 			return l, "", fmt.Errorf("gcc %s: %w\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	l.probe, err = probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), gcc)
+	l.probe, err = probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), probe.Compiler{Path: gcc})
 	return l, "", err
 }
 

@@ -20,7 +20,6 @@ import (
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
-	"gpubuild/toolchain/hostcc"
 	"gpubuild/toolchain/install"
 	"gpubuild/toolchain/loader"
 )
@@ -305,17 +304,10 @@ func (a *app) getProbe(ctx context.Context, o Options) (probe.Probe, error) {
 	if o.Probe != "" {
 		return probe.FromFile(a.host, o.Probe)
 	}
-	compiler := ""
-	for _, c := range hostcc.Find(ctx, a.host, a.run) {
-		if c.Kind == hostcc.GCC || c.Kind == hostcc.Clang {
-			compiler = c.Path
-			break
-		}
-	}
 	if err := cache.Make(a.cacheDir); err != nil {
 		return probe.Probe{}, err
 	}
-	return probe.Build(ctx, a.host, a.run, a.cacheDir, compiler)
+	return probe.Build(ctx, a.host, a.run, a.cacheDir, a.probeCompiler(ctx))
 }
 
 // proof is one program's run under the probe and what it showed.

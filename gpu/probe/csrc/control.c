@@ -1,15 +1,20 @@
 /* gpubuild's positive control: the smallest program that certainly runs a kernel. It loads the CUDA driver, compiles the PTX text below
  * through it, computes out[i] = i ^ key, checks every result, prints one line of JSON and leaves through exit(), so that handlers that
  * a probe registered run. If a probe records nothing of it, silence about another program means nothing. */
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#else
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <time.h>
+#include <unistd.h>
+#endif
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { RIGHT = 0, NO_LIBRARY = 3, NO_DEVICE = 4, INIT_FAILED = 5, LOAD_FAILED = 6, RUN_FAILED = 7, WRONG = 8 };
 enum { CUDA_ERROR_NO_DEVICE = 100, N = 256 };
@@ -51,6 +56,44 @@ static void quoted(const char *s) {
     putchar('"');
 }
 
+#ifdef _WIN32
+/* as a program finds it: System32's, unless one lies beside the program */
+static void *open_driver(void) { return LoadLibraryW(L"nvcuda.dll"); }
+static const char *no_driver(void) {
+    static char why[64];
+    snprintf(why, sizeof why, "nvcuda.dll: Windows error %lu", GetLastError());
+    return why;
+}
+static void *function(void *library, const char *called) {
+    union { FARPROC f; void *p; } u;
+    u.f = GetProcAddress(library, called);
+    return u.p;
+}
+static void file_of(void *address) {
+    HMODULE m = NULL; WCHAR w[4096]; DWORD n = 0;
+    if (GetModuleHandleExW(GET_MODULE_HANDLE_EX_FLAG_FROM_ADDRESS | GET_MODULE_HANDLE_EX_FLAG_UNCHANGED_REFCOUNT, (LPCWSTR)address, &m))
+        n = GetModuleFileNameW(m, w, 4096);
+    if (n == 0 || n >= 4096 || !WideCharToMultiByte(CP_UTF8, 0, w, -1, libcuda, sizeof libcuda, NULL, NULL)) libcuda[0] = 0;
+}
+static uint32_t moment(void) {
+    LARGE_INTEGER t;
+    QueryPerformanceCounter(&t);
+    return t.LowPart;
+}
+static void nodes(void) { }     /* Windows has none */
+#else
+static void *open_driver(void) { return dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL); }
+static const char *no_driver(void) { return dlerror(); }
+static void *function(void *library, const char *called) { return dlsym(library, called); }
+static void file_of(void *address) {
+    Dl_info at;
+    if (dladdr(address, &at) && at.dli_fname) snprintf(libcuda, sizeof libcuda, "%s", at.dli_fname);
+}
+static uint32_t moment(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint32_t)now.tv_nsec;
+}
 /* the NVIDIA device nodes that are open now: a stand-in driver has none */
 static void nodes(void) {
     static const char *const known[] = { "/dev/nvidia", "/dev/dxg", "/dev/nvhost", "/dev/nvmap" };
@@ -65,6 +108,7 @@ static void nodes(void) {
     }
     if (d) closedir(d);
 }
+#endif
 
 static void leave(int code, const char *step, int rc, const char *why) {
     printf("{\"control\":1,\"ok\":%s,\"step\":\"%s\",\"rc\":%d,\"why\":", code == RIGHT ? "true" : "false", step, rc);
@@ -78,11 +122,10 @@ static void leave(int code, const char *step, int rc, const char *why) {
 }
 
 int main(void) {
-    void *lib = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL), *ctx = NULL, *module = NULL, *function = NULL;
-    uint64_t d = 0; uint32_t out[N], key; int rc = 0, count = 0, dev = 0; char ptx[2048]; unsigned char u[16]; struct timespec now;
-    Dl_info at;
-    if (!lib) leave(NO_LIBRARY, "dlopen", 0, dlerror());
-#define FUNCTION(f, n, ...) int (*f)(__VA_ARGS__); if (!(*(void **)&f = dlsym(lib, n))) leave(NO_LIBRARY, n, 0, "the driver library has no such function")
+    void *lib = open_driver(), *ctx = NULL, *module = NULL, *kernel = NULL;
+    uint64_t d = 0; uint32_t out[N], key; int rc = 0, count = 0, dev = 0; char ptx[2048]; unsigned char u[16];
+    if (!lib) leave(NO_LIBRARY, "load", 0, no_driver());
+#define FUNCTION(f, n, ...) int (*f)(__VA_ARGS__); if (!(*(void **)&f = function(lib, n))) leave(NO_LIBRARY, n, 0, "the driver library has no such function")
     FUNCTION(init, "cuInit", unsigned);
     FUNCTION(version, "cuDriverGetVersion", int *);
     FUNCTION(device_count, "cuDeviceGetCount", int *);
@@ -99,7 +142,7 @@ int main(void) {
     FUNCTION(to_host, "cuMemcpyDtoH_v2", void *, uint64_t, size_t);
     FUNCTION(launch, "cuLaunchKernel", void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 #undef FUNCTION
-    if (dladdr(*(void **)&init, &at) && at.dli_fname) snprintf(libcuda, sizeof libcuda, "%s", at.dli_fname);
+    file_of(*(void **)&init);
     version(&driver);
     if ((rc = init(0)) == CUDA_ERROR_NO_DEVICE) leave(NO_DEVICE, "cuInit", rc, "the driver sees no device");
     if (rc) leave(INIT_FAILED, "cuInit", rc, "the driver could not be initialised");
@@ -120,12 +163,11 @@ int main(void) {
         if ((rc = load(&module, ptx))) module = NULL;
     }
     if (!module) leave(LOAD_FAILED, "cuModuleLoadData", rc, "the driver did not compile the control's PTX");
-    if ((rc = get(&function, module, "gpubuild_control"))) leave(LOAD_FAILED, "cuModuleGetFunction", rc, "the control's kernel is not in its module");
-    clock_gettime(CLOCK_REALTIME, &now);
-    key = (uint32_t)now.tv_nsec * 2654435761u;            /* another one each time: no answer can be ready beforehand */
+    if ((rc = get(&kernel, module, "gpubuild_control"))) leave(LOAD_FAILED, "cuModuleGetFunction", rc, "the control's kernel is not in its module");
+    key = moment() * 2654435761u;            /* another one each time: no answer can be ready beforehand */
     if ((rc = alloc(&d, sizeof out))) leave(RUN_FAILED, "cuMemAlloc", rc, "no memory on the device");
     void *args[] = { &d, &key };
-    if ((rc = launch(function, N / 64, 1, 1, 64, 1, 1, 0, NULL, args, NULL))) leave(RUN_FAILED, "cuLaunchKernel", rc, "the launch was refused");
+    if ((rc = launch(kernel, N / 64, 1, 1, 64, 1, 1, 0, NULL, args, NULL))) leave(RUN_FAILED, "cuLaunchKernel", rc, "the launch was refused");
     if ((rc = synchronize())) leave(RUN_FAILED, "cuCtxSynchronize", rc, "the kernel failed");
     if ((rc = to_host(out, d, sizeof out))) leave(RUN_FAILED, "cuMemcpyDtoH", rc, "the results could not be read");
     for (uint32_t i = 0; i < N; i++) if (out[i] != (i ^ key)) leave(WRONG, "result", (int)i, "a result is wrong");

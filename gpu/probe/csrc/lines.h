@@ -1,53 +1,17 @@
-/* The probe's record file: JSON lines, composed in memory under a lock and written whole. Included by probe.c alone. */
+/* The probe's lines: JSON, composed in memory under a lock and written whole. Included by probe.c alone. */
 enum {
     NAME_MAX_BYTES = 4096,/* longer names are cut, and flagged */
     PENDING = 64 << 10,   /* bytes collected before a write */
-    LINE_MAX_BYTES = 28 << 10, /* room for a kernel's line: a name of control characters grows sixfold */
-    HIGH_FD = 200         /* so that the program's own files have the numbers that they would have had */
+    LINE_MAX_BYTES = 28 << 10 /* room for a kernel's line: a name of control characters grows sixfold */
 };
 
-static char path[4096];             /* the record file */
-static int out = -1;
-static dev_t out_dev;
-static ino_t out_ino;
 static char pending[PENDING];
 static size_t pending_n, line_at;   /* line_at: where the line that is being composed begins */
 static int overflow;                /* it does not fit: it is left out and counted */
-static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
-static sigset_t mask_before;        /* of the thread that holds `writing` */
-static _Atomic uint64_t lost_writes;
-
-/* ---- lines: composed in `pending` under `writing`, written whole ---------------------------------------------------------------- */
-static int open_records(void) {
-    struct stat st;
-    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return -1;
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
-    if (high >= 0) { close(fd); fd = high; }
-    if (fstat(fd, &st) != 0) { close(fd); return -1; }
-    out = fd; out_dev = st.st_dev; out_ino = st.st_ino;
-    return 0;
-}
+static counter lost_writes;
 
 static void drain(void) {
-    struct stat st;
-    size_t at = 0;
-    /* The program may have closed our file and got its number for one of its own: that one must not be written to. */
-    if (out < 0 || fstat(out, &st) != 0 || st.st_dev != out_dev || st.st_ino != out_ino) {
-        out = -1;
-        if (open_records() != 0) { lost_writes++; pending_n = 0; return; }
-    }
-    while (at < pending_n) {        /* O_APPEND: one write is one piece */
-        ssize_t w = write(out, pending + at, pending_n - at);
-        if (w < 0 && errno == EINTR) continue;
-        if (w < 0 && errno == EFBIG) {  /* over the program's own limit (RLIMIT_FSIZE): the signal must not reach it */
-            sigset_t over; struct timespec none = { 0, 0 };
-            sigemptyset(&over); sigaddset(&over, SIGXFSZ);
-            sigtimedwait(&over, NULL, &none);
-        }
-        if (w <= 0) { lost_writes++; break; }
-        at += (size_t)w;
-    }
+    if (write_records(pending, pending_n) != 0) ADD(lost_writes, 1);
     pending_n = 0;
 }
 
@@ -83,19 +47,6 @@ static void field_s(const char *name, const char *v) { field(name); quoted(v); }
 static void field_3(const char *name, const int32_t *v) {
     field(name); text("["); integer(v[0]); text(","); integer(v[1]); text(","); integer(v[2]); text("]");
 }
-/* No signal is taken while the lock is held: a handler that calls exit() would wait for its own thread. */
-static void hold(void) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    pthread_mutex_lock(&writing);
-    mask_before = before;
-}
-static void release(void) {
-    sigset_t before = mask_before;
-    pthread_mutex_unlock(&writing);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
 static void compose(const char *event) {
     if (pending_n > PENDING - LINE_MAX_BYTES) drain();
     line_at = pending_n; overflow = 0;
@@ -103,7 +54,7 @@ static void compose(const char *event) {
 }
 static void close_line(int now) {
     text("}\n");
-    if (overflow) { pending_n = line_at; lost_writes++; }
+    if (overflow) { pending_n = line_at; ADD(lost_writes, 1); }
     if (now) drain();
 }
 static void begin(const char *event) { hold(); compose(event); }

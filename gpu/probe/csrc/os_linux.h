@@ -1,0 +1,303 @@
+/* What the probe needs of Linux. os_windows.h has the same for Windows; lines.h and probe.c call nothing else. Included by probe.c alone. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define DRIVER "libcuda.so.1"
+#define CALLER() __builtin_return_address(0)
+enum { HIGH_FD = 200 };             /* so that the program's own files have the numbers that they would have had */
+
+typedef _Atomic uint64_t counter;
+#define ADD(c, n) atomic_fetch_add_explicit(&(c), (uint64_t)(n), memory_order_relaxed)
+#define GET(c) atomic_load(&(c))
+typedef _Atomic int flag;
+
+typedef int error_state;
+static error_state keep_error(void) { return errno; }
+static void restore_error(error_state e) { errno = e; }
+
+static int starts(const char *s, const char *with) { return strncmp(s, with, strlen(with)) == 0; }
+static void copy_text(char *to, size_t size, const char *from) { snprintf(to, size, "%s", from ? from : ""); }
+
+/* ---- what this process is --------------------------------------------------------------------------------------------------------- */
+static uint64_t process_id(void) { return (uint64_t)getpid(); }
+static uint64_t parent_id(void) { return (uint64_t)getppid(); }
+
+/* Start time in clock ticks since boot: with the pid it names a process for good. Source: proc(5), field 22. */
+static uint64_t start_time(void) {
+    char b[1024], *p; ssize_t n; uint64_t t = 0; int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    n = read(fd, b, sizeof b - 1);
+    close(fd);
+    if (n <= 0) return 0;
+    b[n] = 0;
+    if (!(p = strrchr(b, ')'))) return 0;
+    for (int i = 2; i < 22 && p; i++) p = strchr(p + 1, ' ');
+    if (p) t = strtoull(p + 1, NULL, 10);
+    return t;
+}
+
+static uint64_t nanoseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void program(char *exe, size_t size) {
+    ssize_t n = readlink("/proc/self/exe", exe, size - 1);
+    exe[n > 0 ? n : 0] = 0;
+}
+
+static int program_file(uint64_t *device, uint64_t *inode) {
+    struct stat st;
+    if (stat("/proc/self/exe", &st) != 0) return 0;
+    *device = st.st_dev; *inode = st.st_ino;
+    return 1;
+}
+
+static int setting(const char *name, char *to, size_t size) {
+    const char *v = getenv(name);
+    return v && *v && snprintf(to, size, "%s", v) < (int)size;
+}
+
+/* ---- libraries ---------------------------------------------------------------------------------------------------------------------- */
+static void file_of(const void *address, char *to, size_t size) {
+    Dl_info at;
+    copy_text(to, size, address && dladdr(address, &at) ? at.dli_fname : "");
+}
+static void *symbol(void *library, const char *name) { return dlsym(library, name); }
+
+/* the driver, if it is in this process; it stays from now on */
+static void *loaded_driver(void) { return dlopen(DRIVER, RTLD_LAZY | RTLD_NOLOAD); }
+
+static void *load_cupti(const char *given, char *why, size_t size) {
+    static const char *const usual[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so", NULL };
+    void *h = NULL;
+    if (*given) h = dlopen(given, RTLD_NOW | RTLD_LOCAL);
+    else for (int i = 0; !h && usual[i]; i++) h = dlopen(usual[i], RTLD_NOW | RTLD_LOCAL);
+    if (!h) { const char *e = dlerror(); copy_text(why, size, e ? e : "libcupti could not be loaded"); }
+    return h;
+}
+
+/* every file called libcuda.so* that is mapped: more than one, or another than the one that we hold, is for the judge */
+static void each_driver(void (*tell)(const char *)) {
+    char line[4400], last[4400] = ""; int any = 0; FILE *f = fopen("/proc/self/maps", "re");
+    while (f && any < 8 && fgets(line, sizeof line, f)) {
+        char *p = strchr(line, '/'), *base;
+        if (!p) continue;
+        p[strcspn(p, "\n")] = 0;
+        if (!(base = strrchr(p, '/')) || !starts(base + 1, "libcuda.so") || !strcmp(p, last)) continue;
+        snprintf(last, sizeof last, "%s", p);
+        any++;
+        tell(p);
+    }
+    if (f) fclose(f);
+}
+
+/* the NVIDIA device nodes that this process has open: a stand-in driver has none */
+static void each_node(void (*tell)(const char *)) {
+    DIR *d = opendir("/proc/self/fd"); struct dirent *e; int any = 0; char link[64], to[256];
+    while (d && any < 32 && (e = readdir(d))) {
+        snprintf(link, sizeof link, "/proc/self/fd/%.20s", e->d_name);
+        ssize_t n = readlink(link, to, sizeof to - 1);
+        if (n <= 0) continue;
+        to[n] = 0;
+        if (!starts(to, "/dev/nvidia") && !starts(to, "/dev/dxg") && !starts(to, "/dev/nvhost") && !starts(to, "/dev/nvmap")) continue;
+        any++;
+        tell(to);
+    }
+    if (d) closedir(d);
+}
+
+/* Does the program reach this function elsewhere than in the driver, and in what file? The function that finds the others counts, too. */
+static int interposed(void *cuda, const char *name, char *by, size_t size) {
+    Dl_info own, met;
+    if (!strcmp(name, "dlsym")) {
+        void *(*find)(void *, const char *) = dlsym; const char *base;
+        if (!dladdr(*(void **)&find, &met) || !(base = strrchr(met.dli_fname, '/')) ||
+            starts(base + 1, "libc") || starts(base + 1, "libdl") || starts(base + 1, "ld-")) return 0;
+    } else {
+        void *a = dlsym(cuda, name), *b = dlsym(RTLD_DEFAULT, name);
+        if (!a || !b || a == b || !dladdr(a, &own) || !dladdr(b, &met) || own.dli_fbase == met.dli_fbase) return 0;
+    }
+    copy_text(by, size, met.dli_fname);
+    return 1;
+}
+
+/* ---- the record file ---------------------------------------------------------------------------------------------------------------- */
+static char path[4096];
+static int out = -1;
+static dev_t out_dev;
+static ino_t out_ino;
+
+static int open_records(void) {
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) return -1;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+    if (high >= 0) { close(fd); fd = high; }
+    if (fstat(fd, &st) != 0) { close(fd); return -1; }
+    out = fd; out_dev = st.st_dev; out_ino = st.st_ino;
+    return 0;
+}
+
+static int begin_records(const char *dir) {
+    return snprintf(path, sizeof path, "%s/%d-%llu.jsonl", dir, (int)getpid(), (unsigned long long)start_time()) < (int)sizeof path ? open_records() : -1;
+}
+
+/* Is the number still our file's? The program may have closed it and got the number for one of its own: that one must not be touched. */
+static int ours(void) {
+    struct stat st;
+    return out >= 0 && fstat(out, &st) == 0 && st.st_dev == out_dev && st.st_ino == out_ino;
+}
+
+static int write_records(const char *p, size_t n) {
+    size_t at = 0;
+    if (!ours()) {
+        out = -1;
+        if (open_records() != 0) return -1;
+    }
+    while (at < n) {                /* O_APPEND: one write is one piece */
+        ssize_t w = write(out, p + at, n - at);
+        if (w < 0 && errno == EINTR) continue;
+        if (w < 0 && errno == EFBIG) {  /* over the program's own limit (RLIMIT_FSIZE): the signal must not reach it */
+            sigset_t over; struct timespec none = { 0, 0 };
+            sigemptyset(&over); sigaddset(&over, SIGXFSZ);
+            sigtimedwait(&over, NULL, &none);
+        }
+        if (w <= 0) return -1;
+        at += (size_t)w;
+    }
+    return 0;
+}
+
+/* In a forked child, alone: the parent's file is let go, and one of the child's own begun. Nothing here takes a lock or allocates: another
+ * thread may have held one at the fork. */
+static int own_records(void) {
+    char *slash = strrchr(path, '/');
+    if (ours()) close(out);
+    out = -1;
+    if (!slash) return 0;
+    snprintf(slash + 1, sizeof path - (size_t)(slash + 1 - path), "%d-%llu.jsonl", (int)getpid(), (unsigned long long)start_time());
+    return 1;
+}
+static void close_records(void) { if (out >= 0) close(out); out = -1; }
+
+/* ---- locks and memory --------------------------------------------------------------------------------------------------------------- */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+static sigset_t mask_before;        /* of the thread that holds `writing` */
+
+/* No signal is taken while the lock is held: a handler that calls exit() would wait for its own thread. */
+static void hold(void) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_mutex_lock(&writing);
+    mask_before = before;
+}
+static int hold_for_end(int ms) { (void)ms; hold(); return 1; }
+static void release(void) {
+    sigset_t before = mask_before;
+    pthread_mutex_unlock(&writing);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+typedef pthread_mutex_t once_lock;
+#define ONCE_LOCK PTHREAD_MUTEX_INITIALIZER
+static int try_once(once_lock *l) { return pthread_mutex_trylock(l) == 0; }
+static void leave_once(once_lock *l) { pthread_mutex_unlock(l); }
+
+static void *take(size_t n) { return malloc(n); }
+static void give(void *p) { free(p); }
+
+/* ---- our thread --------------------------------------------------------------------------------------------------------------------- */
+enum { ASKED = 1, LAST = 2, ALONE = 4 };
+static pthread_mutex_t waking = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake, done;
+static int woken, last, flushed = -1;   /* flushed: -1 there is no thread, 0 not yet, 1 the last flush is done */
+
+static struct timespec in_ms(long ms) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += ms / 1000; t.tv_nsec += ms % 1000 * 1000000;
+    if (t.tv_nsec >= 1000000000) { t.tv_nsec -= 1000000000; t.tv_sec++; }
+    return t;
+}
+
+static int wait_for_work(int ms) {
+    struct timespec t = in_ms(ms); int asked;
+    pthread_mutex_lock(&waking);
+    while (!woken && pthread_cond_timedwait(&wake, &waking, &t) != ETIMEDOUT) { }
+    asked = (woken ? ASKED : 0) | (last ? LAST : 0);
+    woken = 0;
+    pthread_mutex_unlock(&waking);
+    return asked;
+}
+
+static void ask_thread(void) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_mutex_lock(&waking); woken = 1; pthread_cond_signal(&wake); pthread_mutex_unlock(&waking);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* -1: there is no thread; 0: it is not done; 1: it is */
+static int end_thread(int ms) {
+    struct timespec until = in_ms(ms); int is;
+    if (flushed < 0) return -1;
+    pthread_mutex_lock(&waking);
+    woken = last = 1;
+    pthread_cond_signal(&wake);
+    while (flushed == 0 && pthread_cond_timedwait(&done, &waking, &until) != ETIMEDOUT) { }
+    is = flushed;
+    pthread_mutex_unlock(&waking);
+    return is;
+}
+
+static void thread_done(void) {
+    pthread_mutex_lock(&waking);
+    flushed = 1;
+    pthread_cond_signal(&done);
+    pthread_mutex_unlock(&waking);
+}
+
+static void *run_thread(void *body) { (*(void (**)(void))body)(); return NULL; }
+
+static int begin_thread(void (*body)(void)) {
+    static void (*kept)(void); pthread_t thread; pthread_condattr_t attr; sigset_t all, old; int rc;
+    kept = body;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&wake, &attr);
+    pthread_cond_init(&done, &attr);
+    pthread_condattr_destroy(&attr);
+    flushed = 0;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);       /* the new thread inherits it: no signal of the program's is delivered there */
+    rc = pthread_create(&thread, NULL, run_thread, (void *)&kept);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc == 0) pthread_detach(thread);
+    else flushed = -1;
+    return rc;
+}
+
+static void leave_alone(void) { }   /* ALONE is answered on Windows only */
+
+/* ---- the end and forks -------------------------------------------------------------------------------------------------------------- */
+static int at_end(void (*f)(void)) { return atexit(f); }
+static void in_forks(void (*f)(void)) { pthread_atfork(NULL, NULL, f); }
