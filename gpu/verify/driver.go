@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -32,6 +33,9 @@ func kernelModule(h buildenv.Host) string {
 
 // complete adds to what a process said of its driver what the machine's files say of it.
 func complete(h buildenv.Host, l Loaded) Loaded {
+	if h.OS == buildenv.Windows {
+		return completeWindows(h, l, systemDirectory(), signature)
+	}
 	l.Module, l.WSL = kernelModule(h), h.IsWSL()
 	if l.LibCUDA == "" {
 		return l
@@ -45,15 +49,40 @@ func complete(h buildenv.Host, l Loaded) Loaded {
 	return l
 }
 
+// completeWindows does so on Windows. Files that carry no valid signature are only left out of Signed.
+func completeWindows(h buildenv.Host, l Loaded, system string, signature func(string) error) Loaded {
+	l.System = system
+	if real, err := h.Files.EvalSymlinks(l.LibCUDA); err == nil && l.LibCUDA != "" {
+		l.Real = real
+	}
+	for _, f := range append([]string{l.LibCUDA}, l.Drivers...) {
+		if f != "" && !holdsPath(h, l.Signed, f) && signature(f) == nil {
+			l.Signed = append(l.Signed, f)
+		}
+	}
+	return l
+}
+
+func holdsPath(h buildenv.Host, list []string, path string) bool {
+	return slices.ContainsFunc(list, func(s string) bool { return h.SamePath(s, path) })
+}
+
 // RealDriver answers the predicate that the shipped gpubuild uses: is this the driver of a real GPU? The string says why not, or what
 // should be told of a driver that is real.
 //
 // A real driver's libcuda is a file whose version is that of the loaded kernel module, or a forward-compatibility libcuda (a directory called
 // compat; NVIDIA's cuda-compat packages install there), or on WSL2 the file that Windows puts below /usr/lib/wsl; and the process has
 // the device's node open, which no library can do without a device.
+//
+// On Windows every library in the process that offers the driver's functions is System32's nvcuda.dll, or the nvcuda64.dll of the driver store
+// that it loads, and Windows holds their signatures valid.
 func RealDriver(h buildenv.Host) func(Loaded) (bool, string) {
 	return func(l Loaded) (bool, string) {
-		if h.OS != buildenv.Linux {
+		switch h.OS {
+		case buildenv.Linux:
+		case buildenv.Windows:
+			return realWindows(h, l)
+		default:
 			return false, "a driver on " + h.OS + " cannot be checked yet"
 		}
 		for _, d := range l.Drivers {
@@ -81,6 +110,29 @@ func RealDriver(h buildenv.Host) func(Loaded) (bool, string) {
 		}
 		return false, fmt.Sprintf("this driver is a stand-in: %s is version %s, the kernel module %s", l.Real, l.Version, l.Module)
 	}
+}
+
+func realWindows(h buildenv.Host, l Loaded) (bool, string) {
+	switch {
+	case l.LibCUDA == "":
+		return false, "the driver library could not be told"
+	case l.System == "":
+		return false, "where Windows has its own libraries could not be told"
+	}
+	for _, f := range append([]string{l.LibCUDA}, l.Drivers...) {
+		switch {
+		case h.SamePath(f, h.Join(l.System, "nvcuda.dll")):
+		case strings.EqualFold(h.Base(f), "nvcuda64.dll") && h.Below(f, h.Join(l.System, "DriverStore", "FileRepository")):
+		case h.SamePath(f, l.LibCUDA):
+			return false, fmt.Sprintf("this driver is a stand-in: %s is not %s", f, h.Join(l.System, "nvcuda.dll"))
+		default:
+			return false, fmt.Sprintf("this driver is a stand-in or has one beside it: %s and %s are both loaded", l.LibCUDA, f)
+		}
+		if !holdsPath(h, l.Signed, f) {
+			return false, fmt.Sprintf("this driver is a stand-in: %s carries no signature that Windows holds valid", f)
+		}
+	}
+	return true, "Windows: untested on hardware"
 }
 
 func realWSL(h buildenv.Host, l Loaded) (bool, string) {

@@ -1,7 +1,9 @@
 package verify
 
 import (
+	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -73,8 +75,51 @@ func TestRealDriver(t *testing.T) {
 			}
 		})
 	}
-	if ok, why := RealDriver(buildenv.Host{OS: buildenv.Windows})(Loaded{}); ok || why == "" {
-		t.Error("Windows cannot be checked yet")
+	if ok, why := RealDriver(buildenv.Host{OS: buildenv.Darwin})(Loaded{}); ok || !strings.Contains(why, "darwin") {
+		t.Errorf("macOS cannot be checked: %v, %q", ok, why)
+	}
+}
+
+func TestRealDriverOnWindows(t *testing.T) {
+	const (
+		system = `C:\Windows\system32`
+		ours   = `C:\WINDOWS\System32\nvcuda.dll`
+		store  = `C:\Windows\System32\DriverStore\FileRepository\nv_dispi.inf_amd64_1a2b\nvcuda64.dll`
+		beside = `C:\app\nvcuda.dll`
+	)
+	tests := []struct {
+		story  string
+		loaded Loaded
+		system string
+		signed []string
+		want   bool
+		text   string
+	}{
+		{"the system's", Loaded{LibCUDA: ours}, system, []string{ours}, true, "untested on hardware"},
+		{"the system's and what it loads", Loaded{LibCUDA: ours, Drivers: []string{ours, store}}, system, []string{ours, store}, true, "untested on hardware"},
+		{"not signed", Loaded{LibCUDA: ours}, system, nil, false, "carries no signature"},
+		{"what it loads is not signed", Loaded{LibCUDA: ours, Drivers: []string{ours, store}}, system, []string{ours}, false, store + " carries no signature"},
+		{"one beside the program", Loaded{LibCUDA: beside, Drivers: []string{beside}}, system, []string{beside}, false, beside + ` is not C:\Windows\system32\nvcuda.dll`},
+		{"the system's, and one beside the program", Loaded{LibCUDA: ours, Drivers: []string{ours, beside}}, system, []string{ours, beside}, false, "one beside it: "},
+		{"an nvcuda64.dll from elsewhere", Loaded{LibCUDA: ours, Drivers: []string{`C:\app\nvcuda64.dll`}}, system, []string{ours, `C:\app\nvcuda64.dll`}, false, `C:\app\nvcuda64.dll`},
+		{"another library that plays the driver", Loaded{LibCUDA: ours, Drivers: []string{ours, `C:\Windows\System32\cuda.dll`}}, system, []string{ours, `C:\Windows\System32\cuda.dll`}, false, `System32\cuda.dll`},
+		{"nothing is known", Loaded{}, system, nil, false, "could not be told"},
+		{"where System32 is is not known", Loaded{LibCUDA: ours}, "", []string{ours}, false, "could not be told"},
+	}
+	h := buildenv.Host{OS: buildenv.Windows, Files: files{}}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			l := completeWindows(h, tt.loaded, tt.system, func(path string) error {
+				if slices.Contains(tt.signed, path) {
+					return nil
+				}
+				return errors.New("no signature")
+			})
+			got, text := RealDriver(h)(l)
+			if got != tt.want || !strings.Contains(text, tt.text) {
+				t.Errorf("got %v, %q of %+v", got, text, l)
+			}
+		})
 	}
 }
 
@@ -99,7 +144,7 @@ func TestSurroundings(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.entry, func(t *testing.T) {
-			found, hidden := surroundings(buildenv.NewEnv(buildenv.Linux, []string{tt.entry}), "/ours.so")
+			found, hidden := surroundings(buildenv.Host{OS: buildenv.Linux}, buildenv.NewEnv(buildenv.Linux, []string{tt.entry}), "/ours.so")
 			if (hidden != "") != tt.hidden || (len(found) > 0) != (tt.text != "") {
 				t.Fatalf("got %+v, %q", found, hidden)
 			}
@@ -107,6 +152,15 @@ func TestSurroundings(t *testing.T) {
 				t.Errorf("got %+v", found)
 			}
 		})
+	}
+}
+
+func TestSurroundingsOnWindows(t *testing.T) {
+	h := buildenv.Host{OS: buildenv.Windows}
+	env := buildenv.NewEnv(h.OS, []string{`Cuda_Injection64_Path=c:\PROBE.dll`, "LD_PRELOAD=/usr/lib/x.so", "Nsys_Session=1", "cuda_visible_devices=-1"})
+	found, hidden := surroundings(h, env, `C:\probe.dll`)
+	if len(found) != 1 || !strings.Contains(found[0].What, "Nsys_Session") || hidden != "CUDA_VISIBLE_DEVICES=-1" {
+		t.Errorf("got %+v, %q", found, hidden)
 	}
 }
 

@@ -18,6 +18,8 @@ type Loaded struct {
 	Nodes    []string `json:"nodes,omitempty"`    // NVIDIA device nodes that the process had open
 	LibCUPTI string   `json:"libcupti,omitempty"` // the CUPTI that recorded
 	WSL      bool     `json:"wsl,omitempty"`
+	System   string   `json:"system,omitempty"` // Windows: its directory System32
+	Signed   []string `json:"signed,omitempty"` // Windows: which of LibCUDA and Drivers carry a signature that Windows holds valid
 }
 
 // ControlOutcome says what came of the positive control. The zero value means that it was not run.
@@ -72,15 +74,24 @@ func (e Exit) String() string {
 	case e.Signal != "":
 		return "was ended by " + e.Signal
 	}
+	if name, ok := exceptions[uint32(e.Code)]; ok {
+		return fmt.Sprintf("was ended by Windows: %s (0x%08X)", name, uint32(e.Code))
+	}
 	return fmt.Sprintf("ended with status %d", e.Code)
 }
 
-// Seen is one process of the tree as /proc showed it.
+// exceptions are the statuses that a Windows process has when an exception that nobody handled ended it (ntstatus.h).
+var exceptions = map[uint32]string{
+	0xC0000005: "access violation", 0xC000001D: "illegal instruction", 0xC0000094: "division by zero", 0xC00000FD: "stack overflow",
+	0xC0000135: "a DLL was not found", 0xC0000139: "a DLL lacks a function", 0xC000013A: "Ctrl-C", 0xC0000374: "heap corruption", 0xC0000409: "fail fast",
+}
+
+// Seen is one process of the tree as /proc, or on Windows the watcher, showed it.
 type Seen struct {
 	Pid         int    `json:"pid"`
 	Started     uint64 `json:"started"`
 	Exe         string `json:"exe,omitempty"`
-	Driver      string `json:"driver,omitempty"`       // the libcuda that it had mapped
+	Driver      string `json:"driver,omitempty"`       // the driver library that it had mapped
 	NoInjection bool   `json:"no_injection,omitempty"` // its environment lacks the injection variable or ours
 	Closed      bool   `json:"closed,omitempty"`       // its environment may not be read (setuid, another user)
 	Root        bool   `json:"root,omitempty"`         // the program itself
@@ -107,6 +118,7 @@ type Conflict struct {
 // Evidence is everything that was observed of one run. It is plain data: a stored one can be judged again.
 type Evidence struct {
 	Schema    int        `json:"schema"`
+	OS        string     `json:"os,omitempty"` // where it is not Linux
 	Binary    string     `json:"binary"`
 	Args      []string   `json:"args,omitempty"`
 	Changed   bool       `json:"changed,omitempty"` // the binary's file changed while it ran

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"gpubuild/buildenv"
 )
 
 // Kind is what the evidence shows.
@@ -380,7 +382,7 @@ func survey(e Evidence, r Rules) summary {
 		case p.BadBuffers > 0:
 			s.noEnd = where + " had buffers that CUPTI could not read"
 		case p.End == nil:
-			s.noEnd = where + " did not end in an orderly way (exec, _exit, abort or a signal)"
+			s.noEnd = where + " did not end in an orderly way (" + disorderly(e.OS) + ")"
 		case p.End.Flush != 0:
 			s.noEnd = fmt.Sprintf("the last flush of %s failed (%d)", where, p.End.Flush)
 		case p.End.LostWrites > 0 || p.Launches() < p.End.Kernels:
@@ -427,6 +429,14 @@ func survey(e Evidence, r Rules) summary {
 		return a.Name < b.Name
 	})
 	return s
+}
+
+// disorderly names the ends of a process at which the probe cannot write its last records.
+func disorderly(os string) string {
+	if os == buildenv.Windows {
+		return "TerminateProcess, or an exception that nobody handled"
+	}
+	return "exec, _exit, abort or a signal"
 }
 
 // identified says whether a UUID is one: a driver that has none answers zeros.

@@ -74,7 +74,7 @@ type UnsupportedError struct{ OS string }
 func (e *UnsupportedError) Error() string { return "a program cannot be proven on " + e.OS + " yet" }
 
 // Hint says what a user can do about it.
-func (e *UnsupportedError) Hint() string { return "prove on Linux" }
+func (e *UnsupportedError) Hint() string { return "prove on Linux or on Windows" }
 
 // BinaryError says that the binary cannot be run.
 type BinaryError struct {
@@ -100,7 +100,11 @@ const controlTimeout = 60 * time.Second // PTX is compiled, and a first cuInit o
 // When ctx is cancelled the runner ends the tree; the run's private directory is removed in any case unless Keep is set.
 func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence, error) {
 	e := Evidence{Schema: 1, Binary: h.Abs(o.Binary), Args: o.Args, Own: o.Own, CUPTI: o.CUPTI, Probe: o.Probe.Digest}
-	if h.OS != buildenv.Linux {
+	switch h.OS {
+	case buildenv.Linux:
+	case buildenv.Windows:
+		e.OS = h.OS
+	default:
 		return e, &UnsupportedError{OS: h.OS}
 	}
 	before, err := h.Files.Stat(e.Binary)
@@ -113,14 +117,14 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		return e, &BinaryError{Path: e.Binary, Err: err}
 	case before.IsDir():
 		return e, &BinaryError{Path: e.Binary, Err: errors.New("is a directory")}
-	case before.Mode()&0o111 == 0:
+	case h.OS != buildenv.Windows && before.Mode()&0o111 == 0:
 		return e, &BinaryError{Path: e.Binary, Err: errors.New("is not executable")}
 	}
 	id, err := cache.Identify(e.Binary)
 	if err != nil {
 		return e, &BinaryError{Path: e.Binary, Err: err}
 	}
-	e.Conflicts, e.Hidden = surroundings(o.Env, o.Probe.Library)
+	e.Conflicts, e.Hidden = surroundings(h, o.Env, o.Probe.Library)
 	if o.RunDir != "" {
 		if err := os.MkdirAll(o.RunDir, 0o700); err != nil {
 			return e, &probe.CacheError{Dir: o.RunDir, Err: err}
@@ -159,7 +163,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	s := newSampler(h, targetDir)
 	stop := make(chan struct{})
 	var looking sync.WaitGroup
-	if o.Probe.Watch != "" {
+	if o.Probe.Watch != "" && h.OS == buildenv.Linux { // on Windows the watcher looks by itself
 		looking.Add(1)
 		go func() { defer looking.Done(); s.follow(watchFile, stop) }()
 	}
@@ -278,17 +282,17 @@ func judged(real func(Loaded) (bool, string), l Loaded) (bool, string) {
 }
 
 // surroundings finds what in an environment changes what a record means.
-func surroundings(env buildenv.Env, library string) (out []Conflict, hidden string) {
-	if v := env.Get(probe.InjectionVariable); v != "" && v != library {
+func surroundings(h buildenv.Host, env buildenv.Env, library string) (out []Conflict, hidden string) {
+	if v := env.Get(probe.InjectionVariable); v != "" && !h.SamePath(v, library) {
 		out = append(out, Conflict{What: probe.InjectionVariable + "=" + v + " was set: replaced by gpubuild's probe for this run"})
 	}
 	for _, name := range []string{"LD_PRELOAD", "LD_AUDIT"} {
-		if v := env.Get(name); v != "" {
+		if v := env.Get(name); v != "" && h.OS != buildenv.Windows {
 			out = append(out, Conflict{What: name + "=" + v + " is set: it can put other functions in the driver's place", Against: true})
 		}
 	}
 	for _, name := range env.Names() {
-		if strings.HasPrefix(name, "NSYS_") || strings.HasPrefix(name, "NV_COMPUTE_PROFILER") {
+		if up := strings.ToUpper(name); strings.HasPrefix(up, "NSYS_") || strings.HasPrefix(up, "NV_COMPUTE_PROFILER") {
 			out = append(out, Conflict{What: name + " is set: a profiler may hold CUPTI"})
 		}
 	}

@@ -22,7 +22,7 @@ const (
 	maxSeen   = 4096
 )
 
-// sampler looks at the program's tree through /proc. What lives shorter than the period it may miss; that any child was there at all is
+// sampler looks at the program's tree through /proc; on Windows csrc/watch_windows.c does that itself. What lives shorter than the period it may miss; that any child was there at all is
 // known from the watcher.
 type sampler struct {
 	h      buildenv.Host
@@ -244,7 +244,8 @@ type watched struct {
 	pid     int
 	started uint64
 	ended   *watchLine
-	refused int // errno of an exec that failed
+	refused int    // errno of an exec that failed
+	seen    []Seen // by the watcher itself: on Windows
 }
 
 type watchLine struct {
@@ -258,12 +259,17 @@ type watchLine struct {
 	Running  bool   `json:"running"`
 	Opened   int    `json:"opened"`
 	Errno    int    `json:"errno"`
+	Exe      string `json:"exe"`
+	Driver   string `json:"driver"`
+	Lost     bool   `json:"lost"`
+	Closed   bool   `json:"closed"`
+	Root     bool   `json:"root"`
 }
 
 // readWatch reads the watcher's lines; a file that is not there yet is nothing read.
 func readWatch(h buildenv.Host, file string) (watched, error) {
 	var w watched
-	data, err := h.ReadFile(file, 64<<10)
+	data, err := h.ReadFile(file, 64<<20)
 	if errors.Is(err, fs.ErrNotExist) {
 		return w, nil
 	}
@@ -271,6 +277,7 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 		return w, err
 	}
 	in := bufio.NewScanner(bytes.NewReader(data))
+	in.Buffer(nil, 64<<10)
 	for in.Scan() {
 		var l watchLine
 		if json.Unmarshal(in.Bytes(), &l) != nil {
@@ -281,6 +288,8 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 			w.pid, w.started = l.Pid, l.Started
 		case l.Event == "exec-failed" && l.Pid == w.pid:
 			w.refused = l.Errno
+		case l.Event == "seen" && len(w.seen) < maxSeen:
+			w.seen = append(w.seen, Seen{Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, NoInjection: l.Lost, Closed: l.Closed, Root: l.Root})
 		case l.Event == "ended" && l.Pid == w.pid:
 			w.ended = &l
 		}
@@ -290,7 +299,7 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 
 // merge joins what the watcher and the sampler know. Only the watcher can make it complete.
 func (w watched) merge(s *sampler) Watch {
-	out := Watch{Looked: s.looked}
+	out := Watch{Looked: s.looked || len(w.seen) > 0, Seen: w.seen}
 	if e := w.ended; e != nil {
 		out.Opened = e.Opened
 		out.Complete, out.Children, out.Ignored, out.Left, out.Orphans = e.Known && !s.full, e.Children, e.Ignored, e.Running, e.Orphans

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"gpubuild/buildenv"
 )
 
 const namesShown = 3
@@ -63,6 +65,10 @@ func remedy(e Evidence, s summary, v Verdict) string {
 	switch {
 	case strings.Contains(why, "LD_PRELOAD="), strings.Contains(why, "LD_AUDIT="):
 		return "Run it without that variable"
+	case e.OS == buildenv.Windows && strings.Contains(why, "whether the driver was opened"):
+		return "Windows does not tell: of a program that never calls the driver it cannot be proven that it did not use the GPU"
+	case e.OS == buildenv.Windows && e.Control.Outcome == ControlUnrecorded && strings.Contains(why, "load:"):
+		return "Install CUPTI (cupti64_*.dll, of the toolkit's extras\\CUPTI\\lib64), or name it with --cupti"
 	case e.Control.Outcome == ControlUnrecorded && strings.Contains(why, "load:"):
 		return "Install CUPTI (libcupti, of the toolkit's extras/CUPTI or the wheel nvidia-cuda-cupti)"
 	case e.Control.Outcome == ControlUnrecorded && strings.Contains(why, "INSUFFICIENT_PRIVILEGES"):

@@ -132,6 +132,36 @@ C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\include\nv\target
 	}
 }
 
+// TestWindowsCUPTI holds where CUPTI's library is on Windows, and that its numbers are compared as numbers.
+func TestWindowsCUPTI(t *testing.T) {
+	for _, tt := range []struct{ story, files, want string }{
+		{"none", "", ""},
+		{"the installer's of CUDA 12", `extras\CUPTI\lib64\cupti64_2024.3.2.dll`, `extras\CUPTI\lib64\cupti64_2024.3.2.dll`},
+		{"the installer's of CUDA 13", `bin\x64\cupti64_2026.3.1.dll`, `bin\x64\cupti64_2026.3.1.dll`},
+		{"a wheel's", `bin\x86_64\cupti64_2026.3.1.dll`, `bin\x86_64\cupti64_2026.3.1.dll`},
+		{"an older one was left", "extras\\CUPTI\\lib64\\cupti64_2026.9.1.dll\nC:\\cuda\\extras\\CUPTI\\lib64\\cupti64_2026.10.0.dll", `extras\CUPTI\lib64\cupti64_2026.10.0.dll`},
+		{"something else of that name", `extras\CUPTI\lib64\cupti64_old.dll`, ""},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			text := "os: windows\n-- @env --\nCUDA_PATH=C:\\cuda\n-- @empty --\nC:\\cuda\\bin\\nvcc.exe\n"
+			if tt.files != "" {
+				text += `C:\cuda\` + tt.files + "\n"
+			}
+			h, err := hosttest.Parse([]byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := tt.want
+			if want != "" {
+				want = `C:\cuda\` + want
+			}
+			if all := Find(h, nil); len(all) != 1 || all[0].CUPTI != want {
+				t.Errorf("got %+v", all)
+			}
+		})
+	}
+}
+
 func TestReleases(t *testing.T) {
 	all, err := Releases()
 	if err != nil {

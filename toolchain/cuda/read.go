@@ -187,6 +187,9 @@ func (l looker) cicc(t Toolkit) bool {
 // CUDA 12 and 13 name it libcupti.so.12 and .13, CUDA 11 libcupti.so.11.8; each also has one with a year in it.
 func (l looker) cupti(t Toolkit) string {
 	h := l.h
+	if h.OS == buildenv.Windows {
+		return l.cuptiDLL(t)
+	}
 	dirs := append(l.libs(h.Join(t.Root, "extras", "CUPTI")), t.Lib)
 	best, rank := "", -1
 	for _, d := range append(dirs, l.libs(t.Root)...) {
@@ -219,6 +222,42 @@ func (l looker) cupti(t Toolkit) string {
 	}
 	return best
 }
+
+// cuptiDLL finds it on Windows, where its name changes with every release: cupti64_2024.3.2.dll is CUDA 12.6's, cupti64_2026.3.1.dll 13.4's. The
+// installer puts it in extras\CUPTI\lib64, from CUDA 13 on in bin\x64, too; the wheels have bin\x86_64. The highest number is the newest.
+func (l looker) cuptiDLL(t Toolkit) string {
+	h := l.h
+	for _, d := range []string{h.Join(t.Root, "extras", "CUPTI", "lib64"), h.Join(t.Root, "bin", "x64"), h.Join(t.Root, "bin", "x86_64"), h.Join(t.Root, "bin")} {
+		entries, err := h.Files.ReadDir(d)
+		if err != nil {
+			continue
+		}
+		best, rank := "", []int(nil)
+		for _, e := range entries {
+			m := cuptiName.FindStringSubmatch(e.Name())
+			if m == nil {
+				continue
+			}
+			var r []int
+			for _, word := range strings.Split(m[1], ".") {
+				n, err := strconv.Atoi(word)
+				if err != nil {
+					n = 0
+				}
+				r = append(r, n)
+			}
+			if p := h.Join(d, e.Name()); (best == "" || slices.Compare(r, rank) > 0) && h.IsFile(p) {
+				best, rank = p, r
+			}
+		}
+		if best != "" {
+			return best
+		}
+	}
+	return ""
+}
+
+var cuptiName = regexp.MustCompile(`(?i)^cupti64_(\d+(?:\.\d+)*)\.dll$`)
 
 var cudaVersion = regexp.MustCompile(`(?m)^\s*#\s*define\s+CUDA_VERSION\s+(\d{4,6})\b`)
 
