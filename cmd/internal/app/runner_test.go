@@ -57,7 +57,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	for _, name := range []string{"CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "LD_AUDIT", probe.InjectionVariable} {
 		host.Env = host.Env.Unset(name)
 	}
-	p, err := probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), gcc)
+	p, err := probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), probe.Compiler{Path: gcc})
 	if err != nil {
 		t.Fatal(err)
 	}
