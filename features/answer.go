@@ -64,6 +64,7 @@ type Answer struct {
 	Unsure    bool         `json:"unsure"` // cargo's two answers differ
 	Needs     Needs        `json:"needs"`
 	Units     []ScriptUnit `json:"units"`
+	Untold    []string     `json:"untold,omitempty"` // packages of a tree that may belong to Units and cannot be judged
 	Cudarc    []Cudarc     `json:"cudarc,omitempty"`
 	CudarcMax gpu.Version  `json:"cudarc_max"` // newest CUDA version that every build script which asks nvcc for it knows: a newer toolkit makes one stop; zero: none asks
 	MaxBy     string       `json:"max_by"`     // the crate that knows no newer one

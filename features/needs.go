@@ -192,6 +192,9 @@ func (j *judge) units() {
 			s, ok := j.scriptNode(i)
 			id := j.treeID(i)
 			key := id + "\x00" + strings.Join(n.features, ",")
+			if j.untold(i, id, ok, s.machine()) && !contains(j.out.Untold, n.name) {
+				j.out.Untold = append(j.out.Untold, n.name)
+			}
 			if !ok || !s.machine() || id == "" || seen[key] {
 				continue
 			}
@@ -231,17 +234,42 @@ func (s *scriptFacts) inputs() Inputs {
 		Binds: s.libs && s.clang, CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers, Env: append([]string{}, s.env...)}
 }
 
-// treeID is the id by which cargo's messages name a package of a tree; empty where the tree tells too little (git, another registry).
+// treeID is the id by which cargo's messages name a package of a tree; empty where neither the tree nor the lock file tells it. Source: the cargo book,
+// pkgid-spec.md; a name is written out unless the address ends with it.
 func (j *judge) treeID(i int) string {
 	n := &j.nodes[i]
-	p := j.manifestOf(i)
-	switch {
-	case n.local && p != nil:
-		return pathID(j.h, p)
-	case n.registry:
-		return "registry+https://github.com/rust-lang/crates.io-index#" + n.name + "@" + n.version
+	if n.local {
+		if p := j.manifestOf(i); p != nil {
+			return pathID(j.h, p)
+		}
+		return ""
 	}
-	return ""
+	if n.registry {
+		return cratesIO + "#" + n.name + "@" + n.version
+	}
+	lp := j.locked(n)
+	if lp == nil {
+		return ""
+	}
+	source, _, _ := strings.Cut(lp.Source, "#")
+	address, _, _ := strings.Cut(source, "?")
+	if address[strings.LastIndexByte(address, '/')+1:] == n.name {
+		return source + "#" + n.version
+	}
+	return source + "#" + n.name + "@" + n.version
+}
+
+// untold says whether a package of a tree may take something from the GPU's toolchain while nothing tells what, or by which name cargo's messages will
+// call it.
+func (j *judge) untold(i int, id string, read, machine bool) bool {
+	n, c := &j.nodes[i], j.crate(i)
+	if n.local || n.registry {
+		return false
+	}
+	if read && machine {
+		return id == ""
+	}
+	return j.manifestOf(i) == nil && (c != nil && c.Script != nil && (c.Role == Carrier || c.On(n.features)) || c == nil && contains(n.features, "cuda"))
 }
 
 // versionless reports a cudarc that nobody tells a CUDA version: its build script stops (cudarc 0.19.10 build.rs main;

@@ -27,6 +27,7 @@ type node struct {
 	version  string
 	local    bool
 	registry bool   // of crates.io, as a tree tells it
+	source   string // what a tree says of where it is from
 	dir      string // of the manifest; empty until manifestOf found it
 	src      string
 	features []string
@@ -64,7 +65,7 @@ func newView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *view {
 	case t != nil:
 		roots, linked = t.Roots, t.Linked
 		for _, tn := range t.Nodes {
-			n := node{name: tn.Name, version: tn.Version, features: tn.Features, registry: tn.Source == ""}
+			n := node{name: tn.Name, version: tn.Version, features: tn.Features, registry: tn.Source == "", source: tn.Source}
 			if h.IsAbs(tn.Source) && !strings.Contains(tn.Source, "://") {
 				n.local, n.dir = true, tn.Source
 			}
@@ -111,12 +112,48 @@ func (v *view) manifestOf(i int) *Package {
 	if v.project == nil {
 		return nil
 	}
-	if p := v.project.registryManifest(n.name, n.version); p != nil {
-		n.dir = p.Dir
-		return p
+	p := v.project.registryManifest(n.name, n.version)
+	if v.graph == nil && !n.registry { // another package of that name and version may lie among the registry's
+		p = nil
+		if lp := v.locked(n); lp != nil {
+			p, _ = v.project.lockedManifest(lp)
+		}
 	}
-	return nil
+	if p != nil {
+		n.dir = p.Dir
+	}
+	return p
 }
+
+// locked answers what the lock file has of a package that a tree names; nil where it has none, or several that the tree does not tell apart. A tree names
+// a repository by its address and the commit's first digits, another registry by what the configuration calls it.
+func (v *view) locked(n *node) *LockPackage {
+	if v.project == nil || n.local {
+		return nil
+	}
+	var found *LockPackage
+	for i := range v.project.Lock {
+		lp := &v.project.Lock[i]
+		if lp.Name != n.name || lp.Version != n.version || lp.Source == "" || n.registry != (lp.Source == cratesIO) {
+			continue
+		}
+		address, isGit := strings.CutPrefix(lp.Source, "git+")
+		address, commit, _ := strings.Cut(address, "#")
+		if isGit != strings.Contains(n.source, "://") {
+			continue
+		}
+		if at, digits, ok := strings.Cut(n.source, "#"); isGit && (!ok || at != address || !strings.HasPrefix(commit, digits)) {
+			continue
+		}
+		if found != nil {
+			return nil
+		}
+		found = lp
+	}
+	return found
+}
+
+const cratesIO = "registry+https://github.com/rust-lang/crates.io-index"
 
 func (v *view) readManifest(path, name string) *Package {
 	p, seen := v.files[path]

@@ -345,3 +345,23 @@ func TestInputsThatMatter(t *testing.T) {
 		})
 	}
 }
+
+// TestUntold: of a package that nothing tells of it is said so, with what to do, and never that it is fresh.
+func TestUntold(t *testing.T) {
+	b := newBench(t)
+	var said strings.Builder
+	b.j.shell = &report.Shell{Out: io.Discard, Err: &said}
+	b.j.answers.Reason = "an old cargo"
+	b.j.reach = &features.Answer{}
+	b.j.tellUntold()
+	if said.Len() > 0 {
+		t.Errorf("nothing is untold: %s", said.String())
+	}
+	b.j.reach = &features.Answer{Untold: []string{"kern"}}
+	b.j.tellUntold()
+	for _, want := range []string{"kern: `cargo tree` and Cargo.lock do not tell", "hint: ", "clean -p kern", "an old cargo"} {
+		if !strings.Contains(said.String(), want) {
+			t.Errorf("%q is not in\n%s", want, said.String())
+		}
+	}
+}

@@ -293,6 +293,7 @@ func (j *journey) cleanStale(ctx context.Context) error {
 	if j.recordNote != "" {
 		j.shell.Warning("%s: %s; what the GPU packages were built with is unknown", j.recordPath(), j.recordNote)
 	}
+	j.tellUntold()
 	packages := j.stalePackages()
 	if j.options.ForceClean {
 		packages = packages[:0]
@@ -305,6 +306,15 @@ func (j *journey) cleanStale(ctx context.Context) error {
 		return nil
 	}
 	return j.cleanTold(ctx, packages)
+}
+
+// tellUntold says of which packages nothing is said: without a unit graph their sources are not known.
+func (j *journey) tellUntold() {
+	if len(j.reach.Untold) == 0 {
+		return
+	}
+	j.shell.Warning("%s: `cargo tree` and Cargo.lock do not tell which package that is, so nothing is known of what it was built with", strings.Join(j.reach.Untold, ", "))
+	j.shell.Hint("after a change of toolkit run cargo " + strings.Join(cargo.Clean(j.tool, j.line, j.reach.Untold, j.platforms()).Args, " ") + ", or let cargo be asked for its unit graph (" + j.answers.Reason + ")")
 }
 
 // cleanTold says why packages are cleaned, and cleans them.

@@ -61,6 +61,9 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	for _, d := range j.compared.Unknown {
 		unknown = append(unknown, doubt{d.Package, d.Why})
 	}
+	for _, name := range j.reach.Untold {
+		unknown = append(unknown, doubt{name, "`cargo tree` and Cargo.lock do not tell which package that is"})
+	}
 	units := j.unitStates()
 	if o.JSON == nil {
 		for _, line := range stale.Lines(j.compared.Reasons) {
@@ -95,6 +98,11 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	r.Stale, r.Set = j.staleLines(), j.setResult()
 	r.Checks = []report.Check{{ID: report.CheckStale, State: report.Passed, Message: "nothing is stale"}}
 	end := j.endStale(&r, packages)
+	if end == nil && len(j.reach.Untold) > 0 {
+		end = codeError(codeStale)
+		r.Checks[0].State, r.Checks[0].Message = report.Failed, "not known of "+strings.Join(j.reach.Untold, ", ")
+		j.tellUntold()
+	}
 	if end == nil && o.JSON == nil {
 		switch {
 		case len(j.reach.Units) == 0:
