@@ -135,6 +135,20 @@ func (s *shared) plain(toolkit string, more ...string) string {
 
 var builtBy = regexp.MustCompile(`V([0-9.]+)\n(?s:.*)\.target (sm_\w+)`)
 
+// stale is gpubuild stale with a toolkit for sm_90; it must end so. Unlike a build it has only its own eyes to find what earlier builds left.
+func (s *shared) stale(story, toolkit string, code int, says string, more ...string) {
+	s.t.Helper()
+	words := []string{binary(s.t)}
+	if len(more) > 0 && strings.HasPrefix(more[0], "+") {
+		words, more = append(words, more[0]), more[1:]
+	}
+	c := s.command(nil, append(append(words, "stale", "--features", "cuda", "--toolkit="+toolkit, "--arch=sm_90"), more...)...)
+	out, _ := c.CombinedOutput()
+	if c.ProcessState.ExitCode() != code || !strings.Contains(string(out), says) {
+		s.t.Errorf("%s: stale ended with %d, want %d and %q\n%s", story, c.ProcessState.ExitCode(), code, says, out)
+	}
+}
+
 // holds says that a program's kernel is a toolkit's and for an architecture.
 func (s *shared) holds(story, program, version, arch string) {
 	s.t.Helper()
@@ -190,11 +204,22 @@ func TestSharedTargetDirectory(t *testing.T) {
 		s := newShared(t)
 		s.build(s.a, "sm_90")
 		s.build(s.a, "sm_90", "--target", triple)
+		s.stale("the platform's", s.a, 0, "Fresh 1 GPU package", "--target", triple)
+		s.stale("the platform's with another toolkit", s.b, 13, "nvcc 13.3.33 → 13.4.92: app-sys", "--target", triple)
 		s.compiled("the platform's with another toolkit", s.build(s.b, "sm_90", "--target", triple), rebuild)
 		s.holds("the platform's", "app/target/"+triple+"/debug/app", second, "sm_90")
 		s.holds("the host's is as it was", "app/target/debug/app", first, "sm_90")
 		s.build(s.b, "sm_90")
 		s.holds("the host's", "app/target/debug/app", second, "sm_90")
+
+		// Each tree with a toolkit of its own, in turn.
+		s.build(s.a, "sm_90")
+		s.build(s.b, "sm_90", "--target", triple) // the script itself is the host's: it was cleaned, so cargo runs it again
+		s.compiled("the host's is not made anew for the platform's", s.build(s.a, "sm_90"), "")
+		s.compiled("nor the platform's for the host's", s.build(s.b, "sm_90", "--target", triple), "")
+		s.stale("the host's", s.a, 0, "Fresh 1 GPU package")
+		s.stale("the platform's", s.b, 0, "Fresh 1 GPU package", "--target", triple)
+		s.stale("the platform's with the host's toolkit", s.a, 13, "nvcc 13.4.92 → 13.3.33: app-sys", "--target", triple)
 	})
 	t.Run("two toolchains", func(t *testing.T) {
 		s := newShared(t)
@@ -209,6 +234,14 @@ func TestSharedTargetDirectory(t *testing.T) {
 		s.holds("back on stable with the first one", "app/target/debug/app", first, "sm_90")
 		s.build(s.b, "sm_90")
 		s.holds("stable with the other", "app/target/debug/app", second, "sm_90")
+
+		// Plain cargo of the other toolchain builds where nobody has recorded anything, and cargo takes it.
+		s.must(s.command(nil, "cargo", "clean", "-q"))
+		s.build(s.a, "sm_90")
+		s.more = []string{"CUDA_COMPUTE_CAP=90"}
+		s.must(s.command([]string{filepath.Join(s.b, "bin")}, "cargo", "+nightly", "build", "--features", "cuda"))
+		s.compiled("nightly after plain nightly", s.build(s.a, "sm_90", "+nightly"), rebuild)
+		s.holds("nightly after plain nightly", "app/target/debug/app", first, "sm_90")
 	})
 	t.Run("the layout of cargo 1.100", func(t *testing.T) {
 		s := newShared(t)
@@ -225,6 +258,13 @@ func TestSharedTargetDirectory(t *testing.T) {
 		s.holds("another toolkit", "app/target/debug/app", second, "sm_90")
 		s.build(s.a, "sm_80", layout...)
 		s.holds("and back, for another arch", "app/target/debug/app", first, "sm_80")
+		// The script's time is found there, too: what plain cargo made anew is not what was recorded.
+		s.more = []string{"CUDA_COMPUTE_CAP=80"}
+		s.must(s.command(nil, "cargo", "+nightly", "-Zbuild-dir-new-layout", "clean", "-q", "-p", "app-sys"))
+		s.must(s.command([]string{filepath.Join(s.b, "bin")}, "cargo", "+nightly", "-Zbuild-dir-new-layout", "build", "--features", "cuda"))
+		s.holds("plain cargo's own", "app/target/debug/app", second, "sm_80")
+		s.compiled("after plain cargo", s.build(s.a, "sm_80", layout...), rebuild)
+		s.holds("after plain cargo", "app/target/debug/app", first, "sm_80")
 	})
 	t.Run("a build directory apart", func(t *testing.T) {
 		s := newShared(t)
@@ -341,7 +381,9 @@ func TestSharedTargetDirectory(t *testing.T) {
 	t.Run("CI brings the directory back with new times", func(t *testing.T) {
 		s := newShared(t)
 		s.build(s.a, "sm_90")
-		s.must(s.command(nil, "sh", "-c", "tar c target | (rm -rf target && tar xm)"))
+		s.must(s.command(nil, "sh", "-c", "tar cf ../target.tar target && rm -rf target && tar xmf ../target.tar"))
+		// Times that are not those of the record say that something else put the directory there: it is not believed.
+		s.stale("new times", s.a, 13, "unknown: app-sys: its build script has run since without gpubuild")
 		s.build(s.b, "sm_90")
 		s.holds("with another toolkit", "app/target/debug/app", second, "sm_90")
 		s.compiled("and then nothing", s.build(s.b, "sm_90"), "")

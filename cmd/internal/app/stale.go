@@ -104,7 +104,7 @@ func (j *journey) compare(ctx context.Context) error {
 		}
 		j.inputs[u.PkgID+" "+key] = inputs
 		for _, e := range j.record.Entries {
-			if e.PkgID != u.PkgID || e.Features != key || !j.ofThisProfile(e.OutDir) || seen[e.OutDir] {
+			if e.PkgID != u.PkgID || e.Features != key || !j.ofThisBuild(u, e.OutDir) || seen[e.OutDir] {
 				continue
 			}
 			seen[e.OutDir] = true
@@ -139,9 +139,20 @@ func featureKey(list []string) string {
 	return strings.Join(sorted, ",")
 }
 
-// ofThisProfile says whether an OUT_DIR belongs to the profile and the platforms that are built now.
-func (j *journey) ofThisProfile(outDir string) bool {
-	for _, dir := range j.profileDirs() {
+// ofThisBuild says whether an OUT_DIR belongs to the profile and to a platform that the package is built for now. Where cargo gave no unit graph, the
+// platform of a package is not known, and it may be any.
+func (j *journey) ofThisBuild(u features.ScriptUnit, outDir string) bool {
+	dirs := j.profileDirs()
+	if len(j.answers.Graph) > 0 {
+		profile := j.host.Base(dirs[0])
+		dirs = nil
+		for _, same := range j.reach.Units {
+			if same.PkgID == u.PkgID { // a package may be built for the host, too
+				dirs = append(dirs, j.host.Join(j.answers.Places.BuildDirectory, cargo.Triple(same.Platform, ""), profile))
+			}
+		}
+	}
+	for _, dir := range dirs {
 		if j.host.Below(outDir, dir) {
 			return true
 		}
@@ -187,7 +198,7 @@ func (j *journey) profileDirsIn(build string) []string {
 
 func (j *journey) anyEntry(u features.ScriptUnit, key string) bool {
 	for _, e := range j.record.Entries {
-		if e.PkgID == u.PkgID && e.Features == key && j.ofThisProfile(e.OutDir) {
+		if e.PkgID == u.PkgID && e.Features == key && j.ofThisBuild(u, e.OutDir) {
 			return true
 		}
 	}
@@ -242,7 +253,7 @@ func (j *journey) unrecorded(u features.ScriptUnit) []string {
 	}
 	var out []string
 	for _, dir := range j.outDirs(u.Name) {
-		if !known[dir] && cargo.ScriptRan(j.host, dir) != 0 {
+		if !known[dir] && j.ofThisBuild(u, dir) && cargo.ScriptRan(j.host, dir) != 0 {
 			out = append(out, dir)
 		}
 	}
