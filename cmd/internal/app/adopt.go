@@ -25,6 +25,26 @@ func scriptCUDA(cfgs []string) string {
 	return ""
 }
 
+// buildVersion are the variables by which scripts tell rustc the toolkit that they were built with: MISTRALRS_BUILD_CUDA_VERSION of mistralrs-core and
+// its crates. A variable of another name, such as cudarc's CUDA_MAJOR_VERSION, may tell a version that a feature pins.
+var buildVersion = regexp.MustCompile(`(^|_)BUILD_CUDA_VERSION$`)
+
+// scriptEnvCUDA is the CUDA version that a script told rustc in a variable; empty where none does, or several differ.
+func scriptEnvCUDA(env map[string]string) string {
+	told := ""
+	for name, value := range env {
+		if m := majorMinor.FindString(value); m != "" && buildVersion.MatchString(name) {
+			if told != "" && told != m {
+				return ""
+			}
+			told = m
+		}
+	}
+	return told
+}
+
+var majorMinor = regexp.MustCompile(`^\d{1,2}\.\d{1,2}`)
+
 func scriptCUDNN(cfgs []string) string {
 	for _, c := range cfgs {
 		if m := cudarcCfg.FindStringSubmatch(c); m != nil && m[1] == "cudnn" {
@@ -160,6 +180,9 @@ func (j *journey) traces(outDir string, compiles bool, h *hashes) (stale.Traces,
 		return t, err
 	}
 	t.CUDA, t.CUDNN, t.Declared = scriptCUDA(said.Cfgs), scriptCUDNN(said.Cfgs), said.Watched
+	if t.CUDA == "" {
+		t.CUDA = scriptEnvCUDA(said.Env)
+	}
 	for _, dir := range said.Searched {
 		if j.holdsToolkitLibraries(dir) {
 			if real := j.host.Real(dir); !contains(t.Libraries, real) {

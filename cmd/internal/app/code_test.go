@@ -171,6 +171,23 @@ func TestWhatCudarcTold(t *testing.T) {
 	}
 }
 
+func TestWhatAScriptToldInVariables(t *testing.T) {
+	for want, env := range map[string]map[string]string{
+		"13.4": {"MISTRALRS_BUILD_CUDA_VERSION": "13.4", "MISTRALRS_BUILD_CUDA_VERSION_CODE": "13040", "OTHER": "12.9"},
+		"12.9": {"BUILD_CUDA_VERSION": "12.9.86"},
+		"":     {"A_BUILD_CUDA_VERSION": "12.9", "B_BUILD_CUDA_VERSION": "13.4", "CUDA_VERSION": "13.0", "CUDA_MAJOR_VERSION": "13"},
+	} {
+		if got := scriptEnvCUDA(env); got != want {
+			t.Errorf("%v: CUDA %q, want %q", env, got, want)
+		}
+	}
+	j, dir := tree(t, map[string]string{"k-1/out/x": "", "k-1/output": "cargo:rustc-env=MISTRALRS_BUILD_CUDA_VERSION=13.3\n"})
+	traces, err := j.traces(filepath.Join(dir, "k-1", "out"), false, j.openHashes())
+	if err != nil || traces.CUDA != "13.3" {
+		t.Errorf("traces: CUDA %q, %v", traces.CUDA, err)
+	}
+}
+
 func TestTracesOfBuildTools(t *testing.T) {
 	j, dir := tree(t, map[string]string{
 		"new/bin/nvcc": "the compiler", "copy/bin/nvcc": "the compiler", "old/bin/nvcc": "an older one",
