@@ -76,6 +76,9 @@ func (p *Project) matterFor(gpu []string) map[*Package]bool {
 	return p.matter[key]
 }
 
+// ManifestName is what a package's or a workspace's manifest is called.
+const ManifestName = "Cargo.toml"
+
 // FindManifest walks up from dir to the nearest Cargo.toml, as cargo does.
 func FindManifest(h buildenv.Host, dir string) (string, error) {
 	dir = h.Abs(dir)

@@ -145,7 +145,12 @@ func Identify(path string) (Identity, error) {
 	if err != nil {
 		return Identity{}, err
 	}
-	id := Identity{Size: fi.Size(), MTime: fi.ModTime().UnixNano()}
+	return IdentityOf(path, fi)
+}
+
+// IdentityOf is Identify of a path that was looked at already.
+func IdentityOf(path string, fi fs.FileInfo) (id Identity, err error) {
+	id = Identity{Size: fi.Size(), MTime: fi.ModTime().UnixNano()}
 	id.Inode, id.Device, err = inode(path, fi)
 	return id, err
 }

@@ -6,34 +6,33 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
-	"slices"
-	"sort"
 	"strings"
 	"sync"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
 
 // answersSchema changes whenever what is kept, or what is watched, changes its meaning.
-const answersSchema = 3
+const answersSchema = 4
 
 // answers is what cargo said of a command line. It is kept in the cache with everything that cargo looked at for it, what was not there included; when
 // none of that has changed, cargo is not asked again (a question costs as much as a build with nothing to do).
 type answers struct {
 	Schema  int          `json:"schema"`
-	Sizes   [2]int       `json:"sizes"` // of what follows the line of JSON in the file: the graph and the tree
+	Sizes   [3]int       `json:"sizes"` // of what follows the line of JSON in the file: lines of what is watched, bytes of the graph and of the tree
 	Graph   []byte       `json:"-"`
 	Tree    []byte       `json:"-"`
 	Reason  string       `json:"reason,omitempty"`
 	Stderr  []byte       `json:"stderr,omitempty"`
 	Places  cargo.Places `json:"places"`
-	Watched []watched    `json:"watched"`
-	kept    bool         // from the cache
+	Watched []watched    `json:"-"`
 	parsed  *features.Graph
 }
 
@@ -49,7 +48,7 @@ func (a *answers) graph() (*features.Graph, error) {
 	return a.parsed, nil
 }
 
-// encode makes what a file keeps: a line of JSON, then the graph without what nobody here reads (profiles, editions: more than half), then the tree.
+// encode makes what a file keeps: a line of JSON, then what is watched, then the graph without what nobody here reads (profiles, editions: more than half), then the tree.
 func (a *answers) encode() ([]byte, error) {
 	g, err := a.graph()
 	if err != nil {
@@ -61,59 +60,37 @@ func (a *answers) encode() ([]byte, error) {
 			return nil, err
 		}
 	}
-	a.Sizes = [2]int{len(graph), len(a.Tree)}
+	a.Sizes = [3]int{len(a.Watched), len(graph), len(a.Tree)}
 	head, err := json.Marshal(a)
 	if err != nil {
 		return nil, err
 	}
-	return slices.Concat(head, []byte("\n"), graph, a.Tree), nil
+	var b bytes.Buffer
+	b.Write(append(head, '\n'))
+	if !writeWatched(&b, a.Watched) {
+		return nil, errors.New("a path has a line end in it")
+	}
+	b.Write(graph)
+	b.Write(a.Tree)
+	return b.Bytes(), nil
 }
 
 // decodeAnswers reads what encode made; false for anything else.
 func decodeAnswers(data []byte) (answers, bool) {
 	var a answers
 	head, rest, ok := bytes.Cut(data, []byte("\n"))
-	if !ok || json.Unmarshal(head, &a) != nil || a.Schema != answersSchema || len(a.Watched) == 0 {
+	if !ok || json.Unmarshal(head, &a) != nil || a.Schema != answersSchema || a.Sizes[0] == 0 {
 		return a, false
 	}
-	graph, tree := a.Sizes[0], a.Sizes[1]
+	if a.Watched, rest, ok = readWatched(rest, a.Sizes[0]); !ok {
+		return a, false
+	}
+	graph, tree := a.Sizes[1], a.Sizes[2]
 	if graph < 0 || tree < 0 || graph > len(rest) || tree != len(rest)-graph {
 		return a, false
 	}
 	a.Graph, a.Tree = rest[:graph:graph], rest[graph:]
 	return a, true
-}
-
-// watched is one file or directory that an answer depends on. A directory is known by the names in it.
-type watched struct {
-	Path string `json:"path"`
-	Is   string `json:"is"` // empty: it is not there
-}
-
-// look answers what a path is now: a file's identity, a directory's names, or nothing.
-func (a *app) look(path string) string {
-	fi, err := a.host.Files.Stat(path)
-	switch {
-	case err != nil:
-		return ""
-	case !fi.IsDir():
-		id, err := cache.Identify(path)
-		if err != nil {
-			return ""
-		}
-		return fmt.Sprintf("%d %d %d %d", id.Size, id.MTime, id.Inode, id.Device)
-	}
-	entries, err := a.host.Files.ReadDir(path)
-	if err != nil {
-		return "unreadable"
-	}
-	names := make([]string, 0, len(entries))
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	sort.Strings(names)
-	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
-	return "dir " + hex.EncodeToString(sum[:12])
 }
 
 // questionKey names the question: the words, where they were said, and every variable that cargo, rustup or rustc read.
@@ -139,47 +116,104 @@ func (j *journey) questionKey(own bool) string {
 }
 
 // askCargo asks what will be built, and where.
-func (j *journey) askCargo(ctx context.Context) error { return j.ask(ctx, false) }
+func (j *journey) askCargo(ctx context.Context) error {
+	if err := j.openIfNot(); err != nil {
+		return err
+	}
+	return j.ask(ctx, false, true)
+}
 
-// askOnly is askCargo for our own verbs: they never write a Cargo.lock.
-func (j *journey) askOnly(ctx context.Context) error { return j.ask(ctx, true) }
+// askOnly is askCargo for our own verbs: they never write a Cargo.lock. Those that only speak of features need not know where cargo builds, which is a
+// question of its own.
+func (j *journey) askOnly(ctx context.Context, places bool) error { return j.ask(ctx, true, places) }
 
-func (j *journey) ask(ctx context.Context, own bool) error {
-	kept := j.host.Join(j.cacheDir, "answers", j.questionKey(own)+".json")
-	if j.readAnswers(kept) {
+// openIfNot opens the project unless that was done.
+func (j *journey) openIfNot() error {
+	if j.project != nil {
 		return nil
 	}
-	private := cargo.Private{Root: j.host.Join(j.cacheDir, "cargo", short(sha256.Sum256([]byte(j.project.Root))))}
+	return j.openProject()
+}
+
+// ask asks cargo, or takes its kept answer. The project is opened beside the question where it is not open yet: both take long in a large workspace. What
+// is wrong with a manifest is then told in cargo's words.
+func (j *journey) ask(ctx context.Context, own, places bool) error {
+	kept := j.host.Join(j.cacheDir, "answers", j.questionKey(own)+".json")
+	if j.readAnswers(kept) {
+		if err := j.openIfNot(); err != nil || !places || j.answers.Places.WorkspaceRoot != "" {
+			return err
+		}
+		at, err := cargo.Locate(ctx, j.host, j.run, j.tool, j.line)
+		if err != nil {
+			return err
+		}
+		j.answers.Places = at
+		j.writeAnswers(kept)
+		return nil
+	}
+	top, err := j.topManifest()
+	if err != nil {
+		return err
+	}
+	private := cargo.Private{Root: j.host.Join(j.cacheDir, "cargo", hashName(top))}
 	q := cargo.Request{
-		Line: j.line, Asking: cargo.Asking{Private: private, Colour: j.shell.Colour, NoLockWrite: own},
+		Line: j.line, Asking: cargo.Asking{Private: private, Colour: j.shell.Colour, NoLockWrite: own}, // the build itself would write a missing lock file; so may the question
 		Notice: func(s string) { j.shell.Note("cargo: %s", s) },
 		Status: func(s string) { _, _ = io.WriteString(j.shell.Err, s) },
 		Mkdir:  cache.Make,
 	}
-	if !own {
-		// The build itself would write a missing lock file; so may the question.
-		q.Asking.NoLockWrite = false
-	}
 	var (
-		places    cargo.Places
-		placesErr error
-		wait      sync.WaitGroup
+		at              cargo.Places
+		atErr, manifest error
+		wait            sync.WaitGroup
 	)
+	if places {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			at, atErr = cargo.Locate(ctx, j.host, j.run, j.tool, j.line)
+		}()
+	}
+	depends := j.newDependsOn()
 	wait.Add(1)
 	go func() {
 		defer wait.Done()
-		places, placesErr = cargo.Locate(ctx, j.host, j.run, j.tool, j.line)
+		if manifest = j.openIfNot(); manifest == nil {
+			depends.project() // looked at before cargo's answer is there: what changes while it is made is no part of it
+		}
 	}()
 	got, err := cargo.Graph(ctx, j.host, j.run, j.tool, q)
 	wait.Wait()
-	if err == nil {
-		err = placesErr
-	}
-	if err != nil {
+	var bad *features.ManifestError
+	var refused *cargo.RefusedError
+	switch {
+	case manifest != nil && !(errors.As(manifest, &bad) && errors.As(err, &refused)):
+		return manifest
+	case err != nil:
 		return err
+	case atErr != nil:
+		return atErr
 	}
-	j.answers = answers{Schema: answersSchema, Graph: got.Graph, Tree: got.Tree, Reason: got.Reason, Stderr: got.Stderr, Places: places}
-	return j.keepAnswers(kept)
+	j.answers = answers{Schema: answersSchema, Graph: got.Graph, Tree: got.Tree, Reason: got.Reason, Stderr: got.Stderr, Places: at}
+	return j.keepAnswers(kept, depends)
+}
+
+// topManifest answers the directory of the topmost manifest above the project, which stands for its workspace before any is read.
+func (j *journey) topManifest() (string, error) {
+	manifest, err := j.findManifest()
+	if err != nil {
+		return "", err
+	}
+	top := j.host.Dir(manifest)
+	name := j.host.Base(manifest)
+	for dir := top; ; dir = j.host.Dir(dir) {
+		if j.host.IsFile(j.host.Join(dir, name)) {
+			top = dir
+		}
+		if j.host.Dir(dir) == dir {
+			return j.host.Real(top), nil
+		}
+	}
 }
 
 // readAnswers takes the kept answers if nothing that they depend on has changed.
@@ -189,95 +223,149 @@ func (j *journey) readAnswers(kept string) bool {
 		return false
 	}
 	old, ok := decodeAnswers(data)
-	if !ok {
-		return false // a damaged answer is asked for anew
+	if !ok || !j.unchanged(old.Watched) {
+		return false // a damaged answer is asked for anew, too
 	}
-	for _, w := range old.Watched {
-		if j.look(w.Path) != w.Is {
-			return false
-		}
-	}
-	old.kept = true
 	j.answers = old
 	return true
 }
 
-// keepAnswers writes the answers down. That they cannot be kept costs time only, so it is told and no more.
-func (j *journey) keepAnswers(kept string) error {
-	paths, err := j.dependsOn()
-	if err != nil {
+// keepAnswers writes the answers down.
+func (j *journey) keepAnswers(kept string, depends *dependsOn) error {
+	if err := depends.graph(); err != nil {
 		return err
 	}
-	for _, p := range paths {
-		j.answers.Watched = append(j.answers.Watched, watched{p, j.look(p)})
-	}
-	data, err := j.answers.encode()
-	if err != nil {
-		return err
-	}
-	err = cache.Make(filepath.Dir(kept))
-	if err == nil {
-		err = cache.WriteFile(kept, data, 0o600)
-		prune(filepath.Dir(kept), keptAnswers)
-	}
-	if err != nil {
+	j.answers.Watched = depends.list
+	said := j.answers
+	j.later.do("cargo's answer is not kept", func() error { return said.write(kept) })
+	return nil
+}
+
+// writeAnswers writes a file of answers. That they cannot be kept costs time only, so it is told and no more.
+func (j *journey) writeAnswers(kept string) {
+	if err := j.answers.write(kept); err != nil {
 		j.shell.Detail("cargo's answer is not kept: %v", err)
 	}
+}
+
+func (a *answers) write(kept string) error {
+	data, err := a.encode()
+	if err != nil {
+		return err
+	}
+	if err := cache.Make(filepath.Dir(kept)); err != nil {
+		return err
+	}
+	if err := cache.WriteFile(kept, data, 0o600); err != nil {
+		return err
+	}
+	prune(filepath.Dir(kept), keptAnswers)
 	return nil
+}
+
+// later is what the answer does not wait for, and the end of the program does.
+type later struct {
+	wait sync.WaitGroup
+	mu   sync.Mutex
+	said []string
+}
+
+func (l *later) do(what string, f func() error) {
+	l.wait.Add(1)
+	go func() {
+		defer l.wait.Done()
+		if err := f(); err != nil {
+			l.mu.Lock()
+			l.said = append(l.said, what+": "+err.Error())
+			l.mu.Unlock()
+		}
+	}()
+}
+
+// end waits for all of it and tells what went wrong.
+func (l *later) end(shell *report.Shell) {
+	l.wait.Wait()
+	for _, s := range l.said {
+		shell.Detail("%s", s)
+	}
 }
 
 // dependsOn lists what cargo looked at: every local manifest, the directories in which targets and members are discovered, the lock file, the
 // configuration and toolchain files of every directory above, and the programs themselves. Registry and git packages never change; the lock
 // file names them.
-func (j *journey) dependsOn() ([]string, error) {
-	h, seen := j.host, map[string]bool{}
-	add := func(paths ...string) {
-		for _, p := range paths {
-			seen[h.Clean(p)] = true
+type dependsOn struct {
+	*journey
+	seen map[string]bool
+	todo []string
+	list []watched
+}
+
+func (j *journey) newDependsOn() *dependsOn { return &dependsOn{journey: j, seen: map[string]bool{}} }
+
+func (d *dependsOn) add(paths ...string) {
+	for _, p := range paths {
+		if p = d.host.Clean(p); !d.seen[p] {
+			d.seen[p] = true
+			d.todo = append(d.todo, p)
 		}
 	}
-	local := func(manifest string) {
-		dir := h.Dir(manifest)
-		add(manifest, h.Join(dir, "build.rs"), h.Join(dir, "src", "main.rs"), h.Join(dir, "src", "lib.rs"))
-		for up := dir; h.Dir(up) != up; up = h.Dir(up) {
-			add(h.Join(h.Dir(up), h.Base(manifest))) // cargo looks upwards for the workspace that a package belongs to and inherits from
+}
+
+// look looks at what was added since the last time.
+func (d *dependsOn) look() {
+	d.list = append(d.list, d.watchAll(d.todo)...)
+	d.todo = nil
+}
+
+func (d *dependsOn) local(manifest string) {
+	h, dir := d.host, d.host.Dir(manifest)
+	if d.seen[manifest] && d.seen[h.Join(dir, "build.rs")] {
+		return
+	}
+	d.add(manifest, h.Join(dir, "build.rs"), h.Join(dir, "src", "main.rs"), h.Join(dir, "src", "lib.rs"))
+	for up := h.Dir(dir); ; up = h.Dir(up) {
+		at := h.Join(up, h.Base(manifest)) // cargo looks upwards for the workspace that a package belongs to and inherits from
+		if d.seen[at] {
+			break
 		}
-		for _, d := range []string{h.Join("src", "bin"), "examples", "tests", "benches"} {
-			add(h.Join(dir, d))
-			entries, err := h.Files.ReadDir(h.Join(dir, d))
-			if err != nil {
-				continue
-			}
-			for _, e := range entries {
-				if e.IsDir() {
-					add(h.Join(dir, d, e.Name())) // src/bin/tool/main.rs
-				}
+		d.add(at)
+		if h.Dir(up) == up {
+			break
+		}
+	}
+	for _, name := range []string{h.Join("src", "bin"), "examples", "tests", "benches"} {
+		sub := h.Join(dir, name)
+		d.add(sub)
+		if !h.IsDir(sub) {
+			continue
+		}
+		entries, err := h.Files.ReadDir(sub)
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				d.add(h.Join(sub, e.Name())) // src/bin/tool/main.rs
 			}
 		}
 	}
-	local(j.project.RootManifest)
-	local(j.project.Manifest)
+}
+
+// project looks at what manifests, the command line and the machine tell.
+func (d *dependsOn) project() {
+	h, j := d.host, d.journey
+	d.local(j.project.RootManifest)
+	d.local(j.project.Manifest)
 	for _, list := range [][]*features.Package{j.project.Members, j.project.Locals} {
 		for _, p := range list {
-			local(p.Manifest)
+			d.local(p.Manifest)
 		}
 	}
-	g, err := j.answers.graph()
-	if err != nil {
-		return nil, err
-	}
-	if g != nil {
-		for _, u := range g.Units {
-			if id := features.ParsePkgID(u.PkgID); id.Local() {
-				local(h.Join(id.Dir(h), manifestName(j.project)))
-			}
-		}
-	}
-	add(j.project.LockPath)
-	add(j.project.Globbed()...)
+	d.add(j.project.LockPath)
+	d.add(j.project.Globbed()...)
 	for _, t := range j.line.Target {
 		if strings.HasSuffix(t, ".json") { // a target of the user's own
-			add(h.Abs(t))
+			d.add(h.Abs(t))
 		}
 	}
 	starts := []string{h.Cwd, h.Real(h.Cwd)}
@@ -286,7 +374,7 @@ func (j *journey) dependsOn() ([]string, error) {
 	}
 	for _, start := range starts {
 		for dir := start; ; dir = h.Dir(dir) {
-			add(h.Join(dir, ".cargo", "config.toml"), h.Join(dir, ".cargo", "config"), h.Join(dir, "rust-toolchain"), h.Join(dir, "rust-toolchain.toml"))
+			d.add(h.Join(dir, ".cargo", "config.toml"), h.Join(dir, ".cargo", "config"), h.Join(dir, "rust-toolchain"), h.Join(dir, "rust-toolchain.toml"))
 			if h.Dir(dir) == dir {
 				break
 			}
@@ -299,30 +387,45 @@ func (j *journey) dependsOn() ([]string, error) {
 	if rustupHome == "" {
 		rustupHome = h.Join(h.Home, ".rustup")
 	}
-	add(h.Join(cargoHome, "config.toml"), h.Join(cargoHome, "config"), h.Join(rustupHome, "settings.toml"), h.Join(rustupHome, "toolchains"), j.tool.Path)
+	d.add(h.Join(cargoHome, "config.toml"), h.Join(cargoHome, "config"), h.Join(rustupHome, "settings.toml"), h.Join(rustupHome, "toolchains"), j.tool.Path)
 	if toolchains, err := h.Files.ReadDir(h.Join(rustupHome, "toolchains")); err == nil {
 		for _, t := range toolchains { // rustup update changes them in place
 			bin := h.Join(rustupHome, "toolchains", t.Name(), "bin")
-			add(h.Join(bin, h.Exe("cargo")), h.Join(bin, h.Exe("rustc")))
+			d.add(h.Join(bin, h.Exe("cargo")), h.Join(bin, h.Exe("rustc")))
 		}
 	}
 	for _, c := range j.line.Config {
 		if !strings.Contains(c, "=") {
-			add(h.Abs(c))
+			d.add(h.Abs(c))
 		}
 	}
 	if rustc, err := h.LookPath("rustc"); err == nil {
-		add(rustc)
+		d.add(rustc)
 	}
-	out := make([]string, 0, len(seen))
-	for p := range seen {
-		out = append(out, p)
-	}
-	sort.Strings(out)
-	return out, nil
+	d.look()
 }
 
-// manifestName is what a manifest is called; only features knows the word.
-func manifestName(p *features.Project) string { return filepath.Base(filepath.ToSlash(p.RootManifest)) }
+// graph adds the local packages that only cargo's answer names.
+func (d *dependsOn) graph() error {
+	g, err := d.answers.graph()
+	if err != nil {
+		return err
+	}
+	if g != nil {
+		known := map[string]bool{}
+		for i := range g.Units {
+			pkg := g.Units[i].PkgID
+			if known[pkg] {
+				continue
+			}
+			known[pkg] = true
+			if id := features.ParsePkgID(pkg); id.Local() {
+				d.local(d.host.Join(id.Dir(d.host), features.ManifestName))
+			}
+		}
+	}
+	d.look()
+	return nil
+}
 
 func short(sum [sha256.Size]byte) string { return hex.EncodeToString(sum[:12]) }

@@ -43,6 +43,7 @@ type app struct {
 	cacheDir string
 	words    []string // the command line without the program's name
 	began    time.Time
+	later    *later // what the end of the program waits for
 	// concluded: one of our own verbs has rendered its result
 	concluded bool
 	sealed    []receipt.Receipt // what `prove` found, where a receipt is asked for
@@ -90,6 +91,7 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real Rea
 	if err != nil {
 		return finish(shell, err)
 	}
+	defer a.later.end(shell)
 	return finish(shell, a.dispatch(ctx, args))
 }
 
@@ -112,7 +114,7 @@ func newApp(stdin io.Reader, shell *report.Shell, real RealDriver) (*app, error)
 	if err != nil {
 		return nil, err
 	}
-	return &app{host: host, run: proc.Runner{}, shell: shell, stdin: stdin, self: self, cacheDir: dir, real: real, began: time.Now()}, nil
+	return &app{host: host, run: proc.Runner{}, shell: shell, stdin: stdin, self: self, cacheDir: dir, real: real, began: time.Now(), later: &later{}}, nil
 }
 
 // dispatch finds out whose word it is: ours, or cargo's.

@@ -181,7 +181,7 @@ func (p *ciPlan) askAbout(ctx context.Context, set string) error {
 		return err
 	}
 	j := &journey{app: p.app, options: p.options, line: line, tool: tool, env: p.host.Env, project: p.project, config: p.config}
-	if err := j.askOnly(ctx); err != nil {
+	if err := j.askOnly(ctx, true); err != nil {
 		return err
 	}
 	if err := j.judge(); err != nil {

@@ -188,8 +188,8 @@ func (j *journey) precious(dir string) string {
 		return "it is your home directory"
 	case h.Home != "" && h.Below(home, dir):
 		return "your home directory lies in it"
-	case h.IsFile(h.Join(dir, manifestName(j.project))):
-		return "it holds a " + manifestName(j.project) + ", so it is a package's own directory"
+	case h.IsFile(h.Join(dir, features.ManifestName)):
+		return "it holds a " + features.ManifestName + ", so it is a package's own directory"
 	}
 	return ""
 }

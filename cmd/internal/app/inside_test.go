@@ -13,7 +13,7 @@ import (
 )
 
 // BenchmarkInside is `gpubuild features` with nothing changed, without the price of a process: made for -cpuprofile. GPUBUILD_BENCH_PROJECT and
-// GPUBUILD_BENCH_ARGS name another project and other words than --features cuda.
+// GPUBUILD_BENCH_ARGS name another project and other words than --features cuda; with GPUBUILD_BENCH_ANEW nothing is kept from one time to the next.
 func BenchmarkInside(b *testing.B) {
 	dir := os.Getenv("GPUBUILD_BENCH_PROJECT")
 	if dir == "" {
@@ -22,7 +22,8 @@ func BenchmarkInside(b *testing.B) {
 	if !crates(dir) {
 		b.Skip("its crates are not on this machine")
 	}
-	b.Setenv("GPUBUILD_CACHE", b.TempDir())
+	kept := b.TempDir()
+	b.Setenv("GPUBUILD_CACHE", kept)
 	before, err := os.Getwd()
 	if err != nil {
 		b.Fatal(err)
@@ -38,8 +39,21 @@ func BenchmarkInside(b *testing.B) {
 	words := strings.Fields("gpubuild features " + args)
 	b.ResetTimer()
 	for range b.N {
+		if os.Getenv("GPUBUILD_BENCH_ANEW") != "" {
+			forget(b, kept)
+		}
 		if code := app.Main(words, strings.NewReader(""), io.Discard, io.Discard); code != 0 && code != 10 {
 			b.Fatal(code)
+		}
+	}
+}
+
+// forget takes kept answers away, so that everything is found out anew; what cargo keeps of rustc stays.
+func forget(b *testing.B, cache string) {
+	b.Helper()
+	for _, dir := range []string{"answers", "told"} {
+		if err := os.RemoveAll(filepath.Join(cache, dir)); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

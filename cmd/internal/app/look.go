@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/features"
@@ -11,16 +12,19 @@ import (
 
 // lookAt opens the project that one of our own verbs is about and asks cargo, writing nothing of the user's.
 func (a *app) lookAt(ctx context.Context, o Options, l cargo.Line) (*journey, error) {
+	return a.looking(ctx, o, l, false)
+}
+
+// looking is lookAt; places says whether it is to be known where cargo builds.
+func (a *app) looking(ctx context.Context, o Options, l cargo.Line, places bool) (*journey, error) {
 	a.speakLike(l)
+	debug.SetGCPercent(400) // the memory of a large workspace's manifests and graph is had once, and soon given back
 	tool, err := cargo.Find(a.host, l)
 	if err != nil {
 		return nil, err
 	}
 	j := &journey{app: a, options: o, line: l, tool: tool, env: a.host.Env}
-	if err := j.openInItsWords(ctx); err != nil {
-		return nil, err
-	}
-	if err := j.askOnly(ctx); err != nil {
+	if err := j.askOnly(ctx, places); err != nil {
 		return nil, err
 	}
 	return j, j.judge()
@@ -28,7 +32,7 @@ func (a *app) lookAt(ctx context.Context, o Options, l cargo.Line) (*journey, er
 
 // prepared is a journey that has chosen its tools.
 func (a *app) prepared(ctx context.Context, o Options, l cargo.Line) (*journey, error) {
-	j, err := a.lookAt(ctx, o, l)
+	j, err := a.looking(ctx, o, l, true)
 	if err != nil {
 		return nil, err
 	}

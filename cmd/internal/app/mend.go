@@ -334,7 +334,7 @@ func (a *app) lookUnlocked(ctx context.Context, o Options, l cargo.Line) (j *jou
 	if statErr != nil || readErr != nil {
 		return nil, false, err
 	}
-	if err = j.ask(ctx, false); err == nil {
+	if err = j.ask(ctx, false, false); err == nil {
 		err = j.judge()
 	}
 	j.app = a

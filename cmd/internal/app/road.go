@@ -299,26 +299,33 @@ func (j *journey) environmentIfAny(ctx context.Context) (buildenv.Env, bool) {
 	return j.env, true
 }
 
-// openProject reads the manifests and the configuration.
-func (j *journey) openProject() error {
+// findManifest answers the manifest that the command line is about.
+func (j *journey) findManifest() (string, error) {
 	dir := j.host.Cwd
 	if j.line.Dir != "" {
 		dir = j.host.Abs(j.line.Dir)
 	}
 	manifest := j.line.ManifestPath
 	if manifest == "" {
-		found, err := features.FindManifest(j.host, dir)
-		if err != nil {
-			return err
-		}
-		manifest = found
-	} else if !j.host.IsAbs(manifest) {
+		return features.FindManifest(j.host, dir)
+	}
+	if !j.host.IsAbs(manifest) {
 		manifest = j.host.Join(dir, manifest)
 	}
-	var err error
-	if j.project, err = features.Load(j.host, manifest); err != nil {
+	return manifest, nil
+}
+
+// openProject reads the manifests and the configuration.
+func (j *journey) openProject() error {
+	manifest, err := j.findManifest()
+	if err != nil {
 		return err
 	}
+	project, err := features.Load(j.host, manifest)
+	if err != nil {
+		return err
+	}
+	j.project = project
 	return j.readConfig()
 }
 
