@@ -16,7 +16,7 @@ func runClean(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if len(l.Positional) > 0 {
 		return &usageError{fmt.Sprintf("clean takes no %q", l.Positional[0]), "packages are selected as cargo build selects them, with -p; cargo's own clean is `gpubuild cargo clean`"}
 	}
-	look := a.lookAt
+	look := a.lookAtPlaces
 	if o.Minimal {
 		look = a.prepared
 	}

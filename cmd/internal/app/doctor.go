@@ -110,7 +110,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
 	f.ProjectWhy = "there is no cargo to ask"
 	if f.Cargo != "" {
-		looked, err := a.looking(ctx, o, l, true)
+		looked, err := a.lookAtPlaces(ctx, o, l)
 		var none *features.NoManifestError
 		switch {
 		case err == nil:

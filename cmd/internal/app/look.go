@@ -15,6 +15,11 @@ func (a *app) lookAt(ctx context.Context, o Options, l cargo.Line) (*journey, er
 	return a.looking(ctx, o, l, false)
 }
 
+// lookAtPlaces is lookAt where it is to be known where cargo builds, too.
+func (a *app) lookAtPlaces(ctx context.Context, o Options, l cargo.Line) (*journey, error) {
+	return a.looking(ctx, o, l, true)
+}
+
 // looking is lookAt; places says whether it is to be known where cargo builds.
 func (a *app) looking(ctx context.Context, o Options, l cargo.Line, places bool) (*journey, error) {
 	a.speakLike(l)
@@ -32,7 +37,7 @@ func (a *app) looking(ctx context.Context, o Options, l cargo.Line, places bool)
 
 // prepared is a journey that has chosen its tools.
 func (a *app) prepared(ctx context.Context, o Options, l cargo.Line) (*journey, error) {
-	j, err := a.looking(ctx, o, l, true)
+	j, err := a.lookAtPlaces(ctx, o, l)
 	if err != nil {
 		return nil, err
 	}
