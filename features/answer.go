@@ -78,8 +78,9 @@ type Root struct {
 	Target  string       `json:"target"`
 	Kind    string       `json:"kind"` // bin, lib, test, …; empty from cargo tree
 	Mode    string       `json:"mode"`
-	Asked   []string     `json:"asked"`   // GPU features that are on in the root's own package
-	Reached bool         `json:"reached"` // CUDA code of at least one crate is linked
+	For     string       `json:"for,omitempty"` // the target that it is built for, where several are
+	Asked   []string     `json:"asked"`         // GPU features that are on in the root's own package
+	Reached bool         `json:"reached"`       // CUDA code of at least one crate is linked
 	Crates  []CrateState `json:"crates"`
 }
 

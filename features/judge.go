@@ -68,7 +68,10 @@ type judge struct {
 }
 
 // idleRoot is a root whose GPU feature changes nothing and that links no GPU crate: a fault unless another root is reached.
-type idleRoot struct{ finding Finding }
+type idleRoot struct {
+	finding  Finding
+	platform string
+}
 
 func (j *judge) find(f Finding) {
 	key := strings.Join([]string{f.ID, f.Severity, f.Path, f.Fix}, "\x00")
@@ -166,6 +169,10 @@ func (j *judge) root(r *rootView) {
 	if out.Target != "" && out.Target != out.Package {
 		label += " (" + out.Kind + " " + out.Target + ")"
 	}
+	if j.severalPlatforms() {
+		out.For = n.platform
+		label += " for " + n.platform
+	}
 	if len(out.Asked) == 0 {
 		out.Asked = j.leading(r)
 	}
@@ -223,6 +230,16 @@ func (j *judge) leading(r *rootView) []string {
 		out = append(out, "default")
 	}
 	return out
+}
+
+// severalPlatforms says whether roots are built for more than one target.
+func (j *judge) severalPlatforms() bool {
+	for _, r := range j.roots {
+		if j.nodes[r.node].platform != j.nodes[j.roots[0].node].platform {
+			return true
+		}
+	}
+	return false
 }
 
 // state describes a linked node; listed is false for what has nothing to do with GPUs.
@@ -305,16 +322,17 @@ func onOff(on bool) string {
 
 // settle turns roots whose feature changes nothing into errors when no root of the build is reached, into notes otherwise.
 func (j *judge) settle() {
-	reached := false
-	for _, r := range j.out.Roots {
-		reached = reached || r.Reached
+	undecided, reached := false, map[string]bool{} // by target: what one is built for does not help another
+	for i, r := range j.out.Roots {
+		at := j.nodes[j.roots[i].node].platform
+		reached[at] = reached[at] || r.Reached
 	}
 	for _, f := range j.out.Findings {
-		reached = reached || f.ID == IDUndecided
+		undecided = undecided || f.ID == IDUndecided
 	}
 	for _, idle := range j.idle {
 		f := idle.finding
-		if reached {
+		if undecided || reached[idle.platform] {
 			f.Severity = Note
 		}
 		j.find(f)

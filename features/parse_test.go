@@ -2,6 +2,7 @@ package features
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -209,5 +210,24 @@ func TestGatesCode(t *testing.T) {
 		if got := gatesCode(text, testOf("cuda"), nil); got != want {
 			t.Errorf("%s: %v", text, got)
 		}
+	}
+}
+
+// TestTreeOfSeveralTargets: what is asked of one target after the other is kept apart; one answer for several is none.
+func TestTreeOfSeveralTargets(t *testing.T) {
+	const linux, windows = "0app v0.1.0 (/w)\n\n", "0app v0.1.0 (/w)\n1cudarc v0.19.10\n\n"
+	tree, err := ParseTree(strings.NewReader("[target] x86_64-unknown-linux-gnu\n" + linux + "[target] x86_64-pc-windows-msvc\n" + windows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range tree.Roots {
+		got = append(got, fmt.Sprint(tree.Nodes[r].Platform, " ", len(tree.Linked(r))))
+	}
+	if want := "x86_64-unknown-linux-gnu 1, x86_64-pc-windows-msvc 2"; strings.Join(got, ", ") != want {
+		t.Errorf("got %s, want %s", strings.Join(got, ", "), want)
+	}
+	if tree, err := ParseTree(strings.NewReader(linux + windows)); err == nil {
+		t.Errorf("an answer for two targets at once was read as %+v", tree)
 	}
 }

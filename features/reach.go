@@ -79,7 +79,7 @@ func (k *rootJudge) feature(f string) {
 		if fix == "" {
 			find = k.withOffer(find, f)
 		}
-		k.idle = append(k.idle, idleRoot{finding: find})
+		k.idle = append(k.idle, idleRoot{finding: find, platform: k.nodes[k.r.node].platform})
 	}
 }
 

@@ -17,6 +17,7 @@ type Tree struct {
 // TreeNode is one package with one set of features.
 type TreeNode struct {
 	Name, Version string
+	Platform      string // the target that was asked for, where several were
 	Source        string // what stands in brackets: a directory or an address; empty for the default registry
 	Features      []string
 	ProcMacro     bool
@@ -29,15 +30,21 @@ const (
 	treeLimit = 64 << 20
 )
 
-// ParseTree reads cargo tree's lines. A package that was printed before carries (*) and no children; it is joined to its first mention.
+// ParseTree reads cargo tree's lines. A package that was printed before carries (*) and no children; it is joined to its first mention. A line
+// `[target] TRIPLE` begins the answer for another target. One answer for several, by build.target, is a *GraphError: it does not say whose a line is.
 func ParseTree(r io.Reader) (*Tree, error) {
 	t := &Tree{}
 	known := map[string]int{} // line without its marks → node
-	var stack []int           // nodes of the line's ancestors
+	platform := ""
+	var stack []int // nodes of the line's ancestors
 	sc := bufio.NewScanner(io.LimitReader(r, treeLimit))
 	sc.Buffer(make([]byte, 64<<10), treeLine)
 	for n := 1; sc.Scan(); n++ {
 		line := strings.TrimRight(sc.Text(), "\r")
+		if target, ok := strings.CutPrefix(line, "[target] "); ok {
+			platform, known, stack = target, map[string]int{}, nil
+			continue
+		}
 		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, "[") {
 			continue
 		}
@@ -53,12 +60,16 @@ func ParseTree(r io.Reader) (*Tree, error) {
 			if !ok {
 				return nil, &GraphError{What: "cargo tree", Message: fmt.Sprintf("line %d is not understood: %q", n, clip(line, 120))}
 			}
+			parsed.Platform = platform
 			node = len(t.Nodes)
 			known[text] = node
 			t.Nodes = append(t.Nodes, parsed)
 		}
 		_ = repeated // the mark adds nothing: the node is known by its text
 		if depth == 0 {
+			if containsInt(t.Roots, node) {
+				return nil, &GraphError{What: "cargo tree", Message: fmt.Sprintf("%s is a root twice: the answer is for several targets at once", parsedName(text))}
+			}
 			t.Roots = append(t.Roots, node)
 		} else if up := &t.Nodes[stack[depth-1]]; !containsInt(up.Children, node) {
 			up.Children = append(up.Children, node)
@@ -69,6 +80,11 @@ func ParseTree(r io.Reader) (*Tree, error) {
 		return nil, &GraphError{What: "cargo tree", Message: err.Error()}
 	}
 	return t, nil
+}
+
+func parsedName(text string) string {
+	name, _, _ := strings.Cut(text, " ")
+	return name
 }
 
 func leadingNumber(s string) (n int, rest string, ok bool) {

@@ -31,6 +31,7 @@ type node struct {
 	dir      string // of the manifest; empty until manifestOf found it
 	src      string
 	features []string
+	platform string // empty: the one that is built for without --target, or, from a tree, the only one
 	deps     []nodeDep
 }
 
@@ -56,7 +57,7 @@ func newView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *view {
 		for i := range g.Units {
 			u := &g.Units[i]
 			id := ParsePkgID(u.PkgID)
-			n := node{id: u.PkgID, name: id.Name, version: id.Version, local: id.Local(), dir: id.Dir(h), src: u.Target.SrcPath, features: u.Features}
+			n := node{id: u.PkgID, name: id.Name, version: id.Version, local: id.Local(), dir: id.Dir(h), src: u.Target.SrcPath, features: u.Features, platform: u.Platform}
 			for _, d := range u.Dependencies {
 				n.deps = append(n.deps, nodeDep{d.Index, d.Name})
 			}
@@ -65,7 +66,7 @@ func newView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *view {
 	case t != nil:
 		roots, linked = t.Roots, t.Linked
 		for _, tn := range t.Nodes {
-			n := node{name: tn.Name, version: tn.Version, features: tn.Features, registry: tn.Source == "", source: tn.Source}
+			n := node{name: tn.Name, version: tn.Version, features: tn.Features, platform: tn.Platform, registry: tn.Source == "", source: tn.Source}
 			if h.IsAbs(tn.Source) && !strings.Contains(tn.Source, "://") {
 				n.local, n.dir = true, tn.Source
 			}

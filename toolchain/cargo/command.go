@@ -77,13 +77,21 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 // Tree asks for the features of everything that is linked, in text: the answer where the unit graph is refused or unsafe. It has no targets: a
 // --bin selects nothing here. Only for the selected packages; dev-dependencies count where tests, benches or examples are built.
 func Tree(h buildenv.Host, t Tool, l Line, a Asking) buildenv.Cmd {
+	return treeFor(h, t, l, a, l.Target)
+}
+
+// treeFor is Tree for some of the targets.
+func treeFor(h buildenv.Host, t Tool, l Line, a Asking, targets []string) buildenv.Cmd {
 	edges := "normal,no-proc-macro"
 	if l.wantsTests() {
 		edges = "normal,dev,no-proc-macro"
 	}
 	args := append(l.before(), "tree", "-e", edges, "--prefix", "depth", "-f", "{p} {f}")
-	args = append(args, l.keep("--package", "--exclude", "--features", "--all-features", "--no-default-features", "--target",
+	args = append(args, l.keep("--package", "--exclude", "--features", "--all-features", "--no-default-features",
 		"--manifest-path", "--lockfile-path", "--locked", "--offline", "--frozen", "--config", "-Z")...)
+	for _, target := range targets {
+		args = append(args, "--target", target)
+	}
 	if l.Workspace {
 		args = append(args, "--workspace") // `tree --all` means --no-dedupe
 	}

@@ -95,11 +95,24 @@ func inRunsWords(ctx context.Context, run runner, cmd buildenv.Cmd, q Request, r
 }
 
 func tree(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request, reason string) (GraphAnswer, error) {
-	res, err := ask(ctx, run, Tree(h, t, q.Line, q.Asking), q)
-	if err != nil {
-		return GraphAnswer{}, err
+	if len(q.Line.Target) < 2 {
+		res, err := ask(ctx, run, Tree(h, t, q.Line, q.Asking), q)
+		if err != nil {
+			return GraphAnswer{}, err
+		}
+		return GraphAnswer{Tree: res.Stdout, Reason: reason, Stderr: res.Stderr}, nil
 	}
-	return GraphAnswer{Tree: res.Stdout, Reason: reason, Stderr: res.Stderr}, nil
+	// One answer for several targets does not say which lines are whose.
+	all := GraphAnswer{Reason: reason}
+	for _, target := range q.Line.Target {
+		res, err := ask(ctx, run, treeFor(h, t, q.Line, q.Asking, []string{target}), q)
+		if err != nil {
+			return GraphAnswer{}, err
+		}
+		all.Tree = append(append(all.Tree, "[target] "+target+"\n"...), res.Stdout...)
+		all.Stderr = append(all.Stderr, res.Stderr...)
+	}
+	return all, nil
 }
 
 // ask runs a question. A status other than 0 becomes a *RefusedError.

@@ -18,6 +18,9 @@ func featureTable(r *features.Answer) string {
 		if root.Target != "" { // cargo tree knows none
 			target = fmt.Sprintf(" (%s %s)", orWord(root.Kind, "target"), root.Target)
 		}
+		if root.For != "" {
+			target += " for " + root.For
+		}
 		fmt.Fprintf(&b, "%s %s%s, by %s\n", root.Package, root.Version, target, r.Via)
 		for _, c := range root.Crates {
 			backend := strings.Join(append([]string{c.Backend}, c.Also...), ",")
