@@ -87,11 +87,11 @@ func treeFor(h buildenv.Host, t Tool, l Line, a Asking, targets []string) builde
 		edges = "normal,dev,no-proc-macro"
 	}
 	args := append(l.before(), "tree", "-e", edges, "--prefix", "depth", "-f", "{p} {f}")
-	args = append(args, l.keep("--package", "--exclude", "--features", "--all-features", "--no-default-features",
-		"--manifest-path", "--lockfile-path", "--locked", "--offline", "--frozen", "--config", "-Z")...)
+	args = append(args, l.keep("--package", "--exclude", "--features", "--all-features", "--no-default-features")...)
 	for _, target := range targets {
-		args = append(args, "--target", target)
+		args = append(args, "--target="+target)
 	}
+	args = append(args, l.keep("--manifest-path", "--lockfile-path", "--locked", "--offline", "--frozen", "--config", "-Z")...)
 	if l.Workspace {
 		args = append(args, "--workspace") // `tree --all` means --no-dedupe
 	}
