@@ -169,7 +169,7 @@ func (j *judge) root(r *rootView) {
 	if out.Target != "" && out.Target != out.Package {
 		label += " (" + out.Kind + " " + out.Target + ")"
 	}
-	if j.severalPlatforms() {
+	if n.platform != "" && j.severalPlatforms() {
 		out.For = n.platform
 		label += " for " + n.platform
 	}
@@ -232,10 +232,16 @@ func (j *judge) leading(r *rootView) []string {
 	return out
 }
 
-// severalPlatforms says whether roots are built for more than one target.
+// severalPlatforms says whether roots are built for more than one target. Procedural macros are built for the host, which is none of them: they have
+// no platform beside those that have one.
 func (j *judge) severalPlatforms() bool {
+	first := ""
 	for _, r := range j.roots {
-		if j.nodes[r.node].platform != j.nodes[j.roots[0].node].platform {
+		switch p := j.nodes[r.node].platform; {
+		case p == "":
+		case first == "":
+			first = p
+		case p != first:
 			return true
 		}
 	}
@@ -326,6 +332,7 @@ func (j *judge) settle() {
 	for i, r := range j.out.Roots {
 		at := j.nodes[j.roots[i].node].platform
 		reached[at] = reached[at] || r.Reached
+		reached[""] = reached[""] || r.Reached // a procedural macro serves all
 	}
 	for _, f := range j.out.Findings {
 		undecided = undecided || f.ID == IDUndecided
