@@ -21,9 +21,10 @@ const (
 	maxLine    = 64 << 10
 	maxFile    = 1 << 30
 	maxFiles   = 4096
-	maxKernels = 4096    // distinct names and devices kept for a process; more are counted, not named
-	maxImages  = 64      // programs that one process became by exec
-	maxTotal   = 1 << 16 // distinct names and devices kept for a directory
+	maxKernels = 1 << 14  // distinct names and devices kept for a process; more are counted, not named
+	maxNames   = 64 << 20 // bytes of those names
+	maxImages  = 64       // programs that one process became by exec
+	maxTotal   = 1 << 16  // distinct names and devices kept for a directory
 )
 
 // Kernel is what was recorded of the launches of one kernel on one device in one process.
@@ -80,6 +81,7 @@ type End struct {
 	Dropped    uint64 `json:"dropped"`
 	Accepted   uint64 `json:"accepted"` // launches that the driver accepted, by callbacks; see Process.Callbacks
 	LostWrites uint64 `json:"lost_writes"`
+	Written    uint64 `json:"written,omitempty"` // launches that are written down before this; more than Kernels were not all written by the probe
 }
 
 // Process is what one program recorded; a process that became another program by exec is two of them.
@@ -216,6 +218,7 @@ type parser struct {
 	out   *Records
 	at    *Process
 	index map[kernelKey]int
+	names int // bytes
 }
 
 func (p *parser) line(text []byte) {
@@ -234,7 +237,7 @@ func (p *parser) line(text []byte) {
 			Pid: l.Pid, Parent: l.PPid, Started: l.Started, Exe: l.Exe, ExeDevice: l.ExeDevice, ExeInode: l.ExeInode,
 			Caller: l.Caller, Forked: l.Forked,
 		})
-		p.at, p.index = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}
+		p.at, p.index, p.names = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0
 		return
 	}
 	if p.at == nil || !p.add(l) { // nothing counts before a heartbeat
@@ -276,7 +279,7 @@ func (p *parser) add(l line) bool {
 		at.BadBuffers++
 	case "note":
 	case "end":
-		at.End = &End{Flush: l.Flush, Kernels: l.Kernels, Unfinished: l.Unfinished, Dropped: l.Dropped, Accepted: l.Accepted, LostWrites: l.LostWrites}
+		at.End = &End{Flush: l.Flush, Kernels: l.Kernels, Unfinished: l.Unfinished, Dropped: l.Dropped, Accepted: l.Accepted, LostWrites: l.LostWrites, Written: at.Launches()}
 	default:
 		return false
 	}
@@ -294,7 +297,7 @@ func (p *parser) kernel(l line) bool {
 	key := kernelKey{l.Name, l.Device}
 	i, ok := p.index[key]
 	if !ok {
-		if len(p.at.Kernels) >= maxKernels {
+		if p.names += len(l.Name); len(p.at.Kernels) >= maxKernels || p.names > maxNames {
 			p.at.Unnamed = plus(p.at.Unnamed, count)
 			return true
 		}

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,19 +98,31 @@ func TestReadDirBelievesAFileOnlyAboutItsOwnProcess(t *testing.T) {
 	}
 }
 
-func TestTenThousandKernels(t *testing.T) {
-	var text strings.Builder
-	text.WriteString(injected + recording)
-	for i := range 10000 {
-		name := strings.Repeat("n", 4000) + string(rune('a'+i%26)) + strings.Repeat("x", i/26%100) + strings.Repeat("y", i/2600)
-		text.WriteString(strings.Replace(matmul, "matmul", name, 1))
+func TestThousandsOfKernels(t *testing.T) {
+	tests := []struct {
+		story           string
+		names, size, by int
+	}{
+		{"ten thousand long names are kept", 10000, 4000, 10000},
+		{"more names than are kept", maxKernels + 1000, 20, maxKernels},
+		{"more bytes than are kept", 17000 * 64 / 68, 4096 + 1000, maxNames / (4096 + 1000)},
 	}
-	r, err := ParseRecords(strings.NewReader(text.String()))
-	if err != nil || r.Bad != 0 {
-		t.Fatalf("%d bad, %v", r.Bad, err)
-	}
-	if p := r.Processes[0]; p.Launches() != 10000 || len(p.Kernels) != maxKernels {
-		t.Errorf("got %d launches of %d names", p.Launches(), len(p.Kernels))
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			var text strings.Builder
+			text.WriteString(injected + recording)
+			for i := range tt.names {
+				name := fmt.Sprintf("%0*d", tt.size, i)
+				text.WriteString(strings.Replace(matmul, "matmul", name, 1))
+			}
+			r, err := ParseRecords(strings.NewReader(text.String()))
+			if err != nil || r.Bad != 0 {
+				t.Fatalf("%d bad, %v", r.Bad, err)
+			}
+			if p := r.Processes[0]; p.Launches() != uint64(tt.names) || len(p.Kernels) != tt.by {
+				t.Errorf("got %d launches of %d names, want %d of %d", p.Launches(), len(p.Kernels), tt.names, tt.by)
+			}
+		})
 	}
 }
 

@@ -122,6 +122,7 @@ type Evidence struct {
 	Binary    string     `json:"binary"`
 	Args      []string   `json:"args,omitempty"`
 	Changed   bool       `json:"changed,omitempty"` // the binary's file changed while it ran
+	Gains     string     `json:"gains,omitempty"`   // how it gains rights by being run: silence of it means nothing
 	Own       []string   `json:"own,omitempty"`     // kernel names that the binary holds
 	CUPTI     string     `json:"cupti,omitempty"`   // the libcupti that was asked for
 	Probe     string     `json:"probe,omitempty"`   // SHA-256 of the probe

@@ -242,6 +242,8 @@ func unseen(e Evidence, s summary) string {
 	}
 	w := e.Watch
 	switch {
+	case e.Gains != "":
+		return e.Gains + ": the driver may ignore the variable that loads the probe, and the probe may not write its records"
 	case !w.Complete:
 		return "the program's children could not be watched"
 	case w.Ignored:
@@ -304,6 +306,7 @@ func survey(e Evidence, r Rules) summary {
 	for _, n := range e.Own {
 		own[n] = true
 	}
+	asked := r.naming(own)
 	type key struct {
 		name, uuid     string
 		child, counted bool
@@ -331,7 +334,8 @@ func survey(e Evidence, r Rules) summary {
 		for _, k := range p.Kernels {
 			d, known := devices[k.Device]
 			known = known && identified(d.UUID)
-			matches := r.matches(k.Name, own)
+			plain := Plain(k.Name)
+			matches := asked(k.Name, plain)
 			onDevice := r.onDevice(k.Device, d.UUID)
 			counted := matches && counts && onDevice
 			if matches && counts && !onDevice {
@@ -358,7 +362,6 @@ func survey(e Evidence, r Rules) summary {
 			if !ok {
 				i = len(s.kernels)
 				index[at] = i
-				plain := Plain(k.Name)
 				if plain == k.Name {
 					plain = ""
 				}
@@ -394,6 +397,9 @@ func survey(e Evidence, r Rules) summary {
 		}
 		if !p.Recording && p.Launches() > 0 {
 			s.conflicts = append(s.conflicts, "kernels of "+where+" are written down, but it never began to record")
+		}
+		if p.End != nil && p.End.Written > p.End.Kernels {
+			s.conflicts = append(s.conflicts, fmt.Sprintf("more launches are written down of %s than the probe counted: %d, not %d", where, p.End.Written, p.End.Kernels))
 		}
 		if p.End != nil {
 			dropped = max(dropped, p.End.Dropped)

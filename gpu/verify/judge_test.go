@@ -118,6 +118,10 @@ func TestJudge(t *testing.T) {
 		{"silent, and nobody watched", silent, func(e *Evidence) { e.Watch = Watch{} }, Unproved, "could not be watched"},
 		{"silent, and the variable was lost", silent, func(e *Evidence) { e.Watch.Seen[0].NoInjection = true }, Unproved, "lost the variable"},
 		{"silent, and setuid", silent, func(e *Evidence) { e.Watch.Seen[0].Closed = true }, Unproved, "setuid"},
+		{"silent, and gains rights", silent, func(e *Evidence) { e.Gains = "it is setuid" }, Unproved, "it is setuid"},
+		{"a number that was another process's before", silent, func(e *Evidence) {
+			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 7, Started: 100, Driver: "/usr/lib/libcuda.so.1"})
+		}, Unproved, "probe never started"},
 		{"silent, with the driver", silent, func(e *Evidence) { e.Watch.Seen[0].Driver = "/usr/lib/libcuda.so.1" }, Unproved, "probe never started"},
 		{"a heartbeat, a driver, no launch", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{}
@@ -266,7 +270,7 @@ func TestMatching(t *testing.T) {
 		{"matmul", Rules{}, false},
 	}
 	for _, tt := range tests {
-		if got := tt.rules.matches(tt.name, own); got != tt.want {
+		if got := tt.rules.naming(own)(tt.name, Plain(tt.name)); got != tt.want {
 			t.Errorf("%s: %v", tt.name, got)
 		}
 	}

@@ -22,10 +22,19 @@ func DefaultPatterns() Patterns {
 }
 
 // Match says whether a kernel's name means a matrix product.
-func (p Patterns) Match(name string) bool {
-	plain := Plain(name)
-	either := func(re *regexp.Regexp) bool { return re != nil && (re.MatchString(name) || re.MatchString(plain)) }
-	return either(p.Any) && !either(p.Convolution) && !either(p.Auxiliary)
+func (p Patterns) Match(name string) bool { return p.matcher()(name, Plain(name)) }
+
+// matcher is Match for many names, each with what Plain says of it.
+func (p Patterns) matcher() func(name, plain string) bool {
+	wanted, convolution, auxiliary := newMatcher(p.Any), newMatcher(p.Convolution), newMatcher(p.Auxiliary)
+	return func(name, plain string) bool {
+		return either(wanted, name, plain) && !either(convolution, name, plain) && !either(auxiliary, name, plain)
+	}
+}
+
+// either asks of the name as recorded, and of the function's name inside a mangled one.
+func either(m matcher, name, plain string) bool {
+	return m.match(name, strings.ToLower(name)) || plain != name && m.match(plain, strings.ToLower(plain))
 }
 
 // Plain answers the qualified name of the function inside an Itanium-mangled name, without template arguments and parameters:

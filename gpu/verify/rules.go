@@ -42,10 +42,12 @@ func (r Rules) counts(p Process) bool {
 	return whole || name
 }
 
-// matches says whether a kernel's name is one that is asked for.
-func (r Rules) matches(name string, own map[string]bool) bool {
+// naming answers whether a kernel's name is one that is asked for; own are the names that the binary holds.
+func (r Rules) naming(own map[string]bool) func(name, plain string) bool {
 	if r.Kernel != nil {
-		return r.Kernel.MatchString(name) || r.Kernel.MatchString(Plain(name))
+		kernel := newMatcher(r.Kernel)
+		return func(name, plain string) bool { return either(kernel, name, plain) }
 	}
-	return r.Patterns.Match(name) || r.Mode == Exec && own[name]
+	product := r.Patterns.matcher()
+	return func(name, plain string) bool { return product(name, plain) || r.Mode == Exec && own[name] }
 }

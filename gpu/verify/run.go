@@ -87,6 +87,9 @@ func (e *BinaryError) Unwrap() error { return e.Err }
 
 // Hint says what a user can do about it.
 func (e *BinaryError) Hint() string {
+	if hint, ok := machineHint(e.Err); ok {
+		return hint
+	}
 	if errors.Is(e.Err, fs.ErrNotExist) {
 		return "build it first, and give the path of the executable file"
 	}
@@ -120,10 +123,14 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	case h.OS != buildenv.Windows && before.Mode()&0o111 == 0:
 		return e, &BinaryError{Path: e.Binary, Err: errors.New("is not executable")}
 	}
+	if err := CheckMachine(h, e.Binary); err != nil {
+		return e, err
+	}
 	id, err := cache.Identify(e.Binary)
 	if err != nil {
 		return e, &BinaryError{Path: e.Binary, Err: err}
 	}
+	e.Gains = privileged(e.Binary, before.Mode())
 	e.Conflicts, e.Hidden = surroundings(h, o.Env, o.Probe.Library)
 	if o.RunDir != "" {
 		if err := os.MkdirAll(o.RunDir, 0o700); err != nil {
@@ -156,9 +163,9 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	if len(o.Launcher) > 0 {
 		cmd.Path, cmd.Args = o.Launcher[0], slices.Concat(o.Launcher[1:], []string{e.Binary}, o.Args)
 	}
-	driver := orElse(e.Control.Loaded.Real, e.Control.Loaded.LibCUDA)
+	watched := strings.Join(drivers(h, orElse(e.Control.Loaded.Real, e.Control.Loaded.LibCUDA)), "\n")
 	if o.Probe.Watch != "" {
-		cmd.Path, cmd.Args = o.Probe.Watch, append([]string{watchFile, driver, cmd.Path}, cmd.Args...)
+		cmd.Path, cmd.Args = o.Probe.Watch, append([]string{watchFile, watched, cmd.Path}, cmd.Args...)
 	}
 	s := newSampler(h, targetDir)
 	stop := make(chan struct{})

@@ -315,6 +315,39 @@ func TestRunRefuses(t *testing.T) {
 	}
 }
 
+// A program for another processor is refused before anything is run, the control included.
+func TestAnotherProcessorsProgram(t *testing.T) {
+	l := newLab(t)
+	path := filepath.Join(t.TempDir(), "foreign")
+	data, err := os.ReadFile(l.program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines := map[byte]string{183: "aarch64", 62: "x86_64", 243: "riscv", 21: "ppc64"}
+	here := machines[data[18]]
+	if here == "" {
+		t.Skipf("this machine is %d", data[18])
+	}
+	for machine, name := range machines {
+		if name == here {
+			continue
+		}
+		data[18] = machine
+		if err := os.WriteFile(path, data, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		o := l.options(t)
+		o.Binary = path
+		ran := false
+		run := proc.Runner{Started: func(buildenv.Cmd, int) { ran = true }}
+		_, err = Run(context.Background(), l.host, run, o)
+		var bad *BinaryError
+		if !errors.As(err, &bad) || !strings.Contains(err.Error(), "is a program for "+name+", and this machine is "+here) || !strings.Contains(bad.Hint(), "--target") || ran {
+			t.Errorf("%s: %v; run: %v", name, err, ran)
+		}
+	}
+}
+
 func TestInterruptedRunLeavesNothing(t *testing.T) {
 	l := newLab(t)
 	o := l.options(t, "sleep", "60000")

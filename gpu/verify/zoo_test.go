@@ -3,6 +3,8 @@ package verify
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +25,9 @@ type animal struct {
 	Program        string
 	Script         string
 	Link, Static   bool
+	Setuid         bool   // belongs to another user, as whom it runs
+	Capable        bool   // carries capabilities
+	Disk           string // full: where the records go
 	Args           []string
 	Env            map[string]string
 	CUPTI          string
@@ -69,6 +74,37 @@ func (z *zooKeeper) get(name string) string {
 	source := func(n string) string { return filepath.Join(zooDir, n+".c") }
 	strict := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread"}
 	switch name {
+	case "compat": // below the lab, whose drivers count as real; see RealDriver for what the name means
+		dir := filepath.Join(z.lab.dir, "compat")
+		data, err := os.ReadFile(filepath.Join(z.lab.dir, "lib", "libcuda.so.1"))
+		if err == nil {
+			err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "libcuda.so.1"), data, 0o755))
+		}
+		if err != nil {
+			z.t.Fatal(err)
+		}
+		return dir
+	case "sudo", "unshare":
+		path, err := exec.LookPath(name)
+		if err != nil || os.Geteuid() != 0 {
+			z.t.Skip("no " + name + ", or no root: apt-get install sudo")
+		}
+		return path
+	case "public": // a program that any user may start
+		return z.public("linked", 0o755)
+	case "rust":
+		manifest := filepath.Join(zooDir, name, "Cargo.toml")
+		if exec.Command("cargo", "fetch", "-q", "--locked", "--offline", "--manifest-path", manifest).Run() != nil {
+			z.t.Skip("the crates of zoo/rust are not on this machine: cargo fetch --manifest-path testdata/zoo/rust/Cargo.toml")
+		}
+		if z.made[name] == "" {
+			c := exec.Command("cargo", "build", "-q", "--locked", "--offline", "--manifest-path", manifest, "--target-dir", filepath.Join(z.dir, "rust-target"))
+			if text, err := c.CombinedOutput(); err != nil {
+				z.t.Fatalf("%s: %v: %s", c, err, text)
+			}
+			z.made[name] = filepath.Join(z.dir, "rust-target", "debug", "zoo-rust")
+		}
+		return z.made[name]
 	case "lib":
 		return filepath.Join(z.lab.dir, "lib")
 	case "python":
@@ -106,6 +142,56 @@ func (z *zooKeeper) get(name string) string {
 	return z.build(name, "gcc", append(strict, source(name))...)
 }
 
+// public is a program in a directory that every user can reach, with the driver beside it; mode may have the setuid bit, for nobody.
+func (z *zooKeeper) public(program string, mode os.FileMode) string {
+	z.t.Helper()
+	if os.Geteuid() != 0 {
+		z.t.Skip("only root may make a program another user's")
+	}
+	dir, err := os.MkdirTemp("", "zoo-public-")
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	z.t.Cleanup(func() { os.RemoveAll(dir) })
+	path, driver := filepath.Join(dir, program), filepath.Join(z.lab.dir, "lib", "libcuda.so.1")
+	data, err := os.ReadFile(driver)
+	if err == nil {
+		err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "libcuda.so.1"), data, 0o755))
+	}
+	if err != nil {
+		z.t.Fatal(err)
+	}
+	// In secure mode the loader takes a directory from the program alone: an absolute run path (ld.so(8)).
+	args := []string{"-std=c11", "-O1", "-pthread", filepath.Join(zooDir, program+".c"), "-o", path, "-L" + dir, "-Wl,-rpath," + dir, "-Wl,--no-as-needed"}
+	if program == "linked" {
+		args = append(args, "-l:libcuda.so.1")
+	}
+	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+		z.t.Fatalf("%v: %s", err, text)
+	}
+	const nobody = 65534
+	if err := errors.Join(os.Chown(path, nobody, nobody), os.Chmod(path, mode)); err != nil {
+		z.t.Fatal(err)
+	}
+	return path
+}
+
+// full is a directory on a file system without room for another byte.
+func (z *zooKeeper) full() string {
+	z.t.Helper()
+	dir := z.t.TempDir()
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=64k", "none", dir).CombinedOutput(); err != nil {
+		z.t.Skipf("nothing can be mounted here: %v: %s", err, out)
+	}
+	z.t.Cleanup(func() { _ = exec.Command("umount", dir).Run() })
+	f, err := os.Create(filepath.Join(dir, "filler"))
+	for err == nil {
+		_, err = f.Write(make([]byte, 512))
+	}
+	f.Close()
+	return dir
+}
+
 var placeholder = regexp.MustCompile(`\{([a-z_.]+)\}`)
 
 func (z *zooKeeper) fill(s string) string {
@@ -115,6 +201,16 @@ func (z *zooKeeper) fill(s string) string {
 func (z *zooKeeper) binary(a animal) string {
 	strict := []string{"-std=c11", "-O1", filepath.Join(zooDir, a.Program+".c")}
 	switch {
+	case a.Setuid:
+		return z.public(a.Program, 0o755|os.ModeSetuid)
+	case a.Capable:
+		path := z.public(a.Program, 0o755)
+		// VFS_CAP_REVISION_2, effective; CAP_SYS_NICE permitted: linux/capability.h
+		data := []byte{1, 0, 0, 2, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+		if out, err := exec.Command("python3", "-c", "import os, sys; os.setxattr(sys.argv[1], 'security.capability', bytes.fromhex(sys.argv[2]))", path, hex.EncodeToString(data)).CombinedOutput(); err != nil {
+			z.t.Skipf("capabilities are refused here: %v: %s", err, out)
+		}
+		return path
 	case a.Script != "":
 		f, err := os.CreateTemp(z.dir, "script-")
 		if err != nil {
@@ -178,6 +274,9 @@ func TestZoo(t *testing.T) {
 			o.Binary, o.Device, o.Child, o.Min, o.Counterfactual, o.ExpectExit = z.binary(a), a.Device, a.Child, a.Min, a.Counterfactual, a.ExpectExit
 			if a.Kernel != "" {
 				o.Kernel = regexp.MustCompile(a.Kernel)
+			}
+			if a.Disk == "full" {
+				o.RunDir = z.full()
 			}
 			if a.Timeout != "" {
 				var err error

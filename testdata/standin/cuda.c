@@ -6,7 +6,8 @@
  *
  *   STANDIN_CUDA_TRACE=1       name every call on stderr
  *   STANDIN_CUDA_INIT=803      cuInit answers that
- *   STANDIN_CUDA_DEVICES=0     no device: cuInit answers 100, as it does when CUDA_VISIBLE_DEVICES hides all
+ *   STANDIN_CUDA_DEVICES=0     no device: cuInit answers 100, as it does when CUDA_VISIBLE_DEVICES hides all; 2: two devices, of which
+ *                              CUDA_VISIBLE_DEVICES chooses by number, as the real one does
  *   STANDIN_CUDA_SKIP=name     accept launches of that kernel but run nothing, and tell nobody
  *   STANDIN_CUDA_MEMORY=4095  an allocation of more bytes than that fails: out of memory
  *   STANDIN_CUDA_LOAD=sm_50    refuse PTX for that target (209), as a driver that has dropped it
@@ -31,16 +32,17 @@ enum {
 #define SAY(...) do { if (trace) { fprintf(stderr, "standin-cuda: " __VA_ARGS__); fputc('\n', stderr); } } while (0)
 #define NEED do { if (!ready) return NOT_INITIALIZED; SAY("%s", __func__); } while (0)
 
-struct launch { const char *name; uint32_t grid[3], block[3], smem; uint64_t start, end; uint32_t stream, correlation; };
+struct launch { const char *name; uint32_t grid[3], block[3], smem; uint64_t start, end; uint32_t stream, correlation, device, graph; uint64_t node; };
 typedef void observer(const struct launch *);
 typedef void caller(int site, const char *function, const result *answer);
 struct memory { address at; size_t n; struct memory *next; };
-struct function { char name[256]; struct function *next; };
+struct function { struct function *next; char name[]; };
 struct module { struct function *functions; int any; };
 struct stream { uint32_t id; };         /* 0, 1 and 2 are the default streams, not pointers */
 struct event { uint64_t at; };
 
-static int trace, ready, primary;
+enum { DEVICES = 2 };
+static int trace, ready, contexts[DEVICES], physical[DEVICES], devices;  /* physical: which device a visible number means */
 static uint32_t launches, streams = 7;
 static struct memory *memories;
 static observer *watch;
@@ -130,6 +132,8 @@ static result k_sgemm(void **args, struct shape s) {
     return OK;
 }
 
+static result k_nothing(void **args, struct shape s) { (void)args; (void)s; return OK; }
+
 static const struct kernel { const char *name; result (*run)(void **, struct shape); } kernels[] = {
     { "matmul", k_matmul },
     { "_Z6matmulPKfS0_Pfj", k_matmul },
@@ -141,9 +145,15 @@ static const struct kernel { const char *name; result (*run)(void **, struct sha
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
 /* ---- start, device, context --------------------------------------------------------------------------------------------------------------- */
-static int hidden(void) {
+static void look_around(void) {
     const char *s = getenv("STANDIN_CUDA_DEVICES"), *v = getenv("CUDA_VISIBLE_DEVICES");
-    return (s && !strcmp(s, "0")) || (v && (!*v || *v == '-'));
+    int there = s ? atoi(s) : 1;
+    if (there > DEVICES) there = DEVICES;
+    for (devices = 0; !v && devices < there; devices++) physical[devices] = devices;
+    while (v && *v >= '0' && *v < '0' + there && devices < DEVICES) {       /* the list ends at the first number that means nothing */
+        physical[devices++] = *v++ - '0';
+        if (*v == ',') v++;
+    }
 }
 
 API cuInit(unsigned flags) {
@@ -153,7 +163,8 @@ API cuInit(unsigned flags) {
     SAY("cuInit");
     if (flags) return INVALID_VALUE;
     if (answer && atoi(answer)) return atoi(answer);
-    if (hidden()) return NO_DEVICE;
+    if (!ready) look_around();
+    if (!devices) return NO_DEVICE;
     pthread_mutex_lock(&once);
     if (!ready) {
         ready = 1;
@@ -168,11 +179,11 @@ API cuInit(unsigned flags) {
     return OK;
 }
 API cuDriverGetVersion(int *v) { *v = 13000; return OK; }
-API cuDeviceGetCount(int *n) { NEED; *n = 1; return OK; }
-API cuDeviceGet(int *d, int i) { NEED; if (i) return INVALID_DEVICE; *d = 0; return OK; }
-API cuDeviceGetName(char *s, int n, int d) { NEED; (void)d; snprintf(s, (size_t)n, "Stand-in device (no GPU)"); return OK; }
+API cuDeviceGetCount(int *n) { NEED; *n = devices; return OK; }
+API cuDeviceGet(int *d, int i) { NEED; if (i < 0 || i >= devices) return INVALID_DEVICE; *d = i; return OK; }
+API cuDeviceGetName(char *s, int n, int d) { NEED; snprintf(s, (size_t)n, physical[d] ? "Second stand-in device (no GPU)" : "Stand-in device (no GPU)"); return OK; }
 API cuDeviceTotalMem_v2(size_t *n, int d) { NEED; (void)d; *n = 1ul << 30; return OK; }
-API cuDeviceGetUuid_v2(void *u, int d) { NEED; (void)d; memcpy(u, "standin-device-0", 16); return OK; }
+API cuDeviceGetUuid_v2(void *u, int d) { NEED; memcpy(u, physical[d] ? "standin-device-1" : "standin-device-0", 16); return OK; }
 API cuDeviceGetUuid(void *u, int d) { return cuDeviceGetUuid_v2(u, d); }
 API cuDeviceGetAttribute(int *v, int a, int d) {
     NEED; (void)d;
@@ -191,13 +202,13 @@ API cuDeviceGetAttribute(int *v, int a, int d) {
     }
     return OK;
 }
-API cuDevicePrimaryCtxRetain(void **c, int d) { NEED; (void)d; *c = &primary; return OK; }
+API cuDevicePrimaryCtxRetain(void **c, int d) { NEED; if (d < 0 || d >= devices) return INVALID_DEVICE; *c = &contexts[d]; return OK; }
 API cuDevicePrimaryCtxRelease_v2(int d) { NEED; (void)d; return OK; }
-API cuCtxCreate_v2(void **c, unsigned f, int d) { NEED; (void)f; (void)d; current = *c = &primary; return OK; }
+API cuCtxCreate_v2(void **c, unsigned f, int d) { NEED; (void)f; if (d < 0 || d >= devices) return INVALID_DEVICE; current = *c = &contexts[d]; return OK; }
 API cuCtxDestroy_v2(void *c) { NEED; (void)c; return OK; }
 API cuCtxSetCurrent(void *c) { NEED; current = c; return OK; }
 API cuCtxGetCurrent(void **c) { NEED; *c = current; return OK; }
-API cuCtxGetDevice(int *d) { NEED; if (!current) return INVALID_CONTEXT; *d = 0; return OK; }
+API cuCtxGetDevice(int *d) { NEED; if (!current) return INVALID_CONTEXT; *d = (int)((int *)current - contexts); return OK; }
 API cuCtxSynchronize(void) { NEED; return current ? OK : INVALID_CONTEXT; }
 API cuGetErrorName(result e, const char **s) {
     switch (e) {
@@ -293,8 +304,8 @@ API cuEventElapsedTime_v2(float *ms, struct event *a, struct event *b) { return 
 
 /* ---- modules ------------------------------------------------------------------------------------------------------------------------------------ */
 static result add(struct module *m, const char *name, size_t n) {
-    struct function *f = calloc(1, sizeof *f);
-    if (!f || n >= sizeof f->name) { free(f); return INVALID_IMAGE; }
+    struct function *f = calloc(1, sizeof *f + n + 1);
+    if (!f || !n || n > 1 << 16) { free(f); return INVALID_IMAGE; }
     memcpy(f->name, name, n);
     f->next = m->functions; m->functions = f;
     SAY("entry %s", f->name);
@@ -386,21 +397,33 @@ API cuFuncGetAttribute(int *v, int a, void *f) { NEED; (void)f; *v = a == 0 ? 10
 API cuFuncSetAttribute(void *f, int a, int v) { NEED; (void)f; (void)a; (void)v; return OK; }
 
 /* ---- launches ----------------------------------------------------------------------------------------------------------------------------------- */
-static result carry_out(struct function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+struct node { struct node *next; struct function *f; unsigned grid[3], block[3], smem; void **args; uint64_t id; };
+struct graph { struct node *first, *last; uint32_t id; };
+static uint32_t graphs; static uint64_t nodes;
+
+static const struct kernel *known(const char *name) {
+    static const struct kernel many = { "standin_many_", k_nothing };       /* every name that begins so: a program with thousands of kernels */
+    for (size_t i = 0; i < KERNELS; i++) if (!strcmp(kernels[i].name, name)) return &kernels[i];
+    return strncmp(name, many.name, strlen(many.name)) ? NULL : &many;
+}
+
+static result carry_out(struct function *f, const struct graph *graph, const struct node *node, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned smem, struct stream *st, void **args, void **extra) {
-    struct launch l = { f ? f->name : "", { gx, gy, gz }, { bx, by, bz }, smem, 0, 0, (uintptr_t)st > 2 ? st->id : 7, 0 };
+    struct launch l = { f ? f->name : "", { gx, gy, gz }, { bx, by, bz }, smem, 0, 0, (uintptr_t)st > 2 ? st->id : 7, 0, 0,
+        graph ? graph->id : 0, node ? node->id : 0 };
     const char *skip = getenv("STANDIN_CUDA_SKIP");
     result r = NOT_SUPPORTED;
     if (!f) return INVALID_HANDLE;
     if (!current) return INVALID_CONTEXT;
     if (extra || !gx || !gy || !gz || !bx || !by || !bz || (uint64_t)bx * by * bz > 1024) return INVALID_VALUE;
     if (skip && !strcmp(skip, f->name)) return OK;
-    for (size_t i = 0; i < KERNELS; i++) if (!strcmp(kernels[i].name, f->name)) {
+    const struct kernel *k = known(f->name);
+    if (k) {
+        l.device = (uint32_t)((int *)current - contexts);
         l.start = now();
-        r = kernels[i].run(args, (struct shape){ l.grid, l.block });
+        r = k->run(args, (struct shape){ l.grid, l.block });
         l.end = now();
         if (l.end <= l.start) l.end = l.start + 1;
-        break;
     }
     l.correlation = __sync_add_and_fetch(&launches, 1);
     SAY("launch %s -> %d", f->name, r);
@@ -412,10 +435,51 @@ API cuLaunchKernel(struct function *f, unsigned gx, unsigned gy, unsigned gz, un
     result r;
     NEED;
     if (calls) calls(0, "cuLaunchKernel", NULL);
-    r = carry_out(f, gx, gy, gz, bx, by, bz, smem, st, args, extra);
+    r = carry_out(f, NULL, NULL, gx, gy, gz, bx, by, bz, smem, st, args, extra);
     if (calls) calls(1, "cuLaunchKernel", &r);
     return r;
 }
+
+/* ---- graphs of kernels: one after the other, in the order in which they were added. Arguments are not copied: they must outlive the graph. -------- */
+struct kernel_node { struct function *f; unsigned grid[3], block[3], smem; void **args, **extra; };     /* CUDA_KERNEL_NODE_PARAMS, its beginning */
+API cuGraphCreate(struct graph **g, unsigned flags) {
+    NEED; (void)flags;
+    if (!(*g = calloc(1, sizeof **g))) return NO_MEMORY;
+    (*g)->id = __sync_add_and_fetch(&graphs, 1);
+    return OK;
+}
+API cuGraphAddKernelNode_v2(struct node **out, struct graph *g, const void *after, size_t n, const struct kernel_node *p) {
+    struct node *m;
+    NEED; (void)after; (void)n;
+    if (!p->f || p->extra) return INVALID_VALUE;
+    if (!(m = calloc(1, sizeof *m))) return NO_MEMORY;
+    m->f = p->f; m->smem = p->smem; m->args = p->args; m->id = __sync_add_and_fetch(&nodes, 1);
+    memcpy(m->grid, p->grid, sizeof m->grid); memcpy(m->block, p->block, sizeof m->block);
+    if (g->last) g->last->next = m; else g->first = m;
+    g->last = *out = m;
+    return OK;
+}
+API cuGraphInstantiateWithFlags(struct graph **exec, struct graph *g, unsigned long long flags) { NEED; (void)flags; *exec = g; return OK; }
+API cuGraphLaunch(struct graph *g, struct stream *st) {
+    result r = OK;
+    NEED;
+    if (calls) calls(0, "cuGraphLaunch", NULL);
+    for (struct node *m = g->first; m && r == OK; m = m->next)
+        r = carry_out(m->f, g, m, m->grid[0], m->grid[1], m->grid[2], m->block[0], m->block[1], m->block[2], m->smem, st, m->args, NULL);
+    if (calls) calls(1, "cuGraphLaunch", &r);
+    return r;
+}
+API cuGraphExecDestroy(struct graph *g) { NEED; (void)g; return OK; }      /* a late record may name one */
+API cuGraphDestroy(struct graph *g) { NEED; (void)g; return OK; }
+
+/* ---- libraries: modules of no context, as CUDA 12's run-time library loads them, each kernel when it is first asked for ----------------------------- */
+API cuLibraryLoadData(struct module **l, const void *code, void *a, void *b, unsigned n, void *c, void *d, unsigned m) {
+    (void)a; (void)b; (void)n; (void)c; (void)d; (void)m;
+    return cuModuleLoadData(l, code);
+}
+API cuLibraryGetKernel(struct function **k, struct module *l, const char *name) { return cuModuleGetFunction(k, l, name); }
+API cuKernelGetFunction(struct function **f, struct function *k) { NEED; *f = k; return OK; }
+API cuLibraryUnload(struct module *l) { NEED; (void)l; return OK; }
 
 /* ---- lookup by name ------------------------------------------------------------------------------------------------------------------------------ */
 API cuGetProcAddress_v2(const char *name, void **fn, int version, uint64_t flags, int *status) {

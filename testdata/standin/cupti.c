@@ -21,7 +21,7 @@ enum {
     OK, INVALID_PARAMETER, INVALID_OPERATION = 7, MAX_LIMIT_REACHED = 12, NOT_INITIALIZED = 15, INVALID_KIND = 21,
     INSUFFICIENT_PRIVILEGES = 35, MULTIPLE_SUBSCRIBERS = 39
 };
-struct launch { const char *name; uint32_t grid[3], block[3], smem; uint64_t start, end; uint32_t stream, correlation; };
+struct launch { const char *name; uint32_t grid[3], block[3], smem; uint64_t start, end; uint32_t stream, correlation, device, graph; uint64_t node; };
 
 static void (*request)(uint8_t **, size_t *, size_t *);
 static void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t);
@@ -59,11 +59,12 @@ static void on_launch(const struct launch *l) {
     memset(r, 0, z);
     PUT(0, uint32_t, kind);
     PUT(16, uint64_t, l->start); PUT(24, uint64_t, unfinished ? 0 : l->end);
-    PUT(40, uint32_t, 0); PUT(44, uint32_t, 1); PUT(48, uint32_t, l->stream);
+    PUT(40, uint32_t, l->device); PUT(44, uint32_t, 1); PUT(48, uint32_t, l->stream);
     memcpy(r + 52, l->grid, 12); memcpy(r + 64, l->block, 12);
     PUT(80, int32_t, l->smem);
     PUT(92, uint32_t, l->correlation); PUT(96, int64_t, l->correlation);
     PUT(104, const char *, l->name);
+    PUT(144, uint64_t, l->node); PUT(156, uint32_t, l->graph);      /* graphNodeId and graphId: 0 outside of a graph */
 out:
     pthread_mutex_unlock(&mutex);
 }
@@ -78,7 +79,7 @@ static void *callback_user;
 
 static void on_call(int site, const char *function, const int *answer) {
     struct call_data d = { .site = (uint32_t)site, .function = function, .answer = answer };
-    callback(callback_user, 1, 307, &d);
+    callback(callback_user, 1, strcmp(function, "cuGraphLaunch") ? 307 : 514, &d);
 }
 API cuptiSubscribe(void **subscriber, void (*f)(void *, uint32_t, uint32_t, const void *), void *user) {
     const char *s = getenv("STANDIN_CUPTI_SUBSCRIBE");
@@ -92,7 +93,7 @@ API cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint
     void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     void (*calls)(void (*)(int, const char *, const int *)) = NULL;
     if (subscriber != &callback || domain != 1) return INVALID_PARAMETER;
-    if (id != 307) return OK;
+    if (id != 307) return OK;              /* one switch for all launches */
     if (cuda) *(void **)&calls = dlsym(cuda, "standin_cuda_calls");
     if (!calls) return NOT_INITIALIZED;
     calls(enable ? on_call : NULL);

@@ -29,6 +29,22 @@ __attribute__((unused)) static int open_driver(driver *d) {      /* 0, -1 withou
     return 0;
 }
 
+__attribute__((unused)) static void *entry(const char *name) {   /* a function of the driver that was opened */
+    void *f = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), name);
+    if (!f) { fprintf(stderr, "no %s\n", name); exit(1); }
+    return f;
+}
+
+/* a record file of the probe's: this process's own */
+__attribute__((unused)) static FILE *records(const char *how) {
+    char file[4096], b[1024], *p; size_t n; FILE *f = fopen("/proc/self/stat", "r");
+    n = fread(b, 1, sizeof b - 1, f); fclose(f); b[n] = 0;
+    p = strrchr(b, ')');
+    for (int i = 2; i < 22; i++) p = strchr(p + 1, ' ');
+    snprintf(file, sizeof file, "%s/%d-%llu.jsonl", getenv("GPUBUILD_PROBE_DIR"), (int)getpid(), strtoull(p + 1, NULL, 10));
+    return fopen(file, how);
+}
+
 __attribute__((unused)) static void must(const char *what, int rc) { if (rc) { fprintf(stderr, "%s: %d\n", what, rc); exit(1); } }
 __attribute__((unused)) static void nap(long ms) { struct timespec t = { ms / 1000, ms % 1000 * 1000000 }; nanosleep(&t, NULL); }
 

@@ -31,6 +31,9 @@ func runAudit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	} else if !fi.Mode().IsRegular() || fi.Mode()&0o111 == 0 {
 		return &usageError{binary + " is no executable file", "give the path of an executable file"}
 	}
+	if err := verify.CheckMachine(a.host, binary); err != nil {
+		return err
+	}
 	st, err := a.libraryStage(nil, a.host.Env, binary)
 	if err != nil {
 		return err

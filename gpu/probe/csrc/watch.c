@@ -1,10 +1,10 @@
 /* gpubuild's watcher: stands between gpubuild and the program for one reason. Whether a program had children that came and went between
  * two looks into /proc can be told only by its parent, after it ended and before it is reaped: then /proc/<pid>/stat still has the
  * faults of the children that it waited for, and children that it left behind have become ours.
- *   gpubuild-watch RECORD DRIVER PROGRAM [ARGUMENT...]
+ *   gpubuild-watch RECORD DRIVERS PROGRAM [ARGUMENT...]
  * It writes two JSON lines to RECORD, takes no signal of the program's away, reads and writes none of its streams, and ends as the program
- * ended: with its status, or by its signal. DRIVER is the driver's library, or empty: whether anybody opened it meanwhile is told, because
- * a program that lives shorter than two looks could otherwise have used it unseen ("opened": -1 when that cannot be told). A child that an SA_NOCLDWAIT handler made vanish is not seen. */
+ * ended: with its status, or by its signal. DRIVERS are the driver's libraries, a line each, or empty: whether anybody opened one meanwhile is told,
+ * because a program that lives shorter than two looks could otherwise have used it unseen ("opened": -1 when that cannot be told). A child that an SA_NOCLDWAIT handler made vanish is not seen. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -32,6 +32,15 @@ static unsigned long long stat_field(char *stat, int i) {      /* as proc(5) num
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
+static int watched(char *drivers) {              /* -1: not all of them could be watched, or there is none */
+    int in = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+    for (char *next, *at = drivers; in >= 0 && at; at = next) {
+        if ((next = strchr(at, '\n'))) *next++ = 0;
+        if (inotify_add_watch(in, at, IN_OPEN) < 0) { close(in); in = -1; }
+    }
+    return in;
+}
+
 static int opened(int in) {                      /* -1: not known */
     char b[4096] __attribute__((aligned(8))); ssize_t n; int events = 0;
     if (in < 0) return -1;
@@ -44,11 +53,10 @@ int main(int argc, char **argv) {
     int out, failed[2], status = 0, e = 0, orphans = 0, running = 0; pid_t pid; sigset_t all, old; siginfo_t info;
     char file[64], b[8192], *p; unsigned long long children = 0; int known = 0, ignored = 0;
     struct sigaction plain = { .sa_handler = SIG_DFL }, inherited;
-    if (argc < 4) { fprintf(stderr, "usage: gpubuild-watch RECORD DRIVER PROGRAM [ARGUMENT...]\n"); return 2; }
+    if (argc < 4) { fprintf(stderr, "usage: gpubuild-watch RECORD DRIVERS PROGRAM [ARGUMENT...]\n"); return 2; }
     if ((out = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0) { perror(argv[1]); return 126; }
     if (pipe2(failed, O_CLOEXEC) != 0) { perror("pipe"); return 126; }
-    int in = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (in >= 0 && inotify_add_watch(in, argv[2], IN_OPEN) < 0) { close(in); in = -1; }
+    int in = watched(argv[2]);
     int subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &old);

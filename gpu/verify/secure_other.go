@@ -1,0 +1,5 @@
+//go:build !linux
+
+package verify
+
+func capable(string) (bool, error) { return false, nil }
