@@ -153,6 +153,26 @@ func TestJudge(t *testing.T) {
 			e.Processes[0].Kernels, e.Processes[0].End, e.Processes[0].Started = nil, &probe.End{}, 98
 		}, Unproved, "probe never started"},
 	}
+	windows := func(from func() Evidence) func() Evidence { // what the watcher cannot tell there
+		return func() Evidence {
+			e := from()
+			e.OS, e.Watch.Opened = "windows", -1
+			return e
+		}
+	}
+	tests = append(tests, []struct {
+		story string
+		from  func() Evidence
+		spoil func(*Evidence)
+		want  Kind
+		why   string
+	}{
+		{"Windows, everything fits", windows(proven), func(*Evidence) {}, Proved, ""},
+		{"Windows, nothing came of it", windows(silent), func(*Evidence) {}, Unproved, "could not be told"},
+		{"Windows, a heartbeat and no launch", windows(proven), func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{} }, NotUsed, "on the CPU"},
+		{"Windows, a heartbeat, no launch and no end", windows(proven), func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, nil }, Unproved, "TerminateProcess"},
+		{"Windows, an access violation", windows(proven), func(e *Evidence) { e.Exit.Code = 0xC0000005 }, Unproved, "access violation (0xC0000005)"},
+	}...)
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
 			e := tt.from()
@@ -212,6 +232,9 @@ func TestRulesBesideTheName(t *testing.T) {
 		{"a child that was asked for, by path", inChild, Rules{Child: "/venv/bin/*"}, Proved, ""},
 		{"another child", inChild, Rules{Child: "ruby*"}, Unproved, "not by the binary itself"},
 		{"a glob that is none", inChild, Rules{Child: "[python"}, Unproved, "not by the binary itself"},
+		{"a child on Windows, by name", func(e *Evidence) { inChild(e); e.Processes[0].Exe = `C:\venv\Scripts\Python3.11.exe` }, Rules{Child: "python*"}, Proved, ""},
+		{"a child on Windows, by path", func(e *Evidence) { inChild(e); e.Processes[0].Exe = `C:\venv\Scripts\python3.11.exe` }, Rules{Child: `c:\venv\Scripts\*`}, Proved, ""},
+		{"another child on Windows", func(e *Evidence) { inChild(e); e.Processes[0].Exe = `C:\venv\Scripts\python3.11.exe` }, Rules{Child: `ruby*`}, Unproved, "not by the binary itself"},
 		{"a child without its name", func(e *Evidence) { inChild(e); e.Processes[0].Exe = "" }, Rules{Child: "*"}, Unproved, "not by the binary itself"},
 		{"a comparison that was not made", nil, Rules{Counterfactual: true}, Unproved, "was not made"},
 	}
@@ -227,7 +250,7 @@ func TestRulesBesideTheName(t *testing.T) {
 			if v.Kind != tt.want || !strings.Contains(v.Why, tt.why) {
 				t.Errorf("got %s: %s, want %s: %s\n%s", v.Kind, v.Why, tt.want, tt.why, strings.Join(v.Lines, "\n"))
 			}
-			if v.Kind == Proved && tt.rules.Child != "" && !strings.Contains(strings.Join(v.Notes, "\n"), "python3.11") {
+			if v.Kind == Proved && tt.rules.Child != "" && !strings.Contains(strings.ToLower(strings.Join(v.Notes, "\n")), "python3.11") {
 				t.Errorf("the child that counts is not told: %q", v.Notes)
 			}
 			if v.Kind == Proved && !strings.Contains(v.Lines[0], "matmul") {

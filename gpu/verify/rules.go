@@ -37,8 +37,13 @@ func (r Rules) counts(p Process) bool {
 	if p.Self || r.Child == "" || p.Exe == "" {
 		return p.Self
 	}
-	whole, _ := path.Match(r.Child, p.Exe) // a bad glob matches nothing
-	name, _ := path.Match(r.Child, path.Base(p.Exe))
+	exe, glob := p.Exe, r.Child
+	if len(exe) > 2 && exe[1] == ':' { // a Windows path: its case means nothing, and in a glob a backslash would quote
+		exe = strings.ToLower(strings.ReplaceAll(exe, `\`, "/"))
+		glob = strings.ToLower(strings.ReplaceAll(glob, `\`, "/"))
+	}
+	whole, _ := path.Match(glob, exe) // a bad glob matches nothing
+	name, _ := path.Match(glob, path.Base(exe))
 	return whole || name
 }
 

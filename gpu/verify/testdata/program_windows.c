@@ -76,12 +76,12 @@ static DWORD WINAPI ending(LPVOID code) { ExitProcess((UINT)(uintptr_t)code); }
 static DWORD WINAPI remaining(LPVOID code) { Sleep(50); ExitThread((DWORD)(uintptr_t)code); }
 static void told(void) { printf("atexit\n"); fflush(stdout); }
 
-/* starts the rest of the arguments; bare: with an environment of two variables */
+/* starts the rest of the arguments; bare: with an environment of two variables, so that Windows works and the driver is found */
 static int child(char **argv, int bare) {
-    char line[8192] = ""; STARTUPINFOA start = { .cb = sizeof start }; PROCESS_INFORMATION p; DWORD code = 0; char block[1024]; size_t n = 0;
+    char line[8192] = ""; STARTUPINFOA start = { .cb = sizeof start }; PROCESS_INFORMATION p; DWORD code = 0; static char block[32 << 10]; size_t n = 0;
     for (; *argv; argv++) { strcat(line, "\""); strcat(line, *argv); strcat(line, argv[1] ? "\" " : "\""); }
     n += (size_t)sprintf(block + n, "SYSTEMROOT=%s", getenv("SYSTEMROOT")) + 1;
-    n += (size_t)sprintf(block + n, "ZOO=1") + 1;
+    n += (size_t)sprintf(block + n, "PATH=%s", getenv("PATH")) + 1;
     block[n] = 0;
     if (!CreateProcessA(NULL, line, NULL, NULL, TRUE, 0, bare ? block : NULL, NULL, &start, &p)) fail("CreateProcess", (int)GetLastError());
     WaitForSingleObject(p.hProcess, INFINITE);
@@ -119,7 +119,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "exit")) { atexit(told); exit(atoi(more)); }
     if (!strcmp(what, "ExitProcess")) ExitProcess((UINT)atoi(more));
     if (!strcmp(what, "TerminateProcess")) { Sleep(*more ? (DWORD)atoi(more) : 0); TerminateProcess(GetCurrentProcess(), 0); }
-    if (!strcmp(what, "crash")) { Sleep(300); *(volatile int *)(uintptr_t)8 = 1; }
+    if (!strcmp(what, "crash")) { volatile int *volatile nowhere = NULL; Sleep(300); *nowhere = 1; }
     if (!strcmp(what, "abort")) abort();
     if (!strcmp(what, "frees")) { FreeLibrary(driver); FreeLibrary(driver); Sleep(300); return 0; }
     if (!strcmp(what, "thread-ends-it")) { CreateThread(NULL, 0, ending, (LPVOID)(uintptr_t)atoi(more), 0, NULL); Sleep(INFINITE); }
