@@ -245,6 +245,104 @@ func TestWineProof(t *testing.T) {
 	})
 }
 
+// plantSDK makes the planted Visual Studio one that can compile and link C: mingw-w64's windows.h behind the few headers that stand for what cl has by
+// itself, its import libraries, and a small libcmt.lib.
+func (l *wineLab) plantSDK() {
+	l.t.Helper()
+	const gcc = "x86_64-w64-mingw32-gcc"
+	l.plant(map[string]string{"14.44.35207": "12.4"})
+	standin := filepath.Join("..", "..", "..", "testdata", "standin")
+	toolset, version := studio+`\VC\Tools\MSVC\14.44.35207`, "10.0.26100.0"
+	include := l.path(toolset + `\include`)
+	entries, err := os.ReadDir(include)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, e := range entries { // C++ only
+		if e.Name() != "yvals_core.h" {
+			l.must(os.Remove(filepath.Join(include, e.Name())))
+		}
+	}
+	headers, err := filepath.Glob(filepath.Join(standin, "intrin", "*.h"))
+	if err != nil || len(headers) == 0 {
+		l.t.Fatal("no headers", err)
+	}
+	for _, h := range headers {
+		l.copy(h, filepath.Join(include, filepath.Base(h)))
+	}
+	l.file(kit+`\Include\`+version+`\um\Windows.h`, "#include_next <windows.h>\n")
+	l.file(kit+`\Include\`+version+`\ucrt\corecrt.h`, "#include_next <corecrt.h>\n")
+	where := func(what string) string {
+		out, err := exec.Command(gcc, "-print-file-name="+what).Output()
+		if err != nil || !filepath.IsAbs(strings.TrimSpace(string(out))) {
+			l.t.Fatalf("%s: %q, %v", what, out, err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	shared := l.path(kit + `\Include\` + version + `\shared`)
+	l.must(os.RemoveAll(shared))
+	l.must(os.Symlink(filepath.Join(filepath.Dir(where("libkernel32.a")), "..", "include"), shared))
+	l.copy(where("libkernel32.a"), l.path(kit+`\Lib\`+version+`\um\x64\kernel32.lib`))
+	l.copy(where("libmsvcrt.a"), l.path(kit+`\Lib\`+version+`\ucrt\x64\ucrt.lib`))
+	var objects []string
+	for _, entry := range []string{"0", "1", "2"} {
+		object := filepath.Join(l.dir, "libcmt"+entry+".o")
+		if out, err := exec.Command(gcc, "-O1", "-Wall", "-Werror", "-c", "-DENTRY="+entry, filepath.Join(standin, "libcmt.c"), "-o", object).CombinedOutput(); err != nil {
+			l.t.Fatalf("%v\n%s", err, out)
+		}
+		objects = append(objects, object)
+	}
+	libcmt := l.path(toolset + `\lib\x64\libcmt.lib`)
+	l.must(os.Remove(libcmt))
+	if out, err := exec.Command("x86_64-w64-mingw32-ar", append([]string{"rcs", libcmt}, objects...)...).CombinedOutput(); err != nil {
+		l.t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+func (l *wineLab) must(err error) {
+	l.t.Helper()
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+func (l *wineLab) copy(from, to string) {
+	l.t.Helper()
+	data, err := os.ReadFile(from)
+	l.must(err)
+	l.must(os.WriteFile(to, data, 0o644))
+}
+
+// TestWineBuildsTheProbe has gpubuild.exe build the probe by a cl.exe that it found, and prove with it.
+func TestWineBuildsTheProbe(t *testing.T) {
+	l := newWineLab(t)
+	prove := func() (string, int) {
+		out, err := l.run(l.with(), z(l.standin), "prove", "--cupti="+z(l.cupti), z(l.program), "--", "gpu")
+		return out, code(err)
+	}
+	if out, got := prove(); got != 11 || !strings.Contains(out, "no host compiler (cl, gcc or clang) to build the probe with") || !strings.Contains(out, "winget install") {
+		t.Errorf("no compiler: %d\n%s", got, out)
+	}
+	l.plantSDK()
+	l.calls()
+	out, got := prove()
+	if got != 0 || !strings.Contains(out, "ran: 1 launch of matmul") {
+		t.Fatalf("ended with %d\n%s", got, out)
+	}
+	calls := strings.Join(l.calls(), "\n")
+	for _, want := range []string{"ARGS=/nologo /TC /utf-8 /W3 /O2 /MT /LD /Fo:", "control.c", "watch_windows.c", `INCLUDE=` + studio, `LIB=` + studio} {
+		if !strings.Contains(calls, want) {
+			t.Errorf("no %s in\n%s", want, calls)
+		}
+	}
+	if out, got := prove(); got != 0 {
+		t.Errorf("once more: %d\n%s", got, out)
+	}
+	if again := l.calls(); len(again) != 0 {
+		t.Errorf("built once more: %s", again)
+	}
+}
+
 // TestWineProgramIsNotChanged runs a program bare and under the probe and compares what it printed and its exit code.
 func TestWineProgramIsNotChanged(t *testing.T) {
 	l := newWineLab(t)

@@ -1,4 +1,5 @@
-// Command cl stands in for Microsoft's cl.exe under Wine: it says cl's banner and hands its arguments to the clang-cl inside the ziglang wheel.
+// Command cl stands in for Microsoft's cl.exe under Wine: it says cl's banner and hands its arguments to the clang-cl inside the ziglang wheel,
+// and what is to be linked to the lld-link there.
 // It claims the version of the toolset in whose directory it lies: 14.44.35207 is 19.44.35207. STANDIN_ZIG names zig.exe, STANDIN_CL_LOG a file
 // that gets one line a call.
 package main
@@ -8,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -38,10 +40,18 @@ func run() int {
 		f.Close()
 	}
 	fmt.Fprintf(os.Stderr, "Microsoft (R) C/C++ Optimizing Compiler Version %s for x64\nCopyright (C) Microsoft Corporation.  All rights reserved.\n\n", version)
-	args := append([]string{"clang", "--driver-mode=cl", "--target=x86_64-pc-windows-msvc", "-fms-compatibility-version=" + version, "-Xclang", "-nobuiltininc", "-Wno-everything"}, os.Args[1:]...)
+	compile, link := split(os.Args[1:], filepath.SplitList(os.Getenv("LIB")))
+	args := append([]string{"clang", "--driver-mode=cl", "--target=x86_64-pc-windows-msvc", "-fms-compatibility-version=" + version, "-Xclang", "-nobuiltininc", "-Wno-everything"}, compile...)
+	if code := zig(args); code != 0 || link == nil {
+		return code
+	}
+	return zig(link)
+}
+
+func zig(args []string) int {
 	c := exec.Command(os.Getenv("STANDIN_ZIG"), args...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
-	err = c.Run()
+	err := c.Run()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return exit.ExitCode()
@@ -51,4 +61,35 @@ func run() int {
 		return 2
 	}
 	return 0
+}
+
+// split makes two commands of one that names a program (/Fe:) or a library (/LD): cl starts the linker by itself, and clang-cl would look for
+// Microsoft's. Which libraries those are is what libcmt.lib itself says; here it is said by us.
+func split(args, libs []string) (compile, link []string) {
+	var out, object string
+	dll := false
+	for _, a := range args {
+		switch {
+		case strings.HasPrefix(a, "/Fe:"):
+			out = strings.TrimPrefix(a, "/Fe:")
+			continue
+		case a == "/LD":
+			dll = true
+			continue
+		case strings.HasPrefix(a, "/Fo:"):
+			object = strings.TrimPrefix(a, "/Fo:")
+		}
+		compile = append(compile, a)
+	}
+	if out == "" {
+		return args, nil
+	}
+	link = []string{"lld-link", "/nologo", "/out:" + out, object, "/nodefaultlib:oldnames.lib", "kernel32.lib", "ucrt.lib"}
+	if dll {
+		link = append(link, "/dll")
+	}
+	for _, dir := range libs {
+		link = append(link, "/libpath:"+dir)
+	}
+	return append(compile, "/c"), link
 }

@@ -1,0 +1,1 @@
+/* mingw-w64 has it from gcc; cl does without */
