@@ -30,7 +30,7 @@ type Part struct {
 	Holds   string `toml:"holds"`
 }
 
-// Wheel is one pinned file.
+// Wheel is one file to fetch: a pinned wheel, or an archive of NVIDIA's redistributables.
 type Wheel struct {
 	Part     string `toml:"-"`
 	Package  string `toml:"-"`
@@ -40,9 +40,18 @@ type Wheel struct {
 	Unpacked int64  `toml:"unpacked"` // bytes on disk
 	SHA256   string `toml:"sha256"`
 	File     string `toml:"file"`
+	Path     string `toml:"-"` // of a redistributable: from the address of all of them
 }
 
 func (w Wheel) String() string { return w.Package + " " + w.Version }
+
+// bound is how many bytes its entries may have.
+func (w Wheel) bound() uint64 {
+	if w.Path != "" { // the index does not say: xz makes no more than this of anything that is of use
+		return uint64(w.Size)*100 + 64<<20
+	}
+	return uint64(w.Unpacked) + margin
+}
 
 // tag is the platform tag by which pip finds the wheel; the first of several is as good as any.
 func (w Wheel) tag() string {

@@ -47,7 +47,7 @@ func (e *NoFitError) Hint() string {
 	case !e.Max.IsZero() && !e.Exact.IsZero() && e.Exact.Compare(e.Max) > 0:
 		return fmt.Sprintf("ask for CUDA %s or older, or update the driver and the crates that set this limit", e.Max)
 	case !e.Max.IsZero() && e.Max.Major < 13:
-		return fmt.Sprintf("NVIDIA's wheels of CUDA 12 and older hold no nvcc: install CUDA %s by NVIDIA's installer and name it with --gpu-toolkit, or update the driver to one that supports CUDA 13", e.Max)
+		return fmt.Sprintf("fetch CUDA %s from NVIDIA's redistributable archives (gpubuild toolchain install %s), install it by NVIDIA's installer and name it with --gpu-toolkit, or update the driver", e.Max, e.Max)
 	case len(e.Losers) == 0:
 		return "install CUDA by NVIDIA's installer and name its directory with --gpu-toolkit"
 	}
@@ -63,7 +63,7 @@ func (e *NoPipError) Error() string {
 
 // Hint says what a user can do about it.
 func (e *NoPipError) Hint() string {
-	return "install pip (Debian and Ubuntu: apt install python3-pip) or, where CUDA is installed already, name its directory with --gpu-toolkit"
+	return "let GPUBUILD_REDIST be, and NVIDIA's redistributable archives are taken; or install pip (Debian and Ubuntu: apt install python3-pip) or, where CUDA is installed already, name its directory with --gpu-toolkit"
 }
 
 // FetchError says that pip could not fetch a wheel.
@@ -110,6 +110,46 @@ func (e *FetchError) Hint() string {
 	return "pip's message says what is wrong; what was fetched already is kept, so run the same command again"
 }
 
+// RedistError says that NVIDIA's redistributables did not help where pip could not.
+type RedistError struct {
+	First error // why the wheels were not taken; nil: they were not asked for
+	Err   error
+}
+
+func (e *RedistError) Error() string {
+	if e.First == nil {
+		return e.Err.Error()
+	}
+	return e.First.Error() + "\nand of NVIDIA's redistributable archives: " + e.Err.Error()
+}
+
+func (e *RedistError) Unwrap() []error {
+	if e.First == nil {
+		return []error{e.Err}
+	}
+	return []error{e.First, e.Err}
+}
+
+// Hint says what a user can do about it.
+func (e *RedistError) Hint() string {
+	var fetch *FetchError
+	var other interface{ Hint() string }
+	var none *NoFitError
+	switch {
+	case errors.As(e.Err, &fetch) && fetch.Kind == FetchNetwork:
+		return "check the network and HTTPS_PROXY, or name a mirror or a directory with the layout of " + RedistHome + " by --redist or GPUBUILD_REDIST; what was fetched is kept"
+	case errors.As(e.Err, &fetch) && fetch.Kind == FetchAbsent:
+		return "name a place that has the file by --redist or GPUBUILD_REDIST"
+	case errors.As(e.Err, &fetch):
+		return "run the same command again, what was fetched is kept; or name another place by --redist or GPUBUILD_REDIST"
+	case errors.As(e.Err, &none) && len(none.Losers) == 0 && e.First != nil && errors.As(e.First, &other):
+		return other.Hint()
+	case errors.As(e.Err, &other):
+		return other.Hint()
+	}
+	return "name another place by --redist or GPUBUILD_REDIST"
+}
+
 // HashError says that a file is not the one that was pinned. It is never unpacked.
 type HashError struct {
 	File, Want, Got string // Got is empty when pip found the difference
@@ -124,7 +164,7 @@ func (e *HashError) Error() string {
 
 // Hint says what a user can do about it.
 func (e *HashError) Hint() string {
-	return "the file was damaged on its way or replaced by a mirror: run the same command again, then try another index (PIP_INDEX_URL)"
+	return "the file was damaged on its way or replaced by a mirror: run the same command again, then try another index (PIP_INDEX_URL, GPUBUILD_REDIST)"
 }
 
 // ArchiveError says that an entry of a wheel may not or cannot be unpacked.

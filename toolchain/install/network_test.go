@@ -109,18 +109,7 @@ func realToolkit(t *testing.T, c *Catalog, h buildenv.Host, v gpu.Version) {
 	if err != nil || !strings.Contains(string(r.Stdout), "release "+v.String()+",") {
 		t.Fatalf("%s, %v", r.Stdout, err)
 	}
-	work := t.TempDir()
-	source := filepath.Join(work, "k.cu")
-	if err := os.WriteFile(source, []byte("#include <cuda_fp16.h>\n#include <cub/cub.cuh>\n__global__ void twice(float *a) { a[threadIdx.x] *= 2; }\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	fatbin := filepath.Join(work, "k.fatbin")
-	if _, err := run.Run(ctx, buildenv.Cmd{Path: nvcc, Args: []string{"-fatbin", "-arch=sm_90", "-o", fatbin, source}, Dir: work, Env: h.Env.Entries()}); err != nil {
-		t.Fatal(err)
-	}
-	if data, err := os.ReadFile(fatbin); err != nil || !bytes.HasPrefix(data, []byte{0x50, 0xed, 0x55, 0xba}) {
-		t.Errorf("no fatbin: %v", err)
-	}
+	compileKernel(t, h, root)
 
 	// Each stub exports what programs link, under the name that they will ask the loader for.
 	for lib, want := range map[string][2]string{"cuda": {"libcuda.so.1", "cuMemAlloc_v2"}, "cublas": {"libcublas.so.13", "cublasCreate_v2"},
@@ -142,5 +131,22 @@ func realToolkit(t *testing.T, c *Catalog, h buildenv.Host, v gpu.Version) {
 			t.Errorf("stub of %s: soname %v, %s %v, %d symbols", lib, name, want[1], found[want[1]], len(symbols))
 		}
 		t.Logf("stub of %s: %d symbols", lib, len(symbols))
+	}
+}
+
+// compileKernel has a toolkit's nvcc make a fatbin of a kernel that needs the runtime's, crt's and cccl's headers.
+func compileKernel(t *testing.T, h buildenv.Host, root string) {
+	t.Helper()
+	work := t.TempDir()
+	source := filepath.Join(work, "k.cu")
+	if err := os.WriteFile(source, []byte("#include <cuda_fp16.h>\n#include <cub/cub.cuh>\n__global__ void twice(float *a) { a[threadIdx.x] *= 2; }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fatbin := filepath.Join(work, "k.fatbin")
+	if _, err := (proc.Runner{}).Run(context.Background(), buildenv.Cmd{Path: filepath.Join(root, "bin", "nvcc"), Args: []string{"-fatbin", "-arch=sm_90", "-o", fatbin, source}, Dir: work, Env: h.Env.Entries()}); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(fatbin); err != nil || !bytes.HasPrefix(data, []byte{0x50, 0xed, 0x55, 0xba}) {
+		t.Errorf("no fatbin: %v", err)
 	}
 }

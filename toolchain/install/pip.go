@@ -69,6 +69,21 @@ func (p Plan) findPip(ctx context.Context, run runner, dir string) (pip, error) 
 	return pip{}, &NoPipError{Tried: tried}
 }
 
+// FindPip looks for the user's pip where the plan needs one; a *NoPipError says that there is none. Run uses what was found.
+func (p *Plan) FindPip(ctx context.Context, run runner) error {
+	if p.Installed || p.Fetch == 0 || p.source != nil {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "gpubuild-pip-") // empty: nothing there can pass for a module
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	c, err := p.findPip(ctx, run, dir)
+	p.pip = c
+	return err
+}
+
 // pipCmd passes the whole environment, so that the user's index, proxy and certificates hold. It starts in our own directory, because
 // `python -m` looks for modules where it starts, and a cloned repository could hold a "pip"; its temporary files go there, too, so
 // that none are left elsewhere when it is killed.

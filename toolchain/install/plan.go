@@ -49,6 +49,9 @@ type Plan struct {
 	cacheDir string
 	compiler string
 	host     buildenv.Host
+	source   *source // not nil: redistributables, and no pip
+	from     Redist
+	pip      pip // that FindPip found
 }
 
 // Platform names the host as the pins do: linux-x86_64.
@@ -176,7 +179,11 @@ func (p Plan) Lines() []string {
 		}
 		names = append(names, fmt.Sprintf("%s %s (%s)", it.Package, it.Version, from))
 	}
-	lines = append(lines, fmt.Sprintf("CUDA %s for %s: fetch %s by your own pip, %s on disk", p.Release, p.Platform, size(p.Fetch), size(p.Disk)))
+	by, about := "by your own pip", ""
+	if p.source != nil {
+		by, about = "from "+p.source.show("")+" ("+p.from.Origin+")", "about "
+	}
+	lines = append(lines, fmt.Sprintf("CUDA %s for %s: fetch %s %s, %s%s on disk", p.Release, p.Platform, size(p.Fetch), by, about, size(p.Disk)))
 	lines = append(lines, names...)
 	for _, l := range p.Licences {
 		lines = append(lines, fmt.Sprintf("licence: %s, %s", l.Name, l.URL))

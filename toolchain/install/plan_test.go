@@ -57,7 +57,7 @@ func TestMakePlan(t *testing.T) {
 		{story: "a version was asked for", want: Want{Exact: v(13, 1), MaxVersion: v(13, 4)}, cuda: v(13, 1), parts: 6},
 		{story: "everything", want: Want{Parts: []string{"all"}}, cuda: v(13, 4), parts: 10},
 		{story: "one part and a group that holds it", want: Want{Parts: []string{"cublas", "run"}}, cuda: v(13, 4), parts: 3},
-		{story: "a driver of CUDA 12", want: Want{MaxVersion: v(12, 4)}, err: "CUDA 13.0 is newer than 12.4", hint: "hold no nvcc"},
+		{story: "a driver of CUDA 12", want: Want{MaxVersion: v(12, 4)}, err: "CUDA 13.0 is newer than 12.4", hint: "redistributable archives"},
 		{story: "asked for more than the driver has", want: Want{Exact: v(13, 4), MaxVersion: v(13, 0)}, err: "no CUDA 13.4 to fetch", hint: "ask for CUDA 13.0 or older"},
 		{story: "a version that nobody pinned", want: Want{Exact: v(12, 8)}, err: "no CUDA 12.8 to fetch", hint: "one of the versions listed"},
 		{story: "a part that nobody has", want: Want{Parts: []string{"nsight"}}, err: `"nsight" is no part`, hint: "build, cudnn, cupti, run"},

@@ -158,15 +158,28 @@ func (p Plan) build(ctx context.Context, run runner, say func(string), staging, 
 		wheel Wheel
 	}
 	queue, unpacked := make(chan ready, len(p.Items)), make(chan error, 1)
-	go func() {
-		for r := range queue {
-			if err := t.unpack(work, r.path, r.wheel); err != nil {
-				stop() // fetching the rest would be in vain
-				unpacked <- err
-				return
+	var unpackers sync.WaitGroup
+	var once sync.Once
+	var failed error
+	for i := 0; i < p.unpackers(t); i++ {
+		unpackers.Add(1)
+		go func() {
+			defer unpackers.Done()
+			for r := range queue {
+				if err := t.unpack(work, r.path, r.wheel); err != nil {
+					once.Do(func() { failed = err })
+					stop() // fetching the rest would be in vain
+					return
+				}
 			}
+		}()
+	}
+	go func() {
+		unpackers.Wait()
+		if failed == nil {
+			failed = t.agree()
 		}
-		unpacked <- nil
+		unpacked <- failed
 	}()
 	err := p.get(work, run, say, fetching, func(path string, w Wheel) { queue <- ready{path, w} })
 	if err != nil {
@@ -191,6 +204,14 @@ func (p Plan) build(ctx context.Context, run runner, say func(string), staging, 
 		}
 	}
 	return t.mark(p)
+}
+
+// unpackers is how many archives are unpacked at the same time: a wheel's entries keep all cores busy, a .tar.xz is one stream.
+func (p Plan) unpackers(t *tree) int {
+	if p.source != nil {
+		return t.workers
+	}
+	return 1
 }
 
 // get hands over every wheel, checked: first those that are here, then what pip fetches.
@@ -224,9 +245,14 @@ func (p Plan) get(ctx context.Context, run runner, say func(string), fetching st
 	if len(missing) == 0 {
 		return nil
 	}
-	c, err := p.findPip(ctx, run, fetching)
-	if err != nil {
-		return err
+	if p.source != nil {
+		return p.getArchives(ctx, say, missing, deliver)
+	}
+	c, err := p.pip, error(nil)
+	if c.path == "" {
+		if c, err = p.findPip(ctx, run, fetching); err != nil {
+			return err
+		}
 	}
 	say("using " + c.name)
 	for _, batch := range batches(missing, c.multi) {

@@ -23,16 +23,17 @@ const StubMark = "gpubuild_link_stub"
 // stub is a library of which only the names are needed, so that programs can be linked where the real one is not.
 type stub struct {
 	library string // cublas
-	soname  string // libcublas.so.13: what a linked program will ask for
+	soname  string // libcublas.so.13: what a linked program will ask for; %d is the CUDA's major version
 	part    string // the part that holds the real one; empty: the driver's
 }
 
-// Sources: the wheels of CUDA 13.0–13.4 and of cuDNN 9 (readelf -d).
+// Sources: the wheels of CUDA 13.0–13.4 and of cuDNN 9 (readelf -d); for CUDA 12 the names that cuda_pathfinder loads
+// (NVIDIA/cuda-python, cuda/pathfinder/_dynamic_libs/supported_nvidia_libs.py).
 var extraStubs = []stub{
-	{"cublas", "libcublas.so.13", "cublas"},
-	{"cublasLt", "libcublasLt.so.13", "cublas"},
+	{"cublas", "libcublas.so.%d", "cublas"},
+	{"cublasLt", "libcublasLt.so.%d", "cublas"},
 	{"curand", "libcurand.so.10", "curand"},
-	{"nvrtc", "libnvrtc.so.13", "nvrtc"},
+	{"nvrtc", "libnvrtc.so.%d", "nvrtc"},
 	{"cudnn", "libcudnn.so.9", "cudnn"},
 }
 
@@ -94,6 +95,9 @@ func (t *tree) addStubs(ctx context.Context, run runner, p Plan, cc, scratch str
 		names, err := libraryNames(s.library, p.CUDA)
 		if err != nil {
 			return err
+		}
+		if strings.Contains(s.soname, "%d") {
+			s.soname = fmt.Sprintf(s.soname, p.CUDA.Major)
 		}
 		if err := t.addStub(ctx, run, p, cc, scratch, s, names, 1); err != nil {
 			return err

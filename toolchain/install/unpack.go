@@ -43,6 +43,25 @@ type tree struct {
 	mu      sync.Mutex
 	files   map[string]File // by lower-case path: two names that differ in case would be one file on Windows
 	dirs    map[string]bool // those that were made
+	twice   []twice         // compared when all is there: the other one may still be under way
+}
+
+// twice is a file that lay in a second archive, too.
+type twice struct {
+	rel, sha256 string
+	differs     error
+}
+
+// agree says whether archives that hold files of the same name hold the same files.
+func (t *tree) agree() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, x := range t.twice {
+		if old := t.files[strings.ToLower(x.rel)]; old.Path != x.rel || old.SHA256 != x.sha256 {
+			return x.differs
+		}
+	}
+	return nil
 }
 
 func newTree(root string, workers int) *tree {
@@ -52,19 +71,14 @@ func newTree(root string, workers int) *tree {
 // place says where an entry of a wheel goes. NVIDIA's wheels hold nvidia/cu13/… and nvidia/cudnn/…, which are merged into one root; of
 // the dist-info only the licence and METADATA are kept, because the licence has to stay with the files.
 func place(w Wheel, entry string) (rel string, err error) {
-	switch {
-	case entry == "" || strings.ContainsAny(entry, "\\:\x00"):
-		return "", errors.New("its name is not one that every system reads alike")
-	case strings.HasPrefix(entry, "/"):
-		return "", errors.New("its name is absolute")
-	}
-	for _, e := range strings.Split(strings.TrimSuffix(entry, "/"), "/") {
-		if e == ".." || e == "." || e == "" {
-			return "", errors.New("its name leaves the archive's root")
-		}
+	if err := safeName(entry); err != nil {
+		return "", err
 	}
 	if strings.HasSuffix(entry, "/") {
 		return "", nil
+	}
+	if w.Path != "" {
+		return placeRedist(w, entry)
 	}
 	first, rest, _ := strings.Cut(entry, "/")
 	switch {
@@ -84,9 +98,28 @@ func place(w Wheel, entry string) (rel string, err error) {
 	return "", errors.New("it is not below nvidia/<toolkit>/")
 }
 
+// safeName refuses names that lead elsewhere, here or on another system.
+func safeName(entry string) error {
+	switch {
+	case entry == "" || strings.ContainsAny(entry, "\\:\x00"):
+		return errors.New("its name is not one that every system reads alike")
+	case strings.HasPrefix(entry, "/"):
+		return errors.New("its name is absolute")
+	}
+	for _, e := range strings.Split(strings.TrimSuffix(entry, "/"), "/") {
+		if e == ".." || e == "." || e == "" {
+			return errors.New("its name leaves the archive's root")
+		}
+	}
+	return nil
+}
+
 // unpack adds a wheel's files to the tree. The wheel was checked against its hash before; that its entries stay in the tree and its size in
 // bounds is checked all the same, because pins are data that a mistake could get into.
 func (t *tree) unpack(ctx context.Context, archive string, w Wheel) error {
+	if strings.HasSuffix(w.File, ".tar.xz") {
+		return t.unpackTar(ctx, archive, w)
+	}
 	bad := func(entry, why string, err error) error {
 		return &ArchiveError{Wheel: w.File, Entry: entry, Why: why, Err: err}
 	}
@@ -118,8 +151,8 @@ func (t *tree) unpack(ctx context.Context, archive string, w Wheel) error {
 		if mode := f.Mode(); !mode.IsRegular() && !mode.IsDir() {
 			return bad(f.Name, "it is neither a file nor a directory ("+mode.Type().String()+")", nil)
 		}
-		if total += f.UncompressedSize64; f.UncompressedSize64 > uint64(w.Unpacked)+margin || total > uint64(w.Unpacked)+margin {
-			return bad(f.Name, "more than the "+size(w.Unpacked)+" that the pin says", nil)
+		if total += f.UncompressedSize64; f.UncompressedSize64 > w.bound() || total > w.bound() {
+			return bad(f.Name, tooLarge(w), nil)
 		}
 		if rel != "" {
 			jobs = append(jobs, job{f, rel})
@@ -184,20 +217,22 @@ func (t *tree) extract(entry *zip.File, rel string, w Wheel, buffer []byte) erro
 		return bad("cannot be read", err)
 	}
 	defer r.Close()
-	if old, taken := t.reserve(rel); taken {
-		if strings.HasPrefix(rel, "licenses/") && old.SHA256 == "" {
-			return nil
-		}
+	return t.put(File{Path: rel, Size: int64(entry.UncompressedSize64), Exec: entry.Mode()&0o100 != 0}, r, buffer, bad)
+}
+
+// put writes a file whose path and size are known and takes its hash on the way.
+func (t *tree) put(f File, r io.Reader, buffer []byte, bad func(string, error) error) error {
+	rel := f.Path
+	if _, taken := t.reserve(rel); taken {
 		h := sha256.New()
 		if _, err := io.Copy(h, r); err != nil {
 			return bad("cannot be read", err)
 		}
-		if old.Path != rel || hex.EncodeToString(h.Sum(nil)) != old.SHA256 {
-			return bad("another wheel of this toolkit holds another file of that name", nil)
-		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.twice = append(t.twice, twice{rel, hex.EncodeToString(h.Sum(nil)), bad("another wheel of this toolkit holds another file of that name", nil)})
 		return nil
 	}
-	f := File{Path: rel, Size: int64(entry.UncompressedSize64), Exec: entry.Mode()&0o100 != 0}
 	to := filepath.Join(t.root, filepath.FromSlash(rel))
 	if err := t.mkdir(filepath.Dir(to)); err != nil {
 		return err

@@ -49,7 +49,11 @@ func TestArchivesThatAreRefused(t *testing.T) {
 			if err := os.MkdirAll(root, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			err := newTree(root, 1).unpack(context.Background(), path, w)
+			tr := newTree(root, 1)
+			err := tr.unpack(context.Background(), path, w)
+			if err == nil {
+				err = tr.agree()
+			}
 			var bad *ArchiveError
 			if err == nil || tt.why != "" && (!errors.As(err, &bad) || !strings.Contains(err.Error(), tt.why)) {
 				t.Errorf("got %v, want %q", err, tt.why)
@@ -84,7 +88,11 @@ func TestWheelsThatShareAFile(t *testing.T) {
 		ok   bool
 	}{{"same", true}, {"same", true}, {"other", false}} {
 		path, w := put(t, wheel(entry{name: "nvidia/cu13/include/nvtx.h", text: tt.text}))
-		if err := tr.unpack(context.Background(), path, w); (err == nil) != tt.ok {
+		err := tr.unpack(context.Background(), path, w)
+		if err == nil {
+			err = tr.agree()
+		}
+		if (err == nil) != tt.ok {
 			t.Errorf("wheel %d: %v", i, err)
 		}
 	}

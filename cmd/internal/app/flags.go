@@ -51,6 +51,7 @@ type Options struct {
 	Diff           bool
 	Save           string
 	Explain        bool
+	Redist         string // toolchain install: where NVIDIA's redistributable archives are taken from
 	Parts          []string
 	LinkStubs      bool
 	Verify         bool
@@ -251,6 +252,10 @@ var flags = []flag{
 	{"fetch", none, onProject, "", "run: let the row's step fetch its toolkit into your cache", func(o *Options, _ string) error { o.Fetch = true; return nil }},
 	{"parts", required, onToolchain, "LIST", "install: parts beside the compiler, such as cudnn,run", func(o *Options, v string) error {
 		o.Parts = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
+		return nil
+	}},
+	{"redist", required, onToolchain, "URL|DIR", "install: take NVIDIA's redistributable archives from here instead of NVIDIA's server and pip", func(o *Options, v string) error {
+		o.Redist = v
 		return nil
 	}},
 	{"sarif", required, onCargo | onProject | onProve, "FILE", "write the findings as SARIF 2.1.0, for code scanning",

@@ -83,11 +83,7 @@ func (a *app) installToolkit(ctx context.Context, o Options, rest []string) erro
 	if d := driver.Version(a.host); d.Version != "" {
 		want.MaxVersion, want.MaxBecause = d.CUDA, "the newest that driver "+d.Version+" supports"
 	}
-	catalog, err := install.DefaultCatalog()
-	if err != nil {
-		return err
-	}
-	plan, err := install.MakePlan(catalog, a.host, a.cacheDir, want)
+	plan, err := a.planToolkit(ctx, want, o.Redist)
 	if err != nil {
 		return err
 	}

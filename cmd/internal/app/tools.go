@@ -203,10 +203,6 @@ func (j *journey) fetch(ctx context.Context) (string, error) {
 		j.shell.Note("nothing is fetched: these crates need a driver only")
 		return "", nil
 	}
-	catalog, err := install.DefaultCatalog()
-	if err != nil {
-		return "", err
-	}
 	want := install.Want{LinkStubs: j.needs.Libraries}
 	if j.needs.CUDNN {
 		want.Parts = append(install.Default(), "cudnn")
@@ -220,7 +216,7 @@ func (j *journey) fetch(ctx context.Context) (string, error) {
 	if d := driver.Version(j.host); d.Version != "" && j.needs.EmbedsPTX {
 		limit(d.CUDA, "the newest that driver "+d.Version+" takes PTX of")
 	}
-	plan, err := install.MakePlan(catalog, j.host, j.cacheDir, want)
+	plan, err := j.planToolkit(ctx, want, "")
 	if err != nil {
 		return "", err
 	}

@@ -27,6 +27,7 @@ var variables = []struct{ Name, Meaning string }{
 	{"GPUBUILD_CACHE", "where fetched toolkits, the probe and answers are kept"},
 	{"GPUBUILD_CUDA", "the toolkit to use, below --gpu-toolkit"},
 	{"GPUBUILD_READ_ALONG", "never: leave cargo's stderr the real terminal; a failed build is then not explained there"},
+	{"GPUBUILD_REDIST", "where NVIDIA's redistributable archives are taken from (CUDA 12, and 13 without pip): a URL, a directory, or never"},
 	{"GPUBUILD_ROW", "the id of the matrix row that this run is; it stands in every result"},
 	{"GITHUB_ACTIONS, GITHUB_STEP_SUMMARY, GITHUB_WORKSPACE", "true: findings are also written as annotations and into the step summary"},
 	{"CARGO", "the cargo to call, as cargo itself sets it"},

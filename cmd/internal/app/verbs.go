@@ -45,7 +45,7 @@ func verbs() []verb {
 		{"exec", "run any command in the environment of the build",
 			"gpubuild exec -- maturin build --release", onExec, runExec},
 		{"toolchain", "list, install, verify or remove CUDA toolkits",
-			"gpubuild toolchain list\ngpubuild toolchain install 13.4\n\ninstall fetches NVIDIA's wheels with your own pip into your cache: no admin rights, nothing outside the cache.", onToolchain, runToolchain},
+			"gpubuild toolchain list\ngpubuild toolchain install 13.4\n\ninstall fetches NVIDIA's wheels with your own pip into your cache: no admin rights, nothing outside the cache. CUDA 12, whose wheels\nhold no nvcc, comes from NVIDIA's redistributable archives, and so does CUDA 13 where there is no pip.", onToolchain, runToolchain},
 		{"ci", "the matrix of CI: `matrix`, `run ROW`, `init github|gitlab`",
 			"gpubuild ci matrix\ngpubuild ci run cuda-cuda13.4-sm_90-linux-x86_64-dev\ngpubuild ci init github --stdout\n\nmatrix lists the rows that [matrix] in gpubuild.toml makes, those that are left out with the reason. run does on this machine what CI does for a row;\n" +
 				"a row that proves ends with 21 where there is no GPU. init writes a workflow that runs the rows.", onProject, runCI},

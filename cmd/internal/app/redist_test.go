@@ -1,0 +1,95 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/gpu"
+	"gpubuild/toolchain/install"
+)
+
+// pipOnly is a world in which pip answers, or nothing does.
+type pipOnly bool
+
+func (p pipOnly) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	if !p {
+		return buildenv.Result{}, &buildenv.ExitError{Cmd: c, Result: buildenv.Result{Code: 1}}
+	}
+	return buildenv.Result{Stdout: []byte("pip 23.2.1 from /lib/pip (python 3.11)\n")}, nil
+}
+
+// Which way a toolkit comes: wheels by pip, else NVIDIA's archives, from where the user says.
+func TestWhereAToolkitComesFrom(t *testing.T) {
+	shop := t.TempDir()
+	write := func(rel, text string) {
+		file := filepath.Join(shop, "cuda", "redist", filepath.FromSlash(rel))
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, label := range []string{"12.3.2", "12.8.1", "13.1.0"} {
+		var parts []string
+		for _, c := range []string{"cuda_nvcc", "libnvvm", "cuda_crt", "cuda_cudart", "cuda_cccl", "cuda_cupti"} {
+			if strings.HasPrefix(label, "12") && (c == "libnvvm" || c == "cuda_crt") {
+				continue
+			}
+			parts = append(parts, fmt.Sprintf(`%q: {"name": "x", "version": "1.2.3", "linux-x86_64": {"relative_path": "%[2]s/%[2]s.tar.xz", "sha256": "%[3]s", "size": "1000"}}`, c, c, strings.Repeat("0", 64)))
+		}
+		write("redistrib_"+label+".json", `{"release_label": "`+label+`", `+strings.Join(parts, ", ")+"}")
+	}
+	v := func(major, minor int) gpu.Version { return gpu.Version{Major: major, Minor: minor} }
+	tests := map[string]struct {
+		pip      bool
+		want     install.Want
+		flag     string
+		variable string
+		release  string // "": an error
+		says     string
+	}{
+		"wheels, by pip":                    {true, install.Want{}, "", shop, "13.4.3", ""},
+		"12 by name":                        {true, install.Want{Exact: v(12, 8)}, "", shop, "12.8.1", "no wheel of CUDA 12 holds nvcc"},
+		"the locked cudarc knows only 12.3": {true, install.Want{MaxVersion: v(12, 3)}, "", shop, "12.3.2", "no wheel of CUDA 12"},
+		"no pip":                            {false, install.Want{}, "", shop, "13.1.0", "there is no pip here"},
+		"the flag before the variable":      {true, install.Want{}, shop, "never", "13.1.0", ""},
+		"never":                             {true, install.Want{Exact: v(12, 8)}, "", "never", "", "no CUDA 12.8 to fetch"},
+		"never, and no pip":                 {false, install.Want{}, "", "never", "", "no pip to fetch the toolkit with"},
+		"newer than the driver":             {true, install.Want{Exact: v(13, 1), MaxVersion: v(12, 8)}, "", shop, "", "newer than"},
+		"a version that is nowhere":         {true, install.Want{Exact: v(12, 5)}, "", shop, "", "has CUDA 12.3.2, 12.8.1, 13.1.0"},
+		"a place that is none":              {true, install.Want{Exact: v(12, 8)}, "", filepath.Join(shop, "cuda"), "", "no directory cuda/redist is there"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			h, err := local.Host()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.OS, h.Arch = buildenv.Linux, "amd64"
+			bin := t.TempDir()
+			if err := os.WriteFile(filepath.Join(bin, "python3"), nil, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			h.Env = buildenv.NewEnv(buildenv.Linux, []string{"PATH=" + bin, "GPUBUILD_REDIST=" + tt.variable})
+			var said strings.Builder
+			a := &app{host: h, run: pipOnly(tt.pip), shell: &report.Shell{Err: &said}, cacheDir: t.TempDir()}
+			p, err := a.planToolkit(context.Background(), tt.want, tt.flag)
+			if tt.release == "" {
+				var hint interface{ Hint() string }
+				if err == nil || !strings.Contains(err.Error(), tt.says) || !errors.As(err, &hint) || hint.Hint() == "" {
+					t.Errorf("got %v, want %q", err, tt.says)
+				}
+				return
+			}
+			if err != nil || p.Release != tt.release || !strings.Contains(said.String(), tt.says) {
+				t.Errorf("got %s, %v, %q; want %s, %q", p.Release, err, said.String(), tt.release, tt.says)
+			}
+		})
+	}
+}
