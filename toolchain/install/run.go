@@ -181,14 +181,29 @@ func (p Plan) build(ctx context.Context, run runner, say func(string), staging, 
 		}
 		unpacked <- failed
 	}()
+	stubs := make(chan error, 1)
+	go func() {
+		if cc == "" {
+			stubs <- nil
+			return
+		}
+		err := t.addStubs(work, run, p, cc, filepath.Join(staging, "scratch-stubs"))
+		if err != nil {
+			stop()
+		}
+		stubs <- err
+	}()
 	err := p.get(work, run, say, fetching, func(path string, w Wheel) { queue <- ready{path, w} })
 	if err != nil {
 		stop()
 	}
 	close(queue)
-	switch e := <-unpacked; {
+	e, stubbed := <-unpacked, <-stubs
+	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case stubbed != nil && !errors.Is(stubbed, context.Canceled):
+		return stubbed
 	case e != nil && !(err != nil && errors.Is(e, context.Canceled)):
 		return e
 	case err != nil:
@@ -199,7 +214,7 @@ func (p Plan) build(ctx context.Context, run runner, say func(string), staging, 
 		return err
 	}
 	if cc != "" {
-		if err := t.addStubs(ctx, run, p, cc, filepath.Join(staging, "scratch")); err != nil {
+		if err := t.addDriverStub(ctx, run, p, cc, filepath.Join(staging, "scratch")); err != nil {
 			return err
 		}
 	}
@@ -255,15 +270,40 @@ func (p Plan) get(ctx context.Context, run runner, say func(string), fetching st
 		}
 	}
 	say("using " + c.name)
-	for _, batch := range batches(missing, c.multi) {
-		if err := p.fetch(ctx, run, c, fetching, batch, say); err != nil {
-			return err
-		}
-		for _, it := range batch {
-			deliver(p.kept(it.Wheel), it.Wheel)
+	return p.fetchAll(ctx, run, c, say, fetching, batches(missing, c.multi), deliver)
+}
+
+// fetchAll runs a pip for each batch, all at the same time: a run of pip is half start and half talk with the index, and the network idles
+// meanwhile. Each has a directory of its own. The first error stops the others.
+func (p Plan) fetchAll(ctx context.Context, run runner, c pip, say func(string), fetching string, all [][]Item, deliver func(string, Wheel)) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make(chan error, len(all))
+	for i, batch := range all {
+		go func() {
+			dir := fmt.Sprintf("%s.%d", fetching, i)
+			err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700)
+			if err == nil {
+				err = p.fetch(ctx, run, c, dir, batch, say)
+			}
+			if err != nil {
+				errs <- err
+				return
+			}
+			for _, it := range batch {
+				deliver(p.kept(it.Wheel), it.Wheel)
+			}
+			errs <- nil
+		}()
+	}
+	var first error
+	for range all {
+		if err := <-errs; err != nil && first == nil {
+			first = err
+			stop()
 		}
 	}
-	return nil
+	return first
 }
 
 // mark writes the list of files and then, last of all, the file by which a toolkit is known to be complete.

@@ -70,23 +70,29 @@ func (p Plan) holds(part string) bool {
 	return false
 }
 
-// addStubs makes the link stubs in lib/stubs. Nothing may ever have that directory on its run path.
-func (t *tree) addStubs(ctx context.Context, run runner, p Plan, cc, scratch string) error {
+// addDriverStub makes libcuda's link stub in lib/stubs. Nothing may ever have that directory on its run path.
+func (t *tree) addDriverStub(ctx context.Context, run runner, p Plan, cc, scratch string) error {
+	if !t.has("include/cuda.h") {
+		return nil
+	}
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return err
 	}
-	if t.has("include/cuda.h") {
-		names, err := p.driverNames(ctx, run, cc, filepath.Join(t.root, "include"), scratch)
-		if err != nil {
-			return err
-		}
-		// 34 is CUDA_ERROR_STUB_LIBRARY: a program that loads the stub by mistake is told so.
-		if err := t.addStub(ctx, run, p, cc, scratch, stub{library: "cuda", soname: "libcuda.so.1"}, names, 34); err != nil {
-			return err
-		}
+	names, err := p.driverNames(ctx, run, cc, filepath.Join(t.root, "include"), scratch)
+	if err != nil {
+		return err
 	}
+	// 34 is CUDA_ERROR_STUB_LIBRARY: a program that loads the stub by mistake is told so.
+	return t.addStub(ctx, run, p, cc, scratch, stub{library: "cuda", soname: "libcuda.so.1"}, names, 34)
+}
+
+// addStubs makes the link stubs of the libraries whose parts are left out. It needs nothing that is fetched.
+func (t *tree) addStubs(ctx context.Context, run runner, p Plan, cc, scratch string) error {
 	if !p.LinkStubs {
 		return nil
+	}
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return err
 	}
 	for _, s := range extraStubs {
 		if p.holds(s.part) {
