@@ -36,14 +36,8 @@ func newWine(t *testing.T) *wine {
 	}
 	w := &wine{t: t, dir: dir, work: t.TempDir(), bin: t.TempDir()}
 	w.gpubuild = filepath.Join(w.bin, "gpubuild.exe")
-	for pkg, out := range map[string]string{"./cmd/gpubuild": w.gpubuild, "./testdata/standin/cl": filepath.Join(w.bin, "cl.exe")} {
-		build := exec.Command("go", "build", "-o", out, pkg)
-		build.Dir = filepath.Join("..", "..", "..")
-		build.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
-		if text, err := build.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", pkg, err, text)
-		}
-	}
+	w.compile("./cmd/gpubuild", w.gpubuild)
+	w.compile("./testdata/standin/cl", filepath.Join(w.bin, "cl.exe"))
 	w.clear()
 	t.Cleanup(func() {
 		w.clear()
@@ -52,6 +46,17 @@ func newWine(t *testing.T) *wine {
 		_ = stop.Run() // there may be none any more
 	})
 	return w
+}
+
+// compile builds one of our programs for Windows.
+func (w *wine) compile(pkg, out string) {
+	w.t.Helper()
+	build := exec.Command("go", "build", "-o", out, pkg)
+	build.Dir = filepath.Join("..", "..", "..")
+	build.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+	if text, err := build.CombinedOutput(); err != nil {
+		w.t.Fatalf("%s: %v\n%s", pkg, err, text)
+	}
 }
 
 const (
@@ -105,7 +110,7 @@ func (w *wine) plant(toolsets map[string]string) {
 	}
 	for version, demands := range toolsets {
 		dir := studio + `\VC\Tools\MSVC\` + version
-		w.file(dir+`\bin\HostX64\x64\cl.exe`, string(cl))
+		w.file(dir+`\bin\HostX64\x64\cl.exe`, string(cl)+version) // no two of Microsoft's are the same
 		w.file(dir+`\lib\x64\libcmt.lib`, "")
 		major, minor, _ := strings.Cut(demands, ".")
 		w.file(dir+`\include\yvals_core.h`, fmt.Sprintf(`#pragma once

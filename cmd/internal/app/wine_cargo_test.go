@@ -1,0 +1,147 @@
+package app_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// cargo plants testdata/matmul and a stand-in cargo.exe that answers what the real cargo of this machine says of the project, built for Windows.
+func (w *wine) cargo() {
+	t := w.t
+	t.Helper()
+	if !crates(filepath.Join("..", "..", "..", "testdata", "matmul")) {
+		t.Skip("the crates of testdata/matmul are not on this machine: cargo fetch --manifest-path testdata/matmul/Cargo.toml")
+	}
+	sample := filepath.Join(w.work, "matmul")
+	if err := os.CopyFS(sample, os.DirFS(filepath.Join("..", "..", "..", "testdata", "matmul"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(sample, "target")); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(args ...string) []byte {
+		t.Helper()
+		c := exec.Command("cargo", args...)
+		c.Dir = sample
+		for _, e := range os.Environ() { // its target directory is the project's own
+			if name, _, _ := strings.Cut(e, "="); !strings.HasPrefix(name, "CARGO_") || name == "CARGO_HOME" {
+				c.Env = append(c.Env, e)
+			}
+		}
+		c.Env = append(c.Env, "RUSTC_BOOTSTRAP=1")
+		out, err := c.Output()
+		if exit, ok := err.(*exec.ExitError); ok {
+			t.Fatalf("cargo %v: %v\n%s", args, err, exit.Stderr)
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	answers := filepath.Join(w.bin, "answers")
+	if err := os.MkdirAll(answers, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, said := range map[string][]byte{
+		"metadata.json": ask("metadata", "--no-deps", "--format-version", "1"),
+		"graph.json":    ask("build", "--unit-graph", "-Zunstable-options", "--offline", "--features=cuda", "--target", "x86_64-pc-windows-msvc"),
+	} {
+		if err := os.WriteFile(filepath.Join(answers, name), onWindows(said), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says := strings.ReplaceAll(string(ask("-vV")), "x86_64-unknown-linux-gnu", "x86_64-pc-windows-msvc")
+	if err := os.WriteFile(filepath.Join(answers, "version.txt"), []byte(says), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	w.compile("./testdata/standin/cargo", filepath.Join(w.bin, "rust", "cargo.exe"))
+}
+
+var (
+	absolute = regexp.MustCompile(`"(/[^"]*)"`)
+	platform = regexp.MustCompile(`"platform":"[^"]*"`)
+)
+
+// onWindows puts Wine's names in the place of our paths, and takes away the platform, which a build without --target does not show.
+func onWindows(said []byte) []byte {
+	said = absolute.ReplaceAllFunc(said, func(path []byte) []byte {
+		return []byte(strings.ReplaceAll(strings.ReplaceAll(string(path), `"/`, `"Z:/`), "/", `\\`))
+	})
+	said = bytes.ReplaceAll(said, []byte(`"path+file:///`), []byte(`"path+file:///Z:/`))
+	return platform.ReplaceAll(said, []byte(`"platform":null`))
+}
+
+// TestWineBuild walks the whole road on Windows with nothing set by hand: Visual Studio found, chosen and set, NVIDIA's own nvcc.exe run by a build
+// script, the program's GPU code read, what it was built with recorded; then the same with another toolset.
+func TestWineBuild(t *testing.T) {
+	w := newWine(t)
+	w.cargo()
+	w.plant(map[string]string{"14.60.40000": "13.2", "14.44.35207": "12.4", "14.39.33519": "11.6"})
+	build := func(extra []string, words ...string) (string, error) {
+		t.Helper()
+		extra = append(extra, "WINEPATH="+z(filepath.Join(w.bin, "rust")), "STANDIN_CARGO="+z(filepath.Join(w.bin, "answers")))
+		return w.run(extra, append([]string{z(w.gpubuild), "build", "--manifest-path", z(filepath.Join(w.work, "matmul", "Cargo.toml")), "--features", "cuda",
+			"--gpu-toolkit=" + z(filepath.Join(w.dir, "toolkit")), "--gpu-arch=90"}, words...)...)
+	}
+	program := filepath.Join(w.work, "matmul", "target", "debug", "matmul.exe")
+	want := func(story string, out string, lines ...string) {
+		t.Helper()
+		for _, l := range lines {
+			if !strings.Contains(out, l) {
+				t.Errorf("%s: no %q in\n%s", story, l, out)
+			}
+		}
+	}
+	// only says that every call of cl.exe was one of this toolset's.
+	only := func(version string) {
+		t.Helper()
+		calls := w.calls()
+		if len(calls) == 0 {
+			t.Errorf("cl.exe of %s was never called", version)
+		}
+		for _, c := range calls {
+			if !strings.HasPrefix(c, studio+`\VC\Tools\MSVC\`+version+`\`) {
+				t.Errorf("not %s: %s", version, c)
+			}
+		}
+	}
+
+	out, err := build(nil)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want("first", out, "reaches cudarc 0.19.10 (unit graph)", "msvc 14.44.35207", "Targeting sm_90", "Scanned ", "matmul.exe: 1 cubin sm_90 (nvcc 13.4.92)", "not proven: no GPU here")
+	only("14.44.35207")
+	if _, err := os.Stat(program); err != nil {
+		t.Error(err)
+	}
+
+	out, err = build(nil)
+	if err != nil || strings.Contains(out, "Stale") || strings.Contains(out, "build script") {
+		t.Errorf("nothing changed: %v\n%s", err, out)
+	}
+	if calls := w.calls(); calls != nil {
+		t.Errorf("nothing changed, and cl.exe was called: %v", calls)
+	}
+
+	time.Sleep(1100 * time.Millisecond)
+	out, err = build([]string{"VCToolsVersion=14.39.33519"}, "--gpu-no-clean")
+	if code(err) != 13 {
+		t.Errorf("another toolset, and nothing may be cleaned: %v", err)
+	}
+	want("another toolset", out, "Stale", "14.44", "14.39", "--gpu-no-clean forbids")
+	if calls := w.calls(); calls != nil {
+		t.Errorf("cl.exe was called: %v", calls)
+	}
+	out, err = build([]string{"VCToolsVersion=14.39.33519"})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want("another toolset, cleaned", out, "Stale", "Cleaned matmul", "msvc 14.39.33519", "1 cubin sm_90")
+	only("14.39.33519")
+}
