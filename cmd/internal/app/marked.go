@@ -134,11 +134,24 @@ func sortedKeys[T any](m map[string]T) []string {
 	return out
 }
 
+// rank is the order in which a program's processes speak for it.
+var rank = []verify.Kind{verify.Proved, verify.OtherKernels, verify.Unproved, verify.NoDevice, verify.NotUsed}
+
+// saidOf answers, by program, which of its proofs speaks for it.
+func saidOf(proofs []proof) map[string]int {
+	out := map[string]int{}
+	for i, p := range proofs {
+		if old, known := out[p.Program]; !known || slices.Index(rank, p.Verdict.Kind) < slices.Index(rank, proofs[old].Verdict.Kind) {
+			out[p.Program] = i
+		}
+	}
+	return out
+}
+
 // join makes one row of a program's processes. The program is proven when one of them is; that it ran on the CPU is said only of one of which
 // all did.
 func join(proofs []proof) tested {
 	out := tested{processes: len(proofs)}
-	rank := []verify.Kind{verify.Proved, verify.OtherKernels, verify.Unproved, verify.NoDevice, verify.NotUsed}
 	best := len(rank)
 	launches := map[string]uint64{}
 	var order, devices []string

@@ -25,7 +25,8 @@ type once struct {
 
 // onceOnly prepares a run; the state tells the runner what it will find.
 func (j *journey) onceOnly(w *programWatch, s *runnerState) (*once, error) {
-	if j.line.Verbose > 0 { // who wants to see everything sees what cargo does
+	// Who wants to see everything sees what cargo does; nextest draws on its stderr, and takes what the programs say for theirs.
+	if j.line.Verbose > 0 || j.nextest != nil {
 		return &once{}, nil
 	}
 	o := &once{replay: &cargo.Replay{To: w.stderr}}

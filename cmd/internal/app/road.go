@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"strings"
 	"time"
 
 	"gpubuild/buildenv"
@@ -54,7 +55,8 @@ type journey struct {
 	buildBegan time.Time
 
 	messages       []cargo.Message
-	passed         *stream // to a user who asked for them
+	passed         *stream     // to a user who asked for them
+	nextest        *cargo.Line // what was typed, where line is the `cargo test` that builds the same
 	programs       []program
 	audited        []audit.Outcome
 	auditedProgram string
@@ -82,6 +84,9 @@ func (a *app) road(ctx context.Context, o Options, line cargo.Line) (err error) 
 		return err
 	}
 	j := &journey{app: a, options: o, line: line, tool: tool, env: a.host.Env}
+	if test, ok := line.Nextest(); ok {
+		j.line, j.nextest = test, &line
+	}
 	if err := o.checkResults(line); err != nil {
 		return err
 	}
@@ -115,7 +120,7 @@ func (j *journey) travel(ctx context.Context) error {
 	if !work {
 		j.shell.Detail("no GPU work: %s", why)
 		j.watch.step(stepCargo)
-		err := j.plainCargo(ctx, line, j.host.Env)
+		err := j.plainCargo(ctx, j.asTyped(), j.host.Env)
 		if err == nil && j.judged() && (j.options.Prove || j.options.RequireProof || j.options.Audit) {
 			// A proof was asked for and there is none: that must not end as success does.
 			j.shell.Loud("Unproved", "not proven: no GPU work: %s", why)
@@ -127,6 +132,14 @@ func (j *journey) travel(ctx context.Context) error {
 		return j.otherVerb(ctx)
 	}
 	return j.walk(ctx, why)
+}
+
+// asTyped is the line that cargo gets in the end.
+func (j *journey) asTyped() cargo.Line {
+	if j.nextest != nil {
+		return *j.nextest
+	}
+	return j.line
 }
 
 // judged says whether a verb's result is one that the road can judge; every other cargo word runs in our environment, unjudged.
@@ -246,7 +259,7 @@ func (a *app) plainCargo(ctx context.Context, l cargo.Line, env buildenv.Env) er
 
 // cargoSays lets cargo report what is wrong with a project that we could not read; our own reason is added only if cargo sees none.
 func (j *journey) cargoSays(ctx context.Context, ours error) error {
-	err := j.plainCargo(ctx, j.line, j.host.Env)
+	err := j.plainCargo(ctx, j.asTyped(), j.host.Env)
 	if err != nil {
 		var none *features.NoManifestError
 		if errors.As(ours, &none) {
@@ -282,11 +295,24 @@ func (j *journey) environmentIfAny(ctx context.Context) (buildenv.Env, bool) {
 	if !j.line.Builds() { // publish, package, a plugin: cargo cannot be asked about them, so what a build would need is set
 		typed := j.line
 		defer func() { j.line = typed }()
-		plain, _, err := cargo.Split([]string{"build", "--manifest-path", j.project.Manifest}, nil)
+		words := []string{"build", "--manifest-path", j.project.Manifest}
+		if len(typed.Features) > 0 {
+			words = append(words, "--features", strings.Join(typed.Features, ","))
+		}
+		if typed.AllFeatures {
+			words = append(words, "--all-features")
+		}
+		if typed.NoDefault {
+			words = append(words, "--no-default-features")
+		}
+		plain, _, err := cargo.Split(words, nil)
 		if err != nil {
 			return buildenv.Env{}, false
 		}
 		plain.Toolchain, plain.Dir = typed.Toolchain, typed.Dir
+		if test, ok := typed.NextestBuild(); ok {
+			plain = test
+		}
 		j.line = plain
 	}
 	steps := []func(context.Context) error{j.askCargo, func(context.Context) error { return j.judge() }, j.chooseTools}

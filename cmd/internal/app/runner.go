@@ -108,7 +108,7 @@ func (j *journey) runProven(ctx context.Context) error {
 		return err
 	}
 	ours := []string{j.self, runnerChild, file}
-	tool, line, err := cargo.WithRunner(j.tool, j.line, triple, append(ours[:3:3], user.Words...), user)
+	tool, line, err := cargo.WithRunner(j.tool, j.asTyped(), triple, append(ours[:3:3], user.Words...), user)
 	if err != nil {
 		return err
 	}
@@ -161,9 +161,10 @@ func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 	tests := j.line.Verb == "test" || j.line.Verb == "bench"
 	marked := j.marks() != nil && !j.options.ExpectCPU
 	rows := j.tested(proofs)
-	for _, p := range proofs {
-		// Of many test programs those that are no matter of the GPU have their line in the table.
-		if !marked || !tests || j.mustUse(p.Program) {
+	said := saidOf(proofs)
+	for i, p := range proofs {
+		// Of many test programs those that are no matter of the GPU have their line in the table; nextest starts one for each test, and to list them.
+		if (!marked || !tests || j.mustUse(p.Program)) && (j.nextest == nil || said[p.Program] == i) {
 			j.tellVerdict(p)
 		}
 		j.noteProof(p)

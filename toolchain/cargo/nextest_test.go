@@ -1,0 +1,43 @@
+package cargo
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNextest(t *testing.T) {
+	for typed, want := range map[string]string{
+		"nextest run": "test",
+		"nextest r":   "test",
+		"+nightly nextest run -p a --features cuda,cudnn":          "+nightly test -p a --features cuda,cudnn",
+		"nextest run --release -E test(gpu) --no-run -- --ignored": "test --release --no-run",
+		"nextest run -r -j 4 --retries 2 name --lib":               "test -r --lib",
+		"nextest run --cargo-profile fat --profile ci -P ci":       "test --profile fat",
+		"nextest run --cargo-profile=fat --build-jobs 2":           "test --profile fat --jobs 2",
+		"nextest run --manifest-path x/Cargo.toml --no-fail-fast":  "test --manifest-path x/Cargo.toml",
+		"--offline nextest run --target t --all-features":          "--offline test --target t --all-features",
+		"nextest list":         "",
+		"nextest":              "",
+		"nextest run --help":   "",
+		"nextest archive":      "",
+		"test run":             "",
+		"nextest-other run -r": "",
+	} {
+		l, _, err := Split(strings.Fields(typed), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		test, ok := l.Nextest()
+		got := ""
+		if ok {
+			got = strings.Join(test.typed, " ")
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", typed, got, want)
+		}
+		_, builds := l.NextestBuild()
+		if should := want != "" || typed == "nextest list" || typed == "nextest archive"; builds != should {
+			t.Errorf("%s: builds is %v", typed, builds)
+		}
+	}
+}
