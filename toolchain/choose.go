@@ -129,6 +129,14 @@ func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
 
 func asked(w Wish) bool { return w.CUDA != "" && w.CUDA != "fetch" }
 
+// by tells who asked for a toolkit, where the user may have forgotten it.
+func (w Wish) by() string {
+	if w.CUDAOrigin == "" {
+		return ""
+	}
+	return " (" + w.CUDAOrigin + ")"
+}
+
 // strong says whether the user's environment names a toolkit.
 func strong(t cuda.Toolkit) bool { return t.Sources[0].Kind < cuda.Usual }
 
@@ -141,7 +149,7 @@ func ranked(f Facts, w Wish) (order []*cuda.Toolkit, lost []Loser) {
 		case t.Problem != "":
 			lost = append(lost, Loser{"CUDA toolkit", t.Root, t.Origin, t.Problem})
 		case asked(w) && !wished(*t, w.CUDA):
-			lost = append(lost, Loser{"CUDA toolkit", t.Root, t.Origin, "not the one asked for: " + w.CUDA})
+			lost = append(lost, Loser{"CUDA toolkit", t.Root, t.Origin, "not the one asked for: " + w.CUDA + w.by()})
 		default:
 			order = append(order, t)
 		}

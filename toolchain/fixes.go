@@ -14,11 +14,14 @@ import (
 func noToolkit(f Facts, w Wish, lost []Loser) error {
 	what := "CUDA toolkit"
 	if asked(w) {
-		what = "CUDA toolkit " + w.CUDA
+		what = "CUDA toolkit " + w.CUDA + w.by()
 	}
 	fix := fetchHint + " into your cache; or install one and set CUDA_HOME to its root"
 	if asked(w) && len(lost) > 0 {
 		fix = "ask for one of those that are there, or: " + fetchHint
+	}
+	if w.CUDAOrigin != "" {
+		fix = w.CUDAOrigin + " default forgets it; or " + fix
 	}
 	return &MissingError{What: what, Losers: lost, Places: f.Places, Fix: fix}
 }

@@ -55,6 +55,7 @@ func (n Needs) limitedBy() string {
 // Wish is what the user asked for.
 type Wish struct {
 	CUDA           string         // a version, a root, "fetch" or nothing
+	CUDAOrigin     string         // who said so, where that is easily forgotten: a setting for all projects
 	Arch           string         // such as 89, 8.9, sm_89, or nothing
 	ArchOrigin     string         // who said so
 	CCBin          string         // path of a host compiler

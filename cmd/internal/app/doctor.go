@@ -129,7 +129,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		j.reach = &features.Answer{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}}
 		j.needs = f.Needs
 	}
-	if o.Toolkit == "fetch" {
+	if o.Toolkit == "fetch" || o.Toolkit == "" && a.host.Env.Get("GPUBUILD_CUDA") == "fetch" {
 		return f, &usageError{"doctor fetches nothing", "gpubuild toolchain install"}
 	}
 	wish, extra, err := j.wish(ctx)

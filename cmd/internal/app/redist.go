@@ -19,6 +19,13 @@ func (a *app) planToolkit(ctx context.Context, want install.Want, redist string)
 	if from.Base == "" {
 		from = install.Redist{Base: a.host.Env.Get("GPUBUILD_REDIST"), Origin: "GPUBUILD_REDIST"}
 	}
+	if from.Base == "" {
+		u, err := a.user()
+		if err != nil {
+			return install.Plan{}, err
+		}
+		from = install.Redist{Base: u.Redist, Origin: u.Path}
+	}
 	var first error
 	if redist == "" {
 		plan, err := install.MakePlan(catalog, a.host, a.cacheDir, want)

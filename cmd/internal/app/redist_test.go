@@ -59,6 +59,7 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 		"the locked cudarc knows only 12.3": {true, install.Want{MaxVersion: v(12, 3)}, "", shop, "12.3.2", "no wheel of CUDA 12"},
 		"no pip":                            {false, install.Want{}, "", shop, "13.1.0", "there is no pip here"},
 		"the flag before the variable":      {true, install.Want{}, shop, "never", "13.1.0", ""},
+		"the user's own configuration":      {true, install.Want{Exact: v(12, 8)}, "", "", "12.8.1", "no wheel of CUDA 12"},
 		"never":                             {true, install.Want{Exact: v(12, 8)}, "", "never", "", "no CUDA 12.8 to fetch"},
 		"never, and no pip":                 {false, install.Want{}, "", "never", "", "no pip to fetch the toolkit with"},
 		"newer than the driver":             {true, install.Want{Exact: v(13, 1), MaxVersion: v(12, 8)}, "", shop, "", "newer than"},
@@ -76,7 +77,11 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(bin, "python3"), nil, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			h.Env = buildenv.NewEnv(buildenv.Linux, []string{"PATH=" + bin, "GPUBUILD_REDIST=" + tt.variable})
+			mine := filepath.Join(bin, "config.toml")
+			if err := os.WriteFile(mine, []byte(fmt.Sprintf("redist = %q\n", shop)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			h.Env = buildenv.NewEnv(buildenv.Linux, []string{"PATH=" + bin, "GPUBUILD_REDIST=" + tt.variable, "GPUBUILD_CONFIG=" + mine})
 			var said strings.Builder
 			a := &app{host: h, run: pipOnly(tt.pip), shell: &report.Shell{Err: &said}, cacheDir: t.TempDir()}
 			p, err := a.planToolkit(context.Background(), tt.want, tt.flag)

@@ -22,10 +22,12 @@ func runToolchain(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return a.listToolkits(o)
 	case "install":
 		return a.installToolkit(ctx, o, rest)
+	case "use":
+		return a.useToolkit(o, rest)
 	case "verify", "remove":
 		return a.tendToolkits(ctx, o, word, rest)
 	}
-	return &usageError{fmt.Sprintf("toolchain knows no %q", word), "list, install [VERSION], verify [NAME], remove NAME"}
+	return &usageError{fmt.Sprintf("toolchain knows no %q", word), "list, install [VERSION], use [VERSION|DIR|default], verify [NAME], remove NAME"}
 }
 
 func (a *app) listToolkits(o Options) error {

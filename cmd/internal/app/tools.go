@@ -172,6 +172,15 @@ func (j *journey) wish(ctx context.Context) (toolchain.Wish, []cuda.Candidate, e
 	if w.CUDA == "" {
 		w.CUDA, from = j.config.CUDA.Value, j.config.CUDA.Origin
 	}
+	if w.CUDA == "" {
+		u, err := j.user()
+		if err != nil {
+			return w, nil, err
+		}
+		if w.CUDA = u.CUDA; w.CUDA != "" {
+			from, w.CUDAOrigin = byUse, byUse
+		}
+	}
 	w.Backend, w.BackendOrigin = toolchain.BackendWish(j.options.Backend, j.host.Env)
 	w.Arch, w.ArchOrigin = toolchain.ArchWish(j.options.Arch, j.host.Env, j.config.Arch.Value, j.config.Arch.Origin)
 	previous := j.builtFor()
@@ -192,7 +201,11 @@ func (j *journey) wish(ctx context.Context) (toolchain.Wish, []cuda.Candidate, e
 		extra = append(extra, cuda.Candidate{Root: w.CUDA, Origin: from})
 	}
 	for _, in := range install.Installed(j.host, j.cacheDir) {
-		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: "gpubuild's cache"})
+		origin := "gpubuild's cache"
+		if w.CUDAOrigin != "" && w.CUDA == in.CUDA.String() {
+			origin += ", " + byUse
+		}
+		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: origin})
 	}
 	return w, extra, nil
 }

@@ -25,7 +25,8 @@ func topic(word string) (string, bool) {
 var variables = []struct{ Name, Meaning string }{
 	{"GPUBUILD_ARCH", "the architecture to build for, below --gpu-arch and above CUDA_COMPUTE_CAP"},
 	{"GPUBUILD_CACHE", "where fetched toolkits, the probe and answers are kept"},
-	{"GPUBUILD_CUDA", "the toolkit to use, below --gpu-toolkit"},
+	{"GPUBUILD_CONFIG", "your own configuration file (cuda, redist), in place of gpubuild/config.toml among your configuration"},
+	{"GPUBUILD_CUDA", "the toolkit to use, below --gpu-toolkit; then gpubuild.toml, then `gpubuild toolchain use`"},
 	{"GPUBUILD_READ_ALONG", "never: leave cargo's stderr the real terminal; a failed build is then not explained there"},
 	{"GPUBUILD_REDIST", "where NVIDIA's redistributable archives are taken from (CUDA 12, and 13 without pip): a URL, a directory, or never"},
 	{"GPUBUILD_ROW", "the id of the matrix row that this run is; it stands in every result"},

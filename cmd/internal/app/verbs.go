@@ -44,8 +44,8 @@ func verbs() []verb {
 			"gpubuild audit target/release/app -- --device cuda\n\nNeeds no GPU. The program runs once in each mode (no library, no device, stub, mismatch, out of memory, no code for this GPU,\na kernel that fails), without input; what it writes is not shown. Ends 0 when it failed honestly in all, 20 when it ended well although the driver had failed, 21 when it could\nnot be told, as of a program that never asks for the driver.", onProve, runAudit},
 		{"exec", "run any command in the environment of the build",
 			"gpubuild exec -- maturin build --release", onExec, runExec},
-		{"toolchain", "list, install, verify or remove CUDA toolkits",
-			"gpubuild toolchain list\ngpubuild toolchain install 13.4\n\ninstall fetches NVIDIA's wheels with your own pip into your cache: no admin rights, nothing outside the cache. CUDA 12, whose wheels\nhold no nvcc, comes from NVIDIA's redistributable archives, and so does CUDA 13 where there is no pip.", onToolchain, runToolchain},
+		{"toolchain", "list, install, use, verify or remove CUDA toolkits",
+			"gpubuild toolchain list\ngpubuild toolchain install 13.4\ngpubuild toolchain use 13.4\n\ninstall fetches NVIDIA's wheels with your own pip into your cache: no admin rights, nothing outside the cache. CUDA 12, whose wheels\nhold no nvcc, comes from NVIDIA's redistributable archives, and so does CUDA 13 where there is no pip.\nuse names the toolkit for all your builds (a version, or a directory), below --gpu-toolkit, GPUBUILD_CUDA and the project's own word;\n`use default` forgets it, `use` alone shows it. It is kept in your own configuration file.", onToolchain, runToolchain},
 		{"ci", "the matrix of CI: `matrix`, `run ROW`, `init github|gitlab`",
 			"gpubuild ci matrix\ngpubuild ci run cuda-cuda13.4-sm_90-linux-x86_64-dev\ngpubuild ci init github --stdout\n\nmatrix lists the rows that [matrix] in gpubuild.toml makes, those that are left out with the reason. run does on this machine what CI does for a row;\n" +
 				"a row that proves ends with 21 where there is no GPU. init writes a workflow that runs the rows.", onProject, runCI},

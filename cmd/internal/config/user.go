@@ -1,0 +1,93 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+
+	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv"
+)
+
+// UserVariable names the user's own configuration file, in place of the usual one.
+const UserVariable = "GPUBUILD_CONFIG"
+
+// User is what a person set for all projects, in a file of their own. A repository has no say in it.
+type User struct {
+	Path   string `toml:"-"`
+	CUDA   string `toml:"cuda"`   // toolkit version or root, below all that a project or a command says; empty: none
+	Redist string `toml:"redist"` // where NVIDIA's redistributable archives are taken from
+}
+
+// UserPath is where that file is or would be: GPUBUILD_CONFIG, else the platform's place for configuration; empty where there is no home.
+func UserPath(h buildenv.Host) string {
+	if path := h.Env.Get(UserVariable); path != "" {
+		return h.Abs(path)
+	}
+	dir := ""
+	switch h.OS {
+	case buildenv.Windows:
+		if dir = h.Env.Get("APPDATA"); !h.IsAbs(dir) && h.Home != "" {
+			dir = h.Join(h.Home, "AppData", "Roaming")
+		}
+	case buildenv.Darwin:
+		if h.Home != "" {
+			dir = h.Join(h.Home, "Library", "Application Support")
+		}
+	default:
+		// A relative path there is to be ignored: XDG Base Directory Specification, "Environment variables".
+		if dir = h.Env.Get("XDG_CONFIG_HOME"); !h.IsAbs(dir) {
+			if dir = ""; h.Home != "" {
+				dir = h.Join(h.Home, ".config")
+			}
+		}
+	}
+	if dir == "" {
+		return ""
+	}
+	return h.Join(dir, "gpubuild", "config.toml")
+}
+
+// ReadUser reads the user's own file.
+func ReadUser(path string, data []byte) (User, error) {
+	u := User{Path: path}
+	meta, err := toml.NewDecoder(bytes.NewReader(data)).Decode(&u)
+	if err != nil {
+		return User{}, syntax(Source{Path: path}, err)
+	}
+	for _, key := range meta.Undecoded() {
+		return User{}, &Error{Path: path, Line: lineOf(data, key[0]), Problem: fmt.Sprintf("unknown key %q", key.String()), Fix: "known keys: cuda, redist"}
+	}
+	if u.CUDA == "fetch" {
+		return User{}, &Error{Path: path, Line: lineOf(data, "cuda"), Problem: `cuda = "fetch" names no toolkit`, Fix: "name a version or a root here, and give --gpu-toolkit=fetch on the command line"}
+	}
+	return u, nil
+}
+
+var cudaLine = regexp.MustCompile(`(?m)^[ \t]*["']?cuda["']?[ \t]*=.*(\n|\z)`)
+
+// WithCUDA answers the file with another toolkit in it, or with none, and all else as it was.
+func WithCUDA(path string, data []byte, cuda string) ([]byte, error) {
+	before, err := ReadUser(path, data)
+	if err != nil {
+		return nil, err
+	}
+	line := []byte(nil)
+	if cuda != "" {
+		var b bytes.Buffer
+		if err := toml.NewEncoder(&b).Encode(map[string]string{"cuda": cuda}); err != nil {
+			return nil, err
+		}
+		line = b.Bytes()
+	}
+	out := append(append([]byte{}, line...), data...)
+	if at := cudaLine.FindIndex(data); at != nil {
+		out = append(append(append([]byte{}, data[:at[0]]...), line...), data[at[1]:]...)
+	}
+	after, err := ReadUser(path, out)
+	if err != nil || after.CUDA != cuda || after.Redist != before.Redist {
+		return nil, &Error{Path: path, Line: lineOf(data, "cuda"), Problem: "cuda is written in a way that cannot be changed", Fix: fmt.Sprintf("write cuda = %q on a line of its own", cuda)}
+	}
+	return out, nil
+}

@@ -1,0 +1,56 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+)
+
+func TestUserPath(t *testing.T) {
+	tests := []struct {
+		name, os, home string
+		env            []string
+		want           string
+	}{
+		{"linux", buildenv.Linux, "/home/u", nil, "/home/u/.config/gpubuild/config.toml"},
+		{"linux, XDG", buildenv.Linux, "/home/u", []string{"XDG_CONFIG_HOME=/data/c"}, "/data/c/gpubuild/config.toml"},
+		{"linux, a relative XDG is ignored", buildenv.Linux, "/home/u", []string{"XDG_CONFIG_HOME=c"}, "/home/u/.config/gpubuild/config.toml"},
+		{"no home", buildenv.Linux, "", nil, ""},
+		{"mac", buildenv.Darwin, "/Users/u", nil, "/Users/u/Library/Application Support/gpubuild/config.toml"},
+		{"windows", buildenv.Windows, `C:\Users\u`, []string{`APPDATA=D:\Roaming`}, `D:\Roaming\gpubuild\config.toml`},
+		{"windows without the variable", buildenv.Windows, `C:\Users\u`, nil, `C:\Users\u\AppData\Roaming\gpubuild\config.toml`},
+		{"our own variable", buildenv.Linux, "/home/u", []string{"GPUBUILD_CONFIG=/x/mine.toml", "XDG_CONFIG_HOME=/y"}, "/x/mine.toml"},
+	}
+	for _, tt := range tests {
+		if got := UserPath(buildenv.Host{OS: tt.os, Home: tt.home, Env: buildenv.NewEnv(tt.os, tt.env)}); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestWithCUDA(t *testing.T) {
+	tests := map[string]struct{ data, cuda, want, err string }{
+		"a new file":           {"", "13.4", "cuda = \"13.4\"\n", ""},
+		"another one":          {"# mine\ncuda = \"12.8\" # old\nredist = \"/r\"\n", "13.4", "# mine\ncuda = \"13.4\"\nredist = \"/r\"\n", ""},
+		"none":                 {"# mine\ncuda = '12.8'", "", "# mine\n", ""},
+		"none where none was":  {"redist = \"/r\"\n", "", "redist = \"/r\"\n", ""},
+		"beside another":       {"redist = \"/r\"\n", "13", "cuda = \"13\"\nredist = \"/r\"\n", ""},
+		"a path of Windows":    {"", `C:\Program Files\cüda`, "cuda = \"C:\\\\Program Files\\\\cüda\"\n", ""},
+		"in several lines":     {"cuda = \"\"\"\n13\"\"\"\n", "12", "", "cannot be changed"},
+		"a file that is wrong": {"cuda = \n", "12", "", "config.toml:1"},
+		"an unknown key":       {"cuda = '12'\nfetch = true\n", "13", "", `config.toml:2: unknown key "fetch"`},
+		"no download":          {"cuda = 'fetch'\n", "13", "", "names no toolkit"},
+	}
+	for name, tt := range tests {
+		got, err := WithCUDA("config.toml", []byte(tt.data), tt.cuda)
+		var hint *Error
+		switch {
+		case tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err) || !errors.As(err, &hint) || hint.Hint() == ""):
+			t.Errorf("%s: got %v, want %q", name, err, tt.err)
+		case tt.err == "" && (err != nil || string(got) != tt.want):
+			t.Errorf("%s: got %q, %v; want %q", name, got, err, tt.want)
+		}
+	}
+}
