@@ -94,6 +94,18 @@ func (in Installation) Has(part string) bool {
 	return false
 }
 
+// Stubs lists the libraries of which the toolkit has a link stub in place of the real one: programs link against it, and to run they need
+// the real ones from elsewhere.
+func (in Installation) Stubs() []string {
+	var out []string
+	for _, s := range extraStubs {
+		if in.LinkStubs && !in.Has(s.part) {
+			out = append(out, s.library)
+		}
+	}
+	return out
+}
+
 // satisfies says whether a toolkit holds all that a plan would put there, by hash; more does no harm.
 func (in Installation) satisfies(p Plan) bool {
 	if in.Release != p.Release || in.Platform != p.Platform || p.LinkStubs && !in.LinkStubs {

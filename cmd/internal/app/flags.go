@@ -53,7 +53,7 @@ type Options struct {
 	Explain        bool
 	Redist         string // toolchain install: where NVIDIA's redistributable archives are taken from
 	Parts          []string
-	LinkStubs      bool
+	NoLinkStubs    bool // toolchain install: only what the parts hold
 	Verify         bool
 	Fix            bool
 	DryRun         bool
@@ -254,6 +254,18 @@ var flags = []flag{
 		o.Parts = strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' })
 		return nil
 	}},
+	{"link-stubs", optional, onToolchain, "no", "install: make link stubs of the CUDA libraries that are not among the parts, so that programs link without them (the default); no: leave them out",
+		func(o *Options, v string) error {
+			switch v {
+			case "", "yes":
+				o.NoLinkStubs = false
+			case "no":
+				o.NoLinkStubs = true
+			default:
+				return fmt.Errorf("%q is neither yes nor no", v)
+			}
+			return nil
+		}},
 	{"redist", required, onToolchain, "URL|DIR", "install: take NVIDIA's redistributable archives from here instead of NVIDIA's server and pip", func(o *Options, v string) error {
 		o.Redist = v
 		return nil

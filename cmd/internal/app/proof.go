@@ -254,7 +254,11 @@ func remedyFor(name string, toolkits []cuda.Toolkit) string {
 			here = append(here, t.Version.String())
 		}
 		if len(here) > 0 {
-			return fmt.Sprintf("; the program was linked to CUDA %d, here is %s: build it again with the toolkit of now, or install one of CUDA %d", major, strings.Join(here, ", "), major)
+			get := fmt.Sprintf("install one of CUDA %d", major)
+			if major == 12 {
+				get = "`gpubuild toolchain install 12.9 --parts run`"
+			}
+			return fmt.Sprintf("; the program was linked to CUDA %d, here is %s: build it again with the toolkit of now, or %s", major, strings.Join(here, ", "), get)
 		}
 	}
 	switch {
@@ -265,7 +269,11 @@ func remedyFor(name string, toolkits []cuda.Toolkit) string {
 	case has("libcudnn", "cudnn"):
 		return "; `gpubuild toolchain install --parts run,cudnn` fetches it"
 	case isCUDALibrary(name):
-		return "; `gpubuild toolchain install --parts run` fetches it"
+		version := ""
+		if loader.CUDAMajor(name) == 12 { // those of CUDA 13 do not serve
+			version = "12.9 "
+		}
+		return "; `gpubuild toolchain install " + version + "--parts run` fetches it"
 	}
 	return ""
 }

@@ -39,12 +39,18 @@ func (a *app) listToolkits(o Options) error {
 	found := cuda.Find(a.host, extra)
 	if o.JSON != nil {
 		type entry struct {
-			Name string `json:"name"`
-			Root string `json:"root"`
+			Name  string   `json:"name"`
+			Root  string   `json:"root"`
+			Parts []string `json:"parts"`
+			Stubs []string `json:"link_stubs"` // libraries of which there is no more than a stub
 		}
 		mine := []entry{}
 		for _, in := range installed {
-			mine = append(mine, entry{in.Name, in.Root})
+			e := entry{in.Name, in.Root, []string{}, append([]string{}, in.Stubs()...)}
+			for _, p := range in.Parts {
+				e.Parts = append(e.Parts, p.Name)
+			}
+			mine = append(mine, e)
 		}
 		if found == nil {
 			found = []cuda.Toolkit{}
@@ -61,6 +67,11 @@ func (a *app) listToolkits(o Options) error {
 		} else if len(t.Missing) > 0 {
 			line += ": without " + strings.Join(t.Missing, ", ")
 		}
+		for _, in := range installed {
+			if in.Root == t.Root {
+				line += stubbed(in)
+			}
+		}
 		fmt.Fprintln(a.shell.Out, line)
 	}
 	if len(found) == 0 {
@@ -70,8 +81,16 @@ func (a *app) listToolkits(o Options) error {
 	return nil
 }
 
+// stubbed tells which libraries a toolkit of ours is only good for linking with.
+func stubbed(in install.Installation) string {
+	if libraries := in.Stubs(); len(libraries) > 0 {
+		return ": link stubs of " + strings.Join(libraries, ", ") + ", which do not run"
+	}
+	return ""
+}
+
 func (a *app) installToolkit(ctx context.Context, o Options, rest []string) error {
-	want := install.Want{LinkStubs: true}
+	want := install.Want{LinkStubs: !o.NoLinkStubs}
 	if len(o.Parts) > 0 {
 		want.Parts = append(install.Default(), o.Parts...)
 	}
@@ -131,7 +150,7 @@ func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []
 			findings = append(findings, report.Finding{ID: "toolchain.damaged", Severity: report.SeverityError, Message: p.String(), Path: p.Path})
 		}
 		if len(problems) == 0 {
-			a.shell.Status("Verified", "%s", in.Root)
+			a.shell.Status("Verified", "%s%s", in.Root, stubbed(in))
 		}
 	}
 	if err := a.answer(o, "toolchain", len(findings) == 0, findings, struct {
