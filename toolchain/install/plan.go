@@ -20,6 +20,7 @@ type Want struct {
 	MaxVersion gpu.Version // newest version that the driver and the locked crates allow; zero: no limit
 	MaxBecause string      // whose limit that is, for Plan.Lines: "the driver supports CUDA 13.0"
 	Exact      gpu.Version // that very version; zero: the newest that fits
+	Pin        gpu.Version // that version or a later one of the same major: what a feature of cudarc fixes its bindings to; zero: any
 	LinkStubs  bool        // also stubs of cublas, cublasLt, curand, nvrtc, cudnn where the real ones are not among the parts
 	Folders    []string    // directories that may hold the wheels already; what is found there is checked and not fetched
 	Compiler   string      // C compiler for the stubs; empty: cc, gcc or clang of PATH
@@ -124,10 +125,8 @@ func (c *Catalog) choose(platform string, parts []Part, w Want) (*Set, []string)
 		switch {
 		case wheels == nil:
 			continue
-		case !w.Exact.IsZero() && s.CUDA != w.Exact:
-			losers = append(losers, fmt.Sprintf("CUDA %s is not the %s asked for", s.CUDA, w.Exact))
-		case !w.MaxVersion.IsZero() && s.CUDA.Compare(w.MaxVersion) > 0:
-			losers = append(losers, fmt.Sprintf("CUDA %s is newer than %s", s.CUDA, w.limit()))
+		case w.refuses(s.CUDA) != "":
+			losers = append(losers, "CUDA "+s.CUDA.String()+w.refuses(s.CUDA))
 		case missing != "":
 			losers = append(losers, fmt.Sprintf("CUDA %s has no %s", s.CUDA, missing))
 		default:
@@ -135,6 +134,19 @@ func (c *Catalog) choose(platform string, parts []Part, w Want) (*Set, []string)
 		}
 	}
 	return nil, losers
+}
+
+// refuses says why a version may not be taken; empty: it may.
+func (w Want) refuses(v gpu.Version) string {
+	switch {
+	case !w.Exact.IsZero() && v != w.Exact:
+		return fmt.Sprintf(" is not the %s asked for", w.Exact)
+	case !w.MaxVersion.IsZero() && v.Compare(w.MaxVersion) > 0:
+		return " is newer than " + w.limit()
+	case !w.Pin.IsZero() && (v.Major != w.Pin.Major || v.Compare(w.Pin) < 0):
+		return fmt.Sprintf(" has not all of what a feature fixes cudarc's bindings to (CUDA %d from %s on)", w.Pin.Major, w.Pin)
+	}
+	return ""
 }
 
 func (w Want) limit() string {

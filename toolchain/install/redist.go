@@ -211,8 +211,8 @@ func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir s
 			continue // their cuda_nvcc is laid out in another way
 		case !w.Exact.IsZero() && v != w.Exact:
 			continue
-		case !w.MaxVersion.IsZero() && v.Compare(w.MaxVersion) > 0:
-			none.Losers = append(none.Losers, fmt.Sprintf("CUDA %s is newer than %s", r, w.limit()))
+		case w.refuses(v) != "":
+			none.Losers = append(none.Losers, "CUDA "+r.String()+w.refuses(v))
 			continue
 		case len(none.Losers) > 20:
 			return Plan{}, none
@@ -368,8 +368,7 @@ func cudnnArchive(ctx context.Context, src *source, part Part, comp component, p
 
 // answers says whether an installed toolkit is what a redistributable plan would put there, without asking any index.
 func (in Installation) answers(h buildenv.Host, parts []Part, w Want) bool {
-	if in.Platform != Platform(h) || !w.Exact.IsZero() && in.CUDA != w.Exact || !w.MaxVersion.IsZero() && in.CUDA.Compare(w.MaxVersion) > 0 ||
-		w.LinkStubs && h.OS == buildenv.Linux && !in.LinkStubs {
+	if in.Platform != Platform(h) || w.refuses(in.CUDA) != "" || w.LinkStubs && h.OS == buildenv.Linux && !in.LinkStubs {
 		return false
 	}
 	for _, p := range parts {

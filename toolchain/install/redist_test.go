@@ -267,6 +267,7 @@ func TestRedistInstallsWhatABuildNeeds(t *testing.T) {
 func TestRedistPlansThatCannotBe(t *testing.T) {
 	linuxOnly(t)
 	s := newShop(t)
+	s.release("11.8.0")
 	s.release("12.4.1")
 	s.release("12.9.1")
 	index := "cuda/redist/redistrib_12.9.1.json"
@@ -279,6 +280,7 @@ func TestRedistPlansThatCannotBe(t *testing.T) {
 		err    string
 	}{
 		"a version that is not there":  {Want{Exact: gpu.Version{Major: 12, Minor: 5}}, nil, "has CUDA 12.4.1, 12.9.1"},
+		"laid out in another way":      {Want{Exact: gpu.Version{Major: 11, Minor: 8}}, nil, "has CUDA 12.4.1, 12.9.1"},
 		"older than all":               {Want{MaxVersion: gpu.Version{Major: 12, Minor: 1}}, nil, "CUDA 12.4.1 is newer than 12.1"},
 		"no component":                 {Want{Exact: gpu.Version{Major: 12, Minor: 9}}, func() { delete(s.indexes[index], "cuda_cccl") }, "has no component cuda_cccl"},
 		"not for this machine":         {Want{Exact: gpu.Version{Major: 12, Minor: 9}}, func() { delete(s.indexes[index]["cuda_nvcc"].(map[string]any), "linux-x86_64") }, "cuda_nvcc is not there for linux-x86_64"},
@@ -360,6 +362,9 @@ func TestRedistGoesOn(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				asked = append(asked, r.Header.Get("Range"))
+				if fi, err := os.Stat(file); !tt.change && len(asked) > 1 && r.Header.Get("Range") != "" && (err != nil || r.Header.Get("If-Range") != fmt.Sprintf(`"%x-%x"`, fi.ModTime().UnixNano(), fi.Size())) {
+					t.Errorf("goes on with whatever is there now: If-Range %q", r.Header.Get("If-Range"))
+				}
 				if !tt.ranges {
 					r.Header.Del("Range")
 				}

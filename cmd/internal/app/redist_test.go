@@ -13,6 +13,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/install"
 )
 
@@ -57,6 +58,9 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 		"wheels, by pip":                    {true, install.Want{}, "", shop, "13.4.3", ""},
 		"12 by name":                        {true, install.Want{Exact: v(12, 8)}, "", shop, "12.8.1", "no wheel of CUDA 12 holds nvcc"},
 		"the locked cudarc knows only 12.3": {true, install.Want{MaxVersion: v(12, 3)}, "", shop, "12.3.2", "no wheel of CUDA 12"},
+		"a feature fixes cudarc to 12.3":    {true, install.Want{Pin: v(12, 3)}, "", shop, "12.8.1", "no wheel of CUDA 12"},
+		"the feature and the driver":        {true, install.Want{Pin: v(12, 2), MaxVersion: v(12, 4)}, "", shop, "12.3.2", "no wheel of CUDA 12"},
+		"a feature that nothing serves":     {true, install.Want{Pin: v(12, 9)}, "", shop, "", "CUDA 12.8.1 has not all of what a feature fixes"},
 		"no pip":                            {false, install.Want{}, "", shop, "13.1.0", "there is no pip here"},
 		"the flag before the variable":      {true, install.Want{}, shop, "never", "13.1.0", ""},
 		"the user's own configuration":      {true, install.Want{Exact: v(12, 8)}, "", "", "12.8.1", "no wheel of CUDA 12"},
@@ -96,5 +100,29 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 				t.Errorf("got %s, %v, %q; want %s, %q", p.Release, err, said.String(), tt.release, tt.says)
 			}
 		})
+	}
+}
+
+// What is fetched is what toolchain.Choose will then take.
+func TestToFetch(t *testing.T) {
+	v := func(major, minor int) gpu.Version { return gpu.Version{Major: major, Minor: minor} }
+	old := gpu.Driver{Version: "550.54", CUDA: v(12, 4)}
+	tests := map[string]struct {
+		needs    toolchain.Needs
+		driver   gpu.Driver
+		max, pin gpu.Version
+	}{
+		"no limit":                             {toolchain.Needs{NVCC: true}, gpu.Driver{}, gpu.Version{}, gpu.Version{}},
+		"the locked cudarc":                    {toolchain.Needs{CudarcMax: v(12, 9)}, gpu.Driver{}, v(12, 9), gpu.Version{}},
+		"PTX and an old driver":                {toolchain.Needs{CudarcMax: v(12, 9), EmbedsPTX: true}, old, v(12, 4), gpu.Version{}},
+		"no PTX and an old driver":             {toolchain.Needs{CudarcMax: v(12, 9)}, old, v(12, 9), gpu.Version{}},
+		"a pin with libraries":                 {toolchain.Needs{Pin: v(12, 3), Libraries: true, CudarcMax: v(13, 4)}, gpu.Driver{}, gpu.Version{}, v(12, 3)},
+		"a pin that opens them at run time":    {toolchain.Needs{Pin: v(12, 3), CudarcMax: v(12, 9)}, gpu.Driver{}, gpu.Version{}, gpu.Version{}},
+		"a pin, libraries, PTX, an old driver": {toolchain.Needs{Pin: v(12, 3), Libraries: true, EmbedsPTX: true}, old, v(12, 4), v(12, 3)},
+	}
+	for name, tt := range tests {
+		if w := toFetch(tt.needs, tt.driver); w.MaxVersion != tt.max || w.Pin != tt.pin || w.LinkStubs != tt.needs.Libraries {
+			t.Errorf("%s: %+v", name, w)
+		}
 	}
 }

@@ -210,14 +210,10 @@ func (j *journey) wish(ctx context.Context) (toolchain.Wish, []cuda.Candidate, e
 	return w, extra, nil
 }
 
-// fetch gets a toolkit into the cache when the crates need one; the flag was the user's consent.
-func (j *journey) fetch(ctx context.Context) (string, error) {
-	if !j.needs.Toolkit() {
-		j.shell.Note("nothing is fetched: these crates need a driver only")
-		return "", nil
-	}
-	want := install.Want{LinkStubs: j.needs.Libraries}
-	if j.needs.CUDNN {
+// toFetch is what toolchain.Choose would take of all that can be fetched.
+func toFetch(n toolchain.Needs, d gpu.Driver) install.Want {
+	want := install.Want{LinkStubs: n.Libraries}
+	if n.CUDNN {
 		want.Parts = append(install.Default(), "cudnn")
 	}
 	limit := func(v gpu.Version, why string) {
@@ -225,11 +221,25 @@ func (j *journey) fetch(ctx context.Context) (string, error) {
 			want.MaxVersion, want.MaxBecause = v, why
 		}
 	}
-	limit(j.needs.CudarcMax, "the newest that the locked "+orWord(j.needs.MaxBy, "cudarc")+" knows")
-	if d := driver.Version(j.host); d.Version != "" && j.needs.EmbedsPTX {
+	switch {
+	case !n.Pin.IsZero() && n.Libraries:
+		want.Pin = n.Pin
+	case n.Pin.IsZero():
+		limit(n.CudarcMax, "the newest that the locked "+orWord(n.MaxBy, "cudarc")+" knows")
+	}
+	if d.Version != "" && n.EmbedsPTX {
 		limit(d.CUDA, "the newest that driver "+d.Version+" takes PTX of")
 	}
-	plan, err := j.planToolkit(ctx, want, "")
+	return want
+}
+
+// fetch gets a toolkit into the cache when the crates need one; the flag was the user's consent.
+func (j *journey) fetch(ctx context.Context) (string, error) {
+	if !j.needs.Toolkit() {
+		j.shell.Note("nothing is fetched: these crates need a driver only")
+		return "", nil
+	}
+	plan, err := j.planToolkit(ctx, toFetch(j.needs, driver.Version(j.host)), "")
 	if err != nil {
 		return "", err
 	}
