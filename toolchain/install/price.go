@@ -49,7 +49,7 @@ func (c *Catalog) Newest(platform string, max gpu.Version) gpu.Version {
 // Why is the reason without the list of what there is instead: a person who reads a hundred rows needs it short.
 func (e *NoFitError) Why() string {
 	if !e.Exact.IsZero() && e.Exact.Major < 13 {
-		return fmt.Sprintf("gpubuild fetches no CUDA %s: NVIDIA's wheels of CUDA 12 and older hold no nvcc; name an image or `toolkit = \"runner\"`", e.Exact)
+		return fmt.Sprintf("a matrix pins no CUDA %s: NVIDIA's wheels of CUDA 12 and older hold no nvcc, and its archives are not pinned; name an image or `toolkit = \"runner\"`", e.Exact)
 	}
 	return fmt.Sprintf("gpubuild fetches no CUDA %s for %s; name an image or `toolkit = \"runner\"`", e.Exact, e.Platform)
 }
