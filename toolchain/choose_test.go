@@ -93,6 +93,10 @@ func TestChoose(t *testing.T) {
 			f.Compilers = append(f.Compilers, gcc(15, "/usr/bin/gcc-15", false))
 		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | install g++-13, which CUDA 13.5 takes; gpubuild then uses it by itself"},
 		{"no cuDNN", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, with(candle, func(n *toolchain.Needs) { n.CudarcMax = gpu.Version{} }), toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 13 (pip: nvidia-cudnn-cu13; Debian, Ubuntu: cudnn9-cuda-13) and point CUDNN_LIB at its root"},
+		{"headers of cuDNN without a library", func(f *toolchain.Facts) {
+			f.Toolkits = f.Toolkits[2:]
+			f.CUDNN = []cudnn.Install{{Root: "/usr", Real: "/usr", Include: "/usr/include", Version: "9.10.2", CUDAMajor: 12, Problem: "its headers are there, its libraries are not"}}
+		}, candle, toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 12 (pip: nvidia-cudnn-cu12; Debian, Ubuntu: cudnn9-cuda-12) and point CUDNN_LIB at its root"},
 		{"cuDNN decides on the toolkit", func(f *toolchain.Facts) {
 			f.CUDNN = []cudnn.Install{{Root: "/cudnn", Real: "/cudnn", Version: "9.10.2", CUDAMajor: 12, Link: true, Lib: "/cudnn/lib"}}
 		}, candle, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},

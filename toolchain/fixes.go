@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
 )
 
@@ -38,7 +39,7 @@ func misfit(f Facts, tried []trial, lost []Loser) error {
 		return &MissingError{What: "host compiler for nvcc", Losers: all, Places: compilerPlaces(f), Fix: best.fix}
 	case best.step == stepSDK:
 		return &MissingError{What: strings.TrimPrefix(best.why, "there is no "), Losers: all, Fix: best.fix}
-	case best.step == stepCUDNN && len(f.CUDNN) == 0:
+	case best.step == stepCUDNN && !slices.ContainsFunc(f.CUDNN, func(i cudnn.Install) bool { return i.Problem == "" }): // headers alone are none
 		return &MissingError{What: "cuDNN", Losers: all, Fix: best.fix}
 	case best.step == stepCompiler && len(tried) == 1:
 		return &MisfitError{What: "no host compiler here fits " + best.toolkit.Named(), Losers: slices.Concat(lost[:len(lost)-1], best.losers), Fix: best.fix}

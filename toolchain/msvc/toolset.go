@@ -1,6 +1,7 @@
 package msvc
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"regexp"
@@ -218,13 +219,23 @@ type Found struct {
 	Places    []string   `json:"-"`        // where instances were looked for
 }
 
-// Find lists every Visual Studio, toolset and SDK of a Windows machine, for building for a processor as Go names it.
-func Find(h buildenv.Host, arch string) Found {
+// Find lists every Visual Studio, toolset and SDK of a Windows machine, for building for a processor as Go names it. Nothing is run.
+func Find(h buildenv.Host, arch string) Found { return find(context.Background(), h, arch, nil) }
+
+// FindAsking is Find that asks Microsoft's vswhere.exe where the machine's own files show no Visual Studio at all.
+func FindAsking(ctx context.Context, h buildenv.Host, arch string, run runner) Found {
+	return find(ctx, h, arch, run)
+}
+
+func find(ctx context.Context, h buildenv.Host, arch string, run runner) Found {
 	f := finder{h: h, target: Target(arch)}
 	f.states()
 	f.registered()
 	f.prompt()
 	f.usual()
+	if len(f.instances) == 0 && run != nil {
+		f.vswhere(ctx, run)
+	}
 	slices.SortStableFunc(f.instances, func(a, b Instance) int { return slices.Compare(numbers(b.Version), numbers(a.Version)) })
 	var all []Toolset
 	for n := range f.instances {

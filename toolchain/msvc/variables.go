@@ -1,6 +1,7 @@
 package msvc
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,6 +49,11 @@ func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 			ide, h.Join(vs, "Common7", "Tools")),
 		Last: dirs(h.Join(cmake, "CMake", "bin"), h.Join(cmake, "Ninja")),
 	}
+	netfx := newest(h, h.Join(h.Dir(sdk.Root), "NETFXSDK"))
+	if netfx != "" {
+		s.Include = append(s.Include, dirs(h.Join(netfx, "include", "um"))...)
+		s.Lib = append(s.Lib, dirs(h.Join(netfx, "lib", "um", arch))...)
+	}
 	major := Instance{Version: t.Release}.Major()
 	s.External = major >= 17
 	if t.Host != t.Target { // a cross compiler needs the DLLs of the native one: mspdb
@@ -86,9 +92,57 @@ func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 		set("WindowsSdkBinPath", slash(sdkBin))
 		set("WindowsSdkVerBinPath", slash(h.Join(sdkBin, sdk.Version)))
 	}
+	if winmd := dirs(kit(sdk.Root, "UnionMetadata", sdk.Version), kit(sdk.Root, "References", sdk.Version)); winmd != nil {
+		set("WindowsLibPath", h.JoinList(winmd...))
+	}
+	// What msbuild's projects, CMake's InstallRequiredSystemLibraries and setuptools read beside the lists.
+	if netfx != "" {
+		set("NETFXSDKDir", slash(netfx))
+	}
+	for _, d := range dirs(h.Join(h.Dir(h.Dir(sdk.Root)), "Microsoft SDKs", "Windows Kits", "10", "ExtensionSDKs")) {
+		set("ExtensionSdkDir", d)
+	}
+	if d := t.redist(h); d != "" {
+		set("VCToolsRedistDir", slash(d))
+	}
+	if t.Host != t.Target && t.Host == "x64" {
+		set("PreferredToolArchitecture", "x64")
+	}
 	set("UniversalCRTSdkDir", slash(ucrt.Root))
 	set("UCRTVersion", ucrt.Version)
 	return s
+}
+
+// newest is the directory in dir whose name is the highest version; empty when there is none.
+func newest(h buildenv.Host, dir string) string {
+	entries, err := h.Files.ReadDir(dir)
+	if err != nil {
+		return "" // not installed
+	}
+	best, found := "", []int(nil)
+	for _, e := range entries {
+		if v := numbers(e.Name()); slices.Compare(v, found) > 0 {
+			best, found = h.Join(dir, e.Name()), v
+		}
+	}
+	return best
+}
+
+// redist is where the toolset's DLLs for shipping lie: of its own minor, which may be another patch. Source: vcvars.bat, VCRedistVersion.
+func (t Toolset) redist(h buildenv.Host) string {
+	dir := h.Join(t.Install, "VC", "Redist", "MSVC")
+	entries, err := h.Files.ReadDir(dir)
+	if err != nil {
+		return ""
+	}
+	best, found := "", []int(nil)
+	for _, e := range entries {
+		v := numbers(e.Name())
+		if (Toolset{Version: e.Name()}).Name() == t.Name() && slices.Compare(v, found) > 0 {
+			best, found = h.Join(dir, e.Name()), v
+		}
+	}
+	return best
 }
 
 // vscmd is the version as developer prompts write it: 17.14.36015. One that is not known counts as 0.0.0.

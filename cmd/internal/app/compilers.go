@@ -17,7 +17,7 @@ func (a *app) findCompilers(ctx context.Context, f *toolchain.Facts, asked ...st
 		f.Compilers = hostcc.Find(ctx, a.host, a.asking(), asked...)
 		return
 	}
-	found := msvc.Find(a.host, a.host.Arch)
+	found := msvc.FindAsking(ctx, a.host, a.host.Arch, a.run)
 	for _, p := range found.Problems {
 		a.shell.Detail("%s", p)
 	}
