@@ -152,6 +152,11 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	f.FreeDisk = a.freeDisk(j)
 	f.Chosen, f.ChooseErr = toolchain.Choose(j.facts, j.needs, wish)
 	f.Toolchain = j.facts
+	var libraryNotes []string
+	f.RunLibraries, f.RunDirs, libraryNotes = j.runLibraries(f.Chosen)
+	for _, n := range libraryNotes {
+		a.shell.Detail("%s", n)
+	}
 	f.CUPTI = pickCUPTI(a.toolkits(f.Chosen.Toolkit), d.CUDA)
 	for _, c := range j.facts.Compilers {
 		if c.Problem == "" && f.Compiler == "" && c.Kind != hostcc.MSVC {

@@ -48,14 +48,15 @@ func (a *app) overheard(file string) (*app, *savedMachine, error) {
 		return false
 	})
 	b := *a
-	b.host, b.run = rec.Host(), heard{a.run, rec}
+	b.host, b.run = rec.Host(), heard{a.run, rec, a.host}
 	return &b, &savedMachine{app: a, path: path, rec: rec}, nil
 }
 
 // heard remembers what compilers and nvidia-smi say of themselves; what cargo says of a project is not kept.
 type heard struct {
 	runner
-	rec *saved.Recorder
+	rec     *saved.Recorder
+	machine buildenv.Host // for what is looked at without being saved
 }
 
 func (h heard) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {

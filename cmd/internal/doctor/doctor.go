@@ -61,10 +61,13 @@ type Facts struct {
 	Prove      bool // judged for proving, not only for building
 	CUPTI      string
 	StubsOn    []string // directories of stubs on the loader's path
-	WSL        bool
-	FreeDisk   uint64 // bytes in the target directory's file system; 0: unknown
-	Compiler   string // for the probe
-	Notes      []string
+	// RunLibraries are what the project's programs need to run, and RunDirs where the chosen toolkit and cuDNN have them.
+	RunLibraries []RunLibrary
+	RunDirs      []string
+	WSL          bool
+	FreeDisk     uint64 // bytes in the target directory's file system; 0: unknown
+	Compiler     string // for the probe
+	Notes        []string
 }
 
 // Run makes the checks, in the order in which a user should mend them.
@@ -73,7 +76,7 @@ func Run(f Facts) []Check {
 	if c, ok := sdk(f); ok {
 		checks = append(checks, c)
 	}
-	checks = append(checks, set(f), capability(f), cudnn(f), rocm(f), driver(f), devices(f), cupti(f), probe(f), stubs(f))
+	checks = append(checks, set(f), capability(f), cudnn(f), rocm(f), driver(f), devices(f), cupti(f), probe(f), stubs(f), loaderPath(f))
 	if c, ok := longPaths(f.Host); ok {
 		checks = append(checks, c)
 	}

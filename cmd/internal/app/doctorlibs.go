@@ -1,0 +1,107 @@
+package app
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/doctor"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/loader"
+)
+
+// runLibraries finds out what the machine's loader has for the libraries that the project's programs need to run, asked as our own program would ask: one
+// that was built may lie elsewhere, but neither has a path of its own to search.
+func (j *journey) runLibraries(set toolchain.Set) (libs []doctor.RunLibrary, dirs []string, notes []string) {
+	if set.Toolkit != nil {
+		var dnn []cudnn.Install
+		if set.CUDNN != nil {
+			dnn = append(dnn, *set.CUDNN)
+		}
+		dirs = dirsOf(j.host, []cuda.Toolkit{*set.Toolkit}, dnn)
+	}
+	machine := j.host
+	if h, ok := j.run.(heard); ok {
+		machine = h.machine // the loader's cache and our own program are no part of a report
+	}
+	find := func(names, dirs []string) []loader.Library {
+		out, err := loader.Open(machine, j.self, names, dirs)
+		if err != nil {
+			notes = append(notes, fmt.Sprintf("the loader cannot be asked: %v", err))
+		}
+		return out
+	}
+	for _, need := range j.reach.Needs.Run {
+		if !strings.HasPrefix(need.Need, "lib") || strings.HasPrefix(need.Why, "built in") {
+			continue // the driver has a check of its own
+		}
+		l := doctor.RunLibrary{Library: need.Need, Crate: need.Crate, Why: need.Why}
+		name := runName(j.host, need.Need, dirs, set)
+		if name == "" {
+			l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "the chosen toolkit does not have it"}
+			libs = append(libs, l)
+			continue
+		}
+		found := find([]string{name}, dirs)
+		if len(found) == 0 {
+			continue
+		}
+		if l.Found = found[0]; l.Found.Kind != loader.OK {
+			for _, other := range find(otherMajors(name), nil) {
+				if other.Kind == loader.OK && l.Other == "" && contains(otherMajors(name), other.Name) {
+					l.Other = other.Path
+				}
+			}
+		}
+		libs = append(libs, l)
+	}
+	return libs, dirs, notes
+}
+
+// runName is the name by which programs ask for a library: that of the file in the chosen toolkit, or where only its link stubs are there, of its major.
+func runName(h buildenv.Host, library string, dirs []string, set toolchain.Set) string {
+	form := regexp.MustCompile(`^` + regexp.QuoteMeta(library) + `\.so\.\d+$`)
+	if h.OS == buildenv.Windows {
+		form = regexp.MustCompile(`(?i)^` + regexp.QuoteMeta(strings.TrimPrefix(library, "lib")) + `64_\d+(?:_\d+)?\.dll$`)
+	}
+	for _, dir := range dirs {
+		entries, err := h.Files.ReadDir(dir)
+		if err != nil {
+			continue // gone since it was found
+		}
+		for _, e := range entries {
+			if form.MatchString(e.Name()) {
+				return e.Name()
+			}
+		}
+	}
+	switch {
+	case h.OS == buildenv.Windows || set.Toolkit == nil:
+		return ""
+	case library == "libcudnn" && set.CUDNN != nil:
+		return fmt.Sprintf("libcudnn.so.%d", set.CUDNN.Major)
+	case library == "libcublas" || library == "libcublasLt" || library == "libcudart" || library == "libnvrtc": // their number is the toolkit's
+		return fmt.Sprintf("%s.so.%d", library, set.Toolkit.Version.Major)
+	}
+	return ""
+}
+
+var numbered = regexp.MustCompile(`^(lib\w+\.so\.)(\d+)$`)
+
+// otherMajors lists the names of a library's neighbours: libcublas.so.12 and .11 where .13 is meant.
+func otherMajors(name string) []string {
+	m := numbered.FindStringSubmatch(name)
+	if m == nil {
+		return nil
+	}
+	var out []string
+	for n := 15; n >= 8; n-- {
+		if other := fmt.Sprintf("%s%d", m[1], n); other != name {
+			out = append(out, other)
+		}
+	}
+	return out
+}

@@ -1,0 +1,67 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"gpubuild/buildenv/proc"
+	"gpubuild/features"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/loader"
+)
+
+// TestRunLibraries asks this machine's own loader for a real toolkit's run-time library: in no directory of the loader's, in one, of another major.
+func TestRunLibraries(t *testing.T) {
+	root := os.Getenv("GPUBUILD_TEST_TOOLKIT")
+	if root == "" {
+		t.Skip("GPUBUILD_TEST_TOOLKIT is not set")
+	}
+	self, err := proc.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := t.TempDir() // the same file under the name of another major
+	real, err := filepath.EvalSymlinks(filepath.Join(root, "lib", "libcudart.so.13"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, filepath.Join(older, "libcudart.so.12")); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		story, path string
+		kind        loader.Kind
+		other       string
+	}{
+		{"only in the toolkit", "", loader.Added, ""},
+		{"on the loader's path", filepath.Join(root, "lib"), loader.OK, ""},
+		{"another major on the loader's path", older, loader.Added, filepath.Join(older, "libcudart.so.12")},
+	} {
+		j := discoverer(t, "", t.TempDir())
+		j.self = self
+		j.host.Env = j.host.Env.Set("LD_LIBRARY_PATH", tt.path)
+		var chosen *cuda.Toolkit
+		found := cuda.Find(j.host, []cuda.Candidate{{Root: root, Origin: "test"}})
+		for i := range found {
+			if found[i].Is(j.host, root) {
+				chosen = &found[i]
+			}
+		}
+		if chosen == nil {
+			t.Fatal("the toolkit is not found")
+		}
+		j.reach.Needs.Run = []features.NeedReason{{Need: "the NVIDIA driver"}, {Need: "libcudart", Why: "to start"}, {Need: "libcufft"}, {Need: "libcublas", Why: "built in, but for the driver"}}
+		libs, dirs, notes := j.runLibraries(toolchain.Set{Toolkit: chosen})
+		if len(libs) != 2 || len(dirs) == 0 || notes != nil {
+			t.Fatalf("%s: %+v, %v, %v", tt.story, libs, dirs, notes)
+		}
+		if l := libs[0]; l.Found.Name != "libcudart.so.13" || l.Found.Kind != tt.kind || l.Other != tt.other {
+			t.Errorf("%s: %+v", tt.story, l)
+		}
+		if l := libs[1]; l.Found.Kind != loader.Missing || l.Found.Problem == "" {
+			t.Errorf("%s, what the toolkit does not have: %+v", tt.story, l)
+		}
+	}
+}

@@ -1,0 +1,56 @@
+package doctor_test
+
+import (
+	"strings"
+	"testing"
+
+	"gpubuild/cmd/internal/doctor"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/loader"
+)
+
+func TestLoaderPath(t *testing.T) {
+	lib := func(name string, kind loader.Kind, why, other string) doctor.RunLibrary {
+		l := loader.Library{Name: name, Kind: kind}
+		switch kind {
+		case loader.Added:
+			l.Path = "/tk/lib64/" + name
+		case loader.Missing:
+			l.Problem = "not found"
+		}
+		return doctor.RunLibrary{Library: name, Crate: "cudarc 0.19.10", Why: why, Found: l, Other: other}
+	}
+	for _, tt := range []struct {
+		story        string
+		libs         []doctor.RunLibrary
+		build, prove doctor.State
+		says, fix    string
+	}{
+		{"driver only", nil, doctor.Info, doctor.Info, "no crate here needs", ""},
+		{"all on the loader's path", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start", "")}, doctor.OK, doctor.OK, "a bare start finds libcublas.so.13", ""},
+		{"only through gpubuild, and the program cannot start without", []doctor.RunLibrary{lib("libcublas.so.13", loader.Added, "to start", "")}, doctor.Warning, doctor.Warning,
+			"found only by a start through gpubuild: libcublas.so.13", "put /tk/lib64 into LD_LIBRARY_PATH"},
+		{"only through gpubuild, opened when it is used", []doctor.RunLibrary{lib("libnvrtc.so.13", loader.Added, "when they are first used", "")}, doctor.Info, doctor.Warning, "found only by", "`gpubuild run`"},
+		{"another major on the loader's path", []doctor.RunLibrary{lib("libcublas.so.13", loader.Added, "to start", "/usr/lib/libcublas.so.12")}, doctor.Warning, doctor.Misfit,
+			"of another major version on the loader's path: libcublas.so.13", "put /tk/lib64"},
+		{"nowhere, behind one that is there", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start", ""), lib("libcudnn.so.9", loader.Missing, "to start", "")}, doctor.Warning, doctor.Missing,
+			"not found, also not by gpubuild: libcudnn.so.9", "gpubuild toolchain install"},
+		{"a stub", []doctor.RunLibrary{lib("libcublas.so.13", loader.Stub, "to start", "")}, doctor.Warning, doctor.Missing, "not found, also not by gpubuild", "toolchain install"},
+	} {
+		for prove, want := range map[bool]doctor.State{false: tt.build, true: tt.prove} {
+			f := doctor.Facts{Prove: prove, RunLibraries: tt.libs, RunDirs: []string{"/tk/lib64"}, Chosen: toolchain.Set{Toolkit: &cuda.Toolkit{}}}
+			c := find(t, doctor.Run(f), "loader.path")
+			if c.State != want || !strings.Contains(c.Says, tt.says) || !strings.Contains(c.Fix, tt.fix) {
+				t.Errorf("%s, prove %v: %s %s | %s, want %s", tt.story, prove, c.State, c.Says, c.Fix, want)
+			}
+			if c.State != doctor.OK && len(tt.libs) > 0 && (c.Breaks == "" || len(c.Places) == 0) {
+				t.Errorf("%s: %+v", tt.story, c)
+			}
+		}
+	}
+	f := doctor.Facts{Prove: true, RunLibraries: []doctor.RunLibrary{lib("libcublas", loader.Missing, "to start", "")}}
+	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Info || !strings.Contains(c.Says, "not looked for") {
+		t.Errorf("without a toolkit: %+v", c)
+	}
+}
