@@ -67,7 +67,9 @@ func (x exporter) gitlab() (string, error) {
 }
 
 // dotenv writes what shells, Node's, Ruby's and Python's dotenv and Docker Compose read alike: bare where nothing is special, so that
-// docker --env-file, which knows no quotes, reads it as well; else between single quotes, where they differ only about \\ and \'.
+// docker --env-file, which knows no quotes, reads it as well; else between single quotes, where they differ only about \\ and \' and ${…}, which
+// python-dotenv replaces in there, too. Directories of Windows that end in \ or begin with \\ stand bare with their blanks: shells, which would
+// split them, read no .env there.
 func (x exporter) dotenv() (string, error) {
 	bare := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_./:@%+,-", r)
@@ -85,8 +87,12 @@ func (x exporter) dotenv() (string, error) {
 			fmt.Fprintf(&b, "%s=%s\n", v.name, v.value)
 		case strings.ContainsAny(v.value, "\r\n"):
 			return "", x.refuse(v, "not every reader takes a value of more than one line")
+		case strings.Contains(v.value, "${"):
+			return "", x.refuse(v, "python-dotenv replaces its ${…} between any quotes")
 		case !strings.Contains(v.value, "'") && !strings.Contains(v.value, `\\`) && !strings.HasSuffix(v.value, `\`):
 			fmt.Fprintf(&b, "%s='%s'\n", v.name, v.value)
+		case x.host.OS == Windows && !strings.ContainsAny(v.value, "'\"`$#") && strings.TrimSpace(v.value) == v.value:
+			fmt.Fprintf(&b, "%s=%s\n", v.name, v.value)
 		case !strings.ContainsAny(v.value, "\"\\$`!"):
 			fmt.Fprintf(&b, "%s=\"%s\"\n", v.name, v.value)
 		default:
