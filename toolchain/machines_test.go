@@ -74,6 +74,9 @@ func TestMachines(t *testing.T) {
 		{"linux-unreadable", kernels},
 		{"linux-odd-paths", kernels},
 		{"linux-bare", kernels},
+		{"linux-pip12", kernels},
+		{"linux-spack", kernels},
+		{"linux-nix", kernels},
 	}
 	for _, tt := range tests {
 		t.Run(tt.host, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,6 +163,9 @@ func (l looker) places(extra []Candidate) []place {
 	if dir := h.Env.Get("VIRTUAL_ENV"); dir != "" {
 		for _, site := range l.sitePackages(dir) {
 			for _, d := range l.list(h.Join(site, "nvidia"), "cu") {
+				if !wheelRoot.MatchString(h.Base(d)) {
+					continue
+				}
 				out = append(out, place{d, Source{Environment, "VIRTUAL_ENV"}, "", false})
 			}
 		}
@@ -224,6 +228,9 @@ func (l looker) windowsOnPath() (out []place) {
 	}
 	return out
 }
+
+// wheelRoot is the one root that the wheels share from CUDA 13 on. Those of 12 have a directory for each part (cublas, cuda_runtime), and no nvcc.
+var wheelRoot = regexp.MustCompile(`^cu\d+$`)
 
 // sitePackages lists the directories into which pip installs in a virtual environment.
 func (l looker) sitePackages(venv string) (out []string) {

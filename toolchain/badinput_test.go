@@ -1,0 +1,142 @@
+package toolchain_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/toolchain"
+)
+
+// vanishing is a disk on which everything below a directory is removed after a number of looks.
+type vanishing struct {
+	buildenv.Files
+	below string
+	left  int
+}
+
+func (v *vanishing) gone(path string) error {
+	if v.left--; v.left < 0 && strings.HasPrefix(path, v.below) {
+		return &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return nil
+}
+
+func (v *vanishing) Stat(p string) (fs.FileInfo, error) {
+	if err := v.gone(p); err != nil {
+		return nil, err
+	}
+	return v.Files.Stat(p)
+}
+
+func (v *vanishing) ReadDir(p string) ([]fs.DirEntry, error) {
+	if err := v.gone(p); err != nil {
+		return nil, err
+	}
+	return v.Files.ReadDir(p)
+}
+
+func (v *vanishing) Open(p string) (fs.File, error) {
+	if err := v.gone(p); err != nil {
+		return nil, err
+	}
+	return v.Files.Open(p)
+}
+
+func (v *vanishing) EvalSymlinks(p string) (string, error) {
+	if err := v.gone(p); err != nil {
+		return "", err
+	}
+	return v.Files.EvalSymlinks(p)
+}
+
+// TestAToolkitRemovedWhileWeRead takes the toolkit away after every single look: what comes of it is the toolkit as it was, or an error that says what is
+// missing, and never one without nvcc that is taken for whole.
+func TestAToolkitRemovedWhileWeRead(t *testing.T) {
+	for _, m := range []struct{ host, below string }{{"linux-usual", "/usr/local/cuda"}, {"windows-usual", `C:\Program Files\NVIDIA GPU`}} {
+		whole, failed := 0, 0
+		for n := 0; n < 5000; n++ {
+			h, run := hosttest.LoadCommands(t, m.host)
+			disk := &vanishing{h.Files, m.below, n}
+			h.Files = disk
+			var f toolchain.Facts
+			if h.OS == buildenv.Windows {
+				f = windows(h)
+			} else {
+				f = gather(h, run)
+			}
+			s, err := toolchain.Choose(f, kernels, toolchain.Wish{})
+			var missing *toolchain.MissingError
+			var misfit *toolchain.MisfitError
+			switch {
+			case err == nil && (s.Toolkit.NVCC == "" || len(s.Toolkit.Missing) > 0 && strings.Contains(strings.Join(s.Toolkit.Missing, " "), "nvvm")):
+				t.Fatalf("%s after %d looks: taken for whole: %+v", m.host, n, s.Toolkit)
+			case err == nil:
+				whole++
+			case errors.As(err, &missing) || errors.As(err, &misfit):
+				failed++
+			default:
+				t.Fatalf("%s after %d looks: %v", m.host, n, err)
+			}
+			if disk.left >= 0 {
+				break
+			}
+		}
+		if whole == 0 || failed == 0 {
+			t.Errorf("%s: %d whole, %d not", m.host, whole, failed)
+		}
+	}
+}
+
+// TestBadMachines has one machine for each kind of bad input that is not told by a stored one.
+func TestBadMachines(t *testing.T) {
+	toolkit := func(root string) string {
+		return "-- @empty --\n" + root + "/bin/nvcc +x\n" + root + "/nvvm/bin/cicc +x\n" + root + "/include/cuda_runtime.h\n" + root + "/include/nv/target\n/usr/bin/gcc-12 +x\n/usr/bin/g++-12 +x\n" +
+			"-- " + root + "/include/cuda.h --\n#define CUDA_VERSION 13020\n-- " + root + "/include/crt/host_config.h --\n#if __GNUC__ > 15\n#error -- unsupported GNU version! gcc versions later than 15 are not supported!\n#endif\n"
+	}
+	links := "-- @links --\n/usr/bin/gcc -> gcc-12\n/usr/bin/g++ -> g++-12\n"
+	var long strings.Builder
+	for n := 0; long.Len() < 64<<10; n++ {
+		fmt.Fprintf(&long, "/opt/program number %d/bin:", n)
+	}
+	for _, tt := range []struct{ story, machine, want string }{
+		{"a cycle of links in the place of a toolkit", "os: linux\n-- @env --\nPATH=/usr/bin\nCUDA_HOME=/opt/a\n" + links + "/opt/a -> b\n/opt/b -> a\n" + toolkit("/usr/local/cuda-13.2"), "/usr/local/cuda-13.2 /usr/bin/gcc"},
+		{"a directory that holds itself", "os: linux\n-- @env --\nPATH=/usr/bin\n" + links + "/usr/local/cuda-13.2/include/self -> .\n/usr/local/cuda-13.2/lib64 -> lib64\n" + toolkit("/usr/local/cuda-13.2"), "/usr/local/cuda-13.2 /usr/bin/gcc"},
+		{"a compiler that is a cycle of links", "os: linux\n-- @env --\nPATH=/bad:/usr/bin\n" + links + "/bad/gcc -> g\n/bad/g -> gcc\n" + toolkit("/usr/local/cuda-13.2"), "/usr/local/cuda-13.2 /usr/bin/gcc"},
+		{"a PATH of 64 KB", "os: linux\n-- @env --\nPATH=" + long.String() + "/usr/bin\nCUDA_HOME=/tk\n" + links + toolkit("/tk"), "/tk /usr/bin/gcc"},
+		{"blanks, quotes, % and letters of many scripts", "os: linux\n-- @env --\nPATH=/usr/bin\nCUDA_HOME=/opt/Größe 'x' \"y\" %z% 世界\n" + links + toolkit("/opt/Größe 'x' \"y\" %z% 世界"), "/opt/Größe 'x' \"y\" %z% 世界 /usr/bin/gcc"},
+		{"an nvcc in the current directory, which PATH names as a dot", "os: linux\ncwd: /home/u/app\n-- @env --\nPATH=.:/usr/bin::bin\n" + links + toolkit("/usr/local/cuda-13.2") + "-- /home/u/app/nvcc +x --\nplanted\n-- /home/u/app/bin/nvcc +x --\nplanted\n", "/usr/local/cuda-13.2 /usr/bin/gcc"},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			h, err := hosttest.Parse([]byte(tt.machine))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := toolchain.Choose(gather(h, silent{}), kernels, toolchain.Wish{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := s.Toolkit.Root + " " + s.Compiler.Path; got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+			env := h.Apply(h.Env, toolchain.Environment(h, s, kernels))
+			for _, dir := range h.SplitList(env.Get("PATH")) {
+				if strings.Count(":"+env.Get("PATH")+":", ":"+dir+":") > 1 && dir != "" {
+					t.Errorf("PATH names %s twice", dir)
+				}
+			}
+		})
+	}
+}
+
+// silent runs nothing.
+type silent struct{}
+
+func (silent) Run(context.Context, buildenv.Cmd) (buildenv.Result, error) {
+	return buildenv.Result{}, errors.New("nothing is run here")
+}
