@@ -161,6 +161,7 @@ func TestVerdictOfARun(t *testing.T) {
 		{"copied to the device only", []string{"copy"}, nil, NotUsed, "ran on the CPU"},
 		{"loads the driver without using it", []string{"dlopen"}, nil, Unproved, "the driver loaded, but the probe never started"},
 		{"another kernel", []string{"fill"}, nil, OtherKernels, ""},
+		{"the last of its threads ends", []string{"last-thread"}, nil, Proved, ""},
 		{"another kernel in four threads", []string{"threads"}, nil, OtherKernels, ""},
 		{"a convolution named like a product", []string{"convolution"}, nil, OtherKernels, ""},
 		{"the other kernel was asked for", []string{"fill"}, func(o *Options) { o.Kernel = regexp.MustCompile("^fill") }, Proved, ""},

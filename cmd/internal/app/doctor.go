@@ -163,6 +163,11 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 			f.Compiler = c.Named()
 		}
 	}
+	if j.facts.MSVC != nil {
+		if c, ok := visualFor(a.host, *j.facts.MSVC); ok {
+			f.Compiler = c.Path
+		}
+	}
 	for _, dir := range a.host.SplitList(a.host.Env.Get("LD_LIBRARY_PATH")) {
 		if a.host.Base(a.host.Clean(dir)) == "stubs" {
 			f.StubsOn = append(f.StubsOn, dir)

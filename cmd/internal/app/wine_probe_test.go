@@ -123,6 +123,7 @@ func TestWineProof(t *testing.T) {
 		{"a child's product was asked for", []string{"child", "{other}", "gpu"}, []string{"--child=OTH*"}, 0, "kernels of a child count"},
 		{"a child that is the binary itself", []string{"child", "{program}", "gpu"}, nil, 0, "Proved"},
 		{"a child on the CPU behind the product", []string{"then-child", "{other}", "cpu"}, nil, 0, "Proved"},
+		{"the driver was opened, and a child came and went", []string{"init-then-child", "{other}", "cpu"}, nil, 21, "it started other programs, which may have lived too short to be looked at"},
 		{"a child without our environment uses the GPU", []string{"bare-child", "{other}", "gpu"}, nil, 21, "not proven"},
 		{"a child without our environment lives long", []string{"bare-child", "{other}", "sleep", "600"}, nil, 21, "has lost the variable that loads the probe"},
 
@@ -325,6 +326,9 @@ func TestWineBuildsTheProbe(t *testing.T) {
 	}
 	l.plantSDK()
 	l.calls()
+	if out, _ := l.run(nil, z(l.gpubuild), "doctor"); !strings.Contains(out, "can be built by "+studio) { // it ends 11: there is no cargo
+		t.Errorf("doctor: %s", out)
+	}
 	out, got := prove()
 	if got != 0 || !strings.Contains(out, "ran: 1 launch of matmul") {
 		t.Fatalf("ended with %d\n%s", got, out)

@@ -16,6 +16,7 @@ import (
 type wine struct {
 	t        *testing.T
 	dir      string // what .ci/wine-setup prepared
+	prefix   string // this test's own copy of the prefix there: nobody else changes it or ends its programs
 	work     string // where commands run
 	bin      string // what was built for the test: not in work, because nvcc takes a cl.exe of the current directory before any on PATH
 	gpubuild string
@@ -34,16 +35,20 @@ func newWine(t *testing.T) *wine {
 	if _, err := exec.LookPath("wine"); err != nil {
 		t.Skip("wine is not installed: .ci/wine-setup installs it")
 	}
-	w := &wine{t: t, dir: dir, work: t.TempDir(), bin: t.TempDir()}
+	w := &wine{t: t, dir: dir, prefix: filepath.Join(t.TempDir(), "prefix"), work: t.TempDir(), bin: t.TempDir()}
+	if text, err := exec.Command("cp", "-a", filepath.Join(dir, "prefix"), w.prefix).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
 	w.gpubuild = filepath.Join(w.bin, "gpubuild.exe")
 	w.compile("./cmd/gpubuild", w.gpubuild)
 	w.compile("./testdata/standin/cl", filepath.Join(w.bin, "cl.exe"))
 	w.clear()
 	t.Cleanup(func() {
-		w.clear()
-		stop := exec.Command("wineserver", "-k") // of this prefix only
-		stop.Env = w.env()
-		_ = stop.Run() // there may be none any more
+		for _, how := range []string{"-k", "-w"} { // end all of this prefix, and wait for it
+			stop := exec.Command("wineserver", how)
+			stop.Env = w.env()
+			_ = stop.Run() // there may be none any more
+		}
 	})
 	return w
 }
@@ -66,7 +71,7 @@ const (
 
 // path is where a path of C: lies for us.
 func (w *wine) path(windows string) string {
-	return filepath.Join(w.dir, "prefix", "drive_c", filepath.FromSlash(strings.ReplaceAll(strings.TrimPrefix(windows, `C:\`), `\`, "/")))
+	return filepath.Join(w.prefix, "drive_c", filepath.FromSlash(strings.ReplaceAll(strings.TrimPrefix(windows, `C:\`), `\`, "/")))
 }
 
 // z is what Wine calls one of our paths.
@@ -141,7 +146,7 @@ _EMIT_STL_ERROR(STL1002, "Unexpected compiler version, expected CUDA %s or newer
 
 func (w *wine) env() []string {
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + w.work, "LANG=C.UTF-8", "DISPLAY=", "WINEPREFIX=" + filepath.Join(w.dir, "prefix"), "WINEDEBUG=-all", "WINEARCH=win64",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.work, "LANG=C.UTF-8", "DISPLAY=", "WINEPREFIX=" + w.prefix, "WINEDEBUG=-all", "WINEARCH=win64",
 		"STANDIN_ZIG=" + z(filepath.Join(w.dir, "zig", "zig.exe")), "STANDIN_CL_LOG=" + z(filepath.Join(w.work, "cl.log")),
 		"ZIG_GLOBAL_CACHE_DIR=" + z(filepath.Join(w.work, "zig-cache")), "GPUBUILD_CACHE=" + z(filepath.Join(w.work, "cache")),
 	}

@@ -286,7 +286,7 @@ func probe(f Facts) Check {
 	if f.Compiler != "" {
 		return Check{ID: "probe", State: OK, Says: "can be built by " + f.Compiler}
 	}
-	c := Check{ID: "probe", State: Info, Says: "no C compiler to build the probe with", Breaks: "a proof", Fix: "install gcc, or give a library with prove --probe FILE"}
+	c := Check{ID: "probe", State: Info, Says: "no C compiler to build the probe with", Breaks: "a proof", Fix: "install gcc, on Windows Microsoft's C++ build tools, or give a library with prove --probe FILE"}
 	if f.Prove {
 		c.State = Missing
 	}

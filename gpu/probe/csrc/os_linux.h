@@ -93,6 +93,8 @@ static void *load_cupti(const char *given, char *why, size_t size) {
     return h;
 }
 
+static void gather_drivers(void) { }    /* nothing that needs the loader's lock */
+
 /* every file called libcuda.so* that is mapped: more than one, or another than the one that we hold, is for the judge */
 static void each_driver(void (*tell)(const char *)) {
     char line[4400], last[4400] = ""; int any = 0; FILE *f = fopen("/proc/self/maps", "re");
@@ -238,6 +240,20 @@ static struct timespec in_ms(long ms) {
     return t;
 }
 
+/* A process ends with its last thread. Ours must not keep one alive whose own threads are all gone: the first, which stays a zombie, too. */
+static int alone(void) {
+    char file[64], b[1024], *p; int fd, others = 0; ssize_t n; DIR *d; struct dirent *e;
+    snprintf(file, sizeof file, "/proc/self/task/%d/stat", (int)getpid());
+    if ((fd = open(file, O_RDONLY | O_CLOEXEC)) < 0) return 0;
+    n = read(fd, b, sizeof b - 1);
+    close(fd);
+    b[n > 0 ? n : 0] = 0;
+    if (!(p = strrchr(b, ')')) || p[1] != ' ' || p[2] != 'Z' || !(d = opendir("/proc/self/task"))) return 0;
+    while ((e = readdir(d))) others += e->d_name[0] != '.';
+    closedir(d);
+    return others == 2;             /* it and we */
+}
+
 static int wait_for_work(int ms) {
     struct timespec t = in_ms(ms); int asked;
     pthread_mutex_lock(&waking);
@@ -245,7 +261,7 @@ static int wait_for_work(int ms) {
     asked = (woken ? ASKED : 0) | (last ? LAST : 0);
     woken = 0;
     pthread_mutex_unlock(&waking);
-    return asked;
+    return asked || !alone() ? asked : ALONE;
 }
 
 static void ask_thread(void) {
@@ -296,7 +312,8 @@ static int begin_thread(void (*body)(void)) {
     return rc;
 }
 
-static void leave_alone(void) { }   /* ALONE is answered on Windows only */
+/* the last thread to end makes the C library call exit(0), as it would have without us */
+static void leave_alone(void) { pthread_exit(NULL); }
 
 /* ---- the end and forks -------------------------------------------------------------------------------------------------------------- */
 static int at_end(void (*f)(void)) { return atexit(f); }

@@ -202,18 +202,25 @@ static void *load_cupti(const char *given, char *why, size_t size) {
     return m;
 }
 
-/* every library that offers the driver's functions: System32's nvcuda.dll, the nvcuda64.dll that it loads, and whatever plays one of them */
-static void each_driver(void (*tell)(const char *)) {
-    static HMODULE all[1024]; static char name[LONGEST]; /* too much for a thread's stack; callers hold the lock */
-    DWORD bytes = 0, i; int any = 0;
+/* Every library that offers the driver's functions: System32's nvcuda.dll, the nvcuda64.dll that it loads, and whatever plays one of them. They
+ * are gathered before the lock is taken: what asks for modules waits for the loader, and a thread that has the loader may wait for our lock. */
+static char drivers[8][1024];
+static int drivers_n;
+static void gather_drivers(void) {
+    static HMODULE all[1024];       /* too much for a program's stack */
+    DWORD bytes = 0, i;
+    drivers_n = 0;
     if (!K32EnumProcessModules(GetCurrentProcess(), all, sizeof all, &bytes)) return;
     if (bytes > sizeof all) bytes = sizeof all;
-    for (i = 0; i < bytes / sizeof *all && any < 8; i++) {
+    for (i = 0; i < bytes / sizeof *all && drivers_n < 8; i++) {
         if (!GetProcAddress(all[i], "cuInit") || !GetProcAddress(all[i], "cuLaunchKernel")) continue;
-        name_of(all[i], name, sizeof name);
-        any++;
-        tell(name);
+        name_of(all[i], drivers[drivers_n], sizeof drivers[0]);
+        drivers_n++;
     }
+}
+static void each_driver(void (*tell)(const char *)) {
+    int i;
+    for (i = 0; i < drivers_n; i++) tell(drivers[i]);
 }
 static void each_node(void (*tell)(const char *)) { (void)tell; }   /* Windows has no device nodes */
 

@@ -141,6 +141,7 @@ static void tell_devices(void) {
             field_s("name", called); field_n("major", (uint64_t)major); field_n("minor", (uint64_t)minor);
             finish(0);
         }
+        gather_drivers();
         begin("driver"); list("drivers", each_driver); list("nodes", each_node); finish(1);
         devices_told = 1;
     }
@@ -233,6 +234,7 @@ static int last_flush(void) {
 }
 
 static void write_end(int rc) {
+    if (!devices_told) gather_drivers();
     if (!hold_for_end(LAST_MS)) return;
     if (!devices_told) { compose("driver"); list("drivers", each_driver); list("nodes", each_node); close_line(0); }
     compose("end");
@@ -302,6 +304,7 @@ static int load(void) {
 
     *(void **)&driver = symbol(cuda, "cuDriverGetVersion");
     if (driver) driver(&driver_version);
+    gather_drivers();
     begin("recording");
     field_n("cupti", v);
     file_of(*(void **)&p_enable, file, sizeof file); field_s("libcupti", file);

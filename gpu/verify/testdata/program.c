@@ -104,6 +104,8 @@ static int child(char **argv, char **env) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
 }
 
+static void *ends_later(void *arg) { pause_ms(50); return arg; }
+
 static void *in_thread(void *arg) {
     void *ctx;
     must("context", retain(&ctx, 0)); must("current", current(ctx));
@@ -171,6 +173,13 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "_exit-now")) { matmul("matmul", 1); _exit(0); }
     if (!strcmp(what, "abort")) { matmul("matmul", 1); pause_ms(400); abort(); }
     if (!strcmp(what, "exec-after")) { matmul("matmul", 1); pause_ms(400); execv(argv[2], argv + 2); return 9; }
+    if (!strcmp(what, "last-thread")) {     /* the process ends with the last of its threads, and not with the first */
+        pthread_t t;
+        matmul_by(kernel("matmul"), 1);
+        pthread_create(&t, NULL, ends_later, NULL);
+        pthread_detach(t);
+        pthread_exit(NULL);
+    }
     if (!strcmp(what, "threads")) {
         pthread_t t[4];
         for (int i = 0; i < 4; i++) pthread_create(&t[i], NULL, in_thread, NULL);

@@ -103,6 +103,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "clears")) SetEnvironmentVariableA("CUDA_INJECTION64_PATH", NULL);
     if (!strcmp(what, "arguments")) { for (int i = 2; i < argc; i++) printf("[%s]", argv[i]); printf("\n"); return 0; }
     must("driver", open_driver());
+    if (!strcmp(what, "init-then-child")) return child(argv + 2, 0);
     if (!strcmp(what, "init")) { product(c, a, a); return 0; }
     if (!strcmp(what, "last-error")) { SetLastError(1234); matmul(1); printf("%lu\n", GetLastError()); return 0; }
     if (!strcmp(what, "fill")) { fill(1); return 0; }

@@ -32,9 +32,9 @@ __attribute__((unused)) static char *strndup(const char *s, size_t n) {
 #define aligned_alloc(alignment, n) malloc(n)    /* 16 bytes, which is enough here */
 /* the process's environment, as the real driver reads it, and not the C library's copy; what it answers stays */
 __attribute__((unused)) static char *environment(const char *name) {
-    char *to; DWORD n = GetEnvironmentVariableA(name, NULL, 0);
-    if (!n || !(to = malloc(n))) return NULL;
-    GetEnvironmentVariableA(name, to, n);
+    DWORD before = GetLastError(), n = GetEnvironmentVariableA(name, NULL, 0); char *to = n ? malloc(n) : NULL;
+    if (to) GetEnvironmentVariableA(name, to, n);
+    SetLastError(before);
     return to;
 }
 #define getenv environment
