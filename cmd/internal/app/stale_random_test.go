@@ -166,6 +166,9 @@ func (w *world) change() string {
 			return "the record is not there"
 		}
 		how := pick("cut", "emptied", "garbled", "removed", "replaced by an earlier one")
+		if len(data) == 0 && (how == "cut" || how == "garbled") {
+			how = "emptied" // an earlier step of this round left nothing of it
+		}
 		switch how {
 		case "cut":
 			data = data[:r.IntN(len(data))]
