@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/fatbin"
@@ -65,6 +68,7 @@ func (a *app) scan(path string) (*fatbin.Report, error) {
 
 // scanPrograms shows what device code each program holds.
 func (j *journey) scanPrograms() error {
+	gpu, seen := false, 0
 	for _, p := range j.programs {
 		if p.Kind == "test" && j.line.Verb != "test" && j.line.Verb != "bench" {
 			continue
@@ -74,6 +78,34 @@ func (j *journey) scanPrograms() error {
 			return err
 		}
 		j.shell.Status("Scanned", "%s: %s", j.shown(p.Path), scanLine(r))
+		seen++
+		gpu = gpu || len(r.Images) > 0 || slices.ContainsFunc(append(append([]string{}, r.Imports...), r.Delayed...), isCUDALibrary)
+	}
+	if seen == 0 || gpu {
+		return nil
+	}
+	return j.decideByCode()
+}
+
+// decideByCode answers what the feature check left to the binary: a feature that leaves every GPU crate off, and gates code of the user's own, which may
+// be kernels. Where none of the programs holds device code or loads a library of CUDA, nothing shows that it does anything on the GPU.
+func (j *journey) decideByCode() error {
+	for _, f := range j.reach.Findings {
+		if f.ID != features.IDUndecided {
+			continue
+		}
+		found := report.Finding{ID: "features.no-device-code", Severity: report.SeverityWarning, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix,
+			Message: "the feature leaves the GPU crates off, and nothing shows that what was built uses the GPU: no device code, no CUDA library"}
+		stops := j.options.Strict && !j.options.AllowUnreached
+		if stops {
+			found.Severity = report.SeverityError
+		}
+		j.findings = append(j.findings, found)
+		j.shell.Finding(found)
+		if stops {
+			return codeError(codeUnreached)
+		}
+		return nil
 	}
 	return nil
 }
