@@ -209,6 +209,9 @@ func (b *planner) id(p *Package) string {
 	return id
 }
 
+// PathID is the id that cargo gives a package of a directory.
+func (p *Package) PathID(h buildenv.Host) string { return pathID(h, p) }
+
 var escapePath = strings.NewReplacer("%", "%25", " ", "%20", "#", "%23", "?", "%3F")
 
 // pathID is a package id as cargo writes it for a package in a directory.

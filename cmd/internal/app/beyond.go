@@ -22,6 +22,37 @@ func (j *journey) beyond(m cargo.Message) (features.ScriptUnit, bool) {
 	return u, true
 }
 
+// beyondThere are the outputs of such packages as earlier builds left them. Of several OUT_DIRs of one package the last that was written counts: which one
+// cargo would take, only a build shows.
+func (j *journey) beyondThere() []output {
+	if j.set.Toolkit == nil {
+		return nil
+	}
+	compiles := map[string]bool{}
+	for _, u := range j.reach.Units {
+		compiles[u.Name] = compiles[u.Name] || u.Inputs.NVCC
+	}
+	var out []output
+	for _, list := range [][]*features.Package{j.project.Members, j.project.Locals} {
+		for _, p := range list {
+			if p.BuildScript == "" || compiles[p.Name] {
+				continue
+			}
+			newest, ran := "", int64(0)
+			for _, dir := range j.outDirs(p.Name) {
+				if at := cargo.ScriptRan(j.host, dir); at > ran {
+					newest, ran = dir, at
+				}
+			}
+			if newest != "" {
+				u := features.ScriptUnit{PkgID: p.PathID(j.host), Name: p.Name, Version: p.Version, Dir: p.Dir, Inputs: features.Inputs{NVCC: true, Host: true, Arch: true}}
+				out = append(out, output{unit: u, outDir: newest, beyond: true})
+			}
+		}
+	}
+	return out
+}
+
 // localNames are the packages of which beyond may speak.
 func (j *journey) localNames() map[string]bool {
 	out := map[string]bool{}

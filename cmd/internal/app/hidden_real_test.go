@@ -96,10 +96,14 @@ func TestNvccOutOfSight(t *testing.T) {
 			}
 			b.ends("built from nothing", b.first, "sm_90", 0, 0)
 			b.holds("built from nothing", b.first, "sm_90")
-			text := b.ends("another toolkit", b.other, "sm_90", 0, tt.cleans, tt.seen)
+			text, code := b.says("stale", "--features", "cuda", "--toolkit="+b.other, "--arch=sm_90")
+			b.said("gpubuild stale for another toolkit", text, code, 13, 0, "matmul")
+			text = b.ends("another toolkit", b.other, "sm_90", 0, tt.cleans, tt.seen)
 			b.rebuilt("another toolkit", text, strings.Fields(tt.rebuilt)...)
 			b.holds("another toolkit", b.other, "sm_90")
 			b.rebuilt("once more", b.ends("once more", b.other, "sm_90", 0, 0, "!Stale", "!Wrong"))
+			text, code = b.says("stale", "--features", "cuda", "--toolkit="+b.other, "--arch=sm_90")
+			b.said("gpubuild stale once more", text, code, 0, 0, "!Stale")
 			b.ends("and back", b.first, "sm_90", 0, tt.cleans, tt.seen)
 			b.holds("and back", b.first, "sm_90")
 		})
@@ -130,6 +134,8 @@ func TestNvccOutOfSight(t *testing.T) {
 		copied("shipped")
 		b.ends("shipped with the package", b.first, "sm_90", 0, 0, "!Wrong", "!note: matmul", "!Stale")
 		b.rebuilt("once more", b.ends("once more", b.first, "sm_90", 0, 0, "!Wrong", "!note: matmul"))
+		text, code := b.says("stale", "--features", "cuda", "--toolkit="+b.first, "--arch=sm_90")
+		b.said("gpubuild stale of what was shipped", text, code, 0, 0, "!Stale")
 
 		// From elsewhere, and the source is not the user's: nothing is said. It lies in the sample, so it goes.
 		copied("../elsewhere")

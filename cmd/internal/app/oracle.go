@@ -118,7 +118,7 @@ func (j *journey) outputsThere() []output {
 			out = append(out, j.outputThere(u, s.OutDir))
 		}
 	}
-	return out
+	return append(out, j.beyondThere()...)
 }
 
 func (j *journey) outputThere(u features.ScriptUnit, outDir string) output {

@@ -193,7 +193,7 @@ func (j *journey) scriptHash(u features.ScriptUnit) string {
 func (j *journey) concludedOf(f *mistake) (conclusion, bool) {
 	j.readConclusions()
 	for _, c := range j.concluded.List {
-		if c.PkgID == f.unit.PkgID && c.Features == f.features && c.Want == f.want.String() && c.Found == f.sum() && (c.ScriptRan == 0 || c.ScriptRan == f.scriptRan) &&
+		if c.PkgID == f.unit.PkgID && (f.beyond || c.Features == f.features) && c.Want == f.want.String() && c.Found == f.sum() && (c.ScriptRan == 0 || c.ScriptRan == f.scriptRan) &&
 			c.Script == j.scriptHash(f.unit) {
 			return c, true
 		}
