@@ -152,8 +152,19 @@ func (w *wine) env() []string {
 	}
 }
 
-// run runs a Windows program with nothing set but extra, and answers everything that it printed.
+// run runs a Windows program with nothing set but extra, and answers everything that it printed. Now and then Wine 8 loses the connection to its own
+// server (seen: "wine client error:334: sendmsg: Socket operation on non-socket"); that says nothing of the program, which is run again.
 func (w *wine) run(extra []string, args ...string) (string, error) {
+	for try := 0; ; try++ {
+		text, err := w.once(extra, args...)
+		if try == 2 || !strings.Contains(text, "wine client error:") {
+			return text, err
+		}
+		w.t.Logf("Wine failed by itself: %s", text)
+	}
+}
+
+func (w *wine) once(extra []string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "wine", args...)
