@@ -199,4 +199,6 @@ type Cudarc struct {
 	Latest  bool        `json:"latest"`  // fallback-latest: without nvcc it takes the newest version that it knows
 	// Rootless says that its build script takes nothing from a toolkit's root, whatever the variables say: it only declares them.
 	Rootless bool `json:"rootless"`
+
+	pins []string // its version features that are on
 }

@@ -369,7 +369,11 @@ func cudarcOf(features []string) Cudarc {
 		case "dynamic-linking", "static-linking":
 			c.Linking = f
 		default:
-			if v, ok := cudarcVersion(f); ok && v.Compare(c.Pin) > 0 {
+			v, ok := cudarcVersion(f)
+			if ok {
+				c.pins = append(c.pins, f)
+			}
+			if ok && v.Compare(c.Pin) > 0 {
 				c.Pin = v
 			}
 		}
@@ -432,6 +436,11 @@ func (j *judge) cudarc() {
 			}
 		}
 		j.out.Cudarc = append(j.out.Cudarc, c)
+		if linked[i] && len(c.pins) > 1 {
+			// Seen: cudarc 0.19.10 with cuda-12030 and cuda-12080 ends with E0428, "CUDA_VERSION is defined multiple times".
+			j.find(Finding{ID: IDPins, Severity: Warning, Message: fmt.Sprintf("cudarc %s has several CUDA versions turned on, and its sources take one: %s", j.nodes[i].version, strings.Join(c.pins, ", ")),
+				Fix: "leave one of these features on, where cudarc is depended on", Evidence: j.out.Via})
+		}
 		if c.Asks && !c.Max.IsZero() {
 			j.limit(c.Max, i)
 		}
@@ -442,8 +451,9 @@ func (j *judge) cudarc() {
 				if c.Pin.Compare(newer) > 0 {
 					newer = c.Pin
 				}
+				// CUDARC_CUDA_VERSION is no remedy: it turns a second version on beside the feature, and the sources then define everything twice.
 				j.find(Finding{ID: IDPins, Severity: Warning, Message: "two cudarc of this build are told different CUDA versions: " + j.out.Pin.String() + " and " + c.Pin.String(),
-					Fix: fmt.Sprintf("CUDARC_CUDA_VERSION=%d0%d0", newer.Major, newer.Minor), Evidence: j.out.Via})
+					Fix: fmt.Sprintf("give both the feature cuda-%02d0%d0, where they are depended on", newer.Major, newer.Minor), Evidence: j.out.Via})
 			}
 			if c.Pin.Compare(j.out.Pin) > 0 {
 				j.out.Pin = c.Pin

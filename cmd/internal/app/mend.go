@@ -267,6 +267,9 @@ func (j *journey) writeEdit(e features.Edit, before []written) (*written, error)
 		return nil, fmt.Errorf("%s is no member of the workspace", e.Manifest)
 	}
 	path := j.host.Real(e.Manifest)
+	if dir := j.host.Real(j.host.Dir(e.Manifest)); !j.host.Below(path, dir) && !j.host.Below(path, j.host.Real(j.project.Root)) {
+		return nil, fmt.Errorf("%s is a link to %s, which lies outside the workspace: others may have it, too", j.shown(e.Manifest), path)
+	}
 	fi, err := j.host.Files.Stat(path)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"gpubuild/cmd/internal/report"
@@ -116,6 +117,10 @@ func (a *app) lookWithout(ctx context.Context, o Options, l cargo.Line, refusal 
 func (j *journey) findRoutes(ctx context.Context, l cargo.Line, asked, enough int) (*routed, error) {
 	found := &routed{Routes: []route{}, Blocks: []features.Block{}, gaps: append(features.Gaps(j.reach), j.undeclared...)}
 	if len(found.gaps) == 0 {
+		reached := slices.ContainsFunc(j.reach.Roots, func(r features.Root) bool { return r.Reached })
+		if !reached {
+			return nil, &usageError{"nothing in this command line leads to a GPU crate, so there is no missing edge to go around", "name the feature that is meant: gpubuild features --route --features cuda"}
+		}
 		found.Already = !j.reach.Stops
 		return found, nil
 	}
