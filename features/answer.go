@@ -14,6 +14,7 @@ const (
 	IDUnreached    = "features.unreached"          // the feature leaves the GPU crates off and gates nothing
 	IDUndecided    = "features.undecided"          // it gates code of the package's own: what the binary holds decides
 	IDSibling      = "features.sibling"            // a linked crate's own CUDA code is left off
+	IDOwnOff       = "features.own-code-off"       // the GPU crates are on, and the package's own code for cuda is not
 	IDCudnnAlone   = "features.cudnn-without-cuda" // cudnn is on where the crate's own cuda is off
 	IDWeak         = "features.weak-edge"          // x?/f without x
 	IDForced       = "features.forced"             // CUDA is on without any feature asked for

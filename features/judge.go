@@ -196,6 +196,7 @@ func (j *judge) root(r *rootView) {
 		k.feature(f)
 	}
 	k.cudnnAlone()
+	k.ownOff()
 	k.siblings()
 	k.weak()
 	k.unasked()

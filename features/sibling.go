@@ -201,6 +201,33 @@ func (k *rootJudge) cudnnAlone() {
 		Path: p.Manifest, Line: p.FeatureLine("cudnn"), Fix: ownCUDA(p), Evidence: k.via(), Root: k.label, Lacks: []Lack{{n.name, n.version, "cuda"}}, Edits: k.ownEdit(p)})
 }
 
+// ownOff reports a root that was asked for the GPU by another feature than its own cuda, or by a feature of a dependency: the crates compute on the GPU,
+// and the root's own code for that is not in the program. A cuda of its own that leads to none of these crates belongs to another engine.
+func (k *rootJudge) ownOff() {
+	n := &k.nodes[k.r.node]
+	p := k.manifestOf(k.r.node)
+	if p == nil || len(k.on) == 0 || k.goal() == "" || contains(k.asked, "cuda") || contains(k.asked, "cudnn") || contains(n.features, "cuda") || !p.Declares("cuda") {
+		return
+	}
+	g := k.gateOf(p, "cuda", n.features, k.main)
+	if !g.any() {
+		return
+	}
+	leads := false
+	for _, i := range k.on {
+		leads = leads || i != k.r.node && k.wouldReach(p, i)
+	}
+	if !leads {
+		return
+	}
+	where := "its build script tests it"
+	if len(g.Files) > 0 {
+		where = listed(n.name, g.Files)
+	}
+	k.find(Finding{ID: IDOwnOff, Severity: Error, Message: fmt.Sprintf("`cuda` of %s is off, and gates its own code (%s): the GPU crates are on, and it does not use them", k.label, where),
+		Path: p.Manifest, Line: p.FeatureLine("cuda"), Fix: "--features cuda, too", Evidence: k.via(), Root: k.label, Lacks: []Lack{{n.name, n.version, "cuda"}}})
+}
+
 // ownCUDA is a package's cudnn with its own cuda in front.
 func ownCUDA(p *Package) string {
 	e := edit{pkg: &Package{Features: map[string][]string{"cudnn": mergeStrings([]string{"cuda"}, p.Features["cudnn"])}}, feature: "cudnn"}

@@ -33,6 +33,8 @@ var rules = []Rule{
 		"Pin them to one version, or let both ask the toolkit."},
 	{"features.cudarc-version", SeverityError, "cudarc is told no CUDA version",
 		"Its build script ends at that. Turn on one of its version features, such as cuda-13000, or cuda-version-from-build-system."},
+	{"features.own-code-off", SeverityError, "The GPU crates are on, and the package's own code for them is off",
+		"Ask for the package's own `cuda`, or let the feature that was asked for turn it on."},
 	{"features.no-device-code", SeverityWarning, "A GPU feature was asked for, and nothing shows that what was built uses the GPU",
 		"Add the edge that the fix names, or prove what the program does: `gpubuild prove BIN -- ARGS`."},
 	{"features.elsewhere", SeverityNote, "Another selection of the workspace's packages has another answer",
