@@ -216,6 +216,9 @@ var flags = []flag{
 		if v == "" || strings.HasPrefix(v, "/") || strings.HasSuffix(v, "/") {
 			return fmt.Errorf("%q is neither CRATE nor CRATE/FEATURE", v)
 		}
+		if strings.Contains(v, "@") {
+			return fmt.Errorf("%q: name the crate without its version; the answer speaks of each that is linked", v)
+		}
 		o.Why = v
 		return nil
 	}},
