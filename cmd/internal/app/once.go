@@ -70,12 +70,11 @@ func (o *once) dress(c *buildenv.Cmd, runner []string) {
 	c.Inherit = o.files
 }
 
-// close ends a run; failed says that cargo or the program did.
-func (o *once) close(failed bool) {
+func (o *once) close() {
 	if o.replay == nil {
 		return
 	}
-	_ = o.replay.Close(failed) // a stderr that nobody reads
+	_ = o.replay.Close() // a stderr that nobody reads
 	if o.ack != nil {
 		o.ack.Close()
 		o.files[1].Close()

@@ -116,7 +116,7 @@ func (j *journey) runProven(ctx context.Context) error {
 	c.Stdin, c.Stdout, c.Stderr = j.stdin, watch.stdout, watch.stderr
 	quiet.dress(&c, ours)
 	_, ran := j.run.Run(ctx, c)
-	quiet.close(ran != nil)
+	quiet.close()
 	if isInterrupted(ran) {
 		return ran
 	}
