@@ -70,6 +70,7 @@ func TestMachines(t *testing.T) {
 		{"linux-incomplete", kernels},
 		{"linux-cudnn-two-majors", candle},
 		{"linux-cudnn-deb", candle},
+		{"linux-cudnn-lib-alone", candle},
 		{"linux-hpc-sdk", with(candle, func(n *toolchain.Needs) { n.CUDNN = false })},
 		{"linux-unreadable", kernels},
 		{"linux-odd-paths", kernels},
