@@ -111,7 +111,19 @@ func TestWineBuild(t *testing.T) {
 		}
 	}
 
-	out, err := build(nil)
+	planted, err := os.ReadFile(w.gpubuild) // any program that is no cargo
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{w.work, filepath.Join(w.work, "matmul")} {
+		for _, name := range []string{"cargo.exe", "rustc.exe", "cargo.bat"} {
+			if err := os.WriteFile(filepath.Join(dir, name), planted, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+
+	out, err := build(nil) // with the programs of that name which lie in the current directory left alone
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
