@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -50,8 +51,9 @@ func (j *journey) runLibraries(set toolchain.Set) (libs []doctor.RunLibrary, dir
 			continue
 		}
 		if l.Found = found[0]; l.Found.Kind != loader.OK {
-			for _, other := range find(otherMajors(name), nil) {
-				if other.Kind == loader.OK && l.Other == "" && contains(otherMajors(name), other.Name) {
+			others := otherMajors(name)
+			for _, other := range find(others, nil) {
+				if other.Kind == loader.OK && l.Other == "" && contains(others, other.Name) {
 					l.Other = other.Path
 				}
 			}
@@ -89,18 +91,36 @@ func runName(h buildenv.Host, library string, dirs []string, set toolchain.Set) 
 	return ""
 }
 
-var numbered = regexp.MustCompile(`^(lib\w+\.so\.)(\d+)$`)
+// numbered are the names that hold a major version. Windows writes some of them with more digits: cublas64_13.dll, but nvrtc64_130_0.dll and, of CUDA 11,
+// cudart64_110.dll and nvrtc64_112_0.dll. Source: the bin directories of NVIDIA's redistributable archives 11.8, 12.9 and 13.0.
+var (
+	numbered    = regexp.MustCompile(`^(lib\w+\.so\.)(\d+)()$`)
+	numberedDLL = regexp.MustCompile(`(?i)^(\w+?_)(\d+)((?:_0)?\.dll)$`)
+)
 
 // otherMajors lists the names of a library's neighbours: libcublas.so.12 and .11 where .13 is meant.
 func otherMajors(name string) []string {
-	m := numbered.FindStringSubmatch(name)
+	m, numbers := numbered.FindStringSubmatch(name), []int{15, 14, 13, 12, 11, 10, 9, 8}
+	if dll := numberedDLL.FindStringSubmatch(name); dll != nil {
+		m, numbers = dll, append(numbers, 130, 120, 112, 111, 110)
+	}
 	if m == nil {
 		return nil
 	}
+	number, err := strconv.Atoi(m[2])
+	if err != nil {
+		return nil
+	}
+	major := func(n int) int {
+		if n >= 100 {
+			return n / 10
+		}
+		return n
+	}
 	var out []string
-	for n := 15; n >= 8; n-- {
-		if other := fmt.Sprintf("%s%d", m[1], n); other != name {
-			out = append(out, other)
+	for _, n := range numbers {
+		if major(n) != major(number) {
+			out = append(out, m[1]+strconv.Itoa(n)+m[3])
 		}
 	}
 	return out
