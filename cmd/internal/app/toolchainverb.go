@@ -9,6 +9,7 @@ import (
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install"
+	"slices"
 	"strings"
 )
 
@@ -121,18 +122,47 @@ func (a *app) installToolkit(ctx context.Context, o Options, rest []string) erro
 	return nil
 }
 
+// called are the toolkits that words mean, each a name, a root or a version; no words mean all. What is removed by a version has to be the only one of it.
+func called(installed []install.Installation, word string, names []string) ([]install.Installation, error) {
+	if len(names) == 0 {
+		return installed, nil
+	}
+	var meant []install.Installation
+	for _, name := range names {
+		v, notVersion := gpu.ParseVersion(name)
+		var found []install.Installation
+		var roots []string
+		for _, in := range installed {
+			if in.Name == name || in.Root == name || in.Release == name || notVersion == nil && strings.Count(name, ".") == 1 && in.CUDA == v {
+				found, roots = append(found, in), append(roots, in.Name)
+			}
+		}
+		switch {
+		case len(found) == 0:
+			return nil, &usageError{"no toolkit of ours is called " + name, "`gpubuild toolchain list` shows them"}
+		case len(found) > 1 && word == "remove":
+			return nil, &usageError{fmt.Sprintf("%d toolkits are CUDA %s", len(found), name), "say which: gpubuild toolchain remove " + strings.Join(roots, " | ")}
+		}
+		for _, in := range found {
+			if !slices.ContainsFunc(meant, func(m install.Installation) bool { return m.Root == in.Root }) {
+				meant = append(meant, in)
+			}
+		}
+	}
+	return meant, nil
+}
+
 func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []string) error {
 	installed := install.Installed(a.host, a.cacheDir)
 	if word == "remove" && len(names) == 0 {
-		return &usageError{"remove needs the name of a toolkit", "gpubuild toolchain list --json names them"}
+		return &usageError{"remove needs the version or the name of a toolkit", "`gpubuild toolchain list` shows them"}
 	}
-	done := 0
+	meant, err := called(installed, word, names)
+	if err != nil {
+		return err
+	}
 	roots, findings := []string{}, []report.Finding{}
-	for _, in := range installed {
-		if len(names) > 0 && !contains(names, in.Name) && !contains(names, in.Root) {
-			continue
-		}
-		done++
+	for _, in := range meant {
 		roots = append(roots, in.Root)
 		if word == "remove" {
 			if err := install.Remove(ctx, a.host, a.cacheDir, in.Name); err != nil {
@@ -161,9 +191,6 @@ func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []
 	if len(findings) > 0 {
 		a.shell.Hint("remove the toolkit with `gpubuild toolchain remove NAME` and install it again")
 		return codeError(codeMissing)
-	}
-	if done == 0 && len(names) > 0 {
-		return &usageError{"no toolkit of ours is called " + strings.Join(names, ", "), "gpubuild toolchain list --json names them"}
 	}
 	return nil
 }
