@@ -104,7 +104,7 @@ func TestWineInstalls(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
-	cache := filepath.Join(w.work, "a cache")
+	cache := filepath.Join(w.work, "cache of ü")
 	own := []string{"GPUBUILD_CACHE=" + z(cache)}
 	// Wine 8 answers STATUS_NOT_IMPLEMENTED to FileDispositionInformationEx, and Go's os.RemoveAll (1.26) goes on only after the answers that a real Windows
 	// gives: whatever gpubuild.exe does, no directory is removed there.

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 var toolset = regexp.MustCompile(`\\MSVC\\14\.(\d+\.\d+)\\`)
@@ -40,12 +41,45 @@ func run() int {
 		f.Close()
 	}
 	fmt.Fprintf(os.Stderr, "Microsoft (R) C/C++ Optimizing Compiler Version %s for x64\nCopyright (C) Microsoft Corporation.  All rights reserved.\n\n", version)
-	compile, link := split(os.Args[1:], filepath.SplitList(os.Getenv("LIB")))
+	given, err := inUTF8(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "stand-in cl:", err)
+		return 2
+	}
+	compile, link := split(given, filepath.SplitList(os.Getenv("LIB")))
 	args := append([]string{"clang", "--driver-mode=cl", "--target=x86_64-pc-windows-msvc", "-fms-compatibility-version=" + version, "-Xclang", "-nobuiltininc", "-Wno-everything"}, compile...)
 	if code := zig(args); code != 0 || link == nil {
 		return code
 	}
 	return zig(link)
+}
+
+// inUTF8 puts a response file, which nvcc.exe writes in the machine's code page and the real cl reads so, into the encoding that clang reads. The code page
+// under Wine is 1252; what it has beyond Latin 1 no test needs.
+func inUTF8(args []string) ([]string, error) {
+	out := append([]string{}, args...)
+	for i, a := range out {
+		name, ok := strings.CutPrefix(a, "@")
+		if !ok {
+			continue
+		}
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		if utf8.Valid(data) {
+			continue
+		}
+		var b strings.Builder
+		for _, c := range data {
+			b.WriteRune(rune(c))
+		}
+		if err := os.WriteFile(name+".utf8", []byte(b.String()), 0o644); err != nil {
+			return nil, err
+		}
+		out[i] = a + ".utf8"
+	}
+	return out, nil
 }
 
 func zig(args []string) int {
