@@ -156,4 +156,22 @@ func TestWineBuild(t *testing.T) {
 	}
 	want("another toolset, cleaned", out, "Stale", "Cleaned matmul", "msvc 14.39.33519", "1 cubin sm_90")
 	only("14.39.33519")
+
+	// what a user types in cmd, one line after the other: what was set before stays
+	batch := "@set MINE=kept\r\n@\"" + z(w.gpubuild) + "\" env --shell cmd --manifest-path " + z(filepath.Join(w.work, "matmul", "Cargo.toml")) + " --features cuda --arch=90 --toolkit=" +
+		z(filepath.Join(w.dir, "toolkit")) + " >env.bat\r\n@if errorlevel 1 exit /b 3\r\n@call env.bat\r\n@set\r\n@nvcc -cubin -arch=sm_80 kernel.cu -o cmd.cubin\r\n"
+	for name, text := range map[string]string{"user.bat": batch, "kernel.cu": `extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }`} {
+		if err := os.WriteFile(filepath.Join(w.work, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err = w.run([]string{"WINEPATH=" + z(filepath.Join(w.bin, "rust")), "STANDIN_CARGO=" + z(filepath.Join(w.bin, "answers"))}, "cmd", "/c", "user.bat")
+	if err != nil {
+		t.Fatalf("env for cmd: %v\n%s", err, out)
+	}
+	want("env for cmd", out, "\nMINE=kept\n", "\nVCToolsVersion=14.44.35207\n", "\nINCLUDE="+studio+`\VC\Tools\MSVC\14.44.35207\include;`)
+	data, err := os.ReadFile(filepath.Join(w.work, "cmd.cubin"))
+	if err != nil || !bytes.HasPrefix(data, []byte("\x7fELF")) {
+		t.Errorf("env for cmd: no cubin: %v\n%s", err, out)
+	}
 }
