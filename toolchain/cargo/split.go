@@ -221,6 +221,11 @@ func (s *splitter) near(name string) string {
 		all = append(all, n)
 	}
 	sort.Strings(all)
+	if rest, ok := strings.CutPrefix(name, ownPrefix); ok { // beside cargo's flags ours have a prefix, elsewhere they have none
+		if _, ok := s.own["--"+rest]; ok {
+			return "here it is --" + rest
+		}
+	}
 	for _, n := range all {
 		if d := distance(n, name); d < bestAt {
 			best, bestAt = n, d

@@ -129,6 +129,10 @@ func TestSplitFaultsOfOurOwnFlags(t *testing.T) {
 			t.Errorf("%s: got %v, hint %q", tt.args, err, u.Hint())
 		}
 	}
+	_, _, err := Split(words("env --gpu-arch 90"), map[string]Kind{"--arch": Value})
+	if u, ok := err.(*UsageError); !ok || u.Hint() != "here it is --arch" {
+		t.Errorf("a prefix where there is none: %v", err)
+	}
 }
 
 func TestVerbAndProfile(t *testing.T) {
