@@ -22,8 +22,7 @@ func (j *journey) beyond(m cargo.Message) (features.ScriptUnit, bool) {
 	return u, true
 }
 
-// beyondThere are the outputs of such packages as earlier builds left them. Of several OUT_DIRs of one package the last that was written counts: which one
-// cargo would take, only a build shows.
+// beyondThere are the outputs of such packages as earlier builds left them. Of several OUT_DIRs of one package the last that was written counts.
 func (j *journey) beyondThere() []output {
 	if j.set.Toolkit == nil {
 		return nil
@@ -38,13 +37,7 @@ func (j *journey) beyondThere() []output {
 			if p.BuildScript == "" || compiles[p.Name] {
 				continue
 			}
-			newest, ran := "", int64(0)
-			for _, dir := range j.outDirs(p.Name) {
-				if at := cargo.ScriptRan(j.host, dir); at > ran {
-					newest, ran = dir, at
-				}
-			}
-			if newest != "" {
+			if newest := j.newestOut(p.Name); newest != "" {
 				u := features.ScriptUnit{PkgID: p.PathID(j.host), Name: p.Name, Version: p.Version, Dir: p.Dir, Inputs: features.Inputs{NVCC: true, Host: true, Arch: true}}
 				out = append(out, output{unit: u, outDir: newest, beyond: true})
 			}

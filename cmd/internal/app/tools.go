@@ -112,6 +112,11 @@ func (j *journey) keepUntold() {
 func (j *journey) chooseTools(ctx context.Context) error {
 	j.needs = needsOf(j.reach)
 	j.needs.Reads = j.readers()
+	known := j.needs
+	found, err := j.needHidden()
+	if err != nil {
+		return err
+	}
 	for _, b := range j.needs.Because {
 		j.shell.Detail("needs %s", b)
 	}
@@ -119,8 +124,15 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	found.remembered(&wish)
 	j.gather(ctx, wish, extra)
-	if j.set, err = toolchain.Choose(j.facts, j.needs, wish); err != nil {
+	j.set, err = toolchain.Choose(j.facts, j.needs, wish)
+	if err != nil && found.pkg != "" {
+		j.shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v", found.pkg, found.why, err)
+		j.needs = known
+		j.set, err = toolchain.Choose(j.facts, j.needs, wish)
+	}
+	if err != nil {
 		return err
 	}
 	if err := j.joinCUDNN(); err != nil {

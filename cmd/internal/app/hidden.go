@@ -1,0 +1,153 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+
+	"gpubuild/buildenv/stale"
+	"gpubuild/features"
+	"gpubuild/gpu"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
+)
+
+// hidden is a package of the user's own that compiles kernels although nothing in the sources shows it, in a build of which no other package needs a toolkit.
+type hidden struct {
+	pkg   string
+	why   string
+	arch  gpu.Arch // for which its kernels were built; zero: it is not known
+	asked bool     // the user named a toolkit or an architecture for this build
+}
+
+// hiddenNVCC looks for one: what its script made here before, or the user's own word where a script runs programs. Without it no toolkit would be chosen,
+// the user's word would go unheard, and there would be nothing that old kernels could be held against.
+func (j *journey) hiddenNVCC() (hidden, error) {
+	local, err := j.localScripts()
+	if err != nil {
+		return hidden{}, err
+	}
+	asked := j.askedTools()
+	for _, p := range local {
+		if arch, made := j.madeKernels(p); made != "" {
+			return hidden{p.Name, "its build script left kernels here that nvcc " + made + " compiled", arch, asked != ""}, nil
+		}
+	}
+	if asked == "" {
+		return hidden{}, nil
+	}
+	for _, p := range local {
+		if text, err := j.host.ReadFile(p.BuildScript, mostSource); err == nil && strings.Contains(string(text), "Command") {
+			return hidden{pkg: p.Name, why: "its build script runs programs, and " + asked + " was given", asked: true}, nil
+		}
+	}
+	return hidden{}, nil
+}
+
+// askedTools is the word with which the user asked for a toolkit or an architecture for this build; empty when there was none.
+func (j *journey) askedTools() string {
+	switch cuda := j.host.Env.Get("GPUBUILD_CUDA"); {
+	case j.options.Toolkit != "" && j.options.Toolkit != "fetch":
+		return "--gpu-toolkit"
+	case j.options.Toolkit == "" && cuda != "" && cuda != "fetch":
+		return "GPUBUILD_CUDA"
+	case j.options.Arch != "":
+		return "--gpu-arch"
+	}
+	return ""
+}
+
+// localScripts are the path packages whose build script runs in this build; without a unit graph all that have one.
+func (j *journey) localScripts() ([]*features.Package, error) {
+	runs := map[string]bool{}
+	if len(j.answers.Graph) > 0 {
+		g, err := j.answers.graph()
+		if err != nil {
+			return nil, err
+		}
+		for _, u := range g.Units {
+			if u.Mode == "run-custom-build" {
+				runs[u.PkgID] = true
+			}
+		}
+	}
+	var out []*features.Package
+	for _, list := range [][]*features.Package{j.project.Members, j.project.Locals} {
+		for _, p := range list {
+			if p.BuildScript != "" && (len(j.answers.Graph) == 0 || runs[p.PathID(j.host)]) {
+				out = append(out, p)
+			}
+		}
+	}
+	return out, nil
+}
+
+// madeKernels says which nvcc compiled the user's own kernels that a package's script left here when it last ran, and for what; empty where there are none.
+func (j *journey) madeKernels(p *features.Package) (arch gpu.Arch, nvcc string) {
+	outDir := j.newestOut(p.Name)
+	if outDir == "" {
+		return arch, ""
+	}
+	held, err := j.holds(outDir)
+	if err != nil || len(held.code) == 0 {
+		return arch, "" // that it cannot be read is told when the build is checked
+	}
+	f := &mistake{unit: features.ScriptUnit{Name: p.Name, Dir: p.Dir}, outDir: outDir, beyond: true}
+	for i, c := range held.code {
+		f.list, f.paths = append(f.list, stale.Mismatch{Code: c}), append(f.paths, held.path[i])
+	}
+	if j.leaveOwn(f); len(f.list) == 0 || j.allShipped(f) {
+		return arch, ""
+	}
+	for _, m := range f.list {
+		for _, made := range m.Makes {
+			if made.NVCC == "" {
+				continue
+			}
+			if nvcc == "" || made.PTX == "" { // machine code is for one architecture; PTX for that one and all that follow
+				arch, nvcc = made.Arch, made.NVCC
+			}
+		}
+	}
+	return arch, nvcc
+}
+
+// newestOut is the OUT_DIR in which a package's script ran last; empty: none. Which one cargo would take, only a build shows.
+func (j *journey) newestOut(pkg string) string {
+	newest, ran := "", int64(0)
+	for _, dir := range j.outDirs(pkg) {
+		if at := cargo.ScriptRan(j.host, dir); at > ran {
+			newest, ran = dir, at
+		}
+	}
+	return newest
+}
+
+// needHidden adds what a hidden package needs to what is known of the others.
+func (j *journey) needHidden() (hidden, error) {
+	if j.needs.Toolkit() {
+		return hidden{}, nil // one is chosen anyway
+	}
+	h, err := j.hiddenNVCC()
+	if err != nil || h.pkg == "" {
+		return h, err
+	}
+	j.needs.NVCC = true
+	j.needs.Because = append(j.needs.Because, fmt.Sprintf("nvcc: %s (%s)", h.pkg, h.why))
+	// Which variables its script reads is not known. Where the user asked for a toolkit all are set, unless a cudarc declares the roots' to cargo without
+	// reading them; otherwise PATH alone leads there: what was built without the others would be built anew.
+	if h.asked && len(j.needs.Reads) == 0 && len(j.reach.Cudarc) == 0 {
+		return h, nil
+	}
+	j.needs.Reads = append(j.needs.Reads, "PATH")
+	if arch, _ := toolchain.ArchWish(j.options.Arch, j.host.Env, j.config.Arch.Value, j.config.Arch.Origin); arch != "" {
+		j.needs.Reads = append(j.needs.Reads, "CUDA_COMPUTE_CAP")
+	}
+	return h, nil
+}
+
+// remembered has the architecture stay what it was where nobody asks for another; no record of ours tells it.
+func (h hidden) remembered(w *toolchain.Wish) {
+	if w.Previous.IsZero() && !h.arch.Capability.IsZero() {
+		w.Previous, w.PreviousSuffix, w.PreviousUnset = h.arch.Capability, h.arch.Suffix, true
+	}
+}

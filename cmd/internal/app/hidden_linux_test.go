@@ -1,0 +1,82 @@
+package app_test
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// unreadable is the project of kern with a script of which nobody can read that it runs nvcc, and a dependency on nothing else that needs a toolkit.
+func unreadable() map[string]string {
+	files := kern("app")
+	files["sys/build.rs"] = strings.NewReplacer(
+		`Command::new("nvcc")`, `Command::new(["nv", "cc"].concat())`,
+		"    assert!(ok);\n", "    assert!(ok);\n    std::fs::write(&out, std::fs::read_to_string(&out).unwrap() + \".visible .entry k()\\n{\\n\\tret;\\n}\\n\").unwrap();\n",
+	).Replace(files["sys/build.rs"])
+	return files
+}
+
+// TestOnlyNvccIsOutOfSight: no package of the build is known to need a toolkit, and one of the user's own compiles kernels all the same. What the user asks
+// for is heard, and old kernels do not stay, whatever says which toolkit it is.
+func TestOnlyNvccIsOutOfSight(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs cargo some twenty times")
+	}
+	fresh := func(t *testing.T) *shared {
+		s := newShared(t)
+		s.t = t
+		writeFiles(t, s.dir, unreadable())
+		return s
+	}
+	t.Run("by flags", func(t *testing.T) {
+		s := fresh(t)
+		s.build(s.a, "sm_90") // no nvcc is on PATH but ours
+		s.holds("built from nothing", "app/target/debug/app", first, "sm_90")
+		s.compiled("nothing changed", s.build(s.a, "sm_90"), "")
+		s.stale("another toolkit", s.b, 13, "app-sys holds PTX for compute_90 from nvcc "+first)
+		s.compiled("another toolkit", s.build(s.b, "sm_90"), rebuild)
+		s.holds("another toolkit", "app/target/debug/app", second, "sm_90")
+		s.stale("after it", s.b, 0, "Fresh")
+		s.build(s.b, "sm_80")
+		s.holds("another arch", "app/target/debug/app", second, "sm_80")
+	})
+	onPath := func(s *shared, toolkit string, more ...string) string {
+		return s.must(s.command([]string{filepath.Join(toolkit, "bin")}, append([]string{binary(s.t), "build", "--features", "cuda"}, more...)...))
+	}
+	t.Run("by PATH, after plain cargo", func(t *testing.T) {
+		s := fresh(t)
+		s.plain(s.a)
+		s.compiled("what plain cargo built stays", onPath(s, s.a), "")
+		s.compiled("plain cargo is fooled", s.plain(s.b), "")
+		s.compiled("another nvcc first on PATH", onPath(s, s.b), rebuild)
+		s.holds("another nvcc first on PATH", "app/target/debug/app", second, "sm_75")
+		s.compiled("nothing changed", onPath(s, s.b), "")
+		s.compiled("plain cargo after it", s.plain(s.b), "")
+	})
+	t.Run("for a platform that the configuration names", func(t *testing.T) {
+		s := fresh(t)
+		writeFiles(t, s.dir, map[string]string{".cargo/config.toml": "[build]\ntarget = \"" + host(t) + "\"\n"})
+		program := "app/target/" + host(t) + "/debug/app"
+		onPath(s, s.a)
+		s.holds("built from nothing", program, first, "sm_75")
+		s.compiled("another nvcc first on PATH", onPath(s, s.b), rebuild)
+		s.holds("another nvcc first on PATH", program, second, "sm_75")
+	})
+	t.Run("a script that runs something else", func(t *testing.T) {
+		s := fresh(t)
+		writeFiles(t, s.dir, map[string]string{
+			"sys/build.rs":   "fn main() {\n    println!(\"cargo::rerun-if-changed=build.rs\");\n    for v in [\"CUDA_HOME\", \"CUDA_PATH\"] { println!(\"cargo::rerun-if-env-changed={v}\"); }\n    std::process::Command::new(\"true\").status().unwrap();\n}\n",
+			"sys/src/lib.rs": "pub const PTX: &str = \"\";\n",
+		})
+		s.build(s.a, "sm_90")
+		none := s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+filepath.Join(s.top, "nowhere"))
+		out, err := none.CombinedOutput()
+		if _, exit := err.(*exec.ExitError); err != nil && !exit {
+			t.Fatal(err)
+		}
+		if err != nil || !strings.Contains(string(out), "warning: no toolkit is set up for app-sys") {
+			t.Errorf("a toolkit that is not there, where none may be needed: %v\n%s", err, out)
+		}
+	})
+}
