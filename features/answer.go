@@ -83,6 +83,8 @@ type Root struct {
 	Asked   []string     `json:"asked"`         // GPU features that are on in the root's own package
 	Reached bool         `json:"reached"`       // CUDA code of at least one crate is linked
 	Crates  []CrateState `json:"crates"`
+
+	Programs Programs `json:"-"` // from cargo tree, which does not tell which of them a root is
 }
 
 // CrateState is what a linked crate has of the GPU.

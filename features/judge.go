@@ -164,6 +164,7 @@ func (j *judge) root(r *rootView) {
 	}
 	if p := j.manifestOf(r.node); j.graph == nil && p != nil {
 		main = j.h.Join(p.Dir, "src", "main.rs") // a tree does not say which program it is: look at the usual one
+		out.Programs = p.programs(j.h, n.features)
 	}
 	label := out.Package
 	if out.Target != "" && out.Target != out.Package {

@@ -168,10 +168,12 @@ func (b *planner) targets(root *Package) (lib string, bins []string, left bool) 
 
 // places is where a manifest says that targets are.
 type places struct {
-	lib        string
-	hasLib     bool
-	noAutobins bool
-	bins       []binPlace
+	lib            string
+	libName        string
+	hasLib         bool
+	noAutobins     bool
+	noAutoexamples bool
+	bins, examples []binPlace
 }
 
 type binPlace struct {
@@ -180,16 +182,26 @@ type binPlace struct {
 }
 
 func placesIn(raw map[string]any) places {
-	at := places{lib: str(table(raw, "lib")["path"]), hasLib: raw["lib"] != nil}
-	if v, ok := table(raw, "package", "project")["autobins"].(bool); ok {
+	lib, pkg := table(raw, "lib"), table(raw, "package", "project")
+	at := places{lib: str(lib["path"]), libName: str(lib["name"]), hasLib: raw["lib"] != nil}
+	if v, ok := pkg["autobins"].(bool); ok {
 		at.noAutobins = !v
 	}
-	list, _ := raw["bin"].([]map[string]any)
+	if v, ok := pkg["autoexamples"].(bool); ok {
+		at.noAutoexamples = !v
+	}
+	at.bins, at.examples = placesOf(raw, "bin"), placesOf(raw, "example")
+	return at
+}
+
+func placesOf(raw map[string]any, kind string) []binPlace {
+	var out []binPlace
+	list, _ := raw[kind].([]map[string]any)
 	for _, one := range list {
 		needs, _ := stringsOf(one["required-features"])
-		at.bins = append(at.bins, binPlace{str(one["name"]), str(one["path"]), needs})
+		out = append(out, binPlace{str(one["name"]), str(one["path"]), needs})
 	}
-	return at
+	return out
 }
 
 // id is a package's id: of a path, or of where the lock file has it from.

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"path"
 	"strings"
 	"time"
 
@@ -141,24 +142,63 @@ func (j *journey) productsThere() []string {
 		target = j.answers.Places.BuildDirectory
 	}
 	var out []string
+	add := func(path string) {
+		if !contains(out, path) && j.host.IsFile(path) {
+			out = append(out, path)
+		}
+	}
 	for _, profile := range j.profileDirsIn(target) {
+		program := func(name string) { add(j.host.Join(profile, j.host.Exe(name))) }
+		example := func(name string) { add(j.host.Join(profile, "examples", j.host.Exe(name))) }
+		library := func(name string) { add(j.host.Join(profile, loadable(j.host, strings.ReplaceAll(name, "-", "_")))) }
 		for _, r := range j.reach.Roots {
-			path := ""
 			switch r.Kind {
 			case "bin":
-				path = j.host.Join(profile, j.host.Exe(r.Target))
+				program(r.Target)
 			case "example":
-				path = j.host.Join(profile, "examples", j.host.Exe(r.Target))
-			case "test", "bench", "custom-build", "":
+				example(r.Target)
+			case "test", "bench", "custom-build":
+			case "": // from cargo tree
+				bins, examples, lib := selected(j.line, r.Programs)
+				each(bins, program)
+				each(examples, example)
+				each(lib, library)
 			default: // a library, of which a crate type may be cdylib
-				path = j.host.Join(profile, loadable(j.host, strings.ReplaceAll(r.Target, "-", "_")))
-			}
-			if path != "" && !contains(out, path) && j.host.IsFile(path) {
-				out = append(out, path)
+				library(r.Target)
 			}
 		}
 	}
 	return out
+}
+
+func each(names []string, do func(name string)) {
+	for _, n := range names {
+		do(n)
+	}
+}
+
+// selected leaves of a package's programs and library what a command line builds (cargo book, cargo-build.md, "Target Selection").
+func selected(l cargo.Line, p features.Programs) (bins, examples, library []string) {
+	chosen := l.Lib || l.Bins || l.Examples || l.Tests || l.Benches || len(l.Bin)+len(l.Example)+len(l.Test)+len(l.Bench) > 0
+	named := func(names, patterns []string, all bool) (out []string) {
+		for _, n := range names {
+			take := all || l.AllTargets
+			for _, pattern := range patterns {
+				is, err := path.Match(pattern, n)
+				take = take || is && err == nil
+			}
+			if take {
+				out = append(out, n)
+			}
+		}
+		return out
+	}
+	usual := !chosen && !l.AllTargets
+	bins, examples = named(p.Bins, l.Bin, l.Bins || usual), named(p.Examples, l.Example, l.Examples)
+	if p.Library != "" && (usual || l.Lib || l.AllTargets) {
+		library = []string{p.Library}
+	}
+	return bins, examples, library
 }
 
 // loadable is the file of a cdylib (cargo book, "Linkage": named by the platform's custom).

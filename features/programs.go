@@ -1,0 +1,67 @@
+package features
+
+import (
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// Programs are the names of what cargo makes of a package as files of their own: without a unit graph the manifest tells them. Those whose required
+// features are off are not built and left out, and so are those that need a feature of a dependency, of which a manifest does not tell whether it is on.
+// Source: the cargo book, cargo-targets.md, "Target auto-discovery" and "The required-features field".
+type Programs struct {
+	Bins, Examples []string
+	Library        string // its file's name without what a platform adds; empty: there is no library
+}
+
+func (p *Package) programs(h buildenv.Host, features []string) Programs {
+	at := p.places
+	var out Programs
+	on, _ := p.closure(features)
+	take := func(list []binPlace, auto bool, dir string) (names []string) {
+		known, paths := map[string]bool{}, map[string]bool{}
+		for _, one := range list {
+			built := one.name != ""
+			for _, f := range one.needs {
+				built = built && (on[f] || contains(features, f))
+			}
+			known[one.name] = true
+			if one.path != "" {
+				paths[h.Join(p.Dir, one.path)] = true
+			}
+			if built {
+				names = append(names, one.name)
+			}
+		}
+		add := func(name, path string) {
+			if auto && h.IsFile(path) && !known[name] && !paths[path] {
+				known[name] = true
+				names = append(names, name)
+			}
+		}
+		if dir == "" {
+			add(p.Name, h.Join(p.Dir, "src", "main.rs"))
+			dir = h.Join(p.Dir, "src", "bin")
+		}
+		entries, err := h.Files.ReadDir(dir)
+		if err != nil {
+			return names // there is none
+		}
+		for _, e := range entries {
+			if name, ok := strings.CutSuffix(e.Name(), ".rs"); ok {
+				add(name, h.Join(dir, e.Name()))
+				continue
+			}
+			add(e.Name(), h.Join(dir, e.Name(), "main.rs"))
+		}
+		return names
+	}
+	out.Bins = take(at.bins, !at.noAutobins, "")
+	out.Examples = take(at.examples, !at.noAutoexamples, h.Join(p.Dir, "examples"))
+	if at.hasLib || h.IsFile(h.Join(p.Dir, "src", "lib.rs")) {
+		if out.Library = at.libName; out.Library == "" {
+			out.Library = libName(p.Name)
+		}
+	}
+	return out
+}
