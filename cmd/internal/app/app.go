@@ -127,6 +127,7 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 	if len(words) == 0 {
 		words = []string{"build"}
 	}
+	words = toolchainBehind(words)
 	switch words[0] {
 	case runnerChild:
 		return a.runnerMain(ctx, words[1:])
@@ -167,6 +168,20 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 func cargoWords(words []string) (Options, cargo.Line, error) {
 	l, _, err := cargo.Split(words, nil)
 	return Options{}, l, err
+}
+
+// toolchainBehind puts rustup's word behind a verb of ours, where it is read, if it stands before it as it does before cargo's: `gpubuild +nightly clean`
+// is not cargo's clean, which removes everything.
+func toolchainBehind(words []string) []string {
+	if len(words) < 2 || len(words[0]) < 2 || words[0][0] != '+' {
+		return words
+	}
+	for _, v := range verbs() {
+		if v.name == words[1] && v.group == onProject {
+			return append([]string{words[1], words[0]}, words[2:]...)
+		}
+	}
+	return words
 }
 
 func ours(word string) bool {
