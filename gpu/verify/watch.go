@@ -28,7 +28,8 @@ type sampler struct {
 	h      buildenv.Host
 	dir    string // value of the record directory's variable
 	seen   map[processID]*Seen
-	bare   map[processID]bool // had no environment at the last close look
+	partly map[processID]image // those whose environment could not be read whole at the last close look, and what they ran then
+	tells  bool                // the kernel tells where a process's environment lies
 	looked bool
 	full   bool // more processes than are kept
 }
@@ -39,7 +40,12 @@ type processID struct {
 }
 
 func newSampler(h buildenv.Host, dir string) *sampler {
-	return &sampler{h: h, dir: dir, seen: map[processID]*Seen{}, bare: map[processID]bool{}}
+	s := &sampler{h: h, dir: dir, seen: map[processID]*Seen{}, partly: map[processID]image{}}
+	if data, err := h.ReadFile("/proc/self/stat", 8192); err == nil {
+		own, ok := parseStat(string(data))
+		s.tells = ok && own.image.there()
+	}
+	return s
 }
 
 // follow looks until stop is closed. The watcher's first line says which process is the program.
@@ -103,7 +109,7 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		s.seen[id] = p
 		closely = true
 	}
-	if !closely && !s.bare[id] || st.zombie {
+	if _, again := s.partly[id]; !closely && !again || st.zombie {
 		return
 	}
 	proc := "/proc/" + strconv.Itoa(pid)
@@ -116,28 +122,49 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		}
 	}
 	env, err := s.h.ReadFile(proc+"/environ", 4<<20)
-	if again, ok := s.stat(pid); !ok || again.zombie || again.started != st.started {
+	again, ok := s.stat(pid)
+	if !ok || again.zombie || again.started != st.started {
 		return // it ended meanwhile: what was read may be nothing
 	}
 	if err != nil {
 		p.Closed = p.Closed || errors.Is(err, fs.ErrPermission)
 		return
 	}
-	if len(env) == 0 { // a process about to end has no memory any more, and so neither environment nor files
-		if maps, err := s.h.ReadFile(proc+"/maps", 32<<20); err != nil || len(maps) == 0 {
-			return
-		}
-		if !s.bare[id] { // in the middle of an exec, too, there is none for a moment: look once more
-			s.bare[id] = true
-			return
-		}
-	}
-	if len(env) > 0 {
-		delete(s.bare, id)
-	}
-	if !carries(env, probe.DirVariable+"="+s.dir) || !carriesName(env, probe.InjectionVariable) {
+	if s.whole(id, st.image, again.image, env) && !(carries(env, probe.DirVariable+"="+s.dir) && carriesName(env, probe.InjectionVariable)) {
 		p.NoInjection = true
 	}
+}
+
+// whole says whether what was read is the environment of one program, all of it. In the middle of an exec a process has none for a moment that a
+// loaded machine makes long; and of one that is read while the process execs or ends, only a beginning may come.
+func (s *sampler) whole(id processID, before, after image, env []byte) bool {
+	if !s.tells {
+		return s.likely(id, env)
+	}
+	last, was := s.partly[id]
+	switch {
+	case before != after || !before.there(): // look again soon
+		s.partly[id] = image{}
+		return false
+	case uint64(len(env)) == before.envEnd-before.envStart, was && last == before: // it lasts: the program gave that memory away
+		delete(s.partly, id)
+		return true
+	}
+	s.partly[id] = before
+	return false
+}
+
+// likely is whole where the kernel does not tell enough: an empty environment counts when it is met twice in a row.
+func (s *sampler) likely(id processID, env []byte) bool {
+	if _, was := s.partly[id]; len(env) > 0 || was {
+		delete(s.partly, id)
+		return true
+	}
+	// A process about to end has no memory any more, and so neither environment nor files.
+	if maps, err := s.h.ReadFile("/proc/"+strconv.Itoa(id.pid)+"/maps", 32<<20); err == nil && len(maps) > 0 {
+		s.partly[id] = image{}
+	}
+	return false
 }
 
 func carries(env []byte, entry string) bool {
@@ -177,7 +204,14 @@ type stat struct {
 	parent  int
 	started uint64
 	zombie  bool
+	image   image
 }
+
+// image is where the kernel put a program and its environment. It writes the program's place down last (create_elf_tables and load_elf_binary in
+// fs/binfmt_elf.c), and reads them from one memory (do_task_stat in fs/proc/array.c): while that is not there, the rest need not be, either.
+type image struct{ code, stack, envStart, envEnd uint64 }
+
+func (i image) there() bool { return i.code != 0 }
 
 // stat reads /proc/<pid>/stat; the name in parentheses may hold anything. Source: proc(5).
 func (s *sampler) stat(pid int) (stat, bool) {
@@ -199,7 +233,13 @@ func parseStat(text string) (stat, bool) {
 	}
 	parent, err1 := strconv.Atoi(f[1])
 	started, err2 := strconv.ParseUint(f[19], 10, 64)
-	return stat{parent: parent, started: started, zombie: f[0] == "Z" || f[0] == "X"}, err1 == nil && err2 == nil
+	st := stat{parent: parent, started: started, zombie: f[0] == "Z" || f[0] == "X"}
+	for field, to := range map[int]*uint64{27: &st.image.code, 28: &st.image.stack, 50: &st.image.envStart, 51: &st.image.envEnd} { // as proc(5) numbers them
+		if field-3 < len(f) {
+			*to, _ = strconv.ParseUint(f[field-3], 10, 64) // what is no number is not told
+		}
+	}
+	return st, err1 == nil && err2 == nil
 }
 
 // children lists a process's children, by the kernel's own list (CONFIG_PROC_CHILDREN) or by asking every process for its parent.

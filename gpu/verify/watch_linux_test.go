@@ -1,0 +1,98 @@
+package verify
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv/local"
+	"gpubuild/gpu/probe"
+)
+
+// becomer turns into itself as often as it is told; the last one sleeps. With "bare" behind, the last one has no environment.
+const becomer = `#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+extern char **environ;
+int main(int n, char **a) {
+    int left = atoi(a[1]); char text[16], *none[] = { NULL };
+    if (left == 0) { pause(); return 0; }
+    snprintf(text, sizeof text, "%d", left - 1);
+    char *next[] = { a[0], text, n > 2 ? a[2] : NULL, NULL };
+    execve("/proc/self/exe", next, n > 2 && left == 1 ? none : environ);
+    return 9;
+}
+`
+
+// A process that becomes another program again and again is never said to have lost its environment, however close it is looked at; one that did
+// lose it is. Its environment is large, so that it is read in pieces.
+func TestLooksAmongExecs(t *testing.T) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("no gcc")
+	}
+	rounds := 400
+	if n, err := strconv.Atoi(os.Getenv("GPUBUILD_EXECS")); err == nil {
+		rounds = n
+	}
+	dir := t.TempDir()
+	source, program := filepath.Join(dir, "becomer.c"), filepath.Join(dir, "becomer")
+	if err := os.WriteFile(source, []byte(becomer), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("gcc", "-O1", "-o", program, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bare := range []bool{false, true} {
+		c := exec.Command(program, strconv.Itoa(rounds))
+		if bare {
+			c.Args = append(c.Args, "bare")
+		}
+		// Ours stands last: of a beginning it is no part.
+		c.Env = []string{"PATH=/bin", "LONG=" + strings.Repeat("x", 60<<10), "LONGER=" + strings.Repeat("y", 60<<10), probe.InjectionVariable + "=/p.so", probe.DirVariable + "=/run"}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		s := newSampler(h, "/run")
+		lost := func() (Seen, bool) {
+			st, ok := s.stat(c.Process.Pid)
+			if !ok {
+				t.Fatal("it ended")
+			}
+			s.one(c.Process.Pid, st, true, true)
+			p := s.seen[processID{c.Process.Pid, st.started}]
+			if p == nil {
+				return Seen{}, false
+			}
+			return *p, p.NoInjection
+		}
+		last := "\x000\x00"
+		for until := time.Now().Add(time.Minute); ; {
+			p, is := lost()
+			line, _ := os.ReadFile("/proc/" + strconv.Itoa(c.Process.Pid) + "/cmdline")
+			ended := strings.Contains(string(line), last)
+			if is && !(bare && ended) {
+				t.Errorf("said to have lost its environment: %+v, %q", p, line)
+				break
+			}
+			if is || ended && !bare || time.Now().After(until) {
+				if is != bare {
+					t.Errorf("bare: %v, said to be: %v", bare, is)
+				}
+				break
+			}
+		}
+		if err := c.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		c.Wait() // killed: its error is that
+	}
+}
