@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -124,8 +125,9 @@ func (p Process) Launches() uint64 {
 // Records is what a record file, or a directory of them, held.
 type Records struct {
 	Processes []Process `json:"processes"`
-	Bad       int       `json:"bad"`           // lines that are no records
-	Cut       int       `json:"cut,omitempty"` // files whose last line was not finished: a process was killed
+	Bad       int       `json:"bad"`            // lines that are no records
+	Cut       int       `json:"cut,omitempty"`  // files whose last line was not finished: a process was killed
+	Lost      int       `json:"lost,omitempty"` // files that are empty or may not be read: a process began to record and could write nothing, or did so as another user
 	Truncated bool      `json:"truncated,omitempty"`
 }
 
@@ -249,6 +251,9 @@ func (p *parser) add(l line) bool {
 	at := p.at
 	switch l.Event {
 	case "recording":
+		if at.Recording { // a program begins and ends to record once: two of them write into one file
+			return false
+		}
 		at.Recording, at.CUPTI, at.LibCUPTI, at.LibCUDA, at.CUDA = true, l.CUPTI, l.LibCUPTI, l.LibCUDA, l.Driver
 		at.Drivers = union(at.Drivers, l.Drivers)
 		if at.Callbacks = -1; l.Callbacks != nil {
@@ -279,6 +284,9 @@ func (p *parser) add(l line) bool {
 		at.BadBuffers++
 	case "note":
 	case "end":
+		if at.End != nil {
+			return false
+		}
 		at.End = &End{Flush: l.Flush, Kernels: l.Kernels, Unfinished: l.Unfinished, Dropped: l.Dropped, Accepted: l.Accepted, LostWrites: l.LostWrites, Written: at.Launches()}
 	default:
 		return false
@@ -354,13 +362,21 @@ func ReadDir(dir string) (Records, error) {
 			break
 		}
 		f, err := os.Open(filepath.Join(dir, e.Name()))
+		if errors.Is(err, fs.ErrPermission) {
+			out.Lost++
+			continue
+		}
 		if err != nil {
 			return out, err
 		}
 		r, err := ParseRecords(f)
+		fi, statErr := f.Stat()
 		f.Close()
-		if err != nil {
+		if err = errors.Join(err, statErr); err != nil {
 			return out, fmt.Errorf("%s: %w", e.Name(), err)
+		}
+		if fi.Size() == 0 {
+			out.Lost++
 		}
 		out.Bad, out.Cut, out.Truncated = out.Bad+r.Bad, out.Cut+r.Cut, out.Truncated || r.Truncated
 		for _, p := range r.Processes {

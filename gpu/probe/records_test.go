@@ -42,6 +42,8 @@ func TestParseRecords(t *testing.T) {
 		{"numbers that turn over", injected + strings.Replace(summed, `"count":10,"total":30`, `"count":18446744073709551615,"total":18446744073709551615`, 1) + summed, 1, 0, 0, 1<<64 - 1},
 		{"a line without end", injected + strings.Repeat("x", 3*maxLine) + "\n" + matmul, 1, 1, 0, 1},
 		{"nothing", "", 0, 0, 0, 0},
+		{"two processes of one number, in two namespaces", injected + recording + device + injected + recording + matmul + matmul + end + end, 2, 1, 0, 2},
+		{"two of them begin at once", injected + injected + recording + recording + matmul + end, 2, 1, 0, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
@@ -95,6 +97,30 @@ func TestReadDirBelievesAFileOnlyAboutItsOwnProcess(t *testing.T) {
 	r, err := ReadDir(dir)
 	if err != nil || len(r.Processes) != 1 || r.Bad != 1 {
 		t.Errorf("got %+v, %v", r, err)
+	}
+}
+
+// A record file without a line is a process that could not write, and one that may not be read belongs to another user: each is told, and neither
+// ends the reading.
+func TestRecordsThatCouldNotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"7-99.jsonl": injected + recording + matmul + end, "8-99.jsonl": "", "9-99.jsonl": injected} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := 1
+	if err := os.Chmod(filepath.Join(dir, "9-99.jsonl"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := os.Open(filepath.Join(dir, "9-99.jsonl")); err == nil { // root reads it all the same, and finds that it speaks of another process
+		f.Close()
+	} else {
+		want = 2
+	}
+	r, err := ReadDir(dir)
+	if err != nil || len(r.Processes) != 1 || r.Lost != want || r.Bad != 2-want {
+		t.Errorf("got %+v, %v; want %d lost", r, err, want)
 	}
 }
 

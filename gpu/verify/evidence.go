@@ -134,6 +134,7 @@ type Evidence struct {
 	Processes []Process  `json:"processes,omitempty"`
 	BadLines  int        `json:"bad_lines,omitempty"`
 	CutFiles  int        `json:"cut_files,omitempty"`
+	LostFiles int        `json:"lost_files,omitempty"` // record files that are empty or may not be read
 	Truncated bool       `json:"truncated,omitempty"`
 	Watch     Watch      `json:"watch"`
 	Conflicts []Conflict `json:"conflicts,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu/probe"
 )
 
 // Kind is what the evidence shows.
@@ -125,7 +126,7 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 		return Unproved, fmt.Sprintf("%s matched, %d asked for", launchesText(s.matched), min)
 	}
 	// From here on the verdict rests on what was not seen: everything must have been seen.
-	if why := unseen(e, s); why != "" {
+	if why := unseen(e, r, s); why != "" {
 		return Unproved, why
 	}
 	switch {
@@ -206,6 +207,20 @@ func contradicted(e Evidence, r Rules) string {
 	return ""
 }
 
+func recordsText(n uint64) string {
+	if n == 1 {
+		return "1 record"
+	}
+	return fmt.Sprintf("%d records", n)
+}
+
+func linesText(n int) string {
+	if n == 1 {
+		return "1 line is"
+	}
+	return fmt.Sprintf("%d lines are", n)
+}
+
 func wereText(n uint64) string {
 	if n == 1 {
 		return "1 launch was"
@@ -213,13 +228,18 @@ func wereText(n uint64) string {
 	return fmt.Sprintf("%d launches were", n)
 }
 
+// lostRecords is said of a process that began a record file and left it empty, or not to be read.
+const lostRecords = "could not write its records (no room on the disk, or no right to write files), or wrote them as another user"
+
 // unseen answers what may have happened out of sight. Each of these makes silence mean nothing.
-func unseen(e Evidence, s summary) string {
+func unseen(e Evidence, r Rules, s summary) string {
 	switch {
 	case s.dropped > 0:
-		return fmt.Sprintf("CUPTI dropped %d records", s.dropped)
+		return "CUPTI dropped " + recordsText(s.dropped)
 	case s.unfinished > 0:
-		return fmt.Sprintf("%d kernels were launched, but their end was not recorded", s.unfinished)
+		return "of " + launchesText(s.unfinished) + " the end was not recorded"
+	case e.LostFiles > 0:
+		return "a process " + lostRecords
 	case e.CutFiles > 0, e.Truncated, s.unnamed > 0:
 		return "the records are not whole"
 	case s.unavailable != "":
@@ -237,34 +257,36 @@ func unseen(e Evidence, s summary) string {
 	case !a.Real:
 		return orElse(a.RealNote, "this driver is a stand-in")
 	}
-	if s.selfLaunches > 0 {
-		return "" // it did use the GPU: what other processes did changes nothing
-	}
-	w := e.Watch
-	switch {
-	case e.Gains != "":
-		return e.Gains + ": the driver may ignore the variable that loads the probe, and the probe may not write its records"
-	case !w.Complete:
-		return "the program's children could not be watched"
-	case w.Ignored:
-		return "it ignored the end of its children: whether there were any is not known"
-	}
 	heart := map[processID]bool{}
 	for _, p := range e.Processes {
 		if !p.Forked {
 			heart[processID{p.Pid, p.Started}] = true
 		}
 	}
+	w := e.Watch
+	if s.selfLaunches > 0 { // it did use the GPU: of the other processes only those matter whose launches would have counted, too
+		if e.Gains != "" {
+			return gains(e)
+		}
+		for _, p := range w.Seen {
+			if why := outOfSight(p, heart); why != "" && mayCount(e, r, p) {
+				return why
+			}
+		}
+		return ""
+	}
+	switch {
+	case e.Gains != "":
+		return gains(e)
+	case !w.Complete:
+		return "the program's children could not be watched"
+	case w.Ignored:
+		return "it ignored the end of its children: whether there were any is not known"
+	}
 	children := w.Children || w.Orphans > 0 || w.Left
 	for _, p := range w.Seen {
-		name := fmt.Sprintf("process %d (%s)", p.Pid, orElse(p.Exe, "unknown"))
-		switch {
-		case p.Closed:
-			return name + " may not be looked into: it belongs to another user or is setuid"
-		case p.NoInjection:
-			return name + " has lost the variable that loads the probe"
-		case p.Driver != "" && !heart[processID{p.Pid, p.Started}]:
-			return name + " has the driver loaded, but the probe never started there"
+		if why := outOfSight(p, heart); why != "" {
+			return why
 		}
 		children = children || !p.Root
 	}
@@ -281,6 +303,37 @@ func unseen(e Evidence, s summary) string {
 		return "it started other programs, which may have lived too short to be looked at"
 	}
 	return ""
+}
+
+func gains(e Evidence) string {
+	return e.Gains + ": the driver may ignore the variable that loads the probe, and the probe may not write its records"
+}
+
+// outOfSight answers why a process may have launched something that was not recorded.
+func outOfSight(p Seen, heart map[processID]bool) string {
+	name := fmt.Sprintf("process %d (%s)", p.Pid, orElse(p.Exe, "unknown"))
+	switch {
+	case p.Closed:
+		return name + " may not be looked into: it belongs to another user or is setuid"
+	case p.NoInjection:
+		return name + " has lost the variable that loads the probe"
+	case p.Driver != "" && !heart[processID{p.Pid, p.Started}]:
+		return name + " has the driver loaded, but the probe never started there"
+	}
+	return ""
+}
+
+// mayCount says whether what a process launches counts, as far as that can be told of one without records.
+func mayCount(e Evidence, r Rules, p Seen) bool {
+	if p.Exe == "" || p.Exe == e.Binary || r.counts(Process{Process: probe.Process{Exe: p.Exe}}) {
+		return true
+	}
+	for _, q := range e.Processes {
+		if q.Self && q.Exe == p.Exe {
+			return true
+		}
+	}
+	return false
 }
 
 // summary is what the records say, added up.
@@ -315,6 +368,10 @@ func survey(e Evidence, r Rules) summary {
 	var longest uint64
 	for _, p := range e.Processes {
 		if p.Forked {
+			if n := p.Launches(); n > 0 {
+				s.launches = plus(s.launches, n)
+				s.conflicts = append(s.conflicts, fmt.Sprintf("%s are written down of process %d, a fork, in which CUDA does not work", launchesText(n), p.Pid))
+			}
 			continue
 		}
 		s.heartbeat = true
@@ -411,7 +468,7 @@ func survey(e Evidence, r Rules) summary {
 		}
 	}
 	if e.BadLines > 0 {
-		s.conflicts = append(s.conflicts, fmt.Sprintf("%d lines among the records were not written by the probe", e.BadLines))
+		s.conflicts = append(s.conflicts, linesText(e.BadLines)+" among the records damaged, or not written by the probe")
 	}
 	if c := e.Counterfactual; c != nil && c.Why == "" && c.Launches == 0 {
 		s.notes = append(s.notes, fmt.Sprintf("with every device hidden (%s) it %s, and recorded no kernel", c.Setting, c.Exit))
@@ -421,7 +478,7 @@ func survey(e Evidence, r Rules) summary {
 			s.notes = append(s.notes, "later records may be missing: "+s.noEnd)
 		}
 		if s.dropped > 0 {
-			s.notes = append(s.notes, fmt.Sprintf("CUPTI dropped %d records", s.dropped))
+			s.notes = append(s.notes, "CUPTI dropped "+recordsText(s.dropped))
 		}
 	}
 	sort.SliceStable(s.kernels, func(i, j int) bool {

@@ -93,6 +93,11 @@ func TestJudge(t *testing.T) {
 		}, Unproved, "in two ways"},
 		{"no UUID", proven, func(e *Evidence) { e.Processes[0].Devices = nil }, Unproved, "not identified"},
 		{"a UUID of zeros", proven, func(e *Evidence) { e.Processes[0].Devices[0].UUID = "GPU-00000000-0000-0000-0000-000000000000" }, Unproved, "not identified"},
+		{"kernels of a fork", other, func(e *Evidence) {
+			f := e.Processes[0]
+			f.Pid, f.Forked, f.End, f.Self = 8, true, nil, true
+			e.Processes = append(e.Processes, f)
+		}, Unproved, "process 8, a fork"},
 		{"another executable", proven, func(e *Evidence) { e.Processes[0].Self = false }, Unproved, "not by the binary itself"},
 		{"a forked process", proven, func(e *Evidence) { e.Processes[0].Forked = true }, Unproved, ""},
 		{"the end is missing", proven, func(e *Evidence) { e.Processes[0].End = nil }, Proved, ""},
@@ -109,6 +114,18 @@ func TestJudge(t *testing.T) {
 		{"other, and a file is cut", other, func(e *Evidence) { e.CutFiles = 1 }, Unproved, "not whole"},
 		{"other, and names were left out", other, func(e *Evidence) { e.Processes[0].Unnamed = 1 }, Unproved, "not whole"},
 		{"other, and a buffer was bad", other, func(e *Evidence) { e.Processes[0].BadBuffers = 1 }, Unproved, "could not read"},
+
+		{"other, and records could not be written", other, func(e *Evidence) { e.LostFiles = 1 }, Unproved, "could not write its records"},
+		{"other, and a second of it lost the variable", other, func(e *Evidence) {
+			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, Exe: "/x/app", NoInjection: true})
+		}, Unproved, "process 8 (/x/app) has lost the variable"},
+		{"other, and something that may be it may not be looked into", other, func(e *Evidence) {
+			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, Closed: true})
+		}, Unproved, "process 8 (unknown) may not be looked into"},
+		{"other, and a child that does not count lost the variable", other, func(e *Evidence) {
+			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, Exe: "/bin/sh", NoInjection: true})
+		}, OtherKernels, ""},
+		{"other, and it gains rights", other, func(e *Evidence) { e.Gains = "it is setuid" }, Unproved, "it is setuid"},
 
 		{"silent, and a child was seen", silent, func(e *Evidence) { e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8}) }, Unproved, "other programs"},
 		{"silent, and a child was waited for", silent, func(e *Evidence) { e.Watch.Children = true }, Unproved, "other programs"},
@@ -221,6 +238,8 @@ func TestRulesBesideTheName(t *testing.T) {
 		{"its device by UUID", nil, Rules{Device: uuid}, Proved, ""},
 		{"its device by UUID in other letters", nil, Rules{Device: strings.ToUpper(uuid)}, Proved, ""},
 		{"its device by the beginning of the UUID", nil, Rules{Device: uuid[:12]}, Proved, ""},
+		{"its slice of a device, as nvidia-smi writes it", nil, Rules{Device: "MIG-" + uuid[4:]}, Proved, ""},
+		{"another slice", nil, Rules{Device: "MIG-99999999" + uuid[12:]}, OtherKernels, "not on device MIG-9"},
 		{"too short a beginning", nil, Rules{Device: uuid[:11]}, OtherKernels, "H200, " + uuid},
 		{"its device by number", nil, Rules{Device: "0"}, Proved, ""},
 		{"another number", nil, Rules{Device: "1"}, OtherKernels, "not on device 1"},
@@ -228,6 +247,10 @@ func TestRulesBesideTheName(t *testing.T) {
 		{"wrong device of two", second, Rules{Device: "0"}, OtherKernels, "A10, GPU-99999999-2222-3333-4444-555555555555 (number 1), not on device 0"},
 		{"right device of two", second, Rules{Device: "1"}, Proved, ""},
 		{"wrong device of two, by UUID", second, Rules{Device: uuid}, OtherKernels, "A10"},
+		{"a child that was asked for lost the variable", func(e *Evidence) {
+			e.Processes[0].Kernels[0].Name = "fill"
+			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, Exe: "/venv/bin/python3.11", NoInjection: true})
+		}, Rules{Child: "python*"}, Unproved, "process 8 (/venv/bin/python3.11) has lost the variable"},
 		{"a child that was asked for, by name", inChild, Rules{Child: "python*"}, Proved, ""},
 		{"a child that was asked for, by path", inChild, Rules{Child: "/venv/bin/*"}, Proved, ""},
 		{"another child", inChild, Rules{Child: "ruby*"}, Unproved, "not by the binary itself"},

@@ -28,8 +28,19 @@ func (r Rules) onDevice(ordinal int, uuid string) bool {
 	if n, err := strconv.Atoi(r.Device); err == nil {
 		return n == ordinal
 	}
-	const enough = len("GPU-") + 8 // a shorter beginning may be that of two devices
-	return strings.EqualFold(r.Device, uuid) || len(r.Device) >= enough && len(uuid) > len(r.Device) && strings.EqualFold(r.Device, uuid[:len(r.Device)])
+	const enough = 8 // digits: a shorter beginning may be that of two devices
+	want, is := digits(r.Device), digits(uuid)
+	return strings.EqualFold(r.Device, uuid) || len(want) >= enough && len(is) >= len(want) && strings.EqualFold(want, is[:len(want)])
+}
+
+// digits is a UUID without the word in front: the driver says of a slice of a device (MIG) only the digits.
+func digits(uuid string) string {
+	for _, kind := range []string{"GPU-", "MIG-"} {
+		if len(uuid) > len(kind) && strings.EqualFold(uuid[:len(kind)], kind) {
+			return uuid[len(kind):]
+		}
+	}
+	return uuid
 }
 
 // counts says whether the launches of a process count.

@@ -202,7 +202,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	if err != nil {
 		return e, fmt.Errorf("records of %s: %w", e.Binary, err)
 	}
-	e.BadLines, e.CutFiles, e.Truncated = records.Bad, records.Cut, records.Truncated
+	e.BadLines, e.CutFiles, e.LostFiles, e.Truncated = records.Bad, records.Cut, records.Lost, records.Truncated
 	for _, p := range records.Processes {
 		// By the file, not by its name: in another root the same name is another file, and cargo links one file under two names.
 		self := p.ExeInode != 0 && p.ExeInode == id.Inode && p.ExeDevice == id.Device
@@ -406,6 +406,9 @@ func runControl(ctx context.Context, h buildenv.Host, run runner, o Options, dir
 // controlRecord looks for the control's own kernel among its records and says why it is not there.
 func controlRecord(h buildenv.Host, r probe.Records, control string, c *Control) (bool, string) {
 	why := "the driver did not load the probe"
+	if r.Lost > 0 {
+		why = "it " + lostRecords
+	}
 	for _, p := range r.Processes {
 		if !h.SamePath(h.Real(p.Exe), h.Real(control)) {
 			continue

@@ -1,0 +1,326 @@
+package verify
+
+import (
+	"encoding/json"
+	"math/rand"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gpubuild/gpu"
+	"gpubuild/gpu/probe"
+)
+
+// spoilers are what can be otherwise in an evidence, each on its own. Many at once make evidence that nobody thought of.
+var spoilers = []func(*rand.Rand, *Evidence, *Rules){
+	func(r *rand.Rand, e *Evidence, _ *Rules) {
+		e.Control.Outcome = pick(r, ControlMissing, ControlRecorded, ControlRecorded, ControlUnrecorded, ControlNoLibrary, ControlNoDevice, ControlFailed, ControlCannotRun, ControlWrong)
+	},
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Control.Real = r.Intn(4) > 0 },
+	func(r *rand.Rand, e *Evidence, _ *Rules) {
+		e.After = pick(r, nil, &Control{}, &Control{Outcome: ControlRecorded, Real: true}, &Control{Outcome: ControlRecorded}, &Control{Outcome: ControlNoDevice, Real: true})
+	},
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Ran = r.Intn(4) > 0 },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Changed = r.Intn(2) == 0 },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Gains = pick(r, "", "it is setuid") },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Exit.Code = r.Intn(3) },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Exit.Signal = pick(r, "", "SIGABRT") },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Exit.TimedOut = r.Intn(2) == 0 },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.BadLines = r.Intn(2) },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.CutFiles = r.Intn(2) },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Truncated = r.Intn(2) == 0 },
+	func(r *rand.Rand, e *Evidence, _ *Rules) {
+		e.Conflicts = append(e.Conflicts, Conflict{"something", r.Intn(2) == 0})
+	},
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Complete = r.Intn(2) == 0 },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Children = r.Intn(2) == 0 },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Ignored = r.Intn(2) == 0 },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Left = r.Intn(2) == 0 },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Orphans = r.Intn(2) },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Opened = r.Intn(3) - 1 },
+	func(r *rand.Rand, e *Evidence, _ *Rules) {
+		e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 7 + r.Intn(2), Started: uint64(99 + r.Intn(2)), Exe: pick(r, "", "/x/app", "/bin/python3"),
+			NoInjection: r.Intn(2) == 0, Closed: r.Intn(4) == 0, Driver: pick(r, "", "", "/usr/lib/libcuda.so.1"), Root: r.Intn(2) == 0})
+	},
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Seen = nil },
+	func(r *rand.Rand, e *Evidence, _ *Rules) {
+		e.Counterfactual = pick(r, nil, &Counterfactual{}, &Counterfactual{Launches: 2}, &Counterfactual{Why: "no disk"}, &Counterfactual{Exit: Exit{TimedOut: true}})
+	},
+	func(r *rand.Rand, e *Evidence, _ *Rules) {
+		if n := len(e.Processes); n > 0 && r.Intn(2) == 0 {
+			p := e.Processes[r.Intn(n)]
+			p.Pid, p.Kernels, p.Devices = p.Pid+r.Intn(2), append([]probe.Kernel{}, p.Kernels...), append([]probe.Device{}, p.Devices...)
+			if p.End != nil {
+				end := *p.End
+				p.End = &end
+			}
+			e.Processes = append(e.Processes, p)
+		}
+	},
+	each(func(r *rand.Rand, p *Process) { p.Self = r.Intn(2) == 0 }),
+	each(func(r *rand.Rand, p *Process) { p.Exe = pick(r, "", "/x/app", "/bin/python3") }),
+	each(func(r *rand.Rand, p *Process) { p.Real = r.Intn(2) == 0 }),
+	each(func(r *rand.Rand, p *Process) { p.Forked = r.Intn(2) == 0 }),
+	each(func(r *rand.Rand, p *Process) { p.Recording = r.Intn(2) == 0 }),
+	each(func(r *rand.Rand, p *Process) { p.Callbacks = r.Intn(2) }),
+	each(func(r *rand.Rand, p *Process) {
+		p.Unavailable = pick(r, nil, &probe.Unavailable{Step: "enable", RC: 35})
+	}),
+	each(func(r *rand.Rand, p *Process) { p.Dropped = uint64(r.Intn(2)) }),
+	each(func(r *rand.Rand, p *Process) { p.Unnamed = uint64(r.Intn(2)) }),
+	each(func(r *rand.Rand, p *Process) { p.BadBuffers = r.Intn(2) }),
+	each(func(r *rand.Rand, p *Process) { p.Kernels = nil }),
+	each(func(r *rand.Rand, p *Process) { p.Devices = nil }),
+	each(func(r *rand.Rand, p *Process) { p.End = nil }),
+	each(func(r *rand.Rand, p *Process) {
+		p.End = &probe.End{Flush: r.Intn(8) / 7, Kernels: uint64(r.Intn(4)), Unfinished: uint64(r.Intn(8) / 7), Dropped: uint64(r.Intn(8) / 7),
+			Accepted: uint64(r.Intn(4)), LostWrites: uint64(r.Intn(8) / 7), Written: uint64(r.Intn(4))}
+	}),
+	each(func(r *rand.Rand, p *Process) {
+		p.Devices = append(p.Devices, probe.Device{Ordinal: r.Intn(2), UUID: pick(r, uuid, "", "GPU-99999999-2222-3333-4444-555555555555", "GPU-00000000-0000-0000-0000-000000000000"), Name: "A10", Capability: gpu.Capability{Major: 8}})
+	}),
+	each(func(r *rand.Rand, p *Process) {
+		p.Kernels = append(p.Kernels, probe.Kernel{Name: pick(r, "matmul", "fill", "relu", "_Z4sgemmPf", "cudnn_gemm"), Device: r.Intn(2), Count: uint64(r.Intn(3)), Total: 5})
+	}),
+	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Min = uint64(r.Intn(5)) },
+	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Device = pick(r, "", "0", "1", uuid, "GPU-99999999") },
+	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Child = pick(r, "", "python*", "*") },
+	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Counterfactual = r.Intn(2) == 0 },
+	func(r *rand.Rand, _ *Evidence, q *Rules) { q.ExpectExit = r.Intn(2) },
+	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Kernel = pick(r, nil, regexp.MustCompile("^relu$")) },
+	func(r *rand.Rand, e *Evidence, q *Rules) { q.Mode, e.Own = pick(r, Prove, Exec), []string{"relu"} },
+}
+
+func pick[T any](r *rand.Rand, of ...T) T { return of[r.Intn(len(of))] }
+
+func each(do func(*rand.Rand, *Process)) func(*rand.Rand, *Evidence, *Rules) {
+	return func(r *rand.Rand, e *Evidence, _ *Rules) {
+		if n := len(e.Processes); n > 0 {
+			do(r, &e.Processes[r.Intn(n)])
+		}
+	}
+}
+
+// claims are what a verdict says of the evidence, in the words of shared/facts/proof.md 5 and the architecture's "Verdicts", and written without
+// a look at the judge. Each answers what is not so.
+var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
+	Proved: {
+		"the program ran to the end that was expected": endedWell,
+		"its control was recorded on a real driver":    func(e Evidence, _ Rules) bool { return e.Control.Outcome == ControlRecorded && e.Control.Real },
+		"its file is the one that was started":         func(e Evidence, _ Rules) bool { return !e.Changed },
+		"nothing speaks against it":                    nothingAgainst,
+		"enough matching launches, of processes that count, on known devices of real drivers": func(e Evidence, r Rules) bool {
+			var n uint64
+			for _, p := range e.Processes {
+				if p.Forked || !p.Recording || !p.Real || !(p.Self || childAsked(p.Exe, r)) {
+					continue
+				}
+				for _, k := range p.Kernels {
+					if id := uuidOf(p, k.Device); nameAsked(k.Name, e, r) && id != "" && deviceAsked(k.Device, id, r) {
+						n += k.Count
+					}
+				}
+			}
+			return n > 0 && n >= r.Min
+		},
+		"with every device hidden nothing ran": func(e Evidence, r Rules) bool {
+			c := e.Counterfactual
+			return c == nil && !r.Counterfactual || c != nil && c.Launches == 0 && c.Why == "" && !c.Exit.TimedOut
+		},
+	},
+	NotUsed: {
+		"the program ran to the end that was expected": endedWell,
+		"its control was recorded, before and after": func(e Evidence, _ Rules) bool {
+			return e.Control.Outcome == ControlRecorded && e.Control.Real && e.After != nil && e.After.Outcome == ControlRecorded && e.After.Real
+		},
+		"its file is the one that was started": func(e Evidence, _ Rules) bool { return !e.Changed },
+		"nothing speaks against it":            nothingAgainst,
+		"every process was watched to its end, with our variable": func(e Evidence, _ Rules) bool {
+			w := e.Watch
+			if !w.Complete || w.Children || w.Ignored || w.Left || w.Orphans > 0 || e.Gains != "" {
+				return false
+			}
+			for _, p := range w.Seen {
+				if p.NoInjection || p.Closed || !p.Root || p.Driver != "" && !beat(e, p) {
+					return false
+				}
+			}
+			return true
+		},
+		"the driver was opened by nobody that did not tell us": func(e Evidence, _ Rules) bool {
+			for _, p := range e.Processes {
+				if !p.Forked {
+					return true
+				}
+			}
+			return e.Watch.Opened == 0
+		},
+		"nothing was launched, by anybody": func(e Evidence, _ Rules) bool {
+			for _, p := range e.Processes {
+				if p.Launches() > 0 || p.Dropped > 0 || p.BadBuffers > 0 {
+					return false
+				}
+			}
+			return true
+		},
+		"the records are whole": recordsWhole,
+	},
+	OtherKernels: {
+		"the program ran to the end that was expected": endedWell,
+		"its control was recorded, before and after": func(e Evidence, _ Rules) bool {
+			return e.Control.Outcome == ControlRecorded && e.Control.Real && e.After != nil && e.After.Outcome == ControlRecorded && e.After.Real
+		},
+		"nothing speaks against it": nothingAgainst,
+		"the records are whole":     recordsWhole,
+		"a process that counts used the GPU": func(e Evidence, r Rules) bool {
+			for _, p := range e.Processes {
+				if !p.Forked && p.Launches() > 0 && (p.Self || childAsked(p.Exe, r)) {
+					return true
+				}
+			}
+			return false
+		},
+		"no kernel that was asked for was launched by one": func(e Evidence, r Rules) bool {
+			for _, p := range e.Processes {
+				for _, k := range p.Kernels {
+					if !p.Forked && k.Count > 0 && (p.Self || childAsked(p.Exe, r)) && nameAsked(k.Name, e, r) && deviceAsked(k.Device, uuidOf(p, k.Device), r) {
+						return false
+					}
+				}
+			}
+			return true
+		},
+		"no process that counts was out of sight": func(e Evidence, r Rules) bool {
+			for _, p := range e.Watch.Seen {
+				counts := p.Exe == "" || p.Exe == e.Binary || childAsked(p.Exe, r)
+				if counts && (p.NoInjection || p.Closed || p.Driver != "" && !beat(e, p)) {
+					return false
+				}
+			}
+			return e.Gains == ""
+		},
+	},
+	NoDevice: {
+		"the control says so": func(e Evidence, _ Rules) bool {
+			return e.Control.Outcome == ControlNoDevice || e.Control.Outcome == ControlNoLibrary
+		},
+		"nothing was launched, by anybody": func(e Evidence, _ Rules) bool {
+			for _, p := range e.Processes {
+				if p.Launches() > 0 {
+					return false
+				}
+			}
+			return true
+		},
+	},
+}
+
+func endedWell(e Evidence, r Rules) bool {
+	return e.Ran && e.Exit.Code == r.ExpectExit && e.Exit.Signal == "" && !e.Exit.TimedOut
+}
+
+func nothingAgainst(e Evidence, _ Rules) bool {
+	for _, c := range e.Conflicts {
+		if c.Against {
+			return false
+		}
+	}
+	for _, p := range e.Processes {
+		if p.Launches() > 0 && (!p.Recording || !p.Real || p.Forked) {
+			return false
+		}
+	}
+	return e.BadLines == 0
+}
+
+func recordsWhole(e Evidence, _ Rules) bool {
+	for _, p := range e.Processes {
+		if p.Forked {
+			continue
+		}
+		d := p.End
+		if !p.Recording || p.Unavailable != nil || p.Callbacks != 0 || p.BadBuffers > 0 || p.Dropped > 0 || d == nil || d.Flush != 0 || d.Unfinished > 0 || d.Dropped > 0 || d.LostWrites > 0 {
+			return false
+		}
+		if d.Kernels > p.Launches() || d.Accepted > p.Launches() || d.Written > d.Kernels {
+			return false
+		}
+	}
+	return e.CutFiles == 0 && !e.Truncated
+}
+
+func beat(e Evidence, s Seen) bool {
+	for _, p := range e.Processes {
+		if !p.Forked && p.Pid == s.Pid && p.Started == s.Started {
+			return true
+		}
+	}
+	return false
+}
+
+func childAsked(exe string, r Rules) bool {
+	whole, _ := path.Match(r.Child, exe)
+	base, _ := path.Match(r.Child, path.Base(exe))
+	return r.Child != "" && exe != "" && (whole || base)
+}
+
+func uuidOf(p Process, ordinal int) string {
+	id := ""
+	for _, d := range p.Devices {
+		if d.Ordinal == ordinal {
+			id = d.UUID
+		}
+	}
+	if strings.Trim(id, "GPU-0") == "" {
+		return ""
+	}
+	return id
+}
+
+func deviceAsked(ordinal int, id string, r Rules) bool {
+	return r.Device == "" || r.Device == strconv.Itoa(ordinal) || strings.HasPrefix(r.Device, "GPU-") && strings.HasPrefix(id, r.Device)
+}
+
+func nameAsked(name string, e Evidence, r Rules) bool {
+	if r.Kernel != nil {
+		return r.Kernel.MatchString(name)
+	}
+	return name == "matmul" || name == "_Z4sgemmPf" || r.Mode == Exec && name == "relu"
+}
+
+// TestVerdictsClaimNothingFalse judges evidence that was put together by chance, and holds each verdict against what it says.
+func TestVerdictsClaimNothingFalse(t *testing.T) {
+	rounds := 60000
+	if n, err := strconv.Atoi(os.Getenv("GPUBUILD_JUDGED")); err == nil {
+		rounds = n
+	}
+	r := rand.New(rand.NewSource(7))
+	met := map[Kind]int{}
+	for range rounds {
+		e := pick(r, proven, silent, other)()
+		e.After = &Control{Outcome: ControlRecorded, Real: true}
+		rules := Rules{Mode: Prove, Patterns: DefaultPatterns()}
+		for range r.Intn(7) {
+			spoilers[r.Intn(len(spoilers))](r, &e, &rules)
+		}
+		v := Judge(e, rules)
+		met[v.Kind]++
+		for what, holds := range claims[v.Kind] {
+			if !holds(e, rules) {
+				data, _ := json.Marshal(e)
+				t.Fatalf("%s, but it is not so that %s\n%+v\n%s", v.Kind, what, rules, data)
+			}
+		}
+		if v.Kind == Unproved && v.Why == "" || len(v.Lines) == 0 || len(v.Lines) > 5 {
+			t.Fatalf("%s: %q %q", v.Kind, v.Why, v.Lines)
+		}
+	}
+	for _, k := range []Kind{Unproved, Proved, NotUsed, OtherKernels, NoDevice} {
+		if met[k] < rounds/200 {
+			t.Errorf("%s came %d times of %d: the evidence is too much alike", k, met[k], rounds)
+		}
+	}
+}
