@@ -123,10 +123,8 @@ func (j *journey) writeReceipts(r report.Result) error {
 
 // checkReceipt answers what is wrong with a receipt, and which of several receipts in one file is the binary's.
 func (a *app) checkReceipt(whole receipt.Receipt, binary string, alone bool) ([]string, receipt.Receipt) {
-	recorded := a.host
-	recorded.OS = buildenv.Linux // programs are proven only there, and a receipt may be verified elsewhere
 	if whole.Binary.Path == "" {
-		return whole.Check("", 0, a.real(recorded)), whole
+		return whole.Check("", 0, a.realFor(whole.Evidence)), whole
 	}
 	var wrong []string
 	hash, err := seal(binary)
@@ -138,7 +136,14 @@ func (a *app) checkReceipt(whole receipt.Receipt, binary string, alone bool) ([]
 		}
 		hash = sealed{sum: r.Binary.SHA256, size: r.Binary.Size} // said once; the rest is checked all the same
 	}
-	return append(wrong, whole.Check(hash.sum, hash.size, a.real(recorded))...), r
+	return append(wrong, whole.Check(hash.sum, hash.size, a.realFor(r.Evidence))...), r
+}
+
+// realFor answers which drivers count as real in an evidence: by the rules of the system where it was recorded, wherever it is looked at.
+func (a *app) realFor(e verify.Evidence) func(verify.Loaded) (bool, string) {
+	recorded := a.host
+	recorded.OS = orWord(e.OS, buildenv.Linux)
+	return a.real(recorded)
 }
 
 // runReceipt checks a receipt against a binary and against today's rules.

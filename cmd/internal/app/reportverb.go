@@ -11,7 +11,6 @@ import (
 	"sort"
 	"strings"
 
-	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/verify"
@@ -185,9 +184,6 @@ func (a *app) observe(file string) ([]report.Observation, []string, error) {
 // resultOf makes the result of a receipt. A proof in it counts only as far as its own evidence, judged again, comes to it: a verdict that somebody
 // wrote there is none.
 func (a *app) resultOf(r receipt.Receipt) (report.Result, error) {
-	recorded := a.host
-	recorded.OS = buildenv.Linux // programs are proven only there, and receipts may be read elsewhere
-	real := a.real(recorded)
 	if !r.Whole() {
 		return report.Result{}, &report.FormatError{Why: "this receipt was changed after it was written: its sum does not fit"}
 	}
@@ -210,7 +206,7 @@ func (a *app) resultOf(r receipt.Receipt) (report.Result, error) {
 			continue
 		}
 		p := proofResult(proof{Verdict: one.Verdict, Evidence: one.Evidence})
-		if wrong := one.Holds(real); len(wrong) > 0 && one.Verdict.Kind == verify.Proved {
+		if wrong := one.Holds(a.realFor(one.Evidence)); len(wrong) > 0 && one.Verdict.Kind == verify.Proved {
 			p = &report.Proof{Verdict: report.Unproved, Why: "the receipt does not hold: " + wrong[0], Lines: p.Lines}
 		}
 		name := pathBase(one.Binary.Path)

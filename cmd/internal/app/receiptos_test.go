@@ -1,0 +1,93 @@
+package app
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/gpu"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+)
+
+// A receipt is judged by the rules of the system where its evidence was recorded: one of Windows holds on Linux, one of Linux on Windows, and a
+// stand-in's on neither.
+func TestReceiptsOfAnotherSystem(t *testing.T) {
+	const nvcuda = `C:\Windows\System32\nvcuda.dll`
+	windows := verify.Loaded{LibCUDA: nvcuda, Real: nvcuda, System: `C:\Windows\system32`, Signed: []string{nvcuda}}
+	unsigned := windows
+	unsigned.Signed = nil
+	linux := verify.Loaded{LibCUDA: "/usr/lib/libcuda.so.1", Real: "/usr/lib/libcuda.so.580.65.06", Version: "580.65.06", Module: "580.65.06", Nodes: []string{"/dev/nvidia0"}}
+	standin := linux
+	standin.Module = ""
+	tests := []struct {
+		story, os string
+		loaded    verify.Loaded
+		want      string // empty: it holds
+	}{
+		{"of Windows", buildenv.Windows, windows, ""},
+		{"of Windows, not signed", buildenv.Windows, unsigned, "carries no signature"},
+		{"of Linux", "", linux, ""},
+		{"of Linux, a stand-in's", "", standin, "no NVIDIA kernel module"},
+		{"of Windows, and it says of Linux", "", windows, "stand-in"},
+		{"of a system that nothing is known of", "plan9", linux, "cannot be checked"},
+	}
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(t.TempDir(), "app.exe")
+	if err := os.WriteFile(binary, []byte("MZ"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	hash, err := seal(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, here := range []string{buildenv.Linux, buildenv.Windows} {
+		for _, tt := range tests {
+			t.Run(here+": "+tt.story, func(t *testing.T) {
+				e := verify.Evidence{
+					Schema: 1, OS: tt.os, Binary: "app.exe", Ran: true,
+					Control: verify.Control{Outcome: verify.ControlRecorded, Loaded: tt.loaded, Real: true},
+					Processes: []verify.Process{{Self: true, Real: true, Loaded: tt.loaded, Process: probe.Process{
+						Pid: 7, Started: 99, Exe: "app.exe", Recording: true,
+						Devices: []probe.Device{{UUID: "GPU-11111111-2222-3333-4444-555555555555", Name: "RTX", Capability: gpu.Capability{Major: 8, Minor: 9}}},
+						Kernels: []probe.Kernel{{Name: "matmul", Count: 1, Total: 10, Start: 1, End: 11}}, End: &probe.End{Kernels: 1},
+					}}},
+				}
+				rules := verify.Rules{Mode: verify.Prove, Patterns: verify.DefaultPatterns()}
+				r := receipt.New("devel", receipt.Binary{Path: "app.exe", Size: hash.size, SHA256: hash.sum}, buildenv.Env{}, "", receipt.Ask(rules, false), e, verify.Judge(e, rules))
+				data, err := r.Encode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if r, err = receipt.Decode(data); err != nil {
+					t.Fatal(err)
+				}
+				a := &app{host: host, real: verify.RealDriver}
+				a.host.OS = here
+				wrong, _ := a.checkReceipt(r, binary, false)
+				if text := strings.Join(wrong, "\n"); (text == "") != (tt.want == "") || !strings.Contains(text, tt.want) {
+					t.Errorf("%q, want %q", text, tt.want)
+				}
+				result, err := a.resultOf(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := report.Proved
+				if tt.want != "" {
+					want = report.Unproved
+				}
+				if got := result.Programs[0].Proof.Verdict; got != want {
+					t.Errorf("in a report it is %s, want %s", got, want)
+				}
+			})
+		}
+	}
+}
