@@ -72,6 +72,7 @@ type tested struct {
 	pkg       string
 	marked    bool
 	processes int
+	listed    bool // it was started to say which tests it has
 	kind      verify.Kind
 	why       string
 	kernels   []launched
@@ -105,6 +106,7 @@ func (j *journey) tested(proofs []proof) []tested {
 		}
 		row := join(mine)
 		row.name, row.pkg, row.marked = p.Name, p.Package, j.marked(p)
+		row.listed = slices.ContainsFunc(j.listed, func(path string) bool { return j.host.SamePath(path, p.Path) })
 		if names[p.Name] > 1 {
 			row.name = p.Target + ":" + p.Name
 		}
@@ -188,16 +190,20 @@ func (j *journey) missedMarks(rows []tested) []string {
 	l := j.line
 	chosen := l.Lib || l.Bins || l.Examples || l.Tests || l.Benches || l.Doc || len(l.Bin)+len(l.Example)+len(l.Test)+len(l.Bench) > 0
 	packages := map[string]bool{}
+	var out []string
 	for _, r := range rows {
 		packages[r.pkg] = true
-		if r.marked && r.processes == 0 && !l.Doc {
-			return []string{fmt.Sprintf("not proven: %s is marked and was built, and cargo did not start it", r.name)}
+		switch {
+		case !r.marked || r.processes > 0:
+		case r.listed:
+			out = append(out, fmt.Sprintf("not proven: %s is marked, and none of its tests was run", r.name))
+		case !l.Doc:
+			out = append(out, fmt.Sprintf("not proven: %s is marked and was built, and cargo did not start it", r.name))
 		}
 	}
-	if chosen {
-		return nil
+	if chosen || len(out) > 0 {
+		return out
 	}
-	var out []string
 	for _, pattern := range j.marks().GPU {
 		means := func(p program) bool { return config.Matches(pattern, p.Package, p.Target, p.Name) }
 		if slices.ContainsFunc(j.programs, means) {

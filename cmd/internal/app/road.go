@@ -63,6 +63,7 @@ type journey struct {
 	endedByAudit   bool
 	workspace      []target // known where the configuration marks programs
 	missed         []string // what the configuration marks and this run left out
+	listed         []string // programs that were asked which tests they have
 	gathered
 
 	watch *stopwatch // nil unless --gpu-timings

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -36,6 +37,7 @@ type runnerState struct {
 	Stderr  string      `json:"stderr,omitempty"` // what the user's stderr, which is descriptor 3, is known by; empty: it is the runner's own
 	Ack     string      `json:"ack,omitempty"`    // the same of descriptor 4, on which the run answers the mark
 	Marks   bool        `json:"marks,omitempty"`  // the run waits for the mark on stderr
+	Tests   bool        `json:"tests,omitempty"`  // the programs are tests or benchmarks, which can be asked what they would run
 
 	Min            uint64 `json:"min,omitempty"`
 	Device         string `json:"device,omitempty"`
@@ -71,7 +73,8 @@ func (j *journey) runProven(ctx context.Context) error {
 	}
 	defer os.RemoveAll(dir)
 	state := runnerState{Dir: dir, User: user.Words, Devices: j.hasDevice(ctx), Timeout: int64(j.options.Timeout), Receipt: j.options.Receipt != "",
-		Min: j.options.Min, Device: j.options.Device, Child: j.options.Child, Counterfactual: j.options.Counterfactual, ExpectCPU: j.options.ExpectCPU}
+		Min: j.options.Min, Device: j.options.Device, Child: j.options.Child, Counterfactual: j.options.Counterfactual, ExpectCPU: j.options.ExpectCPU,
+		Tests: j.line.Verb == "test" || j.line.Verb == "bench"}
 	if j.options.Kernel != nil {
 		state.Kernel = j.options.Kernel.String()
 	}
@@ -155,10 +158,23 @@ func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 	if err != nil {
 		return err
 	}
-	if len(proofs) == 0 {
-		j.shell.Loud("Unproved", "not proven: no program was started by cargo under our runner")
+	if j.listed, err = readListed(dir); err != nil {
+		return err
 	}
 	tests := j.line.Verb == "test" || j.line.Verb == "bench"
+	switch {
+	case len(proofs) > 0:
+	case tests && asksForWords(j.line.Trailing):
+		j.shell.Status("Unproved", "not proven: no test was run, as was asked")
+		if ran == nil && j.options.RequireProof {
+			return codeError(codeUnproved)
+		}
+		return ran
+	case len(j.listed) > 0:
+		j.shell.Loud("Unproved", "not proven: the programs were asked for their tests, and none was run")
+	default:
+		j.shell.Loud("Unproved", "not proven: no program was started by cargo under our runner")
+	}
 	marked := j.marks() != nil && !j.options.ExpectCPU
 	rows := j.tested(proofs)
 	said := saidOf(proofs)
@@ -218,6 +234,36 @@ func readProofs(dir string) ([]proof, error) {
 	return out, nil
 }
 
+// asksForWords says whether a test program is started only to say something: its tests, as nextest has it do twice before any is run, or how it is used.
+// Such a process shows nothing of what its tests do. Source: rustc's library/test, cli.rs.
+func asksForWords(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return a == "--list" || a == "--help" || a == "-h" })
+}
+
+// noteListed leaves for the run that a program was asked for words only.
+func (s runnerState) noteListed(binary string) error {
+	return cache.WriteFile(filepath.Join(s.Dir, fmt.Sprintf("listed-%d-%d", time.Now().UnixNano(), os.Getpid())), []byte(binary), 0o600)
+}
+
+// readListed answers the programs that were asked for words, whatever else they did.
+func readListed(dir string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "listed-*"))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		if p := string(data); !contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
 // triple is what is built for.
 func (j *journey) triple(ctx context.Context) (string, error) {
 	target := ""
@@ -270,6 +316,12 @@ func (a *app) runnerMain(ctx context.Context, words []string) error {
 	env := a.host.Env
 	for _, d := range s.Lib {
 		env = a.host.Apply(env, appendLibraries(a.host, d))
+	}
+	if s.Tests && asksForWords(args) {
+		if err := s.noteListed(a.host.Abs(binary)); err != nil {
+			return err
+		}
+		s.Devices = false
 	}
 	if !s.Devices {
 		c := buildenv.Cmd{Path: a.host.Abs(binary), Args: args, Env: env.Entries(), Stdin: a.stdin, Stdout: a.shell.Out, Stderr: a.shell.Err}

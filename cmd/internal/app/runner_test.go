@@ -18,6 +18,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -125,5 +126,67 @@ func TestRunnersBesideEachOther(t *testing.T) {
 		if row.name == "gpu" && fmt.Sprint(row.kernels) != "[{matmul 3}]" {
 			t.Errorf("%s: %v", row.name, row.kernels)
 		}
+	}
+}
+
+// A test program that is asked for its tests is run as cargo would have, without the probe, and shows nothing: neither that it used the GPU nor that it
+// did not.
+func TestAListOfTestsIsNoRun(t *testing.T) {
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "multiply-1")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\necho \"[$*] [$GPUBUILD_PROBE_DIR]\"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		tests  bool
+		args   []string
+		listed bool
+	}{
+		{true, []string{"--list", "--format", "terse"}, true},
+		{true, []string{"--help"}, true},
+		{true, []string{"--exact", "a::b", "--nocapture"}, false},
+		{false, []string{"--list"}, false}, // a program's own word
+	} {
+		t.Run(fmt.Sprint(tt.tests, tt.args), func(t *testing.T) {
+			runs := t.TempDir()
+			state, err := json.Marshal(runnerState{Dir: runs, Devices: true, Tests: tt.tests, Timeout: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			file := filepath.Join(runs, "state.json")
+			if err := os.WriteFile(file, state, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			a := &app{host: h, run: proc.Runner{}, shell: &report.Shell{Out: &out, Err: &out}, stdin: strings.NewReader(""), cacheDir: filepath.Join(dir, "cache"), real: verify.RealDriver}
+			err = a.runnerMain(context.Background(), append([]string{file, binary}, tt.args...))
+			listed, readErr := readListed(runs)
+			if readErr != nil {
+				t.Fatal(readErr)
+			}
+			if want := fmt.Sprintf("%v []\n", tt.args); tt.listed && (err != nil || out.String() != want) {
+				t.Errorf("%v, %q, want %q", err, out.String(), want)
+			}
+			if (len(listed) == 1 && listed[0] == binary) != tt.listed {
+				t.Errorf("listed: %q", listed)
+			}
+			if !tt.listed {
+				return
+			}
+			j := &journey{app: &app{host: h}, listed: listed, programs: []program{{Path: binary, Name: "multiply", Kind: "test", Target: "test"}}}
+			j.line.Verb = "test"
+			j.config.Test.Value = &config.Marked{GPU: []string{"multiply"}}
+			rows := j.tested(nil)
+			if missed := j.missedMarks(rows); len(missed) != 1 || !strings.Contains(missed[0], "none of its tests was run") {
+				t.Errorf("%q", missed)
+			}
+			if got := worstOf(rows, wanted{all: true, cpu: true}); got != codeUnproved {
+				t.Errorf("of a run that was to be on the CPU: %d", got)
+			}
+		})
 	}
 }
