@@ -107,7 +107,7 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 		if o == ControlNoLibrary {
 			return NoDevice, "there is no CUDA driver here"
 		}
-		return NoDevice, "there is no GPU here"
+		return NoDevice, "the driver sees no GPU here"
 	}
 	if why := unsound(e, r, s); why != "" {
 		return Unproved, why
@@ -342,6 +342,7 @@ type summary struct {
 	launches, selfLaunches, matched   uint64
 	matchedTotal                      uint64
 	unfinished, dropped, unnamed      uint64
+	uncounted                         uint64 // launches that match by their name, and by their process or device do not count
 	unavailable, noEnd, childRecorded string
 	device                            *deviceSummary // of the matching kernel that ran longest
 	conflicts, notes                  []string
@@ -399,6 +400,9 @@ func survey(e Evidence, r Rules) summary {
 				s.elsewhere = orElse(d.Name, "an unknown device") + prefixed(", ", d.UUID) + fmt.Sprintf(" (number %d)", k.Device)
 			}
 			s.launches = plus(s.launches, k.Count)
+			if matches && !counted {
+				s.uncounted = plus(s.uncounted, k.Count)
+			}
 			if counts {
 				s.selfLaunches = plus(s.selfLaunches, k.Count)
 			} else {

@@ -155,6 +155,10 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		return e, err
 	}
 
+	if devices, ok := o.Env.Lookup("CUDA_VISIBLE_DEVICES"); ok && e.Hidden == "" && e.Control.Outcome == ControlNoDevice {
+		e.Conflicts = append(e.Conflicts, Conflict{What: "CUDA_VISIBLE_DEVICES=" + devices + " is set: it may name no device of this machine"})
+	}
+
 	env := probed(o, targetDir)
 	cmd := buildenv.Cmd{
 		Path: e.Binary, Args: o.Args, Dir: o.Dir, Env: env.Entries(), Timeout: o.Timeout,

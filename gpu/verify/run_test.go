@@ -255,6 +255,17 @@ func TestVerdictOfARun(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a number of no device", func(t *testing.T) {
+		o := l.options(t, "fallback")
+		o.Env = o.Env.Set("CUDA_VISIBLE_DEVICES", "7")
+		e, err := Run(context.Background(), l.host, proc.Runner{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := Judge(e, o.Rules()); v.Kind != NoDevice || !strings.Contains(strings.Join(v.Conflicts, "\n"), "CUDA_VISIBLE_DEVICES=7 is set") {
+			t.Errorf("%s: %s; conflicts: %q", v.Kind, v.Why, v.Conflicts)
+		}
+	})
 	// What is preloaded is told by its name even where LD_PRELOAD itself is forgiven some day.
 	t.Run("an interposer", func(t *testing.T) {
 		o := l.options(t, "gpu")

@@ -2,10 +2,12 @@ package verify
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu/probe"
 )
 
 const namesShown = 3
@@ -16,6 +18,8 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	switch {
 	case s.matched > 0:
 		out = append(out, fmt.Sprintf("ran: %s of %s, %s on the device", launchesText(s.matched), shown(s.kernels, true), spent(s.matchedTotal)))
+	case s.launches > 0 && s.uncounted > 0:
+		out = append(out, fmt.Sprintf("ran: %s, of which none counts: %s", launchesText(s.launches), shown(s.kernels, false)))
 	case s.launches > 0:
 		out = append(out, fmt.Sprintf("ran: %s of other kernels: %s", launchesText(s.launches), shown(s.kernels, false)))
 	case !e.Ran:
@@ -27,7 +31,7 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	case s.device != nil:
 		out = append(out, fmt.Sprintf("where: %s (%s, capability %s), driver %s", s.device.Name, s.device.UUID, s.device.Capability, driverText(e)))
 	case e.Control.UUID != "":
-		out = append(out, fmt.Sprintf("where: here are %s (%s), driver %s", e.Control.Device, e.Control.UUID, driverText(e)))
+		out = append(out, fmt.Sprintf("where: this machine has %s (%s), driver %s", e.Control.Device, e.Control.UUID, driverText(e)))
 	case e.Hidden != "":
 		out = append(out, "where: "+e.Hidden+" hides every device")
 	default:
@@ -51,8 +55,12 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 		out = append(out, "note: "+strings.Join(s.notes, "; "))
 	case v.Kind == Unproved:
 		out = append(out, "missing: "+v.Why+prefixed(". ", remedy(e, s, v)))
+	case v.Kind == OtherKernels && s.elsewhere != "":
+		out = append(out, "if that device is right, ask for it, or for none: --device (--gpu-device on cargo's verbs)")
 	case v.Kind == OtherKernels:
-		out = append(out, "if one of these is the kernel, name it: --kernel REGEX")
+		out = append(out, "if one of these is the kernel, name it: --kernel REGEX (--gpu-kernel on cargo's verbs)")
+	case v.Kind == NoDevice && e.Hidden != "":
+		out = append(out, "missing: "+v.Why+". Run it without that setting")
 	case v.Kind == NoDevice:
 		out = append(out, "missing: "+v.Why+"; prove on a machine with a GPU")
 	}
@@ -77,10 +85,22 @@ func remedy(e Evidence, s summary, v Verdict) string {
 		return "End the other profiler"
 	case e.Control.Outcome == ControlUnrecorded && strings.Contains(why, "NOT_INITIALIZED"):
 		return "This CUPTI may be newer than the driver: use an older one"
-	case s.childRecorded != "" && s.selfLaunches == 0:
-		return "Prove the program that does the work instead"
+	case strings.Contains(why, "by a child"):
+		return "Prove the program that does the work instead, or let it count: --child NAME (--gpu-child on cargo's verbs)"
+	case s.noEnd != "" && strings.HasSuffix(why, s.noEnd) && strings.Contains(why, "orderly"):
+		return "Let it return from main or call exit, or wait for 0.2 s before it ends"
+	case strings.Contains(why, lostRecords):
+		return "Make room, or set GPUBUILD_CACHE to a directory on another disk"
+	case e.Exit.TimedOut:
+		return "Give it more time with --timeout, or less to do"
+	case e.Exit.Signal == "" && strings.Contains(why, ", expected was "):
+		return "If it is to end so: --expect-exit " + strconv.Itoa(e.Exit.Code)
 	case strings.Contains(why, "has lost the variable"):
 		return "Prove that program itself, or keep the environment"
+	case strings.Contains(why, "the probe never started"):
+		return "Either it only loads the driver and computes on the CPU, or it takes " + probe.InjectionVariable + " out of its environment before"
+	case strings.Contains(why, "it started other programs"), strings.Contains(why, "it left a running process"):
+		return "Prove the program that computes without the one that starts it"
 	}
 	return ""
 }

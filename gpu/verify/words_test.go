@@ -1,0 +1,60 @@
+package verify
+
+import (
+	"strings"
+	"testing"
+
+	"gpubuild/gpu/probe"
+)
+
+// What a user reads of a verdict: which kernels ran and whether they count, and what to do about what is missing.
+func TestWhatIsSaidOfAVerdict(t *testing.T) {
+	tests := []struct {
+		story string
+		from  func() Evidence
+		spoil func(*Evidence)
+		rules Rules
+		want  []string
+		not   string
+	}{
+		{"proven", proven, nil, Rules{}, []string{"ran: 3 launches of matmul, 3µs on the device", "where: H200 (" + uuid + ", capability 9.0), driver 580.65.06"}, "missing"},
+		{"on the CPU", silent, nil, Rules{}, []string{"where: this machine has H200"}, "missing"},
+		{"another kernel", other, nil, Rules{}, []string{"ran: 3 launches of other kernels: relu", "name it: --kernel REGEX"}, ""},
+		{"the product in a child", proven, func(e *Evidence) { e.Processes[0].Self = false }, Rules{},
+			[]string{"ran: 3 launches, of which none counts: matmul (in a child)", "let it count: --child NAME"}, "other kernels"},
+		{"the product on another device", proven, nil, Rules{Device: "1"}, []string{"ran: 3 launches, of which none counts: matmul", "ask for it, or for none: --device"}, "--kernel"},
+		{"_exit", other, func(e *Evidence) { e.Processes[0].End = nil }, Rules{}, []string{"Let it return from main or call exit"}, ""},
+		{"its status", proven, func(e *Evidence) { e.Exit.Code = 3 }, Rules{}, []string{"missing: it ended with status 3, expected was 0. If it is to end so: --expect-exit 3"}, ""},
+		{"its status, and a child", proven, func(e *Evidence) { e.Exit.Code, e.Processes[0].Self = 3, false }, Rules{}, []string{"--expect-exit 3"}, "--child"},
+		{"a signal", proven, func(e *Evidence) { e.Exit.Code, e.Exit.Signal = 139, "SIGSEGV" }, Rules{}, []string{"missing: it was ended by SIGSEGV"}, "--expect-exit"},
+		{"no time", proven, func(e *Evidence) { e.Exit.TimedOut = true }, Rules{}, []string{"more time with --timeout"}, ""},
+		{"no room", silent, func(e *Evidence) { e.LostFiles = 1 }, Rules{}, []string{"GPUBUILD_CACHE"}, ""},
+		{"linked with the driver only", silent, func(e *Evidence) { e.Watch.Opened = 1 }, Rules{}, []string{"only loads the driver and computes on the CPU, or it takes " + probe.InjectionVariable}, ""},
+		{"children", silent, func(e *Evidence) { e.Watch.Children = true }, Rules{}, []string{"without the one that starts it"}, ""},
+		{"hidden", silent, func(e *Evidence) { e.Control.Outcome, e.Hidden = ControlNoDevice, "CUDA_VISIBLE_DEVICES=" }, Rules{}, []string{"Run it without that setting"}, "a machine with a GPU"},
+		{"no device", silent, func(e *Evidence) { e.Control.Outcome = ControlNoDevice }, Rules{}, []string{"prove on a machine with a GPU"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			e := tt.from()
+			e.After = &Control{Outcome: ControlRecorded, Real: true}
+			if tt.spoil != nil {
+				tt.spoil(&e)
+			}
+			tt.rules.Mode, tt.rules.Patterns = Prove, DefaultPatterns()
+			v := Judge(e, tt.rules)
+			text := strings.Join(v.Lines, "\n")
+			for _, want := range tt.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("%s: no %q in\n%s", v.Kind, want, text)
+				}
+			}
+			if tt.not != "" && strings.Contains(text, tt.not) {
+				t.Errorf("%s: %q in\n%s", v.Kind, tt.not, text)
+			}
+			if len(v.Lines) > 5 {
+				t.Errorf("%d lines", len(v.Lines))
+			}
+		})
+	}
+}
