@@ -215,3 +215,21 @@ func (l *Line) set(f Flag) {
 func splitList(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' || r == '\n' || r == '\r' })
 }
+
+// Links says whether what is built is linked as usual: false where the words for rustc ask for other output only.
+func (l Line) Links() bool {
+	rustc := l.Trailing
+	if l.Verb == "rustc" && !l.HasTrailing {
+		rustc = l.Positional
+	}
+	for i, w := range rustc {
+		kinds, ok := strings.CutPrefix(w, "--emit=")
+		if w == "--emit" && i+1 < len(rustc) {
+			kinds, ok = rustc[i+1], true
+		}
+		if ok {
+			return slices.ContainsFunc(strings.Split(kinds, ","), func(k string) bool { return k == "link" || strings.HasPrefix(k, "link=") })
+		}
+	}
+	return true
+}

@@ -50,7 +50,7 @@ func (j *journey) build(ctx context.Context) error {
 		j.explain(ctx, watch)
 	}
 	for _, m := range j.messages {
-		if m.Reason == cargo.Artifact && m.Executable != "" && !contains(m.Target.Kind, "custom-build") {
+		if m.Reason == cargo.Artifact && m.Executable != "" && !contains(m.Target.Kind, "custom-build") && j.made(m.Executable) {
 			id := features.ParsePkgID(m.PackageID)
 			kind := strings.Join(m.Target.Kind, "+")
 			if m.Profile.Test {
@@ -61,6 +61,11 @@ func (j *journey) build(ctx context.Context) error {
 		}
 	}
 	return err
+}
+
+// made says whether a program that cargo lists was really made: the words after `rustc --` may ask for something else in its place.
+func (j *journey) made(path string) bool {
+	return j.line.Verb != "rustc" || j.line.Links() && j.host.IsFile(path)
 }
 
 // targetKind is the one word for what cargo lists: a library of any kind is lib.

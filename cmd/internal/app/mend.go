@@ -331,20 +331,14 @@ func (a *app) lookUnlocked(ctx context.Context, o Options, l cargo.Line) (j *jou
 	if openErr := j.openProject(); openErr != nil || !j.project.HasLock {
 		return nil, false, err
 	}
-	path := a.host.Real(j.project.LockPath)
-	fi, statErr := a.host.Files.Stat(path)
-	old, readErr := a.host.ReadFile(path, 64<<20)
-	if statErr != nil || readErr != nil {
-		return nil, false, err
-	}
-	if err = j.ask(ctx, false, false); err == nil {
-		err = j.judge()
-	}
+	lock, err = j.lockAsItWas(func() error {
+		err := j.ask(ctx, false, false)
+		if err == nil {
+			err = j.judge()
+		}
+		return err
+	})
 	j.app = a
-	if now, readErr := a.host.ReadFile(path, 64<<20); readErr != nil || !bytes.Equal(now, old) {
-		lock = true
-		err = errors.Join(err, cache.WriteFile(path, old, fi.Mode().Perm()))
-	}
 	return j, lock, err
 }
 

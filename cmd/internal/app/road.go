@@ -106,6 +106,9 @@ func (a *app) road(ctx context.Context, o Options, line cargo.Line) (err error) 
 func (j *journey) travel(ctx context.Context) error {
 	line := j.line
 	j.watch.step("manifests")
+	if line.Verb == "install" {
+		return j.install(ctx)
+	}
 	if !line.Known() || line.Help || line.Version || line.UnitGraph || line.Verb == "" {
 		return j.otherVerb(ctx)
 	}
@@ -146,7 +149,7 @@ func (j *journey) asTyped() cargo.Line {
 // judged says whether a verb's result is one that the road can judge; every other cargo word runs in our environment, unjudged.
 func (j *journey) judged() bool {
 	switch j.line.Verb {
-	case "build", "check", "run", "test", "bench", "clippy":
+	case "build", "check", "run", "test", "bench", "clippy", "rustc":
 		return true
 	}
 	return false

@@ -1,0 +1,70 @@
+package cargo
+
+import "strings"
+
+// installFlags are those of `cargo install` (1.95) as far as they decide what is built; installOwn those that only say where it comes from and goes to.
+var (
+	installFlags = []flagSpec{
+		{"bin", 0, maybe}, {"bins", 0, none}, {"example", 0, maybe}, {"examples", 0, none},
+		{"features", 'F', one}, {"all-features", 0, none}, {"no-default-features", 0, none},
+		{"profile", 0, one}, {"target", 0, maybe}, {"ignore-rust-version", 0, none},
+	}
+	installOwn = []flagSpec{
+		{"version", 0, one}, {"index", 0, one}, {"registry", 0, one}, {"git", 0, one}, {"branch", 0, one}, {"tag", 0, one}, {"rev", 0, one}, {"path", 0, one},
+		{"root", 0, one}, {"force", 'f', none}, {"dry-run", 'n', none}, {"no-track", 0, none}, {"list", 0, none}, {"debug", 0, none}, {"message-format", 0, one},
+		{"jobs", 'j', hyphen}, {"keep-going", 0, none}, {"target-dir", 0, one}, {"timings", 0, attached},
+	}
+)
+
+// Install is what a `cargo install` builds.
+type Install struct {
+	Path     string   // --path; empty: a registry or a repository, of which nothing is here before cargo fetched it
+	List     bool     // --list builds nothing
+	Features []string // asked for, split
+	Build    Line     // with Path: the build that compiles the same
+}
+
+// Install reads the words of `cargo install`; false for any other verb. It builds with the release profile unless told otherwise, and looks for the
+// package in --path only, not upwards.
+func (l Line) Install() (Install, bool) {
+	if l.Verb != "install" || l.Help {
+		return Install{}, false
+	}
+	words := append(l.prefixed(), l.Global...)
+	words = append(words, "build")
+	known, decides := grammarOf(globalFlags, installFlags, installOwn), grammarOf(globalFlags, installFlags)
+	in, release := Install{}, true
+	for args := l.Args; len(args) > 0; {
+		it, ok := known.parse(args)
+		if !ok || !strings.HasPrefix(args[0], "-") {
+			args = args[1:]
+			continue
+		}
+		args = args[len(it.words):]
+		for _, f := range it.flags {
+			switch f.Name {
+			case "--path":
+				in.Path = f.Value
+			case "--list":
+				in.List = true
+			case "--debug", "--profile":
+				release = false
+			}
+			if _, ok := decides.long[strings.TrimPrefix(f.Name, "--")]; ok || f.Name == "-Z" {
+				words = append(words, f.words()...)
+			}
+		}
+	}
+	if release {
+		words = append(words, "--release")
+	}
+	if in.Path != "" {
+		words = append(words, "--manifest-path", strings.TrimRight(in.Path, `/\`)+"/Cargo.toml")
+	}
+	build, _, err := Split(words, nil)
+	if err != nil {
+		return Install{}, false
+	}
+	in.Build, in.Features = build, build.Features
+	return in, true
+}

@@ -1,0 +1,49 @@
+package cargo
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestInstallIsTheBuildOfItsPath(t *testing.T) {
+	for _, tt := range []struct{ typed, path, build string }{
+		{"install --path . --features cuda", ".", "build --features=cuda --release --manifest-path ./Cargo.toml"},
+		{"+nightly --config a.b=1 install --root /x --path=../app/ -fFcuda,x --bin tool -j -1 --locked", "../app/", "+nightly --config a.b=1 build --features=cuda,x --bin=tool --locked --release --manifest-path ../app/Cargo.toml"},
+		{"install --debug --path p --version 1.2 --no-default-features", "p", "build --no-default-features --manifest-path p/Cargo.toml"},
+		{"install --path p --profile fast --target t name", "p", "build --profile=fast --target=t --manifest-path p/Cargo.toml"},
+		{"install --git https://x --features cuda name", "", "build --features=cuda --release"},
+		{"install cargo-thing@1.2", "", "build --release"},
+	} {
+		l, _, err := Split(strings.Fields(tt.typed), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in, ok := l.Install()
+		if got := strings.Join(in.Build.Words(), " "); !ok || in.Path != tt.path || got != tt.build {
+			t.Errorf("%s: %v %q %s, want %s", tt.typed, ok, in.Path, got, tt.build)
+		}
+	}
+	for _, typed := range []string{"build --path x", "install --help"} {
+		if l, _, _ := Split(strings.Fields(typed), nil); l.Verb == "" {
+			t.Fatal(typed)
+		} else if _, ok := l.Install(); ok {
+			t.Errorf("%s installs nothing", typed)
+		}
+	}
+}
+
+func TestLinksUnlessRustcIsAskedForElse(t *testing.T) {
+	for typed, want := range map[string]bool{
+		"rustc":                                  true,
+		"rustc -- -Cdebuginfo=0":                 true,
+		"rustc -- --emit=asm":                    false,
+		"rustc -- --emit asm,link=out":           true,
+		"rustc -- --emit=link,dep-info":          true,
+		"rustc -- --emit metadata -Copt-level=3": false,
+	} {
+		l, _, err := Split(strings.Fields(typed), nil)
+		if err != nil || l.Links() != want {
+			t.Errorf("%s: %v %v", typed, l.Links(), err)
+		}
+	}
+}
