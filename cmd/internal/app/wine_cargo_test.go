@@ -25,9 +25,9 @@ func (w *wine) cargo() {
 	if err := os.RemoveAll(filepath.Join(sample, "target")); err != nil {
 		t.Fatal(err)
 	}
-	ask := func(args ...string) []byte {
+	tell := func(tool string, args ...string) []byte {
 		t.Helper()
-		c := exec.Command("cargo", args...)
+		c := exec.Command(tool, args...)
 		c.Dir = sample
 		for _, e := range os.Environ() { // its target directory is the project's own
 			if name, _, _ := strings.Cut(e, "="); !strings.HasPrefix(name, "CARGO_") || name == "CARGO_HOME" {
@@ -37,29 +37,35 @@ func (w *wine) cargo() {
 		c.Env = append(c.Env, "RUSTC_BOOTSTRAP=1")
 		out, err := c.Output()
 		if exit, ok := err.(*exec.ExitError); ok {
-			t.Fatalf("cargo %v: %v\n%s", args, err, exit.Stderr)
+			t.Fatalf("%s %v: %v\n%s", tool, args, err, exit.Stderr)
 		} else if err != nil {
 			t.Fatal(err)
 		}
 		return out
 	}
+	ask := func(args ...string) []byte { return tell("cargo", args...) }
 	answers := filepath.Join(w.bin, "answers")
 	if err := os.MkdirAll(answers, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for name, said := range map[string][]byte{
-		"metadata.json": ask("metadata", "--no-deps", "--format-version", "1"),
-		"graph.json":    ask("build", "--unit-graph", "-Zunstable-options", "--offline", "--features=cuda", "--target", "x86_64-pc-windows-msvc"),
+		"metadata.json":   ask("metadata", "--no-deps", "--format-version", "1"),
+		"graph.json":      ask("build", "--unit-graph", "-Zunstable-options", "--offline", "--features=cuda", "--target", "x86_64-pc-windows-msvc"),
+		"graph-test.json": ask("test", "--unit-graph", "-Zunstable-options", "--offline", "--features=cuda", "--target", "x86_64-pc-windows-msvc"),
 	} {
 		if err := os.WriteFile(filepath.Join(answers, name), onWindows(said), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	says := strings.ReplaceAll(string(ask("-vV")), "x86_64-unknown-linux-gnu", "x86_64-pc-windows-msvc")
-	if err := os.WriteFile(filepath.Join(answers, "version.txt"), []byte(says), 0o644); err != nil {
-		t.Fatal(err)
+	for name, said := range map[string][]byte{"version.txt": ask("-vV"), "rustc.txt": tell("rustc", "-vV")} {
+		says := strings.ReplaceAll(string(said), "x86_64-unknown-linux-gnu", "x86_64-pc-windows-msvc")
+		if err := os.WriteFile(filepath.Join(answers, name), []byte(says), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	w.compile("./testdata/standin/cargo", filepath.Join(w.bin, "rust", "cargo.exe"))
+	for _, tool := range []string{"cargo.exe", "rustc.exe"} {
+		w.compile("./testdata/standin/cargo", filepath.Join(w.bin, "rust", tool))
+	}
 }
 
 var (

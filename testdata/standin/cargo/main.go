@@ -1,11 +1,13 @@
 // Command cargo stands in for cargo.exe under Wine, where no rustc runs. What it is asked about the project it answers from what a real cargo said of it,
-// which the test has put into the directory STANDIN_CARGO (metadata.json, graph.json, version.txt). A build does the work of the build script of
-// testdata/matmul, by running the nvcc that the environment means, prints the messages that cargo prints for the units of the graph, and makes a
-// program with what nvcc made in its data, as include_bytes! puts it there.
+// which the test has put into the directory STANDIN_CARGO (metadata.json, graph.json, graph-test.json, version.txt); as rustc.exe it only says its
+// version (rustc.txt). A build does the work of the build script of testdata/matmul, by running the nvcc that the environment means, prints the messages
+// that cargo prints for the units of the graph, and makes a program with what nvcc made in its data, as include_bytes! puts it there. That program is
+// this one, or program.exe of the same directory, which has room of its own and does something when it is run. run and test build, and start what was
+// built through the runner that is configured.
 //
-// Its behaviour follows cargo's documents: "External tools" (messages), "Build Scripts" (rerun-if-env-changed, rerun-if-changed, OUT_DIR, output) and
-// `cargo clean -p`; and the calls of cargo 1.95 as traced on Linux. Like cargo it runs a script again when a variable that the script named or a file
-// has changed, and for no other reason.
+// Its behaviour follows cargo's documents: "External tools" (messages), "Build Scripts" (rerun-if-env-changed, rerun-if-changed, OUT_DIR, output),
+// "Configuration" (target.<triple>.runner) and `cargo clean -p`; and the calls of cargo 1.95 as traced on Linux. Like cargo it runs a script again when
+// a variable that the script named or a file has changed, and for no other reason.
 package main
 
 import (
@@ -15,6 +17,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -22,6 +25,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/BurntSushi/toml"
 )
 
 // room is where the program that is built keeps its GPU code: 256 KiB of the data section, found again by its first bytes.
@@ -45,6 +50,10 @@ type metadata struct {
 func main() {
 	if err := run(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
+		var f *failed
+		if errors.As(err, &f) {
+			os.Exit(f.code)
+		}
 		os.Exit(101)
 	}
 }
@@ -59,27 +68,125 @@ func run(args []string) error {
 		_, err = os.Stdout.Write(data)
 		return err
 	}
-	has := func(word string) bool { return slices.Contains(args, word) }
-	switch {
-	case len(args) == 0:
+	if len(args) == 0 {
 		return errors.New("stand-in cargo: no words")
-	case has("-vV"), has("-V"):
-		return show("version.txt")
-	case args[0] == "metadata":
-		return show("metadata.json")
-	case has("--unit-graph"):
-		return show("graph.json")
-	case args[0] != "build" && args[0] != "clean":
-		return fmt.Errorf("stand-in cargo: no such command: `%s`", args[0])
 	}
-	b, err := load(answers)
+	l, err := read(args)
 	if err != nil {
 		return err
 	}
-	if args[0] == "clean" {
-		return b.clean(args[1:])
+	graph := map[bool]string{true: "graph-test.json", false: "graph.json"}[l.verb == "test"]
+	switch {
+	case strings.HasPrefix(filepath.Base(os.Args[0]), "rustc") && l.has("-vV"):
+		return show("rustc.txt")
+	case l.has("-vV"), l.has("-V"):
+		return show("version.txt")
+	case l.verb == "metadata":
+		return show("metadata.json")
+	case l.has("--unit-graph"):
+		return show(graph)
+	case !slices.Contains([]string{"build", "run", "test", "clean"}, l.verb):
+		return fmt.Errorf("stand-in cargo: no such command: `%s`", l.verb)
 	}
-	return b.build()
+	b, err := load(answers, graph)
+	if err != nil {
+		return err
+	}
+	if l.verb == "clean" {
+		return b.clean(l.words)
+	}
+	messages := io.Discard
+	if slices.ContainsFunc(l.words, func(w string) bool { return strings.HasPrefix(w, "--message-format") && strings.Contains(w, "json") }) {
+		messages = os.Stdout
+	}
+	programs, err := b.build(messages)
+	if err != nil || l.verb == "build" || l.has("--no-run") {
+		return err
+	}
+	return l.start(programs)
+}
+
+// line is a command line of cargo.
+type line struct {
+	verb   string
+	words  []string // without the verb and what follows --
+	args   []string // of the program
+	runner []string
+}
+
+func (l line) has(word string) bool { return slices.Contains(l.words, word) }
+
+// triple is what is built for here.
+const triple = "x86_64-pc-windows-msvc"
+
+// read finds the verb and the runner: --config beats the variable, and of several the last counts.
+func read(args []string) (l line, err error) {
+	for i := 0; i < len(args); i++ {
+		switch w := args[i]; {
+		case w == "--":
+			l.args = args[i+1:]
+			i = len(args)
+		case w == "--config" && i+1 < len(args):
+			i++
+			var given struct {
+				Target map[string]struct {
+					Runner any `toml:"runner"`
+				} `toml:"target"`
+			}
+			if _, err := toml.Decode(args[i], &given); err != nil {
+				return l, fmt.Errorf("stand-in cargo: --config %s: %w", args[i], err)
+			}
+			switch r := given.Target[triple].Runner.(type) {
+			case string:
+				l.runner = strings.Fields(r)
+			case []any:
+				l.runner = nil
+				for _, word := range r {
+					l.runner = append(l.runner, fmt.Sprint(word))
+				}
+			}
+		case l.verb == "" && !strings.HasPrefix(w, "-"):
+			l.verb = w
+		default:
+			l.words = append(l.words, w)
+		}
+	}
+	if l.runner == nil {
+		l.runner = strings.Fields(os.Getenv("CARGO_TARGET_X86_64_PC_WINDOWS_MSVC_RUNNER"))
+	}
+	return l, nil
+}
+
+// failed ends cargo with a program's own status, as cargo run and cargo test do.
+type failed struct {
+	command string
+	code    int
+}
+
+func (f *failed) Error() string {
+	return fmt.Sprintf("process didn't exit successfully: `%s` (exit code: %d)", f.command, f.code)
+}
+
+// start runs what was built with cargo's own streams.
+func (l line) start(programs []string) error {
+	if len(programs) == 0 {
+		return errors.New("a bin target must be available for `cargo run`")
+	}
+	for _, p := range programs {
+		words := append(append(slices.Clone(l.runner), p), l.args...)
+		fmt.Fprintf(os.Stderr, "     Running `%s`\n", strings.Join(append([]string{p}, l.args...), " "))
+		c := exec.Command(words[0], words[1:]...)
+		c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+		err := c.Run()
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return &failed{strings.Join(words, " "), exit.ExitCode()}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // build is one project and what is built of it.
@@ -88,12 +195,12 @@ type build struct {
 	meta  metadata
 }
 
-func load(answers string) (build, error) {
+func load(answers, units string) (build, error) {
 	var b build
 	var graph struct {
 		Units []unit `json:"units"`
 	}
-	for name, into := range map[string]any{"graph.json": &graph, "metadata.json": &b.meta} {
+	for name, into := range map[string]any{units: &graph, "metadata.json": &b.meta} {
 		data, err := os.ReadFile(filepath.Join(answers, name))
 		if err == nil {
 			err = json.Unmarshal(data, into)
@@ -124,46 +231,58 @@ func (b build) outDir(u unit) string {
 	return b.debug("build", u.name()+"-"+hex.EncodeToString(sum[:8]), "out")
 }
 
-func (b build) build() error {
-	say := json.NewEncoder(os.Stdout)
+// build answers the programs that it made: of a test those that are tests.
+func (b build) build(messages io.Writer) (programs []string, err error) {
+	say := json.NewEncoder(messages)
 	began := time.Now()
+	tests := slices.ContainsFunc(b.units, func(u unit) bool { return u.Mode == "test" })
 	for _, u := range slices.Backward(b.units) { // what others need stands behind them
 		var target struct {
 			Kind []string `json:"kind"`
 			Name string   `json:"name"`
 		}
 		if err := json.Unmarshal(u.Target, &target); err != nil {
-			return err
+			return nil, err
+		}
+		if u.Mode == "doctest" { // rustdoc's matter, which has no program
+			continue
 		}
 		if u.Mode == "run-custom-build" {
 			if err := b.script(u); err != nil {
-				return fmt.Errorf("failed to run custom build command for `%s`\n\n%w", u.PkgID, err)
+				return nil, fmt.Errorf("failed to run custom build command for `%s`\n\n%w", u.PkgID, err)
 			}
 			if err := say.Encode(map[string]any{"reason": "build-script-executed", "package_id": u.PkgID, "linked_libs": []string{}, "linked_paths": []string{},
 				"cfgs": []string{}, "env": [][2]string{}, "out_dir": b.outDir(u)}); err != nil {
-				return err
+				return nil, err
 			}
 			continue
 		}
 		m := map[string]any{"reason": "compiler-artifact", "package_id": u.PkgID, "manifest_path": b.manifest(u), "target": u.Target, "features": u.Features,
-			"profile":   map[string]any{"opt_level": "0", "debuginfo": 2, "debug_assertions": true, "overflow_checks": true, "test": false},
+			"profile":   map[string]any{"opt_level": "0", "debuginfo": 2, "debug_assertions": true, "overflow_checks": true, "test": u.Mode == "test"},
 			"filenames": []string{b.debug("deps", "lib"+target.Name+".rlib")}, "executable": nil, "fresh": false}
-		if slices.Contains(target.Kind, "bin") {
+		if u.Mode == "test" || slices.Contains(target.Kind, "bin") {
 			program := b.debug(target.Name + ".exe")
+			if u.Mode == "test" {
+				sum := sha256.Sum256(u.Target)
+				program = b.debug("deps", target.Name+"-"+hex.EncodeToString(sum[:8])+".exe")
+			}
 			if err := b.link(program); err != nil {
-				return err
+				return nil, err
 			}
 			m["filenames"], m["executable"] = []string{program}, program
+			if tests == (u.Mode == "test") {
+				programs = append(programs, program)
+			}
 		}
 		if err := say.Encode(m); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := say.Encode(map[string]any{"reason": "build-finished", "success": true}); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintf(os.Stderr, "    Finished `dev` profile [unoptimized + debuginfo] target(s) in %.2fs\n", time.Since(began).Seconds())
-	return nil
+	return programs, nil
 }
 
 func (b build) manifest(u unit) string {
@@ -269,11 +388,14 @@ func isFile(path string) bool {
 	return err == nil && !fi.IsDir()
 }
 
-// link makes the program: this one, with the GPU code in its data section.
+// link makes the program: this one or program.exe, with the GPU code in its data section.
 func (b build) link(program string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
+	self := filepath.Join(os.Getenv("STANDIN_CARGO"), "program.exe")
+	if !isFile(self) {
+		var err error
+		if self, err = os.Executable(); err != nil {
+			return err
+		}
 	}
 	exe, err := os.ReadFile(self)
 	if err != nil {
@@ -281,7 +403,10 @@ func (b build) link(program string) error {
 	}
 	at := bytes.Index(exe, room[:16])
 	if at < 0 {
-		return errors.New("stand-in cargo: no room in its own file")
+		return fmt.Errorf("stand-in cargo: no room in %s", self)
+	}
+	if err := os.MkdirAll(filepath.Dir(program), 0o755); err != nil {
+		return err
 	}
 	end := at + len(room)
 	for _, u := range b.units {
