@@ -120,7 +120,11 @@ func Sources() map[string]string {
 
 // compile is the command that makes one part; a value, so that tests can compare it.
 func compile(h buildenv.Host, c Compiler, dir, out string, p part) buildenv.Cmd {
-	source, target := h.Join(dir, p.source), h.Join(out, p.name)
+	return Compile(h, c, dir, h.Join(dir, p.source), h.Join(out, p.name), p.shared)
+}
+
+// Compile is the command that makes a program, or a library that is loaded into others' processes, of one C file.
+func Compile(h buildenv.Host, c Compiler, dir, source, target string, shared bool) buildenv.Cmd {
 	env := c.Env
 	if len(env.Names()) == 0 {
 		env = h.Env
@@ -130,7 +134,7 @@ func compile(h buildenv.Host, c Compiler, dir, out string, p part) buildenv.Cmd 
 	case c.CL:
 		// The C library is linked into the library (/MT): one that is loaded into a foreign process must bring no other that it has to find.
 		args = []string{"/nologo", "/TC", "/utf-8", "/W3", "/O2", "/MT"}
-		if p.shared {
+		if shared {
 			args = append(args, "/LD")
 		}
 		args = append(args, "/Fo:"+target+".obj", "/Fe:"+target, source)
@@ -140,13 +144,13 @@ func compile(h buildenv.Host, c Compiler, dir, out string, p part) buildenv.Cmd 
 		}
 	case h.OS == buildenv.Windows:
 		args = []string{"-std=c11", "-O2", "-static", "-o", target}
-		if p.shared {
+		if shared {
 			args = append(args, "-shared")
 		}
 		args = append(args, source)
 	default:
 		args = []string{"-std=c11", "-O2", "-pthread", "-o", target}
-		if p.shared {
+		if shared {
 			args = append(args, "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-z,nodelete")
 		}
 		args = append(args, source, "-ldl")

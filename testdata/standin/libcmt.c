@@ -15,6 +15,11 @@ int _fltused;
 size_t __security_cookie = 0x2b992ddfa232;
 void __security_check_cookie(size_t c) { (void)c; }
 int __GSHandlerCheck(void) { return 1; }
+/* variables of a thread: where they are is told by the directory that the linker looks for by this name (PE format, "The .tls Section") */
+unsigned _tls_index;
+__attribute__((section(".tls"))) char _tls_start;
+__attribute__((section(".tls$ZZZ"))) char _tls_end;
+const struct { void *start, *end, *index, *callbacks; unsigned zeros, flags; } _tls_used = { &_tls_start, &_tls_end, &_tls_index, NULL, 0, 0 };
 /* touches the stack page by page; rax: how much of it */
 __asm__(".globl __chkstk\n__chkstk:\n push %rcx\n push %rax\n cmp $0x1000, %rax\n lea 24(%rsp), %rcx\n jb 2f\n"
         "1: sub $0x1000, %rcx\n test %rcx, (%rcx)\n sub $0x1000, %rax\n cmp $0x1000, %rax\n ja 1b\n"

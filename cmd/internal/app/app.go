@@ -18,6 +18,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/receipt"
@@ -242,6 +243,8 @@ func finish(shell *report.Shell, err error) int {
 		tooMany *ci.TooManyError
 		noShell *ci.ShellError
 		leftOut *leftOutError
+		noAudit *noAuditCompilerError
+		inWay   *audit.DriverHereError
 	)
 	switch {
 	case err == nil:
@@ -273,10 +276,12 @@ func finish(shell *report.Shell, err error) int {
 	case errors.As(err, &usage), errors.As(err, &badFlag), errors.As(err, &badLine), errors.As(err, &noFile), errors.As(err, &noBin), errors.As(err, &notELF),
 		errors.As(err, &schema), errors.As(err, &output), errors.As(err, &damaged), errors.As(err, &bad):
 		return codeUsage
-	case errors.As(err, &missing), errors.As(err, &noCargo), errors.As(err, &noPip), errors.As(err, &noC), errors.As(err, &noProbe):
+	case errors.As(err, &missing), errors.As(err, &noCargo), errors.As(err, &noPip), errors.As(err, &noC), errors.As(err, &noProbe), errors.As(err, &noAudit):
 		return codeMissing
 	case errors.As(err, &misfit), errors.As(err, &noPin), errors.As(err, &noRows), errors.As(err, &leftOut):
 		return codeMisfit
+	case errors.As(err, &inWay):
+		return codeUnproved
 	case errors.As(err, &conf), errors.As(err, &tooMany), errors.As(err, &noShell), errors.As(err, &noToml), errors.As(err, &badToml):
 		return codeConfig
 	}

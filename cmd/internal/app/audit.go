@@ -9,10 +9,8 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
-	"gpubuild/toolchain/hostcc"
 )
 
 const auditTimeout = time.Minute // of each mode, unless --timeout says otherwise
@@ -22,13 +20,13 @@ func runAudit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if len(l.Positional) != 1 {
 		return &usageError{"audit needs one program", "gpubuild audit target/release/app -- ARGS"}
 	}
-	if a.host.OS != buildenv.Linux {
-		return &usageError{"a program cannot be audited on " + a.host.OS + " yet", "audit on Linux"}
+	if a.host.OS != buildenv.Linux && a.host.OS != buildenv.Windows {
+		return &usageError{"a program cannot be audited on " + a.host.OS + " yet", "audit on Linux or on Windows"}
 	}
 	binary := a.program(l.Positional[0])
 	if fi, err := a.host.Files.Stat(binary); err != nil {
 		return &verify.BinaryError{Path: binary, Err: err}
-	} else if !fi.Mode().IsRegular() || fi.Mode()&0o111 == 0 {
+	} else if !fi.Mode().IsRegular() || a.host.OS != buildenv.Windows && fi.Mode()&0o111 == 0 {
 		return &usageError{binary + " is no executable file", "give the path of an executable file"}
 	}
 	if err := verify.CheckMachine(a.host, binary); err != nil {
@@ -57,15 +55,9 @@ type audited struct {
 
 // audit runs a program on drivers that fail.
 func (a *app) audit(ctx context.Context, o Options, binary string, args []string, env buildenv.Env) ([]audit.Outcome, error) {
-	compiler := ""
-	for _, c := range hostcc.Find(ctx, a.host, a.run) {
-		if c.Kind == hostcc.GCC || c.Kind == hostcc.Clang {
-			compiler = c.Path
-			break
-		}
-	}
-	if compiler == "" {
-		return nil, &probe.NoCompilerError{OS: a.host.OS}
+	compiler := a.probeCompiler(ctx)
+	if compiler.Path == "" {
+		return nil, &noAuditCompilerError{a.host.OS}
 	}
 	runs := a.host.Join(a.cacheDir, "runs")
 	if err := cache.Make(runs); err != nil {
@@ -81,6 +73,21 @@ func (a *app) audit(ctx context.Context, o Options, binary string, args []string
 		timeout = auditTimeout
 	}
 	return audit.Run(ctx, a.host, a.run, audit.Options{Binary: binary, Args: args, Env: env, Compiler: compiler, Dir: dir, Timeout: timeout})
+}
+
+// noAuditCompilerError says that there is nothing to build the failing driver with.
+type noAuditCompilerError struct{ system string }
+
+func (e *noAuditCompilerError) Error() string {
+	return "no host compiler (" + map[bool]string{true: "cl, gcc or clang", false: "gcc or clang"}[e.system == buildenv.Windows] + ") to build the failing driver with"
+}
+
+// Hint says what a user can do about it.
+func (e *noAuditCompilerError) Hint() string {
+	if e.system == buildenv.Windows {
+		return "install Microsoft's C++ build tools (winget install Microsoft.VisualStudio.2022.BuildTools)"
+	}
+	return "install gcc"
 }
 
 func (a *app) tellAudit(all []audit.Outcome) {

@@ -4,7 +4,7 @@
 // It owns the failing driver (csrc/driver.c, compiled by the user's host compiler) and the table of Modes. What it can say is about this
 // command line on a broken driver. It never says that a GPU was used, and where the driver was not asked it says that it could not tell.
 // NVIDIA's own run-time library uses doors of the driver that no one else can offer. In place of a libcudart.so that the binary loads a failing
-// one is made (csrc/runtime.c); with a libcudart that is linked into it, and in cuBLAS and its like, a program is seen only up to its start.
+// one is made (csrc/runtime.c), on Windows of a cudart64_*.dll; with a libcudart that is linked into it, and in cuBLAS and its like, a program is seen only up to its start.
 package audit
 
 import (
@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu/probe"
 )
 
 //go:embed csrc
@@ -113,13 +114,56 @@ type Options struct {
 	Binary   string
 	Args     []string
 	Env      buildenv.Env
-	Compiler string
-	Dir      string // a private directory, which the caller removes
+	Compiler probe.Compiler // on Linux gcc or clang
+	Dir      string         // a private directory, which the caller removes
 	Timeout  time.Duration
+}
+
+// staged is one mode made ready: the command that runs the program in it, and what answers afterwards what the program asked for.
+type staged struct {
+	cmd   buildenv.Cmd
+	asked func() ([]string, error)
 }
 
 // Run runs the program once in each mode.
 func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome, error) {
+	prepare := onLinux
+	if h.OS == buildenv.Windows {
+		prepare = onWindows
+	}
+	stage, err := prepare(ctx, h, run, o)
+	if err != nil {
+		return nil, err
+	}
+	var out []Outcome
+	for _, m := range Modes() {
+		dir := filepath.Join(o.Dir, m.Name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+		s, err := stage(m, dir)
+		if err != nil {
+			return nil, err
+		}
+		result, err := run.Run(ctx, s.cmd)
+		var exit *buildenv.ExitError
+		switch {
+		case errors.As(err, &exit):
+			result = exit.Result
+		case err != nil:
+			return nil, err
+		}
+		calls, err := s.asked()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, judge(h.OS, m, calls, result))
+	}
+	return out, nil
+}
+
+// onLinux compiles what fails, once; the answer links one for each mode.
+func onLinux(ctx context.Context, h buildenv.Host, run runner, o Options) (func(Mode, string) (staged, error), error) {
 	names, err := needs(o.Binary)
 	if err != nil {
 		return nil, err
@@ -133,31 +177,10 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome
 			return nil, fmt.Errorf("building the failing driver: %w", err)
 		}
 	}
-	var out []Outcome
-	for _, m := range Modes() {
-		dir := filepath.Join(o.Dir, m.Name)
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, err
-		}
+	return func(m Mode, dir string) (staged, error) {
 		asked, c, err := stage(ctx, h, run, o, m, dir, libraries)
-		if err != nil {
-			return nil, err
-		}
-		result, err := run.Run(ctx, c)
-		var exit *buildenv.ExitError
-		switch {
-		case errors.As(err, &exit):
-			result = exit.Result
-		case err != nil:
-			return nil, err
-		}
-		calls, err := asked()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, judge(m, calls, result))
-	}
-	return out, nil
+		return staged{c, asked}, err
+	}, nil
 }
 
 // stage makes the driver of one mode and the command that runs the program with it. asked answers afterwards what the program asked for.
@@ -190,13 +213,16 @@ func stage(ctx context.Context, h buildenv.Host, run runner, o Options, m Mode, 
 		return nil, c, err
 	}
 	c.Env = env.Entries()
-	return func() ([]string, error) {
-		data, err := os.ReadFile(log)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, nil
-		}
-		return strings.Fields(string(data)), err
-	}, c, nil
+	return func() ([]string, error) { return logged(log) }, c, nil
+}
+
+// logged reads what a failing library has written down.
+func logged(log string) ([]string, error) {
+	data, err := os.ReadFile(log)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return strings.Fields(string(data)), err
 }
 
 var loaderLine = regexp.MustCompile(`find library=(lib(?:nv)?cuda\.so[.0-9]*)`)
@@ -245,21 +271,30 @@ type library struct {
 	names          []string
 }
 
-// compile makes the object that all modes share.
-func (l library) compile(ctx context.Context, h buildenv.Host, run runner, o Options) error {
+// write puts the library's source into a directory and answers where.
+func (l library) write(dir string) (string, error) {
 	common, err := sources.ReadFile("csrc/fails.h")
 	if err != nil {
-		return err
+		return "", err
 	}
 	body, err := l.text()
 	if err != nil {
-		return err
+		return "", err
 	}
-	source := filepath.Join(o.Dir, l.source)
-	for path, data := range map[string][]byte{filepath.Join(o.Dir, "fails.h"): common, source: body, source + ".map": []byte(l.soname + " { global: *; };\n")} {
+	source := filepath.Join(dir, l.source)
+	for path, data := range map[string][]byte{filepath.Join(dir, "fails.h"): common, source: body, source + ".map": []byte(l.soname + " { global: *; };\n")} {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
-			return err
+			return "", err
 		}
+	}
+	return source, nil
+}
+
+// compile makes the object that all modes share.
+func (l library) compile(ctx context.Context, h buildenv.Host, run runner, o Options) error {
+	source, err := l.write(o.Dir)
+	if err != nil {
+		return err
 	}
 	return cc(ctx, h, run, o, "-c", "-o", source+".o", source)
 }
@@ -281,7 +316,7 @@ func (l library) link(ctx context.Context, h buildenv.Host, run runner, o Option
 
 func cc(ctx context.Context, h buildenv.Host, run runner, o Options, args ...string) error {
 	_, err := run.Run(ctx, buildenv.Cmd{
-		Path: o.Compiler, Dir: o.Dir, Env: h.Env.Set("LC_ALL", "C").Entries(), Timeout: 2 * time.Minute, Limit: 1 << 20,
+		Path: o.Compiler.Path, Dir: o.Dir, Env: h.Env.Set("LC_ALL", "C").Entries(), Timeout: 2 * time.Minute, Limit: 1 << 20,
 		Args: append([]string{"-std=gnu11", "-O1", "-w", "-fPIC", "-fvisibility=hidden", "-pthread"}, args...),
 	})
 	return err
@@ -290,18 +325,53 @@ func cc(ctx context.Context, h buildenv.Host, run runner, o Options, args ...str
 // needed is what the failing libraries must have for a binary.
 type needed struct {
 	driver  []string
-	soname  string // libcudart.so.13: the binary loads it; empty: it does not
+	soname  string // libcudart.so.13, cudart64_13.dll: the binary loads it; empty: it does not
 	runtime []string
 }
 
 var (
 	functionName    = regexp.MustCompile(`^cu[A-Z][A-Za-z0-9_]{1,100}$`)
 	runtimeFunction = regexp.MustCompile(`^(__)?cuda[A-Z][A-Za-z0-9_]{1,100}$`)
-	runtimeLibrary  = regexp.MustCompile(`^libcudart\.so\.[0-9][0-9.]*$`)
+	runtimeLibrary  = regexp.MustCompile(`^(libcudart\.so\.[0-9][0-9.]*|(?i:cudart64_[0-9]+\.dll))$`)
 )
+
+// imports are what a binary names of others: functions and libraries.
+type imports struct{ functions, libraries []string }
 
 // needs lists every function that the failing libraries must have: those of NVIDIA's headers, and what the binary itself imports.
 func needs(binary string) (needed, error) {
+	of, err := elfImports(binary)
+	if err != nil {
+		return needed{}, err
+	}
+	return of.needed()
+}
+
+func elfImports(binary string) (imports, error) {
+	var out imports
+	f, err := elf.Open(binary)
+	var format *elf.FormatError
+	switch {
+	case errors.As(err, &format), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // a script
+		return out, nil
+	case err != nil:
+		return out, err
+	}
+	defer f.Close()
+	symbols, err := f.ImportedSymbols()
+	if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return out, fmt.Errorf("%s: %w", binary, err)
+	}
+	for _, s := range symbols {
+		out.functions = append(out.functions, s.Name)
+	}
+	if out.libraries, err = f.ImportedLibraries(); err != nil && !errors.Is(err, elf.ErrNoSymbols) {
+		return out, fmt.Errorf("%s: %w", binary, err)
+	}
+	return out, nil
+}
+
+func (of imports) needed() (needed, error) {
 	var out needed
 	seen := map[string]map[string]bool{"csrc/names.txt": {}, "csrc/runtime.txt": {}}
 	for file, names := range seen {
@@ -313,35 +383,18 @@ func needs(binary string) (needed, error) {
 			names[n] = true
 		}
 	}
-	f, err := elf.Open(binary)
-	var format *elf.FormatError
-	switch {
-	case errors.As(err, &format), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // a script
-	case err != nil:
-		return out, err
-	default:
-		defer f.Close()
-		symbols, err := f.ImportedSymbols()
-		if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-			return out, fmt.Errorf("%s: %w", binary, err)
+	for _, name := range of.functions {
+		switch {
+		case runtimeFunction.MatchString(name):
+			seen["csrc/runtime.txt"][name] = true
+		// cuBLAS and the others have names of their own: cublasCreate_v2 has no capital after cu.
+		case functionName.MatchString(name):
+			seen["csrc/names.txt"][name] = true
 		}
-		for _, s := range symbols {
-			switch {
-			case runtimeFunction.MatchString(s.Name):
-				seen["csrc/runtime.txt"][s.Name] = true
-			// cuBLAS and the others have names of their own: cublasCreate_v2 has no capital after cu.
-			case functionName.MatchString(s.Name):
-				seen["csrc/names.txt"][s.Name] = true
-			}
-		}
-		libraries, err := f.ImportedLibraries()
-		if err != nil && !errors.Is(err, elf.ErrNoSymbols) {
-			return out, fmt.Errorf("%s: %w", binary, err)
-		}
-		for _, l := range libraries {
-			if runtimeLibrary.MatchString(l) {
-				out.soname = l
-			}
+	}
+	for _, l := range of.libraries {
+		if runtimeLibrary.MatchString(l) {
+			out.soname = l
 		}
 	}
 	out.driver, out.runtime = sorted(seen["csrc/names.txt"]), sorted(seen["csrc/runtime.txt"])
@@ -371,11 +424,14 @@ func (l library) text() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	b.Write(body)
+	is := map[string]string{} // an alias has no body that a C compiler of Microsoft's could name
 	for _, n := range l.names {
 		plain := strings.TrimSuffix(strings.TrimSuffix(n, "_ptsz"), "_ptds")
+		is[n] = n
 		switch {
 		case has[n]:
 		case plain != n && has[plain]:
+			is[n] = plain
 			fmt.Fprintf(&b, "ALIAS(%s, %s)\n", n, plain)
 		default:
 			fmt.Fprintf(&b, "NAME(%s)\n", n)
@@ -386,7 +442,7 @@ func (l library) text() ([]byte, error) {
 	}
 	b.WriteString("static const struct { const char *name; void *f; } table[] = {\n")
 	for _, n := range l.names {
-		fmt.Fprintf(&b, "{ %q, (void *)%s },\n", n, n)
+		fmt.Fprintf(&b, "{ %q, (void *)%s },\n", n, is[n])
 	}
 	b.WriteString(`};
 static int look(const char *name, void **f) {
@@ -408,7 +464,7 @@ var fallback = regexp.MustCompile(`(?i)(fall(s|ing)? ?back to (the )?cpu|cpu fal
 	`no cuda devices found, cuda will be disabled|gpu-layers option will be ignored|offloaded 0/\d+ layers|registered successfully; may fall back to cpu)`)
 
 // judge decides what one run shows. It looks at nothing else.
-func judge(m Mode, asked []string, r buildenv.Result) Outcome {
+func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 	o := Outcome{Mode: m.Name, What: m.What, Kind: Unsure, Asked: append([]string{}, asked...), Code: r.Code}
 	in := bufio.NewScanner(bytes.NewReader(append(append(append([]byte{}, r.Stdout...), '\n'), r.Stderr...)))
 	in.Buffer(nil, 4<<20)
@@ -419,24 +475,22 @@ func judge(m Mode, asked []string, r buildenv.Result) Outcome {
 		}
 	}
 	o.Reached = m.reached(asked)
-	missing := bytes.Contains(r.Stderr, []byte("symbol lookup error")) || bytes.Contains(r.Stderr, []byte("undefined symbol: cu")) ||
+	end := ending(system, r)
+	missing := end == lacking || bytes.Contains(r.Stderr, []byte("symbol lookup error")) || bytes.Contains(r.Stderr, []byte("undefined symbol: cu")) ||
 		bytes.Contains(r.Stderr, []byte("version `libcudart"))
 	switch {
 	case r.TimedOut:
 		o.Why = "it did not end in time"
-	case r.Signal != "" && !(len(asked) > 0 && isAbort(r)):
-		o.Why = "it was ended by " + r.Signal
+	case end == crashed, end == aborted && len(asked) == 0:
+		o.Why = "it " + how(system, r)
 	case missing:
 		o.Why = "the failing driver lacks a function that it needs"
 	case len(asked) == 0 && r.Code == 0:
 		o.Why = "it ended with 0 and never asked for the driver: it is built without CUDA, was not told to use it, or looks for it elsewhere"
 	case len(asked) == 0:
-		o.Why = fmt.Sprintf("it ended with %d before it asked for the driver", r.Code)
+		o.Why = "it " + how(system, r) + " before it asked for the driver"
 	case r.Code != 0:
-		o.Kind, o.Why = Honest, fmt.Sprintf("it asked for the driver and ended with %d", r.Code)
-		if r.Signal != "" {
-			o.Why = "it asked for the driver and was ended by " + r.Signal
-		}
+		o.Kind, o.Why = Honest, "it asked for the driver and "+how(system, r)
 		if !o.Reached {
 			o.Why += ", before it asked for " + stages[m.stage].what
 		}
@@ -456,7 +510,39 @@ func judge(m Mode, asked []string, r buildenv.Result) Outcome {
 	return o
 }
 
-func isAbort(r buildenv.Result) bool { return r.Code == 128+6 }
+// end is how a process came to its end.
+type end int
+
+const (
+	left    end = iota // by itself, with whatever status
+	aborted            // it saw that something was wrong, and gave up
+	crashed
+	lacking // a function is missing in a library
+)
+
+// ending tells a process that gave up from one that crashed.
+func ending(system string, r buildenv.Result) end {
+	switch {
+	case system == buildenv.Windows:
+		return windowsEnding(uint32(r.Code))
+	case r.Signal == "":
+		return left
+	case r.Code == 128+6: // SIGABRT
+		return aborted
+	}
+	return crashed
+}
+
+// how words a process's end.
+func how(system string, r buildenv.Result) string {
+	switch {
+	case system == buildenv.Windows:
+		return windowsHow(uint32(r.Code))
+	case r.Signal != "":
+		return "was ended by " + r.Signal
+	}
+	return fmt.Sprintf("ended with %d", r.Code)
+}
 
 // Worst answers what the outcomes come to: one fall back, else one that could not be told, else honesty.
 func Worst(all []Outcome) Kind {

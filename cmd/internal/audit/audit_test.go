@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu/probe"
 )
 
 func TestJudgeOfAMode(t *testing.T) {
@@ -51,11 +52,95 @@ func TestJudgeOfAMode(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
-			got := judge(tt.mode, tt.asked, tt.run)
+			got := judge(buildenv.Linux, tt.mode, tt.asked, tt.run)
 			if got.Kind != tt.want || !strings.Contains(got.Why, tt.why) {
 				t.Errorf("got %s: %s, want %s: …%s…", got.Kind, got.Why, tt.want, tt.why)
 			}
 		})
+	}
+}
+
+func TestJudgeOnWindows(t *testing.T) {
+	none := Mode{Name: "no-device", answer: 100}
+	tests := []struct {
+		story string
+		asked []string
+		code  uint32
+		want  Kind
+		why   string
+	}{
+		{"a status of its own", []string{"cuInit"}, 101, Honest, "it asked for the driver and ended with 101"},
+		{"ends well", []string{"cuInit"}, 0, FellBack, "silently"},
+		{"Rust's abort", []string{"cuInit"}, 0xC0000409, Honest, "fail fast (0xC0000409)"},
+		{"Rust's abort before it asks", nil, 0xC0000409, Unsure, "fail fast"},
+		{"a crash", []string{"cuInit"}, 0xC0000005, Unsure, "access violation (0xC0000005)"},
+		{"an exception that nobody knows", []string{"cuInit"}, 0xC0000420, Unsure, "ended by Windows (0xC0000420)"},
+		{"an exception of C++", []string{"cuInit"}, 0xE06D7363, Unsure, "ended by Windows (0xE06D7363)"},
+		{"a driver that it imports cannot be loaded", []string{"nvcuda.dll"}, 0xC0000142, Honest, "could not go on without a library"},
+		{"a driver that it loads late cannot be loaded", []string{"nvcuda.dll"}, 0xC06D007E, Honest, "could not go on without a library"},
+		{"another library is missing", nil, 0xC0000135, Unsure, "could not go on without a library (0xC0000135) before it asked for the driver"},
+		{"our driver lacks something", nil, 0xC0000139, Unsure, "lacks a function"},
+		{"our driver lacks something that is loaded late", []string{"cuInit"}, 0xC06D007F, Unsure, "lacks a function"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			got := judge(buildenv.Windows, none, tt.asked, buildenv.Result{Code: int(tt.code)})
+			if got.Kind != tt.want || !strings.Contains(got.Why, tt.why) {
+				t.Errorf("got %s: %s, want %s: …%s…", got.Kind, got.Why, tt.want, tt.why)
+			}
+		})
+	}
+}
+
+// TestTheFailingLibrariesByGCCForWindows: where there is no cl, gcc builds them; each name must be one that a program finds.
+func TestTheFailingLibrariesByGCCForWindows(t *testing.T) {
+	const gcc = "x86_64-w64-mingw32-gcc"
+	if _, err := exec.LookPath(gcc); err != nil {
+		t.Skip("no " + gcc + ", which builds for Windows")
+	}
+	all, err := imports{functions: []string{"cuOfTheFuture_v9"}, libraries: []string{"KERNEL32.dll", "CUDART64_13.dll"}}.needed()
+	if err != nil || all.soname != "CUDART64_13.dll" {
+		t.Fatalf("%q, %v", all.soname, err)
+	}
+	for _, l := range []library{{driverDLL, "driver.c", all.driver}, {all.soname, "runtime.c", all.runtime}} {
+		dir := t.TempDir()
+		source, err := l.write(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := probe.Compile(buildenv.Host{OS: buildenv.Windows}, probe.Compiler{Path: gcc}, dir, source, filepath.Join(dir, l.soname), true)
+		if out, err := exec.Command(c.Path, c.Args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		out, err := exec.Command("x86_64-w64-mingw32-objdump", "-p", filepath.Join(dir, l.soname)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := map[string]bool{}
+		for _, word := range strings.Fields(string(out)) {
+			has[word] = true
+		}
+		for _, n := range l.names {
+			if !has[n] {
+				t.Errorf("%s lacks %s", l.soname, n)
+			}
+		}
+	}
+}
+
+func TestImportsOfAWindowsProgram(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.bat": "@echo off\r\nrem of more than ninety-six bytes, so that there is enough to be read as the header of a program, which it is not\r\n", "empty.cmd": "", "short.bat": "@x\r\n"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if of, err := peImports(path); err != nil || of.functions != nil {
+			t.Errorf("%s: %+v, %v", name, of, err)
+		}
+	}
+	if _, err := peImports(filepath.Join(dir, "none")); err == nil {
+		t.Error("a file that is not there has functions")
 	}
 }
 

@@ -17,7 +17,12 @@ static int (*cu_init)(unsigned), (*retain)(void **, int), (*current)(void *), (*
 static int (*alloc)(uint64_t *, size_t), (*to_device)(uint64_t, const void *, size_t), (*to_host)(void *, uint64_t, size_t), (*synchronize)(void);
 static int (*launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
 
-static void fail(const char *what, int rc) { fprintf(stderr, "%s: %d\n", what, rc); exit(1); }
+static int soft;        /* 1: it does without the GPU; 2: and says so */
+static void fail(const char *what, int rc) {
+    if (soft > 1) printf("falling back to CPU\n");
+    else if (!soft) fprintf(stderr, "%s: %d\n", what, rc);
+    exit(!soft);
+}
 static void must(const char *what, int rc) { if (rc) fail(what, rc); }
 
 static int open_driver(void) {
@@ -107,6 +112,9 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "loads")) { LoadLibraryW(L"nvcuda.dll"); Sleep(300); return 0; }
     if (!strcmp(what, "clears")) SetEnvironmentVariableA("CUDA_INJECTION64_PATH", NULL);
     if (!strcmp(what, "arguments")) { for (int i = 2; i < argc; i++) printf("[%s]", argv[i]); printf("\n"); return 0; }
+    if (!strcmp(what, "abort-without")) { if (open_driver()) abort(); return 0; }
+    if (!strcmp(what, "crash-without")) { if (open_driver()) *(volatile int *)(uintptr_t)soft = 1; return 0; }
+    soft = !strcmp(what, "may") ? 1 : !strcmp(what, "may-and-tells") ? 2 : 0;
     must("driver", open_driver());
     if (!strcmp(what, "init-then-child")) return child(argv + 2, 0);
     if (!strcmp(what, "init")) { product(c, a, a); return 0; }

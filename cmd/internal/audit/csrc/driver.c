@@ -1,4 +1,4 @@
-/* gpubuild's failing driver: a libcuda.so.1 that answers every call with ANSWER, or looks like a device that works up to STAGE: MEMORY (there is
+/* gpubuild's failing driver: a libcuda.so.1 or nvcuda.dll that answers every call with ANSWER, or looks like a device that works up to STAGE: MEMORY (there is
  * none left), MODULE (it has no code for this GPU), LAUNCH (the kernel fails, as kernels do, behind the caller's back: the launch is accepted, and
  * whatever waits for it, and everything after that, answers ANSWER). It writes the name of each function, once, into LOG. Behind this text gpubuild
  * puts one line NAME(cu…) for every function without a body here, and the table of them all. It computes nothing and can prove nothing. */
@@ -13,7 +13,6 @@ enum { OK = 0, INVALID_VALUE = 1, INVALID_DEVICE = 101, NOT_FOUND = 500, NOT_SUP
 static char handle[64];                 /* what a handle points at */
 
 #define NAME(f) API f(void) { SAY; return ALL_FAILS ? ANSWER : NOT_SUPPORTED; }
-#define ALIAS(f, of) API f(void) __attribute__((alias(#of)));
 
 API cuInit(unsigned f) { (void)f; WITH((void)0); }
 API cuDriverGetVersion(int *v) { SAY; *v = 13000; return OK; }

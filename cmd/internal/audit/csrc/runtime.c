@@ -1,4 +1,4 @@
-/* gpubuild's failing CUDA run-time library, for a program that loads libcudart.so: NVIDIA's own uses doors of the driver that nobody else can offer.
+/* gpubuild's failing CUDA run-time library, for a program that loads libcudart.so or cudart64_*.dll: NVIDIA's own uses doors of the driver that nobody else can offer.
  * It fails as driver.c says, in the run-time API's own words (the numbers of both have been the same since CUDA 10.1): a kernel without code for the
  * GPU is refused at its launch, by cudaErrorNoKernelImageForDevice. Registering kernels, which every such program does before main, is not asking
  * for the GPU and is not logged. Declarations: crt/host_runtime.h, cuda_runtime_api.h of CUDA 13.4. */
@@ -13,8 +13,7 @@ enum { NOT_SUPPORTED = 801 };
 struct dim { unsigned x, y, z; };
 static void *handle[8];
 #define NAME(f) API f(void) { SAY; return last = ALL_FAILS ? ANSWER : NOT_SUPPORTED; }
-#define ALIAS(f, of) API f(void) __attribute__((alias(#of)));
-#define QUIET(T) __attribute__((visibility("default"))) T
+#define QUIET(T) PUBLIC T
 
 QUIET(void **) __cudaRegisterFatBinary(void *f) { (void)f; return handle; }
 QUIET(void) __cudaRegisterFatBinaryEnd(void **h) { (void)h; }
@@ -27,7 +26,7 @@ QUIET(void) __cudaRegisterHostVar(void **h, const char *n, char *v, size_t s) { 
 QUIET(void) __cudaRegisterManagedVar(void **h, void **v, char *a, const char *n, int e, size_t s, int c, int g) { (void)h; (void)v; (void)a; (void)n; (void)e; (void)s; (void)c; (void)g; }
 QUIET(char) __cudaInitModule(void **h) { (void)h; return 1; }
 
-static __thread struct { struct dim grid, block; size_t shared; void *stream; } configured;
+static THREAD struct { struct dim grid, block; size_t shared; void *stream; } configured;
 QUIET(unsigned) __cudaPushCallConfiguration(struct dim g, struct dim b, size_t n, void *s) {
     configured.grid = g; configured.block = b; configured.shared = n; configured.stream = s;
     return 0;

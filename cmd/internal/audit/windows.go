@@ -1,0 +1,176 @@
+package audit
+
+import (
+	"context"
+	"debug/pe"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/pefile"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+)
+
+// DriverHereError says that Windows would take another nvcuda.dll than ours.
+type DriverHereError struct{ Path string }
+
+func (e *DriverHereError) Error() string {
+	return e.Path + " is found before the failing driver: Windows looks at a program's own directory, its own system directories and the current directory before PATH"
+}
+
+// Hint says what a user can do about it.
+func (e *DriverHereError) Hint() string {
+	return "audit where no NVIDIA driver is installed, as on a CI machine without a GPU, or on Linux, where the failing driver comes first"
+}
+
+const driverDLL = "nvcuda.dll"
+
+// before answers a driver that a program would load instead of one on PATH. Source: "Dynamic-link library search order", Microsoft Learn: standard search
+// order for unpackaged apps, safe search mode.
+func before(h buildenv.Host, o Options) error {
+	root := h.Env.Get("SystemRoot")
+	if root == "" {
+		root = `C:\Windows`
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{h.Dir(o.Binary), h.Join(root, "System32"), h.Join(root, "System"), root, cwd} {
+		if p := h.Join(dir, driverDLL); h.IsFile(p) {
+			return &DriverHereError{p}
+		}
+	}
+	return nil
+}
+
+// insufficientDriver is what NVIDIA's run-time library answers where there is no driver: cudaErrorInsufficientDriver, driver_types.h.
+const insufficientDriver = 35
+
+// onWindows builds what fails, once; the answer puts a copy of it on PATH for each mode, with the mode in a file beside it.
+func onWindows(ctx context.Context, h buildenv.Host, run runner, o Options) (func(Mode, string) (staged, error), error) {
+	if err := before(h, o); err != nil {
+		return nil, err
+	}
+	of, err := peImports(o.Binary)
+	if err != nil {
+		return nil, err
+	}
+	names, err := of.needed()
+	if err != nil {
+		return nil, err
+	}
+	libraries := []library{{driverDLL, "driver.c", names.driver}}
+	if names.soname != "" {
+		libraries = append(libraries, library{names.soname, "runtime.c", names.runtime})
+	}
+	for _, l := range libraries {
+		source, err := l.write(o.Dir)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := run.Run(ctx, probe.Compile(h, o.Compiler, o.Dir, source, h.Join(o.Dir, l.soname), true)); err != nil {
+			return nil, fmt.Errorf("building the failing driver: %w", err)
+		}
+	}
+	return func(m Mode, dir string) (staged, error) {
+		for _, l := range libraries {
+			answer := m.answer
+			if answer < 0 && l.soname != driverDLL {
+				answer = insufficientDriver
+			}
+			if err := l.place(o.Dir, dir, answer, m.stage); err != nil {
+				return staged{}, err
+			}
+		}
+		var d buildenv.Delta
+		d.Add(buildenv.Prepend, "PATH", dir, "the failing driver")
+		c := buildenv.Cmd{Path: o.Binary, Args: o.Args, Env: h.Apply(o.Env, d).Entries(), Timeout: o.Timeout, Limit: 1 << 20}
+		return staged{c, func() ([]string, error) { return logged(filepath.Join(dir, "asked")) }}, nil
+	}, nil
+}
+
+// place puts a library that was built in one directory into another, and says how it fails there.
+func (l library) place(from, to string, answer, stage int) error {
+	data, err := os.ReadFile(filepath.Join(from, l.soname))
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(to, l.soname)
+	return errors.Join(os.WriteFile(path, data, 0o700), os.WriteFile(path+".mode", []byte(fmt.Sprintf("%d %d\n", answer, stage)), 0o600))
+}
+
+// notPE matches debug/pe's error for a file that is no program, such as a batch file.
+var notPE = regexp.MustCompile(`^unrecognized PE machine|^invalid COFF|fail to read`)
+
+// peImports are the functions and libraries that a Windows program names. debug/pe is not made for hostile files: its panics are errors here.
+func peImports(binary string) (out imports, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%s: not a sound program: %v", binary, p)
+		}
+	}()
+	f, err := pe.Open(binary)
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), err != nil && notPE.MatchString(err.Error()):
+		return out, nil
+	case err != nil:
+		return out, err
+	}
+	defer f.Close()
+	symbols, err := f.ImportedSymbols()
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", binary, err)
+	}
+	for _, s := range symbols {
+		name, _, _ := strings.Cut(s, ":") // function:library
+		out.functions = append(out.functions, name)
+	}
+	libraries, err := pefile.ReadImports(f)
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", binary, err)
+	}
+	out.libraries = append(libraries.Needed, libraries.Delayed...)
+	return out, nil
+}
+
+// What Windows ends a process with (ntstatus.h, delayimp.h).
+const (
+	dllNotFound       = 0xC0000135
+	entryNotFound     = 0xC0000139
+	dllInitFailed     = 0xC0000142 // as of the nvcuda.dll of no-library, which a program loads at its start
+	failFast          = 0xC0000409 // Rust's abort, C's where the C library is Microsoft's
+	delayedNoModule   = 0xC06D007E
+	delayedNoFunction = 0xC06D007F
+)
+
+// windowsEnding tells by the status: a program's own are small, an exception's begin with C.
+func windowsEnding(code uint32) end {
+	switch {
+	case code == entryNotFound, code == delayedNoFunction:
+		return lacking
+	case code == failFast:
+		return aborted
+	case code == dllNotFound, code == dllInitFailed, code == delayedNoModule, code < 0xC0000000:
+		return left
+	}
+	return crashed
+}
+
+func windowsHow(code uint32) string {
+	switch code {
+	case dllNotFound, dllInitFailed, delayedNoModule:
+		return fmt.Sprintf("could not go on without a library (0x%08X)", code)
+	}
+	s := verify.Exit{Code: int(code)}.String()
+	if code >= 0xC0000000 && !strings.Contains(s, "0x") {
+		return fmt.Sprintf("was ended by Windows (0x%08X)", code)
+	}
+	return strings.Replace(s, "with status ", "with ", 1)
+}
