@@ -195,6 +195,23 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
+// Keep is WriteFile for what can be had anew at any time: it does not wait for the disk. After a loss of power the file may be empty or damaged, which
+// its reader must be able to tell.
+func Keep(path string, data []byte, mode fs.FileMode) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err == nil {
+		err = save(unflushed{f}, path, data, mode, nil)
+	}
+	if err != nil {
+		return &WriteError{Path: path, Err: reason(err)}
+	}
+	return nil
+}
+
+type unflushed struct{ *os.File }
+
+func (unflushed) Sync() error { return nil }
+
 // Replace is WriteFile for a file of the user's: it is written only if it still holds old, which is looked at when all that is left to do is the
 // rename; else the answer is a *ChangedError and the file is as the other left it. What a killed Replace leaves beside it Leftovers removes.
 func Replace(path string, old, data []byte, mode fs.FileMode) error {

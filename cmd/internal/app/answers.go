@@ -8,8 +8,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -20,13 +22,14 @@ import (
 )
 
 // answersSchema changes whenever what is kept, or what is watched, changes its meaning.
-const answersSchema = 4
+const answersSchema = 5
 
 // answers is what cargo said of a command line. It is kept in the cache with everything that cargo looked at for it, what was not there included; when
 // none of that has changed, cargo is not asked again (a question costs as much as a build with nothing to do).
 type answers struct {
 	Schema  int          `json:"schema"`
 	Sizes   [3]int       `json:"sizes"` // of what follows the line of JSON in the file: lines of what is watched, bytes of the graph and of the tree
+	Sum     uint32       `json:"sum"`   // of all of it: the file was not flushed to the disk
 	Graph   []byte       `json:"-"`
 	Tree    []byte       `json:"-"`
 	Reason  string       `json:"reason,omitempty"`
@@ -60,26 +63,25 @@ func (a *answers) encode() ([]byte, error) {
 			return nil, err
 		}
 	}
-	a.Sizes = [3]int{len(a.Watched), len(graph), len(a.Tree)}
-	head, err := json.Marshal(a)
-	if err != nil {
-		return nil, err
-	}
 	var b bytes.Buffer
-	b.Write(append(head, '\n'))
 	if !writeWatched(&b, a.Watched) {
 		return nil, errors.New("a path has a line end in it")
 	}
 	b.Write(graph)
 	b.Write(a.Tree)
-	return b.Bytes(), nil
+	a.Sizes, a.Sum = [3]int{len(a.Watched), len(graph), len(a.Tree)}, crc32.ChecksumIEEE(b.Bytes())
+	head, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(head, []byte("\n"), b.Bytes()), nil
 }
 
 // decodeAnswers reads what encode made; false for anything else.
 func decodeAnswers(data []byte) (answers, bool) {
 	var a answers
 	head, rest, ok := bytes.Cut(data, []byte("\n"))
-	if !ok || json.Unmarshal(head, &a) != nil || a.Schema != answersSchema || a.Sizes[0] == 0 {
+	if !ok || json.Unmarshal(head, &a) != nil || a.Schema != answersSchema || a.Sizes[0] == 0 || a.Sum != crc32.ChecksumIEEE(rest) {
 		return a, false
 	}
 	if a.Watched, rest, ok = readWatched(rest, a.Sizes[0]); !ok {
@@ -181,6 +183,10 @@ func (j *journey) ask(ctx context.Context, own, places bool) error {
 		if manifest = j.openIfNot(); manifest == nil {
 			depends.project() // looked at before cargo's answer is there: what changes while it is made is no part of it
 		}
+		_, _ = features.DefaultCatalog() // read once; judge has its error
+		if j.app.beside != nil {
+			j.app.beside()
+		}
 	}()
 	got, err := cargo.Graph(ctx, j.host, j.run, j.tool, q)
 	wait.Wait()
@@ -256,7 +262,7 @@ func (a *answers) write(kept string) error {
 	if err := cache.Make(filepath.Dir(kept)); err != nil {
 		return err
 	}
-	if err := cache.WriteFile(kept, data, 0o600); err != nil {
+	if err := cache.Keep(kept, data, 0o600); err != nil {
 		return err
 	}
 	prune(filepath.Dir(kept), keptAnswers)

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/features"
@@ -23,7 +22,6 @@ func (a *app) lookAtPlaces(ctx context.Context, o Options, l cargo.Line) (*journ
 // looking is lookAt; places says whether it is to be known where cargo builds.
 func (a *app) looking(ctx context.Context, o Options, l cargo.Line, places bool) (*journey, error) {
 	a.speakLike(l)
-	debug.SetGCPercent(400) // the memory of a large workspace's manifests and graph is had once, and soon given back
 	tool, err := cargo.Find(a.host, l)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"sort"
 	"strings"
 	"sync"
 
@@ -24,6 +23,9 @@ type told struct {
 	app  *app
 	path string
 	seen *seenFiles
+	// what rowsOf has found
+	rows            []watched
+	known, packages map[string]bool
 }
 
 const toldSchema = 1
@@ -90,6 +92,7 @@ func (t *told) again() (ok bool, err error) {
 func (t *told) look() {
 	t.seen = &seenFiles{under: t.app.host.Files, stats: map[string]statSeen{}, read: map[string]bool{}, links: map[string]string{}}
 	t.app.host.Files = t.seen
+	t.app.beside = t.prepare
 }
 
 // keep runs what says the answer, and keeps its words. That they cannot be kept costs time only.
@@ -117,7 +120,7 @@ func (t *told) keep(say func() error) error {
 	b.Write(said.Bytes())
 	bad := cache.Make(filepath.Dir(t.path))
 	if bad == nil {
-		bad = cache.WriteFile(t.path, b.Bytes(), 0o600)
+		bad = cache.Keep(t.path, b.Bytes(), 0o600)
 		prune(filepath.Dir(t.path), keptAnswers)
 	}
 	if bad != nil {
@@ -126,41 +129,57 @@ func (t *told) keep(say func() error) error {
 	return err
 }
 
+// prepare makes the rows of all that was looked at so far, for watched, which is waited for.
+func (t *told) prepare() {
+	t.seen.mu.Lock()
+	defer t.seen.mu.Unlock()
+	t.rowsOf(t.seen.order)
+	t.seen.order = nil
+}
+
 // watched lists what the answer was made of; false where something changed in the meantime. In a package's own directories, that a file is there or is not
 // is what the directory's time tells, so that a large workspace needs few looks.
 func (t *told) watched() ([]watched, bool) {
-	a, s := t.app, t.seen
+	s := t.seen
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	want := map[string]bool{}
-	in := t.unpackedIn()
-	add := func(path string) {
+	t.app.host.Files = s.under
+	t.rowsOf(s.order)
+	for path, real := range s.links {
+		t.rows = append(t.rows, watched{path, linkTo + real})
+	}
+	return t.rows, !s.changed
+}
+
+// rowsOf adds what paths are. A path comes once when it is looked at and once more when it is read.
+func (t *told) rowsOf(paths []string) {
+	if t.packages == nil {
+		t.packages, t.known = map[string]bool{}, map[string]bool{}
+	}
+	a, s, in, own := t.app, t.seen, t.unpackedIn(), t.app.cacheDir+"/"
+	for _, path := range paths {
+		if dir, ok := strings.CutSuffix(path, "/"+features.ManifestName); ok && s.read[path] {
+			t.packages[dir], t.packages[dir+"/src"] = true, true
+		}
+	}
+	for _, path := range paths {
+		if strings.HasPrefix(path, own) {
+			continue
+		}
+		st := s.stats[path]
+		at := max(0, strings.LastIndexByte(path, '/'))
+		if dir := path[:at]; t.packages[dir] && (st.fi == nil || !s.read[path] && isTargetFile(strings.TrimPrefix(path[at:], "/"))) {
+			path = dir
+		}
 		if above := unpacked(path, in); above != "" {
 			path = above
 		}
-		want[path] = true
-	}
-	packages := map[string]bool{}
-	for path := range s.read {
-		if dir, ok := strings.CutSuffix(path, "/"+features.ManifestName); ok {
-			packages[dir], packages[dir+"/src"] = true, true
+		if t.known[path] {
+			continue
 		}
-	}
-	for path, st := range s.stats {
-		at := max(0, strings.LastIndexByte(path, '/'))
-		dir, base := path[:at], strings.TrimPrefix(path[at:], "/")
-		switch own := packages[dir]; {
-		case strings.HasPrefix(path, a.cacheDir+"/"):
-		case own && (st.fi == nil || !s.read[path] && isTargetFile(base)):
-			add(dir)
-		default:
-			add(path)
-		}
-	}
-	list := make([]watched, 0, len(want)+len(s.links))
-	for path := range want {
-		st, known := s.stats[path]
-		if !known { // a directory in place of what lies in it
+		t.known[path] = true
+		st, seen := s.stats[path]
+		if !seen { // a directory in place of what lies in it
 			st.fi, st.err = s.under.Stat(path)
 		}
 		w := watched{Path: path}
@@ -170,14 +189,8 @@ func (t *told) watched() ([]watched, bool) {
 				w.Is += byContent + a.contentBy(s.under, path, st.fi)
 			}
 		}
-		list = append(list, w)
+		t.rows = append(t.rows, w)
 	}
-	a.host.Files = s.under
-	sort.Slice(list, func(i, j int) bool { return list[i].Path < list[j].Path })
-	for path, real := range s.links {
-		list = append(list, watched{path, linkTo + real})
-	}
-	return list, !s.changed
 }
 
 // isTargetFile says whether cargo looks for a file of this name to see what a package has; it does not read it then.
@@ -213,6 +226,7 @@ type seenFiles struct {
 	under   buildenv.Files
 	mu      sync.Mutex
 	stats   map[string]statSeen
+	order   []string        // what is new in stats and read, for told.prepare
 	read    map[string]bool // files whose content was read, directories whose names were
 	links   map[string]string
 	changed bool // something was another file when it was read than when it was looked at
@@ -245,6 +259,7 @@ func (s *seenFiles) note(path string, st statSeen) {
 		st.fi = nil
 	}
 	s.stats[path] = st
+	s.order = append(s.order, path)
 }
 
 func (s *seenFiles) Open(path string) (fs.File, error) {
@@ -268,7 +283,10 @@ func (s *seenFiles) ReadDir(path string) ([]fs.DirEntry, error) {
 
 func (s *seenFiles) mark(path string) {
 	s.mu.Lock()
-	s.read[path] = true
+	if !s.read[path] {
+		s.read[path] = true
+		s.order = append(s.order, path)
+	}
 	s.mu.Unlock()
 }
 
