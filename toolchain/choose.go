@@ -247,7 +247,7 @@ func overruled(f Facts, w Wish, won cuda.Toolkit) (notes []string) {
 // wrong is told.
 func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 	tr := trial{toolkit: t}
-	for i, check := range []func(Facts, Needs, *cuda.Toolkit, gpu.Capability) verdict{complete, versions, driver, archs, links} {
+	for i, check := range []func(Facts, Needs, *cuda.Toolkit, gpu.Capability) verdict{complete, letters, versions, driver, archs, links} {
 		v := check(f, n, t, arch)
 		if tr.step = i; v.why != "" {
 			tr.why, tr.fix = v.why, v.fix

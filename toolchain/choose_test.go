@@ -63,6 +63,19 @@ func TestChoose(t *testing.T) {
 	}{
 		{"the newest that fits", nil, kernels, toolchain.Wish{}, "/cuda-13.5 7.5 the lowest that CUDA 13.5 compiles for, because no GPU is visible and none was named"},
 		{"cudarc does not know the newest", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.4") }), toolchain.Wish{Arch: "89", ArchOrigin: "--gpu-arch"}, "/cuda-13.2 8.9 --gpu-arch"},
+		{"a directory that nvcc.exe cannot name", func(f *toolchain.Facts) {
+			f.CodePage, f.Toolkits[0].NVCC = 1252, `C:\Users\Дмитрий\cuda\bin\nvcc.exe`
+		}, kernels, toolchain.Wish{}, "/cuda-13.2 7.5 the lowest that CUDA 13.2 compiles for, because no GPU is visible and none was named"},
+		{"every one in a directory that nvcc.exe cannot name", func(f *toolchain.Facts) {
+			f.CodePage, f.Toolkits = 1252, f.Toolkits[:1]
+			f.Toolkits[0].NVCC = `C:\Users\Дмитрий\cuda\bin\nvcc.exe`
+		}, kernels, toolchain.Wish{}, "CUDA 13.5 in /cuda-13.5 does not fit: its nvcc.exe cannot run: it reads paths in this machine's code page 1252, which has no Д | use a toolkit below a directory of plain letters; for one that gpubuild fetched: set GPUBUILD_CACHE=C:\\gpubuild (or another directory of plain letters) and run it again"},
+		{"which a crate that only links does not mind", func(f *toolchain.Facts) {
+			f.CodePage, f.Toolkits[0].NVCC = 1252, `C:\Users\Дмитрий\cuda\bin\nvcc.exe`
+		}, toolchain.Needs{Libraries: true}, toolchain.Wish{}, "/cuda-13.5 unknown "},
+		{"a code page that has the letters", func(f *toolchain.Facts) {
+			f.CodePage, f.Toolkits[0].NVCC = 1251, `C:\Users\Дмитрий\cuda\bin\nvcc.exe`
+		}, kernels, toolchain.Wish{}, "/cuda-13.5 7.5 the lowest that CUDA 13.5 compiles for, because no GPU is visible and none was named"},
 		{"a pin makes cudarc's limit void", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax, n.Pin = version("13.4"), version("13.0") }), toolchain.Wish{Arch: "sm_90a", ArchOrigin: "x"}, "/cuda-13.5 9.0 x"},
 		{"a pin and linked libraries of another major", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version("12.3"), true }), toolchain.Wish{},
 			"CUDA 13.5 in /cuda-13.5 does not fit: a feature fixes cudarc's bindings to CUDA 12.3, and the libraries of CUDA 13.5 do not have all of them | use a toolkit of CUDA 12 from 12.3 on, or cudarc's feature cuda-13050 in place of cuda-12030"},

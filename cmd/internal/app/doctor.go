@@ -145,6 +145,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	}
 	if j.facts.Toolkits == nil {
 		j.facts.Toolkits, j.facts.Places = cuda.Find(a.host, extra), cuda.UsualPlaces(a.host)
+		j.facts.CodePage = a.host.CodePage()
 	}
 	if j.needs.CUDNN && j.facts.CUDNN == nil {
 		j.facts.CUDNN = cudnn.Find(a.host, nil, nil)

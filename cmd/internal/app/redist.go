@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"gpubuild/gpu"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/install"
 )
 
@@ -12,6 +13,9 @@ import (
 // the user's word: the flag, or the environment.
 func (a *app) planToolkit(ctx context.Context, want install.Want, redist string) (install.Plan, error) {
 	catalog, err := install.DefaultCatalog()
+	if err == nil {
+		err = toolchain.InCache(a.host, a.cacheDir)
+	}
 	if err != nil {
 		return install.Plan{}, err
 	}

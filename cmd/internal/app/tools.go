@@ -141,6 +141,9 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	if err := toolchain.Planted(j.host, j.set, j.compilesIn()); err != nil {
 		return err
 	}
+	for _, note := range toolchain.Unreadable(j.host, j.needs, j.answers.Places.TargetDirectory) {
+		j.shell.Warning("%s", note)
+	}
 	j.delta = toolchain.Environment(j.host, j.set, j.needs)
 	j.env = j.host.Apply(j.host.Env, j.delta)
 	j.tool = j.tool.With(j.env)
@@ -285,7 +288,7 @@ func (j *journey) gather(ctx context.Context, w toolchain.Wish, extra []cuda.Can
 	if !j.needs.Toolkit() && !j.needs.HostCompiler {
 		return
 	}
-	j.facts.Toolkits = cuda.Find(j.host, extra)
+	j.facts.Toolkits, j.facts.CodePage = cuda.Find(j.host, extra), j.host.CodePage()
 	j.facts.Places = cuda.UsualPlaces(j.host)
 	var asked []string
 	if w.CCBin != "" {

@@ -104,6 +104,12 @@ func TestWineInstalls(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 
+	// Below a name that Wine's code page, 1252, does not have nvcc.exe ends with 5 and no word: nothing is fetched to there.
+	foreign := filepath.Join(w.work, "кэш")
+	if out, err := w.run([]string{"GPUBUILD_CACHE=" + z(foreign)}, z(w.gpubuild), "toolchain", "install", "13.4", "--redist", server.URL); code(err) != 12 || !strings.Contains(out, "code page 1252, which has no к") {
+		t.Errorf("a cache that nvcc.exe cannot name: %v\n%s", err, out)
+	}
+
 	cache := filepath.Join(w.work, "cache of ü")
 	own := []string{"GPUBUILD_CACHE=" + z(cache)}
 	// Wine 8 answers STATUS_NOT_IMPLEMENTED to FileDispositionInformationEx, and Go's os.RemoveAll (1.26) goes on only after the answers that a real Windows

@@ -1,0 +1,46 @@
+package toolchain_test
+
+import (
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/toolchain"
+)
+
+func TestLettersOfDirectories(t *testing.T) {
+	for _, tt := range []struct {
+		os, page, target, tmp string
+		nvcc                  bool
+		want                  []string
+	}{
+		{"windows", "1252", `C:\src\app\target`, `C:\Users\DMITRI~1\AppData\Local\Temp`, true, nil},
+		{"windows", "1252", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true, []string{`the target directory is C:\проект\target`, `temporary files is C:\Users\Дмитрий`}},
+		{"windows", "1251", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true, nil},
+		{"windows", "1252", `C:\проект\target`, `C:\tmp`, false, nil},
+		{"windows", "", `C:\проект\target`, `C:\tmp`, true, nil},
+		{"linux", "1252", `/home/дмитрий/target`, `/tmp`, true, nil},
+	} {
+		text := "os: " + tt.os + "\narch: amd64\n-- @env --\nTMP=" + tt.tmp + "\n"
+		if tt.page != "" {
+			text += "-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\Nls\\CodePage]\nACP=" + tt.page + "\n"
+		}
+		h, err := hosttest.Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := toolchain.Unreadable(h, toolchain.Needs{NVCC: tt.nvcc}, tt.target)
+		if len(got) != len(tt.want) {
+			t.Errorf("%+v: %q", tt, got)
+			continue
+		}
+		for i, want := range tt.want {
+			if !strings.Contains(got[i], want) {
+				t.Errorf("%q, want %q", got[i], want)
+			}
+		}
+		if err := toolchain.InCache(h, tt.target); (err != nil) != (tt.want != nil || !tt.nvcc) {
+			t.Errorf("a cache there: %v", err)
+		}
+	}
+}
