@@ -377,12 +377,16 @@ func (n *inputs) variables() {
 			}
 		}
 	}
-	if n.in.NVCC && !n.in.Version { // nvcc reads them itself, whoever calls it: CUDA Compiler Driver NVCC, "NVCC Environment Variables"
-		names["NVCC_PREPEND_FLAGS"], names["NVCC_APPEND_FLAGS"] = true, true
+	if n.in.NVCC && !n.in.Version { // nvcc reads them itself, whoever calls it; to it one that is blank is none
+		for _, name := range n.nvccReads() {
+			names[name] = names[name] || strings.TrimSpace(n.env.Get(name)) != ""
+		}
 	}
 	sorted := make([]string, 0, len(names))
-	for name := range names {
-		sorted = append(sorted, name)
+	for name, counts := range names {
+		if counts {
+			sorted = append(sorted, name)
+		}
 	}
 	sort.Strings(sorted)
 	for _, name := range sorted {
@@ -401,6 +405,28 @@ func (n *inputs) variables() {
 		}
 	}
 }
+
+// nvccReads lists the variables that go into what nvcc compiles: its flags (CUDA Compiler Driver NVCC, "NVCC Environment Variables") and those of the
+// environment to which nvcc.profile beside it adds its own words (INCLUDES, PTXAS_FLAGS; as `PTXAS_FLAGS=-O0 nvcc --dryrun` of 13.4 shows).
+func (n *inputs) nvccReads() []string {
+	names := []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}
+	t := n.set.Toolkit
+	if t == nil {
+		return names
+	}
+	profile, err := n.host.ReadFile(n.host.Join(n.host.Dir(n.host.Real(t.NVCC)), "nvcc.profile"), 1<<20)
+	if err != nil {
+		return names // nvcc without it finds nothing, which it says
+	}
+	for _, m := range profileAdds.FindAllSubmatch(profile, -1) {
+		if name := string(m[1]); name != "PATH" && name != "LD_LIBRARY_PATH" && !contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+var profileAdds = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?:\+=|=\+)`)
 
 // managed says whether a variable only names what is recorded by content already, or changes nothing that is built.
 func managed(name string) bool {

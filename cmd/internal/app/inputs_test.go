@@ -227,6 +227,7 @@ func TestInputsThatMatter(t *testing.T) {
 		b.write(filepath.Join(b.top, "torch", "lib", "libtorch_cpu.so"), "cpu")
 		b.setenv("LIBTORCH", filepath.Join(b.top, "torch"))
 	}
+	profile := rewrite("bin/nvcc.profile", "TOP = $(_HERE_)/..\nCICC_PATH = $(TOP)/nvvm/bin\nLD_LIBRARY_PATH += $(TOP)/lib:\nINCLUDES        +=  \"-I$(TOP)/include\" $(_SPACE_)\nLIBRARIES =+ x\nPTXAS_FLAGS     +=\n")
 	all := []features.Inputs{kernels, linking, asking, cmake, torch, nccl, driver}
 	tests := []struct {
 		story  string
@@ -273,6 +274,11 @@ func TestInputsThatMatter(t *testing.T) {
 		{"another host compiler in its place", nil, rewrite("../gcc/gcc", "gcc 13"), []string{"host compiler", "-", "-", "host compiler", "-", "-", "-"}},
 		{"another c++", nil, rewrite("../bin/c++", "c++ 13"), []string{"-", "-", "-", "C++ compiler", "C++ compiler", "-", "-"}},
 		{"flags that nvcc reads itself", nil, set("NVCC_APPEND_FLAGS", "-G"), []string{"NVCC_APPEND_FLAGS", "-", "-", "NVCC_APPEND_FLAGS", "-", "-", "-"}},
+		{"the same, blank: nvcc takes nothing from it", nil, set("NVCC_PREPEND_FLAGS", " "), []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"a variable to which nvcc.profile adds", profile, func(b *bench) { b.setenv("PTXAS_FLAGS", "-O0"); b.setenv("LIBRARIES", "-L/x") },
+			[]string{"LIBRARIES PTXAS_FLAGS", "-", "-", "LIBRARIES PTXAS_FLAGS", "-", "-", "-"}},
+		{"one that it sets itself, and the search path", profile, func(b *bench) { b.setenv("CICC_PATH", "/x"); b.setenv("LD_LIBRARY_PATH", "/x"); b.setenv("INCLUDES", "") },
+			[]string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"a variable that one script reads", nil, set("CUDA_NVCC_FLAGS", "-lineinfo"), []string{"CUDA_NVCC_FLAGS", "-", "-", "-", "-", "-", "-"}},
 		{"the same, empty", nil, set("CUDA_NVCC_FLAGS", ""), []string{"CUDA_NVCC_FLAGS", "-", "-", "-", "-", "-", "-"}},
 		{"NVCC names the same nvcc", nil, func(b *bench) { b.setenv("NVCC", b.file("bin/nvcc")) }, []string{"-", "-", "-", "-", "-", "-", "-"}},
