@@ -203,6 +203,9 @@ func (e *BuildError) Unwrap() error { return e.Err }
 
 // Hint says what a user can do about it.
 func (e *BuildError) Hint() string {
+	if strings.Contains(e.Err.Error(), "No space left on device") {
+		return (&CacheError{}).Hint()
+	}
 	return "try another host compiler (its C library's headers must be installed), or prove --probe FILE"
 }
 

@@ -153,6 +153,12 @@ func TestBuildErrors(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	t.Run("a compiler without room", func(t *testing.T) {
+		bad := &BuildError{Source: "watch.c", Err: errors.New("gcc: exit status 1:\n/usr/bin/ld: final link failed: No space left on device")}
+		if !strings.Contains(bad.Hint(), "make room") {
+			t.Error(bad.Hint())
+		}
+	})
 	t.Run("the cache is a file", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "cache")
 		if err := os.WriteFile(file, nil, 0o600); err != nil {

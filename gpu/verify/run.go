@@ -382,7 +382,10 @@ func runControl(ctx context.Context, h buildenv.Host, run runner, o Options, dir
 	if !l.OK {
 		c.Why = fmt.Sprintf("%s: %s", l.Step, l.Why)
 		if l.RC != 0 {
-			c.Why += fmt.Sprintf(" (CUDA error %d)", l.RC)
+			c.Why += fmt.Sprintf(" (CUDA error %d%s)", l.RC, prefixed(": ", refusals[l.RC].what))
+			if l.LibCUDA != "" && refusals[l.RC].what != "" {
+				c.Why += ", in " + l.LibCUDA
+			}
 		}
 	}
 	records, err := probe.ReadDir(dir)

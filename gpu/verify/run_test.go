@@ -223,7 +223,9 @@ func TestVerdictOfARun(t *testing.T) {
 		{"the device is hidden", []string{"fallback"}, with("CUDA_VISIBLE_DEVICES", "-1"), NoDevice, "hidden by CUDA_VISIBLE_DEVICES=-1"},
 		{"no device", []string{"fallback"}, with("STANDIN_CUDA_DEVICES", "0"), NoDevice, "no GPU"},
 		{"no driver", []string{"fallback"}, with("LD_LIBRARY_PATH", ""), NoDevice, "no CUDA driver"},
-		{"driver and module do not fit", []string{"fallback"}, with("STANDIN_CUDA_INIT", "803"), Unproved, "CUDA error 803"},
+		{"driver and module do not fit", []string{"fallback"}, with("STANDIN_CUDA_INIT", "803"), Unproved, "CUDA error 803: the driver library and the kernel module are of different versions), in " + l.dir},
+		{"a stub", []string{"fallback"}, with("STANDIN_CUDA_INIT", "34"), Unproved, "CUDA error 34: a stub of the toolkit, which is for linking only), in " + l.dir},
+		{"forward compatibility", []string{"fallback"}, with("STANDIN_CUDA_INIT", "804"), Unproved, "CUDA error 804: this device knows no forward compatibility"},
 		{"old PTX is refused", []string{"gpu"}, with("STANDIN_CUDA_LOAD", "sm_50"), Proved, ""},
 		{"old CUPTI", []string{"gpu", "5"}, with("STANDIN_CUPTI_VERSION", "17"), Proved, ""},
 

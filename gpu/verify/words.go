@@ -85,6 +85,12 @@ func remedy(e Evidence, s summary, v Verdict) string {
 		return "End the other profiler"
 	case e.Control.Outcome == ControlUnrecorded && strings.Contains(why, "NOT_INITIALIZED"):
 		return "This CUPTI may be newer than the driver: use an older one"
+	case e.Control.Outcome == ControlFailed:
+		for _, r := range refusals {
+			if strings.Contains(why, r.what) {
+				return r.remedy
+			}
+		}
 	case strings.Contains(why, "by a child"):
 		return "Prove the program that does the work instead, or let it count: --child NAME (--gpu-child on cargo's verbs)"
 	case s.noEnd != "" && strings.HasSuffix(why, s.noEnd) && strings.Contains(why, "orderly"):
@@ -103,6 +109,13 @@ func remedy(e Evidence, s summary, v Verdict) string {
 		return "Prove the program that computes without the one that starts it"
 	}
 	return ""
+}
+
+// refusals are the answers of cuInit for which what is loaded is to blame: cuda.h, CUresult.
+var refusals = map[int]struct{ what, remedy string }{
+	34:  {"a stub of the toolkit, which is for linking only", "Take the stub's directory out of LD_LIBRARY_PATH and of the program's run path"},
+	803: {"the driver library and the kernel module are of different versions", "Start the machine again after an update of the driver; in a container, update the host's"},
+	804: {"this device knows no forward compatibility", "Take the cuda-compat directory out of LD_LIBRARY_PATH, or update the driver"},
 }
 
 func launchesText(n uint64) string {

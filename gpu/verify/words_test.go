@@ -32,6 +32,9 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 		{"linked with the driver only", silent, func(e *Evidence) { e.Watch.Opened = 1 }, Rules{}, []string{"only loads the driver and computes on the CPU, or it takes " + probe.InjectionVariable}, ""},
 		{"children", silent, func(e *Evidence) { e.Watch.Children = true }, Rules{}, []string{"without the one that starts it"}, ""},
 		{"hidden", silent, func(e *Evidence) { e.Control.Outcome, e.Hidden = ControlNoDevice, "CUDA_VISIBLE_DEVICES=" }, Rules{}, []string{"Run it without that setting"}, "a machine with a GPU"},
+		{"a stub", silent, func(e *Evidence) {
+			e.Control.Outcome, e.Control.Why = ControlFailed, "cuInit: the driver could not be initialised (CUDA error 34: "+refusals[34].what+")"
+		}, Rules{}, []string{"Take the stub's directory out of LD_LIBRARY_PATH"}, ""},
 		{"no device", silent, func(e *Evidence) { e.Control.Outcome = ControlNoDevice }, Rules{}, []string{"prove on a machine with a GPU"}, ""},
 	}
 	for _, tt := range tests {

@@ -502,9 +502,10 @@ func (j *journey) whyNone() string {
 	return "the build made several programs; choose one with --bin, or with bin in the [prove] table"
 }
 
-// outcome is the exit code of a proof: the program's own where it failed, else the verdict's.
+// outcome is the exit code of a proof: the program's own where it failed, else the verdict's. The status of a program that was ended for its time is
+// that of our own signal.
 func outcome(p proof, expected int) error {
-	if p.Evidence.Ran && p.Evidence.Exit.Code != expected && p.Evidence.Exit.Code != 0 {
+	if p.Evidence.Ran && !p.Evidence.Exit.TimedOut && p.Evidence.Exit.Code != expected && p.Evidence.Exit.Code != 0 {
 		return codeError(p.Evidence.Exit.Code)
 	}
 	if code := verdictCode(p.Verdict.Kind); code != codeDone {

@@ -1,0 +1,40 @@
+package app
+
+import (
+	"testing"
+
+	"gpubuild/gpu/verify"
+)
+
+// The exit code of a proof: the program's own where it failed by itself, else the verdict's.
+func TestOutcomeOfAProof(t *testing.T) {
+	tests := []struct {
+		story    string
+		kind     verify.Kind
+		exit     verify.Exit
+		expected int
+		gpu, cpu error // where the GPU, where the CPU was to be used
+	}{
+		{"proven", verify.Proved, verify.Exit{}, 0, nil, codeError(codeOtherKernel)},
+		{"on the CPU", verify.NotUsed, verify.Exit{}, 0, codeError(codeNotUsed), nil},
+		{"other kernels", verify.OtherKernels, verify.Exit{}, 0, codeError(codeOtherKernel), codeError(codeOtherKernel)},
+		{"it could not be told", verify.Unproved, verify.Exit{}, 0, codeError(codeUnproved), codeError(codeUnproved)},
+		{"no device", verify.NoDevice, verify.Exit{}, 0, codeError(codeUnproved), codeError(codeUnproved)},
+		{"it failed", verify.Unproved, verify.Exit{Code: 3}, 0, codeError(3), codeError(3)},
+		{"it failed as expected", verify.Proved, verify.Exit{Code: 3}, 3, nil, codeError(codeOtherKernel)},
+		{"it should have failed", verify.Unproved, verify.Exit{}, 3, codeError(codeUnproved), codeError(codeUnproved)},
+		{"a signal", verify.Unproved, verify.Exit{Code: 139, Signal: "SIGSEGV"}, 0, codeError(139), codeError(139)},
+		{"its time was over: the signal was ours", verify.Unproved, verify.Exit{Code: 130, TimedOut: true}, 0, codeError(codeUnproved), codeError(codeUnproved)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			p := proof{Verdict: verify.Verdict{Kind: tt.kind}, Evidence: verify.Evidence{Ran: true, Exit: tt.exit}}
+			if got := outcome(p, tt.expected); got != tt.gpu {
+				t.Errorf("where the GPU was to be used: %v, want %v", got, tt.gpu)
+			}
+			if got := outcomeCPU(p, tt.expected); got != tt.cpu {
+				t.Errorf("where the CPU was to be used: %v, want %v", got, tt.cpu)
+			}
+		})
+	}
+}
