@@ -103,7 +103,7 @@ type Outcome struct {
 	Kind  Kind     `json:"kind"`
 	Why   string   `json:"why"`
 	Said  string   `json:"said,omitempty"` // the line in which it told that it fell back
-	Asked []string `json:"asked"`          // functions of the driver that it called, or the library that it looked for
+	Asked []string `json:"asked"`          // functions of the driver that it called, or the library that it looked for; a path: one that it found
 	Code  int      `json:"code"`
 	// Reached: it came to where this mode fails, or the mode fails from the start. A program that fails before is honest, and says nothing of later.
 	Reached bool `json:"reached"`
@@ -225,9 +225,11 @@ func logged(log string) ([]string, error) {
 	return strings.Fields(string(data)), err
 }
 
-var loaderLine = regexp.MustCompile(`find library=(lib(?:nv)?cuda\.so[.0-9]*)`)
+// loaderLine finds what the loader searches for, and what it has loaded.
+var loaderLine = regexp.MustCompile(`find library=(lib(?:nv)?cuda\.so[.0-9]*)|calling init: (/.*/lib(?:nv)?cuda\.so[.0-9]*)$`)
 
-// lookedFor reads in the loader's own words whether the driver was looked for, by any process of the program.
+// lookedFor reads in the loader's own words whether the driver was looked for, by any process of the program. One that it found all the same, by a
+// run path, which comes before LD_LIBRARY_PATH, or by a path of its own, is told by its path.
 func lookedFor(prefix string) ([]string, error) {
 	files, err := filepath.Glob(prefix + ".*")
 	if err != nil {
@@ -237,7 +239,7 @@ func lookedFor(prefix string) ([]string, error) {
 	for _, f := range files {
 		if err := eachLine(f, func(line []byte) {
 			if m := loaderLine.FindSubmatch(line); m != nil {
-				seen[string(m[1])] = true
+				seen[string(m[1])+string(m[2])] = true
 			}
 		}); err != nil {
 			return nil, err
@@ -478,7 +480,10 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 	end := ending(system, r)
 	missing := end == lacking || bytes.Contains(r.Stderr, []byte("symbol lookup error")) || bytes.Contains(r.Stderr, []byte("undefined symbol: cu")) ||
 		bytes.Contains(r.Stderr, []byte("version `libcudart"))
+	elsewhere := slices.IndexFunc(asked, func(a string) bool { return strings.HasPrefix(a, "/") })
 	switch {
+	case elsewhere >= 0:
+		o.Why = fmt.Sprintf("it loaded %s, by a run path or a path of its own: the failing driver was not met", asked[elsewhere])
 	case r.TimedOut:
 		o.Why = "it did not end in time"
 	case end == crashed, end == aborted && len(asked) == 0:

@@ -30,6 +30,8 @@ func TestJudgeOfAMode(t *testing.T) {
 		{"refused, and ends well", none, []string{"cuInit"}, buildenv.Result{}, FellBack, "silently"},
 		{"refused, ends well, and tells", none, []string{"cuInit"}, buildenv.Result{Stderr: []byte("warn: falling back to CPU\n")}, FellBack, "said so"},
 		{"refused, and hangs", none, []string{"cuInit"}, buildenv.Result{TimedOut: true, Code: 137, Signal: "SIGKILL"}, Unsure, "in time"},
+		{"finds a driver elsewhere, and ends well", none, []string{"/usr/lib/libcuda.so.1", "libcuda.so.1"}, buildenv.Result{}, Unsure, "it loaded /usr/lib/libcuda.so.1"},
+		{"finds a driver elsewhere, and fails", none, []string{"/usr/lib/libcuda.so.1"}, buildenv.Result{Code: 1}, Unsure, "was not met"},
 		{"never asks", none, nil, buildenv.Result{}, Unsure, "never asked"},
 		{"never asks, and fails", none, nil, buildenv.Result{Code: 2}, Unsure, "ended with 2 before"},
 		{"aborts before it asks", none, nil, buildenv.Result{Code: 134, Signal: "SIGABRT"}, Unsure, "SIGABRT"},
@@ -186,12 +188,13 @@ func TestLookedFor(t *testing.T) {
 	for name, text := range map[string]string{
 		"asked.7": "      7:\tfind library=libc.so.6 [0]; searching\n      7:\tfind library=libcuda.so.1 [0]; searching\n",
 		"asked.8": "      8:\tfind library=libcudart.so.13 [0]; searching\n      8:\tfind library=libnvcuda.so [0]; searching\n",
+		"asked.9": "      9:\tcalling init: /lib/libc.so.6\n      9:\tcalling init: /opt/x/libcuda.so.580.65.06\n      9:\tcalling fini: /opt/y/libcuda.so.1 [0]\n      9:\tcalling init: /opt/x/libcudart.so.13\n",
 	} {
 		if err := os.WriteFile(filepath.Join(filepath.Dir(log), name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, err := lookedFor(log); err != nil || !slices.Equal(got, []string{"libcuda.so.1", "libnvcuda.so"}) {
+	if got, err := lookedFor(log); err != nil || !slices.Equal(got, []string{"/opt/x/libcuda.so.580.65.06", "libcuda.so.1", "libnvcuda.so"}) {
 		t.Errorf("%q %v", got, err)
 	}
 	if got, err := lookedFor(log + "none"); err != nil || len(got) != 0 {
