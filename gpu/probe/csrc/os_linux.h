@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -60,6 +61,26 @@ static uint64_t nanoseconds(void) {
 static void program(char *exe, size_t size) {
     ssize_t n = readlink("/proc/self/exe", exe, size - 1);
     exe[n > 0 ? n : 0] = 0;
+}
+
+/* A statically linked program that loads the driver has brought a second C library with it, which has never been started: in that one a thread, or a
+ * variable of a thread, ends the process (seen with glibc 2.36; glibc's manual warns of dlopen in static programs). A program without an interpreter
+ * is such a one, unless it is the loader itself, which was told to start another. */
+static const char *cannot_host(void) {
+    char exe[4096]; const char *name; Elf64_Ehdr h; Elf64_Phdr p; int fd, found = 1;
+    if ((fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)) < 0) return NULL;
+    if (pread(fd, &h, sizeof h, 0) == sizeof h && !memcmp(h.e_ident, ELFMAG, SELFMAG) && h.e_ident[EI_CLASS] == ELFCLASS64) {
+        found = 0;
+        for (int i = 0; i < h.e_phnum && !found; i++) {
+            if (pread(fd, &p, sizeof p, (off_t)(h.e_phoff + (uint64_t)i * h.e_phentsize)) != sizeof p) { found = 1; break; }
+            found = p.p_type == PT_INTERP;
+        }
+    }
+    close(fd);
+    if (found) return NULL;
+    program(exe, sizeof exe);
+    name = strrchr(exe, '/');
+    return starts(name ? name + 1 : exe, "ld") ? NULL : "the program is linked statically: what it loads cannot start a thread in it";
 }
 
 static int program_file(uint64_t *device, uint64_t *inode) {

@@ -56,6 +56,7 @@ static void add_number(char *to, size_t size, uint64_t v) {
 
 /* ---- what this process is --------------------------------------------------------------------------------------------------------- */
 static uint64_t process_id(void) { return GetCurrentProcessId(); }
+static const char *cannot_host(void) { return NULL; }     /* of Linux only */
 
 /* a function of ntdll's */
 static void *native(const char *name) {

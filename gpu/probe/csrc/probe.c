@@ -284,7 +284,9 @@ static int unavailable(const char *step, int rc, const char *why) {
 }
 
 static int load(void) {
+    const char *cannot = cannot_host();
     char given[4096] = "", why[512] = "", file[4096]; void *h; int rc, counting, driver_version = 0, (*driver)(int *); uint32_t v = 0;
+    if (cannot) return unavailable("program", 0, cannot);
     /* With no driver in the process CUPTI 13.2 recurses to death: look first. */
     if (!(cuda = loaded_driver())) return unavailable("driver", 0, "no " DRIVER " in this process");
     look_for_interposers();
