@@ -132,6 +132,30 @@ static result k_sgemm(void **args, struct shape s) {
     return OK;
 }
 
+/* e to the power of x for x <= 0, without libm, which not every program has */
+static double power_of_e(double x) {
+    double r, sum = 1, term = 1; int k = (int)(x / 0.6931471805599453);
+    if (x < -700) return 0;
+    r = x - k * 0.6931471805599453;
+    for (int i = 1; i < 16; i++) sum += term *= r / i;
+    for (; k < 0; k++) sum /= 2;
+    return sum;
+}
+
+/* softmax_f32(const float *from, float *to, int columns), a row each x: SOFTMAX_OP of candle-kernels 0.11.1, reduce.cu */
+static result k_softmax(void **args, struct shape s) {
+    const float *from = (const float *)ARG(address, 0); float *to = (float *)ARG(address, 1);
+    int columns = ARG(int, 2); size_t rows = (size_t)s.grid[0] * s.block[0];
+    if (columns < 1 || !owned(ARG(address, 0), rows * (size_t)columns * 4) || !owned(ARG(address, 1), rows * (size_t)columns * 4)) return ILLEGAL_ADDRESS;
+    for (; rows; rows--, from += columns, to += columns) {
+        double sum = 0; float most = from[0];
+        for (int i = 1; i < columns; i++) if (from[i] > most) most = from[i];
+        for (int i = 0; i < columns; i++) sum += to[i] = (float)power_of_e((double)from[i] - most);
+        for (int i = 0; i < columns; i++) to[i] = (float)(to[i] / sum);
+    }
+    return OK;
+}
+
 static result k_nothing(void **args, struct shape s) { (void)args; (void)s; return OK; }
 
 static const struct kernel { const char *name; result (*run)(void **, struct shape); } kernels[] = {
@@ -141,6 +165,7 @@ static const struct kernel { const char *name; result (*run)(void **, struct sha
     { "fill_f32", k_fill },
     { "standin_implicit_gemm_fprop", k_fill },      /* named like a product, is none */
     { "standin_sgemm", k_sgemm },
+    { "softmax_f32", k_softmax },
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
