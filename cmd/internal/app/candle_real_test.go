@@ -75,8 +75,8 @@ func TestCandleOnTheStandin(t *testing.T) {
 		{"the CPU was asked for: the driver that it links never loads the probe", "gpubuild-standin", gpu, nil, nil, []string{"--device", "cpu", "--sizes", "16"}, 21, []string{"but the probe never started"}},
 		{"the device is hidden", "gpubuild-standin", gpu, []string{"CUDA_VISIBLE_DEVICES=-1"}, nil, []string{"--sizes", "16"}, 21, []string{"device: cpu", "hidden by CUDA_VISIBLE_DEVICES=-1"}},
 		{"the shipped predicate", "gpubuild", gpu, nil, nil, []string{"--device", "cuda", "--sizes", "16"}, 21, []string{"Unproved", "stand-in"}},
-		{"a feature that was not forwarded", "gpubuild-standin", cpu, nil, nil, []string{"--sizes", "16"}, 20, []string{"device: cpu", "Not used", "it ran on the CPU"}},
-		{"the same, as it was expected", "gpubuild-standin", cpu, nil, []string{"--expect=cpu"}, []string{"--sizes", "16"}, 0, []string{"Not used"}},
+		{"a feature that was not forwarded", "gpubuild-standin", cpu, nil, nil, nil, 20, []string{"device: Cpu", "Not used", "it ran on the CPU"}},
+		{"the same, as it was expected", "gpubuild-standin", cpu, nil, []string{"--expect=cpu"}, nil, 0, []string{"Not used"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
