@@ -41,6 +41,7 @@ type resolved struct {
 	found       map[string]map[entry]target     // what entries lead to, by the names that mean GPU work
 	matter      map[string]map[*Package]bool    // local packages that can matter to GPU crates, by the same
 	whole       map[string]map[wholeKey]*wholly // features that reach everything below, by the same
+	bits        map[wholeKey]int                // their numbers in sets of them
 	leading     map[string]bool                 // lock packages that lead to a GPU crate; nil: not read yet
 	lockIndex   map[string][]int
 	foreign     map[*Package]string // packages of registries and repositories, and their source
