@@ -14,6 +14,13 @@ func TestClearWhereAnotherEdgeTurnsItOn(t *testing.T) {
 		name := "/w/crates/" + at + "/Cargo.toml"
 		files[name] = strings.Replace(files[name], `"candle-core/cuda", `, "", 1)
 	}
+	// q reaches one GPU crate and not the other; r, which uses q, passes it to the other.
+	files["/w/crates/candle-nn/Cargo.toml"] = strings.Replace(files["/w/crates/candle-core/Cargo.toml"], "candle-core", "candle-nn", 1)
+	files["/w/crates/candle-nn/src/lib.rs"] = ""
+	both := "candle-core = { path = \"../candle-core\" }\ncandle-nn = { path = \"../candle-nn\" }\n"
+	files["/w/crates/q/Cargo.toml"] = pkg("q", "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\n"+both)
+	files["/w/crates/r/Cargo.toml"] = pkg("r", "[features]\ncuda = [\"q/cuda\", \"candle-nn/cuda\"]\n[dependencies]\nq = { path = \"../q\" }\ncandle-nn = { path = \"../candle-nn\" }\n")
+	files["/w/Cargo.lock"] += "\n[[package]]\nname = \"candle-nn\"\nversion = \"0.11.1\"\n\n[[package]]\nname = \"q\"\nversion = \"0.1.0\"\ndependencies = [\n \"candle-core\",\n \"candle-nn\",\n]\n\n[[package]]\nname = \"r\"\nversion = \"0.1.0\"\ndependencies = [\n \"candle-nn\",\n \"q\",\n]\n"
 	clear := func() map[string]bool {
 		p, err := Load(memHost(files), "/w/Cargo.toml")
 		if err != nil {
@@ -29,15 +36,18 @@ func TestClearWhereAnotherEdgeTurnsItOn(t *testing.T) {
 	if got["p0"] {
 		t.Error("p0 alone is said to be clear, and computes on the CPU")
 	}
-	for _, name := range []string{"p1", "p2", "p3"} {
+	if got["q"] {
+		t.Error("q is said to be clear, and candle-nn computes on the CPU")
+	}
+	for _, name := range []string{"p1", "p2", "p3", "r"} {
 		if !got[name] {
-			t.Errorf("%s is not clear, though p1 turns on what p0 does not", name)
+			t.Errorf("%s is not clear, though what others lack is turned on", name)
 		}
 	}
 	files["/w/crates/p1/Cargo.toml"] = strings.Replace(files["/w/crates/p1/Cargo.toml"], `"candle-core/cuda", `, "", 1)
 	for name, is := range clear() {
-		if is {
-			t.Errorf("%s is said to be clear, though nobody turns candle-core's cuda on", name)
+		if is != (name == "r") {
+			t.Errorf("%s: clear is %v, and only q turns candle-core's cuda on", name, is)
 		}
 	}
 }
