@@ -50,7 +50,12 @@ type zooKeeper struct {
 	t    *testing.T
 	dir  string
 	lab  *lab
+	libs string // the directory of libcuda.so.1
 	made map[string]string
+}
+
+func newZooKeeper(t *testing.T, l *lab) *zooKeeper {
+	return &zooKeeper{t: t, dir: t.TempDir(), lab: l, libs: filepath.Join(l.dir, "lib"), made: map[string]string{}}
 }
 
 func (z *zooKeeper) build(out, tool string, args ...string) string {
@@ -106,7 +111,7 @@ func (z *zooKeeper) get(name string) string {
 		}
 		return z.made[name]
 	case "lib":
-		return filepath.Join(z.lab.dir, "lib")
+		return z.libs
 	case "python":
 		python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
 		if err != nil {
@@ -237,8 +242,9 @@ func (z *zooKeeper) binary(a animal) string {
 	return z.get(a.Program)
 }
 
-func TestZoo(t *testing.T) {
-	l := newLab(t)
+// readZoo reads zoo.toml.
+func readZoo(t *testing.T) []animal {
+	t.Helper()
 	var zoo struct{ Animal []animal }
 	meta, err := toml.DecodeFile(filepath.Join(zooDir, "zoo.toml"), &zoo)
 	if err != nil {
@@ -250,40 +256,74 @@ func TestZoo(t *testing.T) {
 	if len(zoo.Animal) < 40 {
 		t.Errorf("only %d animals", len(zoo.Animal))
 	}
+	return zoo.Animal
+}
+
+// options are those of a run of an animal; o has what is the same for all.
+func (z *zooKeeper) options(a animal, o Options) Options {
+	z.t.Helper()
+	o.Args = nil // after the placeholders of this table
+	for _, arg := range a.Args {
+		o.Args = append(o.Args, z.fill(arg))
+	}
+	for name, value := range a.Env {
+		o.Env = o.Env.Set(name, z.fill(value))
+	}
+	if a.CUPTI != "" {
+		o.CUPTI = z.fill(a.CUPTI)
+	}
+	o.Binary = z.binary(a)
+	a.asks(&o)
+	if a.Disk == "full" {
+		o.RunDir = z.full()
+	}
+	if a.Timeout != "" {
+		var err error
+		if o.Timeout, err = time.ParseDuration(a.Timeout); err != nil {
+			z.t.Fatal(err)
+		}
+	}
+	return o
+}
+
+// asks puts down what is asked of an animal's run.
+func (a animal) asks(o *Options) {
+	o.Device, o.Child, o.Min, o.Counterfactual, o.ExpectExit = a.Device, a.Child, a.Min, a.Counterfactual, a.ExpectExit
+	if a.Kernel != "" {
+		o.Kernel = regexp.MustCompile(a.Kernel)
+	}
+}
+
+// belies says how a verdict contradicts the truth. The truth holds the verdict, not the table: a wrong line in the table must not make a false verdict pass.
+func (a animal) belies(v Verdict) string {
+	asked := a.Truth == "gpu" || a.Truth == "elsewhere" && a.Child != ""
+	switch {
+	case v.Kind == Proved && !asked:
+		return "FALSE PROVED: the truth is " + a.Truth
+	case v.Kind == NotUsed && a.Truth != "cpu":
+		return "FALSE NOT USED: the truth is " + a.Truth
+	case v.Kind == OtherKernels && a.Truth != "other":
+		return "FALSE OTHER KERNELS: the truth is " + a.Truth
+	case v.Kind == Unproved && v.Why == "":
+		return "Unproved, and nothing is named as missing"
+	}
+	return ""
+}
+
+func TestZoo(t *testing.T) {
+	l := newLab(t)
+	animals := readZoo(t)
 	shipped := RealDriver(l.host)
-	z := &zooKeeper{t: t, dir: t.TempDir(), lab: l, made: map[string]string{}}
-	stories, count, used := map[string]bool{}, map[string]int{}, map[string]bool{"zoo.h": true, "zoo.toml": true}
-	for _, a := range zoo.Animal {
+	z := newZooKeeper(t, l)
+	stories, count, used := map[string]bool{}, map[string]int{}, map[string]bool{"zoo.h": true, "ptx.h": true, "zoo.toml": true}
+	for _, a := range animals {
 		if stories[a.Story] {
 			t.Errorf("two animals are called %q", a.Story)
 		}
 		stories[a.Story] = true
 		t.Run(a.Story, func(t *testing.T) {
 			z.t = t
-			o := l.options(t)
-			o.Args = nil // after the placeholders of this table
-			for _, arg := range a.Args {
-				o.Args = append(o.Args, z.fill(arg))
-			}
-			for name, value := range a.Env {
-				o.Env = o.Env.Set(name, z.fill(value))
-			}
-			if a.CUPTI != "" {
-				o.CUPTI = z.fill(a.CUPTI)
-			}
-			o.Binary, o.Device, o.Child, o.Min, o.Counterfactual, o.ExpectExit = z.binary(a), a.Device, a.Child, a.Min, a.Counterfactual, a.ExpectExit
-			if a.Kernel != "" {
-				o.Kernel = regexp.MustCompile(a.Kernel)
-			}
-			if a.Disk == "full" {
-				o.RunDir = z.full()
-			}
-			if a.Timeout != "" {
-				var err error
-				if o.Timeout, err = time.ParseDuration(a.Timeout); err != nil {
-					t.Fatal(err)
-				}
-			}
+			o := z.options(a, l.options(t))
 			e, err := Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o)
 			if err != nil {
 				t.Fatal(err)
@@ -292,19 +332,8 @@ func TestZoo(t *testing.T) {
 			if v.Kind != a.Verdict || !strings.Contains(v.Why, z.fill(a.Why)) {
 				t.Errorf("got %s: %s\nwant %s: …%s…\n%s\n%+v\n%s", v.Kind, v.Why, a.Verdict, a.Why, strings.Join(v.Lines, "\n"), e, o.Stderr.(*bytes.Buffer))
 			}
-			// The truth holds the verdict, not the table: a wrong line in the table must not make a false verdict pass.
-			asked := a.Truth == "gpu" || a.Truth == "elsewhere" && a.Child != ""
-			if v.Kind == Proved && !asked {
-				t.Errorf("FALSE PROVED: the truth is %s", a.Truth)
-			}
-			if v.Kind == NotUsed && a.Truth != "cpu" {
-				t.Errorf("FALSE NOT USED: the truth is %s", a.Truth)
-			}
-			if v.Kind == OtherKernels && a.Truth != "other" {
-				t.Errorf("FALSE OTHER KERNELS: the truth is %s", a.Truth)
-			}
-			if v.Kind == Unproved && v.Why == "" {
-				t.Error("Unproved, and nothing is named as missing")
+			if wrong := a.belies(v); wrong != "" {
+				t.Error(wrong)
 			}
 			count[a.Truth+" → "+v.Kind.String()]++
 
@@ -338,7 +367,7 @@ func TestZoo(t *testing.T) {
 		lines = append(lines, what+": "+strings.Repeat("#", n))
 	}
 	sort.Strings(lines)
-	t.Logf("%d animals\n%s", len(zoo.Animal), strings.Join(lines, "\n"))
+	t.Logf("%d animals\n%s", len(animals), strings.Join(lines, "\n"))
 }
 
 func mapValues(m map[string]string) []string {

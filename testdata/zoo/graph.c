@@ -1,7 +1,7 @@
 /* A product by a graph: what is launched is the graph, what runs is its kernel. With a word: a graph of nothing, and the product on the CPU. */
 #include "zoo.h"
 
-struct node { void *f; unsigned grid[3], block[3], smem; void **args, **extra; };
+struct node { void *f; unsigned grid[3], block[3], smem; void **args, **extra, *kernel, *context; };    /* CUDA_KERNEL_NODE_PARAMS_v2 */
 int main(int argc, char **argv) {
     static float a[N * N], c[N * N], want[N * N]; uint64_t da, dc; unsigned n = N; void *graph, *exec, *made; driver d;
     (void)argv;
@@ -12,7 +12,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < N * N; i++) a[i] = (float)(i % 7);
     must("alloc", d.alloc(&da, sizeof a)); must("alloc", d.alloc(&dc, sizeof c)); must("copy", d.to_device(da, a, sizeof a));
     void *args[] = { &da, &da, &dc, &n };
-    struct node node = { kernel(&d, "matmul"), { N / 16, N / 16, 1 }, { 16, 16, 1 }, 0, args, NULL };
+    struct node node = { kernel(&d, "matmul"), { N / 16, N / 16, 1 }, { 16, 16, 1 }, 0, args, NULL, NULL, NULL };
     must("graph", create(&graph, 0));
     if (argc == 1) must("node", add(&made, graph, NULL, 0, &node));
     must("instantiate", instantiate(&exec, graph, 0)); must("launch", launch(exec, NULL)); must("synchronize", d.synchronize());

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "ptx.h"
 
 enum { N = 32 };
 typedef struct { int (*init)(unsigned), (*retain)(void **, int), (*current)(void *), (*load)(void **, const void *), (*get)(void **, void *, const char *),
@@ -49,9 +50,8 @@ __attribute__((unused)) static void must(const char *what, int rc) { if (rc) { f
 __attribute__((unused)) static void nap(long ms) { struct timespec t = { ms / 1000, ms % 1000 * 1000000 }; nanosleep(&t, NULL); }
 
 __attribute__((unused)) static void *kernel(driver *d, const char *name) {
-    char ptx[512]; void *m, *f;
-    snprintf(ptx, sizeof ptx, ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry %s(.param .u64 a)\n{ ret; }\n", name);
-    must("load", d->load(&m, ptx));
+    void *m, *f;
+    must("load", d->load(&m, ptx(name)));
     must("get", d->get(&f, m, name));
     return f;
 }
