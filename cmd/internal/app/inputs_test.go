@@ -277,7 +277,11 @@ func TestInputsThatMatter(t *testing.T) {
 		{"the same, blank: nvcc takes nothing from it", nil, set("NVCC_PREPEND_FLAGS", " "), []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"a variable to which nvcc.profile adds", profile, func(b *bench) { b.setenv("PTXAS_FLAGS", "-O0"); b.setenv("LIBRARIES", "-L/x") },
 			[]string{"LIBRARIES PTXAS_FLAGS", "-", "-", "LIBRARIES PTXAS_FLAGS", "-", "-", "-"}},
-		{"one that it sets itself, and the search path", profile, func(b *bench) { b.setenv("CICC_PATH", "/x"); b.setenv("LD_LIBRARY_PATH", "/x"); b.setenv("INCLUDES", "") },
+		{"one that it sets itself, and the search path", profile, func(b *bench) {
+			b.setenv("CICC_PATH", "/x")
+			b.setenv("LD_LIBRARY_PATH", "/x")
+			b.setenv("INCLUDES", "")
+		},
 			[]string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"a variable that one script reads", nil, set("CUDA_NVCC_FLAGS", "-lineinfo"), []string{"CUDA_NVCC_FLAGS", "-", "-", "-", "-", "-", "-"}},
 		{"the same, empty", nil, set("CUDA_NVCC_FLAGS", ""), []string{"CUDA_NVCC_FLAGS", "-", "-", "-", "-", "-", "-"}},

@@ -115,6 +115,12 @@ func (k *kernels) rows() {
 			hole: oldCompiler, tree: "a", rebuilt: "ptx archive program", also: newCompiler},
 		{story: "CUDA_COMPUTE_CAP", features: "archive,cc,cmake", after: append(a, "CUDA_COMPUTE_CAP=80"),
 			missed: "cmake", compiles: "ptx archive cc program", tree: "a", arch: "80", rebuilt: "ptx archive cc cmake program"},
+		{story: "PTXAS_FLAGS, which nvcc takes from the environment", features: "archive", after: append(a, "PTXAS_FLAGS=-O0"), change: func() { remember() },
+			hole: same, tree: "a", rebuilt: "ptx archive program", also: func(string) {
+				if same() {
+					k.t.Error("the kernels are still what ptxas made without it")
+				}
+			}},
 		{story: "no nvcc on PATH any more", features: small, before: k.onPath("a"), after: []string{"PATH=" + os.Getenv("PATH"), "CUDA_COMPUTE_CAP=90"},
 			tree: "a", code: 11},
 		{story: "cudart's package upgraded alone: headers and library", features: small, change: func() {
