@@ -1,6 +1,9 @@
 package app
 
 import (
+	"fmt"
+	"strings"
+
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -22,7 +25,7 @@ func (j *journey) beyond(m cargo.Message) (features.ScriptUnit, bool) {
 	return u, true
 }
 
-// beyondThere are the outputs of such packages as earlier builds left them. Of several OUT_DIRs of one package the last that was written counts.
+// beyondThere are the outputs of such packages as earlier builds left them.
 func (j *journey) beyondThere() []output {
 	if j.set.Toolkit == nil {
 		return nil
@@ -37,13 +40,105 @@ func (j *journey) beyondThere() []output {
 			if p.BuildScript == "" || compiles[p.Name] {
 				continue
 			}
-			if newest := j.newestOut(p.Name); newest != "" {
+			for _, dir := range j.tookOuts(p) {
 				u := features.ScriptUnit{PkgID: p.PathID(j.host), Name: p.Name, Version: p.Version, Dir: p.Dir, Inputs: features.Inputs{NVCC: true, Host: true, Arch: true}}
-				out = append(out, output{unit: u, outDir: newest, beyond: true})
+				out = append(out, output{unit: u, outDir: dir, beyond: true})
 			}
 		}
 	}
 	return out
+}
+
+// tookOuts are the OUT_DIRs of a path package that a build would take, as far as that can be told: those that the last build with these features took.
+// Of any other that no build with other features took it is the one that was written last: which cargo would take, only a build shows.
+func (j *journey) tookOuts(p *features.Package) []string {
+	took := j.openResults().Took
+	g, err := j.answers.graph()
+	if err != nil || g == nil {
+		var out []string
+		platforms := j.platforms()
+		if len(platforms) == 0 {
+			platforms = []string{""}
+		}
+		for _, platform := range platforms {
+			if dir := took[j.tookKey(p.PathID(j.host), j.askedWords(), platform)]; dir != "" && cargo.ScriptRan(j.host, dir) != 0 {
+				out = append(out, dir)
+			}
+		}
+		if newest := j.newest(j.outDirs(p.Name)); newest != "" && len(out) == 0 {
+			out = append(out, newest)
+		}
+		return out
+	}
+	others := map[string]bool{}
+	for _, dir := range took {
+		others[j.host.Clean(dir)] = true
+	}
+	var out []string
+	for _, u := range g.Units {
+		if u.Mode != "run-custom-build" || u.PkgID != p.PathID(j.host) {
+			continue
+		}
+		dir := took[j.tookKey(u.PkgID, u.Features, u.Platform)]
+		if dir == "" {
+			var left []string
+			for _, d := range j.outDirs(p.Name) {
+				if j.platformOf(d) == u.Platform && !others[j.host.Clean(d)] {
+					left = append(left, d)
+				}
+			}
+			dir = j.newest(left)
+		}
+		if dir != "" && cargo.ScriptRan(j.host, dir) != 0 && !contains(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	return out
+}
+
+// keepTook remembers which OUT_DIR a build took of such a package: for its features, and, where without a unit graph they are not known before a build, for
+// what the command line asks.
+func (j *journey) keepTook(u features.ScriptUnit, outDir string) {
+	platform := j.platformOf(outDir)
+	for _, list := range [][]string{u.Features, j.askedWords()} {
+		j.openResults().took(j.tookKey(u.PkgID, list, platform), outDir)
+	}
+}
+
+// askedWords are what of the command line decides about features.
+func (j *journey) askedWords() []string {
+	l := j.line
+	words := []string{fmt.Sprintf("asked %v %v %v", l.AllFeatures, l.NoDefault, l.Workspace)}
+	for _, list := range [][]string{l.Features, l.Packages, l.Excludes} {
+		words = append(words, strings.Join(list, " "))
+	}
+	return words
+}
+
+// tookKey names a package with its features, for a platform and the build's profile.
+func (j *journey) tookKey(pkgID string, list []string, platform string) string {
+	return strings.Join([]string{pkgID, featureKey(list), platform, j.line.ProfileName()}, "\n")
+}
+
+// platformOf is the platform below whose directory an OUT_DIR lies; empty for the host's own tree.
+func (j *journey) platformOf(outDir string) string {
+	for _, p := range j.platforms() {
+		if j.host.Below(outDir, j.host.Join(j.answers.Places.BuildDirectory, p)) {
+			return p
+		}
+	}
+	return ""
+}
+
+// newest is the OUT_DIR in which a script ran last; empty: none.
+func (j *journey) newest(dirs []string) string {
+	newest, ran := "", int64(0)
+	for _, dir := range dirs {
+		if at := cargo.ScriptRan(j.host, dir); at > ran {
+			newest, ran = dir, at
+		}
+	}
+	return newest
 }
 
 // localNames are the packages of which beyond may speak.

@@ -40,9 +40,11 @@ type results struct {
 	Programs map[string]string `json:"programs"` // program → the state of it and of all code, in which it held no older code than the packages
 	// Libraries are those of units whose OUT_DIR holds no device code, by OUT_DIR: which they are, only cargo says, and only when it builds.
 	Libraries map[string][]string `json:"libraries,omitempty"`
-	path      string
-	used      map[string]bool
-	dirty     bool
+	// Took are the OUT_DIRs that builds took of packages of which only their code may show that they compile kernels; see tookKey.
+	Took  map[string]string `json:"took,omitempty"`
+	path  string
+	used  map[string]bool
+	dirty bool
 }
 
 func (j *journey) openResults() *results {
@@ -52,7 +54,7 @@ func (j *journey) openResults() *results {
 	r := &results{path: j.host.Join(j.cacheDir, "results", hashName(j.host.Real(j.answers.Places.BuildDirectory))+".json"), used: map[string]bool{}}
 	if data, err := j.host.ReadFile(r.path, recordLimit); err == nil {
 		if json.Unmarshal(data, r) != nil || r.Version != version() {
-			r.Files, r.Programs, r.Libraries = nil, nil, nil // damaged, or of another gpubuild: only time is lost
+			r.Files, r.Programs, r.Libraries, r.Took = nil, nil, nil, nil // damaged, or of another gpubuild: only time is lost
 		}
 	}
 	if r.Files == nil {
@@ -76,6 +78,16 @@ func (r *results) keepLibraries(o output) {
 	}
 }
 
+// took remembers which OUT_DIR a build took.
+func (r *results) took(key, outDir string) {
+	if r.Took[key] != outDir {
+		if r.Took == nil {
+			r.Took = map[string]string{}
+		}
+		r.Took[key], r.dirty = outDir, true
+	}
+}
+
 // keep writes the readings down, without those of files that are gone.
 func (r *results) keep(a *app) {
 	for path := range r.Files {
@@ -95,6 +107,11 @@ func (r *results) keep(a *app) {
 	for dir := range r.Libraries {
 		if !a.host.IsDir(dir) {
 			delete(r.Libraries, dir)
+		}
+	}
+	for key, dir := range r.Took {
+		if !a.host.IsDir(dir) {
+			delete(r.Took, key)
 		}
 	}
 	data, err := json.Marshal(r)

@@ -8,7 +8,6 @@ import (
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
-	"gpubuild/toolchain/cargo"
 )
 
 // hidden is a package of the user's own that compiles kernels although nothing in the sources shows it, in a build of which no other package needs a toolkit.
@@ -83,17 +82,15 @@ func (j *journey) localScripts() ([]*features.Package, error) {
 
 // madeKernels says which nvcc compiled the user's own kernels that a package's script left here when it last ran, and for what; empty where there are none.
 func (j *journey) madeKernels(p *features.Package) (arch gpu.Arch, nvcc string) {
-	outDir := j.newestOut(p.Name)
-	if outDir == "" {
-		return arch, ""
-	}
-	held, err := j.holds(outDir)
-	if err != nil || len(held.code) == 0 {
-		return arch, "" // that it cannot be read is told when the build is checked
-	}
-	f := &mistake{unit: features.ScriptUnit{Name: p.Name, Dir: p.Dir}, outDir: outDir, beyond: true}
-	for i, c := range held.code {
-		f.list, f.paths = append(f.list, stale.Mismatch{Code: c}), append(f.paths, held.path[i])
+	f := &mistake{unit: features.ScriptUnit{Name: p.Name, Dir: p.Dir}, beyond: true}
+	for _, dir := range j.tookOuts(p) {
+		held, err := j.holds(dir)
+		if err != nil {
+			continue // that it cannot be read is told when the build is checked
+		}
+		for i, c := range held.code {
+			f.list, f.paths = append(f.list, stale.Mismatch{Code: c}), append(f.paths, held.path[i])
+		}
 	}
 	if j.leaveOwn(f); len(f.list) == 0 || j.allShipped(f) {
 		return arch, ""
@@ -109,17 +106,6 @@ func (j *journey) madeKernels(p *features.Package) (arch gpu.Arch, nvcc string) 
 		}
 	}
 	return arch, nvcc
-}
-
-// newestOut is the OUT_DIR in which a package's script ran last; empty: none. Which one cargo would take, only a build shows.
-func (j *journey) newestOut(pkg string) string {
-	newest, ran := "", int64(0)
-	for _, dir := range j.outDirs(pkg) {
-		if at := cargo.ScriptRan(j.host, dir); at > ran {
-			newest, ran = dir, at
-		}
-	}
-	return newest
 }
 
 // needHidden adds what a hidden package needs to what is known of the others.

@@ -63,6 +63,25 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 		s.compiled("another nvcc first on PATH", onPath(s, s.b), rebuild)
 		s.holds("another nvcc first on PATH", program, second, "sm_75")
 	})
+	t.Run("built with several features", func(t *testing.T) {
+		for _, without := range []bool{false, true} {
+			s := fresh(t)
+			files := map[string]string{"sys/Cargo.toml": unreadable()["sys/Cargo.toml"] + "[features]\ntwo = []\n",
+				"Cargo.toml": strings.Replace(unreadable()["Cargo.toml"], "[dependencies]\n", "two = [\"cuda\", \"app-sys/two\"]\n[dependencies]\n", 1)}
+			if without { // a unit graph
+				files[".cargo/config.toml"] = "[unstable]\ngitoxide = false\n"
+			}
+			writeFiles(t, s.dir, files)
+			s.build(s.a, "sm_90")
+			s.build(s.b, "sm_90", "--features", "two")
+			s.stale("the last one", s.b, 0, "Fresh", "--features", "two")
+			s.stale("the first one, with its toolkit", s.a, 0, "Fresh")
+			s.stale("the first one, with the other", s.b, 13, "app-sys holds PTX for compute_90 from nvcc "+first)
+			s.compiled("the first one", s.build(s.a, "sm_90"), "")
+			s.holds("the first one", "app/target/debug/app", first, "sm_90")
+			s.stale("the last one after it", s.b, 0, "Fresh", "--features", "two")
+		}
+	})
 	t.Run("a script that runs something else", func(t *testing.T) {
 		s := fresh(t)
 		writeFiles(t, s.dir, map[string]string{

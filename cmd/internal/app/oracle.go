@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"path"
+	"sort"
 	"strings"
 	"time"
 
@@ -48,6 +49,16 @@ func (j *journey) readCode(ctx context.Context) error {
 		for _, dir := range j.outDirs(u.Name) {
 			if !compared[j.host.Clean(dir)] && cargo.ScriptRan(j.host, dir) != 0 {
 				there = append(there, j.outputThere(u, dir))
+			}
+		}
+	}
+	for _, o := range there {
+		if !o.beyond {
+			continue
+		}
+		for _, dir := range j.outDirs(o.unit.Name) { // the program may be that of other features, and cargo puts the right one in its place
+			if !compared[j.host.Clean(dir)] && cargo.ScriptRan(j.host, dir) != 0 {
+				there = append(there, output{unit: o.unit, outDir: dir, beyond: true})
 			}
 		}
 	}
@@ -147,7 +158,7 @@ func (j *journey) productsThere() []string {
 			out = append(out, path)
 		}
 	}
-	for _, profile := range j.profileDirsIn(target) {
+	for _, profile := range j.productDirs(target) {
 		program := func(name string) { add(j.host.Join(profile, j.host.Exe(name))) }
 		example := func(name string) { add(j.host.Join(profile, "examples", j.host.Exe(name))) }
 		library := func(name string) { add(j.host.Join(profile, loadable(j.host, strings.ReplaceAll(name, "-", "_")))) }
@@ -168,6 +179,35 @@ func (j *journey) productsThere() []string {
 			}
 		}
 	}
+	return out
+}
+
+// productDirs are the directories of the profile into which this build puts its programs: with a platform that is no longer the host's own.
+func (j *journey) productDirs(target string) []string {
+	all := j.profileDirsIn(target)
+	platforms := map[string]bool{}
+	if g, err := j.answers.graph(); err == nil && g != nil {
+		for _, r := range g.Roots {
+			platforms[g.Units[r].Platform] = true
+		}
+	} else {
+		for _, t := range j.line.Target { // a build.target of the configuration is not known here
+			if t = cargo.Triple(t, ""); t == "" { // the host's own, whose name cargo knows
+				return all
+			}
+			platforms[t] = true
+		}
+	}
+	if len(platforms) == 0 {
+		return all
+	}
+	var out []string
+	for platform := range platforms {
+		if dir := j.host.Join(target, platform, j.host.Base(all[0])); !contains(out, dir) {
+			out = append(out, dir)
+		}
+	}
+	sort.Strings(out)
 	return out
 }
 

@@ -289,6 +289,7 @@ func (j *journey) outputs() []output {
 			if u, beyond = j.beyond(m); !beyond {
 				continue
 			}
+			j.keepTook(u, m.OutDir)
 		}
 		out = append(out, output{u, m.OutDir, m.Cfgs, j.libraries(m.PackageID), beyond})
 	}
