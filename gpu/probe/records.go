@@ -82,6 +82,8 @@ type End struct {
 	Dropped    uint64 `json:"dropped"`
 	Accepted   uint64 `json:"accepted"` // launches that the driver accepted, by callbacks; see Process.Callbacks
 	LostWrites uint64 `json:"lost_writes"`
+	Forks      uint64 `json:"forks,omitempty"`   // children that it made by fork, whoever waited for them
+	Ignores    bool   `json:"ignores,omitempty"` // its children vanish without being waited for (SIG_IGN, SA_NOCLDWAIT)
 	Written    uint64 `json:"written,omitempty"` // launches that are written down before this; more than Kernels were not all written by the probe
 }
 
@@ -176,6 +178,8 @@ type line struct {
 	Accepted   uint64   `json:"accepted"`
 	Callbacks  *int     `json:"callbacks"`
 	LostWrites uint64   `json:"lost_writes"`
+	Forks      uint64   `json:"forks"`
+	Ignores    bool     `json:"ignores"`
 }
 
 // ParseRecords reads the records of one process. What is no record is counted and skipped; the error is the reader's.
@@ -287,7 +291,7 @@ func (p *parser) add(l line) bool {
 		if at.End != nil {
 			return false
 		}
-		at.End = &End{Flush: l.Flush, Kernels: l.Kernels, Unfinished: l.Unfinished, Dropped: l.Dropped, Accepted: l.Accepted, LostWrites: l.LostWrites, Written: at.Launches()}
+		at.End = &End{Flush: l.Flush, Kernels: l.Kernels, Unfinished: l.Unfinished, Dropped: l.Dropped, Accepted: l.Accepted, LostWrites: l.LostWrites, Forks: l.Forks, Ignores: l.Ignores, Written: at.Launches()}
 	default:
 		return false
 	}

@@ -16,7 +16,7 @@ const (
 	device    = `{"event":"device","ordinal":0,"uuid":"GPU-1","name":"A","major":9,"minor":0}` + "\n"
 	matmul    = `{"event":"kernel","name":"matmul","device":0,"context":1,"stream":7,"grid":[2,2,1],"block":[16,16,1],"start":10,"end":14}` + "\n"
 	summed    = `{"event":"kernel","name":"matmul","device":0,"context":1,"stream":7,"grid":[2,2,1],"block":[16,16,1],"start":5,"end":100,"count":10,"total":30}` + "\n"
-	end       = `{"event":"end","flush":0,"kernels":11,"unfinished":0,"dropped":0,"accepted":11,"lost_writes":0}` + "\n"
+	end       = `{"event":"end","flush":0,"kernels":11,"unfinished":0,"dropped":0,"accepted":11,"lost_writes":0,"forks":2,"ignores":true}` + "\n"
 )
 
 func TestParseRecords(t *testing.T) {
@@ -75,7 +75,7 @@ func TestParsedProcess(t *testing.T) {
 	if d := (Device{UUID: "GPU-1", Name: "A", Capability: gpu.Capability{Major: 9}}); len(p.Devices) != 1 || p.Devices[0] != d {
 		t.Errorf("got %+v", p.Devices)
 	}
-	if !p.Recording || p.CUPTI != 130500 || p.Caller != "/x/libcuda.so.1" || p.End == nil || p.End.Accepted != 11 || p.Callbacks != 0 {
+	if !p.Recording || p.CUPTI != 130500 || p.Caller != "/x/libcuda.so.1" || p.End == nil || p.End.Accepted != 11 || p.End.Forks != 2 || !p.End.Ignores || p.Callbacks != 0 {
 		t.Errorf("got %+v", p)
 	}
 }

@@ -280,10 +280,10 @@ func unseen(e Evidence, r Rules, s summary) string {
 		return gains(e)
 	case !w.Complete:
 		return "the program's children could not be watched"
-	case w.Ignored:
+	case w.Ignored, s.ignores:
 		return "it ignored the end of its children: whether there were any is not known"
 	}
-	children := w.Children || w.Orphans > 0 || w.Left
+	children := w.Children || w.Orphans > 0 || w.Left || s.forks
 	for _, p := range w.Seen {
 		if why := outOfSight(p, heart); why != "" {
 			return why
@@ -347,6 +347,7 @@ type summary struct {
 	device                            *deviceSummary // of the matching kernel that ran longest
 	conflicts, notes                  []string
 	heartbeat                         bool   // of any process
+	forks, ignores                    bool   // as any process said at its end
 	elsewhere                         string // the device of a kernel that matches but for its device
 }
 
@@ -465,6 +466,7 @@ func survey(e Evidence, r Rules) summary {
 		if p.End != nil {
 			dropped = max(dropped, p.End.Dropped)
 			s.unfinished = plus(s.unfinished, p.End.Unfinished)
+			s.forks, s.ignores = s.forks || p.End.Forks > 0, s.ignores || p.End.Ignores
 		}
 		s.dropped = plus(s.dropped, dropped)
 		if p.Real && p.RealNote != "" && !contains(s.notes, p.RealNote) {

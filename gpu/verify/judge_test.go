@@ -143,6 +143,12 @@ func TestJudge(t *testing.T) {
 		{"a heartbeat, a driver, no launch", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{}
 		}, NotUsed, "on the CPU"},
+		{"a heartbeat, no launch, and a fork", proven, func(e *Evidence) {
+			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{Forks: 1}
+		}, Unproved, "other programs"},
+		{"a heartbeat, no launch, and its children vanish", proven, func(e *Evidence) {
+			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{Ignores: true}
+		}, Unproved, "ignored the end of its children"},
 		{"a heartbeat, no launch, and the end is missing", proven, func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, nil }, Unproved, "orderly"},
 		{"a heartbeat, no launch recorded, but one accepted", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{Accepted: 1}

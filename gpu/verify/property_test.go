@@ -77,7 +77,7 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 	each(func(r *rand.Rand, p *Process) { p.End = nil }),
 	each(func(r *rand.Rand, p *Process) {
 		p.End = &probe.End{Flush: r.Intn(8) / 7, Kernels: uint64(r.Intn(4)), Unfinished: uint64(r.Intn(8) / 7), Dropped: uint64(r.Intn(8) / 7),
-			Accepted: uint64(r.Intn(4)), LostWrites: uint64(r.Intn(8) / 7), Written: uint64(r.Intn(4))}
+			Accepted: uint64(r.Intn(4)), LostWrites: uint64(r.Intn(8) / 7), Written: uint64(r.Intn(4)), Forks: uint64(r.Intn(8) / 7), Ignores: r.Intn(8) == 7}
 	}),
 	each(func(r *rand.Rand, p *Process) {
 		p.Devices = append(p.Devices, probe.Device{Ordinal: r.Intn(2), UUID: pick(r, uuid, "", "GPU-99999999-2222-3333-4444-555555555555", "GPU-00000000-0000-0000-0000-000000000000"), Name: "A10", Capability: gpu.Capability{Major: 8}})
@@ -142,6 +142,11 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 			w := e.Watch
 			if !w.Complete || w.Children || w.Ignored || w.Left || w.Orphans > 0 || e.Gains != "" {
 				return false
+			}
+			for _, p := range e.Processes {
+				if !p.Forked && p.End != nil && (p.End.Forks > 0 || p.End.Ignores) {
+					return false
+				}
 			}
 			for _, p := range w.Seen {
 				if p.NoInjection || p.Closed || !p.Root || p.Driver != "" && !beat(e, p) {

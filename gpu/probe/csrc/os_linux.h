@@ -338,4 +338,10 @@ static void leave_alone(void) { pthread_exit(NULL); }
 
 /* ---- the end and forks -------------------------------------------------------------------------------------------------------------- */
 static int at_end(void (*f)(void)) { return atexit(f); }
-static void in_forks(void (*f)(void)) { pthread_atfork(NULL, NULL, f); }
+static void in_forks(void (*parent)(void), void (*child)(void)) { pthread_atfork(NULL, parent, child); }
+
+/* Do its children vanish without anybody being told? /proc does not say so of SA_NOCLDWAIT, and of SIG_IGN only as long as it lasts. */
+static int ignores_children(void) {
+    struct sigaction a;
+    return sigaction(SIGCHLD, NULL, &a) == 0 && (a.sa_handler == SIG_IGN || (a.sa_flags & SA_NOCLDWAIT));
+}

@@ -381,6 +381,8 @@ static void NTAPI on_exit_process(LONG code) {
     TerminateProcess(GetCurrentProcess(), (UINT)code);
 }
 
+static int ignores_children(void) { return 0; }     /* the watcher's job knows of each */
+
 static int at_end(void (*f)(void)) {
     /* mov rax, on_exit_process; jmp rax: no instruction is moved, because the old bytes come back before they are run */
     unsigned char jump[12] = { 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0 };

@@ -67,7 +67,7 @@ static int (*p_callback)(uint32_t, void *, uint32_t, uint32_t);
 static void *cuda;                  /* the driver's handle */
 
 static uint64_t owner;              /* the process that this state belongs to; a forked child is another */
-static counter seen, unfinished, dropped, accepted, detailed;
+static counter seen, unfinished, dropped, accepted, detailed, forks;
 static flag devices_told, recording;
 static int flush_rc = -1;           /* of the last flush */
 
@@ -86,6 +86,9 @@ static void heartbeat(int forked, const char *caller) {   /* under the lock, or 
 }
 
 #ifndef _WIN32
+/* What the watcher knows of children it knows of those that were waited for. */
+static void in_parent(void) { ADD(forks, 1); }
+
 /* CUDA does not work in a forked child, but silence there should be told from a process that nobody watched. */
 static void in_child(void) {
     error_state e = keep_error();
@@ -240,6 +243,8 @@ static void write_end(int rc) {
     compose("end");
     field("flush"); integer(rc); field_n("kernels", GET(seen)); field_n("unfinished", GET(unfinished)); field_n("dropped", GET(dropped));
     field_n("accepted", GET(accepted)); field_n("lost_writes", GET(lost_writes));
+    if (GET(forks)) field_n("forks", GET(forks));
+    if (ignores_children()) text(",\"ignores\":true");
     close_line(1);
     release();
 }
@@ -317,7 +322,7 @@ static int load(void) {
     finish(1);
 
 #ifndef _WIN32
-    in_forks(in_child);
+    in_forks(in_parent, in_child);
 #endif
     recording = 1;
     if (begin_thread(flusher) != 0) { begin("note"); field_s("why", "no thread: records come at exit only"); finish(1); }

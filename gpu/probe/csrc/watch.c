@@ -4,7 +4,8 @@
  *   gpubuild-watch RECORD DRIVERS PROGRAM [ARGUMENT...]
  * It writes two JSON lines to RECORD, takes no signal of the program's away, reads and writes none of its streams, and ends as the program
  * ended: with its status, or by its signal. DRIVERS are the driver's libraries, a line each, or empty: whether anybody opened one meanwhile is told,
- * because a program that lives shorter than two looks could otherwise have used it unseen ("opened": -1 when that cannot be told). A child that an SA_NOCLDWAIT handler made vanish is not seen. */
+ * because a program that lives shorter than two looks could otherwise have used it unseen ("opened": -1 when that cannot be told). A child that SA_NOCLDWAIT made vanish is not seen here:
+ * of a process that asked the driver the probe tells that, and its forks. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
