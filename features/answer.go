@@ -17,6 +17,7 @@ const (
 	IDOwnOff       = "features.own-code-off"       // the GPU crates are on, and the package's own code for cuda is not
 	IDCudnnAlone   = "features.cudnn-without-cuda" // cudnn is on where the crate's own cuda is off
 	IDWeak         = "features.weak-edge"          // x?/f without x
+	IDStrong       = "features.strong-edge"        // x/f brings all of an optional x into the build
 	IDForced       = "features.forced"             // CUDA is on without any feature asked for
 	IDBorrowed     = "features.borrowed"           // only another package's edge turns the crates on
 	IDUndeclared   = "features.undeclared"         // a root of several has no such feature

@@ -28,16 +28,17 @@ type Reason struct {
 	Because  []string `json:"because,omitempty"`  // where it is off: what could turn it on, and why that does not
 }
 
-// Explain answers the question after one crate, or one feature of it, for each root of a build. shown words the paths in sentences; nil: as they are.
+// Explain answers the question after one crate (NAME or NAME@VERSION), or one feature of it, for each root of a build. shown words the paths in sentences; nil: as they are.
 func Explain(h buildenv.Host, in Input, crate, feature string, shown func(path string) string) ([]Reason, error) {
 	if in.Graph == nil && in.Tree == nil {
 		return nil, errors.New("features: neither a unit graph nor a cargo tree to explain")
 	}
 	x := &explainer{view: newView(h, in.Project, in.Catalog, in.Graph, in.Tree), ask: parseRequest(in.Request), shown: shown}
 	out := []Reason{}
+	meant := x.call(crate)
 	for i := range x.roots {
 		r := &x.roots[i]
-		for _, e := range x.root(r, crate, feature) {
+		for _, e := range x.root(r, meant, feature) {
 			known := false
 			for _, o := range out { // the library and the program of a package have the same answer
 				known = known || fmt.Sprint(o) == fmt.Sprint(e)
@@ -56,12 +57,12 @@ type explainer struct {
 	shown func(path string) string // as a person reads it
 }
 
-func (x *explainer) root(r *rootView, crate, feature string) []Reason {
-	base := Reason{Root: x.nodes[r.node].name, Crate: crate, Feature: feature}
+func (x *explainer) root(r *rootView, crate named, feature string) []Reason {
+	base := Reason{Root: x.nodes[r.node].name, Crate: crate.name, Feature: feature}
 	var out []Reason
 	for _, i := range r.linked {
 		n := &x.nodes[i]
-		if n.name != crate || i != r.node && n.id != "" && n.id == x.nodes[r.node].id {
+		if n.name != crate.name || !crate.fits(n.version) || i != r.node && n.id != "" && n.id == x.nodes[r.node].id {
 			continue
 		}
 		e := base
@@ -75,9 +76,13 @@ func (x *explainer) root(r *rootView, crate, feature string) []Reason {
 		} else {
 			e.Because = x.missing(r, i, feature)
 		}
+		if crate.note != "" {
+			e.Because = append(e.Because, crate.note)
+		}
 		out = append(out, e)
 	}
 	if len(out) == 0 {
+		base.Version = crate.version
 		base.Because = x.unlinked(r, crate)
 		out = append(out, base)
 	}
@@ -243,12 +248,23 @@ func dependencyLimit(d Dependency) string {
 }
 
 // unlinked says why a crate is no part of a root.
-func (x *explainer) unlinked(r *rootView, crate string) []string {
+func (x *explainer) unlinked(r *rootView, crate named) []string {
+	if !x.known(crate.name) && !x.mentioned(r, crate.name) {
+		return []string{x.unknown(crate.name)}
+	}
 	var out []string
 	for i := range x.nodes {
-		if x.nodes[i].name == crate && !r.set[i] {
-			out = mergeStrings(out, []string{x.name(i) + " is part of this build, but not linked into it (a build script, a proc-macro or another root has it)"})
+		n := &x.nodes[i]
+		switch {
+		case n.name != crate.name:
+		case r.set[i] && !crate.fits(n.version):
+			out = mergeStrings(out, []string{x.name(i) + " is linked, no " + crate.version})
+		case !r.set[i] && crate.fits(n.version):
+			out = mergeStrings(out, []string{x.notLinked(i)})
 		}
+	}
+	if crate.version != "" && len(out) > 0 {
+		return out
 	}
 	for _, i := range r.linked {
 		p := x.manifestOf(i)
@@ -256,7 +272,7 @@ func (x *explainer) unlinked(r *rootView, crate string) []string {
 			continue
 		}
 		for _, d := range p.Dependencies {
-			if d.Package != crate && d.Key != crate {
+			if d.Package != crate.name {
 				continue
 			}
 			what := fmt.Sprintf("%s names it%s", p.Name, x.at(p, p.DependencyLine(d)))
@@ -277,7 +293,7 @@ func (x *explainer) unlinked(r *rootView, crate string) []string {
 					what += ": optional, and no feature turns it on"
 				}
 			case d.Kind != Normal:
-				what += ": a " + d.Kind + "-dependency"
+				what += ": " + onlyAs(d.Kind)
 			case d.Target != "":
 				what += ": for " + d.Target + " only"
 			}
@@ -285,6 +301,9 @@ func (x *explainer) unlinked(r *rootView, crate string) []string {
 		}
 	}
 	if len(out) == 0 {
+		if below := x.below(r, crate); below != "" {
+			return []string{below}
+		}
 		where := ""
 		if p := x.manifestOf(r.node); p != nil {
 			where = x.at(p, p.Line("dependencies"))
@@ -292,6 +311,20 @@ func (x *explainer) unlinked(r *rootView, crate string) []string {
 		out = []string{"nothing that is linked names it" + where}
 	}
 	return out
+}
+
+// mentioned says whether a manifest of what is linked names a package: one that is optional may be in no lock file yet.
+func (x *explainer) mentioned(r *rootView, name string) bool {
+	for _, i := range r.linked {
+		if p := x.manifestOf(i); p != nil {
+			for _, d := range p.Dependencies {
+				if d.Package == name {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // at names a place; nothing where the line is not known.

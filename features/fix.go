@@ -77,6 +77,17 @@ func (m *mender) edit(p *Package) *edit {
 	return e
 }
 
+// lines is the feature as it should stand in the first manifest, and what the others that lie on the way lack.
+func (m *mender) lines(first *edit) string {
+	out := first.line()
+	for _, e := range m.edits {
+		if e != first && len(e.add) > 0 {
+			out += "  and in " + e.pkg.Name + ":  " + strings.ReplaceAll(e.line(), "\n", " ")
+		}
+	}
+	return out
+}
+
 func (m *mender) walk(i int) {
 	if m.seen[i] {
 		return

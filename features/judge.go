@@ -200,6 +200,7 @@ func (j *judge) root(r *rootView) {
 	k.ownOff()
 	k.siblings()
 	k.weak()
+	k.strong()
 	k.unasked()
 	k.otherwise()
 	j.why(r, out.Asked, k.qualified())

@@ -407,6 +407,7 @@ func (j *judge) cudarc() {
 	for _, i := range j.linkedAnywhere() {
 		linked[i] = true
 	}
+	defer j.pinsOpened(linked)
 	for i := range j.nodes {
 		n := &j.nodes[i]
 		if n.name != "cudarc" || j.graph != nil && j.graph.Units[i].Mode == "run-custom-build" {
@@ -445,6 +446,7 @@ func (j *judge) cudarc() {
 			j.limit(c.Max, i)
 		}
 		j.versionless(i, c)
+		j.pinAgainstVariable(i, c)
 		if !c.Pin.IsZero() && linked[i] && c.Linking != "dynamic-loading" {
 			if !j.out.Pin.IsZero() && j.out.Pin != c.Pin {
 				newer := j.out.Pin

@@ -57,14 +57,19 @@ func (k *rootJudge) siblings() {
 			continue
 		}
 		p := k.manifestOf(i)
+		twin := k.twin(i, want)
 		var g gating
 		if p != nil {
 			g = k.gateOf(p, want, n.features, "")
-			if !g.any() {
+			if !g.any() && (c == nil || twin < 0) {
 				continue // it only passes the feature on
 			}
 		}
-		lost := fmt.Sprintf("what it gates by `%s` is not in this build", want)
+		gates := fmt.Sprintf("what it gates by `%s`", want)
+		if len(g.Files) > 0 && c == nil {
+			gates += " (" + listed(n.name, g.Files) + ")"
+		}
+		lost := gates + " is not in this build"
 		severity := Warning
 		if c != nil {
 			switch known := c.Lost[want]; {
@@ -72,7 +77,7 @@ func (k *rootJudge) siblings() {
 				lost = known
 			case c.Minor[want] != "":
 				lost, severity = c.Minor[want], Note
-			case p == nil:
+			case p == nil && twin < 0:
 				continue
 			default:
 				severity = Note // a known crate of which no loss is known: it gates names, not code
@@ -81,6 +86,9 @@ func (k *rootJudge) siblings() {
 		id, msg := IDSibling, fmt.Sprintf("%s is linked without `%s`: %s", k.name(i), want, lost)
 		if contains(n.features, "cudnn") {
 			id, msg = IDCudnnAlone, fmt.Sprintf("%s is linked with `cudnn` but without `%s`: %s", k.name(i), want, lost)
+		}
+		if twin >= 0 {
+			msg += " (" + k.twoCopies(i, twin) + ")"
 		}
 		evidence := k.via()
 		if len(g.Files) > 0 {
@@ -93,7 +101,7 @@ func (k *rootJudge) siblings() {
 			m := k.mend(goal, "cuda", []int{i})
 			for _, e := range m.edits {
 				if len(e.add) > 0 {
-					f.Path, f.Line, f.Fix, f.Edits = e.pkg.Manifest, e.pkg.FeatureLine(goal), e.line(), m.plan()
+					f.Path, f.Line, f.Fix, f.Edits = e.pkg.Manifest, e.pkg.FeatureLine(goal), m.lines(e), m.plan()
 					break
 				}
 			}

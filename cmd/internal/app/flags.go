@@ -212,12 +212,12 @@ var flags = []flag{
 	{"minimal", none, onProject, "", "only the packages that `gpubuild stale` finds", func(o *Options, _ string) error { o.Minimal = true; return nil }},
 	{"external", none, onProject, "", "empty what these packages keep outside the target directory, too", func(o *Options, _ string) error { o.CleanExternal = true; return nil }},
 	{"dry-run", none, onProject, "", "change nothing: print what features --fix would write, clean remove, or ci run start", func(o *Options, _ string) error { o.DryRun = true; return nil }},
-	{"why", required, onProject, "CRATE[/FEATURE]", "say why a crate is linked, or why it has a feature or has not", func(o *Options, v string) error {
+	{"why", required, onProject, "CRATE[@VERSION][/FEATURE]", "say why a crate is linked, or why it has a feature or has not", func(o *Options, v string) error {
 		if v == "" || strings.HasPrefix(v, "/") || strings.HasSuffix(v, "/") {
 			return fmt.Errorf("%q is neither CRATE nor CRATE/FEATURE", v)
 		}
-		if strings.Contains(v, "@") {
-			return fmt.Errorf("%q: name the crate without its version; the answer speaks of each that is linked", v)
+		if crate, _, _ := strings.Cut(v, "/"); strings.HasPrefix(crate, "@") || strings.HasSuffix(crate, "@") {
+			return fmt.Errorf("%q: a version stands behind the crate's name, as in cudarc@0.19", v)
 		}
 		o.Why = v
 		return nil

@@ -19,6 +19,8 @@ var rules = []Rule{
 		"The crate's cudnn does not turn on its cuda. Ask for both."},
 	{"features.weak-edge", SeverityWarning, "A weak edge carries the feature nowhere",
 		"`x?/f` turns f on only where x is on already. Use `x/f`, or turn x on."},
+	{"features.strong-edge", SeverityNote, "A feature brings all of an optional dependency into the build",
+		"`x/f` turns an optional x on. Write `x?/f` where f is meant only for an x that is on anyhow, or add `dep:x` to say that it is meant so."},
 	{"features.forced", SeverityNote, "CUDA is on although no feature asked for it",
 		"A dependency turns it on without a feature of this package. The build needs a toolkit in any case."},
 	{"features.borrowed", SeverityWarning, "Only another package's edge turns the GPU crates on",

@@ -1,0 +1,208 @@
+package features
+
+import (
+	"fmt"
+	"strings"
+
+	"gpubuild/gpu"
+)
+
+// twin answers another copy of a crate that is linked into the same root with its CUDA code; -1 when there is none.
+func (k *rootJudge) twin(i int, want string) int {
+	for _, o := range k.r.linked {
+		if n := &k.nodes[o]; o != i && n.name == k.nodes[i].name && n.version != k.nodes[i].version && (contains(n.features, want) || k.crate(o).CUDA() && k.crate(o).On(n.features)) {
+			return o
+		}
+	}
+	return -1
+}
+
+// users names the linked packages that depend on a copy.
+func (k *rootJudge) users(to int) []string {
+	var out []string
+	for _, i := range k.r.linked {
+		for _, d := range k.nodes[i].deps {
+			if d.to == to {
+				out = mergeStrings(out, []string{k.nodes[i].name})
+			}
+		}
+	}
+	return out
+}
+
+// twoCopies says which copy the edges lead to, and who uses the one that they do not.
+func (k *rootJudge) twoCopies(i, twin int) string {
+	users, verb := k.users(i), "uses"
+	if len(users) > 1 {
+		verb = "use"
+	}
+	return fmt.Sprintf("two copies of %s are linked: the edges lead to %s, and %s %s this one", k.nodes[i].name, k.nodes[twin].version, few(users), verb)
+}
+
+// strong tells of x/f edges behind a GPU feature of the user's packages that bring all of an optional dependency into the build, which nothing else asked for.
+// One that is named beside it (dep:x, or its feature) is meant so.
+func (k *rootJudge) strong() {
+	for _, i := range k.r.linked {
+		n := &k.nodes[i]
+		p := (*Package)(nil)
+		if n.local && k.crate(i) == nil {
+			p = k.manifestOf(i)
+		}
+		if p == nil {
+			continue
+		}
+		for _, f := range k.ask.gpu {
+			if !contains(n.features, f) {
+				continue
+			}
+			named, _ := p.Edges(f)
+			for _, e := range named {
+				if e.Dep == "" || e.Feature == "" || e.Weak || !p.optional(e.Dep) || k.forGPU(p, f, e.Dep) || k.brought(i, p, f, e.Dep, named) {
+					continue
+				}
+				k.strongEdge(i, p, f, e)
+			}
+		}
+	}
+}
+
+// forGPU says whether an optional dependency is there for the GPU alone: a crate that is known for it, and that no other feature of the package uses.
+func (k *rootJudge) forGPU(p *Package, f, dep string) bool {
+	var c *Crate
+	for _, d := range p.Dependencies {
+		if d.Key == dep && c == nil {
+			c = k.catalog.Crate(d.Package)
+		}
+	}
+	if !c.CUDA() {
+		return false
+	}
+	for other := range p.Features {
+		edges, _ := p.Edges(other)
+		for _, e := range edges {
+			if other != f && !contains(k.ask.gpu, other) && c.Role != Carrier && !e.Weak && (e.Dep == dep && e.Feature == "" || e.Dep == "" && e.Feature == dep) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// brought says whether something else than the edges of f to its features turns an optional dependency on.
+func (k *rootJudge) brought(i int, p *Package, f, dep string, named []Edge) bool {
+	turners := map[string]bool{}
+	for _, t := range p.FeatureNames() {
+		inside, edges := p.closure([]string{t})
+		for _, e := range edges {
+			if e.Dep == dep && !e.Weak && !inside[f] {
+				turners[t] = true
+			}
+		}
+	}
+	for _, e := range named {
+		if e.Dep == dep && e.Feature == "" || e.Dep == "" && turners[e.Feature] {
+			return true
+		}
+	}
+	inside, _ := p.closure([]string{f})
+	for _, on := range k.nodes[i].features {
+		if turners[on] && !inside[on] {
+			return true
+		}
+	}
+	if i == k.r.node {
+		for t := range turners {
+			if contains(k.ask.plain, t) || contains(k.ask.qualified[p.Name], t) || k.ask.all {
+				return true
+			}
+		}
+	}
+	for _, user := range k.r.linked { // another package asks for it by the dependency's own feature
+		up := k.manifestOf(user)
+		if up == nil {
+			continue
+		}
+		for _, d := range up.Dependencies {
+			if d.Package != p.Name || k.depNode(user, d, k.r.set) != i {
+				continue
+			}
+			if overlap(d.Features, sortedKeys(turners)) {
+				return true
+			}
+			_, edges := up.closure(k.nodes[user].features)
+			for _, e := range edges {
+				if e.Dep == d.Key && turners[e.Feature] {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+func (k *rootJudge) strongEdge(i int, p *Package, f string, e Edge) {
+	crate := e.Dep
+	for _, d := range p.Dependencies {
+		if d.Key == e.Dep {
+			if to := k.depNode(i, d, k.r.set); to >= 0 {
+				crate = k.name(to)
+			}
+		}
+	}
+	weak := e.Dep + "?/" + e.Feature
+	list := []string{}
+	for _, s := range p.Features[f] {
+		if s == e.Text {
+			s = weak
+		}
+		list = append(list, s)
+	}
+	as := edit{pkg: &Package{Features: map[string][]string{f: list}}, feature: f}
+	k.find(Finding{ID: IDStrong, Severity: Note, Path: p.Manifest, Line: p.FeatureLine(f), Evidence: k.via(), Root: k.label,
+		Message: fmt.Sprintf("`%s` in `%s` of %s brings all of %s into the build: it is optional, and nothing else asks for it", e.Text, f, p.Name, crate),
+		Fix:     "if it is to be used only where another feature turns it on: " + as.line()})
+}
+
+// pinsOpened tells of cudarcs that open the toolkit's libraries at run time and were told different versions: no build stops at it.
+func (j *judge) pinsOpened(linked map[int]bool) {
+	type told struct{ crate, version string }
+	var list []told
+	pins := map[gpu.Version]bool{}
+	opens := false
+	for i := range j.nodes {
+		n := &j.nodes[i]
+		if n.name != "cudarc" || !linked[i] {
+			continue
+		}
+		c := cudarcOf(n.features)
+		if c.Pin.IsZero() {
+			continue
+		}
+		opens = opens || c.Linking == "dynamic-loading"
+		if !pins[c.Pin] {
+			pins[c.Pin] = true
+			list = append(list, told{n.version, c.Pin.String()})
+		}
+	}
+	if len(list) < 2 || !opens {
+		return
+	}
+	var words []string
+	for _, t := range list {
+		words = append(words, fmt.Sprintf("cudarc %s for CUDA %s", t.crate, t.version))
+	}
+	j.find(Finding{ID: IDPins, Severity: Note, Evidence: j.out.Via,
+		Message: strings.Join(words, " and ") + " are in one program: what opens the libraries when it runs takes those of any version, and panics where one lacks a function of the newer"})
+}
+
+// pinAgainstVariable reports CUDARC_CUDA_VERSION where a feature says another version. Seen: cudarc 0.17.8 and 0.19.10 then turn both on, and rustc ends
+// with E0428 and some hundred other errors.
+func (j *judge) pinAgainstVariable(i int, c Cudarc) {
+	v, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION")
+	if !told || len(c.pins) == 0 || contains(c.pins, "cuda-"+v) {
+		return
+	}
+	j.find(Finding{ID: IDPins, Severity: Warning, Evidence: j.out.Via,
+		Message: fmt.Sprintf("CUDARC_CUDA_VERSION=%s and the feature %s tell %s two CUDA versions, and its sources take one: it does not compile", v, strings.Join(c.pins, ", "), j.name(i)),
+		Fix:     "unset CUDARC_CUDA_VERSION, or leave the feature out"})
+}
