@@ -2,6 +2,8 @@ package features
 
 import (
 	"fmt"
+	"slices"
+	"sort"
 	"strings"
 )
 
@@ -97,7 +99,9 @@ func (m *mender) walk(i int) {
 	if p == nil || !m.nodes[i].local {
 		return
 	}
-	for _, nd := range m.nodes[i].deps {
+	deps := slices.Clone(m.nodes[i].deps) // cargo's graph and the one from manifests have them in another order
+	sort.SliceStable(deps, func(a, b int) bool { return m.nodes[deps[a].to].name < m.nodes[deps[b].to].name })
+	for _, nd := range deps {
 		if !m.r.set[nd.to] || !m.leads[nd.to] {
 			continue
 		}
@@ -171,8 +175,13 @@ func (k *rootJudge) unreached(f string, off []int) {
 		if len(e.add) == 0 {
 			continue
 		}
+		find := Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: e.pkg.Manifest, Line: e.pkg.FeatureLine(f), Fix: e.line(), Evidence: evidence, Root: k.label, Lacks: k.lacks(off, meaning), Edits: m.plan()}
+		if made { // one fault, which several manifests mend
+			find.Message = fmt.Sprintf("%s, which lies on the way from %s, does not pass `%s` on either", e.pkg.Name, k.label, f)
+			find.Edits = nil
+		}
 		made = true
-		k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: e.pkg.Manifest, Line: e.pkg.FeatureLine(f), Fix: e.line(), Evidence: evidence, Root: k.label, Lacks: k.lacks(off, meaning), Edits: m.plan()})
+		k.find(find)
 	}
 	if made {
 		return

@@ -26,14 +26,16 @@ type Project struct {
 	HasLock      bool
 	Doubts       []string // what could not be told from the manifests alone
 
-	host     buildenv.Host
-	byPath   map[string]*Package
-	ids      map[*Package]string // package ids, as PlanBuild makes them
-	globbed  []string            // what member patterns looked at
-	dirs     map[string]*Package // Members and Locals
-	dirCount int                 // … as many as dirs was made of
-	registry map[string]*Package // manifests of registry packages, by name@version; nil value: not found
-	resolved                     // what plans have found out
+	host buildenv.Host
+	// unmatched is a member pattern that nothing fits: cargo then looks for a member of that very name, and refuses the workspace.
+	unmatched string
+	byPath    map[string]*Package
+	ids       map[*Package]string // package ids, as PlanBuild makes them
+	globbed   []string            // what member patterns looked at
+	dirs      map[string]*Package // Members and Locals
+	dirCount  int                 // … as many as dirs was made of
+	registry  map[string]*Package // manifests of registry packages, by name@version; nil value: not found
+	resolved                      // what plans have found out
 }
 
 // resolved is what plans find out of a project, once for all of them.
@@ -270,6 +272,7 @@ func (p *Project) findMembers(root *Package) error {
 		paths, globbed := p.expand(root.Dir, pattern)
 		if globbed && len(paths) == 0 {
 			p.Doubts = append(p.Doubts, fmt.Sprintf("workspace member %q matches nothing", pattern))
+			p.unmatched = pattern
 		}
 		for _, dir := range paths {
 			m := p.host.Join(dir, "Cargo.toml")

@@ -9,6 +9,14 @@ import (
 // there is none of these. Cargo knows more faults than these: it is asked wherever it may be.
 // Source: cargo's core/summary.rs, build_feature_map, and the cargo book, features.md.
 func (p *Project) Refused() error {
+	if p.unmatched != "" {
+		root := p.byPath[p.RootManifest]
+		e := &ManifestError{Path: p.RootManifest, Message: fmt.Sprintf("workspace member %q matches nothing", p.unmatched)}
+		if root != nil {
+			e.Line, e.Column = root.Line("workspace", "members"), 1
+		}
+		return e
+	}
 	for _, m := range p.Members {
 		for _, name := range sortedKeys(m.Features) {
 			if name == "" {
@@ -16,6 +24,12 @@ func (p *Project) Refused() error {
 			}
 			if strings.HasPrefix(name, "dep:") || strings.Contains(name, "/") {
 				return m.refuse(name, "feature named `%s` is not allowed to hold `dep:` or a slash", name)
+			}
+			if c, first, bad := badFeatureRune(name); bad {
+				if first {
+					return m.refuse(name, "invalid character `%c` in feature name: `%s`, the first character must be a Unicode XID start character or digit", c, name)
+				}
+				return m.refuse(name, "invalid character `%c` in feature name: `%s`, characters must be Unicode XID characters, '-', `+`, or `.`", c, name)
 			}
 			for _, s := range m.Features[name] {
 				if why := m.refusedEdge(ParseEdge(s)); why != "" {
@@ -25,6 +39,22 @@ func (p *Project) Refused() error {
 		}
 	}
 	return nil
+}
+
+// badFeatureRune finds what cargo allows in no feature name; first says that only the first place forbids it. Of letters beyond ASCII cargo's tables judge.
+// Source: cargo's restricted_names.rs, validate_feature_name (1.95).
+func badFeatureRune(name string) (c rune, first, bad bool) {
+	for i, c := range name {
+		word := c >= 0x80 || c == '_' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		switch {
+		case word:
+		case i == 0:
+			return c, true, true
+		case c != '-' && c != '+' && c != '.':
+			return c, false, true
+		}
+	}
+	return 0, false, false
 }
 
 func (p *Package) refuse(feature, format string, a ...any) error {

@@ -16,6 +16,9 @@ func TestRefusedIsWhatCargoRefuses(t *testing.T) {
 		`["nope"]`: false, `["always"]`: false, `["hidden"]`: false, `["nope/cuda"]`: false, `["nope?/cuda"]`: false, `["dep:nope"]`: false,
 		`["dep:always"]`: false, `["always?/cuda"]`: false, `["hidden?/cuda"]`: true, `["hidden/cuda"]`: true,
 	}
+	for name, good := range map[string]bool{"--x": false, "x y": false, "+x": false, "x+y": true, "1x": true, "_x": true, ".x": false, "x.y-z": true, "x!": false, "é": true, "x@1": false} {
+		tests["[] # "+name+"\n\""+name+"\" = []"] = good
+	}
 	cargo, missing := exec.LookPath("cargo")
 	for value, good := range tests {
 		t.Run(value, func(t *testing.T) {

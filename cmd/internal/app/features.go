@@ -163,10 +163,14 @@ func (a *app) runFix(ctx context.Context, o Options, l cargo.Line) error {
 				return err
 			}
 			if m.Outcome == "refused" && o.DryRun {
-				a.shell.Warning("%s: %s", m.Finding, m.Why)
+				a.shell.Warning("%s: the mend is %s: %s", a.shown(m.Edits[0].Manifest), m.Outcome, m.Why)
 			}
 		}
-		if len(done) == 0 {
+		switch {
+		case len(done) > 0:
+		case j.reach.Stops:
+			a.shell.Note("nothing is written: manifests of this workspace alone do not mend it")
+		default:
 			a.shell.Note("no edge of this workspace's manifests is missing")
 		}
 		for _, f := range j.findings {

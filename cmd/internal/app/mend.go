@@ -66,7 +66,7 @@ func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line, plan *p
 			}
 			j = after
 		default:
-			a.shell.Warning("%s: the mend is %s: %s", m.Finding, m.Outcome, m.Why)
+			a.shell.Warning("%s: the mend is %s: %s", a.shown(f.Edits[0].Manifest), m.Outcome, m.Why) // the finding itself follows
 		}
 	}
 	return j, done, nil
