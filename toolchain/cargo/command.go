@@ -25,6 +25,8 @@ type Asking struct {
 	Colour      bool // the user's stderr shows colours: cargo's own errors are to have them
 	NoLockWrite bool // never write Cargo.lock: --locked, so that a missing or outdated one is cargo's error
 
+	noConfig bool // this cargo knows no --config
+
 	nightly bool // unstable settings are in force in the build itself, so they stay in force in the question
 }
 
@@ -97,7 +99,9 @@ func treeFor(h buildenv.Host, t Tool, l Line, a Asking, targets []string) builde
 	}
 	args = append(args, a.locked(l)...)
 	target, build := h.Join(a.Private.Root, "tree", "target"), h.Join(a.Private.Root, "tree", "build")
-	args = append(args, "--config", "build.build-dir="+tomlString(build))
+	if !a.noConfig {
+		args = append(args, "--config", "build.build-dir="+tomlString(build))
+	}
 	return t.cmd(a.env(t).Set("CARGO_TARGET_DIR", target).Set("CARGO_BUILD_BUILD_DIR", build), args)
 }
 

@@ -96,7 +96,7 @@ func inRunsWords(ctx context.Context, run runner, cmd buildenv.Cmd, q Request, r
 
 func tree(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request, reason string) (GraphAnswer, error) {
 	if len(q.Line.Target) < 2 {
-		res, err := ask(ctx, run, Tree(h, t, q.Line, q.Asking), q)
+		res, err := askTree(ctx, h, run, t, q, q.Line.Target)
 		if err != nil {
 			return GraphAnswer{}, err
 		}
@@ -105,7 +105,7 @@ func tree(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request, r
 	// One answer for several targets does not say which lines are whose.
 	all := GraphAnswer{Reason: reason}
 	for _, target := range q.Line.Target {
-		res, err := ask(ctx, run, treeFor(h, t, q.Line, q.Asking, []string{target}), q)
+		res, err := askTree(ctx, h, run, t, q, []string{target})
 		if err != nil {
 			return GraphAnswer{}, err
 		}
@@ -115,13 +115,24 @@ func tree(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request, r
 	return all, nil
 }
 
+// askTree runs one `cargo tree`. Before 1.63 --config is a nightly flag; the setting that is given by it is of 1.91.
+func askTree(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request, targets []string) (buildenv.Result, error) {
+	res, err := ask(ctx, run, treeFor(h, t, q.Line, q.Asking, targets), q)
+	var refused *RefusedError
+	if errors.As(err, &refused) && len(q.Line.Config) == 0 && strings.Contains(stripANSI(string(refused.Stderr)), "the `--config` flag is unstable") {
+		q.Asking.noConfig = true
+		return ask(ctx, run, treeFor(h, t, q.Line, q.Asking, targets), q)
+	}
+	return res, err
+}
+
 // ask runs a question. A status other than 0 becomes a *RefusedError.
 func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.Result, error) {
 	w := &stderrWatch{notice: q.Notice, status: q.Status}
 	c.Stderr = w
 	res, err := run.Run(ctx, c)
 	w.line(w.rest)
-	res.Stderr = w.text.Bytes()
+	res.Stderr = unusedKey.ReplaceAll(w.text.Bytes(), nil)
 	if err == nil {
 		return res, nil
 	}
@@ -134,6 +145,9 @@ func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.R
 	}
 	return res, err
 }
+
+// unusedKey is what a cargo before 1.91 says of the setting that only our question brings in.
+var unusedKey = regexp.MustCompile("(?m)^.*warning.*: unused config key `build\\.build-dir` in `--config cli option`.*\n")
 
 var usageLine = regexp.MustCompile(`(?m)^(.*Usage:.*?cargo \S+).*unit-graph.*$`)
 
@@ -154,6 +168,8 @@ func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 		if ours {
 			r.Stderr = []byte("error: Cargo.lock does not hold what the manifests ask for\n")
 		}
+	case strings.Contains(text, "dependency kinds cannot be mixed"): // seen of 1.45 and 1.48; 1.60 takes it
+		r.Fix = "this cargo's `tree` cannot leave procedural macros out, and its unit graph was not to be had: take a newer cargo, or remove the [unstable] settings of its configuration"
 	case strings.Contains(text, "no such command: `+"):
 		r.Fix = "+toolchain is rustup's: the cargo on PATH is not rustup's proxy"
 	case usageLine.Match(stderr):
