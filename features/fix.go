@@ -171,11 +171,12 @@ func (k *rootJudge) unreached(f string, off []int) {
 	}
 	evidence := k.via() + k.hostOnly(off)
 	made := false
+	plan, lacks := m.plan(), k.lacks(off, meaning)
 	for _, e := range m.edits {
 		if len(e.add) == 0 {
 			continue
 		}
-		find := Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: e.pkg.Manifest, Line: e.pkg.FeatureLine(f), Fix: e.line(), Evidence: evidence, Root: k.label, Lacks: k.lacks(off, meaning), Edits: m.plan()}
+		find := Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: e.pkg.Manifest, Line: e.pkg.FeatureLine(f), Fix: e.line(), Evidence: evidence, Root: k.label, Lacks: lacks, Edits: plan}
 		if made { // one fault, which several manifests mend
 			find.Message = fmt.Sprintf("%s, which lies on the way from %s, does not pass `%s` on either", e.pkg.Name, k.label, f)
 			find.Edits = nil
@@ -192,7 +193,7 @@ func (k *rootJudge) unreached(f string, off []int) {
 		fix = fmt.Sprintf("%s = [\"%s/%s\"], with %s = \"%s\" among [dependencies]", f, c.name, meaning, c.name, c.version)
 		msg += fmt.Sprintf(" (%s does not pass the feature on)", k.names(m.blocked))
 	}
-	k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Fix: fix, Evidence: evidence, Root: k.label, Lacks: k.lacks(off, meaning)})
+	k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Fix: fix, Evidence: evidence, Root: k.label, Lacks: lacks})
 }
 
 // lacks names the feature that each of these crates is without.

@@ -80,8 +80,9 @@ func (p *Project) oneOf(list []Finding) Finding {
 	default:
 		said = []string{one.Message}
 		for _, f := range judged {
-			said = mergeStrings(said, []string{f.Message})
+			said = append(said, f.Message)
 		}
+		said = mergeStrings(said)
 		if more := len(said) - toldOfALine; more > 0 {
 			said = append(said[:toldOfALine], fmt.Sprintf("and %d more", more))
 		}

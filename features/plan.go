@@ -14,37 +14,49 @@ func (m *mender) plan() []Edit {
 		}
 		left = append(left, e)
 	}
-	var out []Edit
-	for len(left) > 0 {
-		at := 0 // packages cannot depend on each other in a circle; if they seem to, the first one goes first
-		for i, e := range left {
-			if !leansOn(e, left) {
-				at = i
-				break
-			}
-		}
-		out = append(out, Edit{Manifest: left[at].pkg.Manifest, Feature: left[at].feature, Add: left[at].add})
-		left = append(left[:at:at], left[at+1:]...)
+	type named struct{ pkg, feature string }
+	by := map[named][]int{}
+	for i, e := range left {
+		by[named{e.pkg.Name, e.feature}] = append(by[named{e.pkg.Name, e.feature}], i)
 	}
-	return out
-}
-
-// leansOn says whether an edit names a feature that another one of the list is yet to write.
-func leansOn(e *edit, list []*edit) bool {
-	for _, s := range e.add {
-		edge := ParseEdge(s)
-		for _, d := range e.pkg.Dependencies {
-			if d.Key != edge.Dep {
-				continue
-			}
-			for _, o := range list {
-				if o != e && o.pkg.Name == d.Package && o.feature == edge.Feature {
-					return true
+	leans, carries := make([]int, len(left)), make([][]int, len(left)) // on how many others each leans, and which lean on it
+	for i, e := range left {
+		for _, s := range e.add {
+			edge := ParseEdge(s)
+			for _, d := range e.pkg.Dependencies {
+				if d.Key != edge.Dep {
+					continue
+				}
+				for _, o := range by[named{d.Package, edge.Feature}] {
+					if o != i {
+						leans[i]++
+						carries[o] = append(carries[o], i)
+					}
 				}
 			}
 		}
 	}
-	return false
+	out := make([]Edit, 0, len(left))
+	written := make([]bool, len(left))
+	for range left {
+		at := -1
+		for i := range left {
+			if !written[i] && (at < 0 || leans[i] == 0) { // packages cannot depend on each other in a circle; if they seem to, the first one goes first
+				if at = i; leans[i] == 0 {
+					break
+				}
+			}
+		}
+		written[at] = true
+		for _, i := range carries[at] {
+			leans[i]--
+		}
+		out = append(out, Edit{Manifest: left[at].pkg.Manifest, Feature: left[at].feature, Add: left[at].add})
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
 }
 
 // ownEdit turns a package's own cuda on by its cudnn.
