@@ -117,6 +117,7 @@ type Finding struct {
 	Edits    []Edit `json:"edits,omitempty"`    // the edges that mend it, in the order in which they can be written one by one; none: no manifest of the workspace mends it
 
 	line       lineAt // what it wants of the line at which it points
+	beside     bool   // a part of another finding's mend, in another manifest
 	undeclared bool   // … which has no such feature yet
 }
 

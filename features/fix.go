@@ -179,7 +179,7 @@ func (k *rootJudge) unreached(f string, off []int) {
 		find := Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: e.pkg.Manifest, Line: e.pkg.FeatureLine(f), Fix: e.line(), Evidence: evidence, Root: k.label, Lacks: lacks, Edits: plan}
 		if made { // one fault, which several manifests mend
 			find.Message = fmt.Sprintf("%s, which lies on the way from %s, does not pass `%s` on either", e.pkg.Name, k.label, f)
-			find.Edits = nil
+			find.Edits, find.line, find.beside = nil, lineAt{feature: e.feature, edges: e.add}, true
 		}
 		made = true
 		k.find(find)

@@ -62,8 +62,8 @@ func (p *Project) oneOf(list []Finding) Finding {
 		judged = list
 	}
 	one := judged[0]
-	for _, f := range judged {
-		if rank(f.Severity) > rank(one.Severity) {
+	for _, f := range judged { // the worst, and of equals what is said of the package itself
+		if r, best := rank(f.Severity), rank(one.Severity); r > best || r == best && one.beside && !f.beside {
 			one = f
 		}
 	}
@@ -80,7 +80,9 @@ func (p *Project) oneOf(list []Finding) Finding {
 	default:
 		said = []string{one.Message}
 		for _, f := range judged {
-			said = append(said, f.Message)
+			if !f.beside || one.beside {
+				said = append(said, f.Message)
+			}
 		}
 		said = mergeStrings(said)
 		if more := len(said) - toldOfALine; more > 0 {

@@ -283,6 +283,9 @@ func TestOneFindingALine(t *testing.T) {
 		f.Message = propagationMessage([]Finding{f})
 		return f
 	}
+	beside := func(message string) Finding {
+		return Finding{ID: IDUnreached, Severity: Error, Message: message, Path: path, Line: 6, line: lineAt{feature: "cuda", edges: []string{"core/cuda"}}, beside: true}
+	}
 	other := Finding{ID: IDNoVersion, Severity: Error, Message: "no edge", Path: path}
 	tests := []struct {
 		story string
@@ -295,6 +298,9 @@ func TestOneFindingALine(t *testing.T) {
 		{"a name that was not judged adds its edge", []Finding{judged(IDUnreached, Error, "it ends", "cuda", "core/cuda"), named(Warning, "cuda", "nn")}, []string{"error 6 it ends: cuda = [\"core/cuda\", \"nn/cuda\"]"}},
 		{"one that only forwards does not", []Finding{judged(IDUnreached, Error, "it ends", "cuda", "core/cuda"), named(Note, "cuda", "nn")}, []string{"error 6 it ends: cuda = [\"core/cuda\"]"}},
 		{"two faults of a line, the worse one first", []Finding{judged(IDSibling, Warning, "nn is off", "cudnn", "cuda"), judged(IDCudnnAlone, Error, "own code is off", "cudnn", "cuda")}, []string{"error 7 own code is off; nn is off: cudnn = [\"core/cudnn\", \"cuda\"]"}},
+		{"a part of others' mends is said where nothing is said of the package itself", []Finding{beside("on the way from b"), judged(IDUnreached, Error, "it ends", "cuda", "core/cuda"), beside("on the way from c")},
+			[]string{"error 6 it ends: cuda = [\"core/cuda\"]"}},
+		{"parts of others' mends alone", []Finding{beside("on the way from b"), beside("on the way from c")}, []string{"error 6 on the way from b; on the way from c: cuda = [\"core/cuda\"]"}},
 		{"what no edge mends stays", []Finding{other, judged(IDUnreached, Error, "it ends", "cuda", "core/cuda"), other}, []string{"error 0 no edge: ", "error 6 it ends: cuda = [\"core/cuda\"]", "error 0 no edge: "}},
 	}
 	for _, tt := range tests {
