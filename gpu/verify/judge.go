@@ -370,9 +370,9 @@ func survey(e Evidence, r Rules) summary {
 	var longest uint64
 	for _, p := range e.Processes {
 		if p.Forked {
-			if n := p.Launches(); n > 0 {
-				s.launches = plus(s.launches, n)
-				s.conflicts = append(s.conflicts, fmt.Sprintf("%s are written down of process %d, a fork, in which CUDA does not work", launchesText(n), p.Pid))
+			if p.Launches() > 0 || p.Dropped > 0 || p.BadBuffers > 0 || p.Recording || p.End != nil {
+				s.launches = plus(s.launches, p.Launches())
+				s.conflicts = append(s.conflicts, fmt.Sprintf("of process %d, a fork, in which CUDA does not work, more is written down than its beginning", p.Pid))
 			}
 			continue
 		}

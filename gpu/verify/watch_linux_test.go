@@ -75,7 +75,7 @@ func TestLooksAmongExecs(t *testing.T) {
 			return *p, p.NoInjection
 		}
 		last := "\x000\x00"
-		for until := time.Now().Add(time.Minute); ; {
+		for until := time.Now().Add(time.Minute + time.Duration(rounds)*20*time.Millisecond); ; {
 			p, is := lost()
 			line, _ := os.ReadFile("/proc/" + strconv.Itoa(c.Process.Pid) + "/cmdline")
 			ended := strings.Contains(string(line), last)

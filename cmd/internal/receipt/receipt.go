@@ -280,7 +280,7 @@ func differs(old, now verify.Verdict) string {
 	case old.UUID != now.UUID || old.Device != now.Device:
 		return fmt.Sprintf("the device is %s %s; the receipt says %s %s", now.UUID, now.Device, old.UUID, old.Device)
 	case old.Launches != now.Launches || old.Total != now.Total:
-		return fmt.Sprintf("%d launches of %d ns match; the receipt says %d of %d ns", now.Launches, now.Total, old.Launches, old.Total)
+		return fmt.Sprintf("launches that match: %d, of %d ns together; the receipt says %d, of %d ns", now.Launches, now.Total, old.Launches, old.Total)
 	case !slices.Equal(old.Kernels, now.Kernels):
 		return "the kernels are others than the receipt says"
 	case !slices.Equal(old.Conflicts, now.Conflicts):
