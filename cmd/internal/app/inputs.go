@@ -503,13 +503,18 @@ func (j *journey) linked(m cargo.Message, h *hashes) ([]stale.Input, error) {
 const replacedSince = "replaced after it was linked"
 
 // linkedThen corrects what was read of static libraries after the build to what went into the package: of a package that was not made anew that is what
-// was there before the build; of one that was, what is there now, unless it is newer than the file into which it went. What that held is not known then,
-// and the next build makes the package anew.
+// was there before the build; of one that was, what is there now, unless it is newer than the file into which it went and not known to have had that
+// content before cargo began: a new hard link to it, as package managers make them, changes its state, too. What that held is not known then, and the
+// next build makes the package anew.
 func (j *journey) linkedThen(m cargo.Message, linked []stale.Input) {
-	before := map[string]stale.Input{}
+	before, began := map[string]stale.Input{}, map[string]stale.Input{}
 	for _, u := range j.units {
-		if j.host.SamePath(u.OutDir, m.OutDir) && u.ScriptRan != 0 && u.ScriptRan == cargo.ScriptRan(j.host, m.OutDir) {
-			for _, in := range u.Inputs {
+		if !j.host.SamePath(u.OutDir, m.OutDir) {
+			continue
+		}
+		for _, in := range u.Inputs {
+			began[in.Name] = in
+			if u.ScriptRan != 0 && u.ScriptRan == cargo.ScriptRan(j.host, m.OutDir) {
 				before[in.Name] = in
 			}
 		}
@@ -521,7 +526,7 @@ func (j *journey) linkedThen(m cargo.Message, linked []stale.Input) {
 		}
 		if old, ok := before[in.Name]; ok && fresh && old.Value == in.Value {
 			linked[i] = old
-		} else if !fresh && made != 0 && changedAt(in.Value) > made {
+		} else if !fresh && made != 0 && began[in.Name] != in && changedAt(in.Value) > made {
 			linked[i].Hash = replacedSince
 		}
 	}

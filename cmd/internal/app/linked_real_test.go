@@ -70,4 +70,14 @@ func TestLibraryReplacedWhileCargoRan(t *testing.T) {
 	if text := s.build(s.a, "sm_90"); strings.Contains(text, "Stale") || strings.Contains(text, "Compiling") {
 		t.Errorf("nothing changed at the end:\n%s", text)
 	}
+
+	// It is written anew while the package is built, and holds what it held.
+	library("late.a", "MARK-3")
+	if text := s.build(s.b, "sm_90"); !strings.Contains(text, "Compiling app-sys") {
+		t.Errorf("nothing was built for the other toolkit:\n%s", text)
+	}
+	if text := s.build(s.b, "sm_90"); strings.Contains(text, "Stale") || strings.Contains(text, "Compiling") {
+		t.Errorf("the same content was taken for another:\n%s", text)
+	}
+	holds("written anew as it was", "MARK-3")
 }
