@@ -77,10 +77,27 @@ func (j *journey) toClean(ctx context.Context, minimal bool) ([]string, error) {
 		}
 		return j.stalePackages(), nil
 	}
+	return j.gpuPackages()
+}
+
+// gpuPackages are the GPU packages of the selection: those of which it is known, and those of the user's own that left kernels here.
+func (j *journey) gpuPackages() ([]string, error) {
 	var out []string
 	for _, u := range j.reach.Units {
 		if !contains(out, u.Name) {
 			out = append(out, u.Name)
+		}
+	}
+	local, err := j.localScripts()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range local {
+		if contains(out, p.Name) {
+			continue
+		}
+		if _, nvcc := j.madeKernels(p); nvcc != "" {
+			out = append(out, p.Name)
 		}
 	}
 	sort.Strings(out)

@@ -40,6 +40,11 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 		s.stale("after it", s.b, 0, "Fresh")
 		s.build(s.b, "sm_80")
 		s.holds("another arch", "app/target/debug/app", second, "sm_80")
+		s.compiled("asked for", s.build(s.b, "sm_80", "--gpu-force-clean"), rebuild)
+		if text := s.must(s.command(nil, binary(t), "clean", "--features", "cuda")); !strings.Contains(text, "Cleaned app-sys (profile dev)") {
+			t.Errorf("clean: %s", text)
+		}
+		s.compiled("after a clean", s.build(s.b, "sm_80"), rebuild)
 	})
 	onPath := func(s *shared, toolkit string, more ...string) string {
 		return s.must(s.command([]string{filepath.Join(toolkit, "bin")}, append([]string{binary(s.t), "build", "--features", "cuda"}, more...)...))

@@ -316,9 +316,9 @@ func (j *journey) cleanStale(ctx context.Context) error {
 	j.tellUntold()
 	packages := j.stalePackages()
 	if j.options.ForceClean {
-		packages = packages[:0]
-		for _, u := range j.reach.Units {
-			packages = append(packages, u.Name)
+		var err error
+		if packages, err = j.gpuPackages(); err != nil {
+			return err
 		}
 	}
 	j.tellAdopted(packages)
