@@ -291,20 +291,21 @@ func (j *journey) unitPath(path string) string {
 // otherVersions says which packages go along because cargo's clean does not tell versions of a name apart (measured: a version is ignored with a
 // warning).
 func (j *journey) otherVersions(packages []string) []string {
-	if len(j.answers.Graph) == 0 {
-		return nil
-	}
-	g, err := features.ParseGraph(bytes.NewReader(j.answers.Graph))
-	if err != nil {
-		return nil // judge has said so
-	}
 	versions := map[string]map[string]bool{}
-	for _, u := range g.Units {
-		id := features.ParsePkgID(u.PkgID)
-		if versions[id.Name] == nil {
-			versions[id.Name] = map[string]bool{}
+	add := func(name, version string) {
+		if versions[name] == nil {
+			versions[name] = map[string]bool{}
 		}
-		versions[id.Name][id.Version] = true
+		versions[name][version] = true
+	}
+	if g, err := j.answers.graph(); err == nil && g != nil { // what cannot be read judge has told
+		for _, u := range g.Units {
+			id := features.ParsePkgID(u.PkgID)
+			add(id.Name, id.Version)
+		}
+	}
+	for _, u := range j.reach.Units { // without a graph: of the others with build scripts that matter
+		add(u.Name, u.Version)
 	}
 	var out []string
 	for _, p := range packages {

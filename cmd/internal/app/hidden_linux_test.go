@@ -37,7 +37,7 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 		s.stale("another toolkit", s.b, 13, "app-sys holds PTX for compute_90 from nvcc "+first)
 		s.compiled("another toolkit", s.build(s.b, "sm_90"), rebuild)
 		s.holds("another toolkit", "app/target/debug/app", second, "sm_90")
-		s.stale("after it", s.b, 0, "Fresh")
+		s.stale("after it", s.b, 0, "Fresh the kernels of app-sys are what would be made now")
 		s.build(s.b, "sm_80")
 		s.holds("another arch", "app/target/debug/app", second, "sm_80")
 		s.compiled("asked for", s.build(s.b, "sm_80", "--gpu-force-clean"), rebuild)

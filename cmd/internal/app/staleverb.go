@@ -104,7 +104,13 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		j.tellUntold()
 	}
 	if end == nil && o.JSON == nil {
+		known, err := j.gpuPackages()
+		if err != nil {
+			return err
+		}
 		switch {
+		case len(j.reach.Units) == 0 && len(known) > 0:
+			a.shell.Status("Fresh", "the kernels of %s are what would be made now", strings.Join(known, ", "))
 		case len(j.reach.Units) == 0:
 			a.shell.Status("Fresh", "no package of this selection takes anything from the GPU's toolchain that cargo does not watch")
 		case len(units) == 0:
