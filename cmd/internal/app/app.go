@@ -130,7 +130,7 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 	if len(words) == 0 {
 		words = []string{"build"}
 	}
-	words = toolchainBehind(words)
+	words = verbFirst(words)
 	switch words[0] {
 	case runnerChild:
 		return a.runnerMain(ctx, words[1:])
@@ -173,15 +173,31 @@ func cargoWords(words []string) (Options, cargo.Line, error) {
 	return Options{}, l, err
 }
 
-// toolchainBehind puts rustup's word behind a verb of ours, where it is read, if it stands before it as it does before cargo's: `gpubuild +nightly clean`
-// is not cargo's clean, which removes everything.
-func toolchainBehind(words []string) []string {
-	if len(words) < 2 || len(words[0]) < 2 || words[0][0] != '+' {
+// verbFirst puts rustup's word and cargo's own flags behind a verb of ours, where they are read, if they stand before it as they may before cargo's:
+// `gpubuild +nightly clean` and `gpubuild -v clean` are not cargo's clean, which removes everything.
+func verbFirst(words []string) []string {
+	at := 0
+	if len(words) > 0 && len(words[0]) > 1 && words[0][0] == '+' {
+		at = 1
+	}
+	for at < len(words) && strings.HasPrefix(words[at], "-") {
+		switch name, _, valued := strings.Cut(words[at], "="); name {
+		case "--verbose", "-v", "-vv", "--quiet", "-q", "--offline", "--locked", "--frozen":
+			at++
+		case "--color", "--config":
+			if at++; !valued {
+				at++
+			}
+		default:
+			return words
+		}
+	}
+	if at == 0 || at >= len(words) {
 		return words
 	}
 	for _, v := range verbs() {
-		if v.name == words[1] && v.group == onProject {
-			return append([]string{words[1], words[0]}, words[2:]...)
+		if v.name == words[at] && v.group == onProject {
+			return append(append([]string{words[at]}, words[:at]...), words[at+1:]...)
 		}
 	}
 	return words
