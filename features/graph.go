@@ -104,7 +104,7 @@ func (g *Graph) Linked(root int) []int {
 	list := []int{root}
 	for i := 0; i < len(list); i++ {
 		for _, d := range g.Units[list[i]].Dependencies {
-			if !seen[d.Index] && !g.Units[d.Index].Host() {
+			if !seen[d.Index] && !g.Units[d.Index].Host() && !g.embeds(list[i], d.Index) {
 				seen[d.Index] = true
 				list = append(list, d.Index)
 			}

@@ -39,7 +39,9 @@ func (k *rootJudge) feature(f string) {
 	}
 	where, gated := k.gated(f)
 	unknown := k.carriedOn(f)
-	switch {
+	switch program := k.artifact(f); {
+	case program != "":
+		k.find(k.toArtifact(f, program, off))
 	case gated:
 		msg := fmt.Sprintf("`%s` of %s gates code of its own (%s)", f, k.label, where)
 		if len(off) > 0 {

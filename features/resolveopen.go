@@ -99,6 +99,15 @@ func (b *planner) rootSays() []string {
 			b.rootOpen = append(b.rootOpen, fmt.Sprintf("%s has [%s]", root.Manifest, key))
 		}
 	}
+	for _, list := range [][]*Package{b.Members, b.Locals} {
+		for _, p := range list {
+			for _, d := range p.Dependencies {
+				if d.Artifact {
+					b.rootOpen = append(b.rootOpen, fmt.Sprintf("%s: `%s` is an artifact dependency", p.Manifest, d.Key))
+				}
+			}
+		}
+	}
 	if root.hasTables["patch"] {
 		b.rootOpen = append(b.rootOpen, b.patches(root)...)
 	}

@@ -52,7 +52,8 @@ func newView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *view {
 	var linked func(int) []int
 	switch {
 	case g != nil:
-		v.graph, roots, linked = g, g.Roots, g.Linked
+		v.graph, linked = g, g.Linked
+		roots = append(append(roots, g.Roots...), g.embedded(g.Roots)...)
 		v.nodes = make([]node, len(g.Units))
 		for i := range g.Units {
 			u := &g.Units[i]
