@@ -31,6 +31,14 @@ func (j *judge) why(r *rootView, asked, qualified []string) {
 		if pkg == n.name {
 			continue // it is among the asked ones, as far as it is on
 		}
+		if p := j.manifestOf(r.node); p != nil {
+			for _, d := range p.Dependencies {
+				if d.Key == pkg {
+					pkg = d.Package // the command line has the manifest's name for it
+					break
+				}
+			}
+		}
 		for _, i := range r.linked {
 			if j.nodes[i].name == pkg && contains(j.nodes[i].features, f) {
 				j.addWhy(n.name, q, j.pathFrom(r, step{node: i, feature: f, from: -1, text: q}))
@@ -151,6 +159,8 @@ func deadReason(p *Package, s step, e Edge) string {
 			continue
 		}
 		switch {
+		case d.Artifact:
+			return where + " is an artifact dependency: a program of its own"
 		case d.Kind == Build:
 			return where + " is a build-dependency: it is not linked"
 		case d.Kind == Dev:
