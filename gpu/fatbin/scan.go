@@ -2,7 +2,6 @@ package fatbin
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"io"
 	"io/fs"
 	"runtime"
-	"slices"
 	"sort"
 	"sync"
 
@@ -35,8 +33,7 @@ type hit struct {
 
 const (
 	chunkSize = 256 << 10 // a piece of the file: it stays in a core's own cache between reading and searching
-	blockSize = 32 << 10  // each pattern goes over a block while it is in the nearest cache
-	overlap   = 16        // more than the longest pattern
+	overlap   = 64        // more than the longest pattern, and a whole line of the cache: what is copied stays aligned
 )
 
 type span struct{ from, to int64 }
@@ -178,7 +175,7 @@ func (s *scanner) pass() error {
 			if n := len(free); n > 0 {
 				p, free = free[n-1], free[:n-1]
 			}
-			p.pos, p.lead, p.want, p.err, p.done = pos, int(min(overlap-1, pos-before)), int(min(chunkSize, s.size-pos)), nil, make(chan struct{})
+			p.pos, p.lead, p.want, p.err, p.done = pos, int(min(overlap, pos-before)), int(min(chunkSize, s.size-pos)), nil, make(chan struct{})
 			jobs <- p
 			ahead = append(ahead, p)
 			pos += int64(p.want)
@@ -232,53 +229,6 @@ func (p *piece) search(r io.ReaderAt) {
 	}
 	p.data = p.data[:n]
 	p.hits = find(p.data, p.pos-int64(p.lead), p.hits[:0])
-}
-
-// find appends what may begin in data, which lies at base, in order. A hit in the overlap of two pieces is found twice at most.
-//
-// Each thing is looked for by one byte of it, which the processor's widest registers find, and then by the others: of the fatbin's magic number
-// 50 ED 55 BA by ED, which is rare in machine code; an ELF file by 7F; PTX by the dot of .version and .target.
-func find(data []byte, base int64, hits []hit) []hit {
-	began := len(hits)
-	each := func(block []byte, b byte, look func(i int)) {
-		for i := 0; ; i++ {
-			n := bytes.IndexByte(block[i:], b)
-			if n < 0 {
-				return
-			}
-			i += n
-			look(i)
-		}
-	}
-	for at := 0; at < len(data); at += blockSize {
-		block := data[at:min(at+blockSize, len(data))]
-		each(block, 0xed, func(i int) {
-			if i += at; i > 0 && i+2 < len(data) && data[i+1] == 0x55 && data[i+2] == 0xba && data[i-1] == 0x50 {
-				hits = append(hits, hit{base + int64(i) - 1, fatbinHit})
-			}
-		})
-		each(block, 0x7f, func(i int) {
-			if i += at; i+5 < len(data) && data[i+1] == 'E' && string(data[i:i+6]) == "\x7fELF\x02\x01" {
-				hits = append(hits, hit{base + int64(i), elfHit})
-			}
-		})
-		each(block, '.', func(i int) {
-			i += at
-			if i+6 >= len(data) || data[i+1] != 'v' && data[i+1] != 't' {
-				return
-			}
-			if string(data[i:i+7]) == ".target" || i+7 < len(data) && string(data[i:i+8]) == ".version" {
-				hits = append(hits, hit{base + int64(i), ptxHit})
-			}
-		})
-	}
-	slices.SortFunc(hits[began:], func(a, b hit) int {
-		if a.off != b.off {
-			return cmp.Compare(a.off, b.off)
-		}
-		return int(a.kind - b.kind)
-	})
-	return hits
 }
 
 // look decides what a hit is.

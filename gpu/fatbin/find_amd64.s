@@ -1,0 +1,83 @@
+#include "textflag.h"
+
+// func candidates(p *byte, groups int) (passed int, mask uint64)
+TEXT ·candidates(SB), NOSPLIT, $0-32
+	MOVQ p+0(FP), SI
+	MOVQ groups+8(FP), CX
+	XORQ DX, DX
+	MOVL $0xed, AX // of 50 ED 55 BA
+	VMOVD AX, X5
+	VPBROADCASTB X5, Y5
+	MOVL $0x55, AX // behind it
+	VMOVD AX, X8
+	VPBROADCASTB X8, Y8
+	MOVL $0x7f, AX // of 7F E L F
+	VMOVD AX, X6
+	VPBROADCASTB X6, Y6
+	MOVL $0x45, AX // behind it
+	VMOVD AX, X9
+	VPBROADCASTB X9, Y9
+	MOVL $0x2e, AX // of .version and .target
+	VMOVD AX, X7
+	VPBROADCASTB X7, Y7
+	MOVL $0x74, AX // behind it: t, or v, which has one bit more
+	VMOVD AX, X10
+	VPBROADCASTB X10, Y10
+	MOVL $0xfd, AX // without that bit
+	VMOVD AX, X11
+	VPBROADCASTB X11, Y11
+	JMP more
+
+next:
+	VMOVDQU 0(SI), Y0
+	VMOVDQU 1(SI), Y1
+	VPCMPEQB Y0, Y5, Y2
+	VPCMPEQB Y1, Y8, Y3
+	VPAND Y2, Y3, Y2
+	VPCMPEQB Y0, Y6, Y3
+	VPCMPEQB Y1, Y9, Y4
+	VPAND Y3, Y4, Y3
+	VPOR Y2, Y3, Y2
+	VPCMPEQB Y0, Y7, Y0
+	VPAND Y1, Y11, Y1
+	VPCMPEQB Y1, Y10, Y1
+	VPAND Y0, Y1, Y0
+	VPOR Y0, Y2, Y12
+	VMOVDQU 32(SI), Y0
+	VMOVDQU 33(SI), Y1
+	VPCMPEQB Y0, Y5, Y2
+	VPCMPEQB Y1, Y8, Y3
+	VPAND Y2, Y3, Y2
+	VPCMPEQB Y0, Y6, Y3
+	VPCMPEQB Y1, Y9, Y4
+	VPAND Y3, Y4, Y3
+	VPOR Y2, Y3, Y2
+	VPCMPEQB Y0, Y7, Y0
+	VPAND Y1, Y11, Y1
+	VPCMPEQB Y1, Y10, Y1
+	VPAND Y0, Y1, Y0
+	VPOR Y0, Y2, Y13
+	VPOR Y12, Y13, Y0
+	VPMOVMSKB Y0, AX
+	TESTL AX, AX
+	JNZ found
+	ADDQ $64, SI
+	INCQ DX
+
+more:
+	CMPQ DX, CX
+	JLT next
+	MOVQ DX, passed+16(FP)
+	MOVQ $0, mask+24(FP)
+	VZEROUPPER
+	RET
+
+found:
+	VPMOVMSKB Y12, AX
+	VPMOVMSKB Y13, BX
+	SHLQ $32, BX
+	ORQ BX, AX
+	MOVQ DX, passed+16(FP)
+	MOVQ AX, mask+24(FP)
+	VZEROUPPER
+	RET

@@ -1,0 +1,65 @@
+package fatbin
+
+import (
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+)
+
+// TestFindFindsAll compares find with a look at every byte, for pieces of any length that begin and end anywhere.
+func TestFindFindsAll(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	words := []string{"\x50\xed\x55\xba", "\x7fELF\x02\x01", ".version", ".target", "\xed", "\x7f", ".", ".v", ".t", "\x7fELF\x02", ".versio", ".targe", "\xed\x55\xba", "\x50\xed\x55", "x", "\x00", "some words between"}
+	seen := map[hitKind]int{}
+	for round := range 3000 {
+		var data []byte
+		for len(data) < round%300 {
+			data = append(data, words[r.IntN(len(words))]...)
+		}
+		from := r.IntN(len(data) + 1)
+		data = data[from : from+r.IntN(len(data)-from+1)]
+		var want []hit
+		for i := range data {
+			if kind, at, ok := match(data, i); ok {
+				want = append(want, hit{1000 + int64(at), kind})
+				seen[kind]++
+			}
+		}
+		for name, f := range map[string]func([]byte, int64, []hit) []hit{"find": find, "findByPasses": findByPasses} {
+			if got := f(data, 1000, nil); !slices.Equal(got, want) {
+				t.Fatalf("%s: %q: got %v, want %v", name, data, got, want)
+			}
+			if got := f(data, 1000, []hit{{5, elfHit}}); len(got) != len(want)+1 || got[0] != (hit{5, elfHit}) {
+				t.Fatalf("%s does not append: %v", name, got)
+			}
+		}
+	}
+	for _, kind := range []hitKind{fatbinHit, elfHit, ptxHit} {
+		if seen[kind] < 100 {
+			t.Errorf("kind %d was met %d times", kind, seen[kind])
+		}
+	}
+}
+
+// BenchmarkFind is about machine code, this test program's own, while it is in the processor's second cache, as a piece is that has just been read.
+func BenchmarkFind(b *testing.B) {
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	code, err := os.ReadFile(self)
+	if err != nil {
+		b.Fatal(err)
+	}
+	code = code[1<<20 : 1<<20+chunkSize]
+	for name, f := range map[string]func([]byte, int64, []hit) []hit{"wide": find, "passes": findByPasses} {
+		b.Run(name, func(b *testing.B) {
+			b.SetBytes(int64(len(code)))
+			var hits []hit
+			for range b.N {
+				hits = f(code, 0, hits[:0])
+			}
+		})
+	}
+}
