@@ -13,11 +13,17 @@ import (
 	"gpubuild/gpu/probe"
 )
 
-// overhead runs a program bare and under the probe in turn, and answers the median of what measure makes of each run.
-func overhead(b *testing.B, l *lab, program string, args []string, measure func(out string, took time.Duration) float64) (bare, probed float64) {
+// ran is one run of a program.
+type ran struct {
+	out       string
+	wall, cpu time.Duration // cpu: of all its threads, the probe's too
+}
+
+// overhead runs a program bare and under the probe in turn, and answers the medians of what each measure makes of the runs.
+func overhead(b *testing.B, l *lab, program string, args []string, measures ...func(ran) float64) (bare, probed []float64) {
 	b.Helper()
 	env := l.host.Env.Set("LD_LIBRARY_PATH", filepath.Join(l.dir, "lib"))
-	var each [2][]float64
+	each := [2][][]float64{make([][]float64, len(measures)), make([][]float64, len(measures))}
 	for range max(b.N, 5) {
 		for way := range each {
 			e, dir := env, b.TempDir()
@@ -31,7 +37,10 @@ func overhead(b *testing.B, l *lab, program string, args []string, measure func(
 			if err != nil {
 				b.Fatalf("%s: %v: %s", program, err, out)
 			}
-			each[way] = append(each[way], measure(string(out), time.Since(began)))
+			r := ran{string(out), time.Since(began), c.ProcessState.UserTime() + c.ProcessState.SystemTime()}
+			for i, m := range measures {
+				each[way][i] = append(each[way][i], m(r))
+			}
 			records, err := probe.ReadDir(dir)
 			if err != nil {
 				b.Fatal(err)
@@ -41,9 +50,14 @@ func overhead(b *testing.B, l *lab, program string, args []string, measure func(
 			}
 		}
 	}
-	slices.Sort(each[0])
-	slices.Sort(each[1])
-	return each[0][len(each[0])/2], each[1][len(each[1])/2]
+	medians := func(all [][]float64) (out []float64) {
+		for _, one := range all {
+			slices.Sort(one)
+			out = append(out, one[len(one)/2])
+		}
+		return out
+	}
+	return medians(each[0]), medians(each[1])
 }
 
 // BenchmarkOverhead says what the probe costs on the stand-in driver, whose CUPTI writes a record of the real one's size for each launch:
@@ -55,25 +69,29 @@ func BenchmarkOverhead(b *testing.B) {
 		if out, err := exec.Command("gcc", "-O2", filepath.Join("testdata", "launches.c"), "-o", program).CombinedOutput(); err != nil {
 			b.Fatalf("%v: %s", err, out)
 		}
-		bare, probed := overhead(b, l, program, []string{"1000000"}, func(out string, _ time.Duration) float64 {
-			ns, err := strconv.ParseFloat(strings.TrimSpace(out), 64)
+		bare, probed := overhead(b, l, program, []string{"1000000"}, func(r ran) float64 {
+			ns, err := strconv.ParseFloat(strings.TrimSpace(r.out), 64)
 			if err != nil {
 				b.Fatal(err)
 			}
 			return ns
 		})
-		b.ReportMetric(bare, "bare-ns/launch")
-		b.ReportMetric(probed, "probed-ns/launch")
-		b.ReportMetric(probed-bare, "added-ns/launch")
+		b.ReportMetric(bare[0], "bare-ns/launch")
+		b.ReportMetric(probed[0], "probed-ns/launch")
+		b.ReportMetric(probed[0]-bare[0], "added-ns/launch")
 	})
 	b.Run("the matmul sample", func(b *testing.B) {
 		program := os.Getenv("GPUBUILD_BENCH_MATMUL")
 		if program == "" {
 			b.Skip("GPUBUILD_BENCH_MATMUL names no program built of testdata/matmul, with cuda and in release")
 		}
-		bare, probed := overhead(b, l, program, []string{"--device", "cuda", "--sizes", "256,512"}, func(_ string, took time.Duration) float64 { return took.Seconds() * 1000 })
-		b.ReportMetric(bare, "bare-ms")
-		b.ReportMetric(probed, "probed-ms")
-		b.ReportMetric(probed/bare, "times")
+		bare, probed := overhead(b, l, program, []string{"--device", "cuda", "--sizes", "256,512"},
+			func(r ran) float64 { return r.wall.Seconds() * 1000 }, func(r ran) float64 { return r.cpu.Seconds() * 1000 })
+		b.ReportMetric(bare[0], "bare-ms")
+		b.ReportMetric(probed[0], "probed-ms")
+		b.ReportMetric(probed[0]/bare[0], "times")
+		b.ReportMetric(bare[1], "bare-cpu-ms")
+		b.ReportMetric(probed[1], "probed-cpu-ms")
+		b.ReportMetric(probed[1]/bare[1], "cpu-times")
 	})
 }
