@@ -1,6 +1,9 @@
 package cargo
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // installFlags are those of `cargo install` (1.95) as far as they decide what is built; installOwn those that only say where it comes from and goes to.
 var (
@@ -22,6 +25,7 @@ type Install struct {
 	List     bool     // --list builds nothing
 	Features []string // asked for, split
 	Build    Line     // with Path: the build that compiles the same
+	Unlocked Line     // … where there is no Cargo.lock: --locked then only makes cargo install warn
 }
 
 // Install reads the words of `cargo install`; false for any other verb. It builds with the release profile unless told otherwise, and looks for the
@@ -61,10 +65,19 @@ func (l Line) Install() (Install, bool) {
 	if in.Path != "" {
 		words = append(words, "--manifest-path", strings.TrimRight(in.Path, `/\`)+"/Cargo.toml")
 	}
-	build, _, err := Split(words, nil)
-	if err != nil {
+	var err error
+	if in.Build, _, err = Split(words, nil); err != nil {
 		return Install{}, false
 	}
-	in.Build, in.Features = build, build.Features
+	free := slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "--locked" })
+	for i, w := range free {
+		if w == "--frozen" {
+			free[i] = "--offline"
+		}
+	}
+	if in.Unlocked, _, err = Split(free, nil); err != nil {
+		return Install{}, false
+	}
+	in.Features = in.Build.Features
 	return in, true
 }

@@ -23,6 +23,10 @@ func TestInstallIsTheBuildOfItsPath(t *testing.T) {
 			t.Errorf("%s: %v %q %s, want %s", tt.typed, ok, in.Path, got, tt.build)
 		}
 	}
+	l, _, err := Split([]string{"install", "--path", "p", "--frozen", "--locked"}, nil)
+	if in, ok := l.Install(); err != nil || !ok || strings.Join(in.Unlocked.Words(), " ") != "build --offline --release --manifest-path p/Cargo.toml" || !in.Build.Frozen {
+		t.Errorf("%v %q", err, in.Unlocked.Words())
+	}
 	for _, typed := range []string{"build --path x", "install --help"} {
 		if l, _, _ := Split(strings.Fields(typed), nil); l.Verb == "" {
 			t.Fatal(typed)

@@ -35,6 +35,12 @@ func (j *journey) install(ctx context.Context) error {
 		j.line = typed
 		return j.cargoSays(ctx, err)
 	}
+	if j.project.Selected == nil { // a virtual manifest: cargo installs packages
+		return j.plainCargo(ctx, typed, j.host.Env)
+	}
+	if !j.project.HasLock {
+		j.line = in.Unlocked
+	}
 	work, why := j.project.GPUWork(j.request())
 	if !work {
 		j.shell.Detail("no GPU work: %s", why)
