@@ -3,6 +3,8 @@ package features
 import (
 	"fmt"
 	"strings"
+
+	"github.com/xrash/smetrics"
 )
 
 // named is a crate as a user calls it: NAME, NAME@VERSION, a dependency's key in a manifest, with hyphens or underscores.
@@ -93,7 +95,7 @@ func (x *explainer) unknown(name string) string {
 	}
 	best, bestAt := "", 1+len(name)/4
 	for _, have := range x.names() {
-		if d := editDistance(have, name); d < bestAt {
+		if d := smetrics.WagnerFischer(have, name, 1, 1, 1); d < bestAt {
 			best, bestAt = have, d
 		}
 	}
@@ -101,27 +103,6 @@ func (x *explainer) unknown(name string) string {
 		what += "; there is " + best
 	}
 	return what
-}
-
-// editDistance is the Levenshtein distance of two names.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diag
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diag = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // notLinked says of a copy that is part of the build and of none of the roots' programs for what it is there.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"github.com/xrash/smetrics"
 )
 
 // Kind says what value an own flag takes.
@@ -227,7 +229,10 @@ func (s *splitter) near(name string) string {
 		}
 	}
 	for _, n := range all {
-		if d := distance(n, name); d < bestAt {
+		if len(name) > 64 {
+			break // no flag of ours is near
+		}
+		if d := smetrics.WagnerFischer(n, name, 1, 1, 1); d < bestAt {
 			best, bestAt = n, d
 		}
 	}
@@ -238,30 +243,6 @@ func (s *splitter) near(name string) string {
 		return "gpubuild's own flags are " + strings.Join(all, ", ")
 	}
 	return "no flag of gpubuild begins with " + ownPrefix + " here"
-}
-
-// distance is the Levenshtein distance of two short names.
-func distance(a, b string) int {
-	if len(a) > 64 || len(b) > 64 {
-		return 64
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diag
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diag = row[j]
-			row[j] = min(cost, row[j]+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // parse understands the flag at the front of args; it answers false for one that it does not know.
