@@ -140,14 +140,40 @@ func (k *rootJudge) brought(i int, p *Package, f, dep string, named []Edge) bool
 	return false
 }
 
+// onlyBy says whether all CUDA code of the root comes by way of one linked package.
+func (k *rootJudge) onlyBy(through int) bool {
+	seen := map[int]bool{k.r.node: true, through: true}
+	for queue := []int{k.r.node}; len(queue) > 0; queue = queue[1:] {
+		i := queue[0]
+		if c := k.crate(i); c.CUDA() && c.On(k.nodes[i].features) {
+			return false
+		}
+		for _, d := range k.nodes[i].deps {
+			if k.r.set[d.to] && !seen[d.to] {
+				seen[d.to] = true
+				queue = append(queue, d.to)
+			}
+		}
+	}
+	return len(k.on) > 0
+}
+
 func (k *rootJudge) strongEdge(i int, p *Package, f string, e Edge) {
-	crate := e.Dep
+	crate, only := e.Dep, false
 	for _, d := range p.Dependencies {
 		if d.Key == e.Dep {
 			if to := k.depNode(i, d, k.r.set); to >= 0 {
-				crate = k.name(to)
+				crate, only = k.name(to), k.onlyBy(to)
 			}
 		}
+	}
+	for _, t := range sortedKeys(p.Features) {
+		for _, other := range p.Features[t] {
+			only = only && (t == f || other != "dep:"+e.Dep && other != e.Dep)
+		}
+	}
+	if only { // no CUDA without it, and no feature that is there for it: it is what is asked for
+		return
 	}
 	weak := e.Dep + "?/" + e.Feature
 	list := []string{}
