@@ -20,6 +20,8 @@ type Cmd struct {
 	Inherit []*os.File    // further open files, as descriptors 3, 4, … of the process and its children; not on Windows
 	Timeout time.Duration // 0: none
 	Limit   int64         // bytes of each stream that are collected; 0: 64 MiB. More is dropped and Result.Truncated set
+
+	Together bool // where a signal ends it, all that it started ends, too: else that goes on and writes where others work by then
 }
 
 func (c Cmd) String() string { return strings.Join(append([]string{c.Path}, c.Args...), " ") }

@@ -85,6 +85,9 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 	timedOut := false
 	select {
 	case err = <-j.done:
+		if c.Together {
+			r.follow(j)
+		}
 		j.tree.leave()
 	case <-timeout:
 		timedOut = true
@@ -107,6 +110,16 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 		return res, fmt.Errorf("%s: output: %w", filepath.Base(c.Path), err)
 	}
 	return res, nil
+}
+
+// follow ends what a child has left running that a signal ended: cargo, killed for want of memory, leaves compilers behind.
+func (r Runner) follow(j *job) {
+	if _, sig := status(j.cmd.ProcessState); sig == "" {
+		return
+	}
+	for until := time.Now().Add(defaultGrace); j.tree.alive() && time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+		j.tree.kill()
+	}
 }
 
 // listen hears the signals that end a program, to pass the same one on. It decides nothing: ctx says when to stop. A signal that is

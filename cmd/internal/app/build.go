@@ -41,7 +41,7 @@ func (j *journey) build(ctx context.Context) error {
 		},
 		Other: func(line []byte) { _, _ = j.otherOut().Write(line) },
 	}
-	c.Stdin, c.Stdout, c.Stderr = j.stdin, messages, watch.stderr
+	c.Stdin, c.Stdout, c.Stderr, c.Together = j.stdin, messages, watch.stderr, true
 	_, err := j.run.Run(ctx, c)
 	_ = messages.Close()
 	watch.ended()
