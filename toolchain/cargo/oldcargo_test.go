@@ -61,8 +61,7 @@ func TestOldCargoIsAskedWithoutConfig(t *testing.T) {
 func TestOldCargosTree(t *testing.T) {
 	const toolchain = "+1.60"
 	if exec.Command("cargo", toolchain, "-V").Run() != nil {
-		t.Logf("rustup has no %s here: rustup toolchain install %s --profile minimal", toolchain, toolchain[1:])
-		return
+		t.Skipf("no cargo %[1]s here: rustup toolchain install %[1]s --profile minimal", toolchain[1:])
 	}
 	p := newProject(t, `
 -- Cargo.toml --
