@@ -203,6 +203,19 @@ func ScriptRan(h buildenv.Host, outDir string) int64 {
 	return 0
 }
 
+// ScriptFinished says whether the last run of a build script came to a good end: cargo writes down what it printed behind that (`output` beside out, `stdout`
+// in run; cargo 1.95 and its nightly, src/cargo/core/compiler/custom_build.rs, and as seen). What one has left that failed or was ended may be half.
+func ScriptFinished(h buildenv.Host, outDir string) bool {
+	ran := ScriptRan(h, outDir)
+	unit := h.Dir(outDir)
+	for _, p := range []string{h.Join(unit, "run", "stdout"), h.Join(unit, "output")} {
+		if fi, err := h.Files.Stat(p); err == nil && !fi.IsDir() {
+			return fi.ModTime().UnixNano() >= ran
+		}
+	}
+	return false
+}
+
 // ScriptStamps lists where that file may be, newest layout first.
 func ScriptStamps(h buildenv.Host, outDir string) []string {
 	unit := h.Dir(outDir)

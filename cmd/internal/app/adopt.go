@@ -75,6 +75,11 @@ func (j *journey) adopt(ctx context.Context, units map[string]features.ScriptUni
 			unknown = append(unknown, d)
 			continue
 		}
+		if j.cutOff(d.OutDir) {
+			d.Why = "its build script was interrupted, and may have left half of what it makes"
+			unknown = append(unknown, d)
+			continue
+		}
 		traces, err := j.traces(d.OutDir, u.Inputs.Arch, h)
 		if err != nil {
 			d.Why += ", and " + err.Error()

@@ -42,7 +42,11 @@ func (j *journey) build(ctx context.Context) error {
 		Other: func(line []byte) { _, _ = j.otherOut().Write(line) },
 	}
 	c.Stdin, c.Stdout, c.Stderr, c.Together = j.stdin, messages, watch.stderr, true
-	_, err := j.run.Run(ctx, c)
+	endedByItself := j.beginBuild()
+	ran, err := j.run.Run(ctx, c)
+	if ctx.Err() == nil && ran.Signal == "" {
+		endedByItself()
+	}
 	_ = messages.Close()
 	watch.ended()
 	j.compileErrors = watch.errors.Found

@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -59,12 +58,10 @@ func (j *journey) builtFor() gpu.Arch {
 
 // lockTarget keeps a second gpubuild out of the same target directory until the build is done.
 func (j *journey) lockTarget(ctx context.Context) (func(), error) {
-	// The lock lies in our cache: a target directory that we made would lack what cargo puts into its own (CACHEDIR.TAG).
-	dir := j.host.Join(j.cacheDir, "locks")
-	if err := cache.Make(dir); err != nil {
+	path := j.lockPath()
+	if err := cache.Make(j.host.Dir(path)); err != nil {
 		return nil, err
 	}
-	path := j.host.Join(dir, short(sha256.Sum256([]byte(j.host.Real(j.answers.Places.BuildDirectory)))))
 	release, err := cache.Lock(ctx, path, func(holder string) {
 		j.shell.Status("Blocking", "waiting for another gpubuild on this target directory (%s)", holder)
 	})
