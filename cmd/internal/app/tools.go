@@ -148,7 +148,25 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	j.env = j.host.Apply(j.host.Env, j.delta)
 	j.tool = j.tool.With(j.env)
 	j.tellTools()
+	j.tellUnlinkable()
 	return nil
+}
+
+// tellUnlinkable warns of libraries that the linker will not find, before everything is compiled to find that out.
+func (j *journey) tellUnlinkable() {
+	if v := j.line.Verb; !j.needs.Libraries || v == "check" || v == "clippy" || !j.line.Links() {
+		return
+	}
+	var libraries []string
+	for _, need := range j.reach.Needs.Run {
+		if strings.HasPrefix(need.Need, "lib") && need.Why == "to start" {
+			libraries = append(libraries, need.Need)
+		}
+	}
+	if missing := toolchain.Unlinkable(j.host, j.set, j.env, libraries); len(missing) > 0 {
+		j.shell.Warning("the linker will not find %s: neither %s has them nor a directory where it looks by itself", strings.Join(missing, ", "), j.set.Toolkit.Named())
+		j.shell.Hint("`gpubuild --gpu-toolkit=fetch …` brings a toolkit with link stubs of them; or install that toolkit's libraries (Debian, Ubuntu: cuda-libraries-dev)")
+	}
 }
 
 // joinCUDNN gives a cuDNN whose parts lie apart one root, in our cache.
