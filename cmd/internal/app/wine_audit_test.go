@@ -74,7 +74,7 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
 			l.t = t
-			out, got := audit(tt.program, tt.args...)
+			out, got := l.settled(func() (string, int) { return audit(tt.program, tt.args...) }, func(_ string, got int) bool { return got == tt.code })
 			if got != tt.code {
 				t.Errorf("ended with %d, want %d", got, tt.code)
 			}

@@ -71,7 +71,8 @@ func TestWineRun(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
 			l.t = t
-			out, got := l.runs(tt.verb, tt.env, tt.flags, tt.args...)
+			out, got := l.settled(func() (string, int) { return l.runs(tt.verb, tt.env, tt.flags, tt.args...) },
+				func(_ string, got int) bool { return got == tt.code })
 			if got != tt.code {
 				t.Errorf("ended with %d, want %d", got, tt.code)
 			}
@@ -97,7 +98,7 @@ func TestWineRun(t *testing.T) {
 			flags []string
 			code  int
 		}{{nil, 0}, {[]string{"--gpu-require-proof"}, 21}} {
-			out, got := l.runs("run", nil, tt.flags, "gpu")
+			out, got := l.settled(func() (string, int) { return l.runs("run", nil, tt.flags, "gpu") }, func(_ string, got int) bool { return got == tt.code })
 			if got != tt.code || !strings.Contains(out, "\ndone\n") || !strings.Contains(out, "not proven: no GPU here") {
 				t.Errorf("%v ended with %d\n%s", tt.flags, got, out)
 			}
