@@ -1,6 +1,7 @@
 // Package saved keeps what is asked of a machine while something looks at it, and writes that as the txtar in which tests store machines, so
-// that a bug report becomes a test. It keeps nothing that was not asked for, nothing of a file that a predicate calls private, no
-// variable that is not allowed, and it puts a general name in place of the user's home directory.
+// that a bug report becomes a test. It keeps nothing that was not asked for, nothing of a file that a predicate calls private or that by its name belongs to
+// a project, the content of no file that is not read for a version or a limit, no variable and no word of one that nothing here reads, no user or question
+// of a URL, and it puts general names in place of the user's and of others who have a home on the machine.
 //
 // The format belongs to buildenv/hosttest, whose description it follows; only tests read it. Headers are cut down to their preprocessor
 // lines, which is all that is read of them. What cannot be written in the format is named in a comment at the top.
@@ -11,8 +12,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io/fs"
-	"path"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -100,7 +101,7 @@ func (r *Recorder) place(p string) (string, bool) {
 }
 
 func (r *Recorder) note(p string, fi fs.FileInfo) *entry {
-	if r.private(p) {
+	if r.hidden(p) {
 		return &entry{}
 	}
 	real, ok := r.place(p)
@@ -149,12 +150,14 @@ func (f files) ReadDir(p string) ([]fs.DirEntry, error) {
 	f.r.mu.Lock()
 	defer f.r.mu.Unlock()
 	f.r.note(p, fi).unreadable = isDenied(err)
-	if err != nil || f.r.private(p) {
+	if err != nil || f.r.hidden(p) {
 		return list, err
 	}
+	// A directory of programs or libraries, /opt, a home are asked for a few names; the others say much of the user and nothing of the toolchain. In a
+	// Visual Studio any name may count: that of an edition, of an instance.
+	few := len(list) > 100 || f.r.host.OS != buildenv.Windows || slices.Contains(f.r.host.SplitList(f.r.host.Env.Get("PATH")), p)
 	for _, d := range list {
-		// A directory of all programs or libraries is asked for a few names; the others say much of the user and nothing of the toolchain.
-		if len(list) > 100 && !telling.MatchString(d.Name()) {
+		if few && !telling.MatchString(d.Name()) {
 			continue
 		}
 		child := f.r.host.Join(p, d.Name())
@@ -180,7 +183,7 @@ func (f files) Open(p string) (fs.File, error) {
 	}
 	e.read = true
 	switch {
-	case f.r.private(p), fi.Size() > 64<<20:
+	case f.r.hidden(p), fi.Size() > 64<<20, !readable.MatchString(f.r.host.Base(p)):
 	default:
 		if data, err := f.r.host.ReadFile(p, 64<<20); err == nil {
 			e.data = f.r.essence(p, data)
@@ -189,7 +192,10 @@ func (f files) Open(p string) (fs.File, error) {
 	return file, nil
 }
 
-var telling = regexp.MustCompile(`(?i)gcc|g\+\+|clang|^cc|c\+\+|cuda|cudnn|cupti|cublas|nvrtc|nvidia|nvcc|^nv|rocm|hip|msvc|^cl\b|^v?\d+(\.\d+)*$`)
+// hidden says that nothing of a path may be kept.
+func (r *Recorder) hidden(p string) bool { return r.private(p) || projects.MatchString(p) }
+
+var telling = regexp.MustCompile(`(?i)gcc|g\+\+|clang|^cc|c\+\+|cuda|cudnn|cupti|nvrtc|nvidia|nvcc|^nv|rocm|hip|msvc|^cl\b|^v?\d+(\.\d+)*$|^(lib)?cu(rt|rand|blas|fft|solver|sparse|\d)|^python3|^linux_`)
 
 func isDenied(err error) bool {
 	return err != nil && strings.Contains(err.Error(), fs.ErrPermission.Error())
@@ -287,12 +293,12 @@ func (r *Recorder) Ran(c buildenv.Cmd, res buildenv.Result) {
 		}
 		words = append(words, w)
 	}
-	f := txtar.File{Name: "$ " + strings.Join(words, " "), Data: uuids(res.Stdout)}
+	f := txtar.File{Name: "$ " + strings.Join(words, " "), Data: answer(c.Path, res.Stdout)}
 	if res.Code != 0 {
 		f.Name += fmt.Sprintf(" +exit=%d", res.Code)
 	}
 	if len(res.Stdout) == 0 && len(res.Stderr) > 0 {
-		f.Name, f.Data = f.Name+" +stderr", uuids(res.Stderr)
+		f.Name, f.Data = f.Name+" +stderr", answer(c.Path, res.Stderr)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -322,8 +328,8 @@ func uuids(text []byte) []byte {
 	})
 }
 
-// Encode writes what was remembered, below a comment. allowed says of a variable that it may be kept.
-func (r *Recorder) Encode(comment string, allowed func(name string) bool) []byte {
+// Encode writes what was remembered, below a comment.
+func (r *Recorder) Encode(comment string) []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	h := r.host
@@ -347,8 +353,13 @@ func (r *Recorder) Encode(comment string, allowed func(name string) bool) []byte
 	}
 	var env, links, dirs, empty []string
 	for _, e := range h.Env.Entries() {
-		if name, v, _ := strings.Cut(e, "="); allowed(name) && !strings.ContainsAny(v, "\r\n") {
-			env = append(env, e)
+		name, value, _ := strings.Cut(e, "=")
+		kept, ok := variable(h, name, value)
+		if ok {
+			env = append(env, name+"="+kept)
+		}
+		if ok && kept != value {
+			r.left["words of "+name] = true
 		}
 	}
 	add("@env", env)
@@ -404,7 +415,7 @@ func (r *Recorder) Encode(comment string, allowed func(name string) bool) []byte
 	}
 	sort.Strings(left)
 	a.Comment = []byte(said.String() + strings.Join(left, "") + head)
-	return r.anonymous(txtar.Format(a))
+	return []byte(r.anonymous(Text(h.Env, string(txtar.Format(a)))))
 }
 
 // plain says whether the format can hold a path.
@@ -466,19 +477,4 @@ func (r *Recorder) registryLines() []string {
 		out = append(out, section)
 	}
 	return out
-}
-
-// anonymous puts a general name in place of the home directory's.
-func (r *Recorder) anonymous(data []byte) []byte {
-	h := r.host
-	name := path.Base(strings.ReplaceAll(h.Home, `\`, "/"))
-	if h.Home == "" || len(name) < 3 || name == "root" {
-		return data
-	}
-	up := h.Home[:len(h.Home)-len(name)]
-	home := regexp.MustCompile(`(?i)` + regexp.QuoteMeta(up+name) + `\b`)
-	if h.OS != buildenv.Windows {
-		home = regexp.MustCompile(regexp.QuoteMeta(up+name) + `\b`)
-	}
-	return home.ReplaceAllLiteral(data, []byte(up+"u"))
 }

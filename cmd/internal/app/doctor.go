@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
@@ -33,7 +34,7 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	}
 	checks := doctor.Run(f)
 	if save != nil {
-		if err := save.write(doctorText(checks)); err != nil {
+		if err := save.write(checks); err != nil {
 			return err
 		}
 	}
@@ -74,7 +75,7 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 func doctorText(checks []doctor.Check) string {
 	var b strings.Builder
 	for _, c := range checks {
-		fmt.Fprintf(&b, "%s %-14s %s\n", c.Mark(), c.ID, c.Says)
+		fmt.Fprintf(&b, "%s %-14s %s\n", c.Mark(), c.ID, strings.ReplaceAll(c.Says, "\n", "\n    "))
 		if c.State == doctor.OK || c.State == doctor.Info {
 			continue
 		}
@@ -121,8 +122,8 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 			f.ProjectWhy = err.Error()
 		case isInterrupted(err):
 			return f, err
-		default:
-			f.ProjectWhy = err.Error()
+		default: // in cargo's words, which repeat the address of a git dependency with its password
+			f.ProjectWhy, f.ProjectBad = saved.Text(a.host.Env, err.Error()), true
 		}
 	}
 	if j.reach == nil {

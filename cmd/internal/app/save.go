@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/saved"
+	"gpubuild/cmd/internal/doctor"
 	"gpubuild/features"
 )
 
@@ -71,8 +73,16 @@ func (h heard) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
 	return res, err
 }
 
-func (s *savedMachine) write(says string) error {
-	data := s.rec.Encode("Saved by `gpubuild doctor --save`, version "+version()+". doctor said:\n\n"+says, ofTheMachine)
+// write writes it, with what doctor says: all but the project, of whose name and manifest cargo's own words may hold anything.
+func (s *savedMachine) write(checks []doctor.Check) error {
+	checks = slices.Clone(checks)
+	for i := range checks {
+		if c := &checks[i]; c.ID == "project" {
+			c.Says = "(not told)"
+		}
+	}
+	says := doctorText(checks)
+	data := s.rec.Encode("Saved by `gpubuild doctor --save`, version " + version() + ". doctor said:\n\n" + says)
 	if err := cache.WriteFile(s.path, data, 0o600); err != nil {
 		return err
 	}
@@ -85,24 +95,4 @@ func size(n int) string {
 		return fmt.Sprintf("%d bytes", n)
 	}
 	return fmt.Sprintf("%d kB", n/1000)
-}
-
-// ofTheMachine says whether a variable speaks of compilers, toolkits or the system, and so may be kept. Everything else may be a secret.
-func ofTheMachine(name string) bool {
-	name = strings.ToUpper(name)
-	for _, known := range []string{
-		"PATH", "PATHEXT", "LD_LIBRARY_PATH", "LIBRARY_PATH", "LD_PRELOAD", "CPATH", "INCLUDE", "LIB", "LIBPATH", "CC", "CXX", "HOST_COMPILER", "NVCC", "CONDA_PREFIX", "VIRTUAL_ENV",
-		"PROGRAMFILES", "PROGRAMFILES(X86)", "PROGRAMDATA", "SYSTEMROOT", "LOCALAPPDATA", "APPDATA", "HOME", "USERPROFILE", "CARGO_HOME", "RUSTUP_HOME", "CMAKE_GENERATOR", "WSL_DISTRO_NAME", "GPUBUILD_CUDA",
-		"GPUBUILD_ARCH", "GPUBUILD_CACHE", "DEVENVDIR",
-	} {
-		if name == known {
-			return true
-		}
-	}
-	for _, prefix := range []string{"CUDA", "CUDNN", "NVCC_", "NVIDIA_VISIBLE", "NVIDIA_DRIVER_CAP", "VS", "VC", "WINDOWSSDK", "UCRT", "UNIVERSALCRT", "HIP_", "ROCM_", "NVHPC"} {
-		if strings.HasPrefix(name, prefix) && !strings.HasPrefix(name, "VSCODE") && !strings.HasPrefix(name, "VST") {
-			return true
-		}
-	}
-	return false
 }

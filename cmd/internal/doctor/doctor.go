@@ -54,6 +54,7 @@ type Facts struct {
 	Host       buildenv.Host
 	Project    string // the manifest; empty without one
 	ProjectWhy string
+	ProjectBad bool // there is one, and cargo refuses it
 	Toolchain  toolchain.Facts
 	Needs      toolchain.Needs
 	Chosen     toolchain.Set
@@ -117,6 +118,9 @@ func cargo(f Facts) Check {
 }
 
 func project(f Facts) Check {
+	if f.ProjectBad {
+		return Check{ID: "project", State: Warning, Says: "cargo refuses this project, so the machine is judged for crates that need nvcc: " + f.ProjectWhy, Breaks: "every build of it"}
+	}
 	if f.Project == "" {
 		return Check{ID: "project", State: Info, Says: "no project is looked at: " + f.ProjectWhy + "; the machine is judged for crates that need nvcc"}
 	}
