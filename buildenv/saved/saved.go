@@ -406,7 +406,7 @@ func (r *Recorder) Encode(comment string) []byte {
 		a.Files = append(a.Files, r.commands[n])
 	}
 	var said strings.Builder
-	for _, l := range strings.Split(strings.TrimSpace(comment), "\n") {
+	for _, l := range strings.Split(strings.TrimSpace(string(uuids([]byte(comment)))), "\n") {
 		said.WriteString(strings.TrimRight("# "+strings.TrimRight(l, "\r"), " ") + "\n")
 	}
 	left := make([]string, 0, len(r.left))

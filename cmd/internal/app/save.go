@@ -63,6 +63,10 @@ type heard struct {
 
 func (h heard) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
 	res, err := h.runner.Run(ctx, c)
+	var exit *buildenv.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.Result.TimedOut) {
+		return res, err // it did not run to its end: there is nothing that it said
+	}
 	name := strings.ToLower(c.Path[strings.LastIndexAny(c.Path, `/\`)+1:])
 	for _, tool := range []string{"gcc", "g++", "cc", "c++", "clang", "nvidia-smi", "x86_64-", "aarch64-"} {
 		if strings.HasPrefix(name, tool) {

@@ -82,7 +82,7 @@ func Run(f Facts) []Check {
 		checks = append(checks, c)
 	}
 	if f.WSL {
-		checks = append(checks, Check{ID: "wsl", State: Warning, Says: "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware", Breaks: "nothing"})
+		checks = append(checks, Check{ID: "wsl", State: Warning, Says: "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware"})
 	}
 	if f.FreeDisk > 0 {
 		c := Check{ID: "disk", State: OK, Says: fmt.Sprintf("%.1f GB free for the target directory", float64(f.FreeDisk)/1e9)}
