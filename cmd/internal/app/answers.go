@@ -37,6 +37,7 @@ type answers struct {
 	Places  cargo.Places `json:"places"`
 	Watched []watched    `json:"-"`
 	parsed  *features.Graph
+	packed  []byte // parsed as it is kept; nil: not made yet
 }
 
 // graph reads the unit graph once; nil where cargo gave none.
@@ -51,25 +52,27 @@ func (a *answers) graph() (*features.Graph, error) {
 	return a.parsed, nil
 }
 
-// encode makes what a file keeps: a line of JSON, then what is watched, then the graph without what nobody here reads (profiles, editions: more than half), then the tree.
-func (a *answers) encode() ([]byte, error) {
+// pack makes what is kept of the unit graph: without what nobody here reads (profiles, editions: more than half).
+func (a *answers) pack() error {
 	g, err := a.graph()
-	if err != nil {
-		return nil, err
+	if err == nil && g != nil && a.packed == nil {
+		a.packed, err = json.Marshal(g)
 	}
-	var graph []byte
-	if g != nil {
-		if graph, err = json.Marshal(g); err != nil {
-			return nil, err
-		}
+	return err
+}
+
+// encode makes what a file keeps: a line of JSON, then what is watched, then the packed graph, then the tree.
+func (a *answers) encode() ([]byte, error) {
+	if err := a.pack(); err != nil {
+		return nil, err
 	}
 	var b bytes.Buffer
 	if !writeWatched(&b, a.Watched) {
 		return nil, errors.New("a path has a line end in it")
 	}
-	b.Write(graph)
+	b.Write(a.packed)
 	b.Write(a.Tree)
-	a.Sizes, a.Sum = [3]int{len(a.Watched), len(graph), len(a.Tree)}, crc32.ChecksumIEEE(b.Bytes())
+	a.Sizes, a.Sum = [3]int{len(a.Watched), len(a.packed), len(a.Tree)}, crc32.ChecksumIEEE(b.Bytes())
 	head, err := json.Marshal(a)
 	if err != nil {
 		return nil, err
@@ -177,9 +180,19 @@ func (j *journey) ask(ctx context.Context, own, places bool) error {
 		}()
 	}
 	depends := j.newDependsOn()
+	opened := make(chan struct{})
+	var ahead *answers // what was made of a graph that cargo had written and not yet answered for
+	q.Whole = func(graph []byte) {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			ahead = j.readAhead(graph, depends, opened)
+		}()
+	}
 	wait.Add(1)
 	go func() {
 		defer wait.Done()
+		defer close(opened)
 		if manifest = j.openIfNot(); manifest == nil {
 			depends.project() // looked at before cargo's answer is there: what changes while it is made is no part of it
 		}
@@ -190,6 +203,8 @@ func (j *journey) ask(ctx context.Context, own, places bool) error {
 	}()
 	got, err := cargo.Graph(ctx, j.host, j.run, j.tool, q)
 	wait.Wait()
+	verdict := j.ahead
+	j.answers, j.ahead = answers{}, nil // of a graph that may not be the answer
 	var bad *features.ManifestError
 	var refused *cargo.RefusedError
 	switch {
@@ -200,8 +215,35 @@ func (j *journey) ask(ctx context.Context, own, places bool) error {
 	case atErr != nil:
 		return atErr
 	}
-	j.answers = answers{Schema: answersSchema, Graph: got.Graph, Tree: got.Tree, Reason: got.Reason, Stderr: got.Stderr, Places: at}
+	said := answers{Schema: answersSchema, Graph: got.Graph, Tree: got.Tree, Reason: got.Reason, Stderr: got.Stderr, Places: at}
+	if ahead != nil && len(got.Graph) > 0 && bytes.Equal(ahead.Graph, bytes.TrimSuffix(got.Graph, []byte("\n"))) {
+		said.parsed, said.packed, j.ahead = ahead.parsed, ahead.packed, verdict
+	}
+	j.answers = said
 	return j.keepAnswers(kept, depends)
+}
+
+// readAhead does with a graph, while cargo is still ending, what is to be done with it if it is the answer: nil where that cannot be done. It says nothing
+// and keeps nothing, and nobody else looks at the journey meanwhile.
+func (j *journey) readAhead(graph []byte, depends *dependsOn, opened <-chan struct{}) *answers {
+	a := &answers{Graph: graph}
+	if _, err := a.graph(); err != nil {
+		return nil
+	}
+	<-opened
+	if j.project == nil {
+		return nil
+	}
+	j.answers = *a
+	if depends.graph() != nil {
+		return nil
+	}
+	reach, err := j.verdict()
+	j.ahead = &verdict{reach, err}
+	if a.pack() != nil {
+		return nil
+	}
+	return a
 }
 
 // topManifest answers the directory of the topmost manifest above the project, which stands for its workspace before any is read.

@@ -9,24 +9,41 @@ import (
 	"gpubuild/features"
 )
 
+// verdict is what judge found.
+type verdict struct {
+	reach *features.Answer
+	err   error
+}
+
 // judge holds cargo's answer against the manifests.
 func (j *journey) judge() error {
-	in, err := j.heard()
-	if err != nil {
-		return err
+	v := j.ahead
+	if j.ahead = nil; v == nil {
+		reach, err := j.verdict()
+		v = &verdict{reach, err}
 	}
-	if j.reach, err = features.Judge(j.host, in); err != nil {
-		return err
+	if v.err != nil {
+		return v.err
 	}
-	more, err := features.Elsewhere(j.host, in, j.reach)
-	if err != nil {
-		return err
-	}
-	j.reach.Findings = append(j.reach.Findings, more...)
+	j.reach = v.reach
 	for _, f := range j.reach.Findings {
 		j.findings = append(j.findings, report.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
 	}
 	return nil
+}
+
+func (j *journey) verdict() (*features.Answer, error) {
+	in, err := j.heard()
+	if err != nil {
+		return nil, err
+	}
+	reach, err := features.Judge(j.host, in)
+	if err != nil {
+		return nil, err
+	}
+	more, err := features.Elsewhere(j.host, in, reach)
+	reach.Findings = append(reach.Findings, more...)
+	return reach, err
 }
 
 // heard is what cargo answered, in the words of features.

@@ -78,15 +78,17 @@ func standinNVCC() {
 	}
 }
 
-// countingCargo is the real cargo, and writes down when it is asked for a unit graph.
+// countingCargo is the real cargo, and writes down when it is asked for a unit graph. With FAIL_AFTER_GRAPH it then fails, with these words.
 func countingCargo() {
 	c := exec.Command(os.Getenv("REAL_CARGO"), os.Args[1:]...)
 	if home := os.Getenv("REAL_RUSTUP_HOME"); home != "" { // the homes that gpubuild sees are the test's own
 		c.Env = append(os.Environ(), "RUSTUP_HOME="+home, "RUSTUP_TOOLCHAIN="+os.Getenv("REAL_TOOLCHAIN"))
 	}
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	asked := false
 	for _, a := range os.Args {
 		if a == "--unit-graph" {
+			asked = true
 			f, err := os.OpenFile(os.Getenv("COUNT"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 			if err != nil {
 				panic(err)
@@ -97,6 +99,10 @@ func countingCargo() {
 	}
 	if err := c.Run(); err != nil {
 		os.Exit(c.ProcessState.ExitCode())
+	}
+	if said := os.Getenv("FAIL_AFTER_GRAPH"); asked && said != "" {
+		fmt.Fprintln(os.Stderr, said)
+		os.Exit(101)
 	}
 }
 
