@@ -185,6 +185,8 @@ func nvccReads(word string) bool { return word != "CC" && word != "CXX" }
 func compilerRank(c hostcc.Compiler, w Wish, t *cuda.Toolkit) int {
 	switch i := slices.Index(hostcc.Words(), c.Word); {
 	case w.CCBin != "" && named(c, w.CCBin):
+		return -1
+	case slices.Contains(hostcc.FlagVariables(), c.Word): // nvcc heeds them before NVCC_CCBIN
 		return 0
 	case c.Word == toolsVersion:
 		return 19

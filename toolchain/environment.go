@@ -194,14 +194,19 @@ func (e *writer) compiler(n Needs) {
 	if c == nil || !n.NVCC {
 		return
 	}
+	e.flags()
 	alone := c.Default || takes(e.s.Toolkit, *c) || c.Kind == hostcc.MSVC // which is first on PATH then
 	for _, name := range []string{"NVCC_CCBIN", "CUDAHOSTCXX"} {
 		old := e.h.Env.Get(name)
 		if name == "CUDAHOSTCXX" && !e.reads(name) {
 			continue
 		}
+		same := c.Word == name || named(*c, old) || e.h.IsAbs(old) && e.h.SamePath(e.h.Real(old), e.h.Real(c.CXX))
 		switch {
-		case old != "" && (c.Word == name || named(*c, old) || e.h.IsAbs(old) && e.h.SamePath(e.h.Real(old), e.h.Real(c.CXX))):
+		case old != "" && c.Kind == hostcc.MSVC && readsAs(*c, old):
+		case old != "" && c.Kind == hostcc.MSVC && same:
+			e.d.Add(buildenv.Unset, name, "", fmt.Sprintf("was %s, which nvcc does not read as the cl.exe on PATH; that one is %s", old, c.Named()))
+		case old != "" && c.Kind != hostcc.MSVC && same:
 		case old != "" && alone:
 			e.d.Add(buildenv.Unset, name, "", fmt.Sprintf("was %s, %s; nvcc takes %s by itself", old, e.lost(name, old), c.Named()))
 		case alone:
@@ -215,10 +220,53 @@ func (e *writer) compiler(n Needs) {
 	}
 }
 
+// flags takes a -ccbin out of nvcc's own variables where it does not lead to the chosen compiler: nvcc puts it before NVCC_CCBIN and before PATH.
+func (e *writer) flags() {
+	h, c := e.h, e.s.Compiler
+	for _, name := range hostcc.FlagVariables() {
+		old := h.Env.Get(name)
+		said, rest := hostcc.FromFlags(old)
+		if said == "" {
+			continue
+		}
+		path := unquoted(said)
+		reason := e.lost(name, path)
+		switch {
+		case c.Kind == hostcc.MSVC && readsAs(*c, said):
+			continue
+		case c.Kind == hostcc.MSVC && namedMSVC(*c, path):
+			reason = "which nvcc does not read as the cl.exe on PATH"
+		case c.Kind != hostcc.MSVC && e.leads(*c, path):
+			continue
+		}
+		reason = fmt.Sprintf("without its -ccbin %s, %s; %s is used", said, reason, c.Named())
+		if rest == "" {
+			e.d.Add(buildenv.Unset, name, "", reason)
+			continue
+		}
+		e.d.Add(buildenv.Set, name, rest, reason)
+	}
+}
+
+// leads says whether nvcc would call a compiler, gcc or clang, that is named so: by its path, by its directory, or by a name that PATH answers.
+func (e *writer) leads(c hostcc.Compiler, name string) bool {
+	h := e.h
+	if !strings.ContainsAny(name, "/") {
+		if found, err := h.LookPath(name); err == nil {
+			name = found
+		}
+	}
+	if h.IsDir(name) {
+		name = h.Join(name, "g++")
+	}
+	real := h.Real(name)
+	return named(c, name) || real == c.Real || real == h.Real(c.CXX)
+}
+
 // lost says why a compiler was not chosen.
 func (e *writer) lost(name, path string) string {
 	for _, l := range e.s.Losers {
-		if l.What == "host compiler" && (l.Where == path || l.Origin == name) {
+		if l.What == "host compiler" && (l.Where == path || l.Origin == name || e.s.MSVC != nil && namedMSVC(hostcc.Compiler{CXX: l.Where, Real: l.Where}, path)) {
 			return "which is not used: " + l.Why
 		}
 	}

@@ -45,9 +45,12 @@ func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 			out = append(out, hostcc.Compiler{Path: i.Path, Real: i.Path, Kind: hostcc.MSVC, Origin: i.String(), Problem: "it has no C++ toolset"})
 		}
 	}
-	for _, word := range []string{"NVCC_CCBIN", "CUDAHOSTCXX", "HOST_COMPILER", toolsVersion} {
+	for _, word := range append(hostcc.FlagVariables(), "NVCC_CCBIN", "CUDAHOSTCXX", "HOST_COMPILER", toolsVersion) {
 		v := h.Env.Get(word)
-		if v == "" || strings.EqualFold(v, "cl") || strings.EqualFold(v, "cl.exe") {
+		if slices.Contains(hostcc.FlagVariables(), word) {
+			v, _ = hostcc.FromFlags(v)
+		}
+		if v = unquoted(v); v == "" || plainCL(v) {
 			continue
 		}
 		known := false
@@ -66,13 +69,37 @@ func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 	return out
 }
 
-// namedMSVC says whether a path of cl.exe, its directory, or a version such as 14.44 means a compiler.
+// plainCL says whether a compiler's name is what PATH answers.
+func plainCL(name string) bool {
+	return strings.EqualFold(name, "cl") || strings.EqualFold(name, "cl.exe")
+}
+
+// unquoted takes off what `set NVCC_CCBIN="C:\Program Files\…"` leaves in a variable.
+func unquoted(v string) string { return strings.Trim(strings.TrimSpace(v), `"'`) }
+
+// namedMSVC says whether a name means a compiler: a version such as 14.44, the path of cl.exe, or any directory from its own up to the Visual Studio's.
+// A path in the same toolset that leads to a cl.exe for another processor means the toolset, too.
 func namedMSVC(c hostcc.Compiler, name string) bool {
-	if !strings.ContainsAny(name, `/\`) {
+	if name = unquoted(name); !strings.ContainsAny(name, `/\`) {
 		return msvc.Toolset{Version: c.Version}.Is(name)
 	}
 	w := buildenv.Host{OS: buildenv.Windows}
-	return c.CXX != "" && (w.SamePath(name, c.CXX) || w.SamePath(name, w.Dir(c.CXX)) || w.SamePath(name, c.Real))
+	if c.CXX == "" || !w.IsAbs(name) {
+		return false
+	}
+	toolset := w.Join(c.CXX, "..", "..", "..", "..") // …\14.44.35207\bin\Hostx64\x64\cl.exe
+	return w.Below(name, toolset) || w.Below(toolset, name) || w.SamePath(name, c.Real) || w.SamePath(name, w.Dir(c.Real))
+}
+
+// readsAs says whether nvcc takes a name for the cl.exe that is first on PATH. It compares texts: a separator at the end, a second one, "..", a quote or
+// a link make it another compiler, for which it runs vcvars64.bat, and in the options of its variables it keeps the quotes, so that a path with a
+// blank cannot stand there. Letter case, either separator and a missing .exe do no harm. Seen with nvcc.exe 13.4.92 under Wine.
+func readsAs(c hostcc.Compiler, name string) bool {
+	text := func(s string) string {
+		return strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(s, `\`, "/")), ".exe")
+	}
+	w := buildenv.Host{OS: buildenv.Windows}
+	return plainCL(name) || text(name) == text(c.CXX) || text(name) == text(w.Dir(c.CXX))
 }
 
 // visual finds the toolset that a compiler is, and the best SDK; why is not empty when there is no complete one.

@@ -208,8 +208,6 @@ func (f *finder) named(path, variable string) {
 	f.add(path, Compiler{Origin: variable, Word: variable})
 }
 
-var ccbin = regexp.MustCompile(`(?:^|\s)(?:-ccbin|--compiler-bindir)(?:=|\s+)("[^"]+"|'[^']+'|\S+)`)
-
 // defaults takes what nvcc calls when it is told nothing: the -ccbin in its own variables, else the first gcc on PATH; Debian's nvcc looks
 // beside itself first.
 func (f *finder) defaults() {
@@ -218,12 +216,12 @@ func (f *finder) defaults() {
 	if h.IsFile(debian + "/g++") {
 		f.add(debian+"/g++", Compiler{Origin: debian, Beside: debian})
 	}
-	for _, v := range []string{"NVCC_APPEND_FLAGS", "NVCC_PREPEND_FLAGS"} {
-		m := ccbin.FindStringSubmatch(h.Env.Get(v))
-		if m == nil {
+	for _, v := range FlagVariables() {
+		path, _ := FromFlags(h.Env.Get(v))
+		if path == "" {
 			continue
 		}
-		path := strings.Trim(m[1], `"'`)
+		path = strings.Trim(path, `"'`)
 		if !strings.ContainsAny(path, `/\`) {
 			if p, err := h.LookPath(path); err == nil {
 				path = p
