@@ -11,6 +11,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/msvc"
 )
 
 // vanishing is a disk on which everything below a directory is removed after a number of looks.
@@ -143,4 +144,32 @@ type silent struct{}
 
 func (silent) Run(context.Context, buildenv.Cmd) (buildenv.Result, error) {
 	return buildenv.Result{}, errors.New("nothing is run here")
+}
+
+// TestWhatCouldNotBeReadIsTold holds that where no compiler or no SDK is found, the error names what could not be looked at: the compiler may be there.
+func TestWhatCouldNotBeReadIsTold(t *testing.T) {
+	const kits = `HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`
+	h := hosttest.Load(t, "windows-no-visual-studio")
+	for _, tt := range []struct{ story, more, want string }{
+		{"a state.json that is cut off", "-- C:\\ProgramData\\Microsoft\\VisualStudio\\Packages\\_Instances\\1a\\state.json --\n{\"installationPath\":\"D:\\\\BuildTo\n", `_Instances\1a\state.json cannot be read: `},
+		{"a key that may not be read", "-- @registry --\n[unreadable " + `HKLM\SOFTWARE\Microsoft\VisualStudio\Setup` + "]\n", `VisualStudio\Setup cannot be read: open key`},
+		{"the list of Visual Studios", "-- @registry --\n[unreadable " + `HKLM\SOFTWARE\Microsoft\VisualStudio\SxS\VS7` + "]\n", `SxS\VS7 cannot be read: open key`},
+		{"where the SDK is told", "-- @registry --\n[unreadable " + kits + "]\n", kits + " cannot be read: open key"},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			other, err := hosttest.Parse([]byte("os: windows\n-- @env --\nPath=C:\\Windows\n" + tt.more))
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := windows(h)
+			found := msvc.Find(other, "amd64")
+			f.MSVC, f.Compilers = &found, toolchain.Compilers(other, found)
+			for what, n := range map[string]toolchain.Needs{"a kernel": kernels, "C++ alone": {HostCompiler: true}} {
+				_, err = toolchain.Choose(f, n, toolchain.Wish{})
+				if err == nil || !strings.Contains(err.Error(), tt.want) {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+		})
+	}
 }

@@ -118,11 +118,11 @@ func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
 	c, lost, notes := compilerFor(f, w, nil)
 	s.Compiler, s.Losers, s.Notes = c, append(s.Losers, lost...), notes
 	if c == nil {
-		return &MissingError{What: "host compiler", Losers: lost, Places: compilerPlaces(f), Fix: compilerFix(f)}
+		return &MissingError{What: "host compiler", Losers: lost, Places: compilerPlaces(f), Unread: unreadable(f), Fix: compilerFix(f)}
 	}
 	v, why := visual(f, c)
 	if s.MSVC = v; why != "" {
-		return &MissingError{What: "complete Windows SDK: " + why, Fix: sdkFix}
+		return &MissingError{What: "complete Windows SDK: " + why, Unread: unreadable(f), Fix: sdkFix}
 	}
 	return nil
 }

@@ -26,6 +26,7 @@ type MissingError struct {
 	What   string   // CUDA toolkit, host compiler, cuDNN
 	Losers []Loser  // what was found instead, and why it does not count
 	Places []string // where was looked
+	Unread []string // what could not be looked at: it may be there
 	Fix    string
 }
 
@@ -34,7 +35,7 @@ func (e *MissingError) Error() string {
 	if len(e.Losers) == 0 && len(e.Places) > 0 {
 		s += " in " + strings.Join(e.Places, ", ")
 	}
-	return s + losers(e.Losers)
+	return s + losers(e.Losers) + unread(e.Unread)
 }
 
 // Hint says what a user can do about it.
@@ -44,10 +45,11 @@ func (e *MissingError) Hint() string { return e.Fix }
 type MisfitError struct {
 	What   string // what does not fit: "no CUDA toolkit fits gcc 15.1.0 (/usr/bin/gcc)"
 	Losers []Loser
+	Unread []string // what could not be looked at: one that fits may be there
 	Fix    string
 }
 
-func (e *MisfitError) Error() string { return e.What + losers(e.Losers) }
+func (e *MisfitError) Error() string { return e.What + losers(e.Losers) + unread(e.Unread) }
 
 // Hint says what a user can do about it: the smallest change that makes a set.
 func (e *MisfitError) Hint() string { return e.Fix }
@@ -56,6 +58,14 @@ func losers(all []Loser) string {
 	var b strings.Builder
 	for _, l := range all {
 		fmt.Fprintf(&b, "\n  %s", l)
+	}
+	return b.String()
+}
+
+func unread(all []string) string {
+	var b strings.Builder
+	for _, u := range all {
+		b.WriteString("\n  " + u)
 	}
 	return b.String()
 }

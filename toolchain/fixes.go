@@ -36,17 +36,25 @@ func misfit(f Facts, tried []trial, lost []Loser) error {
 	case best.step == 0:
 		return &MissingError{What: "complete CUDA toolkit: of " + best.toolkit.Named() + ", " + strings.TrimPrefix(best.why, "it is not complete: "), Losers: all, Fix: best.fix}
 	case best.step == stepCompiler && !anyUsable(f.Compilers):
-		return &MissingError{What: "host compiler for nvcc", Losers: all, Places: compilerPlaces(f), Fix: best.fix}
+		return &MissingError{What: "host compiler for nvcc", Losers: all, Places: compilerPlaces(f), Unread: unreadable(f), Fix: best.fix}
 	case best.step == stepSDK:
-		return &MissingError{What: strings.TrimPrefix(best.why, "there is no "), Losers: all, Fix: best.fix}
+		return &MissingError{What: strings.TrimPrefix(best.why, "there is no "), Losers: all, Unread: unreadable(f), Fix: best.fix}
 	case best.step == stepCUDNN && !slices.ContainsFunc(f.CUDNN, func(i cudnn.Install) bool { return i.Problem == "" }): // headers alone are none
 		return &MissingError{What: "cuDNN", Losers: all, Fix: best.fix}
 	case best.step == stepCompiler && len(tried) == 1:
-		return &MisfitError{What: "no host compiler here fits " + best.toolkit.Named(), Losers: slices.Concat(lost[:len(lost)-1], best.losers), Fix: best.fix}
+		return &MisfitError{What: "no host compiler here fits " + best.toolkit.Named(), Losers: slices.Concat(lost[:len(lost)-1], best.losers), Unread: unreadable(f), Fix: best.fix}
 	case len(tried) == 1:
 		return &MisfitError{What: fmt.Sprintf("%s does not fit: %s", best.toolkit.Named(), best.why), Losers: all, Fix: best.fix}
 	}
 	return &MisfitError{What: fmt.Sprintf("none of %d CUDA toolkits fits; closest is %s: %s", len(tried), best.toolkit.Named(), best.why), Losers: all, Fix: best.fix}
+}
+
+// unreadable is what of Visual Studio's could not be looked at.
+func unreadable(f Facts) []string {
+	if f.MSVC == nil {
+		return nil
+	}
+	return f.MSVC.Problems
 }
 
 func anyUsable(all []hostcc.Compiler) bool {

@@ -143,6 +143,8 @@ C:\cuda\nvvm\bin\cicc.exe
 C:\cuda\include\cuda_runtime.h
 C:\cuda\include\nv\target
 C:\Program Files\Microsoft Visual Studio\2022\Community\VC\Tools\MSVC\` + tt.toolset + `\bin\Hostx64\x64\cl.exe
+C:\Program Files\Microsoft Visual Studio\2022\Community\VC\Tools\MSVC\` + tt.toolset + `\bin\Hostx64\x64\link.exe
+C:\Program Files\Microsoft Visual Studio\2022\Community\VC\Tools\MSVC\` + tt.toolset + `\bin\Hostx64\x64\lib.exe
 C:\Program Files\Microsoft Visual Studio\2022\Community\VC\Tools\MSVC\` + tt.toolset + `\lib\x64\libcmt.lib
 C:\Program Files (x86)\Windows Kits\10\Include\10.0.1.0\um\Windows.h
 C:\Program Files (x86)\Windows Kits\10\Include\10.0.1.0\um\winsdkver.h

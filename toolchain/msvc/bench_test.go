@@ -43,7 +43,9 @@ func BenchmarkLargeMachine(b *testing.B) {
 			`{"installationPath":%q,"installationVersion":"%d.1.1","packages":[%s{}]}`, vs, 16+i, strings.Repeat(`{"id":"Microsoft.VisualStudio.Component","version":"1.0.0.0"},`, 16000))))
 		for n := range 7 - i/2 { // 7, 7 and 6
 			dir := fmt.Sprintf(`%s\VC\Tools\MSVC\14.%d.3%04d`, vs, 20+10*i+n, n)
-			put(dir+`\bin\Hostx64\x64\cl.exe`, nil)
+			for _, tool := range []string{"cl.exe", "link.exe", "lib.exe"} {
+				put(dir+`\bin\Hostx64\x64\`+tool, nil)
+			}
 			put(dir+`\lib\x64\libcmt.lib`, nil)
 			put(dir+`\include\yvals_core.h`, header)
 		}

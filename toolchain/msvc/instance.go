@@ -21,6 +21,7 @@ type Instance struct {
 	Product  string    `json:"product,omitempty"` // Community, BuildTools …
 	Origin   string    `json:"origin"`            // what led to it
 	Toolsets []Toolset `json:"toolsets,omitempty"`
+	real     string    // Path without links
 }
 
 // Major is 15, 16, 17 or 18; 0 when it is not known.
@@ -157,7 +158,6 @@ type finder struct {
 	h         buildenv.Host
 	target    string
 	instances []Instance
-	real      []string // of each instance
 	problems  []string
 }
 
@@ -173,11 +173,11 @@ func (f *finder) add(path string, s state, origin string) {
 	}
 	path = h.Clean(path)
 	real := h.Real(path)
-	for n, r := range f.real {
-		if !h.SamePath(r, real) {
+	for n := range f.instances {
+		i := &f.instances[n]
+		if !h.SamePath(i.real, real) {
 			continue
 		}
-		i := &f.instances[n]
 		if i.Version == "" {
 			i.Version, i.Product = s.version, s.product
 		}
@@ -192,8 +192,7 @@ func (f *finder) add(path string, s state, origin string) {
 	if !h.IsDir(h.Join(path, "VC")) && !h.IsDir(h.Join(path, "Common7")) {
 		return // something else: the installer's own directory, shared components
 	}
-	f.instances = append(f.instances, Instance{Path: path, Version: s.version, Product: s.product, Origin: origin})
-	f.real = append(f.real, real)
+	f.instances = append(f.instances, Instance{Path: path, Version: s.version, Product: s.product, Origin: origin, real: real})
 }
 
 // states takes every instance of which the installer keeps a state.json.
@@ -247,7 +246,10 @@ func (f *finder) registered() {
 	for _, view := range []int{64, 32} {
 		names, err := f.h.Registry.Values(key, view)
 		if err != nil {
-			continue // no key, or not ours to read: there are further sources
+			if !errors.Is(err, fs.ErrNotExist) {
+				f.problem("%s cannot be read: %v", key, err)
+			}
+			continue
 		}
 		for _, n := range names {
 			path, err := f.h.Registry.String(key, n, view)

@@ -62,12 +62,15 @@ func TestFind(t *testing.T) {
 // TestIncomplete holds what makes a toolset useless, and that it comes behind the useful ones.
 func TestIncomplete(t *testing.T) {
 	const vs = `C:\Program Files\Microsoft Visual Studio\2022\Community\VC\Tools\MSVC\`
+	tools := func(dir string) string { return dir + "\\cl.exe\n" + dir + "\\link.exe\n" + dir + "\\lib.exe\n" }
 	h, err := hosttest.Parse([]byte("os: windows\n-- @env --\nPath=C:\\Windows\n-- @empty --\n" +
 		vs + "14.44.1\\bin\\Hostx64\\arm64\\cl.exe\n" + vs + "14.44.1\\include\\yvals_core.h\n" + // builds for ARM only
-		vs + "14.43.1\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "14.43.1\\lib\\x64\\a.lib\n" + // no headers
-		vs + "14.42.1\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "14.42.1\\include\\yvals_core.h\n" + // no libraries
-		vs + "14.41.1\\bin\\Hostx86\\x64\\cl.exe\n" + vs + "14.41.1\\include\\yvals_core.h\n" + vs + "14.41.1\\lib\\x64\\a.lib\n" + // a 32-bit cross compiler does
-		vs + "14.11.25503\\bin\\HostX64\\x64\\cl.exe\n" + vs + "14.11.25503\\include\\yvals.h\n" + vs + "14.11.25503\\lib\\x64\\a.lib\n" + // from before yvals_core.h
+		tools(vs+"14.43.1\\bin\\Hostx64\\x64") + vs + "14.43.1\\lib\\x64\\a.lib\n" + // no headers
+		tools(vs+"14.42.1\\bin\\Hostx64\\x64") + vs + "14.42.1\\include\\yvals_core.h\n" + // no libraries
+		tools(vs+"14.41.1\\bin\\Hostx86\\x64") + vs + "14.41.1\\include\\yvals_core.h\n" + vs + "14.41.1\\lib\\x64\\a.lib\n" + // a 32-bit cross compiler does
+		tools(vs+"14.11.25503\\bin\\HostX64\\x64") + vs + "14.11.25503\\include\\yvals.h\n" + vs + "14.11.25503\\lib\\x64\\a.lib\n" + // from before yvals_core.h
+		vs + "14.40.1\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "14.40.1\\bin\\Hostx64\\x64\\lib.exe\n" + vs + "14.40.1\\include\\yvals_core.h\n" + vs + "14.40.1\\lib\\x64\\a.lib\n" + // no linker
+		vs + "14.39.1\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "14.39.1\\bin\\Hostx64\\x64\\link.exe\n" + vs + "14.39.1\\include\\yvals_core.h\n" + vs + "14.39.1\\lib\\x64\\a.lib\n" + // no librarian
 		vs + "14.40\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "readme.txt\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +80,8 @@ func TestIncomplete(t *testing.T) {
 		got = append(got, s.Version+" "+s.Host+" "+s.Problem)
 	}
 	want := []string{"14.41.1 x86 ", "14.11.25503 x64 ", "14.44.1  it has no cl.exe that runs here and builds for x64",
-		"14.43.1 x64 the headers of its standard library cannot be read: " + vs + `14.43.1\include\yvals_core.h`, "14.42.1 x64 it has no libraries for x64"}
+		"14.43.1 x64 the headers of its standard library cannot be read: " + vs + `14.43.1\include\yvals_core.h`, "14.42.1 x64 it has no libraries for x64",
+		"14.40.1 x64 it has no " + vs + `14.40.1\bin\Hostx64\x64\link.exe`, "14.39.1 x64 it has no " + vs + `14.39.1\bin\Hostx64\x64\lib.exe`}
 	if a, b := strings.Join(got, "\n"), strings.Join(want, "\n"); a != b {
 		t.Errorf("got\n%s\nwant\n%s", a, b)
 	}
@@ -167,7 +171,8 @@ func FuzzParseSTL(f *testing.F) {
 func TestBadInput(t *testing.T) {
 	const cache = `C:\ProgramData\Microsoft\VisualStudio\Packages\_Instances\`
 	tool := func(dir string) string {
-		return dir + "\\VC\\Tools\\MSVC\\14.44.1\\bin\\Hostx64\\x64\\cl.exe\n" + dir + "\\VC\\Tools\\MSVC\\14.44.1\\include\\yvals_core.h\n" + dir + "\\VC\\Tools\\MSVC\\14.44.1\\lib\\x64\\a.lib\n"
+		bin := dir + "\\VC\\Tools\\MSVC\\14.44.1\\bin\\Hostx64\\x64\\"
+		return bin + "cl.exe\n" + bin + "link.exe\n" + bin + "lib.exe\n" + dir + "\\VC\\Tools\\MSVC\\14.44.1\\include\\yvals_core.h\n" + dir + "\\VC\\Tools\\MSVC\\14.44.1\\lib\\x64\\a.lib\n"
 	}
 	tests := []struct{ story, machine, want, problem string }{
 		{"a link that leads to itself", "-- @links --\nC:\\a -> C:\\b\nC:\\b -> C:\\a\n-- " + cache + "1\\state.json --\n{\"installationPath\":\"C:\\\\a\",\"installationVersion\":\"17\"}\n", "", `names C:\a, which does not exist`},
@@ -239,7 +244,9 @@ func large() string {
 			dir := fmt.Sprintf(`%s\VC\Tools\MSVC\14.4%d.%d`, vs, i, 30000+n)
 			for _, host := range []string{"HostX64", "HostX86", "HostARM64"} {
 				for _, target := range []string{"x64", "x86", "arm64"} {
-					fmt.Fprintf(&empty, "%s\\bin\\%s\\%s\\cl.exe\n", dir, host, target)
+					for _, tool := range []string{"cl", "link", "lib"} {
+						fmt.Fprintf(&empty, "%s\\bin\\%s\\%s\\%s.exe\n", dir, host, target, tool)
+					}
 				}
 			}
 			fmt.Fprintf(&empty, "%s\\lib\\x64\\libcmt.lib\n", dir)

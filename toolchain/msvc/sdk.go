@@ -1,6 +1,8 @@
 package msvc
 
 import (
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -26,7 +28,8 @@ func Best(kits []Kit) *Kit {
 }
 
 // kitRoots lists the roots of Windows Kits. Order of the registry: winsdk.bat of Visual Studio.
-func kitRoots(h buildenv.Host) (roots, origins []string) {
+func (f *finder) kitRoots() (roots, origins []string) {
+	h := f.h
 	note := func(dir, origin string) {
 		if dir == "" || !h.IsAbs(dir) {
 			return
@@ -51,9 +54,11 @@ func kitRoots(h buildenv.Host) (roots, origins []string) {
 		{`HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`, "KitsRoot10", 32},
 		{`HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`, "KitsRoot10", 64},
 	} {
-		if dir, err := h.Registry.String(k.key, k.value, k.view); err == nil { // what cannot be read is not said; the usual place follows
-			note(dir, k.key)
+		dir, err := h.Registry.String(k.key, k.value, k.view)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			f.problem("%s cannot be read: %v", k.key, err)
 		}
+		note(dir, k.key)
 	}
 	for _, pf := range slices.Backward(programFiles(h)) {
 		note(h.Join(pf, "Windows Kits", "10"), "a usual place")
@@ -63,8 +68,9 @@ func kitRoots(h buildenv.Host) (roots, origins []string) {
 
 // kits lists the SDKs and UCRTs of a machine, complete ones first, and of these what WindowsSDKVersion names, then the newest by number:
 // 10.0.9 is older than 10.0.10, which sorting as text gets wrong.
-func kits(h buildenv.Host, target string) (sdks, ucrts []Kit) {
-	roots, origins := kitRoots(h)
+func (f *finder) kits() (sdks, ucrts []Kit) {
+	h, target := f.h, f.target
+	roots, origins := f.kitRoots()
 	for n, root := range roots {
 		entries, err := h.Files.ReadDir(h.Join(root, "Include"))
 		if err != nil {

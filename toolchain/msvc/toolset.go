@@ -185,6 +185,10 @@ func (f *finder) complete(t *Toolset) {
 	switch {
 	case t.CL == "":
 		t.Problem = "it has no cl.exe that runs here and builds for " + t.Target
+	case !h.IsFile(h.Join(t.Bin, "link.exe")): // nvcc, rustc and the cc crate take linker and librarian from beside cl.exe
+		t.Problem = "it has no " + h.Join(t.Bin, "link.exe")
+	case !h.IsFile(h.Join(t.Bin, "lib.exe")):
+		t.Problem = "it has no " + h.Join(t.Bin, "lib.exe")
 	case err != nil:
 		t.Problem = "the headers of its standard library cannot be read: " + header
 	case !h.IsDir(h.Join(t.Dir, "lib", t.Target)):
@@ -222,7 +226,17 @@ type Found struct {
 // Find lists every Visual Studio, toolset and SDK of a Windows machine, for building for a processor as Go names it. Nothing is run.
 func Find(h buildenv.Host, arch string) Found { return find(context.Background(), h, arch, nil) }
 
-// FindAsking is Find that asks Microsoft's vswhere.exe where the machine's own files show no Visual Studio at all.
+// all looks into every instance, the newest first, and lists the toolsets of all.
+func (f *finder) all() (all []Toolset) {
+	slices.SortStableFunc(f.instances, func(a, b Instance) int { return slices.Compare(numbers(b.Version), numbers(a.Version)) })
+	for n := range f.instances {
+		f.instances[n].Toolsets = f.toolsets(f.instances[n])
+		all = append(all, f.instances[n].Toolsets...)
+	}
+	return all
+}
+
+// FindAsking is Find that asks Microsoft's vswhere.exe where the machine's own files show no toolset that can be used.
 func FindAsking(ctx context.Context, h buildenv.Host, arch string, run runner) Found {
 	return find(ctx, h, arch, run)
 }
@@ -233,14 +247,10 @@ func find(ctx context.Context, h buildenv.Host, arch string, run runner) Found {
 	f.registered()
 	f.prompt()
 	f.usual()
-	if len(f.instances) == 0 && run != nil {
+	all := f.all()
+	if run != nil && !slices.ContainsFunc(all, func(t Toolset) bool { return t.Problem == "" }) {
 		f.vswhere(ctx, run)
-	}
-	slices.SortStableFunc(f.instances, func(a, b Instance) int { return slices.Compare(numbers(b.Version), numbers(a.Version)) })
-	var all []Toolset
-	for n := range f.instances {
-		f.instances[n].Toolsets = f.toolsets(f.instances[n])
-		all = append(all, f.instances[n].Toolsets...)
+		all = f.all()
 	}
 	slices.SortStableFunc(all, func(a, b Toolset) int {
 		if (a.Problem == "") != (b.Problem == "") {
@@ -251,8 +261,9 @@ func find(ctx context.Context, h buildenv.Host, arch string, run runner) Found {
 		}
 		return slices.Compare(numbers(b.Version), numbers(a.Version))
 	})
-	out := Found{Instances: f.instances, Toolsets: all, Problems: f.problems}
-	out.SDKs, out.UCRTs = kits(h, f.target)
+	out := Found{Instances: f.instances, Toolsets: all}
+	out.SDKs, out.UCRTs = f.kits()
+	out.Problems = f.problems
 	for _, pf := range programFiles(h) {
 		out.Places = append(out.Places, h.Join(pf, "Microsoft Visual Studio"))
 	}

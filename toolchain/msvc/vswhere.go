@@ -3,6 +3,7 @@ package msvc
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"gpubuild/buildenv"
@@ -18,7 +19,8 @@ const vswhereTimeout = 10 * time.Second
 
 // vswhere asks the program that comes with Microsoft's installer. It needs all of these words: Build Tools are no product of its default, Insiders are
 // previews (microsoft/vswhere issue 336), instances that a pinned toolset made incomplete need -all, and without -utf8 its JSON is broken where a
-// path is not ASCII (issue 305).
+// path is not ASCII (issue 305). One that came with Visual Studio 15.2 knows neither -prerelease nor -utf8, and says so with ERROR_INVALID_PARAMETER
+// (CommandArgs.cpp of microsoft/vswhere 1.0); it is asked again without them.
 func (f *finder) vswhere(ctx context.Context, run runner) {
 	h := f.h
 	for _, pf := range programFiles(h) {
@@ -26,8 +28,15 @@ func (f *finder) vswhere(ctx context.Context, run runner) {
 		if !h.IsFile(exe) {
 			continue
 		}
-		r, err := run.Run(ctx, buildenv.Cmd{Path: exe, Args: []string{"-all", "-products", "*", "-prerelease", "-format", "json", "-utf8", "-nologo"},
-			Env: h.Env.Entries(), Timeout: vswhereTimeout, Limit: largest})
+		ask := buildenv.Cmd{Path: exe, Args: []string{"-all", "-products", "*", "-format", "json", "-nologo", "-prerelease", "-utf8"},
+			Env: h.Env.Entries(), Timeout: vswhereTimeout, Limit: largest}
+		r, err := run.Run(ctx, ask)
+		const invalidParameter = 87
+		var exit *buildenv.ExitError
+		if errors.As(err, &exit) && exit.Result.Code == invalidParameter {
+			ask.Args = ask.Args[:len(ask.Args)-2]
+			r, err = run.Run(ctx, ask)
+		}
 		if err != nil {
 			f.problem("%s does not answer: %v", exe, err)
 			continue

@@ -116,6 +116,8 @@ func (w *wine) plant(toolsets map[string]string) {
 	for version, demands := range toolsets {
 		dir := studio + `\VC\Tools\MSVC\` + version
 		w.file(dir+`\bin\HostX64\x64\cl.exe`, string(cl)+version) // no two of Microsoft's are the same
+		w.file(dir+`\bin\HostX64\x64\link.exe`, "")
+		w.file(dir+`\bin\HostX64\x64\lib.exe`, "")
 		w.file(dir+`\lib\x64\libcmt.lib`, "")
 		major, minor, _ := strings.Cut(demands, ".")
 		w.file(dir+`\include\yvals_core.h`, fmt.Sprintf(`#pragma once
