@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"bytes"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -100,56 +101,148 @@ func parse(path string, r io.ReaderAt) (*object, error) {
 	if what := other(magic[:n]); what != "" {
 		return nil, &NotELFError{Path: path, What: what}
 	}
-	f, err := elf.NewFile(r)
+	f, err := elf.NewFile(sectionless{r})
 	if err != nil {
 		return nil, &NotELFError{Path: path, Err: err}
 	}
 	o := &object{path: path, class: f.Class, data: f.Data, machine: f.Machine}
+	var dynamic []byte
 	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP && p.Filesz < 4096 {
+		switch {
+		case p.Type == elf.PT_INTERP && p.Filesz < 4096:
 			text, _ := io.ReadAll(io.LimitReader(p.Open(), 4096)) // an unreadable one is none
 			o.interp = strings.TrimRight(string(text), "\x00")
-		}
-	}
-	if f.SectionByType(elf.SHT_DYNAMIC) == nil {
-		for _, p := range f.Progs {
-			if p.Type == elf.PT_DYNAMIC {
-				return nil, &NotELFError{Path: path, Err: errors.New("its section headers were stripped")}
+		case p.Type == elf.PT_DYNAMIC:
+			if dynamic, err = io.ReadAll(io.LimitReader(p.Open(), maxDynamic)); err != nil {
+				return nil, &NotELFError{Path: path, Err: err}
 			}
 		}
+	}
+	if dynamic == nil {
 		return o, nil // linked statically
 	}
-	text := func(tag elf.DynTag) []string {
-		s, e := f.DynString(tag)
-		if e != nil && err == nil {
-			err = e
-		}
-		return s[:min(len(s), maxNames)]
-	}
-	o.needed = text(elf.DT_NEEDED)
-	if s := text(elf.DT_SONAME); len(s) > 0 {
+	d := table{f: f}
+	d.read(dynamic)
+	o.needed = d.strings(elf.DT_NEEDED)
+	if s := d.strings(elf.DT_SONAME); len(s) > 0 {
 		o.soname = s[0]
 	}
-	o.rpath, o.runpath = split(text(elf.DT_RPATH)), split(text(elf.DT_RUNPATH))
-	if err != nil {
-		return nil, &NotELFError{Path: path, Err: err}
+	o.rpath, o.runpath = split(d.strings(elf.DT_RPATH)), split(d.strings(elf.DT_RUNPATH))
+	if d.err != nil {
+		return nil, &NotELFError{Path: path, Err: d.err}
 	}
-	if flags, e := f.DynValue(elf.DT_FLAGS_1); e == nil {
-		for _, v := range flags {
-			o.noDef = o.noDef || v&uint64(elf.DF_1_NODEFLIB) != 0
-		}
+	for _, v := range d.values[elf.DT_FLAGS_1] {
+		o.noDef = o.noDef || v&uint64(elf.DF_1_NODEFLIB) != 0
 	}
-	o.stub = isStub(f, o.soname)
+	o.stub = isStub(r, o.soname)
 	return o, nil
 }
 
+// sectionless is a file whose header says that there are no section headers. A loader reads none, so that a file that lost them, or has damaged ones, is as
+// good as another. Source: the ELF specification, "ELF Header".
+type sectionless struct{ io.ReaderAt }
+
+func (s sectionless) ReadAt(p []byte, off int64) (int, error) {
+	n, err := s.ReaderAt.ReadAt(p, off)
+	var class [1]byte
+	if off >= 0x40 {
+		return n, err
+	}
+	if _, e := s.ReaderAt.ReadAt(class[:], elf.EI_CLASS); e != nil {
+		return n, err
+	}
+	fields := [][2]int64{{0x28, 0x30}, {0x3c, 0x40}} // e_shoff; e_shnum and e_shstrndx
+	if elf.Class(class[0]) == elf.ELFCLASS32 {
+		fields = [][2]int64{{0x20, 0x24}, {0x30, 0x34}}
+	}
+	for _, field := range fields {
+		for at := max(field[0], off); at < min(field[1], off+int64(n)); at++ {
+			p[at-off] = 0
+		}
+	}
+	return n, err
+}
+
+const (
+	maxDynamic = 1 << 20
+	maxText    = 64 << 10 // of one list of directories
+)
+
+// table is a dynamic section as its segment has it.
+type table struct {
+	f      *elf.File
+	values map[elf.DynTag][]uint64
+	err    error
+}
+
+func (d *table) read(data []byte) {
+	d.values = map[elf.DynTag][]uint64{}
+	size := 8
+	if d.f.Class == elf.ELFCLASS64 {
+		size = 16
+	}
+	for ; len(data) >= size; data = data[size:] {
+		tag, value := uint64(d.f.ByteOrder.Uint32(data)), uint64(d.f.ByteOrder.Uint32(data[4:]))
+		if size == 16 {
+			tag, value = d.f.ByteOrder.Uint64(data), d.f.ByteOrder.Uint64(data[8:])
+		}
+		if tag == uint64(elf.DT_NULL) {
+			return
+		}
+		if t := elf.DynTag(tag); len(d.values[t]) < maxNames {
+			d.values[t] = append(d.values[t], value)
+		}
+	}
+}
+
+// strings reads the texts that a tag names, where the string table will lie in memory.
+func (d *table) strings(tag elf.DynTag) (out []string) {
+	for _, at := range d.values[tag] {
+		s, err := d.text(at)
+		if err != nil {
+			d.err = err
+			return out
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (d *table) text(at uint64) (string, error) {
+	base, size := d.values[elf.DT_STRTAB], d.values[elf.DT_STRSZ]
+	if len(base) == 0 || len(size) == 0 || at >= size[0] {
+		return "", errors.New("a name lies outside of its string table")
+	}
+	addr := base[0] + at
+	for _, p := range d.f.Progs {
+		if p.Type != elf.PT_LOAD || addr < p.Vaddr || addr-p.Vaddr >= p.Filesz {
+			continue
+		}
+		off := addr - p.Vaddr
+		text := make([]byte, min(p.Filesz-off, size[0]-at, maxText))
+		n, err := p.ReadAt(text, int64(off))
+		if end := bytes.IndexByte(text[:n], 0); end >= 0 {
+			return string(text[:end]), nil
+		}
+		if err == nil {
+			err = errors.New("a name in its string table has no end")
+		}
+		return "", err
+	}
+	return "", errors.New("its string table is in no segment that is loaded")
+}
+
 // isStub looks for our own mark, in libraries that there are stubs of only: reading every symbol of every library would take long.
-func isStub(f *elf.File, soname string) bool {
+func isStub(r io.ReaderAt, soname string) bool {
 	name, _, _ := strings.Cut(soname, ".so")
 	switch name {
 	case "libcuda", "libcublas", "libcublasLt", "libcurand", "libnvrtc", "libcudnn":
 	default:
 		return false
+	}
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return false // a stub of ours has its sections
 	}
 	if s := f.Section(".dynsym"); s == nil || s.Size > 1<<20 {
 		return false
@@ -166,12 +259,12 @@ func isStub(f *elf.File, soname string) bool {
 	return false
 }
 
-// split takes path lists apart. An empty entry would mean the current directory; no linker writes one, so it is left out.
+// split takes path lists apart. An empty entry is kept: to glibc it is the current directory (elf/dl-load.c, fillin_rpath).
 func split(lists []string) []string {
 	var out []string
 	for _, l := range lists {
 		for _, d := range strings.Split(l, ":") {
-			if d != "" && len(out) < maxNames {
+			if l != "" && len(out) < maxNames {
 				out = append(out, d)
 			}
 		}

@@ -2,7 +2,7 @@ package loader
 
 import (
 	"fmt"
-	"path"
+	"regexp"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -46,7 +46,12 @@ func Resolve(h buildenv.Host, binary string, dirs []string) ([]Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	return compare(h, main, main.needed, dirs), nil
+	libs := compare(h, main, main.needed, dirs)
+	if main.interp != "" && !h.IsFile(main.interp) {
+		first := Library{Name: main.interp, By: main.path, Kind: Missing, Problem: "not found: it is the loader of the program, which does not start without it (\"No such file or directory\")"}
+		libs = append([]Library{first}, libs...)
+	}
+	return libs, nil
 }
 
 // Open answers for names what dlopen(3) or LoadLibrary, called by binary, would find: for libraries that a program opens by itself.
@@ -75,7 +80,7 @@ func windowsProgram(h buildenv.Host, binary string) (bool, error) {
 func compare(h buildenv.Host, main *object, needed, dirs []string) []Library {
 	sys := readSystem(h, main)
 	bare := (&search{h: h, main: main, sys: sys}).run(needed)
-	return added(h, bare, func() []Library { return (&search{h: h, main: main, sys: sys, added: dirs}).run(needed) }, dirs, "LD_LIBRARY_PATH")
+	return added(h, bare, func() []Library { return (&search{h: h, main: main, sys: sys, added: dirs}).run(needed) }, dirs, libraryPath)
 }
 
 // added marks what full finds only because dirs are searched, too. Without dirs the bare answer is the whole one.
@@ -98,7 +103,10 @@ func added(h buildenv.Host, bare []Library, full func() []Library, dirs []string
 	return libs
 }
 
-const originAdded = "added by gpubuild"
+const (
+	originAdded = "added by gpubuild"
+	libraryPath = "LD_LIBRARY_PATH"
+)
 
 // search is one resolution.
 type search struct {
@@ -152,24 +160,36 @@ func (s *search) run(needed []string) []Library {
 	return out
 }
 
+// muslOwn matches the names that musl's loader takes for itself: its C library is all of them. Source: musl's ldso/dynlink.c, load_library.
+var muslOwn = regexp.MustCompile(`^lib(c|pthread|rt|m|dl|util|xnet)\.`)
+
+// musl says whether the program is started by musl's loader.
+func (s *search) musl() bool { return strings.Contains(s.main.interp, "ld-musl-") }
+
 // place is a directory and why it is searched.
 type place struct{ dir, origin string }
 
 // find answers the file that the loader takes for a name that by needs.
 func (s *search) find(name string, by *object) (*object, Library) {
-	l := Library{Name: name, By: by.path}
+	l := Library{Name: name, By: s.shown(by.path)}
 	s.seen = nil
 	if strings.Contains(name, "/") {
 		for _, p := range s.expand(name, by) {
-			if o := s.take(&l, s.h.Abs(p), "named by its path"); o != nil || l.Kind == Broken {
+			if o := s.take(&l, s.abs(p), "named by its path"); o != nil || l.Kind == Broken {
 				return o, l
 			}
 		}
 		return nil, s.missing(l)
 	}
+	if s.musl() && muslOwn.MatchString(name) {
+		if o := s.take(&l, s.main.interp, s.sys.origin); o != nil || l.Kind == Broken {
+			return o, l
+		}
+		return nil, s.missing(l)
+	}
 	before, after := s.places(by)
 	for _, p := range before {
-		if o := s.take(&l, path.Join(p.dir, name), p.origin); o != nil || l.Kind == Broken {
+		if o := s.take(&l, p.dir+"/"+name, p.origin); o != nil || l.Kind == Broken {
 			return o, l
 		}
 	}
@@ -181,7 +201,7 @@ func (s *search) find(name string, by *object) (*object, Library) {
 		}
 	}
 	for _, p := range after {
-		if o := s.take(&l, path.Join(p.dir, name), p.origin); o != nil || l.Kind == Broken {
+		if o := s.take(&l, p.dir+"/"+name, p.origin); o != nil || l.Kind == Broken {
 			return o, l
 		}
 	}
@@ -210,19 +230,40 @@ func (s *search) take(l *Library, file, origin string) *object {
 	}
 	if o == nil {
 		if err != nil {
-			l.Path, l.Origin, l.Kind, l.Problem = file, origin, Broken, err.Error()
+			l.Path, l.Origin, l.Kind, l.Problem = s.shown(file), origin, Broken, err.Error()
 		}
 		return nil
 	}
-	if !s.main.fits(o) {
-		s.seen = append(s.seen, fmt.Sprintf("%s (%s)", file, o.kind()))
+	if !s.main.fits(o) && s.musl() { // it takes the first file of that name (dynlink.c, path_open)
+		l.Path, l.Origin, l.Kind, l.Problem = s.shown(file), origin, Broken, fmt.Sprintf("%s is for another machine (%s), and musl's loader looks no further", s.shown(file), o.kind())
 		return nil
 	}
-	l.Path, l.Origin = file, origin
+	if !s.main.fits(o) {
+		s.seen = append(s.seen, fmt.Sprintf("%s (%s)", s.shown(file), o.kind()))
+		return nil
+	}
+	l.Path, l.Origin = s.shown(file), origin
 	if why := s.isStub(o, file); why != "" {
 		l.Kind, l.Problem = Stub, why
 	}
 	return o
+}
+
+// abs answers a path as the loader opens it. It is not cleaned: behind a link "lib64/../lib" is another directory than "lib".
+func (s *search) abs(p string) string {
+	if strings.HasPrefix(p, "/") {
+		return p
+	}
+	return s.h.Cwd + "/" + p
+}
+
+// shown is a path as a person reads it, where that is the same file.
+func (s *search) shown(file string) string {
+	clean := s.h.Clean(file)
+	if clean == file || s.h.Real(clean) == s.h.Real(file) {
+		return clean
+	}
+	return file
 }
 
 func (s *search) isStub(o *object, file string) string {
@@ -239,17 +280,30 @@ func (s *search) isStub(o *object, file string) string {
 
 // places lists the directories that are searched before and after the cache. Source: glibc's elf/dl-load.c, _dl_map_object.
 func (s *search) places(by *object) (before, after []place) {
+	musl := s.musl()
 	add := func(list *[]place, dirs []string, of *object, origin string) {
 		for _, d := range dirs {
-			for _, e := range s.expand(d, of) {
-				*list = append(*list, place{s.h.Abs(e), origin})
+			if d == "" && musl { // dynlink.c, path_open: separators that follow each other are one
+				continue
+			}
+			if d == "" { // ld.so(8): the current directory
+				d = "."
+			}
+			all := []string{d}
+			if !musl || origin != libraryPath { // musl's takes this variable as it is
+				all = s.expand(d, of)
+			}
+			for _, e := range all {
+				if e = s.abs(e); e != "/" {
+					e = strings.TrimRight(e, "/")
+				}
+				*list = append(*list, place{e, origin})
 			}
 		}
 	}
-	musl := strings.Contains(s.main.interp, "ld-musl-")
 	rpath := func(o *object) {
 		if len(o.runpath) == 0 {
-			add(&before, o.rpath, o, "RPATH of "+o.path)
+			add(&before, o.rpath, o, "RPATH of "+s.shown(o.path))
 		}
 	}
 	if len(by.runpath) == 0 && !musl {
@@ -262,19 +316,18 @@ func (s *search) places(by *object) (before, after []place) {
 			rpath(s.main)
 		}
 	}
-	if v, ok := s.h.Env.Lookup("LD_LIBRARY_PATH"); ok && v != "" {
-		for _, d := range strings.Split(strings.ReplaceAll(v, ";", ":"), ":") {
-			if d == "" {
-				d = "." // ld.so(8): an empty entry is the current directory
-			}
-			add(&before, []string{d}, s.main, "LD_LIBRARY_PATH")
-		}
+	if v, ok := s.h.Env.Lookup(libraryPath); ok && v != "" {
+		add(&before, strings.Split(strings.ReplaceAll(v, ";", ":"), ":"), s.main, libraryPath)
 	}
 	add(&before, s.added, s.main, originAdded)
-	add(&before, by.runpath, by, "RUNPATH of "+by.path)
-	if musl {
-		for o := by; o != nil; o = o.parent {
-			add(&before, o.rpath, o, "RPATH of "+o.path)
+	if !musl {
+		add(&before, by.runpath, by, "RUNPATH of "+s.shown(by.path))
+	}
+	for o := by; o != nil && musl; o = o.parent { // to musl both are one, RUNPATH the stronger, and hold for what libraries need in turn
+		if len(o.runpath) > 0 {
+			add(&before, o.runpath, o, "RUNPATH of "+s.shown(o.path))
+		} else {
+			add(&before, o.rpath, o, "RPATH of "+s.shown(o.path))
 		}
 	}
 	if !by.noDef {
@@ -290,7 +343,11 @@ func (s *search) expand(dir string, of *object) []string {
 	}
 	arch := triple(s.main.machine)
 	cpu, _, _ := strings.Cut(arch, "-")
-	origin := s.h.Dir(s.h.Real(s.h.Abs(of.path)))
+	file := s.abs(of.path)
+	if of == s.main { // the kernel names a program without links, a library's directory is the one in which it was found (elf/dl-object.c)
+		file = s.h.Real(file)
+	}
+	origin := file[:max(1, strings.LastIndexByte(file, '/'))]
 	dir = strings.NewReplacer("${ORIGIN}", origin, "$ORIGIN", origin, "${PLATFORM}", cpu, "$PLATFORM", cpu, "${LIB}", "$LIB").Replace(dir)
 	if !strings.Contains(dir, "$LIB") {
 		return []string{dir}

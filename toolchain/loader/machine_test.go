@@ -53,11 +53,13 @@ func image(l lib) []byte {
 	if l.noDef {
 		tag(elf.DT_FLAGS_1, uint64(elf.DF_1_NODEFLIB))
 	}
-	tag(elf.DT_NULL, 0)
 	_ = binary.Write(&sym, order, elf.Sym64{})
 	for _, s := range l.symbols {
 		_ = binary.Write(&sym, order, elf.Sym64{Name: uint32(name(s)), Info: elf.ST_INFO(elf.STB_GLOBAL, elf.STT_OBJECT), Shndx: 1})
 	}
+	tag(elf.DT_STRTAB, 64) // behind the header; the file is loaded as it is
+	tag(elf.DT_STRSZ, uint64(len(str)))
+	tag(elf.DT_NULL, 0)
 	const header = 64
 	parts := [][]byte{str, dyn.Bytes(), sym.Bytes(), []byte("\x00.dynstr\x00.dynamic\x00.dynsym\x00.shstrtab\x00")}
 	sections := []elf.Section64{{}}
@@ -77,7 +79,11 @@ func image(l lib) []byte {
 		sections = append(sections, s)
 		body.Write(p)
 	}
-	at, progs := uint64(header+body.Len()), []elf.Prog64{}
+	at := uint64(header + body.Len())
+	progs := []elf.Prog64{{Type: uint32(elf.PT_LOAD), Filesz: at, Memsz: at}}
+	if len(l.needed)+len(l.soname)+len(l.rpath)+len(l.runpath) > 0 || l.noDef {
+		progs = append(progs, elf.Prog64{Type: uint32(elf.PT_DYNAMIC), Off: sections[2].Off, Filesz: sections[2].Size, Vaddr: sections[2].Off})
+	}
 	if l.interp != "" {
 		progs = append(progs, elf.Prog64{Type: uint32(elf.PT_INTERP), Off: at, Filesz: uint64(len(l.interp) + 1)})
 		body.WriteString(l.interp + "\x00")

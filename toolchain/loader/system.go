@@ -26,6 +26,16 @@ func readSystem(h buildenv.Host, main *object) system {
 	if strings.Contains(main.interp, "ld-musl-") {
 		return muslSystem(h, main)
 	}
+	if i := main.interp; i != "" && !strings.HasPrefix(i, "/lib") && !strings.HasPrefix(i, "/usr/lib") {
+		// A loader of its own prefix (Nix, Guix, Homebrew) knows the system's directories and cache as little as they know it.
+		// Source: nixpkgs pkgs/development/libraries/glibc/dont-use-system-ld-so-cache.patch; glibc's SYSCONFDIR and SLIBDIR.
+		prefix := path.Dir(path.Dir(i))
+		s := system{origin: "ld.so.cache of " + prefix, dirs: []string{path.Dir(i)}}
+		if data, err := h.ReadFile(prefix+"/etc/ld.so.cache", maxCache); err == nil {
+			s.cache, _ = parseCache(data) // a damaged one is none
+		}
+		return s
+	}
 	// Debian's and Ubuntu's own order first, then that of Fedora, openSUSE and Arch; a directory that is not there does no harm.
 	s := system{origin: "ld.so.cache", dirs: []string{"/lib/" + arch, "/usr/lib/" + arch}}
 	if main.class == elf.ELFCLASS64 {
@@ -52,10 +62,7 @@ func muslSystem(h buildenv.Host, main *object) system {
 			s.dirs = dirs
 		}
 	}
-	s.cache = map[string][]string{}
-	for _, libc := range []string{"libc.so", "libc.musl-" + strings.TrimPrefix(name, "ld-musl-") + ".so.1"} {
-		s.cache[libc] = []string{main.interp} // the loader is the C library
-	}
+	s.cache = map[string][]string{"libc.musl-" + strings.TrimPrefix(name, "ld-musl-") + ".so.1": {main.interp}} // the loader is the C library
 	s.origin = "the loader itself"
 	return s
 }
