@@ -7,6 +7,9 @@ import (
 	"gpubuild/buildenv"
 )
 
+// LinkFix is what brings the libraries that Unlinkable misses.
+const LinkFix = "`gpubuild --gpu-toolkit=fetch …` brings a toolkit with link stubs of them; or install that toolkit's libraries (Debian, Ubuntu: cuda-libraries-dev)"
+
 // Unlinkable lists those of the libraries that a program is to be linked with (libcublas) of which the linker will find no file: in the chosen toolkit and
 // cuDNN, in LIBRARY_PATH of env, the build's environment, or where a linker looks by itself. Without it cargo compiles everything before the linker says
 // so. Where rustc's flags name directories of the user's own nothing is known, and nothing listed.
@@ -23,6 +26,9 @@ func Unlinkable(h buildenv.Host, s Set, env buildenv.Env, libraries []string) []
 	dirs := append([]string{t.Lib, t.Stubs, h.Join(t.Root, "lib64"), h.Join(t.Root, "lib"), h.Join(t.Root, "lib", "x64")}, t.Libs...)
 	if s.CUDNN != nil {
 		dirs = append(dirs, s.CUDNN.Lib)
+	}
+	if s.LibCUDA != "" {
+		dirs = append(dirs, h.Dir(s.LibCUDA))
 	}
 	if h.OS == buildenv.Linux {
 		dirs = append(dirs, h.SplitList(env.Get("LIBRARY_PATH"))...)

@@ -170,11 +170,9 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 			f.Compiler = c.Path
 		}
 	}
-	for _, dir := range a.host.SplitList(a.host.Env.Get("LD_LIBRARY_PATH")) {
-		if a.host.Base(a.host.Clean(dir)) == "stubs" {
-			f.StubsOn = append(f.StubsOn, dir)
-		}
-	}
+	f.StubsOn = j.stubsOnPath()
+	f.Linked = j.linkedLibraries()
+	f.Unlinkable = toolchain.Unlinkable(a.host, f.Chosen, a.host.Env, f.Linked)
 	return f, nil
 }
 

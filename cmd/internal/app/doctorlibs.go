@@ -24,12 +24,8 @@ func (j *journey) runLibraries(set toolchain.Set) (libs []doctor.RunLibrary, dir
 		}
 		dirs = dirsOf(j.host, []cuda.Toolkit{*set.Toolkit}, dnn)
 	}
-	machine := j.host
-	if h, ok := j.run.(heard); ok {
-		machine = h.machine // the loader's cache and our own program are no part of a report
-	}
 	find := func(names, dirs []string) []loader.Library {
-		out, err := loader.Open(machine, j.self, names, dirs)
+		out, err := j.loads(names, dirs)
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("the loader cannot be asked: %v", err))
 		}
@@ -61,6 +57,36 @@ func (j *journey) runLibraries(set toolchain.Set) (libs []doctor.RunLibrary, dir
 		libs = append(libs, l)
 	}
 	return libs, dirs, notes
+}
+
+// loads asks what the machine's loader has for names when our own program opens them.
+func (j *journey) loads(names, dirs []string) ([]loader.Library, error) {
+	machine := j.host
+	if h, ok := j.run.(heard); ok {
+		machine = h.machine // the loader's cache and our own program are no part of a report
+	}
+	return loader.Open(machine, j.self, names, dirs)
+}
+
+// stubsOnPath lists where programs find link stubs: directories of LD_LIBRARY_PATH that hold nothing else, by name or behind a link, and the stub of the driver's
+// library that a start finds whichever way.
+func (j *journey) stubsOnPath() (on []string) {
+	h := j.host
+	for _, dir := range h.SplitList(h.Env.Get("LD_LIBRARY_PATH")) {
+		if clean := h.Clean(dir); loader.IsStubDir(h, clean) || loader.IsStubDir(h, h.Real(clean)) {
+			on = append(on, dir)
+		}
+	}
+	libs, err := j.loads([]string{"libcuda.so.1"}, nil)
+	if err != nil {
+		return on // told where libraries are looked for
+	}
+	for _, l := range libs {
+		if l.Kind == loader.Stub && !contains(on, h.Dir(l.Path)) {
+			on = append(on, l.Path+" ("+l.Origin+")")
+		}
+	}
+	return on
 }
 
 // runName is the name by which programs ask for a library: that of the file in the chosen toolkit, or where only its link stubs are there, of its major.

@@ -3,6 +3,7 @@ package app
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"gpubuild/buildenv/proc"
@@ -62,6 +63,46 @@ func TestRunLibraries(t *testing.T) {
 		}
 		if l := libs[1]; l.Found.Kind != loader.Missing || l.Found.Problem == "" {
 			t.Errorf("%s, what the toolkit does not have: %+v", tt.story, l)
+		}
+	}
+}
+
+// TestStubsOnPath finds them by their directory's name, behind a link of another name, and where only the driver's library is one.
+func TestStubsOnPath(t *testing.T) {
+	self, err := proc.Self()
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := t.TempDir()
+	stubs, plain, linked := filepath.Join(top, "lib64", "stubs"), filepath.Join(top, "plain"), filepath.Join(top, "nice")
+	program, err := os.ReadFile(self) // any ELF file of this machine
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{stubs, plain} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(stubs, "libcuda.so"), program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{filepath.Join(plain, "libcuda.so.1"): filepath.Join(stubs, "libcuda.so"), linked: stubs} {
+		if err := os.Symlink(to, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, want := range map[string]string{
+		filepath.Join(top, "lib64"): "",
+		stubs + "/":                 stubs + "/",
+		linked:                      linked,
+		plain:                       filepath.Join(plain, "libcuda.so.1") + " (LD_LIBRARY_PATH)",
+	} {
+		j := discoverer(t, "", t.TempDir())
+		j.self = self
+		j.host.Env = j.host.Env.Set("LD_LIBRARY_PATH", path)
+		if got := strings.Join(j.stubsOnPath(), ", "); got != want {
+			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
 }

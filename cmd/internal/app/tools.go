@@ -157,16 +157,20 @@ func (j *journey) tellUnlinkable() {
 	if v := j.line.Verb; !j.needs.Libraries || v == "check" || v == "clippy" || !j.line.Links() {
 		return
 	}
-	var libraries []string
+	if missing := toolchain.Unlinkable(j.host, j.set, j.env, j.linkedLibraries()); len(missing) > 0 {
+		j.shell.Warning("the linker will not find %s: neither %s has them nor a directory where it looks by itself", strings.Join(missing, ", "), j.set.Toolkit.Named())
+		j.shell.Hint(toolchain.LinkFix)
+	}
+}
+
+// linkedLibraries lists the libraries that the project's programs are linked with.
+func (j *journey) linkedLibraries() (libraries []string) {
 	for _, need := range j.reach.Needs.Run {
 		if strings.HasPrefix(need.Need, "lib") && need.Why == "to start" {
 			libraries = append(libraries, need.Need)
 		}
 	}
-	if missing := toolchain.Unlinkable(j.host, j.set, j.env, libraries); len(missing) > 0 {
-		j.shell.Warning("the linker will not find %s: neither %s has them nor a directory where it looks by itself", strings.Join(missing, ", "), j.set.Toolkit.Named())
-		j.shell.Hint("`gpubuild --gpu-toolkit=fetch …` brings a toolkit with link stubs of them; or install that toolkit's libraries (Debian, Ubuntu: cuda-libraries-dev)")
-	}
+	return libraries
 }
 
 // joinCUDNN gives a cuDNN whose parts lie apart one root, in our cache.

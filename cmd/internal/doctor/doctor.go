@@ -5,6 +5,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -62,6 +63,9 @@ type Facts struct {
 	Prove      bool // judged for proving, not only for building
 	CUPTI      string
 	StubsOn    []string // directories of stubs on the loader's path
+	// Linked are the libraries that the project's programs are linked with, and Unlinkable the files of them that the linker will not find.
+	Linked     []string
+	Unlinkable []string
 	// RunLibraries are what the project's programs need to run, and RunDirs where the chosen toolkit and cuDNN have them.
 	RunLibraries []RunLibrary
 	RunDirs      []string
@@ -77,7 +81,7 @@ func Run(f Facts) []Check {
 	if c, ok := sdk(f); ok {
 		checks = append(checks, c)
 	}
-	checks = append(checks, set(f), capability(f), cudnn(f), rocm(f), driver(f), devices(f), cupti(f), probe(f), stubs(f), loaderPath(f))
+	checks = append(checks, set(f), capability(f), cudnn(f), linkLibraries(f), rocm(f), driver(f), devices(f), cupti(f), probe(f), stubs(f), loaderPath(f))
 	if c, ok := longPaths(f.Host); ok {
 		checks = append(checks, c)
 	}
@@ -181,6 +185,9 @@ func hostCompiler(f Facts) Check {
 
 func set(f Facts) Check {
 	c := Check{ID: "cuda.set", State: OK, Says: "toolkit, host compiler, driver and architecture fit together"}
+	if f.Chosen.Toolkit == nil {
+		c.State, c.Says = Info, "nothing has to fit: these crates need no toolkit"
+	}
 	if f.ChooseErr == nil {
 		if len(f.Chosen.Notes) > 0 {
 			c.State, c.Says = Warning, strings.Join(f.Chosen.Notes, "; ")
@@ -209,7 +216,40 @@ func cudnn(f Facts) Check {
 	case !f.Needs.CUDNN:
 		return Check{ID: "cudnn", State: Info, Says: "no crate here needs cuDNN"}
 	}
-	return Check{ID: "cudnn", State: Missing, Says: "no cuDNN that fits", Fix: "install cuDNN and point CUDNN_LIB at its root", Breaks: "the feature cudnn"}
+	c := Check{ID: "cudnn", State: Missing, Says: "no cuDNN that fits", Fix: "install cuDNN and point CUDNN_LIB at its root", Breaks: "the feature cudnn"}
+	usable := false
+	for _, i := range f.Toolchain.CUDNN {
+		place := i.String() + " (" + i.Origin + ")"
+		if i.Problem != "" {
+			place += ": " + i.Problem
+		}
+		usable = usable || i.Problem == ""
+		c.Places = append(c.Places, place)
+	}
+	if usable {
+		c.State, c.Says, c.Fix = Misfit, "a cuDNN is here, and none was chosen (see cuda.set)", ""
+	}
+	return c
+}
+
+// linkLibraries says whether the linker will find the libraries that the project's programs are linked with: cargo compiles everything before it is asked.
+func linkLibraries(f Facts) Check {
+	c := Check{ID: "link.libraries", State: Info, Says: "no crate here links a library of the toolkit"}
+	switch {
+	case len(f.Linked) == 0:
+	case f.Chosen.Toolkit == nil:
+		c.Says = "not looked for before a toolkit is chosen (see cuda.set): " + strings.Join(f.Linked, ", ")
+	case len(f.Unlinkable) == 0:
+		c.State, c.Says = OK, "the linker finds "+strings.Join(f.Linked, ", ")
+	default:
+		c.State, c.Says = Warning, "the linker will not find "+strings.Join(f.Unlinkable, ", ")
+		c.Places = []string{f.Chosen.Toolkit.Root, "the directories where a linker looks by itself"}
+		if f.Chosen.CUDNN != nil {
+			c.Places = slices.Insert(c.Places, 1, f.Chosen.CUDNN.Lib)
+		}
+		c.Fix, c.Breaks = toolchain.LinkFix, "the last step of the build, after everything was compiled: unable to find library"
+	}
+	return c
 }
 
 // rocm says whether AMD's stack is there, which backend is chosen, and why.
@@ -302,5 +342,5 @@ func stubs(f Facts) Check {
 		return Check{ID: "loader.stubs", State: OK, Says: "no link stub is on the loader's path"}
 	}
 	return Check{ID: "loader.stubs", State: Misfit, Says: "link stubs are on the loader's path: " + strings.Join(f.StubsOn, ", "),
-		Fix: "take them out of LD_LIBRARY_PATH: stubs are for linking only", Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)"}
+		Fix: "take them out of LD_LIBRARY_PATH (those of ld.so.cache out of /etc/ld.so.conf.d, then ldconfig): stubs are for linking only", Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)"}
 }

@@ -10,6 +10,7 @@ import (
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
 	"gpubuild/toolchain/msvc"
 )
@@ -84,6 +85,21 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"short paths on Windows", func(f *doctor.Facts) { f.Host = windows(t, "0") }, "long.paths", doctor.Warning, doctor.Warning},
 		{"long paths on Windows", func(f *doctor.Facts) { f.Host = windows(t, "1") }, "long.paths", doctor.OK, doctor.OK},
 		{"a full disk", func(f *doctor.Facts) { f.FreeDisk = 1e9 }, "disk", doctor.Warning, doctor.Warning},
+		{"libraries that the linker will not find", func(f *doctor.Facts) {
+			f.Linked, f.Unlinkable = []string{"libcublas", "libcurand"}, []string{"libcurand.so"}
+		}, "link.libraries", doctor.Warning, doctor.Warning},
+		{"libraries that it finds", func(f *doctor.Facts) { f.Linked = []string{"libcublas"} }, "link.libraries", doctor.OK, doctor.OK},
+		{"nothing is linked", func(*doctor.Facts) {}, "link.libraries", doctor.Info, doctor.OK},
+		{"which libraries is not known without a toolkit", func(f *doctor.Facts) {
+			f.Linked, f.Unlinkable, f.Chosen, f.Toolchain.Toolkits = []string{"libcublas"}, []string{"libcublas.so"}, toolchain.Set{}, nil
+			f.ChooseErr = &toolchain.MissingError{What: "CUDA toolkit"}
+		}, "link.libraries", doctor.Info, doctor.Missing},
+		{"no cuDNN", func(f *doctor.Facts) { f.Needs.CUDNN = true }, "cudnn", doctor.Missing, doctor.Missing},
+		{"a cuDNN that was not chosen", func(f *doctor.Facts) {
+			f.Needs.CUDNN, f.Toolchain.CUDNN = true, []cudnn.Install{{Root: "/usr", Version: "8.9.7", Origin: "system"}}
+		}, "cudnn", doctor.Misfit, doctor.Misfit},
+		{"a project that cargo refuses", func(f *doctor.Facts) { f.Project, f.ProjectWhy, f.ProjectBad = "", "error: no such feature", true }, "project", doctor.Warning, doctor.Warning},
+		{"no project", func(f *doctor.Facts) { f.Project = "" }, "project", doctor.Info, doctor.OK},
 		{"an error that is not a choice's", func(f *doctor.Facts) { f.ChooseErr = errors.New("odd") }, "cuda.set", doctor.Misfit, doctor.Misfit},
 	}
 	for _, tt := range tests {

@@ -29,6 +29,9 @@ func target(f Facts) Check {
 func headers(f Facts) Check {
 	c := Check{ID: "cuda.headers", State: Info, Says: "no headers are needed"}
 	t := f.Chosen.Toolkit
+	if t == nil && (f.Needs.NVCC || f.Needs.Libraries) {
+		c.Says = "not looked for before a toolkit is chosen (see cuda.set)"
+	}
 	if t == nil || !f.Needs.NVCC && !f.Needs.Libraries {
 		return c
 	}
