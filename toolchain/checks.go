@@ -118,7 +118,7 @@ func olderFor(c gpu.Capability) string {
 	}
 	for _, r := range slices.Backward(known) {
 		if r.SM[0] > 0 && r.SM[0] <= c.Major*10+c.Minor && c.Major*10+c.Minor <= r.SM[1] {
-			return "CUDA " + r.Version.String() + " is the newest that compiles for " + gpu.Arch{Capability: c}.String()
+			return fmt.Sprintf("CUDA %s is the newest that compiles for %s (`gpubuild toolchain install %[1]s`)", r.Version, gpu.Arch{Capability: c})
 		}
 	}
 	return "none that is known compiles for " + gpu.Arch{Capability: c}.String()

@@ -37,8 +37,17 @@ const (
 )
 
 // Choose picks the set: what the user asked for, then the variables when they agree, the active environment, the nvcc on PATH, then the newest
-// that fits. A toolkit that the user asked for by name is never replaced by another one.
+// that fits. A toolkit that the user asked for by name is never replaced by another one; where what is here would fit without the user's word, the error
+// says that first.
 func Choose(f Facts, n Needs, w Wish) (Set, error) {
+	s, err := choose(f, n, w)
+	if err != nil {
+		tellLess(f, n, w, err)
+	}
+	return s, err
+}
+
+func choose(f Facts, n Needs, w Wish) (Set, error) {
 	s := Set{Driver: f.Driver, Devices: f.Devices, LibCUDA: f.LibCUDA}
 	var err error
 	if s.Backends, s.BackendWhy, err = Backend(n, w); err != nil {
@@ -282,7 +291,7 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 		tr.cudnn, tr.step = c, stepCUDNN
 		if c == nil {
 			tr.why = fmt.Sprintf("there is no cuDNN for CUDA %d", t.Version.Major)
-			tr.fix = fmt.Sprintf("install cuDNN for CUDA %d (pip: nvidia-cudnn-cu%d; Debian, Ubuntu: cudnn9-cuda-%d) and point CUDNN_LIB at its root", t.Version.Major, t.Version.Major, t.Version.Major)
+			tr.fix = cudnnFix(f, n, t.Version)
 		}
 	}
 	return tr

@@ -85,15 +85,15 @@ func TestChoose(t *testing.T) {
 		{"a GPU newer than one toolkit", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[2:]; f.Devices = devices("12.0") }, kernels, toolchain.Wish{},
 			"CUDA 12.6 in /cuda-12.6 does not fit: CUDA 12.6 compiles for sm_90 and older, not for sm_120 | use a newer toolkit (`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights), or `--gpu-arch=90`, whose PTX a newer GPU takes"},
 		{"too old a GPU for any of them", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:2] }, kernels, toolchain.Wish{Arch: "61", ArchOrigin: "CUDA_COMPUTE_CAP"},
-			"none of 2 CUDA toolkits fits; closest is CUDA 13.5 in /cuda-13.5: CUDA 13.5 compiles for sm_75 and newer, not for sm_61 | use an older toolkit: CUDA 12.9 is the newest that compiles for sm_61"},
+			"none of 2 CUDA toolkits fits; closest is CUDA 13.5 in /cuda-13.5: CUDA 13.5 compiles for sm_75 and newer, not for sm_61 | use an older toolkit: CUDA 12.9 is the newest that compiles for sm_61 (`gpubuild toolchain install 12.9`)"},
 		{"what the directory was built for stays when no GPU is visible", nil, kernels, toolchain.Wish{Previous: capability("8.6")}, "/cuda-13.5 8.6 what this target directory was built for"},
 		{"the crates' floor is above the toolkit's", nil, with(kernels, func(n *toolchain.Needs) { n.Floor = capability("80") }), toolchain.Wish{}, "/cuda-13.5 8.0 the lowest that the crates' kernels compile for, because no GPU is visible and none was named"},
 		{"a version that is asked for", nil, kernels, toolchain.Wish{CUDA: "12.6", Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"a major that is asked for", nil, kernels, toolchain.Wish{CUDA: "12", Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"a root that is asked for, with a slash", nil, kernels, toolchain.Wish{CUDA: "/cuda-13.2/", Arch: "80"}, "/cuda-13.2 8.0 "},
-		{"a version that is not there", nil, kernels, toolchain.Wish{CUDA: "11.8"}, "there is no CUDA toolkit 11.8 | ask for one of those that are there, or: `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"},
+		{"a version that is not there", nil, kernels, toolchain.Wish{CUDA: "11.8"}, "there is no CUDA toolkit 11.8 | ask for CUDA 13.5 in place of 11.8: /cuda-13.5 is here and fits; or `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"},
 		{"what is asked for is never replaced", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.4") }), toolchain.Wish{CUDA: "13.5"},
-			"CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 is newer than the locked cudarc knows (13.4) | use CUDA 13.4 or older (`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights), or a newer cudarc: `cargo update -p cudarc`"},
+			"CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 is newer than the locked cudarc knows (13.4) | ask for CUDA 13.2 in place of 13.5: /cuda-13.2 is here and fits; or use CUDA 13.4 or older (`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights), or a newer cudarc: `cargo update -p cudarc`"},
 		{"no sense in the arch", nil, kernels, toolchain.Wish{Arch: "fast", ArchOrigin: "GPUBUILD_ARCH"}, `GPUBUILD_ARCH: "fast" is not an architecture such as sm_89 or compute_89 | give a compute capability such as 89 or 8.9`},
 		{"crates that need a driver only", func(f *toolchain.Facts) { *f = toolchain.Facts{} }, toolchain.Needs{CUDA: true}, toolchain.Wish{}, "none unknown "},
 		{"nvcc is only asked for its version: parts and compilers do not matter", func(f *toolchain.Facts) {
@@ -104,19 +104,26 @@ func TestChoose(t *testing.T) {
 		{"the compiler that is asked for does not fit", func(f *toolchain.Facts) {
 			f.Toolkits = f.Toolkits[:1]
 			f.Compilers = append(f.Compilers, gcc(15, "/usr/bin/gcc-15", false))
+		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | leave `--gpu-ccbin=/usr/bin/g++-15` out: gcc 0 (/usr/bin/gcc) fits; or install g++-13, which CUDA 13.5 takes; gpubuild then uses it by itself"},
+		{"the compiler that is asked for does not fit, and no other one does", func(f *toolchain.Facts) {
+			f.Toolkits, f.Compilers = f.Toolkits[:1], []hostcc.Compiler{gcc(15, "/usr/bin/gcc-15", false), gcc(16, "/usr/bin/gcc", true)}
 		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | install g++-13, which CUDA 13.5 takes; gpubuild then uses it by itself"},
-		{"no cuDNN", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, with(candle, func(n *toolchain.Needs) { n.CudarcMax = gpu.Version{} }), toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 13 (pip: nvidia-cudnn-cu13; Debian, Ubuntu: cudnn9-cuda-13) and point CUDNN_LIB at its root"},
+		{"what the directory was built for is too old for the only toolkit, and the GPU is another one now", func(f *toolchain.Facts) {
+			f.Toolkits, f.Devices = f.Toolkits[:1], devices("8.9")
+		}, kernels, toolchain.Wish{Previous: capability("61")}, "CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 compiles for sm_75 and newer, not for sm_61 | " +
+			"`--gpu-arch=89` (the GPU, GPU 8.9): CUDA 13.5 in /cuda-13.5 fits then, and this target directory, built for sm_61, is built anew; or use an older toolkit: CUDA 12.9 is the newest that compiles for sm_61 (`gpubuild toolchain install 12.9`)"},
+		{"no cuDNN", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, with(candle, func(n *toolchain.Needs) { n.CudarcMax = gpu.Version{} }), toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 13 (Debian, Ubuntu: cudnn9-cuda-13; `gpubuild toolchain install 13.5 --parts cudnn` needs no admin rights) and point CUDNN_LIB at its root"},
 		{"headers of cuDNN without a library", func(f *toolchain.Facts) {
 			f.Toolkits = f.Toolkits[2:]
 			f.CUDNN = []cudnn.Install{{Root: "/usr", Real: "/usr", Include: "/usr/include", Version: "9.10.2", CUDAMajor: 12, Problem: "its headers are there, its libraries are not"}}
-		}, candle, toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 12 (pip: nvidia-cudnn-cu12; Debian, Ubuntu: cudnn9-cuda-12) and point CUDNN_LIB at its root"},
+		}, candle, toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 12 (Debian, Ubuntu: cudnn9-cuda-12; `gpubuild toolchain install 12.6 --parts cudnn` needs no admin rights) and point CUDNN_LIB at its root"},
 		{"cuDNN decides on the toolkit", func(f *toolchain.Facts) {
 			f.CUDNN = []cudnn.Install{{Root: "/cudnn", Real: "/cudnn", Version: "9.10.2", CUDAMajor: 12, Link: true, Lib: "/cudnn/lib"}}
 		}, candle, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"cuDNN without the link that a linker needs", func(f *toolchain.Facts) {
 			f.Toolkits = f.Toolkits[2:]
-			f.CUDNN = []cudnn.Install{{Root: "/cudnn", Real: "/cudnn", Version: "9.10.2", CUDAMajor: 12, Lib: "/cudnn/lib"}}
-		}, candle, toolchain.Wish{}, "CUDA 12.6 in /cuda-12.6 does not fit: there is no cuDNN for CUDA 12 | install cuDNN for CUDA 12 (pip: nvidia-cudnn-cu12; Debian, Ubuntu: cudnn9-cuda-12) and point CUDNN_LIB at its root"},
+			f.CUDNN = []cudnn.Install{{Root: "/cudnn", Real: "/cudnn", Version: "9.10.2", Major: 9, CUDAMajor: 12, Lib: "/cudnn/lib"}}
+		}, candle, toolchain.Wish{}, "CUDA 12.6 in /cuda-12.6 does not fit: there is no cuDNN for CUDA 12 | make the name by which a linker finds it: ln -s libcudnn.so.9 /cudnn/lib/libcudnn.so"},
 		{"the variables agree, and an older one is theirs", func(f *toolchain.Facts) {
 			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"}, cuda.Source{Kind: cuda.Variable, Name: "CUDA_PATH"})
 		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},

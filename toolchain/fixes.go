@@ -1,15 +1,19 @@
 package toolchain
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
 )
+
+const oneOfThose = "ask for one of those that are there, or: "
 
 // noToolkit words that there is no toolkit that can be used at all.
 func noToolkit(f Facts, w Wish, lost []Loser) error {
@@ -19,7 +23,7 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 	}
 	fix := fetchHint + " into your cache; or install one and set CUDA_HOME to its root"
 	if asked(w) && len(lost) > 0 {
-		fix = "ask for one of those that are there, or: " + fetchHint
+		fix = oneOfThose + fetchHint
 	}
 	if w.CUDAOrigin != "" {
 		fix = w.CUDAOrigin + " default forgets it; or " + fix
@@ -55,6 +59,62 @@ func unreadable(f Facts) []string {
 		return nil
 	}
 	return f.MSVC.Problems
+}
+
+// tellLess puts first into an error's hint which of the user's words stands in the way, where everything fits without it: no change is smaller.
+func tellLess(f Facts, n Needs, w Wish, err error) {
+	var fix *string
+	var missing *MissingError
+	var misfit *MisfitError
+	switch {
+	case errors.As(err, &missing):
+		fix = &missing.Fix
+	case errors.As(err, &misfit):
+		fix = &misfit.Fix
+	default:
+		return
+	}
+	ccbin, toolkit, previous := w, w, w // of Windows' toolsets toolsetFix tells
+	ccbin.CCBin, toolkit.CUDA, toolkit.CUDAOrigin, previous.Previous, previous.PreviousSuffix = "", "", "", gpu.Capability{}, ""
+	for _, less := range []struct {
+		said bool
+		wish Wish
+		word func(Set) string
+	}{
+		{w.CCBin != "" && f.MSVC == nil, ccbin, func(s Set) string {
+			return fmt.Sprintf("leave `--gpu-ccbin=%s` out: %s fits", w.CCBin, s.Compiler.Named())
+		}},
+		{asked(w), toolkit, func(s Set) string {
+			return fmt.Sprintf("ask for CUDA %s in place of %s: %s is here and fits", s.Toolkit.Version, w.CUDA, s.Toolkit.Root)
+		}},
+		{w.Arch == "" && !w.Previous.IsZero(), previous, func(s Set) string {
+			return fmt.Sprintf("`--gpu-arch=%s` (%s): %s fits then, and this target directory, built for sm_%s, is built anew", s.Capability.Digits(), s.CapabilityOrigin, s.Toolkit.Named(), w.Previous.Digits())
+		}},
+	} {
+		if !less.said {
+			continue
+		}
+		s, err := choose(f, n, less.wish)
+		if err != nil || s.Toolkit == nil || s.Compiler == nil && w.CCBin != "" {
+			continue
+		}
+		*fix = less.word(s) + "; or " + strings.TrimPrefix(*fix, oneOfThose)
+		return
+	}
+}
+
+// cudnnFix is how a cuDNN for a toolkit is had. One of pip's lacks on Linux only the name by which a linker looks for it.
+func cudnnFix(f Facts, n Needs, v gpu.Version) string {
+	for _, i := range f.CUDNN {
+		if fits, _ := i.For(v.Major); fits && i.Problem == "" && n.Libraries && !i.Link && f.MSVC == nil {
+			return fmt.Sprintf("make the name by which a linker finds it: ln -s libcudnn.so.%d %s/libcudnn.so", i.Major, i.Lib)
+		}
+	}
+	where := fmt.Sprintf("Debian, Ubuntu: cudnn9-cuda-%d; `gpubuild toolchain install %s --parts cudnn` needs no admin rights", v.Major, v)
+	if f.MSVC != nil {
+		where = fmt.Sprintf("pip: nvidia-cudnn-cu%d", v.Major)
+	}
+	return fmt.Sprintf("install cuDNN for CUDA %d (%s) and point CUDNN_LIB at its root", v.Major, where)
 }
 
 func anyUsable(all []hostcc.Compiler) bool {
