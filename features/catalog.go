@@ -2,13 +2,14 @@ package features
 
 import (
 	_ "embed" // crates.toml
+	"errors"
 	"fmt"
 	"os"
 	"regexp"
 	"strings"
 	"sync"
 
-	"github.com/BurntSushi/toml"
+	fast "github.com/pelletier/go-toml/v2"
 
 	"gpubuild/buildenv"
 )
@@ -143,12 +144,12 @@ func DefaultCatalog() (*Catalog, error) { return defaultCatalog() }
 
 func parseCatalog(text string) (*Catalog, error) {
 	c := &Catalog{}
-	md, err := toml.Decode(text, c)
-	if err != nil {
+	if err := fast.NewDecoder(strings.NewReader(text)).DisallowUnknownFields().Decode(c); err != nil { // it is read in every run: see readTOML
+		var unknown *fast.StrictMissingError
+		if errors.As(err, &unknown) {
+			return nil, fmt.Errorf("crates.toml: unknown key:\n%s", unknown.String())
+		}
 		return nil, fmt.Errorf("crates.toml: %w", err)
-	}
-	if left := md.Undecoded(); len(left) > 0 {
-		return nil, fmt.Errorf("crates.toml: unknown key %s", left[0])
 	}
 	for i := range c.Crates {
 		for k := range c.Crates[i].External {

@@ -3,10 +3,7 @@ package features
 import (
 	"fmt"
 	"sort"
-	"strings"
 	"sync"
-
-	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv"
 )
@@ -94,8 +91,8 @@ func (p *Package) FeatureLine(feature string) int {
 
 // parseManifest reads one Cargo.toml. Inherited dependencies are only marked; inherit fills them in.
 func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) {
-	raw := map[string]any{}
-	if _, err := toml.Decode(strings.TrimPrefix(string(data), "\uFEFF"), &raw); err != nil {
+	raw, err := readTOML(data)
+	if err != nil {
 		return nil, tomlError(path, data, err)
 	}
 	p := &Package{Manifest: path, Dir: h.Dir(path), Features: map[string][]string{}, text: data, once: &sync.Once{}}
@@ -129,11 +126,9 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 	}
 	lib := table(raw, "lib")
 	p.ProcMacro, _ = first(lib, "proc-macro", "proc_macro").(bool)
-	if bins, ok := raw["bin"].([]map[string]any); ok {
-		for _, b := range bins {
-			if s := str(b["path"]); s != "" {
-				p.Bins = append(p.Bins, h.Join(p.Dir, s))
-			}
+	for _, b := range tablesOf(raw["bin"]) {
+		if s := str(b["path"]); s != "" {
+			p.Bins = append(p.Bins, h.Join(p.Dir, s))
 		}
 	}
 	for name, v := range table(raw, "features") {

@@ -196,8 +196,7 @@ func placesIn(raw map[string]any) places {
 
 func placesOf(raw map[string]any, kind string) []binPlace {
 	var out []binPlace
-	list, _ := raw[kind].([]map[string]any)
-	for _, one := range list {
+	for _, one := range tablesOf(raw[kind]) {
 		needs, _ := stringsOf(one["required-features"])
 		out = append(out, binPlace{str(one["name"]), str(one["path"]), needs})
 	}
