@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -43,12 +44,21 @@ func pips(h buildenv.Host) []pip {
 	return out
 }
 
+// version are the arguments that have it say "pip 23.2.1". An interpreter is asked for the module: `-m pip --version` takes five times as long, for it
+// loads all of pip.
+func (c pip) version() []string {
+	if len(c.args) == 0 {
+		return []string{"--version"}
+	}
+	return append(slices.Clone(c.args[:len(c.args)-2]), "-c", "import pip; print('pip', pip.__version__)")
+}
+
 // findPip asks each for its version, because python3 without pip is common and Windows has a python3 that only opens a shop.
 func (p Plan) findPip(ctx context.Context, run runner, dir string) (pip, error) {
 	var tried []string
 	for _, c := range pips(p.host) {
 		tried = append(tried, strings.Join(append([]string{c.path}, c.args...), " "))
-		r, err := run.Run(ctx, p.pipCmd(c, dir, "--version"))
+		r, err := run.Run(ctx, p.pipCmd(pip{path: c.path}, dir, c.version()...))
 		if ctx.Err() != nil {
 			return pip{}, ctx.Err()
 		}
@@ -95,29 +105,50 @@ func (p Plan) pipCmd(c pip, dir string, args ...string) buildenv.Cmd {
 	return buildenv.Cmd{Path: c.path, Args: append(append([]string{}, c.args...), args...), Dir: dir, Env: env.Entries()}
 }
 
-// batches says which wheels one run of pip fetches. Large ones come one at a time, so that what is complete is kept when the next one fails,
-// and largest first, so that they are unpacked while the rest is fetched; a run for each of the small ones would cost more than it saves.
-func batches(items []Item, multi bool) [][]Item {
+// runs is how many runs of pip work at the same time: a second one is half a second of a core, which two cores have better use for; of more cores it takes
+// one that has nothing to do. On Windows no wheel can be taken before its run ends, so each large one gets a run.
+func (p Plan) runs() int {
+	if p.host.OS == buildenv.Windows {
+		return len(p.Items)
+	}
+	return min(max(p.host.CPUs/2, 1), 4)
+}
+
+// batches says which wheels each run of pip fetches, in which order: those that are the most work to unpack for a byte come first, so that the cores have
+// something to do while the rest is fetched. A run has one large wheel at least: for small ones it would cost more than it saves.
+func batches(items []Item, multi bool, runs int) [][]Item {
 	const large = 32e6
 	items = append([]Item{}, items...)
 	sort.SliceStable(items, func(i, j int) bool { return items[i].Size > items[j].Size })
 	var out [][]Item
-	small := map[string]int{} // tag and where its batch is
-	for _, it := range items {
-		if it.Size >= large {
-			out = append(out, []Item{it})
-			continue
+	if multi {
+		n := sort.Search(len(items), func(i int) bool { return items[i].Size < large })
+		out = make([][]Item, min(max(n, 1), runs))
+		bytes := make([]int64, len(out))
+		for _, it := range items {
+			least := 0
+			for i := range bytes {
+				if bytes[i] < bytes[least] {
+					least = i
+				}
+			}
+			out[least] = append(out[least], it)
+			bytes[least] += it.Size
 		}
-		key := ""
-		if !multi {
-			key = it.tag()
-		}
-		if i, ok := small[key]; ok {
+	} else {
+		at := map[string]int{} // tag and where its batch is
+		for _, it := range items {
+			i, ok := at[it.tag()]
+			if !ok {
+				i = len(out)
+				at[it.tag()], out = i, append(out, nil)
+			}
 			out[i] = append(out[i], it)
-			continue
 		}
-		small[key] = len(out)
-		out = append(out, []Item{it})
+	}
+	work := func(it Item) float64 { return float64(it.Unpacked) / float64(it.Size) }
+	for _, b := range out {
+		sort.SliceStable(b, func(i, j int) bool { return work(b[i]) > work(b[j]) })
 	}
 	return out
 }
@@ -146,7 +177,7 @@ func downloadArgs(batch []Item, dir string) []string {
 }
 
 // fetch has pip fetch one batch into dir and moves each file that is the pinned one to where wheels are kept.
-func (p Plan) fetch(ctx context.Context, run runner, c pip, dir string, batch []Item, progress func(string)) error {
+func (p Plan) fetch(ctx context.Context, run runner, c pip, dir string, batch []Item, progress func(string), deliver func(string, Wheel)) error {
 	var total int64
 	var names []string
 	for _, it := range batch {
@@ -163,15 +194,17 @@ func (p Plan) fetch(ctx context.Context, run runner, c pip, dir string, batch []
 		return err
 	}
 	stop := watch(tmp, func(n int64) { progress(fmt.Sprintf("fetching %s: %s of %s", what, size(n), size(total))) })
+	rest := p.takeEarly(tmp, batch, deliver)
 	_, err := run.Run(ctx, p.pipCmd(c, dir, downloadArgs(batch, dir)...))
 	stop()
+	missing := rest()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
 		return fetchError(batch, names, err)
 	}
-	for _, it := range batch {
+	for _, it := range missing {
 		from := filepath.Join(dir, it.File)
 		if _, err := os.Stat(from); err != nil {
 			return &FetchError{Wheels: []string{it.File}, Err: errors.New("pip ended well, but the file is not there")}
@@ -182,8 +215,57 @@ func (p Plan) fetch(ctx context.Context, run runner, c pip, dir string, batch []
 		if err := os.Rename(from, p.kept(it.Wheel)); err != nil {
 			return err
 		}
+		deliver(p.kept(it.Wheel), it.Wheel)
 	}
 	return nil
+}
+
+// takeEarly delivers wheels while pip still fetches others: pip writes each under its own name below its temporary directory and copies all of them to
+// where they belong when it has the last (23.2.1: operations/prepare.py). What has the pinned size and hash is the pinned file, whatever pip does with it
+// afterwards; it gets a second name. Where that cannot be, and where another pip works in another way, rest answers what is still to be taken. It is to be
+// called when pip has ended. On Windows nothing is taken: pip could not remove a file that is being read.
+func (p Plan) takeEarly(tmp string, batch []Item, deliver func(string, Wheel)) (rest func() []Item) {
+	if p.host.OS == buildenv.Windows {
+		return func() []Item { return batch }
+	}
+	done, gone := make(chan struct{}), make(chan struct{})
+	tried, taken := map[string]bool{}, map[string]bool{}
+	look := func() {
+		_ = filepath.WalkDir(tmp, func(path string, d os.DirEntry, err error) error {
+			i := slices.IndexFunc(batch, func(it Item) bool { return err == nil && it.File == d.Name() })
+			if i < 0 || tried[batch[i].File] {
+				return nil // what vanishes meanwhile is found at the end
+			}
+			it := batch[i]
+			if fi, err := d.Info(); err != nil || !fi.Mode().IsRegular() || fi.Size() != it.Size {
+				return nil
+			}
+			tried[it.File] = true
+			if check(path, it.Wheel) == nil && os.Link(path, p.kept(it.Wheel)) == nil {
+				taken[it.File] = true
+				deliver(p.kept(it.Wheel), it.Wheel)
+			}
+			return nil
+		})
+	}
+	go func() {
+		defer close(gone)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				look()
+			}
+		}
+	}()
+	return func() []Item {
+		close(done)
+		<-gone
+		return slices.DeleteFunc(slices.Clone(batch), func(it Item) bool { return taken[it.File] })
+	}
 }
 
 // kept is where a wheel waits until the toolkit is complete.

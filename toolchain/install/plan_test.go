@@ -145,14 +145,14 @@ func TestBadPins(t *testing.T) {
 }
 
 func TestBatches(t *testing.T) {
-	item := func(name string, size int64, tag string) Item {
-		return Item{Wheel: Wheel{Package: name, Version: "1", Size: size, File: name + "-1-py3-none-" + tag + ".whl"}}
+	item := func(name string, size int64, work int64, tag string) Item {
+		return Item{Wheel: Wheel{Package: name, Version: "1", Size: size, Unpacked: size * work / 10, File: name + "-1-py3-none-" + tag + ".whl"}}
 	}
-	items := []Item{item("crt", 1e5, "manylinux2014_x86_64"), item("nvcc", 48e6, "manylinux2014_x86_64"), item("cupti", 13e6, "manylinux_2_25_x86_64"),
-		item("cudnn", 5e8, "manylinux_2_27_x86_64"), item("cccl", 4e6, "manylinux2014_x86_64")}
-	show := func(multi bool) string {
+	items := []Item{item("crt", 1e5, 31, "manylinux2014_x86_64"), item("nvcc", 48e6, 32, "manylinux2014_x86_64"), item("cupti", 13e6, 20, "manylinux_2_25_x86_64"),
+		item("cudnn", 5e8, 17, "manylinux_2_27_x86_64"), item("cccl", 4e6, 48, "manylinux2014_x86_64")}
+	show := func(multi bool, runs int) string {
 		var out []string
-		for _, b := range batches(items, multi) {
+		for _, b := range batches(items, multi, runs) {
 			var names []string
 			for _, it := range b {
 				names = append(names, it.Package)
@@ -161,10 +161,21 @@ func TestBatches(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	if got, want := show(true), "cudnn nvcc cupti+cccl+crt"; got != want {
-		t.Errorf("got %s, want %s", got, want)
+	for _, tt := range []struct {
+		multi bool
+		runs  int
+		want  string
+	}{
+		{true, 1, "cccl+nvcc+crt+cupti+cudnn"},
+		{true, 2, "cudnn cccl+nvcc+crt+cupti"},
+		{true, 9, "cudnn cccl+nvcc+crt+cupti"},  // two of them are large
+		{false, 2, "cudnn cccl+nvcc+crt cupti"}, // a pip that takes one platform
+	} {
+		if got := show(tt.multi, tt.runs); got != tt.want {
+			t.Errorf("%v: got %s", tt, got)
+		}
 	}
-	if got, want := show(false), "cudnn nvcc cupti cccl+crt"; got != want {
-		t.Errorf("a pip that takes one platform: got %s, want %s", got, want)
+	if got := batches(items[:1], true, 4); len(got) != 1 || len(got[0]) != 1 {
+		t.Errorf("a small one alone: %v", got)
 	}
 }

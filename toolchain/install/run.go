@@ -157,7 +157,7 @@ func (p Plan) build(ctx context.Context, run runner, say func(string), staging, 
 		path  string
 		wheel Wheel
 	}
-	queue, unpacked := make(chan ready, len(p.Items)), make(chan error, 1)
+	queue, unpacked, headers := make(chan ready, len(p.Items)), make(chan error, 1), make(chan struct{})
 	var unpackers sync.WaitGroup
 	var once sync.Once
 	var failed error
@@ -171,6 +171,9 @@ func (p Plan) build(ctx context.Context, run runner, say func(string), staging, 
 					stop() // fetching the rest would be in vain
 					return
 				}
+				if r.wheel.Part == "runtime" {
+					close(headers)
+				}
 			}
 		}()
 	}
@@ -183,11 +186,7 @@ func (p Plan) build(ctx context.Context, run runner, say func(string), staging, 
 	}()
 	stubs := make(chan error, 1)
 	go func() {
-		if cc == "" {
-			stubs <- nil
-			return
-		}
-		err := t.addStubs(work, run, p, cc, filepath.Join(staging, "scratch-stubs"))
+		err := t.addAllStubs(work, run, p, cc, staging, headers)
 		if err != nil {
 			stop()
 		}
@@ -212,11 +211,6 @@ func (p Plan) build(ctx context.Context, run runner, say func(string), staging, 
 	say("putting the toolkit together")
 	if err := t.finish(p); err != nil {
 		return err
-	}
-	if cc != "" {
-		if err := t.addDriverStub(ctx, run, p, cc, filepath.Join(staging, "scratch")); err != nil {
-			return err
-		}
 	}
 	return t.mark(p)
 }
@@ -270,11 +264,10 @@ func (p Plan) get(ctx context.Context, run runner, say func(string), fetching st
 		}
 	}
 	say("using " + c.name)
-	return p.fetchAll(ctx, run, c, say, fetching, batches(missing, c.multi), deliver)
+	return p.fetchAll(ctx, run, c, say, fetching, batches(missing, c.multi, p.runs()), deliver)
 }
 
-// fetchAll runs a pip for each batch, all at the same time: a run of pip is half start and half talk with the index, and the network idles
-// meanwhile. Each has a directory of its own. The first error stops the others.
+// fetchAll runs a pip for each batch, all at the same time. Each has a directory of its own. The first error stops the others.
 func (p Plan) fetchAll(ctx context.Context, run runner, c pip, say func(string), fetching string, all [][]Item, deliver func(string, Wheel)) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -284,16 +277,9 @@ func (p Plan) fetchAll(ctx context.Context, run runner, c pip, say func(string),
 			dir := fmt.Sprintf("%s.%d", fetching, i)
 			err := os.MkdirAll(filepath.Join(dir, tmpDir), 0o700)
 			if err == nil {
-				err = p.fetch(ctx, run, c, dir, batch, say)
+				err = p.fetch(ctx, run, c, dir, batch, say, deliver)
 			}
-			if err != nil {
-				errs <- err
-				return
-			}
-			for _, it := range batch {
-				deliver(p.kept(it.Wheel), it.Wheel)
-			}
-			errs <- nil
+			errs <- err
 		}()
 	}
 	var first error

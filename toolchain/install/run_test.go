@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -250,7 +251,7 @@ func TestPanicLeavesNothing(t *testing.T) {
 	func() {
 		defer func() { _ = recover() }()
 		w := &fakeWorld{shelf: s, fail: func(what string, _ buildenv.Cmd) error {
-			if what == "preprocess" {
+			if what == "version" {
 				panic("a fault of ours")
 			}
 			return nil
@@ -428,5 +429,44 @@ func TestReadOnlyCache(t *testing.T) {
 	var hinted interface{ Hint() string }
 	if !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), cache.Variable) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// What pip has fetched completely is unpacked while it fetches the next, and is kept when that fails; a file that only has the right size is not taken.
+func TestWheelsAreTakenWhilePipIsAtWork(t *testing.T) {
+	linuxOnly(t)
+	c, s := small(t)
+	h, dir := testHost(t), t.TempDir()
+	p := plan(t, c, h, dir, Want{})
+	whole, damaged := p.Items[0], p.Items[1]
+	unpacked := false
+	w := &fakeWorld{shelf: s, fail: func(what string, cmd buildenv.Cmd) error {
+		if what != "download" {
+			return nil
+		}
+		tmp := filepath.Join(buildenv.NewEnv(runtime.GOOS, cmd.Env).Get("TMPDIR"), "pip-unpack-x1")
+		wrong := append([]byte{}, s[damaged.File]...)
+		wrong[len(wrong)/2] ^= 1
+		if err := errors.Join(os.Mkdir(tmp, 0o700), os.WriteFile(filepath.Join(tmp, damaged.File), wrong, 0o600), os.WriteFile(filepath.Join(tmp, whole.File), s[whole.File], 0o600)); err != nil {
+			return err
+		}
+		for deadline := time.Now().Add(20 * time.Second); !unpacked && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+			found, err := filepath.Glob(filepath.Join(dir, toolkitsDir, stagingPrefix+"*", "root", "bin", "nvcc.profile"))
+			unpacked = err == nil && len(found) == 1
+		}
+		return exit(cmd, "Connection reset by peer")
+	}}
+	_, err := p.Run(context.Background(), w, nil)
+	var failed *FetchError
+	if !unpacked || !errors.As(err, &failed) || failed.Kind != FetchNetwork {
+		t.Fatalf("unpacked %v, %v", unpacked, err)
+	}
+	again := plan(t, c, h, dir, Want{})
+	if again.Items[0].Have == "" || again.Items[1].Have != "" || len(leftovers(t, dir)) > 0 {
+		t.Errorf("kept %q and %q, left %v", again.Items[0].Have, again.Items[1].Have, leftovers(t, dir))
+	}
+	w = &fakeWorld{shelf: s}
+	if _, err := again.Run(context.Background(), w, nil); err != nil || strings.Contains(w.asked, whole.Package+"==") || !strings.Contains(w.asked, damaged.Package+"==") {
+		t.Errorf("%v, asked for %s", err, w.asked)
 	}
 }

@@ -70,6 +70,22 @@ func (p Plan) holds(part string) bool {
 	return false
 }
 
+// addAllStubs makes the link stubs while the rest is fetched: the driver's last, for it needs the runtime's headers. cc is empty where none is wanted.
+func (t *tree) addAllStubs(ctx context.Context, run runner, p Plan, cc, staging string, headers <-chan struct{}) error {
+	if cc == "" {
+		return nil
+	}
+	if err := t.addStubs(ctx, run, p, cc, filepath.Join(staging, "scratch-stubs")); err != nil || !p.holds("runtime") {
+		return err
+	}
+	select {
+	case <-headers:
+		return t.addDriverStub(ctx, run, p, cc, filepath.Join(staging, "scratch"))
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // addDriverStub makes libcuda's link stub in lib/stubs. Nothing may ever have that directory on its run path.
 func (t *tree) addDriverStub(ctx context.Context, run runner, p Plan, cc, scratch string) error {
 	if !t.has("include/cuda.h") {

@@ -1,15 +1,19 @@
 package install
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/flate"
 )
 
 // put writes a wheel whose pin is right, so that only its entries can be at fault.
@@ -142,4 +146,39 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatal("written outside")
 		}
 	})
+}
+
+// An entry too large to be read at once, one that is stored, one that ends early, and decoders that are used again.
+func TestInflate(t *testing.T) {
+	var b bytes.Buffer
+	w, err := flate.NewWriter(&b, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Repeat("the toolkit's own words, ", 20_000)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data := b.Bytes()
+	for i := range 3 {
+		for name, r := range map[string]io.Reader{"at once": io.NewSectionReader(bytes.NewReader(data), 0, int64(len(data))), "through a buffer": io.MultiReader(bytes.NewReader(data))} {
+			z := inflate(r)
+			if got, err := io.ReadAll(z); err != nil || string(got) != text || z.Close() != nil {
+				t.Errorf("%s, round %d: %d bytes, %v", name, i, len(got), err)
+			}
+			if n, err := z.Read(make([]byte, 1)); n > 0 || !errors.Is(err, fs.ErrClosed) {
+				t.Errorf("%s, round %d: read after the end: %d, %v", name, i, n, err)
+			}
+		}
+		for name, r := range map[string]io.Reader{"the file is shorter": io.NewSectionReader(bytes.NewReader(data[:50]), 0, int64(len(data))), "the data are": bytes.NewReader(data[:50])} {
+			z := inflate(r)
+			if _, err := io.ReadAll(z); !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("%s, round %d: %v", name, i, err)
+			}
+			_ = z.Close()
+		}
+	}
 }

@@ -149,7 +149,7 @@ type fakeWorld struct {
 func (w *fakeWorld) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
 	line := strings.Join(c.Args, " ")
 	what := "?"
-	for word, name := range map[string]string{"--version": "version", "download": "download", "-E": "preprocess", "-shared": "stub"} {
+	for word, name := range map[string]string{"--version": "version", "-c": "version", "download": "download", "-E": "preprocess", "-shared": "stub"} {
 		if strings.Contains(" "+line+" ", " "+word+" ") {
 			what = name
 		}
