@@ -77,6 +77,19 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("%s: larger than %d bytes", e.Path, e.Limit)
 }
 
+// Names lists what is in a directory, sorted; one that cannot be read has nothing.
+func (h Host) Names(dir string) []string {
+	entries, err := h.Files.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	out := make([]string, 0, len(entries))
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
 // ReadFile reads a whole file of at most limit bytes; a larger one is a *TooLargeError.
 func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := h.Files.Open(path)

@@ -66,10 +66,10 @@ func trimZeros(s string) string {
 
 // adopt asks what lies in the build directory of the units of which no record tells. What shows itself to be what would be built now is taken over as
 // it is; what shows that it is not has a reason; the rest stays unknown, with a word on what could not be told.
-func (j *journey) adopt(ctx context.Context, units map[string]features.ScriptUnit, h *hashes) {
+func (j *journey) adopt(ctx context.Context, h *hashes) {
 	var unknown []stale.Doubt
 	for _, d := range j.compared.Unknown {
-		u, ok := units[d.PkgID]
+		u, ok := j.unitOf(d.Key)
 		// Another workspace's sources may differ, of which nothing here tells.
 		if !ok || d.OutDir == "" || d.Foreign {
 			unknown = append(unknown, d)
@@ -87,7 +87,7 @@ func (j *journey) adopt(ctx context.Context, units map[string]features.ScriptUni
 			continue
 		}
 		for _, e := range j.record.Entries {
-			if e.OutDir == d.OutDir && e.PkgID == d.PkgID {
+			if e.Key == d.Key {
 				traces.Was = e.Inputs
 			}
 		}

@@ -8,7 +8,6 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -40,32 +39,41 @@ func (j *journey) keepRecord(good bool) {
 	}
 }
 
-// built lists what was built with what, and of which units that cannot be told.
+// built lists what was built with what, and the keys of which nothing can be told.
 func (j *journey) built() (entries []stale.Entry, open []stale.Key) {
 	h := j.openHashes()
 	defer h.keep(j.app)
-	byID := map[string]features.ScriptUnit{}
-	for _, u := range j.reach.Units {
-		byID[u.PkgID] = u
+	for _, e := range j.record.Entries {
+		if !j.credible(e) {
+			open = append(open, e.Key)
+		}
 	}
 	seen := map[string]bool{}
 	for _, m := range j.messages {
-		u, ok := byID[m.PackageID]
-		if m.Reason != cargo.ScriptExecuted || !ok || seen[m.OutDir] || j.unjudged(m) {
+		if m.Reason != cargo.ScriptExecuted || seen[m.OutDir] || j.unjudged(m) {
+			continue
+		}
+		units := j.unitsOf(m.PackageID, m.OutDir)
+		if len(units) == 0 {
 			continue
 		}
 		seen[m.OutDir] = true
-		key := stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: m.OutDir}
-		// Those from before the build: what was replaced while cargo ran is another thing at the next one.
-		inputs := j.inputs[u.PkgID+" "+key.Features]
 		linked, err := j.linked(m, h)
 		if err != nil {
-			j.shell.Warning("%s is not recorded: %v; the next build finds out anew what it was built with", u.Name, err)
-			open = append(open, key)
-			continue
+			j.shell.Warning("%s is not recorded: %v; the next build finds out anew what it was built with", units[0].Name, err)
+		} else {
+			j.linkedThen(m, linked)
 		}
-		j.linkedThen(m, linked)
-		entries = append(entries, stale.Entry{Key: key, Package: u.Name, Inputs: append(inputs[:len(inputs):len(inputs)], linked...), ScriptRan: cargo.ScriptRan(j.host, m.OutDir)})
+		for _, u := range units {
+			key := stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: m.OutDir}
+			if err != nil {
+				open = append(open, key)
+				continue
+			}
+			// Those from before the build: what was replaced while cargo ran is another thing at the next one.
+			inputs := j.inputs[u.PkgID+" "+key.Features]
+			entries = append(entries, stale.Entry{Key: key, Package: u.Name, Inputs: append(inputs[:len(inputs):len(inputs)], linked...), ScriptRan: cargo.ScriptRan(j.host, m.OutDir)})
+		}
 	}
 	return entries, open
 }

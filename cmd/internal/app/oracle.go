@@ -47,7 +47,7 @@ func (j *journey) readCode(ctx context.Context) error {
 			unrecorded[dir] = true
 		}
 		for _, dir := range j.outDirs(u.Name) {
-			if !compared[j.host.Clean(dir)] && cargo.ScriptRan(j.host, dir) != 0 {
+			if !compared[j.host.Clean(dir)] && cargo.ScriptRan(j.host, dir) != 0 && j.mayBe(u, dir) {
 				there = append(there, j.outputThere(u, dir))
 			}
 		}
@@ -120,13 +120,9 @@ func (j *journey) relinked(f *mistake) bool {
 
 // outputsThere are the units that were compared, as earlier builds left them.
 func (j *journey) outputsThere() []output {
-	byID := map[string]features.ScriptUnit{}
-	for _, u := range j.reach.Units {
-		byID[u.PkgID+" "+featureKey(u.Features)] = u
-	}
 	var out []output
 	for _, s := range j.units {
-		if u, ok := byID[s.PkgID+" "+s.Features]; ok && j.host.IsDir(s.OutDir) {
+		if u, ok := j.unitOf(s.Key); ok && j.host.IsDir(s.OutDir) {
 			out = append(out, j.outputThere(u, s.OutDir))
 		}
 	}

@@ -274,16 +274,12 @@ type output struct {
 
 // outputs are those of the build, by cargo's word.
 func (j *journey) outputs() []output {
-	byID := map[string]features.ScriptUnit{}
-	for _, u := range j.reach.Units {
-		byID[u.PkgID] = u
-	}
 	var out []output
 	for _, m := range j.messages {
 		if m.Reason != cargo.ScriptExecuted {
 			continue
 		}
-		u, ok := byID[m.PackageID]
+		u, ok := strictest(j.unitsOf(m.PackageID, m.OutDir))
 		beyond := false
 		if !ok || !u.Inputs.NVCC {
 			if u, beyond = j.beyond(m); !beyond {
@@ -291,16 +287,17 @@ func (j *journey) outputs() []output {
 			}
 			j.keepTook(u, m.OutDir)
 		}
-		out = append(out, output{u, m.OutDir, m.Cfgs, j.libraries(m.PackageID), beyond})
+		out = append(out, output{u, m.OutDir, m.Cfgs, j.libraries(u), beyond})
 	}
 	return out
 }
 
-// libraries are those that cargo made of a package: what its script made elsewhere than in OUT_DIR ends there.
-func (j *journey) libraries(pkgID string) []string {
+// libraries are those that cargo made of a unit: what its script made elsewhere than in OUT_DIR ends there.
+func (j *journey) libraries(u features.ScriptUnit) []string {
 	var out []string
 	for _, m := range j.messages {
-		if m.Reason != cargo.Artifact || m.PackageID != pkgID || contains(m.Target.Kind, "custom-build") {
+		if m.Reason != cargo.Artifact || m.PackageID != u.PkgID || contains(m.Target.Kind, "custom-build") ||
+			len(j.scriptSets()[u.PkgID]) > 1 && featureKey(m.Features) != featureKey(u.Features) {
 			continue
 		}
 		for _, path := range m.Filenames {

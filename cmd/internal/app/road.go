@@ -51,6 +51,7 @@ type journey struct {
 	results    *results
 	concluded  *conclusions
 	inputs     map[string][]stale.Input // of each unit, as they were before the build
+	sets       map[string][]scriptSet   // see scriptSets
 	cleaned    map[string]bool          // packages that were cleaned in this run
 	before     map[string]int64         // when the script of an OUT_DIR had run before it
 	buildBegan time.Time

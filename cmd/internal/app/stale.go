@@ -2,9 +2,9 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
+	"slices"
 	"sort"
 	"strings"
 
@@ -87,10 +87,8 @@ func (j *journey) compare(ctx context.Context) error {
 	j.readRecord()
 	h := j.openHashes()
 	defer h.keep(j.app)
-	seen := map[string]bool{}
-	byID := map[string]features.ScriptUnit{}
+	seen := map[stale.Key]bool{}
 	for _, u := range j.reach.Units {
-		byID[u.PkgID] = u
 		inputs, err := j.inputsNow(u.Inputs, h)
 		if err != nil {
 			return err
@@ -100,11 +98,12 @@ func (j *journey) compare(ctx context.Context) error {
 			j.inputs = map[string][]stale.Input{}
 		}
 		j.inputs[u.PkgID+" "+key] = inputs
-		for _, e := range j.record.Entries {
-			if e.PkgID != u.PkgID || e.Features != key || !j.ofThisBuild(u, e.OutDir) || seen[e.OutDir] {
-				continue
+		entries := j.entriesOf(u)
+		for _, e := range entries {
+			if seen[e.Key] {
+				continue // on another platform
 			}
-			seen[e.OutDir] = true
+			seen[e.Key] = true
 			ran := cargo.ScriptRan(j.host, e.OutDir)
 			if ran == 0 && !j.host.IsDir(e.OutDir) {
 				continue // cleaned since: it will be built
@@ -115,17 +114,20 @@ func (j *journey) compare(ctx context.Context) error {
 			}
 			j.units = append(j.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: append(asRecorded(inputs, e), linked...), ScriptRan: ran})
 		}
-		if !seen[u.PkgID] && !j.anyEntry(u, key) {
-			for _, out := range j.unrecorded(u) {
-				seen[u.PkgID] = true
-				j.units = append(j.units, stale.Unit{Key: stale.Key{PkgID: u.PkgID, Features: key, OutDir: out}, Package: u.Name, Inputs: inputs,
-					ScriptRan: cargo.ScriptRan(j.host, out)})
+		if len(entries) > 0 {
+			continue
+		}
+		for _, out := range j.unrecorded(u) {
+			k := stale.Key{PkgID: u.PkgID, Features: key, OutDir: out}
+			if !seen[k] {
+				seen[k] = true
+				j.units = append(j.units, stale.Unit{Key: k, Package: u.Name, Inputs: inputs, ScriptRan: cargo.ScriptRan(j.host, out)})
 			}
 		}
 	}
 	j.compared = stale.Compare(j.record, j.units)
 	if len(j.compared.Unknown) > 0 {
-		j.adopt(ctx, byID, h)
+		j.adopt(ctx, h)
 	}
 	return nil
 }
@@ -202,50 +204,12 @@ func (j *journey) profileDirsIn(build string) []string {
 	return dirs
 }
 
-func (j *journey) anyEntry(u features.ScriptUnit, key string) bool {
-	for _, e := range j.record.Entries {
-		if e.PkgID == u.PkgID && e.Features == key && j.ofThisBuild(u, e.OutDir) {
-			return true
-		}
-	}
-	return false
-}
-
 // compiledWith says whether a package's build script was ever compiled with the unit's features here. Where it was not, no OUT_DIR that lies here is one
-// that cargo could take: those are of other features, a build for the CPU for one. What cargo keeps of the script as compiled says with which features
-// that was: fingerprint/build-script-NAME.json, its field features a list in a string (cargo 1.95, src/cargo/core/compiler/fingerprint/mod.rs, and as
-// seen in both layouts). That is cargo's private matter, so anything that is not understood counts as yes; and if the answer is wrong, judgeRest sees
-// it once cargo has said what it took.
+// that cargo could take: those are of other features, a build for the CPU for one. Anything that is not understood counts as yes; and if the answer is
+// wrong, judgeRest sees it once cargo has said what it took.
 func (j *journey) compiledWith(u features.ScriptUnit) bool {
-	want, found := featureKey(u.Features), false
-	for _, profile := range j.profileDirs() {
-		var dirs []string
-		for _, e := range j.names(j.host.Join(profile, ".fingerprint")) {
-			if at := strings.LastIndexByte(e, '-'); at > 0 && e[:at] == u.Name {
-				dirs = append(dirs, j.host.Join(profile, ".fingerprint", e))
-			}
-		}
-		for _, e := range j.names(j.host.Join(profile, "build", u.Name)) {
-			dirs = append(dirs, j.host.Join(profile, "build", u.Name, e, "fingerprint"))
-		}
-		for _, dir := range dirs {
-			for _, name := range j.names(dir) {
-				if !strings.HasPrefix(name, "build-script-") || j.host.Ext(name) != ".json" {
-					continue
-				}
-				found = true
-				var kept struct {
-					Features *string `json:"features"`
-				}
-				var list []string
-				data, err := j.host.ReadFile(j.host.Join(dir, name), recordLimit)
-				if err != nil || json.Unmarshal(data, &kept) != nil || kept.Features == nil || json.Unmarshal([]byte(*kept.Features), &list) != nil || featureKey(list) == want {
-					return true
-				}
-			}
-		}
-	}
-	return !found
+	list := cargo.CompiledScripts(j.host, j.profileDirs(), u.Name)
+	return len(list) == 0 || slices.ContainsFunc(list, func(s cargo.CompiledScript) bool { return !s.Told || featureKey(s.Features) == featureKey(u.Features) })
 }
 
 // unrecorded lists the OUT_DIRs in the profile's directory in which the package's build script ran and of which no record speaks.
@@ -255,11 +219,13 @@ func (j *journey) unrecorded(u features.ScriptUnit) []string {
 	}
 	known := map[string]bool{}
 	for _, e := range j.record.Entries {
-		known[j.host.Clean(e.OutDir)] = true
+		if e.PkgID != u.PkgID || j.credible(e) {
+			known[j.host.Clean(e.OutDir)] = true
+		}
 	}
 	var out []string
 	for _, dir := range j.outDirs(u.Name) {
-		if !known[dir] && j.ofThisBuild(u, dir) && cargo.ScriptRan(j.host, dir) != 0 {
+		if !known[dir] && j.ofThisBuild(u, dir) && cargo.ScriptRan(j.host, dir) != 0 && j.mayBe(u, dir) {
 			out = append(out, dir)
 		}
 	}
@@ -290,17 +256,7 @@ func (j *journey) outDirsOf(packages map[string]bool) []string {
 }
 
 // names lists what is in a directory; one that cannot be read has nothing that cargo could reuse.
-func (j *journey) names(dir string) []string {
-	entries, err := j.host.Files.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	out := make([]string, 0, len(entries))
-	for _, e := range entries {
-		out = append(out, e.Name())
-	}
-	return out
-}
+func (j *journey) names(dir string) []string { return j.host.Names(dir) }
 
 // cleanStale cleans just the packages whose inputs changed, with cargo's own clean.
 func (j *journey) cleanStale(ctx context.Context) error {
@@ -390,14 +346,12 @@ func (j *journey) unjudged(m cargo.Message) bool {
 // judgeRest compares what cargo took and what was not compared before the build, since only cargo knows which OUT_DIRs it takes. What does not agree
 // is cleaned and built once more.
 func (j *journey) judgeRest(ctx context.Context) error {
-	byID := map[string]features.ScriptUnit{}
-	for _, u := range j.reach.Units {
-		byID[u.PkgID] = u
-	}
 	var rest []stale.Unit
 	for _, m := range j.messages {
-		u, ok := byID[m.PackageID]
-		if m.Reason == cargo.ScriptExecuted && ok && j.unjudged(m) {
+		if m.Reason != cargo.ScriptExecuted || !j.unjudged(m) {
+			continue
+		}
+		for _, u := range j.unitsOf(m.PackageID, m.OutDir) {
 			key := featureKey(u.Features)
 			rest = append(rest, stale.Unit{Key: stale.Key{PkgID: u.PkgID, Features: key, OutDir: m.OutDir}, Package: u.Name,
 				Inputs: j.inputs[u.PkgID+" "+key], ScriptRan: cargo.ScriptRan(j.host, m.OutDir)})
@@ -409,7 +363,7 @@ func (j *journey) judgeRest(ctx context.Context) error {
 	h := j.openHashes()
 	defer h.keep(j.app)
 	j.compared = stale.Compare(j.record, rest)
-	j.adopt(ctx, byID, h)
+	j.adopt(ctx, h)
 	j.units = append(j.units, rest...)
 	packages := j.stalePackages()
 	j.tellAdopted(packages)

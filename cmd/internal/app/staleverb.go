@@ -7,7 +7,6 @@ import (
 
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -189,10 +188,6 @@ func names(units []unitState) []string {
 
 // unitStates puts what is recorded of each unit beside what would be used now.
 func (j *journey) unitStates() []unitState {
-	inputsOf := map[string]features.Inputs{}
-	for _, u := range j.reach.Units {
-		inputsOf[u.PkgID+" "+featureKey(u.Features)] = u.Inputs
-	}
 	out := make([]unitState, 0, len(j.units))
 	for _, u := range j.units {
 		s := unitState{Package: u.Package, Features: u.Features, OutDir: u.OutDir, State: unitFresh}
@@ -224,7 +219,7 @@ func (j *journey) unitStates() []unitState {
 			}
 		}
 		s.Holds = []string{}
-		if inputsOf[u.PkgID+" "+u.Features].Arch {
+		if unit, ok := j.unitOf(u.Key); ok && unit.Inputs.Arch {
 			if held, err := j.holds(u.OutDir); err == nil { // that it cannot be read was told when it was looked at
 				s.Holds = holdsLines(held.code)
 			}
