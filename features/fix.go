@@ -40,12 +40,13 @@ type mender struct {
 	leads   map[int]bool // nodes from which a wanted crate is reached
 	seen    map[int]bool
 	edits   []*edit
+	editOf  map[*Package]*edit
 	blocked []int // packages of others that do not pass the feature on
 	covered map[int]bool
 }
 
 func (k *rootJudge) mend(feature, meaning string, want []int) *mender {
-	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, leads: map[int]bool{}, seen: map[int]bool{}, covered: map[int]bool{}}
+	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, leads: map[int]bool{}, seen: map[int]bool{}, covered: map[int]bool{}, editOf: map[*Package]*edit{}}
 	for _, i := range want {
 		m.want[i] = true
 		m.leads[i] = true
@@ -69,13 +70,11 @@ func (k *rootJudge) mend(feature, meaning string, want []int) *mender {
 }
 
 func (m *mender) edit(p *Package) *edit {
-	for _, e := range m.edits {
-		if e.pkg == p {
-			return e
-		}
+	if e := m.editOf[p]; e != nil {
+		return e
 	}
 	e := &edit{pkg: p, feature: m.feature}
-	m.edits = append(m.edits, e)
+	m.edits, m.editOf[p] = append(m.edits, e), e
 	return e
 }
 

@@ -41,6 +41,7 @@ type Package struct {
 	text            []byte
 	once            *sync.Once
 	spans           map[string]span
+	featureLines    map[string]int // what FeatureLine answered
 }
 
 // Dependency is one entry of a dependency table, workspace inheritance applied.
@@ -81,6 +82,18 @@ func (p *Package) Line(path ...string) int {
 
 // FeatureLine answers the line of a feature, else that of the [features] table, else that of the table before which one belongs.
 func (p *Package) FeatureLine(feature string) int {
+	if n, ok := p.featureLines[feature]; ok {
+		return n
+	}
+	if p.featureLines == nil {
+		p.featureLines = map[string]int{}
+	}
+	n := p.findFeatureLine(feature)
+	p.featureLines[feature] = n
+	return n
+}
+
+func (p *Package) findFeatureLine(feature string) int {
 	for _, path := range [][]string{{"features", feature}, {"features"}, {"dependencies"}, {"package"}} {
 		if n := p.Line(path...); n > 0 {
 			return n

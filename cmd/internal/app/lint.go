@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
 
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
@@ -27,7 +30,7 @@ type answered struct {
 }
 
 // runManifests is features --manifest-only: no cargo, no network, nothing is run. It alarms where it is certain and says where it is not.
-func (a *app) runManifests(_ context.Context, o Options, l cargo.Line) error {
+func (a *app) runManifests(ctx context.Context, o Options, l cargo.Line) error {
 	j := &journey{app: a, options: o, line: l, env: a.host.Env}
 	if err := j.openProject(); err != nil {
 		return err
@@ -35,7 +38,7 @@ func (a *app) runManifests(_ context.Context, o Options, l cargo.Line) error {
 	if err := j.project.Refused(); err != nil { // what cargo will not build is no pass, and nothing can be said of its features
 		return err
 	}
-	list, err := j.fromManifests()
+	list, err := j.fromManifests(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,18 +52,64 @@ func (a *app) runManifests(_ context.Context, o Options, l cargo.Line) error {
 }
 
 // fromManifests answers the questions of a command line, or without features on it those of every member, from manifests and Cargo.lock.
-func (j *journey) fromManifests() ([]*answered, error) {
+func (j *journey) fromManifests(ctx context.Context) ([]*answered, error) {
 	j.speakLike(j.line)
 	list, err := j.questions()
 	if err != nil {
 		return nil, err
 	}
-	for _, q := range list {
-		if err := j.decide(q); err != nil {
-			return nil, err
+	return list, j.decideAll(ctx, list, alone)
+}
+
+// alone is how long questions are answered one after another before others help: nearly all workspaces are done by then, and each helper reads the manifests anew.
+const alone = 100 * time.Millisecond
+
+// decideAll decides each question. Where it takes long (hundreds of members that pass nothing on: what one lacks, everything above it lacks, too), all processors
+// take part, each with the manifests to itself, because a Project remembers what it found out.
+func (j *journey) decideAll(ctx context.Context, list []*answered, alone time.Duration) error {
+	var next atomic.Int64
+	work := func(p *features.Project) error {
+		for {
+			i := int(next.Add(1)) - 1
+			if i >= len(list) {
+				return nil
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := j.decide(p, list[i]); err != nil {
+				return err
+			}
 		}
 	}
-	return list, nil
+	errs := make([]error, max(1, min(j.host.CPUs, len(list)/16)))
+	enough := make(chan struct{})
+	var wait sync.WaitGroup
+	for i := 1; i < len(errs); i++ {
+		wait.Add(1)
+		go func() {
+			defer wait.Done()
+			select {
+			case <-enough:
+				return
+			case <-time.After(alone):
+			}
+			own, err := features.Load(j.host, j.project.Manifest)
+			if err == nil {
+				err = work(own)
+			}
+			errs[i] = err
+		}()
+	}
+	errs[0] = work(j.project)
+	close(enough)
+	wait.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
 }
 
 func (j *journey) questions() ([]*answered, error) {
@@ -104,8 +153,8 @@ func (j *journey) questions() ([]*answered, error) {
 	return list, nil
 }
 
-// decide answers a question, or says why that cannot be done here.
-func (j *journey) decide(q *answered) error {
+// decide answers a question from a project's manifests, or says why that cannot be done here.
+func (j *journey) decide(p *features.Project, q *answered) error {
 	if len(q.Open) > 0 {
 		return nil
 	}
@@ -113,7 +162,7 @@ func (j *journey) decide(q *answered) error {
 		q.Open = []string{"+toolchain, --config or -Z is given"}
 		return nil
 	}
-	plan := j.plan(q)
+	plan := j.plan(p, q)
 	if plan == nil {
 		q.Decided, q.By = true, "manifests"
 		return nil
@@ -122,7 +171,7 @@ func (j *journey) decide(q *answered) error {
 		q.Open = plan.Open
 		return nil
 	}
-	answer, err := features.Judge(j.host, features.Input{Project: j.project, Request: q.request, Graph: plan.Graph, Strict: j.options.Strict})
+	answer, err := features.Judge(j.host, features.Input{Project: p, Request: q.request, Graph: plan.Graph, Strict: j.options.Strict})
 	if err != nil {
 		return err
 	}
@@ -135,14 +184,20 @@ func (j *journey) decide(q *answered) error {
 }
 
 // plan is what the question's build links; nil where it is clear without one, and no notes are to be told.
-func (j *journey) plan(q *answered) *features.Plan {
-	if q.typed {
-		return j.project.PlanSelection(q.members, q.request)
+func (j *journey) plan(p *features.Project, q *answered) *features.Plan {
+	if q.typed { // the only question, of j's own project
+		return p.PlanSelection(q.members, q.request)
 	}
-	if !j.shell.Verbose && j.project.Clear(q.members[0], q.request) {
+	member := q.members[0]
+	if p != j.project {
+		if member = p.Local(member.Dir); member == nil {
+			return &features.Plan{Open: []string{q.members[0].Manifest + " changed in the meantime"}}
+		}
+	}
+	if !j.shell.Verbose && p.Clear(member, q.request) {
 		return nil
 	}
-	return j.project.PlanBuild(q.members[0], q.request)
+	return p.PlanBuild(member, q.request)
 }
 
 // tellAnswers prints or writes what came of the questions, and ends with 10 where one of them is an alarm.
@@ -223,7 +278,7 @@ func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
 	if err := j.openInItsWords(ctx); err != nil {
 		return err
 	}
-	list, err := j.fromManifests()
+	list, err := j.fromManifests(ctx)
 	if err != nil {
 		return err
 	}

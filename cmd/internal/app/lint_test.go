@@ -1,0 +1,107 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gpubuild/cmd/internal/report"
+	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
+)
+
+// passNothing writes a workspace whose members all have a feature that none passes on.
+func passNothing(t *testing.T, members int) (manifest string) {
+	t.Helper()
+	dir := t.TempDir()
+	put := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"2\"\n")
+	put("Cargo.lock", "version = 4\n")
+	put("crates/candle-core/Cargo.toml", "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n[features]\ncuda = []\n")
+	put("crates/candle-core/src/lib.rs", "#[cfg(feature = \"cuda\")]\npub fn device() {}\n")
+	for i := range members {
+		deps := "candle-core = { path = \"../candle-core\" }\n"
+		for _, back := range []int{1, 7, 50} {
+			if i >= back {
+				deps += fmt.Sprintf("p%d = { path = \"../p%d\" }\n", i-back, i-back)
+			}
+		}
+		put(fmt.Sprintf("crates/p%d/Cargo.toml", i), fmt.Sprintf("[package]\nname = \"p%d\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = []\n[dependencies]\n%s", i, deps))
+		put(fmt.Sprintf("crates/p%d/src/lib.rs", i), "")
+	}
+	return filepath.Join(dir, "Cargo.toml")
+}
+
+// TestMembersAreDecidedTogether: with how many processors the members are judged changes nothing of what is said.
+func TestMembersAreDecidedTogether(t *testing.T) {
+	manifest := passNothing(t, 100)
+	var first string
+	for _, cpus := range []int{1, 2, 4} {
+		var out, said bytes.Buffer
+		a, err := newApp(nil, &report.Shell{Out: &out, Err: &said}, verify.RealDriver)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.host.CPUs = cpus
+		j := &journey{app: a, line: cargo.Line{ManifestPath: manifest}, env: a.host.Env}
+		if err := j.openProject(); err != nil {
+			t.Fatal(err)
+		}
+		list, err := j.questions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.decideAll(context.Background(), list, 0); err != nil {
+			t.Fatal(err)
+		}
+		for _, q := range list {
+			if !q.Decided || q.Stops != (q.Package != "candle-core") {
+				t.Errorf("%d processors: %s: decided %v, stops %v, open %v", cpus, q.Package, q.Decided, q.Stops, q.Open)
+			}
+		}
+		var code codeError
+		if err := j.tellAnswers(list, nil, nil); !errors.As(err, &code) || code != codeUnreached {
+			t.Errorf("%d processors: %v", cpus, err)
+		}
+		if first == "" {
+			first = said.String()
+		}
+		if got := said.String(); got != first || len(got) < 1000 {
+			t.Errorf("%d processors: other words than with one:\n%s", cpus, got)
+		}
+	}
+}
+
+// TestJudgingHeedsTheEnd: who ends the program while manifests are judged waits for one member at most, and is told no half of it.
+func TestJudgingHeedsTheEnd(t *testing.T) {
+	manifest := passNothing(t, 40)
+	for _, verb := range []func(*app, context.Context, Options, cargo.Line) error{(*app).runManifests, (*app).runLint} {
+		var said bytes.Buffer
+		a, err := newApp(nil, &report.Shell{Out: io.Discard, Err: &said}, verify.RealDriver)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.cacheDir = t.TempDir()
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		began := time.Now()
+		err = verb(a, ctx, Options{}, cargo.Line{ManifestPath: manifest})
+		if code := finish(&report.Shell{Out: io.Discard, Err: io.Discard}, err); code != codeInterrupted || said.Len() > 0 {
+			t.Errorf("ended with %d after %v: %v, and said %q", code, time.Since(began), err, said.String())
+		}
+	}
+}
