@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"sort"
 	"strings"
@@ -68,6 +69,24 @@ func Installed(h buildenv.Host, cacheDir string) []Installation {
 		}
 		return len(out[i].Parts) > len(out[j].Parts)
 	})
+	return out
+}
+
+// Incomplete lists the directories among a cache's toolkits that are none, with no more than Root and Name: the marker is missing, damaged or of a later
+// schema. No build takes one, and installing the same toolkit again replaces it.
+func Incomplete(h buildenv.Host, cacheDir string) []Installation {
+	dir := h.Join(cacheDir, toolkitsDir)
+	entries, err := h.Files.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var out []Installation
+	for _, e := range entries {
+		root := h.Join(dir, e.Name())
+		if _, ok := read(h, root); !ok && e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
+			out = append(out, Installation{Root: root, Name: e.Name()})
+		}
+	}
 	return out
 }
 
@@ -131,9 +150,12 @@ type Problem struct {
 
 func (p Problem) String() string { return p.Path + ": " + p.What }
 
-// Verify reads every file of a toolkit and compares it with what was put there. No problems: it is whole. Files that were added are not
-// looked for. An interrupted Verify answers ctx's error.
+// Verify reads every file of a toolkit and compares it with what was put there; what was added to it is a problem, too, for a header may hide another one.
+// No problems: it is whole. An interrupted Verify answers ctx's error.
 func Verify(ctx context.Context, h buildenv.Host, in Installation) ([]Problem, error) {
+	if in.Schema == 0 {
+		return []Problem{{markerFile, "is missing, damaged or of a later gpubuild: no build takes this toolkit"}}, nil
+	}
 	data, err := h.ReadFile(h.Join(in.Root, listFile), maxList)
 	if err != nil {
 		return []Problem{{listFile, "cannot be read: " + reason(err)}}, nil
@@ -146,28 +168,53 @@ func Verify(ctx context.Context, h buildenv.Host, in Installation) ([]Problem, e
 		return []Problem{{listFile, err.Error()}}, nil
 	}
 	var out []Problem
+	known := map[string]bool{listFile: true, markerFile: true} // and every directory that they lie in
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
 			return out, err
+		}
+		for p := f.Path; p != "."; p = path.Dir(p) {
+			known[p] = true
 		}
 		if what := f.differs(h, in.Root); what != "" {
 			out = append(out, Problem{f.Path, what})
 		}
 	}
-	return out, nil
+	return append(out, added(h, in.Root, "", known)...), nil
+}
+
+// added lists what lies below dir and is not known; of a directory that is not known, no more than itself.
+func added(h buildenv.Host, root, dir string, known map[string]bool) []Problem {
+	entries, err := h.Files.ReadDir(h.Join(root, dir))
+	if err != nil {
+		return []Problem{{dir, "cannot be read: " + reason(err)}}
+	}
+	var out []Problem
+	for _, e := range entries {
+		switch rel := path.Join(dir, e.Name()); {
+		case !known[rel]:
+			out = append(out, Problem{rel, "was not put there by gpubuild"})
+		case e.IsDir():
+			out = append(out, added(h, root, rel, known)...)
+		}
+	}
+	return out
 }
 
 func (f File) differs(h buildenv.Host, root string) string {
 	path := h.Join(root, f.Path)
+	real, err := h.Files.EvalSymlinks(path)
 	if f.Link != "" {
-		got, err := h.Files.EvalSymlinks(path)
-		if err != nil {
+		switch {
+		case err != nil:
 			return "cannot be followed: " + reason(err)
-		}
-		if want := h.Real(h.Join(h.Dir(path), f.Link)); !h.SamePath(got, want) {
-			return "leads to " + got
+		case !h.SamePath(real, h.Real(h.Join(h.Dir(path), f.Link))):
+			return "leads to " + real
 		}
 		return ""
+	}
+	if err == nil && !h.SamePath(real, h.Join(h.Real(h.Dir(path)), h.Base(path))) { // a link has taken the file's place
+		return "leads to " + real
 	}
 	fi, err := h.Files.Stat(path)
 	switch {
@@ -179,6 +226,8 @@ func (f File) differs(h buildenv.Host, root string) string {
 		return fmt.Sprintf("has %d bytes, not %d", fi.Size(), f.Size)
 	case f.Exec && h.OS != buildenv.Windows && fi.Mode()&0o100 == 0:
 		return "cannot be executed"
+	case h.OS != buildenv.Windows && fi.Mode()&0o002 != 0:
+		return "can be written by everybody"
 	}
 	r, err := h.Files.Open(path)
 	if err != nil {
@@ -221,15 +270,16 @@ func (e *NotInstalledError) Hint() string {
 }
 
 // Remove takes a toolkit away, found by its directory's name: first out of sight by a rename, so that nobody finds half of one.
-func Remove(ctx context.Context, h buildenv.Host, cacheDir, name string) error {
+// While another gpubuild is at work in the cache it waits, and says so.
+func Remove(ctx context.Context, h buildenv.Host, cacheDir, name string, waiting func(holder string)) error {
 	var names []string
-	for _, in := range Installed(h, cacheDir) {
+	for _, in := range append(Installed(h, cacheDir), Incomplete(h, cacheDir)...) {
 		names = append(names, in.Name)
 	}
 	if i := sort.SearchStrings(sorted(names), name); i == len(names) || sorted(names)[i] != name {
 		return &NotInstalledError{Name: name, Have: names}
 	}
-	release, err := cache.Lock(ctx, lockFile(cacheDir), nil)
+	release, err := cache.Lock(ctx, lockFile(cacheDir), waiting)
 	if err != nil {
 		return err
 	}

@@ -185,6 +185,9 @@ func (p Plan) fetch(ctx context.Context, run runner, c pip, dir string, batch []
 		names = append(names, it.Wheel.String())
 	}
 	what := strings.Join(names, ", ")
+	if len(names) > 2 {
+		what = fmt.Sprintf("%d wheels", len(names)) // the plan named them
+	}
 	progress(fmt.Sprintf("fetching %s (%s)", what, size(total)))
 	tmp := filepath.Join(dir, tmpDir)
 	if err := os.MkdirAll(tmp, 0o700); err != nil {

@@ -105,14 +105,14 @@ func TestInstallSmallToolkit(t *testing.T) {
 	if in := Installed(h, dir); len(in) != 2 || in[0].Release != "13.4.1" || in[1].Release != "13.0.1" {
 		t.Errorf("installed: %+v", in)
 	}
-	if err := Remove(context.Background(), h, dir, filepath.Base(root)); err != nil {
+	if err := Remove(context.Background(), h, dir, filepath.Base(root), nil); err != nil {
 		t.Fatal(err)
 	}
 	if in := Installed(h, dir); len(in) != 1 || len(leftovers(t, dir)) > 0 {
 		t.Errorf("after remove: %+v", in)
 	}
 	var none *NotInstalledError
-	if err := Remove(context.Background(), h, dir, "../.."); !errors.As(err, &none) || !strings.Contains(none.Hint(), "cuda-13.0") {
+	if err := Remove(context.Background(), h, dir, "../..", nil); !errors.As(err, &none) || !strings.Contains(none.Hint(), "cuda-13.0") {
 		t.Errorf("removing what is not there: %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install"
@@ -75,6 +76,9 @@ func (a *app) listToolkits(o Options) error {
 		}
 		fmt.Fprintln(a.shell.Out, line)
 	}
+	for _, in := range install.Incomplete(a.host, a.cacheDir) {
+		a.shell.Note("%s is no complete toolkit: `gpubuild toolchain remove %s` takes it away", in.Root, in.Name)
+	}
 	if len(found) == 0 {
 		a.shell.Note("no CUDA toolkit in %s", strings.Join(cuda.UsualPlaces(a.host), ", "))
 		a.shell.Hint("gpubuild toolchain install fetches one into your cache")
@@ -133,7 +137,8 @@ func called(installed []install.Installation, word string, names []string) ([]in
 		var found []install.Installation
 		var roots []string
 		for _, in := range installed {
-			if in.Name == name || in.Root == name || in.Release == name || notVersion == nil && strings.Count(name, ".") == 1 && in.CUDA == v {
+			whole := in.Schema > 0 // what is no complete toolkit has no version
+			if in.Name == name || in.Root == name || whole && (in.Release == name || notVersion == nil && strings.Count(name, ".") == 1 && in.CUDA == v) {
 				found, roots = append(found, in), append(roots, in.Name)
 			}
 		}
@@ -153,7 +158,7 @@ func called(installed []install.Installation, word string, names []string) ([]in
 }
 
 func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []string) error {
-	installed := install.Installed(a.host, a.cacheDir)
+	installed := append(install.Installed(a.host, a.cacheDir), install.Incomplete(a.host, a.cacheDir)...)
 	if word == "remove" && len(names) == 0 {
 		return &usageError{"remove needs the version or the name of a toolkit", "`gpubuild toolchain list` shows them"}
 	}
@@ -161,14 +166,18 @@ func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []
 	if err != nil {
 		return err
 	}
+	var damaged []string
 	roots, findings := []string{}, []report.Finding{}
 	for _, in := range meant {
 		roots = append(roots, in.Root)
 		if word == "remove" {
-			if err := install.Remove(ctx, a.host, a.cacheDir, in.Name); err != nil {
+			if err := install.Remove(ctx, a.host, a.cacheDir, in.Name, func(holder string) {
+				a.shell.Note("waiting for another gpubuild (%s) that is installing a toolkit", holder)
+			}); err != nil {
 				return err
 			}
 			a.shell.Status("Removed", "%s", in.Root)
+			a.tellUnused(in)
 			continue
 		}
 		problems, err := install.Verify(ctx, a.host, in)
@@ -176,10 +185,13 @@ func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []
 			return err
 		}
 		for _, p := range problems {
-			a.shell.Error("%s", p)
-			findings = append(findings, report.Finding{ID: "toolchain.damaged", Severity: report.SeverityError, Message: p.String(), Path: p.Path})
+			at := a.host.Join(in.Root, p.Path)
+			a.shell.Error("%s: %s", at, p.What)
+			findings = append(findings, report.Finding{ID: "toolchain.damaged", Severity: report.SeverityError, Message: p.String(), Path: at})
 		}
-		if len(problems) == 0 {
+		if len(problems) > 0 {
+			damaged = append(damaged, in.Name)
+		} else {
 			a.shell.Status("Verified", "%s%s", in.Root, stubbed(in))
 		}
 	}
@@ -189,8 +201,23 @@ func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []
 		return err
 	}
 	if len(findings) > 0 {
-		a.shell.Hint("remove the toolkit with `gpubuild toolchain remove NAME` and install it again")
+		a.shell.Hint("`gpubuild toolchain remove " + strings.Join(damaged, " ") + "`, and install again")
 		return codeError(codeMissing)
 	}
 	return nil
+}
+
+// tellUnused says that the user's own configuration names the toolkit that was just removed, and no other one answers to it.
+func (a *app) tellUnused(gone install.Installation) {
+	u, err := a.user()
+	if err != nil || u.CUDA == "" || u.CUDA != gone.Root && u.CUDA != gone.CUDA.String() && u.CUDA != gone.Release {
+		return
+	}
+	var extra []cuda.Candidate
+	for _, in := range install.Installed(a.host, a.cacheDir) {
+		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: "gpubuild's cache"})
+	}
+	if toolchain.Usable(cuda.Find(a.host, extra), u.CUDA) != nil {
+		a.shell.Note("%s still names it (cuda = %q): `%s default` forgets it", u.Path, u.CUDA, byUse)
+	}
 }
