@@ -207,3 +207,16 @@ func TestNoSystem(t *testing.T) {
 		t.Errorf("got %+v", all)
 	}
 }
+
+// TestDistPackages holds that what Debian's own pip installs is known as wheels, whose nvcc and nvvm may differ.
+func TestDistPackages(t *testing.T) {
+	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nCUDA_HOME=/usr/local/lib/python3.12/dist-packages/nvidia/cu13\n-- @dirs --\n/usr/local/lib/python3.12/dist-packages/nvidia_cuda_nvcc-13.4.92.dist-info\n" +
+		"/usr/local/lib/python3.12/dist-packages/nvidia_nvvm-13.3.73.dist-info\n-- @empty --\n/usr/local/lib/python3.12/dist-packages/nvidia/cu13/bin/nvcc +x\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := Find(h, nil)
+	if len(found) != 1 || found[0].Packaged != Wheels || !strings.Contains(found[0].Problem, "two releases") {
+		t.Errorf("got %+v", found)
+	}
+}

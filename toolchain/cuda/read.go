@@ -115,7 +115,7 @@ func (l looker) packaging(t *Toolkit) {
 	switch {
 	case h.IsDir(h.Join(t.Root, "conda-meta")), h.OS == buildenv.Windows && strings.EqualFold(h.Base(t.Root), "Library") && h.IsDir(h.Join(h.Dir(t.Root), "conda-meta")):
 		t.Packaged = Conda
-	case h.Base(up) == "nvidia" && wheelRoot.MatchString(h.Base(t.Real)) && h.Base(h.Dir(up)) == "site-packages":
+	case h.Base(up) == "nvidia" && wheelRoot.MatchString(h.Base(t.Real)) && strings.HasSuffix(h.Base(h.Dir(up)), "-packages"): // site-, or Debian's dist-packages
 		t.Packaged = Wheels
 	case h.Base(up) == "cuda" && h.IsDir(h.Join(h.Dir(up), "math_libs")):
 		t.Packaged = HPC

@@ -136,3 +136,19 @@ func FuzzHeader(f *testing.F) {
 		}
 	})
 }
+
+// TestHeadersAloneAreToldOnce holds that a tree with headers only, which a variable names and which is a toolkit, too, is one cuDNN without libraries.
+func TestHeadersAloneAreToldOnce(t *testing.T) {
+	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nCUDNN_LIB=/tk\nCUDNN_PATH=/nothing\n-- /tk/include/cudnn_version.h --\n#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 21\n#define CUDNN_PATCHLEVEL 1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, i := range cudnn.Find(h, []string{"/tk"}, nil) {
+		got = append(got, i.Root+" ["+i.Origin+"] "+i.Problem)
+	}
+	want := "/tk [CUDNN_LIB, toolkit] its headers are there, its libraries are not|/nothing [CUDNN_PATH] there is no cuDNN: neither include/cudnn.h nor lib/libcudnn.so"
+	if s := strings.Join(got, "|"); s != want {
+		t.Errorf("got %s, want %s", s, want)
+	}
+}

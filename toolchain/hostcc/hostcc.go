@@ -242,16 +242,35 @@ func (f *finder) defaults() {
 
 var plain = regexp.MustCompile(`^(gcc|g\+\+|clang|clang\+\+)(-\d{1,3})?$`)
 
-// rest takes every other compiler on PATH and in /usr/bin.
+// usual lists where compilers lie that are not on PATH: LLVM's own packages, and the newer gcc's that Red Hat keeps beside the system's for those who ask for
+// them ("scl enable gcc-toolset-13"); they run without that, by their path.
+// Source: the file lists of gcc-toolset-13-gcc-c++ (RHEL 9), devtoolset-11-gcc-c++ (CentOS 7) and clang-18 (apt.llvm.org).
+func (f *finder) usual() (dirs []string) {
+	below := func(dir, prefix string, rest ...string) {
+		entries, err := f.h.Files.ReadDir(dir)
+		if err != nil {
+			return // not there
+		}
+		for _, e := range slices.Backward(entries) {
+			if strings.Contains(e.Name(), prefix) {
+				dirs = append(dirs, f.h.Join(append([]string{dir, e.Name()}, rest...)...))
+			}
+		}
+	}
+	dirs = append(dirs, "/usr/bin", "/usr/local/bin")
+	below("/opt/rh", "toolset-", "root", "usr", "bin")
+	below("/usr/lib", "llvm-", "bin")
+	return dirs
+}
+
+// rest takes every other compiler on PATH and in the usual places.
 func (f *finder) rest() {
 	h := f.h
 	if h.OS == buildenv.Windows {
 		return
 	}
 	dirs := h.SplitList(h.Env.Get("PATH"))
-	if !slices.Contains(dirs, "/usr/bin") {
-		dirs = append(dirs, "/usr/bin")
-	}
+	dirs = append(dirs, f.usual()...)
 	seen := map[string]bool{}
 	for _, dir := range dirs {
 		if !h.IsAbs(dir) || seen[h.Clean(dir)] || h.IsWSL() && h.Below(dir, "/mnt") {
@@ -263,7 +282,8 @@ func (f *finder) rest() {
 			continue
 		}
 		for _, e := range entries {
-			if plain.MatchString(e.Name()) {
+			// LLVM's own directory has the number in its name; clang-17 there is clang once more, without a C++ name.
+			if plain.MatchString(e.Name()) && !(strings.Contains(dir, "/llvm-") && strings.Contains(e.Name(), "-")) {
 				f.add(h.Join(dir, e.Name()), Compiler{Origin: dir})
 			}
 		}

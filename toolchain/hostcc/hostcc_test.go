@@ -29,6 +29,8 @@ func TestFind(t *testing.T) {
 			[]string{"gcc 12.4.0 /opt/x/bin/g++-12 /opt/x/bin/g++-12 NVCC_PREPEND_FLAGS default", "gcc 14 /usr/bin/gcc-14 /usr/bin/g++-14 /usr/bin"}},
 		{"one that crashes, one that talks nonsense", "os: linux\n-- @env --\nPATH=/a:/b\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n/b/gcc +x\n/b/g++ +x\n-- $ /a/gcc --version +exit=139 --\n-- $ /b/gcc --version --\nhello\n",
 			[]string{"gcc 0 /a/gcc /a/g++ PATH default: it does not answer --version: gcc --version: exit status 139", "gcc 0 /b/gcc /b/g++ /b: its version cannot be told"}},
+		{"Red Hat's toolsets and LLVM's own directories, which are on no PATH", "os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/gcc +x\n/usr/bin/g++ +x\n/opt/rh/gcc-toolset-13/root/usr/bin/gcc +x\n/opt/rh/gcc-toolset-13/root/usr/bin/g++ +x\n/opt/rh/gcc-toolset-13/root/usr/bin/x86_64-redhat-linux-gcc-13 +x\n/opt/rh/other/root/usr/bin/gcc +x\n/usr/lib/llvm-17/bin/clang +x\n/usr/lib/llvm-17/bin/clang++ +x\n/usr/lib/llvm-17/bin/clang-17 +x\n/usr/local/bin/gcc-15 +x\n/usr/local/bin/g++-15 +x\n-- $ /usr/bin/gcc --version --\ngcc (GCC) 11.5.0 20240719 (Red Hat 11.5.0-5)\n-- $ /opt/rh/gcc-toolset-13/root/usr/bin/gcc --version --\ngcc (GCC) 13.3.1 20240611 (Red Hat 13.3.1-2)\n",
+			[]string{"gcc 11.5.0 /usr/bin/gcc /usr/bin/g++ PATH default", "gcc 15 /usr/local/bin/gcc-15 /usr/local/bin/g++-15 /usr/local/bin", "gcc 13.3.1 /opt/rh/gcc-toolset-13/root/usr/bin/gcc /opt/rh/gcc-toolset-13/root/usr/bin/g++ /opt/rh/gcc-toolset-13/root/usr/bin", "clang 17 /usr/lib/llvm-17/bin/clang /usr/lib/llvm-17/bin/clang++ /usr/lib/llvm-17/bin"}},
 		{"none", "os: linux\n", nil},
 	}
 	for _, tt := range tests {

@@ -10,6 +10,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
 )
 
 // State is what a check shows.
@@ -132,13 +133,14 @@ func project(f Facts) Check {
 }
 
 func toolkit(f Facts) Check {
-	c := Check{ID: "cuda.toolkit", Places: f.Toolchain.Places, Breaks: "crates with kernels of their own do not build (nvcc), or do not link"}
-	usable := 0
+	c := Check{ID: "cuda.toolkit", Breaks: "crates with kernels of their own do not build (nvcc), or do not link"}
+	var usable []string
 	for _, t := range f.Toolchain.Toolkits {
 		if t.Problem == "" {
-			usable++
+			usable = append(usable, t.Named()+" ("+t.Origin+")")
 		}
 	}
+	var missing *toolchain.MissingError
 	switch {
 	case f.Chosen.Toolkit != nil:
 		c.State, c.Says = OK, f.Chosen.Toolkit.Named()+" ("+f.Chosen.Toolkit.Origin+")"
@@ -147,38 +149,61 @@ func toolkit(f Facts) Check {
 		}
 	case !f.Needs.Toolkit():
 		c.State, c.Says, c.Breaks = Info, "no toolkit is needed: these crates load the driver when they run", ""
-	case usable == 0:
-		c.State, c.Says = Missing, "no CUDA toolkit"
+	case len(usable) == 0:
+		c.State, c.Says, c.Places = Missing, "no CUDA toolkit", toolkitPlaces(f)
 		c.Fix = "gpubuild toolchain install fetches one into your cache, without admin rights"
 		for _, t := range f.Toolchain.Toolkits {
 			c.Says += "; " + t.Root + ": " + t.Problem
 		}
+	case errors.As(f.ChooseErr, &missing) && !strings.Contains(missing.What, "CUDA toolkit"):
+		c.State, c.Says, c.Breaks = Info, strings.Join(usable, ", ")+"; not chosen, because there is no "+missing.What+" (see cuda.set)", ""
 	default:
-		c.State, c.Says = Misfit, fmt.Sprintf("%d toolkits, and none fits (see cuda.set)", usable)
+		c.State, c.Says, c.Places = Misfit, "none that is here fits (see cuda.set)", usable
 	}
 	return c
 }
 
+// toolkitPlaces lists where was looked for a toolkit: what the environment could have named, then the usual places.
+func toolkitPlaces(f Facts) []string {
+	named := slices.Concat(cuda.RootVariables(), []string{"NVCC", "CONDA_PREFIX", "VIRTUAL_ENV"})
+	var unset []string
+	for _, v := range named {
+		if f.Host.Env.Get(v) == "" {
+			unset = append(unset, v)
+		}
+	}
+	var out []string
+	if len(unset) > 0 {
+		out = append(out, strings.Join(unset, ", ")+" (not set)")
+	}
+	return slices.Concat(out, []string{"nvcc on PATH"}, f.Toolchain.Places)
+}
+
 func hostCompiler(f Facts) Check {
 	c := Check{ID: "host.compiler", Breaks: "nvcc compiles nothing without a C++ compiler that it accepts"}
-	switch {
-	case f.Chosen.Compiler != nil:
+	if f.Chosen.Compiler != nil {
 		c.State, c.Says = OK, f.Chosen.Compiler.Named()
-	case !f.Needs.NVCC && !f.Needs.HostCompiler:
-		c.State, c.Says, c.Breaks = Info, "none is needed", ""
-	default:
-		usable := 0
-		for _, k := range f.Toolchain.Compilers {
-			if k.Problem == "" {
-				usable++
-				c.Places = append(c.Places, k.Named())
-			}
-		}
-		if usable == 0 {
-			c.State, c.Says, c.Fix = Missing, "no C++ compiler", "install g++ (Debian, Ubuntu: apt install g++)"
+		return c
+	}
+	if !f.Needs.NVCC && !f.Needs.HostCompiler {
+		return Check{ID: c.ID, State: Info, Says: "none is needed"}
+	}
+	var usable []string
+	for _, k := range f.Toolchain.Compilers {
+		if k.Problem == "" {
+			usable = append(usable, k.Named())
 		} else {
-			c.State, c.Says = Warning, "none was chosen, because no toolkit was"
+			c.Places = append(c.Places, k.Path+" ("+k.Origin+"): "+k.Problem)
 		}
+	}
+	var misfit *toolchain.MisfitError
+	switch {
+	case len(usable) == 0:
+		c.State, c.Says, c.Fix = Missing, "no C++ compiler", "install g++ (Debian, Ubuntu: apt install g++)"
+	case errors.As(f.ChooseErr, &misfit):
+		c.State, c.Says, c.Places = Warning, "none was chosen (see cuda.set)", usable
+	default:
+		c = Check{ID: c.ID, State: Info, Says: "not chosen before a toolkit is (see cuda.set): " + strings.Join(usable, ", ")}
 	}
 	return c
 }

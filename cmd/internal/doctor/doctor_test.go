@@ -94,6 +94,21 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 			f.Linked, f.Unlinkable, f.Chosen, f.Toolchain.Toolkits = []string{"libcublas"}, []string{"libcublas.so"}, toolchain.Set{}, nil
 			f.ChooseErr = &toolchain.MissingError{What: "CUDA toolkit"}
 		}, "link.libraries", doctor.Info, doctor.Missing},
+		{"a toolkit that lacks only a cuDNN beside it is not at fault", func(f *doctor.Facts) {
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MissingError{What: "cuDNN"}
+		}, "cuda.toolkit", doctor.Info, doctor.Missing},
+		{"nor is the compiler", func(f *doctor.Facts) {
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MissingError{What: "cuDNN"}
+		}, "host.compiler", doctor.Info, doctor.Missing},
+		{"toolkits that do not fit", func(f *doctor.Facts) {
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "CUDA 13.4 does not fit"}
+		}, "cuda.toolkit", doctor.Misfit, doctor.Misfit},
+		{"compilers that do not fit", func(f *doctor.Facts) {
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "no host compiler here fits"}
+		}, "host.compiler", doctor.Warning, doctor.Misfit},
+		{"no compiler", func(f *doctor.Facts) {
+			f.Chosen, f.Toolchain.Compilers, f.ChooseErr = toolchain.Set{}, nil, &toolchain.MissingError{What: "host compiler for nvcc"}
+		}, "host.compiler", doctor.Missing, doctor.Missing},
 		{"no cuDNN", func(f *doctor.Facts) { f.Needs.CUDNN = true }, "cudnn", doctor.Missing, doctor.Missing},
 		{"a cuDNN that was not chosen", func(f *doctor.Facts) {
 			f.Needs.CUDNN, f.Toolchain.CUDNN = true, []cudnn.Install{{Root: "/usr", Version: "8.9.7", Origin: "system"}}
