@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/doctor"
@@ -94,7 +95,7 @@ func doctorText(checks []doctor.Check) string {
 
 // doctorFacts gathers what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine.
 func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.Facts, error) {
-	f := doctor.Facts{Prove: o.For == "prove", WSL: a.host.IsWSL(), Host: a.host}
+	f := doctor.Facts{Prove: o.For == "prove", WSL: a.host.IsWSL(), Host: a.host, Cache: a.cacheDir}
 	tool, err := cargo.Find(a.host, l)
 	if err != nil {
 		f.CargoWhy = err.Error()
@@ -124,6 +125,19 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 			return f, err
 		default: // in cargo's words, which repeat the address of a git dependency with its password
 			f.ProjectWhy, f.ProjectBad = saved.Text(a.host.Env, err.Error()), true
+			if h, ok := err.(interface{ Hint() string }); ok {
+				f.ProjectFix = h.Hint()
+			}
+			var unwritable *cache.ReadOnlyError
+			var open *cache.OpenError
+			if errors.As(err, &unwritable) || errors.As(err, &open) {
+				f.ProjectWhy, f.ProjectFix = "cargo's answers have no place (see cache)", ""
+				if unwritable != nil {
+					f.CacheWhy, f.CacheFix = unwritable.Error(), unwritable.Hint()
+				} else {
+					f.CacheWhy, f.CacheFix = open.Error(), open.Hint()
+				}
+			}
 		}
 	}
 	if j.reach == nil {

@@ -56,7 +56,11 @@ type Facts struct {
 	Host       buildenv.Host
 	Project    string // the manifest; empty without one
 	ProjectWhy string
-	ProjectBad bool // there is one, and cargo refuses it
+	ProjectBad bool // there is one, and it could not be looked at
+	ProjectFix string
+	Cache      string // our own cache
+	CacheWhy   string // why it cannot be used
+	CacheFix   string
 	Toolchain  toolchain.Facts
 	Needs      toolchain.Needs
 	Chosen     toolchain.Set
@@ -78,7 +82,7 @@ type Facts struct {
 
 // Run makes the checks, in the order in which a user should mend them.
 func Run(f Facts) []Check {
-	checks := []Check{cargo(f), target(f), project(f), toolkit(f), headers(f), hostCompiler(f)}
+	checks := []Check{cargo(f), target(f), ownCache(f), project(f), toolkit(f), headers(f), hostCompiler(f)}
 	if c, ok := sdk(f); ok {
 		checks = append(checks, c)
 	}
@@ -122,9 +126,16 @@ func cargo(f Facts) Check {
 	return Check{ID: "cargo", State: OK, Says: f.Cargo}
 }
 
+func ownCache(f Facts) Check {
+	if f.CacheWhy != "" {
+		return Check{ID: "cache", State: Misfit, Says: "gpubuild's " + f.CacheWhy, Fix: f.CacheFix, Breaks: "every build through gpubuild"}
+	}
+	return Check{ID: "cache", State: OK, Says: f.Cache}
+}
+
 func project(f Facts) Check {
 	if f.ProjectBad {
-		return Check{ID: "project", State: Warning, Says: "cargo refuses this project, so the machine is judged for crates that need nvcc: " + f.ProjectWhy, Breaks: "every build of it"}
+		return Check{ID: "project", State: Warning, Says: "this project cannot be looked at, so the machine is judged for crates that need nvcc: " + f.ProjectWhy, Breaks: "every build of it", Fix: f.ProjectFix}
 	}
 	if f.Project == "" {
 		return Check{ID: "project", State: Info, Says: "no project is looked at: " + f.ProjectWhy + "; the machine is judged for crates that need nvcc"}

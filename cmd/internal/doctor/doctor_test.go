@@ -40,7 +40,7 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 	toolkit := cuda.Toolkit{Root: "/usr/local/cuda-13.4", Version: gpu.Version{Major: 13, Minor: 4}, Origin: "CUDA_HOME"}
 	compiler := hostcc.Compiler{Path: "/usr/bin/gcc", Kind: "gcc", Version: "12", Major: 12}
 	good := doctor.Facts{
-		Cargo: "cargo 1.95.0", Project: "Cargo.toml", Needs: nvcc, Compiler: "gcc 12", CUPTI: "/x/libcupti.so.13",
+		Cargo: "cargo 1.95.0", Cache: "/home/u/.cache/gpubuild", Project: "Cargo.toml", Needs: nvcc, Compiler: "gcc 12", CUPTI: "/x/libcupti.so.13",
 		Toolchain: toolchain.Facts{Toolkits: []cuda.Toolkit{toolkit}, Compilers: []hostcc.Compiler{compiler}},
 		Chosen:    toolchain.Set{Toolkit: &toolkit, Compiler: &compiler},
 	}
@@ -114,6 +114,7 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 			f.Needs.CUDNN, f.Toolchain.CUDNN = true, []cudnn.Install{{Root: "/usr", Version: "8.9.7", Origin: "system"}}
 		}, "cudnn", doctor.Misfit, doctor.Misfit},
 		{"a project that cargo refuses", func(f *doctor.Facts) { f.Project, f.ProjectWhy, f.ProjectBad = "", "error: no such feature", true }, "project", doctor.Warning, doctor.Warning},
+		{"a cache that cannot be written to", func(f *doctor.Facts) { f.CacheWhy = "cache /x cannot be written to: read-only file system" }, "cache", doctor.Misfit, doctor.Misfit},
 		{"no project", func(f *doctor.Facts) { f.Project = "" }, "project", doctor.Info, doctor.OK},
 		{"an error that is not a choice's", func(f *doctor.Facts) { f.ChooseErr = errors.New("odd") }, "cuda.set", doctor.Misfit, doctor.Misfit},
 	}
