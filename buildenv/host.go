@@ -134,12 +134,17 @@ func (h Host) LookPathAll(name string) []string {
 		return nil
 	}
 	path, _ := h.Env.Lookup("PATH")
-	var found, seen []string
+	var found []string
+	seen := map[string]bool{} // a PATH may have thousands of entries
 	for _, dir := range h.SplitList(path) {
-		if !h.IsAbs(dir) || slices.ContainsFunc(seen, func(s string) bool { return h.SamePath(s, dir) }) {
+		key := h.Clean(dir)
+		if h.OS == Windows {
+			key = strings.ToLower(key)
+		}
+		if seen[key] || !h.IsAbs(dir) {
 			continue
 		}
-		seen = append(seen, dir)
+		seen[key] = true
 		if p := h.ProgramIn(dir, name); p != "" {
 			found = append(found, p)
 		}

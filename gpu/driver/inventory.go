@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"time"
 
@@ -146,8 +147,16 @@ func reason(err error) string {
 	if errors.As(err, &exit) && exit.Result.TimedOut {
 		return fmt.Sprintf("no answer in %s", exit.Cmd.Timeout)
 	}
+	if exit != nil {
+		// Go's run time in our child says first what happened and then a screen of registers. Source: runtime/signal_unix.go, sighandler.
+		if m := crash.FindSubmatch(exit.Result.Stderr); m != nil {
+			return "the driver's library ended who asked it: " + string(m[1])
+		}
+	}
 	return firstLine(err.Error(), 300)
 }
+
+var crash = regexp.MustCompile(`(?m)^(SIG[A-Z]{2,6}(?:: [\w ]+)?|fatal error: [^\n]{1,200})$`)
 
 func or(s, otherwise string) string {
 	if s == "" {

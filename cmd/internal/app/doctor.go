@@ -12,7 +12,6 @@ import (
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
-	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
@@ -153,8 +152,10 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	}
 	j.gather(ctx, wish, extra)
 	j.facts.ROCm = rocm.Find(a.host)
-	d, devices, notes := driver.Inventory(ctx, a.host, a.run, a.self)
-	j.facts.Driver, j.facts.Devices, f.Notes = d, devices, notes
+	if j.driverNotes == nil { // one that hangs is waited for once
+		j.takeInventory(ctx)
+	}
+	f.Notes = j.driverNotes
 	if j.facts.Compilers == nil {
 		a.findCompilers(ctx, &j.facts)
 	}
@@ -173,7 +174,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	for _, n := range libraryNotes {
 		a.shell.Detail("%s", n)
 	}
-	f.CUPTI = pickCUPTI(a.toolkits(f.Chosen.Toolkit), d.CUDA)
+	f.CUPTI = pickCUPTI(a.toolkits(f.Chosen.Toolkit), j.facts.Driver.CUDA)
 	for _, c := range j.facts.Compilers {
 		if c.Problem == "" && f.Compiler == "" && c.Kind != hostcc.MSVC {
 			f.Compiler = c.Named()

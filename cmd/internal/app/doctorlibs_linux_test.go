@@ -1,14 +1,19 @@
 package app
 
 import (
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/loader"
 )
@@ -103,6 +108,28 @@ func TestStubsOnPath(t *testing.T) {
 		j.host.Env = j.host.Env.Set("LD_LIBRARY_PATH", path)
 		if got := strings.Join(j.stubsOnPath(), ", "); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestDoctorAsksTheDriverOnce holds that one that hangs is waited for once, whether the build's own choice asks it or not.
+func TestDoctorAsksTheDriverOnce(t *testing.T) {
+	for _, arch := range []string{"", "89"} {
+		h, run := hosttest.LoadCommands(t, "wsl2-driver-only")
+		count := &counting{runner: run}
+		a := &app{host: h, run: count, shell: &report.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: "/none"}
+		f, err := a.doctorFacts(context.Background(), Options{Arch: arch}, cargo.Line{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		for _, path := range count.started {
+			if strings.HasSuffix(path, "nvidia-smi") {
+				asked++
+			}
+		}
+		if asked != 1 || len(f.Toolchain.Devices) != 1 || f.Notes == nil {
+			t.Errorf("arch %q: nvidia-smi was asked %d times, %d GPUs, notes %q", arch, asked, len(f.Toolchain.Devices), f.Notes)
 		}
 	}
 }

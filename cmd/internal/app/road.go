@@ -20,9 +20,10 @@ import (
 // journey is one walk down the road: each step reads what earlier ones found and adds its own.
 type journey struct {
 	*app
-	options Options
-	line    cargo.Line
-	tool    cargo.Tool
+	driverNotes []string // how the driver was asked; nil when it was not
+	options     Options
+	line        cargo.Line
+	tool        cargo.Tool
 
 	project  *features.Project
 	config   config.Config

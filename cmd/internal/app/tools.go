@@ -330,7 +330,7 @@ func (j *journey) gather(ctx context.Context, w toolchain.Wish, extra []cuda.Can
 
 func (j *journey) takeInventory(ctx context.Context) {
 	d, devices, notes := driver.Inventory(ctx, j.host, j.run, j.self)
-	j.facts.Driver, j.facts.Devices = d, devices
+	j.facts.Driver, j.facts.Devices, j.driverNotes = d, devices, notes
 	for _, n := range notes {
 		j.shell.Detail("%s", n)
 	}
