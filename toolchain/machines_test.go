@@ -78,6 +78,9 @@ func TestMachines(t *testing.T) {
 		{"linux-pip12", kernels},
 		{"linux-spack", kernels},
 		{"linux-nix", kernels},
+		{"linux-two-nvcc", kernels},
+		{"linux-toolset-and-rocm", kernels},
+		{"linux-arm64", candle},
 	}
 	for _, tt := range tests {
 		t.Run(tt.host, func(t *testing.T) {

@@ -28,7 +28,7 @@ func TestASavedMachineTellsTheSame(t *testing.T) {
 	for _, name := range []string{
 		"linux-usual", "linux-two-toolkits", "linux-variables-disagree", "linux-removed-toolkit", "linux-container-stubs", "linux-debian", "linux-conda", "linux-pip13", "linux-arch",
 		"linux-gcc-too-new", "linux-no-cxx", "wsl2-driver-only", "linux-edited-header", "linux-incomplete", "linux-cudnn-two-majors", "linux-cudnn-deb", "linux-hpc-sdk", "linux-unreadable",
-		"linux-odd-paths", "linux-bare",
+		"linux-odd-paths", "linux-bare", "linux-two-nvcc", "linux-toolset-and-rocm", "linux-arm64",
 		"windows-usual", "windows-toolset-too-new", "windows-five-toolsets", "windows-build-tools-wheels", "windows-no-visual-studio", "windows-no-sdk", "windows-conda",
 		"windows-edited-header", "windows-no-cxx", "windows-prompt", "windows-prompt-too-new", "windows-arm64", "windows-broken-states", "windows-two-nvcc", "windows-cudnn-installer",
 	} {

@@ -20,7 +20,7 @@ func TestASavedMachineHasTheSameReport(t *testing.T) {
 	for _, name := range []string{
 		"linux-usual", "linux-two-toolkits", "linux-variables-disagree", "linux-removed-toolkit", "linux-container-stubs", "linux-debian", "linux-conda", "linux-pip12", "linux-pip13",
 		"linux-arch", "linux-gcc-too-new", "linux-no-cxx", "wsl2-driver-only", "linux-edited-header", "linux-incomplete", "linux-cudnn-two-majors", "linux-cudnn-deb",
-		"linux-cudnn-lib-alone", "linux-hpc-sdk", "linux-nix", "linux-spack", "linux-unreadable", "linux-odd-paths", "linux-bare",
+		"linux-cudnn-lib-alone", "linux-hpc-sdk", "linux-nix", "linux-spack", "linux-unreadable", "linux-odd-paths", "linux-bare", "linux-two-nvcc", "linux-toolset-and-rocm", "linux-arm64",
 		"windows-usual", "windows-toolset-too-new", "windows-no-visual-studio", "windows-two-nvcc", "windows-broken-states",
 	} {
 		for _, prove := range []string{"build", "prove"} {
