@@ -40,6 +40,7 @@ func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
 		e.capability()
 		e.threads()
 	}
+	e.shorten(n)
 	return e.d
 }
 

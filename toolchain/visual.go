@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -205,14 +206,12 @@ func toolsetFix(f Facts, gate *cuda.Toolkit, lost []Loser) string {
 	return fix + "; or " + other
 }
 
-// most is how long PATH may become by directories that a build can do without: cmd.exe cuts lines at 8191 characters.
-const most = 8000
-
 // visual makes the developer prompt that the set means. Where one is open for the very toolset and SDK, everything stays.
 func (e *writer) visual(n Needs) {
 	h, v := e.h, e.s.MSVC
 	s := v.Toolset.Settings(h, v.SDK, v.UCRT)
 	e.generator(n, s)
+	e.shell(n)
 	if e.prompted(s) {
 		return
 	}
@@ -251,6 +250,16 @@ func (e *writer) visual(n Needs) {
 			reason = fmt.Sprintf("was %s; %s", old, reason)
 		}
 		e.d.Add(buildenv.Set, one.Name, one.Value, reason)
+	}
+}
+
+// shell sets ComSpec where a service or a scrubbed environment has neither it nor cmd.exe on PATH: nvcc starts everything by it, and ends with 255 and no
+// word without (seen with 13.4.92 under Wine).
+func (e *writer) shell(n Needs) {
+	h := e.h
+	cmd := h.Join(cmp.Or(h.Env.Get("SystemRoot"), `C:\Windows`), "System32", "cmd.exe")
+	if n.NVCC && h.Env.Get("ComSpec") == "" && len(h.LookPathAll("cmd")) == 0 && h.IsFile(cmd) {
+		e.d.Add(buildenv.Set, "ComSpec", cmd, "nvcc starts cl.exe through it, and cmd is not on PATH")
 	}
 }
 

@@ -362,6 +362,9 @@ func (j *journey) tellTools() {
 	for _, n := range s.Notes {
 		j.shell.Warning("%s", n)
 	}
+	if left := toolchain.LeftOut(j.delta); left != "" {
+		j.shell.Warning("%s", left)
+	}
 	for _, l := range s.Losers {
 		j.shell.Detail("not %s", l)
 	}

@@ -129,3 +129,30 @@ func TestWineVswhere(t *testing.T) {
 		}
 	}
 }
+
+// TestWineOddEnvironment lets nvcc.exe run where cmd.exe, by which it starts everything, hands on no PATH or is not found.
+func TestWineOddEnvironment(t *testing.T) {
+	w := newWine(t)
+	w.plant(map[string]string{"14.44.35207": "12.4"})
+	const dir = studio + `\VC\Tools\MSVC\14.44.35207`
+	byHand := []string{"INCLUDE=" + dir + `\include`, "LIB=" + dir + `\lib\x64`, "VSCMD_VER=17.14.0"}
+	long := strings.Repeat(`C:\Program Files\That Was Here Once\bin;`, 800)
+	out, err := w.run(append(byHand, "WINEPATH="+dir+`\bin\HostX64\x64;`+long), append([]string{w.nvcc()}, w.kernel()...)...)
+	if err == nil || !strings.Contains(out, "cl.exe") {
+		t.Errorf("a PATH of %d characters: nvcc alone: %v\n%s", len(long), err, out)
+	}
+	w.compiles("14.44.35207", "WINEPATH="+long)
+
+	batch := "@set PATH=\r\n@set ComSpec=\r\n@set ProgramData=\r\n@set ProgramFiles=\r\n@set TEMP=\r\n@set TMP=\r\n@set PATHEXT=\r\n@" + z(w.gpubuild) + " exec --toolkit=" + z(filepath.Join(w.dir, "toolkit")) + " -- " +
+		w.nvcc() + " " + strings.Join(w.kernel(), " ") + "\r\n"
+	if err := os.WriteFile(filepath.Join(w.work, "bare.bat"), []byte(batch), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(w.work, "twice.ptx")); err != nil {
+		t.Fatal(err)
+	}
+	out, err = w.run(nil, "cmd", "/c", "bare.bat")
+	if _, no := os.Stat(filepath.Join(w.work, "twice.ptx")); err != nil || no != nil {
+		t.Errorf("a scrubbed environment: %v, %v\n%s", err, no, out)
+	}
+}
