@@ -2,8 +2,10 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
+	"gpubuild/buildenv/stale"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -16,7 +18,11 @@ func (j *journey) beyond(m cargo.Message) (features.ScriptUnit, bool) {
 	if !id.Local() || j.set.Toolkit == nil {
 		return features.ScriptUnit{}, false
 	}
-	u := features.ScriptUnit{PkgID: m.PackageID, Name: id.Name, Version: id.Version, Dir: id.Dir(j.host), Inputs: features.Inputs{NVCC: true, Host: true, Arch: true}}
+	u := features.ScriptUnit{PkgID: m.PackageID, Name: id.Name, Version: id.Version, Dir: id.Dir(j.host), Inputs: compiles}
+	if told, ok := cargo.ScriptFeatures(j.host, m.OutDir, j.profileDirs()); ok {
+		u.Features = told
+		return u, true
+	}
 	for _, a := range j.messages {
 		if a.Reason == cargo.Artifact && a.PackageID == m.PackageID && contains(a.Target.Kind, "custom-build") {
 			u.Features = a.Features
@@ -30,23 +36,155 @@ func (j *journey) beyondThere() []output {
 	if j.set.Toolkit == nil {
 		return nil
 	}
-	compiles := map[string]bool{}
-	for _, u := range j.reach.Units {
-		compiles[u.Name] = compiles[u.Name] || u.Inputs.NVCC
-	}
 	var out []output
+	for _, p := range j.unseen() {
+		for _, dir := range j.tookOuts(p) {
+			u := features.ScriptUnit{PkgID: p.PathID(j.host), Name: p.Name, Version: p.Version, Dir: p.Dir, Inputs: compiles}
+			u.Features, _ = cargo.ScriptFeatures(j.host, dir, j.profileDirs())
+			out = append(out, output{unit: u, outDir: dir, beyond: true})
+		}
+	}
+	return out
+}
+
+// compiles is what such a package takes from the machine: all that nvcc does. Which variables its script reads is not known.
+var compiles = features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
+
+// unseen are the path packages with a build script whose sources do not show that it runs nvcc.
+func (j *journey) unseen() []*features.Package {
+	shown := map[string]bool{}
+	for _, u := range j.reach.Units {
+		shown[u.Name] = shown[u.Name] || u.Inputs.NVCC
+	}
+	var out []*features.Package
 	for _, list := range [][]*features.Package{j.project.Members, j.project.Locals} {
 		for _, p := range list {
-			if p.BuildScript == "" || compiles[p.Name] {
-				continue
-			}
-			for _, dir := range j.tookOuts(p) {
-				u := features.ScriptUnit{PkgID: p.PathID(j.host), Name: p.Name, Version: p.Version, Dir: p.Dir, Inputs: features.Inputs{NVCC: true, Host: true, Arch: true}}
-				out = append(out, output{unit: u, outDir: dir, beyond: true})
+			if p.BuildScript != "" && !shown[p.Name] {
+				out = append(out, p)
 			}
 		}
 	}
 	return out
+}
+
+// compareBeyond adds to the units that are compared those of which only their code shows that they compile kernels, as far as earlier builds left any. The
+// code itself tells of nvcc and the architecture; of the host compiler, headers and variables only a record does.
+func (j *journey) compareBeyond(h *hashes) error {
+	if j.set.Toolkit == nil {
+		return nil
+	}
+	// For one that compiles its first kernels in this build they are noted, too, where that costs nothing or such a script is expected.
+	ahead := j.hidden.pkg != "" || slices.ContainsFunc(j.reach.Units, func(u features.ScriptUnit) bool { return u.Inputs.Arch })
+	if ahead && len(j.unseen()) > 0 {
+		if err := j.lookBeyond(h); err != nil {
+			return err
+		}
+	}
+	for _, o := range j.beyondThere() {
+		if len(j.unitsOf(o.unit.PkgID, o.outDir)) > 0 {
+			continue // see withBeyond
+		}
+		if j.othersTook(o.unit.PkgID, o.outDir) || !j.compilesAsSeen(o.unit, o.outDir) {
+			continue // judgeRest compares what the build takes of it
+		}
+		if err := j.lookBeyond(h); err != nil {
+			return err
+		}
+		u := stale.Unit{Key: j.keyBeyond(o.unit, o.outDir), Package: o.unit.Name, Inputs: j.inputsBeyond, ScriptRan: cargo.ScriptRan(j.host, o.outDir)}
+		for _, e := range j.record.Entries {
+			if e.Key != u.Key {
+				continue
+			}
+			linked, err := j.stillLinked(e, h)
+			if err != nil {
+				return err
+			}
+			u.Inputs = append(u.Inputs[:len(u.Inputs):len(u.Inputs)], linked...)
+		}
+		j.isBeyond(u.Key, o.unit)
+		j.units = append(j.units, u)
+	}
+	return nil
+}
+
+// lookBeyond notes what such packages would be built with now; all of them with the same.
+func (j *journey) lookBeyond(h *hashes) (err error) {
+	if j.inputsBeyond == nil {
+		j.inputsBeyond, err = j.inputsNow(compiles, h)
+	}
+	return err
+}
+
+// keyBeyond is under what such a unit is recorded.
+func (j *journey) keyBeyond(u features.ScriptUnit, outDir string) stale.Key {
+	for _, e := range j.record.Entries {
+		if e.PkgID == u.PkgID && j.host.SamePath(e.OutDir, outDir) {
+			return e.Key // the features may not be known before the build
+		}
+	}
+	return stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: outDir}
+}
+
+// compilesAsSeen says whether an OUT_DIR holds kernels that its script compiled: some of the user's own, or any where earlier builds knew it of the script.
+func (j *journey) compilesAsSeen(u features.ScriptUnit, outDir string) bool {
+	held, err := j.holds(outDir)
+	if err != nil || len(held.code) == 0 {
+		return false // that it cannot be read is told when the build is checked
+	}
+	for _, e := range j.record.Entries {
+		if e.PkgID == u.PkgID && j.host.SamePath(e.OutDir, outDir) && slices.ContainsFunc(e.Inputs, func(in stale.Input) bool { return in.Name == nvccInput }) {
+			return true
+		}
+	}
+	return len(j.ownKernels(u, outDir).list) > 0
+}
+
+// withBeyond adds to the inputs of a unit whose sources show something else that it takes from the toolkit, and not nvcc, what nvcc takes, where its code shows
+// that it runs it. Without h what was not looked at before the build is left out: the next one then makes the package anew.
+func (j *journey) withBeyond(u features.ScriptUnit, outDir string, inputs []stale.Input, h *hashes) ([]stale.Input, error) {
+	if u.Inputs.NVCC || j.set.Toolkit == nil || !features.ParsePkgID(u.PkgID).Local() || !j.compilesAsSeen(u, outDir) {
+		return inputs, nil
+	}
+	if h != nil {
+		if err := j.lookBeyond(h); err != nil {
+			return nil, err
+		}
+	}
+	out := inputs[:len(inputs):len(inputs)]
+	for _, in := range j.inputsBeyond {
+		if !slices.ContainsFunc(inputs, func(known stale.Input) bool { return known.Name == in.Name }) {
+			out = append(out, in)
+		}
+	}
+	return out, nil
+}
+
+// ownKernels are those in an OUT_DIR that are in the user's own sources, and did not come compiled with them.
+func (j *journey) ownKernels(u features.ScriptUnit, outDir string) *mistake {
+	f := &mistake{unit: u, beyond: true}
+	held, err := j.holds(outDir)
+	if err != nil {
+		return f
+	}
+	for i, c := range held.code {
+		f.list, f.paths = append(f.list, stale.Mismatch{Code: c}), append(f.paths, held.path[i])
+	}
+	if j.leaveOwn(f); len(f.list) > 0 && j.allShipped(f) {
+		f.list, f.paths = nil, nil
+	}
+	return f
+}
+
+// builtBeyond is the unit whose script a message is about, where only its code shows that it compiles kernels. It has no inputs where nobody looked at them
+// before the build: then it is not recorded, and the next build takes what it finds as it does of any that nobody recorded.
+func (j *journey) builtBeyond(m cargo.Message) (stale.Unit, bool) {
+	u, ok := j.beyond(m)
+	if !ok || !j.compilesAsSeen(u, m.OutDir) {
+		return stale.Unit{}, false
+	}
+	key := j.keyBeyond(u, m.OutDir)
+	j.isBeyond(key, u)
+	return stale.Unit{Key: key, Package: u.Name, Inputs: j.inputsBeyond, ScriptRan: cargo.ScriptRan(j.host, m.OutDir)}, true
 }
 
 // tookOuts are the OUT_DIRs of a path package that a build would take, as far as that can be told: those that the last build with these features took.
@@ -94,6 +232,23 @@ func (j *journey) tookOuts(p *features.Package) []string {
 		}
 	}
 	return out
+}
+
+// othersTook says whether an OUT_DIR is one that only builds took which asked for something else, as far as is known without a unit graph.
+func (j *journey) othersTook(pkgID, outDir string) bool {
+	if g, err := j.answers.graph(); err != nil || g != nil {
+		return false // tookOuts leaves them out
+	}
+	took := j.openResults().Took
+	if j.host.SamePath(took[j.tookKey(pkgID, j.askedWords(), j.platformOf(outDir))], outDir) {
+		return false
+	}
+	for _, dir := range took {
+		if j.host.SamePath(dir, outDir) {
+			return true
+		}
+	}
+	return false
 }
 
 // keepTook remembers which OUT_DIR a build took of such a package: for its features, and, where without a unit graph they are not known before a build, for
@@ -186,4 +341,11 @@ func (j *journey) holdBeyond(f *mistake, held holding) {
 	if j.leaveOwn(f); len(f.list) > 0 && j.allShipped(f) {
 		f.list, f.paths = nil, nil
 	}
+}
+
+func (j *journey) isBeyond(k stale.Key, u features.ScriptUnit) {
+	if j.unitsBeyond == nil {
+		j.unitsBeyond = map[stale.Key]features.ScriptUnit{}
+	}
+	j.unitsBeyond[k] = u
 }

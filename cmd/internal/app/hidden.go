@@ -82,20 +82,11 @@ func (j *journey) localScripts() ([]*features.Package, error) {
 
 // madeKernels says which nvcc compiled the user's own kernels that a package's script left here when it last ran, and for what; empty where there are none.
 func (j *journey) madeKernels(p *features.Package) (arch gpu.Arch, nvcc string) {
-	f := &mistake{unit: features.ScriptUnit{Name: p.Name, Dir: p.Dir}, beyond: true}
+	var list []stale.Mismatch
 	for _, dir := range j.tookOuts(p) {
-		held, err := j.holds(dir)
-		if err != nil {
-			continue // that it cannot be read is told when the build is checked
-		}
-		for i, c := range held.code {
-			f.list, f.paths = append(f.list, stale.Mismatch{Code: c}), append(f.paths, held.path[i])
-		}
+		list = append(list, j.ownKernels(features.ScriptUnit{Name: p.Name, Dir: p.Dir}, dir).list...)
 	}
-	if j.leaveOwn(f); len(f.list) == 0 || j.allShipped(f) {
-		return arch, ""
-	}
-	for _, m := range f.list {
+	for _, m := range list {
 		for _, made := range m.Makes {
 			if made.NVCC == "" {
 				continue

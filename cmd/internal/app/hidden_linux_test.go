@@ -34,7 +34,7 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 		s.build(s.a, "sm_90") // no nvcc is on PATH but ours
 		s.holds("built from nothing", "app/target/debug/app", first, "sm_90")
 		s.compiled("nothing changed", s.build(s.a, "sm_90"), "")
-		s.stale("another toolkit", s.b, 13, "app-sys holds PTX for compute_90 from nvcc "+first)
+		s.stale("another toolkit", s.b, 13, "nvcc 13.3.33 → 13.4.92: app-sys")
 		s.compiled("another toolkit", s.build(s.b, "sm_90"), rebuild)
 		s.holds("another toolkit", "app/target/debug/app", second, "sm_90")
 		s.stale("after it", s.b, 0, "Fresh the kernels of app-sys are what would be made now")
@@ -58,6 +58,51 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 		s.holds("another nvcc first on PATH", "app/target/debug/app", second, "sm_75")
 		s.compiled("nothing changed", onPath(s, s.b), "")
 		s.compiled("plain cargo after it", s.plain(s.b), "")
+
+		// Of what goes into the kernels and leaves no trace in them, only the record tells.
+		writeFiles(t, s.b, map[string]string{"include/crt/host_config.h": "#define OTHER\n"})
+		s.stale("a header of nvcc's own", s.b, 13, "nvcc 13.4.92 "+filepath.Join(s.b, "bin", "nvcc")+" → other content at the same path: app-sys")
+		s.compiled("a header of nvcc's own", onPath(s, s.b), rebuild)
+		writeFiles(t, s.b, map[string]string{"include/cuda_fp4.h": "#define OTHER\n"})
+		s.compiled("a header more", onPath(s, s.b), rebuild)
+		s.more = []string{"NVCC_APPEND_FLAGS=-DOTHER"}
+		s.compiled("a variable that nvcc reads", onPath(s, s.b), rebuild)
+		s.compiled("nothing changed since", onPath(s, s.b), "")
+		s.more = nil
+		s.compiled("and without it", onPath(s, s.b), rebuild)
+	})
+	t.Run("by PATH, and nobody asks for a toolkit", func(t *testing.T) {
+		s := fresh(t)
+		onPath(s, s.a)
+		text := onPath(s, s.a)
+		s.compiled("what the first build made is taken", text, "")
+		if !strings.Contains(text, "Adopted app-sys: no earlier build of it is recorded, but it holds what would be built now; taken on trust: ") {
+			t.Errorf("not said that it is:\n%s", text)
+		}
+		if text = onPath(s, s.a); strings.Contains(text, "Adopted") {
+			t.Errorf("said twice:\n%s", text)
+		}
+		writeFiles(t, s.a, map[string]string{"include/crt/host_config.h": "#define OTHER\n"})
+		s.compiled("a header of nvcc's own", onPath(s, s.a), rebuild)
+
+		// Where the kernels are gone, nothing is recorded of a script that makes none.
+		writeFiles(t, s.dir, map[string]string{"sys/build.rs": "fn main() { println!(\"cargo::rerun-if-changed=build.rs\"); std::fs::write(format!(\"{}/k.ptx\", std::env::var(\"OUT_DIR\").unwrap()), \"\").unwrap(); }\n"})
+		onPath(s, s.a)
+		s.compiled("no kernels any more", onPath(s, s.a), "")
+		s.compiled("and another nvcc first on PATH", onPath(s, s.b), "")
+	})
+	t.Run("its sources show something else", func(t *testing.T) {
+		s := fresh(t)
+		writeFiles(t, s.dir, map[string]string{"sys/build.rs": strings.Replace(unreadable()["sys/build.rs"], "    assert!(ok);", "    println!(\"cargo::rustc-link-search=native={}\", out.parent().unwrap().display());\n"+
+			"    if false { println!(\"cargo::rustc-link-lib=dylib=cudart\"); }\n    assert!(ok);", 1)})
+		s.build(s.a, "sm_90")
+		s.stale("its first kernels", s.a, 13, "nvcc none → 13.3.33 "+filepath.Join(s.a, "bin", "nvcc")+": app-sys")
+		s.compiled("made once more, and known now", s.build(s.a, "sm_90"), rebuild)
+		s.compiled("nothing changed", s.build(s.a, "sm_90"), "")
+		writeFiles(t, s.a, map[string]string{"include/crt/host_config.h": "#define OTHER\n"})
+		s.stale("a header of nvcc's own", s.a, 13, "→ other content at the same path: app-sys")
+		s.compiled("a header of nvcc's own", s.build(s.a, "sm_90"), rebuild)
+		s.compiled("nothing changed since", s.build(s.a, "sm_90"), "")
 	})
 	t.Run("for a platform that the configuration names", func(t *testing.T) {
 		s := fresh(t)
@@ -81,7 +126,7 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 			s.build(s.b, "sm_90", "--features", "two")
 			s.stale("the last one", s.b, 0, "Fresh", "--features", "two")
 			s.stale("the first one, with its toolkit", s.a, 0, "Fresh")
-			s.stale("the first one, with the other", s.b, 13, "app-sys holds PTX for compute_90 from nvcc "+first)
+			s.stale("the first one, with the other", s.b, 13, "nvcc 13.3.33 → 13.4.92: app-sys")
 			s.compiled("the first one", s.build(s.a, "sm_90"), "")
 			s.holds("the first one", "app/target/debug/app", first, "sm_90")
 			s.stale("the last one after it", s.b, 0, "Fresh", "--features", "two")

@@ -77,7 +77,7 @@ func TestNvccOutOfSight(t *testing.T) {
 			"known/Cargo.toml": strings.Replace(helper, "kernel-build", "known", 1) + "[features]\ncuda = []\ndefault = [\"cuda\"]\n",
 			"known/src/lib.rs": "", "known/src/matmul.cu": "extern \"C\" __global__ void known(float *x) { x[threadIdx.x] *= 2; }\n",
 			"known/build.rs": scriptHead + "fn main() {\n" + scriptDeclares + "    compile();\n}\n" + compileBy(`"nvcc"`),
-		}, "Wrong matmul holds ", "known matmul matmul", 2},
+		}, "Stale nvcc ", "known matmul", 1},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
 			b := *b
@@ -142,6 +142,61 @@ func TestNvccOutOfSight(t *testing.T) {
 		b.remove("src/matmul.cu")
 		b.ends("fetched from elsewhere", b.first, "sm_90", 0, 0, "!Wrong", "!note: matmul", "!Stale")
 	})
+}
+
+// TestHostCompilerOutOfSight has a script of which nobody can read that it runs nvcc, and a kernel that holds what only the host compiler and a header of the
+// toolkit tell it. Neither leaves a signature in device code.
+func TestHostCompilerOutOfSight(t *testing.T) {
+	b := sampleWithTwoToolkits(t)
+	compilers := []string{"g++-11", "g++-12"}
+	for _, name := range compilers {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip(name + " is not here: apt-get install g++-11 g++-12")
+		}
+	}
+	root := filepath.Join(filepath.Dir(b.dir), "cuda")
+	b.must(exec.Command("sh", "-c", `cp -al "$0" "$1" 2>/dev/null || { rm -rf "$1"; cp -a "$0" "$1"; }`, b.first, root))
+	b.write("build.rs", []byte(scriptHead+"fn main() {\n"+scriptDeclares+"    compile();\n}\nfn program() -> String { [\"nv\", \"cc\"].concat() }\n"+compileBy("program()")))
+	kernel, err := os.ReadFile(filepath.Join(b.dir, "src", "matmul.cu"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.write("src/matmul.cu", append(kernel, "\n#ifndef TOLD\n#define TOLD 1\n#endif\nextern \"C\" __global__ void seen(int *x) { x[0] = 1000 * __GNUC__ + TOLD; }\n"...))
+	holds := func(story, want string) {
+		t.Helper()
+		ptx, err := os.ReadFile(filepath.Join(b.outDir(), "matmul.ptx"))
+		if err != nil || !strings.Contains(string(ptx), want) {
+			t.Errorf("%s: the kernel does not hold %s (%v)\n%s", story, want, err, ptx)
+		}
+	}
+	by := func(compiler string) { b.env = append(b.env, "NVCC_CCBIN="+compiler) }
+	by(compilers[1])
+	b.ends("built from nothing", root, "sm_90", 0, 0, "!Stale")
+	holds("built from nothing", "12001")
+	b.rebuilt("nothing changed", b.ends("nothing changed", root, "sm_90", 0, 0, "!Stale"))
+
+	by(compilers[0])
+	b.rebuilt("plain cargo and another host compiler", b.must(b.command([]string{"CUDA_COMPUTE_CAP=90", "PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH")}, "cargo", "build", "--features", "cuda")))
+	holds("plain cargo is fooled", "12001")
+	text, code := b.asks(root, "sm_90")
+	b.said("gpubuild stale for another host compiler", text, code, 13, 0, "host compiler 12", "→ 11", ": matmul")
+	b.rebuilt("another host compiler", b.ends("another host compiler", root, "sm_90", 0, 1, "Stale host compiler"), "matmul")
+	holds("another host compiler", "11001")
+
+	header := filepath.Join(root, "include", "cuda_runtime.h")
+	old, err := os.ReadFile(header)
+	if err == nil {
+		err = os.Remove(header) // it may be a link to the toolkit's own
+	}
+	if err == nil {
+		err = os.WriteFile(header, append(old, "\n#define TOLD 7\n"...), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.rebuilt("a changed header", b.ends("a changed header", root, "sm_90", 0, 1, "Stale CUDA headers"), "matmul")
+	holds("a changed header", "11007")
+	b.rebuilt("nothing changed since", b.ends("nothing changed since", root, "sm_90", 0, 0, "!Stale"))
 }
 
 // TestCPUBuildFirst has plain cargo build without the feature, with another one, and gpubuild then with it: what the CPU build left is not what the

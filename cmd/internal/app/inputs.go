@@ -146,6 +146,9 @@ func (n *inputs) add(name, value, hash string) {
 
 var nvccRelease = regexp.MustCompile(`Cuda compilation tools, release (\d+\.\d+), V`)
 
+// nvccInput is the input for it where it compiles kernels.
+const nvccInput = "nvcc"
+
 // nvcc is the compiler with all that it runs. A script that only asks for the version gets that from the program's own text, so that another patch of
 // the same release is nothing to it.
 func (n *inputs) nvcc() {
@@ -154,7 +157,7 @@ func (n *inputs) nvcc() {
 		return
 	}
 	if !n.in.Version {
-		n.add("nvcc", label(t)+" "+t.NVCC, n.content(compilerFiles(n.journey, t)...))
+		n.add(nvccInput, label(t)+" "+t.NVCC, n.content(compilerFiles(n.journey, t)...))
 		return
 	}
 	release, err := n.h.known("release ", n.host.Real(t.NVCC), func(path string) (string, error) {

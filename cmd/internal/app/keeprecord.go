@@ -53,26 +53,35 @@ func (j *journey) built() (entries []stale.Entry, open []stale.Key) {
 		if m.Reason != cargo.ScriptExecuted || seen[m.OutDir] || j.unjudged(m) {
 			continue
 		}
-		units := j.unitsOf(m.PackageID, m.OutDir)
+		var units []stale.Unit
+		for _, u := range j.unitsOf(m.PackageID, m.OutDir) {
+			key := stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: m.OutDir}
+			// Those from before the build: what was replaced while cargo ran is another thing at the next one.
+			inputs, _ := j.withBeyond(u, m.OutDir, j.inputs[u.PkgID+" "+key.Features], nil) // nothing is looked at
+			units = append(units, stale.Unit{Key: key, Package: u.Name, Inputs: inputs, ScriptRan: cargo.ScriptRan(j.host, m.OutDir)})
+		}
+		if len(units) == 0 {
+			if u, ok := j.builtBeyond(m); ok && u.Inputs != nil {
+				units = append(units, u)
+			}
+		}
 		if len(units) == 0 {
 			continue
 		}
 		seen[m.OutDir] = true
 		linked, err := j.linked(m, h)
 		if err != nil {
-			j.shell.Warning("%s is not recorded: %v; the next build finds out anew what it was built with", units[0].Name, err)
+			j.shell.Warning("%s is not recorded: %v; the next build finds out anew what it was built with", units[0].Package, err)
 		} else {
 			j.linkedThen(m, linked)
 		}
 		for _, u := range units {
-			key := stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: m.OutDir}
 			if err != nil {
-				open = append(open, key)
+				open = append(open, u.Key)
 				continue
 			}
-			// Those from before the build: what was replaced while cargo ran is another thing at the next one.
-			inputs := j.inputs[u.PkgID+" "+key.Features]
-			entries = append(entries, stale.Entry{Key: key, Package: u.Name, Inputs: append(inputs[:len(inputs):len(inputs)], linked...), ScriptRan: cargo.ScriptRan(j.host, m.OutDir)})
+			u.Inputs = append(u.Inputs[:len(u.Inputs):len(u.Inputs)], linked...)
+			entries = append(entries, u.Entry())
 		}
 	}
 	return entries, open

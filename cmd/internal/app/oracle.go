@@ -122,6 +122,9 @@ func (j *journey) relinked(f *mistake) bool {
 func (j *journey) outputsThere() []output {
 	var out []output
 	for _, s := range j.units {
+		if _, beyond := j.unitsBeyond[s.Key]; beyond {
+			continue // of those below
+		}
 		if u, ok := j.unitOf(s.Key); ok && j.host.IsDir(s.OutDir) {
 			out = append(out, j.outputThere(u, s.OutDir))
 		}

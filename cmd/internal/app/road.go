@@ -53,8 +53,13 @@ type journey struct {
 	concluded  *conclusions
 	inputs     map[string][]stale.Input // of each unit, as they were before the build
 	sets       map[string][]scriptSet   // see scriptSets
-	cleaned    map[string]bool          // packages that were cleaned in this run
-	before     map[string]int64         // when the script of an OUT_DIR had run before it
+
+	hidden       hidden                            // see needHidden
+	inputsBeyond []stale.Input                     // of packages of which only their code shows that they compile kernels; nil: not looked at
+	unitsBeyond  map[stale.Key]features.ScriptUnit // of those that are compared or recorded
+
+	cleaned    map[string]bool  // packages that were cleaned in this run
+	before     map[string]int64 // when the script of an OUT_DIR had run before it
 	buildBegan time.Time
 
 	messages       []cargo.Message

@@ -112,7 +112,11 @@ func (j *journey) compare(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			j.units = append(j.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: append(asRecorded(inputs, e), linked...), ScriptRan: ran})
+			now, err := j.withBeyond(u, e.OutDir, inputs, h)
+			if err != nil {
+				return err
+			}
+			j.units = append(j.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: append(asRecorded(now, e), linked...), ScriptRan: ran})
 		}
 		if len(entries) > 0 {
 			continue
@@ -121,9 +125,16 @@ func (j *journey) compare(ctx context.Context) error {
 			k := stale.Key{PkgID: u.PkgID, Features: key, OutDir: out}
 			if !seen[k] {
 				seen[k] = true
-				j.units = append(j.units, stale.Unit{Key: k, Package: u.Name, Inputs: inputs, ScriptRan: cargo.ScriptRan(j.host, out)})
+				now, err := j.withBeyond(u, out, inputs, h)
+				if err != nil {
+					return err
+				}
+				j.units = append(j.units, stale.Unit{Key: k, Package: u.Name, Inputs: now, ScriptRan: cargo.ScriptRan(j.host, out)})
 			}
 		}
+	}
+	if err := j.compareBeyond(h); err != nil {
+		return err
 	}
 	j.compared = stale.Compare(j.record, j.units)
 	if len(j.compared.Unknown) > 0 {
@@ -351,10 +362,17 @@ func (j *journey) judgeRest(ctx context.Context) error {
 		if m.Reason != cargo.ScriptExecuted || !j.unjudged(m) {
 			continue
 		}
-		for _, u := range j.unitsOf(m.PackageID, m.OutDir) {
+		units := j.unitsOf(m.PackageID, m.OutDir)
+		for _, u := range units {
 			key := featureKey(u.Features)
 			rest = append(rest, stale.Unit{Key: stale.Key{PkgID: u.PkgID, Features: key, OutDir: m.OutDir}, Package: u.Name,
 				Inputs: j.inputs[u.PkgID+" "+key], ScriptRan: cargo.ScriptRan(j.host, m.OutDir)})
+		}
+		if len(units) > 0 {
+			continue
+		}
+		if u, ok := j.builtBeyond(m); ok {
+			rest = append(rest, u)
 		}
 	}
 	if len(rest) == 0 {
@@ -362,6 +380,18 @@ func (j *journey) judgeRest(ctx context.Context) error {
 	}
 	h := j.openHashes()
 	defer h.keep(j.app)
+	for i, u := range rest {
+		var err error
+		if _, beyond := j.unitsBeyond[u.Key]; beyond {
+			err = j.lookBeyond(h)
+			rest[i].Inputs = j.inputsBeyond
+		} else if is, ok := j.unitOf(u.Key); ok {
+			rest[i].Inputs, err = j.withBeyond(is, u.OutDir, u.Inputs, h)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	j.compared = stale.Compare(j.record, rest)
 	j.adopt(ctx, h)
 	j.units = append(j.units, rest...)

@@ -124,12 +124,13 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	j.hidden = found
 	found.remembered(&wish)
 	j.gather(ctx, wish, extra)
 	j.set, err = toolchain.Choose(j.facts, j.needs, wish)
 	if err != nil && found.pkg != "" {
 		j.shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v", found.pkg, found.why, err)
-		j.needs = known
+		j.needs, j.hidden = known, hidden{}
 		j.set, err = toolchain.Choose(j.facts, j.needs, wish)
 	}
 	if err != nil {

@@ -109,7 +109,8 @@ func (j *journey) unitOf(k stale.Key) (features.ScriptUnit, bool) {
 			return u, true
 		}
 	}
-	return features.ScriptUnit{}, false
+	u, ok := j.unitsBeyond[k]
+	return u, ok
 }
 
 // strictest is the unit of which most is asked: where nothing tells of which one an OUT_DIR is, its device code is held against that one's wish.
