@@ -1,0 +1,142 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/features"
+)
+
+// endFindings are what a walk's end adds to the findings of the features.
+func (j *journey) endFindings(r report.Result, end error) []report.Finding {
+	var out []report.Finding
+	code := exitCode(end)
+	if code == codeStale {
+		for _, l := range j.staleLines() {
+			out = append(out, report.Finding{ID: "stale.found", Severity: report.SeverityError, Message: l, Fix: "leave --gpu-no-clean out"})
+		}
+	}
+	sources := map[string]string{}
+	for _, p := range j.programs {
+		sources[j.shown(p.Path)] = j.shown(p.Source)
+	}
+	for _, p := range r.Programs {
+		if f, ok := proofFinding(p, j.required(p, code)); ok {
+			f.Path = sources[p.Path]
+			out = append(out, f)
+		}
+	}
+	if isExit(end) {
+		for _, d := range j.compileErrors {
+			out = append(out, report.Finding{ID: "build.compile-error", Severity: report.SeverityError, Message: d.Message, Path: j.shown(j.rustcPath(d.Path)), Line: d.Line})
+		}
+	}
+	for _, m := range j.missed {
+		out = append(out, report.Finding{ID: "proof.not-run", Severity: report.SeverityError, Message: m})
+	}
+	if f, ok := j.failure(end); ok {
+		out = append(out, f)
+	}
+	return out
+}
+
+// proofFinding words a proof that did not succeed.
+func proofFinding(p report.Program, counts bool) (report.Finding, bool) {
+	if p.Proof == nil || p.Proof.Verdict == report.Proved {
+		return report.Finding{}, false
+	}
+	f := report.Finding{ID: "proof." + strings.ReplaceAll(p.Proof.Verdict, " ", "-"), Severity: report.SeverityWarning, Message: p.Name + ": " + p.Proof.Why, Evidence: strings.Join(p.Proof.Lines, "\n")}
+	if counts {
+		f.Severity = report.SeverityError
+	}
+	return f, true
+}
+
+func isExit(err error) bool {
+	_, ok := err.(*buildenv.ExitError)
+	return ok
+}
+
+// compileErrorLines are rustc's first errors of a build that failed, a line each.
+func (j *journey) compileErrorLines(end error) []string {
+	if !isExit(end) {
+		return nil
+	}
+	var out []string
+	for _, d := range j.compileErrors {
+		out = append(out, fmt.Sprintf("%s:%d: %s", j.shown(j.rustcPath(d.Path)), d.Line, d.Message))
+	}
+	return out
+}
+
+// rustcPath makes a path of rustc's absolute: cargo starts it in the workspace's root.
+func (j *journey) rustcPath(path string) string {
+	if j.host.IsAbs(path) {
+		return path
+	}
+	return j.host.Join(j.project.Root, path)
+}
+
+// failure words an error that nothing else has put among the findings.
+func (j *journey) failure(end error) (report.Finding, bool) {
+	f, ok := failure(end, j.line.Verb)
+	if ok && j.cause != nil {
+		j.cause.Severity = report.SeverityError
+		return *j.cause, true
+	}
+	f.Path = j.shownIf(f.Path)
+	return f, ok
+}
+
+func (a *app) shownIf(path string) string {
+	if path == "" {
+		return ""
+	}
+	return a.shown(path)
+}
+
+func failure(end error, verb string) (report.Finding, bool) {
+	var code codeError
+	if end == nil || errors.As(end, &code) {
+		return report.Finding{}, false
+	}
+	f := report.Finding{ID: "gpubuild.failed", Severity: report.SeverityError, Message: end.Error()}
+	var hint interface{ Hint() string }
+	if errors.As(end, &hint) {
+		f.Fix = hint.Hint()
+	}
+	var conf *config.Error
+	var toml *features.ManifestError
+	switch {
+	case errors.As(end, &conf):
+		f.ID, f.Path, f.Line, f.Message = "config.wrong", conf.Path, conf.Line, conf.Problem
+		return f, true
+	case errors.As(end, &toml):
+		f.ID, f.Path, f.Line, f.Message = "config.wrong", toml.Path, toml.Line, toml.Message
+		return f, true
+	}
+	if exit, ok := end.(*buildenv.ExitError); ok {
+		f.ID = "build.failed"
+		if verb == "run" || verb == "test" || verb == "bench" {
+			f.ID = "run.failed"
+		}
+		f.Message = fmt.Sprintf("%s ended with %d", filepath.Base(exit.Cmd.Path), exit.Result.Code)
+		return f, true
+	}
+	switch exitCode(end) {
+	case codeMissing:
+		f.ID = "toolchain.missing"
+	case codeMisfit:
+		f.ID = "toolchain.misfit"
+	case codeConfig:
+		f.ID = "config.wrong"
+	case codeUsage:
+		f.ID = "command.wrong"
+	}
+	return f, true
+}

@@ -1,0 +1,160 @@
+package app
+
+import (
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/stale"
+	"gpubuild/toolchain/cargo"
+)
+
+// Names of what linked records. A path is part of the second, since a script may have named several.
+const (
+	staticLibrary = "static library "
+	linkDirectory = "link directory "
+)
+
+// linked is what a script told cargo to link from outside of cargo's own directories, by cargo's message: a static library goes into the crate's own
+// file with its content, and a directory must still be there when the program is linked.
+func (j *journey) linked(m cargo.Message, h *hashes) ([]stale.Input, error) {
+	var dirs []string
+	for _, p := range m.LinkedPaths {
+		if kind, path, ok := strings.Cut(p, "="); ok && !strings.ContainsAny(kind, `/\`) {
+			p = path
+		}
+		if j.host.IsAbs(p) && !j.inOwnDirs(p) && !contains(dirs, j.host.Clean(p)) {
+			dirs = append(dirs, j.host.Clean(p))
+		}
+	}
+	var out []stale.Input
+	libraries := j.bundled(dirs, m.LinkedLibs)
+	for file, p := range libraries {
+		hash, err := h.together(p)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, stale.Input{Name: staticLibrary + file, Value: p, Hash: hash})
+	}
+	sort.Slice(out, func(a, b int) bool { return out[a].Name < out[b].Name })
+	for _, d := range dirs {
+		if j.host.IsDir(d) {
+			out = append(out, stale.Input{Name: linkDirectory + d, Value: "there"})
+		}
+	}
+	return out, nil
+}
+
+// replacedSince stands for the content of a library that went into a package's own file and was replaced before we could read it.
+const replacedSince = "replaced after it was linked"
+
+// linkedThen corrects what was read of static libraries after the build to what went into the package: of a package that was not made anew that is what
+// was there before the build; of one that was, what is there now, unless it is newer than the file into which it went and not known to have had that
+// content before cargo began: a new hard link to it, as package managers make them, changes its state, too. What that held is not known then, and the
+// next build makes the package anew.
+func (j *journey) linkedThen(m cargo.Message, linked []stale.Input) {
+	before, began := map[string]stale.Input{}, map[string]stale.Input{}
+	for _, u := range j.units {
+		if !j.host.SamePath(u.OutDir, m.OutDir) {
+			continue
+		}
+		for _, in := range u.Inputs {
+			began[in.Name] = in
+			if u.ScriptRan != 0 && u.ScriptRan == cargo.ScriptRan(j.host, m.OutDir) {
+				before[in.Name] = in
+			}
+		}
+	}
+	made, fresh := j.madeAt(m.PackageID)
+	for i, in := range linked {
+		if !strings.HasPrefix(in.Name, staticLibrary) {
+			continue
+		}
+		if old, ok := before[in.Name]; ok && fresh && old.Value == in.Value {
+			linked[i] = old
+		} else if !fresh && made != 0 && began[in.Name] != in && changedAt(in.Value) > made {
+			linked[i].Hash = replacedSince
+		}
+	}
+}
+
+// madeAt is when the first of a package's libraries was written, in nanoseconds, and whether all of them lay there already; 0: it has none.
+func (j *journey) madeAt(pkgID string) (made int64, fresh bool) {
+	fresh = true
+	for _, m := range j.messages {
+		if m.Reason != cargo.Artifact || m.PackageID != pkgID || contains(m.Target.Kind, "custom-build") {
+			continue
+		}
+		fresh = fresh && m.Fresh
+		for _, path := range m.Filenames {
+			if fi, err := j.host.Files.Stat(path); err == nil && j.host.Ext(path) == ".rlib" && (made == 0 || fi.ModTime().UnixNano() < made) {
+				made = fi.ModTime().UnixNano()
+			}
+		}
+	}
+	return made, fresh
+}
+
+// changedAt is when a file became what it is. A file that is put in place of another with its old time, as package managers do, has another state since.
+func changedAt(path string) int64 {
+	at := int64(0)
+	if id, err := cache.Identify(path); err == nil {
+		at = id.MTime
+	}
+	if state, err := cache.StateTime(path); err == nil && state > at {
+		at = state
+	}
+	return at
+}
+
+// bundled finds the static libraries that a script had linked from outside of cargo's own directories, by the names of their files.
+func (j *journey) bundled(dirs, libs []string) map[string]string {
+	var outside []string
+	for _, d := range dirs {
+		if j.host.IsAbs(d) && !j.inOwnDirs(d) {
+			outside = append(outside, d)
+		}
+	}
+	out := map[string]string{}
+	for _, l := range libs {
+		kind, name, ok := strings.Cut(l, "=")
+		if !ok || kind != "static" && !strings.HasPrefix(kind, "static:") {
+			continue
+		}
+		name, _, _ = strings.Cut(name, ":") // name:rename
+		for _, file := range []string{"lib" + name + ".a", name + ".lib", name} {
+			if p := j.firstWith(outside, file); p != "" {
+				out[file] = p
+				break
+			}
+		}
+	}
+	return out
+}
+
+func (j *journey) firstWith(dirs []string, file string) string {
+	for _, d := range dirs {
+		if p := j.host.Join(d, file); j.host.IsFile(p) {
+			return p
+		}
+	}
+	return ""
+}
+
+// stillLinked is what of a recorded entry's linked things is there now: before the script runs, cargo has no word on what it would link.
+func (j *journey) stillLinked(e stale.Entry, h *hashes) ([]stale.Input, error) {
+	var out []stale.Input
+	for _, in := range e.Inputs {
+		if d, ok := strings.CutPrefix(in.Name, linkDirectory); ok && j.host.IsDir(d) {
+			out = append(out, in)
+		}
+		if strings.HasPrefix(in.Name, staticLibrary) && j.host.IsFile(in.Value) {
+			hash, err := h.together(in.Value)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, stale.Input{Name: in.Name, Value: in.Value, Hash: hash})
+		}
+	}
+	return out, nil
+}
