@@ -98,7 +98,7 @@ func remedy(e Evidence, s summary, v Verdict) string {
 	case strings.Contains(why, lostRecords):
 		return "Make room, or set GPUBUILD_CACHE to a directory on another disk"
 	case e.Exit.TimedOut:
-		return "Give it more time with --timeout, or less to do"
+		return "Give it more time with --timeout (--gpu-timeout on cargo's verbs), or less to do"
 	case e.Exit.Signal == "" && strings.Contains(why, ", expected was "):
 		return "If it is to end so: --expect-exit " + strconv.Itoa(e.Exit.Code)
 	case strings.Contains(why, "has lost the variable"):

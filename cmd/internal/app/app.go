@@ -133,7 +133,7 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 	words = verbFirst(words)
 	switch words[0] {
 	case runnerChild:
-		return a.runnerMain(ctx, words[1:])
+		return asItEnded(a.runnerMain(ctx, words[1:]))
 	case ciChild:
 		return a.ciInside(ctx, words[1:])
 	case "help":

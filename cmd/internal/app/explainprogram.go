@@ -121,6 +121,7 @@ type ending struct {
 	program string
 	verb    string // run, test, bench, prove, build
 	code    int
+	signal  string   // that ended it, where nobody has said so yet
 	onCPU   bool     // it ended well, and ran on the CPU
 	missing []string // libraries that its loader finds nowhere
 	lookAt  func(found []explain.Found) situation
@@ -157,6 +158,9 @@ func (a *app) explainProgram(ctx context.Context, w *programWatch, e ending) []r
 	if why := a.uncovered(ctx, e.program); why != "" {
 		a.shell.Loud("Explaining", "%s may have failed because its device code does not run here: %s", e.program, why)
 		return nil
+	}
+	if heard && e.signal != "" && e.verb == "run" { // of a test cargo says it
+		a.shell.Error("%s%s", e.program, signalled(e.code))
 	}
 	if heard || !telling(e) {
 		return nil

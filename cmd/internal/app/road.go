@@ -70,6 +70,7 @@ type journey struct {
 	auditedProgram string
 	endedByAudit   bool
 	workspace      []target // known where the configuration marks programs
+	timedOut       bool     // the run failed because a program's time was over
 	missed         []string // what the configuration marks and this run left out
 	listed         []string // programs that were asked which tests they have
 	gathered
@@ -266,6 +267,9 @@ func (a *app) plainCargo(ctx context.Context, l cargo.Line, env buildenv.Env) er
 	c := cargo.Plain(tool.With(env), l)
 	c.Stdin, c.Stdout, c.Stderr = a.stdin, a.shell.Out, a.shell.Err
 	_, err = a.run.Run(ctx, c)
+	if exit, ok := err.(*buildenv.ExitError); ok && exit.Result.Signal != "" && (l.Verb == "run" || l.Verb == "r") {
+		a.shell.Error("the program%s", signalled(exit.Result.Code)) // who calls cargo's run sees the signal, and a shell names it
+	}
 	return err
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -129,8 +130,11 @@ func (j *journey) runProven(ctx context.Context) error {
 		end.program = j.shown(j.programs[0].Path)
 	}
 	var exit *buildenv.ExitError
-	if errors.As(ran, &exit) {
+	if errors.As(ran, &exit) && !j.timedOut {
 		end.code = exit.Result.Code
+		if !state.Devices { // else the verdict names it
+			end.signal = exit.Result.Signal
+		}
 	}
 	end.onCPU = judged == codeError(codeNotUsed)
 	j.explainProgram(ctx, watch, end)
@@ -196,6 +200,9 @@ func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 		j.shell.Loud("Unproved", "%s", m)
 	}
 	j.missed = missed
+	if exit, ok := ran.(*buildenv.ExitError); ok && endedForTime(proofs, exit.Result.Code) {
+		ran, j.timedOut = nil, true
+	}
 	worst := worstOf(rows, wanted{cpu: j.options.ExpectCPU, all: !tests || j.options.RequireProof || j.options.ExpectCPU, marked: marked, missed: len(missed) > 0})
 	switch {
 	case ran != nil:
@@ -204,6 +211,19 @@ func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 		return nil
 	}
 	return codeError(worst)
+}
+
+// endedForTime says whether a run's exit code is that of a program whose time was over, which we ended: then it is none of the program's own.
+func endedForTime(proofs []proof, code int) bool {
+	over := false
+	for _, p := range proofs {
+		exit := p.Evidence.Exit
+		if exit.Code != 0 && !exit.TimedOut {
+			return false
+		}
+		over = over || exit.TimedOut && exit.Code == code
+	}
+	return over
 }
 
 func readProofs(dir string) ([]proof, error) {
@@ -354,10 +374,35 @@ func (a *app) runnerMain(ctx context.Context, words []string) error {
 	if err := cache.WriteFile(filepath.Join(s.Dir, fmt.Sprintf("proof-%d-%d.json", time.Now().UnixNano(), os.Getpid())), data, 0o600); err != nil {
 		return err
 	}
-	if p.Evidence.Exit.Code != 0 {
-		return codeError(p.Evidence.Exit.Code)
+	switch exit := p.Evidence.Exit; {
+	case exit.Signal != "" && !exit.TimedOut:
+		return &diedError{codeError(exit.Code), exit.Signal}
+	case exit.Code != 0:
+		return codeError(exit.Code)
 	}
 	return nil
+}
+
+// diedError is a program's end by a signal, whose exit code is that of a shell.
+type diedError struct {
+	codeError
+	signal string
+}
+
+func (e *diedError) Error() string { return "ended by " + e.signal }
+func (e *diedError) Unwrap() error { return e.codeError }
+
+// asItEnded ends the runner by the signal that ended its program: cargo then says of it what it says without a runner, and tests end with cargo's 101. Where
+// that cannot be done the code tells it.
+func asItEnded(err error) error {
+	var died *diedError
+	if errors.As(err, &died) {
+		proc.DieBy(int(died.codeError) - 128)
+	}
+	if exit, ok := err.(*buildenv.ExitError); ok && exit.Result.Signal != "" {
+		proc.DieBy(exit.Result.Code - 128)
+	}
+	return err
 }
 
 // options are those of the proof of one program that cargo started.
