@@ -24,8 +24,6 @@ import (
 
 const (
 	maxIndex = 32 << 20
-	// stall is how long a server may send nothing before the connection counts as dead.
-	stall = 60 * time.Second
 	// attempts is how often one file is asked for without a byte of progress.
 	attempts = 4
 )
@@ -36,6 +34,7 @@ type source struct {
 	base   *url.URL // ends in a slash
 	client *http.Client
 	pause  time.Duration // before the first new attempt
+	stall  time.Duration // how long a server may send nothing before the connection counts as dead
 }
 
 // SourceError says that the place which a user named is none that can be read from.
@@ -73,7 +72,7 @@ func newSource(h buildenv.Host, base string) (*source, error) {
 			Proxy:                 func(r *http.Request) (*url.URL, error) { return proxy(r.URL) },
 			DialContext:           (&net.Dialer{Timeout: 20 * time.Second}).DialContext,
 			TLSHandshakeTimeout:   20 * time.Second,
-			ResponseHeaderTimeout: stall,
+			ResponseHeaderTimeout: time.Minute,
 			ForceAttemptHTTP2:     true,
 			DisableCompression:    true, // ranges count bytes of the file
 		},
@@ -87,7 +86,7 @@ func newSource(h buildenv.Host, base string) (*source, error) {
 			return nil
 		},
 	}
-	return &source{base: u, client: client, pause: time.Second}, nil
+	return &source{base: u, client: client, pause: time.Second, stall: time.Minute}, nil
 }
 
 func either(env buildenv.Env, names ...string) string {
@@ -187,21 +186,22 @@ func (s *source) get(ctx context.Context, rel string, header map[string]string) 
 		cancel(nil)
 		return nil, nil, err
 	}
-	watchdog := time.AfterFunc(stall, func() { cancel(fmt.Errorf("nothing came for %s", stall)) })
-	resp.Body = &watched{resp.Body, watchdog, ctx}
+	watchdog := time.AfterFunc(s.stall, func() { cancel(fmt.Errorf("nothing came for %s", s.stall)) })
+	resp.Body = &watched{resp.Body, watchdog, s.stall, ctx}
 	return resp, func() { watchdog.Stop(); _ = resp.Body.Close(); cancel(nil) }, nil
 }
 
 type watched struct {
 	io.ReadCloser
 	watchdog *time.Timer
+	stall    time.Duration
 	ctx      context.Context
 }
 
 func (w *watched) Read(b []byte) (int, error) {
 	n, err := w.ReadCloser.Read(b)
 	if n > 0 {
-		w.watchdog.Reset(stall)
+		w.watchdog.Reset(w.stall)
 	}
 	if cause := context.Cause(w.ctx); err != nil && err != io.EOF && cause != nil {
 		err = cause
@@ -285,6 +285,7 @@ func kindOf(err error) FetchKind {
 func (s *source) download(ctx context.Context, w Wheel, part string, report func(int64)) error {
 	tag := part + ".tag" // the server's word for that very file, so that two versions of it are never mixed
 	resumed, whole := false, false
+	var furthest int64 // of a server that knows no ranges and always breaks off, the same bytes come every time: that is no progress
 	return s.again(ctx, w.Path, func() (progress bool, err error) {
 		f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
@@ -297,6 +298,7 @@ func (s *source) download(ctx context.Context, w Wheel, part string, report func
 		}()
 		sum := sha256.New()
 		had, err := io.Copy(sum, f)
+		furthest = max(furthest, had)
 		if err != nil {
 			return false, localError{err}
 		}
@@ -308,7 +310,10 @@ func (s *source) download(ctx context.Context, w Wheel, part string, report func
 		}
 		if had < w.Size {
 			resumed = resumed || had > 0
-			_, progress, err = s.receive(ctx, w, f, sum, had, string(validator), tag, report)
+			had, err = s.receive(ctx, w, f, sum, had, string(validator), tag, report)
+			if progress = had > furthest; progress {
+				furthest = had
+			}
 			if err != nil {
 				return progress, err
 			}
@@ -318,7 +323,7 @@ func (s *source) download(ctx context.Context, w Wheel, part string, report func
 				return false, err
 			}
 			if resumed && !whole { // one of the two halves was damaged: once more from the start
-				whole = true
+				whole, furthest = true, 0
 				return true, fmt.Errorf("%s: sha256 is %s after going on with an earlier download", w.File, got)
 			}
 			return false, &HashError{File: s.show(w.Path), Want: w.SHA256, Got: got}
@@ -339,8 +344,8 @@ func restart(f *os.File, sum hash.Hash) (int64, error) {
 	return 0, nil
 }
 
-// receive writes what is missing of a file; it answers how much is there then, and whether that is more than before.
-func (s *source) receive(ctx context.Context, w Wheel, f *os.File, sum hash.Hash, had int64, validator, tag string, report func(int64)) (int64, bool, error) {
+// receive writes what is missing of a file; it answers how much is there then.
+func (s *source) receive(ctx context.Context, w Wheel, f *os.File, sum hash.Hash, had int64, validator, tag string, report func(int64)) (int64, error) {
 	header := map[string]string{}
 	if had > 0 {
 		// RFC 9110, 13.1.5 and 14.2: the rest if the file is still the same one, else all of it with 200.
@@ -348,7 +353,7 @@ func (s *source) receive(ctx context.Context, w Wheel, f *os.File, sum hash.Hash
 	}
 	resp, done, err := s.get(ctx, w.Path, header)
 	if err != nil {
-		return had, false, err
+		return had, err
 	}
 	defer done()
 	switch {
@@ -356,34 +361,33 @@ func (s *source) receive(ctx context.Context, w Wheel, f *os.File, sum hash.Hash
 		var from, to, total int64
 		if n, _ := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &total); n != 3 || from != had || total != w.Size {
 			_, err := restart(f, sum)
-			return 0, false, errors.Join(fmt.Errorf("%s: the server sends %q of %d bytes", w.File, resp.Header.Get("Content-Range"), w.Size), err)
+			return 0, errors.Join(fmt.Errorf("%s: the server sends %q of %d bytes", w.File, resp.Header.Get("Content-Range"), w.Size), err)
 		}
 	case resp.StatusCode == http.StatusOK:
 		if had, err = restart(f, sum); err != nil {
-			return 0, false, err
+			return 0, err
 		}
 		if resp.ContentLength >= 0 && resp.ContentLength != w.Size {
-			return 0, false, &statusError{0, fmt.Sprintf("%d bytes, the index says %d", resp.ContentLength, w.Size)}
+			return 0, &statusError{0, fmt.Sprintf("%d bytes, the index says %d", resp.ContentLength, w.Size)}
 		}
 		if err := os.WriteFile(tag, []byte(fileTag(resp.Header)), 0o600); err != nil {
-			return 0, false, localError{err}
+			return 0, localError{err}
 		}
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		_, err := restart(f, sum)
-		return 0, false, errors.Join(errors.New(resp.Status), err)
+		return 0, errors.Join(errors.New(resp.Status), err)
 	default:
-		return had, false, &statusError{resp.StatusCode, resp.Status}
+		return had, &statusError{resp.StatusCode, resp.Status}
 	}
 	buffer := make([]byte, bufferSize)
-	began := had
 	for {
 		n, err := resp.Body.Read(buffer)
 		if had+int64(n) > w.Size {
-			return had, false, &statusError{0, fmt.Sprintf("more than the %d bytes that the index says", w.Size)}
+			return had, &statusError{0, fmt.Sprintf("more than the %d bytes that the index says", w.Size)}
 		}
 		if n > 0 {
 			if _, e := f.Write(buffer[:n]); e != nil {
-				return had, false, localError{e}
+				return had, localError{e}
 			}
 			sum.Write(buffer[:n])
 			had += int64(n)
@@ -391,11 +395,11 @@ func (s *source) receive(ctx context.Context, w Wheel, f *os.File, sum hash.Hash
 		}
 		switch {
 		case err == io.EOF && had < w.Size:
-			return had, had > began, fmt.Errorf("%w after %d of %d bytes", io.ErrUnexpectedEOF, had, w.Size)
+			return had, fmt.Errorf("%w after %d of %d bytes", io.ErrUnexpectedEOF, had, w.Size)
 		case err == io.EOF:
-			return had, true, nil
+			return had, nil
 		case err != nil:
-			return had, had > began, err
+			return had, err
 		}
 	}
 }

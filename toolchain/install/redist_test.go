@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -427,6 +428,107 @@ func TestRedistGoesOn(t *testing.T) {
 	}
 }
 
+// A server that misbehaves in the archive of one component: it is asked again where that helps, and else the words say what was wrong.
+func TestRedistServersThatMisbehave(t *testing.T) {
+	linuxOnly(t)
+	type answer func(n int, w http.ResponseWriter, r *http.Request, data []byte) bool // to the n-th request for it
+	status := func(code, times int) answer {
+		return func(n int, w http.ResponseWriter, _ *http.Request, _ []byte) bool {
+			if n <= times {
+				w.WriteHeader(code)
+			}
+			return n <= times
+		}
+	}
+	part := func(w http.ResponseWriter, length int, data []byte) {
+		if length > 0 {
+			w.Header().Set("Content-Length", fmt.Sprint(length))
+		}
+		_, _ = w.Write(data)
+		_ = http.NewResponseController(w).Flush()
+	}
+	tests := map[string]struct {
+		answer answer
+		says   string // "": it is installed
+		kind   FetchKind
+		asked  int
+	}{
+		"busy":              {status(503, 3), "", "", 4},
+		"too many requests": {status(429, 1), "", "", 2},
+		"always broken":     {status(500, 99), "500 Internal Server Error", FetchOther, attempts},
+		"not there":         {status(404, 99), "404 Not Found", FetchAbsent, 1},
+		"not for you":       {status(403, 99), "403 Forbidden", FetchOther, 1},
+		"elsewhere": {func(n int, w http.ResponseWriter, r *http.Request, _ []byte) bool {
+			w.Header().Set("Location", "?again")
+			return status(302, 1)(n, w, r, nil)
+		}, "", "", 2},
+		"in circles": {func(n int, w http.ResponseWriter, r *http.Request, _ []byte) bool {
+			w.Header().Set("Location", "?again")
+			return status(302, 99)(n, w, r, nil)
+		}, "more than 5 redirections", FetchNetwork, 5 * attempts},
+		"says that it is longer": {func(_ int, w http.ResponseWriter, r *http.Request, d []byte) bool {
+			part(w, len(d)+7, append(d, "padding"...))
+			return true
+		}, "bytes, the index says", FetchOther, 1},
+		"says that it is shorter": {func(_ int, w http.ResponseWriter, r *http.Request, d []byte) bool {
+			part(w, len(d)-7, d[:len(d)-7])
+			return true
+		}, "bytes, the index says", FetchOther, 1},
+		"says nothing, is longer": {func(_ int, w http.ResponseWriter, r *http.Request, d []byte) bool {
+			part(w, 0, append(d, "padding"...))
+			return true
+		}, "more than the", FetchOther, 1},
+		"says nothing, is shorter": {func(n int, w http.ResponseWriter, _ *http.Request, d []byte) bool {
+			part(w, 0, d[:len(d)/2])
+			return n < 99
+		}, "unexpected EOF after", FetchNetwork, 1 + attempts},
+		"falls silent": {func(_ int, w http.ResponseWriter, r *http.Request, d []byte) bool {
+			part(w, len(d), nil)
+			<-r.Context().Done()
+			return true
+		}, "nothing came for", FetchOther, attempts},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newShop(t)
+			s.release("12.4.1")
+			var asked atomic.Int32
+			server := s.serve(func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.Contains(r.URL.Path, "cuda_cudart-linux") {
+					return false
+				}
+				data, err := os.ReadFile(filepath.Join(s.dir, filepath.FromSlash(r.URL.Path)))
+				if err != nil {
+					t.Error(err)
+				}
+				return tt.answer(int(asked.Add(1)), w, r, data)
+			})
+			home, h := t.TempDir(), testHost(t)
+			p, err := redistPlanFor(t, h, home, Want{}, server.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.source.stall = 100 * time.Millisecond
+			_, err = p.Run(context.Background(), &fakeWorld{}, nil)
+			var failed *FetchError
+			var hint interface{ Hint() string }
+			switch {
+			case tt.says == "":
+				if err != nil || len(Installed(h, home)) != 1 {
+					t.Error(err)
+				}
+			case !errors.As(err, &failed) || failed.Kind != tt.kind || !strings.Contains(err.Error(), tt.says) || !errors.As(err, &hint) || !strings.Contains(hint.Hint(), "GPUBUILD_REDIST"):
+				t.Errorf("got %v (%+v), want %q", err, failed, tt.says)
+			case len(Installed(h, home)) > 0 || len(leftovers(t, home)) > 0:
+				t.Errorf("installed %v, left %v", Installed(h, home), leftovers(t, home))
+			}
+			if int(asked.Load()) != tt.asked {
+				t.Errorf("asked %d times, want %d", asked.Load(), tt.asked)
+			}
+		})
+	}
+}
+
 func TestRedistWrongHashIsNeverUnpacked(t *testing.T) {
 	linuxOnly(t)
 	for _, fromDir := range []bool{false, true} {
@@ -613,6 +715,55 @@ func TestTarsThatAreRefused(t *testing.T) {
 				t.Errorf("something was written outside: %v", entries)
 			}
 		})
+	}
+	// GNU tar --sparse --format=pax: two files of 60 MB that hold nothing but a hole (Go's writer makes none).
+	var b bytes.Buffer
+	z, err := xz.NewWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		block := make([]byte, 512) // USTAR header: name, mode, uid, gid, size, time, sum, type
+		field := func(at int, text string) { copy(block[at:], text) }
+		text := ""
+		for _, r := range []string{"major=1", "minor=0", fmt.Sprintf("name=a/include/%x", i), "realsize=60000000"} {
+			r = " GNU.sparse." + r + "\n"
+			text += fmt.Sprint(len(r)+2) + r
+		}
+		head := func(name string, kind byte, size int) {
+			clear(block)
+			field(0, name)
+			field(100, "0000644\x000000000\x000000000\x00"+fmt.Sprintf("%011o\x0000000000000\x00        ", size))
+			block[156] = kind
+			field(257, "ustar\x0000")
+			sum := 0
+			for _, c := range block {
+				sum += int(c)
+			}
+			field(148, fmt.Sprintf("%06o\x00 ", sum))
+			_, err = z.Write(block)
+		}
+		body := func(text string) {
+			clear(block)
+			field(0, text)
+			_, err = z.Write(block)
+		}
+		head("a/x", 'x', len(text))
+		body(text)
+		head("a/include/hole", '0', 512)
+		body("1\n60000000\n0\n") // one stretch of data, empty, at the end
+	}
+	_, e := z.Write(make([]byte, 1024))
+	if err := errors.Join(err, e, z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	holes := filepath.Join(t.TempDir(), "c.tar.xz")
+	if err := os.WriteFile(holes, b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	if err := newTree(root, 1).unpack(context.Background(), holes, Wheel{File: "c.tar.xz", Path: "c.tar.xz", Size: int64(b.Len())}); err == nil || !strings.Contains(err.Error(), "honestly holds") {
+		t.Errorf("holes: %v", err)
 	}
 	archive := filepath.Join(t.TempDir(), "c.tar.xz")
 	whole := tarred(t, entry{"a/include/x", strings.Repeat("some text ", 1000), 0o644})

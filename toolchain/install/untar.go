@@ -60,6 +60,7 @@ func (t *tree) unpackTar(ctx context.Context, archive string, w Wheel) error {
 	buffer := make([]byte, bufferSize)
 	stream := &io.LimitedReader{R: bufio.NewReaderSize(z, bufferSize), N: int64(w.bound())}
 	entries := tar.NewReader(stream)
+	var total uint64
 	for n := 0; ; n++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -98,7 +99,7 @@ func (t *tree) unpackTar(ctx context.Context, archive string, w Wheel) error {
 			if rel == "" {
 				continue
 			}
-			if h.Size > int64(w.bound()) {
+			if total += uint64(h.Size); h.Size < 0 || total > w.bound() { // of a sparse file the stream holds less than is written
 				return bad(h.Name, tooLarge(w), nil)
 			}
 			err = t.put(File{Path: rel, Size: h.Size, Exec: h.Mode&0o100 != 0}, entries, buffer, why)
