@@ -31,7 +31,16 @@ func Find(h buildenv.Host, l Line) (Tool, error) {
 	}
 	p, err := h.LookPath("cargo")
 	if err != nil {
-		return Tool{}, &MissingError{Why: "it is in no directory of PATH", Fix: "install Rust (https://rustup.rs) or add cargo's directory to PATH", Err: err}
+		missing := &MissingError{Why: "it is in no directory of PATH", Fix: "install Rust (https://rustup.rs) or add cargo's directory to PATH", Err: err}
+		home := h.Env.Get("CARGO_HOME")
+		if home == "" && h.Home != "" {
+			home = h.Join(h.Home, ".cargo")
+		}
+		// A service, a cron job, an IDE started from a menu: the shell's profile, in which rustup puts it, was not read.
+		if dir := h.Join(home, "bin"); home != "" && h.IsAbs(home) && h.ProgramIn(dir, "cargo") != "" {
+			missing.Why, missing.Fix = "it lies in "+dir+", which PATH does not have here", "add "+dir+" to PATH"
+		}
+		return Tool{}, missing
 	}
 	t.Path, t.Origin = p, "PATH"
 	return t, nil

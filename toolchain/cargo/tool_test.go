@@ -29,6 +29,27 @@ HOME=/home/u
 -- /opt/cargo/cargo +x --
 `
 
+// TestCargoBesidePATH holds that a cargo of rustup's which a service or an IDE does not have on PATH is named: it need not be installed.
+func TestCargoBesidePATH(t *testing.T) {
+	for machine, want := range map[string]string{
+		"os: linux\nhome: /home/u\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/home/u/.cargo/bin/cargo +x\n":                       "add /home/u/.cargo/bin to PATH",
+		"os: linux\nhome: /home/u\n-- @env --\nPATH=/usr/bin\nCARGO_HOME=/opt/rust\n-- @empty --\n/opt/rust/bin/cargo +x\n":      "add /opt/rust/bin to PATH",
+		"os: windows\nhome: C:\\Users\\u\n-- @env --\nPath=C:\\Windows\n-- @empty --\nC:\\Users\\u\\.cargo\\bin\\cargo.exe\n":    `add C:\Users\u\.cargo\bin to PATH`,
+		"os: linux\nhome: /home/u\n-- @env --\nPATH=/usr/bin\nCARGO_HOME=/opt/rust\n-- @empty --\n/home/u/.cargo/bin/cargo +x\n": "install Rust (https://rustup.rs) or add cargo's directory to PATH",
+		"os: linux\nhome: /home/u\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/home/u/.cargo/bin/cargo\n":                          "install Rust (https://rustup.rs) or add cargo's directory to PATH",
+	} {
+		h, err := hosttest.Parse([]byte(machine))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Find(h, Line{})
+		var missing *MissingError
+		if !errors.As(err, &missing) || missing.Hint() != want {
+			t.Errorf("%s%v", machine, err)
+		}
+	}
+}
+
 func TestWhichCargo(t *testing.T) {
 	h := host(t, machine)
 	set := func(v string) buildenv.Host { n := h; n.Env = h.Env.Set("CARGO", v); return n }
@@ -42,7 +63,7 @@ func TestWhichCargo(t *testing.T) {
 		{"CARGO, as cargo sets it for subcommands", set("/opt/cargo/cargo"), "", "/opt/cargo/cargo by CARGO"},
 		{"+toolchain needs the proxy", set("/opt/cargo/cargo"), "nightly", "/home/u/.cargo/bin/cargo by PATH"},
 		{"CARGO that is gone", set("/gone/cargo"), "", "no cargo: CARGO names /gone/cargo, which is no file"},
-		{"none", func() buildenv.Host { n := h; n.Env = h.Env.Set("PATH", "/usr/bin"); return n }(), "", "no cargo: it is in no directory of PATH"},
+		{"none", func() buildenv.Host { n := h; n.Env = h.Env.Set("PATH", "/usr/bin"); return n }(), "", "no cargo: it lies in /home/u/.cargo/bin, which PATH does not have here"},
 	}
 	for _, tt := range tests {
 		tool, err := Find(tt.h, Line{Toolchain: tt.toolchain})

@@ -98,6 +98,9 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	tool, err := cargo.Find(a.host, l)
 	if err != nil {
 		f.CargoWhy = err.Error()
+		if h, ok := err.(interface{ Hint() string }); ok {
+			f.CargoFix = h.Hint()
+		}
 	} else if res, err := a.run.Run(ctx, cargo.Version(tool, l)); err != nil {
 		f.CargoWhy = err.Error()
 	} else if v, ok := cargo.ParseVersion(res.Stdout); ok {

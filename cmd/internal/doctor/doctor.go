@@ -52,6 +52,7 @@ func (c Check) Mark() string {
 type Facts struct {
 	Cargo      string // its version; empty when there is none
 	CargoWhy   string // why there is none
+	CargoFix   string
 	Target     string // what rustc builds for: --target, else the host's triple
 	Host       buildenv.Host
 	Project    string // the manifest; empty without one
@@ -121,7 +122,11 @@ func Worst(checks []Check) State {
 
 func cargo(f Facts) Check {
 	if f.Cargo == "" {
-		return Check{ID: "cargo", State: Missing, Says: "no cargo: " + strings.TrimPrefix(f.CargoWhy, "no cargo: "), Fix: "install Rust (https://rustup.rs)", Breaks: "every build"}
+		c := Check{ID: "cargo", State: Missing, Says: "no cargo: " + strings.TrimPrefix(f.CargoWhy, "no cargo: "), Fix: f.CargoFix, Breaks: "every build"}
+		if c.Fix == "" {
+			c.Fix = "install Rust (https://rustup.rs)"
+		}
+		return c
 	}
 	return Check{ID: "cargo", State: OK, Says: f.Cargo}
 }

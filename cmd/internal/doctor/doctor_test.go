@@ -2,6 +2,8 @@ package doctor_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"gpubuild/buildenv"
@@ -140,5 +142,24 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestIDs holds the checks' names, by which scripts and bug reports know them, and their order: none is renamed or left out.
+func TestIDs(t *testing.T) {
+	ids := func(f doctor.Facts) string {
+		var out []string
+		for _, c := range doctor.Run(f) {
+			out = append(out, c.ID)
+		}
+		return strings.Join(out, " ")
+	}
+	const all = "cargo rust.target cache project cuda.toolkit cuda.headers host.compiler%s cuda.set capability cudnn link.libraries rocm driver devices cupti probe loader.stubs loader.path%s"
+	if got, want := ids(doctor.Facts{}), fmt.Sprintf(all, "", ""); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	full := doctor.Facts{WSL: true, FreeDisk: 1, Host: windows(t, "1"), Toolchain: toolchain.Facts{MSVC: &msvc.Found{}}}
+	if got, want := ids(full), fmt.Sprintf(all, " windows.sdk", " long.paths wsl disk"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
