@@ -97,7 +97,8 @@ func Text(env buildenv.Env, s string) string {
 }
 
 // generic are names of users that name nobody.
-var generic = set("root user users admin ubuntu debian fedora arch build builder runner runneradmin ci jenkins vscode nvidia cuda linux linuxbrew dev developer docker node rust cargo home app public shared default work workspace")
+var generic = set("root user users admin ubuntu debian fedora arch build builder runner runneradmin ci jenkins vscode nvidia cuda linux linuxbrew dev developer docker node rust cargo home app public shared default work workspace " +
+	"lib bin usr local opt etc include share version program files windows system32 llvm")
 
 // Of a home on a Windows drive the name may have blanks; it is told by the separator behind it.
 var (
@@ -118,7 +119,7 @@ func (r *Recorder) anonymous(text string) string {
 		}
 		up := h.Home[:len(h.Home)-len(user)]
 		text = regexp.MustCompile(fold+regexp.QuoteMeta(up+user)+`\b`).ReplaceAllLiteralString(text, up+"u")
-		if len(user) > 3 && !generic[strings.ToLower(user)] {
+		if len(user) > 3 && !generic[strings.ToLower(user)] && !telling.MatchString(user) {
 			text = regexp.MustCompile(`(?i)(^|[^a-z0-9])`+regexp.QuoteMeta(user)+`(?:\b|_)`).ReplaceAllStringFunc(text, func(m string) string {
 				i := len(m) - len(user)
 				if strings.HasSuffix(m, "_") {

@@ -6,7 +6,7 @@
 // delay-loaded imports included. It runs nothing, not even ldd, which would execute the file.
 //
 // Limits: Libraries that a program opens by itself (dlopen, as cudarc does) are in no file's list; Open answers for names that are
-// known. Directories glibc-hwcaps, LD_PRELOAD, audit libraries and setuid rules are not followed: a library that is only in a
-// glibc-hwcaps directory is called missing. On Windows manifests (side-by-side assemblies), .local redirection and AddDllDirectory are not followed,
+// known. LD_PRELOAD, audit libraries and setuid rules are not followed, glibc-hwcaps on x86-64 only, and not the older directories (tls, haswell) that
+// glibc 2.37 dropped. On Windows manifests (side-by-side assemblies), .local redirection and AddDllDirectory are not followed,
 // nor what Windows' own DLLs import.
 package loader

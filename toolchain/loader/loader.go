@@ -297,6 +297,9 @@ func (s *search) places(by *object) (before, after []place) {
 				if e = s.abs(e); e != "/" {
 					e = strings.TrimRight(e, "/")
 				}
+				for _, c := range s.sys.caps {
+					*list = append(*list, place{e + "/glibc-hwcaps/" + c, origin})
+				}
 				*list = append(*list, place{e, origin})
 			}
 		}

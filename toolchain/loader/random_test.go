@@ -112,6 +112,12 @@ func onRandomTrees(t *testing.T, interp, asked string) {
 			}
 			for range r.IntN(3) {
 				at := filepath.Join(pick(dirs), name)
+				if r.IntN(3) == 0 { // for better processors
+					at = filepath.Join(pick(dirs), "glibc-hwcaps", pick([]string{"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v9"}), name)
+					if err := os.MkdirAll(filepath.Dir(at), 0o755); err != nil {
+						t.Fatal(err)
+					}
+				}
 				_ = os.Remove(at) // there may be one already
 				switch r.IntN(6) {
 				case 0: // of another machine

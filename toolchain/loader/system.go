@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -15,6 +16,7 @@ import (
 type system struct {
 	cache  map[string][]string // soname and the files that have it, in the cache's order; nil: there is no cache
 	dirs   []string            // searched last
+	caps   []string            // names of glibc-hwcaps' directories that the processor takes, the best first
 	origin string              // how the cache's answers are called
 }
 
@@ -30,21 +32,21 @@ func readSystem(h buildenv.Host, main *object) system {
 		// A loader of its own prefix (Nix, Guix, Homebrew) knows the system's directories and cache as little as they know it.
 		// Source: nixpkgs pkgs/development/libraries/glibc/dont-use-system-ld-so-cache.patch; glibc's SYSCONFDIR and SLIBDIR.
 		prefix := path.Dir(path.Dir(i))
-		s := system{origin: "ld.so.cache of " + prefix, dirs: []string{path.Dir(i)}}
+		s := system{origin: "ld.so.cache of " + prefix, dirs: []string{path.Dir(i)}, caps: hwcaps(h, main)}
 		if data, err := h.ReadFile(prefix+"/etc/ld.so.cache", maxCache); err == nil {
-			s.cache, _ = parseCache(data) // a damaged one is none
+			s.cache, _ = parseCache(data, s.caps) // a damaged one is none
 		}
 		return s
 	}
 	// Debian's and Ubuntu's own order first, then that of Fedora, openSUSE and Arch; a directory that is not there does no harm.
-	s := system{origin: "ld.so.cache", dirs: []string{"/lib/" + arch, "/usr/lib/" + arch}}
+	s := system{origin: "ld.so.cache", dirs: []string{"/lib/" + arch, "/usr/lib/" + arch}, caps: hwcaps(h, main)}
 	if main.class == elf.ELFCLASS64 {
 		s.dirs = append(s.dirs, "/lib64", "/usr/lib64")
 	}
 	s.dirs = append(s.dirs, "/lib", "/usr/lib")
 	data, err := h.ReadFile("/etc/ld.so.cache", maxCache)
 	if err == nil {
-		s.cache, err = parseCache(data)
+		s.cache, err = parseCache(data, s.caps)
 	}
 	if err != nil {
 		s.cache = nil
@@ -85,8 +87,9 @@ func triple(m elf.Machine) string {
 var errCache = errors.New("no cache of glibc's loader that can be read")
 
 // parseCache reads /etc/ld.so.cache. Source: glibc's sysdeps/generic/dl-cache.h: struct cache_file_new (48 bytes) and file_entry_new (24);
-// string offsets count from the new header, which stands behind an old cache in files made with --format=compat.
-func parseCache(data []byte) (map[string][]string, error) {
+// string offsets count from the new header, which stands behind an old cache in files made with --format=compat. Of entries for better processors those
+// that caps names stand before the others.
+func parseCache(data []byte, caps []string) (map[string][]string, error) {
 	at := bytes.Index(data, []byte("glibc-ld.so.cache1.1"))
 	if at < 0 || len(data)-at < 48 {
 		return nil, errCache
@@ -111,15 +114,30 @@ func parseCache(data []byte) (map[string][]string, error) {
 		}
 		return ""
 	}
-	out := map[string][]string{}
+	names := cacheNames(data, order, text)
+	byLevel := make([]map[string][]string, len(caps)+1)
 	for i := uint64(0); i < n; i++ {
 		e := data[48+i*24:]
-		if order.Uint64(e[16:]) != 0 {
-			continue // for processors with more than the baseline: see the package's limits
+		level := len(caps)
+		switch hwcap := order.Uint64(e[16:]); {
+		case hwcap == 0:
+		case hwcap&hwcapExtension != 0 && uint64(uint32(hwcap)) < uint64(len(names)) && slices.Contains(caps, names[uint32(hwcap)]):
+			level = slices.Index(caps, names[uint32(hwcap)])
+		default:
+			continue // for another processor, or of the older kind that glibc 2.37 dropped
 		}
 		name, file := text(order.Uint32(e[4:])), text(order.Uint32(e[8:]))
 		if name != "" && strings.HasPrefix(file, "/") {
-			out[name] = append(out[name], file)
+			if byLevel[level] == nil {
+				byLevel[level] = map[string][]string{}
+			}
+			byLevel[level][name] = append(byLevel[level][name], file)
+		}
+	}
+	out := map[string][]string{}
+	for _, level := range byLevel {
+		for name, files := range level {
+			out[name] = append(out[name], files...)
 		}
 	}
 	return out, nil
