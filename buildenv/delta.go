@@ -1,5 +1,11 @@
 package buildenv
 
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
 // Op is what a Change does to a variable.
 type Op string
 
@@ -26,6 +32,27 @@ type Delta struct {
 // Add puts a change at the end.
 func (d *Delta) Add(op Op, name, value, reason string) {
 	d.Changes = append(d.Changes, Change{Name: name, Op: op, Value: value, Reason: reason})
+}
+
+// Diff writes what a delta makes of an environment for a person: of each variable the value before and after, once, and each reason.
+func Diff(h Host, base Env, d Delta) string {
+	var b strings.Builder
+	for _, v := range outcomes(h, base, d) {
+		if old, was := base.Lookup(v.name); was {
+			fmt.Fprintf(&b, "-%s=%s\n", v.name, old)
+		}
+		if !v.unset {
+			fmt.Fprintf(&b, "+%s=%s\n", v.name, v.value)
+		}
+		var told []string
+		for _, c := range d.Changes {
+			if h.sameName(c.Name, v.name) && !slices.Contains(told, c.Reason) {
+				told = append(told, c.Reason)
+				fmt.Fprintf(&b, " # %s\n", c.Reason)
+			}
+		}
+	}
+	return b.String()
 }
 
 // Apply makes the changes in order. Lists are joined with the host's separator; a directory stands in a list once.

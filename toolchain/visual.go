@@ -141,6 +141,11 @@ func compilerFix(f Facts) string {
 				return fmt.Sprintf("add C++ to %s: Visual Studio Installer, Modify, Workloads, \"Desktop development with C++\"; or %s", i, vsFix)
 			}
 		}
+		for _, t := range f.MSVC.Toolsets {
+			if t.CL == "" && t.Target == "arm64" {
+				return fmt.Sprintf("add the compiler for ARM64 to %s: Visual Studio Installer, Modify, Individual components, \"MSVC … C++ ARM64/ARM64EC build tools\"", t.Product)
+			}
+		}
 		return vsFix
 	}
 	return "install g++ (Debian, Ubuntu: apt install g++)"
@@ -269,6 +274,11 @@ func (e *writer) prompted(s msvc.Settings) bool {
 	first, err := h.LookPath("cl")
 	if err != nil || !h.SamePath(h.Real(first), h.Real(e.s.MSVC.Toolset.CL)) || h.Env.Get("VSCMD_VER") == "" {
 		return false
+	}
+	for _, one := range s.Scalars { // what a user set over the prompt's own: the cc crate obeys both
+		if old := h.Env.Get(one.Name); (one.Name == toolsVersion || one.Name == "VSCMD_ARG_TGT_ARCH") && old != "" && !strings.EqualFold(old, one.Value) {
+			return false
+		}
 	}
 	return e.has("INCLUDE", s.Include) && e.has("LIB", s.Lib)
 }

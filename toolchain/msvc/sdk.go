@@ -43,6 +43,15 @@ func (f *finder) kitRoots() (roots, origins []string) {
 		roots, origins = append(roots, dir), append(origins, origin)
 	}
 	note(h.Env.Get("WindowsSdkDir"), "WindowsSdkDir")
+	if bin := h.Env.Get("WindowsSdkBinPath"); h.IsAbs(bin) { // all that the setup.bat of an unpacked toolset sets (mmozeiko's portable-msvc.py and its kin)
+		note(h.Dir(h.Clean(bin)), "WindowsSdkBinPath")
+	}
+	note(h.Env.Get("UniversalCRTSdkDir"), "UniversalCRTSdkDir")
+	for _, i := range f.instances { // which unpack it beside the toolset
+		if kits := h.Join(i.Path, "Windows Kits", "10"); h.IsDir(kits) {
+			note(kits, i.Path)
+		}
+	}
 	for _, k := range []struct {
 		key, value string
 		view       int

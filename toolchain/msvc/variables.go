@@ -13,6 +13,12 @@ type Variable struct{ Name, Value string }
 
 // Settings are what vcvarsall.bat would set for a toolset and an SDK, as far as builds read it. Only directories that exist are named.
 // Source: vcvars.bat, winsdk.bat and VsDevCmd.bat of Visual Studio 2017 and 2019, public dumps of 2022 and 2026.
+//
+// Of vcvarsall's list these are left out, because neither the cc crate (find-msvc-tools), nor the cmake crate and CMake, nor nvcc, cl, link and rc, nor a
+// build script of the GPU crates reads them: Framework{Dir,Dir64,Version,Version64}, Framework40Version and the directory of .NET's at the end of
+// LIBPATH (C++/CLI alone), IFCPATH (module interfaces of cl /std:c++latest, which nvcc does not know), WindowsSDK_ExecutablePath_*, CommandPromptType,
+// __VSCMD_* and __DOTNET_* (its own book-keeping), and Platform, which msbuild would take for every project's. VCPKG_ROOT would do harm: the vcpkg crate
+// reads it and would leave the user's own vcpkg for Visual Studio's, which holds no libraries. Setting DISTUTILS_USE_SDK it leaves to the user.
 type Settings struct {
 	Include, Lib, LibPath []string
 	External              bool // EXTERNAL_INCLUDE gets the same list as INCLUDE, from Visual Studio 2022 on
@@ -108,6 +114,9 @@ func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 	if t.Host != t.Target && t.Host == "x64" {
 		set("PreferredToolArchitecture", "x64")
 	}
+	// PyTorch's extensions and setuptools refuse a prompt that is open, as VSCMD_ARG_TGT_ARCH says, unless this tells them to use it
+	// (pytorch/pytorch torch/utils/cpp_extension.py; `gpubuild exec -- pip install …`).
+	set("DISTUTILS_USE_SDK", "1")
 	set("UniversalCRTSdkDir", slash(ucrt.Root))
 	set("UCRTVersion", ucrt.Version)
 	return s

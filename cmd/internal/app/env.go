@@ -21,16 +21,7 @@ func runEnv(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		}{j.delta, j.set.Toolkit})
 	}
 	if o.Diff {
-		for _, c := range j.delta.Changes {
-			old, was := a.host.Env.Lookup(c.Name)
-			if was {
-				fmt.Fprintf(a.shell.Out, "-%s=%s\n", c.Name, old)
-			}
-			if v, ok := j.env.Lookup(c.Name); ok {
-				fmt.Fprintf(a.shell.Out, "+%s=%s\n", c.Name, v)
-			}
-			fmt.Fprintf(a.shell.Out, " # %s\n", c.Reason)
-		}
+		fmt.Fprint(a.shell.Out, buildenv.Diff(a.host, a.host.Env, j.delta))
 		return nil
 	}
 	shell := o.Shell
@@ -47,7 +38,12 @@ func runEnv(a *app, ctx context.Context, o Options, l cargo.Line) error {
 
 // usualShell is the shell that the user has, as far as the environment tells.
 func usualShell(h buildenv.Host) string {
-	if h.OS == buildenv.Windows {
+	switch {
+	case h.Env.Get("NU_VERSION") != "":
+		return "nu"
+	case h.OS == buildenv.Windows && h.Env.Get("MSYSTEM") != "": // Git Bash, MSYS2
+		return "bash"
+	case h.OS == buildenv.Windows:
 		return "pwsh"
 	}
 	switch s := h.Base(h.Env.Get("SHELL")); s {
