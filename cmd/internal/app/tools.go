@@ -120,6 +120,7 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	for _, b := range j.needs.Because {
 		j.shell.Detail("needs %s", b)
 	}
+	given := j.takeGiven()
 	wish, extra, err := j.wish(ctx)
 	if err != nil {
 		return err
@@ -148,6 +149,7 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	j.delta = toolchain.Environment(j.host, j.set, j.needs)
 	j.env = j.host.Apply(j.host.Env, j.delta)
 	j.tool = j.tool.With(j.env)
+	j.keepGiven(given)
 	j.tellTools()
 	j.tellUnlinkable()
 	return nil

@@ -1,0 +1,92 @@
+package cargo
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv"
+)
+
+// Given is a variable that cargo's configuration gives to build scripts ("[env]", The Cargo Book).
+type Given struct {
+	Name, Value string
+	Force       bool   // it counts even where the environment has the variable
+	Origin      string // the file, or --config
+}
+
+// ConfigEnv lists the variables of the [env] tables that count for a command line: --config beats files, a nearer file a farther one. A file that cannot be
+// read is cargo's to report; includes are not followed.
+func ConfigEnv(h buildenv.Host, t Tool, l Line) []Given {
+	type entry struct {
+		value    string
+		has      bool
+		force    bool
+		relative bool
+		root     string // to which a relative value belongs
+		origin   string
+	}
+	found := map[string]*entry{}
+	var order []string
+	take := func(text, root, origin string) {
+		var doc struct {
+			Env map[string]any `toml:"env"`
+		}
+		if _, err := toml.Decode(text, &doc); err != nil {
+			return
+		}
+		for name, v := range doc.Env {
+			e := found[name]
+			if e == nil {
+				e = &entry{}
+				found[name], order = e, append(order, name)
+			}
+			table, isTable := v.(map[string]any)
+			if text, ok := v.(string); ok {
+				table = map[string]any{"value": text}
+			}
+			// One table is made of all, and a key that a stronger one has stays.
+			if text, ok := table["value"].(string); ok && !e.has {
+				e.value, e.has, e.root, e.origin = text, true, root, origin
+			}
+			if isTable {
+				e.force = e.force || table["force"] == true
+				e.relative = e.relative || table["relative"] == true && e.root == root
+			}
+		}
+	}
+	for _, c := range slices.Backward(l.Config) {
+		if strings.Contains(c, "=") {
+			take(c, l.cwd(h, t), "--config")
+			continue
+		}
+		path := l.absolute(h, t, c)
+		if data, err := h.ReadFile(path, configLimit); err == nil {
+			take(string(data), h.Dir(h.Dir(path)), path)
+		}
+	}
+	for _, path := range ConfigFiles(h, t, l) {
+		if data, err := h.ReadFile(path, configLimit); err == nil && strings.Contains(string(data), "env") {
+			take(string(data), h.Dir(h.Dir(path)), path)
+		}
+	}
+	slices.Sort(order)
+	var out []Given
+	for _, name := range order {
+		e := found[name]
+		if !e.has {
+			continue
+		}
+		if e.relative && !h.IsAbs(e.value) {
+			e.value = h.Join(e.root, e.value)
+		}
+		out = append(out, Given{Name: name, Value: e.value, Force: e.force, Origin: e.origin})
+	}
+	return out
+}
+
+// WithEnv adds the --config that gives build scripts another value than an [env] table does.
+func (l Line) WithEnv(name, value string) Line {
+	return l.WithConfig("env." + tomlString(name) + ".value=" + tomlString(value)).WithConfig("env." + tomlString(name) + ".relative=false")
+}
