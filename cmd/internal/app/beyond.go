@@ -136,7 +136,15 @@ func (j *journey) compilesAsSeen(u features.ScriptUnit, outDir string) bool {
 			return true
 		}
 	}
-	return len(j.ownKernels(u, outDir).list) > 0
+	ran := cargo.ScriptRan(j.host, outDir)
+	if r := j.openResults(); ran != 0 && r.Foreign[outDir] == ran {
+		return false
+	}
+	if len(j.ownKernels(u, outDir).list) > 0 {
+		return true
+	}
+	j.openResults().foreign(outDir, ran)
+	return false
 }
 
 // withBeyond adds to the inputs of a unit whose sources show something else that it takes from the toolkit, and not nvcc, what nvcc takes, where its code shows

@@ -41,7 +41,10 @@ type results struct {
 	// Libraries are those of units whose OUT_DIR holds no device code, by OUT_DIR: which they are, only cargo says, and only when it builds.
 	Libraries map[string][]string `json:"libraries,omitempty"`
 	// Took are the OUT_DIRs that builds took of packages of which only their code may show that they compile kernels; see tookKey.
-	Took  map[string]string `json:"took,omitempty"`
+	Took map[string]string `json:"took,omitempty"`
+	// Foreign are OUT_DIRs with device code that is nobody's of this project, by when their script ran: to find that out all sources are read.
+	Foreign map[string]int64 `json:"foreign,omitempty"`
+
 	path  string
 	used  map[string]bool
 	dirty bool
@@ -54,7 +57,7 @@ func (j *journey) openResults() *results {
 	r := &results{path: j.host.Join(j.cacheDir, "results", hashName(j.host.Real(j.answers.Places.BuildDirectory))+".json"), used: map[string]bool{}}
 	if data, err := j.host.ReadFile(r.path, recordLimit); err == nil {
 		if json.Unmarshal(data, r) != nil || r.Version != version() {
-			r.Files, r.Programs, r.Libraries, r.Took = nil, nil, nil, nil // damaged, or of another gpubuild: only time is lost
+			r.Files, r.Programs, r.Libraries, r.Took, r.Foreign = nil, nil, nil, nil, nil // damaged, or of another gpubuild: only time is lost
 		}
 	}
 	if r.Files == nil {
@@ -76,6 +79,14 @@ func (r *results) keepLibraries(o output) {
 		}
 		r.Libraries[o.outDir], r.dirty = o.libraries, true
 	}
+}
+
+// foreign remembers that a script's last run left nobody's kernels of this project.
+func (r *results) foreign(outDir string, ran int64) {
+	if r.Foreign == nil {
+		r.Foreign = map[string]int64{}
+	}
+	r.Foreign[outDir], r.dirty = ran, true
 }
 
 // took remembers which OUT_DIR a build took.
@@ -107,6 +118,11 @@ func (r *results) keep(a *app) {
 	for dir := range r.Libraries {
 		if !a.host.IsDir(dir) {
 			delete(r.Libraries, dir)
+		}
+	}
+	for dir := range r.Foreign {
+		if !a.host.IsDir(dir) {
+			delete(r.Foreign, dir)
 		}
 	}
 	for key, dir := range r.Took {

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -103,6 +104,27 @@ func TestOnlyNvccIsOutOfSight(t *testing.T) {
 		s.stale("a header of nvcc's own", s.a, 13, "→ other content at the same path: app-sys")
 		s.compiled("a header of nvcc's own", s.build(s.a, "sm_90"), rebuild)
 		s.compiled("nothing changed since", s.build(s.a, "sm_90"), "")
+	})
+	t.Run("copied as they came", func(t *testing.T) {
+		s := fresh(t)
+		s.build(s.a, "sm_90")
+		outs, err := filepath.Glob(filepath.Join(s.dir, "target", "debug", "build", "app-sys-*", "out", "k.ptx"))
+		if err != nil || len(outs) != 1 {
+			t.Fatalf("%v %v", outs, err)
+		}
+		ptx, err := os.ReadFile(outs[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFiles(t, s.dir, map[string]string{"sys/shipped/k.ptx": string(ptx),
+			"sys/build.rs": "fn main() {\n    println!(\"cargo::rerun-if-changed=build.rs\");\n    std::fs::copy(\"shipped/k.ptx\", format!(\"{}/k.ptx\", std::env::var(\"OUT_DIR\").unwrap())).unwrap();\n    let _ = std::process::Command::new(\"true\");\n}\n"})
+		s.must(s.command(nil, "cargo", "clean", "-q"))
+		s.build(s.a, "sm_90")
+		for range 2 {
+			writeFiles(t, s.a, map[string]string{"include/crt/host_config.h": "#define OTHER\n"})
+			s.compiled("a header of nvcc's own", s.build(s.a, "sm_90"), "")
+		}
+		s.compiled("another toolkit", s.build(s.b, "sm_90"), "")
 	})
 	t.Run("for a platform that the configuration names", func(t *testing.T) {
 		s := fresh(t)
