@@ -6,9 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,7 +30,7 @@ type told struct {
 	known, packages map[string]bool
 }
 
-const toldSchema = 1
+const toldSchema = 2
 
 // passing are variables that a terminal or a session sets and that neither cargo nor we read.
 var passing = []string{"_", "OLDPWD", "PWD", "SHLVL", "WINDOWID", "SSH_", "XDG_SESSION", "XDG_VTNR", "XDG_SEAT", "VSCODE_", "TERM_PROGRAM", "TERM_SESSION", "GPG_TTY", "TMUX", "STY", "WT_SESSION",
@@ -68,7 +70,8 @@ func (t *told) again() (ok bool, err error) {
 	}
 	head, rest, _ := bytes.Cut(data, []byte("\n"))
 	var schema, code, lines, out, said int
-	if n, err := fmt.Sscanf(string(head), "%d %d %d %d %d", &schema, &code, &lines, &out, &said); n != 5 || err != nil || schema != toldSchema {
+	var sum uint32
+	if n, err := fmt.Sscanf(string(head), "%d %d %d %d %d %x", &schema, &code, &lines, &out, &said, &sum); n != 6 || err != nil || schema != toldSchema || sum != crc32.ChecksumIEEE(rest) {
 		return false, nil
 	}
 	list, rest, ok := readWatched(rest, lines)
@@ -112,15 +115,15 @@ func (t *told) keep(say func() error) error {
 		return err
 	}
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "%d %d %d %d %d\n", toldSchema, int(code), len(list), out.Len(), said.Len())
 	if !writeWatched(&b, list) {
 		return err
 	}
 	b.Write(out.Bytes())
 	b.Write(said.Bytes())
+	head := fmt.Sprintf("%d %d %d %d %d %x\n", toldSchema, int(code), len(list), out.Len(), said.Len(), crc32.ChecksumIEEE(b.Bytes())) // the file is not flushed to the disk
 	bad := cache.Make(filepath.Dir(t.path))
 	if bad == nil {
-		bad = cache.WriteFile(t.path, b.Bytes(), 0o600) // flushed: its reader trusts lengths, not a sum
+		bad = cache.Keep(t.path, slices.Concat([]byte(head), b.Bytes()), 0o600)
 		prune(filepath.Dir(t.path), keptAnswers)
 	}
 	if bad != nil {

@@ -4,6 +4,8 @@ package app_test
 
 import (
 	"bytes"
+	"fmt"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,7 +95,9 @@ func TestWordsAreKeptOnlyWhileNothingChanged(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := os.WriteFile(name, bytes.ReplaceAll(data, []byte(word), []byte(mark)), 0o600); err != nil {
+				head, rest, _ := bytes.Cut(bytes.ReplaceAll(data, []byte(word), []byte(mark)), []byte("\n"))
+				kept := fmt.Sprintf("%s%x\n%s", head[:bytes.LastIndexByte(head, ' ')+1], crc32.ChecksumIEEE(rest), rest)
+				if err := os.WriteFile(name, []byte(kept), 0o600); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -110,17 +114,23 @@ func TestWordsAreKeptOnlyWhileNothingChanged(t *testing.T) {
 			}
 		})
 	}
-	// A damaged file is as none.
-	for _, name := range files() {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
+	// A damaged file is as none: one that was cut, and one of the right length with nothing in its last bytes, as after a loss of power.
+	for _, damage := range []func([]byte) []byte{
+		func(data []byte) []byte { return data[:len(data)-1] },
+		func(data []byte) []byte { clear(data[len(data)-20:]); return data },
+	} {
+		said(cache, nil, cuda...)
+		for _, name := range files() {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, damage(data), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err := os.WriteFile(name, data[:len(data)-1], 0o600); err != nil {
-			t.Fatal(err)
+		if got, want := said(cache, nil, cuda...), said(filepath.Join(t.TempDir(), "none"), nil, cuda...); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
-	}
-	if got, want := said(cache, nil, cuda...), said(filepath.Join(t.TempDir(), "none"), nil, cuda...); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
