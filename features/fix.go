@@ -116,8 +116,11 @@ func (m *mender) walk(i int) {
 		switch {
 		case m.want[nd.to]:
 			f := m.feature
-			if c != nil {
+			switch p := m.manifestOf(nd.to); {
+			case c != nil:
 				f = means(c, m.cuda)
+			case p != nil && !p.Declares(f) && p.Declares("cuda"): // an own crate that has no cudnn
+				f = "cuda"
 			}
 			m.add(p, key+f)
 			m.cover(nd.to)
