@@ -1,7 +1,9 @@
 package fatbin
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"gpubuild/gpu"
 )
@@ -79,7 +81,12 @@ type FileError struct {
 }
 
 func (e *FileError) Error() string {
-	if e.Err != nil {
+	var p *fs.PathError
+	switch {
+	case errors.Is(e.Err, fs.ErrNotExist): // What says it
+	case errors.As(e.Err, &p) && p.Path == e.Path:
+		return fmt.Sprintf("%s: %s: %v", e.Path, e.What, p.Err)
+	case e.Err != nil:
 		return fmt.Sprintf("%s: %s: %v", e.Path, e.What, e.Err)
 	}
 	return e.Path + ": " + e.What

@@ -82,7 +82,13 @@ type BinaryError struct {
 	Err  error
 }
 
-func (e *BinaryError) Error() string { return fmt.Sprintf("%s: %v", e.Path, e.Err) }
+func (e *BinaryError) Error() string {
+	var p *fs.PathError
+	if errors.As(e.Err, &p) && p.Path == e.Path { // the path is said once
+		return fmt.Sprintf("%s: %v", e.Path, p.Err)
+	}
+	return fmt.Sprintf("%s: %v", e.Path, e.Err)
+}
 func (e *BinaryError) Unwrap() error { return e.Err }
 
 // Hint says what a user can do about it.

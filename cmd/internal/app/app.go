@@ -144,6 +144,15 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 			return err
 		} else if ours(words[1]) {
 			words = []string{words[1], "--help"}
+		} else {
+			_, l, err := cargoWords(words)
+			if err == nil {
+				err = a.plainCargo(ctx, l, a.host.Env)
+			}
+			if err != nil {
+				a.shell.Hint("`gpubuild help` lists gpubuild's own verbs and topics")
+			}
+			return err
 		}
 	case "cargo":
 		_, l, err := cargoWords(words[1:])

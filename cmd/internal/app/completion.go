@@ -50,6 +50,8 @@ func runCompletion(a *app, _ context.Context, o Options, l cargo.Line) error {
 		text = manual()
 	case "words":
 		text = a.completeWords(l.Trailing).text()
+	case "":
+		return &usageError{"completion needs the name of a shell", "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"}
 	default:
 		return &usageError{fmt.Sprintf("completion knows no %q", word), "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"}
 	}

@@ -6,10 +6,14 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
+	"slices"
 	"strings"
 )
 
 func runEnv(a *app, ctx context.Context, o Options, l cargo.Line) error {
+	if o.Shell != "" && !slices.Contains(buildenv.Shells(), o.Shell) {
+		return unknownShell(&buildenv.UnknownShellError{Shell: o.Shell})
+	}
 	j, err := a.prepared(ctx, o, l)
 	if err != nil {
 		return err
@@ -30,10 +34,14 @@ func runEnv(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	}
 	text, err := buildenv.Export(shell, a.host, a.host.Env, j.delta)
 	if err != nil {
-		return &usageError{err.Error(), "name a shell with --shell: " + strings.Join(buildenv.Shells(), " ")}
+		return unknownShell(err)
 	}
 	_, err = fmt.Fprint(a.shell.Out, text)
 	return err
+}
+
+func unknownShell(err error) error {
+	return &usageError{err.Error(), "name a shell with --shell: " + strings.Join(buildenv.Shells(), " ")}
 }
 
 // usualShell is the shell that the user has, as far as the environment tells.

@@ -57,7 +57,7 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s: %s %s, %s\n", s.File, s.Format, s.Machine, report.Bytes(s.Size))
+		fmt.Fprintf(&b, "%s: %s, %s\n", s.File, strings.TrimSpace(s.Format+" "+s.Machine), report.Bytes(s.Size))
 		for _, im := range s.Images {
 			made := ""
 			if im.Toolkit != "" {

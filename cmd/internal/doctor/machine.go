@@ -29,10 +29,11 @@ func target(f Facts) Check {
 func headers(f Facts) Check {
 	c := Check{ID: "cuda.headers", State: Info, Says: "no headers are needed"}
 	t := f.Chosen.Toolkit
-	if t == nil && (f.Needs.NVCC || f.Needs.Libraries) {
+	switch {
+	case !f.Needs.NVCC && !f.Needs.Libraries:
+		return c
+	case t == nil:
 		c.Says = "not looked for before a toolkit is chosen (see cuda.set)"
-	}
-	if t == nil || !f.Needs.NVCC && !f.Needs.Libraries {
 		return c
 	}
 	var missing []string
@@ -82,6 +83,9 @@ func capability(f Facts) Check {
 	built := f.Chosen.Capability
 	c := Check{ID: "capability", State: Info, Says: "nothing is compiled for a GPU"}
 	if built.IsZero() {
+		if f.Needs.NVCC && f.Chosen.Toolkit == nil {
+			c.Says = "not chosen before a toolkit is (see cuda.set)"
+		}
 		return c
 	}
 	c.State, c.Says = OK, fmt.Sprintf("%s, %s", gpu.Arch{Capability: built}, f.Chosen.CapabilityOrigin)

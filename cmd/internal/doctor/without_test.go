@@ -1,0 +1,31 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+
+	"gpubuild/toolchain"
+)
+
+// TestWithoutAToolkit: what is needed and hangs on a toolkit that is not there is not called unneeded.
+func TestWithoutAToolkit(t *testing.T) {
+	for _, tt := range []struct {
+		story               string
+		needs               toolchain.Needs
+		headers, capability string
+	}{
+		{"kernels are compiled", toolchain.Needs{NVCC: true, Libraries: true}, "not looked for before a toolkit is chosen", "not chosen before a toolkit is"},
+		{"a library is linked", toolchain.Needs{Libraries: true}, "not looked for before a toolkit is chosen", "nothing is compiled"},
+		{"nothing of a toolkit is needed", toolchain.Needs{}, "no headers are needed", "nothing is compiled"},
+	} {
+		t.Run(tt.story, func(t *testing.T) {
+			f := Facts{Needs: tt.needs}
+			if got := headers(f); got.State != Info || !strings.Contains(got.Says, tt.headers) {
+				t.Errorf("headers: %+v", got)
+			}
+			if got := capability(f); got.State != Info || !strings.Contains(got.Says, tt.capability) {
+				t.Errorf("capability: %+v", got)
+			}
+		})
+	}
+}
