@@ -191,14 +191,18 @@ func (e *ArchiveError) Hint() string {
 	return "nothing was installed; remove the file and run the same command again"
 }
 
-// SpaceError says that the disk filled up; what was half-written is gone.
+// SpaceError says that the disk filled up, and what was half-written is gone, or that it would.
 type SpaceError struct {
 	Dir  string
 	Need int64 // bytes that the whole toolkit takes
-	Err  error
+	Free int64 // bytes that are free; 0: it was tried
+	Err  error // of what was tried
 }
 
 func (e *SpaceError) Error() string {
+	if e.Free > 0 {
+		return fmt.Sprintf("%s: too little space: the toolkit needs %s, and %s are free", e.Dir, size(e.Need), size(e.Free))
+	}
 	return fmt.Sprintf("%s: the disk is full, the toolkit needs %s: %v", e.Dir, size(e.Need), e.Err)
 }
 

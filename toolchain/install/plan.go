@@ -178,6 +178,16 @@ func (p Plan) directory() string {
 	return fmt.Sprintf("cuda-%s-%s-%s", p.CUDA, p.Platform, hex.EncodeToString(sum[:4]))
 }
 
+// Fits answers a *SpaceError where so many free bytes are too few, before anything is fetched; 0: it cannot be told. What NVIDIA's archives unpack to is
+// not known before, so those are tried.
+func (p Plan) Fits(free uint64) error {
+	need := p.Fetch + p.Disk // the wheels are there until the last is unpacked
+	if p.Installed || p.source != nil || free == 0 || uint64(need) <= free {
+		return nil
+	}
+	return &SpaceError{Dir: p.cacheDir, Need: need, Free: int64(free)}
+}
+
 // Lines says for a person what Run would do: what, how large, under whose licence, where to.
 func (p Plan) Lines() []string {
 	if p.Installed {

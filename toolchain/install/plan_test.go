@@ -179,3 +179,25 @@ func TestBatches(t *testing.T) {
 		t.Errorf("a small one alone: %v", got)
 	}
 }
+
+// A toolkit that cannot fit is refused before it is fetched; where nobody knows, it is tried.
+func TestFits(t *testing.T) {
+	for name, tt := range map[string]struct {
+		plan Plan
+		free uint64
+		fits bool
+	}{
+		"just":                     {Plan{Fetch: 140e6, Disk: 407e6}, 547e6, true},
+		"a byte too few":           {Plan{Fetch: 140e6, Disk: 407e6}, 547e6 - 1, false},
+		"all wheels are here":      {Plan{Disk: 407e6}, 410e6, true},
+		"it cannot be told":        {Plan{Fetch: 140e6, Disk: 407e6}, 0, true},
+		"it is there":              {Plan{Fetch: 140e6, Disk: 407e6, Installed: true}, 1, true},
+		"archives of unknown size": {Plan{Fetch: 140e6, Disk: 407e6, source: &source{}}, 1, true},
+	} {
+		err := tt.plan.Fits(tt.free)
+		var space *SpaceError
+		if (err == nil) != tt.fits || err != nil && (!errors.As(err, &space) || space.Error() != ": too little space: the toolkit needs 547 MB, and 547 MB are free") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/local"
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
@@ -296,6 +297,13 @@ func (a *app) carryOut(ctx context.Context, plan install.Plan) (string, error) {
 				a.shell.Status("", "%s", l)
 			}
 		}
+	}
+	there := a.cacheDir // or the nearest directory above it that is
+	for !a.host.IsDir(there) && a.host.Dir(there) != there {
+		there = a.host.Dir(there)
+	}
+	if err := plan.Fits(local.FreeSpace(there)); err != nil {
+		return "", err
 	}
 	return plan.Run(ctx, a.run, func(s string) { a.shell.Status("Installing", "%s", s) })
 }
