@@ -197,14 +197,16 @@ func (p Plan) fetch(ctx context.Context, run runner, c pip, dir string, batch []
 		return err
 	}
 	stop := watch(tmp, func(n int64) { progress(fmt.Sprintf("fetching %s: %s of %s", what, size(n), size(total))) })
-	rest := p.takeEarly(tmp, batch, deliver)
-	_, err := run.Run(ctx, p.pipCmd(c, dir, downloadArgs(batch, dir)...))
+	enough, cancel := context.WithCancel(ctx)
+	defer cancel()
+	rest := p.takeEarly(tmp, batch, deliver, cancel)
+	_, err := run.Run(enough, p.pipCmd(c, dir, downloadArgs(batch, dir)...))
 	stop()
 	missing := rest()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil {
+	if err != nil && len(missing) > 0 {
 		return fetchError(batch, names, err)
 	}
 	for _, it := range missing {
@@ -225,9 +227,9 @@ func (p Plan) fetch(ctx context.Context, run runner, c pip, dir string, batch []
 
 // takeEarly delivers wheels while pip still fetches others: pip writes each under its own name below its temporary directory and copies all of them to
 // where they belong when it has the last (23.2.1: operations/prepare.py). What has the pinned size and hash is the pinned file, whatever pip does with it
-// afterwards; it gets a second name. Where that cannot be, and where another pip works in another way, rest answers what is still to be taken. It is to be
+// afterwards; it gets a second name. all is called when there are no more: what pip still does is to hash and copy them once more. Where that cannot be, and where another pip works in another way, rest answers what is still to be taken. It is to be
 // called when pip has ended. On Windows nothing is taken: pip could not remove a file that is being read.
-func (p Plan) takeEarly(tmp string, batch []Item, deliver func(string, Wheel)) (rest func() []Item) {
+func (p Plan) takeEarly(tmp string, batch []Item, deliver func(string, Wheel), all func()) (rest func() []Item) {
 	if p.host.OS == buildenv.Windows {
 		return func() []Item { return batch }
 	}
@@ -247,6 +249,9 @@ func (p Plan) takeEarly(tmp string, batch []Item, deliver func(string, Wheel)) (
 			if check(path, it.Wheel) == nil && os.Link(path, p.kept(it.Wheel)) == nil {
 				taken[it.File] = true
 				deliver(p.kept(it.Wheel), it.Wheel)
+				if len(taken) == len(batch) {
+					all()
+				}
 			}
 			return nil
 		})

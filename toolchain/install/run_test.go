@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -468,5 +469,38 @@ func TestWheelsAreTakenWhilePipIsAtWork(t *testing.T) {
 	w = &fakeWorld{shelf: s}
 	if _, err := again.Run(context.Background(), w, nil); err != nil || strings.Contains(w.asked, whole.Package+"==") || !strings.Contains(w.asked, damaged.Package+"==") {
 		t.Errorf("%v, asked for %s", err, w.asked)
+	}
+}
+
+// dawdler is a pip that has fetched everything, and then takes its time.
+type dawdler struct{ fakeWorld }
+
+func (w *dawdler) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	r, err := w.fakeWorld.Run(ctx, c)
+	if err != nil || !slices.Contains(c.Args, "download") {
+		return r, err
+	}
+	tmp := buildenv.NewEnv(runtime.GOOS, c.Env).Get("TMPDIR")
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(tmp), "*.whl"))
+	for _, f := range found {
+		err = errors.Join(err, os.Rename(f, filepath.Join(tmp, filepath.Base(f))))
+	}
+	if err != nil {
+		return r, err
+	}
+	select {
+	case <-ctx.Done():
+		return r, ctx.Err()
+	case <-time.After(20 * time.Second):
+		return r, errors.New("nobody told pip to end")
+	}
+}
+
+func TestPipIsNotWaitedForWhenAllIsThere(t *testing.T) {
+	linuxOnly(t)
+	c, s := small(t)
+	h, dir := testHost(t), t.TempDir()
+	if _, err := plan(t, c, h, dir, Want{}).Run(context.Background(), &dawdler{fakeWorld{shelf: s}}, nil); err != nil || len(Installed(h, dir)) != 1 || len(leftovers(t, dir)) > 0 {
+		t.Errorf("%v, left %v", err, leftovers(t, dir))
 	}
 }

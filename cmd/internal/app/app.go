@@ -255,6 +255,8 @@ func finish(shell *report.Shell, err error) int {
 		noPin   *install.NoFitError
 		noPip   *install.NoPipError
 		noC     *install.NoCompilerError
+		noPart  *install.UnknownPartError
+		noPlace *install.SourceError
 		noProbe *probe.NoCompilerError
 		noFile  *fatbin.FileError
 		noBin   *verify.BinaryError
@@ -301,7 +303,8 @@ func finish(shell *report.Shell, err error) int {
 	say(shell, err)
 	switch {
 	case errors.As(err, &usage), errors.As(err, &badFlag), errors.As(err, &badLine), errors.As(err, &noFile), errors.As(err, &noBin), errors.As(err, &notELF),
-		errors.As(err, &schema), errors.As(err, &output), errors.As(err, &damaged), errors.As(err, &bad):
+		errors.As(err, &schema), errors.As(err, &output), errors.As(err, &damaged), errors.As(err, &bad),
+		errors.As(err, &noPart), errors.As(err, &noPlace):
 		return codeUsage
 	case errors.As(err, &missing), errors.As(err, &noCargo), errors.As(err, &noPip), errors.As(err, &noC), errors.As(err, &noProbe), errors.As(err, &noAudit):
 		return codeMissing

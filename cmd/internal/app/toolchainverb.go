@@ -99,6 +99,9 @@ func (a *app) installToolkit(ctx context.Context, o Options, rest []string) erro
 	if len(o.Parts) > 0 {
 		want.Parts = append(install.Default(), o.Parts...)
 	}
+	if len(rest) > 1 {
+		return &usageError{"install takes one version", "gpubuild toolchain install " + rest[0]}
+	}
 	if len(rest) > 0 {
 		v, err := gpu.ParseVersion(rest[0])
 		if err != nil {
