@@ -80,6 +80,7 @@ var (
 	projects = regexp.MustCompile(`(?i)(^|[/\\])(\.cargo|\.rustup|\.git|\.ssh|\.aws|\.netrc|\.config|cargo\.(toml|lock)|gpubuild\.toml|rust-toolchain(\.toml)?|[^/\\]+\.rs)($|[/\\])`)
 	urlUser  = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`)
 	urlQuery = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'?]+)\?[^\s"'` + "`" + `]+`)
+	word     = regexp.MustCompile(`^[A-Za-z]+$`)
 	secretly = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|apikey|api_key|access_key|_key$|_pat$|auth|cookie`)
 )
 
@@ -89,7 +90,8 @@ func Text(env buildenv.Env, s string) string {
 	s = urlQuery.ReplaceAllString(urlUser.ReplaceAllString(s, "${1}…@"), "$1?…")
 	for _, e := range env.Entries() {
 		name, value, _ := strings.Cut(e, "=")
-		if secretly.MatchString(name) && len(value) >= 6 && !strings.HasPrefix(value, "/") && !strings.Contains(value, `:\`) {
+		// A single word may stand anywhere, as "legacy" of NPM_CONFIG_AUTH_TYPE does; a path is none.
+		if secretly.MatchString(name) && len(value) >= 8 && !word.MatchString(value) && !strings.HasPrefix(value, "/") && !strings.Contains(value, `:\`) {
 			s = strings.ReplaceAll(s, value, "…")
 		}
 	}

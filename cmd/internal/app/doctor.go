@@ -32,6 +32,12 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if err != nil {
 		return err
 	}
+	if err := cache.Make(a.cacheDir); err != nil && f.CacheWhy == "" { // a project may not have been looked at, or only parts of the cache
+		f.CacheWhy = err.Error()
+		if h, ok := err.(interface{ Hint() string }); ok {
+			f.CacheFix = h.Hint()
+		}
+	}
 	checks := doctor.Run(f)
 	if save != nil {
 		if err := save.write(checks); err != nil {
