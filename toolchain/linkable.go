@@ -17,8 +17,8 @@ func Unlinkable(h buildenv.Host, s Set, env buildenv.Env, libraries []string) []
 	if s.Toolkit == nil || h.OS != buildenv.Linux && h.OS != buildenv.Windows {
 		return nil
 	}
-	for _, name := range []string{"RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_RUSTFLAGS", "NIX_LDFLAGS"} {
-		if strings.Contains(env.Get(name), "-L") {
+	for _, name := range env.Names() { // RUSTFLAGS, CARGO_ENCODED_RUSTFLAGS, CARGO_BUILD_RUSTFLAGS, CARGO_TARGET_…_RUSTFLAGS
+		if (strings.HasSuffix(name, "RUSTFLAGS") || name == "NIX_LDFLAGS") && strings.Contains(env.Get(name), "-L") {
 			return nil
 		}
 	}

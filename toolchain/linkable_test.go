@@ -42,6 +42,8 @@ func TestUnlinkable(t *testing.T) {
 		{"nowhere", linux, tk, env(), "libcublas libnvrtc libcusolver", "libnvrtc.so libcusolver.so"},
 		{"in LIBRARY_PATH", linux, tk, env("LIBRARY_PATH", "/nothing:/mine"), "libnvrtc", ""},
 		{"rustc's flags name directories", linux, tk, env("RUSTFLAGS", "-C opt-level=2 -L native=/x"), "libnvrtc", ""},
+		{"those of a target do", linux, tk, env("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS", "-L/x"), "libnvrtc", ""},
+		{"flags that name none", linux, tk, env("RUSTFLAGS", "-C target-cpu=native"), "libnvrtc", "libnvrtc.so"},
 		{"no toolkit", linux, toolchain.Set{}, env(), "libnvrtc", ""},
 		{"Windows", windows, win, env("LIB", `C:\mine`), "libcublas libcurand libnvrtc", "nvrtc.lib"},
 	} {

@@ -196,7 +196,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	}
 	f.StubsOn = j.stubsOnPath()
 	f.Linked = j.linkedLibraries()
-	f.Unlinkable = toolchain.Unlinkable(a.host, f.Chosen, a.host.Env, f.Linked)
+	f.Unlinkable = j.unlinkable(f.Chosen, a.host.Env)
 	return f, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sort"
 	"strings"
 
@@ -15,6 +16,7 @@ import (
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/install"
@@ -161,10 +163,38 @@ func (j *journey) tellUnlinkable() {
 	if v := j.line.Verb; !j.needs.Libraries || v == "check" || v == "clippy" || !j.line.Links() {
 		return
 	}
-	if missing := toolchain.Unlinkable(j.host, j.set, j.env, j.linkedLibraries()); len(missing) > 0 {
+	if missing := j.unlinkable(j.set, j.env); len(missing) > 0 {
 		j.shell.Warning("the linker will not find %s: neither %s has them nor a directory where it looks by itself", strings.Join(missing, ", "), j.set.Toolkit.Named())
 		j.shell.Hint(toolchain.LinkFix)
 	}
+}
+
+// unlinkable lists the files that the linker will not find for what the project's programs are linked with.
+func (j *journey) unlinkable(set toolchain.Set, env buildenv.Env) []string {
+	libraries := j.linkedLibraries()
+	if len(libraries) == 0 || j.namesLinkDirs() {
+		return nil
+	}
+	return toolchain.Unlinkable(j.host, set, env, libraries)
+}
+
+// linkWords are what cargo's configuration has where it names directories for the linker: in rustflags, or in a table that stands for a build script.
+var linkWords = regexp.MustCompile(`(?s)rustflags.*(-L|link-arg)|rustc-link-search|rustc-flags`)
+
+// namesLinkDirs says whether cargo's configuration may name directories for the linker, by its words: then nothing is known of what it finds.
+func (j *journey) namesLinkDirs() bool {
+	for _, c := range j.line.Config {
+		if linkWords.MatchString(c) {
+			return true
+		}
+	}
+	for _, file := range cargo.ConfigFiles(j.host, j.tool, j.line) {
+		text, err := j.host.ReadFile(file, 1<<20)
+		if err != nil || linkWords.Match(text) {
+			return true // one that cannot be read may say anything
+		}
+	}
+	return false
 }
 
 // linkedLibraries lists the libraries that the project's programs are linked with.
