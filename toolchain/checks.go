@@ -267,7 +267,7 @@ func noCompiler(f Facts, gate *cuda.Toolkit, lost []Loser) (why, fix string) {
 			return why, fmt.Sprintf("install g++-%d, the C++ half of %s (Debian, Ubuntu: apt install g++)", c.Major, c.Path)
 		}
 	}
-	return why, fmt.Sprintf("install g++-%d, which CUDA %s takes; gpubuild then uses it by itself", gate.Bounds.GCCMax, gate.Version)
+	return why, fmt.Sprintf("install g++-%d or an older one, which CUDA %s takes; gpubuild then uses it by itself", gate.Bounds.GCCMax, gate.Version)
 }
 
 // cudnnFor picks the cuDNN for a toolkit: the user's, one inside the toolkit, then the newest.

@@ -104,10 +104,10 @@ func TestChoose(t *testing.T) {
 		{"the compiler that is asked for does not fit", func(f *toolchain.Facts) {
 			f.Toolkits = f.Toolkits[:1]
 			f.Compilers = append(f.Compilers, gcc(15, "/usr/bin/gcc-15", false))
-		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | leave `--gpu-ccbin=/usr/bin/g++-15` out: gcc 0 (/usr/bin/gcc) fits; or install g++-13, which CUDA 13.5 takes; gpubuild then uses it by itself"},
+		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | leave `--gpu-ccbin=/usr/bin/g++-15` out: gcc 0 (/usr/bin/gcc) fits; or install g++-13 or an older one, which CUDA 13.5 takes; gpubuild then uses it by itself"},
 		{"the compiler that is asked for does not fit, and no other one does", func(f *toolchain.Facts) {
 			f.Toolkits, f.Compilers = f.Toolkits[:1], []hostcc.Compiler{gcc(15, "/usr/bin/gcc-15", false), gcc(16, "/usr/bin/gcc", true)}
-		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | install g++-13, which CUDA 13.5 takes; gpubuild then uses it by itself"},
+		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | install g++-13 or an older one, which CUDA 13.5 takes; gpubuild then uses it by itself"},
 		{"what the directory was built for is too old for the only toolkit, and the GPU is another one now", func(f *toolchain.Facts) {
 			f.Toolkits, f.Devices = f.Toolkits[:1], devices("8.9")
 		}, kernels, toolchain.Wish{Previous: capability("61")}, "CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 compiles for sm_75 and newer, not for sm_61 | " +
