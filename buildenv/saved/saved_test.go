@@ -84,7 +84,7 @@ home: /home/al
 cwd: /home/al/engine
 -- @env --
 HOME=/home/al
-PATH=/home/al/bin:/mnt/c/Users/Grace Hopper/bin:/home/hopper/bin:/usr/bin
+PATH=/home/al/bin:/mnt/c/Users/Grace Hopper/bin:/home/hopper/bin:/home/u2/bin:/home/hopper/sbin:/usr/bin
 AWS_SECRET_ACCESS_KEY=CANARY/in+a+variable
 CARGO_REGISTRIES_OURS_TOKEN=CANARY-of-a-registry
 CUDA_API_KEY=CANARY
@@ -148,7 +148,7 @@ func TestNoSecretIsSaved(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"HOME=/home/u\n", "CUDA_PATH_V12_6=/opt/cuda\n", "NVCC_PREPEND_FLAGS=-ccbin /usr/bin/g++-11 -allow-unsupported-compiler\n", "CC=ccache gcc-12\n", "CXX=g++\n", "RUSTFLAGS=-L\n",
+		"HOME=/home/u\n", "PATH=/home/u/bin:/mnt/c/Users/u3/bin:/home/u4/bin:/home/u2/bin:/home/u4/sbin:/usr/bin\n", "CUDA_PATH_V12_6=/opt/cuda\n", "NVCC_PREPEND_FLAGS=-ccbin /usr/bin/g++-11 -allow-unsupported-compiler\n", "CC=ccache gcc-12\n", "CXX=g++\n", "RUSTFLAGS=-L\n",
 		"https://…@git.example.com/x.git", "/home/u/bin/gcc +x", `{"cuda":{"version":"12.6"}}`, "$ /home/u/bin/gcc --version --\ngcc (Debian 12.2.0-14) 12.2.0\n", "# left out: words of CC\n",
 	} {
 		if !strings.Contains(data, want) {

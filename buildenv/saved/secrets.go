@@ -112,7 +112,7 @@ var (
 // anonymous puts general names in place of the user's, in the home directory's path and wherever else it stands as a word, and of others who have a home.
 func (r *Recorder) anonymous(text string) string {
 	h := r.host
-	names := map[string]string{}
+	names, taken := map[string]string{}, map[string]bool{}
 	user := path.Base(strings.ReplaceAll(h.Home, `\`, "/"))
 	if h.Home != "" && user != "root" && user != "/" && user != "." {
 		fold := ""
@@ -138,8 +138,10 @@ func (r *Recorder) anonymous(text string) string {
 			if generic[name] || renamed.MatchString(name) || name == "all users" {
 				return m
 			}
-			if names[name] == "" {
-				names[name] = "u" + strconv.Itoa(len(names)+2)
+			for n := 2; names[name] == ""; n++ {
+				if free := "u" + strconv.Itoa(n); !taken[free] && !strings.Contains(text, "/"+free) && !strings.Contains(text, `\`+free) {
+					names[name], taken[free] = free, true
+				}
 			}
 			return p[1] + names[name] + p[3]
 		})
