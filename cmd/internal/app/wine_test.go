@@ -337,7 +337,7 @@ func TestWine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range []string{"cl.exe", "nvcc.bat"} {
+		for _, name := range []string{"cl.exe", "nvcc.bat", "cudafe++.exe"} {
 			path := filepath.Join(w.work, name)
 			if err := os.WriteFile(path, evil, 0o755); err != nil {
 				t.Fatal(err)
