@@ -70,18 +70,28 @@ func Make(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &ReadOnlyError{Dir: dir, Err: reason(err)}
 	}
-	fi, err := os.Stat(dir)
-	if err != nil {
-		return &ReadOnlyError{Dir: dir, Err: reason(err)}
-	}
-	if openToAll(fi) {
-		return &OpenError{Dir: dir, Mode: fi.Mode().Perm()}
+	if err := Closed(dir); err != nil {
+		return err
 	}
 	f, err := os.CreateTemp(dir, ".writable.*")
 	if err != nil {
 		return &ReadOnlyError{Dir: dir, Err: reason(err)}
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// Closed answers an *OpenError where everyone may write to a directory of the cache; one that is not there yet is made for its owner alone.
+func Closed(dir string) error {
+	fi, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return &ReadOnlyError{Dir: dir, Err: reason(err)}
+	case openToAll(fi):
+		return &OpenError{Dir: dir, Mode: fi.Mode().Perm()}
+	}
+	return nil
 }
 
 // reason takes off the path that our own error names.

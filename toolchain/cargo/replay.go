@@ -16,7 +16,7 @@ const maxReplay = 16 << 20
 
 // Replay stands behind the stderr of a cargo that has nothing left to build. Such a cargo says again what the build before it said: the warnings of
 // every fresh unit, and Finished (measured, cargo 1.95). That is held back until Finished or the mark, and then dropped; where cargo builds after all,
-// or fails before, all of it passes. From there on lines pass, with our runner taken out of cargo's `Running`, and from the mark on every byte.
+// or fails before, all of it passes; that it waits for another cargo is said at once, and what follows may still be said again. From there on lines pass, with our runner taken out of cargo's `Running`, and from the mark on every byte.
 type Replay struct {
 	To     io.Writer
 	Runner []string // our own words in front of the user's runner and the program
@@ -32,7 +32,8 @@ type Replay struct {
 
 var (
 	replayFinished = regexp.MustCompile(`^ *Finished `)
-	replayBuilds   = regexp.MustCompile(`^ *(Compiling|Checking|Dirty|Documenting|Blocking|Updating|Downloading|Downloaded|Locking|Adding) |^error`)
+	replayBuilds   = regexp.MustCompile(`^ *(Compiling|Checking|Dirty|Documenting|Updating|Downloading|Downloaded|Locking|Adding) |^error`)
+	replayBlocking = regexp.MustCompile(`^ *Blocking `)
 	replayRunning  = regexp.MustCompile("^( *Running `)(.*)(`\r?\n)$")
 	// What cargo writes bare of a command's words; others it quotes (cargo-util, ProcessBuilder's Display: shell-escape).
 	bareWord = regexp.MustCompile(`^[A-Za-z0-9_./,:=@%+-]+$`)
@@ -87,6 +88,8 @@ func (r *Replay) line(line []byte) error {
 		return r.write(r.running(line))
 	case replayFinished.MatchString(text):
 		r.held, r.finished = r.held[:0], true
+	case replayBlocking.MatchString(text):
+		return r.write(line)
 	default:
 		r.held = append(r.held, line...)
 		if replayBuilds.MatchString(text) {

@@ -113,6 +113,9 @@ func (j *journey) keepUntold() {
 
 // chooseTools finds what is there, chooses what fits and makes the build's environment.
 func (j *journey) chooseTools(ctx context.Context) error {
+	if err := cache.Closed(j.cacheDir); err != nil { // toolkits in it are run
+		return err
+	}
 	j.needs = needsOf(j.reach)
 	j.needs.Reads = j.readers()
 	known := j.needs
