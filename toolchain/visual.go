@@ -3,6 +3,7 @@ package toolchain
 import (
 	"cmp"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -344,7 +345,23 @@ func (e *writer) generator(n Needs, s msvc.Settings) {
 	}
 	if here {
 		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "Ninja", "the generator for Visual Studio needs CUDA's BuildCustomizations")
+		return
 	}
+	// Without ninja there is nmake, which lies beside cl.exe; it builds one file at a time, and so only where the other would not build at all.
+	if t := e.s.Toolkit; t != nil && !e.customized(t.Version.String()) && h.IsFile(h.Join(e.s.MSVC.Toolset.Bin, "nmake.exe")) {
+		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "NMake Makefiles", "there is no ninja, and the generator for Visual Studio needs CUDA's BuildCustomizations, which "+e.s.MSVC.Toolset.Product+" has not for CUDA "+t.Version.String())
+	}
+}
+
+// customized says whether a Visual Studio has what NVIDIA's installer puts into it for a toolkit: MSBuild\Microsoft\VC\v170\BuildCustomizations\CUDA 12.6.props
+// ("Visual Studio integration", CUDA Installation Guide for Microsoft Windows).
+func (e *writer) customized(version string) bool {
+	h := e.h
+	dir := h.Join(e.s.MSVC.Toolset.Install, "MSBuild", "Microsoft", "VC")
+	entries, err := h.Files.ReadDir(dir)
+	return err == nil && slices.ContainsFunc(entries, func(v fs.DirEntry) bool {
+		return h.IsFile(h.Join(dir, v.Name(), "BuildCustomizations", "CUDA "+version+".props"))
+	})
 }
 
 // dlls puts the toolkit's run-time libraries on PATH where they do not lie beside nvcc: bin\x64 from CUDA 13 on, bin\x86_64 in wheels.
