@@ -121,6 +121,19 @@ func TestNeedsOfOwnScript(t *testing.T) {
 	}
 }
 
+// TestNeedsOfCC: a script that compiles by the cc crate reads NVCC without naming it.
+func TestNeedsOfCC(t *testing.T) {
+	files := map[string]string{
+		"/w/matmul/Cargo.toml":                     pkg("matmul", "[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true }\n"),
+		"/w/matmul/build.rs":                       "fn main() {\n    if std::env::var_os(\"CARGO_FEATURE_CUDA\").is_some() { cc::Build::new().cuda(true).file(\"k.cu\").compile(\"k\"); }\n}\n",
+		registryRoot + "cudarc-0.19.10/Cargo.toml": cudarcManifest,
+	}
+	a := judgeStored(t, "real_matmul_cuda.json", "/w/matmul/Cargo.toml", files, nil, ask("cuda"))
+	if !a.Needs.NVCC || len(a.Units) == 0 || !strings.Contains(strings.Join(a.Units[0].Inputs.Env, " "), "NVCC") {
+		t.Errorf("%+v, %+v", a.Needs, a.Units)
+	}
+}
+
 // TestRootless: which cudarc takes nothing from a toolkit's root; each of its build scripts' ways to the variables turns it off (0.19.10 build.rs).
 func TestRootless(t *testing.T) {
 	for features, want := range map[string]bool{

@@ -102,6 +102,7 @@ func (j *judge) scriptOf(i int, from script) scriptFacts {
 	switch {
 	case compilesByCC(text):
 		s.compiles, s.libs, s.cc = true, true, true
+		s.env = mergeStrings(s.env, []string{"NVCC"}) // before nvcc of PATH (cc 1.0 to 1.11, "NVCC")
 		s.why = script.file(j.view, compilesByCC) + " compiles CUDA with cc"
 	case namesNvcc(text):
 		s.compiles = true
