@@ -168,19 +168,27 @@ func Verify(ctx context.Context, h buildenv.Host, in Installation) ([]Problem, e
 		return []Problem{{listFile, err.Error()}}, nil
 	}
 	var out []Problem
-	known := map[string]bool{listFile: true, markerFile: true} // and every directory that they lie in
+	known := map[string]bool{named(h, listFile): true, named(h, markerFile): true} // and every directory that they lie in
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
 		for p := f.Path; p != "."; p = path.Dir(p) {
-			known[p] = true
+			known[named(h, p)] = true
 		}
 		if what := f.differs(h, in.Root); what != "" {
 			out = append(out, Problem{f.Path, what})
 		}
 	}
 	return append(out, added(h, in.Root, "", known)...), nil
+}
+
+// named is a path as the system tells it from others: on Windows lib and Lib of two archives are one directory, called as the first one was.
+func named(h buildenv.Host, path string) string {
+	if h.OS == buildenv.Windows {
+		return strings.ToLower(path)
+	}
+	return path
 }
 
 // added lists what lies below dir and is not known; of a directory that is not known, no more than itself.
@@ -192,7 +200,7 @@ func added(h buildenv.Host, root, dir string, known map[string]bool) []Problem {
 	var out []Problem
 	for _, e := range entries {
 		switch rel := path.Join(dir, e.Name()); {
-		case !known[rel]:
+		case !known[named(h, rel)]:
 			out = append(out, Problem{rel, "was not put there by gpubuild"})
 		case e.IsDir():
 			out = append(out, added(h, root, rel, known)...)

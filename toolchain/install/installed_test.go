@@ -3,6 +3,7 @@ package install
 import (
 	"context"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,3 +110,28 @@ func TestVersionJSON(t *testing.T) {
 		t.Errorf("%s, %v", data, err)
 	}
 }
+
+// Two archives may write a directory's name in two ways; Windows has one directory then.
+func TestVerifyOnWindowsMindsNoCase(t *testing.T) {
+	linuxOnly(t)
+	h, root := testHost(t), t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "Lib"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{"lib": true}
+	if got := added(h, root, "", known); len(got) != 1 || got[0].Path != "Lib" {
+		t.Errorf("on Linux: %v", got)
+	}
+	h.OS = "windows"
+	h.Files = windowsFiles{root}
+	if got := added(h, `C:\tk`, "", known); len(got) != 0 {
+		t.Errorf("on Windows: %v", got)
+	}
+}
+
+type windowsFiles struct{ root string }
+
+func (w windowsFiles) Stat(string) (fs.FileInfo, error)         { return nil, fs.ErrNotExist }
+func (w windowsFiles) ReadDir(string) ([]fs.DirEntry, error)    { return os.ReadDir(w.root) }
+func (w windowsFiles) Open(string) (fs.File, error)             { return nil, fs.ErrNotExist }
+func (w windowsFiles) EvalSymlinks(path string) (string, error) { return path, nil }
