@@ -1,6 +1,6 @@
 // Package install puts a CUDA toolkit into the user's own cache without admin rights: it picks a pinned set of wheels, has the user's own
 // pip fetch them (so that mirrors, proxies and credentials hold), checks each against its hash, unpacks them into one tree, adds what no
-// wheel has (links, version.json, link stubs) and renames the tree into place.
+// wheel has (links, version.json, link stubs) and renames the tree into place. A wheel is unpacked as soon as pip has it, while it fetches the next.
 //
 // It never asks and never decides whether to fetch: Plan.Lines says what a Run would fetch, how large it is and under whose licence, and
 // the caller has the user's consent before it calls Run.
