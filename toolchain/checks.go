@@ -99,7 +99,7 @@ func archs(_ Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
 	case !lo.IsZero() && c.Compare(lo) < 0:
 		return verdict{
 			why: fmt.Sprintf("CUDA %s compiles for %s and newer, not for %s", t.Version, t.MinArch, gpu.Arch{Capability: c}),
-			fix: "use an older toolkit: " + olderFor(c),
+			fix: olderFor(c, lo),
 		}
 	case !hi.IsZero() && c.Compare(hi) > 0:
 		return verdict{
@@ -110,18 +110,18 @@ func archs(_ Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
 	return verdict{}
 }
 
-// olderFor names the newest release that still compiles for a capability.
-func olderFor(c gpu.Capability) string {
+// olderFor names the newest release that still compiles for a capability, or without any the lowest that the toolkit compiles for.
+func olderFor(c, lowest gpu.Capability) string {
 	known, err := cuda.Releases()
 	if err != nil {
-		return "one that compiles for " + c.String()
+		return "use an older toolkit that compiles for " + gpu.Arch{Capability: c}.String()
 	}
 	for _, r := range slices.Backward(known) {
 		if r.SM[0] > 0 && r.SM[0] <= c.Major*10+c.Minor && c.Major*10+c.Minor <= r.SM[1] {
-			return fmt.Sprintf("CUDA %s is the newest that compiles for %s (`gpubuild toolchain install %[1]s`)", r.Version, gpu.Arch{Capability: c})
+			return fmt.Sprintf("use an older toolkit: CUDA %s is the newest that compiles for %s (`gpubuild toolchain install %[1]s`)", r.Version, gpu.Arch{Capability: c})
 		}
 	}
-	return "none that is known compiles for " + gpu.Arch{Capability: c}.String()
+	return fmt.Sprintf("ask for `--gpu-arch=%s` or a newer one: no toolkit that is known compiles for %s", lowest.Digits(), gpu.Arch{Capability: c})
 }
 
 // links asks whether a linker will find the libraries.

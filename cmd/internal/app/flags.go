@@ -323,7 +323,17 @@ type flagError struct {
 
 func (e *flagError) Error() string { return e.Flag + ": " + e.Err.Error() }
 func (e *flagError) Unwrap() error { return e.Err }
-func (e *flagError) Hint() string  { return "see `gpubuild help`" }
+
+// Hint says what the flag takes.
+func (e *flagError) Hint() string {
+	name := strings.TrimPrefix(strings.TrimPrefix(e.Flag, "--"), "gpu-")
+	for _, f := range flags {
+		if f.name == name && f.value == required {
+			return fmt.Sprintf("%s %s: %s", e.Flag, f.holder, f.meaning)
+		}
+	}
+	return "see `gpubuild help`"
+}
 
 // splitWords splits a flag's value as a shell would for plain words, quotes and backslashes; nothing is expanded.
 func splitWords(s string) ([]string, error) {

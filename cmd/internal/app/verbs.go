@@ -2,10 +2,13 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -91,11 +94,41 @@ func (a *app) commandLine(ctx context.Context) *cli.App {
 				if err := noWords(v.name, line); err != nil {
 					return a.endEarly(o, v.name, err)
 				}
-				return a.endEarly(o, v.name, v.run(a, ctx, o, line))
+				return a.endEarly(o, v.name, inItsFlags(v.name, v.run(a, ctx, o, line)))
 			},
 		})
 	}
 	return c
+}
+
+// inItsFlags has the hint of an error that the choice of tools ended with name flags as a verb of ours knows them: `gpubuild env --toolkit=fetch`.
+func inItsFlags(verb string, err error) error {
+	var missing *toolchain.MissingError
+	var misfit *toolchain.MisfitError
+	if !contains(onlyOn["toolkit"], verb) || !errors.As(err, &missing) && !errors.As(err, &misfit) {
+		return err
+	}
+	return &ownFlagsError{err, verb}
+}
+
+type ownFlagsError struct {
+	error
+	verb string
+}
+
+func (e *ownFlagsError) Unwrap() error { return e.error }
+
+// Hint is that of the error inside.
+func (e *ownFlagsError) Hint() string {
+	var h interface{ Hint() string }
+	if !errors.As(e.error, &h) {
+		return ""
+	}
+	hint := strings.ReplaceAll(h.Hint(), "gpubuild --gpu-", "gpubuild "+e.verb+" --")
+	for _, name := range []string{"toolkit", "arch", "ccbin"} {
+		hint = strings.ReplaceAll(hint, "--gpu-"+name, "--"+name)
+	}
+	return hint
 }
 
 // noWords refuses words that a verb would not look at: `gpubuild features cuda` asks for nothing, and its answer would read as "all is well".
