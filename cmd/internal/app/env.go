@@ -3,11 +3,12 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+
 	"gpubuild/buildenv"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
-	"slices"
-	"strings"
 )
 
 func runEnv(a *app, ctx context.Context, o Options, l cargo.Line) error {
