@@ -39,6 +39,28 @@ func (p *Project) PerLine(list []Finding) []Finding {
 	return out
 }
 
+// SameHint gives all faults of one feature of one manifest the same hint, with every edge that the line lacks: of several that contradict each other only
+// the last that is typed would count. The findings stay as they are otherwise.
+func (p *Project) SameHint(list []Finding) {
+	edges, of := map[string][]string{}, map[int]string{}
+	for i := range list {
+		f := &list[i]
+		at := f.wants()
+		if len(at.edges) == 0 || f.Path == "" || f.Fix == "" || f.Severity == Note {
+			continue
+		}
+		key := f.Path + "\x00" + at.feature
+		edges[key], of[i] = mergeStrings(edges[key], at.edges), key
+	}
+	for i, key := range of {
+		f := &list[i]
+		at := f.wants()
+		if pkg := p.byPath[f.Path]; pkg != nil && len(edges[key]) > len(at.edges) {
+			f.Fix = (&edit{pkg: pkg, feature: at.feature, add: edges[key]}).line()
+		}
+	}
+}
+
 // wants answers the edges that the line lacks at which the finding points.
 func (f *Finding) wants() lineAt {
 	for _, e := range f.Edits {

@@ -3,6 +3,7 @@ package features
 import (
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -313,5 +314,38 @@ func TestOneFindingALine(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 			}
 		})
+	}
+}
+
+// TestSameHint: faults of one line say the same hint, with every edge that it lacks; those of other lines, notes and what no edge mends keep theirs.
+func TestSameHint(t *testing.T) {
+	h := memHost(map[string]string{
+		"/w/Cargo.toml": pkg("a", "[features]\ncuda = []\ncudnn = [\"core/cudnn\"]\n[dependencies]\ncore = { path = \"core\" }\nnn = { path = \"nn\" }\n"),
+	})
+	const path = "/w/Cargo.toml"
+	p, err := Load(h, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	finding := func(severity, feature string, add ...string) Finding {
+		return Finding{ID: IDSibling, Severity: severity, Path: path, Fix: "its own", Edits: []Edit{{path, feature, add}}}
+	}
+	list := []Finding{
+		finding(Error, "cudnn", "cuda"), finding(Warning, "cudnn", "nn/cuda"), finding(Error, "cuda", "core/cuda"), finding(Note, "cudnn", "other/cuda"),
+		{ID: IDNoVersion, Severity: Error, Path: path, Fix: "another crate"},
+	}
+	p.SameHint(list)
+	var got []string
+	for _, f := range list {
+		got = append(got, f.Fix)
+	}
+	both := `cudnn = ["core/cudnn", "cuda", "nn/cuda"]`
+	if want := []string{both, both, "its own", "its own", "another crate"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	// Two faults with the same mend keep it as it is.
+	list = []Finding{finding(Error, "cudnn", "cuda"), finding(Warning, "cudnn", "cuda")}
+	if p.SameHint(list); list[0].Fix != "its own" {
+		t.Errorf("%q", list[0].Fix)
 	}
 }

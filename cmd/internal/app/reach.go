@@ -42,8 +42,12 @@ func (j *journey) verdict() (*features.Answer, error) {
 		return nil, err
 	}
 	more, err := features.Elsewhere(j.host, in, reach)
+	if err != nil {
+		return nil, err
+	}
 	reach.Findings = append(reach.Findings, more...)
-	return reach, err
+	j.project.SameHint(reach.Findings)
+	return reach, nil
 }
 
 // heard is what cargo answered, in the words of features.

@@ -406,6 +406,11 @@ func (j *journey) tellTools() {
 	for _, n := range s.Notes {
 		j.shell.Warning("%s", n)
 	}
+	for _, t := range j.line.Target {
+		if toolchain.Foreign(j.host, t) && (j.needs.NVCC || j.needs.Libraries) {
+			j.shell.Warning("rustc builds for %s, and toolkit, host compiler and libraries are chosen for this machine's own processor: nvcc's objects and CUDA's libraries will not link there; PTX is the same everywhere", t)
+		}
+	}
 	if left := toolchain.LeftOut(j.delta); left != "" {
 		j.shell.Warning("%s", left)
 	}

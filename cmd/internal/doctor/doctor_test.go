@@ -76,6 +76,10 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 			f.Chosen.Capability, f.Toolchain.Devices = gpu.Capability{Major: 8}, []gpu.Device{{Name: "H200", Capability: gpu.Capability{Major: 9}}}
 		}, "capability", doctor.OK, doctor.OK},
 		{"Rust's GNU target on Windows", func(f *doctor.Facts) { f.Target = "x86_64-pc-windows-gnu" }, "rust.target", doctor.Misfit, doctor.Misfit},
+		{"another processor's target", func(f *doctor.Facts) { f.Host.Arch, f.Target = "amd64", "aarch64-unknown-linux-gnu" }, "rust.target", doctor.Warning, doctor.Warning},
+		{"that for crates that load the driver only", func(f *doctor.Facts) {
+			f.Host.Arch, f.Target, f.Needs = "amd64", "aarch64-unknown-linux-gnu", toolchain.Needs{CUDA: true}
+		}, "rust.target", doctor.OK, doctor.OK},
 		{"the same for crates that load the driver only", func(f *doctor.Facts) { f.Target, f.Needs = "x86_64-pc-windows-gnu", toolchain.Needs{CUDA: true} }, "rust.target", doctor.Info, doctor.OK},
 		{"headers that are missing", func(f *doctor.Facts) {
 			t := toolkit

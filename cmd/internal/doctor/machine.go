@@ -6,6 +6,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
+	"gpubuild/toolchain"
 )
 
 // target says whether what rustc builds for goes with what nvcc compiles with.
@@ -21,6 +22,9 @@ func target(f Facts) Check {
 		if !f.Needs.NVCC && !f.Needs.Libraries {
 			c.State, c.Fix, c.Breaks = Info, "", "crates with kernels of their own; those that load the driver when they run are not touched"
 		}
+	case toolchain.Foreign(f.Host, f.Target) && (f.Needs.NVCC || f.Needs.Libraries):
+		c.State, c.Says = Warning, c.Says+", and toolkit, host compiler and libraries are chosen for this machine's own processor"
+		c.Breaks, c.Fix = "linking: nvcc's objects are for this machine's processor", "build on a machine with that processor"
 	}
 	return c
 }

@@ -1,0 +1,27 @@
+package toolchain
+
+import (
+	"testing"
+
+	"gpubuild/buildenv"
+)
+
+func TestForeign(t *testing.T) {
+	for _, tt := range []struct {
+		arch, target string
+		want         bool
+	}{
+		{"amd64", "x86_64-unknown-linux-gnu", false},
+		{"amd64", "x86_64-pc-windows-msvc", false},
+		{"amd64", "aarch64-unknown-linux-gnu", true},
+		{"arm64", "aarch64-pc-windows-msvc", false},
+		{"arm64", "x86_64-pc-windows-msvc", true},
+		{"amd64", "i686-pc-windows-msvc", true},
+		{"amd64", "my-board", false}, // a .json of the user's own
+		{"amd64", "", false},
+	} {
+		if got := Foreign(buildenv.Host{Arch: tt.arch}, tt.target); got != tt.want {
+			t.Errorf("%s on %s: %t", tt.target, tt.arch, got)
+		}
+	}
+}
