@@ -42,7 +42,7 @@ func lots(t *testing.T) (*rand.Rand, uint64) {
 // killed ends gpubuild or what it runs at random points, with the signal that nobody can catch. The next run must be right each time, and know it: the
 // one after has nothing to do.
 func (k *kernels) killed() {
-	n := count(k.t, "GPUBUILD_KILL_COUNT", 10)
+	n := count(k.t, "GPUBUILD_KILL_COUNT", 6)
 	r, seed := lots(k.t)
 	k.ready(small, k.usual("a"))
 	began := time.Now()

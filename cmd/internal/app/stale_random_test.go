@@ -205,7 +205,7 @@ func (w *world) change() string {
 // random draws changes by lot and holds the device code of each build against that of a clean build by plain cargo: byte for byte. Every step is logged,
 // and the same GPUBUILD_RANDOM_SEED takes the same steps again.
 func (k *kernels) random() {
-	n := count(k.t, "GPUBUILD_RANDOM_COUNT", 20)
+	n := count(k.t, "GPUBUILD_RANDOM_COUNT", 12)
 	r, seed := lots(k.t)
 	k.restore("all")
 	// A second profile compiles everything anew once, the build crates included: only where there is time for it.

@@ -35,6 +35,7 @@ func newWine(t *testing.T) *wine {
 	if _, err := exec.LookPath("wine"); err != nil {
 		t.Skip("wine is not installed: .ci/wine-setup installs it")
 	}
+	t.Parallel() // each has a prefix of its own, and waits more than it works
 	w := &wine{t: t, dir: dir, prefix: filepath.Join(t.TempDir(), "prefix"), work: t.TempDir(), bin: t.TempDir()}
 	if text, err := exec.Command("cp", "-a", filepath.Join(dir, "prefix"), w.prefix).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
