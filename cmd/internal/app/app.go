@@ -320,8 +320,14 @@ func finish(shell *report.Shell, err error) int {
 
 func say(shell *report.Shell, err error) {
 	shell.Error("%v", err)
+	shell.Hint(hintOf(err))
+}
+
+// hintOf is what an error says that a user can do; empty where it knows nothing.
+func hintOf(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {
-		shell.Hint(h.Hint())
+		return h.Hint()
 	}
+	return ""
 }

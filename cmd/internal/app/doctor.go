@@ -33,10 +33,7 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	if err := cache.Make(a.cacheDir); err != nil && f.CacheWhy == "" { // a project may not have been looked at, or only parts of the cache
-		f.CacheWhy = err.Error()
-		if h, ok := err.(interface{ Hint() string }); ok {
-			f.CacheFix = h.Hint()
-		}
+		f.CacheWhy, f.CacheFix = err.Error(), hintOf(err)
 	}
 	checks := doctor.Run(f)
 	if save != nil {
@@ -103,10 +100,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	f := doctor.Facts{Prove: o.For == "prove", WSL: a.host.IsWSL(), Host: a.host, Cache: a.cacheDir}
 	tool, err := cargo.Find(a.host, l)
 	if err != nil {
-		f.CargoWhy = err.Error()
-		if h, ok := err.(interface{ Hint() string }); ok {
-			f.CargoFix = h.Hint()
-		}
+		f.CargoWhy, f.CargoFix = err.Error(), hintOf(err)
 	} else if res, err := a.run.Run(ctx, cargo.Version(tool, l)); err != nil {
 		f.CargoWhy = err.Error()
 	} else if v, ok := cargo.ParseVersion(res.Stdout); ok {
@@ -132,10 +126,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		case isInterrupted(err):
 			return f, err
 		default: // in cargo's words, which repeat the address of a git dependency with its password
-			f.ProjectWhy, f.ProjectBad = saved.Text(a.host.Env, err.Error()), true
-			if h, ok := err.(interface{ Hint() string }); ok {
-				f.ProjectFix = h.Hint()
-			}
+			f.ProjectWhy, f.ProjectFix, f.ProjectBad = saved.Text(a.host.Env, err.Error()), hintOf(err), true
 			var unwritable *cache.ReadOnlyError
 			var open *cache.OpenError
 			if errors.As(err, &unwritable) || errors.As(err, &open) {

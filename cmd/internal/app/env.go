@@ -23,17 +23,17 @@ func runEnv(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return a.answer(o, "env", true, j.findings, struct {
 			buildenv.Delta
 			Toolkit *cuda.Toolkit `json:"toolkit,omitempty"`
-		}{j.delta, j.set.Toolkit})
+		}{j.exported, j.set.Toolkit})
 	}
 	if o.Diff {
-		fmt.Fprint(a.shell.Out, buildenv.Diff(a.host, a.host.Env, j.delta))
+		fmt.Fprint(a.shell.Out, buildenv.Diff(a.host, j.exportFrom, j.exported))
 		return nil
 	}
 	shell := o.Shell
 	if shell == "" {
 		shell = usualShell(a.host)
 	}
-	text, err := buildenv.Export(shell, a.host, a.host.Env, j.delta)
+	text, err := buildenv.Export(shell, a.host, j.exportFrom, j.exported)
 	if err != nil {
 		return unknownShell(err)
 	}

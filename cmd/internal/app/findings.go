@@ -105,11 +105,7 @@ func failure(end error, verb string) (report.Finding, bool) {
 	if end == nil || errors.As(end, &code) {
 		return report.Finding{}, false
 	}
-	f := report.Finding{ID: "gpubuild.failed", Severity: report.SeverityError, Message: end.Error()}
-	var hint interface{ Hint() string }
-	if errors.As(end, &hint) {
-		f.Fix = hint.Hint()
-	}
+	f := report.Finding{ID: "gpubuild.failed", Severity: report.SeverityError, Message: end.Error(), Fix: hintOf(end)}
 	var conf *config.Error
 	var toml *features.ManifestError
 	switch {

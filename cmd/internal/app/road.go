@@ -38,7 +38,10 @@ type journey struct {
 	facts toolchain.Facts
 	set   toolchain.Set
 	delta buildenv.Delta
-	env   buildenv.Env // the build's whole environment
+	// What another than cargo is given, and the environment that it changes: see chooseTools.
+	exported   buildenv.Delta
+	exportFrom buildenv.Env
+	env        buildenv.Env // the build's whole environment
 
 	record     stale.Record
 	recordNote string // what was wrong with the record, if anything

@@ -126,6 +126,7 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	for _, b := range j.needs.Because {
 		j.shell.Detail("needs %s", b)
 	}
+	own := j.host
 	given := j.takeGiven()
 	wish, extra, err := j.wish(ctx)
 	if err != nil {
@@ -155,7 +156,11 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	j.delta = toolchain.Environment(j.host, j.set, j.needs)
 	j.env = j.host.Apply(j.host.Env, j.delta)
 	j.tool = j.tool.With(j.env)
+	chosen := len(j.delta.Changes)
 	j.keepGiven(given)
+	// A shell or a file is given what [env] tables hold, too: only cargo reads those, and the file may take their place.
+	j.exportFrom, j.exported = own.Env, toolchain.Environment(own, j.set, j.needs)
+	j.exported.Changes = append(j.exported.Changes, j.delta.Changes[chosen:]...)
 	j.tellTools()
 	j.tellUnlinkable()
 	return nil

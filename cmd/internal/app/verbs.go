@@ -120,11 +120,7 @@ func (e *ownFlagsError) Unwrap() error { return e.error }
 
 // Hint is that of the error inside.
 func (e *ownFlagsError) Hint() string {
-	var h interface{ Hint() string }
-	if !errors.As(e.error, &h) {
-		return ""
-	}
-	hint := strings.ReplaceAll(h.Hint(), "gpubuild --gpu-", "gpubuild "+e.verb+" --")
+	hint := strings.ReplaceAll(hintOf(e.error), "gpubuild --gpu-", "gpubuild "+e.verb+" --")
 	for _, name := range []string{"toolkit", "arch", "ccbin"} {
 		hint = strings.ReplaceAll(hint, "--gpu-"+name, "--"+name)
 	}
