@@ -49,20 +49,7 @@ const maxMarker, maxList = 1 << 20, 64 << 20
 // Installed lists the complete toolkits of a cache: newest CUDA first, and of one version the one with more parts first. It reads one
 // small file for each.
 func Installed(h buildenv.Host, cacheDir string) []Installation {
-	dir := h.Join(cacheDir, toolkitsDir)
-	entries, err := h.Files.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	var out []Installation
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") {
-			continue
-		}
-		if in, ok := read(h, h.Join(dir, e.Name())); ok {
-			out = append(out, in)
-		}
-	}
+	out, _ := toolkitsIn(h, cacheDir)
 	sort.SliceStable(out, func(i, j int) bool {
 		if c := out[i].CUDA.Compare(out[j].CUDA); c != 0 {
 			return c > 0
@@ -75,19 +62,28 @@ func Installed(h buildenv.Host, cacheDir string) []Installation {
 // Incomplete lists the directories among a cache's toolkits that are none, with no more than Root and Name: the marker is missing, damaged or of a later
 // schema. No build takes one, and installing the same toolkit again replaces it.
 func Incomplete(h buildenv.Host, cacheDir string) []Installation {
+	_, rest := toolkitsIn(h, cacheDir)
+	return rest
+}
+
+func toolkitsIn(h buildenv.Host, cacheDir string) (whole, rest []Installation) {
 	dir := h.Join(cacheDir, toolkitsDir)
 	entries, err := h.Files.ReadDir(dir)
 	if err != nil {
-		return nil
+		return nil, nil
 	}
-	var out []Installation
 	for _, e := range entries {
 		root := h.Join(dir, e.Name())
-		if _, ok := read(h, root); !ok && e.IsDir() && !strings.HasPrefix(e.Name(), ".") {
-			out = append(out, Installation{Root: root, Name: e.Name()})
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		if in, ok := read(h, root); ok {
+			whole = append(whole, in)
+		} else if e.IsDir() {
+			rest = append(rest, Installation{Root: root, Name: e.Name()})
 		}
 	}
-	return out
+	return whole, rest
 }
 
 func read(h buildenv.Host, root string) (Installation, bool) {

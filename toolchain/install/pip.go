@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"sync"
 	"time"
 
 	"gpubuild/buildenv"
@@ -233,7 +232,6 @@ func (p Plan) takeEarly(tmp string, batch []Item, deliver func(string, Wheel), a
 	if p.host.OS == buildenv.Windows {
 		return func() []Item { return batch }
 	}
-	done, gone := make(chan struct{}), make(chan struct{})
 	tried, taken := map[string]bool{}, map[string]bool{}
 	look := func() {
 		_ = filepath.WalkDir(tmp, func(path string, d os.DirEntry, err error) error {
@@ -256,22 +254,9 @@ func (p Plan) takeEarly(tmp string, batch []Item, deliver func(string, Wheel), a
 			return nil
 		})
 	}
-	go func() {
-		defer close(gone)
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-				look()
-			}
-		}
-	}()
+	stop := every(20*time.Millisecond, look)
 	return func() []Item {
-		close(done)
-		<-gone
+		stop()
 		return slices.DeleteFunc(slices.Clone(batch), func(it Item) bool { return taken[it.File] })
 	}
 }
@@ -293,33 +278,39 @@ func check(path string, w Wheel) error {
 
 // watch calls report every few seconds with the bytes of the wheels that lie below dir, until stop is called.
 func watch(dir string, report func(int64)) (stop func()) {
-	done, gone := make(chan struct{}), sync.WaitGroup{}
-	gone.Add(1)
+	return every(3*time.Second, func() {
+		var n int64
+		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && strings.HasSuffix(path, ".whl") {
+				if fi, err := d.Info(); err == nil {
+					n += fi.Size()
+				}
+			}
+			return nil // what vanishes meanwhile is not counted
+		})
+		if n > 0 {
+			report(n)
+		}
+	})
+}
+
+// every calls f again and again until stop is called, which waits for a call that is under way.
+func every(period time.Duration, f func()) (stop func()) {
+	done, gone := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer gone.Done()
-		tick := time.NewTicker(3 * time.Second)
+		defer close(gone)
+		tick := time.NewTicker(period)
 		defer tick.Stop()
 		for {
 			select {
 			case <-done:
 				return
 			case <-tick.C:
-			}
-			var n int64
-			_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
-				if err == nil && strings.HasSuffix(path, ".whl") {
-					if fi, err := d.Info(); err == nil {
-						n += fi.Size()
-					}
-				}
-				return nil // what vanishes meanwhile is not counted
-			})
-			if n > 0 {
-				report(n)
+				f()
 			}
 		}
 	}()
-	return func() { close(done); gone.Wait() }
+	return func() { close(done); <-gone }
 }
 
 // words that pip and the libraries below it write, and what they mean. Source: pip's _internal/exceptions.py and urllib3's messages.
