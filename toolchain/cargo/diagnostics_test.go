@@ -26,7 +26,7 @@ func TestDiagnostics(t *testing.T) {
 			rest = rest[n:]
 		}
 		if !reflect.DeepEqual(d.Found, want) {
-			t.Errorf("in pieces of %d: got %q", size, d.Found)
+			t.Errorf("in pieces of %d: got %+v", size, d.Found)
 		}
 	}
 	var d Diagnostics

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 // hostile are texts that YAML, a shell, GitHub's expressions or its workflow commands give a meaning.

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v5"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer/html"
@@ -144,7 +144,7 @@ func golden(t *testing.T, path, got string) {
 func sarifSchema(t testing.TB) *jsonschema.Schema {
 	t.Helper()
 	c := jsonschema.NewCompiler()
-	c.AssertFormat = true
+	c.AssertFormat()
 	s, err := c.Compile(filepath.Join(repository, "testdata", "schema", "sarif-2.1.0.json"))
 	if err != nil {
 		t.Fatal(err)
