@@ -1,6 +1,10 @@
 package features
 
-import "gpubuild/gpu"
+import (
+	"slices"
+
+	"gpubuild/gpu"
+)
 
 // Severities of findings.
 const (
@@ -27,8 +31,6 @@ const (
 	IDNoVersion    = "features.cudarc-version"     // a cudarc that is told no CUDA version
 	IDByFile       = "features.by-file"            // a file, not a feature, decides (libtorch)
 	IDLoadDynamic  = "features.load-dynamic"       // ort: the loaded library decides
-	IDElsewhere    = "features.elsewhere"          // another selection of the workspace's packages has another answer
-	IDResolver1    = "features.resolver-1"         // only resolver 1's unification turns the crates on
 	IDHostCopy     = "features.host-copy"          // only the copy of a build script or proc-macro has the feature
 	IDPropagation  = "features.propagation"        // a member's feature is not passed on to a dependency that has it, too
 )
@@ -44,6 +46,17 @@ type Request struct {
 	GPUFeatures []string // of the configuration: names that mean GPU work in this project
 	Targets     []string // --target; empty: the host
 	Dev         bool     // tests, benches or examples are built: dev-dependencies count
+}
+
+// Names says whether a feature is asked for, by its own name or with a package in front.
+func (r Request) Names(feature string) bool {
+	a := parseRequest(r)
+	for _, list := range a.qualified {
+		if slices.Contains(list, feature) {
+			return true
+		}
+	}
+	return a.all || slices.Contains(a.plain, feature)
 }
 
 // Input is what Judge decides from. Graph or Tree may be nil.

@@ -29,7 +29,7 @@ func TestOnlyCodeGates(t *testing.T) {
 		{"another feature", `#[cfg(feature = "cuda-extra")] mod gpu;`, false},
 	}
 	for _, tt := range tests {
-		if got := gatesCode(tt.text, testOf("cuda"), nil); got != tt.want {
+		if got := gatesCode(tt.text, testOf("cuda")); got != tt.want {
 			t.Errorf("%s: got %v of\n%s\nsearched as\n%s", tt.story, got, tt.text, code(tt.text, "cuda"))
 		}
 	}

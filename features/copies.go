@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpubuild/gpu"
@@ -231,4 +232,48 @@ func (j *judge) pinAgainstVariable(i int, c Cudarc) {
 	j.find(Finding{ID: IDPins, Severity: Warning, Evidence: j.out.Via,
 		Message: fmt.Sprintf("CUDARC_CUDA_VERSION=%s and the feature %s tell %s two CUDA versions, and its sources take one: it does not compile", v, strings.Join(c.pins, ", "), j.name(i)),
 		Fix:     "unset CUDARC_CUDA_VERSION, or leave the feature out"})
+}
+
+// hostCopies names crates whose feature only a build script's or proc-macro's copy has, for each fault that is about such a crate.
+func (j *judge) hostCopies() {
+	if j.graph == nil || j.project == nil || j.out.Unsure {
+		return
+	}
+	linked := map[int]bool{}
+	for _, i := range j.linkedAnywhere() {
+		linked[i] = true
+	}
+	for _, f := range slices.Clone(j.out.Findings) {
+		for _, l := range f.Lacks {
+			if f.Severity == Error {
+				j.hostCopy(f, l, linked)
+			}
+		}
+	}
+}
+
+func (j *judge) hostCopy(fault Finding, l Lack, linked map[int]bool) {
+	for i := range j.nodes {
+		if n := &j.nodes[i]; linked[i] || n.name != l.Crate || n.version != l.Version || !slices.Contains(n.features, l.Feature) {
+			continue
+		}
+		pkg, _, _ := strings.Cut(fault.Root, " (")
+		f := Finding{ID: IDHostCopy, Severity: Note, Root: pkg, Evidence: "cargo's unit graph", Message: fmt.Sprintf(
+			"%s %s has `%s` in this build, but only in a copy for build scripts or proc-macros, which is not linked into %s", l.Crate, l.Version, l.Feature, pkg)}
+		for _, m := range j.project.Members {
+			if m.Name == pkg {
+				f.Path, f.Line = m.Manifest, m.FeatureLine("cuda")
+			}
+		}
+		j.find(f)
+		return
+	}
+}
+
+// few names at most three.
+func few(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
+	}
+	return strings.Join(names, ", ")
 }

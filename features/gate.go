@@ -67,62 +67,26 @@ func (v *view) gate(p *Package, feature, main string) gating {
 	if g, ok := v.gates[key]; ok {
 		return g
 	}
-	s, tests := v.sourcesOf(p.Dir, p.BuildScript, main), testOf(feature)
-	g := v.search(p.Dir, s, feature, nil)
-	if !g.any() {
-		// A macro of another package of the user's tests the features of the package that calls it.
-		known := gatingMacros{}
-		for _, d := range p.Dependencies {
-			if to := v.project.localPackage(d); d.Kind == Normal && to != nil {
-				for name, m := range gatingOf(macrosOf(v.sourcesOf(to.Dir, to.BuildScript, "").files, tests, nil), tests, nil).exportedOnes() {
-					known[name] = m
-				}
-			}
-		}
-		if len(known) > 0 {
-			g = v.search(p.Dir, s, feature, known)
-		}
-	}
+	g := v.search(p.Dir, v.sourcesOf(p.Dir, p.BuildScript, main), feature)
 	v.gates[key] = g
 	return g
 }
 
-func (v *view) search(dir string, s *sources, feature string, known gatingMacros) gating {
+func (v *view) search(dir string, s *sources, feature string) gating {
 	var g gating
 	tests := testOf(feature)
-	macros := gatingOf(macrosOf(s.files, tests, known), tests, known)
 	for _, f := range s.files {
-		if gatesCode(f.text, tests, macros) {
+		if gatesCode(f.text, tests) {
 			g.Files = append(g.Files, strings.TrimPrefix(v.h.Clean(f.path), v.h.Clean(dir)+v.h.Clean("/")))
 		}
 	}
-	if len(s.script) == 0 {
-		return g
-	}
-	macros = gatingOf(macrosOf(s.script, tests, known), tests, known)
 	variable := regexp.MustCompile(`\bCARGO_FEATURE_` + envName(feature) + `\b`)
 	for _, f := range s.script {
 		// The variable's name stands in a string, which code would blank.
-		g.Script = g.Script || variable.MatchString(f.text) && variable.MatchString(commentless(f.text)) || gatesCode(f.text, tests, macros)
+		g.Script = g.Script || variable.MatchString(f.text) && variable.MatchString(commentless(f.text)) || gatesCode(f.text, tests)
 		g.Calls = g.Calls || strings.Contains(f.text, "nvcc") && strings.Contains(commentless(f.text), "nvcc")
 	}
 	return g
-}
-
-// macrosOf lists the macros that a package's files define, if any of them, or of those known already, has to do with features.
-func macrosOf(files []sourceText, test featureTest, known gatingMacros) []macro {
-	some := len(known) > 0
-	for _, f := range files {
-		some = some || strings.Contains(f.text, "macro_rules!") && strings.Contains(f.text, "feature")
-	}
-	var out []macro
-	for _, f := range files {
-		if some && strings.Contains(f.text, "macro_rules!") {
-			list, _ := macrosIn(code(f.text, strings.Trim(test.quoted, `"`)))
-			out = append(out, list...)
-		}
-	}
-	return out
 }
 
 // beside lists a root source file with what may be its modules: everything below its directory, unless that is the package's own, where other programs lie.
@@ -237,19 +201,13 @@ func (t featureTest) at(line string) []int {
 	return t.pattern.FindStringIndex(line)
 }
 
-// gatesCode says whether a text compiles code only with, or only without, a feature, by a test of its own or by a macro that tests it. Comments,
-// documentation marks, a lone compile_error! and what a macro would do that nobody calls do not count.
-func gatesCode(text string, test featureTest, macros gatingMacros) bool {
-	if !test.in(text) && !macros.mentioned(text) {
+// gatesCode says whether a text compiles code only with, or only without, a feature. Comments, documentation marks, modules of tests and a lone
+// compile_error! do not count. What macro_rules! expand to is not read.
+func gatesCode(text string, test featureTest) bool {
+	if !test.in(text) {
 		return false
 	}
-	_, text = macrosIn(code(text, strings.Trim(test.quoted, `"`)))
-	return testsIn(text, test) || macros.calledIn(text, test)
-}
-
-// testsIn looks for tests of a feature in what code answered.
-func testsIn(text string, test featureTest) bool {
-	if !test.in(text) {
+	if text = code(text, strings.Trim(test.quoted, `"`)); !test.in(text) {
 		return false
 	}
 	lines := strings.Split(text, "\n")

@@ -45,6 +45,7 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 	if in.Graph != nil && in.Tree != nil {
 		j.compare(in.Tree)
 	}
+	j.hostCopies()
 	for _, f := range j.out.Findings {
 		if f.Severity == Error || in.Strict && f.Severity == Warning {
 			j.out.Stops = true

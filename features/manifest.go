@@ -35,7 +35,6 @@ type Package struct {
 	inheritsEdition bool   // edition.workspace = true
 	inheritsVersion bool
 	places          places
-	hasTables       map[string]bool // of the tables at the top that change how the workspace is resolved
 	index           *featureIndex
 	workspace       *workspace
 	text            []byte
@@ -113,10 +112,7 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 	p.Name, p.Version, p.Edition = str(pkg["name"]), str(pkg["version"]), str(pkg["edition"])
 	_, p.inheritsEdition = pkg["edition"].(map[string]any)
 	_, p.inheritsVersion = pkg["version"].(map[string]any)
-	p.places, p.hasTables = placesIn(raw), map[string]bool{}
-	for _, key := range []string{"patch", "replace", "cargo-features"} {
-		p.hasTables[key] = raw[key] != nil
-	}
+	p.places = placesIn(raw)
 	for name := range table(raw, "profile") {
 		p.profiles = append(p.profiles, name)
 	}

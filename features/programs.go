@@ -65,3 +65,42 @@ func (p *Package) programs(h buildenv.Host, features []string) Programs {
 	}
 	return out
 }
+
+func libName(pkg string) string { return strings.ReplaceAll(pkg, "-", "_") }
+
+// places is where a manifest says that targets are.
+type places struct {
+	lib            string
+	libName        string
+	hasLib         bool
+	noAutobins     bool
+	noAutoexamples bool
+	bins, examples []binPlace
+}
+
+type binPlace struct {
+	name, path string
+	needs      []string // required-features
+}
+
+func placesIn(raw map[string]any) places {
+	lib, pkg := table(raw, "lib"), table(raw, "package", "project")
+	at := places{lib: str(lib["path"]), libName: str(lib["name"]), hasLib: raw["lib"] != nil}
+	if v, ok := pkg["autobins"].(bool); ok {
+		at.noAutobins = !v
+	}
+	if v, ok := pkg["autoexamples"].(bool); ok {
+		at.noAutoexamples = !v
+	}
+	at.bins, at.examples = placesOf(raw, "bin"), placesOf(raw, "example")
+	return at
+}
+
+func placesOf(raw map[string]any, kind string) []binPlace {
+	var out []binPlace
+	for _, one := range tablesOf(raw[kind]) {
+		needs, _ := stringsOf(one["required-features"])
+		out = append(out, binPlace{str(one["name"]), str(one["path"]), needs})
+	}
+	return out
+}

@@ -26,57 +26,13 @@ type Project struct {
 	HasLock      bool
 	Doubts       []string // what could not be told from the manifests alone
 
-	host buildenv.Host
-	// unmatched is a member pattern that nothing fits: cargo then looks for a member of that very name, and refuses the workspace.
-	unmatched string
+	host      buildenv.Host
 	byPath    map[string]*Package
-	ids       map[*Package]string // package ids, as PlanBuild makes them
 	globbed   []string            // what member patterns looked at
 	dirs      map[string]*Package // Members and Locals
 	dirCount  int                 // … as many as dirs was made of
-	registry  map[string]*Package // manifests of registry packages, by name@version; nil value: not found
-	resolved                      // what plans have found out
-}
-
-// resolved is what plans find out of a project, once for all of them.
-type resolved struct {
-	found       map[string]map[entry]target     // what entries lead to, by the names that mean GPU work
-	matter      map[string]map[*Package]bool    // local packages that can matter to GPU crates, by the same
-	whole       map[string]map[wholeKey]*wholly // features that reach everything below, by the same
-	bits        map[wholeKey]int                // their numbers in sets of them
-	leading     map[string]bool                 // lock packages that lead to a GPU crate; nil: not read yet
-	lockIndex   map[string][]int
-	foreign     map[*Package]string // packages of registries and repositories, and their source
-	patched     map[string]string   // directories of locked packages that a [patch] names
-	gits        map[string]*Package
-	configs     map[string]*configured
-	configFiles map[string]*configured
-	machine     *platform
-	rootKnown   bool
-	rootOpen    []string // what of the root manifest cannot be followed
-	memberSet   map[*Package]bool
-}
-
-func (p *Project) foundFor(gpu []string) map[entry]target {
-	key := strings.Join(gpu, ",")
-	if p.found == nil {
-		p.found = map[string]map[entry]target{}
-	}
-	if p.found[key] == nil {
-		p.found[key] = map[entry]target{}
-	}
-	return p.found[key]
-}
-
-func (p *Project) matterFor(gpu []string) map[*Package]bool {
-	key := strings.Join(gpu, ",")
-	if p.matter == nil {
-		p.matter = map[string]map[*Package]bool{}
-	}
-	if p.matter[key] == nil {
-		p.matter[key] = map[*Package]bool{}
-	}
-	return p.matter[key]
+	registry  map[string]*Package // manifests of packages that cargo unpacked, by name and version; nil value: not found
+	memberSet map[*Package]bool
 }
 
 // ManifestName is what a package's or a workspace's manifest is called.
@@ -272,7 +228,6 @@ func (p *Project) findMembers(root *Package) error {
 		paths, globbed := p.expand(root.Dir, pattern)
 		if globbed && len(paths) == 0 {
 			p.Doubts = append(p.Doubts, fmt.Sprintf("workspace member %q matches nothing", pattern))
-			p.unmatched = pattern
 		}
 		for _, dir := range paths {
 			m := p.host.Join(dir, "Cargo.toml")

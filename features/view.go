@@ -1,7 +1,6 @@
 package features
 
 import (
-	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -118,7 +117,7 @@ func (v *view) manifestOf(i int) *Package {
 	if v.graph == nil && !n.registry { // another package of that name and version may lie among the registry's
 		p = nil
 		if lp := v.locked(n); lp != nil {
-			p, _ = v.project.lockedManifest(lp)
+			p = v.project.lockedManifest(lp)
 		}
 	}
 	if p != nil {
@@ -222,55 +221,4 @@ func (v *view) depFor(p *Package, to nodeDep) (Dependency, bool) {
 		}
 	}
 	return found, ok
-}
-
-// registryManifest looks for a registry package's manifest below CARGO_HOME.
-func (p *Project) registryManifest(name, version string) *Package {
-	key := name + "-" + version
-	if pkg, seen := p.registry[key]; seen {
-		return pkg
-	}
-	var found *Package
-	for _, dir := range p.registryDirs() {
-		path := p.host.Join(dir, key, "Cargo.toml")
-		if data, err := p.host.ReadFile(path, manifestLimit); err == nil {
-			if pkg, err := parseManifest(p.host, path, data); err == nil && pkg.Name == name {
-				found = pkg
-				break
-			}
-		}
-	}
-	p.registry[key] = found
-	return found
-}
-
-// CargoHome is cargo's home directory; empty when there is none.
-// Source: The Cargo Book, "Cargo Home".
-func CargoHome(h buildenv.Host) string {
-	if home := h.Env.Get("CARGO_HOME"); home != "" {
-		return home
-	}
-	if h.Home == "" {
-		return ""
-	}
-	return h.Join(h.Home, ".cargo")
-}
-
-// registryDirs lists the directories in which cargo unpacks registry packages.
-func (p *Project) registryDirs() []string {
-	home := CargoHome(p.host)
-	if home == "" {
-		return nil
-	}
-	src := p.host.Join(home, "registry", "src")
-	entries, err := p.host.Files.ReadDir(src)
-	if err != nil {
-		return nil
-	}
-	var dirs []string
-	for _, e := range entries {
-		dirs = append(dirs, p.host.Join(src, e.Name()))
-	}
-	sort.Strings(dirs)
-	return dirs
 }

@@ -3,6 +3,7 @@ package features
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,7 @@ import (
 // Features are followed as cargo's resolver 1 does, which unifies more than the newer ones: what that finds is never less.
 func (p *Project) GPUWork(r Request) (bool, string) {
 	a := parseRequest(r)
-	w := &work{Project: p, ask: a, dev: r.Dev, cross: len(r.Targets) > 0, on: map[*Package]map[string]bool{}, base: map[*Package]bool{}, late: map[*Package][]Edge{}}
+	w := &work{Project: p, ask: a, dev: r.Dev, on: map[*Package]map[string]bool{}, base: map[*Package]bool{}, late: map[*Package][]Edge{}}
 	for _, f := range a.plain {
 		if contains(a.gpu, f) {
 			return true, fmt.Sprintf("feature `%s` is asked for", f)
@@ -68,7 +69,7 @@ func (p *Project) selection(r Request) (list []*Package, known bool) {
 			}
 			for _, m := range among {
 				if specMatches(spec, m) {
-					if !containsPackage(list, m) {
+					if !slices.Contains(list, m) {
 						list = append(list, m)
 					}
 					found = true
@@ -117,7 +118,6 @@ type work struct {
 	catalog *Catalog
 	ask     asked
 	dev     bool
-	cross   bool // built for another target than the host, perhaps
 	on      map[*Package]map[string]bool
 	base    map[*Package]bool // packages whose plain dependencies were followed
 	late    map[*Package][]Edge
@@ -247,7 +247,7 @@ func (w *work) counts(pkg *Package, d Dependency) bool {
 	case Build:
 		return w.Resolver == "1"
 	}
-	return d.Target == "" || w.cross || mayApply(d.Target, w.host.OS, w.host.Arch)
+	return true // also below [target.…]: whether that applies is cargo's to say
 }
 
 // follow goes into a dependency.

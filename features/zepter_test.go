@@ -226,12 +226,12 @@ func TestPropagationFindsWhatZepterFinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := p.Propagation(nil)
+		check, err := NewEdgeCheck(p)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ours := map[propagation]bool{}
-		for _, f := range list {
+		for _, f := range check.All(nil) {
 			if m := passed.FindStringSubmatch(f.Message); m != nil {
 				ours[propagation{f.Root, m[1] + m[2]}] = true
 			} else if !strings.Contains(f.Message, "`cudnn`") {

@@ -229,7 +229,7 @@ var flags = []flag{
 		o.Graph = v
 		return nil
 	}},
-	{"manifest-only", none, onProject, "", "decide from manifests and Cargo.lock alone, without cargo; what these cannot tell is said to be open",
+	{"manifest-only", none, onProject, "", "check the feature edges between members and to GPU crates from manifests alone, without cargo",
 		func(o *Options, _ string) error { o.ManifestOnly = true; return nil }},
 	{"lint", none, onProject, "", "every member's GPU features, each as if that package were built alone", func(o *Options, _ string) error { o.Lint = true; return nil }},
 	{"stdout", none, onProject, "", "init, ci init: print the file and write none", func(o *Options, _ string) error { o.Stdout = true; return nil }},

@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -44,46 +43,6 @@ func passNothing(t *testing.T, members int) (manifest string) {
 		put(fmt.Sprintf("crates/p%d/src/lib.rs", i), "")
 	}
 	return filepath.Join(dir, "Cargo.toml")
-}
-
-// TestMembersAreDecidedTogether: with how many processors the members are judged changes nothing of what is said.
-func TestMembersAreDecidedTogether(t *testing.T) {
-	manifest := passNothing(t, 100)
-	var first string
-	for _, cpus := range []int{1, 2, 4} {
-		var out, said bytes.Buffer
-		a, err := newApp(nil, &report.Shell{Out: &out, Err: &said}, verify.RealDriver)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a.host.CPUs = cpus
-		j := &journey{app: a, line: cargo.Line{ManifestPath: manifest}, env: a.host.Env}
-		if err := j.openProject(); err != nil {
-			t.Fatal(err)
-		}
-		list, err := j.questions()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := j.decideAll(context.Background(), list, 0); err != nil {
-			t.Fatal(err)
-		}
-		for _, q := range list {
-			if !q.Decided || q.Stops != (q.Package != "candle-core") {
-				t.Errorf("%d processors: %s: decided %v, stops %v, open %v", cpus, q.Package, q.Decided, q.Stops, q.Open)
-			}
-		}
-		var code codeError
-		if err := j.tellAnswers(list, nil, nil); !errors.As(err, &code) || code != codeUnreached {
-			t.Errorf("%d processors: %v", cpus, err)
-		}
-		if first == "" {
-			first = said.String()
-		}
-		if got := said.String(); got != first || len(got) < 1000 {
-			t.Errorf("%d processors: other words than with one:\n%s", cpus, got)
-		}
-	}
 }
 
 // TestJudgingHeedsTheEnd: who ends the program while manifests are judged waits for one member at most, and is told no half of it.

@@ -41,11 +41,6 @@ func (j *journey) verdict() (*features.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	more, err := features.Elsewhere(j.host, in, reach)
-	if err != nil {
-		return nil, err
-	}
-	reach.Findings = append(reach.Findings, more...)
 	j.project.SameHint(reach.Findings)
 	return reach, nil
 }

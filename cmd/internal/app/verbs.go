@@ -24,7 +24,7 @@ func verbs() []verb {
 	return []verb{
 		{"features", "say whether cuda and cudnn reach the GPU crates of each binary, and why not",
 			"gpubuild features --features cuda,cudnn -p app\ngpubuild features --features cuda --fix --dry-run\ngpubuild features --features cuda --why candle-nn/cuda\ngpubuild features --features cuda --route\n\nTakes cargo's selection flags as cargo writes them. Nothing is compiled. Ends 0, or 10 where a feature does not reach.\n" +
-				"--fix writes into manifests of the workspace only; Cargo.lock is left as it was. --manifest-only, the pre-commit hook's way, runs no cargo: it alarms\nwhere it is certain and says \"not decided here\" otherwise; without --features it asks about every member's cuda and cudnn, as --lint does with cargo.", onProject, runFeatures},
+				"--fix writes into manifests of the workspace only; Cargo.lock is left as it was. --manifest-only, the pre-commit hook's way, runs no cargo: it\nreads the manifests and fails where a member's GPU feature is not passed on to a direct dependency that has it. --lint asks cargo about every member.", onProject, runFeatures},
 		{"doctor", "check this machine and this project, part by part",
 			"gpubuild doctor --for prove\n\nEvery check has a stable id. Ends 11 when a part is missing, 12 when parts do not fit.", onProject, runDoctor},
 		{"env", "print the environment of the build for a shell",
