@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"gpubuild/buildenv"
 )
@@ -35,9 +34,6 @@ type Request struct {
 	Notice func(string)       // told at once what is being waited for, in cargo's words without colours; may be nil
 	Status func(string)       // given cargo's other progress lines as they come, colours and line ends included; nil: they stay in Stderr
 	Mkdir  func(string) error // makes a directory and its parents, for us alone; nil: the real one
-	// Whole is given the unit graph as soon as all of it is there, before cargo has ended: it takes cargo as long to put away a large workspace as to write the
-	// graph. Whether the graph is the answer only Graph says. It is called while cargo is waited for and must not block; may be nil.
-	Whole func(graph []byte)
 }
 
 // Graph asks cargo what a command line builds. The unit graph is asked for unless a configuration has [unstable] settings, which the question would
@@ -66,9 +62,6 @@ func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) 
 		return tree(ctx, h, run, t, q, reason)
 	}
 	cmd, _ := UnitGraph(h, t, q.Line, q.Asking)
-	if q.Whole != nil {
-		cmd.Stdout = &stdoutWatch{whole: q.Whole}
-	}
 	res, err := ask(ctx, run, cmd, q)
 	if err == nil {
 		if !looksLikeGraph(res.Stdout) {
@@ -91,7 +84,7 @@ func inRunsWords(ctx context.Context, run runner, cmd buildenv.Cmd, q Request, r
 	if q.Line.Verb != "run" {
 		return refused
 	}
-	cmd.Args, cmd.Stdout = slices.Clone(cmd.Args), nil
+	cmd.Args = slices.Clone(cmd.Args)
 	cmd.Args[len(q.Line.before())] = "run"
 	res, err := ask(ctx, run, cmd, q)
 	var own *RefusedError
@@ -139,9 +132,6 @@ func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.R
 	c.Stderr = w
 	res, err := run.Run(ctx, c)
 	w.line(w.rest)
-	if out, ok := c.Stdout.(*stdoutWatch); ok {
-		res.Stdout = append(res.Stdout, out.end()...)
-	}
 	res.Stderr = unusedKey.ReplaceAll(w.text.Bytes(), nil)
 	if err == nil {
 		return res, nil
@@ -154,38 +144,6 @@ func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.R
 		exit.Result.Stderr = res.Stderr // the words of a cargo that crashed are kept here and nowhere else
 	}
 	return res, err
-}
-
-// stdoutWatch collects cargo's stdout (64 MiB at most, as others do that run a command) and tells when its first line is whole. Cargo writes the graph on
-// one line and ends it: emit_serialized_unit_graph in cargo's core/compiler/unit_graph.rs, serde_json's to_writer and a line end.
-type stdoutWatch struct {
-	mu    sync.Mutex // of a cargo that cannot be killed, something may still come
-	text  []byte
-	full  bool
-	whole func(line []byte) // nil when it was told
-}
-
-func (w *stdoutWatch) Write(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.full = w.full || len(w.text)+len(p) > 64<<20; w.full {
-		return len(p), nil
-	}
-	w.text = append(w.text, p...)
-	if w.whole != nil && bytes.IndexByte(p, '\n') >= 0 {
-		line, _, _ := bytes.Cut(w.text, []byte("\n"))
-		w.whole(bytes.Clone(line))
-		w.whole = nil
-	}
-	return len(p), nil
-}
-
-// end answers what came, and takes no more.
-func (w *stdoutWatch) end() []byte {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.full = true
-	return w.text
 }
 
 // unusedKey is what a cargo before 1.91 says of the setting that only our question brings in.

@@ -180,31 +180,16 @@ func (j *journey) ask(ctx context.Context, own, places bool) error {
 		}()
 	}
 	depends := j.newDependsOn()
-	opened := make(chan struct{})
-	var ahead *answers // what was made of a graph that cargo had written and not yet answered for
-	q.Whole = func(graph []byte) {
-		wait.Add(1)
-		go func() {
-			defer wait.Done()
-			ahead = j.readAhead(graph, depends, opened)
-		}()
-	}
 	wait.Add(1)
 	go func() {
 		defer wait.Done()
-		defer close(opened)
 		if manifest = j.openIfNot(); manifest == nil {
 			depends.project() // looked at before cargo's answer is there: what changes while it is made is no part of it
 		}
 		_, _ = features.DefaultCatalog() // read once; judge has its error
-		if j.app.beside != nil {
-			j.app.beside()
-		}
 	}()
 	got, err := cargo.Graph(ctx, j.host, j.run, j.tool, q)
 	wait.Wait()
-	verdict := j.ahead
-	j.answers, j.ahead = answers{}, nil // of a graph that may not be the answer
 	var bad *features.ManifestError
 	var refused *cargo.RefusedError
 	switch {
@@ -215,35 +200,8 @@ func (j *journey) ask(ctx context.Context, own, places bool) error {
 	case atErr != nil:
 		return atErr
 	}
-	said := answers{Schema: answersSchema, Graph: got.Graph, Tree: got.Tree, Reason: got.Reason, Stderr: got.Stderr, Places: at}
-	if ahead != nil && len(got.Graph) > 0 && bytes.Equal(ahead.Graph, bytes.TrimSuffix(got.Graph, []byte("\n"))) {
-		said.parsed, said.packed, j.ahead = ahead.parsed, ahead.packed, verdict
-	}
-	j.answers = said
+	j.answers = answers{Schema: answersSchema, Graph: got.Graph, Tree: got.Tree, Reason: got.Reason, Stderr: got.Stderr, Places: at}
 	return j.keepAnswers(kept, depends)
-}
-
-// readAhead does with a graph, while cargo is still ending, what is to be done with it if it is the answer: nil where that cannot be done. It says nothing
-// and keeps nothing, and nobody else looks at the journey meanwhile.
-func (j *journey) readAhead(graph []byte, depends *dependsOn, opened <-chan struct{}) *answers {
-	a := &answers{Graph: graph}
-	if _, err := a.graph(); err != nil {
-		return nil
-	}
-	<-opened
-	if j.project == nil {
-		return nil
-	}
-	j.answers = *a
-	if depends.graph() != nil {
-		return nil
-	}
-	reach, err := j.verdict()
-	j.ahead = &verdict{reach, err}
-	if a.pack() != nil {
-		return nil
-	}
-	return a
 }
 
 // topManifest answers the directory of the topmost manifest above the project, which stands for its workspace before any is read.

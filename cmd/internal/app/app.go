@@ -45,7 +45,6 @@ type app struct {
 	words    []string // the command line without the program's name
 	began    time.Time
 	later    *later // what the end of the program waits for
-	beside   func() // what a verb prepares while cargo answers; may be nil
 	// concluded: one of our own verbs has rendered its result
 	concluded bool
 	sealed    []receipt.Receipt // what `prove` found, where a receipt is asked for
@@ -77,7 +76,6 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 // MainWith is Main with another judgement of what a real driver is. Only tests may have one: a stand-in that counts as real proves nothing.
 func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real RealDriver) (code int) {
 	shell := &report.Shell{Out: stdout, Err: stderr}
-	shortLived()
 	defer func() {
 		if p := recover(); p != nil {
 			shell.Error("a fault of gpubuild: %v\n%s", p, debug.Stack())

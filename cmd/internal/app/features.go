@@ -24,24 +24,11 @@ func runFeatures(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	case o.Route:
 		return a.runRoute(ctx, o, l)
 	}
-	t := a.toldOf(o)
-	if t == nil {
-		j, err := a.lookAt(ctx, o, l)
-		if err != nil {
-			return err
-		}
-		return a.tellFeatures(j)
-	}
-	a.speakLike(l)
-	if ok, err := t.again(); ok {
-		return err
-	}
-	t.look()
 	j, err := a.lookAt(ctx, o, l)
 	if err != nil {
 		return err
 	}
-	return t.keep(func() error { return a.tellFeatures(j) })
+	return a.tellFeatures(j)
 }
 
 // tellFeatures says what was asked about a build.

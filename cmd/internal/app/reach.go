@@ -9,23 +9,13 @@ import (
 	"gpubuild/features"
 )
 
-// verdict is what judge found.
-type verdict struct {
-	reach *features.Answer
-	err   error
-}
-
 // judge holds cargo's answer against the manifests.
 func (j *journey) judge() error {
-	v := j.ahead
-	if j.ahead = nil; v == nil {
-		reach, err := j.verdict()
-		v = &verdict{reach, err}
+	reach, err := j.verdict()
+	if err != nil {
+		return err
 	}
-	if v.err != nil {
-		return v.err
-	}
-	j.reach = v.reach
+	j.reach = reach
 	for _, f := range j.reach.Findings {
 		j.findings = append(j.findings, report.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
 	}

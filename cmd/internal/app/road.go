@@ -28,7 +28,6 @@ type journey struct {
 	project  *features.Project
 	config   config.Config
 	answers  answers
-	ahead    *verdict // what judge will find, where it was found while cargo ended
 	reach    *features.Answer
 	findings []report.Finding
 
