@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv/exit"
 )
 
 // NoManifestError says that neither a directory nor its parents hold a Cargo.toml.
@@ -15,6 +17,9 @@ type NoManifestError struct{ Dir string }
 func (e *NoManifestError) Error() string {
 	return "no Cargo.toml in " + e.Dir + " or any directory above it"
 }
+
+// ExitCode is exit.Config.
+func (e *NoManifestError) ExitCode() int { return exit.Config }
 
 // Hint says what a user can do about it.
 func (e *NoManifestError) Hint() string {
@@ -44,6 +49,9 @@ func (e *ManifestError) Error() string {
 	}
 	return b.String()
 }
+
+// ExitCode is exit.Config.
+func (e *ManifestError) ExitCode() int { return exit.Config }
 
 // Unwrap answers what reading the file answered.
 func (e *ManifestError) Unwrap() error { return e.Err }

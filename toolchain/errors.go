@@ -3,6 +3,8 @@ package toolchain
 import (
 	"fmt"
 	"strings"
+
+	"gpubuild/buildenv/exit"
 )
 
 // Loser is a candidate that was not chosen.
@@ -38,6 +40,9 @@ func (e *MissingError) Error() string {
 	return s + losers(e.Losers) + unread(e.Unread)
 }
 
+// ExitCode is exit.Missing.
+func (e *MissingError) ExitCode() int { return exit.Missing }
+
 // Hint says what a user can do about it.
 func (e *MissingError) Hint() string { return e.Fix }
 
@@ -50,6 +55,9 @@ type MisfitError struct {
 }
 
 func (e *MisfitError) Error() string { return e.What + losers(e.Losers) + unread(e.Unread) }
+
+// ExitCode is exit.Misfit.
+func (e *MisfitError) ExitCode() int { return exit.Misfit }
 
 // Hint says what a user can do about it: the smallest change that makes a set.
 func (e *MisfitError) Hint() string { return e.Fix }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 )
 
@@ -91,6 +92,9 @@ func (e *FileError) Error() string {
 	}
 	return e.Path + ": " + e.What
 }
+
+// ExitCode is exit.Usage.
+func (e *FileError) ExitCode() int { return exit.Usage }
 
 // Unwrap answers what kept the file from being read.
 func (e *FileError) Unwrap() error { return e.Err }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
 //go:embed csrc
@@ -178,6 +179,9 @@ func (e *NoCompilerError) Error() string {
 	}
 	return "no host compiler (gcc or clang) to build the probe with"
 }
+
+// ExitCode is exit.Missing.
+func (e *NoCompilerError) ExitCode() int { return exit.Missing }
 
 // Hint says what a user can do about it.
 func (e *NoCompilerError) Hint() string {

@@ -17,6 +17,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 )
@@ -89,6 +90,9 @@ func (e *BinaryError) Error() string {
 	}
 	return fmt.Sprintf("%s: %v", e.Path, e.Err)
 }
+
+// ExitCode is exit.Usage.
+func (e *BinaryError) ExitCode() int { return exit.Usage }
 func (e *BinaryError) Unwrap() error { return e.Err }
 
 // Hint says what a user can do about it.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
 // UsageError says that a command line cannot be understood where it is ours to understand.
@@ -14,6 +15,9 @@ type UsageError struct {
 }
 
 func (e *UsageError) Error() string { return e.What }
+
+// ExitCode is exit.Usage.
+func (e *UsageError) ExitCode() int { return exit.Usage }
 
 // Hint says what to write instead.
 func (e *UsageError) Hint() string { return e.Fix }
@@ -26,6 +30,9 @@ type MissingError struct {
 }
 
 func (e *MissingError) Error() string { return "no cargo: " + e.Why }
+
+// ExitCode is exit.Missing.
+func (e *MissingError) ExitCode() int { return exit.Missing }
 
 // Hint says what to do about it.
 func (e *MissingError) Hint() string { return e.Fix }
@@ -40,6 +47,9 @@ type RefusedError struct {
 	Fix    string // empty unless we know more than cargo says
 	Err    error
 }
+
+// ExitCode is cargo's own exit code.
+func (e *RefusedError) ExitCode() int { return e.Code }
 
 func (e *RefusedError) Error() string {
 	text := strings.TrimSpace(stripANSI(string(e.Stderr)))

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 )
 
@@ -18,6 +19,9 @@ type UnknownPartError struct {
 }
 
 func (e *UnknownPartError) Error() string { return fmt.Sprintf("%q is no part of a toolkit", e.Name) }
+
+// ExitCode is exit.Usage.
+func (e *UnknownPartError) ExitCode() int { return exit.Usage }
 
 // Hint lists what can be asked for.
 func (e *UnknownPartError) Hint() string { return "ask for one of " + strings.Join(e.Known, ", ") }
@@ -41,6 +45,9 @@ func (e *NoFitError) Error() string {
 	return what + " for " + e.Platform + ":\n  " + strings.Join(e.Losers, "\n  ")
 }
 
+// ExitCode is exit.Misfit.
+func (e *NoFitError) ExitCode() int { return exit.Misfit }
+
 // Hint says what a user can do about it.
 func (e *NoFitError) Hint() string {
 	switch {
@@ -60,6 +67,9 @@ type NoPipError struct{ Tried []string }
 func (e *NoPipError) Error() string {
 	return "no pip to fetch the toolkit with (tried " + strings.Join(e.Tried, ", ") + ")"
 }
+
+// ExitCode is exit.Missing.
+func (e *NoPipError) ExitCode() int { return exit.Missing }
 
 // Hint says what a user can do about it.
 func (e *NoPipError) Hint() string {
@@ -231,6 +241,9 @@ type NoCompilerError struct{ Tried []string }
 func (e *NoCompilerError) Error() string {
 	return "no C compiler to make libcuda's link stub with (tried " + strings.Join(e.Tried, ", ") + ")"
 }
+
+// ExitCode is exit.Missing.
+func (e *NoCompilerError) ExitCode() int { return exit.Missing }
 
 // Hint says what a user can do about it.
 func (e *NoCompilerError) Hint() string {

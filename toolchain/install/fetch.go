@@ -20,6 +20,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
 const (
@@ -41,6 +42,9 @@ type source struct {
 type SourceError struct{ Base, Problem string }
 
 func (e *SourceError) Error() string { return fmt.Sprintf("%q: %s", e.Base, e.Problem) }
+
+// ExitCode is exit.Usage.
+func (e *SourceError) ExitCode() int { return exit.Usage }
 
 // Hint says what a place looks like.
 func (e *SourceError) Hint() string {

@@ -150,7 +150,7 @@ func TestWhatGoesWrong(t *testing.T) {
 	pipSays := func(text string) func(string, buildenv.Cmd) error {
 		return func(what string, c buildenv.Cmd) error {
 			if what == "download" {
-				return exit(c, text)
+				return exitsWith1(c, text)
 			}
 			return nil
 		}
@@ -176,7 +176,7 @@ func TestWhatGoesWrong(t *testing.T) {
 		{story: "pip brings nothing", change: func(s shelf, _ *buildenv.Host) { clear(s) }, err: "the file is not there", hint: "pip's message"},
 		{story: "python without pip", fail: func(what string, c buildenv.Cmd) error {
 			if what == "version" {
-				return exit(c, "No module named pip")
+				return exitsWith1(c, "No module named pip")
 			}
 			return nil
 		}, err: "no pip", hint: "python3-pip"},
@@ -190,7 +190,7 @@ func TestWhatGoesWrong(t *testing.T) {
 		}, err: "no C compiler", hint: "apt install g++"},
 		{story: "a C compiler that cannot link", fail: func(what string, c buildenv.Cmd) error {
 			if what == "stub" {
-				return exit(c, "ld: cannot find")
+				return exitsWith1(c, "ld: cannot find")
 			}
 			return nil
 		}, err: "link stub for libcuda.so", hint: "C compiler"},
@@ -275,7 +275,7 @@ func TestNothingIsFetchedTwice(t *testing.T) {
 	h, dir := testHost(t), t.TempDir()
 	w := &fakeWorld{shelf: s, fail: func(what string, c buildenv.Cmd) error {
 		if what == "stub" {
-			return exit(c, "ld: no")
+			return exitsWith1(c, "ld: no")
 		}
 		return nil
 	}}
@@ -455,7 +455,7 @@ func TestWheelsAreTakenWhilePipIsAtWork(t *testing.T) {
 			found, err := filepath.Glob(filepath.Join(dir, toolkitsDir, stagingPrefix+"*", "root", "bin", "nvcc.profile"))
 			unpacked = err == nil && len(found) == 1
 		}
-		return exit(cmd, "Connection reset by peer")
+		return exitsWith1(cmd, "Connection reset by peer")
 	}}
 	_, err := p.Run(context.Background(), w, nil)
 	var failed *FetchError

@@ -219,8 +219,8 @@ func (w *fakeWorld) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, e
 	return buildenv.Result{}, nil
 }
 
-// exit is the error of a program that wrote text and ended with status 1.
-func exit(c buildenv.Cmd, text string) error {
+// exitsWith1 is the error of a program that wrote text and ended with status 1.
+func exitsWith1(c buildenv.Cmd, text string) error {
 	return &buildenv.ExitError{Cmd: c, Result: buildenv.Result{Code: 1, Stderr: []byte(text)}}
 }
 

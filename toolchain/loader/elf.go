@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
 // stubMark is exported by every link stub that toolchain/install makes.
@@ -27,6 +28,9 @@ func (e *NotELFError) Error() string {
 	}
 	return fmt.Sprintf("%s: not an ELF file that can be read: %v", e.Path, e.Err)
 }
+
+// ExitCode is exit.Usage.
+func (e *NotELFError) ExitCode() int { return exit.Usage }
 
 func (e *NotELFError) Unwrap() error { return e.Err }
 

@@ -5,7 +5,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -16,22 +15,14 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
-	"gpubuild/cmd/internal/audit"
-	"gpubuild/cmd/internal/ci"
-	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/features"
 	"gpubuild/gpu/driver"
-	"gpubuild/gpu/fatbin"
-	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
-	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
-	"gpubuild/toolchain/install"
-	"gpubuild/toolchain/loader"
 )
 
 // app is what every verb works with: the machine, a runner, a voice.
@@ -80,7 +71,7 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real Rea
 		if p := recover(); p != nil {
 			shell.Error("a fault of gpubuild: %v\n%s", p, debug.Stack())
 			shell.Hint("please report this with the lines above; `gpubuild cargo …` works without us")
-			code = codeFault
+			code = exit.Internal
 		}
 	}()
 	if len(args) > 1 && args[1] == nvmlChild {
@@ -234,86 +225,27 @@ func (a *app) speakLike(l cargo.Line) {
 	}
 }
 
-// verdictError ends the program with a verdict's code; its words were said already.
-type codeError int
-
-func (e codeError) Error() string { return fmt.Sprintf("ends with %d", int(e)) }
-
-// finish says an error and answers the exit code that it has. This switch is the only place where errors become codes.
+// finish prints an error and answers its exit code.
 func finish(shell *report.Shell, err error) int {
-	var (
-		code    codeError
-		usage   *usageError
-		badFlag *flagError
-		badLine *cargo.UsageError
-		conf    *config.Error
-		missing *toolchain.MissingError
-		misfit  *toolchain.MisfitError
-		noCargo *cargo.MissingError
-		noPin   *install.NoFitError
-		noPip   *install.NoPipError
-		noC     *install.NoCompilerError
-		noPart  *install.UnknownPartError
-		noPlace *install.SourceError
-		noProbe *probe.NoCompilerError
-		noFile  *fatbin.FileError
-		noBin   *verify.BinaryError
-		notELF  *loader.NotELFError
-		schema  *receipt.SchemaError
-		damaged *receipt.DamagedError
-		bad     *badFilesError
-		noToml  *features.NoManifestError
-		badToml *features.ManifestError
-		output  *outputError
-		refused *cargo.RefusedError
-		noRows  *ci.NoRowsError
-		tooMany *ci.TooManyError
-		noShell *ci.ShellError
-		leftOut *leftOutError
-		noAudit *noAuditCompilerError
-		inWay   *audit.DriverHereError
-	)
+	var code exit.Code
+	var refused *cargo.RefusedError
+	exited, isExit := err.(*buildenv.ExitError)
 	switch {
-	case err == nil:
-		return codeDone
-	case errors.As(err, &code):
-		return int(code)
+	case err == nil, errors.As(err, &code): // a code alone: what it means was printed already
 	case errors.Is(err, context.Canceled):
 		shell.Error("interrupted")
-		return codeInterrupted
-	case errors.As(err, &refused):
-		// cargo's own words, once, as they are
+	case errors.As(err, &refused): // cargo's own words, once, as they are
 		words := string(refused.Stderr)
 		if shell.Guarded {
 			words = report.Disarmed(words)
 		}
 		_, _ = io.WriteString(shell.Err, words)
 		shell.Hint(refused.Fix)
-		return refused.Code
+	case isExit && len(exited.Result.Stderr) == 0: // the program had our stderr and said itself what was wrong
+	default:
+		say(shell, err)
 	}
-	// Only a program that is not part of another error's story is the user's own: cargo, or what was run.
-	if exit, ok := err.(*buildenv.ExitError); ok {
-		if len(exit.Result.Stderr) > 0 { // else it said itself what was wrong, on a stderr that it had from us
-			say(shell, err)
-		}
-		return exit.Result.Code
-	}
-	say(shell, err)
-	switch {
-	case errors.As(err, &usage), errors.As(err, &badFlag), errors.As(err, &badLine), errors.As(err, &noFile), errors.As(err, &noBin), errors.As(err, &notELF),
-		errors.As(err, &schema), errors.As(err, &output), errors.As(err, &damaged), errors.As(err, &bad),
-		errors.As(err, &noPart), errors.As(err, &noPlace):
-		return codeUsage
-	case errors.As(err, &missing), errors.As(err, &noCargo), errors.As(err, &noPip), errors.As(err, &noC), errors.As(err, &noProbe), errors.As(err, &noAudit):
-		return codeMissing
-	case errors.As(err, &misfit), errors.As(err, &noPin), errors.As(err, &noRows), errors.As(err, &leftOut):
-		return codeMisfit
-	case errors.As(err, &inWay):
-		return codeUnproved
-	case errors.As(err, &conf), errors.As(err, &tooMany), errors.As(err, &noShell), errors.As(err, &noToml), errors.As(err, &badToml):
-		return codeConfig
-	}
-	return codeOther
+	return exit.Of(err)
 }
 
 func say(shell *report.Shell, err error) {

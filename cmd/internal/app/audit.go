@@ -7,6 +7,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/verify"
@@ -82,6 +83,9 @@ func (e *noAuditCompilerError) Error() string {
 	return "no host compiler (" + map[bool]string{true: "cl, gcc or clang", false: "gcc or clang"}[e.system == buildenv.Windows] + ") to build the failing driver with"
 }
 
+// ExitCode is exit.Missing.
+func (e *noAuditCompilerError) ExitCode() int { return exit.Missing }
+
 // Hint says what a user can do about it.
 func (e *noAuditCompilerError) Hint() string {
 	if e.system == buildenv.Windows {
@@ -113,9 +117,9 @@ func auditEnd(all []audit.Outcome) error {
 	case audit.Honest:
 		return nil
 	case audit.FellBack:
-		return codeError(codeNotUsed)
+		return exit.Code(exit.NotUsed)
 	}
-	return codeError(codeUnproved)
+	return exit.Code(exit.Unproved)
 }
 
 func auditFindings(all []audit.Outcome, path string) []report.Finding {
@@ -155,7 +159,7 @@ func (j *journey) auditBuilt(ctx context.Context) error {
 	p := j.chosenProgram()
 	if p == nil {
 		j.shell.Loud("Unsure", "not audited: %s", j.whyNone())
-		return codeError(codeUnproved)
+		return exit.Code(exit.Unproved)
 	}
 	args := j.options.AuditArgs
 	if want := j.config.Prove.Value; want != nil && len(args) == 0 {

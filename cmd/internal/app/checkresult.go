@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/stale"
 	"gpubuild/toolchain/cargo"
 )
@@ -44,7 +45,7 @@ func (j *journey) checkResult(ctx context.Context) error {
 	if len(again) > 0 && j.options.NoClean {
 		j.tellMistakes(list, again)
 		j.shell.Hint("leave --gpu-no-clean out, or run cargo " + strings.Join(cargo.Clean(j.tool, j.line, again, j.platforms()).Args, " "))
-		return codeError(codeStale)
+		return exit.Code(exit.Stale)
 	}
 	if len(again) > 0 {
 		for _, f := range list {
@@ -130,7 +131,7 @@ func (j *journey) judgeMistakes(list []*mistake) error {
 	}
 	j.tellMistakes(wrong, names)
 	j.shell.Hint(j.remedy(wrong[0]))
-	return codeError(codeStale)
+	return exit.Code(exit.Stale)
 }
 
 // tellMistakes words mistakes of some packages with their evidence.

@@ -3,6 +3,7 @@ package app
 import (
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/report"
 )
 
@@ -55,7 +56,7 @@ func (j *journey) roadChecks(programs []report.Program, end error) []report.Chec
 		}
 	}
 	out = append(out, auditChecks(j.audited, j.host.Base(j.auditedProgram)+" ")...)
-	code := exitCode(end)
+	code := exit.Of(end)
 	for _, p := range programs {
 		c := report.Check{ID: report.CheckProof, Name: p.Name, State: report.Skipped, Message: "nothing was run"}
 		required := j.required(p, code)
@@ -143,7 +144,7 @@ func endCheck(id string, err error) report.Check {
 
 // withFailure sees to it that what ended badly has a check that failed: a reader of JUnit looks at nothing else.
 func withFailure(checks []report.Check, verb string, end error) []report.Check {
-	if exitCode(end) == codeDone {
+	if exit.Of(end) == exit.Done {
 		return checks
 	}
 	for _, c := range checks {

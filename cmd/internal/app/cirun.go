@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
@@ -27,6 +28,9 @@ import (
 type leftOutError struct{ Row, Why, Fix string }
 
 func (e *leftOutError) Error() string { return e.Row + ": " + e.Why }
+
+// ExitCode is exit.Misfit.
+func (e *leftOutError) ExitCode() int { return exit.Misfit }
 func (e *leftOutError) Hint() string  { return e.Fix }
 
 // ciRun does what CI does for a row: the same steps, by value.
@@ -72,13 +76,13 @@ func (a *app) ciRun(ctx context.Context, o Options, l cargo.Line, id string) err
 		if err = p.runStep(ctx, row, s); isInterrupted(err) {
 			return err
 		}
-		var code codeError
+		var code exit.Code
 		r := stepResult{Name: s.Name, Command: s.Script(), Seconds: time.Since(began).Seconds()}
 		switch {
 		case errors.As(err, &code):
 			r.Code = int(code)
 		case err != nil:
-			r.Code, r.Error = codeOther, err.Error()
+			r.Code, r.Error = exit.Other, err.Error()
 		}
 		if done = append(done, r); err != nil {
 			break
@@ -150,9 +154,9 @@ func (p *ciPlan) command(s ci.Step) buildenv.Cmd {
 
 // ended is what a step's process came to: its own words are said already.
 func ended(res buildenv.Result, err error) error {
-	var exit *buildenv.ExitError
-	if errors.As(err, &exit) {
-		return codeError(res.Code)
+	var exited *buildenv.ExitError
+	if errors.As(err, &exited) {
+		return exit.Code(res.Code)
 	}
 	return err
 }
@@ -216,16 +220,16 @@ func (p *ciPlan) runWrapped(ctx context.Context, row ci.Row, s ci.Step) error {
 	case isInterrupted(err):
 		return err
 	case told.worst != 0:
-		return codeError(told.worst)
+		return exit.Code(told.worst)
 	case err != nil:
 		p.shell.Error("%s ended with %d, and no proof was told of", wrapper, res.Code)
 		if res.Code == 0 {
 			return err // it was not even started
 		}
-		return codeError(res.Code)
+		return exit.Code(res.Code)
 	case told.count == 0:
 		p.shell.Loud("Unproved", "not proven: %s ended well, and nothing that it ran told of a proof", wrapper)
-		return codeError(codeUnproved)
+		return exit.Code(exit.Unproved)
 	}
 	return nil
 }
@@ -236,14 +240,14 @@ func (a *app) ciInside(ctx context.Context, words []string) error {
 		return &usageError{"this word is not for people", "gpubuild ci run ROW"}
 	}
 	err := a.ciInsideStep(ctx, words[1], words[2])
-	var code codeError
-	n := codeDone
+	var code exit.Code
+	n := exit.Done
 	switch {
 	case errors.As(err, &code):
 		n = int(code)
 	case err != nil:
 		n = finish(a.shell, err)
-		err = codeError(n)
+		err = exit.Code(n)
 	}
 	// A line of its own, whatever the program left unfinished.
 	if _, wrote := fmt.Fprintf(a.shell.Out, "\ngpubuild-ci-result %s %d\n", words[0], n); wrote != nil {

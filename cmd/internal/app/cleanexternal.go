@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/stale"
 	"gpubuild/features"
 )
@@ -191,7 +192,7 @@ func (j *journey) cleanForBuild(ctx context.Context, packages []string) error {
 				j.shell.Error("stale: %s would take its old %s from %s again", o.Package, o.What, o.Path)
 			}
 			j.shell.Hint("allow it to be emptied: --gpu-clean-external")
-			return codeError(codeStale)
+			return exit.Code(exit.Stale)
 		}
 	}
 	if j.options.CleanExternal {
@@ -219,5 +220,5 @@ func (j *journey) notCleaned(err error) error {
 		return err
 	}
 	say(j.shell, err)
-	return codeError(codeStale)
+	return exit.Code(exit.Stale)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
@@ -422,7 +423,7 @@ func manual() string {
 		}
 	}
 	b.WriteString(".SH EXIT STATUS\n")
-	for _, e := range exitCodes {
+	for _, e := range exit.Codes {
 		fmt.Fprintf(&b, ".TP\n.B %d\n%s\n", e.Code, roff(e.Meaning))
 	}
 	b.WriteString(".TP\n.B other\ncargo's or the program's own code, when they failed\n.SH ENVIRONMENT\n")

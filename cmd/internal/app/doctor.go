@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/doctor"
@@ -60,9 +61,9 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	var end error
 	switch worst {
 	case doctor.Missing:
-		end = codeError(codeMissing)
+		end = exit.Code(exit.Missing)
 	case doctor.Misfit:
-		end = codeError(codeMisfit)
+		end = exit.Code(exit.Misfit)
 	}
 	r := report.Result{Verb: "doctor", Project: f.Project, Findings: findings}
 	for _, c := range checks {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
@@ -95,7 +96,7 @@ func (a *app) explainLog(ctx context.Context, o Options, rules *explain.Rules, n
 	// A failure that nobody knows ends with 1: a script must not take "explained nothing" for an explanation.
 	var end error
 	if !answer.Known() && len(answer.Errors) > 0 {
-		end = codeError(codeOther)
+		end = exit.Code(exit.Other)
 	}
 	if o.JSON != nil {
 		var findings []report.Finding
@@ -180,7 +181,7 @@ func (a *app) explainCode(o Options, rules *explain.Rules, code string) (bool, e
 	found := rules.Lookup(code)
 	meaning := ""
 	if n, err := strconv.Atoi(code); err == nil {
-		for _, e := range exitCodes {
+		for _, e := range exit.Codes {
 			if e.Code == n {
 				meaning = e.Meaning
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
@@ -15,8 +16,8 @@ import (
 // endFindings are what a walk's end adds to the findings of the features.
 func (j *journey) endFindings(r report.Result, end error) []report.Finding {
 	var out []report.Finding
-	code := exitCode(end)
-	if code == codeStale {
+	code := exit.Of(end)
+	if code == exit.Stale {
 		for _, l := range j.staleLines() {
 			out = append(out, report.Finding{ID: "stale.found", Severity: report.SeverityError, Message: l, Fix: "leave --gpu-no-clean out"})
 		}
@@ -101,7 +102,7 @@ func (a *app) shownIf(path string) string {
 }
 
 func failure(end error, verb string) (report.Finding, bool) {
-	var code codeError
+	var code exit.Code
 	if end == nil || errors.As(end, &code) {
 		return report.Finding{}, false
 	}
@@ -124,14 +125,14 @@ func failure(end error, verb string) (report.Finding, bool) {
 		f.Message = fmt.Sprintf("%s ended with %d", filepath.Base(exit.Cmd.Path), exit.Result.Code)
 		return f, true
 	}
-	switch exitCode(end) {
-	case codeMissing:
+	switch exit.Of(end) {
+	case exit.Missing:
 		f.ID = "toolchain.missing"
-	case codeMisfit:
+	case exit.Misfit:
 		f.ID = "toolchain.misfit"
-	case codeConfig:
+	case exit.Config:
 		f.ID = "config.wrong"
-	case codeUsage:
+	case exit.Usage:
 		f.ID = "command.wrong"
 	}
 	return f, true

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
@@ -322,6 +323,9 @@ type flagError struct {
 }
 
 func (e *flagError) Error() string { return e.Flag + ": " + e.Err.Error() }
+
+// ExitCode is exit.Usage.
+func (e *flagError) ExitCode() int { return exit.Usage }
 func (e *flagError) Unwrap() error { return e.Err }
 
 // Hint says what the flag takes.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/verify"
@@ -239,23 +240,23 @@ func worstOf(rows []tested, w wanted) int {
 		}
 		started = true
 		code := wantedCode(r.kind, w.cpu)
-		proved = proved || code == codeDone
+		proved = proved || code == exit.Done
 		if w.all || r.marked || !w.marked {
 			codes[code] = true
 		}
 	}
 	if w.missed || !started {
-		codes[codeUnproved] = true
+		codes[exit.Unproved] = true
 	}
 	if !w.all && !w.marked && proved {
-		return codeDone
+		return exit.Done
 	}
-	for _, code := range []int{codeNotUsed, codeOtherKernel, codeUnproved} {
+	for _, code := range []int{exit.NotUsed, exit.OtherKernels, exit.Unproved} {
 		if codes[code] {
 			return code
 		}
 	}
-	return codeDone
+	return exit.Done
 }
 
 // tellTested writes the table of the programs that cargo started.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu/verify"
 )
 
@@ -16,21 +17,21 @@ func TestWorstOfARun(t *testing.T) {
 		w     wanted
 		want  int
 	}{
-		{"nothing was started", nil, wanted{}, codeUnproved},
-		{"one program of a run", []tested{ran(verify.Proved, false)}, wanted{all: true}, codeDone},
-		{"one of several, none is marked", []tested{ran(verify.NotUsed, false), ran(verify.Proved, false)}, wanted{}, codeDone},
-		{"one of several, and all must", []tested{ran(verify.NotUsed, false), ran(verify.Proved, false)}, wanted{all: true}, codeNotUsed},
-		{"none of several", []tested{ran(verify.Unproved, false), ran(verify.NotUsed, false)}, wanted{}, codeNotUsed},
-		{"the marked one", []tested{ran(verify.NotUsed, false), ran(verify.Proved, true)}, wanted{marked: true}, codeDone},
-		{"another than the marked one", []tested{ran(verify.Proved, false), ran(verify.NotUsed, true)}, wanted{marked: true}, codeNotUsed},
-		{"other kernels in the marked one", []tested{ran(verify.Proved, false), ran(verify.OtherKernels, true)}, wanted{marked: true}, codeOtherKernel},
-		{"the marked one could not be told", []tested{ran(verify.Proved, true), ran(verify.Unproved, true)}, wanted{marked: true}, codeUnproved},
-		{"what is certain before what is not", []tested{ran(verify.Unproved, true), ran(verify.OtherKernels, true), ran(verify.NotUsed, true)}, wanted{marked: true}, codeNotUsed},
-		{"a marked one was not started", []tested{ran(verify.Proved, true), left}, wanted{marked: true, missed: true}, codeUnproved},
-		{"the zero value is not proven", []tested{{processes: 1, marked: true}}, wanted{marked: true}, codeUnproved},
-		{"the CPU was wanted", []tested{ran(verify.NotUsed, false), ran(verify.NotUsed, false)}, wanted{all: true, cpu: true}, codeDone},
-		{"the CPU was wanted, and one used the GPU", []tested{ran(verify.NotUsed, false), ran(verify.Proved, false)}, wanted{all: true, cpu: true}, codeOtherKernel},
-		{"the CPU was wanted, and one could not be told", []tested{ran(verify.NotUsed, false), ran(verify.NoDevice, false)}, wanted{all: true, cpu: true}, codeUnproved},
+		{"nothing was started", nil, wanted{}, exit.Unproved},
+		{"one program of a run", []tested{ran(verify.Proved, false)}, wanted{all: true}, exit.Done},
+		{"one of several, none is marked", []tested{ran(verify.NotUsed, false), ran(verify.Proved, false)}, wanted{}, exit.Done},
+		{"one of several, and all must", []tested{ran(verify.NotUsed, false), ran(verify.Proved, false)}, wanted{all: true}, exit.NotUsed},
+		{"none of several", []tested{ran(verify.Unproved, false), ran(verify.NotUsed, false)}, wanted{}, exit.NotUsed},
+		{"the marked one", []tested{ran(verify.NotUsed, false), ran(verify.Proved, true)}, wanted{marked: true}, exit.Done},
+		{"another than the marked one", []tested{ran(verify.Proved, false), ran(verify.NotUsed, true)}, wanted{marked: true}, exit.NotUsed},
+		{"other kernels in the marked one", []tested{ran(verify.Proved, false), ran(verify.OtherKernels, true)}, wanted{marked: true}, exit.OtherKernels},
+		{"the marked one could not be told", []tested{ran(verify.Proved, true), ran(verify.Unproved, true)}, wanted{marked: true}, exit.Unproved},
+		{"what is certain before what is not", []tested{ran(verify.Unproved, true), ran(verify.OtherKernels, true), ran(verify.NotUsed, true)}, wanted{marked: true}, exit.NotUsed},
+		{"a marked one was not started", []tested{ran(verify.Proved, true), left}, wanted{marked: true, missed: true}, exit.Unproved},
+		{"the zero value is not proven", []tested{{processes: 1, marked: true}}, wanted{marked: true}, exit.Unproved},
+		{"the CPU was wanted", []tested{ran(verify.NotUsed, false), ran(verify.NotUsed, false)}, wanted{all: true, cpu: true}, exit.Done},
+		{"the CPU was wanted, and one used the GPU", []tested{ran(verify.NotUsed, false), ran(verify.Proved, false)}, wanted{all: true, cpu: true}, exit.OtherKernels},
+		{"the CPU was wanted, and one could not be told", []tested{ran(verify.NotUsed, false), ran(verify.NoDevice, false)}, wanted{all: true, cpu: true}, exit.Unproved},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {

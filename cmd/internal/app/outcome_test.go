@@ -3,6 +3,7 @@ package app
 import (
 	"testing"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu/verify"
 )
 
@@ -15,16 +16,16 @@ func TestOutcomeOfAProof(t *testing.T) {
 		expected int
 		gpu, cpu error // where the GPU, where the CPU was to be used
 	}{
-		{"proven", verify.Proved, verify.Exit{}, 0, nil, codeError(codeOtherKernel)},
-		{"on the CPU", verify.NotUsed, verify.Exit{}, 0, codeError(codeNotUsed), nil},
-		{"other kernels", verify.OtherKernels, verify.Exit{}, 0, codeError(codeOtherKernel), codeError(codeOtherKernel)},
-		{"it could not be told", verify.Unproved, verify.Exit{}, 0, codeError(codeUnproved), codeError(codeUnproved)},
-		{"no device", verify.NoDevice, verify.Exit{}, 0, codeError(codeUnproved), codeError(codeUnproved)},
-		{"it failed", verify.Unproved, verify.Exit{Code: 3}, 0, codeError(3), codeError(3)},
-		{"it failed as expected", verify.Proved, verify.Exit{Code: 3}, 3, nil, codeError(codeOtherKernel)},
-		{"it should have failed", verify.Unproved, verify.Exit{}, 3, codeError(codeUnproved), codeError(codeUnproved)},
-		{"a signal", verify.Unproved, verify.Exit{Code: 139, Signal: "SIGSEGV"}, 0, codeError(139), codeError(139)},
-		{"its time was over: the signal was ours", verify.Unproved, verify.Exit{Code: 130, TimedOut: true}, 0, codeError(codeUnproved), codeError(codeUnproved)},
+		{"proven", verify.Proved, verify.Exit{}, 0, nil, exit.Code(exit.OtherKernels)},
+		{"on the CPU", verify.NotUsed, verify.Exit{}, 0, exit.Code(exit.NotUsed), nil},
+		{"other kernels", verify.OtherKernels, verify.Exit{}, 0, exit.Code(exit.OtherKernels), exit.Code(exit.OtherKernels)},
+		{"it could not be told", verify.Unproved, verify.Exit{}, 0, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
+		{"no device", verify.NoDevice, verify.Exit{}, 0, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
+		{"it failed", verify.Unproved, verify.Exit{Code: 3}, 0, exit.Code(3), exit.Code(3)},
+		{"it failed as expected", verify.Proved, verify.Exit{Code: 3}, 3, nil, exit.Code(exit.OtherKernels)},
+		{"it should have failed", verify.Unproved, verify.Exit{}, 3, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
+		{"a signal", verify.Unproved, verify.Exit{Code: 139, Signal: "SIGSEGV"}, 0, exit.Code(139), exit.Code(139)},
+		{"its time was over: the signal was ours", verify.Unproved, verify.Exit{Code: 130, TimedOut: true}, 0, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {

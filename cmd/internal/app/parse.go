@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -12,6 +13,9 @@ import (
 type usageError struct{ What, Fix string }
 
 func (e *usageError) Error() string { return e.What }
+
+// ExitCode is exit.Usage.
+func (e *usageError) ExitCode() int { return exit.Usage }
 func (e *usageError) Hint() string  { return e.Fix }
 
 // table makes the splitter's table of the flags of a verb, with their prefix; cargo's verbs are called "".

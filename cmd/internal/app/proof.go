@@ -13,6 +13,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
@@ -103,7 +104,7 @@ func (j *journey) decideByCode() error {
 		j.findings = append(j.findings, found)
 		j.shell.Finding(found)
 		if stops {
-			return codeError(codeUnreached)
+			return exit.Code(exit.Unreached)
 		}
 		return nil
 	}
@@ -374,13 +375,13 @@ func (a *app) prove(ctx context.Context, o verify.Options) (proof, error) {
 func verdictCode(k verify.Kind) int {
 	switch k {
 	case verify.Proved:
-		return codeDone
+		return exit.Done
 	case verify.NotUsed:
-		return codeNotUsed
+		return exit.NotUsed
 	case verify.OtherKernels:
-		return codeOtherKernel
+		return exit.OtherKernels
 	}
-	return codeUnproved
+	return exit.Unproved
 }
 
 // tellVerdict words a verdict: its line, then at most five that explain it.
@@ -452,7 +453,7 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 		// A proof was asked for and there is none: that must not end as success does.
 		j.notProven = j.whyNone()
 		j.shell.Loud("Unproved", "not proven: %s", j.notProven)
-		return codeError(codeUnproved)
+		return exit.Code(exit.Unproved)
 	case p == nil:
 		j.shell.Status("Unproved", "not proven: nothing was run; prove a program with `gpubuild prove BIN -- ARGS`")
 		return nil
@@ -467,7 +468,7 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 		j.notProven = "no GPU here"
 		j.shell.Loud("Unproved", "not proven: no GPU here; on a machine with one run: %s", how)
 		if j.options.RequireProof {
-			return codeError(codeUnproved)
+			return exit.Code(exit.Unproved)
 		}
 		return nil
 	}
@@ -506,10 +507,10 @@ func (j *journey) whyNone() string {
 // that of our own signal.
 func outcome(p proof, expected int) error {
 	if p.Evidence.Ran && !p.Evidence.Exit.TimedOut && p.Evidence.Exit.Code != expected && p.Evidence.Exit.Code != 0 {
-		return codeError(p.Evidence.Exit.Code)
+		return exit.Code(p.Evidence.Exit.Code)
 	}
-	if code := verdictCode(p.Verdict.Kind); code != codeDone {
-		return codeError(code)
+	if code := verdictCode(p.Verdict.Kind); code != exit.Done {
+		return exit.Code(code)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/fatbin"
@@ -119,8 +120,8 @@ func (a *app) program(word string) string {
 func outcomeCPU(p proof, expected int) error {
 	switch err := outcome(p, expected); p.Verdict.Kind {
 	case verify.NotUsed, verify.Proved, verify.OtherKernels:
-		if code := wantedCode(p.Verdict.Kind, true); code != codeDone {
-			return codeError(code)
+		if code := wantedCode(p.Verdict.Kind, true); code != exit.Done {
+			return exit.Code(code)
 		}
 		return nil
 	default:
@@ -134,9 +135,9 @@ func wantedCode(k verify.Kind, cpu bool) int {
 	case !cpu:
 		return verdictCode(k)
 	case k == verify.NotUsed:
-		return codeDone
+		return exit.Done
 	case k == verify.Proved:
-		return codeOtherKernel
+		return exit.OtherKernels
 	}
 	return verdictCode(k)
 }

@@ -5,6 +5,7 @@ import (
 	"sort"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
 )
@@ -77,7 +78,7 @@ func (j *journey) checkReach() error {
 		j.shell.Loud("Warning", "a feature does not reach its GPU crates; building all the same, as --gpu-allow-unreached says")
 		return nil
 	}
-	return codeError(codeUnreached)
+	return exit.Code(exit.Unreached)
 }
 
 // reachLines words in one line for each root what of the GPU it links: the crates that are on, and those that are off. A library whose line is that of

@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/exit"
 )
 
 // TestReadmeHasTheExitCodes holds the one table of codes against the README.
@@ -12,8 +14,8 @@ func TestReadmeHasTheExitCodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(data), "```text\n"+exitCodeTable()+"```\n") {
-		t.Errorf("README's exit codes differ from the table:\n%s", exitCodeTable())
+	if !strings.Contains(string(data), "```text\n"+exit.Table()+"```\n") {
+		t.Errorf("README's exit codes differ from the table:\n%s", exit.Table())
 	}
 	for _, v := range verbs() {
 		if !strings.Contains(string(data), "`"+v.name+"`") {

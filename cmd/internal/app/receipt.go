@@ -6,6 +6,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/verify"
@@ -179,7 +180,7 @@ func runReceipt(a *app, _ context.Context, o Options, l cargo.Line) error {
 		for _, w := range wrong {
 			a.shell.Status("", "%s", w)
 		}
-		return codeError(codeUnproved)
+		return exit.Code(exit.Unproved)
 	}
 	where := "on the CPU"
 	if r.Device != "" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
@@ -178,6 +179,9 @@ func (a *app) writeFile(file string, data []byte) error {
 type outputError struct{ err error }
 
 func (e *outputError) Error() string { return e.err.Error() }
+
+// ExitCode is exit.Usage.
+func (e *outputError) ExitCode() int { return exit.Usage }
 
 func (e *outputError) Unwrap() error { return e.err }
 

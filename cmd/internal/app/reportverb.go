@@ -11,6 +11,7 @@ import (
 	"sort"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/verify"
@@ -39,6 +40,9 @@ func (e *badFilesError) Error() string {
 	}
 	return b.String()
 }
+
+// ExitCode is exit.Usage.
+func (e *badFilesError) ExitCode() int { return exit.Usage }
 
 // Hint says how to go on without them.
 func (e *badFilesError) Hint() string {

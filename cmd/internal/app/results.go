@@ -1,11 +1,11 @@
 package app
 
 import (
-	"io"
 	"sort"
 	"strings"
 	"time"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu"
@@ -91,7 +91,7 @@ func (j *journey) reachResult(verb string) report.Result {
 // reachEnd is how a verb about features ends.
 func reachEnd(stops bool) error {
 	if stops {
-		return codeError(codeUnreached)
+		return exit.Code(exit.Unreached)
 	}
 	return nil
 }
@@ -141,12 +141,9 @@ func (j *journey) result(end error) report.Result {
 func (a *app) result(verb string, began time.Time, end error) report.Result {
 	return report.Result{
 		Verb: verb, Row: a.host.Env.Get(rowVariable), Gpubuild: version(), At: began.UTC().Truncate(time.Second), Seconds: time.Since(began).Seconds(),
-		Command: report.Redact(append([]string{"gpubuild"}, a.words...)), Code: exitCode(end), Findings: []report.Finding{}, Checks: []report.Check{},
+		Command: report.Redact(append([]string{"gpubuild"}, a.words...)), Code: exit.Of(end), Findings: []report.Finding{}, Checks: []report.Check{},
 	}
 }
-
-// exitCode is the code that an error ends with; nothing is said.
-func exitCode(err error) int { return finish(&report.Shell{Out: io.Discard, Err: io.Discard}, err) }
 
 func (j *journey) programResults() []report.Program {
 	var out []report.Program

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/config"
@@ -139,7 +140,7 @@ func (j *journey) travel(ctx context.Context) error {
 		if err == nil && j.judged() && (j.options.Prove || j.options.RequireProof || j.options.Audit) {
 			// A proof was asked for and there is none: that must not end as success does.
 			j.shell.Loud("Unproved", "not proven: no GPU work: %s", why)
-			return codeError(codeUnproved)
+			return exit.Code(exit.Unproved)
 		}
 		return err
 	}
@@ -178,7 +179,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 			return err
 		}
 		err := j.checkReach()
-		if errors.Is(err, codeError(codeUnreached)) {
+		if errors.Is(err, exit.Code(exit.Unreached)) {
 			j.hintRoute(ctx)
 		}
 		return err
@@ -231,7 +232,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	var audited error
 	if j.options.Audit {
 		j.watch.step("audit")
-		var code codeError
+		var code exit.Code
 		if audited = j.auditBuilt(ctx); audited != nil && !errors.As(audited, &code) {
 			j.endedByAudit = audited != nil
 			return audited

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
@@ -68,7 +69,7 @@ func (a *app) runRoute(ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	if !ok {
-		return codeError(codeUnreached)
+		return exit.Code(exit.Unreached)
 	}
 	return nil
 }

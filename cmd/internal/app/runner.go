@@ -15,6 +15,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/gpu/probe"
@@ -129,14 +130,14 @@ func (j *journey) runProven(ctx context.Context) error {
 	if len(j.programs) == 1 {
 		end.program = j.shown(j.programs[0].Path)
 	}
-	var exit *buildenv.ExitError
-	if errors.As(ran, &exit) && !j.timedOut {
-		end.code = exit.Result.Code
+	var exited *buildenv.ExitError
+	if errors.As(ran, &exited) && !j.timedOut {
+		end.code = exited.Result.Code
 		if !state.Devices { // else the verdict names it
-			end.signal = exit.Result.Signal
+			end.signal = exited.Result.Signal
 		}
 	}
-	end.onCPU = judged == codeError(codeNotUsed)
+	end.onCPU = judged == exit.Code(exit.NotUsed)
 	j.explainProgram(ctx, watch, end)
 	return judged
 }
@@ -154,7 +155,7 @@ func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 	if !state.Devices {
 		j.shell.Loud("Unproved", "not proven: no GPU here")
 		if ran == nil && j.options.RequireProof {
-			return codeError(codeUnproved)
+			return exit.Code(exit.Unproved)
 		}
 		return ran
 	}
@@ -171,7 +172,7 @@ func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 	case tests && asksForWords(j.line.Trailing):
 		j.shell.Status("Unproved", "not proven: no test was run, as was asked")
 		if ran == nil && j.options.RequireProof {
-			return codeError(codeUnproved)
+			return exit.Code(exit.Unproved)
 		}
 		return ran
 	case len(j.listed) > 0:
@@ -207,10 +208,10 @@ func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 	switch {
 	case ran != nil:
 		return ran
-	case worst == codeDone:
+	case worst == exit.Done:
 		return nil
 	}
-	return codeError(worst)
+	return exit.Code(worst)
 }
 
 // endedForTime says whether a run's exit code is that of a program whose time was over, which we ended: then it is none of the program's own.
@@ -374,30 +375,30 @@ func (a *app) runnerMain(ctx context.Context, words []string) error {
 	if err := cache.WriteFile(filepath.Join(s.Dir, fmt.Sprintf("proof-%d-%d.json", time.Now().UnixNano(), os.Getpid())), data, 0o600); err != nil {
 		return err
 	}
-	switch exit := p.Evidence.Exit; {
-	case exit.Signal != "" && !exit.TimedOut:
-		return &diedError{codeError(exit.Code), exit.Signal}
-	case exit.Code != 0:
-		return codeError(exit.Code)
+	switch ended := p.Evidence.Exit; {
+	case ended.Signal != "" && !ended.TimedOut:
+		return &diedError{exit.Code(ended.Code), ended.Signal}
+	case ended.Code != 0:
+		return exit.Code(ended.Code)
 	}
 	return nil
 }
 
 // diedError is a program's end by a signal, whose exit code is that of a shell.
 type diedError struct {
-	codeError
+	exit.Code
 	signal string
 }
 
 func (e *diedError) Error() string { return "ended by " + e.signal }
-func (e *diedError) Unwrap() error { return e.codeError }
+func (e *diedError) Unwrap() error { return e.Code }
 
 // asItEnded ends the runner by the signal that ended its program: cargo then says of it what it says without a runner, and tests end with cargo's 101. Where
 // that cannot be done the code tells it.
 func asItEnded(err error) error {
 	var died *diedError
 	if errors.As(err, &died) {
-		proc.DieBy(int(died.codeError) - 128)
+		proc.DieBy(int(died.Code) - 128)
 	}
 	if exit, ok := err.(*buildenv.ExitError); ok && exit.Result.Signal != "" {
 		proc.DieBy(exit.Result.Code - 128)

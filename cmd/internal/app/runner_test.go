@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/config"
@@ -93,7 +94,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 				err := a.runnerMain(context.Background(), []string{file, filepath.Join(dir, name)})
 				want := error(nil)
 				if name == "status" {
-					want = codeError(3)
+					want = exit.Code(3)
 				}
 				if !errors.Is(err, want) {
 					t.Errorf("%s: ended with %v, want %v", name, err, want)
@@ -184,7 +185,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 			if missed := j.missedMarks(rows); len(missed) != 1 || !strings.Contains(missed[0], "none of its tests was run") {
 				t.Errorf("%q", missed)
 			}
-			if got := worstOf(rows, wanted{all: true, cpu: true}); got != codeUnproved {
+			if got := worstOf(rows, wanted{all: true, cpu: true}); got != exit.Unproved {
 				t.Errorf("of a run that was to be on the CPU: %d", got)
 			}
 		})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
@@ -29,7 +30,7 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 		how = append(how, fatbin.WithoutNames())
 	}
 	var all []scanned
-	code := codeDone
+	code := exit.Done
 	for _, path := range l.Positional {
 		r, err := fatbin.ScanFile(a.host, a.host.Abs(path), how...)
 		if err != nil {
@@ -45,7 +46,7 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 		all = append(all, f)
 	}
 	if o.JSON != nil {
-		if err := a.answer(o, "scan", code == codeDone, nil, struct {
+		if err := a.answer(o, "scan", code == exit.Done, nil, struct {
 			Files []scanned `json:"files"`
 		}{all}); err != nil {
 			return err
@@ -108,10 +109,10 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 
 // endWith is the error that ends gpubuild with a code after all was said.
 func endWith(code int) error {
-	if code == codeDone {
+	if code == exit.Done {
 		return nil
 	}
-	return codeError(code)
+	return exit.Code(code)
 }
 
 // librariesOf follows the loader through a program, in the directories of this machine's toolkits and cuDNNs, too, as a proof does.
@@ -121,13 +122,13 @@ func (a *app) librariesOf(path string) ([]loader.Library, error) {
 }
 
 func librariesCode(libs []loader.Library) int {
-	code := codeDone
+	code := exit.Done
 	for _, l := range libs {
 		switch l.Kind {
 		case loader.Missing:
-			code = max(code, codeMissing)
+			code = max(code, exit.Missing)
 		case loader.Broken, loader.Stub:
-			code = codeMisfit
+			code = exit.Misfit
 		}
 	}
 	return code

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/stale"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
@@ -190,7 +191,7 @@ func (j *journey) cleanTold(ctx context.Context, packages []string) error {
 	if j.options.NoClean {
 		j.shell.Error("stale artifacts of %s, and --gpu-no-clean forbids to clean them", strings.Join(packages, ", "))
 		j.shell.Hint("leave --gpu-no-clean out, or run cargo " + strings.Join(cargo.Clean(j.tool, j.line, packages, j.platforms()).Args, " "))
-		return codeError(codeStale)
+		return exit.Code(exit.Stale)
 	}
 	if err := j.cleanForBuild(ctx, packages); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
@@ -98,7 +99,7 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	r.Checks = []report.Check{{ID: report.CheckStale, State: report.Passed, Message: "nothing is stale"}}
 	end := j.endStale(&r, packages)
 	if end == nil && len(j.reach.Untold) > 0 {
-		end = codeError(codeStale)
+		end = exit.Code(exit.Stale)
 		r.Checks[0].State, r.Checks[0].Message = report.Failed, "not known of "+strings.Join(j.reach.Untold, ", ")
 		j.tellUntold()
 	}
@@ -162,7 +163,7 @@ func (j *journey) endStale(r *report.Result, packages []string) error {
 			j.shell.Hint("building " + wrong.Package + " anew did not mend it: " + j.remedy(wrong.mistake))
 		}
 	}
-	return codeError(codeStale)
+	return exit.Code(exit.Stale)
 }
 
 // notBuilt are the GPU packages of the selection of which nothing was compared.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
@@ -35,7 +36,7 @@ func (j *journey) step(ctx context.Context, id string, f func(context.Context) e
 	c := report.Check{ID: id, State: report.Passed, Seconds: time.Since(began).Seconds()}
 	if err != nil {
 		c.State, c.Message = report.Failed, err.Error()
-		var code codeError
+		var code exit.Code
 		if errors.As(err, &code) { // its words were said already
 			c.Message = ""
 			if id == checkRun && isVerdict(int(code)) {
@@ -53,7 +54,7 @@ func (j *journey) step(ctx context.Context, id string, f func(context.Context) e
 }
 
 func isVerdict(code int) bool {
-	return code == codeNotUsed || code == codeUnproved || code == codeOtherKernel
+	return code == exit.NotUsed || code == exit.Unproved || code == exit.OtherKernels
 }
 
 // ndjson answers where our own lines go among cargo's, or nil.

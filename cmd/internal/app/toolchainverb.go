@@ -3,6 +3,10 @@ package app
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
@@ -10,8 +14,6 @@ import (
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install"
-	"slices"
-	"strings"
 )
 
 func runToolchain(a *app, ctx context.Context, o Options, l cargo.Line) error {
@@ -205,7 +207,7 @@ func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []
 	}
 	if len(findings) > 0 {
 		a.shell.Hint("`gpubuild toolchain remove " + strings.Join(damaged, " ") + "`, and install again")
-		return codeError(codeMissing)
+		return exit.Code(exit.Missing)
 	}
 	return nil
 }

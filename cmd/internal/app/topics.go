@@ -4,13 +4,15 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"strings"
+
+	"gpubuild/buildenv/exit"
 )
 
 // topic answers the text of `gpubuild help WORD`.
 func topic(word string) (string, bool) {
 	switch word {
 	case "exit-codes":
-		return "Exit codes\n\n" + exitCodeTable(), true
+		return "Exit codes\n\n" + exit.Table(), true
 	case "environment":
 		return environmentHelp(), true
 	case "config":

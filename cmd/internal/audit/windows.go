@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/pefile"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -23,6 +24,9 @@ type DriverHereError struct{ Path string }
 func (e *DriverHereError) Error() string {
 	return e.Path + " is found before the failing driver: Windows looks at a program's own directory, its own system directories and the current directory before PATH"
 }
+
+// ExitCode is exit.Unproved.
+func (e *DriverHereError) ExitCode() int { return exit.Unproved }
 
 // Hint says what a user can do about it.
 func (e *DriverHereError) Hint() string {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpubuild/buildenv/exit"
 )
 
 // GitLabLimit is how many jobs one parallel:matrix may make (docs.gitlab.com, "CI/CD YAML syntax reference", parallel:matrix).
@@ -86,6 +88,9 @@ type ShellError struct{ Row string }
 func (e *ShellError) Error() string {
 	return e.Row + " is for Windows, where GitLab's runners read scripts by PowerShell; the jobs are written for a POSIX shell"
 }
+
+// ExitCode is exit.Config.
+func (e *ShellError) ExitCode() int { return exit.Config }
 
 // Hint says what a user can do about it.
 func (e *ShellError) Hint() string {

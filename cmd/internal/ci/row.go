@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpubuild/buildenv/exit"
 )
 
 // Kinds of row.
@@ -156,6 +158,9 @@ type TooManyError struct {
 func (e *TooManyError) Error() string {
 	return fmt.Sprintf("the matrix has %d rows, and %s takes %d", e.Have, e.Whose, e.Limit)
 }
+
+// ExitCode is exit.Config.
+func (e *TooManyError) ExitCode() int { return exit.Config }
 
 // Hint says what a user can do about it.
 func (e *TooManyError) Hint() string {

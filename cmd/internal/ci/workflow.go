@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpubuild/buildenv/exit"
 )
 
 // NoRowsError says that nothing is left of a matrix, or nothing of what was to be proven at a place. A workflow of such a matrix would be green
@@ -16,6 +18,9 @@ type NoRowsError struct {
 func (e *NoRowsError) Error() string {
 	return e.What + "\n" + strings.TrimSuffix(Reasons(e.LeftOut), "\n")
 }
+
+// ExitCode is exit.Misfit.
+func (e *NoRowsError) ExitCode() int { return exit.Misfit }
 
 // Hint says what a user can do about it.
 func (e *NoRowsError) Hint() string {

@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv/exit"
 )
 
 // Source is one place that configuration was read from.
@@ -84,6 +86,9 @@ func (e *Error) Error() string {
 	}
 	return place + ": " + e.Problem
 }
+
+// ExitCode is exit.Config.
+func (e *Error) ExitCode() int { return exit.Config }
 
 // Hint says what to do.
 func (e *Error) Hint() string { return e.Fix }

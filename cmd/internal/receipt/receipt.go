@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu/verify"
 )
 
@@ -164,6 +165,9 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("this receipt has the schema %.60q; this gpubuild reads %s", e.Found, Schema)
 }
 
+// ExitCode is exit.Usage.
+func (e *SchemaError) ExitCode() int { return exit.Usage }
+
 // Hint says what a user can do about it.
 func (e *SchemaError) Hint() string {
 	if strings.HasPrefix(e.Found, Family) {
@@ -176,6 +180,9 @@ func (e *SchemaError) Hint() string {
 type DamagedError struct{ Err error }
 
 func (e *DamagedError) Error() string { return "this receipt is damaged: " + e.Err.Error() }
+
+// ExitCode is exit.Usage.
+func (e *DamagedError) ExitCode() int { return exit.Usage }
 func (e *DamagedError) Unwrap() error { return e.Err }
 
 // Hint says what a user can do about it.

@@ -11,33 +11,45 @@ import (
 	"testing"
 )
 
-// floor answers how high a package stands; it may import only what stands lower. The picture is in README, "Rooms".
-func floor(pkg string) int {
-	switch {
-	case pkg == "cmd/gpubuild":
-		return 6
-	case pkg == "cmd/internal/app":
-		return 5
-	case strings.HasPrefix(pkg, "cmd/internal/"):
-		return 4
-	case pkg == "toolchain", pkg == "gpu/verify", pkg == "toolchain/install":
-		return 3
-	case pkg == "toolchain/explain", pkg == "features", pkg == "buildenv/stale":
-		return 1
-	case pkg == "buildenv/proc", pkg == "buildenv/local", pkg == "buildenv/cache", pkg == "buildenv/saved", pkg == "buildenv/pefile":
-		return 1
-	case pkg == "buildenv", pkg == "gpu":
-		return 0
-	case pkg == "buildenv/hosttest":
-		return 1
-	case strings.HasPrefix(pkg, "toolchain/"), strings.HasPrefix(pkg, "gpu/"):
-		return 2
-	}
-	return -1
+// layers lists the packages from the bottom up; a package may import only packages of the layers below its own. A name that ends with / stands for
+// every package below it that has no line of its own. The picture is in docs/architecture.md.
+var layers = [][]string{
+	{"buildenv", "gpu", "buildenv/finding"},
+	{"buildenv/exit"},
+	{"buildenv/cache", "buildenv/hosttest", "buildenv/local", "buildenv/pefile", "buildenv/proc", "buildenv/saved", "buildenv/stale"},
+	{"buildenv/memo", "features/manifest", "toolchain/explain"},
+	{"features/edit", "features/graph", "gpu/", "toolchain/"},
+	{"features/source"},
+	{"features", "gpu/verify", "toolchain", "toolchain/install"},
+	{"cmd/internal/config", "cmd/internal/console"},
+	{"cmd/internal/receipt", "cmd/internal/session"},
+	{"cmd/internal/tools"},
+	{"cmd/internal/cargorun"},
+	{"cmd/internal/"}, // fresh, proof, diagnose, doctor, ci, report, audit
+	{"cmd/internal/app"},
+	{"cmd/internal/pipeline"},
+	{"cmd/internal/cli"},
+	{"cmd/gpubuild"},
 }
 
-// wing answers which of the three parts that never import each other a package belongs to; the vocabulary belongs to none.
-func wing(pkg string) string {
+// layer is the index of a package's layer, or -1.
+func layer(pkg string) int {
+	below := -1
+	for i, names := range layers {
+		for _, name := range names {
+			if name == pkg {
+				return i
+			}
+			if strings.HasSuffix(name, "/") && strings.HasPrefix(pkg, name) {
+				below = i
+			}
+		}
+	}
+	return below
+}
+
+// tree is which of the three trees that never import each other a package belongs to; the root package gpu is vocabulary and belongs to none.
+func tree(pkg string) string {
 	for _, w := range []string{"features", "toolchain", "gpu"} {
 		if pkg == w && w != "gpu" || strings.HasPrefix(pkg, w+"/") {
 			return w
@@ -62,11 +74,11 @@ func allowedOutside(pkg, what string) bool {
 		"func init":                    nil,
 		"golang.org/x/sys/windows/reg": {"buildenv/local"},
 	}
-	rooms, ruled := only[what]
+	packages, ruled := only[what]
 	if !ruled {
 		return true
 	}
-	for _, r := range rooms {
+	for _, r := range packages {
 		if r == pkg {
 			return true
 		}
@@ -74,8 +86,8 @@ func allowedOutside(pkg, what string) bool {
 	return false
 }
 
-// TestRoomsImportOnlyDownwards holds the architecture: who may import whom, and which calls stay in which room.
-func TestRoomsImportOnlyDownwards(t *testing.T) {
+// TestPackagesImportOnlyDownwards checks the layers, and that some calls are made in one package only.
+func TestPackagesImportOnlyDownwards(t *testing.T) {
 	root := filepath.Join("..", "..")
 	fset := token.NewFileSet()
 	files := 0
@@ -114,9 +126,9 @@ func checkFile(t *testing.T, fset *token.FileSet, path, pkg string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	here := floor(pkg)
+	here := layer(pkg)
 	if here < 0 {
-		t.Errorf("%s: package %s is in no room of the architecture", path, pkg)
+		t.Errorf("%s: package %s is in no layer", path, pkg)
 	}
 	for _, im := range f.Imports {
 		name, _ := strconv.Unquote(im.Path.Value)
@@ -129,11 +141,11 @@ func checkFile(t *testing.T, fset *token.FileSet, path, pkg string) {
 		if !ours {
 			continue
 		}
-		if floor(other) >= here {
-			t.Errorf("%s: %s (floor %d) imports %s (floor %d)", path, pkg, here, other, floor(other))
+		if layer(other) >= here {
+			t.Errorf("%s: %s (layer %d) imports %s (layer %d)", path, pkg, here, other, layer(other))
 		}
-		if a, b := wing(pkg), wing(other); a != "" && b != "" && a != b {
-			t.Errorf("%s: %s imports %s: only app joins features, toolchain and gpu", path, pkg, other)
+		if a, b := tree(pkg), tree(other); a != "" && b != "" && a != b {
+			t.Errorf("%s: %s imports %s: features, toolchain and gpu do not import each other", path, pkg, other)
 		}
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
@@ -153,7 +165,7 @@ func checkFile(t *testing.T, fset *token.FileSet, path, pkg string) {
 			}
 		}
 		if what != "" && !allowedOutside(pkg, what) {
-			t.Errorf("%s: %s has no place in %s", fset.Position(n.Pos()), what, pkg)
+			t.Errorf("%s: %s is not allowed in %s", fset.Position(n.Pos()), what, pkg)
 		}
 		return true
 	})
