@@ -16,7 +16,7 @@ import (
 	"sync"
 
 	"gpubuild/buildenv/cache"
-	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -289,7 +289,7 @@ func (l *later) do(what string, f func() error) {
 }
 
 // end waits for all of it and tells what went wrong.
-func (l *later) end(shell *report.Shell) {
+func (l *later) end(shell *console.Shell) {
 	l.wait.Wait()
 	for _, s := range l.said {
 		shell.Detail("%s", s)

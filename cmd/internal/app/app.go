@@ -18,8 +18,8 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/receipt"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
@@ -29,7 +29,7 @@ import (
 type app struct {
 	host     buildenv.Host
 	run      runner
-	shell    *report.Shell
+	shell    *console.Shell
 	stdin    io.Reader
 	self     string // our own executable, for children that are ourselves
 	cacheDir string
@@ -66,7 +66,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 // MainWith is Main with another judgement of what a real driver is. Only tests may have one: a stand-in that counts as real proves nothing.
 func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real RealDriver) (code int) {
-	shell := &report.Shell{Out: stdout, Err: stderr}
+	shell := &console.Shell{Out: stdout, Err: stderr}
 	defer func() {
 		if p := recover(); p != nil {
 			shell.Error("a fault of gpubuild: %v\n%s", p, debug.Stack())
@@ -87,7 +87,7 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real Rea
 	return finish(shell, a.dispatch(ctx, args))
 }
 
-func newApp(stdin io.Reader, shell *report.Shell, real RealDriver) (*app, error) {
+func newApp(stdin io.Reader, shell *console.Shell, real RealDriver) (*app, error) {
 	host, err := local.Host()
 	if err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func newApp(stdin io.Reader, shell *report.Shell, real RealDriver) (*app, error)
 	if f, ok := shell.Err.(*os.File); ok {
 		terminal = local.Terminal(f)
 	}
-	shell.Colour = report.Colour("", host.Env.Lookup, terminal)
+	shell.Colour = console.Colour("", host.Env.Lookup, terminal)
 	shell.Guarded = host.Env.Get("GITHUB_ACTIONS") == "true"
 	self, err := proc.Self()
 	if err != nil {
@@ -226,7 +226,7 @@ func (a *app) speakLike(l cargo.Line) {
 }
 
 // finish prints an error and answers its exit code.
-func finish(shell *report.Shell, err error) int {
+func finish(shell *console.Shell, err error) int {
 	var code exit.Code
 	var refused *cargo.RefusedError
 	exited, isExit := err.(*buildenv.ExitError)
@@ -237,7 +237,7 @@ func finish(shell *report.Shell, err error) int {
 	case errors.As(err, &refused): // cargo's own words, once, as they are
 		words := string(refused.Stderr)
 		if shell.Guarded {
-			words = report.Disarmed(words)
+			words = console.Disarmed(words)
 		}
 		_, _ = io.WriteString(shell.Err, words)
 		shell.Hint(refused.Fix)
@@ -248,7 +248,7 @@ func finish(shell *report.Shell, err error) int {
 	return exit.Of(err)
 }
 
-func say(shell *report.Shell, err error) {
+func say(shell *console.Shell, err error) {
 	shell.Error("%v", err)
 	shell.Hint(hintOf(err))
 }

@@ -8,6 +8,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/verify"
@@ -122,15 +123,15 @@ func auditEnd(all []audit.Outcome) error {
 	return exit.Code(exit.Unproved)
 }
 
-func auditFindings(all []audit.Outcome, path string) []report.Finding {
-	var out []report.Finding
+func auditFindings(all []audit.Outcome, path string) []finding.Finding {
+	var out []finding.Finding
 	for _, r := range all {
 		switch r.Kind {
 		case audit.Honest:
 		case audit.FellBack:
-			out = append(out, report.Finding{ID: "audit.fallback", Severity: report.SeverityError, Message: r.Mode + ": " + r.Why, Path: path, Evidence: r.Said})
+			out = append(out, finding.Finding{ID: "audit.fallback", Severity: finding.Error, Message: r.Mode + ": " + r.Why, Path: path, Evidence: r.Said})
 		default:
-			out = append(out, report.Finding{ID: "audit.unsure", Severity: report.SeverityWarning, Message: r.Mode + ": " + r.Why, Path: path})
+			out = append(out, finding.Finding{ID: "audit.unsure", Severity: finding.Warning, Message: r.Mode + ": " + r.Why, Path: path})
 		}
 	}
 	return out

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/stale"
-	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
@@ -28,7 +28,7 @@ func BenchmarkCheck(b *testing.B) {
 	b.Setenv("CARGO_TARGET_DIR", filepath.Join(root, "candle-matmul"))
 	b.Setenv("CARGO_NET_OFFLINE", "true")
 	b.Setenv("GPUBUILD_CACHE", b.TempDir())
-	a, err := newApp(nil, &report.Shell{Out: io.Discard, Err: io.Discard}, verify.RealDriver)
+	a, err := newApp(nil, &console.Shell{Out: io.Discard, Err: io.Discard}, verify.RealDriver)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
 )
 
@@ -94,7 +95,7 @@ func (j *journey) stepWords(id, state string) string {
 	switch id {
 	case report.CheckReach:
 		for _, f := range j.findings {
-			if state == report.Failed && f.Severity == report.SeverityError {
+			if state == report.Failed && f.Severity == finding.Error {
 				return f.Message
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
@@ -392,10 +393,10 @@ func (a *app) ciMatrix(ctx context.Context, o Options, l cargo.Line) error {
 	return err
 }
 
-func (p *ciPlan) leftOutFindings() []report.Finding {
-	out := []report.Finding{}
+func (p *ciPlan) leftOutFindings() []finding.Finding {
+	out := []finding.Finding{}
 	for _, l := range p.matrix.LeftOut {
-		out = append(out, report.Finding{ID: "ci.left-out", Severity: report.SeverityNote, Message: l.ID + ": " + l.Why})
+		out = append(out, finding.Finding{ID: "ci.left-out", Severity: finding.Note, Message: l.ID + ": " + l.Why})
 	}
 	return out
 }

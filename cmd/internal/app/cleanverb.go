@@ -6,8 +6,8 @@ import (
 	"sort"
 	"strings"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -39,7 +39,7 @@ func runClean(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	} else if r, caches, err = j.cleanSelected(ctx, packages); err != nil {
 		return err
 	}
-	return a.answer(o, "clean", true, []report.Finding{}, struct {
+	return a.answer(o, "clean", true, []finding.Finding{}, struct {
 		Packages  []string       `json:"packages"`
 		Profile   string         `json:"profile"`
 		Platforms []string       `json:"platforms"`

@@ -12,7 +12,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
-	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/features"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
@@ -28,7 +28,7 @@ func discoverer(tb testing.TB, dir, cacheDir string) *journey {
 	if dir != "" {
 		h.Env = h.Env.Set("PATH", dir+string(filepath.ListSeparator)+h.Env.Get("PATH"))
 	}
-	a := &app{host: h, run: proc.Runner{}, shell: &report.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: cacheDir}
+	a := &app{host: h, run: proc.Runner{}, shell: &console.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: cacheDir}
 	return &journey{app: a, reach: &features.Answer{}, needs: toolchain.Needs{CUDA: true, NVCC: true, Libraries: true, CUDNN: true, ROCm: true, HostCompiler: true}}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/doctor"
@@ -42,14 +43,14 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 			return err
 		}
 	}
-	var findings []report.Finding
+	var findings []finding.Finding
 	for _, c := range checks {
 		if c.State == doctor.Missing || c.State == doctor.Misfit || c.State == doctor.Warning {
-			severity := report.SeverityError
+			severity := finding.Error
 			if c.State == doctor.Warning {
-				severity = report.SeverityWarning
+				severity = finding.Warning
 			}
-			findings = append(findings, report.Finding{ID: c.ID, Severity: severity, Message: c.Says, Fix: c.Fix, Evidence: strings.Join(c.Places, ", ")})
+			findings = append(findings, finding.Finding{ID: c.ID, Severity: severity, Message: c.Says, Fix: c.Fix, Evidence: strings.Join(c.Places, ", ")})
 		}
 	}
 	worst := doctor.Worst(checks)

@@ -10,7 +10,7 @@ import (
 
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/proc"
-	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/features"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -117,7 +117,7 @@ func TestDoctorAsksTheDriverOnce(t *testing.T) {
 	for _, arch := range []string{"", "89"} {
 		h, run := hosttest.LoadCommands(t, "wsl2-driver-only")
 		count := &counting{runner: run}
-		a := &app{host: h, run: count, shell: &report.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: "/none"}
+		a := &app{host: h, run: count, shell: &console.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: "/none"}
 		f, err := a.doctorFacts(context.Background(), Options{Arch: arch}, cargo.Line{})
 		if err != nil {
 			t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
 	"gpubuild/buildenv/saved"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/doctor"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -41,7 +41,7 @@ func TestThisMachineSaved(t *testing.T) {
 			h.Env = h.Env.Set("CUDA_HOME", root)
 		}
 		tell := func(h buildenv.Host, run runner) string {
-			a := &app{host: h, run: run, shell: &report.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}
+			a := &app{host: h, run: run, shell: &console.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}
 			f, err := a.doctorFacts(context.Background(), Options{}, cargo.Line{})
 			if err != nil {
 				t.Fatal(err)

@@ -9,8 +9,8 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/saved"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/doctor"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -27,7 +27,7 @@ func TestASavedMachineHasTheSameReport(t *testing.T) {
 			t.Run(name+"/"+prove, func(t *testing.T) {
 				h, run := hosttest.LoadCommands(t, name)
 				report := func(h buildenv.Host, run runner) (string, []doctor.Check) {
-					a := &app{host: h, run: run, shell: &report.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: h.Join(h.Home, ".cache", "gpubuild")}
+					a := &app{host: h, run: run, shell: &console.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: h.Join(h.Home, ".cache", "gpubuild")}
 					f, err := a.doctorFacts(context.Background(), Options{For: prove}, cargo.Line{})
 					if err != nil {
 						t.Fatal(err)

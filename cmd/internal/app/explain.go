@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/local"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
 )
@@ -99,7 +99,7 @@ func (a *app) explainLog(ctx context.Context, o Options, rules *explain.Rules, n
 		end = exit.Code(exit.Other)
 	}
 	if o.JSON != nil {
-		var findings []report.Finding
+		var findings []finding.Finding
 		for _, c := range causes {
 			f := causeFinding(c.Found, c.Words)
 			f.Path = logPath(name)

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/cmd/internal/report"
+	"gpubuild/buildenv/finding"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/explain"
@@ -129,7 +129,7 @@ type ending struct {
 
 // explainProgram says after a program's own words, and after the verdict, what its failure means, if that is known: by its words where we heard them,
 // else by its exit status and what we found ourselves.
-func (a *app) explainProgram(ctx context.Context, w *programWatch, e ending) []report.Finding {
+func (a *app) explainProgram(ctx context.Context, w *programWatch, e ending) []finding.Finding {
 	if w.rules == nil || e.code == 0 && !e.onCPU {
 		return nil
 	}
@@ -150,7 +150,7 @@ func (a *app) explainProgram(ctx context.Context, w *programWatch, e ending) []r
 			by = f.Text
 		}
 		a.tellCause(by, answer, words)
-		return []report.Finding{causeFinding(f, words)}
+		return []finding.Finding{causeFinding(f, words)}
 	}
 	if e.code == 0 {
 		return nil
@@ -226,14 +226,14 @@ func (a *app) tellCause(by string, answer explain.Answer, words explain.Words) {
 }
 
 // causeFinding is a cause as machines read it.
-func causeFinding(f explain.Found, words explain.Words) report.Finding {
+func causeFinding(f explain.Found, words explain.Words) finding.Finding {
 	fix := words.Fix
 	if words.Command != "" {
 		fix += "\n" + words.Command
 	}
-	severity := report.SeverityError
+	severity := finding.Error
 	if f.Kind == explain.Note {
-		severity = report.SeverityNote
+		severity = finding.Note
 	}
-	return report.Finding{ID: "explain." + f.ID, Severity: severity, Message: sentence(words), Line: f.Line, Fix: fix, Evidence: f.Text}
+	return finding.Finding{ID: "explain." + f.ID, Severity: severity, Message: sentence(words), Line: f.Line, Fix: fix, Evidence: f.Text}
 }

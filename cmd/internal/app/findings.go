@@ -8,18 +8,19 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
 )
 
 // endFindings are what a walk's end adds to the findings of the features.
-func (j *journey) endFindings(r report.Result, end error) []report.Finding {
-	var out []report.Finding
+func (j *journey) endFindings(r report.Result, end error) []finding.Finding {
+	var out []finding.Finding
 	code := exit.Of(end)
 	if code == exit.Stale {
 		for _, l := range j.staleLines() {
-			out = append(out, report.Finding{ID: "stale.found", Severity: report.SeverityError, Message: l, Fix: "leave --gpu-no-clean out"})
+			out = append(out, finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l, Fix: "leave --gpu-no-clean out"})
 		}
 	}
 	sources := map[string]string{}
@@ -34,11 +35,11 @@ func (j *journey) endFindings(r report.Result, end error) []report.Finding {
 	}
 	if isExit(end) {
 		for _, d := range j.compileErrors {
-			out = append(out, report.Finding{ID: "build.compile-error", Severity: report.SeverityError, Message: d.Message, Path: j.shown(j.rustcPath(d.Path)), Line: d.Line})
+			out = append(out, finding.Finding{ID: "build.compile-error", Severity: finding.Error, Message: d.Message, Path: j.shown(j.rustcPath(d.Path)), Line: d.Line})
 		}
 	}
 	for _, m := range j.missed {
-		out = append(out, report.Finding{ID: "proof.not-run", Severity: report.SeverityError, Message: m})
+		out = append(out, finding.Finding{ID: "proof.not-run", Severity: finding.Error, Message: m})
 	}
 	if f, ok := j.failure(end); ok {
 		out = append(out, f)
@@ -47,13 +48,13 @@ func (j *journey) endFindings(r report.Result, end error) []report.Finding {
 }
 
 // proofFinding words a proof that did not succeed.
-func proofFinding(p report.Program, counts bool) (report.Finding, bool) {
+func proofFinding(p report.Program, counts bool) (finding.Finding, bool) {
 	if p.Proof == nil || p.Proof.Verdict == report.Proved {
-		return report.Finding{}, false
+		return finding.Finding{}, false
 	}
-	f := report.Finding{ID: "proof." + strings.ReplaceAll(p.Proof.Verdict, " ", "-"), Severity: report.SeverityWarning, Message: p.Name + ": " + p.Proof.Why, Evidence: strings.Join(p.Proof.Lines, "\n")}
+	f := finding.Finding{ID: "proof." + strings.ReplaceAll(p.Proof.Verdict, " ", "-"), Severity: finding.Warning, Message: p.Name + ": " + p.Proof.Why, Evidence: strings.Join(p.Proof.Lines, "\n")}
 	if counts {
-		f.Severity = report.SeverityError
+		f.Severity = finding.Error
 	}
 	return f, true
 }
@@ -84,10 +85,10 @@ func (j *journey) rustcPath(path string) string {
 }
 
 // failure words an error that nothing else has put among the findings.
-func (j *journey) failure(end error) (report.Finding, bool) {
+func (j *journey) failure(end error) (finding.Finding, bool) {
 	f, ok := failure(end, j.line.Verb)
 	if ok && j.cause != nil {
-		j.cause.Severity = report.SeverityError
+		j.cause.Severity = finding.Error
 		return *j.cause, true
 	}
 	f.Path = j.shownIf(f.Path)
@@ -101,12 +102,12 @@ func (a *app) shownIf(path string) string {
 	return a.shown(path)
 }
 
-func failure(end error, verb string) (report.Finding, bool) {
+func failure(end error, verb string) (finding.Finding, bool) {
 	var code exit.Code
 	if end == nil || errors.As(end, &code) {
-		return report.Finding{}, false
+		return finding.Finding{}, false
 	}
-	f := report.Finding{ID: "gpubuild.failed", Severity: report.SeverityError, Message: end.Error(), Fix: hintOf(end)}
+	f := finding.Finding{ID: "gpubuild.failed", Severity: finding.Error, Message: end.Error(), Fix: hintOf(end)}
 	var conf *config.Error
 	var toml *features.ManifestError
 	switch {

@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -97,7 +97,7 @@ func (j *journey) notKept(old stale.Record, entries []stale.Entry, err error, go
 		return
 	}
 	j.unkept = true
-	f := report.Finding{ID: "stale.unrecorded", Severity: report.SeverityWarning, Message: "what the GPU packages were built with is not written down: " + err.Error(),
+	f := finding.Finding{ID: "stale.unrecorded", Severity: finding.Warning, Message: "what the GPU packages were built with is not written down: " + err.Error(),
 		Fix: "make " + j.answers.Places.BuildDirectory + " one that may be written to; until then each build looks at the device code instead, and builds anew what that does not tell"}
 	switch fi, at := os.Lstat(j.recordPath()); {
 	case !voided:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
@@ -125,9 +126,9 @@ func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done [
 	for _, f := range extra {
 		stops = stops || j.options.Strict && f.Severity == features.Warning
 	}
-	var found []report.Finding
+	var found []finding.Finding
 	for _, f := range j.project.PerLine(all) {
-		found = append(found, report.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
+		found = append(found, finding.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
 	}
 	if j.options.JSON == nil {
 		for _, m := range done {

@@ -10,7 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/cmd/internal/report"
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
@@ -50,7 +51,7 @@ func TestJudgingHeedsTheEnd(t *testing.T) {
 	manifest := passNothing(t, 40)
 	for _, verb := range []func(*app, context.Context, Options, cargo.Line) error{(*app).runManifests, (*app).runLint} {
 		var said bytes.Buffer
-		a, err := newApp(nil, &report.Shell{Out: io.Discard, Err: &said}, verify.RealDriver)
+		a, err := newApp(nil, &console.Shell{Out: io.Discard, Err: &said}, verify.RealDriver)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestJudgingHeedsTheEnd(t *testing.T) {
 		cancel()
 		began := time.Now()
 		err = verb(a, ctx, Options{}, cargo.Line{ManifestPath: manifest})
-		if code := finish(&report.Shell{Out: io.Discard, Err: io.Discard}, err); code != codeInterrupted || said.Len() > 0 {
+		if code := finish(&console.Shell{Out: io.Discard, Err: io.Discard}, err); code != exit.Interrupted || said.Len() > 0 {
 			t.Errorf("ended with %d after %v: %v, and said %q", code, time.Since(began), err, said.String())
 		}
 	}

@@ -2,11 +2,12 @@ package app
 
 import (
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
 )
 
 // answer writes a verb's machine-readable answer where it was asked for.
-func (a *app) answer(o Options, verb string, ok bool, findings []report.Finding, fields any) error {
+func (a *app) answer(o Options, verb string, ok bool, findings []finding.Finding, fields any) error {
 	if o.JSON == nil {
 		return nil
 	}

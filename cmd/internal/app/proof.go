@@ -14,8 +14,8 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/receipt"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
@@ -95,11 +95,11 @@ func (j *journey) decideByCode() error {
 		if f.ID != features.IDUndecided {
 			continue
 		}
-		found := report.Finding{ID: "features.no-device-code", Severity: report.SeverityWarning, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix,
+		found := finding.Finding{ID: "features.no-device-code", Severity: finding.Warning, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix,
 			Message: "the feature leaves the GPU crates off, and nothing shows that what was built uses the GPU: no device code, no CUDA library"}
 		stops := j.options.Strict && !j.options.AllowUnreached
 		if stops {
-			found.Severity = report.SeverityError
+			found.Severity = finding.Error
 		}
 		j.findings = append(j.findings, found)
 		j.shell.Finding(found)

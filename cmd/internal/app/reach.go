@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/report"
+	"gpubuild/buildenv/finding"
 	"gpubuild/features"
 )
 
@@ -18,7 +18,7 @@ func (j *journey) judge() error {
 	}
 	j.reach = reach
 	for _, f := range j.reach.Findings {
-		j.findings = append(j.findings, report.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
+		j.findings = append(j.findings, finding.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
@@ -93,7 +94,7 @@ func (a *app) render(o Options, r report.Result, fields any, github bool) []erro
 		bad = append(bad, err)
 	}
 	if o.SARIF != "" || github {
-		r.Findings = append([]report.Finding{}, r.Findings...)
+		r.Findings = append([]finding.Finding{}, r.Findings...)
 		root := a.sourceRoot(r.Project)
 		otherwise := a.rooted(root, orWord(r.Project, "gpubuild.toml"))
 		for i := range r.Findings {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu"
@@ -83,7 +84,7 @@ func (j *journey) setResult() *report.Set {
 func (j *journey) reachResult(verb string) report.Result {
 	state := map[bool]string{true: report.Failed, false: report.Passed}[j.reach.Stops]
 	return report.Result{
-		Verb: verb, Project: j.shown(j.project.Manifest), Features: j.featuresResult(), Findings: append([]report.Finding{}, j.findings...),
+		Verb: verb, Project: j.shown(j.project.Manifest), Features: j.featuresResult(), Findings: append([]finding.Finding{}, j.findings...),
 		Checks: []report.Check{{ID: report.CheckReach, State: state, Message: j.stepWords(report.CheckReach, state)}},
 	}
 }
@@ -141,7 +142,7 @@ func (j *journey) result(end error) report.Result {
 func (a *app) result(verb string, began time.Time, end error) report.Result {
 	return report.Result{
 		Verb: verb, Row: a.host.Env.Get(rowVariable), Gpubuild: version(), At: began.UTC().Truncate(time.Second), Seconds: time.Since(began).Seconds(),
-		Command: report.Redact(append([]string{"gpubuild"}, a.words...)), Code: exit.Of(end), Findings: []report.Finding{}, Checks: []report.Check{},
+		Command: report.Redact(append([]string{"gpubuild"}, a.words...)), Code: exit.Of(end), Findings: []finding.Finding{}, Checks: []report.Check{},
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/config"
@@ -30,7 +31,7 @@ type journey struct {
 	config   config.Config
 	answers  answers
 	reach    *features.Answer
-	findings []report.Finding
+	findings []finding.Finding
 
 	undeclared []features.Gap // what GPU features that no selected package declares were meant to turn on
 

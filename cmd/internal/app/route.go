@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/report"
+	"gpubuild/buildenv/finding"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -299,7 +299,7 @@ func (j *journey) hintRoute(ctx context.Context) {
 	case err != nil:
 		j.shell.Detail("no other command line was looked for: %v", err)
 	case len(found.Routes) > 0:
-		j.findings = append(j.findings, report.Finding{ID: features.IDUnreached, Severity: features.Note, Message: "another command line reaches", Fix: found.Routes[0].Command})
+		j.findings = append(j.findings, finding.Finding{ID: features.IDUnreached, Severity: features.Note, Message: "another command line reaches", Fix: found.Routes[0].Command})
 		j.shell.Hint("without a change to a manifest, cargo says that this reaches: " + found.Routes[0].Command)
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/config"
-	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 )
@@ -84,7 +84,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 				defer all.Done()
 				var out, errs bytes.Buffer
 				a := &app{
-					host: host, run: proc.Runner{}, shell: &report.Shell{Out: &out, Err: &errs}, stdin: strings.NewReader(""), cacheDir: filepath.Join(dir, "cache"),
+					host: host, run: proc.Runner{}, shell: &console.Shell{Out: &out, Err: &errs}, stdin: strings.NewReader(""), cacheDir: filepath.Join(dir, "cache"),
 					real: func(buildenv.Host) func(verify.Loaded) (bool, string) {
 						return func(l verify.Loaded) (bool, string) {
 							return strings.HasPrefix(l.LibCUDA, lib), "not the stand-in of this test"
@@ -163,7 +163,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			a := &app{host: h, run: proc.Runner{}, shell: &report.Shell{Out: &out, Err: &out}, stdin: strings.NewReader(""), cacheDir: filepath.Join(dir, "cache"), real: verify.RealDriver}
+			a := &app{host: h, run: proc.Runner{}, shell: &console.Shell{Out: &out, Err: &out}, stdin: strings.NewReader(""), cacheDir: filepath.Join(dir, "cache"), real: verify.RealDriver}
 			err = a.runnerMain(context.Background(), append([]string{file, binary}, tt.args...))
 			listed, readErr := readListed(runs)
 			if readErr != nil {

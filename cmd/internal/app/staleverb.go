@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
@@ -143,7 +144,7 @@ func (j *journey) endStale(r *report.Result, packages []string) error {
 	r.Checks[0].State, r.Checks[0].Message = report.Failed, strings.Join(r.Stale, "; ")
 	const cleans = "build by gpubuild, which cleans just that"
 	for _, l := range r.Stale {
-		f := report.Finding{ID: "stale.found", Severity: report.SeverityError, Message: l, Fix: cleans}
+		f := finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l, Fix: cleans}
 		for _, fault := range j.faults {
 			if fault.Message != l {
 				continue

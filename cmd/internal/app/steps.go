@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
@@ -20,7 +21,7 @@ type gathered struct {
 	checks   []report.Check
 	proofs   []proof
 	receipts []receipt.Receipt
-	cause    *report.Finding // of a failed build, where it is known
+	cause    *finding.Finding // of a failed build, where it is known
 	// compileErrors are rustc's first errors of a failed build, where its words passed through us.
 	compileErrors []cargo.Diagnostic
 	// notProven is why a proof that was asked for was not made.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/report"
+	"gpubuild/buildenv/finding"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
@@ -172,7 +172,7 @@ func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []
 		return err
 	}
 	var damaged []string
-	roots, findings := []string{}, []report.Finding{}
+	roots, findings := []string{}, []finding.Finding{}
 	for _, in := range meant {
 		roots = append(roots, in.Root)
 		if word == "remove" {
@@ -192,7 +192,7 @@ func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []
 		for _, p := range problems {
 			at := a.host.Join(in.Root, p.Path)
 			a.shell.Error("%s: %s", at, p.What)
-			findings = append(findings, report.Finding{ID: "toolchain.damaged", Severity: report.SeverityError, Message: p.String(), Path: at})
+			findings = append(findings, finding.Finding{ID: "toolchain.damaged", Severity: finding.Error, Message: p.String(), Path: at})
 		}
 		if len(problems) > 0 {
 			damaged = append(damaged, in.Name)

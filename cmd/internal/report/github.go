@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"gpubuild/buildenv/finding"
 )
 
 // What GitHub keeps of one step (docs.github.com, workflow commands; actions/toolkit docs/problem-matchers.md): more of one kind is dropped without a word.
@@ -24,9 +26,9 @@ func escapeProperty(s string) string {
 // kind is the workflow command of a severity.
 func kind(severity string) string {
 	switch severity {
-	case SeverityError:
+	case finding.Error:
 		return "error"
-	case SeverityWarning:
+	case finding.Warning:
 		return "warning"
 	}
 	return "notice"
@@ -34,7 +36,7 @@ func kind(severity string) string {
 
 // Annotations renders findings as workflow commands, a line each, errors first; at most ten of a kind. The others are counted in a notice, and stand
 // in the step summary. Paths are relative to the checkout, with slashes; others are told in the message.
-func Annotations(findings []Finding) string {
+func Annotations(findings []finding.Finding) string {
 	var b strings.Builder
 	left := map[string]int{}
 	notices := annotationsOfAKind
@@ -71,7 +73,7 @@ func Annotations(findings []Finding) string {
 	return b.String()
 }
 
-func annotation(k string, f Finding) string {
+func annotation(k string, f finding.Finding) string {
 	message := PlainLines(f.Message)
 	properties := []string{}
 	switch {
@@ -96,29 +98,9 @@ func Absolute(path string) bool {
 	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\`) || len(path) > 2 && path[1] == ':' && (path[2] == '\\' || path[2] == '/')
 }
 
-func place(f Finding) string {
+func place(f finding.Finding) string {
 	if f.Line > 0 {
 		return fmt.Sprintf("%s:%d", Plain(f.Path), f.Line)
 	}
 	return Plain(f.Path)
-}
-
-// Disarmed breaks what GitHub's runner would take for a command at the beginning of a line, or behind ##[ anywhere, in text that quotes others:
-// an invisible space stands inside the marks.
-func Disarmed(text string) string {
-	if !strings.Contains(text, "::") && !strings.Contains(text, "##[") {
-		return text
-	}
-	lines := strings.Split(strings.ReplaceAll(text, "##[", "##\u200b["), "\n")
-	for i, l := range lines {
-		// The runner trims what .NET calls white space, and takes a carriage return for a line's end.
-		parts := strings.Split(l, "\r")
-		for n, p := range parts {
-			if trimmed := strings.TrimSpace(p); strings.HasPrefix(trimmed, "::") {
-				parts[n] = strings.Replace(p, "::", ":\u200b:", 1)
-			}
-		}
-		lines[i] = strings.Join(parts, "\r")
-	}
-	return strings.Join(lines, "\n")
 }

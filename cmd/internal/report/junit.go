@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"gpubuild/buildenv/finding"
 )
 
 // The part of Jenkins' and surefire's JUnit XML that is written, and read back (testdata/schema/junit-10.xsd).
@@ -156,7 +158,7 @@ func ReadJUnit(data []byte) ([]Result, error) {
 }
 
 func (s junitSuite) result() Result {
-	r := Result{Verb: "junit", Row: s.Name, Findings: []Finding{}}
+	r := Result{Verb: "junit", Row: s.Name, Findings: []finding.Finding{}}
 	if at, err := time.Parse(stampForm, strings.TrimSuffix(s.Timestamp, "Z")); err == nil {
 		r.At = at
 	} else if at, err := time.Parse(time.RFC3339, s.Timestamp); err == nil {

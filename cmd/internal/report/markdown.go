@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"strings"
+
+	"gpubuild/buildenv/finding"
 )
 
 // markdown escapes foreign text for the inside of a line of GitHub-flavoured Markdown. A backslash before any ASCII punctuation makes it literal
@@ -88,9 +90,9 @@ func (r Result) Summary(room int) string {
 	}
 	if len(r.Findings) > 0 {
 		s := section{head: "\n| | where | what |\n| --- | --- | --- |\n", what: "finding"}
-		for _, severity := range []string{SeverityError, SeverityWarning, SeverityNote} {
+		for _, severity := range []string{finding.Error, finding.Warning, finding.Note} {
 			for _, f := range r.Findings {
-				if f.Severity == severity || severity == SeverityNote && f.Severity != SeverityError && f.Severity != SeverityWarning {
+				if f.Severity == severity || severity == finding.Note && f.Severity != finding.Error && f.Severity != finding.Warning {
 					what := markdown(cut(f.Message, messageLimit)) + " " + code(f.ID)
 					if f.Fix != "" {
 						what += "<br>hint: " + markdown(cut(f.Fix, messageLimit))

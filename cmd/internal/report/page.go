@@ -8,6 +8,8 @@ import (
 	"html/template"
 	"strings"
 	"time"
+
+	"gpubuild/buildenv/finding"
 )
 
 // The page is one file that asks for nothing else: its policy forbids it, and allows just this style and this script, by their hashes.
@@ -48,7 +50,7 @@ type pageRow struct {
 	With    []string
 	Checks  []Check
 	Details []Program
-	Finds   []Finding
+	Finds   []finding.Finding
 	History []Observation
 	More    int
 }

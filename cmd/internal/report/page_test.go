@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
 )
 
@@ -200,7 +201,7 @@ func FuzzPage(f *testing.F) {
 	tags := func(t *testing.T, s string) (int, int) {
 		r := samples()["hostile"]
 		r.Row, r.Features, r.Set, r.Gpubuild = "x"+s, &report.Features{Asked: []string{"x" + s}}, &report.Set{Toolkit: "x" + s, Driver: "x" + s, Arch: "x" + s, Compiler: "x" + s, CUDNN: "x" + s}, "x"+s
-		r.Findings = []report.Finding{{ID: "x" + s, Severity: "error", Message: "x" + s, Path: "x" + s, Fix: "x" + s}}
+		r.Findings = []finding.Finding{{ID: "x" + s, Severity: "error", Message: "x" + s, Path: "x" + s, Fix: "x" + s}}
 		r.Checks = []report.Check{{ID: report.CheckBuild, State: report.Failed, Message: "x" + s}, {ID: "x" + s, Name: "x" + s, State: report.Passed, Message: "x" + s}}
 		r.Programs = []report.Program{{Name: "x" + s, Code: "x" + s, Proof: &report.Proof{Verdict: report.NotUsed, Why: "x" + s, Device: "x" + s, UUID: "x" + s, Lines: []string{"x" + s}}}}
 		data, err := report.HTML(report.Join([]report.Observation{{File: "x" + s, Result: r}}, []string{"y" + s}), 1, "x"+s)

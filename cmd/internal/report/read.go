@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+
+	"gpubuild/buildenv/finding"
 )
 
 // FormatError says why a file is no result that can be joined.
@@ -19,9 +21,9 @@ var answerSchema = regexp.MustCompile(`^gpubuild/([a-z-]+)/([0-9]+)$`)
 // may be nil.
 func Read(data []byte, other func(schema string, data []byte) ([]Result, bool, error)) ([]Result, error) {
 	var head struct {
-		Schema   string           `json:"schema"`
-		Findings []Finding        `json:"findings"`
-		Result   *json.RawMessage `json:"result"`
+		Schema   string            `json:"schema"`
+		Findings []finding.Finding `json:"findings"`
+		Result   *json.RawMessage  `json:"result"`
 	}
 	data = bytes.TrimSpace(bytes.TrimPrefix(data, []byte("\ufeff"))) // PowerShell writes a byte order mark
 	if err := json.Unmarshal(data, &head); err != nil {

@@ -19,6 +19,8 @@ import (
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/renderer/html"
 
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
 )
@@ -46,7 +48,7 @@ func samples() map[string]report.Result {
 	app := report.Program{Name: "app", Path: "target/release/app", Kind: "bin", Package: "app", Code: "12 cubin sm_90a (nvcc 13.4.92)",
 		Images: []report.Image{{Kind: "cubin", Arch: "sm_90a", Toolkit: "13.4.92", Count: 12}}}
 	base := report.Result{Verb: "build", Row: "linux-x64-cuda13.4-sm90", Gpubuild: "v1.2.3", At: began, Seconds: 323.1, Project: "Cargo.toml",
-		Command: []string{"gpubuild", "build", "--features", "cuda,cudnn"}, Features: reach, Set: set, Findings: []report.Finding{}}
+		Command: []string{"gpubuild", "build", "--features", "cuda,cudnn"}, Features: reach, Set: set, Findings: []finding.Finding{}}
 
 	compiled := base
 	compiled.Stale, compiled.Cleaned = []string{"candle-kernels: nvcc was 13.3.33, is 13.4.92"}, []string{"candle-kernels"}
@@ -63,10 +65,10 @@ func samples() map[string]report.Result {
 	unreached := base
 	unreached.Code, unreached.Set, unreached.Row = 10, nil, ""
 	unreached.Features = &report.Features{Asked: []string{"cuda"}, Via: "unit graph", Stops: true, Roots: []report.Root{{Package: "app", Target: "app", Kind: "bin", On: []string{}, Off: []string{"candle-core 0.11.1"}}}}
-	unreached.Findings = []report.Finding{
-		{ID: "features.unreached", Severity: report.SeverityError, Message: "`cuda` of app does not reach candle-core 0.11.1", Path: "app/Cargo.toml", Line: 12, Fix: "cuda = [\"candle-core/cuda\"]", Evidence: "cargo's unit graph"},
-		{ID: "features.sibling", Severity: report.SeverityWarning, Message: "candle-nn 0.11.1 is linked without its CUDA code", Path: "/elsewhere/Cargo.toml", Line: 3},
-		{ID: "features.forced", Severity: report.SeverityNote, Message: "trueno-gpu turns CUDA on"},
+	unreached.Findings = []finding.Finding{
+		{ID: "features.unreached", Severity: finding.Error, Message: "`cuda` of app does not reach candle-core 0.11.1", Path: "app/Cargo.toml", Line: 12, Fix: "cuda = [\"candle-core/cuda\"]", Evidence: "cargo's unit graph"},
+		{ID: "features.sibling", Severity: finding.Warning, Message: "candle-nn 0.11.1 is linked without its CUDA code", Path: "/elsewhere/Cargo.toml", Line: 3},
+		{ID: "features.forced", Severity: finding.Note, Message: "trueno-gpu turns CUDA on"},
 	}
 	unreached.Checks = []report.Check{
 		{ID: report.CheckReach, State: report.Failed, Message: "`cuda` of app does not reach candle-core 0.11.1"},
@@ -75,7 +77,7 @@ func samples() map[string]report.Result {
 
 	hostile := base
 	hostile.Row, hostile.Code, hostile.Verb = "row\n::error::1 | `x` <b>", 20, "test"
-	hostile.Findings = []report.Finding{{ID: "a.b\n::warning::x", Severity: report.SeverityWarning, Path: "dir,with:odd%0Aname/Cargo.toml", Line: 1,
+	hostile.Findings = []finding.Finding{{ID: "a.b\n::warning::x", Severity: finding.Warning, Path: "dir,with:odd%0Aname/Cargo.toml", Line: 1,
 		Message: nasty, Fix: nasty, Evidence: nasty}}
 	hostile.Checks = []report.Check{{ID: report.CheckProof, Name: nasty, State: report.Failed, Message: nasty, Detail: nasty}}
 	hostile.Programs = []report.Program{{Name: nasty, Path: nasty, Code: nasty, Proof: &report.Proof{Verdict: report.NotUsed, Why: nasty, Device: nasty}}}
@@ -296,7 +298,7 @@ func TestEveryFeatureFindingIsARule(t *testing.T) {
 }
 
 func TestFingerprintsAreStable(t *testing.T) {
-	print := func(fs ...report.Finding) []string {
+	print := func(fs ...finding.Finding) []string {
 		data, err := report.Result{Verb: "build", Findings: fs}.SARIF("Cargo.toml")
 		if err != nil {
 			t.Fatal(err)
@@ -319,7 +321,7 @@ func TestFingerprintsAreStable(t *testing.T) {
 		}
 		return out
 	}
-	f := report.Finding{ID: "features.unreached", Severity: "error", Message: "cuda does not reach candle-core 0.11.1", Path: "a/Cargo.toml", Line: 12}
+	f := finding.Finding{ID: "features.unreached", Severity: "error", Message: "cuda does not reach candle-core 0.11.1", Path: "a/Cargo.toml", Line: 12}
 	moved, newer, other := f, f, f
 	moved.Line, newer.Message, other.Path = 40, "cuda does not reach candle-core 0.12.0", "b/Cargo.toml"
 	one := print(f)[0]
@@ -363,10 +365,10 @@ func runnerReads(line string) (command, bool) {
 }
 
 func TestAnnotationsKeepToTheLimits(t *testing.T) {
-	many := func(severity string, n int) []report.Finding {
-		var out []report.Finding
+	many := func(severity string, n int) []finding.Finding {
+		var out []finding.Finding
 		for i := range n {
-			out = append(out, report.Finding{ID: "x.y", Severity: severity, Message: fmt.Sprint(severity, i)})
+			out = append(out, finding.Finding{ID: "x.y", Severity: severity, Message: fmt.Sprint(severity, i)})
 		}
 		return out
 	}
@@ -405,7 +407,7 @@ func TestAnnotationsKeepToTheLimits(t *testing.T) {
 func TestSummaryKeepsToItsRoom(t *testing.T) {
 	r := samples()["unreached"]
 	for i := range 2000 {
-		r.Findings = append(r.Findings, report.Finding{ID: "x.y", Severity: "warning", Message: fmt.Sprint("finding ", i, " ", strings.Repeat("x", 900))})
+		r.Findings = append(r.Findings, finding.Finding{ID: "x.y", Severity: "warning", Message: fmt.Sprint("finding ", i, " ", strings.Repeat("x", 900))})
 	}
 	whole := r.Summary(report.SummaryRoom(0))
 	if len(whole) > 1<<20 || len(whole) < 1<<20-3000 {
@@ -456,10 +458,10 @@ func TestLinesAreNeverCut(t *testing.T) {
 // TestQuotedTextIsNoCommand: what a build script or a manifest says must not steer the workflow.
 func TestQuotedTextIsNoCommand(t *testing.T) {
 	var err bytes.Buffer
-	s := &report.Shell{Err: &err, Guarded: true}
+	s := &console.Shell{Err: &err, Guarded: true}
 	for _, text := range []string{"::stop-commands::x", "a\n \t::error::x", "a\r::add-mask::x", "b ##[error]x", "a\u00a0\n\u00a0::error::x"} {
 		s.Warning("%s", "q\n"+text)
-		s.Finding(report.Finding{ID: "x", Severity: "error", Message: "m\n" + text, Fix: text})
+		s.Finding(finding.Finding{ID: "x", Severity: "error", Message: "m\n" + text, Fix: text})
 	}
 	s.Status("Fine", "%s", "std::vector keeps its colons")
 	for _, line := range strings.FieldsFunc(err.String(), func(r rune) bool { return r == '\n' || r == '\r' }) {
@@ -474,7 +476,7 @@ func TestQuotedTextIsNoCommand(t *testing.T) {
 		t.Error("harmless colons were touched")
 	}
 	err.Reset()
-	(&report.Shell{Err: &err}).Note("\n::x::y")
+	(&console.Shell{Err: &err}).Note("\n::x::y")
 	if !strings.Contains(err.String(), "\n::x::y") {
 		t.Error("text is changed where no runner reads")
 	}
@@ -498,7 +500,7 @@ func FuzzEscaping(f *testing.F) {
 		make := func(s string) report.Result {
 			r := samples()["proven"]
 			r.Row, r.Code, r.Project = "row "+s, 21, s
-			r.Findings = []report.Finding{{ID: "proof." + s, Severity: "error", Message: "m " + s, Path: "d/" + s, Line: 3, Fix: "f " + s, Evidence: s}}
+			r.Findings = []finding.Finding{{ID: "proof." + s, Severity: "error", Message: "m " + s, Path: "d/" + s, Line: 3, Fix: "f " + s, Evidence: s}}
 			r.Checks = []report.Check{{ID: "proof", Name: "n" + s, State: report.Failed, Message: "m " + s, Detail: "d " + s}, {ID: "reach", State: report.Passed, Message: "m " + s}}
 			r.Programs = []report.Program{{Name: "p" + s, Path: s, Code: "c " + s, Proof: &report.Proof{Verdict: report.NotUsed, Why: "w " + s, Device: "d " + s, UUID: "u" + s}}}
 			return r

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/report"
 )
 
@@ -22,54 +24,8 @@ func TestEnvelopeKeepsFindingsEvenWhenEmpty(t *testing.T) {
 	if _, err := report.Envelope("scan", true, nil, []int{1}); err == nil {
 		t.Error("a list was taken for the fields of an object")
 	}
-	empty, err := report.Envelope("cache", false, []report.Finding{{ID: "x", Severity: "note", Message: "m"}}, struct{}{})
+	empty, err := report.Envelope("cache", false, []finding.Finding{{ID: "x", Severity: "note", Message: "m"}}, struct{}{})
 	if err != nil || !json.Valid(empty) {
 		t.Errorf("%s: %v", empty, err)
-	}
-}
-
-func TestColour(t *testing.T) {
-	tests := []struct {
-		name, flag string
-		env        map[string]string
-		terminal   bool
-		want       bool
-	}{
-		{"a terminal", "", nil, true, true},
-		{"a pipe", "", nil, false, false},
-		{"the flag wins over NO_COLOR", "always", map[string]string{"NO_COLOR": "1"}, false, true},
-		{"GitHub Actions sets CARGO_TERM_COLOR", "", map[string]string{"CARGO_TERM_COLOR": "always"}, false, true},
-		{"NO_COLOR wins over CLICOLOR_FORCE", "", map[string]string{"NO_COLOR": "1", "CLICOLOR_FORCE": "1"}, true, false},
-		{"an empty NO_COLOR says nothing", "", map[string]string{"NO_COLOR": ""}, true, true},
-		{"a dumb terminal", "", map[string]string{"TERM": "dumb"}, true, false},
-		{"auto asks the terminal", "auto", nil, false, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			lookup := func(k string) (string, bool) { v, ok := tt.env[k]; return v, ok }
-			if got := report.Colour(tt.flag, lookup, tt.terminal); got != tt.want {
-				t.Errorf("got %v, want %v", got, tt.want)
-			}
-		})
-	}
-}
-
-func TestShellAlignsLikeCargo(t *testing.T) {
-	var err bytes.Buffer
-	s := &report.Shell{Err: &err}
-	s.Status("Locating", "CUDA %s", "13.4")
-	s.Detail("not shown unless verbose")
-	s.Finding(report.Finding{ID: "features.unreached", Severity: "error", Message: "cuda stops at app", Path: "Cargo.toml", Line: 7, Fix: "add it", Evidence: "unit graph"})
-	want := "    Locating CUDA 13.4\nerror: cuda stops at app [features.unreached]\n  --> Cargo.toml:7\n\nhint: add it\n"
-	if err.String() != want {
-		t.Errorf("got %q, want %q", err.String(), want)
-	}
-	err.Reset()
-	quiet := &report.Shell{Err: &err, Quiet: true}
-	quiet.Status("Locating", "x")
-	quiet.Finding(report.Finding{ID: "a.note", Severity: "note", Message: "m", Fix: "f"})
-	quiet.Loud("Unproved", "no GPU here")
-	if err.String() != "    Unproved no GPU here\n" {
-		t.Errorf("got %q", err.String())
 	}
 }

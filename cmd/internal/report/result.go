@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"gpubuild/buildenv/finding"
 )
 
 // Result is what one run of gpubuild came to. It is made once; NDJSON, JSON, annotations, the step summary, SARIF, JUnit and the page of a
@@ -28,7 +30,7 @@ type Result struct {
 	Checks   []Check   `json:"checks"`
 	Timings  []Timing  `json:"timings,omitempty"`
 
-	Findings []Finding `json:"-"` // the envelope's own
+	Findings []finding.Finding `json:"-"` // the envelope's own
 }
 
 // OK says whether the run came to what was asked.
@@ -288,7 +290,7 @@ func Redact(words []string) []string {
 }
 
 // RedactFindings does the same for commands that stand in findings' fixes: a route repeats the words that were typed.
-func RedactFindings(list []Finding, words []string) []Finding {
+func RedactFindings(list []finding.Finding, words []string) []finding.Finding {
 	var pairs []string
 	for i, w := range Redact(words) {
 		if was, is := strings.TrimPrefix(words[i], "--config="), strings.TrimPrefix(w, "--config="); was != is {
@@ -299,7 +301,7 @@ func RedactFindings(list []Finding, words []string) []Finding {
 		return list
 	}
 	r := strings.NewReplacer(pairs...)
-	out := make([]Finding, len(list))
+	out := make([]finding.Finding, len(list))
 	for i, f := range list {
 		f.Message, f.Fix, f.Evidence = r.Replace(f.Message), r.Replace(f.Fix), r.Replace(f.Evidence)
 		out[i] = f

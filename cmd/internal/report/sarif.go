@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+
+	"gpubuild/buildenv/finding"
 )
 
 // The part of SARIF 2.1.0 (OASIS, errata 01) that is written. There is one run a file: GitHub refuses more than twenty, so that a matrix uploads a
@@ -123,7 +125,7 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 		if f.Path == "" {
 			f.Path, f.Line = otherwise, 0
 		}
-		print := f.print()
+		print := fingerprintOf(f)
 		seen[print]++
 		run.Results = append(run.Results, sarifResult{
 			Rule: Plain(f.ID), Index: known[f.ID], Level: level(f.Severity), Message: sarifText{message},
@@ -149,7 +151,7 @@ func segment(s string) string { return strings.ReplaceAll(Plain(s), "/", "-") }
 
 func level(severity string) string {
 	switch severity {
-	case SeverityError, SeverityWarning, SeverityNote:
+	case finding.Error, finding.Warning, finding.Note:
 		return severity
 	}
 	return "none"
@@ -170,8 +172,8 @@ func artifact(path string) sarifArtifact {
 // numbers are versions and counts: they change without making another finding of it.
 var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)*`)
 
-// print knows a finding again when lines above it, or versions in its words, have changed.
-func (f Finding) print() string {
+// fingerprintOf stays the same when lines above it, or versions in its words, have changed.
+func fingerprintOf(f finding.Finding) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{f.ID, strings.ReplaceAll(f.Path, `\`, "/"), numbers.ReplaceAllString(f.Message, "#")}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }

@@ -1,0 +1,161 @@
+// Package console is the one place that prints status lines, warnings, errors and hints, in the form that cargo has. It decides nothing.
+package console
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"gpubuild/buildenv/finding"
+)
+
+// Shell writes messages as cargo does: the verb bold and right-aligned to 12 columns on stderr, results on stdout.
+type Shell struct {
+	Out, Err io.Writer
+	Colour   bool
+	Quiet    bool // status lines are left out; warnings and errors are not
+	Verbose  bool // Detail lines are written
+	Guarded  bool // a step of GitHub Actions reads along: quoted text must not be taken for its commands
+}
+
+const (
+	green  = "\x1b[1m\x1b[32m"
+	yellow = "\x1b[1m\x1b[33m"
+	red    = "\x1b[1m\x1b[31m"
+	cyan   = "\x1b[1m\x1b[36m"
+	reset  = "\x1b[0m"
+)
+
+func (s *Shell) paint(colour, text string) string {
+	if !s.Colour {
+		return text
+	}
+	return colour + text + reset
+}
+
+// line writes one whole message at once, so that it is not cut by a child's output. Nothing can be done about a stderr that cannot be
+// written to.
+func (s *Shell) line(text string) {
+	if s.Guarded {
+		text = Disarmed(text)
+	}
+	_, _ = io.WriteString(s.Err, text+"\n")
+}
+
+// Status writes what was done or found, behind a verb of at most 12 letters.
+func (s *Shell) Status(verb, format string, args ...any) {
+	if !s.Quiet {
+		s.line(s.paint(green, fmt.Sprintf("%12s", verb)) + " " + fmt.Sprintf(format, args...))
+	}
+}
+
+// Loud is Status in the colour of a warning, and is written even when quiet: what must not be missed.
+func (s *Shell) Loud(verb, format string, args ...any) {
+	s.line(s.paint(yellow, fmt.Sprintf("%12s", verb)) + " " + fmt.Sprintf(format, args...))
+}
+
+// Detail writes a line below a status, only when verbose.
+func (s *Shell) Detail(format string, args ...any) {
+	if s.Verbose && !s.Quiet {
+		s.line(strings.Repeat(" ", 13) + fmt.Sprintf(format, args...))
+	}
+}
+
+// Warning, Note and Error write a message of that weight.
+func (s *Shell) Warning(format string, args ...any) {
+	s.line(s.paint(yellow, "warning") + ": " + fmt.Sprintf(format, args...))
+}
+
+// Note writes what is worth knowing and needs no action.
+func (s *Shell) Note(format string, args ...any) {
+	if !s.Quiet {
+		s.line(s.paint(cyan, "note") + ": " + fmt.Sprintf(format, args...))
+	}
+}
+
+// Error writes why it goes no further.
+func (s *Shell) Error(format string, args ...any) {
+	s.line(s.paint(red, "error") + ": " + fmt.Sprintf(format, args...))
+}
+
+// Hint writes what to do, on a line of its own behind a blank one.
+func (s *Shell) Hint(text string) {
+	if text != "" {
+		s.line("\n" + s.paint(cyan, "hint") + ": " + text)
+	}
+}
+
+// Finding writes a finding: its message, the place, the evidence when verbose, and the fix.
+func (s *Shell) Finding(f finding.Finding) {
+	switch f.Severity {
+	case finding.Error:
+		s.Error("%s [%s]", f.Message, f.ID)
+	case finding.Warning:
+		s.Warning("%s [%s]", f.Message, f.ID)
+	default:
+		if s.Quiet {
+			return
+		}
+		s.Note("%s [%s]", f.Message, f.ID)
+	}
+	if f.Path != "" {
+		place := f.Path
+		if f.Line > 0 {
+			place = fmt.Sprintf("%s:%d", f.Path, f.Line)
+		}
+		s.line("  --> " + place)
+	}
+	if f.Evidence != "" && s.Verbose {
+		for _, l := range strings.Split(f.Evidence, "\n") {
+			s.line("   = " + l)
+		}
+	}
+	if f.Fix != "" {
+		s.Hint(strings.ReplaceAll(f.Fix, "\n", "\n      "))
+	}
+}
+
+// Colour decides whether messages are coloured. The order is cargo's and uv's: the flag, CARGO_TERM_COLOR, NO_COLOR, CLICOLOR_FORCE,
+// CLICOLOR, then whether stderr is a terminal that is not dumb.
+func Colour(flag string, lookup func(string) (string, bool), terminal bool) bool {
+	if flag == "" {
+		flag, _ = lookup("CARGO_TERM_COLOR")
+	}
+	switch flag {
+	case "always":
+		return true
+	case "never":
+		return false
+	}
+	if v, _ := lookup("NO_COLOR"); v != "" {
+		return false
+	}
+	if v, _ := lookup("CLICOLOR_FORCE"); v != "" && v != "0" {
+		return true
+	}
+	if v, _ := lookup("CLICOLOR"); v == "0" {
+		return false
+	}
+	term, _ := lookup("TERM")
+	return terminal && term != "dumb"
+}
+
+// Disarmed breaks what GitHub's runner would take for a command at the beginning of a line, or behind ##[ anywhere, in text that quotes others:
+// an invisible space stands inside the marks.
+func Disarmed(text string) string {
+	if !strings.Contains(text, "::") && !strings.Contains(text, "##[") {
+		return text
+	}
+	lines := strings.Split(strings.ReplaceAll(text, "##[", "##\u200b["), "\n")
+	for i, l := range lines {
+		// The runner trims what .NET calls white space, and takes a carriage return for a line's end.
+		parts := strings.Split(l, "\r")
+		for n, p := range parts {
+			if trimmed := strings.TrimSpace(p); strings.HasPrefix(trimmed, "::") {
+				parts[n] = strings.Replace(p, "::", ":\u200b:", 1)
+			}
+		}
+		lines[i] = strings.Join(parts, "\r")
+	}
+	return strings.Join(lines, "\n")
+}
