@@ -16,7 +16,6 @@ import (
 	"sync"
 
 	"gpubuild/buildenv/cache"
-	"gpubuild/cmd/internal/console"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -242,8 +241,7 @@ func (j *journey) keepAnswers(kept string, depends *dependsOn) error {
 		return err
 	}
 	j.answers.Watched = depends.list
-	said := j.answers
-	j.later.do("cargo's answer is not kept", func() error { return said.write(kept) })
+	j.writeAnswers(kept)
 	return nil
 }
 
@@ -267,33 +265,6 @@ func (a *answers) write(kept string) error {
 	}
 	prune(filepath.Dir(kept), keptAnswers)
 	return nil
-}
-
-// later is what the answer does not wait for, and the end of the program does.
-type later struct {
-	wait sync.WaitGroup
-	mu   sync.Mutex
-	said []string
-}
-
-func (l *later) do(what string, f func() error) {
-	l.wait.Add(1)
-	go func() {
-		defer l.wait.Done()
-		if err := f(); err != nil {
-			l.mu.Lock()
-			l.said = append(l.said, what+": "+err.Error())
-			l.mu.Unlock()
-		}
-	}()
-}
-
-// end waits for all of it and tells what went wrong.
-func (l *later) end(shell *console.Shell) {
-	l.wait.Wait()
-	for _, s := range l.said {
-		shell.Detail("%s", s)
-	}
 }
 
 // dependsOn lists what cargo looked at: every local manifest, the directories in which targets and members are discovered, the lock file, the

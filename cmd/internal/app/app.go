@@ -35,7 +35,6 @@ type app struct {
 	cacheDir string
 	words    []string // the command line without the program's name
 	began    time.Time
-	later    *later // what the end of the program waits for
 	// concluded: one of our own verbs has rendered its result
 	concluded bool
 	sealed    []receipt.Receipt // what `prove` found, where a receipt is asked for
@@ -83,7 +82,6 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real Rea
 	if err != nil {
 		return finish(shell, err)
 	}
-	defer a.later.end(shell)
 	return finish(shell, a.dispatch(ctx, args))
 }
 
@@ -106,7 +104,7 @@ func newApp(stdin io.Reader, shell *console.Shell, real RealDriver) (*app, error
 	if err != nil {
 		return nil, err
 	}
-	return &app{host: host, run: proc.Runner{}, shell: shell, stdin: stdin, self: self, cacheDir: dir, real: real, began: time.Now(), later: &later{}}, nil
+	return &app{host: host, run: proc.Runner{}, shell: shell, stdin: stdin, self: self, cacheDir: dir, real: real, began: time.Now()}, nil
 }
 
 // dispatch finds out whose word it is: ours, or cargo's.

@@ -1,12 +1,10 @@
 package report_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"testing"
 
 	"gpubuild/buildenv/finding"
-	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/report"
 )
 
