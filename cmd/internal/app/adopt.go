@@ -131,7 +131,7 @@ func (j *journey) tellAdopted(cleaned []string) {
 		if i > 0 && j.adopted[i-1].Package == a.Package {
 			continue
 		}
-		j.shell.Status("Adopted", "%s: %s", a.Package, a.words())
+		j.Shell.Status("Adopted", "%s: %s", a.Package, a.words())
 	}
 }
 
@@ -156,7 +156,7 @@ func (j *journey) asks(ctx context.Context, u features.ScriptUnit) stale.Asks {
 	in := u.Inputs
 	a := stale.Asks{Compiles: in.Arch, Version: in.NVCC && !in.Arch, Libraries: in.Root, CUDNN: in.CUDNN, Want: j.wanted(ctx, in)}
 	if t := j.set.Toolkit; t != nil {
-		a.CUDA, a.Library, a.Compiler = t.Version.String(), j.host.Real(t.Lib), j.host.Real(t.NVCC)
+		a.CUDA, a.Library, a.Compiler = t.Version.String(), j.Host.Real(t.Lib), j.Host.Real(t.NVCC)
 	}
 	if c := j.set.CUDNN; c != nil {
 		if v, err := gpu.ParseVersion(c.Version); err == nil {
@@ -180,7 +180,7 @@ func (j *journey) traces(outDir string, compiles bool, h *hashes) (stale.Traces,
 		}
 	}
 	t := stale.Traces{Code: held.code, Hosts: held.hosts}
-	said, err := cargo.ScriptOutput(j.host, outDir)
+	said, err := cargo.ScriptOutput(j.Host, outDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return t, err
 	}
@@ -190,22 +190,22 @@ func (j *journey) traces(outDir string, compiles bool, h *hashes) (stale.Traces,
 	}
 	for _, dir := range said.Searched {
 		if j.holdsToolkitLibraries(dir) {
-			if real := j.host.Real(dir); !contains(t.Libraries, real) {
+			if real := j.Host.Real(dir); !contains(t.Libraries, real) {
 				t.Libraries = append(t.Libraries, real)
 			}
 		}
 	}
 	for name, p := range j.bundled(said.Searched, said.Linked) {
-		if tk := j.set.Toolkit; tk == nil || !j.host.Below(j.host.Real(p), j.host.Real(tk.Root)) { // the toolkit shows itself otherwise
+		if tk := j.set.Toolkit; tk == nil || !j.Host.Below(j.Host.Real(p), j.Host.Real(tk.Root)) { // the toolkit shows itself otherwise
 			t.Bundled = append(t.Bundled, staticLibrary+name)
 		}
 	}
 	for _, path := range held.notes {
-		data, err := j.host.ReadFile(path, recordLimit)
+		data, err := j.Host.ReadFile(path, recordLimit)
 		if err != nil {
 			return t, err
 		}
-		if j.host.Base(path) == "CMakeCache.txt" {
+		if j.Host.Base(path) == "CMakeCache.txt" {
 			t.Compilers = append(t.Compilers, j.cmakeCompilers(string(data), h)...)
 			continue
 		}
@@ -216,7 +216,7 @@ func (j *journey) traces(outDir string, compiles bool, h *hashes) (stale.Traces,
 
 // holdsToolkitLibraries says whether a linker would find the toolkit's libraries in a directory; stubs are not linked by path.
 func (j *journey) holdsToolkitLibraries(dir string) bool {
-	if !j.host.IsAbs(dir) || j.host.Base(dir) == "stubs" || j.host.Below(dir, j.answers.Places.BuildDirectory) {
+	if !j.Host.IsAbs(dir) || j.Host.Base(dir) == "stubs" || j.Host.Below(dir, j.answers.Places.BuildDirectory) {
 		return false
 	}
 	for _, name := range j.names(dir) {
@@ -236,12 +236,12 @@ var cmakeCompiler = regexp.MustCompile(`(?m)^(?:CMAKE_CUDA_COMPILER|CUDAToolkit_
 func (j *journey) cmakeCompilers(text string, h *hashes) []string {
 	var out []string
 	for _, m := range cmakeCompiler.FindAllStringSubmatch(text, -1) {
-		path := j.host.Real(m[1])
-		if !j.host.IsAbs(path) || strings.HasSuffix(path, "-NOTFOUND") {
+		path := j.Host.Real(m[1])
+		if !j.Host.IsAbs(path) || strings.HasSuffix(path, "-NOTFOUND") {
 			continue
 		}
 		if t := j.set.Toolkit; t != nil {
-			chosen := j.host.Real(t.NVCC)
+			chosen := j.Host.Real(t.NVCC)
 			a, errA := h.of(path)
 			b, errB := h.of(chosen)
 			if errA == nil && errB == nil && a == b {
@@ -271,7 +271,7 @@ func (j *journey) cudaforgeArchs(data []byte, outDir string) []gpu.Arch {
 	seen := map[gpu.Arch]bool{}
 	for _, e := range kept.Entries {
 		// The directory may have been moved since, as caches of CI do.
-		if !j.host.IsFile(j.host.Join(outDir, j.host.Base(e.Object))) {
+		if !j.Host.IsFile(j.Host.Join(outDir, j.Host.Base(e.Object))) {
 			continue
 		}
 		if a, err := gpu.ParseArch(e.Arch); err == nil && !seen[a] {

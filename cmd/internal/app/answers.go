@@ -100,14 +100,14 @@ func decodeAnswers(data []byte) (answers, bool) {
 // questionKey names the question: the words, where they were said, and every variable that cargo, rustup or rustc read.
 func (j *journey) questionKey(own bool) string {
 	sum := sha256.New()
-	fmt.Fprintln(sum, answersSchema, version(), j.tool.Path, j.tool.Dir, own)
-	for _, w := range j.line.Words() {
+	fmt.Fprintln(sum, answersSchema, version(), j.Tool.Path, j.Tool.Dir, own)
+	for _, w := range j.Line.Words() {
 		fmt.Fprintf(sum, "%q\n", w)
 	}
-	if rustc, err := j.host.LookPath("rustc"); err == nil { // another one may stand first on the same PATH
+	if rustc, err := j.Host.LookPath("rustc"); err == nil { // another one may stand first on the same PATH
 		fmt.Fprintf(sum, "%q\n", rustc)
 	}
-	for _, e := range j.tool.Env.Entries() {
+	for _, e := range j.Tool.Env.Entries() {
 		name, _, _ := strings.Cut(strings.ToUpper(e), "=")
 		for _, prefix := range []string{"CARGO", "RUST", "HOME", "USERPROFILE", "PATH", "CC", "CFG_", "TARGET", "HOST"} {
 			if strings.HasPrefix(name, prefix) {
@@ -133,7 +133,7 @@ func (j *journey) askOnly(ctx context.Context, places bool) error { return j.ask
 
 // openIfNot opens the project unless that was done.
 func (j *journey) openIfNot() error {
-	if j.project != nil {
+	if j.Project != nil {
 		return nil
 	}
 	return j.openProject()
@@ -142,12 +142,12 @@ func (j *journey) openIfNot() error {
 // ask asks cargo, or takes its kept answer. The project is opened beside the question where it is not open yet: both take long in a large workspace. What
 // is wrong with a manifest is then told in cargo's words.
 func (j *journey) ask(ctx context.Context, own, places bool) error {
-	kept := j.host.Join(j.cacheDir, "answers", j.questionKey(own)+".json")
+	kept := j.Host.Join(j.CacheDir, "answers", j.questionKey(own)+".json")
 	if j.readAnswers(kept) {
 		if err := j.openIfNot(); err != nil || !places || j.answers.Places.WorkspaceRoot != "" {
 			return err
 		}
-		at, err := cargo.Locate(ctx, j.host, j.run, j.tool, j.line)
+		at, err := cargo.Locate(ctx, j.Host, j.Runner, j.Tool, j.Line)
 		if err != nil {
 			return err
 		}
@@ -159,11 +159,11 @@ func (j *journey) ask(ctx context.Context, own, places bool) error {
 	if err != nil {
 		return err
 	}
-	private := cargo.Private{Root: j.host.Join(j.cacheDir, "cargo", hashName(top))}
+	private := cargo.Private{Root: j.Host.Join(j.CacheDir, "cargo", hashName(top))}
 	q := cargo.Request{
-		Line: j.line, Asking: cargo.Asking{Private: private, Colour: j.shell.Colour, NoLockWrite: own}, // the build itself would write a missing lock file; so may the question
-		Notice: func(s string) { j.shell.Note("cargo: %s", s) },
-		Status: func(s string) { _, _ = io.WriteString(j.shell.Err, s) },
+		Line: j.Line, Asking: cargo.Asking{Private: private, Colour: j.Shell.Colour, NoLockWrite: own}, // the build itself would write a missing lock file; so may the question
+		Notice: func(s string) { j.Shell.Note("cargo: %s", s) },
+		Status: func(s string) { _, _ = io.WriteString(j.Shell.Err, s) },
 		Mkdir:  cache.Make,
 	}
 	var (
@@ -175,7 +175,7 @@ func (j *journey) ask(ctx context.Context, own, places bool) error {
 		wait.Add(1)
 		go func() {
 			defer wait.Done()
-			at, atErr = cargo.Locate(ctx, j.host, j.run, j.tool, j.line)
+			at, atErr = cargo.Locate(ctx, j.Host, j.Runner, j.Tool, j.Line)
 		}()
 	}
 	depends := j.newDependsOn()
@@ -187,7 +187,7 @@ func (j *journey) ask(ctx context.Context, own, places bool) error {
 		}
 		_, _ = features.DefaultCatalog() // read once; judge has its error
 	}()
-	got, err := cargo.Graph(ctx, j.host, j.run, j.tool, q)
+	got, err := cargo.Graph(ctx, j.Host, j.Runner, j.Tool, q)
 	wait.Wait()
 	var bad *features.ManifestError
 	var refused *cargo.RefusedError
@@ -209,21 +209,21 @@ func (j *journey) topManifest() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	top := j.host.Dir(manifest)
-	name := j.host.Base(manifest)
-	for dir := top; ; dir = j.host.Dir(dir) {
-		if j.host.IsFile(j.host.Join(dir, name)) {
+	top := j.Host.Dir(manifest)
+	name := j.Host.Base(manifest)
+	for dir := top; ; dir = j.Host.Dir(dir) {
+		if j.Host.IsFile(j.Host.Join(dir, name)) {
 			top = dir
 		}
-		if j.host.Dir(dir) == dir {
-			return j.host.Real(top), nil
+		if j.Host.Dir(dir) == dir {
+			return j.Host.Real(top), nil
 		}
 	}
 }
 
 // readAnswers takes the kept answers if nothing that they depend on has changed.
 func (j *journey) readAnswers(kept string) bool {
-	data, err := j.host.ReadFile(kept, 256<<20)
+	data, err := j.Host.ReadFile(kept, 256<<20)
 	if err != nil {
 		return false
 	}
@@ -248,7 +248,7 @@ func (j *journey) keepAnswers(kept string, depends *dependsOn) error {
 // writeAnswers writes a file of answers. That they cannot be kept costs time only, so it is told and no more.
 func (j *journey) writeAnswers(kept string) {
 	if err := j.answers.write(kept); err != nil {
-		j.shell.Detail("cargo's answer is not kept: %v", err)
+		j.Shell.Detail("cargo's answer is not kept: %v", err)
 	}
 }
 
@@ -281,7 +281,7 @@ func (j *journey) newDependsOn() *dependsOn { return &dependsOn{journey: j, seen
 
 func (d *dependsOn) add(paths ...string) {
 	for _, p := range paths {
-		if p = d.host.Clean(p); !d.seen[p] {
+		if p = d.Host.Clean(p); !d.seen[p] {
 			d.seen[p] = true
 			d.todo = append(d.todo, p)
 		}
@@ -295,7 +295,7 @@ func (d *dependsOn) look() {
 }
 
 func (d *dependsOn) local(manifest string) {
-	h, dir := d.host, d.host.Dir(manifest)
+	h, dir := d.Host, d.Host.Dir(manifest)
 	if d.seen[manifest] && d.seen[h.Join(dir, "build.rs")] {
 		return
 	}
@@ -330,24 +330,24 @@ func (d *dependsOn) local(manifest string) {
 
 // project looks at what manifests, the command line and the machine tell.
 func (d *dependsOn) project() {
-	h, j := d.host, d.journey
-	d.local(j.project.RootManifest)
-	d.local(j.project.Manifest)
-	for _, list := range [][]*features.Package{j.project.Members, j.project.Locals} {
+	h, j := d.Host, d.journey
+	d.local(j.Project.RootManifest)
+	d.local(j.Project.Manifest)
+	for _, list := range [][]*features.Package{j.Project.Members, j.Project.Locals} {
 		for _, p := range list {
 			d.local(p.Manifest)
 		}
 	}
-	d.add(j.project.LockPath)
-	d.add(j.project.Globbed()...)
-	for _, t := range j.line.Target {
+	d.add(j.Project.LockPath)
+	d.add(j.Project.Globbed()...)
+	for _, t := range j.Line.Target {
 		if strings.HasSuffix(t, ".json") { // a target of the user's own
 			d.add(h.Abs(t))
 		}
 	}
 	starts := []string{h.Cwd, h.Real(h.Cwd)}
-	if j.line.Dir != "" {
-		starts = append(starts, h.Abs(j.line.Dir), h.Real(h.Abs(j.line.Dir)))
+	if j.Line.Dir != "" {
+		starts = append(starts, h.Abs(j.Line.Dir), h.Real(h.Abs(j.Line.Dir)))
 	}
 	for _, start := range starts {
 		for dir := start; ; dir = h.Dir(dir) {
@@ -364,14 +364,14 @@ func (d *dependsOn) project() {
 	if rustupHome == "" {
 		rustupHome = h.Join(h.Home, ".rustup")
 	}
-	d.add(h.Join(cargoHome, "config.toml"), h.Join(cargoHome, "config"), h.Join(rustupHome, "settings.toml"), h.Join(rustupHome, "toolchains"), j.tool.Path)
+	d.add(h.Join(cargoHome, "config.toml"), h.Join(cargoHome, "config"), h.Join(rustupHome, "settings.toml"), h.Join(rustupHome, "toolchains"), j.Tool.Path)
 	if toolchains, err := h.Files.ReadDir(h.Join(rustupHome, "toolchains")); err == nil {
 		for _, t := range toolchains { // rustup update changes them in place
 			bin := h.Join(rustupHome, "toolchains", t.Name(), "bin")
 			d.add(h.Join(bin, h.Exe("cargo")), h.Join(bin, h.Exe("rustc")))
 		}
 	}
-	for _, c := range j.line.Config {
+	for _, c := range j.Line.Config {
 		if !strings.Contains(c, "=") {
 			d.add(h.Abs(c))
 		}
@@ -397,7 +397,7 @@ func (d *dependsOn) graph() error {
 			}
 			known[pkg] = true
 			if id := features.ParsePkgID(pkg); id.Local() {
-				d.local(d.host.Join(id.Dir(d.host), features.ManifestName))
+				d.local(d.Host.Join(id.Dir(d.Host), features.ManifestName))
 			}
 		}
 	}

@@ -27,19 +27,19 @@ import (
 
 // app is what every verb works with: the machine, a runner, a voice.
 type app struct {
-	host     buildenv.Host
-	run      runner
-	shell    *console.Shell
-	stdin    io.Reader
-	self     string // our own executable, for children that are ourselves
-	cacheDir string
+	Host     buildenv.Host
+	Runner   ProcessRunner
+	Shell    *console.Shell
+	Stdin    io.Reader
+	Self     string // our own executable, for children that are ourselves
+	CacheDir string
 	words    []string // the command line without the program's name
-	began    time.Time
+	Began    time.Time
 	// concluded: one of our own verbs has rendered its result
 	concluded bool
 	sealed    []receipt.Receipt // what `prove` found, where a receipt is asked for
 	// real says whether a driver that was loaded is a real one. Only a test binary sets another predicate than verify.RealDriver.
-	real  RealDriver
+	Real  RealDriver
 	typed []string // the words of the command line
 }
 
@@ -47,7 +47,7 @@ type app struct {
 type RealDriver func(buildenv.Host) func(verify.Loaded) (bool, string)
 
 // runner is all that the road asks of the world's processes.
-type runner interface {
+type ProcessRunner interface {
 	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
 }
 
@@ -104,12 +104,12 @@ func newApp(stdin io.Reader, shell *console.Shell, real RealDriver) (*app, error
 	if err != nil {
 		return nil, err
 	}
-	return &app{host: host, run: proc.Runner{}, shell: shell, stdin: stdin, self: self, cacheDir: dir, real: real, began: time.Now()}, nil
+	return &app{Host: host, Runner: proc.Runner{}, Shell: shell, Stdin: stdin, Self: self, CacheDir: dir, Real: real, Began: time.Now()}, nil
 }
 
 // dispatch finds out whose word it is: ours, or cargo's.
 func (a *app) dispatch(ctx context.Context, args []string) error {
-	name, words := a.host.Base(args[0]), args[1:]
+	name, words := a.Host.Base(args[0]), args[1:]
 	a.words = words
 	if strings.TrimSuffix(name, ".exe") == "cargo-gpubuild" && len(words) > 0 && words[0] == "gpubuild" {
 		words = words[1:] // cargo gpubuild …: cargo gives its subcommand's name first
@@ -127,17 +127,17 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 		if len(words) == 1 {
 			words = []string{"--help"}
 		} else if text, ok := topic(words[1]); ok {
-			_, err := io.WriteString(a.shell.Out, text)
+			_, err := io.WriteString(a.Shell.Out, text)
 			return err
 		} else if ours(words[1]) {
 			words = []string{words[1], "--help"}
 		} else {
 			_, l, err := cargoWords(words)
 			if err == nil {
-				err = a.plainCargo(ctx, l, a.host.Env)
+				err = a.plainCargo(ctx, l, a.Host.Env)
 			}
 			if err != nil {
-				a.shell.Hint("`gpubuild help` lists gpubuild's own verbs and topics")
+				a.Shell.Hint("`gpubuild help` lists gpubuild's own verbs and topics")
 			}
 			return err
 		}
@@ -146,7 +146,7 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 		if err != nil {
 			return err
 		}
-		return a.plainCargo(ctx, l, a.host.Env)
+		return a.plainCargo(ctx, l, a.Host.Env)
 	}
 	if words[0] == "-h" || words[0] == "--help" || ours(words[0]) {
 		return a.commandLine(ctx).RunContext(ctx, append([]string{"gpubuild"}, words...))
@@ -210,16 +210,16 @@ func ours(word string) bool {
 
 // speakLike takes over cargo's own flags for how loud and in what colour to speak.
 func (a *app) speakLike(l cargo.Line) {
-	a.shell.Quiet = l.Quiet
-	if v, ok := a.host.Env.Lookup("CARGO_TERM_QUIET"); ok && v == "true" {
-		a.shell.Quiet = true
+	a.Shell.Quiet = l.Quiet
+	if v, ok := a.Host.Env.Lookup("CARGO_TERM_QUIET"); ok && v == "true" {
+		a.Shell.Quiet = true
 	}
-	a.shell.Verbose = l.Verbose > 0
+	a.Shell.Verbose = l.Verbose > 0
 	switch l.Color {
 	case "always":
-		a.shell.Colour = true
+		a.Shell.Colour = true
 	case "never":
-		a.shell.Colour = false
+		a.Shell.Colour = false
 	}
 }
 

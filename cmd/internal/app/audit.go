@@ -22,19 +22,19 @@ func runAudit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if len(l.Positional) != 1 {
 		return &usageError{"audit needs one program", "gpubuild audit target/release/app -- ARGS"}
 	}
-	if a.host.OS != buildenv.Linux && a.host.OS != buildenv.Windows {
-		return &usageError{"a program cannot be audited on " + a.host.OS + " yet", "audit on Linux or on Windows"}
+	if a.Host.OS != buildenv.Linux && a.Host.OS != buildenv.Windows {
+		return &usageError{"a program cannot be audited on " + a.Host.OS + " yet", "audit on Linux or on Windows"}
 	}
 	binary := a.program(l.Positional[0])
-	if fi, err := a.host.Files.Stat(binary); err != nil {
+	if fi, err := a.Host.Files.Stat(binary); err != nil {
 		return &verify.BinaryError{Path: binary, Err: err}
-	} else if !fi.Mode().IsRegular() || a.host.OS != buildenv.Windows && fi.Mode()&0o111 == 0 {
+	} else if !fi.Mode().IsRegular() || a.Host.OS != buildenv.Windows && fi.Mode()&0o111 == 0 {
 		return &usageError{binary + " is no executable file", "give the path of an executable file"}
 	}
-	if err := verify.CheckMachine(a.host, binary); err != nil {
+	if err := verify.CheckMachine(a.Host, binary); err != nil {
 		return err
 	}
-	st, err := a.libraryStage(nil, a.host.Env, binary)
+	st, err := a.libraryStage(nil, a.Host.Env, binary)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func runAudit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	a.tellAudit(all)
-	result := report.Result{Verb: "audit", Findings: auditFindings(all, l.Positional[0]), Programs: []report.Program{{Name: a.host.Base(binary), Path: a.shown(binary), Audit: auditResult(all)}},
+	result := report.Result{Verb: "audit", Findings: auditFindings(all, l.Positional[0]), Programs: []report.Program{{Name: a.Host.Base(binary), Path: a.shown(binary), Audit: auditResult(all)}},
 		Checks: auditChecks(all, "")}
 	return a.end(o, auditEnd(all), result, audited{binary, append([]string{}, l.Trailing...), all})
 }
@@ -59,9 +59,9 @@ type audited struct {
 func (a *app) audit(ctx context.Context, o Options, binary string, args []string, env buildenv.Env) ([]audit.Outcome, error) {
 	compiler := a.probeCompiler(ctx)
 	if compiler.Path == "" {
-		return nil, &noAuditCompilerError{a.host.OS}
+		return nil, &noAuditCompilerError{a.Host.OS}
 	}
-	runs := a.host.Join(a.cacheDir, "runs")
+	runs := a.Host.Join(a.CacheDir, "runs")
 	if err := cache.Make(runs); err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (a *app) audit(ctx context.Context, o Options, binary string, args []string
 	if timeout == 0 {
 		timeout = auditTimeout
 	}
-	return audit.Run(ctx, a.host, a.run, audit.Options{Binary: binary, Args: args, Env: env, Compiler: compiler, Dir: dir, Timeout: timeout})
+	return audit.Run(ctx, a.Host, a.Runner, audit.Options{Binary: binary, Args: args, Env: env, Compiler: compiler, Dir: dir, Timeout: timeout})
 }
 
 // noAuditCompilerError says that there is nothing to build the failing driver with.
@@ -99,15 +99,15 @@ func (a *app) tellAudit(all []audit.Outcome) {
 	for _, r := range all {
 		switch r.Kind {
 		case audit.Honest:
-			a.shell.Status("Honest", "%s: %s: %s", r.Mode, r.What, r.Why)
+			a.Shell.Status("Honest", "%s: %s: %s", r.Mode, r.What, r.Why)
 			continue
 		case audit.FellBack:
-			a.shell.Loud("Fell back", "%s: %s: %s", r.Mode, r.What, r.Why)
+			a.Shell.Loud("Fell back", "%s: %s: %s", r.Mode, r.What, r.Why)
 		default:
-			a.shell.Loud("Unsure", "%s: %s: %s", r.Mode, r.What, r.Why)
+			a.Shell.Loud("Unsure", "%s: %s: %s", r.Mode, r.What, r.Why)
 		}
 		if r.Said != "" {
-			a.shell.Status("", "it said: %s", r.Said)
+			a.Shell.Status("", "it said: %s", r.Said)
 		}
 	}
 }
@@ -159,14 +159,14 @@ func auditChecks(all []audit.Outcome, prefix string) []report.Check {
 func (j *journey) auditBuilt(ctx context.Context) error {
 	p := j.chosenProgram()
 	if p == nil {
-		j.shell.Loud("Unsure", "not audited: %s", j.whyNone())
+		j.Shell.Loud("Unsure", "not audited: %s", j.whyNone())
 		return exit.Code(exit.Unproved)
 	}
 	args := j.options.AuditArgs
-	if want := j.config.Prove.Value; want != nil && len(args) == 0 {
+	if want := j.Config.Prove.Value; want != nil && len(args) == 0 {
 		args = want.Args
 	}
-	st, err := j.libraryStage(j.set.Toolkit, j.host.Env, p.Path)
+	st, err := j.libraryStage(j.set.Toolkit, j.Host.Env, p.Path)
 	if err != nil {
 		return err
 	}

@@ -18,8 +18,8 @@ func (j *journey) beyond(m cargo.Message) (features.ScriptUnit, bool) {
 	if !id.Local() || j.set.Toolkit == nil {
 		return features.ScriptUnit{}, false
 	}
-	u := features.ScriptUnit{PkgID: m.PackageID, Name: id.Name, Version: id.Version, Dir: id.Dir(j.host), Inputs: compiles}
-	if told, ok := cargo.ScriptFeatures(j.host, m.OutDir, j.profileDirs()); ok {
+	u := features.ScriptUnit{PkgID: m.PackageID, Name: id.Name, Version: id.Version, Dir: id.Dir(j.Host), Inputs: compiles}
+	if told, ok := cargo.ScriptFeatures(j.Host, m.OutDir, j.profileDirs()); ok {
 		u.Features = told
 		return u, true
 	}
@@ -39,8 +39,8 @@ func (j *journey) beyondThere() []output {
 	var out []output
 	for _, p := range j.unseen() {
 		for _, dir := range j.tookOuts(p) {
-			u := features.ScriptUnit{PkgID: p.PathID(j.host), Name: p.Name, Version: p.Version, Dir: p.Dir, Inputs: compiles}
-			u.Features, _ = cargo.ScriptFeatures(j.host, dir, j.profileDirs())
+			u := features.ScriptUnit{PkgID: p.PathID(j.Host), Name: p.Name, Version: p.Version, Dir: p.Dir, Inputs: compiles}
+			u.Features, _ = cargo.ScriptFeatures(j.Host, dir, j.profileDirs())
 			out = append(out, output{unit: u, outDir: dir, beyond: true})
 		}
 	}
@@ -57,7 +57,7 @@ func (j *journey) unseen() []*features.Package {
 		shown[u.Name] = shown[u.Name] || u.Inputs.NVCC
 	}
 	var out []*features.Package
-	for _, list := range [][]*features.Package{j.project.Members, j.project.Locals} {
+	for _, list := range [][]*features.Package{j.Project.Members, j.Project.Locals} {
 		for _, p := range list {
 			if p.BuildScript != "" && !shown[p.Name] {
 				out = append(out, p)
@@ -90,7 +90,7 @@ func (j *journey) compareBeyond(h *hashes) error {
 		if err := j.lookBeyond(h); err != nil {
 			return err
 		}
-		u := stale.Unit{Key: j.keyBeyond(o.unit, o.outDir), Package: o.unit.Name, Inputs: j.inputsBeyond, ScriptRan: cargo.ScriptRan(j.host, o.outDir)}
+		u := stale.Unit{Key: j.keyBeyond(o.unit, o.outDir), Package: o.unit.Name, Inputs: j.inputsBeyond, ScriptRan: cargo.ScriptRan(j.Host, o.outDir)}
 		for _, e := range j.record.Entries {
 			if e.Key != u.Key {
 				continue
@@ -118,7 +118,7 @@ func (j *journey) lookBeyond(h *hashes) (err error) {
 // keyBeyond is under what such a unit is recorded.
 func (j *journey) keyBeyond(u features.ScriptUnit, outDir string) stale.Key {
 	for _, e := range j.record.Entries {
-		if e.PkgID == u.PkgID && j.host.SamePath(e.OutDir, outDir) {
+		if e.PkgID == u.PkgID && j.Host.SamePath(e.OutDir, outDir) {
 			return e.Key // the features may not be known before the build
 		}
 	}
@@ -132,11 +132,11 @@ func (j *journey) compilesAsSeen(u features.ScriptUnit, outDir string) bool {
 		return false // that it cannot be read is told when the build is checked
 	}
 	for _, e := range j.record.Entries {
-		if e.PkgID == u.PkgID && j.host.SamePath(e.OutDir, outDir) && slices.ContainsFunc(e.Inputs, func(in stale.Input) bool { return in.Name == nvccInput }) {
+		if e.PkgID == u.PkgID && j.Host.SamePath(e.OutDir, outDir) && slices.ContainsFunc(e.Inputs, func(in stale.Input) bool { return in.Name == nvccInput }) {
 			return true
 		}
 	}
-	ran := cargo.ScriptRan(j.host, outDir)
+	ran := cargo.ScriptRan(j.Host, outDir)
 	if r := j.openResults(); ran != 0 && r.Foreign[outDir] == ran {
 		return false
 	}
@@ -192,7 +192,7 @@ func (j *journey) builtBeyond(m cargo.Message) (stale.Unit, bool) {
 	}
 	key := j.keyBeyond(u, m.OutDir)
 	j.isBeyond(key, u)
-	return stale.Unit{Key: key, Package: u.Name, Inputs: j.inputsBeyond, ScriptRan: cargo.ScriptRan(j.host, m.OutDir)}, true
+	return stale.Unit{Key: key, Package: u.Name, Inputs: j.inputsBeyond, ScriptRan: cargo.ScriptRan(j.Host, m.OutDir)}, true
 }
 
 // tookOuts are the OUT_DIRs of a path package that a build would take, as far as that can be told: those that the last build with these features took.
@@ -207,7 +207,7 @@ func (j *journey) tookOuts(p *features.Package) []string {
 			platforms = []string{""}
 		}
 		for _, platform := range platforms {
-			if dir := took[j.tookKey(p.PathID(j.host), j.askedWords(), platform)]; dir != "" && cargo.ScriptRan(j.host, dir) != 0 {
+			if dir := took[j.tookKey(p.PathID(j.Host), j.askedWords(), platform)]; dir != "" && cargo.ScriptRan(j.Host, dir) != 0 {
 				out = append(out, dir)
 			}
 		}
@@ -218,24 +218,24 @@ func (j *journey) tookOuts(p *features.Package) []string {
 	}
 	others := map[string]bool{}
 	for _, dir := range took {
-		others[j.host.Clean(dir)] = true
+		others[j.Host.Clean(dir)] = true
 	}
 	var out []string
 	for _, u := range g.Units {
-		if u.Mode != "run-custom-build" || u.PkgID != p.PathID(j.host) {
+		if u.Mode != "run-custom-build" || u.PkgID != p.PathID(j.Host) {
 			continue
 		}
 		dir := took[j.tookKey(u.PkgID, u.Features, u.Platform)]
 		if dir == "" {
 			var left []string
 			for _, d := range j.outDirs(p.Name) {
-				if j.platformOf(d) == u.Platform && !others[j.host.Clean(d)] {
+				if j.platformOf(d) == u.Platform && !others[j.Host.Clean(d)] {
 					left = append(left, d)
 				}
 			}
 			dir = j.newest(left)
 		}
-		if dir != "" && cargo.ScriptRan(j.host, dir) != 0 && !contains(out, dir) {
+		if dir != "" && cargo.ScriptRan(j.Host, dir) != 0 && !contains(out, dir) {
 			out = append(out, dir)
 		}
 	}
@@ -248,11 +248,11 @@ func (j *journey) othersTook(pkgID, outDir string) bool {
 		return false // tookOuts leaves them out
 	}
 	took := j.openResults().Took
-	if j.host.SamePath(took[j.tookKey(pkgID, j.askedWords(), j.platformOf(outDir))], outDir) {
+	if j.Host.SamePath(took[j.tookKey(pkgID, j.askedWords(), j.platformOf(outDir))], outDir) {
 		return false
 	}
 	for _, dir := range took {
-		if j.host.SamePath(dir, outDir) {
+		if j.Host.SamePath(dir, outDir) {
 			return true
 		}
 	}
@@ -270,7 +270,7 @@ func (j *journey) keepTook(u features.ScriptUnit, outDir string) {
 
 // askedWords are what of the command line decides about features.
 func (j *journey) askedWords() []string {
-	l := j.line
+	l := j.Line
 	words := []string{fmt.Sprintf("asked %v %v %v", l.AllFeatures, l.NoDefault, l.Workspace)}
 	for _, list := range [][]string{l.Features, l.Packages, l.Excludes} {
 		words = append(words, strings.Join(list, " "))
@@ -280,13 +280,13 @@ func (j *journey) askedWords() []string {
 
 // tookKey names a package with its features, for a platform and the build's profile.
 func (j *journey) tookKey(pkgID string, list []string, platform string) string {
-	return strings.Join([]string{pkgID, featureKey(list), platform, j.line.ProfileName()}, "\n")
+	return strings.Join([]string{pkgID, featureKey(list), platform, j.Line.ProfileName()}, "\n")
 }
 
 // platformOf is the platform below whose directory an OUT_DIR lies; empty for the host's own tree.
 func (j *journey) platformOf(outDir string) string {
 	for _, p := range j.platforms() {
-		if j.host.Below(outDir, j.host.Join(j.answers.Places.BuildDirectory, p)) {
+		if j.Host.Below(outDir, j.Host.Join(j.answers.Places.BuildDirectory, p)) {
 			return p
 		}
 	}
@@ -297,7 +297,7 @@ func (j *journey) platformOf(outDir string) string {
 func (j *journey) newest(dirs []string) string {
 	newest, ran := "", int64(0)
 	for _, dir := range dirs {
-		if at := cargo.ScriptRan(j.host, dir); at > ran {
+		if at := cargo.ScriptRan(j.Host, dir); at > ran {
 			newest, ran = dir, at
 		}
 	}
@@ -307,7 +307,7 @@ func (j *journey) newest(dirs []string) string {
 // localNames are the packages of which beyond may speak.
 func (j *journey) localNames() map[string]bool {
 	out := map[string]bool{}
-	for _, list := range [][]*features.Package{j.project.Members, j.project.Locals} {
+	for _, list := range [][]*features.Package{j.Project.Members, j.Project.Locals} {
 		for _, p := range list {
 			if p.BuildScript != "" {
 				out[p.Name] = true
@@ -326,14 +326,14 @@ func (j *journey) sourceDirs(f *mistake) []string {
 	}
 	add := func(dir string) {
 		for _, d := range dirs {
-			if j.host.Below(dir, d) {
+			if j.Host.Below(dir, d) {
 				return
 			}
 		}
 		dirs = append(dirs, dir)
 	}
-	add(j.project.Root)
-	for _, list := range [][]*features.Package{j.project.Members, j.project.Locals} {
+	add(j.Project.Root)
+	for _, list := range [][]*features.Package{j.Project.Members, j.Project.Locals} {
 		for _, p := range list {
 			add(p.Dir)
 		}

@@ -22,14 +22,14 @@ type program struct {
 
 // build runs cargo with the user's own words and reads its messages; what it prints is what it would have printed without us.
 func (j *journey) build(ctx context.Context) error {
-	c := cargo.Build(j.tool, j.line, j.defaultRun())
+	c := cargo.Build(j.Tool, j.Line, j.defaultRun())
 	watch := j.watchBuild()
-	if j.line.WantsJSON() {
+	if j.Line.WantsJSON() {
 		j.stream().again()
 	}
 	messages := &cargo.LineWriter{
 		Each: func(m cargo.Message) {
-			if j.line.WantsJSON() {
+			if j.Line.WantsJSON() {
 				j.stream().message(m)
 				watch.message(m.Raw)
 			}
@@ -41,9 +41,9 @@ func (j *journey) build(ctx context.Context) error {
 		},
 		Other: func(line []byte) { _, _ = j.otherOut().Write(line) },
 	}
-	c.Stdin, c.Stdout, c.Stderr, c.Together = j.stdin, messages, watch.stderr, true
+	c.Stdin, c.Stdout, c.Stderr, c.Together = j.Stdin, messages, watch.stderr, true
 	endedByItself := j.beginBuild()
-	ran, err := j.run.Run(ctx, c)
+	ran, err := j.Runner.Run(ctx, c)
 	if ctx.Err() == nil && ran.Signal == "" {
 		endedByItself()
 	}
@@ -69,7 +69,7 @@ func (j *journey) build(ctx context.Context) error {
 
 // made says whether a program that cargo lists was really made: the words after `rustc --` may ask for something else in its place.
 func (j *journey) made(path string) bool {
-	return j.line.Verb != "rustc" || j.line.Links() && j.host.IsFile(path)
+	return j.Line.Verb != "rustc" || j.Line.Links() && j.Host.IsFile(path)
 }
 
 // targetKind is the one word for what cargo lists: a library of any kind is lib.
@@ -95,20 +95,20 @@ func (j *journey) otherOut() io.Writer {
 	if l := j.ndjson(); l != nil {
 		return l
 	}
-	return j.shell.Out
+	return j.Shell.Out
 }
 
 // defaultRun is the program that `cargo run` means when its package has several.
 func (j *journey) defaultRun() string {
-	if j.line.Verb != "run" || j.project.Selected == nil || len(j.line.Packages) > 0 {
+	if j.Line.Verb != "run" || j.Project.Selected == nil || len(j.Line.Packages) > 0 {
 		return ""
 	}
-	return j.project.Selected.DefaultRun
+	return j.Project.Selected.DefaultRun
 }
 
 // ambiguousRun says that `cargo run` will refuse to choose among several programs. It says so itself, before anything is built.
 func (j *journey) ambiguousRun() bool {
-	if j.line.Verb != "run" || len(j.line.Bin)+len(j.line.Example) > 0 || j.defaultRun() != "" {
+	if j.Line.Verb != "run" || len(j.Line.Bin)+len(j.Line.Example) > 0 || j.defaultRun() != "" {
 		return false
 	}
 	names := map[string]bool{}
@@ -120,7 +120,7 @@ func (j *journey) ambiguousRun() bool {
 	if len(names) < 2 {
 		return false
 	}
-	for _, p := range j.project.Members {
+	for _, p := range j.Project.Members {
 		if p.DefaultRun != "" {
 			return false
 		}
@@ -130,7 +130,7 @@ func (j *journey) ambiguousRun() bool {
 
 // tellExecutables writes what cargo writes under --no-run, and leaves out when it writes JSON messages, as it does for us.
 func (j *journey) tellExecutables() {
-	if !j.line.NoRun || j.line.WantsJSON() {
+	if !j.Line.NoRun || j.Line.WantsJSON() {
 		return
 	}
 	for _, p := range j.programs {
@@ -141,7 +141,7 @@ func (j *journey) tellExecutables() {
 		if p.Unit {
 			source = "unittests " + source
 		}
-		j.shell.Status("Executable", "%s (%s)", source, j.shown(p.Path))
+		j.Shell.Status("Executable", "%s (%s)", source, j.shown(p.Path))
 	}
 }
 

@@ -3,10 +3,11 @@ package app
 import (
 	"context"
 	"fmt"
-	"gpubuild/toolchain/cargo"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"gpubuild/toolchain/cargo"
 )
 
 func runCache(a *app, _ context.Context, o Options, l cargo.Line) error {
@@ -19,23 +20,23 @@ func runCache(a *app, _ context.Context, o Options, l cargo.Line) error {
 		if o.JSON != nil {
 			return a.answer(o, "cache", true, nil, struct {
 				Dir string `json:"dir"`
-			}{a.cacheDir})
+			}{a.CacheDir})
 		}
-		fmt.Fprintln(a.shell.Out, a.cacheDir)
+		fmt.Fprintln(a.Shell.Out, a.CacheDir)
 		return nil
 	case "clean":
 		// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may be the
 		// user's own, and nothing is removed.
-		if other := foreign(a.cacheDir); len(other) > 0 {
-			return &usageError{fmt.Sprintf("%s holds what is not gpubuild's: %s; nothing was removed", a.cacheDir, strings.Join(other, ", ")),
+		if other := foreign(a.CacheDir); len(other) > 0 {
+			return &usageError{fmt.Sprintf("%s holds what is not gpubuild's: %s; nothing was removed", a.CacheDir, strings.Join(other, ", ")),
 				"point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: " + strings.Join(cacheParts, " ")}
 		}
 		for _, name := range cacheParts {
-			if err := os.RemoveAll(filepath.Join(a.cacheDir, name)); err != nil {
+			if err := os.RemoveAll(filepath.Join(a.CacheDir, name)); err != nil {
 				return fmt.Errorf("cache: %w", err)
 			}
 		}
-		a.shell.Status("Removed", "%s", a.cacheDir)
+		a.Shell.Status("Removed", "%s", a.CacheDir)
 		return a.answer(o, "cache", true, nil, nil)
 	}
 	return &usageError{fmt.Sprintf("cache knows no %q", word), "gpubuild cache dir, or gpubuild cache clean"}

@@ -60,7 +60,7 @@ func BenchmarkCheck(b *testing.B) {
 		}
 		for _, out := range outs {
 			entries = append(entries, stale.Entry{Key: stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: out}, Package: u.Name, Inputs: inputs,
-				ScriptRan: cargo.ScriptRan(j.host, out)})
+				ScriptRan: cargo.ScriptRan(j.Host, out)})
 		}
 	}
 	cold := h.read

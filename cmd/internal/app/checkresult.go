@@ -16,11 +16,11 @@ func (j *journey) fresh(f *mistake) bool {
 	if f.linked != "" {
 		return j.cleaned[f.unit.Name]
 	}
-	if j.cleaned[f.unit.Name] || j.before[j.host.Clean(f.outDir)] == 0 {
+	if j.cleaned[f.unit.Name] || j.before[j.Host.Clean(f.outDir)] == 0 {
 		return true
 	}
 	for _, path := range f.paths {
-		fi, err := j.host.Files.Stat(path)
+		fi, err := j.Host.Files.Stat(path)
 		if err != nil || fi.ModTime().Before(j.buildBegan) {
 			return false
 		}
@@ -44,15 +44,15 @@ func (j *journey) checkResult(ctx context.Context) error {
 	}
 	if len(again) > 0 && j.options.NoClean {
 		j.tellMistakes(list, again)
-		j.shell.Hint("leave --gpu-no-clean out, or run cargo " + strings.Join(cargo.Clean(j.tool, j.line, again, j.platforms()).Args, " "))
+		j.Shell.Hint("leave --gpu-no-clean out, or run cargo " + strings.Join(cargo.Clean(j.Tool, j.Line, again, j.platforms()).Args, " "))
 		return exit.Code(exit.Stale)
 	}
 	if len(again) > 0 {
 		for _, f := range list {
 			if contains(again, f.unit.Name) {
-				j.shell.Status("Wrong", "%s", f.words())
+				j.Shell.Status("Wrong", "%s", f.words())
 				for _, m := range f.list[:min(len(f.list), 3)] {
-					j.shell.Detail("%s", m)
+					j.Shell.Detail("%s", m)
 				}
 			}
 		}
@@ -77,7 +77,7 @@ func (j *journey) cleanPackages(ctx context.Context, packages []string) error {
 	if _, err := j.removePackages(ctx, packages); err != nil {
 		return j.notCleaned(err)
 	}
-	j.shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
+	j.Shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
 	j.areCleaned(packages)
 	return nil
 }
@@ -101,7 +101,7 @@ func (j *journey) judgeMistakes(list []*mistake) error {
 			if known.Wrong != "" {
 				wrong = append(wrong, f)
 			} else {
-				j.shell.Detail("as told before: %s", f.words())
+				j.Shell.Detail("as told before: %s", f.words())
 			}
 			continue
 		}
@@ -113,12 +113,12 @@ func (j *journey) judgeMistakes(list []*mistake) error {
 		case why == "":
 			c.ScriptRan = f.scriptRan
 		default:
-			j.shell.Note("%s: %s", f.words(), why)
+			j.Shell.Note("%s: %s", f.words(), why)
 		}
 		learned = append(learned, c)
 	}
 	if err := j.conclude(learned); err != nil {
-		j.shell.Warning("%v; what was found out of the packages is found out again next time", err)
+		j.Shell.Warning("%v; what was found out of the packages is found out again next time", err)
 	}
 	if len(wrong) == 0 {
 		return nil
@@ -130,7 +130,7 @@ func (j *journey) judgeMistakes(list []*mistake) error {
 		}
 	}
 	j.tellMistakes(wrong, names)
-	j.shell.Hint(j.remedy(wrong[0]))
+	j.Shell.Hint(j.remedy(wrong[0]))
 	return exit.Code(exit.Stale)
 }
 
@@ -154,18 +154,18 @@ func (j *journey) tellMistakes(list []*mistake, names []string) {
 		}
 		if len(f.paths) > 0 && f.linked == "" {
 			dir := f.outDir
-			if !j.host.Below(f.paths[0], dir) {
-				dir = j.host.Dir(f.paths[0])
+			if !j.Host.Below(f.paths[0], dir) {
+				dir = j.Host.Dir(f.paths[0])
 			}
 			text += "\n  in " + j.shown(dir)
 		}
-		j.shell.Error("%s", text)
+		j.Shell.Error("%s", text)
 	}
 }
 
 // remedy says what to do about code that a package makes wrongly by itself.
 func (j *journey) remedy(f *mistake) string {
-	script := j.shown(j.host.Join(f.unit.Dir, "build.rs"))
+	script := j.shown(j.Host.Join(f.unit.Dir, "build.rs"))
 	anew := "`gpubuild build --gpu-force-clean` builds it anew"
 	for _, m := range f.list {
 		if m.By == stale.ByNVCC && f.linked == "" {
@@ -199,7 +199,7 @@ func (j *journey) excuse(f *mistake) (why string, ok bool) {
 		}
 		own, err := j.isOwn(f, m.Code, f.paths[i])
 		if err != nil {
-			j.shell.Detail("the sources of %s cannot be read: %v", f.unit.Name, err)
+			j.Shell.Detail("the sources of %s cannot be read: %v", f.unit.Name, err)
 		}
 		if own {
 			return "", false

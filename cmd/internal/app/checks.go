@@ -48,7 +48,7 @@ func (j *journey) roadChecks(programs []report.Program, end error) []report.Chec
 		}
 		out = append(out, c)
 	}
-	if j.line.Verb == "check" || j.line.Verb == "clippy" {
+	if j.Line.Verb == "check" || j.Line.Verb == "clippy" {
 		return out
 	}
 	for _, c := range j.checks {
@@ -56,7 +56,7 @@ func (j *journey) roadChecks(programs []report.Program, end error) []report.Chec
 			out = append(out, c)
 		}
 	}
-	out = append(out, auditChecks(j.audited, j.host.Base(j.auditedProgram)+" ")...)
+	out = append(out, auditChecks(j.audited, j.Host.Base(j.auditedProgram)+" ")...)
 	code := exit.Of(end)
 	for _, p := range programs {
 		c := report.Check{ID: report.CheckProof, Name: p.Name, State: report.Skipped, Message: "nothing was run"}
@@ -83,11 +83,11 @@ func (j *journey) roadChecks(programs []report.Program, end error) []report.Chec
 
 // proofAsked says whether this run was to prove something.
 func (j *journey) proofAsked() bool {
-	switch j.line.Verb {
+	switch j.Line.Verb {
 	case "run", "test", "bench":
-		return !j.line.NoRun
+		return !j.Line.NoRun
 	}
-	return j.options.Prove || j.config.Prove.Value != nil
+	return j.options.Prove || j.Config.Prove.Value != nil
 }
 
 // stepWords says in a line what a step came to.

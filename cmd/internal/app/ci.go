@@ -68,7 +68,7 @@ const threeLines = "a matrix of three lines does, in gpubuild.toml:\n      [matr
 
 // openCI reads the project and its configuration, without asking cargo.
 func (a *app) openCI(o Options, l cargo.Line) (*journey, error) {
-	j := &journey{app: a, options: o, line: l, env: a.host.Env}
+	j := &journey{app: a, options: o, Line: l, env: a.Host.Env}
 	return j, j.openProject()
 }
 
@@ -78,9 +78,9 @@ func (a *app) planCI(ctx context.Context, o Options, l cargo.Line) (*ciPlan, err
 	if err != nil {
 		return nil, err
 	}
-	p := &ciPlan{journey: j, said: j.config.Matrix.Value, loads: map[string]featureLoad{}}
+	p := &ciPlan{journey: j, said: j.Config.Matrix.Value, loads: map[string]featureLoad{}}
 	if p.said == nil {
-		return nil, &config.Error{Path: j.shown(j.host.Join(j.project.Root, "gpubuild.toml")), Problem: "there is no [matrix] here, nor in the metadata of the manifests", Fix: threeLines}
+		return nil, &config.Error{Path: j.shown(j.Host.Join(j.Project.Root, "gpubuild.toml")), Problem: "there is no [matrix] here, nor in the metadata of the manifests", Fix: threeLines}
 	}
 	if p.catalog, err = install.DefaultCatalog(); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (a *app) planCI(ctx context.Context, o Options, l cargo.Line) (*ciPlan, err
 		return nil, err
 	}
 	for _, name := range p.unknownProfiles(spec) {
-		a.shell.Warning("profile %q has no [profile.%s] in %s: cargo refuses its rows, unless your cargo configuration defines it on every runner", name, name, j.shown(j.project.RootManifest))
+		a.Shell.Warning("profile %q has no [profile.%s] in %s: cargo refuses its rows, unless your cargo configuration defines it on every runner", name, name, j.shown(j.Project.RootManifest))
 	}
 	p.matrix, err = ci.Expand(spec, p.judgeRow)
 	return p, err
@@ -127,15 +127,15 @@ func (p *ciPlan) spec(ctx context.Context) (ci.Spec, error) {
 	for _, place := range m.Prove {
 		words, err := splitWords(place.Wrapper)
 		if err != nil {
-			return s, &config.Error{Path: p.config.Matrix.Origin, Problem: "matrix.prove.wrapper of " + place.Name + ": " + err.Error(), Fix: "quote it as a shell would"}
+			return s, &config.Error{Path: p.Config.Matrix.Origin, Problem: "matrix.prove.wrapper of " + place.Name + ": " + err.Error(), Fix: "quote it as a shell would"}
 		}
 		if len(place.Runner) == 0 {
 			place.Runner = []string{"self-hosted", "linux", "gpu"}
 		}
 		s.Places = append(s.Places, ci.Place{Axes: ci.Axes(place.Axes), Name: place.Name, Runner: place.Runner, Wrapper: words, Driver: place.Driver, Capability: place.Capability, Toolkit: place.Toolkit, Args: place.Args})
 	}
-	if p.project.HasLock {
-		data, err := p.host.ReadFile(p.project.LockPath, 64<<20)
+	if p.Project.HasLock {
+		data, err := p.Host.ReadFile(p.Project.LockPath, 64<<20)
 		if err != nil {
 			return s, err
 		}
@@ -157,7 +157,7 @@ func (p *ciPlan) spec(ctx context.Context) (ci.Spec, error) {
 	if len(s.CUDA) == 0 {
 		v := p.catalog.Newest("linux-x86_64", newest)
 		if v.IsZero() {
-			return s, &config.Error{Path: p.config.Matrix.Origin, Problem: fmt.Sprintf("no CUDA that gpubuild fetches is known to the locked cudarc (up to %s)", newest), Fix: `name versions and their images: cuda = ["12.8"], image = { "12.8" = "…" }`}
+			return s, &config.Error{Path: p.Config.Matrix.Origin, Problem: fmt.Sprintf("no CUDA that gpubuild fetches is known to the locked cudarc (up to %s)", newest), Fix: `name versions and their images: cuda = ["12.8"], image = { "12.8" = "…" }`}
 		}
 		s.CUDA = []string{v.String()}
 	}
@@ -169,7 +169,7 @@ func (p *ciPlan) askAbout(ctx context.Context, set string) error {
 	if _, known := p.loads[set]; known {
 		return nil
 	}
-	words := []string{"build", "--manifest-path", p.project.RootManifest}
+	words := []string{"build", "--manifest-path", p.Project.RootManifest}
 	if set != "" {
 		words = append(words, "--features="+set)
 	}
@@ -177,11 +177,11 @@ func (p *ciPlan) askAbout(ctx context.Context, set string) error {
 	if err != nil {
 		return err
 	}
-	tool, err := cargo.Find(p.host, line)
+	tool, err := cargo.Find(p.Host, line)
 	if err != nil {
 		return err
 	}
-	j := &journey{app: p.app, options: p.options, line: line, tool: tool, env: p.host.Env, project: p.project, config: p.config}
+	j := &journey{app: p.app, options: p.options, Line: line, Tool: tool, env: p.Host.Env, Project: p.Project, Config: p.Config}
 	if err := j.askOnly(ctx, true); err != nil {
 		return err
 	}
@@ -327,12 +327,12 @@ func (p *ciPlan) compiler(said string, r *ci.Row) (hostcc.Compiler, error) {
 // workflow is what of the configuration a workflow needs.
 func (j *journey) workflow() ci.Workflow {
 	var w ci.Workflow
-	if c := j.config.CI.Value; c != nil {
+	if c := j.Config.CI.Value; c != nil {
 		w.Install, w.Setup, w.Image = strings.TrimSpace(c.Install), strings.TrimSpace(c.Setup), c.Image
 	}
 	if root := j.repository(); root != "" {
-		w.Dir = strings.TrimPrefix(j.project.Root, root) // the repository lies above, and is named as the beginning of the same path
-		if j.host.OS == buildenv.Windows {
+		w.Dir = strings.TrimPrefix(j.Project.Root, root) // the repository lies above, and is named as the beginning of the same path
+		if j.Host.OS == buildenv.Windows {
 			w.Dir = strings.ReplaceAll(w.Dir, `\`, "/")
 		}
 		w.Dir = strings.Trim(w.Dir, "/")
@@ -342,11 +342,11 @@ func (j *journey) workflow() ci.Workflow {
 
 // repository is the directory above the project that holds .git; empty when there is none.
 func (j *journey) repository() string {
-	for dir := j.project.Root; ; dir = j.host.Dir(dir) {
-		if _, err := j.host.Files.Stat(j.host.Join(dir, ".git")); err == nil {
+	for dir := j.Project.Root; ; dir = j.Host.Dir(dir) {
+		if _, err := j.Host.Files.Stat(j.Host.Join(dir, ".git")); err == nil {
 			return dir
 		}
-		if j.host.Dir(dir) == dir {
+		if j.Host.Dir(dir) == dir {
 			return ""
 		}
 	}
@@ -368,7 +368,7 @@ func (a *app) ciMatrix(ctx context.Context, o Options, l cargo.Line) error {
 	var out []byte
 	if o.JSON == nil && (o.Format == "" || o.Format == "text") {
 		out = ci.Text(p.matrix, report.Bytes)
-		if _, err := a.shell.Out.Write(out); err != nil {
+		if _, err := a.Shell.Out.Write(out); err != nil {
 			return err
 		}
 	}
@@ -387,9 +387,9 @@ func (a *app) ciMatrix(ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	if len(p.matrix.LeftOut) > 0 {
-		a.shell.Note("left out:\n%s", strings.TrimSuffix(ci.Reasons(p.matrix.LeftOut), "\n"))
+		a.Shell.Note("left out:\n%s", strings.TrimSuffix(ci.Reasons(p.matrix.LeftOut), "\n"))
 	}
-	_, err = a.shell.Out.Write(out)
+	_, err = a.Shell.Out.Write(out)
 	return err
 }
 
@@ -410,7 +410,7 @@ func (p *ciPlan) unknownProfiles(s ci.Spec) []string {
 			case "dev", "release", "test", "bench":
 				continue
 			}
-			if !contains(p.project.Profiles, name) && !contains(out, name) {
+			if !contains(p.Project.Profiles, name) && !contains(out, name) {
 				out = append(out, name)
 			}
 		}

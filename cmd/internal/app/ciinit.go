@@ -31,29 +31,29 @@ func (a *app) ciInit(o Options, l cargo.Line, service string) error {
 	default:
 		return &usageError{fmt.Sprintf("no workflow can be written for %q", service), "gpubuild ci init github, or gitlab"}
 	}
-	if j.config.Matrix.Value == nil {
-		a.shell.Warning("there is no [matrix] yet, and the workflow computes its rows from it")
-		a.shell.Hint(threeLines)
+	if j.Config.Matrix.Value == nil {
+		a.Shell.Warning("there is no [matrix] yet, and the workflow computes its rows from it")
+		a.Shell.Hint(threeLines)
 	}
 	if j.workflow().Install == "" {
-		a.shell.Warning("the workflow does not know yet how a runner gets gpubuild, and fails with these words")
-		a.shell.Hint(ci.NoInstall)
+		a.Shell.Warning("the workflow does not know yet how a runner gets gpubuild, and fails with these words")
+		a.Shell.Hint(ci.NoInstall)
 	}
 	if o.JSON != nil {
 		return &usageError{"ci init has no answer for machines", "--stdout prints the workflow"}
 	}
 	if o.Stdout {
-		_, err := a.shell.Out.Write(text)
+		_, err := a.Shell.Out.Write(text)
 		return err
 	}
 	root := j.repository()
 	if root == "" {
-		root = j.project.Root
+		root = j.Project.Root
 	}
-	path := a.host.Join(append([]string{root}, parts...)...)
-	switch have, err := a.host.ReadFile(path, 1<<20); {
+	path := a.Host.Join(append([]string{root}, parts...)...)
+	switch have, err := a.Host.ReadFile(path, 1<<20); {
 	case err == nil && bytes.Equal(have, text):
-		a.shell.Status("Unchanged", "%s", a.shown(path))
+		a.Shell.Status("Unchanged", "%s", a.shown(path))
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 	case !o.Force:
@@ -63,12 +63,12 @@ func (a *app) ciInit(o Options, l cargo.Line, service string) error {
 		}
 		return &usageError{a.shown(path) + " is there already, and differs", fix}
 	}
-	if err := os.MkdirAll(a.host.Dir(path), 0o755); err != nil {
+	if err := os.MkdirAll(a.Host.Dir(path), 0o755); err != nil {
 		return err
 	}
 	if err := cache.WriteFile(path, text, 0o644); err != nil {
 		return err
 	}
-	a.shell.Status("Wrote", "%s", a.shown(path))
+	a.Shell.Status("Wrote", "%s", a.shown(path))
 	return nil
 }

@@ -49,26 +49,26 @@ func (a *app) ciRun(ctx context.Context, o Options, l cargo.Line, id string) err
 		}
 		steps = slices.DeleteFunc(steps, func(s ci.Step) bool { return s.Name != o.Only })
 		if len(steps) == 0 {
-			a.shell.Note("row %s needs no step %s", id, o.Only)
+			a.Shell.Note("row %s needs no step %s", id, o.Only)
 			return nil
 		}
 	}
 	if o.DryRun {
-		fmt.Fprintf(a.shell.Out, "cd %s\n", ci.JoinWords([]string{p.project.Root}))
+		fmt.Fprintf(a.Shell.Out, "cd %s\n", ci.JoinWords([]string{p.Project.Root}))
 		for _, s := range steps {
-			fmt.Fprintln(a.shell.Out, s.Script())
+			fmt.Fprintln(a.Shell.Out, s.Script())
 		}
 		return nil
 	}
-	if here := install.Platform(a.host); here != row.Platform {
+	if here := install.Platform(a.Host); here != row.Platform {
 		return &leftOutError{id, fmt.Sprintf("it is for %s, and this machine is %s", row.Platform, here), "run it on such a machine; --dry-run prints its commands"}
 	}
 	if row.Container != "" {
-		a.shell.Note("CI runs this row in %s; here it runs on your own machine, with your own compilers", ci.OneLine(row.Container))
+		a.Shell.Note("CI runs this row in %s; here it runs on your own machine, with your own compilers", ci.OneLine(row.Container))
 	}
-	out := a.shell.Out
+	out := a.Shell.Out
 	if o.JSON != nil && *o.JSON == "" {
-		a.shell.Out = a.shell.Err // stdout belongs to the answer
+		a.Shell.Out = a.Shell.Err // stdout belongs to the answer
 	}
 	done := []stepResult{}
 	for _, s := range steps {
@@ -88,7 +88,7 @@ func (a *app) ciRun(ctx context.Context, o Options, l cargo.Line, id string) err
 			break
 		}
 	}
-	a.shell.Out = out
+	a.Shell.Out = out
 	if answered := a.answer(o, "ci-run", err == nil, nil, struct {
 		Row   ci.Row       `json:"row"`
 		Steps []stepResult `json:"steps"`
@@ -127,29 +127,29 @@ func (p *ciPlan) runStep(ctx context.Context, row ci.Row, s ci.Step) error {
 		}
 	}
 	if s.Results != "" {
-		if err := os.MkdirAll(p.host.Join(p.project.Root, s.Results), 0o755); err != nil {
+		if err := os.MkdirAll(p.Host.Join(p.Project.Root, s.Results), 0o755); err != nil {
 			return err
 		}
 	}
-	p.shell.Status("Step", "%s: %s", s.Title, ci.OneLine(s.Script()))
+	p.Shell.Status("Step", "%s: %s", s.Title, ci.OneLine(s.Script()))
 	if len(s.Wrapper) > 0 {
 		return p.runWrapped(ctx, row, s)
 	}
-	res, err := p.run.Run(ctx, p.command(s))
+	res, err := p.Runner.Run(ctx, p.command(s))
 	return ended(res, err)
 }
 
 // command is a step as a process: ourselves, in the workspace's root.
 func (p *ciPlan) command(s ci.Step) buildenv.Cmd {
-	env := p.host.Env
+	env := p.Host.Env
 	for _, v := range s.Env {
 		value := v.Value
 		if v.Name == "CARGO_TARGET_DIR" {
-			value = p.host.Join(p.project.Root, value)
+			value = p.Host.Join(p.Project.Root, value)
 		}
-		env = p.host.Apply(env, buildenv.Delta{Changes: []buildenv.Change{{Op: buildenv.Set, Name: v.Name, Value: value}}})
+		env = p.Host.Apply(env, buildenv.Delta{Changes: []buildenv.Change{{Op: buildenv.Set, Name: v.Name, Value: value}}})
 	}
-	return buildenv.Cmd{Path: p.self, Args: s.Args, Dir: p.project.Root, Env: env.Entries(), Stdin: p.stdin, Stdout: p.shell.Out, Stderr: p.shell.Err}
+	return buildenv.Cmd{Path: p.Self, Args: s.Args, Dir: p.Project.Root, Env: env.Entries(), Stdin: p.Stdin, Stdout: p.Shell.Out, Stderr: p.Shell.Err}
 }
 
 // ended is what a step's process came to: its own words are said already.
@@ -168,21 +168,21 @@ func (p *ciPlan) haveToolkit(row ci.Row) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	plan, err := install.MakePlan(p.catalog, p.host, p.cacheDir, install.Want{Exact: v, LinkStubs: true, Parts: append(install.Default(), row.Parts...)})
+	plan, err := install.MakePlan(p.catalog, p.Host, p.CacheDir, install.Want{Exact: v, LinkStubs: true, Parts: append(install.Default(), row.Parts...)})
 	if err != nil {
 		return false, err
 	}
 	if plan.Installed {
-		p.shell.Status("Have", "CUDA %s in %s", plan.Release, p.shown(plan.Root))
+		p.Shell.Status("Have", "CUDA %s in %s", plan.Release, p.shown(plan.Root))
 		return true, nil
 	}
 	var extra []cuda.Candidate
-	for _, in := range install.Installed(p.host, p.cacheDir) {
+	for _, in := range install.Installed(p.Host, p.CacheDir) {
 		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: "gpubuild's cache"})
 	}
-	for _, t := range cuda.Find(p.host, extra) {
+	for _, t := range cuda.Find(p.Host, extra) {
 		if t.Problem == "" && t.Version == v {
-			p.shell.Note("CI fetches CUDA %s for this row; here %s is used (%s)", v, t.Root, t.Origin)
+			p.Shell.Note("CI fetches CUDA %s for this row; here %s is used (%s)", v, t.Root, t.Origin)
 			return true, nil
 		}
 	}
@@ -197,8 +197,8 @@ var resultLine = regexp.MustCompile(`gpubuild-ci-result ([0-9a-f]{16}) (\d{1,3})
 // runWrapped runs a step through its wrapper, as ourselves again, and takes the step's own word for how it ended.
 func (p *ciPlan) runWrapped(ctx context.Context, row ci.Row, s ci.Step) error {
 	wrapper := s.Wrapper[0]
-	path, err := p.host.LookPath(wrapper)
-	if p.host.IsAbs(wrapper) && p.host.IsFile(wrapper) {
+	path, err := p.Host.LookPath(wrapper)
+	if p.Host.IsAbs(wrapper) && p.Host.IsFile(wrapper) {
 		path, err = wrapper, nil
 	}
 	if err != nil {
@@ -209,12 +209,12 @@ func (p *ciPlan) runWrapped(ctx context.Context, row ci.Row, s ci.Step) error {
 	if _, err := rand.Read(random[:]); err != nil {
 		return err
 	}
-	told := &resultFilter{out: p.shell.Out, nonce: hex.EncodeToString(random[:])}
+	told := &resultFilter{out: p.Shell.Out, nonce: hex.EncodeToString(random[:])}
 	c := p.command(s)
 	c.Path = path
-	c.Args = append(slices.Clone(s.Wrapper[1:]), p.self, ciChild, told.nonce, row.ID, p.project.RootManifest)
+	c.Args = append(slices.Clone(s.Wrapper[1:]), p.Self, ciChild, told.nonce, row.ID, p.Project.RootManifest)
 	c.Stdout = told
-	res, err := p.run.Run(ctx, c)
+	res, err := p.Runner.Run(ctx, c)
 	told.close()
 	switch {
 	case isInterrupted(err):
@@ -222,13 +222,13 @@ func (p *ciPlan) runWrapped(ctx context.Context, row ci.Row, s ci.Step) error {
 	case told.worst != 0:
 		return exit.Code(told.worst)
 	case err != nil:
-		p.shell.Error("%s ended with %d, and no proof was told of", wrapper, res.Code)
+		p.Shell.Error("%s ended with %d, and no proof was told of", wrapper, res.Code)
 		if res.Code == 0 {
 			return err // it was not even started
 		}
 		return exit.Code(res.Code)
 	case told.count == 0:
-		p.shell.Loud("Unproved", "not proven: %s ended well, and nothing that it ran told of a proof", wrapper)
+		p.Shell.Loud("Unproved", "not proven: %s ended well, and nothing that it ran told of a proof", wrapper)
 		return exit.Code(exit.Unproved)
 	}
 	return nil
@@ -246,11 +246,11 @@ func (a *app) ciInside(ctx context.Context, words []string) error {
 	case errors.As(err, &code):
 		n = int(code)
 	case err != nil:
-		n = finish(a.shell, err)
+		n = finish(a.Shell, err)
 		err = exit.Code(n)
 	}
 	// A line of its own, whatever the program left unfinished.
-	if _, wrote := fmt.Fprintf(a.shell.Out, "\ngpubuild-ci-result %s %d\n", words[0], n); wrote != nil {
+	if _, wrote := fmt.Fprintf(a.Shell.Out, "\ngpubuild-ci-result %s %d\n", words[0], n); wrote != nil {
 		return wrote
 	}
 	return err
@@ -271,7 +271,7 @@ func (a *app) ciInsideStep(ctx context.Context, id, manifest string) error {
 	}
 	for _, s := range steps {
 		if len(s.Wrapper) > 0 {
-			res, err := p.run.Run(ctx, p.command(s))
+			res, err := p.Runner.Run(ctx, p.command(s))
 			return ended(res, err)
 		}
 	}

@@ -41,9 +41,9 @@ func (j *journey) removePackages(ctx context.Context, packages []string) (remova
 		return r, err
 	}
 	for _, l := range j.otherVersions(packages) {
-		j.shell.Note("%s", l)
+		j.Shell.Note("%s", l)
 	}
-	said, err := j.runCargo(ctx, cargo.Clean(j.tool, j.line, packages, j.platforms()), io.Discard)
+	said, err := j.runCargo(ctx, cargo.Clean(j.Tool, j.Line, packages, j.platforms()), io.Discard)
 	if err == nil {
 		r.Files, r.Bytes = cargo.Cleaned(said)
 	}
@@ -57,12 +57,12 @@ func (j *journey) planRemoval(ctx context.Context, packages []string) (removal, 
 		return r, err
 	}
 	var list bytes.Buffer
-	said, err := j.runCargo(ctx, cargo.CleanPlan(j.tool, j.line, packages, j.platforms()), &list)
+	said, err := j.runCargo(ctx, cargo.CleanPlan(j.Tool, j.Line, packages, j.platforms()), &list)
 	if err != nil {
 		return r, err
 	}
 	for _, line := range strings.Split(list.String(), "\n") {
-		if p := strings.TrimRight(line, "\r"); j.host.IsAbs(p) {
+		if p := strings.TrimRight(line, "\r"); j.Host.IsAbs(p) {
 			r.paths = append(r.paths, p)
 		}
 	}
@@ -78,13 +78,13 @@ func (j *journey) planRemoval(ctx context.Context, packages []string) (removal, 
 func (j *journey) runCargo(ctx context.Context, c buildenv.Cmd, stdout io.Writer) (said string, err error) {
 	waiting := &waitTeller{tell: func(what string) {
 		if strings.Contains(what, "package cache") {
-			j.shell.Status("Blocking", "%s, which another cargo holds", what)
+			j.Shell.Status("Blocking", "%s, which another cargo holds", what)
 			return
 		}
-		j.shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what, j.answers.Places.BuildDirectory)
+		j.Shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what, j.answers.Places.BuildDirectory)
 	}}
 	c.Stdout, c.Stderr = stdout, waiting
-	_, err = j.run.Run(ctx, c)
+	_, err = j.Runner.Run(ctx, c)
 	said = waiting.rest()
 	if err != nil && said != "" && ctx.Err() == nil {
 		err = &cleanFailedError{Words: said, Dir: j.answers.Places.BuildDirectory, Err: err}
@@ -150,8 +150,8 @@ func (e *cleanFailedError) Hint() string {
 // and fine, and what it leads to is judged.
 func (j *journey) guard() error {
 	for _, dir := range j.ownDirs() {
-		if why := j.precious(j.host.Real(dir)); why != "" {
-			return refused(dir, j.host.Real(dir), why)
+		if why := j.precious(j.Host.Real(dir)); why != "" {
+			return refused(dir, j.Host.Real(dir), why)
 		}
 	}
 	return nil
@@ -169,7 +169,7 @@ func refused(dir, real, why string) error {
 // ownDirs are the directories that are cargo's own in this build.
 func (j *journey) ownDirs() []string {
 	p := j.answers.Places
-	if p.TargetDirectory == "" || j.host.SamePath(p.TargetDirectory, p.BuildDirectory) {
+	if p.TargetDirectory == "" || j.Host.SamePath(p.TargetDirectory, p.BuildDirectory) {
 		return []string{p.BuildDirectory}
 	}
 	return []string{p.TargetDirectory, p.BuildDirectory}
@@ -177,7 +177,7 @@ func (j *journey) ownDirs() []string {
 
 // precious says why a directory, given without links, is none to remove things from; empty when it is not.
 func (j *journey) precious(dir string) string {
-	h := j.host
+	h := j.Host
 	home := h.Real(h.Home)
 	switch {
 	case !h.IsAbs(dir):
@@ -199,11 +199,11 @@ func (j *journey) precious(dir string) string {
 func (j *journey) inside(paths []string) error {
 	var own []string
 	for _, d := range j.ownDirs() {
-		own = append(own, j.host.Real(d))
+		own = append(own, j.Host.Real(d))
 	}
 	dirs, seen := j.standing(), map[string]bool{}
 	for _, p := range paths {
-		dirs = append(dirs, j.host.Dir(p)) // a link itself goes, not what it leads to
+		dirs = append(dirs, j.Host.Dir(p)) // a link itself goes, not what it leads to
 	}
 next:
 	for _, dir := range dirs {
@@ -211,12 +211,12 @@ next:
 			continue
 		}
 		seen[dir] = true
-		if !j.host.IsDir(dir) {
+		if !j.Host.IsDir(dir) {
 			continue // gone since; what is not there cannot be resolved, either
 		}
-		real := j.host.Real(dir)
+		real := j.Host.Real(dir)
 		for _, o := range own {
-			if j.host.Below(real, o) {
+			if j.Host.Below(real, o) {
 				continue next
 			}
 		}
@@ -231,15 +231,15 @@ func (j *journey) standing() []string {
 	var out []string
 	for _, profile := range j.profileDirs() {
 		dirs := []string{profile}
-		if t := j.answers.Places.TargetDirectory; t != "" && j.host.Below(profile, j.answers.Places.BuildDirectory) {
-			dirs = append(dirs, j.host.Join(t, strings.TrimPrefix(profile, j.host.Clean(j.answers.Places.BuildDirectory))))
+		if t := j.answers.Places.TargetDirectory; t != "" && j.Host.Below(profile, j.answers.Places.BuildDirectory) {
+			dirs = append(dirs, j.Host.Join(t, strings.TrimPrefix(profile, j.Host.Clean(j.answers.Places.BuildDirectory))))
 		}
 		for _, dir := range dirs {
-			if j.host.IsDir(dir) {
+			if j.Host.IsDir(dir) {
 				out = append(out, dir)
 			}
 			for _, name := range j.names(dir) {
-				if sub := j.host.Join(dir, name); j.host.IsDir(sub) {
+				if sub := j.Host.Join(dir, name); j.Host.IsDir(sub) {
 					out = append(out, sub)
 				}
 			}
@@ -276,14 +276,14 @@ func (j *journey) measure(paths []string) []unitOf {
 // unitPath is the part of a path down to the unit that cargo keeps it for: <profile>/build/<package>-<hash>, <profile>/deps/<file>.
 func (j *journey) unitPath(path string) string {
 	for _, profile := range j.profileDirs() {
-		if !j.host.Below(path, profile) {
+		if !j.Host.Below(path, profile) {
 			continue
 		}
 		parts := strings.FieldsFunc(strings.TrimPrefix(path, profile), func(r rune) bool { return r == '/' || r == '\\' })
 		if len(parts) > 2 {
 			parts = parts[:2]
 		}
-		return j.host.Join(append([]string{profile}, parts...)...)
+		return j.Host.Join(append([]string{profile}, parts...)...)
 	}
 	return path
 }

@@ -35,7 +35,7 @@ func (j *journey) outside(packages []string) ([]outsideCache, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := j.host
+	h := j.Host
 	h.Env = j.env
 	var out []outsideCache
 	for _, p := range packages {
@@ -64,7 +64,7 @@ func (j *journey) outside(packages []string) ([]outsideCache, error) {
 // inOwnDirs says whether a directory lies in cargo's own: then it goes as cargo's things go, or stays as the user's own.
 func (j *journey) inOwnDirs(dir string) bool {
 	for _, d := range j.ownDirs() {
-		if j.host.Below(j.host.Real(dir), j.host.Real(d)) {
+		if j.Host.Below(j.Host.Real(dir), j.Host.Real(d)) {
 			return true
 		}
 	}
@@ -74,7 +74,7 @@ func (j *journey) inOwnDirs(dir string) bool {
 // lookOutside lists a cache's content and says whether it may be emptied: only where nothing is in it that its crate does not write.
 func (j *journey) lookOutside(pkg string, x *features.External, dir string) (outsideCache, error) {
 	o := outsideCache{Package: pkg, What: x.What, Path: dir, blindTo: x.BlindTo}
-	real := j.host.Real(dir)
+	real := j.Host.Real(dir)
 	if why := j.precious(real); why != "" {
 		o.Refused = why
 		return o, nil
@@ -137,14 +137,14 @@ func mayEmpty(caches []outsideCache) error {
 
 // empty removes what was listed; the directory itself stays, since its crate wants it to be there. Only after mayEmpty.
 func (j *journey) empty(o *outsideCache) error {
-	real := j.host.Real(o.Path)
+	real := j.Host.Real(o.Path)
 	for _, rel := range o.paths {
 		if err := os.Remove(filepath.Join(real, rel)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s of %s: %w", o.What, o.Package, err)
 		}
 	}
 	o.Emptied = true
-	j.shell.Status("Emptied", "%s: %s of %s (%s)", o.Path, o.What, o.Package, amount(o.Files, o.Bytes))
+	j.Shell.Status("Emptied", "%s: %s of %s (%s)", o.Path, o.What, o.Package, amount(o.Files, o.Bytes))
 	return nil
 }
 
@@ -152,14 +152,14 @@ func (j *journey) empty(o *outsideCache) error {
 func (j *journey) tellOutside(o outsideCache, flag string) {
 	line := fmt.Sprintf("%s keeps %s in %s (%s), where cargo's clean does not reach", o.Package, o.What, o.Path, amount(o.Files, o.Bytes))
 	if o.Refused != "" {
-		j.shell.Note("%s; it will not be emptied: %s", line, o.Refused)
+		j.Shell.Note("%s; it will not be emptied: %s", line, o.Refused)
 		return
 	}
 	again := ""
 	if len(o.blindTo) > 0 {
 		again = "; until then the next build takes them again, whichever nvcc they are from"
 	}
-	j.shell.Note("%s; %s empties it%s", line, flag, again)
+	j.Shell.Note("%s; %s empties it%s", line, flag, again)
 }
 
 // poisoned lists the caches whose own check does not see one of the reasons: what they hold would be taken again, and be as stale as before.
@@ -189,9 +189,9 @@ func (j *journey) cleanForBuild(ctx context.Context, packages []string) error {
 		}
 		if bad := poisoned(caches, j.compared.Reasons); len(bad) > 0 {
 			for _, o := range bad {
-				j.shell.Error("stale: %s would take its old %s from %s again", o.Package, o.What, o.Path)
+				j.Shell.Error("stale: %s would take its old %s from %s again", o.Package, o.What, o.Path)
 			}
-			j.shell.Hint("allow it to be emptied: --gpu-clean-external")
+			j.Shell.Hint("allow it to be emptied: --gpu-clean-external")
 			return exit.Code(exit.Stale)
 		}
 	}
@@ -219,6 +219,6 @@ func (j *journey) notCleaned(err error) error {
 	if !errors.As(err, &no) {
 		return err
 	}
-	say(j.shell, err)
+	say(j.Shell, err)
 	return exit.Code(exit.Stale)
 }

@@ -67,13 +67,13 @@ func (j *journey) toClean(ctx context.Context, minimal bool) ([]string, error) {
 			return nil, err
 		}
 		for _, line := range stale.Lines(j.compared.Reasons) {
-			j.shell.Status("Stale", "%s", line)
+			j.Shell.Status("Stale", "%s", line)
 		}
 		for _, d := range j.compared.Unknown {
-			j.shell.Status("Unknown", "%s: %s", d.Package, d.Why)
+			j.Shell.Status("Unknown", "%s: %s", d.Package, d.Why)
 		}
 		for _, line := range j.faultLines() {
-			j.shell.Status("Wrong", "%s", line)
+			j.Shell.Status("Wrong", "%s", line)
 		}
 		return j.stalePackages(), nil
 	}
@@ -107,11 +107,11 @@ func (j *journey) gpuPackages() ([]string, error) {
 func (a *app) tellNothingToClean(j *journey, minimal bool) {
 	switch {
 	case minimal:
-		a.shell.Status("Fresh", "nothing is stale, so nothing is removed")
+		a.Shell.Status("Fresh", "nothing is stale, so nothing is removed")
 	case len(j.answers.Graph) == 0:
-		a.shell.Note("cargo gave no unit graph (%s), so the packages cannot be told; `gpubuild cargo clean -p NAME` removes one", j.answers.Reason)
+		a.Shell.Note("cargo gave no unit graph (%s), so the packages cannot be told; `gpubuild cargo clean -p NAME` removes one", j.answers.Reason)
 	default:
-		a.shell.Status("Cleaned", "nothing: no package of this selection compiles or links anything of the GPU's toolchain (a feature left out? --features cuda)")
+		a.Shell.Status("Cleaned", "nothing: no package of this selection compiles or links anything of the GPU's toolchain (a feature left out? --features cuda)")
 	}
 }
 
@@ -121,28 +121,28 @@ func (j *journey) cleanSelected(ctx context.Context, packages []string) (removal
 	if err != nil {
 		return removal{}, nil, err
 	}
-	where := strings.Join(append([]string{"profile " + j.line.ProfileName()}, j.platforms()...), ", ")
+	where := strings.Join(append([]string{"profile " + j.Line.ProfileName()}, j.platforms()...), ", ")
 	if j.options.DryRun {
 		r, err := j.planRemoval(ctx, packages)
 		if err != nil {
 			return r, caches, err
 		}
 		for _, l := range j.otherVersions(packages) {
-			j.shell.Note("%s", l)
+			j.Shell.Note("%s", l)
 		}
 		if j.options.JSON == nil || *j.options.JSON != "" {
 			for _, u := range r.Units {
-				fmt.Fprintf(j.shell.Out, "%s (%s)\n", j.shown(u.Path), amount(u.Files, u.Bytes))
+				fmt.Fprintf(j.Shell.Out, "%s (%s)\n", j.shown(u.Path), amount(u.Files, u.Bytes))
 			}
 		}
-		j.shell.Status("Would clean", "%s (%s): %s", strings.Join(packages, ", "), where, amount(r.Files, r.Bytes))
+		j.Shell.Status("Would clean", "%s (%s): %s", strings.Join(packages, ", "), where, amount(r.Files, r.Bytes))
 		for _, o := range caches {
 			if !j.options.CleanExternal {
 				j.tellOutside(o, "--external")
 			} else if o.Refused != "" {
-				j.shell.Note("%s would not be emptied: %s", o.Path, o.Refused)
+				j.Shell.Note("%s would not be emptied: %s", o.Path, o.Refused)
 			} else {
-				j.shell.Status("Would empty", "%s: %s of %s (%s)", o.Path, o.What, o.Package, amount(o.Files, o.Bytes))
+				j.Shell.Status("Would empty", "%s: %s of %s (%s)", o.Path, o.What, o.Package, amount(o.Files, o.Bytes))
 			}
 		}
 		return r, caches, nil
@@ -156,7 +156,7 @@ func (j *journey) cleanSelected(ctx context.Context, packages []string) (removal
 	if err != nil {
 		return r, caches, err
 	}
-	j.shell.Status("Cleaned", "%s (%s): %s", strings.Join(packages, ", "), where, amount(r.Files, r.Bytes))
+	j.Shell.Status("Cleaned", "%s (%s): %s", strings.Join(packages, ", "), where, amount(r.Files, r.Bytes))
 	for i := range caches {
 		if !j.options.CleanExternal {
 			j.tellOutside(caches[i], "--external")

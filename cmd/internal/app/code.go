@@ -54,8 +54,8 @@ func (j *journey) openResults() *results {
 	if j.results != nil {
 		return j.results
 	}
-	r := &results{path: j.host.Join(j.cacheDir, "results", hashName(j.host.Real(j.answers.Places.BuildDirectory))+".json"), used: map[string]bool{}}
-	if data, err := j.host.ReadFile(r.path, recordLimit); err == nil {
+	r := &results{path: j.Host.Join(j.CacheDir, "results", hashName(j.Host.Real(j.answers.Places.BuildDirectory))+".json"), used: map[string]bool{}}
+	if data, err := j.Host.ReadFile(r.path, recordLimit); err == nil {
 		if json.Unmarshal(data, r) != nil || r.Version != version() {
 			r.Files, r.Programs, r.Libraries, r.Took, r.Foreign = nil, nil, nil, nil, nil // damaged, or of another gpubuild: only time is lost
 		}
@@ -102,7 +102,7 @@ func (r *results) took(key, outDir string) {
 // keep writes the readings down, without those of files that are gone.
 func (r *results) keep(a *app) {
 	for path := range r.Files {
-		if !r.used[path] && !a.host.IsFile(path) {
+		if !r.used[path] && !a.Host.IsFile(path) {
 			delete(r.Files, path)
 			r.dirty = true
 		}
@@ -111,22 +111,22 @@ func (r *results) keep(a *app) {
 		return
 	}
 	for path := range r.Programs {
-		if !a.host.IsFile(path) {
+		if !a.Host.IsFile(path) {
 			delete(r.Programs, path)
 		}
 	}
 	for dir := range r.Libraries {
-		if !a.host.IsDir(dir) {
+		if !a.Host.IsDir(dir) {
 			delete(r.Libraries, dir)
 		}
 	}
 	for dir := range r.Foreign {
-		if !a.host.IsDir(dir) {
+		if !a.Host.IsDir(dir) {
 			delete(r.Foreign, dir)
 		}
 	}
 	for key, dir := range r.Took {
-		if !a.host.IsDir(dir) {
+		if !a.Host.IsDir(dir) {
 			delete(r.Took, key)
 		}
 	}
@@ -139,7 +139,7 @@ func (r *results) keep(a *app) {
 		}
 	}
 	if err != nil {
-		a.shell.Detail("what the build's files hold is not kept: %v", err)
+		a.Shell.Detail("what the build's files hold is not kept: %v", err)
 	}
 	r.dirty = false
 }
@@ -152,13 +152,13 @@ func (j *journey) codeOf(path string) (seen, error) {
 	if old, ok := r.Files[path]; ok && is != "" && old.Is == is {
 		return old, nil
 	}
-	report, err := fatbin.ScanFile(j.host, path)
+	report, err := fatbin.ScanFile(j.Host, path)
 	if err != nil {
 		return seen{}, err
 	}
-	now := seen{Is: is, Code: grouped(j.host.Base(path), report.Images)}
+	now := seen{Is: is, Code: grouped(j.Host.Base(path), report.Images)}
 	if len(now.Code) > 0 {
-		now.Hosts = hostsOf(j.host, path)
+		now.Hosts = hostsOf(j.Host, path)
 	}
 	r.Files[path], r.dirty = now, true
 	return now, nil
@@ -270,7 +270,7 @@ func (j *journey) below(outDir string) (code, notes []string, err error) {
 	left := mostEntries
 	var walk func(dir string, depth int) error
 	walk = func(dir string, depth int) error {
-		entries, err := j.host.Files.ReadDir(dir)
+		entries, err := j.Host.Files.ReadDir(dir)
 		if err != nil {
 			return err
 		}
@@ -279,7 +279,7 @@ func (j *journey) below(outDir string) (code, notes []string, err error) {
 				return fmt.Errorf("%s holds more than %d files", outDir, mostEntries)
 			}
 			name := e.Name()
-			path := j.host.Join(dir, name)
+			path := j.Host.Join(dir, name)
 			switch {
 			case e.IsDir():
 				if name == ".git" || strings.HasPrefix(name, "CompilerId") || name == "CMakeScratch" || name == "CMakeTmp" || depth == mostDepth {
@@ -290,10 +290,10 @@ func (j *journey) below(outDir string) (code, notes []string, err error) {
 				}
 			case name == "CMakeCache.txt" || name == ".cudaforge_cache.json":
 				notes = append(notes, path)
-			case withoutCode[strings.ToLower(j.host.Ext(name))] || strings.HasPrefix(name, "CMakeDetermineCompilerABI"):
+			case withoutCode[strings.ToLower(j.Host.Ext(name))] || strings.HasPrefix(name, "CMakeDetermineCompilerABI"):
 			case toolkitLibrary.MatchString(name):
 			default:
-				if fi, err := j.host.Files.Stat(path); err == nil && fi.Mode().IsRegular() && fi.Size() > 0 {
+				if fi, err := j.Host.Files.Stat(path); err == nil && fi.Mode().IsRegular() && fi.Size() > 0 {
 					code = append(code, path)
 				}
 			}

@@ -34,7 +34,7 @@ func tree(t *testing.T, files map[string]string) (*journey, string) {
 			t.Fatal(err)
 		}
 	}
-	return &journey{app: &app{host: h, cacheDir: filepath.Join(dir, ".cache")}}, dir
+	return &journey{app: &app{Host: h, CacheDir: filepath.Join(dir, ".cache")}}, dir
 }
 
 func TestBelow(t *testing.T) {

@@ -13,25 +13,25 @@ import (
 
 // findCompilers lists the host compilers: Visual Studio's on Windows, where nvcc takes no other, else gcc and clang.
 func (a *app) findCompilers(ctx context.Context, f *toolchain.Facts, asked ...string) {
-	if a.host.OS != buildenv.Windows {
-		f.Compilers = hostcc.Find(ctx, a.host, a.asking(), asked...)
+	if a.Host.OS != buildenv.Windows {
+		f.Compilers = hostcc.Find(ctx, a.Host, a.asking(), asked...)
 		return
 	}
-	found := msvc.FindAsking(ctx, a.host, a.host.Arch, a.run)
+	found := msvc.FindAsking(ctx, a.Host, a.Host.Arch, a.Runner)
 	for _, p := range found.Problems {
-		a.shell.Detail("%s", p)
+		a.Shell.Detail("%s", p)
 	}
 	f.MSVC = &found
-	f.Compilers = toolchain.Compilers(a.host, found)
+	f.Compilers = toolchain.Compilers(a.Host, found)
 }
 
 // asking runs compilers, and remembers what they said of themselves while nothing that it depends on changes.
-func (a *app) asking() runner {
-	if _, ok := a.run.(heard); ok {
-		return a.run // what is saved of a machine is what its programs say
+func (a *app) asking() ProcessRunner {
+	if _, ok := a.Runner.(heard); ok {
+		return a.Runner // what is saved of a machine is what its programs say
 	}
-	return asker{cache.Sayings{Dir: a.host.Join(a.cacheDir, "said"), Run: a.run, Now: time.Now, Told: func(err error) { a.shell.Detail("%v", err) },
-		Inputs: func(c buildenv.Cmd) (files, variables []string, ok bool) { return hostcc.Inputs(a.host, c) }}}
+	return asker{cache.Sayings{Dir: a.Host.Join(a.CacheDir, "said"), Run: a.Runner, Now: time.Now, Told: func(err error) { a.Shell.Detail("%v", err) },
+		Inputs: func(c buildenv.Cmd) (files, variables []string, ok bool) { return hostcc.Inputs(a.Host, c) }}}
 }
 
 type asker struct{ sayings cache.Sayings }

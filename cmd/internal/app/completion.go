@@ -62,7 +62,7 @@ func runCompletion(a *app, _ context.Context, o Options, l cargo.Line) error {
 			Text string `json:"text"`
 		}{word, text})
 	}
-	_, err := io.WriteString(a.shell.Out, text)
+	_, err := io.WriteString(a.Shell.Out, text)
 	return err
 }
 
@@ -364,18 +364,18 @@ func (a *app) packages(before []string) []*features.Package {
 		}
 		switch name {
 		case "--manifest-path":
-			manifest = a.host.Abs(value)
+			manifest = a.Host.Abs(value)
 		case "-p", "--package":
 			wanted = value
 		}
 	}
 	if manifest == "" {
 		var err error
-		if manifest, err = features.FindManifest(a.host, a.host.Dir(a.host.Abs("x"))); err != nil {
+		if manifest, err = features.FindManifest(a.Host, a.Host.Dir(a.Host.Abs("x"))); err != nil {
 			return nil
 		}
 	}
-	p, err := features.Load(a.host, manifest)
+	p, err := features.Load(a.Host, manifest)
 	if err != nil {
 		return nil
 	}

@@ -39,7 +39,7 @@ type conclusions struct {
 
 // conclusionsPath lies beside the record: a build directory that CI restores brings them along.
 func (j *journey) conclusionsPath() string {
-	return j.host.Join(j.answers.Places.BuildDirectory, ".gpubuild-result.json")
+	return j.Host.Join(j.answers.Places.BuildDirectory, ".gpubuild-result.json")
 }
 
 // readConclusions reads them; what cannot be read costs one more build of the packages that it spoke of.
@@ -48,7 +48,7 @@ func (j *journey) readConclusions() {
 		return
 	}
 	j.concluded = &conclusions{}
-	data, err := j.host.ReadFile(j.conclusionsPath(), recordLimit)
+	data, err := j.Host.ReadFile(j.conclusionsPath(), recordLimit)
 	if err == nil {
 		err = json.Unmarshal(data, j.concluded)
 		if err == nil && j.concluded.Schema != conclusionsSchema {
@@ -58,7 +58,7 @@ func (j *journey) readConclusions() {
 	if err != nil {
 		j.concluded = &conclusions{}
 		if !errors.Is(err, fs.ErrNotExist) {
-			j.shell.Detail("%s: %v; it is written anew", j.conclusionsPath(), err)
+			j.Shell.Detail("%s: %v; it is written anew", j.conclusionsPath(), err)
 		}
 	}
 }
@@ -91,10 +91,10 @@ func (j *journey) conclude(list []conclusion) error {
 func (j *journey) scriptHash(u features.ScriptUnit) string {
 	sum := sha256.New()
 	for _, name := range j.names(u.Dir) {
-		if j.host.Ext(name) != ".rs" {
+		if j.Host.Ext(name) != ".rs" {
 			continue
 		}
-		text, err := cache.Hash(j.host.Join(u.Dir, name))
+		text, err := cache.Hash(j.Host.Join(u.Dir, name))
 		if err != nil {
 			text = err.Error()
 		}

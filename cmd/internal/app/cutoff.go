@@ -19,7 +19,7 @@ func (j *journey) underWay() string { return j.lockPath() + ".building" }
 // lockPath is where gpubuilds lock a target directory. It lies in our cache: a target directory that we made would lack what cargo puts into its own
 // (CACHEDIR.TAG).
 func (j *journey) lockPath() string {
-	return j.host.Join(j.cacheDir, "locks", short(sha256.Sum256([]byte(j.host.Real(j.answers.Places.BuildDirectory)))))
+	return j.Host.Join(j.CacheDir, "locks", short(sha256.Sum256([]byte(j.Host.Real(j.answers.Places.BuildDirectory)))))
 }
 
 // span is when a build was under way, in ns; to is 0 while it is, or where nobody saw its end.
@@ -27,7 +27,7 @@ type span struct{ from, to int64 }
 
 // spans are those of builds that did not end by themselves. What cannot be read is none: then a script counts as one that failed by itself.
 func (j *journey) spans() (out []span) {
-	data, err := j.host.ReadFile(j.underWay(), 1<<20)
+	data, err := j.Host.ReadFile(j.underWay(), 1<<20)
 	if err != nil {
 		return nil
 	}
@@ -59,17 +59,17 @@ func (j *journey) beginBuild() (endedByItself func()) {
 			before[i].to = now
 		}
 	}
-	err := cache.Make(j.host.Dir(j.underWay()))
+	err := cache.Make(j.Host.Dir(j.underWay()))
 	if err == nil {
 		err = j.keepSpans(append(before[:len(before):len(before)], span{from: now}))
 	}
 	if err != nil {
-		j.shell.Detail("should this build be interrupted, the next one will not know: %v", err)
+		j.Shell.Detail("should this build be interrupted, the next one will not know: %v", err)
 		return func() {}
 	}
 	return func() {
 		if err := j.keepSpans(before); err != nil {
-			j.shell.Detail("that this build ended is not noted: %v", err) // costs a look at the next one
+			j.Shell.Detail("that this build ended is not noted: %v", err) // costs a look at the next one
 		}
 	}
 }
@@ -79,8 +79,8 @@ const coarse = int64(20 * time.Millisecond)
 
 // cutOff says whether the build script that last wrote to an OUT_DIR was ended before its own end, with the build that it was part of.
 func (j *journey) cutOff(outDir string) bool {
-	ran := cargo.ScriptRan(j.host, outDir)
-	if ran == 0 || cargo.ScriptFinished(j.host, outDir) {
+	ran := cargo.ScriptRan(j.Host, outDir)
+	if ran == 0 || cargo.ScriptFinished(j.Host, outDir) {
 		return false
 	}
 	return slices.ContainsFunc(j.spans(), func(s span) bool { return s.from-coarse <= ran && (s.to == 0 || ran < s.to) })

@@ -28,7 +28,7 @@ func discoverer(tb testing.TB, dir, cacheDir string) *journey {
 	if dir != "" {
 		h.Env = h.Env.Set("PATH", dir+string(filepath.ListSeparator)+h.Env.Get("PATH"))
 	}
-	a := &app{host: h, run: proc.Runner{}, shell: &console.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: cacheDir}
+	a := &app{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: cacheDir}
 	return &journey{app: a, reach: &features.Answer{}, needs: toolchain.Needs{CUDA: true, NVCC: true, Libraries: true, CUDNN: true, ROCm: true, HostCompiler: true}}
 }
 
@@ -60,7 +60,7 @@ func BenchmarkDiscovery(b *testing.B) {
 	time.Sleep(2100 * time.Millisecond) // a program that was just written is not remembered
 	find := func(cacheDir string) *journey {
 		j := discoverer(b, dir, cacheDir)
-		j.self, _ = proc.Self()
+		j.Self, _ = proc.Self()
 		j.gather(context.Background(), toolchain.Wish{}, nil)
 		return j
 	}
@@ -86,20 +86,20 @@ func BenchmarkDiscovery(b *testing.B) {
 		j := discoverer(b, dir, b.TempDir())
 		self, _ := proc.Self()
 		for range b.N {
-			driver.Inventory(context.Background(), j.host, j.run, self)
+			driver.Inventory(context.Background(), j.Host, j.Runner, self)
 		}
 	})
 }
 
 // counting counts the processes that are started.
 type counting struct {
-	runner
+	ProcessRunner
 	started []string
 }
 
 func (c *counting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, error) {
 	c.started = append(c.started, cmd.Path)
-	return c.runner.Run(ctx, cmd)
+	return c.ProcessRunner.Run(ctx, cmd)
 }
 
 // TestACompilerIsAskedOnce holds what a build finds against what it would find without memory.
@@ -114,8 +114,8 @@ func TestACompilerIsAskedOnce(t *testing.T) {
 	time.Sleep(2100 * time.Millisecond) // the time of its state cannot be set
 	find := func() (string, []string) {
 		j := discoverer(t, dir, cacheDir)
-		count := &counting{runner: j.run}
-		j.run = count
+		count := &counting{ProcessRunner: j.Runner}
+		j.Runner = count
 		j.findCompilers(context.Background(), &j.facts)
 		var asked []string
 		for _, path := range count.started {

@@ -34,7 +34,7 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if err != nil {
 		return err
 	}
-	if err := cache.Make(a.cacheDir); err != nil && f.CacheWhy == "" { // a project may not have been looked at, or only parts of the cache
+	if err := cache.Make(a.CacheDir); err != nil && f.CacheWhy == "" { // a project may not have been looked at, or only parts of the cache
 		f.CacheWhy, f.CacheFix = err.Error(), hintOf(err)
 	}
 	checks := doctor.Run(f)
@@ -55,7 +55,7 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	}
 	worst := doctor.Worst(checks)
 	if o.JSON == nil {
-		if _, err := fmt.Fprint(a.shell.Out, doctorText(checks)); err != nil {
+		if _, err := fmt.Fprint(a.Shell.Out, doctorText(checks)); err != nil {
 			return err
 		}
 	}
@@ -99,11 +99,11 @@ func doctorText(checks []doctor.Check) string {
 
 // doctorFacts gathers what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine.
 func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.Facts, error) {
-	f := doctor.Facts{Prove: o.For == "prove", WSL: a.host.IsWSL(), Host: a.host, Cache: a.cacheDir}
-	tool, err := cargo.Find(a.host, l)
+	f := doctor.Facts{Prove: o.For == "prove", WSL: a.Host.IsWSL(), Host: a.Host, Cache: a.CacheDir}
+	tool, err := cargo.Find(a.Host, l)
 	if err != nil {
 		f.CargoWhy, f.CargoFix = err.Error(), hintOf(err)
-	} else if res, err := a.run.Run(ctx, cargo.Version(tool, l)); err != nil {
+	} else if res, err := a.Runner.Run(ctx, cargo.Version(tool, l)); err != nil {
 		f.CargoWhy = err.Error()
 	} else if v, ok := cargo.ParseVersion(res.Stdout); ok {
 		f.Cargo = v.Text + " (" + tool.Origin + " " + tool.Path + ")"
@@ -112,7 +112,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	if len(l.Target) > 0 {
 		f.Target = cargo.Triple(l.Target[0], f.Target)
 	}
-	j := &journey{app: a, options: o, line: l, tool: tool, env: a.host.Env}
+	j := &journey{app: a, options: o, Line: l, Tool: tool, env: a.Host.Env}
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
 	f.ProjectWhy = "there is no cargo to ask"
 	if f.Cargo != "" {
@@ -122,13 +122,13 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		case err == nil:
 			j = looked
 			j.needs = needsOf(j.reach)
-			f.Project, f.Needs = a.shown(j.project.Manifest), j.needs
+			f.Project, f.Needs = a.shown(j.Project.Manifest), j.needs
 		case errors.As(err, &none):
 			f.ProjectWhy = err.Error()
 		case isInterrupted(err):
 			return f, err
 		default: // in cargo's words, which repeat the address of a git dependency with its password
-			f.ProjectWhy, f.ProjectFix, f.ProjectBad = saved.Text(a.host.Env, err.Error()), hintOf(err), true
+			f.ProjectWhy, f.ProjectFix, f.ProjectBad = saved.Text(a.Host.Env, err.Error()), hintOf(err), true
 			var unwritable *cache.ReadOnlyError
 			var open *cache.OpenError
 			if errors.As(err, &unwritable) || errors.As(err, &open) {
@@ -145,7 +145,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		j.reach = &features.Answer{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}}
 		j.needs = f.Needs
 	}
-	if o.Toolkit == "fetch" || o.Toolkit == "" && a.host.Env.Get("GPUBUILD_CUDA") == "fetch" {
+	if o.Toolkit == "fetch" || o.Toolkit == "" && a.Host.Env.Get("GPUBUILD_CUDA") == "fetch" {
 		return f, &usageError{"doctor fetches nothing", "gpubuild toolchain install"}
 	}
 	wish, extra, err := j.wish(ctx)
@@ -153,7 +153,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		return f, err
 	}
 	j.gather(ctx, wish, extra)
-	j.facts.ROCm = rocm.Find(a.host)
+	j.facts.ROCm = rocm.Find(a.Host)
 	if j.driverNotes == nil { // one that hangs is waited for once
 		j.takeInventory(ctx)
 	}
@@ -162,11 +162,11 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		a.findCompilers(ctx, &j.facts)
 	}
 	if j.facts.Toolkits == nil {
-		j.facts.Toolkits, j.facts.Places = cuda.Find(a.host, extra), cuda.UsualPlaces(a.host)
-		j.facts.CodePage = a.host.CodePage()
+		j.facts.Toolkits, j.facts.Places = cuda.Find(a.Host, extra), cuda.UsualPlaces(a.Host)
+		j.facts.CodePage = a.Host.CodePage()
 	}
 	if j.needs.CUDNN && j.facts.CUDNN == nil {
-		j.facts.CUDNN = cudnn.Find(a.host, nil, nil)
+		j.facts.CUDNN = cudnn.Find(a.Host, nil, nil)
 	}
 	f.FreeDisk = a.freeDisk(j)
 	f.Chosen, f.ChooseErr = toolchain.Choose(j.facts, j.needs, wish)
@@ -174,7 +174,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	var libraryNotes []string
 	f.RunLibraries, f.RunDirs, libraryNotes = j.runLibraries(f.Chosen)
 	for _, n := range libraryNotes {
-		a.shell.Detail("%s", n)
+		a.Shell.Detail("%s", n)
 	}
 	f.CUPTI = pickCUPTI(a.toolkits(f.Chosen.Toolkit), j.facts.Driver.CUDA)
 	for _, c := range j.facts.Compilers {
@@ -183,23 +183,23 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		}
 	}
 	if j.facts.MSVC != nil {
-		if c, ok := visualFor(a.host, *j.facts.MSVC); ok {
+		if c, ok := visualFor(a.Host, *j.facts.MSVC); ok {
 			f.Compiler = c.Path
 		}
 	}
 	f.StubsOn = j.stubsOnPath()
 	f.Linked = j.linkedLibraries()
-	f.Unlinkable = j.unlinkable(f.Chosen, a.host.Env)
+	f.Unlinkable = j.unlinkable(f.Chosen, a.Host.Env)
 	return f, nil
 }
 
 // freeDisk looks at the file system on which cargo will build.
 func (a *app) freeDisk(j *journey) uint64 {
-	dir := a.host.Cwd
-	if j.project != nil {
-		dir = j.project.Root
+	dir := a.Host.Cwd
+	if j.Project != nil {
+		dir = j.Project.Root
 	}
-	if built := j.answers.Places.BuildDirectory; built != "" && a.host.IsDir(built) {
+	if built := j.answers.Places.BuildDirectory; built != "" && a.Host.IsDir(built) {
 		dir = built
 	}
 	return local.FreeSpace(dir)

@@ -22,7 +22,7 @@ func (j *journey) runLibraries(set toolchain.Set) (libs []doctor.RunLibrary, dir
 		if set.CUDNN != nil {
 			dnn = append(dnn, *set.CUDNN)
 		}
-		dirs = dirsOf(j.host, []cuda.Toolkit{*set.Toolkit}, dnn)
+		dirs = dirsOf(j.Host, []cuda.Toolkit{*set.Toolkit}, dnn)
 	}
 	find := func(names, dirs []string) []loader.Library {
 		out, err := j.loads(names, dirs)
@@ -36,7 +36,7 @@ func (j *journey) runLibraries(set toolchain.Set) (libs []doctor.RunLibrary, dir
 			continue // the driver has a check of its own
 		}
 		l := doctor.RunLibrary{Library: need.Need, Crate: need.Crate, Why: need.Why}
-		name := runName(j.host, need.Need, dirs, set)
+		name := runName(j.Host, need.Need, dirs, set)
 		if name == "" {
 			l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "the chosen toolkit does not have it"}
 			libs = append(libs, l)
@@ -61,17 +61,17 @@ func (j *journey) runLibraries(set toolchain.Set) (libs []doctor.RunLibrary, dir
 
 // loads asks what the machine's loader has for names when our own program opens them.
 func (j *journey) loads(names, dirs []string) ([]loader.Library, error) {
-	machine := j.host
-	if h, ok := j.run.(heard); ok {
+	machine := j.Host
+	if h, ok := j.Runner.(heard); ok {
 		machine = h.machine // the loader's cache and our own program are no part of a report
 	}
-	return loader.Open(machine, j.self, names, dirs)
+	return loader.Open(machine, j.Self, names, dirs)
 }
 
 // stubsOnPath lists where programs find link stubs: directories of LD_LIBRARY_PATH that hold nothing else, by name or behind a link, and the stub of the driver's
 // library that a start finds whichever way.
 func (j *journey) stubsOnPath() (on []string) {
-	h := j.host
+	h := j.Host
 	for _, dir := range h.SplitList(h.Env.Get("LD_LIBRARY_PATH")) {
 		if clean := h.Clean(dir); loader.IsStubDir(h, clean) || loader.IsStubDir(h, h.Real(clean)) {
 			on = append(on, dir)

@@ -46,12 +46,12 @@ func TestRunLibraries(t *testing.T) {
 		{"another major on the loader's path", older, loader.Added, filepath.Join(older, "libcudart.so.12")},
 	} {
 		j := discoverer(t, "", t.TempDir())
-		j.self = self
-		j.host.Env = j.host.Env.Set("LD_LIBRARY_PATH", tt.path)
+		j.Self = self
+		j.Host.Env = j.Host.Env.Set("LD_LIBRARY_PATH", tt.path)
 		var chosen *cuda.Toolkit
-		found := cuda.Find(j.host, []cuda.Candidate{{Root: root, Origin: "test"}})
+		found := cuda.Find(j.Host, []cuda.Candidate{{Root: root, Origin: "test"}})
 		for i := range found {
-			if found[i].Is(j.host, root) {
+			if found[i].Is(j.Host, root) {
 				chosen = &found[i]
 			}
 		}
@@ -104,8 +104,8 @@ func TestStubsOnPath(t *testing.T) {
 		plain:                       filepath.Join(plain, "libcuda.so.1") + " (LD_LIBRARY_PATH)",
 	} {
 		j := discoverer(t, "", t.TempDir())
-		j.self = self
-		j.host.Env = j.host.Env.Set("LD_LIBRARY_PATH", path)
+		j.Self = self
+		j.Host.Env = j.Host.Env.Set("LD_LIBRARY_PATH", path)
 		if got := strings.Join(j.stubsOnPath(), ", "); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
@@ -116,8 +116,8 @@ func TestStubsOnPath(t *testing.T) {
 func TestDoctorAsksTheDriverOnce(t *testing.T) {
 	for _, arch := range []string{"", "89"} {
 		h, run := hosttest.LoadCommands(t, "wsl2-driver-only")
-		count := &counting{runner: run}
-		a := &app{host: h, run: count, shell: &console.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: "/none"}
+		count := &counting{ProcessRunner: run}
+		a := &app{Host: h, Runner: count, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: "/none"}
 		f, err := a.doctorFacts(context.Background(), Options{Arch: arch}, cargo.Line{})
 		if err != nil {
 			t.Fatal(err)

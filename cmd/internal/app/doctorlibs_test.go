@@ -51,11 +51,11 @@ func TestNamesLinkDirs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j := &journey{app: &app{host: h}, tool: cargo.Tool{Env: h.Env, Dir: h.Cwd}}
+			j := &journey{app: &app{Host: h}, Tool: cargo.Tool{Env: h.Env, Dir: h.Cwd}}
 			if got := j.namesLinkDirs(); got != want {
 				t.Errorf("%s: %s: got %v", dir, text, got)
 			}
-			if j.line.Config = []string{"build.rustflags=['-L/x']"}; !j.namesLinkDirs() {
+			if j.Line.Config = []string{"build.rustflags=['-L/x']"}; !j.namesLinkDirs() {
 				t.Error("--config is not looked at")
 			}
 		}

@@ -40,8 +40,8 @@ func TestThisMachineSaved(t *testing.T) {
 		if root != "" {
 			h.Env = h.Env.Set("CUDA_HOME", root)
 		}
-		tell := func(h buildenv.Host, run runner) string {
-			a := &app{host: h, run: run, shell: &console.Shell{Out: io.Discard, Err: io.Discard}, cacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}
+		tell := func(h buildenv.Host, run ProcessRunner) string {
+			a := &app{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}
 			f, err := a.doctorFacts(context.Background(), Options{}, cargo.Line{})
 			if err != nil {
 				t.Fatal(err)

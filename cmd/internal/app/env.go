@@ -26,18 +26,18 @@ func runEnv(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		}{j.exported, j.set.Toolkit})
 	}
 	if o.Diff {
-		fmt.Fprint(a.shell.Out, buildenv.Diff(a.host, j.exportFrom, j.exported))
+		fmt.Fprint(a.Shell.Out, buildenv.Diff(a.Host, j.exportFrom, j.exported))
 		return nil
 	}
 	shell := o.Shell
 	if shell == "" {
-		shell = usualShell(a.host)
+		shell = usualShell(a.Host)
 	}
-	text, err := buildenv.Export(shell, a.host, j.exportFrom, j.exported)
+	text, err := buildenv.Export(shell, a.Host, j.exportFrom, j.exported)
 	if err != nil {
 		return unknownShell(err)
 	}
-	_, err = fmt.Fprint(a.shell.Out, text)
+	_, err = fmt.Fprint(a.Shell.Out, text)
 	return err
 }
 

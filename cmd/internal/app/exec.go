@@ -2,10 +2,11 @@ package app
 
 import (
 	"context"
+	"strings"
+
 	"gpubuild/buildenv"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
-	"strings"
 )
 
 // runExec runs any command in the environment that every CUDA crate would need: which of them the command builds is not known here.
@@ -14,12 +15,12 @@ func runExec(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if !l.HasTrailing || len(words) == 0 {
 		return &usageError{"exec needs a command behind --", "gpubuild exec -- maturin build --release"}
 	}
-	j := &journey{app: a, options: o, env: a.host.Env}
+	j := &journey{app: a, options: o, env: a.Host.Env}
 	j.reach = &features.Answer{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true, CUDALibs: true}}
 	if err := j.chooseTools(ctx); err != nil {
 		return err
 	}
-	host := a.host
+	host := a.Host
 	host.Env = j.env // nvcc itself may be the command
 	path := words[0]
 	if strings.ContainsAny(path, `/\`) {
@@ -31,11 +32,11 @@ func runExec(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		}
 		path = found
 	}
-	out := a.shell.Out
+	out := a.Shell.Out
 	if o.JSON != nil && *o.JSON == "" {
-		out = a.shell.Err // stdout belongs to the answer
+		out = a.Shell.Err // stdout belongs to the answer
 	}
-	res, err := a.run.Run(ctx, buildenv.Cmd{Path: path, Args: words[1:], Env: j.env.Entries(), Stdin: a.stdin, Stdout: out, Stderr: a.shell.Err})
+	res, err := a.Runner.Run(ctx, buildenv.Cmd{Path: path, Args: words[1:], Env: j.env.Entries(), Stdin: a.Stdin, Stdout: out, Stderr: a.Shell.Err})
 	if isInterrupted(err) {
 		return err
 	}

@@ -32,16 +32,16 @@ func runExplain(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	name := "-"
 	if len(l.Positional) == 1 {
 		name = l.Positional[0]
-	} else if terminalIn(a.stdin) {
+	} else if terminalIn(a.Stdin) {
 		return &usageError{"explain needs a log or a code", "gpubuild explain build.log, or gpubuild build … 2>&1 | gpubuild explain"}
 	}
 	if name == "-" {
-		if a.stdin == nil {
+		if a.Stdin == nil {
 			return a.explainLog(ctx, o, rules, "-", strings.NewReader(""))
 		}
-		return a.explainLog(ctx, o, rules, "-", a.stdin)
+		return a.explainLog(ctx, o, rules, "-", a.Stdin)
 	}
-	f, err := os.Open(a.host.Abs(name))
+	f, err := os.Open(a.Host.Abs(name))
 	if err == nil {
 		defer f.Close()
 		return a.explainLog(ctx, o, rules, name, f)
@@ -110,7 +110,7 @@ func (a *app) explainLog(ctx context.Context, o Options, rules *explain.Rules, n
 		}
 		return end
 	}
-	_, err = io.WriteString(a.shell.Out, answerText(answer, causes))
+	_, err = io.WriteString(a.Shell.Out, answerText(answer, causes))
 	if err != nil {
 		return err
 	}
@@ -211,6 +211,6 @@ func (a *app) explainCode(o Options, rules *explain.Rules, code string) (bool, e
 		}
 		writeRule(&b, r.Source, explain.Found{Rule: r}.Words(nil))
 	}
-	_, err := io.WriteString(a.shell.Out, b.String())
+	_, err := io.WriteString(a.Shell.Out, b.String())
 	return true, err
 }

@@ -32,26 +32,26 @@ const readAlong = "GPUBUILD_READ_ALONG"
 
 // watchBuild never keeps a build from running: without usable rules nothing is explained.
 func (j *journey) watchBuild() *buildWatch {
-	w := &buildWatch{stderr: j.shell.Err, ended: func() {}}
+	w := &buildWatch{stderr: j.Shell.Err, ended: func() {}}
 	var read io.Writer = &w.errors
 	if rules, err := explain.Default(); err != nil {
-		j.shell.Detail("failures will not be explained: %v", err)
+		j.Shell.Detail("failures will not be explained: %v", err)
 	} else {
 		w.Watcher = explain.NewWatcher(rules)
 		read = io.MultiWriter(&w.errors, w.Watcher)
 	}
-	f, ok := j.shell.Err.(*os.File)
+	f, ok := j.Shell.Err.(*os.File)
 	if !ok || !local.Terminal(f) {
 		w.sees = true
-		w.stderr = io.MultiWriter(j.shell.Err, read)
+		w.stderr = io.MultiWriter(j.Shell.Err, read)
 		return w
 	}
-	if j.host.Env.Get(readAlong) == "never" {
+	if j.Host.Env.Get(readAlong) == "never" {
 		return w
 	}
 	pane, err := proc.OpenPane(f, read)
 	if err != nil {
-		j.shell.Detail("cargo keeps the terminal to itself: %v", err)
+		j.Shell.Detail("cargo keeps the terminal to itself: %v", err)
 		return w
 	}
 	w.sees, w.stderr, w.ended = true, pane.Stderr, pane.Close
@@ -79,7 +79,7 @@ func (j *journey) explain(ctx context.Context, w *buildWatch) {
 	answer := w.Answer()
 	if !answer.Known() {
 		if !w.sees {
-			j.shell.Note("gpubuild did not read along on this terminal; to look for a known cause, add 2>&1 | gpubuild explain")
+			j.Shell.Note("gpubuild did not read along on this terminal; to look for a known cause, add 2>&1 | gpubuild explain")
 		}
 		return
 	}

@@ -242,7 +242,7 @@ func (s situation) otherToolkit(f explain.Found) string {
 // situation is what the road found, for the failures that came of it.
 func (j *journey) situation(ctx context.Context, found []explain.Found) situation {
 	s := situation{
-		again: append([]string{"gpubuild"}, j.typed...), windows: j.host.OS == buildenv.Windows, facts: j.facts, set: j.set,
+		again: append([]string{"gpubuild"}, j.typed...), windows: j.Host.OS == buildenv.Windows, facts: j.facts, set: j.set,
 		find: j.libraryDir,
 	}
 	for i, w := range s.again {
@@ -254,8 +254,8 @@ func (j *journey) situation(ctx context.Context, found []explain.Found) situatio
 	if j.reach != nil {
 		s.cudarc, s.cudarcMax = j.reach.Cudarc, j.reach.CudarcMax
 	}
-	if j.project != nil {
-		s.member = gpuMember(j.project)
+	if j.Project != nil {
+		s.member = gpuMember(j.Project)
 	}
 	if len(j.programs) == 1 {
 		s.binary = j.shown(j.programs[0].Path)
@@ -264,7 +264,7 @@ func (j *journey) situation(ctx context.Context, found []explain.Found) situatio
 		}
 	}
 	if asks(found, explain.GPU, explain.GPUArch) && len(s.facts.Devices) == 0 {
-		_, s.facts.Devices, _ = driver.Inventory(ctx, j.host, j.run, j.self)
+		_, s.facts.Devices, _ = driver.Inventory(ctx, j.Host, j.Runner, j.Self)
 	}
 	return s
 }
@@ -272,7 +272,7 @@ func (j *journey) situation(ctx context.Context, found []explain.Found) situatio
 // lookAround is a quick look at the machine for `gpubuild explain LOG`: only what the rules that were found speak of is looked for. The log may come
 // from another machine, so what comes of it is told apart.
 func (a *app) lookAround(ctx context.Context, found []explain.Found) situation {
-	s := situation{again: []string{"gpubuild", "--features", "cuda"}, windows: a.host.OS == buildenv.Windows, find: a.libraryDir}
+	s := situation{again: []string{"gpubuild", "--features", "cuda"}, windows: a.Host.OS == buildenv.Windows, find: a.libraryDir}
 	needed := false
 	for _, f := range found {
 		needed = needed || len(f.Names()) > 0
@@ -280,7 +280,7 @@ func (a *app) lookAround(ctx context.Context, found []explain.Found) situation {
 	if !needed {
 		return s
 	}
-	s.facts.Driver = driver.Version(a.host)
+	s.facts.Driver = driver.Version(a.Host)
 	s.facts.Toolkits = a.toolkits(nil)
 	if asks(found, explain.HostRange, explain.Compiler, explain.CompilerFits, explain.CCBin) {
 		a.findCompilers(ctx, &s.facts)
@@ -290,10 +290,10 @@ func (a *app) lookAround(ctx context.Context, found []explain.Found) situation {
 		for _, t := range s.facts.Toolkits {
 			roots = append(roots, t.Root)
 		}
-		s.facts.CUDNN = cudnn.Find(a.host, roots, nil)
+		s.facts.CUDNN = cudnn.Find(a.Host, roots, nil)
 	}
 	if asks(found, explain.GPU, explain.GPUArch) {
-		_, s.facts.Devices, _ = driver.Inventory(ctx, a.host, a.run, a.self)
+		_, s.facts.Devices, _ = driver.Inventory(ctx, a.Host, a.Runner, a.Self)
 	}
 	// The toolkit that a build would take; where none can be chosen, the first that is there is still worth naming.
 	chosen, err := toolchain.Choose(s.facts, toolchain.Needs{NVCC: true, CUDA: true, HostCompiler: len(s.facts.Compilers) > 0}, toolchain.Wish{})
@@ -303,8 +303,8 @@ func (a *app) lookAround(ctx context.Context, found []explain.Found) situation {
 	case len(s.facts.Toolkits) > 0:
 		s.set.Toolkit = &s.facts.Toolkits[0]
 	}
-	if manifest, err := features.FindManifest(a.host, a.host.Cwd); err == nil {
-		if p, err := features.Load(a.host, manifest); err == nil {
+	if manifest, err := features.FindManifest(a.Host, a.Host.Cwd); err == nil {
+		if p, err := features.Load(a.Host, manifest); err == nil {
 			s.member = gpuMember(p)
 		}
 	}
@@ -345,7 +345,7 @@ func (a *app) libraryDir(library string) string {
 	}
 	for _, name := range []string{library, "lib" + library + ".so", library + ".lib", "lib" + library + ".a", library + ".dll"} {
 		for _, d := range dirs {
-			if d != "" && a.host.IsFile(a.host.Join(d, name)) {
+			if d != "" && a.Host.IsFile(a.Host.Join(d, name)) {
 				return d
 			}
 		}

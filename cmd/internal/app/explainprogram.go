@@ -35,15 +35,15 @@ type ear struct {
 
 // watchProgram never keeps a program from running: without usable rules nothing is explained. out is where its stdout goes.
 func (a *app) watchProgram(out io.Writer, verb string) *programWatch {
-	w := &programWatch{stdout: out, stderr: a.shell.Err}
+	w := &programWatch{stdout: out, stderr: a.Shell.Err}
 	var err error
 	if w.rules, err = explain.Default(); err != nil {
-		a.shell.Detail("failures will not be explained: %v", err)
+		a.Shell.Detail("failures will not be explained: %v", err)
 		return w
 	}
-	w.stderr = w.listen(a.shell.Err)
+	w.stderr = w.listen(a.Shell.Err)
 	switch {
-	case sameStream(out, a.shell.Err):
+	case sameStream(out, a.Shell.Err):
 		w.stdout = w.stderr // one writer: the child gets one pipe for both
 	case verb == "test" || verb == "bench":
 		w.stdout = w.listen(out)
@@ -133,7 +133,7 @@ func (a *app) explainProgram(ctx context.Context, w *programWatch, e ending) []f
 	if w.rules == nil || e.code == 0 && !e.onCPU {
 		return nil
 	}
-	answer, heard := w.answer(a.host)
+	answer, heard := w.answer(a.Host)
 	by := ""
 	if e.code == 127 && !answer.Known() && len(e.missing) > 0 {
 		// What glibc's ld.so would have written (elf/dl-load.c); that it ends with 127 is its own, too (elf/rtld.c).
@@ -156,16 +156,16 @@ func (a *app) explainProgram(ctx context.Context, w *programWatch, e ending) []f
 		return nil
 	}
 	if why := a.uncovered(ctx, e.program); why != "" {
-		a.shell.Loud("Explaining", "%s may have failed because its device code does not run here: %s", e.program, why)
+		a.Shell.Loud("Explaining", "%s may have failed because its device code does not run here: %s", e.program, why)
 		return nil
 	}
 	if heard && e.signal != "" && e.verb == "run" { // of a test cargo says it
-		a.shell.Error("%s%s", e.program, signalled(e.code))
+		a.Shell.Error("%s%s", e.program, signalled(e.code))
 	}
 	if heard || !telling(e) {
 		return nil
 	}
-	a.shell.Note("%s%s; gpubuild leaves a program's terminal alone: with 2>&1 | gpubuild explain - behind the command its words are looked at", e.program, signalled(e.code))
+	a.Shell.Note("%s%s; gpubuild leaves a program's terminal alone: with 2>&1 | gpubuild explain - behind the command its words are looked at", e.program, signalled(e.code))
 	return nil
 }
 
@@ -186,11 +186,11 @@ func signalled(code int) string {
 
 // uncovered says why no device here runs what a file holds; empty when one does, or when nothing is known.
 func (a *app) uncovered(ctx context.Context, path string) string {
-	r, err := a.scan(a.host.Abs(path))
+	r, err := a.scan(a.Host.Abs(path))
 	if err != nil || len(r.Images) == 0 {
 		return ""
 	}
-	d, devices, _ := driver.Inventory(ctx, a.host, a.run, a.self)
+	d, devices, _ := driver.Inventory(ctx, a.Host, a.Runner, a.Self)
 	why := ""
 	for _, dev := range devices {
 		c := fatbin.Coverage(r.Images, dev.Capability, d.CUDA)
@@ -205,24 +205,24 @@ func (a *app) uncovered(ctx context.Context, path string) string {
 // tellCause words the first cause of an answer; by is what it was known by.
 func (a *app) tellCause(by string, answer explain.Answer, words explain.Words) {
 	f := answer.Found[0]
-	a.shell.Loud("Explaining", "%s", by)
-	a.shell.Loud("", "%s [%s]", words.Cause, f.ID)
+	a.Shell.Loud("Explaining", "%s", by)
+	a.Shell.Loud("", "%s [%s]", words.Cause, f.ID)
 	if len(words.Here) > 0 {
-		a.shell.Loud("", "here: %s", strings.Join(words.Here, "; "))
+		a.Shell.Loud("", "here: %s", strings.Join(words.Here, "; "))
 	}
 	if len(f.Source) > 0 {
-		a.shell.Detail("source: %s", strings.Join(f.Source, "\n"+strings.Repeat(" ", 13)+"source: "))
+		a.Shell.Detail("source: %s", strings.Join(f.Source, "\n"+strings.Repeat(" ", 13)+"source: "))
 	}
 	for _, more := range answer.Found[1:] {
 		if more.Kind == explain.Cause {
-			a.shell.Loud("", "also possible: %s (gpubuild explain %s)", more.Text, more.ID)
+			a.Shell.Loud("", "also possible: %s (gpubuild explain %s)", more.Text, more.ID)
 		}
 	}
 	fix := words.Fix
 	if words.Command != "" {
 		fix += "\n      " + words.Command
 	}
-	a.shell.Hint(fix)
+	a.Shell.Hint(fix)
 }
 
 // causeFinding is a cause as machines read it.

@@ -3,11 +3,12 @@ package app
 import (
 	"context"
 	"fmt"
-	"gpubuild/features"
-	"gpubuild/toolchain/cargo"
 	"io"
 	"slices"
 	"strings"
+
+	"gpubuild/features"
+	"gpubuild/toolchain/cargo"
 )
 
 func runFeatures(a *app, ctx context.Context, o Options, l cargo.Line) error {
@@ -83,7 +84,7 @@ func (a *app) explain(j *journey) error {
 		return err
 	}
 	crate, feature, _ := strings.Cut(j.options.Why, "/")
-	reasons, err := features.Explain(j.host, in, crate, feature, j.shown)
+	reasons, err := features.Explain(j.Host, in, crate, feature, j.shown)
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (a *app) explain(j *journey) error {
 			fmt.Fprintf(&b, "  %s\n", s)
 		}
 	}
-	_, err = io.WriteString(a.shell.Out, b.String())
+	_, err = io.WriteString(a.Shell.Out, b.String())
 	return err
 }
 
@@ -127,11 +128,11 @@ func (a *app) draw(j *journey) error {
 	if err != nil {
 		return err
 	}
-	text, err := features.Draw(j.host, in, j.options.Graph)
+	text, err := features.Draw(j.Host, in, j.options.Graph)
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(a.shell.Out, text)
+	_, err = io.WriteString(a.Shell.Out, text)
 	return err
 }
 
@@ -146,22 +147,22 @@ func (a *app) runFix(ctx context.Context, o Options, l cargo.Line) error {
 	j.tellLock(done)
 	if o.JSON == nil {
 		for _, m := range done {
-			if _, err := io.WriteString(a.shell.Out, m.Diff); err != nil {
+			if _, err := io.WriteString(a.Shell.Out, m.Diff); err != nil {
 				return err
 			}
 			if m.Outcome == "refused" && o.DryRun {
-				a.shell.Warning("%s: the mend is %s: %s", a.shown(m.Edits[0].Manifest), m.Outcome, m.Why)
+				a.Shell.Warning("%s: the mend is %s: %s", a.shown(m.Edits[0].Manifest), m.Outcome, m.Why)
 			}
 		}
 		switch {
 		case len(done) > 0:
 		case j.reach.Stops:
-			a.shell.Note("nothing is written: manifests of this workspace alone do not mend it")
+			a.Shell.Note("nothing is written: manifests of this workspace alone do not mend it")
 		default:
-			a.shell.Note("no edge of this workspace's manifests is missing")
+			a.Shell.Note("no edge of this workspace's manifests is missing")
 		}
 		for _, f := range j.findings {
-			a.shell.Finding(f)
+			a.Shell.Finding(f)
 		}
 	}
 	return a.end(o, reachEnd(j.reach.Stops), j.reachResult("features"), struct {
@@ -173,11 +174,11 @@ func (a *app) runFix(ctx context.Context, o Options, l cargo.Line) error {
 
 // printFeatures prints for each root a table of what is linked, then the paths of the features, then what is needed.
 func (a *app) printFeatures(j *journey) error {
-	if _, err := io.WriteString(a.shell.Out, featureTable(j.reach)); err != nil {
+	if _, err := io.WriteString(a.Shell.Out, featureTable(j.reach)); err != nil {
 		return err
 	}
 	for _, f := range j.findings {
-		a.shell.Finding(f)
+		a.Shell.Finding(f)
 	}
 	j.tellUnasked()
 	return nil
@@ -193,15 +194,15 @@ func (j *journey) tellUnasked() {
 	if r.NoDefault {
 		what = "no features at all"
 	}
-	j.shell.Note("no --features were given: this is the build with %s", what)
-	selected, _ := j.project.Selection(r)
-	for _, q := range j.project.Questions(r.GPUFeatures) {
+	j.Shell.Note("no --features were given: this is the build with %s", what)
+	selected, _ := j.Project.Selection(r)
+	for _, q := range j.Project.Questions(r.GPUFeatures) {
 		if slices.Contains(selected, q.Package) && !j.isOn(q) {
 			words := []string{"gpubuild", "features"}
-			if len(selected) > 1 || q.Package != j.project.Selected {
+			if len(selected) > 1 || q.Package != j.Project.Selected {
 				words = append(words, "-p", q.Package.Name)
 			}
-			j.shell.Hint(shellWords(append(words, "--features", q.Feature)))
+			j.Shell.Hint(shellWords(append(words, "--features", q.Feature)))
 			return
 		}
 	}

@@ -78,15 +78,15 @@ func (j *journey) compileErrorLines(end error) []string {
 
 // rustcPath makes a path of rustc's absolute: cargo starts it in the workspace's root.
 func (j *journey) rustcPath(path string) string {
-	if j.host.IsAbs(path) {
+	if j.Host.IsAbs(path) {
 		return path
 	}
-	return j.host.Join(j.project.Root, path)
+	return j.Host.Join(j.Project.Root, path)
 }
 
 // failure words an error that nothing else has put among the findings.
 func (j *journey) failure(end error) (finding.Finding, bool) {
-	f, ok := failure(end, j.line.Verb)
+	f, ok := failure(end, j.Line.Verb)
 	if ok && j.cause != nil {
 		j.cause.Severity = finding.Error
 		return *j.cause, true

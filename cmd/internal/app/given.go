@@ -10,13 +10,13 @@ import (
 
 // takeGiven lets the [env] tables of cargo's configuration count as what the user set: build scripts see them. It answers them for keepGiven.
 func (j *journey) takeGiven() []cargo.Given {
-	if j.tool.Path == "" {
+	if j.Tool.Path == "" {
 		return nil // not cargo is run
 	}
-	all := cargo.ConfigEnv(j.host, j.tool, j.line)
+	all := cargo.ConfigEnv(j.Host, j.Tool, j.Line)
 	for _, g := range all {
-		if _, set := j.host.Env.Lookup(g.Name); toolchain.Steers(j.host, g.Name) && (g.Force || !set) {
-			j.host.Env = j.host.Env.Set(g.Name, g.Value)
+		if _, set := j.Host.Env.Lookup(g.Name); toolchain.Steers(j.Host, g.Name) && (g.Force || !set) {
+			j.Host.Env = j.Host.Env.Set(g.Name, g.Value)
 		}
 	}
 	return all
@@ -26,8 +26,8 @@ func (j *journey) takeGiven() []cargo.Given {
 // line, and what was unset gets a value, because cargo would set it.
 func (j *journey) keepGiven(all []cargo.Given) {
 	for _, g := range all {
-		isPath := g.Name == "PATH" || j.host.OS == buildenv.Windows && strings.EqualFold(g.Name, "PATH")
-		if !isPath && !toolchain.Steers(j.host, g.Name) {
+		isPath := g.Name == "PATH" || j.Host.OS == buildenv.Windows && strings.EqualFold(g.Name, "PATH")
+		if !isPath && !toolchain.Steers(j.Host, g.Name) {
 			continue
 		}
 		want, set := j.env.Lookup(g.Name)
@@ -38,24 +38,24 @@ func (j *journey) keepGiven(all []cargo.Given) {
 			want = toolchain.InPlace(j.set, g.Name)
 			j.delta.Add(buildenv.Set, g.Name, want, "cargo would set it by the [env] of "+g.Origin)
 			j.env = j.env.Set(g.Name, want)
-			j.tool = j.tool.With(j.env)
+			j.Tool = j.Tool.With(j.env)
 		}
 		if !g.Force {
 			continue // the environment is stronger
 		}
-		j.line = j.line.WithEnv(g.Name, want)
-		j.shell.Warning("the [env] of %s forces %s=%s, and build scripts are given %s; a build by plain cargo takes the other", g.Origin, g.Name, g.Value, orWord(want, "nothing"))
+		j.Line = j.Line.WithEnv(g.Name, want)
+		j.Shell.Warning("the [env] of %s forces %s=%s, and build scripts are given %s; a build by plain cargo takes the other", g.Origin, g.Name, g.Value, orWord(want, "nothing"))
 	}
 }
 
 // sameTools says whether another PATH leads to the same compilers.
 func (j *journey) sameTools(path string) bool {
-	one, other := j.host, j.host
+	one, other := j.Host, j.Host
 	one.Env, other.Env = j.env, j.env.Set("PATH", path)
 	for _, tool := range []string{"nvcc", "cl", "gcc", "g++"} {
 		a, _ := one.LookPath(tool) // none is no error
 		b, _ := other.LookPath(tool)
-		if a != b && (tool != "cl" || j.host.OS == buildenv.Windows) {
+		if a != b && (tool != "cl" || j.Host.OS == buildenv.Windows) {
 			return false
 		}
 	}

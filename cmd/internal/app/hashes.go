@@ -26,8 +26,8 @@ type hashes struct {
 const keptHashes = 10_000
 
 func (a *app) openHashes() *hashes {
-	h := &hashes{path: a.host.Join(a.cacheDir, "hashes.json"), Known: map[string]string{}, trees: map[string]string{}}
-	if data, err := a.host.ReadFile(h.path, 16<<20); err == nil {
+	h := &hashes{path: a.Host.Join(a.CacheDir, "hashes.json"), Known: map[string]string{}, trees: map[string]string{}}
+	if data, err := a.Host.ReadFile(h.path, 16<<20); err == nil {
 		if json.Unmarshal(data, h) != nil || h.Known == nil || len(h.Known) > keptHashes {
 			h.Known = map[string]string{} // damaged, or grown for years: only time is lost
 		}
@@ -66,12 +66,12 @@ func (h *hashes) keep(a *app) {
 	}
 	data, err := json.Marshal(h)
 	if err == nil {
-		if err = cache.Make(a.cacheDir); err == nil {
+		if err = cache.Make(a.CacheDir); err == nil {
 			err = cache.WriteFile(h.path, data, 0o600)
 		}
 	}
 	if err != nil {
-		a.shell.Detail("hashes are not kept: %v", err)
+		a.Shell.Detail("hashes are not kept: %v", err)
 	}
 }
 

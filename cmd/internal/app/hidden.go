@@ -35,7 +35,7 @@ func (j *journey) hiddenNVCC() (hidden, error) {
 		return hidden{}, nil
 	}
 	for _, p := range local {
-		if text, err := j.host.ReadFile(p.BuildScript, mostSource); err == nil && strings.Contains(string(text), "Command") {
+		if text, err := j.Host.ReadFile(p.BuildScript, mostSource); err == nil && strings.Contains(string(text), "Command") {
 			return hidden{pkg: p.Name, why: "its build script runs programs, and " + asked + " was given", asked: true}, nil
 		}
 	}
@@ -44,7 +44,7 @@ func (j *journey) hiddenNVCC() (hidden, error) {
 
 // askedTools is the word with which the user asked for a toolkit or an architecture for this build; empty when there was none.
 func (j *journey) askedTools() string {
-	switch cuda := j.host.Env.Get("GPUBUILD_CUDA"); {
+	switch cuda := j.Host.Env.Get("GPUBUILD_CUDA"); {
 	case j.options.Toolkit != "" && j.options.Toolkit != "fetch":
 		return "--gpu-toolkit"
 	case j.options.Toolkit == "" && cuda != "" && cuda != "fetch":
@@ -70,9 +70,9 @@ func (j *journey) localScripts() ([]*features.Package, error) {
 		}
 	}
 	var out []*features.Package
-	for _, list := range [][]*features.Package{j.project.Members, j.project.Locals} {
+	for _, list := range [][]*features.Package{j.Project.Members, j.Project.Locals} {
 		for _, p := range list {
-			if p.BuildScript != "" && (len(j.answers.Graph) == 0 || runs[p.PathID(j.host)]) {
+			if p.BuildScript != "" && (len(j.answers.Graph) == 0 || runs[p.PathID(j.Host)]) {
 				out = append(out, p)
 			}
 		}
@@ -116,7 +116,7 @@ func (j *journey) needHidden() (hidden, error) {
 		return h, nil
 	}
 	j.needs.Reads = append(j.needs.Reads, "PATH")
-	if arch, _ := toolchain.ArchWish(j.options.Arch, j.host.Env, j.config.Arch.Value, j.config.Arch.Origin); arch != "" {
+	if arch, _ := toolchain.ArchWish(j.options.Arch, j.Host.Env, j.Config.Arch.Value, j.Config.Arch.Origin); arch != "" {
 		j.needs.Reads = append(j.needs.Reads, "CUDA_COMPUTE_CAP")
 	}
 	return h, nil

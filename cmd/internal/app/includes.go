@@ -37,13 +37,13 @@ func (n *inputs) headerTree(dir string, whole bool) (string, error) {
 	// Two thousand files are looked at by every build, so this is written to cost no more than the system's own answers.
 	var look []byte
 	sep := "/"
-	if n.host.OS == buildenv.Windows {
+	if n.Host.OS == buildenv.Windows {
 		sep = `\`
 	}
 	left := mostEntries
 	var walk func(dir, below string, depth int) error
 	walk = func(dir, below string, depth int) error {
-		entries, err := n.host.Files.ReadDir(dir)
+		entries, err := n.Host.Files.ReadDir(dir)
 		if err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (n *inputs) headerTree(dir string, whole bool) (string, error) {
 			path := dir + sep + name
 			fi, err := e.Info()
 			if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-				fi, err = n.host.Files.Stat(path)
+				fi, err = n.Host.Files.Stat(path)
 			}
 			switch {
 			case err != nil: // gone since, or a link to nothing: nobody can include it
@@ -117,22 +117,22 @@ func (n *inputs) includes() {
 	if t == nil || t.Include == "" || !n.in.Arch && !n.in.Binds {
 		return
 	}
-	sum, err := n.headerTree(n.host.Real(t.Include), false)
+	sum, err := n.headerTree(n.Host.Real(t.Include), false)
 	if err != nil && n.err == nil {
 		n.err = err
 	}
 	n.add(includeDirectory, t.Version.String()+" "+t.Include, sum)
-	for _, name := range searchPaths(n.host) {
+	for _, name := range searchPaths(n.Host) {
 		v, ok := n.env.Lookup(name)
 		if !ok || v == "" {
 			continue
 		}
-		if n.host.OS == buildenv.Windows { // it is as long as the developer's prompt makes it, and MSVC and the SDK are recorded themselves
+		if n.Host.OS == buildenv.Windows { // it is as long as the developer's prompt makes it, and MSVC and the SDK are recorded themselves
 			v = n.foreignIncludes(v)
 		}
 		what := sha256.New()
-		for _, dir := range n.host.SplitList(v) {
-			if n.host.SamePath(n.host.Real(dir), n.host.Real(t.Include)) {
+		for _, dir := range n.Host.SplitList(v) {
+			if n.Host.SamePath(n.Host.Real(dir), n.Host.Real(t.Include)) {
 				fmt.Fprintln(what, "the toolkit's own")
 				continue
 			}
@@ -142,7 +142,7 @@ func (n *inputs) includes() {
 			n.add(name, v, hex.EncodeToString(what.Sum(nil)[:16]))
 		}
 	}
-	if n.host.OS == buildenv.Windows {
+	if n.Host.OS == buildenv.Windows {
 		for _, name := range []string{"CL", "_CL_"} {
 			if v, ok := n.env.Lookup(name); ok {
 				n.add(name, v, "")
@@ -154,26 +154,26 @@ func (n *inputs) includes() {
 // foreignIncludes leaves of INCLUDE what is of neither MSVC nor the Windows SDK.
 func (n *inputs) foreignIncludes(v string) string {
 	var out []string
-	for _, dir := range n.host.SplitList(v) {
+	for _, dir := range n.Host.SplitList(v) {
 		low := strings.ToLower(strings.ReplaceAll(dir, "/", `\`))
 		if !strings.Contains(low, `\vc\tools\msvc\`) && !strings.Contains(low, `\windows kits\`) && !strings.Contains(low, `\vc\auxiliary\`) {
 			out = append(out, dir)
 		}
 	}
-	return n.host.JoinList(out...)
+	return n.Host.JoinList(out...)
 }
 
 // shadows answers the content of what lies in a directory under the name of one of the toolkit's headers.
 func (n *inputs) shadows(dir string) string {
 	sum := sha256.New()
 	for _, name := range n.names(dir) {
-		path := n.host.Join(dir, name)
+		path := n.Host.Join(dir, name)
 		switch {
 		case !toolkitHeader.MatchString(name):
-		case n.host.IsFile(path):
+		case n.Host.IsFile(path):
 			fmt.Fprintln(sum, name, n.content(path))
-		case n.host.IsDir(path):
-			tree, err := n.headerTree(n.host.Real(path), true)
+		case n.Host.IsDir(path):
+			tree, err := n.headerTree(n.Host.Real(path), true)
 			if err != nil && n.err == nil {
 				n.err = err
 			}

@@ -26,12 +26,12 @@ func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if len(l.Positional) > 0 || l.Lib || len(l.Bin) > 0 || l.Bins {
 		return &usageError{"gpubuild init writes gpubuild.toml for a project that is there, and takes no path", cargos}
 	}
-	tool, _ := cargo.Find(a.host, l) // without cargo the programs are not known, and nothing else is lost
-	j := &journey{app: a, options: o, line: l, tool: tool, env: a.host.Env}
+	tool, _ := cargo.Find(a.Host, l) // without cargo the programs are not known, and nothing else is lost
+	j := &journey{app: a, options: o, Line: l, Tool: tool, env: a.Host.Env}
 	if err := j.openProject(); err != nil {
 		var none *features.NoManifestError
 		if errors.As(err, &none) {
-			a.shell.Note("%s", cargos)
+			a.Shell.Note("%s", cargos)
 		}
 		var conf *config.Error
 		if !errors.As(err, &conf) || !o.Force && !o.Stdout { // a broken gpubuild.toml may be replaced
@@ -43,24 +43,24 @@ func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		Path string `json:"path"`
 		Text string `json:"text"`
 	}
-	path := a.host.Join(j.project.Root, configName)
+	path := a.Host.Join(j.Project.Root, configName)
 	if o.Stdout {
 		if o.JSON != nil {
 			return a.answer(o, "init", true, nil, made{path, text})
 		}
-		_, err := io.WriteString(a.shell.Out, text)
+		_, err := io.WriteString(a.Shell.Out, text)
 		return err
 	}
 	if err := writeNew(path, text, o.Force); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			if a.host.IsDir(path) {
+			if a.Host.IsDir(path) {
 				return &usageError{a.shown(path) + " is a directory", "move it: gpubuild.toml is a file"}
 			}
 			return &usageError{a.shown(path) + " is there already", "gpubuild init --stdout shows what would be written; --force writes it in place of yours"}
 		}
 		return err
 	}
-	a.shell.Status("Created", "%s", a.shown(path))
+	a.Shell.Status("Created", "%s", a.shown(path))
 	return a.answer(o, "init", true, nil, made{path, text})
 }
 
@@ -82,7 +82,7 @@ func writeNew(path, text string, force bool) error {
 
 // initText is the file. A line that begins with "# " and a key is an example that may be used as it stands.
 func (j *journey) initText(ctx context.Context) string {
-	extra, leading := gpuFeatures(j.project)
+	extra, leading := gpuFeatures(j.Project)
 	bins := j.programNames(ctx)
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -192,12 +192,12 @@ func gpuFeatures(p *features.Project) (extra, leading []string) {
 
 // programNames asks cargo for the programs of the workspace; without an answer there are none to name.
 func (j *journey) programNames(ctx context.Context) []string {
-	if j.tool.Path == "" {
+	if j.Tool.Path == "" {
 		return nil
 	}
 	targets, err := j.targets(ctx)
 	if err != nil {
-		j.shell.Detail("the programs are not known: %v", err)
+		j.Shell.Detail("the programs are not known: %v", err)
 		return nil
 	}
 	var names []string
@@ -214,7 +214,7 @@ type target struct{ pkg, kind, name string }
 
 // targets asks cargo for the targets of every member, build scripts left out.
 func (j *journey) targets(ctx context.Context) ([]target, error) {
-	res, err := j.run.Run(ctx, cargo.MetadataNoDeps(j.host, j.tool, j.line))
+	res, err := j.Runner.Run(ctx, cargo.MetadataNoDeps(j.Host, j.Tool, j.Line))
 	if err != nil {
 		return nil, err
 	}

@@ -68,15 +68,15 @@ func (n *inputs) nvcc() {
 		n.add(nvccInput, label(t)+" "+t.NVCC, n.content(compilerFiles(n.journey, t)...))
 		return
 	}
-	release, err := n.h.known("release ", n.host.Real(t.NVCC), func(path string) (string, error) {
-		data, err := n.host.ReadFile(path, 256<<20)
+	release, err := n.h.known("release ", n.Host.Real(t.NVCC), func(path string) (string, error) {
+		data, err := n.Host.ReadFile(path, 256<<20)
 		if m := nvccRelease.FindSubmatch(data); m != nil {
 			return string(m[1]), nil
 		}
 		return "", err
 	})
 	if err != nil || release == "" { // a script in front of it
-		n.add("nvcc version", t.Version.String()+" "+t.NVCC, n.content(n.host.Real(t.NVCC)))
+		n.add("nvcc version", t.Version.String()+" "+t.NVCC, n.content(n.Host.Real(t.NVCC)))
 		return
 	}
 	n.add("nvcc version", release+" "+t.NVCC, "release "+release)
@@ -92,7 +92,7 @@ func (n *inputs) headers() {
 	if t := n.set.Toolkit; t != nil && (n.in.NVCC && !n.in.Version || n.in.Root) {
 		var files []string
 		for _, name := range mainHeaders {
-			files = append(files, n.host.Join(t.Include, name))
+			files = append(files, n.Host.Join(t.Include, name))
 		}
 		n.add("CUDA headers", t.Version.String()+" "+t.Include, n.content(files...))
 	}
@@ -100,12 +100,12 @@ func (n *inputs) headers() {
 		dirs := []string{}
 		for _, v := range w.Vars {
 			if root := n.env.Get(v); root != "" {
-				dirs = append(dirs, n.host.Join(root, "include"))
+				dirs = append(dirs, n.Host.Join(root, "include"))
 			}
 		}
 		value, hash := "not found", ""
 		for _, d := range append(dirs, w.Dirs...) {
-			if p := n.host.Join(d, w.File); n.host.IsFile(p) {
+			if p := n.Host.Join(d, w.File); n.Host.IsFile(p) {
 				value, hash = p, n.content(p)
 				break
 			}
@@ -144,7 +144,7 @@ func (n *inputs) hostCompiler() {
 	if v := n.set.MSVC; v != nil && (n.in.Host || n.in.CXX) {
 		n.add("Windows SDK", v.SDK.Version+" "+v.SDK.Root+", C run-time library "+v.UCRT.Version, "")
 	}
-	if n.in.CXX && n.host.OS != buildenv.Windows {
+	if n.in.CXX && n.Host.OS != buildenv.Windows {
 		word := n.env.Get("CXX")
 		if word == "" {
 			word = "c++" // cc 1.x get_base_compiler, CMake's own first choice
@@ -165,7 +165,7 @@ func (n *inputs) program(name, word string) {
 // find answers the file that a word means as a program, without links; empty when there is none. Of several words, such as "ccache nvcc", it is the
 // last that compiles.
 func (n *inputs) find(word string) string {
-	h := n.host
+	h := n.Host
 	h.Env = n.env
 	if h.IsAbs(word) {
 		if h.IsFile(word) {
@@ -190,7 +190,7 @@ func (n *inputs) others() {
 		n.add("arch", "sm_"+n.set.Capability.Digits()+n.set.Suffix, "")
 	}
 	if c := n.set.CUDNN; c != nil && n.in.CUDNN {
-		n.add("cuDNN", c.Version+" "+c.Root, n.content(n.host.Join(c.Include, "cudnn_version.h"), n.host.Join(c.Include, "cudnn.h")))
+		n.add("cuDNN", c.Version+" "+c.Root, n.content(n.Host.Join(c.Include, "cudnn_version.h"), n.Host.Join(c.Include, "cudnn.h")))
 	}
 }
 
@@ -204,7 +204,7 @@ func (n *inputs) torch() {
 	if _, python := n.env.Lookup("LIBTORCH_USE_PYTORCH"); python {
 		root, from = n.pythonTorch(), "Python"
 	} else if root = n.env.Get("LIBTORCH"); root == "" {
-		if n.host.OS != buildenv.Linux || !n.host.IsFile("/usr/lib/libtorch.so") {
+		if n.Host.OS != buildenv.Linux || !n.Host.IsFile("/usr/lib/libtorch.so") {
 			n.add("libtorch", "downloaded by the script", "") // its version is the crate's own, its kind TORCH_CUDA_VERSION
 			return
 		}
@@ -214,17 +214,17 @@ func (n *inputs) torch() {
 		n.add("libtorch", "of "+from+", not found", "")
 		return
 	}
-	lib := n.host.Join(root, "lib")
+	lib := n.Host.Join(root, "lib")
 	if v := n.env.Get("LIBTORCH_LIB"); v != "" && from != "Python" {
-		lib = n.host.Join(v, "lib")
+		lib = n.Host.Join(v, "lib")
 	}
 	sum := sha256.New()
-	fmt.Fprintln(sum, n.content(n.host.Join(root, "build-version"), n.host.Join(root, "build-hash"), n.host.Join(root, "version.py")))
+	fmt.Fprintln(sum, n.content(n.Host.Join(root, "build-version"), n.Host.Join(root, "build-hash"), n.Host.Join(root, "version.py")))
 	for _, name := range n.names(lib) {
 		if !strings.Contains(name, "torch") && !strings.Contains(name, "c10") {
 			continue
 		}
-		if fi, err := n.host.Files.Stat(n.host.Join(lib, name)); err == nil && !fi.IsDir() {
+		if fi, err := n.Host.Files.Stat(n.Host.Join(lib, name)); err == nil && !fi.IsDir() {
 			fmt.Fprintln(sum, name, fi.Size())
 		}
 	}
@@ -232,10 +232,10 @@ func (n *inputs) torch() {
 }
 
 func (n *inputs) torchVersion(root string) string {
-	if data, err := n.host.ReadFile(n.host.Join(root, "build-version"), 1<<10); err == nil {
+	if data, err := n.Host.ReadFile(n.Host.Join(root, "build-version"), 1<<10); err == nil {
 		return strings.TrimSpace(string(data))
 	}
-	if data, err := n.host.ReadFile(n.host.Join(root, "version.py"), 1<<16); err == nil {
+	if data, err := n.Host.ReadFile(n.Host.Join(root, "version.py"), 1<<16); err == nil {
 		if m := pythonVersion.FindSubmatch(data); m != nil {
 			return string(m[1])
 		}
@@ -247,7 +247,7 @@ var pythonVersion = regexp.MustCompile(`(?m)^__version__ = '([^']+)'`)
 
 // pythonTorch finds the torch package of the Python that the script would ask, without starting it: that takes seconds.
 func (n *inputs) pythonTorch() string {
-	h := n.host
+	h := n.Host
 	h.Env = n.env
 	prefixes := []string{n.env.Get("VIRTUAL_ENV")}
 	if prefixes[0] == "" {
@@ -306,7 +306,7 @@ func (n *inputs) variables() {
 		case !set || managed(name):
 		case name == "NVCC" || name == "CUDACXX":
 			// said or not, the toolkit's own is what is recorded above
-			if t := n.set.Toolkit; t == nil || len(strings.Fields(v)) > 1 && !n.host.IsAbs(v) || !n.host.SamePath(n.find(v), n.host.Real(t.NVCC)) {
+			if t := n.set.Toolkit; t == nil || len(strings.Fields(v)) > 1 && !n.Host.IsAbs(v) || !n.Host.SamePath(n.find(v), n.Host.Real(t.NVCC)) {
 				n.program(name, v)
 			}
 		case name == "CUDAHOSTCXX" || name == "CANDLE_NVCC_CCBIN":
@@ -325,7 +325,7 @@ func (n *inputs) nvccReads() []string {
 	if t == nil {
 		return names
 	}
-	profile, err := n.host.ReadFile(n.host.Join(n.host.Dir(n.host.Real(t.NVCC)), "nvcc.profile"), 1<<20)
+	profile, err := n.Host.ReadFile(n.Host.Join(n.Host.Dir(n.Host.Real(t.NVCC)), "nvcc.profile"), 1<<20)
 	if err != nil {
 		return names // nvcc without it finds nothing, which it says
 	}
@@ -352,7 +352,7 @@ func managed(name string) bool {
 
 // compilerFiles lists nvcc, what it runs, and what it reads by itself.
 func compilerFiles(j *journey, t *cuda.Toolkit) []string {
-	h := j.host
+	h := j.Host
 	bin := h.Dir(h.Real(t.NVCC))
 	root := h.Dir(bin)
 	files := []string{h.Real(t.NVCC)}

@@ -47,7 +47,7 @@ func newBench(t *testing.T) *bench {
 		b.write(filepath.Join(root, name), text)
 	}
 	host.Env = buildenv.NewEnv(host.OS, []string{"PATH=" + filepath.Join(b.top, "bin")})
-	b.j = &journey{app: &app{host: host, cacheDir: filepath.Join(b.top, "cache"), shell: &console.Shell{Out: io.Discard, Err: os.Stderr}}, env: host.Env, project: &features.Project{RootManifest: "Cargo.toml"}}
+	b.j = &journey{app: &app{Host: host, CacheDir: filepath.Join(b.top, "cache"), Shell: &console.Shell{Out: io.Discard, Err: os.Stderr}}, env: host.Env, Project: &features.Project{RootManifest: "Cargo.toml"}}
 	b.j.answers.Places = cargo.Places{TargetDirectory: filepath.Join(b.top, "target"), BuildDirectory: filepath.Join(b.top, "target")}
 	gcc := filepath.Join(b.top, "gcc", "gcc")
 	b.j.set = toolchain.Set{Compiler: &hostcc.Compiler{Kind: "gcc", Version: "12", Path: gcc, Real: gcc, CXX: gcc}, Capability: gpu.Capability{Major: 9}}
@@ -360,7 +360,7 @@ func TestInputsThatMatter(t *testing.T) {
 func TestUntold(t *testing.T) {
 	b := newBench(t)
 	var said strings.Builder
-	b.j.shell = &console.Shell{Out: io.Discard, Err: &said}
+	b.j.Shell = &console.Shell{Out: io.Discard, Err: &said}
 	b.j.answers.Reason = "an old cargo"
 	b.j.reach = &features.Answer{}
 	b.j.tellUntold()

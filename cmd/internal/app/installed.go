@@ -15,38 +15,38 @@ import (
 // install is `cargo install`: with --path the build is judged as any other before cargo installs what it made. Of a registry or a repository nothing is here
 // before cargo has fetched it, and cargo fetches and builds in one go.
 func (j *journey) install(ctx context.Context) error {
-	in, ok := j.line.Install()
+	in, ok := j.Line.Install()
 	if !ok || in.List {
-		return j.plainCargo(ctx, j.line, j.host.Env)
+		return j.plainCargo(ctx, j.Line, j.Host.Env)
 	}
 	if in.Path == "" {
 		for _, f := range []string{"cuda", "cudnn"} {
 			if contains(in.Features, f) {
-				j.shell.Note("not judged here whether `%s` reaches: `cargo install` fetches the sources itself; `gpubuild install --path DIR` judges those in DIR", f)
+				j.Shell.Note("not judged here whether `%s` reaches: `cargo install` fetches the sources itself; `gpubuild install --path DIR` judges those in DIR", f)
 				break
 			}
 		}
 		return j.otherVerb(ctx)
 	}
-	typed := j.line
-	defer func() { j.line = typed }()
-	j.line = in.Build
+	typed := j.Line
+	defer func() { j.Line = typed }()
+	j.Line = in.Build
 	if err := j.openProject(); err != nil {
-		j.line = typed
+		j.Line = typed
 		return j.cargoSays(ctx, err)
 	}
-	if j.project.Selected == nil { // a virtual manifest: cargo installs packages
-		return j.plainCargo(ctx, typed, j.host.Env)
+	if j.Project.Selected == nil { // a virtual manifest: cargo installs packages
+		return j.plainCargo(ctx, typed, j.Host.Env)
 	}
-	if !j.project.HasLock {
-		j.line = in.Unlocked
+	if !j.Project.HasLock {
+		j.Line = in.Unlocked
 	}
-	work, why := j.project.GPUWork(j.request())
+	work, why := j.Project.GPUWork(j.request())
 	if !work {
-		j.shell.Detail("no GPU work: %s", why)
-		return j.plainCargo(ctx, typed, j.host.Env)
+		j.Shell.Detail("no GPU work: %s", why)
+		return j.plainCargo(ctx, typed, j.Host.Env)
 	}
-	j.shell.Detail("GPU work: %s", why)
+	j.Shell.Detail("GPU work: %s", why)
 	j.watch.step("features")
 	err := j.step(ctx, report.CheckReach, func(ctx context.Context) error {
 		// cargo install reads no lock file without --locked, and writes none.
@@ -57,10 +57,10 @@ func (j *journey) install(ctx context.Context) error {
 	})
 	var refused *cargo.RefusedError
 	if errors.As(err, &refused) { // install words it in its own way, or does not mind
-		j.line = typed
-		err := j.plainCargo(ctx, typed, j.host.Env)
+		j.Line = typed
+		err := j.plainCargo(ctx, typed, j.Host.Env)
 		if err == nil {
-			j.shell.Warning("installed without a check of its features: cargo refuses the question: %s", firstLine(refused))
+			j.Shell.Warning("installed without a check of its features: cargo refuses the question: %s", firstLine(refused))
 		}
 		return err
 	}
@@ -77,10 +77,10 @@ func (j *journey) install(ctx context.Context) error {
 
 // lockAsItWas does something that lets cargo write Cargo.lock, and puts that back as it was, or takes it away again; changed says that it had to.
 func (j *journey) lockAsItWas(do func() error) (changed bool, err error) {
-	path := j.host.Real(j.project.LockPath)
+	path := j.Host.Real(j.Project.LockPath)
 	mode := os.FileMode(0o644)
 	read := func() ([]byte, bool, error) {
-		fi, err := j.host.Files.Stat(path)
+		fi, err := j.Host.Files.Stat(path)
 		if errors.Is(err, os.ErrNotExist) {
 			return nil, false, nil
 		}
@@ -88,7 +88,7 @@ func (j *journey) lockAsItWas(do func() error) (changed bool, err error) {
 			return nil, false, err
 		}
 		mode = fi.Mode().Perm()
-		data, err := j.host.ReadFile(path, lockLimit)
+		data, err := j.Host.ReadFile(path, lockLimit)
 		return data, true, err
 	}
 	old, there, err := read()

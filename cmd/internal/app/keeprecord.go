@@ -20,7 +20,7 @@ func (j *journey) keepRecord(good bool) {
 	entries, open := j.built()
 	base := j.record
 	// Read again: a gpubuild with another cache, which does not know our lock, may have written while cargo made us wait.
-	old, readErr := j.host.ReadFile(j.recordPath(), recordLimit)
+	old, readErr := j.Host.ReadFile(j.recordPath(), recordLimit)
 	if readErr == nil {
 		if r, err := stale.Decode(old); err == nil {
 			base = r
@@ -58,7 +58,7 @@ func (j *journey) built() (entries []stale.Entry, open []stale.Key) {
 			key := stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: m.OutDir}
 			// Those from before the build: what was replaced while cargo ran is another thing at the next one.
 			inputs, _ := j.withBeyond(u, m.OutDir, j.inputs[u.PkgID+" "+key.Features], nil) // nothing is looked at
-			units = append(units, stale.Unit{Key: key, Package: u.Name, Inputs: inputs, ScriptRan: cargo.ScriptRan(j.host, m.OutDir)})
+			units = append(units, stale.Unit{Key: key, Package: u.Name, Inputs: inputs, ScriptRan: cargo.ScriptRan(j.Host, m.OutDir)})
 		}
 		if len(units) == 0 {
 			if u, ok := j.builtBeyond(m); ok && u.Inputs != nil {
@@ -71,7 +71,7 @@ func (j *journey) built() (entries []stale.Entry, open []stale.Key) {
 		seen[m.OutDir] = true
 		linked, err := j.linked(m, h)
 		if err != nil {
-			j.shell.Warning("%s is not recorded: %v; the next build finds out anew what it was built with", units[0].Package, err)
+			j.Shell.Warning("%s is not recorded: %v; the next build finds out anew what it was built with", units[0].Package, err)
 		} else {
 			j.linkedThen(m, linked)
 		}
@@ -106,15 +106,15 @@ func (j *journey) notKept(old stale.Record, entries []stale.Entry, err error, go
 	case at == nil && fi.IsDir():
 		f.Fix = "remove the directory " + j.recordPath() + "; until then each build looks at the device code instead, and builds anew what that does not tell"
 	case !good:
-		j.shell.Detail("%s", f.Message)
+		j.Shell.Detail("%s", f.Message)
 		return // what is wrong with the disk cargo has said
 	}
 	j.findings = append(j.findings, f)
 	if j.ndjson() != nil {
 		j.event("finding", f)
 	}
-	j.shell.Warning("%s", f.Message)
-	j.shell.Hint(f.Fix)
+	j.Shell.Warning("%s", f.Message)
+	j.Shell.Hint(f.Fix)
 }
 
 // void takes away a record that must not be believed: the file, or where its directory cannot be changed, what is in it.

@@ -23,8 +23,8 @@ func (j *journey) linked(m cargo.Message, h *hashes) ([]stale.Input, error) {
 		if kind, path, ok := strings.Cut(p, "="); ok && !strings.ContainsAny(kind, `/\`) {
 			p = path
 		}
-		if j.host.IsAbs(p) && !j.inOwnDirs(p) && !contains(dirs, j.host.Clean(p)) {
-			dirs = append(dirs, j.host.Clean(p))
+		if j.Host.IsAbs(p) && !j.inOwnDirs(p) && !contains(dirs, j.Host.Clean(p)) {
+			dirs = append(dirs, j.Host.Clean(p))
 		}
 	}
 	var out []stale.Input
@@ -38,7 +38,7 @@ func (j *journey) linked(m cargo.Message, h *hashes) ([]stale.Input, error) {
 	}
 	sort.Slice(out, func(a, b int) bool { return out[a].Name < out[b].Name })
 	for _, d := range dirs {
-		if j.host.IsDir(d) {
+		if j.Host.IsDir(d) {
 			out = append(out, stale.Input{Name: linkDirectory + d, Value: "there"})
 		}
 	}
@@ -55,12 +55,12 @@ const replacedSince = "replaced after it was linked"
 func (j *journey) linkedThen(m cargo.Message, linked []stale.Input) {
 	before, began := map[string]stale.Input{}, map[string]stale.Input{}
 	for _, u := range j.units {
-		if !j.host.SamePath(u.OutDir, m.OutDir) {
+		if !j.Host.SamePath(u.OutDir, m.OutDir) {
 			continue
 		}
 		for _, in := range u.Inputs {
 			began[in.Name] = in
-			if u.ScriptRan != 0 && u.ScriptRan == cargo.ScriptRan(j.host, m.OutDir) {
+			if u.ScriptRan != 0 && u.ScriptRan == cargo.ScriptRan(j.Host, m.OutDir) {
 				before[in.Name] = in
 			}
 		}
@@ -87,7 +87,7 @@ func (j *journey) madeAt(pkgID string) (made int64, fresh bool) {
 		}
 		fresh = fresh && m.Fresh
 		for _, path := range m.Filenames {
-			if fi, err := j.host.Files.Stat(path); err == nil && j.host.Ext(path) == ".rlib" && (made == 0 || fi.ModTime().UnixNano() < made) {
+			if fi, err := j.Host.Files.Stat(path); err == nil && j.Host.Ext(path) == ".rlib" && (made == 0 || fi.ModTime().UnixNano() < made) {
 				made = fi.ModTime().UnixNano()
 			}
 		}
@@ -111,7 +111,7 @@ func changedAt(path string) int64 {
 func (j *journey) bundled(dirs, libs []string) map[string]string {
 	var outside []string
 	for _, d := range dirs {
-		if j.host.IsAbs(d) && !j.inOwnDirs(d) {
+		if j.Host.IsAbs(d) && !j.inOwnDirs(d) {
 			outside = append(outside, d)
 		}
 	}
@@ -134,7 +134,7 @@ func (j *journey) bundled(dirs, libs []string) map[string]string {
 
 func (j *journey) firstWith(dirs []string, file string) string {
 	for _, d := range dirs {
-		if p := j.host.Join(d, file); j.host.IsFile(p) {
+		if p := j.Host.Join(d, file); j.Host.IsFile(p) {
 			return p
 		}
 	}
@@ -145,10 +145,10 @@ func (j *journey) firstWith(dirs []string, file string) string {
 func (j *journey) stillLinked(e stale.Entry, h *hashes) ([]stale.Input, error) {
 	var out []stale.Input
 	for _, in := range e.Inputs {
-		if d, ok := strings.CutPrefix(in.Name, linkDirectory); ok && j.host.IsDir(d) {
+		if d, ok := strings.CutPrefix(in.Name, linkDirectory); ok && j.Host.IsDir(d) {
 			out = append(out, in)
 		}
-		if strings.HasPrefix(in.Name, staticLibrary) && j.host.IsFile(in.Value) {
+		if strings.HasPrefix(in.Name, staticLibrary) && j.Host.IsFile(in.Value) {
 			hash, err := h.together(in.Value)
 			if err != nil {
 				return nil, err

@@ -30,12 +30,12 @@ type answered struct {
 
 // runManifests is features --manifest-only: the feature edges between members and to GPU crates, from manifests alone. No cargo, no network, nothing is run.
 func (a *app) runManifests(ctx context.Context, o Options, l cargo.Line) error {
-	j := &journey{app: a, options: o, line: l, env: a.host.Env}
+	j := &journey{app: a, options: o, Line: l, env: a.Host.Env}
 	if err := j.openProject(); err != nil {
 		return err
 	}
 	j.speakLike(l)
-	check, err := features.NewEdgeCheck(j.project)
+	check, err := features.NewEdgeCheck(j.Project)
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (a *app) runManifests(ctx context.Context, o Options, l cargo.Line) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if q.Open = j.project.Doubts; len(q.Open) > 0 {
+		if q.Open = j.Project.Doubts; len(q.Open) > 0 {
 			continue
 		}
 		q.Decided, q.By = true, "manifests"
@@ -71,18 +71,18 @@ func (j *journey) questions(each bool) ([]*answered, error) {
 		if r.AllFeatures {
 			name = "all features"
 		}
-		selected, _ := j.project.Selection(r)
+		selected, _ := j.Project.Selection(r)
 		var names []string
 		for _, p := range selected {
 			names = append(names, p.Name)
 		}
 		return []*answered{{Package: strings.Join(names, ", "), Feature: name, typed: true}}, nil
 	}
-	asked := j.project.Questions(r.GPUFeatures)
+	asked := j.Project.Questions(r.GPUFeatures)
 	if len(r.Packages) > 0 || r.Workspace {
-		selected, known := j.project.Selection(r)
+		selected, known := j.Project.Selection(r)
 		if !known {
-			return nil, &usageError{"-p names no member of the workspace: " + strings.Join(r.Packages, ", "), "see the members in " + j.shown(j.project.RootManifest)}
+			return nil, &usageError{"-p names no member of the workspace: " + strings.Join(r.Packages, ", "), "see the members in " + j.shown(j.Project.RootManifest)}
 		}
 		asked = slices.DeleteFunc(asked, func(q features.Question) bool { return !slices.Contains(selected, q.Package) })
 	}
@@ -93,8 +93,8 @@ func (j *journey) questions(each bool) ([]*answered, error) {
 		one := features.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault, Targets: r.Targets}
 		list = append(list, &answered{Package: q.Package.Name, Feature: q.Feature, request: one, member: q.Package})
 	}
-	if len(list) == 0 && len(j.project.Doubts) > 0 { // there may be members that were not found
-		list = append(list, &answered{Feature: "cuda", Open: j.project.Doubts})
+	if len(list) == 0 && len(j.Project.Doubts) > 0 { // there may be members that were not found
+		list = append(list, &answered{Feature: "cuda", Open: j.Project.Doubts})
 	}
 	return list, nil
 }
@@ -106,7 +106,7 @@ func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done [
 	var all []features.Finding
 	take := func(fs []features.Finding) {
 		for _, f := range fs {
-			if f.Severity == features.Note && f.ID != features.IDPropagation && !j.shell.Verbose {
+			if f.Severity == features.Note && f.ID != features.IDPropagation && !j.Shell.Verbose {
 				continue
 			}
 			if key := f.ID + "\x00" + f.Message + "\x00" + f.Path + "\x00" + f.Fix; !seen[key] {
@@ -127,26 +127,26 @@ func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done [
 		stops = stops || j.options.Strict && f.Severity == features.Warning
 	}
 	var found []finding.Finding
-	for _, f := range j.project.PerLine(all) {
+	for _, f := range j.Project.PerLine(all) {
 		found = append(found, finding.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
 	}
 	if j.options.JSON == nil {
 		for _, m := range done {
-			if _, err := io.WriteString(j.shell.Out, m.Diff); err != nil {
+			if _, err := io.WriteString(j.Shell.Out, m.Diff); err != nil {
 				return err
 			}
 		}
 		for _, f := range found {
-			j.shell.Finding(f)
+			j.Shell.Finding(f)
 		}
 		for _, q := range list {
 			if !q.Decided {
-				j.shell.Note("not decided here: `%s`%s: %s", q.Feature, of(q.Package), strings.Join(q.Open, "; "))
+				j.Shell.Note("not decided here: `%s`%s: %s", q.Feature, of(q.Package), strings.Join(q.Open, "; "))
 			}
 		}
-		j.shell.Status("Checked", "%d GPU features of the workspace's members, %d decided", len(list), decided)
+		j.Shell.Status("Checked", "%d GPU features of the workspace's members, %d decided", len(list), decided)
 	}
-	r := report.Result{Verb: "features-lint", Project: j.shown(j.project.Manifest), Findings: found}
+	r := report.Result{Verb: "features-lint", Project: j.shown(j.Project.Manifest), Findings: found}
 	for _, q := range list {
 		c := report.Check{ID: report.CheckReach, Name: q.Feature + of(q.Package), State: report.Passed}
 		switch {
@@ -172,11 +172,11 @@ func of(pkg string) string {
 
 // runLint is features --lint: every member's GPU features, as cargo answers them; with --fix the faults are mended.
 func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
-	j := &journey{app: a, options: o, line: l, env: a.host.Env}
+	j := &journey{app: a, options: o, Line: l, env: a.Host.Env}
 	if err := j.openInItsWords(ctx); err != nil {
 		return err
 	}
-	j.speakLike(j.line)
+	j.speakLike(j.Line)
 	list, err := j.questions(false)
 	if err != nil {
 		return err
@@ -220,11 +220,11 @@ func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
 		}
 	}
 	j.tellLock(done)
-	check, err := features.NewEdgeCheck(j.project)
+	check, err := features.NewEdgeCheck(j.Project)
 	if err != nil {
 		return err
 	}
-	return j.tellAnswers(list, check.All(j.config.GPUFeatures.Value), done)
+	return j.tellAnswers(list, check.All(j.Config.GPUFeatures.Value), done)
 }
 
 // line is the question in cargo's words: the member's own manifest is named, because resolver 1 gives --features to that package only.

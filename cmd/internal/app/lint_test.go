@@ -55,7 +55,7 @@ func TestJudgingHeedsTheEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a.cacheDir = t.TempDir()
+		a.CacheDir = t.TempDir()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		began := time.Now()

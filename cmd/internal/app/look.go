@@ -22,11 +22,11 @@ func (a *app) lookAtPlaces(ctx context.Context, o Options, l cargo.Line) (*journ
 // looking is lookAt; places says whether it is to be known where cargo builds.
 func (a *app) looking(ctx context.Context, o Options, l cargo.Line, places bool) (*journey, error) {
 	a.speakLike(l)
-	tool, err := cargo.Find(a.host, l)
+	tool, err := cargo.Find(a.Host, l)
 	if err != nil {
 		return nil, err
 	}
-	j := &journey{app: a, options: o, line: l, tool: tool, env: a.host.Env}
+	j := &journey{app: a, options: o, Line: l, Tool: tool, env: a.Host.Env}
 	if err := j.askOnly(ctx, places); err != nil {
 		return nil, err
 	}
@@ -39,10 +39,10 @@ func (a *app) prepared(ctx context.Context, o Options, l cargo.Line) (*journey, 
 	if err != nil {
 		return nil, err
 	}
-	quiet := a.shell.Quiet
-	a.shell.Quiet = quiet || !a.shell.Verbose // what was chosen is no part of this verb's answer
+	quiet := a.Shell.Quiet
+	a.Shell.Quiet = quiet || !a.Shell.Verbose // what was chosen is no part of this verb's answer
 	err = j.chooseTools(ctx)
-	a.shell.Quiet = quiet
+	a.Shell.Quiet = quiet
 	return j, err
 }
 
@@ -53,15 +53,15 @@ func (j *journey) openInItsWords(ctx context.Context) error {
 	if !errors.As(err, &bad) {
 		return err
 	}
-	if j.tool.Path == "" {
-		tool, missing := cargo.Find(j.host, j.line)
+	if j.Tool.Path == "" {
+		tool, missing := cargo.Find(j.Host, j.Line)
 		if missing != nil {
 			return err
 		}
-		j.tool = tool
+		j.Tool = tool
 	}
-	private := cargo.Private{Root: j.host.Join(j.cacheDir, "cargo", hashName(j.host.Cwd))}
-	_, said := cargo.Graph(ctx, j.host, j.run, j.tool, cargo.Request{Line: j.line, Asking: cargo.Asking{Private: private, Colour: j.shell.Colour, NoLockWrite: true}, Mkdir: cache.Make})
+	private := cargo.Private{Root: j.Host.Join(j.CacheDir, "cargo", hashName(j.Host.Cwd))}
+	_, said := cargo.Graph(ctx, j.Host, j.Runner, j.Tool, cargo.Request{Line: j.Line, Asking: cargo.Asking{Private: private, Colour: j.Shell.Colour, NoLockWrite: true}, Mkdir: cache.Make})
 	var refused *cargo.RefusedError
 	if errors.As(said, &refused) {
 		return refused

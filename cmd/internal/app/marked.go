@@ -16,11 +16,11 @@ import (
 
 // marks are the table of the configuration that says which programs of this verb must use the GPU; nil: none does.
 func (j *journey) marks() *config.Marked {
-	switch j.line.Verb {
+	switch j.Line.Verb {
 	case "test":
-		return j.config.Test.Value
+		return j.Config.Test.Value
 	case "bench":
-		return j.config.Bench.Value
+		return j.Config.Bench.Value
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func (j *journey) marked(p program) bool {
 
 // mustUse is marked, by the program's path.
 func (j *journey) mustUse(path string) bool {
-	i := slices.IndexFunc(j.programs, func(p program) bool { return j.host.SamePath(p.Path, path) })
+	i := slices.IndexFunc(j.programs, func(p program) bool { return j.Host.SamePath(p.Path, path) })
 	return i >= 0 && j.marked(j.programs[i])
 }
 
@@ -97,17 +97,17 @@ func (j *journey) tested(proofs []proof) []tested {
 	for _, p := range j.programs {
 		var mine []proof
 		for i, got := range proofs {
-			if !taken[i] && j.host.SamePath(got.Program, p.Path) {
+			if !taken[i] && j.Host.SamePath(got.Program, p.Path) {
 				taken[i] = true
 				mine = append(mine, got)
 			}
 		}
-		if len(mine) == 0 && (p.Kind != "test" && p.Kind != "bench" || j.line.Verb == "run") {
+		if len(mine) == 0 && (p.Kind != "test" && p.Kind != "bench" || j.Line.Verb == "run") {
 			continue // a program that was built for its tests to call
 		}
 		row := join(mine)
 		row.name, row.pkg, row.marked = p.Name, p.Package, j.marked(p)
-		row.listed = slices.ContainsFunc(j.listed, func(path string) bool { return j.host.SamePath(path, p.Path) })
+		row.listed = slices.ContainsFunc(j.listed, func(path string) bool { return j.Host.SamePath(path, p.Path) })
 		if names[p.Name] > 1 {
 			row.name = p.Target + ":" + p.Name
 		}
@@ -116,7 +116,7 @@ func (j *journey) tested(proofs []proof) []tested {
 	others := map[string][]proof{}
 	for i, got := range proofs {
 		if !taken[i] {
-			name := j.host.Base(got.Program)
+			name := j.Host.Base(got.Program)
 			others[name] = append(others[name], got)
 		}
 	}
@@ -188,7 +188,7 @@ func join(proofs []proof) tested {
 // missedMarks says which marks this run left open although the command line did not choose to: a target that cargo did not build for its
 // required-features, or did not start.
 func (j *journey) missedMarks(rows []tested) []string {
-	l := j.line
+	l := j.Line
 	chosen := l.Lib || l.Bins || l.Examples || l.Tests || l.Benches || l.Doc || len(l.Bin)+len(l.Example)+len(l.Test)+len(l.Bench) > 0
 	packages := map[string]bool{}
 	var out []string
@@ -290,9 +290,9 @@ func (j *journey) tellTested(rows []tested) {
 	if must > 0 {
 		head += fmt.Sprintf("; of those that are marked, %d of %d", done, must)
 	}
-	tell := j.shell.Status
+	tell := j.Shell.Status
 	if done < must {
-		tell = j.shell.Loud
+		tell = j.Shell.Loud
 	}
 	tell("GPU", "%s", head)
 	for _, l := range columns(cells) {

@@ -62,11 +62,11 @@ func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line, plan *p
 		switch m.Outcome {
 		case "kept":
 			for _, e := range m.Edits {
-				a.shell.Status("Mended", "%s: %s", a.shown(e.Manifest), e)
+				a.Shell.Status("Mended", "%s: %s", a.shown(e.Manifest), e)
 			}
 			j = after
 		default:
-			a.shell.Warning("%s: the mend is %s: %s", a.shown(f.Edits[0].Manifest), m.Outcome, m.Why) // the finding itself follows
+			a.Shell.Warning("%s: the mend is %s: %s", a.shown(f.Edits[0].Manifest), m.Outcome, m.Why) // the finding itself follows
 		}
 	}
 	return j, done, nil
@@ -74,28 +74,28 @@ func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line, plan *p
 
 // lockManifests keeps a second gpubuild from mending the same workspace, and clears away what a killed one left beside the manifests.
 func (a *app) lockManifests(ctx context.Context, o Options, l cargo.Line) (release func(), err error) {
-	j := &journey{app: a, options: o, line: l, env: a.host.Env}
+	j := &journey{app: a, options: o, Line: l, env: a.Host.Env}
 	if err := j.openInItsWords(ctx); err != nil {
 		return nil, err
 	}
-	dir := j.host.Join(j.cacheDir, "locks")
+	dir := j.Host.Join(j.CacheDir, "locks")
 	if err := cache.Make(dir); err != nil {
 		return nil, err
 	}
-	free, err := cache.Lock(ctx, j.host.Join(dir, "mend-"+short(sha256.Sum256([]byte(j.host.Real(j.project.Root))))), func(holder string) {
-		j.shell.Status("Blocking", "waiting for another gpubuild that mends these manifests (%s)", holder)
+	free, err := cache.Lock(ctx, j.Host.Join(dir, "mend-"+short(sha256.Sum256([]byte(j.Host.Real(j.Project.Root))))), func(holder string) {
+		j.Shell.Status("Blocking", "waiting for another gpubuild that mends these manifests (%s)", holder)
 	})
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range append([]*features.Package{{Manifest: j.project.RootManifest}}, j.project.Members...) {
-		if err := cache.Leftovers(j.host.Real(m.Manifest)); err != nil {
-			j.shell.Warning("what an earlier run left beside %s: %v", j.shown(m.Manifest), err)
+	for _, m := range append([]*features.Package{{Manifest: j.Project.RootManifest}}, j.Project.Members...) {
+		if err := cache.Leftovers(j.Host.Real(m.Manifest)); err != nil {
+			j.Shell.Warning("what an earlier run left beside %s: %v", j.shown(m.Manifest), err)
 		}
 	}
 	return func() {
 		if err := free(); err != nil {
-			j.shell.Warning("lock of the manifests: %v", err)
+			j.Shell.Warning("lock of the manifests: %v", err)
 		}
 	}, nil
 }
@@ -109,7 +109,7 @@ func (j *journey) tellLock(done []mended) {
 		}
 	}
 	if lock {
-		j.shell.Warning("%s does not hold what the manifests lead to; it is left as it was: `cargo update --workspace` mends it", j.shown(j.project.LockPath))
+		j.Shell.Warning("%s does not hold what the manifests lead to; it is left as it was: `cargo update --workspace` mends it", j.shown(j.Project.LockPath))
 	}
 }
 
@@ -178,7 +178,7 @@ func (j *journey) planMends(p *planned) ([]mended, error) {
 			}
 			if !ok {
 				var err error
-				if data, err = j.host.ReadFile(e.Manifest, manifestLimit); err != nil {
+				if data, err = j.Host.ReadFile(e.Manifest, manifestLimit); err != nil {
 					return done, err
 				}
 				if _, known := p.old[e.Manifest]; !known {
@@ -207,8 +207,8 @@ const manifestLimit = 16 << 20 // as features reads them
 
 // diffName is a manifest's path below the workspace root, with slashes, as patch and git apply take it there.
 func (j *journey) diffName(path string) string {
-	if j.host.Below(path, j.project.Root) {
-		path = path[len(j.host.Clean(j.project.Root)):]
+	if j.Host.Below(path, j.Project.Root) {
+		path = path[len(j.Host.Clean(j.Project.Root)):]
 	}
 	return strings.Trim(strings.ReplaceAll(path, `\`, "/"), "/")
 }
@@ -245,7 +245,7 @@ func (j *journey) mend(ctx context.Context, f features.Finding) (mended, *journe
 	if len(files) == 0 {
 		return undo("refused", "the edges are there already")
 	}
-	after, lock, err := j.lookUnlocked(ctx, j.options, j.line)
+	after, lock, err := j.lookUnlocked(ctx, j.options, j.Line)
 	if err != nil {
 		if ctx.Err() != nil {
 			_, _, undone := undo("undone", "interrupted")
@@ -263,22 +263,22 @@ func (j *journey) mend(ctx context.Context, f features.Finding) (mended, *journe
 // writeEdit writes one manifest whole or not at all; nil when nothing was missing in it. One that is no longer what the answer was made from, or what
 // was written into it before, is somebody else's: the error is a *cache.ChangedError.
 func (j *journey) writeEdit(e features.Edit, before []written) (*written, error) {
-	if !j.project.Member(e.Manifest) {
+	if !j.Project.Member(e.Manifest) {
 		return nil, fmt.Errorf("%s is no member of the workspace", e.Manifest)
 	}
-	path := j.host.Real(e.Manifest)
-	if dir := j.host.Real(j.host.Dir(e.Manifest)); !j.host.Below(path, dir) && !j.host.Below(path, j.host.Real(j.project.Root)) {
+	path := j.Host.Real(e.Manifest)
+	if dir := j.Host.Real(j.Host.Dir(e.Manifest)); !j.Host.Below(path, dir) && !j.Host.Below(path, j.Host.Real(j.Project.Root)) {
 		return nil, fmt.Errorf("%s is a link to %s, which lies outside the workspace: others may have it, too", j.shown(e.Manifest), path)
 	}
-	fi, err := j.host.Files.Stat(path)
+	fi, err := j.Host.Files.Stat(path)
 	if err != nil {
 		return nil, err
 	}
-	old, err := j.host.ReadFile(path, manifestLimit)
+	old, err := j.Host.ReadFile(path, manifestLimit)
 	if err != nil {
 		return nil, err
 	}
-	read := j.project.Text(e.Manifest)
+	read := j.Project.Text(e.Manifest)
 	for _, w := range before {
 		if w.path == path {
 			read = w.now
@@ -320,15 +320,15 @@ func (a *app) lookUnlocked(ctx context.Context, o Options, l cargo.Line) (j *jou
 	if !errors.As(err, &refused) || l.Locked || l.Frozen {
 		return j, false, err
 	}
-	tool, findErr := cargo.Find(a.host, l)
+	tool, findErr := cargo.Find(a.Host, l)
 	if findErr != nil {
 		return nil, false, findErr
 	}
-	silent, shell := *a, *a.shell
+	silent, shell := *a, *a.Shell
 	shell.Err = io.Discard // cargo would tell of a lock file that is put back
-	silent.shell = &shell
-	j = &journey{app: &silent, options: o, line: l, tool: tool, env: a.host.Env}
-	if openErr := j.openProject(); openErr != nil || !j.project.HasLock {
+	silent.Shell = &shell
+	j = &journey{app: &silent, options: o, Line: l, Tool: tool, env: a.Host.Env}
+	if openErr := j.openProject(); openErr != nil || !j.Project.HasLock {
 		return nil, false, err
 	}
 	lock, err = j.lockAsItWas(func() error {

@@ -57,7 +57,7 @@ func (j *journey) mistakes(ctx context.Context, outputs []output, products []str
 			continue
 		}
 		seenDir[o.outDir] = true
-		f := &mistake{unit: u, features: featureKey(u.Features), outDir: o.outDir, scriptRan: cargo.ScriptRan(j.host, o.outDir), want: j.wanted(ctx, u.Inputs)}
+		f := &mistake{unit: u, features: featureKey(u.Features), outDir: o.outDir, scriptRan: cargo.ScriptRan(j.Host, o.outDir), want: j.wanted(ctx, u.Inputs)}
 		if !u.Inputs.Arch { // it compiles nothing and asked nvcc for its version
 			if was, is := scriptCUDA(o.cfgs), j.set.Toolkit; was != "" && is != nil && was != is.Version.String() {
 				f.list = []stale.Mismatch{{Code: stale.Code{File: "its build script's words", Makes: []stale.Make{{NVCC: was}}}, By: stale.ByNVCC, Found: stale.Make{NVCC: was}}}
@@ -68,7 +68,7 @@ func (j *journey) mistakes(ctx context.Context, outputs []output, products []str
 		}
 		held, err := j.holds(o.outDir)
 		if err != nil {
-			j.shell.Detail("%s is not checked: %v", u.Name, err)
+			j.Shell.Detail("%s is not checked: %v", u.Name, err)
 			continue
 		}
 		if len(held.code) > 0 {
@@ -86,7 +86,7 @@ func (j *journey) mistakes(ctx context.Context, outputs []output, products []str
 			r.keepLibraries(o)
 		}
 		if err != nil {
-			j.shell.Detail("%s is not checked: %v", u.Name, err)
+			j.Shell.Detail("%s is not checked: %v", u.Name, err)
 		}
 		if len(f.list) > 0 {
 			out = append(out, f)
@@ -119,7 +119,7 @@ func (j *journey) leaveOwn(f *mistake) {
 	for i, m := range f.list {
 		own, err := j.isOwn(f, m.Code, f.paths[i])
 		if err != nil {
-			j.shell.Detail("%s is not checked: %v", f.unit.Name, err)
+			j.Shell.Detail("%s is not checked: %v", f.unit.Name, err)
 		}
 		if own {
 			list, paths = append(list, m), append(paths, f.paths[i])
@@ -136,7 +136,7 @@ func (j *journey) mismatches(f *mistake, held holding) {
 		f.list, f.paths = append(f.list, m), append(f.paths, held.path[m.At])
 	}
 	if n := len(found.Open); n > 0 {
-		j.shell.Detail("%s is not checked in %d places: %s", f.unit.Name, n, found.Open[0])
+		j.Shell.Detail("%s is not checked in %d places: %s", f.unit.Name, n, found.Open[0])
 	}
 }
 
@@ -188,7 +188,7 @@ func (j *journey) olderInPrograms(code map[string]holding, units map[string]feat
 			f := found[dir]
 			if f == nil {
 				u := units[dir]
-				f = &mistake{unit: u, features: featureKey(u.Features), outDir: dir, scriptRan: cargo.ScriptRan(j.host, dir), linked: j.shown(path)}
+				f = &mistake{unit: u, features: featureKey(u.Features), outDir: dir, scriptRan: cargo.ScriptRan(j.Host, dir), linked: j.shown(path)}
 				found[dir] = f
 				out = append(out, f)
 			}

@@ -26,7 +26,7 @@ type once struct {
 // onceOnly prepares a run; the state tells the runner what it will find.
 func (j *journey) onceOnly(w *programWatch, s *runnerState) (*once, error) {
 	// Who wants to see everything sees what cargo does; nextest draws on its stderr, and takes what the programs say for theirs.
-	if j.line.Verbose > 0 || j.nextest != nil {
+	if j.Line.Verbose > 0 || j.nextest != nil {
 		return &once{}, nil
 	}
 	o := &once{replay: &cargo.Replay{To: w.stderr}}
@@ -46,7 +46,7 @@ func (j *journey) onceOnly(w *programWatch, s *runnerState) (*once, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.files, o.ack, o.colour = []*os.File{f, theirs}, ours, j.shell.Colour
+	o.files, o.ack, o.colour = []*os.File{f, theirs}, ours, j.Shell.Colour
 	s.Marks, s.Stderr, s.Ack = true, proc.FileMark(f), proc.FileMark(theirs)
 	o.replay.Mark = func() { _, _ = ours.Write([]byte{1}) } // nobody reads it: the runner has ended, or never was
 	o.replay.Lines = true
@@ -97,7 +97,7 @@ func (a *app) announce(s runnerState) {
 		}
 		f.Close()
 	}
-	_, _ = io.WriteString(a.shell.Err, cargo.ReplayMark) // a stderr that nobody reads
+	_, _ = io.WriteString(a.Shell.Err, cargo.ReplayMark) // a stderr that nobody reads
 	f, ok := proc.Inherited(3, s.Stderr)
 	if ack, here := proc.Inherited(4, s.Ack); here {
 		done := make(chan struct{})
@@ -111,6 +111,6 @@ func (a *app) announce(s runnerState) {
 		}
 	}
 	if ok {
-		a.shell.Err = f
+		a.Shell.Err = f
 	}
 }

@@ -39,7 +39,7 @@ func (j *journey) readCode(ctx context.Context) error {
 	there := j.outputsThere()
 	compared := map[string]bool{}
 	for _, o := range there {
-		compared[j.host.Clean(o.outDir)] = true
+		compared[j.Host.Clean(o.outDir)] = true
 	}
 	unrecorded := map[string]bool{}
 	for _, u := range j.reach.Units {
@@ -47,7 +47,7 @@ func (j *journey) readCode(ctx context.Context) error {
 			unrecorded[dir] = true
 		}
 		for _, dir := range j.outDirs(u.Name) {
-			if !compared[j.host.Clean(dir)] && cargo.ScriptRan(j.host, dir) != 0 && j.mayBe(u, dir) {
+			if !compared[j.Host.Clean(dir)] && cargo.ScriptRan(j.Host, dir) != 0 && j.mayBe(u, dir) {
 				there = append(there, j.outputThere(u, dir))
 			}
 		}
@@ -57,7 +57,7 @@ func (j *journey) readCode(ctx context.Context) error {
 			continue
 		}
 		for _, dir := range j.outDirs(o.unit.Name) { // the program may be that of other features, and cargo puts the right one in its place
-			if !compared[j.host.Clean(dir)] && cargo.ScriptRan(j.host, dir) != 0 {
+			if !compared[j.Host.Clean(dir)] && cargo.ScriptRan(j.Host, dir) != 0 {
 				there = append(there, output{unit: o.unit, outDir: dir, beyond: true})
 			}
 		}
@@ -71,7 +71,7 @@ func (j *journey) readCode(ctx context.Context) error {
 		if f.linked != "" && j.relinked(f) {
 			continue
 		}
-		if f.linked == "" && !compared[j.host.Clean(f.outDir)] {
+		if f.linked == "" && !compared[j.Host.Clean(f.outDir)] {
 			if unrecorded[f.outDir] { // what is recorded of another feature set is compared when that is asked for
 				j.beside = append(j.beside, f)
 			}
@@ -107,14 +107,14 @@ func (j *journey) tellBeside() {
 		if contains(j.compared.Clean, f.unit.Name) {
 			continue // it goes along
 		}
-		j.shell.Note("%s was built in another place, too, which nobody recorded (%s), and %s: a build that takes it (other RUSTFLAGS, another toolchain) cleans it",
+		j.Shell.Note("%s was built in another place, too, which nobody recorded (%s), and %s: a build that takes it (other RUSTFLAGS, another toolchain) cleans it",
 			f.unit.Name, j.shown(f.outDir), strings.TrimPrefix(f.words(), f.unit.Name+" "))
 	}
 }
 
 // relinked says whether cargo itself links a program anew: it is older than what its package's script made.
 func (j *journey) relinked(f *mistake) bool {
-	fi, err := j.host.Files.Stat(f.paths[0])
+	fi, err := j.Host.Files.Stat(f.paths[0])
 	return err == nil && fi.ModTime().Before(time.Unix(0, f.scriptRan))
 }
 
@@ -125,7 +125,7 @@ func (j *journey) outputsThere() []output {
 		if _, beyond := j.unitsBeyond[s.Key]; beyond {
 			continue // of those below
 		}
-		if u, ok := j.unitOf(s.Key); ok && j.host.IsDir(s.OutDir) {
+		if u, ok := j.unitOf(s.Key); ok && j.Host.IsDir(s.OutDir) {
 			out = append(out, j.outputThere(u, s.OutDir))
 		}
 	}
@@ -134,11 +134,11 @@ func (j *journey) outputsThere() []output {
 
 func (j *journey) outputThere(u features.ScriptUnit, outDir string) output {
 	o := output{unit: u, outDir: outDir}
-	if said, err := cargo.ScriptOutput(j.host, outDir); err == nil { // a script that told nothing told no version
+	if said, err := cargo.ScriptOutput(j.Host, outDir); err == nil { // a script that told nothing told no version
 		o.cfgs = said.Cfgs
 	}
 	for _, path := range j.openResults().Libraries[outDir] {
-		if j.host.IsFile(path) {
+		if j.Host.IsFile(path) {
 			o.libraries = append(o.libraries, path)
 		}
 	}
@@ -153,14 +153,14 @@ func (j *journey) productsThere() []string {
 	}
 	var out []string
 	add := func(path string) {
-		if !contains(out, path) && j.host.IsFile(path) {
+		if !contains(out, path) && j.Host.IsFile(path) {
 			out = append(out, path)
 		}
 	}
 	for _, profile := range j.productDirs(target) {
-		program := func(name string) { add(j.host.Join(profile, j.host.Exe(name))) }
-		example := func(name string) { add(j.host.Join(profile, "examples", j.host.Exe(name))) }
-		library := func(name string) { add(j.host.Join(profile, loadable(j.host, strings.ReplaceAll(name, "-", "_")))) }
+		program := func(name string) { add(j.Host.Join(profile, j.Host.Exe(name))) }
+		example := func(name string) { add(j.Host.Join(profile, "examples", j.Host.Exe(name))) }
+		library := func(name string) { add(j.Host.Join(profile, loadable(j.Host, strings.ReplaceAll(name, "-", "_")))) }
 		for _, r := range j.reach.Roots {
 			switch r.Kind {
 			case "bin":
@@ -169,7 +169,7 @@ func (j *journey) productsThere() []string {
 				example(r.Target)
 			case "test", "bench", "custom-build":
 			case "": // from cargo tree
-				bins, examples, lib := selected(j.line, r.Programs)
+				bins, examples, lib := selected(j.Line, r.Programs)
 				each(bins, program)
 				each(examples, example)
 				each(lib, library)
@@ -190,7 +190,7 @@ func (j *journey) productDirs(target string) []string {
 			platforms[g.Units[r].Platform] = true
 		}
 	} else {
-		for _, t := range j.line.Target { // a build.target of the configuration is not known here
+		for _, t := range j.Line.Target { // a build.target of the configuration is not known here
 			if t = cargo.Triple(t, ""); t == "" { // the host's own, whose name cargo knows
 				return all
 			}
@@ -202,7 +202,7 @@ func (j *journey) productDirs(target string) []string {
 	}
 	var out []string
 	for platform := range platforms {
-		if dir := j.host.Join(target, platform, j.host.Base(all[0])); !contains(out, dir) {
+		if dir := j.Host.Join(target, platform, j.Host.Base(all[0])); !contains(out, dir) {
 			out = append(out, dir)
 		}
 	}

@@ -13,16 +13,16 @@ import (
 func (j *journey) ofThisBuild(u features.ScriptUnit, outDir string) bool {
 	dirs := j.profileDirs()
 	if len(j.answers.Graph) > 0 {
-		profile := j.host.Base(dirs[0])
+		profile := j.Host.Base(dirs[0])
 		dirs = nil
 		for _, same := range j.reach.Units {
 			if same.PkgID == u.PkgID { // a package may be built for the host, too
-				dirs = append(dirs, j.host.Join(j.answers.Places.BuildDirectory, cargo.Triple(same.Platform, ""), profile))
+				dirs = append(dirs, j.Host.Join(j.answers.Places.BuildDirectory, cargo.Triple(same.Platform, ""), profile))
 			}
 		}
 	}
 	for _, dir := range dirs {
-		if j.host.Below(outDir, dir) {
+		if j.Host.Below(outDir, dir) {
 			return true
 		}
 	}
@@ -47,7 +47,7 @@ func (j *journey) platforms() []string {
 			}
 		}
 	}
-	for _, t := range j.line.Target {
+	for _, t := range j.Line.Target {
 		if t = cargo.Triple(t, ""); t != "" && !contains(out, t) {
 			out = append(out, t)
 		}
@@ -60,16 +60,16 @@ func (j *journey) profileDirs() []string { return j.profileDirsIn(j.answers.Plac
 
 // profileDirsIn are the directories of the profile: the host's and that of each platform. Their names are cargo's documented ones.
 func (j *journey) profileDirsIn(build string) []string {
-	name := j.line.ProfileName()
+	name := j.Line.ProfileName()
 	switch name {
 	case "dev", "test":
 		name = "debug"
 	case "bench":
 		name = "release"
 	}
-	dirs := []string{j.host.Join(build, name)}
+	dirs := []string{j.Host.Join(build, name)}
 	for _, p := range j.platforms() {
-		dirs = append(dirs, j.host.Join(build, p, name))
+		dirs = append(dirs, j.Host.Join(build, p, name))
 	}
 	return dirs
 }
@@ -78,7 +78,7 @@ func (j *journey) profileDirsIn(build string) []string {
 // that cargo could take: those are of other features, a build for the CPU for one. Anything that is not understood counts as yes; and if the answer is
 // wrong, judgeRest sees it once cargo has said what it took.
 func (j *journey) compiledWith(u features.ScriptUnit) bool {
-	list := cargo.CompiledScripts(j.host, j.profileDirs(), u.Name)
+	list := cargo.CompiledScripts(j.Host, j.profileDirs(), u.Name)
 	return len(list) == 0 || slices.ContainsFunc(list, func(s cargo.CompiledScript) bool { return !s.Told || featureKey(s.Features) == featureKey(u.Features) })
 }
 
@@ -90,12 +90,12 @@ func (j *journey) unrecorded(u features.ScriptUnit) []string {
 	known := map[string]bool{}
 	for _, e := range j.record.Entries {
 		if e.PkgID != u.PkgID || j.credible(e) {
-			known[j.host.Clean(e.OutDir)] = true
+			known[j.Host.Clean(e.OutDir)] = true
 		}
 	}
 	var out []string
 	for _, dir := range j.outDirs(u.Name) {
-		if !known[dir] && j.ofThisBuild(u, dir) && cargo.ScriptRan(j.host, dir) != 0 && j.mayBe(u, dir) {
+		if !known[dir] && j.ofThisBuild(u, dir) && cargo.ScriptRan(j.Host, dir) != 0 && j.mayBe(u, dir) {
 			out = append(out, dir)
 		}
 	}
@@ -110,14 +110,14 @@ func (j *journey) outDirs(pkg string) []string { return j.outDirsOf(map[string]b
 func (j *journey) outDirsOf(packages map[string]bool) []string {
 	var outs []string
 	for _, profile := range j.profileDirs() {
-		dir := j.host.Join(profile, "build")
+		dir := j.Host.Join(profile, "build")
 		for _, e := range j.names(dir) {
 			if at := strings.LastIndexByte(e, '-'); at > 0 && packages[e[:at]] {
-				outs = append(outs, j.host.Join(dir, e, "out"))
+				outs = append(outs, j.Host.Join(dir, e, "out"))
 			}
 			if packages[e] {
-				for _, hash := range j.names(j.host.Join(dir, e)) {
-					outs = append(outs, j.host.Join(dir, e, hash, "out"))
+				for _, hash := range j.names(j.Host.Join(dir, e)) {
+					outs = append(outs, j.Host.Join(dir, e, hash, "out"))
 				}
 			}
 		}
@@ -126,4 +126,4 @@ func (j *journey) outDirsOf(packages map[string]bool) []string {
 }
 
 // names lists what is in a directory; one that cannot be read has nothing that cargo could reuse.
-func (j *journey) names(dir string) []string { return j.host.Names(dir) }
+func (j *journey) names(dir string) []string { return j.Host.Names(dir) }

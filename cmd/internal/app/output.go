@@ -16,8 +16,8 @@ func (a *app) answer(o Options, verb string, ok bool, findings []finding.Finding
 		return err
 	}
 	if *o.JSON == "" {
-		_, err = a.shell.Out.Write(data)
+		_, err = a.Shell.Out.Write(data)
 		return err
 	}
-	return cache.WriteFile(a.host.Abs(*o.JSON), data, 0o644)
+	return cache.WriteFile(a.Host.Abs(*o.JSON), data, 0o644)
 }

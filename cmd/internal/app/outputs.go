@@ -13,11 +13,11 @@ func (j *journey) sawBefore() {
 	j.before = map[string]int64{}
 	for _, u := range j.reach.Units {
 		for _, out := range j.outDirs(u.Name) {
-			j.before[j.host.Clean(out)] = cargo.ScriptRan(j.host, out)
+			j.before[j.Host.Clean(out)] = cargo.ScriptRan(j.Host, out)
 		}
 	}
 	for _, out := range j.outDirsOf(j.localNames()) {
-		j.before[j.host.Clean(out)] = cargo.ScriptRan(j.host, out)
+		j.before[j.Host.Clean(out)] = cargo.ScriptRan(j.Host, out)
 	}
 	j.buildBegan = time.Now()
 }
@@ -60,7 +60,7 @@ func (j *journey) libraries(u features.ScriptUnit) []string {
 			continue
 		}
 		for _, path := range m.Filenames {
-			switch strings.ToLower(j.host.Ext(path)) {
+			switch strings.ToLower(j.Host.Ext(path)) {
 			case ".rlib", ".a", ".lib", ".so", ".dll", ".dylib":
 				out = append(out, path)
 			}
@@ -73,7 +73,7 @@ func (j *journey) libraries(u features.ScriptUnit) []string {
 func (j *journey) products() []string {
 	var out []string
 	for _, p := range j.programs {
-		if p.Kind != "test" || j.line.Verb == "test" || j.line.Verb == "bench" {
+		if p.Kind != "test" || j.Line.Verb == "test" || j.Line.Verb == "bench" {
 			out = append(out, p.Path)
 		}
 	}
@@ -82,7 +82,7 @@ func (j *journey) products() []string {
 			continue
 		}
 		for _, path := range m.Filenames {
-			switch strings.ToLower(j.host.Ext(path)) {
+			switch strings.ToLower(j.Host.Ext(path)) {
 			case ".so", ".dll", ".dylib":
 				out = append(out, path)
 			}

@@ -12,12 +12,12 @@ import (
 // probeCompiler chooses what builds the probe: on Windows Microsoft's newest toolset with its own environment, else, and elsewhere, the first gcc
 // or clang. What nvcc thinks of it does not matter: the probe is plain C.
 func (a *app) probeCompiler(ctx context.Context) probe.Compiler {
-	if a.host.OS == buildenv.Windows {
-		if c, ok := visualFor(a.host, msvc.Find(a.host, a.host.Arch)); ok {
+	if a.Host.OS == buildenv.Windows {
+		if c, ok := visualFor(a.Host, msvc.Find(a.Host, a.Host.Arch)); ok {
 			return c
 		}
 	}
-	for _, c := range hostcc.Find(ctx, a.host, a.run) {
+	for _, c := range hostcc.Find(ctx, a.Host, a.Runner) {
 		if c.Kind == hostcc.GCC || c.Kind == hostcc.Clang {
 			return probe.Compiler{Path: c.Path}
 		}

@@ -37,20 +37,20 @@ type keptScan struct {
 
 // scan answers what a file holds; a file that has not changed is not read again.
 func (a *app) scan(path string) (*fatbin.Report, error) {
-	path = a.host.Abs(path)
+	path = a.Host.Abs(path)
 	id, err := cache.Identify(path)
 	if err != nil {
-		return fatbin.ScanFile(a.host, path) // says what is wrong with it
+		return fatbin.ScanFile(a.Host, path) // says what is wrong with it
 	}
 	is := fmt.Sprintf("%s %d %d %d %d", path, id.Size, id.MTime, id.Inode, id.Device)
-	kept := a.host.Join(a.cacheDir, "scans", hashName(path)+".json")
-	if data, err := a.host.ReadFile(kept, 64<<20); err == nil {
+	kept := a.Host.Join(a.CacheDir, "scans", hashName(path)+".json")
+	if data, err := a.Host.ReadFile(kept, 64<<20); err == nil {
 		var old keptScan
 		if json.Unmarshal(data, &old) == nil && old.Is == is && old.Version == version() && old.Report != nil {
 			return old.Report, nil
 		}
 	}
-	r, err := fatbin.ScanFile(a.host, path)
+	r, err := fatbin.ScanFile(a.Host, path)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (a *app) scan(path string) (*fatbin.Report, error) {
 		}
 	}
 	if err != nil {
-		a.shell.Detail("the scan is not kept: %v", err)
+		a.Shell.Detail("the scan is not kept: %v", err)
 	}
 	return r, nil
 }
@@ -71,14 +71,14 @@ func (a *app) scan(path string) (*fatbin.Report, error) {
 func (j *journey) scanPrograms() error {
 	gpu, seen := false, 0
 	for _, p := range j.programs {
-		if p.Kind == "test" && j.line.Verb != "test" && j.line.Verb != "bench" {
+		if p.Kind == "test" && j.Line.Verb != "test" && j.Line.Verb != "bench" {
 			continue
 		}
 		r, err := j.scan(p.Path)
 		if err != nil {
 			return err
 		}
-		j.shell.Status("Scanned", "%s: %s", j.shown(p.Path), scanLine(r))
+		j.Shell.Status("Scanned", "%s: %s", j.shown(p.Path), scanLine(r))
 		seen++
 		gpu = gpu || len(r.Images) > 0 || slices.ContainsFunc(append(append([]string{}, r.Imports...), r.Delayed...), isCUDALibrary)
 	}
@@ -102,7 +102,7 @@ func (j *journey) decideByCode() error {
 			found.Severity = finding.Error
 		}
 		j.findings = append(j.findings, found)
-		j.shell.Finding(found)
+		j.Shell.Finding(found)
 		if stops {
 			return exit.Code(exit.Unreached)
 		}
@@ -201,11 +201,11 @@ func (a *app) setStage(ctx context.Context, o Options, first *cuda.Toolkit, env 
 	}
 	switch st.cupti = o.CUPTI; {
 	case st.cupti == "":
-		st.cupti = pickCUPTI(a.toolkits(first), driver.Version(a.host).CUDA)
-	case !a.host.IsFile(a.host.Abs(st.cupti)):
+		st.cupti = pickCUPTI(a.toolkits(first), driver.Version(a.Host).CUDA)
+	case !a.Host.IsFile(a.Host.Abs(st.cupti)):
 		return st, &usageError{"no libcupti at " + st.cupti, "give the path of a libcupti.so"}
 	default:
-		st.cupti = a.host.Abs(st.cupti)
+		st.cupti = a.Host.Abs(st.cupti)
 	}
 	return st, nil
 }
@@ -217,10 +217,10 @@ func (a *app) toolkits(first *cuda.Toolkit) []cuda.Toolkit {
 		out = append(out, *first)
 	}
 	var extra []cuda.Candidate
-	for _, in := range install.Installed(a.host, a.cacheDir) {
+	for _, in := range install.Installed(a.Host, a.CacheDir) {
 		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: "gpubuild's cache"})
 	}
-	for _, t := range cuda.Find(a.host, extra) {
+	for _, t := range cuda.Find(a.Host, extra) {
 		if t.Problem == "" {
 			out = append(out, t)
 		}
@@ -234,14 +234,14 @@ func (a *app) libraryDirs(toolkits []cuda.Toolkit) []string {
 	for _, t := range toolkits {
 		roots = append(roots, t.Root)
 	}
-	return dirsOf(a.host, toolkits, cudnn.Find(a.host, roots, nil))
+	return dirsOf(a.Host, toolkits, cudnn.Find(a.Host, roots, nil))
 }
 
 // libraryStage finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there.
 func (a *app) libraryStage(first *cuda.Toolkit, env buildenv.Env, binary string) (stage, error) {
 	st := stage{env: env}
 	toolkits := a.toolkits(first)
-	libraries, err := loader.Resolve(a.host, a.host.Abs(binary), a.libraryDirs(toolkits))
+	libraries, err := loader.Resolve(a.Host, a.Host.Abs(binary), a.libraryDirs(toolkits))
 	if err != nil {
 		return st, err
 	}
@@ -257,7 +257,7 @@ func (a *app) libraryStage(first *cuda.Toolkit, env buildenv.Env, binary string)
 			}
 		}
 		if l.Kind == loader.Added {
-			st.env = a.host.Apply(st.env, appendLibraries(a.host, a.host.Dir(l.Path)))
+			st.env = a.Host.Apply(st.env, appendLibraries(a.Host, a.Host.Dir(l.Path)))
 		}
 	}
 	if why := loader.Mixed(libraries); why != "" {
@@ -343,12 +343,12 @@ func pickCUPTI(toolkits []cuda.Toolkit, limit gpu.Version) string {
 // getProbe takes the given probe or builds ours.
 func (a *app) getProbe(ctx context.Context, o Options) (probe.Probe, error) {
 	if o.Probe != "" {
-		return probe.FromFile(a.host, o.Probe)
+		return probe.FromFile(a.Host, o.Probe)
 	}
-	if err := cache.Make(a.cacheDir); err != nil {
+	if err := cache.Make(a.CacheDir); err != nil {
 		return probe.Probe{}, err
 	}
-	return probe.Build(ctx, a.host, a.run, a.cacheDir, a.probeCompiler(ctx))
+	return probe.Build(ctx, a.Host, a.Runner, a.CacheDir, a.probeCompiler(ctx))
 }
 
 // proof is one program's run under the probe and what it showed.
@@ -362,9 +362,9 @@ type proof struct {
 
 // prove runs a program under the probe and judges what was recorded.
 func (a *app) prove(ctx context.Context, o verify.Options) (proof, error) {
-	o.Real = a.real(a.host)
-	o.RunDir = a.host.Join(a.cacheDir, "runs")
-	e, err := verify.Run(ctx, a.host, a.run, o)
+	o.Real = a.Real(a.Host)
+	o.RunDir = a.Host.Join(a.CacheDir, "runs")
+	e, err := verify.Run(ctx, a.Host, a.Runner, o)
 	if err != nil {
 		return proof{}, err
 	}
@@ -390,30 +390,30 @@ func (a *app) tellVerdict(p proof) {
 	v := p.Verdict
 	switch v.Kind {
 	case verify.Proved:
-		a.shell.Status("Proved", "%s ran its kernel on %s (%s)", name, v.Device, v.UUID)
+		a.Shell.Status("Proved", "%s ran its kernel on %s (%s)", name, v.Device, v.UUID)
 	case verify.NotUsed:
-		a.shell.Loud("Not used", "%s: %s", name, v.Why)
+		a.Shell.Loud("Not used", "%s: %s", name, v.Why)
 	case verify.OtherKernels:
-		a.shell.Loud("Other", "%s: %s", name, v.Why)
+		a.Shell.Loud("Other", "%s: %s", name, v.Why)
 	case verify.NoDevice:
-		a.shell.Loud("Unproved", "%s: not proven: %s", name, v.Why)
+		a.Shell.Loud("Unproved", "%s: not proven: %s", name, v.Why)
 	default:
-		a.shell.Loud("Unproved", "%s: not proven: %s", name, v.Why)
+		a.Shell.Loud("Unproved", "%s: not proven: %s", name, v.Why)
 	}
 	for _, l := range v.Lines {
-		a.shell.Status("", "%s", l)
+		a.Shell.Status("", "%s", l)
 	}
 	for _, c := range v.Conflicts {
-		a.shell.Warning("%s", c)
+		a.Shell.Warning("%s", c)
 	}
 	for _, n := range v.Notes {
-		a.shell.Note("%s", n)
+		a.Shell.Note("%s", n)
 	}
 }
 
 // hasDevice says whether this machine shows any sign of an NVIDIA device; without one, nothing is run to be proven.
 func (a *app) hasDevice(ctx context.Context) bool {
-	_, devices, _ := driver.Inventory(ctx, a.host, a.run, a.self)
+	_, devices, _ := driver.Inventory(ctx, a.Host, a.Runner, a.Self)
 	return len(devices) > 0
 }
 
@@ -422,7 +422,7 @@ func (j *journey) chosenProgram() *program {
 	var p *program
 	for i := range j.programs {
 		if k := j.programs[i].Kind; k == "bin" || k == "example" {
-			if want := j.config.Prove.Value; want != nil && want.Bin != "" && want.Bin != j.programs[i].Name {
+			if want := j.Config.Prove.Value; want != nil && want.Bin != "" && want.Bin != j.programs[i].Name {
 				continue
 			}
 			if p != nil {
@@ -437,36 +437,36 @@ func (j *journey) chosenProgram() *program {
 // proveBuilt is the end of `build`: the proof where it is asked for, else a line that says how.
 func (j *journey) proveBuilt(ctx context.Context) error {
 	p := j.chosenProgram()
-	asked := j.options.Prove || j.options.RequireProof || j.config.Prove.Value != nil
+	asked := j.options.Prove || j.options.RequireProof || j.Config.Prove.Value != nil
 	args := j.options.ProveArgs
-	if want := j.config.Prove.Value; want != nil && len(args) == 0 {
+	if want := j.Config.Prove.Value; want != nil && len(args) == 0 {
 		args = want.Args
 	}
 	switch {
 	case len(j.programs) == 0 && !j.options.Prove && !j.options.RequireProof:
 		return nil // a library: there is nothing to run
-	case p == nil && !j.options.Prove && !j.options.RequireProof && j.config.Prove.Value != nil && j.config.Prove.Value.Bin != "":
+	case p == nil && !j.options.Prove && !j.options.RequireProof && j.Config.Prove.Value != nil && j.Config.Prove.Value.Bin != "":
 		j.notProven = j.whyNone()
-		j.shell.Loud("Unproved", "not proven: %s", j.notProven) // another member of the workspace was built
+		j.Shell.Loud("Unproved", "not proven: %s", j.notProven) // another member of the workspace was built
 		return nil
 	case p == nil && asked:
 		// A proof was asked for and there is none: that must not end as success does.
 		j.notProven = j.whyNone()
-		j.shell.Loud("Unproved", "not proven: %s", j.notProven)
+		j.Shell.Loud("Unproved", "not proven: %s", j.notProven)
 		return exit.Code(exit.Unproved)
 	case p == nil:
-		j.shell.Status("Unproved", "not proven: nothing was run; prove a program with `gpubuild prove BIN -- ARGS`")
+		j.Shell.Status("Unproved", "not proven: nothing was run; prove a program with `gpubuild prove BIN -- ARGS`")
 		return nil
 	}
 	how := strings.TrimSpace(fmt.Sprintf("gpubuild prove %s -- %s", j.shown(p.Path), strings.Join(args, " ")))
 	how = strings.TrimSuffix(how, " --")
 	if !asked {
-		j.shell.Status("Unproved", "not proven: nothing was run; to prove it: %s", how)
+		j.Shell.Status("Unproved", "not proven: nothing was run; to prove it: %s", how)
 		return nil
 	}
 	if !j.hasDevice(ctx) {
 		j.notProven = "no GPU here"
-		j.shell.Loud("Unproved", "not proven: no GPU here; on a machine with one run: %s", how)
+		j.Shell.Loud("Unproved", "not proven: no GPU here; on a machine with one run: %s", how)
 		if j.options.RequireProof {
 			return exit.Code(exit.Unproved)
 		}
@@ -476,7 +476,7 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	watch := j.watchProgram(o.Stdout, j.line.Verb)
+	watch := j.watchProgram(o.Stdout, j.Line.Verb)
 	o.Stdout, o.Stderr = watch.stdout, watch.stderr
 	got, err := j.proveSealed(ctx, j.options, o)
 	if err != nil {
@@ -493,7 +493,7 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 
 // whyNone says why no program of the build could be taken for the one to be proven.
 func (j *journey) whyNone() string {
-	want := j.config.Prove.Value
+	want := j.Config.Prove.Value
 	switch {
 	case len(j.programs) == 0:
 		return "the build made no program; choose one with --bin"
@@ -524,9 +524,9 @@ func (j *journey) proveOptions(ctx context.Context, binary string, args []string
 	o := verify.Options{
 		Binary: binary, Args: args, Kernel: j.options.Kernel, ExpectExit: j.options.ExpectExit, Timeout: j.options.Timeout,
 		Min: j.options.Min, Device: j.options.Device, Child: j.options.Child, Counterfactual: j.options.Counterfactual,
-		Stdin: j.stdin, Stdout: j.shell.Out, Stderr: j.shell.Err, Own: r.Kernels(), Mode: verify.Prove,
+		Stdin: j.Stdin, Stdout: j.Shell.Out, Stderr: j.Shell.Err, Own: r.Kernels(), Mode: verify.Prove,
 	}
-	if want := j.config.Prove.Value; want != nil {
+	if want := j.Config.Prove.Value; want != nil {
 		if o.Kernel == nil && want.Kernel != "" {
 			if o.Kernel, err = regexp.Compile(want.Kernel); err != nil {
 				return o, err
@@ -536,7 +536,7 @@ func (j *journey) proveOptions(ctx context.Context, binary string, args []string
 			o.ExpectExit = want.ExpectExit
 		}
 	}
-	st, err := j.setStage(ctx, j.options, j.set.Toolkit, j.host.Env, binary)
+	st, err := j.setStage(ctx, j.options, j.set.Toolkit, j.Host.Env, binary)
 	if err != nil {
 		return o, err
 	}
@@ -547,7 +547,7 @@ func (j *journey) proveOptions(ctx context.Context, binary string, args []string
 
 func (a *app) tellLacks(st stage) {
 	for _, l := range st.lacks {
-		a.shell.Note("to start it: %s", l)
+		a.Shell.Note("to start it: %s", l)
 	}
 }
 

@@ -28,21 +28,21 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if err != nil {
 		return err
 	}
-	a.shell.Status("Scanned", "%s: %s", a.shown(binary), scanLine(r))
-	st, err := a.setStage(ctx, o, nil, a.host.Env, binary)
+	a.Shell.Status("Scanned", "%s: %s", a.shown(binary), scanLine(r))
+	st, err := a.setStage(ctx, o, nil, a.Host.Env, binary)
 	if err != nil {
 		return err
 	}
 	a.tellLacks(st)
-	out := a.shell.Out
+	out := a.Shell.Out
 	if o.JSON != nil && *o.JSON == "" {
-		out = a.shell.Err // stdout belongs to the answer
+		out = a.Shell.Err // stdout belongs to the answer
 	}
 	watch := a.watchProgram(out, "prove")
 	asked := verify.Options{
 		Binary: binary, Args: l.Trailing, Env: st.env, CUPTI: st.cupti, Probe: st.probe, Kernel: o.Kernel, ExpectExit: o.ExpectExit,
 		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual,
-		Timeout: o.Timeout, Stdin: a.stdin, Stdout: watch.stdout, Stderr: watch.stderr, Own: r.Kernels(), Mode: verify.Prove,
+		Timeout: o.Timeout, Stdin: a.Stdin, Stdout: watch.stdout, Stderr: watch.stderr, Own: r.Kernels(), Mode: verify.Prove,
 	}
 	p, err := a.proveSealed(ctx, o, asked)
 	if err != nil {
@@ -89,7 +89,7 @@ func (o Options) checkExpected(prefix string) error {
 
 // proveResult is what `prove` came to.
 func proveResult(a *app, p proof, r *fatbin.Report, ended error) report.Result {
-	made := report.Program{Name: a.host.Base(p.Program), Path: a.shown(p.Program), Code: scanLine(r), Images: imagesOf(r), Proof: proofResult(p)}
+	made := report.Program{Name: a.Host.Base(p.Program), Path: a.shown(p.Program), Code: scanLine(r), Images: imagesOf(r), Proof: proofResult(p)}
 	c := report.Check{ID: report.CheckProof, Name: made.Name, State: report.Passed, Message: "ran its kernel on " + p.Verdict.Device, Detail: strings.Join(p.Verdict.Lines, "\n")}
 	if p.Verdict.Kind != verify.Proved {
 		c.Message = prefixed(p.Verdict.Kind.String()+": ", p.Verdict.Why)
@@ -107,9 +107,9 @@ func proveResult(a *app, p proof, r *fatbin.Report, ended error) report.Result {
 
 // program answers the file that a word names: a path, or a name that is found on PATH.
 func (a *app) program(word string) string {
-	binary := a.host.Abs(word)
-	if !a.host.IsFile(binary) && !strings.ContainsAny(word, `/\`) {
-		if found, err := a.host.LookPath(word); err == nil {
+	binary := a.Host.Abs(word)
+	if !a.Host.IsFile(binary) && !strings.ContainsAny(word, `/\`) {
+		if found, err := a.Host.LookPath(word); err == nil {
 			return found
 		}
 	}
@@ -170,9 +170,9 @@ func failed(p proof, expected int) int {
 
 // ending is how a program ended that the build itself started.
 func (j *journey) ending(ctx context.Context, p proof, expected int, path string) ending {
-	e := ending{program: j.shown(path), verb: j.line.Verb, code: failed(p, expected), onCPU: p.Verdict.Kind == verify.NotUsed}
+	e := ending{program: j.shown(path), verb: j.Line.Verb, code: failed(p, expected), onCPU: p.Verdict.Kind == verify.NotUsed}
 	e.lookAt = func(found []explain.Found) situation { return j.situation(ctx, found) }
-	if st, err := j.libraryStage(j.set.Toolkit, j.host.Env, path); err == nil {
+	if st, err := j.libraryStage(j.set.Toolkit, j.Host.Env, path); err == nil {
 		e.missing = st.missing
 	}
 	return e

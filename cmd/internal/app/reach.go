@@ -28,11 +28,11 @@ func (j *journey) verdict() (*features.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	reach, err := features.Judge(j.host, in)
+	reach, err := features.Judge(j.Host, in)
 	if err != nil {
 		return nil, err
 	}
-	j.project.SameHint(reach.Findings)
+	j.Project.SameHint(reach.Findings)
 	return reach, nil
 }
 
@@ -42,7 +42,7 @@ func (j *journey) heard() (features.Input, error) {
 	if err != nil {
 		return features.Input{}, err
 	}
-	in := features.Input{Project: j.project, Request: j.request(), Catalog: catalog, Strict: j.options.Strict}
+	in := features.Input{Project: j.Project, Request: j.request(), Catalog: catalog, Strict: j.options.Strict}
 	if in.Graph, err = j.answers.graph(); err != nil {
 		return in, err
 	}
@@ -60,22 +60,22 @@ func (j *journey) checkReach() error {
 		return err
 	}
 	for _, line := range reachLines(j.reach) {
-		j.shell.Status("Resolving", "%s", line)
+		j.Shell.Status("Resolving", "%s", line)
 	}
 	if j.answers.Reason != "" {
-		j.shell.Note("features are from `cargo tree`: %s", j.answers.Reason)
+		j.Shell.Note("features are from `cargo tree`: %s", j.answers.Reason)
 	}
 	for _, w := range j.reach.Paths {
-		j.shell.Detail("%s", pathLine(w))
+		j.Shell.Detail("%s", pathLine(w))
 	}
 	for _, f := range j.findings {
-		j.shell.Finding(f)
+		j.Shell.Finding(f)
 	}
 	if !j.reach.Stops {
 		return nil
 	}
 	if j.options.AllowUnreached {
-		j.shell.Loud("Warning", "a feature does not reach its GPU crates; building all the same, as --gpu-allow-unreached says")
+		j.Shell.Loud("Warning", "a feature does not reach its GPU crates; building all the same, as --gpu-allow-unreached says")
 		return nil
 	}
 	return exit.Code(exit.Unreached)

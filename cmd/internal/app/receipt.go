@@ -89,7 +89,7 @@ func (a *app) writeReceipt(o Options, list []receipt.Receipt, r report.Result) e
 	if err := a.writeFile(o.Receipt, data); err != nil {
 		return err
 	}
-	a.shell.Status("Receipt", "%s (%s)", a.shown(a.host.Abs(o.Receipt)), first.Verdict.Kind)
+	a.Shell.Status("Receipt", "%s (%s)", a.shown(a.Host.Abs(o.Receipt)), first.Verdict.Kind)
 	return nil
 }
 
@@ -104,10 +104,10 @@ func (j *journey) writeReceipts(r report.Result) error {
 	rules := verify.Rules{Mode: verify.Exec, Patterns: verify.DefaultPatterns()}
 	not := func(hash sealed, path string) {
 		e := verify.Evidence{Schema: 1, Binary: path}
-		list = append(list, j.makeReceipt(hash, e, verify.Judge(e, rules), j.host.Env, "", receipt.Ask(rules, false)))
+		list = append(list, j.makeReceipt(hash, e, verify.Judge(e, rules), j.Host.Env, "", receipt.Ask(rules, false)))
 	}
 	for _, p := range j.programs {
-		if proven[p.Path] || p.Kind == "test" && j.line.Verb != "test" && j.line.Verb != "bench" {
+		if proven[p.Path] || p.Kind == "test" && j.Line.Verb != "test" && j.Line.Verb != "bench" {
 			continue
 		}
 		hash, err := seal(p.Path)
@@ -142,9 +142,9 @@ func (a *app) checkReceipt(whole receipt.Receipt, binary string, alone bool) ([]
 
 // realFor answers which drivers count as real in an evidence: by the rules of the system where it was recorded, wherever it is looked at.
 func (a *app) realFor(e verify.Evidence) func(verify.Loaded) (bool, string) {
-	recorded := a.host
+	recorded := a.Host
 	recorded.OS = orWord(e.OS, buildenv.Linux)
-	return a.real(recorded)
+	return a.Real(recorded)
 }
 
 // runReceipt checks a receipt against a binary and against today's rules.
@@ -153,8 +153,8 @@ func runReceipt(a *app, _ context.Context, o Options, l cargo.Line) error {
 	if len(words) < 2 || len(words) > 3 || words[0] != "verify" {
 		return &usageError{"receipt knows one thing to do: verify FILE [BIN]", "gpubuild receipt verify proof.json target/release/app"}
 	}
-	file := a.host.Abs(words[1])
-	data, err := a.host.ReadFile(file, receipt.Limit)
+	file := a.Host.Abs(words[1])
+	data, err := a.Host.ReadFile(file, receipt.Limit)
 	if err != nil {
 		return &usageError{err.Error(), "give the file that `gpubuild prove --receipt FILE` wrote"}
 	}
@@ -164,7 +164,7 @@ func runReceipt(a *app, _ context.Context, o Options, l cargo.Line) error {
 	}
 	binary := r.Binary.Path
 	if len(words) == 3 {
-		binary = a.host.Abs(words[2])
+		binary = a.Host.Abs(words[2])
 	}
 	wrong, r := a.checkReceipt(r, binary, len(words) == 2)
 	if err := a.answer(o, "receipt", len(wrong) == 0, nil, struct {
@@ -176,9 +176,9 @@ func runReceipt(a *app, _ context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	if len(wrong) > 0 {
-		a.shell.Loud("Unproved", "%s does not hold for %s", words[1], a.shown(binary))
+		a.Shell.Loud("Unproved", "%s does not hold for %s", words[1], a.shown(binary))
 		for _, w := range wrong {
-			a.shell.Status("", "%s", w)
+			a.Shell.Status("", "%s", w)
 		}
 		return exit.Code(exit.Unproved)
 	}
@@ -186,6 +186,6 @@ func runReceipt(a *app, _ context.Context, o Options, l cargo.Line) error {
 	if r.Device != "" {
 		where = "on " + r.Device
 	}
-	a.shell.Status("Verified", "%s: %s, %s %s; this is that binary, and judged again the evidence says the same", words[1], a.shown(binary), r.Verdict.Kind, where)
+	a.Shell.Status("Verified", "%s: %s, %s %s; this is that binary, and judged again the evidence says the same", words[1], a.shown(binary), r.Verdict.Kind, where)
 	return nil
 }

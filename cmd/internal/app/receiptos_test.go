@@ -70,8 +70,8 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 				if r, err = receipt.Decode(data); err != nil {
 					t.Fatal(err)
 				}
-				a := &app{host: host, real: verify.RealDriver}
-				a.host.OS = here
+				a := &app{Host: host, Real: verify.RealDriver}
+				a.Host.OS = here
 				wrong, _ := a.checkReceipt(r, binary, false)
 				if text := strings.Join(wrong, "\n"); (text == "") != (tt.want == "") || !strings.Contains(text, tt.want) {
 					t.Errorf("%q, want %q", text, tt.want)

@@ -14,14 +14,14 @@ import (
 func (a *app) planToolkit(ctx context.Context, want install.Want, redist string) (install.Plan, error) {
 	catalog, err := install.DefaultCatalog()
 	if err == nil {
-		err = toolchain.InCache(a.host, a.cacheDir)
+		err = toolchain.InCache(a.Host, a.CacheDir)
 	}
 	if err != nil {
 		return install.Plan{}, err
 	}
 	from := install.Redist{Base: redist, Origin: "--redist"}
 	if from.Base == "" {
-		from = install.Redist{Base: a.host.Env.Get("GPUBUILD_REDIST"), Origin: "GPUBUILD_REDIST"}
+		from = install.Redist{Base: a.Host.Env.Get("GPUBUILD_REDIST"), Origin: "GPUBUILD_REDIST"}
 	}
 	if from.Base == "" {
 		u, err := a.user()
@@ -32,11 +32,11 @@ func (a *app) planToolkit(ctx context.Context, want install.Want, redist string)
 	}
 	var first error
 	if redist == "" {
-		plan, err := install.MakePlan(catalog, a.host, a.cacheDir, want)
+		plan, err := install.MakePlan(catalog, a.Host, a.CacheDir, want)
 		var none *install.NoFitError
 		var noPip *install.NoPipError
 		if err == nil {
-			err = plan.FindPip(ctx, a.run)
+			err = plan.FindPip(ctx, a.Runner)
 		}
 		switch {
 		case err == nil:
@@ -48,7 +48,7 @@ func (a *app) planToolkit(ctx context.Context, want install.Want, redist string)
 		}
 		first = err
 	}
-	plan, err := install.MakeRedistPlan(ctx, catalog, a.host, a.cacheDir, want, from)
+	plan, err := install.MakeRedistPlan(ctx, catalog, a.Host, a.CacheDir, want, from)
 	if ctx.Err() != nil {
 		return plan, ctx.Err()
 	}
@@ -59,9 +59,9 @@ func (a *app) planToolkit(ctx context.Context, want install.Want, redist string)
 	switch {
 	case plan.Installed:
 	case errors.As(first, &noPip):
-		a.shell.Note("there is no pip here: CUDA %s comes from NVIDIA's redistributable archives", plan.Release)
+		a.Shell.Note("there is no pip here: CUDA %s comes from NVIDIA's redistributable archives", plan.Release)
 	case first != nil && plan.CUDA.Compare(gpu.Version{Major: 13}) < 0:
-		a.shell.Note("no wheel of CUDA 12 holds nvcc: CUDA %s comes from NVIDIA's redistributable archives", plan.Release)
+		a.Shell.Note("no wheel of CUDA 12 holds nvcc: CUDA %s comes from NVIDIA's redistributable archives", plan.Release)
 	}
 	return plan, nil
 }

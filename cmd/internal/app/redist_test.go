@@ -87,7 +87,7 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 			}
 			h.Env = buildenv.NewEnv(buildenv.Linux, []string{"PATH=" + bin, "GPUBUILD_REDIST=" + tt.variable, "GPUBUILD_CONFIG=" + mine})
 			var said strings.Builder
-			a := &app{host: h, run: pipOnly(tt.pip), shell: &console.Shell{Err: &said}, cacheDir: t.TempDir()}
+			a := &app{Host: h, Runner: pipOnly(tt.pip), Shell: &console.Shell{Err: &said}, CacheDir: t.TempDir()}
 			p, err := a.planToolkit(context.Background(), tt.want, tt.flag)
 			if tt.release == "" {
 				var hint interface{ Hint() string }

@@ -77,7 +77,7 @@ func (a *app) endWith(end error, bad []error) error {
 		case end == nil:
 			end = err
 		default:
-			say(a.shell, err)
+			say(a.Shell, err)
 		}
 	}
 	return end
@@ -108,7 +108,7 @@ func (a *app) render(o Options, r report.Result, fields any, github bool) []erro
 			bad = append(bad, err)
 		}
 		if github {
-			_, err := io.WriteString(a.shell.Err, report.Annotations(r.Findings))
+			_, err := io.WriteString(a.Shell.Err, report.Annotations(r.Findings))
 			bad = append(bad, err, a.appendSummary(r))
 		}
 	}
@@ -125,7 +125,7 @@ func (a *app) render(o Options, r report.Result, fields any, github bool) []erro
 // end renders what one of our own verbs came to.
 func (a *app) end(o Options, end error, r report.Result, fields any) error {
 	a.concluded = true
-	made := a.result(r.Verb, a.began, end)
+	made := a.result(r.Verb, a.Began, end)
 	made.Project, made.Features, made.Set, made.Programs, made.Stale = r.Project, r.Features, r.Set, r.Programs, r.Stale
 	made.Findings, made.Checks = append(made.Findings, r.Findings...), append(made.Checks, r.Checks...)
 	if f, ok := failure(end, r.Verb); ok {
@@ -156,14 +156,14 @@ func (a *app) endEarly(o Options, verb string, end error) error {
 // writeAnswer writes machine-readable output to stdout, or beside and renamed to a file.
 func (a *app) writeAnswer(file string, data []byte) error {
 	if file == "" {
-		_, err := a.shell.Out.Write(data)
+		_, err := a.Shell.Out.Write(data)
 		return err
 	}
 	return a.writeFile(file, data)
 }
 
 func (a *app) writeFile(file string, data []byte) error {
-	path := a.host.Abs(file)
+	path := a.Host.Abs(file)
 	err := os.MkdirAll(filepath.Dir(path), 0o755)
 	if err == nil {
 		err = cache.WriteFile(path, data, 0o644)
@@ -187,11 +187,11 @@ func (e *outputError) ExitCode() int { return exit.Usage }
 func (e *outputError) Unwrap() error { return e.err }
 
 // onGitHub says whether a step of GitHub Actions reads what we write.
-func (a *app) onGitHub() bool { return a.host.Env.Get("GITHUB_ACTIONS") == "true" }
+func (a *app) onGitHub() bool { return a.Host.Env.Get("GITHUB_ACTIONS") == "true" }
 
 // appendSummary appends to the step's summary what there is room for.
 func (a *app) appendSummary(r report.Result) error {
-	file := a.host.Env.Get("GITHUB_STEP_SUMMARY")
+	file := a.Host.Env.Get("GITHUB_STEP_SUMMARY")
 	if file == "" {
 		return nil
 	}
@@ -211,19 +211,19 @@ func (a *app) appendSummary(r report.Result) error {
 
 // sourceRoot is what paths in SARIF and annotations are relative to: the checkout of the workflow, else the directory with .git above the project.
 func (a *app) sourceRoot(project string) string {
-	start := a.host.Cwd
+	start := a.Host.Cwd
 	if project != "" {
-		start = a.host.Dir(a.host.Abs(project))
+		start = a.Host.Dir(a.Host.Abs(project))
 	}
-	if root := a.host.Env.Get("GITHUB_WORKSPACE"); root != "" && (a.host.Below(start, root) || a.host.SamePath(start, root)) {
+	if root := a.Host.Env.Get("GITHUB_WORKSPACE"); root != "" && (a.Host.Below(start, root) || a.Host.SamePath(start, root)) {
 		return root
 	}
-	for dir := start; ; dir = a.host.Dir(dir) {
-		if _, err := a.host.Files.Stat(a.host.Join(dir, ".git")); err == nil {
+	for dir := start; ; dir = a.Host.Dir(dir) {
+		if _, err := a.Host.Files.Stat(a.Host.Join(dir, ".git")); err == nil {
 			return dir
 		}
-		if a.host.Dir(dir) == dir {
-			return a.host.Cwd
+		if a.Host.Dir(dir) == dir {
+			return a.Host.Cwd
 		}
 	}
 }
@@ -233,8 +233,8 @@ func (a *app) rooted(root, path string) string {
 	if path == "" {
 		return ""
 	}
-	abs, root := a.host.Clean(a.host.Abs(path)), a.host.Clean(root)
-	if !a.host.Below(abs, root) || a.host.SamePath(abs, root) {
+	abs, root := a.Host.Clean(a.Host.Abs(path)), a.Host.Clean(root)
+	if !a.Host.Below(abs, root) || a.Host.SamePath(abs, root) {
 		return abs
 	}
 	return strings.ReplaceAll(strings.TrimLeft(abs[len(root):], `/\`), `\`, "/")

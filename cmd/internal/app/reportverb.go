@@ -73,7 +73,7 @@ func runReport(a *app, _ context.Context, o Options, l cargo.Line) error {
 		return &badFilesError{bad, len(files)}
 	}
 	for _, f := range bad {
-		a.shell.Warning("%s: %s; left out", f.File, f.Why)
+		a.Shell.Warning("%s: %s; left out", f.File, f.Why)
 	}
 	if len(told) == 0 && len(expected) == 0 {
 		return &usageError{"there is no result in " + strings.Join(l.Positional, ", "), "give the files that --gpu-receipt, --gpu-json, --gpu-junit and `prove --receipt` wrote, or their directory"}
@@ -87,7 +87,7 @@ func runReport(a *app, _ context.Context, o Options, l cargo.Line) error {
 		if err := a.writeFile(o.HTML, page); err != nil {
 			return err
 		}
-		a.shell.Status("Reported", "%s in %s", report.Count(len(rows), "row"), a.shown(a.host.Abs(o.HTML)))
+		a.Shell.Status("Reported", "%s in %s", report.Count(len(rows), "row"), a.shown(a.Host.Abs(o.HTML)))
 	}
 	if err := a.answer(o, "report", true, nil, struct {
 		Rows []report.Row `json:"rows"`
@@ -96,7 +96,7 @@ func runReport(a *app, _ context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	if o.HTML == "" && o.JSON == nil {
-		_, err = fmt.Fprint(a.shell.Out, report.Table(rows))
+		_, err = fmt.Fprint(a.Shell.Out, report.Table(rows))
 	}
 	return err
 }
@@ -106,13 +106,13 @@ func (a *app) resultFiles(words []string) ([]string, error) {
 	var out []string
 	seen := map[string]bool{}
 	add := func(shown string) {
-		if abs := a.host.Clean(a.host.Abs(shown)); !seen[abs] {
+		if abs := a.Host.Clean(a.Host.Abs(shown)); !seen[abs] {
 			seen[abs] = true
 			out = append(out, shown)
 		}
 	}
 	for _, w := range words {
-		fi, err := os.Stat(a.host.Abs(w))
+		fi, err := os.Stat(a.Host.Abs(w))
 		switch {
 		case err != nil:
 			return nil, &usageError{fmt.Sprintf("%s cannot be read: %v", w, reasonOf(err)), "give files that are there, or their directory"}
@@ -121,7 +121,7 @@ func (a *app) resultFiles(words []string) ([]string, error) {
 			continue
 		}
 		var below []string
-		err = filepath.WalkDir(a.host.Abs(w), func(path string, d fs.DirEntry, err error) error {
+		err = filepath.WalkDir(a.Host.Abs(w), func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
@@ -152,7 +152,7 @@ func reasonOf(err error) error {
 
 // observe reads what one file says; or which rows a matrix has.
 func (a *app) observe(file string) ([]report.Observation, []string, error) {
-	data, err := a.host.ReadFile(a.host.Abs(file), resultLimit)
+	data, err := a.Host.ReadFile(a.Host.Abs(file), resultLimit)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -31,7 +31,7 @@ func (j *journey) featuresResult() *report.Features {
 // askedFeatures are those of the command line, or else the GPU features that are on in the roots.
 func (j *journey) askedFeatures() []string {
 	out := []string{}
-	for _, f := range j.line.Features {
+	for _, f := range j.Line.Features {
 		for _, name := range strings.FieldsFunc(f, func(r rune) bool { return r == ',' || r == ' ' }) {
 			if !contains(out, name) {
 				out = append(out, name)
@@ -84,7 +84,7 @@ func (j *journey) setResult() *report.Set {
 func (j *journey) reachResult(verb string) report.Result {
 	state := map[bool]string{true: report.Failed, false: report.Passed}[j.reach.Stops]
 	return report.Result{
-		Verb: verb, Project: j.shown(j.project.Manifest), Features: j.featuresResult(), Findings: append([]finding.Finding{}, j.findings...),
+		Verb: verb, Project: j.shown(j.Project.Manifest), Features: j.featuresResult(), Findings: append([]finding.Finding{}, j.findings...),
 		Checks: []report.Check{{ID: report.CheckReach, State: state, Message: j.stepWords(report.CheckReach, state)}},
 	}
 }
@@ -117,16 +117,16 @@ func (j *journey) cleanedPackages() []string {
 
 // result makes the one value of which everything else is rendered.
 func (j *journey) result(end error) report.Result {
-	r := j.app.result(j.line.Verb, j.began, end)
+	r := j.app.result(j.Line.Verb, j.Began, end)
 	r.Features, r.Stale, r.Cleaned = j.featuresResult(), j.staleLines(), j.cleanedPackages()
-	if j.project != nil {
-		r.Project = j.shown(j.project.Manifest)
+	if j.Project != nil {
+		r.Project = j.shown(j.Project.Manifest)
 	}
 	if j.walked {
 		r.Set = j.setResult()
 	}
 	r.Programs = j.programResults()
-	r.Checks = withFailure(j.roadChecks(r.Programs, end), j.line.Verb, end)
+	r.Checks = withFailure(j.roadChecks(r.Programs, end), j.Line.Verb, end)
 	for i, c := range r.Checks {
 		if lines := j.compileErrorLines(end); c.State == report.Failed && c.Name == "" && len(lines) > 0 {
 			r.Checks[i].Message, r.Checks[i].Detail = lines[0], strings.Join(lines, "\n")
@@ -141,7 +141,7 @@ func (j *journey) result(end error) report.Result {
 // result is what every verb's result begins with.
 func (a *app) result(verb string, began time.Time, end error) report.Result {
 	return report.Result{
-		Verb: verb, Row: a.host.Env.Get(rowVariable), Gpubuild: version(), At: began.UTC().Truncate(time.Second), Seconds: time.Since(began).Seconds(),
+		Verb: verb, Row: a.Host.Env.Get(rowVariable), Gpubuild: version(), At: began.UTC().Truncate(time.Second), Seconds: time.Since(began).Seconds(),
 		Command: report.Redact(append([]string{"gpubuild"}, a.words...)), Code: exit.Of(end), Findings: []finding.Finding{}, Checks: []report.Check{},
 	}
 }
@@ -150,18 +150,18 @@ func (j *journey) programResults() []report.Program {
 	var out []report.Program
 	taken := map[int]bool{}
 	for _, p := range j.programs {
-		if p.Kind == "test" && j.line.Verb != "test" && j.line.Verb != "bench" {
+		if p.Kind == "test" && j.Line.Verb != "test" && j.Line.Verb != "bench" {
 			continue
 		}
 		made := report.Program{Name: p.Name, Path: j.shown(p.Path), Kind: p.Kind, Package: p.Package, Marked: j.marked(p)}
-		if j.auditedProgram != "" && j.host.SamePath(j.auditedProgram, p.Path) {
+		if j.auditedProgram != "" && j.Host.SamePath(j.auditedProgram, p.Path) {
 			made.Audit = auditResult(j.audited)
 		}
 		if r, err := j.scan(p.Path); err == nil && j.reachedCheck(report.CheckBuild) {
 			made.Code, made.Images = scanLine(r), imagesOf(r)
 		}
 		for i, got := range j.proofs {
-			if !taken[i] && j.host.SamePath(got.Program, p.Path) {
+			if !taken[i] && j.Host.SamePath(got.Program, p.Path) {
 				taken[i] = true
 				made.Proof = proofResult(got)
 				break
@@ -171,7 +171,7 @@ func (j *journey) programResults() []report.Program {
 	}
 	for i, got := range j.proofs { // what cargo started and did not name, such as a doctest
 		if !taken[i] {
-			out = append(out, report.Program{Name: j.host.Base(got.Program), Path: j.shown(got.Program), Proof: proofResult(got)})
+			out = append(out, report.Program{Name: j.Host.Base(got.Program), Path: j.shown(got.Program), Proof: proofResult(got)})
 		}
 	}
 	return out

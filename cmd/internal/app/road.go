@@ -24,11 +24,11 @@ type journey struct {
 	*app
 	driverNotes []string // how the driver was asked; nil when it was not
 	options     Options
-	line        cargo.Line
-	tool        cargo.Tool
+	Line        cargo.Line
+	Tool        cargo.Tool
 
-	project  *features.Project
-	config   config.Config
+	Project  *features.Project
+	Config   config.Config
 	answers  answers
 	reach    *features.Answer
 	findings []finding.Finding
@@ -84,12 +84,12 @@ type journey struct {
 
 // road is what a cargo verb does: walk it as far as the verb asks.
 func (a *app) road(ctx context.Context, o Options, line cargo.Line) (err error) {
-	tool, err := cargo.Find(a.host, line)
+	tool, err := cargo.Find(a.Host, line)
 	if err != nil {
 		return err
 	}
 	own, _ := table(onCargo, "--gpu-", "")
-	line, given, err := cargo.Alias(ctx, a.host, a.run, tool, line, own)
+	line, given, err := cargo.Alias(ctx, a.Host, a.Runner, tool, line, own)
 	if err != nil {
 		return err
 	}
@@ -97,9 +97,9 @@ func (a *app) road(ctx context.Context, o Options, line cargo.Line) (err error) 
 	if err := apply(&o, given, byName); err != nil {
 		return err
 	}
-	j := &journey{app: a, options: o, line: line, tool: tool, env: a.host.Env}
+	j := &journey{app: a, options: o, Line: line, Tool: tool, env: a.Host.Env}
 	if test, ok := line.Nextest(); ok {
-		j.line, j.nextest = test, &line
+		j.Line, j.nextest = test, &line
 	}
 	if err := o.checkResults(line); err != nil {
 		return err
@@ -117,7 +117,7 @@ func (a *app) road(ctx context.Context, o Options, line cargo.Line) (err error) 
 
 // travel finds out what the road must do for a verb, and does it.
 func (j *journey) travel(ctx context.Context) error {
-	line := j.line
+	line := j.Line
 	j.watch.step("manifests")
 	if line.Verb == "install" {
 		return j.install(ctx)
@@ -133,14 +133,14 @@ func (j *journey) travel(ctx context.Context) error {
 		// Without a manifest that can be read there is nothing of ours to do, and cargo says best what is wrong with it.
 		return j.cargoSays(ctx, err)
 	}
-	work, why := j.project.GPUWork(j.request())
+	work, why := j.Project.GPUWork(j.request())
 	if !work {
-		j.shell.Detail("no GPU work: %s", why)
+		j.Shell.Detail("no GPU work: %s", why)
 		j.watch.step(stepCargo)
-		err := j.plainCargo(ctx, j.asTyped(), j.host.Env)
+		err := j.plainCargo(ctx, j.asTyped(), j.Host.Env)
 		if err == nil && j.judged() && (j.options.Prove || j.options.RequireProof || j.options.Audit) {
 			// A proof was asked for and there is none: that must not end as success does.
-			j.shell.Loud("Unproved", "not proven: no GPU work: %s", why)
+			j.Shell.Loud("Unproved", "not proven: no GPU work: %s", why)
 			return exit.Code(exit.Unproved)
 		}
 		return err
@@ -156,12 +156,12 @@ func (j *journey) asTyped() cargo.Line {
 	if j.nextest != nil {
 		return *j.nextest
 	}
-	return j.line
+	return j.Line
 }
 
 // judged says whether a verb's result is one that the road can judge; every other cargo word runs in our environment, unjudged.
 func (j *journey) judged() bool {
-	switch j.line.Verb {
+	switch j.Line.Verb {
 	case "build", "check", "run", "test", "bench", "clippy", "rustc":
 		return true
 	}
@@ -170,7 +170,7 @@ func (j *journey) judged() bool {
 
 // walk goes from the feature to the verdict.
 func (j *journey) walk(ctx context.Context, why string) error {
-	j.shell.Detail("GPU work: %s", why)
+	j.Shell.Detail("GPU work: %s", why)
 	j.watch.step("features")
 	if err := j.checkMarks(ctx); err != nil {
 		return err
@@ -188,7 +188,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		return err
 	}
 	if j.ambiguousRun() {
-		return j.plainCargo(ctx, j.line, j.host.Env)
+		return j.plainCargo(ctx, j.Line, j.Host.Env)
 	}
 	j.watch.step("toolchain")
 	if err := j.step(ctx, report.CheckToolchain, j.chooseTools); err != nil {
@@ -207,14 +207,14 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	j.sawBefore()
 	j.watch.step(stepCargo)
 	err = j.buildRight(ctx)
-	if j.line.WantsJSON() {
+	if j.Line.WantsJSON() {
 		j.stream().end(err == nil)
 	}
 	if err != nil {
 		return err
 	}
 	j.tellExecutables()
-	if j.line.Verb == "check" || j.line.Verb == "clippy" {
+	if j.Line.Verb == "check" || j.Line.Verb == "clippy" {
 		return nil
 	}
 	j.watch.step("scan")
@@ -222,9 +222,9 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		return err
 	}
 	release()
-	switch j.line.Verb {
+	switch j.Line.Verb {
 	case "run", "test", "bench":
-		if j.line.NoRun {
+		if j.Line.NoRun {
 			return nil
 		}
 		j.watch.step("run, proof")
@@ -264,58 +264,58 @@ func (j *journey) buildRight(ctx context.Context) error {
 
 // plainCargo runs cargo as the user called it, with the user's own streams.
 func (a *app) plainCargo(ctx context.Context, l cargo.Line, env buildenv.Env) error {
-	tool, err := cargo.Find(a.host, l)
+	tool, err := cargo.Find(a.Host, l)
 	if err != nil {
 		return err
 	}
 	c := cargo.Plain(tool.With(env), l)
-	c.Stdin, c.Stdout, c.Stderr = a.stdin, a.shell.Out, a.shell.Err
-	_, err = a.run.Run(ctx, c)
+	c.Stdin, c.Stdout, c.Stderr = a.Stdin, a.Shell.Out, a.Shell.Err
+	_, err = a.Runner.Run(ctx, c)
 	if exit, ok := err.(*buildenv.ExitError); ok && exit.Result.Signal != "" && (l.Verb == "run" || l.Verb == "r") {
-		a.shell.Error("the program%s", signalled(exit.Result.Code)) // who calls cargo's run sees the signal, and a shell names it
+		a.Shell.Error("the program%s", signalled(exit.Result.Code)) // who calls cargo's run sees the signal, and a shell names it
 	}
 	return err
 }
 
 // cargoSays lets cargo report what is wrong with a project that we could not read; our own reason is added only if cargo sees none.
 func (j *journey) cargoSays(ctx context.Context, ours error) error {
-	err := j.plainCargo(ctx, j.asTyped(), j.host.Env)
+	err := j.plainCargo(ctx, j.asTyped(), j.Host.Env)
 	if err != nil {
 		var none *features.NoManifestError
 		if errors.As(ours, &none) {
-			j.shell.Hint(none.Hint())
+			j.Shell.Hint(none.Hint())
 		}
 		return err
 	}
-	j.shell.Warning("built by plain cargo, unchecked: %v", ours)
+	j.Shell.Warning("built by plain cargo, unchecked: %v", ours)
 	return nil
 }
 
 // otherVerb runs a cargo word that is not judged: doc, install, a plugin. Where there is a project with GPU work it runs in the environment of
 // the build; where the environment cannot be made it says so and runs in the user's own.
 func (j *journey) otherVerb(ctx context.Context) error {
-	env := j.host.Env
-	if !j.line.Help && !j.line.Version && j.line.Verb != "" {
+	env := j.Host.Env
+	if !j.Line.Help && !j.Line.Version && j.Line.Verb != "" {
 		if e, ok := j.environmentIfAny(ctx); ok {
 			env = e
 		}
 	}
-	return j.plainCargo(ctx, j.line, env)
+	return j.plainCargo(ctx, j.Line, env)
 }
 
 func (j *journey) environmentIfAny(ctx context.Context) (buildenv.Env, bool) {
-	if j.project == nil {
+	if j.Project == nil {
 		if err := j.openProject(); err != nil {
 			return buildenv.Env{}, false
 		}
 	}
-	if work, _ := j.project.GPUWork(j.request()); !work {
+	if work, _ := j.Project.GPUWork(j.request()); !work {
 		return buildenv.Env{}, false
 	}
-	if !j.line.Builds() { // publish, package, a plugin: cargo cannot be asked about them, so what a build would need is set
-		typed := j.line
-		defer func() { j.line = typed }()
-		words := []string{"build", "--manifest-path", j.project.Manifest}
+	if !j.Line.Builds() { // publish, package, a plugin: cargo cannot be asked about them, so what a build would need is set
+		typed := j.Line
+		defer func() { j.Line = typed }()
+		words := []string{"build", "--manifest-path", j.Project.Manifest}
 		if len(typed.Features) > 0 {
 			words = append(words, "--features", strings.Join(typed.Features, ","))
 		}
@@ -333,12 +333,12 @@ func (j *journey) environmentIfAny(ctx context.Context) (buildenv.Env, bool) {
 		if test, ok := typed.NextestBuild(); ok {
 			plain = test
 		}
-		j.line = plain
+		j.Line = plain
 	}
 	steps := []func(context.Context) error{j.askCargo, func(context.Context) error { return j.judge() }, j.chooseTools}
 	for _, step := range steps {
 		if err := step(ctx); err != nil {
-			j.shell.Warning("runs in your own environment: %v", err)
+			j.Shell.Warning("runs in your own environment: %v", err)
 			return buildenv.Env{}, false
 		}
 	}
@@ -347,16 +347,16 @@ func (j *journey) environmentIfAny(ctx context.Context) (buildenv.Env, bool) {
 
 // findManifest answers the manifest that the command line is about.
 func (j *journey) findManifest() (string, error) {
-	dir := j.host.Cwd
-	if j.line.Dir != "" {
-		dir = j.host.Abs(j.line.Dir)
+	dir := j.Host.Cwd
+	if j.Line.Dir != "" {
+		dir = j.Host.Abs(j.Line.Dir)
 	}
-	manifest := j.line.ManifestPath
+	manifest := j.Line.ManifestPath
 	if manifest == "" {
-		return features.FindManifest(j.host, dir)
+		return features.FindManifest(j.Host, dir)
 	}
-	if !j.host.IsAbs(manifest) {
-		manifest = j.host.Join(dir, manifest)
+	if !j.Host.IsAbs(manifest) {
+		manifest = j.Host.Join(dir, manifest)
 	}
 	return manifest, nil
 }
@@ -367,11 +367,11 @@ func (j *journey) openProject() error {
 	if err != nil {
 		return err
 	}
-	project, err := features.Load(j.host, manifest)
+	project, err := features.Load(j.Host, manifest)
 	if err != nil {
 		return err
 	}
-	j.project = project
+	j.Project = project
 	return j.readConfig()
 }
 
@@ -379,7 +379,7 @@ func (j *journey) openProject() error {
 func (j *journey) readConfig() error {
 	var sources []config.Source
 	read := func(path, table string) error {
-		data, err := j.host.ReadFile(path, manifestLimit)
+		data, err := j.Host.ReadFile(path, manifestLimit)
 		switch {
 		case errors.Is(err, os.ErrNotExist):
 			return nil
@@ -390,9 +390,9 @@ func (j *journey) readConfig() error {
 		return nil
 	}
 	places := []struct{ path, table string }{
-		{j.host.Join(j.project.Root, "gpubuild.toml"), ""},
-		{j.project.RootManifest, "workspace.metadata.gpubuild"},
-		{j.project.Manifest, "package.metadata.gpubuild"},
+		{j.Host.Join(j.Project.Root, "gpubuild.toml"), ""},
+		{j.Project.RootManifest, "workspace.metadata.gpubuild"},
+		{j.Project.Manifest, "package.metadata.gpubuild"},
 	}
 	for _, p := range places {
 		if err := read(p.path, p.table); err != nil {
@@ -400,11 +400,11 @@ func (j *journey) readConfig() error {
 		}
 	}
 	var err error
-	j.config, err = config.Read(sources)
+	j.Config, err = config.Read(sources)
 	if err != nil {
 		return err
 	}
-	if j.config.Strict.Value {
+	if j.Config.Strict.Value {
 		j.options.Strict = true
 	}
 	return nil
@@ -412,8 +412,8 @@ func (j *journey) readConfig() error {
 
 // shown is a path as a person reads it: relative to the current directory when it lies below.
 func (a *app) shown(path string) string {
-	if a.host.Below(path, a.host.Cwd) && !a.host.SamePath(path, a.host.Cwd) {
-		return path[len(a.host.Clean(a.host.Cwd))+1:]
+	if a.Host.Below(path, a.Host.Cwd) && !a.Host.SamePath(path, a.Host.Cwd) {
+		return path[len(a.Host.Clean(a.Host.Cwd))+1:]
 	}
 	return path
 }
@@ -421,10 +421,10 @@ func (a *app) shown(path string) string {
 // request is what the command line asks of the features.
 func (j *journey) request() features.Request {
 	return features.Request{
-		Features: j.line.Features, AllFeatures: j.line.AllFeatures, NoDefault: j.line.NoDefault,
-		Packages: j.line.Packages, Excludes: j.line.Excludes, Workspace: j.line.Workspace,
-		GPUFeatures: j.config.GPUFeatures.Value, Targets: j.line.Target,
-		Dev: j.line.Verb == "test" || j.line.Verb == "bench" || j.line.Tests || j.line.Benches || j.line.AllTargets || j.line.Examples ||
-			len(j.line.Test)+len(j.line.Bench)+len(j.line.Example) > 0,
+		Features: j.Line.Features, AllFeatures: j.Line.AllFeatures, NoDefault: j.Line.NoDefault,
+		Packages: j.Line.Packages, Excludes: j.Line.Excludes, Workspace: j.Line.Workspace,
+		GPUFeatures: j.Config.GPUFeatures.Value, Targets: j.Line.Target,
+		Dev: j.Line.Verb == "test" || j.Line.Verb == "bench" || j.Line.Tests || j.Line.Benches || j.Line.AllTargets || j.Line.Examples ||
+			len(j.Line.Test)+len(j.Line.Bench)+len(j.Line.Example) > 0,
 	}
 }

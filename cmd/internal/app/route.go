@@ -80,12 +80,12 @@ func (a *app) lookWithout(ctx context.Context, o Options, l cargo.Line, refusal 
 	if !strings.Contains(text, "this feature") && !strings.Contains(text, "these features") {
 		return nil, l, refusal
 	}
-	j := &journey{app: a, options: o, line: l}
+	j := &journey{app: a, options: o, Line: l}
 	if err := j.openProject(); err != nil {
 		return nil, l, refusal
 	}
 	var without []string
-	for _, f := range append([]string{"cuda", "cudnn"}, j.config.GPUFeatures.Value...) {
+	for _, f := range append([]string{"cuda", "cudnn"}, j.Config.GPUFeatures.Value...) {
 		if contains(l.Features, f) {
 			without = append(without, f)
 		}
@@ -102,7 +102,7 @@ func (a *app) lookWithout(ctx context.Context, o Options, l cargo.Line, refusal 
 		return nil, l, err
 	}
 	for _, f := range without {
-		gaps, err := features.GapsWithout(j.host, in, f)
+		gaps, err := features.GapsWithout(j.Host, in, f)
 		if err != nil {
 			return nil, l, err
 		}
@@ -129,14 +129,14 @@ func (j *journey) findRoutes(ctx context.Context, l cargo.Line, asked, enough in
 	if found.in, err = j.heard(); err != nil {
 		return nil, err
 	}
-	list, err := features.Routes(j.host, found.in, found.gaps)
+	list, err := features.Routes(j.Host, found.in, found.gaps)
 	if err != nil {
 		return nil, err
 	}
 	silent := *j.app
-	shell := *j.shell
+	shell := *j.Shell
 	shell.Quiet = true
-	silent.shell = &shell
+	silent.Shell = &shell
 	for _, r := range list {
 		if found.Asked == asked || len(found.Routes) == enough {
 			break
@@ -161,7 +161,7 @@ func (j *journey) findRoutes(ctx context.Context, l cargo.Line, asked, enough in
 		if err != nil {
 			return nil, err
 		}
-		closed, err := features.Closed(j.host, in, found.gaps)
+		closed, err := features.Closed(j.Host, in, found.gaps)
 		if err != nil {
 			return nil, err
 		}
@@ -195,7 +195,7 @@ func covered(list []route, r features.Route) bool {
 // explainBlocks says why no command line reaches, and which lines of the manifest would.
 func (j *journey) explainBlocks(found *routed) error {
 	var err error
-	if found.Blocks, err = features.Blocked(j.host, found.in, found.gaps); err != nil {
+	if found.Blocks, err = features.Blocked(j.Host, found.in, found.gaps); err != nil {
 		return err
 	}
 	now, old := map[string][]byte{}, map[string][]byte{}
@@ -206,7 +206,7 @@ func (j *journey) explainBlocks(found *routed) error {
 		}
 		data, known := now[b.Manifest]
 		if !known {
-			if data, err = j.host.ReadFile(b.Manifest, manifestLimit); err != nil {
+			if data, err = j.Host.ReadFile(b.Manifest, manifestLimit); err != nil {
 				return err
 			}
 			old[b.Manifest] = data
@@ -217,7 +217,7 @@ func (j *journey) explainBlocks(found *routed) error {
 			next, err = features.AddEdges(next, features.Edit{Manifest: b.Manifest, Feature: b.Feature, Add: []string{b.Key + "/" + b.Lack.Feature}})
 		}
 		if err != nil {
-			j.shell.Warning("%v", err)
+			j.Shell.Warning("%v", err)
 			next = data
 		}
 		now[b.Manifest] = next
@@ -231,39 +231,39 @@ func (j *journey) explainBlocks(found *routed) error {
 func (j *journey) tellRoutes(found *routed) error {
 	switch {
 	case found.Already:
-		j.shell.Note("this command line reaches as it is")
-		return j.writeLine(shellWords(append([]string{"gpubuild"}, j.line.Words()...)))
+		j.Shell.Note("this command line reaches as it is")
+		return j.writeLine(shellWords(append([]string{"gpubuild"}, j.Line.Words()...)))
 	case len(found.Routes) > 0:
 		for _, r := range found.Routes {
 			if err := j.writeLine(r.Command); err != nil {
 				return err
 			}
 		}
-		j.shell.Note("by cargo's answer (%s) %s; nothing was written", found.Routes[0].Via, lacked(found.gaps))
+		j.Shell.Note("by cargo's answer (%s) %s; nothing was written", found.Routes[0].Via, lacked(found.gaps))
 		return nil
 	}
-	j.shell.Error("no command line was found by which %s (cargo was asked about %d) [%s]", lacked(found.gaps), found.Asked, features.IDUnreached)
+	j.Shell.Error("no command line was found by which %s (cargo was asked about %d) [%s]", lacked(found.gaps), found.Asked, features.IDUnreached)
 	for _, b := range found.Blocks {
-		j.shell.Note("%s", b.Why)
+		j.Shell.Note("%s", b.Why)
 	}
 	if len(found.Blocks) == 0 {
 		for _, f := range j.findings {
 			if f.Severity == features.Error {
-				j.shell.Note("%s", f.Message)
+				j.Shell.Note("%s", f.Message)
 			}
 		}
 	}
 	switch {
 	case mendable(j.reach):
-		j.shell.Hint("gpubuild features --fix writes the missing edge into a manifest of this workspace")
+		j.Shell.Hint("gpubuild features --fix writes the missing edge into a manifest of this workspace")
 	case found.Diff != "":
-		j.shell.Hint("a dependency of the package's own would carry it (cargo was not asked about this):\n" + strings.TrimRight(found.Diff, "\n"))
+		j.Shell.Hint("a dependency of the package's own would carry it (cargo was not asked about this):\n" + strings.TrimRight(found.Diff, "\n"))
 	}
 	return nil
 }
 
 func (j *journey) writeLine(s string) error {
-	_, err := j.shell.Out.Write([]byte(s + "\n"))
+	_, err := j.Shell.Out.Write([]byte(s + "\n"))
 	return err
 }
 
@@ -294,13 +294,13 @@ func mendable(answer *features.Answer) bool {
 
 // hintRoute names, where a build stops, the command line that would reach, if a few questions find one.
 func (j *journey) hintRoute(ctx context.Context) {
-	found, err := j.findRoutes(ctx, j.line, hintAsked, 1)
+	found, err := j.findRoutes(ctx, j.Line, hintAsked, 1)
 	switch {
 	case err != nil:
-		j.shell.Detail("no other command line was looked for: %v", err)
+		j.Shell.Detail("no other command line was looked for: %v", err)
 	case len(found.Routes) > 0:
 		j.findings = append(j.findings, finding.Finding{ID: features.IDUnreached, Severity: features.Note, Message: "another command line reaches", Fix: found.Routes[0].Command})
-		j.shell.Hint("without a change to a manifest, cargo says that this reaches: " + found.Routes[0].Command)
+		j.Shell.Hint("without a change to a manifest, cargo says that this reaches: " + found.Routes[0].Command)
 	}
 }
 

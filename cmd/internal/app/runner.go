@@ -61,11 +61,11 @@ func (j *journey) runProven(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	user, err := cargo.UserRunner(ctx, j.host, j.run, j.tool, j.line, triple)
+	user, err := cargo.UserRunner(ctx, j.Host, j.Runner, j.Tool, j.Line, triple)
 	if err != nil {
 		return err
 	}
-	runs := j.host.Join(j.cacheDir, "runs")
+	runs := j.Host.Join(j.CacheDir, "runs")
 	if err := cache.Make(runs); err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (j *journey) runProven(ctx context.Context) error {
 	defer os.RemoveAll(dir)
 	state := runnerState{Dir: dir, User: user.Words, Devices: j.hasDevice(ctx), Timeout: int64(j.options.Timeout), Receipt: j.options.Receipt != "",
 		Min: j.options.Min, Device: j.options.Device, Child: j.options.Child, Counterfactual: j.options.Counterfactual, ExpectCPU: j.options.ExpectCPU,
-		Tests: j.line.Verb == "test" || j.line.Verb == "bench"}
+		Tests: j.Line.Verb == "test" || j.Line.Verb == "bench"}
 	if j.options.Kernel != nil {
 		state.Kernel = j.options.Kernel.String()
 	}
@@ -89,17 +89,17 @@ func (j *journey) runProven(ctx context.Context) error {
 		j.tellLacks(st)
 		missing = append(missing, st.missing...)
 		state.Probe, state.CUPTI = st.probe, st.cupti
-		for _, d := range j.host.SplitList(st.env.Get(libraryVariable(j.host))) {
-			if !contains(state.Lib, d) && !contains(j.host.SplitList(j.host.Env.Get(libraryVariable(j.host))), d) {
+		for _, d := range j.Host.SplitList(st.env.Get(libraryVariable(j.Host))) {
+			if !contains(state.Lib, d) && !contains(j.Host.SplitList(j.Host.Env.Get(libraryVariable(j.Host))), d) {
 				state.Lib = append(state.Lib, d)
 			}
 		}
 	}
-	out := j.shell.Out
-	if j.line.WantsJSON() {
+	out := j.Shell.Out
+	if j.Line.WantsJSON() {
 		out = j.stream().start(out)
 	}
-	watch := j.watchProgram(out, j.line.Verb)
+	watch := j.watchProgram(out, j.Line.Verb)
 	quiet, err := j.onceOnly(watch, &state)
 	if err != nil {
 		return err
@@ -112,21 +112,21 @@ func (j *journey) runProven(ctx context.Context) error {
 	if err := cache.WriteFile(file, data, 0o600); err != nil {
 		return err
 	}
-	ours := []string{j.self, runnerChild, file}
-	tool, line, err := cargo.WithRunner(j.tool, j.asTyped(), triple, append(ours[:3:3], user.Words...), user)
+	ours := []string{j.Self, runnerChild, file}
+	tool, line, err := cargo.WithRunner(j.Tool, j.asTyped(), triple, append(ours[:3:3], user.Words...), user)
 	if err != nil {
 		return err
 	}
 	c := cargo.Plain(tool, quiet.coloured(j, line))
-	c.Stdin, c.Stdout, c.Stderr = j.stdin, watch.stdout, watch.stderr
+	c.Stdin, c.Stdout, c.Stderr = j.Stdin, watch.stdout, watch.stderr
 	quiet.dress(&c, ours)
-	_, ran := j.run.Run(ctx, c)
+	_, ran := j.Runner.Run(ctx, c)
 	quiet.close()
 	if isInterrupted(ran) {
 		return ran
 	}
 	judged := j.judgeRuns(dir, state, ran)
-	end := ending{program: "the program", verb: j.line.Verb, missing: missing, lookAt: func(found []explain.Found) situation { return j.situation(ctx, found) }}
+	end := ending{program: "the program", verb: j.Line.Verb, missing: missing, lookAt: func(found []explain.Found) situation { return j.situation(ctx, found) }}
 	if len(j.programs) == 1 {
 		end.program = j.shown(j.programs[0].Path)
 	}
@@ -145,15 +145,15 @@ func (j *journey) runProven(ctx context.Context) error {
 // stageFor is setStage, but without a device nothing is built for a proof that cannot be.
 func (j *journey) stageFor(ctx context.Context, devices bool, path string) (stage, error) {
 	if devices {
-		return j.setStage(ctx, j.options, j.set.Toolkit, j.host.Env, path)
+		return j.setStage(ctx, j.options, j.set.Toolkit, j.Host.Env, path)
 	}
-	return j.libraryStage(j.set.Toolkit, j.host.Env, path)
+	return j.libraryStage(j.set.Toolkit, j.Host.Env, path)
 }
 
 // judgeRuns tells each program's verdict, and answers the run's: the program's own failure first, then the worst that was shown.
 func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 	if !state.Devices {
-		j.shell.Loud("Unproved", "not proven: no GPU here")
+		j.Shell.Loud("Unproved", "not proven: no GPU here")
 		if ran == nil && j.options.RequireProof {
 			return exit.Code(exit.Unproved)
 		}
@@ -166,19 +166,19 @@ func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 	if j.listed, err = readListed(dir); err != nil {
 		return err
 	}
-	tests := j.line.Verb == "test" || j.line.Verb == "bench"
+	tests := j.Line.Verb == "test" || j.Line.Verb == "bench"
 	switch {
 	case len(proofs) > 0:
-	case tests && asksForWords(j.line.Trailing):
-		j.shell.Status("Unproved", "not proven: no test was run, as was asked")
+	case tests && asksForWords(j.Line.Trailing):
+		j.Shell.Status("Unproved", "not proven: no test was run, as was asked")
 		if ran == nil && j.options.RequireProof {
 			return exit.Code(exit.Unproved)
 		}
 		return ran
 	case len(j.listed) > 0:
-		j.shell.Loud("Unproved", "not proven: the programs were asked for their tests, and none was run")
+		j.Shell.Loud("Unproved", "not proven: the programs were asked for their tests, and none was run")
 	default:
-		j.shell.Loud("Unproved", "not proven: no program was started by cargo under our runner")
+		j.Shell.Loud("Unproved", "not proven: no program was started by cargo under our runner")
 	}
 	marked := j.marks() != nil && !j.options.ExpectCPU
 	rows := j.tested(proofs)
@@ -198,7 +198,7 @@ func (j *journey) judgeRuns(dir string, state runnerState, ran error) error {
 		j.tellTested(rows)
 	}
 	for _, m := range missed {
-		j.shell.Loud("Unproved", "%s", m)
+		j.Shell.Loud("Unproved", "%s", m)
 	}
 	j.missed = missed
 	if exit, ok := ran.(*buildenv.ExitError); ok && endedForTime(proofs, exit.Result.Code) {
@@ -288,17 +288,17 @@ func readListed(dir string) ([]string, error) {
 // triple is what is built for.
 func (j *journey) triple(ctx context.Context) (string, error) {
 	target := ""
-	if len(j.line.Target) > 0 {
-		target = j.line.Target[0]
+	if len(j.Line.Target) > 0 {
+		target = j.Line.Target[0]
 	}
 	if target != "" && target != "host-tuple" {
 		return cargo.Triple(target, ""), nil
 	}
-	c, err := cargo.RustcVersion(j.host, j.tool, j.line)
+	c, err := cargo.RustcVersion(j.Host, j.Tool, j.Line)
 	if err != nil {
 		return "", err
 	}
-	res, err := j.run.Run(ctx, c)
+	res, err := j.Runner.Run(ctx, c)
 	if err != nil {
 		return "", err
 	}
@@ -330,33 +330,33 @@ func (a *app) runnerMain(ctx context.Context, words []string) error {
 	}
 	launcher, binary, args := words[:len(s.User)], words[len(s.User)], words[len(s.User)+1:]
 	if len(launcher) > 0 && !strings.ContainsAny(launcher[0], `/\`) {
-		if launcher[0], err = a.host.LookPath(launcher[0]); err != nil {
+		if launcher[0], err = a.Host.LookPath(launcher[0]); err != nil {
 			return err
 		}
 	}
-	env := a.host.Env
+	env := a.Host.Env
 	for _, d := range s.Lib {
-		env = a.host.Apply(env, appendLibraries(a.host, d))
+		env = a.Host.Apply(env, appendLibraries(a.Host, d))
 	}
 	if s.Tests && asksForWords(args) {
-		if err := s.noteListed(a.host.Abs(binary)); err != nil {
+		if err := s.noteListed(a.Host.Abs(binary)); err != nil {
 			return err
 		}
 		s.Devices = false
 	}
 	if !s.Devices {
-		c := buildenv.Cmd{Path: a.host.Abs(binary), Args: args, Env: env.Entries(), Stdin: a.stdin, Stdout: a.shell.Out, Stderr: a.shell.Err}
+		c := buildenv.Cmd{Path: a.Host.Abs(binary), Args: args, Env: env.Entries(), Stdin: a.Stdin, Stdout: a.Shell.Out, Stderr: a.Shell.Err}
 		if len(launcher) > 0 {
 			c.Path, c.Args = launcher[0], append(append(launcher[1:len(launcher):len(launcher)], binary), args...)
 		}
-		_, err := a.run.Run(ctx, c)
+		_, err := a.Runner.Run(ctx, c)
 		return err
 	}
 	o, err := s.options(env, launcher, binary, args)
 	if err != nil {
 		return err
 	}
-	o.Stdin, o.Stdout, o.Stderr = a.stdin, a.shell.Out, a.shell.Err
+	o.Stdin, o.Stdout, o.Stderr = a.Stdin, a.Shell.Out, a.Shell.Err
 	if r, err := a.scan(binary); err == nil {
 		o.Own = r.Kernels()
 	}

@@ -84,8 +84,8 @@ func TestRunnersBesideEachOther(t *testing.T) {
 				defer all.Done()
 				var out, errs bytes.Buffer
 				a := &app{
-					host: host, run: proc.Runner{}, shell: &console.Shell{Out: &out, Err: &errs}, stdin: strings.NewReader(""), cacheDir: filepath.Join(dir, "cache"),
-					real: func(buildenv.Host) func(verify.Loaded) (bool, string) {
+					Host: host, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &errs}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"),
+					Real: func(buildenv.Host) func(verify.Loaded) (bool, string) {
 						return func(l verify.Loaded) (bool, string) {
 							return strings.HasPrefix(l.LibCUDA, lib), "not the stand-in of this test"
 						}
@@ -113,11 +113,11 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	if len(proofs) != each*len(programs) {
 		t.Fatalf("%d proofs of %d processes", len(proofs), each*len(programs))
 	}
-	j := &journey{app: &app{host: host}}
+	j := &journey{app: &app{Host: host}}
 	for name := range programs {
 		j.programs = append(j.programs, program{Path: filepath.Join(dir, name), Name: name, Kind: "test", Target: "test"})
 	}
-	j.line.Verb = "test"
+	j.Line.Verb = "test"
 	for _, row := range j.tested(proofs) {
 		// Others open the driver meanwhile: that this one did not cannot always be told, and is then not said.
 		unsure := row.name == "cpu" && row.kind == verify.Unproved && strings.Contains(row.why, "the driver was opened while it ran")
@@ -163,7 +163,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			a := &app{host: h, run: proc.Runner{}, shell: &console.Shell{Out: &out, Err: &out}, stdin: strings.NewReader(""), cacheDir: filepath.Join(dir, "cache"), real: verify.RealDriver}
+			a := &app{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &out}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"), Real: verify.RealDriver}
 			err = a.runnerMain(context.Background(), append([]string{file, binary}, tt.args...))
 			listed, readErr := readListed(runs)
 			if readErr != nil {
@@ -178,9 +178,9 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 			if !tt.listed {
 				return
 			}
-			j := &journey{app: &app{host: h}, listed: listed, programs: []program{{Path: binary, Name: "multiply", Kind: "test", Target: "test"}}}
-			j.line.Verb = "test"
-			j.config.Test.Value = &config.Marked{GPU: []string{"multiply"}}
+			j := &journey{app: &app{Host: h}, listed: listed, programs: []program{{Path: binary, Name: "multiply", Kind: "test", Target: "test"}}}
+			j.Line.Verb = "test"
+			j.Config.Test.Value = &config.Marked{GPU: []string{"multiply"}}
 			rows := j.tested(nil)
 			if missed := j.missedMarks(rows); len(missed) != 1 || !strings.Contains(missed[0], "none of its tests was run") {
 				t.Errorf("%q", missed)

@@ -26,43 +26,43 @@ type savedMachine struct {
 // overheard answers an app that remembers what it is told of the machine. The project, cargo's home and what our cache holds of projects are
 // the user's own matter; the toolkits in our cache belong to the machine.
 func (a *app) overheard(file string) (*app, *savedMachine, error) {
-	path := a.host.Abs(file)
+	path := a.Host.Abs(file)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, &usageError{file + " is there already", "give --save a name that is free"}
 	}
-	own := []string{a.host.Cwd, features.CargoHome(a.host)}
-	if manifest, err := features.FindManifest(a.host, a.host.Cwd); err == nil {
-		own = append(own, a.host.Dir(manifest))
-		if p, err := features.Load(a.host, manifest); err == nil {
+	own := []string{a.Host.Cwd, features.CargoHome(a.Host)}
+	if manifest, err := features.FindManifest(a.Host, a.Host.Cwd); err == nil {
+		own = append(own, a.Host.Dir(manifest))
+		if p, err := features.Load(a.Host, manifest); err == nil {
 			own = append(own, p.Root)
 		}
 	}
-	rec := saved.NewRecorder(a.host, func(p string) bool {
-		if a.host.Below(p, a.cacheDir) && !a.host.Below(p, a.host.Join(a.cacheDir, "toolkits")) {
+	rec := saved.NewRecorder(a.Host, func(p string) bool {
+		if a.Host.Below(p, a.CacheDir) && !a.Host.Below(p, a.Host.Join(a.CacheDir, "toolkits")) {
 			return true
 		}
 		for _, dir := range own {
 			// Who stands in the home directory, or above it, has no project there.
-			if dir != "" && !a.host.Below(a.host.Home, dir) && a.host.Below(p, dir) {
+			if dir != "" && !a.Host.Below(a.Host.Home, dir) && a.Host.Below(p, dir) {
 				return true
 			}
 		}
 		return false
 	})
 	b := *a
-	b.host, b.run = rec.Host(), heard{a.run, rec, a.host}
+	b.Host, b.Runner = rec.Host(), heard{a.Runner, rec, a.Host}
 	return &b, &savedMachine{app: a, path: path, rec: rec}, nil
 }
 
 // heard remembers what compilers and nvidia-smi say of themselves; what cargo says of a project is not kept.
 type heard struct {
-	runner
+	ProcessRunner
 	rec     *saved.Recorder
 	machine buildenv.Host // for what is looked at without being saved
 }
 
 func (h heard) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
-	res, err := h.runner.Run(ctx, c)
+	res, err := h.ProcessRunner.Run(ctx, c)
 	var exit *buildenv.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.Result.TimedOut) {
 		return res, err // it did not run to its end: there is nothing that it said
@@ -90,7 +90,7 @@ func (s *savedMachine) write(checks []doctor.Check) error {
 	if err := cache.WriteFile(s.path, data, 0o600); err != nil {
 		return err
 	}
-	s.app.shell.Status("Saved", "%s: what was looked at on this machine (%s); look at it before you send it", s.app.shown(s.path), size(len(data)))
+	s.app.Shell.Status("Saved", "%s: what was looked at on this machine (%s); look at it before you send it", s.app.shown(s.path), size(len(data)))
 	return nil
 }
 

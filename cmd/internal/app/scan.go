@@ -32,7 +32,7 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 	var all []scanned
 	code := exit.Done
 	for _, path := range l.Positional {
-		r, err := fatbin.ScanFile(a.host, a.host.Abs(path), how...)
+		r, err := fatbin.ScanFile(a.Host, a.Host.Abs(path), how...)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 		}
 		b.WriteString(a.libraryLines(s.Libraries))
 	}
-	if _, err := fmt.Fprint(a.shell.Out, b.String()); err != nil {
+	if _, err := fmt.Fprint(a.Shell.Out, b.String()); err != nil {
 		return err
 	}
 	return endWith(code)
@@ -118,7 +118,7 @@ func endWith(code int) error {
 // librariesOf follows the loader through a program, in the directories of this machine's toolkits and cuDNNs, too, as a proof does.
 func (a *app) librariesOf(path string) ([]loader.Library, error) {
 	toolkits := a.toolkits(nil)
-	return loader.Resolve(a.host, a.host.Abs(path), a.libraryDirs(toolkits))
+	return loader.Resolve(a.Host, a.Host.Abs(path), a.libraryDirs(toolkits))
 }
 
 func librariesCode(libs []loader.Library) int {

@@ -25,7 +25,7 @@ func (j *journey) sourcesOf(dirs []string) (sources, error) {
 	left := mostEntries
 	var walk func(dir string, depth int) error
 	walk = func(dir string, depth int) error {
-		entries, err := j.host.Files.ReadDir(dir)
+		entries, err := j.Host.Files.ReadDir(dir)
 		if err != nil {
 			return err
 		}
@@ -40,10 +40,10 @@ func (j *journey) sourcesOf(dirs []string) (sources, error) {
 			if left--; left < 0 {
 				return errors.New("too many files")
 			}
-			path := j.host.Join(dir, e.Name())
+			path := j.Host.Join(dir, e.Name())
 			if e.IsDir() {
-				if e.Name() == ".git" || e.Name() == "node_modules" || depth == mostDepth || j.host.SamePath(path, j.answers.Places.BuildDirectory) ||
-					j.host.SamePath(path, j.answers.Places.TargetDirectory) {
+				if e.Name() == ".git" || e.Name() == "node_modules" || depth == mostDepth || j.Host.SamePath(path, j.answers.Places.BuildDirectory) ||
+					j.Host.SamePath(path, j.answers.Places.TargetDirectory) {
 					continue
 				}
 				if err := walk(path, depth+1); err != nil {
@@ -51,7 +51,7 @@ func (j *journey) sourcesOf(dirs []string) (sources, error) {
 				}
 				continue
 			}
-			switch strings.ToLower(j.host.Ext(path)) {
+			switch strings.ToLower(j.Host.Ext(path)) {
 			case ".cu", ".cuh", ".h", ".hpp", ".inl", ".rs", ".in", ".jinja", ".c", ".cc", ".cpp":
 				out.text = append(out.text, path)
 			case ".ptx", ".cubin", ".fatbin", ".a", ".lib", ".o", ".obj", ".so", ".dll":
@@ -146,12 +146,12 @@ func (j *journey) isOwn(f *mistake, c stale.Code, path string) (bool, error) {
 		return false, err
 	}
 	for _, path := range src.text {
-		data, err := j.host.ReadFile(path, mostSource)
+		data, err := j.Host.ReadFile(path, mostSource)
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
-			j.shell.Detail("%v", err)
+			j.Shell.Detail("%v", err)
 			continue
 		}
 		if !strings.Contains(string(data), "__global__") && !strings.Contains(string(data), ".entry") {

@@ -51,13 +51,13 @@ func (j *journey) signatures(ctx context.Context) []string {
 			out = append(out, v)
 		}
 	}
-	nvcc := j.host.Real(t.NVCC)
+	nvcc := j.Host.Real(t.NVCC)
 	for _, path := range compilerFiles(j, t) {
-		if name := strings.TrimSuffix(j.host.Base(path), ".exe"); path != nvcc && name != "ptxas" && name != "cicc" {
+		if name := strings.TrimSuffix(j.Host.Base(path), ".exe"); path != nvcc && name != "ptxas" && name != "cicc" {
 			continue
 		}
 		v, err := h.known("signature ", path, func(string) (string, error) {
-			f, err := j.host.Files.Open(path)
+			f, err := j.Host.Files.Open(path)
 			if err != nil {
 				return "", err
 			}
@@ -69,7 +69,7 @@ func (j *journey) signatures(ctx context.Context) []string {
 			return v, err
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			j.shell.Detail("the version of %s is not known: %v", path, err)
+			j.Shell.Detail("the version of %s is not known: %v", path, err)
 		}
 		add(v)
 	}
@@ -78,9 +78,9 @@ func (j *journey) signatures(ctx context.Context) []string {
 
 // asked is the version that nvcc says when it is run.
 func (j *journey) asked(ctx context.Context, nvcc string) string {
-	res, err := j.run.Run(ctx, buildenv.Cmd{Path: nvcc, Args: []string{"--version"}, Env: j.env.Entries()})
+	res, err := j.Runner.Run(ctx, buildenv.Cmd{Path: nvcc, Args: []string{"--version"}, Env: j.env.Entries()})
 	if err != nil {
-		j.shell.Detail("%s --version: %v", nvcc, err)
+		j.Shell.Detail("%s --version: %v", nvcc, err)
 		return ""
 	}
 	v, err := fatbin.Signature(bytes.NewReader(res.Stdout))

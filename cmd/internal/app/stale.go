@@ -18,7 +18,7 @@ const recordLimit = 64 << 20
 
 // recordPath is where it is remembered what was built with what: beside the artifacts, so that it goes when they go.
 func (j *journey) recordPath() string {
-	return j.host.Join(j.answers.Places.BuildDirectory, ".gpubuild-record.json")
+	return j.Host.Join(j.answers.Places.BuildDirectory, ".gpubuild-record.json")
 }
 
 // readRecord reads the record; one that cannot be read is told, counts as empty, and is written anew after the build.
@@ -26,7 +26,7 @@ func (j *journey) readRecord() {
 	if j.record.Schema != 0 || j.recordNote != "" || j.answers.Places.BuildDirectory == "" {
 		return
 	}
-	data, err := j.host.ReadFile(j.recordPath(), recordLimit)
+	data, err := j.Host.ReadFile(j.recordPath(), recordLimit)
 	if err == nil {
 		j.record, err = stale.Decode(data)
 	}
@@ -58,11 +58,11 @@ func (j *journey) builtFor() gpu.Arch {
 // lockTarget keeps a second gpubuild out of the same target directory until the build is done.
 func (j *journey) lockTarget(ctx context.Context) (func(), error) {
 	path := j.lockPath()
-	if err := cache.Make(j.host.Dir(path)); err != nil {
+	if err := cache.Make(j.Host.Dir(path)); err != nil {
 		return nil, err
 	}
 	release, err := cache.Lock(ctx, path, func(holder string) {
-		j.shell.Status("Blocking", "waiting for another gpubuild on this target directory (%s)", holder)
+		j.Shell.Status("Blocking", "waiting for another gpubuild on this target directory (%s)", holder)
 	})
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (j *journey) lockTarget(ctx context.Context) (func(), error) {
 		if !done {
 			done = true
 			if err := release(); err != nil {
-				j.shell.Warning("lock of the target directory: %v", err)
+				j.Shell.Warning("lock of the target directory: %v", err)
 			}
 		}
 	}, nil
@@ -103,8 +103,8 @@ func (j *journey) compare(ctx context.Context) error {
 				continue // on another platform
 			}
 			seen[e.Key] = true
-			ran := cargo.ScriptRan(j.host, e.OutDir)
-			if ran == 0 && !j.host.IsDir(e.OutDir) {
+			ran := cargo.ScriptRan(j.Host, e.OutDir)
+			if ran == 0 && !j.Host.IsDir(e.OutDir) {
 				continue // cleaned since: it will be built
 			}
 			linked, err := j.stillLinked(e, h)
@@ -128,7 +128,7 @@ func (j *journey) compare(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				j.units = append(j.units, stale.Unit{Key: k, Package: u.Name, Inputs: now, ScriptRan: cargo.ScriptRan(j.host, out)})
+				j.units = append(j.units, stale.Unit{Key: k, Package: u.Name, Inputs: now, ScriptRan: cargo.ScriptRan(j.Host, out)})
 			}
 		}
 	}
@@ -154,7 +154,7 @@ func (j *journey) cleanStale(ctx context.Context) error {
 		return err
 	}
 	if j.recordNote != "" {
-		j.shell.Warning("%s: %s; what the GPU packages were built with is unknown", j.recordPath(), j.recordNote)
+		j.Shell.Warning("%s: %s; what the GPU packages were built with is unknown", j.recordPath(), j.recordNote)
 	}
 	j.tellUntold()
 	packages := j.stalePackages()
@@ -176,27 +176,27 @@ func (j *journey) tellUntold() {
 	if len(j.reach.Untold) == 0 {
 		return
 	}
-	j.shell.Warning("%s: `cargo tree` and Cargo.lock do not tell which package that is, so nothing is known of what it was built with", strings.Join(j.reach.Untold, ", "))
-	j.shell.Hint("after a change of toolkit run cargo " + strings.Join(cargo.Clean(j.tool, j.line, j.reach.Untold, j.platforms()).Args, " ") + ", or let cargo be asked for its unit graph (" + j.answers.Reason + ")")
+	j.Shell.Warning("%s: `cargo tree` and Cargo.lock do not tell which package that is, so nothing is known of what it was built with", strings.Join(j.reach.Untold, ", "))
+	j.Shell.Hint("after a change of toolkit run cargo " + strings.Join(cargo.Clean(j.Tool, j.Line, j.reach.Untold, j.platforms()).Args, " ") + ", or let cargo be asked for its unit graph (" + j.answers.Reason + ")")
 }
 
 // cleanTold says why packages are cleaned, and cleans them.
 func (j *journey) cleanTold(ctx context.Context, packages []string) error {
 	for _, l := range stale.Lines(j.compared.Reasons) {
-		j.shell.Status("Stale", "%s", l)
+		j.Shell.Status("Stale", "%s", l)
 	}
 	for _, d := range j.compared.Unknown {
-		j.shell.Status("Unknown", "%s: %s", d.Package, d.Why)
+		j.Shell.Status("Unknown", "%s: %s", d.Package, d.Why)
 	}
 	if j.options.NoClean {
-		j.shell.Error("stale artifacts of %s, and --gpu-no-clean forbids to clean them", strings.Join(packages, ", "))
-		j.shell.Hint("leave --gpu-no-clean out, or run cargo " + strings.Join(cargo.Clean(j.tool, j.line, packages, j.platforms()).Args, " "))
+		j.Shell.Error("stale artifacts of %s, and --gpu-no-clean forbids to clean them", strings.Join(packages, ", "))
+		j.Shell.Hint("leave --gpu-no-clean out, or run cargo " + strings.Join(cargo.Clean(j.Tool, j.Line, packages, j.platforms()).Args, " "))
 		return exit.Code(exit.Stale)
 	}
 	if err := j.cleanForBuild(ctx, packages); err != nil {
 		return err
 	}
-	j.shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
+	j.Shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
 	j.areCleaned(packages)
 	return nil
 }
@@ -221,12 +221,12 @@ func (j *journey) stalePackages() []string {
 // unjudged says whether a unit that cargo took as it lay there was compared with nothing: of its package and features another OUT_DIR is recorded, and
 // plain cargo made this one (another toolchain, other RUSTFLAGS, another selection of the workspace).
 func (j *journey) unjudged(m cargo.Message) bool {
-	ran := j.before[j.host.Clean(m.OutDir)]
-	if ran == 0 || ran != cargo.ScriptRan(j.host, m.OutDir) {
+	ran := j.before[j.Host.Clean(m.OutDir)]
+	if ran == 0 || ran != cargo.ScriptRan(j.Host, m.OutDir) {
 		return false
 	}
 	for _, u := range j.units {
-		if j.host.SamePath(u.OutDir, m.OutDir) {
+		if j.Host.SamePath(u.OutDir, m.OutDir) {
 			return false
 		}
 	}
@@ -245,7 +245,7 @@ func (j *journey) judgeRest(ctx context.Context) error {
 		for _, u := range units {
 			key := featureKey(u.Features)
 			rest = append(rest, stale.Unit{Key: stale.Key{PkgID: u.PkgID, Features: key, OutDir: m.OutDir}, Package: u.Name,
-				Inputs: j.inputs[u.PkgID+" "+key], ScriptRan: cargo.ScriptRan(j.host, m.OutDir)})
+				Inputs: j.inputs[u.PkgID+" "+key], ScriptRan: cargo.ScriptRan(j.Host, m.OutDir)})
 		}
 		if len(units) > 0 {
 			continue

@@ -56,7 +56,7 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	if j.recordNote != "" {
-		a.shell.Warning("%s: %s; the next build writes it anew", j.recordPath(), j.recordNote)
+		a.Shell.Warning("%s: %s; the next build writes it anew", j.recordPath(), j.recordNote)
 	}
 	unknown := []doubt{}
 	for _, d := range j.compared.Unknown {
@@ -68,18 +68,18 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	units := j.unitStates()
 	if o.JSON == nil {
 		for _, line := range stale.Lines(j.compared.Reasons) {
-			fmt.Fprintln(a.shell.Out, line)
+			fmt.Fprintln(a.Shell.Out, line)
 		}
 		for _, d := range unknown {
-			fmt.Fprintf(a.shell.Out, "unknown: %s: %s\n", d.Package, d.Why)
+			fmt.Fprintf(a.Shell.Out, "unknown: %s: %s\n", d.Package, d.Why)
 		}
 		for _, line := range j.faultLines() {
-			fmt.Fprintln(a.shell.Out, line)
+			fmt.Fprintln(a.Shell.Out, line)
 		}
 		if o.Explain {
 			for _, u := range units {
 				for _, line := range unitLines(u) {
-					fmt.Fprintln(a.shell.Out, line)
+					fmt.Fprintln(a.Shell.Out, line)
 				}
 			}
 			for _, f := range j.faults {
@@ -87,7 +87,7 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 					continue // what it holds stands above
 				}
 				for _, line := range f.lines() {
-					fmt.Fprintln(a.shell.Out, line)
+					fmt.Fprintln(a.Shell.Out, line)
 				}
 			}
 		}
@@ -111,18 +111,18 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		}
 		switch {
 		case len(j.reach.Units) == 0 && len(known) > 0:
-			a.shell.Status("Fresh", "the kernels of %s are what would be made now", strings.Join(known, ", "))
+			a.Shell.Status("Fresh", "the kernels of %s are what would be made now", strings.Join(known, ", "))
 		case len(j.reach.Units) == 0:
-			a.shell.Status("Fresh", "no package of this selection takes anything from the GPU's toolchain that cargo does not watch")
+			a.Shell.Status("Fresh", "no package of this selection takes anything from the GPU's toolchain that cargo does not watch")
 		case len(units) == 0:
-			a.shell.Status("Fresh", "none of %s is built here yet", counted(len(j.reach.Units), "GPU package"))
+			a.Shell.Status("Fresh", "none of %s is built here yet", counted(len(j.reach.Units), "GPU package"))
 		default:
 			built := names(units)
 			line := fmt.Sprintf("%s built with what would be used now: %s", counted(len(built), "GPU package"), strings.Join(built, ", "))
 			if left := j.notBuilt(built); len(left) > 0 {
 				line += "; not built here yet: " + strings.Join(left, ", ")
 			}
-			a.shell.Status("Fresh", "%s", line)
+			a.Shell.Status("Fresh", "%s", line)
 		}
 	}
 	return a.end(o, end, r, struct {
@@ -158,10 +158,10 @@ func (j *journey) endStale(r *report.Result, packages []string) error {
 	}
 	if j.options.JSON == nil {
 		if len(packages) > 0 {
-			j.shell.Hint("gpubuild build cleans just " + strings.Join(packages, ", ") + " and builds; gpubuild clean --minimal only cleans")
+			j.Shell.Hint("gpubuild build cleans just " + strings.Join(packages, ", ") + " and builds; gpubuild clean --minimal only cleans")
 		}
 		if wrong != nil {
-			j.shell.Hint("building " + wrong.Package + " anew did not mend it: " + j.remedy(wrong.mistake))
+			j.Shell.Hint("building " + wrong.Package + " anew did not mend it: " + j.remedy(wrong.mistake))
 		}
 	}
 	return exit.Code(exit.Stale)

@@ -60,8 +60,8 @@ func isVerdict(code int) bool {
 
 // ndjson answers where our own lines go among cargo's, or nil.
 func (j *journey) ndjson() *report.Lines {
-	if j.lines == nil && j.line.WantsJSON() {
-		j.lines = report.NewLines(j.shell.Out)
+	if j.lines == nil && j.Line.WantsJSON() {
+		j.lines = report.NewLines(j.Shell.Out)
 	}
 	return j.lines
 }
@@ -95,7 +95,7 @@ func (j *journey) tellStep(id string) {
 
 func (j *journey) event(what string, fields any) {
 	if err := j.ndjson().Event(what, fields); err != nil {
-		j.shell.Warning("a gpubuild-%s line could not be written: %v", what, err)
+		j.Shell.Warning("a gpubuild-%s line could not be written: %v", what, err)
 	}
 }
 

@@ -86,7 +86,7 @@ func (j *journey) tellTimings(ok bool) error {
 	}
 	t.Kernels = append(t.Kernels, j.scriptTimes()...)
 	for _, l := range t.lines() {
-		j.shell.Status(l[0], "%s", l[1])
+		j.Shell.Status(l[0], "%s", l[1])
 	}
 	if j.options.Timings == nil || *j.options.Timings == "" {
 		return nil
@@ -95,7 +95,7 @@ func (j *journey) tellTimings(ok bool) error {
 	if err != nil {
 		return err
 	}
-	return cache.WriteFile(j.host.Abs(*j.options.Timings), data, 0o644)
+	return cache.WriteFile(j.Host.Abs(*j.options.Timings), data, 0o644)
 }
 
 // lines is the table: the status word of each line, and its text.
@@ -142,7 +142,7 @@ func (j *journey) scriptTimes() []timedScript {
 			continue
 		}
 		// A file system may keep whole seconds only: a script that began in the second of our own beginning counts.
-		if at, took, ok := cargo.ScriptTime(j.host, m.OutDir); ok && !at.Before(began.Truncate(time.Second)) {
+		if at, took, ok := cargo.ScriptTime(j.Host, m.OutDir); ok && !at.Before(began.Truncate(time.Second)) {
 			out = append(out, timedScript{id.Name, id.Version, took.Seconds(), byFiles})
 		}
 	}

@@ -58,7 +58,7 @@ func TestTimings(t *testing.T) {
 		m.Target.Kind = []string{"lib"}
 		return m
 	}
-	j := &journey{app: &app{host: h}, watch: w, reach: &features.Answer{Units: []features.ScriptUnit{{Name: "candle-kernels"}, {Name: "cudarc"}, {Name: "bindgen_cuda"}}}}
+	j := &journey{app: &app{Host: h}, watch: w, reach: &features.Answer{Units: []features.ScriptUnit{{Name: "candle-kernels"}, {Name: "cudarc"}, {Name: "bindgen_cuda"}}}}
 	j.messages = []cargo.Message{
 		ran("cudarc@0.19.10", script("new", time.Second, 2*time.Second)),
 		ran("candle-kernels@0.11.1", script("old", 2*time.Second, 80*time.Second)),

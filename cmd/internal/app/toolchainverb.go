@@ -35,12 +35,12 @@ func runToolchain(a *app, ctx context.Context, o Options, l cargo.Line) error {
 }
 
 func (a *app) listToolkits(o Options) error {
-	installed := install.Installed(a.host, a.cacheDir)
+	installed := install.Installed(a.Host, a.CacheDir)
 	var extra []cuda.Candidate
 	for _, in := range installed {
 		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: "gpubuild's cache"})
 	}
-	found := cuda.Find(a.host, extra)
+	found := cuda.Find(a.Host, extra)
 	if o.JSON != nil {
 		type entry struct {
 			Name  string   `json:"name"`
@@ -76,14 +76,14 @@ func (a *app) listToolkits(o Options) error {
 				line += stubbed(in)
 			}
 		}
-		fmt.Fprintln(a.shell.Out, line)
+		fmt.Fprintln(a.Shell.Out, line)
 	}
-	for _, in := range install.Incomplete(a.host, a.cacheDir) {
-		a.shell.Note("%s is no complete toolkit: `gpubuild toolchain remove %s` takes it away", in.Root, in.Name)
+	for _, in := range install.Incomplete(a.Host, a.CacheDir) {
+		a.Shell.Note("%s is no complete toolkit: `gpubuild toolchain remove %s` takes it away", in.Root, in.Name)
 	}
 	if len(found) == 0 {
-		a.shell.Note("no CUDA toolkit in %s", strings.Join(cuda.UsualPlaces(a.host), ", "))
-		a.shell.Hint("gpubuild toolchain install fetches one into your cache")
+		a.Shell.Note("no CUDA toolkit in %s", strings.Join(cuda.UsualPlaces(a.Host), ", "))
+		a.Shell.Hint("gpubuild toolchain install fetches one into your cache")
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (a *app) installToolkit(ctx context.Context, o Options, rest []string) erro
 		}
 		want.Exact = v
 	}
-	if d := driver.Version(a.host); d.Version != "" {
+	if d := driver.Version(a.Host); d.Version != "" {
 		want.MaxVersion, want.MaxBecause = d.CUDA, "the newest that driver "+d.Version+" supports"
 	}
 	plan, err := a.planToolkit(ctx, want, o.Redist)
@@ -127,7 +127,7 @@ func (a *app) installToolkit(ctx context.Context, o Options, rest []string) erro
 			Root string `json:"root"`
 		}{root})
 	}
-	fmt.Fprintln(a.shell.Out, root)
+	fmt.Fprintln(a.Shell.Out, root)
 	return nil
 }
 
@@ -163,7 +163,7 @@ func called(installed []install.Installation, word string, names []string) ([]in
 }
 
 func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []string) error {
-	installed := append(install.Installed(a.host, a.cacheDir), install.Incomplete(a.host, a.cacheDir)...)
+	installed := append(install.Installed(a.Host, a.CacheDir), install.Incomplete(a.Host, a.CacheDir)...)
 	if word == "remove" && len(names) == 0 {
 		return &usageError{"remove needs the version or the name of a toolkit", "`gpubuild toolchain list` shows them"}
 	}
@@ -176,28 +176,28 @@ func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []
 	for _, in := range meant {
 		roots = append(roots, in.Root)
 		if word == "remove" {
-			if err := install.Remove(ctx, a.host, a.cacheDir, in.Name, func(holder string) {
-				a.shell.Note("waiting for another gpubuild (%s) that is installing a toolkit", holder)
+			if err := install.Remove(ctx, a.Host, a.CacheDir, in.Name, func(holder string) {
+				a.Shell.Note("waiting for another gpubuild (%s) that is installing a toolkit", holder)
 			}); err != nil {
 				return err
 			}
-			a.shell.Status("Removed", "%s", in.Root)
+			a.Shell.Status("Removed", "%s", in.Root)
 			a.tellUnused(in)
 			continue
 		}
-		problems, err := install.Verify(ctx, a.host, in)
+		problems, err := install.Verify(ctx, a.Host, in)
 		if err != nil {
 			return err
 		}
 		for _, p := range problems {
-			at := a.host.Join(in.Root, p.Path)
-			a.shell.Error("%s: %s", at, p.What)
+			at := a.Host.Join(in.Root, p.Path)
+			a.Shell.Error("%s: %s", at, p.What)
 			findings = append(findings, finding.Finding{ID: "toolchain.damaged", Severity: finding.Error, Message: p.String(), Path: at})
 		}
 		if len(problems) > 0 {
 			damaged = append(damaged, in.Name)
 		} else {
-			a.shell.Status("Verified", "%s%s", in.Root, stubbed(in))
+			a.Shell.Status("Verified", "%s%s", in.Root, stubbed(in))
 		}
 	}
 	if err := a.answer(o, "toolchain", len(findings) == 0, findings, struct {
@@ -206,7 +206,7 @@ func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []
 		return err
 	}
 	if len(findings) > 0 {
-		a.shell.Hint("`gpubuild toolchain remove " + strings.Join(damaged, " ") + "`, and install again")
+		a.Shell.Hint("`gpubuild toolchain remove " + strings.Join(damaged, " ") + "`, and install again")
 		return exit.Code(exit.Missing)
 	}
 	return nil
@@ -219,10 +219,10 @@ func (a *app) tellUnused(gone install.Installation) {
 		return
 	}
 	var extra []cuda.Candidate
-	for _, in := range install.Installed(a.host, a.cacheDir) {
+	for _, in := range install.Installed(a.Host, a.CacheDir) {
 		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: "gpubuild's cache"})
 	}
-	if toolchain.Usable(cuda.Find(a.host, extra), u.CUDA) != nil {
-		a.shell.Note("%s still names it (cuda = %q): `%s default` forgets it", u.Path, u.CUDA, byUse)
+	if toolchain.Usable(cuda.Find(a.Host, extra), u.CUDA) != nil {
+		a.Shell.Note("%s still names it (cuda = %q): `%s default` forgets it", u.Path, u.CUDA, byUse)
 	}
 }

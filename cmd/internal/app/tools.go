@@ -90,13 +90,13 @@ func (j *journey) cudarcReadsRoot() bool {
 // untold is the file that says that a build directory's kernels were built without CUDA_COMPUTE_CAP, because nvidia-smi answers the same. Setting the
 // variable in a later build, when no GPU is asked any more, would make cargo rebuild them all.
 func (j *journey) untold() string {
-	return j.host.Join(j.cacheDir, "untold", hashName(j.answers.Places.BuildDirectory))
+	return j.Host.Join(j.CacheDir, "untold", hashName(j.answers.Places.BuildDirectory))
 }
 
 // keepUntold remembers it after a build.
 func (j *journey) keepUntold() {
 	_, told := j.env.Lookup("CUDA_COMPUTE_CAP")
-	was := j.host.IsFile(j.untold())
+	was := j.Host.IsFile(j.untold())
 	var err error
 	switch is := !told && !j.set.Capability.IsZero(); {
 	case is && !was:
@@ -107,13 +107,13 @@ func (j *journey) keepUntold() {
 		err = os.Remove(j.untold())
 	}
 	if err != nil {
-		j.shell.Detail("not remembered how the architecture was told: %v", err)
+		j.Shell.Detail("not remembered how the architecture was told: %v", err)
 	}
 }
 
 // chooseTools finds what is there, chooses what fits and makes the build's environment.
 func (j *journey) chooseTools(ctx context.Context) error {
-	if err := cache.Closed(j.cacheDir); err != nil { // toolkits in it are run
+	if err := cache.Closed(j.CacheDir); err != nil { // toolkits in it are run
 		return err
 	}
 	j.needs = needsOf(j.reach)
@@ -124,9 +124,9 @@ func (j *journey) chooseTools(ctx context.Context) error {
 		return err
 	}
 	for _, b := range j.needs.Because {
-		j.shell.Detail("needs %s", b)
+		j.Shell.Detail("needs %s", b)
 	}
-	own := j.host
+	own := j.Host
 	given := j.takeGiven()
 	wish, extra, err := j.wish(ctx)
 	if err != nil {
@@ -137,7 +137,7 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	j.gather(ctx, wish, extra)
 	j.set, err = toolchain.Choose(j.facts, j.needs, wish)
 	if err != nil && found.pkg != "" {
-		j.shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v", found.pkg, found.why, err)
+		j.Shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v", found.pkg, found.why, err)
 		j.needs, j.hidden = known, hidden{}
 		j.set, err = toolchain.Choose(j.facts, j.needs, wish)
 	}
@@ -147,15 +147,15 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	if err := j.joinCUDNN(); err != nil {
 		return err
 	}
-	if err := toolchain.Planted(j.host, j.set, j.compilesIn()); err != nil {
+	if err := toolchain.Planted(j.Host, j.set, j.compilesIn()); err != nil {
 		return err
 	}
-	for _, note := range toolchain.Unreadable(j.host, j.needs, j.answers.Places.TargetDirectory) {
-		j.shell.Warning("%s", note)
+	for _, note := range toolchain.Unreadable(j.Host, j.needs, j.answers.Places.TargetDirectory) {
+		j.Shell.Warning("%s", note)
 	}
-	j.delta = toolchain.Environment(j.host, j.set, j.needs)
-	j.env = j.host.Apply(j.host.Env, j.delta)
-	j.tool = j.tool.With(j.env)
+	j.delta = toolchain.Environment(j.Host, j.set, j.needs)
+	j.env = j.Host.Apply(j.Host.Env, j.delta)
+	j.Tool = j.Tool.With(j.env)
 	chosen := len(j.delta.Changes)
 	j.keepGiven(given)
 	// A shell or a file is given what [env] tables hold, too: only cargo reads those, and the file may take their place.
@@ -168,12 +168,12 @@ func (j *journey) chooseTools(ctx context.Context) error {
 
 // tellUnlinkable warns of libraries that the linker will not find, before everything is compiled to find that out.
 func (j *journey) tellUnlinkable() {
-	if v := j.line.Verb; !j.needs.Libraries || v == "check" || v == "clippy" || !j.line.Links() {
+	if v := j.Line.Verb; !j.needs.Libraries || v == "check" || v == "clippy" || !j.Line.Links() {
 		return
 	}
 	if missing := j.unlinkable(j.set, j.env); len(missing) > 0 {
-		j.shell.Warning("the linker will not find %s: neither %s has them nor a directory where it looks by itself", strings.Join(missing, ", "), j.set.Toolkit.Named())
-		j.shell.Hint(toolchain.LinkFix)
+		j.Shell.Warning("the linker will not find %s: neither %s has them nor a directory where it looks by itself", strings.Join(missing, ", "), j.set.Toolkit.Named())
+		j.Shell.Hint(toolchain.LinkFix)
 	}
 }
 
@@ -183,7 +183,7 @@ func (j *journey) unlinkable(set toolchain.Set, env buildenv.Env) []string {
 	if len(libraries) == 0 || j.namesLinkDirs() {
 		return nil
 	}
-	return toolchain.Unlinkable(j.host, set, env, libraries)
+	return toolchain.Unlinkable(j.Host, set, env, libraries)
 }
 
 // linkWords are what cargo's configuration has where it names directories for the linker: in rustflags, or in a table that stands for a build script.
@@ -191,13 +191,13 @@ var linkWords = regexp.MustCompile(`(?s)rustflags.*(-L|link-arg)|rustc-link-sear
 
 // namesLinkDirs says whether cargo's configuration may name directories for the linker, by its words: then nothing is known of what it finds.
 func (j *journey) namesLinkDirs() bool {
-	for _, c := range j.line.Config {
+	for _, c := range j.Line.Config {
 		if linkWords.MatchString(c) {
 			return true
 		}
 	}
-	for _, file := range cargo.ConfigFiles(j.host, j.tool, j.line) {
-		text, err := j.host.ReadFile(file, 1<<20)
+	for _, file := range cargo.ConfigFiles(j.Host, j.Tool, j.Line) {
+		text, err := j.Host.ReadFile(file, 1<<20)
 		if err != nil || linkWords.Match(text) {
 			return true // one that cannot be read may say anything
 		}
@@ -221,18 +221,18 @@ func (j *journey) joinCUDNN() error {
 		return nil
 	}
 	c := *j.set.CUDNN
-	root, err := install.Overlay(j.host, j.cacheDir, c.Version, c.Include, c.Lib)
+	root, err := install.Overlay(j.Host, j.CacheDir, c.Version, c.Include, c.Lib)
 	if err != nil {
 		return err
 	}
-	c.Root, c.Real = root, j.host.Real(root)
+	c.Root, c.Real = root, j.Host.Real(root)
 	j.set.CUDNN = &c
 	return nil
 }
 
 // compilesIn lists the directories in which nvcc will be run: cargo runs a package's build script in the directory of its manifest.
 func (j *journey) compilesIn() []string {
-	dirs := []string{j.host.Cwd}
+	dirs := []string{j.Host.Cwd}
 	for _, u := range j.reach.Units {
 		if u.Inputs.NVCC && u.Dir != "" && !contains(dirs, u.Dir) {
 			dirs = append(dirs, u.Dir)
@@ -243,13 +243,13 @@ func (j *journey) compilesIn() []string {
 
 // wish is what the user asked for, the strongest word first, and the toolkits that only we know of.
 func (j *journey) wish(ctx context.Context) (toolchain.Wish, []cuda.Candidate, error) {
-	w := toolchain.Wish{CUDA: j.options.Toolkit, CCBin: j.options.CCBin, Unchecked: toolchain.Unchecked(j.host.Env)}
+	w := toolchain.Wish{CUDA: j.options.Toolkit, CCBin: j.options.CCBin, Unchecked: toolchain.Unchecked(j.Host.Env)}
 	from := "--gpu-toolkit"
 	if w.CUDA == "" {
-		w.CUDA, from = j.host.Env.Get("GPUBUILD_CUDA"), "GPUBUILD_CUDA"
+		w.CUDA, from = j.Host.Env.Get("GPUBUILD_CUDA"), "GPUBUILD_CUDA"
 	}
 	if w.CUDA == "" {
-		w.CUDA, from = j.config.CUDA.Value, j.config.CUDA.Origin
+		w.CUDA, from = j.Config.CUDA.Value, j.Config.CUDA.Origin
 	}
 	if w.CUDA == "" {
 		u, err := j.user()
@@ -260,11 +260,11 @@ func (j *journey) wish(ctx context.Context) (toolchain.Wish, []cuda.Candidate, e
 			from, w.CUDAOrigin = byUse, byUse
 		}
 	}
-	w.Backend, w.BackendOrigin = toolchain.BackendWish(j.options.Backend, j.host.Env)
-	w.Arch, w.ArchOrigin = toolchain.ArchWish(j.options.Arch, j.host.Env, j.config.Arch.Value, j.config.Arch.Origin)
+	w.Backend, w.BackendOrigin = toolchain.BackendWish(j.options.Backend, j.Host.Env)
+	w.Arch, w.ArchOrigin = toolchain.ArchWish(j.options.Arch, j.Host.Env, j.Config.Arch.Value, j.Config.Arch.Origin)
 	previous := j.builtFor()
 	w.Previous, w.PreviousSuffix = previous.Capability, previous.Suffix
-	w.PreviousUnset = !w.Previous.IsZero() && j.host.IsFile(j.untold())
+	w.PreviousUnset = !w.Previous.IsZero() && j.Host.IsFile(j.untold())
 	var extra []cuda.Candidate
 	if w.CUDA == "fetch" {
 		root, err := j.fetch(ctx)
@@ -276,10 +276,10 @@ func (j *journey) wish(ctx context.Context) (toolchain.Wish, []cuda.Candidate, e
 		}
 	}
 	if strings.ContainsAny(w.CUDA, `/\`) {
-		w.CUDA = j.host.Abs(w.CUDA)
+		w.CUDA = j.Host.Abs(w.CUDA)
 		extra = append(extra, cuda.Candidate{Root: w.CUDA, Origin: from})
 	}
-	for _, in := range install.Installed(j.host, j.cacheDir) {
+	for _, in := range install.Installed(j.Host, j.CacheDir) {
 		origin := "gpubuild's cache"
 		if w.CUDAOrigin != "" && w.CUDA == in.CUDA.String() {
 			origin += ", " + byUse
@@ -315,10 +315,10 @@ func toFetch(n toolchain.Needs, d gpu.Driver) install.Want {
 // fetch gets a toolkit into the cache when the crates need one; the flag was the user's consent.
 func (j *journey) fetch(ctx context.Context) (string, error) {
 	if !j.needs.Toolkit() {
-		j.shell.Note("nothing is fetched: these crates need a driver only")
+		j.Shell.Note("nothing is fetched: these crates need a driver only")
 		return "", nil
 	}
-	plan, err := j.planToolkit(ctx, toFetch(j.needs, driver.Version(j.host)), "")
+	plan, err := j.planToolkit(ctx, toFetch(j.needs, driver.Version(j.Host)), "")
 	if err != nil {
 		return "", err
 	}
@@ -330,37 +330,37 @@ func (a *app) carryOut(ctx context.Context, plan install.Plan) (string, error) {
 	if !plan.Installed {
 		for i, l := range plan.Lines() {
 			if i == 0 {
-				a.shell.Status("Fetching", "%s", l)
+				a.Shell.Status("Fetching", "%s", l)
 			} else {
-				a.shell.Status("", "%s", l)
+				a.Shell.Status("", "%s", l)
 			}
 		}
 	}
-	there := a.cacheDir // or the nearest directory above it that is
-	for !a.host.IsDir(there) && a.host.Dir(there) != there {
-		there = a.host.Dir(there)
+	there := a.CacheDir // or the nearest directory above it that is
+	for !a.Host.IsDir(there) && a.Host.Dir(there) != there {
+		there = a.Host.Dir(there)
 	}
 	if err := plan.Fits(local.FreeSpace(there)); err != nil {
 		return "", err
 	}
-	return plan.Run(ctx, a.run, func(s string) { a.shell.Status("Installing", "%s", s) })
+	return plan.Run(ctx, a.Runner, func(s string) { a.Shell.Status("Installing", "%s", s) })
 }
 
 // gather finds what this machine has. A GPU is asked for only when it decides something: a driver's start costs a tenth of a second and more.
 func (j *journey) gather(ctx context.Context, w toolchain.Wish, extra []cuda.Candidate) {
-	j.facts.Driver = driver.Version(j.host)
-	j.facts.LibCUDA = toolchain.DriverLibrary(j.host)
+	j.facts.Driver = driver.Version(j.Host)
+	j.facts.LibCUDA = toolchain.DriverLibrary(j.Host)
 	if w.Arch == "" && w.Previous.IsZero() && (j.needs.NVCC || j.needs.Libraries) {
 		j.takeInventory(ctx)
 	}
 	if j.needs.ROCm {
-		j.facts.ROCm = rocm.Find(j.host)
+		j.facts.ROCm = rocm.Find(j.Host)
 	}
 	if !j.needs.Toolkit() && !j.needs.HostCompiler {
 		return
 	}
-	j.facts.Toolkits, j.facts.CodePage = cuda.Find(j.host, extra), j.host.CodePage()
-	j.facts.Places = cuda.UsualPlaces(j.host)
+	j.facts.Toolkits, j.facts.CodePage = cuda.Find(j.Host, extra), j.Host.CodePage()
+	j.facts.Places = cuda.UsualPlaces(j.Host)
 	var asked []string
 	if w.CCBin != "" {
 		asked = []string{w.CCBin}
@@ -373,15 +373,15 @@ func (j *journey) gather(ctx context.Context, w toolchain.Wish, extra []cuda.Can
 				roots = append(roots, t.Root)
 			}
 		}
-		j.facts.CUDNN = cudnn.Find(j.host, roots, nil)
+		j.facts.CUDNN = cudnn.Find(j.Host, roots, nil)
 	}
 }
 
 func (j *journey) takeInventory(ctx context.Context) {
-	d, devices, notes := driver.Inventory(ctx, j.host, j.run, j.self)
+	d, devices, notes := driver.Inventory(ctx, j.Host, j.Runner, j.Self)
 	j.facts.Driver, j.facts.Devices, j.driverNotes = d, devices, notes
 	for _, n := range notes {
-		j.shell.Detail("%s", n)
+		j.Shell.Detail("%s", n)
 	}
 }
 
@@ -397,33 +397,33 @@ func (j *journey) tellTools() {
 		if s.CUDNN != nil {
 			line += fmt.Sprintf(", cuDNN %s (%s)", s.CUDNN.Version, s.CUDNN.Origin)
 		}
-		j.shell.Status("Locating", "%s", line)
+		j.Shell.Status("Locating", "%s", line)
 	case s.ROCm != nil:
 	case j.needs.CUDA:
-		j.shell.Status("Locating", "no toolkit and no nvcc is needed: these crates load the driver when they run")
+		j.Shell.Status("Locating", "no toolkit and no nvcc is needed: these crates load the driver when they run")
 	}
 	if s.ROCm != nil {
-		j.shell.Status("Locating", "%s (%s)", s.ROCm, s.ROCm.Origin)
+		j.Shell.Status("Locating", "%s (%s)", s.ROCm, s.ROCm.Origin)
 	}
 	if !s.Capability.IsZero() && j.needs.NVCC {
-		j.shell.Status("Targeting", "%s (%s)", gpu.Arch{Capability: s.Capability, Suffix: s.Suffix}, s.CapabilityOrigin)
+		j.Shell.Status("Targeting", "%s (%s)", gpu.Arch{Capability: s.Capability, Suffix: s.Suffix}, s.CapabilityOrigin)
 	}
 	for _, n := range s.Notes {
-		j.shell.Warning("%s", n)
+		j.Shell.Warning("%s", n)
 	}
-	for _, t := range j.line.Target {
-		if toolchain.Foreign(j.host, t) && (j.needs.NVCC || j.needs.Libraries) {
-			j.shell.Warning("rustc builds for %s, and toolkit, host compiler and libraries are chosen for this machine's own processor: nvcc's objects and CUDA's libraries will not link there; PTX is the same everywhere", t)
+	for _, t := range j.Line.Target {
+		if toolchain.Foreign(j.Host, t) && (j.needs.NVCC || j.needs.Libraries) {
+			j.Shell.Warning("rustc builds for %s, and toolkit, host compiler and libraries are chosen for this machine's own processor: nvcc's objects and CUDA's libraries will not link there; PTX is the same everywhere", t)
 		}
 	}
 	if left := toolchain.LeftOut(j.delta); left != "" {
-		j.shell.Warning("%s", left)
+		j.Shell.Warning("%s", left)
 	}
 	for _, l := range s.Losers {
-		j.shell.Detail("not %s", l)
+		j.Shell.Detail("not %s", l)
 	}
 	for _, c := range j.delta.Changes {
-		j.shell.Detail("%s", changeLine(c))
+		j.Shell.Detail("%s", changeLine(c))
 	}
 }
 

@@ -47,9 +47,9 @@ func (j *journey) unitsOf(pkgID, outDir string) []features.ScriptUnit {
 	left := map[string]bool{}
 	sets := j.scriptSets()[pkgID]
 	if len(sets) > 1 && len(j.answers.Graph) > 0 {
-		profile := j.host.Base(j.profileDirs()[0])
+		profile := j.Host.Base(j.profileDirs()[0])
 		for _, s := range sets {
-			if j.host.Below(outDir, j.host.Join(j.answers.Places.BuildDirectory, cargo.Triple(s.platform, ""), profile)) {
+			if j.Host.Below(outDir, j.Host.Join(j.answers.Places.BuildDirectory, cargo.Triple(s.platform, ""), profile)) {
 				left[s.features] = true
 			}
 		}
@@ -60,7 +60,7 @@ func (j *journey) unitsOf(pkgID, outDir string) []features.ScriptUnit {
 		}
 	}
 	if len(left) > 1 {
-		if told, ok := cargo.ScriptFeatures(j.host, outDir, j.profileDirs()); ok && left[featureKey(told)] {
+		if told, ok := cargo.ScriptFeatures(j.Host, outDir, j.profileDirs()); ok && left[featureKey(told)] {
 			left = map[string]bool{featureKey(told): true}
 		}
 	}

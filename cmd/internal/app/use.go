@@ -20,7 +20,7 @@ const byUse = "gpubuild toolchain use"
 
 // user reads the user's own configuration; no file is an empty one.
 func (a *app) user() (config.User, error) {
-	path := config.UserPath(a.host)
+	path := config.UserPath(a.Host)
 	data, err := readUser(path)
 	if err != nil {
 		return config.User{}, err
@@ -63,13 +63,13 @@ func (a *app) useToolkit(o Options, rest []string) error {
 		}{u.CUDA, u.Path})
 	}
 	if u.CUDA == "" {
-		a.shell.Note("no toolkit of your own choice in %s: builds take the newest that fits", u.Path)
+		a.Shell.Note("no toolkit of your own choice in %s: builds take the newest that fits", u.Path)
 		return nil
 	}
-	fmt.Fprintln(a.shell.Out, u.CUDA)
+	fmt.Fprintln(a.Shell.Out, u.CUDA)
 	for _, stronger := range []string{"GPUBUILD_CUDA"} {
-		if v := a.host.Env.Get(stronger); v != "" {
-			a.shell.Note("%s=%s is set here and wins over it", stronger, v)
+		if v := a.Host.Env.Get(stronger); v != "" {
+			a.Shell.Note("%s=%s is set here and wins over it", stronger, v)
 		}
 	}
 	return nil
@@ -77,21 +77,21 @@ func (a *app) useToolkit(o Options, rest []string) error {
 
 // setToolkit writes the choice. A toolkit that is not there would only fail later, and far from here.
 func (a *app) setToolkit(what string) (config.User, error) {
-	path := config.UserPath(a.host)
+	path := config.UserPath(a.Host)
 	if path == "" {
 		return config.User{}, &config.Error{Path: "your configuration", Problem: "there is no home directory to keep it in", Fix: "set " + config.UserVariable + " to a file"}
 	}
 	value := ""
 	if what != "default" {
 		var extra []cuda.Candidate
-		if strings.ContainsAny(what, `/\`) || a.host.IsDir(a.host.Abs(what)) && !toolchain.IsVersion(what) {
-			what = a.host.Abs(what)
+		if strings.ContainsAny(what, `/\`) || a.Host.IsDir(a.Host.Abs(what)) && !toolchain.IsVersion(what) {
+			what = a.Host.Abs(what)
 			extra = append(extra, cuda.Candidate{Root: what, Origin: byUse})
 		}
-		for _, in := range install.Installed(a.host, a.cacheDir) {
+		for _, in := range install.Installed(a.Host, a.CacheDir) {
 			extra = append(extra, cuda.Candidate{Root: in.Root, Origin: "gpubuild's cache"})
 		}
-		found := cuda.Find(a.host, extra)
+		found := cuda.Find(a.Host, extra)
 		if err := toolchain.Usable(found, what); err != nil {
 			return config.User{}, err
 		}

@@ -73,7 +73,7 @@ func (a *app) commandLine(ctx context.Context) *cli.App {
 	c.Description = "Without a verb gpubuild builds: `gpubuild --features cuda,cudnn --release` stands where `cargo build …` stood.\n" +
 		"Every flag of cargo passes; our own begin with --gpu- there. Verbs that are not listed here are cargo's.\n" +
 		"See also: gpubuild help exit-codes, gpubuild help environment, gpubuild help config, gpubuild help results"
-	c.Writer, c.ErrWriter = a.shell.Out, a.shell.Err
+	c.Writer, c.ErrWriter = a.Shell.Out, a.Shell.Err
 	c.HideVersion = true
 	c.HideHelpCommand = true
 	c.ExitErrHandler = func(*cli.Context, error) {} // only cmd/gpubuild exits

@@ -66,7 +66,7 @@ type versionAnswer struct {
 func (a *app) versionAnswer() versionAnswer {
 	info, _ := debug.ReadBuildInfo()
 	v := versionAnswer{
-		Version: version(), Commit: setting(info, "vcs.revision"), Modified: setting(info, "vcs.modified") == "true", OS: a.host.OS, Arch: a.host.Arch,
+		Version: version(), Commit: setting(info, "vcs.revision"), Modified: setting(info, "vcs.modified") == "true", OS: a.Host.OS, Arch: a.Host.Arch,
 		CGO: setting(info, "CGO_ENABLED") == "1", NVML: driver.Means(), Probe: probe.SourceHash(),
 		Schemas:   map[string]string{"receipt": receipt.Schema, "stale-record": fmt.Sprint(stale.Schema)},
 		Libraries: map[string]string{},
@@ -92,6 +92,6 @@ func runVersion(a *app, _ context.Context, o Options, _ cargo.Line) error {
 	if v.Commit != "" && !strings.Contains(v.Version, v.Commit[:min(12, len(v.Commit))]) {
 		commit = " " + v.Commit[:min(12, len(v.Commit))]
 	}
-	_, err := fmt.Fprintf(a.shell.Out, "gpubuild %s%s (%s, %s/%s, GPU inventory by %s)\n", v.Version, commit, v.Go, v.OS, v.Arch, v.NVML)
+	_, err := fmt.Fprintf(a.Shell.Out, "gpubuild %s%s (%s, %s/%s, GPU inventory by %s)\n", v.Version, commit, v.Go, v.OS, v.Arch, v.NVML)
 	return err
 }

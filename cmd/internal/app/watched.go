@@ -34,12 +34,12 @@ const (
 
 // look answers what a path is now: a file's or a directory's identity, or nothing.
 func (a *app) look(path string) string {
-	fi, err := a.host.Files.Stat(path)
+	fi, err := a.Host.Files.Stat(path)
 	if err != nil {
 		return ""
 	}
 	is := a.identity(path, fi)
-	if a.began.Sub(fi.ModTime()) < young {
+	if a.Began.Sub(fi.ModTime()) < young {
 		is += byContent + a.content(path, fi)
 	}
 	return is
@@ -48,10 +48,10 @@ func (a *app) look(path string) string {
 // same says whether a path is still what it was.
 func (a *app) same(w watched) bool {
 	if to, link := strings.CutPrefix(w.Is, linkTo); link {
-		real, _ := a.host.Files.EvalSymlinks(w.Path)
+		real, _ := a.Host.Files.EvalSymlinks(w.Path)
 		return real == to
 	}
-	fi, err := a.host.Files.Stat(w.Path)
+	fi, err := a.Host.Files.Stat(w.Path)
 	if err != nil {
 		return w.Is == ""
 	}
@@ -64,7 +64,7 @@ func (a *app) same(w watched) bool {
 
 // identity is what tells a file from another one at the same path without a look into it.
 func (a *app) identity(path string, fi fs.FileInfo) string {
-	if fi.IsDir() && a.host.OS == buildenv.Windows {
+	if fi.IsDir() && a.Host.OS == buildenv.Windows {
 		return "d " + a.content(path, fi)
 	}
 	id, err := cache.IdentityOf(path, fi)
@@ -83,7 +83,7 @@ func (a *app) identity(path string, fi fs.FileInfo) string {
 }
 
 // content is a file's bytes or a directory's names, in short.
-func (a *app) content(path string, fi fs.FileInfo) string { return a.contentBy(a.host.Files, path, fi) }
+func (a *app) content(path string, fi fs.FileInfo) string { return a.contentBy(a.Host.Files, path, fi) }
 
 func (a *app) contentBy(files buildenv.Files, path string, fi fs.FileInfo) string {
 	if !fi.IsDir() {
@@ -130,7 +130,7 @@ func (a *app) watchAll(paths []string) []watched {
 
 // inParts does something for each of n, at most four at a time; one that answers false ends its part.
 func (a *app) inParts(n int, do func(i int) bool) {
-	parts := min(4, max(1, a.host.CPUs), 1+n/64)
+	parts := min(4, max(1, a.Host.CPUs), 1+n/64)
 	var wait sync.WaitGroup
 	for part := range parts {
 		wait.Add(1)

@@ -1,0 +1,274 @@
+// Package memo is gpubuild's one persistent cache: bytes, kept together with the state of everything that they were made from. It decides when an
+// entry still holds; it never knows what the bytes mean, and losing an entry costs time only.
+//
+// It owns the files below CACHE/memo/KIND: a line of JSON, a line for each watched input, then the bytes, with a checksum over both.
+//
+// An entry is taken although an input changed in these cases:
+//   - a file was rewritten with the same size, modification time, inode and device, and the entry is older than 100 ms (on Windows a directory is
+//     known by its names instead, because its time need not change with them);
+//   - something was read that the caller did not watch. What is below CARGO_HOME's registry and git checkouts is not watched on purpose: cargo never
+//     changes a package there, and the watched Cargo.lock names it.
+package memo
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+)
+
+const (
+	schema = 1
+	// kept bounds the entries of one kind; the oldest go first.
+	kept = 500
+	// limit bounds the size of an entry, in bytes.
+	limit = 256 << 20
+	// young is the age below which a modification time says nothing: two changes within one tick of a file system's clock have the same time. What is
+	// younger is known by its content, too.
+	young = 100 * time.Millisecond
+	// byContent separates the identity of a young file from the hash of its content.
+	byContent = " = "
+)
+
+// Store keeps entries in a directory of gpubuild's cache.
+type Store struct {
+	host  buildenv.Host
+	dir   string
+	began time.Time
+}
+
+// Open is the store in a cache directory. began is when this run started: a file changed shortly before is known by its content.
+func Open(h buildenv.Host, cacheDir string, began time.Time) Store {
+	return Store{host: h, dir: h.Join(cacheDir, "memo"), began: began}
+}
+
+// Input is the state of one path that an entry was made from.
+type Input struct {
+	path  string
+	state string // empty: it did not exist
+}
+
+// Key is the name of an entry for a question of any length.
+func Key(parts ...string) string {
+	sum := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(sum, "%q\n", p)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+type header struct {
+	Schema int    `json:"schema"`
+	Inputs int    `json:"inputs"`
+	Sum    uint32 `json:"sum"`
+}
+
+// Get returns the bytes of an entry whose inputs are all what they were; false where there is none, or where it is damaged.
+func (s Store) Get(kind, key string) ([]byte, bool) {
+	file, err := s.host.ReadFile(s.path(kind, key), limit)
+	if err != nil {
+		return nil, false
+	}
+	line, rest, ok := bytes.Cut(file, []byte("\n"))
+	var h header
+	if !ok || json.Unmarshal(line, &h) != nil || h.Schema != schema || h.Sum != crc32.ChecksumIEEE(rest) {
+		return nil, false
+	}
+	inputs, data, ok := readInputs(rest, h.Inputs)
+	if !ok || !s.unchanged(inputs) {
+		return nil, false
+	}
+	return data, true
+}
+
+// Put writes an entry beside its place and renames it. The file is not flushed to the disk: the checksum finds a torn one.
+func (s Store) Put(kind, key string, inputs []Input, data []byte) error {
+	var b bytes.Buffer
+	for _, in := range inputs {
+		if strings.ContainsAny(in.path, "\n\t") {
+			return fmt.Errorf("not cached: the path %q has a line break or a tab", in.path)
+		}
+		fmt.Fprintf(&b, "%s\t%s\n", in.state, in.path)
+	}
+	b.Write(data)
+	line, err := json.Marshal(header{schema, len(inputs), crc32.ChecksumIEEE(b.Bytes())})
+	if err != nil {
+		return err
+	}
+	path := s.path(kind, key)
+	if err := cache.Make(filepath.Dir(path)); err != nil {
+		return err
+	}
+	if err := cache.Keep(path, slices.Concat(line, []byte("\n"), b.Bytes()), 0o600); err != nil {
+		return err
+	}
+	prune(filepath.Dir(path))
+	return nil
+}
+
+// Remove forgets an entry.
+func (s Store) Remove(kind, key string) error {
+	if err := os.Remove(s.path(kind, key)); err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return nil
+}
+
+// Watch is the state of paths as they are now. A path that does not exist is an input, too: its appearance invalidates the entry.
+func (s Store) Watch(paths ...string) []Input {
+	list := make([]Input, len(paths))
+	s.each(len(paths), func(i int) bool {
+		list[i] = Input{paths[i], s.state(paths[i])}
+		return true
+	})
+	return list
+}
+
+func (s Store) path(kind, key string) string { return s.host.Join(s.dir, kind, key) }
+
+func readInputs(data []byte, n int) (list []Input, rest []byte, ok bool) {
+	if n < 0 || n > len(data) {
+		return nil, nil, false
+	}
+	list = make([]Input, 0, n)
+	for range n {
+		line, after, found := bytes.Cut(data, []byte("\n"))
+		state, path, tab := bytes.Cut(line, []byte("\t"))
+		if !found || !tab {
+			return nil, nil, false
+		}
+		list = append(list, Input{string(path), string(state)})
+		data = after
+	}
+	return list, data, true
+}
+
+func (s Store) state(path string) string {
+	fi, err := s.host.Files.Stat(path)
+	if err != nil {
+		return ""
+	}
+	state := s.identity(path, fi)
+	if s.began.Sub(fi.ModTime()) < young {
+		state += byContent + s.content(path, fi)
+	}
+	return state
+}
+
+func (s Store) same(in Input) bool {
+	fi, err := s.host.Files.Stat(in.path)
+	if err != nil {
+		return in.state == ""
+	}
+	is := s.identity(in.path, fi)
+	if was, content, ok := strings.Cut(in.state, byContent); ok {
+		return is == was && s.content(in.path, fi) == content
+	}
+	return is == in.state
+}
+
+// identity tells one file from another at the same path without reading it.
+func (s Store) identity(path string, fi fs.FileInfo) string {
+	if fi.IsDir() && s.host.OS == buildenv.Windows {
+		return "d " + s.content(path, fi)
+	}
+	id, err := cache.IdentityOf(path, fi)
+	if err != nil {
+		return "unreadable"
+	}
+	b := make([]byte, 0, 64)
+	if fi.IsDir() {
+		b = append(b, "d "...)
+	} else {
+		b = append(strconv.AppendInt(b, id.Size, 36), ' ')
+	}
+	b = append(strconv.AppendInt(b, id.MTime, 36), ' ')
+	b = append(strconv.AppendUint(b, id.Inode, 36), ' ')
+	return string(strconv.AppendUint(b, id.Device, 36))
+}
+
+// content is a hash of a file's bytes or of a directory's names.
+func (s Store) content(path string, fi fs.FileInfo) string {
+	if !fi.IsDir() {
+		sum, err := cache.Hash(path)
+		if err != nil {
+			return "unreadable"
+		}
+		return sum
+	}
+	entries, err := s.host.Files.ReadDir(path)
+	if err != nil {
+		return "unreadable"
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	sort.Strings(names)
+	sum := sha256.Sum256([]byte(strings.Join(names, "\x00")))
+	return hex.EncodeToString(sum[:12])
+}
+
+func (s Store) unchanged(list []Input) bool {
+	var changed atomic.Bool
+	s.each(len(list), func(i int) bool {
+		if !s.same(list[i]) {
+			changed.Store(true)
+		}
+		return !changed.Load()
+	})
+	return !changed.Load()
+}
+
+// each calls do for 0 to n-1, in at most four goroutines because a large workspace has thousands of inputs; false ends one goroutine's share.
+func (s Store) each(n int, do func(i int) bool) {
+	parts := min(4, max(1, s.host.CPUs), 1+n/64)
+	var wait sync.WaitGroup
+	for part := range parts {
+		wait.Go(func() {
+			for i := part * n / parts; i < (part+1)*n/parts; i++ {
+				if !do(i) {
+					return
+				}
+			}
+		})
+	}
+	wait.Wait()
+}
+
+// prune removes the oldest entries of a kind. It runs after an entry was added, so it fails silently only where that would have failed, too.
+func prune(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) <= kept {
+		return
+	}
+	type aged struct {
+		name string
+		time int64
+	}
+	var files []aged
+	for _, e := range entries {
+		if fi, err := e.Info(); err == nil && fi.Mode().IsRegular() {
+			files = append(files, aged{e.Name(), fi.ModTime().UnixNano()})
+		}
+	}
+	sort.Slice(files, func(i, j int) bool { return files[i].time < files[j].time })
+	for i := 0; i < len(files)-kept; i++ {
+		_ = os.Remove(filepath.Join(dir, files[i].name)) // another gpubuild may have removed it
+	}
+}

@@ -1,0 +1,117 @@
+package memo_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/memo"
+)
+
+func store(t *testing.T) (s memo.Store, cache, work string) {
+	t.Helper()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, work = t.TempDir(), t.TempDir()
+	return memo.Open(h, cache, time.Now()), cache, work
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnEntryHoldsWhileItsInputsDo(t *testing.T) {
+	tests := []struct {
+		story  string
+		change func(t *testing.T, dir string)
+		holds  bool
+	}{
+		{"nothing changed", func(*testing.T, string) {}, true},
+		{"a file that is not watched", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "other"), "x") }, true},
+		{"a watched file has other bytes of the same size", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "file"), "b") }, false},
+		{"a watched file is gone", func(t *testing.T, dir string) { remove(t, filepath.Join(dir, "file")) }, false},
+		{"a watched file that was not there appears", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "absent"), "x") }, false},
+		{"a name appears in a watched directory", func(t *testing.T, dir string) { write(t, filepath.Join(dir, "sub", "new"), "x") }, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			s, _, dir := store(t)
+			write(t, filepath.Join(dir, "file"), "a")
+			write(t, filepath.Join(dir, "sub", "old"), "a")
+			inputs := s.Watch(filepath.Join(dir, "file"), filepath.Join(dir, "absent"), filepath.Join(dir, "sub"))
+			if err := s.Put("kind", "key", inputs, []byte("bytes\nof two lines")); err != nil {
+				t.Fatal(err)
+			}
+			tt.change(t, dir)
+			data, ok := s.Get("kind", "key")
+			if ok != tt.holds || ok && string(data) != "bytes\nof two lines" {
+				t.Errorf("got %q, %v; want holds=%v", data, ok, tt.holds)
+			}
+		})
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestADamagedEntryIsAMiss(t *testing.T) {
+	s, cache, dir := store(t)
+	if err := s.Put("kind", "key", s.Watch(dir), []byte("some bytes")); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(cache, "memo", "kind", "key")
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cut := range whole {
+		write(t, path, string(whole[:cut]))
+		if data, ok := s.Get("kind", "key"); ok {
+			t.Fatalf("the first %d bytes were taken for an entry: %q", cut, data)
+		}
+		flipped := append([]byte{}, whole...)
+		flipped[cut] ^= 0x20
+		write(t, path, string(flipped))
+		if data, ok := s.Get("kind", "key"); ok && string(data) != "some bytes" {
+			t.Fatalf("an entry with byte %d changed was taken: %q", cut, data)
+		}
+	}
+}
+
+func TestAPathThatNoLineCanHold(t *testing.T) {
+	s, _, _ := store(t)
+	if err := s.Put("kind", "key", s.Watch("a\nb"), nil); err == nil {
+		t.Error("an input with a line break was written")
+	}
+}
+
+func TestOldEntriesArePruned(t *testing.T) {
+	s, cache, _ := store(t)
+	for i := range 510 {
+		if err := s.Put("kind", fmt.Sprint(i), nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := os.ReadDir(filepath.Join(cache, "memo", "kind"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 500 {
+		t.Errorf("%d entries are left, want 500", len(entries))
+	}
+}
