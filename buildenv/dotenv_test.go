@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/need"
 )
 
 // dotenvReaders are programs that read a .env file and print what became of it as JSON.
@@ -21,7 +22,7 @@ var dotenvReaders = []struct {
 	has           []string // says whether it is there
 }{
 	{"Node", "node", []string{"--env-file=%s", "-e", "process.stdout.write(JSON.stringify(process.env))"}, []string{"--env-file=/dev/null", "-e", ""}},
-	{"python-dotenv", "python3", []string{"-c", "import sys,json,dotenv; print(json.dumps(dotenv.dotenv_values(sys.argv[1])))", "%s"}, []string{"-c", "from dotenv import dotenv_values"}},
+	{"python-dotenv", "dotenv", []string{"-c", "import sys,json,dotenv; print(json.dumps(dotenv.dotenv_values(sys.argv[1])))", "%s"}, []string{"-c", "from dotenv import dotenv_values"}},
 }
 
 // awkward values, those of Windows among them, which every form must say as they are or refuse.
@@ -76,13 +77,9 @@ func readAlike(t *testing.T, h buildenv.Host, musts ...int) {
 	}
 	for _, r := range dotenvReaders {
 		t.Run(r.name, func(t *testing.T) {
-			program := r.program
-			if venv := os.Getenv("GPUBUILD_DOTENV_PYTHON"); program == "python3" && venv != "" {
-				program = venv
-			}
-			path := need(t, program)
+			path := need.Tool(t, r.program)
 			if exec.Command(path, r.has...).Run() != nil {
-				t.Skipf("%s here does not know .env files: unverified on this machine", r.name)
+				need.Missing(t, r.program, "%s here does not know .env files", path)
 			}
 			args := make([]string, len(r.args))
 			for i, a := range r.args {

@@ -14,6 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/need"
 )
 
 // a base environment with what real ones have: a PATH, an empty variable, one with blanks.
@@ -88,7 +89,7 @@ func sourced(t testing.TB, shell, text string, env []string) map[string]string {
 			t.Fatal(err)
 		}
 	}
-	path := need(t, program)
+	path := need.Tool(t, program)
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(env, "XDG_CONFIG_HOME="+t.TempDir(), "XDG_DATA_HOME="+t.TempDir())
 	var stderr bytes.Buffer
@@ -107,15 +108,6 @@ func entries(out string) map[string]string {
 		got[name] = value
 	}
 	return got
-}
-
-func need(t testing.TB, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		t.Skipf("no %s here: its form is unverified on this machine", program)
-	}
-	return path
 }
 
 // compare looks at every variable of the wanted environment, and at those that must be gone.
@@ -141,7 +133,7 @@ func TestShellsCarryOutADelta(t *testing.T) {
 	for _, shell := range []string{"bash", "zsh", "fish", "nu", "pwsh", "dotenv"} {
 		t.Run(shell, func(t *testing.T) {
 			if shell != "dotenv" {
-				need(t, shell)
+				need.Tool(t, shell)
 			}
 			for _, s := range stories {
 				t.Run(s.name, func(t *testing.T) {
@@ -151,7 +143,7 @@ func TestShellsCarryOutADelta(t *testing.T) {
 						if shell == "bash" || shell == "zsh" {
 							t.Fatal(err)
 						}
-						t.Skipf("refused: %v", err)
+						return // refused
 					}
 					if err != nil {
 						t.Fatal(err)
@@ -170,7 +162,7 @@ func TestRelativeListsFollowTheVariable(t *testing.T) {
 	later := []string{"PATH=/new:/usr/bin:/bin"}
 	for _, shell := range []string{"bash", "zsh", "fish", "nu", "pwsh"} {
 		t.Run(shell, func(t *testing.T) {
-			need(t, shell)
+			need.Tool(t, shell)
 			text, err := buildenv.Export(shell, h, base(h.OS), d)
 			if err != nil {
 				t.Fatal(err)
@@ -184,7 +176,7 @@ func TestRelativeListsFollowTheVariable(t *testing.T) {
 }
 
 func TestDirenvLoadsIt(t *testing.T) {
-	direnv := need(t, "direnv")
+	direnv := need.Tool(t, "direnv")
 	h := buildenv.Host{OS: buildenv.Linux}
 	dir := t.TempDir()
 	env := append(base(h.OS).Set("HOME", dir).Entries(), "DIRENV_LOG_FORMAT=")
@@ -222,7 +214,7 @@ func TestFileFormsSayADelta(t *testing.T) {
 				text, err := buildenv.Export(shell, h, base(h.OS), s.delta)
 				var cannot *buildenv.ExportError
 				if errors.As(err, &cannot) {
-					t.Skipf("refused: %v", err)
+					return // refused
 				}
 				if err != nil {
 					t.Fatal(err)
@@ -443,10 +435,7 @@ func FuzzExport(f *testing.F) {
 			f.Add(c.Name, c.Value, c.Op == buildenv.Prepend)
 		}
 	}
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		f.Skip("no bash here")
-	}
+	bash := need.Tool(f, "bash")
 	h := buildenv.Host{OS: buildenv.Linux}
 	f.Fuzz(func(t *testing.T, name, value string, prepend bool) {
 		d := delta(change(buildenv.Set, name, value))

@@ -7,6 +7,8 @@ import (
 
 	"os"
 	"path/filepath"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestArtifactIsAProgramOfItsOwn: features that go to an artifact dependency are no fault and no CUDA code of the program that embeds it. The graph is that of
@@ -51,7 +53,7 @@ func TestArtifactIsAProgramOfItsOwn(t *testing.T) {
 // TestArtifactOfNightly asks a real one, where rustup has it: the units are of the shape that the test above believes.
 func TestArtifactOfNightly(t *testing.T) {
 	if exec.Command("cargo", "+nightly", "-V").Run() != nil {
-		t.Skip("no nightly toolchain")
+		need.Missing(t, "nightly", "no nightly toolchain")
 	}
 	dir := t.TempDir()
 	for path, text := range map[string]string{

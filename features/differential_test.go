@@ -11,10 +11,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // The differential test makes random workspaces of the classes of facts/features.md 3 and holds the quick look at manifests (GPUWork) against the unit
-// graph of the real cargo: it may say yes where cargo links no CUDA, never no where it does. GPUBUILD_DIFF_COUNT says how many (200), GPUBUILD_DIFF_SEED where to begin (1).
+// graph of the real cargo: it may say yes where cargo links no CUDA, never no where it does. GPUBUILD_TEST=random=N says how many,
+// seed=N where to begin (1).
 
 // workspaceGen writes one random workspace. Package i depends on later ones only, so that nothing is a circle.
 type workspaceGen struct {
@@ -279,25 +282,8 @@ func (g *workspaceGen) tables(i int, dirOf func(int) string, virtual bool, share
 }
 
 func TestGPUWorkAgainstCargo(t *testing.T) {
-	cargo, err := exec.LookPath("cargo")
-	if err != nil {
-		t.Skip("no cargo on PATH: there is nothing to hold the quick look against")
-	}
-	count := 200
-	if testing.Short() {
-		count = 20
-	}
-	if v := os.Getenv("GPUBUILD_DIFF_COUNT"); v != "" {
-		if count, err = strconv.Atoi(v); err != nil {
-			t.Fatal(err)
-		}
-	}
-	first := int64(1)
-	if v := os.Getenv("GPUBUILD_DIFF_SEED"); v != "" {
-		if first, err = strconv.ParseInt(v, 10, 64); err != nil {
-			t.Fatal(err)
-		}
-	}
+	cargo := need.Tool(t, "cargo")
+	count, first := need.Count(t, "random", 20), int64(need.Count(t, "seed", 1))
 	base, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv/need"
 )
 
 func TestAddEdges(t *testing.T) {
@@ -133,10 +135,7 @@ func FuzzAddEdges(f *testing.F) {
 
 // TestDiffApplies holds the diffs against a program that reads them.
 func TestDiffApplies(t *testing.T) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Skip("no git on PATH")
-	}
+	git := need.Tool(t, "git")
 	var long strings.Builder
 	for i := 0; i < 40; i++ {
 		fmt.Fprintf(&long, "line %d\n", i%7)

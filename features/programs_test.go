@@ -10,13 +10,12 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 )
 
 // TestProgramsAreCargos has cargo list the targets of packages, and builds of them just those whose required features are on.
 func TestProgramsAreCargos(t *testing.T) {
-	if _, err := exec.LookPath("cargo"); err != nil {
-		t.Skip("cargo is not here")
-	}
+	need.Asked(t, "cargo")
 	const head = "[package]\nname = \"a-b\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"
 	const main = "fn main() {}\n"
 	for _, tt := range []struct {

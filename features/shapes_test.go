@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/need"
 )
 
 var update = flag.Bool("update", false, "rewrite stored files from what cargo answers now")
@@ -286,13 +287,8 @@ func reached(a *Answer, root string) string {
 
 // TestShapesCargo asks the real cargo about every shape, holds the graph against what it then compiles, and the tree against the graph.
 func TestShapesCargo(t *testing.T) {
-	cargo, err := exec.LookPath("cargo")
-	if err != nil {
-		t.Skip("no cargo on PATH: the stored graphs were judged instead")
-	}
-	if testing.Short() {
-		t.Skip("-short: cargo compiles some dozens of empty crates")
-	}
+	cargo := need.Tool(t, "cargo")
+	need.Asked(t, "long")
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -9,9 +9,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // propagation is one step that a feature does not take: from a package to a dependency of it.
@@ -151,12 +152,7 @@ var passed = regexp.MustCompile("^`cuda` of \\S+ is not passed on to (\\S+),|^\\
 // TestPropagationFindsWhatZepterFinds: on every stored shape and on random workspaces, whatever zepter's lint finds is found by ours, or is no fault
 // and the reason is one of a few that cargo's own metadata shows.
 func TestPropagationFindsWhatZepterFinds(t *testing.T) {
-	if _, err := exec.LookPath("zepter"); err != nil {
-		t.Skip("zepter is not here: cargo install zepter --locked")
-	}
-	if _, err := exec.LookPath("cargo"); err != nil {
-		t.Skip("cargo is not here")
-	}
+	need.Asked(t, "zepter", "cargo")
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -182,12 +178,7 @@ func TestPropagationFindsWhatZepterFinds(t *testing.T) {
 		}
 	}
 	slices.Sort(dirs)
-	count := 30
-	if v := os.Getenv("GPUBUILD_DIFF_COUNT"); v != "" {
-		if count, err = strconv.Atoi(v); err != nil {
-			t.Fatal(err)
-		}
-	}
+	count := need.Count(t, "random", 30)
 	for i := range count {
 		seed := int64(i) + 1
 		files, _ := generate(seed)

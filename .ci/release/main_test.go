@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpubuild/buildenv/need"
 )
 
 // copyTree copies what git tracks, and the release's own files while they are not tracked yet, with other times and permissions.
@@ -53,10 +55,10 @@ const (
 )
 
 // TestTwoReleasesAreTheSame: from two directories with other times, in other time zones and with other flags in the environment, every byte is the same.
-// RELEASE_TARGETS=all takes every platform, RELEASE_COLD=1 gives each run an empty build cache (.ci/long).
+// GPUBUILD_TEST=release=all takes every platform, and gives each run an empty build cache (.ci/long).
 func TestTwoReleasesAreTheSame(t *testing.T) {
 	only := "linux/amd64,windows/amd64"
-	if os.Getenv("RELEASE_TARGETS") == "all" {
+	if need.Given("release") == "all" {
 		only = ""
 	}
 	t.Setenv("SOURCE_DATE_EPOCH", "1700000000")
@@ -69,7 +71,7 @@ func TestTwoReleasesAreTheSame(t *testing.T) {
 			t.Setenv("GOFLAGS", "-tags=something")
 			t.Setenv("GOAMD64", "v2")
 		}
-		if os.Getenv("RELEASE_COLD") != "" {
+		if need.Given("release") == "all" {
 			t.Setenv("GOCACHE", t.TempDir())
 		}
 		outs[i] = filepath.Join(t.TempDir(), "dist")
@@ -182,7 +184,7 @@ func unpack(t *testing.T, path string) map[string][]byte {
 // runs starts the released program: it says its version and its commit.
 func runs(t *testing.T, dist string) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		t.Skip("not the platform of the archive")
+		need.Missing(t, "amd64", "not the platform of the archive")
 	}
 	self := filepath.Join(t.TempDir(), "gpubuild")
 	if err := os.WriteFile(self, unpack(t, filepath.Join(dist, targets[0].archive(testVersion)))[targets[0].stem(testVersion)+"/gpubuild"], 0o755); err != nil {
@@ -234,12 +236,9 @@ from cyclonedx.schema import SchemaVersion
 wrong = JsonStrictValidator(SchemaVersion.V1_5).validate_str(open(sys.argv[1]).read())
 sys.exit(str(wrong) if wrong else 0)
 `
-	python := os.Getenv("CYCLONEDX_PYTHON")
-	if python == "" {
-		python = "python3"
-	}
+	python := need.Tool(t, "cyclonedx")
 	if exec.Command(python, "-c", "import cyclonedx.validation.json, jsonschema").Run() != nil {
-		t.Skip("cyclonedx-python-lib[json-validation] is not here: pip install it, or name its Python in CYCLONEDX_PYTHON")
+		need.Missing(t, "cyclonedx", "pip install 'cyclonedx-python-lib[json-validation]', or cyclonedx=PYTHON")
 	}
 	if out, err := exec.Command(python, "-c", check, bom).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

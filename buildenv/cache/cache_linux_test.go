@@ -7,13 +7,15 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestRealDisks mounts a small one and a read-only one, where that is allowed.
 func TestRealDisks(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("gpubuild-test", dir, "tmpfs", 0, "size=64k,mode=700"); err != nil {
-		t.Skipf("nothing can be mounted here: %v", err)
+		need.Missing(t, "mount", "%v", err)
 	}
 	defer func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }()
 	path := filepath.Join(dir, "file")
@@ -31,7 +33,7 @@ func TestRealDisks(t *testing.T) {
 	alone(t, path)
 
 	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
-		t.Skipf("cannot be made read-only: %v", err)
+		need.Missing(t, "mount", "cannot be made read-only: %v", err)
 	}
 	var ro *ReadOnlyError
 	if err := Make(dir); !errors.As(err, &ro) || !errors.Is(err, syscall.EROFS) {

@@ -11,13 +11,13 @@ import (
 )
 
 func TestHost(t *testing.T) {
-	t.Setenv("GPUBUILD_TEST", "set")
+	t.Setenv("GPUBUILD_SOMETHING", "set")
 	h, err := Host()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.OS != runtime.GOOS || h.Arch != runtime.GOARCH || h.Env.Get("GPUBUILD_TEST") != "set" {
-		t.Errorf("got %s %s %q", h.OS, h.Arch, h.Env.Get("GPUBUILD_TEST"))
+	if h.OS != runtime.GOOS || h.Arch != runtime.GOARCH || h.Env.Get("GPUBUILD_SOMETHING") != "set" {
+		t.Errorf("got %s %s %q", h.OS, h.Arch, h.Env.Get("GPUBUILD_SOMETHING"))
 	}
 	if h.CPUs < 1 || h.CPUs > runtime.NumCPU() {
 		t.Errorf("%d processors of %d", h.CPUs, runtime.NumCPU())
@@ -55,7 +55,7 @@ func TestFiles(t *testing.T) {
 
 func TestNoRegistryElsewhere(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("there is one here")
+		return // there is one
 	}
 	_, a := registry{}.String(`HKLM\SOFTWARE`, "x", 64)
 	_, b := registry{}.Keys(`HKLM\SOFTWARE`, 64)

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/need"
 )
 
 // helperPane plays gpubuild and cargo on a terminal.
@@ -109,7 +110,7 @@ func onScreen(t *testing.T, program string, args ...string) *screen {
 	s.cmd.Env = append(os.Environ(), "PS1=$ ", "TERM=dumb", "HISTFILE=", "INPUTRC=/dev/null")
 	var err error
 	if s.tty, err = pty.StartWithSize(s.cmd, &pty.Winsize{Rows: 24, Cols: 91}); err != nil {
-		t.Skipf("no terminals here: %v", err)
+		need.Missing(t, "terminal", "%v", err)
 	}
 	go func() {
 		defer close(s.ended)
@@ -201,10 +202,7 @@ func TestCtrlCReachesAChildBehindAPane(t *testing.T) {
 // TestJobControlBehindAPane: a real bash stops it with Ctrl-Z, goes on in the background and in the foreground, and has its exit status; a background
 // job that may not write (stty tostop) is stopped as it would be without us.
 func TestJobControlBehindAPane(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("no bash here")
-	}
+	bash := need.Tool(t, "bash")
 	s := onScreen(t, bash, "--norc", "--noprofile", "-i")
 	s.typed(os.Args[0] + " __helper pane pane talks\n")
 	s.await("line 3.")

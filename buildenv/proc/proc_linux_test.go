@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestAnAbandonedProcessIsFound: its parent has ended, so that only the mark says whose it is.
@@ -74,19 +76,19 @@ func terminal(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("no terminals here: %v", err)
+		need.Missing(t, "terminal", "%v", err)
 	}
 	t.Cleanup(func() { master.Close() })
 	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Skipf("no terminals here: %v", err)
+		need.Missing(t, "terminal", "%v", err)
 	}
 	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
 	if err != nil {
-		t.Skipf("no terminals here: %v", err)
+		need.Missing(t, "terminal", "%v", err)
 	}
 	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
-		t.Skipf("no terminals here: %v", err)
+		need.Missing(t, "terminal", "%v", err)
 	}
 	return master, slave
 }

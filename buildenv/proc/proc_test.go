@@ -330,7 +330,7 @@ func FuzzBuffer(f *testing.F) {
 	f.Add([]byte("abcdefgh"), 3, true)
 	f.Fuzz(func(t *testing.T, data []byte, limit int, tail bool) {
 		if limit < 1 || limit > 1000 {
-			t.Skip()
+			return
 		}
 		b := &buffer{limit: int64(limit), tail: tail}
 		for i := 0; i < len(data); i += 1 + i%7 {

@@ -16,7 +16,7 @@ import (
 var layers = [][]string{
 	{"buildenv", "gpu", "buildenv/finding"},
 	{"buildenv/exit"},
-	{"buildenv/cache", "buildenv/hosttest", "buildenv/local", "buildenv/pefile", "buildenv/proc", "buildenv/saved", "buildenv/stale"},
+	{"buildenv/cache", "buildenv/hosttest", "buildenv/need", "buildenv/local", "buildenv/pefile", "buildenv/proc", "buildenv/saved", "buildenv/stale"},
 	{"buildenv/memo", "features/manifest", "toolchain/explain"},
 	{"features/edit", "features/graph", "gpu/", "toolchain/"},
 	{"features/source"},
@@ -60,8 +60,8 @@ func tree(pkg string) string {
 
 func allowedOutside(pkg, what string) bool {
 	only := map[string][]string{
-		"os/exec":                      {"buildenv/proc"},
-		"os.Getenv":                    {"buildenv/local", "buildenv/proc"},
+		"os/exec":                      {"buildenv/proc", "buildenv/need"},
+		"os.Getenv":                    {"buildenv/local", "buildenv/proc", "buildenv/need"},
 		"os.LookupEnv":                 {"buildenv/local", "buildenv/proc"},
 		"os.Environ":                   {"buildenv/local", "buildenv/proc"},
 		"runtime.GOOS":                 {"buildenv/local", "buildenv/proc"},
@@ -71,6 +71,7 @@ func allowedOutside(pkg, what string) bool {
 		"github.com/urfave/cli":        {"cmd/internal/app"},
 		"the literal \"Cargo.toml\"":   {"features"},
 		"gpubuild/buildenv/hosttest":   nil,
+		"gpubuild/buildenv/need":       nil,
 		"func init":                    nil,
 		"golang.org/x/sys/windows/reg": {"buildenv/local"},
 	}
@@ -132,7 +133,8 @@ func checkFile(t *testing.T, fset *token.FileSet, path, pkg string) {
 	}
 	for _, im := range f.Imports {
 		name, _ := strconv.Unquote(im.Path.Value)
-		for _, library := range []string{"os/exec", "github.com/NVIDIA/go-nvml", "github.com/urfave/cli", "gpubuild/buildenv/hosttest", "golang.org/x/sys/windows/reg"} {
+		for _, library := range []string{"os/exec", "github.com/NVIDIA/go-nvml", "github.com/urfave/cli",
+			"gpubuild/buildenv/hosttest", "gpubuild/buildenv/need", "golang.org/x/sys/windows/reg"} {
 			if strings.HasPrefix(name, library) && !allowedOutside(pkg, library) && pkg != "buildenv/hosttest" {
 				t.Errorf("%s imports %s", path, name)
 			}

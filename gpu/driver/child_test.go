@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/need"
 	"gpubuild/gpu/driver"
 )
 
@@ -51,10 +52,7 @@ func (p processes) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, er
 // standin builds a stand-in library and answers its directory.
 func standin(t *testing.T, flags ...string) string {
 	t.Helper()
-	cc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("no gcc: the stand-in for libnvidia-ml cannot be built")
-	}
+	cc := need.Tool(t, "cc")
 	dir := t.TempDir()
 	args := append(slices.Clone(flags), "-O1", "-Wall", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1",
 		"-o", filepath.Join(dir, "libnvidia-ml.so.1"), filepath.Join("..", "..", "testdata", "standin", "nvml.c"))

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"gpubuild/buildenv/need"
 )
 
 // BenchmarkScan goes over bytes that hold next to nothing: those of this test program, over and over, or evenly mixed ones.
@@ -40,13 +42,10 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// big makes a file of about 1 GB from the program that GPUBUILD_BENCH_BINARY names: with its own device code over and over, or once and with other
+// big makes a file of about 1 GB from the program that GPUBUILD_TEST=binary=FILE names: with its own device code over and over, or once and with other
 // code around it.
 func big(t testing.TB, deviceCode bool) string {
-	from := os.Getenv("GPUBUILD_BENCH_BINARY")
-	if from == "" {
-		t.Skip("GPUBUILD_BENCH_BINARY names no program with an .nv_fatbin section, such as candle's")
-	}
+	from := need.Value(t, "binary")
 	f, err := elf.Open(from)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +70,7 @@ func big(t testing.TB, deviceCode bool) string {
 		words = []string{"--strip-debug", "--add-section", ".more=" + more, from, to}
 	}
 	if out, err := exec.Command("objcopy", words...).CombinedOutput(); err != nil {
-		t.Skipf("objcopy: %v: %s", err, out)
+		need.Missing(t, "binutils", "objcopy: %v: %s", err, out)
 	}
 	if err := os.Remove(more); err != nil {
 		t.Fatal(err)
@@ -80,12 +79,9 @@ func big(t testing.TB, deviceCode bool) string {
 }
 
 // BenchmarkAgainstCuobjdump scans 1 GB and lets cuobjdump list it, in turn:
-// GPUBUILD_BENCH_BINARY=target/debug/candle-matmul go test -bench AgainstCuobjdump -benchtime 10x ./gpu/fatbin
+// GPUBUILD_TEST=cuobjdump,binary=target/debug/candle-matmul go test -bench AgainstCuobjdump -benchtime 10x ./gpu/fatbin
 func BenchmarkAgainstCuobjdump(b *testing.B) {
-	cuobjdump := tool(b, "cuobjdump")
-	if cuobjdump == "" {
-		b.Skip("GPUBUILD_BENCH_BINARY needs cuobjdump beside it: neither on PATH nor below GPUBUILD_TEST_TOOLKIT")
-	}
+	cuobjdump := need.Tool(b, "cuobjdump")
 	for _, bb := range []struct {
 		name string
 		code bool
@@ -127,11 +123,7 @@ func BenchmarkAgainstCuobjdump(b *testing.B) {
 
 // A program of 1 GB has the answers that cuobjdump gives, and takes no memory to speak of.
 func TestSameAnswersAsCuobjdump(t *testing.T) {
-	cuobjdump := tool(t, "cuobjdump")
-	from := os.Getenv("GPUBUILD_BENCH_BINARY")
-	if cuobjdump == "" || from == "" {
-		t.Skip("GPUBUILD_BENCH_BINARY names no program, or there is no cuobjdump")
-	}
+	cuobjdump, from := need.Tool(t, "cuobjdump"), need.Value(t, "binary")
 	for _, path := range []string{from, big(t, true), big(t, false)} {
 		f, err := os.Open(path)
 		if err != nil {
@@ -182,12 +174,9 @@ func oracle(t *testing.T, cuobjdump, path string) []string {
 	return out
 }
 
-// BenchmarkBinary scans the file that GPUBUILD_BENCH_BINARY names: GPUBUILD_BENCH_BINARY=/x/target/release/candle-matmul go test -bench Binary ./gpu/fatbin
+// BenchmarkBinary scans a file: GPUBUILD_TEST=binary=/x/target/release/candle-matmul go test -bench Binary ./gpu/fatbin
 func BenchmarkBinary(b *testing.B) {
-	path := os.Getenv("GPUBUILD_BENCH_BINARY")
-	if path == "" {
-		b.Skip("GPUBUILD_BENCH_BINARY names no file")
-	}
+	path := need.Value(b, "binary")
 	f, err := os.Open(path)
 	if err != nil {
 		b.Fatal(err)

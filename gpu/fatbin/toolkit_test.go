@@ -9,33 +9,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
-)
 
-// tool finds a program of the toolkit that GPUBUILD_TEST_TOOLKIT names, or on PATH.
-func tool(t testing.TB, name string) string {
-	t.Helper()
-	if root := os.Getenv("GPUBUILD_TEST_TOOLKIT"); root != "" {
-		if p, err := exec.LookPath(filepath.Join(root, "bin", name)); err == nil {
-			return p
-		}
-	}
-	p, err := exec.LookPath(name)
-	if err != nil {
-		return ""
-	}
-	return p
-}
+	"gpubuild/buildenv/need"
+)
 
 // What the real nvcc writes, in every form that it has for fatbins, in a file of its own and at an odd place of a program.
 func TestRealToolkit(t *testing.T) {
-	nvcc := tool(t, "nvcc")
-	if nvcc == "" {
-		t.Skip("no nvcc: neither on PATH nor below GPUBUILD_TEST_TOOLKIT")
-	}
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("no gcc, which nvcc needs")
-	}
-	cuobjdump := tool(t, "cuobjdump")
+	nvcc := filepath.Join(need.Toolkit(t), "bin", "nvcc")
+	need.Asked(t, "cc")
+	cuobjdump, _ := need.Find("cuobjdump")
 	const names = "_Z5scaleIfEvPT_i,matmul"
 	tests := []struct {
 		story string
@@ -60,7 +42,7 @@ func TestRealToolkit(t *testing.T) {
 			out, err := exec.Command(nvcc, append(strings.Fields(tt.args), "-fatbin", "-o", file, filepath.Join("testdata", "kernels.cu"))...).CombinedOutput()
 			if err != nil {
 				if strings.Contains(string(out), "Unsupported gpu architecture") || strings.Contains(string(out), "Unknown option") {
-					t.Skipf("this toolkit cannot: %s", strings.TrimSpace(string(out)))
+					need.Missing(t, "toolkit", "this one cannot: %s", strings.TrimSpace(string(out)))
 				}
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -159,7 +159,7 @@ func TestVerdictOfARun(t *testing.T) {
 		{"computed on the CPU", []string{"cpu"}, nil, NotUsed, "ran on the CPU"},
 		{"cuInit, and then the CPU", []string{"init"}, nil, NotUsed, "ran on the CPU"},
 		{"copied to the device only", []string{"copy"}, nil, NotUsed, "ran on the CPU"},
-		{"loads the driver without using it", []string{"dlopen"}, nil, Unproved, "the driver loaded, but the probe never started"},
+		{"loads the driver without using it", []string{"dlopen"}, nil, Unproved, "but the probe never started"},
 		{"another kernel", []string{"fill"}, nil, OtherKernels, ""},
 		{"the last of its threads ends", []string{"last-thread"}, nil, Proved, ""},
 		{"another kernel in four threads", []string{"threads"}, nil, OtherKernels, ""},

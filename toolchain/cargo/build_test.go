@@ -11,13 +11,12 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/need"
 )
 
 // The build with JSON on stdout must look on stderr like the build without: warnings, colours, summaries, errors.
 func TestBuildLooksTheSame(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles with the real rustc")
-	}
+	need.Asked(t, "long")
 	p := newProject(t, shapes+`
 -- broken/Cargo.toml --
 [package]
@@ -179,9 +178,7 @@ func must(t *testing.T, typed string) Line {
 
 // Clean must make exactly the named packages and what depends on them be built again, in the profile and target that was built.
 func TestCleanIsExact(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles with the real rustc")
-	}
+	need.Asked(t, "long")
 	p := newProject(t, shapes+`
 -- .cargo/config.toml --
 [profile.fast]

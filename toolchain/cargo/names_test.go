@@ -5,20 +5,19 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestNamesAreThoseOfCargosHelp asks the cargo that is here what each verb knows; what only another cargo knows may differ, so the two lists are
 // compared for the version that the tables were written for and newer.
 func TestNamesAreThoseOfCargosHelp(t *testing.T) {
-	path, err := exec.LookPath("cargo")
-	if err != nil {
-		t.Skip("cargo is not here")
-	}
+	path := need.Tool(t, "cargo")
 	flag := regexp.MustCompile(`(?m)^ +(?:(-[A-Za-z])(?:, )?)? *(--[a-z][a-z-]+)?(?: |\[|=|\.|$)`)
 	for _, verb := range []string{"build", "check", "run", "test", "bench", "doc", "rustc", "rustdoc", "fix", "clean", "tree", "metadata"} {
 		out, err := exec.Command(path, verb, "--help").Output()
 		if err != nil {
-			t.Skipf("cargo %s --help: %v", verb, err)
+			t.Fatalf("cargo %s --help: %v", verb, err)
 		}
 		theirs := map[string]bool{}
 		for _, m := range flag.FindAllStringSubmatch(string(out), -1) {

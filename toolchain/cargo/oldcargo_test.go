@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/need"
 )
 
 // oldCargo answers as cargo 1.60 does (seen): it has [unstable] settings, and refuses --config without -Z.
@@ -60,8 +61,9 @@ func TestOldCargoIsAskedWithoutConfig(t *testing.T) {
 // TestOldCargosTree asks a real one, where rustup has it: both answers, and what it compiles.
 func TestOldCargosTree(t *testing.T) {
 	const toolchain = "+1.60"
+	need.Asked(t, "cargo", "cargo-1.60")
 	if exec.Command("cargo", toolchain, "-V").Run() != nil {
-		t.Skipf("no cargo %[1]s here: rustup toolchain install %[1]s --profile minimal", toolchain[1:])
+		need.Missing(t, "cargo-1.60", "rustup toolchain install 1.60 --profile minimal")
 	}
 	p := newProject(t, `
 -- Cargo.toml --

@@ -18,6 +18,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 )
 
 // The test binary is a runner, too: it says what it was called with.
@@ -96,7 +97,7 @@ func newProject(t *testing.T, archive string) *project {
 	h.Cwd, h.Home = root, filepath.Join(dir, "user")
 	tool, err := Find(h, Line{})
 	if err != nil {
-		t.Skip("real cargo is needed: " + err.Error())
+		need.Missing(t, "cargo", "%v", err)
 	}
 	return &project{t, h, tool, &execRunner{}, root, Private{filepath.Join(dir, "private")}}
 }
@@ -250,9 +251,7 @@ edition = "2021"
 `
 
 func TestGraphIsWhatCargoBuilds(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles with the real rustc")
-	}
+	need.Asked(t, "long")
 	p := newProject(t, shapes)
 	p.must("generate-lockfile")
 	for _, args := range []string{"build -p app --features cuda", "test -p app --no-run", "run --bin second --features=app/cuda,cudnn -p app", "check --workspace -F cuda"} {
@@ -353,9 +352,7 @@ func subset(small, big []string) bool {
 
 // What a program receives is the positional words and those after --, wherever cargo draws the line.
 func TestProgramWordsAreWhatTheProgramGets(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles with the real rustc")
-	}
+	need.Asked(t, "long")
 	p := newProject(t, shapes)
 	p.must("generate-lockfile")
 	for _, s := range []string{"run -p app", "run -p app -- a -b", "run -p app a --release -- b", "run --bin app -q x -v --", "r -papp -- -- -F x", "run -p app - --features nope"} {

@@ -7,6 +7,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 const tool = `
@@ -21,11 +23,9 @@ fn main() { println!("the program itself"); }
 
 // TestOurRunnerCallsTheUsers sets our runner over every kind of the user's and looks at what cargo then starts.
 func TestOurRunnerCallsTheUsers(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles with the real rustc")
-	}
+	need.Asked(t, "long")
 	if runtime.GOOS == "windows" {
-		t.Skip("needs symbolic links")
+		need.Missing(t, "links", "Windows has none for everyone")
 	}
 	p := newProject(t, tool)
 	out := p.must("-Vv")

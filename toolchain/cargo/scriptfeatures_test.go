@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // twofold is a package that cargo builds twice, for a build script and for the program, with features of each's own. Its script writes down which it got, and
@@ -60,9 +62,7 @@ fn main() {}
 
 // TestScriptFeatures holds what cargo's files tell against what the scripts themselves saw, with each cargo and layout that is here.
 func TestScriptFeatures(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles with the real rustc")
-	}
+	need.Asked(t, "long")
 	triple := ""
 	if out, err := exec.Command("rustc", "-vV").Output(); err == nil {
 		_, rest, _ := strings.Cut(string(out), "host: ")
@@ -73,16 +73,19 @@ func TestScriptFeatures(t *testing.T) {
 		words  []string
 		script string // where a script's OUT_DIR lies
 		trees  []string
-		skip   string
+		need   string
 	}{
 		{"the host's tree", nil, "build/two-fold-*/out", []string{""}, ""},
 		{"a platform's tree beside it", []string{"--target", triple}, "build/two-fold-*/out", []string{"", triple}, ""},
-		{"cargo 1.60", []string{"+1.60"}, "build/two-fold-*/out", []string{""}, "no cargo 1.60 here: rustup toolchain install 1.60 --profile minimal"},
-		{"the layout of cargo 1.100", []string{"+nightly", "-Zbuild-dir-new-layout"}, "build/two-fold/*/out", []string{""}, "no nightly toolchain that knows the new layout"},
+		{"cargo 1.60", []string{"+1.60"}, "build/two-fold-*/out", []string{""}, "cargo-1.60"},
+		{"the layout of cargo 1.100", []string{"+nightly", "-Zbuild-dir-new-layout"}, "build/two-fold/*/out", []string{""}, "nightly"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			if w := tt.words; len(w) > 0 && w[0][0] == '+' && exec.Command("cargo", append(w, "-V")...).Run() != nil {
-				t.Skip(tt.skip)
+			if tt.need != "" {
+				need.Asked(t, tt.need)
+				if exec.Command("cargo", append(tt.words, "-V")...).Run() != nil {
+					need.Missing(t, tt.need, "cargo %s", strings.Join(tt.words, " "))
+				}
 			}
 			p := newProject(t, twofold)
 			toolchain := tt.words[:0:0]

@@ -14,6 +14,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/need"
 )
 
 // poison counts the cfgs that its build script sees: a nightly answer in .rustc_info.json makes them more.
@@ -33,9 +34,7 @@ fn main() { for (k, _) in std::env::vars() { if k.starts_with("CARGO_CFG_") { pr
 
 // TestQuestionDoesNotPoison is trap 1: after the question a stable build must see the cfgs that it would have seen without.
 func TestQuestionDoesNotPoison(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles with the real rustc")
-	}
+	need.Asked(t, "long")
 	p := newProject(t, poison)
 	p.must("generate-lockfile")
 	cfgs := func(args ...string) int {
@@ -143,7 +142,7 @@ func TestUnstableTablesOfANightlyStay(t *testing.T) {
 feature-unification = "workspace"
 `)
 	if _, _, err := p.cargo("+nightly", "-V"); err != nil {
-		t.Skip("no nightly toolchain here")
+		need.Missing(t, "nightly", "no nightly toolchain")
 	}
 	p.must("generate-lockfile")
 	p.tool.Env = p.tool.Env.Set("CARGO_UNSTABLE_FEATURE_UNIFICATION", "true")

@@ -123,11 +123,11 @@ func FuzzHeader(f *testing.F) {
 	f.Add([]byte("#define CUDNN_MAJOR 99999\n# define CUDNN_MAJOR 0\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if strings.Contains(string(data), "\n-- ") || strings.HasPrefix(string(data), "-- ") {
-			t.Skip("it would end the section of the stored machine")
+			return // it would end the section of the stored machine
 		}
 		h, err := hosttest.Parse([]byte("os: linux\n-- @empty --\n/t/lib64/libcudnn.so.9\n-- /t/include/cudnn_version.h --\n" + string(data)))
 		if err != nil {
-			t.Skip(err)
+			return
 		}
 		for _, i := range cudnn.Find(h, []string{"/t"}, nil) {
 			if i.Major < 0 || i.Major > 9999 {

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"gpubuild/buildenv/need"
 )
 
 // bigLog is a log of the size that is measured, made of the good logs, with failures near its end.
@@ -51,10 +53,7 @@ type onlyReader struct{ io.Reader }
 
 // BenchmarkGrep100MB is what explain is measured against: the same log, the same literal texts, read from a file.
 func BenchmarkGrep100MB(b *testing.B) {
-	grep, err := exec.LookPath("grep")
-	if err != nil {
-		b.Skip("no grep here")
-	}
+	grep := need.Program(b, "sh", "grep")
 	rs := table(b)
 	dir := b.TempDir()
 	log, words := filepath.Join(dir, "log"), filepath.Join(dir, "words")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf16"
+
+	"gpubuild/buildenv/need"
 )
 
 func table(t testing.TB) *Rules {
@@ -367,9 +369,7 @@ func TestFailuresOfRealProjects(t *testing.T) {
 
 // TestMemoryIsConstant: a log of 100 MB, one without any line's end, and one of noise.
 func TestMemoryIsConstant(t *testing.T) {
-	if testing.Short() {
-		t.Skip("reads 100 MB")
-	}
+	need.Asked(t, "long")
 	rs := table(t)
 	for name, line := range map[string]string{
 		"lines":   "   Compiling serde v1.0.228\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n",

@@ -16,12 +16,10 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu"
 )
-
-// benchWheels names a folder that holds the wheels of BenchmarkInstall; other files in it do no harm.
-const benchWheels = "GPUBUILD_BENCH_WHEELS"
 
 // line is a network line that all connections of a server share.
 type line struct {
@@ -98,17 +96,15 @@ func packageIndex(b *testing.B, folder string, items []Item, mbit float64) strin
 // wheelFolder is where the plan's wheels are, after a download if the user allows one.
 func wheelFolder(b *testing.B, h buildenv.Host, p Plan) string {
 	b.Helper()
-	if folder := os.Getenv(benchWheels); folder != "" {
+	if folder := need.Given("wheels"); folder != "" { // other files in it do no harm
 		for _, it := range p.Items {
 			if err := check(filepath.Join(folder, it.File), it.Wheel); err != nil {
-				b.Fatalf("%s: %v", benchWheels, err)
+				b.Fatalf("%s: %v", folder, err)
 			}
 		}
 		return folder
 	}
-	if os.Getenv("GPUBUILD_NETWORK_TESTS") == "" {
-		b.Skipf("neither %s names a folder of wheels nor is GPUBUILD_NETWORK_TESTS set, which fetches %s", benchWheels, size(p.Fetch))
-	}
+	need.Asked(b, "network")
 	folder := b.TempDir()
 	pipDownload(b, h, p, folder)
 	return folder
@@ -117,10 +113,7 @@ func wheelFolder(b *testing.B, h buildenv.Host, p Plan) string {
 // pipDownload is what a user types who wants those very wheels.
 func pipDownload(b *testing.B, h buildenv.Host, p Plan, to string) {
 	b.Helper()
-	python, err := h.LookPath("python3")
-	if err != nil {
-		b.Skip(err)
-	}
+	python := need.Tool(b, "python")
 	args := []string{"-m", "pip", "download", "--quiet", "--progress-bar", "off", "--no-deps", "--only-binary=:all:", "--dest", to}
 	for _, it := range p.Items {
 		args = append(args, it.Package+"=="+it.Version)
@@ -144,7 +137,7 @@ func BenchmarkInstall(b *testing.B) {
 	want := Want{Exact: gpu.Version{Major: 13, Minor: 4}, LinkStubs: true}
 	p, err := MakePlan(c, h, b.TempDir(), want)
 	if err != nil {
-		b.Skip(err)
+		b.Fatal(err)
 	}
 	folder := wheelFolder(b, h, p)
 	var own []string // the user's own index would answer first

@@ -14,17 +14,16 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu"
 )
 
 // The real thing: the user's own pip, NVIDIA's own wheels, the real nvcc on a kernel, and the real linker on the stubs.
 func TestRealToolkit(t *testing.T) {
-	if os.Getenv("GPUBUILD_NETWORK_TESTS") == "" {
-		t.Skip("GPUBUILD_NETWORK_TESTS is not set: this fetches 140 MB")
-	}
+	need.Asked(t, "network", "python")
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		t.Skip("needs linux on x86_64")
+		need.Missing(t, "amd64", "needs Linux on x86-64")
 	}
 	h, err := local.Host()
 	if err != nil {
@@ -35,7 +34,7 @@ func TestRealToolkit(t *testing.T) {
 		t.Fatal(err)
 	}
 	versions := []gpu.Version{{Major: 13, Minor: 4}}
-	if os.Getenv("GPUBUILD_NETWORK_TESTS") == "all" {
+	if need.Given("network") == "every-version" {
 		for _, s := range c.Sets[1:] {
 			versions = append(versions, s.CUDA)
 		}
@@ -47,9 +46,7 @@ func TestRealToolkit(t *testing.T) {
 
 // Ctrl-C while the real pip works: nothing half-written, no process left, and the next run goes on.
 func TestRealPipInterrupted(t *testing.T) {
-	if os.Getenv("GPUBUILD_NETWORK_TESTS") == "" {
-		t.Skip("GPUBUILD_NETWORK_TESTS is not set: this fetches up to 140 MB")
-	}
+	need.Asked(t, "network", "python")
 	h, err := local.Host()
 	if err != nil {
 		t.Fatal(err)

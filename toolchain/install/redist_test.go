@@ -17,7 +17,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +26,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu"
 )
@@ -592,13 +592,8 @@ func FuzzIndex(f *testing.F) {
 
 // The real nvcc, out of archives that are made of a real toolkit's files as NVIDIA packs them, compiles a kernel.
 func TestRedistRealNVCC(t *testing.T) {
-	toolkit := os.Getenv("GPUBUILD_TEST_TOOLKIT")
-	if toolkit == "" {
-		t.Skip("GPUBUILD_TEST_TOOLKIT is not set")
-	}
-	if runtime.GOOS != "linux" {
-		t.Skip("packs with tar and xz")
-	}
+	toolkit := need.Toolkit(t)
+	need.Asked(t, "cc", "xz")
 	s := newShop(t)
 	const label = "13.4.0"
 	for comp, what := range map[string][]string{

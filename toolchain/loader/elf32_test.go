@@ -7,17 +7,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestParse32 reads what the linker makes for 32 bits, with its section headers, without them, and with damaged ones: the loader looks at none.
 func TestParse32(t *testing.T) {
 	for _, tool := range []string{"as", "ld"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("no binutils here")
-		}
+		need.Program(t, "cc", tool)
 	}
 	if here(t).Arch != "amd64" {
-		t.Skip("the names of the linker's formats are those of x86-64")
+		need.Missing(t, "amd64", "the names of the linker's formats are those of x86-64")
 	}
 	dir := t.TempDir()
 	run := func(name string, args ...string) {

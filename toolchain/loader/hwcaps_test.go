@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/need"
 )
 
 // TestCacheWithHWCaps reads a cache that ldconfig itself wrote of libraries for better processors.
@@ -16,12 +17,10 @@ func TestCacheWithHWCaps(t *testing.T) {
 	ldconfig := "/sbin/ldconfig"
 	h := here(t)
 	if _, err := os.Stat(ldconfig); err != nil || h.Arch != "amd64" {
-		t.Skip("no ldconfig of x86-64 here")
+		need.Missing(t, "amd64", "no ldconfig of x86-64")
 	}
 	for _, tool := range []string{"as", "ld"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("no binutils here")
-		}
+		need.Program(t, "cc", tool)
 	}
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "lib")

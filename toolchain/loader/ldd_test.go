@@ -13,6 +13,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 )
 
 // traced matches one line of the loader's own list: "name => path (address)", or "name (address)" of what it found by that name in the current directory.
@@ -104,7 +105,7 @@ func agree(t *testing.T, h buildenv.Host, loader, program string, env ...string)
 func here(t *testing.T) buildenv.Host {
 	t.Helper()
 	if runtime.GOOS != buildenv.Linux {
-		t.Skip("the loader of Linux is the oracle")
+		need.Missing(t, "linux", "its loader is the oracle")
 	}
 	h, err := local.Host()
 	if err != nil {
@@ -130,12 +131,12 @@ func glibc(path string) bool {
 	return bytes.HasPrefix(head[:n], []byte("\x7fELF")) && bytes.Contains(head[:n], []byte("/ld-linux"))
 }
 
-// TestAgainstTheRealLoader compares with the loader on programs that are its own: every tenth in /usr/bin, or all in the directories of
-// GPUBUILD_LOADER_DIRS, those of toolkits for instance.
+// TestAgainstTheRealLoader compares with the loader on programs that are its own: every tenth in /usr/bin, or all in those of
+// GPUBUILD_TEST=loader=DIR:DIR, those of toolkits for instance.
 func TestAgainstTheRealLoader(t *testing.T) {
 	h := here(t)
 	dirs, every := []string{"/usr/bin"}, 10
-	if v := os.Getenv("GPUBUILD_LOADER_DIRS"); v != "" {
+	if v := need.Given("loader"); v != "" {
 		dirs, every = filepath.SplitList(v), 1
 	}
 	programs, compared, seen := 0, 0, 0
@@ -160,6 +161,6 @@ func TestAgainstTheRealLoader(t *testing.T) {
 	}
 	t.Logf("%d libraries of %d programs were compared", compared, programs)
 	if compared == 0 {
-		t.Skip("the loader answered nothing that could be compared")
+		need.Missing(t, "loader", "it answered nothing that could be compared")
 	}
 }

@@ -9,21 +9,23 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestAgainstTheRealLoaderOnRandomTrees makes programs whose libraries lie in directories with links, are found through RPATH and RUNPATH of theirs and of who
 // needs them, $ORIGIN, dots behind links, empty entries and LD_LIBRARY_PATH, are missing, for another machine, or lack their section headers; and holds Resolve
-// against this machine's loader, and musl's where that is here (GPUBUILD_MUSL_LOADER names it elsewhere). GPUBUILD_RANDOM_COUNT sets how many; the numbers
+// against this machine's loader, and musl's where it was asked for. GPUBUILD_TEST=random=N sets how many; the numbers
 // are the same each time.
 func TestAgainstTheRealLoaderOnRandomTrees(t *testing.T) {
 	t.Run("glibc", func(t *testing.T) { onRandomTrees(t, "/lib64/ld-linux-x86-64.so.2", "") })
 	t.Run("musl", func(t *testing.T) {
-		loader := os.Getenv("GPUBUILD_MUSL_LOADER")
+		loader := need.Tool(t, "musl")
 		if loader == "" {
 			loader = "/lib/ld-musl-x86_64.so.1"
 		}
 		if _, err := os.Stat(loader); err != nil {
-			t.Skip("musl is not here")
+			need.Missing(t, "musl", "%v", err)
 		}
 		onRandomTrees(t, loader, loader)
 	})
@@ -32,17 +34,12 @@ func TestAgainstTheRealLoaderOnRandomTrees(t *testing.T) {
 func onRandomTrees(t *testing.T, interp, asked string) {
 	h := here(t)
 	for _, tool := range []string{"as", "ld"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("no binutils here")
-		}
+		need.Program(t, "cc", tool)
 	}
 	if h.Arch != "amd64" {
-		t.Skip("the names of the linker's formats are those of x86-64")
+		need.Missing(t, "amd64", "the names of the linker's formats are those of x86-64")
 	}
-	rounds := 25
-	if n, err := strconv.Atoi(os.Getenv("GPUBUILD_RANDOM_COUNT")); err == nil {
-		rounds = n
-	}
+	rounds := need.Count(t, "random", 25)
 	dir := t.TempDir()
 	run := func(name string, args ...string) {
 		t.Helper()

@@ -8,15 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestAnswersAreKeptOnlyWhileNothingChanged changes each input of cargo's answer in turn: cargo is asked again after every one of them, and not when
 // nothing changed.
 func TestAnswersAreKeptOnlyWhileNothingChanged(t *testing.T) {
-	real, err := exec.LookPath("cargo")
-	if err != nil {
-		t.Skip("cargo is not here")
-	}
+	real := need.Tool(t, "cargo")
 	counting := filepath.Join(t.TempDir(), "counting-cargo")
 	self, err := os.Executable()
 	if err != nil {
@@ -38,10 +37,7 @@ func TestAnswersAreKeptOnlyWhileNothingChanged(t *testing.T) {
 	})
 	log := filepath.Join(t.TempDir(), "count")
 	// A rustup home and a rustc of the test's own, which hand on to the real ones: an update in place must be seen.
-	rustc, err := exec.LookPath("rustc")
-	if err != nil {
-		t.Skip("rustc is not here")
-	}
+	rustc := need.Tool(t, "rustc")
 	realHome := rustupHome()
 	tools := filepath.Join(top, "tools")
 	sysroot, err := exec.Command(rustc, "--print", "sysroot").Output()

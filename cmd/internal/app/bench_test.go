@@ -15,10 +15,11 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 )
 
 // A benchmark here times two whole processes in turn and reports the medians and the median of their ratios, so that a machine that
-// is busy for a while does not favour one of them. Each builds into a directory of its own that GPUBUILD_BENCH_DIR keeps between runs.
+// is busy for a while does not favour one of them. Each builds into a directory of its own that GPUBUILD_TEST=bench=DIR keeps between runs.
 
 // inTurn runs two commands in turn and reports them as "a-ms", "b-ms", "a/b" and "a-b-ms", the median of the differences.
 func inTurn(b *testing.B, dir string, envA, envB []string, a, c []string) {
@@ -71,10 +72,10 @@ func benchProgram(b *testing.B) string {
 
 // benchDir is where a sample is built for a benchmark; the candle one takes minutes the first time.
 func benchDir(b *testing.B, name string) string {
-	root := os.Getenv("GPUBUILD_BENCH_DIR")
+	root := need.Given("bench")
 	if root == "" {
 		if name != "matmul" {
-			b.Skip("GPUBUILD_BENCH_DIR names no directory to keep this build in (minutes)")
+			need.Value(b, "bench")
 		}
 		root = b.TempDir()
 	}
@@ -85,19 +86,17 @@ func benchDir(b *testing.B, name string) string {
 func BenchmarkNoop(b *testing.B) {
 	for _, name := range []string{"matmul", "candle-matmul"} {
 		b.Run(name, func(b *testing.B) {
-			if toolkit() == "" {
-				b.Skip("no CUDA toolkit: gpubuild toolchain install")
-			}
+			toolkit := need.Toolkit(b)
 			sample, err := filepath.Abs(filepath.Join(repository, "testdata", name))
 			if err != nil {
 				b.Fatal(err)
 			}
 			target := "CARGO_TARGET_DIR=" + benchDir(b, name)
-			flags := []string{"--features", "cuda", "--gpu-toolkit", toolkit(), "--gpu-arch", "sm_90"}
+			flags := []string{"--features", "cuda", "--gpu-toolkit", toolkit, "--gpu-arch", "sm_90"}
 			ours := append([]string{benchProgram(b), "build"}, flags...)
 			// cargo gets, by `gpubuild exec`, the environment that the build had; the price of exec itself is not counted because the
 			// environment is asked for once.
-			show := exec.Command(benchProgram(b), "env", "--shell", "json", "--features", "cuda", "--toolkit", toolkit(), "--arch", "sm_90")
+			show := exec.Command(benchProgram(b), "env", "--shell", "json", "--features", "cuda", "--toolkit", toolkit, "--arch", "sm_90")
 			show.Dir, show.Env = sample, append(os.Environ(), target)
 			build := exec.Command(ours[0], ours[1:]...)
 			build.Dir, build.Env = sample, append(os.Environ(), target)
@@ -118,20 +117,18 @@ func BenchmarkNoop(b *testing.B) {
 func BenchmarkStale(b *testing.B) {
 	for _, name := range []string{"matmul", "candle-matmul"} {
 		b.Run(name, func(b *testing.B) {
-			if toolkit() == "" {
-				b.Skip("no CUDA toolkit: gpubuild toolchain install")
-			}
+			toolkit := need.Toolkit(b)
 			sample, err := filepath.Abs(filepath.Join(repository, "testdata", name))
 			if err != nil {
 				b.Fatal(err)
 			}
 			target := []string{"CARGO_TARGET_DIR=" + benchDir(b, name), "CARGO_NET_OFFLINE=true"}
-			build := exec.Command(benchProgram(b), "build", "--features", "cuda", "--gpu-toolkit", toolkit(), "--gpu-arch", "sm_90")
+			build := exec.Command(benchProgram(b), "build", "--features", "cuda", "--gpu-toolkit", toolkit, "--gpu-arch", "sm_90")
 			build.Dir, build.Env = sample, append(os.Environ(), target...)
 			if out, err := build.CombinedOutput(); err != nil {
 				b.Fatalf("%v\n%s", err, out)
 			}
-			flags := []string{"--features", "cuda", "--toolkit", toolkit(), "--arch", "sm_90"}
+			flags := []string{"--features", "cuda", "--toolkit", toolkit, "--arch", "sm_90"}
 			inTurn(b, sample, target, target, append([]string{benchProgram(b), "stale"}, flags...), append([]string{benchProgram(b), "env"}, flags...))
 		})
 	}
@@ -142,10 +139,7 @@ func BenchmarkStale(b *testing.B) {
 func BenchmarkRebuild(b *testing.B) {
 	for _, name := range []string{"matmul", "candle-matmul"} {
 		b.Run(name, func(b *testing.B) {
-			other := os.Getenv("GPUBUILD_TEST_TOOLKIT2")
-			if toolkit() == "" || other == "" {
-				b.Skip("GPUBUILD_TEST_TOOLKIT and GPUBUILD_TEST_TOOLKIT2 do not name two CUDA toolkits")
-			}
+			roots := need.Toolkits(b, 2)
 			sample, err := filepath.Abs(filepath.Join(repository, "testdata", name))
 			if err != nil {
 				b.Fatal(err)
@@ -164,9 +158,9 @@ func BenchmarkRebuild(b *testing.B) {
 				if err := os.RemoveAll(target); err != nil {
 					b.Fatal(err)
 				}
-				whole, all := build(toolkit(), "sm_90")
-				capability, c := build(toolkit(), "sm_80")
-				tools, n := build(other, "sm_80")
+				whole, all := build(roots[0], "sm_90")
+				capability, c := build(roots[0], "sm_80")
+				tools, n := build(roots[1], "sm_80")
 				b.ReportMetric(whole, "whole-s")
 				b.ReportMetric(float64(all), "whole-packages")
 				b.ReportMetric(capability/whole, "capability/whole")
@@ -204,9 +198,7 @@ func BenchmarkReach(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if !crates(sample) {
-		b.Skip("the crates of entrenar are not on this machine")
-	}
+	needCrates(b, sample)
 	tree := []string{"cargo", "tree", "-e", "normal,no-proc-macro", "-f", "{p} {f}", "--features", "cuda", "--locked"}
 	ours := []string{benchProgram(b), "features", "--features", "cuda"}
 	b.Run("unchanged", func(b *testing.B) {
@@ -264,7 +256,7 @@ func largeWorkspace(b *testing.B, few bool) string {
 	c := exec.Command("cargo", "generate-lockfile", "--offline", "-q")
 	c.Dir = dir
 	if out, err := c.CombinedOutput(); err != nil {
-		b.Skipf("cargo is not here, or refuses: %v\n%s", err, out)
+		b.Fatalf("%v\n%s", err, out)
 	}
 	return dir
 }
@@ -286,9 +278,7 @@ func BenchmarkLarge(b *testing.B) {
 		})
 		b.Run(shape+"/unchanged-to-tree", func(b *testing.B) { inTurn(b, dir, env, env, ours, tree) })
 		b.Run(shape+"/hook-to-zepter", func(b *testing.B) {
-			if _, err := exec.LookPath("zepter"); err != nil {
-				b.Skip("zepter is not here: cargo install zepter --locked")
-			}
+			need.Asked(b, "zepter")
 			inTurn(b, dir, env, env, []string{benchProgram(b), "features", "--manifest-only"}, []string{"zepter", "lint", "propagate-feature", "--features", "cuda", "--offline", "--locked", "-q", "--exit-code-zero"})
 		})
 	}

@@ -8,20 +8,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestCandleOnTheStandin proves a real candle program, kernels, cudarc and all, on the stand-in driver. The products are stand-in cuBLAS's, which launches
 // its kernel through the driver as NVIDIA's does; the softmax is candle's own kernel. The other program is candle-broken, which was built with the same
 // feature, and on the CPU.
 func TestCandleOnTheStandin(t *testing.T) {
-	gpu, cpu := os.Getenv("GPUBUILD_CANDLE_GPU"), os.Getenv("GPUBUILD_CANDLE_CPU")
-	if gpu == "" || cpu == "" {
-		t.Skip("GPUBUILD_CANDLE_GPU and GPUBUILD_CANDLE_CPU name no programs built of testdata/candle-matmul and testdata/candle-broken with --features cuda: .ci/run builds them")
-	}
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("no gcc to build the stand-in driver with")
-	}
+	gpu, cpu, _ := strings.Cut(need.Value(t, "candle"), ":")
+	gcc := need.Tool(t, "cc")
 	dir := t.TempDir()
 	lib := filepath.Join(dir, "standin")
 	if err := os.Mkdir(lib, 0o755); err != nil {

@@ -3,10 +3,10 @@ package app
 import (
 	"context"
 	"io"
-	"os"
 	"path/filepath"
 	"testing"
 
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/gpu/verify"
@@ -14,13 +14,10 @@ import (
 )
 
 // BenchmarkCheck is the price of the check when nothing changed: reading the record and the hashes, looking at every file that went in, comparing.
-// It fails when any file's content is read for it. GPUBUILD_BENCH_DIR holds the built candle-matmul of BenchmarkNoop,
-// GPUBUILD_TEST_TOOLKIT names the toolkit.
+// It fails when any file's content is read for it. GPUBUILD_TEST=bench=DIR,toolkit=DIR names the built candle-matmul of BenchmarkNoop
+// and its toolkit.
 func BenchmarkCheck(b *testing.B) {
-	root, toolkit := os.Getenv("GPUBUILD_BENCH_DIR"), os.Getenv("GPUBUILD_TEST_TOOLKIT")
-	if root == "" || toolkit == "" {
-		b.Skip("GPUBUILD_BENCH_DIR and GPUBUILD_TEST_TOOLKIT do not name a built candle-matmul and its toolkit")
-	}
+	root, toolkit := need.Value(b, "bench"), need.Toolkit(b)
 	sample, err := filepath.Abs(filepath.Join("..", "..", "..", "testdata", "candle-matmul"))
 	if err != nil {
 		b.Fatal(err)
@@ -52,7 +49,7 @@ func BenchmarkCheck(b *testing.B) {
 	for _, u := range j.reach.Units {
 		outs, err := filepath.Glob(filepath.Join(j.answers.Places.BuildDirectory, "debug", "build", u.Name+"-*", "out"))
 		if err != nil || len(outs) == 0 {
-			b.Skipf("%s is not built in %s", u.Name, root)
+			need.Missing(b, "bench", "%s is not built in %s", u.Name, root)
 		}
 		inputs, err := j.inputsNow(u.Inputs, h)
 		if err != nil {

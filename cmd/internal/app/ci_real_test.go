@@ -18,6 +18,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"gpubuild/buildenv/need"
 	"gpubuild/gpu/driver"
 )
 
@@ -102,7 +103,7 @@ func TestMatrixRowByRow(t *testing.T) {
 		}
 	}
 	if exists("/dev/nvidia0") {
-		t.Skip("the rest is about a machine without a GPU; there is one here")
+		need.Missing(t, "no-gpu", "the rest is about a machine without a GPU")
 	}
 	for _, id := range ids {
 		if !strings.HasPrefix(id, "prove-") {
@@ -118,7 +119,7 @@ func TestMatrixRowByRow(t *testing.T) {
 // TestProofRowIsProvenOnTheStandIn: with a device and a driver that a test may call real, the same row ends with 0, through a wrapper, too.
 func TestProofRowIsProvenOnTheStandIn(t *testing.T) {
 	if !strings.HasPrefix(driver.Means(), "NVML") {
-		t.Skip("this gpubuild was built without NVML, by which the stand-in device would be seen")
+		need.Missing(t, "nvml", "this gpubuild was built without NVML, by which the stand-in device would be seen")
 	}
 	b := sampleWithTwoToolkits(t)
 	libs := t.TempDir()
@@ -198,7 +199,7 @@ func TestWorkflowRunsHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.HasPrefix(filepath.Base(b.other), "cuda-"+version) {
-		t.Skipf("GPUBUILD_TEST_TOOLKIT2 names %s, which is no toolkit of gpubuild's cache, as the workflow would fetch it", b.other)
+		need.Missing(t, "toolkit", "%s is no toolkit of gpubuild's cache, as the workflow would fetch it", b.other)
 	}
 	if err := os.Symlink(b.other, filepath.Join(cached, filepath.Base(b.other))); err != nil {
 		t.Fatal(err)
@@ -304,13 +305,11 @@ func TestWorkflowRunsHere(t *testing.T) {
 // slurm starts a real Slurm of one node with one GPU that is none (/dev/null), without munge, and answers what makes srun find it.
 func slurm(t *testing.T) []string {
 	t.Helper()
-	for _, need := range []string{"slurmctld", "slurmd", "srun", "sinfo"} {
-		if _, err := exec.LookPath(need); err != nil {
-			t.Skipf("no %s here: apt-get install slurmctld slurmd slurm-client", need)
-		}
+	for _, program := range []string{"slurmctld", "slurmd", "srun", "sinfo"} {
+		need.Program(t, "slurm", program)
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("slurmd wants to be root")
+		need.Missing(t, "slurm", "slurmd wants to be root")
 	}
 	dir := t.TempDir()
 	host, err := exec.Command("hostname", "-s").Output()
@@ -382,7 +381,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 func TestProofRowThroughSlurm(t *testing.T) {
 	b := sampleWithTwoToolkits(t)
 	if exists("/dev/nvidia0") {
-		t.Skip("about a machine without a GPU; there is one here")
+		need.Missing(t, "no-gpu", "there is a GPU here")
 	}
 	env := slurm(t)
 	version := minor(t, b.first)

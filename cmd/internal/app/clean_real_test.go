@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpubuild/buildenv/need"
 )
 
 // slow is a project whose build script holds cargo's build lock until a file appears. It speaks of nvcc, so that it counts as a GPU package, and
@@ -32,9 +34,7 @@ var slow = map[string]string{
 
 // TestCleanWaitsForARunningCargo: rust-analyzer, or anyone, builds with plain cargo; nothing goes while it does, and that is said.
 func TestCleanWaitsForARunningCargo(t *testing.T) {
-	if _, err := exec.LookPath("cargo"); err != nil {
-		t.Skip("cargo is not here")
-	}
+	need.Asked(t, "cargo")
 	dir := t.TempDir()
 	writeFiles(t, dir, slow)
 	env := append(os.Environ(), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "CARGO_TARGET_DIR="+filepath.Join(dir, "target"), "GPUBUILD_CACHE="+filepath.Join(dir, "cache"))

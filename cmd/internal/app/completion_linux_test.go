@@ -11,14 +11,13 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestNushellCompletes asks a real nu at a terminal: Tab behind "gpubuild toolch" writes the word out.
 func TestNushellCompletes(t *testing.T) {
-	nu, err := exec.LookPath("nu")
-	if err != nil {
-		t.Skip("nu is not here")
-	}
+	nu := need.Tool(t, "nu")
 	dir := t.TempDir()
 	build := exec.Command("go", "build", "-o", filepath.Join(dir, "gpubuild"), "gpubuild/cmd/gpubuild")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -37,7 +36,7 @@ func TestNushellCompletes(t *testing.T) {
 	c.Dir = dir
 	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 24, Cols: 100})
 	if err != nil {
-		t.Skipf("no terminals here: %v", err)
+		need.Missing(t, "terminal", "%v", err)
 	}
 	defer func() { _ = c.Process.Kill(); tty.Close(); _ = c.Wait() }()
 	var mu sync.Mutex

@@ -11,6 +11,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/features"
@@ -39,7 +40,7 @@ func compilerWithoutNumber(tb testing.TB) string {
 	for _, name := range []string{"gcc", "g++"} {
 		real, err := filepath.EvalSymlinks("/usr/bin/" + name)
 		if err != nil {
-			tb.Skip("no gcc in /usr/bin")
+			need.Missing(tb, "cc", "no gcc in /usr/bin")
 		}
 		data, err := os.ReadFile(real)
 		if err != nil {

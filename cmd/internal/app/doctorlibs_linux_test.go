@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/features"
@@ -20,10 +21,7 @@ import (
 
 // TestRunLibraries asks this machine's own loader for a real toolkit's run-time library: in no directory of the loader's, in one, of another major.
 func TestRunLibraries(t *testing.T) {
-	root := os.Getenv("GPUBUILD_TEST_TOOLKIT")
-	if root == "" {
-		t.Skip("GPUBUILD_TEST_TOOLKIT is not set")
-	}
+	root := need.Toolkit(t)
 	self, err := proc.Self()
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/console"
@@ -28,7 +29,8 @@ func TestThisMachineSaved(t *testing.T) {
 	real.Env = real.Env.Set("PATH", compilerWithoutNumber(t)+":/usr/bin:/bin").Unset("CARGO").Unset("LD_LIBRARY_PATH")
 	real.Cwd = t.TempDir()
 	toolkits := []string{""}
-	if root := os.Getenv("GPUBUILD_TEST_TOOLKIT"); root != "" {
+	if roots, _ := need.FindToolkits(); len(roots) > 0 {
+		root := roots[0]
 		link := filepath.Join(t.TempDir(), "toolkit")
 		if err := os.Symlink(root, link); err != nil {
 			t.Fatal(err)

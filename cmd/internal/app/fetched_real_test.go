@@ -9,21 +9,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestFetchedToolkitByCC fetches a toolkit from NVIDIA's wheels and has the cc crate compile and link with it, by gpubuild with nothing set by hand, and
 // by plain cargo with nvcc on PATH alone: cc names the directory of libcudart_static.a itself, and only where NVIDIA's installers put it.
 func TestFetchedToolkitByCC(t *testing.T) {
-	if os.Getenv("GPUBUILD_NETWORK_TESTS") == "" {
-		t.Skip("GPUBUILD_NETWORK_TESTS is not set: this fetches 140 MB")
-	}
+	need.Asked(t, "network")
 	fixture, err := filepath.Abs(filepath.Join(repository, "testdata", "kernels"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !crates(fixture) {
-		t.Skip("the crates of kernels are not on this machine: cargo fetch --manifest-path testdata/kernels/Cargo.toml")
-	}
+	needCrates(t, fixture)
 	top := t.TempDir()
 	env := []string{"CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "GPUBUILD_CACHE=" + filepath.Join(top, "cache")}
 	for _, e := range os.Environ() {

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // realGraphs are programs that use a GPU crate of crates.io as its users do, and the ways in which they are built. What must be said of each
@@ -63,10 +65,7 @@ type told struct {
 
 // TestRealGraphs holds what we say of real graphs against cargo's two answers, each read here anew, and against what was reviewed.
 func TestRealGraphs(t *testing.T) {
-	cargo, err := exec.LookPath("cargo")
-	if err != nil {
-		t.Skip("cargo is not here")
-	}
+	cargo := need.Tool(t, "cargo")
 	for _, g := range realGraphs {
 		t.Run(g.dir, func(t *testing.T) {
 			sample, err := filepath.Abs(filepath.Join(repository, "testdata", "graphs", g.dir))
@@ -77,12 +76,12 @@ func TestRealGraphs(t *testing.T) {
 			if g.dir == "entrenar" { // the program of the other tests
 				manifest = filepath.Join(filepath.Dir(filepath.Dir(sample)), "entrenar")
 			}
-			if os.Getenv("GPUBUILD_NETWORK_TESTS") != "" {
+			if need.Has("network") {
 				if out, err := exec.Command(cargo, "fetch", "--locked", "--manifest-path", filepath.Join(manifest, "Cargo.toml")).CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
-			} else if !crates(manifest) {
-				t.Skipf("the crates of %s are not on this machine: cargo fetch --manifest-path %s", g.dir, filepath.Join(manifest, "Cargo.toml"))
+			} else {
+				needCrates(t, manifest)
 			}
 			private := t.TempDir()
 			env := append(os.Environ(), "CARGO_NET_OFFLINE=true", "GPUBUILD_CACHE="+filepath.Join(private, "cache"))

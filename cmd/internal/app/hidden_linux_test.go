@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // unreadable is the project of kern with a script of which nobody can read that it runs nvcc, and a dependency on nothing else that needs a toolkit.
@@ -21,9 +23,7 @@ func unreadable() map[string]string {
 // TestOnlyNvccIsOutOfSight: no package of the build is known to need a toolkit, and one of the user's own compiles kernels all the same. What the user asks
 // for is heard, and old kernels do not stay, whatever says which toolkit it is.
 func TestOnlyNvccIsOutOfSight(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs cargo some twenty times")
-	}
+	need.Asked(t, "long")
 	fresh := func(t *testing.T) *shared {
 		s := newShared(t)
 		s.t = t

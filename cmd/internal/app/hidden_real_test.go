@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // The parts of a build script that compiles the sample's kernel by whatever PROGRAM is, and declares what real ones do: not PATH, not nvcc.
@@ -150,9 +152,7 @@ func TestHostCompilerOutOfSight(t *testing.T) {
 	b := sampleWithTwoToolkits(t)
 	compilers := []string{"g++-11", "g++-12"}
 	for _, name := range compilers {
-		if _, err := exec.LookPath(name); err != nil {
-			t.Skip(name + " is not here: apt-get install g++-11 g++-12")
-		}
+		need.Program(t, "gxx", name)
 	}
 	root := filepath.Join(filepath.Dir(b.dir), "cuda")
 	b.must(exec.Command("sh", "-c", `cp -al "$0" "$1" 2>/dev/null || { rm -rf "$1"; cp -a "$0" "$1"; }`, b.first, root))

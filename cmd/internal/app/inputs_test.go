@@ -12,6 +12,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/features"
@@ -191,7 +192,7 @@ func TestEntryOfAnOlderGpubuild(t *testing.T) {
 // needless reason costs minutes.
 func TestInputsThatMatter(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("the tree is one of Linux")
+		need.Missing(t, "linux", "the tree is one of Linux")
 	}
 	kernels := features.Inputs{NVCC: true, Host: true, Arch: true, Root: true, Env: []string{"NVCC", "NVCC_CCBIN", "CUDA_HOME", "CUDA_NVCC_FLAGS"}}
 	linking := features.Inputs{Root: true, Env: []string{"CUDA_HOME", "CUDARC_CUDA_VERSION"}}

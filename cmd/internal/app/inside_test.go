@@ -3,25 +3,27 @@
 package app_test
 
 import (
+	"flag"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/need"
 	"gpubuild/cmd/internal/app"
 )
 
-// BenchmarkInside is `gpubuild features` with nothing changed, without the price of a process: made for -cpuprofile. GPUBUILD_BENCH_PROJECT and
-// GPUBUILD_BENCH_ARGS name another project and other words than --features cuda; with GPUBUILD_BENCH_ANEW nothing is kept from one time to the next.
+var anew = flag.Bool("anew", false, "let BenchmarkInside keep nothing from one time to the next")
+
+// BenchmarkInside is `gpubuild features` with nothing changed, without the price of a process: made for -cpuprofile. GPUBUILD_TEST=project=DIR
+// names another project, args=… other words than --features cuda; with -anew nothing is kept from one time to the next.
 func BenchmarkInside(b *testing.B) {
-	dir := os.Getenv("GPUBUILD_BENCH_PROJECT")
+	dir := need.Given("project")
 	if dir == "" {
 		dir = filepath.Join(repository, "testdata", "entrenar")
 	}
-	if !crates(dir) {
-		b.Skip("its crates are not on this machine")
-	}
+	needCrates(b, dir)
 	kept := b.TempDir()
 	b.Setenv("GPUBUILD_CACHE", kept)
 	before, err := os.Getwd()
@@ -33,13 +35,13 @@ func BenchmarkInside(b *testing.B) {
 	}
 	defer os.Chdir(before)
 	args := "--features cuda"
-	if given := os.Getenv("GPUBUILD_BENCH_ARGS"); given != "" {
+	if given := need.Given("args"); given != "" {
 		args = given
 	}
 	words := strings.Fields("gpubuild features " + args)
 	b.ResetTimer()
 	for range b.N {
-		if os.Getenv("GPUBUILD_BENCH_ANEW") != "" {
+		if *anew {
 			forget(b, kept)
 		}
 		if code := app.Main(words, strings.NewReader(""), io.Discard, io.Discard); code != 0 && code != 10 {

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"gpubuild/buildenv/need"
 )
 
 // lines collects a stream and tells when a word has come.
@@ -120,9 +122,7 @@ var sleeping = map[string]string{
 
 // TestInterruptedAtAnyStep: Ctrl-C ends with 130, leaves no child and nothing half-written, and the next run is right.
 func TestInterruptedAtAnyStep(t *testing.T) {
-	if _, err := exec.LookPath("cargo"); err != nil {
-		t.Skip("cargo is not here")
-	}
+	need.Asked(t, "cargo")
 	tests := []struct {
 		name, env, says string
 		args            []string

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/gpu/fatbin"
 )
 
@@ -41,25 +42,17 @@ const small = "archive,cc"
 // newKernels copies the fixture and builds it once, with everything, by gpubuild.
 func newKernels(t *testing.T) *kernels {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("compiles kernels with real toolkits")
-	}
-	k := &kernels{t: t, dir: t.TempDir(), first: os.Getenv("GPUBUILD_TEST_TOOLKIT"), other: os.Getenv("GPUBUILD_TEST_TOOLKIT2"), known: map[string][]image{}}
-	if k.first == "" || k.other == "" {
-		t.Skip("GPUBUILD_TEST_TOOLKIT and GPUBUILD_TEST_TOOLKIT2 do not name two CUDA toolkits")
-	}
-	for _, program := range []string{"cmake", "g++-11", "g++-12"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(program + " is not here: apt-get install cmake g++-11 g++-12")
-		}
-	}
+	need.Asked(t, "long")
+	roots := need.Toolkits(t, 2)
+	k := &kernels{t: t, dir: t.TempDir(), first: roots[0], other: roots[1], known: map[string][]image{}}
+	need.Asked(t, "cmake")
+	need.Program(t, "gxx", "g++-11")
+	need.Program(t, "gxx", "g++-12")
 	from, err := filepath.Abs(filepath.Join(repository, "testdata", "kernels"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !crates(from) {
-		t.Skip("the crates of kernels are not on this machine: cargo fetch --manifest-path testdata/kernels/Cargo.toml")
-	}
+	needCrates(t, from)
 	k.version = map[string]string{"a": nvccVersion(t, k.first), "b": nvccVersion(t, k.other)}
 	if k.version["a"] == k.version["b"] {
 		t.Fatal("both toolkits hold the same nvcc: nothing would be seen")

@@ -8,15 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestLibraryReplacedWhileCargoRan: a static library is replaced between the link and our look at it. What is recorded must be what was linked.
 func TestLibraryReplacedWhileCargoRan(t *testing.T) {
 	s := newShared(t)
-	real, err := exec.LookPath("cargo")
-	if err != nil {
-		t.Skip("cargo is not here")
-	}
+	real := need.Tool(t, "cargo")
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -9,25 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-)
 
-// killCount is GPUBUILD_KILL_COUNT, 10 when it is not set.
-func killCount(t *testing.T) int {
-	v := os.Getenv("GPUBUILD_KILL_COUNT")
-	if v == "" {
-		return 10
-	}
-	n, err := strconv.Atoi(v)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
+	"gpubuild/buildenv/need"
+)
 
 // mendable is a chain of members none of which passes cuda on: one mend writes into each of them.
 type mendable struct {
@@ -102,11 +90,9 @@ func (m *mendable) fix(t *testing.T, cache string) *exec.Cmd {
 }
 
 // TestFixKilled: a gpubuild that is killed at any moment leaves every manifest whole, as it was or as it will be, and the next one completes and
-// clears away what it left. GPUBUILD_KILL_COUNT says how often.
+// clears away what it left. GPUBUILD_TEST=kill=N says how often.
 func TestFixKilled(t *testing.T) {
-	if _, err := exec.LookPath("cargo"); err != nil {
-		t.Skip("no cargo on PATH")
-	}
+	need.Asked(t, "cargo")
 	m, cache := newMendable(t, 12), t.TempDir()
 	began := time.Now()
 	if out, err := m.fix(t, cache).CombinedOutput(); err != nil {
@@ -125,7 +111,7 @@ func TestFixKilled(t *testing.T) {
 	}
 	r := rand.New(rand.NewSource(1))
 	half := 0
-	for n := 0; n < killCount(t); n++ {
+	for n := 0; n < need.Count(t, "kill", 10); n++ {
 		for p, text := range m.old {
 			m.write(t, p, text)
 		}
@@ -164,7 +150,7 @@ func TestFixKilled(t *testing.T) {
 	if half == 0 {
 		t.Error("no kill came between two files: the test proves less than it should")
 	}
-	t.Logf("%d of %d kills came between two files", half, killCount(t))
+	t.Logf("%d of %d kills came between two files", half, need.Count(t, "kill", 10))
 	if out, err := m.fix(t, cache).CombinedOutput(); err != nil {
 		t.Fatalf("the next run: %v: %s", err, out)
 	}
@@ -186,9 +172,7 @@ func TestFixKilled(t *testing.T) {
 
 // TestTwoFixAtOnce: both end well, and each edge is there once.
 func TestTwoFixAtOnce(t *testing.T) {
-	if _, err := exec.LookPath("cargo"); err != nil {
-		t.Skip("no cargo on PATH")
-	}
+	need.Asked(t, "cargo")
 	m, cache := newMendable(t, 6), t.TempDir()
 	var both []*exec.Cmd
 	var said [2]bytes.Buffer

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpubuild/buildenv/need"
 )
 
 // hookUser is a repository that uses our hooks: a program and two stubs of GPU crates. %s is what its `cuda` turns on.
@@ -28,14 +30,8 @@ func hookUser(edges string) map[string]string {
 
 // TestPreCommit has the real pre-commit clone this repository as a hook repository, build gpubuild with `language: golang`, and run each hook.
 func TestPreCommit(t *testing.T) {
-	for _, tool := range []string{"pre-commit", "git", "go", "cargo"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skipf("%s is not here (pre-commit: pip install pre-commit)", tool)
-		}
-	}
-	if testing.Short() {
-		t.Skip("-short: pre-commit builds gpubuild")
-	}
+	need.Asked(t, "precommit", "git", "cargo")
+	need.Asked(t, "long")
 	top := t.TempDir()
 	env := append(os.Environ(), "HOME="+filepath.Join(top, "home"), "PRE_COMMIT_HOME="+filepath.Join(top, "pre-commit"), "GPUBUILD_CACHE="+filepath.Join(top, "cache"), "CARGO_NET_OFFLINE=true",
 		"CARGO_HOME="+cargoHome(), "RUSTUP_HOME="+rustupHome(), "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPROXY=off", "GOFLAGS=-buildvcs=false", "NO_COLOR=1",

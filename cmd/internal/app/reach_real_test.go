@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
+
+	"gpubuild/buildenv/need"
 )
 
 const reachWorkspace = `
@@ -93,12 +95,8 @@ var rustcLine = regexp.MustCompile("(?m)^ +Running `.*--crate-name candle_core .
 // TestReachIsWhatRustcGot holds the features that `gpubuild features` says of candle-core against the --cfg that rustc really receives in a build with the
 // same words.
 func TestReachIsWhatRustcGot(t *testing.T) {
-	if _, err := exec.LookPath("cargo"); err != nil {
-		t.Skip("no cargo on PATH")
-	}
-	if testing.Short() {
-		t.Skip("-short: cargo compiles empty crates a dozen times")
-	}
+	need.Asked(t, "cargo")
+	need.Asked(t, "long")
 	root, cache := t.TempDir(), t.TempDir()
 	for _, f := range txtar.Parse([]byte(reachWorkspace)).Files {
 		full := filepath.Join(root, f.Name)

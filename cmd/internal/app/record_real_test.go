@@ -10,13 +10,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestDamagedRecord: a record that cannot be read is said to be so, is never taken for "fresh", and is whole again after the next build.
 func TestDamagedRecord(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs cargo some twenty times")
-	}
+	need.Asked(t, "long")
 	s := newShared(t)
 	record := filepath.Join(s.dir, "target", ".gpubuild-record.json")
 	toolkits, versions := []string{s.a, s.b}, []string{first, second}
@@ -73,7 +73,7 @@ func TestBadDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := syscall.Mount("none", disk, "tmpfs", 0, "size=64m"); err != nil {
-		t.Skipf("no file system can be mounted here: %v", err)
+		need.Missing(t, "mount", "%v", err)
 	}
 	defer func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) }()
 	s.target = filepath.Join(disk, "target")
@@ -133,10 +133,7 @@ func TestBadDisk(t *testing.T) {
 // afterBuild makes a cargo that is first on PATH: the real one, and when it has built, a line of shell.
 func (s *shared) afterBuild(line string) {
 	s.t.Helper()
-	real, err := exec.LookPath("cargo")
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	real := need.Cargo(s.t)
 	writeFiles(s.t, s.top, map[string]string{"bin/cargo": "#!/bin/sh\n" + real + " \"$@\"\nrc=$?\ncase \" $* \" in *' build '*) case \" $* \" in *' --unit-graph '*) ;; *) " + line + " ;; esac ;; esac\nexit $rc\n"})
 }
 
@@ -156,9 +153,7 @@ const notWritten = "warning: what the GPU packages were built with is not writte
 
 // TestRecordThatCannotBeWritten: a good build ends well although nothing can be written down of it; that is said, and the next is right all the same.
 func TestRecordThatCannotBeWritten(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs cargo some twenty times")
-	}
+	need.Asked(t, "long")
 	t.Run("a directory in its place", func(t *testing.T) {
 		s := newShared(t)
 		record := filepath.Join(s.dir, "target", ".gpubuild-record.json")
@@ -189,7 +184,7 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := syscall.Mount("none", disk, "tmpfs", 0, "size=64m"); err != nil {
-			t.Skipf("no file system can be mounted here: %v", err)
+			need.Missing(t, "mount", "%v", err)
 		}
 		t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 		s.target = filepath.Join(disk, "target")
@@ -240,7 +235,7 @@ func TestRecordThatCannotBeWritten(t *testing.T) {
 		s.build(s.a, "sm_90")
 		// A mount point is neither replaced nor removed; it can be emptied.
 		if err := syscall.Mount(record, record, "", syscall.MS_BIND, ""); err != nil {
-			t.Skipf("no file can be mounted here: %v", err)
+			need.Missing(t, "mount", "%v", err)
 		}
 		t.Cleanup(func() { _ = syscall.Unmount(record, syscall.MNT_DETACH) })
 		s.keeps("emptied", s.b, notWritten, "!cannot be removed either")

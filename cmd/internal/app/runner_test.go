@@ -18,6 +18,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/console"
@@ -27,10 +28,7 @@ import (
 
 // TestRunnersBesideEachOther starts the runner as nextest does: many at once, of a few programs, each with its own streams and status.
 func TestRunnersBesideEachOther(t *testing.T) {
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Skip("no gcc to build the stand-in driver with")
-	}
+	gcc := need.Tool(t, "cc")
 	h, err := local.Host()
 	if err != nil {
 		t.Fatal(err)

@@ -18,12 +18,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/cache"
-	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/cmd/internal/app"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
-	"gpubuild/toolchain/install"
 )
 
 // TestMain makes this test binary act as gpubuild, as a gpubuild that takes the stand-in driver of testdata/standin for a real one, and as the few
@@ -167,7 +165,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join(root, "testdata", "script"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		UpdateScripts:       os.Getenv("GPUBUILD_UPDATE_SCRIPTS") != "",
+		UpdateScripts:       *update,
 		Setup: func(e *testscript.Env) error {
 			home, err := os.UserHomeDir()
 			if err != nil {
@@ -189,11 +187,14 @@ func TestScripts(t *testing.T) {
 			} {
 				e.Setenv(name, value)
 			}
+			e.Values[testOf{}] = e.T()
 			return nil
 		},
 		Condition: func(cond string) (bool, error) {
 			name, arg, _ := strings.Cut(cond, ":")
 			switch name {
+			case "need":
+				return need.Has(arg), nil
 			case "toolkit":
 				return toolkit() != "", nil
 			case "crates":
@@ -204,14 +205,13 @@ func TestScripts(t *testing.T) {
 				return exists(arg), nil
 			case "nvml":
 				return strings.HasPrefix(driver.Means(), "NVML"), nil
-			case "net":
-				return os.Getenv("GPUBUILD_NETWORK_TESTS") != "", nil
 			case "root":
 				return os.Geteuid() == 0, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			"need":    needs,
 			"status":  exitStatus,
 			"standin": buildStandin,
 			"sample":  copySample,
@@ -223,6 +223,36 @@ func TestScripts(t *testing.T) {
 			"sleep-for-mtime":  func(*testscript.TestScript, bool, []string) { time.Sleep(20 * time.Millisecond) },
 		},
 	})
+}
+
+type testOf struct{}
+
+// needs skips the script unless all these things are here: `need cargo toolkit crates:matmul`.
+func needs(ts *testscript.TestScript, neg bool, args []string) {
+	for _, name := range args {
+		name, arg, _ := strings.Cut(name, ":")
+		_, reason := need.Find(name)
+		switch {
+		case reason != "":
+		case name == "toolkit":
+			_, reason = need.FindToolkits()
+		case name == "crates" && !crates(filepath.Join(repository, "testdata", arg)):
+			reason = need.Reason("crates", "cargo fetch --locked --manifest-path testdata/"+arg+"/Cargo.toml")
+		case name == "no-gpu" && exists("/dev/nvidia0"):
+			reason = need.Reason("no-gpu", "the tests with the tag gpu are for this machine")
+		case name == "nvml" && !strings.HasPrefix(driver.Means(), "NVML"):
+			reason = need.Reason("nvml", "this gpubuild was built without NVML, by which the stand-in device would be seen")
+		case name == "unix" && runtime.GOOS == "windows":
+			reason = need.Reason("unix", "this is Windows")
+		case name == "linux" && runtime.GOOS != "linux":
+			reason = need.Reason("linux", "this is "+runtime.GOOS)
+		case name == "amd64" && runtime.GOARCH != "amd64":
+			reason = need.Reason("amd64", "this is "+runtime.GOARCH)
+		}
+		if reason != "" {
+			ts.Value(testOf{}).(testscript.T).Skip(reason)
+		}
+	}
 }
 
 // exitStatus runs a command and holds its exit status and output: `status 10 gpubuild …`. Its stdout and stderr are then looked at as usual.
@@ -288,10 +318,7 @@ func crashingToolkit(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Check(os.WriteFile(path, []byte(text), 0o755))
 	}
 	ts.Check(os.MkdirAll(filepath.Join(root, "bin"), 0o755))
-	self, err := exec.LookPath("crashing-nvcc") // this test binary; see TestMain
-	if err != nil {
-		self = filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "crashing-nvcc")
-	}
+	self := filepath.Join(filepath.SplitList(ts.Getenv("PATH"))[0], "crashing-nvcc") // this test binary; see TestMain
 	ts.Check(os.WriteFile(filepath.Join(root, "bin", "nvcc"), []byte("#!/bin/sh\nexec "+self+" \"$@\"\n"), 0o755))
 }
 
@@ -358,28 +385,24 @@ func pathWithout(path string, programs []string) string {
 	return strings.Join(kept, string(os.PathListSeparator))
 }
 
-// toolkit is a real toolkit for tests: the one that GPUBUILD_TEST_TOOLKIT names, or one in gpubuild's own cache.
-var toolkit = sync.OnceValue(func() string {
-	if root := os.Getenv("GPUBUILD_TEST_TOOLKIT"); root != "" {
-		return root
-	}
-	h, err := local.Host()
-	if err != nil {
-		return ""
-	}
-	dir, err := cache.Dir(h)
-	if err != nil {
-		return ""
-	}
-	for _, in := range install.Installed(h, dir) {
-		return in.Root
-	}
-	return ""
-})
+// toolkit is a real toolkit for tests, if one was asked for and is here.
+func toolkit() string {
+	roots, _ := need.FindToolkits()
+	return strings.Join(roots[:min(len(roots), 1)], "")
+}
 
-// crates says whether a project's crates are on this machine, so that nothing would be downloaded.
+// needCrates skips a test unless a project's crates were asked for and are here.
+func needCrates(t testing.TB, dir string) {
+	t.Helper()
+	need.Asked(t, "cargo", "crates")
+	if !crates(dir) {
+		need.Missing(t, "crates", "cargo fetch --locked --manifest-path %s", filepath.Join(dir, "Cargo.toml"))
+	}
+}
+
+// crates says whether a project's crates were asked for and are here, so that nothing would be downloaded.
 func crates(dir string) bool {
-	if _, err := exec.LookPath("cargo"); err != nil {
+	if !need.Has("cargo") || !need.Has("crates") {
 		return false
 	}
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
@@ -391,5 +414,3 @@ func crates(dir string) bool {
 }
 
 func exists(path string) bool { _, err := os.Stat(path); return err == nil }
-
-var _ = runtime.GOOS

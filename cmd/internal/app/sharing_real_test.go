@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpubuild/buildenv/need"
 )
 
 // standinToolkit makes a tree with that nvcc.
@@ -69,11 +71,7 @@ type shared struct {
 
 func newShared(t *testing.T) *shared {
 	t.Helper()
-	for _, tool := range []string{"cargo", "gcc"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(tool + " is not here")
-		}
-	}
+	need.Asked(t, "cargo", "cc")
 	top := t.TempDir()
 	s := &shared{t: t, top: top, dir: filepath.Join(top, "app"), a: standinToolkit(t, filepath.Join(top, "cuda-a"), "13.3.33"), b: standinToolkit(t, filepath.Join(top, "cuda-b"), "13.4.92")}
 	self, err := os.Executable()
@@ -179,9 +177,7 @@ const (
 // TestSharedTargetDirectory: everything that can share a target directory, each kept apart from the others and each right when it is used. Plain cargo is
 // seen to be fooled first, so that there is something to see.
 func TestSharedTargetDirectory(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs cargo some sixty times")
-	}
+	need.Asked(t, "long")
 	triple := host(t)
 	t.Run("plain cargo is fooled", func(t *testing.T) {
 		s := newShared(t)
@@ -224,7 +220,7 @@ func TestSharedTargetDirectory(t *testing.T) {
 	t.Run("two toolchains", func(t *testing.T) {
 		s := newShared(t)
 		if exec.Command("cargo", "+nightly", "-V").Run() != nil {
-			t.Skip("no nightly toolchain")
+			need.Missing(t, "nightly", "no nightly toolchain")
 		}
 		s.build(s.a, "sm_90")
 		s.build(s.a, "sm_90", "+nightly")
@@ -246,7 +242,7 @@ func TestSharedTargetDirectory(t *testing.T) {
 	t.Run("the layout of cargo 1.100", func(t *testing.T) {
 		s := newShared(t)
 		if out, _ := exec.Command("cargo", "+nightly", "-Z", "help").Output(); !strings.Contains(string(out), "build-dir-new-layout") {
-			t.Skip("no nightly toolchain that knows the new layout")
+			need.Missing(t, "nightly", "none that knows the new layout")
 		}
 		layout := []string{"+nightly", "-Zbuild-dir-new-layout"}
 		s.build(s.a, "sm_90", layout...)
@@ -419,9 +415,7 @@ func TestSharedTargetDirectory(t *testing.T) {
 
 // TestSccache: sccache gives back what rustc made of the same sources, and what the build script made is one of them.
 func TestSccache(t *testing.T) {
-	if _, err := exec.LookPath("sccache"); err != nil {
-		t.Skip("sccache is not here: apt-get install sccache")
-	}
+	need.Asked(t, "sccache")
 	s := newShared(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0") // a server of its own
 	if err != nil {
@@ -466,9 +460,9 @@ func awaitFile(t *testing.T, path string) {
 // host is the triple that is built for without --target.
 func host(t *testing.T) string {
 	t.Helper()
-	out, err := exec.Command("rustc", "-vV").Output()
+	out, err := exec.Command(need.Tool(t, "rustc"), "-vV").Output()
 	if err != nil {
-		t.Skip("rustc is not here")
+		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(out), "host: ")
 	triple, _, _ := strings.Cut(rest, "\n")

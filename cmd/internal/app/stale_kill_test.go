@@ -15,34 +15,21 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/stale"
 )
 
-// count is how often a test by lot does its thing: what the variable says, for .ci/long, or a few times.
-func count(t *testing.T, variable string, few int) int {
-	t.Helper()
-	text := os.Getenv(variable)
-	if text == "" {
-		return few
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("%s is %q: expected a number", variable, text)
-	}
-	return n
-}
-
-// lots is a source of chance that GPUBUILD_RANDOM_SEED moves elsewhere.
+// lots is a source of chance that GPUBUILD_TEST=seed=N moves elsewhere.
 func lots(t *testing.T) (*rand.Rand, uint64) {
 	t.Helper()
-	seed := uint64(count(t, "GPUBUILD_RANDOM_SEED", 6))
+	seed := uint64(need.Count(t, "seed", 6))
 	return rand.New(rand.NewPCG(seed, 0)), seed
 }
 
 // killed ends gpubuild or what it runs at random points, with the signal that nobody can catch. The next run must be right each time, and know it: the
 // one after has nothing to do.
 func (k *kernels) killed() {
-	n := count(k.t, "GPUBUILD_KILL_COUNT", 6)
+	n := need.Count(k.t, "kill", 6)
 	r, seed := lots(k.t)
 	k.ready(small, k.usual("a"))
 	began := time.Now()

@@ -11,6 +11,8 @@ import (
 	"sort"
 	"strings"
 	"time"
+
+	"gpubuild/buildenv/need"
 )
 
 // wish is what a build is asked for.
@@ -203,9 +205,9 @@ func (w *world) change() string {
 }
 
 // random draws changes by lot and holds the device code of each build against that of a clean build by plain cargo: byte for byte. Every step is logged,
-// and the same GPUBUILD_RANDOM_SEED takes the same steps again.
+// and the same GPUBUILD_TEST=seed=N takes the same steps again.
 func (k *kernels) random() {
-	n := count(k.t, "GPUBUILD_RANDOM_COUNT", 12)
+	n := need.Count(k.t, "random", 12)
 	r, seed := lots(k.t)
 	k.restore("all")
 	// A second profile compiles everything anew once, the build crates included: only where there is time for it.

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/gpu/fatbin"
 )
 
@@ -24,23 +25,17 @@ type twoToolkits struct {
 	env          []string
 }
 
-// sampleWithTwoToolkits copies testdata/matmul; GPUBUILD_TEST_TOOLKIT and GPUBUILD_TEST_TOOLKIT2 name two toolkits of different versions.
+// sampleWithTwoToolkits copies testdata/matmul; it needs two toolkits of different versions.
 func sampleWithTwoToolkits(t *testing.T) *twoToolkits {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("compiles kernels with real toolkits")
-	}
-	first, other := os.Getenv("GPUBUILD_TEST_TOOLKIT"), os.Getenv("GPUBUILD_TEST_TOOLKIT2")
-	if first == "" || other == "" {
-		t.Skip("GPUBUILD_TEST_TOOLKIT and GPUBUILD_TEST_TOOLKIT2 do not name two CUDA toolkits")
-	}
+	need.Asked(t, "long")
+	roots := need.Toolkits(t, 2)
+	first, other := roots[0], roots[1]
 	from, err := filepath.Abs(filepath.Join(repository, "testdata", "matmul"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !crates(from) {
-		t.Skip("the crates of matmul are not on this machine: cargo fetch --manifest-path testdata/matmul/Cargo.toml")
-	}
+	needCrates(t, from)
 	if nvccVersion(t, first) == nvccVersion(t, other) {
 		t.Fatal("both toolkits hold the same nvcc: nothing would be seen")
 	}

@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestStaleSeesProgramsWithoutAGraph has an old program in place of the new one, which cargo takes for its own, and a configuration that keeps the unit
 // graph from being asked for: `gpubuild stale` knows of the programs by the manifest.
 func TestStaleSeesProgramsWithoutAGraph(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs cargo some ten times")
-	}
+	need.Asked(t, "long")
 	s := newShared(t)
 	files := kern("app")
 	files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], "    assert!(ok);\n",

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/stale"
 )
 
@@ -52,9 +53,7 @@ func (s *shared) recorded(pkg string) map[string]string {
 // TestPackageBuiltTwice has a GPU package built for a build script and for the program with features of each's own, which cargo's messages do not tell apart.
 // Each OUT_DIR must be recorded with the features that its script saw.
 func TestPackageBuiltTwice(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs cargo some thirty times")
-	}
+	need.Asked(t, "long")
 	triple := host(t)
 	for _, tt := range []struct{ story, toolchain, flag string }{
 		{"in the host's tree", "", ""},
@@ -63,7 +62,7 @@ func TestPackageBuiltTwice(t *testing.T) {
 	} {
 		t.Run(tt.story, func(t *testing.T) {
 			if out, _ := exec.Command("cargo", "+nightly", "-Z", "help").Output(); tt.toolchain != "" && !strings.Contains(string(out), "build-dir-new-layout") {
-				t.Skip("no nightly toolchain that knows the new layout")
+				need.Missing(t, "nightly", "none that knows the new layout")
 			}
 			s := newShared(t)
 			writeFiles(t, s.dir, twofold(`"cuda", "inside"`, `"cuda", "outside"`))
@@ -139,13 +138,9 @@ func TestPackageBuiltTwice(t *testing.T) {
 // TestCudarcBuiltTwice has the real cudarc ask nvcc for its version where a build script depends on it, and link CUDA's libraries where the program does. What
 // the toolkit is to one is nothing to the other, and another nvcc must reach the one that asked.
 func TestCudarcBuiltTwice(t *testing.T) {
-	if testing.Short() {
-		t.Skip("compiles cudarc twice")
-	}
+	need.Asked(t, "long")
 	from := filepath.Join(repository, "testdata", "matmul")
-	if !crates(from) {
-		t.Skip("the crates of matmul are not on this machine: cargo fetch --manifest-path testdata/matmul/Cargo.toml")
-	}
+	needCrates(t, from)
 	lock, err := os.ReadFile(filepath.Join(from, "Cargo.lock"))
 	if err != nil {
 		t.Fatal(err)

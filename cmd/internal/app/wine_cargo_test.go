@@ -15,9 +15,7 @@ import (
 func (w *wine) cargo() {
 	t := w.t
 	t.Helper()
-	if !crates(filepath.Join("..", "..", "..", "testdata", "matmul")) {
-		t.Skip("the crates of testdata/matmul are not on this machine: cargo fetch --manifest-path testdata/matmul/Cargo.toml")
-	}
+	needCrates(t, filepath.Join("..", "..", "..", "testdata", "matmul"))
 	sample := filepath.Join(w.work, "matmul")
 	if err := os.CopyFS(sample, os.DirFS(filepath.Join("..", "..", "..", "testdata", "matmul"))); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/need"
 )
 
 // TestWineLoader holds what `scan --libraries` says against a real loader of Windows programs: Wine's, and its own list of what it loaded.
@@ -22,9 +24,7 @@ func TestWineLoader(t *testing.T) {
 		}
 	}
 	for _, tool := range []string{"x86_64-w64-mingw32-gcc", "ld.lld"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(tool + " is not installed: .ci/wine-setup installs it")
-		}
+		need.Program(t, "wine", tool)
 	}
 	const libs = "Bibliothèques zwei"
 	write := func(name, text string) {

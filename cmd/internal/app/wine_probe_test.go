@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/need"
 	"gpubuild/gpu/probe"
 )
 
@@ -24,9 +25,7 @@ func newWineLab(t *testing.T) *wineLab {
 	t.Helper()
 	const gcc = "x86_64-w64-mingw32-gcc"
 	w := newWine(t)
-	if _, err := exec.LookPath(gcc); err != nil {
-		t.Skip(gcc + " is not installed: .ci/wine-setup installs it")
-	}
+	need.Program(t, "wine", gcc)
 	dir := t.TempDir()
 	l := &wineLab{wine: w, dir: dir, standin: filepath.Join(dir, "gpubuild-standin.exe")}
 	l.program, l.other = filepath.Join(dir, "a program.exe"), filepath.Join(dir, "other.exe")

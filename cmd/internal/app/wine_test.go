@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpubuild/buildenv/need"
 )
 
 // wine is a Windows machine under Wine: a prefix, NVIDIA's real nvcc.exe, our real gpubuild.exe, and a Visual Studio that the test plants.
@@ -25,16 +27,8 @@ type wine struct {
 // newWine skips the test where there is no Wine or nothing prepared.
 func newWine(t *testing.T) *wine {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("-short: runs nvcc.exe under Wine")
-	}
-	dir := os.Getenv("GPUBUILD_WINE_TOOLKIT")
-	if dir == "" {
-		t.Skip("GPUBUILD_WINE_TOOLKIT is not set: .ci/wine-setup DIR prepares what it names")
-	}
-	if _, err := exec.LookPath("wine"); err != nil {
-		t.Skip("wine is not installed: .ci/wine-setup installs it")
-	}
+	dir := need.Value(t, "wine")
+	need.Program(t, "wine", "wine")
 	t.Parallel() // each has a prefix of its own, and waits more than it works
 	w := &wine{t: t, dir: dir, prefix: filepath.Join(t.TempDir(), "prefix"), work: t.TempDir(), bin: t.TempDir()}
 	if text, err := exec.Command("cp", "-a", filepath.Join(dir, "prefix"), w.prefix).CombinedOutput(); err != nil {

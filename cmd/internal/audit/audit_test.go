@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/need"
 	"gpubuild/gpu/probe"
 )
 
@@ -97,9 +98,7 @@ func TestJudgeOnWindows(t *testing.T) {
 // TestTheFailingLibrariesByGCCForWindows: where there is no cl, gcc builds them; each name must be one that a program finds.
 func TestTheFailingLibrariesByGCCForWindows(t *testing.T) {
 	const gcc = "x86_64-w64-mingw32-gcc"
-	if _, err := exec.LookPath(gcc); err != nil {
-		t.Skip("no " + gcc + ", which builds for Windows")
-	}
+	need.Asked(t, "mingw")
 	all, err := imports{functions: []string{"cuOfTheFuture_v9"}, libraries: []string{"KERNEL32.dll", "CUDART64_13.dll"}}.needed()
 	if err != nil || all.soname != "CUDART64_13.dll" {
 		t.Fatalf("%q, %v", all.soname, err)
@@ -204,9 +203,9 @@ func TestLookedFor(t *testing.T) {
 
 // TestTheFailingDriverHasWhatABinaryImports: one function that is missing ends a program before it is asked anything.
 func TestTheFailingDriverHasWhatABinaryImports(t *testing.T) {
-	gcc, err := exec.LookPath("gcc")
-	if err != nil || runtime.GOOS != "linux" {
-		t.Skip("no gcc that makes ELF files")
+	gcc := need.CC(t)
+	if runtime.GOOS != "linux" {
+		need.Missing(t, "linux", "it makes ELF files")
 	}
 	dir := t.TempDir()
 	text, binary, imported := filepath.Join(dir, "a.c"), filepath.Join(dir, "a"), filepath.Join(dir, "libfuture.so")

@@ -16,19 +16,18 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"gpubuild/buildenv/need"
 )
 
 // shells are the real ones that are here; POSIX's own sh is one of them everywhere but on Windows.
 func shells(t *testing.T) []string {
 	t.Helper()
-	var out []string
-	for _, name := range []string{"sh", "bash", "dash"} {
-		if path, err := exec.LookPath(name); err == nil {
+	out := []string{need.Tool(t, "sh")}
+	for _, name := range []string{"bash", "dash"} {
+		if path, reason := need.Find(name); reason == "" {
 			out = append(out, path)
 		}
-	}
-	if len(out) == 0 {
-		t.Skip("no POSIX shell here (Windows)")
 	}
 	return out
 }
@@ -36,7 +35,7 @@ func shells(t *testing.T) []string {
 // TestShellsReadTheWords: what is printed for a person to paste, and what --gpu-prove hands on, is read back by real shells to the very words.
 func TestShellsReadTheWords(t *testing.T) {
 	var words []string
-	for _, s := range texts() {
+	for _, s := range texts(t) {
 		if !strings.ContainsRune(s, 0) {
 			words = append(words, s)
 		}
@@ -132,19 +131,6 @@ func TestShellTextIsSound(t *testing.T) {
 	}
 }
 
-// tool finds a checker that this test needs: on PATH, or named by a variable.
-func tool(t *testing.T, name, variable, how string) string {
-	t.Helper()
-	if path := os.Getenv(variable); path != "" {
-		return path
-	}
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("no %s on PATH and %s does not name one: %s", name, variable, how)
-	}
-	return path
-}
-
 // workflows are the forms that a workflow can have.
 func workflows() map[string]Workflow {
 	return map[string]Workflow{
@@ -156,7 +142,7 @@ func workflows() map[string]Workflow {
 }
 
 func TestActionlintAcceptsTheWorkflows(t *testing.T) {
-	lint := tool(t, "actionlint", "GPUBUILD_ACTIONLINT", "go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7")
+	lint := need.Tool(t, "actionlint")
 	run := func(text []byte) ([]byte, error) {
 		path := filepath.Join(t.TempDir(), "gpu.yml")
 		if err := os.WriteFile(path, text, 0o644); err != nil {
@@ -177,7 +163,7 @@ func TestActionlintAcceptsTheWorkflows(t *testing.T) {
 }
 
 func TestSchemasAcceptTheWorkflows(t *testing.T) {
-	checker := tool(t, "check-jsonschema", "GPUBUILD_CHECK_JSONSCHEMA", "pip install check-jsonschema==0.39.0")
+	checker := need.Tool(t, "jsonschema")
 	dir := t.TempDir()
 	n := 0
 	write := func(text []byte) string {
@@ -245,14 +231,9 @@ func actionSteps(t *testing.T) map[string]string {
 
 // TestActionInstalls runs the action's own shell text with bash, as GitHub does, for each kind of source.
 func TestActionInstalls(t *testing.T) {
-	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Skip("no bash here (Windows)")
-	}
-	for _, need := range []string{"curl", "tar", "sha256sum"} {
-		if _, err := exec.LookPath(need); err != nil {
-			t.Skipf("no %s here", need)
-		}
+	bash := need.Tool(t, "bash")
+	for _, program := range []string{"curl", "tar", "sha256sum"} {
+		need.Program(t, "bash", program)
 	}
 	steps := actionSteps(t)
 	archive := tarOf(t, "#!/bin/sh\necho gpubuild v9\n")
@@ -283,8 +264,8 @@ func TestActionInstalls(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.slow && testing.Short() {
-				t.Skip("compiles gpubuild")
+			if tt.slow {
+				need.Asked(t, "long")
 			}
 			dir := t.TempDir()
 			var out bytes.Buffer

@@ -4,14 +4,14 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"gpubuild/buildenv/need"
 )
 
 // hostile are texts that YAML, a shell, GitHub's expressions or its workflow commands give a meaning.
@@ -25,13 +25,9 @@ func hostile() []string {
 }
 
 // texts are hostile ones, and random mixtures of their pieces.
-func texts() []string {
+func texts(t testing.TB) []string {
 	out := hostile()
-	n := 200
-	if s := os.Getenv("GPUBUILD_RANDOM_COUNT"); s != "" {
-		n, _ = strconv.Atoi(s)
-		n *= 20
-	}
+	n := 20 * need.Count(t, "random", 10)
 	r := rand.New(rand.NewSource(8))
 	for range n {
 		var b strings.Builder
@@ -77,7 +73,7 @@ func checkScalar(t *testing.T, s string) {
 }
 
 func TestScalarsParseBack(t *testing.T) {
-	for _, s := range texts() {
+	for _, s := range texts(t) {
 		checkScalar(t, s)
 	}
 }
@@ -95,7 +91,7 @@ func FuzzScalar(f *testing.F) {
 
 // TestRowsOfAnyTextStayData: whatever a label, an image, a feature or a wrapper is called, GitHub's lines and GitLab's pipeline hold it as that value.
 func TestRowsOfAnyTextStayData(t *testing.T) {
-	for _, s := range texts() {
+	for _, s := range texts(t) {
 		m := Matrix{}
 		for i, kind := range []string{Compile, Proof} {
 			r := Row{Kind: kind, Features: s, CUDA: "13.4", CUDNN: s, Arch: "sm_90", Platform: "linux-x86_64", Profile: s, Place: "p", Runner: []string{s, "x"}, Container: []string{s, ""}[i], Wrapper: []string{s}}
@@ -146,7 +142,7 @@ func TestRowsOfAnyTextStayData(t *testing.T) {
 // TestWorkflowsHoldTheUsersShellText: install and setup come out of the YAML as they went in, whatever they hold, and move nothing else.
 func TestWorkflowsHoldTheUsersShellText(t *testing.T) {
 	plain := len(jobsOf(t, GitHub(Workflow{Install: "x", Setup: "y", Dir: "z"})))
-	for _, s := range texts() {
+	for _, s := range texts(t) {
 		if strings.TrimSpace(s) == "" {
 			continue
 		}

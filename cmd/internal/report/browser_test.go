@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpubuild/buildenv/need"
 )
 
 // browser is a headless Chromium that is spoken to by its DevTools protocol through a pipe: no port, no library.
@@ -33,18 +35,9 @@ type event struct {
 func openBrowser(t testing.TB) *browser {
 	t.Helper()
 	if runtime.GOOS == "windows" {
-		t.Skip("a browser is spoken to through inherited pipes, which is not tried on Windows")
+		need.Missing(t, "browser", "it is spoken to through inherited pipes, which is not tried on Windows")
 	}
-	path := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if found, err := exec.LookPath(name); err == nil {
-			path = found
-			break
-		}
-	}
-	if path == "" {
-		t.Skip("no chromium")
-	}
+	path := need.Tool(t, "browser")
 	theirIn, ourOut, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -204,10 +197,10 @@ func (b *browser) complaints(file string) []string {
 	return out
 }
 
-// picture writes a screenshot of the whole page where GPUBUILD_SCREENSHOTS says.
+// picture writes a screenshot of the whole page where GPUBUILD_TEST=screenshots=DIR says.
 func (b *browser) picture(name string) {
 	b.t.Helper()
-	dir := os.Getenv("GPUBUILD_SCREENSHOTS")
+	dir := need.Given("screenshots")
 	if dir == "" {
 		return
 	}

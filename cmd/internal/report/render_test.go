@@ -20,6 +20,7 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/need"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
@@ -189,10 +190,7 @@ func decode(t testing.TB, text string) any {
 }
 
 func TestJUnitKeepsToItsSchema(t *testing.T) {
-	lint, err := exec.LookPath("xmllint")
-	if err != nil {
-		t.Skip("no xmllint (libxml2-utils)")
-	}
+	lint := need.Tool(t, "xmllint")
 	check := func(text string) (string, error) {
 		file := filepath.Join(t.TempDir(), "x.xml")
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {

@@ -1,0 +1,300 @@
+// Package need decides which tests run on this machine. Only tests import it, and it is the only reader of GPUBUILD_TEST.
+//
+// With nothing set, tests use Go, and cargo and a C compiler where they are found. Everything else must be asked for by name:
+//
+//	GPUBUILD_TEST=wine,zsh go test ./...      # the tests that need these, too
+//	GPUBUILD_TEST=all go test ./...           # all tests that this machine can run
+//	GPUBUILD_TEST=toolkit=/opt/a:/opt/b,random=500 go test ./...
+//
+// A name may have a value: where the thing is, or how often a test repeats. All names are in the list below. A test whose need is not met is
+// skipped with a line that begins with "need NAME:", by which .ci/run tells them apart.
+package need
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Variable is the only environment variable that configures the tests.
+const Variable = "GPUBUILD_TEST"
+
+// thing is what a test may need: programs of which one must be on PATH, and how to get it.
+type thing struct {
+	programs []string
+	how      string
+}
+
+// unasked are used wherever they are found. The rest must be asked for.
+var unasked = map[string]thing{
+	"cargo": {[]string{"cargo"}, "install Rust"},
+	"rustc": {[]string{"rustc"}, "install Rust"},
+	"cc":    {[]string{"gcc", "cc"}, "install gcc"},
+	"sh":    {[]string{"sh"}, "a POSIX shell, which Windows has not"},
+	// These are matters of the machine: no tool is started.
+	"gpu":      {how: "a machine with a GPU and its driver"},
+	"no-gpu":   {how: "a machine without a GPU"},
+	"unix":     {how: "a system that is not Windows"},
+	"windows":  {how: "Windows"},
+	"linux":    {how: "Linux"},
+	"amd64":    {how: "an x86-64 processor"},
+	"terminal": {how: "/dev/ptmx"},
+	"links":    {how: "a file system with symbolic links"},
+	"nvml":     {how: "a build with cgo"},
+	"mount":    {how: "root, who may mount file systems"},
+	"user":     {how: "a user who is not root"},
+}
+
+var asked = map[string]thing{
+	"actionlint":  {[]string{"actionlint"}, "go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7"},
+	"args":        {how: "arguments of the build that project times"},
+	"arm64":       {[]string{"aarch64-linux-gnu-gcc"}, "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"},
+	"bash":        {[]string{"bash"}, "apt-get install bash"},
+	"bench":       {how: "bench=DIR, a directory that keeps builds of minutes"},
+	"binary":      {how: "binary=FILE, a program with device code, such as candle-matmul"},
+	"binutils":    {[]string{"readelf"}, "apt-get install binutils"},
+	"browser":     {[]string{"chromium", "chromium-browser", "google-chrome"}, "apt-get install chromium"},
+	"candle":      {how: "candle=GPU:CPU, testdata/candle-matmul and testdata/candle-broken, built with --features cuda"},
+	"cargo-1.60":  {how: "rustup toolchain install 1.60 --profile minimal"},
+	"cmake":       {[]string{"cmake"}, "apt-get install cmake"},
+	"crates":      {how: "cargo fetch --locked in the samples of testdata"},
+	"cuobjdump":   {[]string{"cuobjdump"}, "pip install nvidia-cuda-cuobjdump"},
+	"cyclonedx":   {[]string{"python3"}, "pip install 'cyclonedx-python-lib[json-validation]'"},
+	"direnv":      {[]string{"direnv"}, "apt-get install direnv"},
+	"dotenv":      {[]string{"python3"}, "pip install python-dotenv"},
+	"fish":        {[]string{"fish"}, "apt-get install fish"},
+	"flock":       {[]string{"flock"}, "apt-get install util-linux"},
+	"git":         {[]string{"git"}, "apt-get install git"},
+	"groff":       {[]string{"groff"}, "apt-get install groff"},
+	"gxx":         {[]string{"g++-11"}, "apt-get install g++-11 g++-12"},
+	"jsonschema":  {[]string{"check-jsonschema"}, "pip install check-jsonschema"},
+	"dash":        {[]string{"dash"}, "apt-get install dash"},
+	"loader":      {how: "loader=DIR:DIR, directories of programs whose libraries are looked for"},
+	"kill":        {how: "kill=N, how often programs are killed"},
+	"long":        {how: "minutes of cargo and of compilers"},
+	"matmul":      {how: "matmul=FILE, testdata/matmul, built with --features cuda --release"},
+	"mingw":       {[]string{"x86_64-w64-mingw32-gcc"}, "apt-get install gcc-mingw-w64-x86-64-posix"},
+	"musl":        {how: "apt-get install musl"},
+	"network":     {how: "a network, and time to fetch up to 140 MB"},
+	"nextest":     {[]string{"cargo-nextest"}, "cargo install cargo-nextest --locked"},
+	"nightly":     {how: "rustup toolchain install nightly --profile minimal"},
+	"node":        {[]string{"node"}, "install Node.js 20.6 or newer"},
+	"nu":          {[]string{"nu"}, "npm install nushell"},
+	"patch":       {[]string{"patch"}, "apt-get install patch"},
+	"precommit":   {[]string{"pre-commit"}, "pip install pre-commit"},
+	"project":     {how: "project=DIR, a project whose build is timed"},
+	"pwsh":        {[]string{"pwsh"}, "install PowerShell"},
+	"python":      {[]string{"python3"}, "apt-get install python3"},
+	"qemu":        {[]string{"qemu-aarch64-static", "qemu-aarch64"}, "apt-get install qemu-user-static"},
+	"random":      {how: "random=N, how many random cases are tried"},
+	"sccache":     {[]string{"sccache"}, "apt-get install sccache"},
+	"release":     {how: "release=all, every platform from a cold cache"},
+	"screenshots": {how: "screenshots=DIR, where the browser's pictures are kept"},
+	"script":      {[]string{"script"}, "apt-get install bsdutils"},
+	"seed":        {how: "seed=N, the seed of random cases"},
+	"shellcheck":  {[]string{"shellcheck"}, "apt-get install shellcheck"},
+	"slurm":       {[]string{"slurmctld"}, "apt-get install slurmctld slurmd slurm-client"},
+	"ssh":         {[]string{"sshd"}, "apt-get install openssh-server openssh-client"},
+	"sudo":        {[]string{"sudo"}, "apt-get install sudo"},
+	"toolkit":     {how: "gpubuild toolchain install, or toolkit=DIR:DIR, CUDA toolkits of different versions"},
+	"wheels":      {how: "wheels=DIR, the wheels of a CUDA toolkit"},
+	"wine":        {[]string{"wine"}, "wine=DIR, which .ci/wine-setup DIR prepares"},
+	"xmllint":     {[]string{"xmllint"}, "apt-get install libxml2-utils"},
+	"xz":          {[]string{"xz"}, "apt-get install xz-utils"},
+	"zepter":      {[]string{"zepter"}, "cargo install zepter --locked"},
+	"zsh":         {[]string{"zsh"}, "apt-get install zsh"},
+}
+
+// wishes is GPUBUILD_TEST, read once: what was asked for, and the values.
+var wishes = sync.OnceValues(func() (map[string]string, error) { return parse(os.Getenv(Variable)) })
+
+func parse(text string) (map[string]string, error) {
+	out := map[string]string{}
+	for _, word := range strings.Split(text, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(word), "=")
+		if name == "" {
+			continue
+		}
+		if _, ok := asked[name]; !ok && name != "all" {
+			var names []string
+			for n := range asked {
+				names = append(names, n)
+			}
+			sort.Strings(names)
+			return nil, fmt.Errorf("%s: no test needs %q; the names are all, %s", Variable, name, strings.Join(names, ", "))
+		}
+		out[name] = value
+	}
+	return out, nil
+}
+
+func wish(name string) (value string, wanted bool) {
+	all, err := wishes()
+	if err != nil {
+		panic(err)
+	}
+	value, wanted = all[name]
+	if _, every := all["all"]; every {
+		wanted = true
+	}
+	return value, wanted
+}
+
+// Find answers where a thing is: its value, or its program on PATH, or nothing where it needs neither. Where it was not asked for or is not here,
+// it answers the reason, as a skipped test gives it.
+func Find(name string) (where, reason string) {
+	th, free := unasked[name]
+	if !free {
+		var known bool
+		if th, known = asked[name]; !known {
+			panic("need: no thing is called " + name)
+		}
+		value, wanted := wish(name)
+		if !wanted {
+			return "", Reason(name, "not asked for: "+Variable+"="+name+" go test ./... runs this ("+th.how+")")
+		}
+		if value != "" {
+			return value, ""
+		}
+	}
+	for _, program := range th.programs {
+		if path, err := exec.LookPath(program); err == nil {
+			return path, ""
+		}
+	}
+	if len(th.programs) > 0 {
+		return "", Reason(name, "no "+th.programs[0]+" on PATH: "+th.how)
+	}
+	return "", ""
+}
+
+// Reason is the text of a skipped test.
+func Reason(name, why string) string { return "need " + name + ": " + why }
+
+// Tool is where a program is; without it, or where nobody asked for it, the test is skipped.
+func Tool(t testing.TB, name string) string {
+	t.Helper()
+	where, reason := Find(name)
+	if reason != "" {
+		t.Skip(reason)
+	}
+	return where
+}
+
+// Asked skips the test unless all these things were asked for and are here.
+func Asked(t testing.TB, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		Tool(t, name)
+	}
+}
+
+// Has says the same of one thing as a value.
+func Has(name string) bool {
+	_, reason := Find(name)
+	return reason == ""
+}
+
+// Missing skips the test because of something that only the test could see.
+func Missing(t testing.TB, name, why string, args ...any) {
+	t.Helper()
+	_, free := unasked[name]
+	if _, known := asked[name]; !known && !free {
+		t.Fatalf("need: no thing is called %s", name)
+	}
+	t.Skip(Reason(name, fmt.Sprintf(why, args...)))
+}
+
+// Cargo is the cargo on PATH; without one the test is skipped.
+func Cargo(t testing.TB) string { t.Helper(); return Tool(t, "cargo") }
+
+// CC is the C compiler on PATH; without one the test is skipped.
+func CC(t testing.TB) string { t.Helper(); return Tool(t, "cc") }
+
+// Program is another program of something that was asked for, as cuobjdump of binutils.
+func Program(t testing.TB, name, program string) string {
+	t.Helper()
+	Asked(t, name)
+	path, err := exec.LookPath(program)
+	if err != nil {
+		Missing(t, name, "no %s on PATH", program)
+	}
+	return path
+}
+
+// Value is what was given as NAME=VALUE; without it the test is skipped.
+func Value(t testing.TB, name string) string {
+	t.Helper()
+	value, _ := wish(name)
+	if value == "" {
+		Missing(t, name, "not given: %s=%s", Variable, asked[name].how)
+	}
+	return value
+}
+
+// Given is the value of a thing that changes how a test runs, and not whether.
+func Given(name string) string {
+	value, _ := wish(name)
+	return value
+}
+
+// Count is how often a test repeats something: few, or the N of NAME=N.
+func Count(t testing.TB, name string, few int) int {
+	t.Helper()
+	value, _ := wish(name)
+	if value == "" {
+		return few
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil {
+		t.Fatalf("%s: %s=%s: %v", Variable, name, value, err)
+	}
+	return n
+}
+
+// FindToolkits lists the CUDA toolkits that were asked for: those named, or those of gpubuild's cache, the newest first.
+func FindToolkits() (roots []string, reason string) {
+	value, reason := Find("toolkit")
+	if reason != "" {
+		return nil, reason
+	}
+	if value != "" {
+		return filepath.SplitList(value), ""
+	}
+	cache := os.Getenv("GPUBUILD_CACHE")
+	if cache == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return nil, Reason("toolkit", err.Error())
+		}
+		cache = filepath.Join(user, "gpubuild")
+	}
+	roots, _ = filepath.Glob(filepath.Join(cache, "toolkits", "cuda-*"))
+	sort.Sort(sort.Reverse(sort.StringSlice(roots)))
+	if len(roots) == 0 {
+		return nil, Reason("toolkit", "none in "+cache+": "+asked["toolkit"].how)
+	}
+	return roots, ""
+}
+
+// Toolkits are at least n CUDA toolkits; without them the test is skipped.
+func Toolkits(t testing.TB, n int) []string {
+	t.Helper()
+	roots, reason := FindToolkits()
+	if reason != "" {
+		t.Skip(reason)
+	}
+	if len(roots) < n {
+		Missing(t, "toolkit", "%d of them are here, and this takes %d of different versions", len(roots), n)
+	}
+	return roots
+}
+
+// Toolkit is one CUDA toolkit; without one the test is skipped.
+func Toolkit(t testing.TB) string { t.Helper(); return Toolkits(t, 1)[0] }
