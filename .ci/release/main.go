@@ -191,7 +191,7 @@ func (r *release) askGit() error {
 func (r *release) build(t target) (string, error) {
 	out := filepath.Join(r.work, t.os+"-"+t.arch, t.exe(name))
 	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", out,
-		"-ldflags=-s -w -buildid= -X 'gpubuild/cmd/internal/app.release="+r.version+" "+r.commit+"'", "./cmd/gpubuild")
+		"-ldflags=-s -w -buildid= -X 'gpubuild/cmd/internal/version.release="+r.version+" "+r.commit+"'", "./cmd/gpubuild")
 	c.Dir = r.root
 	for _, e := range os.Environ() {
 		switch n, _, _ := strings.Cut(e, "="); n {

@@ -347,3 +347,9 @@ func (e *WriteError) Hint() string {
 	}
 	return "see that " + dir + " is a directory that you may write to"
 }
+
+// Name is a short name of a file for what has a long one, such as a path.
+func Name(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:12])
+}

@@ -133,7 +133,7 @@ func (s Store) Remove(kind, key string) error {
 func (s Store) Watch(paths ...string) []Input {
 	list := make([]Input, len(paths))
 	s.each(len(paths), func(i int) bool {
-		list[i] = Input{paths[i], s.state(paths[i])}
+		list[i] = Input{paths[i], s.State(paths[i])}
 		return true
 	})
 	return list
@@ -158,7 +158,8 @@ func readInputs(data []byte, n int) (list []Input, rest []byte, ok bool) {
 	return list, data, true
 }
 
-func (s Store) state(path string) string {
+// State is what a path is now, for comparison with a later state: empty where it does not exist.
+func (s Store) State(path string) string {
 	fi, err := s.host.Files.Stat(path)
 	if err != nil {
 		return ""

@@ -21,7 +21,7 @@ var layers = [][]string{
 	{"features/edit", "features/graph", "gpu/", "toolchain/"},
 	{"features/source"},
 	{"features", "gpu/verify", "toolchain", "toolchain/install"},
-	{"cmd/internal/config", "cmd/internal/console"},
+	{"cmd/internal/config", "cmd/internal/console", "cmd/internal/version"},
 	{"cmd/internal/receipt", "cmd/internal/session"},
 	{"cmd/internal/tools"},
 	{"cmd/internal/cargorun"},

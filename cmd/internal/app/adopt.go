@@ -216,7 +216,7 @@ func (j *journey) traces(outDir string, compiles bool, h *hashes) (stale.Traces,
 
 // holdsToolkitLibraries says whether a linker would find the toolkit's libraries in a directory; stubs are not linked by path.
 func (j *journey) holdsToolkitLibraries(dir string) bool {
-	if !j.Host.IsAbs(dir) || j.Host.Base(dir) == "stubs" || j.Host.Below(dir, j.answers.Places.BuildDirectory) {
+	if !j.Host.IsAbs(dir) || j.Host.Base(dir) == "stubs" || j.Host.Below(dir, j.graph.Places.BuildDirectory) {
 		return false
 	}
 	for _, name := range j.names(dir) {

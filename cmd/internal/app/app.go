@@ -20,35 +20,20 @@ import (
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
 
-// app is what every verb works with: the machine, a runner, a voice.
+// app is one run of gpubuild: the machine and the command line.
 type app struct {
-	Host     buildenv.Host
-	Runner   ProcessRunner
-	Shell    *console.Shell
-	Stdin    io.Reader
-	Self     string // our own executable, for children that are ourselves
-	CacheDir string
-	words    []string // the command line without the program's name
-	Began    time.Time
+	*session.Machine
+	words []string // the command line without the program's name
 	// concluded: one of our own verbs has rendered its result
 	concluded bool
 	sealed    []receipt.Receipt // what `prove` found, where a receipt is asked for
-	// real says whether a driver that was loaded is a real one. Only a test binary sets another predicate than verify.RealDriver.
-	Real  RealDriver
-	typed []string // the words of the command line
-}
-
-// RealDriver makes the predicate that says whether a loaded driver is that of a real GPU.
-type RealDriver func(buildenv.Host) func(verify.Loaded) (bool, string)
-
-// runner is all that the road asks of the world's processes.
-type ProcessRunner interface {
-	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
+	typed     []string          // the words of the command line
 }
 
 // Words that gpubuild starts itself with; they are no part of the command line.
@@ -64,7 +49,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 }
 
 // MainWith is Main with another judgement of what a real driver is. Only tests may have one: a stand-in that counts as real proves nothing.
-func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real RealDriver) (code int) {
+func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real session.RealDriver) (code int) {
 	shell := &console.Shell{Out: stdout, Err: stderr}
 	defer func() {
 		if p := recover(); p != nil {
@@ -85,7 +70,7 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real Rea
 	return finish(shell, a.dispatch(ctx, args))
 }
 
-func newApp(stdin io.Reader, shell *console.Shell, real RealDriver) (*app, error) {
+func newApp(stdin io.Reader, shell *console.Shell, real session.RealDriver) (*app, error) {
 	host, err := local.Host()
 	if err != nil {
 		return nil, err
@@ -104,7 +89,9 @@ func newApp(stdin io.Reader, shell *console.Shell, real RealDriver) (*app, error
 	if err != nil {
 		return nil, err
 	}
-	return &app{Host: host, Runner: proc.Runner{}, Shell: shell, Stdin: stdin, Self: self, CacheDir: dir, Real: real, Began: time.Now()}, nil
+	return &app{Machine: &session.Machine{
+		Host: host, Runner: proc.Runner{}, Shell: shell, Stdin: stdin, Self: self, CacheDir: dir, Real: real, Began: time.Now(),
+	}}, nil
 }
 
 // dispatch finds out whose word it is: ours, or cargo's.

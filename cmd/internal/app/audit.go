@@ -43,7 +43,7 @@ func runAudit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	a.tellAudit(all)
-	result := report.Result{Verb: "audit", Findings: auditFindings(all, l.Positional[0]), Programs: []report.Program{{Name: a.Host.Base(binary), Path: a.shown(binary), Audit: auditResult(all)}},
+	result := report.Result{Verb: "audit", Findings: auditFindings(all, l.Positional[0]), Programs: []report.Program{{Name: a.Host.Base(binary), Path: a.Shown(binary), Audit: auditResult(all)}},
 		Checks: auditChecks(all, "")}
 	return a.end(o, auditEnd(all), result, audited{binary, append([]string{}, l.Trailing...), all})
 }
@@ -175,6 +175,6 @@ func (j *journey) auditBuilt(ctx context.Context) error {
 	}
 	j.auditedProgram = p.Path
 	j.tellAudit(j.audited)
-	j.findings = append(j.findings, auditFindings(j.audited, j.shown(p.Source))...)
+	j.findings = append(j.findings, auditFindings(j.audited, j.Shown(p.Source))...)
 	return auditEnd(j.audited)
 }

@@ -199,8 +199,8 @@ func (j *journey) builtBeyond(m cargo.Message) (stale.Unit, bool) {
 // Of any other that no build with other features took it is the one that was written last: which cargo would take, only a build shows.
 func (j *journey) tookOuts(p *features.Package) []string {
 	took := j.openResults().Took
-	g, err := j.answers.graph()
-	if err != nil || g == nil {
+	g := j.graph.Units
+	if g == nil {
 		var out []string
 		platforms := j.platforms()
 		if len(platforms) == 0 {
@@ -244,7 +244,7 @@ func (j *journey) tookOuts(p *features.Package) []string {
 
 // othersTook says whether an OUT_DIR is one that only builds took which asked for something else, as far as is known without a unit graph.
 func (j *journey) othersTook(pkgID, outDir string) bool {
-	if g, err := j.answers.graph(); err != nil || g != nil {
+	if j.graph.Units != nil {
 		return false // tookOuts leaves them out
 	}
 	took := j.openResults().Took
@@ -286,7 +286,7 @@ func (j *journey) tookKey(pkgID string, list []string, platform string) string {
 // platformOf is the platform below whose directory an OUT_DIR lies; empty for the host's own tree.
 func (j *journey) platformOf(outDir string) string {
 	for _, p := range j.platforms() {
-		if j.Host.Below(outDir, j.Host.Join(j.answers.Places.BuildDirectory, p)) {
+		if j.Host.Below(outDir, j.Host.Join(j.graph.Places.BuildDirectory, p)) {
 			return p
 		}
 	}

@@ -137,11 +137,11 @@ func (j *journey) tellExecutables() {
 		if p.Kind != "test" && p.Kind != "bench" {
 			continue
 		}
-		source := j.shown(p.Source)
+		source := j.Shown(p.Source)
 		if p.Unit {
 			source = "unittests " + source
 		}
-		j.Shell.Status("Executable", "%s (%s)", source, j.shown(p.Path))
+		j.Shell.Status("Executable", "%s (%s)", source, j.Shown(p.Path))
 	}
 }
 

@@ -47,7 +47,7 @@ func BenchmarkCheck(b *testing.B) {
 	h := j.openHashes()
 	var entries []stale.Entry
 	for _, u := range j.reach.Units {
-		outs, err := filepath.Glob(filepath.Join(j.answers.Places.BuildDirectory, "debug", "build", u.Name+"-*", "out"))
+		outs, err := filepath.Glob(filepath.Join(j.graph.Places.BuildDirectory, "debug", "build", u.Name+"-*", "out"))
 		if err != nil || len(outs) == 0 {
 			need.Missing(b, "bench", "%s is not built in %s", u.Name, root)
 		}

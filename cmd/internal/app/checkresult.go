@@ -157,7 +157,7 @@ func (j *journey) tellMistakes(list []*mistake, names []string) {
 			if !j.Host.Below(f.paths[0], dir) {
 				dir = j.Host.Dir(f.paths[0])
 			}
-			text += "\n  in " + j.shown(dir)
+			text += "\n  in " + j.Shown(dir)
 		}
 		j.Shell.Error("%s", text)
 	}
@@ -165,7 +165,7 @@ func (j *journey) tellMistakes(list []*mistake, names []string) {
 
 // remedy says what to do about code that a package makes wrongly by itself.
 func (j *journey) remedy(f *mistake) string {
-	script := j.shown(j.Host.Join(f.unit.Dir, "build.rs"))
+	script := j.Shown(j.Host.Join(f.unit.Dir, "build.rs"))
 	anew := "`gpubuild build --gpu-force-clean` builds it anew"
 	for _, m := range f.list {
 		if m.By == stale.ByNVCC && f.linked == "" {

@@ -14,7 +14,7 @@ import (
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/features"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
@@ -80,7 +80,7 @@ func (a *app) planCI(ctx context.Context, o Options, l cargo.Line) (*ciPlan, err
 	}
 	p := &ciPlan{journey: j, said: j.Config.Matrix.Value, loads: map[string]featureLoad{}}
 	if p.said == nil {
-		return nil, &config.Error{Path: j.shown(j.Host.Join(j.Project.Root, "gpubuild.toml")), Problem: "there is no [matrix] here, nor in the metadata of the manifests", Fix: threeLines}
+		return nil, &config.Error{Path: j.Shown(j.Host.Join(j.Project.Root, "gpubuild.toml")), Problem: "there is no [matrix] here, nor in the metadata of the manifests", Fix: threeLines}
 	}
 	if p.catalog, err = install.DefaultCatalog(); err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (a *app) planCI(ctx context.Context, o Options, l cargo.Line) (*ciPlan, err
 		return nil, err
 	}
 	for _, name := range p.unknownProfiles(spec) {
-		a.Shell.Warning("profile %q has no [profile.%s] in %s: cargo refuses its rows, unless your cargo configuration defines it on every runner", name, name, j.shown(j.Project.RootManifest))
+		a.Shell.Warning("profile %q has no [profile.%s] in %s: cargo refuses its rows, unless your cargo configuration defines it on every runner", name, name, j.Shown(j.Project.RootManifest))
 	}
 	p.matrix, err = ci.Expand(spec, p.judgeRow)
 	return p, err
@@ -181,20 +181,17 @@ func (p *ciPlan) askAbout(ctx context.Context, set string) error {
 	if err != nil {
 		return err
 	}
-	j := &journey{app: p.app, options: p.options, Line: line, Tool: tool, env: p.Host.Env, Project: p.Project, Config: p.Config}
-	if err := j.askOnly(ctx, true); err != nil {
+	j := &journey{app: p.app, options: p.options, Line: line, Tool: tool, env: p.Host.Env}
+	j.opened(p.session.With(line))
+	if err := j.ask(ctx, session.Question{Places: true, Own: true}); err != nil {
 		return err
 	}
 	if err := j.judge(); err != nil {
 		return err
 	}
 	f := featureLoad{needs: needsOf(j.reach), load: ci.Load{KernelsKnown: true}}
-	if len(j.answers.Graph) > 0 {
-		g, err := features.ParseGraph(bytes.NewReader(j.answers.Graph))
-		if err != nil {
-			return err
-		}
-		f.load.Units = len(g.Units)
+	if j.graph.Units != nil {
+		f.load.Units = len(j.graph.Units.Units)
 	}
 	work := ci.KernelWork()
 	for _, u := range j.reach.Units {

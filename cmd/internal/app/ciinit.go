@@ -53,7 +53,7 @@ func (a *app) ciInit(o Options, l cargo.Line, service string) error {
 	path := a.Host.Join(append([]string{root}, parts...)...)
 	switch have, err := a.Host.ReadFile(path, 1<<20); {
 	case err == nil && bytes.Equal(have, text):
-		a.Shell.Status("Unchanged", "%s", a.shown(path))
+		a.Shell.Status("Unchanged", "%s", a.Shown(path))
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
 	case !o.Force:
@@ -61,7 +61,7 @@ func (a *app) ciInit(o Options, l cargo.Line, service string) error {
 		if service == "gitlab" {
 			fix += "; or keep yours, write ours beside it (--stdout > .gitlab/gpubuild.yml) and `include: {local: .gitlab/gpubuild.yml}`"
 		}
-		return &usageError{a.shown(path) + " is there already, and differs", fix}
+		return &usageError{a.Shown(path) + " is there already, and differs", fix}
 	}
 	if err := os.MkdirAll(a.Host.Dir(path), 0o755); err != nil {
 		return err
@@ -69,6 +69,6 @@ func (a *app) ciInit(o Options, l cargo.Line, service string) error {
 	if err := cache.WriteFile(path, text, 0o644); err != nil {
 		return err
 	}
-	a.Shell.Status("Wrote", "%s", a.shown(path))
+	a.Shell.Status("Wrote", "%s", a.Shown(path))
 	return nil
 }

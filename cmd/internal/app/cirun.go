@@ -173,7 +173,7 @@ func (p *ciPlan) haveToolkit(row ci.Row) (bool, error) {
 		return false, err
 	}
 	if plan.Installed {
-		p.Shell.Status("Have", "CUDA %s in %s", plan.Release, p.shown(plan.Root))
+		p.Shell.Status("Have", "CUDA %s in %s", plan.Release, p.Shown(plan.Root))
 		return true, nil
 	}
 	var extra []cuda.Candidate

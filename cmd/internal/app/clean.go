@@ -81,13 +81,13 @@ func (j *journey) runCargo(ctx context.Context, c buildenv.Cmd, stdout io.Writer
 			j.Shell.Status("Blocking", "%s, which another cargo holds", what)
 			return
 		}
-		j.Shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what, j.answers.Places.BuildDirectory)
+		j.Shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what, j.graph.Places.BuildDirectory)
 	}}
 	c.Stdout, c.Stderr = stdout, waiting
 	_, err = j.Runner.Run(ctx, c)
 	said = waiting.rest()
 	if err != nil && said != "" && ctx.Err() == nil {
-		err = &cleanFailedError{Words: said, Dir: j.answers.Places.BuildDirectory, Err: err}
+		err = &cleanFailedError{Words: said, Dir: j.graph.Places.BuildDirectory, Err: err}
 	}
 	return said, err
 }
@@ -168,7 +168,7 @@ func refused(dir, real, why string) error {
 
 // ownDirs are the directories that are cargo's own in this build.
 func (j *journey) ownDirs() []string {
-	p := j.answers.Places
+	p := j.graph.Places
 	if p.TargetDirectory == "" || j.Host.SamePath(p.TargetDirectory, p.BuildDirectory) {
 		return []string{p.BuildDirectory}
 	}
@@ -231,8 +231,8 @@ func (j *journey) standing() []string {
 	var out []string
 	for _, profile := range j.profileDirs() {
 		dirs := []string{profile}
-		if t := j.answers.Places.TargetDirectory; t != "" && j.Host.Below(profile, j.answers.Places.BuildDirectory) {
-			dirs = append(dirs, j.Host.Join(t, strings.TrimPrefix(profile, j.Host.Clean(j.answers.Places.BuildDirectory))))
+		if t := j.graph.Places.TargetDirectory; t != "" && j.Host.Below(profile, j.graph.Places.BuildDirectory) {
+			dirs = append(dirs, j.Host.Join(t, strings.TrimPrefix(profile, j.Host.Clean(j.graph.Places.BuildDirectory))))
 		}
 		for _, dir := range dirs {
 			if j.Host.IsDir(dir) {
@@ -298,7 +298,7 @@ func (j *journey) otherVersions(packages []string) []string {
 		}
 		versions[name][version] = true
 	}
-	if g, err := j.answers.graph(); err == nil && g != nil { // what cannot be read judge has told
+	if g := j.graph.Units; g != nil { // what cannot be read judge has told
 		for _, u := range g.Units {
 			id := features.ParsePkgID(u.PkgID)
 			add(id.Name, id.Version)

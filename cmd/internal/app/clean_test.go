@@ -13,6 +13,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 )
 
@@ -38,7 +39,7 @@ func TestPrecious(t *testing.T) {
 		{windows, `C:\`, "root"}, {windows, `D:\`, "root"}, {windows, `\\server\share`, "root"}, {windows, `c:\users`, "lies in it"},
 		{windows, `C:\USERS\U`, "is your home"}, {windows, `D:\p`, "package's own"}, {windows, `D:\p\target`, ""},
 	} {
-		j := &journey{app: &app{Host: tt.host}, Project: &features.Project{RootManifest: "/w/Cargo.toml"}}
+		j := &journey{app: &app{Machine: &session.Machine{Host: tt.host}}, Project: &features.Project{RootManifest: "/w/Cargo.toml"}}
 		if got := j.precious(tt.dir); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s on %s: %q, want %q", tt.dir, tt.host.OS, got, tt.want)
 		}
@@ -109,7 +110,7 @@ func TestEmptyStaysInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &journey{app: &app{Host: host}, Project: &features.Project{RootManifest: filepath.Join(top, "Cargo.toml")}}
+	j := &journey{app: &app{Machine: &session.Machine{Host: host}}, Project: &features.Project{RootManifest: filepath.Join(top, "Cargo.toml")}}
 	catalog, err := features.DefaultCatalog()
 	if err != nil {
 		t.Fatal(err)

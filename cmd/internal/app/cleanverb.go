@@ -108,8 +108,8 @@ func (a *app) tellNothingToClean(j *journey, minimal bool) {
 	switch {
 	case minimal:
 		a.Shell.Status("Fresh", "nothing is stale, so nothing is removed")
-	case len(j.answers.Graph) == 0:
-		a.Shell.Note("cargo gave no unit graph (%s), so the packages cannot be told; `gpubuild cargo clean -p NAME` removes one", j.answers.Reason)
+	case j.graph.Units == nil:
+		a.Shell.Note("cargo gave no unit graph (%s), so the packages cannot be told; `gpubuild cargo clean -p NAME` removes one", j.graph.Reason)
 	default:
 		a.Shell.Status("Cleaned", "nothing: no package of this selection compiles or links anything of the GPU's toolchain (a feature left out? --features cuda)")
 	}
@@ -132,7 +132,7 @@ func (j *journey) cleanSelected(ctx context.Context, packages []string) (removal
 		}
 		if j.options.JSON == nil || *j.options.JSON != "" {
 			for _, u := range r.Units {
-				fmt.Fprintf(j.Shell.Out, "%s (%s)\n", j.shown(u.Path), amount(u.Files, u.Bytes))
+				fmt.Fprintf(j.Shell.Out, "%s (%s)\n", j.Shown(u.Path), amount(u.Files, u.Bytes))
 			}
 		}
 		j.Shell.Status("Would clean", "%s (%s): %s", strings.Join(packages, ", "), where, amount(r.Files, r.Bytes))

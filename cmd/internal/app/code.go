@@ -16,6 +16,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/fatbin"
 )
 
@@ -54,9 +55,9 @@ func (j *journey) openResults() *results {
 	if j.results != nil {
 		return j.results
 	}
-	r := &results{path: j.Host.Join(j.CacheDir, "results", hashName(j.Host.Real(j.answers.Places.BuildDirectory))+".json"), used: map[string]bool{}}
+	r := &results{path: j.Host.Join(j.CacheDir, "results", cache.Name(j.Host.Real(j.graph.Places.BuildDirectory))+".json"), used: map[string]bool{}}
 	if data, err := j.Host.ReadFile(r.path, recordLimit); err == nil {
-		if json.Unmarshal(data, r) != nil || r.Version != version() {
+		if json.Unmarshal(data, r) != nil || r.Version != version.Number() {
 			r.Files, r.Programs, r.Libraries, r.Took, r.Foreign = nil, nil, nil, nil, nil // damaged, or of another gpubuild: only time is lost
 		}
 	}
@@ -66,7 +67,7 @@ func (j *journey) openResults() *results {
 	if r.Programs == nil {
 		r.Programs = map[string]string{}
 	}
-	r.Version = version()
+	r.Version = version.Number()
 	j.results = r
 	return r
 }
@@ -147,7 +148,7 @@ func (r *results) keep(a *app) {
 // codeOf answers what device code a file holds; one that has not changed is not read again.
 func (j *journey) codeOf(path string) (seen, error) {
 	r := j.openResults()
-	is := j.look(path)
+	is := j.Memo().State(path)
 	r.used[path] = true
 	if old, ok := r.Files[path]; ok && is != "" && old.Is == is {
 		return old, nil

@@ -11,6 +11,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain"
@@ -34,7 +35,7 @@ func tree(t *testing.T, files map[string]string) (*journey, string) {
 			t.Fatal(err)
 		}
 	}
-	return &journey{app: &app{Host: h, CacheDir: filepath.Join(dir, ".cache")}}, dir
+	return &journey{app: &app{Machine: &session.Machine{Host: h, CacheDir: filepath.Join(dir, ".cache")}}}, dir
 }
 
 func TestBelow(t *testing.T) {

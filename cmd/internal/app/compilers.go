@@ -6,6 +6,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/hostcc"
 	"gpubuild/toolchain/msvc"
@@ -26,7 +27,7 @@ func (a *app) findCompilers(ctx context.Context, f *toolchain.Facts, asked ...st
 }
 
 // asking runs compilers, and remembers what they said of themselves while nothing that it depends on changes.
-func (a *app) asking() ProcessRunner {
+func (a *app) asking() session.Runner {
 	if _, ok := a.Runner.(heard); ok {
 		return a.Runner // what is saved of a machine is what its programs say
 	}

@@ -39,7 +39,7 @@ type conclusions struct {
 
 // conclusionsPath lies beside the record: a build directory that CI restores brings them along.
 func (j *journey) conclusionsPath() string {
-	return j.Host.Join(j.answers.Places.BuildDirectory, ".gpubuild-result.json")
+	return j.Host.Join(j.graph.Places.BuildDirectory, ".gpubuild-result.json")
 }
 
 // readConclusions reads them; what cannot be read costs one more build of the packages that it spoke of.

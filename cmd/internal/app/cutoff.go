@@ -1,7 +1,6 @@
 package app
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ func (j *journey) underWay() string { return j.lockPath() + ".building" }
 // lockPath is where gpubuilds lock a target directory. It lies in our cache: a target directory that we made would lack what cargo puts into its own
 // (CACHEDIR.TAG).
 func (j *journey) lockPath() string {
-	return j.Host.Join(j.CacheDir, "locks", short(sha256.Sum256([]byte(j.Host.Real(j.answers.Places.BuildDirectory)))))
+	return j.Host.Join(j.CacheDir, "locks", cache.Name(j.Host.Real(j.graph.Places.BuildDirectory)))
 }
 
 // span is when a build was under way, in ns; to is 0 while it is, or where nobody saw its end.

@@ -14,6 +14,7 @@ import (
 	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
@@ -29,7 +30,7 @@ func discoverer(tb testing.TB, dir, cacheDir string) *journey {
 	if dir != "" {
 		h.Env = h.Env.Set("PATH", dir+string(filepath.ListSeparator)+h.Env.Get("PATH"))
 	}
-	a := &app{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: cacheDir}
+	a := &app{Machine: &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: cacheDir}}
 	return &journey{app: a, reach: &features.Answer{}, needs: toolchain.Needs{CUDA: true, NVCC: true, Libraries: true, CUDNN: true, ROCm: true, HostCompiler: true}}
 }
 
@@ -94,13 +95,13 @@ func BenchmarkDiscovery(b *testing.B) {
 
 // counting counts the processes that are started.
 type counting struct {
-	ProcessRunner
+	session.Runner
 	started []string
 }
 
 func (c *counting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, error) {
 	c.started = append(c.started, cmd.Path)
-	return c.ProcessRunner.Run(ctx, cmd)
+	return c.Runner.Run(ctx, cmd)
 }
 
 // TestACompilerIsAskedOnce holds what a build finds against what it would find without memory.
@@ -115,7 +116,7 @@ func TestACompilerIsAskedOnce(t *testing.T) {
 	time.Sleep(2100 * time.Millisecond) // the time of its state cannot be set
 	find := func() (string, []string) {
 		j := discoverer(t, dir, cacheDir)
-		count := &counting{ProcessRunner: j.Runner}
+		count := &counting{Runner: j.Runner}
 		j.Runner = count
 		j.findCompilers(context.Background(), &j.facts)
 		var asked []string

@@ -122,7 +122,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		case err == nil:
 			j = looked
 			j.needs = needsOf(j.reach)
-			f.Project, f.Needs = a.shown(j.Project.Manifest), j.needs
+			f.Project, f.Needs = a.Shown(j.Project.Manifest), j.needs
 		case errors.As(err, &none):
 			f.ProjectWhy = err.Error()
 		case isInterrupted(err):
@@ -199,7 +199,7 @@ func (a *app) freeDisk(j *journey) uint64 {
 	if j.Project != nil {
 		dir = j.Project.Root
 	}
-	if built := j.answers.Places.BuildDirectory; built != "" && a.Host.IsDir(built) {
+	if built := j.graph.Places.BuildDirectory; built != "" && a.Host.IsDir(built) {
 		dir = built
 	}
 	return local.FreeSpace(dir)

@@ -12,6 +12,7 @@ import (
 	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -114,8 +115,8 @@ func TestStubsOnPath(t *testing.T) {
 func TestDoctorAsksTheDriverOnce(t *testing.T) {
 	for _, arch := range []string{"", "89"} {
 		h, run := hosttest.LoadCommands(t, "wsl2-driver-only")
-		count := &counting{ProcessRunner: run}
-		a := &app{Host: h, Runner: count, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: "/none"}
+		count := &counting{Runner: run}
+		a := &app{Machine: &session.Machine{Host: h, Runner: count, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: "/none"}}
 		f, err := a.doctorFacts(context.Background(), Options{Arch: arch}, cargo.Line{})
 		if err != nil {
 			t.Fatal(err)

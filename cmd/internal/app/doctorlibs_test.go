@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -51,7 +52,7 @@ func TestNamesLinkDirs(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			j := &journey{app: &app{Host: h}, Tool: cargo.Tool{Env: h.Env, Dir: h.Cwd}}
+			j := &journey{app: &app{Machine: &session.Machine{Host: h}}, Tool: cargo.Tool{Env: h.Env, Dir: h.Cwd}}
 			if got := j.namesLinkDirs(); got != want {
 				t.Errorf("%s: %s: got %v", dir, text, got)
 			}

@@ -16,6 +16,7 @@ import (
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/doctor"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -42,8 +43,8 @@ func TestThisMachineSaved(t *testing.T) {
 		if root != "" {
 			h.Env = h.Env.Set("CUDA_HOME", root)
 		}
-		tell := func(h buildenv.Host, run ProcessRunner) string {
-			a := &app{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}
+		tell := func(h buildenv.Host, run session.Runner) string {
+			a := &app{Machine: &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}}
 			f, err := a.doctorFacts(context.Background(), Options{}, cargo.Line{})
 			if err != nil {
 				t.Fatal(err)

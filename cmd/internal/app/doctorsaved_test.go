@@ -11,6 +11,7 @@ import (
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/doctor"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -26,8 +27,8 @@ func TestASavedMachineHasTheSameReport(t *testing.T) {
 		for _, prove := range []string{"build", "prove"} {
 			t.Run(name+"/"+prove, func(t *testing.T) {
 				h, run := hosttest.LoadCommands(t, name)
-				report := func(h buildenv.Host, run ProcessRunner) (string, []doctor.Check) {
-					a := &app{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, ".cache", "gpubuild")}
+				report := func(h buildenv.Host, run session.Runner) (string, []doctor.Check) {
+					a := &app{Machine: &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, ".cache", "gpubuild")}}
 					f, err := a.doctorFacts(context.Background(), Options{For: prove}, cargo.Line{})
 					if err != nil {
 						t.Fatal(err)

@@ -258,7 +258,7 @@ func (j *journey) situation(ctx context.Context, found []explain.Found) situatio
 		s.member = gpuMember(j.Project)
 	}
 	if len(j.programs) == 1 {
-		s.binary = j.shown(j.programs[0].Path)
+		s.binary = j.Shown(j.programs[0].Path)
 		if r, err := j.scan(j.programs[0].Path); err == nil {
 			s.images = scanLine(r)
 		}

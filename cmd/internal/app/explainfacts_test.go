@@ -12,6 +12,7 @@ import (
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
@@ -39,7 +40,7 @@ func foundIn(t *testing.T, text, id string) explain.Found {
 // TestExplainsWithThisMachine: on a stored Windows machine whose prompt has a cl.exe that is too new, the log's cause is told with the toolset that is
 // there and fits, and the command asks for just that.
 func TestExplainsWithThisMachine(t *testing.T) {
-	a := &app{Host: hosttest.Load(t, "windows-prompt-too-new"), Shell: &console.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, CacheDir: `C:\cache`}
+	a := &app{Machine: &session.Machine{Host: hosttest.Load(t, "windows-prompt-too-new"), Shell: &console.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, CacheDir: `C:\cache`}}
 	f := foundIn(t, `CUDA\v12.6\include\crt/host_config.h(153): fatal error C1189: #error:  -- unsupported Microsoft Visual Studio version! Only the versions between 2017 and 2022 (inclusive) are supported!`, "msvc-too-new-for-cuda")
 	w := a.lookAround(context.Background(), []explain.Found{f}).words(f)
 	got := strings.Join(w.Here, "\n")
@@ -56,7 +57,7 @@ you have msvc 14.44.35207 (C:\Program Files\Microsoft Visual Studio\2022\Communi
 
 // TestNoHoleForWhatIsNotKnown: on a bare machine the same rules say what they always say, and no sentence has a name in it that nobody filled in.
 func TestNoHoleForWhatIsNotKnown(t *testing.T) {
-	a := &app{Host: hosttest.Load(t, "linux-bare"), Shell: &console.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, CacheDir: "/cache", Runner: noProcess(t)}
+	a := &app{Machine: &session.Machine{Host: hosttest.Load(t, "linux-bare"), Shell: &console.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, CacheDir: "/cache", Runner: noProcess(t)}}
 	rules, err := explain.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +162,7 @@ func TestFactsOfTheRoad(t *testing.T) {
 }
 
 // noProcess is a machine on which nothing can be started.
-func noProcess(t *testing.T) ProcessRunner { return nothing{t} }
+func noProcess(t *testing.T) session.Runner { return nothing{t} }
 
 type nothing struct{ *testing.T }
 

@@ -84,7 +84,7 @@ func (a *app) explain(j *journey) error {
 		return err
 	}
 	crate, feature, _ := strings.Cut(j.options.Why, "/")
-	reasons, err := features.Explain(j.Host, in, crate, feature, j.shown)
+	reasons, err := features.Explain(j.Host, in, crate, feature, j.Shown)
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (a *app) explain(j *journey) error {
 		for i, s := range r.Steps {
 			place := ""
 			if s.Line > 0 {
-				place = fmt.Sprintf("  (%s:%d)", a.shown(s.Manifest), s.Line)
+				place = fmt.Sprintf("  (%s:%d)", a.Shown(s.Manifest), s.Line)
 			}
 			fmt.Fprintf(&b, "  %s%s%s\n", strings.Repeat("→ ", min(i, 1)), s.Text, place)
 		}
@@ -151,7 +151,7 @@ func (a *app) runFix(ctx context.Context, o Options, l cargo.Line) error {
 				return err
 			}
 			if m.Outcome == "refused" && o.DryRun {
-				a.Shell.Warning("%s: the mend is %s: %s", a.shown(m.Edits[0].Manifest), m.Outcome, m.Why)
+				a.Shell.Warning("%s: the mend is %s: %s", a.Shown(m.Edits[0].Manifest), m.Outcome, m.Why)
 			}
 		}
 		switch {

@@ -25,7 +25,7 @@ func (j *journey) endFindings(r report.Result, end error) []finding.Finding {
 	}
 	sources := map[string]string{}
 	for _, p := range j.programs {
-		sources[j.shown(p.Path)] = j.shown(p.Source)
+		sources[j.Shown(p.Path)] = j.Shown(p.Source)
 	}
 	for _, p := range r.Programs {
 		if f, ok := proofFinding(p, j.required(p, code)); ok {
@@ -35,7 +35,7 @@ func (j *journey) endFindings(r report.Result, end error) []finding.Finding {
 	}
 	if isExit(end) {
 		for _, d := range j.compileErrors {
-			out = append(out, finding.Finding{ID: "build.compile-error", Severity: finding.Error, Message: d.Message, Path: j.shown(j.rustcPath(d.Path)), Line: d.Line})
+			out = append(out, finding.Finding{ID: "build.compile-error", Severity: finding.Error, Message: d.Message, Path: j.Shown(j.rustcPath(d.Path)), Line: d.Line})
 		}
 	}
 	for _, m := range j.missed {
@@ -71,7 +71,7 @@ func (j *journey) compileErrorLines(end error) []string {
 	}
 	var out []string
 	for _, d := range j.compileErrors {
-		out = append(out, fmt.Sprintf("%s:%d: %s", j.shown(j.rustcPath(d.Path)), d.Line, d.Message))
+		out = append(out, fmt.Sprintf("%s:%d: %s", j.Shown(j.rustcPath(d.Path)), d.Line, d.Message))
 	}
 	return out
 }
@@ -99,7 +99,7 @@ func (a *app) shownIf(path string) string {
 	if path == "" {
 		return ""
 	}
-	return a.shown(path)
+	return a.Shown(path)
 }
 
 func failure(end error, verb string) (finding.Finding, bool) {

@@ -58,12 +58,8 @@ func (j *journey) askedTools() string {
 // localScripts are the path packages whose build script runs in this build; without a unit graph all that have one.
 func (j *journey) localScripts() ([]*features.Package, error) {
 	runs := map[string]bool{}
-	if len(j.answers.Graph) > 0 {
-		g, err := j.answers.graph()
-		if err != nil {
-			return nil, err
-		}
-		for _, u := range g.Units {
+	if j.graph.Units != nil {
+		for _, u := range j.graph.Units.Units {
 			if u.Mode == "run-custom-build" {
 				runs[u.PkgID] = true
 			}
@@ -72,7 +68,7 @@ func (j *journey) localScripts() ([]*features.Package, error) {
 	var out []*features.Package
 	for _, list := range [][]*features.Package{j.Project.Members, j.Project.Locals} {
 		for _, p := range list {
-			if p.BuildScript != "" && (len(j.answers.Graph) == 0 || runs[p.PathID(j.Host)]) {
+			if p.BuildScript != "" && (j.graph.Units == nil || runs[p.PathID(j.Host)]) {
 				out = append(out, p)
 			}
 		}

@@ -54,13 +54,13 @@ func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if err := writeNew(path, text, o.Force); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			if a.Host.IsDir(path) {
-				return &usageError{a.shown(path) + " is a directory", "move it: gpubuild.toml is a file"}
+				return &usageError{a.Shown(path) + " is a directory", "move it: gpubuild.toml is a file"}
 			}
-			return &usageError{a.shown(path) + " is there already", "gpubuild init --stdout shows what would be written; --force writes it in place of yours"}
+			return &usageError{a.Shown(path) + " is there already", "gpubuild init --stdout shows what would be written; --force writes it in place of yours"}
 		}
 		return err
 	}
-	a.Shell.Status("Created", "%s", a.shown(path))
+	a.Shell.Status("Created", "%s", a.Shown(path))
 	return a.answer(o, "init", true, nil, made{path, text})
 }
 

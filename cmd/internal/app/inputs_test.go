@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
@@ -48,8 +49,8 @@ func newBench(t *testing.T) *bench {
 		b.write(filepath.Join(root, name), text)
 	}
 	host.Env = buildenv.NewEnv(host.OS, []string{"PATH=" + filepath.Join(b.top, "bin")})
-	b.j = &journey{app: &app{Host: host, CacheDir: filepath.Join(b.top, "cache"), Shell: &console.Shell{Out: io.Discard, Err: os.Stderr}}, env: host.Env, Project: &features.Project{RootManifest: "Cargo.toml"}}
-	b.j.answers.Places = cargo.Places{TargetDirectory: filepath.Join(b.top, "target"), BuildDirectory: filepath.Join(b.top, "target")}
+	b.j = &journey{app: &app{Machine: &session.Machine{Host: host, CacheDir: filepath.Join(b.top, "cache"), Shell: &console.Shell{Out: io.Discard, Err: os.Stderr}}}, env: host.Env, Project: &features.Project{RootManifest: "Cargo.toml"}}
+	b.j.graph.Places = cargo.Places{TargetDirectory: filepath.Join(b.top, "target"), BuildDirectory: filepath.Join(b.top, "target")}
 	gcc := filepath.Join(b.top, "gcc", "gcc")
 	b.j.set = toolchain.Set{Compiler: &hostcc.Compiler{Kind: "gcc", Version: "12", Path: gcc, Real: gcc, CXX: gcc}, Capability: gpu.Capability{Major: 9}}
 	b.root(root)
@@ -362,7 +363,7 @@ func TestUntold(t *testing.T) {
 	b := newBench(t)
 	var said strings.Builder
 	b.j.Shell = &console.Shell{Out: io.Discard, Err: &said}
-	b.j.answers.Reason = "an old cargo"
+	b.j.graph.Reason = "an old cargo"
 	b.j.reach = &features.Answer{}
 	b.j.tellUntold()
 	if said.Len() > 0 {

@@ -98,7 +98,7 @@ func (j *journey) notKept(old stale.Record, entries []stale.Entry, err error, go
 	}
 	j.unkept = true
 	f := finding.Finding{ID: "stale.unrecorded", Severity: finding.Warning, Message: "what the GPU packages were built with is not written down: " + err.Error(),
-		Fix: "make " + j.answers.Places.BuildDirectory + " one that may be written to; until then each build looks at the device code instead, and builds anew what that does not tell"}
+		Fix: "make " + j.graph.Places.BuildDirectory + " one that may be written to; until then each build looks at the device code instead, and builds anew what that does not tell"}
 	switch fi, at := os.Lstat(j.recordPath()); {
 	case !voided:
 		f.Message += "; the record of an earlier build cannot be removed either, and speaks of other tools"

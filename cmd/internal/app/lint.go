@@ -9,6 +9,7 @@ import (
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -82,7 +83,7 @@ func (j *journey) questions(each bool) ([]*answered, error) {
 	if len(r.Packages) > 0 || r.Workspace {
 		selected, known := j.Project.Selection(r)
 		if !known {
-			return nil, &usageError{"-p names no member of the workspace: " + strings.Join(r.Packages, ", "), "see the members in " + j.shown(j.Project.RootManifest)}
+			return nil, &usageError{"-p names no member of the workspace: " + strings.Join(r.Packages, ", "), "see the members in " + j.Shown(j.Project.RootManifest)}
 		}
 		asked = slices.DeleteFunc(asked, func(q features.Question) bool { return !slices.Contains(selected, q.Package) })
 	}
@@ -128,7 +129,7 @@ func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done [
 	}
 	var found []finding.Finding
 	for _, f := range j.Project.PerLine(all) {
-		found = append(found, finding.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
+		found = append(found, finding.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.Shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
 	}
 	if j.options.JSON == nil {
 		for _, m := range done {
@@ -146,7 +147,7 @@ func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done [
 		}
 		j.Shell.Status("Checked", "%d GPU features of the workspace's members, %d decided", len(list), decided)
 	}
-	r := report.Result{Verb: "features-lint", Project: j.shown(j.Project.Manifest), Findings: found}
+	r := report.Result{Verb: "features-lint", Project: j.Shown(j.Project.Manifest), Findings: found}
 	for _, q := range list {
 		c := report.Check{ID: report.CheckReach, Name: q.Feature + of(q.Package), State: report.Passed}
 		switch {
@@ -173,9 +174,11 @@ func of(pkg string) string {
 // runLint is features --lint: every member's GPU features, as cargo answers them; with --fix the faults are mended.
 func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
 	j := &journey{app: a, options: o, Line: l, env: a.Host.Env}
-	if err := j.openInItsWords(ctx); err != nil {
+	opened, err := session.OpenOrRefuse(ctx, a.Machine, l)
+	if err != nil {
 		return err
 	}
+	j.opened(opened)
 	j.speakLike(j.Line)
 	list, err := j.questions(false)
 	if err != nil {

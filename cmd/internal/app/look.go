@@ -2,10 +2,8 @@ package app
 
 import (
 	"context"
-	"errors"
 
-	"gpubuild/buildenv/cache"
-	"gpubuild/features"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -27,7 +25,12 @@ func (a *app) looking(ctx context.Context, o Options, l cargo.Line, places bool)
 		return nil, err
 	}
 	j := &journey{app: a, options: o, Line: l, Tool: tool, env: a.Host.Env}
-	if err := j.askOnly(ctx, places); err != nil {
+	opened, err := session.OpenOrRefuse(ctx, a.Machine, l)
+	if err != nil {
+		return nil, err
+	}
+	j.opened(opened)
+	if err := j.ask(ctx, session.Question{Places: places, Own: true}); err != nil {
 		return nil, err
 	}
 	return j, j.judge()
@@ -44,27 +47,4 @@ func (a *app) prepared(ctx context.Context, o Options, l cargo.Line) (*journey, 
 	err = j.chooseTools(ctx)
 	a.Shell.Quiet = quiet
 	return j, err
-}
-
-// openInItsWords is openProject where cargo can be asked: what is wrong with a manifest, cargo says best. Our own words stand where it finds nothing wrong.
-func (j *journey) openInItsWords(ctx context.Context) error {
-	err := j.openProject()
-	var bad *features.ManifestError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	if j.Tool.Path == "" {
-		tool, missing := cargo.Find(j.Host, j.Line)
-		if missing != nil {
-			return err
-		}
-		j.Tool = tool
-	}
-	private := cargo.Private{Root: j.Host.Join(j.CacheDir, "cargo", hashName(j.Host.Cwd))}
-	_, said := cargo.Graph(ctx, j.Host, j.Runner, j.Tool, cargo.Request{Line: j.Line, Asking: cargo.Asking{Private: private, Colour: j.Shell.Colour, NoLockWrite: true}, Mkdir: cache.Make})
-	var refused *cargo.RefusedError
-	if errors.As(said, &refused) {
-		return refused
-	}
-	return err
 }

@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -62,11 +62,11 @@ func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line, plan *p
 		switch m.Outcome {
 		case "kept":
 			for _, e := range m.Edits {
-				a.Shell.Status("Mended", "%s: %s", a.shown(e.Manifest), e)
+				a.Shell.Status("Mended", "%s: %s", a.Shown(e.Manifest), e)
 			}
 			j = after
 		default:
-			a.Shell.Warning("%s: the mend is %s: %s", a.shown(f.Edits[0].Manifest), m.Outcome, m.Why) // the finding itself follows
+			a.Shell.Warning("%s: the mend is %s: %s", a.Shown(f.Edits[0].Manifest), m.Outcome, m.Why) // the finding itself follows
 		}
 	}
 	return j, done, nil
@@ -75,14 +75,16 @@ func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line, plan *p
 // lockManifests keeps a second gpubuild from mending the same workspace, and clears away what a killed one left beside the manifests.
 func (a *app) lockManifests(ctx context.Context, o Options, l cargo.Line) (release func(), err error) {
 	j := &journey{app: a, options: o, Line: l, env: a.Host.Env}
-	if err := j.openInItsWords(ctx); err != nil {
+	opened, err := session.OpenOrRefuse(ctx, a.Machine, l)
+	if err != nil {
 		return nil, err
 	}
+	j.opened(opened)
 	dir := j.Host.Join(j.CacheDir, "locks")
 	if err := cache.Make(dir); err != nil {
 		return nil, err
 	}
-	free, err := cache.Lock(ctx, j.Host.Join(dir, "mend-"+short(sha256.Sum256([]byte(j.Host.Real(j.Project.Root))))), func(holder string) {
+	free, err := cache.Lock(ctx, j.Host.Join(dir, "mend-"+cache.Name(j.Host.Real(j.Project.Root))), func(holder string) {
 		j.Shell.Status("Blocking", "waiting for another gpubuild that mends these manifests (%s)", holder)
 	})
 	if err != nil {
@@ -90,7 +92,7 @@ func (a *app) lockManifests(ctx context.Context, o Options, l cargo.Line) (relea
 	}
 	for _, m := range append([]*features.Package{{Manifest: j.Project.RootManifest}}, j.Project.Members...) {
 		if err := cache.Leftovers(j.Host.Real(m.Manifest)); err != nil {
-			j.Shell.Warning("what an earlier run left beside %s: %v", j.shown(m.Manifest), err)
+			j.Shell.Warning("what an earlier run left beside %s: %v", j.Shown(m.Manifest), err)
 		}
 	}
 	return func() {
@@ -109,7 +111,7 @@ func (j *journey) tellLock(done []mended) {
 		}
 	}
 	if lock {
-		j.Shell.Warning("%s does not hold what the manifests lead to; it is left as it was: `cargo update --workspace` mends it", j.shown(j.Project.LockPath))
+		j.Shell.Warning("%s does not hold what the manifests lead to; it is left as it was: `cargo update --workspace` mends it", j.Shown(j.Project.LockPath))
 	}
 }
 
@@ -268,7 +270,7 @@ func (j *journey) writeEdit(e features.Edit, before []written) (*written, error)
 	}
 	path := j.Host.Real(e.Manifest)
 	if dir := j.Host.Real(j.Host.Dir(e.Manifest)); !j.Host.Below(path, dir) && !j.Host.Below(path, j.Host.Real(j.Project.Root)) {
-		return nil, fmt.Errorf("%s is a link to %s, which lies outside the workspace: others may have it, too", j.shown(e.Manifest), path)
+		return nil, fmt.Errorf("%s is a link to %s, which lies outside the workspace: others may have it, too", j.Shown(e.Manifest), path)
 	}
 	fi, err := j.Host.Files.Stat(path)
 	if err != nil {
@@ -324,15 +326,16 @@ func (a *app) lookUnlocked(ctx context.Context, o Options, l cargo.Line) (j *jou
 	if findErr != nil {
 		return nil, false, findErr
 	}
-	silent, shell := *a, *a.Shell
+	silent, machine, shell := *a, *a.Machine, *a.Shell
 	shell.Err = io.Discard // cargo would tell of a lock file that is put back
-	silent.Shell = &shell
+	machine.Shell = &shell
+	silent.Machine = &machine
 	j = &journey{app: &silent, options: o, Line: l, Tool: tool, env: a.Host.Env}
 	if openErr := j.openProject(); openErr != nil || !j.Project.HasLock {
 		return nil, false, err
 	}
 	lock, err = j.lockAsItWas(func() error {
-		err := j.ask(ctx, false, false)
+		err := j.ask(ctx, session.Question{})
 		if err == nil {
 			err = j.judge()
 		}

@@ -163,7 +163,7 @@ func (j *journey) olderInPrograms(code map[string]holding, units map[string]feat
 		owner map[string]string       // OUT_DIR of a kernel
 	)
 	for _, path := range products {
-		is := j.look(path) + " " + state
+		is := j.Memo().State(path) + " " + state
 		if len(dirs) == 0 || r.Programs[path] == is {
 			continue
 		}
@@ -188,7 +188,7 @@ func (j *journey) olderInPrograms(code map[string]holding, units map[string]feat
 			f := found[dir]
 			if f == nil {
 				u := units[dir]
-				f = &mistake{unit: u, features: featureKey(u.Features), outDir: dir, scriptRan: cargo.ScriptRan(j.Host, dir), linked: j.shown(path)}
+				f = &mistake{unit: u, features: featureKey(u.Features), outDir: dir, scriptRan: cargo.ScriptRan(j.Host, dir), linked: j.Shown(path)}
 				found[dir] = f
 				out = append(out, f)
 			}

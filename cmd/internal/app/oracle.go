@@ -108,7 +108,7 @@ func (j *journey) tellBeside() {
 			continue // it goes along
 		}
 		j.Shell.Note("%s was built in another place, too, which nobody recorded (%s), and %s: a build that takes it (other RUSTFLAGS, another toolchain) cleans it",
-			f.unit.Name, j.shown(f.outDir), strings.TrimPrefix(f.words(), f.unit.Name+" "))
+			f.unit.Name, j.Shown(f.outDir), strings.TrimPrefix(f.words(), f.unit.Name+" "))
 	}
 }
 
@@ -147,9 +147,9 @@ func (j *journey) outputThere(u features.ScriptUnit, outDir string) output {
 
 // productsThere are the selection's programs and loadable libraries where cargo puts them (cargo book, "Build cache"), as far as they are there.
 func (j *journey) productsThere() []string {
-	target := j.answers.Places.TargetDirectory
+	target := j.graph.Places.TargetDirectory
 	if target == "" {
-		target = j.answers.Places.BuildDirectory
+		target = j.graph.Places.BuildDirectory
 	}
 	var out []string
 	add := func(path string) {
@@ -185,7 +185,7 @@ func (j *journey) productsThere() []string {
 func (j *journey) productDirs(target string) []string {
 	all := j.profileDirsIn(target)
 	platforms := map[string]bool{}
-	if g, err := j.answers.graph(); err == nil && g != nil {
+	if g := j.graph.Units; g != nil {
 		for _, r := range g.Roots {
 			platforms[g.Units[r].Platform] = true
 		}

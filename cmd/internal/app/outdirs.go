@@ -12,12 +12,12 @@ import (
 // platform of a package is not known, and it may be any.
 func (j *journey) ofThisBuild(u features.ScriptUnit, outDir string) bool {
 	dirs := j.profileDirs()
-	if len(j.answers.Graph) > 0 {
+	if j.graph.Units != nil {
 		profile := j.Host.Base(dirs[0])
 		dirs = nil
 		for _, same := range j.reach.Units {
 			if same.PkgID == u.PkgID { // a package may be built for the host, too
-				dirs = append(dirs, j.Host.Join(j.answers.Places.BuildDirectory, cargo.Triple(same.Platform, ""), profile))
+				dirs = append(dirs, j.Host.Join(j.graph.Places.BuildDirectory, cargo.Triple(same.Platform, ""), profile))
 			}
 		}
 	}
@@ -39,7 +39,7 @@ func (j *journey) platforms() []string {
 		}
 	}
 	if len(out) == 0 && len(j.reach.Units) == 0 { // nothing in the sources shows a GPU package; the code may
-		if g, err := j.answers.graph(); err == nil && g != nil { // what cannot be parsed judge has told
+		if g := j.graph.Units; g != nil { // what cannot be parsed judge has told
 			for _, u := range g.Units {
 				if u.Platform != "" && !contains(out, u.Platform) {
 					out = append(out, u.Platform)
@@ -56,7 +56,7 @@ func (j *journey) platforms() []string {
 }
 
 // profileDirs are the build directory's of the profile.
-func (j *journey) profileDirs() []string { return j.profileDirsIn(j.answers.Places.BuildDirectory) }
+func (j *journey) profileDirs() []string { return j.profileDirsIn(j.graph.Places.BuildDirectory) }
 
 // profileDirsIn are the directories of the profile: the host's and that of each platform. Their names are cargo's documented ones.
 func (j *journey) profileDirsIn(build string) []string {

@@ -16,6 +16,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/version"
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
@@ -43,10 +44,10 @@ func (a *app) scan(path string) (*fatbin.Report, error) {
 		return fatbin.ScanFile(a.Host, path) // says what is wrong with it
 	}
 	is := fmt.Sprintf("%s %d %d %d %d", path, id.Size, id.MTime, id.Inode, id.Device)
-	kept := a.Host.Join(a.CacheDir, "scans", hashName(path)+".json")
+	kept := a.Host.Join(a.CacheDir, "scans", cache.Name(path)+".json")
 	if data, err := a.Host.ReadFile(kept, 64<<20); err == nil {
 		var old keptScan
-		if json.Unmarshal(data, &old) == nil && old.Is == is && old.Version == version() && old.Report != nil {
+		if json.Unmarshal(data, &old) == nil && old.Is == is && old.Version == version.Number() && old.Report != nil {
 			return old.Report, nil
 		}
 	}
@@ -54,7 +55,7 @@ func (a *app) scan(path string) (*fatbin.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := json.Marshal(keptScan{version(), is, r})
+	data, err := json.Marshal(keptScan{version.Number(), is, r})
 	if err == nil {
 		if err = cache.Make(filepath.Dir(kept)); err == nil {
 			err = cache.WriteFile(kept, data, 0o600)
@@ -78,7 +79,7 @@ func (j *journey) scanPrograms() error {
 		if err != nil {
 			return err
 		}
-		j.Shell.Status("Scanned", "%s: %s", j.shown(p.Path), scanLine(r))
+		j.Shell.Status("Scanned", "%s: %s", j.Shown(p.Path), scanLine(r))
 		seen++
 		gpu = gpu || len(r.Images) > 0 || slices.ContainsFunc(append(append([]string{}, r.Imports...), r.Delayed...), isCUDALibrary)
 	}
@@ -95,7 +96,7 @@ func (j *journey) decideByCode() error {
 		if f.ID != features.IDUndecided {
 			continue
 		}
-		found := finding.Finding{ID: "features.no-device-code", Severity: finding.Warning, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix,
+		found := finding.Finding{ID: "features.no-device-code", Severity: finding.Warning, Path: j.Shown(f.Path), Line: f.Line, Fix: f.Fix,
 			Message: "the feature leaves the GPU crates off, and nothing shows that what was built uses the GPU: no device code, no CUDA library"}
 		stops := j.options.Strict && !j.options.AllowUnreached
 		if stops {
@@ -386,7 +387,7 @@ func verdictCode(k verify.Kind) int {
 
 // tellVerdict words a verdict: its line, then at most five that explain it.
 func (a *app) tellVerdict(p proof) {
-	name := a.shown(p.Program)
+	name := a.Shown(p.Program)
 	v := p.Verdict
 	switch v.Kind {
 	case verify.Proved:
@@ -458,7 +459,7 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 		j.Shell.Status("Unproved", "not proven: nothing was run; prove a program with `gpubuild prove BIN -- ARGS`")
 		return nil
 	}
-	how := strings.TrimSpace(fmt.Sprintf("gpubuild prove %s -- %s", j.shown(p.Path), strings.Join(args, " ")))
+	how := strings.TrimSpace(fmt.Sprintf("gpubuild prove %s -- %s", j.Shown(p.Path), strings.Join(args, " ")))
 	how = strings.TrimSuffix(how, " --")
 	if !asked {
 		j.Shell.Status("Unproved", "not proven: nothing was run; to prove it: %s", how)

@@ -28,7 +28,7 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if err != nil {
 		return err
 	}
-	a.Shell.Status("Scanned", "%s: %s", a.shown(binary), scanLine(r))
+	a.Shell.Status("Scanned", "%s: %s", a.Shown(binary), scanLine(r))
 	st, err := a.setStage(ctx, o, nil, a.Host.Env, binary)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	a.tellVerdict(p)
-	end := ending{program: a.shown(binary), verb: "prove", code: failed(p, o.ExpectExit), onCPU: !o.ExpectCPU && p.Verdict.Kind == verify.NotUsed, missing: st.missing}
+	end := ending{program: a.Shown(binary), verb: "prove", code: failed(p, o.ExpectExit), onCPU: !o.ExpectCPU && p.Verdict.Kind == verify.NotUsed, missing: st.missing}
 	end.lookAt = func(found []explain.Found) situation {
 		s := a.lookAround(ctx, found)
 		s.binary, s.images = end.program, scanLine(r)
@@ -89,7 +89,7 @@ func (o Options) checkExpected(prefix string) error {
 
 // proveResult is what `prove` came to.
 func proveResult(a *app, p proof, r *fatbin.Report, ended error) report.Result {
-	made := report.Program{Name: a.Host.Base(p.Program), Path: a.shown(p.Program), Code: scanLine(r), Images: imagesOf(r), Proof: proofResult(p)}
+	made := report.Program{Name: a.Host.Base(p.Program), Path: a.Shown(p.Program), Code: scanLine(r), Images: imagesOf(r), Proof: proofResult(p)}
 	c := report.Check{ID: report.CheckProof, Name: made.Name, State: report.Passed, Message: "ran its kernel on " + p.Verdict.Device, Detail: strings.Join(p.Verdict.Lines, "\n")}
 	if p.Verdict.Kind != verify.Proved {
 		c.Message = prefixed(p.Verdict.Kind.String()+": ", p.Verdict.Why)
@@ -170,7 +170,7 @@ func failed(p proof, expected int) int {
 
 // ending is how a program ended that the build itself started.
 func (j *journey) ending(ctx context.Context, p proof, expected int, path string) ending {
-	e := ending{program: j.shown(path), verb: j.Line.Verb, code: failed(p, expected), onCPU: p.Verdict.Kind == verify.NotUsed}
+	e := ending{program: j.Shown(path), verb: j.Line.Verb, code: failed(p, expected), onCPU: p.Verdict.Kind == verify.NotUsed}
 	e.lookAt = func(found []explain.Found) situation { return j.situation(ctx, found) }
 	if st, err := j.libraryStage(j.set.Toolkit, j.Host.Env, path); err == nil {
 		e.missing = st.missing

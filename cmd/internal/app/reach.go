@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"sort"
 	"strings"
 
@@ -18,7 +17,7 @@ func (j *journey) judge() error {
 	}
 	j.reach = reach
 	for _, f := range j.reach.Findings {
-		j.findings = append(j.findings, finding.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
+		j.findings = append(j.findings, finding.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.Shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
 	}
 	return nil
 }
@@ -42,16 +41,9 @@ func (j *journey) heard() (features.Input, error) {
 	if err != nil {
 		return features.Input{}, err
 	}
-	in := features.Input{Project: j.Project, Request: j.request(), Catalog: catalog, Strict: j.options.Strict}
-	if in.Graph, err = j.answers.graph(); err != nil {
-		return in, err
-	}
-	if len(j.answers.Tree) > 0 {
-		if in.Tree, err = features.ParseTree(bytes.NewReader(j.answers.Tree)); err != nil {
-			return in, err
-		}
-	}
-	return in, nil
+	return features.Input{
+		Project: j.Project, Request: j.request(), Catalog: catalog, Strict: j.options.Strict, Graph: j.graph.Units, Tree: j.graph.Tree,
+	}, nil
 }
 
 // checkReach says whether the features arrive, and stops where they do not.
@@ -62,8 +54,8 @@ func (j *journey) checkReach() error {
 	for _, line := range reachLines(j.reach) {
 		j.Shell.Status("Resolving", "%s", line)
 	}
-	if j.answers.Reason != "" {
-		j.Shell.Note("features are from `cargo tree`: %s", j.answers.Reason)
+	if j.graph.Reason != "" {
+		j.Shell.Note("features are from `cargo tree`: %s", j.graph.Reason)
 	}
 	for _, w := range j.reach.Paths {
 		j.Shell.Detail("%s", pathLine(w))

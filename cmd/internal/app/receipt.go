@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
@@ -52,7 +53,7 @@ func (a *app) makeReceipt(hash sealed, e verify.Evidence, v verify.Verdict, env 
 	if r, err := a.scan(e.Binary); err == nil {
 		code = scanLine(r)
 	}
-	return receipt.New(version(), receipt.Binary{Path: e.Binary, Size: hash.size, SHA256: hash.sum, Code: code}, env, probe, asked, e, v)
+	return receipt.New(version.Number(), receipt.Binary{Path: e.Binary, Size: hash.size, SHA256: hash.sum, Code: code}, env, probe, asked, e, v)
 }
 
 func seal(file string) (sealed, error) {
@@ -89,7 +90,7 @@ func (a *app) writeReceipt(o Options, list []receipt.Receipt, r report.Result) e
 	if err := a.writeFile(o.Receipt, data); err != nil {
 		return err
 	}
-	a.Shell.Status("Receipt", "%s (%s)", a.shown(a.Host.Abs(o.Receipt)), first.Verdict.Kind)
+	a.Shell.Status("Receipt", "%s (%s)", a.Shown(a.Host.Abs(o.Receipt)), first.Verdict.Kind)
 	return nil
 }
 
@@ -176,7 +177,7 @@ func runReceipt(a *app, _ context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	if len(wrong) > 0 {
-		a.Shell.Loud("Unproved", "%s does not hold for %s", words[1], a.shown(binary))
+		a.Shell.Loud("Unproved", "%s does not hold for %s", words[1], a.Shown(binary))
 		for _, w := range wrong {
 			a.Shell.Status("", "%s", w)
 		}
@@ -186,6 +187,6 @@ func runReceipt(a *app, _ context.Context, o Options, l cargo.Line) error {
 	if r.Device != "" {
 		where = "on " + r.Device
 	}
-	a.Shell.Status("Verified", "%s: %s, %s %s; this is that binary, and judged again the evidence says the same", words[1], a.shown(binary), r.Verdict.Kind, where)
+	a.Shell.Status("Verified", "%s: %s, %s %s; this is that binary, and judged again the evidence says the same", words[1], a.Shown(binary), r.Verdict.Kind, where)
 	return nil
 }

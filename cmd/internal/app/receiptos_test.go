@@ -10,6 +10,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -70,7 +71,7 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 				if r, err = receipt.Decode(data); err != nil {
 					t.Fatal(err)
 				}
-				a := &app{Host: host, Real: verify.RealDriver}
+				a := &app{Machine: &session.Machine{Host: host, Real: verify.RealDriver}}
 				a.Host.OS = here
 				wrong, _ := a.checkReceipt(r, binary, false)
 				if text := strings.Join(wrong, "\n"); (text == "") != (tt.want == "") || !strings.Contains(text, tt.want) {

@@ -12,6 +12,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/install"
@@ -87,7 +88,7 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 			}
 			h.Env = buildenv.NewEnv(buildenv.Linux, []string{"PATH=" + bin, "GPUBUILD_REDIST=" + tt.variable, "GPUBUILD_CONFIG=" + mine})
 			var said strings.Builder
-			a := &app{Host: h, Runner: pipOnly(tt.pip), Shell: &console.Shell{Err: &said}, CacheDir: t.TempDir()}
+			a := &app{Machine: &session.Machine{Host: h, Runner: pipOnly(tt.pip), Shell: &console.Shell{Err: &said}, CacheDir: t.TempDir()}}
 			p, err := a.planToolkit(context.Background(), tt.want, tt.flag)
 			if tt.release == "" {
 				var hint interface{ Hint() string }

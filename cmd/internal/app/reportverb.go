@@ -14,6 +14,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
@@ -80,14 +81,14 @@ func runReport(a *app, _ context.Context, o Options, l cargo.Line) error {
 	}
 	rows := report.Join(told, expected)
 	if o.HTML != "" {
-		page, err := report.HTML(rows, len(files)-len(bad), version())
+		page, err := report.HTML(rows, len(files)-len(bad), version.Number())
 		if err != nil {
 			return err
 		}
 		if err := a.writeFile(o.HTML, page); err != nil {
 			return err
 		}
-		a.Shell.Status("Reported", "%s in %s", report.Count(len(rows), "row"), a.shown(a.Host.Abs(o.HTML)))
+		a.Shell.Status("Reported", "%s in %s", report.Count(len(rows), "row"), a.Shown(a.Host.Abs(o.HTML)))
 	}
 	if err := a.answer(o, "report", true, nil, struct {
 		Rows []report.Row `json:"rows"`
@@ -135,7 +136,7 @@ func (a *app) resultFiles(words []string) ([]string, error) {
 		}
 		sort.Strings(below)
 		for _, p := range below {
-			add(a.shown(p))
+			add(a.Shown(p))
 		}
 	}
 	return out, nil

@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
 )
@@ -84,7 +85,7 @@ func (j *journey) setResult() *report.Set {
 func (j *journey) reachResult(verb string) report.Result {
 	state := map[bool]string{true: report.Failed, false: report.Passed}[j.reach.Stops]
 	return report.Result{
-		Verb: verb, Project: j.shown(j.Project.Manifest), Features: j.featuresResult(), Findings: append([]finding.Finding{}, j.findings...),
+		Verb: verb, Project: j.Shown(j.Project.Manifest), Features: j.featuresResult(), Findings: append([]finding.Finding{}, j.findings...),
 		Checks: []report.Check{{ID: report.CheckReach, State: state, Message: j.stepWords(report.CheckReach, state)}},
 	}
 }
@@ -120,7 +121,7 @@ func (j *journey) result(end error) report.Result {
 	r := j.app.result(j.Line.Verb, j.Began, end)
 	r.Features, r.Stale, r.Cleaned = j.featuresResult(), j.staleLines(), j.cleanedPackages()
 	if j.Project != nil {
-		r.Project = j.shown(j.Project.Manifest)
+		r.Project = j.Shown(j.Project.Manifest)
 	}
 	if j.walked {
 		r.Set = j.setResult()
@@ -141,7 +142,7 @@ func (j *journey) result(end error) report.Result {
 // result is what every verb's result begins with.
 func (a *app) result(verb string, began time.Time, end error) report.Result {
 	return report.Result{
-		Verb: verb, Row: a.Host.Env.Get(rowVariable), Gpubuild: version(), At: began.UTC().Truncate(time.Second), Seconds: time.Since(began).Seconds(),
+		Verb: verb, Row: a.Host.Env.Get(rowVariable), Gpubuild: version.Number(), At: began.UTC().Truncate(time.Second), Seconds: time.Since(began).Seconds(),
 		Command: report.Redact(append([]string{"gpubuild"}, a.words...)), Code: exit.Of(end), Findings: []finding.Finding{}, Checks: []report.Check{},
 	}
 }
@@ -153,7 +154,7 @@ func (j *journey) programResults() []report.Program {
 		if p.Kind == "test" && j.Line.Verb != "test" && j.Line.Verb != "bench" {
 			continue
 		}
-		made := report.Program{Name: p.Name, Path: j.shown(p.Path), Kind: p.Kind, Package: p.Package, Marked: j.marked(p)}
+		made := report.Program{Name: p.Name, Path: j.Shown(p.Path), Kind: p.Kind, Package: p.Package, Marked: j.marked(p)}
 		if j.auditedProgram != "" && j.Host.SamePath(j.auditedProgram, p.Path) {
 			made.Audit = auditResult(j.audited)
 		}
@@ -171,7 +172,7 @@ func (j *journey) programResults() []report.Program {
 	}
 	for i, got := range j.proofs { // what cargo started and did not name, such as a doctest
 		if !taken[i] {
-			out = append(out, report.Program{Name: j.Host.Base(got.Program), Path: j.shown(got.Program), Proof: proofResult(got)})
+			out = append(out, report.Program{Name: j.Host.Base(got.Program), Path: j.Shown(got.Program), Proof: proofResult(got)})
 		}
 	}
 	return out

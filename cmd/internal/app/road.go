@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"os"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -29,7 +29,8 @@ type journey struct {
 
 	Project  *features.Project
 	Config   config.Config
-	answers  answers
+	session  *session.Session
+	graph    session.Graph
 	reach    *features.Answer
 	findings []finding.Finding
 
@@ -345,86 +346,34 @@ func (j *journey) environmentIfAny(ctx context.Context) (buildenv.Env, bool) {
 	return j.env, true
 }
 
-// findManifest answers the manifest that the command line is about.
-func (j *journey) findManifest() (string, error) {
-	dir := j.Host.Cwd
-	if j.Line.Dir != "" {
-		dir = j.Host.Abs(j.Line.Dir)
-	}
-	manifest := j.Line.ManifestPath
-	if manifest == "" {
-		return features.FindManifest(j.Host, dir)
-	}
-	if !j.Host.IsAbs(manifest) {
-		manifest = j.Host.Join(dir, manifest)
-	}
-	return manifest, nil
-}
-
 // openProject reads the manifests and the configuration.
 func (j *journey) openProject() error {
-	manifest, err := j.findManifest()
-	if err != nil {
-		return err
+	s, err := session.Open(j.Machine, j.Line)
+	if s != nil {
+		j.opened(s)
 	}
-	project, err := features.Load(j.Host, manifest)
-	if err != nil {
-		return err
-	}
-	j.Project = project
-	return j.readConfig()
+	return err
 }
 
-// readConfig merges gpubuild.toml with the metadata tables; the nearer to the whole workspace, the stronger.
-func (j *journey) readConfig() error {
-	var sources []config.Source
-	read := func(path, table string) error {
-		data, err := j.Host.ReadFile(path, manifestLimit)
-		switch {
-		case errors.Is(err, os.ErrNotExist):
-			return nil
-		case err != nil:
-			return &config.Error{Path: path, Problem: err.Error(), Fix: "make the file readable or remove it"}
-		}
-		sources = append(sources, config.Source{Path: j.shown(path), Table: table, Data: data})
-		return nil
-	}
-	places := []struct{ path, table string }{
-		{j.Host.Join(j.Project.Root, "gpubuild.toml"), ""},
-		{j.Project.RootManifest, "workspace.metadata.gpubuild"},
-		{j.Project.Manifest, "package.metadata.gpubuild"},
-	}
-	for _, p := range places {
-		if err := read(p.path, p.table); err != nil {
+func (j *journey) opened(s *session.Session) {
+	j.session, j.Project, j.Config = s, s.Project, s.Config
+	j.options.Strict = j.options.Strict || s.Config.Strict.Value
+}
+
+// askCargo asks what the command line builds, and where.
+func (j *journey) askCargo(ctx context.Context) error {
+	if j.session == nil {
+		if err := j.openProject(); err != nil {
 			return err
 		}
 	}
-	var err error
-	j.Config, err = config.Read(sources)
-	if err != nil {
-		return err
-	}
-	if j.Config.Strict.Value {
-		j.options.Strict = true
-	}
-	return nil
+	return j.ask(ctx, session.Question{Places: true})
 }
 
-// shown is a path as a person reads it: relative to the current directory when it lies below.
-func (a *app) shown(path string) string {
-	if a.Host.Below(path, a.Host.Cwd) && !a.Host.SamePath(path, a.Host.Cwd) {
-		return path[len(a.Host.Clean(a.Host.Cwd))+1:]
-	}
-	return path
+func (j *journey) ask(ctx context.Context, q session.Question) (err error) {
+	j.graph, err = j.session.With(j.Line).Graph(ctx, j.Tool, q)
+	return err
 }
 
 // request is what the command line asks of the features.
-func (j *journey) request() features.Request {
-	return features.Request{
-		Features: j.Line.Features, AllFeatures: j.Line.AllFeatures, NoDefault: j.Line.NoDefault,
-		Packages: j.Line.Packages, Excludes: j.Line.Excludes, Workspace: j.Line.Workspace,
-		GPUFeatures: j.Config.GPUFeatures.Value, Targets: j.Line.Target,
-		Dev: j.Line.Verb == "test" || j.Line.Verb == "bench" || j.Line.Tests || j.Line.Benches || j.Line.AllTargets || j.Line.Examples ||
-			len(j.Line.Test)+len(j.Line.Bench)+len(j.Line.Example) > 0,
-	}
-}
+func (j *journey) request() features.Request { return j.session.With(j.Line).Request() }

@@ -133,10 +133,10 @@ func (j *journey) findRoutes(ctx context.Context, l cargo.Line, asked, enough in
 	if err != nil {
 		return nil, err
 	}
-	silent := *j.app
-	shell := *j.Shell
+	silent, machine, shell := *j.app, *j.Machine, *j.Shell
 	shell.Quiet = true
-	silent.Shell = &shell
+	machine.Shell = &shell
+	silent.Machine = &machine
 	for _, r := range list {
 		if found.Asked == asked || len(found.Routes) == enough {
 			break

@@ -128,7 +128,7 @@ func (j *journey) runProven(ctx context.Context) error {
 	judged := j.judgeRuns(dir, state, ran)
 	end := ending{program: "the program", verb: j.Line.Verb, missing: missing, lookAt: func(found []explain.Found) situation { return j.situation(ctx, found) }}
 	if len(j.programs) == 1 {
-		end.program = j.shown(j.programs[0].Path)
+		end.program = j.Shown(j.programs[0].Path)
 	}
 	var exited *buildenv.ExitError
 	if errors.As(ran, &exited) && !j.timedOut {

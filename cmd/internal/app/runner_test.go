@@ -22,6 +22,7 @@ import (
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 )
@@ -81,14 +82,14 @@ func TestRunnersBesideEachOther(t *testing.T) {
 			go func() {
 				defer all.Done()
 				var out, errs bytes.Buffer
-				a := &app{
+				a := &app{Machine: &session.Machine{
 					Host: host, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &errs}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"),
 					Real: func(buildenv.Host) func(verify.Loaded) (bool, string) {
 						return func(l verify.Loaded) (bool, string) {
 							return strings.HasPrefix(l.LibCUDA, lib), "not the stand-in of this test"
 						}
 					},
-				}
+				}}
 				err := a.runnerMain(context.Background(), []string{file, filepath.Join(dir, name)})
 				want := error(nil)
 				if name == "status" {
@@ -111,7 +112,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	if len(proofs) != each*len(programs) {
 		t.Fatalf("%d proofs of %d processes", len(proofs), each*len(programs))
 	}
-	j := &journey{app: &app{Host: host}}
+	j := &journey{app: &app{Machine: &session.Machine{Host: host}}}
 	for name := range programs {
 		j.programs = append(j.programs, program{Path: filepath.Join(dir, name), Name: name, Kind: "test", Target: "test"})
 	}
@@ -161,7 +162,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			a := &app{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &out}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"), Real: verify.RealDriver}
+			a := &app{Machine: &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &out}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"), Real: verify.RealDriver}}
 			err = a.runnerMain(context.Background(), append([]string{file, binary}, tt.args...))
 			listed, readErr := readListed(runs)
 			if readErr != nil {
@@ -176,7 +177,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 			if !tt.listed {
 				return
 			}
-			j := &journey{app: &app{Host: h}, listed: listed, programs: []program{{Path: binary, Name: "multiply", Kind: "test", Target: "test"}}}
+			j := &journey{app: &app{Machine: &session.Machine{Host: h}}, listed: listed, programs: []program{{Path: binary, Name: "multiply", Kind: "test", Target: "test"}}}
 			j.Line.Verb = "test"
 			j.Config.Test.Value = &config.Marked{GPU: []string{"multiply"}}
 			rows := j.tested(nil)

@@ -13,6 +13,8 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/doctor"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/version"
 	"gpubuild/features"
 )
 
@@ -49,20 +51,21 @@ func (a *app) overheard(file string) (*app, *savedMachine, error) {
 		}
 		return false
 	})
-	b := *a
-	b.Host, b.Runner = rec.Host(), heard{a.Runner, rec, a.Host}
+	b, machine := *a, *a.Machine
+	machine.Host, machine.Runner = rec.Host(), heard{a.Runner, rec, a.Host}
+	b.Machine = &machine
 	return &b, &savedMachine{app: a, path: path, rec: rec}, nil
 }
 
 // heard remembers what compilers and nvidia-smi say of themselves; what cargo says of a project is not kept.
 type heard struct {
-	ProcessRunner
+	session.Runner
 	rec     *saved.Recorder
 	machine buildenv.Host // for what is looked at without being saved
 }
 
 func (h heard) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
-	res, err := h.ProcessRunner.Run(ctx, c)
+	res, err := h.Runner.Run(ctx, c)
 	var exit *buildenv.ExitError
 	if err != nil && (!errors.As(err, &exit) || exit.Result.TimedOut) {
 		return res, err // it did not run to its end: there is nothing that it said
@@ -86,11 +89,11 @@ func (s *savedMachine) write(checks []doctor.Check) error {
 		}
 	}
 	says := doctorText(checks)
-	data := s.rec.Encode("Saved by `gpubuild doctor --save`, version " + version() + ". doctor said:\n\n" + says)
+	data := s.rec.Encode("Saved by `gpubuild doctor --save`, version " + version.Number() + ". doctor said:\n\n" + says)
 	if err := cache.WriteFile(s.path, data, 0o600); err != nil {
 		return err
 	}
-	s.app.Shell.Status("Saved", "%s: what was looked at on this machine (%s); look at it before you send it", s.app.shown(s.path), size(len(data)))
+	s.app.Shell.Status("Saved", "%s: what was looked at on this machine (%s); look at it before you send it", s.app.Shown(s.path), size(len(data)))
 	return nil
 }
 

@@ -42,8 +42,8 @@ func (j *journey) sourcesOf(dirs []string) (sources, error) {
 			}
 			path := j.Host.Join(dir, e.Name())
 			if e.IsDir() {
-				if e.Name() == ".git" || e.Name() == "node_modules" || depth == mostDepth || j.Host.SamePath(path, j.answers.Places.BuildDirectory) ||
-					j.Host.SamePath(path, j.answers.Places.TargetDirectory) {
+				if e.Name() == ".git" || e.Name() == "node_modules" || depth == mostDepth || j.Host.SamePath(path, j.graph.Places.BuildDirectory) ||
+					j.Host.SamePath(path, j.graph.Places.TargetDirectory) {
 					continue
 				}
 				if err := walk(path, depth+1); err != nil {

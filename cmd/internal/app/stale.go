@@ -18,12 +18,12 @@ const recordLimit = 64 << 20
 
 // recordPath is where it is remembered what was built with what: beside the artifacts, so that it goes when they go.
 func (j *journey) recordPath() string {
-	return j.Host.Join(j.answers.Places.BuildDirectory, ".gpubuild-record.json")
+	return j.Host.Join(j.graph.Places.BuildDirectory, ".gpubuild-record.json")
 }
 
 // readRecord reads the record; one that cannot be read is told, counts as empty, and is written anew after the build.
 func (j *journey) readRecord() {
-	if j.record.Schema != 0 || j.recordNote != "" || j.answers.Places.BuildDirectory == "" {
+	if j.record.Schema != 0 || j.recordNote != "" || j.graph.Places.BuildDirectory == "" {
 		return
 	}
 	data, err := j.Host.ReadFile(j.recordPath(), recordLimit)
@@ -177,7 +177,7 @@ func (j *journey) tellUntold() {
 		return
 	}
 	j.Shell.Warning("%s: `cargo tree` and Cargo.lock do not tell which package that is, so nothing is known of what it was built with", strings.Join(j.reach.Untold, ", "))
-	j.Shell.Hint("after a change of toolkit run cargo " + strings.Join(cargo.Clean(j.Tool, j.Line, j.reach.Untold, j.platforms()).Args, " ") + ", or let cargo be asked for its unit graph (" + j.answers.Reason + ")")
+	j.Shell.Hint("after a change of toolkit run cargo " + strings.Join(cargo.Clean(j.Tool, j.Line, j.reach.Untold, j.platforms()).Args, " ") + ", or let cargo be asked for its unit graph (" + j.graph.Reason + ")")
 }
 
 // cleanTold says why packages are cleaned, and cleans them.

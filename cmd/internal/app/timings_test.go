@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -58,7 +59,7 @@ func TestTimings(t *testing.T) {
 		m.Target.Kind = []string{"lib"}
 		return m
 	}
-	j := &journey{app: &app{Host: h}, watch: w, reach: &features.Answer{Units: []features.ScriptUnit{{Name: "candle-kernels"}, {Name: "cudarc"}, {Name: "bindgen_cuda"}}}}
+	j := &journey{app: &app{Machine: &session.Machine{Host: h}}, watch: w, reach: &features.Answer{Units: []features.ScriptUnit{{Name: "candle-kernels"}, {Name: "cudarc"}, {Name: "bindgen_cuda"}}}}
 	j.messages = []cargo.Message{
 		ran("cudarc@0.19.10", script("new", time.Second, 2*time.Second)),
 		ran("candle-kernels@0.11.1", script("old", 2*time.Second, 80*time.Second)),

@@ -48,14 +48,10 @@ func (j *journey) readers() []string {
 			seen[name] = true
 		}
 	}
-	if len(j.answers.Graph) == 0 {
+	if j.graph.Units == nil {
 		return nil // not known: every known reader
 	}
-	g, err := j.answers.graph()
-	if err != nil {
-		return nil
-	}
-	for _, u := range g.Units {
+	for _, u := range j.graph.Units.Units {
 		switch name := features.ParsePkgID(u.PkgID).Name; name {
 		case "cudarc":
 			// Its script declares the roots' variables in any case, and cargo compares them as text: set for nobody, they would make it and all
@@ -90,7 +86,7 @@ func (j *journey) cudarcReadsRoot() bool {
 // untold is the file that says that a build directory's kernels were built without CUDA_COMPUTE_CAP, because nvidia-smi answers the same. Setting the
 // variable in a later build, when no GPU is asked any more, would make cargo rebuild them all.
 func (j *journey) untold() string {
-	return j.Host.Join(j.CacheDir, "untold", hashName(j.answers.Places.BuildDirectory))
+	return j.Host.Join(j.CacheDir, "untold", cache.Name(j.graph.Places.BuildDirectory))
 }
 
 // keepUntold remembers it after a build.
@@ -150,7 +146,7 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	if err := toolchain.Planted(j.Host, j.set, j.compilesIn()); err != nil {
 		return err
 	}
-	for _, note := range toolchain.Unreadable(j.Host, j.needs, j.answers.Places.TargetDirectory) {
+	for _, note := range toolchain.Unreadable(j.Host, j.needs, j.graph.Places.TargetDirectory) {
 		j.Shell.Warning("%s", note)
 	}
 	j.delta = toolchain.Environment(j.Host, j.set, j.needs)

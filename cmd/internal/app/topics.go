@@ -1,7 +1,6 @@
 package app
 
 import (
-	"crypto/sha256"
 	"fmt"
 	"strings"
 
@@ -115,5 +114,3 @@ image = "rust:1-bookworm"      # GitLab: the image of rows that name none
 The same keys may stand in [workspace.metadata.gpubuild] and [package.metadata.gpubuild] of Cargo manifests.
 flags > GPUBUILD_* > gpubuild.toml > workspace metadata > package metadata > defaults. An unknown key is an error with its line.
 `
-
-func hashName(path string) string { return short(sha256.Sum256([]byte(path))) }

@@ -23,7 +23,7 @@ func (j *journey) scriptSets() map[string][]scriptSet {
 			j.sets[pkgID] = append(j.sets[pkgID], s)
 		}
 	}
-	if g, err := j.answers.graph(); err == nil && g != nil { // what cannot be parsed judge has told
+	if g := j.graph.Units; g != nil { // what cannot be parsed judge has told
 		for _, u := range g.Units {
 			if u.Mode == "run-custom-build" {
 				add(u.PkgID, u.Features, u.Platform)
@@ -46,10 +46,10 @@ func (j *journey) unitsOf(pkgID, outDir string) []features.ScriptUnit {
 	}
 	left := map[string]bool{}
 	sets := j.scriptSets()[pkgID]
-	if len(sets) > 1 && len(j.answers.Graph) > 0 {
+	if len(sets) > 1 && j.graph.Units != nil {
 		profile := j.Host.Base(j.profileDirs()[0])
 		for _, s := range sets {
-			if j.Host.Below(outDir, j.Host.Join(j.answers.Places.BuildDirectory, cargo.Triple(s.platform, ""), profile)) {
+			if j.Host.Below(outDir, j.Host.Join(j.graph.Places.BuildDirectory, cargo.Triple(s.platform, ""), profile)) {
 				left[s.features] = true
 			}
 		}

@@ -40,7 +40,7 @@ func TestUnitsOf(t *testing.T) {
 			b := newBench(t)
 			platform := map[string]string{}
 			if len(tt.graph) > 0 {
-				b.j.answers.Graph, b.j.answers.parsed = []byte("asked"), &features.Graph{Units: tt.graph}
+				b.j.graph.Units = &features.Graph{Units: tt.graph}
 				for _, u := range tt.graph {
 					platform[strings.Join(u.Features, ",")] = u.Platform
 				}
@@ -49,9 +49,9 @@ func TestUnitsOf(t *testing.T) {
 				{PkgID: id, Name: "kern", Features: []string{"asks"}, Platform: platform["asks"], Inputs: features.Inputs{NVCC: true, Version: true}},
 				{PkgID: id, Name: "kern", Features: []string{"links"}, Platform: platform["links"], Inputs: features.Inputs{Root: true}},
 			}}
-			profile := filepath.Join(b.j.answers.Places.BuildDirectory, filepath.FromSlash(tt.dir))
+			profile := filepath.Join(b.j.graph.Places.BuildDirectory, filepath.FromSlash(tt.dir))
 			if tt.kept != "" {
-				compiled := filepath.Join(b.j.answers.Places.BuildDirectory, "debug", ".fingerprint", "kern-2")
+				compiled := filepath.Join(b.j.graph.Places.BuildDirectory, "debug", ".fingerprint", "kern-2")
 				b.write(filepath.Join(compiled, "build-script-build-script-build"), "0201000000000000")
 				b.write(filepath.Join(compiled, "build-script-build-script-build.json"), `{"features":"`+strings.ReplaceAll(tt.kept, `"`, `\"`)+`"}`)
 				b.write(filepath.Join(profile, ".fingerprint", "kern-1", "run-build-script-build-script-build.json"), `{"deps":[[7,"build_script_build",false,258]]}`)

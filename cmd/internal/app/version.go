@@ -8,45 +8,11 @@ import (
 
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 )
-
-// release is "VERSION COMMIT" of a released binary, written by the linker (.ci/release); empty in every other one. A release is built without Go's own
-// stamp, which holds whether the checkout was clean and so differs between two builds of one commit.
-var release string
-
-// version is what this gpubuild is: the release, the tag it was installed by, or the commit.
-func version() string {
-	if v, _, ok := strings.Cut(release, " "); ok {
-		return v
-	}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	if v == "" || v == "(devel)" {
-		v = "devel"
-		if c := setting(info, "vcs.revision"); len(c) >= 12 {
-			v += "-" + c[:12]
-		}
-	}
-	return v
-}
-
-func setting(info *debug.BuildInfo, key string) string {
-	if info == nil {
-		return ""
-	}
-	for _, s := range info.Settings {
-		if s.Key == key {
-			return s.Value
-		}
-	}
-	return ""
-}
 
 // versionAnswer is all that a bug report needs of this gpubuild. What is not known is empty.
 type versionAnswer struct {
@@ -66,13 +32,10 @@ type versionAnswer struct {
 func (a *app) versionAnswer() versionAnswer {
 	info, _ := debug.ReadBuildInfo()
 	v := versionAnswer{
-		Version: version(), Commit: setting(info, "vcs.revision"), Modified: setting(info, "vcs.modified") == "true", OS: a.Host.OS, Arch: a.Host.Arch,
-		CGO: setting(info, "CGO_ENABLED") == "1", NVML: driver.Means(), Probe: probe.SourceHash(),
+		Version: version.Number(), Commit: version.Commit(), Modified: version.Setting(info, "vcs.modified") == "true", OS: a.Host.OS, Arch: a.Host.Arch,
+		CGO: version.Setting(info, "CGO_ENABLED") == "1", NVML: driver.Means(), Probe: probe.SourceHash(),
 		Schemas:   map[string]string{"receipt": receipt.Schema, "stale-record": fmt.Sprint(stale.Schema)},
 		Libraries: map[string]string{},
-	}
-	if _, commit, ok := strings.Cut(release, " "); ok {
-		v.Commit = commit
 	}
 	if info != nil {
 		v.Go = info.GoVersion

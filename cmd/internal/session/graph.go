@@ -1,0 +1,216 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/memo"
+	"gpubuild/cmd/internal/version"
+	"gpubuild/features"
+	"gpubuild/toolchain/cargo"
+)
+
+// Graph is what cargo answered of a command line: what it builds, and where.
+type Graph struct {
+	Units  *features.Graph // nil where cargo gave no unit graph, and `cargo tree` answered
+	Tree   *features.Tree  // nil where the unit graph answered
+	Reason string          // why `cargo tree` was asked
+	Stderr []byte          // what cargo printed
+	Places cargo.Places    // empty unless asked for
+}
+
+// Question is how cargo is asked.
+type Question struct {
+	Places bool // where cargo builds is to be known, too: a question of its own
+	Own    bool // for a verb of ours, which never writes a Cargo.lock; the build itself would, and so may its question
+}
+
+// graphKind names the cache entries of Graph; the number changes whenever the meaning of what is kept or watched does.
+const graphKind = "graph-1"
+
+// stored is how a Graph is kept: in cargo's own JSON, without what nobody here reads.
+type stored struct {
+	Graph  json.RawMessage `json:"graph,omitempty"`
+	Tree   []byte          `json:"tree,omitempty"`
+	Reason string          `json:"reason,omitempty"`
+	Stderr []byte          `json:"stderr,omitempty"`
+	Places cargo.Places    `json:"places"`
+}
+
+func (st stored) graph() (g Graph, err error) {
+	g = Graph{Reason: st.Reason, Stderr: st.Stderr, Places: st.Places}
+	if len(st.Graph) > 0 {
+		if g.Units, err = features.ParseGraph(bytes.NewReader(st.Graph)); err != nil {
+			return g, err
+		}
+	}
+	if len(st.Tree) > 0 {
+		g.Tree, err = features.ParseTree(bytes.NewReader(st.Tree))
+	}
+	return g, err
+}
+
+// Graph asks cargo what the command line builds, or takes the answer that is kept. It is kept with everything that cargo looked at for it, what did not
+// exist included: a question costs as much as a build with nothing to do.
+func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph, error) {
+	m := s.Machine
+	store, key := m.Memo(), s.graphKey(tool, q)
+	if data, ok := store.Get(graphKind, key); ok {
+		var kept stored
+		if json.Unmarshal(data, &kept) == nil {
+			if g, err := kept.graph(); err == nil {
+				return g, nil
+			}
+		}
+	}
+	inputs := s.watchProject(tool) // before cargo is asked: what changes while it answers is no part of the answer
+	type located struct {
+		places cargo.Places
+		err    error
+	}
+	places := make(chan located, 1)
+	go func() {
+		var at located
+		if q.Places {
+			at.places, at.err = cargo.Locate(ctx, m.Host, m.Runner, tool, s.Line)
+		}
+		places <- at
+	}()
+	private := cargo.Private{Root: m.Host.Join(m.CacheDir, "cargo", cache.Name(m.Host.Real(s.Project.Root)))}
+	got, err := cargo.Graph(ctx, m.Host, m.Runner, tool, cargo.Request{
+		Line: s.Line, Asking: cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: q.Own},
+		Notice: func(text string) { m.Shell.Note("cargo: %s", text) },
+		Status: func(text string) { _, _ = io.WriteString(m.Shell.Err, text) },
+		Mkdir:  cache.Make,
+	})
+	at := <-places
+	if err := errors.Join(err, at.err); err != nil {
+		return Graph{}, firstError(err)
+	}
+	answer := stored{Graph: got.Graph, Tree: got.Tree, Reason: got.Reason, Stderr: got.Stderr, Places: at.places}
+	g, err := answer.graph()
+	if err != nil {
+		return Graph{}, err
+	}
+	if g.Units != nil {
+		if answer.Graph, err = json.Marshal(g.Units); err != nil {
+			return Graph{}, err
+		}
+		inputs = append(inputs, s.watchLocals(g.Units)...)
+	}
+	data, err := json.Marshal(answer)
+	if err == nil {
+		err = store.Put(graphKind, key, inputs, data)
+	}
+	if err != nil { // costs time only
+		m.Shell.Detail("cargo's answer is not kept: %v", err)
+	}
+	return g, nil
+}
+
+// firstError is the first of joined errors: cargo's refusal says the same twice.
+func firstError(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()[0]
+	}
+	return err
+}
+
+// graphKey names the question: the arguments, where they were given, and every variable that cargo, rustup or rustc reads.
+func (s *Session) graphKey(tool cargo.Tool, q Question) string {
+	parts := []string{version.Number(), tool.Path, tool.Dir, s.Project.Manifest}
+	for _, on := range []bool{q.Own, q.Places} {
+		parts = append(parts, map[bool]string{true: "1", false: "0"}[on])
+	}
+	parts = append(parts, s.Line.Words()...)
+	if rustc, err := s.Machine.Host.LookPath("rustc"); err == nil { // another one may come first on the same PATH
+		parts = append(parts, rustc)
+	}
+	for _, e := range tool.Env.Entries() {
+		name, _, _ := strings.Cut(strings.ToUpper(e), "=")
+		for _, prefix := range []string{"CARGO", "RUST", "HOME", "USERPROFILE", "PATH", "CC", "CFG_", "TARGET", "HOST"} {
+			if strings.HasPrefix(name, prefix) {
+				parts = append(parts, e)
+				break
+			}
+		}
+	}
+	return memo.Key(parts...)
+}
+
+// watchProject lists what cargo looks at: every local manifest, the directories in which targets and members are discovered, the lock file, the
+// configuration and toolchain files of every directory above, and the programs themselves.
+func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
+	h, w := s.Machine.Host, watchList{host: s.Machine.Host, seen: map[string]bool{}}
+	w.local(s.Project.RootManifest)
+	w.local(s.Project.Manifest)
+	for _, list := range [][]*features.Package{s.Project.Members, s.Project.Locals} {
+		for _, p := range list {
+			w.local(p.Manifest)
+		}
+	}
+	w.add(s.Project.LockPath)
+	w.add(s.Project.Globbed()...)
+	for _, t := range s.Line.Target {
+		if strings.HasSuffix(t, ".json") { // a target of the user's own
+			w.add(h.Abs(t))
+		}
+	}
+	starts := []string{h.Cwd, h.Real(h.Cwd)}
+	if s.Line.Dir != "" {
+		starts = append(starts, h.Abs(s.Line.Dir), h.Real(h.Abs(s.Line.Dir)))
+	}
+	for _, start := range starts {
+		for dir := start; ; dir = h.Dir(dir) {
+			w.add(h.Join(dir, ".cargo", "config.toml"), h.Join(dir, ".cargo", "config"), h.Join(dir, "rust-toolchain"), h.Join(dir, "rust-toolchain.toml"))
+			if h.Dir(dir) == dir {
+				break
+			}
+		}
+	}
+	cargoHome, rustupHome := h.Env.Get("CARGO_HOME"), h.Env.Get("RUSTUP_HOME")
+	if cargoHome == "" {
+		cargoHome = h.Join(h.Home, ".cargo")
+	}
+	if rustupHome == "" {
+		rustupHome = h.Join(h.Home, ".rustup")
+	}
+	w.add(h.Join(cargoHome, "config.toml"), h.Join(cargoHome, "config"), h.Join(rustupHome, "settings.toml"), h.Join(rustupHome, "toolchains"), tool.Path)
+	if toolchains, err := h.Files.ReadDir(h.Join(rustupHome, "toolchains")); err == nil {
+		for _, t := range toolchains { // rustup update changes them in place
+			bin := h.Join(rustupHome, "toolchains", t.Name(), "bin")
+			w.add(h.Join(bin, h.Exe("cargo")), h.Join(bin, h.Exe("rustc")))
+		}
+	}
+	for _, c := range s.Line.Config {
+		if !strings.Contains(c, "=") {
+			w.add(h.Abs(c))
+		}
+	}
+	if rustc, err := h.LookPath("rustc"); err == nil {
+		w.add(rustc)
+	}
+	return s.Machine.Memo().Watch(w.paths...)
+}
+
+// watchLocals lists the local packages that only cargo's answer names. Registry and git packages never change; the lock file names them.
+func (s *Session) watchLocals(g *features.Graph) []memo.Input {
+	h, w := s.Machine.Host, watchList{host: s.Machine.Host, seen: map[string]bool{}}
+	known := map[string]bool{}
+	for i := range g.Units {
+		pkg := g.Units[i].PkgID
+		if known[pkg] {
+			continue
+		}
+		known[pkg] = true
+		if id := features.ParsePkgID(pkg); id.Local() {
+			w.local(h.Join(id.Dir(h), features.ManifestName))
+		}
+	}
+	return s.Machine.Memo().Watch(w.paths...)
+}

@@ -1,0 +1,45 @@
+// Package session opens what a command line is about: the machine, the project with its configuration, and cargo's answer of what would be built. It
+// judges nothing and changes nothing of the user's.
+package session
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/memo"
+	"gpubuild/cmd/internal/console"
+	"gpubuild/gpu/verify"
+)
+
+// Machine is what every verb works with. It is made once, before the command line is read, and not changed after that.
+type Machine struct {
+	Host     buildenv.Host
+	Runner   Runner
+	Shell    *console.Shell
+	Stdin    io.Reader
+	Self     string // our own executable, for children that are ourselves
+	CacheDir string
+	Began    time.Time
+	Real     RealDriver
+}
+
+// RealDriver makes the predicate that says whether a loaded driver is that of a real GPU. Only a test binary passes another one than verify.RealDriver.
+type RealDriver func(buildenv.Host) func(verify.Loaded) (bool, string)
+
+// Runner runs a process to its end.
+type Runner interface {
+	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
+}
+
+// Memo is the persistent cache.
+func (m *Machine) Memo() memo.Store { return memo.Open(m.Host, m.CacheDir, m.Began) }
+
+// Shown is a path as a person reads it: relative to the current directory when it lies below.
+func (m *Machine) Shown(path string) string {
+	if m.Host.Below(path, m.Host.Cwd) && !m.Host.SamePath(path, m.Host.Cwd) {
+		return path[len(m.Host.Clean(m.Host.Cwd))+1:]
+	}
+	return path
+}
