@@ -155,15 +155,15 @@ func (j *journey) knownChoice(u features.ScriptUnit, ran int64, want stale.Want,
 func (j *journey) asks(ctx context.Context, u features.ScriptUnit) stale.Asks {
 	in := u.Inputs
 	a := stale.Asks{Compiles: in.Arch, Version: in.NVCC && !in.Arch, Libraries: in.Root, CUDNN: in.CUDNN, Want: j.wanted(ctx, in)}
-	if t := j.set.Toolkit; t != nil {
+	if t := j.Set.Toolkit; t != nil {
 		a.CUDA, a.Library, a.Compiler = t.Version.String(), j.Host.Real(t.Lib), j.Host.Real(t.NVCC)
 	}
-	if c := j.set.CUDNN; c != nil {
+	if c := j.Set.CUDNN; c != nil {
 		if v, err := gpu.ParseVersion(c.Version); err == nil {
 			a.CUDNNVersion = v.String()
 		}
 	}
-	if c := j.set.Compiler; c != nil {
+	if c := j.Set.Compiler; c != nil {
 		a.Host = c.Kind + " " + c.Version
 	}
 	return a
@@ -196,7 +196,7 @@ func (j *journey) traces(outDir string, compiles bool, h *hashes) (stale.Traces,
 		}
 	}
 	for name, p := range j.bundled(said.Searched, said.Linked) {
-		if tk := j.set.Toolkit; tk == nil || !j.Host.Below(j.Host.Real(p), j.Host.Real(tk.Root)) { // the toolkit shows itself otherwise
+		if tk := j.Set.Toolkit; tk == nil || !j.Host.Below(j.Host.Real(p), j.Host.Real(tk.Root)) { // the toolkit shows itself otherwise
 			t.Bundled = append(t.Bundled, staticLibrary+name)
 		}
 	}
@@ -240,7 +240,7 @@ func (j *journey) cmakeCompilers(text string, h *hashes) []string {
 		if !j.Host.IsAbs(path) || strings.HasSuffix(path, "-NOTFOUND") {
 			continue
 		}
-		if t := j.set.Toolkit; t != nil {
+		if t := j.Set.Toolkit; t != nil {
 			chosen := j.Host.Real(t.NVCC)
 			a, errA := h.of(path)
 			b, errB := h.of(chosen)

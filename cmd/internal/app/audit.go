@@ -166,7 +166,7 @@ func (j *journey) auditBuilt(ctx context.Context) error {
 	if want := j.Config.Prove.Value; want != nil && len(args) == 0 {
 		args = want.Args
 	}
-	st, err := j.libraryStage(j.set.Toolkit, j.Host.Env, p.Path)
+	st, err := j.libraryStage(j.Set.Toolkit, j.Host.Env, p.Path)
 	if err != nil {
 		return err
 	}

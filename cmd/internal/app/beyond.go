@@ -15,7 +15,7 @@ import (
 // user's own. Without a chosen toolkit there is nothing that code could be held against.
 func (j *journey) beyond(m cargo.Message) (features.ScriptUnit, bool) {
 	id := features.ParsePkgID(m.PackageID)
-	if !id.Local() || j.set.Toolkit == nil {
+	if !id.Local() || j.Set.Toolkit == nil {
 		return features.ScriptUnit{}, false
 	}
 	u := features.ScriptUnit{PkgID: m.PackageID, Name: id.Name, Version: id.Version, Dir: id.Dir(j.Host), Inputs: compiles}
@@ -33,7 +33,7 @@ func (j *journey) beyond(m cargo.Message) (features.ScriptUnit, bool) {
 
 // beyondThere are the outputs of such packages as earlier builds left them.
 func (j *journey) beyondThere() []output {
-	if j.set.Toolkit == nil {
+	if j.Set.Toolkit == nil {
 		return nil
 	}
 	var out []output
@@ -70,7 +70,7 @@ func (j *journey) unseen() []*features.Package {
 // compareBeyond adds to the units that are compared those of which only their code shows that they compile kernels, as far as earlier builds left any. The
 // code itself tells of nvcc and the architecture; of the host compiler, headers and variables only a record does.
 func (j *journey) compareBeyond(h *hashes) error {
-	if j.set.Toolkit == nil {
+	if j.Set.Toolkit == nil {
 		return nil
 	}
 	// For one that compiles its first kernels in this build they are noted, too, where that costs nothing or such a script is expected.
@@ -150,7 +150,7 @@ func (j *journey) compilesAsSeen(u features.ScriptUnit, outDir string) bool {
 // withBeyond adds to the inputs of a unit whose sources show something else that it takes from the toolkit, and not nvcc, what nvcc takes, where its code shows
 // that it runs it. Without h what was not looked at before the build is left out: the next one then makes the package anew.
 func (j *journey) withBeyond(u features.ScriptUnit, outDir string, inputs []stale.Input, h *hashes) ([]stale.Input, error) {
-	if u.Inputs.NVCC || j.set.Toolkit == nil || !features.ParsePkgID(u.PkgID).Local() || !j.compilesAsSeen(u, outDir) {
+	if u.Inputs.NVCC || j.Set.Toolkit == nil || !features.ParsePkgID(u.PkgID).Local() || !j.compilesAsSeen(u, outDir) {
 		return inputs, nil
 	}
 	if h != nil {

@@ -170,7 +170,7 @@ func (j *journey) remedy(f *mistake) string {
 	for _, m := range f.list {
 		if m.By == stale.ByNVCC && f.linked == "" {
 			return fmt.Sprintf("its build script does not use %s: look in %s for a fixed path, a variable of its own, or compiled kernels that it keeps outside the target directory; then %s",
-				j.set.Toolkit.NVCC, script, anew)
+				j.Set.Toolkit.NVCC, script, anew)
 		}
 	}
 	return fmt.Sprintf("ask for an architecture that %s is built for (--gpu-arch), or change it in %s; then %s", f.unit.Name, script, anew)

@@ -15,6 +15,7 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
@@ -68,7 +69,7 @@ const threeLines = "a matrix of three lines does, in gpubuild.toml:\n      [matr
 
 // openCI reads the project and its configuration, without asking cargo.
 func (a *app) openCI(o Options, l cargo.Line) (*journey, error) {
-	j := &journey{app: a, options: o, Line: l, env: a.Host.Env}
+	j := &journey{app: a, options: o, Line: l, Tools: tools.Tools{Env: a.Host.Env}}
 	return j, j.openProject()
 }
 
@@ -181,7 +182,7 @@ func (p *ciPlan) askAbout(ctx context.Context, set string) error {
 	if err != nil {
 		return err
 	}
-	j := &journey{app: p.app, options: p.options, Line: line, Tool: tool, env: p.Host.Env}
+	j := &journey{app: p.app, options: p.options, Line: line, Tool: tool, Tools: tools.Tools{Env: p.Host.Env}}
 	j.opened(p.session.With(line))
 	if err := j.ask(ctx, session.Question{Places: true, Own: true}); err != nil {
 		return err

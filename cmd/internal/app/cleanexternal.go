@@ -36,7 +36,7 @@ func (j *journey) outside(packages []string) ([]outsideCache, error) {
 		return nil, err
 	}
 	h := j.Host
-	h.Env = j.env
+	h.Env = j.Env
 	var out []outsideCache
 	for _, p := range packages {
 		c := catalog.Crate(p)

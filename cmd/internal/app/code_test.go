@@ -195,7 +195,7 @@ func TestTracesOfBuildTools(t *testing.T) {
 		"out/a-1.o": "x", "out/b-2.o": "x",
 	})
 	at := func(name string) string { return filepath.Join(dir, name) }
-	j.set = toolchain.Set{Toolkit: &cuda.Toolkit{NVCC: at("new/bin/nvcc")}}
+	j.Set = toolchain.Set{Toolkit: &cuda.Toolkit{NVCC: at("new/bin/nvcc")}}
 	h := &hashes{Known: map[string]string{}}
 	text := "//x\nCMAKE_CUDA_COMPILER:FILEPATH=" + at("copy/bin/nvcc") + "\r\nCMAKE_CUDA_COMPILER_AR:FILEPATH=/usr/bin/ar\nCUDAToolkit_NVCC_EXECUTABLE:FILEPATH=" + at("old/bin/nvcc") + "\n"
 	if got, want := j.cmakeCompilers(text, h), []string{at("new/bin/nvcc"), at("old/bin/nvcc")}; !slices.Equal(got, want) {

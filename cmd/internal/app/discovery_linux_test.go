@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
@@ -31,7 +32,7 @@ func discoverer(tb testing.TB, dir, cacheDir string) *journey {
 		h.Env = h.Env.Set("PATH", dir+string(filepath.ListSeparator)+h.Env.Get("PATH"))
 	}
 	a := &app{Machine: &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: cacheDir}}
-	return &journey{app: a, reach: &features.Answer{}, needs: toolchain.Needs{CUDA: true, NVCC: true, Libraries: true, CUDNN: true, ROCm: true, HostCompiler: true}}
+	return &journey{app: a, reach: &features.Answer{}, Tools: tools.Tools{Needs: toolchain.Needs{CUDA: true, NVCC: true, Libraries: true, CUDNN: true, ROCm: true, HostCompiler: true}}}
 }
 
 // compilerWithoutNumber puts a copy of this machine's gcc into a directory: by its name nothing tells its version, as on Fedora and in conda.
@@ -79,7 +80,7 @@ func BenchmarkDiscovery(b *testing.B) {
 		find(cacheDir)
 		b.ResetTimer()
 		for range b.N {
-			if j := find(cacheDir); len(j.facts.Compilers) == 0 {
+			if j := find(cacheDir); len(j.Facts.Compilers) == 0 {
 				b.Fatal("no compiler")
 			}
 		}
@@ -118,14 +119,14 @@ func TestACompilerIsAskedOnce(t *testing.T) {
 		j := discoverer(t, dir, cacheDir)
 		count := &counting{Runner: j.Runner}
 		j.Runner = count
-		j.findCompilers(context.Background(), &j.facts)
+		j.findCompilers(context.Background(), &j.Facts)
 		var asked []string
 		for _, path := range count.started {
 			if filepath.Dir(path) == dir {
 				asked = append(asked, path)
 			}
 		}
-		for _, c := range j.facts.Compilers {
+		for _, c := range j.Facts.Compilers {
 			if filepath.Dir(c.Path) == dir {
 				return c.Version + c.Problem, asked
 			}

@@ -13,6 +13,7 @@ import (
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -112,7 +113,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	if len(l.Target) > 0 {
 		f.Target = cargo.Triple(l.Target[0], f.Target)
 	}
-	j := &journey{app: a, options: o, Line: l, Tool: tool, env: a.Host.Env}
+	j := &journey{app: a, options: o, Line: l, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
 	f.ProjectWhy = "there is no cargo to ask"
 	if f.Cargo != "" {
@@ -121,8 +122,8 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		switch {
 		case err == nil:
 			j = looked
-			j.needs = needsOf(j.reach)
-			f.Project, f.Needs = a.Shown(j.Project.Manifest), j.needs
+			j.Needs = needsOf(j.reach)
+			f.Project, f.Needs = a.Shown(j.Project.Manifest), j.Needs
 		case errors.As(err, &none):
 			f.ProjectWhy = err.Error()
 		case isInterrupted(err):
@@ -143,7 +144,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	}
 	if j.reach == nil {
 		j.reach = &features.Answer{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}}
-		j.needs = f.Needs
+		j.Needs = f.Needs
 	}
 	if o.Toolkit == "fetch" || o.Toolkit == "" && a.Host.Env.Get("GPUBUILD_CUDA") == "fetch" {
 		return f, &usageError{"doctor fetches nothing", "gpubuild toolchain install"}
@@ -153,37 +154,37 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		return f, err
 	}
 	j.gather(ctx, wish, extra)
-	j.facts.ROCm = rocm.Find(a.Host)
-	if j.driverNotes == nil { // one that hangs is waited for once
+	j.Facts.ROCm = rocm.Find(a.Host)
+	if j.DriverNotes == nil { // one that hangs is waited for once
 		j.takeInventory(ctx)
 	}
-	f.Notes = j.driverNotes
-	if j.facts.Compilers == nil {
-		a.findCompilers(ctx, &j.facts)
+	f.Notes = j.DriverNotes
+	if j.Facts.Compilers == nil {
+		a.findCompilers(ctx, &j.Facts)
 	}
-	if j.facts.Toolkits == nil {
-		j.facts.Toolkits, j.facts.Places = cuda.Find(a.Host, extra), cuda.UsualPlaces(a.Host)
-		j.facts.CodePage = a.Host.CodePage()
+	if j.Facts.Toolkits == nil {
+		j.Facts.Toolkits, j.Facts.Places = cuda.Find(a.Host, extra), cuda.UsualPlaces(a.Host)
+		j.Facts.CodePage = a.Host.CodePage()
 	}
-	if j.needs.CUDNN && j.facts.CUDNN == nil {
-		j.facts.CUDNN = cudnn.Find(a.Host, nil, nil)
+	if j.Needs.CUDNN && j.Facts.CUDNN == nil {
+		j.Facts.CUDNN = cudnn.Find(a.Host, nil, nil)
 	}
 	f.FreeDisk = a.freeDisk(j)
-	f.Chosen, f.ChooseErr = toolchain.Choose(j.facts, j.needs, wish)
-	f.Toolchain = j.facts
+	f.Chosen, f.ChooseErr = toolchain.Choose(j.Facts, j.Needs, wish)
+	f.Toolchain = j.Facts
 	var libraryNotes []string
 	f.RunLibraries, f.RunDirs, libraryNotes = j.runLibraries(f.Chosen)
 	for _, n := range libraryNotes {
 		a.Shell.Detail("%s", n)
 	}
-	f.CUPTI = pickCUPTI(a.toolkits(f.Chosen.Toolkit), j.facts.Driver.CUDA)
-	for _, c := range j.facts.Compilers {
+	f.CUPTI = pickCUPTI(a.toolkits(f.Chosen.Toolkit), j.Facts.Driver.CUDA)
+	for _, c := range j.Facts.Compilers {
 		if c.Problem == "" && f.Compiler == "" && c.Kind != hostcc.MSVC {
 			f.Compiler = c.Named()
 		}
 	}
-	if j.facts.MSVC != nil {
-		if c, ok := visualFor(a.Host, *j.facts.MSVC); ok {
+	if j.Facts.MSVC != nil {
+		if c, ok := visualFor(a.Host, *j.Facts.MSVC); ok {
 			f.Compiler = c.Path
 		}
 	}

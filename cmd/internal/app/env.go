@@ -23,17 +23,17 @@ func runEnv(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return a.answer(o, "env", true, j.findings, struct {
 			buildenv.Delta
 			Toolkit *cuda.Toolkit `json:"toolkit,omitempty"`
-		}{j.exported, j.set.Toolkit})
+		}{j.Exported, j.Set.Toolkit})
 	}
 	if o.Diff {
-		fmt.Fprint(a.Shell.Out, buildenv.Diff(a.Host, j.exportFrom, j.exported))
+		fmt.Fprint(a.Shell.Out, buildenv.Diff(a.Host, j.ExportFrom, j.Exported))
 		return nil
 	}
 	shell := o.Shell
 	if shell == "" {
 		shell = usualShell(a.Host)
 	}
-	text, err := buildenv.Export(shell, a.Host, j.exportFrom, j.exported)
+	text, err := buildenv.Export(shell, a.Host, j.ExportFrom, j.Exported)
 	if err != nil {
 		return unknownShell(err)
 	}

@@ -242,7 +242,7 @@ func (s situation) otherToolkit(f explain.Found) string {
 // situation is what the road found, for the failures that came of it.
 func (j *journey) situation(ctx context.Context, found []explain.Found) situation {
 	s := situation{
-		again: append([]string{"gpubuild"}, j.typed...), windows: j.Host.OS == buildenv.Windows, facts: j.facts, set: j.set,
+		again: append([]string{"gpubuild"}, j.typed...), windows: j.Host.OS == buildenv.Windows, facts: j.Facts, set: j.Set,
 		find: j.libraryDir,
 	}
 	for i, w := range s.again {

@@ -30,15 +30,15 @@ func (j *journey) keepGiven(all []cargo.Given) {
 		if !isPath && !toolchain.Steers(j.Host, g.Name) {
 			continue
 		}
-		want, set := j.env.Lookup(g.Name)
+		want, set := j.Env.Lookup(g.Name)
 		if set && want == g.Value || isPath && (!g.Force || j.sameTools(g.Value)) {
 			continue
 		}
 		if !set {
-			want = toolchain.InPlace(j.set, g.Name)
-			j.delta.Add(buildenv.Set, g.Name, want, "cargo would set it by the [env] of "+g.Origin)
-			j.env = j.env.Set(g.Name, want)
-			j.Tool = j.Tool.With(j.env)
+			want = toolchain.InPlace(j.Set, g.Name)
+			j.Delta.Add(buildenv.Set, g.Name, want, "cargo would set it by the [env] of "+g.Origin)
+			j.Env = j.Env.Set(g.Name, want)
+			j.Tool = j.Tool.With(j.Env)
 		}
 		if !g.Force {
 			continue // the environment is stronger
@@ -51,7 +51,7 @@ func (j *journey) keepGiven(all []cargo.Given) {
 // sameTools says whether another PATH leads to the same compilers.
 func (j *journey) sameTools(path string) bool {
 	one, other := j.Host, j.Host
-	one.Env, other.Env = j.env, j.env.Set("PATH", path)
+	one.Env, other.Env = j.Env, j.Env.Set("PATH", path)
 	for _, tool := range []string{"nvcc", "cl", "gcc", "g++"} {
 		a, _ := one.LookPath(tool) // none is no error
 		b, _ := other.LookPath(tool)

@@ -97,23 +97,23 @@ func (j *journey) madeKernels(p *features.Package) (arch gpu.Arch, nvcc string) 
 
 // needHidden adds what a hidden package needs to what is known of the others.
 func (j *journey) needHidden() (hidden, error) {
-	if j.needs.Toolkit() {
+	if j.Needs.Toolkit() {
 		return hidden{}, nil // one is chosen anyway
 	}
 	h, err := j.hiddenNVCC()
 	if err != nil || h.pkg == "" {
 		return h, err
 	}
-	j.needs.NVCC = true
-	j.needs.Because = append(j.needs.Because, fmt.Sprintf("nvcc: %s (%s)", h.pkg, h.why))
+	j.Needs.NVCC = true
+	j.Needs.Because = append(j.Needs.Because, fmt.Sprintf("nvcc: %s (%s)", h.pkg, h.why))
 	// Which variables its script reads is not known. Where the user asked for a toolkit all are set, unless a cudarc declares the roots' to cargo without
 	// reading them; otherwise PATH alone leads there: what was built without the others would be built anew.
-	if h.asked && len(j.needs.Reads) == 0 && len(j.reach.Cudarc) == 0 {
+	if h.asked && len(j.Needs.Reads) == 0 && len(j.reach.Cudarc) == 0 {
 		return h, nil
 	}
-	j.needs.Reads = append(j.needs.Reads, "PATH")
+	j.Needs.Reads = append(j.Needs.Reads, "PATH")
 	if arch, _ := toolchain.ArchWish(j.options.Arch, j.Host.Env, j.Config.Arch.Value, j.Config.Arch.Origin); arch != "" {
-		j.needs.Reads = append(j.needs.Reads, "CUDA_COMPUTE_CAP")
+		j.Needs.Reads = append(j.Needs.Reads, "CUDA_COMPUTE_CAP")
 	}
 	return h, nil
 }

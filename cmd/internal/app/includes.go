@@ -113,7 +113,7 @@ func searchPaths(h buildenv.Host) []string {
 
 // includes are the toolkit's headers as a whole, for packages that compile with them, and what comes before them.
 func (n *inputs) includes() {
-	t := n.set.Toolkit
+	t := n.Set.Toolkit
 	if t == nil || t.Include == "" || !n.in.Arch && !n.in.Binds {
 		return
 	}
@@ -123,7 +123,7 @@ func (n *inputs) includes() {
 	}
 	n.add(includeDirectory, t.Version.String()+" "+t.Include, sum)
 	for _, name := range searchPaths(n.Host) {
-		v, ok := n.env.Lookup(name)
+		v, ok := n.Env.Lookup(name)
 		if !ok || v == "" {
 			continue
 		}
@@ -144,7 +144,7 @@ func (n *inputs) includes() {
 	}
 	if n.Host.OS == buildenv.Windows {
 		for _, name := range []string{"CL", "_CL_"} {
-			if v, ok := n.env.Lookup(name); ok {
+			if v, ok := n.Env.Lookup(name); ok {
 				n.add(name, v, "")
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -27,7 +28,7 @@ func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return &usageError{"gpubuild init writes gpubuild.toml for a project that is there, and takes no path", cargos}
 	}
 	tool, _ := cargo.Find(a.Host, l) // without cargo the programs are not known, and nothing else is lost
-	j := &journey{app: a, options: o, Line: l, Tool: tool, env: a.Host.Env}
+	j := &journey{app: a, options: o, Line: l, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
 	if err := j.openProject(); err != nil {
 		var none *features.NoManifestError
 		if errors.As(err, &none) {

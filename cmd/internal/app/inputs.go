@@ -60,7 +60,7 @@ const nvccInput = "nvcc"
 // nvcc is the compiler with all that it runs. A script that only asks for the version gets that from the program's own text, so that another patch of
 // the same release is nothing to it.
 func (n *inputs) nvcc() {
-	t := n.set.Toolkit
+	t := n.Set.Toolkit
 	if t == nil || !n.in.NVCC {
 		return
 	}
@@ -89,7 +89,7 @@ var mainHeaders = []string{"cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cu
 // headers are those of the toolkit that a script reads a version in or that are in every kernel, told apart from all others (see includes) since they say
 // most, and those that a script looks for by itself.
 func (n *inputs) headers() {
-	if t := n.set.Toolkit; t != nil && (n.in.NVCC && !n.in.Version || n.in.Root) {
+	if t := n.Set.Toolkit; t != nil && (n.in.NVCC && !n.in.Version || n.in.Root) {
 		var files []string
 		for _, name := range mainHeaders {
 			files = append(files, n.Host.Join(t.Include, name))
@@ -99,7 +99,7 @@ func (n *inputs) headers() {
 	for _, w := range n.in.Headers {
 		dirs := []string{}
 		for _, v := range w.Vars {
-			if root := n.env.Get(v); root != "" {
+			if root := n.Env.Get(v); root != "" {
 				dirs = append(dirs, n.Host.Join(root, "include"))
 			}
 		}
@@ -120,7 +120,7 @@ var linkable = regexp.MustCompile(`^(lib)?(cu|nv|npp)[A-Za-z0-9_-]*\.(so(\.\d+)?
 // libraries are what a script that only links finds in the toolkit. It matters which are there, not what is in them: that is linked when the program is,
 // and a static library is recorded itself; see linked.
 func (n *inputs) libraries() {
-	t := n.set.Toolkit
+	t := n.Set.Toolkit
 	if t == nil || !n.in.Root || n.in.Host || t.Lib == "" {
 		return
 	}
@@ -138,14 +138,14 @@ func (n *inputs) libraries() {
 
 // hostCompiler is what nvcc calls, and what cc or CMake call beside it. Of gcc it is the driver that is looked at: cc1plus comes in the same package.
 func (n *inputs) hostCompiler() {
-	if c := n.set.Compiler; c != nil && n.in.Host {
+	if c := n.Set.Compiler; c != nil && n.in.Host {
 		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.content(c.Real, c.CXX))
 	}
-	if v := n.set.MSVC; v != nil && (n.in.Host || n.in.CXX) {
+	if v := n.Set.MSVC; v != nil && (n.in.Host || n.in.CXX) {
 		n.add("Windows SDK", v.SDK.Version+" "+v.SDK.Root+", C run-time library "+v.UCRT.Version, "")
 	}
 	if n.in.CXX && n.Host.OS != buildenv.Windows {
-		word := n.env.Get("CXX")
+		word := n.Env.Get("CXX")
 		if word == "" {
 			word = "c++" // cc 1.x get_base_compiler, CMake's own first choice
 		}
@@ -166,7 +166,7 @@ func (n *inputs) program(name, word string) {
 // last that compiles.
 func (n *inputs) find(word string) string {
 	h := n.Host
-	h.Env = n.env
+	h.Env = n.Env
 	if h.IsAbs(word) {
 		if h.IsFile(word) {
 			return h.Real(word)
@@ -186,10 +186,10 @@ func (n *inputs) find(word string) string {
 
 // others are the architecture and cuDNN.
 func (n *inputs) others() {
-	if n.in.Arch && !n.set.Capability.IsZero() {
-		n.add("arch", "sm_"+n.set.Capability.Digits()+n.set.Suffix, "")
+	if n.in.Arch && !n.Set.Capability.IsZero() {
+		n.add("arch", "sm_"+n.Set.Capability.Digits()+n.Set.Suffix, "")
 	}
-	if c := n.set.CUDNN; c != nil && n.in.CUDNN {
+	if c := n.Set.CUDNN; c != nil && n.in.CUDNN {
 		n.add("cuDNN", c.Version+" "+c.Root, n.content(n.Host.Join(c.Include, "cudnn_version.h"), n.Host.Join(c.Include, "cudnn.h")))
 	}
 }
@@ -201,9 +201,9 @@ func (n *inputs) torch() {
 		return
 	}
 	root, from := "", "LIBTORCH"
-	if _, python := n.env.Lookup("LIBTORCH_USE_PYTORCH"); python {
+	if _, python := n.Env.Lookup("LIBTORCH_USE_PYTORCH"); python {
 		root, from = n.pythonTorch(), "Python"
-	} else if root = n.env.Get("LIBTORCH"); root == "" {
+	} else if root = n.Env.Get("LIBTORCH"); root == "" {
 		if n.Host.OS != buildenv.Linux || !n.Host.IsFile("/usr/lib/libtorch.so") {
 			n.add("libtorch", "downloaded by the script", "") // its version is the crate's own, its kind TORCH_CUDA_VERSION
 			return
@@ -215,7 +215,7 @@ func (n *inputs) torch() {
 		return
 	}
 	lib := n.Host.Join(root, "lib")
-	if v := n.env.Get("LIBTORCH_LIB"); v != "" && from != "Python" {
+	if v := n.Env.Get("LIBTORCH_LIB"); v != "" && from != "Python" {
 		lib = n.Host.Join(v, "lib")
 	}
 	sum := sha256.New()
@@ -248,8 +248,8 @@ var pythonVersion = regexp.MustCompile(`(?m)^__version__ = '([^']+)'`)
 // pythonTorch finds the torch package of the Python that the script would ask, without starting it: that takes seconds.
 func (n *inputs) pythonTorch() string {
 	h := n.Host
-	h.Env = n.env
-	prefixes := []string{n.env.Get("VIRTUAL_ENV")}
+	h.Env = n.Env
+	prefixes := []string{n.Env.Get("VIRTUAL_ENV")}
 	if prefixes[0] == "" {
 		python, err := h.LookPath("python3")
 		if err != nil {
@@ -282,7 +282,7 @@ func (n *inputs) variables() {
 			names[want] = true
 			continue
 		}
-		for _, have := range n.env.Names() {
+		for _, have := range n.Env.Names() {
 			if strings.HasPrefix(have, prefix) {
 				names[have] = true
 			}
@@ -290,7 +290,7 @@ func (n *inputs) variables() {
 	}
 	if n.in.NVCC && !n.in.Version { // nvcc reads them itself, whoever calls it; to it one that is blank is none
 		for _, name := range n.nvccReads() {
-			names[name] = names[name] || strings.TrimSpace(n.env.Get(name)) != ""
+			names[name] = names[name] || strings.TrimSpace(n.Env.Get(name)) != ""
 		}
 	}
 	sorted := make([]string, 0, len(names))
@@ -301,12 +301,12 @@ func (n *inputs) variables() {
 	}
 	sort.Strings(sorted)
 	for _, name := range sorted {
-		v, set := n.env.Lookup(name)
+		v, set := n.Env.Lookup(name)
 		switch {
 		case !set || managed(name):
 		case name == "NVCC" || name == "CUDACXX":
 			// said or not, the toolkit's own is what is recorded above
-			if t := n.set.Toolkit; t == nil || len(strings.Fields(v)) > 1 && !n.Host.IsAbs(v) || !n.Host.SamePath(n.find(v), n.Host.Real(t.NVCC)) {
+			if t := n.Set.Toolkit; t == nil || len(strings.Fields(v)) > 1 && !n.Host.IsAbs(v) || !n.Host.SamePath(n.find(v), n.Host.Real(t.NVCC)) {
 				n.program(name, v)
 			}
 		case name == "CUDAHOSTCXX" || name == "CANDLE_NVCC_CCBIN":
@@ -321,7 +321,7 @@ func (n *inputs) variables() {
 // environment to which nvcc.profile beside it adds its own words (INCLUDES, PTXAS_FLAGS; as `PTXAS_FLAGS=-O0 nvcc --dryrun` of 13.4 shows).
 func (n *inputs) nvccReads() []string {
 	names := []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}
-	t := n.set.Toolkit
+	t := n.Set.Toolkit
 	if t == nil {
 		return names
 	}

@@ -16,6 +16,7 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
@@ -49,17 +50,17 @@ func newBench(t *testing.T) *bench {
 		b.write(filepath.Join(root, name), text)
 	}
 	host.Env = buildenv.NewEnv(host.OS, []string{"PATH=" + filepath.Join(b.top, "bin")})
-	b.j = &journey{app: &app{Machine: &session.Machine{Host: host, CacheDir: filepath.Join(b.top, "cache"), Shell: &console.Shell{Out: io.Discard, Err: os.Stderr}}}, env: host.Env, Project: &features.Project{RootManifest: "Cargo.toml"}}
+	b.j = &journey{app: &app{Machine: &session.Machine{Host: host, CacheDir: filepath.Join(b.top, "cache"), Shell: &console.Shell{Out: io.Discard, Err: os.Stderr}}}, Tools: tools.Tools{Env: host.Env}, Project: &features.Project{RootManifest: "Cargo.toml"}}
 	b.j.graph.Places = cargo.Places{TargetDirectory: filepath.Join(b.top, "target"), BuildDirectory: filepath.Join(b.top, "target")}
 	gcc := filepath.Join(b.top, "gcc", "gcc")
-	b.j.set = toolchain.Set{Compiler: &hostcc.Compiler{Kind: "gcc", Version: "12", Path: gcc, Real: gcc, CXX: gcc}, Capability: gpu.Capability{Major: 9}}
+	b.j.Set = toolchain.Set{Compiler: &hostcc.Compiler{Kind: "gcc", Version: "12", Path: gcc, Real: gcc, CXX: gcc}, Capability: gpu.Capability{Major: 9}}
 	b.root(root)
 	return b
 }
 
 // root makes a tree the chosen toolkit.
 func (b *bench) root(root string) {
-	b.j.set.Toolkit = &cuda.Toolkit{Root: root, Real: root, NVCC: filepath.Join(root, "bin", "nvcc"), Include: filepath.Join(root, "include"), Lib: filepath.Join(root, "lib64"),
+	b.j.Set.Toolkit = &cuda.Toolkit{Root: root, Real: root, NVCC: filepath.Join(root, "bin", "nvcc"), Include: filepath.Join(root, "include"), Lib: filepath.Join(root, "lib64"),
 		Version: gpu.Version{Major: 13, Minor: 4}}
 }
 
@@ -76,7 +77,7 @@ func (b *bench) write(path, text string) {
 func (b *bench) file(name string) string { return filepath.Join(b.top, "cuda", name) }
 
 func (b *bench) setenv(name, value string) {
-	b.j.env = b.j.env.Set(name, value)
+	b.j.Env = b.j.Env.Set(name, value)
 }
 
 // look is what is recorded now, and how many files were read for it.
@@ -272,7 +273,7 @@ func TestInputsThatMatter(t *testing.T) {
 		{"another header in a search path", func(b *bench) { b.setenv("CPATH", b.file("../mine")) }, rewrite("../mine/boost.hpp", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"a library's patch level", nil, rewrite("lib64/libcublas.so.13.4.1", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"a library that was not there", nil, rewrite("lib64/libcublas.so.13", "x"), []string{"-", "CUDA libraries", "-", "-", "-", "-", "-"}},
-		{"link stubs that were not there", nil, func(b *bench) { b.j.set.Toolkit.Stubs = b.file("lib64/stubs") }, []string{"-", "CUDA libraries", "-", "-", "-", "-", "-"}},
+		{"link stubs that were not there", nil, func(b *bench) { b.j.Set.Toolkit.Stubs = b.file("lib64/stubs") }, []string{"-", "CUDA libraries", "-", "-", "-", "-", "-"}},
 		{"another host compiler in its place", nil, rewrite("../gcc/gcc", "gcc 13"), []string{"host compiler", "-", "-", "host compiler", "-", "-", "-"}},
 		{"another c++", nil, rewrite("../bin/c++", "c++ 13"), []string{"-", "-", "-", "C++ compiler", "C++ compiler", "-", "-"}},
 		{"flags that nvcc reads itself", nil, set("NVCC_APPEND_FLAGS", "-G"), []string{"NVCC_APPEND_FLAGS", "-", "-", "NVCC_APPEND_FLAGS", "-", "-", "-"}},
@@ -299,9 +300,9 @@ func TestInputsThatMatter(t *testing.T) {
 		{"CMake's own variables", nil, func(b *bench) { b.setenv("CMAKE_CUDA_ARCHITECTURES", "90"); b.setenv("CUDAHOSTCXX", "g++-12") },
 			[]string{"-", "-", "-", "CMAKE_CUDA_ARCHITECTURES CUDAHOSTCXX", "-", "-", "-"}},
 		{"how many compile at a time", nil, set("CMAKE_BUILD_PARALLEL_LEVEL", "3"), []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{"another arch", nil, func(b *bench) { b.j.set.Capability = gpu.Capability{Major: 8} }, []string{"arch", "-", "-", "arch", "-", "-", "-"}},
-		{"the same with its own features", nil, func(b *bench) { b.j.set.Suffix = "a" }, []string{"arch", "-", "-", "arch", "-", "-", "-"}},
-		{"another driver", nil, func(b *bench) { b.j.set.Driver = gpu.Driver{Version: "580.1"} }, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"another arch", nil, func(b *bench) { b.j.Set.Capability = gpu.Capability{Major: 8} }, []string{"arch", "-", "-", "arch", "-", "-", "-"}},
+		{"the same with its own features", nil, func(b *bench) { b.j.Set.Suffix = "a" }, []string{"arch", "-", "-", "arch", "-", "-", "-"}},
+		{"another driver", nil, func(b *bench) { b.j.Set.Driver = gpu.Driver{Version: "580.1"} }, []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"libtorch replaced in its place", libtorch, rewrite("../torch/build-version", "2.13.0+cpu\n"), []string{"-", "-", "-", "-", "libtorch", "-", "-"}},
 		{"libtorch got its CUDA library", libtorch, rewrite("../torch/lib/libtorch_cuda.so", "cuda"), []string{"-", "-", "-", "-", "libtorch", "-", "-"}},
 		{"libtorch moved", libtorch, func(b *bench) {

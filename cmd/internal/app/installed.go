@@ -72,7 +72,7 @@ func (j *journey) install(ctx context.Context) error {
 		return err
 	}
 	j.watch.step(stepCargo)
-	return j.step(ctx, report.CheckBuild, func(ctx context.Context) error { return j.plainCargo(ctx, typed, j.env) })
+	return j.step(ctx, report.CheckBuild, func(ctx context.Context) error { return j.plainCargo(ctx, typed, j.Env) })
 }
 
 // lockAsItWas does something that lets cargo write Cargo.lock, and puts that back as it was, or takes it away again; changed says that it had to.

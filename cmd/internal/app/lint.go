@@ -10,6 +10,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -31,7 +32,7 @@ type answered struct {
 
 // runManifests is features --manifest-only: the feature edges between members and to GPU crates, from manifests alone. No cargo, no network, nothing is run.
 func (a *app) runManifests(ctx context.Context, o Options, l cargo.Line) error {
-	j := &journey{app: a, options: o, Line: l, env: a.Host.Env}
+	j := &journey{app: a, options: o, Line: l, Tools: tools.Tools{Env: a.Host.Env}}
 	if err := j.openProject(); err != nil {
 		return err
 	}
@@ -173,7 +174,7 @@ func of(pkg string) string {
 
 // runLint is features --lint: every member's GPU features, as cargo answers them; with --fix the faults are mended.
 func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
-	j := &journey{app: a, options: o, Line: l, env: a.Host.Env}
+	j := &journey{app: a, options: o, Line: l, Tools: tools.Tools{Env: a.Host.Env}}
 	opened, err := session.OpenOrRefuse(ctx, a.Machine, l)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -24,7 +25,7 @@ func (a *app) looking(ctx context.Context, o Options, l cargo.Line, places bool)
 	if err != nil {
 		return nil, err
 	}
-	j := &journey{app: a, options: o, Line: l, Tool: tool, env: a.Host.Env}
+	j := &journey{app: a, options: o, Line: l, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
 	opened, err := session.OpenOrRefuse(ctx, a.Machine, l)
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -74,7 +75,7 @@ func (a *app) mendFeatures(ctx context.Context, o Options, l cargo.Line, plan *p
 
 // lockManifests keeps a second gpubuild from mending the same workspace, and clears away what a killed one left beside the manifests.
 func (a *app) lockManifests(ctx context.Context, o Options, l cargo.Line) (release func(), err error) {
-	j := &journey{app: a, options: o, Line: l, env: a.Host.Env}
+	j := &journey{app: a, options: o, Line: l, Tools: tools.Tools{Env: a.Host.Env}}
 	opened, err := session.OpenOrRefuse(ctx, a.Machine, l)
 	if err != nil {
 		return nil, err
@@ -330,7 +331,7 @@ func (a *app) lookUnlocked(ctx context.Context, o Options, l cargo.Line) (j *jou
 	shell.Err = io.Discard // cargo would tell of a lock file that is put back
 	machine.Shell = &shell
 	silent.Machine = &machine
-	j = &journey{app: &silent, options: o, Line: l, Tool: tool, env: a.Host.Env}
+	j = &journey{app: &silent, options: o, Line: l, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
 	if openErr := j.openProject(); openErr != nil || !j.Project.HasLock {
 		return nil, false, err
 	}

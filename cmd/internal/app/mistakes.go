@@ -59,7 +59,7 @@ func (j *journey) mistakes(ctx context.Context, outputs []output, products []str
 		seenDir[o.outDir] = true
 		f := &mistake{unit: u, features: featureKey(u.Features), outDir: o.outDir, scriptRan: cargo.ScriptRan(j.Host, o.outDir), want: j.wanted(ctx, u.Inputs)}
 		if !u.Inputs.Arch { // it compiles nothing and asked nvcc for its version
-			if was, is := scriptCUDA(o.cfgs), j.set.Toolkit; was != "" && is != nil && was != is.Version.String() {
+			if was, is := scriptCUDA(o.cfgs), j.Set.Toolkit; was != "" && is != nil && was != is.Version.String() {
 				f.list = []stale.Mismatch{{Code: stale.Code{File: "its build script's words", Makes: []stale.Make{{NVCC: was}}}, By: stale.ByNVCC, Found: stale.Make{NVCC: was}}}
 				f.told = fmt.Sprintf("%s was built for CUDA %s; the build asked for %s", u.Name, was, is.Version)
 				out = append(out, f)

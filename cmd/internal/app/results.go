@@ -52,10 +52,10 @@ func (j *journey) askedFeatures() []string {
 }
 
 func (j *journey) setResult() *report.Set {
-	s := j.set
+	s := j.Set
 	out := report.Set{Driver: s.Driver.Version, ArchOrigin: s.CapabilityOrigin}
 	if out.Driver == "" {
-		out.Driver = j.facts.Driver.Version
+		out.Driver = j.Facts.Driver.Version
 	}
 	if s.Toolkit != nil {
 		out.Toolkit, out.Root = s.Toolkit.Label, s.Toolkit.Root
@@ -72,7 +72,7 @@ func (j *journey) setResult() *report.Set {
 	if !s.Capability.IsZero() {
 		out.Arch = gpu.Arch{Capability: s.Capability}.String() + s.Suffix
 	}
-	for _, d := range j.facts.Devices {
+	for _, d := range j.Facts.Devices {
 		out.Devices = append(out.Devices, report.Device{UUID: d.UUID, Name: d.Name, Capability: d.Capability.String()})
 	}
 	if s.Toolkit == nil && s.Compiler == nil && out.Driver == "" && len(out.Devices) == 0 {

@@ -14,18 +14,18 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
-	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
 
 // journey is one walk down the road: each step reads what earlier ones found and adds its own.
 type journey struct {
 	*app
-	driverNotes []string // how the driver was asked; nil when it was not
-	options     Options
-	Line        cargo.Line
-	Tool        cargo.Tool
+	tools.Tools
+	options Options
+	Line    cargo.Line
+	Tool    cargo.Tool
 
 	Project  *features.Project
 	Config   config.Config
@@ -35,15 +35,6 @@ type journey struct {
 	findings []finding.Finding
 
 	undeclared []features.Gap // what GPU features that no selected package declares were meant to turn on
-
-	needs toolchain.Needs
-	facts toolchain.Facts
-	set   toolchain.Set
-	delta buildenv.Delta
-	// What another than cargo is given, and the environment that it changes: see chooseTools.
-	exported   buildenv.Delta
-	exportFrom buildenv.Env
-	env        buildenv.Env // the build's whole environment
 
 	record     stale.Record
 	recordNote string // what was wrong with the record, if anything
@@ -98,7 +89,7 @@ func (a *app) road(ctx context.Context, o Options, line cargo.Line) (err error) 
 	if err := apply(&o, given, byName); err != nil {
 		return err
 	}
-	j := &journey{app: a, options: o, Line: line, Tool: tool, env: a.Host.Env}
+	j := &journey{app: a, options: o, Line: line, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
 	if test, ok := line.Nextest(); ok {
 		j.Line, j.nextest = test, &line
 	}
@@ -343,7 +334,7 @@ func (j *journey) environmentIfAny(ctx context.Context) (buildenv.Env, bool) {
 			return buildenv.Env{}, false
 		}
 	}
-	return j.env, true
+	return j.Env, true
 }
 
 // openProject reads the manifests and the configuration.

@@ -18,7 +18,7 @@ import (
 func (j *journey) wanted(ctx context.Context, in features.Inputs) stale.Want {
 	if j.signs == nil {
 		j.signs = &stale.Want{}
-		if t := j.set.Toolkit; t != nil {
+		if t := j.Set.Toolkit; t != nil {
 			j.signs.NVCC = j.signatures(ctx)
 			release := t.Version // the headers', which are packaged apart from the compiler: what that says of itself counts
 			if len(j.signs.NVCC) > 0 {
@@ -34,7 +34,7 @@ func (j *journey) wanted(ctx context.Context, in features.Inputs) stale.Want {
 		w = *j.signs
 	}
 	if in.Arch {
-		w.Arch.Capability, w.Arch.Suffix = j.set.Capability, j.set.Suffix
+		w.Arch.Capability, w.Arch.Suffix = j.Set.Capability, j.Set.Suffix
 	}
 	return w
 }
@@ -42,7 +42,7 @@ func (j *journey) wanted(ctx context.Context, in features.Inputs) stale.Want {
 // signatures lists the versions with which the chosen toolkit's tools sign: ptxas signs cubins, cicc PTX, and pip's wheels of them are versioned one by
 // one. They stand in the tools themselves, which are read once. A tool that does not show one may be a script before the real one, which is asked.
 func (j *journey) signatures(ctx context.Context) []string {
-	t := j.set.Toolkit
+	t := j.Set.Toolkit
 	h := j.openHashes()
 	defer h.keep(j.app)
 	var out []string
@@ -78,7 +78,7 @@ func (j *journey) signatures(ctx context.Context) []string {
 
 // asked is the version that nvcc says when it is run.
 func (j *journey) asked(ctx context.Context, nvcc string) string {
-	res, err := j.Runner.Run(ctx, buildenv.Cmd{Path: nvcc, Args: []string{"--version"}, Env: j.env.Entries()})
+	res, err := j.Runner.Run(ctx, buildenv.Cmd{Path: nvcc, Args: []string{"--version"}, Env: j.Env.Entries()})
 	if err != nil {
 		j.Shell.Detail("%s --version: %v", nvcc, err)
 		return ""

@@ -91,10 +91,10 @@ func (j *journey) untold() string {
 
 // keepUntold remembers it after a build.
 func (j *journey) keepUntold() {
-	_, told := j.env.Lookup("CUDA_COMPUTE_CAP")
+	_, told := j.Env.Lookup("CUDA_COMPUTE_CAP")
 	was := j.Host.IsFile(j.untold())
 	var err error
-	switch is := !told && !j.set.Capability.IsZero(); {
+	switch is := !told && !j.Set.Capability.IsZero(); {
 	case is && !was:
 		if err = cache.Make(filepath.Dir(j.untold())); err == nil {
 			err = cache.WriteFile(j.untold(), nil, 0o600)
@@ -112,14 +112,14 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	if err := cache.Closed(j.CacheDir); err != nil { // toolkits in it are run
 		return err
 	}
-	j.needs = needsOf(j.reach)
-	j.needs.Reads = j.readers()
-	known := j.needs
+	j.Needs = needsOf(j.reach)
+	j.Needs.Reads = j.readers()
+	known := j.Needs
 	found, err := j.needHidden()
 	if err != nil {
 		return err
 	}
-	for _, b := range j.needs.Because {
+	for _, b := range j.Needs.Because {
 		j.Shell.Detail("needs %s", b)
 	}
 	own := j.Host
@@ -131,11 +131,11 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	j.hidden = found
 	found.remembered(&wish)
 	j.gather(ctx, wish, extra)
-	j.set, err = toolchain.Choose(j.facts, j.needs, wish)
+	j.Set, err = toolchain.Choose(j.Facts, j.Needs, wish)
 	if err != nil && found.pkg != "" {
 		j.Shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v", found.pkg, found.why, err)
-		j.needs, j.hidden = known, hidden{}
-		j.set, err = toolchain.Choose(j.facts, j.needs, wish)
+		j.Needs, j.hidden = known, hidden{}
+		j.Set, err = toolchain.Choose(j.Facts, j.Needs, wish)
 	}
 	if err != nil {
 		return err
@@ -143,20 +143,20 @@ func (j *journey) chooseTools(ctx context.Context) error {
 	if err := j.joinCUDNN(); err != nil {
 		return err
 	}
-	if err := toolchain.Planted(j.Host, j.set, j.compilesIn()); err != nil {
+	if err := toolchain.Planted(j.Host, j.Set, j.compilesIn()); err != nil {
 		return err
 	}
-	for _, note := range toolchain.Unreadable(j.Host, j.needs, j.graph.Places.TargetDirectory) {
+	for _, note := range toolchain.Unreadable(j.Host, j.Needs, j.graph.Places.TargetDirectory) {
 		j.Shell.Warning("%s", note)
 	}
-	j.delta = toolchain.Environment(j.Host, j.set, j.needs)
-	j.env = j.Host.Apply(j.Host.Env, j.delta)
-	j.Tool = j.Tool.With(j.env)
-	chosen := len(j.delta.Changes)
+	j.Delta = toolchain.Environment(j.Host, j.Set, j.Needs)
+	j.Env = j.Host.Apply(j.Host.Env, j.Delta)
+	j.Tool = j.Tool.With(j.Env)
+	chosen := len(j.Delta.Changes)
 	j.keepGiven(given)
 	// A shell or a file is given what [env] tables hold, too: only cargo reads those, and the file may take their place.
-	j.exportFrom, j.exported = own.Env, toolchain.Environment(own, j.set, j.needs)
-	j.exported.Changes = append(j.exported.Changes, j.delta.Changes[chosen:]...)
+	j.ExportFrom, j.Exported = own.Env, toolchain.Environment(own, j.Set, j.Needs)
+	j.Exported.Changes = append(j.Exported.Changes, j.Delta.Changes[chosen:]...)
 	j.tellTools()
 	j.tellUnlinkable()
 	return nil
@@ -164,11 +164,11 @@ func (j *journey) chooseTools(ctx context.Context) error {
 
 // tellUnlinkable warns of libraries that the linker will not find, before everything is compiled to find that out.
 func (j *journey) tellUnlinkable() {
-	if v := j.Line.Verb; !j.needs.Libraries || v == "check" || v == "clippy" || !j.Line.Links() {
+	if v := j.Line.Verb; !j.Needs.Libraries || v == "check" || v == "clippy" || !j.Line.Links() {
 		return
 	}
-	if missing := j.unlinkable(j.set, j.env); len(missing) > 0 {
-		j.Shell.Warning("the linker will not find %s: neither %s has them nor a directory where it looks by itself", strings.Join(missing, ", "), j.set.Toolkit.Named())
+	if missing := j.unlinkable(j.Set, j.Env); len(missing) > 0 {
+		j.Shell.Warning("the linker will not find %s: neither %s has them nor a directory where it looks by itself", strings.Join(missing, ", "), j.Set.Toolkit.Named())
 		j.Shell.Hint(toolchain.LinkFix)
 	}
 }
@@ -213,16 +213,16 @@ func (j *journey) linkedLibraries() (libraries []string) {
 
 // joinCUDNN gives a cuDNN whose parts lie apart one root, in our cache.
 func (j *journey) joinCUDNN() error {
-	if j.set.CUDNN == nil || !j.set.CUDNN.Split {
+	if j.Set.CUDNN == nil || !j.Set.CUDNN.Split {
 		return nil
 	}
-	c := *j.set.CUDNN
+	c := *j.Set.CUDNN
 	root, err := install.Overlay(j.Host, j.CacheDir, c.Version, c.Include, c.Lib)
 	if err != nil {
 		return err
 	}
 	c.Root, c.Real = root, j.Host.Real(root)
-	j.set.CUDNN = &c
+	j.Set.CUDNN = &c
 	return nil
 }
 
@@ -310,11 +310,11 @@ func toFetch(n toolchain.Needs, d gpu.Driver) install.Want {
 
 // fetch gets a toolkit into the cache when the crates need one; the flag was the user's consent.
 func (j *journey) fetch(ctx context.Context) (string, error) {
-	if !j.needs.Toolkit() {
+	if !j.Needs.Toolkit() {
 		j.Shell.Note("nothing is fetched: these crates need a driver only")
 		return "", nil
 	}
-	plan, err := j.planToolkit(ctx, toFetch(j.needs, driver.Version(j.Host)), "")
+	plan, err := j.planToolkit(ctx, toFetch(j.Needs, driver.Version(j.Host)), "")
 	if err != nil {
 		return "", err
 	}
@@ -344,38 +344,38 @@ func (a *app) carryOut(ctx context.Context, plan install.Plan) (string, error) {
 
 // gather finds what this machine has. A GPU is asked for only when it decides something: a driver's start costs a tenth of a second and more.
 func (j *journey) gather(ctx context.Context, w toolchain.Wish, extra []cuda.Candidate) {
-	j.facts.Driver = driver.Version(j.Host)
-	j.facts.LibCUDA = toolchain.DriverLibrary(j.Host)
-	if w.Arch == "" && w.Previous.IsZero() && (j.needs.NVCC || j.needs.Libraries) {
+	j.Facts.Driver = driver.Version(j.Host)
+	j.Facts.LibCUDA = toolchain.DriverLibrary(j.Host)
+	if w.Arch == "" && w.Previous.IsZero() && (j.Needs.NVCC || j.Needs.Libraries) {
 		j.takeInventory(ctx)
 	}
-	if j.needs.ROCm {
-		j.facts.ROCm = rocm.Find(j.Host)
+	if j.Needs.ROCm {
+		j.Facts.ROCm = rocm.Find(j.Host)
 	}
-	if !j.needs.Toolkit() && !j.needs.HostCompiler {
+	if !j.Needs.Toolkit() && !j.Needs.HostCompiler {
 		return
 	}
-	j.facts.Toolkits, j.facts.CodePage = cuda.Find(j.Host, extra), j.Host.CodePage()
-	j.facts.Places = cuda.UsualPlaces(j.Host)
+	j.Facts.Toolkits, j.Facts.CodePage = cuda.Find(j.Host, extra), j.Host.CodePage()
+	j.Facts.Places = cuda.UsualPlaces(j.Host)
 	var asked []string
 	if w.CCBin != "" {
 		asked = []string{w.CCBin}
 	}
-	j.findCompilers(ctx, &j.facts, asked...)
-	if j.needs.CUDNN {
+	j.findCompilers(ctx, &j.Facts, asked...)
+	if j.Needs.CUDNN {
 		var roots []string
-		for _, t := range j.facts.Toolkits {
+		for _, t := range j.Facts.Toolkits {
 			if t.Problem == "" {
 				roots = append(roots, t.Root)
 			}
 		}
-		j.facts.CUDNN = cudnn.Find(j.Host, roots, nil)
+		j.Facts.CUDNN = cudnn.Find(j.Host, roots, nil)
 	}
 }
 
 func (j *journey) takeInventory(ctx context.Context) {
 	d, devices, notes := driver.Inventory(ctx, j.Host, j.Runner, j.Self)
-	j.facts.Driver, j.facts.Devices, j.driverNotes = d, devices, notes
+	j.Facts.Driver, j.Facts.Devices, j.DriverNotes = d, devices, notes
 	for _, n := range notes {
 		j.Shell.Detail("%s", n)
 	}
@@ -383,7 +383,7 @@ func (j *journey) takeInventory(ctx context.Context) {
 
 // tellTools says in a line or two what was chosen; the losers when verbose.
 func (j *journey) tellTools() {
-	s := j.set
+	s := j.Set
 	switch {
 	case s.Toolkit != nil:
 		line := fmt.Sprintf("%s (%s)", s.Toolkit.Named(), s.Toolkit.Origin)
@@ -395,30 +395,30 @@ func (j *journey) tellTools() {
 		}
 		j.Shell.Status("Locating", "%s", line)
 	case s.ROCm != nil:
-	case j.needs.CUDA:
+	case j.Needs.CUDA:
 		j.Shell.Status("Locating", "no toolkit and no nvcc is needed: these crates load the driver when they run")
 	}
 	if s.ROCm != nil {
 		j.Shell.Status("Locating", "%s (%s)", s.ROCm, s.ROCm.Origin)
 	}
-	if !s.Capability.IsZero() && j.needs.NVCC {
+	if !s.Capability.IsZero() && j.Needs.NVCC {
 		j.Shell.Status("Targeting", "%s (%s)", gpu.Arch{Capability: s.Capability, Suffix: s.Suffix}, s.CapabilityOrigin)
 	}
 	for _, n := range s.Notes {
 		j.Shell.Warning("%s", n)
 	}
 	for _, t := range j.Line.Target {
-		if toolchain.Foreign(j.Host, t) && (j.needs.NVCC || j.needs.Libraries) {
+		if toolchain.Foreign(j.Host, t) && (j.Needs.NVCC || j.Needs.Libraries) {
 			j.Shell.Warning("rustc builds for %s, and toolkit, host compiler and libraries are chosen for this machine's own processor: nvcc's objects and CUDA's libraries will not link there; PTX is the same everywhere", t)
 		}
 	}
-	if left := toolchain.LeftOut(j.delta); left != "" {
+	if left := toolchain.LeftOut(j.Delta); left != "" {
 		j.Shell.Warning("%s", left)
 	}
 	for _, l := range s.Losers {
 		j.Shell.Detail("not %s", l)
 	}
-	for _, c := range j.delta.Changes {
+	for _, c := range j.Delta.Changes {
 		j.Shell.Detail("%s", changeLine(c))
 	}
 }
