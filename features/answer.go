@@ -1,8 +1,9 @@
 package features
 
 import (
-	"slices"
+	"errors"
 
+	"gpubuild/buildenv"
 	"gpubuild/gpu"
 )
 
@@ -35,30 +36,6 @@ const (
 	IDPropagation  = "features.propagation"        // a member's feature is not passed on to a dependency that has it, too
 )
 
-// Request is the part of a cargo command line that chooses packages and features.
-type Request struct {
-	Features    []string // as given; each may hold several, separated by commas or spaces
-	AllFeatures bool
-	NoDefault   bool
-	Packages    []string // -p
-	Excludes    []string
-	Workspace   bool
-	GPUFeatures []string // of the configuration: names that mean GPU work in this project
-	Targets     []string // --target; empty: the host
-	Dev         bool     // tests, benches or examples are built: dev-dependencies count
-}
-
-// Names says whether a feature is asked for, by its own name or with a package in front.
-func (r Request) Names(feature string) bool {
-	a := parseRequest(r)
-	for _, list := range a.qualified {
-		if slices.Contains(list, feature) {
-			return true
-		}
-	}
-	return a.all || slices.Contains(a.plain, feature)
-}
-
 // Input is what Judge decides from. Graph or Tree may be nil.
 type Input struct {
 	Project *Project
@@ -67,6 +44,36 @@ type Input struct {
 	Graph   *Graph
 	Tree    *Tree
 	Strict  bool // warnings stop, too
+}
+
+// view is what a build links, with the sources of its packages at hand.
+type view struct {
+	*View
+	src *reader
+}
+
+// View is what the build links, to be explained or drawn.
+func (in Input) View(h buildenv.Host) (*View, error) {
+	v, err := in.view(h)
+	if err != nil {
+		return nil, err
+	}
+	return v.View, nil
+}
+
+func (in Input) view(h buildenv.Host) (*view, error) {
+	if in.Graph == nil && in.Tree == nil {
+		return nil, errors.New("features: neither a unit graph nor a cargo tree to look at")
+	}
+	return newView(h, in.Project, in.Catalog, in.Graph, in.Tree), nil
+}
+
+func newView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *view {
+	root := ""
+	if p != nil {
+		root = p.Root
+	}
+	return &view{NewView(h, p, c, g, t), newReader(h, root)}
 }
 
 // Answer is what a build links, what is wrong with it and what it needs.
@@ -197,14 +204,6 @@ type Inputs struct {
 	Torch   bool     `json:"libtorch"`
 	Headers []Header `json:"headers,omitempty"`
 	Env     []string `json:"env"` // variables; one that ends with * stands for all that begin so
-}
-
-// Header is a file that a build script looks for, and reads, without telling cargo.
-type Header struct {
-	File     string   `json:"file" toml:"file"`
-	Features []string `json:"-" toml:"features"` // it is looked for when one of them is on
-	Vars     []string `json:"vars" toml:"vars"`  // variables that name a root; the file lies in its include
-	Dirs     []string `json:"dirs" toml:"dirs"`  // and then these directories
 }
 
 // Cudarc is one cudarc of the graph.

@@ -184,10 +184,9 @@ func (k *rootJudge) strongEdge(i int, p *Package, f string, e Edge) {
 		}
 		list = append(list, s)
 	}
-	as := edit{pkg: &Package{Features: map[string][]string{f: list}}, feature: f}
 	k.find(Finding{ID: IDStrong, Severity: Note, Path: p.Manifest, Line: p.FeatureLine(f), Evidence: k.via(), Root: k.label,
 		Message: fmt.Sprintf("`%s` in `%s` of %s brings all of %s into the build: it is optional, and nothing else asks for it", e.Text, f, p.Name, crate),
-		Fix:     "if it is to be used only where another feature turns it on: " + as.line()})
+		Fix:     "if it is to be used only where another feature turns it on: " + featureLine(f, list)})
 }
 
 // pinsOpened tells of cudarcs that open the toolkit's libraries at run time and were told different versions: no build stops at it.

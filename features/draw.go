@@ -1,12 +1,9 @@
 package features
 
 import (
-	"errors"
 	"fmt"
 	"sort"
 	"strings"
-
-	"gpubuild/buildenv"
 )
 
 // Forms in which Draw draws.
@@ -17,12 +14,8 @@ const (
 
 // Draw draws the part of a build that leads to GPU crates: each package with its GPU features, full where they are on and dashed where a
 // GPU crate is off. A node is one package with one set of features, so that two copies of a crate are two nodes.
-func Draw(h buildenv.Host, in Input, form string) (string, error) {
-	if in.Graph == nil && in.Tree == nil {
-		return "", errors.New("features: neither a unit graph nor a cargo tree to draw")
-	}
-	v := newView(h, in.Project, in.Catalog, in.Graph, in.Tree)
-	ask := parseRequest(in.Request)
+func (v *View) Draw(r Request, form string) (string, error) {
+	ask := parseRequest(r)
 	type box struct {
 		text string
 		dash bool

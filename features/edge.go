@@ -148,3 +148,26 @@ func sortedKeys[V any](m map[string]V) []string {
 	sort.Strings(out)
 	return out
 }
+
+// passedOn lists what features turn on in dependencies, as "key/feature".
+func (p *Package) passedOn(features ...string) map[string]bool {
+	out := map[string]bool{}
+	_, edges := p.closure(features)
+	for _, e := range edges {
+		if e.Feature != "" {
+			out[e.Dep+"/"+e.Feature] = true
+		}
+	}
+	for _, d := range p.Dependencies { // on already, whatever the feature says: by every entry that is linked
+		for _, f := range d.Features {
+			on := d.Kind == Normal
+			for _, o := range p.Dependencies {
+				on = on && (o.Key != d.Key || o.Kind != Normal || contains(o.Features, f))
+			}
+			if on {
+				out[d.Key+"/"+f] = true
+			}
+		}
+	}
+	return out
+}

@@ -422,3 +422,21 @@ func (e *DependencyError) Error() string {
 
 // Hint says what a user can do about it.
 func (e *DependencyError) Hint() string { return "write the line by hand" }
+
+// featureWith is a feature of a package as it should stand in the manifest, with edges added; in a table of its own where the manifest has none.
+func featureWith(p *Package, feature string, add ...string) string {
+	line := featureLine(feature, mergeStrings(p.Features[feature], add))
+	if p.Line("features") == 0 {
+		line = "[features]\n" + line
+	}
+	return line
+}
+
+// featureLine is a line of a [features] table.
+func featureLine(feature string, edges []string) string {
+	var quoted []string
+	for _, s := range edges {
+		quoted = append(quoted, tomlText(s, '"'))
+	}
+	return tomlKey(feature) + " = [" + strings.Join(quoted, ", ") + "]"
+}

@@ -127,16 +127,3 @@ func lineStart(data []byte, line int) int {
 	}
 	return at
 }
-
-// GraphError says that cargo's answer is not in a form that is understood here; the caller then falls back to cargo tree, or is unsure.
-type GraphError struct {
-	What    string // "unit graph" or "cargo tree"
-	Message string
-}
-
-func (e *GraphError) Error() string { return e.What + ": " + e.Message }
-
-// Hint says what a user can do about it.
-func (e *GraphError) Hint() string {
-	return "this cargo's answer is not understood: use a stable cargo of 1.78 or newer"
-}

@@ -1,11 +1,8 @@
 package features
 
 import (
-	"errors"
 	"fmt"
 	"strings"
-
-	"gpubuild/buildenv"
 )
 
 // Step is one step of an explanation: a package or one of its features, and the manifest line that made the step.
@@ -29,11 +26,8 @@ type Reason struct {
 }
 
 // Explain answers the question after one crate (NAME or NAME@VERSION), or one feature of it, for each root of a build. shown words the paths in sentences; nil: as they are.
-func Explain(h buildenv.Host, in Input, crate, feature string, shown func(path string) string) ([]Reason, error) {
-	if in.Graph == nil && in.Tree == nil {
-		return nil, errors.New("features: neither a unit graph nor a cargo tree to explain")
-	}
-	x := &explainer{view: newView(h, in.Project, in.Catalog, in.Graph, in.Tree), ask: parseRequest(in.Request), shown: shown}
+func (v *View) Explain(r Request, crate, feature string, shown func(path string) string) []Reason {
+	x := &explainer{View: v, ask: parseRequest(r), shown: shown}
 	out := []Reason{}
 	meant := x.call(crate)
 	for i := range x.roots {
@@ -48,11 +42,11 @@ func Explain(h buildenv.Host, in Input, crate, feature string, shown func(path s
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 type explainer struct {
-	*view
+	*View
 	ask   asked
 	shown func(path string) string // as a person reads it
 }

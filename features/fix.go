@@ -15,21 +15,7 @@ type edit struct {
 }
 
 // line is the feature as it should stand in the manifest.
-func (e *edit) line() string {
-	var quoted []string
-	for _, s := range mergeStrings(e.pkg.Features[e.feature], e.add) {
-		quoted = append(quoted, `"`+s+`"`)
-	}
-	key := e.feature
-	if strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") != "" {
-		key = `"` + key + `"`
-	}
-	line := key + " = [" + strings.Join(quoted, ", ") + "]"
-	if e.pkg.Manifest != "" && e.pkg.Line("features") == 0 {
-		line = "[features]\n" + line
-	}
-	return line
-}
+func (e *edit) line() string { return featureWith(e.pkg, e.feature, e.add...) }
 
 // mender looks for the edges that would carry a feature from a root to the crates that want it.
 type mender struct {
@@ -118,7 +104,7 @@ func (m *mender) walk(i int) {
 			f := m.feature
 			switch p := m.manifestOf(nd.to); {
 			case c != nil:
-				f = means(c, m.cuda)
+				f = c.Means(m.cuda)
 			case p != nil && !p.Declares(f) && p.Declares("cuda"): // an own crate that has no cudnn
 				f = "cuda"
 			}
@@ -204,7 +190,7 @@ func (k *rootJudge) lacks(off []int, meaning string) []Lack {
 	for _, i := range off {
 		f := meaning
 		if c := k.crate(i); c != nil {
-			f = means(c, meaning)
+			f = c.Means(meaning)
 		}
 		out = append(out, Lack{k.nodes[i].name, k.nodes[i].version, f})
 	}

@@ -27,34 +27,46 @@ type sourceText struct{ path, text string }
 // sources is what of a package's own text is searched: what is linked, and its build script.
 type sources struct{ files, script []sourceText }
 
+// reader reads the sources and build scripts of packages, each once.
+type reader struct {
+	h     buildenv.Host
+	root  string // of the workspace; empty: none
+	gates map[string]gating
+	texts map[string]*sources
+}
+
+func newReader(h buildenv.Host, root string) *reader {
+	return &reader{h: h, root: root, gates: map[string]gating{}, texts: map[string]*sources{}}
+}
+
 // sourcesOf reads a package's own sources and build script, once. Binaries are left out but for the one whose source file is main: what another program of
 // the package does is no part of this one.
-func (v *view) sourcesOf(dir, script, main string) *sources {
+func (r *reader) sourcesOf(dir, script, main string) *sources {
 	key := dir + "\x00" + main
-	if s, ok := v.texts[key]; ok {
+	if s, ok := r.texts[key]; ok {
 		return s
 	}
 	s := &sources{}
-	v.texts[key] = s
+	r.texts[key] = s
 	budget := maxSources
-	src := v.h.Join(dir, "src")
+	src := r.h.Join(dir, "src")
 	add := func(list *[]sourceText, f string) {
-		if data, err := v.h.ReadFile(f, sourceLimit); err == nil {
+		if data, err := r.h.ReadFile(f, sourceLimit); err == nil {
 			*list = append(*list, sourceText{f, string(data)})
 		}
 	}
-	for _, f := range rustFiles(v.h, src, &budget) {
-		if !binary(v.h, src, f) || sameProgram(v.h, src, f, main) {
+	for _, f := range rustFiles(r.h, src, &budget) {
+		if !binary(r.h, src, f) || sameProgram(r.h, src, f, main) {
 			add(&s.files, f)
 		}
 	}
-	if main != "" && !v.h.Below(main, src) { // an example, a test, a [[bin]] or a [lib] with a path of its own; its modules lie beside and below
-		for _, f := range v.beside(dir, main, &budget) {
+	if main != "" && !r.h.Below(main, src) { // an example, a test, a [[bin]] or a [lib] with a path of its own; its modules lie beside and below
+		for _, f := range r.beside(dir, main, &budget) {
 			add(&s.files, f)
 		}
 	}
 	if script != "" {
-		for _, f := range v.beside(dir, script, &budget) {
+		for _, f := range r.beside(dir, script, &budget) {
 			add(&s.script, f)
 		}
 	}
@@ -62,22 +74,22 @@ func (v *view) sourcesOf(dir, script, main string) *sources {
 }
 
 // gate searches a package's own sources and build script for tests of a feature.
-func (v *view) gate(p *Package, feature, main string) gating {
+func (r *reader) gate(p *Package, feature, main string) gating {
 	key := p.Dir + "\x00" + feature + "\x00" + main
-	if g, ok := v.gates[key]; ok {
+	if g, ok := r.gates[key]; ok {
 		return g
 	}
-	g := v.search(p.Dir, v.sourcesOf(p.Dir, p.BuildScript, main), feature)
-	v.gates[key] = g
+	g := r.search(p.Dir, r.sourcesOf(p.Dir, p.BuildScript, main), feature)
+	r.gates[key] = g
 	return g
 }
 
-func (v *view) search(dir string, s *sources, feature string) gating {
+func (r *reader) search(dir string, s *sources, feature string) gating {
 	var g gating
 	tests := testOf(feature)
 	for _, f := range s.files {
 		if gatesCode(f.text, tests) {
-			g.Files = append(g.Files, strings.TrimPrefix(v.h.Clean(f.path), v.h.Clean(dir)+v.h.Clean("/")))
+			g.Files = append(g.Files, strings.TrimPrefix(r.h.Clean(f.path), r.h.Clean(dir)+r.h.Clean("/")))
 		}
 	}
 	variable := regexp.MustCompile(`\bCARGO_FEATURE_` + envName(feature) + `\b`)
@@ -90,12 +102,12 @@ func (v *view) search(dir string, s *sources, feature string) gating {
 }
 
 // beside lists a root source file with what may be its modules: everything below its directory, unless that is the package's own, where other programs lie.
-func (v *view) beside(dir, file string, budget *int) []string {
-	own := v.h.Dir(file)
-	if v.h.SamePath(own, dir) || !v.h.Below(file, dir) {
+func (r *reader) beside(dir, file string, budget *int) []string {
+	own := r.h.Dir(file)
+	if r.h.SamePath(own, dir) || !r.h.Below(file, dir) {
 		return []string{file}
 	}
-	return rustFiles(v.h, own, budget)
+	return rustFiles(r.h, own, budget)
 }
 
 // commentless is text without comments; strings stay.
@@ -112,7 +124,7 @@ func commentless(text string) string {
 
 // gateOf is gate for a feature with every feature of the package that it turns on: what `gpu` gates, `cuda = ["gpu"]` gates. What is on
 // without it, by the defaults or otherwise, is no part of it.
-func (v *view) gateOf(p *Package, f string, on []string, main string) gating {
+func (r *reader) gateOf(p *Package, f string, on []string, main string) gating {
 	own, _ := p.closure([]string{f})
 	always := map[string]bool{}
 	if contains(on, "default") {
@@ -123,7 +135,7 @@ func (v *view) gateOf(p *Package, f string, on []string, main string) gating {
 		if name != f && (always[name] || !contains(on, f) && contains(on, name)) {
 			continue
 		}
-		g := v.gate(p, name, main)
+		g := r.gate(p, name, main)
 		for _, file := range g.Files {
 			if !contains(all.Files, file) {
 				all.Files = append(all.Files, file)
@@ -237,19 +249,19 @@ func gatesCode(text string, test featureTest) bool {
 }
 
 // testsBoth says whether one line of a package's sources tests two features together.
-func (v *view) testsBoth(dir, a, b string) []string {
+func (r *reader) testsBoth(dir, a, b string) []string {
 	ta, tb := testOf(a), testOf(b)
 	budget := maxSources
 	var files []string
-	for _, f := range rustFiles(v.h, v.h.Join(dir, "src"), &budget) {
-		data, err := v.h.ReadFile(f, sourceLimit)
+	for _, f := range rustFiles(r.h, r.h.Join(dir, "src"), &budget) {
+		data, err := r.h.ReadFile(f, sourceLimit)
 		text := string(data)
 		if err != nil || !strings.Contains(text, ta.quoted) || !strings.Contains(text, tb.quoted) {
 			continue
 		}
 		for _, line := range strings.Split(text, "\n") {
 			if ta.in(line) && tb.in(line) && !strings.HasPrefix(strings.TrimSpace(line), "//") {
-				files = append(files, strings.TrimPrefix(v.h.Clean(f), v.h.Clean(dir)+v.h.Clean("/")))
+				files = append(files, strings.TrimPrefix(r.h.Clean(f), r.h.Clean(dir)+r.h.Clean("/")))
 				break
 			}
 		}

@@ -136,3 +136,56 @@ func (g *Graph) compiled(run int) int {
 	}
 	return -1
 }
+
+// GraphError says that cargo's answer is not in a form that is understood here; the caller then falls back to cargo tree, or is unsure.
+type GraphError struct {
+	What    string // "unit graph" or "cargo tree"
+	Message string
+}
+
+func (e *GraphError) Error() string { return e.What + ": " + e.Message }
+
+// Hint says what a user can do about it.
+func (e *GraphError) Hint() string {
+	return "this cargo's answer is not understood: use a stable cargo of 1.78 or newer"
+}
+
+// Artifact dependencies (nightly's -Zbindeps) are programs that a package embeds or starts: built for it, with features that its manifest turns on, and linked
+// into nothing. Each is a root of its own here.
+// Source: the cargo book, unstable.md, "Artifact dependencies"; seen in unit graphs of 1.97 nightly: a unit of kind bin among the dependencies of another package's.
+
+// embeds says whether a unit depends on another only as a program.
+func (g *Graph) embeds(user, dep int) bool {
+	d := &g.Units[dep]
+	return contains(d.Target.Kind, "bin") && d.Mode != "test" && d.PkgID != g.Units[user].PkgID
+}
+
+// embedded lists the programs that what is linked into the given roots embeds, and those that they embed.
+func (g *Graph) embedded(roots []int) []int {
+	some := false // nearly always there is none: no root is walked for it
+	for i := range g.Units {
+		for _, d := range g.Units[i].Dependencies {
+			some = some || g.embeds(i, d.Index)
+		}
+	}
+	if !some {
+		return nil
+	}
+	var out []int
+	seen := map[int]bool{}
+	for _, r := range roots {
+		seen[r] = true
+	}
+	for queue := append([]int{}, roots...); len(queue) > 0; queue = queue[1:] {
+		for _, i := range g.Linked(queue[0]) {
+			for _, d := range g.Units[i].Dependencies {
+				if g.embeds(i, d.Index) && !seen[d.Index] {
+					seen[d.Index] = true
+					out = append(out, d.Index)
+					queue = append(queue, d.Index)
+				}
+			}
+		}
+	}
+	return out
+}

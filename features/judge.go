@@ -85,63 +85,6 @@ func (j *judge) find(f Finding) {
 	}
 }
 
-// asked is a Request with its feature lists taken apart.
-type asked struct {
-	plain     []string
-	qualified map[string][]string // package or dependency → features
-	gpu       []string            // names that mean GPU work
-	all       bool
-	noDefault bool
-}
-
-func parseRequest(r Request) asked {
-	a := asked{qualified: map[string][]string{}, gpu: mergeStrings([]string{"cuda", "cudnn"}, r.GPUFeatures), all: r.AllFeatures, noDefault: r.NoDefault}
-	for _, s := range r.Features {
-		for _, f := range strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }) {
-			if pkg, feat, ok := strings.Cut(f, "/"); ok {
-				pkg = strings.TrimSuffix(pkg, "?")
-				a.qualified[pkg] = append(a.qualified[pkg], feat)
-				continue
-			}
-			a.plain = append(a.plain, f)
-		}
-	}
-	return a
-}
-
-// forGPU says whether any GPU feature was asked for, of whichever package.
-func (a *asked) forGPU() bool {
-	for _, f := range a.plain {
-		if contains(a.gpu, f) {
-			return true
-		}
-	}
-	for _, list := range a.qualified {
-		for _, f := range list {
-			if contains(a.gpu, f) {
-				return true
-			}
-		}
-	}
-	return a.all
-}
-
-// means answers the feature by which a catalog crate calls what the user calls name: cudnn is cudnn, everything else is CUDA.
-func means(c *Crate, name string) string {
-	if name == "cudnn" {
-		return "cudnn"
-	}
-	for _, f := range c.CUDAFeatures {
-		if f == name {
-			return f
-		}
-	}
-	if len(c.CUDAFeatures) > 0 {
-		return c.CUDAFeatures[0]
-	}
-	return name
-}
-
 // root judges one root unit.
 func (j *judge) root(r *rootView) {
 	n := &j.nodes[r.node]
@@ -264,7 +207,7 @@ func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, 
 		st.Backend, st.Role = c.Backend, c.Role
 		st.On = c.On(n.features)
 		for _, f := range wanted {
-			if m := means(c, f); c.Role != FalseFriend && j.declares(i, m) {
+			if m := c.Means(f); c.Role != FalseFriend && j.declares(i, m) {
 				st.Wanted[f] = contains(n.features, m)
 			}
 		}
@@ -277,7 +220,7 @@ func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, 
 		case c.Role == Helper || c.Role == FalseFriend && !contains(n.features, "cuda"):
 			return st, false
 		case c.Name == "torch-sys":
-			st.Note = j.libtorchOf(n.features).says
+			st.Note = j.src.libtorchOf(n.features).says
 		case c.Role == FalseFriend || c.Role == Monitor && (wants || st.On):
 			st.Note = c.Notes
 		case !st.On && wants && c.Lost["cuda"] != "":

@@ -13,9 +13,9 @@ type libtorch struct {
 // libtorchOf follows torch-sys 0.26.0 build.rs (SystemInfo::new, prepare_libtorch_dir): LIBTORCH_USE_PYTORCH, LIBTORCH_LIB, LIBTORCH, on
 // Linux /usr/lib/libtorch.so, then the download, whose device is TORCH_CUDA_VERSION or the CPU. cargo's [env] tables may set the same
 // variables: where one names them nothing is certain.
-func (v *view) libtorchOf(features []string) libtorch {
+func (r *reader) libtorchOf(features []string) libtorch {
 	get := func(name string) (string, bool) {
-		s, ok := v.h.Env.Lookup(name)
+		s, ok := r.h.Env.Lookup(name)
 		return s, ok && s != ""
 	}
 	if contains(features, "doc-only") {
@@ -26,26 +26,26 @@ func (v *view) libtorchOf(features []string) libtorch {
 	}
 	lib, how := "", ""
 	if s, ok := get("LIBTORCH_LIB"); ok {
-		lib, how = v.h.Join(s, "lib"), "LIBTORCH_LIB"
+		lib, how = r.h.Join(s, "lib"), "LIBTORCH_LIB"
 	} else if s, ok := get("LIBTORCH"); ok {
-		lib, how = v.h.Join(s, "lib"), "LIBTORCH"
-	} else if v.h.OS == "linux" && v.h.IsFile("/usr/lib/libtorch.so") {
+		lib, how = r.h.Join(s, "lib"), "LIBTORCH"
+	} else if r.h.OS == "linux" && r.h.IsFile("/usr/lib/libtorch.so") {
 		lib, how = "/usr/lib", "the system's libtorch"
 	}
 	if lib != "" {
 		for _, name := range []string{"libtorch_cuda.so", "libtorch_cuda_cu.so", "torch_cuda.dll", "torch_cuda_cu.dll"} {
-			if v.h.IsFile(v.h.Join(lib, name)) {
-				return libtorch{says: how + ": " + v.h.Join(lib, name) + " is there", cuda: true}
+			if r.h.IsFile(r.h.Join(lib, name)) {
+				return libtorch{says: how + ": " + r.h.Join(lib, name) + " is there", cuda: true}
 			}
 		}
 		for _, name := range []string{"libtorch_cpu.so", "libtorch.so", "torch_cpu.dll", "torch.lib"} {
-			if v.h.IsFile(v.h.Join(lib, name)) {
+			if r.h.IsFile(r.h.Join(lib, name)) {
 				return libtorch{says: how + ": " + lib + " holds a libtorch without CUDA", cpu: true, fix: "LIBTORCH=a libtorch built for CUDA"}
 			}
 		}
 		return libtorch{says: how + ": no libtorch is seen in " + lib}
 	}
-	if v.configNames("LIBTORCH") || v.configNames("TORCH_CUDA_VERSION") {
+	if r.configNames("LIBTORCH") || r.configNames("TORCH_CUDA_VERSION") {
 		return libtorch{says: "cargo's [env] names the libtorch"}
 	}
 	if !contains(features, "download-libtorch") {
@@ -57,50 +57,40 @@ func (v *view) libtorchOf(features []string) libtorch {
 	return libtorch{says: "TORCH_CUDA_VERSION is not set: the libtorch for the CPU is downloaded", cpu: true, fix: "TORCH_CUDA_VERSION=cu128"}
 }
 
-// torch is the libtorch of a root; it says nothing where none is linked.
-func (v *view) torch(r *rootView) libtorch {
-	for _, i := range r.linked {
-		if v.nodes[i].name == "torch-sys" {
-			return v.libtorchOf(v.nodes[i].features)
-		}
-	}
-	return libtorch{}
-}
-
 // passes says whether a package's build script or cargo's configuration mentions a linker flag.
-func (v *view) passes(p *Package, flag string) bool {
+func (r *reader) passes(p *Package, flag string) bool {
 	if p.BuildScript != "" {
-		if data, err := v.h.ReadFile(p.BuildScript, sourceLimit); err == nil && strings.Contains(string(data), flag) {
+		if data, err := r.h.ReadFile(p.BuildScript, sourceLimit); err == nil && strings.Contains(string(data), flag) {
 			return true
 		}
 	}
-	return v.configNames(flag)
+	return r.configNames(flag)
 }
 
 // configNames says whether a configuration file of cargo's mentions a variable.
-func (v *view) configNames(name string) bool {
-	starts := []string{v.h.Cwd}
-	if v.project != nil {
-		starts = append(starts, v.project.Root)
+func (r *reader) configNames(name string) bool {
+	starts := []string{r.h.Cwd}
+	if r.root != "" {
+		starts = append(starts, r.root)
 	}
 	var dirs []string
 	for _, dir := range starts {
 		for dir != "" {
-			dirs = append(dirs, v.h.Join(dir, ".cargo"))
-			up := v.h.Dir(dir)
+			dirs = append(dirs, r.h.Join(dir, ".cargo"))
+			up := r.h.Dir(dir)
 			if up == dir {
 				break
 			}
 			dir = up
 		}
 	}
-	home, ok := v.h.Env.Lookup("CARGO_HOME")
+	home, ok := r.h.Env.Lookup("CARGO_HOME")
 	if !ok || home == "" {
-		home = v.h.Join(v.h.Home, ".cargo")
+		home = r.h.Join(r.h.Home, ".cargo")
 	}
 	for _, d := range append(dirs, home) {
 		for _, f := range []string{"config.toml", "config"} {
-			if data, err := v.h.ReadFile(v.h.Join(d, f), manifestLimit); err == nil && strings.Contains(string(data), name) {
+			if data, err := r.h.ReadFile(r.h.Join(d, f), manifestLimit); err == nil && strings.Contains(string(data), name) {
 				return true
 			}
 		}

@@ -1,26 +1,6 @@
 package features
 
-// Question is one feature of one member that means GPU work: does it reach when that package is built alone with it?
-type Question struct {
-	Package *Package
-	Feature string
-}
-
-// Questions lists every member's GPU features: cuda, cudnn and those that the configuration names.
-func (p *Project) Questions(gpu []string) []Question {
-	var out []Question
-	for _, m := range p.Members {
-		for _, f := range mergeStrings([]string{"cuda", "cudnn"}, gpu) {
-			if m.Declares(f) && !m.ProcMacro {
-				out = append(out, Question{m, f})
-			}
-		}
-	}
-	return out
-}
-
-// Selection lists the members that a request builds; known is false where one of its names is no member's.
-func (p *Project) Selection(r Request) (list []*Package, known bool) { return p.selection(r) }
+import "gpubuild/buildenv"
 
 // EdgeCheck judges feature edges from manifests alone: those between the workspace's members and those to GPU crates. It knows no selection; whether
 // a build is hurt is Judge's to say.
@@ -32,12 +12,12 @@ type EdgeCheck struct {
 type featureOf struct{ pkg, feature string }
 
 // NewEdgeCheck prepares a check of a workspace.
-func NewEdgeCheck(p *Project) (*EdgeCheck, error) {
+func NewEdgeCheck(h buildenv.Host, p *Project) (*EdgeCheck, error) {
 	cat, err := DefaultCatalog()
 	if err != nil {
 		return nil, err
 	}
-	return &EdgeCheck{view: newView(p.host, p, cat, &Graph{}, nil), code: map[featureOf]bool{}}, nil
+	return &EdgeCheck{view: newView(h, p, cat, &Graph{}, nil), code: map[featureOf]bool{}}, nil
 }
 
 // All checks every GPU feature of every member, and names members that have no such feature although a dependency has one.
@@ -66,8 +46,8 @@ func (c *EdgeCheck) Of(q Question) []Finding {
 			if !to.Declares(want) || to.ProcMacro || implied(passed, d, to, want) {
 				continue
 			}
-		case crate.CUDA() && crate.Role == Gated && contains(crate.CUDAFeatures, means(crate, want)): // its sources are not on this machine
-			want = means(crate, want)
+		case crate.CUDA() && crate.Role == Gated && contains(crate.CUDAFeatures, crate.Means(want)): // its sources are not on this machine
+			want = crate.Means(want)
 		default:
 			continue
 		}
@@ -79,7 +59,7 @@ func (c *EdgeCheck) Of(q Question) []Finding {
 			edge = d.Key + "?/" + want
 		}
 		f := Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest, Line: q.Package.FeatureLine(q.Feature), Root: q.Package.Name, Evidence: "manifests",
-			Fix: (&edit{pkg: q.Package, feature: q.Feature, add: []string{edge}}).line(), line: lineAt{q.Feature, []string{edge}, []string{d.Package}}}
+			Fix: featureWith(q.Package, q.Feature, edge), line: lineAt{q.Feature, []string{edge}, []string{d.Package}}}
 		if at := (featureOf{d.Package, want}); !carried[at] && c.hasCode(to, at) {
 			f.Severity = Warning
 		}
@@ -130,7 +110,7 @@ func (c *EdgeCheck) hasCode(p *Package, at featureOf) bool {
 	crate := c.catalog.Crate(at.pkg)
 	has := crate.CUDA()
 	if p != nil && !has && (crate == nil || crate.Role != FalseFriend) {
-		has = c.gateOf(p, at.feature, nil, "").any()
+		has = c.src.gateOf(p, at.feature, nil, "").any()
 		for _, d := range p.Dependencies {
 			has = has || d.Kind == Normal && c.hasCode(c.project.declaring(d), featureOf{d.Package, at.feature})
 		}
@@ -162,7 +142,7 @@ func (c *EdgeCheck) undeclared() []Finding {
 				edge = d.Key + "?/cuda"
 			}
 			f := Finding{ID: IDPropagation, Severity: Note, Path: m.Manifest, Line: m.DependencyLine(d), Root: m.Name, Evidence: "manifests", undeclared: true,
-				Fix: (&edit{pkg: m, feature: "cuda", add: []string{edge}}).line(), line: lineAt{"cuda", []string{edge}, []string{d.Package}}}
+				Fix: featureWith(m, "cuda", edge), line: lineAt{"cuda", []string{edge}, []string{d.Package}}}
 			f.Message = propagationMessage([]Finding{f})
 			out = append(out, f)
 		}
@@ -180,50 +160,4 @@ func implied(edges map[string]bool, d Dependency, to *Package, want string) bool
 	}
 	on, _ := to.closure(given)
 	return contains(sortedKeys(on), want)
-}
-
-// passedOn lists what features turn on in dependencies, as "key/feature".
-func (p *Package) passedOn(features ...string) map[string]bool {
-	out := map[string]bool{}
-	_, edges := p.closure(features)
-	for _, e := range edges {
-		if e.Feature != "" {
-			out[e.Dep+"/"+e.Feature] = true
-		}
-	}
-	for _, d := range p.Dependencies { // on already, whatever the feature says: by every entry that is linked
-		for _, f := range d.Features {
-			on := d.Kind == Normal
-			for _, o := range p.Dependencies {
-				on = on && (o.Key != d.Key || o.Kind != Normal || contains(o.Features, f))
-			}
-			if on {
-				out[d.Key+"/"+f] = true
-			}
-		}
-	}
-	return out
-}
-
-// declaring answers the manifest that an entry leads to, where it is on this machine.
-func (p *Project) declaring(d Dependency) *Package {
-	if d.Path != "" {
-		return p.localPackage(d)
-	}
-	for i := range p.Lock {
-		if lp := &p.Lock[i]; lp.Name == d.Package {
-			if m := p.registryManifest(lp.Name, lp.Version); m != nil {
-				return m
-			}
-		}
-	}
-	return nil
-}
-
-// localPackage answers the manifest that an entry with a path leads to; nil where it is not among those that were read.
-func (p *Project) localPackage(d Dependency) *Package {
-	if p == nil || d.Path == "" {
-		return nil
-	}
-	return p.byPath[p.host.Join(d.Path, "Cargo.toml")]
 }

@@ -17,7 +17,7 @@ func TestPropagation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check, err := NewEdgeCheck(p)
+	check, err := NewEdgeCheck(h, p)
 	if err != nil {
 		t.Fatal(err)
 	}

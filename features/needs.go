@@ -280,7 +280,7 @@ func (j *judge) versionless(i int, c Cudarc) {
 	if p == nil || !p.Declares("cuda-version-from-build-system") || contains(n.features, "cuda-version-from-build-system") || !c.Pin.IsZero() || c.Max.IsZero() {
 		return
 	}
-	if _, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION"); told || j.configNames("CUDARC_CUDA_VERSION") {
+	if _, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION"); told || j.src.configNames("CUDARC_CUDA_VERSION") {
 		return
 	}
 	f := Finding{ID: IDNoVersion, Severity: Error, Message: j.name(i) + " is told no CUDA version, and its build script stops: none of its features cuda-… is on", Evidence: j.out.Via,

@@ -50,7 +50,7 @@ func (k *rootJudge) offered(p *Package, d Dependency, f, meaning string) (edge, 
 	switch {
 	case c != nil && c.CUDA() && c.Role == Gated:
 		family, _, _ = strings.Cut(d.Package, "-")
-		return d.Key + "/" + means(c, meaning), family
+		return d.Key + "/" + c.Means(meaning), family
 	case c != nil && c.CUDA() && c.Role == Carrier && meaning == "cuda":
 		if p.implicit(d.Key) { // a first "dep:" would take away the feature of its name
 			return d.Key, d.Package
@@ -84,7 +84,7 @@ func (k *rootJudge) withOffer(find Finding, f string) Finding {
 	var lines []string
 	for _, e := range o.edits {
 		for _, edge := range e.add {
-			lines = append(lines, (&edit{pkg: e.pkg, feature: f, add: []string{edge}}).line())
+			lines = append(lines, featureWith(e.pkg, f, edge))
 		}
 	}
 	find.Fix = strings.Join(lines, "  or  ")

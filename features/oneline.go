@@ -16,7 +16,7 @@ const toldOfALine = 3 // faults that one line has, in words
 
 // PerLine makes one finding of all that are about one feature of one manifest, with every edge that it lacks: several hints for a line contradict each other.
 // What was judged goes before what only compares names. Findings that no edge of a manifest mends stay as they are.
-func (p *Project) PerLine(list []Finding) []Finding {
+func PerLine(p *Project, list []Finding) []Finding {
 	var out []Finding
 	groups := map[string][]Finding{}
 	for _, f := range list {
@@ -33,7 +33,7 @@ func (p *Project) PerLine(list []Finding) []Finding {
 	}
 	for i := range out {
 		if g := groups[out[i].Path]; out[i].ID == "" && len(g) > 0 {
-			out[i] = p.oneOf(g)
+			out[i] = oneOf(p, g)
 		}
 	}
 	return out
@@ -41,7 +41,7 @@ func (p *Project) PerLine(list []Finding) []Finding {
 
 // SameHint gives all faults of one feature of one manifest the same hint, with every edge that the line lacks: of several that contradict each other only
 // the last that is typed would count. The findings stay as they are otherwise.
-func (p *Project) SameHint(list []Finding) {
+func SameHint(p *Project, list []Finding) {
 	edges, of := map[string][]string{}, map[int]string{}
 	for i := range list {
 		f := &list[i]
@@ -55,8 +55,8 @@ func (p *Project) SameHint(list []Finding) {
 	for i, key := range of {
 		f := &list[i]
 		at := f.wants()
-		if pkg := p.byPath[f.Path]; pkg != nil && len(edges[key]) > len(at.edges) {
-			f.Fix = (&edit{pkg: pkg, feature: at.feature, add: edges[key]}).line()
+		if pkg := p.Package(f.Path); pkg != nil && len(edges[key]) > len(at.edges) {
+			f.Fix = featureWith(pkg, at.feature, edges[key]...)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func (f *Finding) wants() lineAt {
 }
 
 // oneOf makes one finding of a line's.
-func (p *Project) oneOf(list []Finding) Finding {
+func oneOf(p *Project, list []Finding) Finding {
 	judged := list[:0:0]
 	for _, f := range list {
 		if f.ID != IDPropagation {
@@ -112,8 +112,8 @@ func (p *Project) oneOf(list []Finding) Finding {
 		}
 		one.Message = strings.Join(said, "; ")
 	}
-	if pkg := p.byPath[one.Path]; pkg != nil {
-		one.Fix = (&edit{pkg: pkg, feature: one.line.feature, add: edges}).line()
+	if pkg := p.Package(one.Path); pkg != nil {
+		one.Fix = featureWith(pkg, one.line.feature, edges...)
 	}
 	return one
 }

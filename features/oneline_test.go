@@ -48,7 +48,7 @@ func TestOneFindingALine(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
 			var got []string
-			for _, f := range p.PerLine(tt.list) {
+			for _, f := range PerLine(p, tt.list) {
 				got = append(got, fmt.Sprintf("%s %d %s: %s", f.Severity, f.Line, f.Message, f.Fix))
 			}
 			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
@@ -75,7 +75,7 @@ func TestSameHint(t *testing.T) {
 		finding(Error, "cudnn", "cuda"), finding(Warning, "cudnn", "nn/cuda"), finding(Error, "cuda", "core/cuda"), finding(Note, "cudnn", "other/cuda"),
 		{ID: IDNoVersion, Severity: Error, Path: path, Fix: "another crate"},
 	}
-	p.SameHint(list)
+	SameHint(p, list)
 	var got []string
 	for _, f := range list {
 		got = append(got, f.Fix)
@@ -86,7 +86,7 @@ func TestSameHint(t *testing.T) {
 	}
 	// Two faults with the same mend keep it as it is.
 	list = []Finding{finding(Error, "cudnn", "cuda"), finding(Warning, "cudnn", "cuda")}
-	if p.SameHint(list); list[0].Fix != "its own" {
+	if SameHint(p, list); list[0].Fix != "its own" {
 		t.Errorf("%q", list[0].Fix)
 	}
 }

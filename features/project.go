@@ -370,3 +370,29 @@ func (p *Project) Local(dir string) *Package {
 	}
 	return nil
 }
+
+// declaring answers the manifest that an entry leads to, where it is on this machine.
+func (p *Project) declaring(d Dependency) *Package {
+	if d.Path != "" {
+		return p.localPackage(d)
+	}
+	for i := range p.Lock {
+		if lp := &p.Lock[i]; lp.Name == d.Package {
+			if m := p.registryManifest(lp.Name, lp.Version); m != nil {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// localPackage answers the manifest that an entry with a path leads to; nil where it is not among those that were read.
+func (p *Project) localPackage(d Dependency) *Package {
+	if p == nil || d.Path == "" {
+		return nil
+	}
+	return p.byPath[p.host.Join(d.Path, "Cargo.toml")]
+}
+
+// Package answers a package that was read, by the path of its manifest; nil for others.
+func (p *Project) Package(manifest string) *Package { return p.byPath[manifest] }

@@ -116,7 +116,7 @@ func (v *view) concerns(i int, c *Crate, f string) (concerned, has bool) {
 	if c.On(feats) {
 		return true, true
 	}
-	return v.declares(i, means(c, f)), false
+	return v.declares(i, c.Means(f)), false
 }
 
 // gated says whether the feature gates code of the user's own linked packages, and where.
@@ -134,7 +134,7 @@ func (k *rootJudge) gated(f string) (string, bool) {
 		if i == k.r.node {
 			main = k.main
 		}
-		g := k.gateOf(p, f, n.features, main)
+		g := k.src.gateOf(p, f, n.features, main)
 		switch {
 		case len(g.Files) > 0:
 			return listed(n.name, g.Files), true
@@ -230,7 +230,7 @@ func (k *rootJudge) byFile(f string) bool {
 				if t.cpu {
 					find.Severity, find.Fix = Error, t.fix
 				}
-				if p := k.manifestOf(k.r.node); t.cuda && k.h.OS == "linux" && p != nil && !k.passes(p, "no-as-needed") {
+				if p := k.manifestOf(k.r.node); t.cuda && k.h.OS == "linux" && p != nil && !k.src.passes(p, "no-as-needed") {
 					// https://github.com/LaurentMazare/tch-rs/issues/907: a library's build script cannot say so for the program.
 					find.Message += "; unless its own build script passes -Wl,--no-as-needed, the linker may leave libtorch_cuda out of the program"
 				}
@@ -269,4 +269,45 @@ func (k *rootJudge) via() string {
 		return "cargo's unit graph"
 	}
 	return "cargo tree"
+}
+
+// artifact answers the program of another package to which a feature of the root goes, by an artifact dependency; empty when there is none.
+func (k *rootJudge) artifact(f string) string {
+	p := k.manifestOf(k.r.node)
+	if p == nil || k.graph == nil {
+		return ""
+	}
+	_, edges := p.closure([]string{f})
+	for _, e := range edges {
+		for _, d := range p.Dependencies {
+			if d.Key != e.Dep || !d.Artifact {
+				continue
+			}
+			for _, nd := range k.nodes[k.r.node].deps {
+				if n := &k.nodes[nd.to]; n.name == d.Package && k.graph.embeds(k.r.node, nd.to) && (e.Feature == "" || contains(n.features, e.Feature)) {
+					return n.name
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// toArtifact says that a feature went to an embedded program and not to the crates that are linked.
+func (k *rootJudge) toArtifact(f, program string, off []int) Finding {
+	msg := fmt.Sprintf("`%s` of %s goes to %s, an artifact dependency: a program of its own, which is judged for itself", f, k.label, program)
+	if len(off) > 0 {
+		msg += fmt.Sprintf("; %s, which %s links, stays off", k.names(off), k.label)
+	}
+	return Finding{ID: IDUndecided, Severity: Note, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label}
+}
+
+// torch is the libtorch of a root; it says nothing where none is linked.
+func (v *view) torch(r *rootView) libtorch {
+	for _, i := range r.linked {
+		if v.nodes[i].name == "torch-sys" {
+			return v.src.libtorchOf(v.nodes[i].features)
+		}
+	}
+	return libtorch{}
 }

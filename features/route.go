@@ -1,7 +1,6 @@
 package features
 
 import (
-	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -84,7 +83,7 @@ func hasLack(list []Lack, l Lack) bool {
 
 // GapsWithout lists the GPU crates that a build without the feature leaves off: what its user meant where no selected package declares it.
 func GapsWithout(h buildenv.Host, in Input, feature string) ([]Gap, error) {
-	v, err := lookedAt(h, in)
+	v, err := in.view(h)
 	if err != nil {
 		return nil, err
 	}
@@ -93,8 +92,8 @@ func GapsWithout(h buildenv.Host, in Input, feature string) ([]Gap, error) {
 		r := &v.roots[i]
 		g := Gap{Root: v.nodes[r.node].name, Feature: feature}
 		for _, n := range r.linked {
-			if c := v.crate(n); c.CUDA() && c.Role == Gated && n != r.node && !c.On(v.nodes[n].features) && v.declares(n, means(c, feature)) {
-				g.Lacks = append(g.Lacks, Lack{v.nodes[n].name, v.nodes[n].version, means(c, feature)})
+			if c := v.crate(n); c.CUDA() && c.Role == Gated && n != r.node && !c.On(v.nodes[n].features) && v.declares(n, c.Means(feature)) {
+				g.Lacks = append(g.Lacks, Lack{v.nodes[n].name, v.nodes[n].version, c.Means(feature)})
 			}
 		}
 		if len(g.Lacks) > 0 {
@@ -106,7 +105,7 @@ func GapsWithout(h buildenv.Host, in Input, feature string) ([]Gap, error) {
 
 // Closed says whether a build has what the gaps lack: every unit of these packages has every crate's feature.
 func Closed(h buildenv.Host, in Input, gaps []Gap) (bool, error) {
-	v, err := lookedAt(h, in)
+	v, err := in.view(h)
 	if err != nil {
 		return false, err
 	}
@@ -132,13 +131,6 @@ func Closed(h buildenv.Host, in Input, gaps []Gap) (bool, error) {
 		}
 	}
 	return true, nil
-}
-
-func lookedAt(h buildenv.Host, in Input) (*view, error) {
-	if in.Graph == nil && in.Tree == nil {
-		return nil, errors.New("features: neither a unit graph nor a cargo tree to look at")
-	}
-	return newView(h, in.Project, in.Catalog, in.Graph, in.Tree), nil
 }
 
 func (v *view) anyOn(r *rootView) bool {
@@ -179,7 +171,7 @@ const (
 // Routes lists the command lines that could close the gaps, the smallest first: features of the selected packages, features of their direct
 // dependencies (which cargo takes as `dependency/feature`), and members to build together with them, whose features unify with theirs.
 func Routes(h buildenv.Host, in Input, gaps []Gap) ([]Route, error) {
-	v, err := lookedAt(h, in)
+	v, err := in.view(h)
 	if err != nil {
 		return nil, err
 	}
@@ -541,7 +533,7 @@ type Block struct {
 
 // Blocked says for each lack where its way from the command line ends.
 func Blocked(h buildenv.Host, in Input, gaps []Gap) ([]Block, error) {
-	v, err := lookedAt(h, in)
+	v, err := in.view(h)
 	if err != nil {
 		return nil, err
 	}

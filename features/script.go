@@ -1,9 +1,7 @@
 package features
 
 import (
-	"regexp"
 	"sort"
-	"strconv"
 	"strings"
 
 	"gpubuild/gpu"
@@ -93,7 +91,7 @@ func (j *judge) scriptOf(i int, from script) scriptFacts {
 	if !gpu {
 		return s
 	}
-	script := j.textOf(from, j.dirOf(i))
+	script := j.src.textOf(from, j.dirOf(i))
 	// What a helper crate tests by cfg is a feature of its own; the variable is one of the package whose script runs.
 	if script.own == "" || !j.scriptWants(i, script.own+strings.ReplaceAll(script.all[len(script.own):], "feature", "")) {
 		return s
@@ -103,65 +101,24 @@ func (j *judge) scriptOf(i int, from script) scriptFacts {
 	case compilesByCC(text):
 		s.compiles, s.libs, s.cc = true, true, true
 		s.env = mergeStrings(s.env, []string{"NVCC"}) // before nvcc of PATH (cc 1.0 to 1.11, "NVCC")
-		s.why = script.file(j.view, compilesByCC) + " compiles CUDA with cc"
+		s.why = script.file(j.src, compilesByCC) + " compiles CUDA with cc"
 	case namesNvcc(text):
 		s.compiles = true
 		s.libs = s.libs || linksCUDA(text)
 		s.ptx = s.ptx || strings.Contains(text, "ptx")
-		s.why = script.file(j.view, namesNvcc) + " calls nvcc"
+		s.why = script.file(j.src, namesNvcc) + " calls nvcc"
 	case contains(from.helpers, "cmake") && strings.Contains(text, "cmake") && (contains(n.features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
 		s.cmake, s.compiles, s.libs, s.ptx = true, true, true, true
 		s.env = mergeStrings(s.env, cmakeReads())
 		s.why = "its build script runs CMake with CUDA"
 	case linksCUDA(text):
 		s.libs = true
-		s.why = script.file(j.view, linksCUDA) + " links libraries of the toolkit"
+		s.why = script.file(j.src, linksCUDA) + " links libraries of the toolkit"
 	default:
 		return s
 	}
 	s.env = sorted(mergeStrings(s.env, variables(text)))
 	return s
-}
-
-func compilesByCC(text string) bool { return strings.Contains(text, "cuda(true)") } // cc::Build::cuda
-
-func namesNvcc(text string) bool {
-	return strings.Contains(text, "nvcc") || strings.Contains(text, "NVCC")
-}
-
-var knownVersion = regexp.MustCompile(`"(\d+)\.(\d+)"\s*=>\s*\(\d+,\s*\d+\)`)
-
-// newestKnown reads the list by which a build script turns nvcc's version into its own, and stops where it holds none. cudarc's first
-// versions had it, and others copied it: mistralrs-quant 0.8.1 build.rs cuda_version_from_build_system.
-func newestKnown(text string) gpu.Version {
-	var newest gpu.Version
-	if !strings.Contains(text, "Unsupported cuda toolkit version") {
-		return newest
-	}
-	for _, m := range knownVersion.FindAllStringSubmatch(text, -1) {
-		major, _ := strconv.Atoi(m[1])
-		minor, _ := strconv.Atoi(m[2])
-		if v := (gpu.Version{Major: major, Minor: minor}); v.Compare(newest) > 0 {
-			newest = v
-		}
-	}
-	return newest
-}
-
-// downloads says whether a script fetches anything: not every version of a crate does (mistralrs-quant 0.8.1 has no CUTLASS yet).
-func downloads(text string) bool {
-	text = strings.ToLower(text)
-	for _, sign := range []string{"cutlass", "\"git\"", "download", "http", "ureq", "curl"} {
-		if strings.Contains(text, sign) {
-			return true
-		}
-	}
-	return false
-}
-
-// linksCUDA says whether a script links libraries of the toolkit.
-func linksCUDA(text string) bool {
-	return strings.Contains(text, "rustc-link-lib") && (strings.Contains(text, "cudart") || strings.Contains(text, "cublas") || strings.Contains(text, "=cuda"))
 }
 
 // scriptWants says whether a script that tests GPU features has one of them on; one that tests none always does its work.
@@ -176,29 +133,6 @@ func (j *judge) scriptWants(i int, text string) bool {
 		}
 	}
 	return !tested
-}
-
-// variableName is a variable as Rust text names it, or as a shell, make or a batch file does.
-var variableName = regexp.MustCompile(`"((?:CUDA|NVCC|CUDNN|GPU)[A-Z0-9_]*)"|[$%][{(]?((?:CUDA|NVCC|CUDNN|GPU)[A-Z0-9_]*)\b`)
-
-func variables(text string) []string {
-	seen := map[string]bool{}
-	for _, m := range variableName.FindAllStringSubmatch(text, -1) {
-		seen[m[1]+m[2]] = true
-	}
-	return sortedKeys(seen)
-}
-
-func withoutComments(text string) string {
-	var b strings.Builder
-	for _, line := range strings.Split(text, "\n") {
-		if strings.HasPrefix(strings.TrimSpace(line), "//") {
-			continue
-		}
-		b.WriteString(line)
-		b.WriteByte('\n')
-	}
-	return b.String()
 }
 
 // helpersOf lists the packages that a build script's program uses: all that it or a path package of it names itself, and GPU helpers at any depth.
@@ -261,4 +195,72 @@ func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 		return scriptFacts{}, false
 	}
 	return j.scriptOf(i, j.manifestScript(p)), true
+}
+
+// localsOf lists the root files of the path packages that the program of a build script is made of.
+func (j *judge) localsOf(build int) []string {
+	var out []string
+	for _, i := range j.localNodes(build) {
+		if src := j.graph.Units[i].Target.SrcPath; src != "" && !contains(out, src) {
+			out = append(out, src)
+		}
+	}
+	return out
+}
+
+// localNodes lists the path packages that a build script's program links, those of them first that it names itself.
+func (j *judge) localNodes(build int) []int {
+	if build < 0 {
+		return nil
+	}
+	var out []int
+	seen, queue := map[int]bool{build: true}, []int{build}
+	for len(queue) > 0 {
+		i := queue[0]
+		queue = queue[1:]
+		for _, d := range j.nodes[i].deps {
+			if seen[d.to] || !j.nodes[d.to].local || j.graph != nil && j.graph.Units[d.to].Host() {
+				continue
+			}
+			seen[d.to] = true
+			queue, out = append(queue, d.to), append(out, d.to)
+		}
+	}
+	return out
+}
+
+// manifestScript is the script of a package without a unit graph, by its manifest and those of its path dependencies.
+func (j *judge) manifestScript(p *Package) script {
+	s := script{source: p.BuildScript}
+	seen := map[string]bool{}
+	var walk func(p *Package, kind string)
+	walk = func(p *Package, kind string) {
+		for _, d := range p.Dependencies {
+			if d.Kind != kind {
+				continue
+			}
+			if !contains(s.helpers, d.Package) {
+				s.helpers = append(s.helpers, d.Package)
+			}
+			if d.Path == "" || seen[d.Path] {
+				continue
+			}
+			seen[d.Path] = true
+			if local := j.localPackage(d); local != nil {
+				s.locals = append(s.locals, j.h.Join(local.Dir, "src", "lib.rs"))
+				walk(local, Normal)
+			}
+		}
+	}
+	walk(p, Build)
+	return s
+}
+
+func (j *judge) localPackage(d Dependency) *Package {
+	if j.project != nil {
+		if p := j.project.Local(d.Path); p != nil {
+			return p
+		}
+	}
+	return j.readManifest(j.h.Join(d.Path, "Cargo.toml"), d.Package)
 }

@@ -2,7 +2,10 @@ package features
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
+
+	"gpubuild/gpu"
 )
 
 // script is where the text of a build script lies, as far as it is known.
@@ -30,21 +33,21 @@ const (
 
 // textOf reads a build script with its modules, what of its local build-dependencies it uses, and the scripts and makefiles of its package that it
 // names. A helper crate serves packages that compile no kernels, too, so of it only those items count that the script leads to by their names.
-func (v *view) textOf(s script, dir string) scriptText {
+func (r *reader) textOf(s script, dir string) scriptText {
 	var t scriptText
 	if s.source == "" {
 		return t
 	}
-	t.parts = v.modules(s.source)
+	t.parts = r.modules(s.source)
 	for _, p := range t.parts {
 		t.own += p.text
 	}
 	var library []part
 	for _, root := range s.locals {
-		library = append(library, v.modules(root)...)
+		library = append(library, r.modules(root)...)
 	}
 	t.parts = append(t.parts, usedItems(t.own, library)...)
-	t.parts = append(t.parts, v.called(t.parts, dir)...)
+	t.parts = append(t.parts, r.called(t.parts, dir)...)
 	for _, p := range t.parts {
 		t.all += p.text
 	}
@@ -52,13 +55,13 @@ func (v *view) textOf(s script, dir string) scriptText {
 }
 
 // file names the first part that a test holds of.
-func (t scriptText) file(v *view, is func(text string) bool) string {
+func (t scriptText) file(r *reader, is func(text string) bool) string {
 	for _, p := range t.parts {
 		if is(p.text) {
-			return v.h.Base(p.file)
+			return r.h.Base(p.file)
 		}
 	}
-	return v.h.Base(t.parts[0].file)
+	return r.h.Base(t.parts[0].file)
 }
 
 var (
@@ -68,9 +71,9 @@ var (
 
 // modules reads a Rust file and the files of its modules. Source: The Rust Reference, "Module Source Filenames"; modules inside of inline ones are not
 // followed.
-func (v *view) modules(root string) []part {
+func (r *reader) modules(root string) []part {
 	type file struct{ path, below string } // below: where its modules lie
-	h := v.h
+	h := r.h
 	queue, seen := []file{{root, h.Dir(root)}}, map[string]bool{}
 	var out []part
 	for len(queue) > 0 && len(out) < mostModules {
@@ -160,21 +163,21 @@ var quotedWord = regexp.MustCompile(`"([^"\\\s{}]{1,200})"`)
 
 // called reads the scripts and makefiles below a package's directory that a build script names: a makefile lies in the directory that is named, or in the
 // package's own where make is.
-func (v *view) called(parts []part, dir string) []part {
+func (r *reader) called(parts []part, dir string) []part {
 	var out []part
 	seen := map[string]bool{}
 	read := func(path string) {
-		if seen[path] || len(out) == mostModules || !v.h.Below(path, dir) || !v.h.IsFile(path) {
+		if seen[path] || len(out) == mostModules || !r.h.Below(path, dir) || !r.h.IsFile(path) {
 			return
 		}
 		seen[path] = true
-		if data, err := v.h.ReadFile(path, mostCalled); err == nil && !strings.Contains(string(data), "\x00") {
+		if data, err := r.h.ReadFile(path, mostCalled); err == nil && !strings.Contains(string(data), "\x00") {
 			out = append(out, part{path, withoutHashes(string(data))})
 		}
 	}
 	makefiles := func(in string) {
 		for _, name := range []string{"GNUmakefile", "makefile", "Makefile"} { // GNU make manual, "What Name to Give Your Makefile"
-			read(v.h.Join(in, name))
+			read(r.h.Join(in, name))
 		}
 	}
 	for _, p := range parts {
@@ -182,14 +185,14 @@ func (v *view) called(parts []part, dir string) []part {
 			continue
 		}
 		for _, m := range quotedWord.FindAllStringSubmatch(p.text, -1) {
-			path := absFrom(v.h, dir, m[1])
+			path := absFrom(r.h, dir, m[1])
 			switch {
 			case m[1] == "make" || m[1] == "gmake" || m[1] == "nmake":
 				makefiles(dir)
 			case strings.ContainsAny(m[1], ":*?"):
-			case v.h.IsDir(path):
+			case r.h.IsDir(path):
 				makefiles(path)
-			case !compiledSource[strings.ToLower(v.h.Ext(path))]:
+			case !compiledSource[strings.ToLower(r.h.Ext(path))]:
 				read(path)
 			}
 		}
@@ -211,70 +214,66 @@ func withoutHashes(text string) string {
 	return b.String()
 }
 
-// localsOf lists the root files of the path packages that the program of a build script is made of.
-func (j *judge) localsOf(build int) []string {
-	var out []string
-	for _, i := range j.localNodes(build) {
-		if src := j.graph.Units[i].Target.SrcPath; src != "" && !contains(out, src) {
-			out = append(out, src)
-		}
-	}
-	return out
+func compilesByCC(text string) bool { return strings.Contains(text, "cuda(true)") } // cc::Build::cuda
+
+func namesNvcc(text string) bool {
+	return strings.Contains(text, "nvcc") || strings.Contains(text, "NVCC")
 }
 
-// localNodes lists the path packages that a build script's program links, those of them first that it names itself.
-func (j *judge) localNodes(build int) []int {
-	if build < 0 {
-		return nil
+var knownVersion = regexp.MustCompile(`"(\d+)\.(\d+)"\s*=>\s*\(\d+,\s*\d+\)`)
+
+// newestKnown reads the list by which a build script turns nvcc's version into its own, and stops where it holds none. cudarc's first
+// versions had it, and others copied it: mistralrs-quant 0.8.1 build.rs cuda_version_from_build_system.
+func newestKnown(text string) gpu.Version {
+	var newest gpu.Version
+	if !strings.Contains(text, "Unsupported cuda toolkit version") {
+		return newest
 	}
-	var out []int
-	seen, queue := map[int]bool{build: true}, []int{build}
-	for len(queue) > 0 {
-		i := queue[0]
-		queue = queue[1:]
-		for _, d := range j.nodes[i].deps {
-			if seen[d.to] || !j.nodes[d.to].local || j.graph != nil && j.graph.Units[d.to].Host() {
-				continue
-			}
-			seen[d.to] = true
-			queue, out = append(queue, d.to), append(out, d.to)
+	for _, m := range knownVersion.FindAllStringSubmatch(text, -1) {
+		major, _ := strconv.Atoi(m[1])
+		minor, _ := strconv.Atoi(m[2])
+		if v := (gpu.Version{Major: major, Minor: minor}); v.Compare(newest) > 0 {
+			newest = v
 		}
 	}
-	return out
+	return newest
 }
 
-// manifestScript is the script of a package without a unit graph, by its manifest and those of its path dependencies.
-func (j *judge) manifestScript(p *Package) script {
-	s := script{source: p.BuildScript}
+// downloads says whether a script fetches anything: not every version of a crate does (mistralrs-quant 0.8.1 has no CUTLASS yet).
+func downloads(text string) bool {
+	text = strings.ToLower(text)
+	for _, sign := range []string{"cutlass", "\"git\"", "download", "http", "ureq", "curl"} {
+		if strings.Contains(text, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// linksCUDA says whether a script links libraries of the toolkit.
+func linksCUDA(text string) bool {
+	return strings.Contains(text, "rustc-link-lib") && (strings.Contains(text, "cudart") || strings.Contains(text, "cublas") || strings.Contains(text, "=cuda"))
+}
+
+// variableName is a variable as Rust text names it, or as a shell, make or a batch file does.
+var variableName = regexp.MustCompile(`"((?:CUDA|NVCC|CUDNN|GPU)[A-Z0-9_]*)"|[$%][{(]?((?:CUDA|NVCC|CUDNN|GPU)[A-Z0-9_]*)\b`)
+
+func variables(text string) []string {
 	seen := map[string]bool{}
-	var walk func(p *Package, kind string)
-	walk = func(p *Package, kind string) {
-		for _, d := range p.Dependencies {
-			if d.Kind != kind {
-				continue
-			}
-			if !contains(s.helpers, d.Package) {
-				s.helpers = append(s.helpers, d.Package)
-			}
-			if d.Path == "" || seen[d.Path] {
-				continue
-			}
-			seen[d.Path] = true
-			if local := j.localPackage(d); local != nil {
-				s.locals = append(s.locals, j.h.Join(local.Dir, "src", "lib.rs"))
-				walk(local, Normal)
-			}
-		}
+	for _, m := range variableName.FindAllStringSubmatch(text, -1) {
+		seen[m[1]+m[2]] = true
 	}
-	walk(p, Build)
-	return s
+	return sortedKeys(seen)
 }
 
-func (j *judge) localPackage(d Dependency) *Package {
-	if j.project != nil {
-		if p := j.project.Local(d.Path); p != nil {
-			return p
+func withoutComments(text string) string {
+	var b strings.Builder
+	for _, line := range strings.Split(text, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "//") {
+			continue
 		}
+		b.WriteString(line)
+		b.WriteByte('\n')
 	}
-	return j.readManifest(j.h.Join(d.Path, "Cargo.toml"), d.Package)
+	return b.String()
 }

@@ -37,7 +37,7 @@ func TestScriptText(t *testing.T) {
 			}
 			files["/w/p/"+name] = text
 		}
-		v := newView(memHost(files), nil, nil, nil, nil)
+		v := newReader(memHost(files), "")
 		s := v.textOf(script{source: "/w/p/build.rs", locals: []string{"/w/helper/src/lib.rs"}}, "/w/p")
 		got := ""
 		switch {

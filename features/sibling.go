@@ -49,7 +49,7 @@ func (k *rootJudge) siblings() {
 			if c.Role != Gated || !c.CUDA() || c.On(n.features) {
 				continue
 			}
-			want = means(c, "cuda")
+			want = c.Means("cuda")
 		case !n.local:
 			continue // a crate that nobody knows: its feature may mean anything
 		}
@@ -60,7 +60,7 @@ func (k *rootJudge) siblings() {
 		twin := k.twin(i, want)
 		var g gating
 		if p != nil {
-			g = k.gateOf(p, want, n.features, "")
+			g = k.src.gateOf(p, want, n.features, "")
 			if !g.any() && (c == nil || twin < 0) {
 				continue // it only passes the feature on
 			}
@@ -157,7 +157,7 @@ func (k *rootJudge) wouldReach(root *Package, i int) bool {
 	}
 	want := "cuda"
 	if c := k.crate(i); c != nil {
-		want = means(c, "cuda")
+		want = c.Means("cuda")
 	}
 	queue := []at{{k.r.node, "cuda"}}
 	seen := map[at]bool{}
@@ -197,7 +197,7 @@ func (k *rootJudge) cudnnAlone() {
 	if p == nil || !contains(k.asked, "cudnn") || contains(n.features, "cuda") || !p.Declares("cuda") {
 		return
 	}
-	g := k.gateOf(p, "cuda", n.features, k.main)
+	g := k.src.gateOf(p, "cuda", n.features, k.main)
 	if !g.any() {
 		return
 	}
@@ -217,7 +217,7 @@ func (k *rootJudge) ownOff() {
 	if p == nil || len(k.on) == 0 || k.goal() == "" || contains(k.asked, "cuda") || contains(k.asked, "cudnn") || contains(n.features, "cuda") || !p.Declares("cuda") {
 		return
 	}
-	g := k.gateOf(p, "cuda", n.features, k.main)
+	g := k.src.gateOf(p, "cuda", n.features, k.main)
 	if !g.any() {
 		return
 	}
@@ -238,8 +238,7 @@ func (k *rootJudge) ownOff() {
 
 // ownCUDA is a package's cudnn with its own cuda in front.
 func ownCUDA(p *Package) string {
-	e := edit{pkg: &Package{Features: map[string][]string{"cudnn": mergeStrings([]string{"cuda"}, p.Features["cudnn"])}}, feature: "cudnn"}
-	return e.line()
+	return featureLine("cudnn", mergeStrings([]string{"cuda"}, p.Features["cudnn"]))
 }
 
 // weak reports x?/f edges of the user's packages whose x is off.
@@ -291,7 +290,7 @@ func (k *rootJudge) weakEdge(i int, p *Package, f string, e Edge) {
 				find.Severity = Warning
 				find.Message = fmt.Sprintf("%s has CUDA code for %s only with `%s` and `%s` together, and nothing turns `%s` on", k.name(i), lost, e.Dep, f, e.Dep)
 			}
-		} else if files := k.testsBoth(p.Dir, turn, f); len(files) > 0 {
+		} else if files := k.src.testsBoth(p.Dir, turn, f); len(files) > 0 {
 			find.Severity = Warning
 			find.Message += fmt.Sprintf("; code that needs `%s` and `%s` together is not in this build", turn, f)
 			find.Evidence += fmt.Sprintf("; %s", listed(p.Name, files))

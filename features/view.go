@@ -6,8 +6,8 @@ import (
 	"gpubuild/buildenv"
 )
 
-// view is what will be linked, from whichever answer cargo gave: the unit graph, or cargo tree where that was refused.
-type view struct {
+// View is what will be linked, from whichever answer cargo gave: the unit graph, or cargo tree where that was refused.
+type View struct {
 	h       buildenv.Host
 	project *Project
 	catalog *Catalog
@@ -15,8 +15,6 @@ type view struct {
 	nodes   []node // index = unit or tree node
 	roots   []rootView
 	files   map[string]*Package // manifests by path; nil: cannot be read
-	gates   map[string]gating
-	texts   map[string]*sources
 }
 
 // node is one package with one set of features, as far as it is linked.
@@ -45,8 +43,9 @@ type rootView struct {
 	set    map[int]bool
 }
 
-func newView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *view {
-	v := &view{h: h, project: p, catalog: c, files: map[string]*Package{}, gates: map[string]gating{}, texts: map[string]*sources{}}
+// NewView reads one of cargo's answers; with both, the unit graph.
+func NewView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *View {
+	v := &View{h: h, project: p, catalog: c, files: map[string]*Package{}}
 	var roots []int
 	var linked func(int) []int
 	switch {
@@ -86,10 +85,10 @@ func newView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *view {
 	return v
 }
 
-func (v *view) crate(i int) *Crate { return v.catalog.Crate(v.nodes[i].name) }
+func (v *View) crate(i int) *Crate { return v.catalog.Crate(v.nodes[i].name) }
 
 // manifestOf reads the manifest of a node: of the workspace, beside the unit's source, or below CARGO_HOME. nil when it is not found.
-func (v *view) manifestOf(i int) *Package {
+func (v *View) manifestOf(i int) *Package {
 	n := &v.nodes[i]
 	if n.dir != "" {
 		if v.project != nil {
@@ -128,7 +127,7 @@ func (v *view) manifestOf(i int) *Package {
 
 // locked answers what the lock file has of a package that a tree names; nil where it has none, or several that the tree does not tell apart. A tree names
 // a repository by its address and the commit's first digits, another registry by what the configuration calls it.
-func (v *view) locked(n *node) *LockPackage {
+func (v *View) locked(n *node) *LockPackage {
 	if v.project == nil || n.local {
 		return nil
 	}
@@ -156,7 +155,7 @@ func (v *view) locked(n *node) *LockPackage {
 
 const cratesIO = "registry+https://github.com/rust-lang/crates.io-index"
 
-func (v *view) readManifest(path, name string) *Package {
+func (v *View) readManifest(path, name string) *Package {
 	p, seen := v.files[path]
 	if !seen {
 		if data, err := v.h.ReadFile(path, manifestLimit); err == nil {
@@ -171,7 +170,7 @@ func (v *view) readManifest(path, name string) *Package {
 }
 
 // dirOf answers the directory of a node's package; empty when it is not found.
-func (v *view) dirOf(i int) string {
+func (v *View) dirOf(i int) string {
 	if v.nodes[i].dir == "" {
 		v.manifestOf(i)
 	}
@@ -179,7 +178,7 @@ func (v *view) dirOf(i int) string {
 }
 
 // declares says whether a node's package has a feature, by its manifest, else by the catalog.
-func (v *view) declares(i int, feature string) bool {
+func (v *View) declares(i int, feature string) bool {
 	if contains(v.nodes[i].features, feature) {
 		return true
 	}
@@ -194,7 +193,7 @@ func (v *view) declares(i int, feature string) bool {
 }
 
 // depNode answers the linked node that a dependency entry of package i means; -1 when it is not linked.
-func (v *view) depNode(i int, d Dependency, set map[int]bool) int {
+func (v *View) depNode(i int, d Dependency, set map[int]bool) int {
 	found := -1
 	for _, nd := range v.nodes[i].deps {
 		if !set[nd.to] || v.nodes[nd.to].name != d.Package {
@@ -209,7 +208,7 @@ func (v *view) depNode(i int, d Dependency, set map[int]bool) int {
 }
 
 // depFor answers the dependency entry by which package i calls node to.
-func (v *view) depFor(p *Package, to nodeDep) (Dependency, bool) {
+func (v *View) depFor(p *Package, to nodeDep) (Dependency, bool) {
 	var found Dependency
 	ok := false
 	for _, d := range p.Dependencies {

@@ -2,8 +2,6 @@ package features
 
 import (
 	"fmt"
-	"path"
-	"slices"
 	"strings"
 )
 
@@ -32,7 +30,7 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 			}
 		}
 	}
-	selected, known := p.selection(r)
+	selected, known := p.Selection(r)
 	if !known {
 		return true, "the packages asked for are not among the manifests"
 	}
@@ -54,62 +52,6 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 		return true, "not decided from the manifests: " + p.Doubts[0]
 	}
 	return false, "no feature asked for, no default feature and no dependency leads to a GPU crate"
-}
-
-// selection lists the packages that a command line builds; known is false when one of its names is not found.
-func (p *Project) selection(r Request) (list []*Package, known bool) {
-	switch {
-	case len(r.Packages) > 0:
-		known = true
-		for _, spec := range r.Packages {
-			found := false
-			among := p.Members
-			if !strings.ContainsAny(spec, "*?[") { // a pattern means members only; a name may be that of any package
-				among = append(append([]*Package{}, p.Members...), p.Locals...)
-			}
-			for _, m := range among {
-				if specMatches(spec, m) {
-					if !slices.Contains(list, m) {
-						list = append(list, m)
-					}
-					found = true
-				}
-			}
-			known = known && found
-		}
-		return list, known
-	case r.Workspace:
-		list = p.Members
-	default:
-		list = p.Default
-	}
-	if len(r.Excludes) == 0 {
-		return list, true
-	}
-	var kept []*Package
-	for _, m := range list {
-		out := false
-		for _, spec := range r.Excludes {
-			out = out || specMatches(spec, m)
-		}
-		if !out {
-			kept = append(kept, m)
-		}
-	}
-	return kept, true
-}
-
-// specMatches says whether a -p value means a package: a name, a glob, name@version, or a package id.
-func specMatches(spec string, m *Package) bool {
-	if ok, err := path.Match(strings.ReplaceAll(spec, "[!", "[^"), m.Name); ok && err == nil {
-		return true
-	}
-	for _, sep := range []string{"@", ":"} {
-		if name, _, ok := strings.Cut(spec, sep); ok && name == m.Name {
-			return true
-		}
-	}
-	return strings.Contains(spec, "://") && ParsePkgID(spec).Name == m.Name
 }
 
 // work follows features through manifests.

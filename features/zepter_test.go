@@ -217,7 +217,7 @@ func TestPropagationFindsWhatZepterFinds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		check, err := NewEdgeCheck(p)
+		check, err := NewEdgeCheck(h, p)
 		if err != nil {
 			t.Fatal(err)
 		}

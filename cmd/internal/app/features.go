@@ -84,10 +84,11 @@ func (a *app) explain(j *journey) error {
 		return err
 	}
 	crate, feature, _ := strings.Cut(j.options.Why, "/")
-	reasons, err := features.Explain(j.Host, in, crate, feature, j.Shown)
+	view, err := in.View(j.Host)
 	if err != nil {
 		return err
 	}
+	reasons := view.Explain(in.Request, crate, feature, j.Shown)
 	if j.options.JSON != nil {
 		return a.answer(j.options, "features-why", true, nil, struct {
 			Via     string            `json:"via"`
@@ -128,7 +129,11 @@ func (a *app) draw(j *journey) error {
 	if err != nil {
 		return err
 	}
-	text, err := features.Draw(j.Host, in, j.options.Graph)
+	view, err := in.View(j.Host)
+	if err != nil {
+		return err
+	}
+	text, err := view.Draw(in.Request, j.options.Graph)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (a *app) runManifests(ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	j.speakLike(l)
-	check, err := features.NewEdgeCheck(j.Project)
+	check, err := features.NewEdgeCheck(j.Host, j.Project)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done [
 		stops = stops || j.options.Strict && f.Severity == features.Warning
 	}
 	var found []finding.Finding
-	for _, f := range j.Project.PerLine(all) {
+	for _, f := range features.PerLine(j.Project, all) {
 		found = append(found, finding.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.Shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
 	}
 	if j.options.JSON == nil {
@@ -224,7 +224,7 @@ func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
 		}
 	}
 	j.tellLock(done)
-	check, err := features.NewEdgeCheck(j.Project)
+	check, err := features.NewEdgeCheck(j.Host, j.Project)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (j *journey) verdict() (*features.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	j.Project.SameHint(reach.Findings)
+	features.SameHint(j.Project, reach.Findings)
 	return reach, nil
 }
 
