@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/need"
 )
 
@@ -33,7 +34,7 @@ func TestArtifactIsAProgramOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := memHost(files)
+	h := hosttest.Memory(files)
 	p, err := Load(h, "/w/app/Cargo.toml")
 	if err != nil {
 		t.Fatal(err)

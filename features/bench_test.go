@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // BenchmarkQuickLook is what a build without GPU work pays: 600 packages that nothing leads to a GPU, all of them local.
@@ -29,7 +31,7 @@ func BenchmarkQuickLookSmall(b *testing.B) {
 }
 
 func benchmark(b *testing.B, files map[string]string, manifest string) {
-	h := memHost(files)
+	h := hosttest.Memory(files)
 	for i := 0; i < b.N; i++ {
 		p, err := Load(h, manifest)
 		if err != nil {

@@ -7,6 +7,8 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // linked is a graph of one program and the packages that it links, as "name version feature,feature".
@@ -36,7 +38,7 @@ func linked(t *testing.T, root string, list ...string) *Graph {
 
 func judgeLinked(t *testing.T, g *Graph, files map[string]string, env []string, r Request) *Answer {
 	t.Helper()
-	h := memHost(files)
+	h := hosttest.Memory(files)
 	h.Env = buildenv.NewEnv(buildenv.Linux, env)
 	p, err := Load(h, "/w/app/Cargo.toml")
 	if err != nil {

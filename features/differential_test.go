@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/need"
 )
 
@@ -407,7 +408,10 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 			}
 		}
 	}
-	h := realHost(t)
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
 	p, err := Load(h, filepath.Join(at, "Cargo.toml"))
 	if err != nil {
 		t.Errorf("seed %d: %v", seed, err)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestForeignPackagesOfATree: by which id cargo's messages name the packages of a tree, as cargo 1.95 was seen to, and of which none can be told.
@@ -39,7 +41,7 @@ func TestForeignPackagesOfATree(t *testing.T) {
 		if tt.lock == "" {
 			delete(files, "/w/Cargo.lock")
 		}
-		h := memHost(files)
+		h := hosttest.Memory(files)
 		p, err := Load(h, "/w/Cargo.toml")
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 func FuzzParseGraph(f *testing.F) {
@@ -16,7 +18,7 @@ func FuzzParseGraph(f *testing.F) {
 		if err != nil {
 			return
 		}
-		h := memHost(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n")})
+		h := hosttest.Memory(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n")})
 		p, err := Load(h, "/w/a/Cargo.toml")
 		if err != nil {
 			t.Fatal(err)
@@ -34,7 +36,7 @@ func FuzzParseTree(f *testing.F) {
 		if err != nil {
 			return
 		}
-		h := memHost(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n")})
+		h := hosttest.Memory(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n")})
 		p, err := Load(h, "/w/a/Cargo.toml")
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +52,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add("[workspace]\nmembers = [\"a\", \"**\"]\n", "**/[a-")
 	f.Add("\uFEFF[package]\r\nname = '''a'''\r\n", "..")
 	f.Fuzz(func(t *testing.T, text, member string) {
-		h := memHost(map[string]string{"/w/Cargo.toml": text, "/w/crates/b/Cargo.toml": pkg("b", ""), "/w/Cargo.lock": text})
+		h := hosttest.Memory(map[string]string{"/w/Cargo.toml": text, "/w/crates/b/Cargo.toml": pkg("b", ""), "/w/Cargo.lock": text})
 		p, err := Load(h, "/w/Cargo.toml")
 		glob(h, "/w", member, func(string) {})
 		parseLock(text)

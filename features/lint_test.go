@@ -3,10 +3,12 @@ package features
 import (
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 func TestPropagation(t *testing.T) {
-	h := memHost(map[string]string{
+	h := hosttest.Memory(map[string]string{
 		"/w/Cargo.toml":   "[workspace]\nmembers = [\"a\", \"b\", \"c\", \"d\"]\nresolver = \"2\"\n",
 		"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = [\"b/cuda\"]\n[dependencies]\nb = { path = \"../b\" }\nc = { path = \"../c\" }\nd = { path = \"../d\", optional = true }\n[dev-dependencies]\nd = { path = \"../d\" }\n"),
 		"/w/b/Cargo.toml": pkg("b", "[features]\ncuda = []\n"),

@@ -9,6 +9,8 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 const registryRoot = "/home/u/.cargo/registry/src/registry.example-1/"
@@ -24,7 +26,7 @@ func judgeStored(t *testing.T, graph, manifest string, files map[string]string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := memHost(files)
+	h := hosttest.Memory(files)
 	h.Env = buildenv.NewEnv(buildenv.Linux, env)
 	p, err := Load(h, manifest)
 	if err != nil {
@@ -213,7 +215,7 @@ func TestEntrenar(t *testing.T) {
 }
 
 func TestUnsure(t *testing.T) {
-	h := memHost(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n[dependencies]\ncandle-core = \"1\"\n")})
+	h := hosttest.Memory(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n[dependencies]\ncandle-core = \"1\"\n")})
 	g, err := ParseGraph(strings.NewReader(`{"version":1,"units":[
 		{"pkg_id":"path+file:///w/a#0.1.0","target":{"kind":["bin"],"name":"a","src_path":"/w/a/src/main.rs"},"mode":"build","features":["cuda"],"dependencies":[{"index":1,"extern_crate_name":"candle_core"}]},
 		{"pkg_id":"registry+https://registry.example/index#candle-core@0.11.1","target":{"kind":["lib"],"name":"candle_core","src_path":"/r/src/lib.rs"},"mode":"build","features":[],"dependencies":[]}],"roots":[0]}`))

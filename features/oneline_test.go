@@ -5,11 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestOneFindingALine: what is said of one line of a manifest is said once, with every edge that it lacks.
 func TestOneFindingALine(t *testing.T) {
-	h := memHost(map[string]string{
+	h := hosttest.Memory(map[string]string{
 		"/w/Cargo.toml": pkg("a", "[features]\ncuda = []\ncudnn = [\"core/cudnn\"]\n[dependencies]\ncore = { path = \"core\" }\nnn = { path = \"nn\" }\n"),
 	})
 	p, err := Load(h, "/w/Cargo.toml")
@@ -60,7 +62,7 @@ func TestOneFindingALine(t *testing.T) {
 
 // TestSameHint: faults of one line say the same hint, with every edge that it lacks; those of other lines, notes and what no edge mends keep theirs.
 func TestSameHint(t *testing.T) {
-	h := memHost(map[string]string{
+	h := hosttest.Memory(map[string]string{
 		"/w/Cargo.toml": pkg("a", "[features]\ncuda = []\ncudnn = [\"core/cudnn\"]\n[dependencies]\ncore = { path = \"core\" }\nnn = { path = \"nn\" }\n"),
 	})
 	const path = "/w/Cargo.toml"

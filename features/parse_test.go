@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 func TestParsePkgID(t *testing.T) {
@@ -25,7 +27,7 @@ func TestParsePkgID(t *testing.T) {
 		{"candle-core 0.9.1 (registry+https://registry.example/index)", "registry", "candle-core", "0.9.1", ""},
 		{"", "", "", "", ""},
 	}
-	h := memHost(nil)
+	h := hosttest.Memory(nil)
 	for _, tt := range tests {
 		id := ParsePkgID(tt.id)
 		if id.Kind != tt.kind || id.Name != tt.name || id.Version != tt.version || id.Dir(h) != tt.dir {

@@ -42,7 +42,7 @@ const ManifestName = "Cargo.toml"
 func FindManifest(h buildenv.Host, dir string) (string, error) {
 	dir = h.Abs(dir)
 	for d := dir; ; {
-		if m := h.Join(d, "Cargo.toml"); h.IsFile(m) {
+		if m := h.Join(d, ManifestName); h.IsFile(m) {
 			return m, nil
 		}
 		up := h.Dir(d)
@@ -143,7 +143,7 @@ func (p *Project) findRoot(pkg *Package) (*Package, error) {
 		return pkg, nil
 	}
 	if pkg.pointer != "" {
-		path := h.Join(absFrom(h, pkg.Dir, pkg.pointer), "Cargo.toml")
+		path := h.Join(absFrom(h, pkg.Dir, pkg.pointer), ManifestName)
 		root, err := p.read(path)
 		if err != nil {
 			return nil, fmt.Errorf("%s: package.workspace: %w", pkg.Manifest, err)
@@ -151,7 +151,7 @@ func (p *Project) findRoot(pkg *Package) (*Package, error) {
 		return root, nil
 	}
 	for d := h.Dir(pkg.Dir); ; {
-		path := h.Join(d, "Cargo.toml")
+		path := h.Join(d, ManifestName)
 		if d != pkg.Dir && h.IsFile(path) {
 			cand, err := p.read(path)
 			if err != nil {
@@ -161,7 +161,7 @@ func (p *Project) findRoot(pkg *Package) (*Package, error) {
 			case cand.workspace != nil && !excluded(h, cand, pkg.Manifest):
 				return cand, nil
 			case cand.workspace == nil && cand.pointer != "":
-				root, err := p.read(h.Join(absFrom(h, cand.Dir, cand.pointer), "Cargo.toml"))
+				root, err := p.read(h.Join(absFrom(h, cand.Dir, cand.pointer), ManifestName))
 				if err != nil {
 					return nil, fmt.Errorf("%s: package.workspace: %w", cand.Manifest, err)
 				}
@@ -230,7 +230,7 @@ func (p *Project) findMembers(root *Package) error {
 			p.Doubts = append(p.Doubts, fmt.Sprintf("workspace member %q matches nothing", pattern))
 		}
 		for _, dir := range paths {
-			m := p.host.Join(dir, "Cargo.toml")
+			m := p.host.Join(dir, ManifestName)
 			if globbed && (!p.host.IsFile(m) || excluded(p.host, root, m)) {
 				continue
 			}
@@ -265,7 +265,7 @@ func (p *Project) addMember(root *Package, manifest string, dependency bool) err
 	pkg.inherit(p.host, root)
 	for _, d := range pkg.Dependencies {
 		if d.Path != "" {
-			if err := p.addMember(root, p.host.Join(d.Path, "Cargo.toml"), true); err != nil {
+			if err := p.addMember(root, p.host.Join(d.Path, ManifestName), true); err != nil {
 				return err
 			}
 		}
@@ -287,7 +287,7 @@ func (p *Project) findLocals(root *Package) error {
 			if d.Path == "" {
 				continue
 			}
-			m := p.host.Join(d.Path, "Cargo.toml")
+			m := p.host.Join(d.Path, ManifestName)
 			if !p.host.IsFile(m) {
 				p.Doubts = append(p.Doubts, fmt.Sprintf("%s: path dependency `%s` has no manifest at %s", pkg.Manifest, d.Key, m))
 				continue
@@ -340,7 +340,7 @@ func (p *Project) expand(dir, pattern string) (paths []string, globbed bool) {
 	}
 	paths = glob(p.host, dir, pattern, func(path string) { p.globbed = append(p.globbed, path) })
 	for _, dir := range paths {
-		p.globbed = append(p.globbed, p.host.Join(dir, "Cargo.toml")) // a directory that matches becomes a member with its manifest
+		p.globbed = append(p.globbed, p.host.Join(dir, ManifestName)) // a directory that matches becomes a member with its manifest
 	}
 	return paths, true
 }
@@ -391,7 +391,7 @@ func (p *Project) localPackage(d Dependency) *Package {
 	if p == nil || d.Path == "" {
 		return nil
 	}
-	return p.byPath[p.host.Join(d.Path, "Cargo.toml")]
+	return p.byPath[p.host.Join(d.Path, ManifestName)]
 }
 
 // Package answers a package that was read, by the path of its manifest; nil for others.

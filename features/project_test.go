@@ -8,6 +8,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 func names(list []*Package) string {
@@ -60,7 +62,7 @@ func TestLoadWorkspaces(t *testing.T) {
 			if tt.root == "" {
 				tt.root = "/w"
 			}
-			p, err := Load(memHost(tt.files), tt.manifest)
+			p, err := Load(hosttest.Memory(tt.files), tt.manifest)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +74,7 @@ func TestLoadWorkspaces(t *testing.T) {
 }
 
 func TestInheritance(t *testing.T) {
-	h := memHost(map[string]string{
+	h := hosttest.Memory(map[string]string{
 		"/w/Cargo.toml": strings.Join([]string{"[workspace]", `members = ["a"]`, "[workspace.package]", `version = "3.1.0"`, "[workspace.dependencies]",
 			`core = { package = "candle-core", version = "0.11", default-features = false, features = ["mkl"] }`, `local = { path = "local" }`, `nn = "0.11"`}, "\n"),
 		"/w/a/Cargo.toml": strings.Join([]string{"[package]", `name = "a"`, "version.workspace = true", "[dependencies]",
@@ -103,7 +105,7 @@ func TestInheritance(t *testing.T) {
 }
 
 func TestImplicitFeatures(t *testing.T) {
-	h := memHost(map[string]string{"/w/Cargo.toml": pkg("a", strings.Join([]string{"[features]", `cuda = ["dep:cudarc", "nn?/cuda"]`, "[dependencies]",
+	h := hosttest.Memory(map[string]string{"/w/Cargo.toml": pkg("a", strings.Join([]string{"[features]", `cuda = ["dep:cudarc", "nn?/cuda"]`, "[dependencies]",
 		`cudarc = { version = "1", optional = true }`, `nn = { version = "1", optional = true }`, `serde = "1"`}, "\n"))})
 	p, err := Load(h, "/w/Cargo.toml")
 	if err != nil {
@@ -125,7 +127,7 @@ func TestBrokenManifests(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
-			_, err := Load(memHost(map[string]string{"/w/Cargo.toml": tt.text}), "/w/Cargo.toml")
+			_, err := Load(hosttest.Memory(map[string]string{"/w/Cargo.toml": tt.text}), "/w/Cargo.toml")
 			var me *ManifestError
 			if !errors.As(err, &me) {
 				t.Fatalf("%v", err)
@@ -141,7 +143,7 @@ func TestBrokenManifests(t *testing.T) {
 			}
 		})
 	}
-	_, err := Load(memHost(nil), "/w/Cargo.toml")
+	_, err := Load(hosttest.Memory(nil), "/w/Cargo.toml")
 	if !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a manifest that is not there: %v", err)
 	}
@@ -149,7 +151,7 @@ func TestBrokenManifests(t *testing.T) {
 
 // TOML 1.1, which cargo reads since 1.94, lets an inline table go over several lines.
 func TestInlineTableOverLines(t *testing.T) {
-	h := memHost(map[string]string{"/w/Cargo.toml": pkg("a", "[dependencies]\ncandle-core = {\n  version = \"1\", # why\n  features = [\"cuda\"],\n}\n")})
+	h := hosttest.Memory(map[string]string{"/w/Cargo.toml": pkg("a", "[dependencies]\ncandle-core = {\n  version = \"1\", # why\n  features = [\"cuda\"],\n}\n")})
 	p, err := Load(h, "/w/Cargo.toml")
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +162,7 @@ func TestInlineTableOverLines(t *testing.T) {
 }
 
 func TestFindManifest(t *testing.T) {
-	h := memHost(map[string]string{"/w/Cargo.toml": pkg("a", ""), "/w/src/deep/x.rs": "", "/other/x": ""})
+	h := hosttest.Memory(map[string]string{"/w/Cargo.toml": pkg("a", ""), "/w/src/deep/x.rs": "", "/other/x": ""})
 	if m, err := FindManifest(h, "/w/src/deep"); m != "/w/Cargo.toml" || err != nil {
 		t.Errorf("%s, %v", m, err)
 	}
@@ -220,7 +222,7 @@ func TestGPUWorkWithLock(t *testing.T) {
 			if tt.unpacked != "" {
 				files[wrapper] = tt.unpacked
 			}
-			p, err := Load(memHost(files), "/w/Cargo.toml")
+			p, err := Load(hosttest.Memory(files), "/w/Cargo.toml")
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -262,5 +262,5 @@ func (j *judge) localPackage(d Dependency) *Package {
 			return p
 		}
 	}
-	return j.readManifest(j.h.Join(d.Path, "Cargo.toml"), d.Package)
+	return j.readManifest(j.h.Join(d.Path, ManifestName), d.Package)
 }

@@ -3,6 +3,8 @@ package features
 import (
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/hosttest"
 )
 
 // TestScriptText says what counts as a build script's own doing: its modules, what it uses of a helper crate, and what it runs; not the rest.
@@ -37,7 +39,7 @@ func TestScriptText(t *testing.T) {
 			}
 			files["/w/p/"+name] = text
 		}
-		v := newReader(memHost(files), "")
+		v := newReader(hosttest.Memory(files), "")
 		s := v.textOf(script{source: "/w/p/build.rs", locals: []string{"/w/helper/src/lib.rs"}}, "/w/p")
 		got := ""
 		switch {

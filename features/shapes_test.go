@@ -14,6 +14,9 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/need"
+
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/local"
 )
 
 var update = flag.Bool("update", false, "rewrite stored files from what cargo answers now")
@@ -197,7 +200,7 @@ func TestShapesStored(t *testing.T) {
 	for p, text := range shapeFiles(t) {
 		files["/w/"+p] = text
 	}
-	h := memHost(files)
+	h := hosttest.Memory(files)
 	for _, s := range shapes {
 		t.Run(s.dir+" "+s.story, func(t *testing.T) {
 			data, err := os.ReadFile(graphName(s.dir, s.args, s.test))
@@ -302,7 +305,10 @@ func TestShapesCargo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h := realHost(t)
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, s := range shapes {
 		t.Run(s.dir+" "+s.story, func(t *testing.T) {
 			dir := filepath.Join(root, s.dir)

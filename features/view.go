@@ -96,12 +96,12 @@ func (v *View) manifestOf(i int) *Package {
 				return p
 			}
 		}
-		return v.readManifest(v.h.Join(n.dir, "Cargo.toml"), n.name)
+		return v.readManifest(v.h.Join(n.dir, ManifestName), n.name)
 	}
 	if n.src != "" {
 		d := v.h.Dir(n.src)
 		for up := 0; up < 8; up++ {
-			if p := v.readManifest(v.h.Join(d, "Cargo.toml"), n.name); p != nil {
+			if p := v.readManifest(v.h.Join(d, ManifestName), n.name); p != nil {
 				n.dir = d
 				return p
 			}

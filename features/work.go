@@ -215,7 +215,7 @@ func (w *work) follow(pkg *Package, d Dependency, feats []string) {
 		all = append(all, "default")
 	}
 	if d.Path != "" {
-		if local := w.byPath[w.host.Join(d.Path, "Cargo.toml")]; local != nil && !local.ProcMacro {
+		if local := w.byPath[w.host.Join(d.Path, ManifestName)]; local != nil && !local.ProcMacro {
 			w.activate(local, all)
 		}
 		return
