@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -199,7 +200,7 @@ func (c *Crate) On(features []string) bool {
 		return true
 	case Gated, Monitor:
 		for _, f := range c.CUDAFeatures {
-			if contains(features, f) {
+			if slices.Contains(features, f) {
 				return true
 			}
 		}
@@ -212,16 +213,17 @@ func (c *Crate) Other(features []string) []string {
 	var out []string
 	for _, f := range features {
 		if b := c.Backends[f]; b != "" {
-			out = mergeStrings(out, []string{b})
+			out = append(out, b)
 		}
 	}
-	return sorted(out)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // idle says whether the crate's build script does nothing with these features.
 func (c *Crate) idle(features []string) bool {
 	for _, f := range c.IdleWith {
-		if contains(features, f) {
+		if slices.Contains(features, f) {
 			return true
 		}
 	}
@@ -233,15 +235,19 @@ func (c *Crate) also(features []string) []string {
 	if c.idle(features) {
 		return nil
 	}
-	out := c.AlwaysNeeds
+	out := slices.Clone(c.AlwaysNeeds)
 	for _, f := range features {
-		out = mergeStrings(out, c.FeatureNeeds[f])
+		for _, need := range c.FeatureNeeds[f] {
+			if !slices.Contains(out, need) {
+				out = append(out, need)
+			}
+		}
 	}
 	return out
 }
 
 // Needs says whether the crate needs something to build (nvcc, host_cxx, cuda_headers_or_libs, cmake, …).
-func (c *Crate) Needs(what string) bool { return contains(c.BuildNeeds, what) }
+func (c *Crate) Needs(what string) bool { return slices.Contains(c.BuildNeeds, what) }
 
 // Env lists the variables that the crate's build script reads, declared and not; GGML_* stands for all that begin so. PATH is left out: what is
 // found on it is recorded itself.
@@ -254,20 +260,12 @@ func (c *Crate) Env() []string {
 		for _, s := range list {
 			name, _, _ := strings.Cut(s, " ")
 			if name != "" && name != "PATH" && name != "OUT_DIR" && !strings.HasPrefix(name, "CARGO_") && name == strings.ToUpper(name) && !strings.ContainsAny(strings.TrimSuffix(name, "*"), "*.,/") {
-				out = mergeStrings(out, []string{name})
+				out = append(out, name)
 			}
 		}
 	}
-	return sorted(out)
-}
-
-func contains(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Means answers the feature by which the crate calls what the user calls name: cudnn is cudnn, everything else is CUDA.

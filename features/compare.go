@@ -2,6 +2,8 @@ package features
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -24,7 +26,7 @@ func (j *judge) compare(t *Tree) {
 	fromGraph := map[string]map[string]string{}
 	for _, r := range j.roots {
 		u := &j.graph.Units[r.node]
-		if u.Mode == "test" || contains(u.Target.Kind, "example") || contains(u.Target.Kind, "test") || contains(u.Target.Kind, "bench") || u.Host() {
+		if u.Mode == "test" || slices.Contains(u.Target.Kind, "example") || slices.Contains(u.Target.Kind, "test") || slices.Contains(u.Target.Kind, "bench") || u.Host() {
 			continue
 		}
 		name := j.nodes[r.node].name
@@ -38,7 +40,7 @@ func (j *judge) compare(t *Tree) {
 			j.gpuEntry(set, n.name, n.version, n.features)
 		}
 	}
-	for _, root := range sortedKeys(fromGraph) {
+	for _, root := range slices.Sorted(maps.Keys(fromGraph)) {
 		other, ok := fromTree[root]
 		if !ok {
 			continue // the selection was given in a way that tree does not have
@@ -59,13 +61,13 @@ func (j *judge) gpuEntry(set map[string]string, name, version string, features [
 	}
 	var on []string
 	for _, f := range features {
-		if contains(j.ask.gpu, f) || contains(c.CUDAFeatures, f) {
+		if slices.Contains(j.ask.gpu, f) || slices.Contains(c.CUDAFeatures, f) {
 			on = append(on, f)
 		}
 	}
 	sort.Strings(on)
 	key := name + " " + version
-	set[key] = strings.Join(mergeStrings(splitComma(set[key]), on), ",")
+	set[key] = strings.Join(Union(splitComma(set[key]), on), ",")
 }
 
 func splitComma(s string) []string {
@@ -77,7 +79,7 @@ func splitComma(s string) []string {
 
 func entries(set map[string]string) string {
 	var out []string
-	for _, k := range sortedKeys(set) {
+	for _, k := range slices.Sorted(maps.Keys(set)) {
 		if set[k] == "" {
 			out = append(out, k)
 			continue

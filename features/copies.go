@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 // twin answers another copy of a crate that is linked into the same root with its CUDA code; -1 when there is none.
 func (k *rootJudge) twin(i int, want string) int {
 	for _, o := range k.r.linked {
-		if n := &k.nodes[o]; o != i && n.name == k.nodes[i].name && n.version != k.nodes[i].version && (contains(n.features, want) || k.crate(o).CUDA() && k.crate(o).On(n.features)) {
+		if n := &k.nodes[o]; o != i && n.name == k.nodes[i].name && n.version != k.nodes[i].version && (slices.Contains(n.features, want) || k.crate(o).CUDA() && k.crate(o).On(n.features)) {
 			return o
 		}
 	}
@@ -24,7 +25,7 @@ func (k *rootJudge) users(to int) []string {
 	for _, i := range k.r.linked {
 		for _, d := range k.nodes[i].deps {
 			if d.to == to {
-				out = mergeStrings(out, []string{k.nodes[i].name})
+				out = Union(out, []string{k.nodes[i].name})
 			}
 		}
 	}
@@ -53,7 +54,7 @@ func (k *rootJudge) strong() {
 			continue
 		}
 		for _, f := range k.ask.gpu {
-			if !contains(n.features, f) {
+			if !slices.Contains(n.features, f) {
 				continue
 			}
 			named, _ := p.Edges(f)
@@ -81,7 +82,7 @@ func (k *rootJudge) forGPU(p *Package, f, dep string) bool {
 	for other := range p.Features {
 		edges, _ := p.Edges(other)
 		for _, e := range edges {
-			if other != f && !contains(k.ask.gpu, other) && c.Role != Carrier && !e.Weak && (e.Dep == dep && e.Feature == "" || e.Dep == "" && e.Feature == dep) {
+			if other != f && !slices.Contains(k.ask.gpu, other) && c.Role != Carrier && !e.Weak && (e.Dep == dep && e.Feature == "" || e.Dep == "" && e.Feature == dep) {
 				return false
 			}
 		}
@@ -113,7 +114,7 @@ func (k *rootJudge) brought(i int, p *Package, f, dep string, named []Edge) bool
 	}
 	if i == k.r.node {
 		for t := range turners {
-			if contains(k.ask.plain, t) || contains(k.ask.qualified[p.Name], t) || k.ask.all {
+			if slices.Contains(k.ask.plain, t) || slices.Contains(k.ask.qualified[p.Name], t) || k.ask.all {
 				return true
 			}
 		}
@@ -127,7 +128,7 @@ func (k *rootJudge) brought(i int, p *Package, f, dep string, named []Edge) bool
 			if d.Package != p.Name || k.depNode(user, d, k.r.set) != i {
 				continue
 			}
-			if overlap(d.Features, sortedKeys(turners)) {
+			if overlap(d.Features, slices.Sorted(maps.Keys(turners))) {
 				return true
 			}
 			_, edges := up.closure(k.nodes[user].features)
@@ -168,7 +169,7 @@ func (k *rootJudge) strongEdge(i int, p *Package, f string, e Edge) {
 			}
 		}
 	}
-	for _, t := range sortedKeys(p.Features) {
+	for _, t := range slices.Sorted(maps.Keys(p.Features)) {
 		for _, other := range p.Features[t] {
 			only = only && (t == f || other != "dep:"+e.Dep && other != e.Dep)
 		}
@@ -225,7 +226,7 @@ func (j *judge) pinsOpened(linked map[int]bool) {
 // with E0428 and some hundred other errors.
 func (j *judge) pinAgainstVariable(i int, c Cudarc) {
 	v, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION")
-	if !told || len(c.pins) == 0 || contains(c.pins, "cuda-"+v) {
+	if !told || len(c.pins) == 0 || slices.Contains(c.pins, "cuda-"+v) {
 		return
 	}
 	j.find(Finding{ID: IDPins, Severity: Warning, Evidence: j.out.Via,

@@ -3,10 +3,12 @@ package features
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math/rand"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -100,7 +102,7 @@ func generate(seed int64) (files map[string]string, members []string) {
 			text += "[lib]\nproc-macro = true\n"
 		}
 		text += "[features]\n"
-		for _, f := range sortedKeys(g.feats[i]) {
+		for _, f := range slices.Sorted(maps.Keys(g.feats[i])) {
 			text += fmt.Sprintf("%s = [", tomlKey(f))
 			for n, e := range g.feats[i][f] {
 				if n > 0 {
@@ -174,7 +176,7 @@ func (g *workspaceGen) tables(i int, dirOf func(int) string, virtual bool, share
 		if g.chance(2) {
 			f = "cuda"
 		}
-		if !contains(feats[f], edge) {
+		if !slices.Contains(feats[f], edge) {
 			feats[f] = append(feats[f], edge)
 		}
 	}
@@ -202,7 +204,7 @@ func (g *workspaceGen) tables(i int, dirOf func(int) string, virtual bool, share
 		}
 		optional := kind != "dev-dependencies" && g.chance(3)
 		var named []string
-		for _, f := range sortedKeys(g.feats[to]) {
+		for _, f := range slices.Sorted(maps.Keys(g.feats[to])) {
 			if f != "default" && g.chance(6) {
 				named = append(named, `"`+f+`"`)
 			}
@@ -260,10 +262,10 @@ func (g *workspaceGen) tables(i int, dirOf func(int) string, virtual bool, share
 				}
 			}
 		}
-		theirs := sortedKeys(g.feats[to])
+		theirs := slices.Sorted(maps.Keys(g.feats[to]))
 		for n := g.r.Intn(3); n > 0 && len(theirs) > 0; n-- {
 			f := theirs[g.r.Intn(len(theirs))]
-			if contains(theirs, "cuda") && g.chance(2) {
+			if slices.Contains(theirs, "cuda") && g.chance(2) {
 				f = "cuda"
 			}
 			mark := "/"
@@ -275,7 +277,7 @@ func (g *workspaceGen) tables(i int, dirOf func(int) string, virtual bool, share
 	}
 	g.feats[i] = feats
 	var out []string
-	for _, h := range sortedKeys(tables) {
+	for _, h := range slices.Sorted(maps.Keys(tables)) {
 		out = append(out, tables[h])
 		out[len(out)-1] = h + tables[h]
 	}

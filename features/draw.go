@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -26,7 +27,7 @@ func (v *View) Draw(r Request, form string) (string, error) {
 		n, c := &v.nodes[i], v.crate(i)
 		var on []string
 		for _, f := range n.features {
-			if contains(ask.gpu, f) || c != nil && contains(c.CUDAFeatures, f) {
+			if slices.Contains(ask.gpu, f) || c != nil && slices.Contains(c.CUDAFeatures, f) {
 				on = append(on, f)
 			}
 		}

@@ -1,7 +1,8 @@
 package features
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -111,7 +112,7 @@ func (p *Package) FeatureNames() []string {
 			seen[d.Key] = true
 		}
 	}
-	return sortedKeys(seen)
+	return slices.Sorted(maps.Keys(seen))
 }
 
 // closure lists every feature of the package that the given ones turn on within it, themselves included, and the edges that leave it.
@@ -140,15 +141,6 @@ func (p *Package) closure(on []string) (feats map[string]bool, edges []Edge) {
 	return feats, edges
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
-}
-
 // passedOn lists what features turn on in dependencies, as "key/feature".
 func (p *Package) passedOn(features ...string) map[string]bool {
 	out := map[string]bool{}
@@ -162,7 +154,7 @@ func (p *Package) passedOn(features ...string) map[string]bool {
 		for _, f := range d.Features {
 			on := d.Kind == Normal
 			for _, o := range p.Dependencies {
-				on = on && (o.Key != d.Key || o.Kind != Normal || contains(o.Features, f))
+				on = on && (o.Key != d.Key || o.Kind != Normal || slices.Contains(o.Features, f))
 			}
 			if on {
 				out[d.Key+"/"+f] = true

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
@@ -61,7 +62,7 @@ func addEdges(data []byte, e Edit) ([]byte, error) {
 	}
 	var add []string
 	for _, s := range e.Add {
-		if !contains(have, s) && !contains(add, s) {
+		if !slices.Contains(have, s) && !slices.Contains(add, s) {
 			add = append(add, s)
 		}
 	}
@@ -425,7 +426,7 @@ func (e *DependencyError) Hint() string { return "write the line by hand" }
 
 // featureWith is a feature of a package as it should stand in the manifest, with edges added; in a table of its own where the manifest has none.
 func featureWith(p *Package, feature string, add ...string) string {
-	line := featureLine(feature, mergeStrings(p.Features[feature], add))
+	line := featureLine(feature, Union(p.Features[feature], add))
 	if p.Line("features") == 0 {
 		line = "[features]\n" + line
 	}

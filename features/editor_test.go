@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,7 +106,7 @@ func FuzzAddEdges(f *testing.F) {
 		}
 		feats, _ := after["features"].(map[string]any)
 		list, _ := stringsOf(feats[feature])
-		if !contains(list, edge) {
+		if !slices.Contains(list, edge) {
 			t.Fatalf("%q → %q: no edge", text, out)
 		}
 		at := 0
@@ -127,7 +128,7 @@ func FuzzAddEdges(f *testing.F) {
 			}
 		}
 		old, _ := before["features"].(map[string]any)
-		if had, _ := stringsOf(old[feature]); contains(had, edge) && string(out) != text {
+		if had, _ := stringsOf(old[feature]); slices.Contains(had, edge) && string(out) != text {
 			t.Fatalf("%q → %q: nothing was missing", text, out)
 		}
 	})

@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -61,7 +62,7 @@ func (x *explainer) root(r *rootView, crate named, feature string) []Reason {
 		}
 		e := base
 		e.Version, e.Linked, e.Features = n.version, true, n.features
-		e.On = feature == "" || contains(n.features, feature)
+		e.On = feature == "" || slices.Contains(n.features, feature)
 		if e.On {
 			e.Steps = x.way(r, i, feature)
 			if e.Steps == nil {
@@ -109,7 +110,7 @@ func (x *explainer) way(r *rootView, to int, feature string) []Step {
 	}
 	push(r.node, "", -1, "", 0)
 	for _, f := range x.nodes[r.node].features {
-		if x.ask.all || contains(x.ask.plain, f) || contains(x.ask.qualified[x.nodes[r.node].name], f) || f == "default" && !x.ask.noDefault {
+		if x.ask.all || slices.Contains(x.ask.plain, f) || slices.Contains(x.ask.qualified[x.nodes[r.node].name], f) || f == "default" && !x.ask.noDefault {
 			push(r.node, f, -1, "", 0)
 		}
 	}
@@ -133,11 +134,11 @@ func (x *explainer) way(r *rootView, to int, feature string) []Step {
 			}
 			push(t, "", at, p.Manifest, line)
 			for _, f := range d.Features {
-				if contains(x.nodes[t].features, f) {
+				if slices.Contains(x.nodes[t].features, f) {
 					push(t, f, at, p.Manifest, line)
 				}
 			}
-			if d.DefaultFeatures && contains(x.nodes[t].features, "default") {
+			if d.DefaultFeatures && slices.Contains(x.nodes[t].features, "default") {
 				push(t, "default", at, p.Manifest, line)
 			}
 		}
@@ -153,7 +154,7 @@ func (x *explainer) way(r *rootView, to int, feature string) []Step {
 		line := p.Line("features", v.feature)
 		for _, e := range edges {
 			if e.Dep == "" {
-				if contains(x.nodes[v.node].features, e.Feature) {
+				if slices.Contains(x.nodes[v.node].features, e.Feature) {
 					push(v.node, e.Feature, at, p.Manifest, line)
 				}
 				continue
@@ -163,7 +164,7 @@ func (x *explainer) way(r *rootView, to int, feature string) []Step {
 					continue
 				}
 				if t := x.depNode(v.node, d, r.set); t >= 0 {
-					if e.Feature != "" && contains(x.nodes[t].features, e.Feature) {
+					if e.Feature != "" && slices.Contains(x.nodes[t].features, e.Feature) {
 						push(t, e.Feature, at, p.Manifest, line)
 					}
 					if d.Optional && !e.Weak {
@@ -208,10 +209,10 @@ func (x *explainer) missing(r *rootView, to int, feature string) []string {
 					}
 					found = true
 					state := "which is off"
-					if contains(x.nodes[i].features, f) {
+					if slices.Contains(x.nodes[i].features, f) {
 						state = "which is on, but " + dependencyLimit(d)
 					}
-					out = mergeStrings(out, []string{fmt.Sprintf("`%s` of %s has the edge `%s`, %s%s", f, p.Name, e.Text, state, x.at(p, p.Line("features", f)))})
+					out = Union(out, []string{fmt.Sprintf("`%s` of %s has the edge `%s`, %s%s", f, p.Name, e.Text, state, x.at(p, p.Line("features", f)))})
 				}
 			}
 		}
@@ -225,7 +226,7 @@ func (x *explainer) missing(r *rootView, to int, feature string) []string {
 			if p.Declares(feature) { // there the edge would stand
 				line = p.FeatureLine(feature)
 			}
-			out = mergeStrings(out, []string{fmt.Sprintf("%s uses %s, and none of its features has an edge to `%s`%s", p.Name, x.nodes[to].name, feature, x.at(p, line))})
+			out = Union(out, []string{fmt.Sprintf("%s uses %s, and none of its features has an edge to `%s`%s", p.Name, x.nodes[to].name, feature, x.at(p, line))})
 		}
 	}
 	return out
@@ -252,9 +253,9 @@ func (x *explainer) unlinked(r *rootView, crate named) []string {
 		switch {
 		case n.name != crate.name:
 		case r.set[i] && !crate.fits(n.version):
-			out = mergeStrings(out, []string{x.name(i) + " is linked, no " + crate.version})
+			out = Union(out, []string{x.name(i) + " is linked, no " + crate.version})
 		case !r.set[i] && crate.fits(n.version):
-			out = mergeStrings(out, []string{x.notLinked(i)})
+			out = Union(out, []string{x.notLinked(i)})
 		}
 	}
 	if crate.version != "" && len(out) > 0 {
@@ -277,7 +278,7 @@ func (x *explainer) unlinked(r *rootView, crate named) []string {
 					edges, _ := p.Edges(f)
 					for _, e := range edges {
 						if e.Dep == d.Key && !e.Weak {
-							by = mergeStrings(by, []string{"`" + f + "`"})
+							by = Union(by, []string{"`" + f + "`"})
 						}
 					}
 				}
@@ -291,7 +292,7 @@ func (x *explainer) unlinked(r *rootView, crate named) []string {
 			case d.Target != "":
 				what += ": for " + d.Target + " only"
 			}
-			out = mergeStrings(out, []string{what})
+			out = Union(out, []string{what})
 		}
 	}
 	if len(out) == 0 {

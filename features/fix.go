@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -111,12 +112,12 @@ func (m *mender) walk(i int) {
 			m.add(p, key+f)
 			m.cover(nd.to)
 		case m.nodes[nd.to].local:
-			if !contains(m.nodes[nd.to].features, m.feature) {
+			if !slices.Contains(m.nodes[nd.to].features, m.feature) {
 				m.add(p, key+m.feature)
 			}
 			m.walk(nd.to)
 		case c != nil && c.On(m.nodes[nd.to].features):
-		case m.declares(nd.to, m.cuda) && !contains(m.nodes[nd.to].features, m.cuda):
+		case m.declares(nd.to, m.cuda) && !slices.Contains(m.nodes[nd.to].features, m.cuda):
 			m.add(p, key+m.cuda)
 			m.cover(nd.to)
 		default:
@@ -140,11 +141,11 @@ func (m *mender) cover(i int) {
 
 func (m *mender) add(p *Package, edge string) {
 	have := p.Features[m.feature]
-	if contains(have, edge) || contains(have, strings.Replace(edge, "?/", "/", 1)) {
+	if slices.Contains(have, edge) || slices.Contains(have, strings.Replace(edge, "?/", "/", 1)) {
 		return
 	}
 	e := m.edit(p)
-	e.add = mergeStrings(e.add, []string{edge})
+	e.add = Union(e.add, []string{edge})
 }
 
 // unreached reports a feature that leaves GPU crates off and gates nothing.
@@ -257,7 +258,7 @@ func (k *rootJudge) turnsOn(dep string) string {
 	if p.implicit(dep) {
 		return dep
 	}
-	for _, f := range sortedKeys(p.Features) {
+	for _, f := range slices.Sorted(maps.Keys(p.Features)) {
 		for _, s := range p.Features[f] {
 			if e := ParseEdge(s); e.Dep == dep && !e.Weak {
 				return f

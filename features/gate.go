@@ -1,7 +1,9 @@
 package features
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -127,17 +129,17 @@ func commentless(text string) string {
 func (r *reader) gateOf(p *Package, f string, on []string, main string) gating {
 	own, _ := p.closure([]string{f})
 	always := map[string]bool{}
-	if contains(on, "default") {
+	if slices.Contains(on, "default") {
 		always, _ = p.closure([]string{"default"})
 	}
 	var all gating
-	for _, name := range sortedKeys(own) {
-		if name != f && (always[name] || !contains(on, f) && contains(on, name)) {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if name != f && (always[name] || !slices.Contains(on, f) && slices.Contains(on, name)) {
 			continue
 		}
 		g := r.gate(p, name, main)
 		for _, file := range g.Files {
-			if !contains(all.Files, file) {
+			if !slices.Contains(all.Files, file) {
 				all.Files = append(all.Files, file)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 const (
@@ -91,7 +92,7 @@ func ParseGraph(r io.Reader) (*Graph, error) {
 // Host says whether the unit runs on the building machine and is no part of what it builds. `platform` does not tell: it is empty for
 // both sides when no --target is given (facts/measured.md 4).
 func (u *Unit) Host() bool {
-	return u.Mode == "run-custom-build" || contains(u.Target.Kind, "custom-build") || contains(u.Target.Kind, "proc-macro")
+	return u.Mode == "run-custom-build" || slices.Contains(u.Target.Kind, "custom-build") || slices.Contains(u.Target.Kind, "proc-macro")
 }
 
 // Linked lists the units that become part of a root, the root first; host units are never entered. A root that is itself a host unit is
@@ -130,7 +131,7 @@ func (g *Graph) script(unit int) (run, build int) {
 // compiled answers the unit that compiles the script which run runs; -1 when the graph has none.
 func (g *Graph) compiled(run int) int {
 	for _, d := range g.Units[run].Dependencies {
-		if u := &g.Units[d.Index]; u.Mode != "run-custom-build" && contains(u.Target.Kind, "custom-build") {
+		if u := &g.Units[d.Index]; u.Mode != "run-custom-build" && slices.Contains(u.Target.Kind, "custom-build") {
 			return d.Index
 		}
 	}
@@ -157,7 +158,7 @@ func (e *GraphError) Hint() string {
 // embeds says whether a unit depends on another only as a program.
 func (g *Graph) embeds(user, dep int) bool {
 	d := &g.Units[dep]
-	return contains(d.Target.Kind, "bin") && d.Mode != "test" && d.PkgID != g.Units[user].PkgID
+	return slices.Contains(d.Target.Kind, "bin") && d.Mode != "test" && d.PkgID != g.Units[user].PkgID
 }
 
 // embedded lists the programs that what is linked into the given roots embeds, and those that they embed.

@@ -3,6 +3,7 @@ package features
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -102,7 +103,7 @@ func (j *judge) root(r *rootView) {
 		}
 	}
 	for _, f := range n.features {
-		if contains(j.ask.gpu, f) {
+		if slices.Contains(j.ask.gpu, f) {
 			out.Asked = append(out.Asked, f)
 		}
 	}
@@ -208,7 +209,7 @@ func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, 
 		st.On = c.On(n.features)
 		for _, f := range wanted {
 			if m := c.Means(f); c.Role != FalseFriend && j.declares(i, m) {
-				st.Wanted[f] = contains(n.features, m)
+				st.Wanted[f] = slices.Contains(n.features, m)
 			}
 		}
 		other := c.Other(n.features)
@@ -217,7 +218,7 @@ func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, 
 		}
 		wants := len(wanted) > 0 || j.ask.forGPU() // else nobody misses CUDA
 		switch {
-		case c.Role == Helper || c.Role == FalseFriend && !contains(n.features, "cuda"):
+		case c.Role == Helper || c.Role == FalseFriend && !slices.Contains(n.features, "cuda"):
 			return st, false
 		case c.Name == "torch-sys":
 			st.Note = j.src.libtorchOf(n.features).says
@@ -243,7 +244,7 @@ func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, 
 		st.Backend, st.Role, st.State = "own", "", "-"
 		for _, f := range wanted {
 			if j.declares(i, f) {
-				st.Wanted[f] = contains(n.features, f)
+				st.Wanted[f] = slices.Contains(n.features, f)
 				st.On = st.On || st.Wanted[f]
 				st.State = onOff(st.On)
 			}
@@ -254,7 +255,7 @@ func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, 
 	default:
 		st.Backend, st.State = "unknown", "on"
 		for _, f := range wanted {
-			if contains(n.features, f) {
+			if slices.Contains(n.features, f) {
 				st.Wanted[f] = true
 				st.On = true
 			}

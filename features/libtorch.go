@@ -1,6 +1,9 @@
 package features
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // libtorch is which libtorch a program with torch-sys will get, as far as that can be seen here.
 type libtorch struct {
@@ -18,7 +21,7 @@ func (r *reader) libtorchOf(features []string) libtorch {
 		s, ok := r.h.Env.Lookup(name)
 		return s, ok && s != ""
 	}
-	if contains(features, "doc-only") {
+	if slices.Contains(features, "doc-only") {
 		return libtorch{says: "doc-only: no libtorch is linked"}
 	}
 	if _, python := get("LIBTORCH_USE_PYTORCH"); python {
@@ -48,7 +51,7 @@ func (r *reader) libtorchOf(features []string) libtorch {
 	if r.configNames("LIBTORCH") || r.configNames("TORCH_CUDA_VERSION") {
 		return libtorch{says: "cargo's [env] names the libtorch"}
 	}
-	if !contains(features, "download-libtorch") {
+	if !slices.Contains(features, "download-libtorch") {
 		return libtorch{says: "no libtorch is named: set LIBTORCH or LIBTORCH_USE_PYTORCH=1, or turn on tch/download-libtorch"}
 	}
 	if s, ok := get("TORCH_CUDA_VERSION"); ok {

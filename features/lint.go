@@ -1,6 +1,10 @@
 package features
 
-import "gpubuild/buildenv"
+import (
+	"gpubuild/buildenv"
+	"maps"
+	"slices"
+)
 
 // EdgeCheck judges feature edges from manifests alone: those between the workspace's members and those to GPU crates. It knows no selection; whether
 // a build is hurt is Judge's to say.
@@ -46,7 +50,7 @@ func (c *EdgeCheck) Of(q Question) []Finding {
 			if !to.Declares(want) || to.ProcMacro || implied(passed, d, to, want) {
 				continue
 			}
-		case crate.CUDA() && crate.Role == Gated && contains(crate.CUDAFeatures, crate.Means(want)): // its sources are not on this machine
+		case crate.CUDA() && crate.Role == Gated && slices.Contains(crate.CUDAFeatures, crate.Means(want)): // its sources are not on this machine
 			want = crate.Means(want)
 		default:
 			continue
@@ -159,5 +163,5 @@ func implied(edges map[string]bool, d Dependency, to *Package, want string) bool
 		}
 	}
 	on, _ := to.closure(given)
-	return contains(sortedKeys(on), want)
+	return slices.Contains(slices.Sorted(maps.Keys(on)), want)
 }

@@ -2,7 +2,8 @@ package features
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"sync"
 
 	"gpubuild/buildenv"
@@ -149,7 +150,7 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 	}
 	p.readDependencies(h, raw, "")
 	targets := table(raw, "target")
-	for _, name := range sortedKeys(targets) {
+	for _, name := range slices.Sorted(maps.Keys(targets)) {
 		if t, ok := targets[name].(map[string]any); ok {
 			p.readDependencies(h, t, name)
 		}
@@ -171,7 +172,7 @@ func (p *Package) readDependencies(h buildenv.Host, raw map[string]any, target s
 		{Normal, "dependencies", ""}, {Build, "build-dependencies", "build_dependencies"}, {Dev, "dev-dependencies", "dev_dependencies"},
 	} {
 		deps := table(raw, t.key, t.old)
-		for _, key := range sortedKeys(deps) {
+		for _, key := range slices.Sorted(maps.Keys(deps)) {
 			d := Dependency{Key: key, Package: key, Kind: t.kind, Target: target, DefaultFeatures: true}
 			d.fill(h, p.Dir, deps[key])
 			p.Dependencies = append(p.Dependencies, d)
@@ -247,7 +248,7 @@ func (p *Package) inherit(h buildenv.Host, root *Package) {
 		own := d.DefaultFeatures && d.saidDefault
 		d.Package, d.Version, d.Path, d.Git, d.Registry = shared.Package, shared.Version, shared.Path, shared.Git, shared.Registry
 		d.DefaultFeatures = shared.DefaultFeatures || own
-		d.Features = mergeStrings(shared.Features, d.Features)
+		d.Features = Union(shared.Features, d.Features)
 	}
 }
 
@@ -258,7 +259,8 @@ func absFrom(h buildenv.Host, dir, p string) string {
 	return h.Join(dir, p)
 }
 
-func mergeStrings(lists ...[]string) []string {
+// Union joins lists of features, each once, in their order.
+func Union(lists ...[]string) []string {
 	var out []string
 	seen := map[string]bool{}
 	for _, l := range lists {
@@ -309,10 +311,4 @@ func stringsOf(v any) ([]string, bool) {
 		out = append(out, s)
 	}
 	return out, true
-}
-
-func sorted(list []string) []string {
-	out := append([]string{}, list...)
-	sort.Strings(out)
-	return out
 }

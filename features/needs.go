@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -63,12 +64,12 @@ func (j *judge) needs() {
 				}
 			} else {
 				for _, l := range c.Runtime.Linked {
-					if !strings.Contains(l, "feature cudnn") || contains(feats, "cudnn") {
-						n.RunLibs = mergeStrings(n.RunLibs, []string{l})
+					if !strings.Contains(l, "feature cudnn") || slices.Contains(feats, "cudnn") {
+						n.RunLibs = Union(n.RunLibs, []string{l})
 					}
 				}
 			}
-			if contains(feats, "cudnn") {
+			if slices.Contains(feats, "cudnn") {
 				n.RunCUDNN = true
 			}
 			n.EmbedsPTX = n.EmbedsPTX || c.EmbedsPTX
@@ -162,7 +163,7 @@ func cudarcLibraries(features []string) []string {
 		{"driver", "the NVIDIA driver"}, {"runtime", "libcudart"}, {"cublas", "libcublas"}, {"cublaslt", "libcublasLt"}, {"curand", "libcurand"}, {"nvrtc", "libnvrtc"},
 		{"cusparse", "libcusparse"}, {"cusolver", "libcusolver"}, {"cufft", "libcufft"}, {"nccl", "libnccl"}, {"cutensor", "libcutensor"},
 	} {
-		if contains(features, l.feature) || l.feature == "cublaslt" && contains(features, "cublas") { // cublas links cublasLt, too
+		if slices.Contains(features, l.feature) || l.feature == "cublaslt" && slices.Contains(features, "cublas") { // cublas links cublasLt, too
 			out = append(out, l.library)
 		}
 	}
@@ -192,7 +193,7 @@ func (j *judge) units() {
 			s, ok := j.scriptNode(i)
 			id := j.treeID(i)
 			key := id + "\x00" + strings.Join(n.features, ",")
-			if j.untold(i, id, ok, s.machine()) && !contains(j.out.Untold, n.name) {
+			if j.untold(i, id, ok, s.machine()) && !slices.Contains(j.out.Untold, n.name) {
 				j.out.Untold = append(j.out.Untold, n.name)
 			}
 			if !ok || !s.machine() || id == "" || seen[key] {
@@ -269,7 +270,7 @@ func (j *judge) untold(i int, id string, read, machine bool) bool {
 	if read && machine {
 		return id == ""
 	}
-	return j.manifestOf(i) == nil && (c != nil && c.Script != nil && (c.Role == Carrier || c.On(n.features)) || c == nil && contains(n.features, "cuda"))
+	return j.manifestOf(i) == nil && (c != nil && c.Script != nil && (c.Role == Carrier || c.On(n.features)) || c == nil && slices.Contains(n.features, "cuda"))
 }
 
 // versionless reports a cudarc that nobody tells a CUDA version: its build script stops (cudarc 0.19.10 build.rs main;
@@ -277,7 +278,7 @@ func (j *judge) untold(i int, id string, read, machine bool) bool {
 func (j *judge) versionless(i int, c Cudarc) {
 	n := &j.nodes[i]
 	p := j.manifestOf(i)
-	if p == nil || !p.Declares("cuda-version-from-build-system") || contains(n.features, "cuda-version-from-build-system") || !c.Pin.IsZero() || c.Max.IsZero() {
+	if p == nil || !p.Declares("cuda-version-from-build-system") || slices.Contains(n.features, "cuda-version-from-build-system") || !c.Pin.IsZero() || c.Max.IsZero() {
 		return
 	}
 	if _, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION"); told || j.src.configNames("CUDARC_CUDA_VERSION") {
@@ -336,7 +337,7 @@ func (j *judge) cudarcScript(i int) scriptFacts {
 		s.cudnn = cudnn
 		libs = append(libs, c.Linking)
 	}
-	if contains(j.nodes[i].features, "cudnn-version-from-build-system") {
+	if slices.Contains(j.nodes[i].features, "cudnn-version-from-build-system") {
 		s.cudnn = true
 		libs = append(libs, "reads cuDNN's header")
 	}
@@ -350,7 +351,7 @@ func (j *judge) cudarcScript(i int) scriptFacts {
 
 func overlap(a, b []string) bool {
 	for _, s := range a {
-		if contains(b, s) {
+		if slices.Contains(b, s) {
 			return true
 		}
 	}
@@ -379,7 +380,7 @@ func cudarcOf(features []string) Cudarc {
 		}
 	}
 	c.Asks = from && c.Pin.IsZero()
-	c.Rootless = contains(features, "dynamic-loading") || contains(features, "fallback-dynamic-loading")
+	c.Rootless = slices.Contains(features, "dynamic-loading") || slices.Contains(features, "fallback-dynamic-loading")
 	c.Rootless = c.Rootless && c.Linking == "dynamic-loading" && !from
 	for _, f := range features {
 		c.Rootless = c.Rootless && !strings.HasSuffix(f, "-version-from-build-system")
@@ -413,7 +414,7 @@ func (j *judge) cudarc() {
 		if n.name != "cudarc" || j.graph != nil && j.graph.Units[i].Mode == "run-custom-build" {
 			continue
 		}
-		if j.graph != nil && contains(j.graph.Units[i].Target.Kind, "custom-build") {
+		if j.graph != nil && slices.Contains(j.graph.Units[i].Target.Kind, "custom-build") {
 			continue
 		}
 		key := n.version + "\x00" + strings.Join(n.features, ",")

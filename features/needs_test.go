@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,11 +166,11 @@ func TestCMakeInputs(t *testing.T) {
 	var s scriptFacts
 	s.take(c.Crate("llama-cpp-sys-2"))
 	for _, want := range []string{"CUDACXX", "CUDAHOSTCXX", "CUDAARCHS", "CMAKE_*", "GGML_*", "LLAMA_STATIC_CRT"} {
-		if !contains(s.env, want) {
+		if !slices.Contains(s.env, want) {
 			t.Errorf("llama-cpp-sys-2 reads no %s: %q", want, s.env)
 		}
 	}
-	if env := c.Crate("cudarc").Env(); contains(env, "CONDA_PREFIX") || !contains(env, "CUDARC_CUDA_VERSION") {
+	if env := c.Crate("cudarc").Env(); slices.Contains(env, "CONDA_PREFIX") || !slices.Contains(env, "CUDARC_CUDA_VERSION") {
 		t.Errorf("cudarc reads %q", env)
 	}
 	if h := c.Crate("cudarc").Script.Headers; len(h) != 3 || h[0].File != "nccl.h" || len(h[0].Vars) != 4 || len(h[0].Dirs) != 4 {

@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,7 +21,7 @@ func (k *rootJudge) offers(f string) offer {
 	for _, i := range k.r.linked {
 		n := &k.nodes[i]
 		p := k.manifestOf(i)
-		if p == nil || !n.local || !contains(n.features, f) || k.project == nil || !k.project.isMember(p) {
+		if p == nil || !n.local || !slices.Contains(n.features, f) || k.project == nil || !k.project.isMember(p) {
 			continue
 		}
 		e := &edit{pkg: p, feature: f}
@@ -29,7 +30,7 @@ func (k *rootJudge) offers(f string) offer {
 				continue
 			}
 			edge, family := k.offered(p, d, f, meaning)
-			if edge == "" || contains(p.Features[f], edge) {
+			if edge == "" || slices.Contains(p.Features[f], edge) {
 				continue
 			}
 			e.add = append(e.add, edge)

@@ -50,7 +50,7 @@ func SameHint(p *Project, list []Finding) {
 			continue
 		}
 		key := f.Path + "\x00" + at.feature
-		edges[key], of[i] = mergeStrings(edges[key], at.edges), key
+		edges[key], of[i] = Union(edges[key], at.edges), key
 	}
 	for i, key := range of {
 		f := &list[i]
@@ -94,7 +94,7 @@ func oneOf(p *Project, list []Finding) Finding {
 		if f.ID == IDPropagation && !names && f.Severity == Note {
 			continue
 		}
-		edges = mergeStrings(edges, f.line.edges)
+		edges = Union(edges, f.line.edges)
 	}
 	switch {
 	case names:
@@ -106,7 +106,7 @@ func oneOf(p *Project, list []Finding) Finding {
 				said = append(said, f.Message)
 			}
 		}
-		said = mergeStrings(said)
+		said = Union(said)
 		if more := len(said) - toldOfALine; more > 0 {
 			said = append(said[:toldOfALine], fmt.Sprintf("and %d more", more))
 		}
@@ -132,7 +132,7 @@ func rank(severity string) int {
 func propagationMessage(list []Finding) string {
 	var to []string
 	for _, f := range list {
-		to = mergeStrings(to, f.line.to)
+		to = Union(to, f.line.to)
 	}
 	f := &list[0]
 	switch names := strings.Join(to, ", "); {

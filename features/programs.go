@@ -1,6 +1,7 @@
 package features
 
 import (
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -23,7 +24,7 @@ func (p *Package) programs(h buildenv.Host, features []string) Programs {
 		for _, one := range list {
 			built := one.name != ""
 			for _, f := range one.needs {
-				built = built && (on[f] || contains(features, f))
+				built = built && (on[f] || slices.Contains(features, f))
 			}
 			known[one.name] = true
 			if one.path != "" {

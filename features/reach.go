@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -123,7 +124,7 @@ func (v *view) concerns(i int, c *Crate, f string) (concerned, has bool) {
 func (k *rootJudge) gated(f string) (string, bool) {
 	for _, i := range k.r.linked {
 		n := &k.nodes[i]
-		if !n.local || !contains(n.features, f) || k.crate(i) != nil && i != k.r.node {
+		if !n.local || !slices.Contains(n.features, f) || k.crate(i) != nil && i != k.r.node {
 			continue
 		}
 		p := k.manifestOf(i)
@@ -159,10 +160,10 @@ func (k *rootJudge) carriedOn(f string) []int {
 	var out []int
 	for _, i := range k.r.linked {
 		n := &k.nodes[i]
-		if c := k.crate(i); i == k.r.node || c != nil || n.local && !contains(n.features, f) {
+		if c := k.crate(i); i == k.r.node || c != nil || n.local && !slices.Contains(n.features, f) {
 			continue
 		}
-		if !n.local && contains(n.features, f) {
+		if !n.local && slices.Contains(n.features, f) {
 			out = append(out, i)
 		}
 	}
@@ -171,7 +172,7 @@ func (k *rootJudge) carriedOn(f string) []int {
 	}
 	for _, i := range k.r.linked { // edges under another name: cuda = ["engine/accelerated"]
 		p := (*Package)(nil)
-		if k.nodes[i].local && contains(k.nodes[i].features, f) {
+		if k.nodes[i].local && slices.Contains(k.nodes[i].features, f) {
 			p = k.manifestOf(i)
 		}
 		if p == nil {
@@ -184,10 +185,10 @@ func (k *rootJudge) carriedOn(f string) []int {
 					continue
 				}
 				to := k.depNode(i, d, k.r.set)
-				if to < 0 || k.nodes[to].local || k.crate(to) != nil || e.Feature != "" && !contains(k.nodes[to].features, e.Feature) {
+				if to < 0 || k.nodes[to].local || k.crate(to) != nil || e.Feature != "" && !slices.Contains(k.nodes[to].features, e.Feature) {
 					continue
 				}
-				if !containsInt(out, to) && !k.everyday(to) {
+				if !slices.Contains(out, to) && !k.everyday(to) {
 					out = append(out, to)
 				}
 			}
@@ -209,7 +210,7 @@ func (v *view) everyday(i int) bool {
 func (k *rootJudge) friends(f string) bool {
 	var list []int
 	for _, i := range k.r.linked {
-		if c := k.crate(i); c != nil && (c.Role == FalseFriend || c.Role == Monitor) && contains(k.nodes[i].features, "cuda") {
+		if c := k.crate(i); c != nil && (c.Role == FalseFriend || c.Role == Monitor) && slices.Contains(k.nodes[i].features, "cuda") {
 			list = append(list, i)
 		}
 	}
@@ -245,7 +246,7 @@ func (k *rootJudge) byFile(f string) bool {
 func (k *rootJudge) names(list []int) string {
 	var out []string
 	for _, i := range list {
-		out = mergeStrings(out, []string{k.name(i)})
+		out = Union(out, []string{k.name(i)})
 	}
 	return strings.Join(out, ", ")
 }
@@ -284,7 +285,7 @@ func (k *rootJudge) artifact(f string) string {
 				continue
 			}
 			for _, nd := range k.nodes[k.r.node].deps {
-				if n := &k.nodes[nd.to]; n.name == d.Package && k.graph.embeds(k.r.node, nd.to) && (e.Feature == "" || contains(n.features, e.Feature)) {
+				if n := &k.nodes[nd.to]; n.name == d.Package && k.graph.embeds(k.r.node, nd.to) && (e.Feature == "" || slices.Contains(n.features, e.Feature)) {
 					return n.name
 				}
 			}

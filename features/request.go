@@ -40,7 +40,7 @@ type asked struct {
 }
 
 func parseRequest(r Request) asked {
-	a := asked{qualified: map[string][]string{}, gpu: mergeStrings([]string{"cuda", "cudnn"}, r.GPUFeatures), all: r.AllFeatures, noDefault: r.NoDefault}
+	a := asked{qualified: map[string][]string{}, gpu: Union([]string{"cuda", "cudnn"}, r.GPUFeatures), all: r.AllFeatures, noDefault: r.NoDefault}
 	for _, s := range r.Features {
 		for _, f := range strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }) {
 			if pkg, feat, ok := strings.Cut(f, "/"); ok {
@@ -57,13 +57,13 @@ func parseRequest(r Request) asked {
 // forGPU says whether any GPU feature was asked for, of whichever package.
 func (a *asked) forGPU() bool {
 	for _, f := range a.plain {
-		if contains(a.gpu, f) {
+		if slices.Contains(a.gpu, f) {
 			return true
 		}
 	}
 	for _, list := range a.qualified {
 		for _, f := range list {
-			if contains(a.gpu, f) {
+			if slices.Contains(a.gpu, f) {
 				return true
 			}
 		}
@@ -137,7 +137,7 @@ type Question struct {
 func (p *Project) Questions(gpu []string) []Question {
 	var out []Question
 	for _, m := range p.Members {
-		for _, f := range mergeStrings([]string{"cuda", "cudnn"}, gpu) {
+		for _, f := range Union([]string{"cuda", "cudnn"}, gpu) {
 			if m.Declares(f) && !m.ProcMacro {
 				out = append(out, Question{m, f})
 			}

@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -49,7 +50,7 @@ func Gaps(a *Answer) []Gap {
 		root, _, _ := strings.Cut(f.Root, " (")
 		feature := "cuda"
 		for _, r := range a.Roots {
-			if r.Package == root && len(r.Asked) > 0 && !contains(r.Asked, "cuda") {
+			if r.Package == root && len(r.Asked) > 0 && !slices.Contains(r.Asked, "cuda") {
 				feature = r.Asked[0]
 			}
 		}
@@ -118,7 +119,7 @@ func Closed(h buildenv.Host, in Input, gaps []Gap) (bool, error) {
 			}
 			built = true
 			for _, l := range g.Lacks {
-				if i := v.linkedCrate(r, l); i < 0 || !contains(v.nodes[i].features, l.Feature) {
+				if i := v.linkedCrate(r, l); i < 0 || !slices.Contains(v.nodes[i].features, l.Feature) {
 					return false, nil
 				}
 			}
@@ -147,7 +148,7 @@ func (v *view) linkedCrate(r *rootView, l Lack) int {
 	found := -1
 	for _, i := range r.linked {
 		if n := &v.nodes[i]; n.name == l.Crate && n.version == l.Version {
-			if found = i; !contains(n.features, l.Feature) {
+			if found = i; !slices.Contains(n.features, l.Feature) {
 				return i
 			}
 		}
@@ -243,7 +244,7 @@ func (s *router) own(r *rootView) {
 		return
 	}
 	for _, f := range p.FeatureNames() {
-		if f != "default" && !contains(s.nodes[r.node].features, f) {
+		if f != "default" && !slices.Contains(s.nodes[r.node].features, f) {
 			s.add(option{feature: f}, false, placed{r, r.node, f})
 		}
 	}
@@ -294,7 +295,7 @@ func (s *router) direct(r *rootView) {
 			continue
 		}
 		for _, f := range q.FeatureNames() {
-			if f != "default" && !contains(s.nodes[to].features, f) {
+			if f != "default" && !slices.Contains(s.nodes[to].features, f) {
 				s.add(option{feature: d.Key + "/" + f}, false, placed{r, to, f})
 			}
 		}
@@ -320,7 +321,7 @@ func (s *router) members(r Request) {
 		}
 		s.member(m, "", already)
 		for _, f := range m.FeatureNames() {
-			if !contains(already, f) {
+			if !slices.Contains(already, f) {
 				s.member(m, m.Name+"/"+f, append([]string{f}, already...))
 			}
 		}
@@ -506,15 +507,15 @@ func (s *router) route(set []int) Route {
 	for _, i := range set {
 		o := s.options[i]
 		if o.feature != "" {
-			r.Features = mergeStrings(r.Features, []string{o.feature})
+			r.Features = Union(r.Features, []string{o.feature})
 		}
 		if o.member != "" {
 			for j := range s.roots {
 				if s.alone {
-					r.Packages = mergeStrings(r.Packages, []string{s.nodes[s.roots[j].node].name})
+					r.Packages = Union(r.Packages, []string{s.nodes[s.roots[j].node].name})
 				}
 			}
-			r.Packages = mergeStrings(r.Packages, []string{o.member})
+			r.Packages = Union(r.Packages, []string{o.member})
 		}
 	}
 	return r

@@ -1,6 +1,8 @@
 package features
 
 import (
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 
@@ -45,9 +47,9 @@ func (s *scriptFacts) take(c *Crate) {
 	s.network = s.network || c.Needs("network")
 	s.cap = s.cap || c.Needs("gpu_visible_or_env")
 	s.ptx = s.ptx || c.EmbedsPTX
-	s.env = sorted(mergeStrings(s.env, c.Env()))
+	s.env = slices.Sorted(slices.Values(Union(s.env, c.Env())))
 	if s.cmake {
-		s.env = sorted(mergeStrings(s.env, cmakeReads()))
+		s.env = slices.Sorted(slices.Values(Union(s.env, cmakeReads())))
 	}
 }
 
@@ -67,7 +69,7 @@ func (j *judge) scriptOf(i int, from script) scriptFacts {
 	case c != nil && (c.Role == Carrier || c.Role == Gated && c.On(n.features) || c.Role == ByFile) && c.Script != nil:
 		s.take(c)
 		s.cudnn = s.cudnn || c.Needs("cudnn_headers_or_libs")
-		if !contains(n.features, "cudnn") {
+		if !slices.Contains(n.features, "cudnn") {
 			s.cudnn = false
 		}
 		if data, err := j.h.ReadFile(from.source, sourceLimit); from.source != "" && err == nil {
@@ -80,7 +82,7 @@ func (j *judge) scriptOf(i int, from script) scriptFacts {
 	case c != nil && (c.Role == FalseFriend || c.Role == Helper || c.Role == Monitor || c.Role == Gated && !c.On(n.features)):
 		return s
 	}
-	gpu := n.local || c.CUDA() || contains(n.features, "cuda") || contains(n.features, "_cuda")
+	gpu := n.local || c.CUDA() || slices.Contains(n.features, "cuda") || slices.Contains(n.features, "_cuda")
 	for _, h := range from.helpers {
 		if hc := j.catalog.Crate(h); hc != nil && hc.Role == Helper {
 			s.take(hc)
@@ -100,16 +102,16 @@ func (j *judge) scriptOf(i int, from script) scriptFacts {
 	switch {
 	case compilesByCC(text):
 		s.compiles, s.libs, s.cc = true, true, true
-		s.env = mergeStrings(s.env, []string{"NVCC"}) // before nvcc of PATH (cc 1.0 to 1.11, "NVCC")
+		s.env = Union(s.env, []string{"NVCC"}) // before nvcc of PATH (cc 1.0 to 1.11, "NVCC")
 		s.why = script.file(j.src, compilesByCC) + " compiles CUDA with cc"
 	case namesNvcc(text):
 		s.compiles = true
 		s.libs = s.libs || linksCUDA(text)
 		s.ptx = s.ptx || strings.Contains(text, "ptx")
 		s.why = script.file(j.src, namesNvcc) + " calls nvcc"
-	case contains(from.helpers, "cmake") && strings.Contains(text, "cmake") && (contains(n.features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
+	case slices.Contains(from.helpers, "cmake") && strings.Contains(text, "cmake") && (slices.Contains(n.features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
 		s.cmake, s.compiles, s.libs, s.ptx = true, true, true, true
-		s.env = mergeStrings(s.env, cmakeReads())
+		s.env = Union(s.env, cmakeReads())
 		s.why = "its build script runs CMake with CUDA"
 	case linksCUDA(text):
 		s.libs = true
@@ -117,16 +119,16 @@ func (j *judge) scriptOf(i int, from script) scriptFacts {
 	default:
 		return s
 	}
-	s.env = sorted(mergeStrings(s.env, variables(text)))
+	s.env = slices.Sorted(slices.Values(Union(s.env, variables(text))))
 	return s
 }
 
 // scriptWants says whether a script that tests GPU features has one of them on; one that tests none always does its work.
 func (j *judge) scriptWants(i int, text string) bool {
 	tested := false
-	for _, f := range mergeStrings(j.ask.gpu, []string{"_cuda", "gpu"}) {
+	for _, f := range Union(j.ask.gpu, []string{"_cuda", "gpu"}) {
 		if strings.Contains(text, "CARGO_FEATURE_"+envName(f)+`"`) || testOf(f).in(text) {
-			if contains(j.nodes[i].features, f) {
+			if slices.Contains(j.nodes[i].features, f) {
 				return true
 			}
 			tested = true
@@ -163,7 +165,7 @@ func (j *judge) helpersOf(build int) []string {
 			}
 		}
 	}
-	out := sortedKeys(names)
+	out := slices.Sorted(maps.Keys(names))
 	sort.Strings(out)
 	return out
 }
@@ -184,7 +186,7 @@ func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 		return j.scriptOf(i, script{source, j.helpersOf(build), j.localsOf(build)}), true
 	}
 	n, c := &j.nodes[i], j.crate(i)
-	if !n.local && c == nil && !contains(n.features, "cuda") {
+	if !n.local && c == nil && !slices.Contains(n.features, "cuda") {
 		return scriptFacts{}, false
 	}
 	p := j.manifestOf(i)
@@ -201,7 +203,7 @@ func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 func (j *judge) localsOf(build int) []string {
 	var out []string
 	for _, i := range j.localNodes(build) {
-		if src := j.graph.Units[i].Target.SrcPath; src != "" && !contains(out, src) {
+		if src := j.graph.Units[i].Target.SrcPath; src != "" && !slices.Contains(out, src) {
 			out = append(out, src)
 		}
 	}
@@ -239,7 +241,7 @@ func (j *judge) manifestScript(p *Package) script {
 			if d.Kind != kind {
 				continue
 			}
-			if !contains(s.helpers, d.Package) {
+			if !slices.Contains(s.helpers, d.Package) {
 				s.helpers = append(s.helpers, d.Package)
 			}
 			if d.Path == "" || seen[d.Path] {

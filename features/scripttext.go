@@ -1,7 +1,9 @@
 package features
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -263,7 +265,7 @@ func variables(text string) []string {
 	for _, m := range variableName.FindAllStringSubmatch(text, -1) {
 		seen[m[1]+m[2]] = true
 	}
-	return sortedKeys(seen)
+	return slices.Sorted(maps.Keys(seen))
 }
 
 func withoutComments(text string) string {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -394,7 +395,7 @@ func planned(g *Graph) string {
 }
 
 func unitLine(id string, t Target, features []string) string {
-	return fmt.Sprintf("  %s %s %v %v\n", ParsePkgID(id).Name, t.Name, t.Kind, sorted(features))
+	return fmt.Sprintf("  %s %s %v %v\n", ParsePkgID(id).Name, t.Name, t.Kind, slices.Sorted(slices.Values(features)))
 }
 
 // store writes a graph with the paths of this machine taken out.

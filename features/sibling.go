@@ -2,13 +2,15 @@ package features
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
 // goal is the feature by which the user asked for GPU work; empty when nothing was asked.
 func (k *rootJudge) goal() string {
 	for _, f := range append([]string{"cuda"}, k.asked...) {
-		if contains(k.asked, f) {
+		if slices.Contains(k.asked, f) {
 			return f
 		}
 	}
@@ -21,9 +23,9 @@ func (k *rootJudge) goal() string {
 // qualified lists what was asked of named packages that has to do with GPUs: candle-core/cuda.
 func (k *rootJudge) qualified() []string {
 	var out []string
-	for _, pkg := range sortedKeys(k.ask.qualified) {
+	for _, pkg := range slices.Sorted(maps.Keys(k.ask.qualified)) {
 		for _, f := range k.ask.qualified[pkg] {
-			if contains(k.ask.gpu, f) {
+			if slices.Contains(k.ask.gpu, f) {
 				out = append(out, pkg+"/"+f)
 			}
 		}
@@ -53,7 +55,7 @@ func (k *rootJudge) siblings() {
 		case !n.local:
 			continue // a crate that nobody knows: its feature may mean anything
 		}
-		if contains(n.features, want) || !k.declares(i, want) {
+		if slices.Contains(n.features, want) || !k.declares(i, want) {
 			continue
 		}
 		p := k.manifestOf(i)
@@ -84,7 +86,7 @@ func (k *rootJudge) siblings() {
 			}
 		}
 		id, msg := IDSibling, fmt.Sprintf("%s is linked without `%s`: %s", k.name(i), want, lost)
-		if contains(n.features, "cudnn") {
+		if slices.Contains(n.features, "cudnn") {
 			id, msg = IDCudnnAlone, fmt.Sprintf("%s is linked with `cudnn` but without `%s`: %s", k.name(i), want, lost)
 		}
 		if twin >= 0 {
@@ -194,7 +196,7 @@ func (k *rootJudge) wouldReach(root *Package, i int) bool {
 func (k *rootJudge) cudnnAlone() {
 	n := &k.nodes[k.r.node]
 	p := k.manifestOf(k.r.node)
-	if p == nil || !contains(k.asked, "cudnn") || contains(n.features, "cuda") || !p.Declares("cuda") {
+	if p == nil || !slices.Contains(k.asked, "cudnn") || slices.Contains(n.features, "cuda") || !p.Declares("cuda") {
 		return
 	}
 	g := k.src.gateOf(p, "cuda", n.features, k.main)
@@ -214,7 +216,7 @@ func (k *rootJudge) cudnnAlone() {
 func (k *rootJudge) ownOff() {
 	n := &k.nodes[k.r.node]
 	p := k.manifestOf(k.r.node)
-	if p == nil || len(k.on) == 0 || k.goal() == "" || contains(k.asked, "cuda") || contains(k.asked, "cudnn") || contains(n.features, "cuda") || !p.Declares("cuda") {
+	if p == nil || len(k.on) == 0 || k.goal() == "" || slices.Contains(k.asked, "cuda") || slices.Contains(k.asked, "cudnn") || slices.Contains(n.features, "cuda") || !p.Declares("cuda") {
 		return
 	}
 	g := k.src.gateOf(p, "cuda", n.features, k.main)
@@ -238,7 +240,7 @@ func (k *rootJudge) ownOff() {
 
 // ownCUDA is a package's cudnn with its own cuda in front.
 func ownCUDA(p *Package) string {
-	return featureLine("cudnn", mergeStrings([]string{"cuda"}, p.Features["cudnn"]))
+	return featureLine("cudnn", Union([]string{"cuda"}, p.Features["cudnn"]))
 }
 
 // weak reports x?/f edges of the user's packages whose x is off.
@@ -252,7 +254,7 @@ func (k *rootJudge) weak() {
 			continue // of crates that nobody knows nothing is said, nor where CUDA was not asked for
 		}
 		for _, f := range k.ask.gpu {
-			if !contains(n.features, f) {
+			if !slices.Contains(n.features, f) {
 				continue
 			}
 			p := k.manifestOf(i)
@@ -272,8 +274,8 @@ func (k *rootJudge) weakEdge(i int, p *Package, f string, e Edge) {
 	turn := e.Dep
 	if !p.implicit(e.Dep) {
 		turn = ""
-		for _, name := range sortedKeys(p.Features) {
-			if contains(p.Features[name], "dep:"+e.Dep) {
+		for _, name := range slices.Sorted(maps.Keys(p.Features)) {
+			if slices.Contains(p.Features[name], "dep:"+e.Dep) {
 				turn = name
 				break
 			}
@@ -352,7 +354,7 @@ func (k *rootJudge) unasked() {
 	}
 	wanted := ""
 	for _, f := range k.ask.plain {
-		if contains(k.ask.gpu, f) {
+		if slices.Contains(k.ask.gpu, f) {
 			wanted = f
 		}
 	}
@@ -400,7 +402,7 @@ func (k *rootJudge) forcedBy() (path string, line int, how string) {
 // otherwise tells of crates whose feature is on and does not decide.
 func (k *rootJudge) otherwise() {
 	for _, i := range k.r.linked {
-		if n := &k.nodes[i]; n.name == "ort" && contains(n.features, "cuda") && contains(n.features, "load-dynamic") {
+		if n := &k.nodes[i]; n.name == "ort" && slices.Contains(n.features, "cuda") && slices.Contains(n.features, "load-dynamic") {
 			k.find(Finding{ID: IDLoadDynamic, Severity: Note, Message: k.name(i) + " is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used", Evidence: k.via(), Root: k.label})
 		}
 	}

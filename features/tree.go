@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -67,11 +68,11 @@ func ParseTree(r io.Reader) (*Tree, error) {
 		}
 		_ = repeated // the mark adds nothing: the node is known by its text
 		if depth == 0 {
-			if containsInt(t.Roots, node) {
+			if slices.Contains(t.Roots, node) {
 				return nil, &GraphError{What: "cargo tree", Message: fmt.Sprintf("%s is a root twice: the answer is for several targets at once", parsedName(text))}
 			}
 			t.Roots = append(t.Roots, node)
-		} else if up := &t.Nodes[stack[depth-1]]; !containsInt(up.Children, node) {
+		} else if up := &t.Nodes[stack[depth-1]]; !slices.Contains(up.Children, node) {
 			up.Children = append(up.Children, node)
 		}
 		stack = append(stack[:depth], node)
@@ -154,15 +155,6 @@ func (t *Tree) Linked(root int) []int {
 		}
 	}
 	return list
-}
-
-func containsInt(list []int, n int) bool {
-	for _, e := range list {
-		if e == n {
-			return true
-		}
-	}
-	return false
 }
 
 func clip(s string, n int) string {

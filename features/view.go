@@ -1,6 +1,7 @@
 package features
 
 import (
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -179,7 +180,7 @@ func (v *View) dirOf(i int) string {
 
 // declares says whether a node's package has a feature, by its manifest, else by the catalog.
 func (v *View) declares(i int, feature string) bool {
-	if contains(v.nodes[i].features, feature) {
+	if slices.Contains(v.nodes[i].features, feature) {
 		return true
 	}
 	if p := v.manifestOf(i); p != nil {

@@ -1,6 +1,9 @@
 package features
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 const maxWhy = 20000 // steps that a search for a path looks at
 
@@ -19,7 +22,7 @@ func (j *judge) why(r *rootView, asked, qualified []string) {
 		j.addWhy(n.name, f, j.path(r, f))
 	}
 	for _, f := range j.ask.plain { // asked for under another name: flash-attn
-		if contains(asked, f) || !contains(n.features, f) {
+		if slices.Contains(asked, f) || !slices.Contains(n.features, f) {
 			continue
 		}
 		if w := j.path(r, f); w.Reached {
@@ -40,7 +43,7 @@ func (j *judge) why(r *rootView, asked, qualified []string) {
 			}
 		}
 		for _, i := range r.linked {
-			if j.nodes[i].name == pkg && contains(j.nodes[i].features, f) {
+			if j.nodes[i].name == pkg && slices.Contains(j.nodes[i].features, f) {
 				j.addWhy(n.name, q, j.pathFrom(r, step{node: i, feature: f, from: -1, text: q}))
 				break
 			}
@@ -84,7 +87,7 @@ func (j *judge) pathFrom(r *rootView, start step) Why {
 	ended := ""
 	for at := 0; at < len(steps) && at < maxWhy; at++ {
 		s := steps[at]
-		if c := j.crate(s.node); c.CUDA() && c.On(j.nodes[s.node].features) && (s.node != r.node || contains(c.CUDAFeatures, s.feature)) && j.forCUDA(s, c) {
+		if c := j.crate(s.node); c.CUDA() && c.On(j.nodes[s.node].features) && (s.node != r.node || slices.Contains(c.CUDAFeatures, s.feature)) && j.forCUDA(s, c) {
 			if c.Role == Carrier {
 				return j.unwind(steps, at, true, "")
 			}
@@ -109,7 +112,7 @@ func (j *judge) pathFrom(r *rootView, start step) Why {
 					if d.Key != e.Dep || d.Kind == Dev {
 						continue
 					}
-					if to := j.depNode(s.node, d, r.set); to >= 0 && (e.Feature == "" || contains(j.nodes[to].features, e.Feature)) {
+					if to := j.depNode(s.node, d, r.set); to >= 0 && (e.Feature == "" || slices.Contains(j.nodes[to].features, e.Feature)) {
 						next.node, next.with, dead = to, d.Features, false
 						break
 					}
@@ -146,7 +149,7 @@ func (j *judge) pathFrom(r *rootView, start step) Why {
 // forCUDA says whether a step itself leads to the CUDA code of a crate that is on: burn/wgpu does not, although burn/cuda may be on, too.
 // Where the crate's manifest is here, its edges tell the rest.
 func (j *judge) forCUDA(s step, c *Crate) bool {
-	return c.Role == Carrier || c.On(s.with) || contains(c.CUDAFeatures, s.feature) || j.manifestOf(s.node) == nil
+	return c.Role == Carrier || c.On(s.with) || slices.Contains(c.CUDAFeatures, s.feature) || j.manifestOf(s.node) == nil
 }
 
 func deadReason(p *Package, s step, e Edge) string {

@@ -2,6 +2,8 @@ package features
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/xrash/smetrics"
@@ -68,7 +70,7 @@ func (x *explainer) names() []string {
 			seen[x.project.Lock[i].Name] = true
 		}
 	}
-	return sortedKeys(seen)
+	return slices.Sorted(maps.Keys(seen))
 }
 
 func (x *explainer) known(name string) bool {
@@ -139,9 +141,9 @@ func (x *explainer) hostFor(unit int) string {
 		}
 		seen[i] = true
 		switch u := &x.graph.Units[i]; {
-		case contains(u.Target.Kind, "proc-macro") && i != unit:
+		case slices.Contains(u.Target.Kind, "proc-macro") && i != unit:
 			return "the proc-macro " + x.nodes[i].name
-		case contains(u.Target.Kind, "custom-build") && u.Mode != "run-custom-build" && i != unit:
+		case slices.Contains(u.Target.Kind, "custom-build") && u.Mode != "run-custom-build" && i != unit:
 			return "the build script of " + x.nodes[i].name
 		}
 		queue = append(queue, users[i]...)

@@ -2,6 +2,8 @@ package features
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -13,7 +15,7 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 	a := parseRequest(r)
 	w := &work{Project: p, ask: a, dev: r.Dev, on: map[*Package]map[string]bool{}, base: map[*Package]bool{}, late: map[*Package][]Edge{}}
 	for _, f := range a.plain {
-		if contains(a.gpu, f) {
+		if slices.Contains(a.gpu, f) {
 			return true, fmt.Sprintf("feature `%s` is asked for", f)
 		}
 	}
@@ -22,10 +24,10 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 		return true, err.Error()
 	}
 	w.catalog = cat
-	for _, pkg := range sortedKeys(a.qualified) {
+	for _, pkg := range slices.Sorted(maps.Keys(a.qualified)) {
 		for _, f := range a.qualified[pkg] {
 			name := w.realName(pkg)
-			if c := cat.Crate(name); contains(a.gpu, f) && (c == nil || c.Role != FalseFriend) || c != nil && contains(c.CUDAFeatures, f) {
+			if c := cat.Crate(name); slices.Contains(a.gpu, f) && (c == nil || c.Role != FalseFriend) || c != nil && slices.Contains(c.CUDAFeatures, f) {
 				return true, fmt.Sprintf("feature `%s/%s` is asked for", pkg, f)
 			}
 		}
@@ -110,7 +112,7 @@ func (w *work) activate(pkg *Package, feats []string) {
 		}
 		have[f] = true
 		fresh = append(fresh, f)
-		if selected && contains(w.ask.gpu, f) {
+		if selected && slices.Contains(w.ask.gpu, f) {
 			w.reason = fmt.Sprintf("feature `%s` of %s is on", f, pkg.Name)
 			return
 		}
@@ -197,7 +199,7 @@ func (w *work) follow(pkg *Package, d Dependency, feats []string) {
 	if w.reason != "" {
 		return
 	}
-	all := mergeStrings(d.Features, feats)
+	all := Union(d.Features, feats)
 	if c := w.catalog.Crate(d.Package); c != nil {
 		switch {
 		case c.CUDA() && c.On(all):
