@@ -163,3 +163,6 @@ func (p *Package) passedOn(features ...string) map[string]bool {
 	}
 	return out
 }
+
+// HasWeakEdges says whether any edge of the package is weak.
+func (p *Package) HasWeakEdges() bool { return p.indexed().weak }

@@ -66,7 +66,8 @@ func addEdges(data []byte, e Edit) ([]byte, error) {
 			add = append(add, s)
 		}
 	}
-	_, declared := table(before, "features")[e.Feature]
+	feats, _ := before["features"].(map[string]any)
+	_, declared := feats[e.Feature]
 	if len(add) == 0 && (declared || len(e.Add) > 0) {
 		return data, nil
 	}
@@ -82,8 +83,7 @@ func addEdges(data []byte, e Edit) ([]byte, error) {
 	for _, s := range append(append([]string{}, have...), add...) {
 		want = append(want, s)
 	}
-	feats, ok := before["features"].(map[string]any)
-	if !ok {
+	if feats == nil {
 		feats = map[string]any{}
 		before["features"] = feats
 	}
@@ -133,7 +133,19 @@ func featureList(raw map[string]any, feature string) ([]string, bool) {
 		if !ok {
 			return nil, false
 		}
-		return stringsOf(t[feature])
+		list, ok := t[feature].([]any)
+		if !ok {
+			return nil, t[feature] == nil
+		}
+		var out []string
+		for _, v := range list {
+			s, ok := v.(string)
+			if !ok {
+				return nil, false
+			}
+			out = append(out, s)
+		}
+		return out, true
 	}
 	return nil, true
 }
@@ -236,7 +248,7 @@ func (e *editor) intoArray(at span, add []string) []byte {
 		return nil
 	}
 	shut := at.end - 1
-	elements, comma, ok := e.elements(at.start+1, shut)
+	elements, comma, ok := arrayElements(e.data, at.start+1, shut)
 	if !ok {
 		return nil
 	}
@@ -287,31 +299,6 @@ func (e *editor) intoArray(at span, add []string) []byte {
 	return splice(splice(e.data, place, text), last.end, ",")
 }
 
-// elements lists the places of an array's strings and of the comma behind the last one, -1 without.
-func (e *editor) elements(from, to int) (list []span, comma int, ok bool) {
-	s := &locator{data: e.data[:to], pos: from, line: 1, spans: map[string]span{}}
-	comma = -1
-	for {
-		s.blank(true)
-		switch s.peek() {
-		case 0:
-			return list, comma, s.pos >= to
-		case ',':
-			comma = s.pos
-			s.pos++
-		case '"', '\'':
-			begin := s.pos
-			if !s.text() {
-				return nil, -1, false
-			}
-			list = append(list, span{start: begin, end: s.pos})
-			comma = -1
-		default:
-			return nil, -1, false
-		}
-	}
-}
-
 func splice(data []byte, at int, text string) []byte {
 	out := make([]byte, 0, len(data)+len(text))
 	out = append(out, data[:at]...)
@@ -350,9 +337,9 @@ func tomlKey(key string) string {
 
 // AddDependency writes a line into a manifest's [dependencies] table, as AddEdges writes edges: bytes are only inserted, and the result differs in
 // this entry and in nothing else. value is TOML.
-func AddDependency(data []byte, manifest, key, value string) ([]byte, error) {
+func AddDependency(data []byte, path, key, value string) ([]byte, error) {
 	fail := func(why string) ([]byte, error) {
-		return nil, &DependencyError{Manifest: manifest, Key: key, Why: why}
+		return nil, &DependencyError{Manifest: path, Key: key, Why: why}
 	}
 	before, err := decode(data)
 	if err != nil {

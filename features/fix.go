@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// edit is one feature of one manifest that lacks edges.
-type edit struct {
+// change is one feature of one manifest that lacks edges.
+type change struct {
 	pkg     *Package
 	feature string
 	add     []string
 }
 
 // line is the feature as it should stand in the manifest.
-func (e *edit) line() string { return featureWith(e.pkg, e.feature, e.add...) }
+func (e *change) line() string { return featureWith(e.pkg, e.feature, e.add...) }
 
 // mender looks for the edges that would carry a feature from a root to the crates that want it.
 type mender struct {
@@ -26,14 +26,14 @@ type mender struct {
 	want    map[int]bool
 	leads   map[int]bool // nodes from which a wanted crate is reached
 	seen    map[int]bool
-	edits   []*edit
-	editOf  map[*Package]*edit
+	edits   []*change
+	editOf  map[*Package]*change
 	blocked []int // packages of others that do not pass the feature on
 	covered map[int]bool
 }
 
 func (k *rootJudge) mend(feature, meaning string, want []int) *mender {
-	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, leads: map[int]bool{}, seen: map[int]bool{}, covered: map[int]bool{}, editOf: map[*Package]*edit{}}
+	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, leads: map[int]bool{}, seen: map[int]bool{}, covered: map[int]bool{}, editOf: map[*Package]*change{}}
 	for _, i := range want {
 		m.want[i] = true
 		m.leads[i] = true
@@ -56,17 +56,17 @@ func (k *rootJudge) mend(feature, meaning string, want []int) *mender {
 	return m
 }
 
-func (m *mender) edit(p *Package) *edit {
+func (m *mender) edit(p *Package) *change {
 	if e := m.editOf[p]; e != nil {
 		return e
 	}
-	e := &edit{pkg: p, feature: m.feature}
+	e := &change{pkg: p, feature: m.feature}
 	m.edits, m.editOf[p] = append(m.edits, e), e
 	return e
 }
 
 // lines is the feature as it should stand in the first manifest, and what the others that lie on the way lack.
-func (m *mender) lines(first *edit) string {
+func (m *mender) lines(first *change) string {
 	out := first.line()
 	for _, e := range m.edits {
 		if e != first && len(e.add) > 0 {
@@ -228,7 +228,7 @@ func (k *rootJudge) weakEdges(f string) []Edge {
 
 func (k *rootJudge) deadEdges(i int, p *Package, f string) []Edge {
 	var out []Edge
-	if !p.indexed().weak {
+	if !p.HasWeakEdges() {
 		return nil
 	}
 	_, edges := p.closure([]string{f})

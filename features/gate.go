@@ -270,3 +270,6 @@ func (r *reader) testsBoth(dir, a, b string) []string {
 	}
 	return files
 }
+
+// testsFeature says whether a text tests a feature anywhere.
+func testsFeature(text, feature string) bool { return testOf(feature).in(text) }

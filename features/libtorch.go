@@ -93,7 +93,7 @@ func (r *reader) configNames(name string) bool {
 	}
 	for _, d := range append(dirs, home) {
 		for _, f := range []string{"config.toml", "config"} {
-			if data, err := r.h.ReadFile(r.h.Join(d, f), manifestLimit); err == nil && strings.Contains(string(data), name) {
+			if data, err := r.h.ReadFile(r.h.Join(d, f), sourceLimit); err == nil && strings.Contains(string(data), name) {
 				return true
 			}
 		}

@@ -266,3 +266,28 @@ func unquote(q string) string {
 	}
 	return t
 }
+
+// arrayElements lists the places of an array's strings and of the comma behind the last one, -1 without.
+func arrayElements(data []byte, from, to int) (list []span, comma int, ok bool) {
+	s := &locator{data: data[:to], pos: from, line: 1, spans: map[string]span{}}
+	comma = -1
+	for {
+		s.blank(true)
+		switch s.peek() {
+		case 0:
+			return list, comma, s.pos >= to
+		case ',':
+			comma = s.pos
+			s.pos++
+		case '"', '\'':
+			begin := s.pos
+			if !s.text() {
+				return nil, -1, false
+			}
+			list = append(list, span{start: begin, end: s.pos})
+			comma = -1
+		default:
+			return nil, -1, false
+		}
+	}
+}

@@ -102,6 +102,19 @@ func (p *Package) findFeatureLine(feature string) int {
 	return 0
 }
 
+// Read reads one package's manifest by itself; nil where that cannot be read.
+func Read(h buildenv.Host, path string) *Package {
+	data, err := h.ReadFile(path, manifestLimit)
+	if err != nil {
+		return nil
+	}
+	p, err := parseManifest(h, path, data)
+	if err != nil {
+		return nil
+	}
+	return p
+}
+
 // parseManifest reads one Cargo.toml. Inherited dependencies are only marked; inherit fills them in.
 func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) {
 	raw, err := readTOML(data)

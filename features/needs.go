@@ -191,7 +191,7 @@ func (j *judge) units() {
 		for i := range j.nodes {
 			n := &j.nodes[i]
 			s, ok := j.scriptNode(i)
-			id := j.treeID(i)
+			id := j.TreeID(i)
 			key := id + "\x00" + strings.Join(n.features, ",")
 			if j.untold(i, id, ok, s.machine()) && !slices.Contains(j.out.Untold, n.name) {
 				j.out.Untold = append(j.out.Untold, n.name)
@@ -210,11 +210,11 @@ func (j *judge) units() {
 			continue
 		}
 		build := j.graph.compiled(i)
-		source := u.Target.SrcPath
+		file := u.Target.SrcPath
 		if build >= 0 {
-			source = j.graph.Units[build].Target.SrcPath
+			file = j.graph.Units[build].Target.SrcPath
 		}
-		s := j.scriptOf(i, script{source, j.helpersOf(build), j.localsOf(build)})
+		s := j.scriptOf(i, script{file, j.helpersOf(build), j.localsOf(build)})
 		if !s.machine() {
 			continue
 		}
@@ -233,31 +233,6 @@ func (j *judge) units() {
 func (s *scriptFacts) inputs() Inputs {
 	return Inputs{NVCC: s.compiles || s.asksVersion, Version: s.asksVersion && !s.compiles, Host: s.compiles, Arch: s.compiles, Root: s.libs || s.compiles,
 		Binds: s.libs && s.clang, CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers, Env: append([]string{}, s.env...)}
-}
-
-// treeID is the id by which cargo's messages name a package of a tree; empty where neither the tree nor the lock file tells it. Source: the cargo book,
-// pkgid-spec.md; a name is written out unless the address ends with it.
-func (j *judge) treeID(i int) string {
-	n := &j.nodes[i]
-	if n.local {
-		if p := j.manifestOf(i); p != nil {
-			return pathID(j.h, p)
-		}
-		return ""
-	}
-	if n.registry {
-		return cratesIO + "#" + n.name + "@" + n.version
-	}
-	lp := j.locked(n)
-	if lp == nil {
-		return ""
-	}
-	source, _, _ := strings.Cut(lp.Source, "#")
-	address, _, _ := strings.Cut(source, "?")
-	if address[strings.LastIndexByte(address, '/')+1:] == n.name {
-		return source + "#" + n.version
-	}
-	return source + "#" + n.name + "@" + n.version
 }
 
 // untold says whether a package of a tree may take something from the GPU's toolchain while nothing tells what, or by which name cargo's messages will

@@ -17,9 +17,9 @@ import (
 const registryRoot = "/home/u/.cargo/registry/src/registry.example-1/"
 
 // judgeStored judges a stored graph of a real project on a machine that holds just these files.
-func judgeStored(t *testing.T, graph, manifest string, files map[string]string, env []string, r Request) *Answer {
+func judgeStored(t *testing.T, stored, path string, files map[string]string, env []string, r Request) *Answer {
 	t.Helper()
-	data, err := os.ReadFile("testdata/graphs/" + graph)
+	data, err := os.ReadFile("testdata/graphs/" + stored)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func judgeStored(t *testing.T, graph, manifest string, files map[string]string, 
 	}
 	h := hosttest.Memory(files)
 	h.Env = buildenv.NewEnv(buildenv.Linux, env)
-	p, err := Load(h, manifest)
+	p, err := Load(h, path)
 	if err != nil {
 		t.Fatal(err)
 	}

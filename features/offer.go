@@ -8,7 +8,7 @@ import (
 
 // offer is what a feature that turns nothing on could turn on: the optional dependencies of the packages that have it which bring CUDA code, and are off.
 type offer struct {
-	edits    []*edit
+	edits    []*change
 	names    []string // the crates
 	families int      // kinds of engines among them: only the user knows which of several is meant
 }
@@ -24,7 +24,7 @@ func (k *rootJudge) offers(f string) offer {
 		if p == nil || !n.local || !slices.Contains(n.features, f) || k.project == nil || !k.project.isMember(p) {
 			continue
 		}
-		e := &edit{pkg: p, feature: f}
+		e := &change{pkg: p, feature: f}
 		for _, d := range p.Dependencies {
 			if !d.Optional || d.Kind != Normal || d.Target != "" || k.depNode(i, d, k.r.set) >= 0 {
 				continue

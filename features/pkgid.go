@@ -82,13 +82,10 @@ func (id PkgID) Dir(h buildenv.Host) string {
 	return h.Clean(rest)
 }
 
-// PathID is the id that cargo gives a package of a directory.
-func (p *Package) PathID(h buildenv.Host) string { return pathID(h, p) }
-
 var escapePath = strings.NewReplacer("%", "%25", " ", "%20", "#", "%23", "?", "%3F")
 
-// pathID is a package id as cargo writes it for a package in a directory.
-func pathID(h buildenv.Host, p *Package) string {
+// PathID is the id that cargo gives a package of a directory.
+func (p *Package) PathID(h buildenv.Host) string {
 	dir := strings.ReplaceAll(h.Clean(p.Dir), `\`, "/")
 	if !strings.HasPrefix(dir, "/") {
 		dir = "/" + dir

@@ -4,7 +4,7 @@ package features
 // names it, and a workspace in which only the first ones were written is still one that cargo reads. It is empty when one of them would
 // be in a manifest outside the workspace.
 func (m *mender) plan() []Edit {
-	var left []*edit
+	var left []*change
 	for _, e := range m.edits {
 		if len(e.add) == 0 {
 			continue

@@ -72,8 +72,7 @@ func (j *judge) scriptOf(i int, from script) scriptFacts {
 		if !slices.Contains(n.features, "cudnn") {
 			s.cudnn = false
 		}
-		if data, err := j.h.ReadFile(from.source, sourceLimit); from.source != "" && err == nil {
-			text := withoutComments(string(data))
+		if text := j.src.text(from.source); text != "" {
 			s.max = newestKnown(text)
 			s.network = s.network && downloads(text)
 		}
@@ -127,7 +126,7 @@ func (j *judge) scriptOf(i int, from script) scriptFacts {
 func (j *judge) scriptWants(i int, text string) bool {
 	tested := false
 	for _, f := range Union(j.ask.gpu, []string{"_cuda", "gpu"}) {
-		if strings.Contains(text, "CARGO_FEATURE_"+envName(f)+`"`) || testOf(f).in(text) {
+		if strings.Contains(text, "CARGO_FEATURE_"+envName(f)+`"`) || testsFeature(text, f) {
 			if slices.Contains(j.nodes[i].features, f) {
 				return true
 			}
@@ -177,13 +176,13 @@ func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 		if run < 0 {
 			return scriptFacts{}, false
 		}
-		source := ""
+		file := ""
 		if build >= 0 {
-			source = j.graph.Units[build].Target.SrcPath
+			file = j.graph.Units[build].Target.SrcPath
 		} else {
-			source = j.graph.Units[run].Target.SrcPath
+			file = j.graph.Units[run].Target.SrcPath
 		}
-		return j.scriptOf(i, script{source, j.helpersOf(build), j.localsOf(build)}), true
+		return j.scriptOf(i, script{file, j.helpersOf(build), j.localsOf(build)}), true
 	}
 	n, c := &j.nodes[i], j.crate(i)
 	if !n.local && c == nil && !slices.Contains(n.features, "cuda") {

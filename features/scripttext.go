@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/gpu"
 )
 
@@ -93,14 +94,14 @@ func (r *reader) modules(root string) []part {
 		out = append(out, part{f.path, text})
 		for _, m := range moduleLine.FindAllStringSubmatch(text, -1) {
 			if m[1] != "" {
-				path := absFrom(h, h.Dir(f.path), m[1])
+				path := absFrom2(h, h.Dir(f.path), m[1])
 				queue = append(queue, file{path, h.Dir(path)})
 				continue
 			}
 			queue = append(queue, file{h.Join(f.below, m[2]+".rs"), h.Join(f.below, m[2])}, file{h.Join(f.below, m[2], "mod.rs"), h.Join(f.below, m[2])})
 		}
 		for _, m := range includedFile.FindAllStringSubmatch(text, -1) {
-			queue = append(queue, file{absFrom(h, h.Dir(f.path), m[1]), f.below})
+			queue = append(queue, file{absFrom2(h, h.Dir(f.path), m[1]), f.below})
 		}
 	}
 	return out
@@ -187,7 +188,7 @@ func (r *reader) called(parts []part, dir string) []part {
 			continue
 		}
 		for _, m := range quotedWord.FindAllStringSubmatch(p.text, -1) {
-			path := absFrom(r.h, dir, m[1])
+			path := absFrom2(r.h, dir, m[1])
 			switch {
 			case m[1] == "make" || m[1] == "gmake" || m[1] == "nmake":
 				makefiles(dir)
@@ -278,4 +279,20 @@ func withoutComments(text string) string {
 		b.WriteByte('\n')
 	}
 	return b.String()
+}
+
+// text is a file's, without its comments; empty where it cannot be read.
+func (r *reader) text(path string) string {
+	data, err := r.h.ReadFile(path, sourceLimit)
+	if path == "" || err != nil {
+		return ""
+	}
+	return withoutComments(string(data))
+}
+
+func absFrom2(h buildenv.Host, dir, path string) string {
+	if h.IsAbs(path) {
+		return path
+	}
+	return h.Join(dir, path)
 }

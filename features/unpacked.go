@@ -26,12 +26,9 @@ func (p *Project) registryManifest(name, version string) *Package {
 	}
 	var found *Package
 	for _, dir := range p.registryDirs() {
-		path := p.host.Join(dir, key, ManifestName)
-		if data, err := p.host.ReadFile(path, manifestLimit); err == nil {
-			if pkg, err := parseManifest(p.host, path, data); err == nil && pkg.Name == name {
-				found = pkg
-				break
-			}
+		if pkg := Read(p.host, p.host.Join(dir, key, ManifestName)); pkg != nil && pkg.Name == name {
+			found = pkg
+			break
 		}
 	}
 	p.registry[key] = found

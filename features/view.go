@@ -159,9 +159,7 @@ const cratesIO = "registry+https://github.com/rust-lang/crates.io-index"
 func (v *View) readManifest(path, name string) *Package {
 	p, seen := v.files[path]
 	if !seen {
-		if data, err := v.h.ReadFile(path, manifestLimit); err == nil {
-			p, _ = parseManifest(v.h, path, data)
-		}
+		p = Read(v.h, path)
 		v.files[path] = p
 	}
 	if p != nil && p.Name == name {
@@ -221,4 +219,29 @@ func (v *View) depFor(p *Package, to nodeDep) (Dependency, bool) {
 		}
 	}
 	return found, ok
+}
+
+// TreeID is the id by which cargo's messages name a package of a tree; empty where neither the tree nor the lock file tells it. Source: the cargo book,
+// pkgid-spec.md; a name is written out unless the address ends with it.
+func (v *View) TreeID(i int) string {
+	n := &v.nodes[i]
+	if n.local {
+		if p := v.manifestOf(i); p != nil {
+			return p.PathID(v.h)
+		}
+		return ""
+	}
+	if n.registry {
+		return cratesIO + "#" + n.name + "@" + n.version
+	}
+	lp := v.locked(n)
+	if lp == nil {
+		return ""
+	}
+	source, _, _ := strings.Cut(lp.Source, "#")
+	address, _, _ := strings.Cut(source, "?")
+	if address[strings.LastIndexByte(address, '/')+1:] == n.name {
+		return source + "#" + n.version
+	}
+	return source + "#" + n.name + "@" + n.version
 }

@@ -352,7 +352,7 @@ func (a *app) values(s switchOf, typed string, before []string) candidates {
 // packages are those of the project that the words speak of: the chosen one where -p names one, else all. Without a manifest that can be read
 // there is nothing to complete.
 func (a *app) packages(before []string) []*features.Package {
-	manifest, wanted := "", ""
+	file, wanted := "", ""
 	for i, w := range before {
 		next := ""
 		if i+1 < len(before) {
@@ -364,18 +364,18 @@ func (a *app) packages(before []string) []*features.Package {
 		}
 		switch name {
 		case "--manifest-path":
-			manifest = a.Host.Abs(value)
+			file = a.Host.Abs(value)
 		case "-p", "--package":
 			wanted = value
 		}
 	}
-	if manifest == "" {
+	if file == "" {
 		var err error
-		if manifest, err = features.FindManifest(a.Host, a.Host.Dir(a.Host.Abs("x"))); err != nil {
+		if file, err = features.FindManifest(a.Host, a.Host.Dir(a.Host.Abs("x"))); err != nil {
 			return nil
 		}
 	}
-	p, err := features.Load(a.Host, manifest)
+	p, err := features.Load(a.Host, file)
 	if err != nil {
 		return nil
 	}

@@ -303,8 +303,8 @@ func (a *app) lookAround(ctx context.Context, found []explain.Found) situation {
 	case len(s.facts.Toolkits) > 0:
 		s.set.Toolkit = &s.facts.Toolkits[0]
 	}
-	if manifest, err := features.FindManifest(a.Host, a.Host.Cwd); err == nil {
-		if p, err := features.Load(a.Host, manifest); err == nil {
+	if file, err := features.FindManifest(a.Host, a.Host.Cwd); err == nil {
+		if p, err := features.Load(a.Host, file); err == nil {
 			s.member = gpuMember(p)
 		}
 	}

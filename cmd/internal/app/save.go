@@ -33,9 +33,9 @@ func (a *app) overheard(file string) (*app, *savedMachine, error) {
 		return nil, nil, &usageError{file + " is there already", "give --save a name that is free"}
 	}
 	own := []string{a.Host.Cwd, features.CargoHome(a.Host)}
-	if manifest, err := features.FindManifest(a.Host, a.Host.Cwd); err == nil {
-		own = append(own, a.Host.Dir(manifest))
-		if p, err := features.Load(a.Host, manifest); err == nil {
+	if found, err := features.FindManifest(a.Host, a.Host.Cwd); err == nil {
+		own = append(own, a.Host.Dir(found))
+		if p, err := features.Load(a.Host, found); err == nil {
 			own = append(own, p.Root)
 		}
 	}
