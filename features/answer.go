@@ -4,6 +4,11 @@ import (
 	"errors"
 
 	"gpubuild/buildenv"
+	"gpubuild/features/catalog"
+	"gpubuild/features/edit"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
+	"gpubuild/features/source"
 	"gpubuild/gpu"
 )
 
@@ -38,22 +43,22 @@ const (
 
 // Input is what Judge decides from. Graph or Tree may be nil.
 type Input struct {
-	Project *Project
-	Request Request
-	Catalog *Catalog // nil: the embedded one
-	Graph   *Graph
-	Tree    *Tree
+	Project *manifest.Project
+	Request manifest.Request
+	Catalog *catalog.Catalog // nil: the embedded one
+	Graph   *graph.Graph
+	Tree    *graph.Tree
 	Strict  bool // warnings stop, too
 }
 
 // view is what a build links, with the sources of its packages at hand.
 type view struct {
-	*View
-	src *reader
+	*graph.View
+	src *source.Reader
 }
 
 // View is what the build links, to be explained or drawn.
-func (in Input) View(h buildenv.Host) (*View, error) {
+func (in Input) View(h buildenv.Host) (*graph.View, error) {
 	v, err := in.view(h)
 	if err != nil {
 		return nil, err
@@ -68,12 +73,12 @@ func (in Input) view(h buildenv.Host) (*view, error) {
 	return newView(h, in.Project, in.Catalog, in.Graph, in.Tree), nil
 }
 
-func newView(h buildenv.Host, p *Project, c *Catalog, g *Graph, t *Tree) *view {
+func newView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *graph.Graph, t *graph.Tree) *view {
 	root := ""
 	if p != nil {
 		root = p.Root
 	}
-	return &view{NewView(h, p, c, g, t), newReader(h, root)}
+	return &view{graph.NewView(h, p, c, g, t), source.NewReader(h, root)}
 }
 
 // Answer is what a build links, what is wrong with it and what it needs.
@@ -105,7 +110,7 @@ type Root struct {
 	Reached bool         `json:"reached"`       // CUDA code of at least one crate is linked
 	Crates  []CrateState `json:"crates"`
 
-	Programs Programs `json:"-"` // from cargo tree, which does not tell which of them a root is
+	Programs manifest.Programs `json:"-"` // from cargo tree, which does not tell which of them a root is
 }
 
 // CrateState is what a linked crate has of the GPU.
@@ -125,16 +130,16 @@ type CrateState struct {
 
 // Finding is one thing that a user should know.
 type Finding struct {
-	ID       string `json:"id"`
-	Severity string `json:"severity"`
-	Message  string `json:"message"`
-	Path     string `json:"path,omitempty"`
-	Line     int    `json:"line,omitempty"`
-	Fix      string `json:"fix,omitempty"`      // a line for the manifest, or a command line
-	Evidence string `json:"evidence,omitempty"` // where the answer comes from
-	Root     string `json:"root,omitempty"`     // the root it was found for
-	Lacks    []Lack `json:"lacks,omitempty"`    // the features of linked crates that it is about
-	Edits    []Edit `json:"edits,omitempty"`    // the edges that mend it, in the order in which they can be written one by one; none: no manifest of the workspace mends it
+	ID       string      `json:"id"`
+	Severity string      `json:"severity"`
+	Message  string      `json:"message"`
+	Path     string      `json:"path,omitempty"`
+	Line     int         `json:"line,omitempty"`
+	Fix      string      `json:"fix,omitempty"`      // a line for the manifest, or a command line
+	Evidence string      `json:"evidence,omitempty"` // where the answer comes from
+	Root     string      `json:"root,omitempty"`     // the root it was found for
+	Lacks    []Lack      `json:"lacks,omitempty"`    // the features of linked crates that it is about
+	Edits    []edit.Edit `json:"edits,omitempty"`    // the edges that mend it, in the order in which they can be written one by one; none: no manifest of the workspace mends it
 
 	line       lineAt // what it wants of the line at which it points
 	beside     bool   // a part of another finding's mend, in another manifest
@@ -193,17 +198,17 @@ type ScriptUnit struct {
 
 // Inputs is what of the machine a build script's output depends on.
 type Inputs struct {
-	NVCC    bool     `json:"nvcc"`
-	Version bool     `json:"nvcc_version"` // nvcc is asked for its version and compiles nothing
-	Host    bool     `json:"host_compiler"`
-	Arch    bool     `json:"arch"`
-	Root    bool     `json:"root"`  // headers or libraries below the toolkit's root
-	Binds   bool     `json:"binds"` // bindgen reads headers there
-	CUDNN   bool     `json:"cudnn"`
-	CXX     bool     `json:"cxx"` // a C++ compiler of its own choice, by the cc crate or CMake
-	Torch   bool     `json:"libtorch"`
-	Headers []Header `json:"headers,omitempty"`
-	Env     []string `json:"env"` // variables; one that ends with * stands for all that begin so
+	NVCC    bool             `json:"nvcc"`
+	Version bool             `json:"nvcc_version"` // nvcc is asked for its version and compiles nothing
+	Host    bool             `json:"host_compiler"`
+	Arch    bool             `json:"arch"`
+	Root    bool             `json:"root"`  // headers or libraries below the toolkit's root
+	Binds   bool             `json:"binds"` // bindgen reads headers there
+	CUDNN   bool             `json:"cudnn"`
+	CXX     bool             `json:"cxx"` // a C++ compiler of its own choice, by the cc crate or CMake
+	Torch   bool             `json:"libtorch"`
+	Headers []catalog.Header `json:"headers,omitempty"`
+	Env     []string         `json:"env"` // variables; one that ends with * stands for all that begin so
 }
 
 // Cudarc is one cudarc of the graph.

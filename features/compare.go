@@ -6,11 +6,15 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"gpubuild/features/catalog"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 )
 
 // compare holds cargo's two answers against each other, for GPU crates only. cargo tree knows no targets, tests or examples: roots of
 // these kinds are left out.
-func (j *judge) compare(t *Tree) {
+func (j *judge) compare(t *graph.Tree) {
 	fromTree := map[string]map[string]string{}
 	for _, r := range t.Roots {
 		set := fromTree[t.Nodes[r].Name]
@@ -24,20 +28,20 @@ func (j *judge) compare(t *Tree) {
 		}
 	}
 	fromGraph := map[string]map[string]string{}
-	for _, r := range j.roots {
-		u := &j.graph.Units[r.node]
+	for _, r := range j.Roots {
+		u := &j.Graph.Units[r.Node]
 		if u.Mode == "test" || slices.Contains(u.Target.Kind, "example") || slices.Contains(u.Target.Kind, "test") || slices.Contains(u.Target.Kind, "bench") || u.Host() {
 			continue
 		}
-		name := j.nodes[r.node].name
+		name := j.Nodes[r.Node].Name
 		set := fromGraph[name]
 		if set == nil {
 			set = map[string]string{}
 			fromGraph[name] = set
 		}
-		for _, i := range r.linked {
-			n := &j.nodes[i]
-			j.gpuEntry(set, n.name, n.version, n.features)
+		for _, i := range r.Linked {
+			n := &j.Nodes[i]
+			j.gpuEntry(set, n.Name, n.Version, n.Features)
 		}
 	}
 	for _, root := range slices.Sorted(maps.Keys(fromGraph)) {
@@ -55,19 +59,19 @@ func (j *judge) compare(t *Tree) {
 }
 
 func (j *judge) gpuEntry(set map[string]string, name, version string, features []string) {
-	c := j.catalog.Crate(name)
-	if c == nil || c.Role == Helper || c.Role == FalseFriend {
+	c := j.Catalog.Crate(name)
+	if c == nil || c.Role == catalog.Helper || c.Role == catalog.FalseFriend {
 		return
 	}
 	var on []string
 	for _, f := range features {
-		if slices.Contains(j.ask.gpu, f) || slices.Contains(c.CUDAFeatures, f) {
+		if slices.Contains(j.ask.GPU, f) || slices.Contains(c.CUDAFeatures, f) {
 			on = append(on, f)
 		}
 	}
 	sort.Strings(on)
 	key := name + " " + version
-	set[key] = strings.Join(Union(splitComma(set[key]), on), ",")
+	set[key] = strings.Join(manifest.Union(splitComma(set[key]), on), ",")
 }
 
 func splitComma(s string) []string {

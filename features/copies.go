@@ -6,13 +6,16 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/features/catalog"
+	"gpubuild/features/edit"
+	"gpubuild/features/manifest"
 	"gpubuild/gpu"
 )
 
 // twin answers another copy of a crate that is linked into the same root with its CUDA code; -1 when there is none.
 func (k *rootJudge) twin(i int, want string) int {
-	for _, o := range k.r.linked {
-		if n := &k.nodes[o]; o != i && n.name == k.nodes[i].name && n.version != k.nodes[i].version && (slices.Contains(n.features, want) || k.crate(o).CUDA() && k.crate(o).On(n.features)) {
+	for _, o := range k.r.Linked {
+		if n := &k.Nodes[o]; o != i && n.Name == k.Nodes[i].Name && n.Version != k.Nodes[i].Version && (slices.Contains(n.Features, want) || k.Crate(o).CUDA() && k.Crate(o).On(n.Features)) {
 			return o
 		}
 	}
@@ -22,10 +25,10 @@ func (k *rootJudge) twin(i int, want string) int {
 // users names the linked packages that depend on a copy.
 func (k *rootJudge) users(to int) []string {
 	var out []string
-	for _, i := range k.r.linked {
-		for _, d := range k.nodes[i].deps {
-			if d.to == to {
-				out = Union(out, []string{k.nodes[i].name})
+	for _, i := range k.r.Linked {
+		for _, d := range k.Nodes[i].Deps {
+			if d.To == to {
+				out = manifest.Union(out, []string{k.Nodes[i].Name})
 			}
 		}
 	}
@@ -38,28 +41,28 @@ func (k *rootJudge) twoCopies(i, twin int) string {
 	if len(users) > 1 {
 		verb = "use"
 	}
-	return fmt.Sprintf("two copies of %s are linked: the edges lead to %s, and %s %s this one", k.nodes[i].name, k.nodes[twin].version, few(users), verb)
+	return fmt.Sprintf("two copies of %s are linked: the edges lead to %s, and %s %s this one", k.Nodes[i].Name, k.Nodes[twin].Version, few(users), verb)
 }
 
 // strong tells of x/f edges behind a GPU feature of the user's packages that bring all of an optional dependency into the build, which nothing else asked for.
 // One that is named beside it (dep:x, or its feature) is meant so.
 func (k *rootJudge) strong() {
-	for _, i := range k.r.linked {
-		n := &k.nodes[i]
-		p := (*Package)(nil)
-		if n.local && k.crate(i) == nil {
-			p = k.manifestOf(i)
+	for _, i := range k.r.Linked {
+		n := &k.Nodes[i]
+		p := (*manifest.Package)(nil)
+		if n.Local && k.Crate(i) == nil {
+			p = k.ManifestOf(i)
 		}
 		if p == nil {
 			continue
 		}
-		for _, f := range k.ask.gpu {
-			if !slices.Contains(n.features, f) {
+		for _, f := range k.ask.GPU {
+			if !slices.Contains(n.Features, f) {
 				continue
 			}
 			named, _ := p.Edges(f)
 			for _, e := range named {
-				if e.Dep == "" || e.Feature == "" || e.Weak || !p.optional(e.Dep) || k.forGPU(p, f, e.Dep) || k.brought(i, p, f, e.Dep, named) {
+				if e.Dep == "" || e.Feature == "" || e.Weak || !p.Optional(e.Dep) || k.forGPU(p, f, e.Dep) || k.brought(i, p, f, e.Dep, named) {
 					continue
 				}
 				k.strongEdge(i, p, f, e)
@@ -69,11 +72,11 @@ func (k *rootJudge) strong() {
 }
 
 // forGPU says whether an optional dependency is there for the GPU alone: a crate that is known for it, and that no other feature of the package uses.
-func (k *rootJudge) forGPU(p *Package, f, dep string) bool {
-	var c *Crate
+func (k *rootJudge) forGPU(p *manifest.Package, f, dep string) bool {
+	var c *catalog.Crate
 	for _, d := range p.Dependencies {
 		if d.Key == dep && c == nil {
-			c = k.catalog.Crate(d.Package)
+			c = k.Catalog.Crate(d.Package)
 		}
 	}
 	if !c.CUDA() {
@@ -82,7 +85,7 @@ func (k *rootJudge) forGPU(p *Package, f, dep string) bool {
 	for other := range p.Features {
 		edges, _ := p.Edges(other)
 		for _, e := range edges {
-			if other != f && !slices.Contains(k.ask.gpu, other) && c.Role != Carrier && !e.Weak && (e.Dep == dep && e.Feature == "" || e.Dep == "" && e.Feature == dep) {
+			if other != f && !slices.Contains(k.ask.GPU, other) && c.Role != catalog.Carrier && !e.Weak && (e.Dep == dep && e.Feature == "" || e.Dep == "" && e.Feature == dep) {
 				return false
 			}
 		}
@@ -91,10 +94,10 @@ func (k *rootJudge) forGPU(p *Package, f, dep string) bool {
 }
 
 // brought says whether something else than the edges of f to its features turns an optional dependency on.
-func (k *rootJudge) brought(i int, p *Package, f, dep string, named []Edge) bool {
+func (k *rootJudge) brought(i int, p *manifest.Package, f, dep string, named []manifest.Edge) bool {
 	turners := map[string]bool{}
 	for _, t := range p.FeatureNames() {
-		inside, edges := p.closure([]string{t})
+		inside, edges := p.Closure([]string{t})
 		for _, e := range edges {
 			if e.Dep == dep && !e.Weak && !inside[f] {
 				turners[t] = true
@@ -106,32 +109,32 @@ func (k *rootJudge) brought(i int, p *Package, f, dep string, named []Edge) bool
 			return true
 		}
 	}
-	inside, _ := p.closure([]string{f})
-	for _, on := range k.nodes[i].features {
+	inside, _ := p.Closure([]string{f})
+	for _, on := range k.Nodes[i].Features {
 		if turners[on] && !inside[on] {
 			return true
 		}
 	}
-	if i == k.r.node {
+	if i == k.r.Node {
 		for t := range turners {
-			if slices.Contains(k.ask.plain, t) || slices.Contains(k.ask.qualified[p.Name], t) || k.ask.all {
+			if slices.Contains(k.ask.Plain, t) || slices.Contains(k.ask.Qualified[p.Name], t) || k.ask.All {
 				return true
 			}
 		}
 	}
-	for _, user := range k.r.linked { // another package asks for it by the dependency's own feature
-		up := k.manifestOf(user)
+	for _, user := range k.r.Linked { // another package asks for it by the dependency's own feature
+		up := k.ManifestOf(user)
 		if up == nil {
 			continue
 		}
 		for _, d := range up.Dependencies {
-			if d.Package != p.Name || k.depNode(user, d, k.r.set) != i {
+			if d.Package != p.Name || k.DepNode(user, d, k.r.Set) != i {
 				continue
 			}
 			if overlap(d.Features, slices.Sorted(maps.Keys(turners))) {
 				return true
 			}
-			_, edges := up.closure(k.nodes[user].features)
+			_, edges := up.Closure(k.Nodes[user].Features)
 			for _, e := range edges {
 				if e.Dep == d.Key && turners[e.Feature] {
 					return true
@@ -144,27 +147,27 @@ func (k *rootJudge) brought(i int, p *Package, f, dep string, named []Edge) bool
 
 // onlyBy says whether all CUDA code of the root comes by way of one linked package.
 func (k *rootJudge) onlyBy(through int) bool {
-	seen := map[int]bool{k.r.node: true, through: true}
-	for queue := []int{k.r.node}; len(queue) > 0; queue = queue[1:] {
+	seen := map[int]bool{k.r.Node: true, through: true}
+	for queue := []int{k.r.Node}; len(queue) > 0; queue = queue[1:] {
 		i := queue[0]
-		if c := k.crate(i); c.CUDA() && c.On(k.nodes[i].features) {
+		if c := k.Crate(i); c.CUDA() && c.On(k.Nodes[i].Features) {
 			return false
 		}
-		for _, d := range k.nodes[i].deps {
-			if k.r.set[d.to] && !seen[d.to] {
-				seen[d.to] = true
-				queue = append(queue, d.to)
+		for _, d := range k.Nodes[i].Deps {
+			if k.r.Set[d.To] && !seen[d.To] {
+				seen[d.To] = true
+				queue = append(queue, d.To)
 			}
 		}
 	}
 	return len(k.on) > 0
 }
 
-func (k *rootJudge) strongEdge(i int, p *Package, f string, e Edge) {
+func (k *rootJudge) strongEdge(i int, p *manifest.Package, f string, e manifest.Edge) {
 	crate, only := e.Dep, false
 	for _, d := range p.Dependencies {
 		if d.Key == e.Dep {
-			if to := k.depNode(i, d, k.r.set); to >= 0 {
+			if to := k.DepNode(i, d, k.r.Set); to >= 0 {
 				crate, only = k.name(to), k.onlyBy(to)
 			}
 		}
@@ -187,7 +190,7 @@ func (k *rootJudge) strongEdge(i int, p *Package, f string, e Edge) {
 	}
 	k.find(Finding{ID: IDStrong, Severity: Note, Path: p.Manifest, Line: p.FeatureLine(f), Evidence: k.via(), Root: k.label,
 		Message: fmt.Sprintf("`%s` in `%s` of %s brings all of %s into the build: it is optional, and nothing else asks for it", e.Text, f, p.Name, crate),
-		Fix:     "if it is to be used only where another feature turns it on: " + featureLine(f, list)})
+		Fix:     "if it is to be used only where another feature turns it on: " + edit.FeatureLine(f, list)})
 }
 
 // pinsOpened tells of cudarcs that open the toolkit's libraries at run time and were told different versions: no build stops at it.
@@ -196,19 +199,19 @@ func (j *judge) pinsOpened(linked map[int]bool) {
 	var list []told
 	pins := map[gpu.Version]bool{}
 	opens := false
-	for i := range j.nodes {
-		n := &j.nodes[i]
-		if n.name != "cudarc" || !linked[i] {
+	for i := range j.Nodes {
+		n := &j.Nodes[i]
+		if n.Name != "cudarc" || !linked[i] {
 			continue
 		}
-		c := cudarcOf(n.features)
+		c := cudarcOf(n.Features)
 		if c.Pin.IsZero() {
 			continue
 		}
 		opens = opens || c.Linking == "dynamic-loading"
 		if !pins[c.Pin] {
 			pins[c.Pin] = true
-			list = append(list, told{n.version, c.Pin.String()})
+			list = append(list, told{n.Version, c.Pin.String()})
 		}
 	}
 	if len(list) < 2 || !opens {
@@ -225,7 +228,7 @@ func (j *judge) pinsOpened(linked map[int]bool) {
 // pinAgainstVariable reports CUDARC_CUDA_VERSION where a feature says another version. Seen: cudarc 0.17.8 and 0.19.10 then turn both on, and rustc ends
 // with E0428 and some hundred other errors.
 func (j *judge) pinAgainstVariable(i int, c Cudarc) {
-	v, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION")
+	v, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION")
 	if !told || len(c.pins) == 0 || slices.Contains(c.pins, "cuda-"+v) {
 		return
 	}
@@ -236,7 +239,7 @@ func (j *judge) pinAgainstVariable(i int, c Cudarc) {
 
 // hostCopies names crates whose feature only a build script's or proc-macro's copy has, for each fault that is about such a crate.
 func (j *judge) hostCopies() {
-	if j.graph == nil || j.project == nil || j.out.Unsure {
+	if j.Graph == nil || j.Project == nil || j.out.Unsure {
 		return
 	}
 	linked := map[int]bool{}
@@ -253,14 +256,14 @@ func (j *judge) hostCopies() {
 }
 
 func (j *judge) hostCopy(fault Finding, l Lack, linked map[int]bool) {
-	for i := range j.nodes {
-		if n := &j.nodes[i]; linked[i] || n.name != l.Crate || n.version != l.Version || !slices.Contains(n.features, l.Feature) {
+	for i := range j.Nodes {
+		if n := &j.Nodes[i]; linked[i] || n.Name != l.Crate || n.Version != l.Version || !slices.Contains(n.Features, l.Feature) {
 			continue
 		}
 		pkg, _, _ := strings.Cut(fault.Root, " (")
 		f := Finding{ID: IDHostCopy, Severity: Note, Root: pkg, Evidence: "cargo's unit graph", Message: fmt.Sprintf(
 			"%s %s has `%s` in this build, but only in a copy for build scripts or proc-macros, which is not linked into %s", l.Crate, l.Version, l.Feature, pkg)}
-		for _, m := range j.project.Members {
+		for _, m := range j.Project.Members {
 			if m.Name == pkg {
 				f.Path, f.Line = m.Manifest, m.FeatureLine("cuda")
 			}

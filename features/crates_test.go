@@ -6,13 +6,16 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
-	"gpubuild/gpu"
-
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/features/catalog"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
+	"gpubuild/features/source"
+	"gpubuild/gpu"
 )
 
 // linked is a graph of one program and the packages that it links, as "name version feature,feature".
-func linked(t *testing.T, root string, list ...string) *Graph {
+func linked(t *testing.T, root string, list ...string) *graph.Graph {
 	t.Helper()
 	name, feats, _ := strings.Cut(root, " ")
 	unit := func(id, kind, src, feats string, deps string) string {
@@ -29,18 +32,18 @@ func linked(t *testing.T, root string, list ...string) *Graph {
 		units = append(units, unit("registry+https://registry.example/index#"+w[0]+"@"+w[1], "lib", registryRoot+w[0]+"-"+w[1]+"/src/lib.rs", strings.TrimSpace(w[2]), ""))
 	}
 	text := `{"version":1,"units":[` + strings.Join(append([]string{unit("path+file:///w/"+name+"#0.1.0", "bin", "/w/"+name+"/src/main.rs", feats, strings.Join(deps, ","))}, units...), ",") + `],"roots":[0]}`
-	g, err := ParseGraph(strings.NewReader(text))
+	g, err := graph.Parse(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
 }
 
-func judgeLinked(t *testing.T, g *Graph, files map[string]string, env []string, r Request) *Answer {
+func judgeLinked(t *testing.T, g *graph.Graph, files map[string]string, env []string, r manifest.Request) *Answer {
 	t.Helper()
 	h := hosttest.Memory(files)
 	h.Env = buildenv.NewEnv(buildenv.Linux, env)
-	p, err := Load(h, "/w/app/Cargo.toml")
+	p, err := manifest.Load(h, "/w/app/Cargo.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +93,7 @@ func TestLibtorch(t *testing.T) {
 			if a.Stops != (tt.severity == Error) || a.Stops && a.Findings[0].Fix == "" {
 				t.Errorf("stops %v, fix %q", a.Stops, a.Findings[0].Fix)
 			}
-			if quiet := judgeLinked(t, linked(t, "app", "tch 0.26.0", "torch-sys 0.26.0 "+tt.feats), files, tt.env, Request{}); len(quiet.Findings) != 0 {
+			if quiet := judgeLinked(t, linked(t, "app", "tch 0.26.0", "torch-sys 0.26.0 "+tt.feats), files, tt.env, manifest.Request{}); len(quiet.Findings) != 0 {
 				t.Errorf("nothing was asked, and said is %+v", quiet.Findings)
 			}
 		})
@@ -100,22 +103,22 @@ func TestLibtorch(t *testing.T) {
 // mistralrs-quant 0.8.1 carries cudarc's old list of versions and stops with a newer nvcc, whatever CUDARC_CUDA_VERSION says.
 func TestNewestCUDAThatScriptsKnow(t *testing.T) {
 	list := "fn main() {\n    match v {\n        \"13.2\" => (13, 2),\n        \"12.10\" => (12, 10),\n        \"9.9\" => (9, 9),\n        v => panic!(\"Unsupported cuda toolkit version: `{v}`. Please raise a github issue.\"),\n    }\n}\n"
-	if got := newestKnown(list); got != (gpu.Version{Major: 13, Minor: 2}) {
+	if got := source.NewestKnown(list); got != (gpu.Version{Major: 13, Minor: 2}) {
 		t.Errorf("newest %s", got)
 	}
-	if got := newestKnown(strings.ReplaceAll(list, "Unsupported", "Odd")); !got.IsZero() {
+	if got := source.NewestKnown(strings.ReplaceAll(list, "Unsupported", "Odd")); !got.IsZero() {
 		t.Errorf("a list that stops nothing: %s", got)
 	}
-	if downloads("let s = \"digit\"; // toolkit") || !downloads(`Command::new("git")`) || !downloads("KernelBuilder::new().with_cutlass()") {
+	if source.Downloads("let s = \"digit\"; // toolkit") || !source.Downloads(`Command::new("git")`) || !source.Downloads("KernelBuilder::new().with_cutlass()") {
 		t.Error("which scripts download")
 	}
 	g := linked(t, "app cuda", "mistralrs-quant 0.8.1 cuda")
 	source := registryRoot + "mistralrs-quant-0.8.1/build.rs"
 	for _, mode := range []string{"build", "run-custom-build"} {
-		u := Unit{PkgID: g.Units[1].PkgID, Mode: mode, Features: []string{"cuda"}, Target: Target{Kind: []string{"custom-build"}, Name: "build-script-build", SrcPath: source}}
+		u := graph.Unit{PkgID: g.Units[1].PkgID, Mode: mode, Features: []string{"cuda"}, Target: graph.Target{Kind: []string{"custom-build"}, Name: "build-script-build", SrcPath: source}}
 		if mode == "run-custom-build" {
-			u.Dependencies = []UnitDep{{Index: 2, Name: "build_script_build"}}
-			g.Units[1].Dependencies = []UnitDep{{Index: 3, Name: "build_script_build"}}
+			u.Dependencies = []graph.UnitDep{{Index: 2, Name: "build_script_build"}}
+			g.Units[1].Dependencies = []graph.UnitDep{{Index: 3, Name: "build_script_build"}}
 		}
 		g.Units = append(g.Units, u)
 	}
@@ -141,7 +144,7 @@ func TestOtherBackends(t *testing.T) {
 		{"cuda,vulkan", "cuda", "on", "vulkan", "cuda CMake a C++ compiler libclang Vulkan SDK"},
 	}
 	for _, tt := range tests {
-		a := judgeLinked(t, linked(t, "app", "whisper-rs-sys 0.15.0 "+tt.feats), files, nil, Request{})
+		a := judgeLinked(t, linked(t, "app", "whisper-rs-sys 0.15.0 "+tt.feats), files, nil, manifest.Request{})
 		c := a.Roots[0].Crates[1]
 		var needs []string
 		for _, n := range a.Needs.Because {
@@ -153,11 +156,11 @@ func TestOtherBackends(t *testing.T) {
 	}
 	torch := map[string]string{"/w/app/Cargo.toml": pkg("app", "[dependencies]\nort-sys = \"2\"\n")}
 	for feats, want := range map[string]bool{"": false, "download-binaries": true, "download-binaries,disable-linking": false} {
-		if a := judgeLinked(t, linked(t, "app", "ort-sys 2.0.0-rc.15 "+feats), torch, nil, Request{}); a.Needs.Network != want {
+		if a := judgeLinked(t, linked(t, "app", "ort-sys 2.0.0-rc.15 "+feats), torch, nil, manifest.Request{}); a.Needs.Network != want {
 			t.Errorf("ort-sys with %q: network %v", feats, a.Needs.Network)
 		}
 	}
-	a := judgeLinked(t, linked(t, "app", "ort-sys 2.0.0-rc.15 tensorrt"), torch, nil, Request{})
+	a := judgeLinked(t, linked(t, "app", "ort-sys 2.0.0-rc.15 tensorrt"), torch, nil, manifest.Request{})
 	if !a.Roots[0].Reached {
 		t.Error("tensorrt takes ONNX Runtime's CUDA archive")
 	}
@@ -191,7 +194,7 @@ func TestSiblingsTogether(t *testing.T) {
 	}
 	g := linked(t, "app cuda", "candle-core 0.11.1 cuda", "moshi 0.6.4", "candle-nn 0.9.2", "mistralrs-quant 0.8.1")
 	g.Units[0].Dependencies = g.Units[0].Dependencies[:2]
-	g.Units[2].Dependencies = []UnitDep{{Index: 3, Name: "candle_nn"}, {Index: 4, Name: "mistralrs_quant"}}
+	g.Units[2].Dependencies = []graph.UnitDep{{Index: 3, Name: "candle_nn"}, {Index: 4, Name: "mistralrs_quant"}}
 	a := judgeLinked(t, g, files, nil, ask("cuda"))
 	if len(a.Findings) != 1 || !strings.Contains(a.Findings[0].Message, "softmax") || !strings.Contains(a.Findings[0].Message, "quantised") || a.Findings[0].Fix != `cuda = ["candle-core/cuda", "moshi/cuda"]` {
 		t.Errorf("%+v", a.Findings)
@@ -232,7 +235,7 @@ func TestCudarcWithoutVersion(t *testing.T) {
 
 // TestCatalogSources: whatever is claimed of a crate is claimed of a version, and says where it was read.
 func TestCatalogSources(t *testing.T) {
-	c, err := DefaultCatalog()
+	c, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
 	}

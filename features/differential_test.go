@@ -16,6 +16,9 @@ import (
 
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/need"
+	"gpubuild/features/edit"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 )
 
 // The differential test makes random workspaces of the classes of facts/features.md 3 and holds the quick look at manifests (GPUWork) against the unit
@@ -103,7 +106,7 @@ func generate(seed int64) (files map[string]string, members []string) {
 		}
 		text += "[features]\n"
 		for _, f := range slices.Sorted(maps.Keys(g.feats[i])) {
-			text += fmt.Sprintf("%s = [", tomlKey(f))
+			text += fmt.Sprintf("%s = [", edit.Key(f))
 			for n, e := range g.feats[i][f] {
 				if n > 0 {
 					text += ", "
@@ -338,7 +341,7 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	}
 	r := rand.New(rand.NewSource(seed * 7919))
 	at := filepath.Join(dir, filepath.FromSlash(members[r.Intn(len(members))]))
-	req := Request{}
+	req := manifest.Request{}
 	args := []string{"build", "--unit-graph", "-Zunstable-options", "--offline"}
 	switch r.Intn(6) {
 	case 0:
@@ -414,7 +417,7 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Load(h, filepath.Join(at, "Cargo.toml"))
+	p, err := manifest.Load(h, filepath.Join(at, "Cargo.toml"))
 	if err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 		return
@@ -432,7 +435,7 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 		}
 		return
 	}
-	g, err := ParseGraph(bytes.NewReader(data))
+	g, err := graph.Parse(bytes.NewReader(data))
 	if err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 		return

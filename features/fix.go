@@ -6,17 +6,20 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	"gpubuild/features/edit"
+	"gpubuild/features/manifest"
 )
 
 // change is one feature of one manifest that lacks edges.
 type change struct {
-	pkg     *Package
+	pkg     *manifest.Package
 	feature string
 	add     []string
 }
 
 // line is the feature as it should stand in the manifest.
-func (e *change) line() string { return featureWith(e.pkg, e.feature, e.add...) }
+func (e *change) line() string { return edit.WithEdges(e.pkg, e.feature, e.add...) }
 
 // mender looks for the edges that would carry a feature from a root to the crates that want it.
 type mender struct {
@@ -27,36 +30,36 @@ type mender struct {
 	leads   map[int]bool // nodes from which a wanted crate is reached
 	seen    map[int]bool
 	edits   []*change
-	editOf  map[*Package]*change
+	editOf  map[*manifest.Package]*change
 	blocked []int // packages of others that do not pass the feature on
 	covered map[int]bool
 }
 
 func (k *rootJudge) mend(feature, meaning string, want []int) *mender {
-	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, leads: map[int]bool{}, seen: map[int]bool{}, covered: map[int]bool{}, editOf: map[*Package]*change{}}
+	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, leads: map[int]bool{}, seen: map[int]bool{}, covered: map[int]bool{}, editOf: map[*manifest.Package]*change{}}
 	for _, i := range want {
 		m.want[i] = true
 		m.leads[i] = true
 	}
 	for changed := true; changed; {
 		changed = false
-		for _, i := range k.r.linked {
+		for _, i := range k.r.Linked {
 			if m.leads[i] {
 				continue
 			}
-			for _, d := range k.nodes[i].deps {
-				if k.r.set[d.to] && m.leads[d.to] {
+			for _, d := range k.Nodes[i].Deps {
+				if k.r.Set[d.To] && m.leads[d.To] {
 					m.leads[i], changed = true, true
 					break
 				}
 			}
 		}
 	}
-	m.walk(k.r.node)
+	m.walk(k.r.Node)
 	return m
 }
 
-func (m *mender) edit(p *Package) *change {
+func (m *mender) edit(p *manifest.Package) *change {
 	if e := m.editOf[p]; e != nil {
 		return e
 	}
@@ -81,17 +84,17 @@ func (m *mender) walk(i int) {
 		return
 	}
 	m.seen[i] = true
-	p := m.manifestOf(i)
-	if p == nil || !m.nodes[i].local {
+	p := m.ManifestOf(i)
+	if p == nil || !m.Nodes[i].Local {
 		return
 	}
-	deps := slices.Clone(m.nodes[i].deps) // cargo's graph and the one from manifests have them in another order
-	sort.SliceStable(deps, func(a, b int) bool { return m.nodes[deps[a].to].name < m.nodes[deps[b].to].name })
+	deps := slices.Clone(m.Nodes[i].Deps) // cargo's graph and the one from manifests have them in another order
+	sort.SliceStable(deps, func(a, b int) bool { return m.Nodes[deps[a].To].Name < m.Nodes[deps[b].To].Name })
 	for _, nd := range deps {
-		if !m.r.set[nd.to] || !m.leads[nd.to] {
+		if !m.r.Set[nd.To] || !m.leads[nd.To] {
 			continue
 		}
-		d, ok := m.depFor(p, nd)
+		d, ok := m.DepFor(p, nd)
 		if !ok {
 			continue
 		}
@@ -99,29 +102,29 @@ func (m *mender) walk(i int) {
 		if d.Optional {
 			key = d.Key + "?/"
 		}
-		c := m.crate(nd.to)
+		c := m.Crate(nd.To)
 		switch {
-		case m.want[nd.to]:
+		case m.want[nd.To]:
 			f := m.feature
-			switch p := m.manifestOf(nd.to); {
+			switch p := m.ManifestOf(nd.To); {
 			case c != nil:
 				f = c.Means(m.cuda)
 			case p != nil && !p.Declares(f) && p.Declares("cuda"): // an own crate that has no cudnn
 				f = "cuda"
 			}
 			m.add(p, key+f)
-			m.cover(nd.to)
-		case m.nodes[nd.to].local:
-			if !slices.Contains(m.nodes[nd.to].features, m.feature) {
+			m.cover(nd.To)
+		case m.Nodes[nd.To].Local:
+			if !slices.Contains(m.Nodes[nd.To].Features, m.feature) {
 				m.add(p, key+m.feature)
 			}
-			m.walk(nd.to)
-		case c != nil && c.On(m.nodes[nd.to].features):
-		case m.declares(nd.to, m.cuda) && !slices.Contains(m.nodes[nd.to].features, m.cuda):
+			m.walk(nd.To)
+		case c != nil && c.On(m.Nodes[nd.To].Features):
+		case m.Declares(nd.To, m.cuda) && !slices.Contains(m.Nodes[nd.To].Features, m.cuda):
 			m.add(p, key+m.cuda)
-			m.cover(nd.to)
+			m.cover(nd.To)
 		default:
-			m.blocked = append(m.blocked, nd.to)
+			m.blocked = append(m.blocked, nd.To)
 		}
 	}
 }
@@ -132,20 +135,20 @@ func (m *mender) cover(i int) {
 		return
 	}
 	m.covered[i] = true
-	for _, d := range m.nodes[i].deps {
-		if m.r.set[d.to] {
-			m.cover(d.to)
+	for _, d := range m.Nodes[i].Deps {
+		if m.r.Set[d.To] {
+			m.cover(d.To)
 		}
 	}
 }
 
-func (m *mender) add(p *Package, edge string) {
+func (m *mender) add(p *manifest.Package, edge string) {
 	have := p.Features[m.feature]
 	if slices.Contains(have, edge) || slices.Contains(have, strings.Replace(edge, "?/", "/", 1)) {
 		return
 	}
 	e := m.edit(p)
-	e.add = Union(e.add, []string{edge})
+	e.add = manifest.Union(e.add, []string{edge})
 }
 
 // unreached reports a feature that leaves GPU crates off and gates nothing.
@@ -178,8 +181,8 @@ func (k *rootJudge) unreached(f string, off []int) {
 	}
 	fix := ""
 	if len(m.blocked) > 0 {
-		c := k.nodes[off[0]]
-		fix = fmt.Sprintf("%s = [\"%s/%s\"], with %s = \"%s\" among [dependencies]", f, c.name, meaning, c.name, c.version)
+		c := k.Nodes[off[0]]
+		fix = fmt.Sprintf("%s = [\"%s/%s\"], with %s = \"%s\" among [dependencies]", f, c.Name, meaning, c.Name, c.Version)
 		msg += fmt.Sprintf(" (%s does not pass the feature on)", k.names(m.blocked))
 	}
 	k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Fix: fix, Evidence: evidence, Root: k.label, Lacks: lacks})
@@ -190,10 +193,10 @@ func (k *rootJudge) lacks(off []int, meaning string) []Lack {
 	var out []Lack
 	for _, i := range off {
 		f := meaning
-		if c := k.crate(i); c != nil {
+		if c := k.Crate(i); c != nil {
 			f = c.Means(meaning)
 		}
-		out = append(out, Lack{k.nodes[i].name, k.nodes[i].version, f})
+		out = append(out, Lack{k.Nodes[i].Name, k.Nodes[i].Version, f})
 	}
 	return out
 }
@@ -201,13 +204,13 @@ func (k *rootJudge) lacks(off []int, meaning string) []Lack {
 // hostOnly tells of copies of the same crates that have CUDA but are part of a build script or proc-macro only.
 func (k *rootJudge) hostOnly(off []int) string {
 	for _, i := range off {
-		for o := range k.nodes {
-			if c := k.crate(o); k.r.set[o] || k.nodes[o].name != k.nodes[i].name || !c.On(k.nodes[o].features) {
+		for o := range k.Nodes {
+			if c := k.Crate(o); k.r.Set[o] || k.Nodes[o].Name != k.Nodes[i].Name || !c.On(k.Nodes[o].Features) {
 				continue
 			}
 			elsewhere := false // another root may link it
-			for _, r := range k.roots {
-				elsewhere = elsewhere || r.set[o]
+			for _, r := range k.Roots {
+				elsewhere = elsewhere || r.Set[o]
 			}
 			if !elsewhere {
 				return "; " + k.name(o) + " has it only in a copy for build scripts or proc-macros, which is not linked"
@@ -218,27 +221,27 @@ func (k *rootJudge) hostOnly(off []int) string {
 }
 
 // weakEdges lists the weak edges of a feature whose dependency is not linked.
-func (k *rootJudge) weakEdges(f string) []Edge {
-	p := k.manifestOf(k.r.node)
+func (k *rootJudge) weakEdges(f string) []manifest.Edge {
+	p := k.ManifestOf(k.r.Node)
 	if p == nil {
 		return nil
 	}
-	return k.deadEdges(k.r.node, p, f)
+	return k.deadEdges(k.r.Node, p, f)
 }
 
-func (k *rootJudge) deadEdges(i int, p *Package, f string) []Edge {
-	var out []Edge
+func (k *rootJudge) deadEdges(i int, p *manifest.Package, f string) []manifest.Edge {
+	var out []manifest.Edge
 	if !p.HasWeakEdges() {
 		return nil
 	}
-	_, edges := p.closure([]string{f})
+	_, edges := p.Closure([]string{f})
 	for _, e := range edges {
 		if !e.Weak {
 			continue
 		}
 		linked := false
 		for _, d := range p.Dependencies {
-			if d.Key == e.Dep && k.depNode(i, d, k.r.set) >= 0 {
+			if d.Key == e.Dep && k.DepNode(i, d, k.r.Set) >= 0 {
 				linked = true
 			}
 		}
@@ -251,16 +254,16 @@ func (k *rootJudge) deadEdges(i int, p *Package, f string) []Edge {
 
 // turnsOn answers a feature of the root's package that turns an optional dependency on; empty when there is none.
 func (k *rootJudge) turnsOn(dep string) string {
-	p := k.manifestOf(k.r.node)
+	p := k.ManifestOf(k.r.Node)
 	if p == nil {
 		return ""
 	}
-	if p.implicit(dep) {
+	if p.Implicit(dep) {
 		return dep
 	}
 	for _, f := range slices.Sorted(maps.Keys(p.Features)) {
 		for _, s := range p.Features[f] {
-			if e := ParseEdge(s); e.Dep == dep && !e.Weak {
+			if e := manifest.ParseEdge(s); e.Dep == dep && !e.Weak {
 				return f
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 )
 
 // TestForeignPackagesOfATree: by which id cargo's messages name the packages of a tree, as cargo 1.95 was seen to, and of which none can be told.
@@ -19,11 +21,11 @@ func TestForeignPackagesOfATree(t *testing.T) {
 		return text
 	}
 	for _, tt := range []struct{ story, source, lock, want string }{
-		{"crates.io", "", lock(cratesIO), cratesIO + "#kern@0.1.0"},
+		{"crates.io", "", lock(graph.CratesIO), graph.CratesIO + "#kern@0.1.0"},
 		{"a repository that is called as the package", " (https://host.example/x/kern?branch=main#01234567)", lock(git), "git+https://host.example/x/kern?branch=main#0.1.0"},
 		{"one that is not", " (https://host.example/x/all.git#01234567)", lock("git+https://host.example/x/all.git#0123456789abcdef"), "git+https://host.example/x/all.git#kern@0.1.0"},
 		{"two repositories", " (https://host.example/x/kern?branch=main#01234567)", lock("git+https://host.example/y/kern#89abcdef0123456789", git), "git+https://host.example/x/kern?branch=main#0.1.0"},
-		{"another registry", " (registry `ours`)", lock(cratesIO, other), other + "#kern@0.1.0"},
+		{"another registry", " (registry `ours`)", lock(graph.CratesIO, other), other + "#kern@0.1.0"},
 		{"one of two other registries", " (registry `ours`)", lock(other, other+"2"), "untold kern"},
 		{"no lock file", " (https://host.example/x/kern?branch=main#01234567)", "", "untold kern"},
 		{"a lock file of another commit", " (https://host.example/x/kern?branch=main#76543210)", lock(git), "untold kern"},
@@ -42,11 +44,11 @@ func TestForeignPackagesOfATree(t *testing.T) {
 			delete(files, "/w/Cargo.lock")
 		}
 		h := hosttest.Memory(files)
-		p, err := Load(h, "/w/Cargo.toml")
+		p, err := manifest.Load(h, "/w/Cargo.toml")
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree, err := ParseTree(strings.NewReader("0app v0.1.0 (/w) \n1kern v0.1.0" + tt.source + " cuda\n"))
+		tree, err := graph.ParseTree(strings.NewReader("0app v0.1.0 (/w) \n1kern v0.1.0" + tt.source + " cuda\n"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/features/catalog"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 )
 
 // Judge says what of the GPU a build links, what is missing and what it needs. It reads sources through h and decides; it changes nothing.
@@ -15,7 +18,7 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 		return nil, errors.New("features: neither a unit graph nor a cargo tree to judge")
 	}
 	if in.Catalog == nil {
-		c, err := DefaultCatalog()
+		c, err := catalog.Default()
 		if err != nil {
 			return nil, err
 		}
@@ -24,7 +27,7 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 	j := &judge{
 		view: newView(h, in.Project, in.Catalog, in.Graph, in.Tree),
 		in:   in,
-		ask:  parseRequest(in.Request),
+		ask:  manifest.ParseRequest(in.Request),
 		out:  &Answer{Findings: []Finding{}, Roots: []Root{}, Paths: []Why{}, Units: []ScriptUnit{}},
 		seen: map[string]bool{}, paths: map[pathKey]Why{},
 	}
@@ -36,8 +39,8 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 	default:
 		j.out.Via = "cargo tree"
 	}
-	for i := range j.roots {
-		j.root(&j.roots[i])
+	for i := range j.Roots {
+		j.root(&j.Roots[i])
 	}
 	j.settle()
 	j.needs()
@@ -61,7 +64,7 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 type judge struct {
 	*view
 	in   Input
-	ask  asked
+	ask  manifest.Asked
 	out  *Answer
 	seen map[string]bool // findings that were made for another root already
 	idle []idleRoot
@@ -87,12 +90,12 @@ func (j *judge) find(f Finding) {
 }
 
 // root judges one root unit.
-func (j *judge) root(r *rootView) {
-	n := &j.nodes[r.node]
-	out := Root{Package: n.name, Version: n.version, Crates: []CrateState{}, Asked: []string{}}
+func (j *judge) root(r *graph.Root) {
+	n := &j.Nodes[r.Node]
+	out := Root{Package: n.Name, Version: n.Version, Crates: []CrateState{}, Asked: []string{}}
 	main := ""
-	if j.graph != nil {
-		u := &j.graph.Units[r.node]
+	if j.Graph != nil {
+		u := &j.Graph.Units[r.Node]
 		out.Target, out.Mode = u.Target.Name, u.Mode
 		if len(u.Target.Kind) > 0 {
 			out.Kind = u.Target.Kind[0]
@@ -102,37 +105,37 @@ func (j *judge) root(r *rootView) {
 			main = u.Target.SrcPath
 		}
 	}
-	for _, f := range n.features {
-		if slices.Contains(j.ask.gpu, f) {
+	for _, f := range n.Features {
+		if slices.Contains(j.ask.GPU, f) {
 			out.Asked = append(out.Asked, f)
 		}
 	}
-	if p := j.manifestOf(r.node); j.graph == nil && p != nil {
-		main = j.h.Join(p.Dir, "src", "main.rs") // a tree does not say which program it is: look at the usual one
-		out.Programs = p.programs(j.h, n.features)
+	if p := j.ManifestOf(r.Node); j.Graph == nil && p != nil {
+		main = j.Host.Join(p.Dir, "src", "main.rs") // a tree does not say which program it is: look at the usual one
+		out.Programs = p.Programs(j.Host, n.Features)
 	}
 	label := out.Package
 	if out.Target != "" && out.Target != out.Package {
 		label += " (" + out.Kind + " " + out.Target + ")"
 	}
-	if n.platform != "" && j.severalPlatforms() {
-		out.For = n.platform
-		label += " for " + n.platform
+	if n.Platform != "" && j.severalPlatforms() {
+		out.For = n.Platform
+		label += " for " + n.Platform
 	}
 	if len(out.Asked) == 0 {
 		out.Asked = j.leading(r)
 	}
 	var gpuOn []int // CUDA crates that are on
-	for _, i := range r.linked {
-		c := j.crate(i)
-		if i != r.node && j.nodes[i].id != "" && j.nodes[i].id == n.id {
+	for _, i := range r.Linked {
+		c := j.Crate(i)
+		if i != r.Node && j.Nodes[i].ID != "" && j.Nodes[i].ID == n.ID {
 			continue // the library of the program's own package
 		}
-		st, listed := j.state(i, c, out.Asked, i == r.node)
+		st, listed := j.state(i, c, out.Asked, i == r.Node)
 		if listed {
 			out.Crates = append(out.Crates, st)
 		}
-		if c.CUDA() && c.On(j.nodes[i].features) {
+		if c.CUDA() && c.On(j.Nodes[i].Features) {
 			gpuOn = append(gpuOn, i)
 			out.Reached = true
 		}
@@ -153,18 +156,18 @@ func (j *judge) root(r *rootView) {
 }
 
 // leading lists the features of a root that lead to a GPU crate under another name than cuda: gpu = ["candle-core/cuda"].
-func (j *judge) leading(r *rootView) []string {
+func (j *judge) leading(r *graph.Root) []string {
 	on := false
-	for _, i := range r.linked {
-		c := j.crate(i)
-		on = on || i != r.node && c.CUDA() && c.On(j.nodes[i].features)
+	for _, i := range r.Linked {
+		c := j.Crate(i)
+		on = on || i != r.Node && c.CUDA() && c.On(j.Nodes[i].Features)
 	}
 	out := []string{}
-	if p := j.manifestOf(r.node); !on || p == nil {
+	if p := j.ManifestOf(r.Node); !on || p == nil {
 		return out
 	}
 	byDefault := false
-	for _, f := range j.nodes[r.node].features {
+	for _, f := range j.Nodes[r.Node].Features {
 		if !j.path(r, f).Reached {
 			continue
 		}
@@ -184,8 +187,8 @@ func (j *judge) leading(r *rootView) []string {
 // no platform beside those that have one.
 func (j *judge) severalPlatforms() bool {
 	first := ""
-	for _, r := range j.roots {
-		switch p := j.nodes[r.node].platform; {
+	for _, r := range j.Roots {
+		switch p := j.Nodes[r.Node].Platform; {
 		case p == "":
 		case first == "":
 			first = p
@@ -197,32 +200,32 @@ func (j *judge) severalPlatforms() bool {
 }
 
 // state describes a linked node; listed is false for what has nothing to do with GPUs.
-func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, bool) {
-	n := &j.nodes[i]
-	st := CrateState{Name: n.name, Version: n.version, PkgID: n.id, Features: n.features, Wanted: map[string]bool{}}
+func (j *judge) state(i int, c *catalog.Crate, wanted []string, root bool) (CrateState, bool) {
+	n := &j.Nodes[i]
+	st := CrateState{Name: n.Name, Version: n.Version, PkgID: n.ID, Features: n.Features, Wanted: map[string]bool{}}
 	if st.Features == nil {
 		st.Features = []string{}
 	}
 	switch {
 	case c != nil:
 		st.Backend, st.Role = c.Backend, c.Role
-		st.On = c.On(n.features)
+		st.On = c.On(n.Features)
 		for _, f := range wanted {
-			if m := c.Means(f); c.Role != FalseFriend && j.declares(i, m) {
-				st.Wanted[f] = slices.Contains(n.features, m)
+			if m := c.Means(f); c.Role != catalog.FalseFriend && j.Declares(i, m) {
+				st.Wanted[f] = slices.Contains(n.Features, m)
 			}
 		}
-		other := c.Other(n.features)
-		if !c.CUDA() && c.Role == Carrier {
+		other := c.Other(n.Features)
+		if !c.CUDA() && c.Role == catalog.Carrier {
 			other = []string{c.Backend}
 		}
-		wants := len(wanted) > 0 || j.ask.forGPU() // else nobody misses CUDA
+		wants := len(wanted) > 0 || j.ask.ForGPU() // else nobody misses CUDA
 		switch {
-		case c.Role == Helper || c.Role == FalseFriend && !slices.Contains(n.features, "cuda"):
+		case c.Role == catalog.Helper || c.Role == catalog.FalseFriend && !slices.Contains(n.Features, "cuda"):
 			return st, false
 		case c.Name == "torch-sys":
-			st.Note = j.src.libtorchOf(n.features).says
-		case c.Role == FalseFriend || c.Role == Monitor && (wants || st.On):
+			st.Note = j.src.LibtorchOf(n.Features).Says
+		case c.Role == catalog.FalseFriend || c.Role == catalog.Monitor && (wants || st.On):
 			st.Note = c.Notes
 		case !st.On && wants && c.Lost["cuda"] != "":
 			st.Note = "without cuda: " + c.Lost["cuda"]
@@ -235,16 +238,16 @@ func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, 
 		}
 		st.State = onOff(st.On)
 		switch c.Role {
-		case ByFile:
+		case catalog.ByFile:
 			st.State = "file"
-		case FalseFriend:
+		case catalog.FalseFriend:
 			st.State = "-"
 		}
-	case n.local:
+	case n.Local:
 		st.Backend, st.Role, st.State = "own", "", "-"
 		for _, f := range wanted {
-			if j.declares(i, f) {
-				st.Wanted[f] = slices.Contains(n.features, f)
+			if j.Declares(i, f) {
+				st.Wanted[f] = slices.Contains(n.Features, f)
 				st.On = st.On || st.Wanted[f]
 				st.State = onOff(st.On)
 			}
@@ -255,7 +258,7 @@ func (j *judge) state(i int, c *Crate, wanted []string, root bool) (CrateState, 
 	default:
 		st.Backend, st.State = "unknown", "on"
 		for _, f := range wanted {
-			if slices.Contains(n.features, f) {
+			if slices.Contains(n.Features, f) {
 				st.Wanted[f] = true
 				st.On = true
 			}
@@ -278,7 +281,7 @@ func onOff(on bool) string {
 func (j *judge) settle() {
 	undecided, reached := false, map[string]bool{} // by target: what one is built for does not help another
 	for i, r := range j.out.Roots {
-		at := j.nodes[j.roots[i].node].platform
+		at := j.Nodes[j.Roots[i].Node].Platform
 		reached[at] = reached[at] || r.Reached
 		reached[""] = reached[""] || r.Reached // a procedural macro serves all
 	}
@@ -295,5 +298,5 @@ func (j *judge) settle() {
 }
 
 func (j *judge) name(i int) string {
-	return fmt.Sprintf("%s %s", j.nodes[i].name, j.nodes[i].version)
+	return fmt.Sprintf("%s %s", j.Nodes[i].Name, j.Nodes[i].Version)
 }

@@ -1,9 +1,14 @@
 package features
 
 import (
-	"gpubuild/buildenv"
 	"maps"
 	"slices"
+
+	"gpubuild/buildenv"
+	"gpubuild/features/catalog"
+	"gpubuild/features/edit"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 )
 
 // EdgeCheck judges feature edges from manifests alone: those between the workspace's members and those to GPU crates. It knows no selection; whether
@@ -16,18 +21,18 @@ type EdgeCheck struct {
 type featureOf struct{ pkg, feature string }
 
 // NewEdgeCheck prepares a check of a workspace.
-func NewEdgeCheck(h buildenv.Host, p *Project) (*EdgeCheck, error) {
-	cat, err := DefaultCatalog()
+func NewEdgeCheck(h buildenv.Host, p *manifest.Project) (*EdgeCheck, error) {
+	cat, err := catalog.Default()
 	if err != nil {
 		return nil, err
 	}
-	return &EdgeCheck{view: newView(h, p, cat, &Graph{}, nil), code: map[featureOf]bool{}}, nil
+	return &EdgeCheck{view: newView(h, p, cat, &graph.Graph{}, nil), code: map[featureOf]bool{}}, nil
 }
 
 // All checks every GPU feature of every member, and names members that have no such feature although a dependency has one.
 func (c *EdgeCheck) All(gpu []string) []Finding {
 	var out []Finding
-	for _, q := range c.project.Questions(gpu) {
+	for _, q := range c.Project.Questions(gpu) {
 		out = append(out, c.Of(q)...)
 	}
 	return append(out, c.undeclared()...)
@@ -35,22 +40,22 @@ func (c *EdgeCheck) All(gpu []string) []Finding {
 
 // Of finds the direct dependencies that have a member's GPU feature, too, and to which it is not passed on. A missing edge is a warning where CUDA code
 // lies behind it and no other edge of the feature leads there, else a note.
-func (c *EdgeCheck) Of(q Question) []Finding {
+func (c *EdgeCheck) Of(q manifest.Question) []Finding {
 	var out []Finding
-	passed, carried := q.Package.passedOn(q.Feature), c.carried(q.Package, q.Feature)
+	passed, carried := q.Package.PassedOn(q.Feature), c.carried(q.Package, q.Feature)
 	for _, d := range q.Package.Dependencies {
-		crate := c.catalog.Crate(d.Package)
-		if d.Kind != Normal || crate != nil && crate.Role == FalseFriend {
+		crate := c.Catalog.Crate(d.Package)
+		if d.Kind != manifest.Normal || crate != nil && crate.Role == catalog.FalseFriend {
 			continue
 		}
 		want := q.Feature
-		to := c.project.declaring(d)
+		to := c.Project.Declaring(d)
 		switch {
 		case to != nil:
 			if !to.Declares(want) || to.ProcMacro || implied(passed, d, to, want) {
 				continue
 			}
-		case crate.CUDA() && crate.Role == Gated && slices.Contains(crate.CUDAFeatures, crate.Means(want)): // its sources are not on this machine
+		case crate.CUDA() && crate.Role == catalog.Gated && slices.Contains(crate.CUDAFeatures, crate.Means(want)): // its sources are not on this machine
 			want = crate.Means(want)
 		default:
 			continue
@@ -63,7 +68,7 @@ func (c *EdgeCheck) Of(q Question) []Finding {
 			edge = d.Key + "?/" + want
 		}
 		f := Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest, Line: q.Package.FeatureLine(q.Feature), Root: q.Package.Name, Evidence: "manifests",
-			Fix: featureWith(q.Package, q.Feature, edge), line: lineAt{q.Feature, []string{edge}, []string{d.Package}}}
+			Fix: edit.WithEdges(q.Package, q.Feature, edge), line: lineAt{q.Feature, []string{edge}, []string{d.Package}}}
 		if at := (featureOf{d.Package, want}); !carried[at] && c.hasCode(to, at) {
 			f.Severity = Warning
 		}
@@ -74,15 +79,15 @@ func (c *EdgeCheck) Of(q Question) []Finding {
 }
 
 // carried lists what a feature turns on in other packages, as far as manifests on this machine show it.
-func (c *EdgeCheck) carried(p *Package, feature string) map[featureOf]bool {
+func (c *EdgeCheck) carried(p *manifest.Package, feature string) map[featureOf]bool {
 	out := map[featureOf]bool{}
 	type visit struct {
-		pkg     *Package
+		pkg     *manifest.Package
 		feature string
 	}
 	for queue := []visit{{p, feature}}; len(queue) > 0; queue = queue[1:] {
 		at := queue[0]
-		own, edges := at.pkg.closure([]string{at.feature})
+		own, edges := at.pkg.Closure([]string{at.feature})
 		if at.pkg != p {
 			for f := range own {
 				out[featureOf{at.pkg.Name, f}] = true
@@ -91,11 +96,11 @@ func (c *EdgeCheck) carried(p *Package, feature string) map[featureOf]bool {
 		for _, e := range edges {
 			for _, d := range at.pkg.Dependencies {
 				to := featureOf{d.Package, e.Feature}
-				if d.Key != e.Dep || d.Kind != Normal || out[to] {
+				if d.Key != e.Dep || d.Kind != manifest.Normal || out[to] {
 					continue
 				}
 				out[to] = true
-				if m := c.project.declaring(d); m != nil && e.Feature != "" {
+				if m := c.Project.Declaring(d); m != nil && e.Feature != "" {
 					queue = append(queue, visit{m, e.Feature})
 				}
 			}
@@ -106,17 +111,17 @@ func (c *EdgeCheck) carried(p *Package, feature string) map[featureOf]bool {
 
 // hasCode says whether CUDA code may lie behind a feature of a dependency: it is a GPU crate, tests the feature, or depends on a package of which that is true,
 // whether or not an edge leads there today.
-func (c *EdgeCheck) hasCode(p *Package, at featureOf) bool {
+func (c *EdgeCheck) hasCode(p *manifest.Package, at featureOf) bool {
 	if known, ok := c.code[at]; ok {
 		return known
 	}
 	c.code[at] = false // for a circle of packages
-	crate := c.catalog.Crate(at.pkg)
+	crate := c.Catalog.Crate(at.pkg)
 	has := crate.CUDA()
-	if p != nil && !has && (crate == nil || crate.Role != FalseFriend) {
-		has = c.src.gateOf(p, at.feature, nil, "").any()
+	if p != nil && !has && (crate == nil || crate.Role != catalog.FalseFriend) {
+		has = c.src.GateOf(p, at.feature, nil, "").Any()
 		for _, d := range p.Dependencies {
-			has = has || d.Kind == Normal && c.hasCode(c.project.declaring(d), featureOf{d.Package, at.feature})
+			has = has || d.Kind == manifest.Normal && c.hasCode(c.Project.Declaring(d), featureOf{d.Package, at.feature})
 		}
 	}
 	c.code[at] = has
@@ -127,17 +132,17 @@ func (c *EdgeCheck) hasCode(p *Package, at featureOf) bool {
 // edge leads there. That may be meant, and what a crate nobody knows calls cuda may be anything.
 func (c *EdgeCheck) undeclared() []Finding {
 	var out []Finding
-	for _, m := range c.project.Members {
+	for _, m := range c.Project.Members {
 		if m.ProcMacro || m.Declares("cuda") {
 			continue
 		}
-		on := m.passedOn(m.FeatureNames()...)
+		on := m.PassedOn(m.FeatureNames()...)
 		for _, d := range m.Dependencies {
-			crate := c.catalog.Crate(d.Package)
-			if d.Kind != Normal || on[d.Key+"/cuda"] || crate != nil && !crate.CUDA() || crate == nil && d.Path == "" {
+			crate := c.Catalog.Crate(d.Package)
+			if d.Kind != manifest.Normal || on[d.Key+"/cuda"] || crate != nil && !crate.CUDA() || crate == nil && d.Path == "" {
 				continue
 			}
-			to := c.project.declaring(d)
+			to := c.Project.Declaring(d)
 			if to == nil || !to.Declares("cuda") || to.ProcMacro || implied(on, d, to, "cuda") {
 				continue
 			}
@@ -146,7 +151,7 @@ func (c *EdgeCheck) undeclared() []Finding {
 				edge = d.Key + "?/cuda"
 			}
 			f := Finding{ID: IDPropagation, Severity: Note, Path: m.Manifest, Line: m.DependencyLine(d), Root: m.Name, Evidence: "manifests", undeclared: true,
-				Fix: featureWith(m, "cuda", edge), line: lineAt{"cuda", []string{edge}, []string{d.Package}}}
+				Fix: edit.WithEdges(m, "cuda", edge), line: lineAt{"cuda", []string{edge}, []string{d.Package}}}
 			f.Message = propagationMessage([]Finding{f})
 			out = append(out, f)
 		}
@@ -155,13 +160,13 @@ func (c *EdgeCheck) undeclared() []Finding {
 }
 
 // implied says whether a feature that is passed on turns the wanted one on: candle-core/cudnn brings its cuda.
-func implied(edges map[string]bool, d Dependency, to *Package, want string) bool {
+func implied(edges map[string]bool, d manifest.Dependency, to *manifest.Package, want string) bool {
 	var given []string
 	for _, f := range to.FeatureNames() {
 		if edges[d.Key+"/"+f] {
 			given = append(given, f)
 		}
 	}
-	on, _ := to.closure(given)
+	on, _ := to.Closure(given)
 	return slices.Contains(slices.Sorted(maps.Keys(on)), want)
 }

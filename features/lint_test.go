@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/features/manifest"
 )
 
 func TestPropagation(t *testing.T) {
@@ -15,7 +16,7 @@ func TestPropagation(t *testing.T) {
 		"/w/c/Cargo.toml": pkg("c", "[features]\ncuda = []\n"), "/w/c/src/lib.rs": "#[cfg(feature = \"cuda\")]\npub fn fast() {}\n",
 		"/w/d/Cargo.toml": pkg("d", "[features]\ncuda = []\n"), "/w/d/src/lib.rs": "",
 	})
-	p, err := Load(h, "/w/Cargo.toml")
+	p, err := manifest.Load(h, "/w/Cargo.toml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"gpubuild/features/catalog"
+	"gpubuild/features/manifest"
+	"gpubuild/features/source"
 	"gpubuild/gpu"
 )
 
@@ -14,8 +17,8 @@ import (
 func (j *judge) linkedAnywhere() []int {
 	seen := map[int]bool{}
 	var out []int
-	for _, r := range j.roots {
-		for _, i := range r.linked {
+	for _, r := range j.Roots {
+		for _, i := range r.Linked {
 			if !seen[i] {
 				seen[i] = true
 				out = append(out, i)
@@ -46,15 +49,15 @@ func (j *judge) needs() {
 		}
 	}
 	for _, i := range j.linkedAnywhere() {
-		c := j.crate(i)
-		feats := j.nodes[i].features
+		c := j.Crate(i)
+		feats := j.Nodes[i].Features
 		if c.CUDA() && c.On(feats) {
-			if !n.CUDA || c.Role == Carrier {
+			if !n.CUDA || c.Role == catalog.Carrier {
 				because("cuda", i, "its CUDA code is linked")
 			}
 			n.CUDA = true
 			for _, l := range c.RunNeeds {
-				if !c.idle(feats) {
+				if !c.Idle(feats) {
 					runs(l, i, "")
 				}
 			}
@@ -65,7 +68,7 @@ func (j *judge) needs() {
 			} else {
 				for _, l := range c.Runtime.Linked {
 					if !strings.Contains(l, "feature cudnn") || slices.Contains(feats, "cudnn") {
-						n.RunLibs = Union(n.RunLibs, []string{l})
+						n.RunLibs = manifest.Union(n.RunLibs, []string{l})
 					}
 				}
 			}
@@ -75,12 +78,12 @@ func (j *judge) needs() {
 			n.EmbedsPTX = n.EmbedsPTX || c.EmbedsPTX
 		}
 		if c != nil {
-			if !c.CUDA() && c.Role == Carrier {
+			if !c.CUDA() && c.Role == catalog.Carrier {
 				for _, l := range c.RunNeeds {
 					runs(l, i, "")
 				}
 			}
-			for _, need := range c.also(feats) {
+			for _, need := range c.Also(feats) {
 				flag, word := n.also(need)
 				*flag = true
 				because(word, i, "")
@@ -187,44 +190,44 @@ func (j *judge) units() {
 		sort.SliceStable(j.out.Units, func(a, b int) bool { return j.out.Units[a].Name < j.out.Units[b].Name })
 	}()
 	seen := map[string]bool{}
-	if j.graph == nil { // a tree names no build scripts and no platforms; which packages have one, their manifests say
-		for i := range j.nodes {
-			n := &j.nodes[i]
+	if j.Graph == nil { // a tree names no build scripts and no platforms; which packages have one, their manifests say
+		for i := range j.Nodes {
+			n := &j.Nodes[i]
 			s, ok := j.scriptNode(i)
 			id := j.TreeID(i)
-			key := id + "\x00" + strings.Join(n.features, ",")
-			if j.untold(i, id, ok, s.machine()) && !slices.Contains(j.out.Untold, n.name) {
-				j.out.Untold = append(j.out.Untold, n.name)
+			key := id + "\x00" + strings.Join(n.Features, ",")
+			if j.untold(i, id, ok, s.machine()) && !slices.Contains(j.out.Untold, n.Name) {
+				j.out.Untold = append(j.out.Untold, n.Name)
 			}
 			if !ok || !s.machine() || id == "" || seen[key] {
 				continue
 			}
 			seen[key] = true
-			j.out.Units = append(j.out.Units, ScriptUnit{PkgID: id, Name: n.name, Version: n.version, Features: append([]string{}, n.features...), Dir: n.dir, Inputs: s.inputs()})
+			j.out.Units = append(j.out.Units, ScriptUnit{PkgID: id, Name: n.Name, Version: n.Version, Features: append([]string{}, n.Features...), Dir: n.Dir, Inputs: s.inputs()})
 		}
 		return
 	}
-	for i := range j.graph.Units {
-		u := &j.graph.Units[i]
+	for i := range j.Graph.Units {
+		u := &j.Graph.Units[i]
 		if u.Mode != "run-custom-build" {
 			continue
 		}
-		build := j.graph.compiled(i)
+		build := j.Graph.Compiled(i)
 		file := u.Target.SrcPath
 		if build >= 0 {
-			file = j.graph.Units[build].Target.SrcPath
+			file = j.Graph.Units[build].Target.SrcPath
 		}
-		s := j.scriptOf(i, script{file, j.helpersOf(build), j.localsOf(build)})
+		s := j.scriptOf(i, source.Script{Source: file, Helpers: j.helpersOf(build), Locals: j.localsOf(build)})
 		if !s.machine() {
 			continue
 		}
-		n := &j.nodes[i]
-		key := u.PkgID + "\x00" + strings.Join(n.features, ",") + "\x00" + u.Platform
+		n := &j.Nodes[i]
+		key := u.PkgID + "\x00" + strings.Join(n.Features, ",") + "\x00" + u.Platform
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
-		unit := ScriptUnit{PkgID: u.PkgID, Name: n.name, Version: n.version, Features: append([]string{}, n.features...), Dir: j.dirOf(i), Platform: u.Platform,
+		unit := ScriptUnit{PkgID: u.PkgID, Name: n.Name, Version: n.Version, Features: append([]string{}, n.Features...), Dir: j.DirOf(i), Platform: u.Platform,
 			Inputs: s.inputs()}
 		j.out.Units = append(j.out.Units, unit)
 	}
@@ -238,33 +241,33 @@ func (s *scriptFacts) inputs() Inputs {
 // untold says whether a package of a tree may take something from the GPU's toolchain while nothing tells what, or by which name cargo's messages will
 // call it.
 func (j *judge) untold(i int, id string, read, machine bool) bool {
-	n, c := &j.nodes[i], j.crate(i)
-	if n.local || n.registry {
+	n, c := &j.Nodes[i], j.Crate(i)
+	if n.Local || n.Registry {
 		return false
 	}
 	if read && machine {
 		return id == ""
 	}
-	return j.manifestOf(i) == nil && (c != nil && c.Script != nil && (c.Role == Carrier || c.On(n.features)) || c == nil && slices.Contains(n.features, "cuda"))
+	return j.ManifestOf(i) == nil && (c != nil && c.Script != nil && (c.Role == catalog.Carrier || c.On(n.Features)) || c == nil && slices.Contains(n.Features, "cuda"))
 }
 
 // versionless reports a cudarc that nobody tells a CUDA version: its build script stops (cudarc 0.19.10 build.rs main;
 // https://github.com/chelsea0x3b/cudarc/issues/244). Only one whose manifest can be read and has such features is judged.
 func (j *judge) versionless(i int, c Cudarc) {
-	n := &j.nodes[i]
-	p := j.manifestOf(i)
-	if p == nil || !p.Declares("cuda-version-from-build-system") || slices.Contains(n.features, "cuda-version-from-build-system") || !c.Pin.IsZero() || c.Max.IsZero() {
+	n := &j.Nodes[i]
+	p := j.ManifestOf(i)
+	if p == nil || !p.Declares("cuda-version-from-build-system") || slices.Contains(n.Features, "cuda-version-from-build-system") || !c.Pin.IsZero() || c.Max.IsZero() {
 		return
 	}
-	if _, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION"); told || j.src.configNames("CUDARC_CUDA_VERSION") {
+	if _, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION"); told || j.src.ConfigNames("CUDARC_CUDA_VERSION") {
 		return
 	}
 	f := Finding{ID: IDNoVersion, Severity: Error, Message: j.name(i) + " is told no CUDA version, and its build script stops: none of its features cuda-… is on", Evidence: j.out.Via,
 		Fix: fmt.Sprintf("CUDARC_CUDA_VERSION=%d0%d0, or cudarc's feature cuda-version-from-build-system", c.Max.Major, c.Max.Minor)}
-	for r := range j.roots {
-		if p := j.manifestOf(j.roots[r].node); p != nil {
+	for r := range j.Roots {
+		if p := j.ManifestOf(j.Roots[r].Node); p != nil {
 			for _, d := range p.Dependencies {
-				if d.Package == n.name {
+				if d.Package == n.Name {
 					f.Path, f.Line = p.Manifest, p.DependencyLine(d)
 				}
 			}
@@ -285,26 +288,26 @@ const asksNVCC = "asks nvcc on PATH for its version"
 // cudarcScript says what cudarc's build script needs: it has no feature cuda, its linking mode and version source decide.
 // Source: cudarc 0.19.10 build.rs (detect_version_from_env, detect_version_from_feature, cuda_version_from_build_system).
 func (j *judge) cudarcScript(i int) scriptFacts {
-	c := cudarcOf(j.nodes[i].features)
+	c := cudarcOf(j.Nodes[i].Features)
 	s := scriptFacts{}
 	why := []string{}
-	if known := j.catalog.Crate("cudarc"); known != nil {
+	if known := j.Catalog.Crate("cudarc"); known != nil {
 		s.env = known.Env()
 		for _, h := range known.Script.Headers {
-			if overlap(h.Features, j.nodes[i].features) {
+			if overlap(h.Features, j.Nodes[i].Features) {
 				s.headers = append(s.headers, h)
 				why = append(why, "it takes a version from "+h.File)
 			}
 		}
 	}
 	var libs []string
-	_, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION")
+	_, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION")
 	if c.Asks && !told && !c.Latest {
 		s.asksVersion = true
 		why = append(why, asksNVCC)
 	}
 	cudnn := false
-	for _, f := range j.nodes[i].features {
+	for _, f := range j.Nodes[i].Features {
 		cudnn = cudnn || strings.HasPrefix(f, "cudnn")
 	}
 	if c.Linking == "dynamic-linking" || c.Linking == "static-linking" {
@@ -312,7 +315,7 @@ func (j *judge) cudarcScript(i int) scriptFacts {
 		s.cudnn = cudnn
 		libs = append(libs, c.Linking)
 	}
-	if slices.Contains(j.nodes[i].features, "cudnn-version-from-build-system") {
+	if slices.Contains(j.Nodes[i].Features, "cudnn-version-from-build-system") {
 		s.cudnn = true
 		libs = append(libs, "reads cuDNN's header")
 	}
@@ -384,28 +387,28 @@ func (j *judge) cudarc() {
 		linked[i] = true
 	}
 	defer j.pinsOpened(linked)
-	for i := range j.nodes {
-		n := &j.nodes[i]
-		if n.name != "cudarc" || j.graph != nil && j.graph.Units[i].Mode == "run-custom-build" {
+	for i := range j.Nodes {
+		n := &j.Nodes[i]
+		if n.Name != "cudarc" || j.Graph != nil && j.Graph.Units[i].Mode == "run-custom-build" {
 			continue
 		}
-		if j.graph != nil && slices.Contains(j.graph.Units[i].Target.Kind, "custom-build") {
+		if j.Graph != nil && slices.Contains(j.Graph.Units[i].Target.Kind, "custom-build") {
 			continue
 		}
-		key := n.version + "\x00" + strings.Join(n.features, ",")
+		key := n.Version + "\x00" + strings.Join(n.Features, ",")
 		if seen[key] {
 			continue
 		}
 		seen[key] = true
-		c := cudarcOf(n.features)
-		if _, told := j.h.Env.Lookup("CUDARC_CUDA_VERSION"); told {
+		c := cudarcOf(n.Features)
+		if _, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION"); told {
 			c.Asks = false
 		}
-		c.Version = n.version
+		c.Version = n.Version
 		// build.rs 0.17.8 and 0.19.10: the roots' variables are read by link_searches, for the two kinds of linking, and by find_header, for a version
 		// from a header. With a version by feature nothing else is left that asks the machine for anything. Of other versions it was not read.
-		c.Rootless = c.Rootless && (strings.HasPrefix(n.version, "0.17.") || strings.HasPrefix(n.version, "0.19."))
-		if p := j.manifestOf(i); p != nil {
+		c.Rootless = c.Rootless && (strings.HasPrefix(n.Version, "0.17.") || strings.HasPrefix(n.Version, "0.19."))
+		if p := j.ManifestOf(i); p != nil {
 			for f := range p.Features {
 				if v, ok := cudarcVersion(f); ok && v.Compare(c.Max) > 0 {
 					c.Max = v
@@ -415,7 +418,7 @@ func (j *judge) cudarc() {
 		j.out.Cudarc = append(j.out.Cudarc, c)
 		if linked[i] && len(c.pins) > 1 {
 			// Seen: cudarc 0.19.10 with cuda-12030 and cuda-12080 ends with E0428, "CUDA_VERSION is defined multiple times".
-			j.find(Finding{ID: IDPins, Severity: Warning, Message: fmt.Sprintf("cudarc %s has several CUDA versions turned on, and its sources take one: %s", j.nodes[i].version, strings.Join(c.pins, ", ")),
+			j.find(Finding{ID: IDPins, Severity: Warning, Message: fmt.Sprintf("cudarc %s has several CUDA versions turned on, and its sources take one: %s", j.Nodes[i].Version, strings.Join(c.pins, ", ")),
 				Fix: "leave one of these features on, where cudarc is depended on", Evidence: j.out.Via})
 		}
 		if c.Asks && !c.Max.IsZero() {

@@ -9,27 +9,29 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
-	"gpubuild/gpu"
-
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/features/catalog"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
+	"gpubuild/gpu"
 )
 
 const registryRoot = "/home/u/.cargo/registry/src/registry.example-1/"
 
 // judgeStored judges a stored graph of a real project on a machine that holds just these files.
-func judgeStored(t *testing.T, stored, path string, files map[string]string, env []string, r Request) *Answer {
+func judgeStored(t *testing.T, stored, path string, files map[string]string, env []string, r manifest.Request) *Answer {
 	t.Helper()
 	data, err := os.ReadFile("testdata/graphs/" + stored)
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := ParseGraph(bytes.NewReader(data))
+	g, err := graph.Parse(bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
 	h := hosttest.Memory(files)
 	h.Env = buildenv.NewEnv(buildenv.Linux, env)
-	p, err := Load(h, path)
+	p, err := manifest.Load(h, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +161,7 @@ func TestRootless(t *testing.T) {
 
 // TestCMakeInputs: what CMake reads by itself counts for whoever runs it, and patterns stay patterns.
 func TestCMakeInputs(t *testing.T) {
-	c, err := DefaultCatalog()
+	c, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,17 +219,17 @@ func TestEntrenar(t *testing.T) {
 
 func TestUnsure(t *testing.T) {
 	h := hosttest.Memory(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n[dependencies]\ncandle-core = \"1\"\n")})
-	g, err := ParseGraph(strings.NewReader(`{"version":1,"units":[
+	g, err := graph.Parse(strings.NewReader(`{"version":1,"units":[
 		{"pkg_id":"path+file:///w/a#0.1.0","target":{"kind":["bin"],"name":"a","src_path":"/w/a/src/main.rs"},"mode":"build","features":["cuda"],"dependencies":[{"index":1,"extern_crate_name":"candle_core"}]},
 		{"pkg_id":"registry+https://registry.example/index#candle-core@0.11.1","target":{"kind":["lib"],"name":"candle_core","src_path":"/r/src/lib.rs"},"mode":"build","features":[],"dependencies":[]}],"roots":[0]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, err := ParseTree(strings.NewReader("0a v0.1.0 (/w/a) cuda\n1candle-core v0.11.1 cuda\n"))
+	tree, err := graph.ParseTree(strings.NewReader("0a v0.1.0 (/w/a) cuda\n1candle-core v0.11.1 cuda\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := Load(h, "/w/a/Cargo.toml")
+	p, err := manifest.Load(h, "/w/a/Cargo.toml")
 	if err != nil {
 		t.Fatal(err)
 	}

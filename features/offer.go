@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpubuild/features/catalog"
+	"gpubuild/features/edit"
+	"gpubuild/features/manifest"
 )
 
 // offer is what a feature that turns nothing on could turn on: the optional dependencies of the packages that have it which bring CUDA code, and are off.
@@ -18,15 +22,15 @@ func (k *rootJudge) offers(f string) offer {
 	var o offer
 	meaning := meaningOf(f)
 	families := map[string]bool{}
-	for _, i := range k.r.linked {
-		n := &k.nodes[i]
-		p := k.manifestOf(i)
-		if p == nil || !n.local || !slices.Contains(n.features, f) || k.project == nil || !k.project.isMember(p) {
+	for _, i := range k.r.Linked {
+		n := &k.Nodes[i]
+		p := k.ManifestOf(i)
+		if p == nil || !n.Local || !slices.Contains(n.Features, f) || k.Project == nil || !k.Project.IsMember(p) {
 			continue
 		}
 		e := &change{pkg: p, feature: f}
 		for _, d := range p.Dependencies {
-			if !d.Optional || d.Kind != Normal || d.Target != "" || k.depNode(i, d, k.r.set) >= 0 {
+			if !d.Optional || d.Kind != manifest.Normal || d.Target != "" || k.DepNode(i, d, k.r.Set) >= 0 {
 				continue
 			}
 			edge, family := k.offered(p, d, f, meaning)
@@ -46,19 +50,19 @@ func (k *rootJudge) offers(f string) offer {
 }
 
 // offered is the edge to an optional dependency that would bring CUDA code, and what engine it belongs to: candle-core and candle-nn are one.
-func (k *rootJudge) offered(p *Package, d Dependency, f, meaning string) (edge, family string) {
-	c := k.catalog.Crate(d.Package)
+func (k *rootJudge) offered(p *manifest.Package, d manifest.Dependency, f, meaning string) (edge, family string) {
+	c := k.Catalog.Crate(d.Package)
 	switch {
-	case c != nil && c.CUDA() && c.Role == Gated:
+	case c != nil && c.CUDA() && c.Role == catalog.Gated:
 		family, _, _ = strings.Cut(d.Package, "-")
 		return d.Key + "/" + c.Means(meaning), family
-	case c != nil && c.CUDA() && c.Role == Carrier && meaning == "cuda":
-		if p.implicit(d.Key) { // a first "dep:" would take away the feature of its name
+	case c != nil && c.CUDA() && c.Role == catalog.Carrier && meaning == "cuda":
+		if p.Implicit(d.Key) { // a first "dep:" would take away the feature of its name
 			return d.Key, d.Package
 		}
 		return "dep:" + d.Key, d.Package
 	case c == nil:
-		if to := k.project.localPackage(d); to != nil && to.Declares(f) {
+		if to := k.Project.LocalPackage(d); to != nil && to.Declares(f) {
 			return d.Key + "/" + f, d.Package
 		}
 	}
@@ -85,7 +89,7 @@ func (k *rootJudge) withOffer(find Finding, f string) Finding {
 	var lines []string
 	for _, e := range o.edits {
 		for _, edge := range e.add {
-			lines = append(lines, featureWith(e.pkg, f, edge))
+			lines = append(lines, edit.WithEdges(e.pkg, f, edge))
 		}
 	}
 	find.Fix = strings.Join(lines, "  or  ")

@@ -3,6 +3,9 @@ package features
 import (
 	"fmt"
 	"strings"
+
+	"gpubuild/features/edit"
+	"gpubuild/features/manifest"
 )
 
 // lineAt is what a finding wants of one line of a manifest.
@@ -16,7 +19,7 @@ const toldOfALine = 3 // faults that one line has, in words
 
 // PerLine makes one finding of all that are about one feature of one manifest, with every edge that it lacks: several hints for a line contradict each other.
 // What was judged goes before what only compares names. Findings that no edge of a manifest mends stay as they are.
-func PerLine(p *Project, list []Finding) []Finding {
+func PerLine(p *manifest.Project, list []Finding) []Finding {
 	var out []Finding
 	groups := map[string][]Finding{}
 	for _, f := range list {
@@ -41,7 +44,7 @@ func PerLine(p *Project, list []Finding) []Finding {
 
 // SameHint gives all faults of one feature of one manifest the same hint, with every edge that the line lacks: of several that contradict each other only
 // the last that is typed would count. The findings stay as they are otherwise.
-func SameHint(p *Project, list []Finding) {
+func SameHint(p *manifest.Project, list []Finding) {
 	edges, of := map[string][]string{}, map[int]string{}
 	for i := range list {
 		f := &list[i]
@@ -50,13 +53,13 @@ func SameHint(p *Project, list []Finding) {
 			continue
 		}
 		key := f.Path + "\x00" + at.feature
-		edges[key], of[i] = Union(edges[key], at.edges), key
+		edges[key], of[i] = manifest.Union(edges[key], at.edges), key
 	}
 	for i, key := range of {
 		f := &list[i]
 		at := f.wants()
 		if pkg := p.Package(f.Path); pkg != nil && len(edges[key]) > len(at.edges) {
-			f.Fix = featureWith(pkg, at.feature, edges[key]...)
+			f.Fix = edit.WithEdges(pkg, at.feature, edges[key]...)
 		}
 	}
 }
@@ -72,7 +75,7 @@ func (f *Finding) wants() lineAt {
 }
 
 // oneOf makes one finding of a line's.
-func oneOf(p *Project, list []Finding) Finding {
+func oneOf(p *manifest.Project, list []Finding) Finding {
 	judged := list[:0:0]
 	for _, f := range list {
 		if f.ID != IDPropagation {
@@ -94,7 +97,7 @@ func oneOf(p *Project, list []Finding) Finding {
 		if f.ID == IDPropagation && !names && f.Severity == Note {
 			continue
 		}
-		edges = Union(edges, f.line.edges)
+		edges = manifest.Union(edges, f.line.edges)
 	}
 	switch {
 	case names:
@@ -106,14 +109,14 @@ func oneOf(p *Project, list []Finding) Finding {
 				said = append(said, f.Message)
 			}
 		}
-		said = Union(said)
+		said = manifest.Union(said)
 		if more := len(said) - toldOfALine; more > 0 {
 			said = append(said[:toldOfALine], fmt.Sprintf("and %d more", more))
 		}
 		one.Message = strings.Join(said, "; ")
 	}
 	if pkg := p.Package(one.Path); pkg != nil {
-		one.Fix = featureWith(pkg, one.line.feature, edges...)
+		one.Fix = edit.WithEdges(pkg, one.line.feature, edges...)
 	}
 	return one
 }
@@ -132,7 +135,7 @@ func rank(severity string) int {
 func propagationMessage(list []Finding) string {
 	var to []string
 	for _, f := range list {
-		to = Union(to, f.line.to)
+		to = manifest.Union(to, f.line.to)
 	}
 	f := &list[0]
 	switch names := strings.Join(to, ", "); {

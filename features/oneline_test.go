@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/features/edit"
+	"gpubuild/features/manifest"
 )
 
 // TestOneFindingALine: what is said of one line of a manifest is said once, with every edge that it lacks.
@@ -14,13 +16,13 @@ func TestOneFindingALine(t *testing.T) {
 	h := hosttest.Memory(map[string]string{
 		"/w/Cargo.toml": pkg("a", "[features]\ncuda = []\ncudnn = [\"core/cudnn\"]\n[dependencies]\ncore = { path = \"core\" }\nnn = { path = \"nn\" }\n"),
 	})
-	p, err := Load(h, "/w/Cargo.toml")
+	p, err := manifest.Load(h, "/w/Cargo.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const path = "/w/Cargo.toml"
 	judged := func(id, severity, message, feature string, add ...string) Finding {
-		return Finding{ID: id, Severity: severity, Message: message, Path: path, Line: p.Selected.FeatureLine(feature), Fix: "x", Edits: []Edit{{path, feature, add}}}
+		return Finding{ID: id, Severity: severity, Message: message, Path: path, Line: p.Selected.FeatureLine(feature), Fix: "x", Edits: []edit.Edit{{Manifest: path, Feature: feature, Add: add}}}
 	}
 	named := func(severity, feature, to string) Finding {
 		f := Finding{ID: IDPropagation, Severity: severity, Path: path, Root: "a", Line: p.Selected.FeatureLine(feature), line: lineAt{feature, []string{to + "/" + feature}, []string{to}}}
@@ -66,12 +68,12 @@ func TestSameHint(t *testing.T) {
 		"/w/Cargo.toml": pkg("a", "[features]\ncuda = []\ncudnn = [\"core/cudnn\"]\n[dependencies]\ncore = { path = \"core\" }\nnn = { path = \"nn\" }\n"),
 	})
 	const path = "/w/Cargo.toml"
-	p, err := Load(h, path)
+	p, err := manifest.Load(h, path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	finding := func(severity, feature string, add ...string) Finding {
-		return Finding{ID: IDSibling, Severity: severity, Path: path, Fix: "its own", Edits: []Edit{{path, feature, add}}}
+		return Finding{ID: IDSibling, Severity: severity, Path: path, Fix: "its own", Edits: []edit.Edit{{Manifest: path, Feature: feature, Add: add}}}
 	}
 	list := []Finding{
 		finding(Error, "cudnn", "cuda"), finding(Warning, "cudnn", "nn/cuda"), finding(Error, "cuda", "core/cuda"), finding(Note, "cudnn", "other/cuda"),

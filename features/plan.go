@@ -1,15 +1,20 @@
 package features
 
+import (
+	"gpubuild/features/edit"
+	"gpubuild/features/manifest"
+)
+
 // plan lists the edits of a mend so that each can be written after the ones it leans on: a feature is declared before another package
 // names it, and a workspace in which only the first ones were written is still one that cargo reads. It is empty when one of them would
 // be in a manifest outside the workspace.
-func (m *mender) plan() []Edit {
+func (m *mender) plan() []edit.Edit {
 	var left []*change
 	for _, e := range m.edits {
 		if len(e.add) == 0 {
 			continue
 		}
-		if m.project == nil || !m.project.isMember(e.pkg) {
+		if m.Project == nil || !m.Project.IsMember(e.pkg) {
 			return nil
 		}
 		left = append(left, e)
@@ -22,7 +27,7 @@ func (m *mender) plan() []Edit {
 	leans, carries := make([]int, len(left)), make([][]int, len(left)) // on how many others each leans, and which lean on it
 	for i, e := range left {
 		for _, s := range e.add {
-			edge := ParseEdge(s)
+			edge := manifest.ParseEdge(s)
 			for _, d := range e.pkg.Dependencies {
 				if d.Key != edge.Dep {
 					continue
@@ -36,7 +41,7 @@ func (m *mender) plan() []Edit {
 			}
 		}
 	}
-	out := make([]Edit, 0, len(left))
+	out := make([]edit.Edit, 0, len(left))
 	written := make([]bool, len(left))
 	for range left {
 		at := -1
@@ -51,7 +56,7 @@ func (m *mender) plan() []Edit {
 		for _, i := range carries[at] {
 			leans[i]--
 		}
-		out = append(out, Edit{Manifest: left[at].pkg.Manifest, Feature: left[at].feature, Add: left[at].add})
+		out = append(out, edit.Edit{Manifest: left[at].pkg.Manifest, Feature: left[at].feature, Add: left[at].add})
 	}
 	if len(out) == 0 {
 		return nil
@@ -60,9 +65,9 @@ func (m *mender) plan() []Edit {
 }
 
 // ownEdit turns a package's own cuda on by its cudnn.
-func (k *rootJudge) ownEdit(p *Package) []Edit {
-	if k.project == nil || !k.project.isMember(p) {
+func (k *rootJudge) ownEdit(p *manifest.Package) []edit.Edit {
+	if k.Project == nil || !k.Project.IsMember(p) {
 		return nil
 	}
-	return []Edit{{Manifest: p.Manifest, Feature: "cudnn", Add: []string{"cuda"}}}
+	return []edit.Edit{{Manifest: p.Manifest, Feature: "cudnn", Add: []string{"cuda"}}}
 }

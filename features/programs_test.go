@@ -11,6 +11,7 @@ import (
 
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/need"
+	"gpubuild/features/manifest"
 )
 
 // TestProgramsAreCargos has cargo list the targets of packages, and builds of them just those whose required features are on.
@@ -54,7 +55,7 @@ func TestProgramsAreCargos(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			project, err := Load(h, filepath.Join(dir, "Cargo.toml"))
+			project, err := manifest.Load(h, filepath.Join(dir, "Cargo.toml"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,7 +78,7 @@ func TestProgramsAreCargos(t *testing.T) {
 			if err := json.Unmarshal(text, &said); err != nil {
 				t.Fatal(err)
 			}
-			on, _ := p.closure(tt.on)
+			on, _ := p.Closure(tt.on)
 			var want []string
 			for _, target := range said.Packages[0].Targets {
 				built := true
@@ -92,7 +93,7 @@ func TestProgramsAreCargos(t *testing.T) {
 					want = append(want, kind+" "+target.Name)
 				}
 			}
-			got := p.programs(h, tt.on)
+			got := p.Programs(h, tt.on)
 			var list []string
 			for _, n := range got.Bins {
 				list = append(list, "bin "+n)

@@ -4,12 +4,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gpubuild/features/catalog"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
+	"gpubuild/features/source"
 )
 
 // rootJudge judges one root.
 type rootJudge struct {
 	*judge
-	r     *rootView
+	r     *graph.Root
 	label string
 	main  string   // source file of a root that is a program
 	asked []string // GPU features that are on in the root's package
@@ -19,9 +24,9 @@ type rootJudge struct {
 // feature judges one GPU feature that is on in the root's own package.
 func (k *rootJudge) feature(f string) {
 	var on, off []int
-	for _, i := range k.r.linked {
-		c := k.crate(i)
-		if !c.CUDA() || i == k.r.node {
+	for _, i := range k.r.Linked {
+		c := k.Crate(i)
+		if !c.CUDA() || i == k.r.Node {
 			continue
 		}
 		switch concerned, has := k.concerns(i, c, f); {
@@ -31,7 +36,7 @@ func (k *rootJudge) feature(f string) {
 			off = append(off, i)
 		}
 	}
-	if c := k.crate(k.r.node); c.CUDA() && len(off) == 0 && len(on) == 0 {
+	if c := k.Crate(k.r.Node); c.CUDA() && len(off) == 0 && len(on) == 0 {
 		return // the root is itself a GPU crate: its feature is what it says
 	}
 	if len(on) > 0 { // siblings are judged elsewhere
@@ -82,13 +87,13 @@ func (k *rootJudge) feature(f string) {
 		if fix == "" {
 			find = k.withOffer(find, f)
 		}
-		k.idle = append(k.idle, idleRoot{finding: find, platform: k.nodes[k.r.node].platform})
+		k.idle = append(k.idle, idleRoot{finding: find, platform: k.Nodes[k.r.Node].Platform})
 	}
 }
 
 // borrowed tells of a feature that reaches nothing itself, while another edge of this build turns the crates on.
 func (k *rootJudge) borrowed(f string, on []int) {
-	if k.path(k.r, f).Reached || k.crate(k.r.node).CUDA() {
+	if k.path(k.r, f).Reached || k.Crate(k.r.Node).CUDA() {
 		return
 	}
 	find := Finding{ID: IDBorrowed, Severity: Note, Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label,
@@ -101,48 +106,48 @@ func (k *rootJudge) borrowed(f string, on []int) {
 }
 
 // concerns says whether a CUDA crate has to do with a feature, and whether it has what the feature means.
-func (v *view) concerns(i int, c *Crate, f string) (concerned, has bool) {
-	feats := v.nodes[i].features
+func (v *view) concerns(i int, c *catalog.Crate, f string) (concerned, has bool) {
+	feats := v.Nodes[i].Features
 	if f == "cudnn" {
 		for _, on := range feats {
 			if on == "cudnn" || c.Name == "cudarc" && strings.HasPrefix(on, "cudnn") {
 				return true, true
 			}
 		}
-		return c.Role == Gated && v.declares(i, "cudnn"), false
+		return c.Role == catalog.Gated && v.Declares(i, "cudnn"), false
 	}
-	if c.Role == Carrier {
+	if c.Role == catalog.Carrier {
 		return true, true
 	}
 	if c.On(feats) {
 		return true, true
 	}
-	return v.declares(i, c.Means(f)), false
+	return v.Declares(i, c.Means(f)), false
 }
 
 // gated says whether the feature gates code of the user's own linked packages, and where.
 func (k *rootJudge) gated(f string) (string, bool) {
-	for _, i := range k.r.linked {
-		n := &k.nodes[i]
-		if !n.local || !slices.Contains(n.features, f) || k.crate(i) != nil && i != k.r.node {
+	for _, i := range k.r.Linked {
+		n := &k.Nodes[i]
+		if !n.Local || !slices.Contains(n.Features, f) || k.Crate(i) != nil && i != k.r.Node {
 			continue
 		}
-		p := k.manifestOf(i)
+		p := k.ManifestOf(i)
 		if p == nil {
 			continue
 		}
 		main := ""
-		if i == k.r.node {
+		if i == k.r.Node {
 			main = k.main
 		}
-		g := k.src.gateOf(p, f, n.features, main)
+		g := k.src.GateOf(p, f, n.Features, main)
 		switch {
 		case len(g.Files) > 0:
-			return listed(n.name, g.Files), true
+			return listed(n.Name, g.Files), true
 		case g.Script:
-			return n.name + ": " + k.h.Base(p.BuildScript), true
-		case g.Calls && i == k.r.node:
-			return n.name + ": " + k.h.Base(p.BuildScript) + " calls nvcc", true
+			return n.Name + ": " + k.Host.Base(p.BuildScript), true
+		case g.Calls && i == k.r.Node:
+			return n.Name + ": " + k.Host.Base(p.BuildScript) + " calls nvcc", true
 		}
 	}
 	return "", false
@@ -158,34 +163,34 @@ func listed(pkg string, files []string) string {
 // carriedOn lists the linked crates outside the catalog that a feature's edges turn on.
 func (k *rootJudge) carriedOn(f string) []int {
 	var out []int
-	for _, i := range k.r.linked {
-		n := &k.nodes[i]
-		if c := k.crate(i); i == k.r.node || c != nil || n.local && !slices.Contains(n.features, f) {
+	for _, i := range k.r.Linked {
+		n := &k.Nodes[i]
+		if c := k.Crate(i); i == k.r.Node || c != nil || n.Local && !slices.Contains(n.Features, f) {
 			continue
 		}
-		if !n.local && slices.Contains(n.features, f) {
+		if !n.Local && slices.Contains(n.Features, f) {
 			out = append(out, i)
 		}
 	}
 	if len(out) > 0 {
 		return out
 	}
-	for _, i := range k.r.linked { // edges under another name: cuda = ["engine/accelerated"]
-		p := (*Package)(nil)
-		if k.nodes[i].local && slices.Contains(k.nodes[i].features, f) {
-			p = k.manifestOf(i)
+	for _, i := range k.r.Linked { // edges under another name: cuda = ["engine/accelerated"]
+		p := (*manifest.Package)(nil)
+		if k.Nodes[i].Local && slices.Contains(k.Nodes[i].Features, f) {
+			p = k.ManifestOf(i)
 		}
 		if p == nil {
 			continue
 		}
-		_, edges := p.closure([]string{f})
+		_, edges := p.Closure([]string{f})
 		for _, e := range edges {
 			for _, d := range p.Dependencies {
-				if d.Key != e.Dep || d.Kind != Normal {
+				if d.Key != e.Dep || d.Kind != manifest.Normal {
 					continue
 				}
-				to := k.depNode(i, d, k.r.set)
-				if to < 0 || k.nodes[to].local || k.crate(to) != nil || e.Feature != "" && !slices.Contains(k.nodes[to].features, e.Feature) {
+				to := k.DepNode(i, d, k.r.Set)
+				if to < 0 || k.Nodes[to].Local || k.Crate(to) != nil || e.Feature != "" && !slices.Contains(k.Nodes[to].Features, e.Feature) {
 					continue
 				}
 				if !slices.Contains(out, to) && !k.everyday(to) {
@@ -199,7 +204,7 @@ func (k *rootJudge) carriedOn(f string) []int {
 
 // everyday says whether a crate is one of those that GPU features turn on for other reasons (entrenar: cuda = [… "tokio" …]).
 func (v *view) everyday(i int) bool {
-	switch v.nodes[i].name {
+	switch v.Nodes[i].Name {
 	case "tokio", "rayon", "libc", "log", "tracing", "num_cpus", "half", "bytemuck", "libloading", "once_cell", "lazy_static", "anyhow", "serde":
 		return true
 	}
@@ -209,29 +214,29 @@ func (v *view) everyday(i int) bool {
 // friends finds crates in which the feature has another meaning (glam, nalgebra) and says so.
 func (k *rootJudge) friends(f string) bool {
 	var list []int
-	for _, i := range k.r.linked {
-		if c := k.crate(i); c != nil && (c.Role == FalseFriend || c.Role == Monitor) && slices.Contains(k.nodes[i].features, "cuda") {
+	for _, i := range k.r.Linked {
+		if c := k.Crate(i); c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Monitor) && slices.Contains(k.Nodes[i].Features, "cuda") {
 			list = append(list, i)
 		}
 	}
 	if len(list) == 0 {
 		return false
 	}
-	k.find(Finding{ID: IDOtherMeaning, Severity: Note, Message: fmt.Sprintf("`%s` of %s reaches %s only: %s", f, k.label, k.names(list), k.crate(list[0]).Notes),
+	k.find(Finding{ID: IDOtherMeaning, Severity: Note, Message: fmt.Sprintf("`%s` of %s reaches %s only: %s", f, k.label, k.names(list), k.Crate(list[0]).Notes),
 		Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label})
 	return true
 }
 
 func (k *rootJudge) byFile(f string) bool {
-	for _, i := range k.r.linked {
-		if c := k.crate(i); c != nil && c.Role == ByFile {
+	for _, i := range k.r.Linked {
+		if c := k.Crate(i); c != nil && c.Role == catalog.ByFile {
 			find := Finding{ID: IDByFile, Severity: Note, Message: fmt.Sprintf("`%s` of %s does not decide: %s", f, k.label, c.Notes), Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label}
-			if t := k.torch(k.r); t.says != "" {
-				find.Message += "; " + t.says
-				if t.cpu {
-					find.Severity, find.Fix = Error, t.fix
+			if t := k.torch(k.r); t.Says != "" {
+				find.Message += "; " + t.Says
+				if t.CPU {
+					find.Severity, find.Fix = Error, t.Fix
 				}
-				if p := k.manifestOf(k.r.node); t.cuda && k.h.OS == "linux" && p != nil && !k.src.passes(p, "no-as-needed") {
+				if p := k.ManifestOf(k.r.Node); t.CUDA && k.Host.OS == "linux" && p != nil && !k.src.Passes(p, "no-as-needed") {
 					// https://github.com/LaurentMazare/tch-rs/issues/907: a library's build script cannot say so for the program.
 					find.Message += "; unless its own build script passes -Wl,--no-as-needed, the linker may leave libtorch_cuda out of the program"
 				}
@@ -246,27 +251,27 @@ func (k *rootJudge) byFile(f string) bool {
 func (k *rootJudge) names(list []int) string {
 	var out []string
 	for _, i := range list {
-		out = Union(out, []string{k.name(i)})
+		out = manifest.Union(out, []string{k.name(i)})
 	}
 	return strings.Join(out, ", ")
 }
 
 func (k *rootJudge) manifestPath() string {
-	if p := k.manifestOf(k.r.node); p != nil {
+	if p := k.ManifestOf(k.r.Node); p != nil {
 		return p.Manifest
 	}
 	return ""
 }
 
 func (k *rootJudge) featureLine(f string) int {
-	if p := k.manifestOf(k.r.node); p != nil {
+	if p := k.ManifestOf(k.r.Node); p != nil {
 		return p.FeatureLine(f)
 	}
 	return 0
 }
 
 func (k *rootJudge) via() string {
-	if k.graph != nil {
+	if k.Graph != nil {
 		return "cargo's unit graph"
 	}
 	return "cargo tree"
@@ -274,19 +279,19 @@ func (k *rootJudge) via() string {
 
 // artifact answers the program of another package to which a feature of the root goes, by an artifact dependency; empty when there is none.
 func (k *rootJudge) artifact(f string) string {
-	p := k.manifestOf(k.r.node)
-	if p == nil || k.graph == nil {
+	p := k.ManifestOf(k.r.Node)
+	if p == nil || k.Graph == nil {
 		return ""
 	}
-	_, edges := p.closure([]string{f})
+	_, edges := p.Closure([]string{f})
 	for _, e := range edges {
 		for _, d := range p.Dependencies {
 			if d.Key != e.Dep || !d.Artifact {
 				continue
 			}
-			for _, nd := range k.nodes[k.r.node].deps {
-				if n := &k.nodes[nd.to]; n.name == d.Package && k.graph.embeds(k.r.node, nd.to) && (e.Feature == "" || slices.Contains(n.features, e.Feature)) {
-					return n.name
+			for _, nd := range k.Nodes[k.r.Node].Deps {
+				if n := &k.Nodes[nd.To]; n.Name == d.Package && k.Graph.Embeds(k.r.Node, nd.To) && (e.Feature == "" || slices.Contains(n.Features, e.Feature)) {
+					return n.Name
 				}
 			}
 		}
@@ -304,11 +309,11 @@ func (k *rootJudge) toArtifact(f, program string, off []int) Finding {
 }
 
 // torch is the libtorch of a root; it says nothing where none is linked.
-func (v *view) torch(r *rootView) libtorch {
-	for _, i := range r.linked {
-		if v.nodes[i].name == "torch-sys" {
-			return v.src.libtorchOf(v.nodes[i].features)
+func (v *view) torch(r *graph.Root) source.Libtorch {
+	for _, i := range r.Linked {
+		if v.Nodes[i].Name == "torch-sys" {
+			return v.src.LibtorchOf(v.Nodes[i].Features)
 		}
 	}
-	return libtorch{}
+	return source.Libtorch{}
 }

@@ -7,6 +7,10 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/features/catalog"
+	"gpubuild/features/edit"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 )
 
 // Lack is a feature that a linked crate has not, although the request means it.
@@ -89,12 +93,12 @@ func GapsWithout(h buildenv.Host, in Input, feature string) ([]Gap, error) {
 		return nil, err
 	}
 	var out []Gap
-	for i := range v.roots {
-		r := &v.roots[i]
-		g := Gap{Root: v.nodes[r.node].name, Feature: feature}
-		for _, n := range r.linked {
-			if c := v.crate(n); c.CUDA() && c.Role == Gated && n != r.node && !c.On(v.nodes[n].features) && v.declares(n, c.Means(feature)) {
-				g.Lacks = append(g.Lacks, Lack{v.nodes[n].name, v.nodes[n].version, c.Means(feature)})
+	for i := range v.Roots {
+		r := &v.Roots[i]
+		g := Gap{Root: v.Nodes[r.Node].Name, Feature: feature}
+		for _, n := range r.Linked {
+			if c := v.Crate(n); c.CUDA() && c.Role == catalog.Gated && n != r.Node && !c.On(v.Nodes[n].Features) && v.Declares(n, c.Means(feature)) {
+				g.Lacks = append(g.Lacks, Lack{v.Nodes[n].Name, v.Nodes[n].Version, c.Means(feature)})
 			}
 		}
 		if len(g.Lacks) > 0 {
@@ -112,14 +116,14 @@ func Closed(h buildenv.Host, in Input, gaps []Gap) (bool, error) {
 	}
 	for _, g := range gaps {
 		built := false
-		for i := range v.roots {
-			r := &v.roots[i]
-			if v.nodes[r.node].name != g.Root {
+		for i := range v.Roots {
+			r := &v.Roots[i]
+			if v.Nodes[r.Node].Name != g.Root {
 				continue
 			}
 			built = true
 			for _, l := range g.Lacks {
-				if i := v.linkedCrate(r, l); i < 0 || !slices.Contains(v.nodes[i].features, l.Feature) {
+				if i := v.linkedCrate(r, l); i < 0 || !slices.Contains(v.Nodes[i].Features, l.Feature) {
 					return false, nil
 				}
 			}
@@ -134,9 +138,9 @@ func Closed(h buildenv.Host, in Input, gaps []Gap) (bool, error) {
 	return true, nil
 }
 
-func (v *view) anyOn(r *rootView) bool {
-	for _, i := range r.linked {
-		if c := v.crate(i); c.CUDA() && c.On(v.nodes[i].features) {
+func (v *view) anyOn(r *graph.Root) bool {
+	for _, i := range r.Linked {
+		if c := v.Crate(i); c.CUDA() && c.On(v.Nodes[i].Features) {
 			return true
 		}
 	}
@@ -144,11 +148,11 @@ func (v *view) anyOn(r *rootView) bool {
 }
 
 // linkedCrate answers the linked node that a lack is about; -1 when it is not linked. With several sets of features of one crate the one that lacks it.
-func (v *view) linkedCrate(r *rootView, l Lack) int {
+func (v *view) linkedCrate(r *graph.Root, l Lack) int {
 	found := -1
-	for _, i := range r.linked {
-		if n := &v.nodes[i]; n.name == l.Crate && n.version == l.Version {
-			if found = i; !slices.Contains(n.features, l.Feature) {
+	for _, i := range r.Linked {
+		if n := &v.Nodes[i]; n.Name == l.Crate && n.Version == l.Version {
+			if found = i; !slices.Contains(n.Features, l.Feature) {
 				return i
 			}
 		}
@@ -176,13 +180,13 @@ func Routes(h buildenv.Host, in Input, gaps []Gap) ([]Route, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &router{view: v, ask: parseRequest(in.Request), alone: len(in.Request.Packages) == 0 && !in.Request.Workspace}
+	s := &router{view: v, ask: manifest.ParseRequest(in.Request), alone: len(in.Request.Packages) == 0 && !in.Request.Workspace}
 	var need []placed // one lack of one root
 	var open bool     // a root that has nothing yet that could be on
 	for _, g := range gaps {
-		for i := range v.roots {
-			r := &v.roots[i]
-			if v.nodes[r.node].name != g.Root {
+		for i := range v.Roots {
+			r := &v.Roots[i]
+			if v.Nodes[r.Node].Name != g.Root {
 				continue
 			}
 			open = open || len(g.Lacks) == 0
@@ -210,14 +214,14 @@ func Routes(h buildenv.Host, in Input, gaps []Gap) ([]Route, error) {
 
 // placed is a feature that a node of a root should have.
 type placed struct {
-	root    *rootView
+	root    *graph.Root
 	node    int
 	feature string
 }
 
 type router struct {
 	*view
-	ask     asked
+	ask     manifest.Asked
 	alone   bool // no package was named: a -p would build that one alone
 	options []option
 	starts  [][]placed // for each option where it begins
@@ -238,34 +242,34 @@ func (s *router) add(o option, opens bool, from ...placed) {
 }
 
 // own adds the features of the root's package that are off.
-func (s *router) own(r *rootView) {
-	p := s.manifestOf(r.node)
+func (s *router) own(r *graph.Root) {
+	p := s.ManifestOf(r.Node)
 	if p == nil {
 		return
 	}
 	for _, f := range p.FeatureNames() {
-		if f != "default" && !slices.Contains(s.nodes[r.node].features, f) {
-			s.add(option{feature: f}, false, placed{r, r.node, f})
+		if f != "default" && !slices.Contains(s.Nodes[r.Node].Features, f) {
+			s.add(option{feature: f}, false, placed{r, r.Node, f})
 		}
 	}
 }
 
 // turning adds what turns on the optional dependencies that a feature's weak edges wait for.
-func (s *router) turning(r *rootView, feature string) {
-	p := s.manifestOf(r.node)
+func (s *router) turning(r *graph.Root, feature string) {
+	p := s.ManifestOf(r.Node)
 	if p == nil {
 		return
 	}
-	_, edges := p.closure([]string{feature})
+	_, edges := p.Closure([]string{feature})
 	for _, e := range edges {
 		if !e.Weak {
 			continue
 		}
 		for _, f := range p.FeatureNames() {
-			_, more := p.closure([]string{f})
+			_, more := p.Closure([]string{f})
 			for _, o := range more {
 				if o.Dep == e.Dep && !o.Weak {
-					s.add(option{feature: f}, true, placed{r, r.node, f})
+					s.add(option{feature: f}, true, placed{r, r.Node, f})
 				}
 			}
 		}
@@ -274,28 +278,28 @@ func (s *router) turning(r *rootView, feature string) {
 }
 
 // direct adds the features of the root's direct dependencies.
-func (s *router) direct(r *rootView) {
-	p := s.manifestOf(r.node)
+func (s *router) direct(r *graph.Root) {
+	p := s.ManifestOf(r.Node)
 	if p == nil {
 		return
 	}
 	for _, d := range p.Dependencies {
-		if d.Kind != Normal {
+		if d.Kind != manifest.Normal {
 			continue
 		}
-		to := s.depNode(r.node, d, r.set)
+		to := s.DepNode(r.Node, d, r.Set)
 		if to < 0 {
 			continue
 		}
-		q := s.manifestOf(to)
+		q := s.ManifestOf(to)
 		if q == nil {
-			if c := s.crate(to); c != nil && len(c.CUDAFeatures) > 0 {
+			if c := s.Crate(to); c != nil && len(c.CUDAFeatures) > 0 {
 				s.add(option{feature: d.Key + "/" + c.CUDAFeatures[0]}, false, placed{r, to, c.CUDAFeatures[0]})
 			}
 			continue
 		}
 		for _, f := range q.FeatureNames() {
-			if f != "default" && !slices.Contains(s.nodes[to].features, f) {
+			if f != "default" && !slices.Contains(s.Nodes[to].Features, f) {
 				s.add(option{feature: d.Key + "/" + f}, false, placed{r, to, f})
 			}
 		}
@@ -303,21 +307,21 @@ func (s *router) direct(r *rootView) {
 }
 
 // members adds the workspace's other members: built together, the features that their edges turn on hold for the selected packages, too.
-func (s *router) members(r Request) {
-	if s.project == nil {
+func (s *router) members(r manifest.Request) {
+	if s.Project == nil {
 		return
 	}
-	for _, m := range s.project.Members {
+	for _, m := range s.Project.Members {
 		selected := false
-		for i := range s.roots {
-			selected = selected || s.nodes[s.roots[i].node].name == m.Name
+		for i := range s.Roots {
+			selected = selected || s.Nodes[s.Roots[i].Node].Name == m.Name
 		}
 		if selected || m.ProcMacro {
 			continue
 		}
-		already := append([]string{"default"}, s.ask.plain...)
-		if s.ask.noDefault {
-			already = s.ask.plain
+		already := append([]string{"default"}, s.ask.Plain...)
+		if s.ask.NoDefault {
+			already = s.ask.Plain
 		}
 		s.member(m, "", already)
 		for _, f := range m.FeatureNames() {
@@ -329,11 +333,11 @@ func (s *router) members(r Request) {
 }
 
 // member adds one member with features: it begins where its edges and its dependency tables meet what is linked.
-func (s *router) member(m *Package, feature string, on []string) {
-	_, edges := m.closure(on)
+func (s *router) member(m *manifest.Package, feature string, on []string) {
+	_, edges := m.Closure(on)
 	var from []placed
 	for _, d := range m.Dependencies {
-		if d.Kind != Normal {
+		if d.Kind != manifest.Normal {
 			continue
 		}
 		feats := append([]string{}, d.Features...)
@@ -345,10 +349,10 @@ func (s *router) member(m *Package, feature string, on []string) {
 				feats = append(feats, e.Feature)
 			}
 		}
-		for i := range s.roots {
-			r := &s.roots[i]
-			for _, n := range r.linked {
-				if s.nodes[n].name != d.Package || n == r.node {
+		for i := range s.Roots {
+			r := &s.Roots[i]
+			for _, n := range r.Linked {
+				if s.Nodes[n].Name != d.Package || n == r.Node {
 					continue
 				}
 				for _, f := range feats {
@@ -405,14 +409,14 @@ func (s *router) excessive(i int) bool {
 func (s *router) carried(from placed) map[placed]bool {
 	seen := map[placed]bool{}
 	queue := []placed{{node: from.node, feature: from.feature}}
-	for len(queue) > 0 && len(seen) < maxWhy {
+	for len(queue) > 0 && len(seen) < graph.MaxSteps {
 		at := queue[0]
 		queue = queue[1:]
 		if seen[at] {
 			continue
 		}
 		seen[at] = true
-		p := s.manifestOf(at.node)
+		p := s.ManifestOf(at.node)
 		if p == nil {
 			continue
 		}
@@ -423,10 +427,10 @@ func (s *router) carried(from placed) map[placed]bool {
 				queue = append(queue, placed{node: at.node, feature: e.Feature})
 			case e.Feature != "":
 				for _, d := range p.Dependencies {
-					if d.Key != e.Dep || d.Kind != Normal {
+					if d.Key != e.Dep || d.Kind != manifest.Normal {
 						continue
 					}
-					if to := s.depNode(at.node, d, from.root.set); to >= 0 {
+					if to := s.DepNode(at.node, d, from.root.Set); to >= 0 {
 						queue = append(queue, placed{node: to, feature: e.Feature})
 					}
 				}
@@ -507,15 +511,15 @@ func (s *router) route(set []int) Route {
 	for _, i := range set {
 		o := s.options[i]
 		if o.feature != "" {
-			r.Features = Union(r.Features, []string{o.feature})
+			r.Features = manifest.Union(r.Features, []string{o.feature})
 		}
 		if o.member != "" {
-			for j := range s.roots {
+			for j := range s.Roots {
 				if s.alone {
-					r.Packages = Union(r.Packages, []string{s.nodes[s.roots[j].node].name})
+					r.Packages = manifest.Union(r.Packages, []string{s.Nodes[s.Roots[j].Node].Name})
 				}
 			}
-			r.Packages = Union(r.Packages, []string{o.member})
+			r.Packages = manifest.Union(r.Packages, []string{o.member})
 		}
 	}
 	return r
@@ -538,13 +542,13 @@ func Blocked(h buildenv.Host, in Input, gaps []Gap) ([]Block, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &router{view: v, ask: parseRequest(in.Request)}
+	s := &router{view: v, ask: manifest.ParseRequest(in.Request)}
 	var out []Block
 	seen := map[Lack]bool{}
 	for _, g := range gaps {
-		for i := range v.roots {
-			r := &v.roots[i]
-			if v.nodes[r.node].name != g.Root {
+		for i := range v.Roots {
+			r := &v.Roots[i]
+			if v.Nodes[r.Node].Name != g.Root {
 				continue
 			}
 			for _, l := range g.Lacks {
@@ -558,7 +562,7 @@ func Blocked(h buildenv.Host, in Input, gaps []Gap) ([]Block, error) {
 	return out, nil
 }
 
-func (s *router) block(r *rootView, g Gap, l Lack, to int) Block {
+func (s *router) block(r *graph.Root, g Gap, l Lack, to int) Block {
 	b := Block{Root: g.Root, Lack: l}
 	way := s.wayTo(r, to)
 	if len(way) < 3 { // a direct dependency, or the package itself: cargo can be told
@@ -567,12 +571,12 @@ func (s *router) block(r *rootView, g Gap, l Lack, to int) Block {
 	}
 	var names []string
 	for _, i := range way[1 : len(way)-1] {
-		names = append(names, s.nodes[i].name+" "+s.nodes[i].version)
+		names = append(names, s.Nodes[i].Name+" "+s.Nodes[i].Version)
 	}
 	b.Why = fmt.Sprintf("%s %s is linked through %s, and no feature of %s carries `%s` to it; cargo takes `package/feature` for the selected packages and their direct dependencies only",
 		l.Crate, l.Version, strings.Join(names, " → "), names[0], l.Feature)
-	p := s.manifestOf(r.node)
-	if p == nil || s.project == nil || !s.project.isMember(p) {
+	p := s.ManifestOf(r.Node)
+	if p == nil || s.Project == nil || !s.Project.IsMember(p) {
 		return b
 	}
 	if line := s.dependencyValue(p, to); line != "" {
@@ -582,25 +586,25 @@ func (s *router) block(r *rootView, g Gap, l Lack, to int) Block {
 }
 
 // wayTo is the shortest chain of linked packages from a root to a node, both included.
-func (s *router) wayTo(r *rootView, to int) []int {
-	from := map[int]int{r.node: -1}
-	queue := []int{r.node}
+func (s *router) wayTo(r *graph.Root, to int) []int {
+	from := map[int]int{r.Node: -1}
+	queue := []int{r.Node}
 	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
 		if at == to {
 			var out []int
 			for i := at; i >= 0; i = from[i] {
-				if len(out) == 0 || s.nodes[out[0]].id != s.nodes[i].id || s.nodes[i].id == "" { // the library of the program's own package is no step
+				if len(out) == 0 || s.Nodes[out[0]].ID != s.Nodes[i].ID || s.Nodes[i].ID == "" { // the library of the program's own package is no step
 					out = append([]int{i}, out...)
 				}
 			}
 			return out
 		}
-		for _, d := range s.nodes[at].deps {
-			if _, known := from[d.to]; !known && r.set[d.to] {
-				from[d.to] = at
-				queue = append(queue, d.to)
+		for _, d := range s.Nodes[at].Deps {
+			if _, known := from[d.To]; !known && r.Set[d.To] {
+				from[d.To] = at
+				queue = append(queue, d.To)
 			}
 		}
 	}
@@ -608,24 +612,24 @@ func (s *router) wayTo(r *rootView, to int) []int {
 }
 
 // dependencyValue is the value of a dependency entry that means the very package that is linked; empty where that cannot be written.
-func (s *router) dependencyValue(p *Package, node int) string {
-	n := &s.nodes[node]
-	id := ParsePkgID(n.id)
+func (s *router) dependencyValue(p *manifest.Package, node int) string {
+	n := &s.Nodes[node]
+	id := manifest.ParsePkgID(n.ID)
 	source := ""
 	switch {
 	case id.Kind == "path":
-		dir := id.Dir(s.h)
+		dir := id.Dir(s.Host)
 		if dir == "" {
 			return ""
 		}
-		source = "path = " + tomlText(strings.ReplaceAll(relative(s.h, p.Dir, dir), `\`, "/"), '"')
+		source = "path = " + edit.Quote(strings.ReplaceAll(relative(s.Host, p.Dir, dir), `\`, "/"), '"')
 	case id.Kind == "git":
-		source = "git = " + tomlText(id.URL, '"')
+		source = "git = " + edit.Quote(id.URL, '"')
 		if key, value, ok := strings.Cut(id.Query, "="); ok && (key == "branch" || key == "tag" || key == "rev") {
-			source += ", " + key + " = " + tomlText(value, '"')
+			source += ", " + key + " = " + edit.Quote(value, '"')
 		}
 	case strings.Contains(id.URL, "crates.io"):
-		source = "version = " + tomlText(n.version, '"')
+		source = "version = " + edit.Quote(n.Version, '"')
 	default:
 		return "" // another registry: its name is in the user's configuration
 	}

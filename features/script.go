@@ -6,6 +6,9 @@ import (
 	"sort"
 	"strings"
 
+	"gpubuild/features/catalog"
+	"gpubuild/features/manifest"
+	"gpubuild/features/source"
 	"gpubuild/gpu"
 )
 
@@ -23,7 +26,7 @@ type scriptFacts struct {
 	cap         bool // asks for the compute capability
 	ptx         bool
 	cc          bool // compiles C++ with the cc crate
-	headers     []Header
+	headers     []catalog.Header
 	env         []string
 	why         string
 	libsWhy     string      // why the libraries are needed, where why says something else
@@ -37,7 +40,7 @@ func (s *scriptFacts) machine() bool {
 	return s.compiles || s.asksVersion || s.libs || s.cudnn || s.cmake || s.torch || s.rocm || len(s.headers) > 0
 }
 
-func (s *scriptFacts) take(c *Crate) {
+func (s *scriptFacts) take(c *catalog.Crate) {
 	s.compiles = s.compiles || c.Needs("nvcc")
 	s.libs = s.libs || c.Needs("cuda_headers_or_libs")
 	s.cmake = s.cmake || c.Needs("cmake")
@@ -47,9 +50,9 @@ func (s *scriptFacts) take(c *Crate) {
 	s.network = s.network || c.Needs("network")
 	s.cap = s.cap || c.Needs("gpu_visible_or_env")
 	s.ptx = s.ptx || c.EmbedsPTX
-	s.env = slices.Sorted(slices.Values(Union(s.env, c.Env())))
+	s.env = slices.Sorted(slices.Values(manifest.Union(s.env, c.Env())))
 	if s.cmake {
-		s.env = slices.Sorted(slices.Values(Union(s.env, cmakeReads())))
+		s.env = slices.Sorted(slices.Values(manifest.Union(s.env, cmakeReads())))
 	}
 }
 
@@ -60,30 +63,30 @@ func cmakeReads() []string {
 }
 
 // scriptOf says what the build script of a node needs.
-func (j *judge) scriptOf(i int, from script) scriptFacts {
-	n, c := &j.nodes[i], j.crate(i)
+func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
+	n, c := &j.Nodes[i], j.Crate(i)
 	var s scriptFacts
 	switch {
-	case n.name == "cudarc":
+	case n.Name == "cudarc":
 		return j.cudarcScript(i)
-	case c != nil && (c.Role == Carrier || c.Role == Gated && c.On(n.features) || c.Role == ByFile) && c.Script != nil:
+	case c != nil && (c.Role == catalog.Carrier || c.Role == catalog.Gated && c.On(n.Features) || c.Role == catalog.ByFile) && c.Script != nil:
 		s.take(c)
 		s.cudnn = s.cudnn || c.Needs("cudnn_headers_or_libs")
-		if !slices.Contains(n.features, "cudnn") {
+		if !slices.Contains(n.Features, "cudnn") {
 			s.cudnn = false
 		}
-		if text := j.src.text(from.source); text != "" {
-			s.max = newestKnown(text)
-			s.network = s.network && downloads(text)
+		if text := j.src.Text(from.Source); text != "" {
+			s.max = source.NewestKnown(text)
+			s.network = s.network && source.Downloads(text)
 		}
 		s.why = "known of " + c.Name
 		return s
-	case c != nil && (c.Role == FalseFriend || c.Role == Helper || c.Role == Monitor || c.Role == Gated && !c.On(n.features)):
+	case c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.Monitor || c.Role == catalog.Gated && !c.On(n.Features)):
 		return s
 	}
-	gpu := n.local || c.CUDA() || slices.Contains(n.features, "cuda") || slices.Contains(n.features, "_cuda")
-	for _, h := range from.helpers {
-		if hc := j.catalog.Crate(h); hc != nil && hc.Role == Helper {
+	gpu := n.Local || c.CUDA() || slices.Contains(n.Features, "cuda") || slices.Contains(n.Features, "_cuda")
+	for _, h := range from.Helpers {
+		if hc := j.Catalog.Crate(h); hc != nil && hc.Role == catalog.Helper {
 			s.take(hc)
 			s.ptx = true
 			s.why = "its build script uses " + h
@@ -92,42 +95,42 @@ func (j *judge) scriptOf(i int, from script) scriptFacts {
 	if !gpu {
 		return s
 	}
-	script := j.src.textOf(from, j.dirOf(i))
+	script := j.src.TextOf(from, j.DirOf(i))
 	// What a helper crate tests by cfg is a feature of its own; the variable is one of the package whose script runs.
-	if script.own == "" || !j.scriptWants(i, script.own+strings.ReplaceAll(script.all[len(script.own):], "feature", "")) {
+	if script.Own == "" || !j.scriptWants(i, script.Own+strings.ReplaceAll(script.All[len(script.Own):], "feature", "")) {
 		return s
 	}
-	text := script.all
+	text := script.All
 	switch {
-	case compilesByCC(text):
+	case source.CompilesByCC(text):
 		s.compiles, s.libs, s.cc = true, true, true
-		s.env = Union(s.env, []string{"NVCC"}) // before nvcc of PATH (cc 1.0 to 1.11, "NVCC")
-		s.why = script.file(j.src, compilesByCC) + " compiles CUDA with cc"
-	case namesNvcc(text):
+		s.env = manifest.Union(s.env, []string{"NVCC"}) // before nvcc of PATH (cc 1.0 to 1.11, "NVCC")
+		s.why = script.File(j.src, source.CompilesByCC) + " compiles CUDA with cc"
+	case source.NamesNvcc(text):
 		s.compiles = true
-		s.libs = s.libs || linksCUDA(text)
+		s.libs = s.libs || source.LinksCUDA(text)
 		s.ptx = s.ptx || strings.Contains(text, "ptx")
-		s.why = script.file(j.src, namesNvcc) + " calls nvcc"
-	case slices.Contains(from.helpers, "cmake") && strings.Contains(text, "cmake") && (slices.Contains(n.features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
+		s.why = script.File(j.src, source.NamesNvcc) + " calls nvcc"
+	case slices.Contains(from.Helpers, "cmake") && strings.Contains(text, "cmake") && (slices.Contains(n.Features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
 		s.cmake, s.compiles, s.libs, s.ptx = true, true, true, true
-		s.env = Union(s.env, cmakeReads())
+		s.env = manifest.Union(s.env, cmakeReads())
 		s.why = "its build script runs CMake with CUDA"
-	case linksCUDA(text):
+	case source.LinksCUDA(text):
 		s.libs = true
-		s.why = script.file(j.src, linksCUDA) + " links libraries of the toolkit"
+		s.why = script.File(j.src, source.LinksCUDA) + " links libraries of the toolkit"
 	default:
 		return s
 	}
-	s.env = slices.Sorted(slices.Values(Union(s.env, variables(text))))
+	s.env = slices.Sorted(slices.Values(manifest.Union(s.env, source.Variables(text))))
 	return s
 }
 
 // scriptWants says whether a script that tests GPU features has one of them on; one that tests none always does its work.
 func (j *judge) scriptWants(i int, text string) bool {
 	tested := false
-	for _, f := range Union(j.ask.gpu, []string{"_cuda", "gpu"}) {
-		if strings.Contains(text, "CARGO_FEATURE_"+envName(f)+`"`) || testsFeature(text, f) {
-			if slices.Contains(j.nodes[i].features, f) {
+	for _, f := range manifest.Union(j.ask.GPU, []string{"_cuda", "gpu"}) {
+		if strings.Contains(text, "CARGO_FEATURE_"+source.EnvName(f)+`"`) || source.TestsFeature(text, f) {
+			if slices.Contains(j.Nodes[i].Features, f) {
 				return true
 			}
 			tested = true
@@ -143,8 +146,8 @@ func (j *judge) helpersOf(build int) []string {
 	}
 	direct := map[int]bool{}
 	for _, i := range append(j.localNodes(build), build) {
-		for _, d := range j.nodes[i].deps {
-			direct[d.to] = true
+		for _, d := range j.Nodes[i].Deps {
+			direct[d.To] = true
 		}
 	}
 	names := map[string]bool{}
@@ -153,14 +156,14 @@ func (j *judge) helpersOf(build int) []string {
 	for len(queue) > 0 {
 		i := queue[0]
 		queue = queue[1:]
-		for _, d := range j.nodes[i].deps {
-			if seen[d.to] {
+		for _, d := range j.Nodes[i].Deps {
+			if seen[d.To] {
 				continue
 			}
-			seen[d.to] = true
-			queue = append(queue, d.to)
-			if c := j.crate(d.to); direct[d.to] || c != nil && c.Role == Helper {
-				names[j.nodes[d.to].name] = true
+			seen[d.To] = true
+			queue = append(queue, d.To)
+			if c := j.Crate(d.To); direct[d.To] || c != nil && c.Role == catalog.Helper {
+				names[j.Nodes[d.To].Name] = true
 			}
 		}
 	}
@@ -171,26 +174,26 @@ func (j *judge) helpersOf(build int) []string {
 
 // scriptNode answers what the build script of a linked node needs, from the graph or, without one, from the manifest.
 func (j *judge) scriptNode(i int) (scriptFacts, bool) {
-	if j.graph != nil {
-		run, build := j.graph.script(i)
+	if j.Graph != nil {
+		run, build := j.Graph.Script(i)
 		if run < 0 {
 			return scriptFacts{}, false
 		}
 		file := ""
 		if build >= 0 {
-			file = j.graph.Units[build].Target.SrcPath
+			file = j.Graph.Units[build].Target.SrcPath
 		} else {
-			file = j.graph.Units[run].Target.SrcPath
+			file = j.Graph.Units[run].Target.SrcPath
 		}
-		return j.scriptOf(i, script{file, j.helpersOf(build), j.localsOf(build)}), true
+		return j.scriptOf(i, source.Script{Source: file, Helpers: j.helpersOf(build), Locals: j.localsOf(build)}), true
 	}
-	n, c := &j.nodes[i], j.crate(i)
-	if !n.local && c == nil && !slices.Contains(n.features, "cuda") {
+	n, c := &j.Nodes[i], j.Crate(i)
+	if !n.Local && c == nil && !slices.Contains(n.Features, "cuda") {
 		return scriptFacts{}, false
 	}
-	p := j.manifestOf(i)
+	p := j.ManifestOf(i)
 	if p == nil {
-		return j.scriptOf(i, script{}), c != nil && c.Script != nil
+		return j.scriptOf(i, source.Script{}), c != nil && c.Script != nil
 	}
 	if p.BuildScript == "" {
 		return scriptFacts{}, false
@@ -202,7 +205,7 @@ func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 func (j *judge) localsOf(build int) []string {
 	var out []string
 	for _, i := range j.localNodes(build) {
-		if src := j.graph.Units[i].Target.SrcPath; src != "" && !slices.Contains(out, src) {
+		if src := j.Graph.Units[i].Target.SrcPath; src != "" && !slices.Contains(out, src) {
 			out = append(out, src)
 		}
 	}
@@ -219,49 +222,49 @@ func (j *judge) localNodes(build int) []int {
 	for len(queue) > 0 {
 		i := queue[0]
 		queue = queue[1:]
-		for _, d := range j.nodes[i].deps {
-			if seen[d.to] || !j.nodes[d.to].local || j.graph != nil && j.graph.Units[d.to].Host() {
+		for _, d := range j.Nodes[i].Deps {
+			if seen[d.To] || !j.Nodes[d.To].Local || j.Graph != nil && j.Graph.Units[d.To].Host() {
 				continue
 			}
-			seen[d.to] = true
-			queue, out = append(queue, d.to), append(out, d.to)
+			seen[d.To] = true
+			queue, out = append(queue, d.To), append(out, d.To)
 		}
 	}
 	return out
 }
 
 // manifestScript is the script of a package without a unit graph, by its manifest and those of its path dependencies.
-func (j *judge) manifestScript(p *Package) script {
-	s := script{source: p.BuildScript}
+func (j *judge) manifestScript(p *manifest.Package) source.Script {
+	s := source.Script{Source: p.BuildScript}
 	seen := map[string]bool{}
-	var walk func(p *Package, kind string)
-	walk = func(p *Package, kind string) {
+	var walk func(p *manifest.Package, kind string)
+	walk = func(p *manifest.Package, kind string) {
 		for _, d := range p.Dependencies {
 			if d.Kind != kind {
 				continue
 			}
-			if !slices.Contains(s.helpers, d.Package) {
-				s.helpers = append(s.helpers, d.Package)
+			if !slices.Contains(s.Helpers, d.Package) {
+				s.Helpers = append(s.Helpers, d.Package)
 			}
 			if d.Path == "" || seen[d.Path] {
 				continue
 			}
 			seen[d.Path] = true
 			if local := j.localPackage(d); local != nil {
-				s.locals = append(s.locals, j.h.Join(local.Dir, "src", "lib.rs"))
-				walk(local, Normal)
+				s.Locals = append(s.Locals, j.Host.Join(local.Dir, "src", "lib.rs"))
+				walk(local, manifest.Normal)
 			}
 		}
 	}
-	walk(p, Build)
+	walk(p, manifest.Build)
 	return s
 }
 
-func (j *judge) localPackage(d Dependency) *Package {
-	if j.project != nil {
-		if p := j.project.Local(d.Path); p != nil {
+func (j *judge) localPackage(d manifest.Dependency) *manifest.Package {
+	if j.Project != nil {
+		if p := j.Project.Local(d.Path); p != nil {
 			return p
 		}
 	}
-	return j.readManifest(j.h.Join(d.Path, ManifestName), d.Package)
+	return j.ReadManifest(j.Host.Join(d.Path, manifest.FileName), d.Package)
 }

@@ -14,10 +14,11 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/need"
-
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 )
 
 var update = flag.Bool("update", false, "rewrite stored files from what cargo answers now")
@@ -28,7 +29,7 @@ var shapes = []struct {
 	story    string
 	dir      string
 	args     []string // as cargo gets them
-	request  Request
+	request  manifest.Request
 	work     bool     // the quick look
 	reach    string   // CUDA crates that are on
 	findings []string // severity id: a piece of the message or fix
@@ -46,7 +47,7 @@ var shapes = []struct {
 		findings: []string{`error features.unreached: cuda = ["candle-core/cuda", "candle-nn/cuda"]`}},
 	{story: "cudnn over cuda = []", dir: "empty", args: f("cudnn"), request: ask("cudnn"), work: true, stops: true, strict: true,
 		findings: []string{`error features.unreached: cuda = ["candle-core/cuda", "candle-nn/cuda"]`, `error features.unreached: cudnn = ["cuda", "candle-core/cudnn", "candle-nn/cudnn"]`}},
-	{story: "all features", dir: "empty", args: []string{"--all-features"}, request: Request{AllFeatures: true}, work: true, stops: true, strict: true,
+	{story: "all features", dir: "empty", args: []string{"--all-features"}, request: manifest.Request{AllFeatures: true}, work: true, stops: true, strict: true,
 		findings: []string{"error features.unreached: candle-nn/cuda", "error features.unreached: candle-nn/cudnn"}},
 	{story: "a weak edge to what nothing turns on", dir: "weak", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
 		findings: []string{"error features.unreached: --features cuda,inference"}},
@@ -83,7 +84,7 @@ var shapes = []struct {
 	{story: "CUDA without any flag", dir: "forced", looks: "no feature of the program", work: true, reach: "candle-core candle-kernels cudarc", findings: []string{"note features.forced: forced depends on candle-core"}},
 	{story: "another name", dir: "other-name", looks: "there is no feature cuda", args: f("gpu"), request: ask("gpu"), work: true, reach: "candle-core candle-kernels candle-nn cudarc"},
 	{story: "on by default", dir: "default-on", work: true, reach: "candle-core candle-kernels cudarc"},
-	{story: "defaults refused", dir: "default-on", args: []string{"--no-default-features"}, request: Request{NoDefault: true}},
+	{story: "defaults refused", dir: "default-on", args: []string{"--no-default-features"}, request: manifest.Request{NoDefault: true}},
 	{story: "renamed", dir: "renamed", looks: "no dependency is called candle-core", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc"},
 	{story: "renamed and empty", dir: "renamed-empty", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
 		findings: []string{`error features.unreached: cuda = ["candle/cuda"]`}},
@@ -107,21 +108,21 @@ var shapes = []struct {
 		findings: []string{"note features.forced: candle-core"}},
 	{story: "a dev-dependency, resolver 2", dir: "dev-2", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
 		findings: []string{"error features.unreached: candle-core"}},
-	{story: "a dev-dependency, tests built", dir: "dev-2", looks: "cuda = []", args: f("cuda"), request: Request{Features: []string{"cuda"}, Dev: true}, work: true, test: true,
+	{story: "a dev-dependency, tests built", dir: "dev-2", looks: "cuda = []", args: f("cuda"), request: manifest.Request{Features: []string{"cuda"}, Dev: true}, work: true, test: true,
 		reach: "candle-core candle-kernels cudarc", findings: []string{"note features.forced: candle-core"}},
-	{story: "a whole workspace", dir: "ws-2", looks: "cuda = [] in one of two", args: []string{"--workspace", "--features", "cuda"}, request: Request{Features: []string{"cuda"}, Workspace: true}, work: true,
+	{story: "a whole workspace", dir: "ws-2", looks: "cuda = [] in one of two", args: []string{"--workspace", "--features", "cuda"}, request: manifest.Request{Features: []string{"cuda"}, Workspace: true}, work: true,
 		reach: "gpu: candle-core candle-kernels cudarc", findings: []string{"note features.borrowed: `cuda` of other"}},
-	{story: "the right member", dir: "ws-2", args: []string{"-p", "gpu", "-F", "cuda"}, request: Request{Features: []string{"cuda"}, Packages: []string{"gpu"}}, work: true,
+	{story: "the right member", dir: "ws-2", args: []string{"-p", "gpu", "-F", "cuda"}, request: manifest.Request{Features: []string{"cuda"}, Packages: []string{"gpu"}}, work: true,
 		reach: "candle-core candle-kernels cudarc"},
-	{story: "the wrong member", dir: "ws-3", args: []string{"-p", "other", "-F", "cuda"}, request: Request{Features: []string{"cuda"}, Packages: []string{"other"}}, work: true,
+	{story: "the wrong member", dir: "ws-3", args: []string{"-p", "other", "-F", "cuda"}, request: manifest.Request{Features: []string{"cuda"}, Packages: []string{"other"}}, work: true,
 		stops: true, strict: true, findings: []string{`error features.unreached: cuda = ["candle-core/cuda"]`}},
-	{story: "a member without GPU", dir: "ws-2", args: []string{"-p", "quiet"}, request: Request{Packages: []string{"quiet"}}},
+	{story: "a member without GPU", dir: "ws-2", args: []string{"-p", "quiet"}, request: manifest.Request{Packages: []string{"quiet"}}},
 	{story: "inherited from the workspace", dir: "inherit", work: true, reach: "candle-core candle-kernels cudarc"},
-	{story: "a crate in between is not told", dir: "chain", args: []string{"-p", "app", "-F", "cuda"}, request: Request{Features: []string{"cuda"}, Packages: []string{"app"}}, work: true, stops: true, strict: true,
+	{story: "a crate in between is not told", dir: "chain", args: []string{"-p", "app", "-F", "cuda"}, request: manifest.Request{Features: []string{"cuda"}, Packages: []string{"app"}}, work: true, stops: true, strict: true,
 		findings: []string{`error features.unreached: cuda = ["engine/cuda"]`}},
 	{story: "a crate in between does not pass it on", dir: "chain-deep", args: f("cuda"), request: ask("cuda"), work: true, stops: true, strict: true,
 		findings: []string{`error features.unreached: cuda = ["candle-core/cuda"]`}},
-	{story: "an own crate's code is left off", dir: "chain-own", args: []string{"-p", "app", "-F", "cuda"}, request: Request{Features: []string{"cuda"}, Packages: []string{"app"}}, work: true,
+	{story: "an own crate's code is left off", dir: "chain-own", args: []string{"-p", "app", "-F", "cuda"}, request: manifest.Request{Features: []string{"cuda"}, Packages: []string{"app"}}, work: true,
 		reach: "candle-core candle-kernels cudarc", strict: true, findings: []string{`warning features.sibling: cuda = ["candle-core/cuda", "engine/cuda"]`}},
 	{story: "a sibling that mentions the feature in its documentation", dir: "docs", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc", looks: "docs-only names cuda, and it is off"},
 	{story: "a sibling whose other program and tests test the feature", dir: "program-gate", args: f("cuda"), request: ask("cuda"), work: true, reach: "candle-core candle-kernels cudarc", looks: "other-bin tests cuda, and it is off"},
@@ -137,8 +138,9 @@ var shapes = []struct {
 		findings: []string{"note features.weak-edge: trueno-gpu?/cuda"}, looks: "the other engine does not get it"},
 }
 
-func f(feats string) []string  { return []string{"--features", feats} }
-func ask(feats string) Request { return Request{Features: []string{feats}} }
+func f(feats string) []string { return []string{"--features", feats} }
+
+func ask(feats string) manifest.Request { return manifest.Request{Features: []string{feats}} }
 
 // shapeFiles reads the archive: path below the root → text.
 func shapeFiles(t testing.TB) map[string]string {
@@ -208,11 +210,11 @@ func TestShapesStored(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%v (go test -update makes it where there is a cargo)", err)
 			}
-			g, err := ParseGraph(bytes.NewReader(data))
+			g, err := graph.Parse(bytes.NewReader(data))
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := Load(h, "/w/"+s.dir+"/Cargo.toml")
+			p, err := manifest.Load(h, "/w/"+s.dir+"/Cargo.toml")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +227,7 @@ func TestShapesStored(t *testing.T) {
 }
 
 // check judges and compares with what a shape expects.
-func check(t *testing.T, h buildenv.Host, p *Project, g *Graph, tree *Tree, r Request, reach string, findings []string, stops, strict bool) {
+func check(t *testing.T, h buildenv.Host, p *manifest.Project, g *graph.Graph, tree *graph.Tree, r manifest.Request, reach string, findings []string, stops, strict bool) {
 	t.Helper()
 	a, err := Judge(h, Input{Project: p, Request: r, Graph: g, Tree: tree})
 	if err != nil {
@@ -334,15 +336,15 @@ func TestShapesCargo(t *testing.T) {
 				verb = []string{"test", "--no-run"}
 			}
 			data := run(true, append(append(append([]string{}, verb...), "--unit-graph", "-Zunstable-options"), s.args...)...)
-			g, err := ParseGraph(bytes.NewReader(data))
+			g, err := graph.Parse(bytes.NewReader(data))
 			if err != nil {
 				t.Fatal(err)
 			}
-			tree, err := ParseTree(bytes.NewReader(run(false, append([]string{"tree", "--prefix", "depth", "-e", "normal,no-proc-macro", "-f", "{p} {f}"}, s.args...)...)))
+			tree, err := graph.ParseTree(bytes.NewReader(run(false, append([]string{"tree", "--prefix", "depth", "-e", "normal,no-proc-macro", "-f", "{p} {f}"}, s.args...)...)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := Load(h, filepath.Join(dir, "Cargo.toml"))
+			p, err := manifest.Load(h, filepath.Join(dir, "Cargo.toml"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -367,10 +369,10 @@ func compiled(t *testing.T, messages []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(messages))
 	for dec.More() {
 		var m struct {
-			Reason    string   `json:"reason"`
-			PackageID string   `json:"package_id"`
-			Target    Target   `json:"target"`
-			Features  []string `json:"features"`
+			Reason    string       `json:"reason"`
+			PackageID string       `json:"package_id"`
+			Target    graph.Target `json:"target"`
+			Features  []string     `json:"features"`
 		}
 		if err := dec.Decode(&m); err != nil {
 			t.Fatal(err)
@@ -383,7 +385,7 @@ func compiled(t *testing.T, messages []byte) string {
 	return strings.Join(lines, "")
 }
 
-func planned(g *Graph) string {
+func planned(g *graph.Graph) string {
 	var lines []string
 	for _, u := range g.Units {
 		if u.Mode != "run-custom-build" {
@@ -394,12 +396,12 @@ func planned(g *Graph) string {
 	return strings.Join(lines, "")
 }
 
-func unitLine(id string, t Target, features []string) string {
-	return fmt.Sprintf("  %s %s %v %v\n", ParsePkgID(id).Name, t.Name, t.Kind, slices.Sorted(slices.Values(features)))
+func unitLine(id string, t graph.Target, features []string) string {
+	return fmt.Sprintf("  %s %s %v %v\n", manifest.ParsePkgID(id).Name, t.Name, t.Kind, slices.Sorted(slices.Values(features)))
 }
 
 // store writes a graph with the paths of this machine taken out.
-func store(t *testing.T, g *Graph, root, name string) {
+func store(t *testing.T, g *graph.Graph, root, name string) {
 	t.Helper()
 	data, err := json.Marshal(g)
 	if err != nil {

@@ -5,6 +5,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"gpubuild/features/catalog"
+	"gpubuild/features/edit"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
+	"gpubuild/features/source"
 )
 
 // goal is the feature by which the user asked for GPU work; empty when nothing was asked.
@@ -23,9 +29,9 @@ func (k *rootJudge) goal() string {
 // qualified lists what was asked of named packages that has to do with GPUs: candle-core/cuda.
 func (k *rootJudge) qualified() []string {
 	var out []string
-	for _, pkg := range slices.Sorted(maps.Keys(k.ask.qualified)) {
-		for _, f := range k.ask.qualified[pkg] {
-			if slices.Contains(k.ask.gpu, f) {
+	for _, pkg := range slices.Sorted(maps.Keys(k.ask.Qualified)) {
+		for _, f := range k.ask.Qualified[pkg] {
+			if slices.Contains(k.ask.GPU, f) {
 				out = append(out, pkg+"/"+f)
 			}
 		}
@@ -40,36 +46,36 @@ func (k *rootJudge) siblings() {
 		return
 	}
 	var found []Finding
-	for _, i := range k.r.linked {
-		n, c := &k.nodes[i], k.crate(i)
-		if i == k.r.node {
+	for _, i := range k.r.Linked {
+		n, c := &k.Nodes[i], k.Crate(i)
+		if i == k.r.Node {
 			continue
 		}
 		want := "cuda"
 		switch {
 		case c != nil:
-			if c.Role != Gated || !c.CUDA() || c.On(n.features) {
+			if c.Role != catalog.Gated || !c.CUDA() || c.On(n.Features) {
 				continue
 			}
 			want = c.Means("cuda")
-		case !n.local:
+		case !n.Local:
 			continue // a crate that nobody knows: its feature may mean anything
 		}
-		if slices.Contains(n.features, want) || !k.declares(i, want) {
+		if slices.Contains(n.Features, want) || !k.Declares(i, want) {
 			continue
 		}
-		p := k.manifestOf(i)
+		p := k.ManifestOf(i)
 		twin := k.twin(i, want)
-		var g gating
+		var g source.Gating
 		if p != nil {
-			g = k.src.gateOf(p, want, n.features, "")
-			if !g.any() && (c == nil || twin < 0) {
+			g = k.src.GateOf(p, want, n.Features, "")
+			if !g.Any() && (c == nil || twin < 0) {
 				continue // it only passes the feature on
 			}
 		}
 		gates := fmt.Sprintf("what it gates by `%s`", want)
 		if len(g.Files) > 0 && c == nil {
-			gates += " (" + listed(n.name, g.Files) + ")"
+			gates += " (" + listed(n.Name, g.Files) + ")"
 		}
 		lost := gates + " is not in this build"
 		severity := Warning
@@ -86,7 +92,7 @@ func (k *rootJudge) siblings() {
 			}
 		}
 		id, msg := IDSibling, fmt.Sprintf("%s is linked without `%s`: %s", k.name(i), want, lost)
-		if slices.Contains(n.features, "cudnn") {
+		if slices.Contains(n.Features, "cudnn") {
 			id, msg = IDCudnnAlone, fmt.Sprintf("%s is linked with `cudnn` but without `%s`: %s", k.name(i), want, lost)
 		}
 		if twin >= 0 {
@@ -96,8 +102,8 @@ func (k *rootJudge) siblings() {
 		if len(g.Files) > 0 {
 			evidence += fmt.Sprintf("; %d of its files test the feature (%s)", len(g.Files), strings.Join(g.Files[:min(3, len(g.Files))], ", "))
 		}
-		f := Finding{ID: id, Severity: severity, Message: msg, Path: k.manifestPath(), Line: k.featureLine(goal), Evidence: evidence, Root: k.label, Lacks: []Lack{{n.name, n.version, want}}}
-		if root := k.manifestOf(k.r.node); goal == "cudnn" && root != nil && k.nodes[k.r.node].local && root.Declares("cuda") && k.wouldReach(root, i) {
+		f := Finding{ID: id, Severity: severity, Message: msg, Path: k.manifestPath(), Line: k.featureLine(goal), Evidence: evidence, Root: k.label, Lacks: []Lack{{n.Name, n.Version, want}}}
+		if root := k.ManifestOf(k.r.Node); goal == "cudnn" && root != nil && k.Nodes[k.r.Node].Local && root.Declares("cuda") && k.wouldReach(root, i) {
 			f.Fix, f.Edits = ownCUDA(root), k.ownEdit(root)
 		} else if f.Fix = k.commandLine(i, want); f.Fix == "" {
 			m := k.mend(goal, "cuda", []int{i})
@@ -136,15 +142,15 @@ func together(found []Finding) []Finding {
 
 // commandLine mends what was asked as dep/feature on the command line by more of the same; empty where an edge must be written.
 func (k *rootJudge) commandLine(i int, want string) string {
-	p := k.manifestOf(k.r.node)
+	p := k.ManifestOf(k.r.Node)
 	if len(k.asked) > 0 || p == nil {
 		return ""
 	}
 	if p.Declares("cuda") && k.wouldReach(p, i) {
 		return "--features cuda"
 	}
-	for _, d := range k.nodes[k.r.node].deps {
-		if dep, ok := k.depFor(p, d); ok && d.to == i {
+	for _, d := range k.Nodes[k.r.Node].Deps {
+		if dep, ok := k.DepFor(p, d); ok && d.To == i {
 			return "--features " + strings.Join(append(k.qualified(), dep.Key+"/"+want), ",")
 		}
 	}
@@ -152,16 +158,16 @@ func (k *rootJudge) commandLine(i int, want string) string {
 }
 
 // wouldReach says whether the root's own cuda feature leads to the crate's, by manifests and what is linked.
-func (k *rootJudge) wouldReach(root *Package, i int) bool {
+func (k *rootJudge) wouldReach(root *manifest.Package, i int) bool {
 	type at struct {
 		node    int
 		feature string
 	}
 	want := "cuda"
-	if c := k.crate(i); c != nil {
+	if c := k.Crate(i); c != nil {
 		want = c.Means("cuda")
 	}
-	queue := []at{{k.r.node, "cuda"}}
+	queue := []at{{k.r.Node, "cuda"}}
 	seen := map[at]bool{}
 	for len(queue) > 0 {
 		s := queue[0]
@@ -169,21 +175,21 @@ func (k *rootJudge) wouldReach(root *Package, i int) bool {
 		if s == (at{i, want}) {
 			return true
 		}
-		p := k.manifestOf(s.node)
-		if s.node == k.r.node {
+		p := k.ManifestOf(s.node)
+		if s.node == k.r.Node {
 			p = root
 		}
-		if seen[s] || p == nil || len(seen) > maxWhy {
+		if seen[s] || p == nil || len(seen) > graph.MaxSteps {
 			continue
 		}
 		seen[s] = true
-		_, edges := p.closure([]string{s.feature})
+		_, edges := p.Closure([]string{s.feature})
 		for _, e := range edges {
 			for _, d := range p.Dependencies {
-				if d.Key != e.Dep || e.Feature == "" || d.Kind != Normal {
+				if d.Key != e.Dep || e.Feature == "" || d.Kind != manifest.Normal {
 					continue
 				}
-				if to := k.depNode(s.node, d, k.r.set); to >= 0 {
+				if to := k.DepNode(s.node, d, k.r.Set); to >= 0 {
 					queue = append(queue, at{to, e.Feature})
 				}
 			}
@@ -194,53 +200,53 @@ func (k *rootJudge) wouldReach(root *Package, i int) bool {
 
 // cudnnAlone reports a root whose cudnn is on and whose own code for cuda is off: everything is compiled for the GPU and runs on the CPU.
 func (k *rootJudge) cudnnAlone() {
-	n := &k.nodes[k.r.node]
-	p := k.manifestOf(k.r.node)
-	if p == nil || !slices.Contains(k.asked, "cudnn") || slices.Contains(n.features, "cuda") || !p.Declares("cuda") {
+	n := &k.Nodes[k.r.Node]
+	p := k.ManifestOf(k.r.Node)
+	if p == nil || !slices.Contains(k.asked, "cudnn") || slices.Contains(n.Features, "cuda") || !p.Declares("cuda") {
 		return
 	}
-	g := k.src.gateOf(p, "cuda", n.features, k.main)
-	if !g.any() {
+	g := k.src.GateOf(p, "cuda", n.Features, k.main)
+	if !g.Any() {
 		return
 	}
 	where := "its build script tests it"
 	if len(g.Files) > 0 {
-		where = listed(n.name, g.Files)
+		where = listed(n.Name, g.Files)
 	}
 	k.find(Finding{ID: IDCudnnAlone, Severity: Error, Message: fmt.Sprintf("`cudnn` of %s does not turn on its own `cuda`, which gates its code (%s): it computes on the CPU", k.label, where),
-		Path: p.Manifest, Line: p.FeatureLine("cudnn"), Fix: ownCUDA(p), Evidence: k.via(), Root: k.label, Lacks: []Lack{{n.name, n.version, "cuda"}}, Edits: k.ownEdit(p)})
+		Path: p.Manifest, Line: p.FeatureLine("cudnn"), Fix: ownCUDA(p), Evidence: k.via(), Root: k.label, Lacks: []Lack{{n.Name, n.Version, "cuda"}}, Edits: k.ownEdit(p)})
 }
 
 // ownOff reports a root that was asked for the GPU by another feature than its own cuda, or by a feature of a dependency: the crates compute on the GPU,
 // and the root's own code for that is not in the program. A cuda of its own that leads to none of these crates belongs to another engine.
 func (k *rootJudge) ownOff() {
-	n := &k.nodes[k.r.node]
-	p := k.manifestOf(k.r.node)
-	if p == nil || len(k.on) == 0 || k.goal() == "" || slices.Contains(k.asked, "cuda") || slices.Contains(k.asked, "cudnn") || slices.Contains(n.features, "cuda") || !p.Declares("cuda") {
+	n := &k.Nodes[k.r.Node]
+	p := k.ManifestOf(k.r.Node)
+	if p == nil || len(k.on) == 0 || k.goal() == "" || slices.Contains(k.asked, "cuda") || slices.Contains(k.asked, "cudnn") || slices.Contains(n.Features, "cuda") || !p.Declares("cuda") {
 		return
 	}
-	g := k.src.gateOf(p, "cuda", n.features, k.main)
-	if !g.any() {
+	g := k.src.GateOf(p, "cuda", n.Features, k.main)
+	if !g.Any() {
 		return
 	}
 	leads := false
 	for _, i := range k.on {
-		leads = leads || i != k.r.node && k.wouldReach(p, i)
+		leads = leads || i != k.r.Node && k.wouldReach(p, i)
 	}
 	if !leads {
 		return
 	}
 	where := "its build script tests it"
 	if len(g.Files) > 0 {
-		where = listed(n.name, g.Files)
+		where = listed(n.Name, g.Files)
 	}
 	k.find(Finding{ID: IDOwnOff, Severity: Error, Message: fmt.Sprintf("`cuda` of %s is off, and gates its own code (%s): the GPU crates are on, and it does not use them", k.label, where),
-		Path: p.Manifest, Line: p.FeatureLine("cuda"), Fix: "--features cuda, too", Evidence: k.via(), Root: k.label, Lacks: []Lack{{n.name, n.version, "cuda"}}})
+		Path: p.Manifest, Line: p.FeatureLine("cuda"), Fix: "--features cuda, too", Evidence: k.via(), Root: k.label, Lacks: []Lack{{n.Name, n.Version, "cuda"}}})
 }
 
 // ownCUDA is a package's cudnn with its own cuda in front.
-func ownCUDA(p *Package) string {
-	return featureLine("cudnn", Union([]string{"cuda"}, p.Features["cudnn"]))
+func ownCUDA(p *manifest.Package) string {
+	return edit.FeatureLine("cudnn", manifest.Union([]string{"cuda"}, p.Features["cudnn"]))
 }
 
 // weak reports x?/f edges of the user's packages whose x is off.
@@ -248,16 +254,16 @@ func (k *rootJudge) weak() {
 	if len(k.on) == 0 { // else the feature itself was judged
 		return
 	}
-	for _, i := range k.r.linked {
-		n := &k.nodes[i]
-		if !n.local && (!k.crate(i).CUDA() || k.goal() == "") {
+	for _, i := range k.r.Linked {
+		n := &k.Nodes[i]
+		if !n.Local && (!k.Crate(i).CUDA() || k.goal() == "") {
 			continue // of crates that nobody knows nothing is said, nor where CUDA was not asked for
 		}
-		for _, f := range k.ask.gpu {
-			if !slices.Contains(n.features, f) {
+		for _, f := range k.ask.GPU {
+			if !slices.Contains(n.Features, f) {
 				continue
 			}
-			p := k.manifestOf(i)
+			p := k.ManifestOf(i)
 			if p == nil {
 				continue
 			}
@@ -268,11 +274,11 @@ func (k *rootJudge) weak() {
 	}
 }
 
-func (k *rootJudge) weakEdge(i int, p *Package, f string, e Edge) {
+func (k *rootJudge) weakEdge(i int, p *manifest.Package, f string, e manifest.Edge) {
 	find := Finding{ID: IDWeak, Severity: Note, Message: fmt.Sprintf("`%s` in `%s` of %s has no effect: nothing turns `%s` on", e.Text, f, p.Name, e.Dep),
 		Path: p.Manifest, Line: p.FeatureLine(f), Evidence: k.via(), Root: k.label}
 	turn := e.Dep
-	if !p.implicit(e.Dep) {
+	if !p.Implicit(e.Dep) {
 		turn = ""
 		for _, name := range slices.Sorted(maps.Keys(p.Features)) {
 			if slices.Contains(p.Features[name], "dep:"+e.Dep) {
@@ -281,24 +287,24 @@ func (k *rootJudge) weakEdge(i int, p *Package, f string, e Edge) {
 			}
 		}
 	}
-	mine := k.nodes[i].local
+	mine := k.Nodes[i].Local
 	if !mine {
 		find.Path, find.Line = k.manifestPath(), k.featureLine(f)
 	}
 	if turn != "" {
 		if !mine {
 			// Sources of others are not searched: twelve megabytes for entrenar alone, at every build.
-			if lost := k.crate(i).Together[e.Dep]; lost != "" {
+			if lost := k.Crate(i).Together[e.Dep]; lost != "" {
 				find.Severity = Warning
 				find.Message = fmt.Sprintf("%s has CUDA code for %s only with `%s` and `%s` together, and nothing turns `%s` on", k.name(i), lost, e.Dep, f, e.Dep)
 			}
-		} else if files := k.src.testsBoth(p.Dir, turn, f); len(files) > 0 {
+		} else if files := k.src.TestsBoth(p.Dir, turn, f); len(files) > 0 {
 			find.Severity = Warning
 			find.Message += fmt.Sprintf("; code that needs `%s` and `%s` together is not in this build", turn, f)
 			find.Evidence += fmt.Sprintf("; %s", listed(p.Name, files))
 		}
 		switch key := k.directKey(i); {
-		case i == k.r.node:
+		case i == k.r.Node:
 			find.Fix = fmt.Sprintf("--features %s,%s", f, turn)
 		case mine || key != "":
 			find.Fix = fmt.Sprintf("--features %s,%s/%s", strings.Join(k.commandFeatures(f), ","), orElse(key, p.Name), turn)
@@ -311,12 +317,12 @@ func (k *rootJudge) weakEdge(i int, p *Package, f string, e Edge) {
 
 // directKey is the name by which the root's package depends on another; empty when it does not.
 func (k *rootJudge) directKey(i int) string {
-	p := k.manifestOf(k.r.node)
+	p := k.ManifestOf(k.r.Node)
 	if p == nil {
 		return ""
 	}
-	for _, d := range k.nodes[k.r.node].deps {
-		if dep, ok := k.depFor(p, d); ok && d.to == i {
+	for _, d := range k.Nodes[k.r.Node].Deps {
+		if dep, ok := k.DepFor(p, d); ok && d.To == i {
 			return dep.Key
 		}
 	}
@@ -347,14 +353,14 @@ func (k *rootJudge) unasked() {
 		return
 	}
 	var off []int
-	for _, i := range k.r.linked {
-		if c := k.crate(i); c.CUDA() && c.Role == Gated && !c.On(k.nodes[i].features) {
+	for _, i := range k.r.Linked {
+		if c := k.Crate(i); c.CUDA() && c.Role == catalog.Gated && !c.On(k.Nodes[i].Features) {
 			off = append(off, i)
 		}
 	}
 	wanted := ""
-	for _, f := range k.ask.plain {
-		if slices.Contains(k.ask.gpu, f) {
+	for _, f := range k.ask.Plain {
+		if slices.Contains(k.ask.GPU, f) {
 			wanted = f
 		}
 	}
@@ -372,25 +378,25 @@ func (k *rootJudge) unasked() {
 
 // forcedBy finds the dependency entry that turns CUDA on whatever features are chosen.
 func (k *rootJudge) forcedBy() (path string, line int, how string) {
-	for _, i := range k.r.linked {
-		if !k.nodes[i].local {
+	for _, i := range k.r.Linked {
+		if !k.Nodes[i].Local {
 			continue
 		}
-		p := k.manifestOf(i)
+		p := k.ManifestOf(i)
 		if p == nil {
 			continue
 		}
 		for _, d := range p.Dependencies {
-			to := k.depNode(i, d, k.r.set)
-			if to < 0 || d.Optional || d.Kind == Dev && k.nodes[i].name != k.nodes[k.r.node].name {
+			to := k.DepNode(i, d, k.r.Set)
+			if to < 0 || d.Optional || d.Kind == manifest.Dev && k.Nodes[i].Name != k.Nodes[k.r.Node].Name {
 				continue
 			}
-			c := k.crate(to)
-			if !c.CUDA() || !c.On(k.nodes[to].features) || c.Role == Gated && !c.On(d.Features) {
+			c := k.Crate(to)
+			if !c.CUDA() || !c.On(k.Nodes[to].Features) || c.Role == catalog.Gated && !c.On(d.Features) {
 				continue
 			}
 			what := fmt.Sprintf("%s depends on %s", p.Name, c.Name)
-			if c.Role == Gated {
+			if c.Role == catalog.Gated {
 				what = fmt.Sprintf("%s depends on %s with features %s", p.Name, c.Name, strings.Join(d.Features, ", "))
 			}
 			return p.Manifest, p.DependencyLine(d), what
@@ -401,8 +407,8 @@ func (k *rootJudge) forcedBy() (path string, line int, how string) {
 
 // otherwise tells of crates whose feature is on and does not decide.
 func (k *rootJudge) otherwise() {
-	for _, i := range k.r.linked {
-		if n := &k.nodes[i]; n.name == "ort" && slices.Contains(n.features, "cuda") && slices.Contains(n.features, "load-dynamic") {
+	for _, i := range k.r.Linked {
+		if n := &k.Nodes[i]; n.Name == "ort" && slices.Contains(n.Features, "cuda") && slices.Contains(n.Features, "load-dynamic") {
 			k.find(Finding{ID: IDLoadDynamic, Severity: Note, Message: k.name(i) + " is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used", Evidence: k.via(), Root: k.label})
 		}
 	}

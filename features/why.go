@@ -3,9 +3,11 @@ package features
 import (
 	"slices"
 	"strings"
-)
 
-const maxWhy = 20000 // steps that a search for a path looks at
+	"gpubuild/features/catalog"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
+)
 
 type step struct {
 	node    int
@@ -16,25 +18,25 @@ type step struct {
 }
 
 // why tells for each GPU feature of a root by which edges it reached a GPU crate, or where it ends.
-func (j *judge) why(r *rootView, asked, qualified []string) {
-	n := &j.nodes[r.node]
+func (j *judge) why(r *graph.Root, asked, qualified []string) {
+	n := &j.Nodes[r.Node]
 	for _, f := range asked {
-		j.addWhy(n.name, f, j.path(r, f))
+		j.addWhy(n.Name, f, j.path(r, f))
 	}
-	for _, f := range j.ask.plain { // asked for under another name: flash-attn
-		if slices.Contains(asked, f) || !slices.Contains(n.features, f) {
+	for _, f := range j.ask.Plain { // asked for under another name: flash-attn
+		if slices.Contains(asked, f) || !slices.Contains(n.Features, f) {
 			continue
 		}
 		if w := j.path(r, f); w.Reached {
-			j.addWhy(n.name, f, w)
+			j.addWhy(n.Name, f, w)
 		}
 	}
 	for _, q := range qualified {
 		pkg, f, _ := strings.Cut(q, "/")
-		if pkg == n.name {
+		if pkg == n.Name {
 			continue // it is among the asked ones, as far as it is on
 		}
-		if p := j.manifestOf(r.node); p != nil {
+		if p := j.ManifestOf(r.Node); p != nil {
 			for _, d := range p.Dependencies {
 				if d.Key == pkg {
 					pkg = d.Package // the command line has the manifest's name for it
@@ -42,9 +44,9 @@ func (j *judge) why(r *rootView, asked, qualified []string) {
 				}
 			}
 		}
-		for _, i := range r.linked {
-			if j.nodes[i].name == pkg && slices.Contains(j.nodes[i].features, f) {
-				j.addWhy(n.name, q, j.pathFrom(r, step{node: i, feature: f, from: -1, text: q}))
+		for _, i := range r.Linked {
+			if j.Nodes[i].Name == pkg && slices.Contains(j.Nodes[i].Features, f) {
+				j.addWhy(n.Name, q, j.pathFrom(r, step{node: i, feature: f, from: -1, text: q}))
 				break
 			}
 		}
@@ -62,12 +64,12 @@ func (j *judge) addWhy(root, feature string, w Why) {
 }
 
 // path follows a feature of the root's own package.
-func (j *judge) path(r *rootView, f string) Why {
-	key := pathKey{r.node, f}
+func (j *judge) path(r *graph.Root, f string) Why {
+	key := pathKey{r.Node, f}
 	if w, known := j.paths[key]; known {
 		return w
 	}
-	w := j.pathFrom(r, step{node: r.node, feature: f, from: -1, text: j.nodes[r.node].name + "/" + f})
+	w := j.pathFrom(r, step{node: r.Node, feature: f, from: -1, text: j.Nodes[r.Node].Name + "/" + f})
 	j.paths[key] = w
 	return w
 }
@@ -80,15 +82,15 @@ type pathKey struct {
 
 // pathFrom follows a feature's edges breadth first as far as manifests can be read: to a carrier, else to a gated crate that is on, else to
 // where it ends.
-func (j *judge) pathFrom(r *rootView, start step) Why {
+func (j *judge) pathFrom(r *graph.Root, start step) Why {
 	steps := []step{start}
 	seen := map[string]bool{start.text: true}
 	gated, last := -1, 0
 	ended := ""
-	for at := 0; at < len(steps) && at < maxWhy; at++ {
+	for at := 0; at < len(steps) && at < graph.MaxSteps; at++ {
 		s := steps[at]
-		if c := j.crate(s.node); c.CUDA() && c.On(j.nodes[s.node].features) && (s.node != r.node || slices.Contains(c.CUDAFeatures, s.feature)) && j.forCUDA(s, c) {
-			if c.Role == Carrier {
+		if c := j.Crate(s.node); c.CUDA() && c.On(j.Nodes[s.node].Features) && (s.node != r.Node || slices.Contains(c.CUDAFeatures, s.feature)) && j.forCUDA(s, c) {
+			if c.Role == catalog.Carrier {
 				return j.unwind(steps, at, true, "")
 			}
 			if gated < 0 || len(j.unwind(steps, at, true, "").Steps) > len(j.unwind(steps, gated, true, "").Steps) && steps[at].node != steps[gated].node {
@@ -98,7 +100,7 @@ func (j *judge) pathFrom(r *rootView, start step) Why {
 		if s.feature == "" {
 			continue
 		}
-		p := j.manifestOf(s.node)
+		p := j.ManifestOf(s.node)
 		if p == nil {
 			ended = "the manifest of " + j.name(s.node) + " is not here"
 			continue
@@ -109,10 +111,10 @@ func (j *judge) pathFrom(r *rootView, start step) Why {
 			if e.Dep != "" {
 				dead := true
 				for _, d := range p.Dependencies {
-					if d.Key != e.Dep || d.Kind == Dev {
+					if d.Key != e.Dep || d.Kind == manifest.Dev {
 						continue
 					}
-					if to := j.depNode(s.node, d, r.set); to >= 0 && (e.Feature == "" || slices.Contains(j.nodes[to].features, e.Feature)) {
+					if to := j.DepNode(s.node, d, r.Set); to >= 0 && (e.Feature == "" || slices.Contains(j.Nodes[to].Features, e.Feature)) {
 						next.node, next.with, dead = to, d.Features, false
 						break
 					}
@@ -122,7 +124,7 @@ func (j *judge) pathFrom(r *rootView, start step) Why {
 					continue
 				}
 			}
-			next.text = j.nodes[next.node].name
+			next.text = j.Nodes[next.node].Name
 			if next.feature != "" {
 				next.text += "/" + next.feature
 			}
@@ -148,11 +150,11 @@ func (j *judge) pathFrom(r *rootView, start step) Why {
 
 // forCUDA says whether a step itself leads to the CUDA code of a crate that is on: burn/wgpu does not, although burn/cuda may be on, too.
 // Where the crate's manifest is here, its edges tell the rest.
-func (j *judge) forCUDA(s step, c *Crate) bool {
-	return c.Role == Carrier || c.On(s.with) || slices.Contains(c.CUDAFeatures, s.feature) || j.manifestOf(s.node) == nil
+func (j *judge) forCUDA(s step, c *catalog.Crate) bool {
+	return c.Role == catalog.Carrier || c.On(s.with) || slices.Contains(c.CUDAFeatures, s.feature) || j.ManifestOf(s.node) == nil
 }
 
-func deadReason(p *Package, s step, e Edge) string {
+func deadReason(p *manifest.Package, s step, e manifest.Edge) string {
 	where := "`" + e.Text + "` in `" + s.feature + "` of " + p.Name
 	if e.Weak {
 		return where + " is a weak edge, and nothing turns `" + e.Dep + "` on"
@@ -164,9 +166,9 @@ func deadReason(p *Package, s step, e Edge) string {
 		switch {
 		case d.Artifact:
 			return where + " is an artifact dependency: a program of its own"
-		case d.Kind == Build:
+		case d.Kind == manifest.Build:
 			return where + " is a build-dependency: it is not linked"
-		case d.Kind == Dev:
+		case d.Kind == manifest.Dev:
 			return where + " is a dev-dependency"
 		case d.Target != "":
 			return where + " is a dependency of " + d.Target + " only"

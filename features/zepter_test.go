@@ -14,6 +14,7 @@ import (
 
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/need"
+	"gpubuild/features/manifest"
 )
 
 // propagation is one step that a feature does not take: from a package to a dependency of it.
@@ -217,7 +218,7 @@ func TestPropagationFindsWhatZepterFinds(t *testing.T) {
 		for _, p := range meta.Packages {
 			packages[p.Name] = p
 		}
-		p, err := Load(h, filepath.Join(dir, "Cargo.toml"))
+		p, err := manifest.Load(h, filepath.Join(dir, "Cargo.toml"))
 		if err != nil {
 			t.Fatal(err)
 		}

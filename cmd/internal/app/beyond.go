@@ -7,6 +7,7 @@ import (
 
 	"gpubuild/buildenv/stale"
 	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -14,7 +15,7 @@ import (
 // was read of a script is never the whole: it may run any program. Of packages of registries the sources tell enough, and their code is not the
 // user's own. Without a chosen toolkit there is nothing that code could be held against.
 func (j *journey) beyond(m cargo.Message) (features.ScriptUnit, bool) {
-	id := features.ParsePkgID(m.PackageID)
+	id := manifest.ParsePkgID(m.PackageID)
 	if !id.Local() || j.Set.Toolkit == nil {
 		return features.ScriptUnit{}, false
 	}
@@ -51,13 +52,13 @@ func (j *journey) beyondThere() []output {
 var compiles = features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
 
 // unseen are the path packages with a build script whose sources do not show that it runs nvcc.
-func (j *journey) unseen() []*features.Package {
+func (j *journey) unseen() []*manifest.Package {
 	shown := map[string]bool{}
 	for _, u := range j.reach.Units {
 		shown[u.Name] = shown[u.Name] || u.Inputs.NVCC
 	}
-	var out []*features.Package
-	for _, list := range [][]*features.Package{j.Project.Members, j.Project.Locals} {
+	var out []*manifest.Package
+	for _, list := range [][]*manifest.Package{j.Project.Members, j.Project.Locals} {
 		for _, p := range list {
 			if p.BuildScript != "" && !shown[p.Name] {
 				out = append(out, p)
@@ -150,7 +151,7 @@ func (j *journey) compilesAsSeen(u features.ScriptUnit, outDir string) bool {
 // withBeyond adds to the inputs of a unit whose sources show something else that it takes from the toolkit, and not nvcc, what nvcc takes, where its code shows
 // that it runs it. Without h what was not looked at before the build is left out: the next one then makes the package anew.
 func (j *journey) withBeyond(u features.ScriptUnit, outDir string, inputs []stale.Input, h *hashes) ([]stale.Input, error) {
-	if u.Inputs.NVCC || j.Set.Toolkit == nil || !features.ParsePkgID(u.PkgID).Local() || !j.compilesAsSeen(u, outDir) {
+	if u.Inputs.NVCC || j.Set.Toolkit == nil || !manifest.ParsePkgID(u.PkgID).Local() || !j.compilesAsSeen(u, outDir) {
 		return inputs, nil
 	}
 	if h != nil {
@@ -197,7 +198,7 @@ func (j *journey) builtBeyond(m cargo.Message) (stale.Unit, bool) {
 
 // tookOuts are the OUT_DIRs of a path package that a build would take, as far as that can be told: those that the last build with these features took.
 // Of any other that no build with other features took it is the one that was written last: which cargo would take, only a build shows.
-func (j *journey) tookOuts(p *features.Package) []string {
+func (j *journey) tookOuts(p *manifest.Package) []string {
 	took := j.openResults().Took
 	g := j.graph.Units
 	if g == nil {
@@ -307,7 +308,7 @@ func (j *journey) newest(dirs []string) string {
 // localNames are the packages of which beyond may speak.
 func (j *journey) localNames() map[string]bool {
 	out := map[string]bool{}
-	for _, list := range [][]*features.Package{j.Project.Members, j.Project.Locals} {
+	for _, list := range [][]*manifest.Package{j.Project.Members, j.Project.Locals} {
 		for _, p := range list {
 			if p.BuildScript != "" {
 				out[p.Name] = true
@@ -333,7 +334,7 @@ func (j *journey) sourceDirs(f *mistake) []string {
 		dirs = append(dirs, dir)
 	}
 	add(j.Project.Root)
-	for _, list := range [][]*features.Package{j.Project.Members, j.Project.Locals} {
+	for _, list := range [][]*manifest.Package{j.Project.Members, j.Project.Locals} {
 		for _, p := range list {
 			add(p.Dir)
 		}

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -55,7 +55,7 @@ func (j *journey) build(ctx context.Context) error {
 	}
 	for _, m := range j.messages {
 		if m.Reason == cargo.Artifact && m.Executable != "" && !contains(m.Target.Kind, "custom-build") && j.made(m.Executable) {
-			id := features.ParsePkgID(m.PackageID)
+			id := manifest.ParsePkgID(m.PackageID)
 			kind := strings.Join(m.Target.Kind, "+")
 			if m.Profile.Test {
 				kind = "test"

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -188,8 +188,8 @@ func (j *journey) precious(dir string) string {
 		return "it is your home directory"
 	case h.Home != "" && h.Below(home, dir):
 		return "your home directory lies in it"
-	case h.IsFile(h.Join(dir, features.ManifestName)):
-		return "it holds a " + features.ManifestName + ", so it is a package's own directory"
+	case h.IsFile(h.Join(dir, manifest.FileName)):
+		return "it holds a " + manifest.FileName + ", so it is a package's own directory"
 	}
 	return ""
 }
@@ -300,7 +300,7 @@ func (j *journey) otherVersions(packages []string) []string {
 	}
 	if g := j.graph.Units; g != nil { // what cannot be read judge has told
 		for _, u := range g.Units {
-			id := features.ParsePkgID(u.PkgID)
+			id := manifest.ParsePkgID(u.PkgID)
 			add(id.Name, id.Version)
 		}
 	}

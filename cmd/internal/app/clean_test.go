@@ -14,7 +14,8 @@ import (
 	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/features"
+	"gpubuild/features/catalog"
+	"gpubuild/features/manifest"
 )
 
 // drives is a machine's file system, made of names with slashes.
@@ -39,7 +40,7 @@ func TestPrecious(t *testing.T) {
 		{windows, `C:\`, "root"}, {windows, `D:\`, "root"}, {windows, `\\server\share`, "root"}, {windows, `c:\users`, "lies in it"},
 		{windows, `C:\USERS\U`, "is your home"}, {windows, `D:\p`, "package's own"}, {windows, `D:\p\target`, ""},
 	} {
-		j := &journey{app: &app{Machine: &session.Machine{Host: tt.host}}, Project: &features.Project{RootManifest: "/w/Cargo.toml"}}
+		j := &journey{app: &app{Machine: &session.Machine{Host: tt.host}}, Project: &manifest.Project{RootManifest: "/w/Cargo.toml"}}
 		if got := j.precious(tt.dir); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s on %s: %q, want %q", tt.dir, tt.host.OS, got, tt.want)
 		}
@@ -110,8 +111,8 @@ func TestEmptyStaysInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &journey{app: &app{Machine: &session.Machine{Host: host}}, Project: &features.Project{RootManifest: filepath.Join(top, "Cargo.toml")}}
-	catalog, err := features.DefaultCatalog()
+	j := &journey{app: &app{Machine: &session.Machine{Host: host}}, Project: &manifest.Project{RootManifest: filepath.Join(top, "Cargo.toml")}}
+	catalog, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
 	}

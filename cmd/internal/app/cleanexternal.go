@@ -12,7 +12,7 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/stale"
-	"gpubuild/features"
+	"gpubuild/features/catalog"
 )
 
 // outsideCache is a directory outside the target directory in which a package of this build keeps things: no cargo clean reaches it.
@@ -31,7 +31,7 @@ type outsideCache struct {
 
 // outside lists what some packages keep outside the target directory; a directory that is not there, or is empty, is none.
 func (j *journey) outside(packages []string) ([]outsideCache, error) {
-	catalog, err := features.DefaultCatalog()
+	catalog, err := catalog.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (j *journey) inOwnDirs(dir string) bool {
 }
 
 // lookOutside lists a cache's content and says whether it may be emptied: only where nothing is in it that its crate does not write.
-func (j *journey) lookOutside(pkg string, x *features.External, dir string) (outsideCache, error) {
+func (j *journey) lookOutside(pkg string, x *catalog.External, dir string) (outsideCache, error) {
 	o := outsideCache{Package: pkg, What: x.What, Path: dir, blindTo: x.BlindTo}
 	real := j.Host.Real(dir)
 	if why := j.precious(real); why != "" {

@@ -10,7 +10,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
 )
@@ -351,7 +351,7 @@ func (a *app) values(s switchOf, typed string, before []string) candidates {
 
 // packages are those of the project that the words speak of: the chosen one where -p names one, else all. Without a manifest that can be read
 // there is nothing to complete.
-func (a *app) packages(before []string) []*features.Package {
+func (a *app) packages(before []string) []*manifest.Package {
 	file, wanted := "", ""
 	for i, w := range before {
 		next := ""
@@ -371,18 +371,18 @@ func (a *app) packages(before []string) []*features.Package {
 	}
 	if file == "" {
 		var err error
-		if file, err = features.FindManifest(a.Host, a.Host.Dir(a.Host.Abs("x"))); err != nil {
+		if file, err = manifest.Find(a.Host, a.Host.Dir(a.Host.Abs("x"))); err != nil {
 			return nil
 		}
 	}
-	p, err := features.Load(a.Host, file)
+	p, err := manifest.Load(a.Host, file)
 	if err != nil {
 		return nil
 	}
 	if wanted == "" && p.Selected != nil && before != nil {
-		return []*features.Package{p.Selected}
+		return []*manifest.Package{p.Selected}
 	}
-	var out []*features.Package
+	var out []*manifest.Package
 	for _, m := range p.Members {
 		if wanted == "" || m.Name == wanted {
 			out = append(out, m)

@@ -15,6 +15,7 @@ import (
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
@@ -118,7 +119,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	f.ProjectWhy = "there is no cargo to ask"
 	if f.Cargo != "" {
 		looked, err := a.lookAtPlaces(ctx, o, l)
-		var none *features.NoManifestError
+		var none *manifest.NotFoundError
 		switch {
 		case err == nil:
 			j = looked

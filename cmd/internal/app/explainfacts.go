@@ -8,6 +8,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
@@ -303,8 +304,8 @@ func (a *app) lookAround(ctx context.Context, found []explain.Found) situation {
 	case len(s.facts.Toolkits) > 0:
 		s.set.Toolkit = &s.facts.Toolkits[0]
 	}
-	if file, err := features.FindManifest(a.Host, a.Host.Cwd); err == nil {
-		if p, err := features.Load(a.Host, file); err == nil {
+	if file, err := manifest.Find(a.Host, a.Host.Cwd); err == nil {
+		if p, err := manifest.Load(a.Host, file); err == nil {
 			s.member = gpuMember(p)
 		}
 	}
@@ -323,7 +324,7 @@ func asks(found []explain.Found, names ...string) bool {
 }
 
 // gpuMember is the only member of a workspace that declares cuda; empty when none or several do.
-func gpuMember(p *features.Project) string {
+func gpuMember(p *manifest.Project) string {
 	name := ""
 	for _, m := range p.Members {
 		if _, ok := m.Features["cuda"]; ok {

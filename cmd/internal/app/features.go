@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"gpubuild/features"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -91,8 +93,8 @@ func (a *app) explain(j *journey) error {
 	reasons := view.Explain(in.Request, crate, feature, j.Shown)
 	if j.options.JSON != nil {
 		return a.answer(j.options, "features-why", true, nil, struct {
-			Via     string            `json:"via"`
-			Reasons []features.Reason `json:"reasons"`
+			Via     string         `json:"via"`
+			Reasons []graph.Reason `json:"reasons"`
 		}{j.reach.Via, reasons})
 	}
 	var b strings.Builder
@@ -214,7 +216,7 @@ func (j *journey) tellUnasked() {
 }
 
 // isOn says whether a member's GPU feature is on in a root of the build.
-func (j *journey) isOn(q features.Question) bool {
+func (j *journey) isOn(q manifest.Question) bool {
 	for _, r := range j.reach.Roots {
 		if r.Package == q.Package.Name && slices.Contains(r.Asked, q.Feature) {
 			return true

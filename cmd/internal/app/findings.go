@@ -11,7 +11,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/features"
+	"gpubuild/features/manifest"
 )
 
 // endFindings are what a walk's end adds to the findings of the features.
@@ -109,7 +109,7 @@ func failure(end error, verb string) (finding.Finding, bool) {
 	}
 	f := finding.Finding{ID: "gpubuild.failed", Severity: finding.Error, Message: end.Error(), Fix: hintOf(end)}
 	var conf *config.Error
-	var toml *features.ManifestError
+	var toml *manifest.Error
 	switch {
 	case errors.As(end, &conf):
 		f.ID, f.Path, f.Line, f.Message = "config.wrong", conf.Path, conf.Line, conf.Problem

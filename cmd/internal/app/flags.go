@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/features"
+	"gpubuild/features/graph"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 )
@@ -224,7 +224,7 @@ var flags = []flag{
 		return nil
 	}},
 	{"graph", required, onProject, "dot|mermaid", "draw what leads to GPU crates", func(o *Options, v string) error {
-		if v != features.Dot && v != features.Mermaid {
+		if v != graph.Dot && v != graph.Mermaid {
 			return fmt.Errorf("%q is neither dot nor mermaid", v)
 		}
 		o.Graph = v

@@ -165,7 +165,7 @@ func summary(s told, code int) string {
 }
 
 // fromTree reads `cargo tree -f '{p}|{f}'`: for each package and version the features of each of its nodes. It shares no code with
-// features.ParseTree.
+// graph.ParseTree.
 func fromTree(text string) map[string][]string {
 	out := map[string][]string{}
 	for _, line := range strings.Split(text, "\n") {

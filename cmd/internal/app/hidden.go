@@ -6,6 +6,7 @@ import (
 
 	"gpubuild/buildenv/stale"
 	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 )
@@ -56,7 +57,7 @@ func (j *journey) askedTools() string {
 }
 
 // localScripts are the path packages whose build script runs in this build; without a unit graph all that have one.
-func (j *journey) localScripts() ([]*features.Package, error) {
+func (j *journey) localScripts() ([]*manifest.Package, error) {
 	runs := map[string]bool{}
 	if j.graph.Units != nil {
 		for _, u := range j.graph.Units.Units {
@@ -65,8 +66,8 @@ func (j *journey) localScripts() ([]*features.Package, error) {
 			}
 		}
 	}
-	var out []*features.Package
-	for _, list := range [][]*features.Package{j.Project.Members, j.Project.Locals} {
+	var out []*manifest.Package
+	for _, list := range [][]*manifest.Package{j.Project.Members, j.Project.Locals} {
 		for _, p := range list {
 			if p.BuildScript != "" && (j.graph.Units == nil || runs[p.PathID(j.Host)]) {
 				out = append(out, p)
@@ -77,7 +78,7 @@ func (j *journey) localScripts() ([]*features.Package, error) {
 }
 
 // madeKernels says which nvcc compiled the user's own kernels that a package's script left here when it last ran, and for what; empty where there are none.
-func (j *journey) madeKernels(p *features.Package) (arch gpu.Arch, nvcc string) {
+func (j *journey) madeKernels(p *manifest.Package) (arch gpu.Arch, nvcc string) {
 	var list []stale.Mismatch
 	for _, dir := range j.tookOuts(p) {
 		list = append(list, j.ownKernels(features.ScriptUnit{Name: p.Name, Dir: p.Dir}, dir).list...)

@@ -15,7 +15,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/tools"
-	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -30,7 +30,7 @@ func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	tool, _ := cargo.Find(a.Host, l) // without cargo the programs are not known, and nothing else is lost
 	j := &journey{app: a, options: o, Line: l, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
 	if err := j.openProject(); err != nil {
-		var none *features.NoManifestError
+		var none *manifest.NotFoundError
 		if errors.As(err, &none) {
 			a.Shell.Note("%s", cargos)
 		}
@@ -162,17 +162,17 @@ var soundsLikeGPU = regexp.MustCompile(`(?i)(^|[-_])(gpu|cuda|cudnn|nvidia|cubla
 
 // gpuFeatures sorts the features of a project's members: those that sound like GPU work and lead nowhere, and those that lead to a GPU crate by
 // another name than cuda or cudnn, which need not be named. Where a member needs a GPU crate in any case, no feature can be told to lead there.
-func gpuFeatures(p *features.Project) (extra, leading []string) {
+func gpuFeatures(p *manifest.Project) (extra, leading []string) {
 	kinds := map[string]bool{}
 	for _, m := range p.Members {
-		always, _ := p.GPUWork(features.Request{Packages: []string{m.Name}, NoDefault: true})
+		always, _ := p.GPUWork(manifest.Request{Packages: []string{m.Name}, NoDefault: true})
 		for f := range m.Features {
 			if f == "default" || f == "cuda" || f == "cudnn" {
 				continue
 			}
 			leads := false
 			if !always {
-				leads, _ = p.GPUWork(features.Request{Packages: []string{m.Name}, NoDefault: true, Features: []string{f}})
+				leads, _ = p.GPUWork(manifest.Request{Packages: []string{m.Name}, NoDefault: true, Features: []string{f}})
 			}
 			if leads || soundsLikeGPU.MatchString(f) {
 				kinds[f] = kinds[f] || leads

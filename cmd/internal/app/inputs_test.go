@@ -18,6 +18,8 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
+	"gpubuild/features/catalog"
+	"gpubuild/features/manifest"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -50,7 +52,7 @@ func newBench(t *testing.T) *bench {
 		b.write(filepath.Join(root, name), text)
 	}
 	host.Env = buildenv.NewEnv(host.OS, []string{"PATH=" + filepath.Join(b.top, "bin")})
-	b.j = &journey{app: &app{Machine: &session.Machine{Host: host, CacheDir: filepath.Join(b.top, "cache"), Shell: &console.Shell{Out: io.Discard, Err: os.Stderr}}}, Tools: tools.Tools{Env: host.Env}, Project: &features.Project{RootManifest: "Cargo.toml"}}
+	b.j = &journey{app: &app{Machine: &session.Machine{Host: host, CacheDir: filepath.Join(b.top, "cache"), Shell: &console.Shell{Out: io.Discard, Err: os.Stderr}}}, Tools: tools.Tools{Env: host.Env}, Project: &manifest.Project{RootManifest: "Cargo.toml"}}
 	b.j.graph.Places = cargo.Places{TargetDirectory: filepath.Join(b.top, "target"), BuildDirectory: filepath.Join(b.top, "target")}
 	gcc := filepath.Join(b.top, "gcc", "gcc")
 	b.j.Set = toolchain.Set{Compiler: &hostcc.Compiler{Kind: "gcc", Version: "12", Path: gcc, Real: gcc, CXX: gcc}, Capability: gpu.Capability{Major: 9}}
@@ -201,7 +203,7 @@ func TestInputsThatMatter(t *testing.T) {
 	asking := features.Inputs{NVCC: true, Version: true, Env: []string{"CUDARC_CUDA_VERSION"}}
 	cmake := features.Inputs{NVCC: true, Host: true, Arch: true, Root: true, CXX: true, Env: []string{"CUDACXX", "CUDAHOSTCXX", "CMAKE_*"}}
 	torch := features.Inputs{Torch: true, CXX: true, Env: []string{"LIBTORCH", "LIBTORCH_CXX11_ABI"}}
-	nccl := features.Inputs{Headers: []features.Header{{File: "nccl.h", Vars: []string{"CUDA_PATH", "CUDA_HOME"}, Dirs: []string{"/nowhere/include"}}}}
+	nccl := features.Inputs{Headers: []catalog.Header{{File: "nccl.h", Vars: []string{"CUDA_PATH", "CUDA_HOME"}, Dirs: []string{"/nowhere/include"}}}}
 	driver := features.Inputs{}
 	sameSize := func(path string) func(*bench) {
 		return func(b *bench) {

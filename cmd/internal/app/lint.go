@@ -12,6 +12,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -25,8 +26,8 @@ type answered struct {
 	Open    []string `json:"open,omitempty"` // why it is not decided here
 
 	findings []features.Finding
-	request  features.Request
-	member   *features.Package
+	request  manifest.Request
+	member   *manifest.Package
 	typed    bool // the command line's own question: asked of cargo as it stands
 }
 
@@ -53,7 +54,7 @@ func (a *app) runManifests(ctx context.Context, o Options, l cargo.Line) error {
 			continue
 		}
 		q.Decided, q.By = true, "manifests"
-		q.findings = check.Of(features.Question{Package: q.member, Feature: q.Feature})
+		q.findings = check.Of(manifest.Question{Package: q.member, Feature: q.Feature})
 		for i := range q.findings {
 			if f := &q.findings[i]; f.Severity == features.Warning { // nothing else will judge it
 				f.Severity, q.Stops = features.Error, true
@@ -86,13 +87,13 @@ func (j *journey) questions(each bool) ([]*answered, error) {
 		if !known {
 			return nil, &usageError{"-p names no member of the workspace: " + strings.Join(r.Packages, ", "), "see the members in " + j.Shown(j.Project.RootManifest)}
 		}
-		asked = slices.DeleteFunc(asked, func(q features.Question) bool { return !slices.Contains(selected, q.Package) })
+		asked = slices.DeleteFunc(asked, func(q manifest.Question) bool { return !slices.Contains(selected, q.Package) })
 	}
 	if len(r.Features) > 0 {
-		asked = slices.DeleteFunc(asked, func(q features.Question) bool { return !r.Names(q.Feature) })
+		asked = slices.DeleteFunc(asked, func(q manifest.Question) bool { return !r.Names(q.Feature) })
 	}
 	for _, q := range asked {
-		one := features.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault, Targets: r.Targets}
+		one := manifest.Request{Features: []string{q.Feature}, GPUFeatures: r.GPUFeatures, NoDefault: r.NoDefault, Targets: r.Targets}
 		list = append(list, &answered{Package: q.Package.Name, Feature: q.Feature, request: one, member: q.Package})
 	}
 	if len(list) == 0 && len(j.Project.Doubts) > 0 { // there may be members that were not found

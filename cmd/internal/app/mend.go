@@ -13,17 +13,19 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
+	"gpubuild/features/edit"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
 // mended is one mend and what became of it.
 type mended struct {
-	Finding string          `json:"finding"`
-	Edits   []features.Edit `json:"edits"`
-	Outcome string          `json:"outcome"` // kept, undone, refused; planned with --dry-run
-	Why     string          `json:"why,omitempty"`
-	Diff    string          `json:"diff,omitempty"`
-	lock    bool            // Cargo.lock does not hold all that the edges lead to
+	Finding string      `json:"finding"`
+	Edits   []edit.Edit `json:"edits"`
+	Outcome string      `json:"outcome"` // kept, undone, refused; planned with --dry-run
+	Why     string      `json:"why,omitempty"`
+	Diff    string      `json:"diff,omitempty"`
+	lock    bool        // Cargo.lock does not hold all that the edges lead to
 }
 
 const maxMends = 100 // one mend may show the next fault; a workspace that asks for more is asked about again
@@ -91,7 +93,7 @@ func (a *app) lockManifests(ctx context.Context, o Options, l cargo.Line) (relea
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range append([]*features.Package{{Manifest: j.Project.RootManifest}}, j.Project.Members...) {
+	for _, m := range append([]*manifest.Package{{Manifest: j.Project.RootManifest}}, j.Project.Members...) {
 		if err := cache.Leftovers(j.Host.Real(m.Manifest)); err != nil {
 			j.Shell.Warning("what an earlier run left beside %s: %v", j.Shown(m.Manifest), err)
 		}
@@ -153,7 +155,7 @@ func (p *planned) tell(j *journey, done []mended) {
 	var b strings.Builder
 	for _, path := range p.order {
 		if data, ok := p.now[path]; ok {
-			b.WriteString(features.Diff(j.diffName(path), p.old[path], data))
+			b.WriteString(edit.Diff(j.diffName(path), p.old[path], data))
 		}
 	}
 	if len(done) > 0 && b.Len() > 0 {
@@ -189,7 +191,7 @@ func (j *journey) planMends(p *planned) ([]mended, error) {
 				}
 				p.old[e.Manifest] = data
 			}
-			out, err := features.AddEdges(data, e)
+			out, err := edit.AddEdges(data, e)
 			if err != nil {
 				m.Outcome, m.Why = "refused", err.Error()
 				break
@@ -265,7 +267,7 @@ func (j *journey) mend(ctx context.Context, f features.Finding) (mended, *journe
 
 // writeEdit writes one manifest whole or not at all; nil when nothing was missing in it. One that is no longer what the answer was made from, or what
 // was written into it before, is somebody else's: the error is a *cache.ChangedError.
-func (j *journey) writeEdit(e features.Edit, before []written) (*written, error) {
+func (j *journey) writeEdit(e edit.Edit, before []written) (*written, error) {
 	if !j.Project.Member(e.Manifest) {
 		return nil, fmt.Errorf("%s is no member of the workspace", e.Manifest)
 	}
@@ -290,7 +292,7 @@ func (j *journey) writeEdit(e features.Edit, before []written) (*written, error)
 	if !bytes.Equal(old, read) {
 		return nil, &cache.ChangedError{Path: path}
 	}
-	now, err := features.AddEdges(old, e)
+	now, err := edit.AddEdges(old, e)
 	if err != nil || bytes.Equal(old, now) {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/stale"
 	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -217,7 +218,7 @@ func each(names []string, do func(name string)) {
 }
 
 // selected leaves of a package's programs and library what a command line builds (cargo book, cargo-build.md, "Target Selection").
-func selected(l cargo.Line, p features.Programs) (bins, examples, library []string) {
+func selected(l cargo.Line, p manifest.Programs) (bins, examples, library []string) {
 	chosen := l.Lib || l.Bins || l.Examples || l.Tests || l.Benches || len(l.Bin)+len(l.Example)+len(l.Test)+len(l.Bench) > 0
 	named := func(names, patterns []string, all bool) (out []string) {
 		for _, n := range names {

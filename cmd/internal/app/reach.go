@@ -7,6 +7,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/features"
+	"gpubuild/features/catalog"
 )
 
 // judge holds cargo's answer against the manifests.
@@ -37,7 +38,7 @@ func (j *journey) verdict() (*features.Answer, error) {
 
 // heard is what cargo answered, in the words of features.
 func (j *journey) heard() (features.Input, error) {
-	catalog, err := features.DefaultCatalog()
+	catalog, err := catalog.Default()
 	if err != nil {
 		return features.Input{}, err
 	}

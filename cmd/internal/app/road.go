@@ -16,6 +16,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -27,7 +28,7 @@ type journey struct {
 	Line    cargo.Line
 	Tool    cargo.Tool
 
-	Project  *features.Project
+	Project  *manifest.Project
 	Config   config.Config
 	session  *session.Session
 	graph    session.Graph
@@ -273,7 +274,7 @@ func (a *app) plainCargo(ctx context.Context, l cargo.Line, env buildenv.Env) er
 func (j *journey) cargoSays(ctx context.Context, ours error) error {
 	err := j.plainCargo(ctx, j.asTyped(), j.Host.Env)
 	if err != nil {
-		var none *features.NoManifestError
+		var none *manifest.NotFoundError
 		if errors.As(ours, &none) {
 			j.Shell.Hint(none.Hint())
 		}
@@ -367,4 +368,4 @@ func (j *journey) ask(ctx context.Context, q session.Question) (err error) {
 }
 
 // request is what the command line asks of the features.
-func (j *journey) request() features.Request { return j.session.With(j.Line).Request() }
+func (j *journey) request() manifest.Request { return j.session.With(j.Line).Request() }

@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/features"
+	"gpubuild/features/edit"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -212,9 +213,9 @@ func (j *journey) explainBlocks(found *routed) error {
 			old[b.Manifest] = data
 			order = append(order, b.Manifest)
 		}
-		next, err := features.AddDependency(data, b.Manifest, b.Key, b.Line)
+		next, err := edit.AddDependency(data, b.Manifest, b.Key, b.Line)
 		if err == nil {
-			next, err = features.AddEdges(next, features.Edit{Manifest: b.Manifest, Feature: b.Feature, Add: []string{b.Key + "/" + b.Lack.Feature}})
+			next, err = edit.AddEdges(next, edit.Edit{Manifest: b.Manifest, Feature: b.Feature, Add: []string{b.Key + "/" + b.Lack.Feature}})
 		}
 		if err != nil {
 			j.Shell.Warning("%v", err)
@@ -223,7 +224,7 @@ func (j *journey) explainBlocks(found *routed) error {
 		now[b.Manifest] = next
 	}
 	for _, path := range order {
-		found.Diff += features.Diff(j.diffName(path), old[path], now[path])
+		found.Diff += edit.Diff(j.diffName(path), old[path], now[path])
 	}
 	return nil
 }

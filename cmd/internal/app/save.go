@@ -15,7 +15,7 @@ import (
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/version"
-	"gpubuild/features"
+	"gpubuild/features/manifest"
 )
 
 // savedMachine is a machine that is overheard while doctor looks at it.
@@ -32,10 +32,10 @@ func (a *app) overheard(file string) (*app, *savedMachine, error) {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, &usageError{file + " is there already", "give --save a name that is free"}
 	}
-	own := []string{a.Host.Cwd, features.CargoHome(a.Host)}
-	if found, err := features.FindManifest(a.Host, a.Host.Cwd); err == nil {
+	own := []string{a.Host.Cwd, manifest.CargoHome(a.Host)}
+	if found, err := manifest.Find(a.Host, a.Host.Cwd); err == nil {
 		own = append(own, a.Host.Dir(found))
-		if p, err := features.Load(a.Host, found); err == nil {
+		if p, err := manifest.Load(a.Host, found); err == nil {
 			own = append(own, p.Root)
 		}
 	}

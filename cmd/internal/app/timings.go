@@ -7,7 +7,7 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -137,7 +137,7 @@ func (j *journey) scriptTimes() []timedScript {
 	fresh := freshPackages(j.messages)
 	var out []timedScript
 	for _, m := range j.messages {
-		id := features.ParsePkgID(m.PackageID)
+		id := manifest.ParsePkgID(m.PackageID)
 		if m.Reason != cargo.ScriptExecuted || !gpu[id.Name] || fresh[m.PackageID] || began.IsZero() {
 			continue
 		}

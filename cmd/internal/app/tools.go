@@ -13,6 +13,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
 	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
@@ -52,7 +53,7 @@ func (j *journey) readers() []string {
 		return nil // not known: every known reader
 	}
 	for _, u := range j.graph.Units.Units {
-		switch name := features.ParsePkgID(u.PkgID).Name; name {
+		switch name := manifest.ParsePkgID(u.PkgID).Name; name {
 		case "cudarc":
 			// Its script declares the roots' variables in any case, and cargo compares them as text: set for nobody, they would make it and all
 			// that depends on it anew with every other toolkit.

@@ -9,6 +9,7 @@ import (
 
 	"gpubuild/buildenv/stale"
 	"gpubuild/features"
+	"gpubuild/features/graph"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -16,31 +17,31 @@ import (
 // any of them is seen.
 func TestUnitsOf(t *testing.T) {
 	const id = "path+file:///w/kern#0.1.0"
-	unit := func(platform string, list ...string) features.Unit {
-		return features.Unit{PkgID: id, Mode: "run-custom-build", Platform: platform, Features: list}
+	unit := func(platform string, list ...string) graph.Unit {
+		return graph.Unit{PkgID: id, Mode: "run-custom-build", Platform: platform, Features: list}
 	}
 	for _, tt := range []struct {
 		story string
-		graph []features.Unit // none: cargo was not asked for one
-		kept  string          // features in what cargo keeps of the script; empty: it keeps nothing that is understood
+		graph []graph.Unit // none: cargo was not asked for one
+		kept  string       // features in what cargo keeps of the script; empty: it keeps nothing that is understood
 		dir   string
 		want  string
 	}{
-		{"nothing tells", []features.Unit{unit("", "asks"), unit("", "links")}, "", "debug", "asks links"},
+		{"nothing tells", []graph.Unit{unit("", "asks"), unit("", "links")}, "", "debug", "asks links"},
 		{"no graph, and nothing tells", nil, "", "debug", "asks links"},
-		{"cargo keeps it", []features.Unit{unit("", "asks"), unit("", "links")}, `["links"]`, "debug", "links"},
+		{"cargo keeps it", []graph.Unit{unit("", "asks"), unit("", "links")}, `["links"]`, "debug", "links"},
 		{"no graph, and cargo keeps it", nil, `["asks"]`, "debug", "asks"},
-		{"cargo keeps another", []features.Unit{unit("", "asks"), unit("", "links")}, `["more"]`, "debug", "asks links"},
-		{"the host's directory", []features.Unit{unit("", "asks"), unit("t", "links")}, "", "debug", "asks"},
-		{"a platform's directory", []features.Unit{unit("", "asks"), unit("t", "links")}, "", "t/debug", "links"},
-		{"both in a platform's directory", []features.Unit{unit("t", "asks"), unit("t", "links"), unit("", "host")}, `["asks"]`, "t/debug", "asks"},
-		{"one that takes nothing from the toolchain", []features.Unit{unit("", "asks"), unit("", "links"), unit("")}, `[]`, "debug", ""},
+		{"cargo keeps another", []graph.Unit{unit("", "asks"), unit("", "links")}, `["more"]`, "debug", "asks links"},
+		{"the host's directory", []graph.Unit{unit("", "asks"), unit("t", "links")}, "", "debug", "asks"},
+		{"a platform's directory", []graph.Unit{unit("", "asks"), unit("t", "links")}, "", "t/debug", "links"},
+		{"both in a platform's directory", []graph.Unit{unit("t", "asks"), unit("t", "links"), unit("", "host")}, `["asks"]`, "t/debug", "asks"},
+		{"one that takes nothing from the toolchain", []graph.Unit{unit("", "asks"), unit("", "links"), unit("")}, `[]`, "debug", ""},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
 			b := newBench(t)
 			platform := map[string]string{}
 			if len(tt.graph) > 0 {
-				b.j.graph.Units = &features.Graph{Units: tt.graph}
+				b.j.graph.Units = &graph.Graph{Units: tt.graph}
 				for _, u := range tt.graph {
 					platform[strings.Join(u.Features, ",")] = u.Platform
 				}

@@ -11,14 +11,15 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/version"
-	"gpubuild/features"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
 // Graph is what cargo answered of a command line: what it builds, and where.
 type Graph struct {
-	Units  *features.Graph // nil where cargo gave no unit graph, and `cargo tree` answered
-	Tree   *features.Tree  // nil where the unit graph answered
+	Units  *graph.Graph // nil where cargo gave no unit graph, and `cargo tree` answered
+	Tree   *graph.Tree  // nil where the unit graph answered
 	Reason string          // why `cargo tree` was asked
 	Stderr []byte          // what cargo printed
 	Places cargo.Places    // empty unless asked for
@@ -45,12 +46,12 @@ type stored struct {
 func (st stored) graph() (g Graph, err error) {
 	g = Graph{Reason: st.Reason, Stderr: st.Stderr, Places: st.Places}
 	if len(st.Graph) > 0 {
-		if g.Units, err = features.ParseGraph(bytes.NewReader(st.Graph)); err != nil {
+		if g.Units, err = graph.Parse(bytes.NewReader(st.Graph)); err != nil {
 			return g, err
 		}
 	}
 	if len(st.Tree) > 0 {
-		g.Tree, err = features.ParseTree(bytes.NewReader(st.Tree))
+		g.Tree, err = graph.ParseTree(bytes.NewReader(st.Tree))
 	}
 	return g, err
 }
@@ -149,7 +150,7 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 	h, w := s.Machine.Host, watchList{host: s.Machine.Host, seen: map[string]bool{}}
 	w.local(s.Project.RootManifest)
 	w.local(s.Project.Manifest)
-	for _, list := range [][]*features.Package{s.Project.Members, s.Project.Locals} {
+	for _, list := range [][]*manifest.Package{s.Project.Members, s.Project.Locals} {
 		for _, p := range list {
 			w.local(p.Manifest)
 		}
@@ -199,7 +200,7 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 }
 
 // watchLocals lists the local packages that only cargo's answer names. Registry and git packages never change; the lock file names them.
-func (s *Session) watchLocals(g *features.Graph) []memo.Input {
+func (s *Session) watchLocals(g *graph.Graph) []memo.Input {
 	h, w := s.Machine.Host, watchList{host: s.Machine.Host, seen: map[string]bool{}}
 	known := map[string]bool{}
 	for i := range g.Units {
@@ -208,8 +209,8 @@ func (s *Session) watchLocals(g *features.Graph) []memo.Input {
 			continue
 		}
 		known[pkg] = true
-		if id := features.ParsePkgID(pkg); id.Local() {
-			w.local(h.Join(id.Dir(h), features.ManifestName))
+		if id := manifest.ParsePkgID(pkg); id.Local() {
+			w.local(h.Join(id.Dir(h), manifest.FileName))
 		}
 	}
 	return s.Machine.Memo().Watch(w.paths...)

@@ -7,7 +7,7 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/config"
-	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -18,18 +18,18 @@ const manifestLimit = 16 << 20
 type Session struct {
 	Machine *Machine
 	Line    cargo.Line
-	Project *features.Project
+	Project *manifest.Project
 	Config  config.Config
 }
 
 // Open reads the manifests and the configuration. Where only the configuration is wrong, a *config.Error, the session is returned beside the error,
 // without a configuration: `gpubuild init` replaces the file.
 func Open(m *Machine, line cargo.Line) (*Session, error) {
-	manifest, err := findManifest(m, line)
+	path, err := findManifest(m, line)
 	if err != nil {
 		return nil, err
 	}
-	project, err := features.Load(m.Host, manifest)
+	project, err := manifest.Load(m.Host, path)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func Open(m *Machine, line cargo.Line) (*Session, error) {
 // where cargo finds nothing wrong, or is not here.
 func OpenOrRefuse(ctx context.Context, m *Machine, line cargo.Line) (*Session, error) {
 	s, err := Open(m, line)
-	var bad *features.ManifestError
+	var bad *manifest.Error
 	if !errors.As(err, &bad) {
 		return s, err
 	}
@@ -65,18 +65,18 @@ func findManifest(m *Machine, line cargo.Line) (string, error) {
 	if line.Dir != "" {
 		dir = m.Host.Abs(line.Dir)
 	}
-	manifest := line.ManifestPath
-	if manifest == "" {
-		return features.FindManifest(m.Host, dir)
+	file := line.ManifestPath
+	if file == "" {
+		return manifest.Find(m.Host, dir)
 	}
-	if !m.Host.IsAbs(manifest) {
-		manifest = m.Host.Join(dir, manifest)
+	if !m.Host.IsAbs(file) {
+		file = m.Host.Join(dir, file)
 	}
-	return manifest, nil
+	return file, nil
 }
 
 // readConfig merges gpubuild.toml with the metadata tables; the nearer to the whole workspace, the stronger.
-func readConfig(m *Machine, project *features.Project) (config.Config, error) {
+func readConfig(m *Machine, project *manifest.Project) (config.Config, error) {
 	places := []struct{ path, table string }{
 		{m.Host.Join(project.Root, "gpubuild.toml"), ""},
 		{project.RootManifest, "workspace.metadata.gpubuild"},
@@ -104,9 +104,9 @@ func (s *Session) With(line cargo.Line) *Session {
 }
 
 // Request is what the command line asks of the features.
-func (s *Session) Request() features.Request {
+func (s *Session) Request() manifest.Request {
 	l := s.Line
-	return features.Request{
+	return manifest.Request{
 		Features: l.Features, AllFeatures: l.AllFeatures, NoDefault: l.NoDefault,
 		Packages: l.Packages, Excludes: l.Excludes, Workspace: l.Workspace,
 		GPUFeatures: s.Config.GPUFeatures.Value, Targets: l.Target,

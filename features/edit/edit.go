@@ -1,0 +1,432 @@
+package edit
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/BurntSushi/toml"
+
+	"gpubuild/features/manifest"
+)
+
+// Edit is one feature of one manifest that lacks edges.
+type Edit struct {
+	Manifest string   `json:"manifest"`
+	Feature  string   `json:"feature"`
+	Add      []string `json:"add"`
+}
+
+func (e Edit) String() string {
+	var quoted []string
+	for _, s := range e.Add {
+		quoted = append(quoted, Quote(s, '"'))
+	}
+	return fmt.Sprintf("`%s` gets %s", e.Feature, strings.Join(quoted, ", "))
+}
+
+// Error says that a manifest was left alone because it could not be edited with certainty.
+type Error struct{ Manifest, Feature, Why string }
+
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s: `%s` is not edited: %s", e.Manifest, e.Feature, e.Why)
+}
+
+// Hint says what a user can do about it.
+func (e *Error) Hint() string { return "write the edge by hand" }
+
+// AddEdges writes edges into a manifest's [features] table. Only bytes are inserted, none is changed or taken away: comments, order, quoting
+// and line ends stay as they are. What is there already is not written again; when nothing is missing the answer is data itself. The result
+// has been read again and differs from data in these edges and in nothing else; where that cannot be had, the answer is an *Error.
+func AddEdges(data []byte, edits ...Edit) ([]byte, error) {
+	out := data
+	for _, e := range edits {
+		next, err := addEdges(out, e)
+		if err != nil {
+			return nil, err
+		}
+		out = next
+	}
+	return out, nil
+}
+
+func addEdges(data []byte, e Edit) ([]byte, error) {
+	fail := func(why string) ([]byte, error) { return nil, &Error{e.Manifest, e.Feature, why} }
+	before, err := decode(data)
+	if err != nil {
+		return fail("the manifest cannot be read: " + err.Error())
+	}
+	have, ok := featureList(before, e.Feature)
+	if !ok {
+		return fail("it is not a list of strings")
+	}
+	var add []string
+	for _, s := range e.Add {
+		if !slices.Contains(have, s) && !slices.Contains(add, s) {
+			add = append(add, s)
+		}
+	}
+	feats, _ := before["features"].(map[string]any)
+	_, declared := feats[e.Feature]
+	if len(add) == 0 && (declared || len(e.Add) > 0) {
+		return data, nil
+	}
+	out := (&editor{data: data, nl: lineEnd(data), spans: manifest.Locate(data)}).insert(e.Feature, add)
+	if out == nil {
+		return fail("it is written in a form that is not understood here")
+	}
+	after, err := decode(out)
+	if err != nil {
+		return fail("the text would not be TOML any more")
+	}
+	want := make([]any, 0, len(have)+len(add))
+	for _, s := range append(append([]string{}, have...), add...) {
+		want = append(want, s)
+	}
+	if feats == nil {
+		feats = map[string]any{}
+		before["features"] = feats
+	}
+	feats[e.Feature] = want
+	if !reflect.DeepEqual(fingerprintOf(before), fingerprintOf(after)) {
+		return fail("more than the edges would change")
+	}
+	return out, nil
+}
+
+func decode(data []byte) (map[string]any, error) {
+	raw := map[string]any{}
+	_, err := toml.Decode(strings.TrimPrefix(string(data), "\uFEFF"), &raw)
+	return raw, err
+}
+
+// fingerprintOf is a value in a form in which equal values are equal: NaN is not, and times carry their zone as a pointer.
+func fingerprintOf(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, e := range v {
+			out[k] = fingerprintOf(e)
+		}
+		return out
+	case []map[string]any:
+		out := make([]any, 0, len(v))
+		for _, e := range v {
+			out = append(out, fingerprintOf(e))
+		}
+		return out
+	case []any:
+		out := make([]any, 0, len(v))
+		for _, e := range v {
+			out = append(out, fingerprintOf(e))
+		}
+		return out
+	case string:
+		return "s" + v
+	}
+	return fmt.Sprintf("%T %v", v, v)
+}
+
+func featureList(raw map[string]any, feature string) ([]string, bool) {
+	if v, there := raw["features"]; there {
+		t, ok := v.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		list, ok := t[feature].([]any)
+		if !ok {
+			return nil, t[feature] == nil
+		}
+		var out []string
+		for _, v := range list {
+			s, ok := v.(string)
+			if !ok {
+				return nil, false
+			}
+			out = append(out, s)
+		}
+		return out, true
+	}
+	return nil, true
+}
+
+// lineEnd is how the file ends its lines: as the first one does.
+func lineEnd(data []byte) string {
+	if i := bytes.IndexByte(data, '\n'); i > 0 && data[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+type editor struct {
+	data  []byte
+	nl    string
+	spans map[string]manifest.Span
+}
+
+// insert answers the text with the edges; nil where the form is not understood.
+func (e *editor) insert(feature string, add []string) []byte {
+	if at, ok := e.spans[manifest.SpanKey([]string{"features", feature})]; ok {
+		return e.intoArray(at, add)
+	}
+	list := make([]string, 0, len(add))
+	for _, s := range add {
+		list = append(list, Quote(s, '"'))
+	}
+	pair := Key(feature) + " = [" + strings.Join(list, ", ") + "]"
+	head, ok := e.spans[manifest.SpanKey([]string{"features"})]
+	if !ok {
+		return e.newTable("features", pair)
+	}
+	last, found := e.lastFeature()
+	switch {
+	case head.End > head.Start && e.data[head.Start] == '{': // features = { … }
+		if !found {
+			return splice(e.data, head.Start+1, " "+pair+" ")
+		}
+		return splice(e.data, last.End, ", "+pair)
+	case head.End == head.Start: // features.x = […] at the top of the file
+		if !found {
+			return nil
+		}
+		return e.afterLine(last.End, e.indent(last.Start)+"features."+pair)
+	case !found:
+		return e.afterLine(head.End, pair)
+	}
+	return e.afterLine(last.End, e.indent(last.Start)+pair)
+}
+
+// lastFeature is the place of the last value of the [features] table.
+func (e *editor) lastFeature() (last manifest.Span, found bool) {
+	for k, s := range e.spans {
+		if path := strings.Split(k, "\x00"); len(path) == 2 && path[0] == "features" && s.End > last.End {
+			last, found = s, true
+		}
+	}
+	return last, found
+}
+
+// newTable puts a table behind everything else, where it can be part of nothing.
+func (e *editor) newTable(name, pair string) []byte {
+	gap := ""
+	if n := len(e.data); n > 0 {
+		if e.data[n-1] != '\n' {
+			gap = e.nl
+		}
+		if !bytes.HasSuffix(e.data, []byte("\n\n")) && !bytes.HasSuffix(e.data, []byte("\n\r\n")) {
+			gap += e.nl
+		}
+	}
+	return splice(e.data, len(e.data), gap+"["+name+"]"+e.nl+pair+e.nl)
+}
+
+// afterLine puts a line behind the one in which at lies.
+func (e *editor) afterLine(at int, line string) []byte {
+	if i := bytes.IndexByte(e.data[at:], '\n'); i >= 0 {
+		return splice(e.data, at+i+1, line+e.nl)
+	}
+	return splice(e.data, len(e.data), e.nl+line+e.nl)
+}
+
+// indent is the white space with which the line of a place begins.
+func (e *editor) indent(at int) string {
+	begin := bytes.LastIndexByte(e.data[:at], '\n') + 1
+	if begin == 0 && bytes.HasPrefix(e.data, []byte("\uFEFF")) {
+		begin = len("\uFEFF")
+	}
+	end := begin
+	for end < at && (e.data[end] == ' ' || e.data[end] == '\t') {
+		end++
+	}
+	return string(e.data[begin:end])
+}
+
+// intoArray puts elements behind the last one of an array, in the array's own manner: on lines of their own where the others have them, with
+// the quotes that they have, with a comma at the end where there was one.
+func (e *editor) intoArray(at manifest.Span, add []string) []byte {
+	if at.End <= at.Start+1 || e.data[at.Start] != '[' || e.data[at.End-1] != ']' {
+		return nil
+	}
+	shut := at.End - 1
+	elements, comma, ok := manifest.ArrayElements(e.data, at.Start+1, shut)
+	if !ok {
+		return nil
+	}
+	quote := byte('"')
+	if n := len(elements); n > 0 {
+		quote = e.data[elements[n-1].Start]
+	}
+	list := make([]string, 0, len(add))
+	for _, s := range add {
+		list = append(list, Quote(s, quote))
+	}
+	if len(elements) == 0 {
+		inner := e.data[at.Start+1 : shut]
+		if i := bytes.LastIndexByte(inner, '\n'); i >= 0 { // an empty array over several lines: a line before the one that closes it
+			line := e.indent(shut) + "    "
+			return splice(e.data, at.Start+1+i+1, line+strings.Join(list, ","+e.nl+line)+","+e.nl)
+		}
+		pad := ""
+		if len(inner) > 0 {
+			pad = " "
+		}
+		return splice(e.data, at.Start+1, pad+strings.Join(list, ", "))
+	}
+	last := elements[len(elements)-1]
+	tail := last.End
+	if comma >= 0 {
+		tail = comma + 1
+	}
+	lineBreak := bytes.IndexByte(e.data[tail:shut], '\n')
+	if lineBreak < 0 {
+		if comma >= 0 {
+			return splice(e.data, tail, " "+strings.Join(list, ", ")+",")
+		}
+		return splice(e.data, tail, ", "+strings.Join(list, ", "))
+	}
+	place := tail + lineBreak
+	if place > tail && e.data[place-1] == '\r' {
+		place--
+	}
+	indent := e.indent(last.Start)
+	if !bytes.ContainsRune(e.data[at.Start:last.Start], '\n') {
+		indent = e.indent(at.Start) + "    "
+	}
+	text := e.nl + indent + strings.Join(list, ","+e.nl+indent)
+	if comma >= 0 {
+		return splice(e.data, place, text+",")
+	}
+	return splice(splice(e.data, place, text), last.End, ",")
+}
+
+func splice(data []byte, at int, text string) []byte {
+	out := make([]byte, 0, len(data)+len(text))
+	out = append(out, data[:at]...)
+	out = append(out, text...)
+	return append(out, data[at:]...)
+}
+
+// Quote writes a string with the wished quotes, where these can hold it.
+func Quote(s string, quote byte) string {
+	if quote == '\'' && !strings.ContainsAny(s, "'\n\r") && strings.IndexFunc(s, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f }) < 0 {
+		return "'" + s + "'"
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, r := range s {
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r < 0x20 || r == 0x7f:
+			fmt.Fprintf(&b, `\u%04X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+func Key(key string) string {
+	if key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == "" {
+		return key
+	}
+	return Quote(key, '"')
+}
+
+// AddDependency writes a line into a manifest's [dependencies] table, as AddEdges writes edges: bytes are only inserted, and the result differs in
+// this entry and in nothing else. value is TOML.
+func AddDependency(data []byte, path, key, value string) ([]byte, error) {
+	fail := func(why string) ([]byte, error) {
+		return nil, &DependencyError{Manifest: path, Key: key, Why: why}
+	}
+	before, err := decode(data)
+	if err != nil {
+		return fail("the manifest cannot be read: " + err.Error())
+	}
+	want, err := decode([]byte("v = " + value + "\n"))
+	if err != nil || len(want) != 1 {
+		return fail("its value is no TOML")
+	}
+	deps, ok := before["dependencies"].(map[string]any)
+	switch {
+	case before["dependencies"] != nil && !ok:
+		return fail("[dependencies] is no table")
+	case deps[key] != nil:
+		return fail("it is among the dependencies already")
+	case deps == nil:
+		deps = map[string]any{}
+		before["dependencies"] = deps
+	}
+	deps[key] = want["v"]
+	e := &editor{data: data, nl: lineEnd(data), spans: manifest.Locate(data)}
+	after, err := decode(e.insertDependency(Key(key) + " = " + value))
+	if err != nil {
+		return fail("[dependencies] is written in a form that is not understood here")
+	}
+	if !reflect.DeepEqual(fingerprintOf(before), fingerprintOf(after)) {
+		return fail("more than the entry would change")
+	}
+	return e.insertDependency(Key(key) + " = " + value), nil
+}
+
+func (e *editor) insertDependency(pair string) []byte {
+	head, ok := e.spans[manifest.SpanKey([]string{"dependencies"})]
+	if !ok {
+		return e.newTable("dependencies", pair)
+	}
+	var last manifest.Span
+	found := false
+	for k, s := range e.spans { // the last entry that is no table of its own
+		path := strings.Split(k, "\x00")
+		if len(path) == 2 && path[0] == "dependencies" && s.End > last.End && s.Start < len(e.data) && e.data[bytes.LastIndexByte(e.data[:s.Start], '\n')+1+len(e.indent(s.Start))] != '[' {
+			last, found = s, true
+		}
+	}
+	switch {
+	case head.End > head.Start && e.data[head.Start] == '{':
+		if !found {
+			return splice(e.data, head.Start+1, " "+pair+" ")
+		}
+		return splice(e.data, last.End, ", "+pair)
+	case head.End == head.Start:
+		if !found {
+			return nil
+		}
+		return e.afterLine(last.End, e.indent(last.Start)+"dependencies."+pair)
+	case !found:
+		return e.afterLine(head.End, pair)
+	}
+	return e.afterLine(last.End, e.indent(last.Start)+pair)
+}
+
+// DependencyError says that a dependency was not written because that could not be done with certainty.
+type DependencyError struct{ Manifest, Key, Why string }
+
+func (e *DependencyError) Error() string {
+	return fmt.Sprintf("%s: the dependency `%s` is not written: %s", e.Manifest, e.Key, e.Why)
+}
+
+// Hint says what a user can do about it.
+func (e *DependencyError) Hint() string { return "write the line by hand" }
+
+// WithEdges is a feature of a package as it should stand in the manifest, with edges added; in a table of its own where the manifest has none.
+func WithEdges(p *manifest.Package, feature string, add ...string) string {
+	line := FeatureLine(feature, manifest.Union(p.Features[feature], add))
+	if p.Line("features") == 0 {
+		line = "[features]\n" + line
+	}
+	return line
+}
+
+// FeatureLine is a line of a [features] table.
+func FeatureLine(feature string, edges []string) string {
+	var quoted []string
+	for _, s := range edges {
+		quoted = append(quoted, Quote(s, '"'))
+	}
+	return Key(feature) + " = [" + strings.Join(quoted, ", ") + "]"
+}

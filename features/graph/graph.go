@@ -1,0 +1,192 @@
+package graph
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+)
+
+const (
+	graphLimit = 256 << 20 // bytes of a unit graph; entrenar's (456 packages) is below 1 MiB
+	maxUnits   = 1 << 20
+)
+
+// Graph is cargo's unit graph: what it will compile and run, and with which features.
+type Graph struct {
+	Version int    `json:"version"`
+	Units   []Unit `json:"units"`
+	Roots   []int  `json:"roots"`
+}
+
+// Unit is one run of the compiler or of a build script.
+type Unit struct {
+	PkgID        string    `json:"pkg_id"`
+	Target       Target    `json:"target"`
+	Platform     string    `json:"platform"` // triple; empty when none was asked for, for host and target alike
+	Mode         string    `json:"mode"`     // build, check, test, run-custom-build, doc, doctest
+	Features     []string  `json:"features"`
+	Dependencies []UnitDep `json:"dependencies"`
+}
+
+// Target is what a unit is made of.
+type Target struct {
+	Kind    []string `json:"kind"` // lib, bin, custom-build, proc-macro, …
+	Name    string   `json:"name"`
+	SrcPath string   `json:"src_path"`
+}
+
+// UnitDep is one step from a unit to another.
+type UnitDep struct {
+	Index int    `json:"index"`
+	Name  string `json:"extern_crate_name"` // what the source calls it; shows renames
+}
+
+// Parse reads the answer of `cargo build --unit-graph`. Another version than 1 is a *Error.
+func Parse(r io.Reader) (*Graph, error) {
+	data, err := io.ReadAll(io.LimitReader(r, graphLimit+1))
+	if err != nil {
+		return nil, fmt.Errorf("unit graph: %w", err)
+	}
+	bad := func(format string, a ...any) (*Graph, error) {
+		return nil, &Error{What: "unit graph", Message: fmt.Sprintf(format, a...)}
+	}
+	if len(data) > graphLimit {
+		return bad("larger than %d bytes", graphLimit)
+	}
+	g := &Graph{Version: -1}
+	err = json.Unmarshal(data, g)
+	var wrong *json.SyntaxError
+	switch {
+	case errors.As(err, &wrong):
+		return bad("not JSON: %v", err)
+	case g.Version == -1:
+		return bad("version none, only 1 is understood")
+	case g.Version != 1: // whatever else is wrong, another version explains it
+		return bad("version %d, only 1 is understood", g.Version)
+	case err != nil:
+		return bad("%v", err)
+	}
+	if len(g.Units) > maxUnits {
+		return bad("%d units", len(g.Units))
+	}
+	for i, u := range g.Units {
+		if u.PkgID == "" {
+			return bad("unit %d has no pkg_id", i)
+		}
+		for _, d := range u.Dependencies {
+			if d.Index < 0 || d.Index >= len(g.Units) {
+				return bad("unit %d depends on unit %d of %d", i, d.Index, len(g.Units))
+			}
+		}
+	}
+	for _, r := range g.Roots {
+		if r < 0 || r >= len(g.Units) {
+			return bad("root %d of %d units", r, len(g.Units))
+		}
+	}
+	return g, nil
+}
+
+// Host says whether the unit runs on the building machine and is no part of what it builds. `platform` does not tell: it is empty for
+// both sides when no --target is given (facts/measured.md 4).
+func (u *Unit) Host() bool {
+	return u.Mode == "run-custom-build" || slices.Contains(u.Target.Kind, "custom-build") || slices.Contains(u.Target.Kind, "proc-macro")
+}
+
+// Linked lists the units that become part of a root, the root first; host units are never entered. A root that is itself a host unit is
+// followed only as a test (the test of a proc-macro is a program of its own).
+func (g *Graph) Linked(root int) []int {
+	if u := &g.Units[root]; u.Host() && u.Mode != "test" {
+		return []int{root}
+	}
+	seen := map[int]bool{root: true}
+	list := []int{root}
+	for i := 0; i < len(list); i++ {
+		for _, d := range g.Units[list[i]].Dependencies {
+			if !seen[d.Index] && !g.Units[d.Index].Host() && !g.Embeds(list[i], d.Index) {
+				seen[d.Index] = true
+				list = append(list, d.Index)
+			}
+		}
+	}
+	return list
+}
+
+// Script answers the units that run and that compile the build script of a unit; -1 where there is none.
+func (g *Graph) Script(unit int) (run, build int) {
+	run, build = -1, -1
+	for _, d := range g.Units[unit].Dependencies {
+		if u := &g.Units[d.Index]; u.Mode == "run-custom-build" && u.PkgID == g.Units[unit].PkgID {
+			run = d.Index
+		}
+	}
+	if run >= 0 {
+		build = g.Compiled(run)
+	}
+	return run, build
+}
+
+// Compiled answers the unit that compiles the script which run runs; -1 when the graph has none.
+func (g *Graph) Compiled(run int) int {
+	for _, d := range g.Units[run].Dependencies {
+		if u := &g.Units[d.Index]; u.Mode != "run-custom-build" && slices.Contains(u.Target.Kind, "custom-build") {
+			return d.Index
+		}
+	}
+	return -1
+}
+
+// Error says that cargo's answer is not in a form that is understood here; the caller then falls back to cargo tree, or is unsure.
+type Error struct {
+	What    string // "unit graph" or "cargo tree"
+	Message string
+}
+
+func (e *Error) Error() string { return e.What + ": " + e.Message }
+
+// Hint says what a user can do about it.
+func (e *Error) Hint() string {
+	return "this cargo's answer is not understood: use a stable cargo of 1.78 or newer"
+}
+
+// Artifact dependencies (nightly's -Zbindeps) are programs that a package embeds or starts: built for it, with features that its manifest turns on, and linked
+// into nothing. Each is a root of its own here.
+// Source: the cargo book, unstable.md, "Artifact dependencies"; seen in unit graphs of 1.97 nightly: a unit of kind bin among the dependencies of another package's.
+
+// Embeds says whether a unit depends on another only as a program.
+func (g *Graph) Embeds(user, dep int) bool {
+	d := &g.Units[dep]
+	return slices.Contains(d.Target.Kind, "bin") && d.Mode != "test" && d.PkgID != g.Units[user].PkgID
+}
+
+// embedded lists the programs that what is linked into the given roots embeds, and those that they embed.
+func (g *Graph) embedded(roots []int) []int {
+	some := false // nearly always there is none: no root is walked for it
+	for i := range g.Units {
+		for _, d := range g.Units[i].Dependencies {
+			some = some || g.Embeds(i, d.Index)
+		}
+	}
+	if !some {
+		return nil
+	}
+	var out []int
+	seen := map[int]bool{}
+	for _, r := range roots {
+		seen[r] = true
+	}
+	for queue := append([]int{}, roots...); len(queue) > 0; queue = queue[1:] {
+		for _, i := range g.Linked(queue[0]) {
+			for _, d := range g.Units[i].Dependencies {
+				if g.Embeds(i, d.Index) && !seen[d.Index] {
+					seen[d.Index] = true
+					out = append(out, d.Index)
+					queue = append(queue, d.Index)
+				}
+			}
+		}
+	}
+	return out
+}

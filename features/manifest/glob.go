@@ -1,0 +1,103 @@
+package manifest
+
+import (
+	"path"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+const maxGlob = 20000 // directories that a member pattern looks at
+
+// glob lists the directories that a workspace member pattern such as "crates/*" matches, sorted.
+// saw is told of every directory whose names, and every path whose existence, decided it.
+// Source: the glob crate that cargo uses: * and ? stop at separators, ** is any number of directories, [!a] negates.
+func glob(h buildenv.Host, dir, pattern string, saw func(path string)) []string {
+	pattern = strings.ReplaceAll(pattern, "[!", "[^")
+	if h.OS == buildenv.Windows {
+		pattern = strings.ReplaceAll(pattern, `\`, "/")
+	}
+	at := []string{dir}
+	if h.IsAbs(pattern) {
+		i := strings.IndexByte(pattern, '/')
+		at = []string{pattern[:i+1]}
+		pattern = pattern[i+1:]
+	}
+	budget := maxGlob
+	for _, part := range strings.Split(pattern, "/") {
+		var next []string
+		seen := map[string]bool{}
+		add := func(d string) {
+			if !seen[d] {
+				seen[d] = true
+				next = append(next, d)
+			}
+		}
+		for _, d := range at {
+			switch {
+			case part == "" || part == ".":
+				add(d)
+			case part == "..":
+				add(h.Dir(d))
+			case part == "**":
+				built := ""
+				for _, sub := range tree(h, d, &budget) {
+					if h.Base(sub) == "target" {
+						built = sub
+					}
+					if built == "" || sub != built && !h.Below(sub, built) { // what builds leave in target changes all the time, and is no member
+						saw(sub)
+					}
+					add(sub)
+				}
+			case !strings.ContainsAny(part, "*?["):
+				sub := h.Join(d, part)
+				if saw(sub); h.IsDir(sub) {
+					add(sub)
+				}
+			default:
+				saw(d)
+				for _, name := range subdirs(h, d, &budget) {
+					if ok, err := path.Match(part, name); ok && err == nil {
+						add(h.Join(d, name))
+					}
+				}
+			}
+		}
+		at = next
+	}
+	sort.Strings(at)
+	return at
+}
+
+// tree lists dir and every directory below it, links not followed.
+func tree(h buildenv.Host, dir string, budget *int) []string {
+	out := []string{dir}
+	for i := 0; i < len(out); i++ {
+		for _, name := range subdirs(h, out[i], budget) {
+			sub := h.Join(out[i], name)
+			if real, err := h.Files.EvalSymlinks(sub); err == nil && h.Base(real) == name {
+				out = append(out, sub)
+			}
+		}
+	}
+	return out
+}
+
+func subdirs(h buildenv.Host, dir string, budget *int) []string {
+	entries, err := h.Files.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if *budget--; *budget < 0 {
+			return names
+		}
+		if e.IsDir() || !e.Type().IsRegular() && h.IsDir(h.Join(dir, e.Name())) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}

@@ -1,0 +1,310 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gpubuild/features/catalog"
+)
+
+// GPUWork is the quick look at a command line: does it ask for anything that has to do with GPUs? It reads manifests and Cargo.lock only
+// and leans to yes: the unit graph decides afterwards. The reason says what was seen.
+//
+// Features are followed as cargo's resolver 1 does, which unifies more than the newer ones: what that finds is never less.
+func (p *Project) GPUWork(r Request) (bool, string) {
+	a := ParseRequest(r)
+	w := &work{Project: p, ask: a, dev: r.Dev, on: map[*Package]map[string]bool{}, base: map[*Package]bool{}, late: map[*Package][]Edge{}}
+	for _, f := range a.Plain {
+		if slices.Contains(a.GPU, f) {
+			return true, fmt.Sprintf("feature `%s` is asked for", f)
+		}
+	}
+	cat, err := catalog.Default()
+	if err != nil {
+		return true, err.Error()
+	}
+	w.catalog = cat
+	for _, pkg := range slices.Sorted(maps.Keys(a.Qualified)) {
+		for _, f := range a.Qualified[pkg] {
+			name := w.realName(pkg)
+			if c := cat.Crate(name); slices.Contains(a.GPU, f) && (c == nil || c.Role != catalog.FalseFriend) || c != nil && slices.Contains(c.CUDAFeatures, f) {
+				return true, fmt.Sprintf("feature `%s/%s` is asked for", pkg, f)
+			}
+		}
+	}
+	selected, known := p.Selection(r)
+	if !known {
+		return true, "the packages asked for are not among the manifests"
+	}
+	for _, pkg := range selected {
+		w.activate(pkg, w.wanted(pkg))
+		if w.reason != "" {
+			return true, w.reason
+		}
+	}
+	for w.settleWeak() {
+		if w.reason != "" {
+			return true, w.reason
+		}
+	}
+	if w.reason != "" {
+		return true, w.reason
+	}
+	if len(p.Doubts) > 0 {
+		return true, "not decided from the manifests: " + p.Doubts[0]
+	}
+	return false, "no feature asked for, no default feature and no dependency leads to a GPU crate"
+}
+
+// work follows features through manifests.
+type work struct {
+	*Project
+	catalog *catalog.Catalog
+	ask     Asked
+	dev     bool
+	on      map[*Package]map[string]bool
+	base    map[*Package]bool // packages whose plain dependencies were followed
+	late    map[*Package][]Edge
+	leading map[string]bool // lock packages from which a GPU crate is reached
+	reason  string
+}
+
+func (w *work) realName(key string) string {
+	for _, m := range w.Members {
+		for _, d := range m.Dependencies {
+			if d.Key == key {
+				return d.Package
+			}
+		}
+	}
+	return key
+}
+
+// wanted lists the features of a selected package that the command line turns on.
+func (w *work) wanted(pkg *Package) []string {
+	var out []string
+	if !w.ask.NoDefault {
+		out = append(out, "default")
+	}
+	if w.ask.All {
+		out = append(out, pkg.FeatureNames()...)
+	}
+	out = append(out, w.ask.Plain...)
+	return append(out, w.ask.Qualified[pkg.Name]...)
+}
+
+// activate turns features of a package on and follows what they lead to.
+func (w *work) activate(pkg *Package, feats []string) {
+	if w.reason != "" {
+		return
+	}
+	have := w.on[pkg]
+	if have == nil {
+		have = map[string]bool{}
+		w.on[pkg] = have
+	}
+	selected := w.IsMember(pkg)
+	var fresh []string
+	on, edges := pkg.Closure(feats)
+	for f := range on {
+		if have[f] {
+			continue
+		}
+		have[f] = true
+		fresh = append(fresh, f)
+		if selected && slices.Contains(w.ask.GPU, f) {
+			w.reason = fmt.Sprintf("feature `%s` of %s is on", f, pkg.Name)
+			return
+		}
+	}
+	if !w.base[pkg] {
+		w.base[pkg] = true
+		for _, d := range pkg.Dependencies {
+			if !d.Optional && w.counts(pkg, d) {
+				w.follow(pkg, d, nil)
+			}
+		}
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	for _, e := range edges {
+		if e.Weak {
+			w.late[pkg] = append(w.late[pkg], e)
+			continue
+		}
+		w.edge(pkg, e)
+	}
+}
+
+func (w *work) edge(pkg *Package, e Edge) {
+	for _, d := range pkg.Dependencies {
+		if d.Key == e.Dep && w.counts(pkg, d) {
+			var feats []string
+			if e.Feature != "" {
+				feats = []string{e.Feature}
+			}
+			w.follow(pkg, d, feats)
+		}
+	}
+}
+
+// settleWeak follows the weak edges whose dependency is on by now; true as long as one was new.
+func (w *work) settleWeak() bool {
+	again := false
+	waiting := w.late
+	w.late = map[*Package][]Edge{}
+	for pkg, edges := range waiting {
+		for _, e := range edges {
+			if w.depOn(pkg, e.Dep) {
+				again = true
+				w.edge(pkg, e)
+				continue
+			}
+			w.late[pkg] = append(w.late[pkg], e)
+		}
+	}
+	return again
+}
+
+// depOn says whether an optional dependency was turned on by a feature.
+func (w *work) depOn(pkg *Package, key string) bool {
+	if !pkg.Optional(key) {
+		return true
+	}
+	for f := range w.on[pkg] {
+		edges, _ := pkg.Edges(f)
+		for _, e := range edges {
+			if e.Dep == key && !e.Weak {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// counts says whether a dependency can become part of what is built: build-dependencies do only where resolver 1 unifies them.
+func (w *work) counts(pkg *Package, d Dependency) bool {
+	switch d.Kind {
+	case Dev:
+		return (w.dev || w.Resolver == "1") && w.IsMember(pkg)
+	case Build:
+		return w.Resolver == "1"
+	}
+	return true // also below [target.…]: whether that applies is cargo's to say
+}
+
+// follow goes into a dependency.
+func (w *work) follow(pkg *Package, d Dependency, feats []string) {
+	if w.reason != "" {
+		return
+	}
+	all := Union(d.Features, feats)
+	if c := w.catalog.Crate(d.Package); c != nil {
+		switch {
+		case c.CUDA() && c.On(all):
+			w.reason = fmt.Sprintf("%s turns on %s", pkg.Name, d.Package)
+		case c.Role == catalog.ByFile:
+			w.reason = fmt.Sprintf("%s depends on %s", pkg.Name, d.Package)
+		case c.Role == catalog.Helper:
+			return
+		}
+		if w.reason != "" {
+			return
+		}
+	}
+	if d.DefaultFeatures {
+		all = append(all, "default")
+	}
+	if d.Path != "" {
+		if local := w.byPath[w.host.Join(d.Path, FileName)]; local != nil && !local.ProcMacro {
+			w.activate(local, all)
+		}
+		return
+	}
+	w.foreign(pkg, d, all)
+}
+
+// foreign decides about a package of a registry or git source, by the lock file and, where its sources are unpacked, by its manifest.
+func (w *work) foreign(pkg *Package, d Dependency, feats []string) {
+	c := w.catalog.Crate(d.Package)
+	if !w.HasLock {
+		if c == nil { // a crate that is known is decided by what the catalog knows of its features
+			w.reason = "there is no Cargo.lock: what " + d.Package + " leads to is not known"
+		}
+		return
+	}
+	w.readLeading()
+	lp := w.lockPackage(d)
+	if lp == nil || !w.leading[lockKey(lp)] {
+		return
+	}
+	m := w.RegistryManifest(lp.Name, lp.Version)
+	if m == nil {
+		if c == nil {
+			w.reason = fmt.Sprintf("%s depends on %s, which may lead to a GPU crate", pkg.Name, d.Package)
+		}
+		return
+	}
+	if !m.ProcMacro {
+		w.activate(m, feats)
+	}
+}
+
+func lockKey(p *LockPackage) string { return p.Name + " " + p.Version }
+
+// lockPackage finds the locked package that a dependency means; with several versions the one whose version begins as was asked.
+func (w *work) lockPackage(d Dependency) *LockPackage {
+	var found *LockPackage
+	want := strings.TrimLeft(d.Version, "=^~> ")
+	for i := range w.Lock {
+		p := &w.Lock[i]
+		if p.Name != d.Package {
+			continue
+		}
+		if found == nil || want != "" && strings.HasPrefix(p.Version, want) || !w.leading[lockKey(found)] && w.leading[lockKey(p)] && !strings.HasPrefix(found.Version, want) {
+			found = p
+		}
+	}
+	return found
+}
+
+// readLeading marks every locked package from which a crate that can bring CUDA code is reached.
+func (w *work) readLeading() {
+	if w.leading != nil {
+		return
+	}
+	w.leading = map[string]bool{}
+	users := map[string][]string{} // key → keys that depend on it
+	byName := map[string][]string{}
+	for i := range w.Lock {
+		byName[w.Lock[i].Name] = append(byName[w.Lock[i].Name], lockKey(&w.Lock[i]))
+	}
+	var queue []string
+	for i := range w.Lock {
+		p := &w.Lock[i]
+		if c := w.catalog.Crate(p.Name); c.CUDA() || c != nil && c.Role == catalog.ByFile {
+			queue = append(queue, lockKey(p))
+		}
+		for _, dep := range p.Dependencies {
+			name, rest, _ := strings.Cut(dep, " ")
+			version, _, _ := strings.Cut(rest, " ")
+			for _, k := range byName[name] {
+				if version == "" || k == name+" "+version {
+					users[k] = append(users[k], lockKey(p))
+				}
+			}
+		}
+	}
+	for len(queue) > 0 {
+		k := queue[0]
+		queue = queue[1:]
+		if w.leading[k] {
+			continue
+		}
+		w.leading[k] = true
+		queue = append(queue, users[k]...)
+	}
+}

@@ -1,0 +1,398 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"gpubuild/buildenv"
+)
+
+// Project is a workspace as its manifests and Cargo.lock say it.
+type Project struct {
+	Root         string // directory of the workspace root
+	RootManifest string
+	Manifest     string // the one asked for
+	Members      []*Package
+	Default      []*Package // what cargo builds when it is told nothing, from Manifest
+	Selected     *Package   // the package of Manifest; nil for a virtual one
+	Virtual      bool       // the root manifest has no package
+	Resolver     string     // "1", "2" or "3"
+	Profiles     []string   // that the root manifest has a table for; cargo's configuration may define others
+	Locals       []*Package // path dependencies that are no members
+	Lock         []LockPackage
+	LockPath     string
+	HasLock      bool
+	Doubts       []string // what could not be told from the manifests alone
+
+	host      buildenv.Host
+	byPath    map[string]*Package
+	globbed   []string            // what member patterns looked at
+	dirs      map[string]*Package // Members and Locals
+	dirCount  int                 // … as many as dirs was made of
+	registry  map[string]*Package // manifests of packages that cargo unpacked, by name and version; nil value: not found
+	memberSet map[*Package]bool
+}
+
+// FileName is what a package's or a workspace's manifest is called.
+const FileName = "Cargo.toml"
+
+// Find walks up from dir to the nearest Cargo.toml, as cargo does.
+func Find(h buildenv.Host, dir string) (string, error) {
+	dir = h.Abs(dir)
+	for d := dir; ; {
+		if m := h.Join(d, FileName); h.IsFile(m) {
+			return m, nil
+		}
+		up := h.Dir(d)
+		if up == d {
+			return "", &NotFoundError{Dir: dir}
+		}
+		d = up
+	}
+}
+
+// Load reads the workspace that a manifest belongs to: its members, their local path dependencies and the lock file.
+func Load(h buildenv.Host, manifest string) (*Project, error) {
+	manifest = h.Clean(h.Abs(manifest))
+	p := &Project{Manifest: manifest, host: h, byPath: map[string]*Package{}, registry: map[string]*Package{}}
+	p.memberSet = map[*Package]bool{}
+	asked, err := p.read(manifest)
+	if err != nil {
+		return nil, err
+	}
+	root, err := p.findRoot(asked)
+	if err != nil {
+		return nil, err
+	}
+	p.RootManifest, p.Root, p.Virtual = root.Manifest, root.Dir, root.Name == ""
+	p.Resolver = resolverOf(root)
+	p.Profiles = root.profiles
+	asked.inherit(h, root)
+	if err := p.findMembers(root); err != nil {
+		return nil, err
+	}
+	if asked.Name != "" {
+		p.Selected = asked
+		if !p.IsMember(asked) {
+			if asked != root {
+				p.Doubts = append(p.Doubts, asked.Manifest+" is not among the members of "+root.Manifest)
+			}
+			p.Members = append(p.Members, asked)
+		}
+	}
+	if err := p.findLocals(root); err != nil {
+		return nil, err
+	}
+	p.findDefaults(root, asked)
+	return p, p.readLock()
+}
+
+func resolverOf(root *Package) string {
+	if root.workspace != nil && root.workspace.resolver != "" {
+		return root.workspace.resolver
+	}
+	if root.Resolver != "" {
+		return root.Resolver
+	}
+	edition := root.Edition
+	if root.inheritsEdition && root.workspace != nil {
+		edition = root.workspace.edition
+	}
+	switch edition { // a virtual workspace without resolver has 1
+	case "2021":
+		return "2"
+	case "", "2015", "2018":
+		return "1"
+	}
+	return "3"
+}
+
+// read parses a manifest once.
+func (p *Project) read(path string) (*Package, error) {
+	if pkg, ok := p.byPath[path]; ok {
+		return pkg, nil
+	}
+	data, err := p.host.ReadFile(path, manifestLimit)
+	if err != nil {
+		return nil, &Error{Path: path, Message: "cannot be read: " + plain(err), Err: err}
+	}
+	pkg, err := parseManifest(p.host, path, data)
+	if err != nil {
+		return nil, err
+	}
+	p.byPath[path] = pkg
+	return pkg, nil
+}
+
+// plain is an error's text without the path, which the message has already.
+func plain(err error) string {
+	var pe *fs.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+// findRoot answers the workspace root of a package; a package without one is its own.
+// Source: cargo's workspace.rs (find_workspace_root_with_loader, get_ws_root, is_excluded).
+func (p *Project) findRoot(pkg *Package) (*Package, error) {
+	h := p.host
+	if pkg.workspace != nil {
+		return pkg, nil
+	}
+	if pkg.pointer != "" {
+		path := h.Join(absFrom(h, pkg.Dir, pkg.pointer), FileName)
+		root, err := p.read(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: package.workspace: %w", pkg.Manifest, err)
+		}
+		return root, nil
+	}
+	for d := h.Dir(pkg.Dir); ; {
+		path := h.Join(d, FileName)
+		if d != pkg.Dir && h.IsFile(path) {
+			cand, err := p.read(path)
+			if err != nil {
+				return nil, err
+			}
+			switch {
+			case cand.workspace != nil && !excluded(h, cand, pkg.Manifest):
+				return cand, nil
+			case cand.workspace == nil && cand.pointer != "":
+				root, err := p.read(h.Join(absFrom(h, cand.Dir, cand.pointer), FileName))
+				if err != nil {
+					return nil, fmt.Errorf("%s: package.workspace: %w", cand.Manifest, err)
+				}
+				return root, nil
+			}
+		}
+		up := h.Dir(d)
+		if up == d {
+			return pkg, nil
+		}
+		d = up
+	}
+}
+
+// excluded says whether a root's exclude list names a manifest that its members list does not.
+func excluded(h buildenv.Host, root *Package, manifest string) bool {
+	named := func(list []string) bool {
+		for _, e := range list {
+			if h.Below(manifest, h.Clean(absFrom(h, root.Dir, e))) {
+				return true
+			}
+		}
+		return false
+	}
+	return named(root.workspace.exclude) && !named(root.workspace.members)
+}
+
+// Text is a manifest of the workspace as it was read; nil for others.
+func (p *Project) Text(manifest string) []byte {
+	for _, m := range p.Members {
+		if p.host.SamePath(m.Manifest, manifest) {
+			return m.text
+		}
+	}
+	return nil
+}
+
+// Member says whether a manifest is one of the workspace's own.
+func (p *Project) Member(manifest string) bool {
+	for _, m := range p.Members {
+		if p.host.SamePath(m.Manifest, manifest) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *Project) IsMember(pkg *Package) bool {
+	if len(p.memberSet) != len(p.Members) {
+		p.memberSet = make(map[*Package]bool, len(p.Members))
+		for _, m := range p.Members {
+			p.memberSet[m] = true
+		}
+	}
+	return p.memberSet[pkg]
+}
+
+func (p *Project) findMembers(root *Package) error {
+	if root.workspace == nil {
+		p.Members = []*Package{root}
+		return nil
+	}
+	for _, pattern := range root.workspace.members {
+		paths, globbed := p.expand(root.Dir, pattern)
+		if globbed && len(paths) == 0 {
+			p.Doubts = append(p.Doubts, fmt.Sprintf("workspace member %q matches nothing", pattern))
+		}
+		for _, dir := range paths {
+			m := p.host.Join(dir, FileName)
+			if globbed && (!p.host.IsFile(m) || excluded(p.host, root, m)) {
+				continue
+			}
+			if err := p.addMember(root, m, false); err != nil {
+				return err
+			}
+		}
+	}
+	if root.Name != "" {
+		return p.addMember(root, root.Manifest, false)
+	}
+	return nil
+}
+
+// addMember adds a package and those of its path dependencies that lie in the workspace, as cargo's find_path_deps does.
+func (p *Project) addMember(root *Package, manifest string, dependency bool) error {
+	if dependency && (!p.host.Below(manifest, root.Dir) || excluded(p.host, root, manifest)) {
+		return nil
+	}
+	if dependency && !p.host.IsFile(manifest) {
+		return nil // cargo has its own words for that
+	}
+	pkg, err := p.read(manifest)
+	if err != nil {
+		return err
+	}
+	if pkg.Name == "" || p.IsMember(pkg) || dependency && pkg.workspace != nil && pkg != root {
+		return nil
+	}
+	p.Members = append(p.Members, pkg)
+	p.memberSet[pkg] = true
+	pkg.inherit(p.host, root)
+	for _, d := range pkg.Dependencies {
+		if d.Path != "" {
+			if err := p.addMember(root, p.host.Join(d.Path, FileName), true); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// findLocals reads the path dependencies that are no members, and theirs.
+func (p *Project) findLocals(root *Package) error {
+	seen := map[*Package]bool{}
+	for _, m := range p.Members {
+		seen[m] = true
+	}
+	queue := append([]*Package{}, p.Members...)
+	for len(queue) > 0 {
+		pkg := queue[0]
+		queue = queue[1:]
+		for _, d := range pkg.Dependencies {
+			if d.Path == "" {
+				continue
+			}
+			m := p.host.Join(d.Path, FileName)
+			if !p.host.IsFile(m) {
+				p.Doubts = append(p.Doubts, fmt.Sprintf("%s: path dependency `%s` has no manifest at %s", pkg.Manifest, d.Key, m))
+				continue
+			}
+			local, err := p.read(m)
+			if err != nil {
+				return err
+			}
+			if seen[local] || local.Name == "" {
+				continue
+			}
+			seen[local] = true
+			if home, err := p.findRoot(local); err == nil {
+				local.inherit(p.host, home)
+			}
+			p.Locals = append(p.Locals, local)
+			queue = append(queue, local)
+		}
+	}
+	return nil
+}
+
+func (p *Project) findDefaults(root, asked *Package) {
+	switch {
+	case asked != root && asked.Name != "":
+		p.Default = []*Package{asked}
+	case root.workspace != nil && root.workspace.hasDefaults:
+		for _, pattern := range root.workspace.defaults {
+			paths, _ := p.expand(root.Dir, pattern)
+			for _, dir := range paths {
+				for _, m := range p.Members {
+					if p.host.SamePath(m.Dir, dir) {
+						p.Default = append(p.Default, m)
+					}
+				}
+			}
+		}
+	case root.Name != "":
+		p.Default = []*Package{root}
+	default:
+		p.Default = p.Members
+	}
+}
+
+// expand lists the directories that a member pattern means; globbed says whether it was a pattern at all.
+func (p *Project) expand(dir, pattern string) (paths []string, globbed bool) {
+	full := p.host.Clean(absFrom(p.host, dir, pattern))
+	if !strings.ContainsAny(pattern, "*?[") {
+		return []string{full}, false
+	}
+	paths = glob(p.host, dir, pattern, func(path string) { p.globbed = append(p.globbed, path) })
+	for _, dir := range paths {
+		p.globbed = append(p.globbed, p.host.Join(dir, FileName)) // a directory that matches becomes a member with its manifest
+	}
+	return paths, true
+}
+
+// Globbed lists the directories and manifests that decided which members the workspace's patterns find, those that are not there included.
+func (p *Project) Globbed() []string { return p.globbed }
+
+// Local answers the workspace member or path dependency whose directory is dir.
+func (p *Project) Local(dir string) *Package {
+	if n := len(p.Members) + len(p.Locals); p.dirs == nil || p.dirCount != n {
+		p.dirs, p.dirCount = make(map[string]*Package, n), n
+		for _, list := range [][]*Package{p.Locals, p.Members} {
+			for _, m := range list {
+				p.dirs[m.Dir] = m
+			}
+		}
+	}
+	if m := p.dirs[dir]; m != nil {
+		return m
+	}
+	for _, list := range [][]*Package{p.Members, p.Locals} {
+		for _, m := range list {
+			if p.host.SamePath(m.Dir, dir) {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// Declaring answers the manifest that an entry leads to, where it is on this machine.
+func (p *Project) Declaring(d Dependency) *Package {
+	if d.Path != "" {
+		return p.LocalPackage(d)
+	}
+	for i := range p.Lock {
+		if lp := &p.Lock[i]; lp.Name == d.Package {
+			if m := p.RegistryManifest(lp.Name, lp.Version); m != nil {
+				return m
+			}
+		}
+	}
+	return nil
+}
+
+// LocalPackage answers the manifest that an entry with a path leads to; nil where it is not among those that were read.
+func (p *Project) LocalPackage(d Dependency) *Package {
+	if p == nil || d.Path == "" {
+		return nil
+	}
+	return p.byPath[p.host.Join(d.Path, FileName)]
+}
+
+// Package answers a package that was read, by the path of its manifest; nil for others.
+func (p *Project) Package(manifest string) *Package { return p.byPath[manifest] }

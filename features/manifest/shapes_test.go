@@ -1,0 +1,3 @@
+package manifest
+
+func ask(feats string) Request { return Request{Features: []string{feats}} }

@@ -1,0 +1,104 @@
+package source
+
+import (
+	"slices"
+	"strings"
+
+	"gpubuild/features/manifest"
+)
+
+// Libtorch is which libtorch a program with torch-sys will get, as far as that can be seen here.
+type Libtorch struct {
+	Says string
+	CPU  bool   // it certainly has no CUDA
+	CUDA bool   // it certainly has
+	Fix  string // what would bring CUDA
+}
+
+// LibtorchOf follows torch-sys 0.26.0 build.rs (SystemInfo::new, prepare_libtorch_dir): LIBTORCH_USE_PYTORCH, LIBTORCH_LIB, LIBTORCH, on
+// Linux /usr/lib/libtorch.so, then the download, whose device is TORCH_CUDA_VERSION or the CPU. cargo's [env] tables may set the same
+// variables: where one names them nothing is certain.
+func (r *Reader) LibtorchOf(features []string) Libtorch {
+	get := func(name string) (string, bool) {
+		s, ok := r.h.Env.Lookup(name)
+		return s, ok && s != ""
+	}
+	if slices.Contains(features, "doc-only") {
+		return Libtorch{Says: "doc-only: no libtorch is linked"}
+	}
+	if _, python := get("LIBTORCH_USE_PYTORCH"); python {
+		return Libtorch{Says: "LIBTORCH_USE_PYTORCH: the PyTorch that python3 imports decides"}
+	}
+	lib, how := "", ""
+	if s, ok := get("LIBTORCH_LIB"); ok {
+		lib, how = r.h.Join(s, "lib"), "LIBTORCH_LIB"
+	} else if s, ok := get("LIBTORCH"); ok {
+		lib, how = r.h.Join(s, "lib"), "LIBTORCH"
+	} else if r.h.OS == "linux" && r.h.IsFile("/usr/lib/libtorch.so") {
+		lib, how = "/usr/lib", "the system's libtorch"
+	}
+	if lib != "" {
+		for _, name := range []string{"libtorch_cuda.so", "libtorch_cuda_cu.so", "torch_cuda.dll", "torch_cuda_cu.dll"} {
+			if r.h.IsFile(r.h.Join(lib, name)) {
+				return Libtorch{Says: how + ": " + r.h.Join(lib, name) + " is there", CUDA: true}
+			}
+		}
+		for _, name := range []string{"libtorch_cpu.so", "libtorch.so", "torch_cpu.dll", "torch.lib"} {
+			if r.h.IsFile(r.h.Join(lib, name)) {
+				return Libtorch{Says: how + ": " + lib + " holds a libtorch without CUDA", CPU: true, Fix: "LIBTORCH=a libtorch built for CUDA"}
+			}
+		}
+		return Libtorch{Says: how + ": no libtorch is seen in " + lib}
+	}
+	if r.ConfigNames("LIBTORCH") || r.ConfigNames("TORCH_CUDA_VERSION") {
+		return Libtorch{Says: "cargo's [env] names the libtorch"}
+	}
+	if !slices.Contains(features, "download-libtorch") {
+		return Libtorch{Says: "no libtorch is named: set LIBTORCH or LIBTORCH_USE_PYTORCH=1, or turn on tch/download-libtorch"}
+	}
+	if s, ok := get("TORCH_CUDA_VERSION"); ok {
+		return Libtorch{Says: "TORCH_CUDA_VERSION: the libtorch for " + s + " is downloaded"}
+	}
+	return Libtorch{Says: "TORCH_CUDA_VERSION is not set: the libtorch for the CPU is downloaded", CPU: true, Fix: "TORCH_CUDA_VERSION=cu128"}
+}
+
+// Passes says whether a package's build script or cargo's configuration mentions a linker flag.
+func (r *Reader) Passes(p *manifest.Package, flag string) bool {
+	if p.BuildScript != "" {
+		if data, err := r.h.ReadFile(p.BuildScript, sourceLimit); err == nil && strings.Contains(string(data), flag) {
+			return true
+		}
+	}
+	return r.ConfigNames(flag)
+}
+
+// ConfigNames says whether a configuration file of cargo's mentions a variable.
+func (r *Reader) ConfigNames(name string) bool {
+	starts := []string{r.h.Cwd}
+	if r.root != "" {
+		starts = append(starts, r.root)
+	}
+	var dirs []string
+	for _, dir := range starts {
+		for dir != "" {
+			dirs = append(dirs, r.h.Join(dir, ".cargo"))
+			up := r.h.Dir(dir)
+			if up == dir {
+				break
+			}
+			dir = up
+		}
+	}
+	home, ok := r.h.Env.Lookup("CARGO_HOME")
+	if !ok || home == "" {
+		home = r.h.Join(r.h.Home, ".cargo")
+	}
+	for _, d := range append(dirs, home) {
+		for _, f := range []string{"config.toml", "config"} {
+			if data, err := r.h.ReadFile(r.h.Join(d, f), sourceLimit); err == nil && strings.Contains(string(data), name) {
+				return true
+			}
+		}
+	}
+	return false
+}
