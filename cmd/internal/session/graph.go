@@ -20,9 +20,9 @@ import (
 type Graph struct {
 	Units  *graph.Graph // nil where cargo gave no unit graph, and `cargo tree` answered
 	Tree   *graph.Tree  // nil where the unit graph answered
-	Reason string          // why `cargo tree` was asked
-	Stderr []byte          // what cargo printed
-	Places cargo.Places    // empty unless asked for
+	Reason string       // why `cargo tree` was asked
+	Stderr []byte       // what cargo printed
+	Places cargo.Places // empty unless asked for
 }
 
 // Question is how cargo is asked.
