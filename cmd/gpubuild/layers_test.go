@@ -19,7 +19,7 @@ var layers = [][]string{
 	{"features/catalog", "buildenv/cache", "buildenv/hosttest", "buildenv/need", "buildenv/local", "buildenv/pefile", "buildenv/proc", "buildenv/saved", "buildenv/stale"},
 	{"buildenv/memo", "features/manifest", "toolchain/explain"},
 	{"features/edit", "features/graph", "gpu/", "toolchain/"},
-	{"features/source"},
+	{"features/source", "toolchain/install/redist", "toolchain/install/wheel"}, // these two import toolchain/install/tree
 	{"features", "gpu/verify", "toolchain", "toolchain/install"},
 	{"cmd/internal/config", "cmd/internal/console", "cmd/internal/version"},
 	{"cmd/internal/receipt", "cmd/internal/session"},

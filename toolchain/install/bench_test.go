@@ -67,8 +67,8 @@ func (l slowListener) Accept() (net.Conn, error) {
 	return slowConn{c, l.line}, err
 }
 
-// packageIndex serves the wheels of a folder as a package index does (PEP 503), over a line of so many Mbit/s; 0: as fast as it goes. The files
-// bear the headers of pypi.org's, so that pip's own cache does with them what it does there.
+// packageIndex serves the wheels of a folder as a package index does (PEP 503), over a line of so many Mbit/s; 0: as fast as it goes.
+// The files bear the headers of pypi.org's, so that pip's own cache does with them what it does there.
 func packageIndex(b *testing.B, folder string, items []Item, mbit float64) string {
 	b.Helper()
 	mux := http.NewServeMux()
@@ -98,7 +98,7 @@ func wheelFolder(b *testing.B, h buildenv.Host, p Plan) string {
 	b.Helper()
 	if folder := need.Given("wheels"); folder != "" { // other files in it do no harm
 		for _, it := range p.Items {
-			if err := check(filepath.Join(folder, it.File), it.Wheel); err != nil {
+			if err := it.Check(filepath.Join(folder, it.File)); err != nil {
 				b.Fatalf("%s: %v", folder, err)
 			}
 		}
@@ -123,8 +123,8 @@ func pipDownload(b *testing.B, h buildenv.Host, p Plan, to string) {
 	}
 }
 
-// BenchmarkInstall compares the installation of CUDA 13.4 with `pip download` of the same wheels, from the same index and with nothing cached, in
-// turn. install/pip is the median over the rounds: say -benchtime 5x.
+// BenchmarkInstall compares the installation of CUDA 13.4 with `pip download` of the same wheels, from the same index and with nothing
+// cached, in turn. install/pip is the median over the rounds: say -benchtime 5x.
 func BenchmarkInstall(b *testing.B) {
 	h, err := local.Host()
 	if err != nil {

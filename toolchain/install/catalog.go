@@ -3,17 +3,27 @@ package install
 import (
 	_ "embed"
 	"fmt"
+	"maps"
 	"regexp"
-	"sort"
-	"strings"
+	"slices"
 
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/gpu"
+	"gpubuild/toolchain/install/tree"
 )
 
 //go:embed pins.toml
 var pins string
+
+// Catalog is every toolkit that is pinned, newest first, and what can be asked for by name.
+type Catalog struct {
+	Schema   int                `toml:"schema"`
+	Licences map[string]Licence `toml:"licence"`
+	Groups   map[string]string  `toml:"group"` // name and what it is for
+	Parts    []Part             `toml:"part"`
+	Sets     []Set              `toml:"set"`
+}
 
 // Licence is whose terms a part comes under.
 type Licence struct {
@@ -30,54 +40,14 @@ type Part struct {
 	Holds   string `toml:"holds"`
 }
 
-// Wheel is one file to fetch: a pinned wheel, or an archive of NVIDIA's redistributables.
-type Wheel struct {
-	Part     string `toml:"-"`
-	Package  string `toml:"-"`
-	Licence  string `toml:"-"`
-	Version  string `toml:"version"`
-	Size     int64  `toml:"size"`     // bytes to fetch
-	Unpacked int64  `toml:"unpacked"` // bytes on disk
-	SHA256   string `toml:"sha256"`
-	File     string `toml:"file"`
-	Path     string `toml:"-"` // of a redistributable: from the address of all of them
-}
-
-func (w Wheel) String() string { return w.Package + " " + w.Version }
-
-// bound is how many bytes its entries may have.
-func (w Wheel) bound() uint64 {
-	if w.Path != "" { // the index does not say: xz makes no more than this of anything that is of use
-		return uint64(w.Size)*100 + 64<<20
-	}
-	return uint64(w.Unpacked) + margin
-}
-
-// tag is the platform tag by which pip finds the wheel; the first of several is as good as any.
-func (w Wheel) tag() string {
-	name := strings.TrimSuffix(w.File, ".whl")
-	tags := name[strings.LastIndexByte(name, '-')+1:]
-	tag, _, _ := strings.Cut(tags, ".")
-	return tag
-}
-
 // Set is one release of the toolkit: versions that belong together.
 type Set struct {
-	CUDA     gpu.Version                 `toml:"cuda"`
-	Release  string                      `toml:"release"` // 13.4.3
-	Platform map[string]map[string]Wheel `toml:"platform"`
+	CUDA     gpu.Version                        `toml:"cuda"`
+	Release  string                             `toml:"release"`  // 13.4.3
+	Platform map[string]map[string]tree.Archive `toml:"platform"` // wheels by part
 }
 
-// Catalog is everything that can be fetched, newest set first.
-type Catalog struct {
-	Schema   int                `toml:"schema"`
-	Licences map[string]Licence `toml:"licence"`
-	Groups   map[string]string  `toml:"group"` // name and what it is for
-	Parts    []Part             `toml:"part"`
-	Sets     []Set              `toml:"set"`
-}
-
-// DefaultCatalog answers the pins that are part of this program.
+// DefaultCatalog returns the pins that are part of this program.
 func DefaultCatalog() (*Catalog, error) { return ParseCatalog([]byte(pins)) }
 
 var (
@@ -99,12 +69,10 @@ func ParseCatalog(data []byte) (*Catalog, error) {
 	if c.Schema != 1 {
 		return nil, fmt.Errorf("pins: schema %d, this program reads 1", c.Schema)
 	}
-	parts := map[string]Part{}
 	for _, p := range c.Parts {
 		if !plainName.MatchString(p.Name) || !plainName.MatchString(p.Package) || c.Groups[p.Group] == "" || c.Licences[p.Licence].Name == "" {
 			return nil, fmt.Errorf("pins: part %q lacks a package, a group or a licence", p.Name)
 		}
-		parts[p.Name] = p
 	}
 	for _, s := range c.Sets {
 		if s.CUDA.IsZero() || !plainName.MatchString(s.Release) {
@@ -112,32 +80,47 @@ func ParseCatalog(data []byte) (*Catalog, error) {
 		}
 		for platform, wheels := range s.Platform {
 			for name, w := range wheels {
-				p, known := parts[name]
-				where := fmt.Sprintf("pins: %s %s %s", s.Release, platform, name)
-				switch {
-				case !known:
-					return nil, fmt.Errorf("%s: no such part", where)
-				case !hexHash.MatchString(w.SHA256):
-					return nil, fmt.Errorf("%s: %q is no sha256", where, w.SHA256)
-				case !wheelName.MatchString(w.File) || !plainName.MatchString(w.Version):
-					return nil, fmt.Errorf("%s: %q is no wheel's name", where, w.File)
-				case w.Size <= 0 || w.Unpacked <= 0:
-					return nil, fmt.Errorf("%s: no size", where)
+				if err := checkPin(w); err != nil {
+					return nil, fmt.Errorf("pins: %s %s %s: %w", s.Release, platform, name, err)
+				}
+				p, known := c.part(name)
+				if !known {
+					return nil, fmt.Errorf("pins: %s %s %s: no such part", s.Release, platform, name)
 				}
 				w.Part, w.Package, w.Licence = p.Name, p.Package, p.Licence
 				wheels[name] = w
 			}
 		}
 	}
-	sort.SliceStable(c.Sets, func(i, j int) bool { return c.Sets[i].CUDA.Compare(c.Sets[j].CUDA) > 0 })
+	slices.SortStableFunc(c.Sets, func(a, b Set) int { return b.CUDA.Compare(a.CUDA) })
 	return c, nil
+}
+
+func checkPin(w tree.Archive) error {
+	switch {
+	case !hexHash.MatchString(w.SHA256):
+		return fmt.Errorf("%q is no sha256", w.SHA256)
+	case !wheelName.MatchString(w.File) || !plainName.MatchString(w.Version):
+		return fmt.Errorf("%q is no wheel's name", w.File)
+	case w.Size <= 0 || w.Unpacked <= 0:
+		return fmt.Errorf("no size")
+	}
+	return nil
+}
+
+func (c *Catalog) part(name string) (Part, bool) {
+	i := slices.IndexFunc(c.Parts, func(p Part) bool { return p.Name == name })
+	if i < 0 {
+		return Part{}, false
+	}
+	return c.Parts[i], true
 }
 
 // Default is what is fetched when nothing else is asked for: enough to compile kernels and to prove that they ran.
 func Default() []string { return []string{"build", "cupti"} }
 
 // expand turns names of groups and parts into parts, in the catalog's order. "all" means every part.
-func (c *Catalog) expand(names []string) ([]Part, error) {
+func (c *Catalog) expand(names []string) ([]string, error) {
 	if len(names) == 0 {
 		names = Default()
 	}
@@ -153,10 +136,10 @@ func (c *Catalog) expand(names []string) ([]Part, error) {
 			return nil, &UnknownPartError{Name: n, Known: c.names()}
 		}
 	}
-	var out []Part
+	var out []string
 	for _, p := range c.Parts {
 		if wanted[p.Name] {
-			out = append(out, p)
+			out = append(out, p.Name)
 		}
 	}
 	return out, nil
@@ -164,15 +147,71 @@ func (c *Catalog) expand(names []string) ([]Part, error) {
 
 // names lists what can be asked for: groups first, then parts.
 func (c *Catalog) names() []string {
-	var out []string
-	for g := range c.Groups {
-		out = append(out, g)
-	}
-	sort.Strings(out)
+	out := slices.Sorted(maps.Keys(c.Groups))
 	for _, p := range c.Parts {
 		if c.Groups[p.Name] == "" {
 			out = append(out, p.Name)
 		}
 	}
 	return append(out, "all")
+}
+
+// choose returns the newest set that fits, and why each newer one, or each at all, was rejected.
+func (c *Catalog) choose(platform string, parts []string, w Want) (*Set, []string) {
+	var rejected []string
+	for i := range c.Sets {
+		s := &c.Sets[i]
+		wheels := s.Platform[platform]
+		missing := slices.IndexFunc(parts, func(p string) bool { return wheels[p].File == "" })
+		switch why := w.refuses(s.CUDA); {
+		case wheels == nil:
+		case why != "":
+			rejected = append(rejected, "CUDA "+s.CUDA.String()+why)
+		case missing >= 0:
+			rejected = append(rejected, fmt.Sprintf("CUDA %s has no %s", s.CUDA, parts[missing]))
+		default:
+			return s, rejected
+		}
+	}
+	return nil, rejected
+}
+
+// Price is what fetching a toolkit costs, whatever a machine has already.
+type Price struct {
+	Release string // 13.4.3
+	Fetch   int64  // bytes to fetch
+	Disk    int64  // bytes on disk
+	CUDNN   string // version of its cuDNN; empty: that is not among the parts
+}
+
+// Price returns what the parts of one version cost on a platform; a *NoFitError says that it cannot be fetched, and why.
+func (c *Catalog) Price(platform string, v gpu.Version, parts []string) (Price, error) {
+	wanted, err := c.expand(parts)
+	if err != nil {
+		return Price{}, err
+	}
+	set, rejected := c.choose(platform, wanted, Want{Exact: v})
+	if set == nil {
+		return Price{}, &NoFitError{Platform: platform, Exact: v, Losers: rejected}
+	}
+	p := Price{Release: set.Release}
+	for _, part := range wanted {
+		w := set.Platform[platform][part]
+		p.Fetch += w.Size
+		p.Disk += w.Unpacked
+		if part == "cudnn" {
+			p.CUDNN = w.Version
+		}
+	}
+	return p, nil
+}
+
+// Newest is the newest version that can be fetched for a platform and is not newer than limit; zero: any. It is zero when there is none.
+func (c *Catalog) Newest(platform string, limit gpu.Version) gpu.Version {
+	for _, s := range c.Sets { // newest first
+		if s.Platform[platform] != nil && (limit.IsZero() || s.CUDA.Compare(limit) <= 0) {
+			return s.CUDA
+		}
+	}
+	return gpu.Version{}
 }

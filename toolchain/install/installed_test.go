@@ -2,12 +2,12 @@ package install
 
 import (
 	"context"
-	"encoding/json"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gpubuild/toolchain/install/tree"
 )
 
 func TestVerifyFindsWhatChanged(t *testing.T) {
@@ -18,6 +18,7 @@ func TestVerifyFindsWhatChanged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const list = "gpubuild-files.json"
 	at := func(p string) string { return filepath.Join(root, p) }
 	for _, err := range []error{
 		os.WriteFile(at("bin/nvcc"), []byte("#!nvcc 13.X"), 0o755),
@@ -50,10 +51,10 @@ func TestVerifyFindsWhatChanged(t *testing.T) {
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if err := os.WriteFile(at(listFile), []byte("[]"), 0o644); err != nil {
+	if err := os.WriteFile(at(list), []byte("[]"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if bad, _ := Verify(context.Background(), h, Installed(h, dir)[0]); len(bad) != 1 || bad[0].Path != listFile {
+	if bad, _ := Verify(context.Background(), h, Installed(h, dir)[0]); len(bad) != 1 || bad[0].Path != list {
 		t.Errorf("a list that was changed: %v", bad)
 	}
 }
@@ -68,7 +69,7 @@ func TestHalfToolkitsAreNotSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 		if marker != "" {
-			if err := os.WriteFile(filepath.Join(root, markerFile), []byte(marker), 0o600); err != nil {
+			if err := os.WriteFile(filepath.Join(root, tree.MarkerFile), []byte(marker), 0o600); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -81,7 +82,7 @@ func TestHalfToolkitsAreNotSeen(t *testing.T) {
 		t.Errorf("incomplete: %+v", half)
 	}
 	for _, in := range half {
-		if bad, err := Verify(context.Background(), h, in); err != nil || len(bad) != 1 || bad[0].Path != markerFile {
+		if bad, err := Verify(context.Background(), h, in); err != nil || len(bad) != 1 || bad[0].Path != tree.MarkerFile {
 			t.Errorf("verify %s: %v, %v", in.Name, bad, err)
 		}
 		if err := Remove(context.Background(), h, dir, in.Name, nil); err != nil {
@@ -95,43 +96,3 @@ func TestHalfToolkitsAreNotSeen(t *testing.T) {
 		t.Errorf("seen: %+v", in)
 	}
 }
-
-func TestVersionJSON(t *testing.T) {
-	c, err := DefaultCatalog()
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := versionJSON(plan(t, c, linuxHost(), "/c", Want{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got map[string]struct{ Name, Version string }
-	if err := json.Unmarshal(data, &got); err != nil || got["cuda"].Version != "13.4.3" || got["cuda_nvcc"].Version != "13.4.92" || got["nvvm"].Name != "nvvm" {
-		t.Errorf("%s, %v", data, err)
-	}
-}
-
-// Two archives may write a directory's name in two ways; Windows has one directory then.
-func TestVerifyOnWindowsMindsNoCase(t *testing.T) {
-	linuxOnly(t)
-	h, root := testHost(t), t.TempDir()
-	if err := os.WriteFile(filepath.Join(root, "Lib"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	known := map[string]bool{"lib": true}
-	if got := added(h, root, "", known); len(got) != 1 || got[0].Path != "Lib" {
-		t.Errorf("on Linux: %v", got)
-	}
-	h.OS = "windows"
-	h.Files = windowsFiles{root}
-	if got := added(h, `C:\tk`, "", known); len(got) != 0 {
-		t.Errorf("on Windows: %v", got)
-	}
-}
-
-type windowsFiles struct{ root string }
-
-func (w windowsFiles) Stat(string) (fs.FileInfo, error)         { return nil, fs.ErrNotExist }
-func (w windowsFiles) ReadDir(string) ([]fs.DirEntry, error)    { return os.ReadDir(w.root) }
-func (w windowsFiles) Open(string) (fs.File, error)             { return nil, fs.ErrNotExist }
-func (w windowsFiles) EvalSymlinks(path string) (string, error) { return path, nil }

@@ -14,10 +14,10 @@ import (
 	"gpubuild/buildenv/cache"
 )
 
-// Overlay makes one root, in the user's cache, of a cuDNN whose headers and import libraries lie in directories of several CUDA versions, as NVIDIA's
-// installer for Windows puts them: <root>/include and <root>/lib/x64, where every build script looks. Nothing of the install is touched. The files
-// are hard links where the cache lies on the same volume, else copies (some MB: the DLLs stay where they are and are found by PATH). A root is
-// made anew, under another name, when a file of the install changed.
+// Overlay makes one root, in the user's cache, of a cuDNN whose headers and import libraries lie in directories of several CUDA
+// versions, as NVIDIA's installer for Windows puts them: <root>/include and <root>/lib/x64, where every build script looks. Nothing of
+// the install is touched. The files are hard links where the cache lies on the same volume, else copies (some MB: the DLLs stay where
+// they are and are found by PATH). A root is made anew, under another name, when a file of the install changed.
 func Overlay(h buildenv.Host, cacheDir, version, include, lib string) (string, error) {
 	parts := []struct{ from, to string }{{include, "include"}, {lib, h.Join("lib", "x64")}}
 	sum := sha256.New()
@@ -75,7 +75,8 @@ func mirror(h buildenv.Host, from, to string) error {
 		if err := os.Link(src, dst); err == nil || errors.Is(err, fs.ErrExist) {
 			continue
 		}
-		if err := copy.Copy(src, dst, copy.Options{OnSymlink: func(string) copy.SymlinkAction { return copy.Deep }, PreserveTimes: true}); err != nil {
+		follow := func(string) copy.SymlinkAction { return copy.Deep }
+		if err := copy.Copy(src, dst, copy.Options{OnSymlink: follow, PreserveTimes: true}); err != nil {
 			return err
 		}
 	}

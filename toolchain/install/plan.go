@@ -1,14 +1,20 @@
 package install
 
 import (
+	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
-	"sort"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/install/redist"
+	"gpubuild/toolchain/install/tree"
+	"gpubuild/toolchain/install/wheel"
 )
 
 // assembly is part of a toolkit's name: raise it whenever trees are put together differently, and old ones are left alone.
@@ -22,37 +28,53 @@ type Want struct {
 	Exact      gpu.Version // that very version; zero: the newest that fits
 	Pin        gpu.Version // that version or a later one of the same major: what a feature of cudarc fixes its bindings to; zero: any
 	LinkStubs  bool        // also stubs of cublas, cublasLt, curand, nvrtc, cudnn where the real ones are not among the parts
-	Folders    []string    // directories that may hold the wheels already; what is found there is checked and not fetched
-	Compiler   string      // C compiler for the stubs; empty: cc, gcc or clang of PATH
 }
 
-// Item is one wheel of a plan.
-type Item struct {
-	Wheel
-	Have string // a file of that name and size, to be checked; empty: it will be fetched
+// refuses says why a version may not be taken; empty: it may.
+func (w Want) refuses(v gpu.Version) string {
+	switch {
+	case !w.Exact.IsZero() && v != w.Exact:
+		return fmt.Sprintf(" is not the %s asked for", w.Exact)
+	case !w.MaxVersion.IsZero() && v.Compare(w.MaxVersion) > 0 && w.MaxBecause != "":
+		return fmt.Sprintf(" is newer than %s (%s)", w.MaxVersion, w.MaxBecause)
+	case !w.MaxVersion.IsZero() && v.Compare(w.MaxVersion) > 0:
+		return fmt.Sprintf(" is newer than %s, the newest that may be used here", w.MaxVersion)
+	case !w.Pin.IsZero() && (v.Major != w.Pin.Major || v.Compare(w.Pin) < 0):
+		return fmt.Sprintf(" has not all of what a feature fixes cudarc's bindings to (CUDA %d from %s on)", w.Pin.Major, w.Pin)
+	}
+	return ""
+}
+
+// Redist says where the redistributables are taken from. The user names it, or it is NVIDIA's own server; never a cloned repository.
+type Redist struct {
+	Base   string // URL or directory; empty: redist.Home
+	Origin string // who named it, for Plan.Lines
 }
 
 // Plan is what Run will do.
 type Plan struct {
 	Root      string // where the toolkit will be, or is
-	Installed bool   // it is there already: Run answers at once
+	Installed bool   // it is there already: Run has nothing to do
 	CUDA      gpu.Version
 	Release   string // 13.4.3
 	Platform  string // linux-x86_64
 	Items     []Item
-	Fetch     int64 // bytes that will be fetched
-	Disk      int64 // bytes that it takes once it is there
+	Fetch     int64 // bytes to fetch
+	Disk      int64 // bytes on disk once it is installed
 	Licences  []Licence
 	LinkStubs bool
-	Notes     []string // why newer sets lost
+	Notes     []string // why newer versions were rejected
 
-	name     string
-	cacheDir string
-	compiler string
-	host     buildenv.Host
-	source   *source // not nil: redistributables, and no pip
-	from     Redist
-	pip      pip // that FindPip found
+	source *redist.Source // nil: pip fetches wheels
+	origin string         // who named the source
+	host   buildenv.Host
+	cache  string
+}
+
+// Item is one archive of a plan.
+type Item struct {
+	tree.Archive
+	Have string // a file of that name and size, to be checked; empty: it will be fetched
 }
 
 // Platform names the host as the pins do: linux-x86_64.
@@ -67,125 +89,211 @@ func Platform(h buildenv.Host) string {
 	return h.OS + "-" + arch
 }
 
-// MakePlan picks the newest set that fits and says what getting it means. It changes nothing.
+// offer is a release that could be installed.
+type offer struct {
+	cuda     gpu.Version
+	release  string
+	archives []tree.Archive
+	rejected []string // newer ones, and why
+	source   *redist.Source
+	origin   string
+}
+
+// store is what the cache has.
+type store struct {
+	host      buildenv.Host
+	cache     string
+	installed []Installation
+	have      func(tree.Archive) string // a file of an archive's name and size, or ""
+}
+
+// MakePlan picks the newest set of wheels that fits and says what installing it means. It changes nothing.
 func MakePlan(c *Catalog, h buildenv.Host, cacheDir string, w Want) (Plan, error) {
 	parts, err := c.expand(w.Parts)
 	if err != nil {
 		return Plan{}, err
 	}
-	platform := Platform(h)
-	set, losers := c.choose(platform, parts, w)
+	set, rejected := c.choose(Platform(h), parts, w)
 	if set == nil {
-		return Plan{}, &NoFitError{Platform: platform, Exact: w.Exact, Max: w.MaxVersion, Losers: losers}
+		return Plan{}, &NoFitError{Platform: Platform(h), Exact: w.Exact, Max: w.MaxVersion, Losers: rejected}
 	}
-	p := Plan{CUDA: set.CUDA, Release: set.Release, Platform: platform, LinkStubs: w.LinkStubs && h.OS == buildenv.Linux,
-		Notes: losers, cacheDir: cacheDir, compiler: w.Compiler, host: h}
-	if !w.Exact.IsZero() {
-		p.Notes = nil // the user knows why
-	}
-	seen := map[string]bool{}
+	o := offer{cuda: set.CUDA, release: set.Release, rejected: rejected}
 	for _, part := range parts {
-		p.Items = append(p.Items, Item{Wheel: set.Platform[platform][part.Name]})
-		if !seen[part.Licence] {
-			seen[part.Licence] = true
-			p.Licences = append(p.Licences, c.Licences[part.Licence])
+		o.archives = append(o.archives, set.Platform[Platform(h)][part])
+	}
+	return decide(c, w, o, openStore(h, cacheDir, nil)), nil
+}
+
+// MakeRedistPlan plans to take a toolkit from NVIDIA's redistributable archives: CUDA 12, of which no wheel has nvcc, and CUDA 13
+// where there is no pip. It reads the index over the network, so the caller has the user's consent already. If a toolkit that fits is
+// installed, nothing is read.
+func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir string, w Want, from Redist) (Plan, error) {
+	parts, err := c.expand(w.Parts)
+	if err != nil {
+		return Plan{}, err
+	}
+	platform := redist.Platform(Platform(h))
+	none := &NoFitError{Platform: Platform(h), Exact: w.Exact, Max: w.MaxVersion}
+	if platform == "" {
+		return Plan{}, none
+	}
+	for _, in := range Installed(h, cacheDir) {
+		if fits(in, Platform(h), parts, w) {
+			return Plan{Root: in.Root, Installed: true, CUDA: in.CUDA, Release: in.Release, Platform: in.Platform, LinkStubs: in.LinkStubs}, nil
 		}
 	}
-	p.name = p.directory()
-	p.Root = h.Join(cacheDir, toolkitsDir, p.name)
-	for _, in := range Installed(h, cacheDir) {
-		if in.satisfies(p) {
-			p.Root, p.name, p.Installed = in.Root, in.Name, true
-			return p, nil
+	if from.Base == "" {
+		from = Redist{Base: redist.Home, Origin: "NVIDIA's server"}
+	}
+	source, err := redist.Open(h, from.Base)
+	if err != nil {
+		return Plan{}, err
+	}
+	releases, err := source.Releases(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	for _, r := range releases {
+		why := w.refuses(r.CUDA())
+		switch {
+		case !w.Exact.IsZero() && why != "":
+			continue
+		case why != "":
+			none.Losers = append(none.Losers, "CUDA "+r.String()+why)
+			continue
+		case len(none.Losers) > 20:
+			return Plan{}, none
+		}
+		archives, err := source.Archives(ctx, r, platform, parts)
+		var bad *redist.IndexError
+		if errors.As(err, &bad) && w.Exact.IsZero() {
+			none.Losers = append(none.Losers, bad.Error())
+			continue
+		}
+		if err != nil {
+			return Plan{}, err
+		}
+		for i := range archives {
+			part, _ := c.part(archives[i].Part)
+			archives[i].Licence = part.Licence
+		}
+		o := offer{cuda: r.CUDA(), release: r.String(), archives: archives, rejected: none.Losers, source: source, origin: from.Origin}
+		return decide(c, w, o, openStore(h, cacheDir, source)), nil
+	}
+	if len(none.Losers) == 0 {
+		none.Losers = []string{source.Nearest(releases, w.Exact)}
+	}
+	return Plan{}, none
+}
+
+// fits says whether an installed toolkit is what the redistributables would give, without a look at any index.
+func fits(in Installation, platform string, parts []string, w Want) bool {
+	if in.Platform != platform || w.refuses(in.CUDA) != "" || w.LinkStubs && strings.HasPrefix(platform, "linux-") && !in.LinkStubs {
+		return false
+	}
+	return !slices.ContainsFunc(parts, func(p string) bool { return redist.Component(p, in.CUDA) != "" && !in.Has(p) })
+}
+
+// openStore looks into the cache, and into a source that is a directory.
+func openStore(h buildenv.Host, cacheDir string, source *redist.Source) store {
+	return store{h, cacheDir, Installed(h, cacheDir), func(a tree.Archive) string {
+		files := []string{h.Join(cacheDir, wheelsDir, a.File)}
+		if source != nil && source.File(a.Path) != "" {
+			files = append(files, source.File(a.Path))
+		}
+		for _, file := range files {
+			if fi, err := h.Files.Stat(file); err == nil && fi.Mode().IsRegular() && fi.Size() == a.Size {
+				return file
+			}
+		}
+		return ""
+	}}
+}
+
+// decide says what installing a release means. It is pure but for the store's have.
+func decide(c *Catalog, w Want, o offer, s store) Plan {
+	p := Plan{CUDA: o.cuda, Release: o.release, Platform: Platform(s.host), LinkStubs: w.LinkStubs && s.host.OS == buildenv.Linux,
+		source: o.source, origin: o.origin, host: s.host, cache: s.cache}
+	if w.Exact.IsZero() { // else the user knows why
+		p.Notes = o.rejected
+	}
+	seen := map[string]bool{}
+	for _, a := range o.archives {
+		p.Items = append(p.Items, Item{Archive: a})
+		if !seen[a.Licence] {
+			seen[a.Licence] = true
+			p.Licences = append(p.Licences, c.Licences[a.Licence])
+		}
+	}
+	p.Root = s.host.Join(s.cache, toolkitsDir, p.directory())
+	for _, in := range s.installed {
+		if p.satisfiedBy(in) {
+			p.Root, p.Installed = in.Root, true
+			return p
 		}
 	}
 	for i := range p.Items {
 		it := &p.Items[i]
-		it.Have = have(h, append([]string{h.Join(cacheDir, wheelsDir)}, w.Folders...), it.Wheel)
+		it.Have = s.have(it.Archive)
 		if it.Have == "" {
 			p.Fetch += it.Size
 		}
 		p.Disk += it.Unpacked
 	}
-	return p, nil
-}
-
-// choose answers the newest set that fits, and why each newer one, or each at all, lost.
-func (c *Catalog) choose(platform string, parts []Part, w Want) (*Set, []string) {
-	var losers []string
-	for i := range c.Sets {
-		s := &c.Sets[i]
-		wheels := s.Platform[platform]
-		missing := ""
-		for _, p := range parts {
-			if _, ok := wheels[p.Name]; !ok && missing == "" {
-				missing = p.Name
-			}
-		}
-		switch {
-		case wheels == nil:
-			continue
-		case w.refuses(s.CUDA) != "":
-			losers = append(losers, "CUDA "+s.CUDA.String()+w.refuses(s.CUDA))
-		case missing != "":
-			losers = append(losers, fmt.Sprintf("CUDA %s has no %s", s.CUDA, missing))
-		default:
-			return s, losers
-		}
-	}
-	return nil, losers
-}
-
-// refuses says why a version may not be taken; empty: it may.
-func (w Want) refuses(v gpu.Version) string {
-	switch {
-	case !w.Exact.IsZero() && v != w.Exact:
-		return fmt.Sprintf(" is not the %s asked for", w.Exact)
-	case !w.MaxVersion.IsZero() && v.Compare(w.MaxVersion) > 0:
-		return " is newer than " + w.limit()
-	case !w.Pin.IsZero() && (v.Major != w.Pin.Major || v.Compare(w.Pin) < 0):
-		return fmt.Sprintf(" has not all of what a feature fixes cudarc's bindings to (CUDA %d from %s on)", w.Pin.Major, w.Pin)
-	}
-	return ""
-}
-
-func (w Want) limit() string {
-	if w.MaxBecause != "" {
-		return w.MaxVersion.String() + " (" + w.MaxBecause + ")"
-	}
-	return w.MaxVersion.String() + ", the newest that may be used here"
-}
-
-// have answers a file with a wheel's name and size in one of the directories. Its hash is checked when it is used.
-func have(h buildenv.Host, dirs []string, w Wheel) string {
-	for _, d := range dirs {
-		path := h.Join(d, w.File)
-		if fi, err := h.Files.Stat(path); err == nil && fi.Mode().IsRegular() && fi.Size() == w.Size {
-			return path
-		}
-	}
-	return ""
+	return p
 }
 
 // directory names a toolkit by what is in it: two sets of parts, or pins of two versions of gpubuild, never share a directory.
 func (p Plan) directory() string {
-	var lines []string
+	var hashes []string
 	for _, it := range p.Items {
-		lines = append(lines, it.SHA256)
+		hashes = append(hashes, it.SHA256)
 	}
-	sort.Strings(lines)
-	sum := sha256.Sum256([]byte(fmt.Sprintf("%s %v %s", assembly, p.LinkStubs, strings.Join(lines, " "))))
-	return fmt.Sprintf("cuda-%s-%s-%s", p.CUDA, p.Platform, hex.EncodeToString(sum[:4]))
+	slices.Sort(hashes)
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %v %s", assembly, p.LinkStubs, strings.Join(hashes, " ")))
+	return fmt.Sprintf("cuda-%s-%s-%x", p.CUDA, p.Platform, sum[:4])
 }
 
-// Fits answers a *SpaceError where so many free bytes are too few, before anything is fetched; 0: it cannot be told. What NVIDIA's archives unpack to is
-// not known before, so those are tried.
+// satisfiedBy says whether a toolkit has all that the plan would install, by hash; more does no harm.
+func (p Plan) satisfiedBy(in Installation) bool {
+	return in.Release == p.Release && in.Platform == p.Platform && (in.LinkStubs || !p.LinkStubs) &&
+		!slices.ContainsFunc(p.Items, func(it Item) bool {
+			return !slices.ContainsFunc(in.Parts, func(part tree.InstalledPart) bool { return part.SHA256 == it.SHA256 })
+		})
+}
+
+// installation is what the toolkit's marker will say.
+func (p Plan) installation() Installation {
+	in := Installation{CUDA: p.CUDA, Release: p.Release, Platform: p.Platform, LinkStubs: p.LinkStubs}
+	for _, it := range p.Items {
+		part := tree.InstalledPart{Name: it.Part, Package: it.Package, Version: it.Version, SHA256: it.SHA256, Licence: it.Licence}
+		in.Parts = append(in.Parts, part)
+	}
+	return in
+}
+
+// FindPip returns a *NoPipError if the plan needs pip and there is none.
+func (p Plan) FindPip(ctx context.Context, run Runner) error {
+	if p.Installed || p.Fetch == 0 || p.source != nil {
+		return nil
+	}
+	dir, err := os.MkdirTemp("", "gpubuild-pip-") // empty: nothing there can pass for a module
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	_, err = wheel.Find(ctx, p.host, run, dir)
+	return err
+}
+
+// Fits returns a *SpaceError if that many free bytes are too few, before anything is fetched; 0: unknown. The index does not say what
+// NVIDIA's archives unpack to, so those are tried.
 func (p Plan) Fits(free uint64) error {
-	need := p.Fetch + p.Disk // the wheels are there until the last is unpacked
+	need := p.Fetch + p.Disk // the archives are there until the last is unpacked
 	if p.Installed || p.source != nil || free == 0 || uint64(need) <= free {
 		return nil
 	}
-	return &SpaceError{Dir: p.cacheDir, Need: need, Free: int64(free)}
+	return &SpaceError{Dir: p.cache, Need: need, Free: int64(free)}
 }
 
 // Lines says for a person what Run would do: what, how large, under whose licence, where to.
@@ -193,20 +301,19 @@ func (p Plan) Lines() []string {
 	if p.Installed {
 		return []string{fmt.Sprintf("CUDA %s is already in %s", p.Release, p.Root)}
 	}
-	var lines, names []string
+	by, about := "by your own pip", ""
+	if p.source != nil {
+		by, about = "from "+p.source.Show("")+" ("+p.origin+")", "about "
+	}
+	first := fmt.Sprintf("CUDA %s for %s: fetch %s %s, %s%s on disk", p.Release, p.Platform, tree.Size(p.Fetch), by, about, tree.Size(p.Disk))
+	lines := []string{first}
 	for _, it := range p.Items {
-		from := size(it.Size)
+		from := tree.Size(it.Size)
 		if it.Have != "" {
 			from = "have it"
 		}
-		names = append(names, fmt.Sprintf("%s %s (%s)", it.Package, it.Version, from))
+		lines = append(lines, fmt.Sprintf("%s (%s)", it, from))
 	}
-	by, about := "by your own pip", ""
-	if p.source != nil {
-		by, about = "from "+p.source.show("")+" ("+p.from.Origin+")", "about "
-	}
-	lines = append(lines, fmt.Sprintf("CUDA %s for %s: fetch %s %s, %s%s on disk", p.Release, p.Platform, size(p.Fetch), by, about, size(p.Disk)))
-	lines = append(lines, names...)
 	for _, l := range p.Licences {
 		lines = append(lines, fmt.Sprintf("licence: %s, %s", l.Name, l.URL))
 	}
@@ -217,15 +324,5 @@ func (p Plan) Lines() []string {
 	return lines
 }
 
-// size writes a number of bytes as people say it.
-func size(n int64) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.2f GB", float64(n)/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
-	case n >= 1e3:
-		return fmt.Sprintf("%.0f kB", float64(n)/1e3)
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
+// kept is where a fetched archive stays until the toolkit is complete.
+func (p Plan) kept(a tree.Archive) string { return filepath.Join(p.cache, wheelsDir, a.File) }

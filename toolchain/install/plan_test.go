@@ -8,6 +8,8 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/install/redist"
+	"gpubuild/toolchain/install/tree"
 )
 
 func linuxHost() buildenv.Host {
@@ -26,8 +28,8 @@ func TestPinsAreWhole(t *testing.T) {
 			}
 		}
 		for _, w := range s.Platform["linux-x86_64"] {
-			if !strings.HasSuffix(w.tag(), "_x86_64") || !strings.Contains(w.File, w.Version) {
-				t.Errorf("%s: tag %s, version %s", w.File, w.tag(), w.Version)
+			if !strings.HasSuffix(w.File, "_x86_64.whl") || !strings.Contains(w.File, w.Version) {
+				t.Errorf("%s: version %s", w.File, w.Version)
 			}
 		}
 		if nvcc, nvvm := s.Platform["linux-x86_64"]["nvcc"].Version, s.Platform["linux-x86_64"]["nvvm"].Version; nvcc != nvvm {
@@ -144,42 +146,6 @@ func TestBadPins(t *testing.T) {
 	}
 }
 
-func TestBatches(t *testing.T) {
-	item := func(name string, size int64, work int64, tag string) Item {
-		return Item{Wheel: Wheel{Package: name, Version: "1", Size: size, Unpacked: size * work / 10, File: name + "-1-py3-none-" + tag + ".whl"}}
-	}
-	items := []Item{item("crt", 1e5, 31, "manylinux2014_x86_64"), item("nvcc", 48e6, 32, "manylinux2014_x86_64"), item("cupti", 13e6, 20, "manylinux_2_25_x86_64"),
-		item("cudnn", 5e8, 17, "manylinux_2_27_x86_64"), item("cccl", 4e6, 48, "manylinux2014_x86_64")}
-	show := func(multi bool, runs int) string {
-		var out []string
-		for _, b := range batches(items, multi, runs) {
-			var names []string
-			for _, it := range b {
-				names = append(names, it.Package)
-			}
-			out = append(out, strings.Join(names, "+"))
-		}
-		return strings.Join(out, " ")
-	}
-	for _, tt := range []struct {
-		multi bool
-		runs  int
-		want  string
-	}{
-		{true, 1, "cccl+nvcc+crt+cupti+cudnn"},
-		{true, 2, "cudnn cccl+nvcc+crt+cupti"},
-		{true, 9, "cudnn cccl+nvcc+crt+cupti"},  // two of them are large
-		{false, 2, "cudnn cccl+nvcc+crt cupti"}, // a pip that takes one platform
-	} {
-		if got := show(tt.multi, tt.runs); got != tt.want {
-			t.Errorf("%v: got %s", tt, got)
-		}
-	}
-	if got := batches(items[:1], true, 4); len(got) != 1 || len(got[0]) != 1 {
-		t.Errorf("a small one alone: %v", got)
-	}
-}
-
 // A toolkit that cannot fit is refused before it is fetched; where nobody knows, it is tried.
 func TestFits(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -192,12 +158,58 @@ func TestFits(t *testing.T) {
 		"all wheels are here":      {Plan{Disk: 407e6}, 410e6, true},
 		"it cannot be told":        {Plan{Fetch: 140e6, Disk: 407e6}, 0, true},
 		"it is there":              {Plan{Fetch: 140e6, Disk: 407e6, Installed: true}, 1, true},
-		"archives of unknown size": {Plan{Fetch: 140e6, Disk: 407e6, source: &source{}}, 1, true},
+		"archives of unknown size": {Plan{Fetch: 140e6, Disk: 407e6, source: &redist.Source{}}, 1, true},
 	} {
 		err := tt.plan.Fits(tt.free)
 		var space *SpaceError
 		if (err == nil) != tt.fits || err != nil && (!errors.As(err, &space) || space.Error() != ": too little space: the toolkit needs 547 MB, and 547 MB are free") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What would be installed, from where, how large and under whose licence follows from the release and from what the cache has.
+func TestDecide(t *testing.T) {
+	c, err := DefaultCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	archives := []tree.Archive{
+		{Part: "nvcc", Package: "nvidia-cuda-nvcc", Version: "13.4.92", Licence: "cuda", SHA256: "aa", File: "nvcc.whl", Size: 100, Unpacked: 300},
+		{Part: "cudnn", Package: "nvidia-cudnn-cu13", Version: "9.21", Licence: "cudnn", SHA256: "bb", File: "cudnn.whl", Size: 1000, Unpacked: 2000},
+	}
+	o := offer{cuda: gpu.Version{Major: 13, Minor: 4}, release: "13.4.3", archives: archives, rejected: []string{"CUDA 14.0 is newer"}}
+	there := Installation{Root: "/c/toolkits/x", CUDA: o.cuda, Release: o.release, Platform: "linux-x86_64",
+		Parts: []tree.InstalledPart{{SHA256: "bb"}, {SHA256: "cc"}, {SHA256: "aa"}}}
+	for story, tt := range map[string]struct {
+		want        Want
+		files       string // names of the files that the cache has
+		installed   []Installation
+		fetch, disk int64
+		stubs, is   bool
+		notes       int
+	}{
+		"nothing here":                      {fetch: 1100, disk: 2300, notes: 1},
+		"one wheel here":                    {files: "cudnn.whl", fetch: 100, disk: 2300, notes: 1},
+		"both here":                         {files: "cudnn.whl nvcc.whl", disk: 2300, notes: 1},
+		"by version: nothing to explain":    {want: Want{Exact: o.cuda}, fetch: 1100, disk: 2300},
+		"with link stubs":                   {want: Want{LinkStubs: true}, fetch: 1100, disk: 2300, stubs: true, notes: 1},
+		"a toolkit has it all, and more":    {installed: []Installation{there}, is: true, notes: 1},
+		"that toolkit has no stubs":         {want: Want{LinkStubs: true}, installed: []Installation{there}, fetch: 1100, disk: 2300, stubs: true, notes: 1},
+		"a toolkit of that release, lesser": {installed: []Installation{{CUDA: o.cuda, Release: o.release, Platform: "linux-x86_64"}}, fetch: 1100, disk: 2300, notes: 1},
+	} {
+		have := func(a tree.Archive) string {
+			if strings.Contains(tt.files, a.File) {
+				return "/c/wheels/" + a.File
+			}
+			return ""
+		}
+		p := decide(c, tt.want, o, store{linuxHost(), "/c", tt.installed, have})
+		if p.Fetch != tt.fetch || p.Disk != tt.disk || p.LinkStubs != tt.stubs || p.Installed != tt.is || len(p.Notes) != tt.notes {
+			t.Errorf("%s: %+v", story, p)
+		}
+		if tt.is != (p.Root == there.Root) || len(p.Licences) != 2 || p.Licences[0] != c.Licences["cuda"] {
+			t.Errorf("%s: root %s, licences %v", story, p.Root, p.Licences)
 		}
 	}
 }

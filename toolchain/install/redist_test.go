@@ -12,7 +12,6 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path"
@@ -29,6 +28,7 @@ import (
 	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/install/tree"
 )
 
 // tarred makes a .tar.xz in memory; an entry with fs.ModeSymlink links to its text.
@@ -186,11 +186,7 @@ func redistPlanFor(t testing.TB, h buildenv.Host, dir string, w Want, base strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := MakeRedistPlan(context.Background(), c, h, dir, w, Redist{Base: base, Origin: "--redist"})
-	if p.source != nil {
-		p.source.pause = time.Millisecond
-	}
-	return p, err
+	return MakeRedistPlan(context.Background(), c, h, dir, w, Redist{Base: base, Origin: "--redist"})
 }
 
 func TestRedistInstallsWhatABuildNeeds(t *testing.T) {
@@ -322,111 +318,6 @@ func TestRedistPlansThatCannotBe(t *testing.T) {
 	}
 }
 
-// The connection breaks in the middle, and the rest is asked for, of the same file only.
-func TestRedistGoesOn(t *testing.T) {
-	linuxOnly(t)
-	const comp = "cuda_cudart"
-	noise := make([]byte, 300_000)
-	for i, x := 0, uint32(1); i < len(noise); i++ { // incompressible, so that there is a middle
-		x = x*1664525 + 1013904223
-		noise[i] = byte(x >> 24)
-	}
-	tests := map[string]struct {
-		cuts   int  // connections that break after 100 kB
-		change bool // the file on the server is another one after the first
-		junk   bool // the first part comes damaged
-		ranges bool
-		fails  string
-	}{
-		"cut three times":            {cuts: 3, ranges: true},
-		"the server knows no ranges": {cuts: 1},
-		"replaced meanwhile":         {cuts: 1, change: true, ranges: true, fails: "the index says"},
-		"the first half was damaged": {cuts: 1, junk: true, ranges: true},
-		"it always breaks":           {cuts: 1 << 30, fails: "no network: unexpected EOF"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			s := newShop(t)
-			s.release("12.4.1")
-			file := s.add("cuda", "12.4.1", comp, "12.4.19", "linux-x86_64", "", tarred(t, entry{comp + "/include/cuda.h", "int cuInit(int);", 0o644}, entry{comp + "/lib/libcudart.so.12", string(noise), 0o644}))
-			whole, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var mu sync.Mutex
-			cuts, asked := 0, []string{}
-			server := s.serve(func(w http.ResponseWriter, r *http.Request) bool {
-				if !strings.HasSuffix(r.URL.Path, filepath.Base(file)) {
-					return false
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				asked = append(asked, r.Header.Get("Range"))
-				if fi, err := os.Stat(file); !tt.change && len(asked) > 1 && r.Header.Get("Range") != "" && (err != nil || r.Header.Get("If-Range") != fmt.Sprintf(`"%x-%x"`, fi.ModTime().UnixNano(), fi.Size())) {
-					t.Errorf("goes on with whatever is there now: If-Range %q", r.Header.Get("If-Range"))
-				}
-				if !tt.ranges {
-					r.Header.Del("Range")
-				}
-				if cuts++; cuts > tt.cuts {
-					return false
-				}
-				fi, err := os.Stat(file)
-				if err != nil {
-					t.Error(err)
-				}
-				from := 0
-				if _, err := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from); err == nil {
-					w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(whole)-1, len(whole)))
-				}
-				w.Header().Set("ETag", fmt.Sprintf(`"%x-%x"`, fi.ModTime().UnixNano(), fi.Size()))
-				w.Header().Set("Content-Length", fmt.Sprint(len(whole)-from))
-				if from > 0 {
-					w.WriteHeader(http.StatusPartialContent)
-				}
-				piece := append([]byte{}, whole[from:min(from+100_000, len(whole))]...)
-				if tt.junk {
-					piece[7] ^= 1
-				}
-				if tt.cuts > 1000 {
-					piece = nil
-				}
-				_, _ = w.Write(piece)
-				if f, ok := w.(http.Flusher); ok {
-					f.Flush()
-				}
-				if tt.change {
-					if err := os.WriteFile(file, append([]byte("other"), whole...), 0o644); err != nil {
-						t.Error(err)
-					}
-				}
-				panic(http.ErrAbortHandler)
-			})
-			home, h := t.TempDir(), testHost(t)
-			p, err := redistPlanFor(t, h, home, Want{}, server.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			root, err := p.Run(context.Background(), &fakeWorld{}, nil)
-			if tt.fails != "" {
-				if err == nil || !strings.Contains(err.Error(), tt.fails) || len(Installed(h, home)) > 0 || len(leftovers(t, home)) > 0 {
-					t.Errorf("got %v, want %q; installed %v", err, tt.fails, Installed(h, home))
-				}
-				return
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if data, err := os.ReadFile(filepath.Join(root, "lib/libcudart.so.12")); err != nil || !bytes.Equal(data, noise) {
-				t.Errorf("the file is damaged: %v", err)
-			}
-			if tt.ranges && !tt.junk && (len(asked) != tt.cuts+1 || asked[1] != "bytes=100000-") {
-				t.Errorf("asked for %q", asked)
-			}
-		})
-	}
-}
-
 func TestRedistWrongHashIsNeverUnpacked(t *testing.T) {
 	linuxOnly(t)
 	for _, fromDir := range []bool{false, true} {
@@ -451,7 +342,7 @@ func TestRedistWrongHashIsNeverUnpacked(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = p.Run(context.Background(), &fakeWorld{}, nil)
-		var wrong *HashError
+		var wrong *tree.HashError
 		if !errors.As(err, &wrong) || len(Installed(h, home)) > 0 || len(leftovers(t, home)) > 0 {
 			t.Errorf("from a directory %v: %v, installed %v", fromDir, err, Installed(h, home))
 		}
@@ -527,69 +418,6 @@ func TestRedistInterruptedAndTwice(t *testing.T) {
 	}
 }
 
-func TestRedistGoesThroughTheProxy(t *testing.T) {
-	s := newShop(t)
-	s.release("12.4.1")
-	var mu sync.Mutex
-	seen := 0
-	proxy := s.serve(func(w http.ResponseWriter, r *http.Request) bool {
-		mu.Lock()
-		defer mu.Unlock()
-		if r.Host == "mirror.example" {
-			seen++
-		}
-		return false
-	})
-	h := hostIn(t.TempDir(), "http_proxy="+proxy.URL)
-	h.OS, h.Arch = buildenv.Linux, "amd64"
-	if p, err := redistPlanFor(t, h, t.TempDir(), Want{}, "http://mirror.example/"); err != nil || p.Release != "12.4.1" || seen == 0 {
-		t.Errorf("%v, %v, %d requests", p.Release, err, seen)
-	}
-	h.Env = h.Env.Set("no_proxy", "mirror.example")
-	if _, err := redistPlanFor(t, h, t.TempDir(), Want{}, "http://mirror.example/"); err == nil {
-		t.Error("no_proxy was not heard")
-	}
-}
-
-func TestRedistRefusesToFallBackToPlainHTTP(t *testing.T) {
-	s := newShop(t)
-	s.release("12.4.1")
-	plain := s.serve(nil)
-	secure := httptest.NewTLSServer(http.RedirectHandler(plain.URL+"/cuda/redist/", http.StatusFound))
-	defer secure.Close()
-	src, err := newSource(testHost(t), secure.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	src.client.Transport = secure.Client().Transport
-	src.pause = time.Millisecond
-	if _, err := src.list(context.Background(), "cuda/redist/"); err == nil || !strings.Contains(err.Error(), "not encrypted") {
-		t.Errorf("got %v", err)
-	}
-	u, _ := url.Parse("https://me:secret@mirror.example/x/")
-	if text := (&source{base: u}).show("cuda"); strings.Contains(text, "secret") {
-		t.Error(text)
-	}
-}
-
-func FuzzIndex(f *testing.F) {
-	f.Add([]byte(`{"release_label":"12.9.1","cuda_nvcc":{"version":"1","linux-x86_64":{"relative_path":"a/b.tar.xz","sha256":"x","size":"1"}}}`))
-	f.Add([]byte(`{"cudnn":{"version":"9","linux-x86_64":{"cuda12":{"relative_path":"../x.zip"}}}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		index, err := parseIndex(data)
-		if err != nil {
-			return
-		}
-		for _, e := range index {
-			for _, a := range e.Archive {
-				if w, err := a.wheel(Part{Name: "nvcc"}, component{name: "cuda_nvcc"}, e); err == nil && (strings.Contains(w.Path, "..") || strings.HasPrefix(w.Path, "/") || w.Size <= 0) {
-					t.Errorf("%+v", w)
-				}
-			}
-		}
-	})
-}
-
 // The real nvcc, out of archives that are made of a real toolkit's files as NVIDIA packs them, compiles a kernel.
 func TestRedistRealNVCC(t *testing.T) {
 	toolkit := need.Toolkit(t)
@@ -645,6 +473,6 @@ func TestRedistRealNVCC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("installed %s in %.1f s", size(p.Fetch), time.Since(began).Seconds())
+	t.Logf("installed %s in %.1f s", tree.Size(p.Fetch), time.Since(began).Seconds())
 	compileKernel(t, h, root)
 }

@@ -7,12 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -269,7 +267,7 @@ func TestPanicLeavesNothing(t *testing.T) {
 	}
 }
 
-// Wheels that are complete are kept when a later step fails, and so are those in a directory that the user names.
+// Wheels that are complete are kept when a later step fails.
 func TestNothingIsFetchedTwice(t *testing.T) {
 	linuxOnly(t)
 	c, s := small(t)
@@ -291,21 +289,6 @@ func TestNothingIsFetchedTwice(t *testing.T) {
 	if _, err := again.Run(context.Background(), w2, nil); err != nil || strings.Contains(strings.Join(w2.calls, " "), "download") {
 		t.Errorf("%v, %v", err, w2.calls)
 	}
-
-	folder, other := t.TempDir(), t.TempDir()
-	for f, data := range s {
-		if err := os.WriteFile(filepath.Join(folder, f), data, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	offline := plan(t, c, h, other, Want{Folders: []string{folder}})
-	w3 := &fakeWorld{shelf: shelf{}}
-	if _, err := offline.Run(context.Background(), w3, nil); err != nil || offline.Fetch != 0 || strings.Contains(strings.Join(w3.calls, " "), "version") {
-		t.Errorf("from a folder: %v, %v", err, w3.calls)
-	}
-	if entries, _ := os.ReadDir(folder); len(entries) != len(s) {
-		t.Error("the user's own wheels are gone")
-	}
 }
 
 func TestDamagedWheelInTheCacheIsFetchedAgain(t *testing.T) {
@@ -313,7 +296,7 @@ func TestDamagedWheelInTheCacheIsFetchedAgain(t *testing.T) {
 	c, s := small(t)
 	h, dir := testHost(t), t.TempDir()
 	p := plan(t, c, h, dir, Want{})
-	w := p.Items[0].Wheel
+	w := p.Items[0].Archive
 	if err := os.MkdirAll(filepath.Join(dir, wheelsDir), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -353,28 +336,18 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// What a killed run of another toolkit left goes, too, and what it had fetched is used.
+// What a killed run of another toolkit left is removed, too.
 func TestLeftoversOfOthersAreSwept(t *testing.T) {
 	linuxOnly(t)
 	c, s := small(t)
 	h, dir := testHost(t), t.TempDir()
-	other := filepath.Join(dir, wheelsDir, fetchPrefix+"cuda-9.9")
-	for _, d := range []string{other, filepath.Join(dir, toolkitsDir, stagingPrefix+"cuda-9.9", "root"), filepath.Join(dir, toolkitsDir, removedPrefix+"x")} {
+	for _, d := range []string{filepath.Join(dir, toolkitsDir, stagingPrefix+"cuda-9.9", "root"), filepath.Join(dir, toolkitsDir, removedPrefix+"x")} {
 		if err := os.MkdirAll(d, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := plan(t, c, h, dir, Want{})
-	for f, data := range s {
-		if f == p.Items[0].File || f == p.Items[1].File || f == p.Items[2].File {
-			if err := os.WriteFile(filepath.Join(other, f), data, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	w := &fakeWorld{shelf: s}
-	if _, err := p.Run(context.Background(), w, nil); err != nil || w.asked != "" || len(leftovers(t, dir)) > 0 {
-		t.Errorf("%v, asked for %q, left %v", err, w.asked, leftovers(t, dir))
+	if _, err := plan(t, c, h, dir, Want{}).Run(context.Background(), &fakeWorld{shelf: s}, nil); err != nil || len(leftovers(t, dir)) > 0 {
+		t.Errorf("%v, left %v", err, leftovers(t, dir))
 	}
 }
 
@@ -403,7 +376,7 @@ func TestDifferentToolkitsAtOnce(t *testing.T) {
 }
 
 func TestErrorsOfTheDiskAreExplained(t *testing.T) {
-	p := Plan{cacheDir: "/c", Disk: 4e8, host: linuxHost()}
+	p := Plan{cache: "/c", Disk: 4e8, host: linuxHost()}
 	for err, want := range map[error]string{
 		&fs.PathError{Op: "write", Path: "/c/x", Err: syscall.ENOSPC}:                  "the disk is full, the toolkit needs 400 MB",
 		&fs.PathError{Op: "open", Path: "/c/x", Err: fs.ErrPermission}:                 "cannot be written",
@@ -431,77 +404,5 @@ func TestReadOnlyCache(t *testing.T) {
 	var hinted interface{ Hint() string }
 	if !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), cache.Variable) {
 		t.Errorf("got %v", err)
-	}
-}
-
-// What pip has fetched completely is unpacked while it fetches the next, and is kept when that fails; a file that only has the right size is not taken.
-func TestWheelsAreTakenWhilePipIsAtWork(t *testing.T) {
-	linuxOnly(t)
-	c, s := small(t)
-	h, dir := testHost(t), t.TempDir()
-	p := plan(t, c, h, dir, Want{})
-	whole, damaged := p.Items[0], p.Items[1]
-	unpacked := false
-	w := &fakeWorld{shelf: s, fail: func(what string, cmd buildenv.Cmd) error {
-		if what != "download" {
-			return nil
-		}
-		tmp := filepath.Join(buildenv.NewEnv(runtime.GOOS, cmd.Env).Get("TMPDIR"), "pip-unpack-x1")
-		wrong := append([]byte{}, s[damaged.File]...)
-		wrong[len(wrong)/2] ^= 1
-		if err := errors.Join(os.Mkdir(tmp, 0o700), os.WriteFile(filepath.Join(tmp, damaged.File), wrong, 0o600), os.WriteFile(filepath.Join(tmp, whole.File), s[whole.File], 0o600)); err != nil {
-			return err
-		}
-		for deadline := time.Now().Add(20 * time.Second); !unpacked && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-			found, err := filepath.Glob(filepath.Join(dir, toolkitsDir, stagingPrefix+"*", "root", "bin", "nvcc.profile"))
-			unpacked = err == nil && len(found) == 1
-		}
-		return exitsWith1(cmd, "Connection reset by peer")
-	}}
-	_, err := p.Run(context.Background(), w, nil)
-	var failed *FetchError
-	if !unpacked || !errors.As(err, &failed) || failed.Kind != FetchNetwork {
-		t.Fatalf("unpacked %v, %v", unpacked, err)
-	}
-	again := plan(t, c, h, dir, Want{})
-	if again.Items[0].Have == "" || again.Items[1].Have != "" || len(leftovers(t, dir)) > 0 {
-		t.Errorf("kept %q and %q, left %v", again.Items[0].Have, again.Items[1].Have, leftovers(t, dir))
-	}
-	w = &fakeWorld{shelf: s}
-	if _, err := again.Run(context.Background(), w, nil); err != nil || strings.Contains(w.asked, whole.Package+"==") || !strings.Contains(w.asked, damaged.Package+"==") {
-		t.Errorf("%v, asked for %s", err, w.asked)
-	}
-}
-
-// dawdler is a pip that has fetched everything, and then takes its time.
-type dawdler struct{ fakeWorld }
-
-func (w *dawdler) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
-	r, err := w.fakeWorld.Run(ctx, c)
-	if err != nil || !slices.Contains(c.Args, "download") {
-		return r, err
-	}
-	tmp := buildenv.NewEnv(runtime.GOOS, c.Env).Get("TMPDIR")
-	found, err := filepath.Glob(filepath.Join(filepath.Dir(tmp), "*.whl"))
-	for _, f := range found {
-		err = errors.Join(err, os.Rename(f, filepath.Join(tmp, filepath.Base(f))))
-	}
-	if err != nil {
-		return r, err
-	}
-	select {
-	case <-ctx.Done():
-		return r, ctx.Err()
-	case <-time.After(20 * time.Second):
-		return r, errors.New("nobody told pip to end")
-	}
-}
-
-func TestPipIsNotWaitedForWhenAllIsThere(t *testing.T) {
-	linuxOnly(t)
-	c, s := small(t)
-	h, dir := testHost(t), t.TempDir()
-	if _, err := plan(t, c, h, dir, Want{}).Run(context.Background(), &dawdler{fakeWorld{shelf: s}}, nil); err != nil || len(Installed(h, dir)) != 1 || len(leftovers(t, dir)) > 0 {
-		t.Errorf("%v, left %v", err, leftovers(t, dir))
 	}
 }

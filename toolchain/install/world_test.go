@@ -45,8 +45,8 @@ type entry struct {
 	mode       fs.FileMode
 }
 
-// wheel makes a wheel of entries in memory.
-func wheel(entries ...entry) []byte {
+// zipped makes a wheel of entries in memory.
+func zipped(entries ...entry) []byte {
 	var b bytes.Buffer
 	z := zip.NewWriter(&b)
 	for _, e := range entries {
@@ -78,7 +78,7 @@ func pinned(s shelf, part, pkg, version string, entries ...entry) string {
 	file := under + "-" + version + "-py3-none-manylinux2014_x86_64.manylinux_2_17_x86_64.whl"
 	entries = append(entries, entry{name: under + "-" + version + ".dist-info/licenses/License.txt", text: "terms of " + pkg},
 		entry{name: under + "-" + version + ".dist-info/RECORD", text: "x"}, entry{name: "nvidia/__init__.py"})
-	data := wheel(entries...)
+	data := zipped(entries...)
 	s[file] = data
 	sum := sha256.Sum256(data)
 	return fmt.Sprintf("%s = { version = %q, size = %d, unpacked = 4096, sha256 = %q, file = %q }\n", part, version, len(data), hex.EncodeToString(sum[:]), file)

@@ -1,0 +1,214 @@
+package redist
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"gpubuild/toolchain/install/tree"
+)
+
+// attempts is how often one file is requested without a byte of progress.
+const attempts = 4
+
+// Download fetches an archive into a directory, under its own name, and checks its size and hash. What was fetched stays there when it
+// ends early, and the next Download requests only the rest. If the rest belongs to another file, the hash shows it.
+func (s *Source) Download(ctx context.Context, a tree.Archive, dir string, say func(string)) error {
+	if s.dir != "" {
+		err := errors.New("the index names it, but no file of that name and size is there")
+		return &FetchError{Address: s.Show(a.Path), Kind: Absent, Err: err}
+	}
+	say(fmt.Sprintf("fetching %s (%s)", a, tree.Size(a.Size)))
+	part := filepath.Join(dir, "partial-"+a.SHA256[:16])
+	d := download{source: s, archive: a, last: time.Now(), say: say}
+	if err := s.retry(ctx, a.Path, func() (bool, error) { return d.try(ctx, part) }); err != nil {
+		return err
+	}
+	return os.Rename(part, filepath.Join(dir, a.File))
+}
+
+// download is one file that is being fetched, over several attempts.
+type download struct {
+	source    *Source
+	archive   tree.Archive
+	furthest  int64 // the most bytes so far: a server that ignores ranges and always breaks off makes no progress
+	restarted bool  // once from the start, because the hash of a continued download was wrong
+	say       func(string)
+	last      time.Time // of the last progress message
+}
+
+// try continues the file until it is complete or the connection breaks. It says whether it got further than before.
+func (d *download) try(ctx context.Context, part string) (progress bool, err error) {
+	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	sum := sha256.New()
+	had, err := io.Copy(sum, f)
+	if err != nil {
+		return false, err
+	}
+	d.furthest = max(d.furthest, had)
+	resumed := had > 0
+	if had > d.archive.Size {
+		err = restart(f, sum)
+		had = 0
+	}
+	if err == nil && had < d.archive.Size {
+		had, err = d.receive(ctx, f, sum, had)
+	}
+	progress = had > d.furthest
+	d.furthest = max(d.furthest, had)
+	if err != nil {
+		return progress, err
+	}
+	if got := hex.EncodeToString(sum.Sum(nil)); got != d.archive.SHA256 {
+		if err := restart(f, sum); err != nil {
+			return false, err
+		}
+		if resumed && !d.restarted {
+			d.restarted, d.furthest = true, 0
+			return true, fmt.Errorf("%s: sha256 is %s after a continued download", d.archive.File, got)
+		}
+		return false, &tree.HashError{File: d.source.Show(d.archive.Path), Want: d.archive.SHA256, Got: got}
+	}
+	return true, nil
+}
+
+// restart empties the file.
+func restart(f *os.File, sum hash.Hash) error {
+	sum.Reset()
+	_, err := f.Seek(0, io.SeekStart)
+	return errors.Join(err, f.Truncate(0))
+}
+
+// receive writes what is missing of the file, of which it has some bytes; it returns how many there are then.
+func (d *download) receive(ctx context.Context, f *os.File, sum hash.Hash, had int64) (int64, error) {
+	size := d.archive.Size
+	resp, done, err := d.source.get(ctx, d.archive.Path, had)
+	if err != nil {
+		return had, err
+	}
+	defer done()
+	switch {
+	case resp.StatusCode == http.StatusPartialContent && had > 0:
+		var from, to, total int64
+		n, _ := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &total)
+		if n != 3 || from != had || total != size {
+			err := fmt.Errorf("%s: the server sends %q of %d bytes", d.archive.File, resp.Header.Get("Content-Range"), size)
+			return 0, errors.Join(err, restart(f, sum))
+		}
+	case resp.StatusCode == http.StatusOK:
+		had = 0
+		if err := restart(f, sum); err != nil {
+			return 0, err
+		}
+		if resp.ContentLength >= 0 && resp.ContentLength != size {
+			return 0, &statusError{0, fmt.Sprintf("%d bytes, the index says %d", resp.ContentLength, size)}
+		}
+	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
+		return 0, errors.Join(errors.New(resp.Status), restart(f, sum))
+	default:
+		return had, &statusError{resp.StatusCode, resp.Status}
+	}
+	buffer := make([]byte, 256<<10)
+	for had < size {
+		n, err := resp.Body.Read(buffer)
+		if had+int64(n) > size {
+			return had, &statusError{0, fmt.Sprintf("more than the %d bytes that the index says", size)}
+		}
+		if _, err := f.Write(buffer[:n]); err != nil {
+			return had, err
+		}
+		sum.Write(buffer[:n])
+		had += int64(n)
+		if now := time.Now(); now.Sub(d.last) > 3*time.Second {
+			d.last = now
+			d.say(fmt.Sprintf("fetching %s: %s of %s", d.archive, tree.Size(had), tree.Size(size)))
+		}
+		if err == io.EOF && had < size {
+			err = fmt.Errorf("%w after %d of %d bytes", io.ErrUnexpectedEOF, had, size)
+		}
+		if err != nil && err != io.EOF {
+			return had, err
+		}
+	}
+	if n, _ := resp.Body.Read(buffer[:1]); n > 0 {
+		return had, &statusError{0, fmt.Sprintf("more than the %d bytes that the index says", size)}
+	}
+	return had, nil
+}
+
+// retry repeats what fails for a reason that may pass. do says whether it made progress, and then the count starts again.
+func (s *Source) retry(ctx context.Context, rel string, do func() (bool, error)) error {
+	for tries, wait := 1, s.pause; ; tries++ {
+		progress, err := do()
+		var disk *fs.PathError
+		var wrong *tree.HashError
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &disk), errors.As(err, &wrong):
+			return err // another request does not help
+		}
+		if progress {
+			tries, wait = 0, s.pause
+		}
+		if tries >= attempts || lasting(err) {
+			return &FetchError{Address: s.Show(rel), Kind: kindOf(err), Err: err}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(wait):
+		}
+		wait *= 2
+	}
+}
+
+// statusError is a server's answer that is no file, or not the one that the index names.
+type statusError struct {
+	code int
+	text string
+}
+
+func (e *statusError) Error() string { return e.text }
+
+// lasting says whether a second attempt within seconds would fail, too.
+func lasting(err error) bool {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.code < 500 && status.code != http.StatusRequestTimeout && status.code != http.StatusTooManyRequests
+	}
+	var dns *net.DNSError
+	return errors.As(err, &dns) && dns.IsNotFound || errors.Is(err, syscall.ECONNREFUSED)
+}
+
+func kindOf(err error) Kind {
+	var status *statusError
+	var u *url.Error
+	switch {
+	case errors.As(err, &status) && (status.code == http.StatusNotFound || status.code == http.StatusGone):
+		return Absent
+	case errors.As(err, &status):
+		return Other
+	case errors.As(err, &u), errors.Is(err, io.ErrUnexpectedEOF):
+		return Network
+	}
+	return Other
+}

@@ -1,0 +1,68 @@
+package redist
+
+import (
+	"fmt"
+
+	"gpubuild/buildenv/exit"
+)
+
+// SourceError says that the place which a user named is not one to read from.
+type SourceError struct{ Base, Problem string }
+
+func (e *SourceError) Error() string { return fmt.Sprintf("%q: %s", e.Base, e.Problem) }
+
+// ExitCode is exit.Usage.
+func (e *SourceError) ExitCode() int { return exit.Usage }
+
+// Hint says what a place looks like.
+func (e *SourceError) Hint() string {
+	return "name a URL or a directory that holds cuda/redist/redistrib_*.json, such as " + Home
+}
+
+// IndexError says that NVIDIA's index, or a mirror's, has something that cannot be used.
+type IndexError struct{ Index, Problem string }
+
+func (e *IndexError) Error() string { return e.Index + ": " + e.Problem }
+
+// Hint says what a user can do about it.
+func (e *IndexError) Hint() string {
+	return "name another release (gpubuild toolchain install 12.8), or another place with --redist or GPUBUILD_REDIST"
+}
+
+// FetchError says that an index or an archive could not be fetched.
+type FetchError struct {
+	Address string
+	Kind    Kind
+	Err     error
+}
+
+// Kind is why a file could not be fetched.
+type Kind string
+
+// The kinds that are told apart.
+const (
+	Other   Kind = ""
+	Network Kind = "no network"
+	Absent  Kind = "not there"
+)
+
+func (e *FetchError) Error() string {
+	if e.Kind == Other {
+		return fmt.Sprintf("fetch %s: %v", e.Address, e.Err)
+	}
+	return fmt.Sprintf("fetch %s: %s: %v", e.Address, e.Kind, e.Err)
+}
+
+func (e *FetchError) Unwrap() error { return e.Err }
+
+// Hint says what a user can do about it.
+func (e *FetchError) Hint() string {
+	switch e.Kind {
+	case Network:
+		return "check the network and HTTPS_PROXY, or name a mirror or a directory with the layout of " + Home +
+			" by --redist or GPUBUILD_REDIST; what was fetched is kept"
+	case Absent:
+		return "name a place that has the file by --redist or GPUBUILD_REDIST"
+	}
+	return "run the same command again, what was fetched is kept; or name another place by --redist or GPUBUILD_REDIST"
+}

@@ -1,0 +1,98 @@
+package tree
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// Complete adds what builds expect of a toolkit and no archive has, then the list of all files, then the marker.
+func (t *Tree) Complete(in Installation) error {
+	if strings.HasPrefix(in.Platform, "linux-") {
+		if err := t.addLinks(in.Platform); err != nil {
+			return err
+		}
+	}
+	version, err := versionJSON(in)
+	if err != nil {
+		return err
+	}
+	if err := t.write("version.json", version); err != nil {
+		return err
+	}
+	files := t.list()
+	list, err := json.Marshal(files)
+	if err != nil {
+		return fmt.Errorf("%s: %w", listFile, err)
+	}
+	if err := t.write(listFile, list); err != nil {
+		return err
+	}
+	in.Schema, in.Files, in.List = 1, len(files), hash(list)
+	for _, f := range files {
+		in.Bytes += f.Size
+	}
+	marker, err := json.MarshalIndent(in, "", "  ")
+	if err != nil {
+		return fmt.Errorf("%s: %w", MarkerFile, err)
+	}
+	return t.write(MarkerFile, append(marker, '\n'))
+}
+
+var soname = regexp.MustCompile(`^lib/(lib[A-Za-z0-9_+-]+\.so)\.[0-9.]+$`)
+
+// addLinks adds libX.so for libX.so.N, lib64, and targets/<target>/{lib,include}.
+func (t *Tree) addLinks(platform string) error {
+	there := map[string]bool{}
+	for _, f := range t.list() {
+		top, _, _ := strings.Cut(f.Path, "/")
+		there[top] = true
+		if m := soname.FindStringSubmatch(f.Path); m != nil {
+			if err := t.link("lib/"+m[1], f.Path[len("lib/"):]); err != nil {
+				return err
+			}
+		}
+	}
+	if there["lib"] {
+		if err := t.link("lib64", "lib"); err != nil {
+			return err
+		}
+	}
+	// NVIDIA's installers put headers and libraries below targets; lib64 and include are links to it there. The cc crate passes the linker no
+	// other directory (cc 1.11.1 src/lib.rs, try_compile: targets/x86_64-linux/lib next to nvcc's directory, for aarch64 sbsa-linux, too).
+	target := "targets/x86_64-linux"
+	if strings.HasSuffix(platform, "aarch64") {
+		target = "targets/sbsa-linux"
+	}
+	for _, dir := range []string{"lib", "include"} {
+		if !there[dir] {
+			continue
+		}
+		if err := t.root.MkdirAll(target, 0o755); err != nil {
+			return err
+		}
+		if err := t.link(target+"/"+dir, "../../"+dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// versionJSON is the file in which CMake, meson and others look for a toolkit's version; its form is that of NVIDIA's installers.
+func versionJSON(in Installation) ([]byte, error) {
+	type entry struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	}
+	all := map[string]entry{"cuda": {"CUDA SDK", in.Release}}
+	for _, p := range in.Parts {
+		name := strings.TrimPrefix(p.Package, "nvidia-")
+		all[strings.ReplaceAll(name, "-", "_")] = entry{name, p.Version}
+	}
+	data, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("version.json: %w", err)
+	}
+	return append(data, '\n'), nil
+}

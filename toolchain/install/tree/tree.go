@@ -1,0 +1,180 @@
+package tree
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// File is one file of a toolkit as it was installed.
+type File struct {
+	Path   string `json:"path"` // from the root, with slashes
+	Size   int64  `json:"size,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
+	Exec   bool   `json:"exec,omitempty"`
+	Link   string `json:"link,omitempty"` // target of a symbolic link, which has no size and no hash
+}
+
+// Tree is a toolkit that is being put together. Several archives may be unpacked into it at once. It writes nothing outside its root.
+type Tree struct {
+	root *os.Root
+
+	mu      sync.Mutex
+	files   map[string]File // by lower-case path: two names that differ in case would be one file on Windows
+	repeats []repeat        // checked when all is unpacked: the other file may still be being written
+}
+
+// repeat is a file that a second archive holds, too.
+type repeat struct {
+	path, sha256 string
+	differs      error
+}
+
+// Create makes an empty directory for a toolkit. The caller closes the tree before it renames the directory.
+func Create(dir string) (*Tree, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Tree{root: root, files: map[string]File{}}, nil
+}
+
+// Close releases the directory.
+func (t *Tree) Close() error { return t.root.Close() }
+
+// reserve claims a path. If it is taken already, the second result is true and the first is what has it.
+func (t *Tree) reserve(rel string) (File, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := strings.ToLower(rel)
+	old, taken := t.files[key]
+	if !taken {
+		t.files[key] = File{Path: rel}
+	}
+	return old, taken
+}
+
+func (t *Tree) record(f File) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.files[strings.ToLower(f.Path)] = f
+}
+
+func (t *Tree) has(rel string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, ok := t.files[strings.ToLower(rel)]
+	return ok
+}
+
+// list returns the files, sorted by path.
+func (t *Tree) list() []File {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := make([]File, 0, len(t.files))
+	for _, f := range t.files {
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return out
+}
+
+// checkRepeats returns an error if two archives hold different files of one name.
+func (t *Tree) checkRepeats() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, r := range t.repeats {
+		if old := t.files[strings.ToLower(r.path)]; old.Path != r.path || old.SHA256 != r.sha256 {
+			return r.differs
+		}
+	}
+	return nil
+}
+
+// put writes a file whose path and size are known, and hashes it on the way. bad makes an error about the archive's entry.
+func (t *Tree) put(f File, r io.Reader, bad func(string, error) error) error {
+	h := sha256.New()
+	if _, taken := t.reserve(f.Path); taken {
+		if _, err := io.Copy(h, r); err != nil {
+			return bad("cannot be read", err)
+		}
+		differs := bad("another archive of this toolkit holds another file of that name", nil)
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.repeats = append(t.repeats, repeat{f.Path, hex.EncodeToString(h.Sum(nil)), differs})
+		return nil
+	}
+	if err := t.root.MkdirAll(path.Dir(f.Path), 0o755); err != nil {
+		return err
+	}
+	mode := os.FileMode(0o644)
+	if f.Exec {
+		mode = 0o755 // the wheels say 0744; other users may run the compiler, too
+	}
+	out, err := t.root.OpenFile(f.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	n, err := io.Copy(io.MultiWriter(out, h), io.LimitReader(r, f.Size+1))
+	if e := out.Close(); err == nil {
+		err = e
+	}
+	var disk *fs.PathError
+	switch {
+	case errors.As(err, &disk):
+		return err
+	case err != nil:
+		return bad("cannot be read", err)
+	case n != f.Size:
+		return bad("it is not as large as it says", nil)
+	}
+	f.SHA256 = hex.EncodeToString(h.Sum(nil))
+	t.record(f)
+	return nil
+}
+
+// link adds a symbolic link of ours, unless a file is there.
+func (t *Tree) link(rel, target string) error {
+	if _, taken := t.reserve(rel); taken {
+		return nil
+	}
+	if err := t.root.Symlink(target, rel); err != nil {
+		return err
+	}
+	t.record(File{Path: rel, Link: target})
+	return nil
+}
+
+// write adds a file of ours.
+func (t *Tree) write(rel string, data []byte) error {
+	if err := t.root.WriteFile(rel, data, 0o644); err != nil {
+		return err
+	}
+	t.record(File{Path: rel, Size: int64(len(data)), SHA256: hash(data)})
+	return nil
+}
+
+// add records an executable that another program has written into the directory.
+func (t *Tree) add(rel string) error {
+	data, err := t.root.ReadFile(rel)
+	if err != nil {
+		return err
+	}
+	t.record(File{Path: rel, Size: int64(len(data)), SHA256: hash(data), Exec: true})
+	return nil
+}
+
+func hash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}

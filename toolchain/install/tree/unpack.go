@@ -1,0 +1,283 @@
+package tree
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/flate"
+	"github.com/ulikunitz/xz"
+	"golang.org/x/sync/errgroup"
+)
+
+const bufferSize = 128 << 10
+
+// Source is an archive and the file that it is in.
+type Source struct {
+	Archive
+	From string
+}
+
+// Unpack adds the files of all archives, several at once. Their hashes were checked before. Entry names, sizes and links are checked
+// all the same, because pins and indexes are data that may be wrong.
+func (t *Tree) Unpack(ctx context.Context, sources []Source, workers int) error {
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(min(max(workers, 1), 4))
+	var opened []io.Closer
+	for _, s := range sources {
+		if strings.HasSuffix(s.File, ".tar.xz") { // one stream: its entries come one after another
+			work.Go(func() error { return t.unpackTar(ctx, s) })
+			continue
+		}
+		z, err := zip.OpenReader(s.From)
+		if err == nil || errors.Is(err, zip.ErrInsecurePath) { // place looks at the names
+			opened = append(opened, z)
+			err = t.unpackZip(ctx, z, s.Archive, work)
+		} else if disk := (*fs.PathError)(nil); !errors.As(err, &disk) {
+			err = &ArchiveError{Archive: s.File, Why: "cannot be read", Err: err}
+		}
+		if err != nil {
+			work.Go(func() error { return err })
+			break
+		}
+	}
+	err := work.Wait()
+	for _, z := range opened {
+		_ = z.Close()
+	}
+	if err != nil {
+		return err
+	}
+	return t.checkRepeats()
+}
+
+// unpackZip checks a wheel's names and sizes, and starts work on each of its entries.
+func (t *Tree) unpackZip(ctx context.Context, z *zip.ReadCloser, a Archive, work *errgroup.Group) error {
+	// klauspost's decoder is a third faster than the standard library's.
+	z.RegisterDecompressor(zip.Deflate, func(r io.Reader) io.ReadCloser { return flate.NewReader(bufio.NewReaderSize(r, 16<<10)) })
+	if len(z.File) > maxEntries {
+		return &ArchiveError{Archive: a.File, Why: fmt.Sprintf("holds %d entries", len(z.File))}
+	}
+	type job struct {
+		entry *zip.File
+		rel   string
+	}
+	var jobs []job
+	var total uint64
+	for _, f := range z.File {
+		rel, err := place(a, f.Name)
+		size := f.UncompressedSize64
+		switch total += size; {
+		case err != nil:
+			return &ArchiveError{Archive: a.File, Entry: f.Name, Why: err.Error()}
+		case !f.Mode().IsRegular() && !f.Mode().IsDir():
+			why := "it is neither a file nor a directory (" + f.Mode().Type().String() + ")"
+			return &ArchiveError{Archive: a.File, Entry: f.Name, Why: why}
+		case size > a.limit() || total > a.limit():
+			return &ArchiveError{Archive: a.File, Entry: f.Name, Why: a.tooLarge()}
+		case rel != "":
+			jobs = append(jobs, job{f, rel})
+		}
+	}
+	// The largest first, so that no worker is left alone with one at the end.
+	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(b.entry.UncompressedSize64, a.entry.UncompressedSize64) })
+	for _, j := range jobs {
+		work.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			bad := func(why string, err error) error {
+				return &ArchiveError{Archive: a.File, Entry: j.entry.Name, Why: why, Err: err}
+			}
+			r, err := j.entry.Open()
+			if err != nil {
+				return bad("cannot be read", err)
+			}
+			defer r.Close()
+			return t.put(File{Path: j.rel, Size: int64(j.entry.UncompressedSize64), Exec: j.entry.Mode()&0o100 != 0}, r, bad)
+		})
+	}
+	return nil
+}
+
+// unpackTar adds the files of a .tar.xz.
+func (t *Tree) unpackTar(ctx context.Context, s Source) error {
+	bad := func(entry, why string, err error) error {
+		return &ArchiveError{Archive: s.File, Entry: entry, Why: why, Err: err}
+	}
+	f, err := os.Open(s.From)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	z, err := xz.NewReader(bufio.NewReaderSize(f, bufferSize))
+	if err != nil {
+		return bad("", "cannot be read", err)
+	}
+	stream := &io.LimitedReader{R: bufio.NewReaderSize(z, bufferSize), N: int64(s.limit())}
+	entries := tar.NewReader(stream)
+	var total uint64
+	for n := 0; ; n++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		h, err := entries.Next()
+		switch {
+		case err == io.EOF && stream.N > 0:
+			return nil
+		case err != nil && stream.N <= 0:
+			return bad("", s.tooLarge(), nil)
+		case err != nil && !errors.Is(err, tar.ErrInsecurePath):
+			return bad("", "cannot be read", err)
+		case n > maxEntries:
+			return bad("", fmt.Sprintf("holds more than %d entries", maxEntries), nil)
+		case h.Typeflag == tar.TypeXGlobalHeader, path.Clean(h.Name) == ".":
+			continue
+		}
+		// Of a sparse file the stream holds less than is written, so the limit on the stream is not enough.
+		if total += uint64(h.Size); h.Size < 0 || total > s.limit() {
+			return bad(h.Name, s.tooLarge(), nil)
+		}
+		if err := t.addEntry(s.Archive, h, entries, func(why string, err error) error { return bad(h.Name, why, err) }); err != nil {
+			return err
+		}
+	}
+}
+
+// addEntry adds one entry of a tar.
+func (t *Tree) addEntry(a Archive, h *tar.Header, content io.Reader, bad func(string, error) error) error {
+	name := strings.TrimPrefix(h.Name, "./")
+	if h.Typeflag == tar.TypeDir {
+		name = strings.TrimSuffix(name, "/") + "/"
+	}
+	rel, err := place(a, name)
+	if err != nil {
+		return bad(err.Error(), nil)
+	}
+	if rel != "" && t.belowFile(rel) {
+		return bad("it lies below a link", nil)
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		return nil
+	case tar.TypeReg:
+		if rel == "" {
+			return nil
+		}
+		return t.put(File{Path: rel, Size: h.Size, Exec: h.Mode&0o100 != 0}, content, bad)
+	case tar.TypeSymlink:
+		if rel == "" {
+			return nil
+		}
+		return t.linkWithin(rel, h.Linkname, bad)
+	}
+	return bad(fmt.Sprintf("it is neither a file nor a directory nor a symbolic link (type %q)", h.Typeflag), nil)
+}
+
+// belowFile says whether one of a path's directories is a link or a file: through a link, the entry would be written elsewhere.
+func (t *Tree) belowFile(rel string) bool {
+	for dir := path.Dir(rel); dir != "."; dir = path.Dir(dir) {
+		if t.has(dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// linkWithin adds a link that an archive holds. Its target is relative to the link's directory: some "..", then names, never above the
+// root. No directory above a link is a link itself, so ".." means what it says.
+func (t *Tree) linkWithin(rel, target string, bad func(string, error) error) error {
+	steps := target
+	for strings.HasPrefix(steps, "../") {
+		steps = steps[len("../"):]
+	}
+	if steps != ".." && !plainPath(strings.TrimSuffix(steps, "/")) {
+		return bad(fmt.Sprintf("a link to %q, which is not a plain relative path", target), nil)
+	}
+	if to := path.Join(path.Dir(rel), target); !fs.ValidPath(to) {
+		return bad(fmt.Sprintf("a link to %q, which leaves the archive's root", target), nil)
+	}
+	if err := t.root.MkdirAll(path.Dir(rel), 0o755); err != nil {
+		return err
+	}
+	switch old, taken := t.reserve(rel); {
+	case taken && old.Link == target && old.Path == rel:
+		return nil
+	case taken:
+		return bad("another archive of this toolkit holds another file of that name", nil)
+	}
+	err := t.root.Symlink(target, rel)
+	if errors.Is(err, fs.ErrExist) {
+		return bad("a directory has that name already", nil)
+	}
+	if err != nil {
+		return err
+	}
+	t.record(File{Path: rel, Link: target})
+	return nil
+}
+
+// place returns where an entry goes, from the toolkit's root; empty: it is left out.
+func place(a Archive, entry string) (rel string, err error) {
+	if !plainPath(strings.TrimSuffix(entry, "/")) {
+		return "", errors.New("its name is not a plain path below the archive's root")
+	}
+	if strings.HasSuffix(entry, "/") {
+		return "", nil
+	}
+	licences := "licenses/" + a.Package + "-" + a.Version + "/"
+	first, rest, below := strings.Cut(entry, "/")
+	if a.Path == "" {
+		return placeWheel(licences, entry, first, rest)
+	}
+	// All of a redistributable lies below one directory (cuda_nvcc-linux-x86_64-12.9.86-archive/); the files directly in it are licences.
+	// Left out is what no build reads: CUPTI's samples and documents, and static versions of libraries that programs load, which are
+	// larger than all the rest.
+	if !below {
+		return "", errors.New("it is not below <component>-archive/")
+	}
+	switch dir, _, deeper := strings.Cut(rest, "/"); {
+	case !deeper:
+		return licences + rest, nil
+	case dir == "samples" || dir == "doc" || dir == "docs":
+		return "", nil
+	case strings.HasSuffix(rest, ".a") && a.Part != "runtime" && a.Part != "nvcc":
+		return "", nil
+	}
+	return rest, nil
+}
+
+// placeWheel: NVIDIA's wheels hold nvidia/cu13/… and nvidia/cudnn/…, which are merged into one root. Of the dist-info only the licence
+// and METADATA are kept, because the licence has to stay with the files.
+func placeWheel(licences, entry, first, rest string) (string, error) {
+	base := path.Base(entry)
+	switch {
+	case strings.HasSuffix(first, ".dist-info"):
+		if strings.HasPrefix(strings.ToLower(base), "licen") || strings.HasPrefix(rest, "licenses/") || base == "METADATA" {
+			return licences + base, nil
+		}
+		return "", nil
+	case base == "__init__.py":
+		return "", nil
+	case first == "nvidia":
+		if _, inner, ok := strings.Cut(rest, "/"); ok {
+			return inner, nil
+		}
+	}
+	return "", errors.New("it is not below nvidia/<toolkit>/")
+}
+
+// plainPath says whether a path stays below its root on every system: also on Windows, which knows drives and backslashes.
+func plainPath(p string) bool {
+	return fs.ValidPath(p) && p != "." && !strings.ContainsAny(p, "\\:\x00")
+}

@@ -1,0 +1,221 @@
+package tree
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ulikunitz/xz"
+)
+
+// entry is one entry of an archive.
+type entry struct {
+	name, text string
+	mode       fs.FileMode
+}
+
+// zipped makes a wheel of entries in memory.
+func zipped(entries ...entry) []byte {
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, e := range entries {
+		h := &zip.FileHeader{Name: e.name, Method: zip.Deflate}
+		mode := e.mode
+		if mode == 0 {
+			mode = 0o644
+		}
+		h.SetMode(mode)
+		w, err := z.CreateHeader(h)
+		if err == nil {
+			_, err = w.Write([]byte(e.text))
+		}
+		if err != nil {
+			panic(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		panic(err)
+	}
+	return b.Bytes()
+}
+
+// tarred makes a .tar.xz in memory; an entry with fs.ModeSymlink links to its text.
+func tarred(t testing.TB, entries ...entry) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z, err := xz.NewWriter(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := tar.NewWriter(z)
+	for _, e := range entries {
+		h := &tar.Header{Name: e.name, Typeflag: tar.TypeReg, Mode: int64(e.mode.Perm()), Size: int64(len(e.text))}
+		switch {
+		case e.mode&fs.ModeSymlink != 0:
+			h.Typeflag, h.Linkname, h.Size = tar.TypeSymlink, e.text, 0
+		case e.mode&fs.ModeDir != 0:
+			h.Typeflag, h.Size = tar.TypeDir, 0
+		case e.mode&fs.ModeDevice != 0:
+			h.Typeflag, h.Size = tar.TypeBlock, 0
+		case e.mode&fs.ModeIrregular != 0:
+			h.Typeflag, h.Linkname, h.Size = tar.TypeLink, e.text, 0
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if h.Size > 0 {
+			if _, err := w.Write([]byte(e.text)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// create makes a tree that is closed at the end of the test.
+func create(t testing.TB, root string) *Tree {
+	t.Helper()
+	tr, err := Create(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tr.Close() })
+	return tr
+}
+
+// put writes a wheel whose pin is right, so that only its entries can be at fault.
+func put(t testing.TB, data []byte) (string, Archive) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "x.whl")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(data)
+	return path, Archive{Part: "nvcc", Package: "nvidia-cuda-nvcc", Version: "13.4.92", Size: int64(len(data)), Unpacked: 4096, SHA256: hex.EncodeToString(sum[:]), File: "x.whl"}
+}
+
+func TestArchivesThatAreRefused(t *testing.T) {
+	tests := map[string]struct {
+		entries []entry
+		why     string
+	}{
+		"climbs out":                {[]entry{{name: "nvidia/cu13/../../../etc/passwd", text: "x"}}, "not a plain path"},
+		"climbs out from the start": {[]entry{{name: "../x", text: "x"}}, "not a plain path"},
+		"is absolute":               {[]entry{{name: "/etc/passwd", text: "x"}}, "not a plain path"},
+		"has a Windows separator":   {[]entry{{name: `nvidia\cu13\..\..\x`, text: "x"}}, "not a plain path"},
+		"has a drive":               {[]entry{{name: "nvidia/cu13/C:/x", text: "x"}}, "not a plain path"},
+		"has an empty element":      {[]entry{{name: "nvidia//x", text: "x"}}, "not a plain path"},
+		"lies elsewhere":            {[]entry{{name: "usr/bin/nvcc", text: "x"}}, "not below nvidia"},
+		"lies above the toolkit":    {[]entry{{name: "nvidia/nvcc", text: "x"}}, "not below nvidia"},
+		"is a link":                 {[]entry{{name: "nvidia/cu13/bin/nvcc", text: "/bin/sh", mode: fs.ModeSymlink | 0o777}}, "neither a file nor a directory"},
+		"is a device":               {[]entry{{name: "nvidia/cu13/bin/nvcc", mode: fs.ModeDevice | 0o666}}, "neither a file nor a directory"},
+		"is a bomb":                 {[]entry{{name: "nvidia/cu13/x", text: strings.Repeat("0", 3<<20)}}, "more than the 4 kB"},
+		"two of one name":           {[]entry{{name: "nvidia/cu13/x", text: "a"}, {name: "nvidia/cu13/X", text: "b"}}, "another file of that name"},
+		"a file as a directory":     {[]entry{{name: "nvidia/cu13/x", text: "aa"}, {name: "nvidia/cu13/x/y", text: "b"}}, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			path, w := put(t, zipped(tt.entries...))
+			root := filepath.Join(t.TempDir(), "a", "b")
+			if err := os.MkdirAll(root, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			err := create(t, root).Unpack(context.Background(), []Source{{w, path}}, 1)
+			var bad *ArchiveError
+			if err == nil || tt.why != "" && (!errors.As(err, &bad) || !strings.Contains(err.Error(), tt.why)) {
+				t.Errorf("got %v, want %q", err, tt.why)
+			}
+			if entries, _ := os.ReadDir(filepath.Dir(filepath.Dir(root))); len(entries) != 1 {
+				t.Errorf("something was written outside: %v", entries)
+			}
+		})
+	}
+}
+
+func TestBrokenArchives(t *testing.T) {
+	good := zipped(entry{name: "nvidia/cu13/bin/nvcc", text: strings.Repeat("nvcc", 500)})
+	flipped := append([]byte{}, good...)
+	flipped[60] ^= 0xff
+	for name, data := range map[string][]byte{"nothing": nil, "cut": good[:len(good)/2], "flipped": flipped, "text": []byte("<html>404</html>")} {
+		t.Run(name, func(t *testing.T) {
+			path, w := put(t, data)
+			var bad *ArchiveError
+			if err := create(t, t.TempDir()).Unpack(context.Background(), []Source{{w, path}}, 2); !errors.As(err, &bad) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// Two wheels of one toolkit may hold the same file, but not two files of one name.
+func TestWheelsThatShareAFile(t *testing.T) {
+	tr := create(t, t.TempDir())
+	for i, tt := range []struct {
+		text string
+		ok   bool
+	}{{"same", true}, {"same", true}, {"other", false}} {
+		path, w := put(t, zipped(entry{name: "nvidia/cu13/include/nvtx.h", text: tt.text}))
+		err := tr.Unpack(context.Background(), []Source{{w, path}}, 2)
+		if (err == nil) != tt.ok {
+			t.Errorf("wheel %d: %v", i, err)
+		}
+	}
+}
+
+func TestUnpackIsInterrupted(t *testing.T) {
+	path, w := put(t, zipped(entry{name: "nvidia/cu13/x", text: "a"}))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := create(t, t.TempDir()).Unpack(ctx, []Source{{w, path}}, 2); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func FuzzPlace(f *testing.F) {
+	for _, s := range []string{"nvidia/cu13/bin/nvcc", "nvidia/cudnn/include/cudnn.h", "../x", "/x", `a\b`, "x-1.dist-info/licenses/License.txt", "x-1.dist-info/..", "nvidia/a/", "nvidia/a/./b"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		rel, err := place(Archive{Package: "p", Version: "1"}, name)
+		if err != nil || rel == "" {
+			return
+		}
+		if !filepath.IsLocal(filepath.FromSlash(rel)) || filepath.ToSlash(filepath.Clean(filepath.FromSlash(rel))) != rel {
+			t.Errorf("%q goes to %q", name, rel)
+		}
+	})
+}
+
+func FuzzUnpack(f *testing.F) {
+	f.Add(zipped(entry{name: "nvidia/cu13/bin/nvcc", text: "x", mode: 0o744}, entry{name: "x-1.dist-info/METADATA", text: "y"}))
+	f.Add(zipped(entry{name: "../x", text: "x"}))
+	f.Add([]byte("PK\x05\x06"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path, w := put(t, data)
+		w.Unpacked = 1 << 16
+		outer := t.TempDir()
+		root := filepath.Join(outer, "a", "b")
+		if err := os.MkdirAll(root, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		_ = create(t, root).Unpack(context.Background(), []Source{{w, path}}, 2)
+		if above, _ := os.ReadDir(outer); len(above) != 1 {
+			t.Fatal("written outside")
+		}
+		if above, _ := os.ReadDir(filepath.Dir(root)); len(above) != 1 {
+			t.Fatal("written outside")
+		}
+	})
+}
