@@ -234,7 +234,6 @@ func (x exporter) lists(v outcome) (before, after []string, sep, whole, name str
 
 // posix writes for bash and zsh: nothing is special between single quotes, not even a newline.
 func (x exporter) posix() (string, error) {
-	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 	var b strings.Builder
 	for _, v := range x.vars {
 		if !identifier(v.name) {
@@ -245,17 +244,17 @@ func (x exporter) posix() (string, error) {
 		case v.unset:
 			fmt.Fprintf(&b, "unset %s\n", name)
 		case !v.relative:
-			fmt.Fprintf(&b, "export %s=%s\n", name, quote(whole))
+			fmt.Fprintf(&b, "export %s=%s\n", name, PosixQuote(whole))
 		default:
 			// An empty entry at an end of a list is the current directory to most readers, so the separator comes with the old value alone.
 			b.WriteString("export " + name + "=")
 			switch pre, post := strings.Join(before, sep), strings.Join(after, sep); {
 			case post == "":
-				fmt.Fprintf(&b, `%s"${%s:+%s$%s}"`, quote(pre), name, sep, name)
+				fmt.Fprintf(&b, `%s"${%s:+%s$%s}"`, PosixQuote(pre), name, sep, name)
 			case pre == "":
-				fmt.Fprintf(&b, `"${%s:+$%s%s}"%s`, name, name, sep, quote(post))
+				fmt.Fprintf(&b, `"${%s:+$%s%s}"%s`, name, name, sep, PosixQuote(post))
 			default:
-				fmt.Fprintf(&b, `%s"%s${%s:+$%s%s}"%s`, quote(pre), sep, name, name, sep, quote(post))
+				fmt.Fprintf(&b, `%s"%s${%s:+$%s%s}"%s`, PosixQuote(pre), sep, name, name, sep, PosixQuote(post))
 			}
 			b.WriteByte('\n')
 		}
@@ -266,13 +265,10 @@ func (x exporter) posix() (string, error) {
 // fish writes for fish: between single quotes only \ and ' are escaped. A variable whose name ends in PATH is a list there, split and
 // joined at colons ("PATH variables", fish documentation).
 func (x exporter) fish() (string, error) {
-	quote := func(s string) string {
-		return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s) + "'"
-	}
 	words := func(list []string) string {
 		out := ""
 		for _, s := range list {
-			out += " " + quote(s)
+			out += " " + fishQuote(s)
 		}
 		return out
 	}
@@ -291,7 +287,7 @@ func (x exporter) fish() (string, error) {
 			// A list that is set to nothing is one empty directory there.
 			fmt.Fprintf(&b, "set -gx %s%s (string match -v '' -- $%s)%s; or true\n", name, words(before), name, words(after))
 		default:
-			fmt.Fprintf(&b, "set -gx %s %s\n", name, quote(whole))
+			fmt.Fprintf(&b, "set -gx %s %s\n", name, fishQuote(whole))
 		}
 	}
 	return b.String(), nil

@@ -152,30 +152,11 @@ func (x exporter) cargoConfig() (string, error) {
 		}
 		name := v.name
 		if !identifier(name) {
-			name = tomlText(name)
+			name = TOMLString(name)
 		}
-		fmt.Fprintf(&b, "%s = { value = %s, force = true }\n", name, tomlText(v.value))
+		fmt.Fprintf(&b, "%s = { value = %s, force = true }\n", name, TOMLString(v.value))
 	}
 	return b.String(), nil
-}
-
-// tomlText is a basic string of TOML 1.0.
-func tomlText(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, `\u%04X`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 // json writes the changes with their reasons, and what becomes of each variable; null is unset.
@@ -208,12 +189,4 @@ func indented(v any) (string, error) {
 		return "", err
 	}
 	return b.String(), nil
-}
-
-func jsonText(s string) string {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return `""` // a string can always be written
-	}
-	return string(text)
 }

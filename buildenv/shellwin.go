@@ -55,12 +55,8 @@ func (x exporter) oldEnds(v outcome) bool {
 	return len(v.value) > n
 }
 
-// pwsh writes for PowerShell. Nothing is special between single quotes but the quotes themselves, which are doubled: ' and the
-// typographic ones U+2018 to U+201B ("about_Quoting_Rules"; CharTraits.IsSingleQuote in PowerShell's tokenizer).
+// pwsh writes for PowerShell.
 func (x exporter) pwsh() (string, error) {
-	quote := func(s string) string {
-		return "'" + strings.NewReplacer("'", "''", "‘", "‘‘", "’", "’’", "‚", "‚‚", "‛", "‛‛").Replace(s) + "'"
-	}
 	var b strings.Builder
 	for _, v := range x.vars {
 		if err := x.text(v); err != nil {
@@ -74,25 +70,25 @@ func (x exporter) pwsh() (string, error) {
 		case strings.ContainsAny(v.name, "{}`*?[]"):
 			return "", x.refuse(v, "PowerShell cannot set a variable of that name")
 		case v.unset:
-			fmt.Fprintf(&b, "Remove-Item -LiteralPath %s -ErrorAction SilentlyContinue\n", quote("Env:"+v.name))
+			fmt.Fprintf(&b, "Remove-Item -LiteralPath %s -ErrorAction SilentlyContinue\n", pwshQuote("Env:"+v.name))
 		case v.value == "":
 			return "", x.refuse(v, "PowerShell removes a variable that is set to nothing (before 7.5)")
 		case !v.relative:
-			fmt.Fprintf(&b, "%s = %s\n", name, quote(v.value))
+			fmt.Fprintf(&b, "%s = %s\n", name, pwshQuote(v.value))
 		default:
 			sep := x.host.ListSeparator()
 			pre, post := x.host.JoinList(v.before...), x.host.JoinList(v.after...)
 			parts := []string{}
 			if pre != "" {
-				parts = append(parts, quote(pre))
+				parts = append(parts, pwshQuote(pre))
 			}
 			switch {
 			case pre != "" && post != "":
-				parts = append(parts, fmt.Sprintf("$(if (%s) { '%s' + %s })", name, sep, name), quote(sep+post))
+				parts = append(parts, fmt.Sprintf("$(if (%s) { '%s' + %s })", name, sep, name), pwshQuote(sep+post))
 			case pre != "":
 				parts = append(parts, fmt.Sprintf("$(if (%s) { '%s' + %s })", name, sep, name))
 			default:
-				parts = append(parts, fmt.Sprintf("$(if (%s) { %s + '%s' })", name, name, sep), quote(post))
+				parts = append(parts, fmt.Sprintf("$(if (%s) { %s + '%s' })", name, name, sep), pwshQuote(post))
 			}
 			fmt.Fprintf(&b, "%s = %s\n", name, strings.Join(parts, " + "))
 		}

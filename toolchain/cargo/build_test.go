@@ -144,7 +144,7 @@ func TestQuestionsAsValues(t *testing.T) {
 	if plan != "clean -p a --release --dry-run --verbose" {
 		t.Error(plan)
 	}
-	if got := tomlString("a\"b\\c\n\x7fé"); got != `"a\"b\\c\u000A\u007Fé"` {
+	if got := buildenv.TOMLString("a\"b\\c\n\x7fé"); got != `"a\"b\\c\u000A\u007Fé"` {
 		t.Error(got)
 	}
 }

@@ -68,7 +68,7 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	target, build := h.Join(a.Private.Root, "graph", "target"), h.Join(a.Private.Root, "graph", "build")
 	args = append(args, a.locked(l)...)
 	// The variable alone loses against a --config of the user's; the last --config wins against files, variables and earlier ones (observed 1.95).
-	args = append(args, "--config", "build.build-dir="+tomlString(build))
+	args = append(args, "--config", "build.build-dir="+buildenv.TOMLString(build))
 	if l.Verb == "test" || l.Verb == "bench" {
 		args = append(args, l.Positional...)
 	}
@@ -100,7 +100,7 @@ func treeFor(h buildenv.Host, t Tool, l Line, a Asking, targets []string) builde
 	args = append(args, a.locked(l)...)
 	target, build := h.Join(a.Private.Root, "tree", "target"), h.Join(a.Private.Root, "tree", "build")
 	if !a.noConfig {
-		args = append(args, "--config", "build.build-dir="+tomlString(build))
+		args = append(args, "--config", "build.build-dir="+buildenv.TOMLString(build))
 	}
 	return t.cmd(a.env(t).Set("CARGO_TARGET_DIR", target).Set("CARGO_BUILD_BUILD_DIR", build), args)
 }
@@ -364,26 +364,4 @@ func (a Asking) env(t Tool) buildenv.Env {
 		e = e.Set("CARGO_TERM_COLOR", "always")
 	}
 	return e
-}
-
-// tomlString writes a TOML basic string.
-func tomlString(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < 0x20 || r == 0x7f:
-			const hex = "0123456789ABCDEF"
-			b.WriteString(`\u00`)
-			b.WriteByte(hex[r>>4])
-			b.WriteByte(hex[r&15])
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

@@ -88,5 +88,5 @@ func ConfigEnv(h buildenv.Host, t Tool, l Line) []Given {
 
 // WithEnv adds the --config that gives build scripts another value than an [env] table does.
 func (l Line) WithEnv(name, value string) Line {
-	return l.WithConfig("env." + tomlString(name) + ".value=" + tomlString(value)).WithConfig("env." + tomlString(name) + ".relative=false")
+	return l.WithConfig("env." + buildenv.TOMLString(name) + ".value=" + buildenv.TOMLString(value)).WithConfig("env." + buildenv.TOMLString(name) + ".relative=false")
 }

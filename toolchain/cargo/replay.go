@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"gpubuild/buildenv"
 )
 
 // ReplayMark is the line by which a runner tells a Replay, on cargo's stderr, that its program begins: whatever follows may be the program's.
@@ -107,7 +109,7 @@ func (r *Replay) running(line []byte) []byte {
 	var words []string
 	for _, w := range r.Runner {
 		if !bareWord.MatchString(w) {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+			w = buildenv.PosixQuote(w)
 		}
 		words = append(words, w)
 	}

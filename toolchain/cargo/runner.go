@@ -239,17 +239,17 @@ func WithRunner(t Tool, l Line, triple string, words []string, user Runner) (Too
 			Fix:  `write it as a list there: runner = ["program", "argument"]`,
 		}
 	}
-	value := tomlString(strings.Join(words, " "))
+	value := buildenv.TOMLString(strings.Join(words, " "))
 	if !user.Text || spaced {
 		quoted := make([]string, len(words))
 		for i, w := range words {
-			quoted[i] = tomlString(w)
+			quoted[i] = buildenv.TOMLString(w)
 		}
 		value = "[" + strings.Join(quoted, ", ") + "]"
 	}
 	// the variable would only be in the way of what stands in --config
 	t.Env = t.Env.Unset(RunnerVar(triple))
-	return t, l.WithConfig("target." + tomlString(triple) + ".runner=" + value), nil
+	return t, l.WithConfig("target." + buildenv.TOMLString(triple) + ".runner=" + value), nil
 }
 
 // WithConfig adds a --config that beats all others of the line. Cargo forgets those before the verb when one stands after it, so they come along.

@@ -54,7 +54,7 @@ func (a *app) ciRun(ctx context.Context, o Options, l cargo.Line, id string) err
 		}
 	}
 	if o.DryRun {
-		fmt.Fprintf(a.Shell.Out, "cd %s\n", ci.JoinWords([]string{p.Project.Root}))
+		fmt.Fprintf(a.Shell.Out, "cd %s\n", buildenv.PosixWords(p.Project.Root))
 		for _, s := range steps {
 			fmt.Fprintln(a.Shell.Out, s.Script())
 		}

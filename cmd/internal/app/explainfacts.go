@@ -80,7 +80,7 @@ func (s situation) quoted(w string) string {
 	case s.windows:
 		return `"` + w + `"`
 	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	return buildenv.PosixQuote(w)
 }
 
 // factsFor names what is known for one rule; the toolkit that would do instead and the library's place depend on what its line said.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/features"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
@@ -209,7 +210,7 @@ func (j *journey) tellUnasked() {
 			if len(selected) > 1 || q.Package != j.Project.Selected {
 				words = append(words, "-p", q.Package.Name)
 			}
-			j.Shell.Hint(shellWords(append(words, "--features", q.Feature)))
+			j.Shell.Hint(buildenv.PosixWords(append(words, "--features", q.Feature)...))
 			return
 		}
 	}

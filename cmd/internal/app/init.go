@@ -12,6 +12,7 @@ import (
 	"sort"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/tools"
@@ -148,11 +149,11 @@ func (j *journey) initText(ctx context.Context) string {
 	return b.String()
 }
 
-// quoteAll writes TOML strings; names of features hold no character that TOML would escape.
+// quoteAll writes TOML strings.
 func quoteAll(names []string) string {
 	out := make([]string, len(names))
 	for i, n := range names {
-		out[i] = fmt.Sprintf("%q", n)
+		out[i] = buildenv.TOMLString(n)
 	}
 	return strings.Join(out, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/features"
@@ -170,7 +171,7 @@ func (j *journey) findRoutes(ctx context.Context, l cargo.Line, asked, enough in
 			continue
 		}
 		words := append([]string{"gpubuild"}, line.Words()...)
-		found.Routes = append(found.Routes, route{Command: shellWords(words), Words: words, Features: append([]string{}, r.Features...), Packages: append([]string{}, r.Packages...), Workspace: r.Workspace, Via: after.reach.Via})
+		found.Routes = append(found.Routes, route{Command: buildenv.PosixWords(words...), Words: words, Features: append([]string{}, r.Features...), Packages: append([]string{}, r.Packages...), Workspace: r.Workspace, Via: after.reach.Via})
 	}
 	return found, nil
 }
@@ -233,7 +234,7 @@ func (j *journey) tellRoutes(found *routed) error {
 	switch {
 	case found.Already:
 		j.Shell.Note("this command line reaches as it is")
-		return j.writeLine(shellWords(append([]string{"gpubuild"}, j.Line.Words()...)))
+		return j.writeLine(buildenv.PosixWords(append([]string{"gpubuild"}, j.Line.Words()...)...))
 	case len(found.Routes) > 0:
 		for _, r := range found.Routes {
 			if err := j.writeLine(r.Command); err != nil {
@@ -303,16 +304,4 @@ func (j *journey) hintRoute(ctx context.Context) {
 		j.findings = append(j.findings, finding.Finding{ID: features.IDUnreached, Severity: features.Note, Message: "another command line reaches", Fix: found.Routes[0].Command})
 		j.Shell.Hint("without a change to a manifest, cargo says that this reaches: " + found.Routes[0].Command)
 	}
-}
-
-// shellWords joins words so that a POSIX shell and PowerShell read them as they are.
-func shellWords(words []string) string {
-	var out []string
-	for _, w := range words {
-		if w == "" || strings.Trim(w, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=+,./:@%") != "" {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		out = append(out, w)
-	}
-	return strings.Join(out, " ")
 }

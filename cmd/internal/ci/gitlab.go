@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 )
 
@@ -132,7 +133,7 @@ func (w Workflow) gitlabScript(p func(string, ...any), bare bool) {
 		p("    - export PATH=\"$HOME/.cargo/bin:$HOME/go/bin:$PATH\"\n")
 	}
 	if w.Dir != "" {
-		p("    - %s\n", quote("cd "+quoteWord(w.Dir)))
+		p("    - %s\n", quote("cd "+buildenv.PosixWords(w.Dir)))
 	}
 	if w.Setup != "" {
 		p("    -%s\n", block(w.Setup, 6))

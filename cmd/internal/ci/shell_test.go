@@ -17,6 +17,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/need"
 )
 
@@ -42,7 +43,7 @@ func TestShellsReadTheWords(t *testing.T) {
 	}
 	for _, shell := range shells(t) {
 		c := exec.Command(shell)
-		c.Stdin = strings.NewReader(`printf '%s\0' ` + JoinWords(words)) // an argument may not be that long
+		c.Stdin = strings.NewReader(`printf '%s\0' ` + buildenv.PosixWords(words...)) // an argument may not be that long
 		out, err := c.Output()
 		if err != nil {
 			t.Fatalf("%s: %v", shell, err)

@@ -2,7 +2,10 @@ package ci
 
 import (
 	"path"
+	"slices"
 	"strings"
+
+	"gpubuild/buildenv"
 )
 
 // Names of steps.
@@ -91,7 +94,7 @@ func Steps(r Row) []Step {
 	if r.Kind == Proof {
 		asked := "--gpu-prove"
 		if len(r.Args) > 0 {
-			asked += "=" + JoinWords(r.Args)
+			asked += "=" + buildenv.PosixWords(r.Args...)
 		}
 		prove := append(left(StepProve), append([]string{asked, "--gpu-require-proof"}, build[1:]...)...)
 		steps = append(steps, Step{Name: StepProve, Title: title(StepProve), Args: prove, Env: env, Wrapper: r.Wrapper, Results: ResultsDir(r.ID)})
@@ -103,34 +106,11 @@ func Steps(r Row) []Step {
 func (s Step) Script() string {
 	var words []string
 	if s.Results != "" {
-		words = append(words, "mkdir -p "+quoteWord(s.Results)+" &&")
+		words = append(words, "mkdir -p "+buildenv.PosixWords(s.Results)+" &&")
 	}
 	for _, v := range s.Env {
-		words = append(words, v.Name+"="+quoteWord(v.Value))
+		words = append(words, v.Name+"="+buildenv.PosixWords(v.Value))
 	}
-	for _, w := range s.Wrapper {
-		words = append(words, quoteWord(w))
-	}
-	words = append(words, "gpubuild")
-	return strings.Join(words, " ") + " " + JoinWords(s.Args)
-}
-
-// JoinWords writes words so that a POSIX shell, and gpubuild's own flags, split them into the same.
-func JoinWords(words []string) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = quoteWord(w)
-	}
-	return strings.Join(out, " ")
-}
-
-func quoteWord(w string) string {
-	plain := w != ""
-	for _, c := range w {
-		plain = plain && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("_-+./:,=@%", c))
-	}
-	if plain {
-		return w
-	}
-	return "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+	words = append(words, buildenv.PosixWords(slices.Concat(s.Wrapper, []string{"gpubuild"}, s.Args)...))
+	return strings.Join(words, " ")
 }

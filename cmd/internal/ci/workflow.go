@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 )
 
@@ -112,7 +113,7 @@ const NoInstall = `say how a runner gets gpubuild: in gpubuild.toml, [ci] instal
 // install is the text of the step that puts gpubuild on PATH.
 func (w Workflow) install() string {
 	if w.Install == "" {
-		return "echo " + quoteWord(NoInstall) + " >&2\nexit 1"
+		return "echo " + buildenv.PosixWords(NoInstall) + " >&2\nexit 1"
 	}
 	return w.Install
 }
