@@ -11,10 +11,12 @@
 package need
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"sort"
 	"strconv"
 	"strings"
@@ -35,7 +37,7 @@ type thing struct {
 var unasked = map[string]thing{
 	"cargo": {[]string{"cargo"}, "install Rust"},
 	"rustc": {[]string{"rustc"}, "install Rust"},
-	"cc":    {[]string{"gcc", "cc"}, "install gcc"},
+	"cc":    {[]string{"gcc"}, "install gcc"},
 	"sh":    {[]string{"sh"}, "a POSIX shell, which Windows has not"},
 	// These are matters of the machine: no tool is started.
 	"gpu":      {how: "a machine with a GPU and its driver"},
@@ -209,6 +211,22 @@ func Missing(t testing.TB, name, why string, args ...any) {
 		t.Fatalf("need: no thing is called %s", name)
 	}
 	t.Skip(Reason(name, fmt.Sprintf(why, args...)))
+}
+
+// Patient runs more tests at once than there are processors, unless -parallel says how many: tests that start cargo, compilers and programs wait more
+// than they work.
+func Patient(m *testing.M) interface{ Run() int } { return patient{m} }
+
+type patient struct{ tests *testing.M }
+
+func (p patient) Run() int {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+	}
+	return p.tests.Run()
 }
 
 // Cargo is the cargo on PATH; without one the test is skipped.

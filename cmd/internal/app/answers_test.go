@@ -15,6 +15,7 @@ import (
 // TestAnswersAreKeptOnlyWhileNothingChanged changes each input of cargo's answer in turn: cargo is asked again after every one of them, and not when
 // nothing changed.
 func TestAnswersAreKeptOnlyWhileNothingChanged(t *testing.T) {
+	t.Parallel()
 	real := need.Tool(t, "cargo")
 	counting := filepath.Join(t.TempDir(), "counting-cargo")
 	self, err := os.Executable()

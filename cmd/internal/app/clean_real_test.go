@@ -34,6 +34,7 @@ var slow = map[string]string{
 
 // TestCleanWaitsForARunningCargo: rust-analyzer, or anyone, builds with plain cargo; nothing goes while it does, and that is said.
 func TestCleanWaitsForARunningCargo(t *testing.T) {
+	t.Parallel()
 	need.Asked(t, "cargo")
 	dir := t.TempDir()
 	writeFiles(t, dir, slow)
@@ -89,6 +90,7 @@ func TestCleanWaitsForARunningCargo(t *testing.T) {
 // TestCacheOutsideTheTarget: candle-flash-attn keeps its objects where CANDLE_FLASH_ATTN_BUILD_DIR says and, like cudaforge, takes them again whatever
 // nvcc made them. Cleaning the package alone would give old kernels a new name.
 func TestCacheOutsideTheTarget(t *testing.T) {
+	t.Parallel()
 	s := newShared(t)
 	outside := filepath.Join(s.top, "flash")
 	if err := os.Mkdir(outside, 0o755); err != nil {
@@ -138,6 +140,7 @@ fn main() {
 
 // TestRoadCleansWithinBounds: the road's own cleaning stands behind the same guard as the verb's.
 func TestRoadCleansWithinBounds(t *testing.T) {
+	t.Parallel()
 	s := newShared(t)
 	s.target = s.dir
 	s.build(s.a, "sm_90")

@@ -14,6 +14,7 @@ import (
 // TestAnInterruptedScript ends cargo while a build script is at work that takes what it finds for whole, as cudaforge does. The next build does not: the
 // package is cleaned, and what the killed cargo had left running writes there no more. A script that failed by itself is no reason to clean.
 func TestAnInterruptedScript(t *testing.T) {
+	t.Parallel()
 	s := newShared(t)
 	files := kern("app")
 	files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], "    assert!(ok);\n", `    assert!(ok);

@@ -122,6 +122,7 @@ var sleeping = map[string]string{
 
 // TestInterruptedAtAnyStep: Ctrl-C ends with 130, leaves no child and nothing half-written, and the next run is right.
 func TestInterruptedAtAnyStep(t *testing.T) {
+	t.Parallel()
 	need.Asked(t, "cargo")
 	tests := []struct {
 		name, env, says string

@@ -14,6 +14,7 @@ import (
 
 // TestLibraryReplacedWhileCargoRan: a static library is replaced between the link and our look at it. What is recorded must be what was linked.
 func TestLibraryReplacedWhileCargoRan(t *testing.T) {
+	t.Parallel()
 	s := newShared(t)
 	real := need.Tool(t, "cargo")
 	self, err := os.Executable()

@@ -92,6 +92,7 @@ func (m *mendable) fix(t *testing.T, cache string) *exec.Cmd {
 // TestFixKilled: a gpubuild that is killed at any moment leaves every manifest whole, as it was or as it will be, and the next one completes and
 // clears away what it left. GPUBUILD_TEST=kill=N says how often.
 func TestFixKilled(t *testing.T) {
+	t.Parallel()
 	need.Asked(t, "cargo")
 	m, cache := newMendable(t, 12), t.TempDir()
 	began := time.Now()
@@ -172,6 +173,7 @@ func TestFixKilled(t *testing.T) {
 
 // TestTwoFixAtOnce: both end well, and each edge is there once.
 func TestTwoFixAtOnce(t *testing.T) {
+	t.Parallel()
 	need.Asked(t, "cargo")
 	m, cache := newMendable(t, 6), t.TempDir()
 	var both []*exec.Cmd

@@ -67,6 +67,7 @@ func TestDamagedRecord(t *testing.T) {
 
 // TestBadDisk: a target directory that cannot be written to, or is full. What is wrong is said with what to do, and nothing is lost.
 func TestBadDisk(t *testing.T) {
+	t.Parallel()
 	s := newShared(t)
 	disk := filepath.Join(s.top, "disk")
 	if err := os.Mkdir(disk, 0o755); err != nil {

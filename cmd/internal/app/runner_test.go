@@ -29,6 +29,7 @@ import (
 
 // TestRunnersBesideEachOther starts the runner as nextest does: many at once, of a few programs, each with its own streams and status.
 func TestRunnersBesideEachOther(t *testing.T) {
+	t.Parallel()
 	gcc := need.Tool(t, "cc")
 	h, err := local.Host()
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 // TestMain makes this test binary act as gpubuild, as a gpubuild that takes the stand-in driver of testdata/standin for a real one, and as the few
 // fake tools that no machine has.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(need.Patient(m), map[string]func(){
 		"gpubuild":         func() { os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
 		"cargo-gpubuild":   func() { os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
 		"gpubuild-standin": func() { os.Exit(app.MainWith(os.Args, os.Stdin, os.Stdout, os.Stderr, standinIsReal)) },

@@ -471,6 +471,7 @@ func host(t *testing.T) string {
 
 // TestStaleSaysWhatWasAndWhatIs: in words, and for a machine.
 func TestStaleSaysWhatWasAndWhatIs(t *testing.T) {
+	t.Parallel()
 	s := newShared(t)
 	stale := func(code int, more ...string) string {
 		t.Helper()

@@ -70,6 +70,7 @@ func oneBuild(t *testing.T, out []byte, success bool) consumed {
 
 // TestMessagesOfOneBuild: cargo is run twice to build and once more to start the program, and its messages are those of one build.
 func TestMessagesOfOneBuild(t *testing.T) {
+	t.Parallel()
 	s := newShared(t)
 	run := func(story string, code int, success bool, words ...string) (consumed, string) {
 		t.Helper()
