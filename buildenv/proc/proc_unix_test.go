@@ -94,6 +94,7 @@ func TestATimeoutEndsTheTree(t *testing.T) {
 
 // TestWhatGoesOnByItselfIsLeftAlone: a compile cache's server outlives the build that started it, and its open pipe is not waited for.
 func TestWhatGoesOnByItselfIsLeftAlone(t *testing.T) {
+	t.Parallel()
 	w := &watcher{}
 	c := command("leave")
 	c.Stdout = w
@@ -110,6 +111,7 @@ func TestWhatGoesOnByItselfIsLeftAlone(t *testing.T) {
 
 // TestTogether (the tree is marked a moment after the start, before cargo starts anything): what a child left running that a signal ended goes on, unless they belong together; what it left when it ended by itself goes on.
 func TestTogether(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		story, script string
 		together      bool
@@ -120,19 +122,22 @@ func TestTogether(t *testing.T) {
 		{"killed", "sleep 0.2; sleep 60 & echo ready $!; kill -9 $$", false, false},
 		{"it ended by itself", "sleep 60 >/dev/null 2>&1 & echo ready $!; exit 3", true, false},
 	} {
-		w := &watcher{}
-		r, err := Runner{}.Run(context.Background(), buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", tt.script}, Env: os.Environ(), Stdout: w, Together: tt.together})
-		var exit *buildenv.ExitError
-		if !errors.As(err, &exit) {
-			t.Fatalf("%s: %+v, %v", tt.story, r, err)
-		}
-		pids := w.pids(t)
-		if len(pids) != 1 || gone(pids[0]) != tt.gone {
-			t.Errorf("%s: gone, of %v, should be %v", tt.story, pids, tt.gone)
-		}
-		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
+		t.Run(tt.story, func(t *testing.T) {
+			t.Parallel()
+			w := &watcher{}
+			r, err := Runner{}.Run(context.Background(), buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", tt.script}, Env: os.Environ(), Stdout: w, Together: tt.together})
+			var exit *buildenv.ExitError
+			if !errors.As(err, &exit) {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			pids := w.pids(t)
+			if len(pids) != 1 || gone(pids[0]) != tt.gone {
+				t.Errorf("gone, of %v, should be %v", pids, tt.gone)
+			}
+			for _, pid := range pids {
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		})
 	}
 }
 

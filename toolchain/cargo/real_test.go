@@ -294,6 +294,7 @@ func TestGraphIsWhatCargoBuilds(t *testing.T) {
 
 // Every spelling must mean to cargo what it means to us: cargo's graph for the words as typed equals its graph for the words as we render them.
 func TestSplitMeansWhatCargoMeans(t *testing.T) {
+	t.Parallel()
 	p := newProject(t, shapes)
 	p.must("generate-lockfile")
 	lines := []string{
@@ -306,7 +307,10 @@ func TestSplitMeansWhatCargoMeans(t *testing.T) {
 		"--locked --config profile.dev.opt-level=1 build -p other", "--config profile.dev.opt-level=1 build -p other --config profile.dev.debug=false",
 		"build -p other --color=never --message-format short", "build -p other --offline --frozen --message-format=json", "build -p o*", "build -p app -p other -F app/cuda",
 	}
-	for _, s := range lines {
+	for i, s := range lines {
+		if i%3 > 0 && !need.Has("long") {
+			continue
+		}
 		l := p.line(words(s)...)
 		cmd, ok := UnitGraph(p.h, p.tool, l, Asking{Private: p.priv})
 		if !ok {

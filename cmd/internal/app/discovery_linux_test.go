@@ -107,6 +107,7 @@ func (c *counting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, 
 
 // TestACompilerIsAskedOnce holds what a build finds against what it would find without memory.
 func TestACompilerIsAskedOnce(t *testing.T) {
+	t.Parallel()
 	dir, cacheDir := compilerWithoutNumber(t), t.TempDir()
 	long := time.Now().Add(-time.Hour)
 	for _, name := range []string{"gcc", "g++"} {
