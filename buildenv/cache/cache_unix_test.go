@@ -5,6 +5,7 @@ package cache
 import (
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -44,10 +45,11 @@ func TestHintsByTheCause(t *testing.T) {
 	}
 }
 
-// TestDirectoriesWithoutWriting is the case of a user who is not root; root may write anywhere.
+// TestDirectoriesWithoutWriting is the case of a user who is not root; root may write anywhere, and starts this test as somebody else.
 func TestDirectoriesWithoutWriting(t *testing.T) {
 	if os.Getuid() == 0 {
-		need.Missing(t, "user", "root may write to every directory")
+		asNobody(t)
+		return
 	}
 	dir := filepath.Join(t.TempDir(), "ro")
 	if err := os.Mkdir(dir, 0o500); err != nil {
@@ -60,5 +62,38 @@ func TestDirectoriesWithoutWriting(t *testing.T) {
 	var w *WriteError
 	if err := WriteFile(filepath.Join(dir, "f"), nil, 0o600); !errors.As(err, &w) || !strings.HasPrefix(w.Hint(), "make ") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// asNobody runs a copy of this test binary, which root alone may reach where it is, for the same test as a user without any rights.
+func asNobody(t *testing.T) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.MkdirTemp("/tmp", "gpubuild-nobody-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	program := filepath.Join(dir, "test")
+	if err := errors.Join(os.Chmod(dir, 0o777), os.WriteFile(program, data, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(program, "-test.run", "^"+t.Name()+"$", "-test.v")
+	c.Dir, c.Env = dir, append(os.Environ(), "TMPDIR="+dir)
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	out, err := c.CombinedOutput()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		need.Missing(t, "user", "nobody may not run it: %v", err)
+	}
+	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -170,6 +170,9 @@ func Find(name string) (where, reason string) {
 			return path, ""
 		}
 	}
+	if name == "pwsh" {
+		name = "windows" // whose shell it is; elsewhere it is no package
+	}
 	if len(th.programs) > 0 {
 		return "", Reason(name, "no "+th.programs[0]+" on PATH: "+th.how)
 	}

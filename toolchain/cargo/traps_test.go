@@ -136,6 +136,7 @@ feature-unification = "workspace"
 
 // On a nightly cargo the settings are in force in the build: the question is put with them, and nothing is withheld.
 func TestUnstableTablesOfANightlyStay(t *testing.T) {
+	need.Asked(t, "nightly")
 	p := newProject(t, shapes+`
 -- .cargo/config.toml --
 [resolver]

@@ -218,6 +218,7 @@ func TestSharedTargetDirectory(t *testing.T) {
 		s.stale("the platform's with the host's toolkit", s.a, 13, "nvcc 13.4.92 → 13.3.33: app-sys", "--target", triple)
 	})
 	t.Run("two toolchains", func(t *testing.T) {
+		need.Asked(t, "nightly")
 		s := newShared(t)
 		if exec.Command("cargo", "+nightly", "-V").Run() != nil {
 			need.Missing(t, "nightly", "no nightly toolchain")
@@ -240,6 +241,7 @@ func TestSharedTargetDirectory(t *testing.T) {
 		s.holds("nightly after plain nightly", "app/target/debug/app", first, "sm_90")
 	})
 	t.Run("the layout of cargo 1.100", func(t *testing.T) {
+		need.Asked(t, "nightly")
 		s := newShared(t)
 		if out, _ := exec.Command("cargo", "+nightly", "-Z", "help").Output(); !strings.Contains(string(out), "build-dir-new-layout") {
 			need.Missing(t, "nightly", "none that knows the new layout")

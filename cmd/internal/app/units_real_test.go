@@ -61,6 +61,9 @@ func TestPackageBuiltTwice(t *testing.T) {
 		{"in the layout of cargo 1.100", "+nightly", "-Zbuild-dir-new-layout"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
+			if tt.toolchain != "" {
+				need.Asked(t, "nightly")
+			}
 			if out, _ := exec.Command("cargo", "+nightly", "-Z", "help").Output(); tt.toolchain != "" && !strings.Contains(string(out), "build-dir-new-layout") {
 				need.Missing(t, "nightly", "none that knows the new layout")
 			}
