@@ -57,14 +57,26 @@ type Interposed struct {
 	By     string `json:"by"`
 }
 
+// Fault is an error of the driver's after which a context and all that it computed is lost.
+type Fault struct {
+	RC       int    `json:"rc"`       // CUresult
+	Function string `json:"function"` // of the driver, that answered it
+}
+
 // Unavailable says why a process could not be recorded.
 type Unavailable struct {
-	Step string `json:"step"` // load, enable, …
-	RC   int    `json:"rc"`   // CUPTI's answer
-	Why  string `json:"why,omitempty"`
+	Step      string   `json:"step"` // load, enable, …
+	RC        int      `json:"rc"`   // CUPTI's answer
+	Why       string   `json:"why,omitempty"`
+	Profilers []string `json:"profilers,omitempty"` // other tools that are loaded in the process
 }
 
 func (u Unavailable) String() string {
+	if len(u.Profilers) > 0 {
+		by := strings.Join(u.Profilers, ", ")
+		u.Profilers = nil
+		return u.String() + ", beside " + by
+	}
 	switch {
 	case u.Why != "" && u.RC != 0:
 		return fmt.Sprintf("%s: %s (%d)", u.Step, u.Why, u.RC)
@@ -78,7 +90,9 @@ func (u Unavailable) String() string {
 type End struct {
 	Flush      int    `json:"flush"` // CUPTI's answer to the forced flush
 	Kernels    uint64 `json:"kernels"`
+	Status     *int   `json:"status,omitempty"` // that the process ended with; nil: not known
 	Unfinished uint64 `json:"unfinished"`
+	Untimed    uint64 `json:"untimed,omitempty"` // launches whose times CUPTI could not collect
 	Dropped    uint64 `json:"dropped"`
 	Accepted   uint64 `json:"accepted"` // launches that the driver accepted, by callbacks; see Process.Callbacks
 	LostWrites uint64 `json:"lost_writes"`
@@ -109,6 +123,7 @@ type Process struct {
 	Devices     []Device     `json:"devices,omitempty"`
 	Kernels     []Kernel     `json:"kernels,omitempty"`
 	Interposed  []Interposed `json:"interposed,omitempty"`
+	Faults      []Fault      `json:"faults,omitempty"` // the first few
 	Dropped     uint64       `json:"dropped,omitempty"`
 	Unnamed     uint64       `json:"unnamed,omitempty"` // launches beyond the names that are kept
 	BadBuffers  int          `json:"bad_buffers,omitempty"`
@@ -171,6 +186,10 @@ type line struct {
 	Total      uint64   `json:"total"`
 	Symbol     string   `json:"symbol"`
 	By         string   `json:"by"`
+	Profilers  []string `json:"profilers"`
+	Function   string   `json:"function"`
+	Status     *int     `json:"status"`
+	Untimed    uint64   `json:"untimed"`
 	Flush      int      `json:"flush"`
 	Kernels    uint64   `json:"kernels"`
 	Unfinished uint64   `json:"unfinished"`
@@ -225,6 +244,8 @@ type parser struct {
 	at    *Process
 	index map[kernelKey]int
 	names int // bytes
+
+	profilers []string // told of by the process that is being read
 }
 
 func (p *parser) line(text []byte) {
@@ -243,7 +264,7 @@ func (p *parser) line(text []byte) {
 			Pid: l.Pid, Parent: l.PPid, Started: l.Started, Exe: l.Exe, ExeDevice: l.ExeDevice, ExeInode: l.ExeInode,
 			Caller: l.Caller, Forked: l.Forked,
 		})
-		p.at, p.index, p.names = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0
+		p.at, p.index, p.names, p.profilers = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0, nil
 		return
 	}
 	if p.at == nil || !p.add(l) { // nothing counts before a heartbeat
@@ -266,7 +287,13 @@ func (p *parser) add(l line) bool {
 	case "driver":
 		at.Drivers, at.Nodes = union(at.Drivers, l.Drivers), union(at.Nodes, l.Nodes)
 	case "unavailable":
-		at.Unavailable = &Unavailable{Step: l.Step, RC: l.RC, Why: l.Why}
+		at.Unavailable = &Unavailable{Step: l.Step, RC: l.RC, Why: l.Why, Profilers: p.profilers}
+	case "profilers":
+		p.profilers = union(nil, l.Profilers)
+	case "fault":
+		if len(at.Faults) < 16 {
+			at.Faults = append(at.Faults, Fault{RC: l.RC, Function: l.Function})
+		}
 	case "device":
 		if len(at.Devices) >= 256 || l.Ordinal < 0 {
 			return false
@@ -291,7 +318,8 @@ func (p *parser) add(l line) bool {
 		if at.End != nil {
 			return false
 		}
-		at.End = &End{Flush: l.Flush, Kernels: l.Kernels, Unfinished: l.Unfinished, Dropped: l.Dropped, Accepted: l.Accepted, LostWrites: l.LostWrites, Forks: l.Forks, Ignores: l.Ignores, Written: at.Launches()}
+		at.End = &End{Flush: l.Flush, Kernels: l.Kernels, Unfinished: l.Unfinished, Dropped: l.Dropped, Accepted: l.Accepted, LostWrites: l.LostWrites,
+			Forks: l.Forks, Ignores: l.Ignores, Written: at.Launches(), Status: l.Status, Untimed: l.Untimed}
 	default:
 		return false
 	}

@@ -48,6 +48,7 @@ type Control struct {
 	Loaded     Loaded         `json:"loaded"`
 	Real       bool           `json:"real"`
 	RealNote   string         `json:"real_note,omitempty"`
+	Nodes      []string       `json:"nodes,omitempty"` // device nodes that were opened while it ran: proof that their opening is seen here
 }
 
 // Process is one recorded process of the program's tree and what gpubuild found out about it.
@@ -97,16 +98,20 @@ type Seen struct {
 	Root        bool   `json:"root,omitempty"`         // the program itself
 }
 
-// Watch is what is known of the processes that the program started.
+// Watch is what is known of the processes that the program started, and of the devices.
 type Watch struct {
-	Looked   bool   `json:"looked"`             // /proc could be looked at while it ran
-	Complete bool   `json:"complete"`           // the watcher saw the program's end as its parent
-	Children bool   `json:"children,omitempty"` // it waited for at least one child
-	Ignored  bool   `json:"ignored,omitempty"`  // it ignored SIGCHLD: children may have vanished unseen
-	Left     bool   `json:"left,omitempty"`     // it left a running process behind
-	Opened   int    `json:"opened,omitempty"`   // how often the control's driver was opened meanwhile, by whomever; -1: not known
-	Orphans  int    `json:"orphans,omitempty"`  // processes that it left behind and that have ended
-	Seen     []Seen `json:"seen,omitempty"`
+	Pid      int      `json:"pid,omitempty"` // the program itself
+	Started  uint64   `json:"started,omitempty"`
+	Looked   bool     `json:"looked"`             // /proc could be looked at while it ran
+	Complete bool     `json:"complete"`           // the watcher saw the program's end as its parent
+	Children bool     `json:"children,omitempty"` // it waited for at least one child
+	Ignored  bool     `json:"ignored,omitempty"`  // it ignored SIGCHLD: children may have vanished unseen
+	Left     bool     `json:"left,omitempty"`     // it left a running process behind
+	Opened   int      `json:"opened,omitempty"`   // of version 1: read, and not obeyed
+	Watched  int      `json:"watched,omitempty"`  // how many device nodes were watched; -1: they could not be
+	Nodes    []string `json:"nodes,omitempty"`    // those that were opened meanwhile, by whomever
+	Orphans  int      `json:"orphans,omitempty"`  // processes that it left behind and that have ended
+	Seen     []Seen   `json:"seen,omitempty"`
 }
 
 // Conflict is something in the program's surroundings that speaks against trusting the run, or should be known.
@@ -138,6 +143,7 @@ type Evidence struct {
 	Truncated bool       `json:"truncated,omitempty"`
 	Watch     Watch      `json:"watch"`
 	Conflicts []Conflict `json:"conflicts,omitempty"`
+	Said      string     `json:"said,omitempty"` // the line in which the program says that it does without the GPU
 
 	Counterfactual *Counterfactual `json:"counterfactual,omitempty"` // only where it was asked for and something matched
 }

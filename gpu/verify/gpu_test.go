@@ -48,19 +48,20 @@ func TestGPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	z := &zooKeeper{t: t, dir: t.TempDir(), libs: filepath.Dir(driverOf(t)), made: map[string]string{}}
+	z := newZooKeeper(t, nil)
+	z.libs = filepath.Dir(driverOf(t))
 	real, count := RealDriver(h), map[Kind]int{}
 	for i, a := range readZoo(t) {
 		t.Run(a.Story, func(t *testing.T) {
 			if why := a.standinOnly(); why != "" {
 				t.Skip(why)
 			}
-			z.t = t
+			z := z.in(t)
 			env := h.Env
 			for _, n := range []string{"CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "LD_AUDIT", probe.InjectionVariable} {
 				env = env.Unset(n)
 			}
-			o := z.options(a, Options{Env: env, CUPTI: cupti, Probe: p, Real: real, Mode: Prove, RunDir: t.TempDir(), Timeout: 2 * time.Minute})
+			o := z.options(a, Options{Env: env, CUPTI: cupti, Probe: p, Real: real, RunDir: t.TempDir(), Timeout: 2 * time.Minute})
 			e, err := Run(context.Background(), h, proc.Runner{Grace: time.Second}, o)
 			if err != nil {
 				t.Fatal(err)

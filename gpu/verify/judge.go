@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -87,7 +88,7 @@ func Judge(e Evidence, r Rules) Verdict {
 	for _, c := range e.Conflicts {
 		v.Conflicts = append(v.Conflicts, c.What)
 	}
-	v.Conflicts = append(v.Conflicts, s.conflicts...)
+	v.Conflicts = append(append(v.Conflicts, s.conflicts...), s.against...)
 	v.Launches, v.Total = s.matched, s.matchedTotal
 	if s.device != nil {
 		v.Device, v.UUID = s.device.Name, s.device.UUID
@@ -100,7 +101,7 @@ func Judge(e Evidence, r Rules) Verdict {
 // decide holds the rules.
 func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	// Without a device nothing can be said of the program; a record all the same is a conflict.
-	if o := e.Control.Outcome; (o == ControlNoDevice || o == ControlNoLibrary) && s.launches == 0 && s.unfinished == 0 {
+	if o := e.Control.Outcome; (o == ControlNoDevice || o == ControlNoLibrary) && s.launches == 0 && s.unfinished == 0 && s.untimed == 0 {
 		if e.Hidden != "" {
 			return NoDevice, "all devices are hidden by " + e.Hidden
 		}
@@ -114,6 +115,8 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	}
 	min := max(r.Min, 1)
 	switch {
+	case s.matched > 0 && len(s.against) > 0:
+		return Unproved, s.against[0]
 	case s.matched >= min:
 		if s.device == nil {
 			return Unproved, "the device that the kernel ran on was not identified"
@@ -133,14 +136,22 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	case s.elsewhere != "":
 		return OtherKernels, "the kernel that matches ran on " + s.elsewhere + ", not on device " + r.Device
 	case s.selfLaunches > 0:
-		return OtherKernels, "it used the GPU, but no kernel matched"
+		return OtherKernels, fmt.Sprintf("it used the GPU: %s of %s; %s", launchesText(s.selfLaunches), shown(s.kernels, false), noneOf(r))
 	case s.launches > 0:
 		return Unproved, "kernels were launched by a child, none by the binary itself"
 	}
 	if s.heartbeat {
 		return NotUsed, "the driver was opened, but nothing was launched: it ran on the CPU"
 	}
-	return NotUsed, "nothing was launched: it ran on the CPU"
+	return NotUsed, "this program launched nothing: it ran on the CPU"
+}
+
+// noneOf words what was asked for and not met.
+func noneOf(r Rules) string {
+	if r.Kernel != nil {
+		return "none is called " + r.Kernel.String()
+	}
+	return "no matrix product"
 }
 
 // unsound answers what keeps any verdict about this run from being given.
@@ -244,8 +255,10 @@ func unseen(e Evidence, r Rules, s summary) string {
 		return "the records are not whole"
 	case s.unavailable != "":
 		return "a process could not be recorded: " + s.unavailable
-	case s.noEnd != "":
-		return "records may be missing: " + s.noEnd
+	case s.untimed > 0:
+		return "of " + launchesText(s.untimed) + " CUPTI could not collect the times"
+	case s.noEnd != "", s.unrecorded != "":
+		return "records may be missing: " + orElse(s.noEnd, s.unrecorded)
 	case s.childRecorded != "" && s.selfLaunches == 0 && s.launches > 0:
 		return "the GPU was used by a child, " + s.childRecorded + ", and not by the binary itself"
 	}
@@ -276,33 +289,59 @@ func unseen(e Evidence, r Rules, s summary) string {
 		return ""
 	}
 	switch {
-	case e.Gains != "":
-		return gains(e)
 	case !w.Complete:
 		return "the program's children could not be watched"
+	case w.Left:
+		return "it left a running process behind"
+	case w.Watched > 0 && len(e.Control.Nodes) > 0 && len(w.Nodes) == 0 && len(heart) == 0:
+		return "" // no GPU was touched, by whomever: what processes there were does not matter
+	}
+	return hidden(e, s, heart)
+}
+
+// hidden answers what may have happened out of sight in a run during which a device was opened, or of which that is not known.
+func hidden(e Evidence, s summary, heart map[processID]bool) string {
+	w := e.Watch
+	for _, n := range w.Nodes {
+		if ofAnother(n) {
+			return n + " was opened while it ran: by another API of the GPU (Vulkan, OpenGL, OpenCL), or by another program"
+		}
+	}
+	switch {
+	case e.Gains != "":
+		return gains(e)
 	case w.Ignored, s.ignores:
 		return "it ignored the end of its children: whether there were any is not known"
 	}
-	children := w.Children || w.Orphans > 0 || w.Left || s.forks
+	for _, p := range e.Processes {
+		if !p.Forked && len(p.Drivers) > 1 && !ofWSL(p.Drivers) { // one of them may not have loaded the probe
+			return fmt.Sprintf("process %d has more than one driver loaded: %s", p.Pid, strings.Join(p.Drivers, ", "))
+		}
+	}
+	children := w.Children || w.Orphans > 0 || s.forks
 	for _, p := range w.Seen {
 		if why := outOfSight(p, heart); why != "" {
 			return why
 		}
 		children = children || !p.Root
 	}
-	if len(heart) == 0 && w.Opened != 0 {
-		if w.Opened < 0 {
-			return "whether the driver was opened while it ran could not be told"
-		}
-		return "the driver was opened while it ran, but the probe never started"
-	}
 	switch {
-	case w.Left:
-		return "it left a running process behind"
+	case len(w.Nodes) > 0 && len(heart) == 0:
+		return strings.Join(w.Nodes, ", ") + " was opened while it ran, but the probe never started: by a process without " + probe.InjectionVariable +
+			", by another API of the GPU, or by another program on this machine"
+	case len(heart) == 0 && len(e.Control.Nodes) == 0 && w.Watched > 0:
+		return "whether a GPU was opened while it ran could not be told: not even the control's opening was seen"
+	case len(heart) == 0:
+		return "whether a GPU was opened while it ran could not be told"
 	case children:
 		return "it started other programs, which may have lived too short to be looked at"
 	}
 	return ""
+}
+
+// ofWSL says whether drivers are those of WSL2, where a loader and the driver that it loads are both called libcuda.
+func ofWSL(drivers []string) bool {
+	return !slices.ContainsFunc(drivers, func(d string) bool { return !strings.HasPrefix(d, "/usr/lib/wsl/") })
 }
 
 func gains(e Evidence) string {
@@ -344,11 +383,14 @@ type summary struct {
 	unfinished, dropped, unnamed      uint64
 	uncounted                         uint64 // launches that match by their name, and by their process or device do not count
 	unavailable, noEnd, childRecorded string
+	unrecorded                        string         // launches that were accepted and have no record; those that a graph captures have none
 	device                            *deviceSummary // of the matching kernel that ran longest
 	conflicts, notes                  []string
-	heartbeat                         bool   // of any process
-	forks, ignores                    bool   // as any process said at its end
-	elsewhere                         string // the device of a kernel that matches but for its device
+	heartbeat                         bool     // of any process
+	forks, ignores                    bool     // as any process said at its end
+	elsewhere                         string   // the device of a kernel that matches but for its device
+	against                           []string // what speaks against a kernel that matches
+	untimed                           uint64   // launches whose times CUPTI could not collect
 }
 
 type deviceSummary struct {
@@ -361,7 +403,6 @@ func survey(e Evidence, r Rules) summary {
 	for _, n := range e.Own {
 		own[n] = true
 	}
-	asked := r.naming(own)
 	type key struct {
 		name, uuid     string
 		child, counted bool
@@ -382,6 +423,7 @@ func survey(e Evidence, r Rules) summary {
 		if counts && !p.Self && p.Launches() > 0 {
 			s.notes = append(s.notes, "kernels of a child count, "+where)
 		}
+		before := s.matched
 		devices := map[int]deviceSummary{}
 		for _, d := range p.Devices {
 			c := deviceSummary{Name: d.Name, UUID: d.UUID, Capability: d.Capability.String()}
@@ -394,7 +436,7 @@ func survey(e Evidence, r Rules) summary {
 			d, known := devices[k.Device]
 			known = known && identified(d.UUID)
 			plain := Plain(k.Name)
-			matches := asked(k.Name, plain)
+			matches := r.names(k.Name, plain)
 			onDevice := r.onDevice(k.Device, d.UUID)
 			counted := matches && counts && onDevice
 			if matches && counts && !onDevice {
@@ -431,6 +473,9 @@ func survey(e Evidence, r Rules) summary {
 			}
 			s.kernels[i].Launch, s.kernels[i].Total = plus(s.kernels[i].Launch, k.Count), plus(s.kernels[i].Total, k.Total)
 		}
+		if s.matched > before {
+			s.against = append(s.against, against(e, r, p, where)...)
+		}
 		s.unnamed = plus(s.unnamed, p.Unnamed)
 		if p.Unnamed > 0 {
 			s.launches = plus(s.launches, p.Unnamed)
@@ -454,8 +499,8 @@ func survey(e Evidence, r Rules) summary {
 			s.noEnd = where + " could not write all of its records"
 		case p.Callbacks != 0:
 			s.noEnd = fmt.Sprintf("the launches of %s could not be counted (%d)", where, p.Callbacks)
-		case p.End.Accepted > p.Launches()+p.End.Unfinished+p.End.Dropped:
-			s.noEnd = fmt.Sprintf("of %s that the driver accepted in %s, %d have a record", launchesText(p.End.Accepted), where, p.Launches())
+		case p.End.Accepted > p.Launches()+p.End.Unfinished+p.End.Untimed+p.End.Dropped:
+			s.unrecorded = fmt.Sprintf("of %s that the driver accepted in %s, %d have a record", launchesText(p.End.Accepted), where, p.Launches())
 		}
 		if !p.Recording && p.Launches() > 0 {
 			s.conflicts = append(s.conflicts, "kernels of "+where+" are written down, but it never began to record")
@@ -465,13 +510,16 @@ func survey(e Evidence, r Rules) summary {
 		}
 		if p.End != nil {
 			dropped = max(dropped, p.End.Dropped)
-			s.unfinished = plus(s.unfinished, p.End.Unfinished)
+			s.unfinished, s.untimed = plus(s.unfinished, p.End.Unfinished), plus(s.untimed, p.End.Untimed)
 			s.forks, s.ignores = s.forks || p.End.Forks > 0, s.ignores || p.End.Ignores
 		}
 		s.dropped = plus(s.dropped, dropped)
 		if p.Real && p.RealNote != "" && !contains(s.notes, p.RealNote) {
 			s.notes = append(s.notes, p.RealNote)
 		}
+	}
+	if s.matched > 0 && e.Said != "" {
+		s.against = append(s.against, fmt.Sprintf("conflict: a kernel that matches ran, and the program says that it did without the GPU: %q", e.Said))
 	}
 	if e.BadLines > 0 {
 		s.conflicts = append(s.conflicts, linesText(e.BadLines)+" among the records damaged, or not written by the probe")
@@ -498,6 +546,26 @@ func survey(e Evidence, r Rules) summary {
 		return a.Name < b.Name
 	})
 	return s
+}
+
+// against answers what speaks against a kernel that matches and was launched by a process that counts: the process failed, or the kernel did.
+func against(e Evidence, r Rules, p Process, where string) (out []string) {
+	for _, f := range p.Faults {
+		out = append(out, fmt.Sprintf("the kernel failed: %s answered CUDA error %d in %s", orElse(f.Function, "the driver"), f.RC, where))
+		break
+	}
+	w := e.Watch
+	program := p.Pid == w.Pid && p.Started == w.Started || w.Pid == 0 && len(e.Processes) == 1
+	switch {
+	case program: // how that ended is looked at before
+	case p.End == nil:
+		out = append(out, "whether "+where+", which launched it, failed is not known: it did not end in an orderly way ("+disorderly(e.OS)+")")
+	case p.End.Status == nil:
+		out = append(out, "whether "+where+", which launched it, failed is not known")
+	case *p.End.Status != 0 && *p.End.Status != r.ExpectExit:
+		out = append(out, fmt.Sprintf("%s, which launched it, ended with status %d", where, *p.End.Status))
+	}
+	return out
 }
 
 // disorderly names the ends of a process at which the probe cannot write its last records.

@@ -3,7 +3,6 @@ package verify
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -18,8 +17,8 @@ func proven() Evidence {
 	loaded := Loaded{LibCUDA: "/usr/lib/libcuda.so.1", Real: "/usr/lib/libcuda.so.580.65.06", Version: "580.65.06", Module: "580.65.06", Nodes: []string{"/dev/nvidia0"}}
 	return Evidence{
 		Schema: 1, Binary: "/x/app", Ran: true,
-		Control: Control{Outcome: ControlRecorded, Device: "H200", UUID: uuid, Loaded: loaded, Real: true},
-		Watch:   Watch{Looked: true, Complete: true, Seen: []Seen{{Pid: 7, Started: 99, Root: true, Driver: "/usr/lib/libcuda.so.580.65.06"}}},
+		Control: Control{Outcome: ControlRecorded, Device: "H200", UUID: uuid, Loaded: loaded, Real: true, Nodes: []string{"/dev/nvidiactl"}},
+		Watch:   Watch{Pid: 7, Started: 99, Watched: 2, Nodes: []string{"/dev/nvidiactl"}, Looked: true, Complete: true, Seen: []Seen{{Pid: 7, Started: 99, Root: true, Driver: "/usr/lib/libcuda.so.580.65.06"}}},
 		Processes: []Process{{
 			Self: true, Real: true, Loaded: loaded,
 			Process: probe.Process{
@@ -35,8 +34,24 @@ func proven() Evidence {
 // silent is the evidence of a run that launched nothing.
 func silent() Evidence {
 	e := proven()
-	e.Processes, e.Watch.Seen[0].Driver = nil, ""
+	e.Processes, e.Watch.Seen[0].Driver, e.Watch.Nodes = nil, "", nil
 	return e
+}
+
+// idle is the evidence of a run that opened the driver and launched nothing.
+func idle() Evidence {
+	e := proven()
+	e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{Status: new(int)}
+	return e
+}
+
+// fork is the evidence of a run in which not the program launched the kernel, but a child of the same binary, which ended with a status.
+func fork(status int) func() Evidence {
+	return func() Evidence {
+		e := proven()
+		e.Processes[0].Pid, e.Processes[0].End.Status = 8, &status
+		return e
+	}
 }
 
 // other is the evidence of a run that launched another kernel.
@@ -47,7 +62,7 @@ func other() Evidence {
 }
 
 func TestJudge(t *testing.T) {
-	rules := Rules{Mode: Prove, Patterns: DefaultPatterns()}
+	rules := Rules{}
 	tests := []struct {
 		story string
 		from  func() Evidence
@@ -127,19 +142,19 @@ func TestJudge(t *testing.T) {
 		}, OtherKernels, ""},
 		{"other, and it gains rights", other, func(e *Evidence) { e.Gains = "it is setuid" }, Unproved, "it is setuid"},
 
-		{"silent, and a child was seen", silent, func(e *Evidence) { e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8}) }, Unproved, "other programs"},
-		{"silent, and a child was waited for", silent, func(e *Evidence) { e.Watch.Children = true }, Unproved, "other programs"},
+		{"a device was opened, and a child was seen", idle, func(e *Evidence) { e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8}) }, Unproved, "other programs"},
+		{"a device was opened, and a child was waited for", idle, func(e *Evidence) { e.Watch.Children = true }, Unproved, "other programs"},
 		{"silent, and a child was left", silent, func(e *Evidence) { e.Watch.Left = true }, Unproved, "left a running process"},
-		{"silent, and an orphan ended", silent, func(e *Evidence) { e.Watch.Orphans = 1 }, Unproved, "other programs"},
-		{"silent, and children were ignored", silent, func(e *Evidence) { e.Watch.Ignored = true }, Unproved, "ignored"},
+		{"a device was opened, and an orphan ended", idle, func(e *Evidence) { e.Watch.Orphans = 1 }, Unproved, "other programs"},
+		{"a device was opened, and children were ignored", idle, func(e *Evidence) { e.Watch.Ignored = true }, Unproved, "ignored"},
 		{"silent, and nobody watched", silent, func(e *Evidence) { e.Watch = Watch{} }, Unproved, "could not be watched"},
-		{"silent, and the variable was lost", silent, func(e *Evidence) { e.Watch.Seen[0].NoInjection = true }, Unproved, "lost the variable"},
-		{"silent, and setuid", silent, func(e *Evidence) { e.Watch.Seen[0].Closed = true }, Unproved, "setuid"},
-		{"silent, and gains rights", silent, func(e *Evidence) { e.Gains = "it is setuid" }, Unproved, "it is setuid"},
-		{"a number that was another process's before", silent, func(e *Evidence) {
+		{"a device was opened, and the variable was lost", idle, func(e *Evidence) { e.Watch.Seen[0].NoInjection = true }, Unproved, "lost the variable"},
+		{"a device was opened, and setuid", idle, func(e *Evidence) { e.Watch.Seen[0].Closed = true }, Unproved, "setuid"},
+		{"a device was opened, and gains rights", idle, func(e *Evidence) { e.Gains = "it is setuid" }, Unproved, "it is setuid"},
+		{"a number that was another process's before", idle, func(e *Evidence) {
 			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 7, Started: 100, Driver: "/usr/lib/libcuda.so.1"})
 		}, Unproved, "probe never started"},
-		{"silent, with the driver", silent, func(e *Evidence) { e.Watch.Seen[0].Driver = "/usr/lib/libcuda.so.1" }, Unproved, "probe never started"},
+		{"silent, with the driver loaded", silent, func(e *Evidence) { e.Watch.Seen[0].Driver = "/usr/lib/libcuda.so.1" }, NotUsed, "launched nothing"},
 		{"a heartbeat, a driver, no launch", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{}
 		}, NotUsed, "on the CPU"},
@@ -159,10 +174,33 @@ func TestJudge(t *testing.T) {
 		{"a heartbeat, and CUPTI refused", proven, func(e *Evidence) {
 			e.Processes[0].Process = probe.Process{Pid: 7, Started: 99, Unavailable: &probe.Unavailable{Step: "enable", RC: 35}}
 		}, Unproved, "enable: CUPTI answered 35"},
-		{"silent, and somebody opened the driver", silent, func(e *Evidence) { e.Watch.Opened = 1 }, Unproved, "opened while it ran"},
-		{"silent, and it is not known whether", silent, func(e *Evidence) { e.Watch.Opened = -1 }, Unproved, "could not be told"},
+		{"silent, and somebody opened a device", silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/nvidiactl"} }, Unproved, "/dev/nvidiactl was opened while it ran, but the probe never started"},
+		{"silent, and devices could not be watched", silent, func(e *Evidence) { e.Watch.Watched = -1 }, Unproved, "could not be told"},
+		{"silent, and not even the control's opening was seen", silent, func(e *Evidence) { e.Control.Nodes = nil }, Unproved, "not even the control's opening was seen"},
+		{"silent, and another API was used", silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/dri/renderD128"} }, Unproved, "/dev/dri/renderD128 was opened while it ran: by another API"},
+		{"a device was opened, and another API was used, too", idle, func(e *Evidence) { e.Watch.Nodes = append(e.Watch.Nodes, "/dev/dri/renderD128") }, Unproved, "by another API"},
+		{"silent, and there were children of whatever kind", silent, func(e *Evidence) {
+			e.Watch.Children, e.Watch.Ignored, e.Watch.Orphans, e.Gains = true, true, 3, "it is setuid"
+			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, NoInjection: true, Closed: true, Driver: "/usr/lib/libcuda.so.1"})
+		}, NotUsed, "this program launched nothing"},
+		{"a device was opened, by a process with two drivers", idle, func(e *Evidence) {
+			e.Processes[0].Process.Drivers = []string{"/a/libcuda.so.1", "/b/libcuda.so.1"}
+		}, Unproved, "more than one driver loaded: /a/libcuda.so.1, /b/libcuda.so.1"},
+		{"a device was opened, by WSL2's pair of drivers", idle, func(e *Evidence) {
+			e.Processes[0].Process.Drivers = []string{"/usr/lib/wsl/lib/libcuda.so.1", "/usr/lib/wsl/drivers/nv/libcuda.so.1.1"}
+		}, NotUsed, ""},
+
+		{"its kernel failed", proven, func(e *Evidence) { e.Processes[0].Faults = []probe.Fault{{RC: 700, Function: "cuStreamSynchronize"}} }, Unproved, "cuStreamSynchronize answered CUDA error 700"},
+		{"it says that it did without", proven, func(e *Evidence) { e.Said = "falling back to CPU" }, Unproved, `says that it did without the GPU: "falling back to CPU"`},
+		{"it says so, and used another kernel", other, func(e *Evidence) { e.Said = "falling back to CPU" }, OtherKernels, ""},
+		{"a child of it failed", fork(1), func(*Evidence) {}, Unproved, "process 8 (/x/app), which launched it, ended with status 1"},
+		{"a child of it ended well", fork(0), func(*Evidence) {}, Proved, ""},
+		{"a child of it ended as it was to", fork(3), func(e *Evidence) { e.Exit.Code = 3 }, Unproved, "ended with status 3, expected was 0"},
+		{"a child of it ended in no orderly way", fork(0), func(e *Evidence) { e.Processes[0].End = nil }, Unproved, "did not end in an orderly way"},
+		{"how a child of it ended is not known", fork(0), func(e *Evidence) { e.Processes[0].End.Status = nil }, Unproved, "failed is not known"},
+		{"CUPTI could not collect the times", other, func(e *Evidence) { e.Processes[0].End.Untimed, e.Processes[0].End.Accepted = 2, 5 }, Unproved, "of 2 launches CUPTI could not collect the times"},
 		{"opened, with a heartbeat", proven, func(e *Evidence) {
-			e.Processes[0].Kernels, e.Processes[0].End, e.Watch.Opened = nil, &probe.End{}, 2
+			e.Processes[0].Kernels, e.Processes[0].End, e.Watch.Nodes = nil, &probe.End{}, []string{"/dev/nvidia0", "/dev/nvidiactl"}
 		}, NotUsed, ""},
 		{"silent, and the control was not run again", silent, func(e *Evidence) { e.After = nil }, Unproved, "once more"},
 		{"silent, and the control failed afterwards", silent, func(e *Evidence) { e.After = &Control{Outcome: ControlNoDevice, Real: true} }, Unproved, "after the program had run: no device"},
@@ -179,7 +217,7 @@ func TestJudge(t *testing.T) {
 	windows := func(from func() Evidence) func() Evidence { // what the watcher cannot tell there
 		return func() Evidence {
 			e := from()
-			e.OS, e.Watch.Opened = "windows", -1
+			e.OS, e.Watch.Watched, e.Watch.Nodes, e.Control.Nodes = "windows", -1, nil, nil
 			return e
 		}
 	}
@@ -274,7 +312,6 @@ func TestRulesBesideTheName(t *testing.T) {
 			if tt.spoil != nil {
 				tt.spoil(&e)
 			}
-			tt.rules.Patterns = DefaultPatterns()
 			v := Judge(e, tt.rules)
 			if v.Kind != tt.want || !strings.Contains(v.Why, tt.why) {
 				t.Errorf("got %s: %s, want %s: %s\n%s", v.Kind, v.Why, tt.want, tt.why, strings.Join(v.Lines, "\n"))
@@ -290,41 +327,13 @@ func TestRulesBesideTheName(t *testing.T) {
 }
 
 func TestLinesOfAProof(t *testing.T) {
-	got := strings.Join(Judge(proven(), Rules{Patterns: DefaultPatterns()}).Lines, "\n")
+	got := strings.Join(Judge(proven(), Rules{}).Lines, "\n")
 	want := `ran: 3 launches of matmul, 3µs on the device
 where: H200 (` + uuid + `, capability 9.0), driver 580.65.06
 asked for: a matrix product
 control: gpubuild's own kernel ran and was recorded`
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-}
-
-func TestMatching(t *testing.T) {
-	own := map[string]bool{"step": true}
-	tests := []struct {
-		name  string
-		rules Rules
-		want  bool
-	}{
-		{"matmul", Rules{Patterns: DefaultPatterns()}, true},
-		{"ampere_bf16_s1688gemm_bf16_128x128_ldg8_f2f_stages_32x1_nn", Rules{Patterns: DefaultPatterns()}, true},
-		{"nvjet_sm90_hss_320x128", Rules{Patterns: DefaultPatterns()}, true},
-		{"mul_mat_vec_q4_0_q8_1_cuda1", Rules{Patterns: DefaultPatterns()}, true},
-		{"sm80_xmma_fprop_implicit_gemm_f16_cudnn", Rules{Patterns: DefaultPatterns()}, false},
-		{"implicit_convolve_sgemm", Rules{Patterns: DefaultPatterns()}, false},
-		{"splitKreduce_gemm", Rules{Patterns: DefaultPatterns()}, false},
-		{"fill_f32", Rules{Patterns: DefaultPatterns()}, false},
-		{"step", Rules{Patterns: DefaultPatterns()}, false},
-		{"step", Rules{Mode: Exec, Patterns: DefaultPatterns()}, true},
-		{"_Z4stepPfi", Rules{Kernel: regexp.MustCompile("^step$")}, true},
-		{"matmul", Rules{Mode: Exec, Kernel: regexp.MustCompile("^step$"), Patterns: DefaultPatterns()}, false},
-		{"matmul", Rules{}, false},
-	}
-	for _, tt := range tests {
-		if got := tt.rules.naming(own)(tt.name, Plain(tt.name)); got != tt.want {
-			t.Errorf("%s: %v", tt.name, got)
-		}
 	}
 }
 
@@ -335,17 +344,22 @@ func TestPlain(t *testing.T) {
 		"_ZL6matmulPKf":                 "matmul",
 		"_Z11DaxpyKernelidPdS_":         "DaxpyKernel",
 		"_ZN2my4deep4stepEv":            "my::deep::step",
-		"_ZN7cutlass6KernelI4gemmEEvT_": "cutlass::Kernel",
+		"_ZN7cutlass6KernelI4gemmEEvT_": "cutlass::Kernel<gemm>",
 		"_ZN7cutlass6KernelILi4EEEvv":   "cutlass::Kernel",
 		"_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_11FillFunctorIfEEEEvi": "at::native::vectorized_elementwise_kernel",
-		"_ZN12_GLOBAL__N_14stepEv": "(anonymous namespace)::step",
-		"_ZN1aIN1b1cENS0_1dEE1eEv": "a::e",
-		"_ZNSt3fooEv":              "std::foo",
-		"_Z":                       "_Z",
-		"_Z99short":                "_Z99short",
-		"_ZN3abc":                  "_ZN3abc",
-		"_ZN1aI":                   "_ZN1aI",
-		"_Zplii":                   "_Zplii",
+		"_ZN12_GLOBAL__N_14stepEv":            "{unnamed}::step",
+		"_ZN1aIN1b1cENS0_1dEE1eEv":            "a::e",
+		"_ZNSt3fooEv":                         "std::foo",
+		"_Z":                                  "_Z",
+		"_ZN4mine6matmul17h0123456789abcdefE": "mine::matmul::h0123456789abcdef",
+		"void gemv2T_kernel_val<int, int, float, float>(cublasGemvParams<int>)":             "gemv2T_kernel_val",
+		"void cutlass::Kernel2<cutlass_80_simt_sgemm_64x64_8x5_nn_align1>(P)":               "cutlass::Kernel2<cutlass_80_simt_sgemm_64x64_8x5_nn_align1>",
+		"std::enable_if<!(false), void>::type internal::gemvx::kernel<int, 7>(T)":           "internal::gemvx::kernel",
+		"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<A<3> >(A<3>, B)": "at::native::{unnamed}::multi_tensor_apply_kernel",
+		"_Z99short": "_Z99short",
+		"_ZN3abc":   "_ZN3abc",
+		"_ZN1aI":    "_ZN1aI",
+		"_Zplii":    "_Zplii",
 	}
 	for name, want := range tests {
 		if got := Plain(name); got != want {

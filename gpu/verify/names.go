@@ -2,91 +2,257 @@ package verify
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// Patterns say which kernel names mean a matrix product. A name matches when Any does and neither Convolution nor Auxiliary does, each
-// asked of the name as recorded and of the function's name inside a mangled one. Patterns age: an unknown name makes OtherKernels, never
-// NotUsed. Source: shared/facts/proof.md, 3.
-type Patterns struct {
-	Any, Convolution, Auxiliary *regexp.Regexp
-}
+// IsProduct says whether a kernel's name is that of a matrix product. It is decided by the plain function name alone: template arguments and parameters
+// name what a kernel is made of, not what it does. A name says "product" when one of its words is a product, no word is a convolution or attention, and
+// the product is what the function does: "transpose_for_gemm" and "mul_mat_q_stream_k_fixup" do something else, before or after one.
+//
+// Names age: an unknown one makes OtherKernels, never NotUsed. testdata/kernels/names.tsv has the real ones that this was made for.
+func IsProduct(name string) bool { return isProduct(Plain(name)) }
 
-// DefaultPatterns are those for a matrix product.
-func DefaultPatterns() Patterns {
-	return Patterns{
-		Any:         regexp.MustCompile(`(?i)(gemm|gemv|matmul|mul_?mat|mmvq|mmq|nvjet|xmma|cmma|wmma)`),
-		Convolution: regexp.MustCompile(`(?i)(implicit_gemm|implicit_convolve|fprop|dgrad|wgrad|cudnn)`),
-		Auxiliary:   regexp.MustCompile(`(?i)(splitk.?reduce|fill|copy|cast|memset)`),
+var (
+	product = regexp.MustCompile(`gemm|gemv|matmul|mulmat|nvjet|^(mm[vq]|mmv[qf]|wgmma|[wc]mma)$`)
+	// elsewhere are the words of work that contains products and is none; the tests of that work are its own.
+	notProduct = words("fprop dgrad wgrad bprop conv convolve convolution convolutional winograd cudnn attn attention flash fmha mha sdpa im2col")
+	// A product behind one of these is what the function works for.
+	prepositions = words("for after before from to into of without no pre post")
+	// Functions begin with what they do.
+	verbs = words("transpose permute quantize quantise quant convert cast copy cpy memcpy memset fill zero clear init initialize set get count compute prepare preprocess " +
+		"postprocess pad pack unpack repack swizzle shuffle reorder gather scatter sort reduce splitk split sum add scale elementwise pointwise check verify compare " +
+		"validate finalize finish combine merge expand load store generate build make setup map dequant dequantize")
+	// They end with what they make.
+	nouns = words("init initializer initialize initialization fixup fix reduce reduction reducer copy cast fill memset transpose transposed setup prologue offsets offset sizes size args " +
+		"arguments pointers ptrs metadata scales scaling quantize quantization pack repack pad padding permute check finalize combine merge postprocess preprocess inputs " +
+		"input outputs output indices info count zero clear convert conversion barrier sync workspace helper map problem problems strides")
+	// What follows says of what type or size.
+	trailing = regexp.MustCompile(`^([a-z]?\d.*|[a-z]|kernels?|kern|cuda|gpu|impl|fp|bf|half|float|double|int|uint|v|nn|nt|tn|tt|val|fwd|inline|device|global)$`)
+	wordsIn  = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+|\d+`)
+)
+
+func words(list string) map[string]bool {
+	out := map[string]bool{}
+	for _, w := range strings.Fields(list) {
+		out[w] = true
 	}
+	return out
 }
 
-// Match says whether a kernel's name means a matrix product.
-func (p Patterns) Match(name string) bool { return p.matcher()(name, Plain(name)) }
-
-// matcher is Match for many names, each with what Plain says of it.
-func (p Patterns) matcher() func(name, plain string) bool {
-	wanted, convolution, auxiliary := newMatcher(p.Any), newMatcher(p.Convolution), newMatcher(p.Auxiliary)
-	return func(name, plain string) bool {
-		return either(wanted, name, plain) && !either(convolution, name, plain) && !either(auxiliary, name, plain)
+func isProduct(plain string) bool {
+	function := subject(plain)
+	if lower := strings.ToLower(function); !slices.ContainsFunc([]string{"gem", "mm", "mul", "nvjet"}, func(part string) bool { return strings.Contains(lower, part) }) {
+		return false // most names, and some of kilobytes
 	}
-}
-
-// either asks of the name as recorded, and of the function's name inside a mangled one.
-func either(m matcher, name, plain string) bool {
-	return m.match(name, strings.ToLower(name)) || plain != name && m.match(plain, strings.ToLower(plain))
-}
-
-// Plain answers the qualified name of the function inside an Itanium-mangled name, without template arguments and parameters:
-// "_Z6matmulPKfS0_Pfj" is "matmul", "_ZN7cutlass6KernelI4gemmEEv" is "cutlass::Kernel". A name that is not understood is answered as it is.
-func Plain(name string) string {
-	rest, ok := strings.CutPrefix(name, "_Z")
-	if !ok || rest == "" {
-		return name
+	if strings.HasPrefix(function, "triton_") { // Inductor names what it fused, and how: only a template is a product (torch/_inductor, TritonTemplate)
+		rest, template := strings.CutPrefix(function, "triton_tem_")
+		return (template || strings.HasPrefix(function, "triton_mm") || strings.HasPrefix(function, "triton_bmm")) &&
+			regexp.MustCompile(`(^|_)(add|b|int_|scaled_)?mm(_|$)`).MatchString(rest) && !strings.Contains(rest, "conv") && !strings.Contains(rest, "attention")
 	}
-	rest = strings.TrimPrefix(rest, "L") // a name with internal linkage
-	if rest != "" && isDigit(rest[0]) {
-		id, _, ok := identifier(rest)
-		if !ok {
-			return name
+	for _, w := range split(plain) {
+		if notProduct[w] {
+			return false
 		}
-		return id
 	}
-	rest, ok = strings.CutPrefix(rest, "N")
-	if !ok {
+	all := split(function)
+	at := slices.IndexFunc(all, product.MatchString)
+	if at < 0 {
+		return false
+	}
+	for i, w := range all[:at] {
+		if prepositions[w] || w == "implicit" || i == 0 && verbs[w] && !(w == "dequantize" || w == "dequant") {
+			return false
+		}
+	}
+	end := len(all) - 1
+	for end > at && trailing.MatchString(all[end]) {
+		end--
+	}
+	manner := end > at+1 && (all[end-1] == "warp" || all[end-1] == "block") // gemv_warp_reduce is a product whose warps reduce
+	return end == at || manner || !nouns[all[end]]
+}
+
+// split answers the words of a name in lower case: mul_mat and MulMat are one word, as matmul is.
+func split(name string) []string {
+	var out []string
+	for _, w := range wordsIn.FindAllString(name, -1) {
+		w = strings.ToLower(w)
+		n := len(out)
+		switch {
+		case n > 0 && (out[n-1] == "mul" && w == "mat" || out[n-1] == "mat" && w == "mul"):
+			out[n-1] += w
+		case n > 0 && out[n-1] == "split" && w == "k":
+			out[n-1] = "splitk"
+		default:
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// subject is the part of a plain name that says what the function does: its last component, or the one before where that is a mere "kernel"; and of
+// CUTLASS's own launchers the operator that they were made for.
+func subject(plain string) string {
+	if _, operator, ok := strings.Cut(plain, "<"); ok {
+		return subject(strings.TrimSuffix(operator, ">"))
+	}
+	parts := strings.Split(plain, "::")
+	for len(parts) > 1 && (strings.EqualFold(parts[len(parts)-1], "kernel") || rustHash.MatchString(parts[len(parts)-1])) {
+		parts = parts[:len(parts)-1]
+	}
+	return parts[len(parts)-1]
+}
+
+// rustHash ends a name that rustc mangled.
+var rustHash = regexp.MustCompile(`^h[0-9a-f]{16}$`)
+
+// Plain answers the qualified name of a function, without template arguments and parameters, from a name as the driver has it (Itanium-mangled) or as tools
+// print it: "_Z6matmulPKfS0_Pfj" is "matmul", "void gemv2T_kernel_val<int, float>(…)" is "gemv2T_kernel_val". CUTLASS launches every kernel by one function, so
+// of that the operator is part of the name: "cutlass::Kernel2<cutlass_80_simt_sgemm_64x64>". A name that is not understood is answered as it is.
+func Plain(name string) string {
+	if strings.HasPrefix(name, "_Z") {
+		if parts, operator, ok := demangle(name[2:]); ok {
+			return launched(parts, operator)
+		}
 		return name
 	}
-	rest = strings.TrimLeft(rest, "rVKRO") // qualifiers of a member function
-	var parts []string
-	for rest != "" && rest[0] != 'E' {
+	if !strings.ContainsAny(name, "<( ") {
+		return name
+	}
+	parts, operator := printed(name)
+	return launched(parts, operator)
+}
+
+func launched(parts []string, operator string) string {
+	plain := strings.Join(parts, "::")
+	last := parts[len(parts)-1]
+	if operator != "" && strings.HasPrefix(plain, "cutlass") && (last == "Kernel" || last == "Kernel2" || last == "device_kernel") {
+		plain += "<" + operator + ">"
+	}
+	return plain
+}
+
+// printed takes a demangled name apart: the components of the function's name, and the first template argument of the last.
+func printed(name string) (parts []string, operator string) {
+	name = strings.NewReplacer("(anonymous namespace)", unnamed, "<unnamed>", unnamed).Replace(name)
+	var b strings.Builder
+	depth, begin := 0, 0
+	for i, c := range name {
 		switch {
-		case isDigit(rest[0]):
-			id, tail, ok := identifier(rest)
+		case c == '<':
+			if depth++; depth == 1 {
+				begin = i + 1
+			}
+		case c == '>' && depth > 0, c == ',' && depth == 1 && begin > 0:
+			if depth == 1 && begin > 0 {
+				operator, begin = name[begin:i], 0
+			}
+			if c == '>' {
+				depth--
+			}
+		case depth > 0:
+		case c == '(':
+			return components(b.String()), operatorName(operator)
+		case c == ' ':
+			b.Reset() // what came before is the type of the answer
+			operator = ""
+		default:
+			if c == ':' {
+				operator = ""
+			}
+			b.WriteRune(c)
+		}
+	}
+	return components(b.String()), operatorName(operator)
+}
+
+const unnamed = "{unnamed}"
+
+func components(name string) []string {
+	return strings.Split(strings.Trim(name, ":"), "::")
+}
+
+func operatorName(argument string) string {
+	if argument == "" {
+		return ""
+	}
+	parts, _ := printed(argument)
+	return strings.Join(parts, "::")
+}
+
+// demangle reads the name that begins an Itanium-mangled encoding, as far as a kernel can have one, and the name of its first template argument.
+// Source: Itanium C++ ABI, 5.1. Substitutions in the middle of a name are not resolved: what they stand for is not its last component.
+func demangle(s string) (parts []string, operator string, ok bool) {
+	d := mangled{rest: strings.TrimPrefix(s, "L")} // a name with internal linkage
+	parts, operator, ok = d.name()
+	return parts, operator, ok && len(parts) > 0
+}
+
+type mangled struct{ rest string }
+
+func (d *mangled) take(prefix string) bool {
+	rest, ok := strings.CutPrefix(d.rest, prefix)
+	d.rest = rest
+	return ok
+}
+
+// name reads <nested-name> or <unscoped-name>, template arguments included.
+func (d *mangled) name() (parts []string, operator string, ok bool) {
+	nested := d.take("N")
+	if nested {
+		d.rest = strings.TrimLeft(d.rest, "rVKRO") // qualifiers of a member function
+	}
+	for d.rest != "" && d.rest[0] != 'E' {
+		switch c := d.rest[0]; {
+		case isDigit(c):
+			id, rest, ok := identifier(d.rest)
 			if !ok {
-				return name
+				return nil, "", false
 			}
 			if strings.HasPrefix(id, "_GLOBAL__N") {
-				id = "(anonymous namespace)"
+				id = unnamed
 			}
-			parts, rest = append(parts, id), tail
-		case rest[0] == 'L':
-			rest = rest[1:]
-		case rest[0] == 'I':
-			tail, ok := skipArguments(rest)
+			parts, operator, d.rest = append(parts, id), "", rest
+			if !nested && !strings.HasPrefix(d.rest, "I") {
+				return parts, "", true
+			}
+		case c == 'L' && nested:
+			d.rest = d.rest[1:]
+		case c == 'I':
+			first := mangled{d.rest[1:]}
+			rest, ok := skipArguments(d.rest)
 			if !ok {
-				return name
+				return nil, "", false
 			}
-			rest = tail
-		case strings.HasPrefix(rest, "St"):
-			parts, rest = append(parts, "std"), rest[2:]
-		default: // constructors, operators, substitutions: not the name of a kernel
-			return name
+			if of, _, ok := first.argument(); ok {
+				operator = strings.Join(of, "::")
+			}
+			d.rest = rest
+			if !nested {
+				return parts, operator, len(parts) > 0
+			}
+		case strings.HasPrefix(d.rest, "St"):
+			parts, d.rest = append(parts, "std"), d.rest[2:]
+		case c == 'S' && nested: // a substitution: a prefix that was there before
+			end := strings.IndexByte(d.rest, '_')
+			if end < 0 {
+				return nil, "", false
+			}
+			d.rest = d.rest[end+1:]
+		default: // constructors, operators: not the name of a kernel
+			return nil, "", false
 		}
 	}
-	if len(parts) == 0 || rest == "" {
-		return name
+	return parts, operator, nested && d.take("E") && len(parts) > 0
+}
+
+// argument reads a template argument that is a class.
+func (d *mangled) argument() (parts []string, operator string, ok bool) {
+	if d.rest == "" || d.rest[0] != 'N' && !isDigit(d.rest[0]) {
+		return nil, "", false
 	}
-	return strings.Join(parts, "::")
+	return d.name()
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }

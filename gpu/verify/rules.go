@@ -9,13 +9,11 @@ import (
 
 // Rules say what is asked of the evidence.
 type Rules struct {
-	Mode       Mode
-	Kernel     *regexp.Regexp // what counts as a match; nil: Patterns, and in mode Exec also Evidence.Own
+	Kernel     *regexp.Regexp // what counts as a match, by the name as recorded or the plain one; nil: a matrix product
 	Min        uint64         // launches that must match; 0: 1
 	Device     string         // the device that they must be on: a UUID or its beginning, or the number that the process gives it; empty: any
 	Child      string         // a glob of executables, by path or by name: children that count like the binary itself; empty: none
 	ExpectExit int
-	Patterns   Patterns
 
 	Counterfactual bool // a run with every device hidden must have been made, and must have recorded nothing
 }
@@ -58,12 +56,10 @@ func (r Rules) counts(p Process) bool {
 	return whole || name
 }
 
-// naming answers whether a kernel's name is one that is asked for; own are the names that the binary holds.
-func (r Rules) naming(own map[string]bool) func(name, plain string) bool {
+// names says whether a kernel's name is one that is asked for.
+func (r Rules) names(name, plain string) bool {
 	if r.Kernel != nil {
-		kernel := newMatcher(r.Kernel)
-		return func(name, plain string) bool { return either(kernel, name, plain) }
+		return r.Kernel.MatchString(name) || r.Kernel.MatchString(plain)
 	}
-	product := r.Patterns.matcher()
-	return func(name, plain string) bool { return product(name, plain) || r.Mode == Exec && own[name] }
+	return isProduct(plain)
 }

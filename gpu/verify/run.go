@@ -27,15 +27,6 @@ type runner interface {
 	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
 }
 
-// Mode says what a match is.
-type Mode string
-
-// Modes.
-const (
-	Prove Mode = "prove" // a matrix product, unless a kernel is named
-	Exec  Mode = "run"   // also any kernel that the binary holds: run, test, bench
-)
-
 // Options say what to run and how.
 type Options struct {
 	Binary     string // the file whose process must have launched the kernel
@@ -44,8 +35,9 @@ type Options struct {
 	Dir        string       // where it starts; empty: the current directory
 	Env        buildenv.Env // its environment, run-time library directories included; the probe's variables are added
 	CUPTI      string       // libcupti; empty: the usual names by the loader's own search
+	Others     []string     // further ones, each tried where the control says of the one before that it could not connect to the driver
 	Probe      probe.Probe
-	Kernel     *regexp.Regexp // what counts as a match; nil: by Mode
+	Kernel     *regexp.Regexp // what counts as a match; nil: a matrix product
 	Min        uint64         // launches that must match; 0: 1
 	Device     string         // the device that a match must be on: a UUID, or the number that the process gives it; empty: any
 	Child      string         // a glob: the records of children whose executable it matches count, too; empty: none
@@ -56,17 +48,16 @@ type Options struct {
 	Stderr     io.Writer
 	Real       func(Loaded) (bool, string) // is this driver that of a real GPU? nil: none is. See RealDriver
 	Own        []string                    // names of the kernels that the binary holds, from gpu/fatbin
-	Mode       Mode
-	RunDir     string // where the private directory of this run is made; empty: the system's directory for temporary files
-	Keep       bool   // leave the records there
+	RunDir     string                      // where the private directory of this run is made; empty: the system's directory for temporary files
+	Keep       bool                        // leave the records there
+	Nodes      []string                    // the GPUs' device nodes; nil: those of this machine, DeviceNodes
 
 	Counterfactual bool // where something matched, run it again with every device hidden and without input
 }
 
 // Rules answers the rules that go with the options.
 func (o Options) Rules() Rules {
-	return Rules{Mode: o.Mode, Kernel: o.Kernel, Min: o.Min, ExpectExit: o.ExpectExit, Device: o.Device, Child: o.Child,
-		Counterfactual: o.Counterfactual, Patterns: DefaultPatterns()}
+	return Rules{Kernel: o.Kernel, Min: o.Min, ExpectExit: o.ExpectExit, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual}
 }
 
 // UnsupportedError says that programs cannot be watched on this operating system.
@@ -161,8 +152,22 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 			return e, &probe.CacheError{Dir: dir, Err: err}
 		}
 	}
-	if e.Control, err = runControl(ctx, h, run, o, controlDir); err != nil {
-		return e, err
+	if o.Nodes == nil && h.OS == buildenv.Linux {
+		o.Nodes = DeviceNodes(h)
+	}
+	for {
+		if e.Control, err = runControl(ctx, h, run, o, controlDir); err != nil {
+			return e, err
+		}
+		if len(o.Others) == 0 || e.Control.Outcome != ControlUnrecorded || !strings.Contains(e.Control.Why, "NOT_INITIALIZED") {
+			break
+		}
+		// A CUPTI that is newer than the driver does not start (CUPTI documentation 12.8, 13.4).
+		o.CUPTI, o.Others = o.Others[0], o.Others[1:]
+		e.CUPTI = o.CUPTI
+		if err := errors.Join(os.RemoveAll(controlDir), os.Mkdir(controlDir, 0o700)); err != nil {
+			return e, &probe.CacheError{Dir: dir, Err: err}
+		}
 	}
 
 	if devices, ok := o.Env.Lookup("CUDA_VISIBLE_DEVICES"); ok && e.Hidden == "" && e.Control.Outcome == ControlNoDevice {
@@ -170,17 +175,15 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	}
 
 	env := probed(o, targetDir)
+	heard := hear(o.Stdout, o.Stderr)
 	cmd := buildenv.Cmd{
 		Path: e.Binary, Args: o.Args, Dir: o.Dir, Env: env.Entries(), Timeout: o.Timeout,
-		Stdin: o.Stdin, Stdout: o.Stdout, Stderr: o.Stderr,
+		Stdin: o.Stdin, Stdout: heard.stdout, Stderr: heard.stderr,
 	}
 	if len(o.Launcher) > 0 {
 		cmd.Path, cmd.Args = o.Launcher[0], slices.Concat(o.Launcher[1:], []string{e.Binary}, o.Args)
 	}
-	watched := strings.Join(drivers(h, orElse(e.Control.Loaded.Real, e.Control.Loaded.LibCUDA)), "\n")
-	if o.Probe.Watch != "" {
-		cmd.Path, cmd.Args = o.Probe.Watch, append([]string{watchFile, watched, cmd.Path}, cmd.Args...)
-	}
+	cmd = watching(cmd, o, watchFile)
 	s := newSampler(h, targetDir)
 	stop := make(chan struct{})
 	var looking sync.WaitGroup
@@ -208,7 +211,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	}
 	e.Ran = true
 	e.Exit = Exit{Code: result.Code, Signal: result.Signal, TimedOut: result.TimedOut, Elapsed: result.Elapsed}
-	e.Watch = ended.merge(s)
+	e.Watch, e.Said = ended.merge(s), heard.fellBack(h)
 	now, err := cache.Identify(e.Binary)
 	e.Changed = err != nil || now != id
 
@@ -245,6 +248,15 @@ func lookAgain(ctx context.Context, h buildenv.Host, run runner, o Options, cmd 
 	c, err := counterfactual(ctx, h, run, o, cmd, hiddenDir)
 	e.Counterfactual = &c
 	return err
+}
+
+// watching puts the watcher in front of a command.
+func watching(cmd buildenv.Cmd, o Options, record string) buildenv.Cmd {
+	if o.Probe.Watch != "" {
+		cmd.Args = append([]string{record, strings.Join(o.Nodes, "\n"), cmd.Path}, cmd.Args...)
+		cmd.Path = o.Probe.Watch
+	}
+	return cmd
 }
 
 // hideAll is what hides every device from the CUDA driver.
@@ -358,13 +370,28 @@ const (
 	controlWrongExit = 8
 )
 
+// HasDevice asks the control whether there is a device that CUDA can use. What the control cannot tell is a yes: a proof says what is missing then.
+func HasDevice(ctx context.Context, h buildenv.Host, run runner, o Options) bool {
+	if o.RunDir != "" && os.MkdirAll(o.RunDir, 0o700) != nil {
+		return true
+	}
+	dir, err := os.MkdirTemp(o.RunDir, "gpubuild-device-")
+	if err != nil {
+		return true
+	}
+	defer os.RemoveAll(dir)
+	c, err := runControl(ctx, h, run, o, dir)
+	return err != nil || c.Outcome != ControlNoDevice && c.Outcome != ControlNoLibrary
+}
+
 func runControl(ctx context.Context, h buildenv.Host, run runner, o Options, dir string) (Control, error) {
 	if o.Probe.Control == "" {
 		return Control{Why: "no control program stands beside the probe"}, nil
 	}
-	result, err := run.Run(ctx, buildenv.Cmd{
+	watchFile := h.Join(dir, "watch")
+	result, err := run.Run(ctx, watching(buildenv.Cmd{
 		Path: o.Probe.Control, Dir: o.Dir, Env: probed(o, dir).Entries(), Timeout: controlTimeout, Limit: 64 << 10,
-	})
+	}, o, watchFile))
 	var exit *buildenv.ExitError
 	switch {
 	case errors.As(err, &exit):
@@ -401,6 +428,9 @@ func runControl(ctx context.Context, h buildenv.Host, run runner, o Options, dir
 	records, err := probe.ReadDir(dir)
 	if err != nil {
 		return c, err
+	}
+	if w, err := readWatch(h, watchFile); err == nil && w.ended != nil && w.ended.Watched > 0 {
+		c.Nodes = w.ended.Nodes
 	}
 	recorded, why := controlRecord(h, records, o.Probe.Control, &c)
 	c.Loaded = complete(h, c.Loaded)

@@ -1,51 +1,36 @@
 package verify
 
 import (
-	"io/fs"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
-	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest"
 )
 
-// links is a machine of which only the links are known.
-type links map[string]string
-
-func (l links) Stat(string) (fs.FileInfo, error)      { return nil, fs.ErrNotExist }
-func (l links) ReadDir(string) ([]fs.DirEntry, error) { return nil, fs.ErrNotExist }
-func (l links) Open(string) (fs.File, error)          { return nil, fs.ErrNotExist }
-func (l links) EvalSymlinks(path string) (string, error) {
-	if to, ok := l[path]; ok {
-		return to, nil
+func TestDeviceNodes(t *testing.T) {
+	h, err := hosttest.Parse([]byte("os: linux\n-- /dev/nvidiactl --\n-- /dev/nvidia0 --\n-- /dev/nvidia-uvm --\n-- /dev/nvidia-caps/nvidia-cap1 --\n-- /dev/null --\n" +
+		"-- /dev/dxg --\n-- /dev/kfd --\n-- /dev/dri/card0 --\n-- /dev/dri/renderD128 --\n-- /dev/nvmap --\n-- /dev/nvhost-gpu --\n-- /dev/nvhost-ctrl --\n-- /dev/nvgpu/igpu0/ctrl --\n"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	return "", fs.ErrNotExist
-}
-
-func TestDriversOfAMachine(t *testing.T) {
-	const system, real = "/usr/lib/x86_64-linux-gnu/libcuda.so.1", "/usr/lib/x86_64-linux-gnu/libcuda.so.580.65.06"
-	h := buildenv.Host{OS: buildenv.Linux, Files: links{system: real, "/usr/lib64/libcuda.so.1": real, "/compat/libcuda.so.1": "/compat/libcuda.so.590.1"}}
-	for first, want := range map[string][]string{
-		"/compat/libcuda.so.1": {"/compat/libcuda.so.590.1", real},
-		system:                 {real},
-		"/gone/libcuda.so.1":   {"/gone/libcuda.so.1", real}, // what cannot be watched makes the watcher say so
-		"":                     {real},
-	} {
-		if got := drivers(h, first); !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", first, got, want)
-		}
+	want := []string{"/dev/dri/renderD128", "/dev/dxg", "/dev/kfd", "/dev/nvgpu/igpu0/ctrl", "/dev/nvhost-gpu", "/dev/nvidia0", "/dev/nvidiactl", "/dev/nvmap"}
+	got := DeviceNodes(h)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 
-// The watcher tells that any of the drivers was opened, and where one of them cannot be watched that it does not know.
-func TestWatcherOfSeveralDrivers(t *testing.T) {
+// The watcher tells which of the nodes was opened, and where one of them cannot be watched that it does not know.
+func TestWatcherOfNodes(t *testing.T) {
 	l := newLab(t)
 	dir := t.TempDir()
 	one, two, third := filepath.Join(dir, "one"), filepath.Join(dir, "two"), filepath.Join(dir, "third")
 	for _, p := range []string{one, two, third} {
-		if err := os.WriteFile(p, []byte("driver\n"), 0o600); err != nil {
+		if err := makeNode(p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,22 +39,23 @@ func TestWatcherOfSeveralDrivers(t *testing.T) {
 		t.Skip("no cat")
 	}
 	for i, tt := range []struct {
-		drivers, opens string
-		want           func(int) bool
+		nodes, opens []string
+		watched      int
+		want         []string
 	}{
-		{one + "\n" + two, one, func(n int) bool { return n > 0 }},
-		{one + "\n" + two, two, func(n int) bool { return n > 0 }},
-		{one + "\n" + two, third, func(n int) bool { return n == 0 }},
-		{one + "\n" + filepath.Join(dir, "none"), third, func(n int) bool { return n == -1 }},
-		{"", third, func(n int) bool { return n == -1 }},
+		{[]string{one, two}, []string{one}, 2, []string{one}},
+		{[]string{one, two}, []string{two, one, two}, 2, []string{one, two}},
+		{[]string{one, two}, []string{third}, 2, nil},
+		{[]string{one, filepath.Join(dir, "none")}, []string{one}, -1, nil},
+		{nil, []string{third}, 0, nil},
 	} {
 		record := filepath.Join(dir, "record"+string(rune('a'+i)))
-		if out, err := exec.Command(l.probe.Watch, record, tt.drivers, cat, tt.opens).CombinedOutput(); err != nil {
+		if out, err := exec.Command(l.probe.Watch, append([]string{record, strings.Join(tt.nodes, "\n"), cat}, tt.opens...)...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		w, err := readWatch(l.host, record)
-		if err != nil || w.ended == nil || !tt.want(w.ended.Opened) {
-			t.Errorf("%q, and %s is opened: %+v, %v", tt.drivers, tt.opens, w.ended, err)
+		if err != nil || w.ended == nil || w.ended.Watched != tt.watched || !slices.Equal(w.ended.Nodes, tt.want) {
+			t.Errorf("%q, and %q are opened: %+v, %v", tt.nodes, tt.opens, w.ended, err)
 		}
 	}
 }

@@ -72,7 +72,7 @@ func (x trace) replay(animals []animal, real func(Loaded) (bool, string)) error 
 		if a.Story != x.Story {
 			continue
 		}
-		o := Options{Mode: Prove}
+		o := Options{}
 		a.asks(&o)
 		v := Judge(Reconsider(x.Evidence, real), o.Rules())
 		if wrong := a.belies(v); wrong != "" {
@@ -125,7 +125,7 @@ func TestTraceKeepsWhatWasSeen(t *testing.T) {
 			continue
 		}
 		delete(stories, a.Story)
-		o := z.options(a, l.options(t))
+		o := z.in(t).options(a, l.options(t))
 		e, err := Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o)
 		if err != nil {
 			t.Fatal(err)

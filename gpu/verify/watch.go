@@ -289,21 +289,22 @@ type watched struct {
 }
 
 type watchLine struct {
-	Event    string `json:"event"`
-	Pid      int    `json:"pid"`
-	Started  uint64 `json:"started"`
-	Known    bool   `json:"known"`
-	Children bool   `json:"children"`
-	Ignored  bool   `json:"ignored"`
-	Orphans  int    `json:"orphans"`
-	Running  bool   `json:"running"`
-	Opened   int    `json:"opened"`
-	Errno    int    `json:"errno"`
-	Exe      string `json:"exe"`
-	Driver   string `json:"driver"`
-	Lost     bool   `json:"lost"`
-	Closed   bool   `json:"closed"`
-	Root     bool   `json:"root"`
+	Event    string   `json:"event"`
+	Pid      int      `json:"pid"`
+	Started  uint64   `json:"started"`
+	Known    bool     `json:"known"`
+	Children bool     `json:"children"`
+	Ignored  bool     `json:"ignored"`
+	Orphans  int      `json:"orphans"`
+	Running  bool     `json:"running"`
+	Watched  int      `json:"watched"`
+	Nodes    []string `json:"nodes"`
+	Errno    int      `json:"errno"`
+	Exe      string   `json:"exe"`
+	Driver   string   `json:"driver"`
+	Lost     bool     `json:"lost"`
+	Closed   bool     `json:"closed"`
+	Root     bool     `json:"root"`
 }
 
 // readWatch reads the watcher's lines; a file that is not there yet is nothing read.
@@ -339,9 +340,9 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 
 // merge joins what the watcher and the sampler know. Only the watcher can make it complete.
 func (w watched) merge(s *sampler) Watch {
-	out := Watch{Looked: s.looked || len(w.seen) > 0, Seen: w.seen}
+	out := Watch{Pid: w.pid, Started: w.started, Looked: s.looked || len(w.seen) > 0, Seen: w.seen}
 	if e := w.ended; e != nil {
-		out.Opened = e.Opened
+		out.Watched, out.Nodes = e.Watched, e.Nodes
 		out.Complete, out.Children, out.Ignored, out.Left, out.Orphans = e.Known && !s.full, e.Children, e.Ignored, e.Running, e.Orphans
 	}
 	for _, p := range s.seen {

@@ -2,12 +2,12 @@ package verify
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"gpubuild/buildenv"
-	"gpubuild/gpu/probe"
 )
 
 const namesShown = 3
@@ -37,7 +37,7 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	default:
 		out = append(out, "where: no device was found"+prefixed(": ", e.Control.Why))
 	}
-	out = append(out, "asked for: "+asked(e, r)+alsoAsked(r))
+	out = append(out, "asked for: "+asked(r)+alsoAsked(r))
 	control := "control: gpubuild's own kernel ran and was recorded"
 	if e.Control.Outcome != ControlRecorded {
 		control = "control: " + orElse(string(e.Control.Outcome), "not run") + prefixed(", ", e.Control.Why)
@@ -58,7 +58,8 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	case v.Kind == OtherKernels && s.elsewhere != "":
 		out = append(out, "if that device is right, ask for it, or for none: --device (--gpu-device on cargo's verbs)")
 	case v.Kind == OtherKernels:
-		out = append(out, "if one of these is the kernel, name it: --kernel REGEX (--gpu-kernel on cargo's verbs)")
+		out = append(out, "if "+first(s.kernels)+" is the kernel, name it: --kernel '"+nameIt(s.kernels)+"' (--gpu-kernel on cargo's verbs), or in gpubuild.toml, "+
+			"below [prove], [test] or [bench]: kernel = '"+nameIt(s.kernels)+"'")
 	case v.Kind == NoDevice && e.Hidden != "":
 		out = append(out, "missing: "+v.Why+". Run it without that setting")
 	case v.Kind == NoDevice:
@@ -73,7 +74,7 @@ func remedy(e Evidence, s summary, v Verdict) string {
 	switch {
 	case strings.Contains(why, "LD_PRELOAD="), strings.Contains(why, "LD_AUDIT="):
 		return "Run it without that variable"
-	case e.OS == buildenv.Windows && strings.Contains(why, "whether the driver was opened"):
+	case e.OS == buildenv.Windows && strings.Contains(why, "whether a GPU was opened"):
 		return "Windows does not tell: of a program that never calls the driver it cannot be proven that it did not use the GPU"
 	case e.OS == buildenv.Windows && e.Control.Outcome == ControlUnrecorded && strings.Contains(why, "load:"):
 		return "Install CUPTI (cupti64_*.dll, of the toolkit's extras\\CUPTI\\lib64), or name it with --cupti"
@@ -104,7 +105,9 @@ func remedy(e Evidence, s summary, v Verdict) string {
 	case strings.Contains(why, "has lost the variable"):
 		return "Prove that program itself, or keep the environment"
 	case strings.Contains(why, "the probe never started"):
-		return "Either it only loads the driver and computes on the CPU, or it takes " + probe.InjectionVariable + " out of its environment before"
+		return "Keep the environment of what it starts, and run it while nothing else uses the GPU"
+	case strings.Contains(why, "by another API of the GPU"):
+		return "Only CUDA's kernels are recorded"
 	case strings.Contains(why, "it started other programs"), strings.Contains(why, "it left a running process"):
 		return "Prove the program that computes without the one that starts it"
 	}
@@ -166,6 +169,22 @@ func shown(kernels []KernelSummary, matching bool) string {
 	return text
 }
 
+// first is the kernel that ran longest, by its plain name.
+func first(kernels []KernelSummary) string {
+	if len(kernels) == 0 {
+		return "one of them"
+	}
+	return shown(kernels[:1], false)
+}
+
+// nameIt is an expression that means the kernel that ran longest.
+func nameIt(kernels []KernelSummary) string {
+	if len(kernels) == 0 {
+		return "REGEX"
+	}
+	return "^" + regexp.QuoteMeta(orElse(kernels[0].Plain, kernels[0].Name)) + "$"
+}
+
 func driverText(e Evidence) string {
 	l := e.Control.Loaded
 	for _, p := range e.Processes {
@@ -177,12 +196,9 @@ func driverText(e Evidence) string {
 	return orElse(l.Version, orElse(l.Real, orElse(l.LibCUDA, "unknown")))
 }
 
-func asked(e Evidence, r Rules) string {
-	switch {
-	case r.Kernel != nil:
+func asked(r Rules) string {
+	if r.Kernel != nil {
 		return "kernels called " + r.Kernel.String()
-	case r.Mode == Exec && len(e.Own) > 0:
-		return fmt.Sprintf("a matrix product, or one of the %d kernels that the binary holds", len(e.Own))
 	}
 	return "a matrix product"
 }

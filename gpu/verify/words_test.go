@@ -3,8 +3,6 @@ package verify
 import (
 	"strings"
 	"testing"
-
-	"gpubuild/gpu/probe"
 )
 
 // What a user reads of a verdict: which kernels ran and whether they count, and what to do about what is missing.
@@ -19,7 +17,7 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 	}{
 		{"proven", proven, nil, Rules{}, []string{"ran: 3 launches of matmul, 3µs on the device", "where: H200 (" + uuid + ", capability 9.0), driver 580.65.06"}, "missing"},
 		{"on the CPU", silent, nil, Rules{}, []string{"where: this machine has H200"}, "missing"},
-		{"another kernel", other, nil, Rules{}, []string{"ran: 3 launches of other kernels: relu", "name it: --kernel REGEX"}, ""},
+		{"another kernel", other, nil, Rules{}, []string{"ran: 3 launches of other kernels: relu", "if relu is the kernel, name it: --kernel '^relu$'", "below [prove], [test] or [bench]: kernel = '^relu$'"}, ""},
 		{"the product in a child", proven, func(e *Evidence) { e.Processes[0].Self = false }, Rules{},
 			[]string{"ran: 3 launches, of which none counts: matmul (in a child)", "let it count: --child NAME"}, "other kernels"},
 		{"the product on another device", proven, nil, Rules{Device: "1"}, []string{"ran: 3 launches, of which none counts: matmul", "ask for it, or for none: --device"}, "--kernel"},
@@ -29,8 +27,8 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 		{"a signal", proven, func(e *Evidence) { e.Exit.Code, e.Exit.Signal = 139, "SIGSEGV" }, Rules{}, []string{"missing: it was ended by SIGSEGV"}, "--expect-exit"},
 		{"no time", proven, func(e *Evidence) { e.Exit.TimedOut = true }, Rules{}, []string{"more time with --timeout"}, ""},
 		{"no room", silent, func(e *Evidence) { e.LostFiles = 1 }, Rules{}, []string{"GPUBUILD_CACHE"}, ""},
-		{"linked with the driver only", silent, func(e *Evidence) { e.Watch.Opened = 1 }, Rules{}, []string{"only loads the driver and computes on the CPU, or it takes " + probe.InjectionVariable}, ""},
-		{"children", silent, func(e *Evidence) { e.Watch.Children = true }, Rules{}, []string{"without the one that starts it"}, ""},
+		{"a device that somebody opened", silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/nvidiactl"} }, Rules{}, []string{"Keep the environment of what it starts"}, ""},
+		{"children", idle, func(e *Evidence) { e.Watch.Children = true }, Rules{}, []string{"without the one that starts it"}, ""},
 		{"hidden", silent, func(e *Evidence) { e.Control.Outcome, e.Hidden = ControlNoDevice, "CUDA_VISIBLE_DEVICES=" }, Rules{}, []string{"Run it without that setting"}, "a machine with a GPU"},
 		{"a stub", silent, func(e *Evidence) {
 			e.Control.Outcome, e.Control.Why = ControlFailed, "cuInit: the driver could not be initialised (CUDA error 34: "+refusals[34].what+")"
@@ -44,7 +42,6 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 			if tt.spoil != nil {
 				tt.spoil(&e)
 			}
-			tt.rules.Mode, tt.rules.Patterns = Prove, DefaultPatterns()
 			v := Judge(e, tt.rules)
 			text := strings.Join(v.Lines, "\n")
 			for _, want := range tt.want {

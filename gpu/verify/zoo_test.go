@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,7 +37,8 @@ type animal struct {
 	Child          string
 	Min            uint64
 	Counterfactual bool
-	ExpectExit     int `toml:"expect_exit"`
+	Blind          bool // the device nodes cannot be watched
+	ExpectExit     int  `toml:"expect_exit"`
 	Timeout        string
 	Truth          string
 	Verdict        Kind
@@ -47,20 +49,42 @@ var zooDir = filepath.Join("..", "..", "testdata", "zoo")
 
 // zooKeeper compiles the animals and knows where they are.
 type zooKeeper struct {
-	t    *testing.T
-	dir  string
-	lab  *lab
-	libs string // the directory of libcuda.so.1
-	made map[string]string
+	t       *testing.T
+	lab     *lab
+	libs    string   // the directory of libcuda.so.1
+	nodes   []string // the device nodes of this one's drivers
+	private string   // another directory with a driver of its own
+	*workshop
+}
+
+// workshop is what all keepers have in common.
+type workshop struct {
+	dir   string
+	mutex sync.Mutex
+	made  map[string]string
 }
 
 func newZooKeeper(t *testing.T, l *lab) *zooKeeper {
-	return &zooKeeper{t: t, dir: t.TempDir(), lab: l, libs: filepath.Join(l.dir, "lib"), made: map[string]string{}}
+	return &zooKeeper{t: t, lab: l, workshop: &workshop{dir: t.TempDir(), made: map[string]string{}}}
+}
+
+// in answers a keeper for one run, with a driver and a device of its own.
+func (z *zooKeeper) in(t *testing.T) *zooKeeper {
+	own := &zooKeeper{t: t, lab: z.lab, workshop: z.workshop}
+	if z.lab == nil { // the machine's own driver
+		own.libs = z.libs
+		return own
+	}
+	libs, node := z.lab.room(t)
+	own.libs, own.nodes = libs, []string{node}
+	return own
 }
 
 func (z *zooKeeper) build(out, tool string, args ...string) string {
 	z.t.Helper()
 	path := filepath.Join(z.dir, out)
+	z.mutex.Lock()
+	defer z.mutex.Unlock()
 	if z.made[out] != "" {
 		return path
 	}
@@ -79,16 +103,18 @@ func (z *zooKeeper) get(name string) string {
 	source := func(n string) string { return filepath.Join(zooDir, n+".c") }
 	strict := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-pthread"}
 	switch name {
-	case "compat": // below the lab, whose drivers count as real; see RealDriver for what the name means
-		dir := filepath.Join(z.lab.dir, "compat")
-		data, err := os.ReadFile(filepath.Join(z.lab.dir, "lib", "libcuda.so.1"))
-		if err == nil {
-			err = errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "libcuda.so.1"), data, 0o755))
-		}
-		if err != nil {
-			z.t.Fatal(err)
+	case "compat", "private": // below the lab, whose drivers count as real; see RealDriver for what the first name means
+		dir := filepath.Join(filepath.Dir(z.libs), name)
+		if z.private != dir {
+			z.private = dir
+			if err := errors.Join(os.MkdirAll(dir, 0o755), copyFile(filepath.Join(z.libs, "libcuda.so.1"), filepath.Join(dir, "libcuda.so.1")), makeNode(filepath.Join(dir, "node"))); err != nil {
+				z.t.Fatal(err)
+			}
+			z.nodes = append(z.nodes, filepath.Join(dir, "node"))
 		}
 		return dir
+	case "node":
+		return z.nodes[0]
 	case "sudo", "unshare":
 		path, err := exec.LookPath(name)
 		if err != nil || os.Geteuid() != 0 {
@@ -102,6 +128,8 @@ func (z *zooKeeper) get(name string) string {
 		if exec.Command("cargo", "fetch", "-q", "--locked", "--offline", "--manifest-path", manifest).Run() != nil {
 			z.t.Skip("the crates of zoo/rust are not on this machine: cargo fetch --manifest-path testdata/zoo/rust/Cargo.toml")
 		}
+		z.mutex.Lock()
+		defer z.mutex.Unlock()
 		if z.made[name] == "" {
 			c := exec.Command("cargo", "build", "-q", "--locked", "--offline", "--manifest-path", manifest, "--target-dir", filepath.Join(z.dir, "rust-target"))
 			if text, err := c.CombinedOutput(); err != nil {
@@ -130,6 +158,8 @@ func (z *zooKeeper) get(name string) string {
 			z.t.Skip("no go")
 		}
 		path := filepath.Join(z.dir, name)
+		z.mutex.Lock()
+		defer z.mutex.Unlock()
 		if z.made[name] == "" {
 			c := exec.Command(goTool, "build", "-o", path, filepath.Join(zooDir, name, "main.go"))
 			c.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -140,11 +170,11 @@ func (z *zooKeeper) get(name string) string {
 		}
 		return path
 	case "plugin_lib", "fake_cuda", "fake_cupti":
-		return z.build(name+".so", "gcc", append(strict, "-shared", "-fPIC", source(name))...)
+		return z.build(name+".so", "cc", append(strict, "-shared", "-fPIC", source(name))...)
 	case "child_too":
-		return z.build(name, "gcc", append(strict, source("child"))...)
+		return z.build(name, "cc", append(strict, source("child"))...)
 	}
-	return z.build(name, "gcc", append(strict, source(name))...)
+	return z.build(name, "cc", append(strict, source(name))...)
 }
 
 // public is a program in a directory that every user can reach, with the driver beside it; mode may have the setuid bit, for nobody.
@@ -158,20 +188,17 @@ func (z *zooKeeper) public(program string, mode os.FileMode) string {
 		z.t.Fatal(err)
 	}
 	z.t.Cleanup(func() { os.RemoveAll(dir) })
-	path, driver := filepath.Join(dir, program), filepath.Join(z.lab.dir, "lib", "libcuda.so.1")
-	data, err := os.ReadFile(driver)
-	if err == nil {
-		err = errors.Join(os.Chmod(dir, 0o755), os.WriteFile(filepath.Join(dir, "libcuda.so.1"), data, 0o755))
-	}
-	if err != nil {
+	path := filepath.Join(dir, program)
+	if err := errors.Join(os.Chmod(dir, 0o755), copyFile(filepath.Join(z.libs, "libcuda.so.1"), filepath.Join(dir, "libcuda.so.1")), makeNode(filepath.Join(dir, "node"))); err != nil {
 		z.t.Fatal(err)
 	}
+	z.nodes = append(z.nodes, filepath.Join(dir, "node"))
 	// In secure mode the loader takes a directory from the program alone: an absolute run path (ld.so(8)).
 	args := []string{"-std=c11", "-O1", "-pthread", filepath.Join(zooDir, program+".c"), "-o", path, "-L" + dir, "-Wl,-rpath," + dir, "-Wl,--no-as-needed"}
 	if program == "linked" {
 		args = append(args, "-l:libcuda.so.1")
 	}
-	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
+	if text, err := exec.Command("cc", args...).CombinedOutput(); err != nil {
 		z.t.Fatalf("%v: %s", err, text)
 	}
 	const nobody = 65534
@@ -232,12 +259,12 @@ func (z *zooKeeper) binary(a animal) string {
 		}
 		return f.Name()
 	case a.Link:
-		return z.build(a.Program, "gcc", append(strict, "-L"+z.get("lib"), "-l:libcuda.so.1")...)
+		return z.build(a.Program, "cc", append(strict, "-L"+z.get("lib"), "-Wl,--no-as-needed", "-l:libcuda.so.1")...)
 	case a.Static:
-		if err := exec.Command("gcc", append(strict, "-static", "-o", filepath.Join(z.dir, "probe-static"))...).Run(); err != nil {
+		if err := exec.Command("cc", append(strict, "-static", "-o", filepath.Join(z.dir, "probe-static"))...).Run(); err != nil {
 			z.t.Skip("no static C library")
 		}
-		return z.build(a.Program+"-static", "gcc", append(strict, "-static")...)
+		return z.build(a.Program+"-static", "cc", append(strict, "-static")...)
 	}
 	return z.get(a.Program)
 }
@@ -253,7 +280,7 @@ func readZoo(t *testing.T) []animal {
 	if extra := meta.Undecoded(); len(extra) > 0 {
 		t.Fatalf("unknown keys: %v", extra)
 	}
-	if len(zoo.Animal) < 40 {
+	if len(zoo.Animal) < 130 {
 		t.Errorf("only %d animals", len(zoo.Animal))
 	}
 	return zoo.Animal
@@ -266,6 +293,9 @@ func (z *zooKeeper) options(a animal, o Options) Options {
 	for _, arg := range a.Args {
 		o.Args = append(o.Args, z.fill(arg))
 	}
+	if z.nodes != nil {
+		o.Env = o.Env.Set("LD_LIBRARY_PATH", z.libs)
+	}
 	for name, value := range a.Env {
 		o.Env = o.Env.Set(name, z.fill(value))
 	}
@@ -274,6 +304,12 @@ func (z *zooKeeper) options(a animal, o Options) Options {
 	}
 	o.Binary = z.binary(a)
 	a.asks(&o)
+	if z.nodes != nil {
+		o.Nodes = z.nodes
+		if a.Blind {
+			o.Nodes = []string{}
+		}
+	}
 	if a.Disk == "full" {
 		o.RunDir = z.full()
 	}
@@ -315,6 +351,7 @@ func TestZoo(t *testing.T) {
 	animals := readZoo(t)
 	shipped := RealDriver(l.host)
 	z := newZooKeeper(t, l)
+	var mutex sync.Mutex
 	stories, count, used := map[string]bool{}, map[string]int{}, map[string]bool{"zoo.h": true, "ptx.h": true, "zoo.toml": true}
 	for _, a := range animals {
 		if stories[a.Story] {
@@ -322,7 +359,8 @@ func TestZoo(t *testing.T) {
 		}
 		stories[a.Story] = true
 		t.Run(a.Story, func(t *testing.T) {
-			z.t = t
+			t.Parallel()
+			z := z.in(t)
 			o := z.options(a, l.options(t))
 			e, err := Run(context.Background(), l.host, proc.Runner{Grace: time.Second}, o)
 			if err != nil {
@@ -335,7 +373,9 @@ func TestZoo(t *testing.T) {
 			if wrong := a.belies(v); wrong != "" {
 				t.Error(wrong)
 			}
+			mutex.Lock()
 			count[a.Truth+" → "+v.Kind.String()]++
+			mutex.Unlock()
 
 			// The shipped predicate looks at the same evidence afresh: on this driver nothing is proven, and nothing is said to be unused.
 			again := Judge(Reconsider(e, shipped), o.Rules())
@@ -353,6 +393,14 @@ func TestZoo(t *testing.T) {
 			}
 		}
 	}
+	t.Cleanup(func() {
+		var lines []string
+		for what, n := range count {
+			lines = append(lines, what+": "+strings.Repeat("#", n))
+		}
+		sort.Strings(lines)
+		t.Logf("%d animals\n%s", len(animals), strings.Join(lines, "\n"))
+	})
 	entries, err := os.ReadDir(zooDir)
 	if err != nil {
 		t.Fatal(err)
@@ -362,12 +410,6 @@ func TestZoo(t *testing.T) {
 			t.Errorf("%s is in the zoo, but in no line of zoo.toml", e.Name())
 		}
 	}
-	var lines []string
-	for what, n := range count {
-		lines = append(lines, what+": "+strings.Repeat("#", n))
-	}
-	sort.Strings(lines)
-	t.Logf("%d animals\n%s", len(animals), strings.Join(lines, "\n"))
 }
 
 func mapValues(m map[string]string) []string {

@@ -6,6 +6,8 @@
  *   STANDIN_CUPTI_DROP=1          drop every record, and count it
  *   STANDIN_CUPTI_LOSE=name       drop that kernel's records, and tell nobody (CUPTI 12.4 update 1 lost cuBLAS kernels so)
  *   STANDIN_CUPTI_SUBSCRIBE=39    what cuptiSubscribe answers
+ *   STANDIN_CUPTI_UNTIMED=name    that kernel's times could not be collected: 0
+ *   STANDIN_CUPTI_NOT_INITIALIZED=part   cuptiSubscribe answers 15 in a CUPTI whose path holds that, as one that is newer than the driver
  *   STANDIN_CUPTI_UNFINISHED=1    hand records over without an end, as a forced flush does with kernels that still run
  *
  * Build: cc -std=c11 -O2 -shared -fPIC -fvisibility=hidden -pthread -Wl,-soname,libcupti.so.13 cupti.c -o libcupti.so.13 -ldl */
@@ -28,7 +30,7 @@ static void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t);
 static uint8_t *buffer;
 static size_t capacity, used, dropped;
 static int enabled, drop, unfinished;
-static const char *lose;
+static const char *lose, *untimed;
 static uint32_t kind, version = 130500;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -58,7 +60,7 @@ static void on_launch(const struct launch *l) {
     used += z;
     memset(r, 0, z);
     PUT(0, uint32_t, kind);
-    PUT(16, uint64_t, l->start); PUT(24, uint64_t, unfinished ? 0 : l->end);
+    if (!untimed || strcmp(untimed, l->name)) { PUT(16, uint64_t, l->start); PUT(24, uint64_t, unfinished ? 0 : l->end); }
     PUT(40, uint32_t, l->device); PUT(44, uint32_t, 1); PUT(48, uint32_t, l->stream);
     memcpy(r + 52, l->grid, 12); memcpy(r + 64, l->block, 12);
     PUT(80, int32_t, l->smem);
@@ -69,7 +71,12 @@ out:
     pthread_mutex_unlock(&mutex);
 }
 
-/* ---- callbacks: of launches only ---- */
+/* ---- callbacks: cupti_driver_cbid.h ---- */
+static const struct { const char *function; uint32_t id; } known_calls[] = {
+    { "cuLaunchKernel", 307 }, { "cuGraphLaunch", 514 }, { "cuCtxSynchronize", 17 }, { "cuEventQuery", 120 }, { "cuEventSynchronize", 121 },
+    { "cuStreamQuery", 125 }, { "cuStreamSynchronize", 126 }, { "cuMemcpyDtoH_v2", 278 }, { "cuMemcpyDtoHAsync_v2", 279 } };
+enum { KNOWN_CALLS = sizeof known_calls / sizeof *known_calls };
+static uint8_t wanted_calls[1024];
 struct call_data {                      /* as CUpti_CallbackData begins and ends */
     uint32_t site; const char *function; const void *params; const void *answer; const char *symbol; void *context;
     uint32_t context_id; uint64_t *correlation_data; uint32_t correlation;
@@ -79,11 +86,14 @@ static void *callback_user;
 
 static void on_call(int site, const char *function, const int *answer) {
     struct call_data d = { .site = (uint32_t)site, .function = function, .answer = answer };
-    callback(callback_user, 1, strcmp(function, "cuGraphLaunch") ? 307 : 514, &d);
+    for (size_t i = 0; i < KNOWN_CALLS; i++)
+        if (!strcmp(known_calls[i].function, function) && wanted_calls[known_calls[i].id]) callback(callback_user, 1, known_calls[i].id, &d);
 }
 API cuptiSubscribe(void **subscriber, void (*f)(void *, uint32_t, uint32_t, const void *), void *user) {
     const char *s = getenv("STANDIN_CUPTI_SUBSCRIBE");
+    const char *newer = getenv("STANDIN_CUPTI_NOT_INITIALIZED"); Dl_info me;
     if (s && atoi(s)) return atoi(s);
+    if (newer && dladdr(known_calls, &me) && strstr(me.dli_fname, newer)) return NOT_INITIALIZED;
     if (!f) return INVALID_PARAMETER;
     if (callback) return MULTIPLE_SUBSCRIBERS;
     callback = f; callback_user = user; *subscriber = &callback;
@@ -93,10 +103,11 @@ API cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint
     void *cuda = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
     void (*calls)(void (*)(int, const char *, const int *)) = NULL;
     if (subscriber != &callback || domain != 1) return INVALID_PARAMETER;
-    if (id != 307) return OK;              /* one switch for all launches */
+    if (id >= sizeof wanted_calls) return INVALID_PARAMETER;
+    wanted_calls[id] = (uint8_t)enable;
     if (cuda) *(void **)&calls = dlsym(cuda, "standin_cuda_calls");
     if (!calls) return NOT_INITIALIZED;
-    calls(enable ? on_call : NULL);
+    calls(on_call);
     return OK;
 }
 
@@ -126,7 +137,7 @@ API cuptiActivityEnable(uint32_t k) {
     if (!observe) return NOT_INITIALIZED;
     if (k != 3 && k != 10) return INVALID_KIND;
     drop = getenv("STANDIN_CUPTI_DROP") != NULL;
-    lose = getenv("STANDIN_CUPTI_LOSE");
+    lose = getenv("STANDIN_CUPTI_LOSE"); untimed = getenv("STANDIN_CUPTI_UNTIMED");
     unfinished = getenv("STANDIN_CUPTI_UNFINISHED") != NULL;
     kind = k; enabled = 1;
     observe(on_launch);

@@ -27,7 +27,7 @@
 
 __attribute__((unused)) static const char *ptx(const char *name) {
     static _Thread_local char text[4096];
-    if (!strcmp(name, "matmul")) snprintf(text, sizeof text, HEAD_PTX MATMUL_PTX, name);
+    if (strstr(name, "matmul") || strstr(name, "mul_mat_vec") || strstr(name, "gemv") || strstr(name, "cutlass")) snprintf(text, sizeof text, HEAD_PTX MATMUL_PTX, name);
     else snprintf(text, sizeof text, HEAD_PTX FILL_PTX, name);
     return text;
 }

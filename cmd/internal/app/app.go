@@ -45,11 +45,12 @@ const (
 
 // Main runs gpubuild on the real machine and answers its exit code. args begin with the program's own name.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	return MainWith(args, stdin, stdout, stderr, verify.RealDriver)
+	return MainWith(args, stdin, stdout, stderr, verify.RealDriver, verify.DeviceNodes)
 }
 
-// MainWith is Main with another judgement of what a real driver is. Only tests may have one: a stand-in that counts as real proves nothing.
-func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real session.RealDriver) (code int) {
+// MainWith is Main with another judgement of what a real driver is, and with other device nodes. Only tests may have them: a stand-in that counts as
+// real proves nothing.
+func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real session.RealDriver, nodes func(buildenv.Host) []string) (code int) {
 	shell := &console.Shell{Out: stdout, Err: stderr}
 	defer func() {
 		if p := recover(); p != nil {
@@ -67,6 +68,7 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 	if err != nil {
 		return finish(shell, err)
 	}
+	a.Nodes = nodes
 	return finish(shell, a.dispatch(ctx, args))
 }
 

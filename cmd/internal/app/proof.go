@@ -155,10 +155,11 @@ func scanLine(r *fatbin.Report) string {
 
 // stage is everything that a proven program runs with.
 type stage struct {
-	probe probe.Probe
-	cupti string
-	env   buildenv.Env
-	lacks []string // what a bare start would lack
+	probe  probe.Probe
+	cupti  string
+	others []string // further CUPTIs, for a driver that is older than the first
+	env    buildenv.Env
+	lacks  []string // what a bare start would lack
 	// missing are the libraries that are nowhere.
 	missing []string
 }
@@ -202,7 +203,13 @@ func (a *app) setStage(ctx context.Context, o Options, first *cuda.Toolkit, env 
 	}
 	switch st.cupti = o.CUPTI; {
 	case st.cupti == "":
-		st.cupti = pickCUPTI(a.toolkits(first), driver.Version(a.Host).CUDA)
+		toolkits := a.toolkits(first)
+		st.cupti = pickCUPTI(toolkits, driver.Version(a.Host).CUDA)
+		for _, t := range toolkits {
+			if t.CUPTI != "" && t.CUPTI != st.cupti && !contains(st.others, t.CUPTI) {
+				st.others = append(st.others, t.CUPTI)
+			}
+		}
 	case !a.Host.IsFile(a.Host.Abs(st.cupti)):
 		return st, &usageError{"no libcupti at " + st.cupti, "give the path of a libcupti.so"}
 	default:
@@ -364,6 +371,9 @@ type proof struct {
 // prove runs a program under the probe and judges what was recorded.
 func (a *app) prove(ctx context.Context, o verify.Options) (proof, error) {
 	o.Real = a.Real(a.Host)
+	if a.Nodes != nil {
+		o.Nodes = a.Nodes(a.Host)
+	}
 	o.RunDir = a.Host.Join(a.CacheDir, "runs")
 	e, err := verify.Run(ctx, a.Host, a.Runner, o)
 	if err != nil {
@@ -412,10 +422,17 @@ func (a *app) tellVerdict(p proof) {
 	}
 }
 
-// hasDevice says whether this machine shows any sign of an NVIDIA device; without one, nothing is run to be proven.
-func (a *app) hasDevice(ctx context.Context) bool {
-	_, devices, _ := driver.Inventory(ctx, a.Host, a.Runner, a.Self)
-	return len(devices) > 0
+// hasDevice says whether this machine has an NVIDIA device; without one, nothing is run to be proven. NVML and nvidia-smi can be missing where CUDA
+// works, so where they know of none and there is a device node the control is asked.
+func (a *app) hasDevice(ctx context.Context, o Options) bool {
+	if _, devices, _ := driver.Inventory(ctx, a.Host, a.Runner, a.Self); len(devices) > 0 {
+		return true
+	}
+	if !verify.HasNode(a.Host) {
+		return false
+	}
+	p, err := a.getProbe(ctx, o)
+	return err != nil || verify.HasDevice(ctx, a.Host, a.Runner, verify.Options{Env: a.Host.Env, Probe: p, RunDir: a.Host.Join(a.CacheDir, "runs")})
 }
 
 // chosenProgram is the one program that the build made, or of several the one that the [prove] table names; nil: it is not clear which.
@@ -465,7 +482,7 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 		j.Shell.Status("Unproved", "not proven: nothing was run; to prove it: %s", how)
 		return nil
 	}
-	if !j.hasDevice(ctx) {
+	if !j.hasDevice(ctx, j.options) {
 		j.notProven = "no GPU here"
 		j.Shell.Loud("Unproved", "not proven: no GPU here; on a machine with one run: %s", how)
 		if j.options.RequireProof {
@@ -525,11 +542,11 @@ func (j *journey) proveOptions(ctx context.Context, binary string, args []string
 	o := verify.Options{
 		Binary: binary, Args: args, Kernel: j.options.Kernel, ExpectExit: j.options.ExpectExit, Timeout: j.options.Timeout,
 		Min: j.options.Min, Device: j.options.Device, Child: j.options.Child, Counterfactual: j.options.Counterfactual,
-		Stdin: j.Stdin, Stdout: j.Shell.Out, Stderr: j.Shell.Err, Own: r.Kernels(), Mode: verify.Prove,
+		Stdin: j.Stdin, Stdout: j.Shell.Out, Stderr: j.Shell.Err, Own: r.Kernels(),
 	}
 	if want := j.Config.Prove.Value; want != nil {
-		if o.Kernel == nil && want.Kernel != "" {
-			if o.Kernel, err = regexp.Compile(want.Kernel); err != nil {
+		if o.Kernel == nil && len(want.Kernel) > 0 {
+			if o.Kernel, err = regexp.Compile(want.Kernel.Expression()); err != nil {
 				return o, err
 			}
 		}
@@ -542,7 +559,7 @@ func (j *journey) proveOptions(ctx context.Context, binary string, args []string
 		return o, err
 	}
 	j.tellLacks(st)
-	o.Env, o.Probe, o.CUPTI = st.env, st.probe, st.cupti
+	o.Env, o.Probe, o.CUPTI, o.Others = st.env, st.probe, st.cupti, st.others
 	return o, nil
 }
 

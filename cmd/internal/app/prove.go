@@ -40,9 +40,9 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	}
 	watch := a.watchProgram(out, "prove")
 	asked := verify.Options{
-		Binary: binary, Args: l.Trailing, Env: st.env, CUPTI: st.cupti, Probe: st.probe, Kernel: o.Kernel, ExpectExit: o.ExpectExit,
+		Binary: binary, Args: l.Trailing, Env: st.env, CUPTI: st.cupti, Others: st.others, Probe: st.probe, Kernel: o.Kernel, ExpectExit: o.ExpectExit,
 		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual,
-		Timeout: o.Timeout, Stdin: a.Stdin, Stdout: watch.stdout, Stderr: watch.stderr, Own: r.Kernels(), Mode: verify.Prove,
+		Timeout: o.Timeout, Stdin: a.Stdin, Stdout: watch.stdout, Stderr: watch.stderr, Own: r.Kernels(),
 	}
 	p, err := a.proveSealed(ctx, o, asked)
 	if err != nil {

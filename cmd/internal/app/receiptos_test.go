@@ -62,7 +62,7 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 						Kernels: []probe.Kernel{{Name: "matmul", Count: 1, Total: 10, Start: 1, End: 11}}, End: &probe.End{Kernels: 1},
 					}}},
 				}
-				rules := verify.Rules{Mode: verify.Prove, Patterns: verify.DefaultPatterns()}
+				rules := verify.Rules{}
 				r := receipt.New("devel", receipt.Binary{Path: "app.exe", Size: hash.size, SHA256: hash.sum}, buildenv.Env{}, "", receipt.Ask(rules, false), e, verify.Judge(e, rules))
 				data, err := r.Encode()
 				if err != nil {

@@ -50,14 +50,24 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	for source, name := range map[string]string{"cuda.c": "libcuda.so.1", "cupti.c": "libcupti.so.13"} {
 		compile("-shared", "-fPIC", "-Wl,-soname,"+name, filepath.Join(data, "standin", source), "-o", filepath.Join(lib, name), "-ldl")
 	}
+	// a driver and a device of its own for each run, which would else see the others open theirs
+	driver, err := os.ReadFile(filepath.Join(lib, "libcuda.so.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := func(n int, name string) string {
+		to := filepath.Join(lib, fmt.Sprint(name, n))
+		if err := errors.Join(os.Mkdir(to, 0o700), os.WriteFile(filepath.Join(to, "libcuda.so.1"), driver, 0o700), os.WriteFile(filepath.Join(to, "node"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		return to
+	}
 	programs := map[string]verify.Kind{"gpu": verify.Proved, "cpu": verify.NotUsed, "fill": verify.OtherKernels, "status": verify.Unproved}
 	for name := range programs {
 		compile("-std=c11", filepath.Join(data, "zoo", name+".c"), "-o", filepath.Join(dir, name))
 	}
-	host := h
-	host.Env = h.Env.Set("LD_LIBRARY_PATH", lib)
 	for _, name := range []string{"CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "LD_AUDIT", probe.InjectionVariable} {
-		host.Env = host.Env.Unset(name)
+		h.Env = h.Env.Unset(name)
 	}
 	p, err := probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), probe.Compiler{Path: gcc})
 	if err != nil {
@@ -78,13 +88,16 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	const each = 3
 	var all sync.WaitGroup
 	for name := range programs {
-		for range each {
+		for n := range each {
+			host, libs := h, room(n, name)
+			host.Env = h.Env.Set("LD_LIBRARY_PATH", libs)
 			all.Add(1)
 			go func() {
 				defer all.Done()
 				var out, errs bytes.Buffer
 				a := &app{Machine: &session.Machine{
 					Host: host, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &errs}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"),
+					Nodes: func(buildenv.Host) []string { return []string{filepath.Join(libs, "node")} },
 					Real: func(buildenv.Host) func(verify.Loaded) (bool, string) {
 						return func(l verify.Loaded) (bool, string) {
 							return strings.HasPrefix(l.LibCUDA, lib), "not the stand-in of this test"
@@ -113,7 +126,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	if len(proofs) != each*len(programs) {
 		t.Fatalf("%d proofs of %d processes", len(proofs), each*len(programs))
 	}
-	j := &journey{app: &app{Machine: &session.Machine{Host: host}}}
+	j := &journey{app: &app{Machine: &session.Machine{Host: h}}}
 	for name := range programs {
 		j.programs = append(j.programs, program{Path: filepath.Join(dir, name), Name: name, Kind: "test", Target: "test"})
 	}

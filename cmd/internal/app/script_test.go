@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(need.Patient(m), map[string]func(){
 		"gpubuild":         func() { os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
 		"cargo-gpubuild":   func() { os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
-		"gpubuild-standin": func() { os.Exit(app.MainWith(os.Args, os.Stdin, os.Stdout, os.Stderr, standinIsReal)) },
+		"gpubuild-standin": func() { os.Exit(app.MainWith(os.Args, os.Stdin, os.Stdout, os.Stderr, standinIsReal, standinNodes)) },
 		"counting-cargo":   countingCargo,
 		"standin-nvcc":     standinNVCC,
 		"changing-cargo":   changingCargo,
@@ -142,6 +142,17 @@ func lateCargo() {
 	if err != nil {
 		panic(err)
 	}
+}
+
+// standinNodes are the files that stand-in drivers open in place of a device.
+func standinNodes(h buildenv.Host) []string {
+	var out []string
+	for _, dir := range h.SplitList(h.Env.Get("LD_LIBRARY_PATH")) {
+		if node := filepath.Join(dir, "node"); exists(node) {
+			out = append(out, node)
+		}
+	}
+	return out
 }
 
 // standinIsReal is the predicate that only a test may pass in.
@@ -369,6 +380,7 @@ func buildStandin(ts *testscript.TestScript, _ bool, _ []string) {
 		ts.Check(err)
 		ts.Check(os.WriteFile(filepath.Join(ts.MkAbs(dir), lib), data, 0o755))
 	}
+	ts.Check(os.WriteFile(filepath.Join(ts.MkAbs("standin"), "node"), nil, 0o644))
 }
 
 func pathWithout(path string, programs []string) string {

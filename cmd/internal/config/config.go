@@ -48,7 +48,7 @@ type Config struct {
 // Prove is the [prove] table.
 type Prove struct {
 	Args       []string `toml:"args"`
-	Kernel     string   `toml:"kernel"`      // regular expression; empty: the matmul patterns
+	Kernel     Kernels  `toml:"kernel"`      // empty: a matrix product
 	ExpectExit int      `toml:"expect-exit"` // the program's own exit status when all is well
 	Bin        string   `toml:"bin"`         // which binary; empty: the only one
 }
@@ -242,8 +242,8 @@ func check(s Source, f file, undecoded []toml.Key, below []string) error {
 			Fix: "give a version here, and --gpu-toolkit=fetch on the command line"}
 	}
 	if f.Prove != nil {
-		if _, err := regexp.Compile(f.Prove.Kernel); err != nil {
-			return &Error{Path: s.Path, Line: lineOf(s.Data, "kernel"), Problem: fmt.Sprintf("prove.kernel: %v", err), Fix: "write a regular expression as Go's regexp/syntax has it"}
+		if err := s.checkKernels("prove", f.Prove.Kernel, below); err != nil {
+			return err
 		}
 	}
 	if err := s.checkMarked("test", f.Test, below); err != nil {

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -11,9 +13,59 @@ type Marked struct {
 	// GPU are patterns of target names, as path.Match has them: kernels, integration-*. A kind in front narrows one to it: lib:kernels, bin:*,
 	// test:*; so does a package: kernels/unit, lib:kernels/unit.
 	GPU []string `toml:"gpu"`
+	// Kernel says which kernels count; empty: a matrix product.
+	Kernel Kernels `toml:"kernel"`
 
 	source Source
 	key    []string
+}
+
+// Kernels are regular expressions, of which any may match: one string, or a list.
+type Kernels []string
+
+// UnmarshalTOML reads a string or a list of strings.
+func (k *Kernels) UnmarshalTOML(v any) error {
+	switch v := v.(type) {
+	case string:
+		*k = Kernels{v}
+		return nil
+	case []any:
+		for _, e := range v {
+			one, ok := e.(string)
+			if !ok {
+				return fmt.Errorf("%v is not a string", e)
+			}
+			*k = append(*k, one)
+		}
+		return nil
+	}
+	return fmt.Errorf("%v is neither a string nor a list of strings", v)
+}
+
+// Expression joins them to one expression; nothing where there are none.
+func (k Kernels) Expression() string {
+	if len(k) == 1 {
+		return k[0]
+	}
+	var parts []string
+	for _, one := range k {
+		parts = append(parts, "(?:"+one+")")
+	}
+	return strings.Join(parts, "|")
+}
+
+func (s Source) checkKernels(table string, k Kernels, below []string) error {
+	for _, one := range k {
+		if _, err := regexp.Compile(one); err != nil || one == "" {
+			problem := `an empty expression matches every kernel`
+			if err != nil {
+				problem = err.Error()
+			}
+			return &Error{Path: s.Path, Line: lineIn(s.Data, append(slices.Clone(below), table, "kernel")), Problem: table + ".kernel: " + problem,
+				Fix: "write a regular expression as Go's regexp/syntax has it, or a list of them"}
+		}
+	}
+	return nil
 }
 
 // targetKinds are the words that may stand in front of a pattern.
@@ -55,6 +107,9 @@ func (s Source) checkMarked(table string, m *Marked, below []string) error {
 	m.source, m.key = s, append(slices.Clone(below), table, "gpu")
 	if len(m.GPU) == 0 {
 		return m.bad("an empty list marks nothing", "name targets, such as gpu = [\"kernels\", \"integration-*\"], or leave the table out")
+	}
+	if err := s.checkKernels(table, m.Kernel, below); err != nil {
+		return err
 	}
 	for i, p := range m.GPU {
 		kind, rest, prefixed := strings.Cut(p, ":")

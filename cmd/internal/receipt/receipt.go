@@ -51,19 +51,19 @@ type Binary struct {
 
 // Asked is what was asked of the run, as plain data.
 type Asked struct {
-	Expect         string      `json:"expect"` // gpu or cpu
-	Mode           verify.Mode `json:"mode"`
-	Kernel         string      `json:"kernel,omitempty"` // a regular expression; empty: the patterns of gpubuild
-	Min            uint64      `json:"min,omitempty"`
-	Device         string      `json:"device,omitempty"`
-	Child          string      `json:"child,omitempty"`
-	Counterfactual bool        `json:"counterfactual,omitempty"`
-	ExpectExit     int         `json:"expect_exit"`
+	Expect         string `json:"expect"`           // gpu or cpu
+	Mode           string `json:"mode,omitempty"`   // prove or run, of version 1, in which run took any kernel of the binary for a match: read, and not obeyed
+	Kernel         string `json:"kernel,omitempty"` // a regular expression; empty: the patterns of gpubuild
+	Min            uint64 `json:"min,omitempty"`
+	Device         string `json:"device,omitempty"`
+	Child          string `json:"child,omitempty"`
+	Counterfactual bool   `json:"counterfactual,omitempty"`
+	ExpectExit     int    `json:"expect_exit"`
 }
 
 // Ask makes plain data of rules.
 func Ask(r verify.Rules, cpu bool) Asked {
-	a := Asked{Expect: "gpu", Mode: r.Mode, Min: r.Min, Device: r.Device, Child: r.Child, Counterfactual: r.Counterfactual, ExpectExit: r.ExpectExit}
+	a := Asked{Expect: "gpu", Min: r.Min, Device: r.Device, Child: r.Child, Counterfactual: r.Counterfactual, ExpectExit: r.ExpectExit}
 	if cpu {
 		a.Expect = "cpu"
 	}
@@ -76,11 +76,7 @@ func Ask(r verify.Rules, cpu bool) Asked {
 // Rules makes rules of the plain data, with the patterns of today.
 func (a Asked) Rules() (verify.Rules, error) {
 	r := verify.Rules{
-		Mode: a.Mode, Min: a.Min, Device: a.Device, Child: a.Child, Counterfactual: a.Counterfactual, ExpectExit: a.ExpectExit,
-		Patterns: verify.DefaultPatterns(),
-	}
-	if a.Mode != verify.Prove && a.Mode != verify.Exec {
-		return r, fmt.Errorf("%q is no mode of a proof", a.Mode)
+		Min: a.Min, Device: a.Device, Child: a.Child, Counterfactual: a.Counterfactual, ExpectExit: a.ExpectExit,
 	}
 	if a.Expect != "gpu" && a.Expect != "cpu" {
 		return r, fmt.Errorf("%q was expected, which is neither gpu nor cpu", a.Expect)

@@ -32,7 +32,7 @@ func proven(t testing.TB) Receipt {
 			End:     &probe.End{Kernels: 3, Accepted: 3},
 		}}},
 	}
-	rules := verify.Rules{Mode: verify.Prove, Patterns: verify.DefaultPatterns()}
+	rules := verify.Rules{}
 	env := buildenv.Env{}.Set("CUDA_VISIBLE_DEVICES", "0").Set("API_TOKEN", "hunter2").Set("LD_LIBRARY_PATH", "/x/lib")
 	return New("devel", Binary{Path: "/x/app", Size: 10, SHA256: "abc"}, env, "source", Ask(rules, false), e, verify.Judge(e, rules))
 }
@@ -100,14 +100,13 @@ func TestTampering(t *testing.T) {
 		{"a conflict was left out", func(r *Receipt) { r.Evidence.Conflicts = []verify.Conflict{{What: "NSYS_X is set"}} }, "abc", 10, real, true, "the conflicts are others"},
 		{"another kernel was asked for", func(r *Receipt) { r.Asked.Kernel = "^relu$" }, "abc", 10, real, true, "judged again"},
 		{"a regular expression that is none", func(r *Receipt) { r.Asked.Kernel = "(" }, "abc", 10, real, true, "cannot be read"},
-		{"no mode", func(r *Receipt) { r.Asked.Mode = "" }, "abc", 10, real, true, "cannot be read"},
 		{"nothing was expected", func(r *Receipt) { r.Asked.Expect = "" }, "abc", 10, real, true, "cannot be read"},
 		{"the CPU was expected", func(r *Receipt) { r.Asked.Expect = "cpu" }, "abc", 10, real, true, "it shows proved, not not used"},
 		{"evidence of another program", func(r *Receipt) { r.Evidence.Binary = "/x/other" }, "abc", 10, real, true, "of another command: /x/other"},
 		{"other arguments", func(r *Receipt) { r.Command = []string{"/x/app"} }, "abc", 10, real, true, "of another command"},
 		{"an unproved receipt says so", func(r *Receipt) {
 			r.Evidence.Control.Outcome = verify.ControlMissing
-			r.Verdict = verify.Judge(r.Evidence, verify.Rules{Mode: verify.Prove, Patterns: verify.DefaultPatterns()})
+			r.Verdict = verify.Judge(r.Evidence, verify.Rules{})
 		}, "abc", 10, real, true, "it shows unproved, not proved"},
 	}
 	for _, tt := range tests {

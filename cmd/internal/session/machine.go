@@ -23,6 +23,7 @@ type Machine struct {
 	CacheDir string
 	Began    time.Time
 	Real     RealDriver
+	Nodes    func(buildenv.Host) []string // the GPUs' device nodes; nil: verify.DeviceNodes. Only a test binary passes others
 }
 
 // RealDriver makes the predicate that says whether a loaded driver is that of a real GPU. Only a test binary passes another one than verify.RealDriver.

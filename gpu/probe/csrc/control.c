@@ -8,6 +8,8 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 #endif
@@ -42,7 +44,7 @@ static const char body[] =
 static const struct { const char *version, *target; } dialects[] = { { "6.0", "sm_50" }, { "6.3", "sm_75" }, { "7.8", "sm_90" } };
 
 static char name[256], uuid[41], libcuda[4096];
-static int major, minor, driver;
+static int major_capability, minor_capability, driver;
 static const char *target = "";
 
 static void quoted(const char *s) {
@@ -94,15 +96,17 @@ static uint32_t moment(void) {
     clock_gettime(CLOCK_REALTIME, &now);
     return (uint32_t)now.tv_nsec;
 }
-/* the NVIDIA device nodes that are open now: a stand-in driver has none */
+/* NVIDIA's character devices that are open now: see each_node in os_linux.h */
 static void nodes(void) {
     static const char *const known[] = { "/dev/nvidia", "/dev/dxg", "/dev/nvhost", "/dev/nvmap" };
-    DIR *d = opendir("/proc/self/fd"); struct dirent *e; const char *comma = ""; char link[64], to[256];
+    DIR *d = opendir("/proc/self/fd"); struct dirent *e; const char *comma = ""; char link[64], to[256]; struct stat st;
     while (d && (e = readdir(d))) {
         snprintf(link, sizeof link, "/proc/self/fd/%.20s", e->d_name);
         ssize_t n = readlink(link, to, sizeof to - 1);
         if (n <= 0) continue;
         to[n] = 0;
+        if (stat(link, &st) != 0 || !S_ISCHR(st.st_mode)) continue;
+        if ((!strncmp(to, "/dev/nvidiactl", 14) || (!strncmp(to, "/dev/nvidia", 11) && to[11] >= '0' && to[11] <= '9')) && major(st.st_rdev) != 195) continue;
         for (size_t i = 0; i < sizeof known / sizeof *known; i++)
             if (!strncmp(to, known[i], strlen(known[i]))) { printf("%s", comma); quoted(to); comma = ","; }
     }
@@ -115,7 +119,7 @@ static void leave(int code, const char *step, int rc, const char *why) {
     quoted(why);
     printf(",\"device\":"); quoted(name);
     printf(",\"uuid\":"); quoted(uuid);
-    printf(",\"capability\":\"%d.%d\",\"driver\":%d,\"ptx\":\"%s\",\"libcuda\":", major, minor, driver, target);
+    printf(",\"capability\":\"%d.%d\",\"driver\":%d,\"ptx\":\"%s\",\"libcuda\":", major_capability, minor_capability, driver, target);
     quoted(libcuda);
     printf(",\"nodes\":["); nodes(); printf("]}\n");
     exit(code);
@@ -132,6 +136,8 @@ int main(void) {
     FUNCTION(device_get, "cuDeviceGet", int *, int);
     FUNCTION(device_name, "cuDeviceGetName", char *, int, int);
     FUNCTION(device_uuid, "cuDeviceGetUuid", void *, int);
+    int (*slice_uuid)(void *, int);                         /* of a slice (MIG) its own, where the older function answers that of the whole device */
+    *(void **)&slice_uuid = function(lib, "cuDeviceGetUuid_v2");
     FUNCTION(attribute, "cuDeviceGetAttribute", int *, int, int);
     FUNCTION(retain, "cuDevicePrimaryCtxRetain", void **, int);
     FUNCTION(current, "cuCtxSetCurrent", void *);
@@ -150,10 +156,13 @@ int main(void) {
     if ((rc = device_get(&dev, 0))) leave(NO_DEVICE, "cuDeviceGet", rc, "the first device cannot be had");
     device_name(name, sizeof name, dev);
     name[sizeof name - 1] = 0;
-    attribute(&major, 75, dev);
-    attribute(&minor, 76, dev);
+    attribute(&major_capability, 75, dev);
+    attribute(&minor_capability, 76, dev);
     if (!device_uuid(u, dev)) {
-        char *p = uuid + sprintf(uuid, "GPU-");
+        unsigned char slice[16];
+        int is_slice = slice_uuid && !slice_uuid(slice, dev) && memcmp(slice, u, sizeof u);
+        char *p = uuid + sprintf(uuid, is_slice ? "MIG-" : "GPU-");
+        if (is_slice) memcpy(u, slice, sizeof u);
         for (int i = 0; i < 16; i++) p += sprintf(p, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
     }
     if ((rc = retain(&ctx, dev)) || (rc = current(ctx))) leave(RUN_FAILED, "context", rc, "no context on the device");

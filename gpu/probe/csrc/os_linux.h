@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,6 +58,8 @@ static uint64_t nanoseconds(void) {
     clock_gettime(CLOCK_REALTIME, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
+
+static void nap(long ms) { struct timespec t = { 0, ms * 1000000 }; nanosleep(&t, NULL); }
 
 static void program(char *exe, size_t size) {
     ssize_t n = readlink("/proc/self/exe", exe, size - 1);
@@ -131,15 +134,36 @@ static void each_driver(void (*tell)(const char *)) {
     if (f) fclose(f);
 }
 
-/* the NVIDIA device nodes that this process has open: a stand-in driver has none */
+/* Profilers are told by the names of what they load into a process. */
+static void each_profiler(void (*tell)(const char *)) {
+    static const char *const marks[] = { "njection", "libcupti", "sanitizer", "libnsys", "nvbit", "kineto" };
+    char line[4400], last[4400] = ""; int any = 0; FILE *f = fopen("/proc/self/maps", "re");
+    while (f && any < 8 && fgets(line, sizeof line, f)) {
+        char *p = strchr(line, '/'), *base; int is = 0;
+        if (!p) continue;
+        p[strcspn(p, "\n")] = 0;
+        if (!(base = strrchr(p, '/')) || !strcmp(p, last) || strstr(base, "gpubuild")) continue;
+        for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) is |= strstr(base, marks[i]) != NULL;
+        if (!is) continue;
+        snprintf(last, sizeof last, "%s", p);
+        any++;
+        tell(p);
+    }
+    if (f) fclose(f);
+}
+
+/* NVIDIA's character devices that this process has open. The major number of nvidiactl and nvidia0 is NVIDIA's (195, linux/Documentation/admin-guide/
+ * devices.txt), which only its kernel module answers: a stand-in driver has none. */
 static void each_node(void (*tell)(const char *)) {
-    DIR *d = opendir("/proc/self/fd"); struct dirent *e; int any = 0; char link[64], to[256];
+    DIR *d = opendir("/proc/self/fd"); struct dirent *e; int any = 0; char link[64], to[256]; struct stat st;
     while (d && any < 32 && (e = readdir(d))) {
         snprintf(link, sizeof link, "/proc/self/fd/%.20s", e->d_name);
         ssize_t n = readlink(link, to, sizeof to - 1);
         if (n <= 0) continue;
         to[n] = 0;
         if (!starts(to, "/dev/nvidia") && !starts(to, "/dev/dxg") && !starts(to, "/dev/nvhost") && !starts(to, "/dev/nvmap")) continue;
+        if (fstatat(AT_FDCWD, link, &st, 0) != 0 || !S_ISCHR(st.st_mode)) continue;
+        if ((starts(to, "/dev/nvidiactl") || (starts(to, "/dev/nvidia") && to[11] >= '0' && to[11] <= '9')) && major(st.st_rdev) != 195) continue;
         any++;
         tell(to);
     }
@@ -337,7 +361,16 @@ static int begin_thread(void (*body)(void)) {
 static void leave_alone(void) { pthread_exit(NULL); }
 
 /* ---- the end and forks -------------------------------------------------------------------------------------------------------------- */
-static int at_end(void (*f)(void)) { return atexit(f); }
+/* on_exit is the GNU C library's; another one does not tell the status */
+extern int on_exit(void (*)(int, void *), void *) __attribute__((weak));
+static void (*end_function)(int64_t);
+static void ends_with(int status, void *unused) { (void)unused; end_function(status & 0xff); }
+static void ends(void) { end_function(-1); }
+static int at_end(void (*f)(int64_t)) {
+    end_function = f;
+    return on_exit ? on_exit(ends_with, NULL) : atexit(ends);
+}
+static int64_t alone_status(void) { return 0; }
 static void in_forks(void (*parent)(void), void (*child)(void)) { pthread_atfork(NULL, parent, child); }
 
 /* Do its children vanish without anybody being told? /proc does not say so of SA_NOCLDWAIT, and of SIG_IGN only as long as it lasts. */

@@ -224,6 +224,7 @@ static void each_driver(void (*tell)(const char *)) {
     for (i = 0; i < drivers_n; i++) tell(drivers[i]);
 }
 static void each_node(void (*tell)(const char *)) { (void)tell; }   /* Windows has no device nodes */
+static void each_profiler(void (*tell)(const char *)) { (void)tell; }   /* they are not told apart there yet */
 
 /* Does the driver's own table lead to a function that lies elsewhere? NVIDIA's nvcuda.dll may hand on to the nvcuda64.dll that it brought. */
 static int interposed(void *cuda, const char *name, char *by, size_t size) {
@@ -359,10 +360,12 @@ static void leave_alone(void) {
     ExitThread(code);
 }
 
+static void nap(long ms) { Sleep((DWORD)ms); }
+
 /* ---- the end ------------------------------------------------------------------------------------------------------------------------ */
 static unsigned char *exit_entry, exit_bytes[12];
 static volatile LONG ending;
-static void (*end_function)(void);
+static void (*end_function)(int64_t);
 
 static int write_code(unsigned char *at, const unsigned char *bytes, size_t n) {
     DWORD before;
@@ -376,14 +379,16 @@ static int write_code(unsigned char *at, const unsigned char *bytes, size_t n) {
 /* stands in the place of RtlExitUserProcess until the first call, which puts it back */
 static void NTAPI on_exit_process(LONG code) {
     if (InterlockedExchange(&ending, 1)) Sleep(INFINITE);   /* the first thread to come ends this one, as it would have without us */
-    end_function();
+    end_function((int64_t)(uint32_t)code);
     if (write_code(exit_entry, exit_bytes, sizeof exit_bytes)) ((void (NTAPI *)(LONG))(void *)exit_entry)(code);
     TerminateProcess(GetCurrentProcess(), (UINT)code);
 }
 
 static int ignores_children(void) { return 0; }     /* the watcher's job knows of each */
 
-static int at_end(void (*f)(void)) {
+static int64_t alone_status(void) { return -1; }       /* that of the last thread, which is not known yet */
+
+static int at_end(void (*f)(int64_t)) {
     /* mov rax, on_exit_process; jmp rax: no instruction is moved, because the old bytes come back before they are run */
     unsigned char jump[12] = { 0x48, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xe0 };
     void (NTAPI *to)(LONG) = on_exit_process;

@@ -23,6 +23,7 @@ enum {
     DETAIL = 1000,        /* launches written one by one */
     NAMES = 64,           /* names summed up at once */
     LAST_MS = 5000,       /* how long the last flush is waited for */
+    WAIT_MS = 1000,       /* how long the devices are waited for, once */
     PERIOD_MS = 100       /* how often completed buffers are asked for: what a kill can lose */
 };
 
@@ -64,10 +65,11 @@ static int (*p_next)(uint8_t *, size_t, void **);
 static int (*p_dropped)(void *, uint32_t, size_t *);
 static int (*p_subscribe)(void **, void (*)(void *, uint32_t, uint32_t, const void *), void *);
 static int (*p_callback)(uint32_t, void *, uint32_t, uint32_t);
+static int (*p_attribute)(uint32_t, size_t *, void *);
 static void *cuda;                  /* the driver's handle */
 
 static uint64_t owner;              /* the process that this state belongs to; a forked child is another */
-static counter seen, unfinished, dropped, accepted, detailed, forks;
+static counter seen, unfinished, untimed, dropped, accepted, detailed, forks, faults;
 static flag devices_told, recording;
 static int flush_rc = -1;           /* of the last flush */
 
@@ -123,15 +125,16 @@ static void look_for_interposers(void) {
 static void tell_devices(void) {
     static once_lock once = ONCE_LOCK;
     static const char digits[] = "0123456789abcdef";
-    int (*count)(int *), (*get)(int *, int), (*uuid)(void *, int), (*attr)(int *, int, int), (*name)(char *, int, int);
+    int (*count)(int *), (*get)(int *, int), (*uuid)(void *, int), (*whole)(void *, int), (*attr)(int *, int, int), (*name)(char *, int, int);
     int n = 0;
     if (devices_told || !try_once(&once)) return;
     *(void **)&count = symbol(cuda, "cuDeviceGetCount"); *(void **)&get = symbol(cuda, "cuDeviceGet");
     *(void **)&attr = symbol(cuda, "cuDeviceGetAttribute"); *(void **)&name = symbol(cuda, "cuDeviceGetName");
-    if (!(*(void **)&uuid = symbol(cuda, "cuDeviceGetUuid_v2"))) *(void **)&uuid = symbol(cuda, "cuDeviceGetUuid");
+    *(void **)&whole = symbol(cuda, "cuDeviceGetUuid");
+    if (!(*(void **)&uuid = symbol(cuda, "cuDeviceGetUuid_v2"))) uuid = whole;
     if (!devices_told && count && get && uuid && attr && name && count(&n) == OK && n > 0) {
         for (int i = 0; i < n && i < 64; i++) {
-            int dev, major = 0, minor = 0; unsigned char u[16]; char hex[32], called[256] = "";
+            int dev, major = 0, minor = 0; unsigned char u[16], of[16]; char hex[32], called[256] = "";
             if (get(&dev, i) != OK || uuid(u, dev) != OK) continue;
             attr(&major, 75, dev); attr(&minor, 76, dev);     /* COMPUTE_CAPABILITY_MAJOR and _MINOR */
             name(called, sizeof called, dev);
@@ -139,7 +142,8 @@ static void tell_devices(void) {
             for (int k = 0; k < 16; k++) { hex[2 * k] = digits[u[k] >> 4]; hex[2 * k + 1] = digits[u[k] & 15]; }
             begin("device");
             field_n("ordinal", (uint64_t)i);
-            field("uuid"); text("\"GPU-"); put(hex, 8); text("-"); put(hex + 8, 4); text("-"); put(hex + 12, 4); text("-");
+            /* of a slice (MIG) the newer function answers the slice's UUID, the older one that of the whole device */
+            field("uuid"); text(whole && whole(of, dev) == OK && memcmp(u, of, sizeof u) ? "\"MIG-" : "\"GPU-"); put(hex, 8); text("-"); put(hex + 8, 4); text("-"); put(hex + 12, 4); text("-");
             put(hex + 16, 4); text("-"); put(hex + 20, 12); text("\"");
             field_s("name", called); field_n("major", (uint64_t)major); field_n("minor", (uint64_t)minor);
             finish(0);
@@ -178,6 +182,7 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
     while ((rc = p_next(buf, valid, &rec)) == OK) {
         const struct kernel_record *k = rec; struct tally one, *t = NULL;
         if (k->kind != KIND_CONCURRENT_KERNEL && k->kind != KIND_KERNEL) continue;
+        if (!k->start && !k->end) { ADD(untimed, 1); continue; }                 /* CUPTI's header: the times could not be collected */
         if (!k->start || k->end <= k->start) { ADD(unfinished, 1); continue; }   /* a forced flush hands over running kernels with end 0 */
         ADD(seen, 1);
         one.first = *k; one.start = k->start; one.end = k->end; one.count = 1; one.total = k->end - k->start;
@@ -209,40 +214,81 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
     restore_error(e);
 }
 
+/* Records that are complete are fetched when the program waits for its kernels, so that a process which then ends at once has left them. Not each time:
+ * a program may wait a hundred thousand times a second. */
+static void hand_over(void) {
+    static counter waits, last; uint64_t now = GET(waits) < 64 ? 0 : nanoseconds();
+    if (now && now - GET(last) < 10000000u) return;
+    last = now;
+    p_flush(0);
+    /* The devices, too, once: they may not be asked for in a callback, so our thread does, and is not waited for longer than a moment. */
+    if (!ADD(waits, 1) && GET(seen)) for (int i = 0; i < WAIT_MS && !devices_told; i++) { ask_thread(); nap(1); }
+}
+
+/* Errors after which a context is lost, and with it what its kernels computed (cuda.h, CUresult). */
+static int is_fault(int rc) {
+    return rc == 214 || rc == 220 || rc == 226 || rc == 700 || rc == 702 || rc == 709 || rc == 710 || (rc >= 714 && rc <= 719) || rc == 999;
+}
+
+/* cupti_driver_cbid.h. First the launches: cuLaunchKernel, cuLaunch, Grid, GridAsync; Kernel_ptsz; CooperativeKernel, _ptsz, MultiDevice; GraphLaunch,
+ * _ptsz; KernelEx, _ptsz. Then what waits for them: cuCtxSynchronize, cuEventQuery, cuEventSynchronize, cuStreamQuery, cuStreamSynchronize, _ptsz;
+ * cuMemcpyDtoH_v2, Async, _ptds, Async_ptsz; cuMemcpy, Async, _ptds, Async_ptsz. An old CUPTI does not know the last launches. */
+enum { LAUNCHES = 12 };
+static const uint32_t watched_calls[] = { 307, 115, 116, 117, 442, 477, 478, 480, 514, 515, 652, 653,
+    17, 120, 121, 125, 126, 440, 278, 279, 398, 422, 305, 306, 408, 418 };
+
 /* A launch that the driver accepted, counted on its own: CUPTI has lost records (12.4 update 1), and then silence is no evidence. */
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) {
-    const struct call_data *d = data;
-    (void)user; (void)domain; (void)id;
-    if (d->site == 1 && d->answer && *(const int *)d->answer == OK) ADD(accepted, 1);
+    const struct call_data *d = data; int launch = 0, rc; error_state e;
+    (void)user; (void)domain;
+    if (d->site != 1 || !d->answer) return;
+    e = keep_error();
+    rc = *(const int *)d->answer;
+    for (size_t i = 0; i < LAUNCHES && !launch; i++) launch = watched_calls[i] == id;
+    if (rc == OK && launch) ADD(accepted, 1);
+    else if (rc == OK && recording && GET(accepted)) hand_over();
+    else if (is_fault(rc) && ADD(faults, 1) < 4) {
+        begin("fault"); field_n("rc", (uint64_t)rc); field_s("function", d->function ? d->function : ""); finish(1);
+    }
+    restore_error(e);
 }
 
 /* answers CUPTI's refusal, or 0; -1: this CUPTI has no callbacks */
-static int count_calls(void) {
-    /* cuLaunch, Grid, GridAsync; Kernel, _ptsz; CooperativeKernel, _ptsz, MultiDevice; GraphLaunch, _ptsz; KernelEx, _ptsz (cupti_driver_cbid.h).
-     * An old CUPTI does not know the last ones. */
-    static const uint32_t ids[] = { 307, 115, 116, 117, 442, 477, 478, 480, 514, 515, 652, 653 };
+static int watch_calls(void) {
     void *subscriber = NULL; int rc;
     if (!p_subscribe || !p_callback) return -1;
     if ((rc = p_subscribe(&subscriber, on_call, NULL)) != OK) return rc;
-    if ((rc = p_callback(1, subscriber, 1, ids[0])) != OK) return rc;
-    for (size_t i = 1; i < sizeof ids / sizeof *ids; i++) p_callback(1, subscriber, 1, ids[i]);
+    if ((rc = p_callback(1, subscriber, 1, watched_calls[0])) != OK) return rc;
+    for (size_t i = 1; i < sizeof watched_calls / sizeof *watched_calls; i++) p_callback(1, subscriber, 1, watched_calls[i]);
     return OK;
+}
+
+/* CUPTI keeps up to 250 buffers of 3 MB a context on the device by default. Ours are fetched ten times a second. */
+static void bound_device_memory(void) {
+    enum { DEVICE_BUFFER_SIZE = 0, DEVICE_BUFFER_POOL_LIMIT = 2 };
+    size_t bytes = 1 << 20, most = 64, size = sizeof(size_t);
+    if (!p_attribute) return;
+    p_attribute(DEVICE_BUFFER_SIZE, &size, &bytes);
+    p_attribute(DEVICE_BUFFER_POOL_LIMIT, &size, &most);
 }
 
 static int last_flush(void) {
     size_t drop = 0; int rc = p_flush(FLUSH_FORCED);
     if (p_dropped && p_dropped(NULL, 0, &drop) == OK) ADD(dropped, drop);
-    if (GET(seen) || GET(unfinished)) tell_devices();
+    if (GET(seen) || GET(unfinished) || GET(untimed)) tell_devices();
     return rc;
 }
 
-static void write_end(int rc) {
+/* status: what the process ended with; -1: not known */
+static void write_end(int rc, int64_t status) {
     if (!devices_told) gather_drivers();
     if (!hold_for_end(LAST_MS)) return;
     if (!devices_told) { compose("driver"); list("drivers", each_driver); list("nodes", each_node); close_line(0); }
     compose("end");
     field("flush"); integer(rc); field_n("kernels", GET(seen)); field_n("unfinished", GET(unfinished)); field_n("dropped", GET(dropped));
     field_n("accepted", GET(accepted)); field_n("lost_writes", GET(lost_writes));
+    if (status >= 0) field_n("status", (uint64_t)status);
+    if (GET(untimed)) field_n("untimed", GET(untimed));
     if (GET(forks)) field_n("forks", GET(forks));
     if (ignores_children()) text(",\"ignores\":true");
     close_line(1);
@@ -258,7 +304,7 @@ static void flusher(void) {
             flush_rc = last_flush();
             if (asked & LAST) break;
             owner = 0;
-            write_end(flush_rc);
+            write_end(flush_rc, alone_status());
             leave_alone();
         } else if (asked & ASKED) tell_devices();
         else p_flush(0);
@@ -268,7 +314,7 @@ static void flusher(void) {
 
 /* The thread does the last flush and is out of CUPTI for good before CUPTI is taken down, which happens after us. It is not waited for
  * longer than LAST_MS: a device may hang, and exit() may have been called by a signal's handler that interrupted CUPTI itself. */
-static void on_end(void) {
+static void on_end(int64_t status) {
     error_state e = keep_error(); int rc = -1;
     if (!owner || process_id() != owner) return;
     recording = 0;
@@ -276,7 +322,7 @@ static void on_end(void) {
     case -1: rc = last_flush(); break;
     case 1: rc = flush_rc; break;
     }
-    write_end(rc);
+    write_end(rc, status);
     restore_error(e);
 }
 
@@ -304,10 +350,17 @@ static int load(void) {
     SYMBOL(p_dropped, "cuptiActivityGetNumDroppedRecords", 0);
 #undef SYMBOL
     *(void **)&p_subscribe = symbol(h, "cuptiSubscribe"); *(void **)&p_callback = symbol(h, "cuptiEnableCallback");
+    *(void **)&p_attribute = symbol(h, "cuptiActivitySetAttribute");
     if ((rc = p_version(&v)) != OK) return unavailable("version", rc, NULL);
+    /* First of all: a process has one subscriber, and what another profiler does to our records nobody knows. */
+    if ((counting = watch_calls()) > 0) {
+        file_of(*(void **)&p_enable, file, sizeof file);
+        begin("profilers"); list("profilers", each_profiler); finish(0);
+        return unavailable("subscribe", counting, NULL);
+    }
+    bound_device_memory();
     if ((rc = p_register(on_request, on_complete)) != OK) return unavailable("register", rc, NULL);
     if ((rc = p_enable(KIND_CONCURRENT_KERNEL)) != OK) return unavailable("enable", rc, NULL);
-    counting = count_calls();
 
     *(void **)&driver = symbol(cuda, "cuDriverGetVersion");
     if (driver) driver(&driver_version);

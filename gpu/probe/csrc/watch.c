@@ -1,11 +1,11 @@
 /* gpubuild's watcher: stands between gpubuild and the program for one reason. Whether a program had children that came and went between
  * two looks into /proc can be told only by its parent, after it ended and before it is reaped: then /proc/<pid>/stat still has the
  * faults of the children that it waited for, and children that it left behind have become ours.
- *   gpubuild-watch RECORD DRIVERS PROGRAM [ARGUMENT...]
+ *   gpubuild-watch RECORD NODES PROGRAM [ARGUMENT...]
  * It writes two JSON lines to RECORD, takes no signal of the program's away, reads and writes none of its streams, and ends as the program
- * ended: with its status, or by its signal. DRIVERS are the driver's libraries, a line each, or empty: whether anybody opened one meanwhile is told,
- * because a program that lives shorter than two looks could otherwise have used it unseen ("opened": -1 when that cannot be told). A child that SA_NOCLDWAIT made vanish is not seen here:
- * of a process that asked the driver the probe tells that, and its forks. */
+ * ended: with its status, or by its signal. NODES are the GPUs' device nodes, a line each: which of them anybody opened meanwhile is told
+ * (inotify reports the opening of a character device, but not by whom). Nobody uses a GPU without opening one. "watched" is how many are
+ * watched; -1: they cannot be. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -33,31 +33,39 @@ static unsigned long long stat_field(char *stat, int i) {      /* as proc(5) num
     return p ? strtoull(p + 1, NULL, 10) : 0;
 }
 
-static int watched(char *drivers) {              /* -1: not all of them could be watched, or there is none */
+enum { MOST_NODES = 256 };
+static char *nodes[MOST_NODES];
+static int watches[MOST_NODES], opened[MOST_NODES], watched;
+
+static int watch_nodes(char *list) {
     int in = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    for (char *next, *at = drivers; in >= 0 && at; at = next) {
+    for (char *next, *at = list; at && *at; at = next) {
         if ((next = strchr(at, '\n'))) *next++ = 0;
-        if (inotify_add_watch(in, at, IN_OPEN) < 0) { close(in); in = -1; }
+        if (watched < 0 || watched == MOST_NODES || in < 0 || (watches[watched] = inotify_add_watch(in, at, IN_OPEN)) < 0) { watched = -1; continue; }
+        nodes[watched++] = at;
     }
     return in;
 }
 
-static int opened(int in) {                      /* -1: not known */
-    char b[4096] __attribute__((aligned(8))); ssize_t n; int events = 0;
-    if (in < 0) return -1;
-    while ((n = read(in, b, sizeof b)) > 0)
-        for (char *p = b; p < b + n; p += sizeof(struct inotify_event) + ((struct inotify_event *)(void *)p)->len) events++;
-    return n < 0 && errno != EAGAIN ? -1 : events;
+static void read_openings(int in) {
+    char b[4096] __attribute__((aligned(8))); ssize_t n;
+    while (in >= 0 && watched > 0 && (n = read(in, b, sizeof b)) > 0)
+        for (char *p = b; p < b + n && watched > 0; p += sizeof(struct inotify_event) + ((struct inotify_event *)(void *)p)->len) {
+            const struct inotify_event *e = (void *)p;
+            if (e->mask & IN_Q_OVERFLOW) watched = -1;
+            for (int i = 0; i < watched; i++) if (watches[i] == e->wd) opened[i] = 1;
+        }
+    if (watched > 0 && n < 0 && errno != EAGAIN) watched = -1;
 }
 
 int main(int argc, char **argv) {
     int out, failed[2], status = 0, e = 0, orphans = 0, running = 0; pid_t pid; sigset_t all, old; siginfo_t info;
     char file[64], b[8192], *p; unsigned long long children = 0; int known = 0, ignored = 0;
     struct sigaction plain = { .sa_handler = SIG_DFL }, inherited;
-    if (argc < 4) { fprintf(stderr, "usage: gpubuild-watch RECORD DRIVERS PROGRAM [ARGUMENT...]\n"); return 2; }
+    if (argc < 4) { fprintf(stderr, "usage: gpubuild-watch RECORD NODES PROGRAM [ARGUMENT...]\n"); return 2; }
     if ((out = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0) { perror(argv[1]); return 126; }
     if (pipe2(failed, O_CLOEXEC) != 0) { perror("pipe"); return 126; }
-    int in = watched(argv[2]);
+    int in = watch_nodes(argv[2]);
     int subreaper = prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &old);
@@ -99,9 +107,12 @@ int main(int argc, char **argv) {
         if (o == 0) { running = 1; break; }
         if (errno != EINTR) break;
     }
-    dprintf(out, "{\"event\":\"ended\",\"pid\":%d,\"code\":%d,\"signal\":%d,\"known\":%s,\"children\":%s,\"ignored\":%s,\"orphans\":%d,\"running\":%s,\"opened\":%d}\n",
+    read_openings(in);
+    dprintf(out, "{\"event\":\"ended\",\"pid\":%d,\"code\":%d,\"signal\":%d,\"known\":%s,\"children\":%s,\"ignored\":%s,\"orphans\":%d,\"running\":%s,\"watched\":%d,\"nodes\":[",
             (int)pid, WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0, known ? "true" : "false",
-            children ? "true" : "false", ignored ? "true" : "false", orphans, running ? "true" : "false", opened(in));
+            children ? "true" : "false", ignored ? "true" : "false", orphans, running ? "true" : "false", watched);
+    for (int i = 0, any = 0; i < watched; i++) if (opened[i]) dprintf(out, "%s\"%s\"", any++ ? "," : "", nodes[i]);
+    dprintf(out, "]}\n");
     if (WIFSIGNALED(status)) {      /* end the same way, but leave the core file to the program */
         struct rlimit none = { 0, 0 };
         setrlimit(RLIMIT_CORE, &none);

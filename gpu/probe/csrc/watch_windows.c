@@ -1,10 +1,10 @@
 /* gpubuild's watcher on Windows; watch.c is that for Linux. It stands between gpubuild and the program, because a job object tells what no
  * looking at processes can: how many processes there ever were in the program's tree, however short they lived.
- *   gpubuild-watch.exe RECORD DRIVER PROGRAM [ARGUMENT...]
+ *   gpubuild-watch.exe RECORD NODES PROGRAM [ARGUMENT...]
  * It writes JSON lines to RECORD: launched; seen, one for each process that was met (its executable, the driver if it was loaded, whether
  * its environment still carries the probe's variables; Windows, unlike Linux, shows the environment as the program changed it); ended. It
  * reads and writes none of the program's streams, hands its command line on byte for byte, and ends with its exit code.
- * Windows tells nobody that a library's file was opened, so that DRIVER is not watched and "opened" is -1: not known. A process that was
+ * Windows has no device nodes and tells nobody who opened a device, so that NODES are not watched and "watched" is -1. A process that was
  * started by a service for the program (WMI, the task scheduler) is not in the job and is not seen. */
 #define WIN32_LEAN_AND_MEAN
 #define _WIN32_WINNT 0x0602
@@ -179,7 +179,7 @@ static int complain(const char *what) {
 int main(void) {
     WCHAR *rest = behind(GetCommandLineW(), 1), file[LONGEST]; STARTUPINFOW start; PROCESS_INFORMATION child; HANDLE job; DWORD code = 0, wait;
     JOBOBJECT_BASIC_ACCOUNTING_INFORMATION count; uint64_t started; unsigned looks = 0; int in_job, counted; size_t i;
-    if (!word(rest, file) || !*behind(behind(rest, 0), 0)) return complain("usage: gpubuild-watch RECORD DRIVER PROGRAM [ARGUMENT...]\n");
+    if (!word(rest, file) || !*behind(behind(rest, 0), 0)) return complain("usage: gpubuild-watch RECORD NODES PROGRAM [ARGUMENT...]\n");
     rest = behind(behind(rest, 0), 0);
     record = CreateFileW(file, FILE_APPEND_DATA | SYNCHRONIZE, FILE_SHARE_READ | FILE_SHARE_WRITE | FILE_SHARE_DELETE, NULL, OPEN_ALWAYS, FILE_ATTRIBUTE_NORMAL, NULL);
     if (record == INVALID_HANDLE_VALUE) { complain("gpubuild-watch: the record file cannot be written\n"); return CANNOT_RUN; }
@@ -218,7 +218,7 @@ int main(void) {
     truth("known", counted && wait == WAIT_OBJECT_0 && !full);
     truth("children", !counted || count.TotalProcesses > 1);
     truth("running", counted && count.ActiveProcesses > 0);
-    text(",\"orphans\":0,\"opened\":-1");
+    text(",\"orphans\":0,\"watched\":-1");
     finish();
     ExitProcess(code);
 }
