@@ -23,7 +23,7 @@ enum {
     DETAIL = 1000,        /* launches written one by one */
     NAMES = 64,           /* names summed up at once */
     LAST_MS = 5000,       /* how long the last flush is waited for */
-    WAIT_MS = 1000,       /* how long the devices are waited for, once */
+    WAIT_MS = 2000,       /* how long the devices are waited for, once */
     PERIOD_MS = 100       /* how often completed buffers are asked for: what a kill can lose */
 };
 
