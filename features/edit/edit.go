@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+	"github.com/pelletier/go-toml/v2/unstable"
 
 	"gpubuild/features/manifest"
 )
@@ -163,49 +164,43 @@ func lineEnd(data []byte) string {
 type editor struct {
 	data  []byte
 	nl    string
-	spans map[string]manifest.Span
+	spans manifest.Positions
 }
 
 // insert answers the text with the edges; nil where the form is not understood.
 func (e *editor) insert(feature string, add []string) []byte {
-	if at, ok := e.spans[manifest.SpanKey([]string{"features", feature})]; ok {
+	if at, ok := e.spans.At("features", feature); ok {
 		return e.intoArray(at, add)
 	}
-	list := make([]string, 0, len(add))
-	for _, s := range add {
-		list = append(list, Quote(s, '"'))
-	}
-	pair := Key(feature) + " = [" + strings.Join(list, ", ") + "]"
-	head, ok := e.spans[manifest.SpanKey([]string{"features"})]
+	return e.intoTable("features", FeatureLine(feature, add))
+}
+
+// intoTable puts `key = value` behind the last entry of a table, in whichever way the table is written; nil where that is not understood.
+func (e *editor) intoTable(table, pair string) []byte {
+	head, ok := e.spans.At(table)
 	if !ok {
-		return e.newTable("features", pair)
+		return e.newTable(table, pair)
 	}
-	last, found := e.lastFeature()
+	var last manifest.Span
+	for _, s := range e.spans.Entries(table) {
+		if s.End > last.End && e.data[e.indent(s.Start)] != '[' { // [dependencies.x] is a table of its own
+			last = s
+		}
+	}
+	found := last.End > 0
 	switch {
-	case head.End > head.Start && e.data[head.Start] == '{': // features = { … }
-		if !found {
-			return splice(e.data, head.Start+1, " "+pair+" ")
-		}
+	case head.End > head.Start && e.data[head.Start] == '{' && !found: // features = { … }
+		return splice(e.data, head.Start+1, " "+pair+" ")
+	case head.End > head.Start && e.data[head.Start] == '{':
 		return splice(e.data, last.End, ", "+pair)
+	case head.End == head.Start && !found:
+		return nil
 	case head.End == head.Start: // features.x = […] at the top of the file
-		if !found {
-			return nil
-		}
-		return e.afterLine(last.End, e.indent(last.Start)+"features."+pair)
+		return e.afterLine(last.End, e.indentation(last.Start)+table+"."+pair)
 	case !found:
 		return e.afterLine(head.End, pair)
 	}
-	return e.afterLine(last.End, e.indent(last.Start)+pair)
-}
-
-// lastFeature is the place of the last value of the [features] table.
-func (e *editor) lastFeature() (last manifest.Span, found bool) {
-	for k, s := range e.spans {
-		if path := strings.Split(k, "\x00"); len(path) == 2 && path[0] == "features" && s.End > last.End {
-			last, found = s, true
-		}
-	}
-	return last, found
+	return e.afterLine(last.End, e.indentation(last.Start)+pair)
 }
 
 // newTable puts a table behind everything else, where it can be part of nothing.
@@ -230,17 +225,24 @@ func (e *editor) afterLine(at int, line string) []byte {
 	return splice(e.data, len(e.data), e.nl+line+e.nl)
 }
 
-// indent is the white space with which the line of a place begins.
-func (e *editor) indent(at int) string {
+// indent is where the text of a place's line begins, behind its white space.
+func (e *editor) indent(at int) int {
+	i := e.lineStart(at)
+	for i < at && (e.data[i] == ' ' || e.data[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// indentation is the white space with which the line of a place begins.
+func (e *editor) indentation(at int) string { return string(e.data[e.lineStart(at):e.indent(at)]) }
+
+func (e *editor) lineStart(at int) int {
 	begin := bytes.LastIndexByte(e.data[:at], '\n') + 1
 	if begin == 0 && bytes.HasPrefix(e.data, []byte("\uFEFF")) {
 		begin = len("\uFEFF")
 	}
-	end := begin
-	for end < at && (e.data[end] == ' ' || e.data[end] == '\t') {
-		end++
-	}
-	return string(e.data[begin:end])
+	return begin
 }
 
 // intoArray puts elements behind the last one of an array, in the array's own manner: on lines of their own where the others have them, with
@@ -250,7 +252,7 @@ func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 		return nil
 	}
 	shut := at.End - 1
-	elements, comma, ok := manifest.ArrayElements(e.data, at.Start+1, shut)
+	elements, comma, ok := arrayElements(e.data, at)
 	if !ok {
 		return nil
 	}
@@ -265,7 +267,7 @@ func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 	if len(elements) == 0 {
 		inner := e.data[at.Start+1 : shut]
 		if i := bytes.LastIndexByte(inner, '\n'); i >= 0 { // an empty array over several lines: a line before the one that closes it
-			line := e.indent(shut) + "    "
+			line := e.indentation(shut) + "    "
 			return splice(e.data, at.Start+1+i+1, line+strings.Join(list, ","+e.nl+line)+","+e.nl)
 		}
 		pad := ""
@@ -290,15 +292,44 @@ func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 	if place > tail && e.data[place-1] == '\r' {
 		place--
 	}
-	indent := e.indent(last.Start)
+	indent := e.indentation(last.Start)
 	if !bytes.ContainsRune(e.data[at.Start:last.Start], '\n') {
-		indent = e.indent(at.Start) + "    "
+		indent = e.indentation(at.Start) + "    "
 	}
 	text := e.nl + indent + strings.Join(list, ","+e.nl+indent)
 	if comma >= 0 {
 		return splice(e.data, place, text+",")
 	}
 	return splice(splice(e.data, place, text), last.End, ",")
+}
+
+// arrayElements lists the places of an array's strings and of the comma behind the last one, -1 without; false where it holds anything else.
+func arrayElements(data []byte, array manifest.Span) (list []manifest.Span, comma int, ok bool) {
+	const key = "x="
+	var p unstable.Parser
+	p.Reset(append([]byte(key), data[array.Start:array.End]...))
+	if !p.NextExpression() || p.Expression().Value().Kind != unstable.Array {
+		return nil, -1, false
+	}
+	for it := p.Expression().Value().Children(); it.Next(); {
+		if it.Node().Kind != unstable.String {
+			return nil, -1, false
+		}
+		start := array.Start - len(key) + int(it.Node().Raw.Offset)
+		list = append(list, manifest.Span{Start: start, End: start + int(it.Node().Raw.Length)})
+	}
+	if len(list) == 0 {
+		return nil, -1, true
+	}
+	for i := list[len(list)-1].End; i < array.End; i++ {
+		switch data[i] {
+		case ',':
+			return list, i, true
+		case '#':
+			i += bytes.IndexByte(data[i:array.End], '\n')
+		}
+	}
+	return list, -1, true
 }
 
 func splice(data []byte, at int, text string) []byte {
@@ -363,44 +394,15 @@ func AddDependency(data []byte, path, key, value string) ([]byte, error) {
 	}
 	deps[key] = want["v"]
 	e := &editor{data: data, nl: lineEnd(data), spans: manifest.Locate(data)}
-	after, err := decode(e.insertDependency(Key(key) + " = " + value))
+	out := e.intoTable("dependencies", Key(key)+" = "+value)
+	after, err := decode(out)
 	if err != nil {
 		return fail("[dependencies] is written in a form that is not understood here")
 	}
 	if !reflect.DeepEqual(fingerprintOf(before), fingerprintOf(after)) {
 		return fail("more than the entry would change")
 	}
-	return e.insertDependency(Key(key) + " = " + value), nil
-}
-
-func (e *editor) insertDependency(pair string) []byte {
-	head, ok := e.spans[manifest.SpanKey([]string{"dependencies"})]
-	if !ok {
-		return e.newTable("dependencies", pair)
-	}
-	var last manifest.Span
-	found := false
-	for k, s := range e.spans { // the last entry that is no table of its own
-		path := strings.Split(k, "\x00")
-		if len(path) == 2 && path[0] == "dependencies" && s.End > last.End && s.Start < len(e.data) && e.data[bytes.LastIndexByte(e.data[:s.Start], '\n')+1+len(e.indent(s.Start))] != '[' {
-			last, found = s, true
-		}
-	}
-	switch {
-	case head.End > head.Start && e.data[head.Start] == '{':
-		if !found {
-			return splice(e.data, head.Start+1, " "+pair+" ")
-		}
-		return splice(e.data, last.End, ", "+pair)
-	case head.End == head.Start:
-		if !found {
-			return nil
-		}
-		return e.afterLine(last.End, e.indent(last.Start)+"dependencies."+pair)
-	case !found:
-		return e.afterLine(head.End, pair)
-	}
-	return e.afterLine(last.End, e.indent(last.Start)+pair)
+	return out, nil
 }
 
 // DependencyError says that a dependency was not written because that could not be done with certainty.

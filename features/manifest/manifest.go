@@ -40,7 +40,7 @@ type Package struct {
 	workspace       *workspace
 	text            []byte
 	once            *sync.Once
-	spans           map[string]Span
+	spans           Positions
 	featureLines    map[string]int // what FeatureLine answered
 }
 
@@ -77,7 +77,8 @@ func (p *Package) Line(path ...string) int {
 		return 0
 	}
 	p.once.Do(func() { p.spans = Locate(p.text) })
-	return p.spans[SpanKey(path)].line
+	at, _ := p.spans.At(path...)
+	return at.Line
 }
 
 // FeatureLine answers the line of a feature, else that of the [features] table, else that of the table before which one belongs.

@@ -70,11 +70,11 @@ func TestLocate(t *testing.T) {
 		`target/cfg(target_os = "linux")/dependencies/nn`: 20, "dependencies/tokio": 21, "dependencies/tokio/version": 22, "bin/name": 24,
 	} {
 		key := strings.ReplaceAll(path, "/", "\x00")
-		if got[key].line != line {
-			t.Errorf("%s: line %d, want %d", path, got[key].line, line)
+		if got[key].Line != line {
+			t.Errorf("%s: line %d, want %d", path, got[key].Line, line)
 		}
 	}
-	cuda := got[SpanKey([]string{"features", "cuda"})]
+	cuda, _ := got.At("features", "cuda")
 	if v := text[cuda.Start:cuda.End]; v != `["candle-core/cuda"]` {
 		t.Errorf("the value's bytes: %s", v)
 	}

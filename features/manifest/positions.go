@@ -1,295 +1,112 @@
 package manifest
 
 import (
+	"bytes"
+	"slices"
 	"strings"
+
+	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// Span is where a key stands in a manifest: the line of the key, and the bytes of its value (of the header, for a table).
-type Span struct{ line, Start, End int }
+// Span is where a key stands in a manifest: the line of the key, and the bytes of its value; of a table's header the name in it. A table that only dotted
+// keys open has an empty one.
+type Span struct{ Line, Start, End int }
 
-// Locate finds the places of all keys of a TOML text. The text has been read by the TOML reader before, which has no positions; where
-// the two should ever disagree a key is just not found. Entries of an array of tables share one name; the first one counts.
-func Locate(data []byte) map[string]Span {
-	s := &locator{data: data, line: 1, spans: map[string]Span{}}
-	s.document()
-	return s.spans
+// Positions are the places of a text's keys. Entries of an array of tables share one name, of which the first one counts.
+type Positions map[string]Span
+
+// Locate finds the places of all keys of a TOML text, as far as it can be read.
+func Locate(data []byte) Positions {
+	l := &locator{found: Positions{}, line: 1}
+	text := bytes.TrimPrefix(data, []byte("\uFEFF"))
+	l.shift = len(data) - len(text)
+	l.text = text
+	l.parser.Reset(text)
+	var table []string
+	for l.parser.NextExpression() {
+		switch e := l.parser.Expression(); e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			path, first, last := l.key(e)
+			table = path
+			l.record(table, Span{l.lineOf(first), first, last})
+		case unstable.KeyValue:
+			l.pair(table, e)
+		}
+	}
+	return l.found
 }
 
-func SpanKey(path []string) string { return strings.Join(path, "\x00") }
+// At answers the place of a key.
+func (p Positions) At(path ...string) (Span, bool) {
+	s, ok := p[strings.Join(path, "\x00")]
+	return s, ok
+}
+
+// Entries lists the places of the values directly below a table at the top.
+func (p Positions) Entries(table string) []Span {
+	var out []Span
+	for path, s := range p {
+		if key, ok := strings.CutPrefix(path, table+"\x00"); ok && !strings.Contains(key, "\x00") {
+			out = append(out, s)
+		}
+	}
+	return out
+}
 
 type locator struct {
-	data  []byte
-	pos   int
-	line  int
-	depth int
-	spans map[string]Span
+	parser unstable.Parser
+	text   []byte
+	shift  int // bytes before text
+	found  Positions
+	at     int // lines are counted up to here
+	line   int
 }
 
-const maxNesting = 100 // deeper values are skipped to the end of their line
-
-func (s *locator) document() {
-	if strings.HasPrefix(string(s.data[:min(3, len(s.data))]), "\uFEFF") {
-		s.pos = 3
+// pair records `key = value` below a table, and what lies in an inline table.
+func (l *locator) pair(table []string, e *unstable.Node) {
+	key, first, last := l.key(e)
+	line := l.lineOf(first)
+	path := slices.Concat(table, key)
+	start := last + bytes.IndexByte(l.text[last:], '=') + 1
+	for start < len(l.text) && (l.text[start] == ' ' || l.text[start] == '\t') {
+		start++
 	}
-	var table []string
-	for {
-		s.blank(true)
-		if s.pos >= len(s.data) {
-			return
-		}
-		begin := s.pos
-		if s.peek() == '[' {
-			line := s.line
-			s.pos++
-			if s.peek() == '[' {
-				s.pos++
+	for i := len(table) + 1; i < len(path); i++ { // dotted keys open tables on their way
+		l.record(path[:i], Span{line, start, start})
+	}
+	l.record(path, Span{line, start, int(e.Raw.Offset + e.Raw.Length)})
+	if e.Value().Kind == unstable.InlineTable {
+		for it := e.Value().Children(); it.Next(); {
+			if it.Node().Kind == unstable.KeyValue {
+				l.pair(path, it.Node())
 			}
-			path, ok := s.key()
-			s.endOfLine()
-			if ok {
-				table = path
-				s.record(table, Span{line, begin, s.pos})
-			}
-			continue
-		}
-		if !s.pair(table) {
-			s.endOfLine()
-		}
-		if s.pos == begin { // nothing that can be read: never stand still
-			s.advance()
 		}
 	}
 }
 
-// pair reads `key = value` below prefix.
-func (s *locator) pair(prefix []string) bool {
-	line := s.line
-	key, ok := s.key()
-	if !ok {
-		return false
-	}
-	s.blank(false)
-	if s.peek() != '=' {
-		return false
-	}
-	s.pos++
-	s.blank(false)
-	path := append(append([]string{}, prefix...), key...)
-	for i := len(prefix) + 1; i < len(path); i++ { // dotted keys open tables on their way
-		s.record(path[:i], Span{line, s.pos, s.pos})
-	}
-	start := s.pos
-	ok = s.value(path)
-	s.record(path, Span{line, start, s.pos})
-	return ok
-}
-
-func (s *locator) record(path []string, at Span) {
-	k := SpanKey(path)
-	if _, known := s.spans[k]; !known {
-		s.spans[k] = at
-	}
-}
-
-// key reads a dotted key.
-func (s *locator) key() ([]string, bool) {
-	var path []string
-	for {
-		s.blank(false)
-		switch c := s.peek(); {
-		case c == '"' || c == '\'':
-			begin := s.pos
-			if !s.text() {
-				return path, false
-			}
-			path = append(path, unquote(string(s.data[begin:s.pos])))
-		default:
-			begin := s.pos
-			for s.pos < len(s.data) && bare(s.data[s.pos]) {
-				s.pos++
-			}
-			if s.pos == begin {
-				return path, false
-			}
-			path = append(path, string(s.data[begin:s.pos]))
+// key answers a dotted key and the bytes from its first part to its last one.
+func (l *locator) key(e *unstable.Node) (path []string, first, last int) {
+	for it := e.Key(); it.Next(); {
+		raw := it.Node().Raw
+		if path == nil {
+			first = int(raw.Offset)
 		}
-		s.blank(false)
-		if s.peek() != '.' {
-			return path, true
-		}
-		s.pos++
+		path, last = append(path, string(it.Node().Data)), int(raw.Offset+raw.Length)
+	}
+	return path, first, last
+}
+
+func (l *locator) record(path []string, s Span) {
+	k := strings.Join(path, "\x00")
+	if _, known := l.found[k]; !known {
+		s.Start, s.End = s.Start+l.shift, s.End+l.shift
+		l.found[k] = s
 	}
 }
 
-func bare(c byte) bool {
-	return c == '-' || c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
-}
-
-// value skips a value; keys of inline tables are recorded below path, unless path is nil.
-func (s *locator) value(path []string) bool {
-	if s.depth++; s.depth > maxNesting {
-		s.depth--
-		return false
-	}
-	defer func() { s.depth-- }()
-	switch s.peek() {
-	case '"', '\'':
-		return s.text()
-	case '[':
-		s.pos++
-		for {
-			s.blank(true)
-			switch s.peek() {
-			case ']':
-				s.pos++
-				return true
-			case ',':
-				s.pos++
-				continue
-			case 0:
-				return false
-			}
-			if !s.value(nil) {
-				return false
-			}
-		}
-	case '{':
-		s.pos++
-		for {
-			s.blank(true)
-			switch s.peek() {
-			case '}':
-				s.pos++
-				return true
-			case ',':
-				s.pos++
-				continue
-			case 0:
-				return false
-			}
-			if path == nil {
-				path = []string{""} // inside an array: never asked for
-			}
-			if !s.pair(path) {
-				return false
-			}
-		}
-	}
-	begin := s.pos
-	for s.pos < len(s.data) && !strings.ContainsRune(",]}#\n", rune(s.data[s.pos])) {
-		s.pos++
-	}
-	for s.pos > begin && (s.data[s.pos-1] == ' ' || s.data[s.pos-1] == '\t' || s.data[s.pos-1] == '\r') {
-		s.pos--
-	}
-	return s.pos > begin
-}
-
-// text skips a string of any of the four kinds.
-func (s *locator) text() bool {
-	q := s.data[s.pos]
-	long := s.pos+2 < len(s.data) && s.data[s.pos+1] == q && s.data[s.pos+2] == q
-	if long {
-		s.pos += 3
-	} else {
-		s.pos++
-	}
-	for s.pos < len(s.data) {
-		switch c := s.data[s.pos]; {
-		case c == '\\' && q == '"':
-			s.advance()
-			if s.pos < len(s.data) {
-				s.advance()
-			}
-			continue
-		case c == '\n' && !long:
-			return false
-		case c == q && !long:
-			s.pos++
-			return true
-		case c == q && s.pos+2 < len(s.data) && s.data[s.pos+1] == q && s.data[s.pos+2] == q:
-			s.pos += 3
-			for n := 0; n < 2 && s.peek() == q; n++ { // up to two quotes may stand before the closing three
-				s.pos++
-			}
-			return true
-		}
-		s.advance()
-	}
-	return false
-}
-
-// blank skips spaces, and with lines also line ends and comments.
-func (s *locator) blank(lines bool) {
-	for s.pos < len(s.data) {
-		switch c := s.data[s.pos]; {
-		case c == ' ' || c == '\t':
-			s.pos++
-		case lines && (c == '\n' || c == '\r'):
-			s.advance()
-		case lines && c == '#':
-			for s.pos < len(s.data) && s.data[s.pos] != '\n' {
-				s.pos++
-			}
-		default:
-			return
-		}
-	}
-}
-
-func (s *locator) endOfLine() {
-	for s.pos < len(s.data) && s.data[s.pos] != '\n' {
-		s.pos++
-	}
-}
-
-func (s *locator) advance() {
-	if s.data[s.pos] == '\n' {
-		s.line++
-	}
-	s.pos++
-}
-
-func (s *locator) peek() byte {
-	if s.pos < len(s.data) {
-		return s.data[s.pos]
-	}
-	return 0
-}
-
-// unquote takes the quotes off a key. Escapes are rare enough in keys to be left as they are, but for the two that names can need.
-func unquote(q string) string {
-	if len(q) < 2 {
-		return q
-	}
-	t := q[1 : len(q)-1]
-	if q[0] == '"' {
-		t = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(t)
-	}
-	return t
-}
-
-// ArrayElements lists the places of an array's strings and of the comma behind the last one, -1 without.
-func ArrayElements(data []byte, from, to int) (list []Span, comma int, ok bool) {
-	s := &locator{data: data[:to], pos: from, line: 1, spans: map[string]Span{}}
-	comma = -1
-	for {
-		s.blank(true)
-		switch s.peek() {
-		case 0:
-			return list, comma, s.pos >= to
-		case ',':
-			comma = s.pos
-			s.pos++
-		case '"', '\'':
-			begin := s.pos
-			if !s.text() {
-				return nil, -1, false
-			}
-			list = append(list, Span{Start: begin, End: s.pos})
-			comma = -1
-		default:
-			return nil, -1, false
-		}
-	}
+// lineOf counts on: keys are visited in their order.
+func (l *locator) lineOf(offset int) int {
+	l.line += bytes.Count(l.text[l.at:offset], []byte("\n"))
+	l.at = offset
+	return l.line
 }
