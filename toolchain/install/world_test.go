@@ -84,8 +84,7 @@ func pinned(s shelf, part, pkg, version string, entries ...entry) string {
 	return fmt.Sprintf("%s = { version = %q, size = %d, unpacked = 4096, sha256 = %q, file = %q }\n", part, version, len(data), hex.EncodeToString(sum[:]), file)
 }
 
-const catalogHead = `schema = 1
-[licence.cuda]
+const catalogHead = `[licence.cuda]
 name = "CUDA terms"
 url = "https://docs.nvidia.com/cuda/eula/"
 [group]
