@@ -16,8 +16,8 @@ import (
 
 // Overlay makes one root, in the user's cache, of a cuDNN whose headers and import libraries lie in directories of several CUDA
 // versions, as NVIDIA's installer for Windows puts them: <root>/include and <root>/lib/x64, where every build script looks. Nothing of
-// the install is touched. The files are hard links where the cache lies on the same volume, else copies (some MB: the DLLs stay where
-// they are and are found by PATH). A root is made anew, under another name, when a file of the install changed.
+// the install is touched. The files are hard links where the cache is on the same volume, else copies (some MB: the DLLs stay where
+// they are and are found by PATH). If a file of the install changes, a new root with another name is made.
 func Overlay(h buildenv.Host, cacheDir, version, include, lib string) (string, error) {
 	parts := []struct{ from, to string }{{include, "include"}, {lib, h.Join("lib", "x64")}}
 	sum := sha256.New()

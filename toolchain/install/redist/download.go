@@ -57,21 +57,21 @@ func (d *download) try(ctx context.Context, part string) (progress bool, err err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	sum := sha256.New()
-	had, err := io.Copy(sum, f)
+	received, err := io.Copy(sum, f)
 	if err != nil {
 		return false, err
 	}
-	d.furthest = max(d.furthest, had)
-	resumed := had > 0
-	if had > d.archive.Size {
+	d.furthest = max(d.furthest, received)
+	resumed := received > 0
+	if received > d.archive.Size {
 		err = restart(f, sum)
-		had = 0
+		received = 0
 	}
-	if err == nil && had < d.archive.Size {
-		had, err = d.receive(ctx, f, sum, had)
+	if err == nil && received < d.archive.Size {
+		received, err = d.receive(ctx, f, sum, received)
 	}
-	progress = had > d.furthest
-	d.furthest = max(d.furthest, had)
+	progress = received > d.furthest
+	d.furthest = max(d.furthest, received)
 	if err != nil {
 		return progress, err
 	}
@@ -95,24 +95,24 @@ func restart(f *os.File, sum hash.Hash) error {
 	return errors.Join(err, f.Truncate(0))
 }
 
-// receive writes what is missing of the file, of which it has some bytes; it returns how many there are then.
-func (d *download) receive(ctx context.Context, f *os.File, sum hash.Hash, had int64) (int64, error) {
+// receive writes what is missing of the file, of which some bytes are there; it returns how many are there then.
+func (d *download) receive(ctx context.Context, f *os.File, sum hash.Hash, received int64) (int64, error) {
 	size := d.archive.Size
-	resp, done, err := d.source.get(ctx, d.archive.Path, had)
+	resp, done, err := d.source.get(ctx, d.archive.Path, received)
 	if err != nil {
-		return had, err
+		return received, err
 	}
 	defer done()
 	switch {
-	case resp.StatusCode == http.StatusPartialContent && had > 0:
+	case resp.StatusCode == http.StatusPartialContent && received > 0:
 		var from, to, total int64
 		n, _ := fmt.Sscanf(resp.Header.Get("Content-Range"), "bytes %d-%d/%d", &from, &to, &total)
-		if n != 3 || from != had || total != size {
+		if n != 3 || from != received || total != size {
 			err := fmt.Errorf("%s: the server sends %q of %d bytes", d.archive.File, resp.Header.Get("Content-Range"), size)
 			return 0, errors.Join(err, restart(f, sum))
 		}
 	case resp.StatusCode == http.StatusOK:
-		had = 0
+		received = 0
 		if err := restart(f, sum); err != nil {
 			return 0, err
 		}
@@ -122,34 +122,34 @@ func (d *download) receive(ctx context.Context, f *os.File, sum hash.Hash, had i
 	case resp.StatusCode == http.StatusRequestedRangeNotSatisfiable:
 		return 0, errors.Join(errors.New(resp.Status), restart(f, sum))
 	default:
-		return had, &statusError{resp.StatusCode, resp.Status}
+		return received, &statusError{resp.StatusCode, resp.Status}
 	}
 	buffer := make([]byte, 256<<10)
-	for had < size {
+	for received < size {
 		n, err := resp.Body.Read(buffer)
-		if had+int64(n) > size {
-			return had, &statusError{0, fmt.Sprintf("more than the %d bytes that the index says", size)}
+		if received+int64(n) > size {
+			return received, &statusError{0, fmt.Sprintf("more than the %d bytes that the index says", size)}
 		}
 		if _, err := f.Write(buffer[:n]); err != nil {
-			return had, err
+			return received, err
 		}
 		sum.Write(buffer[:n])
-		had += int64(n)
+		received += int64(n)
 		if now := time.Now(); now.Sub(d.last) > 3*time.Second {
 			d.last = now
-			d.say(fmt.Sprintf("fetching %s: %s of %s", d.archive, tree.Size(had), tree.Size(size)))
+			d.say(fmt.Sprintf("fetching %s: %s of %s", d.archive, tree.Size(received), tree.Size(size)))
 		}
-		if err == io.EOF && had < size {
-			err = fmt.Errorf("%w after %d of %d bytes", io.ErrUnexpectedEOF, had, size)
+		if err == io.EOF && received < size {
+			err = fmt.Errorf("%w after %d of %d bytes", io.ErrUnexpectedEOF, received, size)
 		}
 		if err != nil && err != io.EOF {
-			return had, err
+			return received, err
 		}
 	}
 	if n, _ := resp.Body.Read(buffer[:1]); n > 0 {
-		return had, &statusError{0, fmt.Sprintf("more than the %d bytes that the index says", size)}
+		return received, &statusError{0, fmt.Sprintf("more than the %d bytes that the index says", size)}
 	}
-	return had, nil
+	return received, nil
 }
 
 // retry repeats what fails for a reason that may pass. do says whether it made progress, and then the count starts again.

@@ -39,7 +39,7 @@ type FetchError struct {
 // Kind is why a file could not be fetched.
 type Kind string
 
-// The kinds that are told apart.
+// The known kinds.
 const (
 	Other   Kind = ""
 	Network Kind = "no network"

@@ -165,7 +165,7 @@ func (t *Tree) addEntry(a Archive, h *tar.Header, content io.Reader, bad func(st
 		return bad(err.Error(), nil)
 	}
 	if rel != "" && t.belowFile(rel) {
-		return bad("it lies below a link", nil)
+		return bad("it is below a link", nil)
 	}
 	switch h.Typeflag {
 	case tar.TypeDir:

@@ -37,7 +37,7 @@ type FetchError struct {
 // Kind is why pip could not fetch, as far as its output shows.
 type Kind string
 
-// The kinds that are told apart.
+// The known kinds.
 const (
 	Other   Kind = ""
 	Network Kind = "no network"
