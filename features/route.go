@@ -8,7 +8,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/features/catalog"
-	"gpubuild/features/edit"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 )
@@ -622,14 +621,14 @@ func (s *router) dependencyValue(p *manifest.Package, node int) string {
 		if dir == "" {
 			return ""
 		}
-		source = "path = " + edit.Quote(strings.ReplaceAll(relative(s.Host, p.Dir, dir), `\`, "/"), '"')
+		source = "path = " + buildenv.TOMLString(strings.ReplaceAll(relative(s.Host, p.Dir, dir), `\`, "/"))
 	case id.Kind == "git":
-		source = "git = " + edit.Quote(id.URL, '"')
+		source = "git = " + buildenv.TOMLString(id.URL)
 		if key, value, ok := strings.Cut(id.Query, "="); ok && (key == "branch" || key == "tag" || key == "rev") {
-			source += ", " + key + " = " + edit.Quote(value, '"')
+			source += ", " + key + " = " + buildenv.TOMLString(value)
 		}
 	case strings.Contains(id.URL, "crates.io"):
-		source = "version = " + edit.Quote(n.Version, '"')
+		source = "version = " + buildenv.TOMLString(n.Version)
 	default:
 		return "" // another registry: its name is in the user's configuration
 	}

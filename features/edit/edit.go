@@ -3,13 +3,13 @@ package edit
 import (
 	"bytes"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/BurntSushi/toml"
 	"github.com/pelletier/go-toml/v2/unstable"
 
+	"gpubuild/buildenv"
 	"gpubuild/features/manifest"
 )
 
@@ -23,20 +23,18 @@ type Edit struct {
 func (e Edit) String() string {
 	var quoted []string
 	for _, s := range e.Add {
-		quoted = append(quoted, Quote(s, '"'))
+		quoted = append(quoted, buildenv.TOMLString(s))
 	}
 	return fmt.Sprintf("`%s` gets %s", e.Feature, strings.Join(quoted, ", "))
 }
 
 // Error says that a manifest was left alone because it could not be edited with certainty.
-type Error struct{ Manifest, Feature, Why string }
+type Error struct{ Manifest, What, Why, ByHand string }
 
-func (e *Error) Error() string {
-	return fmt.Sprintf("%s: `%s` is not edited: %s", e.Manifest, e.Feature, e.Why)
-}
+func (e *Error) Error() string { return e.Manifest + ": " + e.What + ": " + e.Why }
 
 // Hint says what a user can do about it.
-func (e *Error) Hint() string { return "write the edge by hand" }
+func (e *Error) Hint() string { return "write the " + e.ByHand + " by hand" }
 
 // AddEdges writes edges into a manifest's [features] table. Only bytes are inserted, none is changed or taken away: comments, order, quoting
 // and line ends stay as they are. What is there already is not written again; when nothing is missing the answer is data itself. The result
@@ -54,7 +52,9 @@ func AddEdges(data []byte, edits ...Edit) ([]byte, error) {
 }
 
 func addEdges(data []byte, e Edit) ([]byte, error) {
-	fail := func(why string) ([]byte, error) { return nil, &Error{e.Manifest, e.Feature, why} }
+	fail := func(why string) ([]byte, error) {
+		return nil, &Error{e.Manifest, "`" + e.Feature + "` is not edited", why, "edge"}
+	}
 	before, err := decode(data)
 	if err != nil {
 		return fail("the manifest cannot be read: " + err.Error())
@@ -83,7 +83,7 @@ func addEdges(data []byte, e Edit) ([]byte, error) {
 		return fail("the text would not be TOML any more")
 	}
 	want := make([]any, 0, len(have)+len(add))
-	for _, s := range append(append([]string{}, have...), add...) {
+	for _, s := range slices.Concat(have, add) {
 		want = append(want, s)
 	}
 	if feats == nil {
@@ -91,7 +91,7 @@ func addEdges(data []byte, e Edit) ([]byte, error) {
 		before["features"] = feats
 	}
 	feats[e.Feature] = want
-	if !reflect.DeepEqual(fingerprintOf(before), fingerprintOf(after)) {
+	if !same(before, after) {
 		return fail("more than the edges would change")
 	}
 	return out, nil
@@ -103,54 +103,27 @@ func decode(data []byte) (map[string]any, error) {
 	return raw, err
 }
 
-// fingerprintOf is a value in a form in which equal values are equal: NaN is not, and times carry their zone as a pointer.
-func fingerprintOf(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, e := range v {
-			out[k] = fingerprintOf(e)
-		}
-		return out
-	case []map[string]any:
-		out := make([]any, 0, len(v))
-		for _, e := range v {
-			out = append(out, fingerprintOf(e))
-		}
-		return out
-	case []any:
-		out := make([]any, 0, len(v))
-		for _, e := range v {
-			out = append(out, fingerprintOf(e))
-		}
-		return out
-	case string:
-		return "s" + v
-	}
-	return fmt.Sprintf("%T %v", v, v)
-}
+// same compares by text, because NaN is not equal to itself and times carry their zone as a pointer. Maps are printed in the order of their keys.
+func same(a, b map[string]any) bool { return fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b) }
 
 func featureList(raw map[string]any, feature string) ([]string, bool) {
-	if v, there := raw["features"]; there {
-		t, ok := v.(map[string]any)
+	table, ok := raw["features"].(map[string]any)
+	if !ok {
+		return nil, raw["features"] == nil
+	}
+	list, ok := table[feature].([]any)
+	if !ok {
+		return nil, table[feature] == nil
+	}
+	out := make([]string, 0, len(list))
+	for _, v := range list {
+		s, ok := v.(string)
 		if !ok {
 			return nil, false
 		}
-		list, ok := t[feature].([]any)
-		if !ok {
-			return nil, t[feature] == nil
-		}
-		var out []string
-		for _, v := range list {
-			s, ok := v.(string)
-			if !ok {
-				return nil, false
-			}
-			out = append(out, s)
-		}
-		return out, true
+		out = append(out, s)
 	}
-	return nil, true
+	return out, true
 }
 
 // lineEnd is how the file ends its lines: as the first one does.
@@ -262,7 +235,7 @@ func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 	}
 	list := make([]string, 0, len(add))
 	for _, s := range add {
-		list = append(list, Quote(s, quote))
+		list = append(list, quoteAs(quote, s))
 	}
 	if len(elements) == 0 {
 		inner := e.data[at.Start+1 : shut]
@@ -333,46 +306,30 @@ func arrayElements(data []byte, array manifest.Span) (list []manifest.Span, comm
 }
 
 func splice(data []byte, at int, text string) []byte {
-	out := make([]byte, 0, len(data)+len(text))
-	out = append(out, data[:at]...)
-	out = append(out, text...)
-	return append(out, data[at:]...)
+	return slices.Concat(data[:at], []byte(text), data[at:])
 }
 
-// Quote writes a string with the wished quotes, where these can hold it.
-func Quote(s string, quote byte) string {
-	if quote == '\'' && !strings.ContainsAny(s, "'\n\r") && strings.IndexFunc(s, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f }) < 0 {
+// quoteAs writes a string with the wished quotes, where these can hold it.
+func quoteAs(quote byte, s string) string {
+	if quote == '\'' && strings.IndexFunc(s, func(r rune) bool { return r < 0x20 && r != '\t' || r == 0x7f || r == '\'' }) < 0 {
 		return "'" + s + "'"
 	}
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < 0x20 || r == 0x7f:
-			fmt.Fprintf(&b, `\u%04X`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
+	return buildenv.TOMLString(s)
 }
 
+// Key writes a key, bare where that can be.
 func Key(key string) string {
 	if key != "" && strings.Trim(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == "" {
 		return key
 	}
-	return Quote(key, '"')
+	return buildenv.TOMLString(key)
 }
 
 // AddDependency writes a line into a manifest's [dependencies] table, as AddEdges writes edges: bytes are only inserted, and the result differs in
 // this entry and in nothing else. value is TOML.
 func AddDependency(data []byte, path, key, value string) ([]byte, error) {
 	fail := func(why string) ([]byte, error) {
-		return nil, &DependencyError{Manifest: path, Key: key, Why: why}
+		return nil, &Error{path, "the dependency `" + key + "` is not written", why, "line"}
 	}
 	before, err := decode(data)
 	if err != nil {
@@ -399,21 +356,11 @@ func AddDependency(data []byte, path, key, value string) ([]byte, error) {
 	if err != nil {
 		return fail("[dependencies] is written in a form that is not understood here")
 	}
-	if !reflect.DeepEqual(fingerprintOf(before), fingerprintOf(after)) {
+	if !same(before, after) {
 		return fail("more than the entry would change")
 	}
 	return out, nil
 }
-
-// DependencyError says that a dependency was not written because that could not be done with certainty.
-type DependencyError struct{ Manifest, Key, Why string }
-
-func (e *DependencyError) Error() string {
-	return fmt.Sprintf("%s: the dependency `%s` is not written: %s", e.Manifest, e.Key, e.Why)
-}
-
-// Hint says what a user can do about it.
-func (e *DependencyError) Hint() string { return "write the line by hand" }
 
 // WithEdges is a feature of a package as it should stand in the manifest, with edges added; in a table of its own where the manifest has none.
 func WithEdges(p *manifest.Package, feature string, add ...string) string {
@@ -428,7 +375,7 @@ func WithEdges(p *manifest.Package, feature string, add ...string) string {
 func FeatureLine(feature string, edges []string) string {
 	var quoted []string
 	for _, s := range edges {
-		quoted = append(quoted, Quote(s, '"'))
+		quoted = append(quoted, buildenv.TOMLString(s))
 	}
 	return Key(feature) + " = [" + strings.Join(quoted, ", ") + "]"
 }
