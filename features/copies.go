@@ -188,9 +188,10 @@ func (k *rootJudge) strongEdge(i int, p *manifest.Package, f string, e manifest.
 		}
 		list = append(list, s)
 	}
-	k.find(Finding{ID: IDStrong, Severity: Note, Path: p.Manifest, Line: p.FeatureLine(f), Evidence: k.via(), Root: k.label,
-		Message: fmt.Sprintf("`%s` in `%s` of %s brings all of %s into the build: it is optional, and nothing else asks for it", e.Text, f, p.Name, crate),
-		Fix:     "if it is to be used only where another feature turns it on: " + edit.FeatureLine(f, list)})
+	find := k.findingIn(p, IDStrong, Note, f, "`%s` in `%s` of %s brings all of %s into the build: it is optional, and nothing else asks for it",
+		e.Text, f, p.Name, crate)
+	find.Fix = "if it is to be used only where another feature turns it on: " + edit.FeatureLine(f, list)
+	k.find(find)
 }
 
 // pinsOpened tells of cudarcs that open the toolkit's libraries at run time and were told different versions: no build stops at it.

@@ -168,7 +168,8 @@ func (k *rootJudge) unreached(f string, off []int) {
 		if len(e.add) == 0 {
 			continue
 		}
-		find := Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: e.pkg.Manifest, Line: e.pkg.FeatureLine(f), Fix: e.line(), Evidence: evidence, Root: k.label, Lacks: lacks, Edits: plan}
+		find := k.findingIn(e.pkg, IDUnreached, Error, f, "%s", msg)
+		find.Fix, find.Evidence, find.Lacks, find.Edits = e.line(), evidence, lacks, plan
 		if made { // one fault, which several manifests mend
 			find.Message = fmt.Sprintf("%s, which lies on the way from %s, does not pass `%s` on either", e.pkg.Name, k.label, f)
 			find.Edits, find.line, find.beside = nil, lineAt{feature: e.feature, edges: e.add}, true
@@ -185,7 +186,9 @@ func (k *rootJudge) unreached(f string, off []int) {
 		fix = fmt.Sprintf("%s = [\"%s/%s\"], with %s = \"%s\" among [dependencies]", f, c.Name, meaning, c.Name, c.Version)
 		msg += fmt.Sprintf(" (%s does not pass the feature on)", k.names(m.blocked))
 	}
-	k.find(Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Fix: fix, Evidence: evidence, Root: k.label, Lacks: lacks})
+	find := k.finding(IDUnreached, Error, f, "%s", msg)
+	find.Fix, find.Evidence, find.Lacks = fix, evidence, lacks
+	k.find(find)
 }
 
 // lacks names the feature that each of these crates is without.
@@ -196,7 +199,7 @@ func (k *rootJudge) lacks(off []int, meaning string) []Lack {
 		if c := k.Crate(i); c != nil {
 			f = c.Means(meaning)
 		}
-		out = append(out, Lack{k.Nodes[i].Name, k.Nodes[i].Version, f})
+		out = append(out, k.lack(i, f))
 	}
 	return out
 }

@@ -55,8 +55,7 @@ func (k *rootJudge) feature(f string) {
 		} else {
 			msg += " and no known GPU crate is linked"
 		}
-		find := Finding{ID: IDUndecided, Severity: Note, Message: msg + ": what the binary holds decides", Path: k.manifestPath(), Line: k.featureLine(f),
-			Evidence: k.via(), Root: k.label}
+		find := k.finding(IDUndecided, Note, f, "%s", msg+": what the binary holds decides")
 		if len(off) == 0 {
 			find = k.withOffer(find, f)
 		} else if m := k.mend(f, meaningOf(f), off); len(m.plan()) > 0 { // its code may well count on them
@@ -67,8 +66,7 @@ func (k *rootJudge) feature(f string) {
 	case len(off) > 0:
 		k.unreached(f, off)
 	case len(unknown) > 0:
-		k.find(Finding{ID: IDUndecided, Severity: Note, Message: fmt.Sprintf("`%s` of %s reaches %s, of which nothing is known: what the binary holds decides", f, k.label, k.names(unknown)),
-			Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label})
+		k.find(k.finding(IDUndecided, Note, f, "`%s` of %s reaches %s, of which nothing is known: what the binary holds decides", f, k.label, k.names(unknown)))
 	case k.friends(f):
 	case k.byFile(f):
 	default:
@@ -83,7 +81,8 @@ func (k *rootJudge) feature(f string) {
 		} else if w := k.path(k.r, f); w.End != "" {
 			msg = fmt.Sprintf("`%s` of %s changes nothing: %s, and no GPU crate is linked", f, k.label, w.End)
 		}
-		find := Finding{ID: IDUnreached, Severity: Error, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Fix: fix, Evidence: k.via(), Root: k.label}
+		find := k.finding(IDUnreached, Error, f, "%s", msg)
+		find.Fix = fix
 		if fix == "" {
 			find = k.withOffer(find, f)
 		}
@@ -96,8 +95,8 @@ func (k *rootJudge) borrowed(f string, on []int) {
 	if k.path(k.r, f).Reached || k.Crate(k.r.Node).CUDA() {
 		return
 	}
-	find := Finding{ID: IDBorrowed, Severity: Note, Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label,
-		Message: fmt.Sprintf("`%s` of %s does not reach %s itself: another edge of this build turns it on, and without that it stays off", f, k.label, k.names(on[:1]))}
+	find := k.finding(IDBorrowed, Note, f, "`%s` of %s does not reach %s itself: another edge of this build turns it on, and without that it stays off",
+		f, k.label, k.names(on[:1]))
 	if path, line, how := k.forcedBy(); how != "" {
 		find.ID, find.Path, find.Line = IDForced, path, line
 		find.Message = fmt.Sprintf("CUDA is on in %s whatever `%s` says: %s", k.label, f, how)
@@ -222,15 +221,14 @@ func (k *rootJudge) friends(f string) bool {
 	if len(list) == 0 {
 		return false
 	}
-	k.find(Finding{ID: IDOtherMeaning, Severity: Note, Message: fmt.Sprintf("`%s` of %s reaches %s only: %s", f, k.label, k.names(list), k.Crate(list[0]).Notes),
-		Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label})
+	k.find(k.finding(IDOtherMeaning, Note, f, "`%s` of %s reaches %s only: %s", f, k.label, k.names(list), k.Crate(list[0]).Notes))
 	return true
 }
 
 func (k *rootJudge) byFile(f string) bool {
 	for _, i := range k.r.Linked {
 		if c := k.Crate(i); c != nil && c.Role == catalog.ByFile {
-			find := Finding{ID: IDByFile, Severity: Note, Message: fmt.Sprintf("`%s` of %s does not decide: %s", f, k.label, c.Notes), Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label}
+			find := k.finding(IDByFile, Note, f, "`%s` of %s does not decide: %s", f, k.label, c.Notes)
 			if t := k.torch(k.r); t.Says != "" {
 				find.Message += "; " + t.Says
 				if t.CPU {
@@ -254,20 +252,6 @@ func (k *rootJudge) names(list []int) string {
 		out = manifest.Union(out, []string{k.name(i)})
 	}
 	return strings.Join(out, ", ")
-}
-
-func (k *rootJudge) manifestPath() string {
-	if p := k.ManifestOf(k.r.Node); p != nil {
-		return p.Manifest
-	}
-	return ""
-}
-
-func (k *rootJudge) featureLine(f string) int {
-	if p := k.ManifestOf(k.r.Node); p != nil {
-		return p.FeatureLine(f)
-	}
-	return 0
 }
 
 func (k *rootJudge) via() string {
@@ -305,7 +289,7 @@ func (k *rootJudge) toArtifact(f, program string, off []int) Finding {
 	if len(off) > 0 {
 		msg += fmt.Sprintf("; %s, which %s links, stays off", k.names(off), k.label)
 	}
-	return Finding{ID: IDUndecided, Severity: Note, Message: msg, Path: k.manifestPath(), Line: k.featureLine(f), Evidence: k.via(), Root: k.label}
+	return k.finding(IDUndecided, Note, f, "%s", msg)
 }
 
 // torch is the libtorch of a root; it says nothing where none is linked.
@@ -316,4 +300,20 @@ func (v *view) torch(r *graph.Root) source.Libtorch {
 		}
 	}
 	return source.Libtorch{}
+}
+
+// finding is about a feature of the root's package.
+func (k *rootJudge) finding(id, severity, feature, format string, a ...any) Finding {
+	f := Finding{ID: id, Severity: severity, Message: fmt.Sprintf(format, a...), Evidence: k.via(), Root: k.label}
+	if p := k.ManifestOf(k.r.Node); p != nil {
+		f.Path, f.Line = p.Manifest, p.FeatureLine(feature)
+	}
+	return f
+}
+
+// findingIn is about a feature of another package.
+func (k *rootJudge) findingIn(p *manifest.Package, id, severity, feature, format string, a ...any) Finding {
+	f := k.finding(id, severity, feature, format, a...)
+	f.Path, f.Line = p.Manifest, p.FeatureLine(feature)
+	return f
 }

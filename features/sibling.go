@@ -102,7 +102,8 @@ func (k *rootJudge) siblings() {
 		if len(g.Files) > 0 {
 			evidence += fmt.Sprintf("; %d of its files test the feature (%s)", len(g.Files), strings.Join(g.Files[:min(3, len(g.Files))], ", "))
 		}
-		f := Finding{ID: id, Severity: severity, Message: msg, Path: k.manifestPath(), Line: k.featureLine(goal), Evidence: evidence, Root: k.label, Lacks: []Lack{{n.Name, n.Version, want}}}
+		f := k.finding(id, severity, goal, "%s", msg)
+		f.Evidence, f.Lacks = evidence, []Lack{k.lack(i, want)}
 		if root := k.ManifestOf(k.r.Node); goal == "cudnn" && root != nil && k.Nodes[k.r.Node].Local && root.Declares("cuda") && k.wouldReach(root, i) {
 			f.Fix, f.Edits = ownCUDA(root), k.ownEdit(root)
 		} else if f.Fix = k.commandLine(i, want); f.Fix == "" {
@@ -198,50 +199,52 @@ func (k *rootJudge) wouldReach(root *manifest.Package, i int) bool {
 	return false
 }
 
-// cudnnAlone reports a root whose cudnn is on and whose own code for cuda is off: everything is compiled for the GPU and runs on the CPU.
-func (k *rootJudge) cudnnAlone() {
+// ownCodeOff answers the root's package where its own cuda is off and gates code, and where that is; nil where it does not.
+func (k *rootJudge) ownCodeOff() (p *manifest.Package, where string) {
 	n := &k.Nodes[k.r.Node]
-	p := k.ManifestOf(k.r.Node)
-	if p == nil || !slices.Contains(k.asked, "cudnn") || slices.Contains(n.Features, "cuda") || !p.Declares("cuda") {
-		return
+	if p = k.ManifestOf(k.r.Node); p == nil || slices.Contains(n.Features, "cuda") || !p.Declares("cuda") {
+		return nil, ""
 	}
-	g := k.src.GateOf(p, "cuda", n.Features, k.main)
-	if !g.Any() {
-		return
+	switch g := k.src.GateOf(p, "cuda", n.Features, k.main); {
+	case len(g.Files) > 0:
+		return p, listed(n.Name, g.Files)
+	case g.Any():
+		return p, "its build script tests it"
 	}
-	where := "its build script tests it"
-	if len(g.Files) > 0 {
-		where = listed(n.Name, g.Files)
-	}
-	k.find(Finding{ID: IDCudnnAlone, Severity: Error, Message: fmt.Sprintf("`cudnn` of %s does not turn on its own `cuda`, which gates its code (%s): it computes on the CPU", k.label, where),
-		Path: p.Manifest, Line: p.FeatureLine("cudnn"), Fix: ownCUDA(p), Evidence: k.via(), Root: k.label, Lacks: []Lack{{n.Name, n.Version, "cuda"}}, Edits: k.ownEdit(p)})
+	return nil, ""
 }
 
-// ownOff reports a root that was asked for the GPU by another feature than its own cuda, or by a feature of a dependency: the crates compute on the GPU,
-// and the root's own code for that is not in the program. A cuda of its own that leads to none of these crates belongs to another engine.
+// cudnnAlone reports a root whose cudnn is on and whose own code for cuda is off: everything is compiled for the GPU and runs on the CPU.
+func (k *rootJudge) cudnnAlone() {
+	if !slices.Contains(k.asked, "cudnn") {
+		return
+	}
+	p, where := k.ownCodeOff()
+	if p == nil {
+		return
+	}
+	find := k.finding(IDCudnnAlone, Error, "cudnn", "`cudnn` of %s does not turn on its own `cuda`, which gates its code (%s): it computes on the CPU", k.label, where)
+	find.Fix, find.Lacks, find.Edits = ownCUDA(p), []Lack{k.lack(k.r.Node, "cuda")}, k.ownEdit(p)
+	k.find(find)
+}
+
+// ownOff reports a root that was asked for the GPU by another feature than its own cuda, or by a feature of a dependency: the crates compute on the
+// GPU, and the root's own code for that is not in the program. A cuda of its own that leads to none of these crates belongs to another engine.
 func (k *rootJudge) ownOff() {
-	n := &k.Nodes[k.r.Node]
-	p := k.ManifestOf(k.r.Node)
-	if p == nil || len(k.on) == 0 || k.goal() == "" || slices.Contains(k.asked, "cuda") || slices.Contains(k.asked, "cudnn") || slices.Contains(n.Features, "cuda") || !p.Declares("cuda") {
+	if len(k.on) == 0 || k.goal() == "" || slices.Contains(k.asked, "cuda") || slices.Contains(k.asked, "cudnn") {
 		return
 	}
-	g := k.src.GateOf(p, "cuda", n.Features, k.main)
-	if !g.Any() {
+	p, where := k.ownCodeOff()
+	if p == nil || !slices.ContainsFunc(k.on, func(i int) bool { return i != k.r.Node && k.wouldReach(p, i) }) {
 		return
 	}
-	leads := false
-	for _, i := range k.on {
-		leads = leads || i != k.r.Node && k.wouldReach(p, i)
-	}
-	if !leads {
-		return
-	}
-	where := "its build script tests it"
-	if len(g.Files) > 0 {
-		where = listed(n.Name, g.Files)
-	}
-	k.find(Finding{ID: IDOwnOff, Severity: Error, Message: fmt.Sprintf("`cuda` of %s is off, and gates its own code (%s): the GPU crates are on, and it does not use them", k.label, where),
-		Path: p.Manifest, Line: p.FeatureLine("cuda"), Fix: "--features cuda, too", Evidence: k.via(), Root: k.label, Lacks: []Lack{{n.Name, n.Version, "cuda"}}})
+	find := k.finding(IDOwnOff, Error, "cuda", "`cuda` of %s is off, and gates its own code (%s): the GPU crates are on, and it does not use them", k.label, where)
+	find.Fix, find.Lacks = "--features cuda, too", []Lack{k.lack(k.r.Node, "cuda")}
+	k.find(find)
+}
+
+func (k *rootJudge) lack(i int, feature string) Lack {
+	return Lack{k.Nodes[i].Name, k.Nodes[i].Version, feature}
 }
 
 // ownCUDA is a package's cudnn with its own cuda in front.
@@ -275,8 +278,7 @@ func (k *rootJudge) weak() {
 }
 
 func (k *rootJudge) weakEdge(i int, p *manifest.Package, f string, e manifest.Edge) {
-	find := Finding{ID: IDWeak, Severity: Note, Message: fmt.Sprintf("`%s` in `%s` of %s has no effect: nothing turns `%s` on", e.Text, f, p.Name, e.Dep),
-		Path: p.Manifest, Line: p.FeatureLine(f), Evidence: k.via(), Root: k.label}
+	find := k.finding(IDWeak, Note, f, "`%s` in `%s` of %s has no effect: nothing turns `%s` on", e.Text, f, p.Name, e.Dep)
 	turn := e.Dep
 	if !p.Implicit(e.Dep) {
 		turn = ""
@@ -288,8 +290,8 @@ func (k *rootJudge) weakEdge(i int, p *manifest.Package, f string, e manifest.Ed
 		}
 	}
 	mine := k.Nodes[i].Local
-	if !mine {
-		find.Path, find.Line = k.manifestPath(), k.featureLine(f)
+	if mine {
+		find.Path, find.Line = p.Manifest, p.FeatureLine(f)
 	}
 	if turn != "" {
 		if !mine {
@@ -366,12 +368,12 @@ func (k *rootJudge) unasked() {
 	}
 	switch {
 	case len(k.on) == 0 && len(off) > 0 && wanted != "":
-		k.find(Finding{ID: IDUndeclared, Severity: Note, Message: fmt.Sprintf("%s has no feature `%s`: %s stays off in it", k.label, wanted, k.names(off)),
-			Path: k.manifestPath(), Line: k.featureLine(wanted), Evidence: k.via(), Root: k.label})
+		k.find(k.finding(IDUndeclared, Note, wanted, "%s has no feature `%s`: %s stays off in it", k.label, wanted, k.names(off)))
 	case len(k.on) > 0 && wanted == "" && len(k.qualified()) == 0:
-		path, line, how := k.forcedBy()
-		if how != "" {
-			k.find(Finding{ID: IDForced, Severity: Note, Message: fmt.Sprintf("CUDA is on in %s without any feature asked for: %s", k.label, how), Path: path, Line: line, Evidence: k.via(), Root: k.label})
+		if path, line, how := k.forcedBy(); how != "" {
+			find := k.finding(IDForced, Note, "", "CUDA is on in %s without any feature asked for: %s", k.label, how)
+			find.Path, find.Line = path, line
+			k.find(find)
 		}
 	}
 }
@@ -409,7 +411,8 @@ func (k *rootJudge) forcedBy() (path string, line int, how string) {
 func (k *rootJudge) otherwise() {
 	for _, i := range k.r.Linked {
 		if n := &k.Nodes[i]; n.Name == "ort" && slices.Contains(n.Features, "cuda") && slices.Contains(n.Features, "load-dynamic") {
-			k.find(Finding{ID: IDLoadDynamic, Severity: Note, Message: k.name(i) + " is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used", Evidence: k.via(), Root: k.label})
+			k.find(Finding{ID: IDLoadDynamic, Severity: Note, Evidence: k.via(), Root: k.label,
+				Message: k.name(i) + " is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used"})
 		}
 	}
 }
