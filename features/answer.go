@@ -83,19 +83,22 @@ func newView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *graph.
 
 // Answer is what a build links, what is wrong with it and what it needs.
 type Answer struct {
-	Via       string       `json:"via"` // "unit graph", "cargo tree" or both
-	Roots     []Root       `json:"roots"`
-	Paths     []Why        `json:"paths"`
-	Findings  []Finding    `json:"findings"`
-	Stops     bool         `json:"stops"`  // exit 10 unless the user goes on anyhow
-	Unsure    bool         `json:"unsure"` // cargo's two answers differ
-	Needs     Needs        `json:"needs"`
-	Units     []ScriptUnit `json:"units"`
-	Untold    []string     `json:"untold,omitempty"` // packages of a tree that may belong to Units and cannot be judged
-	Cudarc    []Cudarc     `json:"cudarc,omitempty"`
-	CudarcMax gpu.Version  `json:"cudarc_max"` // newest CUDA version that every build script which asks nvcc for it knows: a newer toolkit makes one stop; zero: none asks
-	MaxBy     string       `json:"max_by"`     // the crate that knows no newer one
-	Pin       gpu.Version  `json:"pin"`        // version that a feature tells a cudarc which links the toolkit's libraries; zero: none. One that opens them at run time may have any toolkit
+	Via      string       `json:"via"` // "unit graph", "cargo tree" or both
+	Roots    []Root       `json:"roots"`
+	Paths    []Why        `json:"paths"`
+	Findings []Finding    `json:"findings"`
+	Stops    bool         `json:"stops"`  // exit 10 unless the user goes on anyhow
+	Unsure   bool         `json:"unsure"` // cargo's two answers differ
+	Needs    Needs        `json:"needs"`
+	Units    []ScriptUnit `json:"units"`
+	Untold   []string     `json:"untold,omitempty"` // packages of a tree that may belong to Units and cannot be judged
+	Cudarc   []Cudarc     `json:"cudarc,omitempty"`
+	// newest CUDA version that every build script which asks nvcc for it knows: a newer toolkit makes one stop; zero: none asks
+	CudarcMax gpu.Version `json:"cudarc_max"`
+	MaxBy     string      `json:"max_by"` // the crate that knows no newer one
+	// version that a feature tells a cudarc which links the toolkit's libraries; zero: none. One that opens them at run time may have any
+	// toolkit
+	Pin gpu.Version `json:"pin"`
 }
 
 // Root is one thing that is built: a program, a library, a test.
@@ -115,31 +118,34 @@ type Root struct {
 
 // CrateState is what a linked crate has of the GPU.
 type CrateState struct {
-	Name     string          `json:"name"`
-	Version  string          `json:"version"`
-	PkgID    string          `json:"pkg_id,omitempty"`
-	Backend  string          `json:"backend"` // cuda, wgpu, rocm, libtorch, none; "own" for the user's packages, "unknown" for crates outside the catalog
-	Role     string          `json:"role,omitempty"`
-	Features []string        `json:"features"`
-	On       bool            `json:"on"`
-	State    string          `json:"state"`            // on, off, "file" (a file decides), "-" (an own package of which nothing was asked, or another meaning of the feature)
-	Also     []string        `json:"also,omitempty"`   // GPUs that are on besides backend: wgpu, rocm, vulkan, metal
-	Wanted   map[string]bool `json:"wanted,omitempty"` // each GPU feature asked for that the crate declares, and whether it is on
-	Note     string          `json:"note,omitempty"`
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	PkgID   string `json:"pkg_id,omitempty"`
+	// cuda, wgpu, rocm, libtorch, none; "own" for the user's packages, "unknown" for crates outside the catalog
+	Backend  string   `json:"backend"`
+	Role     string   `json:"role,omitempty"`
+	Features []string `json:"features"`
+	On       bool     `json:"on"`
+	// on, off, "file" (a file decides), "-" (an own package of which nothing was asked, or another meaning of the feature)
+	State  string          `json:"state"`
+	Also   []string        `json:"also,omitempty"`   // GPUs that are on besides backend: wgpu, rocm, vulkan, metal
+	Wanted map[string]bool `json:"wanted,omitempty"` // each GPU feature asked for that the crate declares, and whether it is on
+	Note   string          `json:"note,omitempty"`
 }
 
 // Finding is one thing that a user should know.
 type Finding struct {
-	ID       string      `json:"id"`
-	Severity string      `json:"severity"`
-	Message  string      `json:"message"`
-	Path     string      `json:"path,omitempty"`
-	Line     int         `json:"line,omitempty"`
-	Fix      string      `json:"fix,omitempty"`      // a line for the manifest, or a command line
-	Evidence string      `json:"evidence,omitempty"` // where the answer comes from
-	Root     string      `json:"root,omitempty"`     // the root it was found for
-	Lacks    []Lack      `json:"lacks,omitempty"`    // the features of linked crates that it is about
-	Edits    []edit.Edit `json:"edits,omitempty"`    // the edges that mend it, in the order in which they can be written one by one; none: no manifest of the workspace mends it
+	ID       string `json:"id"`
+	Severity string `json:"severity"`
+	Message  string `json:"message"`
+	Path     string `json:"path,omitempty"`
+	Line     int    `json:"line,omitempty"`
+	Fix      string `json:"fix,omitempty"`      // a line for the manifest, or a command line
+	Evidence string `json:"evidence,omitempty"` // where the answer comes from
+	Root     string `json:"root,omitempty"`     // the root it was found for
+	Lacks    []Lack `json:"lacks,omitempty"`    // the features of linked crates that it is about
+	// the edges that mend it, in the order in which they can be written one by one; none: no manifest of the workspace mends it
+	Edits []edit.Edit `json:"edits,omitempty"`
 
 	line       lineAt // what it wants of the line at which it points
 	beside     bool   // a part of another finding's mend, in another manifest

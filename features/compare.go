@@ -30,7 +30,8 @@ func (j *judge) compare(t *graph.Tree) {
 	fromGraph := map[string]map[string]string{}
 	for _, r := range j.Roots {
 		u := &j.Graph.Units[r.Node]
-		if u.Mode == "test" || slices.Contains(u.Target.Kind, "example") || slices.Contains(u.Target.Kind, "test") || slices.Contains(u.Target.Kind, "bench") || u.Host() {
+		if u.Mode == "test" || slices.Contains(u.Target.Kind, "example") || slices.Contains(u.Target.Kind, "test") ||
+			slices.Contains(u.Target.Kind, "bench") || u.Host() {
 			continue
 		}
 		name := j.Nodes[r.Node].Name
@@ -52,7 +53,8 @@ func (j *judge) compare(t *graph.Tree) {
 		a, b := entries(fromGraph[root]), entries(other)
 		if a != b {
 			j.out.Unsure = true
-			j.find(Finding{ID: IDUnsure, Severity: Warning, Root: root, Message: fmt.Sprintf("cargo gives two answers for %s: its unit graph has %s, cargo tree has %s", root, a, b),
+			j.find(Finding{ID: IDUnsure, Severity: Warning, Root: root,
+				Message:  fmt.Sprintf("cargo gives two answers for %s: its unit graph has %s, cargo tree has %s", root, a, b),
 				Evidence: "cargo build --unit-graph; cargo tree -e normal,no-proc-macro"})
 		}
 	}

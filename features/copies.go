@@ -15,7 +15,8 @@ import (
 // twin answers another copy of a crate that is linked into the same root with its CUDA code; -1 when there is none.
 func (k *rootJudge) twin(i int, want string) int {
 	for _, o := range k.r.Linked {
-		if n := &k.Nodes[o]; o != i && n.Name == k.Nodes[i].Name && n.Version != k.Nodes[i].Version && (slices.Contains(n.Features, want) || k.Crate(o).CUDA() && k.Crate(o).On(n.Features)) {
+		if n := &k.Nodes[o]; o != i && n.Name == k.Nodes[i].Name && n.Version != k.Nodes[i].Version &&
+			(slices.Contains(n.Features, want) || k.Crate(o).CUDA() && k.Crate(o).On(n.Features)) {
 			return o
 		}
 	}
@@ -41,11 +42,12 @@ func (k *rootJudge) twoCopies(i, twin int) string {
 	if len(users) > 1 {
 		verb = "use"
 	}
-	return fmt.Sprintf("two copies of %s are linked: the edges lead to %s, and %s %s this one", k.Nodes[i].Name, k.Nodes[twin].Version, few(users), verb)
+	return fmt.Sprintf("two copies of %s are linked: the edges lead to %s, and %s %s this one", k.Nodes[i].Name, k.Nodes[twin].Version,
+		few(users), verb)
 }
 
-// strong tells of x/f edges behind a GPU feature of the user's packages that bring all of an optional dependency into the build, which nothing else asked for.
-// One that is named beside it (dep:x, or its feature) is meant so.
+// strong tells of x/f edges behind a GPU feature of the user's packages that bring all of an optional dependency into the build, which
+// nothing else asked for. One that is named beside it (dep:x, or its feature) is meant so.
 func (k *rootJudge) strong() {
 	for _, i := range k.r.Linked {
 		n := &k.Nodes[i]
@@ -62,7 +64,8 @@ func (k *rootJudge) strong() {
 			}
 			named, _ := p.Edges(f)
 			for _, e := range named {
-				if e.Dep == "" || e.Feature == "" || e.Weak || !p.Optional(e.Dep) || k.forGPU(p, f, e.Dep) || k.brought(i, p, f, e.Dep, named) {
+				if e.Dep == "" || e.Feature == "" || e.Weak || !p.Optional(e.Dep) || k.forGPU(p, f, e.Dep) ||
+					k.brought(i, p, f, e.Dep, named) {
 					continue
 				}
 				k.strongEdge(i, p, f, e)
@@ -71,7 +74,8 @@ func (k *rootJudge) strong() {
 	}
 }
 
-// forGPU says whether an optional dependency is there for the GPU alone: a crate that is known for it, and that no other feature of the package uses.
+// forGPU says whether an optional dependency is there for the GPU alone: a crate that is known for it, and that no other feature of the
+// package uses.
 func (k *rootJudge) forGPU(p *manifest.Package, f, dep string) bool {
 	var c *catalog.Crate
 	for _, d := range p.Dependencies {
@@ -85,7 +89,8 @@ func (k *rootJudge) forGPU(p *manifest.Package, f, dep string) bool {
 	for other := range p.Features {
 		edges, _ := p.Edges(other)
 		for _, e := range edges {
-			if other != f && !slices.Contains(k.ask.GPU, other) && c.Role != catalog.Carrier && !e.Weak && (e.Dep == dep && e.Feature == "" || e.Dep == "" && e.Feature == dep) {
+			if other != f && !slices.Contains(k.ask.GPU, other) && c.Role != catalog.Carrier && !e.Weak &&
+				(e.Dep == dep && e.Feature == "" || e.Dep == "" && e.Feature == dep) {
 				return false
 			}
 		}
@@ -188,7 +193,8 @@ func (k *rootJudge) strongEdge(i int, p *manifest.Package, f string, e manifest.
 		}
 		list = append(list, s)
 	}
-	find := k.findingIn(p, IDStrong, Note, f, "`%s` in `%s` of %s brings all of %s into the build: it is optional, and nothing else asks for it",
+	find := k.findingIn(p, IDStrong, Note, f, "`%s` in `%s` of %s brings all of %s into the build: "+
+		"it is optional, and nothing else asks for it",
 		e.Text, f, p.Name, crate)
 	find.Fix = "if it is to be used only where another feature turns it on: " + edit.FeatureLine(f, list)
 	k.find(find)
@@ -223,19 +229,21 @@ func (j *judge) pinsOpened(linked map[int]bool) {
 		words = append(words, fmt.Sprintf("cudarc %s for CUDA %s", t.crate, t.version))
 	}
 	j.find(Finding{ID: IDPins, Severity: Note, Evidence: j.out.Via,
-		Message: strings.Join(words, " and ") + " are in one program: what opens the libraries when it runs takes those of any version, and panics where one lacks a function of the newer"})
+		Message: strings.Join(words, " and ") + " are in one program: " +
+			"what opens the libraries when it runs takes those of any version, and panics where one lacks a function of the newer"})
 }
 
-// pinAgainstVariable reports CUDARC_CUDA_VERSION where a feature says another version. Seen: cudarc 0.17.8 and 0.19.10 then turn both on, and rustc ends
-// with E0428 and some hundred other errors.
+// pinAgainstVariable reports CUDARC_CUDA_VERSION where a feature says another version. Seen: cudarc 0.17.8 and 0.19.10 then turn both on,
+// and rustc ends with E0428 and some hundred other errors.
 func (j *judge) pinAgainstVariable(i int, c Cudarc) {
 	v, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION")
 	if !told || len(c.pins) == 0 || slices.Contains(c.pins, "cuda-"+v) {
 		return
 	}
 	j.find(Finding{ID: IDPins, Severity: Warning, Evidence: j.out.Via,
-		Message: fmt.Sprintf("CUDARC_CUDA_VERSION=%s and the feature %s tell %s two CUDA versions, and its sources take one: it does not compile", v, strings.Join(c.pins, ", "), j.name(i)),
-		Fix:     "unset CUDARC_CUDA_VERSION, or leave the feature out"})
+		Message: fmt.Sprintf("CUDARC_CUDA_VERSION=%s and the feature %s tell %s two CUDA versions, "+
+			"and its sources take one: it does not compile", v, strings.Join(c.pins, ", "), j.name(i)),
+		Fix: "unset CUDARC_CUDA_VERSION, or leave the feature out"})
 }
 
 // hostCopies names crates whose feature only a build script's or proc-macro's copy has, for each fault that is about such a crate.
@@ -263,7 +271,8 @@ func (j *judge) hostCopy(fault Finding, l Lack, linked map[int]bool) {
 		}
 		pkg, _, _ := strings.Cut(fault.Root, " (")
 		f := Finding{ID: IDHostCopy, Severity: Note, Root: pkg, Evidence: "cargo's unit graph", Message: fmt.Sprintf(
-			"%s %s has `%s` in this build, but only in a copy for build scripts or proc-macros, which is not linked into %s", l.Crate, l.Version, l.Feature, pkg)}
+			"%s %s has `%s` in this build, but only in a copy for build scripts or proc-macros, which is not linked into %s", l.Crate,
+			l.Version, l.Feature, pkg)}
 		for _, m := range j.Project.Members {
 			if m.Name == pkg {
 				f.Path, f.Line = m.Manifest, m.FeatureLine("cuda")

@@ -36,7 +36,8 @@ type mender struct {
 }
 
 func (k *rootJudge) mend(feature, meaning string, want []int) *mender {
-	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, leads: map[int]bool{}, seen: map[int]bool{}, covered: map[int]bool{}, editOf: map[*manifest.Package]*change{}}
+	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, leads: map[int]bool{}, seen: map[int]bool{},
+		covered: map[int]bool{}, editOf: map[*manifest.Package]*change{}}
 	for _, i := range want {
 		m.want[i] = true
 		m.leads[i] = true

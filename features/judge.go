@@ -183,8 +183,8 @@ func (j *judge) leading(r *graph.Root) []string {
 	return out
 }
 
-// severalPlatforms says whether roots are built for more than one target. Procedural macros are built for the host, which is none of them: they have
-// no platform beside those that have one.
+// severalPlatforms says whether roots are built for more than one target. Procedural macros are built for the host, which is none of them:
+// they have no platform beside those that have one.
 func (j *judge) severalPlatforms() bool {
 	first := ""
 	for _, r := range j.Roots {

@@ -11,8 +11,8 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// EdgeCheck judges feature edges from manifests alone: those between the workspace's members and those to GPU crates. It knows no selection; whether
-// a build is hurt is Judge's to say.
+// EdgeCheck judges feature edges from manifests alone: those between the workspace's members and those to GPU crates. It knows no
+// selection; whether a build is hurt is Judge's to say.
 type EdgeCheck struct {
 	*view
 	code map[featureOf]bool // known answers of hasCode
@@ -38,8 +38,8 @@ func (c *EdgeCheck) All(gpu []string) []Finding {
 	return append(out, c.undeclared()...)
 }
 
-// Of finds the direct dependencies that have a member's GPU feature, too, and to which it is not passed on. A missing edge is a warning where CUDA code
-// lies behind it and no other edge of the feature leads there, else a note.
+// Of finds the direct dependencies that have a member's GPU feature, too, and to which it is not passed on. A missing edge is a warning
+// where CUDA code lies behind it and no other edge of the feature leads there, else a note.
 func (c *EdgeCheck) Of(q manifest.Question) []Finding {
 	var out []Finding
 	passed, carried := q.Package.PassedOn(q.Feature), c.carried(q.Package, q.Feature)
@@ -55,7 +55,8 @@ func (c *EdgeCheck) Of(q manifest.Question) []Finding {
 			if !to.Declares(want) || to.ProcMacro || implied(passed, d, to, want) {
 				continue
 			}
-		case crate.CUDA() && crate.Role == catalog.Gated && slices.Contains(crate.CUDAFeatures, crate.Means(want)): // its sources are not on this machine
+		// its sources are not on this machine
+		case crate.CUDA() && crate.Role == catalog.Gated && slices.Contains(crate.CUDAFeatures, crate.Means(want)):
 			want = crate.Means(want)
 		default:
 			continue
@@ -67,7 +68,8 @@ func (c *EdgeCheck) Of(q manifest.Question) []Finding {
 		if d.Optional {
 			edge = d.Key + "?/" + want
 		}
-		f := Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest, Line: q.Package.FeatureLine(q.Feature), Root: q.Package.Name, Evidence: "manifests",
+		f := Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest, Line: q.Package.FeatureLine(q.Feature),
+			Root: q.Package.Name, Evidence: "manifests",
 			Fix: edit.WithEdges(q.Package, q.Feature, edge), line: lineAt{q.Feature, []string{edge}, []string{d.Package}}}
 		if at := (featureOf{d.Package, want}); !carried[at] && c.hasCode(to, at) {
 			f.Severity = Warning
@@ -109,8 +111,8 @@ func (c *EdgeCheck) carried(p *manifest.Package, feature string) map[featureOf]b
 	return out
 }
 
-// hasCode says whether CUDA code may lie behind a feature of a dependency: it is a GPU crate, tests the feature, or depends on a package of which that is true,
-// whether or not an edge leads there today.
+// hasCode says whether CUDA code may lie behind a feature of a dependency: it is a GPU crate, tests the feature, or depends on a package of
+// which that is true, whether or not an edge leads there today.
 func (c *EdgeCheck) hasCode(p *manifest.Package, at featureOf) bool {
 	if known, ok := c.code[at]; ok {
 		return known
@@ -150,7 +152,8 @@ func (c *EdgeCheck) undeclared() []Finding {
 			if d.Optional {
 				edge = d.Key + "?/cuda"
 			}
-			f := Finding{ID: IDPropagation, Severity: Note, Path: m.Manifest, Line: m.DependencyLine(d), Root: m.Name, Evidence: "manifests", undeclared: true,
+			f := Finding{ID: IDPropagation, Severity: Note, Path: m.Manifest, Line: m.DependencyLine(d), Root: m.Name,
+				Evidence: "manifests", undeclared: true,
 				Fix: edit.WithEdges(m, "cuda", edge), line: lineAt{"cuda", []string{edge}, []string{d.Package}}}
 			f.Message = propagationMessage([]Finding{f})
 			out = append(out, f)

@@ -163,10 +163,12 @@ func cudarcLibraries(features []string) []string {
 		}
 	}
 	for _, l := range []struct{ feature, library string }{
-		{"driver", "the NVIDIA driver"}, {"runtime", "libcudart"}, {"cublas", "libcublas"}, {"cublaslt", "libcublasLt"}, {"curand", "libcurand"}, {"nvrtc", "libnvrtc"},
+		{"driver", "the NVIDIA driver"}, {"runtime", "libcudart"}, {"cublas", "libcublas"}, {"cublaslt", "libcublasLt"},
+		{"curand", "libcurand"}, {"nvrtc", "libnvrtc"},
 		{"cusparse", "libcusparse"}, {"cusolver", "libcusolver"}, {"cufft", "libcufft"}, {"nccl", "libnccl"}, {"cutensor", "libcutensor"},
 	} {
-		if slices.Contains(features, l.feature) || l.feature == "cublaslt" && slices.Contains(features, "cublas") { // cublas links cublasLt, too
+		// cublas links cublasLt, too
+		if slices.Contains(features, l.feature) || l.feature == "cublaslt" && slices.Contains(features, "cublas") {
 			out = append(out, l.library)
 		}
 	}
@@ -203,7 +205,8 @@ func (j *judge) units() {
 				continue
 			}
 			seen[key] = true
-			j.out.Units = append(j.out.Units, ScriptUnit{PkgID: id, Name: n.Name, Version: n.Version, Features: append([]string{}, n.Features...), Dir: n.Dir, Inputs: s.inputs()})
+			j.out.Units = append(j.out.Units, ScriptUnit{PkgID: id, Name: n.Name, Version: n.Version,
+				Features: append([]string{}, n.Features...), Dir: n.Dir, Inputs: s.inputs()})
 		}
 		return
 	}
@@ -227,19 +230,22 @@ func (j *judge) units() {
 			continue
 		}
 		seen[key] = true
-		unit := ScriptUnit{PkgID: u.PkgID, Name: n.Name, Version: n.Version, Features: append([]string{}, n.Features...), Dir: j.DirOf(i), Platform: u.Platform,
-			Inputs: s.inputs()}
+		unit := ScriptUnit{PkgID: u.PkgID, Name: n.Name, Version: n.Version, Features: append([]string{}, n.Features...), Dir: j.DirOf(i),
+			Platform: u.Platform,
+			Inputs:   s.inputs()}
 		j.out.Units = append(j.out.Units, unit)
 	}
 }
 
 func (s *scriptFacts) inputs() Inputs {
-	return Inputs{NVCC: s.compiles || s.asksVersion, Version: s.asksVersion && !s.compiles, Host: s.compiles, Arch: s.compiles, Root: s.libs || s.compiles,
-		Binds: s.libs && s.clang, CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers, Env: append([]string{}, s.env...)}
+	return Inputs{NVCC: s.compiles || s.asksVersion, Version: s.asksVersion && !s.compiles, Host: s.compiles, Arch: s.compiles,
+		Root:  s.libs || s.compiles,
+		Binds: s.libs && s.clang, CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers,
+		Env: append([]string{}, s.env...)}
 }
 
-// untold says whether a package of a tree may take something from the GPU's toolchain while nothing tells what, or by which name cargo's messages will
-// call it.
+// untold says whether a package of a tree may take something from the GPU's toolchain while nothing tells what, or by which name cargo's
+// messages will call it.
 func (j *judge) untold(i int, id string, read, machine bool) bool {
 	n, c := &j.Nodes[i], j.Crate(i)
 	if n.Local || n.Registry {
@@ -248,7 +254,8 @@ func (j *judge) untold(i int, id string, read, machine bool) bool {
 	if read && machine {
 		return id == ""
 	}
-	return j.ManifestOf(i) == nil && (c != nil && c.Script != nil && (c.Role == catalog.Carrier || c.On(n.Features)) || c == nil && slices.Contains(n.Features, "cuda"))
+	return j.ManifestOf(i) == nil && (c != nil && c.Script != nil && (c.Role == catalog.Carrier || c.On(n.Features)) ||
+		c == nil && slices.Contains(n.Features, "cuda"))
 }
 
 // versionless reports a cudarc that nobody tells a CUDA version: its build script stops (cudarc 0.19.10 build.rs main;
@@ -256,13 +263,15 @@ func (j *judge) untold(i int, id string, read, machine bool) bool {
 func (j *judge) versionless(i int, c Cudarc) {
 	n := &j.Nodes[i]
 	p := j.ManifestOf(i)
-	if p == nil || !p.Declares("cuda-version-from-build-system") || slices.Contains(n.Features, "cuda-version-from-build-system") || !c.Pin.IsZero() || c.Max.IsZero() {
+	if p == nil || !p.Declares("cuda-version-from-build-system") || slices.Contains(n.Features, "cuda-version-from-build-system") ||
+		!c.Pin.IsZero() || c.Max.IsZero() {
 		return
 	}
 	if _, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION"); told || j.src.ConfigNames("CUDARC_CUDA_VERSION") {
 		return
 	}
-	f := Finding{ID: IDNoVersion, Severity: Error, Message: j.name(i) + " is told no CUDA version, and its build script stops: none of its features cuda-… is on", Evidence: j.out.Via,
+	f := Finding{ID: IDNoVersion, Severity: Error, Message: j.name(i) +
+		" is told no CUDA version, and its build script stops: none of its features cuda-… is on", Evidence: j.out.Via,
 		Fix: fmt.Sprintf("CUDARC_CUDA_VERSION=%d0%d0, or cudarc's feature cuda-version-from-build-system", c.Max.Major, c.Max.Minor)}
 	for r := range j.Roots {
 		if p := j.ManifestOf(j.Roots[r].Node); p != nil {
@@ -405,8 +414,9 @@ func (j *judge) cudarc() {
 			c.Asks = false
 		}
 		c.Version = n.Version
-		// build.rs 0.17.8 and 0.19.10: the roots' variables are read by link_searches, for the two kinds of linking, and by find_header, for a version
-		// from a header. With a version by feature nothing else is left that asks the machine for anything. Of other versions it was not read.
+		// build.rs 0.17.8 and 0.19.10: the roots' variables are read by link_searches, for the two kinds of linking, and by find_header,
+		// for a version from a header. With a version by feature nothing else is left that asks the machine for anything. Of other versions
+		// it was not read.
 		c.Rootless = c.Rootless && (strings.HasPrefix(n.Version, "0.17.") || strings.HasPrefix(n.Version, "0.19."))
 		if p := j.ManifestOf(i); p != nil {
 			for f := range p.Features {
@@ -418,7 +428,9 @@ func (j *judge) cudarc() {
 		j.out.Cudarc = append(j.out.Cudarc, c)
 		if linked[i] && len(c.pins) > 1 {
 			// Seen: cudarc 0.19.10 with cuda-12030 and cuda-12080 ends with E0428, "CUDA_VERSION is defined multiple times".
-			j.find(Finding{ID: IDPins, Severity: Warning, Message: fmt.Sprintf("cudarc %s has several CUDA versions turned on, and its sources take one: %s", j.Nodes[i].Version, strings.Join(c.pins, ", ")),
+			j.find(Finding{ID: IDPins, Severity: Warning,
+				Message: fmt.Sprintf("cudarc %s has several CUDA versions turned on, and its sources take one: %s", j.Nodes[i].Version,
+					strings.Join(c.pins, ", ")),
 				Fix: "leave one of these features on, where cudarc is depended on", Evidence: j.out.Via})
 		}
 		if c.Asks && !c.Max.IsZero() {
@@ -432,9 +444,12 @@ func (j *judge) cudarc() {
 				if c.Pin.Compare(newer) > 0 {
 					newer = c.Pin
 				}
-				// CUDARC_CUDA_VERSION is no remedy: it turns a second version on beside the feature, and the sources then define everything twice.
-				j.find(Finding{ID: IDPins, Severity: Warning, Message: "two cudarc of this build are told different CUDA versions: " + j.out.Pin.String() + " and " + c.Pin.String(),
-					Fix: fmt.Sprintf("give both the feature cuda-%02d0%d0, where they are depended on", newer.Major, newer.Minor), Evidence: j.out.Via})
+				// CUDARC_CUDA_VERSION is no remedy: it turns a second version on beside the feature, and the sources then define everything
+				// twice.
+				j.find(Finding{ID: IDPins, Severity: Warning, Message: "two cudarc of this build are told different CUDA versions: " +
+					j.out.Pin.String() + " and " + c.Pin.String(),
+					Fix:      fmt.Sprintf("give both the feature cuda-%02d0%d0, where they are depended on", newer.Major, newer.Minor),
+					Evidence: j.out.Via})
 			}
 			if c.Pin.Compare(j.out.Pin) > 0 {
 				j.out.Pin = c.Pin

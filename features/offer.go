@@ -10,7 +10,8 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// offer is what a feature that turns nothing on could turn on: the optional dependencies of the packages that have it which bring CUDA code, and are off.
+// offer is what a feature that turns nothing on could turn on: the optional dependencies of the packages that have it which bring CUDA
+// code, and are off.
 type offer struct {
 	edits    []*change
 	names    []string // the crates
@@ -49,7 +50,8 @@ func (k *rootJudge) offers(f string) offer {
 	return o
 }
 
-// offered is the edge to an optional dependency that would bring CUDA code, and what engine it belongs to: candle-core and candle-nn are one.
+// offered is the edge to an optional dependency that would bring CUDA code, and what engine it belongs to: candle-core and candle-nn are
+// one.
 func (k *rootJudge) offered(p *manifest.Package, d manifest.Dependency, f, meaning string) (edge, family string) {
 	c := k.Catalog.Crate(d.Package)
 	switch {

@@ -17,8 +17,8 @@ type lineAt struct {
 
 const toldOfALine = 3 // faults that one line has, in words
 
-// PerLine makes one finding of all that are about one feature of one manifest, with every edge that it lacks: several hints for a line contradict each other.
-// What was judged goes before what only compares names. Findings that no edge of a manifest mends stay as they are.
+// PerLine makes one finding of all that are about one feature of one manifest, with every edge that it lacks: several hints for a line
+// contradict each other. What was judged goes before what only compares names. Findings that no edge of a manifest mends stay as they are.
 func PerLine(p *manifest.Project, list []Finding) []Finding {
 	var out []Finding
 	groups := map[string][]Finding{}
@@ -42,8 +42,8 @@ func PerLine(p *manifest.Project, list []Finding) []Finding {
 	return out
 }
 
-// SameHint gives all faults of one feature of one manifest the same hint, with every edge that the line lacks: of several that contradict each other only
-// the last that is typed would count. The findings stay as they are otherwise.
+// SameHint gives all faults of one feature of one manifest the same hint, with every edge that the line lacks: of several that contradict
+// each other only the last that is typed would count. The findings stay as they are otherwise.
 func SameHint(p *manifest.Project, list []Finding) {
 	edges, of := map[string][]string{}, map[int]string{}
 	for i := range list {

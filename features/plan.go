@@ -46,7 +46,8 @@ func (m *mender) plan() []edit.Edit {
 	for range left {
 		at := -1
 		for i := range left {
-			if !written[i] && (at < 0 || leans[i] == 0) { // packages cannot depend on each other in a circle; if they seem to, the first one goes first
+			// packages cannot depend on each other in a circle; if they seem to, the first one goes first
+			if !written[i] && (at < 0 || leans[i] == 0) {
 				if at = i; leans[i] == 0 {
 					break
 				}

@@ -66,7 +66,8 @@ func (k *rootJudge) feature(f string) {
 	case len(off) > 0:
 		k.unreached(f, off)
 	case len(unknown) > 0:
-		k.find(k.finding(IDUndecided, Note, f, "`%s` of %s reaches %s, of which nothing is known: what the binary holds decides", f, k.label, k.names(unknown)))
+		k.find(k.finding(IDUndecided, Note, f, "`%s` of %s reaches %s, of which nothing is known: what the binary holds decides", f,
+			k.label, k.names(unknown)))
 	case k.friends(f):
 	case k.byFile(f):
 	default:
@@ -74,7 +75,8 @@ func (k *rootJudge) feature(f string) {
 		msg := fmt.Sprintf("`%s` of %s changes nothing: it turns on nothing, gates nothing, and no GPU crate is linked", f, k.label)
 		if weak := k.weakEdges(f); len(weak) > 0 {
 			e := weak[0]
-			msg = fmt.Sprintf("`%s` of %s changes nothing: `%s` takes effect only when something else turns `%s` on", f, k.label, e.Text, e.Dep)
+			msg = fmt.Sprintf("`%s` of %s changes nothing: `%s` takes effect only when something else turns `%s` on", f, k.label, e.Text,
+				e.Dep)
 			if turn := k.turnsOn(e.Dep); turn != "" {
 				fix = fmt.Sprintf("--features %s,%s", f, turn)
 			}
@@ -95,7 +97,8 @@ func (k *rootJudge) borrowed(f string, on []int) {
 	if k.path(k.r, f).Reached || k.Crate(k.r.Node).CUDA() {
 		return
 	}
-	find := k.finding(IDBorrowed, Note, f, "`%s` of %s does not reach %s itself: another edge of this build turns it on, and without that it stays off",
+	find := k.finding(IDBorrowed, Note, f, "`%s` of %s does not reach %s itself: "+
+		"another edge of this build turns it on, and without that it stays off",
 		f, k.label, k.names(on[:1]))
 	if path, line, how := k.forcedBy(); how != "" {
 		find.ID, find.Path, find.Line = IDForced, path, line
@@ -189,7 +192,8 @@ func (k *rootJudge) carriedOn(f string) []int {
 					continue
 				}
 				to := k.DepNode(i, d, k.r.Set)
-				if to < 0 || k.Nodes[to].Local || k.Crate(to) != nil || e.Feature != "" && !slices.Contains(k.Nodes[to].Features, e.Feature) {
+				if to < 0 || k.Nodes[to].Local || k.Crate(to) != nil || e.Feature != "" &&
+					!slices.Contains(k.Nodes[to].Features, e.Feature) {
 					continue
 				}
 				if !slices.Contains(out, to) && !k.everyday(to) {
@@ -204,7 +208,8 @@ func (k *rootJudge) carriedOn(f string) []int {
 // everyday says whether a crate is one of those that GPU features turn on for other reasons (entrenar: cuda = [… "tokio" …]).
 func (v *view) everyday(i int) bool {
 	switch v.Nodes[i].Name {
-	case "tokio", "rayon", "libc", "log", "tracing", "num_cpus", "half", "bytemuck", "libloading", "once_cell", "lazy_static", "anyhow", "serde":
+	case "tokio", "rayon", "libc", "log", "tracing", "num_cpus", "half", "bytemuck", "libloading", "once_cell", "lazy_static", "anyhow",
+		"serde":
 		return true
 	}
 	return false
@@ -214,7 +219,8 @@ func (v *view) everyday(i int) bool {
 func (k *rootJudge) friends(f string) bool {
 	var list []int
 	for _, i := range k.r.Linked {
-		if c := k.Crate(i); c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Monitor) && slices.Contains(k.Nodes[i].Features, "cuda") {
+		if c := k.Crate(i); c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Monitor) &&
+			slices.Contains(k.Nodes[i].Features, "cuda") {
 			list = append(list, i)
 		}
 	}
@@ -236,7 +242,8 @@ func (k *rootJudge) byFile(f string) bool {
 				}
 				if p := k.ManifestOf(k.r.Node); t.CUDA && k.Host.OS == "linux" && p != nil && !k.src.Passes(p, "no-as-needed") {
 					// https://github.com/LaurentMazare/tch-rs/issues/907: a library's build script cannot say so for the program.
-					find.Message += "; unless its own build script passes -Wl,--no-as-needed, the linker may leave libtorch_cuda out of the program"
+					find.Message += "; unless its own build script passes -Wl,--no-as-needed, " +
+						"the linker may leave libtorch_cuda out of the program"
 				}
 			}
 			k.find(find)
@@ -274,7 +281,8 @@ func (k *rootJudge) artifact(f string) string {
 				continue
 			}
 			for _, nd := range k.Nodes[k.r.Node].Deps {
-				if n := &k.Nodes[nd.To]; n.Name == d.Package && k.Graph.Embeds(k.r.Node, nd.To) && (e.Feature == "" || slices.Contains(n.Features, e.Feature)) {
+				if n := &k.Nodes[nd.To]; n.Name == d.Package && k.Graph.Embeds(k.r.Node, nd.To) &&
+					(e.Feature == "" || slices.Contains(n.Features, e.Feature)) {
 					return n.Name
 				}
 			}
@@ -285,7 +293,8 @@ func (k *rootJudge) artifact(f string) string {
 
 // toArtifact says that a feature went to an embedded program and not to the crates that are linked.
 func (k *rootJudge) toArtifact(f, program string, off []int) Finding {
-	msg := fmt.Sprintf("`%s` of %s goes to %s, an artifact dependency: a program of its own, which is judged for itself", f, k.label, program)
+	msg := fmt.Sprintf("`%s` of %s goes to %s, an artifact dependency: a program of its own, which is judged for itself", f, k.label,
+		program)
 	if len(off) > 0 {
 		msg += fmt.Sprintf("; %s, which %s links, stays off", k.names(off), k.label)
 	}

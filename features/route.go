@@ -96,7 +96,8 @@ func GapsWithout(h buildenv.Host, in Input, feature string) ([]Gap, error) {
 		r := &v.Roots[i]
 		g := Gap{Root: v.Nodes[r.Node].Name, Feature: feature}
 		for _, n := range r.Linked {
-			if c := v.Crate(n); c.CUDA() && c.Role == catalog.Gated && n != r.Node && !c.On(v.Nodes[n].Features) && v.Declares(n, c.Means(feature)) {
+			if c := v.Crate(n); c.CUDA() && c.Role == catalog.Gated && n != r.Node && !c.On(v.Nodes[n].Features) &&
+				v.Declares(n, c.Means(feature)) {
 				g.Lacks = append(g.Lacks, Lack{v.Nodes[n].Name, v.Nodes[n].Version, c.Means(feature)})
 			}
 		}
@@ -146,7 +147,8 @@ func (v *view) anyOn(r *graph.Root) bool {
 	return false
 }
 
-// linkedCrate answers the linked node that a lack is about; -1 when it is not linked. With several sets of features of one crate the one that lacks it.
+// linkedCrate answers the linked node that a lack is about; -1 when it is not linked. With several sets of features of one crate the one
+// that lacks it.
 func (v *view) linkedCrate(r *graph.Root, l Lack) int {
 	found := -1
 	for _, i := range r.Linked {
@@ -383,7 +385,8 @@ func (s *router) cover(need []placed) {
 	}
 }
 
-// excessive says whether an option does all that another one does, and more that nobody asked for: candle-core/cudnn where candle-core/cuda will do.
+// excessive says whether an option does all that another one does, and more that nobody asked for: candle-core/cudnn where candle-core/cuda
+// will do.
 func (s *router) excessive(i int) bool {
 	for k := range s.options {
 		a, b := &s.options[k], &s.options[i]
@@ -565,14 +568,16 @@ func (s *router) block(r *graph.Root, g Gap, l Lack, to int) Block {
 	b := Block{Root: g.Root, Lack: l}
 	way := s.wayTo(r, to)
 	if len(way) < 3 { // a direct dependency, or the package itself: cargo can be told
-		b.Why = fmt.Sprintf("%s %s is linked by %s itself, and cargo refused or ignored each command line that names its feature", l.Crate, l.Version, g.Root)
+		b.Why = fmt.Sprintf("%s %s is linked by %s itself, and cargo refused or ignored each command line that names its feature",
+			l.Crate, l.Version, g.Root)
 		return b
 	}
 	var names []string
 	for _, i := range way[1 : len(way)-1] {
 		names = append(names, s.Nodes[i].Name+" "+s.Nodes[i].Version)
 	}
-	b.Why = fmt.Sprintf("%s %s is linked through %s, and no feature of %s carries `%s` to it; cargo takes `package/feature` for the selected packages and their direct dependencies only",
+	b.Why = fmt.Sprintf("%s %s is linked through %s, and no feature of %s carries `%s` to it; "+
+		"cargo takes `package/feature` for the selected packages and their direct dependencies only",
 		l.Crate, l.Version, strings.Join(names, " → "), names[0], l.Feature)
 	p := s.ManifestOf(r.Node)
 	if p == nil || s.Project == nil || !s.Project.IsMember(p) {
@@ -594,7 +599,8 @@ func (s *router) wayTo(r *graph.Root, to int) []int {
 		if at == to {
 			var out []int
 			for i := at; i >= 0; i = from[i] {
-				if len(out) == 0 || s.Nodes[out[0]].ID != s.Nodes[i].ID || s.Nodes[i].ID == "" { // the library of the program's own package is no step
+				// the library of the program's own package is no step
+				if len(out) == 0 || s.Nodes[out[0]].ID != s.Nodes[i].ID || s.Nodes[i].ID == "" {
 					out = append([]int{i}, out...)
 				}
 			}

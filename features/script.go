@@ -56,8 +56,8 @@ func (s *scriptFacts) take(c *catalog.Crate) {
 	}
 }
 
-// cmakeReads lists what CMake itself reads for its CUDA language: cmake-env-variables(7), "Environment Variables for Languages" and "… that Change
-// Behavior". A build script that runs it hands its environment on.
+// cmakeReads lists what CMake itself reads for its CUDA language: cmake-env-variables(7), "Environment Variables for Languages" and "…
+// that Change Behavior". A build script that runs it hands its environment on.
 func cmakeReads() []string {
 	return []string{"CUDACXX", "CUDAHOSTCXX", "CUDAFLAGS", "CUDAARCHS", "CMAKE_*"}
 }
@@ -69,7 +69,8 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 	switch {
 	case n.Name == "cudarc":
 		return j.cudarcScript(i)
-	case c != nil && (c.Role == catalog.Carrier || c.Role == catalog.Gated && c.On(n.Features) || c.Role == catalog.ByFile) && c.Script != nil:
+	case c != nil && (c.Role == catalog.Carrier || c.Role == catalog.Gated && c.On(n.Features) ||
+		c.Role == catalog.ByFile) && c.Script != nil:
 		s.take(c)
 		s.cudnn = s.cudnn || c.Needs("cudnn_headers_or_libs")
 		if !slices.Contains(n.Features, "cudnn") {
@@ -81,7 +82,8 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 		}
 		s.why = "known of " + c.Name
 		return s
-	case c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.Monitor || c.Role == catalog.Gated && !c.On(n.Features)):
+	case c != nil && (c.Role == catalog.FalseFriend || c.Role == catalog.Helper || c.Role == catalog.Monitor ||
+		c.Role == catalog.Gated && !c.On(n.Features)):
 		return s
 	}
 	gpu := n.Local || c.CUDA() || slices.Contains(n.Features, "cuda") || slices.Contains(n.Features, "_cuda")
@@ -111,7 +113,8 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 		s.libs = s.libs || source.LinksCUDA(text)
 		s.ptx = s.ptx || strings.Contains(text, "ptx")
 		s.why = script.File(j.src, source.NamesNvcc) + " calls nvcc"
-	case slices.Contains(from.Helpers, "cmake") && strings.Contains(text, "cmake") && (slices.Contains(n.Features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
+	case slices.Contains(from.Helpers, "cmake") && strings.Contains(text, "cmake") &&
+		(slices.Contains(n.Features, "cuda") || strings.Contains(strings.ToLower(text), "cuda")):
 		s.cmake, s.compiles, s.libs, s.ptx = true, true, true, true
 		s.env = manifest.Union(s.env, cmakeReads())
 		s.why = "its build script runs CMake with CUDA"
@@ -139,7 +142,8 @@ func (j *judge) scriptWants(i int, text string) bool {
 	return !tested
 }
 
-// helpersOf lists the packages that a build script's program uses: all that it or a path package of it names itself, and GPU helpers at any depth.
+// helpersOf lists the packages that a build script's program uses: all that it or a path package of it names itself, and GPU helpers at any
+// depth.
 func (j *judge) helpersOf(build int) []string {
 	if build < 0 {
 		return nil

@@ -100,11 +100,13 @@ func (k *rootJudge) siblings() {
 		}
 		evidence := k.via()
 		if len(g.Files) > 0 {
-			evidence += fmt.Sprintf("; %d of its files test the feature (%s)", len(g.Files), strings.Join(g.Files[:min(3, len(g.Files))], ", "))
+			evidence += fmt.Sprintf("; %d of its files test the feature (%s)", len(g.Files), strings.Join(g.Files[:min(3, len(g.Files))],
+				", "))
 		}
 		f := k.finding(id, severity, goal, "%s", msg)
 		f.Evidence, f.Lacks = evidence, []Lack{k.lack(i, want)}
-		if root := k.ManifestOf(k.r.Node); goal == "cudnn" && root != nil && k.Nodes[k.r.Node].Local && root.Declares("cuda") && k.wouldReach(root, i) {
+		if root := k.ManifestOf(k.r.Node); goal == "cudnn" && root != nil && k.Nodes[k.r.Node].Local && root.Declares("cuda") &&
+			k.wouldReach(root, i) {
 			f.Fix, f.Edits = ownCUDA(root), k.ownEdit(root)
 		} else if f.Fix = k.commandLine(i, want); f.Fix == "" {
 			m := k.mend(goal, "cuda", []int{i})
@@ -223,13 +225,15 @@ func (k *rootJudge) cudnnAlone() {
 	if p == nil {
 		return
 	}
-	find := k.finding(IDCudnnAlone, Error, "cudnn", "`cudnn` of %s does not turn on its own `cuda`, which gates its code (%s): it computes on the CPU", k.label, where)
+	find := k.finding(IDCudnnAlone, Error, "cudnn",
+		"`cudnn` of %s does not turn on its own `cuda`, which gates its code (%s): it computes on the CPU", k.label, where)
 	find.Fix, find.Lacks, find.Edits = ownCUDA(p), []Lack{k.lack(k.r.Node, "cuda")}, k.ownEdit(p)
 	k.find(find)
 }
 
-// ownOff reports a root that was asked for the GPU by another feature than its own cuda, or by a feature of a dependency: the crates compute on the
-// GPU, and the root's own code for that is not in the program. A cuda of its own that leads to none of these crates belongs to another engine.
+// ownOff reports a root that was asked for the GPU by another feature than its own cuda, or by a feature of a dependency: the crates
+// compute on the GPU, and the root's own code for that is not in the program. A cuda of its own that leads to none of these crates belongs
+// to another engine.
 func (k *rootJudge) ownOff() {
 	if len(k.on) == 0 || k.goal() == "" || slices.Contains(k.asked, "cuda") || slices.Contains(k.asked, "cudnn") {
 		return
@@ -238,7 +242,8 @@ func (k *rootJudge) ownOff() {
 	if p == nil || !slices.ContainsFunc(k.on, func(i int) bool { return i != k.r.Node && k.wouldReach(p, i) }) {
 		return
 	}
-	find := k.finding(IDOwnOff, Error, "cuda", "`cuda` of %s is off, and gates its own code (%s): the GPU crates are on, and it does not use them", k.label, where)
+	find := k.finding(IDOwnOff, Error, "cuda", "`cuda` of %s is off, and gates its own code (%s): "+
+		"the GPU crates are on, and it does not use them", k.label, where)
 	find.Fix, find.Lacks = "--features cuda, too", []Lack{k.lack(k.r.Node, "cuda")}
 	k.find(find)
 }
@@ -298,7 +303,8 @@ func (k *rootJudge) weakEdge(i int, p *manifest.Package, f string, e manifest.Ed
 			// Sources of others are not searched: twelve megabytes for entrenar alone, at every build.
 			if lost := k.Crate(i).Together[e.Dep]; lost != "" {
 				find.Severity = Warning
-				find.Message = fmt.Sprintf("%s has CUDA code for %s only with `%s` and `%s` together, and nothing turns `%s` on", k.name(i), lost, e.Dep, f, e.Dep)
+				find.Message = fmt.Sprintf("%s has CUDA code for %s only with `%s` and `%s` together, and nothing turns `%s` on",
+					k.name(i), lost, e.Dep, f, e.Dep)
 			}
 		} else if files := k.src.TestsBoth(p.Dir, turn, f); len(files) > 0 {
 			find.Severity = Warning

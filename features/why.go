@@ -89,11 +89,14 @@ func (j *judge) pathFrom(r *graph.Root, start step) Why {
 	ended := ""
 	for at := 0; at < len(steps) && at < graph.MaxSteps; at++ {
 		s := steps[at]
-		if c := j.Crate(s.node); c.CUDA() && c.On(j.Nodes[s.node].Features) && (s.node != r.Node || slices.Contains(c.CUDAFeatures, s.feature)) && j.forCUDA(s, c) {
+		if c := j.Crate(s.node); c.CUDA() && c.On(j.Nodes[s.node].Features) &&
+			(s.node != r.Node || slices.Contains(c.CUDAFeatures, s.feature)) && j.forCUDA(s, c) {
 			if c.Role == catalog.Carrier {
 				return j.unwind(steps, at, true, "")
 			}
-			if gated < 0 || len(j.unwind(steps, at, true, "").Steps) > len(j.unwind(steps, gated, true, "").Steps) && steps[at].node != steps[gated].node {
+			if gated < 0 ||
+				len(j.unwind(steps, at, true, "").Steps) > len(j.unwind(steps, gated, true, "").Steps) &&
+					steps[at].node != steps[gated].node {
 				gated = at
 			}
 		}

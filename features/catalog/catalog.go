@@ -60,10 +60,11 @@ type Crate struct {
 	Features     map[string][]string `toml:"features"`
 	Script       *CrateScript        `toml:"build_script"`
 	Runtime      CrateRuntime        `toml:"runtime"`
-	Lost         map[string]string   `toml:"lost"`     // by feature: what a build without it has not
-	Minor        map[string]string   `toml:"minor"`    // the same, where it is hardly missed
-	Together     map[string]string   `toml:"together"` // by optional dependency: what has CUDA code only with it and the CUDA feature together
-	External     []External          `toml:"external"` // what its build script keeps outside the target directory
+	Lost         map[string]string   `toml:"lost"`  // by feature: what a build without it has not
+	Minor        map[string]string   `toml:"minor"` // the same, where it is hardly missed
+	// by optional dependency: what has CUDA code only with it and the CUDA feature together
+	Together map[string]string `toml:"together"`
+	External []External        `toml:"external"` // what its build script keeps outside the target directory
 }
 
 // External is a directory outside the target directory that a build script keeps things in. No `cargo clean` reaches it.
@@ -83,7 +84,8 @@ type ExternalPlace struct {
 	Path string `toml:"path"` // with slashes; $NAME is a variable, $HOME the user's directory
 }
 
-// Dir answers the directory that the script uses here: the first place whose variables are all set. Empty: none, and what it keeps lies in OUT_DIR.
+// Dir answers the directory that the script uses here: the first place whose variables are all set. Empty: none, and what it keeps lies in
+// OUT_DIR.
 func (x *External) Dir(h buildenv.Host) string {
 	for _, p := range x.Places {
 		if p.OS != "" && p.OS != h.OS {
@@ -145,7 +147,8 @@ func Default() (*Catalog, error) { return defaultCatalog() }
 
 func parseCatalog(text string) (*Catalog, error) {
 	c := &Catalog{}
-	if err := fast.NewDecoder(strings.NewReader(text)).DisallowUnknownFields().Decode(c); err != nil { // it is read in every run: see readTOML
+	// it is read in every run: see readTOML
+	if err := fast.NewDecoder(strings.NewReader(text)).DisallowUnknownFields().Decode(c); err != nil {
 		var unknown *fast.StrictMissingError
 		if errors.As(err, &unknown) {
 			return nil, fmt.Errorf("crates.toml: unknown key:\n%s", unknown.String())
@@ -249,8 +252,8 @@ func (c *Crate) Also(features []string) []string {
 // Needs says whether the crate needs something to build (nvcc, host_cxx, cuda_headers_or_libs, cmake, …).
 func (c *Crate) Needs(what string) bool { return slices.Contains(c.BuildNeeds, what) }
 
-// Env lists the variables that the crate's build script reads, declared and not; GGML_* stands for all that begin so. PATH is left out: what is
-// found on it is recorded itself.
+// Env lists the variables that the crate's build script reads, declared and not; GGML_* stands for all that begin so. PATH is left out:
+// what is found on it is recorded itself.
 func (c *Crate) Env() []string {
 	if c.Script == nil {
 		return nil
@@ -259,7 +262,8 @@ func (c *Crate) Env() []string {
 	for _, list := range [][]string{c.Script.Declared, c.Script.Undeclared} {
 		for _, s := range list {
 			name, _, _ := strings.Cut(s, " ")
-			if name != "" && name != "PATH" && name != "OUT_DIR" && !strings.HasPrefix(name, "CARGO_") && name == strings.ToUpper(name) && !strings.ContainsAny(strings.TrimSuffix(name, "*"), "*.,/") {
+			if name != "" && name != "PATH" && name != "OUT_DIR" && !strings.HasPrefix(name, "CARGO_") && name == strings.ToUpper(name) &&
+				!strings.ContainsAny(strings.TrimSuffix(name, "*"), "*.,/") {
 				out = append(out, name)
 			}
 		}

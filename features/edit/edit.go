@@ -36,9 +36,10 @@ func (e *Error) Error() string { return e.Manifest + ": " + e.What + ": " + e.Wh
 // Hint says what a user can do about it.
 func (e *Error) Hint() string { return "write the " + e.ByHand + " by hand" }
 
-// AddEdges writes edges into a manifest's [features] table. Only bytes are inserted, none is changed or taken away: comments, order, quoting
-// and line ends stay as they are. What is there already is not written again; when nothing is missing the answer is data itself. The result
-// has been read again and differs from data in these edges and in nothing else; where that cannot be had, the answer is an *Error.
+// AddEdges writes edges into a manifest's [features] table. Only bytes are inserted, none is changed or taken away: comments, order,
+// quoting and line ends stay as they are. What is there already is not written again; when nothing is missing the answer is data itself.
+// The result has been read again and differs from data in these edges and in nothing else; where that cannot be had, the answer is an
+// *Error.
 func AddEdges(data []byte, edits ...Edit) ([]byte, error) {
 	out := data
 	for _, e := range edits {
@@ -103,7 +104,8 @@ func decode(data []byte) (map[string]any, error) {
 	return raw, err
 }
 
-// same compares by text, because NaN is not equal to itself and times carry their zone as a pointer. Maps are printed in the order of their keys.
+// same compares by text, because NaN is not equal to itself and times carry their zone as a pointer. Maps are printed in the order of their
+// keys.
 func same(a, b map[string]any) bool { return fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b) }
 
 func featureList(raw map[string]any, feature string) ([]string, bool) {
@@ -218,8 +220,8 @@ func (e *editor) lineStart(at int) int {
 	return begin
 }
 
-// intoArray puts elements behind the last one of an array, in the array's own manner: on lines of their own where the others have them, with
-// the quotes that they have, with a comma at the end where there was one.
+// intoArray puts elements behind the last one of an array, in the array's own manner: on lines of their own where the others have them,
+// with the quotes that they have, with a comma at the end where there was one.
 func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 	if at.End <= at.Start+1 || e.data[at.Start] != '[' || e.data[at.End-1] != ']' {
 		return nil
@@ -276,7 +278,8 @@ func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 	return splice(splice(e.data, place, text), last.End, ",")
 }
 
-// arrayElements lists the places of an array's strings and of the comma behind the last one, -1 without; false where it holds anything else.
+// arrayElements lists the places of an array's strings and of the comma behind the last one, -1 without; false where it holds anything
+// else.
 func arrayElements(data []byte, array manifest.Span) (list []manifest.Span, comma int, ok bool) {
 	const key = "x="
 	var p unstable.Parser
@@ -325,8 +328,8 @@ func Key(key string) string {
 	return buildenv.TOMLString(key)
 }
 
-// AddDependency writes a line into a manifest's [dependencies] table, as AddEdges writes edges: bytes are only inserted, and the result differs in
-// this entry and in nothing else. value is TOML.
+// AddDependency writes a line into a manifest's [dependencies] table, as AddEdges writes edges: bytes are only inserted, and the result
+// differs in this entry and in nothing else. value is TOML.
 func AddDependency(data []byte, path, key, value string) ([]byte, error) {
 	fail := func(why string) ([]byte, error) {
 		return nil, &Error{path, "the dependency `" + key + "` is not written", why, "line"}
@@ -362,7 +365,8 @@ func AddDependency(data []byte, path, key, value string) ([]byte, error) {
 	return out, nil
 }
 
-// WithEdges is a feature of a package as it should stand in the manifest, with edges added; in a table of its own where the manifest has none.
+// WithEdges is a feature of a package as it should stand in the manifest, with edges added; in a table of its own where the manifest has
+// none.
 func WithEdges(p *manifest.Package, feature string, add ...string) string {
 	line := FeatureLine(feature, manifest.Union(p.Features[feature], add))
 	if p.Line("features") == 0 {

@@ -28,7 +28,8 @@ type Reason struct {
 	Because  []string `json:"because,omitempty"`  // where it is off: what could turn it on, and why that does not
 }
 
-// Explain answers the question after one crate (NAME or NAME@VERSION), or one feature of it, for each root of a build. shown words the paths in sentences; nil: as they are.
+// Explain answers the question after one crate (NAME or NAME@VERSION), or one feature of it, for each root of a build. shown words the
+// paths in sentences; nil: as they are.
 func (v *View) Explain(r manifest.Request, crate, feature string, shown func(path string) string) []Reason {
 	x := &explainer{View: v, ask: manifest.ParseRequest(r), shown: shown}
 	out := []Reason{}
@@ -68,7 +69,8 @@ func (x *explainer) root(r *Root, crate named, feature string) []Reason {
 		if e.On {
 			e.Steps = x.way(r, i, feature)
 			if e.Steps == nil {
-				e.Because = []string{"no edge from " + base.Root + " leads there: another part of this build turns it on, and cargo unifies the two"}
+				e.Because = []string{"no edge from " + base.Root +
+					" leads there: another part of this build turns it on, and cargo unifies the two"}
 			}
 		} else {
 			e.Because = x.missing(r, i, feature)
@@ -112,7 +114,8 @@ func (x *explainer) way(r *Root, to int, feature string) []Step {
 	}
 	push(r.Node, "", -1, "", 0)
 	for _, f := range x.Nodes[r.Node].Features {
-		if x.ask.All || slices.Contains(x.ask.Plain, f) || slices.Contains(x.ask.Qualified[x.Nodes[r.Node].Name], f) || f == "default" && !x.ask.NoDefault {
+		if x.ask.All || slices.Contains(x.ask.Plain, f) || slices.Contains(x.ask.Qualified[x.Nodes[r.Node].Name], f) ||
+			f == "default" && !x.ask.NoDefault {
 			push(r.Node, f, -1, "", 0)
 		}
 	}
@@ -187,7 +190,8 @@ func (x *explainer) missing(r *Root, to int, feature string) []string {
 		if have == "" {
 			have = "none"
 		}
-		return []string{fmt.Sprintf("%s has no feature `%s`; it has %s%s", x.Nodes[to].Name, feature, have, x.at(p, p.FeatureLine(feature)))}
+		return []string{fmt.Sprintf("%s has no feature `%s`; it has %s%s", x.Nodes[to].Name, feature, have,
+			x.at(p, p.FeatureLine(feature)))}
 	}
 	for _, i := range r.Linked {
 		p := (*manifest.Package)(nil)
@@ -214,7 +218,8 @@ func (x *explainer) missing(r *Root, to int, feature string) []string {
 					if slices.Contains(x.Nodes[i].Features, f) {
 						state = "which is on, but " + dependencyLimit(d)
 					}
-					out = manifest.Union(out, []string{fmt.Sprintf("`%s` of %s has the edge `%s`, %s%s", f, p.Name, e.Text, state, x.at(p, p.Line("features", f)))})
+					out = manifest.Union(out, []string{fmt.Sprintf("`%s` of %s has the edge `%s`, %s%s", f, p.Name, e.Text, state,
+						x.at(p, p.Line("features", f)))})
 				}
 			}
 		}
@@ -228,7 +233,8 @@ func (x *explainer) missing(r *Root, to int, feature string) []string {
 			if p.Declares(feature) { // there the edge would stand
 				line = p.FeatureLine(feature)
 			}
-			out = manifest.Union(out, []string{fmt.Sprintf("%s uses %s, and none of its features has an edge to `%s`%s", p.Name, x.Nodes[to].Name, feature, x.at(p, line))})
+			out = manifest.Union(out, []string{fmt.Sprintf("%s uses %s, and none of its features has an edge to `%s`%s", p.Name,
+				x.Nodes[to].Name, feature, x.at(p, line))})
 		}
 	}
 	return out

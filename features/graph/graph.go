@@ -151,9 +151,10 @@ func (e *Error) Hint() string {
 	return "this cargo's answer is not understood: use a stable cargo of 1.78 or newer"
 }
 
-// Artifact dependencies (nightly's -Zbindeps) are programs that a package embeds or starts: built for it, with features that its manifest turns on, and linked
-// into nothing. Each is a root of its own here.
-// Source: the cargo book, unstable.md, "Artifact dependencies"; seen in unit graphs of 1.97 nightly: a unit of kind bin among the dependencies of another package's.
+// Artifact dependencies (nightly's -Zbindeps) are programs that a package embeds or starts: built for it, with features that its manifest
+// turns on, and linked into nothing. Each is a root of its own here.
+// Source: the cargo book, unstable.md, "Artifact dependencies"; seen in unit graphs of 1.97 nightly: a unit of kind bin among the
+// dependencies of another package's.
 
 // Embeds says whether a unit depends on another only as a program.
 func (g *Graph) Embeds(user, dep int) bool {

@@ -21,7 +21,8 @@ type named struct {
 
 // fits says whether a version is the one that was asked for: 0.11 stands for 0.11.1.
 func (n named) fits(version string) bool {
-	return n.version == "" || version == n.version || strings.HasPrefix(version, n.version+".") || strings.HasPrefix(version, n.version+"-") || strings.HasPrefix(version, n.version+"+")
+	return n.version == "" || version == n.version || strings.HasPrefix(version, n.version+".") ||
+		strings.HasPrefix(version, n.version+"-") || strings.HasPrefix(version, n.version+"+")
 }
 
 // call finds the package that a user means by a word.
@@ -153,7 +154,8 @@ func (x *explainer) hostFor(unit int) string {
 	return ""
 }
 
-// below says by which dev- or build-dependency of a root's package a crate is in Cargo.lock, where its other dependencies do not lead to it.
+// below says by which dev- or build-dependency of a root's package a crate is in Cargo.lock, where its other dependencies do not lead to
+// it.
 func (x *explainer) below(r *Root, crate named) string {
 	p := x.ManifestOf(r.Node)
 	if p == nil || x.Project == nil {

@@ -31,8 +31,9 @@ const (
 	treeLimit = 64 << 20
 )
 
-// ParseTree reads cargo tree's lines. A package that was printed before carries (*) and no children; it is joined to its first mention. A line
-// `[target] TRIPLE` begins the answer for another target. One answer for several, by build.target, is a *Error: it does not say whose a line is.
+// ParseTree reads cargo tree's lines. A package that was printed before carries (*) and no children; it is joined to its first mention. A
+// line `[target] TRIPLE` begins the answer for another target. One answer for several, by build.target, is a *Error: it does not say whose
+// a line is.
 func ParseTree(r io.Reader) (*Tree, error) {
 	t := &Tree{}
 	known := map[string]int{} // line without its marks → node
@@ -69,7 +70,8 @@ func ParseTree(r io.Reader) (*Tree, error) {
 		_ = repeated // the mark adds nothing: the node is known by its text
 		if depth == 0 {
 			if slices.Contains(t.Roots, node) {
-				return nil, &Error{What: "cargo tree", Message: fmt.Sprintf("%s is a root twice: the answer is for several targets at once", parsedName(text))}
+				return nil, &Error{What: "cargo tree",
+					Message: fmt.Sprintf("%s is a root twice: the answer is for several targets at once", parsedName(text))}
 			}
 			t.Roots = append(t.Roots, node)
 		} else if up := &t.Nodes[stack[depth-1]]; !slices.Contains(up.Children, node) {

@@ -59,7 +59,8 @@ func NewView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *Graph,
 		for i := range g.Units {
 			u := &g.Units[i]
 			id := manifest.ParsePkgID(u.PkgID)
-			n := node{ID: u.PkgID, Name: id.Name, Version: id.Version, Local: id.Local(), Dir: id.Dir(h), src: u.Target.SrcPath, Features: u.Features, Platform: u.Platform}
+			n := node{ID: u.PkgID, Name: id.Name, Version: id.Version, Local: id.Local(), Dir: id.Dir(h), src: u.Target.SrcPath,
+				Features: u.Features, Platform: u.Platform}
 			for _, d := range u.Dependencies {
 				n.Deps = append(n.Deps, nodeDep{d.Index, d.Name})
 			}
@@ -68,7 +69,8 @@ func NewView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *Graph,
 	case t != nil:
 		roots, linked = t.Roots, t.Linked
 		for _, tn := range t.Nodes {
-			n := node{Name: tn.Name, Version: tn.Version, Features: tn.Features, Platform: tn.Platform, Registry: tn.Source == "", source: tn.Source}
+			n := node{Name: tn.Name, Version: tn.Version, Features: tn.Features, Platform: tn.Platform, Registry: tn.Source == "",
+				source: tn.Source}
 			if h.IsAbs(tn.Source) && !strings.Contains(tn.Source, "://") {
 				n.Local, n.Dir = true, tn.Source
 			}
@@ -128,8 +130,8 @@ func (v *View) ManifestOf(i int) *manifest.Package {
 	return p
 }
 
-// locked answers what the lock file has of a package that a tree names; nil where it has none, or several that the tree does not tell apart. A tree names
-// a repository by its address and the commit's first digits, another registry by what the configuration calls it.
+// locked answers what the lock file has of a package that a tree names; nil where it has none, or several that the tree does not tell
+// apart. A tree names a repository by its address and the commit's first digits, another registry by what the configuration calls it.
 func (v *View) locked(n *node) *manifest.LockPackage {
 	if v.Project == nil || n.Local {
 		return nil
@@ -226,8 +228,8 @@ func (v *View) DepFor(p *manifest.Package, to nodeDep) (manifest.Dependency, boo
 	return found, ok
 }
 
-// TreeID is the id by which cargo's messages name a package of a tree; empty where neither the tree nor the lock file tells it. Source: the cargo book,
-// pkgid-spec.md; a name is written out unless the address ends with it.
+// TreeID is the id by which cargo's messages name a package of a tree; empty where neither the tree nor the lock file tells it. Source: the
+// cargo book, pkgid-spec.md; a name is written out unless the address ends with it.
 func (v *View) TreeID(i int) string {
 	n := &v.Nodes[i]
 	if n.Local {

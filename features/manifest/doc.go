@@ -1,9 +1,9 @@
-// Package manifest is the only reader of Cargo.toml and Cargo.lock: Load reads a workspace with its members, path dependencies and lock file; a Package
-// answers what its features turn on by its own text, and on which line something stands.
+// Package manifest is the only reader of Cargo.toml and Cargo.lock: Load reads a workspace with its members, path dependencies and lock
+// file; a Package answers what its features turn on by its own text, and on which line something stands.
 //
-// It never decides what a build links: that is cargo's answer. Its only judgement of a command line is Project.GPUWork, the look before cargo is asked,
-// which may say yes wrongly and never no. Nothing is written, no process is run; every read goes through buildenv.Host.
+// It never decides what a build links: that is cargo's answer. Its only judgement of a command line is Project.GPUWork, the look before
+// cargo is asked, which may say yes wrongly and never no. Nothing is written, no process is run; every read goes through buildenv.Host.
 //
-// Limits: manifests of registry and git packages are read where cargo has unpacked them below CARGO_HOME; [patch] is not followed; whether a
-// [target.…] table applies is not decided.
+// Limits: manifests of registry and git packages are read where cargo has unpacked them below CARGO_HOME; [patch] is not followed; whether
+// a [target.…] table applies is not decided.
 package manifest

@@ -46,7 +46,8 @@ func glob(h buildenv.Host, dir, pattern string, saw func(path string)) []string 
 					if h.Base(sub) == "target" {
 						built = sub
 					}
-					if built == "" || sub != built && !h.Below(sub, built) { // what builds leave in target changes all the time, and is no member
+					// what builds leave in target changes all the time, and is no member
+					if built == "" || sub != built && !h.Below(sub, built) {
 						saw(sub)
 					}
 					add(sub)

@@ -29,7 +29,8 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 	for _, pkg := range slices.Sorted(maps.Keys(a.Qualified)) {
 		for _, f := range a.Qualified[pkg] {
 			name := w.realName(pkg)
-			if c := cat.Crate(name); slices.Contains(a.GPU, f) && (c == nil || c.Role != catalog.FalseFriend) || c != nil && slices.Contains(c.CUDAFeatures, f) {
+			if c := cat.Crate(name); slices.Contains(a.GPU, f) && (c == nil || c.Role != catalog.FalseFriend) ||
+				c != nil && slices.Contains(c.CUDAFeatures, f) {
 				return true, fmt.Sprintf("feature `%s/%s` is asked for", pkg, f)
 			}
 		}
@@ -264,7 +265,8 @@ func (w *work) lockPackage(d Dependency) *LockPackage {
 		if p.Name != d.Package {
 			continue
 		}
-		if found == nil || want != "" && strings.HasPrefix(p.Version, want) || !w.leading[lockKey(found)] && w.leading[lockKey(p)] && !strings.HasPrefix(found.Version, want) {
+		if found == nil || want != "" && strings.HasPrefix(p.Version, want) ||
+			!w.leading[lockKey(found)] && w.leading[lockKey(p)] && !strings.HasPrefix(found.Version, want) {
 			found = p
 		}
 	}

@@ -158,7 +158,8 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 	for name, v := range table(raw, "features") {
 		list, ok := stringsOf(v)
 		if !ok {
-			return nil, &Error{Path: path, Line: p.Line("features", name), Column: 1, Message: fmt.Sprintf("feature `%s` is not a list of strings", name)}
+			return nil, &Error{Path: path, Line: p.Line("features", name), Column: 1,
+				Message: fmt.Sprintf("feature `%s` is not a list of strings", name)}
 		}
 		p.Features[name] = list
 	}
@@ -196,7 +197,8 @@ func (p *Package) readDependencies(h buildenv.Host, raw map[string]any, target s
 
 // DependencyLine answers the line of a dependency's entry; 0 when it is not found.
 func (p *Package) DependencyLine(d Dependency) int {
-	names := map[string][]string{Normal: {"dependencies"}, Build: {"build-dependencies", "build_dependencies"}, Dev: {"dev-dependencies", "dev_dependencies"}}
+	names := map[string][]string{Normal: {"dependencies"}, Build: {"build-dependencies", "build_dependencies"},
+		Dev: {"dev-dependencies", "dev_dependencies"}}
 	for _, t := range names[d.Kind] {
 		path := []string{t, d.Key}
 		if d.Target != "" {

@@ -8,8 +8,8 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// Span is where a key stands in a manifest: the line of the key, and the bytes of its value; of a table's header the name in it. A table that only dotted
-// keys open has an empty one.
+// Span is where a key stands in a manifest: the line of the key, and the bytes of its value; of a table's header the name in it. A table
+// that only dotted keys open has an empty one.
 type Span struct{ Line, Start, End int }
 
 // Positions are the places of a text's keys. Entries of an array of tables share one name, of which the first one counts.

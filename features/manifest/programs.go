@@ -7,8 +7,9 @@ import (
 	"gpubuild/buildenv"
 )
 
-// Programs are the names of what cargo makes of a package as files of their own: without a unit graph the manifest tells them. Those whose required
-// features are off are not built and left out, and so are those that need a feature of a dependency, of which a manifest does not tell whether it is on.
+// Programs are the names of what cargo makes of a package as files of their own: without a unit graph the manifest tells them. Those whose
+// required features are off are not built and left out, and so are those that need a feature of a dependency, of which a manifest does not
+// tell whether it is on.
 // Source: the cargo book, cargo-targets.md, "Target auto-discovery" and "The required-features field".
 type Programs struct {
 	Bins, Examples []string

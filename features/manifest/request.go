@@ -40,7 +40,8 @@ type Asked struct {
 }
 
 func ParseRequest(r Request) Asked {
-	a := Asked{Qualified: map[string][]string{}, GPU: Union([]string{"cuda", "cudnn"}, r.GPUFeatures), All: r.AllFeatures, NoDefault: r.NoDefault}
+	a := Asked{Qualified: map[string][]string{}, GPU: Union([]string{"cuda", "cudnn"}, r.GPUFeatures), All: r.AllFeatures,
+		NoDefault: r.NoDefault}
 	for _, s := range r.Features {
 		for _, f := range strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }) {
 			if pkg, feat, ok := strings.Cut(f, "/"); ok {

@@ -7,9 +7,9 @@ import (
 	fast "github.com/pelletier/go-toml/v2"
 )
 
-// readTOML decodes a manifest. A large workspace has hundreds of them, and go-toml takes a tenth of the time that BurntSushi/toml takes (BenchmarkReadTOML).
-// What it does not take the other one decides and words: it says what is wrong in a person's words, and knows the place of each key (tomlError).
-// Both read TOML 1.1, as cargo does since 1.94. Arrays of tables differ in their type: tablesOf.
+// readTOML decodes a manifest. A large workspace has hundreds of them, and go-toml takes a tenth of the time that BurntSushi/toml takes
+// (BenchmarkReadTOML). What it does not take the other one decides and words: it says what is wrong in a person's words, and knows the
+// place of each key (tomlError). Both read TOML 1.1, as cargo does since 1.94. Arrays of tables differ in their type: tablesOf.
 func readTOML(data []byte) (map[string]any, error) {
 	text := strings.TrimPrefix(string(data), "\uFEFF")
 	raw := map[string]any{}

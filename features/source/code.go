@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// code answers Rust text of which comments, the bodies of string and character literals and modules under #[cfg(test)] are blanks, so that only what is compiled into
-// a program is searched. A literal that is one of the words given keeps its body. Lines stay where they are.
+// code answers Rust text of which comments, the bodies of string and character literals and modules under #[cfg(test)] are blanks, so that
+// only what is compiled into a program is searched. A literal that is one of the words given keeps its body. Lines stay where they are.
 // Source: The Rust Reference, "Comments", "Literals" (raw and byte strings, nested block comments, lifetimes).
 func code(text string, keep ...string) string {
 	b := []byte(text)

@@ -42,8 +42,8 @@ func NewReader(h buildenv.Host, root string) *Reader {
 	return &Reader{h: h, root: root, gates: map[string]Gating{}, texts: map[string]*sources{}}
 }
 
-// sourcesOf reads a package's own sources and build script, once. Binaries are left out but for the one whose source file is main: what another program of
-// the package does is no part of this one.
+// sourcesOf reads a package's own sources and build script, once. Binaries are left out but for the one whose source file is main: what
+// another program of the package does is no part of this one.
 func (r *Reader) sourcesOf(dir, script, main string) *sources {
 	key := dir + "\x00" + main
 	if s, ok := r.texts[key]; ok {
@@ -63,7 +63,8 @@ func (r *Reader) sourcesOf(dir, script, main string) *sources {
 			add(&s.files, f)
 		}
 	}
-	if main != "" && !r.h.Below(main, src) { // an example, a test, a [[bin]] or a [lib] with a path of its own; its modules lie beside and below
+	// an example, a test, a [[bin]] or a [lib] with a path of its own; its modules lie beside and below
+	if main != "" && !r.h.Below(main, src) {
 		for _, f := range r.beside(dir, main, &budget) {
 			add(&s.files, f)
 		}
@@ -104,7 +105,8 @@ func (r *Reader) search(dir string, s *sources, feature string) Gating {
 	return g
 }
 
-// beside lists a root source file with what may be its modules: everything below its directory, unless that is the package's own, where other programs lie.
+// beside lists a root source file with what may be its modules: everything below its directory, unless that is the package's own, where
+// other programs lie.
 func (r *Reader) beside(dir, file string, budget *int) []string {
 	own := r.h.Dir(file)
 	if r.h.SamePath(own, dir) || !r.h.Below(file, dir) {
@@ -216,8 +218,8 @@ func (t featureTest) at(line string) []int {
 	return t.pattern.FindStringIndex(line)
 }
 
-// gatesCode says whether a text compiles code only with, or only without, a feature. Comments, documentation marks, modules of tests and a lone
-// compile_error! do not count. What macro_rules! expand to is not read.
+// gatesCode says whether a text compiles code only with, or only without, a feature. Comments, documentation marks, modules of tests and a
+// lone compile_error! do not count. What macro_rules! expand to is not read.
 func gatesCode(text string, test featureTest) bool {
 	if !test.in(text) {
 		return false

@@ -45,7 +45,8 @@ func (r *Reader) LibtorchOf(features []string) Libtorch {
 		}
 		for _, name := range []string{"libtorch_cpu.so", "libtorch.so", "torch_cpu.dll", "torch.lib"} {
 			if r.h.IsFile(r.h.Join(lib, name)) {
-				return Libtorch{Says: how + ": " + lib + " holds a libtorch without CUDA", CPU: true, Fix: "LIBTORCH=a libtorch built for CUDA"}
+				return Libtorch{Says: how + ": " + lib + " holds a libtorch without CUDA", CPU: true,
+					Fix: "LIBTORCH=a libtorch built for CUDA"}
 			}
 		}
 		return Libtorch{Says: how + ": no libtorch is seen in " + lib}
@@ -59,7 +60,8 @@ func (r *Reader) LibtorchOf(features []string) Libtorch {
 	if s, ok := get("TORCH_CUDA_VERSION"); ok {
 		return Libtorch{Says: "TORCH_CUDA_VERSION: the libtorch for " + s + " is downloaded"}
 	}
-	return Libtorch{Says: "TORCH_CUDA_VERSION is not set: the libtorch for the CPU is downloaded", CPU: true, Fix: "TORCH_CUDA_VERSION=cu128"}
+	return Libtorch{Says: "TORCH_CUDA_VERSION is not set: the libtorch for the CPU is downloaded", CPU: true,
+		Fix: "TORCH_CUDA_VERSION=cu128"}
 }
 
 // Passes says whether a package's build script or cargo's configuration mentions a linker flag.

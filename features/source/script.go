@@ -34,8 +34,9 @@ const (
 	mostCalled  = 1 << 20 // bytes of a file that a script calls
 )
 
-// TextOf reads a build script with its modules, what of its local build-dependencies it uses, and the scripts and makefiles of its package that it
-// names. A helper crate serves packages that compile no kernels, too, so of it only those items count that the script leads to by their names.
+// TextOf reads a build script with its modules, what of its local build-dependencies it uses, and the scripts and makefiles of its package
+// that it names. A helper crate serves packages that compile no kernels, too, so of it only those items count that the script leads to by
+// their names.
 func (r *Reader) TextOf(s Script, dir string) scriptText {
 	var t scriptText
 	if s.Source == "" {
@@ -72,8 +73,8 @@ var (
 	includedFile = regexp.MustCompile(`\binclude!\(\s*"([^"]+)"\s*\)`)
 )
 
-// modules reads a Rust file and the files of its modules. Source: The Rust Reference, "Module Source Filenames"; modules inside of inline ones are not
-// followed.
+// modules reads a Rust file and the files of its modules. Source: The Rust Reference, "Module Source Filenames"; modules inside of inline
+// ones are not followed.
 func (r *Reader) modules(root string) []part {
 	type file struct{ path, below string } // below: where its modules lie
 	h := r.h
@@ -98,7 +99,8 @@ func (r *Reader) modules(root string) []part {
 				queue = append(queue, file{path, h.Dir(path)})
 				continue
 			}
-			queue = append(queue, file{h.Join(f.below, m[2]+".rs"), h.Join(f.below, m[2])}, file{h.Join(f.below, m[2], "mod.rs"), h.Join(f.below, m[2])})
+			queue = append(queue, file{h.Join(f.below, m[2]+".rs"), h.Join(f.below, m[2])},
+				file{h.Join(f.below, m[2], "mod.rs"), h.Join(f.below, m[2])})
 		}
 		for _, m := range includedFile.FindAllStringSubmatch(text, -1) {
 			queue = append(queue, file{absFrom2(h, h.Dir(f.path), m[1]), f.below})
@@ -109,12 +111,13 @@ func (r *Reader) modules(root string) []part {
 
 var (
 	// rustItem is the head of an item; 'static and *const are none.
-	rustItem = regexp.MustCompile(`(?:^|[^'*\w])(?:(?:const\s+|async\s+|unsafe\s+|extern\s+"C"\s+)*fn|const|static(?:\s+mut)?|struct|enum|trait|type|macro_rules!)\s+([A-Za-z_]\w*)`)
+	rustItem = regexp.MustCompile(`(?:^|[^'*\w])(?:(?:const\s+|async\s+|unsafe\s+|extern\s+"C"\s+)*fn|const|static(?:\s+mut)?|` +
+		`struct|enum|trait|type|macro_rules!)\s+([A-Za-z_]\w*)`)
 	rustName = regexp.MustCompile(`[A-Za-z_]\w*`)
 )
 
-// usedItems answers what of a library's files a text leads to: the items that it names, those that they name, and so on. Names are not resolved, so that
-// too much is taken rather than too little.
+// usedItems answers what of a library's files a text leads to: the items that it names, those that they name, and so on. Names are not
+// resolved, so that too much is taken rather than too little.
 func usedItems(text string, library []part) []part {
 	type piece struct {
 		at   int // of library
@@ -164,8 +167,8 @@ func usedItems(text string, library []part) []part {
 
 var quotedWord = regexp.MustCompile(`"([^"\\\s{}]{1,200})"`)
 
-// called reads the scripts and makefiles below a package's directory that a build script names: a makefile lies in the directory that is named, or in the
-// package's own where make is.
+// called reads the scripts and makefiles below a package's directory that a build script names: a makefile lies in the directory that is
+// named, or in the package's own where make is.
 func (r *Reader) called(parts []part, dir string) []part {
 	var out []part
 	seen := map[string]bool{}
@@ -204,7 +207,8 @@ func (r *Reader) called(parts []part, dir string) []part {
 }
 
 // compiledSource are the endings of files that a script names to have them compiled, not run.
-var compiledSource = map[string]bool{".rs": true, ".cu": true, ".cuh": true, ".c": true, ".cc": true, ".cpp": true, ".h": true, ".hpp": true, ".toml": true, ".lock": true, ".md": true}
+var compiledSource = map[string]bool{".rs": true, ".cu": true, ".cuh": true, ".c": true, ".cc": true, ".cpp": true, ".h": true,
+	".hpp": true, ".toml": true, ".lock": true, ".md": true}
 
 func withoutHashes(text string) string {
 	var b strings.Builder
@@ -255,7 +259,8 @@ func Downloads(text string) bool {
 
 // LinksCUDA says whether a script links libraries of the toolkit.
 func LinksCUDA(text string) bool {
-	return strings.Contains(text, "rustc-link-lib") && (strings.Contains(text, "cudart") || strings.Contains(text, "cublas") || strings.Contains(text, "=cuda"))
+	return strings.Contains(text, "rustc-link-lib") && (strings.Contains(text, "cudart") || strings.Contains(text, "cublas") ||
+		strings.Contains(text, "=cuda"))
 }
 
 // variableName is a variable as Rust text names it, or as a shell, make or a batch file does.
