@@ -83,16 +83,16 @@ func newView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *graph.
 
 // Answer is what a build links, what is wrong with it and what it needs.
 type Answer struct {
-	Via      string       `json:"via"` // "unit graph", "cargo tree" or both
-	Roots    []Root       `json:"roots"`
-	Paths    []Why        `json:"paths"`
-	Findings []Finding    `json:"findings"`
-	Stops    bool         `json:"stops"`  // exit 10 unless the user goes on anyhow
-	Unsure   bool         `json:"unsure"` // cargo's two answers differ
-	Needs    Needs        `json:"needs"`
-	Units    []ScriptUnit `json:"units"`
-	Untold   []string     `json:"untold,omitempty"` // packages of a tree that may belong to Units and cannot be judged
-	Cudarc   []Cudarc     `json:"cudarc,omitempty"`
+	Via      string           `json:"via"` // "unit graph", "cargo tree" or both
+	Roots    []Root           `json:"roots"`
+	Paths    []Why            `json:"paths"`
+	Findings []Finding        `json:"findings"`
+	Stops    bool             `json:"stops"`  // exit 10 unless the user goes on anyhow
+	Unsure   bool             `json:"unsure"` // cargo's two answers differ
+	Needs    Needs            `json:"needs"`
+	Units    []ScriptUnit     `json:"units"`
+	Untold   []string         `json:"untold,omitempty"` // packages of a tree that may belong to Units and cannot be judged
+	Cudarc   []catalog.Cudarc `json:"cudarc,omitempty"`
 	// newest CUDA version that every build script which asks nvcc for it knows: a newer toolkit makes one stop; zero: none asks
 	CudarcMax gpu.Version `json:"cudarc_max"`
 	MaxBy     string      `json:"max_by"` // the crate that knows no newer one
@@ -215,18 +215,4 @@ type Inputs struct {
 	Torch   bool             `json:"libtorch"`
 	Headers []catalog.Header `json:"headers,omitempty"`
 	Env     []string         `json:"env"` // variables; one that ends with * stands for all that begin so
-}
-
-// Cudarc is one cudarc of the graph.
-type Cudarc struct {
-	Version string      `json:"version"`
-	Max     gpu.Version `json:"max"`     // newest CUDA version it knows; zero: its manifest was not found
-	Pin     gpu.Version `json:"pin"`     // version that a feature tells it
-	Asks    bool        `json:"asks"`    // it asks nvcc for the version
-	Linking string      `json:"linking"` // dynamic-loading, dynamic-linking, static-linking
-	Latest  bool        `json:"latest"`  // fallback-latest: without nvcc it takes the newest version that it knows
-	// Rootless says that its build script takes nothing from a toolkit's root, whatever the variables say: it only declares them.
-	Rootless bool `json:"rootless"`
-
-	pins []string // its version features that are on
 }

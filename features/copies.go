@@ -211,7 +211,7 @@ func (j *judge) pinsOpened(linked map[int]bool) {
 		if n.Name != "cudarc" || !linked[i] {
 			continue
 		}
-		c := cudarcOf(n.Features)
+		c := catalog.CudarcOf(n.Features)
 		if c.Pin.IsZero() {
 			continue
 		}
@@ -235,14 +235,14 @@ func (j *judge) pinsOpened(linked map[int]bool) {
 
 // pinAgainstVariable reports CUDARC_CUDA_VERSION where a feature says another version. Seen: cudarc 0.17.8 and 0.19.10 then turn both on,
 // and rustc ends with E0428 and some hundred other errors.
-func (j *judge) pinAgainstVariable(i int, c Cudarc) {
+func (j *judge) pinAgainstVariable(i int, c catalog.Cudarc) {
 	v, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION")
-	if !told || len(c.pins) == 0 || slices.Contains(c.pins, "cuda-"+v) {
+	if !told || len(c.Pins) == 0 || slices.Contains(c.Pins, "cuda-"+v) {
 		return
 	}
 	j.find(Finding{ID: IDPins, Severity: Warning, Evidence: j.out.Via,
 		Message: fmt.Sprintf("CUDARC_CUDA_VERSION=%s and the feature %s tell %s two CUDA versions, "+
-			"and its sources take one: it does not compile", v, strings.Join(c.pins, ", "), j.name(i)),
+			"and its sources take one: it does not compile", v, strings.Join(c.Pins, ", "), j.name(i)),
 		Fix: "unset CUDARC_CUDA_VERSION, or leave the feature out"})
 }
 

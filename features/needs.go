@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
 	"gpubuild/features/catalog"
@@ -62,8 +61,8 @@ func (j *judge) needs() {
 				}
 			}
 			if c.Name == "cudarc" {
-				for _, l := range cudarcLibraries(feats) {
-					runs(l, i, cudarcOf(feats).how())
+				for _, l := range catalog.CudarcLibraries(feats) {
+					runs(l, i, catalog.CudarcOf(feats).How())
 				}
 			} else {
 				for _, l := range c.Runtime.Linked {
@@ -153,39 +152,6 @@ func (n *Needs) also(need string) (*bool, string) {
 	return new(bool), "a C++ compiler"
 }
 
-// cudarcLibraries lists what a cudarc with these features calls when the program runs. Source: cudarc 0.19.10 Cargo.toml [features] and
-// build.rs (link_searches, the libraries of each feature).
-func cudarcLibraries(features []string) []string {
-	var out []string
-	for _, f := range features {
-		if strings.HasPrefix(f, "cudnn") {
-			out = []string{"libcudnn"}
-		}
-	}
-	for _, l := range []struct{ feature, library string }{
-		{"driver", "the NVIDIA driver"}, {"runtime", "libcudart"}, {"cublas", "libcublas"}, {"cublaslt", "libcublasLt"},
-		{"curand", "libcurand"}, {"nvrtc", "libnvrtc"},
-		{"cusparse", "libcusparse"}, {"cusolver", "libcusolver"}, {"cufft", "libcufft"}, {"nccl", "libnccl"}, {"cutensor", "libcutensor"},
-	} {
-		// cublas links cublasLt, too
-		if slices.Contains(features, l.feature) || l.feature == "cublaslt" && slices.Contains(features, "cublas") {
-			out = append(out, l.library)
-		}
-	}
-	return out
-}
-
-// how says when a program with this cudarc needs the libraries.
-func (c Cudarc) how() string {
-	switch c.Linking {
-	case "dynamic-linking":
-		return "to start"
-	case "static-linking":
-		return "built in, but for the driver"
-	}
-	return "when they are first used"
-}
-
 // units lists the build scripts whose output depends on the GPU toolchain, those for the building machine included.
 func (j *judge) units() {
 	defer func() {
@@ -260,7 +226,7 @@ func (j *judge) untold(i int, id string, read, machine bool) bool {
 
 // versionless reports a cudarc that nobody tells a CUDA version: its build script stops (cudarc 0.19.10 build.rs main;
 // https://github.com/chelsea0x3b/cudarc/issues/244). Only one whose manifest can be read and has such features is judged.
-func (j *judge) versionless(i int, c Cudarc) {
+func (j *judge) versionless(i int, c catalog.Cudarc) {
 	n := &j.Nodes[i]
 	p := j.ManifestOf(i)
 	if p == nil || !p.Declares("cuda-version-from-build-system") || slices.Contains(n.Features, "cuda-version-from-build-system") ||
@@ -297,7 +263,7 @@ const asksNVCC = "asks nvcc on PATH for its version"
 // cudarcScript says what cudarc's build script needs: it has no feature cuda, its linking mode and version source decide.
 // Source: cudarc 0.19.10 build.rs (detect_version_from_env, detect_version_from_feature, cuda_version_from_build_system).
 func (j *judge) cudarcScript(i int) scriptFacts {
-	c := cudarcOf(j.Nodes[i].Features)
+	c := catalog.CudarcOf(j.Nodes[i].Features)
 	s := scriptFacts{}
 	why := []string{}
 	if known := j.Catalog.Crate("cudarc"); known != nil {
@@ -345,49 +311,6 @@ func overlap(a, b []string) bool {
 	return false
 }
 
-func cudarcOf(features []string) Cudarc {
-	c := Cudarc{Linking: "dynamic-loading"}
-	from := false
-	for _, f := range features {
-		switch f {
-		case "cuda-version-from-build-system":
-			from = true
-		case "fallback-latest":
-			c.Latest = true
-		case "dynamic-linking", "static-linking":
-			c.Linking = f
-		default:
-			v, ok := cudarcVersion(f)
-			if ok {
-				c.pins = append(c.pins, f)
-			}
-			if ok && v.Compare(c.Pin) > 0 {
-				c.Pin = v
-			}
-		}
-	}
-	c.Asks = from && c.Pin.IsZero()
-	c.Rootless = slices.Contains(features, "dynamic-loading") || slices.Contains(features, "fallback-dynamic-loading")
-	c.Rootless = c.Rootless && c.Linking == "dynamic-loading" && !from
-	for _, f := range features {
-		c.Rootless = c.Rootless && !strings.HasSuffix(f, "-version-from-build-system")
-	}
-	return c
-}
-
-// cudarcVersion reads a feature such as cuda-13040.
-func cudarcVersion(feature string) (gpu.Version, bool) {
-	digits, ok := strings.CutPrefix(feature, "cuda-")
-	if !ok || len(digits) != 5 {
-		return gpu.Version{}, false
-	}
-	n, err := strconv.Atoi(digits)
-	if err != nil {
-		return gpu.Version{}, false
-	}
-	return gpu.VersionOf(n), true
-}
-
 // cudarc tells of each cudarc in the graph, those of build scripts included, which CUDA versions it knows.
 func (j *judge) cudarc() {
 	seen := map[string]bool{}
@@ -409,7 +332,7 @@ func (j *judge) cudarc() {
 			continue
 		}
 		seen[key] = true
-		c := cudarcOf(n.Features)
+		c := catalog.CudarcOf(n.Features)
 		if _, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION"); told {
 			c.Asks = false
 		}
@@ -420,17 +343,17 @@ func (j *judge) cudarc() {
 		c.Rootless = c.Rootless && (strings.HasPrefix(n.Version, "0.17.") || strings.HasPrefix(n.Version, "0.19."))
 		if p := j.ManifestOf(i); p != nil {
 			for f := range p.Features {
-				if v, ok := cudarcVersion(f); ok && v.Compare(c.Max) > 0 {
+				if v, ok := catalog.CudarcVersion(f); ok && v.Compare(c.Max) > 0 {
 					c.Max = v
 				}
 			}
 		}
 		j.out.Cudarc = append(j.out.Cudarc, c)
-		if linked[i] && len(c.pins) > 1 {
+		if linked[i] && len(c.Pins) > 1 {
 			// Seen: cudarc 0.19.10 with cuda-12030 and cuda-12080 ends with E0428, "CUDA_VERSION is defined multiple times".
 			j.find(Finding{ID: IDPins, Severity: Warning,
 				Message: fmt.Sprintf("cudarc %s has several CUDA versions turned on, and its sources take one: %s", j.Nodes[i].Version,
-					strings.Join(c.pins, ", ")),
+					strings.Join(c.Pins, ", ")),
 				Fix: "leave one of these features on, where cudarc is depended on", Evidence: j.out.Via})
 		}
 		if c.Asks && !c.Max.IsZero() {

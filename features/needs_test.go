@@ -153,7 +153,7 @@ func TestRootless(t *testing.T) {
 		"dynamic-loading cuda-13040 cutensor-version-from-build-system":   false,
 		"dynamic-loading cuda-13040 cuda-version-from-build-system nvrtc": false,
 	} {
-		if got := cudarcOf(strings.Fields(features)).Rootless; got != want {
+		if got := catalog.CudarcOf(strings.Fields(features)).Rootless; got != want {
 			t.Errorf("%s: %v", features, got)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/features"
+	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
@@ -24,7 +24,7 @@ type situation struct {
 	windows     bool
 	facts       toolchain.Facts
 	set         toolchain.Set
-	cudarc      []features.Cudarc
+	cudarc      []catalog.Cudarc
 	cudarcMax   gpu.Version
 	binary      string
 	images      string

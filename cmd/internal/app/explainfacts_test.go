@@ -13,7 +13,7 @@ import (
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/features"
+	"gpubuild/features/catalog"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
@@ -107,7 +107,7 @@ func TestFactsOfTheRoad(t *testing.T) {
 			Driver:  gpu.Driver{Version: "570.10", CUDA: gpu.Version{Major: 12, Minor: 9}},
 			Devices: []gpu.Device{{Name: "A", Capability: gpu.Capability{Major: 12}}, {Name: "GTX 1080", Capability: gpu.Capability{Major: 6, Minor: 1}}}},
 		set:    toolchain.Set{Toolkit: &used, Capability: gpu.Capability{Major: 12}, CapabilityOrigin: "--gpu-arch"},
-		cudarc: []features.Cudarc{{Version: "0.19.2"}}, cudarcMax: gpu.Version{Major: 13, Minor: 0},
+		cudarc: []catalog.Cudarc{{Version: "0.19.2"}}, cudarcMax: gpu.Version{Major: 13, Minor: 0},
 	}
 	tests := []struct {
 		name, log, id string

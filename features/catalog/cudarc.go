@@ -1,0 +1,100 @@
+package catalog
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"gpubuild/gpu"
+)
+
+// Cudarc is one cudarc of the graph.
+type Cudarc struct {
+	Version string      `json:"version"`
+	Max     gpu.Version `json:"max"`     // newest CUDA version it knows; zero: its manifest was not found
+	Pin     gpu.Version `json:"pin"`     // version that a feature tells it
+	Asks    bool        `json:"asks"`    // it asks nvcc for the version
+	Linking string      `json:"linking"` // dynamic-loading, dynamic-linking, static-linking
+	Latest  bool        `json:"latest"`  // fallback-latest: without nvcc it takes the newest version that it knows
+	// Rootless says that its build script takes nothing from a toolkit's root, whatever the variables say: it only declares them.
+	Rootless bool `json:"rootless"`
+
+	Pins []string `json:"-"` // its version features that are on
+}
+
+// CudarcOf reads the features of a cudarc.
+func CudarcOf(features []string) Cudarc {
+	c := Cudarc{Linking: "dynamic-loading"}
+	from := false
+	for _, f := range features {
+		switch f {
+		case "cuda-version-from-build-system":
+			from = true
+		case "fallback-latest":
+			c.Latest = true
+		case "dynamic-linking", "static-linking":
+			c.Linking = f
+		default:
+			v, ok := CudarcVersion(f)
+			if ok {
+				c.Pins = append(c.Pins, f)
+			}
+			if ok && v.Compare(c.Pin) > 0 {
+				c.Pin = v
+			}
+		}
+	}
+	c.Asks = from && c.Pin.IsZero()
+	c.Rootless = slices.Contains(features, "dynamic-loading") || slices.Contains(features, "fallback-dynamic-loading")
+	c.Rootless = c.Rootless && c.Linking == "dynamic-loading" && !from
+	for _, f := range features {
+		c.Rootless = c.Rootless && !strings.HasSuffix(f, "-version-from-build-system")
+	}
+	return c
+}
+
+// CudarcVersion reads a feature such as cuda-13040.
+func CudarcVersion(feature string) (gpu.Version, bool) {
+	digits, ok := strings.CutPrefix(feature, "cuda-")
+	if !ok || len(digits) != 5 {
+		return gpu.Version{}, false
+	}
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return gpu.Version{}, false
+	}
+	return gpu.VersionOf(n), true
+}
+
+// CudarcLibraries lists what a cudarc with these features calls when the program runs. Source: cudarc 0.19.10 Cargo.toml [features] and
+// build.rs (link_searches, the libraries of each feature).
+func CudarcLibraries(features []string) []string {
+	var out []string
+	for _, f := range features {
+		if strings.HasPrefix(f, "cudnn") {
+			out = []string{"libcudnn"}
+		}
+	}
+	for _, l := range []struct{ feature, library string }{
+		{"driver", "the NVIDIA driver"}, {"runtime", "libcudart"}, {"cublas", "libcublas"}, {"cublaslt", "libcublasLt"},
+		{"curand", "libcurand"}, {"nvrtc", "libnvrtc"},
+		{"cusparse", "libcusparse"}, {"cusolver", "libcusolver"}, {"cufft", "libcufft"}, {"nccl", "libnccl"}, {"cutensor", "libcutensor"},
+	} {
+		// cublas links cublasLt, too
+		if slices.Contains(features, l.feature) || l.feature == "cublaslt" && slices.Contains(features, "cublas") {
+			out = append(out, l.library)
+		}
+	}
+	return out
+}
+
+// How says when a program with this cudarc needs the libraries.
+func (c Cudarc) How() string {
+	switch c.Linking {
+	case "dynamic-linking":
+		return "to start"
+	case "static-linking":
+		return "built in, but for the driver"
+	}
+	return "when they are first used"
+}
