@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"gpubuild/buildenv"
 )
 
 // Reasons of the messages that are understood (cargo's external-tools reference). Others, compiler diagnostics among them, go to the caller raw.
@@ -190,34 +189,4 @@ func (w *LineWriter) Close() error {
 	w.flush()
 	w.closed = true
 	return nil
-}
-
-// ScriptRan answers when a build script last ran, in ns, from the file that cargo touches as it starts the script; 0 when there is none. The messages
-// do not say it: build-script-executed has no fresh flag. The file lies beside out (layouts up to 1.99) or in run beside it (1.100).
-func ScriptRan(h buildenv.Host, outDir string) int64 {
-	for _, p := range ScriptStamps(h, outDir) {
-		if fi, err := h.Files.Stat(p); err == nil && !fi.IsDir() {
-			return fi.ModTime().UnixNano()
-		}
-	}
-	return 0
-}
-
-// ScriptFinished says whether the last run of a build script came to a good end: cargo writes down what it printed behind that (`output` beside out, `stdout`
-// in run; cargo 1.95 and its nightly, src/cargo/core/compiler/custom_build.rs, and as seen). What one has left that failed or was ended may be half.
-func ScriptFinished(h buildenv.Host, outDir string) bool {
-	ran := ScriptRan(h, outDir)
-	unit := h.Dir(outDir)
-	for _, p := range []string{h.Join(unit, "run", "stdout"), h.Join(unit, "output")} {
-		if fi, err := h.Files.Stat(p); err == nil && !fi.IsDir() {
-			return fi.ModTime().UnixNano() >= ran
-		}
-	}
-	return false
-}
-
-// ScriptStamps lists where that file may be, newest layout first.
-func ScriptStamps(h buildenv.Host, outDir string) []string {
-	unit := h.Dir(outDir)
-	return []string{h.Join(unit, "run", "invoked.timestamp"), h.Join(unit, "invoked.timestamp")}
 }

@@ -19,6 +19,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/need"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // The test binary is a runner, too: it says what it was called with.
@@ -277,7 +278,7 @@ func TestGraphIsWhatCargoBuilds(t *testing.T) {
 				}
 				built = append(built, fmt.Sprint(m.PackageID, " ", m.Target.Name, " ", m.Target.Kind, " ", m.Features))
 			case ScriptExecuted:
-				if strings.Join(m.Cfgs, "") != "made" || len(m.Env) != 1 || m.Env[0] != [2]string{"K", "V"} || ScriptRan(p.h, m.OutDir) == 0 {
+				if strings.Join(m.Cfgs, "") != "made" || len(m.Env) != 1 || m.Env[0] != [2]string{"K", "V"} || builddir.Ran(p.h, m.OutDir) == 0 {
 					t.Errorf("script: %s", m.Raw)
 				}
 				built = append(built, m.PackageID+" script")

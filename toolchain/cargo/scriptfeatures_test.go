@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/need"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // twofold is a package that cargo builds twice, for a build script and for the program, with features of each's own. Its script writes down which it got, and
@@ -60,8 +61,8 @@ links = "deep"
 fn main() {}
 `
 
-// TestScriptFeatures holds what cargo's files tell against what the scripts themselves saw, with each cargo and layout that is here.
-func TestScriptFeatures(t *testing.T) {
+// TestFeatures holds what cargo's files tell against what the scripts themselves saw, with each cargo and layout that is here.
+func TestFeatures(t *testing.T) {
 	need.Asked(t, "long")
 	triple := ""
 	if out, err := exec.Command("rustc", "-vV").Output(); err == nil {
@@ -107,14 +108,14 @@ func TestScriptFeatures(t *testing.T) {
 					if err != nil {
 						continue // of the script itself as it was compiled
 					}
-					got, ok := ScriptFeatures(p.h, out, profiles)
+					got, ok := builddir.Features(p.h, out, profiles)
 					if !ok || strings.Join(got, ",") != string(is) {
 						t.Errorf("%s: %q, %v; its script saw %q", out, got, ok, is)
 					}
 					told = append(told, strings.Join(got, ","))
 
 					// Nothing is told of a script that was compiled nowhere.
-					if _, ok := ScriptFeatures(p.h, out, nil); ok {
+					if _, ok := builddir.Features(p.h, out, nil); ok {
 						t.Errorf("%s: told although no script was compiled there", out)
 					}
 				}

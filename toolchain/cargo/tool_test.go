@@ -199,17 +199,6 @@ func TestInterruptedQuestionIsNoRefusal(t *testing.T) {
 	}
 }
 
-func TestScriptStampOfBothLayouts(t *testing.T) {
-	h := host(t, machine+`-- /w/target/debug/build/a-1/invoked.timestamp --
--- /w/target/debug/build/a/1/run/invoked.timestamp --
-`)
-	for dir, want := range map[string]bool{"/w/target/debug/build/a-1/out": true, "/w/target/debug/build/a/1/out": true, "/w/target/debug/build/b-1/out": false} {
-		if got := ScriptRan(h, dir) != 0; got != want {
-			t.Errorf("%s: %v", dir, got)
-		}
-	}
-}
-
 // On a fresh machine the question downloads what the build needs: the user sees it as it happens, and an error once and without it.
 func TestProgressIsPassedOn(t *testing.T) {
 	h := host(t, machine)

@@ -11,7 +11,7 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/features"
 	"gpubuild/gpu"
-	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // scriptCUDA is the CUDA version, and scriptCUDNN the cuDNN version, that cudarc's script told rustc.
@@ -180,7 +180,7 @@ func (j *journey) traces(outDir string, compiles bool, h *hashes) (stale.Traces,
 		}
 	}
 	t := stale.Traces{Code: held.code, Hosts: held.hosts}
-	said, err := cargo.ScriptOutput(j.Host, outDir)
+	said, err := builddir.Output(j.Host, outDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return t, err
 	}

@@ -9,6 +9,7 @@ import (
 	"gpubuild/features"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // beyond answers, for a path package whose build script ran, the unit that it is if it compiled kernels although nothing in its sources shows that. What
@@ -20,7 +21,7 @@ func (j *journey) beyond(m cargo.Message) (features.ScriptUnit, bool) {
 		return features.ScriptUnit{}, false
 	}
 	u := features.ScriptUnit{PkgID: m.PackageID, Name: id.Name, Version: id.Version, Dir: id.Dir(j.Host), Inputs: compiles}
-	if told, ok := cargo.ScriptFeatures(j.Host, m.OutDir, j.profileDirs()); ok {
+	if told, ok := builddir.Features(j.Host, m.OutDir, j.profileDirs()); ok {
 		u.Features = told
 		return u, true
 	}
@@ -41,7 +42,7 @@ func (j *journey) beyondThere() []output {
 	for _, p := range j.unseen() {
 		for _, dir := range j.tookOuts(p) {
 			u := features.ScriptUnit{PkgID: p.PathID(j.Host), Name: p.Name, Version: p.Version, Dir: p.Dir, Inputs: compiles}
-			u.Features, _ = cargo.ScriptFeatures(j.Host, dir, j.profileDirs())
+			u.Features, _ = builddir.Features(j.Host, dir, j.profileDirs())
 			out = append(out, output{unit: u, outDir: dir, beyond: true})
 		}
 	}
@@ -91,7 +92,7 @@ func (j *journey) compareBeyond(h *hashes) error {
 		if err := j.lookBeyond(h); err != nil {
 			return err
 		}
-		u := stale.Unit{Key: j.keyBeyond(o.unit, o.outDir), Package: o.unit.Name, Inputs: j.inputsBeyond, ScriptRan: cargo.ScriptRan(j.Host, o.outDir)}
+		u := stale.Unit{Key: j.keyBeyond(o.unit, o.outDir), Package: o.unit.Name, Inputs: j.inputsBeyond, ScriptRan: builddir.Ran(j.Host, o.outDir)}
 		for _, e := range j.record.Entries {
 			if e.Key != u.Key {
 				continue
@@ -137,7 +138,7 @@ func (j *journey) compilesAsSeen(u features.ScriptUnit, outDir string) bool {
 			return true
 		}
 	}
-	ran := cargo.ScriptRan(j.Host, outDir)
+	ran := builddir.Ran(j.Host, outDir)
 	if r := j.openResults(); ran != 0 && r.Foreign[outDir] == ran {
 		return false
 	}
@@ -193,7 +194,7 @@ func (j *journey) builtBeyond(m cargo.Message) (stale.Unit, bool) {
 	}
 	key := j.keyBeyond(u, m.OutDir)
 	j.isBeyond(key, u)
-	return stale.Unit{Key: key, Package: u.Name, Inputs: j.inputsBeyond, ScriptRan: cargo.ScriptRan(j.Host, m.OutDir)}, true
+	return stale.Unit{Key: key, Package: u.Name, Inputs: j.inputsBeyond, ScriptRan: builddir.Ran(j.Host, m.OutDir)}, true
 }
 
 // tookOuts are the OUT_DIRs of a path package that a build would take, as far as that can be told: those that the last build with these features took.
@@ -208,7 +209,7 @@ func (j *journey) tookOuts(p *manifest.Package) []string {
 			platforms = []string{""}
 		}
 		for _, platform := range platforms {
-			if dir := took[j.tookKey(p.PathID(j.Host), j.askedWords(), platform)]; dir != "" && cargo.ScriptRan(j.Host, dir) != 0 {
+			if dir := took[j.tookKey(p.PathID(j.Host), j.askedWords(), platform)]; dir != "" && builddir.Ran(j.Host, dir) != 0 {
 				out = append(out, dir)
 			}
 		}
@@ -236,7 +237,7 @@ func (j *journey) tookOuts(p *manifest.Package) []string {
 			}
 			dir = j.newest(left)
 		}
-		if dir != "" && cargo.ScriptRan(j.Host, dir) != 0 && !contains(out, dir) {
+		if dir != "" && builddir.Ran(j.Host, dir) != 0 && !contains(out, dir) {
 			out = append(out, dir)
 		}
 	}
@@ -298,7 +299,7 @@ func (j *journey) platformOf(outDir string) string {
 func (j *journey) newest(dirs []string) string {
 	newest, ran := "", int64(0)
 	for _, dir := range dirs {
-		if at := cargo.ScriptRan(j.Host, dir); at > ran {
+		if at := builddir.Ran(j.Host, dir); at > ran {
 			newest, ran = dir, at
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/gpu/verify"
-	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // BenchmarkCheck is the price of the check when nothing changed: reading the record and the hashes, looking at every file that went in, comparing.
@@ -57,7 +57,7 @@ func BenchmarkCheck(b *testing.B) {
 		}
 		for _, out := range outs {
 			entries = append(entries, stale.Entry{Key: stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: out}, Package: u.Name, Inputs: inputs,
-				ScriptRan: cargo.ScriptRan(j.Host, out)})
+				ScriptRan: builddir.Ran(j.Host, out)})
 		}
 	}
 	cold := h.read

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/cache"
-	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // underWay is the file that says when cargo built in a target directory without an end of its own: later builds know by it which build scripts may have been
@@ -78,8 +78,8 @@ const coarse = int64(20 * time.Millisecond)
 
 // cutOff says whether the build script that last wrote to an OUT_DIR was ended before its own end, with the build that it was part of.
 func (j *journey) cutOff(outDir string) bool {
-	ran := cargo.ScriptRan(j.Host, outDir)
-	if ran == 0 || cargo.ScriptFinished(j.Host, outDir) {
+	ran := builddir.Ran(j.Host, outDir)
+	if ran == 0 || builddir.Finished(j.Host, outDir) {
 		return false
 	}
 	return slices.ContainsFunc(j.spans(), func(s span) bool { return s.from-coarse <= ran && (s.to == 0 || ran < s.to) })

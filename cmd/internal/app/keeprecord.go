@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // keepRecord writes down what the GPU packages were built with, from cargo's word that their scripts succeeded. It is written after a failed build,
@@ -58,7 +59,7 @@ func (j *journey) built() (entries []stale.Entry, open []stale.Key) {
 			key := stale.Key{PkgID: u.PkgID, Features: featureKey(u.Features), OutDir: m.OutDir}
 			// Those from before the build: what was replaced while cargo ran is another thing at the next one.
 			inputs, _ := j.withBeyond(u, m.OutDir, j.inputs[u.PkgID+" "+key.Features], nil) // nothing is looked at
-			units = append(units, stale.Unit{Key: key, Package: u.Name, Inputs: inputs, ScriptRan: cargo.ScriptRan(j.Host, m.OutDir)})
+			units = append(units, stale.Unit{Key: key, Package: u.Name, Inputs: inputs, ScriptRan: builddir.Ran(j.Host, m.OutDir)})
 		}
 		if len(units) == 0 {
 			if u, ok := j.builtBeyond(m); ok && u.Inputs != nil {

@@ -7,6 +7,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // Names of what linked records. A path is part of the second, since a script may have named several.
@@ -60,7 +61,7 @@ func (j *journey) linkedThen(m cargo.Message, linked []stale.Input) {
 		}
 		for _, in := range u.Inputs {
 			began[in.Name] = in
-			if u.ScriptRan != 0 && u.ScriptRan == cargo.ScriptRan(j.Host, m.OutDir) {
+			if u.ScriptRan != 0 && u.ScriptRan == builddir.Ran(j.Host, m.OutDir) {
 				before[in.Name] = in
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/features"
 	"gpubuild/gpu/fatbin"
-	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // mistake is one package unit whose code is not what was asked for.
@@ -57,7 +57,7 @@ func (j *journey) mistakes(ctx context.Context, outputs []output, products []str
 			continue
 		}
 		seenDir[o.outDir] = true
-		f := &mistake{unit: u, features: featureKey(u.Features), outDir: o.outDir, scriptRan: cargo.ScriptRan(j.Host, o.outDir), want: j.wanted(ctx, u.Inputs)}
+		f := &mistake{unit: u, features: featureKey(u.Features), outDir: o.outDir, scriptRan: builddir.Ran(j.Host, o.outDir), want: j.wanted(ctx, u.Inputs)}
 		if !u.Inputs.Arch { // it compiles nothing and asked nvcc for its version
 			if was, is := scriptCUDA(o.cfgs), j.Set.Toolkit; was != "" && is != nil && was != is.Version.String() {
 				f.list = []stale.Mismatch{{Code: stale.Code{File: "its build script's words", Makes: []stale.Make{{NVCC: was}}}, By: stale.ByNVCC, Found: stale.Make{NVCC: was}}}
@@ -188,7 +188,7 @@ func (j *journey) olderInPrograms(code map[string]holding, units map[string]feat
 			f := found[dir]
 			if f == nil {
 				u := units[dir]
-				f = &mistake{unit: u, features: featureKey(u.Features), outDir: dir, scriptRan: cargo.ScriptRan(j.Host, dir), linked: j.Shown(path)}
+				f = &mistake{unit: u, features: featureKey(u.Features), outDir: dir, scriptRan: builddir.Ran(j.Host, dir), linked: j.Shown(path)}
 				found[dir] = f
 				out = append(out, f)
 			}

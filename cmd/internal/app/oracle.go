@@ -12,6 +12,7 @@ import (
 	"gpubuild/features"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // What becomes of device code that is not what a build would be asked for.
@@ -48,7 +49,7 @@ func (j *journey) readCode(ctx context.Context) error {
 			unrecorded[dir] = true
 		}
 		for _, dir := range j.outDirs(u.Name) {
-			if !compared[j.Host.Clean(dir)] && cargo.ScriptRan(j.Host, dir) != 0 && j.mayBe(u, dir) {
+			if !compared[j.Host.Clean(dir)] && builddir.Ran(j.Host, dir) != 0 && j.mayBe(u, dir) {
 				there = append(there, j.outputThere(u, dir))
 			}
 		}
@@ -58,7 +59,7 @@ func (j *journey) readCode(ctx context.Context) error {
 			continue
 		}
 		for _, dir := range j.outDirs(o.unit.Name) { // the program may be that of other features, and cargo puts the right one in its place
-			if !compared[j.Host.Clean(dir)] && cargo.ScriptRan(j.Host, dir) != 0 {
+			if !compared[j.Host.Clean(dir)] && builddir.Ran(j.Host, dir) != 0 {
 				there = append(there, output{unit: o.unit, outDir: dir, beyond: true})
 			}
 		}
@@ -135,7 +136,7 @@ func (j *journey) outputsThere() []output {
 
 func (j *journey) outputThere(u features.ScriptUnit, outDir string) output {
 	o := output{unit: u, outDir: outDir}
-	if said, err := cargo.ScriptOutput(j.Host, outDir); err == nil { // a script that told nothing told no version
+	if said, err := builddir.Output(j.Host, outDir); err == nil { // a script that told nothing told no version
 		o.cfgs = said.Cfgs
 	}
 	for _, path := range j.openResults().Libraries[outDir] {

@@ -6,6 +6,7 @@ import (
 
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // ofThisBuild says whether an OUT_DIR belongs to the profile and to a platform that the package is built for now. Where cargo gave no unit graph, the
@@ -78,8 +79,8 @@ func (j *journey) profileDirsIn(build string) []string {
 // that cargo could take: those are of other features, a build for the CPU for one. Anything that is not understood counts as yes; and if the answer is
 // wrong, judgeRest sees it once cargo has said what it took.
 func (j *journey) compiledWith(u features.ScriptUnit) bool {
-	list := cargo.CompiledScripts(j.Host, j.profileDirs(), u.Name)
-	return len(list) == 0 || slices.ContainsFunc(list, func(s cargo.CompiledScript) bool { return !s.Told || featureKey(s.Features) == featureKey(u.Features) })
+	list := builddir.Compiled(j.Host, j.profileDirs(), u.Name)
+	return len(list) == 0 || slices.ContainsFunc(list, func(s builddir.Script) bool { return !s.Told || featureKey(s.Features) == featureKey(u.Features) })
 }
 
 // unrecorded lists the OUT_DIRs in the profile's directory in which the package's build script ran and of which no record speaks.
@@ -95,7 +96,7 @@ func (j *journey) unrecorded(u features.ScriptUnit) []string {
 	}
 	var out []string
 	for _, dir := range j.outDirs(u.Name) {
-		if !known[dir] && j.ofThisBuild(u, dir) && cargo.ScriptRan(j.Host, dir) != 0 && j.mayBe(u, dir) {
+		if !known[dir] && j.ofThisBuild(u, dir) && builddir.Ran(j.Host, dir) != 0 && j.mayBe(u, dir) {
 			out = append(out, dir)
 		}
 	}

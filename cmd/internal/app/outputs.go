@@ -6,6 +6,7 @@ import (
 
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // sawBefore remembers which scripts had run before the build: what their OUT_DIRs hold may be left over from then.
@@ -13,11 +14,11 @@ func (j *journey) sawBefore() {
 	j.before = map[string]int64{}
 	for _, u := range j.reach.Units {
 		for _, out := range j.outDirs(u.Name) {
-			j.before[j.Host.Clean(out)] = cargo.ScriptRan(j.Host, out)
+			j.before[j.Host.Clean(out)] = builddir.Ran(j.Host, out)
 		}
 	}
 	for _, out := range j.outDirsOf(j.localNames()) {
-		j.before[j.Host.Clean(out)] = cargo.ScriptRan(j.Host, out)
+		j.before[j.Host.Clean(out)] = builddir.Ran(j.Host, out)
 	}
 	j.buildBegan = time.Now()
 }

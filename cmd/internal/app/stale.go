@@ -12,6 +12,7 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 const recordLimit = 64 << 20
@@ -103,7 +104,7 @@ func (j *journey) compare(ctx context.Context) error {
 				continue // on another platform
 			}
 			seen[e.Key] = true
-			ran := cargo.ScriptRan(j.Host, e.OutDir)
+			ran := builddir.Ran(j.Host, e.OutDir)
 			if ran == 0 && !j.Host.IsDir(e.OutDir) {
 				continue // cleaned since: it will be built
 			}
@@ -128,7 +129,7 @@ func (j *journey) compare(ctx context.Context) error {
 				if err != nil {
 					return err
 				}
-				j.units = append(j.units, stale.Unit{Key: k, Package: u.Name, Inputs: now, ScriptRan: cargo.ScriptRan(j.Host, out)})
+				j.units = append(j.units, stale.Unit{Key: k, Package: u.Name, Inputs: now, ScriptRan: builddir.Ran(j.Host, out)})
 			}
 		}
 	}
@@ -222,7 +223,7 @@ func (j *journey) stalePackages() []string {
 // plain cargo made this one (another toolchain, other RUSTFLAGS, another selection of the workspace).
 func (j *journey) unjudged(m cargo.Message) bool {
 	ran := j.before[j.Host.Clean(m.OutDir)]
-	if ran == 0 || ran != cargo.ScriptRan(j.Host, m.OutDir) {
+	if ran == 0 || ran != builddir.Ran(j.Host, m.OutDir) {
 		return false
 	}
 	for _, u := range j.units {
@@ -245,7 +246,7 @@ func (j *journey) judgeRest(ctx context.Context) error {
 		for _, u := range units {
 			key := featureKey(u.Features)
 			rest = append(rest, stale.Unit{Key: stale.Key{PkgID: u.PkgID, Features: key, OutDir: m.OutDir}, Package: u.Name,
-				Inputs: j.inputs[u.PkgID+" "+key], ScriptRan: cargo.ScriptRan(j.Host, m.OutDir)})
+				Inputs: j.inputs[u.PkgID+" "+key], ScriptRan: builddir.Ran(j.Host, m.OutDir)})
 		}
 		if len(units) > 0 {
 			continue

@@ -9,6 +9,7 @@ import (
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // stopwatch measures the road's steps, one after another. A nil one measures nothing.
@@ -142,7 +143,7 @@ func (j *journey) scriptTimes() []timedScript {
 			continue
 		}
 		// A file system may keep whole seconds only: a script that began in the second of our own beginning counts.
-		if at, took, ok := cargo.ScriptTime(j.Host, m.OutDir); ok && !at.Before(began.Truncate(time.Second)) {
+		if at, took, ok := builddir.Time(j.Host, m.OutDir); ok && !at.Before(began.Truncate(time.Second)) {
 			out = append(out, timedScript{id.Name, id.Version, took.Seconds(), byFiles})
 		}
 	}

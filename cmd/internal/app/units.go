@@ -6,6 +6,7 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // scriptSet is a feature set with which a package's build script runs in this build, for a platform.
@@ -60,7 +61,7 @@ func (j *journey) unitsOf(pkgID, outDir string) []features.ScriptUnit {
 		}
 	}
 	if len(left) > 1 {
-		if told, ok := cargo.ScriptFeatures(j.Host, outDir, j.profileDirs()); ok && left[featureKey(told)] {
+		if told, ok := builddir.Features(j.Host, outDir, j.profileDirs()); ok && left[featureKey(told)] {
 			left = map[string]bool{featureKey(told): true}
 		}
 	}

@@ -1,4 +1,4 @@
-package cargo
+package builddir
 
 import (
 	"encoding/binary"
@@ -12,18 +12,18 @@ import (
 // fingerprintLimit is far above what cargo keeps of one unit.
 const fingerprintLimit = 64 << 20
 
-// CompiledScript is a build script as cargo once compiled it.
-type CompiledScript struct {
+// Script is a build script as cargo once compiled it.
+type Script struct {
 	Features []string
 	Told     bool   // the features could be read
 	sum      string // of everything that went into it, as cargo writes it; empty: not told
 }
 
-// CompiledScripts lists the ways in which a package's build script was compiled in directories of a profile. What cargo keeps of each says with which
+// Compiled lists the ways in which a package's build script was compiled in directories of a profile. What cargo keeps of each says with which
 // features: build-script-NAME.json, its field features a list in a string, and build-script-NAME, a hash in hexadecimal, lie in .fingerprint/PACKAGE-HASH
 // (layouts up to 1.99) or build/PACKAGE/HASH/fingerprint (1.100). Sources: cargo 1.95, src/cargo/core/compiler/fingerprint/mod.rs, and as seen in both
 // layouts. All of that is cargo's private matter: whoever asks must get along with less.
-func CompiledScripts(h buildenv.Host, profiles []string, pkg string) []CompiledScript {
+func Compiled(h buildenv.Host, profiles []string, pkg string) []Script {
 	var dirs []string
 	for _, profile := range profiles {
 		for _, e := range h.Names(h.Join(profile, ".fingerprint")) {
@@ -35,14 +35,14 @@ func CompiledScripts(h buildenv.Host, profiles []string, pkg string) []CompiledS
 			dirs = append(dirs, h.Join(profile, "build", pkg, e, "fingerprint"))
 		}
 	}
-	var out []CompiledScript
+	var out []Script
 	for _, dir := range dirs {
 		for _, name := range h.Names(dir) {
 			stem, ok := strings.CutSuffix(name, ".json")
 			if !ok || !strings.HasPrefix(name, "build-script-") {
 				continue
 			}
-			s := CompiledScript{}
+			s := Script{}
 			var kept struct {
 				Features *string `json:"features"`
 			}
@@ -57,11 +57,11 @@ func CompiledScripts(h buildenv.Host, profiles []string, pkg string) []CompiledS
 	return out
 }
 
-// ScriptFeatures answers with which features the script of an OUT_DIR was compiled, of which neither cargo's messages nor the script's own files speak: what
+// Features answers with which features the script of an OUT_DIR was compiled, of which neither cargo's messages nor the script's own files speak: what
 // cargo keeps of the script's run, run-build-script-NAME.json, lists among its deps the hash of the script as it was compiled, as a number whose bytes the
 // other file has in hexadecimal, lowest first. profiles are the directories in which it may have been compiled: with a platform that is the host's.
 // false where that cannot be followed.
-func ScriptFeatures(h buildenv.Host, outDir string, profiles []string) ([]string, bool) {
+func Features(h buildenv.Host, outDir string, profiles []string) ([]string, bool) {
 	unit := h.Dir(outDir)
 	pkg, kept := h.Base(h.Dir(unit)), h.Join(unit, "fingerprint")
 	if !h.IsDir(kept) {
@@ -91,7 +91,7 @@ func ScriptFeatures(h buildenv.Host, outDir string, profiles []string) ([]string
 			}
 		}
 	}
-	for _, s := range CompiledScripts(h, profiles, pkg) {
+	for _, s := range Compiled(h, profiles, pkg) {
 		if s.Told && sums[s.sum] {
 			return s.Features, true
 		}

@@ -1,4 +1,4 @@
-package cargo
+package builddir
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"gpubuild/buildenv"
 )
 
-// ScriptWords is what a build script told cargo when it last ran, as far as cargo repeats it to nobody: its messages have no watched variables.
-type ScriptWords struct {
+// Words is what a build script told cargo when it last ran, as far as cargo repeats it to nobody: its messages have no watched variables.
+type Words struct {
 	Cfgs     []string          // rustc-cfg
 	Env      map[string]string // rustc-env
 	Searched []string          // rustc-link-search, without the kind, in the script's order
@@ -17,26 +17,26 @@ type ScriptWords struct {
 	Watched  []string          // rerun-if-env-changed
 }
 
-// scriptOutputLimit is far above what scripts print; bindgen's warnings can take megabytes.
-const scriptOutputLimit = 64 << 20
+// outputLimit is far above what scripts print; bindgen's warnings can take megabytes.
+const outputLimit = 64 << 20
 
-// ScriptOutput reads what the script of an OUT_DIR printed. The file is output beside out (layouts up to 1.99) or run/stdout (1.100); a script that
+// Output reads what the script of an OUT_DIR printed. The file is output beside out (layouts up to 1.99) or run/stdout (1.100); a script that
 // failed leaves none, or the one of its last success. Nothing to read is an error that is fs.ErrNotExist.
-func ScriptOutput(h buildenv.Host, outDir string) (ScriptWords, error) {
+func Output(h buildenv.Host, outDir string) (Words, error) {
 	unit := h.Dir(outDir)
-	data, err := h.ReadFile(h.Join(unit, "run", "stdout"), scriptOutputLimit)
+	data, err := h.ReadFile(h.Join(unit, "run", "stdout"), outputLimit)
 	if errors.Is(err, fs.ErrNotExist) {
-		data, err = h.ReadFile(h.Join(unit, "output"), scriptOutputLimit)
+		data, err = h.ReadFile(h.Join(unit, "output"), outputLimit)
 	}
 	if err != nil {
-		return ScriptWords{}, err
+		return Words{}, err
 	}
-	return parseScriptOutput(string(data)), nil
+	return parseOutput(string(data)), nil
 }
 
-// parseScriptOutput understands both forms of an instruction, cargo:KEY=VALUE and cargo::KEY=VALUE (cargo reference, "Build scripts").
-func parseScriptOutput(text string) ScriptWords {
-	w := ScriptWords{Env: map[string]string{}}
+// parseOutput understands both forms of an instruction, cargo:KEY=VALUE and cargo::KEY=VALUE (cargo reference, "Build scripts").
+func parseOutput(text string) Words {
+	w := Words{Env: map[string]string{}}
 	for _, line := range strings.Split(text, "\n") {
 		line, ok := strings.CutPrefix(strings.TrimRight(line, "\r"), "cargo:")
 		if !ok {
@@ -54,7 +54,7 @@ func parseScriptOutput(text string) ScriptWords {
 				w.Env[name] = v
 			}
 		case "rustc-link-search":
-			w.Searched = append(w.Searched, SearchedDir(value))
+			w.Searched = append(w.Searched, searchedDir(value))
 		case "rustc-link-lib":
 			w.Linked = append(w.Linked, value)
 		case "rerun-if-env-changed":
@@ -64,8 +64,8 @@ func parseScriptOutput(text string) ScriptWords {
 	return w
 }
 
-// SearchedDir takes the kind off a link-search value, "native=/x/lib". A path may hold the sign itself.
-func SearchedDir(value string) string {
+// searchedDir takes the kind off a link-search value, "native=/x/lib". A path may hold the sign itself.
+func searchedDir(value string) string {
 	kind, dir, ok := strings.Cut(value, "=")
 	switch kind {
 	case "dependency", "crate", "native", "framework", "all":
