@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
 )
 
 // Reasons of the messages that are understood (cargo's external-tools reference). Others, compiler diagnostics among them, go to the caller raw.
