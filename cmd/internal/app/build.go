@@ -3,89 +3,49 @@ package app
 import (
 	"context"
 	"io"
-	"strings"
 
-	"gpubuild/features/manifest"
+	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/toolchain/cargo"
 )
 
-// program is an executable that the build made or found fresh.
-type program struct {
-	Path    string
-	Package string
-	Name    string
-	Kind    string // bin, example, test, bench
-	Source  string // its first source file
-	Unit    bool   // a library's or program's own tests
-	Target  string // the kind of what is tested: lib, bin, example, test, bench
-}
-
-// build runs cargo with the user's own words and reads its messages; what it prints is what it would have printed without us.
+// build runs cargo with the user's own words, and says why it failed where that is known.
 func (j *journey) build(ctx context.Context) error {
-	c := cargo.Build(j.Tool, j.Line, j.defaultRun())
-	watch := j.watchBuild()
+	out := cargorun.Output{Other: j.otherOut()}
 	if j.Line.WantsJSON() {
-		j.stream().again()
+		out.Stream = j.stream()
 	}
-	messages := &cargo.LineWriter{
-		Each: func(m cargo.Message) {
-			if j.Line.WantsJSON() {
-				j.stream().message(m)
-				watch.message(m.Raw)
-			}
-			m.Raw = nil
-			switch m.Reason {
-			case cargo.Artifact, cargo.ScriptExecuted, cargo.Finished:
-				j.messages = append(j.messages, m)
-			}
-		},
-		Other: func(line []byte) { _, _ = j.otherOut().Write(line) },
-	}
-	c.Stdin, c.Stdout, c.Stderr, c.Together = j.Stdin, messages, watch.stderr, true
 	endedByItself := j.beginBuild()
-	ran, err := j.Runner.Run(ctx, c)
-	if ctx.Err() == nil && ran.Signal == "" {
+	built, err := cargorun.Build(ctx, j.session.With(j.Line), j.Tool, out)
+	if !built.Interrupted {
 		endedByItself()
 	}
-	_ = messages.Close()
-	watch.ended()
-	j.compileErrors = watch.errors.Found
-	if err != nil && ctx.Err() == nil {
-		j.explain(ctx, watch)
-	}
-	for _, m := range j.messages {
-		if m.Reason == cargo.Artifact && m.Executable != "" && !contains(m.Target.Kind, "custom-build") && j.made(m.Executable) {
-			id := manifest.ParsePkgID(m.PackageID)
-			kind := strings.Join(m.Target.Kind, "+")
-			if m.Profile.Test {
-				kind = "test"
-			}
-			j.programs = append(j.programs, program{Path: m.Executable, Package: id.Name, Name: m.Target.Name, Kind: kind, Source: m.Target.SrcPath, Target: targetKind(m.Target.Kind),
-				Unit: m.Profile.Test && !contains(m.Target.Kind, "test") && !contains(m.Target.Kind, "bench")})
-		}
-	}
+	j.messages, j.compileErrors = built.Messages, built.CompileErrors
+	j.explain(ctx, built) // which of the programs was built last says nothing about the failure
+	j.programs = built.Programs
 	return err
 }
 
-// made says whether a program that cargo lists was really made: the words after `rustc --` may ask for something else in its place.
-func (j *journey) made(path string) bool {
-	return j.Line.Verb != "rustc" || j.Line.Links() && j.Host.IsFile(path)
-}
-
-// targetKind is the one word for what cargo lists: a library of any kind is lib.
-func targetKind(kinds []string) string {
-	for _, k := range []string{"bin", "test", "bench", "example"} {
-		if contains(kinds, k) {
-			return k
+// explain says after cargo's own words what a failed build's cause is, if it is known. What is unknown needs no words: cargo said it.
+func (j *journey) explain(ctx context.Context, built cargorun.Built) {
+	answer := built.Answer
+	if !answer.Known() {
+		if built.Unread {
+			j.Shell.Note("gpubuild did not read along on this terminal; to look for a known cause, add 2>&1 | gpubuild explain")
 		}
+		return
 	}
-	return "lib"
+	f := answer.Found[0]
+	words := j.situation(ctx, answer.Found[:1]).words(f)
+	finding := causeFinding(f, words)
+	j.cause = &finding
+	j.tellCause(f.Text, answer, words)
 }
 
 // stream is where cargo's messages go that the user asked for.
-func (j *journey) stream() *stream {
+func (j *journey) stream() *cargorun.Stream {
 	if j.passed == nil {
-		j.passed = newStream(func(line []byte) { _ = j.ndjson().Whole(line) }) // a stdout that nobody reads is cargo's matter, too
+		j.passed = cargorun.NewStream(func(line []byte) { _ = j.ndjson().Whole(line) }) // a stdout that nobody reads is cargo's matter, too
 	}
 	return j.passed
 }
@@ -98,51 +58,9 @@ func (j *journey) otherOut() io.Writer {
 	return j.Shell.Out
 }
 
-// defaultRun is the program that `cargo run` means when its package has several.
-func (j *journey) defaultRun() string {
-	if j.Line.Verb != "run" || j.Project.Selected == nil || len(j.Line.Packages) > 0 {
-		return ""
-	}
-	return j.Project.Selected.DefaultRun
-}
-
-// ambiguousRun says that `cargo run` will refuse to choose among several programs. It says so itself, before anything is built.
-func (j *journey) ambiguousRun() bool {
-	if j.Line.Verb != "run" || len(j.Line.Bin)+len(j.Line.Example) > 0 || j.defaultRun() != "" {
-		return false
-	}
-	names := map[string]bool{}
-	for _, r := range j.reach.Roots {
-		if r.Kind == "bin" {
-			names[r.Package+" "+r.Target] = true
-		}
-	}
-	if len(names) < 2 {
-		return false
-	}
-	for _, p := range j.Project.Members {
-		if p.DefaultRun != "" {
-			return false
-		}
-	}
-	return true
-}
-
-// tellExecutables writes what cargo writes under --no-run, and leaves out when it writes JSON messages, as it does for us.
-func (j *journey) tellExecutables() {
-	if !j.Line.NoRun || j.Line.WantsJSON() {
-		return
-	}
-	for _, p := range j.programs {
-		if p.Kind != "test" && p.Kind != "bench" {
-			continue
-		}
-		source := j.Shown(p.Source)
-		if p.Unit {
-			source = "unittests " + source
-		}
-		j.Shell.Status("Executable", "%s (%s)", source, j.Shown(p.Path))
-	}
+// plainCargo runs cargo as the user called it, with the user's own streams.
+func (a *app) plainCargo(ctx context.Context, l cargo.Line, env buildenv.Env) error {
+	return cargorun.Plain(ctx, a.Machine, l, env)
 }
 
 func contains(list []string, s string) bool {

@@ -10,6 +10,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/explain"
@@ -160,28 +161,18 @@ func (a *app) explainProgram(ctx context.Context, w *programWatch, e ending) []f
 		return nil
 	}
 	if heard && e.signal != "" && e.verb == "run" { // of a test cargo says it
-		a.Shell.Error("%s%s", e.program, signalled(e.code))
+		a.Shell.Error("%s%s", e.program, cargorun.Ended(e.code))
 	}
 	if heard || !telling(e) {
 		return nil
 	}
-	a.Shell.Note("%s%s; gpubuild leaves a program's terminal alone: with 2>&1 | gpubuild explain - behind the command its words are looked at", e.program, signalled(e.code))
+	a.Shell.Note("%s%s; gpubuild leaves a program's terminal alone: with 2>&1 | gpubuild explain - behind the command its words are looked at", e.program, cargorun.Ended(e.code))
 	return nil
 }
 
 // telling says whether an exit status is worth a word where nothing was heard: a test that fails says itself what was wrong.
 func telling(e ending) bool {
 	return e.verb != "test" && e.verb != "bench" || e.code == 127 || e.code > 128
-}
-
-// signalled words an exit status. POSIX shells and cargo give 128 and the number of the signal that ended a program.
-func signalled(code int) string {
-	names := map[int]string{129: "SIGHUP", 132: "SIGILL", 134: "SIGABRT, as a panic or assertion of C++ ends", 135: "SIGBUS", 136: "SIGFPE", 137: "SIGKILL, as the kernel ends a program for which there is no memory", 139: "SIGSEGV", 143: "SIGTERM"}
-	text := fmt.Sprintf(" ended with %d", code)
-	if name := names[code]; name != "" {
-		text += " (" + name + ")"
-	}
-	return text
 }
 
 // uncovered says why no device here runs what a file holds; empty when one does, or when nothing is known.

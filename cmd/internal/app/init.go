@@ -14,6 +14,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features/manifest"
@@ -236,7 +237,7 @@ func (j *journey) targets(ctx context.Context) ([]target, error) {
 	for _, p := range meta.Packages {
 		for _, t := range p.Targets {
 			if !contains(t.Kind, "custom-build") {
-				out = append(out, target{p.Name, targetKind(t.Kind), t.Name})
+				out = append(out, target{p.Name, cargorun.TargetKind(t.Kind), t.Name})
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/verify"
@@ -46,14 +47,14 @@ func (j *journey) asksForMatch() bool {
 }
 
 // marked says whether a program must use the GPU.
-func (j *journey) marked(p program) bool {
+func (j *journey) marked(p cargorun.Program) bool {
 	m := j.marks()
 	return m != nil && slices.ContainsFunc(m.GPU, func(pattern string) bool { return config.Matches(pattern, p.Package, p.Target, p.Name) })
 }
 
 // mustUse is marked, by the program's path.
 func (j *journey) mustUse(path string) bool {
-	i := slices.IndexFunc(j.programs, func(p program) bool { return j.Host.SamePath(p.Path, path) })
+	i := slices.IndexFunc(j.programs, func(p cargorun.Program) bool { return j.Host.SamePath(p.Path, path) })
 	return i >= 0 && j.marked(j.programs[i])
 }
 
@@ -226,7 +227,7 @@ func (j *journey) missedMarks(rows []tested) []string {
 		return out
 	}
 	for _, pattern := range j.marks().GPU {
-		means := func(p program) bool { return config.Matches(pattern, p.Package, p.Target, p.Name) }
+		means := func(p cargorun.Program) bool { return config.Matches(pattern, p.Package, p.Target, p.Name) }
 		if slices.ContainsFunc(j.programs, means) {
 			continue
 		}

@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/features"
@@ -436,8 +437,8 @@ func (a *app) hasDevice(ctx context.Context, o Options) bool {
 }
 
 // chosenProgram is the one program that the build made, or of several the one that the [prove] table names; nil: it is not clear which.
-func (j *journey) chosenProgram() *program {
-	var p *program
+func (j *journey) chosenProgram() *cargorun.Program {
+	var p *cargorun.Program
 	for i := range j.programs {
 		if k := j.programs[i].Kind; k == "bin" || k == "example" {
 			if want := j.Config.Prove.Value; want != nil && want.Bin != "" && want.Bin != j.programs[i].Name {

@@ -11,6 +11,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/audit"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -60,9 +61,9 @@ type journey struct {
 	buildBegan time.Time
 
 	messages       []cargo.Message
-	passed         *stream     // to a user who asked for them
-	nextest        *cargo.Line // what was typed, where line is the `cargo test` that builds the same
-	programs       []program
+	passed         *cargorun.Stream // to a user who asked for them
+	nextest        *cargo.Line      // what was typed, where line is the `cargo test` that builds the same
+	programs       []cargorun.Program
 	audited        []audit.Outcome
 	auditedProgram string
 	endedByAudit   bool
@@ -180,7 +181,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	}); err != nil {
 		return err
 	}
-	if j.ambiguousRun() {
+	if cargorun.AmbiguousRun(j.session.With(j.Line), j.reach.Roots) {
 		return j.plainCargo(ctx, j.Line, j.Host.Env)
 	}
 	j.watch.step("toolchain")
@@ -201,12 +202,12 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	j.watch.step(stepCargo)
 	err = j.buildRight(ctx)
 	if j.Line.WantsJSON() {
-		j.stream().end(err == nil)
+		j.stream().End(err == nil)
 	}
 	if err != nil {
 		return err
 	}
-	j.tellExecutables()
+	cargorun.PrintExecutables(j.Machine, j.Line, j.programs)
 	if j.Line.Verb == "check" || j.Line.Verb == "clippy" {
 		return nil
 	}
@@ -253,21 +254,6 @@ func (j *journey) buildRight(ctx context.Context) error {
 	}
 	j.keepUntold()
 	return j.step(ctx, report.CheckCode, j.checkResult)
-}
-
-// plainCargo runs cargo as the user called it, with the user's own streams.
-func (a *app) plainCargo(ctx context.Context, l cargo.Line, env buildenv.Env) error {
-	tool, err := cargo.Find(a.Host, l)
-	if err != nil {
-		return err
-	}
-	c := cargo.Plain(tool.With(env), l)
-	c.Stdin, c.Stdout, c.Stderr = a.Stdin, a.Shell.Out, a.Shell.Err
-	_, err = a.Runner.Run(ctx, c)
-	if exit, ok := err.(*buildenv.ExitError); ok && exit.Result.Signal != "" && (l.Verb == "run" || l.Verb == "r") {
-		a.Shell.Error("the program%s", signalled(exit.Result.Code)) // who calls cargo's run sees the signal, and a shell names it
-	}
-	return err
 }
 
 // cargoSays lets cargo report what is wrong with a project that we could not read; our own reason is added only if cargo sees none.

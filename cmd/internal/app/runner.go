@@ -96,7 +96,7 @@ func (j *journey) runProven(ctx context.Context) error {
 	}
 	out := j.Shell.Out
 	if j.Line.WantsJSON() {
-		out = j.stream().start(out)
+		out = j.stream().Start(out)
 	}
 	watch := j.watchProgram(out, j.Line.Verb)
 	quiet, err := j.onceOnly(watch, &state)

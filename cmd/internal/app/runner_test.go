@@ -20,6 +20,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
@@ -128,7 +129,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	}
 	j := &journey{app: &app{Machine: &session.Machine{Host: h}}}
 	for name := range programs {
-		j.programs = append(j.programs, program{Path: filepath.Join(dir, name), Name: name, Kind: "test", Target: "test"})
+		j.programs = append(j.programs, cargorun.Program{Path: filepath.Join(dir, name), Name: name, Kind: "test", Target: "test"})
 	}
 	j.Line.Verb = "test"
 	for _, row := range j.tested(proofs) {
@@ -191,7 +192,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 			if !tt.listed {
 				return
 			}
-			j := &journey{app: &app{Machine: &session.Machine{Host: h}}, listed: listed, programs: []program{{Path: binary, Name: "multiply", Kind: "test", Target: "test"}}}
+			j := &journey{app: &app{Machine: &session.Machine{Host: h}}, listed: listed, programs: []cargorun.Program{{Path: binary, Name: "multiply", Kind: "test", Target: "test"}}}
 			j.Line.Verb = "test"
 			j.Config.Test.Value = &config.Marked{GPU: []string{"multiply"}}
 			rows := j.tested(nil)

@@ -1,4 +1,4 @@
-package app
+package cargorun
 
 import (
 	"crypto/sha256"
@@ -15,7 +15,7 @@ import (
 // until nothing will be built any more, since cleaning may change it. So each unit is told of once, with `fresh` as it was over the whole, no diagnostic
 // comes twice, and build-finished is cargo's last line, with the result of the whole: false where a build that cargo calls good is not what was asked for.
 // After a second build that failed, what the first one compiled has been told of and may be gone, as after any failed build.
-type stream struct {
+type Stream struct {
 	whole    func(line []byte)
 	earlier  map[[32]byte]bool // diagnostics and whatever else was passed on by an earlier run of cargo
 	now      map[[32]byte]bool // by this one
@@ -26,12 +26,12 @@ type stream struct {
 	success  bool   // as it says
 }
 
-func newStream(whole func([]byte)) *stream {
-	return &stream{whole: whole, earlier: map[[32]byte]bool{}, now: map[[32]byte]bool{}, told: map[string]bool{}, held: map[string][]byte{}}
+func NewStream(whole func([]byte)) *Stream {
+	return &Stream{whole: whole, earlier: map[[32]byte]bool{}, now: map[[32]byte]bool{}, told: map[string]bool{}, held: map[string][]byte{}}
 }
 
 // again begins another run of cargo. What was held back it says once more, where it is still so.
-func (s *stream) again() {
+func (s *Stream) Again() {
 	for sum := range s.now {
 		s.earlier[sum] = true
 	}
@@ -39,7 +39,7 @@ func (s *stream) again() {
 }
 
 // message takes one of cargo's messages.
-func (s *stream) message(m cargo.Message) {
+func (s *Stream) Message(m cargo.Message) {
 	switch m.Reason {
 	case cargo.Finished:
 		s.finished, s.success = append([]byte(nil), m.Raw...), m.Success
@@ -79,7 +79,7 @@ func unitKey(m cargo.Message) string {
 }
 
 // end passes on what was held back, and cargo's last line, if it came to that. good is what the whole came to.
-func (s *stream) end(good bool) {
+func (s *Stream) End(good bool) {
 	for _, key := range s.order {
 		if line := s.held[key]; line != nil {
 			s.told[key] = true
@@ -93,11 +93,11 @@ func (s *stream) end(good bool) {
 	default:
 		s.whole(s.finished)
 	}
-	s.again()
+	s.Again()
 }
 
 // start is the stdout of a cargo that starts what was built: what it says of the build was told already, and after that its stdout is the program's.
-func (s *stream) start(to io.Writer) io.Writer {
+func (s *Stream) Start(to io.Writer) io.Writer {
 	w := &starting{to: to}
 	w.messages = &cargo.LineWriter{
 		Each: func(m cargo.Message) {
@@ -107,10 +107,10 @@ func (s *stream) start(to io.Writer) io.Writer {
 			case m.Reason == cargo.Finished && m.Success:
 				w.started = true
 			case m.Reason == cargo.Finished:
-				s.message(m)
-				s.end(false)
+				s.Message(m)
+				s.End(false)
 			default:
-				s.message(m)
+				s.Message(m)
 			}
 		},
 		Other: func(b []byte) { _, _ = to.Write(b) },

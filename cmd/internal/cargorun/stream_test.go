@@ -1,4 +1,4 @@
-package app
+package cargorun
 
 import (
 	"fmt"
@@ -47,18 +47,18 @@ func TestStream(t *testing.T) {
 		{"cargo was killed", runs(say(artifact("a", true), artifact("b", false))), false, say(artifact("b", false), artifact("a", true))},
 	} {
 		var got []string
-		s := newStream(func(line []byte) { got = append(got, string(line)) })
+		s := NewStream(func(line []byte) { got = append(got, string(line)) })
 		for _, lines := range tt.runs {
-			s.again()
+			s.Again()
 			for _, l := range lines {
 				m, ok := cargo.ParseMessage([]byte(l))
 				if !ok {
 					t.Fatal(l)
 				}
-				s.message(m)
+				s.Message(m)
 			}
 		}
-		s.end(tt.good)
+		s.End(tt.good)
 		if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
 			t.Errorf("%s:\n%s\nwant:\n%s", tt.story, strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
 		}
@@ -70,14 +70,14 @@ func TestStartedProgram(t *testing.T) {
 	theirs := "{\"half of a line\"" // that no end follows
 	for _, size := range []int{1, 7, 1 << 20} {
 		var out strings.Builder
-		s := newStream(func(line []byte) { out.Write(append(line, '\n')) })
+		s := NewStream(func(line []byte) { out.Write(append(line, '\n')) })
 		for _, l := range []string{artifact("a", true), artifact("b", false), warning, finished} {
 			m, _ := cargo.ParseMessage([]byte(l))
-			s.message(m)
+			s.Message(m)
 		}
-		s.end(true)
+		s.End(true)
 		told := out.Len()
-		w := s.start(&out)
+		w := s.Start(&out)
 		text := strings.Join([]string{artifact("a", true), warning, artifact("b", true), finished, "hello", finished, artifact("a", true), theirs}, "\n")
 		for len(text) > 0 {
 			n := min(size, len(text))
@@ -91,8 +91,8 @@ func TestStartedProgram(t *testing.T) {
 		}
 	}
 	var got []string
-	s := newStream(func(line []byte) { got = append(got, string(line)) })
-	w := s.start(&strings.Builder{})
+	s := NewStream(func(line []byte) { got = append(got, string(line)) })
+	w := s.Start(&strings.Builder{})
 	if _, err := w.Write([]byte(warning + "\n" + notFinished + "\n")); err != nil || strings.Join(got, " ") != warning+" "+notFinished {
 		t.Errorf("a cargo that could not start it: %v, %s", err, got)
 	}

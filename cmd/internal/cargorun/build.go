@@ -1,0 +1,164 @@
+// Package cargorun runs cargo once, to build or as the user typed it, and answers what cargo said of it: its JSON messages, the programs that it made,
+// and what its stderr shows of a failure. It does not decide what is built, nor whether what was built is right, and it never cleans anything.
+package cargorun
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
+	"gpubuild/features/manifest"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/explain"
+)
+
+// Program is an executable that the build made or found fresh.
+type Program struct {
+	Path    string
+	Package string
+	Name    string
+	Kind    string // bin, example, test, bench
+	Source  string // its first source file
+	Unit    bool   // a library's or program's own tests
+	Target  string // the kind of what is tested: lib, bin, example, test, bench
+}
+
+// Built is what one run of cargo came to.
+type Built struct {
+	Programs      []Program
+	Messages      []cargo.Message // of artifacts, build scripts and the end of the build
+	CompileErrors []cargo.Diagnostic
+	Answer        explain.Answer // what cargo's output shows of a failure; empty where the build succeeded or was interrupted
+	Unread        bool           // the build failed, and cargo wrote to a terminal that cannot be read
+	Interrupted   bool           // cargo was stopped from outside
+}
+
+// Output is where the stdout of a cargo that builds goes.
+type Output struct {
+	Stream *Stream   // cargo's messages; nil unless the user asked for them
+	Other  io.Writer // lines that are no message
+}
+
+// Build runs cargo with the user's own words and reads its messages; what it prints is what it would have printed without gpubuild. Built is complete
+// after a failure, too.
+func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output) (Built, error) {
+	m, line := s.Machine, s.Line
+	var built Built
+	c := cargo.Build(tool, line, DefaultRun(s))
+	watch := newWatch(m)
+	if out.Stream != nil {
+		out.Stream.Again()
+	}
+	messages := &cargo.LineWriter{
+		Each: func(m cargo.Message) {
+			if out.Stream != nil {
+				out.Stream.Message(m)
+				watch.message(m.Raw)
+			}
+			m.Raw = nil
+			switch m.Reason {
+			case cargo.Artifact, cargo.ScriptExecuted, cargo.Finished:
+				built.Messages = append(built.Messages, m)
+			}
+		},
+		Other: func(line []byte) { _, _ = out.Other.Write(line) },
+	}
+	c.Stdin, c.Stdout, c.Stderr, c.Together = m.Stdin, messages, watch.stderr, true
+	ran, err := m.Runner.Run(ctx, c)
+	_ = messages.Close()
+	watch.close()
+	built.Interrupted = ctx.Err() != nil || ran.Signal != ""
+	built.CompileErrors = watch.errors.Found
+	if err != nil && ctx.Err() == nil && watch.Watcher != nil {
+		built.Answer, built.Unread = watch.Answer(), !watch.sees
+	}
+	built.Programs = programs(m.Host, line, built.Messages)
+	return built, err
+}
+
+// programs lists the executables among cargo's messages.
+func programs(h buildenv.Host, line cargo.Line, messages []cargo.Message) []Program {
+	var out []Program
+	for _, m := range messages {
+		if m.Reason != cargo.Artifact || m.Executable == "" || slices.Contains(m.Target.Kind, "custom-build") || !made(h, line, m.Executable) {
+			continue
+		}
+		kind := strings.Join(m.Target.Kind, "+")
+		if m.Profile.Test {
+			kind = "test"
+		}
+		out = append(out, Program{
+			Path: m.Executable, Package: manifest.ParsePkgID(m.PackageID).Name, Name: m.Target.Name, Kind: kind, Source: m.Target.SrcPath,
+			Target: TargetKind(m.Target.Kind),
+			Unit:   m.Profile.Test && !slices.Contains(m.Target.Kind, "test") && !slices.Contains(m.Target.Kind, "bench"),
+		})
+	}
+	return out
+}
+
+// made says whether a program that cargo lists was really made: the words after `rustc --` may ask for something else in its place.
+func made(h buildenv.Host, line cargo.Line, path string) bool {
+	return line.Verb != "rustc" || line.Links() && h.IsFile(path)
+}
+
+// TargetKind is the one word for what cargo lists: a library of any kind is lib.
+func TargetKind(kinds []string) string {
+	for _, k := range []string{"bin", "test", "bench", "example"} {
+		if slices.Contains(kinds, k) {
+			return k
+		}
+	}
+	return "lib"
+}
+
+// DefaultRun is the program that `cargo run` means when its package has several.
+func DefaultRun(s *session.Session) string {
+	if s.Line.Verb != "run" || s.Project.Selected == nil || len(s.Line.Packages) > 0 {
+		return ""
+	}
+	return s.Project.Selected.DefaultRun
+}
+
+// AmbiguousRun says that `cargo run` will refuse to choose among several programs. It says so itself, before anything is built.
+func AmbiguousRun(s *session.Session, roots []features.Root) bool {
+	line := s.Line
+	if line.Verb != "run" || len(line.Bin)+len(line.Example) > 0 || DefaultRun(s) != "" {
+		return false
+	}
+	names := map[string]bool{}
+	for _, r := range roots {
+		if r.Kind == "bin" {
+			names[r.Package+" "+r.Target] = true
+		}
+	}
+	if len(names) < 2 {
+		return false
+	}
+	for _, p := range s.Project.Members {
+		if p.DefaultRun != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// PrintExecutables writes what cargo writes under --no-run, and leaves out when it writes JSON messages, as it does for us.
+func PrintExecutables(m *session.Machine, line cargo.Line, programs []Program) {
+	if !line.NoRun || line.WantsJSON() {
+		return
+	}
+	for _, p := range programs {
+		if p.Kind != "test" && p.Kind != "bench" {
+			continue
+		}
+		source := m.Shown(p.Source)
+		if p.Unit {
+			source = "unittests " + source
+		}
+		m.Shell.Status("Executable", "%s (%s)", source, m.Shown(p.Path))
+	}
+}

@@ -1,0 +1,40 @@
+package cargorun
+
+import (
+	"context"
+	"fmt"
+
+	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/toolchain/cargo"
+)
+
+// Plain runs cargo as the user called it, with the user's own streams.
+func Plain(ctx context.Context, m *session.Machine, line cargo.Line, env buildenv.Env) error {
+	tool, err := cargo.Find(m.Host, line)
+	if err != nil {
+		return err
+	}
+	c := cargo.Plain(tool.With(env), line)
+	c.Stdin, c.Stdout, c.Stderr = m.Stdin, m.Shell.Out, m.Shell.Err
+	_, err = m.Runner.Run(ctx, c)
+	if exit, ok := err.(*buildenv.ExitError); ok && exit.Result.Signal != "" && (line.Verb == "run" || line.Verb == "r") {
+		m.Shell.Error("the program%s", Ended(exit.Result.Code)) // who calls cargo's run sees the signal, and a shell names it
+	}
+	return err
+}
+
+// signals names what ended a program. POSIX shells and cargo give 128 and the number of the signal as the exit status.
+var signals = map[int]string{
+	129: "SIGHUP", 132: "SIGILL", 134: "SIGABRT, as a panic or assertion of C++ ends", 135: "SIGBUS", 136: "SIGFPE",
+	137: "SIGKILL, as the kernel ends a program for which there is no memory", 139: "SIGSEGV", 143: "SIGTERM",
+}
+
+// Ended words an exit status, to stand behind a program's name.
+func Ended(code int) string {
+	text := fmt.Sprintf(" ended with %d", code)
+	if name := signals[code]; name != "" {
+		text += " (" + name + ")"
+	}
+	return text
+}
