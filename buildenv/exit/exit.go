@@ -57,6 +57,26 @@ func Of(err error) int {
 	return Other
 }
 
+// Hint is what an error says that a user can do about it, by its method Hint; empty where it says nothing.
+func Hint(err error) string {
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		return hinted.Hint()
+	}
+	return ""
+}
+
+// UsageError says what is wrong with our own part of a command line, and what to write instead.
+type UsageError struct{ What, Fix string }
+
+func (e *UsageError) Error() string { return e.What }
+
+// ExitCode is Usage.
+func (e *UsageError) ExitCode() int { return Usage }
+
+// Hint is what to write instead.
+func (e *UsageError) Hint() string { return e.Fix }
+
 // Codes lists every code with its meaning.
 var Codes = []struct {
 	Code    int

@@ -8,20 +8,6 @@ import (
 	"gpubuild/buildenv/exit"
 )
 
-// UsageError says that a command line cannot be understood where it is ours to understand.
-type UsageError struct {
-	What string // the fault
-	Fix  string // what to write instead
-}
-
-func (e *UsageError) Error() string { return e.What }
-
-// ExitCode is exit.Usage.
-func (e *UsageError) ExitCode() int { return exit.Usage }
-
-// Hint says what to write instead.
-func (e *UsageError) Hint() string { return e.Fix }
-
 // MissingError says that there is no cargo to be called.
 type MissingError struct {
 	Why string // where it was looked for

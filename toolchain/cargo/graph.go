@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
 // runner is all that asking cargo needs of the world.
@@ -42,7 +43,7 @@ type Request struct {
 // Asking.NoLockWrite is not set, as the build itself would write it.
 func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) (GraphAnswer, error) {
 	if _, ok := UnitGraph(h, t, q.Line, q.Asking); !ok {
-		return GraphAnswer{}, &UsageError{What: fmt.Sprintf("`%s` builds nothing that cargo could be asked about", q.Line.verbWord()), Fix: "ask about build, check, run, test, bench, clippy, rustc or doc"}
+		return GraphAnswer{}, &exit.UsageError{What: fmt.Sprintf("`%s` builds nothing that cargo could be asked about", q.Line.verbWord()), Fix: "ask about build, check, run, test, bench, clippy, rustc or doc"}
 	}
 	mkdir := q.Mkdir
 	if mkdir == nil {

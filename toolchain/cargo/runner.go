@@ -11,6 +11,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
 // RunnerVar names the variable that puts a runner in front of what cargo run, test and bench start for a target.
@@ -134,7 +135,7 @@ func cfgRunner(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line,
 			return Runner{}, fmt.Errorf("%s: target table %w", tables[k].Origin, err)
 		}
 		if ok && by != "" {
-			return Runner{}, &UsageError{
+			return Runner{}, &exit.UsageError{
 				What: fmt.Sprintf("two runners fit %s: target.'%s' and target.'%s'", triple, by, k),
 				Fix:  "keep one of them, as cargo asks for too, or set " + RunnerVar(triple),
 			}
@@ -226,7 +227,7 @@ func parseRunners(out []byte) (map[string]Runner, error) {
 
 // WithRunner puts our runner in front: words are ours and then the user's own. The variable does where it can; a word with white space needs a list,
 // which only --config can hold, and one that the user set by --config can only be beaten by a later one. Cargo does not merge a list with a string,
-// so that a string in a file together with white space in our words is a *UsageError.
+// so that a string in a file together with white space in our words is an *exit.UsageError.
 func WithRunner(t Tool, l Line, triple string, words []string, user Runner) (Tool, Line, error) {
 	spaced := slices.ContainsFunc(words, func(w string) bool { return w == "" || strings.ContainsAny(w, " \t\r\n\v\f") })
 	if !spaced && !user.cli {
@@ -234,7 +235,7 @@ func WithRunner(t Tool, l Line, triple string, words []string, user Runner) (Too
 		return t, l, nil
 	}
 	if spaced && user.textBeside != "" {
-		return t, l, &UsageError{
+		return t, l, &exit.UsageError{
 			What: fmt.Sprintf("the runner of %s in %s is a string, and ours has spaces in its path", triple, user.textBeside),
 			Fix:  `write it as a list there: runner = ["program", "argument"]`,
 		}

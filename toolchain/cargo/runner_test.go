@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/need"
 )
 
@@ -99,7 +100,7 @@ func TestOurRunnerCallsTheUsers(t *testing.T) {
 			}
 			with, line, err := WithRunner(p.tool, l, v.Host, append([]string{our, "--"}, user.Words...), user)
 			if err != nil {
-				if u, ok := err.(*UsageError); !ok || our != spaced || user.textBeside == "" || u.Hint() == "" {
+				if u, ok := err.(*exit.UsageError); !ok || our != spaced || user.textBeside == "" || u.Hint() == "" {
 					t.Errorf("%s: %v", tt.story, err)
 				}
 				continue

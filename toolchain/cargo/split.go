@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/xrash/smetrics"
+
+	"gpubuild/buildenv/exit"
 )
 
 // Kind says what value an own flag takes.
@@ -33,7 +35,7 @@ type Own struct {
 }
 
 // Split takes a command line apart: our own flags out of it, the rest as cargo will understand it. args do not hold the program's own name. Faults
-// that cargo reports better (unknown flags, missing values of its own) are left to cargo; an error is a *UsageError.
+// that cargo reports better (unknown flags, missing values of its own) are left to cargo; an error is an *exit.UsageError.
 //
 // Our flags are found anywhere before -- and, with run and rustc, before the first positional word: from there on the words belong to the program.
 func Split(args []string, own OwnFlags) (Line, []Own, error) {
@@ -58,7 +60,7 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 	l.read()
 	if l.VerbWord == "" && l.Verb == "build" && len(l.Positional) > 0 {
 		if word := l.Positional[0]; isVerb(word) {
-			return Line{}, nil, &UsageError{
+			return Line{}, nil, &exit.UsageError{
 				What: fmt.Sprintf("`%s` stands after flags and is no argument of `build`", word),
 				Fix:  fmt.Sprintf("put the verb first: gpubuild %s %s", word, strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " ")),
 			}
@@ -134,7 +136,7 @@ func (s *splitter) head() error {
 				return nil // cargo's own affair: no verb is implied
 			case "-C", "-Z", "--config", "--color":
 				if !f.HasValue { // it would take the verb that we put in
-					return &UsageError{What: fmt.Sprintf("`%s` needs a value", f.Name), Fix: "write it after " + f.Name + " or leave the flag out"}
+					return &exit.UsageError{What: fmt.Sprintf("`%s` needs a value", f.Name), Fix: "write it after " + f.Name + " or leave the flag out"}
 				}
 			}
 		}
@@ -193,22 +195,22 @@ func (s *splitter) takeOwn() (bool, error) {
 	kind, known := s.own[name]
 	if !known {
 		if strings.HasPrefix(name, ownPrefix) {
-			return false, &UsageError{What: fmt.Sprintf("unknown flag `%s`", name), Fix: s.near(name)}
+			return false, &exit.UsageError{What: fmt.Sprintf("unknown flag `%s`", name), Fix: s.near(name)}
 		}
 		return false, nil
 	}
 	o := Own{Name: name, Value: value, HasValue: has}
 	switch {
 	case kind == Switch && has:
-		return false, &UsageError{What: fmt.Sprintf("`%s` takes no value, but `%s` was given", name, value), Fix: "write " + name + " alone"}
+		return false, &exit.UsageError{What: fmt.Sprintf("`%s` takes no value, but `%s` was given", name, value), Fix: "write " + name + " alone"}
 	case kind == Value && !has:
 		if len(s.args) < 2 || s.args[1] == "--" || len(s.args[1]) > 1 && s.args[1][0] == '-' {
-			return false, &UsageError{What: fmt.Sprintf("`%s` needs a value", name), Fix: "write " + name + "=VALUE"}
+			return false, &exit.UsageError{What: fmt.Sprintf("`%s` needs a value", name), Fix: "write " + name + "=VALUE"}
 		}
 		s.next()
 		o.Value, o.HasValue = s.peek(), true
 	case kind == Value && value == "":
-		return false, &UsageError{What: fmt.Sprintf("`%s` has an empty value", name), Fix: "write " + name + "=VALUE"}
+		return false, &exit.UsageError{What: fmt.Sprintf("`%s` has an empty value", name), Fix: "write " + name + "=VALUE"}
 	}
 	s.next()
 	s.owns = append(s.owns, o)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gpubuild/buildenv/exit"
 )
 
 var testOwn = OwnFlags{"--gpu-arch": Value, "--gpu-strict": Switch, "--gpu-prove": Optional, "--json": Optional}
@@ -124,13 +126,13 @@ func TestSplitFaultsOfOurOwnFlags(t *testing.T) {
 	}
 	for _, tt := range tests {
 		_, _, err := Split(words(tt.args), testOwn)
-		u, ok := err.(*UsageError)
+		u, ok := err.(*exit.UsageError)
 		if !ok || u.Error() != tt.want || u.Hint() != tt.hint {
 			t.Errorf("%s: got %v, hint %q", tt.args, err, u.Hint())
 		}
 	}
 	_, _, err := Split(words("env --gpu-arch 90"), map[string]Kind{"--arch": Value})
-	if u, ok := err.(*UsageError); !ok || u.Hint() != "here it is --arch" {
+	if u, ok := err.(*exit.UsageError); !ok || u.Hint() != "here it is --arch" {
 		t.Errorf("a prefix where there is none: %v", err)
 	}
 }
@@ -180,7 +182,7 @@ func FuzzSplit(f *testing.F) {
 			t.Fatal("the arguments were changed")
 		}
 		if err != nil {
-			if _, ok := err.(*UsageError); !ok {
+			if _, ok := err.(*exit.UsageError); !ok {
 				t.Fatalf("%T", err)
 			}
 			return

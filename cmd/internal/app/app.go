@@ -230,21 +230,10 @@ func finish(shell *console.Shell, err error) int {
 		shell.Hint(refused.Fix)
 	case isExit && len(exited.Result.Stderr) == 0: // the program had our stderr and said itself what was wrong
 	default:
-		say(shell, err)
+		shell.Failure(err)
 	}
 	return exit.Of(err)
 }
 
-func say(shell *console.Shell, err error) {
-	shell.Error("%v", err)
-	shell.Hint(hintOf(err))
-}
-
 // hintOf is what an error says that a user can do; empty where it knows nothing.
-func hintOf(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
-}
+func hintOf(err error) string { return exit.Hint(err) }

@@ -219,6 +219,6 @@ func (j *journey) notCleaned(err error) error {
 	if !errors.As(err, &no) {
 		return err
 	}
-	say(j.Shell, err)
+	j.Shell.Failure(err)
 	return exit.Code(exit.Stale)
 }

@@ -77,7 +77,7 @@ func (a *app) endWith(end error, bad []error) error {
 		case end == nil:
 			end = err
 		default:
-			say(a.Shell, err)
+			a.Shell.Failure(err)
 		}
 	}
 	return end

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 )
 
@@ -76,6 +77,12 @@ func (s *Shell) Note(format string, args ...any) {
 // Error writes why it goes no further.
 func (s *Shell) Error(format string, args ...any) {
 	s.line(s.paint(red, "error") + ": " + fmt.Sprintf(format, args...))
+}
+
+// Failure writes an error and what it says that can be done.
+func (s *Shell) Failure(err error) {
+	s.Error("%v", err)
+	s.Hint(exit.Hint(err))
 }
 
 // Hint writes what to do, on a line of its own behind a blank one.
