@@ -85,7 +85,7 @@ func newView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *graph.
 type Answer struct {
 	Via      string           `json:"via"` // "unit graph", "cargo tree" or both
 	Roots    []Root           `json:"roots"`
-	Paths    []Why            `json:"paths"`
+	Paths    []graph.Why      `json:"paths"`
 	Findings []Finding        `json:"findings"`
 	Stops    bool             `json:"stops"`  // exit 10 unless the user goes on anyhow
 	Unsure   bool             `json:"unsure"` // cargo's two answers differ
@@ -150,15 +150,6 @@ type Finding struct {
 	line       lineAt // what it wants of the line at which it points
 	beside     bool   // a part of another finding's mend, in another manifest
 	undeclared bool   // … which has no such feature yet
-}
-
-// Why is the path of edges that carried a feature, or where it ends.
-type Why struct {
-	Root    string   `json:"root"`
-	Feature string   `json:"feature"`
-	Steps   []string `json:"steps"` // app/cuda, candle-core/cuda, cudarc
-	Reached bool     `json:"reached"`
-	End     string   `json:"end,omitempty"` // why it ends there
 }
 
 // Needs is what the linked crates and their build scripts ask of the machine.

@@ -28,8 +28,8 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 		view: newView(h, in.Project, in.Catalog, in.Graph, in.Tree),
 		in:   in,
 		ask:  manifest.ParseRequest(in.Request),
-		out:  &Answer{Findings: []Finding{}, Roots: []Root{}, Paths: []Why{}, Units: []ScriptUnit{}},
-		seen: map[string]bool{}, paths: map[pathKey]Why{},
+		out:  &Answer{Findings: []Finding{}, Roots: []Root{}, Paths: []graph.Why{}, Units: []ScriptUnit{}},
+		seen: map[string]bool{}, paths: map[pathKey]graph.Why{},
 	}
 	switch {
 	case in.Graph != nil && in.Tree != nil:
@@ -69,7 +69,7 @@ type judge struct {
 	seen map[string]bool // findings that were made for another root already
 	idle []idleRoot
 
-	paths map[pathKey]Why
+	paths map[pathKey]graph.Why
 }
 
 // idleRoot is a root whose GPU feature changes nothing and that links no GPU crate: a fault unless another root is reached.
@@ -168,7 +168,7 @@ func (j *judge) leading(r *graph.Root) []string {
 	}
 	byDefault := false
 	for _, f := range j.Nodes[r.Node].Features {
-		if !j.path(r, f).Reached {
+		if !j.path(r, graph.Feature{Node: r.Node, Name: f}).Reached {
 			continue
 		}
 		if f == "default" {

@@ -80,7 +80,7 @@ func (k *rootJudge) feature(f string) {
 			if turn := k.turnsOn(e.Dep); turn != "" {
 				fix = fmt.Sprintf("--features %s,%s", f, turn)
 			}
-		} else if w := k.path(k.r, f); w.End != "" {
+		} else if w := k.path(k.r, graph.Feature{Node: k.r.Node, Name: f}); w.End != "" {
 			msg = fmt.Sprintf("`%s` of %s changes nothing: %s, and no GPU crate is linked", f, k.label, w.End)
 		}
 		find := k.finding(IDUnreached, Error, f, "%s", msg)
@@ -94,7 +94,7 @@ func (k *rootJudge) feature(f string) {
 
 // borrowed tells of a feature that reaches nothing itself, while another edge of this build turns the crates on.
 func (k *rootJudge) borrowed(f string, on []int) {
-	if k.path(k.r, f).Reached || k.Crate(k.r.Node).CUDA() {
+	if k.path(k.r, graph.Feature{Node: k.r.Node, Name: f}).Reached || k.Crate(k.r.Node).CUDA() {
 		return
 	}
 	find := k.finding(IDBorrowed, Note, f, "`%s` of %s does not reach %s itself: "+

@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -165,8 +166,10 @@ func (v *view) linkedCrate(r *graph.Root, l Lack) int {
 type option struct {
 	feature string // "cuda", "dep/cuda" or "member/cuda"
 	member  string // a member to select, too; empty: none
+	opens   bool   // it brings crates that are not linked yet
+	from    []placed
 	covers  []bool // which lacks it closes, as manifests say
-	on      map[placed]bool
+	on      map[graph.Feature]bool
 }
 
 const (
@@ -193,7 +196,7 @@ func Routes(h buildenv.Host, in Input, gaps []Gap) ([]Route, error) {
 			open = open || len(g.Lacks) == 0
 			for _, l := range g.Lacks {
 				if n := v.linkedCrate(r, l); n >= 0 {
-					need = append(need, placed{r, n, l.Feature})
+					need = append(need, placed{r, graph.Feature{Node: n, Name: l.Feature}})
 				}
 			}
 			if len(g.Lacks) == 0 {
@@ -215,9 +218,8 @@ func Routes(h buildenv.Host, in Input, gaps []Gap) ([]Route, error) {
 
 // placed is a feature that a node of a root should have.
 type placed struct {
-	root    *graph.Root
-	node    int
-	feature string
+	root *graph.Root
+	graph.Feature
 }
 
 type router struct {
@@ -225,20 +227,17 @@ type router struct {
 	ask     manifest.Asked
 	alone   bool // no package was named: a -p would build that one alone
 	options []option
-	starts  [][]placed // for each option where it begins
-	opening []bool     // options that bring crates which are not linked yet
 }
 
-func (s *router) add(o option, opens bool, from ...placed) {
-	for i, have := range s.options {
-		if have.feature == o.feature && have.member == o.member {
-			s.starts[i] = append(s.starts[i], from...)
-			s.opening[i] = s.opening[i] || opens
+func (s *router) add(o option) {
+	for i := range s.options {
+		if have := &s.options[i]; have.feature == o.feature && have.member == o.member {
+			have.from, have.opens = append(have.from, o.from...), have.opens || o.opens
 			return
 		}
 	}
 	if len(s.options) < maxOptions {
-		s.options, s.starts, s.opening = append(s.options, o), append(s.starts, from), append(s.opening, opens)
+		s.options = append(s.options, o)
 	}
 }
 
@@ -250,7 +249,7 @@ func (s *router) own(r *graph.Root) {
 	}
 	for _, f := range p.FeatureNames() {
 		if f != "default" && !slices.Contains(s.Nodes[r.Node].Features, f) {
-			s.add(option{feature: f}, false, placed{r, r.Node, f})
+			s.add(option{feature: f, from: []placed{placed{r, graph.Feature{Node: r.Node, Name: f}}}})
 		}
 	}
 }
@@ -270,11 +269,11 @@ func (s *router) turning(r *graph.Root, feature string) {
 			_, more := p.Closure([]string{f})
 			for _, o := range more {
 				if o.Dep == e.Dep && !o.Weak {
-					s.add(option{feature: f}, true, placed{r, r.Node, f})
+					s.add(option{feature: f, opens: true, from: []placed{placed{r, graph.Feature{Node: r.Node, Name: f}}}})
 				}
 			}
 		}
-		s.add(option{feature: e.Dep + "/" + e.Feature}, true)
+		s.add(option{feature: e.Dep + "/" + e.Feature, opens: true})
 	}
 }
 
@@ -295,13 +294,14 @@ func (s *router) direct(r *graph.Root) {
 		q := s.ManifestOf(to)
 		if q == nil {
 			if c := s.Crate(to); c != nil && len(c.CUDAFeatures) > 0 {
-				s.add(option{feature: d.Key + "/" + c.CUDAFeatures[0]}, false, placed{r, to, c.CUDAFeatures[0]})
+				s.add(option{feature: d.Key + "/" + c.CUDAFeatures[0],
+					from: []placed{placed{r, graph.Feature{Node: to, Name: c.CUDAFeatures[0]}}}})
 			}
 			continue
 		}
 		for _, f := range q.FeatureNames() {
 			if f != "default" && !slices.Contains(s.Nodes[to].Features, f) {
-				s.add(option{feature: d.Key + "/" + f}, false, placed{r, to, f})
+				s.add(option{feature: d.Key + "/" + f, from: []placed{placed{r, graph.Feature{Node: to, Name: f}}}})
 			}
 		}
 	}
@@ -357,29 +357,26 @@ func (s *router) member(m *manifest.Package, feature string, on []string) {
 					continue
 				}
 				for _, f := range feats {
-					from = append(from, placed{r, n, f})
+					from = append(from, placed{r, graph.Feature{Node: n, Name: f}})
 				}
 			}
 		}
 	}
 	if len(from) > 0 {
-		s.add(option{feature: feature, member: m.Name}, false, from...)
+		s.add(option{feature: feature, member: m.Name, from: from})
 	}
 }
 
 // cover finds which needs each option closes.
 func (s *router) cover(need []placed) {
 	for i := range s.options {
-		s.options[i].covers, s.options[i].on = make([]bool, len(need)), map[placed]bool{}
-		for _, from := range s.starts[i] {
-			on := s.carried(from)
-			for p := range on {
-				s.options[i].on[p] = true
-			}
+		o := &s.options[i]
+		o.covers, o.on = make([]bool, len(need)), map[graph.Feature]bool{}
+		for _, from := range o.from {
+			on := s.Carried(from.root, from.Feature)
+			maps.Copy(o.on, on)
 			for n, want := range need {
-				if want.root == from.root && on[placed{node: want.node, feature: want.feature}] {
-					s.options[i].covers[n] = true
-				}
+				o.covers[n] = o.covers[n] || want.root == from.root && on[want.Feature]
 			}
 		}
 	}
@@ -407,46 +404,11 @@ func (s *router) excessive(i int) bool {
 	return false
 }
 
-// carried follows a feature's edges among what is linked, and answers every feature that it would turn on.
-func (s *router) carried(from placed) map[placed]bool {
-	seen := map[placed]bool{}
-	queue := []placed{{node: from.node, feature: from.feature}}
-	for len(queue) > 0 && len(seen) < graph.MaxSteps {
-		at := queue[0]
-		queue = queue[1:]
-		if seen[at] {
-			continue
-		}
-		seen[at] = true
-		p := s.ManifestOf(at.node)
-		if p == nil {
-			continue
-		}
-		edges, _ := p.Edges(at.feature)
-		for _, e := range edges {
-			switch {
-			case e.Dep == "":
-				queue = append(queue, placed{node: at.node, feature: e.Feature})
-			case e.Feature != "":
-				for _, d := range p.Dependencies {
-					if d.Key != e.Dep || d.Kind != manifest.Normal {
-						continue
-					}
-					if to := s.DepNode(at.node, d, from.root.Set); to >= 0 {
-						queue = append(queue, placed{node: to, feature: e.Feature})
-					}
-				}
-			}
-		}
-	}
-	return seen
-}
-
 // combine lists the smallest sets of options that close all needs, and for a root with nothing linked the options that bring something.
 func (s *router) combine(needs int, open bool) []Route {
 	var useful []int
 	for i, o := range s.options {
-		some := open && s.opening[i]
+		some := open && s.options[i].opens
 		for _, c := range o.covers {
 			some = some || c
 		}
@@ -484,7 +446,7 @@ func (s *router) closes(set []int, needs int, open bool) bool {
 	closed := func(without int) bool {
 		opened := !open
 		for _, i := range set {
-			opened = opened || i != without && s.opening[i]
+			opened = opened || i != without && s.options[i].opens
 		}
 		for n := 0; n < needs; n++ {
 			some := false

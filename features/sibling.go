@@ -106,7 +106,7 @@ func (k *rootJudge) siblings() {
 		f := k.finding(id, severity, goal, "%s", msg)
 		f.Evidence, f.Lacks = evidence, []Lack{k.lack(i, want)}
 		if root := k.ManifestOf(k.r.Node); goal == "cudnn" && root != nil && k.Nodes[k.r.Node].Local && root.Declares("cuda") &&
-			k.wouldReach(root, i) {
+			k.wouldReach(i) {
 			f.Fix, f.Edits = ownCUDA(root), k.ownEdit(root)
 		} else if f.Fix = k.commandLine(i, want); f.Fix == "" {
 			m := k.mend(goal, "cuda", []int{i})
@@ -149,7 +149,7 @@ func (k *rootJudge) commandLine(i int, want string) string {
 	if len(k.asked) > 0 || p == nil {
 		return ""
 	}
-	if p.Declares("cuda") && k.wouldReach(p, i) {
+	if p.Declares("cuda") && k.wouldReach(i) {
 		return "--features cuda"
 	}
 	for _, d := range k.Nodes[k.r.Node].Deps {
@@ -161,44 +161,12 @@ func (k *rootJudge) commandLine(i int, want string) string {
 }
 
 // wouldReach says whether the root's own cuda feature leads to the crate's, by manifests and what is linked.
-func (k *rootJudge) wouldReach(root *manifest.Package, i int) bool {
-	type at struct {
-		node    int
-		feature string
-	}
+func (k *rootJudge) wouldReach(i int) bool {
 	want := "cuda"
 	if c := k.Crate(i); c != nil {
 		want = c.Means("cuda")
 	}
-	queue := []at{{k.r.Node, "cuda"}}
-	seen := map[at]bool{}
-	for len(queue) > 0 {
-		s := queue[0]
-		queue = queue[1:]
-		if s == (at{i, want}) {
-			return true
-		}
-		p := k.ManifestOf(s.node)
-		if s.node == k.r.Node {
-			p = root
-		}
-		if seen[s] || p == nil || len(seen) > graph.MaxSteps {
-			continue
-		}
-		seen[s] = true
-		_, edges := p.Closure([]string{s.feature})
-		for _, e := range edges {
-			for _, d := range p.Dependencies {
-				if d.Key != e.Dep || e.Feature == "" || d.Kind != manifest.Normal {
-					continue
-				}
-				if to := k.DepNode(s.node, d, k.r.Set); to >= 0 {
-					queue = append(queue, at{to, e.Feature})
-				}
-			}
-		}
-	}
-	return false
+	return k.Carried(k.r, graph.Feature{Node: k.r.Node, Name: "cuda"})[graph.Feature{Node: i, Name: want}]
 }
 
 // ownCodeOff answers the root's package where its own cuda is off and gates code, and where that is; nil where it does not.
@@ -239,7 +207,7 @@ func (k *rootJudge) ownOff() {
 		return
 	}
 	p, where := k.ownCodeOff()
-	if p == nil || !slices.ContainsFunc(k.on, func(i int) bool { return i != k.r.Node && k.wouldReach(p, i) }) {
+	if p == nil || !slices.ContainsFunc(k.on, func(i int) bool { return i != k.r.Node && k.wouldReach(i) }) {
 		return
 	}
 	find := k.finding(IDOwnOff, Error, "cuda", "`cuda` of %s is off, and gates its own code (%s): "+

@@ -8,6 +8,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/features"
 	"gpubuild/features/catalog"
+	"gpubuild/features/graph"
 )
 
 // judge holds cargo's answer against the manifests.
@@ -139,7 +140,7 @@ func reachLine(r features.Root) string {
 	return line
 }
 
-func pathLine(w features.Why) string {
+func pathLine(w graph.Why) string {
 	line := strings.Join(w.Steps, " → ")
 	if !w.Reached && w.End != "" {
 		line += " ends: " + w.End

@@ -1,0 +1,186 @@
+package graph
+
+import (
+	"slices"
+
+	"gpubuild/features/catalog"
+	"gpubuild/features/manifest"
+)
+
+// Feature is a feature of a node.
+type Feature struct {
+	Node int
+	Name string
+}
+
+// Carried follows a feature's edges among what a root links, and answers every feature that it turns on.
+func (v *View) Carried(r *Root, from Feature) map[Feature]bool {
+	seen := map[Feature]bool{}
+	for queue := []Feature{from}; len(queue) > 0 && len(seen) < MaxSteps; queue = queue[1:] {
+		at := queue[0]
+		p := v.ManifestOf(at.Node)
+		if seen[at] {
+			continue
+		}
+		if seen[at] = true; p == nil {
+			continue
+		}
+		edges, _ := p.Edges(at.Name)
+		for _, e := range edges {
+			switch {
+			case e.Dep == "":
+				queue = append(queue, Feature{at.Node, e.Feature})
+			case e.Feature != "":
+				for _, to := range v.EdgeNodes(r, at.Node, p, e) {
+					queue = append(queue, Feature{to, e.Feature})
+				}
+			}
+		}
+	}
+	return seen
+}
+
+// EdgeNodes lists the nodes, linked into a root, of the dependencies that an edge of package p names; p is that of node.
+func (v *View) EdgeNodes(r *Root, node int, p *manifest.Package, e manifest.Edge) []int {
+	var out []int
+	for _, d := range p.Dependencies {
+		if d.Key == e.Dep && d.Kind == manifest.Normal {
+			if to := v.DepNode(node, d, r.Set); to >= 0 && !slices.Contains(out, to) {
+				out = append(out, to)
+			}
+		}
+	}
+	return out
+}
+
+// Why is the path of edges that carried a feature, or where it ends.
+type Why struct {
+	Root    string   `json:"root"`
+	Feature string   `json:"feature"`
+	Steps   []string `json:"steps"` // app/cuda, candle-core/cuda, cudarc
+	Reached bool     `json:"reached"`
+	End     string   `json:"end,omitempty"` // why it ends there
+}
+
+type step struct {
+	node    int
+	feature string
+	from    int // index of the step before; -1 for the first
+	text    string
+	with    []string // features that the dependency entry itself names
+}
+
+// Path follows a feature's edges breadth first as far as manifests can be read: to a carrier, else to a gated crate that is on, else to
+// where it ends.
+func (v *View) Path(r *Root, from Feature) Why {
+	steps := []step{{node: from.Node, feature: from.Name, from: -1, text: v.Nodes[from.Node].Name + "/" + from.Name}}
+	seen := map[string]bool{steps[0].text: true}
+	gated, last := -1, 0
+	ended := ""
+	for at := 0; at < len(steps) && at < MaxSteps; at++ {
+		s := steps[at]
+		if c := v.Crate(s.node); c.CUDA() && c.On(v.Nodes[s.node].Features) &&
+			(s.node != r.Node || slices.Contains(c.CUDAFeatures, s.feature)) && v.forCUDA(s, c) {
+			if c.Role == catalog.Carrier {
+				return unwind(steps, at, true, "")
+			}
+			if gated < 0 || s.node != steps[gated].node && length(steps, at) > length(steps, gated) {
+				gated = at
+			}
+		}
+		if s.feature == "" {
+			continue
+		}
+		p := v.ManifestOf(s.node)
+		if p == nil {
+			ended = "the manifest of " + v.Nodes[s.node].Name + " " + v.Nodes[s.node].Version + " is not here"
+			continue
+		}
+		edges, _ := p.Edges(s.feature)
+		for _, e := range edges {
+			next := step{from: at, node: s.node, feature: e.Feature}
+			if e.Dep != "" {
+				dead := true
+				for _, d := range p.Dependencies {
+					if d.Key != e.Dep || d.Kind == manifest.Dev {
+						continue
+					}
+					if to := v.DepNode(s.node, d, r.Set); to >= 0 && (e.Feature == "" || slices.Contains(v.Nodes[to].Features, e.Feature)) {
+						next.node, next.with, dead = to, d.Features, false
+						break
+					}
+				}
+				if dead {
+					ended = deadReason(p, s, e)
+					continue
+				}
+			}
+			next.text = v.Nodes[next.node].Name
+			if next.feature != "" {
+				next.text += "/" + next.feature
+			}
+			if !seen[next.text] {
+				seen[next.text] = true
+				steps = append(steps, next)
+				last = len(steps) - 1
+			}
+		}
+		if len(edges) == 0 && at == 0 {
+			ended = "`" + s.feature + "` of " + p.Name + " turns nothing on"
+		}
+	}
+	if gated >= 0 {
+		return unwind(steps, gated, true, "")
+	}
+	if ended == "" {
+		ended = "none of its edges leads to a GPU crate"
+		last = 0
+	}
+	return unwind(steps, last, false, ended)
+}
+
+// forCUDA says whether a step itself leads to the CUDA code of a crate that is on: burn/wgpu does not, although burn/cuda may be on, too.
+// Where the crate's manifest is here, its edges tell the rest.
+func (v *View) forCUDA(s step, c *catalog.Crate) bool {
+	return c.Role == catalog.Carrier || c.On(s.with) || slices.Contains(c.CUDAFeatures, s.feature) || v.ManifestOf(s.node) == nil
+}
+
+func deadReason(p *manifest.Package, s step, e manifest.Edge) string {
+	where := "`" + e.Text + "` in `" + s.feature + "` of " + p.Name
+	if e.Weak {
+		return where + " is a weak edge, and nothing turns `" + e.Dep + "` on"
+	}
+	for _, d := range p.Dependencies {
+		if d.Key != e.Dep {
+			continue
+		}
+		switch {
+		case d.Artifact:
+			return where + " is an artifact dependency: a program of its own"
+		case d.Kind == manifest.Build:
+			return where + " is a build-dependency: it is not linked"
+		case d.Kind == manifest.Dev:
+			return where + " is a dev-dependency"
+		case d.Target != "":
+			return where + " is a dependency of " + d.Target + " only"
+		}
+		return where + " is not linked here"
+	}
+	return where + " names no dependency"
+}
+
+func unwind(steps []step, at int, reached bool, end string) Why {
+	var out []string
+	for i := at; i >= 0; i = steps[i].from {
+		out = append([]string{steps[i].text}, out...)
+	}
+	return Why{Steps: out, Reached: reached, End: end}
+}
+
+func length(steps []step, at int) int {
+	n := 0
+	for ; at >= 0; at = steps[at].from {
+		n++
+	}
+	return n
+}
