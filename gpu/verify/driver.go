@@ -1,9 +1,12 @@
 package verify
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -42,11 +45,62 @@ func complete(h buildenv.Host, l Loaded) Loaded {
 	}
 	if real, err := h.Files.EvalSymlinks(l.LibCUDA); err == nil {
 		l.Real = real
-		if m := versionOf.FindStringSubmatch(h.Base(real)); m != nil {
-			l.Version = m[1]
-		}
+		l.Version = libraryVersion(h, real, l.Module)
 	}
 	return l
+}
+
+// embedded finds driver versions among a library's texts. libcuda holds its own, which it tells the kernel module for the two to compare.
+var embedded = regexp.MustCompile(`\x00(\d{3,4}\.\d{1,3}(?:\.\d{1,3})?)\x00`)
+
+// libraryVersion reads a driver library's version in the library itself, because containers and packages call it as they like. Where the module's is
+// in it, it is that; else that of the file's name, or the newest that is in it.
+func libraryVersion(h buildenv.Host, path, module string) string {
+	newest := ""
+	if m := versionOf.FindStringSubmatch(h.Base(path)); m != nil {
+		newest = m[1]
+	}
+	named := newest != ""
+	f, err := h.Files.Open(path)
+	if err != nil {
+		return newest
+	}
+	defer f.Close()
+	const piece, overlap = 1 << 20, 64
+	buf, kept := make([]byte, piece+overlap), 0
+	for range 1024 { // a gigabyte
+		n, err := io.ReadFull(f, buf[kept:])
+		text := buf[:kept+n]
+		if module != "" && bytes.Contains(text, []byte(module)) {
+			return module
+		}
+		for _, m := range embedded.FindAllSubmatch(text, -1) {
+			if v := string(m[1]); !named && newerDriver(v, newest) {
+				newest = v
+			}
+		}
+		if err != nil {
+			break
+		}
+		kept = copy(buf, text[len(text)-overlap:])
+	}
+	return newest
+}
+
+// newerDriver compares versions such as 580.65.06.
+func newerDriver(a, b string) bool {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range x {
+		if i >= len(y) {
+			return true
+		}
+		m, _ := strconv.Atoi(x[i]) // no number is before every number
+		n, _ := strconv.Atoi(y[i])
+		if m != n {
+			return m > n
+		}
+	}
+	return false
 }
 
 // completeWindows does so on Windows. Files that carry no valid signature are only left out of Signed.
@@ -70,9 +124,10 @@ func holdsPath(h buildenv.Host, list []string, path string) bool {
 // RealDriver answers the predicate that the shipped gpubuild uses: is this the driver of a real GPU? The string says why not, or what
 // should be told of a driver that is real.
 //
-// A real driver's libcuda is a file whose version is that of the loaded kernel module, or a forward-compatibility libcuda (a directory called
-// compat; NVIDIA's cuda-compat packages install there), or on WSL2 the file that Windows puts below /usr/lib/wsl; and the process has
-// the device's node open, which no library can do without a device.
+// On Linux a real driver has a device of NVIDIA's open, which no library can do without the kernel module: the probe and the control list only character
+// devices with NVIDIA's major number. And its library carries a driver's version: the loaded kernel module's, where that can be read, or a newer one
+// (forward compatibility; an older one the module refuses). Where the file lies and what it is called does not matter: containers mount it as they like.
+// What the library computes is the control's to find out.
 //
 // On Windows every library in the process that offers the driver's functions is System32's nvcuda.dll, or the nvcuda64.dll of the driver store
 // that it loads, and Windows holds their signatures valid.
@@ -80,36 +135,44 @@ func RealDriver(h buildenv.Host) func(Loaded) (bool, string) {
 	return func(l Loaded) (bool, string) {
 		switch h.OS {
 		case buildenv.Linux:
+			return realLinux(h, l)
 		case buildenv.Windows:
 			return realWindows(h, l)
-		default:
-			return false, "a driver on " + h.OS + " cannot be checked yet"
 		}
-		for _, d := range l.Drivers {
-			if l.Real == "" || h.Real(d) != l.Real {
-				return false, fmt.Sprintf("this driver is a stand-in or has one beside it: %s and %s are both loaded", orNone(l.LibCUDA), d)
-			}
-		}
-		switch {
-		case l.LibCUDA == "":
-			return false, "the driver library could not be told"
-		case l.Real == "":
-			return false, fmt.Sprintf("this driver is a stand-in: %s is not a file any more", l.LibCUDA)
-		case l.WSL:
-			return realWSL(h, l)
-		case l.Module == "":
-			return false, fmt.Sprintf("this driver is a stand-in: %s, but no NVIDIA kernel module is loaded", l.Real)
-		case l.Version == "":
-			return false, fmt.Sprintf("this driver is a stand-in: %s carries no driver version in its name", l.Real)
-		case !hasNode(l.Nodes, "/dev/nvidia"):
-			return false, fmt.Sprintf("this driver is a stand-in, or its device could not be seen: with %s no NVIDIA device is open", l.Real)
-		case l.Version == l.Module:
-			return true, ""
-		case h.Base(h.Dir(l.Real)) == "compat" || h.Base(h.Dir(l.LibCUDA)) == "compat":
-			return true, fmt.Sprintf("forward-compatibility driver %s on kernel module %s", l.Version, l.Module)
-		}
-		return false, fmt.Sprintf("this driver is a stand-in: %s is version %s, the kernel module %s", l.Real, l.Version, l.Module)
+		return false, "a driver on " + h.OS + " cannot be checked yet"
 	}
+}
+
+var nvidiaNode = regexp.MustCompile(`^/dev/nvidia(ctl|\d+)$`)
+
+func realLinux(h buildenv.Host, l Loaded) (bool, string) {
+	for _, d := range l.Drivers {
+		if l.Real == "" || h.Real(d) != l.Real && !ofWSL([]string{l.Real, d}) {
+			return false, fmt.Sprintf("this driver is a stand-in or has one beside it: %s and %s are both loaded", orNone(l.LibCUDA), d)
+		}
+	}
+	tegra := hasNode(l.Nodes, "/dev/nvhost") || hasNode(l.Nodes, "/dev/nvmap") || hasNode(l.Nodes, "/dev/nvgpu")
+	switch {
+	case l.LibCUDA == "":
+		return false, "the driver library could not be told"
+	case l.Real == "":
+		return false, fmt.Sprintf("this driver is a stand-in: %s is not a file any more", l.LibCUDA)
+	case l.WSL:
+		return realWSL(h, l)
+	case l.Version == "":
+		return false, fmt.Sprintf("this driver is a stand-in: %s carries no driver version", l.Real)
+	case !tegra && !slices.ContainsFunc(l.Nodes, nvidiaNode.MatchString):
+		return false, fmt.Sprintf("this driver is a stand-in, or its device could not be seen: with %s no NVIDIA device is open", l.Real)
+	case l.Module == "" && tegra:
+		return true, "Jetson: untested on hardware"
+	case l.Module == "":
+		return true, fmt.Sprintf("driver %s, whose kernel module cannot be seen here", l.Version)
+	case l.Version == l.Module:
+		return true, ""
+	case newerDriver(l.Version, l.Module):
+		return true, fmt.Sprintf("forward-compatibility driver %s on kernel module %s", l.Version, l.Module)
+	}
+	return false, fmt.Sprintf("this driver is a stand-in: %s is version %s, the kernel module %s", l.Real, l.Version, l.Module)
 }
 
 func realWindows(h buildenv.Host, l Loaded) (bool, string) {

@@ -38,7 +38,7 @@ func TestRealDriver(t *testing.T) {
 		story  string
 		kernel string
 		files  map[string]string
-		file   string // what libcuda.so.1 in lib leads to
+		file   string // what libcuda.so.1 in lib leads to; = and a version: the library holds it
 		loaded Loaded
 		want   bool
 		text   string
@@ -46,22 +46,36 @@ func TestRealDriver(t *testing.T) {
 		{"the module's version", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: nodes}, true, ""},
 		{"the module's version by /proc", "6.1", proc, lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: nodes}, true, ""},
 		{"all that is mapped is one file", "6.1", proc, lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Drivers: []string{lib + "libcuda.so.580.65.06"}, Nodes: nodes}, true, ""},
-		{"another version", "6.1", module("535.1.2"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: nodes}, false, "is version 580.65.06, the kernel module 535.1.2"},
+		{"an older version", "6.1", module("590.1.2"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: nodes}, false, "is version 580.65.06, the kernel module 590.1.2"},
 		{"forward compatibility", "6.1", module("535.1.2"), "/usr/local/cuda-13.0/compat/libcuda.so.580.65.06", Loaded{LibCUDA: "/usr/local/cuda-13.0/compat/libcuda.so.580.65.06", Nodes: nodes}, true, "forward-compatibility driver 580.65.06"},
-		{"no kernel module", "6.1", nil, lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: nodes}, false, "no NVIDIA kernel module"},
+		{"forward compatibility of an NGC container", "6.1", module("535.1.2"), "/usr/local/cuda/compat/lib.real/libcuda.so.1=580.65.06", Loaded{LibCUDA: "/usr/local/cuda/compat/lib.real/libcuda.so.1", Nodes: nodes}, true, "forward-compatibility driver 580.65.06"},
+		{"forward compatibility of conda", "6.1", module("535.1.2"), "/opt/conda/cuda-compat/libcuda.so.590.44.01", Loaded{LibCUDA: "/opt/conda/cuda-compat/libcuda.so.590.44.01", Nodes: nodes}, true, "forward-compatibility driver 590.44.01"},
+		{"Apptainer, which mounts a plain file", "6.1", module("580.65.06"), "/.singularity.d/libs/libcuda.so.1=580.65.06", Loaded{LibCUDA: "/.singularity.d/libs/libcuda.so.1", Nodes: nodes}, true, ""},
+		{"a sandbox without /sys/module", "6.1", nil, lib + "libcuda.so.1=580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: nodes}, true, "whose kernel module cannot be seen"},
+		{"a sandbox without /sys/module, and a stand-in", "6.1", nil, "/x/libcuda.so.1", Loaded{LibCUDA: "/x/libcuda.so.1", Nodes: nodes}, false, "carries no driver version"},
+		{"Jetson", "5.15-tegra", nil, "/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1=540.4.0", Loaded{LibCUDA: "/usr/lib/aarch64-linux-gnu/tegra/libcuda.so.1.1", Nodes: []string{"/dev/nvmap", "/dev/nvhost-gpu"}}, true, "Jetson: untested"},
+		{"a name that says another version than the file", "6.1", module("580.65.06"), lib + "libcuda.so.535.1.2=580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: nodes}, true, ""},
+		{"memory of CUDA's only is open", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Nodes: []string{"/dev/nvidia-uvm"}}, false, "no NVIDIA device is open"},
 		{"no device is open", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1"}, false, "no NVIDIA device is open"},
-		{"a stub of the toolkit", "6.1", module("580.65.06"), "/usr/local/cuda/lib64/stubs/libcuda.so", Loaded{LibCUDA: "/usr/local/cuda/lib64/stubs/libcuda.so", Nodes: nodes}, false, "no driver version in its name"},
+		{"a stub of the toolkit", "6.1", module("580.65.06"), "/usr/local/cuda/lib64/stubs/libcuda.so", Loaded{LibCUDA: "/usr/local/cuda/lib64/stubs/libcuda.so", Nodes: nodes}, false, "carries no driver version"},
 		{"a stand-in", "6.1", module("580.65.06"), "/x/libcuda.so.1", Loaded{LibCUDA: "/x/libcuda.so.1", Nodes: nodes}, false, "/x/libcuda.so.1"},
 		{"a stand-in beside the real one", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Drivers: []string{"/x/libcuda.so.1"}, Nodes: nodes}, false, "one beside it"},
 		{"the file is gone", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: "/x/libcuda.so.1 (deleted)", Nodes: nodes}, false, "not a file any more"},
 		{"nothing is known", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{}, false, "could not be told"},
 		{"WSL2", "5.15.90.1-microsoft-standard-WSL2", nil, "/usr/lib/wsl/drivers/nv/libcuda.so.1.1", Loaded{LibCUDA: "/usr/lib/wsl/drivers/nv/libcuda.so.1.1", Nodes: []string{"/dev/dxg"}}, true, "untested on hardware"},
+		{"WSL2's loader and what it loads", "5.15.90.1-microsoft-standard-WSL2", nil, "/usr/lib/wsl/lib/libcuda.so.1", Loaded{LibCUDA: "/usr/lib/wsl/lib/libcuda.so.1",
+			Drivers: []string{"/usr/lib/wsl/lib/libcuda.so.1", "/usr/lib/wsl/drivers/nv_dispi.inf_amd64/libcuda.so.1.1"}, Nodes: []string{"/dev/dxg"}}, true, "untested on hardware"},
 		{"WSL2 with another library", "5.15.90.1-microsoft-standard-WSL2", nil, "/x/libcuda.so.1", Loaded{LibCUDA: "/x/libcuda.so.1", Nodes: []string{"/dev/dxg"}}, false, "below /usr/lib/wsl"},
 		{"WSL2 without the device", "5.15.90.1-microsoft-standard-WSL2", nil, "/usr/lib/wsl/lib/libcuda.so.1", Loaded{LibCUDA: "/usr/lib/wsl/lib/libcuda.so.1"}, false, "/dev/dxg"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
-			f := files{MapFS: fstest.MapFS{strings.TrimPrefix(tt.file, "/"): &fstest.MapFile{}}, links: map[string]string{lib + "libcuda.so.1": tt.file}}
+			file, holds, _ := strings.Cut(tt.file, "=")
+			data := append(make([]byte, 1<<20-3), "\x00"+holds+"\x00 1.2.3 \x00999\x00"...) // across the first megabyte
+			f := files{MapFS: fstest.MapFS{strings.TrimPrefix(file, "/"): &fstest.MapFile{Data: data}}, links: map[string]string{}}
+			if file != lib+"libcuda.so.1" {
+				f.links[lib+"libcuda.so.1"] = file
+			}
 			for name, text := range tt.files {
 				f.MapFS[name] = &fstest.MapFile{Data: []byte(text)}
 			}
