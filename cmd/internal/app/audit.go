@@ -98,8 +98,14 @@ func (e *noAuditCompilerError) Hint() string {
 func (a *app) tellAudit(all []audit.Outcome) {
 	for _, r := range all {
 		switch r.Kind {
+		case audit.Baseline:
+			a.Shell.Status("Baseline", "%s: %s", r.What, r.Why)
+			continue
 		case audit.Honest:
 			a.Shell.Status("Honest", "%s: %s: %s", r.Mode, r.What, r.Why)
+			continue
+		case audit.NotReached:
+			a.Shell.Status("Not reached", "%s: %s: %s", r.Mode, r.What, r.Why)
 			continue
 		case audit.FellBack:
 			a.Shell.Loud("Fell back", "%s: %s: %s", r.Mode, r.What, r.Why)
@@ -109,6 +115,9 @@ func (a *app) tellAudit(all []audit.Outcome) {
 		if r.Said != "" {
 			a.Shell.Status("", "it said: %s", r.Said)
 		}
+	}
+	if len(all) > 0 {
+		a.Shell.Loud("Audited", "%s", audit.Summary(all))
 	}
 }
 
@@ -126,9 +135,9 @@ func auditEnd(all []audit.Outcome) error {
 func auditFindings(all []audit.Outcome, path string) []finding.Finding {
 	var out []finding.Finding
 	for _, r := range all {
-		switch r.Kind {
-		case audit.Honest:
-		case audit.FellBack:
+		switch {
+		case r.Passed():
+		case r.Kind == audit.FellBack:
 			out = append(out, finding.Finding{ID: "audit.fallback", Severity: finding.Error, Message: r.Mode + ": " + r.Why, Path: path, Evidence: r.Said})
 		default:
 			out = append(out, finding.Finding{ID: "audit.unsure", Severity: finding.Warning, Message: r.Mode + ": " + r.Why, Path: path})
@@ -149,7 +158,7 @@ func auditResult(all []audit.Outcome) []report.Audit {
 func auditChecks(all []audit.Outcome, prefix string) []report.Check {
 	var out []report.Check
 	for _, m := range all {
-		state := map[bool]string{true: report.Passed, false: report.Failed}[m.Kind == audit.Honest]
+		state := map[bool]string{true: report.Passed, false: report.Failed}[m.Passed()]
 		out = append(out, report.Check{ID: "audit", Name: prefix + m.Mode, State: state, Message: m.Why, Detail: m.Said})
 	}
 	return out

@@ -26,6 +26,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
 )
 
 //go:embed csrc
@@ -73,6 +74,9 @@ func (m Mode) reached(asked []string) bool {
 	return m.stage == everything || slices.ContainsFunc(asked, func(f string) bool { return begins(s.functions)(f) && !begins(s.but)(f) })
 }
 
+// baseline is the run in which nothing of ours fails. It says whether the command line is one that the program knows.
+var baseline = Mode{Name: "baseline", What: "no driver of gpubuild's"}
+
 // Modes lists the ways in which the driver fails here.
 func Modes() []Mode {
 	return []Mode{
@@ -91,9 +95,11 @@ type Kind string
 
 // Kinds.
 const (
-	Unsure   Kind = "unsure"
-	Honest   Kind = "failed honestly"
-	FellBack Kind = "fell back"
+	Unsure     Kind = "unsure"
+	Honest     Kind = "failed honestly"
+	FellBack   Kind = "fell back"   // silently, or it said so: Outcome.Said
+	NotReached Kind = "not reached" // it never came to where this mode fails
+	Baseline   Kind = "baseline"    // no driver failed
 )
 
 // Outcome is what came of one mode.
@@ -108,6 +114,14 @@ type Outcome struct {
 	// Reached: it came to where this mode fails, or the mode fails from the start. A program that fails before is honest, and says nothing of later.
 	Reached bool `json:"reached"`
 }
+
+// unjudged says whether a mode shows nothing although the program ended well.
+func (o Outcome) unjudged() bool {
+	return o.Kind == Unsure || o.Kind == "" || o.Kind == NotReached && o.Code == 0
+}
+
+// Passed says whether a mode shows nothing that is to be mended.
+func (o Outcome) Passed() bool { return o.Kind != FellBack && !o.unjudged() }
 
 // Options say what to run and how.
 type Options struct {
@@ -125,7 +139,7 @@ type staged struct {
 	asked func() ([]string, error)
 }
 
-// Run runs the program once in each mode.
+// Run runs the program once as it is, and once in each mode.
 func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome, error) {
 	prepare := onLinux
 	if h.OS == buildenv.Windows {
@@ -135,7 +149,11 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome
 	if err != nil {
 		return nil, err
 	}
-	var out []Outcome
+	result, err := end(run.Run(ctx, buildenv.Cmd{Path: o.Binary, Args: o.Args, Env: o.Env.Entries(), Timeout: o.Timeout, Limit: 1 << 20}))
+	if err != nil {
+		return nil, err
+	}
+	out := []Outcome{{Mode: baseline.Name, What: baseline.What, Kind: Baseline, Why: "it " + how(h.OS, result), Code: result.Code, Asked: []string{}}}
 	for _, m := range Modes() {
 		dir := filepath.Join(o.Dir, m.Name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -145,12 +163,8 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome
 		if err != nil {
 			return nil, err
 		}
-		result, err := run.Run(ctx, s.cmd)
-		var exit *buildenv.ExitError
-		switch {
-		case errors.As(err, &exit):
-			result = exit.Result
-		case err != nil:
+		result, err := end(run.Run(ctx, s.cmd))
+		if err != nil {
 			return nil, err
 		}
 		calls, err := s.asked()
@@ -160,6 +174,15 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome
 		out = append(out, judge(h.OS, m, calls, result))
 	}
 	return out, nil
+}
+
+// end takes a status other than 0 for an answer.
+func end(r buildenv.Result, err error) (buildenv.Result, error) {
+	var exit *buildenv.ExitError
+	if errors.As(err, &exit) {
+		return exit.Result, nil
+	}
+	return r, err
 }
 
 // onLinux compiles what fails, once; the answer links one for each mode.
@@ -460,21 +483,11 @@ static int look(const char *name, void **f) {
 	return b.Bytes(), nil
 }
 
-// fallback finds the words in which programs say that they do without the GPU. It is data that ages: silence means nothing. Source:
-// shared facts on proof, section 4.
-var fallback = regexp.MustCompile(`(?i)(fall(s|ing)? ?back to (the )?cpu|cpu fallback|running on (the )?cpu|using (the )?cpu|no usable gpu found|no gpu found|` +
-	`no cuda devices found, cuda will be disabled|gpu-layers option will be ignored|offloaded 0/\d+ layers|registered successfully; may fall back to cpu)`)
-
 // judge decides what one run shows. It looks at nothing else.
 func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 	o := Outcome{Mode: m.Name, What: m.What, Kind: Unsure, Asked: append([]string{}, asked...), Code: r.Code}
-	in := bufio.NewScanner(bytes.NewReader(append(append(append([]byte{}, r.Stdout...), '\n'), r.Stderr...)))
-	in.Buffer(nil, 4<<20)
-	for in.Scan() && o.Said == "" {
-		if fallback.Match(in.Bytes()) {
-			o.Said = strings.TrimSpace(strings.ToValidUTF8(in.Text(), "?"))
-			o.Said = o.Said[:min(len(o.Said), 160)]
-		}
+	if o.Said = verify.FellBack(r.Stdout); o.Said == "" {
+		o.Said = verify.FellBack(r.Stderr)
 	}
 	o.Reached = m.reached(asked)
 	end := ending(system, r)
@@ -491,42 +504,37 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 	case missing:
 		o.Why = "the failing driver lacks a function that it needs"
 	case len(asked) == 0 && r.Code == 0:
-		o.Why = "it ended with 0 and never asked for the driver: it is built without CUDA, was not told to use it, or looks for it elsewhere"
+		o.Kind, o.Why = NotReached, "it ended with 0 and never asked for the driver: it is built without CUDA, was not told to use it, or looks for it elsewhere"
 	case len(asked) == 0:
-		o.Why = "it " + how(system, r) + " before it asked for the driver"
+		o.Kind, o.Why = NotReached, "it "+how(system, r)+" before it asked for the driver"
+	case o.Said != "":
+		o.Kind, o.Why = FellBack, "it asked for the driver, announced that it does without the GPU, and "+how(system, r)
+	case !o.Reached && r.Code == 0:
+		o.Kind, o.Why = NotReached, "it ended with 0, but never asked for "+stages[m.stage].what
+	case !o.Reached:
+		o.Kind, o.Why = NotReached, "it asked for the driver and "+how(system, r)+", before it asked for "+stages[m.stage].what
 	case r.Code != 0:
 		o.Kind, o.Why = Honest, "it asked for the driver and "+how(system, r)
-		if !o.Reached {
-			o.Why += ", before it asked for " + stages[m.stage].what
-		}
-	case !o.Reached:
-		o.Why = "it ended with 0, but never asked for " + stages[m.stage].what
+	case m.stage == launch:
+		o.Kind, o.Why = FellBack, "its kernel failed, and it ended with 0: it did without the GPU, or never asked how the kernel fared, silently"
 	default:
-		o.Kind, o.Why = FellBack, "it asked for the driver, was refused, and ended with 0: it did without the GPU"
-		if m.stage == launch {
-			o.Why = "its kernel failed, and it ended with 0: it did without the GPU, or never asked how the kernel fared"
-		}
-		if o.Said != "" {
-			o.Why += ", and said so"
-		} else {
-			o.Why += ", silently"
-		}
+		o.Kind, o.Why = FellBack, "it asked for the driver, was refused, and ended with 0: it did without the GPU, silently"
 	}
 	return o
 }
 
-// end is how a process came to its end.
-type end int
+// endKind is how a process came to its end.
+type endKind int
 
 const (
-	left    end = iota // by itself, with whatever status
-	aborted            // it saw that something was wrong, and gave up
+	left    endKind = iota // by itself, with whatever status
+	aborted                // it saw that something was wrong, and gave up
 	crashed
 	lacking // a function is missing in a library
 )
 
 // ending tells a process that gave up from one that crashed.
-func ending(system string, r buildenv.Result) end {
+func ending(system string, r buildenv.Result) endKind {
 	switch {
 	case system == buildenv.Windows:
 		return windowsEnding(uint32(r.Code))
@@ -551,17 +559,30 @@ func how(system string, r buildenv.Result) string {
 
 // Worst answers what the outcomes come to: one fall back, else one that could not be told, else honesty.
 func Worst(all []Outcome) Kind {
-	worst := Honest
-	if len(all) == 0 {
-		worst = Unsure
-	}
+	honest := false
 	for _, o := range all {
-		switch {
-		case o.Kind == FellBack:
+		if o.Kind == FellBack {
 			return FellBack
-		case o.Kind != Honest:
-			worst = Unsure
+		}
+		honest = honest || o.Kind == Honest
+	}
+	if !honest || slices.ContainsFunc(all, Outcome.unjudged) {
+		return Unsure
+	}
+	return Honest
+}
+
+// Summary counts the outcomes of the modes in a line.
+func Summary(all []Outcome) string {
+	count := map[Kind]int{}
+	for _, o := range all {
+		count[o.Kind]++
+	}
+	var parts []string
+	for _, k := range []Kind{Honest, FellBack, NotReached, Unsure} {
+		if count[k] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", count[k], k))
 		}
 	}
-	return worst
+	return fmt.Sprintf("of %d modes: %s", len(all)-count[Baseline], strings.Join(parts, ", "))
 }

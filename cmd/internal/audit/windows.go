@@ -155,7 +155,7 @@ const (
 )
 
 // windowsEnding tells by the status: a program's own are small, an exception's begin with C.
-func windowsEnding(code uint32) end {
+func windowsEnding(code uint32) endKind {
 	switch {
 	case code == entryNotFound, code == delayedNoFunction:
 		return lacking
