@@ -205,3 +205,32 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 		})
 	}
 }
+
+// A filter that matches no test runs nothing: that is no proof of the CPU.
+func TestAFilterThatMatchesNoTest(t *testing.T) {
+	rustc, err := exec.LookPath("rustc")
+	if err != nil {
+		need.Missing(t, "cargo", "no rustc")
+	}
+	dir := t.TempDir()
+	source, binary := filepath.Join(dir, "t.rs"), filepath.Join(dir, "t")
+	if err := os.WriteFile(source, []byte("#[test] fn adds() { assert_eq!(1 + 1, 2); }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(rustc, "--test", "-o", binary, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &app{Machine: &session.Machine{Host: h, Runner: proc.Runner{}}}
+	for args, want := range map[string]bool{"": false, "adds": false, "nothing_matches": true, "--exact add": true, "--skip adds": true} {
+		if got := a.ranNoTest(context.Background(), verify.Options{Binary: binary, Args: strings.Fields(args), Env: h.Env}); got != want {
+			t.Errorf("%q: %v", args, got)
+		}
+	}
+	if a.ranNoTest(context.Background(), verify.Options{Binary: rustc, Env: h.Env}) {
+		t.Error("a program that is no test ran no test")
+	}
+}
