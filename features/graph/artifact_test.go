@@ -13,6 +13,7 @@ import (
 
 // TestArtifactOfNightly asks a real one, where rustup has it: the units are of the shape that the test above believes.
 func TestArtifactOfNightly(t *testing.T) {
+	need.Asked(t, "nightly")
 	if exec.Command("cargo", "+nightly", "-V").Run() != nil {
 		need.Missing(t, "nightly", "no nightly toolchain")
 	}

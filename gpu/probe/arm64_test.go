@@ -9,19 +9,16 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 )
 
 // TestArm64 builds the probe, its control and the stand-in driver for Linux on arm64 and runs them there, on a processor that qemu plays.
 func TestArm64(t *testing.T) {
 	const gcc, qemu, root = "aarch64-linux-gnu-gcc", "qemu-aarch64-static", "/usr/aarch64-linux-gnu"
 	if h, err := local.Host(); err != nil || h.OS != buildenv.Linux {
-		t.Skip("qemu's user mode needs Linux")
+		need.Missing(t, "linux", "qemu's user mode needs it")
 	}
-	for tool, where := range map[string]string{gcc: "gcc-aarch64-linux-gnu", qemu: "qemu-user-static"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip("no " + tool + ": the package " + where + " has it")
-		}
-	}
+	need.Asked(t, "arm64", "qemu")
 	dir, records := t.TempDir(), t.TempDir()
 	strict := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-pthread"}
 	library := append(strict[:len(strict):len(strict)], "-shared", "-fPIC", "-fvisibility=hidden")

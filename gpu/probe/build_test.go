@@ -13,6 +13,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 )
 
@@ -35,11 +36,10 @@ func machine(t *testing.T) (buildenv.Host, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gcc, err := exec.LookPath("gcc")
-	if h.OS != buildenv.Linux || err != nil {
-		t.Skip("needs Linux and gcc to build the probe")
+	if h.OS != buildenv.Linux {
+		need.Missing(t, "linux", "the probe is built there")
 	}
-	return h, gcc
+	return h, need.CC(t)
 }
 
 func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
@@ -195,13 +195,11 @@ func TestSourcesCompileWithoutWarnings(t *testing.T) {
 		}
 	}
 	strict(gcc, buildenv.Linux)
-	for _, cross := range []struct{ compiler, os, where string }{
-		{"x86_64-w64-mingw32-gcc", buildenv.Windows, "gcc-mingw-w64-x86-64-posix"}, {"aarch64-linux-gnu-gcc", buildenv.Linux, "gcc-aarch64-linux-gnu"},
+	for _, cross := range []struct{ compiler, os, need string }{
+		{"x86_64-w64-mingw32-gcc", buildenv.Windows, "mingw"}, {"aarch64-linux-gnu-gcc", buildenv.Linux, "arm64"},
 	} {
 		t.Run(cross.compiler, func(t *testing.T) {
-			if _, err := exec.LookPath(cross.compiler); err != nil {
-				t.Skip("no " + cross.compiler + ": the package " + cross.where + " has it")
-			}
+			need.Asked(t, cross.need)
 			strict(cross.compiler, cross.os)
 		})
 	}

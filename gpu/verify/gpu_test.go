@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu/probe"
 )
@@ -21,7 +22,7 @@ import (
 var notName = regexp.MustCompile(`[^a-z0-9]+`)
 
 // TestGPU runs the zoo on this machine's real GPU under the shipped predicate: the same truths as on the stand-in driver. What only a stand-in can be told to
-// do is left out. GPUBUILD_TRACES names a directory to which each run's evidence goes, for testdata/traces.
+// do is left out. GPUBUILD_TEST=traces=DIR names a directory to which each run's evidence goes, for testdata/traces.
 func TestGPU(t *testing.T) {
 	h, err := local.Host()
 	if err != nil {
@@ -40,10 +41,7 @@ func TestGPU(t *testing.T) {
 	if cupti == "" {
 		t.Fatal("no CUPTI: GPUBUILD_CUPTI names none, and /usr/local/cuda has none")
 	}
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	gcc := need.CC(t)
 	p, err := probe.Build(context.Background(), h, proc.Runner{}, t.TempDir(), probe.Compiler{Path: gcc})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +52,7 @@ func TestGPU(t *testing.T) {
 	for i, a := range readZoo(t) {
 		t.Run(a.Story, func(t *testing.T) {
 			if why := a.standinOnly(); why != "" {
-				t.Skip(why)
+				need.Missing(t, "no-gpu", "%s", why)
 			}
 			z := z.in(t)
 			env := h.Env
@@ -74,7 +72,7 @@ func TestGPU(t *testing.T) {
 			if wrong := a.belies(v); wrong != "" {
 				t.Error(wrong)
 			}
-			if dir := os.Getenv("GPUBUILD_TRACES"); dir != "" {
+			if dir := need.Given("traces"); dir != "" {
 				name := fmt.Sprintf("%03d-%.40s.json.gz", i, notName.ReplaceAllString(strings.ToLower(a.Story), "-"))
 				if err := (trace{traceSchema, a.Story, v.Kind, v.Why, e}).write(filepath.Join(dir, module, name)); err != nil {
 					t.Error(err)

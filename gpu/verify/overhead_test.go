@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/need"
 	"gpubuild/gpu/probe"
 )
 
@@ -81,9 +81,9 @@ func BenchmarkOverhead(b *testing.B) {
 		b.ReportMetric(probed[0]-bare[0], "added-ns/launch")
 	})
 	b.Run("the matmul sample", func(b *testing.B) {
-		program := os.Getenv("GPUBUILD_BENCH_MATMUL")
+		program := need.Given("matmul")
 		if program == "" {
-			b.Skip("GPUBUILD_BENCH_MATMUL names no program built of testdata/matmul, with cuda and in release")
+			need.Value(b, "matmul")
 		}
 		bare, probed := overhead(b, l, program, []string{"--device", "cuda", "--sizes", "256,512"},
 			func(r ran) float64 { return r.wall.Seconds() * 1000 }, func(r ran) float64 { return r.cpu.Seconds() * 1000 })

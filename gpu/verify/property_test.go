@@ -3,7 +3,6 @@ package verify
 import (
 	"encoding/json"
 	"math/rand"
-	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/need"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 )
@@ -327,10 +327,7 @@ func nameAsked(name string, e Evidence, r Rules) bool {
 
 // TestVerdictsClaimNothingFalse judges evidence that was put together by chance, and holds each verdict against what it says.
 func TestVerdictsClaimNothingFalse(t *testing.T) {
-	rounds := 60000
-	if n, err := strconv.Atoi(os.Getenv("GPUBUILD_JUDGED")); err == nil {
-		rounds = n
-	}
+	rounds := need.Count(t, "judged", 60000)
 	r := rand.New(rand.NewSource(7))
 	met := map[Kind]int{}
 	for range rounds {

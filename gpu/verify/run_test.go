@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +18,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu/probe"
 )
@@ -34,7 +36,6 @@ type lab struct {
 var theLab struct {
 	once sync.Once
 	lab  *lab
-	skip string
 	err  error
 }
 
@@ -48,37 +49,31 @@ func TestMain(m *testing.M) {
 
 func newLab(t testing.TB) *lab {
 	t.Helper()
-	theLab.once.Do(func() { theLab.lab, theLab.skip, theLab.err = buildLab() })
+	if runtime.GOOS != "linux" {
+		need.Missing(t, "linux", "the probe chain runs on Linux only")
+	}
+	gcc := need.CC(t)
+	theLab.once.Do(func() { theLab.lab, theLab.err = buildLab(gcc) })
 	if theLab.err != nil {
 		t.Fatal(theLab.err)
-	}
-	if theLab.skip != "" {
-		t.Skip(theLab.skip)
 	}
 	return theLab.lab
 }
 
-func buildLab() (*lab, string, error) {
+func buildLab(gcc string) (*lab, error) {
 	h, err := local.Host()
 	if err != nil {
-		return nil, "", err
-	}
-	if h.OS != buildenv.Linux {
-		return nil, "the probe chain runs on Linux only", nil
-	}
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		return nil, "no gcc to build the probe and the stand-ins with", nil
+		return nil, err
 	}
 	dir, err := os.MkdirTemp("", "gpubuild-lab-")
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	l := &lab{dir: dir, host: h, program: filepath.Join(dir, "program"), other: filepath.Join(dir, "other")}
 	l.cupti = filepath.Join(dir, "cupti", "libcupti.so.13")
 	for _, d := range []string{"lib", "cupti"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
-			return l, "", err
+			return l, err
 		}
 	}
 	strict := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-pthread"}
@@ -91,11 +86,11 @@ func buildLab() (*lab, string, error) {
 		append(strict[:len(strict):len(strict)], filepath.Join("testdata", "program.c"), "-o", l.other, "-ldl"),
 	} {
 		if out, err := exec.Command(gcc, args...).CombinedOutput(); err != nil {
-			return l, "", fmt.Errorf("gcc %s: %w\n%s", strings.Join(args, " "), err, out)
+			return l, fmt.Errorf("gcc %s: %w\n%s", strings.Join(args, " "), err, out)
 		}
 	}
 	l.probe, err = probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), probe.Compiler{Path: gcc})
-	return l, "", err
+	return l, err
 }
 
 // pretend is the predicate that only a test has: the stand-in driver of this lab is real.
@@ -378,7 +373,7 @@ func TestAnotherProcessorsProgram(t *testing.T) {
 	machines := map[byte]string{183: "aarch64", 62: "x86_64", 243: "riscv", 21: "ppc64"}
 	here := machines[data[18]]
 	if here == "" {
-		t.Skipf("this machine is %d", data[18])
+		t.Fatalf("this machine is %d", data[18])
 	}
 	for machine, name := range machines {
 		if name == here {

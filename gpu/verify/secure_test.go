@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/need"
 )
 
 func TestDeviceNodes(t *testing.T) {
@@ -34,10 +35,7 @@ func TestWatcherOfNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cat, err := exec.LookPath("cat")
-	if err != nil {
-		t.Skip("no cat")
-	}
+	cat := need.Program(t, "sh", "cat")
 	for i, tt := range []struct {
 		nodes, opens []string
 		watched      int

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 )
 
@@ -93,7 +94,7 @@ func TestTraces(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Skip("no trace of a real GPU is kept yet: .ci/gpu records them")
+		need.Missing(t, "gpu", "no trace of a real GPU is kept yet: .ci/gpu records them")
 	}
 	animals := readZoo(t)
 	elsewhere, err := hosttest.Parse([]byte("os: linux\narch: amd64\n")) // nothing of this machine decides
@@ -157,10 +158,7 @@ func TestTraceKeepsWhatWasSeen(t *testing.T) {
 
 // TestZooPTX has the real ptxas compile the kernels that the zoo gives a driver, which the stand-in driver does not read.
 func TestZooPTX(t *testing.T) {
-	toolkit := os.Getenv("GPUBUILD_TEST_TOOLKIT")
-	if toolkit == "" {
-		t.Skip("GPUBUILD_TEST_TOOLKIT is not set")
-	}
+	toolkit := need.Toolkit(t)
 	header, err := filepath.Abs(filepath.Join(zooDir, "ptx.h"))
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
 	"gpubuild/gpu/probe"
 )
 
@@ -32,13 +33,8 @@ int main(int n, char **a) {
 // A process that becomes another program again and again is never said to have lost its environment, however close it is looked at; one that did
 // lose it is. Its environment is large, so that it is read in pieces.
 func TestLooksAmongExecs(t *testing.T) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("no gcc")
-	}
-	rounds := 400
-	if n, err := strconv.Atoi(os.Getenv("GPUBUILD_EXECS")); err == nil {
-		rounds = n
-	}
+	need.CC(t)
+	rounds := need.Count(t, "execs", 400)
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "becomer.c"), filepath.Join(dir, "becomer")
 	if err := os.WriteFile(source, []byte(becomer), 0o600); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 )
 
@@ -116,17 +117,17 @@ func (z *zooKeeper) get(name string) string {
 	case "node":
 		return z.nodes[0]
 	case "sudo", "unshare":
-		path, err := exec.LookPath(name)
-		if err != nil || os.Geteuid() != 0 {
-			z.t.Skip("no " + name + ", or no root: apt-get install sudo")
+		if os.Geteuid() != 0 {
+			need.Missing(z.t, "mount", "%s is tried by root only", name)
 		}
-		return path
+		return need.Program(z.t, "sudo", name)
 	case "public": // a program that any user may start
 		return z.public("linked", 0o755)
 	case "rust":
+		need.Asked(z.t, "cargo", "crates")
 		manifest := filepath.Join(zooDir, name, "Cargo.toml")
 		if exec.Command("cargo", "fetch", "-q", "--locked", "--offline", "--manifest-path", manifest).Run() != nil {
-			z.t.Skip("the crates of zoo/rust are not on this machine: cargo fetch --manifest-path testdata/zoo/rust/Cargo.toml")
+			need.Missing(z.t, "crates", "cargo fetch --locked --manifest-path testdata/zoo/rust/Cargo.toml")
 		}
 		z.mutex.Lock()
 		defer z.mutex.Unlock()
@@ -141,9 +142,9 @@ func (z *zooKeeper) get(name string) string {
 	case "lib":
 		return z.libs
 	case "python":
-		python, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+		python, err := exec.Command(need.Tool(z.t, "python"), "-c", "import sys; print(sys.executable)").Output()
 		if err != nil {
-			z.t.Skip("no python3")
+			need.Missing(z.t, "python", "%v", err)
 		}
 		return strings.TrimSpace(string(python))
 	case "child.py":
@@ -153,10 +154,7 @@ func (z *zooKeeper) get(name string) string {
 		}
 		return path
 	case "goprogram":
-		goTool, err := exec.LookPath("go")
-		if err != nil {
-			z.t.Skip("no go")
-		}
+		goTool := need.Tool(z.t, "go")
 		path := filepath.Join(z.dir, name)
 		z.mutex.Lock()
 		defer z.mutex.Unlock()
@@ -181,7 +179,7 @@ func (z *zooKeeper) get(name string) string {
 func (z *zooKeeper) public(program string, mode os.FileMode) string {
 	z.t.Helper()
 	if os.Geteuid() != 0 {
-		z.t.Skip("only root may make a program another user's")
+		need.Missing(z.t, "mount", "only root may make a program another user's")
 	}
 	dir, err := os.MkdirTemp("", "zoo-public-")
 	if err != nil {
@@ -213,7 +211,7 @@ func (z *zooKeeper) full() string {
 	z.t.Helper()
 	dir := z.t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=64k", "none", dir).CombinedOutput(); err != nil {
-		z.t.Skipf("nothing can be mounted here: %v: %s", err, out)
+		need.Missing(z.t, "mount", "%v: %s", err, out)
 	}
 	z.t.Cleanup(func() { _ = exec.Command("umount", dir).Run() })
 	f, err := os.Create(filepath.Join(dir, "filler"))
@@ -239,8 +237,8 @@ func (z *zooKeeper) binary(a animal) string {
 		path := z.public(a.Program, 0o755)
 		// VFS_CAP_REVISION_2, effective; CAP_SYS_NICE permitted: linux/capability.h
 		data := []byte{1, 0, 0, 2, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-		if out, err := exec.Command("python3", "-c", "import os, sys; os.setxattr(sys.argv[1], 'security.capability', bytes.fromhex(sys.argv[2]))", path, hex.EncodeToString(data)).CombinedOutput(); err != nil {
-			z.t.Skipf("capabilities are refused here: %v: %s", err, out)
+		if out, err := exec.Command(need.Tool(z.t, "python"), "-c", "import os, sys; os.setxattr(sys.argv[1], 'security.capability', bytes.fromhex(sys.argv[2]))", path, hex.EncodeToString(data)).CombinedOutput(); err != nil {
+			need.Missing(z.t, "mount", "capabilities are refused here: %v: %s", err, out)
 		}
 		return path
 	case a.Script != "":
@@ -262,7 +260,7 @@ func (z *zooKeeper) binary(a animal) string {
 		return z.build(a.Program, "cc", append(strict, "-L"+z.get("lib"), "-Wl,--no-as-needed", "-l:libcuda.so.1")...)
 	case a.Static:
 		if err := exec.Command("cc", append(strict, "-static", "-o", filepath.Join(z.dir, "probe-static"))...).Run(); err != nil {
-			z.t.Skip("no static C library")
+			need.Missing(z.t, "cc", "no static C library")
 		}
 		return z.build(a.Program+"-static", "cc", append(strict, "-static")...)
 	}
