@@ -323,3 +323,24 @@ func Toolkits(t testing.TB, n int) []string {
 
 // Toolkit is one CUDA toolkit; without one the test is skipped.
 func Toolkit(t testing.TB) string { t.Helper(); return Toolkits(t, 1)[0] }
+
+// CompilerWithoutNumber puts a copy of this machine's gcc into a directory and returns that: by its name nothing tells its version, as on Fedora and in
+// conda.
+func CompilerWithoutNumber(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"gcc", "g++"} {
+		real, err := filepath.EvalSymlinks("/usr/bin/" + name)
+		if err != nil {
+			Missing(t, "cc", "no gcc in /usr/bin")
+		}
+		data, err := os.ReadFile(real)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}

@@ -175,7 +175,7 @@ func (j *journey) auditBuilt(ctx context.Context) error {
 	if want := j.Config.Prove.Value; want != nil && len(args) == 0 {
 		args = want.Args
 	}
-	st, err := j.libraryStage(j.Set.Toolkit, j.Host.Env, p.Path)
+	st, err := j.libraryStage(j.Set.Toolkit, j.RunEnv, p.Path)
 	if err != nil {
 		return err
 	}

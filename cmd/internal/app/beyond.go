@@ -76,7 +76,7 @@ func (j *journey) compareBeyond(h *hashes) error {
 		return nil
 	}
 	// For one that compiles its first kernels in this build they are noted, too, where that costs nothing or such a script is expected.
-	ahead := j.hidden.pkg != "" || slices.ContainsFunc(j.reach.Units, func(u features.ScriptUnit) bool { return u.Inputs.Arch })
+	ahead := j.Undeclared.Package != "" || slices.ContainsFunc(j.reach.Units, func(u features.ScriptUnit) bool { return u.Inputs.Arch })
 	if ahead && len(j.unseen()) > 0 {
 		if err := j.lookBeyond(h); err != nil {
 			return err

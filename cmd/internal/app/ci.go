@@ -190,7 +190,7 @@ func (p *ciPlan) askAbout(ctx context.Context, set string) error {
 	if err := j.judge(); err != nil {
 		return err
 	}
-	f := featureLoad{needs: needsOf(j.reach), load: ci.Load{KernelsKnown: true}}
+	f := featureLoad{needs: tools.NeedsOf(j.reach), load: ci.Load{KernelsKnown: true}}
 	if j.graph.Units != nil {
 		f.load.Units = len(j.graph.Units.Units)
 	}

@@ -13,15 +13,13 @@ import (
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
-	"gpubuild/toolchain/cuda"
-	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
-	"gpubuild/toolchain/rocm"
 )
 
 func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
@@ -123,7 +121,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		switch {
 		case err == nil:
 			j = looked
-			j.Needs = needsOf(j.reach)
+			j.Needs = tools.NeedsOf(j.reach)
 			f.Project, f.Needs = a.Shown(j.Project.Manifest), j.Needs
 		case errors.As(err, &none):
 			f.ProjectWhy = err.Error()
@@ -150,28 +148,21 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	if o.Toolkit == "fetch" || o.Toolkit == "" && a.Host.Env.Get("GPUBUILD_CUDA") == "fetch" {
 		return f, &usageError{"doctor fetches nothing", "gpubuild toolchain install"}
 	}
-	wish, extra, err := j.wish(ctx)
+	s := j.session
+	if s == nil {
+		s = &session.Session{Machine: a.Machine}
+	}
+	s = s.With(l)
+	options := toolOptions(o)
+	options.BuiltFor = j.builtFor()
+	_, options.NoMemory = a.Runner.(heard) // what is saved of a machine is what its programs say
+	found, err := tools.Discover(ctx, s, j.graph, j.Needs, options)
 	if err != nil {
 		return f, err
 	}
-	j.gather(ctx, wish, extra)
-	j.Facts.ROCm = rocm.Find(a.Host)
-	if j.DriverNotes == nil { // one that hangs is waited for once
-		j.takeInventory(ctx)
-	}
-	f.Notes = j.DriverNotes
-	if j.Facts.Compilers == nil {
-		a.findCompilers(ctx, &j.Facts)
-	}
-	if j.Facts.Toolkits == nil {
-		j.Facts.Toolkits, j.Facts.Places = cuda.Find(a.Host, extra), cuda.UsualPlaces(a.Host)
-		j.Facts.CodePage = a.Host.CodePage()
-	}
-	if j.Needs.CUDNN && j.Facts.CUDNN == nil {
-		j.Facts.CUDNN = cudnn.Find(a.Host, nil, nil)
-	}
+	j.Facts, f.Notes = found.Facts, found.DriverNotes
 	f.FreeDisk = a.freeDisk(j)
-	f.Chosen, f.ChooseErr = toolchain.Choose(j.Facts, j.Needs, wish)
+	f.Chosen, f.ChooseErr = toolchain.Choose(j.Facts, j.Needs, found.Wish)
 	f.Toolchain = j.Facts
 	var libraryNotes []string
 	f.RunLibraries, f.RunDirs, libraryNotes = j.runLibraries(f.Chosen)
@@ -190,8 +181,8 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		}
 	}
 	f.StubsOn = j.stubsOnPath()
-	f.Linked = j.linkedLibraries()
-	f.Unlinkable = j.unlinkable(f.Chosen, a.Host.Env)
+	f.Linked = tools.LinkedLibraries(j.reach)
+	f.Unlinkable = tools.Unlinkable(s, tool, j.reach, f.Chosen, a.Host.Env)
 	return f, nil
 }
 

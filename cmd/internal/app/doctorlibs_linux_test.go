@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
@@ -19,6 +21,28 @@ import (
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/loader"
 )
+
+// discoverer is this machine, and a cache of its own.
+func discoverer(tb testing.TB, cacheDir string) *journey {
+	tb.Helper()
+	h, err := local.Host()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	a := &app{Machine: &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: cacheDir}}
+	return &journey{app: a, reach: &features.Answer{}}
+}
+
+// counting counts the processes that are started.
+type counting struct {
+	session.Runner
+	started []string
+}
+
+func (c *counting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, error) {
+	c.started = append(c.started, cmd.Path)
+	return c.Runner.Run(ctx, cmd)
+}
 
 // TestRunLibraries asks this machine's own loader for a real toolkit's run-time library: in no directory of the loader's, in one, of another major.
 func TestRunLibraries(t *testing.T) {
@@ -44,7 +68,7 @@ func TestRunLibraries(t *testing.T) {
 		{"on the loader's path", filepath.Join(root, "lib"), loader.OK, ""},
 		{"another major on the loader's path", older, loader.Added, filepath.Join(older, "libcudart.so.12")},
 	} {
-		j := discoverer(t, "", t.TempDir())
+		j := discoverer(t, t.TempDir())
 		j.Self = self
 		j.Host.Env = j.Host.Env.Set("LD_LIBRARY_PATH", tt.path)
 		var chosen *cuda.Toolkit
@@ -102,7 +126,7 @@ func TestStubsOnPath(t *testing.T) {
 		linked:                      linked,
 		plain:                       filepath.Join(plain, "libcuda.so.1") + " (LD_LIBRARY_PATH)",
 	} {
-		j := discoverer(t, "", t.TempDir())
+		j := discoverer(t, t.TempDir())
 		j.Self = self
 		j.Host.Env = j.Host.Env.Set("LD_LIBRARY_PATH", path)
 		if got := strings.Join(j.stubsOnPath(), ", "); got != want {

@@ -3,10 +3,6 @@ package app
 import (
 	"slices"
 	"testing"
-
-	"gpubuild/buildenv/hosttest"
-	"gpubuild/cmd/internal/session"
-	"gpubuild/toolchain/cargo"
 )
 
 func TestOtherMajors(t *testing.T) {
@@ -35,30 +31,5 @@ func TestOtherMajors(t *testing.T) {
 	}
 	if got := otherMajors("kernel32.dll"); got != nil {
 		t.Errorf("a name without a number: %v", got)
-	}
-}
-
-// TestNamesLinkDirs holds that a linker whose directories cargo's configuration may name is not judged.
-func TestNamesLinkDirs(t *testing.T) {
-	for text, want := range map[string]bool{
-		"[build]\nrustflags = [\"-L\", \"/mine\"]\n":                                true,
-		"[target.x86_64-unknown-linux-gnu]\nrustflags = \"-Clink-arg=-L/mine\"\n":   true,
-		"[target.x86_64-unknown-linux-gnu.cuda]\nrustc-link-search = [\"/mine\"]\n": true,
-		"[build]\nrustflags = [\"-Ctarget-cpu=native\"]\n":                          false,
-		"[net]\noffline = true\n":                                                   false,
-	} {
-		for _, dir := range []string{"/home/u/app/.cargo", "/home/.cargo", "/home/u/.cargo"} {
-			h, err := hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /home/u/app\n-- " + dir + "/config.toml --\n" + text))
-			if err != nil {
-				t.Fatal(err)
-			}
-			j := &journey{app: &app{Machine: &session.Machine{Host: h}}, Tool: cargo.Tool{Env: h.Env, Dir: h.Cwd}}
-			if got := j.namesLinkDirs(); got != want {
-				t.Errorf("%s: %s: got %v", dir, text, got)
-			}
-			if j.Line.Config = []string{"build.rustflags=['-L/x']"}; !j.namesLinkDirs() {
-				t.Error("--config is not looked at")
-			}
-		}
 	}
 }

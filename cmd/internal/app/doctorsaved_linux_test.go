@@ -27,7 +27,7 @@ func TestThisMachineSaved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real.Env = real.Env.Set("PATH", compilerWithoutNumber(t)+":/usr/bin:/bin").Unset("CARGO").Unset("LD_LIBRARY_PATH")
+	real.Env = real.Env.Set("PATH", need.CompilerWithoutNumber(t)+":/usr/bin:/bin").Unset("CARGO").Unset("LD_LIBRARY_PATH")
 	real.Cwd = t.TempDir()
 	toolkits := []string{""}
 	if roots, _ := need.FindToolkits(); len(roots) > 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
 	"gpubuild/gpu"
@@ -284,7 +285,7 @@ func (a *app) lookAround(ctx context.Context, found []explain.Found) situation {
 	s.facts.Driver = driver.Version(a.Host)
 	s.facts.Toolkits = a.toolkits(nil)
 	if asks(found, explain.HostRange, explain.Compiler, explain.CompilerFits, explain.CCBin) {
-		a.findCompilers(ctx, &s.facts)
+		s.facts.Compilers, s.facts.MSVC = tools.Compilers(ctx, a.Machine)
 	}
 	if asks(found, explain.CUDNN) {
 		var roots []string

@@ -1,59 +1,36 @@
 package app
 
 import (
-	"fmt"
 	"strings"
 
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/features/manifest"
 	"gpubuild/gpu"
-	"gpubuild/toolchain"
 )
 
-// hidden is a package of the user's own that compiles kernels although nothing in the sources shows it, in a build of which no other package needs a toolkit.
-type hidden struct {
-	pkg   string
-	why   string
-	arch  gpu.Arch // for which its kernels were built; zero: it is not known
-	asked bool     // the user named a toolkit or an architecture for this build
-}
-
-// hiddenNVCC looks for one: what its script made here before, or the user's own word where a script runs programs. Without it no toolkit would be chosen,
-// the user's word would go unheard, and there would be nothing that old kernels could be held against.
-func (j *journey) hiddenNVCC() (hidden, error) {
+// hiddenNVCC looks for an undeclared package: what its script made here before, or the user's own word, asked, where a script runs programs. Without it no
+// toolkit would be chosen, the user's word would go unheard, and there would be nothing that old kernels could be held against.
+func (j *journey) hiddenNVCC(asked string) (tools.Undeclared, error) {
 	local, err := j.localScripts()
 	if err != nil {
-		return hidden{}, err
+		return tools.Undeclared{}, err
 	}
-	asked := j.askedTools()
 	for _, p := range local {
 		if arch, made := j.madeKernels(p); made != "" {
-			return hidden{p.Name, "its build script left kernels here that nvcc " + made + " compiled", arch, asked != ""}, nil
+			return tools.Undeclared{Package: p.Name, Why: "its build script left kernels here that nvcc " + made + " compiled", Arch: arch}, nil
 		}
 	}
 	if asked == "" {
-		return hidden{}, nil
+		return tools.Undeclared{}, nil
 	}
 	for _, p := range local {
 		if text, err := j.Host.ReadFile(p.BuildScript, mostSource); err == nil && strings.Contains(string(text), "Command") {
-			return hidden{pkg: p.Name, why: "its build script runs programs, and " + asked + " was given", asked: true}, nil
+			return tools.Undeclared{Package: p.Name, Why: "its build script runs programs, and " + asked + " was given"}, nil
 		}
 	}
-	return hidden{}, nil
-}
-
-// askedTools is the word with which the user asked for a toolkit or an architecture for this build; empty when there was none.
-func (j *journey) askedTools() string {
-	switch cuda := j.Host.Env.Get("GPUBUILD_CUDA"); {
-	case j.options.Toolkit != "" && j.options.Toolkit != "fetch":
-		return "--gpu-toolkit"
-	case j.options.Toolkit == "" && cuda != "" && cuda != "fetch":
-		return "GPUBUILD_CUDA"
-	case j.options.Arch != "":
-		return "--gpu-arch"
-	}
-	return ""
+	return tools.Undeclared{}, nil
 }
 
 // localScripts are the path packages whose build script runs in this build; without a unit graph all that have one.
@@ -94,34 +71,4 @@ func (j *journey) madeKernels(p *manifest.Package) (arch gpu.Arch, nvcc string) 
 		}
 	}
 	return arch, nvcc
-}
-
-// needHidden adds what a hidden package needs to what is known of the others.
-func (j *journey) needHidden() (hidden, error) {
-	if j.Needs.Toolkit() {
-		return hidden{}, nil // one is chosen anyway
-	}
-	h, err := j.hiddenNVCC()
-	if err != nil || h.pkg == "" {
-		return h, err
-	}
-	j.Needs.NVCC = true
-	j.Needs.Because = append(j.Needs.Because, fmt.Sprintf("nvcc: %s (%s)", h.pkg, h.why))
-	// Which variables its script reads is not known. Where the user asked for a toolkit all are set, unless a cudarc declares the roots' to cargo without
-	// reading them; otherwise PATH alone leads there: what was built without the others would be built anew.
-	if h.asked && len(j.Needs.Reads) == 0 && len(j.reach.Cudarc) == 0 {
-		return h, nil
-	}
-	j.Needs.Reads = append(j.Needs.Reads, "PATH")
-	if arch, _ := toolchain.ArchWish(j.options.Arch, j.Host.Env, j.Config.Arch.Value, j.Config.Arch.Origin); arch != "" {
-		j.Needs.Reads = append(j.Needs.Reads, "CUDA_COMPUTE_CAP")
-	}
-	return h, nil
-}
-
-// remembered has the architecture stay what it was where nobody asks for another; no record of ours tells it.
-func (h hidden) remembered(w *toolchain.Wish) {
-	if w.Previous.IsZero() && !h.arch.Capability.IsZero() {
-		w.Previous, w.PreviousSuffix, w.PreviousUnset = h.arch.Capability, h.arch.Suffix, true
-	}
 }

@@ -8,6 +8,32 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
+// chooseTools chooses what the build needs of the machine; without a project, for a program that may be anything.
+func (j *journey) chooseTools(ctx context.Context) error {
+	s := j.session
+	if s == nil {
+		s = &session.Session{Machine: j.Machine}
+	}
+	return j.choose(ctx, s)
+}
+
+func (j *journey) choose(ctx context.Context, s *session.Session) (err error) {
+	o := toolOptions(j.options)
+	o.Cargo, o.BuiltFor = j.Tool, j.builtFor()
+	if j.Project != nil {
+		o.Undeclared = j.hiddenNVCC
+	}
+	if j.Tools, err = tools.Choose(ctx, s.With(j.Line), j.graph, j.reach, o); err == nil {
+		j.Tool, j.Line = j.Cargo, j.Tools.Line
+	}
+	return err
+}
+
+// toolOptions are the flags that the choice of tools knows.
+func toolOptions(o Options) tools.Options {
+	return tools.Options{Toolkit: o.Toolkit, Arch: o.Arch, CCBin: o.CCBin, Backend: o.Backend}
+}
+
 // lookAt opens the project that one of our own verbs is about and asks cargo, writing nothing of the user's.
 func (a *app) lookAt(ctx context.Context, o Options, l cargo.Line) (*journey, error) {
 	return a.looking(ctx, o, l, false)
@@ -43,9 +69,9 @@ func (a *app) prepared(ctx context.Context, o Options, l cargo.Line) (*journey, 
 	if err != nil {
 		return nil, err
 	}
-	quiet := a.Shell.Quiet
-	a.Shell.Quiet = quiet || !a.Shell.Verbose // what was chosen is no part of this verb's answer
-	err = j.chooseTools(ctx)
-	a.Shell.Quiet = quiet
-	return j, err
+	s := j.session
+	if !a.Shell.Verbose { // what was chosen is no part of this verb's answer
+		s = s.Quiet()
+	}
+	return j, j.choose(ctx, s)
 }

@@ -555,7 +555,7 @@ func (j *journey) proveOptions(ctx context.Context, binary string, args []string
 			o.ExpectExit = want.ExpectExit
 		}
 	}
-	st, err := j.setStage(ctx, j.options, j.Set.Toolkit, j.Host.Env, binary)
+	st, err := j.setStage(ctx, j.options, j.Set.Toolkit, j.RunEnv, binary)
 	if err != nil {
 		return o, err
 	}

@@ -172,7 +172,7 @@ func failed(p proof, expected int) int {
 func (j *journey) ending(ctx context.Context, p proof, expected int, path string) ending {
 	e := ending{program: j.Shown(path), verb: j.Line.Verb, code: failed(p, expected), onCPU: p.Verdict.Kind == verify.NotUsed}
 	e.lookAt = func(found []explain.Found) situation { return j.situation(ctx, found) }
-	if st, err := j.libraryStage(j.Set.Toolkit, j.Host.Env, path); err == nil {
+	if st, err := j.libraryStage(j.Set.Toolkit, j.RunEnv, path); err == nil {
 		e.missing = st.missing
 	}
 	return e

@@ -52,7 +52,6 @@ type journey struct {
 	inputs     map[string][]stale.Input // of each unit, as they were before the build
 	sets       map[string][]scriptSet   // see scriptSets
 
-	hidden       hidden                            // see needHidden
 	inputsBeyond []stale.Input                     // of packages of which only their code shows that they compile kernels; nil: not looked at
 	unitsBeyond  map[stale.Key]features.ScriptUnit // of those that are compared or recorded
 
@@ -252,7 +251,7 @@ func (j *journey) buildRight(ctx context.Context) error {
 	if built != nil {
 		return built
 	}
-	j.keepUntold()
+	j.KeepArchUnset(j.Machine, j.graph.Places.BuildDirectory)
 	return j.step(ctx, report.CheckCode, j.checkResult)
 }
 

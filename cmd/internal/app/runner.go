@@ -145,9 +145,9 @@ func (j *journey) runProven(ctx context.Context) error {
 // stageFor is setStage, but without a device nothing is built for a proof that cannot be.
 func (j *journey) stageFor(ctx context.Context, devices bool, path string) (stage, error) {
 	if devices {
-		return j.setStage(ctx, j.options, j.Set.Toolkit, j.Host.Env, path)
+		return j.setStage(ctx, j.options, j.Set.Toolkit, j.RunEnv, path)
 	}
-	return j.libraryStage(j.Set.Toolkit, j.Host.Env, path)
+	return j.libraryStage(j.Set.Toolkit, j.RunEnv, path)
 }
 
 // judgeRuns tells each program's verdict, and answers the run's: the program's own failure first, then the worst that was shown.

@@ -8,9 +8,9 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
-	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install"
@@ -36,11 +36,7 @@ func runToolchain(a *app, ctx context.Context, o Options, l cargo.Line) error {
 
 func (a *app) listToolkits(o Options) error {
 	installed := install.Installed(a.Host, a.CacheDir)
-	var extra []cuda.Candidate
-	for _, in := range installed {
-		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: "gpubuild's cache"})
-	}
-	found := cuda.Find(a.Host, extra)
+	found := tools.Installed(a.Machine)
 	if o.JSON != nil {
 		type entry struct {
 			Name  string   `json:"name"`
@@ -114,11 +110,11 @@ func (a *app) installToolkit(ctx context.Context, o Options, rest []string) erro
 	if d := driver.Version(a.Host); d.Version != "" {
 		want.MaxVersion, want.MaxBecause = d.CUDA, "the newest that driver "+d.Version+" supports"
 	}
-	plan, err := a.planToolkit(ctx, want, o.Redist)
+	plan, err := tools.Plan(ctx, a.Machine, want, o.Redist)
 	if err != nil {
 		return err
 	}
-	root, err := a.carryOut(ctx, plan)
+	root, err := tools.Install(ctx, a.Machine, plan)
 	if err != nil {
 		return err
 	}
@@ -128,6 +124,40 @@ func (a *app) installToolkit(ctx context.Context, o Options, rest []string) erro
 		}{root})
 	}
 	fmt.Fprintln(a.Shell.Out, root)
+	return nil
+}
+
+// toolchainUse is the command that writes the user's own choice.
+const toolchainUse = "gpubuild toolchain use"
+
+// useToolkit sets, shows or drops the toolkit that this user's builds take when nobody says anything else.
+func (a *app) useToolkit(o Options, rest []string) error {
+	u, err := tools.User(a.Host)
+	if err != nil {
+		return err
+	}
+	if len(rest) > 1 {
+		return &usageError{"use takes one toolkit", toolchainUse + " 13.4, " + toolchainUse + " DIR, or " + toolchainUse + " default"}
+	}
+	if len(rest) == 1 {
+		if u, err = tools.Use(a.Machine, rest[0]); err != nil {
+			return err
+		}
+	}
+	if o.JSON != nil {
+		return a.answer(o, "toolchain", true, nil, struct {
+			CUDA string `json:"cuda"` // empty: none
+			Path string `json:"path"`
+		}{u.CUDA, u.Path})
+	}
+	if u.CUDA == "" {
+		a.Shell.Note("no toolkit of your own choice in %s: builds take the newest that fits", u.Path)
+		return nil
+	}
+	fmt.Fprintln(a.Shell.Out, u.CUDA)
+	if v := a.Host.Env.Get("GPUBUILD_CUDA"); v != "" {
+		a.Shell.Note("GPUBUILD_CUDA=%s is set here and wins over it", v)
+	}
 	return nil
 }
 
@@ -214,15 +244,7 @@ func (a *app) tendToolkits(ctx context.Context, o Options, word string, names []
 
 // tellUnused says that the user's own configuration names the toolkit that was just removed, and no other one answers to it.
 func (a *app) tellUnused(gone install.Installation) {
-	u, err := a.user()
-	if err != nil || u.CUDA == "" || u.CUDA != gone.Root && u.CUDA != gone.CUDA.String() && u.CUDA != gone.Release {
-		return
-	}
-	var extra []cuda.Candidate
-	for _, in := range install.Installed(a.Host, a.CacheDir) {
-		extra = append(extra, cuda.Candidate{Root: in.Root, Origin: "gpubuild's cache"})
-	}
-	if toolchain.Usable(cuda.Find(a.Host, extra), u.CUDA) != nil {
-		a.Shell.Note("%s still names it (cuda = %q): `%s default` forgets it", u.Path, u.CUDA, byUse)
+	if u, err := tools.User(a.Host); err == nil && tools.Unused(a.Machine, u, gone) {
+		a.Shell.Note("%s still names it (cuda = %q): `%s default` forgets it", u.Path, u.CUDA, toolchainUse)
 	}
 }

@@ -103,6 +103,14 @@ func (s *Session) With(line cargo.Line) *Session {
 	return &other
 }
 
+// Quiet is the session on a machine of which only warnings and errors are printed.
+func (s *Session) Quiet() *Session {
+	other, machine, shell := *s, *s.Machine, *s.Machine.Shell
+	shell.Quiet = true
+	machine.Shell, other.Machine = &shell, &machine
+	return &other
+}
+
 // Request is what the command line asks of the features.
 func (s *Session) Request() manifest.Request {
 	l := s.Line

@@ -1,4 +1,4 @@
-package app
+package tools
 
 import (
 	"context"
@@ -88,8 +88,8 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 			}
 			h.Env = buildenv.NewEnv(buildenv.Linux, []string{"PATH=" + bin, "GPUBUILD_REDIST=" + tt.variable, "GPUBUILD_CONFIG=" + mine})
 			var said strings.Builder
-			a := &app{Machine: &session.Machine{Host: h, Runner: pipOnly(tt.pip), Shell: &console.Shell{Err: &said}, CacheDir: t.TempDir()}}
-			p, err := a.planToolkit(context.Background(), tt.want, tt.flag)
+			m := &session.Machine{Host: h, Runner: pipOnly(tt.pip), Shell: &console.Shell{Err: &said}, CacheDir: t.TempDir()}
+			p, err := Plan(context.Background(), m, tt.want, tt.flag)
 			if tt.release == "" {
 				var hint interface{ Hint() string }
 				if err == nil || !strings.Contains(err.Error(), tt.says) || !errors.As(err, &hint) || hint.Hint() == "" {

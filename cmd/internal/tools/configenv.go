@@ -1,0 +1,72 @@
+package tools
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
+)
+
+// importConfigEnv is the user's environment with what the [env] tables of cargo's configuration say of tools: build scripts see it, so it
+// counts as what the user set.
+func importConfigEnv(h buildenv.Host, tables []cargo.Given) buildenv.Env {
+	env := h.Env
+	for _, g := range tables {
+		if _, set := env.Lookup(g.Name); toolchain.Steers(h, g.Name) && (g.Force || !set) {
+			env = env.Set(g.Name, g.Value)
+		}
+	}
+	return env
+}
+
+// override is what keeps the [env] tables from taking the chosen tools away from build scripts.
+type override struct {
+	Delta    buildenv.Delta // what has to be set because cargo would set it otherwise
+	Line     cargo.Line     // the command line, which overrules values that are forced
+	Warnings []string
+}
+
+// overrideConfigEnv answers what must be added to the environment and the command line of a build: a table that forces its value is
+// overruled on the command line, and what was unset gets a value.
+func overrideConfigEnv(h buildenv.Host, env buildenv.Env, set toolchain.Set, tables []cargo.Given, line cargo.Line) override {
+	o := override{Line: line}
+	for _, g := range tables {
+		isPath := g.Name == "PATH" || h.OS == buildenv.Windows && strings.EqualFold(g.Name, "PATH")
+		if !isPath && !toolchain.Steers(h, g.Name) {
+			continue
+		}
+		want, isSet := env.Lookup(g.Name)
+		if isSet && want == g.Value || isPath && (!g.Force || samePrograms(h, env, env.Set("PATH", g.Value))) {
+			continue
+		}
+		if !isSet {
+			want = toolchain.InPlace(set, g.Name)
+			o.Delta.Add(buildenv.Set, g.Name, want, "cargo would set it by the [env] of "+g.Origin)
+		}
+		if !g.Force {
+			continue // the environment is stronger
+		}
+		o.Line = o.Line.WithEnv(g.Name, want)
+		o.Warnings = append(o.Warnings, fmt.Sprintf(
+			"the [env] of %s forces %s=%s, and build scripts are given %s; a build by plain cargo takes the other",
+			g.Origin, g.Name, g.Value, cmp.Or(want, "nothing")))
+	}
+	return o
+}
+
+// samePrograms says whether the PATHs of two environments lead to the same compilers.
+func samePrograms(h buildenv.Host, a, b buildenv.Env) bool {
+	one, other := h, h
+	one.Env, other.Env = a, b
+	for _, tool := range []string{"nvcc", "cl", "gcc", "g++"} {
+		x, _ := one.LookPath(tool) // none is no error
+		y, _ := other.LookPath(tool)
+		if x != y && (tool != "cl" || h.OS == buildenv.Windows) {
+			return false
+		}
+	}
+	return true
+}

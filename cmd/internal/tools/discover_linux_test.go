@@ -1,0 +1,139 @@
+package tools
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/driver"
+	"gpubuild/toolchain"
+)
+
+// machine is this one with a PATH that begins with dir, and a cache of its own.
+func machine(tb testing.TB, dir, cacheDir string) *session.Machine {
+	tb.Helper()
+	h, err := local.Host()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	h.Env = h.Env.Set("PATH", dir+string(filepath.ListSeparator)+h.Env.Get("PATH"))
+	shell := &console.Shell{Out: io.Discard, Err: io.Discard}
+	return &session.Machine{Host: h, Runner: proc.Runner{}, Shell: shell, CacheDir: cacheDir, Began: time.Now()}
+}
+
+// BenchmarkDiscovery finds everything on this machine, GPUs included, as a build whose crates need all of it does: cold with an empty
+// cache, warm with a full one. One compiler must be asked for its version. CUDA_HOME and CUDNN_LIB add what a user would have.
+func BenchmarkDiscovery(b *testing.B) {
+	dir := need.CompilerWithoutNumber(b)
+	needs := toolchain.Needs{CUDA: true, NVCC: true, Libraries: true, CUDNN: true, ROCm: true, HostCompiler: true}
+	find := func(cacheDir string) toolchain.Facts {
+		m := machine(b, dir, cacheDir)
+		m.Self, _ = proc.Self()
+		f, _ := discovery{machine: m, host: m.Host, needs: needs}.run(context.Background())
+		return f
+	}
+	b.Run("cold", func(b *testing.B) {
+		for range b.N {
+			b.StopTimer()
+			cacheDir := b.TempDir()
+			b.StartTimer()
+			find(cacheDir)
+		}
+	})
+	b.Run("warm", func(b *testing.B) {
+		cacheDir := b.TempDir()
+		find(cacheDir)
+		b.ResetTimer()
+		for range b.N {
+			if f := find(cacheDir); len(f.Compilers) == 0 {
+				b.Fatal("no compiler")
+			}
+		}
+	})
+	b.Run("driver", func(b *testing.B) {
+		m := machine(b, dir, b.TempDir())
+		self, _ := proc.Self()
+		for range b.N {
+			driver.Inventory(context.Background(), m.Host, m.Runner, self)
+		}
+	})
+}
+
+// counting counts the processes that are started.
+type counting struct {
+	session.Runner
+	started []string
+}
+
+func (c *counting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, error) {
+	c.started = append(c.started, cmd.Path)
+	return c.Runner.Run(ctx, cmd)
+}
+
+// TestACompilerIsAskedOnce holds what a build finds against what it would find without a cache.
+func TestACompilerIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	dir, cacheDir := need.CompilerWithoutNumber(t), t.TempDir()
+	other := t.TempDir()
+	find := func(noMemory bool, variables ...string) (string, int) {
+		m := machine(t, dir, cacheDir)
+		for _, v := range variables {
+			name, value, _ := strings.Cut(v, "=")
+			m.Host.Env = m.Host.Env.Set(name, value)
+		}
+		count := &counting{Runner: m.Runner}
+		m.Runner = count
+		list, _ := compilers(context.Background(), m, m.Host, noMemory)
+		asked := 0
+		for _, path := range count.started {
+			if filepath.Dir(path) == dir {
+				asked++
+			}
+		}
+		for _, c := range list {
+			if filepath.Dir(c.Path) == dir {
+				return c.Version + c.Problem, asked
+			}
+		}
+		t.Fatal("the compiler is not found")
+		return "", 0
+	}
+	first, asked := find(false)
+	if asked != 1 || !strings.Contains(first, ".") {
+		t.Fatalf("%s; asked %d times", first, asked)
+	}
+	for _, tt := range []struct {
+		story     string
+		noMemory  bool
+		variables []string
+		asked     int
+	}{
+		{"nothing changed", false, nil, 0},
+		{"a variable that does not count", false, []string{"EDITOR=vi"}, 0},
+		{"a variable that counts", false, []string{"GCC_EXEC_PREFIX="}, 1},
+		{"a PATH that another program may be found on", false, []string{"PATH=" + dir + ":" + other + ":/usr/bin:/bin"}, 1},
+		{"without the cache", true, nil, 1},
+	} {
+		if again, asked := find(tt.noMemory, tt.variables...); again != first || asked != tt.asked {
+			t.Errorf("%s: %s, not %s; asked %d times", tt.story, again, first, asked)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "gcc"), []byte("#!/bin/sh\necho 'gcc (GCC) 99.1.0'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // a script may call anything
+		if third, asked := find(false); third != "99.1.0" || asked != 1 {
+			t.Errorf("another compiler in its place: %s; asked %d times", third, asked)
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package tools
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu"
+	"gpubuild/gpu/driver"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/install"
+)
+
+// Plan plans with the pinned wheels, and where none fits or there is no pip with NVIDIA's redistributable archives. Their address is
+// the user's word: the flag, or the environment.
+func Plan(ctx context.Context, m *session.Machine, want install.Want, redist string) (install.Plan, error) {
+	catalog, err := install.DefaultCatalog()
+	if err == nil {
+		err = toolchain.InCache(m.Host, m.CacheDir)
+	}
+	if err != nil {
+		return install.Plan{}, err
+	}
+	from := install.Redist{Base: redist, Origin: "--redist"}
+	if from.Base == "" {
+		from = install.Redist{Base: m.Host.Env.Get("GPUBUILD_REDIST"), Origin: "GPUBUILD_REDIST"}
+	}
+	if from.Base == "" {
+		u, err := User(m.Host)
+		if err != nil {
+			return install.Plan{}, err
+		}
+		from = install.Redist{Base: u.Redist, Origin: u.Path}
+	}
+	var first error
+	if redist == "" {
+		plan, err := install.MakePlan(catalog, m.Host, m.CacheDir, want)
+		var none *install.NoFitError
+		var noPip *install.NoPipError
+		if err == nil {
+			err = plan.FindPip(ctx, m.Runner)
+		}
+		switch {
+		case err == nil:
+			return plan, nil
+		case !want.Exact.IsZero() && !want.MaxVersion.IsZero() && want.Exact.Compare(want.MaxVersion) > 0:
+			return plan, err // no other place mends that
+		case from.Base == "never", !errors.As(err, &none) && !errors.As(err, &noPip):
+			return plan, err
+		}
+		first = err
+	}
+	plan, err := install.MakeRedistPlan(ctx, catalog, m.Host, m.CacheDir, want, from)
+	if ctx.Err() != nil {
+		return plan, ctx.Err()
+	}
+	if err != nil {
+		return plan, &install.RedistError{First: first, Err: err}
+	}
+	var noPip *install.NoPipError
+	switch {
+	case plan.Installed:
+	case errors.As(first, &noPip):
+		m.Shell.Note("there is no pip here: CUDA %s comes from NVIDIA's redistributable archives", plan.Release)
+	case first != nil && plan.CUDA.Compare(gpu.Version{Major: 13}) < 0:
+		m.Shell.Note("no wheel of CUDA 12 holds nvcc: CUDA %s comes from NVIDIA's redistributable archives", plan.Release)
+	}
+	return plan, nil
+}
+
+// toFetch is what toolchain.Choose would take of all that can be fetched.
+func toFetch(n toolchain.Needs, d gpu.Driver) install.Want {
+	want := install.Want{LinkStubs: n.Libraries}
+	if n.CUDNN {
+		want.Parts = append(install.Default(), "cudnn")
+	}
+	limit := func(v gpu.Version, why string) {
+		if !v.IsZero() && (want.MaxVersion.IsZero() || v.Compare(want.MaxVersion) < 0) {
+			want.MaxVersion, want.MaxBecause = v, why
+		}
+	}
+	switch {
+	case !n.Pin.IsZero() && n.Libraries:
+		want.Pin = n.Pin
+	case n.Pin.IsZero():
+		limit(n.CudarcMax, "the newest that the locked "+cmp.Or(n.MaxBy, "cudarc")+" knows")
+	}
+	if d.Version != "" && n.EmbedsPTX {
+		limit(d.CUDA, "the newest that driver "+d.Version+" takes PTX of")
+	}
+	return want
+}
+
+// fetch gets a toolkit into the cache when the crates need one; the flag was the user's consent.
+func fetch(ctx context.Context, m *session.Machine, n toolchain.Needs) (string, error) {
+	if !n.Toolkit() {
+		m.Shell.Note("nothing is fetched: these crates need a driver only")
+		return "", nil
+	}
+	plan, err := Plan(ctx, m, toFetch(n, driver.Version(m.Host)), "")
+	if err != nil {
+		return "", err
+	}
+	return Install(ctx, m, plan)
+}
+
+// Install says what a plan means, and does it; it answers the toolkit's root.
+func Install(ctx context.Context, m *session.Machine, plan install.Plan) (string, error) {
+	if !plan.Installed {
+		verb := "Fetching"
+		for _, l := range plan.Lines() {
+			m.Shell.Status(verb, "%s", l)
+			verb = ""
+		}
+	}
+	there := m.CacheDir // or the nearest directory above it that is
+	for !m.Host.IsDir(there) && m.Host.Dir(there) != there {
+		there = m.Host.Dir(there)
+	}
+	if err := plan.Fits(local.FreeSpace(there)); err != nil {
+		return "", err
+	}
+	return plan.Run(ctx, m.Runner, func(s string) { m.Shell.Status("Installing", "%s", s) })
+}

@@ -1,0 +1,72 @@
+package tools
+
+import (
+	"sort"
+	"strings"
+
+	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
+	"gpubuild/features/manifest"
+	"gpubuild/toolchain"
+)
+
+// NeedsOf puts what the crates ask for into the toolchain's words; features and toolchain know nothing of each other.
+func NeedsOf(reach *features.Answer) toolchain.Needs {
+	from := reach.Needs
+	n := toolchain.Needs{
+		NVCC: from.NVCC, NVCCVersion: from.NVCCVersion, HostCompiler: from.HostCXX, Libraries: from.CUDALibs, CUDNN: from.CUDNN,
+		EmbedsPTX: from.EmbedsPTX, CUDA: from.CUDA, ROCm: from.ROCm, CudarcMax: reach.CudarcMax, Pin: reach.Pin,
+	}
+	n.MaxBy, _, _ = strings.Cut(reach.MaxBy, " ")
+	for _, b := range from.Because {
+		line := b.Need + ": " + b.Crate
+		if b.Why != "" {
+			line += " (" + b.Why + ")"
+		}
+		n.Because = append(n.Because, line)
+	}
+	return n
+}
+
+// readers lists who reads the variables that we may set: the build crates of the graph, and what the user's own build scripts name.
+func readers(graph session.Graph, reach *features.Answer) []string {
+	seen := map[string]bool{}
+	for _, u := range reach.Units {
+		for _, name := range u.Inputs.Env {
+			seen[name] = true
+		}
+	}
+	if graph.Units == nil {
+		return nil // not known: every known reader
+	}
+	for _, u := range graph.Units.Units {
+		switch name := manifest.ParsePkgID(u.PkgID).Name; name {
+		case "cudarc":
+			// Its script declares the roots' variables in any case, and cargo compares them as text: set for nobody, they would make it
+			// and all that depends on it anew with every other toolkit.
+			seen[name] = seen[name] || cudarcReadsRoot(reach)
+		case "cudaforge", "bindgen_cuda", "cust_raw", "cmake":
+			seen[name] = true
+		case "find_cuda_helper":
+			seen["cust_raw"] = true
+		}
+	}
+	out := make([]string, 0, len(seen))
+	for name, reads := range seen {
+		if reads {
+			out = append(out, name)
+		}
+	}
+	sort.Strings(out)
+	return out
+}
+
+// cudarcReadsRoot says whether any cudarc of this build, those of build scripts included, takes anything from a toolkit's root.
+func cudarcReadsRoot(reach *features.Answer) bool {
+	for _, c := range reach.Cudarc {
+		if !c.Rootless {
+			return true
+		}
+	}
+	return len(reach.Cudarc) == 0 // not known
+}

@@ -1,0 +1,69 @@
+package tools
+
+import (
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/install"
+)
+
+// wish is what the user asked for, and the toolkits that only we know of.
+type wish struct {
+	toolchain.Wish
+	extra []cuda.Candidate
+	from  string // who named the toolkit
+}
+
+// wishOf takes the strongest word of each kind first: a flag, the environment, the project, the user's own configuration.
+func wishOf(s *session.Session, env buildenv.Env, o Options) (wish, error) {
+	h := s.Machine.Host
+	w := wish{Wish: toolchain.Wish{CUDA: o.Toolkit, CCBin: o.CCBin, Unchecked: toolchain.Unchecked(env)}, from: "--gpu-toolkit"}
+	if w.CUDA == "" {
+		w.CUDA, w.from = env.Get("GPUBUILD_CUDA"), "GPUBUILD_CUDA"
+	}
+	if w.CUDA == "" {
+		w.CUDA, w.from = s.Config.CUDA.Value, s.Config.CUDA.Origin
+	}
+	if w.CUDA == "" {
+		u, err := User(h)
+		if err != nil {
+			return w, err
+		}
+		if w.CUDA = u.CUDA; w.CUDA != "" {
+			w.from, w.CUDAOrigin = byUse, byUse
+		}
+	}
+	w.Backend, w.BackendOrigin = toolchain.BackendWish(o.Backend, env)
+	w.Arch, w.ArchOrigin = toolchain.ArchWish(o.Arch, env, s.Config.Arch.Value, s.Config.Arch.Origin)
+	if strings.ContainsAny(w.CUDA, `/\`) {
+		w.CUDA = h.Abs(w.CUDA)
+		w.extra = append(w.extra, cuda.Candidate{Root: w.CUDA, Origin: w.from})
+	}
+	for _, in := range install.Installed(h, s.Machine.CacheDir) {
+		origin := inCache
+		if w.CUDAOrigin != "" && w.CUDA == in.CUDA.String() {
+			origin += ", " + byUse
+		}
+		w.extra = append(w.extra, cuda.Candidate{Root: in.Root, Origin: origin})
+	}
+	return w, nil
+}
+
+// previous has the architecture stay what it was where nobody asks for another.
+func (w *wish) previous(arch gpu.Arch, unset bool) {
+	if w.Previous.IsZero() && !arch.Capability.IsZero() {
+		w.Previous, w.PreviousSuffix, w.PreviousUnset = arch.Capability, arch.Suffix, unset
+	}
+}
+
+// fetched is the root of the toolkit that was fetched; empty when none is needed.
+func (w *wish) fetched(root string) {
+	w.CUDA = root
+	if root != "" {
+		w.extra = []cuda.Candidate{{Root: root, Origin: w.from + "=fetch"}}
+	}
+}
