@@ -4,45 +4,31 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
-	"gpubuild/features/manifest"
 )
 
 // compare holds cargo's two answers against each other, for GPU crates only. cargo tree knows no targets, tests or examples: roots of
 // these kinds are left out.
 func (j *judge) compare(t *graph.Tree) {
-	fromTree := map[string]map[string]string{}
+	fromTree, fromGraph := gpuCrates{}, gpuCrates{}
 	for _, r := range t.Roots {
-		set := fromTree[t.Nodes[r].Name]
-		if set == nil {
-			set = map[string]string{}
-			fromTree[t.Nodes[r].Name] = set
-		}
 		for _, i := range t.Linked(r) {
 			n := &t.Nodes[i]
-			j.gpuEntry(set, n.Name, n.Version, n.Features)
+			j.note(fromTree, t.Nodes[r].Name, n.Name, n.Version, n.Features)
 		}
 	}
-	fromGraph := map[string]map[string]string{}
 	for _, r := range j.Roots {
 		u := &j.Graph.Units[r.Node]
-		if u.Mode == "test" || slices.Contains(u.Target.Kind, "example") || slices.Contains(u.Target.Kind, "test") ||
-			slices.Contains(u.Target.Kind, "bench") || u.Host() {
+		other := slices.ContainsFunc(u.Target.Kind, func(k string) bool { return k == "example" || k == "test" || k == "bench" })
+		if other || u.Mode == "test" || u.Host() {
 			continue
-		}
-		name := j.Nodes[r.Node].Name
-		set := fromGraph[name]
-		if set == nil {
-			set = map[string]string{}
-			fromGraph[name] = set
 		}
 		for _, i := range r.Linked {
 			n := &j.Nodes[i]
-			j.gpuEntry(set, n.Name, n.Version, n.Features)
+			j.note(fromGraph, j.Nodes[r.Node].Name, n.Name, n.Version, n.Features)
 		}
 	}
 	for _, root := range slices.Sorted(maps.Keys(fromGraph)) {
@@ -60,40 +46,37 @@ func (j *judge) compare(t *graph.Tree) {
 	}
 }
 
-func (j *judge) gpuEntry(set map[string]string, name, version string, features []string) {
+// gpuCrates is, by root, the GPU features that are on in each GPU crate.
+type gpuCrates map[string]map[string][]string
+
+func (j *judge) note(found gpuCrates, root, name, version string, features []string) {
+	if found[root] == nil {
+		found[root] = map[string][]string{}
+	}
 	c := j.Catalog.Crate(name)
 	if c == nil || c.Role == catalog.Helper || c.Role == catalog.FalseFriend {
 		return
 	}
-	var on []string
+	on := found[root][name+" "+version]
 	for _, f := range features {
-		if slices.Contains(j.ask.GPU, f) || slices.Contains(c.CUDAFeatures, f) {
+		if (slices.Contains(j.ask.GPU, f) || slices.Contains(c.CUDAFeatures, f)) && !slices.Contains(on, f) {
 			on = append(on, f)
 		}
 	}
-	sort.Strings(on)
-	key := name + " " + version
-	set[key] = strings.Join(manifest.Union(splitComma(set[key]), on), ",")
+	slices.Sort(on)
+	found[root][name+" "+version] = on
 }
 
-func splitComma(s string) []string {
-	if s == "" {
-		return nil
-	}
-	return strings.Split(s, ",")
-}
-
-func entries(set map[string]string) string {
-	var out []string
-	for _, k := range slices.Sorted(maps.Keys(set)) {
-		if set[k] == "" {
-			out = append(out, k)
-			continue
-		}
-		out = append(out, k+" ["+set[k]+"]")
-	}
-	if len(out) == 0 {
+func entries(crates map[string][]string) string {
+	if len(crates) == 0 {
 		return "no GPU crate"
+	}
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(crates)) {
+		if on := crates[name]; len(on) > 0 {
+			name += " [" + strings.Join(on, ",") + "]"
+		}
+		out = append(out, name)
 	}
 	return strings.Join(out, ", ")
 }

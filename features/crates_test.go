@@ -20,7 +20,7 @@ func linked(t *testing.T, root string, list ...string) *graph.Graph {
 	name, feats, _ := strings.Cut(root, " ")
 	unit := func(id, kind, src, feats string, deps string) string {
 		var quoted []string
-		for _, f := range splitComma(feats) {
+		for _, f := range strings.FieldsFunc(feats, func(c rune) bool { return c == ',' }) {
 			quoted = append(quoted, `"`+f+`"`)
 		}
 		return fmt.Sprintf(`{"pkg_id":"%s","target":{"kind":["%s"],"name":"x","src_path":"%s"},"mode":"build","features":[%s],"dependencies":[%s]}`, id, kind, src, strings.Join(quoted, ","), deps)

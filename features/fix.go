@@ -240,16 +240,7 @@ func (k *rootJudge) deadEdges(i int, p *manifest.Package, f string) []manifest.E
 	}
 	_, edges := p.Closure([]string{f})
 	for _, e := range edges {
-		if !e.Weak {
-			continue
-		}
-		linked := false
-		for _, d := range p.Dependencies {
-			if d.Key == e.Dep && k.DepNode(i, d, k.r.Set) >= 0 {
-				linked = true
-			}
-		}
-		if !linked {
+		if e.Weak && len(k.EdgeNodes(k.r, i, p, e)) == 0 {
 			out = append(out, e)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
-	"gpubuild/features/source"
 	"gpubuild/gpu"
 )
 
@@ -96,31 +95,29 @@ func (j *judge) needs() {
 			n.CUDA = true
 			because("cuda", i, s.why)
 		}
-		add := func(on bool, flag *bool, need string) {
-			if on {
-				*flag = true
-				because(need, i, s.why)
+		asks, libs := s.why, s.why
+		if s.asksVersion {
+			asks = asksNVCC
+		}
+		if s.libsWhy != "" {
+			libs = s.libsWhy
+		}
+		for _, a := range []struct {
+			on        bool
+			flag      *bool
+			need, why string
+		}{
+			{s.compiles || s.asksVersion, &n.NVCC, "nvcc", asks}, {s.compiles, &n.HostCXX, "host compiler", s.why},
+			{s.libs, &n.CUDALibs, "CUDA headers or libraries", libs}, {s.cudnn, &n.CUDNN, "cuDNN", libs},
+			{s.cmake, &n.CMake, "CMake", s.why}, {s.clang, &n.LibClang, "libclang", s.why}, {s.torch, &n.LibTorch, "libtorch", s.why},
+			{s.rocm, &n.ROCm, "ROCm", s.why}, {s.network, &n.Network, "network", s.why}, {s.cap, &n.ComputeCap, "a compute capability",
+				s.why},
+		} {
+			if a.on {
+				*a.flag = true
+				because(a.need, i, a.why)
 			}
 		}
-		why := s.why
-		if s.asksVersion {
-			s.why = asksNVCC
-		}
-		add(s.compiles || s.asksVersion, &n.NVCC, "nvcc")
-		s.why = why
-		add(s.compiles, &n.HostCXX, "host compiler")
-		if s.libsWhy != "" {
-			s.why = s.libsWhy
-		}
-		add(s.libs, &n.CUDALibs, "CUDA headers or libraries")
-		add(s.cudnn, &n.CUDNN, "cuDNN")
-		s.why = why
-		add(s.cmake, &n.CMake, "CMake")
-		add(s.clang, &n.LibClang, "libclang")
-		add(s.torch, &n.LibTorch, "libtorch")
-		add(s.rocm, &n.ROCm, "ROCm")
-		add(s.network, &n.Network, "network")
-		add(s.cap, &n.ComputeCap, "a compute capability")
 		n.EmbedsPTX = n.EmbedsPTX || s.ptx
 		if !s.max.IsZero() {
 			j.limit(s.max, i)
@@ -158,48 +155,32 @@ func (j *judge) units() {
 		sort.SliceStable(j.out.Units, func(a, b int) bool { return j.out.Units[a].Name < j.out.Units[b].Name })
 	}()
 	seen := map[string]bool{}
-	if j.Graph == nil { // a tree names no build scripts and no platforms; which packages have one, their manifests say
-		for i := range j.Nodes {
-			n := &j.Nodes[i]
-			s, ok := j.scriptNode(i)
-			id := j.TreeID(i)
-			key := id + "\x00" + strings.Join(n.Features, ",")
-			if j.untold(i, id, ok, s.machine()) && !slices.Contains(j.out.Untold, n.Name) {
-				j.out.Untold = append(j.out.Untold, n.Name)
-			}
-			if !ok || !s.machine() || id == "" || seen[key] {
-				continue
-			}
+	add := func(i int, id, dir, platform string, s scriptFacts) {
+		n := &j.Nodes[i]
+		if key := id + "\x00" + strings.Join(n.Features, ",") + "\x00" + platform; id != "" && s.machine() && !seen[key] {
 			seen[key] = true
 			j.out.Units = append(j.out.Units, ScriptUnit{PkgID: id, Name: n.Name, Version: n.Version,
-				Features: append([]string{}, n.Features...), Dir: n.Dir, Inputs: s.inputs()})
+				Features: append([]string{}, n.Features...),
+				Dir:      dir, Platform: platform, Inputs: s.inputs()})
+		}
+	}
+	if j.Graph == nil { // a tree names no build scripts and no platforms; which packages have one, their manifests say
+		for i := range j.Nodes {
+			s, ok := j.scriptNode(i)
+			id := j.TreeID(i)
+			if name := j.Nodes[i].Name; j.untold(i, id, ok, s.machine()) && !slices.Contains(j.out.Untold, name) {
+				j.out.Untold = append(j.out.Untold, name)
+			}
+			if ok {
+				add(i, id, j.Nodes[i].Dir, "", s)
+			}
 		}
 		return
 	}
 	for i := range j.Graph.Units {
-		u := &j.Graph.Units[i]
-		if u.Mode != "run-custom-build" {
-			continue
+		if u := &j.Graph.Units[i]; u.Mode == "run-custom-build" {
+			add(i, u.PkgID, j.DirOf(i), u.Platform, j.scriptOf(i, j.graphScript(i)))
 		}
-		build := j.Graph.Compiled(i)
-		file := u.Target.SrcPath
-		if build >= 0 {
-			file = j.Graph.Units[build].Target.SrcPath
-		}
-		s := j.scriptOf(i, source.Script{Source: file, Helpers: j.helpersOf(build), Locals: j.localsOf(build)})
-		if !s.machine() {
-			continue
-		}
-		n := &j.Nodes[i]
-		key := u.PkgID + "\x00" + strings.Join(n.Features, ",") + "\x00" + u.Platform
-		if seen[key] {
-			continue
-		}
-		seen[key] = true
-		unit := ScriptUnit{PkgID: u.PkgID, Name: n.Name, Version: n.Version, Features: append([]string{}, n.Features...), Dir: j.DirOf(i),
-			Platform: u.Platform,
-			Inputs:   s.inputs()}
-		j.out.Units = append(j.out.Units, unit)
 	}
 }
 

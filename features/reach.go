@@ -166,11 +166,7 @@ func listed(pkg string, files []string) string {
 func (k *rootJudge) carriedOn(f string) []int {
 	var out []int
 	for _, i := range k.r.Linked {
-		n := &k.Nodes[i]
-		if c := k.Crate(i); i == k.r.Node || c != nil || n.Local && !slices.Contains(n.Features, f) {
-			continue
-		}
-		if !n.Local && slices.Contains(n.Features, f) {
+		if n := &k.Nodes[i]; i != k.r.Node && !n.Local && k.Crate(i) == nil && slices.Contains(n.Features, f) {
 			out = append(out, i)
 		}
 	}
@@ -187,16 +183,10 @@ func (k *rootJudge) carriedOn(f string) []int {
 		}
 		_, edges := p.Closure([]string{f})
 		for _, e := range edges {
-			for _, d := range p.Dependencies {
-				if d.Key != e.Dep || d.Kind != manifest.Normal {
-					continue
-				}
-				to := k.DepNode(i, d, k.r.Set)
-				if to < 0 || k.Nodes[to].Local || k.Crate(to) != nil || e.Feature != "" &&
-					!slices.Contains(k.Nodes[to].Features, e.Feature) {
-					continue
-				}
-				if !slices.Contains(out, to) && !k.everyday(to) {
+			for _, to := range k.EdgeNodes(k.r, i, p, e) {
+				n := &k.Nodes[to]
+				if !n.Local && k.Crate(to) == nil && (e.Feature == "" || slices.Contains(n.Features, e.Feature)) &&
+					!slices.Contains(out, to) && !everyday(n.Name) {
 					out = append(out, to)
 				}
 			}
@@ -206,8 +196,8 @@ func (k *rootJudge) carriedOn(f string) []int {
 }
 
 // everyday says whether a crate is one of those that GPU features turn on for other reasons (entrenar: cuda = [… "tokio" …]).
-func (v *view) everyday(i int) bool {
-	switch v.Nodes[i].Name {
+func everyday(crate string) bool {
+	switch crate {
 	case "tokio", "rayon", "libc", "log", "tracing", "num_cpus", "half", "bytemuck", "libloading", "once_cell", "lazy_static", "anyhow",
 		"serde":
 		return true

@@ -3,7 +3,6 @@ package features
 import (
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"gpubuild/features/catalog"
@@ -171,25 +170,17 @@ func (j *judge) helpersOf(build int) []string {
 			}
 		}
 	}
-	out := slices.Sorted(maps.Keys(names))
-	sort.Strings(out)
-	return out
+	return slices.Sorted(maps.Keys(names))
 }
 
 // scriptNode answers what the build script of a linked node needs, from the graph or, without one, from the manifest.
 func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 	if j.Graph != nil {
-		run, build := j.Graph.Script(i)
+		run := j.Graph.ScriptRun(i)
 		if run < 0 {
 			return scriptFacts{}, false
 		}
-		file := ""
-		if build >= 0 {
-			file = j.Graph.Units[build].Target.SrcPath
-		} else {
-			file = j.Graph.Units[run].Target.SrcPath
-		}
-		return j.scriptOf(i, source.Script{Source: file, Helpers: j.helpersOf(build), Locals: j.localsOf(build)}), true
+		return j.scriptOf(i, j.graphScript(run)), true
 	}
 	n, c := &j.Nodes[i], j.Crate(i)
 	if !n.Local && c == nil && !slices.Contains(n.Features, "cuda") {
@@ -203,6 +194,16 @@ func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 		return scriptFacts{}, false
 	}
 	return j.scriptOf(i, j.manifestScript(p)), true
+}
+
+// graphScript is the script that a unit runs.
+func (j *judge) graphScript(run int) source.Script {
+	build := j.Graph.Compiled(run)
+	file := j.Graph.Units[run].Target.SrcPath
+	if build >= 0 {
+		file = j.Graph.Units[build].Target.SrcPath
+	}
+	return source.Script{Source: file, Helpers: j.helpersOf(build), Locals: j.localsOf(build)}
 }
 
 // localsOf lists the root files of the path packages that the program of a build script is made of.

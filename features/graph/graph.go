@@ -114,18 +114,14 @@ func (g *Graph) Linked(root int) []int {
 	return list
 }
 
-// Script answers the units that run and that compile the build script of a unit; -1 where there is none.
-func (g *Graph) Script(unit int) (run, build int) {
-	run, build = -1, -1
+// ScriptRun answers the unit that runs the build script of a unit; -1 where there is none.
+func (g *Graph) ScriptRun(unit int) int {
 	for _, d := range g.Units[unit].Dependencies {
 		if u := &g.Units[d.Index]; u.Mode == "run-custom-build" && u.PkgID == g.Units[unit].PkgID {
-			run = d.Index
+			return d.Index
 		}
 	}
-	if run >= 0 {
-		build = g.Compiled(run)
-	}
-	return run, build
+	return -1
 }
 
 // Compiled answers the unit that compiles the script which run runs; -1 when the graph has none.
