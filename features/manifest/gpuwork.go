@@ -12,10 +12,10 @@ import (
 // GPUWork is the quick look at a command line: does it ask for anything that has to do with GPUs? It reads manifests and Cargo.lock only
 // and leans to yes: the unit graph decides afterwards. The reason says what was seen.
 //
-// Features are followed as cargo's resolver 1 does, which unifies more than the newer ones: what that finds is never less.
+// It may say yes where cargo links no CUDA, never no where it does: features are followed as cargo's resolver 1 does, which unifies more
+// than the newer ones, every weak edge counts, and so does every [target.…] table.
 func (p *Project) GPUWork(r Request) (bool, string) {
 	a := ParseRequest(r)
-	w := &work{Project: p, ask: a, dev: r.Dev, on: map[*Package]map[string]bool{}, base: map[*Package]bool{}, late: map[*Package][]Edge{}}
 	for _, f := range a.Plain {
 		if slices.Contains(a.GPU, f) {
 			return true, fmt.Sprintf("feature `%s` is asked for", f)
@@ -25,7 +25,7 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 	if err != nil {
 		return true, err.Error()
 	}
-	w.catalog = cat
+	w := &work{Project: p, catalog: cat, ask: a, dev: r.Dev, on: map[*Package]map[string]bool{}, base: map[*Package]bool{}}
 	for _, pkg := range slices.Sorted(maps.Keys(a.Qualified)) {
 		for _, f := range a.Qualified[pkg] {
 			name := w.realName(pkg)
@@ -45,14 +45,6 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 			return true, w.reason
 		}
 	}
-	for w.settleWeak() {
-		if w.reason != "" {
-			return true, w.reason
-		}
-	}
-	if w.reason != "" {
-		return true, w.reason
-	}
 	if len(p.Doubts) > 0 {
 		return true, "not decided from the manifests: " + p.Doubts[0]
 	}
@@ -67,8 +59,7 @@ type work struct {
 	dev     bool
 	on      map[*Package]map[string]bool
 	base    map[*Package]bool // packages whose plain dependencies were followed
-	late    map[*Package][]Edge
-	leading map[string]bool // lock packages from which a GPU crate is reached
+	leading map[string]bool   // lock packages from which a GPU crate is reached
 	reason  string
 }
 
@@ -107,14 +98,13 @@ func (w *work) activate(pkg *Package, feats []string) {
 		w.on[pkg] = have
 	}
 	selected := w.IsMember(pkg)
-	var fresh []string
+	fresh := false
 	on, edges := pkg.Closure(feats)
 	for f := range on {
 		if have[f] {
 			continue
 		}
-		have[f] = true
-		fresh = append(fresh, f)
+		have[f], fresh = true, true
 		if selected && slices.Contains(w.ask.GPU, f) {
 			w.reason = fmt.Sprintf("feature `%s` of %s is on", f, pkg.Name)
 			return
@@ -128,14 +118,10 @@ func (w *work) activate(pkg *Package, feats []string) {
 			}
 		}
 	}
-	if len(fresh) == 0 {
+	if !fresh {
 		return
 	}
-	for _, e := range edges {
-		if e.Weak {
-			w.late[pkg] = append(w.late[pkg], e)
-			continue
-		}
+	for _, e := range edges { // a weak one, too: something else may turn its dependency on
 		w.edge(pkg, e)
 	}
 }
@@ -150,40 +136,6 @@ func (w *work) edge(pkg *Package, e Edge) {
 			w.follow(pkg, d, feats)
 		}
 	}
-}
-
-// settleWeak follows the weak edges whose dependency is on by now; true as long as one was new.
-func (w *work) settleWeak() bool {
-	again := false
-	waiting := w.late
-	w.late = map[*Package][]Edge{}
-	for pkg, edges := range waiting {
-		for _, e := range edges {
-			if w.depOn(pkg, e.Dep) {
-				again = true
-				w.edge(pkg, e)
-				continue
-			}
-			w.late[pkg] = append(w.late[pkg], e)
-		}
-	}
-	return again
-}
-
-// depOn says whether an optional dependency was turned on by a feature.
-func (w *work) depOn(pkg *Package, key string) bool {
-	if !pkg.Optional(key) {
-		return true
-	}
-	for f := range w.on[pkg] {
-		edges, _ := pkg.Edges(f)
-		for _, e := range edges {
-			if e.Dep == key && !e.Weak {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // counts says whether a dependency can become part of what is built: build-dependencies do only where resolver 1 unifies them.

@@ -99,20 +99,9 @@ func (p *Project) Selection(r Request) (list []*Package, known bool) {
 	default:
 		list = p.Default
 	}
-	if len(r.Excludes) == 0 {
-		return list, true
-	}
-	var kept []*Package
-	for _, m := range list {
-		out := false
-		for _, spec := range r.Excludes {
-			out = out || specMatches(spec, m)
-		}
-		if !out {
-			kept = append(kept, m)
-		}
-	}
-	return kept, true
+	return slices.DeleteFunc(slices.Clone(list), func(m *Package) bool {
+		return slices.ContainsFunc(r.Excludes, func(spec string) bool { return specMatches(spec, m) })
+	}), true
 }
 
 // specMatches says whether a -p value means a package: a name, a glob, name@version, or a package id.

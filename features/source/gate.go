@@ -99,8 +99,8 @@ func (r *Reader) search(dir string, s *sources, feature string) Gating {
 	variable := regexp.MustCompile(`\bCARGO_FEATURE_` + EnvName(feature) + `\b`)
 	for _, f := range s.script {
 		// The variable's name stands in a string, which code would blank.
-		g.Script = g.Script || variable.MatchString(f.text) && variable.MatchString(commentless(f.text)) || gatesCode(f.text, tests)
-		g.Calls = g.Calls || strings.Contains(f.text, "nvcc") && strings.Contains(commentless(f.text), "nvcc")
+		g.Script = g.Script || variable.MatchString(f.text) && variable.MatchString(withoutLines("//", f.text)) || gatesCode(f.text, tests)
+		g.Calls = g.Calls || strings.Contains(f.text, "nvcc") && strings.Contains(withoutLines("//", f.text), "nvcc")
 	}
 	return g
 }
@@ -113,18 +113,6 @@ func (r *Reader) beside(dir, file string, budget *int) []string {
 		return []string{file}
 	}
 	return rustFiles(r.h, own, budget)
-}
-
-// commentless is text without comments; strings stay.
-func commentless(text string) string {
-	var out strings.Builder
-	for _, line := range strings.Split(text, "\n") {
-		if at := strings.Index(line, "//"); at >= 0 && !strings.Contains(line[:at], `"`) {
-			line = line[:at]
-		}
-		out.WriteString(line + "\n")
-	}
-	return out.String()
 }
 
 // GateOf is gate for a feature with every feature of the package that it turns on: what `gpu` gates, `cuda = ["gpu"]` gates. What is on

@@ -91,7 +91,7 @@ func (r *Reader) modules(root string) []part {
 		if err != nil {
 			continue
 		}
-		text := withoutComments(string(data))
+		text := withoutLines("//", string(data))
 		out = append(out, part{f.path, text})
 		for _, m := range moduleLine.FindAllStringSubmatch(text, -1) {
 			if m[1] != "" {
@@ -178,7 +178,7 @@ func (r *Reader) called(parts []part, dir string) []part {
 		}
 		seen[path] = true
 		if data, err := r.h.ReadFile(path, mostCalled); err == nil && !strings.Contains(string(data), "\x00") {
-			out = append(out, part{path, withoutHashes(string(data))})
+			out = append(out, part{path, withoutLines("#", string(data))})
 		}
 	}
 	makefiles := func(in string) {
@@ -209,17 +209,6 @@ func (r *Reader) called(parts []part, dir string) []part {
 // compiledSource are the endings of files that a script names to have them compiled, not run.
 var compiledSource = map[string]bool{".rs": true, ".cu": true, ".cuh": true, ".c": true, ".cc": true, ".cpp": true, ".h": true,
 	".hpp": true, ".toml": true, ".lock": true, ".md": true}
-
-func withoutHashes(text string) string {
-	var b strings.Builder
-	for _, line := range strings.Split(text, "\n") {
-		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
-			b.WriteString(line)
-			b.WriteByte('\n')
-		}
-	}
-	return b.String()
-}
 
 func CompilesByCC(text string) bool { return strings.Contains(text, "cuda(true)") } // cc::Build::cuda
 
@@ -274,25 +263,13 @@ func Variables(text string) []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-func withoutComments(text string) string {
-	var b strings.Builder
-	for _, line := range strings.Split(text, "\n") {
-		if strings.HasPrefix(strings.TrimSpace(line), "//") {
-			continue
-		}
-		b.WriteString(line)
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
 // Text is a file's, without its comments; empty where it cannot be read.
 func (r *Reader) Text(path string) string {
 	data, err := r.h.ReadFile(path, sourceLimit)
 	if path == "" || err != nil {
 		return ""
 	}
-	return withoutComments(string(data))
+	return withoutLines("//", string(data))
 }
 
 func absFrom2(h buildenv.Host, dir, path string) string {
@@ -300,4 +277,15 @@ func absFrom2(h buildenv.Host, dir, path string) string {
 		return path
 	}
 	return h.Join(dir, path)
+}
+
+// withoutLines is a text without the lines that begin with a mark, such as that of a comment.
+func withoutLines(mark, text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(strings.TrimSpace(line), mark) {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
 }
