@@ -16,7 +16,7 @@ import (
 func (k *rootJudge) twin(i int, want string) int {
 	for _, o := range k.r.Linked {
 		if n := &k.Nodes[o]; o != i && n.Name == k.Nodes[i].Name && n.Version != k.Nodes[i].Version &&
-			(slices.Contains(n.Features, want) || k.Crate(o).CUDA() && k.Crate(o).On(n.Features)) {
+			(slices.Contains(n.Features, want) || k.CUDAOn(o)) {
 			return o
 		}
 	}
@@ -155,7 +155,7 @@ func (k *rootJudge) onlyBy(through int) bool {
 	seen := map[int]bool{k.r.Node: true, through: true}
 	for queue := []int{k.r.Node}; len(queue) > 0; queue = queue[1:] {
 		i := queue[0]
-		if c := k.Crate(i); c.CUDA() && c.On(k.Nodes[i].Features) {
+		if k.CUDAOn(i) {
 			return false
 		}
 		for _, d := range k.Nodes[i].Deps {

@@ -135,7 +135,7 @@ func (j *judge) root(r *graph.Root) {
 		if listed {
 			out.Crates = append(out.Crates, st)
 		}
-		if c.CUDA() && c.On(j.Nodes[i].Features) {
+		if j.CUDAOn(i) {
 			gpuOn = append(gpuOn, i)
 			out.Reached = true
 		}
@@ -157,11 +157,7 @@ func (j *judge) root(r *graph.Root) {
 
 // leading lists the features of a root that lead to a GPU crate under another name than cuda: gpu = ["candle-core/cuda"].
 func (j *judge) leading(r *graph.Root) []string {
-	on := false
-	for _, i := range r.Linked {
-		c := j.Crate(i)
-		on = on || i != r.Node && c.CUDA() && c.On(j.Nodes[i].Features)
-	}
+	on := slices.ContainsFunc(r.Linked, func(i int) bool { return i != r.Node && j.CUDAOn(i) })
 	out := []string{}
 	if p := j.ManifestOf(r.Node); !on || p == nil {
 		return out

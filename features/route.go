@@ -58,32 +58,18 @@ func Gaps(a *Answer) []Gap {
 				feature = r.Asked[0]
 			}
 		}
-		at := -1
-		for i := range out {
-			if out[i].Root == root {
-				at = i
-			}
-		}
+		at := slices.IndexFunc(out, func(g Gap) bool { return g.Root == root })
 		if at < 0 {
 			out = append(out, Gap{Root: root, Feature: feature})
 			at = len(out) - 1
 		}
 		for _, l := range f.Lacks {
-			if !hasLack(out[at].Lacks, l) {
+			if !slices.Contains(out[at].Lacks, l) {
 				out[at].Lacks = append(out[at].Lacks, l)
 			}
 		}
 	}
 	return out
-}
-
-func hasLack(list []Lack, l Lack) bool {
-	for _, o := range list {
-		if o == l {
-			return true
-		}
-	}
-	return false
 }
 
 // GapsWithout lists the GPU crates that a build without the feature leaves off: what its user meant where no selected package declares it.
@@ -99,7 +85,7 @@ func GapsWithout(h buildenv.Host, in Input, feature string) ([]Gap, error) {
 		for _, n := range r.Linked {
 			if c := v.Crate(n); c.CUDA() && c.Role == catalog.Gated && n != r.Node && !c.On(v.Nodes[n].Features) &&
 				v.Declares(n, c.Means(feature)) {
-				g.Lacks = append(g.Lacks, Lack{v.Nodes[n].Name, v.Nodes[n].Version, c.Means(feature)})
+				g.Lacks = append(g.Lacks, v.lack(n, c.Means(feature)))
 			}
 		}
 		if len(g.Lacks) > 0 {
@@ -116,36 +102,33 @@ func Closed(h buildenv.Host, in Input, gaps []Gap) (bool, error) {
 		return false, err
 	}
 	for _, g := range gaps {
-		built := false
-		for i := range v.Roots {
-			r := &v.Roots[i]
-			if v.Nodes[r.Node].Name != g.Root {
-				continue
-			}
-			built = true
+		roots := v.rootsOf(g.Root)
+		for _, r := range roots {
 			for _, l := range g.Lacks {
 				if i := v.linkedCrate(r, l); i < 0 || !slices.Contains(v.Nodes[i].Features, l.Feature) {
 					return false, nil
 				}
 			}
-			if len(g.Lacks) == 0 && !v.anyOn(r) {
+			if len(g.Lacks) == 0 && !slices.ContainsFunc(r.Linked, v.CUDAOn) {
 				return false, nil
 			}
 		}
-		if !built {
+		if len(roots) == 0 {
 			return false, nil
 		}
 	}
 	return true, nil
 }
 
-func (v *view) anyOn(r *graph.Root) bool {
-	for _, i := range r.Linked {
-		if c := v.Crate(i); c.CUDA() && c.On(v.Nodes[i].Features) {
-			return true
+// rootsOf lists the roots of a package.
+func (v *view) rootsOf(pkg string) []*graph.Root {
+	var out []*graph.Root
+	for i := range v.Roots {
+		if r := &v.Roots[i]; v.Nodes[r.Node].Name == pkg {
+			out = append(out, r)
 		}
 	}
-	return false
+	return out
 }
 
 // linkedCrate answers the linked node that a lack is about; -1 when it is not linked. With several sets of features of one crate the one
@@ -168,7 +151,7 @@ type option struct {
 	member  string // a member to select, too; empty: none
 	opens   bool   // it brings crates that are not linked yet
 	from    []placed
-	covers  []bool // which lacks it closes, as manifests say
+	covers  []bool // which needs it closes, as manifests say
 	on      map[graph.Feature]bool
 }
 
@@ -188,11 +171,7 @@ func Routes(h buildenv.Host, in Input, gaps []Gap) ([]Route, error) {
 	var need []placed // one lack of one root
 	var open bool     // a root that has nothing yet that could be on
 	for _, g := range gaps {
-		for i := range v.Roots {
-			r := &v.Roots[i]
-			if v.Nodes[r.Node].Name != g.Root {
-				continue
-			}
+		for _, r := range v.rootsOf(g.Root) {
 			open = open || len(g.Lacks) == 0
 			for _, l := range g.Lacks {
 				if n := v.linkedCrate(r, l); n >= 0 {
@@ -207,8 +186,8 @@ func Routes(h buildenv.Host, in Input, gaps []Gap) ([]Route, error) {
 		}
 	}
 	s.members(in.Request)
-	s.cover(need)
-	routes := s.combine(len(need), open)
+	s.cover(need, open)
+	routes := s.combine()
 	if in.Project != nil && !in.Request.Workspace && len(in.Project.Members) > 1 {
 		routes = append(routes, Route{Workspace: true})
 	}
@@ -249,7 +228,7 @@ func (s *router) own(r *graph.Root) {
 	}
 	for _, f := range p.FeatureNames() {
 		if f != "default" && !slices.Contains(s.Nodes[r.Node].Features, f) {
-			s.add(option{feature: f, from: []placed{placed{r, graph.Feature{Node: r.Node, Name: f}}}})
+			s.add(option{feature: f, from: []placed{{r, graph.Feature{Node: r.Node, Name: f}}}})
 		}
 	}
 }
@@ -269,7 +248,7 @@ func (s *router) turning(r *graph.Root, feature string) {
 			_, more := p.Closure([]string{f})
 			for _, o := range more {
 				if o.Dep == e.Dep && !o.Weak {
-					s.add(option{feature: f, opens: true, from: []placed{placed{r, graph.Feature{Node: r.Node, Name: f}}}})
+					s.add(option{feature: f, opens: true, from: []placed{{r, graph.Feature{Node: r.Node, Name: f}}}})
 				}
 			}
 		}
@@ -295,13 +274,13 @@ func (s *router) direct(r *graph.Root) {
 		if q == nil {
 			if c := s.Crate(to); c != nil && len(c.CUDAFeatures) > 0 {
 				s.add(option{feature: d.Key + "/" + c.CUDAFeatures[0],
-					from: []placed{placed{r, graph.Feature{Node: to, Name: c.CUDAFeatures[0]}}}})
+					from: []placed{{r, graph.Feature{Node: to, Name: c.CUDAFeatures[0]}}}})
 			}
 			continue
 		}
 		for _, f := range q.FeatureNames() {
 			if f != "default" && !slices.Contains(s.Nodes[to].Features, f) {
-				s.add(option{feature: d.Key + "/" + f, from: []placed{placed{r, graph.Feature{Node: to, Name: f}}}})
+				s.add(option{feature: d.Key + "/" + f, from: []placed{{r, graph.Feature{Node: to, Name: f}}}})
 			}
 		}
 	}
@@ -367,8 +346,8 @@ func (s *router) member(m *manifest.Package, feature string, on []string) {
 	}
 }
 
-// cover finds which needs each option closes.
-func (s *router) cover(need []placed) {
+// cover finds which needs each option closes. That something is brought in, where nothing is linked yet, is one need more.
+func (s *router) cover(need []placed, open bool) {
 	for i := range s.options {
 		o := &s.options[i]
 		o.covers, o.on = make([]bool, len(need)), map[graph.Feature]bool{}
@@ -378,6 +357,9 @@ func (s *router) cover(need []placed) {
 			for n, want := range need {
 				o.covers[n] = o.covers[n] || want.root == from.root && on[want.Feature]
 			}
+		}
+		if open {
+			o.covers = append(o.covers, o.opens)
 		}
 	}
 }
@@ -391,8 +373,8 @@ func (s *router) excessive(i int) bool {
 			continue
 		}
 		within := true
-		for p := range a.on {
-			within = within && b.on[p]
+		for f := range a.on {
+			within = within && b.on[f]
 		}
 		for n := range b.covers {
 			within = within && (a.covers[n] || !b.covers[n])
@@ -404,70 +386,44 @@ func (s *router) excessive(i int) bool {
 	return false
 }
 
-// combine lists the smallest sets of options that close all needs, and for a root with nothing linked the options that bring something.
-func (s *router) combine(needs int, open bool) []Route {
+// combine lists the smallest sets of options that close all needs.
+func (s *router) combine() []Route {
 	var useful []int
 	for i, o := range s.options {
-		some := open && s.options[i].opens
-		for _, c := range o.covers {
-			some = some || c
-		}
-		if some && !s.excessive(i) {
+		if slices.Contains(o.covers, true) && !s.excessive(i) {
 			useful = append(useful, i)
 		}
 	}
 	var out []Route
-	var chosen []int
-	var grow func(from, left int)
-	grow = func(from, left int) {
-		if len(out) >= maxRoutes {
-			return
-		}
-		if left > 0 {
+	var grow func(chosen []int, from, left int)
+	grow = func(chosen []int, from, left int) {
+		switch {
+		case len(out) >= maxRoutes:
+		case left > 0:
 			for i := from; i < len(useful); i++ {
-				chosen = append(chosen, useful[i])
-				grow(i+1, left-1)
-				chosen = chosen[:len(chosen)-1]
+				grow(append(slices.Clip(chosen), useful[i]), i+1, left-1)
 			}
-			return
-		}
-		if s.closes(chosen, needs, open) {
+		case s.closes(chosen):
 			out = append(out, s.route(chosen))
 		}
 	}
 	for size := 1; size <= 4; size++ {
-		grow(0, size)
+		grow(nil, 0, size)
 	}
 	return out
 }
 
 // closes says whether a set closes every need and none of its options is idle in it.
-func (s *router) closes(set []int, needs int, open bool) bool {
+func (s *router) closes(set []int) bool {
 	closed := func(without int) bool {
-		opened := !open
-		for _, i := range set {
-			opened = opened || i != without && s.options[i].opens
-		}
-		for n := 0; n < needs; n++ {
-			some := false
-			for _, i := range set {
-				some = some || i != without && s.options[i].covers[n]
-			}
-			if !some {
+		for n := range s.options[set[0]].covers {
+			if !slices.ContainsFunc(set, func(i int) bool { return i != without && s.options[i].covers[n] }) {
 				return false
 			}
 		}
-		return opened
+		return true
 	}
-	if !closed(-1) {
-		return false
-	}
-	for _, i := range set {
-		if closed(i) {
-			return false
-		}
-	}
-	return true
+	return closed(-1) && !slices.ContainsFunc(set, closed)
 }
 
 func (s *router) route(set []int) Route {
@@ -510,11 +466,7 @@ func Blocked(h buildenv.Host, in Input, gaps []Gap) ([]Block, error) {
 	var out []Block
 	seen := map[Lack]bool{}
 	for _, g := range gaps {
-		for i := range v.Roots {
-			r := &v.Roots[i]
-			if v.Nodes[r.Node].Name != g.Root {
-				continue
-			}
+		for _, r := range v.rootsOf(g.Root) {
 			for _, l := range g.Lacks {
 				if n := v.linkedCrate(r, l); n >= 0 && !seen[l] {
 					seen[l] = true

@@ -216,8 +216,8 @@ func (k *rootJudge) ownOff() {
 	k.find(find)
 }
 
-func (k *rootJudge) lack(i int, feature string) Lack {
-	return Lack{k.Nodes[i].Name, k.Nodes[i].Version, feature}
+func (v *view) lack(i int, feature string) Lack {
+	return Lack{v.Nodes[i].Name, v.Nodes[i].Version, feature}
 }
 
 // ownCUDA is a package's cudnn with its own cuda in front.

@@ -79,7 +79,7 @@ func (v *View) Path(r *Root, from Feature) Why {
 	ended := ""
 	for at := 0; at < len(steps) && at < MaxSteps; at++ {
 		s := steps[at]
-		if c := v.Crate(s.node); c.CUDA() && c.On(v.Nodes[s.node].Features) &&
+		if c := v.Crate(s.node); v.CUDAOn(s.node) &&
 			(s.node != r.Node || slices.Contains(c.CUDAFeatures, s.feature)) && v.forCUDA(s, c) {
 			if c.Role == catalog.Carrier {
 				return unwind(steps, at, true, "")

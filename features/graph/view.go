@@ -92,6 +92,12 @@ func NewView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *Graph,
 
 func (v *View) Crate(i int) *catalog.Crate { return v.Catalog.Crate(v.Nodes[i].Name) }
 
+// CUDAOn says whether a node brings CUDA code with the features that are on in it.
+func (v *View) CUDAOn(i int) bool {
+	c := v.Crate(i)
+	return c.CUDA() && c.On(v.Nodes[i].Features)
+}
+
 // ManifestOf reads the manifest of a node: of the workspace, beside the unit's source, or below CARGO_HOME. nil when it is not found.
 func (v *View) ManifestOf(i int) *manifest.Package {
 	n := &v.Nodes[i]
