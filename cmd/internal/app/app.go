@@ -19,7 +19,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
-	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
@@ -30,10 +30,9 @@ import (
 type app struct {
 	*session.Machine
 	words []string // the command line without the program's name
-	// concluded: one of our own verbs has rendered its result
-	concluded bool
-	sealed    []receipt.Receipt // what `prove` found, where a receipt is asked for
-	typed     []string          // the words of the command line
+	typed []string // the words of the command line
+	// sinkOfVerb is where the result of one of our own verbs goes, from when it is known
+	sinkOfVerb *report.Sink
 }
 
 // Words that gpubuild starts itself with; they are no part of the command line.

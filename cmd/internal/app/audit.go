@@ -44,7 +44,7 @@ func runAudit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	}
 	a.tellAudit(all)
 	result := report.Result{Verb: "audit", Findings: auditFindings(all, l.Positional[0]), Programs: []report.Program{{Name: a.Host.Base(binary), Path: a.Shown(binary), Audit: auditResult(all)}},
-		Checks: auditChecks(all, "")}
+		Checks: report.AuditChecks(auditResult(all), "")}
 	return a.end(o, auditEnd(all), result, audited{binary, append([]string{}, l.Trailing...), all})
 }
 
@@ -149,17 +149,7 @@ func auditFindings(all []audit.Outcome, path string) []finding.Finding {
 func auditResult(all []audit.Outcome) []report.Audit {
 	var out []report.Audit
 	for _, m := range all {
-		out = append(out, report.Audit{Mode: m.Mode, Outcome: string(m.Kind), Why: m.Why, Said: m.Said, Code: m.Code, Reached: m.Reached})
-	}
-	return out
-}
-
-// auditChecks are a check for each mode; prefix stands before the mode's name where the result has other checks, too.
-func auditChecks(all []audit.Outcome, prefix string) []report.Check {
-	var out []report.Check
-	for _, m := range all {
-		state := map[bool]string{true: report.Passed, false: report.Failed}[m.Passed()]
-		out = append(out, report.Check{ID: "audit", Name: prefix + m.Mode, State: state, Message: m.Why, Detail: m.Said})
+		out = append(out, report.Audit{Mode: m.Mode, Outcome: string(m.Kind), Why: m.Why, Said: m.Said, Code: m.Code, Reached: m.Reached, Passed: m.Passed()})
 	}
 	return out
 }

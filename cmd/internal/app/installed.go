@@ -47,7 +47,7 @@ func (j *journey) install(ctx context.Context) error {
 		return j.plainCargo(ctx, typed, j.Host.Env)
 	}
 	j.Shell.Detail("GPU work: %s", why)
-	j.watch.step("features")
+	j.trace.Phase("features")
 	err := j.step(ctx, report.CheckReach, func(ctx context.Context) error {
 		// cargo install reads no lock file without --locked, and writes none.
 		if _, err := j.lockAsItWas(func() error { return j.askCargo(ctx) }); err != nil {
@@ -67,11 +67,11 @@ func (j *journey) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.watch.step("toolchain")
+	j.trace.Phase("toolchain")
 	if err := j.step(ctx, report.CheckToolchain, j.chooseTools); err != nil {
 		return err
 	}
-	j.watch.step(stepCargo)
+	j.trace.Phase(report.PhaseCargo)
 	return j.step(ctx, report.CheckBuild, func(ctx context.Context) error { return j.plainCargo(ctx, typed, j.Env) })
 }
 

@@ -111,9 +111,7 @@ func (j *journey) notKept(old stale.Record, entries []stale.Entry, err error, go
 		return // what is wrong with the disk cargo has said
 	}
 	j.findings = append(j.findings, f)
-	if j.ndjson() != nil {
-		j.event("finding", f)
-	}
+	j.sink.Event("finding", f)
 	j.Shell.Warning("%s", f.Message)
 	j.Shell.Hint(f.Fix)
 }

@@ -58,11 +58,6 @@ func (j *journey) mustUse(path string) bool {
 	return i >= 0 && j.marked(j.programs[i])
 }
 
-// required says whether a program's missing proof is an error, in a run that ended with code.
-func (j *journey) required(p report.Program, code int) bool {
-	return j.options.RequireProof || isVerdict(code) && !j.endedByAudit && (p.Marked || j.marks() == nil || j.options.ExpectCPU)
-}
-
 // checkMarks refuses a pattern that no target of the workspace is called by: it would be a test that never fails.
 func (j *journey) checkMarks(ctx context.Context) error {
 	m := j.marks()

@@ -60,12 +60,13 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if o.ExpectCPU {
 		ended = outcomeCPU(p, o.ExpectExit)
 	}
+	var receipts []receipt.Receipt
 	if p.Receipt != nil {
-		a.sealed = []receipt.Receipt{*p.Receipt}
+		receipts = []receipt.Receipt{*p.Receipt}
 	}
 	result := proveResult(a, p, r, ended)
 	result.Findings = append(result.Findings, findings...)
-	return a.end(o, ended, result, p)
+	return a.end(o, ended, result, p, receipts...)
 }
 
 // checkExpected refuses what says nothing beside --expect cpu; prefix is how the flags are written on this verb.
@@ -89,15 +90,18 @@ func (o Options) checkExpected(prefix string) error {
 
 // proveResult is what `prove` came to.
 func proveResult(a *app, p proof, r *fatbin.Report, ended error) report.Result {
-	made := report.Program{Name: a.Host.Base(p.Program), Path: a.Shown(p.Program), Code: scanLine(r), Images: imagesOf(r), Proof: proofResult(p)}
+	made := report.Program{Name: a.Host.Base(p.Program), Path: a.Shown(p.Program), Code: scanLine(r), Images: report.Images(r), Proof: report.ProofOf(p.Verdict, p.Evidence)}
 	c := report.Check{ID: report.CheckProof, Name: made.Name, State: report.Passed, Message: "ran its kernel on " + p.Verdict.Device, Detail: strings.Join(p.Verdict.Lines, "\n")}
 	if p.Verdict.Kind != verify.Proved {
-		c.Message = prefixed(p.Verdict.Kind.String()+": ", p.Verdict.Why)
+		c.Message = ""
+		if p.Verdict.Why != "" {
+			c.Message = p.Verdict.Kind.String() + ": " + p.Verdict.Why
+		}
 	}
 	out := report.Result{Verb: "prove", Programs: []report.Program{made}}
 	if ended != nil {
 		c.State = report.Failed
-		if f, ok := proofFinding(made, true); ok {
+		if f, ok := report.ProofFinding(made, true); ok {
 			out.Findings = append(out.Findings, f)
 		}
 	}

@@ -46,7 +46,7 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 	if err := os.WriteFile(binary, []byte("MZ"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	hash, err := seal(binary)
+	hash, err := receipt.Seal(binary)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 					}}},
 				}
 				rules := verify.Rules{}
-				r := receipt.New("devel", receipt.Binary{Path: "app.exe", Size: hash.size, SHA256: hash.sum}, buildenv.Env{}, "", receipt.Ask(rules, false), e, verify.Judge(e, rules))
+				r := receipt.New("devel", receipt.Binary{Path: "app.exe", Size: hash.Size, SHA256: hash.SHA256}, buildenv.Env{}, "", receipt.Ask(rules, false), e, verify.Judge(e, rules))
 				data, err := r.Encode()
 				if err != nil {
 					t.Fatal(err)
@@ -73,11 +73,11 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 				}
 				a := &app{Machine: &session.Machine{Host: host, Real: verify.RealDriver}}
 				a.Host.OS = here
-				wrong, _ := a.checkReceipt(r, binary, false)
+				wrong, _ := receipt.Verify(r, binary, true, a.real())
 				if text := strings.Join(wrong, "\n"); (text == "") != (tt.want == "") || !strings.Contains(text, tt.want) {
 					t.Errorf("%q, want %q", text, tt.want)
 				}
-				result, err := a.resultOf(r)
+				result, err := report.OfReceipt(r, a.real())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -71,8 +71,6 @@ type journey struct {
 	missed         []string // what the configuration marks and this run left out
 	listed         []string // programs that were asked which tests they have
 	gathered
-
-	watch *stopwatch // nil unless --gpu-timings
 }
 
 // road is what a cargo verb does: walk it as far as the verb asks.
@@ -91,27 +89,30 @@ func (a *app) road(ctx context.Context, o Options, line cargo.Line) (err error) 
 		return err
 	}
 	j := &journey{app: a, options: o, Line: line, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
+	j.trace = finding.NewTrace(time.Now)
 	if test, ok := line.Nextest(); ok {
 		j.Line, j.nextest = test, &line
 	}
 	if err := o.checkResults(line); err != nil {
 		return err
 	}
-	if o.Timings != nil {
-		j.watch = startWatch(time.Now)
-		defer func() {
-			if told := j.tellTimings(err == nil); err == nil {
-				err = told
-			}
-		}()
+	defer func() {
+		if told := j.tellTimings(err == nil); err == nil {
+			err = told
+		}
+	}()
+	j.sink = report.NewSink(a.Machine, a.words, o.files(), j.Line.WantsJSON())
+	end := j.travel(ctx)
+	if !j.sink.Wants(j.walked, end) {
+		return end
 	}
-	return j.settle(j.travel(ctx))
+	return j.sink.Finish(j.result(), j.seal, end)
 }
 
 // travel finds out what the road must do for a verb, and does it.
 func (j *journey) travel(ctx context.Context) error {
 	line := j.Line
-	j.watch.step("manifests")
+	j.trace.Phase("manifests")
 	if line.Verb == "install" {
 		return j.install(ctx)
 	}
@@ -129,7 +130,7 @@ func (j *journey) travel(ctx context.Context) error {
 	work, why := j.Project.GPUWork(j.request())
 	if !work {
 		j.Shell.Detail("no GPU work: %s", why)
-		j.watch.step(stepCargo)
+		j.trace.Phase(report.PhaseCargo)
 		err := j.plainCargo(ctx, j.asTyped(), j.Host.Env)
 		if err == nil && j.judged() && (j.options.Prove || j.options.RequireProof || j.options.Audit) {
 			// A proof was asked for and there is none: that must not end as success does.
@@ -164,7 +165,7 @@ func (j *journey) judged() bool {
 // walk goes from the feature to the verdict.
 func (j *journey) walk(ctx context.Context, why string) error {
 	j.Shell.Detail("GPU work: %s", why)
-	j.watch.step("features")
+	j.trace.Phase("features")
 	if err := j.checkMarks(ctx); err != nil {
 		return err
 	}
@@ -183,22 +184,22 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	if cargorun.AmbiguousRun(j.session.With(j.Line), j.reach.Roots) {
 		return j.plainCargo(ctx, j.Line, j.Host.Env)
 	}
-	j.watch.step("toolchain")
+	j.trace.Phase("toolchain")
 	if err := j.step(ctx, report.CheckToolchain, j.chooseTools); err != nil {
 		return err
 	}
-	j.watch.step("waiting")
+	j.trace.Phase("waiting")
 	release, err := j.lockTarget(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	j.watch.step("stale check")
+	j.trace.Phase("stale check")
 	if err := j.step(ctx, report.CheckStale, j.cleanStale); err != nil {
 		return err
 	}
 	j.sawBefore()
-	j.watch.step(stepCargo)
+	j.trace.Phase(report.PhaseCargo)
 	err = j.buildRight(ctx)
 	if j.Line.WantsJSON() {
 		j.stream().End(err == nil)
@@ -210,7 +211,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	if j.Line.Verb == "check" || j.Line.Verb == "clippy" {
 		return nil
 	}
-	j.watch.step("scan")
+	j.trace.Phase("scan")
 	if err := j.scanPrograms(); err != nil {
 		return err
 	}
@@ -220,19 +221,19 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		if j.Line.NoRun {
 			return nil
 		}
-		j.watch.step("run, proof")
-		return j.step(ctx, checkRun, j.runProven)
+		j.trace.Phase("run, proof")
+		return j.step(ctx, report.CheckRun, j.runProven)
 	}
 	var audited error
 	if j.options.Audit {
-		j.watch.step("audit")
+		j.trace.Phase("audit")
 		var code exit.Code
 		if audited = j.auditBuilt(ctx); audited != nil && !errors.As(audited, &code) {
 			j.endedByAudit = audited != nil
 			return audited
 		}
 	}
-	j.watch.step("proof")
+	j.trace.Phase("proof")
 	if err := j.proveBuilt(ctx); err != nil {
 		return err
 	}
@@ -246,7 +247,7 @@ func (j *journey) buildRight(ctx context.Context) error {
 	if built == nil {
 		built = j.judgeRest(ctx)
 	}
-	j.watch.step("records")
+	j.trace.Phase("records")
 	j.keepRecord(built == nil)
 	if built != nil {
 		return built

@@ -96,7 +96,7 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		j.tellOutside(c, "gpubuild clean --external")
 	}
 	r := j.reachResult("stale")
-	r.Stale, r.Set = j.staleLines(), j.setResult()
+	r.Stale, r.Set = j.staleLines(), report.SetOf(j.Tools)
 	r.Checks = []report.Check{{ID: report.CheckStale, State: report.Passed, Message: "nothing is stale"}}
 	end := j.endStale(&r, packages)
 	if end == nil && len(j.reach.Untold) > 0 {

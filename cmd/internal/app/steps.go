@@ -2,23 +2,19 @@ package app
 
 import (
 	"context"
-	"errors"
-	"time"
+	"sort"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
 
-// checkRun is the program's own run under cargo; what it showed of the GPU is the proofs' matter.
-const checkRun = "run"
-
 // gathered is what a walk notes for its result.
 type gathered struct {
 	walked   bool // the road was walked: there is GPU work, and the verb is judged
-	checks   []report.Check
 	proofs   []proof
 	receipts []receipt.Receipt
 	cause    *finding.Finding // of a failed build, where it is known
@@ -26,78 +22,101 @@ type gathered struct {
 	compileErrors []cargo.Diagnostic
 	// notProven is why a proof that was asked for was not made.
 	notProven string
-	lines     *report.Lines // stdout among cargo's messages; nil where they were not asked for
+	trace     *finding.Trace
+	sink      *report.Sink
 }
 
-// step takes one of the road's steps, and notes what came of it and how long it took. Two steps of one name in a row are one check.
+// step takes one of the road's steps, and notes what came of it.
 func (j *journey) step(ctx context.Context, id string, f func(context.Context) error) error {
 	j.walked = true
-	began := time.Now()
-	err := f(ctx)
-	c := report.Check{ID: id, State: report.Passed, Seconds: time.Since(began).Seconds()}
-	if err != nil {
-		c.State, c.Message = report.Failed, err.Error()
-		var code exit.Code
-		if errors.As(err, &code) { // its words were said already
-			c.Message = ""
-			if id == checkRun && isVerdict(int(code)) {
-				c.State = report.Passed
-			}
-		}
+	err := j.trace.Check(id, func() error { return f(ctx) })
+	if j.sink.Lines() != nil {
+		j.sink.TellCheck(id, j.stages())
 	}
-	if n := len(j.checks); n > 0 && j.checks[n-1].ID == id {
-		c.Seconds += j.checks[n-1].Seconds
-		j.checks = j.checks[:n-1]
-	}
-	j.checks = append(j.checks, c)
-	j.tellStep(id)
 	return err
 }
 
-func isVerdict(code int) bool {
-	return code == exit.NotUsed || code == exit.Unproved || code == exit.OtherKernels
+// stages is what the steps found so far.
+func (j *journey) stages() report.Stages {
+	s := report.Stages{
+		Verb: j.Line.Verb, Judged: j.walked, Answer: j.reach, Asked: j.Line.Features, Set: report.SetOf(j.Tools), Stale: j.staleLines(), Cleaned: j.cleanedPackages(),
+		CompileErrors: j.compileErrors, Cause: j.cause, Audited: j.auditedProgram, Audits: auditResult(j.audited), Findings: j.findings,
+		Proving: report.Proving{
+			Asked: j.proofAsked(), Required: j.options.RequireProof, MarkedOnly: j.marks() != nil && !j.options.ExpectCPU, EndedByAudit: j.endedByAudit,
+			Unmade: j.notProven, Missed: j.missed,
+		},
+	}
+	if j.Project != nil {
+		s.Manifest, s.Root = j.Shown(j.Project.Manifest), j.Project.Root
+	}
+	if j.trace != nil {
+		s.Checks = j.trace.Checks()
+	}
+	return s
+}
+
+// result are the stages with the programs and what they showed.
+func (j *journey) result() report.Stages {
+	s := j.stages()
+	for _, p := range j.programs {
+		made := report.Program{Name: p.Name, Path: p.Path, Source: p.Source, Kind: p.Kind, Package: p.Package, Marked: j.marked(p)}
+		if report.Reached(s.Checks, report.CheckBuild) {
+			if r, err := j.scan(p.Path); err == nil {
+				made.Code, made.Images = scanLine(r), report.Images(r)
+			}
+		}
+		s.Programs = append(s.Programs, made)
+	}
+	for _, p := range j.proofs {
+		s.Proofs = append(s.Proofs, report.ProgramProof{Program: p.Program, Proof: report.ProofOf(p.Verdict, p.Evidence)})
+	}
+	return s
+}
+
+// proofAsked says whether this run was to prove something.
+func (j *journey) proofAsked() bool {
+	switch j.Line.Verb {
+	case "run", "test", "bench":
+		return !j.Line.NoRun
+	}
+	return j.options.Prove || j.Config.Prove.Value != nil
+}
+
+func (j *journey) staleLines() []string {
+	lines := stale.Lines(j.compared.Reasons)
+	for _, d := range j.compared.Unknown {
+		lines = append(lines, d.Package+": "+d.Why)
+	}
+	return append(lines, j.faultLines()...)
+}
+
+// cleanedPackages lists the packages that were cleaned.
+func (j *journey) cleanedPackages() []string {
+	out := make([]string, 0, len(j.cleaned))
+	for name := range j.cleaned {
+		out = append(out, name)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// reachResult is what one of our own verbs says of the features.
+func (j *journey) reachResult(verb string) report.Result {
+	s := j.stages()
+	s.Verb = verb
+	return report.ReachResult(s)
+}
+
+// reachEnd is how a verb about features ends.
+func reachEnd(stops bool) error {
+	if stops {
+		return exit.Code(exit.Unreached)
+	}
+	return nil
 }
 
 // ndjson answers where our own lines go among cargo's, or nil.
-func (j *journey) ndjson() *report.Lines {
-	if j.lines == nil && j.Line.WantsJSON() {
-		j.lines = report.NewLines(j.Shell.Out)
-	}
-	return j.lines
-}
-
-// tellStep writes what a step found as a line among cargo's messages.
-func (j *journey) tellStep(id string) {
-	if j.ndjson() == nil {
-		return
-	}
-	switch id {
-	case report.CheckReach:
-		if f := j.featuresResult(); f != nil {
-			j.event("reach", f)
-		}
-		for _, f := range j.findings {
-			j.event("finding", f)
-		}
-	case report.CheckToolchain:
-		if s := j.setResult(); s != nil {
-			j.event("toolchain", s)
-		}
-	case report.CheckStale:
-		j.event("stale", struct {
-			Stale   []string `json:"stale"`
-			Cleaned []string `json:"cleaned"`
-		}{append([]string{}, j.staleLines()...), append([]string{}, j.cleanedPackages()...)})
-	case checkRun:
-		j.lines.Shared() // cargo and the program had stdout for themselves
-	}
-}
-
-func (j *journey) event(what string, fields any) {
-	if err := j.ndjson().Event(what, fields); err != nil {
-		j.Shell.Warning("a gpubuild-%s line could not be written: %v", what, err)
-	}
-}
+func (j *journey) ndjson() *report.Lines { return j.sink.Lines() }
 
 // noteProof keeps a verdict that was told.
 func (j *journey) noteProof(p proof) {
@@ -105,7 +124,16 @@ func (j *journey) noteProof(p proof) {
 	if p.Receipt != nil {
 		j.receipts = append(j.receipts, *p.Receipt)
 	}
-	if j.ndjson() != nil {
-		j.lines.Shared() // the program had stdout for itself
+	if l := j.ndjson(); l != nil {
+		l.Shared() // the program had stdout for itself
 	}
+}
+
+// tellTimings says where the time went, where that was asked for.
+func (j *journey) tellTimings(ok bool) error {
+	if j.options.Timings == nil {
+		return nil
+	}
+	phases, total := j.trace.Phases()
+	return report.TimingsOf(j.Host, phases, total, j.messages, j.reach).Tell(j.Machine, *j.options.Timings, ok)
 }

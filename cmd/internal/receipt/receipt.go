@@ -2,7 +2,7 @@
 //
 // A receipt joins a binary, by its SHA-256, with the evidence of one run of it, the rules that it was judged by and the verdict. Check
 // decides whether a receipt still says what it says: that it is whole, that the binary is that one, and that today's rules, applied to
-// the stored evidence, come to the same verdict. It reads no file and starts nothing.
+// the stored evidence, come to the same verdict. It writes nothing and starts nothing, and reads only the binary.
 //
 // A receipt is no signature. Its sum finds damage and careless edits; whoever can write the file can also write the sum, so that a receipt
 // is worth as much as the way on which it came. The command line stands in it as it was given; of the environment only Allowed.

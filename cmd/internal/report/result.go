@@ -77,6 +77,7 @@ type Device struct {
 type Program struct {
 	Name    string  `json:"name"`
 	Path    string  `json:"path"`
+	Source  string  `json:"-"` // its first source file
 	Kind    string  `json:"kind,omitempty"`
 	Package string  `json:"package,omitempty"`
 	Code    string  `json:"code,omitempty"` // the device code that it holds, in a line
@@ -94,6 +95,7 @@ type Audit struct {
 	Said    string `json:"said,omitempty"`
 	Code    int    `json:"exit_code"`
 	Reached bool   `json:"reached"` // it came to where this mode fails
+	Passed  bool   `json:"-"`
 }
 
 // Image is device code of one kind and architecture.

@@ -1,4 +1,4 @@
-package app
+package report
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/local"
-	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
@@ -17,15 +17,15 @@ import (
 func TestTimings(t *testing.T) {
 	at := time.Now().Truncate(time.Second)
 	tick := func(d time.Duration) { at = at.Add(d) }
-	w := startWatch(func() time.Time { return at })
-	w.step("manifests")
+	w := finding.NewTrace(func() time.Time { return at })
+	w.Phase("manifests")
 	tick(100 * time.Millisecond)
-	w.step("features")
+	w.Phase("features")
 	tick(400 * time.Millisecond)
-	w.step(stepCargo)
+	w.Phase(PhaseCargo)
 	began := at
 	tick(90 * time.Second)
-	w.step("scan")
+	w.Phase("scan")
 	tick(time.Second)
 
 	h, err := local.Host()
@@ -59,8 +59,8 @@ func TestTimings(t *testing.T) {
 		m.Target.Kind = []string{"lib"}
 		return m
 	}
-	j := &journey{app: &app{Machine: &session.Machine{Host: h}}, watch: w, reach: &features.Answer{Units: []features.ScriptUnit{{Name: "candle-kernels"}, {Name: "cudarc"}, {Name: "bindgen_cuda"}}}}
-	j.messages = []cargo.Message{
+	answer := &features.Answer{Units: []features.ScriptUnit{{Name: "candle-kernels"}, {Name: "cudarc"}, {Name: "bindgen_cuda"}}}
+	messages := []cargo.Message{
 		ran("cudarc@0.19.10", script("new", time.Second, 2*time.Second)),
 		ran("candle-kernels@0.11.1", script("old", 2*time.Second, 80*time.Second)),
 		ran("serde@1.0.0", script("old", time.Second, time.Second)),            // no GPU package
@@ -72,8 +72,9 @@ func TestTimings(t *testing.T) {
 		lib("candle-kernels@0.11.1", false),
 		{Reason: cargo.Artifact, Fresh: true}, {Reason: cargo.Artifact}, {Reason: cargo.Artifact},
 	}
-	got := w.result()
-	got.Kernels, got.Compiled, got.Fresh = j.scriptTimes(), 2, 1
+	phases, total := w.Phases()
+	got := TimingsOf(h, phases, total, messages, answer)
+	got.Compiled, got.Fresh = 2, 1
 	text := ""
 	for _, l := range got.lines() {
 		text += fmt.Sprintf("%s|%s\n", l[0], l[1])

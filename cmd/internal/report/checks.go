@@ -1,0 +1,182 @@
+package report
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+)
+
+// Reached says whether a run came to a check.
+func Reached(checks []finding.Check, id string) bool {
+	for _, c := range checks {
+		if c.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+// checkOf is a check as a result has it. What an exit code alone means was said already.
+func checkOf(c finding.Check) Check {
+	out := Check{ID: c.ID, State: Passed, Seconds: c.Took.Seconds()}
+	var code exit.Code
+	switch {
+	case c.Err == nil:
+	case !errors.As(c.Err, &code):
+		out.State, out.Message = Failed, c.Err.Error()
+	case c.ID != CheckRun || !isVerdict(c.Err):
+		out.State = Failed
+	}
+	return out
+}
+
+// checks are those that were made, those that were not reached, and one for each program's proof.
+func (s Stages) checks(programs []Program, end error, audited string) []Check {
+	if !s.Judged {
+		return []Check{endCheck(CheckBuild, end)}
+	}
+	var out []Check
+	stopped := ""
+	for _, id := range []string{CheckReach, CheckToolchain, CheckStale, CheckBuild, CheckCode} {
+		c := Check{ID: id, State: Skipped}
+		for _, made := range s.Checks {
+			if made.ID == id {
+				c = checkOf(made)
+			}
+		}
+		switch {
+		case c.State == Skipped:
+			c.Message = "not reached"
+			if stopped != "" {
+				c.Message += ": " + stopped + " failed"
+			}
+		case c.State == Failed:
+			stopped = id
+		}
+		if c.State != Skipped && c.Message == "" {
+			c.Message = s.message(id, c.State)
+		}
+		if id == CheckBuild && c.State == Failed && s.Cause != nil {
+			c.Detail = strings.TrimSpace(s.Cause.Message + "\n" + s.Cause.Fix)
+		}
+		out = append(out, c)
+	}
+	if s.Verb == "check" || s.Verb == "clippy" {
+		return out
+	}
+	for _, c := range s.Checks {
+		if c.ID == CheckRun {
+			out = append(out, checkOf(c))
+		}
+	}
+	out = append(out, AuditChecks(s.Audits, audited+" ")...)
+	for _, p := range programs {
+		out = append(out, s.proofCheck(p, exit.Of(end)))
+	}
+	return out
+}
+
+// proofCheck is the check of a program's proof, in a run that ended with code.
+func (s Stages) proofCheck(p Program, code int) Check {
+	c := Check{ID: CheckProof, Name: p.Name, State: Skipped, Message: "nothing was run"}
+	switch {
+	case p.Proof == nil && s.Proving.Asked:
+		c.Message = cmp.Or(s.Proving.Unmade, "no GPU here")
+	case p.Proof == nil:
+	case p.Proof.Verdict == Proved:
+		c.State, c.Message = Passed, "ran its kernel on "+p.Proof.Device
+	default:
+		c.Message = p.Proof.Verdict + ": " + p.Proof.Why
+	}
+	if p.Proof != nil {
+		c.Detail = strings.Join(p.Proof.Lines, "\n")
+	}
+	if c.State == Skipped && s.Proving.requires(p, code) {
+		c.State = Failed
+	}
+	return c
+}
+
+// requires says whether a program's missing proof is an error, in a run that ended with code.
+func (w Proving) requires(p Program, code int) bool {
+	return w.Required || verdictCode(code) && !w.EndedByAudit && (p.Marked || !w.MarkedOnly)
+}
+
+// message says in a line what a check that has no words of its own found.
+func (s Stages) message(id, state string) string {
+	switch id {
+	case CheckReach:
+		for _, f := range s.Findings {
+			if state == Failed && f.Severity == finding.Error {
+				return f.Message
+			}
+		}
+		if s.Answer != nil {
+			return strings.Join(ReachLines(s.Answer), "; ")
+		}
+	case CheckToolchain:
+		if s.Set != nil {
+			var words []string
+			for _, w := range []string{prefixed("CUDA ", s.Set.Toolkit), s.Set.Compiler, prefixed("cuDNN ", s.Set.CUDNN), s.Set.Arch} {
+				if w != "" {
+					words = append(words, w)
+				}
+			}
+			return strings.Join(words, ", ")
+		}
+	case CheckStale:
+		if state == Failed {
+			return strings.Join(s.Stale, "; ")
+		}
+		if len(s.Cleaned) > 0 {
+			return "cleaned " + strings.Join(s.Cleaned, ", ")
+		}
+		return "nothing is stale"
+	case CheckBuild:
+		return Count(len(s.Programs), "program")
+	case CheckCode:
+		return "what was built is from the tools and for the architecture that were asked for"
+	}
+	return ""
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+// AuditChecks are a check for each mode of an audit; prefix stands before the mode's name where the result has other checks, too.
+func AuditChecks(audits []Audit, prefix string) []Check {
+	var out []Check
+	for _, a := range audits {
+		state := map[bool]string{true: Passed, false: Failed}[a.Passed]
+		out = append(out, Check{ID: "audit", Name: prefix + a.Mode, State: state, Message: a.Why, Detail: a.Said})
+	}
+	return out
+}
+
+// endCheck is a check of something that has no other words than its error.
+func endCheck(id string, err error) Check {
+	if err == nil {
+		return Check{ID: id, State: Passed}
+	}
+	return Check{ID: id, State: Failed, Message: err.Error()}
+}
+
+// withFailure sees to it that what ended badly has a check that failed: a reader of JUnit looks at nothing else.
+func withFailure(checks []Check, verb string, end error) []Check {
+	if exit.Of(end) == exit.Done {
+		return checks
+	}
+	for _, c := range checks {
+		if c.State == Failed {
+			return checks
+		}
+	}
+	return append(checks, endCheck(cmp.Or(verb, CheckBuild), end))
+}

@@ -1,0 +1,204 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/verify"
+)
+
+// resultLimit is the size up to which a result is read.
+const resultLimit = receipt.Limit
+
+// Collected is what the files of results say.
+type Collected struct {
+	Files        int
+	Observations []Observation
+	Expected     []string // the rows that a matrix has
+	Bad          []BadFile
+}
+
+// BadFile is one that is no result.
+type BadFile struct {
+	File string `json:"file"`
+	Why  string `json:"why"`
+}
+
+// BadFilesError lists what cannot be joined, so that one run tells all of it.
+type BadFilesError struct {
+	Bad   []BadFile
+	Files int
+}
+
+func (e *BadFilesError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %s cannot be joined:", len(e.Bad), Count(e.Files, "file"))
+	for _, f := range e.Bad {
+		fmt.Fprintf(&b, "\n  %s: %s", f.File, f.Why)
+	}
+	return b.String()
+}
+
+// ExitCode is exit.Usage.
+func (e *BadFilesError) ExitCode() int { return exit.Usage }
+
+// Hint says how to go on without them.
+func (e *BadFilesError) Hint() string {
+	return "leave them out, or leave them to --skip-bad, which tells them and joins the others"
+}
+
+// Collect reads the files of results that a command line names; of a directory every .json and .xml below it.
+func Collect(m *session.Machine, names []string, real receipt.Real) (Collected, error) {
+	files, err := resultFiles(m, names)
+	if err != nil {
+		return Collected{}, err
+	}
+	out := Collected{Files: len(files), Observations: []Observation{}, Bad: []BadFile{}}
+	for _, f := range files {
+		list, rows, err := observe(m, f, real)
+		if err != nil {
+			out.Bad = append(out.Bad, BadFile{f, err.Error()})
+			continue
+		}
+		out.Observations, out.Expected = append(out.Observations, list...), append(out.Expected, rows...)
+	}
+	return out, nil
+}
+
+func resultFiles(m *session.Machine, names []string) ([]string, error) {
+	var out []string
+	seen := map[string]bool{}
+	add := func(shown string) {
+		if abs := m.Host.Clean(m.Host.Abs(shown)); !seen[abs] {
+			seen[abs] = true
+			out = append(out, shown)
+		}
+	}
+	for _, name := range names {
+		fi, err := os.Stat(m.Host.Abs(name))
+		switch {
+		case err != nil:
+			return nil, unreadable(name, err, "give files that are there, or their directory")
+		case !fi.IsDir():
+			add(name)
+			continue
+		}
+		var below []string
+		err = filepath.WalkDir(m.Host.Abs(name), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if ext := strings.ToLower(filepath.Ext(path)); d.Type().IsRegular() && (ext == ".json" || ext == ".xml") {
+				below = append(below, path)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, unreadable(name, err, "give files that you may read")
+		}
+		sort.Strings(below)
+		for _, p := range below {
+			add(m.Shown(p))
+		}
+	}
+	return out, nil
+}
+
+// unreadable names a file and why it cannot be read, without the path that the error of the file system repeats.
+func unreadable(name string, err error, fix string) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		err = p.Err
+	}
+	return &exit.UsageError{What: fmt.Sprintf("%s cannot be read: %v", name, err), Fix: fix}
+}
+
+// observe reads what one file says; or which rows a matrix has.
+func observe(m *session.Machine, file string, real receipt.Real) ([]Observation, []string, error) {
+	data, err := m.Host.ReadFile(m.Host.Abs(file), resultLimit)
+	if err != nil {
+		return nil, nil, err
+	}
+	if rows, ok := Expected(data); ok {
+		return nil, rows, nil
+	}
+	weight := ByJUnit
+	if json.Valid(data) {
+		weight = ByAnswer
+	}
+	list, err := Read(data, func(schema string, data []byte) ([]Result, bool, error) {
+		if !strings.HasPrefix(schema, receipt.Family) {
+			return nil, false, nil
+		}
+		weight = ByReceipt
+		r, err := receipt.Decode(data)
+		if err != nil {
+			return nil, true, err
+		}
+		one, err := OfReceipt(r, real)
+		return []Result{one}, true, err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	out := make([]Observation, 0, len(list))
+	for _, r := range list {
+		out = append(out, Observation{File: file, Weight: weight, Result: r})
+	}
+	return out, nil, nil
+}
+
+// OfReceipt makes the result of a receipt. A proof in it counts only as far as its own evidence, judged again, comes to it: a verdict that somebody
+// wrote there is none.
+func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
+	if !r.Whole() {
+		return Result{}, &FormatError{Why: "this receipt was changed after it was written: its sum does not fit"}
+	}
+	var out Result
+	if len(r.Result) == 0 {
+		// Of a gpubuild that wrote no result into it: neither the row nor the time is known.
+		out = Result{Verb: "prove", Gpubuild: r.Gpubuild, Command: r.Command}
+	} else {
+		list, err := Read(r.Result, nil)
+		if err != nil {
+			return out, err
+		}
+		out = list[0]
+	}
+	for i := range out.Programs {
+		out.Programs[i].Proof = nil // as the receipts say, and no other way
+	}
+	for _, one := range append([]receipt.Receipt{r}, r.More...) {
+		if !one.Evidence.Ran {
+			continue
+		}
+		p := ProofOf(one.Verdict, one.Evidence)
+		if wrong := one.Holds(real(one.Evidence)); len(wrong) > 0 && one.Verdict.Kind == verify.Proved {
+			p = &Proof{Verdict: Unproved, Why: "the receipt does not hold: " + wrong[0], Lines: p.Lines}
+		}
+		name := pathBase(one.Binary.Path)
+		found := false
+		for i := range out.Programs {
+			if out.Programs[i].Proof == nil && pathBase(out.Programs[i].Path) == name {
+				out.Programs[i].Proof, found = p, true
+				break
+			}
+		}
+		if !found {
+			out.Programs = append(out.Programs, Program{Name: name, Path: one.Binary.Path, Code: one.Binary.Code, Proof: p})
+		}
+	}
+	return out, nil
+}
+
+// pathBase is the last name of a path of either system: a receipt may be of another than this.
+func pathBase(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }

@@ -1,0 +1,137 @@
+package report
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/features/manifest"
+)
+
+// endFindings are what the end of a cargo command adds to the findings of its stages.
+func endFindings(m *session.Machine, s Stages, r Result, end error) []finding.Finding {
+	var out []finding.Finding
+	code := exit.Of(end)
+	if code == exit.Stale {
+		for _, l := range s.Stale {
+			out = append(out, finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l, Fix: "leave --gpu-no-clean out"})
+		}
+	}
+	for _, p := range r.Programs {
+		if f, ok := ProofFinding(p, s.Proving.requires(p, code)); ok {
+			f.Path = p.Source
+			out = append(out, f)
+		}
+	}
+	if isExit(end) {
+		for _, d := range s.CompileErrors {
+			out = append(out, finding.Finding{
+				ID: "build.compile-error", Severity: finding.Error, Message: d.Message, Path: m.Shown(s.rustcPath(m, d.Path)), Line: d.Line,
+			})
+		}
+	}
+	for _, missed := range s.Proving.Missed {
+		out = append(out, finding.Finding{ID: "proof.not-run", Severity: finding.Error, Message: missed})
+	}
+	f, ok := failure(m, end, s.Verb)
+	if ok && s.Cause != nil {
+		f = *s.Cause
+		f.Severity = finding.Error
+	}
+	if ok {
+		out = append(out, f)
+	}
+	return out
+}
+
+// ProofFinding words a proof that did not succeed. counts: that is an error.
+func ProofFinding(p Program, counts bool) (finding.Finding, bool) {
+	if p.Proof == nil || p.Proof.Verdict == Proved {
+		return finding.Finding{}, false
+	}
+	f := finding.Finding{
+		ID: "proof." + strings.ReplaceAll(p.Proof.Verdict, " ", "-"), Severity: finding.Warning, Message: p.Name + ": " + p.Proof.Why,
+		Evidence: strings.Join(p.Proof.Lines, "\n"),
+	}
+	if counts {
+		f.Severity = finding.Error
+	}
+	return f, true
+}
+
+func isExit(err error) bool {
+	_, ok := err.(*buildenv.ExitError)
+	return ok
+}
+
+// isInterrupted says whether the user ended the run: nothing is reported of it.
+func isInterrupted(err error) bool { return errors.Is(err, context.Canceled) }
+
+// compileErrorLines are rustc's first errors of a build that failed, a line each.
+func compileErrorLines(m *session.Machine, s Stages, end error) []string {
+	if !isExit(end) {
+		return nil
+	}
+	var out []string
+	for _, d := range s.CompileErrors {
+		out = append(out, fmt.Sprintf("%s:%d: %s", m.Shown(s.rustcPath(m, d.Path)), d.Line, d.Message))
+	}
+	return out
+}
+
+// rustcPath makes a path of rustc's absolute: cargo starts it in the workspace's root.
+func (s Stages) rustcPath(m *session.Machine, path string) string {
+	if m.Host.IsAbs(path) {
+		return path
+	}
+	return m.Host.Join(s.Root, path)
+}
+
+// failure words an error that nothing else has put among the findings.
+func failure(m *session.Machine, end error, verb string) (finding.Finding, bool) {
+	var code exit.Code
+	if end == nil || errors.As(end, &code) {
+		return finding.Finding{}, false
+	}
+	f := finding.Finding{ID: "gpubuild.failed", Severity: finding.Error, Message: end.Error(), Fix: exit.Hint(end)}
+	var conf *config.Error
+	var toml *manifest.Error
+	child, failed := end.(*buildenv.ExitError)
+	switch {
+	case errors.As(end, &conf):
+		f.ID, f.Path, f.Line, f.Message = "config.wrong", m.Shown(conf.Path), conf.Line, conf.Problem
+	case errors.As(end, &toml):
+		f.ID, f.Path, f.Line, f.Message = "config.wrong", m.Shown(toml.Path), toml.Line, toml.Message
+	case failed:
+		f.ID = "build.failed"
+		if verb == "run" || verb == "test" || verb == "bench" {
+			f.ID = "run.failed"
+		}
+		f.Message = fmt.Sprintf("%s ended with %d", filepath.Base(child.Cmd.Path), child.Result.Code)
+	default:
+		f.ID = failureID(exit.Of(end))
+	}
+	return f, true
+}
+
+// failureID is the id of an error's finding by its exit code.
+func failureID(code int) string {
+	switch code {
+	case exit.Missing:
+		return "toolchain.missing"
+	case exit.Misfit:
+		return "toolchain.misfit"
+	case exit.Config:
+		return "config.wrong"
+	case exit.Usage:
+		return "command.wrong"
+	}
+	return "gpubuild.failed"
+}

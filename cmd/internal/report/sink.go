@@ -1,0 +1,327 @@
+package report
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/session"
+)
+
+// Files are the places that the flags of a command line name for its result. Empty: that form was not asked for.
+type Files struct {
+	JSON    *string // nil: not asked for; empty: stdout
+	SARIF   string
+	JUnit   string
+	Receipt string
+}
+
+// Wanted says whether any form of the result was asked for.
+func (f Files) Wanted() bool {
+	return f.SARIF != "" || f.JUnit != "" || f.Receipt != "" || f.JSON != nil
+}
+
+// Sink takes the result of one command line and renders it in every form that was asked for: files, lines among cargo's JSON messages, and what GitHub
+// Actions reads.
+type Sink struct {
+	machine  *session.Machine
+	words    []string // the command line without the program's name
+	files    Files
+	lines    *Lines // nil: cargo's JSON messages were not asked for
+	finished bool
+}
+
+// NewSink is for one command line: its words without the program's name, the files that it names, and whether it asks for cargo's JSON messages.
+func NewSink(m *session.Machine, words []string, files Files, messages bool) *Sink {
+	s := &Sink{machine: m, words: words, files: files}
+	if messages {
+		s.lines = NewLines(m.Shell.Out)
+	}
+	return s
+}
+
+// Lines is where cargo's JSON messages and ours go; nil: they were not asked for.
+func (s *Sink) Lines() *Lines { return s.lines }
+
+// Wants says whether anything is rendered of a cargo command that ended with end; judged as in Stages.
+func (s *Sink) Wants(judged bool, end error) bool {
+	return !isInterrupted(end) && (s.files.Wanted() || judged && (s.onGitHub() || s.lines != nil))
+}
+
+// Finish renders what a cargo command came to, and answers how it ends after that: what could not be written is told, and counts only where all else was
+// well. seal makes the receipts; it is called only where a file is named for them.
+func (s *Sink) Finish(st Stages, seal func() ([]receipt.Receipt, error), end error) error {
+	r := Assemble(s.machine, s.words, st, end)
+	if st.Judged && s.lines != nil {
+		s.tellEnd(r, len(st.Findings))
+	}
+	bad := s.render(r, nil, st.Judged && s.onGitHub())
+	if s.files.Receipt != "" {
+		receipts, err := seal()
+		if err == nil {
+			err = s.writeReceipts(receipts, r)
+		}
+		bad = append(bad, err)
+	}
+	return s.endWith(end, bad)
+}
+
+// FinishVerb renders what one of our own verbs came to, of which part is known. fields are those of the verb's own answer, or nil. receipts are written
+// where a file is named.
+func (s *Sink) FinishVerb(part Result, fields any, receipts []receipt.Receipt, end error) error {
+	s.finished = true
+	r := OfVerb(s.machine, s.words, part, end)
+	bad := s.render(r, fields, s.onGitHub())
+	if len(receipts) > 0 {
+		bad = append(bad, s.writeReceipts(receipts, r))
+	}
+	return s.endWith(end, bad)
+}
+
+// FinishEarly renders an error of one of our own verbs that came before its answer.
+func (s *Sink) FinishEarly(verb string, end error) error {
+	if end == nil || s.finished || isInterrupted(end) {
+		return end
+	}
+	s.files.JSON = nil // there is no answer
+	return s.FinishVerb(Result{Verb: verb}, nil, nil, end)
+}
+
+// endWith tells what could not be written; it is the end only where all else was well.
+func (s *Sink) endWith(end error, bad []error) error {
+	for _, err := range bad {
+		switch {
+		case err == nil:
+		case end == nil:
+			end = err
+		default:
+			s.machine.Shell.Failure(err)
+		}
+	}
+	return end
+}
+
+// onGitHub says whether a step of GitHub Actions reads what we write.
+func (s *Sink) onGitHub() bool { return s.machine.Host.Env.Get("GITHUB_ACTIONS") == "true" }
+
+// tellEnd writes the programs, the findings that the end added, and how the command ended among cargo's messages. told findings were written before.
+func (s *Sink) tellEnd(r Result, told int) {
+	for _, p := range r.Programs {
+		s.Event("program", p)
+	}
+	for _, f := range r.Findings[told:] {
+		s.Event("finding", f)
+	}
+	s.Event("finished", struct {
+		OK     bool    `json:"ok"`
+		Code   int     `json:"exit_code"`
+		Row    string  `json:"row,omitempty"`
+		Checks []Check `json:"checks"`
+	}{r.OK(), r.Code, r.Row, r.Checks})
+}
+
+// TellCheck writes what a check found as lines among cargo's messages, where they were asked for.
+func (s *Sink) TellCheck(id string, st Stages) {
+	if s.lines == nil {
+		return
+	}
+	switch id {
+	case CheckReach:
+		if f := FeaturesOf(st.Answer, st.Asked); f != nil {
+			s.Event("reach", f)
+		}
+		for _, f := range st.Findings {
+			s.Event("finding", f)
+		}
+	case CheckToolchain:
+		if st.Set != nil {
+			s.Event("toolchain", st.Set)
+		}
+	case CheckStale:
+		s.Event("stale", struct {
+			Stale   []string `json:"stale"`
+			Cleaned []string `json:"cleaned"`
+		}{append([]string{}, st.Stale...), append([]string{}, st.Cleaned...)})
+	case CheckRun:
+		s.lines.Shared() // cargo and the program had stdout for themselves
+	}
+}
+
+// Event writes one of our own lines among cargo's messages, where they were asked for.
+func (s *Sink) Event(what string, fields any) {
+	if s.lines == nil {
+		return
+	}
+	if err := s.lines.Event(what, fields); err != nil {
+		s.machine.Shell.Warning("a gpubuild-%s line could not be written: %v", what, err)
+	}
+}
+
+// render writes a result in every form that was asked for, and answers what could not be written.
+func (s *Sink) render(r Result, fields any, github bool) []error {
+	var bad []error
+	write := func(file string, data []byte, err error) {
+		if err == nil {
+			err = writeAnswer(s.machine, file, data)
+		}
+		bad = append(bad, err)
+	}
+	if s.files.JSON != nil {
+		data, err := r.Answer(fields)
+		write(*s.files.JSON, data, err)
+	}
+	if s.files.SARIF != "" || github {
+		var place string
+		r, place = s.rooted(r)
+		if s.files.SARIF != "" {
+			data, err := r.SARIF(place)
+			write(s.files.SARIF, data, err)
+		}
+		if github {
+			_, err := io.WriteString(s.machine.Shell.Err, Annotations(r.Findings))
+			bad = append(bad, err, s.appendSummary(r))
+		}
+	}
+	if s.files.JUnit != "" {
+		data, err := r.JUnit()
+		write(s.files.JUnit, data, err)
+	}
+	return bad
+}
+
+// writeReceipts writes one file of what was found: the first receipt, the others behind it, and the result of the whole run.
+func (s *Sink) writeReceipts(list []receipt.Receipt, r Result) error {
+	answer, err := r.Answer(nil)
+	if err != nil {
+		return err
+	}
+	first := list[0]
+	first.Result, first.More = answer, list[1:]
+	data, err := first.Encode()
+	if err != nil {
+		return err
+	}
+	if err := WriteFile(s.machine, s.files.Receipt, data); err != nil {
+		return err
+	}
+	s.machine.Shell.Status("Receipt", "%s (%s)", s.machine.Shown(s.machine.Host.Abs(s.files.Receipt)), first.Verdict.Kind)
+	return nil
+}
+
+// Answer writes a verb's machine-readable answer: to a file, to stdout where its name is empty, or nowhere where it was not asked for.
+func Answer(m *session.Machine, file *string, verb string, ok bool, findings []finding.Finding, fields any) error {
+	if file == nil {
+		return nil
+	}
+	data, err := Envelope(verb, ok, findings, fields)
+	if err != nil {
+		return err
+	}
+	return writeAnswer(m, *file, data)
+}
+
+func writeAnswer(m *session.Machine, file string, data []byte) error {
+	if file == "" {
+		_, err := m.Shell.Out.Write(data)
+		return err
+	}
+	return WriteFile(m, file, data)
+}
+
+// WriteFile writes a file that the command line names: its directory is made, and the file is whole or as it was. The error's exit code is exit.Usage.
+func WriteFile(m *session.Machine, file string, data []byte) error {
+	path := m.Host.Abs(file)
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = cache.WriteFile(path, data, 0o644)
+	} else {
+		err = &cache.WriteError{Path: path, Err: err}
+	}
+	if err != nil {
+		return &fileError{err}
+	}
+	return nil
+}
+
+// fileError says that a file that the command line names cannot be written.
+type fileError struct{ err error }
+
+func (e *fileError) Error() string { return e.err.Error() }
+
+// ExitCode is exit.Usage.
+func (e *fileError) ExitCode() int { return exit.Usage }
+
+func (e *fileError) Unwrap() error { return e.err }
+
+// appendSummary appends to the step's summary what there is room for.
+func (s *Sink) appendSummary(r Result) error {
+	file := s.machine.Host.Env.Get("GITHUB_STEP_SUMMARY")
+	if file == "" {
+		return nil
+	}
+	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return fmt.Errorf("the step summary: %w", err)
+	}
+	fi, err := f.Stat()
+	if err == nil {
+		_, err = io.WriteString(f, r.Summary(SummaryRoom(fi.Size())))
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("the step summary: %w", err)
+	}
+	return nil
+}
+
+// rooted is a result whose findings have paths below the source root, and the place of a finding without a path.
+func (s *Sink) rooted(r Result) (Result, string) {
+	root := s.sourceRoot(r.Project)
+	r.Findings = append([]finding.Finding{}, r.Findings...)
+	for i := range r.Findings {
+		r.Findings[i].Path = s.below(root, r.Findings[i].Path)
+	}
+	if r.Project == "" {
+		return r, s.below(root, "gpubuild.toml")
+	}
+	return r, s.below(root, r.Project)
+}
+
+// sourceRoot is what paths in SARIF and annotations are relative to: the checkout of the workflow, else the directory with .git above the project.
+func (s *Sink) sourceRoot(project string) string {
+	h := s.machine.Host
+	start := h.Cwd
+	if project != "" {
+		start = h.Dir(h.Abs(project))
+	}
+	if root := h.Env.Get("GITHUB_WORKSPACE"); root != "" && (h.Below(start, root) || h.SamePath(start, root)) {
+		return root
+	}
+	for dir := start; ; dir = h.Dir(dir) {
+		if _, err := h.Files.Stat(h.Join(dir, ".git")); err == nil {
+			return dir
+		}
+		if h.Dir(dir) == dir {
+			return h.Cwd
+		}
+	}
+}
+
+// below is a path below the source root with slashes, or the absolute path of another.
+func (s *Sink) below(root, path string) string {
+	if path == "" {
+		return ""
+	}
+	h := s.machine.Host
+	abs, root := h.Clean(h.Abs(path)), h.Clean(root)
+	if !h.Below(abs, root) || h.SamePath(abs, root) {
+		return abs
+	}
+	return strings.ReplaceAll(strings.TrimLeft(abs[len(root):], `/\`), `\`, "/")
+}
