@@ -52,7 +52,8 @@ type Options struct {
 	Keep       bool                        // leave the records there
 	Nodes      []string                    // the GPUs' device nodes; nil: those of this machine, DeviceNodes
 
-	Counterfactual bool // where something matched, run it again with every device hidden and without input
+	Trace          io.Writer // when each kernel ran, as Chrome trace JSON; nil: not asked for
+	Counterfactual bool      // where something matched, run it again with every device hidden and without input
 }
 
 // Rules answers the rules that go with the options.
@@ -218,6 +219,15 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	records, err := probe.ReadDir(targetDir)
 	if err != nil {
 		return e, fmt.Errorf("records of %s: %w", e.Binary, err)
+	}
+	if o.Trace != nil {
+		launches, err := probe.Timeline(targetDir)
+		if err == nil {
+			err = probe.WriteTrace(o.Trace, launches, Plain)
+		}
+		if err != nil {
+			return e, fmt.Errorf("trace: %w", err)
+		}
 	}
 	e.BadLines, e.CutFiles, e.LostFiles, e.Truncated = records.Bad, records.Cut, records.Lost, records.Truncated
 	for _, p := range records.Processes {

@@ -39,6 +39,7 @@ type Options struct {
 	ExpectCPU      bool
 	Counterfactual bool
 	Receipt        string
+	Trace          string
 	SARIF          string
 	HTML           string
 	SkipBad        bool
@@ -140,7 +141,7 @@ var flags = []flag{
 		o.AuditArgs, err = splitWords(v)
 		return err
 	}},
-	{"require-proof", none, onCargo, "", "without a proof end with 21; build: run what was built, as --gpu-prove does", func(o *Options, _ string) error { o.RequireProof = true; return nil }},
+	{"require-proof", none, onCargo, "", "end with 21 without a proof, with 22 where only other kernels ran; build: run what was built, as --gpu-prove does", func(o *Options, _ string) error { o.RequireProof = true; return nil }},
 	{"kernel", required, onCargo | onProve, "REGEX", "the kernels that count, instead of the matmul patterns", func(o *Options, v string) error {
 		re, err := regexp.Compile(v)
 		o.Kernel = re
@@ -181,6 +182,7 @@ var flags = []flag{
 		o.Counterfactual = true
 		return nil
 	}},
+	{"trace", required, onProve, "FILE", "write when each kernel ran as Chrome trace JSON, which Perfetto opens", func(o *Options, v string) error { o.Trace = v; return nil }},
 	{"receipt", required, onCargo | onProve, "FILE", "write what was found as a receipt; see `gpubuild receipt --help`", func(o *Options, v string) error { o.Receipt = v; return nil }},
 	{"timeout", required, onCargo | onProve, "DURATION", "end the proven program after this time, such as 30s", func(o *Options, v string) error {
 		d, err := time.ParseDuration(v)
@@ -290,7 +292,7 @@ var flags = []flag{
 // onlyOn names the verbs that know a flag of their group alone.
 var onlyOn = map[string][]string{
 	"kernel": {"prove"}, "expect-exit": {"prove"}, "probe": {"prove"}, "cupti": {"prove"}, "min": {"prove"}, "device": {"prove"}, "child": {"prove"},
-	"expect": {"prove"}, "counterfactual": {"prove"}, "receipt": {"prove"},
+	"expect": {"prove"}, "counterfactual": {"prove"}, "receipt": {"prove"}, "trace": {"prove"},
 	"toolkit": {"doctor", "env", "stale", "exec", "clean"}, "arch": {"doctor", "env", "stale", "exec", "clean"},
 	"ccbin": {"doctor", "env", "stale", "exec", "clean"}, "backend": {"doctor", "env", "stale"}, "shell": {"env"}, "diff": {"env"}, "save": {"doctor"},
 	"for": {"doctor"}, "explain": {"stale"}, "strict": {"features"}, "fix": {"features"}, "dry-run": {"features", "clean", "ci"}, "why": {"features"},

@@ -1,12 +1,14 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"path"
 	"strconv"
 	"strings"
 
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
@@ -44,9 +46,18 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual,
 		Timeout: o.Timeout, Stdin: a.Stdin, Stdout: watch.stdout, Stderr: watch.stderr, Own: r.Kernels(),
 	}
+	var trace bytes.Buffer
+	if o.Trace != "" {
+		asked.Trace = &trace
+	}
 	p, err := a.proveSealed(ctx, o, asked)
 	if err != nil {
 		return err
+	}
+	if o.Trace != "" {
+		if err := cache.WriteFile(a.Host.Abs(o.Trace), trace.Bytes(), 0o644); err != nil {
+			return err
+		}
 	}
 	a.tellVerdict(p)
 	end := ending{program: a.Shown(binary), verb: "prove", code: failed(p, o.ExpectExit), onCPU: !o.ExpectCPU && p.Verdict.Kind == verify.NotUsed, missing: st.missing}

@@ -1,0 +1,102 @@
+package probe
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Launch is one launch as it was recorded; Count is more than one where the probe summed several of one kernel up.
+type Launch struct {
+	Pid     int
+	Name    string
+	Device  int
+	Context uint32
+	Stream  uint32
+	Grid    [3]int
+	Block   [3]int
+	Start   uint64 // nanoseconds
+	End     uint64
+	Count   uint64
+}
+
+const maxLaunches = 1 << 20
+
+// Timeline answers the launches that were recorded in a directory, in the order of their files, up to a million. What is no record is skipped.
+func Timeline(dir string) ([]Launch, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		return nil, err
+	}
+	var out []Launch
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			continue // ReadDir says what that means
+		}
+		out = timeline(f, out)
+		f.Close()
+	}
+	return out, nil
+}
+
+func timeline(r io.Reader, out []Launch) []Launch {
+	in, pid := bufio.NewScanner(io.LimitReader(r, maxFile)), 0
+	in.Buffer(nil, maxLine)
+	for in.Scan() && len(out) < maxLaunches {
+		var l line
+		if json.Unmarshal(in.Bytes(), &l) != nil {
+			continue
+		}
+		switch {
+		case l.Event == "injected":
+			pid = l.Pid
+		case l.Event == "kernel" && l.Start > 0 && l.End > l.Start:
+			launch := Launch{pid, l.Name, l.Device, l.Context, l.Stream, l.Grid, l.Block, l.Start, l.End, 1}
+			if l.Count != nil {
+				launch.Count = *l.Count
+			}
+			out = append(out, launch)
+		}
+	}
+	return out
+}
+
+// traceEvent is an event of Chrome's trace format ("Trace Event Format"), which Perfetto and chrome://tracing open.
+type traceEvent struct {
+	Name  string         `json:"name"`
+	Phase string         `json:"ph"`
+	Time  float64        `json:"ts"` // microseconds
+	Long  float64        `json:"dur,omitempty"`
+	Pid   int            `json:"pid"`
+	Tid   uint32         `json:"tid"`
+	Args  map[string]any `json:"args,omitempty"`
+}
+
+// WriteTrace writes launches as a Chrome trace: a track for each process, in it one for each stream. name answers what a kernel is called there.
+func WriteTrace(w io.Writer, launches []Launch, name func(string) string) error {
+	events, named := []traceEvent{}, map[[2]int]bool{}
+	var first uint64
+	for i, l := range launches {
+		if i == 0 || l.Start < first {
+			first = l.Start
+		}
+	}
+	for _, l := range launches {
+		if track := [2]int{l.Pid, int(l.Stream)}; !named[track] {
+			named[track] = true
+			events = append(events,
+				traceEvent{Name: "process_name", Phase: "M", Pid: l.Pid, Args: map[string]any{"name": fmt.Sprintf("process %d, GPU", l.Pid)}},
+				traceEvent{Name: "thread_name", Phase: "M", Pid: l.Pid, Tid: l.Stream, Args: map[string]any{"name": fmt.Sprintf("device %d, stream %d", l.Device, l.Stream)}})
+		}
+		args := map[string]any{"kernel": l.Name, "device": l.Device, "context": l.Context, "grid": l.Grid, "block": l.Block}
+		if l.Count > 1 {
+			args["launches"] = l.Count
+		}
+		events = append(events, traceEvent{Name: name(l.Name), Phase: "X", Time: float64(l.Start-first) / 1e3, Long: float64(l.End-l.Start) / 1e3, Pid: l.Pid, Tid: l.Stream, Args: args})
+	}
+	return json.NewEncoder(w).Encode(map[string]any{"displayTimeUnit": "ns", "traceEvents": events})
+}
