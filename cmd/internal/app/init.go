@@ -116,22 +116,29 @@ func (j *journey) initText(ctx context.Context) string {
 	say("# arch = %q", arch)
 	say("")
 	say("# With this table each `gpubuild build` runs what it built, under the probe, and ends with 0 only when its kernel ran on a GPU.")
-	say("# [prove]")
-	switch len(bins) {
-	case 0:
+	switch bin, why := j.productProgram(bins); {
+	case bin != "":
+		say("# %s has a matrix product: %s.", bin, why)
+		say("[prove]")
+		say("bin = %q", bin)
+	case len(bins) == 0:
+		say("# [prove]")
 		say("# bin = \"app\"")
-	case 1:
+	case len(bins) == 1:
+		say("# [prove]")
 		say("# bin = %q", bins[0])
 	default:
+		say("# [prove]")
 		say("# bin = %-24q # or %s", bins[0], strings.Join(bins[1:], ", "))
 	}
 	say("# args = [\"--device\", \"cuda\"]")
-	say("# kernel = \"matmul\"            # regular expression; left out: the usual names of matrix products")
+	say("# kernel = \"matmul\"            # a regular expression, or a list; left out: a matrix product")
 	say("# expect-exit = 0")
 	say("")
 	say("# With this table `gpubuild test` fails where one of these test targets did not run a kernel on the GPU; [bench] does the same for bench.")
 	say("# [test]")
 	say("# gpu = [\"kernels\", \"integration-*\"]")
+	say("# kernel = \"matmul\"")
 	say("")
 	say("# What CI builds: a row for each combination; `gpubuild ci matrix` shows the rows, `gpubuild ci init github|gitlab` writes a workflow that runs them.")
 	say("# [matrix]")
