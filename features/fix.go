@@ -32,30 +32,15 @@ type mender struct {
 	edits   []*change
 	editOf  map[*manifest.Package]*change
 	blocked []int // packages of others that do not pass the feature on
-	covered map[int]bool
 }
 
 func (k *rootJudge) mend(feature, meaning string, want []int) *mender {
-	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, leads: map[int]bool{}, seen: map[int]bool{},
-		covered: map[int]bool{}, editOf: map[*manifest.Package]*change{}}
+	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, seen: map[int]bool{},
+		editOf: map[*manifest.Package]*change{}}
 	for _, i := range want {
 		m.want[i] = true
-		m.leads[i] = true
 	}
-	for changed := true; changed; {
-		changed = false
-		for _, i := range k.r.Linked {
-			if m.leads[i] {
-				continue
-			}
-			for _, d := range k.Nodes[i].Deps {
-				if k.r.Set[d.To] && m.leads[d.To] {
-					m.leads[i], changed = true, true
-					break
-				}
-			}
-		}
-	}
+	m.leads = k.LeadingTo(k.r, func(i int) bool { return m.want[i] })
 	m.walk(k.r.Node)
 	return m
 }
@@ -114,7 +99,6 @@ func (m *mender) walk(i int) {
 				f = "cuda"
 			}
 			m.add(p, key+f)
-			m.cover(nd.To)
 		case m.Nodes[nd.To].Local:
 			if !slices.Contains(m.Nodes[nd.To].Features, m.feature) {
 				m.add(p, key+m.feature)
@@ -123,22 +107,8 @@ func (m *mender) walk(i int) {
 		case c != nil && c.On(m.Nodes[nd.To].Features):
 		case m.Declares(nd.To, m.cuda) && !slices.Contains(m.Nodes[nd.To].Features, m.cuda):
 			m.add(p, key+m.cuda)
-			m.cover(nd.To)
 		default:
 			m.blocked = append(m.blocked, nd.To)
-		}
-	}
-}
-
-// cover marks what a crate leads to as reached: passing the feature on from there is that crate's own business.
-func (m *mender) cover(i int) {
-	if m.covered[i] {
-		return
-	}
-	m.covered[i] = true
-	for _, d := range m.Nodes[i].Deps {
-		if m.r.Set[d.To] {
-			m.cover(d.To)
 		}
 	}
 }
@@ -226,11 +196,10 @@ func (k *rootJudge) hostOnly(off []int) string {
 
 // weakEdges lists the weak edges of a feature whose dependency is not linked.
 func (k *rootJudge) weakEdges(f string) []manifest.Edge {
-	p := k.ManifestOf(k.r.Node)
-	if p == nil {
+	if k.pkg == nil {
 		return nil
 	}
-	return k.deadEdges(k.r.Node, p, f)
+	return k.deadEdges(k.r.Node, k.pkg, f)
 }
 
 func (k *rootJudge) deadEdges(i int, p *manifest.Package, f string) []manifest.Edge {
@@ -249,11 +218,11 @@ func (k *rootJudge) deadEdges(i int, p *manifest.Package, f string) []manifest.E
 
 // turnsOn answers a feature of the root's package that turns an optional dependency on; empty when there is none.
 func (k *rootJudge) turnsOn(dep string) string {
-	p := k.ManifestOf(k.r.Node)
-	if p == nil {
+	p := k.pkg
+	switch {
+	case p == nil:
 		return ""
-	}
-	if p.Implicit(dep) {
+	case p.Implicit(dep):
 		return dep
 	}
 	for _, f := range slices.Sorted(maps.Keys(p.Features)) {

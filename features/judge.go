@@ -140,7 +140,7 @@ func (j *judge) root(r *graph.Root) {
 			out.Reached = true
 		}
 	}
-	k := &rootJudge{judge: j, r: r, label: label, main: main, asked: out.Asked, on: gpuOn}
+	k := &rootJudge{judge: j, r: r, pkg: j.ManifestOf(r.Node), label: label, main: main, asked: out.Asked, on: gpuOn}
 	for _, f := range out.Asked {
 		k.feature(f)
 	}

@@ -15,6 +15,7 @@ import (
 type rootJudge struct {
 	*judge
 	r     *graph.Root
+	pkg   *manifest.Package // of the root; nil: its manifest was not found
 	label string
 	main  string   // source file of a root that is a program
 	asked []string // GPU features that are on in the root's package
@@ -230,7 +231,7 @@ func (k *rootJudge) byFile(f string) bool {
 				if t.CPU {
 					find.Severity, find.Fix = Error, t.Fix
 				}
-				if p := k.ManifestOf(k.r.Node); t.CUDA && k.Host.OS == "linux" && p != nil && !k.src.Passes(p, "no-as-needed") {
+				if t.CUDA && k.Host.OS == "linux" && k.pkg != nil && !k.src.Passes(k.pkg, "no-as-needed") {
 					// https://github.com/LaurentMazare/tch-rs/issues/907: a library's build script cannot say so for the program.
 					find.Message += "; unless its own build script passes -Wl,--no-as-needed, " +
 						"the linker may leave libtorch_cuda out of the program"
@@ -260,13 +261,12 @@ func (k *rootJudge) via() string {
 
 // artifact answers the program of another package to which a feature of the root goes, by an artifact dependency; empty when there is none.
 func (k *rootJudge) artifact(f string) string {
-	p := k.ManifestOf(k.r.Node)
-	if p == nil || k.Graph == nil {
+	if k.pkg == nil || k.Graph == nil {
 		return ""
 	}
-	_, edges := p.Closure([]string{f})
+	_, edges := k.pkg.Closure([]string{f})
 	for _, e := range edges {
-		for _, d := range p.Dependencies {
+		for _, d := range k.pkg.Dependencies {
 			if d.Key != e.Dep || !d.Artifact {
 				continue
 			}
@@ -304,8 +304,8 @@ func (v *view) torch(r *graph.Root) source.Libtorch {
 // finding is about a feature of the root's package.
 func (k *rootJudge) finding(id, severity, feature, format string, a ...any) Finding {
 	f := Finding{ID: id, Severity: severity, Message: fmt.Sprintf(format, a...), Evidence: k.via(), Root: k.label}
-	if p := k.ManifestOf(k.r.Node); p != nil {
-		f.Path, f.Line = p.Manifest, p.FeatureLine(feature)
+	if k.pkg != nil {
+		f.Path, f.Line = k.pkg.Manifest, k.pkg.FeatureLine(feature)
 	}
 	return f
 }

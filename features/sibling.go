@@ -105,9 +105,8 @@ func (k *rootJudge) siblings() {
 		}
 		f := k.finding(id, severity, goal, "%s", msg)
 		f.Evidence, f.Lacks = evidence, []Lack{k.lack(i, want)}
-		if root := k.ManifestOf(k.r.Node); goal == "cudnn" && root != nil && k.Nodes[k.r.Node].Local && root.Declares("cuda") &&
-			k.wouldReach(i) {
-			f.Fix, f.Edits = ownCUDA(root), k.ownEdit(root)
+		if goal == "cudnn" && k.pkg != nil && k.Nodes[k.r.Node].Local && k.pkg.Declares("cuda") && k.wouldReach(i) {
+			f.Fix, f.Edits = ownCUDA(k.pkg), k.ownEdit(k.pkg)
 		} else if f.Fix = k.commandLine(i, want); f.Fix == "" {
 			m := k.mend(goal, "cuda", []int{i})
 			for _, e := range m.edits {
@@ -145,17 +144,14 @@ func together(found []Finding) []Finding {
 
 // commandLine mends what was asked as dep/feature on the command line by more of the same; empty where an edge must be written.
 func (k *rootJudge) commandLine(i int, want string) string {
-	p := k.ManifestOf(k.r.Node)
-	if len(k.asked) > 0 || p == nil {
+	if len(k.asked) > 0 || k.pkg == nil {
 		return ""
 	}
-	if p.Declares("cuda") && k.wouldReach(i) {
+	if k.pkg.Declares("cuda") && k.wouldReach(i) {
 		return "--features cuda"
 	}
-	for _, d := range k.Nodes[k.r.Node].Deps {
-		if dep, ok := k.DepFor(p, d); ok && d.To == i {
-			return "--features " + strings.Join(append(k.qualified(), dep.Key+"/"+want), ",")
-		}
+	if key := k.directKey(i); key != "" {
+		return "--features " + strings.Join(append(k.qualified(), key+"/"+want), ",")
 	}
 	return ""
 }
@@ -172,7 +168,7 @@ func (k *rootJudge) wouldReach(i int) bool {
 // ownCodeOff answers the root's package where its own cuda is off and gates code, and where that is; nil where it does not.
 func (k *rootJudge) ownCodeOff() (p *manifest.Package, where string) {
 	n := &k.Nodes[k.r.Node]
-	if p = k.ManifestOf(k.r.Node); p == nil || slices.Contains(n.Features, "cuda") || !p.Declares("cuda") {
+	if p = k.pkg; p == nil || slices.Contains(n.Features, "cuda") || !p.Declares("cuda") {
 		return nil, ""
 	}
 	switch g := k.src.GateOf(p, "cuda", n.Features, k.main); {
@@ -293,12 +289,11 @@ func (k *rootJudge) weakEdge(i int, p *manifest.Package, f string, e manifest.Ed
 
 // directKey is the name by which the root's package depends on another; empty when it does not.
 func (k *rootJudge) directKey(i int) string {
-	p := k.ManifestOf(k.r.Node)
-	if p == nil {
+	if k.pkg == nil {
 		return ""
 	}
 	for _, d := range k.Nodes[k.r.Node].Deps {
-		if dep, ok := k.DepFor(p, d); ok && d.To == i {
+		if dep, ok := k.DepFor(k.pkg, d); ok && d.To == i {
 			return dep.Key
 		}
 	}

@@ -49,22 +49,7 @@ func (v *View) Draw(r manifest.Request, form string) (string, error) {
 	}
 	arrows := map[[2]int]bool{}
 	for _, r := range v.Roots {
-		leads := map[int]bool{}
-		for _, i := range r.Linked {
-			if v.Crate(i).CUDA() {
-				leads[i] = true
-			}
-		}
-		for changed := true; changed; {
-			changed = false
-			for _, i := range r.Linked {
-				for _, d := range v.Nodes[i].Deps {
-					if !leads[i] && r.Set[d.To] && leads[d.To] {
-						leads[i], changed = true, true
-					}
-				}
-			}
-		}
+		leads := v.LeadingTo(&r, func(i int) bool { return v.Crate(i).CUDA() })
 		place(r.Node)
 		for _, i := range r.Linked {
 			for _, d := range v.Nodes[i].Deps {

@@ -40,6 +40,26 @@ func (v *View) Carried(r *Root, from Feature) map[Feature]bool {
 	return seen
 }
 
+// LeadingTo marks what of a root is wanted, and everything that depends on it.
+func (v *View) LeadingTo(r *Root, wanted func(int) bool) map[int]bool {
+	leads := map[int]bool{}
+	for _, i := range r.Linked {
+		if wanted(i) {
+			leads[i] = true
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, i := range r.Linked {
+			leading := func(d Dep) bool { return r.Set[d.To] && leads[d.To] }
+			if !leads[i] && slices.ContainsFunc(v.Nodes[i].Deps, leading) {
+				leads[i], changed = true, true
+			}
+		}
+	}
+	return leads
+}
+
 // EdgeNodes lists the nodes, linked into a root, of the dependencies that an edge of package p names; p is that of node.
 func (v *View) EdgeNodes(r *Root, node int, p *manifest.Package, e manifest.Edge) []int {
 	var out []int

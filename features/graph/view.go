@@ -15,35 +15,37 @@ type View struct {
 	Project *manifest.Project
 	Catalog *catalog.Catalog
 	Graph   *Graph // nil: made from tree
-	Nodes   []node // index = unit or tree node
+	Nodes   []Node // index = unit or tree node
 	Roots   []Root
 	files   map[string]*manifest.Package // manifests by path; nil: cannot be read
 }
 
-// node is one package with one set of features, as far as it is linked.
-type node struct {
+// Node is one package with one set of features, as far as it is linked.
+type Node struct {
 	ID       string
 	Name     string
 	Version  string
 	Local    bool
 	Registry bool   // of crates.io, as a tree tells it
 	source   string // what a tree says of where it is from
-	Dir      string // of the manifest; empty until manifestOf found it
+	Dir      string // of the manifest; empty until ManifestOf found it
 	src      string
 	Features []string
 	Platform string // empty: the one that is built for without --target, or, from a tree, the only one
-	Deps     []nodeDep
+	Deps     []Dep
 }
 
-type nodeDep struct {
+// Dep is a step from a node to one that it depends on.
+type Dep struct {
 	To   int
 	name string // extern crate name; empty from a tree
 }
 
+// Root is one thing that is built, with what is linked into it.
 type Root struct {
 	Node   int
-	Linked []int
-	Set    map[int]bool
+	Linked []int        // the root first
+	Set    map[int]bool // the same
 }
 
 // NewView reads one of cargo's answers; with both, the unit graph.
@@ -55,27 +57,27 @@ func NewView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *Graph,
 	case g != nil:
 		v.Graph, linked = g, g.Linked
 		roots = append(append(roots, g.Roots...), g.embedded(g.Roots)...)
-		v.Nodes = make([]node, len(g.Units))
+		v.Nodes = make([]Node, len(g.Units))
 		for i := range g.Units {
 			u := &g.Units[i]
 			id := manifest.ParsePkgID(u.PkgID)
-			n := node{ID: u.PkgID, Name: id.Name, Version: id.Version, Local: id.Local(), Dir: id.Dir(h), src: u.Target.SrcPath,
+			n := Node{ID: u.PkgID, Name: id.Name, Version: id.Version, Local: id.Local(), Dir: id.Dir(h), src: u.Target.SrcPath,
 				Features: u.Features, Platform: u.Platform}
 			for _, d := range u.Dependencies {
-				n.Deps = append(n.Deps, nodeDep{d.Index, d.Name})
+				n.Deps = append(n.Deps, Dep{d.Index, d.Name})
 			}
 			v.Nodes[i] = n
 		}
 	case t != nil:
 		roots, linked = t.Roots, t.Linked
 		for _, tn := range t.Nodes {
-			n := node{Name: tn.Name, Version: tn.Version, Features: tn.Features, Platform: tn.Platform, Registry: tn.Source == "",
+			n := Node{Name: tn.Name, Version: tn.Version, Features: tn.Features, Platform: tn.Platform, Registry: tn.Source == "",
 				source: tn.Source}
 			if h.IsAbs(tn.Source) && !strings.Contains(tn.Source, "://") {
 				n.Local, n.Dir = true, tn.Source
 			}
 			for _, c := range tn.Children {
-				n.Deps = append(n.Deps, nodeDep{To: c})
+				n.Deps = append(n.Deps, Dep{To: c})
 			}
 			v.Nodes = append(v.Nodes, n)
 		}
@@ -138,7 +140,7 @@ func (v *View) ManifestOf(i int) *manifest.Package {
 
 // locked answers what the lock file has of a package that a tree names; nil where it has none, or several that the tree does not tell
 // apart. A tree names a repository by its address and the commit's first digits, another registry by what the configuration calls it.
-func (v *View) locked(n *node) *manifest.LockPackage {
+func (v *View) locked(n *Node) *manifest.LockPackage {
 	if v.Project == nil || n.Local {
 		return nil
 	}
@@ -220,7 +222,7 @@ func (v *View) DepNode(i int, d manifest.Dependency, set map[int]bool) int {
 }
 
 // DepFor answers the dependency entry by which package i calls node to.
-func (v *View) DepFor(p *manifest.Package, to nodeDep) (manifest.Dependency, bool) {
+func (v *View) DepFor(p *manifest.Package, to Dep) (manifest.Dependency, bool) {
 	var found manifest.Dependency
 	ok := false
 	for _, d := range p.Dependencies {
