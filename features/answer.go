@@ -2,6 +2,7 @@ package features
 
 import (
 	"errors"
+	"fmt"
 
 	"gpubuild/buildenv"
 	"gpubuild/features/catalog"
@@ -151,6 +152,22 @@ type Finding struct {
 	beside     bool   // a part of another finding's mend, in another manifest
 	undeclared bool   // … which has no such feature yet
 }
+
+// lineAt is what a finding wants of one line of a manifest.
+type lineAt struct {
+	feature string
+	edges   []string
+	to      []string // the dependencies, where only names were compared
+}
+
+// Lack is a feature that a linked crate has not, although the request means it.
+type Lack struct {
+	Crate   string `json:"crate"`
+	Version string `json:"version"`
+	Feature string `json:"feature"`
+}
+
+func (l Lack) String() string { return fmt.Sprintf("`%s` of %s %s", l.Feature, l.Crate, l.Version) }
 
 // Needs is what the linked crates and their build scripts ask of the machine.
 type Needs struct {

@@ -8,13 +8,6 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// lineAt is what a finding wants of one line of a manifest.
-type lineAt struct {
-	feature string
-	edges   []string
-	to      []string // the dependencies, where only names were compared
-}
-
 const toldOfALine = 3 // faults that one line has, in words
 
 // PerLine makes one finding of all that are about one feature of one manifest, with every edge that it lacks: several hints for a line

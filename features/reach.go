@@ -316,3 +316,7 @@ func (k *rootJudge) findingIn(p *manifest.Package, id, severity, feature, format
 	f.Path, f.Line = p.Manifest, p.FeatureLine(feature)
 	return f
 }
+
+func (v *view) lack(i int, feature string) Lack {
+	return Lack{v.Nodes[i].Name, v.Nodes[i].Version, feature}
+}

@@ -13,15 +13,6 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// Lack is a feature that a linked crate has not, although the request means it.
-type Lack struct {
-	Crate   string `json:"crate"`
-	Version string `json:"version"`
-	Feature string `json:"feature"`
-}
-
-func (l Lack) String() string { return fmt.Sprintf("`%s` of %s %s", l.Feature, l.Crate, l.Version) }
-
 // Gap is what one package of a build lacks, and for which of its features.
 type Gap struct {
 	Root    string // package

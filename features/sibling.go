@@ -212,10 +212,6 @@ func (k *rootJudge) ownOff() {
 	k.find(find)
 }
 
-func (v *view) lack(i int, feature string) Lack {
-	return Lack{v.Nodes[i].Name, v.Nodes[i].Version, feature}
-}
-
 // ownCUDA is a package's cudnn with its own cuda in front.
 func ownCUDA(p *manifest.Package) string {
 	return edit.FeatureLine("cudnn", manifest.Union([]string{"cuda"}, p.Features["cudnn"]))
