@@ -18,6 +18,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -39,7 +40,6 @@ type app struct {
 const (
 	nvmlChild   = "__gpubuild-nvml"
 	runnerChild = "__gpubuild-runner"
-	ciChild     = "__gpubuild-ci"
 )
 
 // Main runs gpubuild on the real machine and answers its exit code. args begin with the program's own name.
@@ -109,8 +109,8 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 	switch words[0] {
 	case runnerChild:
 		return asItEnded(a.runnerMain(ctx, words[1:]))
-	case ciChild:
-		return a.ciInside(ctx, words[1:])
+	case ci.Child:
+		return ci.Inside(ctx, a.Machine, ciParser(), words[1:], func(err error) int { return finish(a.Shell, err) })
 	case "help":
 		if len(words) == 1 {
 			words = []string{"--help"}

@@ -3,11 +3,13 @@ package app
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/ci"
 	"gpubuild/features/graph"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
@@ -67,7 +69,7 @@ type Options struct {
 	Stdout         bool
 	Timings        *string // nil: not asked for; empty: the table only
 	Route          bool
-	Format         string // ci matrix: github, gitlab, json, text
+	Format         string // ci matrix: one of ci.Formats
 	Only           string // ci run: one step
 	Libraries      bool
 	Fetch          bool // ci run: consent to what a step fetches
@@ -239,13 +241,12 @@ var flags = []flag{
 	{"force", none, onProject, "", "init, ci init: replace a file that is there", func(o *Options, _ string) error { o.Force = true; return nil }},
 	{"route", none, onProject, "", "find a command line that reaches without a change to any manifest; cargo is asked about each",
 		func(o *Options, _ string) error { o.Route = true; return nil }},
-	{"format", required, onProject, "github|gitlab|json|text", "the form of the matrix", func(o *Options, v string) error {
-		switch v {
-		case "github", "gitlab", "json", "text":
-			o.Format = v
-			return nil
+	{"format", required, onProject, strings.Join(ci.Formats(), "|"), "the form of the matrix", func(o *Options, v string) error {
+		if !slices.Contains(ci.Formats(), v) {
+			return fmt.Errorf("%q is none of %s", v, strings.Join(ci.Formats(), ", "))
 		}
-		return fmt.Errorf("%q is none of github, gitlab, json, text", v)
+		o.Format = v
+		return nil
 	}},
 	{"only", required, onProject, "toolkit|build|prove", "run: one step of the row", func(o *Options, v string) error {
 		switch v {

@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features/manifest"
@@ -140,7 +141,8 @@ func (j *journey) initText(ctx context.Context) string {
 	say("# gpu = [\"kernels\", \"integration-*\"]")
 	say("# kernel = \"matmul\"")
 	say("")
-	say("# What CI builds: a row for each combination; `gpubuild ci matrix` shows the rows, `gpubuild ci init github|gitlab` writes a workflow that runs them.")
+	say("# What CI builds: a row for each combination; `gpubuild ci matrix` shows the rows, `gpubuild ci init %s` writes a workflow that runs them.",
+		ci.ProviderNames("|"))
 	say("# [matrix]")
 	say("# features = [\"cuda\"]")
 	say("# cuda = [%q]", minorOf(version))

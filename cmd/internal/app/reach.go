@@ -7,7 +7,6 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
-	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 )
 
@@ -39,13 +38,7 @@ func (j *journey) verdict() (*features.Answer, error) {
 
 // heard is what cargo answered, in the words of features.
 func (j *journey) heard() (features.Input, error) {
-	catalog, err := catalog.Default()
-	if err != nil {
-		return features.Input{}, err
-	}
-	return features.Input{
-		Project: j.Project, Request: j.request(), Catalog: catalog, Strict: j.options.Strict, Graph: j.graph.Units, Tree: j.graph.Tree,
-	}, nil
+	return j.session.With(j.Line).Input(j.graph, j.options.Strict)
 }
 
 // checkReach says whether the features arrive, and stops where they do not.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"gpubuild/cmd/internal/ci"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
@@ -49,7 +50,7 @@ func verbs() []verb {
 			"gpubuild exec -- maturin build --release", onExec, runExec},
 		{"toolchain", "list, install, use, verify or remove CUDA toolkits",
 			"gpubuild toolchain list\ngpubuild toolchain install 13.4\ngpubuild toolchain use 13.4\ngpubuild toolchain verify|remove 13.4\n\ninstall fetches NVIDIA's wheels with your own pip into your cache: no admin rights, nothing outside the cache. CUDA 12, whose wheels\nhold no nvcc, comes from NVIDIA's redistributable archives, and so does CUDA 13 where there is no pip.\nuse names the toolkit for all your builds (a version, or a directory), below --gpu-toolkit, GPUBUILD_CUDA and the project's own word;\n`use default` forgets it, `use` alone shows it. It is kept in your own configuration file.\nverify and remove take a version, a name or a directory that `list` shows; verify alone looks at all of them.", onToolchain, runToolchain},
-		{"ci", "the matrix of CI: `matrix`, `run ROW`, `init github|gitlab`",
+		{"ci", "the matrix of CI: `matrix`, `run ROW`, `init " + ci.ProviderNames("|") + "`",
 			"gpubuild ci matrix\ngpubuild ci run cuda-cuda13.4-sm_90-linux-x86_64-dev\ngpubuild ci init github --stdout\n\nmatrix lists the rows that [matrix] in gpubuild.toml makes, those that are left out with the reason. run does on this machine what CI does for a row;\n" +
 				"a row that proves ends with 21 where there is no GPU. init writes a workflow that runs the rows.", onProject, runCI},
 		{"explain", "say what a failed build's log means, or a code: `LOG`, `-` or `CODE`",

@@ -149,16 +149,16 @@ func TestLimits(t *testing.T) {
 		return s
 	}
 	var tooMany *ci.TooManyError
-	if _, err := ci.GitHubOutputs(expand(t, grow(256), all)); err != nil {
+	if _, err := ci.GitHub.Rows(expand(t, grow(256), all), ci.Workflow{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := ci.GitHubOutputs(expand(t, grow(257), all)); !errors.As(err, &tooMany) || tooMany.Have != 257 || tooMany.Limit != 256 {
+	if _, err := ci.GitHub.Rows(expand(t, grow(257), all), ci.Workflow{}); !errors.As(err, &tooMany) || tooMany.Have != 257 || tooMany.Limit != 256 {
 		t.Errorf("GitHub: got %v", err)
 	}
-	if _, err := ci.GitLabChild(expand(t, grow(200), all), ci.Workflow{}); err != nil {
+	if _, err := ci.GitLab.Rows(expand(t, grow(200), all), ci.Workflow{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := ci.GitLabChild(expand(t, grow(201), all), ci.Workflow{}); !errors.As(err, &tooMany) || tooMany.Limit != 200 || tooMany.Hint() == "" {
+	if _, err := ci.GitLab.Rows(expand(t, grow(201), all), ci.Workflow{}); !errors.As(err, &tooMany) || tooMany.Limit != 200 || tooMany.Hint() == "" {
 		t.Errorf("GitLab: got %v", err)
 	}
 	s := grow(3000)
@@ -194,14 +194,14 @@ func TestGitLabTakesNoWindowsRows(t *testing.T) {
 	s := spec()
 	s.Platform, s.Runners = []string{"windows-x86_64"}, map[string][]string{"windows-x86_64": {"win"}}
 	var shell *ci.ShellError
-	if _, err := ci.GitLabChild(expand(t, s, all), ci.Workflow{}); !errors.As(err, &shell) || shell.Hint() == "" {
+	if _, err := ci.GitLab.Rows(expand(t, s, all), ci.Workflow{}); !errors.As(err, &shell) || shell.Hint() == "" {
 		t.Errorf("got %v", err)
 	}
 }
 
 // TestGitHubsLabelIsNoTag: a job of GitLab with the tag ubuntu-24.04 would wait for a runner for ever; a label of the user's own is one.
 func TestGitHubsLabelIsNoTag(t *testing.T) {
-	text, err := ci.GitLabChild(expand(t, spec(), all), ci.Workflow{})
+	text, err := ci.GitLab.Rows(expand(t, spec(), all), ci.Workflow{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,11 +280,11 @@ func TestWorkflowsAreGolden(t *testing.T) {
 		}
 		return "", nil
 	})
-	outputs, err := ci.GitHubOutputs(m)
+	outputs, err := ci.GitHub.Rows(m, ci.Workflow{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	child, err := ci.GitLabChild(m, w)
+	child, err := ci.GitLab.Rows(m, w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +293,7 @@ func TestWorkflowsAreGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := ci.Text(m, func(n int64) string { return fmt.Sprint(n/1e6, " MB") })
-	for name, got := range map[string][]byte{"github.yml": ci.GitHub(w), "gitlab.yml": ci.GitLab(w), "rows.yml": child, "outputs.txt": outputs, "matrix.json": append(asJSON, '\n'), "matrix.txt": text} {
+	for name, got := range map[string][]byte{"github.yml": ci.GitHub.Workflow(w), "gitlab.yml": ci.GitLab.Workflow(w), "rows.yml": child, "outputs.txt": outputs, "matrix.json": append(asJSON, '\n'), "matrix.txt": text} {
 		path := filepath.Join("..", "..", "..", "testdata", "golden", "ci", name)
 		if *update {
 			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -339,7 +339,7 @@ func BenchmarkExpand200(b *testing.B) {
 		if err != nil || len(m.Rows) != 200 {
 			b.Fatal(len(m.Rows), err)
 		}
-		if _, err := ci.GitHubOutputs(m); err != nil {
+		if _, err := ci.GitHub.Rows(m, ci.Workflow{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -34,9 +34,16 @@ type githubRow struct {
 	Profile   string   `json:"profile"`
 }
 
-// GitHubOutputs writes the matrix as lines for $GITHUB_OUTPUT: compile and proof, each a matrix for fromJSON, and how many rows each has. A row's
+// github is GitHub Actions.
+type github struct{}
+
+func (github) Name() string   { return "github" }
+func (github) File() []string { return []string{".github", "workflows", "gpu.yml"} }
+func (github) Keep() string   { return "" }
+
+// Rows writes the matrix as lines for $GITHUB_OUTPUT: compile and proof, each a matrix for fromJSON, and how many rows each has. A row's
 // text stays inside its line: JSON has no line feeds of its own.
-func GitHubOutputs(m Matrix) ([]byte, error) {
+func (github) Rows(m Matrix, _ Workflow) ([]byte, error) {
 	if len(m.Rows) > GitHubLimit {
 		return nil, &TooManyError{Have: len(m.Rows), Limit: GitHubLimit, Whose: "a GitHub workflow's matrix"}
 	}
@@ -57,8 +64,8 @@ func GitHubOutputs(m Matrix) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// GitHub writes the workflow.
-func GitHub(w Workflow) []byte {
+// Workflow writes the workflow.
+func (github) Workflow(w Workflow) []byte {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p("%s", comment("Made by `gpubuild ci init github`; the rows are computed by `gpubuild ci matrix` from [matrix] in gpubuild.toml.\n"+

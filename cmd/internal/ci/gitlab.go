@@ -15,9 +15,19 @@ const GitLabLimit = 200
 // defaultImage has cargo, gcc, git, python3 and pip; Go comes with apt.
 const defaultImage = "rust:1-bookworm"
 
-// GitLabChild writes the pipeline of the rows: `ci matrix --format gitlab`, run by the plan job of GitLab's workflow. Rows with the same runner and image are
-// one job with parallel:matrix.
-func GitLabChild(m Matrix, w Workflow) ([]byte, error) {
+// gitlab is GitLab CI.
+type gitlab struct{}
+
+func (gitlab) Name() string   { return "gitlab" }
+func (gitlab) File() []string { return []string{".gitlab-ci.yml"} }
+
+func (gitlab) Keep() string {
+	return "keep yours, write ours beside it (--stdout > .gitlab/gpubuild.yml) and `include: {local: .gitlab/gpubuild.yml}`"
+}
+
+// Rows writes the pipeline of the rows, which the plan job of GitLab's workflow runs. Rows with the same runner and image are one job with
+// parallel:matrix.
+func (gitlab) Rows(m Matrix, w Workflow) ([]byte, error) {
 	type group struct {
 		kind, image string
 		tags        []string
@@ -98,8 +108,8 @@ func (e *ShellError) Hint() string {
 	return "leave these rows out for GitLab, with platform = [\"linux-x86_64\"] in [matrix], or write their job by hand around `gpubuild ci run ROW`"
 }
 
-// GitLab writes the workflow: one job makes the pipeline of the rows, another starts it and is as red as it is.
-func GitLab(w Workflow) []byte {
+// Workflow writes the workflow: one job makes the pipeline of the rows, another starts it and is as red as it is.
+func (gitlab) Workflow(w Workflow) []byte {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p("%s", comment("Made by `gpubuild ci init gitlab`; the rows are computed by `gpubuild ci matrix` from [matrix] in gpubuild.toml.\n"+

@@ -20,6 +20,13 @@ type Hosted struct {
 	Compilers []string `toml:"compilers"` // "gcc 13", "msvc 14.44"; none: not known
 }
 
+// hostedLabels are the runners of each platform, unless the configuration names others.
+func hostedLabels() map[string][]string {
+	return map[string][]string{
+		"linux-x86_64": {"ubuntu-24.04"}, "linux-aarch64": {"ubuntu-24.04-arm"}, "windows-x86_64": {"windows-2022"}, "windows-aarch64": {"windows-11-arm"},
+	}
+}
+
 // Machines is what is known of runners and images that are not ours.
 type Machines struct {
 	Runners []Hosted `toml:"runner"`

@@ -96,14 +96,14 @@ func TestShellTextIsSound(t *testing.T) {
 	for _, sh := range shells(t) {
 		for _, install := range []string{"", "go install example.org/x@v1", "cat <<EOF\n  text\nEOF", "if true; then\n\ttrue\nfi # end"} {
 			w.Install = install
-			texts := jobsOf(t, GitHub(w))
+			texts := jobsOf(t, GitHub.Workflow(w))
 			m := Matrix{Rows: []Row{{ID: "r", Kind: Compile, CUDA: "13.4", Platform: "linux-x86_64"}}}
-			child, err := GitLabChild(m, w)
+			child, err := GitLab.Rows(m, w)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var jobs map[string]struct{ Script []string }
-			for _, text := range [][]byte{child, GitLab(w)} {
+			for _, text := range [][]byte{child, GitLab.Workflow(w)} {
 				var doc map[string]any
 				if err := yaml.Unmarshal(text, &doc); err != nil {
 					t.Fatal(err)
@@ -152,12 +152,12 @@ func TestActionlintAcceptsTheWorkflows(t *testing.T) {
 		return exec.Command(lint, "-no-color", path).CombinedOutput()
 	}
 	for name, w := range workflows() {
-		text := GitHub(w)
+		text := GitHub.Workflow(w)
 		if out, err := run(text); err != nil {
 			t.Errorf("%s: %v\n%s\n%s", name, err, out, text)
 		}
 	}
-	broken := bytes.Replace(GitHub(Workflow{}), []byte("needs.plan.outputs.compile_count"), []byte("needs.plan.outputs.compiled"), 1)
+	broken := bytes.Replace(GitHub.Workflow(Workflow{}), []byte("needs.plan.outputs.compile_count"), []byte("needs.plan.outputs.compiled"), 1)
 	if out, err := run(broken); err == nil || !bytes.Contains(out, []byte("compiled")) {
 		t.Errorf("it accepts an output that does not exist: %v %s", err, out)
 	}
@@ -180,7 +180,7 @@ func TestSchemasAcceptTheWorkflows(t *testing.T) {
 	}
 	var hub, lab []string
 	for _, w := range workflows() {
-		hub, lab = append(hub, write(GitHub(w))), append(lab, write(GitLab(w)))
+		hub, lab = append(hub, write(GitHub.Workflow(w))), append(lab, write(GitLab.Workflow(w)))
 		m := Matrix{}
 		for _, s := range []string{"a", "${{ x }}", "a: b\nc"} {
 			for _, kind := range []string{Compile, Proof} {
@@ -190,7 +190,7 @@ func TestSchemasAcceptTheWorkflows(t *testing.T) {
 				m.Rows = append(m.Rows, r)
 			}
 		}
-		child, err := GitLabChild(m, w)
+		child, err := GitLab.Rows(m, w)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -99,7 +99,7 @@ func TestRowsOfAnyTextStayData(t *testing.T) {
 			r.CacheKey = r.cacheKey(s)
 			m.Rows = append(m.Rows, r)
 		}
-		out, err := GitHubOutputs(m)
+		out, err := GitHub.Rows(m, Workflow{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -114,7 +114,7 @@ func TestRowsOfAnyTextStayData(t *testing.T) {
 		if r := back.Include[0]; r.Runner[0] != s || r.Container != s || r.Features != s || r.Profile != s {
 			t.Fatalf("%q became %+v", s, r)
 		}
-		child, err := GitLabChild(m, Workflow{Install: "true", Setup: s, Dir: "d"})
+		child, err := GitLab.Rows(m, Workflow{Install: "true", Setup: s, Dir: "d"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,12 +141,12 @@ func TestRowsOfAnyTextStayData(t *testing.T) {
 
 // TestWorkflowsHoldTheUsersShellText: install and setup come out of the YAML as they went in, whatever they hold, and move nothing else.
 func TestWorkflowsHoldTheUsersShellText(t *testing.T) {
-	plain := len(jobsOf(t, GitHub(Workflow{Install: "x", Setup: "y", Dir: "z"})))
+	plain := len(jobsOf(t, GitHub.Workflow(Workflow{Install: "x", Setup: "y", Dir: "z"})))
 	for _, s := range texts(t) {
 		if strings.TrimSpace(s) == "" {
 			continue
 		}
-		runs := jobsOf(t, GitHub(Workflow{Install: s, Setup: s, Dir: s}))
+		runs := jobsOf(t, GitHub.Workflow(Workflow{Install: s, Setup: s, Dir: s}))
 		installs, setups := 0, 0
 		for _, r := range runs {
 			if r == s+"\n"+goBin {
@@ -160,7 +160,7 @@ func TestWorkflowsHoldTheUsersShellText(t *testing.T) {
 			t.Fatalf("%q: %d installs, %d setups, %d steps of %d", s, installs, setups, len(runs), plain)
 		}
 		var lab map[string]any
-		text := GitLab(Workflow{Install: s, Setup: s, Image: s, Dir: s})
+		text := GitLab.Workflow(Workflow{Install: s, Setup: s, Image: s, Dir: s})
 		if err := yaml.Unmarshal(text, &lab); err != nil {
 			t.Fatalf("%q: %v\n%s", s, err, text)
 		}
@@ -201,7 +201,7 @@ func TestPathsThatCIWouldReadAreRefused(t *testing.T) {
 
 // TestNothingHidesFailure: no workflow of ours may be green for a step that failed.
 func TestNothingHidesFailure(t *testing.T) {
-	for name, text := range map[string][]byte{"github": GitHub(Workflow{}), "gitlab": GitLab(Workflow{})} {
+	for name, text := range map[string][]byte{"github": GitHub.Workflow(Workflow{}), "gitlab": GitLab.Workflow(Workflow{})} {
 		for _, word := range []string{"|| true", "continue-on-error", "allow_failure: true", "nvidia-smi", "@main", "@master", "set +e", "permissions: write-all"} {
 			if bytes.Contains(text, []byte(word)) {
 				t.Errorf("%s has %q", name, word)

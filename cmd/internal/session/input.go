@@ -1,0 +1,17 @@
+package session
+
+import (
+	"gpubuild/features"
+	"gpubuild/features/catalog"
+)
+
+// Input is what features judges of this command line: the project, what is asked for, and cargo's answer. strict counts beside the configuration's.
+func (s *Session) Input(g Graph, strict bool) (features.Input, error) {
+	known, err := catalog.Default()
+	if err != nil {
+		return features.Input{}, err
+	}
+	return features.Input{
+		Project: s.Project, Request: s.Request(), Catalog: known, Strict: strict || s.Config.Strict.Value, Graph: g.Units, Tree: g.Tree,
+	}, nil
+}
