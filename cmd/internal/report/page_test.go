@@ -198,7 +198,7 @@ func FuzzPage(f *testing.F) {
 	for _, s := range []string{nasty, "</script>", "</style>", "<!--", "\" onload=\"x", "' x='", "{{.}}", "\xff", "\x00", "&lt;"} {
 		f.Add(s)
 	}
-	tags := func(t *testing.T, s string) (int, int) {
+	tags := func(t testing.TB, s string) (int, int) {
 		r := samples()["hostile"]
 		r.Row, r.Features, r.Set, r.Gpubuild = "x"+s, &report.Features{Asked: []string{"x" + s}}, &report.Set{Toolkit: "x" + s, Driver: "x" + s, Arch: "x" + s, Compiler: "x" + s, CUDNN: "x" + s}, "x"+s
 		r.Findings = []finding.Finding{{ID: "x" + s, Severity: "error", Message: "x" + s, Path: "x" + s, Fix: "x" + s}}
@@ -211,9 +211,9 @@ func FuzzPage(f *testing.F) {
 		text := string(data)
 		return strings.Count(text, "<"), strings.Count(text, "\"")
 	}
+	wantTags, wantQuotes := tags(f, "")
 	f.Fuzz(func(t *testing.T, s string) {
-		gotTags, gotQuotes := tags(t, s)
-		if wantTags, wantQuotes := tags(t, ""); gotTags != wantTags || gotQuotes != wantQuotes {
+		if gotTags, gotQuotes := tags(t, s); gotTags != wantTags || gotQuotes != wantQuotes {
 			t.Errorf("%d tags and %d quotes, want %d and %d", gotTags, gotQuotes, wantTags, wantQuotes)
 		}
 	})
