@@ -78,6 +78,8 @@ var asked = map[string]thing{
 	"gxx":         {[]string{"g++-11"}, "apt-get install g++-11 g++-12"},
 	"jsonschema":  {[]string{"check-jsonschema"}, "pip install check-jsonschema"},
 	"dash":        {[]string{"dash"}, "apt-get install dash"},
+	"libcuda":     {how: "libcuda=FILE, the driver of a run on a real GPU"},
+	"raw":         {how: "raw=DIR, where a run on a real GPU leaves what the probe wrote"},
 	"loader":      {how: "loader=DIR:DIR, directories of programs whose libraries are looked for"},
 	"execs":       {how: "execs=N, how often a watched program becomes another"},
 	"judged":      {how: "judged=N, how many random pieces of evidence are judged"},

@@ -23,7 +23,8 @@ import (
 var notName = regexp.MustCompile(`[^a-z0-9]+`)
 
 // TestGPU runs the zoo on this machine's real GPU under the shipped predicate: the same truths as on the stand-in driver. What only a stand-in can be told to
-// do is left out. GPUBUILD_TEST=traces=DIR names a directory to which each run's evidence goes, for testdata/traces.
+// do is left out. GPUBUILD_TEST=traces=DIR names a directory to which each run's evidence goes, for testdata/traces,
+// raw=DIR one for what the probe wrote, and libcuda=FILE the driver.
 func TestGPU(t *testing.T) {
 	h, err := local.Host()
 	if err != nil {
@@ -62,7 +63,7 @@ func TestGPU(t *testing.T) {
 				a.Min = min(a.Min, 500)
 			}
 			o := z.options(a, Options{Env: env, CUPTI: cupti, Probe: p, Real: real, RunDir: t.TempDir(), Timeout: 2 * time.Minute})
-			if raw := os.Getenv("GPUBUILD_RAW"); raw != "" {
+			if raw := need.Given("raw"); raw != "" {
 				o.RunDir, o.Keep = filepath.Join(raw, fmt.Sprintf("%03d", i)), true
 			}
 			e, err := Run(context.Background(), h, proc.Runner{Grace: time.Second}, o)
@@ -99,7 +100,7 @@ func (a animal) heavy() string {
 // driverOf is the file that the loader takes for libcuda.so.1: the one that .ci/gpu read in a receipt, else by the loader's own order.
 func driverOf(t *testing.T) string {
 	t.Helper()
-	dirs := append([]string{filepath.Dir(os.Getenv("GPUBUILD_LIBCUDA"))}, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))...)
+	dirs := append([]string{filepath.Dir(need.Given("libcuda"))}, filepath.SplitList(os.Getenv("LD_LIBRARY_PATH"))...)
 	if out, err := exec.Command("/sbin/ldconfig", "-p").Output(); err == nil {
 		for _, m := range regexp.MustCompile(`libcuda\.so\.1 \(.*(?:x86-64|AArch64).*\) => (\S+)`).FindAllSubmatch(out, -1) {
 			dirs = append(dirs, filepath.Dir(string(m[1])))

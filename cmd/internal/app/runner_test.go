@@ -208,10 +208,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 
 // A filter that matches no test runs nothing: that is no proof of the CPU.
 func TestAFilterThatMatchesNoTest(t *testing.T) {
-	rustc, err := exec.LookPath("rustc")
-	if err != nil {
-		need.Missing(t, "cargo", "no rustc")
-	}
+	rustc := need.Tool(t, "rustc")
 	dir := t.TempDir()
 	source, binary := filepath.Join(dir, "t.rs"), filepath.Join(dir, "t")
 	if err := os.WriteFile(source, []byte("#[test] fn adds() { assert_eq!(1 + 1, 2); }\n"), 0o600); err != nil {
