@@ -106,7 +106,7 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 			return NoDevice, "all devices are hidden by " + e.Hidden
 		}
 		if o == ControlNoLibrary {
-			return NoDevice, "there is no CUDA driver here"
+			return NoDevice, "there is no CUDA driver here" + prefixed(": ", strings.TrimPrefix(e.Control.Why, "load: "))
 		}
 		return NoDevice, "the driver sees no GPU here"
 	}

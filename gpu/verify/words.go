@@ -12,7 +12,7 @@ import (
 
 const namesShown = 3
 
-// lines explains a verdict in at most five lines: what ran, where, how long and against which names, what is missing.
+// lines explains a verdict in at most five lines: what ran, where, how long and against which names, what to do next. The reason is given elsewhere.
 func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	var out []string
 	switch {
@@ -35,12 +35,15 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	case e.Hidden != "":
 		out = append(out, "where: "+e.Hidden+" hides every device")
 	default:
-		out = append(out, "where: no device was found"+prefixed(": ", e.Control.Why))
+		out = append(out, "where: no device was found")
 	}
 	out = append(out, "asked for: "+asked(r)+alsoAsked(r))
 	control := "control: gpubuild's own kernel ran and was recorded"
 	if e.Control.Outcome != ControlRecorded {
-		control = "control: " + orElse(string(e.Control.Outcome), "not run") + prefixed(", ", e.Control.Why)
+		control = "control: " + orElse(string(e.Control.Outcome), "not run")
+		if !strings.Contains(v.Why, strings.TrimPrefix(e.Control.Why, "load: ")) { // a reason is given once
+			control += prefixed(", ", e.Control.Why)
+		}
 	}
 	if a := e.After; a != nil && e.Control.Outcome == ControlRecorded {
 		if a.Outcome == ControlRecorded {
@@ -53,17 +56,19 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	switch {
 	case v.Kind == Proved && len(s.notes) > 0:
 		out = append(out, "note: "+strings.Join(s.notes, "; "))
-	case v.Kind == Unproved:
-		out = append(out, "missing: "+v.Why+prefixed(". ", remedy(e, s, v)))
+	case v.Kind == Unproved && remedy(e, s, v) != "":
+		out = append(out, "next: "+remedy(e, s, v))
+	case v.Kind == NotUsed:
+		out = append(out, "next: see whether CUDA is enabled (gpubuild features), and tell the program to use the GPU (such as -- --device cuda)")
 	case v.Kind == OtherKernels && s.elsewhere != "":
 		out = append(out, "if that device is right, ask for it, or for none: --device (--gpu-device on cargo's verbs)")
 	case v.Kind == OtherKernels:
 		out = append(out, "if "+first(s.kernels)+" is the kernel, name it: --kernel '"+nameIt(s.kernels)+"' (--gpu-kernel on cargo's verbs), or in gpubuild.toml, "+
 			"below [prove], [test] or [bench]: kernel = '"+nameIt(s.kernels)+"'")
 	case v.Kind == NoDevice && e.Hidden != "":
-		out = append(out, "missing: "+v.Why+". Run it without that setting")
+		out = append(out, "next: run it without that setting")
 	case v.Kind == NoDevice:
-		out = append(out, "missing: "+v.Why+"; prove on a machine with a GPU")
+		out = append(out, "next: prove on a machine with a GPU")
 	}
 	return out
 }

@@ -416,7 +416,9 @@ func (a *app) tellVerdict(p proof) {
 		a.Shell.Status("", "%s", l)
 	}
 	for _, c := range v.Conflicts {
-		a.Shell.Warning("%s", c)
+		if c != v.Why { // a reason is given once
+			a.Shell.Warning("%s", c)
+		}
 	}
 	for _, n := range v.Notes {
 		a.Shell.Note("%s", n)

@@ -10,6 +10,7 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/fatbin"
@@ -66,7 +67,10 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		s.binary, s.images = end.program, scanLine(r)
 		return s
 	}
-	findings := a.explainProgram(ctx, watch, end)
+	var findings []finding.Finding
+	if p.Evidence.Control.Outcome != verify.ControlNoLibrary || end.code != 127 { // that there is no driver has been said
+		findings = a.explainProgram(ctx, watch, end)
+	}
 	ended := outcome(p, o.ExpectExit)
 	if o.ExpectCPU {
 		ended = outcomeCPU(p, o.ExpectExit)
