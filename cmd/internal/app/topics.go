@@ -61,12 +61,13 @@ arch = "sm_90"
 
 [prove]                        # build runs what it built, under the probe
 args = ["--device", "cuda"]
-kernel = "matmul"              # regular expression; left out: the matmul patterns
+kernel = "matmul"              # a regular expression, or a list; left out: a matrix product
 expect-exit = 0
 bin = "app"                    # where the build makes several programs
 
 [test]                         # gpubuild test fails where one of these did not run a kernel on the GPU
 gpu = ["kernels", "lib:engine", "integration-*"]  # names of targets; a kind (lib, bin, test, bench, example) or package/ in front narrows them
+kernel = "matmul"              # as in [prove]
 
 [bench]                        # the same of gpubuild bench
 gpu = ["matmul"]
