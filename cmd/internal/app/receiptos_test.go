@@ -25,7 +25,7 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 	unsigned.Signed = nil
 	linux := verify.Loaded{LibCUDA: "/usr/lib/libcuda.so.1", Real: "/usr/lib/libcuda.so.580.65.06", Version: "580.65.06", Module: "580.65.06", Nodes: []string{"/dev/nvidia0"}}
 	standin := linux
-	standin.Module = ""
+	standin.Nodes = nil
 	tests := []struct {
 		story, os string
 		loaded    verify.Loaded
@@ -34,7 +34,7 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 		{"of Windows", buildenv.Windows, windows, ""},
 		{"of Windows, not signed", buildenv.Windows, unsigned, "carries no signature"},
 		{"of Linux", "", linux, ""},
-		{"of Linux, a stand-in's", "", standin, "no NVIDIA kernel module"},
+		{"of Linux, a stand-in's", "", standin, "no NVIDIA device is open"},
 		{"of Windows, and it says of Linux", "", windows, "stand-in"},
 		{"of a system that nothing is known of", "plan9", linux, "cannot be checked"},
 	}
