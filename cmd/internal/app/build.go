@@ -6,6 +6,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/fresh"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -15,7 +16,7 @@ func (j *journey) build(ctx context.Context) error {
 	if j.Line.WantsJSON() {
 		out.Stream = j.stream()
 	}
-	endedByItself := j.beginBuild()
+	endedByItself := fresh.Begin(j.Machine, j.graph.Places)
 	built, err := cargorun.Build(ctx, j.session.With(j.Line), j.Tool, out)
 	if !built.Interrupted {
 		endedByItself()

@@ -3,11 +3,10 @@ package app
 import (
 	"context"
 	"fmt"
-	"sort"
-	"strings"
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/fresh"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -24,19 +23,31 @@ func runClean(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if err != nil {
 		return err
 	}
-	release, err := j.lockTarget(ctx)
+	release, err := fresh.Lock(ctx, a.Machine, j.graph.Places)
 	if err != nil {
 		return err
 	}
 	defer release()
-	packages, err := j.toClean(ctx, o.Minimal)
-	if err != nil {
-		return err
+	build := j.freshBuild()
+	state, packages, reasons := (*fresh.State)(nil), []string(nil), []stale.Reason{}
+	if o.Minimal {
+		if state, err = fresh.Inspect(ctx, build); err != nil {
+			return err
+		}
+		found, err := state.Report(ctx)
+		if err != nil {
+			return err
+		}
+		state.TellStale(found)
+		packages, reasons = found.Clean, found.Reasons
+	} else {
+		state = fresh.Find(build)
+		packages = state.Packages()
 	}
-	r, caches := removal{Units: []unitOf{}}, []outsideCache{}
+	r, caches := fresh.Removal{Units: []fresh.Directory{}}, []fresh.Cache{}
 	if len(packages) == 0 {
 		a.tellNothingToClean(j, o.Minimal)
-	} else if r, caches, err = j.cleanSelected(ctx, packages); err != nil {
+	} else if r, caches, err = state.Remove(ctx, packages); err != nil {
 		return err
 	}
 	return a.answer(o, "clean", true, []finding.Finding{}, struct {
@@ -45,9 +56,9 @@ func runClean(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		Platforms []string       `json:"platforms"`
 		DryRun    bool           `json:"dry_run"`
 		Reasons   []stale.Reason `json:"reasons"`
-		removal
-		External []outsideCache `json:"external"`
-	}{nonNil(packages), l.ProfileName(), nonNil(j.platforms()), o.DryRun, nonNil(j.compared.Reasons), r, nonNil(caches)})
+		fresh.Removal
+		External []fresh.Cache `json:"external"`
+	}{nonNil(packages), l.ProfileName(), build.Platforms(), o.DryRun, reasons, r, caches})
 }
 
 func nonNil[T any](list []T) []T {
@@ -55,53 +66,6 @@ func nonNil[T any](list []T) []T {
 		return []T{}
 	}
 	return list
-}
-
-// toClean lists the packages: the GPU packages of the selection, or those that are stale.
-func (j *journey) toClean(ctx context.Context, minimal bool) ([]string, error) {
-	if minimal {
-		if err := j.compare(ctx); err != nil {
-			return nil, err
-		}
-		if err := j.readCode(ctx); err != nil {
-			return nil, err
-		}
-		for _, line := range stale.Lines(j.compared.Reasons) {
-			j.Shell.Status("Stale", "%s", line)
-		}
-		for _, d := range j.compared.Unknown {
-			j.Shell.Status("Unknown", "%s: %s", d.Package, d.Why)
-		}
-		for _, line := range j.faultLines() {
-			j.Shell.Status("Wrong", "%s", line)
-		}
-		return j.stalePackages(), nil
-	}
-	return j.gpuPackages()
-}
-
-// gpuPackages are the GPU packages of the selection: those of which it is known, and those of the user's own that left kernels here.
-func (j *journey) gpuPackages() ([]string, error) {
-	var out []string
-	for _, u := range j.reach.Units {
-		if !contains(out, u.Name) {
-			out = append(out, u.Name)
-		}
-	}
-	local, err := j.localScripts()
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range local {
-		if contains(out, p.Name) {
-			continue
-		}
-		if _, nvcc := j.madeKernels(p); nvcc != "" {
-			out = append(out, p.Name)
-		}
-	}
-	sort.Strings(out)
-	return out, nil
 }
 
 func (a *app) tellNothingToClean(j *journey, minimal bool) {
@@ -113,56 +77,4 @@ func (a *app) tellNothingToClean(j *journey, minimal bool) {
 	default:
 		a.Shell.Status("Cleaned", "nothing: no package of this selection compiles or links anything of the GPU's toolchain (a feature left out? --features cuda)")
 	}
-}
-
-// cleanSelected removes packages, or says what would go, and what they keep outside the target directory.
-func (j *journey) cleanSelected(ctx context.Context, packages []string) (removal, []outsideCache, error) {
-	caches, err := j.outside(packages)
-	if err != nil {
-		return removal{}, nil, err
-	}
-	where := strings.Join(append([]string{"profile " + j.Line.ProfileName()}, j.platforms()...), ", ")
-	if j.options.DryRun {
-		r, err := j.planRemoval(ctx, packages)
-		if err != nil {
-			return r, caches, err
-		}
-		for _, l := range j.otherVersions(packages) {
-			j.Shell.Note("%s", l)
-		}
-		if j.options.JSON == nil || *j.options.JSON != "" {
-			for _, u := range r.Units {
-				fmt.Fprintf(j.Shell.Out, "%s (%s)\n", j.Shown(u.Path), amount(u.Files, u.Bytes))
-			}
-		}
-		j.Shell.Status("Would clean", "%s (%s): %s", strings.Join(packages, ", "), where, amount(r.Files, r.Bytes))
-		for _, o := range caches {
-			if !j.options.CleanExternal {
-				j.tellOutside(o, "--external")
-			} else if o.Refused != "" {
-				j.Shell.Note("%s would not be emptied: %s", o.Path, o.Refused)
-			} else {
-				j.Shell.Status("Would empty", "%s: %s of %s (%s)", o.Path, o.What, o.Package, amount(o.Files, o.Bytes))
-			}
-		}
-		return r, caches, nil
-	}
-	if j.options.CleanExternal {
-		if err := mayEmpty(caches); err != nil {
-			return removal{}, caches, err
-		}
-	}
-	r, err := j.removePackages(ctx, packages)
-	if err != nil {
-		return r, caches, err
-	}
-	j.Shell.Status("Cleaned", "%s (%s): %s", strings.Join(packages, ", "), where, amount(r.Files, r.Bytes))
-	for i := range caches {
-		if !j.options.CleanExternal {
-			j.tellOutside(caches[i], "--external")
-		} else if err := j.empty(&caches[i]); err != nil {
-			return r, caches, err
-		}
-	}
-	return r, caches, nil
 }

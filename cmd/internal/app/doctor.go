@@ -12,6 +12,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/doctor"
+	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -154,7 +155,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	}
 	s = s.With(l)
 	options := toolOptions(o)
-	options.BuiltFor = j.builtFor()
+	options.BuiltFor = fresh.BuiltFor(j.Machine, j.graph.Places)
 	_, options.NoMemory = a.Runner.(heard) // what is saved of a machine is what its programs say
 	found, err := tools.Discover(ctx, s, j.graph, j.Needs, options)
 	if err != nil {

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain/cargo"
@@ -19,9 +20,9 @@ func (j *journey) chooseTools(ctx context.Context) error {
 
 func (j *journey) choose(ctx context.Context, s *session.Session) (err error) {
 	o := toolOptions(j.options)
-	o.Cargo, o.BuiltFor = j.Tool, j.builtFor()
+	o.Cargo, o.BuiltFor = j.Tool, fresh.BuiltFor(j.Machine, j.graph.Places)
 	if j.Project != nil {
-		o.Undeclared = j.hiddenNVCC
+		o.Undeclared = func(asked string) (tools.Undeclared, error) { return fresh.Undeclared(j.freshBuild(), asked), nil }
 	}
 	if j.Tools, err = tools.Choose(ctx, s.With(j.Line), j.graph, j.reach, o); err == nil {
 		j.Tool, j.Line = j.Cargo, j.Tools.Line

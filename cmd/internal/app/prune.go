@@ -34,15 +34,3 @@ func prune(dir string, keep int) {
 		_ = os.Remove(filepath.Join(dir, files[i].name)) // another gpubuild may have removed it
 	}
 }
-
-// sweep removes what a writer that was killed left beside a file of ours; cache.WriteFile writes ".NAME.*" there and renames it. Call it only under the
-// lock that every writer of the file takes.
-func sweep(path string) {
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".*"))
-	if err != nil {
-		return // a directory whose name is a bad pattern: what is left there costs nothing but its bytes
-	}
-	for _, p := range left {
-		_ = os.Remove(p)
-	}
-}

@@ -9,10 +9,10 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
-	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -38,26 +38,7 @@ type journey struct {
 
 	undeclared []features.Gap // what GPU features that no selected package declares were meant to turn on
 
-	record     stale.Record
-	recordNote string // what was wrong with the record, if anything
-	unkept     bool   // it was told that the record could not be written
-	units      []stale.Unit
-	compared   stale.Result
-	adopted    []adopted
-	beside     []*mistake    // of OUT_DIRs that were not compared
-	faults     []codeFinding // device code that is not what it should be, where no build looks
-	signs      *stale.Want   // how the chosen toolkit signs what it compiles
-	results    *results
-	concluded  *conclusions
-	inputs     map[string][]stale.Input // of each unit, as they were before the build
-	sets       map[string][]scriptSet   // see scriptSets
-
-	inputsBeyond []stale.Input                     // of packages of which only their code shows that they compile kernels; nil: not looked at
-	unitsBeyond  map[stale.Key]features.ScriptUnit // of those that are compared or recorded
-
-	cleaned    map[string]bool  // packages that were cleaned in this run
-	before     map[string]int64 // when the script of an OUT_DIR had run before it
-	buildBegan time.Time
+	fresh *fresh.State
 
 	messages       []cargo.Message
 	passed         *cargorun.Stream // to a user who asked for them
@@ -189,7 +170,7 @@ func (j *journey) walk(ctx context.Context, why string) error {
 		return err
 	}
 	j.trace.Phase("waiting")
-	release, err := j.lockTarget(ctx)
+	release, err := fresh.Lock(ctx, j.Machine, j.graph.Places)
 	if err != nil {
 		return err
 	}
@@ -198,7 +179,6 @@ func (j *journey) walk(ctx context.Context, why string) error {
 	if err := j.step(ctx, report.CheckStale, j.cleanStale); err != nil {
 		return err
 	}
-	j.sawBefore()
 	j.trace.Phase(report.PhaseCargo)
 	err = j.buildRight(ctx)
 	if j.Line.WantsJSON() {
@@ -243,17 +223,12 @@ func (j *journey) walk(ctx context.Context, why string) error {
 
 // buildRight builds, and builds once more what turns out not to be what was asked for.
 func (j *journey) buildRight(ctx context.Context) error {
-	built := j.step(ctx, report.CheckBuild, j.build)
-	if built == nil {
-		built = j.judgeRest(ctx)
+	if err := j.step(ctx, report.CheckBuild, j.build); err != nil {
+		return j.settleBuild(ctx, err)
 	}
 	j.trace.Phase("records")
-	j.keepRecord(built == nil)
-	if built != nil {
-		return built
-	}
 	j.KeepArchUnset(j.Machine, j.graph.Places.BuildDirectory)
-	return j.step(ctx, report.CheckCode, j.checkResult)
+	return j.step(ctx, report.CheckCode, func(ctx context.Context) error { return j.settleBuild(ctx, nil) })
 }
 
 // cargoSays lets cargo report what is wrong with a project that we could not read; our own reason is added only if cargo sees none.

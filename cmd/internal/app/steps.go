@@ -2,11 +2,9 @@ package app
 
 import (
 	"context"
-	"sort"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
-	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
@@ -39,7 +37,7 @@ func (j *journey) step(ctx context.Context, id string, f func(context.Context) e
 // stages is what the steps found so far.
 func (j *journey) stages() report.Stages {
 	s := report.Stages{
-		Verb: j.Line.Verb, Judged: j.walked, Answer: j.reach, Asked: j.Line.Features, Set: report.SetOf(j.Tools), Stale: j.staleLines(), Cleaned: j.cleanedPackages(),
+		Verb: j.Line.Verb, Judged: j.walked, Answer: j.reach, Asked: j.Line.Features, Set: report.SetOf(j.Tools), Stale: j.fresh.Lines(), Cleaned: j.fresh.Cleaned(),
 		CompileErrors: j.compileErrors, Cause: j.cause, Audited: j.auditedProgram, Audits: auditResult(j.audited), Findings: j.findings,
 		Proving: report.Proving{
 			Asked: j.proofAsked(), Required: j.options.RequireProof, MarkedOnly: j.marks() != nil && !j.options.ExpectCPU, EndedByAudit: j.endedByAudit,
@@ -80,24 +78,6 @@ func (j *journey) proofAsked() bool {
 		return !j.Line.NoRun
 	}
 	return j.options.Prove || j.Config.Prove.Value != nil
-}
-
-func (j *journey) staleLines() []string {
-	lines := stale.Lines(j.compared.Reasons)
-	for _, d := range j.compared.Unknown {
-		lines = append(lines, d.Package+": "+d.Why)
-	}
-	return append(lines, j.faultLines()...)
-}
-
-// cleanedPackages lists the packages that were cleaned.
-func (j *journey) cleanedPackages() []string {
-	out := make([]string, 0, len(j.cleaned))
-	for name := range j.cleaned {
-		out = append(out, name)
-	}
-	sort.Strings(out)
-	return out
 }
 
 // reachResult is what one of our own verbs says of the features.

@@ -1,17 +1,21 @@
-package app
+package fresh
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain"
@@ -19,7 +23,7 @@ import (
 )
 
 // tree makes files below a new directory; a name that ends in a slash is a directory.
-func tree(t *testing.T, files map[string]string) (*journey, string) {
+func tree(t *testing.T, files map[string]string) (*State, string) {
 	t.Helper()
 	h, err := local.Host()
 	if err != nil {
@@ -35,11 +39,12 @@ func tree(t *testing.T, files map[string]string) (*journey, string) {
 			t.Fatal(err)
 		}
 	}
-	return &journey{app: &app{Machine: &session.Machine{Host: h, CacheDir: filepath.Join(dir, ".cache")}}}, dir
+	m := &session.Machine{Host: h, CacheDir: filepath.Join(dir, ".cache"), Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, Began: time.Now()}
+	return newState(&Build{Machine: m, Reach: &features.Answer{}}), dir
 }
 
 func TestBelow(t *testing.T) {
-	j, dir := tree(t, map[string]string{
+	s, dir := tree(t, map[string]string{
 		"a.ptx": "x", "b.cubin": "x", "c.o": "x", "deep/er/libk.a": "x", "no-ending": "x", "k.obj": "x",
 		"empty.ptx": "", "gen.rs": "x", "flags.make": "x", "ptx.cu": "x",
 		"libcublas_static.a": "x", "libcudnn_ops.so.9": "x", "cublas.lib": "x",
@@ -47,7 +52,7 @@ func TestBelow(t *testing.T) {
 		"build/CMakeFiles/3.25.1/CompilerIdCUDA/a.out": "x", "build/CMakeFiles/3.25.1/CMakeDetermineCompilerABI_CUDA.bin": "x", "build/CMakeFiles/CMakeScratch/x.o": "x",
 		"build/CMakeFiles/k.dir/k.cu.o": "x", "src/.git/objects/aa": "x",
 	})
-	code, notes, err := j.below(dir)
+	code, notes, _, err := below(s.host, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,13 +67,13 @@ func TestBelow(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	if got, want := rel(code), []string{"a.ptx", "b.cubin", "build/CMakeFiles/k.dir/k.cu.o", "c.o", "deep/er/libk.a", "k.obj", "no-ending"}; !slices.Equal(got, want) {
+	if got, want := rel(code), []string{"a.ptx", "b.cubin", "build/CMakeFiles/k.dir/k.cu.o", "c.o", "deep/er/libk.a", "empty.ptx", "k.obj", "no-ending"}; !slices.Equal(got, want) {
 		t.Errorf("code: got %q, want %q", got, want)
 	}
 	if got, want := rel(notes), []string{".cudaforge_cache.json", "build/CMakeCache.txt"}; !slices.Equal(got, want) {
 		t.Errorf("notes: got %q, want %q", got, want)
 	}
-	if code, notes, err := j.below(filepath.Join(dir, "none")); err != nil || len(code)+len(notes) > 0 {
+	if code, notes, _, err := below(s.host, filepath.Join(dir, "none")); err != nil || len(code)+len(notes) > 0 {
 		t.Errorf("a directory that is not there: %v %v %v", code, notes, err)
 	}
 }
@@ -182,73 +187,73 @@ func TestWhatAScriptToldInVariables(t *testing.T) {
 			t.Errorf("%v: CUDA %q, want %q", env, got, want)
 		}
 	}
-	j, dir := tree(t, map[string]string{"k-1/out/x": "", "k-1/output": "cargo:rustc-env=MISTRALRS_BUILD_CUDA_VERSION=13.3\n"})
-	traces, err := j.traces(filepath.Join(dir, "k-1", "out"), false, j.openHashes())
+	s, dir := tree(t, map[string]string{"k-1/out/x": "", "k-1/output": "cargo:rustc-env=MISTRALRS_BUILD_CUDA_VERSION=13.3\n"})
+	traces, err := s.traces(filepath.Join(dir, "k-1", "out"), false)
 	if err != nil || traces.CUDA != "13.3" {
 		t.Errorf("traces: CUDA %q, %v", traces.CUDA, err)
 	}
 }
 
 func TestTracesOfBuildTools(t *testing.T) {
-	j, dir := tree(t, map[string]string{
+	s, dir := tree(t, map[string]string{
 		"new/bin/nvcc": "the compiler", "copy/bin/nvcc": "the compiler", "old/bin/nvcc": "an older one",
 		"out/a-1.o": "x", "out/b-2.o": "x",
 	})
 	at := func(name string) string { return filepath.Join(dir, name) }
-	j.Set = toolchain.Set{Toolkit: &cuda.Toolkit{NVCC: at("new/bin/nvcc")}}
-	h := &hashes{Known: map[string]string{}}
+	s.b.Tools.Set = toolchain.Set{Toolkit: &cuda.Toolkit{NVCC: at("new/bin/nvcc")}}
 	text := "//x\nCMAKE_CUDA_COMPILER:FILEPATH=" + at("copy/bin/nvcc") + "\r\nCMAKE_CUDA_COMPILER_AR:FILEPATH=/usr/bin/ar\nCUDAToolkit_NVCC_EXECUTABLE:FILEPATH=" + at("old/bin/nvcc") + "\n"
-	if got, want := j.cmakeCompilers(text, h), []string{at("new/bin/nvcc"), at("old/bin/nvcc")}; !slices.Equal(got, want) {
+	if got, want := s.cmakeCompilers(text), []string{at("new/bin/nvcc"), at("old/bin/nvcc")}; !slices.Equal(got, want) {
 		t.Errorf("CMake keeps %q, want %q", got, want)
 	}
-	if got := j.cmakeCompilers("CMAKE_CUDA_COMPILER:FILEPATH=NOTFOUND\nCUDAToolkit_NVCC_EXECUTABLE:FILEPATH=/x/CUDAToolkit_NVCC_EXECUTABLE-NOTFOUND\n", h); len(got) > 0 {
+	if got := s.cmakeCompilers("CMAKE_CUDA_COMPILER:FILEPATH=NOTFOUND\nCUDAToolkit_NVCC_EXECUTABLE:FILEPATH=/x/CUDAToolkit_NVCC_EXECUTABLE-NOTFOUND\n"); len(got) > 0 {
 		t.Errorf("CMake found none, and here is %q", got)
 	}
 	kept := `{"entries":{"a":{"object_path":"/elsewhere/out/a-1.o","gpu_arch":"sm_90a"},"b":{"object_path":"b-2.o","gpu_arch":"sm_90a"},"gone":{"object_path":"c-3.o","gpu_arch":"sm_80"}}}`
-	if got := fmt.Sprint(j.cudaforgeArchs([]byte(kept), at("out"))); got != "[sm_90a]" {
+	if got := fmt.Sprint(s.cudaforgeArchs([]byte(kept), at("out"))); got != "[sm_90a]" {
 		t.Errorf("cudaforge keeps %s", got)
 	}
-	if got := j.cudaforgeArchs([]byte("{"), at("out")); got != nil {
+	if got := s.cudaforgeArchs([]byte("{"), at("out")); got != nil {
 		t.Errorf("a damaged cache says %v", got)
 	}
 }
 
-// What is kept of a file must not outlive it.
-func TestCodeOfIsReadAgain(t *testing.T) {
+// What is kept of a directory must not outlive what lies in it.
+func TestHoldsIsReadAgain(t *testing.T) {
 	const ptx = "." + "version 9.4\n." + "target sm_90\n." + "address_size 64\n.visible ." + "entry %s()\n{\n ret;\n}\n"
-	j, dir := tree(t, map[string]string{"k.ptx": fmt.Sprintf(ptx, "one")})
-	path := filepath.Join(dir, "k.ptx")
+	s, dir := tree(t, map[string]string{"out/k.ptx": fmt.Sprintf(ptx, "one"), "out/sub/note.txt": ""})
+	out := filepath.Join(dir, "out")
 	read := func() string {
 		t.Helper()
-		j.results = nil // as the next run of gpubuild has it
-		s, err := j.codeOf(path)
-		if err != nil || len(s.Code) != 1 {
-			t.Fatalf("%+v %v", s, err)
+		s.held = map[string]holding{} // as the next run of gpubuild has it
+		held, err := s.holds(out)
+		if err != nil {
+			t.Fatal(err)
 		}
-		j.results.keep(j.app)
-		return s.Code[0].Kernel
+		var names []string
+		for _, c := range held.Code {
+			names = append(names, c.Kernel)
+		}
+		return strings.Join(names, " ")
 	}
 	if got := read() + read(); got != "oneone" {
 		t.Error(got)
 	}
-	if err := cache.WriteFile(path, []byte(fmt.Sprintf(ptx, "two")), 0o644); err != nil {
+	if err := cache.WriteFile(filepath.Join(out, "k.ptx"), []byte(fmt.Sprintf(ptx, "two")), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if got := read(); got != "two" {
 		t.Errorf("the file holds two, and %s was told", got)
 	}
-	if err := os.WriteFile(j.results.path, []byte("{"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(out, "sub", "l.ptx"), []byte(fmt.Sprintf(ptx, "three")), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := read(); got != "two" {
-		t.Errorf("after the kept results were damaged: %s", got)
+	if got := read(); got != "two three" {
+		t.Errorf("after a file came: %s", got)
 	}
-	if err := os.Remove(path); err != nil {
+	if err := os.RemoveAll(out); err != nil {
 		t.Fatal(err)
 	}
-	j.results = nil
-	j.openResults().keep(j.app)
-	if len(j.results.Files) > 0 {
-		t.Errorf("kept of a file that is gone: %v", j.results.Files)
+	if got := read(); got != "" {
+		t.Errorf("kept of a directory that is gone: %s", got)
 	}
 }

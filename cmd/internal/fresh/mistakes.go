@@ -1,13 +1,16 @@
-package app
+package fresh
 
 import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sort"
 
+	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/version"
 	"gpubuild/features"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo/builddir"
@@ -25,7 +28,6 @@ type mistake struct {
 	paths     []string // of the file of each
 	linked    string   // the program that holds older code than the package; empty: the package itself
 	told      string   // where the mismatches' own words do not fit
-	beyond    bool     // of a package of which only its code shows that it compiles kernels
 }
 
 func (f *mistake) sum() string {
@@ -44,82 +46,63 @@ func (f *mistake) words() string {
 }
 
 // mistakes holds the device code of outputs, and of programs made of them, against what was asked for.
-func (j *journey) mistakes(ctx context.Context, outputs []output, products []string) ([]*mistake, error) {
-	r := j.openResults()
-	defer r.keep(j.app)
+func (s *State) mistakes(ctx context.Context, outputs []output, products []string) ([]*mistake, error) {
 	var out []*mistake
-	seenDir := map[string]bool{}
+	seen := map[string]bool{}
 	code := map[string]holding{} // by OUT_DIR
 	units := map[string]features.ScriptUnit{}
 	for _, o := range outputs {
 		u := o.unit
-		if seenDir[o.outDir] || !o.beyond && !u.Inputs.NVCC {
+		if seen[o.outDir] || !u.Inputs.NVCC {
 			continue
 		}
-		seenDir[o.outDir] = true
-		f := &mistake{unit: u, features: featureKey(u.Features), outDir: o.outDir, scriptRan: builddir.Ran(j.Host, o.outDir), want: j.wanted(ctx, u.Inputs)}
+		seen[o.outDir] = true
+		f := &mistake{unit: u, features: featureKey(u.Features), outDir: o.outDir, scriptRan: builddir.Ran(s.host, o.outDir), want: s.wanted(ctx, u.Inputs)}
 		if !u.Inputs.Arch { // it compiles nothing and asked nvcc for its version
-			if was, is := scriptCUDA(o.cfgs), j.Set.Toolkit; was != "" && is != nil && was != is.Version.String() {
-				f.list = []stale.Mismatch{{Code: stale.Code{File: "its build script's words", Makes: []stale.Make{{NVCC: was}}}, By: stale.ByNVCC, Found: stale.Make{NVCC: was}}}
+			if was, is := scriptCUDA(o.cfgs), s.b.Tools.Set.Toolkit; was != "" && is != nil && was != is.Version.String() {
+				made := stale.Make{NVCC: was}
+				script := stale.Code{File: "its build script's words", Makes: []stale.Make{made}}
+				f.list = []stale.Mismatch{{Code: script, By: stale.ByNVCC, Found: made}}
 				f.told = fmt.Sprintf("%s was built for CUDA %s; the build asked for %s", u.Name, was, is.Version)
 				out = append(out, f)
 			}
 			continue
 		}
-		held, err := j.holds(o.outDir)
-		if err != nil {
-			j.Shell.Detail("%s is not checked: %v", u.Name, err)
-			continue
-		}
-		if len(held.code) > 0 {
+		held, err := s.holds(o.outDir)
+		switch {
+		case err != nil:
+		case len(held.Code) > 0:
 			code[o.outDir], units[o.outDir] = held, u
-			if o.beyond {
-				j.holdBeyond(f, held)
-			} else {
-				j.mismatches(f, held)
+			s.mismatches(f, held)
+		default:
+			if held, err = s.inLibraries(o.libraries); err == nil {
+				s.mismatches(f, held)
+				s.leaveOwn(f)
+				s.keepLibraries(o)
 			}
-		} else if o.beyond {
-			continue
-		} else if held, err = j.inLibraries(o.libraries); err == nil {
-			j.mismatches(f, held)
-			j.leaveOwn(f)
-			r.keepLibraries(o)
 		}
 		if err != nil {
-			j.Shell.Detail("%s is not checked: %v", u.Name, err)
+			s.shell.Detail("%s is not checked: %v", u.Name, err)
 		}
 		if len(f.list) > 0 {
 			out = append(out, f)
 		}
 	}
-	linked, err := j.olderInPrograms(code, units, products)
+	linked, err := s.olderInPrograms(code, units, products)
 	if err != nil {
 		return nil, err
 	}
 	return append(out, linked...), nil
 }
 
-// inLibraries reads the device code of a package's libraries.
-func (j *journey) inLibraries(paths []string) (holding, error) {
-	var out holding
-	for _, path := range paths {
-		s, err := j.codeOf(path)
-		if err != nil {
-			return out, err
-		}
-		out.add(path, s)
-	}
-	return out, nil
-}
-
 // leaveOwn leaves of a mistake what is of kernels in the package's own sources: a library holds those of static libraries, too, which others compiled.
-func (j *journey) leaveOwn(f *mistake) {
+func (s *State) leaveOwn(f *mistake) {
 	var list []stale.Mismatch
 	var paths []string
 	for i, m := range f.list {
-		own, err := j.isOwn(f, m.Code, f.paths[i])
+		own, err := s.isOwn(f, m.Code, f.paths[i])
 		if err != nil {
-			j.Shell.Detail("%s is not checked: %v", f.unit.Name, err)
+			s.shell.Detail("%s is not checked: %v", f.unit.Name, err)
 		}
 		if own {
 			list, paths = append(list, m), append(paths, f.paths[i])
@@ -129,51 +112,54 @@ func (j *journey) leaveOwn(f *mistake) {
 }
 
 // mismatches fills a mistake with the code of a holding that is not what was asked for. What cannot be decided is told only when verbose.
-func (j *journey) mismatches(f *mistake, held holding) {
-	f.code = held.code
-	found := stale.Hold(held.code, f.want)
+func (s *State) mismatches(f *mistake, held holding) {
+	f.code = held.Code
+	found := stale.Hold(held.Code, f.want)
 	for _, m := range found.Mismatches {
-		f.list, f.paths = append(f.list, m), append(f.paths, held.path[m.At])
+		f.list, f.paths = append(f.list, m), append(f.paths, held.Path[m.At])
 	}
 	if n := len(found.Open); n > 0 {
-		j.Shell.Detail("%s is not checked in %d places: %s", f.unit.Name, n, found.Open[0])
+		s.shell.Detail("%s is not checked in %d places: %s", f.unit.Name, n, found.Open[0])
 	}
 }
 
+// linkedKind names the cache entries about programs that hold no older code than the OUT_DIRs of their packages.
+const linkedKind = "linked-1"
+
 // olderInPrograms looks for kernels that the packages' OUT_DIRs hold, and that a program holds only as made otherwise: it was linked before they
-// were built anew. Names alone are no proof, since other packages and NVIDIA's libraries may have a kernel of the same name; so a program is at fault
+// were built again. Names alone are no proof, since other packages and NVIDIA's libraries may have a kernel of the same name; so a program is at fault
 // only when it holds the kernel and none of it is as the packages have it.
-func (j *journey) olderInPrograms(code map[string]holding, units map[string]features.ScriptUnit, products []string) ([]*mistake, error) {
-	r := j.openResults()
-	var dirs []string
-	sum := sha256.New()
+func (s *State) olderInPrograms(code map[string]holding, units map[string]features.ScriptUnit, products []string) ([]*mistake, error) {
+	var dirs, files []string
 	for dir := range code {
 		dirs = append(dirs, dir)
 	}
 	sort.Strings(dirs)
 	for _, dir := range dirs {
-		for _, path := range code[dir].path {
-			fmt.Fprintln(sum, path, r.Files[path].Is)
-		}
+		files = append(files, slices.Compact(slices.Clone(code[dir].Path))...)
 	}
-	state := hex.EncodeToString(sum.Sum(nil)[:12])
+	if len(dirs) == 0 {
+		return nil, nil
+	}
 	var (
 		out   []*mistake
 		built map[string][]stale.Make // by kernel
 		owner map[string]string       // OUT_DIR of a kernel
 	)
+	store := s.b.Machine.Memo()
 	for _, path := range products {
-		is := j.Memo().State(path) + " " + state
-		if len(dirs) == 0 || r.Programs[path] == is {
+		key := memo.Key(append([]string{version.Number(), path}, files...)...)
+		if _, ok := store.Get(linkedKind, key); ok {
 			continue
 		}
+		state := store.Watch(append([]string{path}, files...)...)
 		if built == nil {
 			var err error
-			if built, owner, err = j.builtKernels(dirs, code); err != nil {
+			if built, owner, err = s.builtKernels(dirs, code); err != nil {
 				return nil, err
 			}
 		}
-		report, err := j.scan(path)
+		report, err := s.b.Scan(path)
 		if err != nil {
 			return nil, err
 		}
@@ -188,15 +174,18 @@ func (j *journey) olderInPrograms(code map[string]holding, units map[string]feat
 			f := found[dir]
 			if f == nil {
 				u := units[dir]
-				f = &mistake{unit: u, features: featureKey(u.Features), outDir: dir, scriptRan: builddir.Ran(j.Host, dir), linked: j.Shown(path)}
+				f = &mistake{unit: u, features: featureKey(u.Features), outDir: dir, scriptRan: builddir.Ran(s.host, dir), linked: s.b.Machine.Shown(path)}
 				found[dir] = f
 				out = append(out, f)
 			}
 			f.list = append(f.list, stale.Mismatch{Code: stale.Code{File: f.linked, Kernel: kernel, Kernels: 1, Makes: held}, By: stale.ByNVCC, Found: held[0]})
 			f.paths = append(f.paths, path)
 		}
-		if len(found) == 0 {
-			r.Programs[path], r.dirty = is, true
+		if len(found) > 0 {
+			continue
+		}
+		if err := store.Put(linkedKind, key, state, nil); err != nil {
+			s.shell.Detail("what the program holds is not kept: %v", err)
 		}
 	}
 	return out, nil
@@ -212,14 +201,14 @@ func sortedNames(kernels map[string][]stale.Make) []string {
 }
 
 // builtKernels lists every kernel of the OUT_DIRs with all the ways in which it was made there, and one OUT_DIR that holds it.
-func (j *journey) builtKernels(dirs []string, code map[string]holding) (built map[string][]stale.Make, owner map[string]string, err error) {
+func (s *State) builtKernels(dirs []string, code map[string]holding) (built map[string][]stale.Make, owner map[string]string, err error) {
 	built, owner = map[string][]stale.Make{}, map[string]string{}
 	for _, dir := range dirs {
-		for i, path := range code[dir].path {
-			if i > 0 && path == code[dir].path[i-1] {
+		for i, path := range code[dir].Path {
+			if i > 0 && path == code[dir].Path[i-1] {
 				continue
 			}
-			report, err := j.scan(path)
+			report, err := s.b.Scan(path)
 			if err != nil {
 				return nil, nil, err
 			}

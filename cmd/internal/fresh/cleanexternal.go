@@ -1,4 +1,4 @@
-package app
+package fresh
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -15,8 +16,8 @@ import (
 	"gpubuild/features/catalog"
 )
 
-// outsideCache is a directory outside the target directory in which a package of this build keeps things: no cargo clean reaches it.
-type outsideCache struct {
+// Cache is a directory outside the target directory in which a package of this build keeps things: no cargo clean reaches it.
+type Cache struct {
 	Package string `json:"package"`
 	What    string `json:"what"`
 	Path    string `json:"path"`
@@ -30,14 +31,14 @@ type outsideCache struct {
 }
 
 // outside lists what some packages keep outside the target directory; a directory that is not there, or is empty, is none.
-func (j *journey) outside(packages []string) ([]outsideCache, error) {
+func (b *Build) outside(packages []string) ([]Cache, error) {
 	catalog, err := catalog.Default()
 	if err != nil {
 		return nil, err
 	}
-	h := j.Host
-	h.Env = j.Env
-	var out []outsideCache
+	h := b.Machine.Host
+	h.Env = b.Tools.Env
+	var out []Cache
 	for _, p := range packages {
 		c := catalog.Crate(p)
 		if c == nil {
@@ -46,10 +47,10 @@ func (j *journey) outside(packages []string) ([]outsideCache, error) {
 		for i := range c.External {
 			x := &c.External[i]
 			dir := x.Dir(h)
-			if dir == "" || j.inOwnDirs(dir) {
+			if dir == "" || b.inOwnDirs(dir) {
 				continue
 			}
-			o, err := j.lookOutside(p, x, dir)
+			o, err := b.lookOutside(p, x, dir)
 			if err != nil {
 				return nil, err
 			}
@@ -62,9 +63,9 @@ func (j *journey) outside(packages []string) ([]outsideCache, error) {
 }
 
 // inOwnDirs says whether a directory lies in cargo's own: then it goes as cargo's things go, or stays as the user's own.
-func (j *journey) inOwnDirs(dir string) bool {
-	for _, d := range j.ownDirs() {
-		if j.Host.Below(j.Host.Real(dir), j.Host.Real(d)) {
+func (b *Build) inOwnDirs(dir string) bool {
+	for _, d := range b.ownDirs() {
+		if b.Machine.Host.Below(b.Machine.Host.Real(dir), b.Machine.Host.Real(d)) {
 			return true
 		}
 	}
@@ -72,10 +73,10 @@ func (j *journey) inOwnDirs(dir string) bool {
 }
 
 // lookOutside lists a cache's content and says whether it may be emptied: only where nothing is in it that its crate does not write.
-func (j *journey) lookOutside(pkg string, x *catalog.External, dir string) (outsideCache, error) {
-	o := outsideCache{Package: pkg, What: x.What, Path: dir, blindTo: x.BlindTo}
-	real := j.Host.Real(dir)
-	if why := j.precious(real); why != "" {
+func (b *Build) lookOutside(pkg string, x *catalog.External, dir string) (Cache, error) {
+	o := Cache{Package: pkg, What: x.What, Path: dir, blindTo: x.BlindTo}
+	real := b.Machine.Host.Real(dir)
+	if why := b.precious(real); why != "" {
 		o.Refused = why
 		return o, nil
 	}
@@ -125,10 +126,10 @@ func (j *journey) lookOutside(pkg string, x *catalog.External, dir string) (outs
 }
 
 // mayEmpty refuses before anything goes: a package that was cleaned while its cache stayed would be built of old things, and nothing would be stale.
-func mayEmpty(caches []outsideCache) error {
+func mayEmpty(caches []Cache) error {
 	for _, o := range caches {
 		if o.Refused != "" {
-			return &usageError{fmt.Sprintf("nothing is removed: %s would not be emptied: %s", o.Path, o.Refused),
+			return &RefusedError{fmt.Sprintf("nothing is removed: %s would not be emptied: %s", o.Path, o.Refused),
 				"remove by hand what is to go, or give " + o.Package + " a directory of its own"}
 		}
 	}
@@ -136,38 +137,38 @@ func mayEmpty(caches []outsideCache) error {
 }
 
 // empty removes what was listed; the directory itself stays, since its crate wants it to be there. Only after mayEmpty.
-func (j *journey) empty(o *outsideCache) error {
-	real := j.Host.Real(o.Path)
+func (b *Build) empty(o *Cache) error {
+	real := b.Machine.Host.Real(o.Path)
 	for _, rel := range o.paths {
 		if err := os.Remove(filepath.Join(real, rel)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s of %s: %w", o.What, o.Package, err)
 		}
 	}
 	o.Emptied = true
-	j.Shell.Status("Emptied", "%s: %s of %s (%s)", o.Path, o.What, o.Package, amount(o.Files, o.Bytes))
+	b.Machine.Shell.Status("Emptied", "%s: %s of %s (%s)", o.Path, o.What, o.Package, amount(o.Files, o.Bytes))
 	return nil
 }
 
 // tellOutside says that a cache was left as it is, and how it would be emptied.
-func (j *journey) tellOutside(o outsideCache, flag string) {
+func (b *Build) tellOutside(o Cache, flag string) {
 	line := fmt.Sprintf("%s keeps %s in %s (%s), where cargo's clean does not reach", o.Package, o.What, o.Path, amount(o.Files, o.Bytes))
 	if o.Refused != "" {
-		j.Shell.Note("%s; it will not be emptied: %s", line, o.Refused)
+		b.Machine.Shell.Note("%s; it will not be emptied: %s", line, o.Refused)
 		return
 	}
 	again := ""
 	if len(o.blindTo) > 0 {
 		again = "; until then the next build takes them again, whichever nvcc they are from"
 	}
-	j.Shell.Note("%s; %s empties it%s", line, flag, again)
+	b.Machine.Shell.Note("%s; %s empties it%s", line, flag, again)
 }
 
 // poisoned lists the caches whose own check does not see one of the reasons: what they hold would be taken again, and be as stale as before.
-func poisoned(caches []outsideCache, reasons []stale.Reason) []outsideCache {
-	var out []outsideCache
+func poisoned(caches []Cache, reasons []stale.Reason) []Cache {
+	var out []Cache
 	for _, o := range caches {
 		for _, r := range reasons {
-			if r.Package == o.Package && contains(o.blindTo, r.Input) && o.Files > 0 {
+			if r.Package == o.Package && slices.Contains(o.blindTo, r.Input) && o.Files > 0 {
 				out = append(out, o)
 				break
 			}
@@ -178,47 +179,58 @@ func poisoned(caches []outsideCache, reasons []stale.Reason) []outsideCache {
 
 // cleanForBuild removes what is stale of some packages before a build. What they keep elsewhere is emptied where that is allowed; where it is not and
 // would bring the old things back, the build is not begun.
-func (j *journey) cleanForBuild(ctx context.Context, packages []string) error {
-	caches, err := j.outside(packages)
+func (s *State) cleanForBuild(ctx context.Context, packages []string) error {
+	caches, err := s.b.outside(packages)
 	if err != nil {
 		return err
 	}
-	if !j.options.CleanExternal {
-		for _, o := range caches {
-			j.tellOutside(o, "--gpu-clean-external")
+	if s.b.Options.CleanExternal {
+		if err := mayEmpty(caches); err != nil {
+			return s.notCleaned(err)
 		}
-		if bad := poisoned(caches, j.compared.Reasons); len(bad) > 0 {
+	} else {
+		for _, o := range caches {
+			s.b.tellOutside(o, "--gpu-clean-external")
+		}
+		if bad := poisoned(caches, s.compared.Reasons); len(bad) > 0 {
 			for _, o := range bad {
-				j.Shell.Error("stale: %s would take its old %s from %s again", o.Package, o.What, o.Path)
+				s.shell.Error("stale: %s would take its old %s from %s again", o.Package, o.What, o.Path)
 			}
-			j.Shell.Hint("allow it to be emptied: --gpu-clean-external")
+			s.shell.Hint("allow it to be emptied: --gpu-clean-external")
 			return exit.Code(exit.Stale)
 		}
 	}
-	if j.options.CleanExternal {
-		if err := mayEmpty(caches); err != nil {
-			return j.notCleaned(err)
-		}
+	if _, err := s.b.removePackages(ctx, packages); err != nil {
+		return s.notCleaned(err)
 	}
-	if _, err := j.removePackages(ctx, packages); err != nil {
-		return j.notCleaned(err)
-	}
-	if j.options.CleanExternal {
+	if s.b.Options.CleanExternal {
 		for i := range caches {
-			if err := j.empty(&caches[i]); err != nil {
+			if err := s.b.empty(&caches[i]); err != nil {
 				return err
 			}
 		}
 	}
+	s.areCleaned(packages)
 	return nil
 }
 
+// RefusedError is why nothing is removed: it would cost a person more than build products.
+type RefusedError struct{ Problem, Fix string }
+
+func (e *RefusedError) Error() string { return e.Problem }
+
+// Hint says how to clean all the same.
+func (e *RefusedError) Hint() string { return e.Fix }
+
+// ExitCode is that of a wrong command line: what it names cannot be used.
+func (e *RefusedError) ExitCode() int { return exit.Usage }
+
 // notCleaned makes a refusal of ours what it is before a build: something is stale, and stays so.
-func (j *journey) notCleaned(err error) error {
-	var no *usageError
+func (s *State) notCleaned(err error) error {
+	var no *RefusedError
 	if !errors.As(err, &no) {
 		return err
 	}
-	j.Shell.Failure(err)
+	s.shell.Failure(err)
 	return exit.Code(exit.Stale)
 }

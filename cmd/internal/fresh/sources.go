@@ -1,17 +1,16 @@
-package app
+package fresh
 
 import (
 	"errors"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
+	"gpubuild/features/manifest"
 )
-
-// mostSource is the most that is read of one source file; kernels stand in text.
-const mostSource = 8 << 20
 
 // sources are the files of a package by what they are good for here.
 type sources struct {
@@ -20,12 +19,12 @@ type sources struct {
 }
 
 // sourcesOf lists the files of some directories. Build directories and checkouts of others below them are none of their sources.
-func (j *journey) sourcesOf(dirs []string) (sources, error) {
+func (s *State) sourcesOf(dirs []string) (sources, error) {
 	var out sources
 	left := mostEntries
 	var walk func(dir string, depth int) error
 	walk = func(dir string, depth int) error {
-		entries, err := j.Host.Files.ReadDir(dir)
+		entries, err := s.host.Files.ReadDir(dir)
 		if err != nil {
 			return err
 		}
@@ -40,10 +39,10 @@ func (j *journey) sourcesOf(dirs []string) (sources, error) {
 			if left--; left < 0 {
 				return errors.New("too many files")
 			}
-			path := j.Host.Join(dir, e.Name())
+			path := s.host.Join(dir, e.Name())
 			if e.IsDir() {
-				if e.Name() == ".git" || e.Name() == "node_modules" || depth == mostDepth || j.Host.SamePath(path, j.graph.Places.BuildDirectory) ||
-					j.Host.SamePath(path, j.graph.Places.TargetDirectory) {
+				if e.Name() == ".git" || e.Name() == "node_modules" || depth == mostDepth || s.host.SamePath(path, s.b.Graph.Places.BuildDirectory) ||
+					s.host.SamePath(path, s.b.Graph.Places.TargetDirectory) {
 					continue
 				}
 				if err := walk(path, depth+1); err != nil {
@@ -51,7 +50,7 @@ func (j *journey) sourcesOf(dirs []string) (sources, error) {
 				}
 				continue
 			}
-			switch strings.ToLower(j.Host.Ext(path)) {
+			switch strings.ToLower(s.host.Ext(path)) {
 			case ".cu", ".cuh", ".h", ".hpp", ".inl", ".rs", ".in", ".jinja", ".c", ".cc", ".cpp":
 				out.text = append(out.text, path)
 			case ".ptx", ".cubin", ".fatbin", ".a", ".lib", ".o", ".obj", ".so", ".dll":
@@ -68,51 +67,51 @@ func (j *journey) sourcesOf(dirs []string) (sources, error) {
 	return out, nil
 }
 
-// allShipped says whether each mismatch of a package is code that came with its sources, compiled by whoever made them: nothing is built of it.
-func (j *journey) allShipped(f *mistake) bool {
+// copied says whether each piece of code that is not what was asked for came compiled with the sources of its package: nothing is built of it.
+func (s *State) copied(f *mistake) bool {
 	if f.linked != "" || f.told != "" {
 		return false
 	}
-	src, err := j.sourcesOf(j.sourceDirs(f))
+	src, err := s.sourcesOf(s.sourceDirs(f))
 	if err != nil || len(src.shipped) == 0 {
 		return false
 	}
-	kernels := map[string][]stale.Make{}
 	sums := map[string]bool{}
 	for _, path := range src.shipped {
-		report, err := j.scan(path)
-		if err != nil {
-			continue // unreadable or empty: nothing that could have been copied
-		}
-		for k, makes := range byKernel(report.Images) {
-			kernels[k] = append(kernels[k], makes...)
-		}
 		if sum, err := cache.Hash(path); err == nil {
 			sums[sum] = true
 		}
 	}
-	for i, m := range f.list {
-		if sum, err := cache.Hash(f.paths[i]); err == nil && sums[sum] {
-			continue
-		}
-		names, err := j.kernelsOf(m.Code, f.paths[i])
-		if err != nil || len(names) == 0 {
-			return false
-		}
-		for _, k := range names {
-			for _, made := range m.Makes {
-				if k == "" || !containsMake(kernels[k], made) {
-					return false
-				}
-			}
+	return !slices.ContainsFunc(f.paths, func(path string) bool {
+		sum, err := cache.Hash(path)
+		return err != nil || !sums[sum]
+	})
+}
+
+// sourceDirs are where the sources of a package's kernels may lie: in its own directory and, where nothing shows how they come to it, in those of the
+// other packages of the project, which are the user's own as well.
+func (s *State) sourceDirs(f *mistake) []string {
+	dirs := []string{f.unit.Dir}
+	if !s.undeclared[f.unit.PkgID] {
+		return dirs
+	}
+	add := func(dir string) {
+		if !slices.ContainsFunc(dirs, func(d string) bool { return s.host.Below(dir, d) }) {
+			dirs = append(dirs, dir)
 		}
 	}
-	return true
+	add(s.b.Project.Root)
+	for _, list := range [][]*manifest.Package{s.b.Project.Members, s.b.Project.Locals} {
+		for _, p := range list {
+			add(p.Dir)
+		}
+	}
+	return dirs
 }
 
 // kernelsOf lists the names of all kernels that a piece of code stands for.
-func (j *journey) kernelsOf(c stale.Code, path string) ([]string, error) {
-	report, err := j.scan(path)
+func (s *State) kernelsOf(c stale.Code, path string) ([]string, error) {
+	report, err := s.b.Scan(path)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +119,7 @@ func (j *journey) kernelsOf(c stale.Code, path string) ([]string, error) {
 	for k, makes := range byKernel(report.Images) {
 		same := len(makes) == len(c.Makes)
 		for _, m := range makes {
-			same = same && containsMake(c.Makes, m)
+			same = same && slices.Contains(c.Makes, m)
 		}
 		if same {
 			out = append(out, k)
@@ -130,8 +129,8 @@ func (j *journey) kernelsOf(c stale.Code, path string) ([]string, error) {
 }
 
 // isOwn says whether any of the kernels of a piece of code is in the package's own sources.
-func (j *journey) isOwn(f *mistake, c stale.Code, path string) (bool, error) {
-	names, err := j.kernelsOf(c, path)
+func (s *State) isOwn(f *mistake, c stale.Code, path string) (bool, error) {
+	names, err := s.kernelsOf(c, path)
 	if err != nil {
 		return false, err
 	}
@@ -141,17 +140,17 @@ func (j *journey) isOwn(f *mistake, c stale.Code, path string) (bool, error) {
 			wanted[id] = true
 		}
 	}
-	src, err := j.sourcesOf(j.sourceDirs(f))
+	src, err := s.sourcesOf(s.sourceDirs(f))
 	if err != nil {
 		return false, err
 	}
 	for _, path := range src.text {
-		data, err := j.Host.ReadFile(path, mostSource)
+		data, err := s.host.ReadFile(path, mostSource)
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
-			j.Shell.Detail("%v", err)
+			s.shell.Detail("%v", err)
 			continue
 		}
 		if !strings.Contains(string(data), "__global__") && !strings.Contains(string(data), ".entry") {

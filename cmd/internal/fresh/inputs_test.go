@@ -1,4 +1,4 @@
-package app
+package fresh
 
 import (
 	"io"
@@ -27,11 +27,11 @@ import (
 	"gpubuild/toolchain/hostcc"
 )
 
-// bench is a machine with a toolkit of small files and a journey that has chosen it.
+// bench is a machine with a toolkit of small files and a build that has chosen it.
 type bench struct {
 	t   *testing.T
 	top string
-	j   *journey
+	s   *State
 }
 
 const oneNVCC = "…Cuda compilation tools, release 13.4, V13.4.92…"
@@ -52,17 +52,19 @@ func newBench(t *testing.T) *bench {
 		b.write(filepath.Join(root, name), text)
 	}
 	host.Env = buildenv.NewEnv(host.OS, []string{"PATH=" + filepath.Join(b.top, "bin")})
-	b.j = &journey{app: &app{Machine: &session.Machine{Host: host, CacheDir: filepath.Join(b.top, "cache"), Shell: &console.Shell{Out: io.Discard, Err: os.Stderr}}}, Tools: tools.Tools{Env: host.Env}, Project: &manifest.Project{RootManifest: "Cargo.toml"}}
-	b.j.graph.Places = cargo.Places{TargetDirectory: filepath.Join(b.top, "target"), BuildDirectory: filepath.Join(b.top, "target")}
+	m := &session.Machine{Host: host, CacheDir: filepath.Join(b.top, "cache"), Shell: &console.Shell{Out: io.Discard, Err: os.Stderr}, Began: time.Now()}
+	places := cargo.Places{TargetDirectory: filepath.Join(b.top, "target"), BuildDirectory: filepath.Join(b.top, "target")}
+	b.s = newState(&Build{Machine: m, Tools: tools.Tools{Env: host.Env}, Project: &manifest.Project{RootManifest: "Cargo.toml"},
+		Graph: session.Graph{Places: places}, Reach: &features.Answer{}})
 	gcc := filepath.Join(b.top, "gcc", "gcc")
-	b.j.Set = toolchain.Set{Compiler: &hostcc.Compiler{Kind: "gcc", Version: "12", Path: gcc, Real: gcc, CXX: gcc}, Capability: gpu.Capability{Major: 9}}
+	b.s.b.Tools.Set = toolchain.Set{Compiler: &hostcc.Compiler{Kind: "gcc", Version: "12", Path: gcc, Real: gcc, CXX: gcc}, Capability: gpu.Capability{Major: 9}}
 	b.root(root)
 	return b
 }
 
 // root makes a tree the chosen toolkit.
 func (b *bench) root(root string) {
-	b.j.Set.Toolkit = &cuda.Toolkit{Root: root, Real: root, NVCC: filepath.Join(root, "bin", "nvcc"), Include: filepath.Join(root, "include"), Lib: filepath.Join(root, "lib64"),
+	b.s.b.Tools.Set.Toolkit = &cuda.Toolkit{Root: root, Real: root, NVCC: filepath.Join(root, "bin", "nvcc"), Include: filepath.Join(root, "include"), Lib: filepath.Join(root, "lib64"),
 		Version: gpu.Version{Major: 13, Minor: 4}}
 }
 
@@ -79,18 +81,17 @@ func (b *bench) write(path, text string) {
 func (b *bench) file(name string) string { return filepath.Join(b.top, "cuda", name) }
 
 func (b *bench) setenv(name, value string) {
-	b.j.Env = b.j.Env.Set(name, value)
+	b.s.b.Tools.Env = b.s.b.Tools.Env.Set(name, value)
 }
 
 // look is what is recorded now, and how many files were read for it.
 func (b *bench) look(in features.Inputs) ([]stale.Input, int) {
-	h := b.j.openHashes()
-	list, err := b.j.inputsNow(in, h)
+	b.s.hashes = newHashes(b.s.b.Machine)
+	list, err := b.s.inputsNow(in)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	h.keep(b.j.app)
-	return list, h.read
+	return list, b.s.hashes.read
 }
 
 // TestLinked: a static library that a script links goes into its crate with its content; a directory that it names must be there when the program is
@@ -109,8 +110,7 @@ func TestLinked(t *testing.T) {
 		}
 		return strings.Join(out, "|")
 	}
-	h := b.j.openHashes()
-	recorded, err := b.j.linked(m, h)
+	recorded, err := b.s.linked(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestLinked(t *testing.T) {
 	key := stale.Key{PkgID: "p", OutDir: own}
 	entry := stale.Entry{Key: key, Package: "p", Inputs: recorded, ScriptRan: 1}
 	reasons := func() []string {
-		now, err := b.j.stillLinked(entry, b.j.openHashes())
+		now, err := b.s.stillLinked(entry)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -151,44 +151,6 @@ func TestLinked(t *testing.T) {
 	}
 	if got := reasons(); len(got) != 2 || !strings.Contains(got[1], "libcudart_static.a") || !strings.Contains(got[1], "→ none") {
 		t.Errorf("the static library went: %q", got)
-	}
-}
-
-// TestEntryOfAnOlderGpubuild: what a gpubuild before did not record is no reason to build anything; what it did record is one as ever, and what is
-// recorded now counts from then on.
-func TestEntryOfAnOlderGpubuild(t *testing.T) {
-	b := newBench(t)
-	b.setenv("CPATH", "/nowhere")
-	now, _ := b.look(features.Inputs{NVCC: true, Host: true, Arch: true, Root: true})
-	var older []stale.Input
-	for _, in := range now {
-		if in.Name != includeDirectory && in.Name != "CPATH" {
-			older = append(older, in)
-		}
-	}
-	if len(older) != len(now)-2 {
-		t.Fatalf("recorded %+v", now)
-	}
-	key := stale.Key{PkgID: "p", OutDir: "/o"}
-	reasons := func(recorded []stale.Input) []stale.Reason {
-		e := stale.Entry{Key: key, Package: "p", Inputs: recorded, ScriptRan: 1}
-		return stale.Compare(stale.Record{}.Merge([]stale.Entry{e}), []stale.Unit{{Key: key, Package: "p", Inputs: asRecorded(now, e), ScriptRan: 1}}).Reasons
-	}
-	if got := reasons(older); len(got) != 0 {
-		t.Errorf("an older record: %v", got)
-	}
-	older[0].Hash = "other"
-	if got := reasons(older); len(got) != 1 {
-		t.Errorf("an older record of another nvcc: %v", got)
-	}
-	var without []stale.Input
-	for _, in := range now {
-		if in.Name != "CPATH" {
-			without = append(without, in)
-		}
-	}
-	if got := reasons(without); len(got) != 1 || got[0].Input != "CPATH" {
-		t.Errorf("a record of this gpubuild without CPATH: %v", got)
 	}
 }
 
@@ -275,7 +237,7 @@ func TestInputsThatMatter(t *testing.T) {
 		{"another header in a search path", func(b *bench) { b.setenv("CPATH", b.file("../mine")) }, rewrite("../mine/boost.hpp", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"a library's patch level", nil, rewrite("lib64/libcublas.so.13.4.1", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"a library that was not there", nil, rewrite("lib64/libcublas.so.13", "x"), []string{"-", "CUDA libraries", "-", "-", "-", "-", "-"}},
-		{"link stubs that were not there", nil, func(b *bench) { b.j.Set.Toolkit.Stubs = b.file("lib64/stubs") }, []string{"-", "CUDA libraries", "-", "-", "-", "-", "-"}},
+		{"link stubs that were not there", nil, func(b *bench) { b.s.b.Tools.Set.Toolkit.Stubs = b.file("lib64/stubs") }, []string{"-", "CUDA libraries", "-", "-", "-", "-", "-"}},
 		{"another host compiler in its place", nil, rewrite("../gcc/gcc", "gcc 13"), []string{"host compiler", "-", "-", "host compiler", "-", "-", "-"}},
 		{"another c++", nil, rewrite("../bin/c++", "c++ 13"), []string{"-", "-", "-", "C++ compiler", "C++ compiler", "-", "-"}},
 		{"flags that nvcc reads itself", nil, set("NVCC_APPEND_FLAGS", "-G"), []string{"NVCC_APPEND_FLAGS", "-", "-", "NVCC_APPEND_FLAGS", "-", "-", "-"}},
@@ -302,9 +264,9 @@ func TestInputsThatMatter(t *testing.T) {
 		{"CMake's own variables", nil, func(b *bench) { b.setenv("CMAKE_CUDA_ARCHITECTURES", "90"); b.setenv("CUDAHOSTCXX", "g++-12") },
 			[]string{"-", "-", "-", "CMAKE_CUDA_ARCHITECTURES CUDAHOSTCXX", "-", "-", "-"}},
 		{"how many compile at a time", nil, set("CMAKE_BUILD_PARALLEL_LEVEL", "3"), []string{"-", "-", "-", "-", "-", "-", "-"}},
-		{"another arch", nil, func(b *bench) { b.j.Set.Capability = gpu.Capability{Major: 8} }, []string{"arch", "-", "-", "arch", "-", "-", "-"}},
-		{"the same with its own features", nil, func(b *bench) { b.j.Set.Suffix = "a" }, []string{"arch", "-", "-", "arch", "-", "-", "-"}},
-		{"another driver", nil, func(b *bench) { b.j.Set.Driver = gpu.Driver{Version: "580.1"} }, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"another arch", nil, func(b *bench) { b.s.b.Tools.Set.Capability = gpu.Capability{Major: 8} }, []string{"arch", "-", "-", "arch", "-", "-", "-"}},
+		{"the same with its own features", nil, func(b *bench) { b.s.b.Tools.Set.Suffix = "a" }, []string{"arch", "-", "-", "arch", "-", "-", "-"}},
+		{"another driver", nil, func(b *bench) { b.s.b.Tools.Set.Driver = gpu.Driver{Version: "580.1"} }, []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"libtorch replaced in its place", libtorch, rewrite("../torch/build-version", "2.13.0+cpu\n"), []string{"-", "-", "-", "-", "libtorch", "-", "-"}},
 		{"libtorch got its CUDA library", libtorch, rewrite("../torch/lib/libtorch_cuda.so", "cuda"), []string{"-", "-", "-", "-", "libtorch", "-", "-"}},
 		{"libtorch moved", libtorch, func(b *bench) {
@@ -365,15 +327,15 @@ func TestInputsThatMatter(t *testing.T) {
 func TestUntold(t *testing.T) {
 	b := newBench(t)
 	var said strings.Builder
-	b.j.Shell = &console.Shell{Out: io.Discard, Err: &said}
-	b.j.graph.Reason = "an old cargo"
-	b.j.reach = &features.Answer{}
-	b.j.tellUntold()
+	b.s.shell = &console.Shell{Out: io.Discard, Err: &said}
+	b.s.b.Graph.Reason = "an old cargo"
+	b.s.b.Reach = &features.Answer{}
+	b.s.tellUntold()
 	if said.Len() > 0 {
 		t.Errorf("nothing is untold: %s", said.String())
 	}
-	b.j.reach = &features.Answer{Untold: []string{"kern"}}
-	b.j.tellUntold()
+	b.s.b.Reach = &features.Answer{Untold: []string{"kern"}}
+	b.s.tellUntold()
 	for _, want := range []string{"kern: `cargo tree` and Cargo.lock do not tell", "hint: ", "clean -p kern", "an old cargo"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("%q is not in\n%s", want, said.String())

@@ -1,4 +1,4 @@
-package app
+package fresh
 
 import (
 	"bytes"
@@ -15,16 +15,16 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// removal is what cargo's clean would remove: cargo's own list of it, looked at before anything goes.
-type removal struct {
-	paths []string // as cargo names them: everything that lies in a directory that goes; files that go by themselves are not in it
-	Files int      `json:"files"` // cargo's own count
-	Bytes int64    `json:"bytes"`
-	Units []unitOf `json:"directories"`
+// Removal is what cargo's clean would remove: cargo's own list of it, looked at before anything goes.
+type Removal struct {
+	paths []string    // as cargo names them: everything that lies in a directory that goes; files that go by themselves are not in it
+	Files int         `json:"files"` // cargo's own count
+	Bytes int64       `json:"bytes"`
+	Units []Directory `json:"directories"`
 }
 
-// unitOf is one of cargo's directories below a profile, with what lies in it.
-type unitOf struct {
+// Directory is one of cargo's directories below a profile, with what lies in it.
+type Directory struct {
 	Path  string `json:"path"`
 	Files int    `json:"files"`
 	Bytes int64  `json:"bytes"`
@@ -35,15 +35,15 @@ type unitOf struct {
 //
 // Cargo takes its own lock on the directory, so nothing goes while another cargo builds there; what is waited for is said. Before that, every place
 // is looked at: see guard and inside.
-func (j *journey) removePackages(ctx context.Context, packages []string) (removal, error) {
-	r, err := j.planRemoval(ctx, packages)
+func (b *Build) removePackages(ctx context.Context, packages []string) (Removal, error) {
+	r, err := b.planRemoval(ctx, packages)
 	if err != nil {
 		return r, err
 	}
-	for _, l := range j.otherVersions(packages) {
-		j.Shell.Note("%s", l)
+	for _, l := range b.otherVersions(packages) {
+		b.Machine.Shell.Note("%s", l)
 	}
-	said, err := j.runCargo(ctx, cargo.Clean(j.Tool, j.Line, packages, j.platforms()), io.Discard)
+	said, err := b.runCargo(ctx, cargo.Clean(b.Tool, b.Line, packages, b.platforms()), io.Discard)
 	if err == nil {
 		r.Files, r.Bytes = cargo.Cleaned(said)
 	}
@@ -51,43 +51,43 @@ func (j *journey) removePackages(ctx context.Context, packages []string) (remova
 }
 
 // planRemoval asks cargo what it would remove, and refuses where that is not cargo's own.
-func (j *journey) planRemoval(ctx context.Context, packages []string) (removal, error) {
-	r := removal{Units: []unitOf{}}
-	if err := j.guard(); err != nil {
+func (b *Build) planRemoval(ctx context.Context, packages []string) (Removal, error) {
+	r := Removal{Units: []Directory{}}
+	if err := b.guard(); err != nil {
 		return r, err
 	}
 	var list bytes.Buffer
-	said, err := j.runCargo(ctx, cargo.CleanPlan(j.Tool, j.Line, packages, j.platforms()), &list)
+	said, err := b.runCargo(ctx, cargo.CleanPlan(b.Tool, b.Line, packages, b.platforms()), &list)
 	if err != nil {
 		return r, err
 	}
 	for _, line := range strings.Split(list.String(), "\n") {
-		if p := strings.TrimRight(line, "\r"); j.Host.IsAbs(p) {
+		if p := strings.TrimRight(line, "\r"); b.Machine.Host.IsAbs(p) {
 			r.paths = append(r.paths, p)
 		}
 	}
-	if err := j.inside(r.paths); err != nil {
+	if err := b.inside(r.paths); err != nil {
 		return r, err
 	}
 	r.Files, r.Bytes = cargo.Cleaned(said)
-	r.Units = j.measure(r.paths)
+	r.Units = b.measure(r.paths)
 	return r, nil
 }
 
 // runCargo runs one of cargo's cleaning commands. What cargo says it waits for is passed on at once; its other words are told only with its error.
-func (j *journey) runCargo(ctx context.Context, c buildenv.Cmd, stdout io.Writer) (said string, err error) {
+func (b *Build) runCargo(ctx context.Context, c buildenv.Cmd, stdout io.Writer) (said string, err error) {
 	waiting := &waitTeller{tell: func(what string) {
 		if strings.Contains(what, "package cache") {
-			j.Shell.Status("Blocking", "%s, which another cargo holds", what)
+			b.Machine.Shell.Status("Blocking", "%s, which another cargo holds", what)
 			return
 		}
-		j.Shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what, j.graph.Places.BuildDirectory)
+		b.Machine.Shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what, b.Graph.Places.BuildDirectory)
 	}}
 	c.Stdout, c.Stderr = stdout, waiting
-	_, err = j.Runner.Run(ctx, c)
+	_, err = b.Machine.Runner.Run(ctx, c)
 	said = waiting.rest()
 	if err != nil && said != "" && ctx.Err() == nil {
-		err = &cleanFailedError{Words: said, Dir: j.graph.Places.BuildDirectory, Err: err}
+		err = &cleanFailedError{Words: said, Dir: b.Graph.Places.BuildDirectory, Err: err}
 	}
 	return said, err
 }
@@ -148,10 +148,10 @@ func (e *cleanFailedError) Hint() string {
 // guard refuses to clean where a slip would cost a person more than build products: the root, the home directory and what it lies in, and a
 // directory that holds a manifest. It looks at the directories that cargo itself names, through links: a target directory that is a link is common
 // and fine, and what it leads to is judged.
-func (j *journey) guard() error {
-	for _, dir := range j.ownDirs() {
-		if why := j.precious(j.Host.Real(dir)); why != "" {
-			return refused(dir, j.Host.Real(dir), why)
+func (b *Build) guard() error {
+	for _, dir := range b.ownDirs() {
+		if why := b.precious(b.Machine.Host.Real(dir)); why != "" {
+			return refused(dir, b.Machine.Host.Real(dir), why)
 		}
 	}
 	return nil
@@ -162,22 +162,22 @@ func refused(dir, real, why string) error {
 	if real != dir {
 		at += " (" + real + ")"
 	}
-	return &usageError{"nothing is removed in cargo's target directory " + at + ": " + why,
+	return &RefusedError{"nothing is removed in cargo's target directory " + at + ": " + why,
 		"give the build a directory of its own: --target-dir, CARGO_TARGET_DIR or build.target-dir"}
 }
 
 // ownDirs are the directories that are cargo's own in this build.
-func (j *journey) ownDirs() []string {
-	p := j.graph.Places
-	if p.TargetDirectory == "" || j.Host.SamePath(p.TargetDirectory, p.BuildDirectory) {
+func (b *Build) ownDirs() []string {
+	p := b.Graph.Places
+	if p.TargetDirectory == "" || b.Machine.Host.SamePath(p.TargetDirectory, p.BuildDirectory) {
 		return []string{p.BuildDirectory}
 	}
 	return []string{p.TargetDirectory, p.BuildDirectory}
 }
 
 // precious says why a directory, given without links, is none to remove things from; empty when it is not.
-func (j *journey) precious(dir string) string {
-	h := j.Host
+func (b *Build) precious(dir string) string {
+	h := b.Machine.Host
 	home := h.Real(h.Home)
 	switch {
 	case !h.IsAbs(dir):
@@ -196,14 +196,14 @@ func (j *journey) precious(dir string) string {
 
 // inside refuses when what cargo would remove, or a directory in which it would look for it, lies outside of cargo's own directories: a link below
 // them leads there.
-func (j *journey) inside(paths []string) error {
+func (b *Build) inside(paths []string) error {
 	var own []string
-	for _, d := range j.ownDirs() {
-		own = append(own, j.Host.Real(d))
+	for _, d := range b.ownDirs() {
+		own = append(own, b.Machine.Host.Real(d))
 	}
-	dirs, seen := j.standing(), map[string]bool{}
+	dirs, seen := b.standing(), map[string]bool{}
 	for _, p := range paths {
-		dirs = append(dirs, j.Host.Dir(p)) // a link itself goes, not what it leads to
+		dirs = append(dirs, b.Machine.Host.Dir(p)) // a link itself goes, not what it leads to
 	}
 next:
 	for _, dir := range dirs {
@@ -211,35 +211,35 @@ next:
 			continue
 		}
 		seen[dir] = true
-		if !j.Host.IsDir(dir) {
+		if !b.Machine.Host.IsDir(dir) {
 			continue // gone since; what is not there cannot be resolved, either
 		}
-		real := j.Host.Real(dir)
+		real := b.Machine.Host.Real(dir)
 		for _, o := range own {
-			if j.Host.Below(real, o) {
+			if b.Machine.Host.Below(real, o) {
 				continue next
 			}
 		}
-		return &usageError{fmt.Sprintf("nothing is removed: %s leads to %s, which is outside of cargo's target directory %s", dir, real, strings.Join(own, " and ")),
+		return &RefusedError{fmt.Sprintf("nothing is removed: %s leads to %s, which is outside of cargo's target directory %s", dir, real, strings.Join(own, " and ")),
 			"make the target directory itself the link, or set --target-dir"}
 	}
 	return nil
 }
 
 // standing lists cargo's directories of the profile and those directly in them: single files go from there without a word in cargo's list.
-func (j *journey) standing() []string {
+func (b *Build) standing() []string {
 	var out []string
-	for _, profile := range j.profileDirs() {
+	for _, profile := range b.profileDirs() {
 		dirs := []string{profile}
-		if t := j.graph.Places.TargetDirectory; t != "" && j.Host.Below(profile, j.graph.Places.BuildDirectory) {
-			dirs = append(dirs, j.Host.Join(t, strings.TrimPrefix(profile, j.Host.Clean(j.graph.Places.BuildDirectory))))
+		if t := b.Graph.Places.TargetDirectory; t != "" && b.Machine.Host.Below(profile, b.Graph.Places.BuildDirectory) {
+			dirs = append(dirs, b.Machine.Host.Join(t, strings.TrimPrefix(profile, b.Machine.Host.Clean(b.Graph.Places.BuildDirectory))))
 		}
 		for _, dir := range dirs {
-			if j.Host.IsDir(dir) {
+			if b.Machine.Host.IsDir(dir) {
 				out = append(out, dir)
 			}
-			for _, name := range j.names(dir) {
-				if sub := j.Host.Join(dir, name); j.Host.IsDir(sub) {
+			for _, name := range b.Machine.Host.Names(dir) {
+				if sub := b.Machine.Host.Join(dir, name); b.Machine.Host.IsDir(sub) {
 					out = append(out, sub)
 				}
 			}
@@ -249,21 +249,21 @@ func (j *journey) standing() []string {
 }
 
 // measure counts what is there of the list and groups it by cargo's units, the largest first.
-func (j *journey) measure(paths []string) []unitOf {
-	units := map[string]*unitOf{}
+func (b *Build) measure(paths []string) []Directory {
+	units := map[string]*Directory{}
 	for _, p := range paths {
 		fi, err := os.Lstat(p)
 		if err != nil || fi.IsDir() {
 			continue // gone since: it is not counted
 		}
-		at := j.unitPath(p)
+		at := b.unitPath(p)
 		if units[at] == nil {
-			units[at] = &unitOf{Path: at}
+			units[at] = &Directory{Path: at}
 		}
 		units[at].Files++
 		units[at].Bytes += fi.Size()
 	}
-	list := make([]unitOf, 0, len(units))
+	list := make([]Directory, 0, len(units))
 	for _, u := range units {
 		list = append(list, *u)
 	}
@@ -274,23 +274,23 @@ func (j *journey) measure(paths []string) []unitOf {
 }
 
 // unitPath is the part of a path down to the unit that cargo keeps it for: <profile>/build/<package>-<hash>, <profile>/deps/<file>.
-func (j *journey) unitPath(path string) string {
-	for _, profile := range j.profileDirs() {
-		if !j.Host.Below(path, profile) {
+func (b *Build) unitPath(path string) string {
+	for _, profile := range b.profileDirs() {
+		if !b.Machine.Host.Below(path, profile) {
 			continue
 		}
 		parts := strings.FieldsFunc(strings.TrimPrefix(path, profile), func(r rune) bool { return r == '/' || r == '\\' })
 		if len(parts) > 2 {
 			parts = parts[:2]
 		}
-		return j.Host.Join(append([]string{profile}, parts...)...)
+		return b.Machine.Host.Join(append([]string{profile}, parts...)...)
 	}
 	return path
 }
 
 // otherVersions says which packages go along because cargo's clean does not tell versions of a name apart (measured: a version is ignored with a
 // warning).
-func (j *journey) otherVersions(packages []string) []string {
+func (b *Build) otherVersions(packages []string) []string {
 	versions := map[string]map[string]bool{}
 	add := func(name, version string) {
 		if versions[name] == nil {
@@ -298,13 +298,13 @@ func (j *journey) otherVersions(packages []string) []string {
 		}
 		versions[name][version] = true
 	}
-	if g := j.graph.Units; g != nil { // what cannot be read judge has told
+	if g := b.Graph.Units; g != nil { // what cannot be read judge has told
 		for _, u := range g.Units {
 			id := manifest.ParsePkgID(u.PkgID)
 			add(id.Name, id.Version)
 		}
 	}
-	for _, u := range j.reach.Units { // without a graph: of the others with build scripts that matter
+	for _, u := range b.Reach.Units { // without a graph: of the others with build scripts that matter
 		add(u.Name, u.Version)
 	}
 	var out []string
@@ -320,19 +320,4 @@ func (j *journey) otherVersions(packages []string) []string {
 		out = append(out, fmt.Sprintf("cargo's clean does not tell versions apart: %s goes in all of %s", p, strings.Join(list, ", ")))
 	}
 	return out
-}
-
-// amount words what was or would be removed, as cargo does.
-func amount(files int, bytes int64) string {
-	if bytes < 1<<20 {
-		return fmt.Sprintf("%s, %.1f KiB", counted(files, "file"), float64(bytes)/(1<<10))
-	}
-	return fmt.Sprintf("%s, %.1f MiB", counted(files, "file"), float64(bytes)/(1<<20))
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

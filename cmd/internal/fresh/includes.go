@@ -1,4 +1,4 @@
-package app
+package fresh
 
 import (
 	"crypto/sha256"
@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
-	"gpubuild/buildenv/stale"
 )
 
 // includeDirectory is the input for the toolkit's own headers, all of them.
@@ -28,8 +28,8 @@ var toolkitHeader = regexp.MustCompile(`^(cuda|cu(rand|blas|sparse|solver|fft|pt
 //
 // whole says that everything counts, whatever it is called; otherwise what is recorded by itself is left out, too.
 func (n *inputs) headerTree(dir string, whole bool) (string, error) {
-	about := fmt.Sprint("headers ", whole, " of ", dir, " ")
-	if sum, ok := n.trees[about]; ok {
+	about := fmt.Sprint("headers ", whole, " of ", dir)
+	if sum, ok := n.h.trees[about]; ok {
 		return sum, nil
 	}
 	type file struct{ name, path string }
@@ -37,19 +37,19 @@ func (n *inputs) headerTree(dir string, whole bool) (string, error) {
 	// Two thousand files are looked at by every build, so this is written to cost no more than the system's own answers.
 	var look []byte
 	sep := "/"
-	if n.Host.OS == buildenv.Windows {
+	if n.host.OS == buildenv.Windows {
 		sep = `\`
 	}
 	left := mostEntries
 	var walk func(dir, below string, depth int) error
 	walk = func(dir, below string, depth int) error {
-		entries, err := n.Host.Files.ReadDir(dir)
+		entries, err := n.host.Files.ReadDir(dir)
 		if err != nil {
 			return err
 		}
 		for _, e := range entries {
 			name := e.Name()
-			if !whole && (depth == 0 && (name == "crt" || !toolkitHeader.MatchString(name)) || contains(mainHeaders, below+name)) {
+			if !whole && (depth == 0 && (name == "crt" || !toolkitHeader.MatchString(name)) || slices.Contains(mainHeaders, below+name)) {
 				continue
 			}
 			if left--; left < 0 {
@@ -58,7 +58,7 @@ func (n *inputs) headerTree(dir string, whole bool) (string, error) {
 			path := dir + sep + name
 			fi, err := e.Info()
 			if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-				fi, err = n.Host.Files.Stat(path)
+				fi, err = n.host.Files.Stat(path)
 			}
 			switch {
 			case err != nil: // gone since, or a link to nothing: nobody can include it
@@ -83,9 +83,7 @@ func (n *inputs) headerTree(dir string, whole bool) (string, error) {
 		return "", err
 	}
 	is := sha256.Sum256(look)
-	key := about + hex.EncodeToString(is[:16])
-	sum, ok := n.h.Known[key]
-	if !ok {
+	sum, err := n.h.known(about+" "+hex.EncodeToString(is[:16]), func() (string, error) {
 		content := sha256.New()
 		for _, f := range files {
 			one, err := cache.Hash(f.path)
@@ -95,11 +93,12 @@ func (n *inputs) headerTree(dir string, whole bool) (string, error) {
 			fmt.Fprintln(content, f.name, one)
 		}
 		n.h.read += len(files)
-		sum = hex.EncodeToString(content.Sum(nil)[:16])
-		n.h.Known[key], n.h.dirty = sum, true
+		return hex.EncodeToString(content.Sum(nil)[:16]), nil
+	})
+	if err == nil {
+		n.h.trees[about] = sum
 	}
-	n.trees[about] = sum
-	return sum, nil
+	return sum, err
 }
 
 // searchPaths are the variables by which gcc and clang, and cl, search for headers before those that are given to them, or after; whoever calls them.
@@ -113,26 +112,26 @@ func searchPaths(h buildenv.Host) []string {
 
 // includes are the toolkit's headers as a whole, for packages that compile with them, and what comes before them.
 func (n *inputs) includes() {
-	t := n.Set.Toolkit
+	t := n.set.Toolkit
 	if t == nil || t.Include == "" || !n.in.Arch && !n.in.Binds {
 		return
 	}
-	sum, err := n.headerTree(n.Host.Real(t.Include), false)
+	sum, err := n.headerTree(n.host.Real(t.Include), false)
 	if err != nil && n.err == nil {
 		n.err = err
 	}
 	n.add(includeDirectory, t.Version.String()+" "+t.Include, sum)
-	for _, name := range searchPaths(n.Host) {
-		v, ok := n.Env.Lookup(name)
+	for _, name := range searchPaths(n.host) {
+		v, ok := n.env.Lookup(name)
 		if !ok || v == "" {
 			continue
 		}
-		if n.Host.OS == buildenv.Windows { // it is as long as the developer's prompt makes it, and MSVC and the SDK are recorded themselves
+		if n.host.OS == buildenv.Windows { // it is as long as the developer's prompt makes it, and MSVC and the SDK are recorded themselves
 			v = n.foreignIncludes(v)
 		}
 		what := sha256.New()
-		for _, dir := range n.Host.SplitList(v) {
-			if n.Host.SamePath(n.Host.Real(dir), n.Host.Real(t.Include)) {
+		for _, dir := range n.host.SplitList(v) {
+			if n.host.SamePath(n.host.Real(dir), n.host.Real(t.Include)) {
 				fmt.Fprintln(what, "the toolkit's own")
 				continue
 			}
@@ -142,9 +141,9 @@ func (n *inputs) includes() {
 			n.add(name, v, hex.EncodeToString(what.Sum(nil)[:16]))
 		}
 	}
-	if n.Host.OS == buildenv.Windows {
+	if n.host.OS == buildenv.Windows {
 		for _, name := range []string{"CL", "_CL_"} {
-			if v, ok := n.Env.Lookup(name); ok {
+			if v, ok := n.env.Lookup(name); ok {
 				n.add(name, v, "")
 			}
 		}
@@ -154,26 +153,26 @@ func (n *inputs) includes() {
 // foreignIncludes leaves of INCLUDE what is of neither MSVC nor the Windows SDK.
 func (n *inputs) foreignIncludes(v string) string {
 	var out []string
-	for _, dir := range n.Host.SplitList(v) {
+	for _, dir := range n.host.SplitList(v) {
 		low := strings.ToLower(strings.ReplaceAll(dir, "/", `\`))
 		if !strings.Contains(low, `\vc\tools\msvc\`) && !strings.Contains(low, `\windows kits\`) && !strings.Contains(low, `\vc\auxiliary\`) {
 			out = append(out, dir)
 		}
 	}
-	return n.Host.JoinList(out...)
+	return n.host.JoinList(out...)
 }
 
 // shadows answers the content of what lies in a directory under the name of one of the toolkit's headers.
 func (n *inputs) shadows(dir string) string {
 	sum := sha256.New()
-	for _, name := range n.names(dir) {
-		path := n.Host.Join(dir, name)
+	for _, name := range n.host.Names(dir) {
+		path := n.host.Join(dir, name)
 		switch {
 		case !toolkitHeader.MatchString(name):
-		case n.Host.IsFile(path):
+		case n.host.IsFile(path):
 			fmt.Fprintln(sum, name, n.content(path))
-		case n.Host.IsDir(path):
-			tree, err := n.headerTree(n.Host.Real(path), true)
+		case n.host.IsDir(path):
+			tree, err := n.headerTree(n.host.Real(path), true)
 			if err != nil && n.err == nil {
 				n.err = err
 			}
@@ -181,23 +180,4 @@ func (n *inputs) shadows(dir string) string {
 		}
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
-}
-
-// asRecorded leaves out of what is now what a gpubuild before this one did not record, where an entry is of that one: it is taken on trust once, as
-// that gpubuild took it every time, and the next build records it. The alternative costs every user a build of all kernels.
-func asRecorded(now []stale.Input, e stale.Entry) []stale.Input {
-	for _, in := range e.Inputs {
-		if in.Name == includeDirectory {
-			return now[:len(now):len(now)]
-		}
-	}
-	out := make([]stale.Input, 0, len(now))
-	for _, in := range now {
-		switch in.Name {
-		case includeDirectory, "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "INCLUDE", "CL", "_CL_":
-		default:
-			out = append(out, in)
-		}
-	}
-	return out
 }

@@ -1,23 +1,25 @@
-package app
+package fresh
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/stale"
 	"gpubuild/features"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 )
 
 // inputsNow is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is none of
 // them: nothing that is built depends on it.
-func (j *journey) inputsNow(in features.Inputs, h *hashes) ([]stale.Input, error) {
-	n := inputs{journey: j, h: h, in: in, trees: h.trees}
+func (s *State) inputsNow(in features.Inputs) ([]stale.Input, error) {
+	n := inputs{host: s.host, set: s.b.Tools.Set, env: s.b.Tools.Env, h: s.hashes, in: in}
 	n.nvcc()
 	n.headers()
 	n.includes()
@@ -31,12 +33,13 @@ func (j *journey) inputsNow(in features.Inputs, h *hashes) ([]stale.Input, error
 
 // inputs collects them.
 type inputs struct {
-	*journey
-	h     *hashes
-	in    features.Inputs
-	list  []stale.Input
-	err   error             // the first
-	trees map[string]string // identities of directories of headers, which all packages of one look share
+	host buildenv.Host
+	set  toolchain.Set
+	env  buildenv.Env
+	h    *hashes
+	in   features.Inputs
+	list []stale.Input
+	err  error // the first
 }
 
 // content hashes files as one; see together.
@@ -60,23 +63,23 @@ const nvccInput = "nvcc"
 // nvcc is the compiler with all that it runs. A script that only asks for the version gets that from the program's own text, so that another patch of
 // the same release is nothing to it.
 func (n *inputs) nvcc() {
-	t := n.Set.Toolkit
+	t := n.set.Toolkit
 	if t == nil || !n.in.NVCC {
 		return
 	}
 	if !n.in.Version {
-		n.add(nvccInput, label(t)+" "+t.NVCC, n.content(compilerFiles(n.journey, t)...))
+		n.add(nvccInput, label(t)+" "+t.NVCC, n.content(compilerFiles(n.host, t)...))
 		return
 	}
-	release, err := n.h.known("release ", n.Host.Real(t.NVCC), func(path string) (string, error) {
-		data, err := n.Host.ReadFile(path, 256<<20)
+	release, err := n.h.about("release", n.host.Real(t.NVCC), func() (string, error) {
+		data, err := n.host.ReadFile(n.host.Real(t.NVCC), 256<<20)
 		if m := nvccRelease.FindSubmatch(data); m != nil {
 			return string(m[1]), nil
 		}
 		return "", err
 	})
 	if err != nil || release == "" { // a script in front of it
-		n.add("nvcc version", t.Version.String()+" "+t.NVCC, n.content(n.Host.Real(t.NVCC)))
+		n.add("nvcc version", t.Version.String()+" "+t.NVCC, n.content(n.host.Real(t.NVCC)))
 		return
 	}
 	n.add("nvcc version", release+" "+t.NVCC, "release "+release)
@@ -89,23 +92,23 @@ var mainHeaders = []string{"cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cu
 // headers are those of the toolkit that a script reads a version in or that are in every kernel, told apart from all others (see includes) since they say
 // most, and those that a script looks for by itself.
 func (n *inputs) headers() {
-	if t := n.Set.Toolkit; t != nil && (n.in.NVCC && !n.in.Version || n.in.Root) {
+	if t := n.set.Toolkit; t != nil && (n.in.NVCC && !n.in.Version || n.in.Root) {
 		var files []string
 		for _, name := range mainHeaders {
-			files = append(files, n.Host.Join(t.Include, name))
+			files = append(files, n.host.Join(t.Include, name))
 		}
 		n.add("CUDA headers", t.Version.String()+" "+t.Include, n.content(files...))
 	}
 	for _, w := range n.in.Headers {
 		dirs := []string{}
 		for _, v := range w.Vars {
-			if root := n.Env.Get(v); root != "" {
-				dirs = append(dirs, n.Host.Join(root, "include"))
+			if root := n.env.Get(v); root != "" {
+				dirs = append(dirs, n.host.Join(root, "include"))
 			}
 		}
 		value, hash := "not found", ""
 		for _, d := range append(dirs, w.Dirs...) {
-			if p := n.Host.Join(d, w.File); n.Host.IsFile(p) {
+			if p := n.host.Join(d, w.File); n.host.IsFile(p) {
 				value, hash = p, n.content(p)
 				break
 			}
@@ -120,14 +123,14 @@ var linkable = regexp.MustCompile(`^(lib)?(cu|nv|npp)[A-Za-z0-9_-]*\.(so(\.\d+)?
 // libraries are what a script that only links finds in the toolkit. It matters which are there, not what is in them: that is linked when the program is,
 // and a static library is recorded itself; see linked.
 func (n *inputs) libraries() {
-	t := n.Set.Toolkit
+	t := n.set.Toolkit
 	if t == nil || !n.in.Root || n.in.Host || t.Lib == "" {
 		return
 	}
 	sum := sha256.New()
 	for _, dir := range append([]string{t.Lib, t.Stubs}, t.Libs...) {
 		fmt.Fprintln(sum, dir != "")
-		for _, name := range n.names(dir) {
+		for _, name := range n.host.Names(dir) {
 			if linkable.MatchString(name) {
 				fmt.Fprintln(sum, name)
 			}
@@ -138,14 +141,14 @@ func (n *inputs) libraries() {
 
 // hostCompiler is what nvcc calls, and what cc or CMake call beside it. Of gcc it is the driver that is looked at: cc1plus comes in the same package.
 func (n *inputs) hostCompiler() {
-	if c := n.Set.Compiler; c != nil && n.in.Host {
+	if c := n.set.Compiler; c != nil && n.in.Host {
 		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.content(c.Real, c.CXX))
 	}
-	if v := n.Set.MSVC; v != nil && (n.in.Host || n.in.CXX) {
+	if v := n.set.MSVC; v != nil && (n.in.Host || n.in.CXX) {
 		n.add("Windows SDK", v.SDK.Version+" "+v.SDK.Root+", C run-time library "+v.UCRT.Version, "")
 	}
-	if n.in.CXX && n.Host.OS != buildenv.Windows {
-		word := n.Env.Get("CXX")
+	if n.in.CXX && n.host.OS != buildenv.Windows {
+		word := n.env.Get("CXX")
 		if word == "" {
 			word = "c++" // cc 1.x get_base_compiler, CMake's own first choice
 		}
@@ -165,8 +168,8 @@ func (n *inputs) program(name, word string) {
 // find answers the file that a word means as a program, without links; empty when there is none. Of several words, such as "ccache nvcc", it is the
 // last that compiles.
 func (n *inputs) find(word string) string {
-	h := n.Host
-	h.Env = n.Env
+	h := n.host
+	h.Env = n.env
 	if h.IsAbs(word) {
 		if h.IsFile(word) {
 			return h.Real(word)
@@ -186,11 +189,11 @@ func (n *inputs) find(word string) string {
 
 // others are the architecture and cuDNN.
 func (n *inputs) others() {
-	if n.in.Arch && !n.Set.Capability.IsZero() {
-		n.add("arch", "sm_"+n.Set.Capability.Digits()+n.Set.Suffix, "")
+	if n.in.Arch && !n.set.Capability.IsZero() {
+		n.add("arch", "sm_"+n.set.Capability.Digits()+n.set.Suffix, "")
 	}
-	if c := n.Set.CUDNN; c != nil && n.in.CUDNN {
-		n.add("cuDNN", c.Version+" "+c.Root, n.content(n.Host.Join(c.Include, "cudnn_version.h"), n.Host.Join(c.Include, "cudnn.h")))
+	if c := n.set.CUDNN; c != nil && n.in.CUDNN {
+		n.add("cuDNN", c.Version+" "+c.Root, n.content(n.host.Join(c.Include, "cudnn_version.h"), n.host.Join(c.Include, "cudnn.h")))
 	}
 }
 
@@ -201,10 +204,10 @@ func (n *inputs) torch() {
 		return
 	}
 	root, from := "", "LIBTORCH"
-	if _, python := n.Env.Lookup("LIBTORCH_USE_PYTORCH"); python {
+	if _, python := n.env.Lookup("LIBTORCH_USE_PYTORCH"); python {
 		root, from = n.pythonTorch(), "Python"
-	} else if root = n.Env.Get("LIBTORCH"); root == "" {
-		if n.Host.OS != buildenv.Linux || !n.Host.IsFile("/usr/lib/libtorch.so") {
+	} else if root = n.env.Get("LIBTORCH"); root == "" {
+		if n.host.OS != buildenv.Linux || !n.host.IsFile("/usr/lib/libtorch.so") {
 			n.add("libtorch", "downloaded by the script", "") // its version is the crate's own, its kind TORCH_CUDA_VERSION
 			return
 		}
@@ -214,17 +217,17 @@ func (n *inputs) torch() {
 		n.add("libtorch", "of "+from+", not found", "")
 		return
 	}
-	lib := n.Host.Join(root, "lib")
-	if v := n.Env.Get("LIBTORCH_LIB"); v != "" && from != "Python" {
-		lib = n.Host.Join(v, "lib")
+	lib := n.host.Join(root, "lib")
+	if v := n.env.Get("LIBTORCH_LIB"); v != "" && from != "Python" {
+		lib = n.host.Join(v, "lib")
 	}
 	sum := sha256.New()
-	fmt.Fprintln(sum, n.content(n.Host.Join(root, "build-version"), n.Host.Join(root, "build-hash"), n.Host.Join(root, "version.py")))
-	for _, name := range n.names(lib) {
+	fmt.Fprintln(sum, n.content(n.host.Join(root, "build-version"), n.host.Join(root, "build-hash"), n.host.Join(root, "version.py")))
+	for _, name := range n.host.Names(lib) {
 		if !strings.Contains(name, "torch") && !strings.Contains(name, "c10") {
 			continue
 		}
-		if fi, err := n.Host.Files.Stat(n.Host.Join(lib, name)); err == nil && !fi.IsDir() {
+		if fi, err := n.host.Files.Stat(n.host.Join(lib, name)); err == nil && !fi.IsDir() {
 			fmt.Fprintln(sum, name, fi.Size())
 		}
 	}
@@ -232,10 +235,10 @@ func (n *inputs) torch() {
 }
 
 func (n *inputs) torchVersion(root string) string {
-	if data, err := n.Host.ReadFile(n.Host.Join(root, "build-version"), 1<<10); err == nil {
+	if data, err := n.host.ReadFile(n.host.Join(root, "build-version"), 1<<10); err == nil {
 		return strings.TrimSpace(string(data))
 	}
-	if data, err := n.Host.ReadFile(n.Host.Join(root, "version.py"), 1<<16); err == nil {
+	if data, err := n.host.ReadFile(n.host.Join(root, "version.py"), 1<<16); err == nil {
 		if m := pythonVersion.FindSubmatch(data); m != nil {
 			return string(m[1])
 		}
@@ -247,9 +250,9 @@ var pythonVersion = regexp.MustCompile(`(?m)^__version__ = '([^']+)'`)
 
 // pythonTorch finds the torch package of the Python that the script would ask, without starting it: that takes seconds.
 func (n *inputs) pythonTorch() string {
-	h := n.Host
-	h.Env = n.Env
-	prefixes := []string{n.Env.Get("VIRTUAL_ENV")}
+	h := n.host
+	h.Env = n.env
+	prefixes := []string{n.env.Get("VIRTUAL_ENV")}
 	if prefixes[0] == "" {
 		python, err := h.LookPath("python3")
 		if err != nil {
@@ -259,7 +262,7 @@ func (n *inputs) pythonTorch() string {
 	}
 	for _, p := range prefixes {
 		dirs := []string{h.Join(p, "Lib", "site-packages")}
-		for _, name := range n.names(h.Join(p, "lib")) {
+		for _, name := range n.host.Names(h.Join(p, "lib")) {
 			if strings.HasPrefix(name, "python3") {
 				dirs = append(dirs, h.Join(p, "lib", name, "site-packages"), h.Join(p, "lib", name, "dist-packages"))
 			}
@@ -282,7 +285,7 @@ func (n *inputs) variables() {
 			names[want] = true
 			continue
 		}
-		for _, have := range n.Env.Names() {
+		for _, have := range n.env.Names() {
 			if strings.HasPrefix(have, prefix) {
 				names[have] = true
 			}
@@ -290,7 +293,7 @@ func (n *inputs) variables() {
 	}
 	if n.in.NVCC && !n.in.Version { // nvcc reads them itself, whoever calls it; to it one that is blank is none
 		for _, name := range n.nvccReads() {
-			names[name] = names[name] || strings.TrimSpace(n.Env.Get(name)) != ""
+			names[name] = names[name] || strings.TrimSpace(n.env.Get(name)) != ""
 		}
 	}
 	sorted := make([]string, 0, len(names))
@@ -301,12 +304,12 @@ func (n *inputs) variables() {
 	}
 	sort.Strings(sorted)
 	for _, name := range sorted {
-		v, set := n.Env.Lookup(name)
+		v, set := n.env.Lookup(name)
 		switch {
 		case !set || managed(name):
 		case name == "NVCC" || name == "CUDACXX":
 			// said or not, the toolkit's own is what is recorded above
-			if t := n.Set.Toolkit; t == nil || len(strings.Fields(v)) > 1 && !n.Host.IsAbs(v) || !n.Host.SamePath(n.find(v), n.Host.Real(t.NVCC)) {
+			if t := n.set.Toolkit; t == nil || len(strings.Fields(v)) > 1 && !n.host.IsAbs(v) || !n.host.SamePath(n.find(v), n.host.Real(t.NVCC)) {
 				n.program(name, v)
 			}
 		case name == "CUDAHOSTCXX" || name == "CANDLE_NVCC_CCBIN":
@@ -321,16 +324,16 @@ func (n *inputs) variables() {
 // environment to which nvcc.profile beside it adds its own words (INCLUDES, PTXAS_FLAGS; as `PTXAS_FLAGS=-O0 nvcc --dryrun` of 13.4 shows).
 func (n *inputs) nvccReads() []string {
 	names := []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}
-	t := n.Set.Toolkit
+	t := n.set.Toolkit
 	if t == nil {
 		return names
 	}
-	profile, err := n.Host.ReadFile(n.Host.Join(n.Host.Dir(n.Host.Real(t.NVCC)), "nvcc.profile"), 1<<20)
+	profile, err := n.host.ReadFile(n.host.Join(n.host.Dir(n.host.Real(t.NVCC)), "nvcc.profile"), 1<<20)
 	if err != nil {
 		return names // nvcc without it finds nothing, which it says
 	}
 	for _, m := range profileAdds.FindAllSubmatch(profile, -1) {
-		if name := string(m[1]); name != "PATH" && name != "LD_LIBRARY_PATH" && !contains(names, name) {
+		if name := string(m[1]); name != "PATH" && name != "LD_LIBRARY_PATH" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -351,8 +354,7 @@ func managed(name string) bool {
 }
 
 // compilerFiles lists nvcc, what it runs, and what it reads by itself.
-func compilerFiles(j *journey, t *cuda.Toolkit) []string {
-	h := j.Host
+func compilerFiles(h buildenv.Host, t *cuda.Toolkit) []string {
 	bin := h.Dir(h.Real(t.NVCC))
 	root := h.Dir(bin)
 	files := []string{h.Real(t.NVCC)}
@@ -361,7 +363,7 @@ func compilerFiles(j *journey, t *cuda.Toolkit) []string {
 	}
 	files = append(files, h.Join(bin, "nvcc.profile"), h.Join(root, "nvvm", "bin", h.Exe("cicc")), h.Join(root, "nvvm", "libdevice", "libdevice.10.bc"))
 	crt := h.Join(t.Include, "crt")
-	for _, name := range j.names(crt) {
+	for _, name := range h.Names(crt) {
 		files = append(files, h.Join(crt, name))
 	}
 	return files

@@ -1,6 +1,7 @@
-package app
+package fresh
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -18,20 +19,20 @@ const (
 
 // linked is what a script told cargo to link from outside of cargo's own directories, by cargo's message: a static library goes into the crate's own
 // file with its content, and a directory must still be there when the program is linked.
-func (j *journey) linked(m cargo.Message, h *hashes) ([]stale.Input, error) {
+func (s *State) linked(m cargo.Message) ([]stale.Input, error) {
 	var dirs []string
 	for _, p := range m.LinkedPaths {
 		if kind, path, ok := strings.Cut(p, "="); ok && !strings.ContainsAny(kind, `/\`) {
 			p = path
 		}
-		if j.Host.IsAbs(p) && !j.inOwnDirs(p) && !contains(dirs, j.Host.Clean(p)) {
-			dirs = append(dirs, j.Host.Clean(p))
+		if s.host.IsAbs(p) && !s.b.inOwnDirs(p) && !slices.Contains(dirs, s.host.Clean(p)) {
+			dirs = append(dirs, s.host.Clean(p))
 		}
 	}
 	var out []stale.Input
-	libraries := j.bundled(dirs, m.LinkedLibs)
+	libraries := s.bundled(dirs, m.LinkedLibs)
 	for file, p := range libraries {
-		hash, err := h.together(p)
+		hash, err := s.hashes.together(p)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +40,7 @@ func (j *journey) linked(m cargo.Message, h *hashes) ([]stale.Input, error) {
 	}
 	sort.Slice(out, func(a, b int) bool { return out[a].Name < out[b].Name })
 	for _, d := range dirs {
-		if j.Host.IsDir(d) {
+		if s.host.IsDir(d) {
 			out = append(out, stale.Input{Name: linkDirectory + d, Value: "there"})
 		}
 	}
@@ -53,20 +54,20 @@ const replacedSince = "replaced after it was linked"
 // was there before the build; of one that was, what is there now, unless it is newer than the file into which it went and not known to have had that
 // content before cargo began: a new hard link to it, as package managers make them, changes its state, too. What that held is not known then, and the
 // next build makes the package anew.
-func (j *journey) linkedThen(m cargo.Message, linked []stale.Input) {
+func (s *State) linkedThen(m cargo.Message, linked []stale.Input) {
 	before, began := map[string]stale.Input{}, map[string]stale.Input{}
-	for _, u := range j.units {
-		if !j.Host.SamePath(u.OutDir, m.OutDir) {
+	for _, u := range s.units {
+		if !s.host.SamePath(u.OutDir, m.OutDir) {
 			continue
 		}
 		for _, in := range u.Inputs {
 			began[in.Name] = in
-			if u.ScriptRan != 0 && u.ScriptRan == builddir.Ran(j.Host, m.OutDir) {
+			if u.ScriptRan != 0 && u.ScriptRan == builddir.Ran(s.host, m.OutDir) {
 				before[in.Name] = in
 			}
 		}
 	}
-	made, fresh := j.madeAt(m.PackageID)
+	made, fresh := s.madeAt(m.PackageID)
 	for i, in := range linked {
 		if !strings.HasPrefix(in.Name, staticLibrary) {
 			continue
@@ -80,15 +81,15 @@ func (j *journey) linkedThen(m cargo.Message, linked []stale.Input) {
 }
 
 // madeAt is when the first of a package's libraries was written, in nanoseconds, and whether all of them lay there already; 0: it has none.
-func (j *journey) madeAt(pkgID string) (made int64, fresh bool) {
+func (s *State) madeAt(pkgID string) (made int64, fresh bool) {
 	fresh = true
-	for _, m := range j.messages {
-		if m.Reason != cargo.Artifact || m.PackageID != pkgID || contains(m.Target.Kind, "custom-build") {
+	for _, m := range s.built.Messages {
+		if m.Reason != cargo.Artifact || m.PackageID != pkgID || slices.Contains(m.Target.Kind, "custom-build") {
 			continue
 		}
 		fresh = fresh && m.Fresh
 		for _, path := range m.Filenames {
-			if fi, err := j.Host.Files.Stat(path); err == nil && j.Host.Ext(path) == ".rlib" && (made == 0 || fi.ModTime().UnixNano() < made) {
+			if fi, err := s.host.Files.Stat(path); err == nil && s.host.Ext(path) == ".rlib" && (made == 0 || fi.ModTime().UnixNano() < made) {
 				made = fi.ModTime().UnixNano()
 			}
 		}
@@ -109,10 +110,10 @@ func changedAt(path string) int64 {
 }
 
 // bundled finds the static libraries that a script had linked from outside of cargo's own directories, by the names of their files.
-func (j *journey) bundled(dirs, libs []string) map[string]string {
+func (s *State) bundled(dirs, libs []string) map[string]string {
 	var outside []string
 	for _, d := range dirs {
-		if j.Host.IsAbs(d) && !j.inOwnDirs(d) {
+		if s.host.IsAbs(d) && !s.b.inOwnDirs(d) {
 			outside = append(outside, d)
 		}
 	}
@@ -124,7 +125,7 @@ func (j *journey) bundled(dirs, libs []string) map[string]string {
 		}
 		name, _, _ = strings.Cut(name, ":") // name:rename
 		for _, file := range []string{"lib" + name + ".a", name + ".lib", name} {
-			if p := j.firstWith(outside, file); p != "" {
+			if p := s.firstWith(outside, file); p != "" {
 				out[file] = p
 				break
 			}
@@ -133,9 +134,9 @@ func (j *journey) bundled(dirs, libs []string) map[string]string {
 	return out
 }
 
-func (j *journey) firstWith(dirs []string, file string) string {
+func (s *State) firstWith(dirs []string, file string) string {
 	for _, d := range dirs {
-		if p := j.Host.Join(d, file); j.Host.IsFile(p) {
+		if p := s.host.Join(d, file); s.host.IsFile(p) {
 			return p
 		}
 	}
@@ -143,14 +144,14 @@ func (j *journey) firstWith(dirs []string, file string) string {
 }
 
 // stillLinked is what of a recorded entry's linked things is there now: before the script runs, cargo has no word on what it would link.
-func (j *journey) stillLinked(e stale.Entry, h *hashes) ([]stale.Input, error) {
+func (s *State) stillLinked(e stale.Entry) ([]stale.Input, error) {
 	var out []stale.Input
 	for _, in := range e.Inputs {
-		if d, ok := strings.CutPrefix(in.Name, linkDirectory); ok && j.Host.IsDir(d) {
+		if d, ok := strings.CutPrefix(in.Name, linkDirectory); ok && s.host.IsDir(d) {
 			out = append(out, in)
 		}
-		if strings.HasPrefix(in.Name, staticLibrary) && j.Host.IsFile(in.Value) {
-			hash, err := h.together(in.Value)
+		if strings.HasPrefix(in.Name, staticLibrary) && s.host.IsFile(in.Value) {
+			hash, err := s.hashes.together(in.Value)
 			if err != nil {
 				return nil, err
 			}

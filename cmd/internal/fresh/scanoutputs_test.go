@@ -1,4 +1,4 @@
-package app
+package fresh
 
 import (
 	"slices"
@@ -11,23 +11,23 @@ import (
 )
 
 func TestNotBuilt(t *testing.T) {
-	j := &journey{reach: &features.Answer{Units: []features.ScriptUnit{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "b", Features: []string{"x"}}}}}
-	if got := j.notBuilt([]string{"a", "c"}); !slices.Equal(got, []string{"b"}) {
+	s := &State{gpu: []features.ScriptUnit{{Name: "a"}, {Name: "b"}, {Name: "c"}, {Name: "b", Features: []string{"x"}}}}
+	if got := s.notBuilt([]string{"a", "c"}); !slices.Equal(got, []string{"b"}) {
 		t.Errorf("not built: %q", got)
 	}
 }
 
 // TestFaultLines: device code is told in one line where no reason of the same package says as much already, and what may stay is not.
 func TestFaultLines(t *testing.T) {
-	j := &journey{
+	s := &State{
 		compared: stale.Result{Reasons: []stale.Reason{{Package: "reasoned"}}, Unknown: []stale.Doubt{{Unit: stale.Unit{Package: "unknown"}}}},
-		faults: []codeFinding{{Package: "reasoned", State: codeCleaned, Message: "1"}, {Package: "unknown", State: codeCleaned, Message: "2"}, {Package: "kept", State: codeAccepted, Message: "3"},
+		faults: []Fault{{Package: "reasoned", State: codeCleaned, Message: "1"}, {Package: "unknown", State: codeCleaned, Message: "2"}, {Package: "kept", State: codeAccepted, Message: "3"},
 			{Package: "wrong", State: codeWrong, Message: "4"}, {Package: "old", State: codeCleaned, Message: "5"}, {Package: "old", State: codeCleaned, Message: "5"}},
 	}
-	if got := j.faultLines(); !slices.Equal(got, []string{"4", "5"}) {
+	if got := s.faultLines(); !slices.Equal(got, []string{"4", "5"}) {
 		t.Errorf("told: %q", got)
 	}
-	if w := j.wrongFault(); w == nil || w.Package != "wrong" {
+	if w := s.wrongFault(); w == nil || w.Package != "wrong" {
 		t.Errorf("wrong: %+v", w)
 	}
 }

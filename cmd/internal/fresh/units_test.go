@@ -1,4 +1,4 @@
-package app
+package fresh
 
 import (
 	"context"
@@ -41,18 +41,18 @@ func TestUnitsOf(t *testing.T) {
 			b := newBench(t)
 			platform := map[string]string{}
 			if len(tt.graph) > 0 {
-				b.j.graph.Units = &graph.Graph{Units: tt.graph}
+				b.s.b.Graph.Units = &graph.Graph{Units: tt.graph}
 				for _, u := range tt.graph {
 					platform[strings.Join(u.Features, ",")] = u.Platform
 				}
 			}
-			b.j.reach = &features.Answer{Units: []features.ScriptUnit{
+			b.s.b.Reach = &features.Answer{Units: []features.ScriptUnit{
 				{PkgID: id, Name: "kern", Features: []string{"asks"}, Platform: platform["asks"], Inputs: features.Inputs{NVCC: true, Version: true}},
 				{PkgID: id, Name: "kern", Features: []string{"links"}, Platform: platform["links"], Inputs: features.Inputs{Root: true}},
 			}}
-			profile := filepath.Join(b.j.graph.Places.BuildDirectory, filepath.FromSlash(tt.dir))
+			profile := filepath.Join(b.s.b.Graph.Places.BuildDirectory, filepath.FromSlash(tt.dir))
 			if tt.kept != "" {
-				compiled := filepath.Join(b.j.graph.Places.BuildDirectory, "debug", ".fingerprint", "kern-2")
+				compiled := filepath.Join(b.s.b.Graph.Places.BuildDirectory, "debug", ".fingerprint", "kern-2")
 				b.write(filepath.Join(compiled, "build-script-build-script-build"), "0201000000000000")
 				b.write(filepath.Join(compiled, "build-script-build-script-build.json"), `{"features":"`+strings.ReplaceAll(tt.kept, `"`, `\"`)+`"}`)
 				b.write(filepath.Join(profile, ".fingerprint", "kern-1", "run-build-script-build-script-build.json"), `{"deps":[[7,"build_script_build",false,258]]}`)
@@ -60,7 +60,8 @@ func TestUnitsOf(t *testing.T) {
 			out := filepath.Join(profile, "build", "kern-1", "out")
 			b.write(filepath.Join(filepath.Dir(out), "invoked.timestamp"), "")
 			var got []string
-			for _, u := range b.j.unitsOf(id, out) {
+			b.s.findUnits()
+			for _, u := range b.s.unitsOf(id, out) {
 				got = append(got, strings.Join(u.Features, ","))
 			}
 			if strings.Join(got, " ") != tt.want {
@@ -68,12 +69,11 @@ func TestUnitsOf(t *testing.T) {
 			}
 
 			// It is recorded as each of them, each with its own inputs, and what is another thing now is found by either.
-			b.j.messages = []cargo.Message{{Reason: cargo.ScriptExecuted, PackageID: id, OutDir: out}}
-			if err := b.j.compare(context.Background()); err != nil {
+			b.s.built.Messages = []cargo.Message{{Reason: cargo.ScriptExecuted, PackageID: id, OutDir: out}}
+			if err := b.s.compare(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			b.j.units = nil
-			entries, open := b.j.built()
+			entries, open := b.s.entries()
 			var recorded []string
 			for _, e := range entries {
 				recorded = append(recorded, e.Features)
@@ -85,20 +85,21 @@ func TestUnitsOf(t *testing.T) {
 			if strings.Join(recorded, " ") != tt.want || len(open) > 0 {
 				t.Errorf("recorded %q, want %q; open: %v", recorded, tt.want, open)
 			}
-			b.j.record = stale.Record{Schema: stale.Schema, Entries: entries}
-			if err := b.j.compare(context.Background()); err != nil {
+			b.s.hashes = newHashes(b.s.b.Machine)
+			b.s.record = stale.Record{Schema: stale.Schema, Entries: entries}
+			if err := b.s.compare(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			if len(b.j.compared.Reasons)+len(b.j.compared.Unknown) > 0 {
-				t.Errorf("not as it was recorded: %+v", b.j.compared)
+			if len(b.s.compared.Reasons)+len(b.s.compared.Unknown) > 0 {
+				t.Errorf("not as it was recorded: %+v", b.s.compared)
 			}
-			b.j.units = nil
 			b.write(b.file("lib64/libcublas.so"), "a library more")
-			if err := b.j.compare(context.Background()); err != nil {
+			b.s.hashes = newHashes(b.s.b.Machine)
+			if err := b.s.compare(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			if got := slices.Contains(b.j.compared.Clean, "kern"); got != strings.Contains(tt.want, "links") {
-				t.Errorf("a library more: cleaned: %v, %+v", got, b.j.compared)
+			if got := slices.Contains(b.s.compared.Clean, "kern"); got != strings.Contains(tt.want, "links") {
+				t.Errorf("a library more: cleaned: %v, %+v", got, b.s.compared)
 			}
 		})
 	}

@@ -1,10 +1,11 @@
-package app
+package fresh
 
 import (
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -15,7 +16,6 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/catalog"
-	"gpubuild/features/manifest"
 )
 
 // drives is a machine's file system, made of names with slashes.
@@ -40,8 +40,8 @@ func TestPrecious(t *testing.T) {
 		{windows, `C:\`, "root"}, {windows, `D:\`, "root"}, {windows, `\\server\share`, "root"}, {windows, `c:\users`, "lies in it"},
 		{windows, `C:\USERS\U`, "is your home"}, {windows, `D:\p`, "package's own"}, {windows, `D:\p\target`, ""},
 	} {
-		j := &journey{app: &app{Machine: &session.Machine{Host: tt.host}}, Project: &manifest.Project{RootManifest: "/w/Cargo.toml"}}
-		if got := j.precious(tt.dir); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+		b := &Build{Machine: &session.Machine{Host: tt.host}}
+		if got := b.precious(tt.dir); (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
 			t.Errorf("%s on %s: %q, want %q", tt.dir, tt.host.OS, got, tt.want)
 		}
 	}
@@ -49,11 +49,11 @@ func TestPrecious(t *testing.T) {
 
 // TestPoisoned: only a reason that the cache's own check does not see makes it one that would bring old things back.
 func TestPoisoned(t *testing.T) {
-	cache := outsideCache{Package: "candle-flash-attn", Files: 3, blindTo: []string{"nvcc"}}
+	cache := Cache{Package: "candle-flash-attn", Files: 3, blindTo: []string{"nvcc"}}
 	reason := func(pkg, input string) []stale.Reason { return []stale.Reason{{Package: pkg, Input: input}} }
 	for _, tt := range []struct {
 		story   string
-		cache   outsideCache
+		cache   Cache
 		reasons []stale.Reason
 		want    int
 	}{
@@ -61,9 +61,9 @@ func TestPoisoned(t *testing.T) {
 		{"another arch, which is part of its key", cache, reason("candle-flash-attn", "arch"), 0},
 		{"another nvcc for another package", cache, reason("candle-kernels", "nvcc"), 0},
 		{"both, told once", cache, append(reason("candle-flash-attn", "arch"), append(reason("candle-flash-attn", "nvcc"), reason("candle-flash-attn", "nvcc")...)...), 1},
-		{"it holds nothing", outsideCache{Package: "candle-flash-attn", blindTo: []string{"nvcc"}}, reason("candle-flash-attn", "nvcc"), 0},
+		{"it holds nothing", Cache{Package: "candle-flash-attn", blindTo: []string{"nvcc"}}, reason("candle-flash-attn", "nvcc"), 0},
 	} {
-		if got := poisoned([]outsideCache{tt.cache}, tt.reasons); len(got) != tt.want {
+		if got := poisoned([]Cache{tt.cache}, tt.reasons); len(got) != tt.want {
 			t.Errorf("%s: %d", tt.story, len(got))
 		}
 	}
@@ -111,20 +111,20 @@ func TestEmptyStaysInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &journey{app: &app{Machine: &session.Machine{Host: host}}, Project: &manifest.Project{RootManifest: filepath.Join(top, "Cargo.toml")}}
+	b := &Build{Machine: &session.Machine{Host: host}}
 	catalog, err := catalog.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := j.lookOutside("candle-flash-attn", &catalog.Crate("candle-flash-attn").External[0], dir)
+	o, err := b.lookOutside("candle-flash-attn", &catalog.Crate("candle-flash-attn").External[0], dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var usage *usageError
-	if err := mayEmpty([]outsideCache{o}); !errors.As(err, &usage) || !strings.Contains(err.Error(), "flash_api-1f.o") {
+	var refused *RefusedError
+	if err := mayEmpty([]Cache{o}); !errors.As(err, &refused) || !strings.Contains(err.Error(), "flash_api-1f.o") {
 		t.Errorf("a link was taken for the crate's own: %v", err)
 	}
-	if contains(o.paths, "flash_api-1f.o") {
+	if slices.Contains(o.paths, "flash_api-1f.o") {
 		t.Error("it would have been removed")
 	}
 	for _, f := range []string{filepath.Join(mine, "precious"), filepath.Join(dir, "libflashattention.a")} {

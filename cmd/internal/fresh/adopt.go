@@ -1,4 +1,4 @@
-package app
+package fresh
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv/stale"
@@ -66,72 +67,68 @@ func trimZeros(s string) string {
 
 // adopt asks what lies in the build directory of the units of which no record tells. What shows itself to be what would be built now is taken over as
 // it is; what shows that it is not has a reason; the rest stays unknown, with a word on what could not be told.
-func (j *journey) adopt(ctx context.Context, h *hashes) {
+func (s *State) adopt(ctx context.Context) {
 	var unknown []stale.Doubt
-	for _, d := range j.compared.Unknown {
-		u, ok := j.unitOf(d.Key)
+	for _, d := range s.compared.Unknown {
+		u, ok := s.unitOf(d.Key)
 		// Another workspace's sources may differ, of which nothing here tells.
 		if !ok || d.OutDir == "" || d.Foreign {
 			unknown = append(unknown, d)
 			continue
 		}
-		if j.cutOff(d.OutDir) {
+		if s.interrupted(d.OutDir) {
 			d.Why = "its build script was interrupted, and may have left half of what it makes"
 			unknown = append(unknown, d)
 			continue
 		}
-		traces, err := j.traces(d.OutDir, u.Inputs.Arch, h)
+		traces, err := s.traces(d.OutDir, u.Inputs.Arch)
 		if err != nil {
 			d.Why += ", and " + err.Error()
 			unknown = append(unknown, d)
 			continue
 		}
-		for _, e := range j.record.Entries {
+		for _, e := range s.record.Entries {
 			if e.Key == d.Key {
 				traces.Was = e.Inputs
 			}
 		}
-		asks := j.asks(ctx, u)
+		asks := s.asks(ctx, u)
 		got := stale.Adopt(d.Unit, asks, traces)
-		if len(got.Reasons) > 0 && len(got.Open) == 0 && j.knownChoice(u, d.ScriptRan, asks.Want, traces.Code) {
+		if len(got.Reasons) > 0 && len(got.Open) == 0 && s.knownChoice(u, d.ScriptRan, asks.Want, traces.Code) {
 			// It is not what was asked for, and was not either when it was built from nothing.
 			got.Reasons = nil
 		}
 		switch {
 		case len(got.Reasons) > 0:
-			j.compared.Reasons = append(j.compared.Reasons, got.Reasons...)
-			if !contains(j.compared.Clean, d.Package) {
-				j.compared.Clean = append(j.compared.Clean, d.Package)
+			s.compared.Reasons = append(s.compared.Reasons, got.Reasons...)
+			if !slices.Contains(s.compared.Clean, d.Package) {
+				s.compared.Clean = append(s.compared.Clean, d.Package)
 			}
 		case len(got.Open) > 0:
 			d.Why += ", and " + got.Open[0]
 			unknown = append(unknown, d)
 		default:
-			j.adopted = append(j.adopted, adopted{d, got.Trusted})
+			s.adopted = append(s.adopted, adopted{Doubt: d, trusted: got.Trusted})
 		}
 	}
-	j.compared.Unknown = unknown
-	if j.results != nil {
-		j.results.keep(j.app)
-	}
+	s.compared.Unknown = unknown
 }
 
 // adopted is a unit that was taken over.
 type adopted struct {
 	stale.Doubt
 	trusted []string
+	told    bool
 }
 
 // tellAdopted says which packages were taken over, and on what trust.
-func (j *journey) tellAdopted(cleaned []string) {
-	for i, a := range j.adopted {
-		if contains(cleaned, a.Package) {
+func (s *State) tellAdopted(cleaned []string) {
+	for i, a := range s.adopted {
+		if slices.Contains(cleaned, a.Package) || a.told || i > 0 && s.adopted[i-1].Package == a.Package {
 			continue
 		}
-		if i > 0 && j.adopted[i-1].Package == a.Package {
-			continue
-		}
-		j.Shell.Status("Adopted", "%s: %s", a.Package, a.words())
+		s.adopted[i].told = true
+		s.shell.Status("Adopted", "%s: %s", a.Package, a.words())
 	}
 }
 
@@ -145,25 +142,25 @@ func (a adopted) words() string {
 }
 
 // knownChoice says whether the mismatches of code are those that were found before in a package that had just been built from nothing.
-func (j *journey) knownChoice(u features.ScriptUnit, ran int64, want stale.Want, code []stale.Code) bool {
+func (s *State) knownChoice(u features.ScriptUnit, ran int64, want stale.Want, code []stale.Code) bool {
 	f := &mistake{unit: u, features: featureKey(u.Features), want: want, list: stale.Hold(code, want).Mismatches, scriptRan: ran}
-	c, ok := j.concludedOf(f)
-	return ok && c.Wrong == "" && len(f.list) > 0
+	wrong, ok := s.accepted(f)
+	return ok && wrong == "" && len(f.list) > 0
 }
 
 // asks is what a unit's traces must answer for the tools that were chosen.
-func (j *journey) asks(ctx context.Context, u features.ScriptUnit) stale.Asks {
+func (s *State) asks(ctx context.Context, u features.ScriptUnit) stale.Asks {
 	in := u.Inputs
-	a := stale.Asks{Compiles: in.Arch, Version: in.NVCC && !in.Arch, Libraries: in.Root, CUDNN: in.CUDNN, Want: j.wanted(ctx, in)}
-	if t := j.Set.Toolkit; t != nil {
-		a.CUDA, a.Library, a.Compiler = t.Version.String(), j.Host.Real(t.Lib), j.Host.Real(t.NVCC)
+	a := stale.Asks{Compiles: in.Arch, Version: in.NVCC && !in.Arch, Libraries: in.Root, CUDNN: in.CUDNN, Want: s.wanted(ctx, in)}
+	if t := s.b.Tools.Set.Toolkit; t != nil {
+		a.CUDA, a.Library, a.Compiler = t.Version.String(), s.host.Real(t.Lib), s.host.Real(t.NVCC)
 	}
-	if c := j.Set.CUDNN; c != nil {
+	if c := s.b.Tools.Set.CUDNN; c != nil {
 		if v, err := gpu.ParseVersion(c.Version); err == nil {
 			a.CUDNNVersion = v.String()
 		}
 	}
-	if c := j.Set.Compiler; c != nil {
+	if c := s.b.Tools.Set.Compiler; c != nil {
 		a.Host = c.Kind + " " + c.Version
 	}
 	return a
@@ -171,16 +168,16 @@ func (j *journey) asks(ctx context.Context, u features.ScriptUnit) stale.Asks {
 
 // traces reads what tells of the build that made an OUT_DIR: what its script printed and, where it compiles kernels, its device code and the caches
 // of CMake and cudaforge. Scripts that compile none may have unpacked gigabytes of libraries there, which tell nothing of this build.
-func (j *journey) traces(outDir string, compiles bool, h *hashes) (stale.Traces, error) {
+func (s *State) traces(outDir string, compiles bool) (stale.Traces, error) {
 	var held holding
 	if compiles {
 		var err error
-		if held, err = j.holds(outDir); err != nil {
+		if held, err = s.holds(outDir); err != nil {
 			return stale.Traces{}, err
 		}
 	}
-	t := stale.Traces{Code: held.code, Hosts: held.hosts}
-	said, err := builddir.Output(j.Host, outDir)
+	t := stale.Traces{Code: held.Code, Hosts: held.Hosts}
+	said, err := builddir.Output(s.host, outDir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return t, err
 	}
@@ -189,37 +186,37 @@ func (j *journey) traces(outDir string, compiles bool, h *hashes) (stale.Traces,
 		t.CUDA = scriptEnvCUDA(said.Env)
 	}
 	for _, dir := range said.Searched {
-		if j.holdsToolkitLibraries(dir) {
-			if real := j.Host.Real(dir); !contains(t.Libraries, real) {
+		if s.holdsToolkitLibraries(dir) {
+			if real := s.host.Real(dir); !slices.Contains(t.Libraries, real) {
 				t.Libraries = append(t.Libraries, real)
 			}
 		}
 	}
-	for name, p := range j.bundled(said.Searched, said.Linked) {
-		if tk := j.Set.Toolkit; tk == nil || !j.Host.Below(j.Host.Real(p), j.Host.Real(tk.Root)) { // the toolkit shows itself otherwise
+	for name, p := range s.bundled(said.Searched, said.Linked) {
+		if tk := s.b.Tools.Set.Toolkit; tk == nil || !s.host.Below(s.host.Real(p), s.host.Real(tk.Root)) { // the toolkit shows itself otherwise
 			t.Bundled = append(t.Bundled, staticLibrary+name)
 		}
 	}
-	for _, path := range held.notes {
-		data, err := j.Host.ReadFile(path, recordLimit)
+	for _, path := range held.Notes {
+		data, err := s.host.ReadFile(path, recordLimit)
 		if err != nil {
 			return t, err
 		}
-		if j.Host.Base(path) == "CMakeCache.txt" {
-			t.Compilers = append(t.Compilers, j.cmakeCompilers(string(data), h)...)
+		if s.host.Base(path) == "CMakeCache.txt" {
+			t.Compilers = append(t.Compilers, s.cmakeCompilers(string(data))...)
 			continue
 		}
-		t.Archs = append(t.Archs, j.cudaforgeArchs(data, outDir)...)
+		t.Archs = append(t.Archs, s.cudaforgeArchs(data, outDir)...)
 	}
 	return t, nil
 }
 
 // holdsToolkitLibraries says whether a linker would find the toolkit's libraries in a directory; stubs are not linked by path.
-func (j *journey) holdsToolkitLibraries(dir string) bool {
-	if !j.Host.IsAbs(dir) || j.Host.Base(dir) == "stubs" || j.Host.Below(dir, j.graph.Places.BuildDirectory) {
+func (s *State) holdsToolkitLibraries(dir string) bool {
+	if !s.host.IsAbs(dir) || s.host.Base(dir) == "stubs" || s.host.Below(dir, s.b.Graph.Places.BuildDirectory) {
 		return false
 	}
-	for _, name := range j.names(dir) {
+	for _, name := range s.host.Names(dir) {
 		for _, lib := range []string{"libcudart", "libcublas", "libnvrtc", "cudart.lib", "cublas.lib"} {
 			if strings.HasPrefix(name, lib) {
 				return true
@@ -233,22 +230,22 @@ var cmakeCompiler = regexp.MustCompile(`(?m)^(?:CMAKE_CUDA_COMPILER|CUDAToolkit_
 
 // cmakeCompilers lists the nvccs that a CMakeCache.txt keeps, the chosen one under its own name when its content is the same (cmake(1), "CMakeCache.txt":
 // KEY:TYPE=VALUE, and what stands there wins over the environment).
-func (j *journey) cmakeCompilers(text string, h *hashes) []string {
+func (s *State) cmakeCompilers(text string) []string {
 	var out []string
 	for _, m := range cmakeCompiler.FindAllStringSubmatch(text, -1) {
-		path := j.Host.Real(m[1])
-		if !j.Host.IsAbs(path) || strings.HasSuffix(path, "-NOTFOUND") {
+		path := s.host.Real(m[1])
+		if !s.host.IsAbs(path) || strings.HasSuffix(path, "-NOTFOUND") {
 			continue
 		}
-		if t := j.Set.Toolkit; t != nil {
-			chosen := j.Host.Real(t.NVCC)
-			a, errA := h.of(path)
-			b, errB := h.of(chosen)
+		if t := s.b.Tools.Set.Toolkit; t != nil {
+			chosen := s.host.Real(t.NVCC)
+			a, errA := s.hashes.together(path)
+			b, errB := s.hashes.together(chosen)
 			if errA == nil && errB == nil && a == b {
 				path = chosen
 			}
 		}
-		if !contains(out, path) {
+		if !slices.Contains(out, path) {
 			out = append(out, path)
 		}
 	}
@@ -257,7 +254,7 @@ func (j *journey) cmakeCompilers(text string, h *hashes) []string {
 
 // cudaforgeArchs lists the architectures for which cudaforge keeps objects that are still there (cudaforge 0.1.5 src/hash.rs: entries by source and
 // object, each with object_path and gpu_arch).
-func (j *journey) cudaforgeArchs(data []byte, outDir string) []gpu.Arch {
+func (s *State) cudaforgeArchs(data []byte, outDir string) []gpu.Arch {
 	var kept struct {
 		Entries map[string]struct {
 			Object string `json:"object_path"`
@@ -271,7 +268,7 @@ func (j *journey) cudaforgeArchs(data []byte, outDir string) []gpu.Arch {
 	seen := map[gpu.Arch]bool{}
 	for _, e := range kept.Entries {
 		// The directory may have been moved since, as caches of CI do.
-		if !j.Host.IsFile(j.Host.Join(outDir, j.Host.Base(e.Object))) {
+		if !s.host.IsFile(s.host.Join(outDir, s.host.Base(e.Object))) {
 			continue
 		}
 		if a, err := gpu.ParseArch(e.Arch); err == nil && !seen[a] {

@@ -1,8 +1,9 @@
-package app
+package fresh
 
 import (
 	"context"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -22,8 +23,8 @@ const (
 	codeAccepted = "accepted" // it stays, as was told after an earlier build
 )
 
-// codeFinding is device code that is not what a build would be asked for, whatever the record says.
-type codeFinding struct {
+// Fault is device code that is not what a build would be asked for, whatever the record says.
+type Fault struct {
 	Package  string   `json:"package"`
 	Features string   `json:"features"`
 	OutDir   string   `json:"out_dir"`
@@ -37,133 +38,115 @@ type codeFinding struct {
 // readCode reads the device code of what earlier builds left, as a build does of what it made, and holds it against what would be asked for. What it
 // finds of packages that were not known to be stale is added to what must be cleaned. Which OUT_DIR cargo would take, only a build shows: those that
 // were compared are judged, and a program may be of any.
-func (j *journey) readCode(ctx context.Context) error {
-	there := j.outputsThere()
+func (s *State) readCode(ctx context.Context) error {
+	there := s.outputsThere()
 	compared := map[string]bool{}
 	for _, o := range there {
-		compared[j.Host.Clean(o.outDir)] = true
+		compared[s.host.Clean(o.outDir)] = true
 	}
 	unrecorded := map[string]bool{}
-	for _, u := range j.reach.Units {
-		for _, dir := range j.unrecorded(u) {
+	for _, u := range s.gpu {
+		for _, dir := range s.unrecorded(u) {
 			unrecorded[dir] = true
 		}
-		for _, dir := range j.outDirs(u.Name) {
-			if !compared[j.Host.Clean(dir)] && builddir.Ran(j.Host, dir) != 0 && j.mayBe(u, dir) {
-				there = append(there, j.outputThere(u, dir))
+		for _, dir := range s.outDirsOf(u) {
+			if !compared[s.host.Clean(dir)] {
+				there = append(there, s.outputThere(u, dir))
 			}
 		}
 	}
-	for _, o := range there {
-		if !o.beyond {
-			continue
-		}
-		for _, dir := range j.outDirs(o.unit.Name) { // the program may be that of other features, and cargo puts the right one in its place
-			if !compared[j.Host.Clean(dir)] && builddir.Ran(j.Host, dir) != 0 {
-				there = append(there, output{unit: o.unit, outDir: dir, beyond: true})
-			}
-		}
-	}
-	list, err := j.mistakes(ctx, there, j.productsThere())
+	list, err := s.mistakes(ctx, there, s.productsThere())
 	if err != nil {
 		return err
 	}
-	known := j.stalePackages()
+	known := s.stalePackages()
 	for _, f := range list {
-		if f.linked != "" && j.relinked(f) {
+		if f.linked != "" && s.relinked(f) {
 			continue
 		}
-		if f.linked == "" && !compared[j.Host.Clean(f.outDir)] {
+		if f.linked == "" && !compared[s.host.Clean(f.outDir)] {
 			if unrecorded[f.outDir] { // what is recorded of another feature set is compared when that is asked for
-				j.beside = append(j.beside, f)
+				s.beside = append(s.beside, f)
 			}
 			continue
 		}
-		fault := codeFinding{Package: f.unit.Name, Features: f.features, OutDir: f.outDir, State: codeCleaned, Message: f.words(), Evidence: []string{}, mistake: f}
+		fault := Fault{Package: f.unit.Name, Features: f.features, OutDir: f.outDir, State: codeCleaned, Message: f.words(), Evidence: []string{}, mistake: f}
 		for _, m := range f.list {
-			if l := m.String(); f.told == "" && !contains(fault.Evidence, l) {
+			if l := m.String(); f.told == "" && !slices.Contains(fault.Evidence, l) {
 				fault.Evidence = append(fault.Evidence, l)
 			}
 		}
-		concluded, ok := j.concludedOf(f)
+		wrong, ok := s.accepted(f)
 		switch {
-		case contains(known, f.unit.Name):
-		case ok && concluded.Wrong != "":
+		case slices.Contains(known, f.unit.Name):
+		case ok && wrong != "":
 			fault.State = codeWrong
-		case ok, j.allShipped(f):
+		case ok:
 			fault.State = codeAccepted
 		default:
-			if !contains(j.compared.Clean, f.unit.Name) {
-				j.compared.Clean = append(j.compared.Clean, f.unit.Name)
+			if !slices.Contains(s.compared.Clean, f.unit.Name) {
+				s.compared.Clean = append(s.compared.Clean, f.unit.Name)
 			}
 		}
-		j.faults = append(j.faults, fault)
+		s.faults = append(s.faults, fault)
 	}
 	return nil
 }
 
 // tellBeside tells of places in which a package was built, too, and of which nothing is recorded beside one of which something is. Only a build shows
 // whether cargo takes what lies there; where it is not what would be asked for, that is worth a word.
-func (j *journey) tellBeside() {
-	for _, f := range j.beside {
-		if contains(j.compared.Clean, f.unit.Name) {
+func (s *State) tellBeside() {
+	for _, f := range s.beside {
+		if slices.Contains(s.compared.Clean, f.unit.Name) {
 			continue // it goes along
 		}
-		j.Shell.Note("%s was built in another place, too, which nobody recorded (%s), and %s: a build that takes it (other RUSTFLAGS, another toolchain) cleans it",
-			f.unit.Name, j.Shown(f.outDir), strings.TrimPrefix(f.words(), f.unit.Name+" "))
+		s.shell.Note("%s was built in another place, too, which nobody recorded (%s), and %s: a build that takes it (other RUSTFLAGS, another toolchain) cleans it",
+			f.unit.Name, s.b.Machine.Shown(f.outDir), strings.TrimPrefix(f.words(), f.unit.Name+" "))
 	}
 }
 
 // relinked says whether cargo itself links a program anew: it is older than what its package's script made.
-func (j *journey) relinked(f *mistake) bool {
-	fi, err := j.Host.Files.Stat(f.paths[0])
+func (s *State) relinked(f *mistake) bool {
+	fi, err := s.host.Files.Stat(f.paths[0])
 	return err == nil && fi.ModTime().Before(time.Unix(0, f.scriptRan))
 }
 
 // outputsThere are the units that were compared, as earlier builds left them.
-func (j *journey) outputsThere() []output {
+func (s *State) outputsThere() []output {
 	var out []output
-	for _, s := range j.units {
-		if _, beyond := j.unitsBeyond[s.Key]; beyond {
-			continue // of those below
-		}
-		if u, ok := j.unitOf(s.Key); ok && j.Host.IsDir(s.OutDir) {
-			out = append(out, j.outputThere(u, s.OutDir))
+	for _, compared := range s.units {
+		if u, ok := s.unitOf(compared.Key); ok && s.host.IsDir(compared.OutDir) {
+			out = append(out, s.outputThere(u, compared.OutDir))
 		}
 	}
-	return append(out, j.beyondThere()...)
+	return out
 }
 
-func (j *journey) outputThere(u features.ScriptUnit, outDir string) output {
-	o := output{unit: u, outDir: outDir}
-	if said, err := builddir.Output(j.Host, outDir); err == nil { // a script that told nothing told no version
+func (s *State) outputThere(u features.ScriptUnit, outDir string) output {
+	o := output{unit: u, outDir: outDir, libraries: s.keptLibraries(outDir)}
+	if said, err := builddir.Output(s.host, outDir); err == nil { // a script that told nothing told no version
 		o.cfgs = said.Cfgs
-	}
-	for _, path := range j.openResults().Libraries[outDir] {
-		if j.Host.IsFile(path) {
-			o.libraries = append(o.libraries, path)
-		}
 	}
 	return o
 }
 
 // productsThere are the selection's programs and loadable libraries where cargo puts them (cargo book, "Build cache"), as far as they are there.
-func (j *journey) productsThere() []string {
-	target := j.graph.Places.TargetDirectory
+func (s *State) productsThere() []string {
+	target := s.b.Graph.Places.TargetDirectory
 	if target == "" {
-		target = j.graph.Places.BuildDirectory
+		target = s.b.Graph.Places.BuildDirectory
 	}
 	var out []string
 	add := func(path string) {
-		if !contains(out, path) && j.Host.IsFile(path) {
+		if !slices.Contains(out, path) && s.host.IsFile(path) {
 			out = append(out, path)
 		}
 	}
-	for _, profile := range j.productDirs(target) {
-		program := func(name string) { add(j.Host.Join(profile, j.Host.Exe(name))) }
-		example := func(name string) { add(j.Host.Join(profile, "examples", j.Host.Exe(name))) }
-		library := func(name string) { add(j.Host.Join(profile, loadable(j.Host, strings.ReplaceAll(name, "-", "_")))) }
-		for _, r := range j.reach.Roots {
+	for _, profile := range s.productDirs(target) {
+		program := func(name string) { add(s.host.Join(profile, s.host.Exe(name))) }
+		example := func(name string) { add(s.host.Join(profile, "examples", s.host.Exe(name))) }
+		library := func(name string) { add(s.host.Join(profile, loadable(s.host, strings.ReplaceAll(name, "-", "_")))) }
+		for _, r := range s.b.Reach.Roots {
 			switch r.Kind {
 			case "bin":
 				program(r.Target)
@@ -171,7 +154,7 @@ func (j *journey) productsThere() []string {
 				example(r.Target)
 			case "test", "bench", "custom-build":
 			case "": // from cargo tree
-				bins, examples, lib := selected(j.Line, r.Programs)
+				bins, examples, lib := selected(s.b.Line, r.Programs)
 				each(bins, program)
 				each(examples, example)
 				each(lib, library)
@@ -184,15 +167,15 @@ func (j *journey) productsThere() []string {
 }
 
 // productDirs are the directories of the profile into which this build puts its programs: with a platform that is no longer the host's own.
-func (j *journey) productDirs(target string) []string {
-	all := j.profileDirsIn(target)
+func (s *State) productDirs(target string) []string {
+	all := s.b.profileDirsIn(target)
 	platforms := map[string]bool{}
-	if g := j.graph.Units; g != nil {
+	if g := s.b.Graph.Units; g != nil {
 		for _, r := range g.Roots {
 			platforms[g.Units[r].Platform] = true
 		}
 	} else {
-		for _, t := range j.Line.Target { // a build.target of the configuration is not known here
+		for _, t := range s.b.Line.Target { // a build.target of the configuration is not known here
 			if t = cargo.Triple(t, ""); t == "" { // the host's own, whose name cargo knows
 				return all
 			}
@@ -204,7 +187,7 @@ func (j *journey) productDirs(target string) []string {
 	}
 	var out []string
 	for platform := range platforms {
-		if dir := j.Host.Join(target, platform, j.Host.Base(all[0])); !contains(out, dir) {
+		if dir := s.host.Join(target, platform, s.host.Base(all[0])); !slices.Contains(out, dir) {
 			out = append(out, dir)
 		}
 	}
@@ -254,10 +237,10 @@ func loadable(h buildenv.Host, name string) string {
 }
 
 // faultLines words the device code that counts against a state of "nothing is stale", where no reason of the same package says as much.
-func (j *journey) faultLines() []string {
+func (s *State) faultLines() []string {
 	var out []string
-	for _, f := range j.faults {
-		if f.State != codeAccepted && !j.reasoned(f.Package) && !contains(out, f.Message) {
+	for _, f := range s.faults {
+		if f.State != codeAccepted && !s.reasoned(f.Package) && !slices.Contains(out, f.Message) {
 			out = append(out, f.Message)
 		}
 	}
@@ -265,13 +248,13 @@ func (j *journey) faultLines() []string {
 }
 
 // reasoned says whether the comparison itself found something of a package.
-func (j *journey) reasoned(pkg string) bool {
-	for _, r := range j.compared.Reasons {
+func (s *State) reasoned(pkg string) bool {
+	for _, r := range s.compared.Reasons {
 		if r.Package == pkg {
 			return true
 		}
 	}
-	for _, d := range j.compared.Unknown {
+	for _, d := range s.compared.Unknown {
 		if d.Package == pkg {
 			return true
 		}
@@ -280,10 +263,10 @@ func (j *journey) reasoned(pkg string) bool {
 }
 
 // wrongFault is the first package that building anew does not mend.
-func (j *journey) wrongFault() *codeFinding {
-	for i, f := range j.faults {
+func (s *State) wrongFault() *Fault {
+	for i, f := range s.faults {
 		if f.State == codeWrong {
-			return &j.faults[i]
+			return &s.faults[i]
 		}
 	}
 	return nil
@@ -294,7 +277,7 @@ func holdsLines(code []stale.Code) []string {
 	out := []string{}
 	for _, c := range code {
 		for _, m := range c.Makes {
-			if l := (stale.Mismatch{Code: c, Found: m}).String(); !contains(out, l) { // CMake leaves a library in two places
+			if l := (stale.Mismatch{Code: c, Found: m}).String(); !slices.Contains(out, l) { // CMake leaves a library in two places
 				out = append(out, l)
 			}
 		}
