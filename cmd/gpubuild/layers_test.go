@@ -22,10 +22,12 @@ var layers = [][]string{
 	{"features/source", "toolchain/install/redist", "toolchain/install/wheel"}, // these two import toolchain/install/tree
 	{"features", "gpu/verify", "toolchain", "toolchain/install"},
 	{"cmd/internal/config", "cmd/internal/console", "cmd/internal/version"},
-	{"cmd/internal/receipt", "cmd/internal/session"},
+	{"cmd/internal/audit", "cmd/internal/receipt", "cmd/internal/session"},
 	{"cmd/internal/tools"},
 	{"cmd/internal/cargorun"},
-	{"cmd/internal/"}, // fresh, proof, diagnose, doctor, ci, report, audit
+	{"cmd/internal/fresh", "cmd/internal/proof"},
+	{"cmd/internal/diagnose"},
+	{"cmd/internal/"}, // doctor, ci, report
 	{"cmd/internal/app"},
 	{"cmd/internal/pipeline"},
 	{"cmd/internal/cli"},

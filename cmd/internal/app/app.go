@@ -20,6 +20,7 @@ import (
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/driver"
@@ -38,8 +39,7 @@ type app struct {
 
 // Words that gpubuild starts itself with; they are no part of the command line.
 const (
-	nvmlChild   = "__gpubuild-nvml"
-	runnerChild = "__gpubuild-runner"
+	nvmlChild = "__gpubuild-nvml"
 )
 
 // Main runs gpubuild on the real machine and answers its exit code. args begin with the program's own name.
@@ -107,8 +107,8 @@ func (a *app) dispatch(ctx context.Context, args []string) error {
 	}
 	words = verbFirst(words)
 	switch words[0] {
-	case runnerChild:
-		return asItEnded(a.runnerMain(ctx, words[1:]))
+	case proof.RunnerWord:
+		return proof.EndAsProgram(proof.Runner(ctx, a.Machine, words[1:]))
 	case ci.Child:
 		return ci.Inside(ctx, a.Machine, ciParser(), words[1:], func(err error) int { return finish(a.Shell, err) })
 	case "help":

@@ -43,7 +43,7 @@ func runCache(a *app, _ context.Context, o Options, l cargo.Line) error {
 }
 
 // cacheParts is everything that gpubuild writes into its cache.
-var cacheParts = []string{"answers", "cargo", "hashes.json", "locks", "overlays", "probe", "runs", "said", "scans", "toolkits", "untold", "wheels"}
+var cacheParts = []string{"answers", "cargo", "hashes.json", "locks", "memo", "overlays", "probe", "runs", "said", "scans", "toolkits", "untold", "wheels"}
 
 // foreign lists what is in the cache's directory and is no part of a cache.
 func foreign(dir string) []string {

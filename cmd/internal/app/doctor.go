@@ -13,6 +13,7 @@ import (
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/fresh"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -170,14 +171,14 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	for _, n := range libraryNotes {
 		a.Shell.Detail("%s", n)
 	}
-	f.CUPTI = pickCUPTI(a.toolkits(f.Chosen.Toolkit), j.Facts.Driver.CUDA)
+	f.CUPTI = proof.PickCUPTI(a.toolkits(f.Chosen.Toolkit), j.Facts.Driver.CUDA)
 	for _, c := range j.Facts.Compilers {
 		if c.Problem == "" && f.Compiler == "" && c.Kind != hostcc.MSVC {
 			f.Compiler = c.Named()
 		}
 	}
 	if j.Facts.MSVC != nil {
-		if c, ok := visualFor(a.Host, *j.Facts.MSVC); ok {
+		if c, ok := proof.VisualCompiler(a.Host, *j.Facts.MSVC); ok {
 			f.Compiler = c.Path
 		}
 	}

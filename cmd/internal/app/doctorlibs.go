@@ -8,6 +8,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/doctor"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
@@ -22,7 +23,7 @@ func (j *journey) runLibraries(set toolchain.Set) (libs []doctor.RunLibrary, dir
 		if set.CUDNN != nil {
 			dnn = append(dnn, *set.CUDNN)
 		}
-		dirs = dirsOf(j.Host, []cuda.Toolkit{*set.Toolkit}, dnn)
+		dirs = proof.RuntimeDirs(j.Host, []cuda.Toolkit{*set.Toolkit}, dnn)
 	}
 	find := func(names, dirs []string) []loader.Library {
 		out, err := j.loads(names, dirs)

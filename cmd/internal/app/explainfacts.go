@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
@@ -262,13 +263,18 @@ func (j *journey) situation(ctx context.Context, found []explain.Found) situatio
 	if len(j.programs) == 1 {
 		s.binary = j.Shown(j.programs[0].Path)
 		if r, err := j.scan(j.programs[0].Path); err == nil {
-			s.images = scanLine(r)
+			s.images = proof.Line(r)
 		}
 	}
 	if asks(found, explain.GPU, explain.GPUArch) && len(s.facts.Devices) == 0 {
 		_, s.facts.Devices, _ = driver.Inventory(ctx, j.Host, j.Runner, j.Self)
 	}
 	return s
+}
+
+// lookAt is situation for what was found.
+func (j *journey) lookAt(ctx context.Context) func([]explain.Found) situation {
+	return func(found []explain.Found) situation { return j.situation(ctx, found) }
 }
 
 // lookAround is a quick look at the machine for `gpubuild explain LOG`: only what the rules that were found speak of is looked for. The log may come

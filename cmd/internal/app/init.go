@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -207,50 +206,18 @@ func (j *journey) programNames(ctx context.Context) []string {
 	if j.Tool.Path == "" {
 		return nil
 	}
-	targets, err := j.targets(ctx)
+	targets, err := cargorun.Targets(ctx, j.Machine, j.Tool, j.Line)
 	if err != nil {
 		j.Shell.Detail("the programs are not known: %v", err)
 		return nil
 	}
 	var names []string
 	for _, t := range targets {
-		if t.kind == "bin" {
-			names = append(names, t.name)
+		if t.Kind == "bin" {
+			names = append(names, t.Name)
 		}
 	}
 	return names
-}
-
-// target is one of cargo's targets of the workspace.
-type target struct{ pkg, kind, name string }
-
-// targets asks cargo for the targets of every member, build scripts left out.
-func (j *journey) targets(ctx context.Context) ([]target, error) {
-	res, err := j.Runner.Run(ctx, cargo.MetadataNoDeps(j.Host, j.Tool, j.Line))
-	if err != nil {
-		return nil, err
-	}
-	var meta struct {
-		Packages []struct {
-			Name    string `json:"name"`
-			Targets []struct {
-				Name string   `json:"name"`
-				Kind []string `json:"kind"`
-			} `json:"targets"`
-		} `json:"packages"`
-	}
-	if err := json.Unmarshal(res.Stdout, &meta); err != nil {
-		return nil, err
-	}
-	var out []target
-	for _, p := range meta.Packages {
-		for _, t := range p.Targets {
-			if !contains(t.Kind, "custom-build") {
-				out = append(out, target{p.Name, cargorun.TargetKind(t.Kind), t.Name})
-			}
-		}
-	}
-	return out, nil
 }
 
 // minorOf leaves major and minor of a version, as the matrix names toolkits.

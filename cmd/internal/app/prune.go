@@ -6,10 +6,9 @@ import (
 	"sort"
 )
 
-// keptAnswers and keptScans bound what the cache grows to; each file is some hundred kB at most, and what is pruned costs one question more.
+// keptAnswers bounds what the cache grows to; each file is some hundred kB at most, and what is pruned costs one question more.
 const (
 	keptAnswers = 200
-	keptScans   = 500
 )
 
 // prune removes the oldest files of one of our own cache directories until keep are left. It is called when a file was added, so it fails in silence

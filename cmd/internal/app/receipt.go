@@ -4,54 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"gpubuild/buildenv"
-	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
-
-// proveSealed is prove with a receipt of it, where one is asked for. The binary is hashed before the run and, by the file's identity, held against
-// what ran: a receipt is of what was started.
-func (a *app) proveSealed(ctx context.Context, o Options, asked verify.Options) (proof, error) {
-	if o.Receipt == "" {
-		return a.prove(ctx, asked)
-	}
-	hash, err := receipt.Seal(asked.Binary)
-	if err != nil {
-		return proof{}, err
-	}
-	p, err := a.prove(ctx, asked)
-	if err != nil {
-		return p, err
-	}
-	now, err := cache.Identify(asked.Binary)
-	if err != nil {
-		return p, err
-	}
-	if now != hash.ID {
-		return p, fmt.Errorf("no receipt: %s changed while it was proven", asked.Binary)
-	}
-	r := a.makeReceipt(hash, p.Evidence, p.Verdict, asked.Env, asked.Probe.SourceHash, receipt.Ask(asked.Rules(), o.ExpectCPU))
-	p.Receipt = &r
-	return p, nil
-}
-
-// makeReceipt makes a receipt of evidence, with what the scan says of the binary.
-func (a *app) makeReceipt(hash receipt.Sealed, e verify.Evidence, v verify.Verdict, env buildenv.Env, probe string, asked receipt.Asked) receipt.Receipt {
-	return receipt.New(version.Number(), a.sealedBinary(hash, e.Binary), env, probe, asked, e, v)
-}
-
-func (a *app) sealedBinary(hash receipt.Sealed, path string) receipt.Binary {
-	b := receipt.Binary{Path: path, Size: hash.Size, SHA256: hash.SHA256}
-	if r, err := a.scan(path); err == nil {
-		b.Code = scanLine(r)
-	}
-	return b
-}
 
 // seal makes the receipts of a build or run: of each program that was proven, and of each that was built and not run. A build that made nothing has
 // one, too: it says what was asked and why there is no program.
@@ -69,7 +29,7 @@ func (j *journey) seal() ([]receipt.Receipt, error) {
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, receipt.Unproven(version.Number(), j.sealedBinary(hash, p.Path), j.Host.Env))
+		list = append(list, receipt.Unproven(version.Number(), proof.Binary(j.Machine, hash, p.Path), j.Host.Env))
 	}
 	if len(list) == 0 {
 		list = append(list, receipt.Unproven(version.Number(), receipt.Binary{}, j.Host.Env))

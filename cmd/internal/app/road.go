@@ -47,10 +47,8 @@ type journey struct {
 	audited        []audit.Outcome
 	auditedProgram string
 	endedByAudit   bool
-	workspace      []target // known where the configuration marks programs
-	timedOut       bool     // the run failed because a program's time was over
-	missed         []string // what the configuration marks and this run left out
-	listed         []string // programs that were asked which tests they have
+	workspace      []cargorun.Target // known where the configuration marks programs
+	missed         []string          // what the configuration marks and this run left out
 	gathered
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
@@ -87,12 +88,12 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 			b.WriteString("  no device code (code that is made at run time is not seen)\n")
 		}
 		for _, im := range s.Imports {
-			if isCUDALibrary(im) {
+			if proof.IsCUDALibrary(im) {
 				fmt.Fprintf(&b, "  loads %s\n", im)
 			}
 		}
 		for _, im := range s.Delayed {
-			if isCUDALibrary(im) {
+			if proof.IsCUDALibrary(im) {
 				fmt.Fprintf(&b, "  loads %s at its first call\n", im)
 			}
 		}
@@ -155,7 +156,7 @@ func (a *app) libraryLines(libs []loader.Library) string {
 		case loader.Added:
 			b.WriteString("\n      a bare start lacks it: put that directory on the loader's path, or start the program with `gpubuild run` or `gpubuild exec`")
 		default:
-			fmt.Fprintf(&b, "\n      %s: %s%s", l.Kind, l.Problem, remedyFor(l.Name, toolkits))
+			fmt.Fprintf(&b, "\n      %s: %s%s", l.Kind, l.Problem, proof.Remedy(l.Name, toolkits))
 		}
 		b.WriteByte('\n')
 	}
@@ -163,11 +164,4 @@ func (a *app) libraryLines(libs []loader.Library) string {
 		b.WriteString("  warning: " + why + "\n")
 	}
 	return b.String()
-}
-
-// isCUDALibrary knows NVIDIA's libraries by their names: libcublas.so.13, cublas64_13.dll, nvcuda.dll.
-func isCUDALibrary(name string) bool {
-	name = strings.ToLower(name)
-	return strings.HasPrefix(name, "libcu") && !strings.HasPrefix(name, "libcurl") || strings.HasPrefix(name, "libnv") || strings.HasPrefix(name, "nvcuda") ||
-		strings.HasSuffix(name, ".dll") && strings.Contains(name, "64_") && (strings.HasPrefix(name, "cu") || strings.HasPrefix(name, "nv"))
 }

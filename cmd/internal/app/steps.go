@@ -5,6 +5,7 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
@@ -13,7 +14,7 @@ import (
 // gathered is what a walk notes for its result.
 type gathered struct {
 	walked   bool // the road was walked: there is GPU work, and the verb is judged
-	proofs   []proof
+	proofs   []proof.Proof
 	receipts []receipt.Receipt
 	cause    *finding.Finding // of a failed build, where it is known
 	// compileErrors are rustc's first errors of a failed build, where its words passed through us.
@@ -60,7 +61,7 @@ func (j *journey) result() report.Stages {
 		made := report.Program{Name: p.Name, Path: p.Path, Source: p.Source, Kind: p.Kind, Package: p.Package, Marked: j.marked(p)}
 		if report.Reached(s.Checks, report.CheckBuild) {
 			if r, err := j.scan(p.Path); err == nil {
-				made.Code, made.Images = scanLine(r), report.Images(r)
+				made.Code, made.Images = proof.Line(r), report.Images(r)
 			}
 		}
 		s.Programs = append(s.Programs, made)
@@ -99,7 +100,7 @@ func reachEnd(stops bool) error {
 func (j *journey) ndjson() *report.Lines { return j.sink.Lines() }
 
 // noteProof keeps a verdict that was told.
-func (j *journey) noteProof(p proof) {
+func (j *journey) noteProof(p proof.Proof) {
 	j.proofs = append(j.proofs, p)
 	if p.Receipt != nil {
 		j.receipts = append(j.receipts, *p.Receipt)

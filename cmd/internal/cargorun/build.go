@@ -1,9 +1,11 @@
-// Package cargorun runs cargo once, to build or as the user typed it, and answers what cargo said of it: its JSON messages, the programs that it made,
-// and what its stderr shows of a failure. It does not decide what is built, nor whether what was built is right, and it never cleans anything.
+// Package cargorun runs cargo once, to build or as the user typed it, and answers what cargo said of it: its JSON messages, the programs
+// that it made, and what its stderr shows of a failure. It does not decide what is built, nor whether what was built is right, and it never
+// cleans anything.
 package cargorun
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"slices"
 	"strings"
@@ -43,8 +45,8 @@ type Output struct {
 	Other  io.Writer // lines that are no message
 }
 
-// Build runs cargo with the user's own words and reads its messages; what it prints is what it would have printed without gpubuild. Built is complete
-// after a failure, too.
+// Build runs cargo with the user's own words and reads its messages; what it prints is what it would have printed without gpubuild. Built
+// is complete after a failure, too.
 func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output) (Built, error) {
 	m, line := s.Machine, s.Line
 	var built Built
@@ -161,4 +163,36 @@ func PrintExecutables(m *session.Machine, line cargo.Line, programs []Program) {
 		}
 		m.Shell.Status("Executable", "%s (%s)", source, m.Shown(p.Path))
 	}
+}
+
+// Target is one of cargo's targets of a workspace.
+type Target struct{ Package, Kind, Name string }
+
+// Targets asks cargo for the targets of every member, build scripts left out.
+func Targets(ctx context.Context, m *session.Machine, tool cargo.Tool, line cargo.Line) ([]Target, error) {
+	res, err := m.Runner.Run(ctx, cargo.MetadataNoDeps(m.Host, tool, line))
+	if err != nil {
+		return nil, err
+	}
+	var meta struct {
+		Packages []struct {
+			Name    string `json:"name"`
+			Targets []struct {
+				Name string   `json:"name"`
+				Kind []string `json:"kind"`
+			} `json:"targets"`
+		} `json:"packages"`
+	}
+	if err := json.Unmarshal(res.Stdout, &meta); err != nil {
+		return nil, err
+	}
+	var out []Target
+	for _, p := range meta.Packages {
+		for _, t := range p.Targets {
+			if !slices.Contains(t.Kind, "custom-build") {
+				out = append(out, Target{p.Name, TargetKind(t.Kind), t.Name})
+			}
+		}
+	}
+	return out, nil
 }

@@ -8,13 +8,14 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// stream passes cargo's JSON messages on to a consumer as those of one build, however often cargo was run: once more after something had to be cleaned,
-// and for `run`, `test` and `bench` again to start the programs.
+// stream passes cargo's JSON messages on to a consumer as those of one build, however often cargo was run: once more after something had to
+// be cleaned, and for `run`, `test` and `bench` again to start the programs.
 //
-// What cannot become untrue goes on at once: diagnostics, and what was compiled. What cargo only found fresh, and which scripts had run, is held back
-// until nothing will be built any more, since cleaning may change it. So each unit is told of once, with `fresh` as it was over the whole, no diagnostic
-// comes twice, and build-finished is cargo's last line, with the result of the whole: false where a build that cargo calls good is not what was asked for.
-// After a second build that failed, what the first one compiled has been told of and may be gone, as after any failed build.
+// What cannot become untrue goes on at once: diagnostics, and what was compiled. What cargo only found fresh, and which scripts had run, is
+// held back until nothing will be built any more, since cleaning may change it. So each unit is told of once, with `fresh` as it was over
+// the whole, no diagnostic comes twice, and build-finished is cargo's last line, with the result of the whole: false where a build that
+// cargo calls good is not what was asked for. After a second build that failed, what the first one compiled has been told of and may be
+// gone, as after any failed build.
 type Stream struct {
 	whole    func(line []byte)
 	earlier  map[[32]byte]bool // diagnostics and whatever else was passed on by an earlier run of cargo
@@ -96,7 +97,8 @@ func (s *Stream) End(good bool) {
 	s.Again()
 }
 
-// start is the stdout of a cargo that starts what was built: what it says of the build was told already, and after that its stdout is the program's.
+// start is the stdout of a cargo that starts what was built: what it says of the build was told already, and after that its stdout is the
+// program's.
 func (s *Stream) Start(to io.Writer) io.Writer {
 	w := &starting{to: to}
 	w.messages = &cargo.LineWriter{

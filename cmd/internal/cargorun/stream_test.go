@@ -65,7 +65,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStartedProgram: of the cargo that starts a program nothing is told twice, and the program's own words come as they are, messages of cargo's among them.
+// TestStartedProgram: of the cargo that starts a program nothing is told twice, and the program's own words come as they are, messages of
+// cargo's among them.
 func TestStartedProgram(t *testing.T) {
 	theirs := "{\"half of a line\"" // that no end follows
 	for _, size := range []int{1, 7, 1 << 20} {

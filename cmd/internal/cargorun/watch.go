@@ -15,10 +15,10 @@ import (
 
 // watch reads what cargo writes while it builds, so that a failure can be explained.
 //
-// Cargo draws its progress bar and colours only when its stderr is a terminal; there it gets one of ours, of which every byte goes on to the user's
-// (proc.Pane). Where that is not possible it keeps the real one, and only the JSON messages that the user asked for are read. A failed build script's
-// output cannot be read afterwards instead: cargo 1.95 sends no message of it and leaves the files of its last good run (measured). Everywhere else
-// (a file, a pipe, CI) cargo's stderr passes through gpubuild, byte for byte.
+// Cargo draws its progress bar and colours only when its stderr is a terminal; there it gets one of ours, of which every byte goes on to
+// the user's (proc.Pane). Where that is not possible it keeps the real one, and only the JSON messages that the user asked for are read. A
+// failed build script's output cannot be read afterwards instead: cargo 1.95 sends no message of it and leaves the files of its last good
+// run (measured). Everywhere else (a file, a pipe, CI) cargo's stderr passes through gpubuild, byte for byte.
 type watch struct {
 	*explain.Watcher // nil without usable rules
 	errors           cargo.Diagnostics

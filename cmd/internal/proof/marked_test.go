@@ -1,4 +1,4 @@
-package app
+package proof
 
 import (
 	"slices"
@@ -43,9 +43,9 @@ func TestWorstOfARun(t *testing.T) {
 }
 
 func TestProcessesOfOneProgramAreJoined(t *testing.T) {
-	of := func(kinds ...verify.Kind) (out []proof) {
+	of := func(kinds ...verify.Kind) (out []Proof) {
 		for _, k := range kinds {
-			p := proof{Verdict: verify.Verdict{Kind: k, Kernels: []verify.KernelSummary{{Name: "_Z6matmulv", Plain: "matmul", Launch: 2}, {Name: "fill", Launch: 1}}}}
+			p := Proof{Verdict: verify.Verdict{Kind: k, Kernels: []verify.KernelSummary{{Name: "_Z6matmulv", Plain: "matmul", Launch: 2}, {Name: "fill", Launch: 1}}}}
 			if k == verify.Proved {
 				p.Verdict.Device, p.Verdict.UUID = "H200", "GPU-1"
 			}
@@ -54,7 +54,7 @@ func TestProcessesOfOneProgramAreJoined(t *testing.T) {
 		return out
 	}
 	tests := []struct {
-		proofs []proof
+		proofs []Proof
 		want   verify.Kind
 	}{
 		{of(verify.NotUsed, verify.Proved, verify.Unproved), verify.Proved},

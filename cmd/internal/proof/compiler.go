@@ -1,23 +1,24 @@
-package app
+package proof
 
 import (
 	"context"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/hostcc"
 	"gpubuild/toolchain/msvc"
 )
 
-// probeCompiler chooses what builds the probe: on Windows Microsoft's newest toolset with its own environment, else, and elsewhere, the first gcc
-// or clang. What nvcc thinks of it does not matter: the probe is plain C.
-func (a *app) probeCompiler(ctx context.Context) probe.Compiler {
-	if a.Host.OS == buildenv.Windows {
-		if c, ok := visualFor(a.Host, msvc.Find(a.Host, a.Host.Arch)); ok {
+// ProbeCompiler chooses what builds the probe: on Windows Microsoft's newest toolset with its own environment, else, and elsewhere, the
+// first gcc or clang. What nvcc thinks of it does not matter: the probe is plain C.
+func ProbeCompiler(ctx context.Context, m *session.Machine) probe.Compiler {
+	if m.Host.OS == buildenv.Windows {
+		if c, ok := VisualCompiler(m.Host, msvc.Find(m.Host, m.Host.Arch)); ok {
 			return c
 		}
 	}
-	for _, c := range hostcc.Find(ctx, a.Host, a.Runner) {
+	for _, c := range hostcc.Find(ctx, m.Host, m.Runner) {
 		if c.Kind == hostcc.GCC || c.Kind == hostcc.Clang {
 			return probe.Compiler{Path: c.Path}
 		}
@@ -25,8 +26,8 @@ func (a *app) probeCompiler(ctx context.Context) probe.Compiler {
 	return probe.Compiler{}
 }
 
-// visualFor is the first toolset of use with the variables that cl reads; false where a part of it is missing.
-func visualFor(h buildenv.Host, found msvc.Found) (probe.Compiler, bool) {
+// VisualCompiler is the first toolset of use with the variables that cl reads; false where a part of it is missing.
+func VisualCompiler(h buildenv.Host, found msvc.Found) (probe.Compiler, bool) {
 	sdk, ucrt := msvc.Best(found.SDKs), msvc.Best(found.UCRTs)
 	if sdk == nil || ucrt == nil {
 		return probe.Compiler{}, false

@@ -1,6 +1,6 @@
 //go:build linux
 
-package app
+package proof
 
 import (
 	"bytes"
@@ -26,6 +26,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
 )
 
 // TestRunnersBesideEachOther starts the runner as nextest does: many at once, of a few programs, each with its own streams and status.
@@ -96,7 +97,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 			go func() {
 				defer all.Done()
 				var out, errs bytes.Buffer
-				a := &app{Machine: &session.Machine{
+				m := &session.Machine{
 					Host: host, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &errs}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"),
 					Nodes: func(buildenv.Host) []string { return []string{filepath.Join(libs, "node")} },
 					Real: func(buildenv.Host) func(verify.Loaded) (bool, string) {
@@ -104,8 +105,8 @@ func TestRunnersBesideEachOther(t *testing.T) {
 							return strings.HasPrefix(l.LibCUDA, lib), "not the stand-in of this test"
 						}
 					},
-				}}
-				err := a.runnerMain(context.Background(), []string{file, filepath.Join(dir, name)})
+				}
+				err := Runner(context.Background(), m, []string{file, filepath.Join(dir, name)})
 				want := error(nil)
 				if name == "status" {
 					want = exit.Code(3)
@@ -127,12 +128,11 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	if len(proofs) != each*len(programs) {
 		t.Fatalf("%d proofs of %d processes", len(proofs), each*len(programs))
 	}
-	j := &journey{app: &app{Machine: &session.Machine{Host: h}}}
+	r := Request{Session: &session.Session{Machine: &session.Machine{Host: h}, Line: cargo.Line{Verb: "test"}}}
 	for name := range programs {
-		j.programs = append(j.programs, cargorun.Program{Path: filepath.Join(dir, name), Name: name, Kind: "test", Target: "test"})
+		r.Programs = append(r.Programs, cargorun.Program{Path: filepath.Join(dir, name), Name: name, Kind: "test", Target: "test"})
 	}
-	j.Line.Verb = "test"
-	for _, row := range j.tested(proofs) {
+	for _, row := range r.tested(proofs, nil) {
 		// Others open the driver meanwhile: that this one did not cannot always be told, and is then not said.
 		unsure := row.name == "cpu" && row.kind == verify.Unproved && strings.Contains(row.why, "the driver was opened while it ran")
 		if row.processes != each || row.kind != programs[row.name] && !unsure {
@@ -144,8 +144,8 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	}
 }
 
-// A test program that is asked for its tests is run as cargo would have, without the probe, and shows nothing: neither that it used the GPU nor that it
-// did not.
+// A test program that is asked for its tests is run as cargo would have, without the probe, and shows nothing: neither that it used the GPU
+// nor that it did not.
 func TestAListOfTestsIsNoRun(t *testing.T) {
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "multiply-1")
@@ -177,8 +177,8 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			a := &app{Machine: &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &out}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"), Real: verify.RealDriver}}
-			err = a.runnerMain(context.Background(), append([]string{file, binary}, tt.args...))
+			m := &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &out}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"), Real: verify.RealDriver}
+			err = Runner(context.Background(), m, append([]string{file, binary}, tt.args...))
 			listed, readErr := readListed(runs)
 			if readErr != nil {
 				t.Fatal(readErr)
@@ -192,11 +192,11 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 			if !tt.listed {
 				return
 			}
-			j := &journey{app: &app{Machine: &session.Machine{Host: h}}, listed: listed, programs: []cargorun.Program{{Path: binary, Name: "multiply", Kind: "test", Target: "test"}}}
-			j.Line.Verb = "test"
-			j.Config.Test.Value = &config.Marked{GPU: []string{"multiply"}}
-			rows := j.tested(nil)
-			if missed := j.missedMarks(rows); len(missed) != 1 || !strings.Contains(missed[0], "none of its tests was run") {
+			s := &session.Session{Machine: &session.Machine{Host: h}, Line: cargo.Line{Verb: "test"}}
+			s.Config.Test.Value = &config.Marked{GPU: []string{"multiply"}}
+			r := Request{Session: s, Programs: []cargorun.Program{{Path: binary, Name: "multiply", Kind: "test", Target: "test"}}}
+			rows := r.tested(nil, listed)
+			if missed := r.missedMarks(rows); len(missed) != 1 || !strings.Contains(missed[0], "none of its tests was run") {
 				t.Errorf("%q", missed)
 			}
 			if got := worstOf(rows, wanted{all: true, cpu: true}); got != exit.Unproved {
@@ -221,13 +221,13 @@ func TestAFilterThatMatchesNoTest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &app{Machine: &session.Machine{Host: h, Runner: proc.Runner{}}}
+	m := &session.Machine{Host: h, Runner: proc.Runner{}}
 	for args, want := range map[string]bool{"": false, "adds": false, "nothing_matches": true, "--exact add": true, "--skip adds": true} {
-		if got := a.ranNoTest(context.Background(), verify.Options{Binary: binary, Args: strings.Fields(args), Env: h.Env}); got != want {
+		if got := ranNoTest(context.Background(), m, verify.Options{Binary: binary, Args: strings.Fields(args), Env: h.Env}); got != want {
 			t.Errorf("%q: %v", args, got)
 		}
 	}
-	if a.ranNoTest(context.Background(), verify.Options{Binary: rustc, Env: h.Env}) {
+	if ranNoTest(context.Background(), m, verify.Options{Binary: rustc, Env: h.Env}) {
 		t.Error("a program that is no test ran no test")
 	}
 }

@@ -1,4 +1,4 @@
-package app
+package proof
 
 import (
 	"testing"
@@ -26,9 +26,9 @@ func TestEndedForTime(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
-			var proofs []proof
+			var proofs []Proof
 			for _, e := range tt.ends {
-				proofs = append(proofs, proof{Evidence: verify.Evidence{Exit: e}})
+				proofs = append(proofs, Proof{Evidence: verify.Evidence{Exit: e}})
 			}
 			if got := endedForTime(proofs, tt.code); got != tt.want {
 				t.Errorf("got %v", got)

@@ -1,86 +1,79 @@
-package app
+package proof
 
 import (
-	"context"
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"unicode/utf8"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
-	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
 )
 
-// marks are the table of the configuration that says which programs of this verb must use the GPU; nil: none does.
-func (j *journey) marks() *config.Marked {
-	switch j.Line.Verb {
+// Marks are the table of the configuration that says which programs of a command line must use the GPU; nil: none does.
+func Marks(s *session.Session) *config.Marked {
+	switch s.Line.Verb {
 	case "test":
-		return j.Config.Test.Value
+		return s.Config.Test.Value
 	case "bench":
-		return j.Config.Bench.Value
+		return s.Config.Bench.Value
 	}
 	return nil
 }
 
-// kernelAsked is the expression of the kernels that count: the command line's, else the configuration's for this verb; nothing: a matrix product.
-func (j *journey) kernelAsked() string {
-	switch m := j.marks(); {
-	case j.options.Kernel != nil:
-		return j.options.Kernel.String()
-	case m != nil:
-		return m.Kernel.Expression()
-	case j.Line.Verb == "run" && j.Config.Prove.Value != nil:
-		return j.Config.Prove.Value.Kernel.Expression()
+// Marked says whether a program must use the GPU.
+func Marked(s *session.Session, p cargorun.Program) bool {
+	m := Marks(s)
+	return m != nil && slices.ContainsFunc(m.GPU, func(pattern string) bool { return config.Matches(pattern, p.Package, p.Target, p.Name) })
+}
+
+// CheckMarks refuses a pattern that no target of the workspace is called by: it would be a test that never fails.
+func CheckMarks(marks *config.Marked, targets []cargorun.Target) error {
+	var have []string
+	for _, t := range targets {
+		if name := t.Kind + ":" + t.Name; !slices.Contains(have, name) {
+			have = append(have, name)
+		}
+	}
+	for _, pattern := range marks.GPU {
+		if !slices.ContainsFunc(targets, func(t cargorun.Target) bool { return config.Matches(pattern, t.Package, t.Kind, t.Name) }) {
+			return marks.Unknown(pattern, have)
+		}
+	}
+	return nil
+}
+
+// kernelAsked is the expression of the kernels that count: the command line's, else the configuration's for this verb; nothing: a matrix
+// product.
+func (r Request) kernelAsked() string {
+	s := r.Session
+	switch marks := Marks(s); {
+	case r.Options.Kernel != nil:
+		return r.Options.Kernel.String()
+	case marks != nil:
+		return marks.Kernel.Expression()
+	case s.Line.Verb == "run" && s.Config.Prove.Value != nil:
+		return s.Config.Prove.Value.Kernel.Expression()
 	}
 	return ""
 }
 
 // asksForMatch says whether other kernels than those that were asked for are an error. A plain run or test only shows them.
-func (j *journey) asksForMatch() bool {
-	o := j.options
-	return o.RequireProof || o.ExpectCPU || o.Kernel != nil || o.Device != "" || o.Child != "" || o.Min > 0 || o.Counterfactual ||
-		j.Line.Verb == "run" && j.Config.Prove.Value != nil
+func (r Request) asksForMatch() bool {
+	o := r.Options
+	return o.Required || o.ExpectCPU || o.Kernel != nil || o.Device != "" || o.Child != "" || o.Min > 0 || o.Counterfactual ||
+		r.Session.Line.Verb == "run" && r.Session.Config.Prove.Value != nil
 }
 
-// marked says whether a program must use the GPU.
-func (j *journey) marked(p cargorun.Program) bool {
-	m := j.marks()
-	return m != nil && slices.ContainsFunc(m.GPU, func(pattern string) bool { return config.Matches(pattern, p.Package, p.Target, p.Name) })
-}
-
-// mustUse is marked, by the program's path.
-func (j *journey) mustUse(path string) bool {
-	i := slices.IndexFunc(j.programs, func(p cargorun.Program) bool { return j.Host.SamePath(p.Path, path) })
-	return i >= 0 && j.marked(j.programs[i])
-}
-
-// checkMarks refuses a pattern that no target of the workspace is called by: it would be a test that never fails.
-func (j *journey) checkMarks(ctx context.Context) error {
-	m := j.marks()
-	if m == nil {
-		return nil
-	}
-	targets, err := j.targets(ctx)
-	if err != nil {
-		return err
-	}
-	j.workspace = targets
-	var have []string
-	for _, t := range targets {
-		if name := t.kind + ":" + t.name; !contains(have, name) {
-			have = append(have, name)
-		}
-	}
-	for _, pattern := range m.GPU {
-		if !slices.ContainsFunc(targets, func(t target) bool { return config.Matches(pattern, t.pkg, t.kind, t.name) }) {
-			return m.Unknown(pattern, have)
-		}
-	}
-	return nil
+// mustUse is Marked, by the program's path.
+func (r Request) mustUse(path string) bool {
+	i := slices.IndexFunc(r.Programs, func(p cargorun.Program) bool { return r.Session.Machine.Host.SamePath(p.Path, path) })
+	return i >= 0 && Marked(r.Session, r.Programs[i])
 }
 
 // tested is one program of a run, with everything that its processes showed.
@@ -102,41 +95,43 @@ type launched struct {
 	launches uint64
 }
 
-// tested joins what was built with what was started: nextest starts a process for each test, and a doctest is a program that cargo does not name.
-func (j *journey) tested(proofs []proof) []tested {
+// tested joins what was built with what was started: nextest starts a process for each test, and a doctest is a program that cargo does not
+// name.
+func (r Request) tested(proofs []Proof, listed []string) []tested {
+	h := r.Session.Machine.Host
 	names := map[string]int{}
-	for _, p := range j.programs {
+	for _, p := range r.Programs {
 		names[p.Name]++
 	}
 	var rows []tested
 	taken := make([]bool, len(proofs))
-	for _, p := range j.programs {
-		var mine []proof
+	for _, p := range r.Programs {
+		var mine []Proof
 		for i, got := range proofs {
-			if !taken[i] && j.Host.SamePath(got.Program, p.Path) {
+			if !taken[i] && h.SamePath(got.Program, p.Path) {
 				taken[i] = true
 				mine = append(mine, got)
 			}
 		}
-		if len(mine) == 0 && (p.Kind != "test" && p.Kind != "bench" || j.Line.Verb == "run") {
+		if len(mine) == 0 && (p.Kind != "test" && p.Kind != "bench" || r.Session.Line.Verb == "run") {
 			continue // a program that was built for its tests to call
 		}
 		row := join(mine)
-		row.name, row.pkg, row.marked = p.Name, p.Package, j.marked(p)
-		row.listed = slices.ContainsFunc(j.listed, func(path string) bool { return j.Host.SamePath(path, p.Path) })
+		row.name, row.pkg, row.marked = p.Name, p.Package, Marked(r.Session, p)
+		row.listed = slices.ContainsFunc(listed, func(path string) bool { return h.SamePath(path, p.Path) })
 		if names[p.Name] > 1 {
 			row.name = p.Target + ":" + p.Name
 		}
 		rows = append(rows, row)
 	}
-	others := map[string][]proof{}
+	others := map[string][]Proof{}
 	for i, got := range proofs {
 		if !taken[i] {
-			name := j.Host.Base(got.Program)
+			name := h.Base(got.Program)
 			others[name] = append(others[name], got)
 		}
 	}
-	for _, name := range sortedKeys(others) {
+	for _, name := range slices.Sorted(maps.Keys(others)) {
 		row := join(others[name])
 		row.name = name
 		rows = append(rows, row)
@@ -144,20 +139,11 @@ func (j *journey) tested(proofs []proof) []tested {
 	return rows
 }
 
-func sortedKeys[T any](m map[string]T) []string {
-	out := make([]string, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	sort.Strings(out)
-	return out
-}
-
 // rank is the order in which a program's processes speak for it.
 var rank = []verify.Kind{verify.Proved, verify.OtherKernels, verify.Unproved, verify.NoDevice, verify.NotUsed}
 
 // saidOf answers, by program, which of its proofs speaks for it.
-func saidOf(proofs []proof) map[string]int {
+func saidOf(proofs []Proof) map[string]int {
 	out := map[string]int{}
 	for i, p := range proofs {
 		if old, known := out[p.Program]; !known || slices.Index(rank, p.Verdict.Kind) < slices.Index(rank, proofs[old].Verdict.Kind) {
@@ -167,9 +153,9 @@ func saidOf(proofs []proof) map[string]int {
 	return out
 }
 
-// join makes one row of a program's processes. The program is proven when one of them is; that it ran on the CPU is said only of one of which
-// all did.
-func join(proofs []proof) tested {
+// join makes one row of a program's processes. The program is proven when one of them is; that it ran on the CPU is said only of one of
+// which all did.
+func join(proofs []Proof) tested {
 	out := tested{processes: len(proofs)}
 	best := len(rank)
 	launches := map[string]uint64{}
@@ -179,7 +165,7 @@ func join(proofs []proof) tested {
 			best, out.kind, out.why = r, p.Verdict.Kind, p.Verdict.Why
 		}
 		for _, k := range p.Verdict.Kernels {
-			name := orWord(k.Plain, k.Name)
+			name := cmp.Or(k.Plain, k.Name)
 			if _, known := launches[name]; !known {
 				order = append(order, name)
 			}
@@ -189,7 +175,7 @@ func join(proofs []proof) tested {
 			if p.Verdict.UUID != "" {
 				d += " (" + p.Verdict.UUID + ")"
 			}
-			if !contains(devices, d) {
+			if !slices.Contains(devices, d) {
 				devices = append(devices, d)
 			}
 		}
@@ -203,35 +189,36 @@ func join(proofs []proof) tested {
 
 // missedMarks says which marks this run left open although the command line did not choose to: a target that cargo did not build for its
 // required-features, or did not start.
-func (j *journey) missedMarks(rows []tested) []string {
-	l := j.Line
+func (r Request) missedMarks(rows []tested) []string {
+	l := r.Session.Line
 	chosen := l.Lib || l.Bins || l.Examples || l.Tests || l.Benches || l.Doc || len(l.Bin)+len(l.Example)+len(l.Test)+len(l.Bench) > 0
 	packages := map[string]bool{}
 	var out []string
-	for _, r := range rows {
-		packages[r.pkg] = true
+	for _, row := range rows {
+		packages[row.pkg] = true
 		switch {
-		case !r.marked || r.processes > 0:
-		case r.listed:
-			out = append(out, fmt.Sprintf("not proven: %s is marked, and none of its tests was run", r.name))
+		case !row.marked || row.processes > 0:
+		case row.listed:
+			out = append(out, fmt.Sprintf("not proven: %s is marked, and none of its tests was run", row.name))
 		case !l.Doc:
-			out = append(out, fmt.Sprintf("not proven: %s is marked and was built, and cargo did not start it", r.name))
+			out = append(out, fmt.Sprintf("not proven: %s is marked and was built, and cargo did not start it", row.name))
 		}
 	}
 	if chosen || len(out) > 0 {
 		return out
 	}
-	for _, pattern := range j.marks().GPU {
+	for _, pattern := range Marks(r.Session).GPU {
 		means := func(p cargorun.Program) bool { return config.Matches(pattern, p.Package, p.Target, p.Name) }
-		if slices.ContainsFunc(j.programs, means) {
+		if slices.ContainsFunc(r.Programs, means) {
 			continue
 		}
 		here := false // in a package of which other targets were tested
-		for _, t := range j.workspace {
-			here = here || packages[t.pkg] && config.Matches(pattern, t.pkg, t.kind, t.name)
+		for _, t := range r.Targets {
+			here = here || packages[t.Package] && config.Matches(pattern, t.Package, t.Kind, t.Name)
 		}
 		if here {
-			out = append(out, fmt.Sprintf("not proven: %s is marked, but cargo %s did not build it: it has required-features that are off, or is switched off for %s in the manifest", pattern, l.Verb, l.Verb))
+			out = append(out, fmt.Sprintf("not proven: %s is marked, but cargo %s did not build it: it has required-features that are off, "+
+				"or is switched off for %s in the manifest", pattern, l.Verb, l.Verb))
 		}
 	}
 	return out
@@ -247,8 +234,8 @@ type wanted struct {
 	lenient bool
 }
 
-// worstOf is the exit code of a run: what is certain before what could not be told. Where programs are marked, they alone count; else one that is
-// proven is enough, unless all are asked for.
+// worstOf is the exit code of a run: what is certain before what could not be told. Where programs are marked, they alone count; else one
+// that is proven is enough, unless all are asked for.
 func worstOf(rows []tested, w wanted) int {
 	codes := map[int]bool{}
 	proved, started := false, false
@@ -280,8 +267,8 @@ func worstOf(rows []tested, w wanted) int {
 	return exit.Done
 }
 
-// tellTested writes the table of the programs that cargo started.
-func (j *journey) tellTested(rows []tested) {
+// printTested writes the table of the programs that cargo started.
+func printTested(m *session.Machine, rows []tested) {
 	if len(rows) == 0 {
 		return
 	}
@@ -305,19 +292,23 @@ func (j *journey) tellTested(rows []tested) {
 				done++
 			}
 		}
-		cells = append(cells, []string{name, verdict, kernelsCell(r.kernels), orWord(r.device, "-")})
+		cells = append(cells, []string{name, verdict, kernelsCell(r.kernels), cmp.Or(r.device, "-")})
 	}
-	head := fmt.Sprintf("%d of %s ran a kernel on the GPU", proved, report.Count(len(rows), "program"))
+	programs := "1 program"
+	if len(rows) != 1 {
+		programs = fmt.Sprintf("%d programs", len(rows))
+	}
+	head := fmt.Sprintf("%d of %s ran a kernel on the GPU", proved, programs)
 	if must > 0 {
 		head += fmt.Sprintf("; of those that are marked, %d of %d", done, must)
 	}
-	tell := j.Shell.Status
+	print := m.Shell.Status
 	if done < must {
-		tell = j.Shell.Loud
+		print = m.Shell.Loud
 	}
-	tell("GPU", "%s", head)
+	print("GPU", "%s", head)
 	for _, l := range columns(cells) {
-		tell("", "%s", l)
+		print("", "%s", l)
 	}
 }
 
@@ -336,7 +327,7 @@ func kernelsCell(kernels []launched) string {
 		}
 		parts = append(parts, fmt.Sprintf("%s ×%d", name, k.launches))
 	}
-	return orWord(strings.Join(parts, ", "), "-")
+	return cmp.Or(strings.Join(parts, ", "), "-")
 }
 
 // columns aligns cells; the last of a line is not padded.

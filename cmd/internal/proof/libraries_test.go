@@ -1,4 +1,4 @@
-package app
+package proof
 
 import (
 	"strings"
@@ -16,16 +16,16 @@ func TestRemedies(t *testing.T) {
 		"libcurand.so.10": "--parts run`", "cublas64_13.dll": "--parts run`", "libcublas.so.13": "--parts run`", "libcublas.so.12": "linked to CUDA 12, here is 13.4", "cublasLt64_12.dll": "linked to CUDA 12",
 		"libcurl.so.4": "", "user32.dll": "", "libcufft.so.11": "--parts run`", // cuFFT's own number
 	} {
-		got := remedyFor(name, here)
+		got := Remedy(name, here)
 		if want == "" && got != "" || !strings.Contains(got, want) {
 			t.Errorf("%s: %q, want %q in it", name, got, want)
 		}
 	}
-	if got := remedyFor("libcublas.so.12", nil); !strings.Contains(got, "toolchain install") {
+	if got := Remedy("libcublas.so.12", nil); !strings.Contains(got, "toolchain install") {
 		t.Errorf("without any toolkit: %q", got)
 	}
 	both := append(here, cuda.Toolkit{Version: gpu.Version{Major: 12, Minor: 9}})
-	if got := remedyFor("libcublas.so.12", both); strings.Contains(got, "linked to CUDA 12") {
+	if got := Remedy("libcublas.so.12", both); strings.Contains(got, "linked to CUDA 12") {
 		t.Errorf("with a toolkit of CUDA 12: %q", got)
 	}
 }

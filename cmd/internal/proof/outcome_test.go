@@ -1,4 +1,4 @@
-package app
+package proof
 
 import (
 	"testing"
@@ -29,11 +29,11 @@ func TestOutcomeOfAProof(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
-			p := proof{Verdict: verify.Verdict{Kind: tt.kind}, Evidence: verify.Evidence{Ran: true, Exit: tt.exit}}
-			if got := outcome(p, tt.expected); got != tt.gpu {
+			p := Proof{Verdict: verify.Verdict{Kind: tt.kind}, Evidence: verify.Evidence{Ran: true, Exit: tt.exit}}
+			if got := Outcome(p, tt.expected); got != tt.gpu {
 				t.Errorf("where the GPU was to be used: %v, want %v", got, tt.gpu)
 			}
-			if got := outcomeCPU(p, tt.expected); got != tt.cpu {
+			if got := OutcomeCPU(p, tt.expected); got != tt.cpu {
 				t.Errorf("where the CPU was to be used: %v, want %v", got, tt.cpu)
 			}
 		})

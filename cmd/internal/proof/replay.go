@@ -1,4 +1,4 @@
-package app
+package proof
 
 import (
 	"io"
@@ -8,61 +8,64 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
 )
 
-// once keeps the second cargo of a run from saying again what the first has said: warnings of every fresh unit, and Finished.
+// replayFilter keeps the second cargo of a run from saying again what the first has said: warnings of every fresh unit, and Finished.
 //
-// Where the user's stderr is a terminal or a file, programs must have that itself. Cargo then gets a pipe of ours, and our runner, which inherits the
-// user's stderr through cargo as descriptor 3, gives it to the program, once all that cargo wrote before it has been passed on. Where stderr is a pipe,
-// which we read along, cargo and the program share ours as before. On Windows nothing can be handed through cargo: on a terminal it says it twice.
-type once struct {
+// Where the user's stderr is a terminal or a file, programs must have that itself. Cargo then gets a pipe of ours, and our runner, which
+// inherits the user's stderr through cargo as descriptor 3, gives it to the program, once all that cargo wrote before it has been passed
+// on. Where stderr is a pipe, which we read along, cargo and the program share ours as before. On Windows nothing can be handed through
+// cargo: on a terminal it says it twice.
+type replayFilter struct {
 	replay *cargo.Replay
 	files  []*os.File // what is inherited
 	ack    *os.File   // our side of the pipe on which the mark is answered
 	colour bool
 }
 
-// onceOnly prepares a run; the state tells the runner what it will find.
-func (j *journey) onceOnly(w *programWatch, s *runnerState) (*once, error) {
+// filterReplay prepares the streams of a run; the state tells the runner what it will find.
+func (r Request) filterReplay(heard *Listener, s *runnerState) (*replayFilter, error) {
 	// Who wants to see everything sees what cargo does; nextest draws on its stderr, and takes what the programs say for theirs.
-	if j.Line.Verbose > 0 || j.nextest != nil {
-		return &once{}, nil
+	if r.Session.Line.Verbose > 0 || r.Nextest != nil {
+		return &replayFilter{}, nil
 	}
-	o := &once{replay: &cargo.Replay{To: w.stderr}}
-	f, direct := w.stderr.(*os.File)
+	o := &replayFilter{replay: &cargo.Replay{To: heard.Stderr}}
+	f, direct := heard.Stderr.(*os.File)
 	if !direct {
-		shared := w.stdout == w.stderr
-		w.stderr, s.Marks = o.replay, true
+		shared := heard.Stdout == heard.Stderr
+		heard.Stderr, s.Marks = o.replay, true
 		if shared {
-			w.stdout = o.replay
+			heard.Stdout = o.replay
 		}
 		return o, nil
 	}
 	if !proc.Inheritance || proc.FileMark(f) == "" {
-		return &once{}, nil
+		return &replayFilter{}, nil
 	}
 	theirs, ours, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	o.files, o.ack, o.colour = []*os.File{f, theirs}, ours, j.Shell.Colour
+	o.files, o.ack, o.colour = []*os.File{f, theirs}, ours, r.Session.Machine.Shell.Colour
 	s.Marks, s.Stderr, s.Ack = true, proc.FileMark(f), proc.FileMark(theirs)
 	o.replay.Mark = func() { _, _ = ours.Write([]byte{1}) } // nobody reads it: the runner has ended, or never was
 	o.replay.Lines = true
-	w.stderr = o.replay
+	heard.Stderr = o.replay
 	return o, nil
 }
 
 // coloured asks for cargo's colours where its stderr, a pipe now, ends at a terminal that has them.
-func (o *once) coloured(j *journey, l cargo.Line) cargo.Line {
+func (o *replayFilter) coloured(l cargo.Line) cargo.Line {
 	if !o.colour || l.Color != "" {
 		return l
 	}
 	return l.WithConfig(`term.color="always"`)
 }
 
-func (o *once) dress(c *buildenv.Cmd, runner []string) {
+// configure makes the command of the second cargo write through the filter.
+func (o *replayFilter) configure(c *buildenv.Cmd, runner []string) {
 	if o.replay == nil {
 		return
 	}
@@ -70,7 +73,7 @@ func (o *once) dress(c *buildenv.Cmd, runner []string) {
 	c.Inherit = o.files
 }
 
-func (o *once) close() {
+func (o *replayFilter) close() {
 	if o.replay == nil {
 		return
 	}
@@ -84,20 +87,20 @@ func (o *once) close() {
 // ackTime is how long a runner waits for the run to pass on what cargo wrote; it takes microseconds unless the machine is overloaded.
 const ackTime = 2 * time.Second
 
-// announce tells the run that the program begins, and takes the user's own stderr where it was handed through.
-func (a *app) announce(s runnerState) {
+// announce tells the run that the program begins. It answers the program's stderr: the user's own where it was handed through.
+func (s runnerState) announce(m *session.Machine) io.Writer {
 	if !s.Marks {
-		return
+		return m.Shell.Err
 	}
 	if s.Ack == "" {
 		// Programs share the stream: the first mark is the last that is looked for.
 		f, err := os.OpenFile(filepath.Join(s.Dir, "began"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
-			return
+			return m.Shell.Err
 		}
 		f.Close()
 	}
-	_, _ = io.WriteString(a.Shell.Err, cargo.ReplayMark) // a stderr that nobody reads
+	_, _ = io.WriteString(m.Shell.Err, cargo.ReplayMark) // a stderr that nobody reads
 	f, ok := proc.Inherited(3, s.Stderr)
 	if ack, here := proc.Inherited(4, s.Ack); here {
 		done := make(chan struct{})
@@ -111,6 +114,7 @@ func (a *app) announce(s runnerState) {
 		}
 	}
 	if ok {
-		a.Shell.Err = f
+		return f
 	}
+	return m.Shell.Err
 }

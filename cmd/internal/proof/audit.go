@@ -1,0 +1,166 @@
+package proof
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/audit"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/verify"
+)
+
+const auditTimeout = time.Minute // of each mode, unless --timeout says otherwise
+
+// AuditResult is what a program did on drivers that fail.
+type AuditResult struct {
+	Program  string            `json:"program"`
+	Args     []string          `json:"args"`
+	Modes    []audit.Outcome   `json:"modes"`
+	Findings []finding.Finding `json:"-"`
+}
+
+// AuditFile runs a program that the user names on drivers that fail; shown is how findings name it. The error is an exit.Code where
+// everything was said.
+func AuditFile(ctx context.Context, m *session.Machine, timeout time.Duration, binary string, args []string, shown string) (
+	AuditResult, error) {
+	if m.Host.OS != buildenv.Linux && m.Host.OS != buildenv.Windows {
+		return AuditResult{}, &exit.UsageError{What: "a program cannot be audited on " + m.Host.OS + " yet", Fix: "audit on Linux or on Windows"}
+	}
+	if fi, err := m.Host.Files.Stat(binary); err != nil {
+		return AuditResult{}, &verify.BinaryError{Path: binary, Err: err}
+	} else if !fi.Mode().IsRegular() || m.Host.OS != buildenv.Windows && fi.Mode()&0o111 == 0 {
+		return AuditResult{}, &exit.UsageError{What: binary + " is no executable file", Fix: "give the path of an executable file"}
+	}
+	if err := verify.CheckMachine(m.Host, binary); err != nil {
+		return AuditResult{}, err
+	}
+	rt, err := Libraries(m, nil, m.Host.Env, binary)
+	if err != nil {
+		return AuditResult{}, err
+	}
+	return runAudit(ctx, m, audit.Options{Binary: binary, Args: args, Env: rt.Env, Timeout: timeout}, shown)
+}
+
+// AuditBuilt is `build --gpu-audit`: the program that the build made, on drivers that fail.
+func AuditBuilt(ctx context.Context, r Request, args []string) (AuditResult, error) {
+	m, want := r.Session.Machine, r.Session.Config.Prove.Value
+	p := Chosen(r.Programs, want)
+	if p == nil {
+		m.Shell.Loud("Unsure", "not audited: %s", whyNone(r.Programs, want))
+		return AuditResult{}, exit.Code(exit.Unproved)
+	}
+	if want != nil && len(args) == 0 {
+		args = want.Args
+	}
+	rt, err := Libraries(m, r.Toolkit, r.Env, p.Path)
+	if err != nil {
+		return AuditResult{}, err
+	}
+	return runAudit(ctx, m, audit.Options{Binary: p.Path, Args: args, Env: rt.Env, Timeout: r.Options.Timeout}, m.Shown(p.Source))
+}
+
+// runAudit runs a program on drivers that fail, and says how it took each.
+func runAudit(ctx context.Context, m *session.Machine, o audit.Options, shown string) (AuditResult, error) {
+	o.Compiler = ProbeCompiler(ctx, m)
+	if o.Compiler.Path == "" {
+		return AuditResult{}, &noCompilerError{m.Host.OS}
+	}
+	runs := m.Host.Join(m.CacheDir, "runs")
+	if err := cache.Make(runs); err != nil {
+		return AuditResult{}, err
+	}
+	var err error
+	if o.Dir, err = os.MkdirTemp(runs, "audit-"); err != nil {
+		return AuditResult{}, err
+	}
+	defer os.RemoveAll(o.Dir)
+	if o.Timeout == 0 {
+		o.Timeout = auditTimeout
+	}
+	modes, err := audit.Run(ctx, m.Host, m.Runner, o)
+	if err != nil {
+		return AuditResult{}, err
+	}
+	printAudit(m, modes)
+	return AuditResult{o.Binary, append([]string{}, o.Args...), modes, auditFindings(modes, shown)}, auditEnd(modes)
+}
+
+// noCompilerError says that there is nothing to build the failing driver with.
+type noCompilerError struct{ system string }
+
+func (e *noCompilerError) Error() string {
+	compilers := "gcc or clang"
+	if e.system == buildenv.Windows {
+		compilers = "cl, gcc or clang"
+	}
+	return "no host compiler (" + compilers + ") to build the failing driver with"
+}
+
+// ExitCode is exit.Missing.
+func (e *noCompilerError) ExitCode() int { return exit.Missing }
+
+// Hint says what a user can do about it.
+func (e *noCompilerError) Hint() string {
+	if e.system == buildenv.Windows {
+		return "install Microsoft's C++ build tools (winget install Microsoft.VisualStudio.2022.BuildTools)"
+	}
+	return "install gcc"
+}
+
+func printAudit(m *session.Machine, modes []audit.Outcome) {
+	for _, r := range modes {
+		switch r.Kind {
+		case audit.Baseline:
+			m.Shell.Status("Baseline", "%s: %s", r.What, r.Why)
+			continue
+		case audit.Honest:
+			m.Shell.Status("Honest", "%s: %s: %s", r.Mode, r.What, r.Why)
+			continue
+		case audit.NotReached:
+			m.Shell.Status("Not reached", "%s: %s: %s", r.Mode, r.What, r.Why)
+			continue
+		case audit.FellBack:
+			m.Shell.Loud("Fell back", "%s: %s: %s", r.Mode, r.What, r.Why)
+		default:
+			m.Shell.Loud("Unsure", "%s: %s: %s", r.Mode, r.What, r.Why)
+		}
+		if r.Said != "" {
+			m.Shell.Status("", "it said: %s", r.Said)
+		}
+	}
+	if len(modes) > 0 {
+		m.Shell.Loud("Audited", "%s", audit.Summary(modes))
+	}
+}
+
+// auditEnd is the exit code of an audit.
+func auditEnd(modes []audit.Outcome) error {
+	switch audit.Worst(modes) {
+	case audit.Honest:
+		return nil
+	case audit.FellBack:
+		return exit.Code(exit.NotUsed)
+	}
+	return exit.Code(exit.Unproved)
+}
+
+func auditFindings(modes []audit.Outcome, path string) []finding.Finding {
+	var out []finding.Finding
+	for _, r := range modes {
+		switch {
+		case r.Passed():
+		case r.Kind == audit.FellBack:
+			out = append(out, finding.Finding{
+				ID: "audit.fallback", Severity: finding.Error, Message: r.Mode + ": " + r.Why, Path: path, Evidence: r.Said,
+			})
+		default:
+			out = append(out, finding.Finding{ID: "audit.unsure", Severity: finding.Warning, Message: r.Mode + ": " + r.Why, Path: path})
+		}
+	}
+	return out
+}

@@ -1,0 +1,142 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cuda"
+)
+
+// Request is a build whose programs are to be proven.
+type Request struct {
+	Session  *session.Session
+	Options  Options
+	Tool     cargo.Tool
+	Nextest  *cargo.Line // what was typed, where the session's line is the `cargo test` that builds the same
+	Programs []cargorun.Program
+	Targets  []cargorun.Target // of the workspace; needed only where the configuration marks programs
+	Toolkit  *cuda.Toolkit     // of the build
+	Env      buildenv.Env      // in which a program starts
+	Stream   *cargorun.Stream  // cargo's messages, where the user asked for them
+}
+
+// Result is what the programs of a build showed.
+type Result struct {
+	Proofs    []Proof
+	NotProven string   // why a proof that was asked for was not made
+	Missed    []string // what the configuration marks and this run left out
+	Ending    *Ending  // nil: no program was run
+}
+
+// Chosen is the one program that a build made, or of several the one that the [prove] table names; nil: it is not clear which.
+func Chosen(programs []cargorun.Program, want *config.Prove) *cargorun.Program {
+	var p *cargorun.Program
+	for i := range programs {
+		if k := programs[i].Kind; k == "bin" || k == "example" {
+			if want != nil && want.Bin != "" && want.Bin != programs[i].Name {
+				continue
+			}
+			if p != nil {
+				return nil
+			}
+			p = &programs[i]
+		}
+	}
+	return p
+}
+
+// whyNone says why no program of the build could be taken for the one to be proven.
+func whyNone(programs []cargorun.Program, want *config.Prove) string {
+	switch {
+	case len(programs) == 0:
+		return "the build made no program; choose one with --bin"
+	case want != nil && want.Bin != "":
+		return fmt.Sprintf("the build made no program %s, which the [prove] table names", want.Bin)
+	}
+	return "the build made several programs; choose one with --bin, or with bin in the [prove] table"
+}
+
+// Built is the end of `build`: the proof where it is asked for, else a line that says how. The error is an exit.Code where everything was
+// said.
+func Built(ctx context.Context, r Request) (Result, error) {
+	m, o, want := r.Session.Machine, r.Options, r.Session.Config.Prove.Value
+	p := Chosen(r.Programs, want)
+	args := o.Args
+	if want != nil && len(args) == 0 {
+		args = want.Args
+	}
+	switch {
+	case len(r.Programs) == 0 && !o.Wanted && !o.Required:
+		return Result{}, nil // a library: there is nothing to run
+	case p == nil && (o.Wanted || o.Required || want != nil):
+		why := whyNone(r.Programs, want)
+		m.Shell.Loud("Unproved", "not proven: %s", why)
+		if !o.Wanted && !o.Required && want.Bin != "" {
+			return Result{NotProven: why}, nil // another member of the workspace was built
+		}
+		// A proof was asked for and there is none: that must not end as success does.
+		return Result{NotProven: why}, exit.Code(exit.Unproved)
+	case p == nil:
+		m.Shell.Status("Unproved", "not proven: nothing was run; prove a program with `gpubuild prove BIN -- ARGS`")
+		return Result{}, nil
+	}
+	how := strings.TrimSpace(fmt.Sprintf("gpubuild prove %s -- %s", m.Shown(p.Path), strings.Join(args, " ")))
+	how = strings.TrimSuffix(how, " --")
+	if !o.Wanted && !o.Required && want == nil {
+		m.Shell.Status("Unproved", "not proven: nothing was run; to prove it: %s", how)
+		return Result{}, nil
+	}
+	if !hasDevice(ctx, m, o) {
+		m.Shell.Loud("Unproved", "not proven: no GPU here; on a machine with one run: %s", how)
+		var err error
+		if o.Required {
+			err = exit.Code(exit.Unproved)
+		}
+		return Result{NotProven: "no GPU here"}, err
+	}
+	return r.proveBuilt(ctx, p, args)
+}
+
+// proveBuilt runs the program of a build under the probe, as the command line and then the [prove] table ask.
+func (r Request) proveBuilt(ctx context.Context, p *cargorun.Program, args []string) (Result, error) {
+	m, o := r.Session.Machine, r.Options
+	scan, err := Scan(m, p.Path)
+	if err != nil {
+		return Result{}, err
+	}
+	o.Args = args
+	if want := r.Session.Config.Prove.Value; want != nil {
+		if o.Kernel == nil && len(want.Kernel) > 0 {
+			if o.Kernel, err = regexp.Compile(want.Kernel.Expression()); err != nil {
+				return Result{}, err
+			}
+		}
+		if o.ExpectExit == 0 {
+			o.ExpectExit = want.ExpectExit
+		}
+	}
+	rt, err := Prepare(ctx, m, o, r.Toolkit, r.Env, p.Path)
+	if err != nil {
+		return Result{}, err
+	}
+	printLacks(m, rt)
+	verb := r.Session.Line.Verb
+	heard := Listen(m, m.Shell.Out, verb)
+	got, err := o.prove(ctx, m, o.verify(rt, p.Path, scan, heard, m.Stdin))
+	if err != nil {
+		return Result{}, err
+	}
+	printVerdict(m, got)
+	end := Ending{Program: m.Shown(p.Path), Verb: verb, Code: failed(got, o.ExpectExit),
+		OnCPU: got.Verdict.Kind == verify.NotUsed, Missing: rt.Missing, Heard: heard}
+	return Result{Proofs: []Proof{got}, Ending: &end}, o.outcome(got, o.ExpectExit)
+}

@@ -1,0 +1,240 @@
+// Package proof answers what built programs did on the GPU: it scans them for device code, runs them under the probe and lets gpu/verify
+// judge what was recorded, and runs them on drivers that fail. It decides which programs are run and how a verdict counts for the exit
+// code, never what the evidence shows.
+package proof
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"regexp"
+	"strings"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/fatbin"
+	"gpubuild/gpu/verify"
+)
+
+// Options is what the user asks of a proof.
+type Options struct {
+	Wanted         bool           // build: run what was built
+	Args           []string       // build: the arguments of the program
+	Required       bool           // a missing proof is an error
+	Kernel         *regexp.Regexp // which kernels count; nil: a matrix product
+	ExpectExit     int
+	ExpectCPU      bool // nothing may run on the GPU
+	Min            uint64
+	Device         string
+	Child          string
+	Counterfactual bool
+	Timeout        time.Duration
+	Probe          string // a file in place of our own probe
+	CUPTI          string // a file in place of the one that is found
+	Receipt        bool
+	Trace          string // a file that gets when each kernel ran; empty: none
+}
+
+// Proof is one program's run under the probe and what it showed.
+type Proof struct {
+	Program  string           `json:"program"`
+	Args     []string         `json:"args,omitempty"`
+	Verdict  verify.Verdict   `json:"verdict"`
+	Evidence verify.Evidence  `json:"evidence"`
+	Receipt  *receipt.Receipt `json:"-"` // where one is asked for
+}
+
+// prove runs a program under the probe and judges what was recorded.
+func prove(ctx context.Context, m *session.Machine, o verify.Options) (Proof, error) {
+	o.Real = m.Real(m.Host)
+	if m.Nodes != nil {
+		o.Nodes = m.Nodes(m.Host)
+	}
+	o.RunDir = m.Host.Join(m.CacheDir, "runs")
+	e, err := verify.Run(ctx, m.Host, m.Runner, o)
+	if err != nil {
+		return Proof{}, err
+	}
+	return Proof{Program: o.Binary, Args: o.Args, Verdict: verify.Judge(e, o.Rules()), Evidence: e}, nil
+}
+
+// verdictCode is the exit code that belongs to a verdict, when the program itself ended as expected.
+func verdictCode(k verify.Kind) int {
+	switch k {
+	case verify.Proved:
+		return exit.Done
+	case verify.NotUsed:
+		return exit.NotUsed
+	case verify.OtherKernels:
+		return exit.OtherKernels
+	}
+	return exit.Unproved
+}
+
+// wantedCode is the exit code of a verdict where the GPU, or the CPU, was to be used.
+func wantedCode(k verify.Kind, cpu bool) int {
+	switch {
+	case !cpu:
+		return verdictCode(k)
+	case k == verify.NotUsed:
+		return exit.Done
+	case k == verify.Proved:
+		return exit.OtherKernels
+	}
+	return verdictCode(k)
+}
+
+// Outcome is the exit code of a proof: the program's own where it failed, else the verdict's. The status of a program that was ended for
+// its time is that of our own signal.
+func Outcome(p Proof, expected int) error {
+	if p.Evidence.Ran && !p.Evidence.Exit.TimedOut && p.Evidence.Exit.Code != expected && p.Evidence.Exit.Code != 0 {
+		return exit.Code(p.Evidence.Exit.Code)
+	}
+	if code := verdictCode(p.Verdict.Kind); code != exit.Done {
+		return exit.Code(code)
+	}
+	return nil
+}
+
+// OutcomeCPU is the exit code of a run that was to be on the CPU: 0 only where everything was seen and nothing was launched.
+func OutcomeCPU(p Proof, expected int) error {
+	switch err := Outcome(p, expected); p.Verdict.Kind {
+	case verify.NotUsed, verify.Proved, verify.OtherKernels:
+		if code := wantedCode(p.Verdict.Kind, true); code != exit.Done {
+			return exit.Code(code)
+		}
+		return nil
+	default:
+		return err
+	}
+}
+
+// outcome is the exit code of a proof, as the options ask for the GPU or the CPU.
+func (o Options) outcome(p Proof, expected int) error {
+	if o.ExpectCPU {
+		return OutcomeCPU(p, expected)
+	}
+	return Outcome(p, expected)
+}
+
+// printVerdict words a verdict: its line, then at most five that explain it.
+func printVerdict(m *session.Machine, p Proof) {
+	name := m.Shown(p.Program)
+	v := p.Verdict
+	switch v.Kind {
+	case verify.Proved:
+		m.Shell.Status("Proved", "%s ran its kernel on %s (%s)", name, v.Device, v.UUID)
+	case verify.NotUsed:
+		m.Shell.Loud("Not used", "%s: %s", name, v.Why)
+	case verify.OtherKernels:
+		m.Shell.Loud("Other", "%s: %s", name, v.Why)
+	default:
+		m.Shell.Loud("Unproved", "%s: not proven: %s", name, v.Why)
+	}
+	for _, l := range v.Lines {
+		m.Shell.Status("", "%s", l)
+	}
+	for _, c := range v.Conflicts {
+		if c != v.Why { // a reason is given once
+			m.Shell.Warning("%s", c)
+		}
+	}
+	for _, n := range v.Notes {
+		m.Shell.Note("%s", n)
+	}
+}
+
+// printLacks says what a program would lack without gpubuild.
+func printLacks(m *session.Machine, rt Runtime) {
+	for _, l := range rt.Lacks {
+		m.Shell.Note("to start it: %s", l)
+	}
+}
+
+// Ending is how a program ended, for an explanation of its failure.
+type Ending struct {
+	Program string
+	Verb    string // run, test, bench, prove, build
+	Code    int
+	Signal  string   // that ended it, where nobody has said so yet
+	OnCPU   bool     // it ended well, and ran on the CPU
+	Missing []string // libraries that its loader finds nowhere
+	Heard   *Listener
+}
+
+// failed is the exit status of a program that ended otherwise than expected; 0 when it ended well.
+func failed(p Proof, expected int) int {
+	if !p.Evidence.Ran || p.Evidence.Exit.Code == expected {
+		return 0
+	}
+	return p.Evidence.Exit.Code
+}
+
+// FileResult is what the run of a program under the probe came to.
+type FileResult struct {
+	Proof   Proof
+	Scan    *fatbin.Report
+	Ending  *Ending // nil: the verdict says already why it failed
+	Outcome error   // the exit code
+}
+
+// File proves a program that the user names; stdout is where its own goes.
+func File(ctx context.Context, m *session.Machine, o Options, binary string, stdout io.Writer) (FileResult, error) {
+	r, err := Scan(m, binary)
+	if err != nil {
+		return FileResult{}, err
+	}
+	m.Shell.Status("Scanned", "%s: %s", m.Shown(binary), Line(r))
+	rt, err := Prepare(ctx, m, o, nil, m.Host.Env, binary)
+	if err != nil {
+		return FileResult{}, err
+	}
+	printLacks(m, rt)
+	heard := Listen(m, stdout, "prove")
+	asked := o.verify(rt, binary, r, heard, m.Stdin)
+	var trace bytes.Buffer
+	if o.Trace != "" {
+		asked.Trace = &trace
+	}
+	p, err := o.prove(ctx, m, asked)
+	if err != nil {
+		return FileResult{}, err
+	}
+	if o.Trace != "" {
+		if err := cache.WriteFile(m.Host.Abs(o.Trace), trace.Bytes(), 0o644); err != nil {
+			return FileResult{}, err
+		}
+	}
+	printVerdict(m, p)
+	end := &Ending{Program: m.Shown(binary), Verb: "prove", Code: failed(p, o.ExpectExit),
+		OnCPU: !o.ExpectCPU && p.Verdict.Kind == verify.NotUsed, Missing: rt.Missing, Heard: heard}
+	if p.Evidence.Control.Outcome == verify.ControlNoLibrary && end.Code == 127 { // that there is no driver has been said
+		end = nil
+	}
+	return FileResult{Proof: p, Scan: r, Ending: end, Outcome: o.outcome(p, o.ExpectExit)}, nil
+}
+
+// verify are the options of a run of a program with its own arguments.
+func (o Options) verify(rt Runtime, binary string, r *fatbin.Report, heard *Listener, stdin io.Reader) verify.Options {
+	return verify.Options{
+		Binary: binary, Args: o.Args, Env: rt.Env, CUPTI: rt.CUPTI, Others: rt.Others, Probe: rt.Probe,
+		Kernel: o.Kernel, ExpectExit: o.ExpectExit,
+		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual, Timeout: o.Timeout,
+		Stdin: stdin, Stdout: heard.Stdout, Stderr: heard.Stderr, Own: r.Kernels(),
+	}
+}
+
+// LookPath is the file that a word names: a path, or a name that is found on PATH.
+func LookPath(h buildenv.Host, word string) string {
+	binary := h.Abs(word)
+	if !h.IsFile(binary) && !strings.ContainsAny(word, `/\`) {
+		if found, err := h.LookPath(word); err == nil {
+			return found
+		}
+	}
+	return binary
+}

@@ -1,0 +1,48 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/version"
+	"gpubuild/gpu/verify"
+)
+
+// prove runs and judges a program, with a receipt where one is asked for. The binary is hashed before the run and, by the file's identity, compared with
+// what ran: a receipt is of what was started.
+func (o Options) prove(ctx context.Context, m *session.Machine, asked verify.Options) (Proof, error) {
+	if !o.Receipt {
+		return prove(ctx, m, asked)
+	}
+	sealed, err := receipt.Seal(asked.Binary)
+	if err != nil {
+		return Proof{}, err
+	}
+	p, err := prove(ctx, m, asked)
+	if err != nil {
+		return p, err
+	}
+	now, err := cache.Identify(asked.Binary)
+	if err != nil {
+		return p, err
+	}
+	if now != sealed.ID {
+		return p, fmt.Errorf("no receipt: %s changed while it was proven", asked.Binary)
+	}
+	r := receipt.New(version.Number(), Binary(m, sealed, p.Evidence.Binary), asked.Env, asked.Probe.SourceHash, receipt.Ask(asked.Rules(), o.ExpectCPU),
+		p.Evidence, p.Verdict)
+	p.Receipt = &r
+	return p, nil
+}
+
+// Binary is what a receipt says of a program: its hash, and its device code.
+func Binary(m *session.Machine, sealed receipt.Sealed, path string) receipt.Binary {
+	b := receipt.Binary{Path: path, Size: sealed.Size, SHA256: sealed.SHA256}
+	if r, err := Scan(m, path); err == nil {
+		b.Code = Line(r)
+	}
+	return b
+}

@@ -1,0 +1,282 @@
+package proof
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/toolchain/cargo"
+)
+
+// Run starts plain cargo with the user's own streams and our runner in front of the user's, then says what the programs showed. Terminals
+// and pipes stay what they were. The error is that of the run: cargo's where it failed, else an exit.Code where everything was said.
+func Run(ctx context.Context, r Request) (Result, error) {
+	m, line := r.Session.Machine, r.Session.Line
+	triple, err := r.triple(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	user, err := cargo.UserRunner(ctx, m.Host, m.Runner, r.Tool, line, triple)
+	if err != nil {
+		return Result{}, err
+	}
+	runs := m.Host.Join(m.CacheDir, "runs")
+	if err := cache.Make(runs); err != nil {
+		return Result{}, err
+	}
+	dir, err := os.MkdirTemp(runs, "cargo-")
+	if err != nil {
+		return Result{}, err
+	}
+	defer os.RemoveAll(dir)
+	state, missing, err := r.runnerState(ctx, dir)
+	if err != nil {
+		return Result{}, err
+	}
+	state.User = user.Words
+	out := m.Shell.Out
+	if r.Stream != nil {
+		out = r.Stream.Start(out)
+	}
+	heard := Listen(m, out, line.Verb)
+	replay, err := r.filterReplay(heard, &state)
+	if err != nil {
+		return Result{}, err
+	}
+	data, err := json.Marshal(state)
+	if err != nil {
+		return Result{}, err
+	}
+	file := filepath.Join(dir, "state.json")
+	if err := cache.WriteFile(file, data, 0o600); err != nil {
+		return Result{}, err
+	}
+	typed := line
+	if r.Nextest != nil {
+		typed = *r.Nextest
+	}
+	ours := []string{m.Self, RunnerWord, file}
+	tool, typed, err := cargo.WithRunner(r.Tool, typed, triple, append(ours[:3:3], user.Words...), user)
+	if err != nil {
+		return Result{}, err
+	}
+	c := cargo.Plain(tool, replay.coloured(typed))
+	c.Stdin, c.Stdout, c.Stderr = m.Stdin, heard.Stdout, heard.Stderr
+	replay.configure(&c, ours)
+	_, ran := m.Runner.Run(ctx, c)
+	replay.close()
+	if errors.Is(ran, context.Canceled) {
+		return Result{}, ran
+	}
+	result, timedOut, judged := r.judge(dir, state, ran)
+	end := Ending{Program: "the program", Verb: line.Verb, Missing: missing, Heard: heard, OnCPU: judged == exit.Code(exit.NotUsed)}
+	if len(r.Programs) == 1 {
+		end.Program = m.Shown(r.Programs[0].Path)
+	}
+	var exited *buildenv.ExitError
+	if errors.As(ran, &exited) && !timedOut {
+		end.Code = exited.Result.Code
+		if !state.Devices { // else the verdict names it
+			end.Signal = exited.Result.Signal
+		}
+	}
+	result.Ending = &end
+	return result, judged
+}
+
+// runnerState is what the runner must know of the run, and the libraries that are nowhere.
+func (r Request) runnerState(ctx context.Context, dir string) (state runnerState, missing []string, err error) {
+	m, o, verb := r.Session.Machine, r.Options, r.Session.Line.Verb
+	state = runnerState{
+		Dir: dir, Devices: hasDevice(ctx, m, o), Timeout: int64(o.Timeout), Receipt: o.Receipt, Kernel: r.kernelAsked(),
+		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual, ExpectCPU: o.ExpectCPU,
+		Tests: verb == "test" || verb == "bench",
+	}
+	for _, p := range r.Programs {
+		rt, err := r.runtime(ctx, state.Devices, p.Path)
+		if err != nil {
+			return state, nil, err
+		}
+		printLacks(m, rt)
+		missing = append(missing, rt.Missing...)
+		state.Probe, state.CUPTI, state.Others = rt.Probe, rt.CUPTI, rt.Others
+		for _, d := range m.Host.SplitList(rt.Env.Get(libraryVariable(m.Host))) {
+			if !slices.Contains(state.Lib, d) && !slices.Contains(m.Host.SplitList(r.Env.Get(libraryVariable(m.Host))), d) {
+				state.Lib = append(state.Lib, d)
+			}
+		}
+	}
+	return state, missing, nil
+}
+
+// runtime is Prepare, but without a device no probe is built for a proof that cannot be made.
+func (r Request) runtime(ctx context.Context, devices bool, path string) (Runtime, error) {
+	if devices {
+		return Prepare(ctx, r.Session.Machine, r.Options, r.Toolkit, r.Env, path)
+	}
+	return Libraries(r.Session.Machine, r.Toolkit, r.Env, path)
+}
+
+// judge says each program's verdict, and answers the run's: the program's own failure first, then the worst that was shown.
+func (r Request) judge(dir string, state runnerState, ran error) (result Result, timedOut bool, err error) {
+	m, o := r.Session.Machine, r.Options
+	// notRun is the end of a run of which nothing can be proven.
+	notRun := func() error {
+		if ran == nil && o.Required {
+			return exit.Code(exit.Unproved)
+		}
+		return ran
+	}
+	if !state.Devices {
+		m.Shell.Loud("Unproved", "not proven: no GPU here")
+		return result, false, notRun()
+	}
+	proofs, err := readProofs(dir)
+	if err != nil {
+		return result, false, err
+	}
+	listed, err := readListed(dir)
+	if err != nil {
+		return result, false, err
+	}
+	switch {
+	case len(proofs) > 0:
+	case state.Tests && asksForWords(r.Session.Line.Trailing):
+		m.Shell.Status("Unproved", "not proven: no test was run, as was asked")
+		return result, false, notRun()
+	case len(listed) > 0:
+		m.Shell.Loud("Unproved", "not proven: no test ran")
+	default:
+		m.Shell.Loud("Unproved", "not proven: no program was started by cargo under our runner")
+	}
+	marked := Marks(r.Session) != nil && !o.ExpectCPU
+	rows := r.tested(proofs, listed)
+	said := saidOf(proofs)
+	for i, p := range proofs {
+		// Of many test programs those that are no matter of the GPU have their line in the table; nextest starts one for each test, and to
+		// list them.
+		if (!marked || !state.Tests || r.mustUse(p.Program)) && (r.Nextest == nil || said[p.Program] == i) {
+			printVerdict(m, p)
+		}
+	}
+	result.Proofs = proofs
+	if state.Tests {
+		if marked {
+			result.Missed = r.missedMarks(rows)
+		}
+		printTested(m, rows)
+	}
+	for _, missed := range result.Missed {
+		m.Shell.Loud("Unproved", "%s", missed)
+	}
+	if exited, ok := ran.(*buildenv.ExitError); ok && endedForTime(proofs, exited.Result.Code) {
+		ran, timedOut = nil, true
+	}
+	if ran != nil {
+		return result, timedOut, ran
+	}
+	worst := worstOf(rows, wanted{
+		cpu: o.ExpectCPU, all: !state.Tests || o.Required || o.ExpectCPU, marked: marked, missed: len(result.Missed) > 0,
+		lenient: !r.asksForMatch() && !marked,
+	})
+	if worst != exit.Done {
+		return result, timedOut, exit.Code(worst)
+	}
+	return result, timedOut, nil
+}
+
+// endedForTime says whether a run's exit code is that of a program whose time was over, which we ended: then it is none of the program's
+// own.
+func endedForTime(proofs []Proof, code int) bool {
+	over := false
+	for _, p := range proofs {
+		exit := p.Evidence.Exit
+		if exit.Code != 0 && !exit.TimedOut {
+			return false
+		}
+		over = over || exit.TimedOut && exit.Code == code
+	}
+	return over
+}
+
+// readProofs are the proofs that the runners of a run left.
+func readProofs(dir string) ([]Proof, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), "proof-") && strings.HasSuffix(e.Name(), ".json") {
+			names = append(names, e.Name())
+		}
+	}
+	sort.Strings(names)
+	var out []Proof
+	for _, n := range names {
+		data, err := os.ReadFile(filepath.Join(dir, n))
+		if err != nil {
+			return nil, err
+		}
+		var p kept
+		if err := json.Unmarshal(data, &p); err != nil {
+			return nil, fmt.Errorf("%s: %w", n, err)
+		}
+		p.Proof.Receipt = p.Receipt
+		out = append(out, p.Proof)
+	}
+	return out, nil
+}
+
+// readListed answers the programs that were asked for words, whatever else they did.
+func readListed(dir string) ([]string, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "listed-*"))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		if p := string(data); !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// triple is what is built for.
+func (r Request) triple(ctx context.Context) (string, error) {
+	m, line := r.Session.Machine, r.Session.Line
+	target := ""
+	if len(line.Target) > 0 {
+		target = line.Target[0]
+	}
+	if target != "" && target != "host-tuple" {
+		return cargo.Triple(target, ""), nil
+	}
+	c, err := cargo.RustcVersion(m.Host, r.Tool, line)
+	if err != nil {
+		return "", err
+	}
+	res, err := m.Runner.Run(ctx, c)
+	if err != nil {
+		return "", err
+	}
+	v, ok := cargo.ParseVersion(res.Stdout)
+	if !ok {
+		return "", fmt.Errorf("rustc -vV does not say its host")
+	}
+	return cargo.Triple(target, v.Host), nil
+}

@@ -1,0 +1,194 @@
+package proof
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+)
+
+// runnerState is what our runner, started by cargo in front of each program, must know. It is a file in a directory of one run; the runner
+// leaves a proof a process beside it.
+type runnerState struct {
+	Dir     string      `json:"dir"`
+	Probe   probe.Probe `json:"probe"`
+	CUPTI   string      `json:"cupti"`
+	Others  []string    `json:"others,omitempty"` // further CUPTIs, for a driver that is older than the first
+	Devices bool        `json:"devices"`          // without a device the program is only run
+	User    []string    `json:"user"`             // the user's own runner, which stands between us and the program
+	Kernel  string      `json:"kernel"`
+	Timeout int64       `json:"timeout_ns"`
+	Lib     []string    `json:"lib"` // run-time library directories
+	Receipt bool        `json:"receipt,omitempty"`
+	Stderr  string      `json:"stderr,omitempty"` // what the user's stderr, which is descriptor 3, is known by; empty: it is the runner's own
+	Ack     string      `json:"ack,omitempty"`    // the same of descriptor 4, on which the run answers the mark
+	Marks   bool        `json:"marks,omitempty"`  // the run waits for the mark on stderr
+	Tests   bool        `json:"tests,omitempty"`  // the programs are tests or benchmarks, which can be asked what they would run
+
+	Min            uint64 `json:"min,omitempty"`
+	Device         string `json:"device,omitempty"`
+	Child          string `json:"child,omitempty"`
+	Counterfactual bool   `json:"counterfactual,omitempty"`
+	ExpectCPU      bool   `json:"expect_cpu,omitempty"`
+}
+
+// kept is a proof as the runner leaves it for the run.
+type kept struct {
+	Proof
+	Receipt *receipt.Receipt `json:"receipt,omitempty"`
+}
+
+// RunnerWord is the word with which gpubuild starts itself as the runner; it is no part of the command line.
+const RunnerWord = "__gpubuild-runner"
+
+// Runner starts one program as cargo would have, under the probe where there is a device, and keeps its streams, signals and
+// exit code. It says nothing itself: nextest reads the streams.
+func Runner(ctx context.Context, m *session.Machine, words []string) error {
+	if len(words) < 2 {
+		return &exit.UsageError{What: RunnerWord + " is started by cargo only", Fix: "use gpubuild run, test or bench"}
+	}
+	data, err := os.ReadFile(words[0])
+	if err != nil {
+		return fmt.Errorf("state of the run: %w", err)
+	}
+	var s runnerState
+	if err := json.Unmarshal(data, &s); err != nil {
+		return fmt.Errorf("state of the run: %w", err)
+	}
+	stderr := s.announce(m)
+	words = words[1:]
+	if len(words) <= len(s.User) {
+		return &exit.UsageError{What: RunnerWord + " was given no program", Fix: "use gpubuild run, test or bench"}
+	}
+	launcher, binary, args := words[:len(s.User)], words[len(s.User)], words[len(s.User)+1:]
+	if len(launcher) > 0 && !strings.ContainsAny(launcher[0], `/\`) {
+		if launcher[0], err = m.Host.LookPath(launcher[0]); err != nil {
+			return err
+		}
+	}
+	env := m.Host.Env
+	for _, d := range s.Lib {
+		env = m.Host.Apply(env, appendLibraries(m.Host, d))
+	}
+	if s.Tests && asksForWords(args) {
+		if err := s.noteListed(m.Host.Abs(binary)); err != nil {
+			return err
+		}
+		s.Devices = false
+	}
+	if !s.Devices {
+		c := buildenv.Cmd{Path: m.Host.Abs(binary), Args: args, Env: env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out, Stderr: stderr}
+		if len(launcher) > 0 {
+			c.Path, c.Args = launcher[0], append(append(launcher[1:len(launcher):len(launcher)], binary), args...)
+		}
+		_, err := m.Runner.Run(ctx, c)
+		return err
+	}
+	o, err := s.options(env, launcher, binary, args)
+	if err != nil {
+		return err
+	}
+	o.Stdin, o.Stdout, o.Stderr = m.Stdin, m.Shell.Out, stderr
+	if r, err := Scan(m, binary); err == nil {
+		o.Own = r.Kernels()
+	}
+	p, err := Options{ExpectCPU: s.ExpectCPU, Receipt: s.Receipt}.prove(ctx, m, o)
+	if err != nil {
+		return err
+	}
+	if s.Tests && p.Verdict.Kind == verify.NotUsed && ranNoTest(ctx, m, o) {
+		return s.noteListed(m.Host.Abs(binary))
+	}
+	data, err = json.Marshal(kept{p, p.Receipt})
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(s.Dir, fmt.Sprintf("proof-%d-%d.json", time.Now().UnixNano(), os.Getpid()))
+	if err := cache.WriteFile(file, data, 0o600); err != nil {
+		return err
+	}
+	switch ended := p.Evidence.Exit; {
+	case ended.Signal != "" && !ended.TimedOut:
+		return &diedError{exit.Code(ended.Code), ended.Signal}
+	case ended.Code != 0:
+		return exit.Code(ended.Code)
+	}
+	return nil
+}
+
+// ranNoTest says whether a test program, started with these arguments, has no test to run: a filter that matches none. It asks the program for its
+// list, which only one with Rust's own test harness understands; that it has that is told by a text of it. Source: rustc's library/test, cli.rs and
+// formatters.
+func ranNoTest(ctx context.Context, m *session.Machine, o verify.Options) bool {
+	data, err := m.Host.ReadFile(o.Binary, 1<<30)
+	if err != nil || len(o.Launcher) > 0 || !bytes.Contains(data, []byte("test result: ")) {
+		return false
+	}
+	list := buildenv.Cmd{Path: o.Binary, Args: append(slices.Clone(o.Args), "--list"), Env: o.Env.Entries(), Timeout: time.Minute, Limit: 1 << 20}
+	r, err := m.Runner.Run(ctx, list)
+	return err == nil && !bytes.Contains(r.Stdout, []byte(": test\n")) && !bytes.Contains(r.Stdout, []byte(": benchmark\n"))
+}
+
+// diedError is a program's end by a signal, whose exit code is that of a shell.
+type diedError struct {
+	exit.Code
+	signal string
+}
+
+func (e *diedError) Error() string { return "ended by " + e.signal }
+func (e *diedError) Unwrap() error { return e.Code }
+
+// EndAsProgram ends the runner by the signal that ended its program: cargo then says of it what it says without a runner, and tests end
+// with cargo's 101. Where that is not possible the exit code says it.
+func EndAsProgram(err error) error {
+	var died *diedError
+	if errors.As(err, &died) {
+		proc.DieBy(int(died.Code) - 128)
+	}
+	if exit, ok := err.(*buildenv.ExitError); ok && exit.Result.Signal != "" {
+		proc.DieBy(exit.Result.Code - 128)
+	}
+	return err
+}
+
+// options are those of the proof of one program that cargo started.
+func (s runnerState) options(env buildenv.Env, launcher []string, binary string, args []string) (verify.Options, error) {
+	o := verify.Options{
+		Launcher: launcher, Binary: binary, Args: args, Env: env, CUPTI: s.CUPTI, Others: s.Others, Probe: s.Probe,
+		Timeout: time.Duration(s.Timeout),
+		Min:     s.Min, Device: s.Device, Child: s.Child, Counterfactual: s.Counterfactual,
+	}
+	if s.Kernel == "" {
+		return o, nil
+	}
+	var err error
+	o.Kernel, err = regexp.Compile(s.Kernel)
+	return o, err
+}
+
+// asksForWords says whether a test program is started only to say something: its tests, as nextest has it do twice before any is run, or
+// how it is used. Such a process shows nothing of what its tests do. Source: rustc's library/test, cli.rs.
+func asksForWords(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return a == "--list" || a == "--help" || a == "-h" })
+}
+
+// noteListed leaves for the run that a program was asked for words only.
+func (s runnerState) noteListed(binary string) error {
+	return cache.WriteFile(filepath.Join(s.Dir, fmt.Sprintf("listed-%d-%d", time.Now().UnixNano(), os.Getpid())), []byte(binary), 0o600)
+}

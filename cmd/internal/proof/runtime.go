@@ -1,0 +1,245 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
+	"gpubuild/gpu"
+	"gpubuild/gpu/driver"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/loader"
+)
+
+// Runtime is everything that a program is run with.
+type Runtime struct {
+	Probe   probe.Probe
+	CUPTI   string
+	Others  []string     // further CUPTIs, for a driver that is older than the first
+	Env     buildenv.Env // with the directories of the libraries that the loader does not find by itself
+	Lacks   []string     // what the program would lack without gpubuild
+	Missing []string     // the libraries that are nowhere
+}
+
+// RuntimeDirs lists where run-time libraries are: never a stub's directory.
+func RuntimeDirs(h buildenv.Host, toolkits []cuda.Toolkit, dnn []cudnn.Install) []string {
+	var dirs []string
+	for _, t := range toolkits {
+		switch {
+		case t.Problem != "":
+		case h.OS == buildenv.Windows: // Lib holds import libraries
+			dirs = append(dirs, loader.RunDirs(h, t.Root, t.Bin)...)
+		default:
+			dirs = append(dirs, append([]string{t.Lib}, t.Libs...)...)
+		}
+	}
+	for _, c := range dnn {
+		if h.OS == buildenv.Windows {
+			dirs = append(dirs, c.Bin)
+		} else {
+			dirs = append(dirs, c.Lib)
+		}
+	}
+	out := dirs[:0]
+	for _, d := range dirs {
+		if d != "" && !slices.Contains(out, d) && h.IsDir(d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// Prepare makes the probe and the run-time environment for a program. The toolkit of the build comes first where there is one.
+func Prepare(ctx context.Context, m *session.Machine, o Options, first *cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
+	rt, err := Libraries(m, first, env, binary)
+	if err != nil {
+		return rt, err
+	}
+	if rt.Probe, err = getProbe(ctx, m, o); err != nil {
+		return rt, err
+	}
+	switch rt.CUPTI = o.CUPTI; {
+	case rt.CUPTI == "":
+		toolkits := Toolkits(m, first)
+		rt.CUPTI = PickCUPTI(toolkits, driver.Version(m.Host).CUDA)
+		for _, t := range toolkits {
+			if t.CUPTI != "" && t.CUPTI != rt.CUPTI && !slices.Contains(rt.Others, t.CUPTI) {
+				rt.Others = append(rt.Others, t.CUPTI)
+			}
+		}
+	case !m.Host.IsFile(m.Host.Abs(rt.CUPTI)):
+		return rt, &exit.UsageError{What: "no libcupti at " + rt.CUPTI, Fix: "give the path of a libcupti.so"}
+	default:
+		rt.CUPTI = m.Host.Abs(rt.CUPTI)
+	}
+	return rt, nil
+}
+
+// Toolkits lists the toolkits of this machine that can be used, the build's own first.
+func Toolkits(m *session.Machine, first *cuda.Toolkit) []cuda.Toolkit {
+	var out []cuda.Toolkit
+	if first != nil {
+		out = append(out, *first)
+	}
+	for _, t := range tools.Installed(m) {
+		if t.Problem == "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// LibraryDirs are the directories of the toolkits' run-time libraries and of the cuDNNs that belong to them.
+func LibraryDirs(m *session.Machine, toolkits []cuda.Toolkit) []string {
+	var roots []string
+	for _, t := range toolkits {
+		roots = append(roots, t.Root)
+	}
+	return RuntimeDirs(m.Host, toolkits, cudnn.Find(m.Host, roots, nil))
+}
+
+// Libraries finds the run-time libraries of a program: what the loader finds by itself, what must be added, what is not there.
+func Libraries(m *session.Machine, first *cuda.Toolkit, env buildenv.Env, binary string) (Runtime, error) {
+	rt := Runtime{Env: env}
+	toolkits := Toolkits(m, first)
+	libraries, err := loader.Resolve(m.Host, m.Host.Abs(binary), LibraryDirs(m, toolkits))
+	if err != nil {
+		return rt, err
+	}
+	for _, l := range libraries {
+		switch l.Kind {
+		case loader.OK:
+		case loader.Added:
+			rt.Lacks = append(rt.Lacks, l.Name+" is "+l.Problem)
+		default:
+			rt.Lacks = append(rt.Lacks, l.Name+": "+l.Problem+Remedy(l.Name, toolkits))
+			if !l.Delayed {
+				rt.Missing = append(rt.Missing, l.Name)
+			}
+		}
+		if l.Kind == loader.Added {
+			rt.Env = m.Host.Apply(rt.Env, appendLibraries(m.Host, m.Host.Dir(l.Path)))
+		}
+	}
+	if why := loader.Mixed(libraries); why != "" {
+		rt.Lacks = append(rt.Lacks, why)
+	}
+	return rt, nil
+}
+
+// Remedy says where a library that is not there comes from.
+func Remedy(name string, toolkits []cuda.Toolkit) string {
+	lower := strings.ToLower(name)
+	has := func(prefixes ...string) bool {
+		for _, p := range prefixes {
+			if strings.HasPrefix(lower, p) {
+				return true
+			}
+		}
+		return false
+	}
+	if major := loader.CUDAMajor(name); major != 0 {
+		var here []string
+		for _, t := range toolkits {
+			if t.Version.Major == major {
+				here = nil
+				break
+			}
+			here = append(here, t.Version.String())
+		}
+		if len(here) > 0 {
+			get := fmt.Sprintf("install one of CUDA %d", major)
+			if major == 12 {
+				get = "`gpubuild toolchain install 12.9 --parts run`"
+			}
+			return fmt.Sprintf("; the program was linked to CUDA %d, here is %s: build it again with the toolkit of now, or %s",
+				major, strings.Join(here, ", "), get)
+		}
+	}
+	switch {
+	case has("libcuda.so", "nvcuda.dll"):
+		return "; it comes with NVIDIA's driver"
+	case has("vcruntime", "msvcp", "concrt", "vcomp"):
+		return "; it comes with the Visual C++ Redistributable (https://aka.ms/vs/17/release/vc_redist.x64.exe)"
+	case has("libcudnn", "cudnn"):
+		return "; `gpubuild toolchain install --parts run,cudnn` fetches it"
+	case IsCUDALibrary(name):
+		version := ""
+		if loader.CUDAMajor(name) == 12 { // those of CUDA 13 do not serve
+			version = "12.9 "
+		}
+		return "; `gpubuild toolchain install " + version + "--parts run` fetches it"
+	}
+	return ""
+}
+
+// libraryVariable is where the loader looks beside its own places.
+func libraryVariable(h buildenv.Host) string {
+	if h.OS == buildenv.Windows {
+		return "PATH"
+	}
+	return "LD_LIBRARY_PATH"
+}
+
+func appendLibraries(h buildenv.Host, dir string) buildenv.Delta {
+	var d buildenv.Delta
+	d.Add(buildenv.Append, libraryVariable(h), dir, "the program's CUDA libraries are in no directory that the loader searches by itself")
+	return d
+}
+
+// PickCUPTI takes the first toolkit's CUPTI that is not newer than the driver: a newer one does not start (CUPTI documentation 12.8, 13.4).
+func PickCUPTI(toolkits []cuda.Toolkit, limit gpu.Version) string {
+	for _, t := range toolkits {
+		if t.CUPTI != "" && (limit.IsZero() || t.Version.Compare(limit) <= 0) {
+			return t.CUPTI
+		}
+	}
+	for _, t := range toolkits {
+		if t.CUPTI != "" && t.Version.Major == limit.Major {
+			return t.CUPTI // within one major version it may work; the control will tell
+		}
+	}
+	return ""
+}
+
+// getProbe takes the given probe or builds ours.
+func getProbe(ctx context.Context, m *session.Machine, o Options) (probe.Probe, error) {
+	if o.Probe != "" {
+		return probe.FromFile(m.Host, o.Probe)
+	}
+	if err := cache.Make(m.CacheDir); err != nil {
+		return probe.Probe{}, err
+	}
+	return probe.Build(ctx, m.Host, m.Runner, m.CacheDir, ProbeCompiler(ctx, m))
+}
+
+// hasDevice says whether this machine has an NVIDIA device; without one, nothing is run to be proven. NVML and nvidia-smi can be missing
+// where CUDA works, so where they know of none and there is a device node the control is asked.
+func hasDevice(ctx context.Context, m *session.Machine, o Options) bool {
+	if _, devices, _ := driver.Inventory(ctx, m.Host, m.Runner, m.Self); len(devices) > 0 {
+		return true
+	}
+	if !verify.HasNode(m.Host) {
+		return false
+	}
+	p, err := getProbe(ctx, m, o)
+	control := verify.Options{Env: m.Host.Env, Probe: p, RunDir: m.Host.Join(m.CacheDir, "runs")}
+	return err != nil || verify.HasDevice(ctx, m.Host, m.Runner, control)
+}
+
+// IsCUDALibrary knows NVIDIA's libraries by their names: libcublas.so.13, cublas64_13.dll, nvcuda.dll.
+func IsCUDALibrary(name string) bool {
+	name = strings.ToLower(name)
+	return strings.HasPrefix(name, "libcu") && !strings.HasPrefix(name, "libcurl") || strings.HasPrefix(name, "libnv") ||
+		strings.HasPrefix(name, "nvcuda") ||
+		strings.HasSuffix(name, ".dll") && strings.Contains(name, "64_") && (strings.HasPrefix(name, "cu") || strings.HasPrefix(name, "nv"))
+}

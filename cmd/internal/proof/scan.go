@@ -1,0 +1,124 @@
+package proof
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/memo"
+	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/version"
+	"gpubuild/features"
+	"gpubuild/gpu/fatbin"
+	"gpubuild/toolchain/cargo"
+)
+
+// scanKind names the cache entries of scans; the number changes whenever what is kept does.
+const scanKind = "scan-1"
+
+// Scan answers what a file holds; a file that has not changed is not read again.
+func Scan(m *session.Machine, path string) (*fatbin.Report, error) {
+	path = m.Host.Abs(path)
+	id, err := cache.Identify(path)
+	if err != nil {
+		return fatbin.ScanFile(m.Host, path) // says what is wrong with it
+	}
+	// The identity is part of the key: as a watched input, a program that was just built would be hashed, which takes as long as the scan.
+	store, key := m.Memo(), memo.Key(version.Number(), path, fmt.Sprint(id.Size, id.MTime, id.Inode, id.Device))
+	if data, ok := store.Get(scanKind, key); ok {
+		var kept *fatbin.Report
+		if json.Unmarshal(data, &kept) == nil && kept != nil {
+			return kept, nil
+		}
+	}
+	r, err := fatbin.ScanFile(m.Host, path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(r)
+	if err == nil {
+		err = store.Put(scanKind, key, nil, data)
+	}
+	if err != nil {
+		m.Shell.Detail("the scan is not kept: %v", err)
+	}
+	return r, nil
+}
+
+// ScanBuilt shows what device code each program of a build holds. cpuOnly: there were programs, and none holds device code or loads a
+// library of CUDA.
+func ScanBuilt(m *session.Machine, line cargo.Line, programs []cargorun.Program) (cpuOnly bool, err error) {
+	gpu, seen := false, 0
+	for _, p := range programs {
+		if p.Kind == "test" && line.Verb != "test" && line.Verb != "bench" {
+			continue
+		}
+		r, err := Scan(m, p.Path)
+		if err != nil {
+			return false, err
+		}
+		m.Shell.Status("Scanned", "%s: %s", m.Shown(p.Path), Line(r))
+		seen++
+		gpu = gpu || len(r.Images) > 0 || slices.ContainsFunc(append(append([]string{}, r.Imports...), r.Delayed...), IsCUDALibrary)
+	}
+	return seen > 0 && !gpu, nil
+}
+
+// NoDeviceCode is the finding where the feature check left the answer to the binary, and the binary shows no use of the GPU: a feature that
+// leaves every GPU crate off, and enables code of the user's own, which may be kernels.
+func NoDeviceCode(m *session.Machine, reach *features.Answer, severity string) (finding.Finding, bool) {
+	for _, f := range reach.Findings {
+		if f.ID == features.IDUndecided {
+			return finding.Finding{ID: "features.no-device-code", Severity: severity, Path: m.Shown(f.Path), Line: f.Line, Fix: f.Fix,
+				Message: "the feature leaves the GPU crates off, and nothing shows that what was built uses the GPU: " +
+					"no device code, no CUDA library"}, true
+		}
+	}
+	return finding.Finding{}, false
+}
+
+// Line says in one line what device code a file holds.
+func Line(r *fatbin.Report) string {
+	if len(r.Images) == 0 {
+		var libraries []string
+		for _, l := range append(append([]string{}, r.Imports...), r.Delayed...) {
+			if IsCUDALibrary(l) {
+				libraries = append(libraries, l)
+			}
+		}
+		if len(libraries) > 0 {
+			return "no device code; loads " + strings.Join(libraries, ", ")
+		}
+		return "no device code (code that is made at run time is not seen)"
+	}
+	count := map[string]int{}
+	var order []string
+	for _, im := range r.Images {
+		kind := im.Kind
+		if kind == fatbin.PTXText {
+			kind = fatbin.PTX
+		}
+		key := kind + " " + im.Arch.String()
+		if kind == fatbin.PTX && im.PTXVersion != "" {
+			key += " (PTX " + im.PTXVersion + ")"
+		}
+		if im.Toolkit != "" && kind == fatbin.Cubin { // of PTX its own version says more
+			key += " (nvcc " + im.Toolkit + ")"
+		}
+		if count[key] == 0 {
+			order = append(order, key)
+		}
+		count[key]++
+	}
+	sort.Strings(order)
+	var parts []string
+	for _, key := range order {
+		parts = append(parts, fmt.Sprintf("%d %s", count[key], key))
+	}
+	return strings.Join(parts, ", ")
+}
