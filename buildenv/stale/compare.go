@@ -25,7 +25,8 @@ func (u Unit) Entry() Entry {
 // InPlace stands for the new value of a file that was replaced where it was.
 const InPlace = "other content at the same path"
 
-// Reason is one input that differs from the one that a package was built with. An input that was not there, or is not any more, is empty.
+// Reason is one input that differs from the one that a package was built with. An input that was not there, or is not any more,
+// is empty.
 type Reason struct {
 	Package string `json:"package"`
 	Input   string `json:"input"`
@@ -43,8 +44,8 @@ func (r Reason) change() string {
 	return fmt.Sprintf("%s %s → %s", r.Input, was, is)
 }
 
-// brief cuts two values down to what tells them apart: the first words when these are no paths and differ, otherwise everything up to the
-// first word that does.
+// brief cuts two values down to what tells them apart: the first words when these are no paths and differ, otherwise everything
+// up to the first word that does.
 func brief(a, b string) (string, string) {
 	x, y := strings.Fields(a), strings.Fields(b)
 	if len(x) == 0 || len(y) == 0 {
@@ -99,7 +100,8 @@ func Compare(old Record, now []Unit) Result {
 		e, ok := entries[u.Key.tidy()]
 		why, foreign := doubt(e, ok, u), false
 		if by := lastIn[text(u.OutDir)]; why != "" && by.PkgID != text(u.PkgID) && by.ScriptRan == u.ScriptRan && u.ScriptRan != 0 {
-			// cargo hashes a path package's place in its workspace: two workspaces that share a target directory may share an OUT_DIR
+			// cargo hashes a path package's place in its workspace: two workspaces that share a target directory may share an
+			// OUT_DIR
 			why, foreign = "built since for another workspace ("+by.PkgID+")", true
 		}
 		if why != "" {
@@ -119,8 +121,8 @@ func Compare(old Record, now []Unit) Result {
 	return res
 }
 
-// doubt says why an entry tells nothing of a unit; empty when it does. A time that went back is as bad as one that went forward: the
-// directory was put there by something else, such as a cache of CI.
+// doubt says why an entry tells nothing of a unit; empty when it does. A time that went back is as bad as one that went forward:
+// the directory was put there by something else, such as a cache of CI.
 func doubt(e Entry, recorded bool, u Unit) string {
 	switch {
 	case !recorded:
@@ -210,8 +212,8 @@ func rank(input string) int {
 	return 2
 }
 
-// Lines words reasons for a person, one line for each change with all packages that it touches: "nvcc 13.3 → 13.4: candle-kernels, cudarc". nvcc and the
-// architecture come first.
+// Lines words reasons for a person, one line for each change with all packages that it touches: "nvcc 13.3 → 13.4:
+// candle-kernels, cudarc". nvcc and the architecture come first.
 func Lines(reasons []Reason) []string {
 	var order []string
 	packages := map[string][]string{}

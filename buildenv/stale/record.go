@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// Schema is the version of the record that this package writes, and the only one that it reads. It changes whenever the same machine would be
-// recorded in other words: 2 counts content before names, and holds what was linked.
+// Schema is the version of the record that this package writes, and the only one that it reads. It changes whenever the same
+// machine would be recorded in other words: 2 counts content before names, and holds what was linked.
 const Schema = 2
 
-// Kept is how many entries of one package a record keeps: enough for every profile, target, feature set and toolchain that a person goes
-// to and fro between, and few enough that a record stays small for years.
+// Kept is how many entries of one package a record keeps: enough for every profile, target, feature set and toolchain that a
+// person goes to and fro between, and few enough that a record stays small for years.
 const Kept = 64
 
 // Key says which unit of a build an entry is about. A package built with two feature sets, or for two profiles, has two.
@@ -30,8 +30,8 @@ type Input struct {
 	Name string `json:"name"` // "nvcc", "host compiler", "arch", or a variable's name
 	// Value is what a person is told, the version first ("13.4 /x/bin/nvcc"), and what must be the same where there is no Hash.
 	Value string `json:"value"`
-	// Hash is the hash of the content where it was taken. It alone decides then: the same content elsewhere is the same, other content at
-	// the same path is not.
+	// Hash is the hash of the content where it was taken. It alone decides then: the same content elsewhere is the same, other
+	// content at the same path is not.
 	Hash string `json:"hash,omitempty"`
 }
 
@@ -40,7 +40,8 @@ type Entry struct {
 	Key
 	Package string  `json:"package"` // the name that `cargo clean -p` understands
 	Inputs  []Input `json:"inputs"`
-	// ScriptRan is when its build script last ran, in nanoseconds, as the script's invoked.timestamp said when the entry was made; 0: unknown.
+	// ScriptRan is when its build script last ran, in nanoseconds, as the script's invoked.timestamp said when the entry was
+	// made; 0: unknown.
 	ScriptRan int64 `json:"script_ran"`
 }
 
@@ -50,8 +51,8 @@ type Record struct {
 	Entries []Entry `json:"entries"`
 }
 
-// UnreadableError says that a record's bytes are not a record of this Schema. The caller says so, goes on with an empty record, in which
-// everything is unknown, and writes a good one after the build.
+// UnreadableError says that a record's bytes are not a record of this Schema. The caller says so, goes on with an empty record,
+// in which everything is unknown, and writes a good one after the build.
 type UnreadableError struct{ Why string }
 
 func (e *UnreadableError) Error() string { return "unreadable record of earlier builds: " + e.Why }
@@ -144,8 +145,8 @@ func tidy(inputs []Input) []Input {
 	return out
 }
 
-// text quotes what is not UTF-8. JSON would put a replacement character for each such byte: the value read back would differ from the
-// one on the machine for ever, and its package would be rebuilt every time.
+// text quotes what is not UTF-8. JSON would put a replacement character for each such byte: the value read back would differ from
+// the one on the machine for ever, and its package would be rebuilt every time.
 func text(s string) string {
 	if utf8.ValidString(s) {
 		return s
@@ -153,8 +154,8 @@ func text(s string) string {
 	return strconv.QuoteToASCII(s)
 }
 
-// Of lists what is recorded of a package with a feature set, whatever its OUT_DIR, oldest first. Before a build only cargo knows the OUT_DIR
-// to come; these are those of earlier builds.
+// Of lists what is recorded of a package with a feature set, whatever its OUT_DIR, oldest first. Before a build only cargo knows
+// the OUT_DIR to come; these are those of earlier builds.
 func (r Record) Of(pkgID, features string) []Entry {
 	var found []Entry
 	for _, e := range r.Entries {
@@ -165,8 +166,8 @@ func (r Record) Of(pkgID, features string) []Entry {
 	return found
 }
 
-// Merge answers the record with entries put in, each in place of the one with the same Key. Other keys stay, so that whoever goes to and fro
-// between feature sets or profiles is remembered in all of them, up to the newest Kept of each package.
+// Merge answers the record with entries put in, each in place of the one with the same Key. Other keys stay, so that whoever goes
+// to and fro between feature sets or profiles is remembered in all of them, up to the newest Kept of each package.
 func (r Record) Merge(entries []Entry) Record {
 	all := make([]Entry, 0, len(r.Entries)+len(entries))
 	for _, list := range [][]Entry{r.Entries, entries} {
@@ -206,8 +207,9 @@ func (r Record) Without(keys []Key) Record {
 	return out
 }
 
-// Belies says whether the record would be believed of one of these units and tells other inputs than it was built with. An entry of an earlier run of
-// a script is void by itself (see Compare); where a clock is coarse, was set back or tells nothing, two runs have one time.
+// Belies says whether the record would be believed of one of these units and tells other inputs than it was built with. An entry
+// of an earlier run of a script is void by itself (see Compare); where a clock is coarse, was set back or tells nothing, two runs
+// have one time.
 func (r Record) Belies(built []Entry) bool {
 	now := make(map[Key]Entry, len(built))
 	for _, e := range built {

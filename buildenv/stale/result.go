@@ -117,13 +117,13 @@ type Held struct {
 	Open       []string // what could not be decided, and why
 }
 
-// Hold judges each piece of device code by itself: all that is there of a kernel must be signed by the chosen toolkit, and one of it must be for the
-// wanted capability. sm_90a, sm_90f and compute_90 are all for 9.0: build crates choose the form (cudaforge makes sm_90a of 90), and a list of
-// architectures that holds the wanted one is no mistake. Nor is a kernel that its source has for some architectures of such a list only: others of its
-// file are there for all of its own and for the wanted one.
+// Hold judges each piece of device code by itself: all that is there of a kernel must be signed by the chosen toolkit, and one of
+// it must be for the wanted capability. sm_90a, sm_90f and compute_90 are all for 9.0: build crates choose the form (cudaforge
+// makes sm_90a of 90), and a list of architectures that holds the wanted one is no mistake. Nor is a kernel that its source has
+// for some architectures of such a list only: others of its file are there for all of its own and for the wanted one.
 //
-// PTX without a signature is judged by its own version, which each toolkit has one of. PTX that stands as text and has a version but no signature was
-// not written by nvcc: where its version differs, nothing is said of it.
+// PTX without a signature is judged by its own version, which each toolkit has one of. PTX that stands as text and has a version
+// but no signature was not written by nvcc: where its version differs, nothing is said of it.
 func Hold(code []Code, w Want) Held {
 	var h Held
 	open := func(c Code, why string) { h.Open = append(h.Open, c.File+": "+why) }
@@ -213,8 +213,8 @@ func (w Want) made(m Make) made {
 	return undecided
 }
 
-// Told words what a package holds and what was asked for, by the mismatch that says most: another nvcc before another architecture, machine code
-// before PTX.
+// Told words what a package holds and what was asked for, by the mismatch that says most: another nvcc before another
+// architecture, machine code before PTX.
 func Told(pkg string, list []Mismatch, w Want) string {
 	if len(list) == 0 {
 		return ""
@@ -265,7 +265,8 @@ func Sum(list []Mismatch) string {
 // Traces is what can be read in an OUT_DIR, and in what its build script printed, of the build that made it.
 type Traces struct {
 	Code []Code
-	// CUDA and CUDNN are versions that the script itself found, as cudarc tells them in its cfgs ("13.4", "9.21"); empty: not told.
+	// CUDA and CUDNN are versions that the script itself found, as cudarc tells them in its cfgs ("13.4", "9.21"); empty: not
+	// told.
 	CUDA, CUDNN string
 	// Libraries are the toolkits' library directories that the script told the linker of, in its order.
 	Libraries []string
@@ -307,12 +308,14 @@ type Adoption struct {
 // Adopted says that it can.
 func (a Adoption) Adopted() bool { return len(a.Reasons)+len(a.Open) == 0 }
 
-// Adopt decides from traces what a build without a record was made with. What must show itself: nvcc and the architecture in the device code, the
-// version in what a script told rustc, the library directory in what it told the linker, and nothing may speak against them.
+// Adopt decides from traces what a build without a record was made with. What must show itself: nvcc and the architecture in the
+// device code, the version in what a script told rustc, the library directory in what it told the linker, and nothing may speak
+// against them.
 //
-// On trust are taken: the toolkit's headers, which are of the release that shows itself; the host compiler and the Windows SDK where no object names
-// one, since nvcc uses them for nothing that the device code keeps; and that variables which are unset now were so then. Whatever else goes into the
-// build now, a variable for one, is undecidable unless cargo watches it for the script or a record says that it was the same.
+// On trust are taken: the toolkit's headers, which are of the release that shows itself; the host compiler and the Windows SDK
+// where no object names one, since nvcc uses them for nothing that the device code keeps; and that variables which are unset now
+// were so then. Whatever else goes into the build now, a variable for one, is undecidable unless cargo watches it for the script
+// or a record says that it was the same.
 func Adopt(u Unit, a Asks, t Traces) Adoption {
 	var out Adoption
 	differs := func(input, was, is string) {

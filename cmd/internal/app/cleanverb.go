@@ -13,7 +13,8 @@ import (
 // runClean removes what was built of the GPU packages of a selection, or of those alone that are stale, and nothing else.
 func runClean(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if len(l.Positional) > 0 {
-		return &usageError{fmt.Sprintf("clean takes no %q", l.Positional[0]), "packages are selected as cargo build selects them, with -p; cargo's own clean is `gpubuild cargo clean`"}
+		return &usageError{fmt.Sprintf("clean takes no %q", l.Positional[0]),
+			"packages are selected as cargo build selects them, with -p; cargo's own clean is `gpubuild cargo clean`"}
 	}
 	look := a.lookAtPlaces
 	if o.Minimal {
@@ -73,8 +74,10 @@ func (a *app) tellNothingToClean(j *journey, minimal bool) {
 	case minimal:
 		a.Shell.Status("Fresh", "nothing is stale, so nothing is removed")
 	case j.graph.Units == nil:
-		a.Shell.Note("cargo gave no unit graph (%s), so the packages cannot be told; `gpubuild cargo clean -p NAME` removes one", j.graph.Reason)
+		a.Shell.Note("cargo gave no unit graph (%s), so the packages cannot be told; `gpubuild cargo clean -p NAME` removes one",
+			j.graph.Reason)
 	default:
-		a.Shell.Status("Cleaned", "nothing: no package of this selection compiles or links anything of the GPU's toolchain (a feature left out? --features cuda)")
+		a.Shell.Status("Cleaned", "nothing: no package of this selection compiles or links anything of the GPU's toolchain "+
+			"(a feature left out? --features cuda)")
 	}
 }

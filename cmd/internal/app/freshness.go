@@ -13,7 +13,9 @@ func (j *journey) freshBuild() fresh.Build {
 	o := j.options
 	return fresh.Build{
 		Machine: j.Machine, Tool: j.Tool, Line: j.Line, Project: j.Project, Graph: j.graph, Reach: j.reach, Tools: j.Tools, Scan: j.scan,
-		Options: fresh.Options{NoClean: o.NoClean, ForceClean: o.ForceClean, CleanExternal: o.CleanExternal, DryRun: o.DryRun, ListPaths: o.JSON == nil || *o.JSON != ""},
+		Options: fresh.Options{
+			NoClean: o.NoClean, ForceClean: o.ForceClean, CleanExternal: o.CleanExternal, DryRun: o.DryRun, ListPaths: o.JSON == nil || *o.JSON != "",
+		},
 		Found: func(f finding.Finding) {
 			j.findings = append(j.findings, f)
 			j.sink.Event("finding", f)

@@ -10,18 +10,20 @@ import (
 	"gpubuild/features"
 )
 
-// acceptedKind names the cache entries about device code that is not what was asked for although it had just been built from nothing: building it
-// again will not change it. The text of an entry is empty where the code may stay, and says otherwise what is wrong. Losing one costs a rebuild.
+// acceptedKind names the cache entries about device code that is not what was asked for although it had just been built from
+// nothing: building it again will not change it. The text of an entry is empty where the code may stay, and says otherwise what
+// is wrong. Losing one costs a rebuild.
 const acceptedKind = "accepted-1"
 
-// acceptedKey names a mismatch of a unit whose sources are what they are now. The time of the script's run is part of it where the answer holds for that
-// run alone: the script may have been changed since, or copy other files.
+// acceptedKey names a mismatch of a unit whose sources are what they are now. The time of the script's run is part of it where
+// the answer holds for that run alone: the script may have been changed since, or copy other files.
 func (s *State) acceptedKey(f *mistake, scriptRan int64) string {
 	set := f.features
 	if s.undeclared[f.unit.PkgID] {
 		set = "" // they may not be known before the build
 	}
-	return memo.Key(s.host.Real(s.b.Graph.Places.BuildDirectory), f.unit.PkgID, set, f.want.String(), f.sum(), scriptHash(s, f.unit), fmt.Sprint(scriptRan))
+	dir := s.host.Real(s.b.Graph.Places.BuildDirectory)
+	return memo.Key(dir, f.unit.PkgID, set, f.want.String(), f.sum(), scriptHash(s, f.unit), fmt.Sprint(scriptRan))
 }
 
 // accepted answers what is known of a mistake already: what is wrong, or nothing where the code may stay.
@@ -41,7 +43,8 @@ func (s *State) accept(f *mistake, scriptRan int64, wrong string) {
 	}
 }
 
-// scriptHash is of the Rust sources beside a package's manifest, of which the build script is one; what it includes from elsewhere is not seen.
+// scriptHash is of the Rust sources beside a package's manifest, of which the build script is one; what it includes from
+// elsewhere is not seen.
 func scriptHash(s *State, u features.ScriptUnit) string {
 	sum := sha256.New()
 	for _, name := range s.host.Names(u.Dir) {

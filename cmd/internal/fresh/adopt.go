@@ -15,8 +15,8 @@ import (
 	"gpubuild/toolchain/cargo/builddir"
 )
 
-// scriptCUDA is the CUDA version, and scriptCUDNN the cuDNN version, that cudarc's script told rustc.
-// Source: cudarc 0.19.10 build.rs (cuda_version_from_build_system, cudnn_version_from_build_system): cfgs feature="cuda-13040", feature="cudnn-09021".
+// scriptCUDA is the CUDA version, and scriptCUDNN the cuDNN version, that cudarc's script told rustc. Source: cudarc 0.19.10
+// build.rs (cuda_version_from_build_system, cudnn_version_from_build_system): cfgs feature="cuda-13040", feature="cudnn-09021".
 func scriptCUDA(cfgs []string) string {
 	for _, c := range cfgs {
 		if m := cudarcCfg.FindStringSubmatch(c); m != nil && m[1] == "cuda" {
@@ -26,8 +26,9 @@ func scriptCUDA(cfgs []string) string {
 	return ""
 }
 
-// buildVersion are the variables by which scripts tell rustc the toolkit that they were built with: MISTRALRS_BUILD_CUDA_VERSION of mistralrs-core and
-// its crates. A variable of another name, such as cudarc's CUDA_MAJOR_VERSION, may tell a version that a feature pins.
+// buildVersion are the variables by which scripts tell rustc the toolkit that they were built with: MISTRALRS_BUILD_CUDA_VERSION
+// of mistralrs-core and its crates. A variable of another name, such as cudarc's CUDA_MAJOR_VERSION, may tell a version that a
+// feature pins.
 var buildVersion = regexp.MustCompile(`(^|_)BUILD_CUDA_VERSION$`)
 
 // scriptEnvCUDA is the CUDA version that a script told rustc in a variable; empty where none does, or several differ.
@@ -65,8 +66,9 @@ func trimZeros(s string) string {
 	return s
 }
 
-// adopt asks what lies in the build directory of the units of which no record tells. What shows itself to be what would be built now is taken over as
-// it is; what shows that it is not has a reason; the rest stays unknown, with a word on what could not be told.
+// adopt asks what lies in the build directory of the units of which no record tells. What shows itself to be what would be built
+// now is taken over as it is; what shows that it is not has a reason; the rest stays unknown, with a word on what could not be
+// told.
 func (s *State) adopt(ctx context.Context) {
 	var unknown []stale.Doubt
 	for _, d := range s.compared.Unknown {
@@ -141,7 +143,8 @@ func (a adopted) words() string {
 	return words
 }
 
-// knownChoice says whether the mismatches of code are those that were found before in a package that had just been built from nothing.
+// knownChoice says whether the mismatches of code are those that were found before in a package that had just been built from
+// nothing.
 func (s *State) knownChoice(u features.ScriptUnit, ran int64, want stale.Want, code []stale.Code) bool {
 	f := &mistake{unit: u, features: featureKey(u.Features), want: want, list: stale.Hold(code, want).Mismatches, scriptRan: ran}
 	wrong, ok := s.accepted(f)
@@ -166,8 +169,9 @@ func (s *State) asks(ctx context.Context, u features.ScriptUnit) stale.Asks {
 	return a
 }
 
-// traces reads what tells of the build that made an OUT_DIR: what its script printed and, where it compiles kernels, its device code and the caches
-// of CMake and cudaforge. Scripts that compile none may have unpacked gigabytes of libraries there, which tell nothing of this build.
+// traces reads what tells of the build that made an OUT_DIR: what its script printed and, where it compiles kernels, its device
+// code and the caches of CMake and cudaforge. Scripts that compile none may have unpacked gigabytes of libraries there, which
+// tell nothing of this build.
 func (s *State) traces(outDir string, compiles bool) (stale.Traces, error) {
 	var held holding
 	if compiles {
@@ -193,7 +197,8 @@ func (s *State) traces(outDir string, compiles bool) (stale.Traces, error) {
 		}
 	}
 	for name, p := range s.bundled(said.Searched, said.Linked) {
-		if tk := s.b.Tools.Set.Toolkit; tk == nil || !s.host.Below(s.host.Real(p), s.host.Real(tk.Root)) { // the toolkit shows itself otherwise
+		// a library of the toolkit shows itself otherwise
+		if tk := s.b.Tools.Set.Toolkit; tk == nil || !s.host.Below(s.host.Real(p), s.host.Real(tk.Root)) {
 			t.Bundled = append(t.Bundled, staticLibrary+name)
 		}
 	}
@@ -228,8 +233,8 @@ func (s *State) holdsToolkitLibraries(dir string) bool {
 
 var cmakeCompiler = regexp.MustCompile(`(?m)^(?:CMAKE_CUDA_COMPILER|CUDAToolkit_NVCC_EXECUTABLE):[A-Z]+=(.+?)\r?$`)
 
-// cmakeCompilers lists the nvccs that a CMakeCache.txt keeps, the chosen one under its own name when its content is the same (cmake(1), "CMakeCache.txt":
-// KEY:TYPE=VALUE, and what stands there wins over the environment).
+// cmakeCompilers lists the nvccs that a CMakeCache.txt keeps, the chosen one under its own name when its content is the same
+// (cmake(1), "CMakeCache.txt": KEY:TYPE=VALUE, and what stands there wins over the environment).
 func (s *State) cmakeCompilers(text string) []string {
 	var out []string
 	for _, m := range cmakeCompiler.FindAllStringSubmatch(text, -1) {
@@ -252,8 +257,8 @@ func (s *State) cmakeCompilers(text string) []string {
 	return out
 }
 
-// cudaforgeArchs lists the architectures for which cudaforge keeps objects that are still there (cudaforge 0.1.5 src/hash.rs: entries by source and
-// object, each with object_path and gpu_arch).
+// cudaforgeArchs lists the architectures for which cudaforge keeps objects that are still there (cudaforge 0.1.5 src/hash.rs:
+// entries by source and object, each with object_path and gpu_arch).
 func (s *State) cudaforgeArchs(data []byte, outDir string) []gpu.Arch {
 	var kept struct {
 		Entries map[string]struct {

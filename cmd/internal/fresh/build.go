@@ -1,15 +1,15 @@
-// Package fresh decides what of a target directory is stale although cargo considers it fresh: what was built with another toolkit, host compiler,
-// architecture or variable than a build would use now. It asks cargo to remove just that, and checks after the build that the device code is what was
-// asked for.
+// Package fresh decides what of a target directory is stale although cargo considers it fresh: what was built with another
+// toolkit, host compiler, architecture or variable than a build would use now. It asks cargo to remove just that, and checks
+// after the build that the device code is what was asked for.
 //
-// A package takes part if the catalog or the text of its build script shows that it uses the toolkit (features.Answer.Units), or if the OUT_DIR of its
-// build script holds device code. What is in doubt counts as stale.
+// A package takes part if the catalog or the text of its build script shows that it uses the toolkit (features.Answer.Units), or
+// if the OUT_DIR of its build script holds device code. What is in doubt counts as stale.
 //
-// It owns the record of what was built with what (.gpubuild-record.json in cargo's build directory) and the notes of builds that were interrupted. It
-// never starts a build itself and never removes anything below a target directory but through `cargo clean`.
+// It owns the record of what was built with what (.gpubuild-record.json in cargo's build directory) and the notes of builds that
+// were interrupted. It never starts a build itself and never removes anything below a target directory but through `cargo clean`.
 //
-// Limits: a file that a build script reads and that no rule of inputs.go names is not watched; on Windows a file whose content was replaced with the
-// same size and time is taken for the old one.
+// Limits: a file that a build script reads and that no rule of inputs.go names is not watched; on Windows a file whose content
+// was replaced with the same size and time is taken for the old one.
 package fresh
 
 import (
@@ -80,7 +80,7 @@ type State struct {
 	compared stale.Result
 	earlier  []string // what the comparison before the build had found; compared is that after it
 	adopted  []adopted
-	beside   []*mistake // of OUT_DIRs that were not compared
+	beside   []*mistake // of OUT_DIRs without a record whose sibling has one
 	faults   []Fault    // device code that is not what it should be, where no build looks
 
 	cleaned map[string]bool  // packages that were cleaned in this run
@@ -134,7 +134,8 @@ func BuiltFor(m *session.Machine, places cargo.Places) gpu.Arch {
 	return gpu.Arch{}
 }
 
-// Inspect compares what is recorded of the GPU packages with what they would be built with now, and changes nothing. Call it under Lock.
+// Inspect compares what is recorded of the GPU packages with what they would be built with now, and changes nothing. Call it
+// under Lock.
 func Inspect(ctx context.Context, b Build) (*State, error) {
 	s := newState(&b)
 	s.record, s.recordNote = readRecord(b.Machine, b.Graph.Places)
@@ -161,10 +162,14 @@ func (s *State) Clean(ctx context.Context) error {
 	return nil
 }
 
-// Settle takes what cargo built, and the error with which that ended. It records which build scripts came to their end, whatever became of the rest.
-// After a good build it compares what could not be compared before, since only cargo knows which OUT_DIRs it takes, and reads the device code; what is
-// wrong is cleaned and built again with rebuild, once. What is wrong even then is told, and ends with exit.Stale.
-func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error, rebuild func(context.Context) (cargorun.Built, error)) (cargorun.Built, error) {
+// Rebuild builds once more what the first build was to build.
+type Rebuild func(context.Context) (cargorun.Built, error)
+
+// Settle takes what cargo built, and the error with which that ended. It records which build scripts came to their end, whatever
+// became of the rest. After a good build it compares what could not be compared before, since only cargo knows which OUT_DIRs it
+// takes, and reads the device code; what is wrong is cleaned and built again with rebuild, once. What is wrong even then is told,
+// and ends with exit.Stale.
+func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error, rebuild Rebuild) (cargorun.Built, error) {
 	s.built, s.held = built, map[string]holding{}
 	if buildErr != nil {
 		s.keepRecord(false)
@@ -206,7 +211,8 @@ func (s *State) tellUntold() {
 	}
 	s.shell.Warning("%s: `cargo tree` and Cargo.lock do not tell which package that is, so nothing is known of what it was built with",
 		strings.Join(s.b.Reach.Untold, ", "))
-	s.shell.Hint("after a change of toolkit run " + s.b.cleanLine(s.b.Reach.Untold) + ", or let cargo be asked for its unit graph (" + s.b.Graph.Reason + ")")
+	s.shell.Hint("after a change of toolkit run " + s.b.cleanLine(s.b.Reach.Untold) +
+		", or let cargo be asked for its unit graph (" + s.b.Graph.Reason + ")")
 }
 
 // cleanLine is the command with which a person removes packages.

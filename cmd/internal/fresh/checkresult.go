@@ -10,8 +10,8 @@ import (
 	"gpubuild/buildenv/stale"
 )
 
-// fresh says whether code was made in this very run, so that cleaning would bring the same again: the package was cleaned or had never been built, or
-// each of the files was written since cargo started.
+// fresh says whether code was made in this very run, so that cleaning would bring the same again: the package was cleaned or had
+// never been built, or each of the files was written since cargo started.
 func (s *State) fresh(f *mistake) bool {
 	if f.linked != "" {
 		return s.cleaned[f.unit.Name]
@@ -68,7 +68,8 @@ func (s *State) areCleaned(packages []string) {
 	}
 }
 
-// judgeMistakes decides of code that building it again does not change. What may stay although it is not what was asked for is told once.
+// judgeMistakes decides of code that building it again does not change. What may stay although it is not what was asked for is
+// told once.
 func (s *State) judgeMistakes(list []*mistake) error {
 	var wrong []*mistake
 	for _, f := range list {
@@ -138,15 +139,16 @@ func (s *State) remedy(f *mistake) string {
 	anew := "`gpubuild build --gpu-force-clean` builds it anew"
 	for _, m := range f.list {
 		if m.By == stale.ByNVCC && f.linked == "" {
-			return fmt.Sprintf("its build script does not use %s: look in %s for a fixed path, a variable of its own, or compiled kernels that it keeps outside the target directory; then %s",
+			return fmt.Sprintf("its build script does not use %s: look in %s for a fixed path, a variable of its own, "+
+				"or compiled kernels that it keeps outside the target directory; then %s",
 				s.b.Tools.Set.Toolkit.NVCC, script, anew)
 		}
 	}
 	return fmt.Sprintf("ask for an architecture that %s is built for (--gpu-arch), or change it in %s; then %s", f.unit.Name, script, anew)
 }
 
-// excuse says whether code that is not what was asked for may stay, and why; a reason that is empty needs no words. What another nvcc made may not
-// stay where the kernels are the package's own; of code that came from elsewhere nobody asked for anything.
+// excuse says whether code that is not what was asked for may stay, and why; a reason that is empty needs no words. What another
+// nvcc made may not stay where the kernels are the package's own; of code that came from elsewhere nobody asked for anything.
 func (s *State) excuse(f *mistake) (why string, ok bool) {
 	switch {
 	case f.linked != "":
@@ -156,7 +158,8 @@ func (s *State) excuse(f *mistake) (why string, ok bool) {
 	case s.copied(f):
 		for i, m := range f.list {
 			if own, err := s.isOwn(f, m.Code, f.paths[i]); err == nil && own {
-				return "it is copied from a compiled kernel that lies in the package's sources beside its source; remove that file if the build script should compile it anew", true
+				return "it is copied from a compiled kernel that lies in the package's sources beside its source; " +
+					"remove that file if the build script should compile it anew", true
 			}
 		}
 		return "", true
@@ -181,5 +184,6 @@ func (s *State) excuse(f *mistake) (why string, ok bool) {
 	if !stale.Runs(f.code, f.want.Arch.Capability) {
 		return "", false
 	}
-	return fmt.Sprintf("its build script chooses the architecture itself, and a GPU of compute capability %s runs what it chose", f.want.Arch.Capability), true
+	return fmt.Sprintf("its build script chooses the architecture itself, and a GPU of compute capability %s runs what it chose",
+		f.want.Arch.Capability), true
 }

@@ -30,11 +30,11 @@ type Directory struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// removePackages has cargo remove what it built of some packages, for the profile and the platforms of this build and nothing else. It is the only
-// way on which anything below a target directory is removed.
+// removePackages has cargo remove what it built of some packages, for the profile and the platforms of this build and nothing
+// else. It is the only way on which anything below a target directory is removed.
 //
-// Cargo takes its own lock on the directory, so nothing goes while another cargo builds there; what is waited for is said. Before that, every place
-// is looked at: see guard and inside.
+// Cargo takes its own lock on the directory, so nothing goes while another cargo builds there; what is waited for is said. Before
+// that, every place is looked at: see guard and inside.
 func (b *Build) removePackages(ctx context.Context, packages []string) (Removal, error) {
 	r, err := b.planRemoval(ctx, packages)
 	if err != nil {
@@ -74,14 +74,16 @@ func (b *Build) planRemoval(ctx context.Context, packages []string) (Removal, er
 	return r, nil
 }
 
-// runCargo runs one of cargo's cleaning commands. What cargo says it waits for is passed on at once; its other words are told only with its error.
+// runCargo runs one of cargo's cleaning commands. What cargo says it waits for is passed on at once; its other words are told
+// only with its error.
 func (b *Build) runCargo(ctx context.Context, c buildenv.Cmd, stdout io.Writer) (said string, err error) {
 	waiting := &waitTeller{tell: func(what string) {
 		if strings.Contains(what, "package cache") {
 			b.Machine.Shell.Status("Blocking", "%s, which another cargo holds", what)
 			return
 		}
-		b.Machine.Shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what, b.Graph.Places.BuildDirectory)
+		b.Machine.Shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what,
+			b.Graph.Places.BuildDirectory)
 	}}
 	c.Stdout, c.Stderr = stdout, waiting
 	_, err = b.Machine.Runner.Run(ctx, c)
@@ -123,7 +125,8 @@ func (w *waitTeller) rest() string {
 	return strings.TrimSpace(w.kept.String())
 }
 
-// cleanFailedError is cargo's own word on why it could not remove something. What it had not removed yet is still there and still told stale.
+// cleanFailedError is cargo's own word on why it could not remove something. What it had not removed yet is still there and still
+// told stale.
 type cleanFailedError struct {
 	Words, Dir string
 	Err        error
@@ -137,7 +140,8 @@ func (e *cleanFailedError) Unwrap() error { return e.Err }
 // Hint says what to do about the commonest reasons.
 func (e *cleanFailedError) Hint() string {
 	switch {
-	case strings.Contains(e.Words, "Read-only file system"), strings.Contains(e.Words, "ermission denied"), strings.Contains(e.Words, "Access is denied"):
+	case strings.Contains(e.Words, "Read-only file system"), strings.Contains(e.Words, "ermission denied"),
+		strings.Contains(e.Words, "Access is denied"):
 		return "make " + e.Dir + " one that you may write to, or build into another directory with --target-dir"
 	case strings.Contains(e.Words, "No space left"):
 		return "free some space on the disk that holds " + e.Dir
@@ -145,9 +149,9 @@ func (e *cleanFailedError) Hint() string {
 	return "nothing that is stale was taken for good; run it again when cargo's reason is gone"
 }
 
-// guard refuses to clean where a slip would cost a person more than build products: the root, the home directory and what it lies in, and a
-// directory that holds a manifest. It looks at the directories that cargo itself names, through links: a target directory that is a link is common
-// and fine, and what it leads to is judged.
+// guard refuses to clean where a slip would cost a person more than build products: the root, the home directory and what it lies
+// in, and a directory that holds a manifest. It looks at the directories that cargo itself names, through links: a target
+// directory that is a link is common and fine, and what it leads to is judged.
 func (b *Build) guard() error {
 	for _, dir := range b.ownDirs() {
 		if why := b.precious(b.Machine.Host.Real(dir)); why != "" {
@@ -194,8 +198,8 @@ func (b *Build) precious(dir string) string {
 	return ""
 }
 
-// inside refuses when what cargo would remove, or a directory in which it would look for it, lies outside of cargo's own directories: a link below
-// them leads there.
+// inside refuses when what cargo would remove, or a directory in which it would look for it, lies outside of cargo's own
+// directories: a link below them leads there.
 func (b *Build) inside(paths []string) error {
 	var own []string
 	for _, d := range b.ownDirs() {
@@ -220,13 +224,15 @@ next:
 				continue next
 			}
 		}
-		return &RefusedError{fmt.Sprintf("nothing is removed: %s leads to %s, which is outside of cargo's target directory %s", dir, real, strings.Join(own, " and ")),
+		return &RefusedError{fmt.Sprintf("nothing is removed: %s leads to %s, which is outside of cargo's target directory %s",
+			dir, real, strings.Join(own, " and ")),
 			"make the target directory itself the link, or set --target-dir"}
 	}
 	return nil
 }
 
-// standing lists cargo's directories of the profile and those directly in them: single files go from there without a word in cargo's list.
+// standing lists cargo's directories of the profile and those directly in them: single files go from there without a word in
+// cargo's list.
 func (b *Build) standing() []string {
 	var out []string
 	for _, profile := range b.profileDirs() {
@@ -273,7 +279,8 @@ func (b *Build) measure(paths []string) []Directory {
 	return list
 }
 
-// unitPath is the part of a path down to the unit that cargo keeps it for: <profile>/build/<package>-<hash>, <profile>/deps/<file>.
+// unitPath is the part of a path down to the unit that cargo keeps it for: <profile>/build/<package>-<hash>,
+// <profile>/deps/<file>.
 func (b *Build) unitPath(path string) string {
 	for _, profile := range b.profileDirs() {
 		if !b.Machine.Host.Below(path, profile) {
@@ -288,8 +295,8 @@ func (b *Build) unitPath(path string) string {
 	return path
 }
 
-// otherVersions says which packages go along because cargo's clean does not tell versions of a name apart (measured: a version is ignored with a
-// warning).
+// otherVersions says which packages go along because cargo's clean does not tell versions of a name apart (measured: a version is
+// ignored with a warning).
 func (b *Build) otherVersions(packages []string) []string {
 	versions := map[string]map[string]bool{}
 	add := func(name, version string) {

@@ -72,7 +72,8 @@ func (b *Build) inOwnDirs(dir string) bool {
 	return false
 }
 
-// lookOutside lists a cache's content and says whether it may be emptied: only where nothing is in it that its crate does not write.
+// lookOutside lists a cache's content and says whether it may be emptied: only where nothing is in it that its crate does not
+// write.
 func (b *Build) lookOutside(pkg string, x *catalog.External, dir string) (Cache, error) {
 	o := Cache{Package: pkg, What: x.What, Path: dir, blindTo: x.BlindTo}
 	real := b.Machine.Host.Real(dir)
@@ -125,7 +126,8 @@ func (b *Build) lookOutside(pkg string, x *catalog.External, dir string) (Cache,
 	return o, nil
 }
 
-// mayEmpty refuses before anything goes: a package that was cleaned while its cache stayed would be built of old things, and nothing would be stale.
+// mayEmpty refuses before anything goes: a package that was cleaned while its cache stayed would be built of old things, and
+// nothing would be stale.
 func mayEmpty(caches []Cache) error {
 	for _, o := range caches {
 		if o.Refused != "" {
@@ -163,7 +165,8 @@ func (b *Build) tellOutside(o Cache, flag string) {
 	b.Machine.Shell.Note("%s; %s empties it%s", line, flag, again)
 }
 
-// poisoned lists the caches whose own check does not see one of the reasons: what they hold would be taken again, and be as stale as before.
+// poisoned lists the caches whose own check does not see one of the reasons: what they hold would be taken again, and be as stale
+// as before.
 func poisoned(caches []Cache, reasons []stale.Reason) []Cache {
 	var out []Cache
 	for _, o := range caches {
@@ -177,8 +180,8 @@ func poisoned(caches []Cache, reasons []stale.Reason) []Cache {
 	return out
 }
 
-// cleanForBuild removes what is stale of some packages before a build. What they keep elsewhere is emptied where that is allowed; where it is not and
-// would bring the old things back, the build is not begun.
+// cleanForBuild removes what is stale of some packages before a build. What they keep elsewhere is emptied where that is allowed;
+// where it is not and would bring the old things back, the build is not begun.
 func (s *State) cleanForBuild(ctx context.Context, packages []string) error {
 	caches, err := s.b.outside(packages)
 	if err != nil {

@@ -48,8 +48,8 @@ func byKernel(images []fatbin.Image) map[string][]stale.Make {
 	return out
 }
 
-// grouped puts kernels of a file that were made in the same ways together: a file of thousands is so kept in a few lines. Code without a kernel is
-// judged only where a file has nothing else: nvcc leaves an empty image of each source that has no kernel.
+// grouped puts kernels of a file that were made in the same ways together: a file of thousands is so kept in a few lines. Code
+// without a kernel is judged only where a file has nothing else: nvcc leaves an empty image of each source that has no kernel.
 func grouped(file string, images []fatbin.Image) []stale.Code {
 	kernels := byKernel(images)
 	if len(kernels) > 1 {
@@ -78,8 +78,8 @@ func grouped(file string, images []fatbin.Image) []stale.Code {
 
 var gccComment = regexp.MustCompile(`GCC: \([^)]*\) (\d+(?:\.\d+)*)`)
 
-// hostsOf reads the host compilers' names out of an object's .comment section, where gcc leaves its version (gcc's -fident). Anything that is no ELF
-// object names none.
+// hostsOf reads the host compilers' names out of an object's .comment section, where gcc leaves its version (gcc's -fident).
+// Anything that is no ELF object names none.
 func hostsOf(h buildenv.Host, path string) []string {
 	if !strings.EqualFold(h.Ext(path), ".o") {
 		return nil
@@ -105,19 +105,22 @@ func hostsOf(h buildenv.Host, path string) []string {
 	return out
 }
 
-// withoutCode are the endings of files that hold no device code, though the packages' sources and CMake's own notes fill an OUT_DIR with them.
+// withoutCode are the endings of files that hold no device code, though the packages' sources and CMake's own notes fill an
+// OUT_DIR with them.
 var withoutCode = map[string]bool{
-	".rs": true, ".c": true, ".cc": true, ".cpp": true, ".cu": true, ".cuh": true, ".h": true, ".hpp": true, ".inl": true, ".d": true, ".txt": true, ".md": true,
-	".json": true, ".cmake": true, ".make": true, ".ninja": true, ".toml": true, ".py": true, ".log": true, ".yaml": true, ".yml": true, ".pc": true, ".ts": true,
-	".internal": true, ".marks": true, ".in": true, ".sh": true,
+	".rs": true, ".c": true, ".cc": true, ".cpp": true, ".cu": true, ".cuh": true, ".h": true, ".hpp": true, ".inl": true, ".d": true,
+	".txt": true, ".md": true, ".json": true, ".cmake": true, ".make": true, ".ninja": true, ".toml": true, ".py": true, ".log": true, ".yaml": true, ".yml": true,
+	".pc": true, ".ts": true, ".internal": true, ".marks": true, ".in": true, ".sh": true,
 }
 
-// toolkitLibrary are libraries of NVIDIA's that build scripts copy or link: they hold kernels of their own for many architectures.
-var toolkitLibrary = regexp.MustCompile(`^(lib)?(cublas|cudnn|cudart|cudadevrt|cusparse|cusolver|cufft|curand|cutensor|npp|nccl|nvrtc|nvjpeg|nvJitLink|culibos|nvshmem)`)
+// toolkitLibrary are libraries of NVIDIA's that build scripts copy or link: they hold kernels of their own for many
+// architectures.
+var toolkitLibrary = regexp.MustCompile(`^(lib)?(cublas|cudnn|cudart|cudadevrt|cusparse|cusolver|cufft|curand|cutensor|` +
+	`npp|nccl|nvrtc|nvjpeg|nvJitLink|culibos|nvshmem)`)
 
-// below lists the files below an OUT_DIR that may hold device code, CMake's caches and cudaforge's, and the directories that were looked at. What CMake
-// compiled to get to know its compilers (CMakeFiles/*/CompilerIdCUDA, CMakeDetermineCompilerABI_CUDA.bin, CMakeScratch, CMakeTmp: cmake-developer notes
-// on CMakeDetermineCompilerId) is for another architecture than the build.
+// below lists the files below an OUT_DIR that may hold device code, CMake's caches and cudaforge's, and the directories that were
+// looked at. What CMake compiled to get to know its compilers (CMakeFiles/*/CompilerIdCUDA, CMakeDetermineCompilerABI_CUDA.bin,
+// CMakeScratch, CMakeTmp: cmake-developer notes on CMakeDetermineCompilerId) is for another architecture than the build.
 func below(h buildenv.Host, outDir string) (code, notes, dirs []string, err error) {
 	left := mostEntries
 	var walk func(dir string, depth int) error
@@ -135,7 +138,8 @@ func below(h buildenv.Host, outDir string) (code, notes, dirs []string, err erro
 			path := h.Join(dir, name)
 			switch {
 			case e.IsDir():
-				if name == ".git" || strings.HasPrefix(name, "CompilerId") || name == "CMakeScratch" || name == "CMakeTmp" || depth == mostDepth {
+				ofCMake := strings.HasPrefix(name, "CompilerId") || name == "CMakeScratch" || name == "CMakeTmp"
+				if name == ".git" || ofCMake || depth == mostDepth {
 					continue
 				}
 				if err := walk(path, depth+1); err != nil {
@@ -192,8 +196,8 @@ func (s *State) inLibraries(paths []string) (holding, error) {
 	return s.remembered(strings.Join(paths, "\n"), func() (holding, []string, []string, error) { return holding{}, paths, nil, nil })
 }
 
-// remembered answers what is kept under a name, or reads the files that list names. What is kept holds as long as those and what else is watched are what
-// they were.
+// remembered answers what is kept under a name, or reads the files that list names. What is kept holds as long as those and what
+// else is watched are what they were.
 func (s *State) remembered(name string, list func() (held holding, files, watched []string, err error)) (holding, error) {
 	store, key := s.b.Machine.Memo(), memo.Key(version.Number(), name)
 	if data, ok := store.Get(codeKind, key); ok {

@@ -10,8 +10,8 @@ import (
 	"gpubuild/toolchain/cargo/builddir"
 )
 
-// compare holds what is recorded of the GPU packages against what they would be built with now. Which units there are is known from the record
-// itself: an entry is about one OUT_DIR, and a package that was never built has nothing that could be stale.
+// compare holds what is recorded of the GPU packages against what they would be built with now. Which units there are is known
+// from the record itself: an entry is about one OUT_DIR, and a package that was never built has nothing that could be stale.
 func (s *State) compare(ctx context.Context) error {
 	s.findUnits()
 	s.units = nil
@@ -38,7 +38,8 @@ func (s *State) compare(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			s.units = append(s.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: append(slices.Clip(inputs), linked...), ScriptRan: ran})
+			now := append(slices.Clip(inputs), linked...)
+			s.units = append(s.units, stale.Unit{Key: e.Key, Package: u.Name, Inputs: now, ScriptRan: ran})
 		}
 		if len(entries) > 0 {
 			continue
@@ -67,8 +68,9 @@ func (s *State) look(u features.ScriptUnit) ([]stale.Input, error) {
 	return inputs, err
 }
 
-// looked are the inputs of a unit as they were before the build: what was replaced while cargo ran is another thing at the next one. For a package of
-// which the build itself showed that it compiles kernels they are those of any that does, if somebody looked at them.
+// looked are the inputs of a unit as they were before the build: what was replaced while cargo ran is another thing at the next
+// one. For a package of which the build itself showed that it compiles kernels they are those of any that does, if somebody
+// looked at them.
 func (s *State) looked(u features.ScriptUnit) []stale.Input {
 	inputs, known := s.inputs[u.PkgID+" "+featureKey(u.Features)]
 	any := s.inputs[" "]
@@ -87,8 +89,8 @@ func (s *State) looked(u features.ScriptUnit) []stale.Input {
 	return out
 }
 
-// unseen says whether a unit that cargo took as it lay there was compared with nothing: of its package and features another OUT_DIR is recorded, and
-// plain cargo made this one (another toolchain, other RUSTFLAGS, another selection of the workspace).
+// unseen says whether a unit that cargo took as it lay there was compared with nothing: of its package and features another
+// OUT_DIR is recorded, and plain cargo made this one (another toolchain, other RUSTFLAGS, another selection of the workspace).
 func (s *State) unseen(m cargo.Message) bool {
 	ran := s.before[s.host.Clean(m.OutDir)]
 	if ran == 0 || ran != builddir.Ran(s.host, m.OutDir) {
@@ -97,8 +99,8 @@ func (s *State) unseen(m cargo.Message) bool {
 	return !slices.ContainsFunc(s.units, func(u stale.Unit) bool { return s.host.SamePath(u.OutDir, m.OutDir) })
 }
 
-// compareRest compares what cargo took and what was not compared before the build, since only cargo knows which OUT_DIRs it takes. It answers the packages
-// of it that are stale.
+// compareRest compares what cargo took and what was not compared before the build, since only cargo knows which OUT_DIRs it
+// takes. It answers the packages of it that are stale.
 func (s *State) compareRest(ctx context.Context) (packages []string, err error) {
 	var rest []stale.Unit
 	for _, m := range s.built.Messages {

@@ -16,9 +16,9 @@ import (
 // hashKind names the entries of hashes in the cache.
 const hashKind = "hash-1"
 
-// hashes remembers what was read of files by their identity, so that nvcc and what it runs (300 MB) are read once, not at every build. The identity has
-// the time of the last change of the file's state, which no tool sets back: other content of the same size with its old time restored is seen, too.
-// On Windows, where that time is not asked for, it is not.
+// hashes remembers what was read of files by their identity, so that nvcc and what it runs (300 MB) are read once, not at every
+// build. The identity has the time of the last change of the file's state, which no tool sets back: other content of the same
+// size with its old time restored is seen, too. On Windows, where that time is not asked for, it is not.
 type hashes struct {
 	m     *session.Machine
 	store memo.Store
@@ -61,8 +61,8 @@ func (h *hashes) about(what, path string, read func() (string, error)) (string, 
 	return h.known(what+" "+path+" "+id, func() (string, error) { h.read++; return read() })
 }
 
-// together hashes several files as one. One that is not there counts by its absence, one that may not be read (a program that may only be run) by its
-// identity.
+// together hashes several files as one. One that is not there counts by its absence, one that may not be read (a program that may
+// only be run) by its identity.
 func (h *hashes) together(paths ...string) (string, error) {
 	var key strings.Builder
 	key.WriteString("content")

@@ -17,14 +17,16 @@ import (
 // includeDirectory is the input for the toolkit's own headers, all of them.
 const includeDirectory = "CUDA include directory"
 
-// toolkitHeader are the names directly below a toolkit's include directory that are CUDA's, of a compiler, a runtime or a library that comes with it.
-// What others put there (cuDNN, NCCL, cuTENSOR) has versions of its own, and /usr/include, where distributions have CUDA's, holds everything else.
-var toolkitHeader = regexp.MustCompile(`^(cuda|cu(rand|blas|sparse|solver|fft|pti|file)|nvrtc|nv[A-Z]|nvfatbin|nvml|nvtx|npp|nvjpeg|nv$|crt$|cccl$|cub$|thrust$|cooperative_groups|mma\.h|` +
+// toolkitHeader are the names directly below a toolkit's include directory that are CUDA's, of a compiler, a runtime or a library
+// that comes with it. What others put there (cuDNN, NCCL, cuTENSOR) has versions of its own, and /usr/include, where
+// distributions have CUDA's, holds everything else.
+var toolkitHeader = regexp.MustCompile(`^(cuda|cu(rand|blas|sparse|solver|fft|pti|file)|nvrtc|nv[A-Z]|nvfatbin|nvml|nvtx|npp|nvjpeg|nv$|crt$|cccl$|cub$|` +
+	`thrust$|cooperative_groups|mma\.h|` +
 	`sm_\d|vector_|device_|driver_|math_|host_|texture_|surface_|builtin_types|channel_descriptor|common_functions|library_types|fatbinary)`)
 
-// headerTree answers the identity of everything below a directory whose name at the top is one of the toolkit's: the same names with the same content
-// have the same one, wherever they lie. Thousands of files are read once; after that they are only looked at, one by one, as long as size, time and
-// state of each are what they were.
+// headerTree answers the identity of everything below a directory whose name at the top is one of the toolkit's: the same names
+// with the same content have the same one, wherever they lie. Thousands of files are read once; after that they are only looked
+// at, one by one, as long as size, time and state of each are what they were.
 //
 // whole says that everything counts, whatever it is called; otherwise what is recorded by itself is left out, too.
 func (n *inputs) headerTree(dir string, whole bool) (string, error) {
@@ -101,8 +103,8 @@ func (n *inputs) headerTree(dir string, whole bool) (string, error) {
 	return sum, err
 }
 
-// searchPaths are the variables by which gcc and clang, and cl, search for headers before those that are given to them, or after; whoever calls them.
-// Sources: GCC manual, "Environment Variables Affecting GCC"; Microsoft, "CL environment variables" and /I.
+// searchPaths are the variables by which gcc and clang, and cl, search for headers before those that are given to them, or after;
+// whoever calls them. Sources: GCC manual, "Environment Variables Affecting GCC"; Microsoft, "CL environment variables" and /I.
 func searchPaths(h buildenv.Host) []string {
 	if h.OS == buildenv.Windows {
 		return []string{"INCLUDE"}
@@ -155,7 +157,8 @@ func (n *inputs) foreignIncludes(v string) string {
 	var out []string
 	for _, dir := range n.host.SplitList(v) {
 		low := strings.ToLower(strings.ReplaceAll(dir, "/", `\`))
-		if !strings.Contains(low, `\vc\tools\msvc\`) && !strings.Contains(low, `\windows kits\`) && !strings.Contains(low, `\vc\auxiliary\`) {
+		known := strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\windows kits\`) || strings.Contains(low, `\vc\auxiliary\`)
+		if !known {
 			out = append(out, dir)
 		}
 	}

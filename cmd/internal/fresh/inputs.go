@@ -16,8 +16,8 @@ import (
 	"gpubuild/toolchain/cuda"
 )
 
-// inputsNow is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is none of
-// them: nothing that is built depends on it.
+// inputsNow is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The
+// driver is none of them: nothing that is built depends on it.
 func (s *State) inputsNow(in features.Inputs) ([]stale.Input, error) {
 	n := inputs{host: s.host, set: s.b.Tools.Set, env: s.b.Tools.Env, h: s.hashes, in: in}
 	n.nvcc()
@@ -60,8 +60,8 @@ var nvccRelease = regexp.MustCompile(`Cuda compilation tools, release (\d+\.\d+)
 // nvccInput is the input for it where it compiles kernels.
 const nvccInput = "nvcc"
 
-// nvcc is the compiler with all that it runs. A script that only asks for the version gets that from the program's own text, so that another patch of
-// the same release is nothing to it.
+// nvcc is the compiler with all that it runs. A script that only asks for the version gets that from the program's own text, so
+// that another patch of the same release is nothing to it.
 func (n *inputs) nvcc() {
 	t := n.set.Toolkit
 	if t == nil || !n.in.NVCC {
@@ -89,8 +89,8 @@ func (n *inputs) nvcc() {
 var mainHeaders = []string{"cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cuda_fp16.h", "cuda_fp16.hpp", "cuda_bf16.h", "cuda_bf16.hpp",
 	"cuda_fp8.h", "cuda_fp8.hpp", "mma.h", "cuda/version", "cuda/std/__cccl/version.h", "nv/target"}
 
-// headers are those of the toolkit that a script reads a version in or that are in every kernel, told apart from all others (see includes) since they say
-// most, and those that a script looks for by itself.
+// headers are those of the toolkit that a script reads a version in or that are in every kernel, told apart from all others (see
+// includes) since they say most, and those that a script looks for by itself.
 func (n *inputs) headers() {
 	if t := n.set.Toolkit; t != nil && (n.in.NVCC && !n.in.Version || n.in.Root) {
 		var files []string
@@ -120,8 +120,8 @@ func (n *inputs) headers() {
 // linkable are the names by which a linker finds the toolkit's libraries; a patch level behind the number is none of them.
 var linkable = regexp.MustCompile(`^(lib)?(cu|nv|npp)[A-Za-z0-9_-]*\.(so(\.\d+)?|a|lib|dylib)$`)
 
-// libraries are what a script that only links finds in the toolkit. It matters which are there, not what is in them: that is linked when the program is,
-// and a static library is recorded itself; see linked.
+// libraries are what a script that only links finds in the toolkit. It matters which are there, not what is in them: that is
+// linked when the program is, and a static library is recorded itself; see linked.
 func (n *inputs) libraries() {
 	t := n.set.Toolkit
 	if t == nil || !n.in.Root || n.in.Host || t.Lib == "" {
@@ -139,7 +139,8 @@ func (n *inputs) libraries() {
 	n.add("CUDA libraries", t.Version.String()+" "+t.Lib, hex.EncodeToString(sum.Sum(nil)[:16]))
 }
 
-// hostCompiler is what nvcc calls, and what cc or CMake call beside it. Of gcc it is the driver that is looked at: cc1plus comes in the same package.
+// hostCompiler is what nvcc calls, and what cc or CMake call beside it. Of gcc it is the driver that is looked at: cc1plus comes
+// in the same package.
 func (n *inputs) hostCompiler() {
 	if c := n.set.Compiler; c != nil && n.in.Host {
 		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.content(c.Real, c.CXX))
@@ -165,8 +166,8 @@ func (n *inputs) program(name, word string) {
 	n.add(name, word, "")
 }
 
-// find answers the file that a word means as a program, without links; empty when there is none. Of several words, such as "ccache nvcc", it is the
-// last that compiles.
+// find answers the file that a word means as a program, without links; empty when there is none. Of several words, such as
+// "ccache nvcc", it is the last that compiles.
 func (n *inputs) find(word string) string {
 	h := n.host
 	h.Env = n.env
@@ -197,8 +198,9 @@ func (n *inputs) others() {
 	}
 }
 
-// torch is the libtorch that torch-sys links: by its version files' content and by which libraries it has and how large they are. The libraries
-// themselves, gigabytes, are not read. Where it looks: torch-sys 0.26.0 build.rs, SystemInfo::new and prepare_libtorch_dir.
+// torch is the libtorch that torch-sys links: by its version files' content and by which libraries it has and how large they are.
+// The libraries themselves, gigabytes, are not read. Where it looks: torch-sys 0.26.0 build.rs, SystemInfo::new and
+// prepare_libtorch_dir.
 func (n *inputs) torch() {
 	if !n.in.Torch {
 		return
@@ -309,7 +311,8 @@ func (n *inputs) variables() {
 		case !set || managed(name):
 		case name == "NVCC" || name == "CUDACXX":
 			// said or not, the toolkit's own is what is recorded above
-			if t := n.set.Toolkit; t == nil || len(strings.Fields(v)) > 1 && !n.host.IsAbs(v) || !n.host.SamePath(n.find(v), n.host.Real(t.NVCC)) {
+			wrapped := len(strings.Fields(v)) > 1 && !n.host.IsAbs(v) // ccache nvcc
+			if t := n.set.Toolkit; t == nil || wrapped || !n.host.SamePath(n.find(v), n.host.Real(t.NVCC)) {
 				n.program(name, v)
 			}
 		case name == "CUDAHOSTCXX" || name == "CANDLE_NVCC_CCBIN":
@@ -320,8 +323,9 @@ func (n *inputs) variables() {
 	}
 }
 
-// nvccReads lists the variables that go into what nvcc compiles: its flags (CUDA Compiler Driver NVCC, "NVCC Environment Variables") and those of the
-// environment to which nvcc.profile beside it adds its own words (INCLUDES, PTXAS_FLAGS; as `PTXAS_FLAGS=-O0 nvcc --dryrun` of 13.4 shows).
+// nvccReads lists the variables that go into what nvcc compiles: its flags (CUDA Compiler Driver NVCC, "NVCC Environment
+// Variables") and those of the environment to which nvcc.profile beside it adds its own words (INCLUDES, PTXAS_FLAGS; as
+// `PTXAS_FLAGS=-O0 nvcc --dryrun` of 13.4 shows).
 func (n *inputs) nvccReads() []string {
 	names := []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}
 	t := n.set.Toolkit
@@ -361,7 +365,8 @@ func compilerFiles(h buildenv.Host, t *cuda.Toolkit) []string {
 	for _, name := range []string{"ptxas", "fatbinary", "cudafe++", "nvlink", "bin2c"} {
 		files = append(files, h.Join(bin, h.Exe(name)))
 	}
-	files = append(files, h.Join(bin, "nvcc.profile"), h.Join(root, "nvvm", "bin", h.Exe("cicc")), h.Join(root, "nvvm", "libdevice", "libdevice.10.bc"))
+	files = append(files, h.Join(bin, "nvcc.profile"), h.Join(root, "nvvm", "bin", h.Exe("cicc")),
+		h.Join(root, "nvvm", "libdevice", "libdevice.10.bc"))
 	crt := h.Join(t.Include, "crt")
 	for _, name := range h.Names(crt) {
 		files = append(files, h.Join(crt, name))

@@ -12,15 +12,15 @@ import (
 	"gpubuild/toolchain/cargo/builddir"
 )
 
-// lockPath is where gpubuilds lock a target directory. It lies in our cache: a target directory that we made would lack what cargo puts into its own
-// (CACHEDIR.TAG).
+// lockPath is where gpubuilds lock a target directory. It lies in our cache: a target directory that we made would lack what
+// cargo puts into its own (CACHEDIR.TAG).
 func lockPath(m *session.Machine, places cargo.Places) string {
 	return m.Host.Join(m.CacheDir, "locks", cache.Name(m.Host.Real(places.BuildDirectory)))
 }
 
-// spansPath is the file that says when cargo built in a target directory without an end of its own: later builds know by it which build scripts may have
-// been ended in the middle. Their own next run may take what is half for whole (seen: cudaforge 0.1.6 and an object file that nvcc had begun, "up-to-date,
-// skipping compilation", and the program did not link).
+// spansPath is the file that says when cargo built in a target directory without an end of its own: later builds know by it which
+// build scripts may have been ended in the middle. Their own next run may take what is half for whole (seen: cudaforge 0.1.6 and
+// an object file that nvcc had begun, "up-to-date, skipping compilation", and the program did not link).
 func spansPath(m *session.Machine, places cargo.Places) string {
 	return lockPath(m, places) + ".building"
 }
@@ -30,7 +30,8 @@ type span struct{ from, to int64 }
 
 const keptSpans = 100 // of the last interrupted builds of one target directory
 
-// spans are those of builds that did not end by themselves. What cannot be read is none: then a script counts as one that failed by itself.
+// spans are those of builds that did not end by themselves. What cannot be read is none: then a script counts as one that failed
+// by itself.
 func spans(m *session.Machine, path string) (out []span) {
 	data, err := m.Host.ReadFile(path, 1<<20)
 	if err != nil {
@@ -53,8 +54,9 @@ func keepSpans(path string, list []span) error {
 	return cache.WriteFile(path, []byte(b.String()), 0o600)
 }
 
-// Begin notes that a build is running, and that those before it are not any more; ended takes the note back once cargo has ended by itself. Other builds'
-// notes stay: one of another profile or package that ends well says nothing of what an interrupted one has left.
+// Begin notes that a build is running, and that those before it are not any more; ended takes the note back once cargo has ended
+// by itself. Other builds' notes stay: one of another profile or package that ends well says nothing of what an interrupted one
+// has left.
 func Begin(m *session.Machine, places cargo.Places) (ended func()) {
 	path := spansPath(m, places)
 	before, now := spans(m, path), time.Now().UnixNano()
@@ -81,7 +83,8 @@ func Begin(m *session.Machine, places cargo.Places) (ended func()) {
 // coarse is how far the time of a file may lie behind the clock: the kernel's tick.
 const coarse = int64(20 * time.Millisecond)
 
-// interrupted says whether the build script that last wrote to an OUT_DIR was ended before its own end, with the build that it was part of.
+// interrupted says whether the build script that last wrote to an OUT_DIR was ended before its own end, with the build that it
+// was part of.
 func (s *State) interrupted(outDir string) bool {
 	ran := builddir.Ran(s.host, outDir)
 	if ran == 0 || builddir.Finished(s.host, outDir) {

@@ -17,8 +17,8 @@ const (
 	linkDirectory = "link directory "
 )
 
-// linked is what a script told cargo to link from outside of cargo's own directories, by cargo's message: a static library goes into the crate's own
-// file with its content, and a directory must still be there when the program is linked.
+// linked is what a script told cargo to link from outside of cargo's own directories, by cargo's message: a static library goes
+// into the crate's own file with its content, and a directory must still be there when the program is linked.
 func (s *State) linked(m cargo.Message) ([]stale.Input, error) {
 	var dirs []string
 	for _, p := range m.LinkedPaths {
@@ -50,10 +50,10 @@ func (s *State) linked(m cargo.Message) ([]stale.Input, error) {
 // replacedSince stands for the content of a library that went into a package's own file and was replaced before we could read it.
 const replacedSince = "replaced after it was linked"
 
-// linkedThen corrects what was read of static libraries after the build to what went into the package: of a package that was not made anew that is what
-// was there before the build; of one that was, what is there now, unless it is newer than the file into which it went and not known to have had that
-// content before cargo began: a new hard link to it, as package managers make them, changes its state, too. What that held is not known then, and the
-// next build makes the package anew.
+// linkedThen corrects what was read of static libraries after the build to what went into the package: of a package that was not
+// made anew that is what was there before the build; of one that was, what is there now, unless it is newer than the file into
+// which it went and not known to have had that content before cargo began: a new hard link to it, as package managers make them,
+// changes its state, too. What that held is not known then, and the next build makes the package anew.
 func (s *State) linkedThen(m cargo.Message, linked []stale.Input) {
 	before, began := map[string]stale.Input{}, map[string]stale.Input{}
 	for _, u := range s.units {
@@ -80,7 +80,8 @@ func (s *State) linkedThen(m cargo.Message, linked []stale.Input) {
 	}
 }
 
-// madeAt is when the first of a package's libraries was written, in nanoseconds, and whether all of them lay there already; 0: it has none.
+// madeAt is when the first of a package's libraries was written, in nanoseconds, and whether all of them lay there already; 0: it
+// has none.
 func (s *State) madeAt(pkgID string) (made int64, fresh bool) {
 	fresh = true
 	for _, m := range s.built.Messages {
@@ -89,7 +90,8 @@ func (s *State) madeAt(pkgID string) (made int64, fresh bool) {
 		}
 		fresh = fresh && m.Fresh
 		for _, path := range m.Filenames {
-			if fi, err := s.host.Files.Stat(path); err == nil && s.host.Ext(path) == ".rlib" && (made == 0 || fi.ModTime().UnixNano() < made) {
+			fi, err := s.host.Files.Stat(path)
+			if err == nil && s.host.Ext(path) == ".rlib" && (made == 0 || fi.ModTime().UnixNano() < made) {
 				made = fi.ModTime().UnixNano()
 			}
 		}
@@ -97,7 +99,8 @@ func (s *State) madeAt(pkgID string) (made int64, fresh bool) {
 	return made, fresh
 }
 
-// changedAt is when a file became what it is. A file that is put in place of another with its old time, as package managers do, has another state since.
+// changedAt is when a file became what it is. A file that is put in place of another with its old time, as package managers do,
+// has another state since.
 func changedAt(path string) int64 {
 	at := int64(0)
 	if id, err := cache.Identify(path); err == nil {
@@ -109,7 +112,8 @@ func changedAt(path string) int64 {
 	return at
 }
 
-// bundled finds the static libraries that a script had linked from outside of cargo's own directories, by the names of their files.
+// bundled finds the static libraries that a script had linked from outside of cargo's own directories, by the names of their
+// files.
 func (s *State) bundled(dirs, libs []string) map[string]string {
 	var outside []string
 	for _, d := range dirs {
@@ -143,7 +147,8 @@ func (s *State) firstWith(dirs []string, file string) string {
 	return ""
 }
 
-// stillLinked is what of a recorded entry's linked things is there now: before the script runs, cargo has no word on what it would link.
+// stillLinked is what of a recorded entry's linked things is there now: before the script runs, cargo has no word on what it
+// would link.
 func (s *State) stillLinked(e stale.Entry) ([]stale.Input, error) {
 	var out []stale.Input
 	for _, in := range e.Inputs {

@@ -45,6 +45,10 @@ func (f *mistake) words() string {
 	return stale.Told(f.unit.Name, f.list, f.want)
 }
 
+func (s *State) mistakeOf(u features.ScriptUnit, outDir string) *mistake {
+	return &mistake{unit: u, features: featureKey(u.Features), outDir: outDir, scriptRan: builddir.Ran(s.host, outDir)}
+}
+
 // mistakes holds the device code of outputs, and of programs made of them, against what was asked for.
 func (s *State) mistakes(ctx context.Context, outputs []output, products []string) ([]*mistake, error) {
 	var out []*mistake
@@ -57,7 +61,8 @@ func (s *State) mistakes(ctx context.Context, outputs []output, products []strin
 			continue
 		}
 		seen[o.outDir] = true
-		f := &mistake{unit: u, features: featureKey(u.Features), outDir: o.outDir, scriptRan: builddir.Ran(s.host, o.outDir), want: s.wanted(ctx, u.Inputs)}
+		f := s.mistakeOf(u, o.outDir)
+		f.want = s.wanted(ctx, u.Inputs)
 		if !u.Inputs.Arch { // it compiles nothing and asked nvcc for its version
 			if was, is := scriptCUDA(o.cfgs), s.b.Tools.Set.Toolkit; was != "" && is != nil && was != is.Version.String() {
 				made := stale.Make{NVCC: was}
@@ -95,7 +100,8 @@ func (s *State) mistakes(ctx context.Context, outputs []output, products []strin
 	return append(out, linked...), nil
 }
 
-// leaveOwn leaves of a mistake what is of kernels in the package's own sources: a library holds those of static libraries, too, which others compiled.
+// leaveOwn leaves of a mistake what is of kernels in the package's own sources: a library holds those of static libraries, too,
+// which others compiled.
 func (s *State) leaveOwn(f *mistake) {
 	var list []stale.Mismatch
 	var paths []string
@@ -111,7 +117,8 @@ func (s *State) leaveOwn(f *mistake) {
 	f.list, f.paths = list, paths
 }
 
-// mismatches fills a mistake with the code of a holding that is not what was asked for. What cannot be decided is told only when verbose.
+// mismatches fills a mistake with the code of a holding that is not what was asked for. What cannot be decided is told only when
+// verbose.
 func (s *State) mismatches(f *mistake, held holding) {
 	f.code = held.Code
 	found := stale.Hold(held.Code, f.want)
@@ -126,9 +133,9 @@ func (s *State) mismatches(f *mistake, held holding) {
 // linkedKind names the cache entries about programs that hold no older code than the OUT_DIRs of their packages.
 const linkedKind = "linked-1"
 
-// olderInPrograms looks for kernels that the packages' OUT_DIRs hold, and that a program holds only as made otherwise: it was linked before they
-// were built again. Names alone are no proof, since other packages and NVIDIA's libraries may have a kernel of the same name; so a program is at fault
-// only when it holds the kernel and none of it is as the packages have it.
+// olderInPrograms looks for kernels that the packages' OUT_DIRs hold, and that a program holds only as made otherwise: it was
+// linked before they were built again. Names alone are no proof, since other packages and NVIDIA's libraries may have a kernel of
+// the same name; so a program is at fault only when it holds the kernel and none of it is as the packages have it.
 func (s *State) olderInPrograms(code map[string]holding, units map[string]features.ScriptUnit, products []string) ([]*mistake, error) {
 	var dirs, files []string
 	for dir := range code {
@@ -173,12 +180,13 @@ func (s *State) olderInPrograms(code map[string]holding, units map[string]featur
 			dir := owner[kernel]
 			f := found[dir]
 			if f == nil {
-				u := units[dir]
-				f = &mistake{unit: u, features: featureKey(u.Features), outDir: dir, scriptRan: builddir.Ran(s.host, dir), linked: s.b.Machine.Shown(path)}
+				f = s.mistakeOf(units[dir], dir)
+				f.linked = s.b.Machine.Shown(path)
 				found[dir] = f
 				out = append(out, f)
 			}
-			f.list = append(f.list, stale.Mismatch{Code: stale.Code{File: f.linked, Kernel: kernel, Kernels: 1, Makes: held}, By: stale.ByNVCC, Found: held[0]})
+			code := stale.Code{File: f.linked, Kernel: kernel, Kernels: 1, Makes: held}
+			f.list = append(f.list, stale.Mismatch{Code: code, By: stale.ByNVCC, Found: held[0]})
 			f.paths = append(f.paths, path)
 		}
 		if len(found) > 0 {
@@ -220,8 +228,8 @@ func (s *State) builtKernels(dirs []string, code map[string]holding) (built map[
 	return built, owner, nil
 }
 
-// agree says whether any of what a program holds of a kernel is what was built of it. Only what is told of both is compared; where nothing is, and
-// where intermediate code becomes something else when it is linked, they agree.
+// agree says whether any of what a program holds of a kernel is what was built of it. Only what is told of both is compared;
+// where nothing is, and where intermediate code becomes something else when it is linked, they agree.
 func agree(held, built []stale.Make) bool {
 	compared := false
 	for _, b := range built {

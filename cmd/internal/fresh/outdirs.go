@@ -9,8 +9,8 @@ import (
 	"gpubuild/toolchain/cargo/builddir"
 )
 
-// ofThisBuild says whether an OUT_DIR belongs to the profile and to a platform that the package is built for now. Where cargo gave no unit graph, the
-// platform of a package is not known, and it may be any.
+// ofThisBuild says whether an OUT_DIR belongs to the profile and to a platform that the package is built for now. Where cargo
+// gave no unit graph, the platform of a package is not known, and it may be any.
 func (b *Build) ofThisBuild(pkgID, outDir string) bool {
 	h, dirs := b.Machine.Host, b.profileDirs()
 	if b.Graph.Units != nil {
@@ -30,8 +30,8 @@ func (b *Build) ofThisBuild(pkgID, outDir string) bool {
 	return slices.ContainsFunc(dirs, func(dir string) bool { return h.Below(outDir, dir) })
 }
 
-// platforms are the triples of this build: those that the unit graph shows, which know of a build.target in the configuration, and those of the command
-// line. The host's own tree has none.
+// platforms are the triples of this build: those that the unit graph shows, which know of a build.target in the configuration,
+// and those of the command line. The host's own tree has none.
 func (b *Build) platforms() []string {
 	var out []string
 	add := func(platform string) {
@@ -65,12 +65,14 @@ func (b *Build) outDirs(packages ...string) []string {
 	return builddir.OutDirs(b.Machine.Host, b.profileDirs(), packages...)
 }
 
-// compiledWith says whether a package's build script was ever compiled with the unit's features here. Where it was not, no OUT_DIR that lies here is one
-// that cargo could take: those are of other features, a build for the CPU for one. Anything that is not understood counts as yes; and if the answer is
-// wrong, Settle sees it once cargo has said what it took.
+// compiledWith says whether a package's build script was ever compiled with the unit's features here. Where it was not, no
+// OUT_DIR that lies here is one that cargo could take: those are of other features, a build for the CPU for one. Anything that is
+// not understood counts as yes; and if the answer is wrong, Settle sees it once cargo has said what it took.
 func (b *Build) compiledWith(u features.ScriptUnit) bool {
 	list := builddir.Compiled(b.Machine.Host, b.profileDirs(), u.Name)
-	return len(list) == 0 || slices.ContainsFunc(list, func(s builddir.Script) bool { return !s.Told || featureKey(s.Features) == featureKey(u.Features) })
+	return len(list) == 0 || slices.ContainsFunc(list, func(s builddir.Script) bool {
+		return !s.Told || featureKey(s.Features) == featureKey(u.Features)
+	})
 }
 
 // outDirsOf lists the OUT_DIRs in which the build script of a unit ran, as far as cargo's files tell which unit they are of.
@@ -109,8 +111,8 @@ func (s *State) entriesOf(u features.ScriptUnit) []stale.Entry {
 	return out
 }
 
-// credible says whether nothing speaks against an entry's features. Earlier gpubuilds recorded all OUT_DIRs of a package under those of one of its units;
-// of features that are no unit's of this build nothing is known.
+// credible says whether nothing speaks against an entry's features. Earlier gpubuilds recorded all OUT_DIRs of a package under
+// those of one of its units; of features that are no unit's of this build nothing is known.
 func (s *State) credible(e stale.Entry) bool {
 	u, ok := s.unitOf(e.Key)
 	return !ok || s.mayBe(u, e.OutDir)

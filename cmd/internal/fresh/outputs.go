@@ -50,15 +50,16 @@ func (s *State) outputs() []output {
 		if m.Reason != cargo.ScriptExecuted {
 			continue
 		}
-		if u, ok := strictest(s.unitsOf(m.PackageID, m.OutDir)); ok && u.Inputs.NVCC && (s.b.Tools.Set.Toolkit != nil || !s.undeclared[u.PkgID]) {
+		u, ok := strictest(s.unitsOf(m.PackageID, m.OutDir))
+		if ok && u.Inputs.NVCC && (s.b.Tools.Set.Toolkit != nil || !s.undeclared[u.PkgID]) {
 			out = append(out, output{u, m.OutDir, m.Cfgs, s.libraries(u)})
 		}
 	}
 	return out
 }
 
-// librariesKind names the cache entries about the libraries of units whose OUT_DIR holds no device code: which they are, only cargo says, and only when it
-// builds.
+// librariesKind names the cache entries about the libraries of units whose OUT_DIR holds no device code: which they are, only
+// cargo says, and only when it builds.
 const librariesKind = "libraries-1"
 
 func (s *State) keepLibraries(o output) {

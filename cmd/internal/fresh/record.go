@@ -44,11 +44,11 @@ func readRecord(m *session.Machine, places cargo.Places) (r stale.Record, note s
 	return r, ""
 }
 
-// keepRecord writes down what the GPU packages were built with, from cargo's word that their scripts succeeded. It is written after a failed build,
-// too: a mistake in the user's own code must not cost the kernels that were compiled before it.
+// keepRecord writes down what the GPU packages were built with, from cargo's word that their scripts succeeded. It is written
+// after a failed build, too: a mistake in the user's own code must not cost the kernels that were compiled before it.
 //
-// A good build stays good when nothing can be written: that is told, and the next build finds out anew what it does not know. What must not be is an
-// older record that says of what was just built that it is from other tools; see stale.Record.Belies.
+// A good build stays good when nothing can be written: that is told, and the next build finds out anew what it does not know.
+// What must not be is an older record that says of what was just built that it is from other tools; see stale.Record.Belies.
 func (s *State) keepRecord(good bool) {
 	entries, open := s.entries()
 	base := s.record
@@ -123,14 +123,18 @@ func (s *State) notKept(old stale.Record, entries []stale.Entry, err error, good
 		return
 	}
 	s.unkept = true
-	f := finding.Finding{ID: "stale.unrecorded", Severity: finding.Warning, Message: "what the GPU packages were built with is not written down: " + err.Error(),
-		Fix: "make " + s.b.Graph.Places.BuildDirectory + " one that may be written to; until then each build looks at the device code instead, and builds anew what that does not tell"}
+	const meanwhile = "; until then each build looks at the device code instead, and builds anew what that does not tell"
+	f := finding.Finding{
+		ID: "stale.unrecorded", Severity: finding.Warning,
+		Message: "what the GPU packages were built with is not written down: " + err.Error(),
+		Fix:     "make " + s.b.Graph.Places.BuildDirectory + " one that may be written to" + meanwhile,
+	}
 	switch fi, at := os.Lstat(recordPath(s.host, s.b.Graph.Places)); {
 	case !voided:
 		f.Message += "; the record of an earlier build cannot be removed either, and speaks of other tools"
 		f.Fix = "remove " + recordPath(s.host, s.b.Graph.Places) + " before the next build, or give that one --gpu-force-clean"
 	case at == nil && fi.IsDir():
-		f.Fix = "remove the directory " + recordPath(s.host, s.b.Graph.Places) + "; until then each build looks at the device code instead, and builds anew what that does not tell"
+		f.Fix = "remove the directory " + recordPath(s.host, s.b.Graph.Places) + meanwhile
 	case !good:
 		s.shell.Detail("%s", f.Message)
 		return // what is wrong with the disk cargo has said
@@ -152,8 +156,8 @@ func void(path string) bool {
 	return err == nil && fi.Mode().IsRegular() && os.Truncate(path, 0) == nil
 }
 
-// sweep removes what a writer that was killed left beside a file of ours; cache.WriteFile writes ".NAME.*" there and renames it. Call it only under the
-// lock that every writer of the file takes.
+// sweep removes what a writer that was killed left beside a file of ours; cache.WriteFile writes ".NAME.*" there and renames it.
+// Call it only under the lock that every writer of the file takes.
 func sweep(path string) {
 	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".*"))
 	if err != nil {

@@ -51,7 +51,9 @@ func (s *State) Report(ctx context.Context) (Report, error) {
 		return Report{}, err
 	}
 	s.tellBeside()
-	r := Report{Reasons: nonNil(s.compared.Reasons), Unknown: []Doubt{}, Clean: s.stalePackages(), Units: s.unitStates(), Code: nonNil(s.faults)}
+	r := Report{
+		Reasons: nonNil(s.compared.Reasons), Unknown: []Doubt{}, Clean: s.stalePackages(), Units: s.unitStates(), Code: nonNil(s.faults),
+	}
 	caches, err := s.b.outside(r.Clean)
 	if err != nil {
 		return Report{}, err

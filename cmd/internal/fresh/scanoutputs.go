@@ -35,9 +35,9 @@ type Fault struct {
 	mistake *mistake
 }
 
-// readCode reads the device code of what earlier builds left, as a build does of what it made, and holds it against what would be asked for. What it
-// finds of packages that were not known to be stale is added to what must be cleaned. Which OUT_DIR cargo would take, only a build shows: those that
-// were compared are judged, and a program may be of any.
+// readCode reads the device code of what earlier builds left, as a build does of what it made, and holds it against what would be
+// asked for. What it finds of packages that were not known to be stale is added to what must be cleaned. Which OUT_DIR cargo
+// would take, only a build shows: those that were compared are judged, and a program may be of any.
 func (s *State) readCode(ctx context.Context) error {
 	there := s.outputsThere()
 	compared := map[string]bool{}
@@ -70,7 +70,9 @@ func (s *State) readCode(ctx context.Context) error {
 			}
 			continue
 		}
-		fault := Fault{Package: f.unit.Name, Features: f.features, OutDir: f.outDir, State: codeCleaned, Message: f.words(), Evidence: []string{}, mistake: f}
+		fault := Fault{
+			Package: f.unit.Name, Features: f.features, OutDir: f.outDir, State: codeCleaned, Message: f.words(), Evidence: []string{}, mistake: f,
+		}
 		for _, m := range f.list {
 			if l := m.String(); f.told == "" && !slices.Contains(fault.Evidence, l) {
 				fault.Evidence = append(fault.Evidence, l)
@@ -93,14 +95,15 @@ func (s *State) readCode(ctx context.Context) error {
 	return nil
 }
 
-// tellBeside tells of places in which a package was built, too, and of which nothing is recorded beside one of which something is. Only a build shows
-// whether cargo takes what lies there; where it is not what would be asked for, that is worth a word.
+// tellBeside notes OUT_DIRs without a record whose sibling has one. Only a build shows whether cargo takes what lies there; where it
+// is not what would be asked for, that is worth a line.
 func (s *State) tellBeside() {
 	for _, f := range s.beside {
 		if slices.Contains(s.compared.Clean, f.unit.Name) {
 			continue // it goes along
 		}
-		s.shell.Note("%s was built in another place, too, which nobody recorded (%s), and %s: a build that takes it (other RUSTFLAGS, another toolchain) cleans it",
+		s.shell.Note("%s was built in another place, too, which nobody recorded (%s), and %s: "+
+			"a build that takes it (other RUSTFLAGS, another toolchain) cleans it",
 			f.unit.Name, s.b.Machine.Shown(f.outDir), strings.TrimPrefix(f.words(), f.unit.Name+" "))
 	}
 }
@@ -130,7 +133,8 @@ func (s *State) outputThere(u features.ScriptUnit, outDir string) output {
 	return o
 }
 
-// productsThere are the selection's programs and loadable libraries where cargo puts them (cargo book, "Build cache"), as far as they are there.
+// productsThere are the selection's programs and loadable libraries where cargo puts them (cargo book, "Build cache"), as far as
+// they are there.
 func (s *State) productsThere() []string {
 	target := s.b.Graph.Places.TargetDirectory
 	if target == "" {
@@ -166,7 +170,8 @@ func (s *State) productsThere() []string {
 	return out
 }
 
-// productDirs are the directories of the profile into which this build puts its programs: with a platform that is no longer the host's own.
+// productDirs are the directories of the profile into which this build puts its programs: with a platform that is no longer the
+// host's own.
 func (s *State) productDirs(target string) []string {
 	all := s.b.profileDirsIn(target)
 	platforms := map[string]bool{}
@@ -201,7 +206,8 @@ func each(names []string, do func(name string)) {
 	}
 }
 
-// selected leaves of a package's programs and library what a command line builds (cargo book, cargo-build.md, "Target Selection").
+// selected leaves of a package's programs and library what a command line builds (cargo book, cargo-build.md, "Target
+// Selection").
 func selected(l cargo.Line, p manifest.Programs) (bins, examples, library []string) {
 	chosen := l.Lib || l.Bins || l.Examples || l.Tests || l.Benches || len(l.Bin)+len(l.Example)+len(l.Test)+len(l.Bench) > 0
 	named := func(names, patterns []string, all bool) (out []string) {
@@ -236,7 +242,8 @@ func loadable(h buildenv.Host, name string) string {
 	return "lib" + name + ".so"
 }
 
-// faultLines words the device code that counts against a state of "nothing is stale", where no reason of the same package says as much.
+// faultLines words the device code that counts against a state of "nothing is stale", where no reason of the same package says as
+// much.
 func (s *State) faultLines() []string {
 	var out []string
 	for _, f := range s.faults {

@@ -40,8 +40,9 @@ func (s *State) wanted(ctx context.Context, in features.Inputs) stale.Want {
 	return w
 }
 
-// signatures lists the versions with which the chosen toolkit's tools sign: ptxas signs cubins, cicc PTX, and pip's wheels of them are versioned one by
-// one. They stand in the tools themselves, which are read once. A tool that does not show one may be a script before the real one, which is asked.
+// signatures lists the versions with which the chosen toolkit's tools sign: ptxas signs cubins, cicc PTX, and pip's wheels of
+// them are versioned one by one. They stand in the tools themselves, which are read once. A tool that does not show one may be a
+// script before the real one, which is asked.
 func (s *State) signatures(ctx context.Context) []string {
 	t := s.b.Tools.Set.Toolkit
 	var out []string

@@ -41,8 +41,9 @@ func (s *State) sourcesOf(dirs []string) (sources, error) {
 			}
 			path := s.host.Join(dir, e.Name())
 			if e.IsDir() {
-				if e.Name() == ".git" || e.Name() == "node_modules" || depth == mostDepth || s.host.SamePath(path, s.b.Graph.Places.BuildDirectory) ||
-					s.host.SamePath(path, s.b.Graph.Places.TargetDirectory) {
+				p := s.b.Graph.Places
+				cargos := s.host.SamePath(path, p.BuildDirectory) || s.host.SamePath(path, p.TargetDirectory)
+				if e.Name() == ".git" || e.Name() == "node_modules" || depth == mostDepth || cargos {
 					continue
 				}
 				if err := walk(path, depth+1); err != nil {
@@ -67,7 +68,8 @@ func (s *State) sourcesOf(dirs []string) (sources, error) {
 	return out, nil
 }
 
-// copied says whether each piece of code that is not what was asked for came compiled with the sources of its package: nothing is built of it.
+// copied says whether each piece of code that is not what was asked for came compiled with the sources of its package: nothing is
+// built of it.
 func (s *State) copied(f *mistake) bool {
 	if f.linked != "" || f.told != "" {
 		return false
@@ -88,8 +90,8 @@ func (s *State) copied(f *mistake) bool {
 	})
 }
 
-// sourceDirs are where the sources of a package's kernels may lie: in its own directory and, where nothing shows how they come to it, in those of the
-// other packages of the project, which are the user's own as well.
+// sourceDirs are where the sources of a package's kernels may lie: in its own directory and, where nothing shows how they come to
+// it, in those of the other packages of the project, which are the user's own as well.
 func (s *State) sourceDirs(f *mistake) []string {
 	dirs := []string{f.unit.Dir}
 	if !s.undeclared[f.unit.PkgID] {
@@ -177,8 +179,9 @@ var pasted = regexp.MustCompile(`(?:([A-Za-z_]\w{2,})\s*##)|(?:##\s*([A-Za-z_]\w
 
 var identifier = regexp.MustCompile(`[A-Za-z_]\w*`)
 
-// sourceName is a kernel's name as its source writes it: of a mangled name the last part of the qualified name, before any template argument.
-// Source: Itanium C++ ABI 5.1, "External names": _Z, then N and parts for a nested name, each part its length and its characters.
+// sourceName is a kernel's name as its source writes it: of a mangled name the last part of the qualified name, before any
+// template argument. Source: Itanium C++ ABI 5.1, "External names": _Z, then N and parts for a nested name, each part its length
+// and its characters.
 func sourceName(kernel string) string {
 	rest, mangled := strings.CutPrefix(kernel, "_Z")
 	if !mangled {

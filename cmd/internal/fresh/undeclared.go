@@ -10,8 +10,9 @@ import (
 // mostSource is the most that is read of one source file; kernels stand in text.
 const mostSource = 8 << 20
 
-// Undeclared finds a package that compiles kernels although nothing in the sources shows it: one whose script left some here earlier, or, where the user
-// asked for a toolkit or an architecture with a flag or a variable, one whose script runs programs. It is a reason to choose a toolkit, so b has none yet.
+// Undeclared finds a package that compiles kernels although nothing in the sources shows it: one whose script left some here
+// earlier, or, where the user asked for a toolkit or an architecture with a flag or a variable, one whose script runs programs.
+// It is a reason to choose a toolkit, so b has none yet.
 func Undeclared(b Build, asked string) tools.Undeclared {
 	s := Find(b)
 	for _, u := range s.gpu {

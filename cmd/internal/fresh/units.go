@@ -14,12 +14,12 @@ import (
 // runsScript is the mode of a unit that runs a build script (cargo reference, "Unit graph").
 const runsScript = "run-custom-build"
 
-// compiles is what a build script takes from the machine that compiles kernels in a way that nothing shows: all that nvcc does. Which variables it reads
-// is not known.
+// compiles is what a build script takes from the machine that compiles kernels in a way that nothing shows: all that nvcc does.
+// Which variables it reads is not known.
 var compiles = features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
 
-// findUnits fills in the GPU packages of the build: those that are known, and those whose OUT_DIRs hold device code. What is known of a package and does
-// not say that it compiles kernels is not the whole truth then: its script may run any program.
+// findUnits fills in the GPU packages of the build: those that are known, and those whose OUT_DIRs hold device code. What is
+// known of a package and does not say that it compiles kernels is not the whole truth then: its script may run any program.
 func (s *State) findUnits() {
 	s.gpu = nil
 	for _, u := range s.b.Reach.Units {
@@ -101,8 +101,8 @@ func (s *State) holdsCode(outDirs []string) bool {
 	return false
 }
 
-// scripts are the build scripts of this build that are not known to take anything from the toolkit. Without a unit graph they are those of the
-// project's own packages, with the features that cargo's files name.
+// scripts are the build scripts of this build that are not known to take anything from the toolkit. Without a unit graph they are
+// those of the project's own packages, with the features that cargo's files name.
 func (s *State) scripts() []features.ScriptUnit {
 	taken := map[string]bool{}
 	for _, u := range s.b.Reach.Units {
@@ -119,7 +119,9 @@ func (s *State) scripts() []features.ScriptUnit {
 		for _, u := range g.Units {
 			if u.Mode == runsScript {
 				id := manifest.ParsePkgID(u.PkgID)
-				add(features.ScriptUnit{PkgID: u.PkgID, Name: id.Name, Version: id.Version, Dir: id.Dir(s.host), Features: u.Features, Platform: u.Platform})
+				add(features.ScriptUnit{
+					PkgID: u.PkgID, Name: id.Name, Version: id.Version, Dir: id.Dir(s.host), Features: u.Features, Platform: u.Platform,
+				})
 			}
 		}
 		return out
@@ -150,8 +152,8 @@ func (b *Build) localScripts() []*manifest.Package {
 // scriptSet is a feature set with which a package's build script runs in this build, for a platform.
 type scriptSet struct{ features, platform string }
 
-// scriptSets are those of the build, by package, including units that do not use the GPU toolchain. Without a unit graph they are those of the GPU
-// packages, for platforms that are not known.
+// scriptSets are those of the build, by package, including units that do not use the GPU toolchain. Without a unit graph they are
+// those of the GPU packages, for platforms that are not known.
 func (s *State) scriptSets() map[string][]scriptSet {
 	if s.sets != nil {
 		return s.sets
@@ -177,9 +179,10 @@ func (s *State) scriptSets() map[string][]scriptSet {
 	return s.sets
 }
 
-// setsOf are the feature sets of which an OUT_DIR of a package may be. A package on which a build script depends as well as the program is built twice
-// under one id, each time with features of its own, and cargo's messages tell nothing but where each script wrote. Its platform's directory tells them
-// apart, and else what cargo keeps of the script. Several where neither does: then it may be any.
+// setsOf are the feature sets of which an OUT_DIR of a package may be. A package on which a build script depends as well as the
+// program is built twice under one id, each time with features of its own, and cargo's messages tell nothing but where each
+// script wrote. Its platform's directory tells them apart, and else what cargo keeps of the script. Several where neither does:
+// then it may be any.
 func (s *State) setsOf(pkgID, outDir string) map[string]bool {
 	left := map[string]bool{}
 	sets := s.scriptSets()[pkgID]
@@ -204,8 +207,8 @@ func (s *State) setsOf(pkgID, outDir string) map[string]bool {
 	return left
 }
 
-// unitsOf are the GPU units of which an OUT_DIR of a package may be, one for each feature set. None: it is of a unit that takes nothing from the GPU's
-// toolchain.
+// unitsOf are the GPU units of which an OUT_DIR of a package may be, one for each feature set. None: it is of a unit that takes
+// nothing from the GPU's toolchain.
 func (s *State) unitsOf(pkgID, outDir string) []features.ScriptUnit {
 	if !slices.ContainsFunc(s.gpu, func(u features.ScriptUnit) bool { return u.PkgID == pkgID }) {
 		return nil
@@ -237,7 +240,8 @@ func (s *State) unitOf(k stale.Key) (features.ScriptUnit, bool) {
 	return features.ScriptUnit{}, false
 }
 
-// strictest is the unit of which most is asked: where nothing tells of which one an OUT_DIR is, its device code is held against that one's wish.
+// strictest is the unit of which most is asked: where nothing tells of which one an OUT_DIR is, its device code is held against
+// that one's wish.
 func strictest(units []features.ScriptUnit) (best features.ScriptUnit, ok bool) {
 	weight := func(u features.ScriptUnit) int {
 		switch {

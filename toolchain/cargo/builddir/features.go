@@ -19,10 +19,11 @@ type Script struct {
 	sum      string // of everything that went into it, as cargo writes it; empty: not told
 }
 
-// Compiled lists the ways in which a package's build script was compiled in directories of a profile. What cargo keeps of each says with which
-// features: build-script-NAME.json, its field features a list in a string, and build-script-NAME, a hash in hexadecimal, lie in .fingerprint/PACKAGE-HASH
-// (layouts up to 1.99) or build/PACKAGE/HASH/fingerprint (1.100). Sources: cargo 1.95, src/cargo/core/compiler/fingerprint/mod.rs, and as seen in both
-// layouts. All of that is cargo's private matter: whoever asks must get along with less.
+// Compiled lists the ways in which a package's build script was compiled in directories of a profile. What cargo keeps of each
+// says with which features: build-script-NAME.json, its field features a list in a string, and build-script-NAME, a hash in
+// hexadecimal, lie in .fingerprint/PACKAGE-HASH (layouts up to 1.99) or build/PACKAGE/HASH/fingerprint (1.100). Sources: cargo
+// 1.95, src/cargo/core/compiler/fingerprint/mod.rs, and as seen in both layouts. All of that is cargo's private matter: whoever
+// asks must get along with less.
 func Compiled(h buildenv.Host, profiles []string, pkg string) []Script {
 	var dirs []string
 	for _, profile := range profiles {
@@ -47,7 +48,8 @@ func Compiled(h buildenv.Host, profiles []string, pkg string) []Script {
 				Features *string `json:"features"`
 			}
 			data, err := h.ReadFile(h.Join(dir, name), fingerprintLimit)
-			s.Told = err == nil && json.Unmarshal(data, &kept) == nil && kept.Features != nil && json.Unmarshal([]byte(*kept.Features), &s.Features) == nil
+			s.Told = err == nil && json.Unmarshal(data, &kept) == nil && kept.Features != nil &&
+				json.Unmarshal([]byte(*kept.Features), &s.Features) == nil
 			if sum, err := h.ReadFile(h.Join(dir, stem), 1<<10); err == nil {
 				s.sum = strings.TrimSpace(string(sum))
 			}
@@ -57,10 +59,10 @@ func Compiled(h buildenv.Host, profiles []string, pkg string) []Script {
 	return out
 }
 
-// Features answers with which features the script of an OUT_DIR was compiled, of which neither cargo's messages nor the script's own files speak: what
-// cargo keeps of the script's run, run-build-script-NAME.json, lists among its deps the hash of the script as it was compiled, as a number whose bytes the
-// other file has in hexadecimal, lowest first. profiles are the directories in which it may have been compiled: with a platform that is the host's.
-// false where that cannot be followed.
+// Features answers with which features the script of an OUT_DIR was compiled, of which neither cargo's messages nor the script's
+// own files speak: what cargo keeps of the script's run, run-build-script-NAME.json, lists among its deps the hash of the script
+// as it was compiled, as a number whose bytes the other file has in hexadecimal, lowest first. profiles are the directories in
+// which it may have been compiled: with a platform that is the host's. false where that cannot be followed.
 func Features(h buildenv.Host, outDir string, profiles []string) ([]string, bool) {
 	unit := h.Dir(outDir)
 	pkg, kept := h.Base(h.Dir(unit)), h.Join(unit, "fingerprint")

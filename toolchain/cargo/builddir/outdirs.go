@@ -6,8 +6,8 @@ import (
 	"gpubuild/buildenv"
 )
 
-// Profiles are the directories of a profile in a build directory: the host's first, then that of each platform. Their names are documented (cargo
-// book, "Build cache" and "Profiles").
+// Profiles are the directories of a profile in a build directory: the host's first, then that of each platform. Their names are
+// documented (cargo book, "Build cache" and "Profiles").
 func Profiles(h buildenv.Host, build, profile string, platforms []string) []string {
 	switch profile {
 	case "dev", "test":

@@ -8,7 +8,8 @@ import (
 	"gpubuild/buildenv"
 )
 
-// Words is what a build script told cargo when it last ran, as far as cargo repeats it to nobody: its messages have no watched variables.
+// Words is what a build script told cargo when it last ran, as far as cargo repeats it to nobody: its messages have no watched
+// variables.
 type Words struct {
 	Cfgs     []string          // rustc-cfg
 	Env      map[string]string // rustc-env
@@ -20,8 +21,8 @@ type Words struct {
 // outputLimit is far above what scripts print; bindgen's warnings can take megabytes.
 const outputLimit = 64 << 20
 
-// Output reads what the script of an OUT_DIR printed. The file is output beside out (layouts up to 1.99) or run/stdout (1.100); a script that
-// failed leaves none, or the one of its last success. Nothing to read is an error that is fs.ErrNotExist.
+// Output reads what the script of an OUT_DIR printed. The file is output beside out (layouts up to 1.99) or run/stdout (1.100); a
+// script that failed leaves none, or the one of its last success. Nothing to read is an error that is fs.ErrNotExist.
 func Output(h buildenv.Host, outDir string) (Words, error) {
 	unit := h.Dir(outDir)
 	data, err := h.ReadFile(h.Join(unit, "run", "stdout"), outputLimit)
