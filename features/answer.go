@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/graph"
@@ -15,9 +16,9 @@ import (
 
 // Severities of findings.
 const (
-	Error   = "error"
-	Warning = "warning"
-	Note    = "note"
+	Error   = finding.Error
+	Warning = finding.Warning
+	Note    = finding.Note
 )
 
 // Ids of findings.
@@ -136,15 +137,9 @@ type CrateState struct {
 
 // Finding is one thing that a user should know.
 type Finding struct {
-	ID       string `json:"id"`
-	Severity string `json:"severity"`
-	Message  string `json:"message"`
-	Path     string `json:"path,omitempty"`
-	Line     int    `json:"line,omitempty"`
-	Fix      string `json:"fix,omitempty"`      // a line for the manifest, or a command line
-	Evidence string `json:"evidence,omitempty"` // where the answer comes from
-	Root     string `json:"root,omitempty"`     // the root it was found for
-	Lacks    []Lack `json:"lacks,omitempty"`    // the features of linked crates that it is about
+	finding.Finding
+	Root  string `json:"root,omitempty"`  // the root it was found for
+	Lacks []Lack `json:"lacks,omitempty"` // the features of linked crates that it is about
 	// the edges that mend it, in the order in which they can be written one by one; none: no manifest of the workspace mends it
 	Edits []edit.Edit `json:"edits,omitempty"`
 

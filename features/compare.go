@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 )
@@ -39,9 +40,9 @@ func (j *judge) compare(t *graph.Tree) {
 		a, b := entries(fromGraph[root]), entries(other)
 		if a != b {
 			j.out.Unsure = true
-			j.find(Finding{ID: IDUnsure, Severity: Warning, Root: root,
+			j.find(Finding{Finding: finding.Finding{ID: IDUnsure, Severity: Warning,
 				Message:  fmt.Sprintf("cargo gives two answers for %s: its unit graph has %s, cargo tree has %s", root, a, b),
-				Evidence: "cargo build --unit-graph; cargo tree -e normal,no-proc-macro"})
+				Evidence: "cargo build --unit-graph; cargo tree -e normal,no-proc-macro"}, Root: root})
 		}
 	}
 }

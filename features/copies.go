@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/manifest"
@@ -228,9 +229,9 @@ func (j *judge) pinsOpened(linked map[int]bool) {
 	for _, t := range list {
 		words = append(words, fmt.Sprintf("cudarc %s for CUDA %s", t.crate, t.version))
 	}
-	j.find(Finding{ID: IDPins, Severity: Note, Evidence: j.out.Via,
-		Message: strings.Join(words, " and ") + " are in one program: " +
-			"what opens the libraries when it runs takes those of any version, and panics where one lacks a function of the newer"})
+	j.find(Finding{Finding: finding.Finding{ID: IDPins, Severity: Note, Evidence: j.out.Via, Message: strings.Join(words, " and ") +
+		" are in one program: " +
+		"what opens the libraries when it runs takes those of any version, and panics where one lacks a function of the newer"}})
 }
 
 // pinAgainstVariable reports CUDARC_CUDA_VERSION where a feature says another version. Seen: cudarc 0.17.8 and 0.19.10 then turn both on,
@@ -240,10 +241,10 @@ func (j *judge) pinAgainstVariable(i int, c catalog.Cudarc) {
 	if !told || len(c.Pins) == 0 || slices.Contains(c.Pins, "cuda-"+v) {
 		return
 	}
-	j.find(Finding{ID: IDPins, Severity: Warning, Evidence: j.out.Via,
+	j.find(Finding{Finding: finding.Finding{ID: IDPins, Severity: Warning, Evidence: j.out.Via,
 		Message: fmt.Sprintf("CUDARC_CUDA_VERSION=%s and the feature %s tell %s two CUDA versions, "+
 			"and its sources take one: it does not compile", v, strings.Join(c.Pins, ", "), j.name(i)),
-		Fix: "unset CUDARC_CUDA_VERSION, or leave the feature out"})
+		Fix: "unset CUDARC_CUDA_VERSION, or leave the feature out"}})
 }
 
 // hostCopies names crates whose feature only a build script's or proc-macro's copy has, for each fault that is about such a crate.
@@ -270,9 +271,9 @@ func (j *judge) hostCopy(fault Finding, l Lack, linked map[int]bool) {
 			continue
 		}
 		pkg, _, _ := strings.Cut(fault.Root, " (")
-		f := Finding{ID: IDHostCopy, Severity: Note, Root: pkg, Evidence: "cargo's unit graph", Message: fmt.Sprintf(
+		f := Finding{Finding: finding.Finding{ID: IDHostCopy, Severity: Note, Evidence: "cargo's unit graph", Message: fmt.Sprintf(
 			"%s %s has `%s` in this build, but only in a copy for build scripts or proc-macros, which is not linked into %s", l.Crate,
-			l.Version, l.Feature, pkg)}
+			l.Version, l.Feature, pkg)}, Root: pkg}
 		for _, m := range j.Project.Members {
 			if m.Name == pkg {
 				f.Path, f.Line = m.Manifest, m.FeatureLine("cuda")

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/graph"
@@ -68,9 +69,9 @@ func (c *EdgeCheck) Of(q manifest.Question) []Finding {
 		if d.Optional {
 			edge = d.Key + "?/" + want
 		}
-		f := Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest, Line: q.Package.FeatureLine(q.Feature),
-			Root: q.Package.Name, Evidence: "manifests",
-			Fix: edit.WithEdges(q.Package, q.Feature, edge), line: lineAt{q.Feature, []string{edge}, []string{d.Package}}}
+		f := Finding{Finding: finding.Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest,
+			Line: q.Package.FeatureLine(q.Feature), Evidence: "manifests", Fix: edit.WithEdges(q.Package, q.Feature, edge)},
+			Root: q.Package.Name, line: lineAt{q.Feature, []string{edge}, []string{d.Package}}}
 		if at := (featureOf{d.Package, want}); !carried[at] && c.hasCode(to, at) {
 			f.Severity = Warning
 		}
@@ -152,9 +153,9 @@ func (c *EdgeCheck) undeclared() []Finding {
 			if d.Optional {
 				edge = d.Key + "?/cuda"
 			}
-			f := Finding{ID: IDPropagation, Severity: Note, Path: m.Manifest, Line: m.DependencyLine(d), Root: m.Name,
-				Evidence: "manifests", undeclared: true,
-				Fix: edit.WithEdges(m, "cuda", edge), line: lineAt{"cuda", []string{edge}, []string{d.Package}}}
+			f := Finding{Finding: finding.Finding{ID: IDPropagation, Severity: Note, Path: m.Manifest, Line: m.DependencyLine(d),
+				Evidence: "manifests", Fix: edit.WithEdges(m, "cuda", edge)}, Root: m.Name, undeclared: true,
+				line: lineAt{"cuda", []string{edge}, []string{d.Package}}}
 			f.Message = propagationMessage([]Finding{f})
 			out = append(out, f)
 		}

@@ -6,6 +6,7 @@ import (
 	"sort"
 	"strings"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
 	"gpubuild/gpu"
@@ -217,9 +218,9 @@ func (j *judge) versionless(i int, c catalog.Cudarc) {
 	if _, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION"); told || j.src.ConfigNames("CUDARC_CUDA_VERSION") {
 		return
 	}
-	f := Finding{ID: IDNoVersion, Severity: Error, Message: j.name(i) +
+	f := Finding{Finding: finding.Finding{ID: IDNoVersion, Severity: Error, Message: j.name(i) +
 		" is told no CUDA version, and its build script stops: none of its features cuda-… is on", Evidence: j.out.Via,
-		Fix: fmt.Sprintf("CUDARC_CUDA_VERSION=%d0%d0, or cudarc's feature cuda-version-from-build-system", c.Max.Major, c.Max.Minor)}
+		Fix: fmt.Sprintf("CUDARC_CUDA_VERSION=%d0%d0, or cudarc's feature cuda-version-from-build-system", c.Max.Major, c.Max.Minor)}}
 	for r := range j.Roots {
 		if p := j.ManifestOf(j.Roots[r].Node); p != nil {
 			for _, d := range p.Dependencies {
@@ -332,10 +333,9 @@ func (j *judge) cudarc() {
 		j.out.Cudarc = append(j.out.Cudarc, c)
 		if linked[i] && len(c.Pins) > 1 {
 			// Seen: cudarc 0.19.10 with cuda-12030 and cuda-12080 ends with E0428, "CUDA_VERSION is defined multiple times".
-			j.find(Finding{ID: IDPins, Severity: Warning,
+			j.find(Finding{Finding: finding.Finding{ID: IDPins, Severity: Warning,
 				Message: fmt.Sprintf("cudarc %s has several CUDA versions turned on, and its sources take one: %s", j.Nodes[i].Version,
-					strings.Join(c.Pins, ", ")),
-				Fix: "leave one of these features on, where cudarc is depended on", Evidence: j.out.Via})
+					strings.Join(c.Pins, ", ")), Fix: "leave one of these features on, where cudarc is depended on", Evidence: j.out.Via}})
 		}
 		if c.Asks && !c.Max.IsZero() {
 			j.limit(c.Max, i)
@@ -350,10 +350,11 @@ func (j *judge) cudarc() {
 				}
 				// CUDARC_CUDA_VERSION is no remedy: it turns a second version on beside the feature, and the sources then define everything
 				// twice.
-				j.find(Finding{ID: IDPins, Severity: Warning, Message: "two cudarc of this build are told different CUDA versions: " +
-					j.out.Pin.String() + " and " + c.Pin.String(),
+				j.find(Finding{Finding: finding.Finding{ID: IDPins, Severity: Warning,
+					Message: "two cudarc of this build are told different CUDA versions: " +
+						j.out.Pin.String() + " and " + c.Pin.String(),
 					Fix:      fmt.Sprintf("give both the feature cuda-%02d0%d0, where they are depended on", newer.Major, newer.Minor),
-					Evidence: j.out.Via})
+					Evidence: j.out.Via}})
 			}
 			if c.Pin.Compare(j.out.Pin) > 0 {
 				j.out.Pin = c.Pin

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/features/edit"
 	"gpubuild/features/manifest"
 )
@@ -23,7 +24,7 @@ func PerLine(p *manifest.Project, list []Finding) []Finding {
 		}
 		key := f.Path + "\x00" + f.line.feature
 		if len(groups[key]) == 0 {
-			out = append(out, Finding{Path: key}) // its place
+			out = append(out, Finding{Finding: finding.Finding{Path: key}}) // its place
 		}
 		groups[key] = append(groups[key], f)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/features/edit"
 	"gpubuild/features/manifest"
@@ -22,17 +23,17 @@ func TestOneFindingALine(t *testing.T) {
 	}
 	const path = "/w/Cargo.toml"
 	judged := func(id, severity, message, feature string, add ...string) Finding {
-		return Finding{ID: id, Severity: severity, Message: message, Path: path, Line: p.Selected.FeatureLine(feature), Fix: "x", Edits: []edit.Edit{{Manifest: path, Feature: feature, Add: add}}}
+		return Finding{Finding: finding.Finding{ID: id, Severity: severity, Message: message, Path: path, Line: p.Selected.FeatureLine(feature), Fix: "x"}, Edits: []edit.Edit{{Manifest: path, Feature: feature, Add: add}}}
 	}
 	named := func(severity, feature, to string) Finding {
-		f := Finding{ID: IDPropagation, Severity: severity, Path: path, Root: "a", Line: p.Selected.FeatureLine(feature), line: lineAt{feature, []string{to + "/" + feature}, []string{to}}}
+		f := Finding{Finding: finding.Finding{ID: IDPropagation, Severity: severity, Path: path, Line: p.Selected.FeatureLine(feature)}, Root: "a", line: lineAt{feature, []string{to + "/" + feature}, []string{to}}}
 		f.Message = propagationMessage([]Finding{f})
 		return f
 	}
 	beside := func(message string) Finding {
-		return Finding{ID: IDUnreached, Severity: Error, Message: message, Path: path, Line: 6, line: lineAt{feature: "cuda", edges: []string{"core/cuda"}}, beside: true}
+		return Finding{Finding: finding.Finding{ID: IDUnreached, Severity: Error, Message: message, Path: path, Line: 6}, line: lineAt{feature: "cuda", edges: []string{"core/cuda"}}, beside: true}
 	}
-	other := Finding{ID: IDNoVersion, Severity: Error, Message: "no edge", Path: path}
+	other := Finding{Finding: finding.Finding{ID: IDNoVersion, Severity: Error, Message: "no edge", Path: path}}
 	tests := []struct {
 		story string
 		list  []Finding
@@ -72,12 +73,12 @@ func TestSameHint(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	finding := func(severity, feature string, add ...string) Finding {
-		return Finding{ID: IDSibling, Severity: severity, Path: path, Fix: "its own", Edits: []edit.Edit{{Manifest: path, Feature: feature, Add: add}}}
+	fault := func(severity, feature string, add ...string) Finding {
+		return Finding{Finding: finding.Finding{ID: IDSibling, Severity: severity, Path: path, Fix: "its own"}, Edits: []edit.Edit{{Manifest: path, Feature: feature, Add: add}}}
 	}
 	list := []Finding{
-		finding(Error, "cudnn", "cuda"), finding(Warning, "cudnn", "nn/cuda"), finding(Error, "cuda", "core/cuda"), finding(Note, "cudnn", "other/cuda"),
-		{ID: IDNoVersion, Severity: Error, Path: path, Fix: "another crate"},
+		fault(Error, "cudnn", "cuda"), fault(Warning, "cudnn", "nn/cuda"), fault(Error, "cuda", "core/cuda"), fault(Note, "cudnn", "other/cuda"),
+		{Finding: finding.Finding{ID: IDNoVersion, Severity: Error, Path: path, Fix: "another crate"}},
 	}
 	SameHint(p, list)
 	var got []string
@@ -89,7 +90,7 @@ func TestSameHint(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	// Two faults with the same mend keep it as it is.
-	list = []Finding{finding(Error, "cudnn", "cuda"), finding(Warning, "cudnn", "cuda")}
+	list = []Finding{fault(Error, "cudnn", "cuda"), fault(Warning, "cudnn", "cuda")}
 	if SameHint(p, list); list[0].Fix != "its own" {
 		t.Errorf("%q", list[0].Fix)
 	}

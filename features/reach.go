@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
@@ -303,7 +304,7 @@ func (v *view) torch(r *graph.Root) source.Libtorch {
 
 // finding is about a feature of the root's package.
 func (k *rootJudge) finding(id, severity, feature, format string, a ...any) Finding {
-	f := Finding{ID: id, Severity: severity, Message: fmt.Sprintf(format, a...), Evidence: k.via(), Root: k.label}
+	f := Finding{Finding: finding.Finding{ID: id, Severity: severity, Message: fmt.Sprintf(format, a...), Evidence: k.via()}, Root: k.label}
 	if k.pkg != nil {
 		f.Path, f.Line = k.pkg.Manifest, k.pkg.FeatureLine(feature)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/graph"
@@ -376,8 +377,8 @@ func (k *rootJudge) forcedBy() (path string, line int, how string) {
 func (k *rootJudge) otherwise() {
 	for _, i := range k.r.Linked {
 		if n := &k.Nodes[i]; n.Name == "ort" && slices.Contains(n.Features, "cuda") && slices.Contains(n.Features, "load-dynamic") {
-			k.find(Finding{ID: IDLoadDynamic, Severity: Note, Evidence: k.via(), Root: k.label,
-				Message: k.name(i) + " is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used"})
+			k.find(Finding{Finding: finding.Finding{ID: IDLoadDynamic, Severity: Note, Evidence: k.via(), Message: k.name(i) +
+				" is built with load-dynamic: the ONNX Runtime library that it loads decides whether CUDA is used"}, Root: k.label})
 		}
 	}
 }

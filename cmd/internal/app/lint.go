@@ -131,7 +131,7 @@ func (j *journey) tellAnswers(list []*answered, extra []features.Finding, done [
 	}
 	var found []finding.Finding
 	for _, f := range features.PerLine(j.Project, all) {
-		found = append(found, finding.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.Shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
+		found = append(found, j.placed(f.Finding))
 	}
 	if j.options.JSON == nil {
 		for _, m := range done {

@@ -18,9 +18,15 @@ func (j *journey) judge() error {
 	}
 	j.reach = reach
 	for _, f := range j.reach.Findings {
-		j.findings = append(j.findings, finding.Finding{ID: f.ID, Severity: f.Severity, Message: f.Message, Path: j.Shown(f.Path), Line: f.Line, Fix: f.Fix, Evidence: f.Evidence})
+		j.findings = append(j.findings, j.placed(f.Finding))
 	}
 	return nil
+}
+
+// placed is a finding with its path as a person reads it.
+func (j *journey) placed(f finding.Finding) finding.Finding {
+	f.Path = j.Shown(f.Path)
+	return f
 }
 
 func (j *journey) verdict() (*features.Answer, error) {
