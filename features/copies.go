@@ -10,7 +10,6 @@ import (
 	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/manifest"
-	"gpubuild/gpu"
 )
 
 // twin answers another copy of a crate that is linked into the same root with its CUDA code; -1 when there is none.
@@ -199,52 +198,6 @@ func (k *rootJudge) strongEdge(i int, p *manifest.Package, f string, e manifest.
 		e.Text, f, p.Name, crate)
 	find.Fix = "if it is to be used only where another feature turns it on: " + edit.FeatureLine(f, list)
 	k.find(find)
-}
-
-// pinsOpened tells of cudarcs that open the toolkit's libraries at run time and were told different versions: no build stops at it.
-func (j *judge) pinsOpened(linked map[int]bool) {
-	type told struct{ crate, version string }
-	var list []told
-	pins := map[gpu.Version]bool{}
-	opens := false
-	for i := range j.Nodes {
-		n := &j.Nodes[i]
-		if n.Name != "cudarc" || !linked[i] {
-			continue
-		}
-		c := catalog.CudarcOf(n.Features)
-		if c.Pin.IsZero() {
-			continue
-		}
-		opens = opens || c.Linking == "dynamic-loading"
-		if !pins[c.Pin] {
-			pins[c.Pin] = true
-			list = append(list, told{n.Version, c.Pin.String()})
-		}
-	}
-	if len(list) < 2 || !opens {
-		return
-	}
-	var words []string
-	for _, t := range list {
-		words = append(words, fmt.Sprintf("cudarc %s for CUDA %s", t.crate, t.version))
-	}
-	j.find(Finding{Finding: finding.Finding{ID: IDPins, Severity: Note, Evidence: j.out.Via, Message: strings.Join(words, " and ") +
-		" are in one program: " +
-		"what opens the libraries when it runs takes those of any version, and panics where one lacks a function of the newer"}})
-}
-
-// pinAgainstVariable reports CUDARC_CUDA_VERSION where a feature says another version. Seen: cudarc 0.17.8 and 0.19.10 then turn both on,
-// and rustc ends with E0428 and some hundred other errors.
-func (j *judge) pinAgainstVariable(i int, c catalog.Cudarc) {
-	v, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION")
-	if !told || len(c.Pins) == 0 || slices.Contains(c.Pins, "cuda-"+v) {
-		return
-	}
-	j.find(Finding{Finding: finding.Finding{ID: IDPins, Severity: Warning, Evidence: j.out.Via,
-		Message: fmt.Sprintf("CUDARC_CUDA_VERSION=%s and the feature %s tell %s two CUDA versions, "+
-			"and its sources take one: it does not compile", v, strings.Join(c.Pins, ", "), j.name(i)),
-		Fix: "unset CUDARC_CUDA_VERSION, or leave the feature out"}})
 }
 
 // hostCopies names crates whose feature only a build script's or proc-macro's copy has, for each fault that is about such a crate.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
@@ -87,6 +88,12 @@ func (j *judge) find(f Finding) {
 		j.seen[key] = true
 		j.out.Findings = append(j.out.Findings, f)
 	}
+}
+
+// buildFinding is about the whole build.
+func (j *judge) buildFinding(id, severity, fix, format string, a ...any) Finding {
+	f := finding.Finding{ID: id, Severity: severity, Message: fmt.Sprintf(format, a...), Fix: fix, Evidence: j.out.Via}
+	return Finding{Finding: f}
 }
 
 // root judges one root unit.
