@@ -218,8 +218,14 @@ func TestShapesStored(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, why := p.GPUWork(s.request); got != s.work {
-				t.Errorf("quick look: %v (%s), want %v", got, why, s.work)
+			work, why := p.GPUWork(s.request)
+			if work != s.work {
+				t.Errorf("quick look: %v (%s), want %v", work, why, s.work)
+			}
+			if a, err := Judge(h, Input{Project: p, Request: s.request, Graph: g}); err != nil {
+				t.Fatal(err)
+			} else if linked := slices.ContainsFunc(a.Roots, func(r Root) bool { return r.Reached }); linked && !work {
+				t.Errorf("cargo links CUDA, and the quick look says no: %s", why)
 			}
 			check(t, h, p, g, nil, s.request, s.reach, s.findings, s.stops, s.strict)
 		})
