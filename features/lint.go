@@ -16,7 +16,8 @@ import (
 // selection; whether a build is hurt is Judge's to say.
 type EdgeCheck struct {
 	*view
-	code map[featureOf]bool // known answers of hasCode
+	code  map[featureOf]bool               // known answers of hasCode
+	reach map[featureOf]map[featureOf]bool // and of carried
 }
 
 type featureOf struct{ pkg, feature string }
@@ -27,7 +28,8 @@ func NewEdgeCheck(h buildenv.Host, p *manifest.Project) (*EdgeCheck, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &EdgeCheck{view: newView(h, p, cat, &graph.Graph{}, nil), code: map[featureOf]bool{}}, nil
+	return &EdgeCheck{view: newView(h, p, cat, &graph.Graph{}, nil), code: map[featureOf]bool{},
+		reach: map[featureOf]map[featureOf]bool{}}, nil
 }
 
 // All checks every GPU feature of every member, and names members that have no such feature although a dependency has one.
@@ -43,7 +45,7 @@ func (c *EdgeCheck) All(gpu []string) []Finding {
 // where CUDA code lies behind it and no other edge of the feature leads there, else a note.
 func (c *EdgeCheck) Of(q manifest.Question) []Finding {
 	var out []Finding
-	passed, carried := q.Package.PassedOn(q.Feature), c.carried(q.Package, q.Feature)
+	passed, carried := q.Package.PassedOn(q.Feature), map[featureOf]bool(nil)
 	for _, d := range q.Package.Dependencies {
 		crate := c.Catalog.Crate(d.Package)
 		if d.Kind != manifest.Normal || crate != nil && crate.Role == catalog.FalseFriend {
@@ -56,8 +58,8 @@ func (c *EdgeCheck) Of(q manifest.Question) []Finding {
 			if !to.Declares(want) || to.ProcMacro || implied(passed, d, to, want) {
 				continue
 			}
-		// its sources are not on this machine
 		case crate.CUDA() && crate.Role == catalog.Gated && slices.Contains(crate.CUDAFeatures, crate.Means(want)):
+			// its sources are not on this machine
 			want = crate.Means(want)
 		default:
 			continue
@@ -72,6 +74,9 @@ func (c *EdgeCheck) Of(q manifest.Question) []Finding {
 		f := Finding{Finding: finding.Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest,
 			Line: q.Package.FeatureLine(q.Feature), Evidence: "manifests", Fix: edit.WithEdges(q.Package, q.Feature, edge)},
 			Root: q.Package.Name, line: lineAt{q.Feature, []string{edge}, []string{d.Package}}}
+		if carried == nil { // most members lack nothing
+			carried = c.carried(q.Package, q.Feature)
+		}
 		if at := (featureOf{d.Package, want}); !carried[at] && c.hasCode(to, at) {
 			f.Severity = Warning
 		}
@@ -83,29 +88,26 @@ func (c *EdgeCheck) Of(q manifest.Question) []Finding {
 
 // carried lists what a feature turns on in other packages, as far as manifests on this machine show it.
 func (c *EdgeCheck) carried(p *manifest.Package, feature string) map[featureOf]bool {
-	out := map[featureOf]bool{}
-	type visit struct {
-		pkg     *manifest.Package
-		feature string
+	key := featureOf{p.Name, feature}
+	if known, ok := c.reach[key]; ok {
+		return known
 	}
-	for queue := []visit{{p, feature}}; len(queue) > 0; queue = queue[1:] {
-		at := queue[0]
-		own, edges := at.pkg.Closure([]string{at.feature})
-		if at.pkg != p {
-			for f := range own {
-				out[featureOf{at.pkg.Name, f}] = true
+	out := map[featureOf]bool{}
+	c.reach[key] = out // packages do not depend on each other in a circle
+	_, edges := p.Closure([]string{feature})
+	for _, e := range edges {
+		for _, d := range p.Dependencies {
+			to := featureOf{d.Package, e.Feature}
+			if d.Key != e.Dep || d.Kind != manifest.Normal || out[to] {
+				continue
 			}
-		}
-		for _, e := range edges {
-			for _, d := range at.pkg.Dependencies {
-				to := featureOf{d.Package, e.Feature}
-				if d.Key != e.Dep || d.Kind != manifest.Normal || out[to] {
-					continue
+			out[to] = true
+			if m := c.Project.Declaring(d); m != nil && e.Feature != "" {
+				own, _ := m.Closure([]string{e.Feature})
+				for f := range own {
+					out[featureOf{m.Name, f}] = true
 				}
-				out[to] = true
-				if m := c.Project.Declaring(d); m != nil && e.Feature != "" {
-					queue = append(queue, visit{m, e.Feature})
-				}
+				maps.Copy(out, c.carried(m, e.Feature))
 			}
 		}
 	}
