@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -122,19 +121,6 @@ func copyFile(from, to string) error {
 		return err
 	}
 	return os.WriteFile(to, data, 0o755)
-}
-
-// makeNode makes a device node, or a file where that is not allowed.
-func makeNode(path string) error {
-	const memNull = 1<<8 | 3
-	if syscall.Mknod(path, syscall.S_IFCHR|0o666, memNull) == nil {
-		if f, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
-			f.Close()
-			return os.Chmod(path, 0o666)
-		}
-		os.Remove(path)
-	}
-	return os.WriteFile(path, nil, 0o666)
 }
 
 func (l *lab) options(t testing.TB, args ...string) Options {

@@ -232,21 +232,23 @@ static int is_fault(int rc) {
 
 /* cupti_driver_cbid.h. First the launches: cuLaunchKernel, cuLaunch, Grid, GridAsync; Kernel_ptsz; CooperativeKernel, _ptsz, MultiDevice; GraphLaunch,
  * _ptsz; KernelEx, _ptsz. Then what waits for them: cuCtxSynchronize, cuEventQuery, cuEventSynchronize, cuStreamQuery, cuStreamSynchronize, _ptsz;
- * cuMemcpyDtoH_v2, Async, _ptds, Async_ptsz; cuMemcpy, Async, _ptds, Async_ptsz. An old CUPTI does not know the last launches. */
-enum { LAUNCHES = 12 };
+ * cuMemcpyDtoH_v2, Async, _ptds, Async_ptsz; cuMemcpy, Async, _ptds, Async_ptsz. Then what only tells of an error: cuMemcpyHtoD_v2, Async, DtoD_v2, Async,
+ * and of these _ptds and _ptsz. An old CUPTI does not know the last launches. */
+enum { LAUNCHES = 12, WAITS = 26 };
 static const uint32_t watched_calls[] = { 307, 115, 116, 117, 442, 477, 478, 480, 514, 515, 652, 653,
-    17, 120, 121, 125, 126, 440, 278, 279, 398, 422, 305, 306, 408, 418 };
+    17, 120, 121, 125, 126, 440, 278, 279, 398, 422, 305, 306, 408, 418,
+    276, 277, 280, 281, 397, 399, 421, 423 };
 
 /* A launch that the driver accepted, counted on its own: CUPTI has lost records (12.4 update 1), and then silence is no evidence. */
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) {
-    const struct call_data *d = data; int launch = 0, rc; error_state e;
+    const struct call_data *d = data; size_t i = 0; int rc; error_state e;
     (void)user; (void)domain;
     if (d->site != 1 || !d->answer) return;
     e = keep_error();
     rc = *(const int *)d->answer;
-    for (size_t i = 0; i < LAUNCHES && !launch; i++) launch = watched_calls[i] == id;
-    if (rc == OK && launch) ADD(accepted, 1);
-    else if (rc == OK && recording && GET(accepted)) hand_over();
+    while (i < WAITS && watched_calls[i] != id) i++;
+    if (rc == OK && i < LAUNCHES) ADD(accepted, 1);
+    else if (rc == OK && i < WAITS && recording && GET(accepted)) hand_over();
     else if (is_fault(rc) && ADD(faults, 1) < 4) {
         begin("fault"); field_n("rc", (uint64_t)rc); field_s("function", d->function ? d->function : ""); finish(1);
     }
