@@ -63,8 +63,8 @@ func TestAnInterruptedScript(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if left := exec.Command("pgrep", "-f", filepath.Join(s.dir, "target")).Run(); left == nil {
-			t.Errorf("%q ended, and something of the build is left running", name)
+		if rest := left(t, "GPUBUILD_TEST_MARK="+s.dir); len(rest) > 0 {
+			t.Errorf("%q ended, and this is left running: %q", name, rest)
 		}
 	}
 	whole := func(story, out, said string) {
