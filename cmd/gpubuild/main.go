@@ -5,9 +5,9 @@ package main
 import (
 	"os"
 
-	"gpubuild/cmd/internal/app"
+	"gpubuild/cmd/internal/cli"
 )
 
 func main() {
-	os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr))
 }

@@ -43,7 +43,7 @@ func runCI(a *app, ctx context.Context, o Options, l cargo.Line) error {
 // ciParser takes words apart as the command line does.
 func ciParser() ci.Parser {
 	return ci.Parser{Words: splitWords, Line: func(words []string) (cargo.Line, error) {
-		_, line, err := parseCargo(words)
+		_, line, err := ParseCargo(words)
 		return line, err
 	}}
 }

@@ -24,7 +24,14 @@ import (
 	"gpubuild/toolchain/hostcc"
 )
 
-func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
+// DoctorOptions are the flags of doctor.
+type DoctorOptions struct {
+	Options
+	Prove bool   // what the machine is to be good for: proofs, too
+	Save  string // the file to write the machine into
+}
+
+func runDoctor(a *app, ctx context.Context, o DoctorOptions, l cargo.Line) error {
 	var save *savedMachine
 	if o.Save != "" {
 		var err error
@@ -37,7 +44,7 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	if err := cache.Make(a.CacheDir); err != nil && f.CacheWhy == "" { // a project may not have been looked at, or only parts of the cache
-		f.CacheWhy, f.CacheFix = err.Error(), hintOf(err)
+		f.CacheWhy, f.CacheFix = err.Error(), exit.Hint(err)
 	}
 	checks := doctor.Run(f)
 	if save != nil {
@@ -73,7 +80,7 @@ func runDoctor(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		state := map[doctor.State]string{doctor.Missing: report.Failed, doctor.Misfit: report.Failed, doctor.Info: report.Skipped}[c.State]
 		r.Checks = append(r.Checks, report.Check{ID: c.ID, State: orWord(state, report.Passed), Message: c.Says, Detail: c.Fix})
 	}
-	return a.end(o, end, r, struct {
+	return a.end(o.Options, end, r, struct {
 		Checks []doctor.Check `json:"checks"`
 	}{checks})
 }
@@ -100,11 +107,11 @@ func doctorText(checks []doctor.Check) string {
 }
 
 // doctorFacts gathers what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine.
-func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.Facts, error) {
-	f := doctor.Facts{Prove: o.For == "prove", WSL: a.Host.IsWSL(), Host: a.Host, Cache: a.CacheDir}
+func (a *app) doctorFacts(ctx context.Context, o DoctorOptions, l cargo.Line) (doctor.Facts, error) {
+	f := doctor.Facts{Prove: o.Prove, WSL: a.Host.IsWSL(), Host: a.Host, Cache: a.CacheDir}
 	tool, err := cargo.Find(a.Host, l)
 	if err != nil {
-		f.CargoWhy, f.CargoFix = err.Error(), hintOf(err)
+		f.CargoWhy, f.CargoFix = err.Error(), exit.Hint(err)
 	} else if res, err := a.Runner.Run(ctx, cargo.Version(tool, l)); err != nil {
 		f.CargoWhy = err.Error()
 	} else if v, ok := cargo.ParseVersion(res.Stdout); ok {
@@ -114,11 +121,11 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 	if len(l.Target) > 0 {
 		f.Target = cargo.Triple(l.Target[0], f.Target)
 	}
-	j := &journey{app: a, options: o, Line: l, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
+	j := &journey{app: a, options: o.Options, Line: l, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
 	f.ProjectWhy = "there is no cargo to ask"
 	if f.Cargo != "" {
-		looked, err := a.lookAtPlaces(ctx, o, l)
+		looked, err := a.lookAtPlaces(ctx, o.Options, l)
 		var none *manifest.NotFoundError
 		switch {
 		case err == nil:
@@ -130,7 +137,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		case isInterrupted(err):
 			return f, err
 		default: // in cargo's words, which repeat the address of a git dependency with its password
-			f.ProjectWhy, f.ProjectFix, f.ProjectBad = saved.Text(a.Host.Env, err.Error()), hintOf(err), true
+			f.ProjectWhy, f.ProjectFix, f.ProjectBad = saved.Text(a.Host.Env, err.Error()), exit.Hint(err), true
 			var unwritable *cache.ReadOnlyError
 			var open *cache.OpenError
 			if errors.As(err, &unwritable) || errors.As(err, &open) {
@@ -155,7 +162,7 @@ func (a *app) doctorFacts(ctx context.Context, o Options, l cargo.Line) (doctor.
 		s = &session.Session{Machine: a.Machine}
 	}
 	s = s.With(l)
-	options := toolOptions(o)
+	options := toolOptions(o.Options)
 	options.BuiltFor = fresh.BuiltFor(j.Machine, j.graph.Places)
 	_, options.NoMemory = a.Runner.(heard) // what is saved of a machine is what its programs say
 	found, err := tools.Discover(ctx, s, j.graph, j.Needs, options)

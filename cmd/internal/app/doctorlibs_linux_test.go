@@ -141,7 +141,7 @@ func TestDoctorAsksTheDriverOnce(t *testing.T) {
 		h, run := hosttest.LoadCommands(t, "wsl2-driver-only")
 		count := &counting{Runner: run}
 		a := &app{Machine: &session.Machine{Host: h, Runner: count, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: "/none"}}
-		f, err := a.doctorFacts(context.Background(), Options{Arch: arch}, cargo.Line{})
+		f, err := a.doctorFacts(context.Background(), DoctorOptions{Options: Options{Arch: arch}}, cargo.Line{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ func TestThisMachineSaved(t *testing.T) {
 		}
 		tell := func(h buildenv.Host, run session.Runner) string {
 			a := &app{Machine: &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}}
-			f, err := a.doctorFacts(context.Background(), Options{}, cargo.Line{})
+			f, err := a.doctorFacts(context.Background(), DoctorOptions{}, cargo.Line{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -29,7 +29,7 @@ func TestASavedMachineHasTheSameReport(t *testing.T) {
 				h, run := hosttest.LoadCommands(t, name)
 				report := func(h buildenv.Host, run session.Runner) (string, []doctor.Check) {
 					a := &app{Machine: &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, ".cache", "gpubuild")}}
-					f, err := a.doctorFacts(context.Background(), Options{For: prove}, cargo.Line{})
+					f, err := a.doctorFacts(context.Background(), DoctorOptions{Prove: prove == "prove"}, cargo.Line{})
 					if err != nil {
 						t.Fatal(err)
 					}

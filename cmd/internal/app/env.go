@@ -11,16 +11,23 @@ import (
 	"gpubuild/toolchain/cuda"
 )
 
-func runEnv(a *app, ctx context.Context, o Options, l cargo.Line) error {
+// EnvOptions are the flags of env.
+type EnvOptions struct {
+	Options
+	Shell string
+	Diff  bool
+}
+
+func runEnv(a *app, ctx context.Context, o EnvOptions, l cargo.Line) error {
 	if o.Shell != "" && !slices.Contains(buildenv.Shells(), o.Shell) {
 		return unknownShell(&buildenv.UnknownShellError{Shell: o.Shell})
 	}
-	j, err := a.prepared(ctx, o, l)
+	j, err := a.prepared(ctx, o.Options, l)
 	if err != nil {
 		return err
 	}
 	if o.JSON != nil {
-		return a.answer(o, "env", true, j.findings, struct {
+		return a.answer(o.Options, "env", true, j.findings, struct {
 			buildenv.Delta
 			Toolkit *cuda.Toolkit `json:"toolkit,omitempty"`
 		}{j.Exported, j.Set.Toolkit})

@@ -14,6 +14,7 @@ import (
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/explain"
@@ -58,7 +59,7 @@ func (s situation) command(extra ...string) string {
 			words = append(words, s.again[i])
 			continue
 		}
-		if _, byName := table(onCargo, "--gpu-", ""); !attached && byName[name].value == required {
+		if f, ours := CargoFlag(strings.TrimPrefix(name, ownPrefix)); !attached && ours && f.Kind == cargo.Value {
 			i++ // its value is the next word
 		}
 	}

@@ -24,13 +24,20 @@ import (
 const configName = "gpubuild.toml"
 
 // runInit writes a configuration in which every key stands, with what this project and this machine have.
-func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
+// InitOptions are the flags of init.
+type InitOptions struct {
+	Options
+	Stdout bool // print the file and write none
+	Force  bool // replace a file that is there
+}
+
+func runInit(a *app, ctx context.Context, o InitOptions, l cargo.Line) error {
 	const cargos = "for a new package: gpubuild cargo init"
 	if len(l.Positional) > 0 || l.Lib || len(l.Bin) > 0 || l.Bins {
 		return &usageError{"gpubuild init writes gpubuild.toml for a project that is there, and takes no path", cargos}
 	}
 	tool, _ := cargo.Find(a.Host, l) // without cargo the programs are not known, and nothing else is lost
-	j := &journey{app: a, options: o, Line: l, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
+	j := &journey{app: a, options: o.Options, Line: l, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
 	if err := j.openProject(); err != nil {
 		var none *manifest.NotFoundError
 		if errors.As(err, &none) {
@@ -49,7 +56,7 @@ func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	path := a.Host.Join(j.Project.Root, configName)
 	if o.Stdout {
 		if o.JSON != nil {
-			return a.answer(o, "init", true, nil, made{path, text})
+			return a.answer(o.Options, "init", true, nil, made{path, text})
 		}
 		_, err := io.WriteString(a.Shell.Out, text)
 		return err
@@ -64,7 +71,7 @@ func runInit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	a.Shell.Status("Created", "%s", a.Shown(path))
-	return a.answer(o, "init", true, nil, made{path, text})
+	return a.answer(o.Options, "init", true, nil, made{path, text})
 }
 
 // writeNew writes a file that is not there, whole or not at all; with force it may be there.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/need"
-	"gpubuild/cmd/internal/app"
+	"gpubuild/cmd/internal/cli"
 )
 
 var anew = flag.Bool("anew", false, "let BenchmarkInside keep nothing from one time to the next")
@@ -44,7 +44,7 @@ func BenchmarkInside(b *testing.B) {
 		if *anew {
 			forget(b, kept)
 		}
-		if code := app.Main(words, strings.NewReader(""), io.Discard, io.Discard); code != 0 && code != 10 {
+		if code := cli.Main(words, strings.NewReader(""), io.Discard, io.Discard); code != 0 && code != 10 {
 			b.Fatal(code)
 		}
 	}

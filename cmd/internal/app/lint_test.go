@@ -12,6 +12,7 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
@@ -51,16 +52,17 @@ func TestJudgingHeedsTheEnd(t *testing.T) {
 	manifest := passNothing(t, 40)
 	for _, verb := range []func(*app, context.Context, Options, cargo.Line) error{(*app).runManifests, (*app).runLint} {
 		var said bytes.Buffer
-		a, err := newApp(nil, &console.Shell{Out: io.Discard, Err: &said}, verify.RealDriver)
+		m, err := session.Here(nil, &console.Shell{Out: io.Discard, Err: &said}, verify.RealDriver)
 		if err != nil {
 			t.Fatal(err)
 		}
+		a := New(m, nil)
 		a.CacheDir = t.TempDir()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		began := time.Now()
 		err = verb(a, ctx, Options{}, cargo.Line{ManifestPath: manifest})
-		if code := finish(&console.Shell{Out: io.Discard, Err: io.Discard}, err); code != exit.Interrupted || said.Len() > 0 {
+		if code := console.Finish(&console.Shell{Out: io.Discard, Err: io.Discard}, err); code != exit.Interrupted || said.Len() > 0 {
 			t.Errorf("ended with %d after %v: %v, and said %q", code, time.Since(began), err, said.String())
 		}
 	}

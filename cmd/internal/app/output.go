@@ -49,8 +49,5 @@ func (a *app) end(o Options, end error, r report.Result, fields any, receipts ..
 
 // endEarly renders an error of one of our own verbs that came before its answer.
 func (a *app) endEarly(o Options, verb string, end error) error {
-	if !contains(onlyOn["sarif"], verb) {
-		return end
-	}
 	return a.verbSink(o).FinishEarly(verb, end)
 }

@@ -17,24 +17,6 @@ func TestReadmeHasTheExitCodes(t *testing.T) {
 	if !strings.Contains(string(data), "```text\n"+exit.Table()+"```\n") {
 		t.Errorf("README's exit codes differ from the table:\n%s", exit.Table())
 	}
-	for _, v := range verbs() {
-		if !strings.Contains(string(data), "`"+v.name+"`") {
-			t.Errorf("README does not name the verb %s", v.name)
-		}
-	}
-}
-
-// TestFlagNamesAreUniqueInEachGroup: of two flags with one name on one verb the first would never be set.
-func TestFlagNamesAreUniqueInEachGroup(t *testing.T) {
-	for g := group(1); g <= onOther; g <<= 1 {
-		seen := map[string]bool{}
-		for _, f := range flags {
-			if f.groups&g != 0 && seen[f.name] {
-				t.Errorf("two flags are called %s in group %b", f.name, g)
-			}
-			seen[f.name] = f.groups&g != 0 || seen[f.name]
-		}
-	}
 }
 
 func TestSplitWords(t *testing.T) {

@@ -58,13 +58,11 @@ func (a *app) road(ctx context.Context, o Options, line cargo.Line) (err error) 
 	if err != nil {
 		return err
 	}
-	own, _ := table(onCargo, "--gpu-", "")
-	line, given, err := cargo.Alias(ctx, a.Host, a.Runner, tool, line, own)
+	line, given, err := cargo.Alias(ctx, a.Host, a.Runner, tool, line, ownFlags())
 	if err != nil {
 		return err
 	}
-	_, byName := table(onCargo, "--gpu-", "")
-	if err := apply(&o, given, byName); err != nil {
+	if err := o.apply(given); err != nil {
 		return err
 	}
 	j := &journey{app: a, options: o, Line: line, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}

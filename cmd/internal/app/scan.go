@@ -13,7 +13,14 @@ import (
 	"gpubuild/toolchain/loader"
 )
 
-func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
+// ScanOptions are the flags of scan.
+type ScanOptions struct {
+	Options
+	List      bool // images only
+	Libraries bool
+}
+
+func runScan(a *app, _ context.Context, o ScanOptions, l cargo.Line) error {
 	if len(l.Positional) == 0 {
 		return &usageError{"scan needs a file", "gpubuild scan target/release/app"}
 	}
@@ -47,7 +54,7 @@ func runScan(a *app, _ context.Context, o Options, l cargo.Line) error {
 		all = append(all, f)
 	}
 	if o.JSON != nil {
-		if err := a.answer(o, "scan", code == exit.Done, nil, struct {
+		if err := a.answer(o.Options, "scan", code == exit.Done, nil, struct {
 			Files []scanned `json:"files"`
 		}{all}); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,18 +20,20 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/need"
-	"gpubuild/cmd/internal/app"
+	"gpubuild/cmd/internal/cli"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
 )
+
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestMain makes this test binary act as gpubuild, as a gpubuild that takes the stand-in driver of testdata/standin for a real one, and as the few
 // fake tools that no machine has.
 func TestMain(m *testing.M) {
 	testscript.Main(need.Patient(m), map[string]func(){
-		"gpubuild":         func() { os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
-		"cargo-gpubuild":   func() { os.Exit(app.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
-		"gpubuild-standin": func() { os.Exit(app.MainWith(os.Args, os.Stdin, os.Stdout, os.Stderr, standinIsReal, standinNodes)) },
+		"gpubuild":         func() { os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
+		"cargo-gpubuild":   func() { os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr)) },
+		"gpubuild-standin": func() { os.Exit(cli.MainWith(os.Args, os.Stdin, os.Stdout, os.Stderr, standinIsReal, standinNodes)) },
 		"counting-cargo":   countingCargo,
 		"standin-nvcc":     standinNVCC,
 		"changing-cargo":   changingCargo,

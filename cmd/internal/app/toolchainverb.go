@@ -16,20 +16,28 @@ import (
 	"gpubuild/toolchain/install"
 )
 
-func runToolchain(a *app, ctx context.Context, o Options, l cargo.Line) error {
+// ToolchainOptions are the flags of toolchain.
+type ToolchainOptions struct {
+	Options
+	Parts       []string // install: beside the compiler
+	NoLinkStubs bool     // install: only what the parts hold
+	Redist      string   // install: where NVIDIA's redistributable archives are taken from
+}
+
+func runToolchain(a *app, ctx context.Context, o ToolchainOptions, l cargo.Line) error {
 	word, rest := "list", []string(nil)
 	if len(l.Positional) > 0 {
 		word, rest = l.Positional[0], l.Positional[1:]
 	}
 	switch word {
 	case "list":
-		return a.listToolkits(o)
+		return a.listToolkits(o.Options)
 	case "install":
 		return a.installToolkit(ctx, o, rest)
 	case "use":
-		return a.useToolkit(o, rest)
+		return a.useToolkit(o.Options, rest)
 	case "verify", "remove":
-		return a.tendToolkits(ctx, o, word, rest)
+		return a.tendToolkits(ctx, o.Options, word, rest)
 	}
 	return &usageError{fmt.Sprintf("toolchain knows no %q", word), "list, install [VERSION], use [VERSION|DIR|default], verify [NAME], remove NAME"}
 }
@@ -92,7 +100,7 @@ func stubbed(in install.Installation) string {
 	return ""
 }
 
-func (a *app) installToolkit(ctx context.Context, o Options, rest []string) error {
+func (a *app) installToolkit(ctx context.Context, o ToolchainOptions, rest []string) error {
 	want := install.Want{LinkStubs: !o.NoLinkStubs}
 	if len(o.Parts) > 0 {
 		want.Parts = append(install.Default(), o.Parts...)
@@ -119,7 +127,7 @@ func (a *app) installToolkit(ctx context.Context, o Options, rest []string) erro
 		return err
 	}
 	if o.JSON != nil {
-		return a.answer(o, "toolchain", true, nil, struct {
+		return a.answer(o.Options, "toolchain", true, nil, struct {
 			Root string `json:"root"`
 		}{root})
 	}

@@ -1,4 +1,4 @@
-package app_test
+package cli_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/cmd/internal/app"
+	"gpubuild/cmd/internal/cli"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -16,20 +16,20 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // TestHelpIsGolden compares every page of help; a change of it is read in review.
 func TestHelpIsGolden(t *testing.T) {
 	pages := [][]string{{"--help"}, {"help", "exit-codes"}, {"help", "environment"}, {"help", "config"}, {"help", "results"}}
-	for _, verb := range app.VerbNames() {
+	for _, verb := range cli.VerbNames() {
 		pages = append(pages, []string{verb, "--help"})
 	}
 	for _, page := range pages {
 		name := strings.Trim(strings.ReplaceAll(strings.Join(page, "-"), "--help", "help"), "-")
 		t.Run(name, func(t *testing.T) {
 			var out, err bytes.Buffer
-			if code := app.Main(append([]string{"gpubuild"}, page...), nil, &out, &err); code != 0 {
+			if code := cli.Main(append([]string{"gpubuild"}, page...), nil, &out, &err); code != 0 {
 				t.Fatalf("ended with %d: %s", code, err.String())
 			}
 			if err.Len() > 0 {
 				t.Errorf("help is data and belongs on stdout; stderr has %q", err.String())
 			}
-			path := filepath.Join(repository, "testdata", "golden", "help", name+".txt")
+			path := filepath.Join("..", "..", "..", "testdata", "golden", "help", name+".txt")
 			if *update {
 				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 					t.Fatal(err)
@@ -51,9 +51,9 @@ func TestHelpIsGolden(t *testing.T) {
 
 // TestFlagsParse: a flag that stands twice in the table, as after a merge, takes its verb away altogether, and only when the verb is really called.
 func TestFlagsParse(t *testing.T) {
-	for _, verb := range app.VerbNames() {
+	for _, verb := range cli.VerbNames() {
 		var out, err bytes.Buffer
-		if code := app.Main([]string{"gpubuild", verb, "--no-such-flag"}, nil, &out, &err); code == 70 {
+		if code := cli.Main([]string{"gpubuild", verb, "--no-such-flag"}, nil, &out, &err); code == 70 {
 			t.Errorf("%s cannot be called: %s", verb, err.String())
 		}
 	}

@@ -1,4 +1,4 @@
-package app
+package cli
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/app"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/driver"
@@ -29,7 +30,7 @@ type versionAnswer struct {
 	Libraries map[string]string `json:"libraries"`
 }
 
-func (a *app) versionAnswer() versionAnswer {
+func versionOf(a *app.App) versionAnswer {
 	info, _ := debug.ReadBuildInfo()
 	v := versionAnswer{
 		Version: version.Number(), Commit: version.Commit(), Modified: version.Setting(info, "vcs.modified") == "true", OS: a.Host.OS, Arch: a.Host.Arch,
@@ -46,10 +47,20 @@ func (a *app) versionAnswer() versionAnswer {
 	return v
 }
 
-func runVersion(a *app, _ context.Context, o Options, _ cargo.Line) error {
-	v := a.versionAnswer()
+func versionVerb() verb {
+	var o app.Options
+	return verb{
+		name: "version", usage: "print the version of gpubuild and of what it is made of",
+		text:  "gpubuild version --json",
+		flags: answer(&o),
+		run:   func(_ context.Context, a *app.App, _ cargo.Line) error { return showVersion(a, o) },
+	}
+}
+
+func showVersion(a *app.App, o app.Options) error {
+	v := versionOf(a)
 	if o.JSON != nil {
-		return a.answer(o, "version", true, nil, v)
+		return a.Answer(o, "version", v)
 	}
 	commit := ""
 	if v.Commit != "" && !strings.Contains(v.Version, v.Commit[:min(12, len(v.Commit))]) {

@@ -1,15 +1,18 @@
-package app
+package cli
 
 import (
 	"context"
 	_ "embed"
 	"fmt"
 	"io"
+	"slices"
 	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/app"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
@@ -29,8 +32,19 @@ var (
 	completionNu string
 )
 
-// runCompletion prints a shell's script, the manual page, or the candidates for a command line that is being typed.
-func runCompletion(a *app, _ context.Context, o Options, l cargo.Line) error {
+func completionVerb() verb {
+	var o app.Options
+	return verb{
+		name: "completion", usage: "print a shell's completion script: `bash`, `zsh`, `fish`, `pwsh` or `nu`; or the manual page: `man`",
+		text: "source <(gpubuild completion bash)\ngpubuild completion man | man -l -\n\n" +
+			"Completes our verbs and flags, cargo's, and the features and packages of the project.",
+		flags: answer(&o),
+		run:   func(_ context.Context, a *app.App, l cargo.Line) error { return complete(a, o, l) },
+	}
+}
+
+// complete prints a shell's script, the manual page, or the candidates for a command line that is being typed.
+func complete(a *app.App, o app.Options, l cargo.Line) error {
 	word := ""
 	if len(l.Positional) > 0 {
 		word = l.Positional[0]
@@ -50,14 +64,14 @@ func runCompletion(a *app, _ context.Context, o Options, l cargo.Line) error {
 	case "man":
 		text = manual()
 	case "words":
-		text = a.completeWords(l.Trailing).text()
+		text = completeWords(a.Machine, l.Trailing).text()
 	case "":
-		return &usageError{"completion needs the name of a shell", "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"}
+		return &exit.UsageError{What: "completion needs the name of a shell", Fix: "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"}
 	default:
-		return &usageError{fmt.Sprintf("completion knows no %q", word), "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"}
+		return &exit.UsageError{What: fmt.Sprintf("completion knows no %q", word), Fix: "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"}
 	}
 	if o.JSON != nil {
-		return a.answer(o, "completion", true, nil, struct {
+		return a.Answer(o, "completion", struct {
 			For  string `json:"for"`
 			Text string `json:"text"`
 		}{word, text})
@@ -135,34 +149,32 @@ func switchesOf(word string) []switchOf {
 			out = append(out, s)
 		}
 	}
-	addOwn := func(g group, prefix, verb string) {
+	addOwn := func(flags []*flag) {
 		for _, f := range flags {
-			if f.known(g, verb) {
-				out = append(out, switchOf{name: prefix + f.name, about: f.meaning, takes: f.value != none, attached: f.value == optional, holder: f.holder})
-			}
+			out = append(out, switchOf{
+				name: "--" + f.Name, about: f.Usage, takes: f.kind != cargo.Switch, attached: f.kind == cargo.Optional, holder: f.holder,
+			})
 		}
 	}
-	for _, v := range verbs() {
-		if v.name == word {
-			addOwn(v.group, "--", v.name)
-			out = append(out, switchOf{name: "--help", short: "-h", about: "print help"})
-			if v.group == onProject {
-				addCargo("build")
-			}
-			return out
+	if v, ok := find(word); ok {
+		addOwn(v.flags)
+		out = append(out, switchOf{name: "--help", short: "-h", about: "print help"})
+		if v.project {
+			addCargo("build")
 		}
+		return out
 	}
 	if word == "" {
 		addCargo("")
 		word = "build"
 	}
-	addOwn(onCargo, "--gpu-", "")
+	addOwn(cargoFlags())
 	addCargo(word)
 	return out
 }
 
 // completeWords answers for the words after gpubuild up to the cursor; the last one is being typed and may be empty.
-func (a *app) completeWords(words []string) candidates {
+func completeWords(m *session.Machine, words []string) candidates {
 	if len(words) == 0 {
 		words = []string{""}
 	}
@@ -185,7 +197,7 @@ func (a *app) completeWords(words []string) candidates {
 			continue
 		}
 		if strings.HasPrefix(w, "-") {
-			if s, ok := find(known, w); ok && !s.attached && !strings.Contains(w, "=") {
+			if s, ok := findSwitch(known, w); ok && !s.attached && !strings.Contains(w, "=") {
 				previous = s
 			}
 			continue
@@ -202,14 +214,14 @@ func (a *app) completeWords(words []string) candidates {
 		rest++
 	}
 	if previous.takes {
-		return a.values(previous, typed, before).starting(typed)
+		return values(m, previous, typed, before).starting(typed)
 	}
 	if name, value, ok := strings.Cut(typed, "="); ok && strings.HasPrefix(name, "--") {
-		s, known := find(known, name)
+		s, known := findSwitch(known, name)
 		if !known || !s.takes {
 			return candidates{}
 		}
-		out := a.values(s, value, before).starting(value)
+		out := values(m, s, value, before).starting(value)
 		for i := range out.list {
 			out.list[i].word = name + "=" + out.list[i].word
 		}
@@ -238,10 +250,10 @@ func (a *app) completeWords(words []string) candidates {
 		out.words("cargo", cargo.VerbNames()...)
 		return out.starting(typed)
 	}
-	return a.positional(verb, rest, before).starting(typed)
+	return positional(verb, rest, before).starting(typed)
 }
 
-func find(known []switchOf, word string) (switchOf, bool) {
+func findSwitch(known []switchOf, word string) (switchOf, bool) {
 	name, _, _ := strings.Cut(word, "=")
 	for _, s := range known {
 		if s.name == name || s.short == name {
@@ -252,7 +264,7 @@ func find(known []switchOf, word string) (switchOf, bool) {
 }
 
 // positional is what may stand as a verb's own word.
-func (a *app) positional(verb string, n int, before []string) candidates {
+func positional(verb string, n int, before []string) candidates {
 	var c candidates
 	switch verb {
 	case "toolchain":
@@ -294,7 +306,7 @@ func (a *app) positional(verb string, n int, before []string) candidates {
 }
 
 // values is what may stand behind a flag.
-func (a *app) values(s switchOf, typed string, before []string) candidates {
+func values(m *session.Machine, s switchOf, typed string, before []string) candidates {
 	var c candidates
 	name := s.name
 	if name == "" {
@@ -308,10 +320,10 @@ func (a *app) values(s switchOf, typed string, before []string) candidates {
 			head = typed[:i+1]
 		}
 		given := strings.Split(head, ",")
-		for _, p := range a.packages(before) {
+		for _, p := range packages(m, before) {
 			names := make([]string, 0, len(p.Features))
 			for f := range p.Features {
-				if !contains(given, f) && !strings.HasPrefix(f, "_") {
+				if !slices.Contains(given, f) && !strings.HasPrefix(f, "_") {
 					names = append(names, f)
 				}
 			}
@@ -321,7 +333,7 @@ func (a *app) values(s switchOf, typed string, before []string) candidates {
 			}
 		}
 	case "--package", "--exclude":
-		for _, p := range a.packages(nil) {
+		for _, p := range packages(m, nil) {
 			c.add(p.Name, "")
 		}
 	case "--color":
@@ -351,7 +363,7 @@ func (a *app) values(s switchOf, typed string, before []string) candidates {
 
 // packages are those of the project that the words speak of: the chosen one where -p names one, else all. Without a manifest that can be read
 // there is nothing to complete.
-func (a *app) packages(before []string) []*manifest.Package {
+func packages(m *session.Machine, before []string) []*manifest.Package {
 	file, wanted := "", ""
 	for i, w := range before {
 		next := ""
@@ -364,18 +376,18 @@ func (a *app) packages(before []string) []*manifest.Package {
 		}
 		switch name {
 		case "--manifest-path":
-			file = a.Host.Abs(value)
+			file = m.Host.Abs(value)
 		case "-p", "--package":
 			wanted = value
 		}
 	}
 	if file == "" {
 		var err error
-		if file, err = manifest.Find(a.Host, a.Host.Dir(a.Host.Abs("x"))); err != nil {
+		if file, err = manifest.Find(m.Host, m.Host.Dir(m.Host.Abs("x"))); err != nil {
 			return nil
 		}
 	}
-	p, err := manifest.Load(a.Host, file)
+	p, err := manifest.Load(m.Host, file)
 	if err != nil {
 		return nil
 	}
@@ -389,59 +401,4 @@ func (a *app) packages(before []string) []*manifest.Package {
 		}
 	}
 	return out
-}
-
-// manual is the manual page in roff, made of the tables that parse and help use.
-func manual() string {
-	var b strings.Builder
-	b.WriteString(".TH GPUBUILD 1\n.SH NAME\ngpubuild \\- cargo with a GPU that is proven to be used\n.SH SYNOPSIS\n")
-	b.WriteString(".B gpubuild\n[build|check|run|test|bench|clippy] [\\fICARGO FLAGS\\fR] [\\-\\-gpu\\-\\fIFLAGS\\fR]\n.br\n.B gpubuild\n\\fIVERB\\fR [\\fIFLAGS\\fR]\n.br\n.B gpubuild cargo\n\\fIWORDS\\fR\n")
-	b.WriteString(".SH DESCRIPTION\nWithout a verb gpubuild builds and stands where cargo build stood. Every flag of cargo passes; our own begin with \\-\\-gpu\\- there.\nVerbs that are not listed here are cargo's.\n")
-	flag := func(name string, f flag) {
-		b.WriteString(".TP\n\\fB" + roff(name) + "\\fR")
-		switch f.value {
-		case required:
-			b.WriteString(" \\fI" + roff(f.holder) + "\\fR")
-		case optional:
-			b.WriteString("[=\\fI" + roff(f.holder) + "\\fR]")
-		}
-		b.WriteString("\n" + roff(f.meaning) + "\n")
-	}
-	b.WriteString(".SH FLAGS ON CARGO'S VERBS\n")
-	for _, f := range flags {
-		if f.known(onCargo, "") {
-			flag("--gpu-"+f.name, f)
-		}
-	}
-	b.WriteString(".SH VERBS\n")
-	for _, v := range verbs() {
-		b.WriteString(".SS " + roff(v.name) + "\n" + roff(v.usage) + "\n.PP\n.nf\n" + roff(v.text) + "\n.fi\n")
-		for _, f := range flags {
-			if f.known(v.group, v.name) {
-				flag("--"+f.name, f)
-			}
-		}
-	}
-	b.WriteString(".SH EXIT STATUS\n")
-	for _, e := range exit.Codes {
-		fmt.Fprintf(&b, ".TP\n.B %d\n%s\n", e.Code, roff(e.Meaning))
-	}
-	b.WriteString(".TP\n.B other\ncargo's or the program's own code, when they failed\n.SH ENVIRONMENT\n")
-	for _, v := range variables {
-		b.WriteString(".TP\n.B " + roff(v.Name) + "\n" + roff(v.Meaning) + "\n")
-	}
-	b.WriteString(".SH FILES\n.nf\n" + roff(configHelp) + ".fi\n.SH SEE ALSO\n.BR cargo (1)\n")
-	return b.String()
-}
-
-// roff makes plain text safe for roff: no letter of it is a command.
-func roff(text string) string {
-	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", `...`).Replace(text)
-	lines := strings.Split(text, "\n")
-	for i, l := range lines {
-		if strings.HasPrefix(l, ".") || strings.HasPrefix(l, "'") {
-			lines[i] = `\&` + l
-		}
-	}
-	return strings.Join(lines, "\n")
 }

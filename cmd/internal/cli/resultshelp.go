@@ -1,4 +1,4 @@
-package app
+package cli
 
 const resultsHelp = `What a run came to, for machines
 
