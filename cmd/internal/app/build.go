@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"io"
+	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/toolchain/cargo"
 )
@@ -22,25 +24,26 @@ func (j *journey) build(ctx context.Context) error {
 		endedByItself()
 	}
 	j.messages, j.compileErrors = built.Messages, built.CompileErrors
-	j.explain(ctx, built) // which of the programs was built last says nothing about the failure
+	failed := j.diagnosis()
+	failed.Programs = nil // which say nothing about a build that failed
+	if cause, known := diagnose.Build(ctx, j.Machine, built, failed.Here); known {
+		j.cause = &cause
+	}
 	j.programs = built.Programs
 	return err
 }
 
-// explain says after cargo's own words what a failed build's cause is, if it is known. What is unknown needs no words: cargo said it.
-func (j *journey) explain(ctx context.Context, built cargorun.Built) {
-	answer := built.Answer
-	if !answer.Known() {
-		if built.Unread {
-			j.Shell.Note("gpubuild did not read along on this terminal; to look for a known cause, add 2>&1 | gpubuild explain")
-		}
-		return
+// diagnosis is what was found so far, for an explanation.
+func (j *journey) diagnosis() diagnose.Stages {
+	return diagnose.Stages{
+		Machine: j.Machine, Typed: j.typed, Valued: takesValue, Facts: j.Facts, Set: j.Set, Answer: j.reach, Project: j.Project, Programs: j.programs,
 	}
-	f := answer.Found[0]
-	words := j.situation(ctx, answer.Found[:1]).words(f)
-	finding := causeFinding(f, words)
-	j.cause = &finding
-	j.tellCause(f.Text, answer, words)
+}
+
+// takesValue says whether a flag on cargo's verbs takes the next argument as its value.
+func takesValue(flag string) bool {
+	f, ours := CargoFlag(strings.TrimPrefix(flag, ownPrefix))
+	return ours && f.Kind == cargo.Value
 }
 
 // stream is where cargo's messages go that the user asked for.

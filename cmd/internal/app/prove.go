@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
@@ -36,10 +37,8 @@ func runProve(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	}
 	var findings []finding.Finding
 	if r.Ending != nil {
-		findings = a.explainProgram(ctx, *r.Ending, func(found []explain.Found) situation {
-			s := a.lookAround(ctx, found)
-			s.binary, s.images = r.Ending.Program, proof.Line(r.Scan)
-			return s
+		findings = diagnose.Program(ctx, a.Machine, *r.Ending, func(ctx context.Context, found []explain.Found) diagnose.Situation {
+			return diagnose.LookAround(ctx, a.Machine, found).OfBinary(r.Ending.Program, proof.Line(r.Scan))
 		})
 	}
 	var receipts []receipt.Receipt

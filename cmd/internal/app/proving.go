@@ -8,6 +8,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cuda"
@@ -66,7 +67,7 @@ func (j *journey) proveBuilt(ctx context.Context) error {
 	r, err := proof.Built(ctx, j.proofRequest())
 	j.showed(r)
 	if r.Ending != nil {
-		j.findings = append(j.findings, j.explainProgram(ctx, *r.Ending, j.lookAt(ctx))...)
+		j.findings = append(j.findings, diagnose.Program(ctx, j.Machine, *r.Ending, j.diagnosis().Here)...)
 	}
 	return err
 }
@@ -76,7 +77,7 @@ func (j *journey) runProven(ctx context.Context) error {
 	r, err := proof.Run(ctx, j.proofRequest())
 	j.showed(r)
 	if r.Ending != nil {
-		j.explainProgram(ctx, *r.Ending, j.lookAt(ctx))
+		diagnose.Program(ctx, j.Machine, *r.Ending, j.diagnosis().Here)
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 	"gpubuild/gpu/verify"
 )
 
-// prove runs and judges a program, with a receipt where one is asked for. The binary is hashed before the run and, by the file's identity, compared with
-// what ran: a receipt is of what was started.
+// prove runs and judges a program, with a receipt where one is asked for. The binary is hashed before the run and, by the file's identity,
+// compared with what ran: a receipt is of what was started.
 func (o Options) prove(ctx context.Context, m *session.Machine, asked verify.Options) (Proof, error) {
 	if !o.Receipt {
 		return prove(ctx, m, asked)
@@ -32,8 +32,8 @@ func (o Options) prove(ctx context.Context, m *session.Machine, asked verify.Opt
 	if now != sealed.ID {
 		return p, fmt.Errorf("no receipt: %s changed while it was proven", asked.Binary)
 	}
-	r := receipt.New(version.Number(), Binary(m, sealed, p.Evidence.Binary), asked.Env, asked.Probe.SourceHash, receipt.Ask(asked.Rules(), o.ExpectCPU),
-		p.Evidence, p.Verdict)
+	r := receipt.New(version.Number(), Binary(m, sealed, p.Evidence.Binary), asked.Env, asked.Probe.SourceHash,
+		receipt.Ask(asked.Rules(), o.ExpectCPU), p.Evidence, p.Verdict)
 	p.Receipt = &r
 	return p, nil
 }

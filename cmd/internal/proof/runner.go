@@ -132,15 +132,16 @@ func Runner(ctx context.Context, m *session.Machine, words []string) error {
 	return nil
 }
 
-// ranNoTest says whether a test program, started with these arguments, has no test to run: a filter that matches none. It asks the program for its
-// list, which only one with Rust's own test harness understands; that it has that is told by a text of it. Source: rustc's library/test, cli.rs and
-// formatters.
+// ranNoTest says whether a test program, started with these arguments, has no test to run: a filter that matches none. It asks the program
+// for its list, which only one with Rust's own test harness understands; that it has that is told by a text of it. Source: rustc's
+// library/test, cli.rs and formatters.
 func ranNoTest(ctx context.Context, m *session.Machine, o verify.Options) bool {
 	data, err := m.Host.ReadFile(o.Binary, 1<<30)
 	if err != nil || len(o.Launcher) > 0 || !bytes.Contains(data, []byte("test result: ")) {
 		return false
 	}
-	list := buildenv.Cmd{Path: o.Binary, Args: append(slices.Clone(o.Args), "--list"), Env: o.Env.Entries(), Timeout: time.Minute, Limit: 1 << 20}
+	args := append(slices.Clone(o.Args), "--list")
+	list := buildenv.Cmd{Path: o.Binary, Args: args, Env: o.Env.Entries(), Timeout: time.Minute, Limit: 1 << 20}
 	r, err := m.Runner.Run(ctx, list)
 	return err == nil && !bytes.Contains(r.Stdout, []byte(": test\n")) && !bytes.Contains(r.Stdout, []byte(": benchmark\n"))
 }

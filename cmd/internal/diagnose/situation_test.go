@@ -1,4 +1,4 @@
-package app
+package diagnose
 
 import (
 	"bytes"
@@ -37,12 +37,12 @@ func foundIn(t *testing.T, text, id string) explain.Found {
 	return a.Found[0]
 }
 
-// TestExplainsWithThisMachine: on a stored Windows machine whose prompt has a cl.exe that is too new, the log's cause is told with the toolset that is
-// there and fits, and the command asks for just that.
+// TestExplainsWithThisMachine: on a stored Windows machine whose prompt has a cl.exe that is too new, the log's cause is told with the
+// toolset that is there and fits, and the command asks for just that.
 func TestExplainsWithThisMachine(t *testing.T) {
-	a := &app{Machine: &session.Machine{Host: hosttest.Load(t, "windows-prompt-too-new"), Shell: &console.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, CacheDir: `C:\cache`}}
+	m := &session.Machine{Host: hosttest.Load(t, "windows-prompt-too-new"), Shell: &console.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, CacheDir: `C:\cache`}
 	f := foundIn(t, `CUDA\v12.6\include\crt/host_config.h(153): fatal error C1189: #error:  -- unsupported Microsoft Visual Studio version! Only the versions between 2017 and 2022 (inclusive) are supported!`, "msvc-too-new-for-cuda")
-	w := a.lookAround(context.Background(), []explain.Found{f}).words(f)
+	w := LookAround(context.Background(), m, []explain.Found{f}).words(f)
 	got := strings.Join(w.Here, "\n")
 	want := `CUDA 12.6 in C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.6 takes MSVC before 14.50
 nvcc by itself would take msvc 14.51.36231 (C:\Program Files\Microsoft Visual Studio\2022\Community\VC\Tools\MSVC\14.51.36231\bin\Hostx64\x64\cl.exe), which it refuses
@@ -55,9 +55,10 @@ you have msvc 14.44.35207 (C:\Program Files\Microsoft Visual Studio\2022\Communi
 	}
 }
 
-// TestNoHoleForWhatIsNotKnown: on a bare machine the same rules say what they always say, and no sentence has a name in it that nobody filled in.
+// TestNoHoleForWhatIsNotKnown: on a bare machine the same rules say what they always say, and no sentence has a name in it that nobody
+// filled in.
 func TestNoHoleForWhatIsNotKnown(t *testing.T) {
-	a := &app{Machine: &session.Machine{Host: hosttest.Load(t, "linux-bare"), Shell: &console.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, CacheDir: "/cache", Runner: noProcess(t)}}
+	m := &session.Machine{Host: hosttest.Load(t, "linux-bare"), Shell: &console.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, CacheDir: "/cache", Runner: noProcess(t)}
 	rules, err := explain.Default()
 	if err != nil {
 		t.Fatal(err)
@@ -65,7 +66,7 @@ func TestNoHoleForWhatIsNotKnown(t *testing.T) {
 	told := 0
 	for _, r := range rules.All {
 		f := explain.Found{Rule: r}
-		w := a.lookAround(context.Background(), []explain.Found{f}).words(f)
+		w := LookAround(context.Background(), m, []explain.Found{f}).words(f)
 		for _, h := range w.Here {
 			told++
 			if regexp.MustCompile(`[{}]|\b(CCBIN|TARGET|BINARY|LIBRARY|DRIVER-CUDA|OTHER-CUDA)\b`).MatchString(h) || strings.Contains(h, "  ") || strings.HasSuffix(h, " ") {
@@ -101,8 +102,9 @@ func TestFactsOfTheRoad(t *testing.T) {
 	}
 	taken, tooNew := gcc(12, "12"), gcc(15, "15")
 	tooNew.Default = true
-	base := situation{
-		again: []string{"gpubuild", "run", "--features", "cuda", "--gpu-arch", "sm_120", "--gpu-toolkit=13.0", "my app"}, rest: []string{"--device", "cuda"},
+	base := Situation{
+		valued: func(flag string) bool { return flag == "--gpu-arch" },
+		again:  []string{"gpubuild", "run", "--features", "cuda", "--gpu-arch", "sm_120", "--gpu-toolkit=13.0", "my app"}, rest: []string{"--device", "cuda"},
 		facts: toolchain.Facts{Toolkits: []cuda.Toolkit{old, used, newest}, Compilers: []hostcc.Compiler{tooNew, taken},
 			Driver:  gpu.Driver{Version: "570.10", CUDA: gpu.Version{Major: 12, Minor: 9}},
 			Devices: []gpu.Device{{Name: "A", Capability: gpu.Capability{Major: 12}}, {Name: "GTX 1080", Capability: gpu.Capability{Major: 6, Minor: 1}}}},
@@ -111,7 +113,7 @@ func TestFactsOfTheRoad(t *testing.T) {
 	}
 	tests := []struct {
 		name, log, id string
-		change        func(*situation)
+		change        func(*Situation)
 		here, command string
 	}{
 		{"the gate and the compiler that fits", "crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!", "gcc-too-new-for-cuda", nil,
@@ -121,27 +123,27 @@ func TestFactsOfTheRoad(t *testing.T) {
 			"CUDA 13.0 in /cuda-13.0 compiles for sm_75 to sm_121; CUDA 12.9 is here and compiles for compute_61; the GPU here is GTX 1080 (compute capability 6.1)",
 			"gpubuild run --features cuda --gpu-arch sm_120 'my app' --gpu-toolkit=12.9 -- --device cuda"},
 		{"an arch that no toolkit here knows: the GPU's own instead", "nvcc fatal   : Unsupported gpu architecture 'compute_130'", "arch-too-new-for-nvcc",
-			func(s *situation) { s.facts.Devices = s.facts.Devices[:1] },
+			func(s *Situation) { s.facts.Devices = s.facts.Devices[:1] },
 			"CUDA 13.0 in /cuda-13.0 compiles for sm_75 to sm_121; the GPU here is A (compute capability 12.0)",
 			"gpubuild run --features cuda --gpu-toolkit=13.0 'my app' --gpu-arch=sm_120 -- --device cuda"},
 		{"PTX that the driver refuses", "DriverError(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, \"the provided PTX\")", "unsupported-ptx-version", nil,
 			"driver 570.10 takes PTX up to CUDA 12.9; CUDA 13.0 in /cuda-13.0 is used; CUDA 12.9 is here, too",
 			"gpubuild run --features cuda --gpu-arch sm_120 'my app' --gpu-toolkit=12.9 --gpu-force-clean -- --device cuda"},
 		{"a toolkit that cudarc does not know", "Unsupported cuda toolkit version: `13.5`. Please raise a github issue.", "cudarc-unsupported-toolkit",
-			func(s *situation) { s.set.Toolkit = &newest },
+			func(s *Situation) { s.set.Toolkit = &newest },
 			"cudarc 0.19.2 knows CUDA up to 13.0; CUDA 13.5 in /cuda-13.5 is used; CUDA 13.0 is here, too",
 			"gpubuild run --features cuda --gpu-arch sm_120 'my app' --gpu-toolkit=13.0 -- --device cuda"},
 		{"no driver", "Unable to dynamically load the \"cuda\" shared library - searched", "dynload-cuda-driver",
-			func(s *situation) { s.facts.Driver, s.facts.Devices = gpu.Driver{}, nil },
+			func(s *Situation) { s.facts.Driver, s.facts.Devices = gpu.Driver{}, nil },
 			"there is no NVIDIA driver here", "gpubuild doctor --for prove"},
 		{"a library that lies in a toolkit", "app: error while loading shared libraries: libcurand.so.10: cannot open shared object file: No such file or directory", "libnvrtc-not-on-loader-path",
-			func(s *situation) {
+			func(s *Situation) {
 				s.binary = "target/debug/app"
 				s.find = func(l string) string { return "/has/" + l }
 			},
 			"libcurand.so.10 is in /has/libcurand.so.10", "LD_LIBRARY_PATH=/has/libcurand.so.10 target/debug/app"},
 		{"nothing fits and nothing is known", "crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!", "gcc-too-new-for-cuda",
-			func(s *situation) { *s = situation{again: s.again} }, "", "gpubuild --gpu-ccbin=/usr/bin/g++-13 --features cuda"},
+			func(s *Situation) { *s = Situation{again: s.again} }, "", "gpubuild --gpu-ccbin=/usr/bin/g++-13 --features cuda"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

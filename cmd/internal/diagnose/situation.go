@@ -1,29 +1,35 @@
-package app
+// Package diagnose says what a failure means on this machine: it fills the rules of toolchain/explain in with what the stages of a build
+// found, or with what a quick look finds. It reads and prints, and changes nothing.
+package diagnose
 
 import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
+	"gpubuild/features"
 	"gpubuild/features/catalog"
 	"gpubuild/features/manifest"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
-	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/explain"
 	"gpubuild/toolchain/hostcc"
 )
 
-// situation is what an explanation may say of this machine and this build: what the road found, or a quick look.
-type situation struct {
-	again, rest []string // the words of the command line, up to -- and behind it
+// Situation is what an explanation may say of this machine and this build: what the stages found, or a quick look.
+type Situation struct {
+	again, rest []string // the arguments of the command line, up to -- and behind it
+	valued      func(flag string) bool
 	windows     bool
 	facts       toolchain.Facts
 	set         toolchain.Set
@@ -36,7 +42,7 @@ type situation struct {
 }
 
 // words fills a rule's texts in with what is known here.
-func (s situation) words(f explain.Found) explain.Words {
+func (s Situation) words(f explain.Found) explain.Words {
 	facts := s.factsFor(f)
 	w := f.Words(facts)
 	if extra, ok := strings.CutPrefix(w.Command, facts[explain.Again]); ok && facts[explain.Again] != "" {
@@ -46,7 +52,7 @@ func (s situation) words(f explain.Found) explain.Words {
 }
 
 // command is the failed command with further flags of ours, which replace those of the same name.
-func (s situation) command(extra ...string) string {
+func (s Situation) command(extra ...string) string {
 	replaced := map[string]bool{}
 	for _, e := range extra {
 		name, _, _ := strings.Cut(e, "=")
@@ -59,7 +65,7 @@ func (s situation) command(extra ...string) string {
 			words = append(words, s.again[i])
 			continue
 		}
-		if f, ours := CargoFlag(strings.TrimPrefix(name, ownPrefix)); !attached && ours && f.Kind == cargo.Value {
+		if !attached && s.valued(name) {
 			i++ // its value is the next word
 		}
 	}
@@ -76,7 +82,7 @@ func (s situation) command(extra ...string) string {
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./\\~-]+$`)
 
 // quoted writes a word as the user's shell takes it: POSIX single quotes, on Windows double ones, which cmd and PowerShell both know.
-func (s situation) quoted(w string) string {
+func (s Situation) quoted(w string) string {
 	switch {
 	case plainWord.MatchString(w) && (s.windows || !strings.Contains(w, `\`)):
 		return w
@@ -87,8 +93,10 @@ func (s situation) quoted(w string) string {
 }
 
 // factsFor names what is known for one rule; the toolkit that would do instead and the library's place depend on what its line said.
-func (s situation) factsFor(f explain.Found) explain.Facts {
-	facts := explain.Facts{explain.Again: strings.Join(s.again, " "), explain.Binary: s.binary, explain.Images: s.images, explain.Package: s.member}
+func (s Situation) factsFor(f explain.Found) explain.Facts {
+	facts := explain.Facts{
+		explain.Again: strings.Join(s.again, " "), explain.Binary: s.binary, explain.Images: s.images, explain.Package: s.member,
+	}
 	if t := s.set.Toolkit; t != nil {
 		facts[explain.CUDA], facts[explain.Toolkit] = versionOr(t.Label, t.Version), t.Root
 		facts[explain.HostRange] = hostRange(t.Bounds, s.windows)
@@ -137,7 +145,8 @@ func versionOr(label string, v gpu.Version) string {
 	return v.String()
 }
 
-// hostRange words what a toolkit's header takes. _MSC_VER 19NN is toolset 14.NN since Visual Studio 2017 (1910, 14.10); earlier ones are not told.
+// hostRange words what a toolkit's header takes. _MSC_VER 19NN is toolset 14.NN since Visual Studio 2017 (1910, 14.10); earlier ones are
+// not told.
 func hostRange(b cuda.Bounds, windows bool) string {
 	switch {
 	case windows && b.MSCMax >= 1910 && b.MSCMax < 2000:
@@ -151,7 +160,7 @@ func hostRange(b cuda.Bounds, windows bool) string {
 }
 
 // compilers tells which host compiler was taken, which one nvcc would have taken and refuses, and which one fits.
-func (s situation) compilers(facts explain.Facts) {
+func (s Situation) compilers(facts explain.Facts) {
 	if c := s.set.Compiler; c != nil {
 		facts[explain.Compiler] = c.Named()
 	}
@@ -181,9 +190,9 @@ func (s situation) compilers(facts explain.Facts) {
 	}
 }
 
-// devices tells the GPU with the lowest capability, which decides what is built, and the arch with which the toolkit serves it: its own, or the
-// toolkit's newest, whose PTX a newer GPU takes.
-func (s situation) devices(facts explain.Facts) {
+// devices tells the GPU with the lowest capability, which decides what is built, and the arch with which the toolkit serves it: its own, or
+// the toolkit's newest, whose PTX a newer GPU takes.
+func (s Situation) devices(facts explain.Facts) {
 	devices := s.facts.Devices
 	if len(devices) == 0 {
 		devices = s.set.Devices
@@ -214,7 +223,7 @@ func (s situation) devices(facts explain.Facts) {
 }
 
 // otherToolkit is the version of the newest other toolkit here with which a failure would not come, as the rule says.
-func (s situation) otherToolkit(f explain.Found) string {
+func (s Situation) otherToolkit(f explain.Found) string {
 	used := s.set.Toolkit
 	wanted, _ := gpu.ParseArch(f.Values["arch"]) // what is no arch fits no toolkit
 	var best gpu.Version
@@ -229,7 +238,8 @@ func (s situation) otherToolkit(f explain.Found) string {
 		case "driver":
 			good = !s.facts.Driver.CUDA.IsZero() && t.Version.Compare(s.facts.Driver.CUDA) <= 0
 		case "arch":
-			good = !wanted.Capability.IsZero() && t.MaxArch != (gpu.Arch{}) && wanted.Capability.Compare(t.MinArch.Capability) >= 0 && wanted.Capability.Compare(t.MaxArch.Capability) <= 0
+			good = !wanted.Capability.IsZero() && t.MaxArch != (gpu.Arch{}) &&
+				wanted.Capability.Compare(t.MinArch.Capability) >= 0 && wanted.Capability.Compare(t.MaxArch.Capability) <= 0
 		case "newer":
 			good = used != nil && t.Version.Compare(used.Version) > 0
 		}
@@ -243,11 +253,24 @@ func (s situation) otherToolkit(f explain.Found) string {
 	return best.String()
 }
 
-// situation is what the road found, for the failures that came of it.
-func (j *journey) situation(ctx context.Context, found []explain.Found) situation {
-	s := situation{
-		again: append([]string{"gpubuild"}, j.typed...), windows: j.Host.OS == buildenv.Windows, facts: j.Facts, set: j.Set,
-		find: j.libraryDir,
+// Stages is what the stages of a build found, for the failures that came of it.
+type Stages struct {
+	Machine  *session.Machine
+	Typed    []string               // the command line
+	Valued   func(flag string) bool // whether a flag of ours takes the next argument as its value
+	Facts    toolchain.Facts
+	Set      toolchain.Set
+	Answer   *features.Answer   // nil: cargo has not answered
+	Project  *manifest.Project  // nil: none is open
+	Programs []cargorun.Program // that were built
+}
+
+// Here says what the stages found.
+func (st Stages) Here(ctx context.Context, found []explain.Found) Situation {
+	m := st.Machine
+	s := Situation{
+		again: append([]string{"gpubuild"}, st.Typed...), valued: st.Valued, windows: m.Host.OS == buildenv.Windows, facts: st.Facts, set: st.Set,
+		find: func(library string) string { return libraryDir(m, library) },
 	}
 	for i, w := range s.again {
 		if w == "--" {
@@ -255,33 +278,35 @@ func (j *journey) situation(ctx context.Context, found []explain.Found) situatio
 			break
 		}
 	}
-	if j.reach != nil {
-		s.cudarc, s.cudarcMax = j.reach.Cudarc, j.reach.CudarcMax
+	if st.Answer != nil {
+		s.cudarc, s.cudarcMax = st.Answer.Cudarc, st.Answer.CudarcMax
 	}
-	if j.Project != nil {
-		s.member = gpuMember(j.Project)
+	if st.Project != nil {
+		s.member = gpuMember(st.Project)
 	}
-	if len(j.programs) == 1 {
-		s.binary = j.Shown(j.programs[0].Path)
-		if r, err := j.scan(j.programs[0].Path); err == nil {
+	if len(st.Programs) == 1 {
+		s.binary = m.Shown(st.Programs[0].Path)
+		if r, err := proof.Scan(m, st.Programs[0].Path); err == nil {
 			s.images = proof.Line(r)
 		}
 	}
 	if asks(found, explain.GPU, explain.GPUArch) && len(s.facts.Devices) == 0 {
-		_, s.facts.Devices, _ = driver.Inventory(ctx, j.Host, j.Runner, j.Self)
+		_, s.facts.Devices, _ = driver.Inventory(ctx, m.Host, m.Runner, m.Self)
 	}
 	return s
 }
 
-// lookAt is situation for what was found.
-func (j *journey) lookAt(ctx context.Context) func([]explain.Found) situation {
-	return func(found []explain.Found) situation { return j.situation(ctx, found) }
+// OfBinary is the situation of a program that the user named.
+func (s Situation) OfBinary(shown, images string) Situation {
+	s.binary, s.images = shown, images
+	return s
 }
 
-// lookAround is a quick look at the machine for `gpubuild explain LOG`: only what the rules that were found speak of is looked for. The log may come
-// from another machine, so what comes of it is told apart.
-func (a *app) lookAround(ctx context.Context, found []explain.Found) situation {
-	s := situation{again: []string{"gpubuild", "--features", "cuda"}, windows: a.Host.OS == buildenv.Windows, find: a.libraryDir}
+// LookAround is a quick look at the machine for `gpubuild explain LOG`: only what the rules that were found speak of is looked for. The log
+// may come from another machine, so what comes of it is told apart.
+func LookAround(ctx context.Context, m *session.Machine, found []explain.Found) Situation {
+	s := Situation{again: []string{"gpubuild", "--features", "cuda"}, windows: m.Host.OS == buildenv.Windows,
+		find: func(library string) string { return libraryDir(m, library) }}
 	needed := false
 	for _, f := range found {
 		needed = needed || len(f.Names()) > 0
@@ -289,31 +314,32 @@ func (a *app) lookAround(ctx context.Context, found []explain.Found) situation {
 	if !needed {
 		return s
 	}
-	s.facts.Driver = driver.Version(a.Host)
-	s.facts.Toolkits = a.toolkits(nil)
+	s.facts.Driver = driver.Version(m.Host)
+	s.facts.Toolkits = proof.Toolkits(m, nil)
 	if asks(found, explain.HostRange, explain.Compiler, explain.CompilerFits, explain.CCBin) {
-		s.facts.Compilers, s.facts.MSVC = tools.Compilers(ctx, a.Machine)
+		s.facts.Compilers, s.facts.MSVC = tools.Compilers(ctx, m)
 	}
 	if asks(found, explain.CUDNN) {
 		var roots []string
 		for _, t := range s.facts.Toolkits {
 			roots = append(roots, t.Root)
 		}
-		s.facts.CUDNN = cudnn.Find(a.Host, roots, nil)
+		s.facts.CUDNN = cudnn.Find(m.Host, roots, nil)
 	}
 	if asks(found, explain.GPU, explain.GPUArch) {
-		_, s.facts.Devices, _ = driver.Inventory(ctx, a.Host, a.Runner, a.Self)
+		_, s.facts.Devices, _ = driver.Inventory(ctx, m.Host, m.Runner, m.Self)
 	}
 	// The toolkit that a build would take; where none can be chosen, the first that is there is still worth naming.
-	chosen, err := toolchain.Choose(s.facts, toolchain.Needs{NVCC: true, CUDA: true, HostCompiler: len(s.facts.Compilers) > 0}, toolchain.Wish{})
+	needs := toolchain.Needs{NVCC: true, CUDA: true, HostCompiler: len(s.facts.Compilers) > 0}
+	chosen, err := toolchain.Choose(s.facts, needs, toolchain.Wish{})
 	switch {
 	case err == nil:
 		s.set = toolchain.Set{Toolkit: chosen.Toolkit, Compiler: chosen.Compiler, Devices: s.facts.Devices}
 	case len(s.facts.Toolkits) > 0:
 		s.set.Toolkit = &s.facts.Toolkits[0]
 	}
-	if file, err := manifest.Find(a.Host, a.Host.Cwd); err == nil {
-		if p, err := manifest.Load(a.Host, file); err == nil {
+	if file, err := manifest.Find(m.Host, m.Host.Cwd); err == nil {
+		if p, err := manifest.Load(m.Host, file); err == nil {
 			s.member = gpuMember(p)
 		}
 	}
@@ -323,7 +349,7 @@ func (a *app) lookAround(ctx context.Context, found []explain.Found) situation {
 func asks(found []explain.Found, names ...string) bool {
 	for _, f := range found {
 		for _, n := range f.Names() {
-			if contains(names, n) {
+			if slices.Contains(names, n) {
 				return true
 			}
 		}
@@ -345,16 +371,17 @@ func gpuMember(p *manifest.Project) string {
 	return name
 }
 
-// libraryDir finds a library that a failure names, such as cudart, libcudart.so.13 or nvrtc-builtins64_129.dll, in the toolkits and cuDNNs here.
-func (a *app) libraryDir(library string) string {
-	toolkits := a.toolkits(nil)
-	dirs := a.libraryDirs(toolkits)
+// libraryDir finds a library that a failure names, such as cudart, libcudart.so.13 or nvrtc-builtins64_129.dll, in the toolkits and cuDNNs
+// here.
+func libraryDir(m *session.Machine, library string) string {
+	toolkits := proof.Toolkits(m, nil)
+	dirs := proof.LibraryDirs(m, toolkits)
 	for _, t := range toolkits {
 		dirs = append(dirs, t.Bin)
 	}
 	for _, name := range []string{library, "lib" + library + ".so", library + ".lib", "lib" + library + ".a", library + ".dll"} {
 		for _, d := range dirs {
-			if d != "" && a.Host.IsFile(a.Host.Join(d, name)) {
+			if d != "" && m.Host.IsFile(m.Host.Join(d, name)) {
 				return d
 			}
 		}

@@ -1,0 +1,137 @@
+package diagnose
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/driver"
+	"gpubuild/gpu/fatbin"
+	"gpubuild/toolchain/explain"
+)
+
+// Here says what is known of this machine and this build that the rules which were found speak of.
+type Here func(ctx context.Context, found []explain.Found) Situation
+
+// Build says after cargo's own output what the cause of a failed build is, if it is known. What is unknown needs no words: cargo said it.
+func Build(ctx context.Context, m *session.Machine, built cargorun.Built, here Here) (finding.Finding, bool) {
+	answer := built.Answer
+	if !answer.Known() {
+		if built.Unread {
+			m.Shell.Note("gpubuild did not read along on this terminal; to look for a known cause, add 2>&1 | gpubuild explain")
+		}
+		return finding.Finding{}, false
+	}
+	f := answer.Found[0]
+	words := here(ctx, answer.Found[:1]).words(f)
+	printCause(m, f.Text, answer, words)
+	return causeFinding(f, words), true
+}
+
+// Program says after a program's own output, and after the verdict, what its failure means, if that is known: by its output where that
+// could be read, else by its exit status and what gpubuild found itself.
+func Program(ctx context.Context, m *session.Machine, e proof.Ending, here Here) []finding.Finding {
+	if e.Heard.Rules == nil || e.Code == 0 && !e.OnCPU {
+		return nil
+	}
+	answer, heard := e.Heard.Answer(m.Host)
+	by := ""
+	if e.Code == 127 && !answer.Known() && len(e.Missing) > 0 {
+		// What glibc's ld.so would have written (elf/dl-load.c); that it ends with 127 is its own, too (elf/rtld.c).
+		own := explain.NewWatcher(e.Heard.Rules)
+		for _, lib := range e.Missing {
+			_, _ = fmt.Fprintf(own, "%s: error while loading shared libraries: %s: "+
+				"cannot open shared object file: No such file or directory\n", e.Program, lib)
+		}
+		answer = own.Answer()
+		by = "exit status 127, and " + strings.Join(e.Missing, ", ") + " is found nowhere that the loader of " + e.Program + " looks"
+	}
+	if answer.Known() {
+		f := answer.Found[0]
+		words := here(ctx, answer.Found[:1]).words(f)
+		if by == "" {
+			by = f.Text
+		}
+		printCause(m, by, answer, words)
+		return []finding.Finding{causeFinding(f, words)}
+	}
+	if e.Code == 0 {
+		return nil
+	}
+	if why := uncovered(ctx, m, e.Program); why != "" {
+		m.Shell.Loud("Explaining", "%s may have failed because its device code does not run here: %s", e.Program, why)
+		return nil
+	}
+	if heard && e.Signal != "" && e.Verb == "run" { // of a test cargo says it
+		m.Shell.Error("%s%s", e.Program, cargorun.Ended(e.Code))
+	}
+	if heard || !telling(e) {
+		return nil
+	}
+	m.Shell.Note("%s%s; gpubuild leaves a program's terminal alone: with 2>&1 | gpubuild explain - behind the command its words are looked at",
+		e.Program, cargorun.Ended(e.Code))
+	return nil
+}
+
+// telling says whether an exit status is worth a word where nothing was heard: a test that fails says itself what was wrong.
+func telling(e proof.Ending) bool {
+	return e.Verb != "test" && e.Verb != "bench" || e.Code == 127 || e.Code > 128
+}
+
+// uncovered says why no device here runs what a file holds; empty when one does, or when nothing is known.
+func uncovered(ctx context.Context, m *session.Machine, path string) string {
+	r, err := proof.Scan(m, m.Host.Abs(path))
+	if err != nil || len(r.Images) == 0 {
+		return ""
+	}
+	d, devices, _ := driver.Inventory(ctx, m.Host, m.Runner, m.Self)
+	why := ""
+	for _, dev := range devices {
+		c := fatbin.Coverage(r.Images, dev.Capability, d.CUDA)
+		if c.Runs || dev.Capability.IsZero() {
+			return ""
+		}
+		why = dev.Name + ": " + c.Why
+	}
+	return why
+}
+
+// printCause words the first cause of an answer; by is what it was known by.
+func printCause(m *session.Machine, by string, answer explain.Answer, words explain.Words) {
+	f := answer.Found[0]
+	m.Shell.Loud("Explaining", "%s", by)
+	m.Shell.Loud("", "%s [%s]", words.Cause, f.ID)
+	if len(words.Here) > 0 {
+		m.Shell.Loud("", "here: %s", strings.Join(words.Here, "; "))
+	}
+	if len(f.Source) > 0 {
+		m.Shell.Detail("source: %s", strings.Join(f.Source, "\n"+strings.Repeat(" ", 13)+"source: "))
+	}
+	for _, more := range answer.Found[1:] {
+		if more.Kind == explain.Cause {
+			m.Shell.Loud("", "also possible: %s (gpubuild explain %s)", more.Text, more.ID)
+		}
+	}
+	fix := words.Fix
+	if words.Command != "" {
+		fix += "\n      " + words.Command
+	}
+	m.Shell.Hint(fix)
+}
+
+// causeFinding is a cause as machines read it.
+func causeFinding(f explain.Found, words explain.Words) finding.Finding {
+	fix := words.Fix
+	if words.Command != "" {
+		fix += "\n" + words.Command
+	}
+	severity := finding.Error
+	if f.Kind == explain.Note {
+		severity = finding.Note
+	}
+	return finding.Finding{ID: "explain." + f.ID, Severity: severity, Message: sentence(words), Line: f.Line, Fix: fix, Evidence: f.Text}
+}

@@ -1,0 +1,156 @@
+package diagnose
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/toolchain/explain"
+)
+
+// fullCauses is how many causes are told in full; the others get a line each.
+const fullCauses = 3
+
+// Log is what is known of the failures in a log.
+type Log struct {
+	Name  string `json:"log,omitempty"`
+	Known bool   `json:"known"`
+	explain.Answer
+	Found []Cause `json:"found"` // in place of Answer's: with the texts filled in
+}
+
+// Cause is a known cause with its texts filled in.
+type Cause struct {
+	explain.Found
+	explain.Words
+}
+
+// fillIn words what was found, with what is known here.
+func fillIn(found []explain.Found, s Situation) []Cause {
+	out := make([]Cause, len(found))
+	for i, f := range found {
+		out[i] = Cause{f, s.words(f)}
+	}
+	return out
+}
+
+// ReadLog looks for known causes in a log; name is how the user called it, - for standard input.
+func ReadLog(ctx context.Context, m *session.Machine, rules *explain.Rules, name string, r io.Reader) (Log, error) {
+	answer, err := explain.Read(rules, r)
+	if err != nil {
+		return Log{}, &exit.UsageError{
+			What: fmt.Sprintf("reading the log %s: %v", name, err), Fix: "name a file that you may read, or - for standard input",
+		}
+	}
+	return Log{name, answer.Known(), answer, fillIn(answer.Found, LookAround(ctx, m, answer.Found))}, nil
+}
+
+// Findings are the causes as machines read them.
+func (l Log) Findings() []finding.Finding {
+	var out []finding.Finding
+	for _, c := range l.Found {
+		f := causeFinding(c.Found, c.Words)
+		if l.Name != "-" {
+			f.Path = l.Name
+		}
+		out = append(out, f)
+	}
+	return out
+}
+
+// Text words what is known of a log.
+func (l Log) Text() string {
+	answer, causes := l.Answer, l.Found
+	var b strings.Builder
+	size := fmt.Sprintf("%d lines", answer.Lines)
+	if answer.Lines == 1 {
+		size = "1 line"
+	}
+	switch {
+	case !answer.Known() && len(answer.Errors) == 0:
+		fmt.Fprintf(&b, "nothing in %s looks like a failure of a GPU build\n", size)
+	case !answer.Known():
+		fmt.Fprintf(&b, "unknown: none of the failures that gpubuild knows is in these %s. The first lines that look like errors:\n", size)
+		for _, e := range answer.Errors {
+			fmt.Fprintf(&b, "%8d  %s\n", e.Line, e.Text)
+		}
+	}
+	for i, f := range causes {
+		if i > 0 || !answer.Known() {
+			b.WriteByte('\n')
+		}
+		if i >= fullCauses || i > 0 && f.Kind != explain.Cause {
+			fmt.Fprintf(&b, "also, %s: %s\n%8d  %s\n", f.Kind, f.ID, f.Line, f.Text)
+			continue
+		}
+		times := ""
+		if f.Count > 1 {
+			times = fmt.Sprintf(", %d times", f.Count)
+		}
+		fmt.Fprintf(&b, "%s (%s%s)\n%8d  %s\n", f.ID, f.Stage, times, f.Line, f.Text)
+		writeRule(&b, f.Source, f.Words)
+	}
+	return b.String()
+}
+
+// sentence is a cause with what makes it so here.
+func sentence(w explain.Words) string {
+	if len(w.Here) == 0 {
+		return w.Cause
+	}
+	return w.Cause + " Here: " + strings.Join(w.Here, "; ") + "."
+}
+
+func writeRule(b *strings.Builder, source []string, w explain.Words) {
+	for _, part := range []struct{ name, text string }{
+		{"cause", w.Cause}, {"here", strings.Join(w.Here, "\n")}, {"fix", w.Fix}, {"command", w.Command}, {"source", strings.Join(source, "\n")},
+	} {
+		if part.text != "" {
+			fmt.Fprintf(b, "%9s: %s\n", part.name, strings.ReplaceAll(part.text, "\n", "\n"+strings.Repeat(" ", 11)))
+		}
+	}
+}
+
+// Meaning is what is known of a code.
+type Meaning struct {
+	Code  string          `json:"code"`
+	Exit  string          `json:"exit,omitempty"` // as an exit code of gpubuild
+	Rules []*explain.Rule `json:"rules"`
+}
+
+// MeaningOf answers what a code means: an exit code of gpubuild, a rule's id, or a code that rules name.
+func MeaningOf(rules *explain.Rules, code string) (Meaning, bool) {
+	m := Meaning{Code: code, Rules: append([]*explain.Rule{}, rules.Lookup(code)...)}
+	if n, err := strconv.Atoi(code); err == nil {
+		for _, e := range exit.Codes {
+			if e.Code == n {
+				m.Exit = e.Meaning
+			}
+		}
+	}
+	return m, len(m.Rules) > 0 || m.Exit != ""
+}
+
+// Text words what a code means.
+func (m Meaning) Text() string {
+	var b strings.Builder
+	if m.Exit != "" {
+		fmt.Fprintf(&b, "%s as an exit code of gpubuild: %s\n", m.Code, m.Exit)
+	}
+	for i, r := range m.Rules {
+		if i > 0 || m.Exit != "" {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s (%s)\n", r.ID, r.Stage)
+		if len(r.Examples) > 0 {
+			fmt.Fprintf(&b, "%9s: %s\n", "text", strings.ReplaceAll(strings.TrimSpace(r.Examples[0]), "\n", "\n"+strings.Repeat(" ", 11)))
+		}
+		writeRule(&b, r.Source, explain.Found{Rule: r}.Words(nil))
+	}
+	return b.String()
+}
