@@ -23,7 +23,7 @@ var layers = [][]string{
 	{"features", "gpu/verify", "toolchain", "toolchain/install"},
 	{"cmd/internal/config", "cmd/internal/console", "cmd/internal/version"},
 	{"cmd/internal/audit", "cmd/internal/receipt", "cmd/internal/session"},
-	{"cmd/internal/tools"},
+	{"cmd/internal/featurecheck", "cmd/internal/tools"},
 	{"cmd/internal/cargorun"},
 	{"cmd/internal/fresh", "cmd/internal/proof"},
 	{"cmd/internal/diagnose"},

@@ -1,6 +1,7 @@
 package cargo
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -49,6 +50,17 @@ func (e *RefusedError) Error() string {
 func (e *RefusedError) Hint() string { return e.Fix }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
+
+// FirstLine is the first line of what cargo said where an error is its refusal, else of the error.
+func FirstLine(err error) string {
+	text := err.Error()
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		text = strings.TrimSpace(string(refused.Stderr))
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
 
 // AnswerError says that cargo answered something that is not what such a question is answered with.
 type AnswerError struct {

@@ -2,12 +2,18 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/featurecheck"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
@@ -18,6 +24,7 @@ func runFeatures(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if err := o.checkFeatures(); err != nil {
 		return err
 	}
+	a.speakLike(l)
 	switch {
 	case o.ManifestOnly:
 		return a.runManifests(ctx, o, l)
@@ -28,31 +35,44 @@ func runFeatures(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	case o.Route:
 		return a.runRoute(ctx, o, l)
 	}
-	j, err := a.lookAt(ctx, o, l)
-	if err != nil {
+	j, err := featurecheck.Open(ctx, a.Machine, l, featurecheck.Options{Strict: o.Strict})
+	switch {
+	case err != nil:
 		return err
-	}
-	return a.tellFeatures(j)
-}
-
-// tellFeatures says what was asked about a build.
-func (a *app) tellFeatures(j *journey) error {
-	o := j.options
-	if o.Why != "" {
-		return a.explain(j)
-	}
-	if o.Graph != "" {
-		return a.draw(j)
+	case o.Why != "":
+		return a.tellWhy(o, j)
+	case o.Graph != "":
+		return a.draw(o, j)
 	}
 	if o.JSON == nil {
-		if err := a.printFeatures(j); err != nil {
+		if _, err := io.WriteString(a.Shell.Out, report.FeatureTable(j.Answer)); err != nil {
 			return err
 		}
+		for _, f := range j.Findings() {
+			a.Shell.Finding(f)
+		}
+		tellUnasked(j)
 	}
-	return a.end(o, reachEnd(j.reach.Stops), j.reachResult("features"), struct {
+	return a.endFeatures(o, j, nil)
+}
+
+// endFeatures renders what is said of the features of a build; fixes are nil unless they were asked for.
+func (a *app) endFeatures(o Options, j featurecheck.Judged, fixes []featurecheck.Fix) error {
+	r := report.ReachResult(report.Stages{
+		Verb: "features", Manifest: a.Shown(j.Session.Project.Manifest), Answer: j.Answer, Asked: j.Session.Line.Features, Findings: j.Findings(),
+	})
+	var answer any = struct {
 		*features.Answer
 		Findings *struct{} `json:"findings,omitempty"` // the envelope has them
-	}{Answer: j.reach})
+	}{Answer: j.Answer}
+	if fixes != nil {
+		answer = struct {
+			*features.Answer
+			Findings *struct{}          `json:"findings,omitempty"`
+			Fixes    []featurecheck.Fix `json:"mends"`
+		}{Answer: j.Answer, Fixes: fixes}
+	}
+	return a.end(o, reachEnd(j.Answer.Stops), r, answer)
 }
 
 // checkFeatures refuses flags of `features` that say nothing together.
@@ -80,24 +100,26 @@ func (o Options) checkFeatures() error {
 	return nil
 }
 
-// explain is features --why.
-func (a *app) explain(j *journey) error {
-	in, err := j.heard()
+// tellWhy is features --why.
+func (a *app) tellWhy(o Options, j featurecheck.Judged) error {
+	crate, feature, _ := strings.Cut(o.Why, "/")
+	view, err := j.Input.View(a.Host)
 	if err != nil {
 		return err
 	}
-	crate, feature, _ := strings.Cut(j.options.Why, "/")
-	view, err := in.View(j.Host)
-	if err != nil {
-		return err
-	}
-	reasons := view.Explain(in.Request, crate, feature, j.Shown)
-	if j.options.JSON != nil {
-		return a.answer(j.options, "features-why", true, nil, struct {
+	reasons := view.Explain(j.Input.Request, crate, feature, a.Shown)
+	if o.JSON != nil {
+		return a.answer(o, "features-why", true, nil, struct {
 			Via     string         `json:"via"`
 			Reasons []graph.Reason `json:"reasons"`
-		}{j.reach.Via, reasons})
+		}{j.Answer.Via, reasons})
 	}
+	_, err = io.WriteString(a.Shell.Out, whyText(a.Machine, reasons))
+	return err
+}
+
+// whyText words why a feature is on or off.
+func whyText(m *session.Machine, reasons []graph.Reason) string {
 	var b strings.Builder
 	for _, r := range reasons {
 		what := orWord(strings.TrimSpace(r.Crate+" "+r.Version), r.Crate)
@@ -114,7 +136,7 @@ func (a *app) explain(j *journey) error {
 		for i, s := range r.Steps {
 			place := ""
 			if s.Line > 0 {
-				place = fmt.Sprintf("  (%s:%d)", a.Shown(s.Manifest), s.Line)
+				place = fmt.Sprintf("  (%s:%d)", m.Shown(s.Manifest), s.Line)
 			}
 			fmt.Fprintf(&b, "  %s%s%s\n", strings.Repeat("→ ", min(i, 1)), s.Text, place)
 		}
@@ -122,21 +144,16 @@ func (a *app) explain(j *journey) error {
 			fmt.Fprintf(&b, "  %s\n", s)
 		}
 	}
-	_, err = io.WriteString(a.Shell.Out, b.String())
-	return err
+	return b.String()
 }
 
 // draw is features --graph.
-func (a *app) draw(j *journey) error {
-	in, err := j.heard()
+func (a *app) draw(o Options, j featurecheck.Judged) error {
+	view, err := j.Input.View(a.Host)
 	if err != nil {
 		return err
 	}
-	view, err := in.View(j.Host)
-	if err != nil {
-		return err
-	}
-	text, err := view.Draw(in.Request, j.options.Graph)
+	text, err := view.Draw(j.Input.Request, o.Graph)
 	if err != nil {
 		return err
 	}
@@ -146,55 +163,182 @@ func (a *app) draw(j *journey) error {
 
 // runFix is features --fix.
 func (a *app) runFix(ctx context.Context, o Options, l cargo.Line) error {
-	plan := &planned{}
-	j, done, err := a.mendFeatures(ctx, o, l, plan)
+	fixer := featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun})
+	j, err := fixer.Fix(ctx, l)
 	if err != nil {
 		return err
 	}
-	plan.tell(j, done)
-	j.tellLock(done)
+	fixes := fixer.Fixes(j.Session.Project)
+	a.tellLock(fixer, j.Session)
 	if o.JSON == nil {
-		for _, m := range done {
-			if _, err := io.WriteString(a.Shell.Out, m.Diff); err != nil {
+		for _, fix := range fixes {
+			if _, err := io.WriteString(a.Shell.Out, fix.Diff); err != nil {
 				return err
 			}
-			if m.Outcome == "refused" && o.DryRun {
-				a.Shell.Warning("%s: the mend is %s: %s", a.Shown(m.Edits[0].Manifest), m.Outcome, m.Why)
+			if fix.Outcome == featurecheck.Refused && o.DryRun {
+				a.Shell.Warning("%s: the mend is %s: %s", a.Shown(fix.Edits[0].Manifest), fix.Outcome, fix.Why)
 			}
 		}
 		switch {
-		case len(done) > 0:
-		case j.reach.Stops:
+		case len(fixes) > 0:
+		case j.Answer.Stops:
 			a.Shell.Note("nothing is written: manifests of this workspace alone do not mend it")
 		default:
 			a.Shell.Note("no edge of this workspace's manifests is missing")
 		}
-		for _, f := range j.findings {
+		for _, f := range j.Findings() {
 			a.Shell.Finding(f)
 		}
 	}
-	return a.end(o, reachEnd(j.reach.Stops), j.reachResult("features"), struct {
-		*features.Answer
-		Findings *struct{} `json:"findings,omitempty"` // the envelope has them
-		Mends    []mended  `json:"mends"`
-	}{Answer: j.reach, Mends: append([]mended{}, done...)})
+	return a.endFeatures(o, j, fixes)
 }
 
-// printFeatures prints for each root a table of what is linked, then the paths of the features, then what is needed.
-func (a *app) printFeatures(j *journey) error {
-	if _, err := io.WriteString(a.Shell.Out, featureTable(j.reach)); err != nil {
+// tellLock says once that the lock file is to be brought up to date.
+func (a *app) tellLock(fixer *featurecheck.Fixer, s *session.Session) {
+	if fixer.LockLags() {
+		a.Shell.Warning("%s does not hold what the manifests lead to; it is left as it was: `cargo update --workspace` mends it", a.Shown(s.Project.LockPath))
+	}
+}
+
+// runManifests is features --manifest-only.
+func (a *app) runManifests(ctx context.Context, o Options, l cargo.Line) error {
+	s, err := session.Open(a.Machine, l)
+	if err != nil {
 		return err
 	}
-	for _, f := range j.findings {
-		a.Shell.Finding(f)
+	checked, err := featurecheck.Manifests(ctx, s)
+	if err != nil {
+		return err
 	}
-	j.tellUnasked()
+	return a.tellChecked(o, checked, nil)
+}
+
+// runLint is features --lint: every member's GPU features, as cargo answers them; with --fix the faults are fixed.
+func (a *app) runLint(ctx context.Context, o Options, l cargo.Line) error {
+	var fixer *featurecheck.Fixer
+	if o.Fix {
+		fixer = featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Certain: true})
+	}
+	checked, err := featurecheck.Lint(ctx, a.Machine, l, o.Strict, fixer)
+	if err != nil {
+		return err
+	}
+	var fixes []featurecheck.Fix
+	if o.Fix {
+		fixes = fixer.Fixes(checked.Session.Project)
+		a.tellLock(fixer, checked.Session)
+	}
+	return a.tellChecked(o, checked, fixes)
+}
+
+// tellChecked prints or writes what came of the questions, and ends with 10 where one of them is an alarm.
+func (a *app) tellChecked(o Options, checked featurecheck.Checked, fixes []featurecheck.Fix) error {
+	sum := checked.Summary(o.Strict || checked.Session.Config.Strict.Value, a.Shell.Verbose)
+	if o.JSON == nil {
+		for _, fix := range fixes {
+			if _, err := io.WriteString(a.Shell.Out, fix.Diff); err != nil {
+				return err
+			}
+		}
+		for _, f := range sum.Findings {
+			a.Shell.Finding(f)
+		}
+		for _, q := range checked.Questions {
+			if !q.Decided {
+				a.Shell.Note("not decided here: `%s`%s: %s", q.Feature, q.Of(), strings.Join(q.Open, "; "))
+			}
+		}
+		a.Shell.Status("Checked", "%d GPU features of the workspace's members, %d decided", len(checked.Questions), sum.Decided)
+	}
+	r := report.Result{Verb: "features-lint", Project: a.Shown(checked.Session.Project.Manifest), Findings: sum.Findings}
+	for _, q := range checked.Questions {
+		c := report.Check{ID: report.CheckReach, Name: q.Feature + q.Of(), State: report.Passed}
+		switch {
+		case !q.Decided:
+			c.State, c.Message = report.Skipped, "not decided here: "+strings.Join(q.Open, "; ")
+		case q.Stops:
+			c.State, c.Message = report.Failed, "it does not reach"
+		}
+		r.Checks = append(r.Checks, c)
+	}
+	return a.end(o, reachEnd(sum.Stops), r, struct {
+		Questions []*featurecheck.Question `json:"questions"`
+		Fixes     []featurecheck.Fix       `json:"mends,omitempty"`
+	}{append([]*featurecheck.Question{}, checked.Questions...), fixes})
+}
+
+// runRoute is features --route: a command line that carries the feature to where it stops, found without a change to any manifest.
+func (a *app) runRoute(ctx context.Context, o Options, l cargo.Line) error {
+	look := featurecheck.Options{Strict: o.Strict}
+	j, err := featurecheck.Open(ctx, a.Machine, l, look)
+	var refused *cargo.RefusedError
+	var gaps []features.Gap
+	if errors.As(err, &refused) {
+		var without featurecheck.Undeclared
+		without, err = featurecheck.OpenWithout(ctx, a.Machine, l, look, err)
+		j, gaps = without.Judged, without.Gaps
+	}
+	if err != nil {
+		return err
+	}
+	found, err := featurecheck.FindRoutes(ctx, j, gaps, featurecheck.WholeSearch)
+	if err != nil {
+		return err
+	}
+	if !found.Found() {
+		if found, err = found.Explain(j); err != nil {
+			return err
+		}
+	}
+	if o.JSON != nil {
+		err = a.answer(o, "features-route", found.Found(), j.Findings(), found)
+	} else {
+		err = a.tellRoutes(j, found)
+	}
+	if err == nil && !found.Found() {
+		return exit.Code(exit.Unreached)
+	}
+	return err
+}
+
+func (a *app) tellRoutes(j featurecheck.Judged, found featurecheck.Routed) error {
+	switch {
+	case found.Already:
+		a.Shell.Note("this command line reaches as it is")
+		_, err := fmt.Fprintln(a.Shell.Out, buildenv.PosixWords(append([]string{"gpubuild"}, j.Session.Line.Words()...)...))
+		return err
+	case len(found.Routes) > 0:
+		for _, r := range found.Routes {
+			if _, err := fmt.Fprintln(a.Shell.Out, r.Command); err != nil {
+				return err
+			}
+		}
+		a.Shell.Note("by cargo's answer (%s) %s; nothing was written", found.Routes[0].Via, found.Lacked())
+		return nil
+	}
+	a.Shell.Error("no command line was found by which %s (cargo was asked about %d) [%s]", found.Lacked(), found.Asked, features.IDUnreached)
+	for _, b := range found.Blocks {
+		a.Shell.Note("%s", b.Why)
+	}
+	if len(found.Blocks) == 0 {
+		for _, f := range j.Findings() {
+			if f.Severity == finding.Error {
+				a.Shell.Note("%s", f.Message)
+			}
+		}
+	}
+	switch {
+	case j.Fixable():
+		a.Shell.Hint("gpubuild features --fix writes the missing edge into a manifest of this workspace")
+	case found.Diff != "":
+		a.Shell.Hint("a dependency of the package's own would carry it (cargo was not asked about this):\n" + strings.TrimRight(found.Diff, "\n"))
+	}
 	return nil
 }
 
 // tellUnasked says that the answer is about the default features where none was asked for.
-func (j *journey) tellUnasked() {
-	r := j.request()
+func tellUnasked(j featurecheck.Judged) {
+	r, p, shell := j.Input.Request, j.Session.Project, j.Session.Machine.Shell
 	if strings.Trim(strings.Join(r.Features, ""), ", \t") != "" || r.AllFeatures {
 		return
 	}
@@ -202,28 +346,25 @@ func (j *journey) tellUnasked() {
 	if r.NoDefault {
 		what = "no features at all"
 	}
-	j.Shell.Note("no --features were given: this is the build with %s", what)
-	selected, _ := j.Project.Selection(r)
-	for _, q := range j.Project.Questions(r.GPUFeatures) {
-		if slices.Contains(selected, q.Package) && !j.isOn(q) {
+	shell.Note("no --features were given: this is the build with %s", what)
+	selected, _ := p.Selection(r)
+	for _, q := range p.Questions(r.GPUFeatures) {
+		if slices.Contains(selected, q.Package) && !isOn(j.Answer, q) {
 			words := []string{"gpubuild", "features"}
-			if len(selected) > 1 || q.Package != j.Project.Selected {
+			if len(selected) > 1 || q.Package != p.Selected {
 				words = append(words, "-p", q.Package.Name)
 			}
-			j.Shell.Hint(buildenv.PosixWords(append(words, "--features", q.Feature)...))
+			shell.Hint(buildenv.PosixWords(append(words, "--features", q.Feature)...))
 			return
 		}
 	}
 }
 
 // isOn says whether a member's GPU feature is on in a root of the build.
-func (j *journey) isOn(q manifest.Question) bool {
-	for _, r := range j.reach.Roots {
-		if r.Package == q.Package.Name && slices.Contains(r.Asked, q.Feature) {
-			return true
-		}
-	}
-	return false
+func isOn(answer *features.Answer, q manifest.Question) bool {
+	return slices.ContainsFunc(answer.Roots, func(r features.Root) bool {
+		return r.Package == q.Package.Name && slices.Contains(r.Asked, q.Feature)
+	})
 }
 
 func orWord(s, other string) string {

@@ -1,13 +1,9 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"os"
-	"slices"
 
-	"gpubuild/buildenv/cache"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
@@ -50,7 +46,7 @@ func (j *journey) install(ctx context.Context) error {
 	j.trace.Phase("features")
 	err := j.step(ctx, report.CheckReach, func(ctx context.Context) error {
 		// cargo install reads no lock file without --locked, and writes none.
-		if _, err := j.lockAsItWas(func() error { return j.askCargo(ctx) }); err != nil {
+		if _, err := j.session.KeepLock(func() error { return j.askCargo(ctx) }); err != nil {
 			return err
 		}
 		return j.checkReach()
@@ -60,7 +56,7 @@ func (j *journey) install(ctx context.Context) error {
 		j.Line = typed
 		err := j.plainCargo(ctx, typed, j.Host.Env)
 		if err == nil {
-			j.Shell.Warning("installed without a check of its features: cargo refuses the question: %s", firstLine(refused))
+			j.Shell.Warning("installed without a check of its features: cargo refuses the question: %s", cargo.FirstLine(refused))
 		}
 		return err
 	}
@@ -74,37 +70,3 @@ func (j *journey) install(ctx context.Context) error {
 	j.trace.Phase(report.PhaseCargo)
 	return j.step(ctx, report.CheckBuild, func(ctx context.Context) error { return j.plainCargo(ctx, typed, j.Env) })
 }
-
-// lockAsItWas does something that lets cargo write Cargo.lock, and puts that back as it was, or takes it away again; changed says that it had to.
-func (j *journey) lockAsItWas(do func() error) (changed bool, err error) {
-	path := j.Host.Real(j.Project.LockPath)
-	mode := os.FileMode(0o644)
-	read := func() ([]byte, bool, error) {
-		fi, err := j.Host.Files.Stat(path)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, false, nil
-		}
-		if err != nil {
-			return nil, false, err
-		}
-		mode = fi.Mode().Perm()
-		data, err := j.Host.ReadFile(path, lockLimit)
-		return data, true, err
-	}
-	old, there, err := read()
-	if err != nil {
-		return false, err
-	}
-	was := mode
-	err = do()
-	now, is, readErr := read()
-	switch {
-	case readErr == nil && there == is && bytes.Equal(old, now):
-		return false, err
-	case !there:
-		return true, errors.Join(err, os.Remove(path))
-	}
-	return true, errors.Join(err, cache.WriteFile(path, slices.Clip(old), was))
-}
-
-const lockLimit = 64 << 20

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -35,33 +36,17 @@ func toolOptions(o Options) tools.Options {
 	return tools.Options{Toolkit: o.Toolkit, Arch: o.Arch, CCBin: o.CCBin, Backend: o.Backend}
 }
 
-// lookAt opens the project that one of our own verbs is about and asks cargo, writing nothing of the user's.
-func (a *app) lookAt(ctx context.Context, o Options, l cargo.Line) (*journey, error) {
-	return a.looking(ctx, o, l, false)
-}
-
-// lookAtPlaces is lookAt where it is to be known where cargo builds, too.
+// lookAtPlaces opens the project that one of our own verbs is about and asks cargo what it builds, and where, writing nothing of the user's.
 func (a *app) lookAtPlaces(ctx context.Context, o Options, l cargo.Line) (*journey, error) {
-	return a.looking(ctx, o, l, true)
-}
-
-// looking is lookAt; places says whether it is to be known where cargo builds.
-func (a *app) looking(ctx context.Context, o Options, l cargo.Line, places bool) (*journey, error) {
 	a.speakLike(l)
-	tool, err := cargo.Find(a.Host, l)
+	judged, err := featurecheck.Open(ctx, a.Machine, l, featurecheck.Options{Strict: o.Strict, Places: true})
 	if err != nil {
 		return nil, err
 	}
-	j := &journey{app: a, options: o, Line: l, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
-	opened, err := session.OpenOrRefuse(ctx, a.Machine, l)
-	if err != nil {
-		return nil, err
-	}
-	j.opened(opened)
-	if err := j.ask(ctx, session.Question{Places: places, Own: true}); err != nil {
-		return nil, err
-	}
-	return j, j.judge()
+	j := &journey{app: a, options: o, Line: l, Tool: judged.Tool, Tools: tools.Tools{Env: a.Host.Env}}
+	j.opened(judged.Session)
+	j.graph, j.checked, j.reach, j.findings = judged.Graph, judged, judged.Answer, judged.Findings()
+	return j, nil
 }
 
 // prepared is a journey that has chosen its tools.

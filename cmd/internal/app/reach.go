@@ -1,50 +1,21 @@
 package app
 
 import (
-	"strings"
+	"context"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/features"
-	"gpubuild/features/graph"
 )
 
-// judge holds cargo's answer against the manifests.
+// judge has features judge cargo's answer.
 func (j *journey) judge() error {
-	reach, err := j.verdict()
+	judged, err := featurecheck.Judge(j.session.With(j.Line), j.Tool, j.graph, j.options.Strict)
 	if err != nil {
 		return err
 	}
-	j.reach = reach
-	for _, f := range j.reach.Findings {
-		j.findings = append(j.findings, j.placed(f.Finding))
-	}
+	j.checked, j.reach, j.findings = judged, judged.Answer, append(j.findings, judged.Findings()...)
 	return nil
-}
-
-// placed is a finding with its path as a person reads it.
-func (j *journey) placed(f finding.Finding) finding.Finding {
-	f.Path = j.Shown(f.Path)
-	return f
-}
-
-func (j *journey) verdict() (*features.Answer, error) {
-	in, err := j.heard()
-	if err != nil {
-		return nil, err
-	}
-	reach, err := features.Judge(j.Host, in)
-	if err != nil {
-		return nil, err
-	}
-	features.SameHint(j.Project, reach.Findings)
-	return reach, nil
-}
-
-// heard is what cargo answered, in the words of features.
-func (j *journey) heard() (features.Input, error) {
-	return j.session.With(j.Line).Input(j.graph, j.options.Strict)
 }
 
 // checkReach says whether the features arrive, and stops where they do not.
@@ -59,7 +30,7 @@ func (j *journey) checkReach() error {
 		j.Shell.Note("features are from `cargo tree`: %s", j.graph.Reason)
 	}
 	for _, w := range j.reach.Paths {
-		j.Shell.Detail("%s", pathLine(w))
+		j.Shell.Detail("%s", report.PathLine(w))
 	}
 	for _, f := range j.findings {
 		j.Shell.Finding(f)
@@ -74,10 +45,10 @@ func (j *journey) checkReach() error {
 	return exit.Code(exit.Unreached)
 }
 
-func pathLine(w graph.Why) string {
-	line := strings.Join(w.Steps, " → ")
-	if !w.Reached && w.End != "" {
-		line += " ends: " + w.End
+// hintRoute names, where a build stops, the command line that would reach, if a few questions find one.
+func (j *journey) hintRoute(ctx context.Context) {
+	if f, ok := featurecheck.HintRoute(ctx, j.checked); ok {
+		j.findings = append(j.findings, f)
+		j.Shell.Hint("without a change to a manifest, cargo says that this reaches: " + f.Fix)
 	}
-	return line
 }

@@ -12,6 +12,7 @@ import (
 	"gpubuild/cmd/internal/audit"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -33,10 +34,9 @@ type journey struct {
 	Config   config.Config
 	session  *session.Session
 	graph    session.Graph
+	checked  featurecheck.Judged // where reach is from
 	reach    *features.Answer
 	findings []finding.Finding
-
-	undeclared []features.Gap // what GPU features that no selected package declares were meant to turn on
 
 	fresh *fresh.State
 

@@ -29,6 +29,7 @@ type Graph struct {
 type Question struct {
 	Places bool // where cargo builds is to be known, too: a question of its own
 	Own    bool // for a verb of ours, which never writes a Cargo.lock; the build itself would, and so may its question
+	Silent bool // nothing that cargo says meanwhile is passed on
 }
 
 // graphKind names the cache entries of Graph; the number changes whenever the meaning of what is kept or watched does.
@@ -83,12 +84,16 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 		places <- at
 	}()
 	private := cargo.Private{Root: m.Host.Join(m.CacheDir, "cargo", cache.Name(m.Host.Real(s.Project.Root)))}
-	got, err := cargo.Graph(ctx, m.Host, m.Runner, tool, cargo.Request{
+	asked := cargo.Request{
 		Line: s.Line, Asking: cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: q.Own},
 		Notice: func(text string) { m.Shell.Note("cargo: %s", text) },
 		Status: func(text string) { _, _ = io.WriteString(m.Shell.Err, text) },
 		Mkdir:  cache.Make,
-	})
+	}
+	if q.Silent {
+		asked.Notice, asked.Status = func(string) {}, func(string) {}
+	}
+	got, err := cargo.Graph(ctx, m.Host, m.Runner, tool, asked)
 	at := <-places
 	if err := errors.Join(err, at.err); err != nil {
 		return Graph{}, firstError(err)

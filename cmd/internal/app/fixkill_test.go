@@ -17,16 +17,16 @@ import (
 	"gpubuild/buildenv/need"
 )
 
-// mendable is a chain of members none of which passes cuda on: one mend writes into each of them.
-type mendable struct {
+// fixable is a chain of members none of which passes cuda on: one fix writes into each of them.
+type fixable struct {
 	dir   string
 	paths []string
 	old   map[string]string
 }
 
-func newMendable(t *testing.T, members int) *mendable {
+func newFixable(t *testing.T, members int) *fixable {
 	t.Helper()
-	m := &mendable{dir: t.TempDir(), old: map[string]string{}}
+	m := &fixable{dir: t.TempDir(), old: map[string]string{}}
 	list := ""
 	for i := 0; i < members; i++ {
 		list += fmt.Sprintf("%q, ", fmt.Sprintf("m%d", i))
@@ -56,7 +56,7 @@ func newMendable(t *testing.T, members int) *mendable {
 	return m
 }
 
-func (m *mendable) write(t *testing.T, path, text string) {
+func (m *fixable) write(t *testing.T, path, text string) {
 	t.Helper()
 	full := filepath.Join(m.dir, path)
 	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
@@ -67,7 +67,7 @@ func (m *mendable) write(t *testing.T, path, text string) {
 	}
 }
 
-func (m *mendable) read(t *testing.T) map[string]string {
+func (m *fixable) read(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, p := range m.paths {
@@ -80,8 +80,8 @@ func (m *mendable) read(t *testing.T) map[string]string {
 	return out
 }
 
-// fix is a gpubuild that mends the workspace, in a process group of its own, not started yet.
-func (m *mendable) fix(t *testing.T, cache string) *exec.Cmd {
+// fix is a gpubuild that fixes the workspace, in a process group of its own, not started yet.
+func (m *fixable) fix(t *testing.T, cache string) *exec.Cmd {
 	c := exec.Command(binary(t), "features", "--fix", "--features", "cuda", "-p", fmt.Sprintf("m%d", len(m.paths)-1))
 	c.Dir = m.dir
 	c.Env = append(os.Environ(), "GPUBUILD_CACHE="+cache, "CARGO_NET_OFFLINE=true")
@@ -94,7 +94,7 @@ func (m *mendable) fix(t *testing.T, cache string) *exec.Cmd {
 func TestFixKilled(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "cargo")
-	m, cache := newMendable(t, 12), t.TempDir()
+	m, cache := newFixable(t, 12), t.TempDir()
 	began := time.Now()
 	if out, err := m.fix(t, cache).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -108,7 +108,7 @@ func TestFixKilled(t *testing.T) {
 		}
 	}
 	if changed != len(m.paths) {
-		t.Fatalf("only %d of %d manifests were mended", changed, len(m.paths))
+		t.Fatalf("only %d of %d manifests were fixed", changed, len(m.paths))
 	}
 	r := rand.New(rand.NewSource(1))
 	half := 0
@@ -175,7 +175,7 @@ func TestFixKilled(t *testing.T) {
 func TestTwoFixAtOnce(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "cargo")
-	m, cache := newMendable(t, 6), t.TempDir()
+	m, cache := newFixable(t, 6), t.TempDir()
 	var both []*exec.Cmd
 	var said [2]bytes.Buffer
 	for i := range said {
@@ -198,6 +198,6 @@ func TestTwoFixAtOnce(t *testing.T) {
 	}
 	all := said[0].String() + said[1].String()
 	if strings.Count(all, "Mended m0/Cargo.toml") != 1 {
-		t.Errorf("both mended:\n%s", all)
+		t.Errorf("both fixed:\n%s", all)
 	}
 }

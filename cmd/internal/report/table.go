@@ -1,14 +1,16 @@
-package app
+package report
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
 	"gpubuild/features"
+	"gpubuild/features/graph"
 )
 
-// featureTable words an answer: for each root what is linked, the way of each feature, and what the build and the program need.
-func featureTable(r *features.Answer) string {
+// FeatureTable words an answer: for each root what is linked, the way of each feature, and what the build and the program need.
+func FeatureTable(r *features.Answer) string {
 	var b strings.Builder
 	for i, root := range r.Roots {
 		if i > 0 {
@@ -16,7 +18,7 @@ func featureTable(r *features.Answer) string {
 		}
 		target := ""
 		if root.Target != "" { // cargo tree knows none
-			target = fmt.Sprintf(" (%s %s)", orWord(root.Kind, "target"), root.Target)
+			target = fmt.Sprintf(" (%s %s)", cmp.Or(root.Kind, "target"), root.Target)
 		}
 		if root.For != "" {
 			target += " for " + root.For
@@ -34,7 +36,7 @@ func featureTable(r *features.Answer) string {
 		if i == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s\n", pathLine(w))
+		fmt.Fprintf(&b, "%s\n", PathLine(w))
 	}
 	building(&b, r)
 	running(&b, r.Needs.Run)
@@ -42,6 +44,15 @@ func featureTable(r *features.Answer) string {
 		b.WriteString("\nno nvcc and no toolkit is needed to build\n")
 	}
 	return b.String()
+}
+
+// PathLine words the way of a feature.
+func PathLine(w graph.Why) string {
+	line := strings.Join(w.Steps, " → ")
+	if !w.Reached && w.End != "" {
+		line += " ends: " + w.End
+	}
+	return line
 }
 
 // building prints one line for each need: who has it, and why where that says more.
@@ -98,6 +109,11 @@ func running(b *strings.Builder, needs []features.NeedReason) {
 	}
 }
 
+// aboutGPUs are parts of the names of features that have to do with GPUs.
+var aboutGPUs = []string{
+	"cuda", "cudnn", "gpu", "nccl", "flash", "dynamic", "static-linking", "fallback", "tensorrt", "rocm", "hip", "vulkan", "metal", "wgpu", "libtorch", "disable",
+}
+
 // fewer shortens a long list of features to those that have to do with GPUs.
 func fewer(list []string) string {
 	all := strings.Join(list, ",")
@@ -106,7 +122,7 @@ func fewer(list []string) string {
 	}
 	var kept []string
 	for _, f := range list {
-		for _, word := range []string{"cuda", "cudnn", "gpu", "nccl", "flash", "dynamic", "static-linking", "fallback", "tensorrt", "rocm", "hip", "vulkan", "metal", "wgpu", "libtorch", "disable"} {
+		for _, word := range aboutGPUs {
 			if strings.Contains(f, word) {
 				kept = append(kept, f)
 				break
