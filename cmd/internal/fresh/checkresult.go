@@ -157,6 +157,9 @@ func (s *State) excuse(f *mistake) (why string, ok bool) {
 		return "its build script asks something else for the version than the nvcc of this build", true
 	case s.copied(f):
 		for i, m := range f.list {
+			if s.undeclared[f.unit.PkgID] {
+				break // nothing shows that it compiles anything
+			}
 			if own, err := s.isOwn(f, m.Code, f.paths[i]); err == nil && own {
 				return "it is copied from a compiled kernel that lies in the package's sources beside its source; " +
 					"remove that file if the build script should compile it anew", true
@@ -177,6 +180,9 @@ func (s *State) excuse(f *mistake) (why string, ok bool) {
 			return "", false
 		}
 		another = true
+	}
+	if another && s.undeclared[f.unit.PkgID] {
+		return "", true // what a script unpacked or fetched was made by whoever made it
 	}
 	if another {
 		return "none of these kernels is in the package's own sources, so they were compiled elsewhere", true
