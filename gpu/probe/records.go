@@ -318,8 +318,8 @@ func (p *parser) add(l line) bool {
 		if at.End != nil {
 			return false
 		}
-		at.End = &End{Flush: l.Flush, Kernels: l.Kernels, Unfinished: l.Unfinished, Dropped: l.Dropped, Accepted: l.Accepted, LostWrites: l.LostWrites,
-			Forks: l.Forks, Ignores: l.Ignores, Written: at.Launches(), Status: l.Status, Untimed: l.Untimed}
+		at.End = &End{Flush: l.Flush, Kernels: l.Kernels, Unfinished: l.Unfinished, Dropped: l.Dropped, Accepted: l.Accepted,
+			LostWrites: l.LostWrites, Forks: l.Forks, Ignores: l.Ignores, Written: at.Launches(), Status: l.Status, Untimed: l.Untimed}
 	default:
 		return false
 	}

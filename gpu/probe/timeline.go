@@ -25,7 +25,8 @@ type Launch struct {
 
 const maxLaunches = 1 << 20
 
-// Timeline answers the launches that were recorded in a directory, in the order of their files, up to a million. What is no record is skipped.
+// Timeline answers the launches that were recorded in a directory, in the order of their files, up to a million. What is no record is
+// skipped.
 func Timeline(dir string) ([]Launch, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil {
@@ -76,7 +77,12 @@ type traceEvent struct {
 	Args  map[string]any `json:"args,omitempty"`
 }
 
-// WriteTrace writes launches as a Chrome trace: a track for each process, in it one for each stream. name answers what a kernel is called there.
+func label(what string, pid int, tid uint32, name string) traceEvent {
+	return traceEvent{Name: what, Phase: "M", Pid: pid, Tid: tid, Args: map[string]any{"name": name}}
+}
+
+// WriteTrace writes launches as a Chrome trace: a track for each process, in it one for each stream. name answers what a kernel is called
+// there.
 func WriteTrace(w io.Writer, launches []Launch, name func(string) string) error {
 	events, named := []traceEvent{}, map[[2]int]bool{}
 	var first uint64
@@ -89,14 +95,15 @@ func WriteTrace(w io.Writer, launches []Launch, name func(string) string) error 
 		if track := [2]int{l.Pid, int(l.Stream)}; !named[track] {
 			named[track] = true
 			events = append(events,
-				traceEvent{Name: "process_name", Phase: "M", Pid: l.Pid, Args: map[string]any{"name": fmt.Sprintf("process %d, GPU", l.Pid)}},
-				traceEvent{Name: "thread_name", Phase: "M", Pid: l.Pid, Tid: l.Stream, Args: map[string]any{"name": fmt.Sprintf("device %d, stream %d", l.Device, l.Stream)}})
+				label("process_name", l.Pid, 0, fmt.Sprintf("process %d, GPU", l.Pid)),
+				label("thread_name", l.Pid, l.Stream, fmt.Sprintf("device %d, stream %d", l.Device, l.Stream)))
 		}
 		args := map[string]any{"kernel": l.Name, "device": l.Device, "context": l.Context, "grid": l.Grid, "block": l.Block}
 		if l.Count > 1 {
 			args["launches"] = l.Count
 		}
-		events = append(events, traceEvent{Name: name(l.Name), Phase: "X", Time: float64(l.Start-first) / 1e3, Long: float64(l.End-l.Start) / 1e3, Pid: l.Pid, Tid: l.Stream, Args: args})
+		events = append(events, traceEvent{Name: name(l.Name), Phase: "X", Pid: l.Pid, Tid: l.Stream, Args: args,
+			Time: float64(l.Start-first) / 1e3, Long: float64(l.End-l.Start) / 1e3})
 	}
 	return json.NewEncoder(w).Encode(map[string]any{"displayTimeUnit": "ns", "traceEvents": events})
 }

@@ -53,8 +53,8 @@ func complete(h buildenv.Host, l Loaded) Loaded {
 // embedded finds driver versions among a library's texts. libcuda holds its own, which it tells the kernel module for the two to compare.
 var embedded = regexp.MustCompile(`\x00(\d{3,4}\.\d{1,3}(?:\.\d{1,3})?)\x00`)
 
-// libraryVersion reads a driver library's version in the library itself, because containers and packages call it as they like. Where the module's is
-// in it, it is that; else that of the file's name, or the newest that is in it.
+// libraryVersion reads a driver library's version in the library itself, because containers and packages call it as they like. Where the
+// module's is in it, it is that; else that of the file's name, or the newest that is in it.
 func libraryVersion(h buildenv.Host, path, module string) string {
 	newest := ""
 	if m := versionOf.FindStringSubmatch(h.Base(path)); m != nil {
@@ -124,13 +124,13 @@ func holdsPath(h buildenv.Host, list []string, path string) bool {
 // RealDriver answers the predicate that the shipped gpubuild uses: is this the driver of a real GPU? The string says why not, or what
 // should be told of a driver that is real.
 //
-// On Linux a real driver has a device of NVIDIA's open, which no library can do without the kernel module: the probe and the control list only character
-// devices with NVIDIA's major number. And its library carries a driver's version: the loaded kernel module's, where that can be read, or a newer one
-// (forward compatibility; an older one the module refuses). Where the file lies and what it is called does not matter: containers mount it as they like.
-// What the library computes is the control's to find out.
+// On Linux a real driver has a device of NVIDIA's open, which no library can do without the kernel module: the probe and the control list
+// only character devices with NVIDIA's major number. And its library carries a driver's version: the loaded kernel module's, where that
+// can be read, or a newer one (forward compatibility; an older one the module refuses). Where the file lies and what it is called does not
+// matter: containers mount it as they like. What the library computes is the control's to find out.
 //
-// On Windows every library in the process that offers the driver's functions is System32's nvcuda.dll, or the nvcuda64.dll of the driver store
-// that it loads, and Windows holds their signatures valid.
+// On Windows every library in the process that offers the driver's functions is System32's nvcuda.dll, or the nvcuda64.dll of the driver
+// store that it loads, and Windows holds their signatures valid.
 func RealDriver(h buildenv.Host) func(Loaded) (bool, string) {
 	return func(l Loaded) (bool, string) {
 		switch h.OS {

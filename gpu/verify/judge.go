@@ -327,8 +327,8 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 	}
 	switch {
 	case len(w.Nodes) > 0 && len(heart) == 0:
-		return strings.Join(w.Nodes, ", ") + " was opened while it ran, but the probe never started: by a process without " + probe.InjectionVariable +
-			", by another API of the GPU, or by another program on this machine"
+		return strings.Join(w.Nodes, ", ") + " was opened while it ran, but the probe never started: by a process without " +
+			probe.InjectionVariable + ", by another API of the GPU, or by another program on this machine"
 	case len(heart) == 0 && len(e.Control.Nodes) == 0 && w.Watched > 0:
 		return "whether a GPU was opened while it ran could not be told: not even the control's opening was seen"
 	case len(heart) == 0:
@@ -519,7 +519,8 @@ func survey(e Evidence, r Rules) summary {
 		}
 	}
 	if s.matched > 0 && e.Said != "" {
-		s.against = append(s.against, fmt.Sprintf("conflict: a kernel that matches ran, and the program says that it did without the GPU: %q", e.Said))
+		s.against = append(s.against, fmt.Sprintf("conflict: a kernel that matches ran, and the program says that it did without the GPU: %q",
+			e.Said))
 	}
 	if e.BadLines > 0 {
 		s.conflicts = append(s.conflicts, linesText(e.BadLines)+" among the records damaged, or not written by the probe")
@@ -548,7 +549,8 @@ func survey(e Evidence, r Rules) summary {
 	return s
 }
 
-// against answers what speaks against a kernel that matches and was launched by a process that counts: the process failed, or the kernel did.
+// against answers what speaks against a kernel that matches and was launched by a process that counts: the process failed, or the kernel
+// did.
 func against(e Evidence, r Rules, p Process, where string) (out []string) {
 	for _, f := range p.Faults {
 		out = append(out, fmt.Sprintf("the kernel failed: %s answered CUDA error %d in %s", orElse(f.Function, "the driver"), f.RC, where))

@@ -26,8 +26,8 @@ func (e *MachineError) Hint() string {
 // runs says which ELF machines a processor runs by itself: its 32-bit programs, too.
 var runs = map[string][]elf.Machine{"amd64": {elf.EM_X86_64, elf.EM_386}, "arm64": {elf.EM_AARCH64, elf.EM_ARM}}
 
-// CheckMachine refuses a program for another processor before anything is run. Under an emulator that the kernel starts for it, it would run; but
-// no driver of this machine could load a probe into it. Files that are no ELF files are left to the kernel.
+// CheckMachine refuses a program for another processor before anything is run. Under an emulator that the kernel starts for it, it would
+// run; but no driver of this machine could load a probe into it. Files that are no ELF files are left to the kernel.
 func CheckMachine(h buildenv.Host, path string) error {
 	f, err := h.Files.Open(path)
 	if err != nil {

@@ -6,30 +6,37 @@ import (
 	"strings"
 )
 
-// IsProduct says whether a kernel's name is that of a matrix product. It is decided by the plain function name alone: template arguments and parameters
-// name what a kernel is made of, not what it does. A name says "product" when one of its words is a product, no word is a convolution or attention, and
-// the product is what the function does: "transpose_for_gemm" and "mul_mat_q_stream_k_fixup" do something else, before or after one.
+// IsProduct says whether a kernel's name is that of a matrix product. It is decided by the plain function name alone: template arguments
+// and parameters name what a kernel is made of, not what it does. A name says "product" when one of its words is a product, no word is a
+// convolution or attention, and the product is what the function does: "transpose_for_gemm" and "mul_mat_q_stream_k_fixup" do something
+// else, before or after one.
 //
-// Names age: an unknown one makes OtherKernels, never NotUsed. testdata/kernels/names.tsv has the real ones that this was made for.
+// Names age: an unknown one makes OtherKernels, never NotUsed. testdata/kernelnames/names.tsv has the real ones that this was made for.
 func IsProduct(name string) bool { return isProduct(Plain(name)) }
 
 var (
 	product = regexp.MustCompile(`gemm|gemv|matmul|mulmat|nvjet|^(mm[vq]|mmv[qf]|wgmma|[wc]mma)$`)
-	// elsewhere are the words of work that contains products and is none; the tests of that work are its own.
-	notProduct = words("fprop dgrad wgrad bprop conv convolve convolution convolutional winograd cudnn attn attention flash fmha mha sdpa im2col")
+	// Words of work that contains products and is none: whoever wants it names it.
+	notProduct = words("fprop dgrad wgrad bprop conv convolve convolution convolutional winograd cudnn attn attention flash fmha mha sdpa " +
+		"im2col")
 	// A product behind one of these is what the function works for.
-	prepositions = words("for after before from to into of without no pre post")
+	prepositions = words("for after before from to into of without no pre post reduce")
 	// Functions begin with what they do.
-	verbs = words("transpose permute quantize quantise quant convert cast copy cpy memcpy memset fill zero clear init initialize set get count compute prepare preprocess " +
-		"postprocess pad pack unpack repack swizzle shuffle reorder gather scatter sort reduce splitk split sum add scale elementwise pointwise check verify compare " +
-		"validate finalize finish combine merge expand load store generate build make setup map dequant dequantize")
+	verbs = words("transpose permute quantize quantise quant convert cast copy cpy memcpy memset fill zero clear init initialize set get " +
+		"count prepare preprocess postprocess pad pack unpack repack swizzle shuffle reorder gather scatter sort reduce " +
+		"sum add scale elementwise pointwise check verify compare validate finalize finish combine merge expand " +
+		"load store generate build make setup map dequant dequantize")
 	// They end with what they make.
-	nouns = words("init initializer initialize initialization fixup fix reduce reduction reducer copy cast fill memset transpose transposed setup prologue offsets offset sizes size args " +
-		"arguments pointers ptrs metadata scales scaling quantize quantization pack repack pad padding permute check finalize combine merge postprocess preprocess inputs " +
-		"input outputs output indices info count zero clear convert conversion barrier sync workspace helper map problem problems strides")
+	nouns = words("init initializer initialize initialization fixup fix reduce reduction reducer copy cast fill memset transpose " +
+		"transposed setup prologue offsets offset sizes size args arguments pointers ptrs metadata scales scaling quantize " +
+		"quantization pack repack pad padding permute check finalize combine merge postprocess preprocess inputs input outputs " +
+		"output indices info count zero clear convert conversion barrier sync workspace helper map problem problems strides")
 	// What follows says of what type or size.
-	trailing = regexp.MustCompile(`^([a-z]?\d.*|[a-z]|kernels?|kern|cuda|gpu|impl|fp|bf|half|float|double|int|uint|v|nn|nt|tn|tt|val|fwd|inline|device|global)$`)
-	wordsIn  = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+|\d+`)
+	trailing = regexp.MustCompile(`^([a-z]?\d.*|[a-z]|kernels?|kern|cuda|gpu|impl|fp|bf|half|float|double|int|uint|nn|nt|tn|tt|val|fwd|inline|` +
+		`device|global)$`)
+	// Inductor's templates (torch/_inductor, TritonTemplate): mm, addmm, bmm.
+	templateProduct = regexp.MustCompile(`(^|_)(add|b|int_|scaled_)?mm(_|$)`)
+	wordsIn         = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+|\d+`)
 )
 
 func words(list string) map[string]bool {
@@ -42,13 +49,14 @@ func words(list string) map[string]bool {
 
 func isProduct(plain string) bool {
 	function := subject(plain)
-	if lower := strings.ToLower(function); !slices.ContainsFunc([]string{"gem", "mm", "mul", "nvjet"}, func(part string) bool { return strings.Contains(lower, part) }) {
+	lower := strings.ToLower(function)
+	if !slices.ContainsFunc([]string{"gem", "mm", "mul", "nvjet"}, func(part string) bool { return strings.Contains(lower, part) }) {
 		return false // most names, and some of kilobytes
 	}
-	if strings.HasPrefix(function, "triton_") { // Inductor names what it fused, and how: only a template is a product (torch/_inductor, TritonTemplate)
+	if strings.HasPrefix(function, "triton_") { // Inductor names what it fused, and how: only a template is a product
 		rest, template := strings.CutPrefix(function, "triton_tem_")
 		return (template || strings.HasPrefix(function, "triton_mm") || strings.HasPrefix(function, "triton_bmm")) &&
-			regexp.MustCompile(`(^|_)(add|b|int_|scaled_)?mm(_|$)`).MatchString(rest) && !strings.Contains(rest, "conv") && !strings.Contains(rest, "attention")
+			templateProduct.MatchString(rest) && !strings.Contains(rest, "conv") && !strings.Contains(rest, "attention")
 	}
 	for _, w := range split(plain) {
 		if notProduct[w] {
@@ -91,8 +99,8 @@ func split(name string) []string {
 	return out
 }
 
-// subject is the part of a plain name that says what the function does: its last component, or the one before where that is a mere "kernel"; and of
-// CUTLASS's own launchers the operator that they were made for.
+// subject is the part of a plain name that says what the function does: its last component, or the one before where that is a mere
+// "kernel"; and of CUTLASS's own launchers the operator that they were made for.
 func subject(plain string) string {
 	if _, operator, ok := strings.Cut(plain, "<"); ok {
 		return subject(strings.TrimSuffix(operator, ">"))
@@ -107,9 +115,10 @@ func subject(plain string) string {
 // rustHash ends a name that rustc mangled.
 var rustHash = regexp.MustCompile(`^h[0-9a-f]{16}$`)
 
-// Plain answers the qualified name of a function, without template arguments and parameters, from a name as the driver has it (Itanium-mangled) or as tools
-// print it: "_Z6matmulPKfS0_Pfj" is "matmul", "void gemv2T_kernel_val<int, float>(…)" is "gemv2T_kernel_val". CUTLASS launches every kernel by one function, so
-// of that the operator is part of the name: "cutlass::Kernel2<cutlass_80_simt_sgemm_64x64>". A name that is not understood is answered as it is.
+// Plain answers the qualified name of a function, without template arguments and parameters, from a name as the driver has it
+// (Itanium-mangled) or as tools print it: "_Z6matmulPKfS0_Pfj" is "matmul", "void gemv2T_kernel_val<int, float>(…)" is
+// "gemv2T_kernel_val". CUTLASS launches every kernel by one function, so of that the operator is part of the name:
+// "cutlass::Kernel2<cutlass_80_simt_sgemm_64x64>". A name that is not understood is answered as it is.
 func Plain(name string) string {
 	if strings.HasPrefix(name, "_Z") {
 		if parts, operator, ok := demangle(name[2:]); ok {
@@ -181,8 +190,9 @@ func operatorName(argument string) string {
 	return strings.Join(parts, "::")
 }
 
-// demangle reads the name that begins an Itanium-mangled encoding, as far as a kernel can have one, and the name of its first template argument.
-// Source: Itanium C++ ABI, 5.1. Substitutions in the middle of a name are not resolved: what they stand for is not its last component.
+// demangle reads the name that begins an Itanium-mangled encoding, as far as a kernel can have one, and the name of its first template
+// argument. Source: Itanium C++ ABI, 5.1. Substitutions in the middle of a name are not resolved: what they stand for is not its last
+// component.
 func demangle(s string) (parts []string, operator string, ok bool) {
 	d := mangled{rest: strings.TrimPrefix(s, "L")} // a name with internal linkage
 	parts, operator, ok = d.name()

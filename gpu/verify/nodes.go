@@ -7,9 +7,9 @@ import (
 	"gpubuild/buildenv"
 )
 
-// DeviceNodes lists the device nodes through which a GPU is used on this machine, by any API: NVIDIA's own (CUDA, OpenCL), WSL2's, those of Jetson, and
-// the kernel's (Vulkan, OpenGL, AMD's and Intel's). Nobody uses a GPU without opening one of them. Source: NVIDIA's kernel modules, linux/drivers/gpu/drm,
-// linux/drivers/hv/dxgkrnl.
+// DeviceNodes lists the device nodes through which a GPU is used on this machine, by any API: NVIDIA's own (CUDA, OpenCL), WSL2's, those
+// of Jetson, and the kernel's (Vulkan, OpenGL, AMD's and Intel's). Nobody uses a GPU without opening one of them. Source: NVIDIA's kernel
+// modules, linux/drivers/gpu/drm, linux/drivers/hv/dxgkrnl.
 func DeviceNodes(h buildenv.Host) []string {
 	var out []string
 	list := func(dir string, wanted func(name string) bool) {

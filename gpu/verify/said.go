@@ -12,8 +12,9 @@ import (
 )
 
 // fellBack finds the words in which programs say that they do without the GPU. It is data that ages: silence means nothing.
-var fellBack = regexp.MustCompile(`(?i)(fall(s|ing)? ?back to (the )?cpu|fell back to (the )?cpu|cpu fallback|running on (the )?cpu|using (the )?cpu|no usable gpu found|no gpu found|` +
-	`no cuda devices found, cuda will be disabled|gpu-layers option will be ignored|offloaded 0/\d+ layers|registered successfully; may fall back to cpu)`)
+var fellBack = regexp.MustCompile(`(?i)(fall(s|ing)? ?back to (the )?cpu|fell back to (the )?cpu|cpu fallback|running on (the )?cpu|` +
+	`using (the )?cpu|no usable gpu found|no gpu found|no cuda devices found, cuda will be disabled|gpu-layers option will be ignored|` +
+	`offloaded 0/\d+ layers|registered successfully; may fall back to cpu)`)
 
 // FellBack answers the first line in which a program says that it does without the GPU, shortened, or nothing.
 func FellBack(output []byte) string {
@@ -27,8 +28,8 @@ func FellBack(output []byte) string {
 	return ""
 }
 
-// heard is a program's output, read along where that changes nothing for it: a terminal is left alone, a file is read afterwards, and a pipe passes
-// through us.
+// heard is a program's output, read along where that changes nothing for it: a terminal is left alone, a file is read afterwards, and a
+// pipe passes through us.
 type heard struct {
 	stdout, stderr io.Writer
 	ears           []*ear

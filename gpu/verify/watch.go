@@ -22,8 +22,8 @@ const (
 	maxSeen   = 4096
 )
 
-// sampler looks at the program's tree through /proc; on Windows csrc/watch_windows.c does that itself. What lives shorter than the period it may miss; that any child was there at all is
-// known from the watcher.
+// sampler looks at the program's tree through /proc; on Windows csrc/watch_windows.c does that itself. What lives shorter than the period
+// it may miss; that any child was there at all is known from the watcher.
 type sampler struct {
 	h      buildenv.Host
 	dir    string // value of the record directory's variable
@@ -135,8 +135,8 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 	}
 }
 
-// whole says whether what was read is the environment of one program, all of it. In the middle of an exec a process has none for a moment that a
-// loaded machine makes long; and of one that is read while the process execs or ends, only a beginning may come.
+// whole says whether what was read is the environment of one program, all of it. In the middle of an exec a process has none for a moment
+// that a loaded machine makes long; and of one that is read while the process execs or ends, only a beginning may come.
 func (s *sampler) whole(id processID, before, after image, env []byte) bool {
 	if !s.tells {
 		return s.likely(id, env)
@@ -207,8 +207,9 @@ type stat struct {
 	image   image
 }
 
-// image is where the kernel put a program and its environment. It writes the program's place down last (create_elf_tables and load_elf_binary in
-// fs/binfmt_elf.c), and reads them from one memory (do_task_stat in fs/proc/array.c): while that is not there, the rest need not be, either.
+// image is where the kernel put a program and its environment. It writes the program's place down last (create_elf_tables and
+// load_elf_binary in fs/binfmt_elf.c), and reads them from one memory (do_task_stat in fs/proc/array.c): while that is not there, the rest
+// need not be, either.
 type image struct{ code, stack, envStart, envEnd uint64 }
 
 func (i image) there() bool { return i.code != 0 }

@@ -12,7 +12,8 @@ import (
 
 const namesShown = 3
 
-// lines explains a verdict in at most five lines: what ran, where, how long and against which names, what to do next. The reason is given elsewhere.
+// lines explains a verdict in at most five lines: what ran, where, how long and against which names, what to do next. The reason is given
+// elsewhere.
 func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	var out []string
 	switch {
@@ -63,8 +64,8 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	case v.Kind == OtherKernels && s.elsewhere != "":
 		out = append(out, "if that device is right, ask for it, or for none: --device (--gpu-device on cargo's verbs)")
 	case v.Kind == OtherKernels:
-		out = append(out, "if "+first(s.kernels)+" is the kernel, name it: --kernel '"+nameIt(s.kernels)+"' (--gpu-kernel on cargo's verbs), or in gpubuild.toml, "+
-			"below [prove], [test] or [bench]: kernel = '"+nameIt(s.kernels)+"'")
+		out = append(out, "if "+first(s.kernels)+" is the kernel, name it: --kernel '"+nameIt(s.kernels)+"' (--gpu-kernel on cargo's verbs), "+
+			"or in gpubuild.toml, below [prove], [test] or [bench]: kernel = '"+nameIt(s.kernels)+"'")
 	case v.Kind == NoDevice && e.Hidden != "":
 		out = append(out, "next: run it without that setting")
 	case v.Kind == NoDevice:

@@ -16,8 +16,8 @@ var (
 	launchBounds   = regexp.MustCompile(`__launch_bounds__\s*\([^()]*\)`)
 )
 
-// productProgram answers the program of which it is known that it holds a matrix product, and by what: one that is built, by its device code or by
-// cuBLAS, else the only program of a project that has a CUDA source of one.
+// productProgram answers the program of which it is known that it holds a matrix product, and by what: one that is built, by its device
+// code or by cuBLAS, else the only program of a project that has a CUDA source of one.
 func (j *journey) productProgram(bins []string) (bin, why string) {
 	for _, name := range bins {
 		for _, profile := range []string{"release", "debug"} {

@@ -3,8 +3,9 @@
 //
 // It owns the failing driver (csrc/driver.c, compiled by the user's host compiler) and the table of Modes. What it can say is about this
 // command line on a broken driver. It never says that a GPU was used, and where the driver was not asked it says that it could not tell.
-// NVIDIA's own run-time library uses doors of the driver that no one else can offer. In place of a libcudart.so that the binary loads a failing
-// one is made (csrc/runtime.c), on Windows of a cudart64_*.dll; with a libcudart that is linked into it, and in cuBLAS and its like, a program is seen only up to its start.
+// NVIDIA's own run-time library uses doors of the driver that no one else can offer. In place of a libcudart.so that the binary loads a
+// failing one is made (csrc/runtime.c), on Windows of a cudart64_*.dll; with a libcudart that is linked into it, and in cuBLAS and its
+// like, a program is seen only up to its start.
 package audit
 
 import (
@@ -111,7 +112,8 @@ type Outcome struct {
 	Said  string   `json:"said,omitempty"` // the line in which it told that it fell back
 	Asked []string `json:"asked"`          // functions of the driver that it called, or the library that it looked for; a path: one that it found
 	Code  int      `json:"code"`
-	// Reached: it came to where this mode fails, or the mode fails from the start. A program that fails before is honest, and says nothing of later.
+	// Reached: it came to where this mode fails, or the mode fails from the start. A program that fails before is honest, and says nothing
+	// of later.
 	Reached bool `json:"reached"`
 }
 
@@ -153,7 +155,8 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome
 	if err != nil {
 		return nil, err
 	}
-	out := []Outcome{{Mode: baseline.Name, What: baseline.What, Kind: Baseline, Why: "it " + how(h.OS, result), Code: result.Code, Asked: []string{}}}
+	out := []Outcome{{Mode: baseline.Name, What: baseline.What, Kind: Baseline, Why: "it " + how(h.OS, result), Code: result.Code,
+		Asked: []string{}}}
 	for _, m := range Modes() {
 		dir := filepath.Join(o.Dir, m.Name)
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -251,8 +254,8 @@ func logged(log string) ([]string, error) {
 // loaderLine finds what the loader searches for, and what it has loaded.
 var loaderLine = regexp.MustCompile(`find library=(lib(?:nv)?cuda\.so[.0-9]*)|calling init: (/.*/lib(?:nv)?cuda\.so[.0-9]*)$`)
 
-// lookedFor reads in the loader's own words whether the driver was looked for, by any process of the program. One that it found all the same, by a
-// run path, which comes before LD_LIBRARY_PATH, or by a path of its own, is told by its path.
+// lookedFor reads in the loader's own words whether the driver was looked for, by any process of the program. One that it found all the
+// same, by a run path, which comes before LD_LIBRARY_PATH, or by a path of its own, is told by its path.
 func lookedFor(prefix string) ([]string, error) {
 	files, err := filepath.Glob(prefix + ".*")
 	if err != nil {
@@ -504,7 +507,8 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 	case missing:
 		o.Why = "the failing driver lacks a function that it needs"
 	case len(asked) == 0 && r.Code == 0:
-		o.Kind, o.Why = NotReached, "it ended with 0 and never asked for the driver: it is built without CUDA, was not told to use it, or looks for it elsewhere"
+		o.Kind = NotReached
+		o.Why = "it ended with 0 and never asked for the driver: it is built without CUDA, was not told to use it, or looks for it elsewhere"
 	case len(asked) == 0:
 		o.Kind, o.Why = NotReached, "it "+how(system, r)+" before it asked for the driver"
 	case o.Said != "":

@@ -52,7 +52,7 @@ type Binary struct {
 // Asked is what was asked of the run, as plain data.
 type Asked struct {
 	Expect         string `json:"expect"`           // gpu or cpu
-	Mode           string `json:"mode,omitempty"`   // prove or run, of version 1, in which run took any kernel of the binary for a match: read, and not obeyed
+	Mode           string `json:"mode,omitempty"`   // of version 1, in which run took any kernel of the binary for a match: not obeyed
 	Kernel         string `json:"kernel,omitempty"` // a regular expression; empty: the patterns of gpubuild
 	Min            uint64 `json:"min,omitempty"`
 	Device         string `json:"device,omitempty"`
