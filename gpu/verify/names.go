@@ -20,7 +20,7 @@ var (
 	notProduct = words("fprop dgrad wgrad bprop conv convolve convolution convolutional winograd cudnn attn attention flash fmha mha sdpa " +
 		"im2col")
 	// A product behind one of these is what the function works for.
-	prepositions = words("for after before from to into of without no pre post reduce")
+	prepositions = words("for after before from to into of without no pre post reduce kreduce")
 	// Functions begin with what they do.
 	verbs = words("transpose permute quantize quantise quant convert cast copy cpy memcpy memset fill zero clear init initialize set get " +
 		"count prepare preprocess postprocess pad pack unpack repack swizzle shuffle reorder gather scatter sort reduce " +
@@ -87,14 +87,11 @@ func split(name string) []string {
 	for _, w := range wordsIn.FindAllString(name, -1) {
 		w = strings.ToLower(w)
 		n := len(out)
-		switch {
-		case n > 0 && (out[n-1] == "mul" && w == "mat" || out[n-1] == "mat" && w == "mul"):
+		if n > 0 && (out[n-1] == "mul" && w == "mat" || out[n-1] == "mat" && w == "mul") {
 			out[n-1] += w
-		case n > 0 && out[n-1] == "split" && w == "k":
-			out[n-1] = "splitk"
-		default:
-			out = append(out, w)
+			continue
 		}
+		out = append(out, w)
 	}
 	return out
 }
