@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/need"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
@@ -49,6 +50,7 @@ func passNothing(t *testing.T, members int) (manifest string) {
 
 // TestJudgingHeedsTheEnd: who ends the program while manifests are judged waits for one member at most, and is told no half of it.
 func TestJudgingHeedsTheEnd(t *testing.T) {
+	need.Cargo(t)
 	manifest := passNothing(t, 40)
 	for _, verb := range []func(*app, context.Context, Options, cargo.Line) error{(*app).runManifests, (*app).runLint} {
 		var said bytes.Buffer
