@@ -83,12 +83,12 @@ type Facts struct {
 
 // Run makes the checks, in the order in which a user should mend them.
 func Run(f Facts) []Check {
-	checks := []Check{cargo(f), target(f), ownCache(f), project(f), toolkit(f), headers(f), hostCompiler(f)}
-	if c, ok := sdk(f); ok {
+	checks := []Check{checkCargo(f), checkTarget(f), checkCache(f), checkProject(f), checkToolkit(f), checkHeaders(f), checkHostCompiler(f)}
+	if c, ok := checkSDK(f); ok {
 		checks = append(checks, c)
 	}
-	checks = append(checks, set(f), capability(f), cudnn(f), linkLibraries(f), rocm(f), driver(f), devices(f), cupti(f), probe(f), stubs(f), loaderPath(f))
-	if c, ok := longPaths(f.Host); ok {
+	checks = append(checks, checkSet(f), checkCapability(f), checkCUDNN(f), checkLinkLibraries(f), checkROCm(f), checkDriver(f), checkDevices(f), checkCUPTI(f), checkProbe(f), checkStubs(f), checkLoaderPath(f))
+	if c, ok := checkLongPaths(f.Host); ok {
 		checks = append(checks, c)
 	}
 	if f.WSL {
@@ -120,7 +120,7 @@ func Worst(checks []Check) State {
 	return worst
 }
 
-func cargo(f Facts) Check {
+func checkCargo(f Facts) Check {
 	if f.Cargo == "" {
 		c := Check{ID: "cargo", State: Missing, Says: "no cargo: " + strings.TrimPrefix(f.CargoWhy, "no cargo: "), Fix: f.CargoFix, Breaks: "every build"}
 		if c.Fix == "" {
@@ -131,14 +131,14 @@ func cargo(f Facts) Check {
 	return Check{ID: "cargo", State: OK, Says: f.Cargo}
 }
 
-func ownCache(f Facts) Check {
+func checkCache(f Facts) Check {
 	if f.CacheWhy != "" {
 		return Check{ID: "cache", State: Misfit, Says: "gpubuild's " + f.CacheWhy, Fix: f.CacheFix, Breaks: "every build through gpubuild"}
 	}
 	return Check{ID: "cache", State: OK, Says: f.Cache}
 }
 
-func project(f Facts) Check {
+func checkProject(f Facts) Check {
 	if f.ProjectBad {
 		return Check{ID: "project", State: Warning, Says: "this project cannot be looked at, so the machine is judged for crates that need nvcc: " + f.ProjectWhy, Breaks: "every build of it", Fix: f.ProjectFix}
 	}
@@ -148,7 +148,7 @@ func project(f Facts) Check {
 	return Check{ID: "project", State: OK, Says: f.Project}
 }
 
-func toolkit(f Facts) Check {
+func checkToolkit(f Facts) Check {
 	c := Check{ID: "cuda.toolkit", Breaks: "crates with kernels of their own do not build (nvcc), or do not link"}
 	var usable []string
 	for _, t := range f.Toolchain.Toolkits {
@@ -195,7 +195,7 @@ func toolkitPlaces(f Facts) []string {
 	return slices.Concat(out, []string{"nvcc on PATH"}, f.Toolchain.Places)
 }
 
-func hostCompiler(f Facts) Check {
+func checkHostCompiler(f Facts) Check {
 	c := Check{ID: "host.compiler", Breaks: "nvcc compiles nothing without a C++ compiler that it accepts"}
 	if f.Chosen.Compiler != nil {
 		c.State, c.Says = OK, f.Chosen.Compiler.Named()
@@ -224,7 +224,7 @@ func hostCompiler(f Facts) Check {
 	return c
 }
 
-func set(f Facts) Check {
+func checkSet(f Facts) Check {
 	c := Check{ID: "cuda.set", State: OK, Says: "toolkit, host compiler, driver and architecture fit together"}
 	if f.Chosen.Toolkit == nil {
 		c.State, c.Says = Info, "nothing has to fit: these crates need no toolkit"
@@ -250,7 +250,7 @@ func set(f Facts) Check {
 	return c
 }
 
-func cudnn(f Facts) Check {
+func checkCUDNN(f Facts) Check {
 	switch {
 	case f.Chosen.CUDNN != nil:
 		return Check{ID: "cudnn", State: OK, Says: f.Chosen.CUDNN.String() + " (" + f.Chosen.CUDNN.Origin + ")"}
@@ -274,7 +274,7 @@ func cudnn(f Facts) Check {
 }
 
 // linkLibraries says whether the linker will find the libraries that the project's programs are linked with: cargo compiles everything before it is asked.
-func linkLibraries(f Facts) Check {
+func checkLinkLibraries(f Facts) Check {
 	c := Check{ID: "link.libraries", State: Info, Says: "no crate here links a library of the toolkit"}
 	switch {
 	case len(f.Linked) == 0:
@@ -294,7 +294,7 @@ func linkLibraries(f Facts) Check {
 }
 
 // rocm says whether AMD's stack is there, which backend is chosen, and why.
-func rocm(f Facts) Check {
+func checkROCm(f Facts) Check {
 	c := Check{ID: "rocm", State: Info, Breaks: "crates that build with HIP"}
 	var found []string
 	for _, i := range f.Toolchain.ROCm {
@@ -320,7 +320,7 @@ func rocm(f Facts) Check {
 	return c
 }
 
-func driver(f Facts) Check {
+func checkDriver(f Facts) Check {
 	if f.Toolchain.Driver.Version != "" {
 		return Check{ID: "driver", State: OK, Says: fmt.Sprintf("%s, CUDA %s (%s)", f.Toolchain.Driver.Version, f.Toolchain.Driver.CUDA, f.Toolchain.Driver.Origin)}
 	}
@@ -334,7 +334,7 @@ func driver(f Facts) Check {
 	return c
 }
 
-func devices(f Facts) Check {
+func checkDevices(f Facts) Check {
 	var names []string
 	for _, d := range f.Toolchain.Devices {
 		names = append(names, fmt.Sprintf("%s (%s, capability %s)", d.Name, d.UUID, d.Capability))
@@ -356,7 +356,7 @@ func devices(f Facts) Check {
 	return c
 }
 
-func cupti(f Facts) Check {
+func checkCUPTI(f Facts) Check {
 	if f.CUPTI != "" {
 		return Check{ID: "cupti", State: OK, Says: f.CUPTI}
 	}
@@ -367,7 +367,7 @@ func cupti(f Facts) Check {
 	return c
 }
 
-func probe(f Facts) Check {
+func checkProbe(f Facts) Check {
 	if f.Compiler != "" {
 		return Check{ID: "probe", State: OK, Says: "can be built by " + f.Compiler}
 	}
@@ -378,7 +378,7 @@ func probe(f Facts) Check {
 	return c
 }
 
-func stubs(f Facts) Check {
+func checkStubs(f Facts) Check {
 	if len(f.StubsOn) == 0 {
 		return Check{ID: "loader.stubs", State: OK, Says: "no link stub is on the loader's path"}
 	}

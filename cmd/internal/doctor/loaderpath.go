@@ -17,7 +17,7 @@ type RunLibrary struct {
 }
 
 // loaderPath says whether the libraries that the project's programs need are found by a bare start of them, and by one through gpubuild.
-func loaderPath(f Facts) Check {
+func checkLoaderPath(f Facts) Check {
 	c := Check{ID: "loader.path", State: Info, Says: "no crate here needs a library of the toolkit to run"}
 	var bare, added, wrong, bad []string
 	start := false

@@ -10,7 +10,7 @@ import (
 )
 
 // target says whether what rustc builds for goes with what nvcc compiles with.
-func target(f Facts) Check {
+func checkTarget(f Facts) Check {
 	c := Check{ID: "rust.target", State: OK, Says: "rustc builds for " + f.Target, Breaks: "linking: nvcc's objects come from a compiler of another ABI"}
 	switch {
 	case f.Target == "":
@@ -30,7 +30,7 @@ func target(f Facts) Check {
 }
 
 // headers tells of each header without which kernels do not compile, whether nvcc itself is there or not.
-func headers(f Facts) Check {
+func checkHeaders(f Facts) Check {
 	c := Check{ID: "cuda.headers", State: Info, Says: "no headers are needed"}
 	t := f.Chosen.Toolkit
 	switch {
@@ -55,7 +55,7 @@ func headers(f Facts) Check {
 }
 
 // sdk says which Windows SDK and C run-time library are taken; nothing on other systems.
-func sdk(f Facts) (Check, bool) {
+func checkSDK(f Facts) (Check, bool) {
 	if f.Toolchain.MSVC == nil {
 		return Check{}, false
 	}
@@ -83,7 +83,7 @@ func sdk(f Facts) (Check, bool) {
 }
 
 // capability holds what is built for against the GPUs that are here.
-func capability(f Facts) Check {
+func checkCapability(f Facts) Check {
 	built := f.Chosen.Capability
 	c := Check{ID: "capability", State: Info, Says: "nothing is compiled for a GPU"}
 	if built.IsZero() {
@@ -107,7 +107,7 @@ func capability(f Facts) Check {
 }
 
 // longPaths says whether Windows takes paths of more than 260 characters, which CMake's and nvcc's intermediate files in a target directory reach.
-func longPaths(h buildenv.Host) (Check, bool) {
+func checkLongPaths(h buildenv.Host) (Check, bool) {
 	if h.OS != buildenv.Windows || h.Registry == nil {
 		return Check{}, false
 	}

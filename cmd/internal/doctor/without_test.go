@@ -20,10 +20,10 @@ func TestWithoutAToolkit(t *testing.T) {
 	} {
 		t.Run(tt.story, func(t *testing.T) {
 			f := Facts{Needs: tt.needs}
-			if got := headers(f); got.State != Info || !strings.Contains(got.Says, tt.headers) {
+			if got := checkHeaders(f); got.State != Info || !strings.Contains(got.Says, tt.headers) {
 				t.Errorf("headers: %+v", got)
 			}
-			if got := capability(f); got.State != Info || !strings.Contains(got.Says, tt.capability) {
+			if got := checkCapability(f); got.State != Info || !strings.Contains(got.Says, tt.capability) {
 				t.Errorf("capability: %+v", got)
 			}
 		})

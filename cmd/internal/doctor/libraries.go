@@ -1,43 +1,45 @@
-package app
+package doctor
 
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/loader"
 )
 
-// runLibraries finds out what the machine's loader has for the libraries that the project's programs need to run, asked as our own program would ask: one
-// that was built may lie elsewhere, but neither has a path of its own to search.
-func (j *journey) runLibraries(set toolchain.Set) (libs []doctor.RunLibrary, dirs []string, notes []string) {
+// runLibraries finds out what the machine's loader has for the libraries that the project's programs need to run, asked as our own
+// program would ask: one that was built may lie elsewhere, but neither has a path of its own to search.
+func runLibraries(m *session.Machine, reach *features.Answer, set toolchain.Set) (libs []RunLibrary, dirs []string, notes []string) {
 	if set.Toolkit != nil {
 		var dnn []cudnn.Install
 		if set.CUDNN != nil {
 			dnn = append(dnn, *set.CUDNN)
 		}
-		dirs = proof.RuntimeDirs(j.Host, []cuda.Toolkit{*set.Toolkit}, dnn)
+		dirs = proof.RuntimeDirs(m.Host, []cuda.Toolkit{*set.Toolkit}, dnn)
 	}
 	find := func(names, dirs []string) []loader.Library {
-		out, err := j.loads(names, dirs)
+		out, err := loads(m, names, dirs)
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("the loader cannot be asked: %v", err))
 		}
 		return out
 	}
-	for _, need := range j.reach.Needs.Run {
+	for _, need := range reach.Needs.Run {
 		if !strings.HasPrefix(need.Need, "lib") || strings.HasPrefix(need.Why, "built in") {
 			continue // the driver has a check of its own
 		}
-		l := doctor.RunLibrary{Library: need.Need, Crate: need.Crate, Why: need.Why}
-		name := runName(j.Host, need.Need, dirs, set)
+		l := RunLibrary{Library: need.Need, Crate: need.Crate, Why: need.Why}
+		name := runName(m.Host, need.Need, dirs, set)
 		if name == "" {
 			l.Found = loader.Library{Name: need.Need, Kind: loader.Missing, Problem: "the chosen toolkit does not have it"}
 			libs = append(libs, l)
@@ -50,7 +52,7 @@ func (j *journey) runLibraries(set toolchain.Set) (libs []doctor.RunLibrary, dir
 		if l.Found = found[0]; l.Found.Kind != loader.OK {
 			others := otherMajors(name)
 			for _, other := range find(others, nil) {
-				if other.Kind == loader.OK && l.Other == "" && contains(others, other.Name) {
+				if other.Kind == loader.OK && l.Other == "" && slices.Contains(others, other.Name) {
 					l.Other = other.Path
 				}
 			}
@@ -61,36 +63,37 @@ func (j *journey) runLibraries(set toolchain.Set) (libs []doctor.RunLibrary, dir
 }
 
 // loads asks what the machine's loader has for names when our own program opens them.
-func (j *journey) loads(names, dirs []string) ([]loader.Library, error) {
-	machine := j.Host
-	if h, ok := j.Runner.(heard); ok {
+func loads(m *session.Machine, names, dirs []string) ([]loader.Library, error) {
+	machine := m.Host
+	if h, ok := m.Runner.(hearing); ok {
 		machine = h.machine // the loader's cache and our own program are no part of a report
 	}
-	return loader.Open(machine, j.Self, names, dirs)
+	return loader.Open(machine, m.Self, names, dirs)
 }
 
-// stubsOnPath lists where programs find link stubs: directories of LD_LIBRARY_PATH that hold nothing else, by name or behind a link, and the stub of the driver's
-// library that a start finds whichever way.
-func (j *journey) stubsOnPath() (on []string) {
-	h := j.Host
+// stubsOnPath lists where programs find link stubs: directories of LD_LIBRARY_PATH that hold nothing else, by name or behind a link, and
+// the stub of the driver's library that a start finds whichever way.
+func stubsOnPath(m *session.Machine) (on []string) {
+	h := m.Host
 	for _, dir := range h.SplitList(h.Env.Get("LD_LIBRARY_PATH")) {
 		if clean := h.Clean(dir); loader.IsStubDir(h, clean) || loader.IsStubDir(h, h.Real(clean)) {
 			on = append(on, dir)
 		}
 	}
-	libs, err := j.loads([]string{"libcuda.so.1"}, nil)
+	libs, err := loads(m, []string{"libcuda.so.1"}, nil)
 	if err != nil {
 		return on // told where libraries are looked for
 	}
 	for _, l := range libs {
-		if l.Kind == loader.Stub && !contains(on, h.Dir(l.Path)) {
+		if l.Kind == loader.Stub && !slices.Contains(on, h.Dir(l.Path)) {
 			on = append(on, l.Path+" ("+l.Origin+")")
 		}
 	}
 	return on
 }
 
-// runName is the name by which programs ask for a library: that of the file in the chosen toolkit, or where only its link stubs are there, of its major.
+// runName is the name by which programs ask for a library: that of the file in the chosen toolkit, or where only its link stubs are
+// there, of its major.
 func runName(h buildenv.Host, library string, dirs []string, set toolchain.Set) string {
 	form := regexp.MustCompile(`^` + regexp.QuoteMeta(library) + `\.so\.\d+$`)
 	if h.OS == buildenv.Windows {
@@ -118,8 +121,9 @@ func runName(h buildenv.Host, library string, dirs []string, set toolchain.Set) 
 	return ""
 }
 
-// numbered are the names that hold a major version. Windows writes some of them with more digits: cublas64_13.dll, but nvrtc64_130_0.dll and, of CUDA 11,
-// cudart64_110.dll and nvrtc64_112_0.dll. Source: the bin directories of NVIDIA's redistributable archives 11.8, 12.9 and 13.0.
+// numbered are the names that hold a major version. Windows writes some of them with more digits: cublas64_13.dll, but nvrtc64_130_0.dll
+// and, of CUDA 11, cudart64_110.dll and nvrtc64_112_0.dll. Source: the bin directories of NVIDIA's redistributable archives 11.8, 12.9
+// and 13.0.
 var (
 	numbered    = regexp.MustCompile(`^(lib\w+\.so\.)(\d+)()$`)
 	numberedDLL = regexp.MustCompile(`(?i)^(\w+?_)(\d+)((?:_0)?\.dll)$`)

@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"context"
@@ -10,10 +10,13 @@ import (
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/console"
-	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
+
+// noProject is what opens a project where there is none.
+func noProject(context.Context) (Opened, error) { return Opened{}, &manifest.NotFoundError{} }
 
 // TestASavedMachineHasTheSameReport asks doctor of stored machines while they are saved, and of the copies: a user's bug report shows here what it showed
 // there, word for word.
@@ -27,17 +30,17 @@ func TestASavedMachineHasTheSameReport(t *testing.T) {
 		for _, prove := range []string{"build", "prove"} {
 			t.Run(name+"/"+prove, func(t *testing.T) {
 				h, run := hosttest.LoadCommands(t, name)
-				report := func(h buildenv.Host, run session.Runner) (string, []doctor.Check) {
-					a := &app{Machine: &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, ".cache", "gpubuild")}}
-					f, err := a.doctorFacts(context.Background(), DoctorOptions{Prove: prove == "prove"}, cargo.Line{})
+				report := func(h buildenv.Host, run session.Runner) (string, []Check) {
+					m := &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, ".cache", "gpubuild")}
+					f, err := Gather(context.Background(), m, cargo.Line{}, Options{Prove: prove == "prove"}, noProject)
 					if err != nil {
 						t.Fatal(err)
 					}
-					checks := doctor.Run(f)
-					return doctorText(checks), checks
+					checks := Run(f)
+					return Text(checks), checks
 				}
 				rec := saved.NewRecorder(h, func(string) bool { return false })
-				want, checks := report(rec.Host(), heard{run, rec, h})
+				want, checks := report(rec.Host(), hearing{run, rec, h})
 				if len(checks) < 15 {
 					t.Fatalf("%d checks only:\n%s", len(checks), want)
 				}

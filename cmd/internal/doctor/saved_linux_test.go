@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"gpubuild/buildenv/proc"
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/console"
-	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
 )
@@ -44,23 +43,23 @@ func TestThisMachineSaved(t *testing.T) {
 			h.Env = h.Env.Set("CUDA_HOME", root)
 		}
 		tell := func(h buildenv.Host, run session.Runner) string {
-			a := &app{Machine: &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}}
-			f, err := a.doctorFacts(context.Background(), DoctorOptions{}, cargo.Line{})
+			m := &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}
+			f, err := Gather(context.Background(), m, cargo.Line{}, Options{}, noProject)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var kept []doctor.Check
-			for _, c := range doctor.Run(f) {
+			var kept []Check
+			for _, c := range Run(f) {
 				switch c.ID {
 				case "cargo", "rust.target", "project", "cache", "disk":
 				default:
 					kept = append(kept, c)
 				}
 			}
-			return doctorText(kept)
+			return Text(kept)
 		}
 		rec := saved.NewRecorder(h, func(p string) bool { return h.Below(p, h.Cwd) })
-		told := tell(rec.Host(), heard{proc.Runner{}, rec, h})
+		told := tell(rec.Host(), hearing{proc.Runner{}, rec, h})
 		data := rec.Encode(told)
 		head, _, _ := strings.Cut(string(data), "\nos: ")
 		var want strings.Builder // as the file itself tells it, with its names

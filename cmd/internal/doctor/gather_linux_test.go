@@ -1,4 +1,4 @@
-package app
+package doctor
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -22,15 +23,14 @@ import (
 	"gpubuild/toolchain/loader"
 )
 
-// discoverer is this machine, and a cache of its own.
-func discoverer(tb testing.TB, cacheDir string) *journey {
+// thisMachine is the machine that the test runs on, with a cache of its own.
+func thisMachine(tb testing.TB, cacheDir string) *session.Machine {
 	tb.Helper()
 	h, err := local.Host()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	a := &app{Machine: &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: cacheDir}}
-	return &journey{app: a, reach: &features.Answer{}}
+	return &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: cacheDir}
 }
 
 // counting counts the processes that are started.
@@ -68,21 +68,21 @@ func TestRunLibraries(t *testing.T) {
 		{"on the loader's path", filepath.Join(root, "lib"), loader.OK, ""},
 		{"another major on the loader's path", older, loader.Added, filepath.Join(older, "libcudart.so.12")},
 	} {
-		j := discoverer(t, t.TempDir())
-		j.Self = self
-		j.Host.Env = j.Host.Env.Set("LD_LIBRARY_PATH", tt.path)
+		m := thisMachine(t, t.TempDir())
+		m.Self = self
+		m.Host.Env = m.Host.Env.Set("LD_LIBRARY_PATH", tt.path)
 		var chosen *cuda.Toolkit
-		found := cuda.Find(j.Host, []cuda.Candidate{{Root: root, Origin: "test"}})
+		found := cuda.Find(m.Host, []cuda.Candidate{{Root: root, Origin: "test"}})
 		for i := range found {
-			if found[i].Is(j.Host, root) {
+			if found[i].Is(m.Host, root) {
 				chosen = &found[i]
 			}
 		}
 		if chosen == nil {
 			t.Fatal("the toolkit is not found")
 		}
-		j.reach.Needs.Run = []features.NeedReason{{Need: "the NVIDIA driver"}, {Need: "libcudart", Why: "to start"}, {Need: "libcufft"}, {Need: "libcublas", Why: "built in, but for the driver"}}
-		libs, dirs, notes := j.runLibraries(toolchain.Set{Toolkit: chosen})
+		reach := &features.Answer{Needs: features.Needs{Run: []features.NeedReason{{Need: "the NVIDIA driver"}, {Need: "libcudart", Why: "to start"}, {Need: "libcufft"}, {Need: "libcublas", Why: "built in, but for the driver"}}}}
+		libs, dirs, notes := runLibraries(m, reach, toolchain.Set{Toolkit: chosen})
 		if len(libs) != 2 || len(dirs) == 0 || notes != nil {
 			t.Fatalf("%s: %+v, %v, %v", tt.story, libs, dirs, notes)
 		}
@@ -126,10 +126,10 @@ func TestStubsOnPath(t *testing.T) {
 		linked:                      linked,
 		plain:                       filepath.Join(plain, "libcuda.so.1") + " (LD_LIBRARY_PATH)",
 	} {
-		j := discoverer(t, t.TempDir())
-		j.Self = self
-		j.Host.Env = j.Host.Env.Set("LD_LIBRARY_PATH", path)
-		if got := strings.Join(j.stubsOnPath(), ", "); got != want {
+		m := thisMachine(t, t.TempDir())
+		m.Self = self
+		m.Host.Env = m.Host.Env.Set("LD_LIBRARY_PATH", path)
+		if got := strings.Join(stubsOnPath(m), ", "); got != want {
 			t.Errorf("%s: %q, want %q", path, got, want)
 		}
 	}
@@ -140,8 +140,8 @@ func TestDoctorAsksTheDriverOnce(t *testing.T) {
 	for _, arch := range []string{"", "89"} {
 		h, run := hosttest.LoadCommands(t, "wsl2-driver-only")
 		count := &counting{Runner: run}
-		a := &app{Machine: &session.Machine{Host: h, Runner: count, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: "/none"}}
-		f, err := a.doctorFacts(context.Background(), DoctorOptions{Options: Options{Arch: arch}}, cargo.Line{})
+		m := &session.Machine{Host: h, Runner: count, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: "/none"}
+		f, err := Gather(context.Background(), m, cargo.Line{}, Options{Tools: tools.Options{Arch: arch}}, noProject)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,104 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/saved"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/version"
+	"gpubuild/features/manifest"
+)
+
+// Recording is what is remembered of a machine while doctor looks at it.
+type Recording struct {
+	machine *session.Machine
+	path    string
+	rec     *saved.Recorder
+}
+
+// Record answers a machine that remembers what it is told of the machine. The project, cargo's home and what our cache holds of projects
+// are the user's own matter; the toolkits in our cache belong to the machine.
+func Record(m *session.Machine, file string) (*session.Machine, *Recording, error) {
+	path := m.Host.Abs(file)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, &exit.UsageError{What: file + " is there already", Fix: "give --save a name that is free"}
+	}
+	own := []string{m.Host.Cwd, manifest.CargoHome(m.Host)}
+	if found, err := manifest.Find(m.Host, m.Host.Cwd); err == nil {
+		own = append(own, m.Host.Dir(found))
+		if p, err := manifest.Load(m.Host, found); err == nil {
+			own = append(own, p.Root)
+		}
+	}
+	rec := saved.NewRecorder(m.Host, func(p string) bool {
+		if m.Host.Below(p, m.CacheDir) && !m.Host.Below(p, m.Host.Join(m.CacheDir, "toolkits")) {
+			return true
+		}
+		for _, dir := range own {
+			// Who stands in the home directory, or above it, has no project there.
+			if dir != "" && !m.Host.Below(m.Host.Home, dir) && m.Host.Below(p, dir) {
+				return true
+			}
+		}
+		return false
+	})
+	machine := *m
+	machine.Host, machine.Runner = rec.Host(), hearing{m.Runner, rec, m.Host}
+	return &machine, &Recording{machine: m, path: path, rec: rec}, nil
+}
+
+// hearing remembers what compilers and nvidia-smi say of themselves; what cargo says of a project is not kept.
+type hearing struct {
+	session.Runner
+	rec     *saved.Recorder
+	machine buildenv.Host // for what is looked at without being saved
+}
+
+func (h hearing) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	res, err := h.Runner.Run(ctx, c)
+	var exit *buildenv.ExitError
+	if err != nil && (!errors.As(err, &exit) || exit.Result.TimedOut) {
+		return res, err // it did not run to its end: there is nothing that it said
+	}
+	name := strings.ToLower(c.Path[strings.LastIndexAny(c.Path, `/\`)+1:])
+	for _, tool := range []string{"gcc", "g++", "cc", "c++", "clang", "nvidia-smi", "x86_64-", "aarch64-"} {
+		if strings.HasPrefix(name, tool) {
+			h.rec.Ran(c, res)
+			break
+		}
+	}
+	return res, err
+}
+
+// Write writes it, with what doctor says: all but the project, of whose name and manifest cargo's own words may hold anything.
+func (r *Recording) Write(checks []Check) error {
+	checks = slices.Clone(checks)
+	for i := range checks {
+		if c := &checks[i]; c.ID == "project" {
+			c.Says = "(not told)"
+		}
+	}
+	says := Text(checks)
+	data := r.rec.Encode("Saved by `gpubuild doctor --save`, version " + version.Number() + ". doctor said:\n\n" + says)
+	if err := cache.WriteFile(r.path, data, 0o600); err != nil {
+		return err
+	}
+	r.machine.Shell.Status("Saved", "%s: what was looked at on this machine (%s); look at it before you send it", r.machine.Shown(r.path), size(len(data)))
+	return nil
+}
+
+func size(n int) string {
+	if n < 10<<10 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	return fmt.Sprintf("%d kB", n/1000)
+}
