@@ -59,7 +59,8 @@ func runFeatures(a *app, ctx context.Context, o Options, l cargo.Line) error {
 // endFeatures renders what is said of the features of a build; fixes are nil unless they were asked for.
 func (a *app) endFeatures(o Options, j featurecheck.Judged, fixes []featurecheck.Fix) error {
 	r := report.ReachResult(report.Stages{
-		Verb: "features", Manifest: a.Shown(j.Session.Project.Manifest), Answer: j.Answer, Asked: j.Session.Line.Features, Findings: j.Findings(),
+		Verb: "features", Manifest: a.Shown(j.Session.Project.Manifest), Answer: j.Answer, Asked: j.Session.Line.Features,
+		Findings: j.Findings(),
 	})
 	var answer any = struct {
 		*features.Answer
@@ -196,7 +197,8 @@ func (a *app) runFix(ctx context.Context, o Options, l cargo.Line) error {
 // tellLock says once that the lock file is to be brought up to date.
 func (a *app) tellLock(fixer *featurecheck.Fixer, s *session.Session) {
 	if fixer.LockLags() {
-		a.Shell.Warning("%s does not hold what the manifests lead to; it is left as it was: `cargo update --workspace` mends it", a.Shown(s.Project.LockPath))
+		a.Shell.Warning("%s does not hold what the manifests lead to; it is left as it was: `cargo update --workspace` mends it",
+			a.Shown(s.Project.LockPath))
 	}
 }
 
@@ -316,7 +318,8 @@ func (a *app) tellRoutes(j featurecheck.Judged, found featurecheck.Routed) error
 		a.Shell.Note("by cargo's answer (%s) %s; nothing was written", found.Routes[0].Via, found.Lacked())
 		return nil
 	}
-	a.Shell.Error("no command line was found by which %s (cargo was asked about %d) [%s]", found.Lacked(), found.Asked, features.IDUnreached)
+	a.Shell.Error("no command line was found by which %s (cargo was asked about %d) [%s]", found.Lacked(), found.Asked,
+		features.IDUnreached)
 	for _, b := range found.Blocks {
 		a.Shell.Note("%s", b.Why)
 	}
@@ -331,7 +334,8 @@ func (a *app) tellRoutes(j featurecheck.Judged, found featurecheck.Routed) error
 	case j.Fixable():
 		a.Shell.Hint("gpubuild features --fix writes the missing edge into a manifest of this workspace")
 	case found.Diff != "":
-		a.Shell.Hint("a dependency of the package's own would carry it (cargo was not asked about this):\n" + strings.TrimRight(found.Diff, "\n"))
+		a.Shell.Hint("a dependency of the package's own would carry it (cargo was not asked about this):\n" +
+			strings.TrimRight(found.Diff, "\n"))
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ func toolOptions(o Options) tools.Options {
 	return tools.Options{Toolkit: o.Toolkit, Arch: o.Arch, CCBin: o.CCBin, Backend: o.Backend}
 }
 
-// lookAtPlaces opens the project that one of our own verbs is about and asks cargo what it builds, and where, writing nothing of the user's.
+// lookAtPlaces opens the project that one of our own verbs is about and asks cargo what it builds, and where, writing nothing of the
+// user's.
 func (a *app) lookAtPlaces(ctx context.Context, o Options, l cargo.Line) (*journey, error) {
 	a.speakLike(l)
 	judged, err := featurecheck.Open(ctx, a.Machine, l, featurecheck.Options{Strict: o.Strict, Places: true})

@@ -13,8 +13,8 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// seal makes the receipts of a build or run: of each program that was proven, and of each that was built and not run. A build that made nothing has
-// one, too: it says what was asked and why there is no program.
+// seal makes the receipts of a build or run: of each program that was proven, and of each that was built and not run. A build that made
+// nothing has one, too: it says what was asked and why there is no program.
 func (j *journey) seal() ([]receipt.Receipt, error) {
 	list := append([]receipt.Receipt{}, j.receipts...)
 	proven := map[string]bool{}
@@ -79,6 +79,7 @@ func runReceipt(a *app, _ context.Context, o Options, l cargo.Line) error {
 	if r.Device != "" {
 		where = "on " + r.Device
 	}
-	a.Shell.Status("Verified", "%s: %s, %s %s; this is that binary, and judged again the evidence says the same", words[1], a.Shown(binary), r.Verdict.Kind, where)
+	a.Shell.Status("Verified", "%s: %s, %s %s; this is that binary, and judged again the evidence says the same", words[1], a.Shown(binary),
+		r.Verdict.Kind, where)
 	return nil
 }

@@ -26,7 +26,8 @@ func runReport(a *app, _ context.Context, o Options, l cargo.Line) error {
 		a.Shell.Warning("%s: %s; left out", f.File, f.Why)
 	}
 	if len(found.Observations) == 0 && len(found.Expected) == 0 {
-		return &usageError{"there is no result in " + strings.Join(l.Positional, ", "), "give the files that --gpu-receipt, --gpu-json, --gpu-junit and `prove --receipt` wrote, or their directory"}
+		return &usageError{"there is no result in " + strings.Join(l.Positional, ", "),
+			"give the files that --gpu-receipt, --gpu-json, --gpu-junit and `prove --receipt` wrote, or their directory"}
 	}
 	rows := report.Join(found.Observations, found.Expected)
 	if o.HTML != "" {
@@ -34,7 +35,7 @@ func runReport(a *app, _ context.Context, o Options, l cargo.Line) error {
 		if err != nil {
 			return err
 		}
-		if err := report.WriteFile(a.Machine, o.HTML, page); err != nil {
+		if err := a.WriteFile(o.HTML, page, 0o644); err != nil {
 			return err
 		}
 		a.Shell.Status("Reported", "%s in %s", report.Count(len(rows), "row"), a.Shown(a.Host.Abs(o.HTML)))

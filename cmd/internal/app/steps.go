@@ -38,11 +38,13 @@ func (j *journey) step(ctx context.Context, id string, f func(context.Context) e
 // stages is what the steps found so far.
 func (j *journey) stages() report.Stages {
 	s := report.Stages{
-		Verb: j.Line.Verb, Judged: j.walked, Answer: j.reach, Asked: j.Line.Features, Set: report.SetOf(j.Tools), Stale: j.fresh.Lines(), Cleaned: j.fresh.Cleaned(),
+		Verb: j.Line.Verb, Judged: j.walked, Answer: j.reach, Asked: j.Line.Features, Set: report.SetOf(j.Tools), Stale: j.fresh.Lines(),
+		Cleaned:       j.fresh.Cleaned(),
 		CompileErrors: j.compileErrors, Cause: j.cause, Audited: j.auditedProgram, Audits: auditResult(j.audited), Findings: j.findings,
 		Proving: report.Proving{
-			Asked: j.proofAsked(), Required: j.options.RequireProof, MarkedOnly: j.marks() != nil && !j.options.ExpectCPU, EndedByAudit: j.endedByAudit,
-			Unmade: j.notProven, Missed: j.missed,
+			Asked: j.proofAsked(), Required: j.options.RequireProof, EndedByAudit: j.endedByAudit,
+			MarkedOnly: j.marks() != nil && !j.options.ExpectCPU,
+			Unmade:     j.notProven, Missed: j.missed,
 		},
 	}
 	if j.Project != nil {

@@ -18,9 +18,9 @@ type Load struct {
 	Release       bool
 }
 
-// Figures behind the estimate, measured on two shared cores: nine wheels of 1.2 GB took 36 s to fetch and 12 s to unpack into 2 GB; entrenar's
-// 401 units took 228 s at -j1; candle's debug build without its kernels 61 s and its release build 106 s; its target directory came to 1.2–1.8 GB
-// for some 250 units. A user's network and runner differ by a factor of two and more.
+// Figures behind the estimate, measured on two shared cores: nine wheels of 1.2 GB took 36 s to fetch and 12 s to unpack into 2 GB;
+// entrenar's 401 units took 228 s at -j1; candle's debug build without its kernels 61 s and its release build 106 s; its target directory
+// came to 1.2–1.8 GB for some 250 units. A user's network and runner differ by a factor of two and more.
 const (
 	fetchRate    = 33e6  // bytes a second
 	unpackRate   = 170e6 // bytes a second

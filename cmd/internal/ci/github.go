@@ -51,7 +51,8 @@ func (github) Rows(m Matrix, _ Workflow) ([]byte, error) {
 	for _, kind := range []string{Compile, Proof} {
 		rows := []githubRow{}
 		for _, r := range m.Of(kind) {
-			rows = append(rows, githubRow{r.ID, r.Runner, r.Container, r.CacheKey, r.NeedsGPU, r.Features, r.CUDA, r.CUDNN, r.Arch, r.Platform, r.Profile})
+			rows = append(rows, githubRow{r.ID, r.Runner, r.Container, r.CacheKey, r.NeedsGPU, r.Features, r.CUDA, r.CUDNN, r.Arch,
+				r.Platform, r.Profile})
 		}
 		data, err := json.Marshal(struct {
 			Include []githubRow `json:"include"`
@@ -100,8 +101,11 @@ func (github) Workflow(w Workflow) []byte {
 		p("    runs-on: ${{ matrix.runner }}\n    container: ${{ matrix.container }}\n    timeout-minutes: %d\n", limit)
 		p("    env:\n      GPUBUILD_ROW: ${{ matrix.id }}\n    steps:\n")
 		w.begin(p, true)
-		paths := []string{"~/.cargo/registry", "~/.cargo/git", "~/.cache/gpubuild", "~/AppData/Local/gpubuild", w.targetRoot() + "/${{ matrix.id }}"}
-		p("      - name: Cache\n        uses: %s\n        with:\n          key: ${{ matrix.cache_key }}\n          path:%s\n", cacheAction, block(strings.Join(paths, "\n"), 12))
+		paths := []string{
+			"~/.cargo/registry", "~/.cargo/git", "~/.cache/gpubuild", "~/AppData/Local/gpubuild", w.targetRoot() + "/${{ matrix.id }}",
+		}
+		p("      - name: Cache\n        uses: %s\n        with:\n          key: ${{ matrix.cache_key }}\n          path:%s\n", cacheAction,
+			block(strings.Join(paths, "\n"), 12))
 		for _, step := range StepNames(kind) {
 			flags := ""
 			if step == StepToolkit {
@@ -115,9 +119,11 @@ func (github) Workflow(w Workflow) []byte {
 	p("%s", comment("One page of all rows: what is compiled, what is proven and on which device.", 2))
 	p("  report:\n    needs: [plan, compile, proof]\n    if: always() && needs.plan.result == 'success'\n    runs-on: ubuntu-24.04\n    timeout-minutes: 15\n    steps:\n")
 	w.begin(p, false)
-	p("      - uses: %s\n        with:\n          pattern: gpubuild-row-*\n          path: %s\n", downloadAction, quote(w.inDir("gpubuild-results")))
+	p("      - uses: %s\n        with:\n          pattern: gpubuild-row-*\n          path: %s\n", downloadAction,
+		quote(w.inDir("gpubuild-results")))
 	p("      - name: Report\n        run:%s\n", block(reportScript, 10))
-	p("      - uses: %s\n        with:\n          name: gpubuild-report\n          path: %s\n          if-no-files-found: error\n", uploadAction, quote(w.inDir("gpubuild-report.html")))
+	p("      - uses: %s\n        with:\n          name: gpubuild-report\n          path: %s\n          if-no-files-found: error\n",
+		uploadAction, quote(w.inDir("gpubuild-report.html")))
 	p("%s", comment("One check for branch protection: red when a row failed or was not run, or when a proof was asked for and not made.", 2))
 	p("  gpu:\n    needs: [plan, compile, proof]\n    if: always()\n    runs-on: ubuntu-24.04\n    timeout-minutes: 5\n    defaults:\n      run:\n        working-directory: .\n    env:\n")
 	p("      PLAN: ${{ needs.plan.result }}\n      COMPILE: ${{ needs.compile.result }}\n      COMPILE_COUNT: ${{ needs.plan.outputs.compile_count }}\n")
@@ -135,8 +141,8 @@ gpubuild report gpubuild-results --html gpubuild-report.html`
 // inDir is a path below the workspace's directory as an action reads it, which knows no working directory.
 func (w Workflow) inDir(p string) string { return path.Join(w.Dir, p) }
 
-// gate judges the results of the jobs: a job that was skipped is right only where it had no rows, or where a stranger's pull request may not reach
-// the machines of the proof, and then it says so.
+// gate judges the results of the jobs: a job that was skipped is right only where it had no rows, or where a stranger's pull request may
+// not reach the machines of the proof, and then it says so.
 const gate = `[ "$PLAN" = success ] || { echo "::error::the matrix was not made: $PLAN"; exit 1; }
 if [ "$COMPILE_COUNT" != 0 ] && [ "$COMPILE" != success ]; then
   echo "::error::rows that compile: $COMPILE"
@@ -154,7 +160,8 @@ fi`
 // begin writes the steps that every job starts with.
 func (w Workflow) begin(p func(string, ...any), row bool) {
 	if row {
-		p("      - name: What a bare image lacks\n        if: matrix.container != ''\n        working-directory: /\n        run:%s\n", block(bareImage+"\necho \"$HOME/.cargo/bin\" >> \"$GITHUB_PATH\"", 10))
+		p("      - name: What a bare image lacks\n        if: matrix.container != ''\n        working-directory: /\n        run:%s\n",
+			block(bareImage+"\necho \"$HOME/.cargo/bin\" >> \"$GITHUB_PATH\"", 10))
 	}
 	p("      - uses: %s\n        with:\n          persist-credentials: false\n", checkoutAction)
 	if w.Setup != "" {

@@ -88,7 +88,8 @@ func (gitlab) Rows(m Matrix, w Workflow) ([]byte, error) {
 			p("    - gpubuild ci run \"$GPUBUILD_ROW\" --only %s%s\n", step, flags)
 		}
 		dir := w.inDir(ResultsDir("$GPUBUILD_ROW"))
-		p("  artifacts:\n    when: always\n    expire_in: 4 weeks\n    paths:\n      - %s\n    reports:\n      junit: %s\n", quote(dir), quote(dir+"/*.xml"))
+		p("  artifacts:\n    when: always\n    expire_in: 4 weeks\n    paths:\n      - %s\n    reports:\n      junit: %s\n", quote(dir),
+			quote(dir+"/*.xml"))
 	}
 	return []byte(b.String()), nil
 }

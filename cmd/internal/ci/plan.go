@@ -49,13 +49,15 @@ type featureLoad struct {
 // ThreeLines is the smallest matrix, for those who have none yet.
 const ThreeLines = "a matrix of three lines does, in gpubuild.toml:\n      [matrix]\n      features = [\"cuda\"]\n      arch = [\"sm_80\", \"sm_90\"]"
 
-// Make makes the matrix of a project. It depends on the project alone, never on the machine that it is made on: a row is the same everywhere.
+// Make makes the matrix of a project. It depends on the project alone, never on the machine that it is made on: a row is the same
+// everywhere.
 func Make(ctx context.Context, session *session.Session, parser Parser) (*Plan, error) {
 	p := &Plan{session: session, parser: parser, said: session.Config.Matrix.Value, loads: map[string]featureLoad{}}
 	m := session.Machine
 	if p.said == nil {
 		return nil, &config.Error{
-			Path: m.Shown(m.Host.Join(session.Project.Root, "gpubuild.toml")), Problem: "there is no [matrix] here, nor in the metadata of the manifests", Fix: ThreeLines,
+			Path:    m.Shown(m.Host.Join(session.Project.Root, "gpubuild.toml")),
+			Problem: "there is no [matrix] here, nor in the metadata of the manifests", Fix: ThreeLines,
 		}
 	}
 	var err error
@@ -110,8 +112,9 @@ func (p *Plan) spec(ctx context.Context) (Spec, error) {
 			place.Runner = []string{"self-hosted", "linux", "gpu"}
 		}
 		s.Places = append(s.Places, Place{
-			Axes: Axes(place.Axes), Name: place.Name, Runner: place.Runner, Wrapper: words, Driver: place.Driver, Capability: place.Capability,
-			Toolkit: place.Toolkit, Args: place.Args,
+			Axes: Axes(place.Axes), Name: place.Name, Runner: place.Runner, Wrapper: words, Driver: place.Driver,
+			Capability: place.Capability,
+			Toolkit:    place.Toolkit, Args: place.Args,
 		})
 	}
 	if p.session.Project.HasLock {
@@ -196,7 +199,8 @@ func (p *Plan) askAbout(ctx context.Context, set string) error {
 	return nil
 }
 
-// judgeRow says why a row cannot work, and fills in what its features decide. The rules are those of toolchain, on what is published of a release.
+// judgeRow says why a row cannot work, and fills in what its features decide. The rules are those of toolchain, on what is published of a
+// release.
 func (p *Plan) judgeRow(r *Row) (string, error) {
 	f := p.loads[r.Features]
 	hosted := p.machines.Hosted(r.Runner)

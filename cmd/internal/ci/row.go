@@ -223,7 +223,8 @@ func Expand(s Spec, judge func(*Row) (why string, err error)) (Matrix, error) {
 				if p.Toolkit != "" {
 					proof.Toolkit = p.Toolkit
 				}
-				proof.Place, proof.Runner, proof.Wrapper, proof.Driver, proof.Capability, proof.Args = p.Name, p.Runner, p.Wrapper, p.Driver, p.Capability, p.Args
+				proof.Place, proof.Runner, proof.Wrapper, proof.Driver, proof.Capability, proof.Args = p.Name, p.Runner, p.Wrapper,
+					p.Driver, p.Capability, p.Args
 				if err := add(proof); err != nil {
 					return m, err
 				}
@@ -238,7 +239,8 @@ func (a Axes) or(b Axes) Axes {
 	for _, p := range []struct {
 		to   *[]string
 		from []string
-	}{{&a.Features, b.Features}, {&a.CUDA, b.CUDA}, {&a.CUDNN, b.CUDNN}, {&a.Arch, b.Arch}, {&a.Platform, b.Platform}, {&a.Profile, b.Profile}} {
+	}{{&a.Features, b.Features}, {&a.CUDA, b.CUDA}, {&a.CUDNN, b.CUDNN}, {&a.Arch, b.Arch}, {&a.Platform, b.Platform},
+		{&a.Profile, b.Profile}} {
 		if len(*p.to) == 0 {
 			*p.to = p.from
 		}
@@ -271,7 +273,8 @@ func (a Axes) rows() []Row {
 				for _, arch := range arch {
 					for _, platform := range a.Platform {
 						for _, profile := range a.Profile {
-							out = append(out, Row{Kind: Compile, Features: features, CUDA: cuda, CUDNN: cudnn, Arch: arch, Platform: platform, Profile: profile})
+							out = append(out, Row{Kind: Compile, Features: features, CUDA: cuda, CUDNN: cudnn, Arch: arch,
+								Platform: platform, Profile: profile})
 						}
 					}
 				}

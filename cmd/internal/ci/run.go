@@ -44,7 +44,8 @@ func (p *Plan) Run(ctx context.Context, row Row, steps []Step, o RunOptions) ([]
 	m := p.session.Machine
 	if here := install.Platform(m.Host); here != row.Platform {
 		return nil, &LeftOutError{
-			row.ID, fmt.Sprintf("it is for %s, and this machine is %s", row.Platform, here), "run it on such a machine; --dry-run prints its commands",
+			row.ID, fmt.Sprintf("it is for %s, and this machine is %s", row.Platform, here),
+			"run it on such a machine; --dry-run prints its commands",
 		}
 	}
 	if row.Container != "" {
@@ -98,7 +99,8 @@ func (m Matrix) Steps(id, only string) (Row, []Step, error) {
 	}
 	if !slices.Contains(StepNames(row.Kind), only) {
 		return row, nil, &exit.UsageError{
-			What: fmt.Sprintf("row %s proves nothing, so there is no step %s", id, only), Fix: "name a row of [[matrix.prove]]; `gpubuild ci matrix` lists them",
+			What: fmt.Sprintf("row %s proves nothing, so there is no step %s", id, only),
+			Fix:  "name a row of [[matrix.prove]]; `gpubuild ci matrix` lists them",
 		}
 	}
 	return row, slices.DeleteFunc(steps, func(s Step) bool { return s.Name != only }), nil
@@ -149,14 +151,15 @@ func ended(res buildenv.Result, err error) error {
 	return err
 }
 
-// haveToolkit says whether this machine has the toolkit that the row would fetch. Without it, and without the user's word, the row ends here: a
-// repository may not start a download.
+// haveToolkit says whether this machine has the toolkit that the row would fetch. Without it, and without the user's word, the row ends
+// here: a repository may not start a download.
 func (p *Plan) haveToolkit(row Row) (bool, error) {
 	v, err := gpu.ParseVersion(row.CUDA)
 	if err != nil {
 		return false, err
 	}
-	plan, err := install.MakePlan(p.catalog, p.session.Machine.Host, p.session.Machine.CacheDir, install.Want{Exact: v, LinkStubs: true, Parts: append(install.Default(), row.Parts...)})
+	plan, err := install.MakePlan(p.catalog, p.session.Machine.Host, p.session.Machine.CacheDir,
+		install.Want{Exact: v, LinkStubs: true, Parts: append(install.Default(), row.Parts...)})
 	if err != nil {
 		return false, err
 	}
@@ -178,8 +181,8 @@ func (p *Plan) haveToolkit(row Row) (bool, error) {
 		Fix: fmt.Sprintf("gpubuild ci run %s --fetch gets it as CI does: %s", row.ID, plan.Lines()[0])}
 }
 
-// resultLine is how a step inside a wrapper tells how it ended. A wrapper's own exit status does not do: srun --kill-on-bad-exit=1 answers 143
-// for a task's 21, and one that started nothing may well answer 0.
+// resultLine is how a step inside a wrapper tells how it ended. A wrapper's own exit status does not do: srun --kill-on-bad-exit=1 answers
+// 143 for a task's 21, and one that started nothing may well answer 0.
 var resultLine = regexp.MustCompile(`gpubuild-ci-result ([0-9a-f]{16}) (\d{1,3})\s*$`)
 
 // runWrapped runs a step through its wrapper, as ourselves again, and takes the step's own word for how it ended.
@@ -225,7 +228,8 @@ func (p *Plan) runWrapped(ctx context.Context, row Row, s Step, o RunOptions) er
 // Child is the word that gpubuild starts itself with, inside a wrapper: NONCE ROW MANIFEST follow.
 const Child = "__gpubuild-ci"
 
-// Inside is the part of a wrapped step that runs where the GPU is. It tells the step outside how it ended; finish prints an error and answers its code.
+// Inside is the part of a wrapped step that runs where the GPU is. It tells the step outside how it ended; finish prints an error and
+// answers its code.
 func Inside(ctx context.Context, m *session.Machine, parser Parser, words []string, finish func(error) int) error {
 	if len(words) != 3 {
 		return &exit.UsageError{What: "this word is not for people", Fix: "gpubuild ci run ROW"}

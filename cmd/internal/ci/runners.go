@@ -23,7 +23,8 @@ type Hosted struct {
 // hostedLabels are the runners of each platform, unless the configuration names others.
 func hostedLabels() map[string][]string {
 	return map[string][]string{
-		"linux-x86_64": {"ubuntu-24.04"}, "linux-aarch64": {"ubuntu-24.04-arm"}, "windows-x86_64": {"windows-2022"}, "windows-aarch64": {"windows-11-arm"},
+		"linux-x86_64": {"ubuntu-24.04"}, "linux-aarch64": {"ubuntu-24.04-arm"}, "windows-x86_64": {"windows-2022"},
+		"windows-aarch64": {"windows-11-arm"},
 	}
 }
 

@@ -18,7 +18,8 @@ const (
 // Var is a variable of a step's environment.
 type Var struct{ Name, Value string }
 
-// Step is one command of a row: gpubuild with these words, in the workspace's root. It is made once; a workflow names it and `ci run` runs it.
+// Step is one command of a row: gpubuild with these words, in the workspace's root. It is made once; a workflow names it and `ci run` runs
+// it.
 type Step struct {
 	Name    string
 	Title   string // as CI shows it
@@ -90,14 +91,16 @@ func Steps(r Row) []Step {
 	}
 	// Our own flags stand before the project's words, of which any may end what is cargo's.
 	left := func(step string) []string { return append([]string{"build"}, results(r.ID, step)...) }
-	steps = append(steps, Step{Name: StepBuild, Title: title(StepBuild), Args: append(left(StepBuild), build[1:]...), Env: env, Results: ResultsDir(r.ID)})
+	steps = append(steps, Step{Name: StepBuild, Title: title(StepBuild), Args: append(left(StepBuild), build[1:]...), Env: env,
+		Results: ResultsDir(r.ID)})
 	if r.Kind == Proof {
 		asked := "--gpu-prove"
 		if len(r.Args) > 0 {
 			asked += "=" + buildenv.PosixWords(r.Args...)
 		}
 		prove := append(left(StepProve), append([]string{asked, "--gpu-require-proof"}, build[1:]...)...)
-		steps = append(steps, Step{Name: StepProve, Title: title(StepProve), Args: prove, Env: env, Wrapper: r.Wrapper, Results: ResultsDir(r.ID)})
+		steps = append(steps, Step{Name: StepProve, Title: title(StepProve), Args: prove, Env: env, Wrapper: r.Wrapper,
+			Results: ResultsDir(r.ID)})
 	}
 	return steps
 }

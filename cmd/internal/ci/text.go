@@ -45,7 +45,8 @@ func Text(m Matrix, size func(int64) string) []byte {
 	if len(m.LeftOut) > 0 {
 		out.WriteString("left out\n" + Reasons(m.LeftOut))
 	}
-	fmt.Fprintf(&out, "%d rows compile, %d prove, %d are left out; with empty caches about %s of runner time and %s of toolkits", len(m.Of(Compile)), len(m.Of(Proof)), len(m.LeftOut), minutes(all.Seconds), size(all.Fetch))
+	fmt.Fprintf(&out, "%d rows compile, %d prove, %d are left out; with empty caches about %s of runner time and %s of toolkits",
+		len(m.Of(Compile)), len(m.Of(Proof)), len(m.LeftOut), minutes(all.Seconds), size(all.Fetch))
 	if unknown {
 		out.WriteString(", and the kernels whose time is not known")
 	}

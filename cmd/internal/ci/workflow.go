@@ -9,8 +9,8 @@ import (
 	"gpubuild/buildenv/exit"
 )
 
-// NoRowsError says that nothing is left of a matrix, or nothing of what was to be proven at a place. A workflow of such a matrix would be green
-// without having done what was asked.
+// NoRowsError says that nothing is left of a matrix, or nothing of what was to be proven at a place. A workflow of such a matrix would be
+// green without having done what was asked.
 type NoRowsError struct {
 	What    string // "no row of the matrix can work"
 	LeftOut []LeftOut
@@ -66,8 +66,8 @@ func Reasons(rows []LeftOut) string {
 	return b.String()
 }
 
-// OneLine keeps what a user wrote from looking like several lines of ours, or in a log of GitHub like a command to it: `::` counts where a line
-// begins, `##[` anywhere (actions/runner, src/Runner.Common/ActionCommand.cs).
+// OneLine keeps what a user wrote from looking like several lines of ours, or in a log of GitHub like a command to it: `::` counts where a
+// line begins, `##[` anywhere (actions/runner, src/Runner.Common/ActionCommand.cs).
 func OneLine(s string) string {
 	if strings.HasPrefix(strings.TrimSpace(s), "::") {
 		s = "'" + s
@@ -118,7 +118,8 @@ func (w Workflow) install() string {
 	return w.Install
 }
 
-// bareImage brings what an image of nvidia/cuda or rust lacks; Go, where the install command needs it, is [ci] setup's part. It does nothing where cargo, git and pip are there.
+// bareImage brings what an image of nvidia/cuda or rust lacks; Go, where the install command needs it, is [ci] setup's part. It does
+// nothing where cargo, git and pip are there.
 const bareImage = `if ! command -v cargo >/dev/null || ! command -v git >/dev/null || ! python3 -m pip --version >/dev/null 2>&1; then
   export DEBIAN_FRONTEND=noninteractive
   apt-get update

@@ -6,9 +6,9 @@ import (
 	"unicode"
 )
 
-// quote writes a string as a double-quoted YAML scalar on one line, which every YAML 1.1 and 1.2 reader reads back to the same string, whatever
-// it holds. Invalid UTF-8 cannot be said in YAML: its bytes become U+FFFD.
-// Source: YAML 1.2.2, sections 5.1 (printable characters), 5.7 (escapes), 7.3.1.
+// quote writes a string as a double-quoted YAML scalar on one line, which every YAML 1.1 and 1.2 reader reads back to the same string,
+// whatever it holds. Invalid UTF-8 cannot be said in YAML: its bytes become U+FFFD. Source: YAML 1.2.2, sections 5.1 (printable
+// characters), 5.7 (escapes), 7.3.1.
 func quote(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -39,8 +39,8 @@ type Fix struct {
 type FixOptions struct {
 	Strict bool
 	DryRun bool // nothing is written
-	// Certain leaves alone what may be meant: a feature that only switches code on and leaves a GPU crate off. It is for those who look at every member;
-	// who asks about one build means it.
+	// Certain leaves alone what may be meant: a feature that only switches code on and leaves a GPU crate off. It is for those who look at
+	// every member; who asks about one build means it.
 	Certain bool
 }
 
@@ -62,8 +62,8 @@ func NewFixer(m *session.Machine, o FixOptions) *Fixer {
 	return &Fixer{machine: m, options: o, plan: planned{now: map[string][]byte{}, old: map[string][]byte{}, seen: map[string]bool{}}}
 }
 
-// Fix writes the missing edges of one build, asks cargo after each finding's, and takes back those that did not help. It answers the build as it is after
-// that.
+// Fix writes the missing edges of one build, asks cargo after each finding's, and takes back those that did not help. It answers the build
+// as it is after that.
 func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 	if f.options.DryRun {
 		j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict}) // which writes nothing at all
@@ -287,8 +287,8 @@ func (f *Fixer) apply(ctx context.Context, j Judged, fault features.Finding) (Fi
 	return fix, after, nil
 }
 
-// writeEdit writes one manifest whole or not at all; nil when nothing was missing in it. One that is no longer what the answer was made from, or what
-// was written into it before, is somebody else's: the error is a *cache.ChangedError.
+// writeEdit writes one manifest whole or not at all; nil when nothing was missing in it. One that is no longer what the answer was made
+// from, or what was written into it before, is somebody else's: the error is a *cache.ChangedError.
 func writeEdit(s *session.Session, e edit.Edit, before []written) (*written, error) {
 	h := s.Machine.Host
 	if !s.Project.Member(e.Manifest) {
@@ -296,7 +296,8 @@ func writeEdit(s *session.Session, e edit.Edit, before []written) (*written, err
 	}
 	path := h.Real(e.Manifest)
 	if dir := h.Real(h.Dir(e.Manifest)); !h.Below(path, dir) && !h.Below(path, h.Real(s.Project.Root)) {
-		return nil, fmt.Errorf("%s is a link to %s, which lies outside the workspace: others may have it, too", s.Machine.Shown(e.Manifest), path)
+		return nil, fmt.Errorf("%s is a link to %s, which lies outside the workspace: others may have it, too", s.Machine.Shown(e.Manifest),
+			path)
 	}
 	fi, err := h.Files.Stat(path)
 	if err != nil {
@@ -339,8 +340,8 @@ func takeBack(files []written) error {
 	return errors.Join(errs...)
 }
 
-// open is Open also where Cargo.lock is not what the manifests ask for: an edge can lead to crates that it does not hold yet, or have been the only one to
-// lead to some. Cargo would then write it, which our verbs never do: the lock file is put back as it was, and lock says so.
+// open is Open also where Cargo.lock is not what the manifests ask for: an edge can lead to crates that it does not hold yet, or have been
+// the only one to lead to some. Cargo would then write it, which our verbs never do: the lock file is put back as it was, and lock says so.
 func (f *Fixer) open(ctx context.Context, line cargo.Line) (j Judged, lock bool, err error) {
 	j, err = Open(ctx, f.machine, line, Options{Strict: f.options.Strict})
 	var refused *cargo.RefusedError

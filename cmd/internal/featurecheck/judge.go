@@ -1,5 +1,5 @@
-// Package featurecheck asks cargo what command lines build and has features judge the answers. Beside the judgement of one build it has the searches that
-// need many: Fix for the missing lines of manifests, Lint for the features of every member, Route for another command line.
+// Package featurecheck asks cargo what command lines build and has features judge the answers. Beside the judgement of one build it has the
+// searches that need many: Fix for the missing lines of manifests, Lint for the features of every member, Route for another command line.
 //
 // It builds nothing. Only Fix writes, and only manifests of the workspace; Cargo.lock is left as it was.
 package featurecheck

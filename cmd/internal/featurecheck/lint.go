@@ -123,8 +123,8 @@ func (q *Question) ask(ctx context.Context, m *session.Machine, line cargo.Line,
 	return nil
 }
 
-// questions lists what is to be answered: with features on the command line that build or, where each member is asked for itself, those features of the
-// selected members; without them every member's GPU features.
+// questions lists what is to be answered: with features on the command line that build or, where each member is asked for itself, those
+// features of the selected members; without them every member's GPU features.
 func questions(s *session.Session, each bool) ([]*Question, error) {
 	var list []*Question
 	p, r := s.Project, s.Request()
@@ -145,7 +145,8 @@ func questions(s *session.Session, each bool) ([]*Question, error) {
 		selected, known := p.Selection(r)
 		if !known {
 			return nil, &exit.UsageError{
-				What: "-p names no member of the workspace: " + strings.Join(r.Packages, ", "), Fix: "see the members in " + s.Machine.Shown(p.RootManifest),
+				What: "-p names no member of the workspace: " + strings.Join(r.Packages, ", "),
+				Fix:  "see the members in " + s.Machine.Shown(p.RootManifest),
 			}
 		}
 		asked = slices.DeleteFunc(asked, func(q manifest.Question) bool { return !slices.Contains(selected, q.Package) })
@@ -226,7 +227,8 @@ func (q *Question) line(l cargo.Line) (cargo.Line, error) {
 		is   bool
 		word string
 	}{
-		{q.request.AllFeatures, "--all-features"}, {q.request.NoDefault, "--no-default-features"}, {l.Offline, "--offline"}, {l.Locked, "--locked"},
+		{q.request.AllFeatures, "--all-features"}, {q.request.NoDefault, "--no-default-features"}, {l.Offline, "--offline"},
+		{l.Locked, "--locked"},
 		{l.Frozen, "--frozen"}, {l.Quiet, "--quiet"},
 	} {
 		if given.is {

@@ -39,7 +39,8 @@ type Route struct {
 	Via       string   `json:"via"` // cargo's answer that says so
 }
 
-// Limits of a search: command lines that cargo is asked about, each of which costs as much as a build with nothing to do, and routes that are enough.
+// Limits of a search: command lines that cargo is asked about, each of which costs as much as a build with nothing to do, and routes that
+// are enough.
 type Limits struct{ Ask, Enough int }
 
 // The limits of the verb, and of a build that stops, for its hint.
@@ -91,8 +92,8 @@ func OpenWithout(ctx context.Context, m *session.Machine, line cargo.Line, o Opt
 	return out, nil
 }
 
-// FindRoutes asks cargo about the command lines that could close the gaps of a build, the smallest first, until enough are found. more are gaps beside
-// those of the build's own answer.
+// FindRoutes asks cargo about the command lines that could close the gaps of a build, the smallest first, until enough are found. more are
+// gaps beside those of the build's own answer.
 func FindRoutes(ctx context.Context, j Judged, more []features.Gap, limits Limits) (Routed, error) {
 	found := Routed{Routes: []Route{}, Blocks: []features.Block{}, Gaps: append(features.Gaps(j.Answer), more...)}
 	m := j.Session.Machine
@@ -139,7 +140,8 @@ func FindRoutes(ctx context.Context, j Judged, more []features.Gap, limits Limit
 		}
 		words := append([]string{"gpubuild"}, line.Words()...)
 		found.Routes = append(found.Routes, Route{
-			Command: buildenv.PosixWords(words...), Words: words, Features: append([]string{}, r.Features...), Packages: append([]string{}, r.Packages...),
+			Command: buildenv.PosixWords(words...), Words: words, Features: append([]string{}, r.Features...),
+			Packages:  append([]string{}, r.Packages...),
 			Workspace: r.Workspace, Via: after.Answer.Via,
 		})
 	}
@@ -179,7 +181,8 @@ func (r Routed) Explain(j Judged) (Routed, error) {
 		}
 		next, err := edit.AddDependency(data, b.Manifest, b.Key, b.Line)
 		if err == nil {
-			next, err = edit.AddEdges(next, edit.Edit{Manifest: b.Manifest, Feature: b.Feature, Add: []string{b.Key + "/" + b.Lack.Feature}})
+			next, err = edit.AddEdges(next,
+				edit.Edit{Manifest: b.Manifest, Feature: b.Feature, Add: []string{b.Key + "/" + b.Lack.Feature}})
 		}
 		if err != nil {
 			m.Shell.Warning("%v", err)
@@ -222,7 +225,8 @@ func HintRoute(ctx context.Context, j Judged) (finding.Finding, bool) {
 		j.Session.Machine.Shell.Detail("no other command line was looked for: %v", err)
 	case len(found.Routes) > 0:
 		command := found.Routes[0].Command
-		return finding.Finding{ID: features.IDUnreached, Severity: finding.Note, Message: "another command line reaches", Fix: command}, true
+		f := finding.Finding{ID: features.IDUnreached, Severity: finding.Note, Message: "another command line reaches", Fix: command}
+		return f, true
 	}
 	return finding.Finding{}, false
 }

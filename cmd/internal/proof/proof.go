@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
@@ -205,7 +204,7 @@ func File(ctx context.Context, m *session.Machine, o Options, binary string, std
 		return FileResult{}, err
 	}
 	if o.Trace != "" {
-		if err := cache.WriteFile(m.Host.Abs(o.Trace), trace.Bytes(), 0o644); err != nil {
+		if err := m.WriteFile(o.Trace, trace.Bytes(), 0o644); err != nil {
 			return FileResult{}, err
 		}
 	}

@@ -36,7 +36,8 @@ const Limit = 64 << 20
 // Allowed lists the variables that a receipt may hold; no other one of the environment stands in it.
 func Allowed() []string {
 	return []string{
-		"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MODULE_LOADING", "CUDA_LAUNCH_BLOCKING", "CUDA_CACHE_DISABLE", "CUDA_FORCE_PTX_JIT",
+		"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MODULE_LOADING", "CUDA_LAUNCH_BLOCKING", "CUDA_CACHE_DISABLE",
+		"CUDA_FORCE_PTX_JIT",
 		"CUDA_INJECTION64_PATH", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT",
 	}
 }
@@ -217,8 +218,8 @@ func (r Receipt) Of(sum string) Receipt {
 	return r
 }
 
-// Check answers what keeps a receipt from being believed; nothing means that it holds. Of several receipts in one file the binary's is judged. sum is the SHA-256 of the binary at hand, and real the
-// predicate that says of a stored driver whether it is real.
+// Check answers what keeps a receipt from being believed; nothing means that it holds. Of several receipts in one file the binary's is
+// judged. sum is the SHA-256 of the binary at hand, and real the predicate that says of a stored driver whether it is real.
 func (r Receipt) Check(sum string, size int64, real func(verify.Loaded) (bool, string)) []string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -231,7 +232,8 @@ func (r Receipt) Check(sum string, size int64, real func(verify.Loaded) (bool, s
 		return wrong
 	}
 	if sum != r.Binary.SHA256 || size != r.Binary.Size {
-		add("the binary is another one: SHA-256 %.16s… (%d bytes), the receipt is of %.16s… (%d bytes)", sum, size, r.Binary.SHA256, r.Binary.Size)
+		add("the binary is another one: SHA-256 %.16s… (%d bytes), the receipt is of %.16s… (%d bytes)", sum, size, r.Binary.SHA256,
+			r.Binary.Size)
 	}
 	return append(wrong, r.Holds(real)...)
 }
@@ -242,7 +244,8 @@ func (r Receipt) Whole() bool {
 	return err == nil && now == r.Sum
 }
 
-// Holds answers what keeps a receipt from being believed by its own evidence; which binary it is of, and whether the file was changed, is Check's matter.
+// Holds answers what keeps a receipt from being believed by its own evidence; which binary it is of, and whether the file was changed, is
+// Check's matter.
 func (r Receipt) Holds(real func(verify.Loaded) (bool, string)) []string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -283,7 +286,8 @@ func differs(old, now verify.Verdict) string {
 	case old.UUID != now.UUID || old.Device != now.Device:
 		return fmt.Sprintf("the device is %s %s; the receipt says %s %s", now.UUID, now.Device, old.UUID, old.Device)
 	case old.Launches != now.Launches || old.Total != now.Total:
-		return fmt.Sprintf("launches that match: %d, of %d ns together; the receipt says %d, of %d ns", now.Launches, now.Total, old.Launches, old.Total)
+		return fmt.Sprintf("launches that match: %d, of %d ns together; the receipt says %d, of %d ns", now.Launches, now.Total,
+			old.Launches, old.Total)
 	case !slices.Equal(old.Kernels, now.Kernels):
 		return "the kernels are others than the receipt says"
 	case !slices.Equal(old.Conflicts, now.Conflicts):

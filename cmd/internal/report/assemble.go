@@ -68,13 +68,14 @@ type Proving struct {
 // Begin is what every verb's result begins with.
 func Begin(m *session.Machine, words []string, verb string, end error) Result {
 	return Result{
-		Verb: verb, Row: m.Host.Env.Get(rowVariable), Gpubuild: version.Number(), At: m.Began.UTC().Truncate(time.Second), Seconds: time.Since(m.Began).Seconds(),
+		Verb: verb, Row: m.Host.Env.Get(rowVariable), Gpubuild: version.Number(), At: m.Began.UTC().Truncate(time.Second),
+		Seconds: time.Since(m.Began).Seconds(),
 		Command: Redact(append([]string{"gpubuild"}, words...)), Code: exit.Of(end), Findings: []finding.Finding{}, Checks: []Check{},
 	}
 }
 
-// Assemble makes the one result of a cargo command from what its stages returned; everything else is rendered from it. words are the command line, and
-// end is how the command ended.
+// Assemble makes the one result of a cargo command from what its stages returned; everything else is rendered from it. words are the
+// command line, and end is how the command ended.
 func Assemble(m *session.Machine, words []string, s Stages, end error) Result {
 	r := Begin(m, words, s.Verb, end)
 	r.Features, r.Stale, r.Cleaned, r.Project = FeaturesOf(s.Answer, s.Asked), s.Stale, s.Cleaned, s.Manifest

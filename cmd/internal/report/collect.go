@@ -157,8 +157,8 @@ func observe(m *session.Machine, file string, real receipt.Real) ([]Observation,
 	return out, nil, nil
 }
 
-// OfReceipt makes the result of a receipt. A proof in it counts only as far as its own evidence, judged again, comes to it: a verdict that somebody
-// wrote there is none.
+// OfReceipt makes the result of a receipt. A proof in it counts only as far as its own evidence, judged again, comes to it: a verdict that
+// somebody wrote there is none.
 func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
 	if !r.Whole() {
 		return Result{}, &FormatError{Why: "this receipt was changed after it was written: its sum does not fit"}

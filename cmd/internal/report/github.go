@@ -7,7 +7,8 @@ import (
 	"gpubuild/buildenv/finding"
 )
 
-// What GitHub keeps of one step (docs.github.com, workflow commands; actions/toolkit docs/problem-matchers.md): more of one kind is dropped without a word.
+// What GitHub keeps of one step (docs.github.com, workflow commands; actions/toolkit docs/problem-matchers.md): more of one kind is dropped
+// without a word.
 const (
 	annotationsOfAKind = 10
 	summaryLimit       = 1 << 20 // bytes of GITHUB_STEP_SUMMARY; a larger file is thrown away as a whole
@@ -34,8 +35,8 @@ func kind(severity string) string {
 	return "notice"
 }
 
-// Annotations renders findings as workflow commands, a line each, errors first; at most ten of a kind. The others are counted in a notice, and stand
-// in the step summary. Paths are relative to the checkout, with slashes; others are told in the message.
+// Annotations renders findings as workflow commands, a line each, errors first; at most ten of a kind. The others are counted in a notice,
+// and stand in the step summary. Paths are relative to the checkout, with slashes; others are told in the message.
 func Annotations(findings []finding.Finding) string {
 	var b strings.Builder
 	left := map[string]int{}
@@ -95,7 +96,8 @@ func annotation(k string, f finding.Finding) string {
 
 // Absolute says of a path in either system's form whether it begins at a root.
 func Absolute(path string) bool {
-	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\`) || len(path) > 2 && path[1] == ':' && (path[2] == '\\' || path[2] == '/')
+	return strings.HasPrefix(path, "/") || strings.HasPrefix(path, `\`) || len(path) > 2 && path[1] == ':' &&
+		(path[2] == '\\' || path[2] == '/')
 }
 
 func place(f finding.Finding) string {

@@ -59,7 +59,8 @@ const propertyPrefix = "gpubuild."
 // stampForm is that of the timestamp attribute: ISO 8601 without a zone, by which readers of JUnit understand UTC.
 const stampForm = "2006-01-02T15:04:05"
 
-// JUnit renders a result as one suite: a case for each check. A proof that was not made for want of a device is skipped, unless it was required.
+// JUnit renders a result as one suite: a case for each check. A proof that was not made for want of a device is skipped, unless it was
+// required.
 func (r Result) JUnit() ([]byte, error) {
 	s := junitSuite{Name: Plain(r.Key()), Tests: len(r.Checks), Time: seconds(r.Seconds), Host: "localhost"}
 	if !r.At.IsZero() {
@@ -69,8 +70,10 @@ func (r Result) JUnit() ([]byte, error) {
 		s.Props = append(s.Props, junitProperty{propertyPrefix + p[0], p[1]})
 	}
 	for _, c := range r.Checks {
-		out := junitCase{Name: Plain(c.Title()), Class: Plain("gpubuild." + strings.ReplaceAll(r.Key(), " ", "_")), Time: seconds(c.Seconds)}
-		outcome := &junitOutcome{Type: Plain(c.ID), Message: Plain(c.Message), Text: PlainLines(strings.TrimSpace(c.Message + "\n" + c.Detail))}
+		out := junitCase{Name: Plain(c.Title()), Class: Plain("gpubuild." + strings.ReplaceAll(r.Key(), " ", "_")),
+			Time: seconds(c.Seconds)}
+		outcome := &junitOutcome{Type: Plain(c.ID), Message: Plain(c.Message),
+			Text: PlainLines(strings.TrimSpace(c.Message + "\n" + c.Detail))}
 		switch c.State {
 		case Failed:
 			s.Failures++
@@ -83,7 +86,8 @@ func (r Result) JUnit() ([]byte, error) {
 		}
 		s.Cases = append(s.Cases, out)
 	}
-	data, err := xml.MarshalIndent(junitFile{Name: "gpubuild", Tests: s.Tests, Failures: s.Failures, Time: s.Time, Suites: []junitSuite{s}}, "", "  ")
+	data, err := xml.MarshalIndent(junitFile{Name: "gpubuild", Tests: s.Tests, Failures: s.Failures, Time: s.Time, Suites: []junitSuite{s}},
+		"", "  ")
 	return append(append([]byte(xml.Header), data...), '\n'), err
 }
 

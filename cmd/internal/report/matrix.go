@@ -132,7 +132,8 @@ func Join(list []Observation, expected []string) []Row {
 	for _, id := range expected {
 		if _, ok := byRow[id]; !ok {
 			byRow[id] = nil
-			rows = append(rows, Row{ID: id, Status: StatusNone, Build: Side{Status: StatusNone}, Proof: Side{Status: StatusNone}, Changed: []string{}})
+			rows = append(rows, Row{ID: id, Status: StatusNone, Build: Side{Status: StatusNone}, Proof: Side{Status: StatusNone},
+				Changed: []string{}})
 		}
 	}
 	sort.Slice(rows, func(i, k int) bool {
@@ -262,8 +263,8 @@ func builds(verb string) bool {
 	return false
 }
 
-// proofOf says what a result says of the proof: nothing, where nothing was run under the probe. Of several programs one that is proven suffices where
-// the run itself was content, as in `test`.
+// proofOf says what a result says of the proof: nothing, where nothing was run under the probe. Of several programs one that is proven
+// suffices where the run itself was content, as in `test`.
 func proofOf(r Result) (Status, string) {
 	p := theProof(r)
 	if p == nil {
@@ -317,7 +318,8 @@ func buildFacts(r Result) []fact {
 		out = append(out, fact{"features", strings.Join(r.Features.Asked, ",")})
 	}
 	if r.Set != nil {
-		out = append(out, fact{"toolkit", r.Set.Toolkit}, fact{"host compiler", r.Set.Compiler}, fact{"cuDNN", r.Set.CUDNN}, fact{"arch", r.Set.Arch})
+		out = append(out, fact{"toolkit", r.Set.Toolkit}, fact{"host compiler", r.Set.Compiler}, fact{"cuDNN", r.Set.CUDNN},
+			fact{"arch", r.Set.Arch})
 	}
 	return out
 }

@@ -72,8 +72,9 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 		return nil, err
 	}
 	p := page{
-		Policy: "default-src 'none'; style-src " + hashed(pageCSS) + "; script-src " + hashed(pageJS) + "; base-uri 'none'; form-action 'none'",
-		Style:  template.CSS(pageCSS), Script: template.JS(pageJS), Files: Count(files, "file"), By: by,
+		Policy: "default-src 'none'; style-src " + hashed(pageCSS) + "; script-src " + hashed(pageJS) +
+			"; base-uri 'none'; form-action 'none'",
+		Style: template.CSS(pageCSS), Script: template.JS(pageJS), Files: Count(files, "file"), By: by,
 	}
 	count := map[Status]int{}
 	for _, r := range rows {
@@ -102,7 +103,8 @@ func hashed(text string) string {
 }
 
 func pageRowOf(r Row) pageRow {
-	out := pageRow{Row: r, Asked: Plain(strings.Join(r.Features, ", ")), Finds: r.latest.Findings, Checks: r.latest.Checks, Details: r.latest.Programs}
+	out := pageRow{Row: r, Asked: Plain(strings.Join(r.Features, ", ")), Finds: r.latest.Findings, Checks: r.latest.Checks,
+		Details: r.latest.Programs}
 	for i, s := range statuses {
 		if s == r.Status {
 			out.Rank = i

@@ -18,7 +18,8 @@ func FeaturesOf(a *features.Answer, asked []string) *Features {
 	for _, r := range a.Roots {
 		on, off := onOff(r)
 		f.Roots = append(f.Roots, Root{
-			Package: r.Package, Target: r.Target, Kind: r.Kind, Reached: r.Reached, On: append([]string{}, on...), Off: append([]string{}, off...),
+			Package: r.Package, Target: r.Target, Kind: r.Kind, Reached: r.Reached, On: append([]string{}, on...),
+			Off: append([]string{}, off...),
 		})
 	}
 	return f
@@ -48,8 +49,8 @@ func askedFeatures(a *features.Answer, typed []string) []string {
 	return out
 }
 
-// ReachLines says in one line for each root which GPU crates it links: those that are on, and those that are off. A library whose line is that of its
-// own package's program is left out.
+// ReachLines says in one line for each root which GPU crates it links: those that are on, and those that are off. A library whose line is
+// that of its own package's program is left out.
 func ReachLines(a *features.Answer) []string {
 	lines, seen := []string{}, map[string]bool{}
 	for _, program := range []bool{true, false} {

@@ -17,8 +17,8 @@ func (e *FormatError) Error() string { return e.Why }
 // answerSchema is that of every verb's envelope; receipts have their own.
 var answerSchema = regexp.MustCompile(`^gpubuild/([a-z-]+)/([0-9]+)$`)
 
-// Read makes results of a file's bytes: the envelope of a verb, or JUnit. other is asked about the JSON schemas that this package does not own; it
-// may be nil.
+// Read makes results of a file's bytes: the envelope of a verb, or JUnit. other is asked about the JSON schemas that this package does not
+// own; it may be nil.
 func Read(data []byte, other func(schema string, data []byte) ([]Result, bool, error)) ([]Result, error) {
 	var head struct {
 		Schema   string            `json:"schema"`

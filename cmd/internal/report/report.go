@@ -1,5 +1,5 @@
-// Package report renders the result of a run: the JSON envelope of every verb, SARIF, JUnit, annotations, a summary and a page. It decides nothing
-// about the machine; a result is made elsewhere, once.
+// Package report renders the result of a run: the JSON envelope of every verb, SARIF, JUnit, annotations, a summary and a page. It decides
+// nothing about the machine; a result is made elsewhere, once.
 //
 // It owns the envelope format "gpubuild/<verb>/1".
 package report

@@ -255,7 +255,8 @@ func PlainLines(s string) string {
 
 func hidden(r rune) bool {
 	// Bidirectional controls reorder what a reader sees (CVE-2021-42574); U+FFFE, U+FFFF are no characters of XML 1.0.
-	return unicode.IsControl(r) || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 || r == 0x200E || r == 0x200F || r == 0xFFFE || r == 0xFFFF
+	return unicode.IsControl(r) || r >= 0x202A && r <= 0x202E || r >= 0x2066 && r <= 0x2069 || r == 0x200E || r == 0x200F || r == 0xFFFE ||
+		r == 0xFFFF
 }
 
 // cut shortens a text to some bytes, at a rune, and says so.
@@ -270,8 +271,8 @@ func cut(s string, limit int) string {
 	return s + "…"
 }
 
-// Redact leaves of a command line what may be shown: the value of --config NAME=VALUE may be a registry's token, so that only a file's name or the
-// key stays.
+// Redact leaves of a command line what may be shown: the value of --config NAME=VALUE may be a registry's token, so that only a file's name
+// or the key stays.
 func Redact(words []string) []string {
 	out := make([]string, 0, len(words))
 	value := false

@@ -45,22 +45,31 @@ var rules = []Rule{
 		"Add the edge that the fix names, or prove what the program does: `gpubuild prove BIN -- ARGS`."},
 	{"features.host-copy", finding.Note, "Only the copy for a build script or proc-macro has the feature",
 		"That copy runs while building and is not linked into the program. Add the edge for the program's own copy."},
-	{"features.by-file", finding.Note, "A file, not a feature, decides", "libtorch's own build decides whether CUDA is used: look at the library that is linked."},
-	{"features.load-dynamic", finding.Note, "The library that is loaded decides", "ort loads ONNX Runtime when it starts: that library must be a CUDA build."},
+	{"features.by-file", finding.Note, "A file, not a feature, decides",
+		"libtorch's own build decides whether CUDA is used: look at the library that is linked."},
+	{"features.load-dynamic", finding.Note, "The library that is loaded decides",
+		"ort loads ONNX Runtime when it starts: that library must be a CUDA build."},
 	{"features.propagation", finding.Note, "A member does not pass its feature on to a dependency that has it, too",
 		"`gpubuild features --lint --fix` writes the edge."},
 	{"audit.fallback", finding.Error, "The program ended well although the driver had failed",
 		"It fell back to the CPU and said nothing by its exit status. Let it fail where a GPU was asked for."},
-	{"audit.unsure", finding.Warning, "It could not be told whether the program fails honestly", "See what it did in that mode: `gpubuild audit BIN -- ARGS`."},
-	{"stale.found", finding.Error, "An artifact that cargo believes fresh was built by another tool", "Build by gpubuild, which cleans just that, or run the `cargo clean` that the message names."},
+	{"audit.unsure", finding.Warning, "It could not be told whether the program fails honestly",
+		"See what it did in that mode: `gpubuild audit BIN -- ARGS`."},
+	{"stale.found", finding.Error, "An artifact that cargo believes fresh was built by another tool",
+		"Build by gpubuild, which cleans just that, or run the `cargo clean` that the message names."},
 	{"stale.unrecorded", finding.Warning, "What the GPU packages were built with could not be written down",
 		"Make the build directory one that may be written to. Until then each build looks at the device code, and builds anew what that does not tell."},
-	{"proof.not-used", finding.Error, "The program ran on the CPU", "The driver recorded no kernel of it. Look for a fallback in its output, and at `gpubuild features`."},
-	{"proof.other-kernels", finding.Error, "The GPU was used, but by no kernel that was looked for", "Name the kernel with --kernel REGEX if one of those that ran is meant."},
+	{"proof.not-used", finding.Error, "The program ran on the CPU",
+		"The driver recorded no kernel of it. Look for a fallback in its output, and at `gpubuild features`."},
+	{"proof.other-kernels", finding.Error, "The GPU was used, but by no kernel that was looked for",
+		"Name the kernel with --kernel REGEX if one of those that ran is meant."},
 	{"proof.unproved", finding.Error, "Not proven", "The message says what is missing."},
-	{"proof.no-device", finding.Warning, "Not proven, because no GPU is here", "Prove it on a machine with one: `gpubuild prove BIN -- ARGS`."},
-	{"toolchain.missing", finding.Error, "A component of the toolchain is missing", "`gpubuild doctor` names what is there; `gpubuild toolchain install` fetches a toolkit without admin rights."},
-	{"toolchain.misfit", finding.Error, "Components of the toolchain do not fit together", "The message lists the candidates and the smallest change."},
+	{"proof.no-device", finding.Warning, "Not proven, because no GPU is here",
+		"Prove it on a machine with one: `gpubuild prove BIN -- ARGS`."},
+	{"toolchain.missing", finding.Error, "A component of the toolchain is missing",
+		"`gpubuild doctor` names what is there; `gpubuild toolchain install` fetches a toolkit without admin rights."},
+	{"toolchain.misfit", finding.Error, "Components of the toolchain do not fit together",
+		"The message lists the candidates and the smallest change."},
 	{"config.wrong", finding.Error, "A manifest or the configuration is wrong", "See `gpubuild help config`."},
 	{"build.compile-error", finding.Error, "rustc refused the code", "`rustc --explain CODE` says what the error's code means."},
 	{"build.failed", finding.Error, "The build failed", "`gpubuild explain LOG` names the first known cause in a build's log."},
@@ -79,7 +88,8 @@ func RuleOf(id string) Rule {
 	group, name, _ := strings.Cut(Plain(id), ".")
 	switch group {
 	case "explain":
-		return Rule{id, finding.Error, "A known cause of a failed GPU build: " + name, "`gpubuild explain " + name + "` says more, with its source."}
+		return Rule{id, finding.Error, "A known cause of a failed GPU build: " + name, "`gpubuild explain " + name +
+			"` says more, with its source."}
 	case "doctor":
 		return Rule{id, finding.Warning, "A part of the machine: " + name, "`gpubuild doctor` says where was looked and what to do."}
 	}

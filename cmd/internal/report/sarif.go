@@ -13,8 +13,8 @@ import (
 	"gpubuild/buildenv/finding"
 )
 
-// The part of SARIF 2.1.0 (OASIS, errata 01) that is written. There is one run a file: GitHub refuses more than twenty, so that a matrix uploads a
-// file a row, told apart by automationDetails.id (docs.github.com, "SARIF support for code scanning").
+// The part of SARIF 2.1.0 (OASIS, errata 01) that is written. There is one run a file: GitHub refuses more than twenty, so that a matrix
+// uploads a file a row, told apart by automationDetails.id (docs.github.com, "SARIF support for code scanning").
 type (
 	sarifLog struct {
 		Schema  string     `json:"$schema"`
@@ -89,8 +89,8 @@ const (
 	fingerprint = "gpubuildFinding/v1"
 )
 
-// SARIF renders the findings of a result. Paths are relative to the source root, with slashes; a finding without a place is put on otherwise, because
-// GitHub shows no result without one.
+// SARIF renders the findings of a result. Paths are relative to the source root, with slashes; a finding without a place is put on
+// otherwise, because GitHub shows no result without one.
 func (r Result) SARIF(otherwise string) ([]byte, error) {
 	var ids []string
 	known := map[string]int{}
@@ -113,7 +113,8 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 		known[id] = i
 		rule := RuleOf(id)
 		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{
-			ID: Plain(id), Short: sarifText{rule.Title}, Full: sarifText{rule.Title}, Help: sarifText{rule.Help}, Defaults: sarifConfig{level(rule.Severity)},
+			ID: Plain(id), Short: sarifText{rule.Title}, Full: sarifText{rule.Title}, Help: sarifText{rule.Help},
+			Defaults: sarifConfig{level(rule.Severity)},
 		})
 	}
 	seen := map[string]int{}
@@ -134,7 +135,8 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 		})
 	}
 	data, err := json.MarshalIndent(sarifLog{
-		Schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run},
+		Schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", Version: "2.1.0",
+		Runs: []sarifRun{run},
 	}, "", "  ")
 	return append(data, '\n'), err
 }
@@ -174,6 +176,7 @@ var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)*`)
 
 // fingerprintOf stays the same when lines above it, or versions in its words, have changed.
 func fingerprintOf(f finding.Finding) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{f.ID, strings.ReplaceAll(f.Path, `\`, "/"), numbers.ReplaceAllString(f.Message, "#")}, "\x00")))
+	sum := sha256.Sum256([]byte(strings.Join([]string{f.ID, strings.ReplaceAll(f.Path, `\`, "/"), numbers.ReplaceAllString(f.Message, "#")},
+		"\x00")))
 	return hex.EncodeToString(sum[:16])
 }

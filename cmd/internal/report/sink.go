@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
-	"gpubuild/buildenv/cache"
-	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
@@ -28,8 +25,8 @@ func (f Files) Wanted() bool {
 	return f.SARIF != "" || f.JUnit != "" || f.Receipt != "" || f.JSON != nil
 }
 
-// Sink takes the result of one command line and renders it in every form that was asked for: files, lines among cargo's JSON messages, and what GitHub
-// Actions reads.
+// Sink takes the result of one command line and renders it in every form that was asked for: files, lines among cargo's JSON messages, and
+// what GitHub Actions reads.
 type Sink struct {
 	machine  *session.Machine
 	words    []string // the command line without the program's name
@@ -38,7 +35,8 @@ type Sink struct {
 	finished bool
 }
 
-// NewSink is for one command line: its words without the program's name, the files that it names, and whether it asks for cargo's JSON messages.
+// NewSink is for one command line: its words without the program's name, the files that it names, and whether it asks for cargo's JSON
+// messages.
 func NewSink(m *session.Machine, words []string, files Files, messages bool) *Sink {
 	s := &Sink{machine: m, words: words, files: files}
 	if messages {
@@ -55,8 +53,8 @@ func (s *Sink) Wants(judged bool, end error) bool {
 	return !isInterrupted(end) && (s.files.Wanted() || judged && (s.onGitHub() || s.lines != nil))
 }
 
-// Finish renders what a cargo command came to, and answers how it ends after that: what could not be written is told, and counts only where all else was
-// well. seal makes the receipts; it is called only where a file is named for them.
+// Finish renders what a cargo command came to, and answers how it ends after that: what could not be written is told, and counts only where
+// all else was well. seal makes the receipts; it is called only where a file is named for them.
 func (s *Sink) Finish(st Stages, seal func() ([]receipt.Receipt, error), end error) error {
 	r := Assemble(s.machine, s.words, st, end)
 	if st.Judged && s.lines != nil {
@@ -73,8 +71,8 @@ func (s *Sink) Finish(st Stages, seal func() ([]receipt.Receipt, error), end err
 	return s.endWith(end, bad)
 }
 
-// FinishVerb renders what one of our own verbs came to, of which part is known. fields are those of the verb's own answer, or nil. receipts are written
-// where a file is named.
+// FinishVerb renders what one of our own verbs came to, of which part is known. fields are those of the verb's own answer, or nil. receipts
+// are written where a file is named.
 func (s *Sink) FinishVerb(part Result, fields any, receipts []receipt.Receipt, end error) error {
 	s.finished = true
 	r := OfVerb(s.machine, s.words, part, end)
@@ -111,7 +109,8 @@ func (s *Sink) endWith(end error, bad []error) error {
 // onGitHub says whether a step of GitHub Actions reads what we write.
 func (s *Sink) onGitHub() bool { return s.machine.Host.Env.Get("GITHUB_ACTIONS") == "true" }
 
-// tellEnd writes the programs, the findings that the end added, and how the command ended among cargo's messages. told findings were written before.
+// tellEnd writes the programs, the findings that the end added, and how the command ended among cargo's messages. told findings were
+// written before.
 func (s *Sink) tellEnd(r Result, told int) {
 	for _, p := range r.Programs {
 		s.Event("program", p)
@@ -208,7 +207,7 @@ func (s *Sink) writeReceipts(list []receipt.Receipt, r Result) error {
 	if err != nil {
 		return err
 	}
-	if err := WriteFile(s.machine, s.files.Receipt, data); err != nil {
+	if err := s.machine.WriteFile(s.files.Receipt, data, 0o644); err != nil {
 		return err
 	}
 	s.machine.Shell.Status("Receipt", "%s (%s)", s.machine.Shown(s.machine.Host.Abs(s.files.Receipt)), first.Verdict.Kind)
@@ -232,33 +231,8 @@ func writeAnswer(m *session.Machine, file string, data []byte) error {
 		_, err := m.Shell.Out.Write(data)
 		return err
 	}
-	return WriteFile(m, file, data)
+	return m.WriteFile(file, data, 0o644)
 }
-
-// WriteFile writes a file that the command line names: its directory is made, and the file is whole or as it was. The error's exit code is exit.Usage.
-func WriteFile(m *session.Machine, file string, data []byte) error {
-	path := m.Host.Abs(file)
-	err := os.MkdirAll(filepath.Dir(path), 0o755)
-	if err == nil {
-		err = cache.WriteFile(path, data, 0o644)
-	} else {
-		err = &cache.WriteError{Path: path, Err: err}
-	}
-	if err != nil {
-		return &fileError{err}
-	}
-	return nil
-}
-
-// fileError says that a file that the command line names cannot be written.
-type fileError struct{ err error }
-
-func (e *fileError) Error() string { return e.err.Error() }
-
-// ExitCode is exit.Usage.
-func (e *fileError) ExitCode() int { return exit.Usage }
-
-func (e *fileError) Unwrap() error { return e.err }
 
 // appendSummary appends to the step's summary what there is room for.
 func (s *Sink) appendSummary(r Result) error {
@@ -293,7 +267,8 @@ func (s *Sink) rooted(r Result) (Result, string) {
 	return r, s.below(root, r.Project)
 }
 
-// sourceRoot is what paths in SARIF and annotations are relative to: the checkout of the workflow, else the directory with .git above the project.
+// sourceRoot is what paths in SARIF and annotations are relative to: the checkout of the workflow, else the directory with .git above the
+// project.
 func (s *Sink) sourceRoot(project string) string {
 	h := s.machine.Host
 	start := h.Cwd

@@ -111,7 +111,8 @@ func running(b *strings.Builder, needs []features.NeedReason) {
 
 // aboutGPUs are parts of the names of features that have to do with GPUs.
 var aboutGPUs = []string{
-	"cuda", "cudnn", "gpu", "nccl", "flash", "dynamic", "static-linking", "fallback", "tensorrt", "rocm", "hip", "vulkan", "metal", "wgpu", "libtorch", "disable",
+	"cuda", "cudnn", "gpu", "nccl", "flash", "dynamic", "static-linking", "fallback", "tensorrt", "rocm", "hip", "vulkan", "metal", "wgpu",
+	"libtorch", "disable",
 }
 
 // fewer shortens a long list of features to those that have to do with GPUs.

@@ -43,7 +43,8 @@ type TimedScript struct {
 
 const byFiles = "estimated: times of cargo's files around the build script, which compiles the kernels"
 
-// TimingsOf says where the time of a run went: by its phases, by cargo's messages, and by the build scripts of the GPU packages that answer lists.
+// TimingsOf says where the time of a run went: by its phases, by cargo's messages, and by the build scripts of the GPU packages that answer
+// lists.
 func TimingsOf(h buildenv.Host, phases []finding.Phase, total time.Duration, messages []cargo.Message, answer *features.Answer) Timings {
 	t := Timings{Seconds: total.Seconds(), Kernels: []TimedScript{}}
 	var began time.Time
@@ -89,7 +90,8 @@ func (t Timings) lines() [][2]string {
 			continue
 		}
 		for _, k := range t.Kernels {
-			out = append(out, [2]string{"", fmt.Sprintf("  of these %10.1f s  %s %s, by the times of cargo's files", k.Seconds, k.Package, k.Version)})
+			out = append(out, [2]string{"",
+				fmt.Sprintf("  of these %10.1f s  %s %s, by the times of cargo's files", k.Seconds, k.Package, k.Version)})
 		}
 	}
 	return out
@@ -127,8 +129,8 @@ func scriptTimes(h buildenv.Host, began time.Time, messages []cargo.Message, ans
 	return out
 }
 
-// freshPackages are those of which cargo called everything that it built fresh: their scripts did not run, whatever the files' times say. A script
-// that runs makes its own package's targets dirty; cargo reports the script itself without saying whether it ran.
+// freshPackages are those of which cargo called everything that it built fresh: their scripts did not run, whatever the files' times say. A
+// script that runs makes its own package's targets dirty; cargo reports the script itself without saying whether it ran.
 func freshPackages(messages []cargo.Message) map[string]bool {
 	fresh := map[string]bool{}
 	for _, m := range messages {

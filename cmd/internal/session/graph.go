@@ -57,8 +57,8 @@ func (st stored) graph() (g Graph, err error) {
 	return g, err
 }
 
-// Graph asks cargo what the command line builds, or takes the answer that is kept. It is kept with everything that cargo looked at for it, what did not
-// exist included: a question costs as much as a build with nothing to do.
+// Graph asks cargo what the command line builds, or takes the answer that is kept. It is kept with everything that cargo looked at for it,
+// what did not exist included: a question costs as much as a build with nothing to do.
 func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph, error) {
 	m := s.Machine
 	store, key := m.Memo(), s.graphKey(tool, q)
@@ -149,8 +149,8 @@ func (s *Session) graphKey(tool cargo.Tool, q Question) string {
 	return memo.Key(parts...)
 }
 
-// watchProject lists what cargo looks at: every local manifest, the directories in which targets and members are discovered, the lock file, the
-// configuration and toolchain files of every directory above, and the programs themselves.
+// watchProject lists what cargo looks at: every local manifest, the directories in which targets and members are discovered, the lock file,
+// the configuration and toolchain files of every directory above, and the programs themselves.
 func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 	h, w := s.Machine.Host, watchList{host: s.Machine.Host, seen: map[string]bool{}}
 	w.local(s.Project.RootManifest)
@@ -173,7 +173,8 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 	}
 	for _, start := range starts {
 		for dir := start; ; dir = h.Dir(dir) {
-			w.add(h.Join(dir, ".cargo", "config.toml"), h.Join(dir, ".cargo", "config"), h.Join(dir, "rust-toolchain"), h.Join(dir, "rust-toolchain.toml"))
+			w.add(h.Join(dir, ".cargo", "config.toml"), h.Join(dir, ".cargo", "config"), h.Join(dir, "rust-toolchain"),
+				h.Join(dir, "rust-toolchain.toml"))
 			if h.Dir(dir) == dir {
 				break
 			}
@@ -186,7 +187,8 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 	if rustupHome == "" {
 		rustupHome = h.Join(h.Home, ".rustup")
 	}
-	w.add(h.Join(cargoHome, "config.toml"), h.Join(cargoHome, "config"), h.Join(rustupHome, "settings.toml"), h.Join(rustupHome, "toolchains"), tool.Path)
+	w.add(h.Join(cargoHome, "config.toml"), h.Join(cargoHome, "config"), h.Join(rustupHome, "settings.toml"),
+		h.Join(rustupHome, "toolchains"), tool.Path)
 	if toolchains, err := h.Files.ReadDir(h.Join(rustupHome, "toolchains")); err == nil {
 		for _, t := range toolchains { // rustup update changes them in place
 			bin := h.Join(rustupHome, "toolchains", t.Name(), "bin")

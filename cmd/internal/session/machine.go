@@ -1,5 +1,5 @@
-// Package session opens what a command line is about: the machine, the project with its configuration, and cargo's answer of what would be built. It
-// judges nothing and changes nothing of the user's.
+// Package session opens what a command line is about: the machine, the project with its configuration, and cargo's answer of what would be
+// built. It judges nothing and changes nothing of the user's.
 package session
 
 import (
@@ -26,7 +26,8 @@ type Machine struct {
 	Nodes    func(buildenv.Host) []string // the GPUs' device nodes; nil: verify.DeviceNodes. Only a test binary passes others
 }
 
-// RealDriver makes the predicate that says whether a loaded driver is that of a real GPU. Only a test binary passes another one than verify.RealDriver.
+// RealDriver makes the predicate that says whether a loaded driver is that of a real GPU. Only a test binary passes another one than
+// verify.RealDriver.
 type RealDriver func(buildenv.Host) func(verify.Loaded) (bool, string)
 
 // Runner runs a process to its end.

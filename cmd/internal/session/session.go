@@ -22,8 +22,8 @@ type Session struct {
 	Config  config.Config
 }
 
-// Open reads the manifests and the configuration. Where only the configuration is wrong, a *config.Error, the session is returned beside the error,
-// without a configuration: `gpubuild init` replaces the file.
+// Open reads the manifests and the configuration. Where only the configuration is wrong, a *config.Error, the session is returned beside
+// the error, without a configuration: `gpubuild init` replaces the file.
 func Open(m *Machine, line cargo.Line) (*Session, error) {
 	path, err := findManifest(m, line)
 	if err != nil {
@@ -37,8 +37,8 @@ func Open(m *Machine, line cargo.Line) (*Session, error) {
 	return &Session{m, line, project, read}, err
 }
 
-// OpenOrRefuse is Open for verbs that can ask cargo: what is wrong with a manifest, cargo says best, as a *cargo.RefusedError. Our own error remains
-// where cargo finds nothing wrong, or is not here.
+// OpenOrRefuse is Open for verbs that can ask cargo: what is wrong with a manifest, cargo says best, as a *cargo.RefusedError. Our own
+// error remains where cargo finds nothing wrong, or is not here.
 func OpenOrRefuse(ctx context.Context, m *Machine, line cargo.Line) (*Session, error) {
 	s, err := Open(m, line)
 	var bad *manifest.Error
