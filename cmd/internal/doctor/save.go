@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/session"
@@ -89,7 +88,7 @@ func (r *Recording) Write(checks []Check) error {
 	}
 	says := Text(checks)
 	data := r.rec.Encode("Saved by `gpubuild doctor --save`, version " + version.Number() + ". doctor said:\n\n" + says)
-	if err := cache.WriteFile(r.path, data, 0o600); err != nil {
+	if err := r.machine.WriteFile(r.path, data, 0o600); err != nil {
 		return err
 	}
 	r.machine.Shell.Status("Saved", "%s: what was looked at on this machine (%s); look at it before you send it", r.machine.Shown(r.path), size(len(data)))
