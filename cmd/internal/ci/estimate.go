@@ -27,7 +27,9 @@ const (
 	unitSeconds  = 0.57  // of one core
 	releaseRatio = 1.7
 	unitBytes    = 6e6
-	defaultCPUs  = 4 // GitHub's standard Linux and Windows runners of public repositories (docs.github.com, "GitHub-hosted runners reference")
+	// defaultCPUs are those of GitHub's standard Linux and Windows runners of public repositories (docs.github.com, "GitHub-hosted runners
+	// reference").
+	defaultCPUs = 4
 )
 
 // KernelWork are the crates whose kernels have been timed: seconds of one core in a debug build, which nvcc's work does not depend on.

@@ -94,7 +94,8 @@ func (github) Workflow(w Workflow) []byte {
 			p("    if: needs.plan.outputs.compile_count != '0'\n")
 		} else {
 			p("%s", comment("A machine of yours must not run what a stranger's pull request says.", 4))
-			p("    if: needs.plan.outputs.proof_count != '0' && (github.event_name != 'pull_request' || github.event.pull_request.head.repo.full_name == github.repository)\n")
+			p("    if: needs.plan.outputs.proof_count != '0' && (github.event_name != 'pull_request' || " +
+				"github.event.pull_request.head.repo.full_name == github.repository)\n")
 			limit = 240
 		}
 		p("    name: ${{ matrix.id }}\n    strategy:\n      fail-fast: false\n      matrix: ${{ fromJSON(needs.plan.outputs.%s) }}\n", kind)
@@ -113,20 +114,25 @@ func (github) Workflow(w Workflow) []byte {
 			}
 			p("      - name: %s\n        run: gpubuild ci run \"$GPUBUILD_ROW\" --only %s%s\n", title(step), step, flags)
 		}
-		p("      - name: Results\n        if: always()\n        uses: %s\n        with:\n          name: gpubuild-row-${{ matrix.id }}\n          path: %s\n          if-no-files-found: ignore\n",
+		p("      - name: Results\n        if: always()\n        uses: %s\n        with:\n          name: gpubuild-row-${{ matrix.id }}\n"+
+			"          path: %s\n          if-no-files-found: ignore\n",
 			uploadAction, quote(w.inDir(ResultsDir("${{ matrix.id }}"))))
 	}
 	p("%s", comment("One page of all rows: what is compiled, what is proven and on which device.", 2))
-	p("  report:\n    needs: [plan, compile, proof]\n    if: always() && needs.plan.result == 'success'\n    runs-on: ubuntu-24.04\n    timeout-minutes: 15\n    steps:\n")
+	p("  report:\n    needs: [plan, compile, proof]\n    if: always() && needs.plan.result == 'success'\n    runs-on: ubuntu-24.04\n" +
+		"    timeout-minutes: 15\n    steps:\n")
 	w.begin(p, false)
 	p("      - uses: %s\n        with:\n          pattern: gpubuild-row-*\n          path: %s\n", downloadAction,
 		quote(w.inDir("gpubuild-results")))
 	p("      - name: Report\n        run:%s\n", block(reportScript, 10))
 	p("      - uses: %s\n        with:\n          name: gpubuild-report\n          path: %s\n          if-no-files-found: error\n",
 		uploadAction, quote(w.inDir("gpubuild-report.html")))
-	p("%s", comment("One check for branch protection: red when a row failed or was not run, or when a proof was asked for and not made.", 2))
-	p("  gpu:\n    needs: [plan, compile, proof]\n    if: always()\n    runs-on: ubuntu-24.04\n    timeout-minutes: 5\n    defaults:\n      run:\n        working-directory: .\n    env:\n")
-	p("      PLAN: ${{ needs.plan.result }}\n      COMPILE: ${{ needs.compile.result }}\n      COMPILE_COUNT: ${{ needs.plan.outputs.compile_count }}\n")
+	p("%s", comment("One check for branch protection: red when a row failed or was not run, or when a proof was asked for and not "+
+		"made.", 2))
+	p("  gpu:\n    needs: [plan, compile, proof]\n    if: always()\n    runs-on: ubuntu-24.04\n    timeout-minutes: 5\n    defaults:\n" +
+		"      run:\n        working-directory: .\n    env:\n")
+	p("      PLAN: ${{ needs.plan.result }}\n      COMPILE: ${{ needs.compile.result }}\n" +
+		"      COMPILE_COUNT: ${{ needs.plan.outputs.compile_count }}\n")
 	p("      PROOF: ${{ needs.proof.result }}\n      PROOF_COUNT: ${{ needs.plan.outputs.proof_count }}\n")
 	p("      STRANGER: ${{ github.event_name == 'pull_request' && github.event.pull_request.head.repo.full_name != github.repository }}\n")
 	p("    steps:\n      - name: Every row, and what is proven\n        run:%s\n", block(gate, 10))

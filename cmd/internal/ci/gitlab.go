@@ -78,7 +78,8 @@ func (gitlab) Rows(m Matrix, w Workflow) ([]byte, error) {
 			p("      - GPUBUILD_ROW: [%s]\n        GPUBUILD_CACHE_KEY: [%s]\n", quote(r.ID), quote(r.CacheKey))
 		}
 		p("  variables:\n    CARGO_HOME: $CI_PROJECT_DIR/.cargo-home\n    GPUBUILD_CACHE: $CI_PROJECT_DIR/.gpubuild-cache\n")
-		p("  cache:\n    key: $GPUBUILD_CACHE_KEY\n    paths:\n      - .cargo-home/registry\n      - .cargo-home/git\n      - .gpubuild-cache\n      - %s\n", quote(w.targetRoot()+"/$GPUBUILD_ROW"))
+		p("  cache:\n    key: $GPUBUILD_CACHE_KEY\n    paths:\n      - .cargo-home/registry\n      - .cargo-home/git\n"+
+			"      - .gpubuild-cache\n      - %s\n", quote(w.targetRoot()+"/$GPUBUILD_ROW"))
 		w.gitlabScript(p, g.image != "")
 		for _, step := range StepNames(g.kind) {
 			flags := ""
@@ -106,7 +107,8 @@ func (e *ShellError) ExitCode() int { return exit.Config }
 
 // Hint says what a user can do about it.
 func (e *ShellError) Hint() string {
-	return "leave these rows out for GitLab, with platform = [\"linux-x86_64\"] in [matrix], or write their job by hand around `gpubuild ci run ROW`"
+	return "leave these rows out for GitLab, with platform = [\"linux-x86_64\"] in [matrix], or write their job by hand around `gpubuild " +
+		"ci run ROW`"
 }
 
 // Workflow writes the workflow: one job makes the pipeline of the rows, another starts it and is as red as it is.
@@ -123,7 +125,8 @@ func (gitlab) Workflow(w Workflow) []byte {
 	w.gitlabScript(p, true)
 	p("    - gpubuild ci matrix --format gitlab > \"$CI_PROJECT_DIR/gpubuild-rows.yml\"\n")
 	p("  artifacts:\n    paths: [gpubuild-rows.yml]\n    expire_in: 1 week\n")
-	p("gpu:\n  stage: gpu\n  needs: [plan]\n  trigger:\n    include:\n      - artifact: gpubuild-rows.yml\n        job: plan\n    strategy: depend\n")
+	p("gpu:\n  stage: gpu\n  needs: [plan]\n  trigger:\n    include:\n      - artifact: gpubuild-rows.yml\n        job: plan\n" +
+		"    strategy: depend\n")
 	return []byte(b.String())
 }
 

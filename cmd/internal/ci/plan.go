@@ -47,7 +47,8 @@ type featureLoad struct {
 }
 
 // ThreeLines is the smallest matrix, for those who have none yet.
-const ThreeLines = "a matrix of three lines does, in gpubuild.toml:\n      [matrix]\n      features = [\"cuda\"]\n      arch = [\"sm_80\", \"sm_90\"]"
+const ThreeLines = "a matrix of three lines does, in gpubuild.toml:\n      [matrix]\n      features = [\"cuda\"]\n" +
+	"      arch = [\"sm_80\", \"sm_90\"]"
 
 // Make makes the matrix of a project. It depends on the project alone, never on the machine that it is made on: a row is the same
 // everywhere.
@@ -72,7 +73,8 @@ func Make(ctx context.Context, session *session.Session, parser Parser) (*Plan, 
 		return nil, err
 	}
 	for _, name := range p.unknownProfiles(spec) {
-		m.Shell.Warning("profile %q has no [profile.%s] in %s: cargo refuses its rows, unless your cargo configuration defines it on every runner",
+		m.Shell.Warning("profile %q has no [profile.%s] in %s: cargo refuses its rows, unless your cargo configuration defines it on "+
+			"every runner",
 			name, name, m.Shown(session.Project.RootManifest))
 	}
 	p.Matrix, err = Expand(spec, p.judgeRow)

@@ -164,7 +164,8 @@ func (e *TooManyError) ExitCode() int { return exit.Config }
 
 // Hint says what a user can do about it.
 func (e *TooManyError) Hint() string {
-	return "give fewer values of an axis, or leave combinations out: [[matrix.exclude]] in gpubuild.toml; `gpubuild ci matrix` lists the rows"
+	return "give fewer values of an axis, or leave combinations out: [[matrix.exclude]] in gpubuild.toml; `gpubuild ci matrix` lists " +
+		"the rows"
 }
 
 // Expand makes the rows of a specification. judge says why a row cannot work (empty: it can), and fills in what only the caller knows.

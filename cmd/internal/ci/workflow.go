@@ -108,7 +108,8 @@ func (e *PathError) Error() string {
 func (e *PathError) Hint() string { return "give the directory a plain name" }
 
 // NoInstall is what a workflow says, and fails with, that was made without an install command.
-const NoInstall = `say how a runner gets gpubuild: in gpubuild.toml, [ci] install = "go install ADDRESS/cmd/gpubuild@VERSION", then: gpubuild ci init`
+const NoInstall = `say how a runner gets gpubuild: in gpubuild.toml, [ci] install = "go install ADDRESS/cmd/gpubuild@VERSION", then: ` +
+	`gpubuild ci init`
 
 // install is the text of the step that puts gpubuild on PATH.
 func (w Workflow) install() string {

@@ -100,7 +100,8 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 			j = after
 			continue
 		}
-		f.machine.Shell.Warning("%s: the mend is %s: %s", f.machine.Shown(fault.Edits[0].Manifest), fix.Outcome, fix.Why) // the finding itself follows
+		// The finding itself follows.
+		f.machine.Shell.Warning("%s: the mend is %s: %s", f.machine.Shown(fault.Edits[0].Manifest), fix.Outcome, fix.Why)
 	}
 	return j, nil
 }

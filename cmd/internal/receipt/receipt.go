@@ -102,9 +102,10 @@ type Receipt struct {
 	Asked       Asked             `json:"asked"`
 	Environment map[string]string `json:"environment"`
 	Evidence    verify.Evidence   `json:"evidence"`
-	Result      json.RawMessage   `json:"result,omitempty"` // the answer of the run that wrote it, as --json has it: features, set, checks, row, time
-	More        []Receipt         `json:"more,omitempty"`   // of the run's other programs; none of these has a result, a sum or more
-	Sum         string            `json:"sum"`              // SHA-256 of the receipt with an empty sum
+	// Result is the answer of the run that wrote it, as --json has it: features, set, checks, row, time.
+	Result json.RawMessage `json:"result,omitempty"`
+	More   []Receipt       `json:"more,omitempty"` // of the run's other programs; none of these has a result, a sum or more
+	Sum    string          `json:"sum"`            // SHA-256 of the receipt with an empty sum
 }
 
 // New makes a receipt. Of the environment it takes what is allowed.

@@ -14,17 +14,20 @@ type Rule struct {
 // rules are the ids that gpubuild gives its findings. Ids of explain are made of its own rules, those of doctor of its checks.
 var rules = []Rule{
 	{"features.unreached", finding.Error, "A GPU feature leaves the GPU crates off",
-		"The feature was asked for, and the GPU crates that end up in the binary do not get it: the program would run on the CPU. Add the edge that the message names to the manifest's [features]; `gpubuild features --fix` writes it."},
+		"The feature was asked for, and the GPU crates that end up in the binary do not get it: the program would run on the CPU. Add " +
+			"the edge that the message names to the manifest's [features]; `gpubuild features --fix` writes it."},
 	{"features.undecided", finding.Note, "A GPU feature gates code of the package's own",
 		"Manifests cannot tell whether that code uses the GPU. What the binary holds decides: `gpubuild scan`, `gpubuild prove`."},
 	{"features.sibling", finding.Warning, "A linked crate's own CUDA code is left off",
-		"A crate beside the one that is on has CUDA kernels, too, and is linked without them: its operations fail or run on the CPU. Pass the feature on to it."},
+		"A crate beside the one that is on has CUDA kernels, too, and is linked without them: its operations fail or run on the CPU. " +
+			"Pass the feature on to it."},
 	{"features.cudnn-without-cuda", finding.Error, "cudnn is on where the crate's own cuda is off",
 		"The crate's cudnn does not turn on its cuda. Ask for both."},
 	{"features.weak-edge", finding.Warning, "A weak edge carries the feature nowhere",
 		"`x?/f` turns f on only where x is on already. Use `x/f`, or turn x on."},
 	{"features.strong-edge", finding.Note, "A feature brings all of an optional dependency into the build",
-		"`x/f` turns an optional x on. Write `x?/f` where f is meant only for an x that is on anyhow, or add `dep:x` to say that it is meant so."},
+		"`x/f` turns an optional x on. Write `x?/f` where f is meant only for an x that is on anyhow, or add `dep:x` to say that it is " +
+			"meant so."},
 	{"features.forced", finding.Note, "CUDA is on although no feature asked for it",
 		"A dependency turns it on without a feature of this package. The build needs a toolkit in any case."},
 	{"features.borrowed", finding.Warning, "Only another package's edge turns the GPU crates on",
@@ -58,7 +61,8 @@ var rules = []Rule{
 	{"stale.found", finding.Error, "An artifact that cargo believes fresh was built by another tool",
 		"Build by gpubuild, which cleans just that, or run the `cargo clean` that the message names."},
 	{"stale.unrecorded", finding.Warning, "What the GPU packages were built with could not be written down",
-		"Make the build directory one that may be written to. Until then each build looks at the device code, and builds anew what that does not tell."},
+		"Make the build directory one that may be written to. Until then each build looks at the device code, and builds anew what that " +
+			"does not tell."},
 	{"proof.not-used", finding.Error, "The program ran on the CPU",
 		"The driver recorded no kernel of it. Look for a fallback in its output, and at `gpubuild features`."},
 	{"proof.other-kernels", finding.Error, "The GPU was used, but by no kernel that was looked for",
