@@ -1,0 +1,77 @@
+package report_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
+)
+
+// TestAssemble: the checks that a run came to, those that it did not, and what an exit code alone means for a program's proof.
+func TestAssemble(t *testing.T) {
+	checks := func(last string, err error) []finding.Check {
+		var out []finding.Check
+		for _, id := range []string{report.CheckReach, report.CheckToolchain, report.CheckStale, report.CheckBuild, report.CheckCode, report.CheckRun} {
+			if id == last {
+				return append(out, finding.Check{ID: id, Err: err})
+			}
+			out = append(out, finding.Check{ID: id})
+		}
+		return out
+	}
+	app := []report.Program{{Name: "app", Path: "/w/target/app", Kind: "bin"}}
+	marked := []report.Program{{Name: "gpu", Path: "/w/gpu", Kind: "test", Marked: true}, {Name: "other", Path: "/w/other", Kind: "test"}}
+	onCPU := []report.ProgramProof{{Program: "/w/target/app", Proof: &report.Proof{Verdict: report.NotUsed, Why: "nothing was launched"}}}
+	misfit := errors.New("gcc 15 is too new")
+	tests := []struct {
+		story  string
+		stages report.Stages
+		end    error
+		want   string // id or name of each check, and its state
+	}{
+		{"no GPU work", report.Stages{Verb: "build"}, nil, "build passed"},
+		{"the toolchain does not fit", report.Stages{Verb: "build", Judged: true, Checks: checks(report.CheckToolchain, misfit)}, misfit,
+			"reach passed, toolchain failed: gcc 15 is too new, stale skipped, build skipped, device-code skipped"},
+		{"a check that builds no program", report.Stages{Verb: "check", Judged: true, Checks: checks(report.CheckCode, nil)}, nil,
+			"reach passed, toolchain passed, stale passed, build passed, device-code passed"},
+		{"a program of a build is not run", report.Stages{Verb: "build", Judged: true, Checks: checks(report.CheckCode, nil), Programs: app}, nil,
+			"reach passed, toolchain passed, stale passed, build passed, device-code passed, proof app skipped"},
+		{"a run on the CPU: the program ended well, its proof did not",
+			report.Stages{Verb: "run", Judged: true, Checks: checks(report.CheckRun, exit.Code(exit.NotUsed)), Programs: app, Proofs: onCPU,
+				Proving: report.Proving{Asked: true}}, exit.Code(exit.NotUsed),
+			"reach passed, toolchain passed, stale passed, build passed, device-code passed, run passed, proof app failed"},
+		{"the program failed itself", report.Stages{Verb: "run", Judged: true, Checks: checks(report.CheckRun, exit.Code(3)), Programs: app}, exit.Code(3),
+			"reach passed, toolchain passed, stale passed, build passed, device-code passed, run failed, proof app skipped"},
+		{"of marked tests only those count", report.Stages{Verb: "test", Judged: true, Checks: checks(report.CheckRun, exit.Code(exit.Unproved)),
+			Programs: marked, Proving: report.Proving{Asked: true, MarkedOnly: true}}, exit.Code(exit.Unproved),
+			"reach passed, toolchain passed, stale passed, build passed, device-code passed, run passed, proof gpu failed, proof other skipped"},
+		{"a test that a build made is no program of it", report.Stages{Verb: "build", Judged: true, Checks: checks(report.CheckCode, nil), Programs: marked}, nil,
+			"reach passed, toolchain passed, stale passed, build passed, device-code passed"},
+	}
+	m := &session.Machine{Host: buildenv.Host{OS: buildenv.Linux, Cwd: "/w"}, Began: time.Unix(1700000000, 0)}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			r := report.Assemble(m, []string{tt.stages.Verb}, tt.stages, tt.end)
+			var got []string
+			for _, c := range r.Checks {
+				says := c.Title() + " " + c.State
+				if c.ID == report.CheckToolchain && c.State == report.Failed {
+					says += ": " + c.Message
+				}
+				got = append(got, says)
+			}
+			if text := strings.Join(got, ", "); text != tt.want {
+				t.Errorf("got  %s\nwant %s", text, tt.want)
+			}
+			if r.Code != exit.Of(tt.end) || r.OK() != (tt.end == nil) {
+				t.Errorf("exit code %d after %v", r.Code, tt.end)
+			}
+		})
+	}
+}
