@@ -1,4 +1,4 @@
-package app
+package report_test
 
 import (
 	"os"
@@ -10,7 +10,6 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -71,13 +70,14 @@ func TestReceiptsOfAnotherSystem(t *testing.T) {
 				if r, err = receipt.Decode(data); err != nil {
 					t.Fatal(err)
 				}
-				a := &app{Machine: &session.Machine{Host: host, Real: verify.RealDriver}}
-				a.Host.OS = here
-				wrong, _ := receipt.Verify(r, binary, true, a.real())
+				looking := host
+				looking.OS = here
+				real := receipt.RealWhereRecorded(looking, verify.RealDriver)
+				wrong, _ := receipt.Verify(r, binary, true, real)
 				if text := strings.Join(wrong, "\n"); (text == "") != (tt.want == "") || !strings.Contains(text, tt.want) {
 					t.Errorf("%q, want %q", text, tt.want)
 				}
-				result, err := report.OfReceipt(r, a.real())
+				result, err := report.OfReceipt(r, real)
 				if err != nil {
 					t.Fatal(err)
 				}
