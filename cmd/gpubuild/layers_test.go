@@ -28,8 +28,8 @@ var layers = [][]string{
 	{"cmd/internal/fresh", "cmd/internal/proof"},
 	{"cmd/internal/diagnose"},
 	{"cmd/internal/"}, // doctor, ci, report
-	{"cmd/internal/app"},
 	{"cmd/internal/pipeline"},
+	{"cmd/internal/app"}, // our own verbs
 	{"cmd/internal/cli"},
 	{"cmd/gpubuild"},
 }

@@ -3,7 +3,7 @@ package app
 import (
 	"context"
 
-	"gpubuild/cmd/internal/audit"
+	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
@@ -20,16 +20,8 @@ func runAudit(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return err
 	}
 	result := report.Result{
-		Verb: "audit", Findings: r.Findings, Checks: report.AuditChecks(auditResult(r.Modes), ""),
-		Programs: []report.Program{{Name: a.Host.Base(binary), Path: a.Shown(binary), Audit: auditResult(r.Modes)}},
+		Verb: "audit", Findings: r.Findings, Checks: report.AuditChecks(pipeline.Audits(r.Modes), ""),
+		Programs: []report.Program{{Name: a.Host.Base(binary), Path: a.Shown(binary), Audit: pipeline.Audits(r.Modes)}},
 	}
 	return a.end(o, err, result, r)
-}
-
-func auditResult(all []audit.Outcome) []report.Audit {
-	var out []report.Audit
-	for _, m := range all {
-		out = append(out, report.Audit{Mode: m.Mode, Outcome: string(m.Kind), Why: m.Why, Said: m.Said, Code: m.Code, Reached: m.Reached, Passed: m.Passed()})
-	}
-	return out
 }

@@ -7,6 +7,8 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/fresh"
+	"gpubuild/cmd/internal/pipeline"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -16,20 +18,23 @@ func runClean(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		return &usageError{fmt.Sprintf("clean takes no %q", l.Positional[0]),
 			"packages are selected as cargo build selects them, with -p; cargo's own clean is `gpubuild cargo clean`"}
 	}
-	look := a.lookAtPlaces
+	a.speakLike(l)
+	var p pipeline.Prepared
+	var err error
 	if o.Minimal {
-		look = a.prepared
+		p, err = pipeline.Prepare(ctx, a.Machine, l, o.Strict, toolOptions(o))
+	} else {
+		p, err = pipeline.Look(ctx, a.Machine, l, o.Strict)
 	}
-	j, err := look(ctx, o, l)
 	if err != nil {
 		return err
 	}
-	release, err := fresh.Lock(ctx, a.Machine, j.graph.Places)
+	release, err := fresh.Lock(ctx, a.Machine, p.Features.Graph.Places)
 	if err != nil {
 		return err
 	}
 	defer release()
-	build := j.freshBuild()
+	build := p.Fresh(o.fresh())
 	state, packages, reasons := (*fresh.State)(nil), []string(nil), []stale.Reason{}
 	if o.Minimal {
 		if state, err = fresh.Inspect(ctx, build); err != nil {
@@ -47,7 +52,7 @@ func runClean(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	}
 	r, caches := fresh.Removal{Units: []fresh.Directory{}}, []fresh.Cache{}
 	if len(packages) == 0 {
-		a.tellNothingToClean(j, o.Minimal)
+		a.tellNothingToClean(p.Features.Graph, o.Minimal)
 	} else if r, caches, err = state.Remove(ctx, packages); err != nil {
 		return err
 	}
@@ -69,13 +74,13 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-func (a *app) tellNothingToClean(j *journey, minimal bool) {
+func (a *app) tellNothingToClean(g session.Graph, minimal bool) {
 	switch {
 	case minimal:
 		a.Shell.Status("Fresh", "nothing is stale, so nothing is removed")
-	case j.graph.Units == nil:
+	case g.Units == nil:
 		a.Shell.Note("cargo gave no unit graph (%s), so the packages cannot be told; `gpubuild cargo clean -p NAME` removes one",
-			j.graph.Reason)
+			g.Reason)
 	default:
 		a.Shell.Status("Cleaned", "nothing: no package of this selection compiles or links anything of the GPU's toolchain "+
 			"(a feature left out? --features cuda)")

@@ -7,6 +7,7 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/doctor"
+	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
@@ -30,11 +31,12 @@ func runDoctor(a *app, ctx context.Context, o DoctorOptions, l cargo.Line) error
 	}
 	facts, err := doctor.Gather(ctx, looked.Machine, l, doctor.Options{Tools: toolOptions(o.Options), Prove: o.Prove},
 		func(ctx context.Context) (doctor.Opened, error) {
-			j, err := looked.lookAtPlaces(ctx, o.Options, l)
+			looked.speakLike(l)
+			p, err := pipeline.Look(ctx, looked.Machine, l, o.Strict)
 			if err != nil {
 				return doctor.Opened{}, err
 			}
-			return doctor.Opened{Session: j.session, Graph: j.graph, Reach: j.reach}, nil
+			return doctor.Opened{Session: p.Features.Session, Graph: p.Features.Graph, Reach: p.Features.Answer}, nil
 		})
 	if err != nil {
 		return err

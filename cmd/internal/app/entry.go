@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
@@ -19,11 +20,13 @@ func New(m *session.Machine, words []string) *App { return &app{Machine: m, word
 func (a *app) CargoVerb(ctx context.Context, o Options, l cargo.Line, typed []string) error {
 	a.typed = typed
 	a.speakLike(l)
-	return a.road(ctx, o, l)
+	return a.cargoVerb(ctx, o, l)
 }
 
 // Plain calls cargo as the user wrote it.
-func (a *app) Plain(ctx context.Context, l cargo.Line) error { return a.plainCargo(ctx, l, a.Host.Env) }
+func (a *app) Plain(ctx context.Context, l cargo.Line) error {
+	return cargorun.Plain(ctx, a.Machine, l, a.Host.Env)
+}
 
 // CIStep is the process that a wrapper such as srun starts for a step of a row.
 func (a *app) CIStep(ctx context.Context, words []string) error {

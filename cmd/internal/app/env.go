@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 )
@@ -22,25 +23,26 @@ func runEnv(a *app, ctx context.Context, o EnvOptions, l cargo.Line) error {
 	if o.Shell != "" && !slices.Contains(buildenv.Shells(), o.Shell) {
 		return unknownShell(&buildenv.UnknownShellError{Shell: o.Shell})
 	}
-	j, err := a.prepared(ctx, o.Options, l)
+	a.speakLike(l)
+	p, err := pipeline.Prepare(ctx, a.Machine, l, o.Strict, toolOptions(o.Options))
 	if err != nil {
 		return err
 	}
 	if o.JSON != nil {
-		return a.answer(o.Options, "env", true, j.findings, struct {
+		return a.answer(o.Options, "env", true, p.Features.Findings(), struct {
 			buildenv.Delta
 			Toolkit *cuda.Toolkit `json:"toolkit,omitempty"`
-		}{j.Exported, j.Set.Toolkit})
+		}{p.Tools.Exported, p.Tools.Set.Toolkit})
 	}
 	if o.Diff {
-		fmt.Fprint(a.Shell.Out, buildenv.Diff(a.Host, j.ExportFrom, j.Exported))
+		fmt.Fprint(a.Shell.Out, buildenv.Diff(a.Host, p.Tools.ExportFrom, p.Tools.Exported))
 		return nil
 	}
 	shell := o.Shell
 	if shell == "" {
 		shell = usualShell(a.Host)
 	}
-	text, err := buildenv.Export(shell, a.Host, j.ExportFrom, j.Exported)
+	text, err := buildenv.Export(shell, a.Host, p.Tools.ExportFrom, p.Tools.Exported)
 	if err != nil {
 		return unknownShell(err)
 	}

@@ -5,8 +5,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/cmd/internal/tools"
-	"gpubuild/features"
+	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -16,13 +15,12 @@ func runExec(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if !l.HasTrailing || len(words) == 0 {
 		return &usageError{"exec needs a command behind --", "gpubuild exec -- maturin build --release"}
 	}
-	j := &journey{app: a, options: o, Tools: tools.Tools{Env: a.Host.Env}}
-	j.reach = &features.Answer{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true, CUDALibs: true}}
-	if err := j.chooseTools(ctx); err != nil {
+	t, err := pipeline.ChooseForAny(ctx, a.Machine, toolOptions(o))
+	if err != nil {
 		return err
 	}
 	host := a.Host
-	host.Env = j.Env // nvcc itself may be the command
+	host.Env = t.Env // nvcc itself may be the command
 	path := words[0]
 	if strings.ContainsAny(path, `/\`) {
 		path = host.Abs(path)
@@ -37,7 +35,7 @@ func runExec(a *app, ctx context.Context, o Options, l cargo.Line) error {
 	if o.JSON != nil && *o.JSON == "" {
 		out = a.Shell.Err // stdout belongs to the answer
 	}
-	res, err := a.Runner.Run(ctx, buildenv.Cmd{Path: path, Args: words[1:], Env: j.Env.Entries(), Stdin: a.Stdin, Stdout: out, Stderr: a.Shell.Err})
+	res, err := a.Runner.Run(ctx, buildenv.Cmd{Path: path, Args: words[1:], Env: t.Env.Entries(), Stdin: a.Stdin, Stdout: out, Stderr: a.Shell.Err})
 	if isInterrupted(err) {
 		return err
 	}
@@ -45,7 +43,7 @@ func runExec(a *app, ctx context.Context, o Options, l cargo.Line) error {
 		Command []string `json:"command"`
 		Code    int      `json:"code"`
 		buildenv.Delta
-	}{words, res.Code, j.Delta}); answered != nil {
+	}{words, res.Code, t.Delta}); answered != nil {
 		return answered
 	}
 	return err

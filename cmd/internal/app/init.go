@@ -16,7 +16,8 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/config"
-	"gpubuild/cmd/internal/tools"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
@@ -37,8 +38,8 @@ func runInit(a *app, ctx context.Context, o InitOptions, l cargo.Line) error {
 		return &usageError{"gpubuild init writes gpubuild.toml for a project that is there, and takes no path", cargos}
 	}
 	tool, _ := cargo.Find(a.Host, l) // without cargo the programs are not known, and nothing else is lost
-	j := &journey{app: a, options: o.Options, Line: l, Tool: tool, Tools: tools.Tools{Env: a.Host.Env}}
-	if err := j.openProject(); err != nil {
+	s, err := session.Open(a.Machine, l)
+	if err != nil {
 		var none *manifest.NotFoundError
 		if errors.As(err, &none) {
 			a.Shell.Note("%s", cargos)
@@ -48,12 +49,12 @@ func runInit(a *app, ctx context.Context, o InitOptions, l cargo.Line) error {
 			return err
 		}
 	}
-	text := j.initText(ctx)
+	text := initText(ctx, s, tool)
 	type made struct {
 		Path string `json:"path"`
 		Text string `json:"text"`
 	}
-	path := a.Host.Join(j.Project.Root, configName)
+	path := a.Host.Join(s.Project.Root, configName)
 	if o.Stdout {
 		if o.JSON != nil {
 			return a.answer(o.Options, "init", true, nil, made{path, text})
@@ -91,9 +92,9 @@ func writeNew(path, text string, force bool) error {
 }
 
 // initText is the file. A line that begins with "# " and a key is an example that may be used as it stands.
-func (j *journey) initText(ctx context.Context) string {
-	extra, leading := gpuFeatures(j.Project)
-	bins := j.programNames(ctx)
+func initText(ctx context.Context, s *session.Session, tool cargo.Tool) string {
+	extra, leading := gpuFeatures(s.Project)
+	bins := programNames(ctx, s, tool)
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	say("# How gpubuild builds and proves this project; `gpubuild help config` says what each key means.")
@@ -113,7 +114,7 @@ func (j *journey) initText(ctx context.Context) string {
 	say("# strict = true")
 	say("")
 	version, arch := "13.4", "sm_80"
-	if found := j.toolkits(nil); len(found) > 0 && !found[0].Version.IsZero() {
+	if found := proof.Toolkits(s.Machine, nil); len(found) > 0 && !found[0].Version.IsZero() {
 		version = found[0].Version.String()
 	}
 	say("[toolchain]")
@@ -123,7 +124,7 @@ func (j *journey) initText(ctx context.Context) string {
 	say("# arch = %q", arch)
 	say("")
 	say("# With this table each `gpubuild build` runs what it built, under the probe, and ends with 0 only when its kernel ran on a GPU.")
-	switch bin, why := j.productProgram(bins); {
+	switch bin, why := productProgram(s, bins); {
 	case bin != "":
 		say("# %s has a matrix product: %s.", bin, why)
 		say("[prove]")
@@ -209,13 +210,13 @@ func gpuFeatures(p *manifest.Project) (extra, leading []string) {
 }
 
 // programNames asks cargo for the programs of the workspace; without an answer there are none to name.
-func (j *journey) programNames(ctx context.Context) []string {
-	if j.Tool.Path == "" {
+func programNames(ctx context.Context, s *session.Session, tool cargo.Tool) []string {
+	if tool.Path == "" {
 		return nil
 	}
-	targets, err := cargorun.Targets(ctx, j.Machine, j.Tool, j.Line)
+	targets, err := cargorun.Targets(ctx, s.Machine, tool, s.Line)
 	if err != nil {
-		j.Shell.Detail("the programs are not known: %v", err)
+		s.Machine.Shell.Detail("the programs are not known: %v", err)
 		return nil
 	}
 	var names []string

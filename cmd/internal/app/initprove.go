@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
 )
 
@@ -18,14 +20,15 @@ var (
 
 // productProgram answers the program of which it is known that it holds a matrix product, and by what: one that is built, by its device
 // code or by cuBLAS, else the only program of a project that has a CUDA source of one.
-func (j *journey) productProgram(bins []string) (bin, why string) {
+func productProgram(s *session.Session, bins []string) (bin, why string) {
+	h := s.Machine.Host
 	for _, name := range bins {
 		for _, profile := range []string{"release", "debug"} {
-			path := j.Host.Join(j.Project.Root, "target", profile, j.Host.Exe(name))
-			if !j.Host.IsFile(path) {
+			path := h.Join(s.Project.Root, "target", profile, h.Exe(name))
+			if !h.IsFile(path) {
 				continue
 			}
-			r, err := j.scan(path)
+			r, err := proof.Scan(s.Machine, path)
 			if err != nil {
 				continue // what cannot be read shows nothing
 			}
@@ -41,11 +44,11 @@ func (j *journey) productProgram(bins []string) (bin, why string) {
 		return "", ""
 	}
 	files := 0
-	_ = filepath.WalkDir(j.Project.Root, func(path string, d fs.DirEntry, err error) error { // what cannot be read shows nothing
+	_ = filepath.WalkDir(s.Project.Root, func(path string, d fs.DirEntry, err error) error { // what cannot be read shows nothing
 		switch {
 		case err != nil:
 			return nil
-		case d.IsDir() && (d.Name() == "target" || strings.HasPrefix(d.Name(), ".") && path != j.Project.Root):
+		case d.IsDir() && (d.Name() == "target" || strings.HasPrefix(d.Name(), ".") && path != s.Project.Root):
 			return filepath.SkipDir
 		case !strings.HasSuffix(d.Name(), ".cu"):
 			return nil
@@ -53,7 +56,7 @@ func (j *journey) productProgram(bins []string) (bin, why string) {
 		if files++; files > 1000 {
 			return filepath.SkipAll
 		}
-		data, err := j.Host.ReadFile(path, 4<<20)
+		data, err := h.ReadFile(path, 4<<20)
 		if err != nil {
 			return nil
 		}

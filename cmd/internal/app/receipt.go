@@ -5,37 +5,11 @@ import (
 	"fmt"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
-
-// seal makes the receipts of a build or run: of each program that was proven, and of each that was built and not run. A build that made
-// nothing has one, too: it says what was asked and why there is no program.
-func (j *journey) seal() ([]receipt.Receipt, error) {
-	list := append([]receipt.Receipt{}, j.receipts...)
-	proven := map[string]bool{}
-	for _, p := range j.proofs {
-		proven[p.Program] = true
-	}
-	for _, p := range j.programs {
-		if proven[p.Path] || p.Kind == "test" && j.Line.Verb != "test" && j.Line.Verb != "bench" {
-			continue
-		}
-		hash, err := receipt.Seal(p.Path)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, receipt.Unproven(version.Number(), proof.Binary(j.Machine, hash, p.Path), j.Host.Env))
-	}
-	if len(list) == 0 {
-		list = append(list, receipt.Unproven(version.Number(), receipt.Binary{}, j.Host.Env))
-	}
-	return list, nil
-}
 
 // real answers which drivers count as real in an evidence.
 func (a *app) real() receipt.Real { return receipt.RealWhereRecorded(a.Host, a.Real) }

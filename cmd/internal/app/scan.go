@@ -125,8 +125,8 @@ func endWith(code int) error {
 
 // librariesOf follows the loader through a program, in the directories of this machine's toolkits and cuDNNs, too, as a proof does.
 func (a *app) librariesOf(path string) ([]loader.Library, error) {
-	toolkits := a.toolkits(nil)
-	return loader.Resolve(a.Host, a.Host.Abs(path), a.libraryDirs(toolkits))
+	toolkits := proof.Toolkits(a.Machine, nil)
+	return loader.Resolve(a.Host, a.Host.Abs(path), proof.LibraryDirs(a.Machine, toolkits))
 }
 
 func librariesCode(libs []loader.Library) int {
@@ -145,7 +145,7 @@ func librariesCode(libs []loader.Library) int {
 // libraryLines is what the loader takes, one library a line, and what is the matter with it.
 func (a *app) libraryLines(libs []loader.Library) string {
 	var b strings.Builder
-	toolkits := a.toolkits(nil)
+	toolkits := proof.Toolkits(a.Machine, nil)
 	for _, l := range libs {
 		where := l.Path
 		if where == "" {

@@ -6,34 +6,37 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/fresh"
+	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
 
 // runStale says what is stale, and cleans nothing.
 func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
-	j, err := a.prepared(ctx, o, l)
+	a.speakLike(l)
+	p, err := pipeline.Prepare(ctx, a.Machine, l, o.Strict, toolOptions(o))
 	if err != nil {
 		return err
 	}
-	if j.fresh, err = fresh.Inspect(ctx, j.freshBuild()); err != nil {
+	state, err := fresh.Inspect(ctx, p.Fresh(o.fresh()))
+	if err != nil {
 		return err
 	}
-	found, err := j.fresh.Report(ctx)
+	found, err := state.Report(ctx)
 	if err != nil {
 		return err
 	}
 	if o.JSON == nil {
-		for _, line := range j.fresh.Text(found, o.Explain) {
+		for _, line := range state.Text(found, o.Explain) {
 			fmt.Fprintln(a.Shell.Out, line)
 		}
 	}
-	j.fresh.TellOutside(found, "gpubuild clean --external")
-	r := j.reachResult("stale")
-	r.Stale, r.Set = j.fresh.Lines(), report.SetOf(j.Tools)
+	state.TellOutside(found, "gpubuild clean --external")
+	r := a.reachResult("stale", p.Features)
+	r.Stale, r.Set = state.Lines(), report.SetOf(p.Tools)
 	r.Checks = []report.Check{{ID: report.CheckStale, State: report.Passed, Message: "nothing is stale"}}
 	var end error
-	message, findings, hints := j.fresh.Verdict(found)
+	message, findings, hints := state.Verdict(found)
 	if message != "" {
 		end = exit.Code(exit.Stale)
 		r.Checks[0].State, r.Checks[0].Message = report.Failed, message
@@ -45,9 +48,9 @@ func runStale(a *app, ctx context.Context, o Options, l cargo.Line) error {
 			a.Shell.Hint(h)
 		}
 	case end != nil && len(findings) == 0:
-		j.fresh.TellUntold()
+		state.TellUntold()
 	case end == nil && o.JSON == nil:
-		j.fresh.TellFresh(found)
+		state.TellFresh(found)
 	}
 	return a.end(o, end, r, found)
 }

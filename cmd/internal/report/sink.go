@@ -48,6 +48,13 @@ func NewSink(m *session.Machine, words []string, files Files, messages bool) *Si
 // Lines is where cargo's JSON messages and ours go; nil: they were not asked for.
 func (s *Sink) Lines() *Lines { return s.lines }
 
+// Shared says that another program wrote to stdout: the next line of ours may not continue its last one.
+func (s *Sink) Shared() {
+	if s.lines != nil {
+		s.lines.Shared()
+	}
+}
+
 // Wants says whether anything is rendered of a cargo command that ended with end; judged as in Stages.
 func (s *Sink) Wants(judged bool, end error) bool {
 	return !isInterrupted(end) && (s.files.Wanted() || judged && (s.onGitHub() || s.lines != nil))

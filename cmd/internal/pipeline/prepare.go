@@ -1,0 +1,73 @@
+package pipeline
+
+import (
+	"context"
+
+	"gpubuild/cmd/internal/featurecheck"
+	"gpubuild/cmd/internal/fresh"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
+	"gpubuild/features"
+	"gpubuild/gpu/fatbin"
+	"gpubuild/toolchain/cargo"
+)
+
+// Prepared is a project whose tools are chosen, for one of our own verbs: nothing is built.
+type Prepared struct {
+	Features featurecheck.Judged
+	Tools    tools.Tools // the user's own environment where they were not chosen
+}
+
+// Look opens the project of a command line and asks cargo what it builds and where, writing nothing of the user's.
+func Look(ctx context.Context, m *session.Machine, line cargo.Line, strict bool) (Prepared, error) {
+	judged, err := featurecheck.Open(ctx, m, line, featurecheck.Options{Strict: strict, Places: true})
+	return Prepared{Features: judged, Tools: unchosen(m, judged.Tool)}, err
+}
+
+// Prepare is Look with the tools that a build would take.
+func Prepare(ctx context.Context, m *session.Machine, line cargo.Line, strict bool, o tools.Options) (Prepared, error) {
+	p, err := Look(ctx, m, line, strict)
+	if err != nil {
+		return p, err
+	}
+	s := p.Features.Session
+	if !m.Shell.Verbose { // what was chosen is no part of the verb's answer
+		s = s.Quiet()
+	}
+	p.Tools, err = choose(ctx, s, p.Features, o)
+	return p, err
+}
+
+// Fresh is the build as package fresh takes it.
+func (p Prepared) Fresh(o fresh.Options) fresh.Build {
+	return freshBuild(p.Features.Session, p.Features, p.Tools, o)
+}
+
+// choose chooses what the build needs of the machine.
+func choose(ctx context.Context, s *session.Session, j featurecheck.Judged, o tools.Options) (tools.Tools, error) {
+	o.Cargo, o.BuiltFor = j.Tool, fresh.BuiltFor(s.Machine, j.Graph.Places)
+	o.Undeclared = func(asked string) (tools.Undeclared, error) {
+		return fresh.Undeclared(freshBuild(s, j, unchosen(s.Machine, j.Tool), fresh.Options{}), asked), nil
+	}
+	return tools.Choose(ctx, s, j.Graph, j.Answer, o)
+}
+
+// ChooseForAny is the environment that every CUDA crate would need, for a command of which is not known what it builds.
+func ChooseForAny(ctx context.Context, m *session.Machine, o tools.Options) (tools.Tools, error) {
+	needs := features.Needs{CUDA: true, NVCC: true, HostCXX: true, CUDALibs: true}
+	o.BuiltFor = fresh.BuiltFor(m, cargo.Places{})
+	return tools.Choose(ctx, &session.Session{Machine: m}, session.Graph{}, &features.Answer{Needs: needs}, o)
+}
+
+// unchosen is the user's own environment.
+func unchosen(m *session.Machine, tool cargo.Tool) tools.Tools {
+	return tools.Tools{Env: m.Host.Env, RunEnv: m.Host.Env, Cargo: tool}
+}
+
+func freshBuild(s *session.Session, j featurecheck.Judged, t tools.Tools, o fresh.Options) fresh.Build {
+	return fresh.Build{
+		Machine: s.Machine, Tool: t.Cargo, Line: s.Line, Project: s.Project, Graph: j.Graph, Reach: j.Answer, Tools: t, Options: o,
+		Scan: func(path string) (*fatbin.Report, error) { return proof.Scan(s.Machine, path) },
+	}
+}
