@@ -68,6 +68,9 @@ func home() string {
 // Terminal says whether f is a terminal (on Windows: a console).
 func Terminal(f *os.File) bool { return f != nil && terminal(f) }
 
+// Width is the number of columns of a terminal; 0 where that cannot be known.
+func Width(f *os.File) int { return width(f) }
+
 // files reads the disk. A file that it opens can also be read at an offset: it is an *os.File.
 type files struct{}
 

@@ -22,6 +22,14 @@ func terminal(f *os.File) bool {
 	return err == nil
 }
 
+func width(f *os.File) int {
+	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return 0
+	}
+	return int(size.Col)
+}
+
 // registry is none.
 type registry struct{}
 

@@ -37,6 +37,9 @@ func terminal(f *os.File) bool {
 	return windows.GetConsoleMode(windows.Handle(f.Fd()), &mode) == nil
 }
 
+// width is not asked for: a console needs a mode of its own for the colours that cargo writes into a pipe, and that is not tried.
+func width(*os.File) int { return 0 }
+
 // registry reads the real one. The errors of x/sys are syscall.Errno and mean fs.ErrNotExist and fs.ErrPermission by themselves.
 type registry struct{}
 

@@ -16,12 +16,12 @@ import (
 	"gpubuild/buildenv"
 )
 
-func helperUnix(what string, args []string) int {
+func helperUnix(what string, _ []string) int {
 	if what == "kill" {
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		linger()
 	}
-	return helperPane(what, args)
+	return 99
 }
 
 // pids are those that the helpers told.

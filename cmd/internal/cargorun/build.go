@@ -50,8 +50,11 @@ type Output struct {
 func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output) (Built, error) {
 	m, line := s.Machine, s.Line
 	var built Built
-	c := cargo.Build(tool, line, DefaultRun(s))
 	watch := newWatch(m)
+	if watch.width > 0 {
+		line = line.OnTerminal(m.Host, tool, watch.width, m.Shell.Colour)
+	}
+	c := cargo.Build(tool, line, DefaultRun(s))
 	if out.Stream != nil {
 		out.Stream.Again()
 	}
@@ -72,7 +75,6 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 	c.Stdin, c.Stdout, c.Stderr, c.Together = m.Stdin, messages, watch.stderr, true
 	ran, err := m.Runner.Run(ctx, c)
 	_ = messages.Close()
-	watch.close()
 	built.Interrupted = ctx.Err() != nil || ran.Signal != ""
 	built.CompileErrors = watch.errors.Found
 	if err != nil && ctx.Err() == nil && watch.Watcher != nil {

@@ -7,24 +7,20 @@ import (
 	"os"
 
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
 )
 
-// watch reads what cargo writes while it builds, so that a failure can be explained.
-//
-// Cargo draws its progress bar and colours only when its stderr is a terminal; there it gets one of ours, of which every byte goes on to
-// the user's (proc.Pane). Where that is not possible it keeps the real one, and only the JSON messages that the user asked for are read. A
-// failed build script's output cannot be read afterwards instead: cargo 1.95 sends no message of it and leaves the files of its last good
-// run (measured). Everywhere else (a file, a pipe, CI) cargo's stderr passes through gpubuild, byte for byte.
+// watch reads what cargo writes while it builds, so that a failure can be explained. Cargo's stderr passes through gpubuild, byte for byte;
+// where it ends at a terminal, cargo is asked to draw its bar and colours all the same (cargo.Line.OnTerminal). A failed build script's
+// output cannot be read afterwards instead: cargo 1.95 sends no message of it and leaves the files of its last good run (measured).
 type watch struct {
 	*explain.Watcher // nil without usable rules
 	errors           cargo.Diagnostics
 	stderr           io.Writer // what cargo gets
 	sees             bool      // cargo's stderr passes through
-	close            func()    // to be called when cargo has ended
+	width            int       // of the terminal where it ends; 0: none
 }
 
 // readAlong is the variable with which a user keeps cargo on the real terminal.
@@ -32,7 +28,7 @@ const readAlong = "GPUBUILD_READ_ALONG"
 
 // newWatch never keeps a build from running: without usable rules nothing is explained.
 func newWatch(m *session.Machine) *watch {
-	w := &watch{stderr: m.Shell.Err, close: func() {}}
+	w := &watch{stderr: m.Shell.Err}
 	var read io.Writer = &w.errors
 	if rules, err := explain.Default(); err != nil {
 		m.Shell.Detail("failures will not be explained: %v", err)
@@ -40,21 +36,13 @@ func newWatch(m *session.Machine) *watch {
 		w.Watcher = explain.NewWatcher(rules)
 		read = io.MultiWriter(&w.errors, w.Watcher)
 	}
-	f, ok := m.Shell.Err.(*os.File)
-	if !ok || !local.Terminal(f) {
-		w.sees = true
-		w.stderr = io.MultiWriter(m.Shell.Err, read)
-		return w
+	if f, ok := m.Shell.Err.(*os.File); ok && local.Terminal(f) {
+		if w.width = local.Width(f); w.width == 0 || m.Host.Env.Get(readAlong) == "never" {
+			w.width = 0
+			return w
+		}
 	}
-	if m.Host.Env.Get(readAlong) == "never" {
-		return w
-	}
-	pane, err := proc.OpenPane(f, read)
-	if err != nil {
-		m.Shell.Detail("cargo keeps the terminal to itself: %v", err)
-		return w
-	}
-	w.sees, w.stderr, w.close = true, pane.Stderr, pane.Close
+	w.sees, w.stderr = true, io.MultiWriter(m.Shell.Err, read)
 	return w
 }
 

@@ -1,3 +1,0 @@
-package proc
-
-func helperPane(string, []string) int { return 99 }

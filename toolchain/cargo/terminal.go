@@ -1,0 +1,32 @@
+package cargo
+
+import (
+	"fmt"
+
+	"gpubuild/buildenv"
+)
+
+// OnTerminal makes cargo draw on a pipe what it would draw on a terminal of this width: its bar, and its colours where colour says that the
+// terminal has them. What the user has settled stays. The settings go on the command line, so that no cargo below a build script inherits
+// them.
+func (l Line) OnTerminal(h buildenv.Host, t Tool, width int, colour bool) Line {
+	if set := t.Env.Get("CARGO_TERM_COLOR"); colour && l.Color == "" && (set == "" || set == "auto") && mayHold(h, t, l, "color", "") == "" {
+		l = l.WithConfig(`term.color="always"`)
+	}
+	// cargo's own conditions for a bar on a terminal, which "always" leaves out. Source: cargo 1.95, src/cargo/util/progress.rs.
+	ci := func() bool {
+		for _, name := range []string{"CI", "TF_BUILD"} {
+			if _, set := t.Env.Lookup(name); set {
+				return true
+			}
+		}
+		return false
+	}
+	if l.Quiet || t.Env.Get("CARGO_TERM_QUIET") == "true" || t.Env.Get("TERM") == "dumb" || ci() {
+		return l
+	}
+	if mayHold(h, t, l, "progress", "CARGO_TERM_PROGRESS") == "" {
+		l = l.WithConfig(`term.progress.when="always"`).WithConfig(fmt.Sprintf("term.progress.width=%d", width))
+	}
+	return l
+}
