@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"cmd/internal/config", "cmd/internal/console", "cmd/internal/version"},
 	{"cmd/internal/audit", "cmd/internal/receipt", "cmd/internal/session"},
 	{"cmd/internal/featurecheck", "cmd/internal/tools"},
-	{"cmd/internal/cargorun"},
+	{"cmd/internal/cargorun", "cmd/internal/fresh/inputs"},
 	{"cmd/internal/fresh", "cmd/internal/proof"},
 	{"cmd/internal/diagnose"},
 	{"cmd/internal/"}, // doctor, ci, report

@@ -116,13 +116,6 @@ func (s *State) adopt(ctx context.Context) {
 	s.compared.Unknown = unknown
 }
 
-// adopted is a unit that was taken over.
-type adopted struct {
-	stale.Doubt
-	trusted []string
-	told    bool
-}
-
 // tellAdopted says which packages were taken over, and on what trust.
 func (s *State) tellAdopted(cleaned []string) {
 	for i, a := range s.adopted {
@@ -132,15 +125,6 @@ func (s *State) tellAdopted(cleaned []string) {
 		s.adopted[i].told = true
 		s.shell.Status("Adopted", "%s: %s", a.Package, a.words())
 	}
-}
-
-// words say why a unit was taken over, and on what trust.
-func (a adopted) words() string {
-	words := a.Why + ", but it holds what would be built now"
-	if len(a.trusted) > 0 {
-		words += "; taken on trust: " + strings.Join(a.trusted, ", ")
-	}
-	return words
 }
 
 // knownChoice says whether the mismatches of code are those that were found before in a package that had just been built from
@@ -244,8 +228,8 @@ func (s *State) cmakeCompilers(text string) []string {
 		}
 		if t := s.b.Tools.Set.Toolkit; t != nil {
 			chosen := s.host.Real(t.NVCC)
-			a, errA := s.hashes.together(path)
-			b, errB := s.hashes.together(chosen)
+			a, errA := s.hashes.Together(path)
+			b, errB := s.hashes.Together(chosen)
 			if errA == nil && errB == nil && a == b {
 				path = chosen
 			}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/stale"
@@ -58,14 +57,6 @@ func (s *State) cleanWrong(ctx context.Context, list []*mistake, packages []stri
 	}
 	s.areCleaned(packages)
 	return nil
-}
-
-// areCleaned says that packages were cleaned, and remembers that what they hold next is new.
-func (s *State) areCleaned(packages []string) {
-	s.shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
-	for _, p := range packages {
-		s.cleaned[p] = true
-	}
 }
 
 // judgeMistakes decides of code that building it again does not change. What may stay although it is not what was asked for is

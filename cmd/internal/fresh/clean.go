@@ -328,3 +328,19 @@ func (b *Build) otherVersions(packages []string) []string {
 	}
 	return out
 }
+
+// tellUntold says of which packages nothing is said: without a unit graph their sources are not known.
+func (s *State) tellUntold() {
+	if len(s.b.Reach.Untold) == 0 {
+		return
+	}
+	s.shell.Warning("%s: `cargo tree` and Cargo.lock do not tell which package that is, so nothing is known of what it was built with",
+		strings.Join(s.b.Reach.Untold, ", "))
+	s.shell.Hint("after a change of toolkit run " + s.b.cleanLine(s.b.Reach.Untold) +
+		", or let cargo be asked for its unit graph (" + s.b.Graph.Reason + ")")
+}
+
+// cleanLine is the command with which a person removes packages.
+func (b *Build) cleanLine(packages []string) string {
+	return "cargo " + strings.Join(cargo.Clean(b.Tool, b.Line, packages, b.platforms()).Args, " ")
+}

@@ -217,17 +217,6 @@ func (s *State) cleanForBuild(ctx context.Context, packages []string) error {
 	return nil
 }
 
-// RefusedError is why nothing is removed: it would cost a person more than build products.
-type RefusedError struct{ Problem, Fix string }
-
-func (e *RefusedError) Error() string { return e.Problem }
-
-// Hint says how to clean all the same.
-func (e *RefusedError) Hint() string { return e.Fix }
-
-// ExitCode is that of a wrong command line: what it names cannot be used.
-func (e *RefusedError) ExitCode() int { return exit.Usage }
-
 // notCleaned makes a refusal of ours what it is before a build: something is stale, and stays so.
 func (s *State) notCleaned(err error) error {
 	var no *RefusedError
@@ -236,4 +225,20 @@ func (s *State) notCleaned(err error) error {
 	}
 	s.shell.Failure(err)
 	return exit.Code(exit.Stale)
+}
+
+// cleanTold says why packages are cleaned, and cleans them.
+func (s *State) cleanTold(ctx context.Context, packages []string) error {
+	for _, l := range stale.Lines(s.compared.Reasons) {
+		s.shell.Status("Stale", "%s", l)
+	}
+	for _, d := range s.compared.Unknown {
+		s.shell.Status("Unknown", "%s: %s", d.Package, d.Why)
+	}
+	if s.b.Options.NoClean {
+		s.shell.Error("stale artifacts of %s, and --gpu-no-clean forbids to clean them", strings.Join(packages, ", "))
+		s.shell.Hint("leave --gpu-no-clean out, or run " + s.b.cleanLine(packages))
+		return exit.Code(exit.Stale)
+	}
+	return s.cleanForBuild(ctx, packages)
 }

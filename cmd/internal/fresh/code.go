@@ -15,14 +15,9 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/fatbin"
-)
-
-// Bounds of what is looked at below one OUT_DIR; an ordinary one has some dozens of files, a CMake build some thousands.
-const (
-	mostEntries = 50_000
-	mostDepth   = 16
 )
 
 // made is what an image says of its making.
@@ -122,7 +117,7 @@ var toolkitLibrary = regexp.MustCompile(`^(lib)?(cublas|cudnn|cudart|cudadevrt|c
 // looked at. What CMake compiled to get to know its compilers (CMakeFiles/*/CompilerIdCUDA, CMakeDetermineCompilerABI_CUDA.bin,
 // CMakeScratch, CMakeTmp: cmake-developer notes on CMakeDetermineCompilerId) is for another architecture than the build.
 func below(h buildenv.Host, outDir string) (code, notes, dirs []string, err error) {
-	left := mostEntries
+	left := inputs.MostEntries
 	var walk func(dir string, depth int) error
 	walk = func(dir string, depth int) error {
 		dirs = append(dirs, dir)
@@ -132,14 +127,14 @@ func below(h buildenv.Host, outDir string) (code, notes, dirs []string, err erro
 		}
 		for _, e := range entries {
 			if left--; left < 0 {
-				return fmt.Errorf("%s holds more than %d files", outDir, mostEntries)
+				return fmt.Errorf("%s holds more than %d files", outDir, inputs.MostEntries)
 			}
 			name := e.Name()
 			path := h.Join(dir, name)
 			switch {
 			case e.IsDir():
 				ofCMake := strings.HasPrefix(name, "CompilerId") || name == "CMakeScratch" || name == "CMakeTmp"
-				if name == ".git" || ofCMake || depth == mostDepth {
+				if name == ".git" || ofCMake || depth == inputs.MostDepth {
 					continue
 				}
 				if err := walk(path, depth+1); err != nil {
@@ -166,14 +161,6 @@ func below(h buildenv.Host, outDir string) (code, notes, dirs []string, err erro
 
 // codeKind names the cache entries about the device code of files.
 const codeKind = "code-1"
-
-// holding is the device code of some files.
-type holding struct {
-	Code  []stale.Code `json:"code,omitempty"`
-	Path  []string     `json:"path,omitempty"`  // of the file that each of Code lies in
-	Hosts []string     `json:"hosts,omitempty"` // host compilers that objects with device code name
-	Notes []string     `json:"notes,omitempty"` // caches that build tools keep there
-}
 
 // holds reads the device code below an OUT_DIR, or takes what was read when nothing there has changed since.
 func (s *State) holds(outDir string) (holding, error) {

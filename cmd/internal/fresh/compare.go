@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
@@ -63,7 +64,7 @@ func (s *State) compare(ctx context.Context) error {
 
 // look notes what a unit would be built with now.
 func (s *State) look(u features.ScriptUnit) ([]stale.Input, error) {
-	inputs, err := s.inputsNow(u.Inputs)
+	inputs, err := inputs.Now(s.host, s.b.Tools, u.Inputs, s.hashes)
 	s.inputs[u.PkgID+" "+featureKey(u.Features)] = inputs
 	return inputs, err
 }
@@ -124,21 +125,4 @@ func (s *State) compareRest(ctx context.Context) (packages []string, err error) 
 	s.adopt(ctx)
 	s.units = append(s.units, rest...)
 	return s.stalePackages(), nil
-}
-
-// cleanAfter cleans after a build what its messages or its code showed to be stale.
-func (s *State) cleanAfter(ctx context.Context, packages []string, mistakes []*mistake, wrong []string) error {
-	wrong = slices.DeleteFunc(wrong, func(p string) bool { return slices.Contains(packages, p) })
-	if len(wrong) > 0 && s.b.Options.NoClean {
-		s.tellMistakes(mistakes, wrong)
-	}
-	if len(packages) > 0 {
-		if err := s.cleanTold(ctx, packages); err != nil {
-			return err
-		}
-	}
-	if len(wrong) > 0 {
-		return s.cleanWrong(ctx, mistakes, wrong)
-	}
-	return nil
 }

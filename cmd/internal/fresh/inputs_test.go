@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
@@ -86,12 +87,12 @@ func (b *bench) setenv(name, value string) {
 
 // look is what is recorded now, and how many files were read for it.
 func (b *bench) look(in features.Inputs) ([]stale.Input, int) {
-	b.s.hashes = newHashes(b.s.b.Machine)
-	list, err := b.s.inputsNow(in)
+	b.s.hashes = inputs.NewHashes(b.s.b.Machine)
+	list, err := inputs.Now(b.s.host, b.s.b.Tools, in, b.s.hashes)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return list, b.s.hashes.read
+	return list, b.s.hashes.Read
 }
 
 // TestLinked: a static library that a script links goes into its crate with its content; a directory that it names must be there when the program is
@@ -221,8 +222,8 @@ func TestInputsThatMatter(t *testing.T) {
 			}
 		}, []string{"nvcc", "-", "-", "nvcc", "-", "-", "-"}},
 		{"a header that kernels include", nil, rewrite("include/cuda_fp16.hpp", "other"), []string{"CUDA headers", "CUDA headers", "-", "CUDA headers", "-", "-", "-"}},
-		{"a header that some kernels include", nil, rewrite("include/curand_kernel.h", "x"), []string{includeDirectory, "-", "-", includeDirectory, "-", "-", "-"}},
-		{"a header below, of the same size with its time restored", nil, sameSize("include/cooperative_groups/details/helpers.h"), []string{includeDirectory, "-", "-", includeDirectory, "-", "-", "-"}},
+		{"a header that some kernels include", nil, rewrite("include/curand_kernel.h", "x"), []string{inputs.IncludeDirectory, "-", "-", inputs.IncludeDirectory, "-", "-", "-"}},
+		{"a header below, of the same size with its time restored", nil, sameSize("include/cooperative_groups/details/helpers.h"), []string{inputs.IncludeDirectory, "-", "-", inputs.IncludeDirectory, "-", "-", "-"}},
 		{"a header of somebody else", nil, rewrite("include/cudnn_version.h", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"a search path that holds nothing of CUDA's", nil, set("CPATH", "/nowhere"), []string{"CPATH", "-", "-", "CPATH", "-", "-", "-"}},
 		{"a search path that is the toolkit's own, and moved with it", func(b *bench) { b.setenv("CPATH", b.file("include")) }, func(b *bench) {

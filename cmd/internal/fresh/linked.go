@@ -32,7 +32,7 @@ func (s *State) linked(m cargo.Message) ([]stale.Input, error) {
 	var out []stale.Input
 	libraries := s.bundled(dirs, m.LinkedLibs)
 	for file, p := range libraries {
-		hash, err := s.hashes.together(p)
+		hash, err := s.hashes.Together(p)
 		if err != nil {
 			return nil, err
 		}
@@ -156,7 +156,7 @@ func (s *State) stillLinked(e stale.Entry) ([]stale.Input, error) {
 			out = append(out, in)
 		}
 		if strings.HasPrefix(in.Name, staticLibrary) && s.host.IsFile(in.Value) {
-			hash, err := s.hashes.together(in.Value)
+			hash, err := s.hashes.Together(in.Value)
 			if err != nil {
 				return nil, err
 			}

@@ -2,8 +2,6 @@ package fresh
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"sort"
@@ -15,35 +13,6 @@ import (
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo/builddir"
 )
-
-// mistake is one package unit whose code is not what was asked for.
-type mistake struct {
-	unit      features.ScriptUnit
-	features  string
-	outDir    string
-	scriptRan int64
-	want      stale.Want
-	code      []stale.Code // all that it holds
-	list      []stale.Mismatch
-	paths     []string // of the file of each
-	linked    string   // the program that holds older code than the package; empty: the package itself
-	told      string   // where the mismatches' own words do not fit
-}
-
-func (f *mistake) sum() string {
-	sum := sha256.Sum256([]byte(f.linked + "\x00" + stale.Sum(f.list)))
-	return hex.EncodeToString(sum[:12])
-}
-
-func (f *mistake) words() string {
-	switch {
-	case f.told != "":
-		return f.told
-	case f.linked != "":
-		return fmt.Sprintf("%s holds %s of %s, which was built since", f.linked, f.list[0].Found, f.unit.Name)
-	}
-	return stale.Told(f.unit.Name, f.list, f.want)
-}
 
 func (s *State) mistakeOf(u features.ScriptUnit, outDir string) *mistake {
 	return &mistake{unit: u, features: featureKey(u.Features), outDir: outDir, scriptRan: builddir.Ran(s.host, outDir)}

@@ -35,14 +35,6 @@ func (s *State) scriptNames() []string {
 	return sorted(set)
 }
 
-// output is what there is of one unit of a GPU package.
-type output struct {
-	unit      features.ScriptUnit
-	outDir    string
-	cfgs      []string // that its script told rustc
-	libraries []string
-}
-
 // outputs are those of the build, by cargo's messages.
 func (s *State) outputs() []output {
 	var out []output

@@ -8,14 +8,6 @@ import (
 	"gpubuild/buildenv/stale"
 )
 
-// Find lists the GPU packages of a build and compares nothing; the tools need not be chosen.
-func Find(b Build) *State {
-	s := newState(&b)
-	s.record, s.recordNote = readRecord(b.Machine, b.Graph.Places)
-	s.findUnits()
-	return s
-}
-
 // TellStale says what is stale of a report.
 func (s *State) TellStale(r Report) {
 	for _, line := range stale.Lines(r.Reasons) {

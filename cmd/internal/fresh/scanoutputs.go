@@ -16,25 +16,6 @@ import (
 	"gpubuild/toolchain/cargo/builddir"
 )
 
-// What becomes of device code that is not what a build would be asked for.
-const (
-	codeCleaned  = "stale"    // a build cleans its package, once
-	codeWrong    = "wrong"    // building it anew did not mend it
-	codeAccepted = "accepted" // it stays, as was told after an earlier build
-)
-
-// Fault is device code that is not what a build would be asked for, whatever the record says.
-type Fault struct {
-	Package  string   `json:"package"`
-	Features string   `json:"features"`
-	OutDir   string   `json:"out_dir"`
-	State    string   `json:"state"`
-	Message  string   `json:"message"`
-	Evidence []string `json:"evidence"` // each file and kernel
-
-	mistake *mistake
-}
-
 // readCode reads the device code of what earlier builds left, as a build does of what it made, and holds it against what would be
 // asked for. What it finds of packages that were not known to be stale is added to what must be cleaned. Which OUT_DIR cargo
 // would take, only a build shows: those that were compared are judged, and a program may be of any.
@@ -240,33 +221,6 @@ func loadable(h buildenv.Host, name string) string {
 		return "lib" + name + ".dylib"
 	}
 	return "lib" + name + ".so"
-}
-
-// faultLines words the device code that counts against a state of "nothing is stale", where no reason of the same package says as
-// much.
-func (s *State) faultLines() []string {
-	var out []string
-	for _, f := range s.faults {
-		if f.State != codeAccepted && !s.reasoned(f.Package) && !slices.Contains(out, f.Message) {
-			out = append(out, f.Message)
-		}
-	}
-	return out
-}
-
-// reasoned says whether the comparison itself found something of a package.
-func (s *State) reasoned(pkg string) bool {
-	for _, r := range s.compared.Reasons {
-		if r.Package == pkg {
-			return true
-		}
-	}
-	for _, d := range s.compared.Unknown {
-		if d.Package == pkg {
-			return true
-		}
-	}
-	return false
 }
 
 // wrongFault is the first package that building anew does not mend.

@@ -10,6 +10,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
@@ -52,11 +53,11 @@ func (s *State) signatures(ctx context.Context) []string {
 		}
 	}
 	nvcc := s.host.Real(t.NVCC)
-	for _, path := range compilerFiles(s.host, t) {
+	for _, path := range inputs.CompilerFiles(s.host, t) {
 		if name := strings.TrimSuffix(s.host.Base(path), ".exe"); path != nvcc && name != "ptxas" && name != "cicc" {
 			continue
 		}
-		v, err := s.hashes.about("signature", path, func() (string, error) {
+		v, err := s.hashes.About("signature", path, func() (string, error) {
 			f, err := s.host.Files.Open(path)
 			if err != nil {
 				return "", err

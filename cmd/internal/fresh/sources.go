@@ -9,6 +9,7 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/features/manifest"
 )
 
@@ -21,7 +22,7 @@ type sources struct {
 // sourcesOf lists the files of some directories. Build directories and checkouts of others below them are none of their sources.
 func (s *State) sourcesOf(dirs []string) (sources, error) {
 	var out sources
-	left := mostEntries
+	left := inputs.MostEntries
 	var walk func(dir string, depth int) error
 	walk = func(dir string, depth int) error {
 		entries, err := s.host.Files.ReadDir(dir)
@@ -43,7 +44,7 @@ func (s *State) sourcesOf(dirs []string) (sources, error) {
 			if e.IsDir() {
 				p := s.b.Graph.Places
 				cargos := s.host.SamePath(path, p.BuildDirectory) || s.host.SamePath(path, p.TargetDirectory)
-				if e.Name() == ".git" || e.Name() == "node_modules" || depth == mostDepth || cargos {
+				if e.Name() == ".git" || e.Name() == "node_modules" || depth == inputs.MostDepth || cargos {
 					continue
 				}
 				if err := walk(path, depth+1); err != nil {

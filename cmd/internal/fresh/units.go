@@ -149,9 +149,6 @@ func (b *Build) localScripts() []*manifest.Package {
 	return out
 }
 
-// scriptSet is a feature set with which a package's build script runs in this build, for a platform.
-type scriptSet struct{ features, platform string }
-
 // scriptSets are those of the build, by package, including units that do not use the GPU toolchain. Without a unit graph they are
 // those of the GPU packages, for platforms that are not known.
 func (s *State) scriptSets() map[string][]scriptSet {

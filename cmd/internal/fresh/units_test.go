@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/features"
 	"gpubuild/features/graph"
 	"gpubuild/toolchain/cargo"
@@ -85,7 +86,7 @@ func TestUnitsOf(t *testing.T) {
 			if strings.Join(recorded, " ") != tt.want || len(open) > 0 {
 				t.Errorf("recorded %q, want %q; open: %v", recorded, tt.want, open)
 			}
-			b.s.hashes = newHashes(b.s.b.Machine)
+			b.s.hashes = inputs.NewHashes(b.s.b.Machine)
 			b.s.record = stale.Record{Schema: stale.Schema, Entries: entries}
 			if err := b.s.compare(context.Background()); err != nil {
 				t.Fatal(err)
@@ -94,7 +95,7 @@ func TestUnitsOf(t *testing.T) {
 				t.Errorf("not as it was recorded: %+v", b.s.compared)
 			}
 			b.write(b.file("lib64/libcublas.so"), "a library more")
-			b.s.hashes = newHashes(b.s.b.Machine)
+			b.s.hashes = inputs.NewHashes(b.s.b.Machine)
 			if err := b.s.compare(context.Background()); err != nil {
 				t.Fatal(err)
 			}

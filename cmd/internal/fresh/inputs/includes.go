@@ -1,4 +1,4 @@
-package fresh
+package inputs
 
 import (
 	"crypto/sha256"
@@ -14,8 +14,14 @@ import (
 	"gpubuild/buildenv/cache"
 )
 
-// includeDirectory is the input for the toolkit's own headers, all of them.
-const includeDirectory = "CUDA include directory"
+// Bounds of what is looked at below one OUT_DIR; an ordinary one has some dozens of files, a CMake build some thousands.
+const (
+	MostEntries = 50_000
+	MostDepth   = 16
+)
+
+// IncludeDirectory is the input for the toolkit's own headers, all of them.
+const IncludeDirectory = "CUDA include directory"
 
 // toolkitHeader are the names directly below a toolkit's include directory that are CUDA's, of a compiler, a runtime or a library
 // that comes with it. What others put there (cuDNN, NCCL, cuTENSOR) has versions of its own, and /usr/include, where
@@ -29,7 +35,7 @@ var toolkitHeader = regexp.MustCompile(`^(cuda|cu(rand|blas|sparse|solver|fft|pt
 // at, one by one, as long as size, time and state of each are what they were.
 //
 // whole says that everything counts, whatever it is called; otherwise what is recorded by itself is left out, too.
-func (n *inputs) headerTree(dir string, whole bool) (string, error) {
+func (n *collector) headerTree(dir string, whole bool) (string, error) {
 	about := fmt.Sprint("headers ", whole, " of ", dir)
 	if sum, ok := n.h.trees[about]; ok {
 		return sum, nil
@@ -42,7 +48,7 @@ func (n *inputs) headerTree(dir string, whole bool) (string, error) {
 	if n.host.OS == buildenv.Windows {
 		sep = `\`
 	}
-	left := mostEntries
+	left := MostEntries
 	var walk func(dir, below string, depth int) error
 	walk = func(dir, below string, depth int) error {
 		entries, err := n.host.Files.ReadDir(dir)
@@ -55,7 +61,7 @@ func (n *inputs) headerTree(dir string, whole bool) (string, error) {
 				continue
 			}
 			if left--; left < 0 {
-				return fmt.Errorf("%s holds more than %d files", dir, mostEntries)
+				return fmt.Errorf("%s holds more than %d files", dir, MostEntries)
 			}
 			path := dir + sep + name
 			fi, err := e.Info()
@@ -65,7 +71,7 @@ func (n *inputs) headerTree(dir string, whole bool) (string, error) {
 			switch {
 			case err != nil: // gone since, or a link to nothing: nobody can include it
 			case fi.IsDir():
-				if depth < mostDepth {
+				if depth < MostDepth {
 					if err := walk(path, below+name+"/", depth+1); err != nil {
 						return err
 					}
@@ -94,7 +100,7 @@ func (n *inputs) headerTree(dir string, whole bool) (string, error) {
 			}
 			fmt.Fprintln(content, f.name, one)
 		}
-		n.h.read += len(files)
+		n.h.Read += len(files)
 		return hex.EncodeToString(content.Sum(nil)[:16]), nil
 	})
 	if err == nil {
@@ -113,7 +119,7 @@ func searchPaths(h buildenv.Host) []string {
 }
 
 // includes are the toolkit's headers as a whole, for packages that compile with them, and what comes before them.
-func (n *inputs) includes() {
+func (n *collector) includes() {
 	t := n.set.Toolkit
 	if t == nil || t.Include == "" || !n.in.Arch && !n.in.Binds {
 		return
@@ -122,7 +128,7 @@ func (n *inputs) includes() {
 	if err != nil && n.err == nil {
 		n.err = err
 	}
-	n.add(includeDirectory, t.Version.String()+" "+t.Include, sum)
+	n.add(IncludeDirectory, t.Version.String()+" "+t.Include, sum)
 	for _, name := range searchPaths(n.host) {
 		v, ok := n.env.Lookup(name)
 		if !ok || v == "" {
@@ -153,7 +159,7 @@ func (n *inputs) includes() {
 }
 
 // foreignIncludes leaves of INCLUDE what is of neither MSVC nor the Windows SDK.
-func (n *inputs) foreignIncludes(v string) string {
+func (n *collector) foreignIncludes(v string) string {
 	var out []string
 	for _, dir := range n.host.SplitList(v) {
 		low := strings.ToLower(strings.ReplaceAll(dir, "/", `\`))
@@ -166,7 +172,7 @@ func (n *inputs) foreignIncludes(v string) string {
 }
 
 // shadows answers the content of what lies in a directory under the name of one of the toolkit's headers.
-func (n *inputs) shadows(dir string) string {
+func (n *collector) shadows(dir string) string {
 	sum := sha256.New()
 	for _, name := range n.host.Names(dir) {
 		path := n.host.Join(dir, name)

@@ -1,4 +1,4 @@
-package fresh
+package inputs
 
 import (
 	"crypto/sha256"
@@ -13,26 +13,27 @@ import (
 	"gpubuild/cmd/internal/session"
 )
 
-// hashKind names the entries of hashes in the cache.
+// hashKind names the entries of Hashes in the cache.
 const hashKind = "hash-1"
 
-// hashes remembers what was read of files by their identity, so that nvcc and what it runs (300 MB) are read once, not at every
+// Hashes remembers what was read of files by their identity, so that nvcc and what it runs (300 MB) are read once, not at every
 // build. The identity has the time of the last change of the file's state, which no tool sets back: other content of the same
 // size with its old time restored is seen, too. On Windows, where that time is not asked for, it is not.
-type hashes struct {
+type Hashes struct {
 	m     *session.Machine
 	store memo.Store
 	run   map[string]string // what was asked in this run
 	trees map[string]string // see headerTree
-	read  int               // files whose content was read
+	Read  int               // files whose content was read
 }
 
-func newHashes(m *session.Machine) *hashes {
-	return &hashes{m: m, store: m.Memo(), run: map[string]string{}, trees: map[string]string{}}
+// NewHashes reads nothing yet.
+func NewHashes(m *session.Machine) *Hashes {
+	return &Hashes{m: m, store: m.Memo(), run: map[string]string{}, trees: map[string]string{}}
 }
 
 // known answers what is remembered under a key that holds the identity of everything that read looks at.
-func (h *hashes) known(key string, read func() (string, error)) (string, error) {
+func (h *Hashes) known(key string, read func() (string, error)) (string, error) {
 	if text, ok := h.run[key]; ok {
 		return text, nil
 	}
@@ -52,18 +53,18 @@ func (h *hashes) known(key string, read func() (string, error)) (string, error) 
 	return text, nil
 }
 
-// about is known of one file; what names what is read in it.
-func (h *hashes) about(what, path string, read func() (string, error)) (string, error) {
+// About answers what was read of one file; what names what is read in it.
+func (h *Hashes) About(what, path string, read func() (string, error)) (string, error) {
 	id, err := identity(path)
 	if err != nil {
 		return "", err
 	}
-	return h.known(what+" "+path+" "+id, func() (string, error) { h.read++; return read() })
+	return h.known(what+" "+path+" "+id, func() (string, error) { h.Read++; return read() })
 }
 
-// together hashes several files as one. One that is not there counts by its absence, one that may not be read (a program that may
+// Together hashes several files as one. One that is not there counts by its absence, one that may not be read (a program that may
 // only be run) by its identity.
-func (h *hashes) together(paths ...string) (string, error) {
+func (h *Hashes) Together(paths ...string) (string, error) {
 	var key strings.Builder
 	key.WriteString("content")
 	for _, p := range paths {
@@ -76,7 +77,7 @@ func (h *hashes) together(paths ...string) (string, error) {
 	return h.known(key.String(), func() (string, error) {
 		sum := sha256.New()
 		for _, p := range paths {
-			h.read++
+			h.Read++
 			one, err := cache.Hash(p)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):

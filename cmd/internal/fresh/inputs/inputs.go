@@ -1,4 +1,9 @@
-package fresh
+// Package inputs lists what of the machine goes into a GPU package and cargo does not watch: the toolkit, the host compiler, headers,
+// libraries and variables, each with its content. It compares nothing and knows no target directory.
+//
+// Limits: a file that a build script reads and that no rule here names is not watched; on Windows a file whose content was replaced with
+// the same size and time is taken for the old one.
+package inputs
 
 import (
 	"crypto/sha256"
@@ -11,15 +16,16 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 )
 
-// inputsNow is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The
-// driver is none of them: nothing that is built depends on it.
-func (s *State) inputsNow(in features.Inputs) ([]stale.Input, error) {
-	n := inputs{host: s.host, set: s.b.Tools.Set, env: s.b.Tools.Env, h: s.hashes, in: in}
+// Now is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is
+// none of them: nothing that is built depends on it.
+func Now(host buildenv.Host, chosen tools.Tools, in features.Inputs, h *Hashes) ([]stale.Input, error) {
+	n := collector{host: host, set: chosen.Set, env: chosen.Env, h: h, in: in}
 	n.nvcc()
 	n.headers()
 	n.includes()
@@ -31,27 +37,27 @@ func (s *State) inputsNow(in features.Inputs) ([]stale.Input, error) {
 	return n.list, n.err
 }
 
-// inputs collects them.
-type inputs struct {
+// collector gathers them.
+type collector struct {
 	host buildenv.Host
 	set  toolchain.Set
 	env  buildenv.Env
-	h    *hashes
+	h    *Hashes
 	in   features.Inputs
 	list []stale.Input
 	err  error // the first
 }
 
-// content hashes files as one; see together.
-func (n *inputs) content(paths ...string) string {
-	sum, err := n.h.together(paths...)
+// content hashes files as one; see Together.
+func (n *collector) content(paths ...string) string {
+	sum, err := n.h.Together(paths...)
 	if n.err == nil {
 		n.err = err
 	}
 	return sum
 }
 
-func (n *inputs) add(name, value, hash string) {
+func (n *collector) add(name, value, hash string) {
 	n.list = append(n.list, stale.Input{Name: name, Value: value, Hash: hash})
 }
 
@@ -62,16 +68,16 @@ const nvccInput = "nvcc"
 
 // nvcc is the compiler with all that it runs. A script that only asks for the version gets that from the program's own text, so
 // that another patch of the same release is nothing to it.
-func (n *inputs) nvcc() {
+func (n *collector) nvcc() {
 	t := n.set.Toolkit
 	if t == nil || !n.in.NVCC {
 		return
 	}
 	if !n.in.Version {
-		n.add(nvccInput, label(t)+" "+t.NVCC, n.content(compilerFiles(n.host, t)...))
+		n.add(nvccInput, label(t)+" "+t.NVCC, n.content(CompilerFiles(n.host, t)...))
 		return
 	}
-	release, err := n.h.about("release", n.host.Real(t.NVCC), func() (string, error) {
+	release, err := n.h.About("release", n.host.Real(t.NVCC), func() (string, error) {
 		data, err := n.host.ReadFile(n.host.Real(t.NVCC), 256<<20)
 		if m := nvccRelease.FindSubmatch(data); m != nil {
 			return string(m[1]), nil
@@ -91,7 +97,7 @@ var mainHeaders = []string{"cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cu
 
 // headers are those of the toolkit that a script reads a version in or that are in every kernel, told apart from all others (see
 // includes) since they say most, and those that a script looks for by itself.
-func (n *inputs) headers() {
+func (n *collector) headers() {
 	if t := n.set.Toolkit; t != nil && (n.in.NVCC && !n.in.Version || n.in.Root) {
 		var files []string
 		for _, name := range mainHeaders {
@@ -122,7 +128,7 @@ var linkable = regexp.MustCompile(`^(lib)?(cu|nv|npp)[A-Za-z0-9_-]*\.(so(\.\d+)?
 
 // libraries are what a script that only links finds in the toolkit. It matters which are there, not what is in them: that is
 // linked when the program is, and a static library is recorded itself; see linked.
-func (n *inputs) libraries() {
+func (n *collector) libraries() {
 	t := n.set.Toolkit
 	if t == nil || !n.in.Root || n.in.Host || t.Lib == "" {
 		return
@@ -141,7 +147,7 @@ func (n *inputs) libraries() {
 
 // hostCompiler is what nvcc calls, and what cc or CMake call beside it. Of gcc it is the driver that is looked at: cc1plus comes
 // in the same package.
-func (n *inputs) hostCompiler() {
+func (n *collector) hostCompiler() {
 	if c := n.set.Compiler; c != nil && n.in.Host {
 		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.content(c.Real, c.CXX))
 	}
@@ -158,7 +164,7 @@ func (n *inputs) hostCompiler() {
 }
 
 // program records a program by its content, wherever it lies; one that cannot be found by its word alone.
-func (n *inputs) program(name, word string) {
+func (n *collector) program(name, word string) {
 	if path := n.find(word); path != "" {
 		n.add(name, word, n.content(path))
 		return
@@ -168,7 +174,7 @@ func (n *inputs) program(name, word string) {
 
 // find answers the file that a word means as a program, without links; empty when there is none. Of several words, such as
 // "ccache nvcc", it is the last that compiles.
-func (n *inputs) find(word string) string {
+func (n *collector) find(word string) string {
 	h := n.host
 	h.Env = n.env
 	if h.IsAbs(word) {
@@ -189,7 +195,7 @@ func (n *inputs) find(word string) string {
 }
 
 // others are the architecture and cuDNN.
-func (n *inputs) others() {
+func (n *collector) others() {
 	if n.in.Arch && !n.set.Capability.IsZero() {
 		n.add("arch", "sm_"+n.set.Capability.Digits()+n.set.Suffix, "")
 	}
@@ -201,7 +207,7 @@ func (n *inputs) others() {
 // torch is the libtorch that torch-sys links: by its version files' content and by which libraries it has and how large they are.
 // The libraries themselves, gigabytes, are not read. Where it looks: torch-sys 0.26.0 build.rs, SystemInfo::new and
 // prepare_libtorch_dir.
-func (n *inputs) torch() {
+func (n *collector) torch() {
 	if !n.in.Torch {
 		return
 	}
@@ -236,7 +242,7 @@ func (n *inputs) torch() {
 	n.add("libtorch", n.torchVersion(root)+" "+lib, hex.EncodeToString(sum.Sum(nil)[:16]))
 }
 
-func (n *inputs) torchVersion(root string) string {
+func (n *collector) torchVersion(root string) string {
 	if data, err := n.host.ReadFile(n.host.Join(root, "build-version"), 1<<10); err == nil {
 		return strings.TrimSpace(string(data))
 	}
@@ -251,7 +257,7 @@ func (n *inputs) torchVersion(root string) string {
 var pythonVersion = regexp.MustCompile(`(?m)^__version__ = '([^']+)'`)
 
 // pythonTorch finds the torch package of the Python that the script would ask, without starting it: that takes seconds.
-func (n *inputs) pythonTorch() string {
+func (n *collector) pythonTorch() string {
 	h := n.host
 	h.Env = n.env
 	prefixes := []string{n.env.Get("VIRTUAL_ENV")}
@@ -279,7 +285,7 @@ func (n *inputs) pythonTorch() string {
 }
 
 // variables are those that the script reads and whose meaning is not recorded above.
-func (n *inputs) variables() {
+func (n *collector) variables() {
 	names := map[string]bool{}
 	for _, want := range n.in.Env {
 		prefix, all := strings.CutSuffix(want, "*")
@@ -326,7 +332,7 @@ func (n *inputs) variables() {
 // nvccReads lists the variables that go into what nvcc compiles: its flags (CUDA Compiler Driver NVCC, "NVCC Environment
 // Variables") and those of the environment to which nvcc.profile beside it adds its own words (INCLUDES, PTXAS_FLAGS; as
 // `PTXAS_FLAGS=-O0 nvcc --dryrun` of 13.4 shows).
-func (n *inputs) nvccReads() []string {
+func (n *collector) nvccReads() []string {
 	names := []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}
 	t := n.set.Toolkit
 	if t == nil {
@@ -357,8 +363,8 @@ func managed(name string) bool {
 	return strings.HasPrefix(name, "CARGO_")
 }
 
-// compilerFiles lists nvcc, what it runs, and what it reads by itself.
-func compilerFiles(h buildenv.Host, t *cuda.Toolkit) []string {
+// CompilerFiles lists nvcc, what it runs, and what it reads by itself.
+func CompilerFiles(h buildenv.Host, t *cuda.Toolkit) []string {
 	bin := h.Dir(h.Real(t.NVCC))
 	root := h.Dir(bin)
 	files := []string{h.Real(t.NVCC)}
