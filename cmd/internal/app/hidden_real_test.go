@@ -135,7 +135,9 @@ func TestNvccOutOfSight(t *testing.T) {
 		}
 		copied("shipped")
 		b.ends("shipped with the package", b.first, "sm_90", 0, 0, "!Wrong", "!note: matmul", "!Stale")
-		b.rebuilt("once more", b.ends("once more", b.first, "sm_90", 0, 0, "!Wrong", "!note: matmul"))
+		// Its device code makes it a GPU package: from now on it is recorded, and what the first build made is built once more.
+		b.rebuilt("once more", b.ends("once more", b.first, "sm_90", 0, 1, "!Wrong", "!note: matmul"), "matmul")
+		b.rebuilt("and then", b.ends("and then", b.first, "sm_90", 0, 0, "!Wrong", "!note: matmul"))
 		text, code := b.says("stale", "--features", "cuda", "--toolkit="+b.first, "--arch=sm_90")
 		b.said("gpubuild stale of what was shipped", text, code, 0, 0, "!Stale")
 
