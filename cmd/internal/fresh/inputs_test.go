@@ -30,14 +30,14 @@ import (
 
 // bench is a machine with a toolkit of small files and a build that has chosen it.
 type bench struct {
-	t   *testing.T
+	t   testing.TB
 	top string
 	s   *State
 }
 
 const oneNVCC = "…Cuda compilation tools, release 13.4, V13.4.92…"
 
-func newBench(t *testing.T) *bench {
+func newBench(t testing.TB) *bench {
 	t.Helper()
 	host, err := local.Host()
 	if err != nil {
