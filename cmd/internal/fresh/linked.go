@@ -7,6 +7,7 @@ import (
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
 )
@@ -112,39 +113,10 @@ func changedAt(path string) int64 {
 	return at
 }
 
-// bundled finds the static libraries that a script had linked from outside of cargo's own directories, by the names of their
-// files.
+// bundled finds the static libraries that a script had linked from outside of cargo's own directories, by the names of their files.
 func (s *State) bundled(dirs, libs []string) map[string]string {
-	var outside []string
-	for _, d := range dirs {
-		if s.host.IsAbs(d) && !s.b.inOwnDirs(d) {
-			outside = append(outside, d)
-		}
-	}
-	out := map[string]string{}
-	for _, l := range libs {
-		kind, name, ok := strings.Cut(l, "=")
-		if !ok || kind != "static" && !strings.HasPrefix(kind, "static:") {
-			continue
-		}
-		name, _, _ = strings.Cut(name, ":") // name:rename
-		for _, file := range []string{"lib" + name + ".a", name + ".lib", name} {
-			if p := s.firstWith(outside, file); p != "" {
-				out[file] = p
-				break
-			}
-		}
-	}
-	return out
-}
-
-func (s *State) firstWith(dirs []string, file string) string {
-	for _, d := range dirs {
-		if p := s.host.Join(d, file); s.host.IsFile(p) {
-			return p
-		}
-	}
-	return ""
+	outside := slices.DeleteFunc(slices.Clone(dirs), func(d string) bool { return !s.host.IsAbs(d) || s.b.inOwnDirs(d) })
+	return inputs.StaticLibraries(s.host, outside, libs)
 }
 
 // stillLinked is what of a recorded entry's linked things is there now: before the script runs, cargo has no word on what it
