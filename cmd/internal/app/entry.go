@@ -83,14 +83,6 @@ func Report(ctx context.Context, a *App, o Options, l cargo.Line) error {
 // Audit runs a program on drivers that fail.
 func Audit(ctx context.Context, a *App, o Options, l cargo.Line) error { return runAudit(a, ctx, o, l) }
 
-// Exec runs a command in the environment of the build.
-func Exec(ctx context.Context, a *App, o Options, l cargo.Line) error { return runExec(a, ctx, o, l) }
-
-// Toolchain tends the toolkits in the cache.
-func Toolchain(ctx context.Context, a *App, o ToolchainOptions, l cargo.Line) error {
-	return runToolchain(a, ctx, o, l)
-}
-
 // CI is the matrix of CI.
 func CI(ctx context.Context, a *App, o Options, l cargo.Line) error { return runCI(a, ctx, o, l) }
 

@@ -18,7 +18,7 @@ func auditVerb() verb {
 			"ended well although the driver had failed, 21 when it could\n" +
 			"not be told, as of a program that never asks for the driver.",
 		results: &o,
-		flags:   append(shared(&o, "timeout"), results(&o)...),
+		flags:   append(shared(&o, "timeout"), resultFlags(&o)...),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.Audit(ctx, a, o, l)
 		},

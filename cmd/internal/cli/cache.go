@@ -18,7 +18,7 @@ func cacheVerb() verb {
 	return verb{
 		name: "cache", usage: "show or empty gpubuild's cache: `dir` or `clean`",
 		text:  "gpubuild cache dir\n\nGPUBUILD_CACHE moves it.",
-		flags: answer(&o),
+		flags: answerFlag(&o),
 		run:   func(_ context.Context, a *app.App, l cargo.Line) error { return showCache(a, o, l) },
 	}
 }

@@ -23,7 +23,7 @@ func ciVerb() verb {
 			choice("format", strings.Join(ci.Formats(), "|"), "the form of the matrix", &o.Format, ci.Formats()...),
 			choice("only", "toolkit|build|prove", "run: one step of the row", &o.Only, "toolkit", "build", "prove"),
 			toggle("fetch", "run: let the row's step fetch its toolkit into your cache", &o.Fetch),
-		}, answer(&o)...),
+		}, answerFlag(&o)...),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.CI(ctx, a, o, l)
 		},

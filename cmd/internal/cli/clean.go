@@ -21,13 +21,13 @@ func cleanVerb() verb {
 			"directory.",
 		project: true,
 		flags: slices.Concat(
-			tools(&o),
+			toolFlags(&o),
 			[]*flag{
 				toggle("minimal", "only the packages that `gpubuild stale` finds", &o.Minimal),
 				toggle("external", "empty what these packages keep outside the target directory, too", &o.CleanExternal),
 				dryRun(&o),
 			},
-			answer(&o),
+			answerFlag(&o),
 		),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.Clean(ctx, a, o, l)

@@ -38,7 +38,7 @@ func completionVerb() verb {
 		name: "completion", usage: "print a shell's completion script: `bash`, `zsh`, `fish`, `pwsh` or `nu`; or the manual page: `man`",
 		text: "source <(gpubuild completion bash)\ngpubuild completion man | man -l -\n\n" +
 			"Completes our verbs and flags, cargo's, and the features and packages of the project.",
-		flags: answer(&o),
+		flags: answerFlag(&o),
 		run:   func(_ context.Context, a *app.App, l cargo.Line) error { return complete(a, o, l) },
 	}
 }

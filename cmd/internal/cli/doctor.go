@@ -18,14 +18,14 @@ func doctorVerb() verb {
 		project: true,
 		results: &o.Options,
 		flags: slices.Concat(
-			tools(&o.Options),
+			toolFlags(&o.Options),
 			shared(&o.Options, "backend"),
 			[]*flag{
 				choice("for", "build|prove", "what the machine is to be good for", &goal, "build", "prove"),
 				text("save", "FILE", "write what was looked at on this machine, for a bug report: no project, no secrets, no user name; "+
 					"look at it before you send it", &o.Save),
 			},
-			results(&o.Options),
+			resultFlags(&o.Options),
 		),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			o.Prove = goal == "prove"

@@ -17,13 +17,13 @@ func envVerb() verb {
 			"says each change with its reason.",
 		project: true,
 		flags: slices.Concat(
-			tools(&o.Options),
+			toolFlags(&o.Options),
 			shared(&o.Options, "backend"),
 			[]*flag{
 				text("shell", "NAME", "the form to print (bash zsh fish pwsh cmd nu github gitlab dotenv direnv vscode cargo-config json)", &o.Shell),
 				toggle("diff", "print what would change and why", &o.Diff),
 			},
-			answer(&o.Options),
+			answerFlag(&o.Options),
 		),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.EnvVerb(ctx, a, o, l)

@@ -14,7 +14,7 @@ func explainVerb() verb {
 		text: "gpubuild build --features cuda 2>&1 | gpubuild explain\ngpubuild explain build.log\ngpubuild explain LNK1181\n\n" +
 			"Names the first cause that is known, what to do, and where that is written. Ends 1 when the log has errors and none " +
 			"is known.",
-		flags: answer(&o),
+		flags: answerFlag(&o),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.Explain(ctx, a, o, l)
 		},

@@ -37,7 +37,7 @@ func featuresVerb() verb {
 				toggle("lint", "every member's GPU features, each as if that package were built alone", &o.Lint),
 				toggle("route", "find a command line that reaches without a change to any manifest; cargo is asked about each", &o.Route),
 			},
-			results(&o),
+			resultFlags(&o),
 		),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.Features(ctx, a, o, l)

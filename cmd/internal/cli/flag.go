@@ -106,11 +106,17 @@ func shared(o *app.Options, names ...string) []*flag {
 	return out
 }
 
-// tools are the flags of verbs that choose tools.
-func tools(o *app.Options) []*flag { return shared(o, "toolkit", "arch", "ccbin") }
+// toolFlags are the flags of verbs that choose tools.
+func toolFlags(o *app.Options) []*flag { return shared(o, "toolkit", "arch", "ccbin") }
 
-// results are the flags that say where a verb's result goes.
-func results(o *app.Options) []*flag { return shared(o, "sarif", "junit", "json") }
+// resultFlags say where a verb's result goes.
+func resultFlags(o *app.Options) []*flag { return shared(o, "sarif", "junit", "json") }
 
-// answer is the flag of verbs that have a machine-readable answer alone.
-func answer(o *app.Options) []*flag { return shared(o, "json") }
+// answerFlag is the flag of verbs that have a machine-readable answer alone.
+func answerFlag(o *app.Options) []*flag { return shared(o, "json") }
+
+// jsonFlag is answerFlag for verbs that share no other option.
+func jsonFlag(to **string) *flag {
+	f, _ := app.CargoFlag("json")
+	return newFlag(f.Name, f.Kind, f.Holder, f.Meaning, func(v string) error { *to = &v; return nil })
+}

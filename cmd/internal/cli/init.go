@@ -21,7 +21,7 @@ func initVerb() verb {
 			"It stands in front of cargo's init: a new package is made by `gpubuild cargo init`. A gpubuild.toml that is there " +
 			"stays, unless\nwith --force. Nothing that runs or fetches is turned on by it.",
 		project: true,
-		flags:   append([]*flag{toggle("stdout", printOnly, &o.Stdout), toggle("force", replace, &o.Force)}, answer(&o.Options)...),
+		flags:   append([]*flag{toggle("stdout", printOnly, &o.Stdout), toggle("force", replace, &o.Force)}, answerFlag(&o.Options)...),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.Init(ctx, a, o, l)
 		},

@@ -21,7 +21,7 @@ func proveVerb() verb {
 			shared(&o, "kernel", "expect-exit", "min", "device", "child", "expect", "counterfactual"),
 			[]*flag{text("trace", "FILE", "write when each kernel ran as Chrome trace JSON, which Perfetto opens", &o.Trace)},
 			shared(&o, "receipt", "timeout", "probe", "cupti"),
-			results(&o),
+			resultFlags(&o),
 		),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.Prove(ctx, a, o, l)

@@ -15,7 +15,7 @@ func receiptVerb() verb {
 			"gpubuild receipt verify proof.json target/release/app\n\n" +
 			"Ends 0 when the binary is the one that was proven and today's rules, applied to the stored evidence, say the same; " +
 			"else 21.\nA receipt is no signature: it is worth as much as the way on which it came.",
-		flags: answer(&o),
+		flags: answerFlag(&o),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.ReceiptVerb(ctx, a, o, l)
 		},

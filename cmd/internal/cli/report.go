@@ -19,7 +19,7 @@ func reportVerb() verb {
 		flags: append([]*flag{
 			text("html", "FILE", "report: write the page here; without it a table is printed", &o.HTML),
 			toggle("skip-bad", "report: leave out files that are no results, instead of stopping", &o.SkipBad),
-		}, answer(&o)...),
+		}, answerFlag(&o)...),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.Report(ctx, a, o, l)
 		},

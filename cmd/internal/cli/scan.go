@@ -18,7 +18,7 @@ func scanVerb() verb {
 		flags: append([]*flag{
 			toggle("list", "images only: nothing is unpacked, so that packed ones have no kernel names", &o.List),
 			toggle("libraries", "say which shared libraries the loader will take, and from where, the libraries' own included", &o.Libraries),
-		}, answer(&o.Options)...),
+		}, answerFlag(&o.Options)...),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.Scan(ctx, a, o, l)
 		},

@@ -18,12 +18,12 @@ func staleVerb() verb {
 		project: true,
 		results: &o,
 		flags: slices.Concat(
-			tools(&o),
+			toolFlags(&o),
 			shared(&o, "backend"),
 			[]*flag{
 				toggle("explain", "say what each package was built with, and what would be used now", &o.Explain),
 			},
-			results(&o),
+			resultFlags(&o),
 		),
 		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
 			return app.Stale(ctx, a, o, l)

@@ -52,7 +52,7 @@ func versionVerb() verb {
 	return verb{
 		name: "version", usage: "print the version of gpubuild and of what it is made of",
 		text:  "gpubuild version --json",
-		flags: answer(&o),
+		flags: answerFlag(&o),
 		run:   func(_ context.Context, a *app.App, _ cargo.Line) error { return showVersion(a, o) },
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
-	"gpubuild/features"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
 )
@@ -51,13 +50,6 @@ func choose(ctx context.Context, s *session.Session, j featurecheck.Judged, o to
 		return fresh.Undeclared(freshBuild(s, j, unchosen(s.Machine, j.Tool), fresh.Options{}), asked), nil
 	}
 	return tools.Choose(ctx, s, j.Graph, j.Answer, o)
-}
-
-// ChooseForAny is the environment that every CUDA crate would need, for a command of which is not known what it builds.
-func ChooseForAny(ctx context.Context, m *session.Machine, o tools.Options) (tools.Tools, error) {
-	needs := features.Needs{CUDA: true, NVCC: true, HostCXX: true, CUDALibs: true}
-	o.BuiltFor = fresh.BuiltFor(m, cargo.Places{})
-	return tools.Choose(ctx, &session.Session{Machine: m}, session.Graph{}, &features.Answer{Needs: needs}, o)
 }
 
 // unchosen is the user's own environment.
