@@ -62,11 +62,6 @@ func Stale(ctx context.Context, a *App, o Options, l cargo.Line) error { return 
 // Clean removes what was built of the GPU packages.
 func Clean(ctx context.Context, a *App, o Options, l cargo.Line) error { return runClean(a, ctx, o, l) }
 
-// Scan lists the device code in files.
-func Scan(ctx context.Context, a *App, o ScanOptions, l cargo.Line) error {
-	return runScan(a, ctx, o, l)
-}
-
 // Prove proves what a program does.
 func Prove(ctx context.Context, a *App, o Options, l cargo.Line) error { return runProve(a, ctx, o, l) }
 

@@ -2,13 +2,28 @@ package cli
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/app"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/loader"
 )
 
+// scanOptions are the flags of scan.
+type scanOptions struct {
+	List      bool // images only
+	Libraries bool
+	JSON      *string
+}
+
 func scanVerb() verb {
-	var o app.ScanOptions
+	var o scanOptions
 	return verb{
 		name: "scan", usage: "list the device code in files: cubins, fatbins, PTX; and the libraries that they load",
 		text: "gpubuild scan target/release/app\ngpubuild scan --libraries target/release/app\n\n" +
@@ -18,9 +33,162 @@ func scanVerb() verb {
 		flags: append([]*flag{
 			toggle("list", "images only: nothing is unpacked, so that packed ones have no kernel names", &o.List),
 			toggle("libraries", "say which shared libraries the loader will take, and from where, the libraries' own included", &o.Libraries),
-		}, answerFlag(&o.Options)...),
-		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
-			return app.Scan(ctx, a, o, l)
+		}, jsonFlag(&o.JSON)),
+		run: func(_ context.Context, a *app.App, l cargo.Line) error {
+			return runScan(a.Machine, o, l)
 		},
 	}
+}
+
+func runScan(m *session.Machine, o scanOptions, l cargo.Line) error {
+	if len(l.Positional) == 0 {
+		return &exit.UsageError{What: "scan needs a file", Fix: "gpubuild scan target/release/app"}
+	}
+	type scanned struct {
+		File string `json:"file"`
+		*fatbin.Report
+		Libraries []loader.Library `json:"libraries,omitempty"`
+	}
+	// The hash takes ten times as long as the rest, and only a machine reads it.
+	var how []fatbin.Option
+	if o.JSON != nil {
+		how = append(how, fatbin.WithHash())
+	}
+	if o.List {
+		how = append(how, fatbin.WithoutNames())
+	}
+	var all []scanned
+	code := exit.Done
+	for _, path := range l.Positional {
+		r, err := fatbin.ScanFile(m.Host, m.Host.Abs(path), how...)
+		if err != nil {
+			return err
+		}
+		f := scanned{File: path, Report: r}
+		if o.Libraries {
+			if f.Libraries, err = librariesOf(m, path); err != nil {
+				return err
+			}
+			code = max(code, librariesCode(f.Libraries))
+		}
+		all = append(all, f)
+	}
+	if o.JSON != nil {
+		if err := report.Answer(m, o.JSON, "scan", code == exit.Done, nil, struct {
+			Files []scanned `json:"files"`
+		}{all}); err != nil {
+			return err
+		}
+		return endWith(code)
+	}
+	var b strings.Builder
+	for i, s := range all {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s: %s, %s\n", s.File, strings.TrimSpace(s.Format+" "+s.Machine), report.Bytes(s.Size))
+		for _, im := range s.Images {
+			made := ""
+			if im.Toolkit != "" {
+				made = ", nvcc " + im.Toolkit
+			}
+			if im.PTXVersion != "" {
+				made = ", PTX " + im.PTXVersion
+			}
+			fmt.Fprintf(&b, "  %#010x  %-8s  %-12s  %s %s%s", im.Offset, im.Kind, im.Arch, im.Compression, report.Bytes(im.Size), made)
+			if im.Where != "" {
+				fmt.Fprintf(&b, "  in %s", im.Where)
+			}
+			b.WriteByte('\n')
+			for n, k := range im.Kernels {
+				if o.List {
+					break
+				}
+				if n == 20 && !l.AllTargets {
+					fmt.Fprintf(&b, "                … and %d more kernels\n", len(im.Kernels)-n)
+					break
+				}
+				fmt.Fprintf(&b, "                %s\n", k)
+			}
+		}
+		if len(s.Images) == 0 {
+			b.WriteString("  no device code (code that is made at run time is not seen)\n")
+		}
+		for _, im := range s.Imports {
+			if proof.IsCUDALibrary(im) {
+				fmt.Fprintf(&b, "  loads %s\n", im)
+			}
+		}
+		for _, im := range s.Delayed {
+			if proof.IsCUDALibrary(im) {
+				fmt.Fprintf(&b, "  loads %s at its first call\n", im)
+			}
+		}
+		for _, n := range s.Notes {
+			fmt.Fprintf(&b, "  note: %s\n", n)
+		}
+		b.WriteString(libraryLines(m, s.Libraries))
+	}
+	if _, err := fmt.Fprint(m.Shell.Out, b.String()); err != nil {
+		return err
+	}
+	return endWith(code)
+}
+
+// endWith is the error that ends gpubuild with a code after all was said.
+func endWith(code int) error {
+	if code == exit.Done {
+		return nil
+	}
+	return exit.Code(code)
+}
+
+// librariesOf follows the loader through a program, in the directories of this machine's toolkits and cuDNNs, too, as a proof does.
+func librariesOf(m *session.Machine, path string) ([]loader.Library, error) {
+	toolkits := proof.Toolkits(m, nil)
+	return loader.Resolve(m.Host, m.Host.Abs(path), proof.LibraryDirs(m, toolkits))
+}
+
+func librariesCode(libs []loader.Library) int {
+	code := exit.Done
+	for _, l := range libs {
+		switch l.Kind {
+		case loader.Missing:
+			code = max(code, exit.Missing)
+		case loader.Broken, loader.Stub:
+			code = exit.Misfit
+		}
+	}
+	return code
+}
+
+// libraryLines is what the loader takes, one library a line, and what is the matter with it.
+func libraryLines(m *session.Machine, libs []loader.Library) string {
+	var b strings.Builder
+	toolkits := proof.Toolkits(m, nil)
+	for _, l := range libs {
+		where := l.Path
+		if where == "" {
+			where = "nowhere"
+		}
+		if l.Origin != "" {
+			where += " (" + l.Origin + ")"
+		}
+		fmt.Fprintf(&b, "  %s => %s", l.Name, where)
+		if l.Delayed {
+			b.WriteString(", at its first call")
+		}
+		switch l.Kind {
+		case loader.OK:
+		case loader.Added:
+			b.WriteString("\n      a bare start lacks it: put that directory on the loader's path, or start the program with `gpubuild run` or `gpubuild exec`")
+		default:
+			fmt.Fprintf(&b, "\n      %s: %s%s", l.Kind, l.Problem, proof.Remedy(l.Name, toolkits))
+		}
+		b.WriteByte('\n')
+	}
+	if why := loader.Mixed(libs); why != "" {
+		b.WriteString("  warning: " + why + "\n")
+	}
+	return b.String()
 }
