@@ -16,17 +16,4 @@ type app struct {
 	sinkOfVerb *report.Sink
 }
 
-// speakLike takes over cargo's own flags for how loud and in what colour to speak.
-func (a *app) speakLike(l cargo.Line) {
-	a.Shell.Quiet = l.Quiet
-	if v, ok := a.Host.Env.Lookup("CARGO_TERM_QUIET"); ok && v == "true" {
-		a.Shell.Quiet = true
-	}
-	a.Shell.Verbose = l.Verbose > 0
-	switch l.Color {
-	case "always":
-		a.Shell.Colour = true
-	case "never":
-		a.Shell.Colour = false
-	}
-}
+func (a *app) speakLike(l cargo.Line) { a.SpeakLike(l) }

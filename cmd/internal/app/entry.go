@@ -6,6 +6,7 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
 )
@@ -38,17 +39,17 @@ func (a *app) Answer(o Options, verb string, fields any) error {
 	return a.answer(o, verb, true, nil, fields)
 }
 
+// End renders what a verb came to.
+func (a *app) End(o Options, end error, r report.Result, fields any) error {
+	return a.end(o, end, r, fields)
+}
+
 // EndEarly renders an error of a verb that has results and ended before it had one.
 func (a *app) EndEarly(o Options, verb string, err error) error { return a.endEarly(o, verb, err) }
 
 // Features says whether features reach.
 func Features(ctx context.Context, a *App, o Options, l cargo.Line) error {
 	return runFeatures(a, ctx, o, l)
-}
-
-// Doctor checks the machine and the project.
-func Doctor(ctx context.Context, a *App, o DoctorOptions, l cargo.Line) error {
-	return runDoctor(a, ctx, o, l)
 }
 
 // EnvVerb prints the environment of the build.

@@ -38,11 +38,13 @@ func showCache(a *app.App, o app.Options, l cargo.Line) error {
 		fmt.Fprintln(a.Shell.Out, a.CacheDir)
 		return nil
 	case "clean":
-		// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may be the
-		// user's own, and nothing is removed.
+		// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may
+		// be the user's own, and nothing is removed.
 		if other := foreign(a.CacheDir); len(other) > 0 {
-			return &exit.UsageError{What: fmt.Sprintf("%s holds what is not gpubuild's: %s; nothing was removed", a.CacheDir, strings.Join(other, ", ")),
-				Fix: "point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: " + strings.Join(cacheParts, " ")}
+			return &exit.UsageError{
+				What: fmt.Sprintf("%s holds what is not gpubuild's: %s; nothing was removed", a.CacheDir, strings.Join(other, ", ")),
+				Fix:  "point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: " + strings.Join(cacheParts, " "),
+			}
 		}
 		for _, name := range cacheParts {
 			if err := os.RemoveAll(filepath.Join(a.CacheDir, name)); err != nil {

@@ -43,6 +43,9 @@ func completionVerb() verb {
 	}
 }
 
+// scripts are what completion prints.
+const scripts = "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"
+
 // complete prints a shell's script, the manual page, or the candidates for a command line that is being typed.
 func complete(a *app.App, o app.Options, l cargo.Line) error {
 	word := ""
@@ -66,9 +69,9 @@ func complete(a *app.App, o app.Options, l cargo.Line) error {
 	case "words":
 		text = completeWords(a.Machine, l.Trailing).text()
 	case "":
-		return &exit.UsageError{What: "completion needs the name of a shell", Fix: "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"}
+		return &exit.UsageError{What: "completion needs the name of a shell", Fix: scripts}
 	default:
-		return &exit.UsageError{What: fmt.Sprintf("completion knows no %q", word), Fix: "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"}
+		return &exit.UsageError{What: fmt.Sprintf("completion knows no %q", word), Fix: scripts}
 	}
 	if o.JSON != nil {
 		return a.Answer(o, "completion", struct {
@@ -361,8 +364,8 @@ func values(m *session.Machine, s switchOf, typed string, before []string) candi
 	return c
 }
 
-// packages are those of the project that the words speak of: the chosen one where -p names one, else all. Without a manifest that can be read
-// there is nothing to complete.
+// packages are those of the project that the words speak of: the chosen one where -p names one, else all. Without a manifest that can be
+// read there is nothing to complete.
 func packages(m *session.Machine, before []string) []*manifest.Package {
 	file, wanted := "", ""
 	for i, w := range before {

@@ -206,7 +206,8 @@ func useToolkit(m *session.Machine, o toolchainOptions, rest []string) error {
 	return nil
 }
 
-// called are the toolkits that words mean, each a name, a root or a version; no words mean all. What is removed by a version has to be the only one of it.
+// called are the toolkits that words mean, each a name, a root or a version; no words mean all. What is removed by a version has to be
+// the only one of it.
 func called(installed []install.Installation, word string, names []string) ([]install.Installation, error) {
 	if len(names) == 0 {
 		return installed, nil

@@ -50,8 +50,8 @@ func VerbNames() []string {
 	return out
 }
 
-// parse reads the words behind a verb's name and runs it. urfave parses the flags; because it stops at the first positional word and knows nothing
-// of clap's forms, split collects them first.
+// parse reads the words behind a verb's name and runs it. urfave parses the flags; because it stops at the first positional word and
+// knows nothing of clap's forms, split collects them first.
 func (v verb) parse(ctx context.Context, a *app.App, words []string) error {
 	if asksHelp(words) {
 		return commandLine(ctx, a, v.name, "--help")
@@ -82,8 +82,8 @@ func (v verb) endEarly(a *app.App, err error) error {
 	return a.EndEarly(*v.results, v.name, err)
 }
 
-// split takes the words of a verb apart, and answers its own flags as urfave reads them. The verbs that look at a project read cargo's selection
-// flags as `cargo build` does; on the others every flag must be ours.
+// split takes the words of a verb apart, and answers its own flags as urfave reads them. The verbs that look at a project read cargo's
+// selection flags as `cargo build` does; on the others every flag must be ours.
 func (v verb) split(words []string) (cargo.Line, []string, error) {
 	own := cargo.OwnFlags{}
 	for _, f := range v.flags {
@@ -130,7 +130,8 @@ func (v verb) wrong(err error) error {
 	return &exit.UsageError{What: err.Error()}
 }
 
-// inItsFlags has the hint of an error that the choice of tools ended with name flags as a verb of ours knows them: `gpubuild env --toolkit=fetch`.
+// inItsFlags has the hint of an error that the choice of tools ended with name flags as a verb of ours knows them: `gpubuild env
+// --toolkit=fetch`.
 func (v verb) inItsFlags(err error) error {
 	var missing *toolchain.MissingError
 	var misfit *toolchain.MisfitError
@@ -157,7 +158,8 @@ func (e *ownFlagsError) Hint() string {
 	return hint
 }
 
-// noWords refuses words that a verb would not look at: `gpubuild features cuda` asks for nothing, and its answer would read as "all is well".
+// noWords refuses words that a verb would not look at: `gpubuild features cuda` asks for nothing, and its answer would read as "all is
+// well".
 func (v verb) noWords(l cargo.Line) error {
 	switch v.name {
 	case "features", "doctor", "env", "stale", "version":

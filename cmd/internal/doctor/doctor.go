@@ -1,5 +1,5 @@
-// Package doctor judges facts that others gathered: each check has a stable id, a state, where was looked, what to do, and what breaks without it. It looks
-// at nothing itself and changes nothing.
+// Package doctor checks a machine and a project, part by part: Gather finds out what is there, and Run judges that. Each check has a stable
+// id, a state, where was looked, what to do, and what breaks without it. It changes nothing and fetches nothing.
 package doctor
 
 import (

@@ -8,6 +8,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/saved"
+	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
@@ -25,29 +26,24 @@ type Options struct {
 	Prove bool          // proofs, too
 }
 
-// Opened is the project that the machine is checked for.
-type Opened struct {
-	Session *session.Session
-	Graph   session.Graph
-	Reach   *features.Answer
-}
-
-// Gather finds out what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine. open
-// opens the project.
-func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options, open func(context.Context) (Opened, error)) (Facts, error) {
+// Gather finds out what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine.
+func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (Facts, error) {
 	f := Facts{Prove: o.Prove, WSL: m.Host.IsWSL(), Host: m.Host, Cache: m.CacheDir}
 	tool := f.findCargo(ctx, m, l)
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
-	p := Opened{Session: &session.Session{Machine: m}, Reach: &features.Answer{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}}}
+	p := featurecheck.Judged{
+		Session: &session.Session{Machine: m},
+		Answer:  &features.Answer{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}},
+	}
 	f.ProjectWhy = "there is no cargo to ask"
 	if f.Cargo != "" {
-		opened, err := open(ctx)
+		opened, err := featurecheck.Open(ctx, m, l, featurecheck.Options{Places: true})
 		if errors.Is(err, context.Canceled) {
 			return f, err
 		}
 		if err == nil {
 			p = opened
-			f.Project, f.Needs = m.Shown(p.Session.Project.Manifest), tools.NeedsOf(p.Reach)
+			f.Project, f.Needs = m.Shown(p.Session.Project.Manifest), tools.NeedsOf(p.Answer)
 		} else {
 			f.notOpened(m, err)
 		}
@@ -66,7 +62,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options, op
 	f.FreeDisk = freeDisk(m, p)
 	f.Chosen, f.ChooseErr = toolchain.Choose(f.Toolchain, f.Needs, found.Wish)
 	var notes []string
-	f.RunLibraries, f.RunDirs, notes = runLibraries(m, p.Reach, f.Chosen)
+	f.RunLibraries, f.RunDirs, notes = runLibraries(m, p.Answer, f.Chosen)
 	for _, n := range notes {
 		m.Shell.Detail("%s", n)
 	}
@@ -82,8 +78,8 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options, op
 		}
 	}
 	f.StubsOn = stubsOnPath(m)
-	f.Linked = tools.LinkedLibraries(p.Reach)
-	f.Unlinkable = tools.Unlinkable(s, tool, p.Reach, f.Chosen, m.Host.Env)
+	f.Linked = tools.LinkedLibraries(p.Answer)
+	f.Unlinkable = tools.Unlinkable(s, tool, p.Answer, f.Chosen, m.Host.Env)
 	return f, nil
 }
 
@@ -134,7 +130,7 @@ func (f *Facts) notOpened(m *session.Machine, err error) {
 }
 
 // freeDisk looks at the file system on which cargo will build.
-func freeDisk(m *session.Machine, p Opened) uint64 {
+func freeDisk(m *session.Machine, p featurecheck.Judged) uint64 {
 	dir := m.Host.Cwd
 	if p.Session.Project != nil {
 		dir = p.Session.Project.Root

@@ -141,7 +141,7 @@ func TestDoctorAsksTheDriverOnce(t *testing.T) {
 		h, run := hosttest.LoadCommands(t, "wsl2-driver-only")
 		count := &counting{Runner: run}
 		m := &session.Machine{Host: h, Runner: count, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: "/none"}
-		f, err := Gather(context.Background(), m, cargo.Line{}, Options{Tools: tools.Options{Arch: arch}}, noProject)
+		f, err := Gather(context.Background(), m, cargo.Line{}, Options{Tools: tools.Options{Arch: arch}})
 		if err != nil {
 			t.Fatal(err)
 		}

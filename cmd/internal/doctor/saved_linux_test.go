@@ -44,7 +44,7 @@ func TestThisMachineSaved(t *testing.T) {
 		}
 		tell := func(h buildenv.Host, run session.Runner) string {
 			m := &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}
-			f, err := Gather(context.Background(), m, cargo.Line{}, Options{}, noProject)
+			f, err := Gather(context.Background(), m, cargo.Line{}, Options{})
 			if err != nil {
 				t.Fatal(err)
 			}

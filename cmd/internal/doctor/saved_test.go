@@ -11,12 +11,8 @@ import (
 	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
-
-// noProject is what opens a project where there is none.
-func noProject(context.Context) (Opened, error) { return Opened{}, &manifest.NotFoundError{} }
 
 // TestASavedMachineHasTheSameReport asks doctor of stored machines while they are saved, and of the copies: a user's bug report shows here what it showed
 // there, word for word.
@@ -32,7 +28,7 @@ func TestASavedMachineHasTheSameReport(t *testing.T) {
 				h, run := hosttest.LoadCommands(t, name)
 				report := func(h buildenv.Host, run session.Runner) (string, []Check) {
 					m := &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, ".cache", "gpubuild")}
-					f, err := Gather(context.Background(), m, cargo.Line{}, Options{Prove: prove == "prove"}, noProject)
+					f, err := Gather(context.Background(), m, cargo.Line{}, Options{Prove: prove == "prove"})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -11,6 +11,7 @@ import (
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
 )
 
 // Machine is what every verb works with. It is made once, before the command line is read, and not changed after that.
@@ -44,4 +45,19 @@ func (m *Machine) Shown(path string) string {
 		return path[len(m.Host.Clean(m.Host.Cwd))+1:]
 	}
 	return path
+}
+
+// SpeakLike takes over cargo's own flags for how loud and in what colour to speak.
+func (m *Machine) SpeakLike(l cargo.Line) {
+	m.Shell.Quiet = l.Quiet
+	if v, ok := m.Host.Env.Lookup("CARGO_TERM_QUIET"); ok && v == "true" {
+		m.Shell.Quiet = true
+	}
+	m.Shell.Verbose = l.Verbose > 0
+	switch l.Color {
+	case "always":
+		m.Shell.Colour = true
+	case "never":
+		m.Shell.Colour = false
+	}
 }
