@@ -55,7 +55,9 @@ func runExec(ctx context.Context, m *session.Machine, o app.Options, l cargo.Lin
 	if o.JSON != nil && *o.JSON == "" {
 		out = m.Shell.Err // stdout belongs to the answer
 	}
-	res, err := m.Runner.Run(ctx, buildenv.Cmd{Path: path, Args: words[1:], Env: chosen.Env.Entries(), Stdin: m.Stdin, Stdout: out, Stderr: m.Shell.Err})
+	res, err := m.Runner.Run(ctx, buildenv.Cmd{
+		Path: path, Args: words[1:], Env: chosen.Env.Entries(), Stdin: m.Stdin, Stdout: out, Stderr: m.Shell.Err,
+	})
 	if errors.Is(err, context.Canceled) {
 		return err
 	}

@@ -28,12 +28,14 @@ func featuresVerb() verb {
 		flags: slices.Concat(
 			shared(&o, "strict"),
 			[]*flag{
-				toggle("fix", "write the missing edges into the workspace's manifests; each is checked by cargo and taken back if it did not help", &o.Fix),
+				toggle("fix", "write the missing edges into the workspace's manifests; "+
+					"each is checked by cargo and taken back if it did not help", &o.Fix),
 				dryRun(&o),
 				newFlag("why", cargo.Value, "CRATE[@VERSION][/FEATURE]", "say why a crate is linked, or why it has a feature or has not",
 					func(v string) error { o.Why = v; return checkWhy(v) }),
 				choice("graph", "dot|mermaid", "draw what leads to GPU crates", &o.Graph, graph.Dot, graph.Mermaid),
-				toggle("manifest-only", "check the feature edges between members and to GPU crates from manifests alone, without cargo", &o.ManifestOnly),
+				toggle("manifest-only", "check the feature edges between members and to GPU crates from manifests alone, without cargo",
+					&o.ManifestOnly),
 				toggle("lint", "every member's GPU features, each as if that package were built alone", &o.Lint),
 				toggle("route", "find a command line that reaches without a change to any manifest; cargo is asked about each", &o.Route),
 			},

@@ -12,8 +12,10 @@ import (
 func manual() string {
 	var b strings.Builder
 	b.WriteString(".TH GPUBUILD 1\n.SH NAME\ngpubuild \\- cargo with a GPU that is proven to be used\n.SH SYNOPSIS\n")
-	b.WriteString(".B gpubuild\n[build|check|run|test|bench|clippy] [\\fICARGO FLAGS\\fR] [\\-\\-gpu\\-\\fIFLAGS\\fR]\n.br\n.B gpubuild\n\\fIVERB\\fR [\\fIFLAGS\\fR]\n.br\n.B gpubuild cargo\n\\fIWORDS\\fR\n")
-	b.WriteString(".SH DESCRIPTION\nWithout a verb gpubuild builds and stands where cargo build stood. Every flag of cargo passes; our own begin with \\-\\-gpu\\- there.\nVerbs that are not listed here are cargo's.\n")
+	b.WriteString(".B gpubuild\n[build|check|run|test|bench|clippy] [\\fICARGO FLAGS\\fR] [\\-\\-gpu\\-\\fIFLAGS\\fR]\n" +
+		".br\n.B gpubuild\n\\fIVERB\\fR [\\fIFLAGS\\fR]\n.br\n.B gpubuild cargo\n\\fIWORDS\\fR\n")
+	b.WriteString(".SH DESCRIPTION\nWithout a verb gpubuild builds and stands where cargo build stood. " +
+		"Every flag of cargo passes; our own begin with \\-\\-gpu\\- there.\nVerbs that are not listed here are cargo's.\n")
 	list := func(flags []*flag) {
 		for _, f := range flags {
 			b.WriteString(".TP\n\\fB" + roff("--"+f.Name) + "\\fR")

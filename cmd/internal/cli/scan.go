@@ -181,7 +181,8 @@ func libraryLines(m *session.Machine, libs []loader.Library) string {
 		switch l.Kind {
 		case loader.OK:
 		case loader.Added:
-			b.WriteString("\n      a bare start lacks it: put that directory on the loader's path, or start the program with `gpubuild run` or `gpubuild exec`")
+			b.WriteString("\n      a bare start lacks it: put that directory on the loader's path, " +
+				"or start the program with `gpubuild run` or `gpubuild exec`")
 		default:
 			fmt.Fprintf(&b, "\n      %s: %s%s", l.Kind, l.Problem, proof.Remedy(l.Name, toolkits))
 		}

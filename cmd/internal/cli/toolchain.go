@@ -76,7 +76,8 @@ func runToolchain(ctx context.Context, m *session.Machine, o toolchainOptions, l
 	case "verify", "remove":
 		return tendToolkits(ctx, m, o, word, rest)
 	}
-	return &exit.UsageError{What: fmt.Sprintf("toolchain knows no %q", word), Fix: "list, install [VERSION], use [VERSION|DIR|default], verify [NAME], remove NAME"}
+	return &exit.UsageError{What: fmt.Sprintf("toolchain knows no %q", word),
+		Fix: "list, install [VERSION], use [VERSION|DIR|default], verify [NAME], remove NAME"}
 }
 
 func listToolkits(m *session.Machine, o toolchainOptions) error {
@@ -182,7 +183,8 @@ func useToolkit(m *session.Machine, o toolchainOptions, rest []string) error {
 		return err
 	}
 	if len(rest) > 1 {
-		return &exit.UsageError{What: "use takes one toolkit", Fix: toolchainUse + " 13.4, " + toolchainUse + " DIR, or " + toolchainUse + " default"}
+		return &exit.UsageError{What: "use takes one toolkit",
+			Fix: toolchainUse + " 13.4, " + toolchainUse + " DIR, or " + toolchainUse + " default"}
 	}
 	if len(rest) == 1 {
 		if u, err = tools.Use(m, rest[0]); err != nil {
@@ -219,7 +221,8 @@ func called(installed []install.Installation, word string, names []string) ([]in
 		var roots []string
 		for _, in := range installed {
 			whole := in.Schema > 0 // what is no complete toolkit has no version
-			if in.Name == name || in.Root == name || whole && (in.Release == name || notVersion == nil && strings.Count(name, ".") == 1 && in.CUDA == v) {
+			version := in.Release == name || notVersion == nil && strings.Count(name, ".") == 1 && in.CUDA == v
+			if in.Name == name || in.Root == name || whole && version {
 				found, roots = append(found, in), append(roots, in.Name)
 			}
 		}
@@ -227,7 +230,8 @@ func called(installed []install.Installation, word string, names []string) ([]in
 		case len(found) == 0:
 			return nil, &exit.UsageError{What: "no toolkit of ours is called " + name, Fix: "`gpubuild toolchain list` shows them"}
 		case len(found) > 1 && word == "remove":
-			return nil, &exit.UsageError{What: fmt.Sprintf("%d toolkits are CUDA %s", len(found), name), Fix: "say which: gpubuild toolchain remove " + strings.Join(roots, " | ")}
+			return nil, &exit.UsageError{What: fmt.Sprintf("%d toolkits are CUDA %s", len(found), name),
+				Fix: "say which: gpubuild toolchain remove " + strings.Join(roots, " | ")}
 		}
 		for _, in := range found {
 			if !slices.ContainsFunc(meant, func(m install.Installation) bool { return m.Root == in.Root }) {

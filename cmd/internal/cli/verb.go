@@ -27,8 +27,8 @@ type verb struct {
 // verbs are our own; every other word is cargo's.
 func verbs() []verb {
 	return []verb{
-		featuresVerb(), doctorVerb(), envVerb(), staleVerb(), cleanVerb(), scanVerb(), proveVerb(), receiptVerb(), reportVerb(), auditVerb(), execVerb(),
-		toolchainVerb(), ciVerb(), explainVerb(), completionVerb(), initVerb(), cacheVerb(), versionVerb(),
+		featuresVerb(), doctorVerb(), envVerb(), staleVerb(), cleanVerb(), scanVerb(), proveVerb(), receiptVerb(), reportVerb(), auditVerb(),
+		execVerb(), toolchainVerb(), ciVerb(), explainVerb(), completionVerb(), initVerb(), cacheVerb(), versionVerb(),
 	}
 }
 

@@ -33,7 +33,8 @@ type versionAnswer struct {
 func versionOf(a *app.App) versionAnswer {
 	info, _ := debug.ReadBuildInfo()
 	v := versionAnswer{
-		Version: version.Number(), Commit: version.Commit(), Modified: version.Setting(info, "vcs.modified") == "true", OS: a.Host.OS, Arch: a.Host.Arch,
+		Version: version.Number(), Commit: version.Commit(), Modified: version.Setting(info, "vcs.modified") == "true",
+		OS: a.Host.OS, Arch: a.Host.Arch,
 		CGO: version.Setting(info, "CGO_ENABLED") == "1", NVML: driver.Means(), Probe: probe.SourceHash(),
 		Schemas:   map[string]string{"receipt": receipt.Schema, "stale-record": fmt.Sprint(stale.Schema)},
 		Libraries: map[string]string{},
