@@ -29,7 +29,6 @@ var layers = [][]string{
 	{"cmd/internal/diagnose"},
 	{"cmd/internal/"}, // doctor, ci, report
 	{"cmd/internal/pipeline"},
-	{"cmd/internal/app"}, // our own verbs
 	{"cmd/internal/cli"},
 	{"cmd/gpubuild"},
 }

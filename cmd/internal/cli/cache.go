@@ -9,21 +9,20 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/app"
 	"gpubuild/toolchain/cargo"
 )
 
 func cacheVerb() verb {
-	var o app.Options
+	var o Options
 	return verb{
 		name: "cache", usage: "show or empty gpubuild's cache: `dir` or `clean`",
 		text:  "gpubuild cache dir\n\nGPUBUILD_CACHE moves it.",
 		flags: answerFlag(&o),
-		run:   func(_ context.Context, a *app.App, l cargo.Line) error { return showCache(a, o, l) },
+		run:   func(_ context.Context, a *invocation, l cargo.Line) error { return showCache(a, o, l) },
 	}
 }
 
-func showCache(a *app.App, o app.Options, l cargo.Line) error {
+func showCache(a *invocation, o Options, l cargo.Line) error {
 	word := "dir"
 	if len(l.Positional) > 0 {
 		word = l.Positional[0]
@@ -31,7 +30,7 @@ func showCache(a *app.App, o app.Options, l cargo.Line) error {
 	switch word {
 	case "dir":
 		if o.JSON != nil {
-			return a.Answer(o, "cache", struct {
+			return a.answer(o, "cache", true, nil, struct {
 				Dir string `json:"dir"`
 			}{a.CacheDir})
 		}
@@ -52,7 +51,7 @@ func showCache(a *app.App, o app.Options, l cargo.Line) error {
 			}
 		}
 		a.Shell.Status("Removed", "%s", a.CacheDir)
-		return a.Answer(o, "cache", nil)
+		return a.answer(o, "cache", true, nil, nil)
 	}
 	return &exit.UsageError{What: fmt.Sprintf("cache knows no %q", word), Fix: "gpubuild cache dir, or gpubuild cache clean"}
 }

@@ -11,7 +11,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/app"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
@@ -33,13 +32,13 @@ var (
 )
 
 func completionVerb() verb {
-	var o app.Options
+	var o Options
 	return verb{
 		name: "completion", usage: "print a shell's completion script: `bash`, `zsh`, `fish`, `pwsh` or `nu`; or the manual page: `man`",
 		text: "source <(gpubuild completion bash)\ngpubuild completion man | man -l -\n\n" +
 			"Completes our verbs and flags, cargo's, and the features and packages of the project.",
 		flags: answerFlag(&o),
-		run:   func(_ context.Context, a *app.App, l cargo.Line) error { return complete(a, o, l) },
+		run:   func(_ context.Context, a *invocation, l cargo.Line) error { return complete(a, o, l) },
 	}
 }
 
@@ -47,7 +46,7 @@ func completionVerb() verb {
 const scripts = "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"
 
 // complete prints a shell's script, the manual page, or the candidates for a command line that is being typed.
-func complete(a *app.App, o app.Options, l cargo.Line) error {
+func complete(a *invocation, o Options, l cargo.Line) error {
 	word := ""
 	if len(l.Positional) > 0 {
 		word = l.Positional[0]
@@ -74,7 +73,7 @@ func complete(a *app.App, o app.Options, l cargo.Line) error {
 		return &exit.UsageError{What: fmt.Sprintf("completion knows no %q", word), Fix: scripts}
 	}
 	if o.JSON != nil {
-		return a.Answer(o, "completion", struct {
+		return a.answer(o, "completion", true, nil, struct {
 			For  string `json:"for"`
 			Text string `json:"text"`
 		}{word, text})

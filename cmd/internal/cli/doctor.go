@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/app"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/tools"
@@ -16,7 +15,7 @@ import (
 
 // doctorOptions are the flags of doctor.
 type doctorOptions struct {
-	app.Options
+	Options
 	Prove bool   // what the machine is to be good for: proofs, too
 	Save  string // the file to write the machine into
 }
@@ -40,14 +39,14 @@ func doctorVerb() verb {
 			},
 			resultFlags(&o.Options),
 		),
-		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
+		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			o.Prove = goal == "prove"
 			return runDoctor(ctx, a, o, l)
 		},
 	}
 }
 
-func runDoctor(ctx context.Context, a *app.App, o doctorOptions, l cargo.Line) error {
+func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line) error {
 	m := a.Machine
 	m.SpeakLike(l)
 	var recording *doctor.Recording
@@ -86,7 +85,7 @@ func runDoctor(ctx context.Context, a *app.App, o doctorOptions, l cargo.Line) e
 		state := map[doctor.State]string{doctor.Missing: report.Failed, doctor.Misfit: report.Failed, doctor.Info: report.Skipped}[c.State]
 		r.Checks = append(r.Checks, report.Check{ID: c.ID, State: cmp.Or(state, report.Passed), Message: c.Says, Detail: c.Fix})
 	}
-	return a.End(o.Options, end, r, struct {
+	return a.end(o.Options, end, r, struct {
 		Checks []doctor.Check `json:"checks"`
 	}{checks})
 }

@@ -7,7 +7,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/app"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -16,19 +15,19 @@ import (
 )
 
 func execVerb() verb {
-	var o app.Options
+	var o Options
 	return verb{
 		name: "exec", usage: "run any command in the environment of the build",
 		text:  "gpubuild exec -- maturin build --release",
 		flags: append(toolFlags(&o), answerFlag(&o)...),
-		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
+		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return runExec(ctx, a.Machine, o, l)
 		},
 	}
 }
 
 // runExec runs any command in the environment that every CUDA crate would need: which of them the command builds is not known here.
-func runExec(ctx context.Context, m *session.Machine, o app.Options, l cargo.Line) error {
+func runExec(ctx context.Context, m *session.Machine, o Options, l cargo.Line) error {
 	words := l.Trailing
 	if !l.HasTrailing || len(words) == 0 {
 		return &exit.UsageError{What: "exec needs a command behind --", Fix: "gpubuild exec -- maturin build --release"}

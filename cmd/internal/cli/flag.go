@@ -6,7 +6,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"gpubuild/cmd/internal/app"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -51,7 +50,7 @@ func (f *flag) String() string {
 // cargoFlags are our flags on cargo's verbs, as help shows them.
 func cargoFlags() []*flag {
 	var out []*flag
-	for _, f := range app.CargoFlags() {
+	for _, f := range CargoFlags() {
 		out = append(out, newFlag("gpu-"+f.Name, f.Kind, f.Holder, f.Meaning, nil))
 	}
 	return out
@@ -94,10 +93,10 @@ func choice(name, holder, meaning string, to *string, all ...string) *flag {
 }
 
 // shared are flags of cargo's verbs that a verb of ours has, too, without their prefix.
-func shared(o *app.Options, names ...string) []*flag {
+func shared(o *Options, names ...string) []*flag {
 	var out []*flag
 	for _, name := range names {
-		f, ok := app.CargoFlag(name)
+		f, ok := CargoFlag(name)
 		if !ok {
 			panic("no flag of cargo's verbs is called " + name)
 		}
@@ -107,16 +106,16 @@ func shared(o *app.Options, names ...string) []*flag {
 }
 
 // toolFlags are the flags of verbs that choose tools.
-func toolFlags(o *app.Options) []*flag { return shared(o, "toolkit", "arch", "ccbin") }
+func toolFlags(o *Options) []*flag { return shared(o, "toolkit", "arch", "ccbin") }
 
 // resultFlags say where a verb's result goes.
-func resultFlags(o *app.Options) []*flag { return shared(o, "sarif", "junit", "json") }
+func resultFlags(o *Options) []*flag { return shared(o, "sarif", "junit", "json") }
 
 // answerFlag is the flag of verbs that have a machine-readable answer alone.
-func answerFlag(o *app.Options) []*flag { return shared(o, "json") }
+func answerFlag(o *Options) []*flag { return shared(o, "json") }
 
 // jsonFlag is answerFlag for verbs that share no other option.
 func jsonFlag(to **string) *flag {
-	f, _ := app.CargoFlag("json")
+	f, _ := CargoFlag("json")
 	return newFlag(f.Name, f.Kind, f.Holder, f.Meaning, func(v string) error { *to = &v; return nil })
 }

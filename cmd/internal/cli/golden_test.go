@@ -2,7 +2,6 @@ package cli_test
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,8 +9,6 @@ import (
 
 	"gpubuild/cmd/internal/cli"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestHelpIsGolden compares every page of help; a change of it is read in review.
 func TestHelpIsGolden(t *testing.T) {

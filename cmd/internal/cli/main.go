@@ -14,7 +14,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/app"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/proof"
@@ -54,11 +53,11 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 		return console.Finish(shell, err)
 	}
 	m.Nodes = nodes
-	return console.Finish(shell, dispatch(ctx, app.New(m, args[1:]), args))
+	return console.Finish(shell, dispatch(ctx, newInvocation(m, args[1:]), args))
 }
 
 // dispatch finds out whose verb it is: ours, or cargo's.
-func dispatch(ctx context.Context, a *app.App, args []string) error {
+func dispatch(ctx context.Context, a *invocation, args []string) error {
 	name, words := a.Host.Base(args[0]), args[1:]
 	if strings.TrimSuffix(name, ".exe") == "cargo-gpubuild" && len(words) > 0 && words[0] == "gpubuild" {
 		words = words[1:] // cargo gpubuild …: cargo gives its subcommand's name first
@@ -71,7 +70,7 @@ func dispatch(ctx context.Context, a *app.App, args []string) error {
 	case proof.RunnerWord:
 		return proof.EndAsProgram(proof.Runner(ctx, a.Machine, words[1:]))
 	case ci.Child:
-		return a.CIStep(ctx, words[1:])
+		return a.ciStep(ctx, words[1:])
 	case "help":
 		if len(words) > 1 {
 			return help(ctx, a, words)
@@ -80,22 +79,24 @@ func dispatch(ctx context.Context, a *app.App, args []string) error {
 	case "-h", "--help":
 		return commandLine(ctx, a, words[0])
 	case "-V", "--version":
-		return showVersion(a, app.Options{})
+		return showVersion(a, Options{})
 	case "cargo":
 		return plain(ctx, a, words[1:])
 	}
 	if v, ok := find(words[0]); ok {
 		return v.parse(ctx, a, words[1:])
 	}
-	o, line, err := app.ParseCargo(words)
+	o, line, err := ParseCargo(words)
 	if err != nil {
 		return err
 	}
-	return a.CargoVerb(ctx, o, line, words)
+	a.typed = words
+	a.SpeakLike(line)
+	return a.cargoVerb(ctx, o, line)
 }
 
 // help is `gpubuild help WORD`: a topic, a verb of ours, or one of cargo's.
-func help(ctx context.Context, a *app.App, words []string) error {
+func help(ctx context.Context, a *invocation, words []string) error {
 	if text, ok := topic(words[1]); ok {
 		_, err := io.WriteString(a.Shell.Out, text)
 		return err
@@ -111,12 +112,12 @@ func help(ctx context.Context, a *app.App, words []string) error {
 }
 
 // plain calls cargo with a command line in which nothing is ours.
-func plain(ctx context.Context, a *app.App, words []string) error {
+func plain(ctx context.Context, a *invocation, words []string) error {
 	l, _, err := cargo.Split(words, nil)
 	if err != nil {
 		return err
 	}
-	return a.Plain(ctx, l)
+	return a.plain(ctx, l)
 }
 
 // verbFirst puts rustup's word and cargo's own flags behind a verb of ours, where they are read, if they stand before it as they may before

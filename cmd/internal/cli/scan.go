@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/app"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -34,7 +33,7 @@ func scanVerb() verb {
 			toggle("list", "images only: nothing is unpacked, so that packed ones have no kernel names", &o.List),
 			toggle("libraries", "say which shared libraries the loader will take, and from where, the libraries' own included", &o.Libraries),
 		}, jsonFlag(&o.JSON)),
-		run: func(_ context.Context, a *app.App, l cargo.Line) error {
+		run: func(_ context.Context, a *invocation, l cargo.Line) error {
 			return runScan(a.Machine, o, l)
 		},
 	}

@@ -8,7 +8,6 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
-	"gpubuild/cmd/internal/app"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -55,7 +54,7 @@ func toolchainVerb() verb {
 			}),
 			text("redist", "URL|DIR", "install: take NVIDIA's redistributable archives from here instead of NVIDIA's server and pip", &o.Redist),
 		}, jsonFlag(&o.JSON)),
-		run: func(ctx context.Context, a *app.App, l cargo.Line) error {
+		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return runToolchain(ctx, a.Machine, o, l)
 		},
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/app"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
@@ -20,8 +19,8 @@ type verb struct {
 	name, usage, text string // usage: one line; text: the example and what a user should know
 	project           bool   // it looks at a project, and takes cargo's selection flags as cargo writes them
 	flags             []*flag
-	results           *app.Options // where its result goes; nil where it has none to render
-	run               func(ctx context.Context, a *app.App, l cargo.Line) error
+	results           *Options // where its result goes; nil where it has none to render
+	run               func(ctx context.Context, a *invocation, l cargo.Line) error
 }
 
 // verbs are our own; every other word is cargo's.
@@ -52,7 +51,7 @@ func VerbNames() []string {
 
 // parse reads the words behind a verb's name and runs it. urfave parses the flags; because it stops at the first positional word and
 // knows nothing of clap's forms, split collects them first.
-func (v verb) parse(ctx context.Context, a *app.App, words []string) error {
+func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 	if asksHelp(words) {
 		return commandLine(ctx, a, v.name, "--help")
 	}
@@ -75,11 +74,11 @@ func (v verb) parse(ctx context.Context, a *app.App, words []string) error {
 }
 
 // endEarly renders an error that came before the result.
-func (v verb) endEarly(a *app.App, err error) error {
+func (v verb) endEarly(a *invocation, err error) error {
 	if v.results == nil {
 		return err
 	}
-	return a.EndEarly(*v.results, v.name, err)
+	return a.endEarly(*v.results, v.name, err)
 }
 
 // split takes the words of a verb apart, and answers its own flags as urfave reads them. The verbs that look at a project read cargo's
@@ -123,7 +122,7 @@ func (v verb) unknown(word string) error {
 func (v verb) wrong(err error) error {
 	for _, f := range v.flags {
 		if f.refused != nil {
-			shown := app.Flag{Kind: f.kind, Holder: strings.TrimSpace(f.holder), Meaning: f.Usage}
+			shown := Flag{Kind: f.kind, Holder: strings.TrimSpace(f.holder), Meaning: f.Usage}
 			return shown.Wrong("--"+f.Name, f.refused)
 		}
 	}
@@ -184,7 +183,7 @@ func asksHelp(words []string) bool {
 }
 
 // application is urfave's application without commands.
-func application(ctx context.Context, a *app.App) *cli.App {
+func application(ctx context.Context, a *invocation) *cli.App {
 	c := cli.NewApp()
 	c.Name = "gpubuild"
 	c.Usage = "cargo with a GPU that is proven to be used"
@@ -201,7 +200,7 @@ func application(ctx context.Context, a *app.App) *cli.App {
 }
 
 // commandLine prints help, of everything or of a verb.
-func commandLine(ctx context.Context, a *app.App, words ...string) error {
+func commandLine(ctx context.Context, a *invocation, words ...string) error {
 	c := application(ctx, a)
 	for _, f := range cargoFlags() {
 		c.Flags = append(c.Flags, f)

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/stale"
-	"gpubuild/cmd/internal/app"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/driver"
@@ -30,7 +29,7 @@ type versionAnswer struct {
 	Libraries map[string]string `json:"libraries"`
 }
 
-func versionOf(a *app.App) versionAnswer {
+func versionOf(a *invocation) versionAnswer {
 	info, _ := debug.ReadBuildInfo()
 	v := versionAnswer{
 		Version: version.Number(), Commit: version.Commit(), Modified: version.Setting(info, "vcs.modified") == "true",
@@ -49,19 +48,19 @@ func versionOf(a *app.App) versionAnswer {
 }
 
 func versionVerb() verb {
-	var o app.Options
+	var o Options
 	return verb{
 		name: "version", usage: "print the version of gpubuild and of what it is made of",
 		text:  "gpubuild version --json",
 		flags: answerFlag(&o),
-		run:   func(_ context.Context, a *app.App, _ cargo.Line) error { return showVersion(a, o) },
+		run:   func(_ context.Context, a *invocation, _ cargo.Line) error { return showVersion(a, o) },
 	}
 }
 
-func showVersion(a *app.App, o app.Options) error {
+func showVersion(a *invocation, o Options) error {
 	v := versionOf(a)
 	if o.JSON != nil {
-		return a.Answer(o, "version", v)
+		return a.answer(o, "version", true, nil, v)
 	}
 	commit := ""
 	if v.Commit != "" && !strings.Contains(v.Version, v.Commit[:min(12, len(v.Commit))]) {

@@ -1,0 +1,25 @@
+package cli
+
+import (
+	"testing"
+
+	"gpubuild/buildenv"
+)
+
+func TestUsualShell(t *testing.T) {
+	for _, tt := range []struct {
+		os, want string
+		env      []string
+	}{
+		{"windows", "pwsh", nil},
+		{"windows", "bash", []string{"MSYSTEM=MINGW64", `SHELL=C:\Program Files\Git\usr\bin\bash.exe`}},
+		{"windows", "nu", []string{"NU_VERSION=0.108.0"}},
+		{"linux", "nu", []string{"NU_VERSION=0.108.0", "SHELL=/bin/bash"}},
+		{"linux", "fish", []string{"SHELL=/usr/bin/fish"}},
+		{"linux", "bash", []string{"SHELL=/bin/dash"}},
+	} {
+		if got := usualShell(buildenv.Host{OS: tt.os, Env: buildenv.NewEnv(tt.os, tt.env)}); got != tt.want {
+			t.Errorf("%s %v: got %s, want %s", tt.os, tt.env, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package cli_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// cargoLab is a wineLab with a project that the stand-in cargo.exe builds and runs, a toolset and a device.
+type cargoLab struct {
+	*wineLab
+}
+
+func newCargoLab(t *testing.T) *cargoLab {
+	l := &cargoLab{newWineLab(t)}
+	l.wine.cargo()
+	l.plant(map[string]string{"14.44.35207": "12.4"})
+	root := filepath.Join("..", "..", "..")
+	for out, args := range map[string][]string{
+		filepath.Join(l.bin, "answers", "program.exe"): {"-std=gnu11", "-DROOM", "-static", filepath.Join(root, "gpu", "verify", "testdata", "program_windows.c")},
+		l.path(`C:\windows\system32\nvml.dll`):         {"-shared", filepath.Join(root, "testdata", "standin", "nvml.c")},
+	} {
+		if text, err := exec.Command("x86_64-w64-mingw32-gcc", append(args, "-O1", "-o", out)...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", out, err, text)
+		}
+	}
+	return l
+}
+
+// runs is `gpubuild VERB` in the project, with our flags and the program's words behind --.
+func (l *cargoLab) runs(verb string, env, flags []string, args ...string) (string, int) {
+	l.t.Helper()
+	env = append([]string{"WINEPATH=" + z(filepath.Join(l.bin, "rust")) + ";" + z(filepath.Join(l.dir, "standin")), "STANDIN_CARGO=" + z(filepath.Join(l.bin, "answers"))}, env...)
+	words := []string{z(l.standin), verb, "--manifest-path", z(filepath.Join(l.work, "matmul", "Cargo.toml")), "--features", "cuda",
+		"--gpu-toolkit=" + z(filepath.Join(l.wine.dir, "toolkit")), "--gpu-arch=90",
+		"--gpu-probe=" + z(filepath.Join(l.dir, "probe", "gpubuild_probe.dll")), "--gpu-cupti=" + z(l.cupti)}
+	out, err := l.run(env, append(append(append(words, flags...), "--"), args...)...)
+	return out, code(err)
+}
+
+// TestWineRun has gpubuild.exe build, run and prove a project's programs through cargo.exe and our runner, which stands in front of the user's.
+func TestWineRun(t *testing.T) {
+	l := newCargoLab(t)
+	const runner = "CARGO_TARGET_X86_64_PC_WINDOWS_MSVC_RUNNER="
+	spaced := "GPUBUILD_CACHE=" + z(filepath.Join(l.work, "a cache, ü")) // so that our runner's words have spaces, and only a list in --config can hold them
+	tests := []struct {
+		story      string
+		verb       string
+		env, flags []string
+		args       []string
+		code       int
+		want       []string
+		not        string
+	}{
+		{"a product", "run", nil, nil, []string{"gpu"}, 0, []string{"Compiling matmul", "\ndone\n", `Proved matmul\target\debug\matmul.exe ran its kernel on Stand-in device`,
+			"one of the 2 kernels that the binary holds"}, ""},
+		{"the driver opened, and nothing launched", "run", nil, nil, []string{"init"}, 20, []string{"Not used", "it ran on the CPU"}, "Compiling"},
+		{"on the CPU: nobody can know that nothing else was done", "run", nil, nil, []string{"cpu"}, 21, []string{"Unproved", "Windows does not tell"}, ""},
+		{"another kernel", "run", nil, nil, []string{"fill"}, 22, []string{"1 launch of other kernels: fill_f32"}, ""},
+		{"the program's own status", "run", nil, nil, []string{"status", "7"}, 7, []string{"(exit code: 7)", "ended with status 7"}, ""},
+		{"its arguments as they were", "run", nil, nil, []string{"arguments", `a b`, `c"d`, `e\`, ``, `%PATH%`}, 21, []string{`[a b][c"d][e\][][%PATH%]`}, ""},
+		{"a cache with spaces in its path", "run", []string{spaced}, nil, []string{"gpu"}, 0, []string{"\ndone\n", "ran: 1 launch of matmul"}, ""},
+		{"the user's own runner", "run", []string{runner + z(l.other) + " launcher"}, nil, []string{"gpu"}, 0, []string{"\nlauncher\ndone\n", `Proved matmul\target\debug\matmul.exe`}, ""},
+		{"both", "run", []string{spaced, runner + z(l.other) + " launcher"}, nil, []string{"status", "9"}, 9, []string{"\nlauncher\n", "ended with status 9"}, "done"},
+		{"hidden devices end it", "run", nil, []string{"--gpu-counterfactual"}, []string{"gpu"}, 0, []string{"Proved"}, ""},
+		{"every test program", "test", nil, nil, []string{"gpu", "3"}, 0, []string{"3 of 3 programs ran a kernel on the GPU", "multiply", "matmul ×3"}, ""},
+		{"no test program, and a proof is required", "test", nil, []string{"--gpu-require-proof"}, []string{"init"}, 20, []string{"0 of 3 programs ran a kernel on the GPU"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			l.t = t
+			out, got := l.settled(func() (string, int) { return l.runs(tt.verb, tt.env, tt.flags, tt.args...) },
+				func(_ string, got int) bool { return got == tt.code })
+			if got != tt.code {
+				t.Errorf("ended with %d, want %d", got, tt.code)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("no %q", want)
+				}
+			}
+			if tt.not != "" && strings.Contains(out, tt.not) {
+				t.Errorf("%q", tt.not)
+			}
+			if t.Failed() {
+				t.Log(out)
+			}
+		})
+	}
+	t.Run("no device", func(t *testing.T) {
+		l.t = t
+		if err := os.Remove(l.path(`C:\windows\system32\nvml.dll`)); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			flags []string
+			code  int
+		}{{nil, 0}, {[]string{"--gpu-require-proof"}, 21}} {
+			out, got := l.settled(func() (string, int) { return l.runs("run", nil, tt.flags, "gpu") }, func(_ string, got int) bool { return got == tt.code })
+			if got != tt.code || !strings.Contains(out, "\ndone\n") || !strings.Contains(out, "not proven: no GPU here") {
+				t.Errorf("%v ended with %d\n%s", tt.flags, got, out)
+			}
+		}
+	})
+}
