@@ -145,7 +145,7 @@ func initText(ctx context.Context, s *session.Session, tool cargo.Tool) string {
 	say("# arch = %q", arch)
 	say("")
 	say("# With this table each `gpubuild build` runs what it built, under the probe, and ends with 0 only when its kernel ran on a GPU.")
-	switch bin, why := productProgram(s, bins); {
+	switch bin, why := proof.ProductProgram(s, bins); {
 	case bin != "":
 		say("# %s has a matrix product: %s.", bin, why)
 		say("[prove]")

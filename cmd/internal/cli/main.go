@@ -84,6 +84,9 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 		return plain(ctx, a, words[1:])
 	}
 	if v, ok := find(words[0]); ok {
+		if asksHelp(words[1:]) {
+			return commandLine(ctx, a, v.name, "--help")
+		}
 		return v.parse(ctx, a, words[1:])
 	}
 	o, line, err := ParseCargo(words)

@@ -23,38 +23,9 @@ type verb struct {
 	run               func(ctx context.Context, a *invocation, l cargo.Line) error
 }
 
-// verbs are our own; every other word is cargo's.
-func verbs() []verb {
-	return []verb{
-		featuresVerb(), doctorVerb(), envVerb(), staleVerb(), cleanVerb(), scanVerb(), proveVerb(), receiptVerb(), reportVerb(), auditVerb(),
-		execVerb(), toolchainVerb(), ciVerb(), explainVerb(), completionVerb(), initVerb(), cacheVerb(), versionVerb(),
-	}
-}
-
-func find(name string) (verb, bool) {
-	for _, v := range verbs() {
-		if v.name == name {
-			return v, true
-		}
-	}
-	return verb{}, false
-}
-
-// VerbNames lists our own verbs, for tests.
-func VerbNames() []string {
-	var out []string
-	for _, v := range verbs() {
-		out = append(out, v.name)
-	}
-	return out
-}
-
 // parse reads the words behind a verb's name and runs it. urfave parses the flags; because it stops at the first positional word and
 // knows nothing of clap's forms, split collects them first.
 func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
-	if asksHelp(words) {
-		return commandLine(ctx, a, v.name, "--help")
-	}
 	line, given, err := v.split(words)
 	if err != nil {
 		return err
@@ -197,16 +168,4 @@ func application(ctx context.Context, a *invocation) *cli.App {
 	c.HideHelpCommand = true
 	c.ExitErrHandler = func(*cli.Context, error) {} // only cmd/gpubuild exits
 	return c
-}
-
-// commandLine prints help, of everything or of a verb.
-func commandLine(ctx context.Context, a *invocation, words ...string) error {
-	c := application(ctx, a)
-	for _, f := range cargoFlags() {
-		c.Flags = append(c.Flags, f)
-	}
-	for _, v := range verbs() {
-		c.Commands = append(c.Commands, &cli.Command{Name: v.name, Usage: v.usage, UsageText: v.text, Flags: v.urfave(), HideHelpCommand: true})
-	}
-	return c.RunContext(ctx, append([]string{"gpubuild"}, words...))
 }

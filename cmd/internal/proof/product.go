@@ -1,4 +1,4 @@
-package cli
+package proof
 
 import (
 	"io/fs"
@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
 )
@@ -18,9 +17,9 @@ var (
 	launchBounds   = regexp.MustCompile(`__launch_bounds__\s*\([^()]*\)`)
 )
 
-// productProgram answers the program of which it is known that it holds a matrix product, and by what: one that is built, by its device
+// ProductProgram is the program of which it is known that it holds a matrix product, and by what: one that is built, by its device
 // code or by cuBLAS, else the only program of a project that has a CUDA source of one.
-func productProgram(s *session.Session, bins []string) (bin, why string) {
+func ProductProgram(s *session.Session, bins []string) (bin, why string) {
 	h := s.Machine.Host
 	for _, name := range bins {
 		for _, profile := range []string{"release", "debug"} {
@@ -28,7 +27,7 @@ func productProgram(s *session.Session, bins []string) (bin, why string) {
 			if !h.IsFile(path) {
 				continue
 			}
-			r, err := proof.Scan(s.Machine, path)
+			r, err := Scan(s.Machine, path)
 			if err != nil {
 				continue // what cannot be read shows nothing
 			}
