@@ -11,9 +11,8 @@ import (
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// CodePage is the number of a Windows ANSI code page: programs that know no Unicode, nvcc.exe among them, get their paths and environment in it. 0 is none,
-// on other systems, or one that is not known.
-// Source: learn.microsoft.com, "Code Page Identifiers".
+// CodePage is the number of a Windows ANSI code page: programs that know no Unicode, nvcc.exe among them, get their paths and environment
+// in it. 0 is none, on other systems, or one that is not known. Source: learn.microsoft.com, "Code Page Identifiers".
 type CodePage int
 
 // CodePage reads the machine's from the registry, where Windows takes it from when it starts.
@@ -32,8 +31,8 @@ func (h Host) CodePage() CodePage {
 	return CodePage(n)
 }
 
-// Lacks answers the first character of text that the code page has no place for, "" when it has all of them or is not known. What Windows then puts in
-// its place names another file, or none.
+// Lacks answers the first character of text that the code page has no place for, "" when it has all of them or is not known. What Windows
+// then puts in its place names another file, or none.
 func (c CodePage) Lacks(text string) string {
 	e := c.encoding()
 	if e == nil {

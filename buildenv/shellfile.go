@@ -67,9 +67,9 @@ func (x exporter) gitlab() (string, error) {
 }
 
 // dotenv writes what shells, Node's, Ruby's and Python's dotenv and Docker Compose read alike: bare where nothing is special, so that
-// docker --env-file, which knows no quotes, reads it as well; else between single quotes, where they differ only about \\ and \' and ${…}, which
-// python-dotenv replaces in there, too. Directories of Windows that end in \ or begin with \\ stand bare with their blanks: shells, which would
-// split them, read no .env there.
+// docker --env-file, which knows no quotes, reads it as well; else between single quotes, where they differ only about \\ and \' and
+// ${…}, which python-dotenv replaces in there, too. Directories of Windows that end in \ or begin with \\ stand bare with their blanks:
+// shells, which would split them, read no .env there.
 func (x exporter) dotenv() (string, error) {
 	bare := func(r rune) bool {
 		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_./:@%+,-", r)
@@ -134,8 +134,8 @@ func (x exporter) vscode() (string, error) {
 	})
 }
 
-// cargoConfig writes the [env] table of .cargo/config.toml. cargo sets it for rustc, build scripts and what it runs, and does not look for
-// programs by it itself; it refuses three names there ("[env]", The Cargo Book).
+// cargoConfig writes the [env] table of .cargo/config.toml. cargo sets it for rustc, build scripts and what it runs, and does not look
+// for programs by it itself; it refuses three names there ("[env]", The Cargo Book).
 func (x exporter) cargoConfig() (string, error) {
 	var b strings.Builder
 	b.WriteString("[env]\n")

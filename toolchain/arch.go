@@ -7,8 +7,8 @@ import (
 	"gpubuild/gpu"
 )
 
-// ArchWish answers what the user said of the architecture, the strongest word first: the flag, GPUBUILD_ARCH, CUDA_COMPUTE_CAP, the project's
-// configuration.
+// ArchWish answers what the user said of the architecture, the strongest word first: the flag, GPUBUILD_ARCH, CUDA_COMPUTE_CAP, the
+// project's configuration.
 func ArchWish(flag string, env buildenv.Env, configured, configuredBy string) (arch, origin string) {
 	switch {
 	case flag != "":
@@ -28,7 +28,10 @@ func wanted(f Facts, w Wish) (gpu.Arch, string, error) {
 	if w.Arch != "" {
 		a, err := gpu.ParseArch(w.Arch)
 		if err != nil {
-			return gpu.Arch{}, "", &MisfitError{What: fmt.Sprintf("%s: %v", w.ArchOrigin, err), Fix: "give a compute capability such as 89 or 8.9"}
+			return gpu.Arch{}, "", &MisfitError{
+				What: fmt.Sprintf("%s: %v", w.ArchOrigin, err),
+				Fix:  "give a compute capability such as 89 or 8.9",
+			}
 		}
 		return a, w.ArchOrigin, nil
 	}

@@ -24,7 +24,8 @@ func BackendWish(flag string, env buildenv.Env) (backend, origin string) {
 	return "", ""
 }
 
-// Backend says which GPU backends a build gets its tools for, and why. What the crates reach decides; the user's word chooses where they reach both.
+// Backend says which GPU backends a build gets its tools for, and why. What the crates reach decides; the user's word chooses where they
+// reach both.
 func Backend(n Needs, w Wish) (backend []string, why string, err error) {
 	cuda := n.CUDA || n.Toolkit()
 	switch w.Backend {
@@ -33,9 +34,15 @@ func Backend(n Needs, w Wish) (backend []string, why string, err error) {
 		if w.Backend == CUDA && cuda || w.Backend == ROCm && n.ROCm {
 			return []string{w.Backend}, w.BackendOrigin, nil
 		}
-		return nil, "", &MisfitError{What: fmt.Sprintf("%s asks for %s, and no crate of this build uses it", w.BackendOrigin, w.Backend), Fix: "ask for a feature that reaches such a crate; `gpubuild features` shows them"}
+		return nil, "", &MisfitError{
+			What: fmt.Sprintf("%s asks for %s, and no crate of this build uses it", w.BackendOrigin, w.Backend),
+			Fix:  "ask for a feature that reaches such a crate; `gpubuild features` shows them",
+		}
 	default:
-		return nil, "", &MisfitError{What: fmt.Sprintf("%s: %q is neither cuda nor rocm", w.BackendOrigin, w.Backend), Fix: "leave it out: the features choose"}
+		return nil, "", &MisfitError{
+			What: fmt.Sprintf("%s: %q is neither cuda nor rocm", w.BackendOrigin, w.Backend),
+			Fix:  "leave it out: the features choose",
+		}
 	}
 	switch {
 	case cuda && n.ROCm:
@@ -88,8 +95,13 @@ func rocmFor(found []rocm.Install) (*rocm.Install, []Loser, error) {
 		}
 	}
 	if won == nil {
-		return nil, lost, &MissingError{What: "ROCm", Losers: lost, Places: []string{"ROCM_HOME, ROCM_PATH, HIP_PATH", "PATH", "/opt/rocm", "/usr", `C:\Program Files\AMD\ROCm`},
-			Fix: "install ROCm with HIP (Debian: apt install hipcc libamdhip64-dev; Windows: AMD HIP SDK), and point ROCM_PATH at its root if it is elsewhere"}
+		return nil, lost, &MissingError{
+			What:   "ROCm",
+			Losers: lost,
+			Places: []string{"ROCM_HOME, ROCM_PATH, HIP_PATH", "PATH", "/opt/rocm", "/usr", `C:\Program Files\AMD\ROCm`},
+			Fix: "install ROCm with HIP (Debian: apt install hipcc libamdhip64-dev; Windows: AMD HIP SDK), and point ROCM_PATH " +
+				"at its root if it is elsewhere",
+		}
 	}
 	return won, lost, nil
 }

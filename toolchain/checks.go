@@ -32,7 +32,10 @@ func complete(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 			continue
 		}
 		if p.part == cuda.PartCRT && t.Bounds.File != "" {
-			return verdict{why: "it is not complete: " + t.Bounds.File + " cannot be read", fix: "make the file readable, or: " + fetchHint}
+			return verdict{
+				why: "it is not complete: " + t.Bounds.File + " cannot be read",
+				fix: "make the file readable, or: " + fetchHint,
+			}
 		}
 		fix := fmt.Sprintf("install the missing part of %s, or another toolkit: %s", t.Named(), fetchHint)
 		if t.Packaged == cuda.Wheels {
@@ -61,8 +64,18 @@ func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 		}
 	case !n.Pin.IsZero() && n.Libraries && (v.Major != n.Pin.Major || v.Compare(n.Pin) < 0):
 		return verdict{
-			why: fmt.Sprintf("a feature fixes cudarc's bindings to CUDA %s, and the libraries of CUDA %s do not have all of them", n.Pin, v),
-			fix: fmt.Sprintf("use a toolkit of CUDA %d from %s on, or cudarc's feature %s in place of %s", n.Pin.Major, n.Pin, feature(v), feature(n.Pin)),
+			why: fmt.Sprintf(
+				"a feature fixes cudarc's bindings to CUDA %s, and the libraries of CUDA %s do not have all of them",
+				n.Pin,
+				v,
+			),
+			fix: fmt.Sprintf(
+				"use a toolkit of CUDA %d from %s on, or cudarc's feature %s in place of %s",
+				n.Pin.Major,
+				n.Pin,
+				feature(v),
+				feature(n.Pin),
+			),
 		}
 	}
 	return verdict{}
@@ -84,7 +97,9 @@ func driver(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 			fix: fmt.Sprintf("use CUDA %s or older (%s), or a newer driver", have, fetchHint),
 		}
 	case t.Version.Major > have.Major:
-		return verdict{doubt: fmt.Sprintf("driver %s runs CUDA up to %s: what CUDA %s builds does not run here", f.Driver.Version, have, t.Version)}
+		return verdict{
+			doubt: fmt.Sprintf("driver %s runs CUDA up to %s: what CUDA %s builds does not run here", f.Driver.Version, have, t.Version),
+		}
 	}
 	return verdict{}
 }
@@ -118,10 +133,18 @@ func olderFor(c, lowest gpu.Capability) string {
 	}
 	for _, r := range slices.Backward(known) {
 		if r.SM[0] > 0 && r.SM[0] <= c.Major*10+c.Minor && c.Major*10+c.Minor <= r.SM[1] {
-			return fmt.Sprintf("use an older toolkit: CUDA %s is the newest that compiles for %s (`gpubuild toolchain install %[1]s`)", r.Version, gpu.Arch{Capability: c})
+			return fmt.Sprintf(
+				"use an older toolkit: CUDA %s is the newest that compiles for %s (`gpubuild toolchain install %[1]s`)",
+				r.Version,
+				gpu.Arch{Capability: c},
+			)
 		}
 	}
-	return fmt.Sprintf("ask for `--gpu-arch=%s` or a newer one: no toolkit that is known compiles for %s", lowest.Digits(), gpu.Arch{Capability: c})
+	return fmt.Sprintf(
+		"ask for `--gpu-arch=%s` or a newer one: no toolkit that is known compiles for %s",
+		lowest.Digits(),
+		gpu.Arch{Capability: c},
+	)
 }
 
 // links asks whether a linker will find the libraries.
@@ -136,13 +159,15 @@ func links(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 			fix: fetchHint + " and makes the links",
 		}
 	case t.Stubs == "" && f.LibCUDA == "" && f.MSVC == nil: // on Windows cuda.lib comes with the toolkit
-		return verdict{doubt: "there is no libcuda.so to link, neither the driver's nor a stub in " + t.Lib + "/stubs: -lcuda will not be found"}
+		return verdict{
+			doubt: "there is no libcuda.so to link, neither the driver's nor a stub in " + t.Lib + "/stubs: -lcuda will not be found",
+		}
 	}
 	return verdict{}
 }
 
-// compilerFor picks the host compiler: the user's word, what nvcc takes by itself, then the newest that the header takes. t is nil where nvcc
-// has no part in it.
+// compilerFor picks the host compiler: the user's word, what nvcc takes by itself, then the newest that the header takes. t is nil where
+// nvcc has no part in it.
 func compilerFor(f Facts, w Wish, t *cuda.Toolkit) (*hostcc.Compiler, []Loser, []string) {
 	order := make([]*hostcc.Compiler, len(f.Compilers))
 	for i := range f.Compilers {
@@ -166,7 +191,16 @@ func compilerFor(f Facts, w Wish, t *cuda.Toolkit) (*hostcc.Compiler, []Loser, [
 				continue
 			}
 			if ok, reason := t.Bounds.Fits(c.Kind, c.Major); !ok {
-				notes = append(notes, fmt.Sprintf("%s does not fit CUDA %s (%s), but %s switches nvcc's check off", c.Named(), t.Version, reason, w.Unchecked))
+				notes = append(
+					notes,
+					fmt.Sprintf(
+						"%s does not fit CUDA %s (%s), but %s switches nvcc's check off",
+						c.Named(),
+						t.Version,
+						reason,
+						w.Unchecked,
+					),
+				)
 			}
 			continue
 		case why == "":
@@ -267,7 +301,11 @@ func noCompiler(f Facts, gate *cuda.Toolkit, lost []Loser) (why, fix string) {
 			return why, fmt.Sprintf("install g++-%d, the C++ half of %s (Debian, Ubuntu: apt install g++)", c.Major, c.Path)
 		}
 	}
-	return why, fmt.Sprintf("install g++-%d or an older one, which CUDA %s takes; gpubuild then uses it by itself", gate.Bounds.GCCMax, gate.Version)
+	return why, fmt.Sprintf(
+		"install g++-%d or an older one, which CUDA %s takes; gpubuild then uses it by itself",
+		gate.Bounds.GCCMax,
+		gate.Version,
+	)
 }
 
 // cudnnFor picks the cuDNN for a toolkit: the user's, one inside the toolkit, then the newest.

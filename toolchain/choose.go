@@ -36,9 +36,9 @@ const (
 	stepCUDNN    = 12
 )
 
-// Choose picks the set: what the user asked for, then the variables when they agree, the active environment, the nvcc on PATH, then the newest
-// that fits. A toolkit that the user asked for by name is never replaced by another one; where what is here would fit without the user's word, the error
-// says that first.
+// Choose picks the set: what the user asked for, then the variables when they agree, the active environment, the nvcc on PATH, then the
+// newest that fits. A toolkit that the user asked for by name is never replaced by another one; where what is here would fit without the
+// user's word, the error says that first.
 func Choose(f Facts, n Needs, w Wish) (Set, error) {
 	s, err := choose(f, n, w)
 	if err != nil {
@@ -198,7 +198,8 @@ func wished(t cuda.Toolkit, wish string) bool {
 	if err != nil {
 		return false
 	}
-	return t.Label == wish || t.Version.Major == v.Major && (!strings.Contains(wish, ".") || t.Version == v && strings.Count(wish, ".") == 1)
+	return t.Label == wish ||
+		t.Version.Major == v.Major && (!strings.Contains(wish, ".") || t.Version == v && strings.Count(wish, ".") == 1)
 }
 
 // agreed answers the real root that all root variables name; empty when they differ. A variable that names nothing does not count.
@@ -245,7 +246,15 @@ func overruled(f Facts, w Wish, won cuda.Toolkit) (notes []string) {
 	if agree := agreed(f); agree != "" && agree != won.Real {
 		for _, t := range f.Toolkits {
 			if t.Real == agree {
-				notes = append(notes, fmt.Sprintf("%s names %s, which does not fit; %s is used", strings.Join(t.From(cuda.Variable), ", "), t.Root, won.Root))
+				notes = append(
+					notes,
+					fmt.Sprintf(
+						"%s names %s, which does not fit; %s is used",
+						strings.Join(t.From(cuda.Variable), ", "),
+						t.Root,
+						won.Root,
+					),
+				)
 			}
 		}
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // Environment says what a build must have in its environment so that every consumer takes the same root, the same compiler and the same
-// arch. A variable that nothing reads is left alone, and so is one whose plain value, or absence, already leads to the same tree, whatever
-// its spelling: cargo compares variables as text, and a build by plain cargo after one by us must find nothing changed.
+// arch. A variable that nothing reads is left alone, and so is one whose plain value, or absence, already leads to the same tree,
+// whatever its spelling: cargo compares variables as text, and a build by plain cargo after one by us must find nothing changed.
 func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
 	if len(s.Backends) > 0 {
 		n = n.only(s.Backends)
@@ -174,8 +174,8 @@ func (e *writer) usual(c consumer) bool {
 	return false
 }
 
-// nvcc takes NVCC, and CMake's CUDACXX, away where the user's own points elsewhere: without it PATH answers, and there ours is first. Another value
-// would be a change for every script that declares the variable, although it leads to the nvcc that was used before.
+// nvcc takes NVCC, and CMake's CUDACXX, away where the user's own points elsewhere: without it PATH answers, and there ours is first.
+// Another value would be a change for every script that declares the variable, although it leads to the nvcc that was used before.
 func (e *writer) nvcc() {
 	h, t := e.h, e.s.Toolkit
 	for _, name := range []string{"NVCC", "CUDACXX"} {
@@ -187,9 +187,9 @@ func (e *writer) nvcc() {
 	}
 }
 
-// compiler sets NVCC_CCBIN, and for CMake CUDAHOSTCXX, only where nvcc would take another compiler by itself. cudaforge and bindgen_cuda add
-// -allow-unsupported-compiler whenever NVCC_CCBIN is set; the pair was checked against the toolkit's own header, so nothing is let through by
-// that. CMake passes CUDAHOSTCXX on as -ccbin, which nvcc puts before NVCC_CCBIN (CMake, "CUDAHOSTCXX").
+// compiler sets NVCC_CCBIN, and for CMake CUDAHOSTCXX, only where nvcc would take another compiler by itself. cudaforge and bindgen_cuda
+// add -allow-unsupported-compiler whenever NVCC_CCBIN is set; the pair was checked against the toolkit's own header, so nothing is let
+// through by that. CMake passes CUDAHOSTCXX on as -ccbin, which nvcc puts before NVCC_CCBIN (CMake, "CUDAHOSTCXX").
 func (e *writer) compiler(n Needs) {
 	c := e.s.Compiler
 	if c == nil || !n.NVCC {
@@ -206,7 +206,12 @@ func (e *writer) compiler(n Needs) {
 		switch {
 		case old != "" && c.Kind == hostcc.MSVC && readsAs(*c, old):
 		case old != "" && c.Kind == hostcc.MSVC && same:
-			e.d.Add(buildenv.Unset, name, "", fmt.Sprintf("was %s, which nvcc does not read as the cl.exe on PATH; that one is %s", old, c.Named()))
+			e.d.Add(
+				buildenv.Unset,
+				name,
+				"",
+				fmt.Sprintf("was %s, which nvcc does not read as the cl.exe on PATH; that one is %s", old, c.Named()),
+			)
 		case old != "" && c.Kind != hostcc.MSVC && same:
 		case old != "" && alone:
 			e.d.Add(buildenv.Unset, name, "", fmt.Sprintf("was %s, %s; nvcc takes %s by itself", old, e.lost(name, old), c.Named()))
@@ -221,7 +226,8 @@ func (e *writer) compiler(n Needs) {
 	}
 }
 
-// flags takes a -ccbin out of nvcc's own variables where it does not lead to the chosen compiler: nvcc puts it before NVCC_CCBIN and before PATH.
+// flags takes a -ccbin out of nvcc's own variables where it does not lead to the chosen compiler: nvcc puts it before NVCC_CCBIN and
+// before PATH.
 func (e *writer) flags() {
 	h, c := e.h, e.s.Compiler
 	for _, name := range hostcc.FlagVariables() {
@@ -249,7 +255,8 @@ func (e *writer) flags() {
 	}
 }
 
-// leads says whether nvcc would call a compiler, gcc or clang, that is named so: by its path, by its directory, or by a name that PATH answers.
+// leads says whether nvcc would call a compiler, gcc or clang, that is named so: by its path, by its directory, or by a name that PATH
+// answers.
 func (e *writer) leads(c hostcc.Compiler, name string) bool {
 	h := e.h
 	if !strings.ContainsAny(name, "/") {
@@ -267,7 +274,8 @@ func (e *writer) leads(c hostcc.Compiler, name string) bool {
 // lost says why a compiler was not chosen.
 func (e *writer) lost(name, path string) string {
 	for _, l := range e.s.Losers {
-		if l.What == "host compiler" && (l.Where == path || l.Origin == name || e.s.MSVC != nil && namedMSVC(hostcc.Compiler{CXX: l.Where, Real: l.Where}, path)) {
+		if l.What == "host compiler" &&
+			(l.Where == path || l.Origin == name || e.s.MSVC != nil && namedMSVC(hostcc.Compiler{CXX: l.Where, Real: l.Where}, path)) {
 			return "which is not used: " + l.Why
 		}
 	}
@@ -299,8 +307,8 @@ func (e *writer) cudnn() {
 	}
 }
 
-// linking adds the directories that no build script looks into: the HPC SDK's math_libs, wsl's libcuda. gcc and clang read LIBRARY_PATH when
-// they link, and no build script asks for it, so that it makes nothing stale.
+// linking adds the directories that no build script looks into: the HPC SDK's math_libs, wsl's libcuda. gcc and clang read LIBRARY_PATH
+// when they link, and no build script asks for it, so that it makes nothing stale.
 func (e *writer) linking(n Needs) {
 	h, t := e.h, e.s.Toolkit
 	if !n.Libraries {
@@ -314,8 +322,8 @@ func (e *writer) linking(n Needs) {
 	}
 }
 
-// capability sets CUDA_COMPUTE_CAP where cudaforge and bindgen_cuda would not find the same by nvidia-smi, which they ask for its first line.
-// They read "89"; bindgen_cuda panics at "8.9" and "90a", so that a suffix is kept from it.
+// capability sets CUDA_COMPUTE_CAP where cudaforge and bindgen_cuda would not find the same by nvidia-smi, which they ask for its first
+// line. They read "89"; bindgen_cuda panics at "8.9" and "90a", so that a suffix is kept from it.
 func (e *writer) capability() {
 	h, c, suffix := e.h, e.s.Capability, e.s.Suffix
 	if c.IsZero() || !e.reads("CUDA_COMPUTE_CAP") {
@@ -344,12 +352,19 @@ const perProcess = 5 << 30
 // threads sets how many kernels cudaforge compiles at a time: it takes half the processors and does not look at memory.
 func (e *writer) threads() {
 	h := e.h
-	if !slices.Contains(e.names, "CUDAFORGE_THREADS") || h.Env.Get("CUDAFORGE_THREADS") != "" || h.Env.Get("RAYON_NUM_THREADS") != "" || h.Memory == 0 || h.CPUs < 1 {
+	if !slices.Contains(e.names, "CUDAFORGE_THREADS") || h.Env.Get("CUDAFORGE_THREADS") != "" || h.Env.Get("RAYON_NUM_THREADS") != "" ||
+		h.Memory == 0 ||
+		h.CPUs < 1 {
 		return
 	}
 	threads := max(1, min(h.CPUs, int(h.Memory/perProcess)))
 	if threads == (h.CPUs+1)/2 {
 		return // what it takes by itself
 	}
-	e.d.Add(buildenv.Set, "CUDAFORGE_THREADS", strconv.Itoa(threads), fmt.Sprintf("%d processors and %d GiB free, of which one nvcc may take 5", h.CPUs, h.Memory>>30))
+	e.d.Add(
+		buildenv.Set,
+		"CUDAFORGE_THREADS",
+		strconv.Itoa(threads),
+		fmt.Sprintf("%d processors and %d GiB free, of which one nvcc may take 5", h.CPUs, h.Memory>>30),
+	)
 }

@@ -38,19 +38,33 @@ func misfit(f Facts, tried []trial, lost []Loser) error {
 	all := slices.Concat(lost, best.losers)
 	switch {
 	case best.step == 0:
-		return &MissingError{What: "complete CUDA toolkit: of " + best.toolkit.Named() + ", " + strings.TrimPrefix(best.why, "it is not complete: "), Losers: all, Fix: best.fix}
+		return &MissingError{
+			What:   "complete CUDA toolkit: of " + best.toolkit.Named() + ", " + strings.TrimPrefix(best.why, "it is not complete: "),
+			Losers: all,
+			Fix:    best.fix,
+		}
 	case best.step == stepCompiler && !anyUsable(f.Compilers):
 		return &MissingError{What: "host compiler for nvcc", Losers: all, Places: compilerPlaces(f), Unread: unreadable(f), Fix: best.fix}
 	case best.step == stepSDK:
 		return &MissingError{What: strings.TrimPrefix(best.why, "there is no "), Losers: all, Unread: unreadable(f), Fix: best.fix}
-	case best.step == stepCUDNN && !slices.ContainsFunc(f.CUDNN, func(i cudnn.Install) bool { return i.Problem == "" }): // headers alone are none
+	// headers alone are none
+	case best.step == stepCUDNN && !slices.ContainsFunc(f.CUDNN, func(i cudnn.Install) bool { return i.Problem == "" }):
 		return &MissingError{What: "cuDNN", Losers: all, Fix: best.fix}
 	case best.step == stepCompiler && len(tried) == 1:
-		return &MisfitError{What: "no host compiler here fits " + best.toolkit.Named(), Losers: slices.Concat(lost[:len(lost)-1], best.losers), Unread: unreadable(f), Fix: best.fix}
+		return &MisfitError{
+			What:   "no host compiler here fits " + best.toolkit.Named(),
+			Losers: slices.Concat(lost[:len(lost)-1], best.losers),
+			Unread: unreadable(f),
+			Fix:    best.fix,
+		}
 	case len(tried) == 1:
 		return &MisfitError{What: fmt.Sprintf("%s does not fit: %s", best.toolkit.Named(), best.why), Losers: all, Fix: best.fix}
 	}
-	return &MisfitError{What: fmt.Sprintf("none of %d CUDA toolkits fits; closest is %s: %s", len(tried), best.toolkit.Named(), best.why), Losers: all, Fix: best.fix}
+	return &MisfitError{
+		What:   fmt.Sprintf("none of %d CUDA toolkits fits; closest is %s: %s", len(tried), best.toolkit.Named(), best.why),
+		Losers: all,
+		Fix:    best.fix,
+	}
 }
 
 // unreadable is what of Visual Studio's could not be looked at.
@@ -61,7 +75,8 @@ func unreadable(f Facts) []string {
 	return f.MSVC.Problems
 }
 
-// tellLess puts first into an error's hint which of the user's words stands in the way, where everything fits without it: no change is smaller.
+// tellLess puts first into an error's hint which of the user's words stands in the way, where everything fits without it: no change is
+// smaller.
 func tellLess(f Facts, n Needs, w Wish, err error) {
 	var fix *string
 	var missing *MissingError
@@ -110,7 +125,11 @@ func cudnnFix(f Facts, n Needs, v gpu.Version) string {
 			return fmt.Sprintf("make the name by which a linker finds it: ln -s libcudnn.so.%d %s/libcudnn.so", i.Major, i.Lib)
 		}
 	}
-	where := fmt.Sprintf("Debian, Ubuntu: cudnn9-cuda-%d; `gpubuild toolchain install %s --parts cudnn` needs no admin rights", v.Major, v)
+	where := fmt.Sprintf(
+		"Debian, Ubuntu: cudnn9-cuda-%d; `gpubuild toolchain install %s --parts cudnn` needs no admin rights",
+		v.Major,
+		v,
+	)
 	if f.MSVC != nil {
 		where = fmt.Sprintf("pip: nvidia-cudnn-cu%d", v.Major)
 	}

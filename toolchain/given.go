@@ -10,8 +10,9 @@ import (
 	"gpubuild/toolchain/hostcc"
 )
 
-// Steers says whether a variable decides which tools a build takes: those that name a toolkit, a cuDNN or a compiler, and those of a developer prompt. Where
-// cargo's configuration gives one to build scripts, it counts like the user's own. PATH is none of them: cargo itself does not look there.
+// Steers says whether a variable decides which tools a build takes: those that name a toolkit, a cuDNN or a compiler, and those of a
+// developer prompt. Where cargo's configuration gives one to build scripts, it counts like the user's own. PATH is none of them: cargo
+// itself does not look there.
 func Steers(h buildenv.Host, name string) bool {
 	all := slices.Concat(cuda.RootVariables(), cudnn.Variables(), hostcc.Words(), hostcc.FlagVariables(), []string{
 		"NVCC", "CUDACXX", "CUDA_COMPUTE_CAP", "CUDAFORGE_THREADS", "CMAKE_GENERATOR", "LIBRARY_PATH", "INCLUDE", "EXTERNAL_INCLUDE", "LIB", "LIBPATH", toolsVersion,

@@ -8,8 +8,9 @@ import (
 	"gpubuild/toolchain/cuda"
 )
 
-// letters asks whether nvcc can read its own path. nvcc.exe is a program of the machine's code page: below a directory with another letter 13.4.92 ends with
-// 5 and not one word (seen under Wine, in code page 1252 below a Cyrillic name; below one with an umlaut, which 1252 has, it compiles).
+// letters asks whether nvcc can read its own path. nvcc.exe is a program of the machine's code page: below a directory with another
+// letter 13.4.92 ends with 5 and not one word (seen under Wine, in code page 1252 below a Cyrillic name; below one with an umlaut, which
+// 1252 has, it compiles).
 func letters(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	if !n.NVCC && !n.NVCCVersion {
 		return verdict{}
@@ -33,7 +34,15 @@ func InCache(h buildenv.Host, cacheDir string) error {
 	if letter == "" {
 		return nil
 	}
-	return &MisfitError{What: fmt.Sprintf("a toolkit in gpubuild's cache, %s, could not run: nvcc.exe reads paths in this machine's code page %d, which has no %s", cacheDir, page, letter), Fix: cacheFix}
+	return &MisfitError{
+		What: fmt.Sprintf(
+			"a toolkit in gpubuild's cache, %s, could not run: nvcc.exe reads paths in this machine's code page %d, which has no %s",
+			cacheDir,
+			page,
+			letter,
+		),
+		Fix: cacheFix,
+	}
 }
 
 // Unreadable tells which of the directories that nvcc has to read and write it cannot name; nil where it can, and on other systems.
@@ -47,7 +56,18 @@ func Unreadable(h buildenv.Host, n Needs, targetDir string) (notes []string) {
 		{"the directory for temporary files", h.Env.Get("TMP"), `set TMP=C:\tmp`},
 	} {
 		if letter := page.Lacks(d.path); letter != "" {
-			notes = append(notes, fmt.Sprintf("%s is %s, and nvcc.exe reads paths in code page %d, which has no %s: where it fails, %s (or another directory of plain letters)", d.what, d.path, page, letter, d.fix))
+			notes = append(
+				notes,
+				fmt.Sprintf(
+					"%s is %s, and nvcc.exe reads paths in code page %d, which has no %s: where it fails, %s (or another "+
+						"directory of plain letters)",
+					d.what,
+					d.path,
+					page,
+					letter,
+					d.fix,
+				),
+			)
 		}
 	}
 	return notes

@@ -8,11 +8,12 @@ import (
 )
 
 // LinkFix is what brings the libraries that Unlinkable misses.
-const LinkFix = "`gpubuild --gpu-toolkit=fetch …` brings a toolkit with link stubs of them; or install that toolkit's libraries (Debian, Ubuntu: cuda-libraries-dev)"
+const LinkFix = "`gpubuild --gpu-toolkit=fetch …` brings a toolkit with link stubs of them; or install that toolkit's libraries " +
+	"(Debian, Ubuntu: cuda-libraries-dev)"
 
-// Unlinkable lists those of the libraries that a program is to be linked with (libcublas) of which the linker will find no file: in the chosen toolkit and
-// cuDNN, in LIBRARY_PATH of env, the build's environment, or where a linker looks by itself. Without it cargo compiles everything before the linker says
-// so. Where rustc's flags name directories of the user's own nothing is known, and nothing listed.
+// Unlinkable lists those of the libraries that a program is to be linked with (libcublas) of which the linker will find no file: in the
+// chosen toolkit and cuDNN, in LIBRARY_PATH of env, the build's environment, or where a linker looks by itself. Without it cargo compiles
+// everything before the linker says so. Where rustc's flags name directories of the user's own nothing is known, and nothing listed.
 func Unlinkable(h buildenv.Host, s Set, env buildenv.Env, libraries []string) []string {
 	if s.Toolkit == nil || h.OS != buildenv.Linux && h.OS != buildenv.Windows {
 		return nil
@@ -32,7 +33,18 @@ func Unlinkable(h buildenv.Host, s Set, env buildenv.Env, libraries []string) []
 	}
 	if h.OS == buildenv.Linux {
 		dirs = append(dirs, h.SplitList(env.Get("LIBRARY_PATH"))...)
-		dirs = append(dirs, "/usr/lib64", "/usr/lib", "/lib64", "/lib", "/usr/local/lib64", "/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib/wsl/lib")
+		dirs = append(
+			dirs,
+			"/usr/lib64",
+			"/usr/lib",
+			"/lib64",
+			"/lib",
+			"/usr/local/lib64",
+			"/usr/local/lib",
+			"/usr/lib/x86_64-linux-gnu",
+			"/usr/lib/aarch64-linux-gnu",
+			"/usr/lib/wsl/lib",
+		)
 	} else {
 		dirs = append(dirs, h.SplitList(env.Get("LIB"))...)
 	}

@@ -10,9 +10,10 @@ import (
 	"gpubuild/buildenv"
 )
 
-// most is how many characters of PATH a build is given on Windows. nvcc starts cl.exe and every other program through cmd.exe, and cmd.exe hands on no
-// variable of more than 8191 characters ("Command prompt line string limitation", Microsoft, KB 830473): with a longer PATH cl.exe is found by nobody,
-// wherever it stands in it (seen with nvcc.exe 13.4.92 under Wine, from 7900 on). The rest is for what cargo and nvcc put before it.
+// most is how many characters of PATH a build is given on Windows. nvcc starts cl.exe and every other program through cmd.exe, and
+// cmd.exe hands on no variable of more than 8191 characters ("Command prompt line string limitation", Microsoft, KB 830473): with a
+// longer PATH cl.exe is found by nobody, wherever it stands in it (seen with nvcc.exe 13.4.92 under Wine, from 7900 on). The rest is for
+// what cargo and nvcc put before it.
 const most = 7000
 
 const fromEnd = "from its end "
@@ -70,11 +71,17 @@ func (e *writer) shorten(n Needs) {
 	if len(dropped) > 0 {
 		out = append(out, fromEnd+h.JoinList(dropped...))
 	}
-	reason := fmt.Sprintf("PATH would have %d characters, and nvcc starts cl.exe through cmd.exe, which hands on no more than 8191; left out for the build: %s", utf8.RuneCountInString(value), strings.Join(out, ", and "))
+	reason := fmt.Sprintf(
+		"PATH would have %d characters, and nvcc starts cl.exe through cmd.exe, which hands on no more than 8191; left out for "+
+			"the build: %s",
+		utf8.RuneCountInString(value),
+		strings.Join(out, ", and "),
+	)
 	e.d.Add(buildenv.Set, "PATH", h.JoinList(list...), reason)
 }
 
-// kept lists what must stay in PATH: Windows' own directories, what was just put there, and where the first of each tool lies that builds call.
+// kept lists what must stay in PATH: Windows' own directories, what was just put there, and where the first of each tool lies that builds
+// call.
 func (e *writer) kept(env buildenv.Env) []string {
 	h := e.h
 	out := []string{cmp.Or(env.Get("SystemRoot"), `C:\Windows`)}

@@ -18,8 +18,8 @@ type Planned struct {
 	Driver    gpu.Driver
 }
 
-// Judge says why a build on a planned machine cannot work; empty: nothing that is known speaks against it. The checks are those of Choose, on
-// what is published of the toolkit: the installed header may still say otherwise.
+// Judge says why a build on a planned machine cannot work; empty: nothing that is known speaks against it. The checks are those of
+// Choose, on what is published of the toolkit: the installed header may still say otherwise.
 func (p Planned) Judge(n Needs) (why string, err error) {
 	t, known, err := cuda.Published(p.CUDA)
 	if err != nil {

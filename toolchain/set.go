@@ -38,8 +38,9 @@ type Needs struct {
 	MaxBy        string         // the package that knows no newer one; empty: cudarc
 	Pin          gpu.Version    // a feature such as cuda-12030 fixes the version of cudarc's bindings
 	Floor        gpu.Capability // lowest capability that the crates' kernels compile for
-	Reads        []string       // consumers (cudarc, cudaforge, bindgen_cuda, cmake …) or variables that are read; empty: all known consumers
-	Because      []string       // which crate asks for what, as a person reads it
+	// consumers (cudarc, cudaforge, bindgen_cuda, cmake …) or variables that are read; empty: all known consumers
+	Reads   []string
+	Because []string // which crate asks for what, as a person reads it
 }
 
 // Toolkit says whether a toolkit is needed at all.
@@ -64,8 +65,8 @@ type Wish struct {
 	BackendOrigin  string         // who said so
 	Previous       gpu.Capability // what this target directory was built for
 	PreviousSuffix string         // its "a" or "f": code for sm_90a is none for sm_90
-	// PreviousUnset says that it was built so with CUDA_COMPUTE_CAP unset, because nvidia-smi answered the same. Then it stays unset without
-	// asking the driver again: setting it now would make cargo rebuild every kernel.
+	// PreviousUnset says that it was built so with CUDA_COMPUTE_CAP unset, because nvidia-smi answered the same. Then it stays unset
+	// without asking the driver again: setting it now would make cargo rebuild every kernel.
 	PreviousUnset bool
 	Unchecked     string // where the user switched nvcc's check of host compilers off; Unchecked finds it
 }
@@ -90,10 +91,18 @@ type Set struct {
 	Losers           []Loser
 }
 
-// DriverLibrary finds a libcuda.so without a number where a linker can take it: in the system's library directories, or below /usr/lib/wsl,
-// where no build script looks (chelsea0x3b/cudarc issues 255 and 296).
+// DriverLibrary finds a libcuda.so without a number where a linker can take it: in the system's library directories, or below
+// /usr/lib/wsl, where no build script looks (chelsea0x3b/cudarc issues 255 and 296).
 func DriverLibrary(h buildenv.Host) string {
-	dirs := []string{"/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib", "/run/opengl-driver/lib", "/usr/lib/wsl/lib"}
+	dirs := []string{
+		"/usr/lib/x86_64-linux-gnu",
+		"/lib/x86_64-linux-gnu",
+		"/usr/lib64",
+		"/usr/lib",
+		"/usr/local/lib",
+		"/run/opengl-driver/lib",
+		"/usr/lib/wsl/lib",
+	}
 	if h.Arch == "arm64" {
 		dirs[0], dirs[1] = "/usr/lib/aarch64-linux-gnu", "/lib/aarch64-linux-gnu"
 	}

@@ -23,8 +23,8 @@ type Visual struct {
 // toolsVersion is the variable that fixes a toolset in every instance, also for rustc's C dependencies (cc-rs).
 const toolsVersion = "VCToolsVersion"
 
-// Compilers lists the toolsets of a Windows machine as host compilers, with the variables by which the user named one. A variable that names
-// none is listed with its problem. CC and CXX are left out: there they speak of C sources only.
+// Compilers lists the toolsets of a Windows machine as host compilers, with the variables by which the user named one. A variable that
+// names none is listed with its problem. CC and CXX are left out: there they speak of C sources only.
 func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 	first, _ := h.LookPath("cl") // what nvcc takes by itself; none is no error
 	out := make([]hostcc.Compiler, 0, len(found.Toolsets))
@@ -44,7 +44,10 @@ func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 	}
 	for _, i := range found.Instances {
 		if len(i.Toolsets) == 0 {
-			out = append(out, hostcc.Compiler{Path: i.Path, Real: i.Path, Kind: hostcc.MSVC, Origin: i.String(), Problem: "it has no C++ toolset"})
+			out = append(
+				out,
+				hostcc.Compiler{Path: i.Path, Real: i.Path, Kind: hostcc.MSVC, Origin: i.String(), Problem: "it has no C++ toolset"},
+			)
 		}
 	}
 	for _, word := range append(hostcc.FlagVariables(), "NVCC_CCBIN", "CUDAHOSTCXX", "HOST_COMPILER", toolsVersion) {
@@ -65,7 +68,17 @@ func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 			}
 		}
 		if !known {
-			out = append(out, hostcc.Compiler{Path: v, Real: v, Kind: hostcc.MSVC, Origin: word, Word: word, Problem: "it is no toolset that was found in a Visual Studio"})
+			out = append(
+				out,
+				hostcc.Compiler{
+					Path:    v,
+					Real:    v,
+					Kind:    hostcc.MSVC,
+					Origin:  word,
+					Word:    word,
+					Problem: "it is no toolset that was found in a Visual Studio",
+				},
+			)
 		}
 	}
 	return out
@@ -79,8 +92,8 @@ func plainCL(name string) bool {
 // unquoted takes off what `set NVCC_CCBIN="C:\Program Files\…"` leaves in a variable.
 func unquoted(v string) string { return strings.Trim(strings.TrimSpace(v), `"'`) }
 
-// namedMSVC says whether a name means a compiler: a version such as 14.44, the path of cl.exe, or any directory from its own up to the Visual Studio's.
-// A path in the same toolset that leads to a cl.exe for another processor means the toolset, too.
+// namedMSVC says whether a name means a compiler: a version such as 14.44, the path of cl.exe, or any directory from its own up to the
+// Visual Studio's. A path in the same toolset that leads to a cl.exe for another processor means the toolset, too.
 func namedMSVC(c hostcc.Compiler, name string) bool {
 	if name = unquoted(name); !strings.ContainsAny(name, `/\`) {
 		return msvc.Toolset{Version: c.Version}.Is(name)
@@ -93,9 +106,10 @@ func namedMSVC(c hostcc.Compiler, name string) bool {
 	return w.Below(name, toolset) || w.Below(toolset, name) || w.SamePath(name, c.Real) || w.SamePath(name, w.Dir(c.Real))
 }
 
-// readsAs says whether nvcc takes a name for the cl.exe that is first on PATH. It compares texts: a separator at the end, a second one, "..", a quote or
-// a link make it another compiler, for which it runs vcvars64.bat, and in the options of its variables it keeps the quotes, so that a path with a
-// blank cannot stand there. Letter case, either separator and a missing .exe do no harm. Seen with nvcc.exe 13.4.92 under Wine.
+// readsAs says whether nvcc takes a name for the cl.exe that is first on PATH. It compares texts: a separator at the end, a second one,
+// "..", a quote or a link make it another compiler, for which it runs vcvars64.bat, and in the options of its variables it keeps the
+// quotes, so that a path with a blank cannot stand there. Letter case, either separator and a missing .exe do no harm. Seen with nvcc.exe
+// 13.4.92 under Wine.
 func readsAs(c hostcc.Compiler, name string) bool {
 	text := func(s string) string {
 		return strings.TrimSuffix(strings.ToLower(strings.ReplaceAll(s, `\`, "/")), ".exe")
@@ -131,7 +145,8 @@ func visual(f Facts, c *hostcc.Compiler) (v *Visual, why string) {
 
 const (
 	sdkFix = "install a Windows SDK: Visual Studio Installer, Modify, Individual components, \"Windows 11 SDK\""
-	vsFix  = "install the Build Tools with C++: `winget install Microsoft.VisualStudio.2022.BuildTools --override \"--passive --add Microsoft.VisualStudio.Workload.VCTools --includeRecommended\"`"
+	vsFix  = "install the Build Tools with C++: `winget install Microsoft.VisualStudio.2022.BuildTools --override \"--passive " +
+		"--add Microsoft.VisualStudio.Workload.VCTools --includeRecommended\"`"
 )
 
 // compilerFix is what to do where there is no compiler at all.
@@ -139,12 +154,20 @@ func compilerFix(f Facts) string {
 	if f.MSVC != nil {
 		for _, i := range f.MSVC.Instances {
 			if len(i.Toolsets) == 0 && i.Major() >= 15 {
-				return fmt.Sprintf("add C++ to %s: Visual Studio Installer, Modify, Workloads, \"Desktop development with C++\"; or %s", i, vsFix)
+				return fmt.Sprintf(
+					"add C++ to %s: Visual Studio Installer, Modify, Workloads, \"Desktop development with C++\"; or %s",
+					i,
+					vsFix,
+				)
 			}
 		}
 		for _, t := range f.MSVC.Toolsets {
 			if t.CL == "" && t.Target == "arm64" {
-				return fmt.Sprintf("add the compiler for ARM64 to %s: Visual Studio Installer, Modify, Individual components, \"MSVC … C++ ARM64/ARM64EC build tools\"", t.Product)
+				return fmt.Sprintf(
+					"add the compiler for ARM64 to %s: Visual Studio Installer, Modify, Individual components, \"MSVC … C++ "+
+						"ARM64/ARM64EC build tools\"",
+					t.Product,
+				)
 			}
 		}
 		return vsFix
@@ -159,8 +182,9 @@ func compilerPlaces(f Facts) []string {
 	return nil
 }
 
-// lines are the toolsets that Visual Studio offers side by side, the newest first, and the oldest CUDA that their library takes. They serve to
-// suggest; what is installed is asked itself. Sources: public reports over yvals_core.h (14.51: 13.2; 14.40 to 14.44: 12.4; 14.30 to 14.39: 11.6).
+// lines are the toolsets that Visual Studio offers side by side, the newest first, and the oldest CUDA that their library takes. They
+// serve to suggest; what is installed is asked itself. Sources: public reports over yvals_core.h (14.51: 13.2; 14.40 to 14.44: 12.4;
+// 14.30 to 14.39: 11.6).
 var lines = [...]struct {
 	name string
 	msc  int
@@ -172,7 +196,8 @@ var lines = [...]struct {
 	{"14.29", 1929, gpu.Version{Major: 11}},
 }
 
-// toolsetFix words the smallest change that makes a pair: the toolset that the toolkit takes, or the toolkit that an installed toolset takes.
+// toolsetFix words the smallest change that makes a pair: the toolset that the toolkit takes, or the toolkit that an installed toolset
+// takes.
 func toolsetFix(f Facts, gate *cuda.Toolkit, lost []Loser) string {
 	if gate == nil || !anyUsable(f.Compilers) {
 		return compilerFix(f)
@@ -191,14 +216,21 @@ func toolsetFix(f Facts, gate *cuda.Toolkit, lost []Loser) string {
 	fix := ""
 	for _, l := range lines {
 		if ok, _ := gate.Bounds.Fits(hostcc.MSVC, l.msc); ok && gate.Version.Compare(l.min) >= 0 {
-			fix = fmt.Sprintf("install the %s toolset, which CUDA %s takes (Visual Studio Installer, Modify, Individual components: MSVC … C++ build tools (v%s…)); it may stand beside the others", l.name, gate.Version, l.name)
+			fix = fmt.Sprintf(
+				"install the %s toolset, which CUDA %s takes (Visual Studio Installer, Modify, Individual components: MSVC … C++ "+
+					"build tools (v%s…)); it may stand beside the others",
+				l.name,
+				gate.Version,
+				l.name,
+			)
 			break
 		}
 	}
 	// Only the library's own bound tells of another toolkit; how far its header goes is not known before it is here.
 	best := gpu.Version{}
 	for _, c := range f.Compilers {
-		if c.Problem == "" && c.Kind == hostcc.MSVC && gate.Version.Compare(c.MinCUDA) < 0 && (best.IsZero() || c.MinCUDA.Compare(best) < 0) {
+		if c.Problem == "" && c.Kind == hostcc.MSVC && gate.Version.Compare(c.MinCUDA) < 0 &&
+			(best.IsZero() || c.MinCUDA.Compare(best) < 0) {
 			best = c.MinCUDA
 		}
 	}
@@ -259,8 +291,8 @@ func (e *writer) visual(n Needs) {
 	}
 }
 
-// shell sets ComSpec where a service or a scrubbed environment has neither it nor cmd.exe on PATH: nvcc starts everything by it, and ends with 255 and no
-// word without (seen with 13.4.92 under Wine).
+// shell sets ComSpec where a service or a scrubbed environment has neither it nor cmd.exe on PATH: nvcc starts everything by it, and ends
+// with 255 and no word without (seen with 13.4.92 under Wine).
 func (e *writer) shell(n Needs) {
 	h := e.h
 	cmd := h.Join(cmp.Or(h.Env.Get("SystemRoot"), `C:\Windows`), "System32", "cmd.exe")
@@ -277,7 +309,8 @@ func (e *writer) prompted(s msvc.Settings) bool {
 		return false
 	}
 	for _, one := range s.Scalars { // what a user set over the prompt's own: the cc crate obeys both
-		if old := h.Env.Get(one.Name); (one.Name == toolsVersion || one.Name == "VSCMD_ARG_TGT_ARCH") && old != "" && !strings.EqualFold(old, one.Value) {
+		if old := h.Env.Get(one.Name); (one.Name == toolsVersion || one.Name == "VSCMD_ARG_TGT_ARCH") && old != "" &&
+			!strings.EqualFold(old, one.Value) {
 			return false
 		}
 	}
@@ -296,8 +329,8 @@ func (e *writer) has(name string, dirs []string) bool {
 	return true
 }
 
-// list sets a list of directories. What the user had in it stays behind ours, except what belongs to a Visual Studio or a Windows SDK: headers
-// of two compilers in one list are not understood by either.
+// list sets a list of directories. What the user had in it stays behind ours, except what belongs to a Visual Studio or a Windows SDK:
+// headers of two compilers in one list are not understood by either.
 func (e *writer) list(name string, dirs []string, reason string) {
 	h := e.h
 	if len(dirs) == 0 {
@@ -328,15 +361,18 @@ func (e *writer) list(name string, dirs []string, reason string) {
 // microsoft says whether a directory belongs to a Visual Studio or a Windows SDK.
 func (e *writer) microsoft(dir string) bool {
 	low := strings.ToLower(strings.ReplaceAll(dir, "/", `\`))
-	return strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\vc\auxiliary\`) || strings.Contains(low, `\windows kits\`) ||
-		e.h.Below(dir, e.s.MSVC.Toolset.Install) || e.h.Below(dir, e.s.MSVC.SDK.Root)
+	return strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\vc\auxiliary\`) ||
+		strings.Contains(low, `\windows kits\`) ||
+		e.h.Below(dir, e.s.MSVC.Toolset.Install) ||
+		e.h.Below(dir, e.s.MSVC.SDK.Root)
 }
 
-// generator has CMake crates use Ninja: the generator for Visual Studio needs CUDA's BuildCustomizations, which are absent when Visual Studio
-// came after CUDA or is the Build Tools (ggml-org/llama.cpp issue 9144).
+// generator has CMake crates use Ninja: the generator for Visual Studio needs CUDA's BuildCustomizations, which are absent when Visual
+// Studio came after CUDA or is the Build Tools (ggml-org/llama.cpp issue 9144).
 func (e *writer) generator(n Needs, s msvc.Settings) {
 	h := e.h
-	if _, set := h.Env.Lookup("CMAKE_GENERATOR"); set || !n.NVCC || !slices.ContainsFunc(e.known, func(c consumer) bool { return c.name == "cmake" }) {
+	if _, set := h.Env.Lookup("CMAKE_GENERATOR"); set || !n.NVCC ||
+		!slices.ContainsFunc(e.known, func(c consumer) bool { return c.name == "cmake" }) {
 		return
 	}
 	here := len(h.LookPathAll("ninja")) > 0
@@ -347,14 +383,21 @@ func (e *writer) generator(n Needs, s msvc.Settings) {
 		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "Ninja", "the generator for Visual Studio needs CUDA's BuildCustomizations")
 		return
 	}
-	// Without ninja there is nmake, which lies beside cl.exe; it builds one file at a time, and so only where the other would not build at all.
+	// Without ninja there is nmake, which lies beside cl.exe; it builds one file at a time, and so only where the other would not build
+	// at all.
 	if t := e.s.Toolkit; t != nil && !e.customized(t.Version.String()) && h.IsFile(h.Join(e.s.MSVC.Toolset.Bin, "nmake.exe")) {
-		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "NMake Makefiles", "there is no ninja, and the generator for Visual Studio needs CUDA's BuildCustomizations, which "+e.s.MSVC.Toolset.Product+" has not for CUDA "+t.Version.String())
+		e.d.Add(
+			buildenv.Set,
+			"CMAKE_GENERATOR",
+			"NMake Makefiles",
+			"there is no ninja, and the generator for Visual Studio needs CUDA's BuildCustomizations, which "+e.s.MSVC.Toolset.Product+" has not for CUDA "+t.Version.String(),
+		)
 	}
 }
 
-// customized says whether a Visual Studio has what NVIDIA's installer puts into it for a toolkit: MSBuild\Microsoft\VC\v170\BuildCustomizations\CUDA 12.6.props
-// ("Visual Studio integration", CUDA Installation Guide for Microsoft Windows).
+// customized says whether a Visual Studio has what NVIDIA's installer puts into it for a toolkit:
+// MSBuild\Microsoft\VC\v170\BuildCustomizations\CUDA 12.6.props ("Visual Studio integration", CUDA Installation Guide for Microsoft
+// Windows).
 func (e *writer) customized(version string) bool {
 	h := e.h
 	dir := h.Join(e.s.MSVC.Toolset.Install, "MSBuild", "Microsoft", "VC")

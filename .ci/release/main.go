@@ -1,13 +1,14 @@
-// Command release makes the archives of a release: for each platform one file with the program, licence, README, completions and manual page,
-// SHA256SUMS over all of them, and a bill of materials (CycloneDX 1.5) of each program. Two runs on one commit, wherever they are, give the same bytes.
+// Command release makes the archives of a release: for each platform one file with the program, licence, README, completions and manual
+// page, SHA256SUMS over all of them, and a bill of materials (CycloneDX 1.5) of each program. Two runs on one commit, wherever they are,
+// give the same bytes.
 //
 //	go run .ci/release/main.go -version 0.2.0 -out dist
 //
 // It stands outside of ./..., because pre-commit builds and installs every main package that it finds there.
 //
-// Names are those that cargo-binstall tries by itself (its SUPPORT.md, "Defaults"): {name}-{target}-v{version}.tgz, .zip for Windows, with one folder
-// of that name, below releases/download/v{version}. On Linux the target is called musl: the programs are static and run on both, and binstall tries musl
-// after gnu. The manifest of a crate that only leads there:
+// Names are those that cargo-binstall tries by itself (its SUPPORT.md, "Defaults"): {name}-{target}-v{version}.tgz, .zip for Windows,
+// with one folder of that name, below releases/download/v{version}. On Linux the target is called musl: the programs are static and run
+// on both, and binstall tries musl after gnu. The manifest of a crate that only leads there:
 //
 //	[package.metadata.binstall]
 //	pkg-url = "{ repo }/releases/download/v{ version }/{ name }-{ target }-v{ version }{ archive-suffix }"
@@ -282,7 +283,14 @@ func tgz(folder string, entries []entry, when time.Time) ([]byte, error) {
 		if e.exec {
 			mode = 0o755
 		}
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: folder + "/" + e.path, Size: int64(len(e.data)), Mode: mode, ModTime: when, Format: tar.FormatUSTAR}
+		h := &tar.Header{
+			Typeflag: tar.TypeReg,
+			Name:     folder + "/" + e.path,
+			Size:     int64(len(e.data)),
+			Mode:     mode,
+			ModTime:  when,
+			Format:   tar.FormatUSTAR,
+		}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, err
 		}
@@ -386,11 +394,20 @@ func (r *release) materials(t target, program string, data []byte) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	main := cdxComponent{Type: "application", Ref: name + "@" + r.version, Name: name, Version: r.version, Hashes: []cdxHash{{"SHA-256", digest(data)}},
-		Props: []cdxProperty{{"gpubuild:commit", r.commit}, {"gpubuild:target", t.triple}}, Licenses: make([]cdxLicense, 1)}
+	main := cdxComponent{
+		Type:     "application",
+		Ref:      name + "@" + r.version,
+		Name:     name,
+		Version:  r.version,
+		Hashes:   []cdxHash{{"SHA-256", digest(data)}},
+		Props:    []cdxProperty{{"gpubuild:commit", r.commit}, {"gpubuild:target", t.triple}},
+		Licenses: make([]cdxLicense, 1),
+	}
 	main.Licenses[0].License.ID = "MIT"
 	standard := strings.TrimPrefix(info.GoVersion, "go")
-	parts := []cdxComponent{{Type: "library", Ref: "pkg:golang/std@" + standard, Name: "std", Version: standard, PURL: "pkg:golang/std@" + standard}}
+	parts := []cdxComponent{
+		{Type: "library", Ref: "pkg:golang/std@" + standard, Name: "std", Version: standard, PURL: "pkg:golang/std@" + standard},
+	}
 	for _, d := range info.Deps {
 		if d.Replace != nil {
 			return nil, fmt.Errorf("%s is replaced: a release is made of published modules", d.Path)
@@ -406,8 +423,15 @@ func (r *release) materials(t target, program string, data []byte) ([]byte, erro
 	for i, p := range parts {
 		refs[i] = p.Ref
 	}
-	bom := cdx{"http://cyclonedx.org/schema/bom-1.5.schema.json", "CycloneDX", "1.5", 1, cdxMetadata{r.when.Format(time.RFC3339), main}, parts,
-		[]cdxDependency{{main.Ref, refs}}}
+	bom := cdx{
+		"http://cyclonedx.org/schema/bom-1.5.schema.json",
+		"CycloneDX",
+		"1.5",
+		1,
+		cdxMetadata{r.when.Format(time.RFC3339), main},
+		parts,
+		[]cdxDependency{{main.Ref, refs}},
+	}
 	out, err := json.MarshalIndent(bom, "", "  ")
 	return append(out, '\n'), err
 }

@@ -2,8 +2,8 @@
 // stay out of each other's way, and how it is told that a file is still the same.
 //
 // It never decides what is cached and deletes nothing but its own temporary files. Limits: a file that was changed without a change of
-// size, modification time and inode is the same to Identify (Hash tells); locks hold on one machine, on a network drive as far as the drive
-// has them; WriteFile survives a crash of the program, and a loss of power as far as the file system keeps the order of a rename.
+// size, modification time and inode is the same to Identify (Hash tells); locks hold on one machine, on a network drive as far as the
+// drive has them; WriteFile survives a crash of the program, and a loss of power as far as the file system keeps the order of a rename.
 package cache
 
 import (
@@ -80,7 +80,8 @@ func Make(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Closed answers an *OpenError where everyone may write to a directory of the cache; one that is not there yet is made for its owner alone.
+// Closed answers an *OpenError where everyone may write to a directory of the cache; one that is not there yet is made for its owner
+// alone.
 func Closed(dir string) error {
 	fi, err := os.Stat(dir)
 	switch {
@@ -165,8 +166,8 @@ func IdentityOf(path string, fi fs.FileInfo) (id Identity, err error) {
 	return id, err
 }
 
-// StateTime answers when a file's state changed last, in ns since 1970: its content, mode, owner or number of names. No tool sets it back, as a copy
-// with `cp -p` does with the time of the content. 0: the system does not say.
+// StateTime answers when a file's state changed last, in ns since 1970: its content, mode, owner or number of names. No tool sets it
+// back, as a copy with `cp -p` does with the time of the content. 0: the system does not say.
 func StateTime(path string) (int64, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -192,8 +193,8 @@ func Hash(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// WriteFile writes a file whole or not at all: beside it, flushed, then renamed over it. Its directory must exist. A link is replaced, not
-// followed. The error is a *WriteError, and nothing is left beside.
+// WriteFile writes a file whole or not at all: beside it, flushed, then renamed over it. Its directory must exist. A link is replaced,
+// not followed. The error is a *WriteError, and nothing is left beside.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -205,8 +206,8 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Keep is WriteFile for what can be had anew at any time: it does not wait for the disk. After a loss of power the file may be empty or damaged, which
-// its reader must be able to tell.
+// Keep is WriteFile for what can be had anew at any time: it does not wait for the disk. After a loss of power the file may be empty or
+// damaged, which its reader must be able to tell.
 func Keep(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err == nil {
@@ -222,8 +223,9 @@ type unflushed struct{ *os.File }
 
 func (unflushed) Sync() error { return nil }
 
-// Replace is WriteFile for a file of the user's: it is written only if it still holds old, which is looked at when all that is left to do is the
-// rename; else the answer is a *ChangedError and the file is as the other left it. What a killed Replace leaves beside it Leftovers removes.
+// Replace is WriteFile for a file of the user's: it is written only if it still holds old, which is looked at when all that is left to do
+// is the rename; else the answer is a *ChangedError and the file is as the other left it. What a killed Replace leaves beside it
+// Leftovers removes.
 func Replace(path string, old, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+leftover+"*")
 	if err != nil {
@@ -256,7 +258,8 @@ func Leftovers(path string) error {
 	}
 	var errs []error
 	for _, e := range entries {
-		if n, ours := strings.CutPrefix(e.Name(), "."+filepath.Base(path)+leftover); ours && n != "" && strings.Trim(n, "0123456789") == "" {
+		if n, ours := strings.CutPrefix(e.Name(), "."+filepath.Base(path)+leftover); ours && n != "" &&
+			strings.Trim(n, "0123456789") == "" {
 			errs = append(errs, os.Remove(filepath.Join(filepath.Dir(path), e.Name())))
 		}
 	}

@@ -1,5 +1,5 @@
-// Package exit holds gpubuild's exit codes and turns an error into one. It prints nothing and ends nothing: the caller does. It owns the table
-// behind `gpubuild help exit-codes` and README.
+// Package exit holds gpubuild's exit codes and turns an error into one. It prints nothing and ends nothing: the caller does. It owns the
+// table behind `gpubuild help exit-codes` and README.
 package exit
 
 import (
@@ -36,8 +36,8 @@ func (c Code) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 // ExitCode is the code itself.
 func (c Code) ExitCode() int { return int(c) }
 
-// Of is the exit code that an error stands for. An error type with a code of its own has a method ExitCode. A child's exit status counts only
-// where the child's failure is the whole error; below another error it is a detail.
+// Of is the exit code that an error stands for. An error type with a code of its own has a method ExitCode. A child's exit status counts
+// only where the child's failure is the whole error; below another error it is a detail.
 func Of(err error) int {
 	var code Code
 	var coded interface{ ExitCode() int }

@@ -1,5 +1,5 @@
-// Package memo is gpubuild's one persistent cache: bytes, kept together with the state of everything that they were made from. It decides when an
-// entry still holds; it never knows what the bytes mean, and losing an entry costs time only.
+// Package memo is gpubuild's one persistent cache: bytes, kept together with the state of everything that they were made from. It decides
+// when an entry still holds; it never knows what the bytes mean, and losing an entry costs time only.
 //
 // It owns the files below CACHE/memo/KIND: a line of JSON, a line for each watched input, then the bytes, with a checksum over both.
 //
@@ -38,8 +38,8 @@ const (
 	kept = 500
 	// limit bounds the size of an entry, in bytes.
 	limit = 256 << 20
-	// young is the age below which a modification time says nothing: two changes within one tick of a file system's clock have the same time. What is
-	// younger is known by its content, too.
+	// young is the age below which a modification time says nothing: two changes within one tick of a file system's clock have the same
+	// time. What is younger is known by its content, too.
 	young = 100 * time.Millisecond
 	// byContent separates the identity of a young file from the hash of its content.
 	byContent = " = "
@@ -236,7 +236,8 @@ func (s Store) unchanged(list []Input) bool {
 	return !changed.Load()
 }
 
-// each calls do for 0 to n-1, in at most four goroutines because a large workspace has thousands of inputs; false ends one goroutine's share.
+// each calls do for 0 to n-1, in at most four goroutines because a large workspace has thousands of inputs; false ends one goroutine's
+// share.
 func (s Store) each(n int, do func(i int) bool) {
 	parts := min(4, max(1, s.host.CPUs), 1+n/64)
 	var wait sync.WaitGroup
@@ -252,7 +253,8 @@ func (s Store) each(n int, do func(i int) bool) {
 	wait.Wait()
 }
 
-// prune removes the oldest entries of a kind. It runs after an entry was added, so it fails silently only where that would have failed, too.
+// prune removes the oldest entries of a kind. It runs after an entry was added, so it fails silently only where that would have failed,
+// too.
 func prune(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) <= kept {

@@ -6,8 +6,8 @@
 //	GPUBUILD_TEST=all go test ./...           # all tests that this machine can run
 //	GPUBUILD_TEST=toolkit=/opt/a:/opt/b,random=500 go test ./...
 //
-// A name may have a value: where the thing is, or how often a test repeats. All names are in the list below. A test whose need is not met is
-// skipped with a line that begins with "need NAME:", by which .ci/run tells them apart.
+// A name may have a value: where the thing is, or how often a test repeats. All names are in the list below. A test whose need is not met
+// is skipped with a line that begins with "need NAME:", by which .ci/run tells them apart.
 package need
 
 import (
@@ -154,8 +154,8 @@ func wish(name string) (value string, wanted bool) {
 	return value, wanted
 }
 
-// Find answers where a thing is: its value, or its program on PATH, or nothing where it needs neither. Where it was not asked for or is not here,
-// it answers the reason, as a skipped test gives it.
+// Find answers where a thing is: its value, or its program on PATH, or nothing where it needs neither. Where it was not asked for or is
+// not here, it answers the reason, as a skipped test gives it.
 func Find(name string) (where, reason string) {
 	th, free := unasked[name]
 	if !free {
@@ -222,8 +222,8 @@ func Missing(t testing.TB, name, why string, args ...any) {
 	t.Skip(Reason(name, fmt.Sprintf(why, args...)))
 }
 
-// Patient runs more tests at once than there are processors, unless -parallel says how many: tests that start cargo, compilers and programs wait more
-// than they work.
+// Patient runs more tests at once than there are processors, unless -parallel says how many: tests that start cargo, compilers and
+// programs wait more than they work.
 func Patient(m *testing.M) interface{ Run() int } { return patient{m} }
 
 type patient struct{ tests *testing.M }
@@ -326,8 +326,8 @@ func Toolkits(t testing.TB, n int) []string {
 // Toolkit is one CUDA toolkit; without one the test is skipped.
 func Toolkit(t testing.TB) string { t.Helper(); return Toolkits(t, 1)[0] }
 
-// CompilerWithoutNumber puts a copy of this machine's gcc into a directory and returns that: by its name nothing tells its version, as on Fedora and in
-// conda.
+// CompilerWithoutNumber puts a copy of this machine's gcc into a directory and returns that: by its name nothing tells its version, as on
+// Fedora and in conda.
 func CompilerWithoutNumber(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()

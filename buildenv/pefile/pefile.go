@@ -1,5 +1,6 @@
-// Package pefile reads which libraries a Windows program or DLL imports, at once and delayed. debug/pe answers neither: its ImportedLibraries is
-// empty for every PE file, its ImportedSymbols leaves out a DLL that is imported by ordinals only, and it does not know delay-load imports.
+// Package pefile reads which libraries a Windows program or DLL imports, at once and delayed. debug/pe answers neither: its
+// ImportedLibraries is empty for every PE file, its ImportedSymbols leaves out a DLL that is imported by ordinals only, and it does not
+// know delay-load imports.
 package pefile
 
 import (

@@ -1,8 +1,9 @@
 // Package proc runs a buildenv.Cmd and answers a buildenv.Result. It is the only room that starts a process.
 //
 // A child stays in our foreground process group, so that it may read the terminal, and gets exactly the environment of its Cmd. When ctx
-// ends, the whole tree is asked to stop and after Grace killed; nothing of it is left. Streams that are files go to the child as they are,
-// so that a terminal stays a terminal. What goes on running after its parent ended by itself (a compile cache's server) is left alone.
+// ends, the whole tree is asked to stop and after Grace killed; nothing of it is left. Streams that are files go to the child as they
+// are, so that a terminal stays a terminal. What goes on running after its parent ended by itself (a compile cache's server) is left
+// alone.
 //
 // The tree, on Linux: every process that descends from the child, and every one that carries its mark. The mark is the soft limit on file
 // locks (RLIMIT_LOCKS), which Linux has ignored since 2.4.25 (getrlimit(2)) and hands down from parent to child: so a process that let go
@@ -42,8 +43,8 @@ const (
 
 // Runner runs commands. The zero value is ready.
 type Runner struct {
-	// Grace is the time between asking a tree to stop and killing it; 0 means 3 s. Below 0 it is never killed, only asked, and waited for:
-	// for a program that treats Ctrl-C as a key.
+	// Grace is the time between asking a tree to stop and killing it; 0 means 3 s. Below 0 it is never killed, only asked, and waited
+	// for: for a program that treats Ctrl-C as a key.
 	Grace time.Duration
 	// Started, if set, is told of each process that was started, before it is waited for.
 	Started func(c buildenv.Cmd, pid int)
@@ -166,7 +167,14 @@ func start(c buildenv.Cmd) (*job, error) {
 	// A program that has just been written can be "busy" for a moment, because a fork elsewhere in this process holds it open:
 	// https://go.dev/issue/22315.
 	for try := 0; ; try++ {
-		j.cmd = &exec.Cmd{Path: c.Path, Args: append([]string{c.Path}, c.Args...), Dir: c.Dir, Env: c.Env, ExtraFiles: c.Inherit, WaitDelay: pipeDelay}
+		j.cmd = &exec.Cmd{
+			Path:       c.Path,
+			Args:       append([]string{c.Path}, c.Args...),
+			Dir:        c.Dir,
+			Env:        c.Env,
+			ExtraFiles: c.Inherit,
+			WaitDelay:  pipeDelay,
+		}
 		if j.cmd.Env == nil {
 			j.cmd.Env = []string{} // nil would mean ours
 		}

@@ -1,7 +1,8 @@
-// Package saved keeps what is asked of a machine while something looks at it, and writes that as the txtar in which tests store machines, so
-// that a bug report becomes a test. It keeps nothing that was not asked for, nothing of a file that a predicate calls private or that by its name belongs to
-// a project, the content of no file that is not read for a version or a limit, no variable and no word of one that nothing here reads, no user or question
-// of a URL, and it puts general names in place of the user's and of others who have a home on the machine.
+// Package saved keeps what is asked of a machine while something looks at it, and writes that as the txtar in which tests store machines,
+// so that a bug report becomes a test. It keeps nothing that was not asked for, nothing of a file that a predicate calls private or that
+// by its name belongs to a project, the content of no file that is not read for a version or a limit, no variable and no word of one that
+// nothing here reads, no user or question of a URL, and it puts general names in place of the user's and of others who have a home on the
+// machine.
 //
 // The format belongs to buildenv/hosttest, whose description it follows; only tests read it. Headers are cut down to their preprocessor
 // lines, which is all that is read of them. What cannot be written in the format is named in a comment at the top.
@@ -153,8 +154,8 @@ func (f files) ReadDir(p string) ([]fs.DirEntry, error) {
 	if err != nil || f.r.hidden(p) {
 		return list, err
 	}
-	// A directory of programs or libraries, /opt, a home are asked for a few names; the others say much of the user and nothing of the toolchain. In a
-	// Visual Studio any name may count: that of an edition, of an instance.
+	// A directory of programs or libraries, /opt, a home are asked for a few names; the others say much of the user and nothing of the
+	// toolchain. In a Visual Studio any name may count: that of an edition, of an instance.
 	few := len(list) > 100 || f.r.host.OS != buildenv.Windows || slices.Contains(f.r.host.SplitList(f.r.host.Env.Get("PATH")), p)
 	for _, d := range list {
 		if few && !telling.MatchString(d.Name()) {
@@ -195,7 +196,9 @@ func (f files) Open(p string) (fs.File, error) {
 // hidden says that nothing of a path may be kept.
 func (r *Recorder) hidden(p string) bool { return r.private(p) || projects.MatchString(p) }
 
-var telling = regexp.MustCompile(`(?i)gcc|g\+\+|clang|^cc|c\+\+|cuda|cudnn|cupti|nvrtc|nvidia|nvcc|^nv|rocm|hip|msvc|^cl\b|^v?\d+(\.\d+)*$|^(lib)?cu(rt|rand|blas|fft|solver|sparse|\d)|^python3|^linux_`)
+var telling = regexp.MustCompile(
+	`(?i)gcc|g\+\+|clang|^cc|c\+\+|cuda|cudnn|cupti|nvrtc|nvidia|nvcc|^nv|rocm|hip|msvc|^cl\b|^v?\d+(\.\d+)*$|^(lib)?cu(rt|rand|blas|fft|solver|sparse|\d)|^python3|^linux_`,
+)
 
 func isDenied(err error) bool {
 	return err != nil && strings.Contains(err.Error(), fs.ErrPermission.Error())
@@ -420,7 +423,8 @@ func (r *Recorder) Encode(comment string) []byte {
 
 // plain says whether the format can hold a path.
 func (r *Recorder) plain(p string) bool {
-	if strings.ContainsAny(p, "\r\n") || strings.Contains(p, " +") || strings.Contains(p, " -> ") || strings.Contains(p, " --") || !utf8.ValidString(p) {
+	if strings.ContainsAny(p, "\r\n") || strings.Contains(p, " +") || strings.Contains(p, " -> ") || strings.Contains(p, " --") ||
+		!utf8.ValidString(p) {
 		r.left[fmt.Sprintf("a path that the format cannot hold: %q", p)] = true
 		return false
 	}

@@ -10,8 +10,9 @@ import (
 	"gpubuild/buildenv"
 )
 
-// plainVariables are those whose whole value may be kept: what names directories, versions and architectures. There is no rule by how a name begins: VS and VC
-// stand before Visual Studio's variables, and before VSS_NUGET_EXTERNAL_FEED_ENDPOINTS, VCPKG_BINARY_SOURCES and VCAP_SERVICES, which hold passwords.
+// plainVariables are those whose whole value may be kept: what names directories, versions and architectures. There is no rule by how a
+// name begins: VS and VC stand before Visual Studio's variables, and before VSS_NUGET_EXTERNAL_FEED_ENDPOINTS, VCPKG_BINARY_SOURCES and
+// VCAP_SERVICES, which hold passwords.
 var plainVariables = set(`
 PATH PATHEXT HOME USERPROFILE LD_LIBRARY_PATH LIBRARY_PATH CONDA_PREFIX VIRTUAL_ENV CARGO_HOME RUSTUP_HOME TMP WSL_DISTRO_NAME CMAKE_GENERATOR
 CUDATOOLKIT_ROOT CUDA_HOME CUDA_PATH CUDA_ROOT CUDA_TOOLKIT_ROOT_DIR CUDA_LIBRARY_PATH CUDNN_LIB CUDNN_PATH CUDNN_HOME CUDNN_ROOT CUDACXX CUDAARCHS NVCC
@@ -31,7 +32,9 @@ var (
 	numberedVariable  = regexp.MustCompile(`^(CUDA_PATH_V\d+_\d+|VS\d+COMNTOOLS)$`)
 	option            = regexp.MustCompile(`\s+[-/]`)
 	// nvccFlag matches what is read of nvcc's flags: see hostcc.Find and toolchain.Unchecked.
-	nvccFlag = regexp.MustCompile(`(?:-ccbin|--compiler-bindir)(?:=|\s+)(?:"[^"]+"|'[^']+'|\S+)|-{1,2}allow-unsupported-compiler\b|-D\s*__NV_NO_HOST_COMPILER_CHECK\b(?:=\d+)?`)
+	nvccFlag = regexp.MustCompile(
+		`(?:-ccbin|--compiler-bindir)(?:=|\s+)(?:"[^"]+"|'[^']+'|\S+)|-{1,2}allow-unsupported-compiler\b|-D\s*__NV_NO_HOST_COMPILER_CHECK\b(?:=\d+)?`,
+	)
 )
 
 func set(words string) map[string]bool {
@@ -75,9 +78,13 @@ func variable(h buildenv.Host, name, value string) (string, bool) {
 
 var (
 	// readable are the files whose content is read when a machine is looked at; of every other one it counts that it is there.
-	readable = regexp.MustCompile(`(?i)^(version|version\.(json|txt)|\.hipversion|state\.json|microsoft\.vc[a-z0-9.]*\.txt|[\w+.-]+\.(h|hpp))$`)
+	readable = regexp.MustCompile(
+		`(?i)^(version|version\.(json|txt)|\.hipversion|state\.json|microsoft\.vc[a-z0-9.]*\.txt|[\w+.-]+\.(h|hpp))$`,
+	)
 	// projects are the names of files and directories that belong to somebody's project or to the user, wherever they lie.
-	projects = regexp.MustCompile(`(?i)(^|[/\\])(\.cargo|\.rustup|\.git|\.ssh|\.aws|\.netrc|\.config|cargo\.(toml|lock)|gpubuild\.toml|rust-toolchain(\.toml)?|[^/\\]+\.rs)($|[/\\])`)
+	projects = regexp.MustCompile(
+		`(?i)(^|[/\\])(\.cargo|\.rustup|\.git|\.ssh|\.aws|\.netrc|\.config|cargo\.(toml|lock)|gpubuild\.toml|rust-toolchain(\.toml)?|[^/\\]+\.rs)($|[/\\])`,
+	)
 	urlUser  = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`)
 	urlQuery = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'?]+)\?[^\s"'` + "`" + `]+`)
 	word     = regexp.MustCompile(`^[A-Za-z]+$`)
@@ -91,7 +98,8 @@ func Text(env buildenv.Env, s string) string {
 	for _, e := range env.Entries() {
 		name, value, _ := strings.Cut(e, "=")
 		// A single word may stand anywhere, as "legacy" of NPM_CONFIG_AUTH_TYPE does; a path is none.
-		if secretly.MatchString(name) && len(value) >= 8 && !word.MatchString(value) && !strings.HasPrefix(value, "/") && !strings.Contains(value, `:\`) {
+		if secretly.MatchString(name) && len(value) >= 8 && !word.MatchString(value) && !strings.HasPrefix(value, "/") &&
+			!strings.Contains(value, `:\`) {
 			s = strings.ReplaceAll(s, value, "…")
 		}
 	}
@@ -99,8 +107,11 @@ func Text(env buildenv.Env, s string) string {
 }
 
 // generic are names of users that name nobody.
-var generic = set("root user users admin ubuntu debian fedora arch build builder runner runneradmin ci jenkins vscode nvidia cuda linux linuxbrew dev developer docker node rust cargo home app public shared default work workspace " +
-	"lib bin usr local opt etc include share version program files windows system32 llvm")
+var generic = set(
+	"root user users admin ubuntu debian fedora arch build builder runner runneradmin ci jenkins vscode nvidia cuda linux " +
+		"linuxbrew dev developer docker node rust cargo home app public shared default work workspace " +
+		"lib bin usr local opt etc include share version program files windows system32 llvm",
+)
 
 // Of a home on a Windows drive the name may have blanks; it is told by the separator behind it.
 var (
@@ -122,13 +133,14 @@ func (r *Recorder) anonymous(text string) string {
 		up := h.Home[:len(h.Home)-len(user)]
 		text = regexp.MustCompile(fold+regexp.QuoteMeta(up+user)+`\b`).ReplaceAllLiteralString(text, up+"u")
 		if len(user) > 3 && !generic[strings.ToLower(user)] && !telling.MatchString(user) {
-			text = regexp.MustCompile(`(?i)(^|[^a-z0-9])`+regexp.QuoteMeta(user)+`(?:\b|_)`).ReplaceAllStringFunc(text, func(m string) string {
-				i := len(m) - len(user)
-				if strings.HasSuffix(m, "_") {
-					return m[:i-1] + "u_"
-				}
-				return m[:i] + "u"
-			})
+			text = regexp.MustCompile(`(?i)(^|[^a-z0-9])`+regexp.QuoteMeta(user)+`(?:\b|_)`).
+				ReplaceAllStringFunc(text, func(m string) string {
+					i := len(m) - len(user)
+					if strings.HasSuffix(m, "_") {
+						return m[:i-1] + "u_"
+					}
+					return m[:i] + "u"
+				})
 		}
 	}
 	for _, homes := range []*regexp.Regexp{windowsHome, otherHome} {

@@ -52,7 +52,16 @@ func ask() (a answer) {
 		}
 		return fmt.Sprintf("NVML error %d", ret)
 	}
-	start, count, handle := first("nvmlInit_v2", "nvmlInit"), first("nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"), first("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")
+	start, count, handle := first(
+		"nvmlInit_v2",
+		"nvmlInit",
+	), first(
+		"nvmlDeviceGetCount_v2",
+		"nvmlDeviceGetCount",
+	), first(
+		"nvmlDeviceGetHandleByIndex_v2",
+		"nvmlDeviceGetHandleByIndex",
+	)
 	for name, p := range map[string]*windows.LazyProc{"nvmlInit_v2": start, "nvmlDeviceGetCount_v2": count, "nvmlDeviceGetHandleByIndex_v2": handle} {
 		if p == nil {
 			a.Error = "nvml.dll has no " + name
@@ -77,7 +86,8 @@ func ask() (a answer) {
 	}
 	a.Driver = str(first("nvmlSystemGetDriverVersion"))
 	var cuda int32
-	if p := first("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"); p != nil && call(p, uintptr(unsafe.Pointer(&cuda))) == nvmlSuccess {
+	if p := first("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"); p != nil &&
+		call(p, uintptr(unsafe.Pointer(&cuda))) == nvmlSuccess {
 		a.CUDA = int(cuda)
 	}
 	var n uint32
@@ -85,7 +95,15 @@ func ask() (a answer) {
 		a.Error = said(ret)
 		return a
 	}
-	uuid, name, memory, capability := first("nvmlDeviceGetUUID"), first("nvmlDeviceGetName"), first("nvmlDeviceGetMemoryInfo"), first("nvmlDeviceGetCudaComputeCapability")
+	uuid, name, memory, capability := first(
+		"nvmlDeviceGetUUID",
+	), first(
+		"nvmlDeviceGetName",
+	), first(
+		"nvmlDeviceGetMemoryInfo",
+	), first(
+		"nvmlDeviceGetCudaComputeCapability",
+	)
 	for i := range min(int(n), maxDevices) {
 		var dev uintptr
 		if ret := call(handle, uintptr(i), uintptr(unsafe.Pointer(&dev))); ret != nvmlSuccess {

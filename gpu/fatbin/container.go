@@ -48,7 +48,9 @@ func parseEntry(b []byte) entry {
 	le := binary.LittleEndian
 	return entry{
 		kind: le.Uint16(b), version: le.Uint16(b[2:]), header: le.Uint32(b[4:]), payload: le.Uint64(b[8:]), compressed: le.Uint32(b[16:]),
-		minor: le.Uint16(b[24:]), major: le.Uint16(b[26:]), arch: le.Uint32(b[28:]), flags: le.Uint64(b[40:]), unpacked: le.Uint64(b[56:]),
+		minor: le.Uint16(
+			b[24:],
+		), major: le.Uint16(b[26:]), arch: le.Uint32(b[28:]), flags: le.Uint64(b[40:]), unpacked: le.Uint64(b[56:]),
 	}
 }
 
@@ -406,8 +408,8 @@ func (s *scanner) text(off int64) {
 	s.understood(off, off+m.extent)
 }
 
-// signed is what NVIDIA's compilers write of themselves: cicc at the beginning of its PTX text, ptxas into a cubin's note, each tool in its own file.
-// A fatbin's PTX has lost it with all other comments (read off what nvcc 13.3.73 and 13.4.92 write).
+// signed is what NVIDIA's compilers write of themselves: cicc at the beginning of its PTX text, ptxas into a cubin's note, each tool in
+// its own file. A fatbin's PTX has lost it with all other comments (read off what nvcc 13.3.73 and 13.4.92 write).
 var signed = regexp.MustCompile(`Cuda compilation tools, release \d+\.\d+, V(\d+\.\d+(?:\.\d+)?)`)
 
 // signature answers the version with which a compiler signed text, or nothing.
@@ -418,8 +420,8 @@ func signature(text []byte) string {
 	return ""
 }
 
-// Signature reads a tool of a toolkit, such as ptxas, and answers the version with which it signs what it writes; empty when it does not say so in
-// plain bytes, as a script that stands before the tool does not.
+// Signature reads a tool of a toolkit, such as ptxas, and answers the version with which it signs what it writes; empty when it does not
+// say so in plain bytes, as a script that stands before the tool does not.
 func Signature(r io.Reader) (string, error) {
 	const longest = 64
 	buf, kept := make([]byte, longest+chunkSize), 0

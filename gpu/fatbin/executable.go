@@ -84,13 +84,14 @@ func (s *scanner) elf() error {
 	return nil
 }
 
-// notLoaded says whether a section is debug information or a table for the linker: often most of a file, and never in the program's memory, where
-// a driver could be handed it. Other sections that are not loaded are searched, as a program may read itself.
+// notLoaded says whether a section is debug information or a table for the linker: often most of a file, and never in the program's
+// memory, where a driver could be handed it. Other sections that are not loaded are searched, as a program may read itself.
 func notLoaded(h elf.SectionHeader) bool {
 	if h.Flags&elf.SHF_ALLOC != 0 || h.FileSize == 0 {
 		return false
 	}
-	return h.Type == elf.SHT_SYMTAB || h.Type == elf.SHT_STRTAB || h.Type == elf.SHT_PROGBITS && (strings.HasPrefix(h.Name, ".debug_") || strings.HasPrefix(h.Name, ".zdebug_"))
+	return h.Type == elf.SHT_SYMTAB || h.Type == elf.SHT_STRTAB ||
+		h.Type == elf.SHT_PROGBITS && (strings.HasPrefix(h.Name, ".debug_") || strings.HasPrefix(h.Name, ".zdebug_"))
 }
 
 // ordered brings spans into order and joins those that overlap: a hostile file's sections may.

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Each thing is looked for by one byte of it, which the processor's wide registers find, and then by the others: of the fatbin's magic number
-// 50 ED 55 BA by ED, which is rare in machine code; an ELF file by 7F; PTX by the dot of .version and .target.
+// Each thing is looked for by one byte of it, which the processor's wide registers find, and then by the others: of the fatbin's magic
+// number 50 ED 55 BA by ED, which is rare in machine code; an ELF file by 7F; PTX by the dot of .version and .target.
 const (
 	fatbinByte = 0xed
 	elfByte    = 0x7f

@@ -9,9 +9,9 @@ import (
 // group is how many bytes one step of candidates looks at: as many as a mask has bits.
 const group = 64
 
-// candidates goes over groups of 64 bytes from p on, until one holds a byte that match knows before one that may follow it: it answers how many groups it
-// has passed, and which bytes of the next are such; or all groups and none. It reads one byte more than the groups have. It wants AVX2. One pass takes
-// half of what three of bytes.IndexByte take, each of which starts anew a few hundred bytes later.
+// candidates goes over groups of 64 bytes from p on, until one holds a byte that match knows before one that may follow it: it answers
+// how many groups it has passed, and which bytes of the next are such; or all groups and none. It reads one byte more than the groups
+// have. It wants AVX2. One pass takes half of what three of bytes.IndexByte take, each of which starts anew a few hundred bytes later.
 //
 //go:noescape
 func candidates(p *byte, groups int) (passed int, mask uint64)

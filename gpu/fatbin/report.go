@@ -26,10 +26,11 @@ const (
 
 // Image is one piece of device code for one architecture.
 type Image struct {
-	Offset      int64    `json:"offset"`                // of the fatbin entry, the cubin or the text in the file
-	Kind        string   `json:"kind"`                  // Cubin, PTX, PTXText, LTO, or "kind N" for one that is not known
-	Arch        gpu.Arch `json:"arch"`                  // sm_90a for machine code, compute_90a for PTX
-	Toolkit     string   `json:"toolkit,omitempty"`     // version of the compiler that made a cubin or wrote PTX text, such as 13.4.92; a fatbin's PTX does not say it
+	Offset int64    `json:"offset"` // of the fatbin entry, the cubin or the text in the file
+	Kind   string   `json:"kind"`   // Cubin, PTX, PTXText, LTO, or "kind N" for one that is not known
+	Arch   gpu.Arch `json:"arch"`   // sm_90a for machine code, compute_90a for PTX
+	// version of the compiler that made a cubin or wrote PTX text, such as 13.4.92; a fatbin's PTX does not say it
+	Toolkit     string   `json:"toolkit,omitempty"`
 	PTXVersion  string   `json:"ptx_version,omitempty"` // such as 9.4
 	Compression string   `json:"compression"`           // Raw, LZ4 or Zstd
 	Size        int64    `json:"size"`                  // bytes that it takes in the file
@@ -109,7 +110,8 @@ type Option func(*scanner)
 // it the slowest part by far.
 func WithHash() Option { return func(s *scanner) { s.hashed = true } }
 
-// WithoutNames leaves out what only unpacking tells: the kernels of packed images, and the compiler of a packed cubin. Raw ones are read as ever.
+// WithoutNames leaves out what only unpacking tells: the kernels of packed images, and the compiler of a packed cubin. Raw ones are read
+// as ever.
 func WithoutNames() Option { return func(s *scanner) { s.listed = true } }
 
 // Bounds. Each is far above what real files hold and says what a hostile one can cost.

@@ -190,7 +190,8 @@ func (e *NoCompilerError) Hint() string {
 	case !canBuild(buildenv.Host{OS: e.OS, Arch: e.Arch}):
 		return "prove on Linux or on Windows x86_64, or give a library with prove --probe FILE"
 	case e.OS == buildenv.Windows:
-		return "install Microsoft's C++ build tools (winget install Microsoft.VisualStudio.2022.BuildTools), or give a library that was built elsewhere with prove --probe FILE"
+		return "install Microsoft's C++ build tools (winget install Microsoft.VisualStudio.2022.BuildTools), or give a library " +
+			"that was built elsewhere with prove --probe FILE"
 	}
 	return "install gcc, or give a library that was built elsewhere with prove --probe FILE"
 }
@@ -214,8 +215,8 @@ func (e *BuildError) Hint() string {
 	return "try another host compiler (its C library's headers must be installed), or prove --probe FILE"
 }
 
-// Build answers the probe in cacheDir, and compiles it when it is not there, was built from other sources or by another compiler, or is no
-// longer what was built. It is built beside and renamed, so that it is there whole or not at all, also when two build at once.
+// Build answers the probe in cacheDir, and compiles it when it is not there, was built from other sources or by another compiler, or is
+// no longer what was built. It is built beside and renamed, so that it is there whole or not at all, also when two build at once.
 func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, compiler Compiler) (Probe, error) {
 	if !canBuild(h) || compiler.Path == "" {
 		return Probe{}, &NoCompilerError{OS: h.OS, Arch: h.Arch}

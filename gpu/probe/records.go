@@ -98,7 +98,8 @@ type End struct {
 	LostWrites uint64 `json:"lost_writes"`
 	Forks      uint64 `json:"forks,omitempty"`   // children that it made by fork, whoever waited for them
 	Ignores    bool   `json:"ignores,omitempty"` // its children vanish without being waited for (SIG_IGN, SA_NOCLDWAIT)
-	Written    uint64 `json:"written,omitempty"` // launches that are written down before this; more than Kernels were not all written by the probe
+	// launches that are written down before this; more than Kernels were not all written by the probe
+	Written uint64 `json:"written,omitempty"`
 }
 
 // Process is what one program recorded; a process that became another program by exec is two of them.
@@ -142,10 +143,11 @@ func (p Process) Launches() uint64 {
 // Records is what a record file, or a directory of them, held.
 type Records struct {
 	Processes []Process `json:"processes"`
-	Bad       int       `json:"bad"`            // lines that are no records
-	Cut       int       `json:"cut,omitempty"`  // files whose last line was not finished: a process was killed
-	Lost      int       `json:"lost,omitempty"` // files that are empty or may not be read: a process began to record and could write nothing, or did so as another user
-	Truncated bool      `json:"truncated,omitempty"`
+	Bad       int       `json:"bad"`           // lines that are no records
+	Cut       int       `json:"cut,omitempty"` // files whose last line was not finished: a process was killed
+	// files that are empty or may not be read: a process began to record and could write nothing, or did so as another user
+	Lost      int  `json:"lost,omitempty"`
+	Truncated bool `json:"truncated,omitempty"`
 }
 
 // line is any record line.

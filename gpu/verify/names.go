@@ -17,23 +17,29 @@ func IsProduct(name string) bool { return isProduct(Plain(name)) }
 var (
 	product = regexp.MustCompile(`gemm|gemv|matmul|mulmat|nvjet|^(mm[vq]|mmv[qf]|wgmma|[wc]mma)$`)
 	// Words of work that contains products and is none: whoever wants it names it.
-	notProduct = words("fprop dgrad wgrad bprop conv convolve convolution convolutional winograd cudnn attn attention flash fmha mha sdpa " +
-		"im2col")
+	notProduct = words(
+		"fprop dgrad wgrad bprop conv convolve convolution convolutional winograd cudnn attn attention flash fmha mha sdpa " +
+			"im2col",
+	)
 	// A product behind one of these is what the function works for.
 	prepositions = words("for after before from to into of without no pre post reduce kreduce")
 	// Functions begin with what they do.
-	verbs = words("transpose permute quantize quantise quant convert cast copy cpy memcpy memset fill zero clear init initialize set get " +
-		"count prepare preprocess postprocess pad pack unpack repack swizzle shuffle reorder gather scatter sort reduce " +
-		"sum add scale elementwise pointwise check verify compare validate finalize finish combine merge expand " +
-		"load store generate build make setup map dequant dequantize")
+	verbs = words(
+		"transpose permute quantize quantise quant convert cast copy cpy memcpy memset fill zero clear init initialize set get " +
+			"count prepare preprocess postprocess pad pack unpack repack swizzle shuffle reorder gather scatter sort reduce " +
+			"sum add scale elementwise pointwise check verify compare validate finalize finish combine merge expand " +
+			"load store generate build make setup map dequant dequantize",
+	)
 	// They end with what they make.
 	nouns = words("init initializer initialize initialization fixup fix reduce reduction reducer copy cast fill memset transpose " +
 		"transposed setup prologue offsets offset sizes size args arguments pointers ptrs metadata scales scaling quantize " +
 		"quantization pack repack pad padding permute check finalize combine merge postprocess preprocess inputs input outputs " +
 		"output indices info count zero clear convert conversion barrier sync workspace helper map problem problems strides")
 	// What follows says of what type or size.
-	trailing = regexp.MustCompile(`^([a-z]?\d.*|[a-z]|kernels?|kern|cuda|gpu|impl|fp|bf|half|float|double|int|uint|nn|nt|tn|tt|val|fwd|inline|` +
-		`device|global)$`)
+	trailing = regexp.MustCompile(
+		`^([a-z]?\d.*|[a-z]|kernels?|kern|cuda|gpu|impl|fp|bf|half|float|double|int|uint|nn|nt|tn|tt|val|fwd|inline|` +
+			`device|global)$`,
+	)
 	// Inductor's templates (torch/_inductor, TritonTemplate): mm, addmm, bmm.
 	templateProduct = regexp.MustCompile(`(^|_)(add|b|int_|scaled_)?mm(_|$)`)
 	wordsIn         = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+|\d+`)

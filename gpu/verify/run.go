@@ -48,9 +48,10 @@ type Options struct {
 	Stderr     io.Writer
 	Real       func(Loaded) (bool, string) // is this driver that of a real GPU? nil: none is. See RealDriver
 	Own        []string                    // names of the kernels that the binary holds, from gpu/fatbin
-	RunDir     string                      // where the private directory of this run is made; empty: the system's directory for temporary files
-	Keep       bool                        // leave the records there
-	Nodes      []string                    // the GPUs' device nodes; nil: those of this machine, DeviceNodes
+	// where the private directory of this run is made; empty: the system's directory for temporary files
+	RunDir string
+	Keep   bool     // leave the records there
+	Nodes  []string // the GPUs' device nodes; nil: those of this machine, DeviceNodes
 
 	Trace          io.Writer // when each kernel ran, as Chrome trace JSON; nil: not asked for
 	Counterfactual bool      // where something matched, run it again with every device hidden and without input
@@ -58,7 +59,14 @@ type Options struct {
 
 // Rules answers the rules that go with the options.
 func (o Options) Rules() Rules {
-	return Rules{Kernel: o.Kernel, Min: o.Min, ExpectExit: o.ExpectExit, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual}
+	return Rules{
+		Kernel:         o.Kernel,
+		Min:            o.Min,
+		ExpectExit:     o.ExpectExit,
+		Device:         o.Device,
+		Child:          o.Child,
+		Counterfactual: o.Counterfactual,
+	}
 }
 
 // UnsupportedError says that programs cannot be watched on this operating system.
@@ -172,7 +180,10 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	}
 
 	if devices, ok := o.Env.Lookup("CUDA_VISIBLE_DEVICES"); ok && e.Hidden == "" && e.Control.Outcome == ControlNoDevice {
-		e.Conflicts = append(e.Conflicts, Conflict{What: "CUDA_VISIBLE_DEVICES=" + devices + " is set: it may name no device of this machine"})
+		e.Conflicts = append(
+			e.Conflicts,
+			Conflict{What: "CUDA_VISIBLE_DEVICES=" + devices + " is set: it may name no device of this machine"},
+		)
 	}
 
 	env := probed(o, targetDir)
@@ -241,9 +252,17 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	return e, lookAgain(ctx, h, run, o, launched, &e, afterDir, hiddenDir)
 }
 
-// lookAgain makes the runs that follow the program's: the control where the verdict will hang on silence, the counterfactual where it will
-// not.
-func lookAgain(ctx context.Context, h buildenv.Host, run runner, o Options, cmd buildenv.Cmd, e *Evidence, afterDir, hiddenDir string) error {
+// lookAgain makes the runs that follow the program's: the control where the verdict will hang on silence, the counterfactual where it
+// will not.
+func lookAgain(
+	ctx context.Context,
+	h buildenv.Host,
+	run runner,
+	o Options,
+	cmd buildenv.Cmd,
+	e *Evidence,
+	afterDir, hiddenDir string,
+) error {
 	rules := o.Rules()
 	s := survey(*e, rules)
 	switch {
@@ -273,8 +292,8 @@ func watching(cmd buildenv.Cmd, o Options, record string) buildenv.Cmd {
 // hideAll is what hides every device from the CUDA driver.
 const hideAll = "-1"
 
-// counterfactual runs the program once more with every device hidden. Its input was read by the first run, so it gets none; what it writes
-// is dropped.
+// counterfactual runs the program once more with every device hidden. Its input was read by the first run, so it gets none; what it
+// writes is dropped.
 func counterfactual(ctx context.Context, h buildenv.Host, run runner, o Options, cmd buildenv.Cmd, dir string) (Counterfactual, error) {
 	c := Counterfactual{Setting: "CUDA_VISIBLE_DEVICES=" + hideAll}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Limit = nil, nil, nil, 64<<10
@@ -351,10 +370,16 @@ func surroundings(h buildenv.Host, env buildenv.Env, library string) (out []Conf
 // within finds what in a recorded process speaks against its records.
 func within(h buildenv.Host, p Process, cupti string) (out []Conflict) {
 	for _, i := range p.Interposed {
-		out = append(out, Conflict{What: fmt.Sprintf("%s of process %d comes from %s, not from the driver", i.Symbol, p.Pid, i.By), Against: true})
+		out = append(
+			out,
+			Conflict{What: fmt.Sprintf("%s of process %d comes from %s, not from the driver", i.Symbol, p.Pid, i.By), Against: true},
+		)
 	}
 	if p.Recording && cupti != "" && !h.SamePath(h.Real(p.LibCUPTI), h.Real(cupti)) {
-		out = append(out, Conflict{What: fmt.Sprintf("process %d was recorded by %s instead of %s", p.Pid, p.LibCUPTI, cupti), Against: true})
+		out = append(
+			out,
+			Conflict{What: fmt.Sprintf("process %d was recorded by %s instead of %s", p.Pid, p.LibCUPTI, cupti), Against: true},
+		)
 	}
 	return out
 }
@@ -424,7 +449,13 @@ func runControl(ctx context.Context, h buildenv.Host, run runner, o Options, dir
 		}
 		return Control{Outcome: ControlCannotRun, Why: why}, nil
 	}
-	c := Control{Outcome: ControlFailed, Device: l.Device, UUID: l.UUID, CUDA: gpu.VersionOf(l.Driver), Loaded: Loaded{LibCUDA: l.LibCUDA, Nodes: l.Nodes}}
+	c := Control{
+		Outcome: ControlFailed,
+		Device:  l.Device,
+		UUID:    l.UUID,
+		CUDA:    gpu.VersionOf(l.Driver),
+		Loaded:  Loaded{LibCUDA: l.LibCUDA, Nodes: l.Nodes},
+	}
 	if l.Device != "" {
 		c.Capability = l.Capability
 	}

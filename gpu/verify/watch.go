@@ -130,7 +130,8 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		p.Closed = p.Closed || errors.Is(err, fs.ErrPermission)
 		return
 	}
-	if s.whole(id, st.image, again.image, env) && !(carries(env, probe.DirVariable+"="+s.dir) && carriesName(env, probe.InjectionVariable)) {
+	if s.whole(id, st.image, again.image, env) &&
+		!(carries(env, probe.DirVariable+"="+s.dir) && carriesName(env, probe.InjectionVariable)) {
 		p.NoInjection = true
 	}
 }
@@ -208,8 +209,8 @@ type stat struct {
 }
 
 // image is where the kernel put a program and its environment. It writes the program's place down last (create_elf_tables and
-// load_elf_binary in fs/binfmt_elf.c), and reads them from one memory (do_task_stat in fs/proc/array.c): while that is not there, the rest
-// need not be, either.
+// load_elf_binary in fs/binfmt_elf.c), and reads them from one memory (do_task_stat in fs/proc/array.c): while that is not there, the
+// rest need not be, either.
 type image struct{ code, stack, envStart, envEnd uint64 }
 
 func (i image) there() bool { return i.code != 0 }
@@ -235,7 +236,8 @@ func parseStat(text string) (stat, bool) {
 	parent, err1 := strconv.Atoi(f[1])
 	started, err2 := strconv.ParseUint(f[19], 10, 64)
 	st := stat{parent: parent, started: started, zombie: f[0] == "Z" || f[0] == "X"}
-	for field, to := range map[int]*uint64{27: &st.image.code, 28: &st.image.stack, 50: &st.image.envStart, 51: &st.image.envEnd} { // as proc(5) numbers them
+	// as proc(5) numbers them
+	for field, to := range map[int]*uint64{27: &st.image.code, 28: &st.image.stack, 50: &st.image.envStart, 51: &st.image.envEnd} {
 		if field-3 < len(f) {
 			*to, _ = strconv.ParseUint(f[field-3], 10, 64) // what is no number is not told
 		}
@@ -331,7 +333,10 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 		case l.Event == "exec-failed" && l.Pid == w.pid:
 			w.refused = l.Errno
 		case l.Event == "seen" && len(w.seen) < maxSeen:
-			w.seen = append(w.seen, Seen{Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, NoInjection: l.Lost, Closed: l.Closed, Root: l.Root})
+			w.seen = append(
+				w.seen,
+				Seen{Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, NoInjection: l.Lost, Closed: l.Closed, Root: l.Root},
+			)
 		case l.Event == "ended" && l.Pid == w.pid:
 			w.ended = &l
 		}

@@ -18,7 +18,10 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	var out []string
 	switch {
 	case s.matched > 0:
-		out = append(out, fmt.Sprintf("ran: %s of %s, %s on the device", launchesText(s.matched), shown(s.kernels, true), spent(s.matchedTotal)))
+		out = append(
+			out,
+			fmt.Sprintf("ran: %s of %s, %s on the device", launchesText(s.matched), shown(s.kernels, true), spent(s.matchedTotal)),
+		)
 	case s.launches > 0 && s.uncounted > 0:
 		out = append(out, fmt.Sprintf("ran: %s, of which none counts: %s", launchesText(s.launches), shown(s.kernels, false)))
 	case s.launches > 0:
@@ -30,7 +33,10 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	}
 	switch {
 	case s.device != nil:
-		out = append(out, fmt.Sprintf("where: %s (%s, capability %s), driver %s", s.device.Name, s.device.UUID, s.device.Capability, driverText(e)))
+		out = append(
+			out,
+			fmt.Sprintf("where: %s (%s, capability %s), driver %s", s.device.Name, s.device.UUID, s.device.Capability, driverText(e)),
+		)
 	case e.Control.UUID != "":
 		out = append(out, fmt.Sprintf("where: this machine has %s (%s), driver %s", e.Control.Device, e.Control.UUID, driverText(e)))
 	case e.Hidden != "":
@@ -60,12 +66,18 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	case v.Kind == Unproved && remedy(e, s, v) != "":
 		out = append(out, "next: "+remedy(e, s, v))
 	case v.Kind == NotUsed:
-		out = append(out, "next: see whether CUDA is enabled (gpubuild features), and tell the program to use the GPU (such as -- --device cuda)")
+		out = append(
+			out,
+			"next: see whether CUDA is enabled (gpubuild features), and tell the program to use the GPU (such as -- --device cuda)",
+		)
 	case v.Kind == OtherKernels && s.elsewhere != "":
 		out = append(out, "if that device is right, ask for it, or for none: --device (--gpu-device on cargo's verbs)")
 	case v.Kind == OtherKernels:
-		out = append(out, "if "+first(s.kernels)+" is the kernel, name it: --kernel '"+nameIt(s.kernels)+"' (--gpu-kernel on cargo's verbs), "+
-			"or in gpubuild.toml, below [prove], [test] or [bench]: kernel = '"+nameIt(s.kernels)+"'")
+		out = append(
+			out,
+			"if "+first(s.kernels)+" is the kernel, name it: --kernel '"+nameIt(s.kernels)+"' (--gpu-kernel on cargo's verbs), "+
+				"or in gpubuild.toml, below [prove], [test] or [bench]: kernel = '"+nameIt(s.kernels)+"'",
+		)
 	case v.Kind == NoDevice && e.Hidden != "":
 		out = append(out, "next: run it without that setting")
 	case v.Kind == NoDevice:
@@ -122,8 +134,14 @@ func remedy(e Evidence, s summary, v Verdict) string {
 
 // refusals are the answers of cuInit for which what is loaded is to blame: cuda.h, CUresult.
 var refusals = map[int]struct{ what, remedy string }{
-	34:  {"a stub of the toolkit, which is for linking only", "Take the stub's directory out of LD_LIBRARY_PATH and of the program's run path"},
-	803: {"the driver library and the kernel module are of different versions", "Start the machine again after an update of the driver; in a container, update the host's"},
+	34: {
+		"a stub of the toolkit, which is for linking only",
+		"Take the stub's directory out of LD_LIBRARY_PATH and of the program's run path",
+	},
+	803: {
+		"the driver library and the kernel module are of different versions",
+		"Start the machine again after an update of the driver; in a container, update the host's",
+	},
 	804: {"this device knows no forward compatibility", "Take the cuda-compat directory out of LD_LIBRARY_PATH, or update the driver"},
 }
 

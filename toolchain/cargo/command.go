@@ -10,13 +10,19 @@ import (
 	"gpubuild/buildenv"
 )
 
-// Private is a directory of ours in which cargo may keep what it learns while it is only being asked: one for each workspace, kept between calls.
-// Asking with RUSTC_BOOTSTRAP=1 in the user's own would write nightly cfgs into .rustc_info.json, which the next stable build believes (measured).
+// Private is a directory of ours in which cargo may keep what it learns while it is only being asked: one for each workspace, kept
+// between calls. Asking with RUSTC_BOOTSTRAP=1 in the user's own would write nightly cfgs into .rustc_info.json, which the next stable
+// build believes (measured).
 type Private struct{ Root string }
 
 // Dirs lists the directories to be made before the first call: cargo is 67 ms faster when they are there (measured).
 func (p Private) Dirs(h buildenv.Host) []string {
-	return []string{h.Join(p.Root, "graph", "target"), h.Join(p.Root, "graph", "build"), h.Join(p.Root, "tree", "target"), h.Join(p.Root, "tree", "build")}
+	return []string{
+		h.Join(p.Root, "graph", "target"),
+		h.Join(p.Root, "graph", "build"),
+		h.Join(p.Root, "tree", "target"),
+		h.Join(p.Root, "tree", "build"),
+	}
 }
 
 // Asking is how questions are put, whatever they are.
@@ -30,15 +36,17 @@ type Asking struct {
 	nightly bool // unstable settings are in force in the build itself, so they stay in force in the question
 }
 
-// graphDrops are flags that do not change what is built but would change the answer's form, write files, open a browser or hide a message.
+// graphDrops are flags that do not change what is built but would change the answer's form, write files, open a browser or hide a
+// message.
 var graphDrops = []string{
 	"--message-format", "--timings", "--verbose", "--quiet", "--unit-graph", "--build-plan", "--target-dir", "--artifact-dir", "--out-dir",
 	"--future-incompat-report", "--open", "--print", "--help", "--no-run", "--output-format",
 }
 
-// UnitGraph asks for cargo's own plan of the build. RUSTC_BOOTSTRAP=1 makes a stable cargo answer; both private directories keep the user's own as
-// they are. A `run` becomes a build, since `cargo run --unit-graph` prints the graph and then panics; it may so have roots that `run` would not
-// build: the other binaries of a package with default-run. Program words are dropped, a test's name is kept: it changes what is built.
+// UnitGraph asks for cargo's own plan of the build. RUSTC_BOOTSTRAP=1 makes a stable cargo answer; both private directories keep the
+// user's own as they are. A `run` becomes a build, since `cargo run --unit-graph` prints the graph and then panics; it may so have roots
+// that `run` would not build: the other binaries of a package with default-run. Program words are dropped, a test's name is kept: it
+// changes what is built.
 func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	verb := l.Verb
 	switch verb {
@@ -55,7 +63,9 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	case "clippy":
 		drop = append([]string{"--fix", "--explain", "--version", "--no-deps"}, drop...)
 	case "fix":
-		drop = append([]string{"--edition", "--edition-idioms", "--broken-code", "--allow-no-vcs", "--allow-dirty", "--allow-staged"}, drop...)
+		drop = append(
+			[]string{"--edition", "--edition-idioms", "--broken-code", "--allow-no-vcs", "--allow-dirty", "--allow-staged"},
+			drop...)
 	}
 	args := append(l.before(), verb, "--unit-graph", "-Zunstable-options")
 	args = append(args, l.render(drop)...)
@@ -67,7 +77,8 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	}
 	target, build := h.Join(a.Private.Root, "graph", "target"), h.Join(a.Private.Root, "graph", "build")
 	args = append(args, a.locked(l)...)
-	// The variable alone loses against a --config of the user's; the last --config wins against files, variables and earlier ones (observed 1.95).
+	// The variable alone loses against a --config of the user's; the last --config wins against files, variables and earlier ones
+	// (observed 1.95).
 	args = append(args, "--config", "build.build-dir="+buildenv.TOMLString(build))
 	if l.Verb == "test" || l.Verb == "bench" {
 		args = append(args, l.Positional...)
@@ -76,8 +87,9 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	return t.cmd(env, args), true
 }
 
-// Tree asks for the features of everything that is linked, in text: the answer where the unit graph is refused or unsafe. It has no targets: a
-// --bin selects nothing here. Only for the selected packages; dev-dependencies count where tests, benches or examples are built.
+// Tree asks for the features of everything that is linked, in text: the answer where the unit graph is refused or unsafe. It has no
+// targets: a --bin selects nothing here. Only for the selected packages; dev-dependencies count where tests, benches or examples are
+// built.
 func Tree(h buildenv.Host, t Tool, l Line, a Asking) buildenv.Cmd {
 	return treeFor(h, t, l, a, l.Target)
 }
@@ -105,8 +117,8 @@ func treeFor(h buildenv.Host, t Tool, l Line, a Asking, targets []string) builde
 	return t.cmd(a.env(t).Set("CARGO_TARGET_DIR", target).Set("CARGO_BUILD_BUILD_DIR", build), args)
 }
 
-// UnstableConfig asks whether a configuration wakes unstable features once RUSTC_BOOTSTRAP=1 is set. Status 101 with "is not set" is the good
-// answer.
+// UnstableConfig asks whether a configuration wakes unstable features once RUSTC_BOOTSTRAP=1 is set. Status 101 with "is not set" is the
+// good answer.
 func UnstableConfig(t Tool, l Line) buildenv.Cmd { return configGet(t, l, "unstable", true) }
 
 // configGet asks for one configuration value, merged from files, variables and --config.
@@ -122,8 +134,8 @@ func configGet(t Tool, l Line, key string, json bool) buildenv.Cmd {
 	return t.cmd(t.question().Set("RUSTC_BOOTSTRAP", "1"), append(args, key))
 }
 
-// MetadataNoDeps asks where the build directories are, with configuration, variables and --config applied; --target-dir is applied by way of the
-// variable that it beats, since metadata does not know the flag. Needs no lock file, no sources and no network.
+// MetadataNoDeps asks where the build directories are, with configuration, variables and --config applied; --target-dir is applied by way
+// of the variable that it beats, since metadata does not know the flag. Needs no lock file, no sources and no network.
 func MetadataNoDeps(h buildenv.Host, t Tool, l Line) buildenv.Cmd {
 	args := append(l.before(), "metadata", "--no-deps", "--format-version", "1")
 	args = append(args, l.keep("--manifest-path", "--lockfile-path", "--config", "--offline", "-Z")...)
@@ -158,9 +170,9 @@ func (l Line) cwd(h buildenv.Host, t Tool) string {
 }
 
 // Clean removes what was built of some packages, for exactly one profile and the given targets. Traps (measured):
-// one profile only, dev unless another is named · without --target only the host's tree, and a build.target of the configuration is not looked at: the
-// caller passes every platform that the unit graph shows · a version in a package's name is ignored with a warning, so names come without.
-// It waits for cargo's build lock and needs the lock file and sources, but no network when they are there.
+// one profile only, dev unless another is named · without --target only the host's tree, and a build.target of the configuration is not
+// looked at: the caller passes every platform that the unit graph shows · a version in a package's name is ignored with a warning, so
+// names come without. It waits for cargo's build lock and needs the lock file and sources, but no network when they are there.
 func Clean(t Tool, l Line, packages, targets []string) buildenv.Cmd {
 	args := append(l.before(), "clean")
 	names := make([]string, 0, len(packages))
@@ -185,7 +197,9 @@ func Clean(t Tool, l Line, packages, targets []string) buildenv.Cmd {
 	for _, tr := range targets {
 		args = append(args, "--target", tr)
 	}
-	args = append(args, l.keep("--manifest-path", "--lockfile-path", "--target-dir", "--config", "--locked", "--offline", "--frozen", "-Z", "--color")...)
+	args = append(
+		args,
+		l.keep("--manifest-path", "--lockfile-path", "--target-dir", "--config", "--locked", "--offline", "--frozen", "-Z", "--color")...)
 	return t.cmd(t.Env, args)
 }
 
@@ -198,8 +212,8 @@ func CleanPlan(t Tool, l Line, packages, targets []string) buildenv.Cmd {
 
 var cleanedLine = regexp.MustCompile(`(?m)^\s*(?:Summary|Removed) (\d+) files?(?:, ([0-9.]+)([KMGT]?)(?:i?B) total)?`)
 
-// Cleaned reads how many files and bytes a clean removed, or would remove, from what it said on stderr: "Removed 18 files, 8.4MiB total". The bytes are
-// as exact as cargo writes them. Both are 0 when it said nothing.
+// Cleaned reads how many files and bytes a clean removed, or would remove, from what it said on stderr: "Removed 18 files, 8.4MiB total".
+// The bytes are as exact as cargo writes them. Both are 0 when it said nothing.
 func Cleaned(stderr string) (files int, bytes int64) {
 	m := cleanedLine.FindStringSubmatch(stderr)
 	if m == nil {
@@ -222,11 +236,12 @@ func Cleaned(stderr string) (files int, bytes int64) {
 // Plain is cargo as the user called it. The caller sets the streams.
 func Plain(t Tool, l Line) buildenv.Cmd { return t.cmd(t.Env, l.Words()) }
 
-// Build is the user's build with cargo's JSON messages on stdout; diagnostics, colours, progress and summary stay on stderr as they were (compared
-// byte by byte under a terminal, cargo 1.95). A user's own JSON choice is left alone: the caller passes the messages on to the user's stdout.
+// Build is the user's build with cargo's JSON messages on stdout; diagnostics, colours, progress and summary stay on stderr as they were
+// (compared byte by byte under a terminal, cargo 1.95). A user's own JSON choice is left alone: the caller passes the messages on to the
+// user's stdout.
 //
-// run becomes build (bin names the default-run binary, if there is one and the user named none); test and bench become --no-run. Words for the program
-// are dropped, those for rustc and clippy are kept. Everything else stays as it was typed, in order.
+// run becomes build (bin names the default-run binary, if there is one and the user named none); test and bench become --no-run. Words
+// for the program are dropped, those for rustc and clippy are kept. Everything else stays as it was typed, in order.
 func Build(t Tool, l Line, bin string) buildenv.Cmd {
 	args := l.head()
 	verb := l.verbWord()
@@ -256,7 +271,10 @@ func Build(t Tool, l Line, bin string) buildenv.Cmd {
 	args = append(args, extra...)
 	for _, it := range l.items {
 		switch {
-		case it.positional && dropPositional, !l.WantsJSON() && it.has("--message-format"), drop != "" && it.has(drop), l.Verb == "test" && l.Doc && it.has("--no-fail-fast"):
+		case it.positional && dropPositional,
+			!l.WantsJSON() && it.has("--message-format"),
+			drop != "" && it.has(drop),
+			l.Verb == "test" && l.Doc && it.has("--no-fail-fast"):
 			continue
 		}
 		args = append(args, it.words...)
@@ -299,8 +317,8 @@ func (l Line) selectsTargets() bool {
 // head is everything before the verb as it was typed.
 func (l Line) head() []string { return append(l.prefixed(), l.Global...) }
 
-// before is what our own calls have before the verb: the toolchain and -C; other global flags follow the verb, so that ours and the user's stand
-// together (clap forgets those before the verb when the same one stands after it).
+// before is what our own calls have before the verb: the toolchain and -C; other global flags follow the verb, so that ours and the
+// user's stand together (clap forgets those before the verb when the same one stands after it).
 func (l Line) before() []string {
 	out := l.prefixed()
 	if l.Dir != "" {

@@ -15,8 +15,8 @@ import (
 // configLimit is the size up to which a configuration file is looked through; cargo is asked about a larger one.
 const configLimit = 1 << 20
 
-// ConfigFiles lists the configuration files that cargo reads for a command line, nearest first, --config files and includes left out. Cargo walks up
-// from its current directory, which it knows without links; both spellings are looked at.
+// ConfigFiles lists the configuration files that cargo reads for a command line, nearest first, --config files and includes left out.
+// Cargo walks up from its current directory, which it knows without links; both spellings are looked at.
 func ConfigFiles(h buildenv.Host, t Tool, l Line) []string {
 	var out []string
 	seen := map[string]bool{}
@@ -46,8 +46,8 @@ func ConfigFiles(h buildenv.Host, t Tool, l Line) []string {
 	return out
 }
 
-// mayHold says whether cargo's configuration can have a key, and where it could be: a file that has neither the word nor a way to hide it (include,
-// escapes) cannot. It spares most projects a question of 25 ms; cargo answers it where the word is found.
+// mayHold says whether cargo's configuration can have a key, and where it could be: a file that has neither the word nor a way to hide it
+// (include, escapes) cannot. It spares most projects a question of 25 ms; cargo answers it where the word is found.
 func mayHold(h buildenv.Host, t Tool, l Line, word, variable string) string {
 	suspicious := func(text []byte) bool {
 		for _, w := range []string{word, "include", `\u`, `\U`, `\x`} {
@@ -77,8 +77,8 @@ func mayHold(h buildenv.Host, t Tool, l Line, word, variable string) string {
 	return ""
 }
 
-// unstable says why the unit graph must not be asked for, empty when it may be, and whether unstable settings are in force anyway: on a nightly cargo
-// they belong to the build, and the question must have them too.
+// unstable says why the unit graph must not be asked for, empty when it may be, and whether unstable settings are in force anyway: on a
+// nightly cargo they belong to the build, and the question must have them too.
 func unstable(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) (reason string, nightly bool, err error) {
 	where := mayHold(h, t, l, "unstable", "")
 	if where == "" && len(t.unstableVars()) == 0 {
@@ -130,9 +130,9 @@ func configValue(ctx context.Context, run runner, c buildenv.Cmd) ([]byte, bool,
 	return nil, false, err
 }
 
-// Alias expands a user's [alias] as cargo does: `gpu = "run --features cuda"`, and one that beats the built-in b, c, d, r, t. Its answers take the place
-// of Split's, since only now is it known which words belong to a program; without an alias they are the same. The expanded line is what is
-// built; handing it to cargo does the same as the typed one. Verbs of cargo's own cannot be aliased.
+// Alias expands a user's [alias] as cargo does: `gpu = "run --features cuda"`, and one that beats the built-in b, c, d, r, t. Its answers
+// take the place of Split's, since only now is it known which words belong to a program; without an alias they are the same. The expanded
+// line is what is built; handing it to cargo does the same as the typed one. Verbs of cargo's own cannot be aliased.
 func Alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line, own OwnFlags) (Line, []Own, error) {
 	_, owns, err := Split(l.typed, own)
 	if err != nil {

@@ -16,8 +16,8 @@ type Given struct {
 	Origin      string // the file, or --config
 }
 
-// ConfigEnv lists the variables of the [env] tables that count for a command line: --config beats files, a nearer file a farther one. A file that cannot be
-// read is cargo's to report; includes are not followed.
+// ConfigEnv lists the variables of the [env] tables that count for a command line: --config beats files, a nearer file a farther one. A
+// file that cannot be read is cargo's to report; includes are not followed.
 func ConfigEnv(h buildenv.Host, t Tool, l Line) []Given {
 	type entry struct {
 		value    string
@@ -88,5 +88,6 @@ func ConfigEnv(h buildenv.Host, t Tool, l Line) []Given {
 
 // WithEnv adds the --config that gives build scripts another value than an [env] table does.
 func (l Line) WithEnv(name, value string) Line {
-	return l.WithConfig("env." + buildenv.TOMLString(name) + ".value=" + buildenv.TOMLString(value)).WithConfig("env." + buildenv.TOMLString(name) + ".relative=false")
+	return l.WithConfig("env." + buildenv.TOMLString(name) + ".value=" + buildenv.TOMLString(value)).
+		WithConfig("env." + buildenv.TOMLString(name) + ".relative=false")
 }

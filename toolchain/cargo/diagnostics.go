@@ -17,8 +17,9 @@ type Diagnostic struct {
 // maxDiagnostics bounds what is kept: after the first errors the rest mostly follows from them.
 const maxDiagnostics = 10
 
-// Diagnostics reads errors off cargo's human-readable stderr as it passes. Only an error with a place counts: "could not compile" and the like have none.
-// Source: rustc's default output, `error[E0308]: mismatched types` and on the next line ` --> src/main.rs:3:5` (The rustc book, JSON output, "rendered").
+// Diagnostics reads errors off cargo's human-readable stderr as it passes. Only an error with a place counts: "could not compile" and the
+// like have none. Source: rustc's default output, `error[E0308]: mismatched types` and on the next line ` --> src/main.rs:3:5` (The rustc
+// book, JSON output, "rendered").
 type Diagnostics struct {
 	Found []Diagnostic
 

@@ -26,8 +26,8 @@ func (e *MissingError) Hint() string { return e.Fix }
 
 func (e *MissingError) Unwrap() error { return e.Err }
 
-// RefusedError says that cargo itself will not do what it was asked: an unknown feature, a broken manifest. Its words are the user's answer and are
-// to be printed once, as they are, with cargo's own exit code.
+// RefusedError says that cargo itself will not do what it was asked: an unknown feature, a broken manifest. Its words are the user's
+// answer and are to be printed once, as they are, with cargo's own exit code.
 type RefusedError struct {
 	Code   int
 	Stderr []byte // cargo's own words, colours included

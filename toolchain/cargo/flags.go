@@ -37,8 +37,8 @@ var topFlags = []flagSpec{
 	{"", 'C', one}, {"version", 'V', none}, {"list", 0, none}, {"explain", 0, one},
 }
 
-// buildFlags are those of build, check, run, test, bench, rustc, rustdoc, doc, fix and (through check) clippy. One verb does not know all of them;
-// cargo says so itself. None of them means two things on two of these verbs.
+// buildFlags are those of build, check, run, test, bench, rustc, rustdoc, doc, fix and (through check) clippy. One verb does not know all
+// of them; cargo says so itself. None of them means two things on two of these verbs.
 var buildFlags = []flagSpec{
 	{"package", 'p', maybe}, {"workspace", 0, none}, {"all", 0, none}, {"exclude", 0, one},
 	{"lib", 0, none}, {"bins", 0, none}, {"bin", 0, maybe}, {"examples", 0, none}, {"example", 0, maybe},
@@ -61,7 +61,11 @@ var cleanFlags = []flagSpec{{"dry-run", 'n', none}}
 
 var treeFlags = []flagSpec{
 	{"edges", 'e', one}, {"invert", 'i', maybe}, {"prune", 0, one}, {"depth", 0, one}, {"prefix", 0, one}, {"no-dedupe", 0, none},
-	{"duplicates", 'd', none}, {"charset", 0, one}, {"format", 'f', one}, {"no-indent", 0, none}, {"prefix-depth", 0, none}, {"", 'a', none},
+	{
+		"duplicates",
+		'd',
+		none,
+	}, {"charset", 0, one}, {"format", 'f', one}, {"no-indent", 0, none}, {"prefix-depth", 0, none}, {"", 'a', none},
 }
 
 var metadataFlags = []flagSpec{{"filter-platform", 0, one}, {"format-version", 0, one}}

@@ -37,13 +37,16 @@ type Request struct {
 	Mkdir  func(string) error // makes a directory and its parents, for us alone; nil: the real one
 }
 
-// Graph asks cargo what a command line builds. The unit graph is asked for unless a configuration has [unstable] settings, which the question would
-// wake; then, and when this cargo knows no unit graph, `cargo tree` answers and Reason says why. When cargo itself refuses the command line the error is
-// a *RefusedError with cargo's words. Nothing is written outside the private directory, but for Cargo.lock where it is missing or outdated and
-// Asking.NoLockWrite is not set, as the build itself would write it.
+// Graph asks cargo what a command line builds. The unit graph is asked for unless a configuration has [unstable] settings, which the
+// question would wake; then, and when this cargo knows no unit graph, `cargo tree` answers and Reason says why. When cargo itself refuses
+// the command line the error is a *RefusedError with cargo's words. Nothing is written outside the private directory, but for Cargo.lock
+// where it is missing or outdated and Asking.NoLockWrite is not set, as the build itself would write it.
 func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) (GraphAnswer, error) {
 	if _, ok := UnitGraph(h, t, q.Line, q.Asking); !ok {
-		return GraphAnswer{}, &exit.UsageError{What: fmt.Sprintf("`%s` builds nothing that cargo could be asked about", q.Line.verbWord()), Fix: "ask about build, check, run, test, bench, clippy, rustc or doc"}
+		return GraphAnswer{}, &exit.UsageError{
+			What: fmt.Sprintf("`%s` builds nothing that cargo could be asked about", q.Line.verbWord()),
+			Fix:  "ask about build, check, run, test, bench, clippy, rustc or doc",
+		}
 	}
 	mkdir := q.Mkdir
 	if mkdir == nil {
@@ -120,7 +123,8 @@ func tree(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request, r
 func askTree(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request, targets []string) (buildenv.Result, error) {
 	res, err := ask(ctx, run, treeFor(h, t, q.Line, q.Asking, targets), q)
 	var refused *RefusedError
-	if errors.As(err, &refused) && len(q.Line.Config) == 0 && strings.Contains(stripANSI(string(refused.Stderr)), "the `--config` flag is unstable") {
+	if errors.As(err, &refused) && len(q.Line.Config) == 0 &&
+		strings.Contains(stripANSI(string(refused.Stderr)), "the `--config` flag is unstable") {
 		q.Asking.noConfig = true
 		return ask(ctx, run, treeFor(h, t, q.Line, q.Asking, targets), q)
 	}
@@ -152,8 +156,8 @@ var unusedKey = regexp.MustCompile("(?m)^.*warning.*: unused config key `build\\
 
 var usageLine = regexp.MustCompile(`(?m)^(.*Usage:.*?cargo \S+).*unit-graph.*$`)
 
-// refusal adds a fix where cargo's own words lack one, and takes out of them what only our question brought in: --locked, which the user did not write, and
-// the flags of the question.
+// refusal adds a fix where cargo's own words lack one, and takes out of them what only our question brought in: --locked, which the user
+// did not write, and the flags of the question.
 func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 	r := &RefusedError{Code: code, Stderr: stderr, Err: err}
 	text := stripANSI(string(stderr))
@@ -170,7 +174,8 @@ func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 			r.Stderr = []byte("error: Cargo.lock does not hold what the manifests ask for\n")
 		}
 	case strings.Contains(text, "dependency kinds cannot be mixed"): // seen of 1.45 and 1.48; 1.60 takes it
-		r.Fix = "this cargo's `tree` cannot leave procedural macros out, and its unit graph was not to be had: take a newer cargo, or remove the [unstable] settings of its configuration"
+		r.Fix = "this cargo's `tree` cannot leave procedural macros out, and its unit graph was not to be had: take a newer " +
+			"cargo, or remove the [unstable] settings of its configuration"
 	case strings.Contains(text, "no such command: `+"):
 		r.Fix = "+toolchain is rustup's: the cargo on PATH is not rustup's proxy"
 	case usageLine.Match(stderr):
@@ -240,7 +245,8 @@ func graphRefused(stderr []byte) string {
 			return "this cargo refuses --unit-graph"
 		}
 	}
-	if strings.Contains(text, "the option `Z` is only accepted on the nightly compiler") || strings.Contains(text, "-Z` flag is only accepted on the nightly") {
+	if strings.Contains(text, "the option `Z` is only accepted on the nightly compiler") ||
+		strings.Contains(text, "-Z` flag is only accepted on the nightly") {
 		return "this cargo refuses -Z in spite of RUSTC_BOOTSTRAP"
 	}
 	return ""

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// installFlags are those of `cargo install` (1.95) as far as they decide what is built; installOwn those that only say where it comes from and goes to.
+// installFlags are those of `cargo install` (1.95) as far as they decide what is built; installOwn those that only say where it comes
+// from and goes to.
 var (
 	installFlags = []flagSpec{
 		{"bin", 0, maybe}, {"bins", 0, none}, {"example", 0, maybe}, {"examples", 0, none},
@@ -13,8 +14,16 @@ var (
 		{"profile", 0, one}, {"target", 0, maybe}, {"ignore-rust-version", 0, none},
 	}
 	installOwn = []flagSpec{
-		{"version", 0, one}, {"index", 0, one}, {"registry", 0, one}, {"git", 0, one}, {"branch", 0, one}, {"tag", 0, one}, {"rev", 0, one}, {"path", 0, one},
-		{"root", 0, one}, {"force", 'f', none}, {"dry-run", 'n', none}, {"no-track", 0, none}, {"list", 0, none}, {"debug", 0, none}, {"message-format", 0, one},
+		{
+			"version",
+			0,
+			one,
+		}, {"index", 0, one}, {"registry", 0, one}, {"git", 0, one}, {"branch", 0, one}, {"tag", 0, one}, {"rev", 0, one}, {"path", 0, one},
+		{
+			"root",
+			0,
+			one,
+		}, {"force", 'f', none}, {"dry-run", 'n', none}, {"no-track", 0, none}, {"list", 0, none}, {"debug", 0, none}, {"message-format", 0, one},
 		{"jobs", 'j', hyphen}, {"keep-going", 0, none}, {"target-dir", 0, one}, {"timings", 0, attached},
 	}
 )
@@ -28,8 +37,8 @@ type Install struct {
 	Unlocked Line     // … where there is no Cargo.lock: --locked then only makes cargo install warn
 }
 
-// Install reads the words of `cargo install`; false for any other verb. It builds with the release profile unless told otherwise, and looks for the
-// package in --path only, not upwards.
+// Install reads the words of `cargo install`; false for any other verb. It builds with the release profile unless told otherwise, and
+// looks for the package in --path only, not upwards.
 func (l Line) Install() (Install, bool) {
 	if l.Verb != "install" || l.Help {
 		return Install{}, false

@@ -12,8 +12,8 @@ type Flag struct {
 	HasValue bool
 }
 
-// item is one or two words of the command line and what they mean. A cluster such as -vrFcuda is one item with three flags; a word that is
-// not understood is an item with none.
+// item is one or two words of the command line and what they mean. A cluster such as -vrFcuda is one item with three flags; a word that
+// is not understood is an item with none.
 type item struct {
 	words      []string
 	flags      []Flag
@@ -22,9 +22,10 @@ type item struct {
 
 // Line is a cargo command line, taken apart. Its words are kept as they were typed and in order.
 type Line struct {
-	Toolchain   string   // "nightly" of +nightly
-	Global      []string // words between the toolchain and the verb
-	Verb        string   // canonical: "build" for b and for none at all; a plugin's or alias' own name; empty for `cargo --list` and its like
+	Toolchain string   // "nightly" of +nightly
+	Global    []string // words between the toolchain and the verb
+	// canonical: "build" for b and for none at all; a plugin's or alias' own name; empty for `cargo --list` and its like
+	Verb        string
 	VerbWord    string   // as typed; empty when there was none
 	Args        []string // words after the verb and before --
 	Trailing    []string // words after --
@@ -228,7 +229,10 @@ func (l Line) Links() bool {
 			kinds, ok = rustc[i+1], true
 		}
 		if ok {
-			return slices.ContainsFunc(strings.Split(kinds, ","), func(k string) bool { return k == "link" || strings.HasPrefix(k, "link=") })
+			return slices.ContainsFunc(
+				strings.Split(kinds, ","),
+				func(k string) bool { return k == "link" || strings.HasPrefix(k, "link=") },
+			)
 		}
 	}
 	return true

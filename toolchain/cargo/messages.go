@@ -8,7 +8,8 @@ import (
 	"io"
 )
 
-// Reasons of the messages that are understood (cargo's external-tools reference). Others, compiler diagnostics among them, go to the caller raw.
+// Reasons of the messages that are understood (cargo's external-tools reference). Others, compiler diagnostics among them, go to the
+// caller raw.
 const (
 	Artifact       = "compiler-artifact"
 	ScriptExecuted = "build-script-executed"
@@ -29,8 +30,8 @@ type Message struct {
 	Executable   string   `json:"executable"` // empty unless it is one
 	Fresh        bool     `json:"fresh"`
 
-	// build-script-executed: sent for fresh scripts too, not for one that failed. One package sends several when its script ran for several targets or
-	// feature sets; out_dir tells them apart.
+	// build-script-executed: sent for fresh scripts too, not for one that failed. One package sends several when its script ran for
+	// several targets or feature sets; out_dir tells them apart.
 	LinkedLibs  []string    `json:"linked_libs"`
 	LinkedPaths []string    `json:"linked_paths"`
 	Cfgs        []string    `json:"cfgs"`
@@ -59,8 +60,8 @@ type Profile struct {
 	Test            bool   `json:"test"`
 }
 
-// maxLine is the longest line that is taken for a message; a diagnostic with a macro's expansion can have megabytes. A longer one is passed on as other
-// output, in pieces.
+// maxLine is the longest line that is taken for a message; a diagnostic with a macro's expansion can have megabytes. A longer one is
+// passed on as other output, in pieces.
 const maxLine = 16 << 20
 
 // Known says that cargo may send a message of this reason; a program that prints JSON of its own to the same stream is so told apart.
@@ -75,8 +76,8 @@ func knownReason(r string) bool {
 // understood says which of them are decoded into a Message.
 func understood(r string) bool { return r == Artifact || r == ScriptExecuted || r == Finished }
 
-// ParseMessage reads one line. It is a message only if it begins with { and has a known reason (external-tools.md: programs share the stream). A message
-// that is cargo's but not understood has only Reason and Raw.
+// ParseMessage reads one line. It is a message only if it begins with { and has a known reason (external-tools.md: programs share the
+// stream). A message that is cargo's but not understood has only Reason and Raw.
 func ParseMessage(line []byte) (Message, bool) {
 	text := bytes.TrimRight(line, "\r\n")
 	if len(text) == 0 || text[0] != '{' {
@@ -99,7 +100,8 @@ func ParseMessage(line []byte) (Message, bool) {
 	return m, true
 }
 
-// ReadMessages reads cargo's stdout to its end: each gets the messages of cargo, other every other line with its end as it came. other may be nil.
+// ReadMessages reads cargo's stdout to its end: each gets the messages of cargo, other every other line with its end as it came. other
+// may be nil.
 func ReadMessages(r io.Reader, each func(Message), other func(line []byte)) error {
 	w := &LineWriter{Each: each, Other: other}
 	if _, err := io.Copy(w, r); err != nil {
@@ -109,8 +111,8 @@ func ReadMessages(r io.Reader, each func(Message), other func(line []byte)) erro
 	return w.Close()
 }
 
-// LineWriter is ReadMessages as a writer, to be given as a command's Stdout. Close passes on a last line without an end. Not for use by several
-// goroutines at once.
+// LineWriter is ReadMessages as a writer, to be given as a command's Stdout. Close passes on a last line without an end. Not for use by
+// several goroutines at once.
 type LineWriter struct {
 	Each  func(Message)
 	Other func(line []byte)

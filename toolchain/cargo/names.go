@@ -16,20 +16,38 @@ var narrow = map[string][]string{
 	"doc": {"test", "clean"}, "no-run": {"test", "bench"}, "no-fail-fast": {"test", "bench"},
 	"print": {"rustc"}, "crate-type": {"rustc"}, "output-format": {"rustdoc"},
 	"open": {"doc", "rustdoc"}, "no-deps": {"doc", "metadata"}, "document-private-items": {"doc"},
-	"edition": {"fix"}, "edition-idioms": {"fix"}, "broken-code": {"fix"}, "allow-no-vcs": {"fix"}, "allow-dirty": {"fix"}, "allow-staged": {"fix"},
-	"all": {}, "out-dir": {}, "artifact-dir": {}, "unit-graph": {}, "build-plan": {}, "compile-time-deps": {}, "lockfile-path": {}, "no-indent": {}, "prefix-depth": {}, // deprecated, or of nightly cargo only
+	"edition": {
+		"fix",
+	}, "edition-idioms": {"fix"}, "broken-code": {"fix"}, "allow-no-vcs": {"fix"}, "allow-dirty": {"fix"}, "allow-staged": {"fix"},
+	// deprecated, or of nightly cargo only
+	"all": {}, "out-dir": {}, "artifact-dir": {}, "unit-graph": {}, "build-plan": {}, "compile-time-deps": {}, "lockfile-path": {}, "no-indent": {}, "prefix-depth": {},
 	"keep-going": {"build", "check", "run", "doc", "fix", "rustc", "rustdoc", "clippy"},
 }
 
 // lacking names flags of buildFlags that a verb does not know although it builds.
 var lacking = map[string][]string{
-	"run": {"workspace", "exclude", "lib", "bins", "examples", "tests", "test", "benches", "bench", "all-targets", "future-incompat-report"},
+	"run": {
+		"workspace",
+		"exclude",
+		"lib",
+		"bins",
+		"examples",
+		"tests",
+		"test",
+		"benches",
+		"bench",
+		"all-targets",
+		"future-incompat-report",
+	},
 	"doc": {"tests", "test", "benches", "bench", "all-targets", "future-incompat-report"}, "rustc": {"workspace", "exclude"},
-	"bench": {"release", "future-incompat-report"}, "rustdoc": {"workspace", "exclude", "future-incompat-report"}, "fix": {"future-incompat-report"}, "clippy": {},
+	"bench": {
+		"release",
+		"future-incompat-report",
+	}, "rustdoc": {"workspace", "exclude", "future-incompat-report"}, "fix": {"future-incompat-report"}, "clippy": {},
 }
 
-// Names lists the flags that a verb of cargo knows, for completion and the manual: those of the splitter's own table. Verbs that the splitter
-// passes on unread have the global ones only.
+// Names lists the flags that a verb of cargo knows, for completion and the manual: those of the splitter's own table. Verbs that the
+// splitter passes on unread have the global ones only.
 func Names(verb string) []Name {
 	if long, ok := builtinAliases[verb]; ok {
 		verb = long
@@ -86,7 +104,23 @@ func holds(list []string, s string) bool {
 
 // VerbNames lists cargo's verbs that are worth completing, its aliases left out.
 func VerbNames() []string {
-	out := []string{"add", "fetch", "fmt", "info", "init", "install", "new", "package", "publish", "remove", "report", "search", "uninstall", "update", "vendor"}
+	out := []string{
+		"add",
+		"fetch",
+		"fmt",
+		"info",
+		"init",
+		"install",
+		"new",
+		"package",
+		"publish",
+		"remove",
+		"report",
+		"search",
+		"uninstall",
+		"update",
+		"vendor",
+	}
 	for v := range verbs {
 		out = append(out, v)
 	}

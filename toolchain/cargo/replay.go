@@ -10,15 +10,17 @@ import (
 	"gpubuild/buildenv"
 )
 
-// ReplayMark is the line by which a runner tells a Replay, on cargo's stderr, that its program begins: whatever follows may be the program's.
+// ReplayMark is the line by which a runner tells a Replay, on cargo's stderr, that its program begins: whatever follows may be the
+// program's.
 const ReplayMark = "\x00gpubuild: the program begins\n"
 
 // maxReplay bounds what is held back; more than that is passed on.
 const maxReplay = 16 << 20
 
-// Replay stands behind the stderr of a cargo that has nothing left to build. Such a cargo says again what the build before it said: the warnings of
-// every fresh unit, and Finished (measured, cargo 1.95). That is held back until Finished or the mark, and then dropped; where cargo builds after all,
-// or fails before, all of it passes; that it waits for another cargo is said at once, and what follows may still be said again. From there on lines pass, with our runner taken out of cargo's `Running`, and from the mark on every byte.
+// Replay stands behind the stderr of a cargo that has nothing left to build. Such a cargo says again what the build before it said: the
+// warnings of every fresh unit, and Finished (measured, cargo 1.95). That is held back until Finished or the mark, and then dropped;
+// where cargo builds after all, or fails before, all of it passes; that it waits for another cargo is said at once, and what follows may
+// still be said again. From there on lines pass, with our runner taken out of cargo's `Running`, and from the mark on every byte.
 type Replay struct {
 	To     io.Writer
 	Runner []string // our own words in front of the user's runner and the program
@@ -34,7 +36,9 @@ type Replay struct {
 
 var (
 	replayFinished = regexp.MustCompile(`^ *Finished `)
-	replayBuilds   = regexp.MustCompile(`^ *(Compiling|Checking|Dirty|Documenting|Updating|Downloading|Downloaded|Locking|Adding) |^error`)
+	replayBuilds   = regexp.MustCompile(
+		`^ *(Compiling|Checking|Dirty|Documenting|Updating|Downloading|Downloaded|Locking|Adding) |^error`,
+	)
 	replayBlocking = regexp.MustCompile(`^ *Blocking `)
 	replayRunning  = regexp.MustCompile("^( *Running `)(.*)(`\r?\n)$")
 	// What cargo writes bare of a command's words; others it quotes (cargo-util, ProcessBuilder's Display: shell-escape).
@@ -104,7 +108,8 @@ func (r *Replay) line(line []byte) error {
 	return nil
 }
 
-// running takes our runner out of cargo's line, so that it names what a user would have started. A coloured line has its colours before the command.
+// running takes our runner out of cargo's line, so that it names what a user would have started. A coloured line has its colours before
+// the command.
 func (r *Replay) running(line []byte) []byte {
 	var words []string
 	for _, w := range r.Runner {
@@ -135,8 +140,8 @@ func (r *Replay) release() error {
 	return r.write(b)
 }
 
-// Close ends a stream. What is still held has met neither Finished nor a mark, so that nobody knows it for a replay: under -q doc tests write so, into the
-// same pipe. It passes.
+// Close ends a stream. What is still held has met neither Finished nor a mark, so that nobody knows it for a replay: under -q doc tests
+// write so, into the same pipe. It passes.
 func (r *Replay) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

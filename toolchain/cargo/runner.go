@@ -19,8 +19,8 @@ func RunnerVar(triple string) string {
 	return "CARGO_TARGET_" + strings.ToUpper(strings.ReplaceAll(triple, "-", "_")) + "_RUNNER"
 }
 
-// Triple is the name by which configuration knows a --target: a specification file counts by its name without .json, "host-tuple" and nothing are
-// the host.
+// Triple is the name by which configuration knows a --target: a specification file counts by its name without .json, "host-tuple" and
+// nothing are the host.
 func Triple(target, host string) string {
 	if target == "" || target == "host-tuple" {
 		return host
@@ -49,7 +49,11 @@ func rustc(h buildenv.Host, t Tool, l Line, args ...string) (buildenv.Cmd, error
 	h.Env = t.Env
 	p, err := h.LookPath("rustc")
 	if err != nil {
-		return buildenv.Cmd{}, &MissingError{Why: "rustc is in no directory of PATH", Fix: "install Rust (https://rustup.rs) or add rustc's directory to PATH", Err: err}
+		return buildenv.Cmd{}, &MissingError{
+			Why: "rustc is in no directory of PATH",
+			Fix: "install Rust (https://rustup.rs) or add rustc's directory to PATH",
+			Err: err,
+		}
 	}
 	return buildenv.Cmd{Path: p, Args: l.prefixed(args...), Dir: t.Dir, Env: t.Env.Entries()}, nil
 }
@@ -64,8 +68,9 @@ type Runner struct {
 	textBeside string // a configuration that holds a string for this target even if something else beats it: a list cannot be added to it
 }
 
-// UserRunner says which runner cargo would use for a target: --config, then the variable, then files; a target's own table before a cfg(…)
-// one. Cargo is asked (config get, unstable, so under RUSTC_BOOTSTRAP=1; it writes nothing) only if a configuration speaks of a runner at all.
+// UserRunner says which runner cargo would use for a target: --config, then the variable, then files; a target's own table before a
+// cfg(…) one. Cargo is asked (config get, unstable, so under RUSTC_BOOTSTRAP=1; it writes nothing) only if a configuration speaks of a
+// runner at all.
 func UserRunner(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line, triple string) (Runner, error) {
 	name := RunnerVar(triple)
 	var fromEnv Runner
@@ -93,7 +98,8 @@ func UserRunner(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line
 		own.textBeside, fromEnv.textBeside = own.Origin, own.Origin
 	}
 	for _, c := range l.Config {
-		own.cli = own.cli || own.Origin == "--config" || !strings.Contains(c, "=") && h.SamePath(l.absolute(h, t, c), l.absolute(h, t, own.Origin))
+		own.cli = own.cli || own.Origin == "--config" ||
+			!strings.Contains(c, "=") && h.SamePath(l.absolute(h, t, c), l.absolute(h, t, own.Origin))
 	}
 	switch {
 	case has && own.cli:
@@ -107,7 +113,15 @@ func UserRunner(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line
 }
 
 // cfgRunner finds the runner among cfg(…) tables.
-func cfgRunner(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line, triple string, tables map[string]Runner) (Runner, error) {
+func cfgRunner(
+	ctx context.Context,
+	h buildenv.Host,
+	run runner,
+	t Tool,
+	l Line,
+	triple string,
+	tables map[string]Runner,
+) (Runner, error) {
 	var keys []string
 	for k := range tables {
 		if strings.HasPrefix(k, "cfg(") {
@@ -225,9 +239,9 @@ func parseRunners(out []byte) (map[string]Runner, error) {
 	return found, nil
 }
 
-// WithRunner puts our runner in front: words are ours and then the user's own. The variable does where it can; a word with white space needs a list,
-// which only --config can hold, and one that the user set by --config can only be beaten by a later one. Cargo does not merge a list with a string,
-// so that a string in a file together with white space in our words is an *exit.UsageError.
+// WithRunner puts our runner in front: words are ours and then the user's own. The variable does where it can; a word with white space
+// needs a list, which only --config can hold, and one that the user set by --config can only be beaten by a later one. Cargo does not
+// merge a list with a string, so that a string in a file together with white space in our words is an *exit.UsageError.
 func WithRunner(t Tool, l Line, triple string, words []string, user Runner) (Tool, Line, error) {
 	spaced := slices.ContainsFunc(words, func(w string) bool { return w == "" || strings.ContainsAny(w, " \t\r\n\v\f") })
 	if !spaced && !user.cli {
@@ -253,7 +267,8 @@ func WithRunner(t Tool, l Line, triple string, words []string, user Runner) (Too
 	return t, l.WithConfig("target." + buildenv.TOMLString(triple) + ".runner=" + value), nil
 }
 
-// WithConfig adds a --config that beats all others of the line. Cargo forgets those before the verb when one stands after it, so they come along.
+// WithConfig adds a --config that beats all others of the line. Cargo forgets those before the verb when one stands after it, so they
+// come along.
 func (l Line) WithConfig(setting string) Line {
 	at := 0
 	for i, it := range l.items {

@@ -20,8 +20,8 @@ const (
 	Optional
 )
 
-// OwnFlags are the flags that are ours and not cargo's, by their whole name ("--gpu-arch"). Names beginning with --gpu- that are not in it are
-// a usage error rather than passed on.
+// OwnFlags are the flags that are ours and not cargo's, by their whole name ("--gpu-arch"). Names beginning with --gpu- that are not in
+// it are a usage error rather than passed on.
 type OwnFlags map[string]Kind
 
 // ownPrefix is what all of our flags on cargo's verbs begin with.
@@ -34,10 +34,11 @@ type Own struct {
 	HasValue bool
 }
 
-// Split takes a command line apart: our own flags out of it, the rest as cargo will understand it. args do not hold the program's own name. Faults
-// that cargo reports better (unknown flags, missing values of its own) are left to cargo; an error is an *exit.UsageError.
+// Split takes a command line apart: our own flags out of it, the rest as cargo will understand it. args do not hold the program's own
+// name. Faults that cargo reports better (unknown flags, missing values of its own) are left to cargo; an error is an *exit.UsageError.
 //
-// Our flags are found anywhere before -- and, with run and rustc, before the first positional word: from there on the words belong to the program.
+// Our flags are found anywhere before -- and, with run and rustc, before the first positional word: from there on the words belong to the
+// program.
 func Split(args []string, own OwnFlags) (Line, []Own, error) {
 	s := splitter{args: args, total: len(args), own: own}
 	if strings.HasPrefix(s.peek(), "+") && len(s.peek()) > 1 {
@@ -62,7 +63,11 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 		if word := l.Positional[0]; isVerb(word) {
 			return Line{}, nil, &exit.UsageError{
 				What: fmt.Sprintf("`%s` stands after flags and is no argument of `build`", word),
-				Fix:  fmt.Sprintf("put the verb first: gpubuild %s %s", word, strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " ")),
+				Fix: fmt.Sprintf(
+					"put the verb first: gpubuild %s %s",
+					word,
+					strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " "),
+				),
 			}
 		}
 	}
@@ -136,7 +141,10 @@ func (s *splitter) head() error {
 				return nil // cargo's own affair: no verb is implied
 			case "-C", "-Z", "--config", "--color":
 				if !f.HasValue { // it would take the verb that we put in
-					return &exit.UsageError{What: fmt.Sprintf("`%s` needs a value", f.Name), Fix: "write it after " + f.Name + " or leave the flag out"}
+					return &exit.UsageError{
+						What: fmt.Sprintf("`%s` needs a value", f.Name),
+						Fix:  "write it after " + f.Name + " or leave the flag out",
+					}
 				}
 			}
 		}
@@ -202,7 +210,10 @@ func (s *splitter) takeOwn() (bool, error) {
 	o := Own{Name: name, Value: value, HasValue: has}
 	switch {
 	case kind == Switch && has:
-		return false, &exit.UsageError{What: fmt.Sprintf("`%s` takes no value, but `%s` was given", name, value), Fix: "write " + name + " alone"}
+		return false, &exit.UsageError{
+			What: fmt.Sprintf("`%s` takes no value, but `%s` was given", name, value),
+			Fix:  "write " + name + " alone",
+		}
 	case kind == Value && !has:
 		if len(s.args) < 2 || s.args[1] == "--" || len(s.args[1]) > 1 && s.args[1][0] == '-' {
 			return false, &exit.UsageError{What: fmt.Sprintf("`%s` needs a value", name), Fix: "write " + name + "=VALUE"}
@@ -294,8 +305,8 @@ func (g grammar) cluster(args []string) (item, bool) {
 	return it, true
 }
 
-// takesNext says whether a flag without an attached value takes the word after it. clap never takes one that looks like a flag, "-" alone excepted,
-// unless the flag allows it; a missing value is then cargo's error to report.
+// takesNext says whether a flag without an attached value takes the word after it. clap never takes one that looks like a flag, "-" alone
+// excepted, unless the flag allows it; a missing value is then cargo's error to report.
 func takesNext(a arity, after []string) bool {
 	if len(after) == 0 || a == none || a == attached || after[0] == "--" {
 		return false

@@ -15,8 +15,8 @@ type Tool struct {
 	Dir    string       // the directory of every call: cargo's configuration follows it
 }
 
-// Find says which cargo a command line means: $CARGO, which cargo sets for its subcommands, else the one on PATH. With +toolchain it is always
-// the one on PATH, since $CARGO names a toolchain's own cargo and only rustup's proxy understands the word.
+// Find says which cargo a command line means: $CARGO, which cargo sets for its subcommands, else the one on PATH. With +toolchain it is
+// always the one on PATH, since $CARGO names a toolchain's own cargo and only rustup's proxy understands the word.
 func Find(h buildenv.Host, l Line) (Tool, error) {
 	t := Tool{Env: h.Env, Dir: h.Cwd}
 	if v := h.Env.Get("CARGO"); v != "" && l.Toolchain == "" {
@@ -24,14 +24,21 @@ func Find(h buildenv.Host, l Line) (Tool, error) {
 			v = h.Abs(v)
 		}
 		if !h.IsFile(v) {
-			return Tool{}, &MissingError{Why: "CARGO names " + v + ", which is no file", Fix: "unset CARGO, or set it to a cargo that is there"}
+			return Tool{}, &MissingError{
+				Why: "CARGO names " + v + ", which is no file",
+				Fix: "unset CARGO, or set it to a cargo that is there",
+			}
 		}
 		t.Path, t.Origin = v, "CARGO"
 		return t, nil
 	}
 	p, err := h.LookPath("cargo")
 	if err != nil {
-		missing := &MissingError{Why: "it is in no directory of PATH", Fix: "install Rust (https://rustup.rs) or add cargo's directory to PATH", Err: err}
+		missing := &MissingError{
+			Why: "it is in no directory of PATH",
+			Fix: "install Rust (https://rustup.rs) or add cargo's directory to PATH",
+			Err: err,
+		}
 		home := h.Env.Get("CARGO_HOME")
 		if home == "" && h.Home != "" {
 			home = h.Join(h.Home, ".cargo")

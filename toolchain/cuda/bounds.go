@@ -28,8 +28,8 @@ type Bounds struct {
 	File     string `json:"file,omitempty"` // the header
 }
 
-// Fits says whether a compiler of a kind (gcc, clang, msvc) and major version (for msvc: _MSC_VER) is taken, and if not, what is: "gcc up to 16
-// only", with the header's own line.
+// Fits says whether a compiler of a kind (gcc, clang, msvc) and major version (for msvc: _MSC_VER) is taken, and if not, what is: "gcc up
+// to 16 only", with the header's own line.
 func (b Bounds) Fits(kind string, major int) (bool, string) {
 	lo, hi, q, name := b.GCCMin, b.GCCMax, b.GCC, "gcc"
 	switch kind {
@@ -76,11 +76,13 @@ var (
 	mscRule   = regexp.MustCompile(`\b_MSC_VER\s*(>=|>|<=|<)\s*(\d{1,6})`)
 	noCheck   = regexp.MustCompile(`^#\s*define\s+__NV_NO_HOST_COMPILER_CHECK\b\s*(\S*)`)
 	directive = regexp.MustCompile(`^#\s*([a-z]+)\s*(.*)$`)
-	otherOne  = regexp.MustCompile(`(^|[^!\s])\s*\bdefined\s*\(?\s*(__HORIZON__|__GRCO_CLANG_COMPILER__|__ICC|__ibmxl_vrm__|__PGIC__|__APPLE__|__powerpc__|__INTEL_CLANG_COMPILER)\b`)
+	otherOne  = regexp.MustCompile(
+		`(^|[^!\s])\s*\bdefined\s*\(?\s*(__HORIZON__|__GRCO_CLANG_COMPILER__|__ICC|__ibmxl_vrm__|__PGIC__|__APPLE__|__powerpc__|__INTEL_CLANG_COMPILER)\b`,
+	)
 )
 
-// ParseHostConfig reads the limits out of a crt/host_config.h. A limit counts only if its block holds an #error: people edit this header, and
-// a condition that stops nothing is none. Blocks for other compilers (Grace and HOS clang, xlC) have other numbers and are left out.
+// ParseHostConfig reads the limits out of a crt/host_config.h. A limit counts only if its block holds an #error: people edit this header,
+// and a condition that stops nothing is none. Blocks for other compilers (Grace and HOS clang, xlC) have other numbers and are left out.
 // A limit written as the #else of its opposite is not understood.
 func ParseHostConfig(data []byte) Bounds {
 	var b Bounds
@@ -111,7 +113,14 @@ func ParseHostConfig(data []byte) Bounds {
 			open = append(open, frame{cond: cond, text: line[:min(len(line), longest)], line: n + 1, off: off}.below(open))
 		case "elif", "else":
 			if top := len(open) - 1; top >= 0 {
-				open[top] = frame{cond: rest, text: line[:min(len(line), longest)], line: n + 1, off: word == "elif" && rest == "0"}.below(open[:top])
+				open[top] = frame{
+					cond: rest,
+					text: line[:min(len(line), longest)],
+					line: n + 1,
+					off:  word == "elif" && rest == "0",
+				}.below(
+					open[:top],
+				)
 			}
 		case "endif":
 			open = open[:max(0, len(open)-1)]

@@ -99,7 +99,10 @@ func (l looker) debian() Toolkit {
 	if h.IsFile("/usr/include/cuda.h") {
 		t.Include = "/usr/include"
 	}
-	t.Lib = first([]string{"/usr/lib/" + l.multiarch(), "/usr/lib64", "/usr/lib"}, func(d string) bool { return holds(h, d, "libcudart.so") })
+	t.Lib = first(
+		[]string{"/usr/lib/" + l.multiarch(), "/usr/lib64", "/usr/lib"},
+		func(d string) bool { return holds(h, d, "libcudart.so") },
+	)
 	l.version(&t)
 	l.parts(&t)
 	return t
@@ -181,8 +184,8 @@ func (l looker) places(extra []Candidate) []place {
 	return append(out, l.usual()...)
 }
 
-// registered takes what NVIDIA's Windows installers write down: it holds where CUDA_PATH is not set yet, as in a shell that was opened before the
-// install, and where a user chose another directory.
+// registered takes what NVIDIA's Windows installers write down: it holds where CUDA_PATH is not set yet, as in a shell that was opened
+// before the install, and where a user chose another directory.
 func (l looker) registered() (out []place) {
 	const key = `HKLM\SOFTWARE\NVIDIA Corporation\GPU Computing Toolkit\CUDA`
 	if l.h.OS != buildenv.Windows {
@@ -229,7 +232,8 @@ func (l looker) windowsOnPath() (out []place) {
 	return out
 }
 
-// wheelRoot is the one root that the wheels share from CUDA 13 on. Those of 12 have a directory for each part (cublas, cuda_runtime), and no nvcc.
+// wheelRoot is the one root that the wheels share from CUDA 13 on. Those of 12 have a directory for each part (cublas, cuda_runtime), and
+// no nvcc.
 var wheelRoot = regexp.MustCompile(`^cu\d+$`)
 
 // sitePackages lists the directories into which pip installs in a virtual environment.

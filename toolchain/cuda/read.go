@@ -113,9 +113,11 @@ func (l looker) packaging(t *Toolkit) {
 	h := l.h
 	up := h.Dir(t.Real)
 	switch {
-	case h.IsDir(h.Join(t.Root, "conda-meta")), h.OS == buildenv.Windows && strings.EqualFold(h.Base(t.Root), "Library") && h.IsDir(h.Join(h.Dir(t.Root), "conda-meta")):
+	case h.IsDir(h.Join(t.Root, "conda-meta")),
+		h.OS == buildenv.Windows && strings.EqualFold(h.Base(t.Root), "Library") && h.IsDir(h.Join(h.Dir(t.Root), "conda-meta")):
 		t.Packaged = Conda
-	case h.Base(up) == "nvidia" && wheelRoot.MatchString(h.Base(t.Real)) && strings.HasSuffix(h.Base(h.Dir(up)), "-packages"): // site-, or Debian's dist-packages
+	// site-, or Debian's dist-packages
+	case h.Base(up) == "nvidia" && wheelRoot.MatchString(h.Base(t.Real)) && strings.HasSuffix(h.Base(h.Dir(up)), "-packages"):
 		t.Packaged = Wheels
 	case h.Base(up) == "cuda" && h.IsDir(h.Join(h.Dir(up), "math_libs")):
 		t.Packaged = HPC
@@ -223,8 +225,9 @@ func (l looker) cupti(t Toolkit) string {
 	return best
 }
 
-// cuptiDLL finds it on Windows, where its name changes with every release: cupti64_2024.3.2.dll is CUDA 12.6's, cupti64_2026.3.1.dll 13.4's. The
-// installer puts it in extras\CUPTI\lib64, from CUDA 13 on in bin\x64, too; the wheels have bin\x86_64. The highest number is the newest.
+// cuptiDLL finds it on Windows, where its name changes with every release: cupti64_2024.3.2.dll is CUDA 12.6's, cupti64_2026.3.1.dll
+// 13.4's. The installer puts it in extras\CUPTI\lib64, from CUDA 13 on in bin\x64, too; the wheels have bin\x86_64. The highest number is
+// the newest.
 func (l looker) cuptiDLL(t Toolkit) string {
 	h := l.h
 	for _, d := range []string{h.Join(t.Root, "extras", "CUPTI", "lib64"), h.Join(t.Root, "bin", "x64"), h.Join(t.Root, "bin", "x86_64"), h.Join(t.Root, "bin")} {

@@ -44,8 +44,8 @@ var releases = sync.OnceValues(func() ([]Release, error) {
 // PublishedBy is what stands for a header where a toolkit is known only by what is published of it.
 const PublishedBy = "the published table"
 
-// Published is a toolkit that is not here, as far as its release is published: complete, with link stubs. CI's rows are judged by it, which run
-// on machines that we do not see. ok is false for a release that is not known.
+// Published is a toolkit that is not here, as far as its release is published: complete, with link stubs. CI's rows are judged by it,
+// which run on machines that we do not see. ok is false for a release that is not known.
 func Published(v gpu.Version) (t Toolkit, ok bool, err error) {
 	known, err := Releases()
 	if err != nil {

@@ -19,12 +19,13 @@ var releasesText string
 
 // Install is one cuDNN. Paths are absolute; a part that is not there is empty.
 type Install struct {
-	Root      string         `json:"root"` // what CUDNN_LIB, CUDNN_PATH and CUDNN_HOME are to be, despite the first one's name
-	Real      string         `json:"real"`
-	Include   string         `json:"include,omitempty"` // directory of cudnn_version.h
-	Lib       string         `json:"lib,omitempty"`     // directory of libcudnn, on Windows of cudnn.lib
-	Bin       string         `json:"bin,omitempty"`     // Windows: directory of its DLLs
-	Split     bool           `json:"split,omitempty"`   // its parts lie in directories of several CUDA versions: no root has them where build scripts look
+	Root    string `json:"root"` // what CUDNN_LIB, CUDNN_PATH and CUDNN_HOME are to be, despite the first one's name
+	Real    string `json:"real"`
+	Include string `json:"include,omitempty"` // directory of cudnn_version.h
+	Lib     string `json:"lib,omitempty"`     // directory of libcudnn, on Windows of cudnn.lib
+	Bin     string `json:"bin,omitempty"`     // Windows: directory of its DLLs
+	// its parts lie in directories of several CUDA versions: no root has them where build scripts look
+	Split     bool           `json:"split,omitempty"`
 	Version   string         `json:"version,omitempty"` // 9.21.1
 	Major     int            `json:"major"`             // of cuDNN itself; in libcudnn.so.9
 	CUDAMajor int            `json:"cuda_major"`        // the CUDA that it was built for; 0 when nothing says so
@@ -63,8 +64,8 @@ func (i Install) For(major int) (bool, string) {
 // Source: build scripts of cudarc (CUDNN_LIB, CUDNN_PATH) and cudaforge (CUDNN_HOME, CUDNN_LIB), PyTorch (CUDNN_HOME, CUDNN_PATH).
 func Variables() []string { return []string{"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HOME", "CUDNN_ROOT"} }
 
-// Find lists every cuDNN of a machine: what the variables name, what lies in the toolkits, in the active environment, in the system and at
-// the roots that the caller adds. A tree with several names is listed once.
+// Find lists every cuDNN of a machine: what the variables name, what lies in the toolkits, in the active environment, in the system and
+// at the roots that the caller adds. A tree with several names is listed once.
 func Find(h buildenv.Host, toolkits []string, extra []string) []Install {
 	f := finder{h: h}
 	for _, v := range Variables() {
@@ -143,8 +144,17 @@ func (f *finder) root(root, origin string, named bool) {
 			return
 		}
 		i := Install{Root: r, Real: h.Real(r), Origin: origin, Named: named}
-		f.look(&i, []string{h.Join(r, "include"), h.Join(r, "targets", target, "include"), h.Join(r, "include", f.multiarch())},
-			[]string{h.Join(r, "lib64"), h.Join(r, "lib"), h.Join(r, "lib", "x64"), h.Join(r, "targets", target, "lib"), h.Join(r, "lib", f.multiarch())})
+		f.look(
+			&i,
+			[]string{h.Join(r, "include"), h.Join(r, "targets", target, "include"), h.Join(r, "include", f.multiarch())},
+			[]string{
+				h.Join(r, "lib64"),
+				h.Join(r, "lib"),
+				h.Join(r, "lib", "x64"),
+				h.Join(r, "targets", target, "lib"),
+				h.Join(r, "lib", f.multiarch()),
+			},
+		)
 		if i.Include != "" || i.Lib != "" {
 			f.bin(&i, h.Join(r, "bin", "x64"), h.Join(r, "bin"))
 			f.add(i)
@@ -152,7 +162,16 @@ func (f *finder) root(root, origin string, named bool) {
 		}
 	}
 	if named {
-		f.found = append(f.found, Install{Root: root, Real: h.Real(root), Origin: origin, Named: true, Problem: "there is no cuDNN: neither include/cudnn.h nor " + f.library()})
+		f.found = append(
+			f.found,
+			Install{
+				Root:    root,
+				Real:    h.Real(root),
+				Origin:  origin,
+				Named:   true,
+				Problem: "there is no cuDNN: neither include/cudnn.h nor " + f.library(),
+			},
+		)
 	}
 }
 
@@ -172,9 +191,9 @@ func (f *finder) installer() {
 	}
 }
 
-// versions looks below a root of NVIDIA's installer, where include, lib and bin each have a directory for every CUDA that cuDNN was built with:
-// include\12.9, lib\12.9\x64, bin\12.9 or, from 9.19 on, bin\12.9\x64. It says whether there was one.
-// Source: public reports of the layouts of cuDNN 9.2 to 9.25.
+// versions looks below a root of NVIDIA's installer, where include, lib and bin each have a directory for every CUDA that cuDNN was built
+// with: include\12.9, lib\12.9\x64, bin\12.9 or, from 9.19 on, bin\12.9\x64. It says whether there was one. Source: public reports of the
+// layouts of cuDNN 9.2 to 9.25.
 func (f *finder) versions(root, origin string, named bool) bool {
 	h := f.h
 	any := false
@@ -243,7 +262,8 @@ func (f *finder) system() {
 
 func (f *finder) add(i Install) {
 	for n, o := range f.found {
-		if (o.Problem == "" || o.Include != "") && f.h.SamePath(o.Real, i.Real) { // what is told without anything there is the user's word
+		if (o.Problem == "" || o.Include != "") &&
+			f.h.SamePath(o.Real, i.Real) { // what is told without anything there is the user's word
 			f.found[n].Named = o.Named || i.Named
 			f.found[n].System = o.System || i.System
 			if !strings.Contains(o.Origin, i.Origin) {

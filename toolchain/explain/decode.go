@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// decoder turns the bytes of a log into plain text, whatever wrote it: colours and other terminal sequences are taken out, and UTF-16, which
-// PowerShell's > writes, becomes UTF-8. Line ends stay as they are.
+// decoder turns the bytes of a log into plain text, whatever wrote it: colours and other terminal sequences are taken out, and UTF-16,
+// which PowerShell's > writes, becomes UTF-8. Line ends stay as they are.
 type decoder struct {
 	decided bool
 	wide    int    // 0: bytes as they are; 1: UTF-16 little-endian; 2: big-endian

@@ -1,12 +1,12 @@
-// Package explain finds known causes in the text of a failed build or run: a log of any size is streamed through it in constant memory, and
-// each rule of rules.toml that a line confirms is answered with what it means and what to do.
+// Package explain finds known causes in the text of a failed build or run: a log of any size is streamed through it in constant memory,
+// and each rule of rules.toml that a line confirms is answered with what it means and what to do.
 //
-// It is pure: it reads no file and asks nothing of the machine. A line is matched only by a rule's whole regular expression, never by a loose
-// word, and a failure that no rule knows is said to be unknown, with the first lines that look like errors.
+// It is pure: it reads no file and asks nothing of the machine. A line is matched only by a rule's whole regular expression, never by a
+// loose word, and a failure that no rule knows is said to be unknown, with the first lines that look like errors.
 //
 // It owns the format of rules.toml. Limits: a line longer than 16 KiB is seen in pieces of that size around the text that was found; the
-// lines around a line, for rules that ask for them, are 12 to each side and at most 8 KiB; text that changes its encoding midway is read in
-// the encoding that it began with.
+// lines around a line, for rules that ask for them, are 12 to each side and at most 8 KiB; text that changes its encoding midway is read
+// in the encoding that it began with.
 package explain
 
 import (

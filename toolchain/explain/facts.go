@@ -10,7 +10,8 @@ import (
 // Facts is what is known of the machine and of the build that failed, by name. What is not known is not there, or empty.
 type Facts map[string]string
 
-// Names that a rule's texts may use beside the groups of its own regular expression. The caller finds them out; this room only fills them in.
+// Names that a rule's texts may use beside the groups of its own regular expression. The caller finds them out; this room only fills them
+// in.
 const (
 	Again           = "again"            // the command that failed, up to its --
 	CUDA            = "cuda"             // version of the toolkit that is used: 12.4
@@ -84,8 +85,8 @@ type Words struct {
 	Here    []string `json:"here,omitempty"` // about this machine
 }
 
-// Words fills a rule's texts in. In cause, fix and command a {name} without a value becomes NAME, for a reader of the bare rule to fill in; a sentence
-// about the machine with such a name is left out.
+// Words fills a rule's texts in. In cause, fix and command a {name} without a value becomes NAME, for a reader of the bare rule to fill
+// in; a sentence about the machine with such a name is left out.
 func (f Found) Words(facts Facts) Words {
 	value := func(name string) string {
 		if v := f.Values[name]; v != "" {

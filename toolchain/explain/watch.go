@@ -18,10 +18,24 @@ const (
 )
 
 // errorSigns bring lines to be looked at that may be pointed to when no rule knows the failure.
-var errorSigns = []string{"error: ", "error[E0", "ERROR: ", "rror   : ", " panicked at ", "nvcc fatal", "fatal error", "undefined reference", "CMake Error", "Traceback (most"}
+var errorSigns = []string{
+	"error: ",
+	"error[E0",
+	"ERROR: ",
+	"rror   : ",
+	" panicked at ",
+	"nvcc fatal",
+	"fatal error",
+	"undefined reference",
+	"CMake Error",
+	"Traceback (most",
+}
 
-// looksLikeError confirms such a line. rustc, cargo, clang and MSVC write "error" before a colon, at a line's beginning or behind a place.
-var looksLikeError = regexp.MustCompile(`(^|[\s:)\]])(fatal )?(error|ERROR)(\[E\d{4}\]| [A-Z]+\d+)?\s*: |thread '[^']*'( \(\d+\))? panicked at |^nvcc fatal\b|fatal error|undefined reference to |CMake Error (at|in|:)|^Traceback \(most recent`)
+// looksLikeError confirms such a line. rustc, cargo, clang and MSVC write "error" before a colon, at a line's beginning or behind a
+// place.
+var looksLikeError = regexp.MustCompile(
+	`(^|[\s:)\]])(fatal )?(error|ERROR)(\[E\d{4}\]| [A-Z]+\d+)?\s*: |thread '[^']*'( \(\d+\))? panicked at |^nvcc fatal\b|fatal error|undefined reference to |CMake Error (at|in|:)|^Traceback \(most recent`,
+)
 
 // maxErrors is how many such lines are kept.
 const maxErrors = 3

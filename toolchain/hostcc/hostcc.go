@@ -39,7 +39,8 @@ type Compiler struct {
 	Default bool   `json:"default,omitempty"` // nvcc takes it when nothing tells it otherwise
 	Beside  string `json:"beside,omitempty"`  // only the nvcc of this directory takes it by itself: Debian's
 	Problem string `json:"problem,omitempty"` // why it is of no use to nvcc
-	// MinCUDA is the oldest CUDA that the compiler's own standard library lets through, and MinCUDAText where it says so: only MSVC's does.
+	// MinCUDA is the oldest CUDA that the compiler's own standard library lets through, and MinCUDAText where it says so: only MSVC's
+	// does.
 	MinCUDA     gpu.Version `json:"min_cuda"`
 	MinCUDAText string      `json:"min_cuda_text,omitempty"`
 }
@@ -52,8 +53,8 @@ func (c Compiler) Named() string {
 	return fmt.Sprintf("%s %s (%s)", c.Kind, c.Version, c.Path)
 }
 
-// Words lists the variables by which a user names a host compiler, the strongest first. CXX and CC mean the compiler of C++ and C sources and
-// say something of nvcc's only when what nvcc takes by itself does not do.
+// Words lists the variables by which a user names a host compiler, the strongest first. CXX and CC mean the compiler of C++ and C sources
+// and say something of nvcc's only when what nvcc takes by itself does not do.
 func Words() []string { return []string{"NVCC_CCBIN", "CUDAHOSTCXX", "HOST_COMPILER", "CXX", "CC"} }
 
 const (
@@ -116,7 +117,9 @@ type finder struct {
 }
 
 // name matches what a compiler is called: gcc, g++-13, clang, clang++-18, Debian's x86_64-linux-gnu-g++-12.
-var name = regexp.MustCompile(`^(?:[a-z0-9_]+-(?:pc-|unknown-|redhat-|suse-|conda-)?linux-gnu-)?(gcc|g\+\+|clang|clang\+\+|cc|c\+\+)(?:-(\d{1,3})(?:\.\d+)*)?$`)
+var name = regexp.MustCompile(
+	`^(?:[a-z0-9_]+-(?:pc-|unknown-|redhat-|suse-|conda-)?linux-gnu-)?(gcc|g\+\+|clang|clang\+\+|cc|c\+\+)(?:-(\d{1,3})(?:\.\d+)*)?$`,
+)
 
 // pair answers the C and the C++ compiler that belong together, by their names in one directory.
 func (f *finder) pair(path string) (c, cxx, kind string, ok bool) {
@@ -208,8 +211,8 @@ func (f *finder) named(path, variable string) {
 	f.add(path, Compiler{Origin: variable, Word: variable})
 }
 
-// defaults takes what nvcc calls when it is told nothing: the -ccbin in its own variables, else the first gcc on PATH; Debian's nvcc looks
-// beside itself first.
+// defaults takes what nvcc calls when it is told nothing: the -ccbin in its own variables, else the first gcc on PATH; Debian's nvcc
+// looks beside itself first.
 func (f *finder) defaults() {
 	h := f.h
 	const debian = "/usr/lib/nvidia-cuda-toolkit/bin"
@@ -242,9 +245,9 @@ func (f *finder) defaults() {
 
 var plain = regexp.MustCompile(`^(gcc|g\+\+|clang|clang\+\+)(-\d{1,3})?$`)
 
-// usual lists where compilers lie that are not on PATH: LLVM's own packages, and the newer gcc's that Red Hat keeps beside the system's for those who ask for
-// them ("scl enable gcc-toolset-13"); they run without that, by their path.
-// Source: the file lists of gcc-toolset-13-gcc-c++ (RHEL 9), devtoolset-11-gcc-c++ (CentOS 7) and clang-18 (apt.llvm.org).
+// usual lists where compilers lie that are not on PATH: LLVM's own packages, and the newer gcc's that Red Hat keeps beside the system's
+// for those who ask for them ("scl enable gcc-toolset-13"); they run without that, by their path. Source: the file lists of
+// gcc-toolset-13-gcc-c++ (RHEL 9), devtoolset-11-gcc-c++ (CentOS 7) and clang-18 (apt.llvm.org).
 func (f *finder) usual() (dirs []string) {
 	below := func(dir, prefix string, rest ...string) {
 		entries, err := f.h.Files.ReadDir(dir)
@@ -348,7 +351,8 @@ func ask(ctx context.Context, h buildenv.Host, run runner, c *Compiler) error {
 		return nil
 	}
 	c.Kind = GCC
-	// "gcc (Debian 12.2.0-14) 12.2.0": the last number of the first line, the one in brackets is the packager's. Red Hat adds a date behind.
+	// "gcc (Debian 12.2.0-14) 12.2.0": the last number of the first line, the one in brackets is the packager's. Red Hat adds a date
+	// behind.
 	line, _, _ := strings.Cut(out, "\n")
 	if at := strings.LastIndex(line, ")"); at >= 0 {
 		if m := gccVersion.FindString(line[at:]); m != "" {
@@ -366,10 +370,10 @@ func Command(h buildenv.Host, c Compiler) buildenv.Cmd {
 	return buildenv.Cmd{Path: c.Path, Args: []string{"--version"}, Env: env.Entries(), Timeout: patient, Limit: 1 << 16}
 }
 
-// Inputs answers what a compiler's answer to Command depends on beside its own file: what a launcher such as ccache under its name would call, which
-// is the next of that name on PATH, and the variables by which it, the compiler or the system's loader is led elsewhere. ok is false where the file
-// behind the links is no compiler by its name: a launcher of any kind.
-// Source: ccache's manual ("Run modes", CCACHE_*), distcc's ("masquerade"), gcc's ("Environment Variables Affecting GCC"), ld.so(8).
+// Inputs answers what a compiler's answer to Command depends on beside its own file: what a launcher such as ccache under its name would
+// call, which is the next of that name on PATH, and the variables by which it, the compiler or the system's loader is led elsewhere. ok
+// is false where the file behind the links is no compiler by its name: a launcher of any kind. Source: ccache's manual ("Run modes",
+// CCACHE_*), distcc's ("masquerade"), gcc's ("Environment Variables Affecting GCC"), ld.so(8).
 func Inputs(h buildenv.Host, c buildenv.Cmd) (files, variables []string, ok bool) {
 	real, called := name.FindStringSubmatch(h.Base(h.Real(c.Path))), h.Base(c.Path)
 	if real == nil || name.FindStringSubmatch(called) == nil || h.OS == buildenv.Windows {
@@ -378,8 +382,23 @@ func Inputs(h buildenv.Host, c buildenv.Cmd) (files, variables []string, ok bool
 	for _, n := range []string{called, h.Base(h.Real(c.Path))} {
 		files = append(files, h.LookPathAll(n)...)
 	}
-	return files, []string{"PATH", "CCACHE_COMPILER", "CCACHE_CC", "CCACHE_PATH", "CCACHE_PREFIX", "CCACHE_CONFIGPATH", "DISTCC_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH",
-		"CCC_OVERRIDE_OPTIONS", "CLANG_CONFIG_FILE_USER_DIR", "LD_LIBRARY_PATH", "LD_PRELOAD", "LC_ALL", "LANGUAGE"}, true
+	return files, []string{
+		"PATH",
+		"CCACHE_COMPILER",
+		"CCACHE_CC",
+		"CCACHE_PATH",
+		"CCACHE_PREFIX",
+		"CCACHE_CONFIGPATH",
+		"DISTCC_PATH",
+		"GCC_EXEC_PREFIX",
+		"COMPILER_PATH",
+		"CCC_OVERRIDE_OPTIONS",
+		"CLANG_CONFIG_FILE_USER_DIR",
+		"LD_LIBRARY_PATH",
+		"LD_PRELOAD",
+		"LC_ALL",
+		"LANGUAGE",
+	}, true
 }
 
 func firstLine(s string) string {

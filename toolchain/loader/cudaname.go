@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// Only these carry the toolkit's own major version in their names: libcufft.so.11 and cusolver64_11.dll belong to CUDA 12, curand64_10.dll to all.
-// cudart64_110.dll and nvrtc64_112_0.dll are CUDA 11's; nvrtc64_120_0.dll is CUDA 12's. Source: the wheels and installers of 11.8, 12.9 and 13.4.
+// Only these carry the toolkit's own major version in their names: libcufft.so.11 and cusolver64_11.dll belong to CUDA 12,
+// curand64_10.dll to all. cudart64_110.dll and nvrtc64_112_0.dll are CUDA 11's; nvrtc64_120_0.dll is CUDA 12's. Source: the wheels and
+// installers of 11.8, 12.9 and 13.4.
 var (
 	elfName = regexp.MustCompile(`^lib(?:cudart|cublas|cublaslt|nvrtc|nvrtc-builtins|nvjitlink)\.so\.(\d+)`)
 	dllName = regexp.MustCompile(`^(?:cudart64|cublas64|cublaslt64|nvrtc64|nvrtc-builtins64|nvjitlink)_(\d+)(?:_\d+)?\.dll$`)
@@ -39,7 +40,8 @@ func number(s string) int {
 	return n
 }
 
-// Mixed says where the libraries of a program come from two CUDA majors, each with its own state of the one driver; empty when they do not.
+// Mixed says where the libraries of a program come from two CUDA majors, each with its own state of the one driver; empty when they do
+// not.
 func Mixed(libs []Library) string {
 	var first Library
 	for _, l := range libs {

@@ -64,7 +64,13 @@ func (a *object) fits(b *object) bool {
 }
 
 func (o *object) kind() string {
-	return strings.TrimPrefix(o.machine.String(), "EM_") + ", " + strings.TrimPrefix(strings.ToLower(o.class.String()), "elfclass") + " bit"
+	return strings.TrimPrefix(
+		o.machine.String(),
+		"EM_",
+	) + ", " + strings.TrimPrefix(
+		strings.ToLower(o.class.String()),
+		"elfclass",
+	) + " bit"
 }
 
 const maxNames = 4096 // of one file
@@ -142,8 +148,8 @@ func parse(path string, r io.ReaderAt) (*object, error) {
 	return o, nil
 }
 
-// sectionless is a file whose header says that there are no section headers. A loader reads none, so that a file that lost them, or has damaged ones, is as
-// good as another. Source: the ELF specification, "ELF Header".
+// sectionless is a file whose header says that there are no section headers. A loader reads none, so that a file that lost them, or has
+// damaged ones, is as good as another. Source: the ELF specification, "ELF Header".
 type sectionless struct{ io.ReaderAt }
 
 func (s sectionless) ReadAt(p []byte, off int64) (int, error) {

@@ -9,16 +9,17 @@ import (
 	"gpubuild/buildenv"
 )
 
-// levels are the sets of instructions for which x86-64 libraries may lie in directories glibc-hwcaps/NAME, the best first, with the words by which
-// /proc/cpuinfo says that a processor has them. Each has those of the later ones, too.
-// Source: the x86-64 psABI, table 3.1; glibc's sysdeps/x86_64/dl-hwcaps_subdirs.c; Linux' arch/x86/include/asm/cpufeatures.h for the words.
+// levels are the sets of instructions for which x86-64 libraries may lie in directories glibc-hwcaps/NAME, the best first, with the words
+// by which /proc/cpuinfo says that a processor has them. Each has those of the later ones, too. Source: the x86-64 psABI, table 3.1;
+// glibc's sysdeps/x86_64/dl-hwcaps_subdirs.c; Linux' arch/x86/include/asm/cpufeatures.h for the words.
 var levels = [...]struct{ name, flags string }{
 	{"x86-64-v4", "avx512f avx512bw avx512cd avx512dq avx512vl"},
 	{"x86-64-v3", "avx avx2 bmi1 bmi2 f16c fma abm movbe xsave"},
 	{"x86-64-v2", "cx16 lahf_lm popcnt pni sse4_1 sse4_2 ssse3"},
 }
 
-// hwcaps lists the directories' names that this machine's processor takes for a program, the best first. Where nothing says what it is, there are none.
+// hwcaps lists the directories' names that this machine's processor takes for a program, the best first. Where nothing says what it is,
+// there are none.
 func hwcaps(h buildenv.Host, main *object) (names []string) {
 	if main.machine != elf.EM_X86_64 || strings.Contains(main.interp, "ld-musl-") {
 		return nil
@@ -49,7 +50,8 @@ const (
 	hwcapsSection  = 1
 )
 
-// cacheNames reads the names of glibc-hwcaps to which entries of a cache refer. Source: glibc's sysdeps/generic/dl-cache.h, struct cache_extension.
+// cacheNames reads the names of glibc-hwcaps to which entries of a cache refer. Source: glibc's sysdeps/generic/dl-cache.h, struct
+// cache_extension.
 func cacheNames(data []byte, order binary.ByteOrder, text func(uint32) string) (names []string) {
 	u32 := func(at uint64) (uint32, bool) {
 		if at+4 > uint64(len(data)) {

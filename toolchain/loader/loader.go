@@ -22,10 +22,11 @@ const (
 
 // Library is one shared library that a program needs, itself or through another.
 type Library struct {
-	Name    string `json:"name"`              // as it is asked for: libcudart.so.13
-	Path    string `json:"path,omitempty"`    // the file that the loader takes; empty when there is none
-	By      string `json:"by"`                // the file that asks for it first
-	Origin  string `json:"origin,omitempty"`  // why the loader looks there: "RUNPATH of …", "LD_LIBRARY_PATH", "ld.so.cache", "added by gpubuild"
+	Name string `json:"name"`           // as it is asked for: libcudart.so.13
+	Path string `json:"path,omitempty"` // the file that the loader takes; empty when there is none
+	By   string `json:"by"`             // the file that asks for it first
+	// why the loader looks there: "RUNPATH of …", "LD_LIBRARY_PATH", "ld.so.cache", "added by gpubuild"
+	Origin  string `json:"origin,omitempty"`
 	Kind    Kind   `json:"kind,omitempty"`    //
 	Problem string `json:"problem,omitempty"` // Kind in words, with what was seen
 	Delayed bool   `json:"delayed,omitempty"` // Windows: loaded at the first call of one of its functions, not at the start
@@ -34,8 +35,8 @@ type Library struct {
 // maxObjects bounds one resolution; the largest real programs load a few hundred.
 const maxObjects = 4096
 
-// Resolve lists every library that the loader will load for binary, in its order, when dirs stand at the end of LD_LIBRARY_PATH, or on Windows
-// of PATH. A binary that cannot be read or is none of this host is an error; a library that cannot is a Problem.
+// Resolve lists every library that the loader will load for binary, in its order, when dirs stand at the end of LD_LIBRARY_PATH, or on
+// Windows of PATH. A binary that cannot be read or is none of this host is an error; a library that cannot is a Problem.
 func Resolve(h buildenv.Host, binary string, dirs []string) ([]Library, error) {
 	if windows, err := windowsProgram(h, binary); err != nil {
 		return nil, err
@@ -48,7 +49,12 @@ func Resolve(h buildenv.Host, binary string, dirs []string) ([]Library, error) {
 	}
 	libs := compare(h, main, main.needed, dirs)
 	if main.interp != "" && !h.IsFile(main.interp) {
-		first := Library{Name: main.interp, By: main.path, Kind: Missing, Problem: "not found: it is the loader of the program, which does not start without it (\"No such file or directory\")"}
+		first := Library{
+			Name:    main.interp,
+			By:      main.path,
+			Kind:    Missing,
+			Problem: "not found: it is the loader of the program, which does not start without it (\"No such file or directory\")",
+		}
 		libs = append([]Library{first}, libs...)
 	}
 	return libs, nil
@@ -68,7 +74,8 @@ func Open(h buildenv.Host, binary string, names, dirs []string) ([]Library, erro
 	return compare(h, main, names, dirs), nil
 }
 
-// windowsProgram says whether binary is a Windows program on Windows. Elsewhere no loader can be asked for it: it goes on to be refused as no ELF file.
+// windowsProgram says whether binary is a Windows program on Windows. Elsewhere no loader can be asked for it: it goes on to be refused
+// as no ELF file.
 func windowsProgram(h buildenv.Host, binary string) (bool, error) {
 	if h.OS != buildenv.Windows {
 		return false, nil
@@ -160,7 +167,8 @@ func (s *search) run(needed []string) []Library {
 	return out
 }
 
-// muslOwn matches the names that musl's loader takes for itself: its C library is all of them. Source: musl's ldso/dynlink.c, load_library.
+// muslOwn matches the names that musl's loader takes for itself: its C library is all of them. Source: musl's ldso/dynlink.c,
+// load_library.
 var muslOwn = regexp.MustCompile(`^lib(c|pthread|rt|m|dl|util|xnet)\.`)
 
 // musl says whether the program is started by musl's loader.
@@ -216,7 +224,8 @@ func (s *search) missing(l Library) Library {
 	return l
 }
 
-// take looks at one candidate. A file for another machine is passed over, one that is no ELF file stops the loader ("invalid ELF header").
+// take looks at one candidate. A file for another machine is passed over, one that is no ELF file stops the loader ("invalid ELF
+// header").
 func (s *search) take(l *Library, file, origin string) *object {
 	o, looked := s.opened[file]
 	err := s.errs[file]
@@ -235,7 +244,13 @@ func (s *search) take(l *Library, file, origin string) *object {
 		return nil
 	}
 	if !s.main.fits(o) && s.musl() { // it takes the first file of that name (dynlink.c, path_open)
-		l.Path, l.Origin, l.Kind, l.Problem = s.shown(file), origin, Broken, fmt.Sprintf("%s is for another machine (%s), and musl's loader looks no further", s.shown(file), o.kind())
+		l.Path, l.Origin, l.Kind, l.Problem = s.shown(
+			file,
+		), origin, Broken, fmt.Sprintf(
+			"%s is for another machine (%s), and musl's loader looks no further",
+			s.shown(file),
+			o.kind(),
+		)
 		return nil
 	}
 	if !s.main.fits(o) {

@@ -11,8 +11,8 @@ func IsStubDir(h buildenv.Host, dir string) bool {
 	return strings.EqualFold(h.Base(dir), "stubs")
 }
 
-// RunDirs answers the directories that a program needs on its loader's path to run with toolkits and cuDNN: each of places is a directory of
-// libraries or a root that has some. Stubs are never among them, nor one directory twice.
+// RunDirs answers the directories that a program needs on its loader's path to run with toolkits and cuDNN: each of places is a directory
+// of libraries or a root that has some. Stubs are never among them, nor one directory twice.
 func RunDirs(h buildenv.Host, places ...string) []string {
 	below := []string{"", "lib64", "lib", "targets/" + target(h) + "/lib"}
 	if h.OS == buildenv.Windows {
@@ -52,7 +52,8 @@ func hasLibraries(h buildenv.Host, dir string) bool {
 	}
 	for _, e := range entries {
 		name := strings.ToLower(e.Name())
-		if h.OS == buildenv.Windows && strings.HasSuffix(name, ".dll") || strings.HasPrefix(name, "lib") && strings.Contains(name, ".so") {
+		if h.OS == buildenv.Windows && strings.HasSuffix(name, ".dll") ||
+			strings.HasPrefix(name, "lib") && strings.Contains(name, ".so") {
 			return true
 		}
 	}

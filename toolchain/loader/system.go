@@ -64,7 +64,9 @@ func muslSystem(h buildenv.Host, main *object) system {
 			s.dirs = dirs
 		}
 	}
-	s.cache = map[string][]string{"libc.musl-" + strings.TrimPrefix(name, "ld-musl-") + ".so.1": {main.interp}} // the loader is the C library
+	s.cache = map[string][]string{
+		"libc.musl-" + strings.TrimPrefix(name, "ld-musl-") + ".so.1": {main.interp},
+	} // the loader is the C library
 	s.origin = "the loader itself"
 	return s
 }
@@ -86,9 +88,9 @@ func triple(m elf.Machine) string {
 
 var errCache = errors.New("no cache of glibc's loader that can be read")
 
-// parseCache reads /etc/ld.so.cache. Source: glibc's sysdeps/generic/dl-cache.h: struct cache_file_new (48 bytes) and file_entry_new (24);
-// string offsets count from the new header, which stands behind an old cache in files made with --format=compat. Of entries for better processors those
-// that caps names stand before the others.
+// parseCache reads /etc/ld.so.cache. Source: glibc's sysdeps/generic/dl-cache.h: struct cache_file_new (48 bytes) and file_entry_new
+// (24); string offsets count from the new header, which stands behind an old cache in files made with --format=compat. Of entries for
+// better processors those that caps names stand before the others.
 func parseCache(data []byte, caps []string) (map[string][]string, error) {
 	at := bytes.Index(data, []byte("glibc-ld.so.cache1.1"))
 	if at < 0 || len(data)-at < 48 {

@@ -128,7 +128,12 @@ func newWinSearch(h buildenv.Host, main *module, added []string) *winSearch {
 	if !safe {
 		s.places = append(s.places, cwd)
 	}
-	s.places = append(s.places, place{s.system, "the system directory"}, place{h.Join(s.windows, "System"), "the 16-bit system directory"}, place{s.windows, "the Windows directory"})
+	s.places = append(
+		s.places,
+		place{s.system, "the system directory"},
+		place{h.Join(s.windows, "System"), "the 16-bit system directory"},
+		place{s.windows, "the Windows directory"},
+	)
 	if safe {
 		s.places = append(s.places, cwd)
 	}
@@ -149,7 +154,8 @@ type want struct {
 	delayed bool // through delay-load imports on the whole way from the program, or on its last step
 }
 
-// run resolves what the program needs, and what those DLLs need. Windows' own are not followed: they are complete, or Windows would not run.
+// run resolves what the program needs, and what those DLLs need. Windows' own are not followed: they are complete, or Windows would not
+// run.
 func (s *winSearch) run(queue []want) []Library {
 	at := map[string]int{} // index in out, by lower-case name
 	var out []Library
@@ -199,7 +205,8 @@ func (s *winSearch) find(n want) (*module, Library) {
 	}
 	lower := strings.ToLower(name)
 	if strings.HasPrefix(lower, "api-ms-win-") || strings.HasPrefix(lower, "ext-ms-") {
-		// A name that stands for a set of functions; Windows maps it, and brings a missing one's own error. Source: "Windows API sets", Microsoft Learn.
+		// A name that stands for a set of functions; Windows maps it, and brings a missing one's own error. Source: "Windows API sets",
+		// Microsoft Learn.
 		l.Origin = originSet
 		return nil, l
 	}
@@ -224,7 +231,8 @@ func (s *winSearch) find(n want) (*module, Library) {
 	return nil, l
 }
 
-// take looks at one candidate. The first file of the name is the one that is loaded: one for another machine stops the program (0xc000007b).
+// take looks at one candidate. The first file of the name is the one that is loaded: one for another machine stops the program
+// (0xc000007b).
 func (s *winSearch) take(l *Library, file, origin string) *module {
 	key := strings.ToLower(file)
 	im, looked := s.opened[key]
@@ -248,7 +256,12 @@ func (s *winSearch) take(l *Library, file, origin string) *module {
 	}
 	l.Path, l.Origin = file, origin
 	if im.machine != s.main.machine {
-		l.Kind, l.Problem = Broken, fmt.Sprintf("%s is for %s, the program for %s (0xc000007b)", file, machineName(im.machine), machineName(s.main.machine))
+		l.Kind, l.Problem = Broken, fmt.Sprintf(
+			"%s is for %s, the program for %s (0xc000007b)",
+			file,
+			machineName(im.machine),
+			machineName(s.main.machine),
+		)
 		return nil
 	}
 	if IsStubDir(s.h, s.h.Dir(file)) {
@@ -298,5 +311,11 @@ func resolveWindows(h buildenv.Host, path string, names, dirs []string) ([]Libra
 	for _, n := range names {
 		queue = append(queue, want{n, main.path, false})
 	}
-	return added(h, newWinSearch(h, main, nil).run(slices.Clone(queue)), func() []Library { return newWinSearch(h, main, dirs).run(queue) }, dirs, "PATH"), nil
+	return added(
+		h,
+		newWinSearch(h, main, nil).run(slices.Clone(queue)),
+		func() []Library { return newWinSearch(h, main, dirs).run(queue) },
+		dirs,
+		"PATH",
+	), nil
 }

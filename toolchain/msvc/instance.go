@@ -70,8 +70,8 @@ type state struct{ path, version, product string }
 
 const largest = 32 << 20 // bytes of a state.json; real ones have one or two million
 
-// parseState reads the beginning of a state.json. What stands behind the list of packages, which is nearly all of the file, is not read once
-// path and version are known: a file that is cut off there does no harm.
+// parseState reads the beginning of a state.json. What stands behind the list of packages, which is nearly all of the file, is not read
+// once path and version are known: a file that is cut off there does no harm.
 func parseState(r io.Reader) (state, error) {
 	var s state
 	in := bufio.NewReader(r)
@@ -293,8 +293,8 @@ func programFiles(h buildenv.Host) (out []string) {
 	return out
 }
 
-// usual takes what lies in Microsoft Visual Studio\<year or major>\<edition>. There is no list of years: one such broke node-gyp with each
-// new Visual Studio (nodejs/node-gyp issue 3250).
+// usual takes what lies in Microsoft Visual Studio\<year or major>\<edition>. There is no list of years: one such broke node-gyp with
+// each new Visual Studio (nodejs/node-gyp issue 3250).
 func (f *finder) usual() {
 	h := f.h
 	for _, pf := range programFiles(h) {

@@ -43,7 +43,9 @@ func (f *finder) kitRoots() (roots, origins []string) {
 		roots, origins = append(roots, dir), append(origins, origin)
 	}
 	note(h.Env.Get("WindowsSdkDir"), "WindowsSdkDir")
-	if bin := h.Env.Get("WindowsSdkBinPath"); h.IsAbs(bin) { // all that the setup.bat of an unpacked toolset sets (mmozeiko's portable-msvc.py and its kin)
+	if bin := h.Env.Get("WindowsSdkBinPath"); h.IsAbs(
+		bin,
+	) { // all that the setup.bat of an unpacked toolset sets (mmozeiko's portable-msvc.py and its kin)
 		note(h.Dir(h.Clean(bin)), "WindowsSdkBinPath")
 	}
 	note(h.Env.Get("UniversalCRTSdkDir"), "UniversalCRTSdkDir")
@@ -93,7 +95,13 @@ func (f *finder) kits() (sdks, ucrts []Kit) {
 			k := Kit{Root: root, Version: v, Origin: origins[n]}
 			inc, lib := h.Join(root, "Include", v), h.Join(root, "Lib", v)
 			sdk, ucrt := k, k
-			sdk.Problem = lacks(h, h.Join(inc, "um", "Windows.h"), h.Join(inc, "um", "winsdkver.h"), h.Join(inc, "shared", "winapifamily.h"), h.Join(lib, "um", target, "kernel32.lib"))
+			sdk.Problem = lacks(
+				h,
+				h.Join(inc, "um", "Windows.h"),
+				h.Join(inc, "um", "winsdkver.h"),
+				h.Join(inc, "shared", "winapifamily.h"),
+				h.Join(lib, "um", target, "kernel32.lib"),
+			)
 			ucrt.Problem = lacks(h, h.Join(inc, "ucrt", "corecrt.h"), h.Join(lib, "ucrt", target, "ucrt.lib"))
 			sdks, ucrts = append(sdks, sdk), append(ucrts, ucrt)
 		}

@@ -14,11 +14,12 @@ type Variable struct{ Name, Value string }
 // Settings are what vcvarsall.bat would set for a toolset and an SDK, as far as builds read it. Only directories that exist are named.
 // Source: vcvars.bat, winsdk.bat and VsDevCmd.bat of Visual Studio 2017 and 2019, public dumps of 2022 and 2026.
 //
-// Of vcvarsall's list these are left out, because neither the cc crate (find-msvc-tools), nor the cmake crate and CMake, nor nvcc, cl, link and rc, nor a
-// build script of the GPU crates reads them: Framework{Dir,Dir64,Version,Version64}, Framework40Version and the directory of .NET's at the end of
-// LIBPATH (C++/CLI alone), IFCPATH (module interfaces of cl /std:c++latest, which nvcc does not know), WindowsSDK_ExecutablePath_*, CommandPromptType,
-// __VSCMD_* and __DOTNET_* (its own book-keeping), and Platform, which msbuild would take for every project's. VCPKG_ROOT would do harm: the vcpkg crate
-// reads it and would leave the user's own vcpkg for Visual Studio's, which holds no libraries. Setting DISTUTILS_USE_SDK it leaves to the user.
+// Of vcvarsall's list these are left out, because neither the cc crate (find-msvc-tools), nor the cmake crate and CMake, nor nvcc, cl,
+// link and rc, nor a build script of the GPU crates reads them: Framework{Dir,Dir64,Version,Version64}, Framework40Version and the
+// directory of .NET's at the end of LIBPATH (C++/CLI alone), IFCPATH (module interfaces of cl /std:c++latest, which nvcc does not know),
+// WindowsSDK_ExecutablePath_*, CommandPromptType, __VSCMD_* and __DOTNET_* (its own book-keeping), and Platform, which msbuild would take
+// for every project's. VCPKG_ROOT would do harm: the vcpkg crate reads it and would leave the user's own vcpkg for Visual Studio's, which
+// holds no libraries. Setting DISTUTILS_USE_SDK it leaves to the user.
 type Settings struct {
 	Include, Lib, LibPath []string
 	External              bool // EXTERNAL_INCLUDE gets the same list as INCLUDE, from Visual Studio 2022 on
@@ -43,16 +44,38 @@ func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 	ide := h.Join(vs, "Common7", "IDE")
 	cmake := h.Join(ide, "CommonExtensions", "Microsoft", "CMake")
 	s := Settings{
-		Include: dirs(h.Join(t.Dir, "include"), h.Join(t.Dir, "ATLMFC", "include"), h.Join(vc, "Auxiliary", "VS", "include"),
-			kit(ucrt.Root, "Include", ucrt.Version, "ucrt"), kit(sdk.Root, "Include", sdk.Version, "um"), kit(sdk.Root, "Include", sdk.Version, "shared"),
-			kit(sdk.Root, "Include", sdk.Version, "winrt"), kit(sdk.Root, "Include", sdk.Version, "cppwinrt")),
+		Include: dirs(
+			h.Join(t.Dir, "include"),
+			h.Join(t.Dir, "ATLMFC", "include"),
+			h.Join(vc, "Auxiliary", "VS", "include"),
+			kit(
+				ucrt.Root,
+				"Include",
+				ucrt.Version,
+				"ucrt",
+			),
+			kit(sdk.Root, "Include", sdk.Version, "um"),
+			kit(sdk.Root, "Include", sdk.Version, "shared"),
+			kit(sdk.Root, "Include", sdk.Version, "winrt"),
+			kit(sdk.Root, "Include", sdk.Version, "cppwinrt"),
+		),
 		Lib: dirs(h.Join(t.Dir, "ATLMFC", "lib", arch), h.Join(t.Dir, "lib", arch),
 			kit(ucrt.Root, "Lib", ucrt.Version, "ucrt", arch), kit(sdk.Root, "Lib", sdk.Version, "um", arch)),
-		LibPath: dirs(h.Join(t.Dir, "ATLMFC", "lib", arch), h.Join(t.Dir, "lib", arch), h.Join(t.Dir, "lib", "x86", "store", "references"),
-			kit(sdk.Root, "UnionMetadata", sdk.Version), kit(sdk.Root, "References", sdk.Version)),
+		LibPath: dirs(
+			h.Join(t.Dir, "ATLMFC", "lib", arch),
+			h.Join(t.Dir, "lib", arch),
+			h.Join(t.Dir, "lib", "x86", "store", "references"),
+			kit(sdk.Root, "UnionMetadata", sdk.Version),
+			kit(sdk.Root, "References", sdk.Version),
+		),
 		Path: dirs(t.Bin),
-		Comfort: dirs(h.Join(vs, "MSBuild", "Current", "bin", "Roslyn"), h.Join(vs, "MSBuild", "Current", "Bin", "amd64"), h.Join(vs, "MSBuild", "Current", "Bin"),
-			ide, h.Join(vs, "Common7", "Tools")),
+		Comfort: dirs(
+			h.Join(vs, "MSBuild", "Current", "bin", "Roslyn"),
+			h.Join(vs, "MSBuild", "Current", "Bin", "amd64"),
+			h.Join(vs, "MSBuild", "Current", "Bin"),
+			ide,
+			h.Join(vs, "Common7", "Tools"),
+		),
 		Last: dirs(h.Join(cmake, "CMake", "bin"), h.Join(cmake, "Ninja")),
 	}
 	netfx := newest(h, h.Join(h.Dir(sdk.Root), "NETFXSDK"))

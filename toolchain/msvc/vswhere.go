@@ -17,10 +17,10 @@ type runner interface {
 // vswhereTimeout is how long vswhere may take; it answers in a tenth of a second, on a machine that is busy with an update in some.
 const vswhereTimeout = 10 * time.Second
 
-// vswhere asks the program that comes with Microsoft's installer. It needs all of these words: Build Tools are no product of its default, Insiders are
-// previews (microsoft/vswhere issue 336), instances that a pinned toolset made incomplete need -all, and without -utf8 its JSON is broken where a
-// path is not ASCII (issue 305). One that came with Visual Studio 15.2 knows neither -prerelease nor -utf8, and says so with ERROR_INVALID_PARAMETER
-// (CommandArgs.cpp of microsoft/vswhere 1.0); it is asked again without them.
+// vswhere asks the program that comes with Microsoft's installer. It needs all of these words: Build Tools are no product of its default,
+// Insiders are previews (microsoft/vswhere issue 336), instances that a pinned toolset made incomplete need -all, and without -utf8 its
+// JSON is broken where a path is not ASCII (issue 305). One that came with Visual Studio 15.2 knows neither -prerelease nor -utf8, and
+// says so with ERROR_INVALID_PARAMETER (CommandArgs.cpp of microsoft/vswhere 1.0); it is asked again without them.
 func (f *finder) vswhere(ctx context.Context, run runner) {
 	h := f.h
 	for _, pf := range programFiles(h) {

@@ -1,5 +1,5 @@
-// Package audit finds out what a program does where the GPU fails: it makes a failing CUDA driver, runs the program against it, and judges
-// whether it failed honestly or ended well all the same.
+// Package audit finds out what a program does where the GPU fails: it makes a failing CUDA driver, runs the program against it, and
+// judges whether it failed honestly or ended well all the same.
 //
 // It owns the failing driver (csrc/driver.c, compiled by the user's host compiler) and the table of Modes. What it can say is about this
 // command line on a broken driver. It never says that a GPU was used, and where the driver was not asked it says that it could not tell.
@@ -61,7 +61,11 @@ var stages = map[int]struct {
 }{
 	memory: {"memory on the device", []string{"cuMemAlloc", "cuMemCreate", "cudaMalloc"}, []string{"cuMemAllocHost", "cudaMallocHost"}},
 	module: {"a kernel", []string{"cuModuleLoad", "cuLibraryLoad", "cudaLaunch", "__cudaLaunch", "cudaFuncGetAttributes"}, nil},
-	launch: {"a launch", []string{"cuLaunch", "cuGraphLaunch", "cudaLaunch", "__cudaLaunch", "cudaGraphLaunch"}, []string{"cuLaunchHostFunc", "cudaLaunchHostFunc"}},
+	launch: {
+		"a launch",
+		[]string{"cuLaunch", "cuGraphLaunch", "cudaLaunch", "__cudaLaunch", "cudaGraphLaunch"},
+		[]string{"cuLaunchHostFunc", "cudaLaunchHostFunc"},
+	},
 }
 
 // reached says whether a mode's stage was.
@@ -105,15 +109,16 @@ const (
 
 // Outcome is what came of one mode.
 type Outcome struct {
-	Mode  string   `json:"mode"`
-	What  string   `json:"what"`
-	Kind  Kind     `json:"kind"`
-	Why   string   `json:"why"`
-	Said  string   `json:"said,omitempty"` // the line in which it told that it fell back
-	Asked []string `json:"asked"`          // functions of the driver that it called, or the library that it looked for; a path: one that it found
+	Mode string `json:"mode"`
+	What string `json:"what"`
+	Kind Kind   `json:"kind"`
+	Why  string `json:"why"`
+	Said string `json:"said,omitempty"` // the line in which it told that it fell back
+	// functions of the driver that it called, or the library that it looked for; a path: one that it found
+	Asked []string `json:"asked"`
 	Code  int      `json:"code"`
-	// Reached: it came to where this mode fails, or the mode fails from the start. A program that fails before is honest, and says nothing
-	// of later.
+	// Reached: it came to where this mode fails, or the mode fails from the start. A program that fails before is honest, and says
+	// nothing of later.
 	Reached bool `json:"reached"`
 }
 
@@ -210,7 +215,15 @@ func onLinux(ctx context.Context, h buildenv.Host, run runner, o Options) (func(
 }
 
 // stage makes the driver of one mode and the command that runs the program with it. asked answers afterwards what the program asked for.
-func stage(ctx context.Context, h buildenv.Host, run runner, o Options, m Mode, dir string, libraries []library) (asked func() ([]string, error), c buildenv.Cmd, err error) {
+func stage(
+	ctx context.Context,
+	h buildenv.Host,
+	run runner,
+	o Options,
+	m Mode,
+	dir string,
+	libraries []library,
+) (asked func() ([]string, error), c buildenv.Cmd, err error) {
 	lib := filepath.Join(dir, "lib")
 	if err := os.MkdirAll(lib, 0o700); err != nil {
 		return nil, c, err
@@ -335,7 +348,15 @@ func (l library) link(ctx context.Context, h buildenv.Host, run runner, o Option
 		return err
 	}
 	source := filepath.Join(o.Dir, l.source)
-	args := []string{"-shared", "-Wl,-soname," + l.soname, "-Wl,-Bsymbolic", "-o", filepath.Join(dir, "lib", l.soname), mode, source + ".o"}
+	args := []string{
+		"-shared",
+		"-Wl,-soname," + l.soname,
+		"-Wl,-Bsymbolic",
+		"-o",
+		filepath.Join(dir, "lib", l.soname),
+		mode,
+		source + ".o",
+	}
 	if l.source == "runtime.c" {
 		args = append(args, "-Wl,--version-script="+source+".map")
 	}
@@ -494,7 +515,8 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 	}
 	o.Reached = m.reached(asked)
 	end := ending(system, r)
-	missing := end == lacking || bytes.Contains(r.Stderr, []byte("symbol lookup error")) || bytes.Contains(r.Stderr, []byte("undefined symbol: cu")) ||
+	missing := end == lacking || bytes.Contains(r.Stderr, []byte("symbol lookup error")) ||
+		bytes.Contains(r.Stderr, []byte("undefined symbol: cu")) ||
 		bytes.Contains(r.Stderr, []byte("version `libcudart"))
 	elsewhere := slices.IndexFunc(asked, func(a string) bool { return strings.HasPrefix(a, "/") })
 	switch {
@@ -508,7 +530,8 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 		o.Why = "the failing driver lacks a function that it needs"
 	case len(asked) == 0 && r.Code == 0:
 		o.Kind = NotReached
-		o.Why = "it ended with 0 and never asked for the driver: it is built without CUDA, was not told to use it, or looks for it elsewhere"
+		o.Why = "it ended with 0 and never asked for the driver: it is built without CUDA, was not told to use it, or looks for " +
+			"it elsewhere"
 	case len(asked) == 0:
 		o.Kind, o.Why = NotReached, "it "+how(system, r)+" before it asked for the driver"
 	case o.Said != "":
@@ -520,7 +543,8 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 	case r.Code != 0:
 		o.Kind, o.Why = Honest, "it asked for the driver and "+how(system, r)
 	case m.stage == launch:
-		o.Kind, o.Why = FellBack, "its kernel failed, and it ended with 0: it did without the GPU, or never asked how the kernel fared, silently"
+		o.Kind, o.Why = FellBack, "its kernel failed, and it ended with 0: it did without the GPU, or never asked how the kernel "+
+			"fared, silently"
 	default:
 		o.Kind, o.Why = FellBack, "it asked for the driver, was refused, and ended with 0: it did without the GPU, silently"
 	}

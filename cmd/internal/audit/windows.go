@@ -22,7 +22,8 @@ import (
 type DriverHereError struct{ Path string }
 
 func (e *DriverHereError) Error() string {
-	return e.Path + " is found before the failing driver: Windows looks at a program's own directory, its own system directories and the current directory before PATH"
+	return e.Path + " is found before the failing driver: Windows looks at a program's own directory, its own system directories " +
+		"and the current directory before PATH"
 }
 
 // ExitCode is exit.Unproved.

@@ -39,7 +39,9 @@ func (a *invocation) cargoVerb(ctx context.Context, o Options, line cargo.Line) 
 // pipeline are the flags as the stages take them.
 func (o Options) pipeline() pipeline.Options {
 	return pipeline.Options{
-		Tools: toolOptions(o), Fresh: o.fresh(), Proof: o.proof(), Audit: o.Audit, AuditArgs: o.AuditArgs, Strict: o.Strict, AllowUnreached: o.AllowUnreached,
+		Tools: toolOptions(
+			o,
+		), Fresh: o.fresh(), Proof: o.proof(), Audit: o.Audit, AuditArgs: o.AuditArgs, Strict: o.Strict, AllowUnreached: o.AllowUnreached,
 		Files: o.files(), Timings: o.Timings,
 	}
 }

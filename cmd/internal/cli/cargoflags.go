@@ -84,32 +84,92 @@ var flags = []Flag{
 		o.Arch = v
 		return nil
 	}},
-	{"ccbin", cargo.Value, "PATH", "the host compiler that nvcc calls: a path, or on Windows a toolset such as 14.44", func(o *Options, v string) error { o.CCBin = v; return nil }},
-	{"backend", cargo.Value, "cuda|rocm", "where the features reach crates of both: set up the tools of this one only", func(o *Options, v string) error {
-		if v != toolchain.CUDA && v != toolchain.ROCm {
-			return fmt.Errorf("%q is neither cuda nor rocm", v)
-		}
-		o.Backend = v
-		return nil
-	}},
-	{"strict", cargo.Switch, "", "warnings of the feature check stop the build, too", func(o *Options, _ string) error { o.Strict = true; return nil }},
-	{"allow-unreached", cargo.Switch, "", "build although a feature does not reach", func(o *Options, _ string) error { o.AllowUnreached = true; return nil }},
-	{"no-clean", cargo.Switch, "", "clean nothing; stale artifacts end with 13", func(o *Options, _ string) error { o.NoClean = true; return nil }},
-	{"force-clean", cargo.Switch, "", "clean the GPU packages in any case", func(o *Options, _ string) error { o.ForceClean = true; return nil }},
-	{"clean-external", cargo.Switch, "", "a package that is cleaned loses what it keeps outside the target directory, too", func(o *Options, _ string) error { o.CleanExternal = true; return nil }},
-	{"prove", cargo.Optional, "ARGS", "build: run what was built under the probe, with these arguments", func(o *Options, v string) error {
-		o.Prove = true
-		var err error
-		o.ProveArgs, err = splitWords(v)
-		return err
-	}},
-	{"audit", cargo.Optional, "ARGS", "build: run what was built on drivers that fail, with these arguments; 20 where it ends well all the same", func(o *Options, v string) error {
-		o.Audit = true
-		var err error
-		o.AuditArgs, err = splitWords(v)
-		return err
-	}},
-	{"require-proof", cargo.Switch, "", "end with 21 without a proof, with 22 where only other kernels ran; build: run what was built, as --gpu-prove does", func(o *Options, _ string) error { o.RequireProof = true; return nil }},
+	{
+		"ccbin",
+		cargo.Value,
+		"PATH",
+		"the host compiler that nvcc calls: a path, or on Windows a toolset such as 14.44",
+		func(o *Options, v string) error { o.CCBin = v; return nil },
+	},
+	{
+		"backend",
+		cargo.Value,
+		"cuda|rocm",
+		"where the features reach crates of both: set up the tools of this one only",
+		func(o *Options, v string) error {
+			if v != toolchain.CUDA && v != toolchain.ROCm {
+				return fmt.Errorf("%q is neither cuda nor rocm", v)
+			}
+			o.Backend = v
+			return nil
+		},
+	},
+	{
+		"strict",
+		cargo.Switch,
+		"",
+		"warnings of the feature check stop the build, too",
+		func(o *Options, _ string) error { o.Strict = true; return nil },
+	},
+	{
+		"allow-unreached",
+		cargo.Switch,
+		"",
+		"build although a feature does not reach",
+		func(o *Options, _ string) error { o.AllowUnreached = true; return nil },
+	},
+	{
+		"no-clean",
+		cargo.Switch,
+		"",
+		"clean nothing; stale artifacts end with 13",
+		func(o *Options, _ string) error { o.NoClean = true; return nil },
+	},
+	{
+		"force-clean",
+		cargo.Switch,
+		"",
+		"clean the GPU packages in any case",
+		func(o *Options, _ string) error { o.ForceClean = true; return nil },
+	},
+	{
+		"clean-external",
+		cargo.Switch,
+		"",
+		"a package that is cleaned loses what it keeps outside the target directory, too",
+		func(o *Options, _ string) error { o.CleanExternal = true; return nil },
+	},
+	{
+		"prove",
+		cargo.Optional,
+		"ARGS",
+		"build: run what was built under the probe, with these arguments",
+		func(o *Options, v string) error {
+			o.Prove = true
+			var err error
+			o.ProveArgs, err = splitWords(v)
+			return err
+		},
+	},
+	{
+		"audit",
+		cargo.Optional,
+		"ARGS",
+		"build: run what was built on drivers that fail, with these arguments; 20 where it ends well all the same",
+		func(o *Options, v string) error {
+			o.Audit = true
+			var err error
+			o.AuditArgs, err = splitWords(v)
+			return err
+		},
+	},
+	{
+		"require-proof",
+		cargo.Switch,
+		"",
+		"end with 21 without a proof, with 22 where only other kernels ran; build: run what was built, as --gpu-prove does",
+		func(o *Options, _ string) error { o.RequireProof = true; return nil },
+	},
 	{"kernel", cargo.Value, "REGEX", "the kernels that count, instead of the matmul patterns", func(o *Options, v string) error {
 		re, err := regexp.Compile(v)
 		o.Kernel = re
@@ -131,26 +191,56 @@ var flags = []Flag{
 		o.Min = n
 		return nil
 	}},
-	{"device", cargo.Value, "UUID|INDEX", "the device that the kernel must have run on: its UUID, or the number that the program itself gives it", func(o *Options, v string) error {
-		o.Device = v
-		return checkDevice(v)
-	}},
-	{"child", cargo.Value, "GLOB", "children whose executable matches, by path or by name, count like the program itself", func(o *Options, v string) error {
-		o.Child = v
-		return checkGlob(v)
-	}},
-	{"expect", cargo.Value, "gpu|cpu", "cpu: end with 0 when it ran on the CPU, with 22 when it used the GPU", func(o *Options, v string) error {
-		if v != "gpu" && v != "cpu" {
-			return fmt.Errorf("%q is neither gpu nor cpu", v)
-		}
-		o.ExpectCPU = v == "cpu"
-		return nil
-	}},
-	{"counterfactual", cargo.Switch, "", "run a proven program once more, without input and with every device hidden, and compare", func(o *Options, _ string) error {
-		o.Counterfactual = true
-		return nil
-	}},
-	{"receipt", cargo.Value, "FILE", "write what was found as a receipt; see `gpubuild receipt --help`", func(o *Options, v string) error { o.Receipt = v; return nil }},
+	{
+		"device",
+		cargo.Value,
+		"UUID|INDEX",
+		"the device that the kernel must have run on: its UUID, or the number that the program itself gives it",
+		func(o *Options, v string) error {
+			o.Device = v
+			return checkDevice(v)
+		},
+	},
+	{
+		"child",
+		cargo.Value,
+		"GLOB",
+		"children whose executable matches, by path or by name, count like the program itself",
+		func(o *Options, v string) error {
+			o.Child = v
+			return checkGlob(v)
+		},
+	},
+	{
+		"expect",
+		cargo.Value,
+		"gpu|cpu",
+		"cpu: end with 0 when it ran on the CPU, with 22 when it used the GPU",
+		func(o *Options, v string) error {
+			if v != "gpu" && v != "cpu" {
+				return fmt.Errorf("%q is neither gpu nor cpu", v)
+			}
+			o.ExpectCPU = v == "cpu"
+			return nil
+		},
+	},
+	{
+		"counterfactual",
+		cargo.Switch,
+		"",
+		"run a proven program once more, without input and with every device hidden, and compare",
+		func(o *Options, _ string) error {
+			o.Counterfactual = true
+			return nil
+		},
+	},
+	{
+		"receipt",
+		cargo.Value,
+		"FILE",
+		"write what was found as a receipt; see `gpubuild receipt --help`",
+		func(o *Options, v string) error { o.Receipt = v; return nil },
+	},
 	{"timeout", cargo.Value, "DURATION", "end the proven program after this time, such as 30s", func(o *Options, v string) error {
 		d, err := time.ParseDuration(v)
 		if err != nil || d <= 0 {
@@ -159,9 +249,21 @@ var flags = []Flag{
 		o.Timeout = d
 		return nil
 	}},
-	{"probe", cargo.Value, "FILE", "a probe library built elsewhere, where there is no compiler", func(o *Options, v string) error { o.Probe = v; return nil }},
+	{
+		"probe",
+		cargo.Value,
+		"FILE",
+		"a probe library built elsewhere, where there is no compiler",
+		func(o *Options, v string) error { o.Probe = v; return nil },
+	},
 	{"cupti", cargo.Value, "FILE", "the libcupti to use", func(o *Options, v string) error { o.CUPTI = v; return nil }},
-	{"timings", cargo.Optional, "FILE", "say where the time went: a table on stderr, and JSON in FILE", func(o *Options, v string) error { o.Timings = &v; return nil }},
+	{
+		"timings",
+		cargo.Optional,
+		"FILE",
+		"say where the time went: a table on stderr, and JSON in FILE",
+		func(o *Options, v string) error { o.Timings = &v; return nil },
+	},
 	{"sarif", cargo.Value, "FILE", "write the findings as SARIF 2.1.0, for code scanning",
 		func(o *Options, v string) error { o.SARIF = v; return nil }},
 	{"junit", cargo.Value, "FILE", "write the checks as JUnit XML: a suite, and a case for each check and proof",

@@ -24,7 +24,8 @@ func envVerb() verb {
 			toolFlags(&o.Options),
 			shared(&o.Options, "backend"),
 			[]*flag{
-				text("shell", "NAME", "the form to print (bash zsh fish pwsh cmd nu github gitlab dotenv direnv vscode cargo-config json)", &o.Shell),
+				text("shell", "NAME", "the form to print (bash zsh fish pwsh cmd nu github gitlab dotenv direnv vscode "+
+					"cargo-config json)", &o.Shell),
 				toggle("diff", "print what would change and why", &o.Diff),
 			},
 			answerFlag(&o.Options),

@@ -64,7 +64,8 @@ func runExplain(ctx context.Context, a *invocation, o Options, l cargo.Line) err
 		return err
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return &usageError{fmt.Sprintf("the log %s cannot be read: %v", name, err), "name a file that you may read, or - for standard input"}
+		return &usageError{fmt.Sprintf("the log %s cannot be read: %v", name, err), "name a file that you may read, or - for " +
+			"standard input"}
 	}
 	fix := "give a log, - for standard input, an exit code of gpubuild, or a code such as LNK1181 or CUDA_ERROR_NO_DEVICE"
 	if near := rules.Near(name); len(near) > 0 {

@@ -88,7 +88,10 @@ func runInit(ctx context.Context, a *invocation, o InitOptions, l cargo.Line) er
 			if a.Host.IsDir(path) {
 				return &usageError{a.Shown(path) + " is a directory", "move it: gpubuild.toml is a file"}
 			}
-			return &usageError{a.Shown(path) + " is there already", "gpubuild init --stdout shows what would be written; --force writes it in place of yours"}
+			return &usageError{
+				a.Shown(path) + " is there already",
+				"gpubuild init --stdout shows what would be written; --force writes it in place of yours",
+			}
 		}
 		return err
 	}
@@ -124,7 +127,9 @@ func initText(ctx context.Context, s *session.Session, tool cargo.Tool) string {
 		say("# Known without being named, because they lead to GPU crates: %s", strings.Join(leading, ", "))
 	}
 	if len(extra) > 0 {
-		say("# These sound like GPU work and lead to no GPU crate by themselves: a build that asks for them is checked like one with cuda.")
+		say(
+			"# These sound like GPU work and lead to no GPU crate by themselves: a build that asks for them is checked like one with cuda.",
+		)
 		say("gpu-features = [%s]", quoteAll(extra))
 	} else {
 		say("# Further features that ask for GPU work; cuda and cudnn need not be named.")
@@ -164,13 +169,19 @@ func initText(ctx context.Context, s *session.Session, tool cargo.Tool) string {
 	say("# kernel = \"matmul\"            # a regular expression, or a list; left out: a matrix product")
 	say("# expect-exit = 0")
 	say("")
-	say("# With this table `gpubuild test` fails where one of these test targets did not run a kernel on the GPU; [bench] does the same for bench.")
+	say(
+		"# With this table `gpubuild test` fails where one of these test targets did not run a kernel on the GPU; [bench] does " +
+			"the same for bench.",
+	)
 	say("# [test]")
 	say("# gpu = [\"kernels\", \"integration-*\"]")
 	say("# kernel = \"matmul\"")
 	say("")
-	say("# What CI builds: a row for each combination; `gpubuild ci matrix` shows the rows, `gpubuild ci init %s` writes a workflow that runs them.",
-		ci.ProviderNames("|"))
+	say(
+		"# What CI builds: a row for each combination; `gpubuild ci matrix` shows the rows, `gpubuild ci init %s` writes a "+
+			"workflow that runs them.",
+		ci.ProviderNames("|"),
+	)
 	say("# [matrix]")
 	say("# features = [\"cuda\"]")
 	say("# cuda = [%q]", minorOf(version))
@@ -199,8 +210,9 @@ func quoteAll(names []string) string {
 // soundsLikeGPU matches a feature's name that means GPU work in most projects.
 var soundsLikeGPU = regexp.MustCompile(`(?i)(^|[-_])(gpu|cuda|cudnn|nvidia|cublas|tensorrt)(\d*)($|[-_])`)
 
-// gpuFeatures sorts the features of a project's members: those that sound like GPU work and lead nowhere, and those that lead to a GPU crate by
-// another name than cuda or cudnn, which need not be named. Where a member needs a GPU crate in any case, no feature can be told to lead there.
+// gpuFeatures sorts the features of a project's members: those that sound like GPU work and lead nowhere, and those that lead to a GPU
+// crate by another name than cuda or cudnn, which need not be named. Where a member needs a GPU crate in any case, no feature can be told
+// to lead there.
 func gpuFeatures(p *manifest.Project) (extra, leading []string) {
 	kinds := map[string]bool{}
 	for _, m := range p.Members {

@@ -85,7 +85,10 @@ func (o Options) checkExpected(prefix string) error {
 		{"require-proof", o.RequireProof},
 	} {
 		if f.given {
-			return &usageError{fmt.Sprintf("%sexpect cpu asks for no kernel: %s%s says nothing beside it", prefix, prefix, f.name), "leave one of them out"}
+			return &usageError{
+				fmt.Sprintf("%sexpect cpu asks for no kernel: %s%s says nothing beside it", prefix, prefix, f.name),
+				"leave one of them out",
+			}
 		}
 	}
 	return nil
@@ -93,8 +96,20 @@ func (o Options) checkExpected(prefix string) error {
 
 // proveResult is what `prove` came to.
 func proveResult(a *invocation, p proof.Proof, r *fatbin.Report, ended error) report.Result {
-	made := report.Program{Name: a.Host.Base(p.Program), Path: a.Shown(p.Program), Code: proof.Line(r), Images: report.Images(r), Proof: report.ProofOf(p.Verdict, p.Evidence)}
-	c := report.Check{ID: report.CheckProof, Name: made.Name, State: report.Passed, Message: "ran its kernel on " + p.Verdict.Device, Detail: strings.Join(p.Verdict.Lines, "\n")}
+	made := report.Program{
+		Name:   a.Host.Base(p.Program),
+		Path:   a.Shown(p.Program),
+		Code:   proof.Line(r),
+		Images: report.Images(r),
+		Proof:  report.ProofOf(p.Verdict, p.Evidence),
+	}
+	c := report.Check{
+		ID:      report.CheckProof,
+		Name:    made.Name,
+		State:   report.Passed,
+		Message: "ran its kernel on " + p.Verdict.Device,
+		Detail:  strings.Join(p.Verdict.Lines, "\n"),
+	}
 	if p.Verdict.Kind != verify.Proved {
 		c.Message = ""
 		if p.Verdict.Why != "" {

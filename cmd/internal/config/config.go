@@ -166,12 +166,18 @@ func decode(s Source) (file, error) {
 	return f, check(s, f, md.Undecoded(), path)
 }
 
-// tables refuses a value where a table is wanted: the library passes over it in silence where the table becomes a map (BurntSushi/toml v1.6, unifyMap).
+// tables refuses a value where a table is wanted: the library passes over it in silence where the table becomes a map (BurntSushi/toml
+// v1.6, unifyMap).
 func tables(s Source, md toml.MetaData, below []string) error {
 	for _, key := range []string{"runner", "image", "compilers"} {
 		path := append(slices.Clone(below), "matrix", key)
 		if is := md.Type(path...); is != "" && is != "Hash" {
-			return &Error{Path: s.Path, Line: lineIn(s.Data, path), Problem: "matrix." + key + " is no table", Fix: "known keys of " + matrixKeys}
+			return &Error{
+				Path:    s.Path,
+				Line:    lineIn(s.Data, path),
+				Problem: "matrix." + key + " is no table",
+				Fix:     "known keys of " + matrixKeys,
+			}
 		}
 	}
 	return nil
@@ -180,17 +186,30 @@ func tables(s Source, md toml.MetaData, below []string) error {
 func syntax(s Source, err error) error {
 	var p toml.ParseError
 	if errors.As(err, &p) {
-		return &Error{Path: s.Path, Line: p.Position.Line, Problem: p.Message, Detail: strings.TrimRight(p.ErrorWithPosition(), "\n"), Fix: "mend the TOML at this place"}
+		return &Error{
+			Path:    s.Path,
+			Line:    p.Position.Line,
+			Problem: p.Message,
+			Detail:  strings.TrimRight(p.ErrorWithPosition(), "\n"),
+			Fix:     "mend the TOML at this place",
+		}
 	}
 	if line, key, is, must := mismatch(err.Error()); key != "" {
-		return &Error{Path: s.Path, Line: line, Problem: fmt.Sprintf("%s is %s; it must be %s", key, is, must), Fix: "mend the value, or see `gpubuild help config`"}
+		return &Error{
+			Path:    s.Path,
+			Line:    line,
+			Problem: fmt.Sprintf("%s is %s; it must be %s", key, is, must),
+			Fix:     "mend the value, or see `gpubuild help config`",
+		}
 	}
 	return &Error{Path: s.Path, Problem: err.Error(), Fix: "mend the value, or see `gpubuild help config`"}
 }
 
-// The library's words for a value of another type speak of Go's types; it has no error type for it (BurntSushi/toml v1.6: decode.go, badtype and
-// unifyStruct).
-var typeError = regexp.MustCompile(`^toml: line (\d+) \(last key "([^"]+)"\): (?:incompatible types: TOML value has type (\S+); destination has type (\S+)|type mismatch for .*: expected (table) but found (\S+))$`)
+// The library's words for a value of another type speak of Go's types; it has no error type for it (BurntSushi/toml v1.6: decode.go,
+// badtype and unifyStruct).
+var typeError = regexp.MustCompile(
+	`^toml: line (\d+) \(last key "([^"]+)"\): (?:incompatible types: TOML value has type (\S+); destination has type (\S+)|type mismatch for .*: expected (table) but found (\S+))$`,
+)
 
 // mismatch words such an error for people; an empty key means that it is another one.
 func mismatch(words string) (line int, key, is, must string) {
@@ -224,7 +243,8 @@ func check(s Source, f file, undecoded []toml.Key, below []string) error {
 			}
 			key = key[len(below):]
 		}
-		fix := "known keys: gpu-features, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, prove.expect-exit, prove.bin, test.gpu, bench.gpu, and the tables [matrix] and [ci]"
+		fix := "known keys: gpu-features, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, prove.expect-exit, " +
+			"prove.bin, test.gpu, bench.gpu, and the tables [matrix] and [ci]"
 		switch key[0] {
 		case "matrix":
 			fix = "known keys of " + matrixKeys
@@ -235,11 +255,20 @@ func check(s Source, f file, undecoded []toml.Key, below []string) error {
 		case "fetch", "base-url", "index-url", "yes":
 			fix = "what may be fetched, and from where, is the user's word: use the flag --gpu-toolkit=fetch"
 		}
-		return &Error{Path: s.Path, Line: lineIn(s.Data, append(slices.Clone(below), key...)), Problem: fmt.Sprintf("unknown key %q", key.String()), Fix: fix}
+		return &Error{
+			Path:    s.Path,
+			Line:    lineIn(s.Data, append(slices.Clone(below), key...)),
+			Problem: fmt.Sprintf("unknown key %q", key.String()),
+			Fix:     fix,
+		}
 	}
 	if f.Toolchain.CUDA == "fetch" {
-		return &Error{Path: s.Path, Line: lineOf(s.Data, "cuda"), Problem: `toolchain.cuda = "fetch" would let a cloned repository start a download`,
-			Fix: "give a version here, and --gpu-toolkit=fetch on the command line"}
+		return &Error{
+			Path:    s.Path,
+			Line:    lineOf(s.Data, "cuda"),
+			Problem: `toolchain.cuda = "fetch" would let a cloned repository start a download`,
+			Fix:     "give a version here, and --gpu-toolkit=fetch on the command line",
+		}
 	}
 	if f.Prove != nil {
 		if err := s.checkKernels("prove", f.Prove.Kernel, below); err != nil {

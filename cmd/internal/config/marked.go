@@ -10,8 +10,8 @@ import (
 
 // Marked is the [test] or the [bench] table: which of the programs that cargo starts for it must run a kernel on the GPU.
 type Marked struct {
-	// GPU are patterns of target names, as path.Match has them: kernels, integration-*. A kind in front narrows one to it: lib:kernels, bin:*,
-	// test:*; so does a package: kernels/unit, lib:kernels/unit.
+	// GPU are patterns of target names, as path.Match has them: kernels, integration-*. A kind in front narrows one to it: lib:kernels,
+	// bin:*, test:*; so does a package: kernels/unit, lib:kernels/unit.
 	GPU []string `toml:"gpu"`
 	// Kernel says which kernels count; empty: a matrix product.
 	Kernel Kernels `toml:"kernel"`
@@ -61,8 +61,12 @@ func (s Source) checkKernels(table string, k Kernels, below []string) error {
 			if err != nil {
 				problem = err.Error()
 			}
-			return &Error{Path: s.Path, Line: lineIn(s.Data, append(slices.Clone(below), table, "kernel")), Problem: table + ".kernel: " + problem,
-				Fix: "write a regular expression as Go's regexp/syntax has it, or a list of them"}
+			return &Error{
+				Path:    s.Path,
+				Line:    lineIn(s.Data, append(slices.Clone(below), table, "kernel")),
+				Problem: table + ".kernel: " + problem,
+				Fix:     "write a regular expression as Go's regexp/syntax has it, or a list of them",
+			}
 		}
 	}
 	return nil
@@ -96,7 +100,12 @@ func (m *Marked) Unknown(pattern string, have []string) error {
 }
 
 func (m *Marked) bad(problem, fix string) error {
-	return &Error{Path: m.source.Path, Line: lineIn(m.source.Data, m.key), Problem: strings.Join(m.key[len(m.key)-2:], ".") + ": " + problem, Fix: fix}
+	return &Error{
+		Path:    m.source.Path,
+		Line:    lineIn(m.source.Data, m.key),
+		Problem: strings.Join(m.key[len(m.key)-2:], ".") + ": " + problem,
+		Fix:     fix,
+	}
 }
 
 // checkMarked refuses patterns that cannot match.
@@ -106,7 +115,10 @@ func (s Source) checkMarked(table string, m *Marked, below []string) error {
 	}
 	m.source, m.key = s, append(slices.Clone(below), table, "gpu")
 	if len(m.GPU) == 0 {
-		return m.bad("an empty list marks nothing", "name targets, such as gpu = [\"kernels\", \"integration-*\"], or leave the table out")
+		return m.bad(
+			"an empty list marks nothing",
+			"name targets, such as gpu = [\"kernels\", \"integration-*\"], or leave the table out",
+		)
 	}
 	if err := s.checkKernels(table, m.Kernel, below); err != nil {
 		return err

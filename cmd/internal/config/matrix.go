@@ -52,8 +52,10 @@ type CI struct {
 }
 
 // matrixKeys lists what may stand in the tables of this file, for the hint of an unknown key.
-const matrixKeys = "[matrix]: features, cuda, cudnn, arch, platform, profile, toolkit, args, runner, image, compilers, exclude, include, prove; " +
-	"[[matrix.prove]]: name, runner, wrapper, driver, capability, toolkit, args and the axes; [[matrix.exclude]], [[matrix.include]]: the axes (features to profile)"
+const matrixKeys = "[matrix]: features, cuda, cudnn, arch, platform, profile, toolkit, args, runner, image, compilers, exclude, " +
+	"include, prove; " +
+	"[[matrix.prove]]: name, runner, wrapper, driver, capability, toolkit, args and the axes; [[matrix.exclude]], " +
+	"[[matrix.include]]: the axes (features to profile)"
 
 const ciKeys = "[ci]: install, image, setup"
 
@@ -69,8 +71,12 @@ var (
 // checkMatrix refuses values that no row could have, with the line of their key. Values are brought into one form: arch becomes sm_NN.
 func (s Source) checkMatrix(m *Matrix, below []string) error {
 	bad := func(table, key, format string, args ...any) error {
-		return &Error{Path: s.Path, Line: lineIn(s.Data, append(append([]string(nil), below...), append(strings.Split(table, "."), key)...)),
-			Problem: table + "." + key + ": " + fmt.Sprintf(format, args...), Fix: "mend the value, or see `gpubuild help config`"}
+		return &Error{
+			Path:    s.Path,
+			Line:    lineIn(s.Data, append(append([]string(nil), below...), append(strings.Split(table, "."), key)...)),
+			Problem: table + "." + key + ": " + fmt.Sprintf(format, args...),
+			Fix:     "mend the value, or see `gpubuild help config`",
+		}
 	}
 	axes := func(table string, a *Axes) error {
 		for i, v := range a.Arch {
@@ -153,7 +159,12 @@ func (s Source) checkMatrix(m *Matrix, below []string) error {
 		}
 		switch {
 		case !placeForm.MatchString(p.Name):
-			return bad("matrix.prove", "name", "%q: a short name of letters, digits, _ and - is wanted; it becomes part of each row's name", p.Name)
+			return bad(
+				"matrix.prove",
+				"name",
+				"%q: a short name of letters, digits, _ and - is wanted; it becomes part of each row's name",
+				p.Name,
+			)
 		case seen[p.Name]:
 			return bad("matrix.prove", "name", "%q names two places", p.Name)
 		case p.Driver != "" && !driverForm.MatchString(p.Driver):

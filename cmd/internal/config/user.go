@@ -57,10 +57,20 @@ func ReadUser(path string, data []byte) (User, error) {
 		return User{}, syntax(Source{Path: path}, err)
 	}
 	for _, key := range meta.Undecoded() {
-		return User{}, &Error{Path: path, Line: lineOf(data, key[0]), Problem: fmt.Sprintf("unknown key %q", key.String()), Fix: "known keys: cuda, redist"}
+		return User{}, &Error{
+			Path:    path,
+			Line:    lineOf(data, key[0]),
+			Problem: fmt.Sprintf("unknown key %q", key.String()),
+			Fix:     "known keys: cuda, redist",
+		}
 	}
 	if u.CUDA == "fetch" {
-		return User{}, &Error{Path: path, Line: lineOf(data, "cuda"), Problem: `cuda = "fetch" names no toolkit`, Fix: "name a version or a root here, and give --gpu-toolkit=fetch on the command line"}
+		return User{}, &Error{
+			Path:    path,
+			Line:    lineOf(data, "cuda"),
+			Problem: `cuda = "fetch" names no toolkit`,
+			Fix:     "name a version or a root here, and give --gpu-toolkit=fetch on the command line",
+		}
 	}
 	return u, nil
 }
@@ -87,7 +97,12 @@ func WithCUDA(path string, data []byte, cuda string) ([]byte, error) {
 	}
 	after, err := ReadUser(path, out)
 	if err != nil || after.CUDA != cuda || after.Redist != before.Redist {
-		return nil, &Error{Path: path, Line: lineOf(data, "cuda"), Problem: "cuda is written in a way that cannot be changed", Fix: fmt.Sprintf("write cuda = %q on a line of its own", cuda)}
+		return nil, &Error{
+			Path:    path,
+			Line:    lineOf(data, "cuda"),
+			Problem: "cuda is written in a way that cannot be changed",
+			Fix:     fmt.Sprintf("write cuda = %q on a line of its own", cuda),
+		}
 	}
 	return out, nil
 }

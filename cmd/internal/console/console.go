@@ -147,8 +147,8 @@ func Colour(flag string, lookup func(string) (string, bool), terminal bool) bool
 	return terminal && term != "dumb"
 }
 
-// Disarmed breaks what GitHub's runner would take for a command at the beginning of a line, or behind ##[ anywhere, in text that quotes others:
-// an invisible space stands inside the marks.
+// Disarmed breaks what GitHub's runner would take for a command at the beginning of a line, or behind ##[ anywhere, in text that quotes
+// others: an invisible space stands inside the marks.
 func Disarmed(text string) string {
 	if !strings.Contains(text, "::") && !strings.Contains(text, "##[") {
 		return text

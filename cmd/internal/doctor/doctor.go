@@ -1,5 +1,5 @@
-// Package doctor checks a machine and a project, part by part: Gather finds out what is there, and Run judges that. Each check has a stable
-// id, a state, where was looked, what to do, and what breaks without it. It changes nothing and fetches nothing.
+// Package doctor checks a machine and a project, part by part: Gather finds out what is there, and Run judges that. Each check has a
+// stable id, a state, where was looked, what to do, and what breaks without it. It changes nothing and fetches nothing.
 package doctor
 
 import (
@@ -69,7 +69,8 @@ type Facts struct {
 	Prove      bool // judged for proving, not only for building
 	CUPTI      string
 	StubsOn    []string // directories of stubs on the loader's path
-	// Linked are the libraries that the project's programs are linked with, and Unlinkable the files of them that the linker will not find.
+	// Linked are the libraries that the project's programs are linked with, and Unlinkable the files of them that the linker will not
+	// find.
 	Linked     []string
 	Unlinkable []string
 	// RunLibraries are what the project's programs need to run, and RunDirs where the chosen toolkit and cuDNN have them.
@@ -83,16 +84,40 @@ type Facts struct {
 
 // Run makes the checks, in the order in which a user should mend them.
 func Run(f Facts) []Check {
-	checks := []Check{checkCargo(f), checkTarget(f), checkCache(f), checkProject(f), checkToolkit(f), checkHeaders(f), checkHostCompiler(f)}
+	checks := []Check{
+		checkCargo(f),
+		checkTarget(f),
+		checkCache(f),
+		checkProject(f),
+		checkToolkit(f),
+		checkHeaders(f),
+		checkHostCompiler(f),
+	}
 	if c, ok := checkSDK(f); ok {
 		checks = append(checks, c)
 	}
-	checks = append(checks, checkSet(f), checkCapability(f), checkCUDNN(f), checkLinkLibraries(f), checkROCm(f), checkDriver(f), checkDevices(f), checkCUPTI(f), checkProbe(f), checkStubs(f), checkLoaderPath(f))
+	checks = append(
+		checks,
+		checkSet(f),
+		checkCapability(f),
+		checkCUDNN(f),
+		checkLinkLibraries(f),
+		checkROCm(f),
+		checkDriver(f),
+		checkDevices(f),
+		checkCUPTI(f),
+		checkProbe(f),
+		checkStubs(f),
+		checkLoaderPath(f),
+	)
 	if c, ok := checkLongPaths(f.Host); ok {
 		checks = append(checks, c)
 	}
 	if f.WSL {
-		checks = append(checks, Check{ID: "wsl", State: Warning, Says: "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware"})
+		checks = append(
+			checks,
+			Check{ID: "wsl", State: Warning, Says: "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware"},
+		)
 	}
 	if f.FreeDisk > 0 {
 		c := Check{ID: "disk", State: OK, Says: fmt.Sprintf("%.1f GB free for the target directory", float64(f.FreeDisk)/1e9)}
@@ -122,7 +147,13 @@ func Worst(checks []Check) State {
 
 func checkCargo(f Facts) Check {
 	if f.Cargo == "" {
-		c := Check{ID: "cargo", State: Missing, Says: "no cargo: " + strings.TrimPrefix(f.CargoWhy, "no cargo: "), Fix: f.CargoFix, Breaks: "every build"}
+		c := Check{
+			ID:     "cargo",
+			State:  Missing,
+			Says:   "no cargo: " + strings.TrimPrefix(f.CargoWhy, "no cargo: "),
+			Fix:    f.CargoFix,
+			Breaks: "every build",
+		}
 		if c.Fix == "" {
 			c.Fix = "install Rust (https://rustup.rs)"
 		}
@@ -133,17 +164,33 @@ func checkCargo(f Facts) Check {
 
 func checkCache(f Facts) Check {
 	if f.CacheWhy != "" {
-		return Check{ID: "cache", State: Misfit, Says: "gpubuild's " + f.CacheWhy, Fix: f.CacheFix, Breaks: "every build through gpubuild"}
+		return Check{
+			ID:     "cache",
+			State:  Misfit,
+			Says:   "gpubuild's " + f.CacheWhy,
+			Fix:    f.CacheFix,
+			Breaks: "every build through gpubuild",
+		}
 	}
 	return Check{ID: "cache", State: OK, Says: f.Cache}
 }
 
 func checkProject(f Facts) Check {
 	if f.ProjectBad {
-		return Check{ID: "project", State: Warning, Says: "this project cannot be looked at, so the machine is judged for crates that need nvcc: " + f.ProjectWhy, Breaks: "every build of it", Fix: f.ProjectFix}
+		return Check{
+			ID:     "project",
+			State:  Warning,
+			Says:   "this project cannot be looked at, so the machine is judged for crates that need nvcc: " + f.ProjectWhy,
+			Breaks: "every build of it",
+			Fix:    f.ProjectFix,
+		}
 	}
 	if f.Project == "" {
-		return Check{ID: "project", State: Info, Says: "no project is looked at: " + f.ProjectWhy + "; the machine is judged for crates that need nvcc"}
+		return Check{
+			ID:    "project",
+			State: Info,
+			Says:  "no project is looked at: " + f.ProjectWhy + "; the machine is judged for crates that need nvcc",
+		}
 	}
 	return Check{ID: "project", State: OK, Says: f.Project}
 }
@@ -172,7 +219,10 @@ func checkToolkit(f Facts) Check {
 			c.Says += "; " + t.Root + ": " + t.Problem
 		}
 	case errors.As(f.ChooseErr, &missing) && !strings.Contains(missing.What, "CUDA toolkit"):
-		c.State, c.Says, c.Breaks = Info, strings.Join(usable, ", ")+"; not chosen, because there is no "+missing.What+" (see cuda.set)", ""
+		c.State, c.Says, c.Breaks = Info, strings.Join(
+			usable,
+			", ",
+		)+"; not chosen, because there is no "+missing.What+" (see cuda.set)", ""
 	default:
 		c.State, c.Says, c.Places = Misfit, "none that is here fits (see cuda.set)", usable
 	}
@@ -257,7 +307,13 @@ func checkCUDNN(f Facts) Check {
 	case !f.Needs.CUDNN:
 		return Check{ID: "cudnn", State: Info, Says: "no crate here needs cuDNN"}
 	}
-	c := Check{ID: "cudnn", State: Missing, Says: "no cuDNN that fits", Fix: "install cuDNN and point CUDNN_LIB at its root", Breaks: "the feature cudnn"}
+	c := Check{
+		ID:     "cudnn",
+		State:  Missing,
+		Says:   "no cuDNN that fits",
+		Fix:    "install cuDNN and point CUDNN_LIB at its root",
+		Breaks: "the feature cudnn",
+	}
 	usable := false
 	for _, i := range f.Toolchain.CUDNN {
 		place := i.String() + " (" + i.Origin + ")"
@@ -273,7 +329,8 @@ func checkCUDNN(f Facts) Check {
 	return c
 }
 
-// linkLibraries says whether the linker will find the libraries that the project's programs are linked with: cargo compiles everything before it is asked.
+// linkLibraries says whether the linker will find the libraries that the project's programs are linked with: cargo compiles everything
+// before it is asked.
 func checkLinkLibraries(f Facts) Check {
 	c := Check{ID: "link.libraries", State: Info, Says: "no crate here links a library of the toolkit"}
 	switch {
@@ -309,7 +366,8 @@ func checkROCm(f Facts) Check {
 	case f.Chosen.ROCm != nil:
 		c.State, c.Says = OK, f.Chosen.ROCm.String()+" ("+f.Chosen.ROCm.Origin+"); "+backends+": "+f.Chosen.BackendWhy
 	case f.Needs.ROCm && len(found) == 0:
-		c.State, c.Says, c.Fix = Missing, "no ROCm, and a crate of this build needs it", "install ROCm with HIP, and point ROCM_PATH at its root if it is not /opt/rocm"
+		c.State, c.Says, c.Fix = Missing, "no ROCm, and a crate of this build needs it", "install ROCm with HIP, and point "+
+			"ROCM_PATH at its root if it is not /opt/rocm"
 	case len(found) > 0 && backends != "":
 		c.Says = strings.Join(found, ", ") + " is here and not used; " + backends + ": " + f.Chosen.BackendWhy
 	case len(found) > 0:
@@ -322,7 +380,11 @@ func checkROCm(f Facts) Check {
 
 func checkDriver(f Facts) Check {
 	if f.Toolchain.Driver.Version != "" {
-		return Check{ID: "driver", State: OK, Says: fmt.Sprintf("%s, CUDA %s (%s)", f.Toolchain.Driver.Version, f.Toolchain.Driver.CUDA, f.Toolchain.Driver.Origin)}
+		return Check{
+			ID:    "driver",
+			State: OK,
+			Says:  fmt.Sprintf("%s, CUDA %s (%s)", f.Toolchain.Driver.Version, f.Toolchain.Driver.CUDA, f.Toolchain.Driver.Origin),
+		}
 	}
 	c := Check{ID: "driver", State: Info, Says: "no NVIDIA driver here", Places: f.Notes, Breaks: "running and proving; building works"}
 	if len(f.Notes) > 0 && !strings.HasPrefix(f.Notes[0], "no NVIDIA driver") { // something of one is there
@@ -349,7 +411,13 @@ func checkDevices(f Facts) Check {
 		}
 		return c
 	}
-	c := Check{ID: "devices", State: Info, Says: "no GPU is visible", Places: f.Notes, Breaks: "running and proving; for a build name the architecture with --gpu-arch"}
+	c := Check{
+		ID:     "devices",
+		State:  Info,
+		Says:   "no GPU is visible",
+		Places: f.Notes,
+		Breaks: "running and proving; for a build name the architecture with --gpu-arch",
+	}
 	if f.Prove {
 		c.State, c.Fix = Missing, "prove on a machine with a GPU; in a container give it the device (--gpus all)"
 	}
@@ -360,7 +428,13 @@ func checkCUPTI(f Facts) Check {
 	if f.CUPTI != "" {
 		return Check{ID: "cupti", State: OK, Says: f.CUPTI}
 	}
-	c := Check{ID: "cupti", State: Info, Says: "no libcupti", Breaks: "a proof: the driver's kernel records come through it", Fix: "gpubuild toolchain install"}
+	c := Check{
+		ID:     "cupti",
+		State:  Info,
+		Says:   "no libcupti",
+		Breaks: "a proof: the driver's kernel records come through it",
+		Fix:    "gpubuild toolchain install",
+	}
 	if f.Prove {
 		c.State = Missing
 	}
@@ -371,7 +445,13 @@ func checkProbe(f Facts) Check {
 	if f.Compiler != "" {
 		return Check{ID: "probe", State: OK, Says: "can be built by " + f.Compiler}
 	}
-	c := Check{ID: "probe", State: Info, Says: "no C compiler to build the probe with", Breaks: "a proof", Fix: "install gcc, on Windows Microsoft's C++ build tools, or give a library with prove --probe FILE"}
+	c := Check{
+		ID:     "probe",
+		State:  Info,
+		Says:   "no C compiler to build the probe with",
+		Breaks: "a proof",
+		Fix:    "install gcc, on Windows Microsoft's C++ build tools, or give a library with prove --probe FILE",
+	}
 	if f.Prove {
 		c.State = Missing
 	}
@@ -383,5 +463,6 @@ func checkStubs(f Facts) Check {
 		return Check{ID: "loader.stubs", State: OK, Says: "no link stub is on the loader's path"}
 	}
 	return Check{ID: "loader.stubs", State: Misfit, Says: "link stubs are on the loader's path: " + strings.Join(f.StubsOn, ", "),
-		Fix: "take them out of LD_LIBRARY_PATH (those of ld.so.cache out of /etc/ld.so.conf.d, then ldconfig): stubs are for linking only", Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)"}
+		Fix: "take them out of LD_LIBRARY_PATH (those of ld.so.cache out of /etc/ld.so.conf.d, then ldconfig): stubs are for " +
+			"linking only", Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)"}
 }

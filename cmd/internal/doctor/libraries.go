@@ -115,7 +115,8 @@ func runName(h buildenv.Host, library string, dirs []string, set toolchain.Set) 
 		return ""
 	case library == "libcudnn" && set.CUDNN != nil:
 		return fmt.Sprintf("libcudnn.so.%d", set.CUDNN.Major)
-	case library == "libcublas" || library == "libcublasLt" || library == "libcudart" || library == "libnvrtc": // their number is the toolkit's
+	// their number is the toolkit's
+	case library == "libcublas" || library == "libcublasLt" || library == "libcudart" || library == "libnvrtc":
 		return fmt.Sprintf("%s.so.%d", library, set.Toolkit.Version.Major)
 	}
 	return ""

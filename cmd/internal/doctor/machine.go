@@ -11,7 +11,12 @@ import (
 
 // target says whether what rustc builds for goes with what nvcc compiles with.
 func checkTarget(f Facts) Check {
-	c := Check{ID: "rust.target", State: OK, Says: "rustc builds for " + f.Target, Breaks: "linking: nvcc's objects come from a compiler of another ABI"}
+	c := Check{
+		ID:     "rust.target",
+		State:  OK,
+		Says:   "rustc builds for " + f.Target,
+		Breaks: "linking: nvcc's objects come from a compiler of another ABI",
+	}
 	switch {
 	case f.Target == "":
 		c.State, c.Says, c.Breaks = Info, "what rustc builds for is not known without cargo", ""
@@ -20,7 +25,8 @@ func checkTarget(f Facts) Check {
 		c.Fix = "rustup default stable-x86_64-pc-windows-msvc (or --target x86_64-pc-windows-msvc)"
 		c.State = Misfit
 		if !f.Needs.NVCC && !f.Needs.Libraries {
-			c.State, c.Fix, c.Breaks = Info, "", "crates with kernels of their own; those that load the driver when they run are not touched"
+			c.State, c.Fix, c.Breaks = Info, "", "crates with kernels of their own; those that load the driver when they run are "+
+				"not touched"
 		}
 	case toolchain.Foreign(f.Host, f.Target) && (f.Needs.NVCC || f.Needs.Libraries):
 		c.State, c.Says = Warning, c.Says+", and toolkit, host compiler and libraries are chosen for this machine's own processor"
@@ -50,8 +56,14 @@ func checkHeaders(f Facts) Check {
 	if len(missing) == 0 {
 		return Check{ID: c.ID, State: OK, Says: "cuda.h, cuda_runtime.h, crt and CCCL in " + t.Include}
 	}
-	return Check{ID: c.ID, State: Warning, Says: "headers of " + strings.Join(missing, ", ") + " are missing in " + t.Root, Places: []string{t.Include},
-		Breaks: "kernels that include them: cuda_runtime.h (runtime), host_config.h (crt), cuda_fp16.h and cub (cccl)", Fix: "install the missing part, or `gpubuild toolchain install`"}
+	return Check{
+		ID:     c.ID,
+		State:  Warning,
+		Says:   "headers of " + strings.Join(missing, ", ") + " are missing in " + t.Root,
+		Places: []string{t.Include},
+		Breaks: "kernels that include them: cuda_runtime.h (runtime), host_config.h (crt), cuda_fp16.h and cub (cccl)",
+		Fix:    "install the missing part, or `gpubuild toolchain install`",
+	}
 }
 
 // sdk says which Windows SDK and C run-time library are taken; nothing on other systems.
@@ -106,7 +118,8 @@ func checkCapability(f Facts) Check {
 	return c
 }
 
-// longPaths says whether Windows takes paths of more than 260 characters, which CMake's and nvcc's intermediate files in a target directory reach.
+// longPaths says whether Windows takes paths of more than 260 characters, which CMake's and nvcc's intermediate files in a target
+// directory reach.
 func checkLongPaths(h buildenv.Host) (Check, bool) {
 	if h.OS != buildenv.Windows || h.Registry == nil {
 		return Check{}, false

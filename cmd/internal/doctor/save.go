@@ -91,7 +91,12 @@ func (r *Recording) Write(checks []Check) error {
 	if err := r.machine.WriteFile(r.path, data, 0o600); err != nil {
 		return err
 	}
-	r.machine.Shell.Status("Saved", "%s: what was looked at on this machine (%s); look at it before you send it", r.machine.Shown(r.path), size(len(data)))
+	r.machine.Shell.Status(
+		"Saved",
+		"%s: what was looked at on this machine (%s); look at it before you send it",
+		r.machine.Shown(r.path),
+		size(len(data)),
+	)
 	return nil
 }
 

@@ -31,8 +31,8 @@ func cargoSays(ctx context.Context, c Command, ours error) error {
 	return nil
 }
 
-// unjudged runs a subcommand of cargo whose result is not judged: doc, publish, a plugin. Where there is a project with GPU work it runs in the
-// environment of the build; where that cannot be made it says so and runs in the user's own.
+// unjudged runs a subcommand of cargo whose result is not judged: doc, publish, a plugin. Where there is a project with GPU work it runs
+// in the environment of the build; where that cannot be made it says so and runs in the user's own.
 func unjudged(ctx context.Context, c Command) error {
 	env := c.Machine.Host.Env
 	if l := c.line(); !l.Help && !l.Version && l.Verb != "" {
@@ -102,8 +102,8 @@ func asBuild(s *session.Session) (cargo.Line, error) {
 	return line, err
 }
 
-// install is `cargo install`: with --path the features are judged as in any other build before cargo installs what it made. Nothing of a registry or a
-// repository is here before cargo fetched it, and cargo fetches and builds in one go.
+// install is `cargo install`: with --path the features are judged as in any other build before cargo installs what it made. Nothing of a
+// registry or a repository is here before cargo fetched it, and cargo fetches and builds in one go.
 func install(ctx context.Context, c Command, trace *finding.Trace, sink *report.Sink) (r Result, err error) {
 	m := c.Machine
 	in, ok := c.Line.Install()

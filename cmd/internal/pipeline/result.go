@@ -57,7 +57,14 @@ func (r Result) stages(c Command, trace *finding.Trace) report.Stages {
 func (r Result) rendered(c Command, trace *finding.Trace) report.Stages {
 	st := r.stages(c, trace)
 	for _, p := range r.Built.Programs {
-		made := report.Program{Name: p.Name, Path: p.Path, Source: p.Source, Kind: p.Kind, Package: p.Package, Marked: proof.Marked(r.Session, p)}
+		made := report.Program{
+			Name:    p.Name,
+			Path:    p.Path,
+			Source:  p.Source,
+			Kind:    p.Kind,
+			Package: p.Package,
+			Marked:  proof.Marked(r.Session, p),
+		}
 		if report.Reached(st.Checks, report.CheckBuild) {
 			if code, err := proof.Scan(c.Machine, p.Path); err == nil {
 				made.Code, made.Images = proof.Line(code), report.Images(code)
@@ -71,8 +78,8 @@ func (r Result) rendered(c Command, trace *finding.Trace) report.Stages {
 	return st
 }
 
-// receipts are those of each program that was proven, and of each that was built and not run. A build that made nothing has one, too: it says what was
-// requested and why there is no program.
+// receipts are those of each program that was proven, and of each that was built and not run. A build that made nothing has one, too: it
+// says what was requested and why there is no program.
 func (r Result) receipts(c Command) ([]receipt.Receipt, error) {
 	var list []receipt.Receipt
 	proven := map[string]bool{}

@@ -36,10 +36,11 @@ type runnerState struct {
 	Timeout int64       `json:"timeout_ns"`
 	Lib     []string    `json:"lib"` // run-time library directories
 	Receipt bool        `json:"receipt,omitempty"`
-	Stderr  string      `json:"stderr,omitempty"` // what the user's stderr, which is descriptor 3, is known by; empty: it is the runner's own
-	Ack     string      `json:"ack,omitempty"`    // the same of descriptor 4, on which the run answers the mark
-	Marks   bool        `json:"marks,omitempty"`  // the run waits for the mark on stderr
-	Tests   bool        `json:"tests,omitempty"`  // the programs are tests or benchmarks, which can be asked what they would run
+	// what the user's stderr, which is descriptor 3, is known by; empty: it is the runner's own
+	Stderr string `json:"stderr,omitempty"`
+	Ack    string `json:"ack,omitempty"`   // the same of descriptor 4, on which the run answers the mark
+	Marks  bool   `json:"marks,omitempty"` // the run waits for the mark on stderr
+	Tests  bool   `json:"tests,omitempty"` // the programs are tests or benchmarks, which can be asked what they would run
 
 	Min            uint64 `json:"min,omitempty"`
 	Device         string `json:"device,omitempty"`

@@ -31,5 +31,14 @@ func Here(stdin io.Reader, shell *console.Shell, real RealDriver) (*Machine, err
 	if err != nil {
 		return nil, err
 	}
-	return &Machine{Host: host, Runner: proc.Runner{}, Shell: shell, Stdin: stdin, Self: self, CacheDir: dir, Real: real, Began: time.Now()}, nil
+	return &Machine{
+		Host:     host,
+		Runner:   proc.Runner{},
+		Shell:    shell,
+		Stdin:    stdin,
+		Self:     self,
+		CacheDir: dir,
+		Real:     real,
+		Began:    time.Now(),
+	}, nil
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// release is "VERSION COMMIT" of a released binary, written by the linker (.ci/release); empty in every other one. A release is built without Go's own
-// stamp, which holds whether the checkout was clean and so differs between two builds of one commit.
+// release is "VERSION COMMIT" of a released binary, written by the linker (.ci/release); empty in every other one. A release is built
+// without Go's own stamp, which holds whether the checkout was clean and so differs between two builds of one commit.
 var release string
 
 // Number is the version: the release's, the tag's, or "devel-" and the commit.

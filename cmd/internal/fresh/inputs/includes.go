@@ -26,9 +26,11 @@ const IncludeDirectory = "CUDA include directory"
 // toolkitHeader are the names directly below a toolkit's include directory that are CUDA's, of a compiler, a runtime or a library
 // that comes with it. What others put there (cuDNN, NCCL, cuTENSOR) has versions of its own, and /usr/include, where
 // distributions have CUDA's, holds everything else.
-var toolkitHeader = regexp.MustCompile(`^(cuda|cu(rand|blas|sparse|solver|fft|pti|file)|nvrtc|nv[A-Z]|nvfatbin|nvml|nvtx|npp|nvjpeg|nv$|crt$|cccl$|cub$|` +
-	`thrust$|cooperative_groups|mma\.h|` +
-	`sm_\d|vector_|device_|driver_|math_|host_|texture_|surface_|builtin_types|channel_descriptor|common_functions|library_types|fatbinary)`)
+var toolkitHeader = regexp.MustCompile(
+	`^(cuda|cu(rand|blas|sparse|solver|fft|pti|file)|nvrtc|nv[A-Z]|nvfatbin|nvml|nvtx|npp|nvjpeg|nv$|crt$|cccl$|cub$|` +
+		`thrust$|cooperative_groups|mma\.h|` +
+		`sm_\d|vector_|device_|driver_|math_|host_|texture_|surface_|builtin_types|channel_descriptor|common_functions|library_types|fatbinary)`,
+)
 
 // headerTree answers the identity of everything below a directory whose name at the top is one of the toolkit's: the same names
 // with the same content have the same one, wherever they lie. Thousands of files are read once; after that they are only looked
@@ -163,7 +165,8 @@ func (n *collector) foreignIncludes(v string) string {
 	var out []string
 	for _, dir := range n.host.SplitList(v) {
 		low := strings.ToLower(strings.ReplaceAll(dir, "/", `\`))
-		known := strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\windows kits\`) || strings.Contains(low, `\vc\auxiliary\`)
+		known := strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\windows kits\`) ||
+			strings.Contains(low, `\vc\auxiliary\`)
 		if !known {
 			out = append(out, dir)
 		}
