@@ -135,6 +135,9 @@ func TestProofRowIsProvenOnTheStandIn(t *testing.T) {
 		}
 		b.must(exec.Command("gcc", "-O2", "-shared", "-fPIC", "-pthread", "-Wl,-soname,"+lib, filepath.Join(repository, "testdata", "standin", file), "-o", filepath.Join(dir, lib), "-ldl"))
 	}
+	if err := os.WriteFile(filepath.Join(libs, "standin", "node"), nil, 0o600); err != nil { // in place of the device
+		t.Fatal(err)
+	}
 	b.matrix(fmt.Sprintf(`[matrix]
 cuda = [%q]
 arch = ["sm_80"]
