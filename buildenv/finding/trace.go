@@ -28,9 +28,12 @@ type Check struct {
 // NewTrace begins a trace now.
 func NewTrace(now func() time.Time) *Trace { return &Trace{now: now, began: now()} }
 
-// Phase ends the phase that is under way and begins the next.
+// Phase ends the phase that is under way and begins the next. A phase of the same name goes on.
 func (t *Trace) Phase(name string) {
 	at := t.now()
+	if n := len(t.phases); n > 0 && t.phases[n-1].Name == name {
+		return
+	}
 	t.endPhase(at)
 	t.phases = append(t.phases, Phase{Name: name, Began: at})
 }

@@ -288,7 +288,7 @@ func positional(verb string, n int, before []string) candidates {
 			c.files = true
 		}
 	case "help":
-		c.words("topic", "exit-codes", "environment", "config")
+		c.words("topic", "exit-codes", "environment", "config", "results")
 		for _, v := range verbs() {
 			c.add(v.name, v.usage)
 		}

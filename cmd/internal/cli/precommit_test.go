@@ -105,7 +105,7 @@ func TestPreCommit(t *testing.T) {
 		})
 		t.Run("fail"+twin, func(t *testing.T) {
 			dir := user(t, "fail"+twin, "", check)
-			want(t, run(t, dir, 1, "pre-commit", "run", "--all-files"), "Failed", "hook id: "+check, "exit code: 10", "features.unreached", `cuda = ["candle-core/cuda", "candle-nn/cuda"]`)
+			want(t, run(t, dir, 1, "pre-commit", "run", "--all-files"), "Failed", "hook id: "+check, "exit code: 10", "features.propagation", `cuda = ["candle-core/cuda", "candle-nn/cuda"]`)
 			// A commit is refused, and one that touches no manifest is not looked at.
 			run(t, dir, 0, "pre-commit", "install")
 			run(t, dir, 1, "git", "commit", "-q", "-m", "refused")

@@ -26,6 +26,7 @@ func topic(word string) (string, bool) {
 // variables that gpubuild reads; the table feeds help.
 var variables = []struct{ Name, Meaning string }{
 	{"GPUBUILD_ARCH", "the architecture to build for, below --gpu-arch and above CUDA_COMPUTE_CAP"},
+	{"GPUBUILD_BACKEND", "cuda or rocm, below --gpu-backend: set up the tools of this one only"},
 	{"GPUBUILD_CACHE", "where fetched toolkits, the probe and answers are kept"},
 	{"GPUBUILD_CONFIG", "your own configuration file (cuda, redist), in place of gpubuild/config.toml among your configuration"},
 	{"GPUBUILD_CUDA", "the toolkit to use, below --gpu-toolkit; then gpubuild.toml, then `gpubuild toolchain use`"},

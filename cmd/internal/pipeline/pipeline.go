@@ -171,7 +171,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	target := freshBuild(s, r.Features, r.Tools, c.Options.Fresh)
 	target.Found = func(f finding.Finding) {
 		r.Findings = append(r.Findings, f)
-		sink.Event("finding", f)
+		sink.Finding(f)
 	}
 
 	places := r.Features.Graph.Places

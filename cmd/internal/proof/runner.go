@@ -113,6 +113,7 @@ func Runner(ctx context.Context, m *session.Machine, words []string) error {
 	if err != nil {
 		return err
 	}
+	p.Program = m.Host.Abs(p.Program) // `cargo run` names it relative to its directory
 	if s.Tests && p.Verdict.Kind == verify.NotUsed && ranNoTest(ctx, m, o) {
 		return s.noteListed(m.Host.Abs(binary))
 	}

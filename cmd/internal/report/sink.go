@@ -32,6 +32,7 @@ type Sink struct {
 	words    []string // the command line without the program's name
 	files    Files
 	lines    *Lines // nil: cargo's JSON messages were not asked for
+	written  map[finding.Finding]bool // findings that are among cargo's messages
 	finished bool
 }
 
@@ -65,7 +66,7 @@ func (s *Sink) Wants(judged bool, end error) bool {
 func (s *Sink) Finish(st Stages, seal func() ([]receipt.Receipt, error), end error) error {
 	r := Assemble(s.machine, s.words, st, end)
 	if st.Judged && s.lines != nil {
-		s.tellEnd(r, len(st.Findings))
+		s.tellEnd(r)
 	}
 	bad := s.render(r, nil, st.Judged && s.onGitHub())
 	if s.files.Receipt != "" {
@@ -116,14 +117,13 @@ func (s *Sink) endWith(end error, bad []error) error {
 // onGitHub says whether a step of GitHub Actions reads what we write.
 func (s *Sink) onGitHub() bool { return s.machine.Host.Env.Get("GITHUB_ACTIONS") == "true" }
 
-// tellEnd writes the programs, the findings that the end added, and how the command ended among cargo's messages. told findings were
-// written before.
-func (s *Sink) tellEnd(r Result, told int) {
+// tellEnd writes the programs, the findings that are not among cargo's messages yet, and how the command ended.
+func (s *Sink) tellEnd(r Result) {
 	for _, p := range r.Programs {
 		s.Event("program", p)
 	}
-	for _, f := range r.Findings[told:] {
-		s.Event("finding", f)
+	for _, f := range r.Findings {
+		s.Finding(f)
 	}
 	s.Event("finished", struct {
 		OK     bool    `json:"ok"`
@@ -144,7 +144,7 @@ func (s *Sink) TellCheck(id string, st Stages) {
 			s.Event("reach", f)
 		}
 		for _, f := range st.Findings {
-			s.Event("finding", f)
+			s.Finding(f)
 		}
 	case CheckToolchain:
 		if st.Set != nil {
@@ -168,6 +168,18 @@ func (s *Sink) Event(what string, fields any) {
 	if err := s.lines.Event(what, fields); err != nil {
 		s.machine.Shell.Warning("a gpubuild-%s line could not be written: %v", what, err)
 	}
+}
+
+// Finding writes a finding among cargo's messages, once.
+func (s *Sink) Finding(f finding.Finding) {
+	if s.lines == nil || s.written[f] {
+		return
+	}
+	if s.written == nil {
+		s.written = map[finding.Finding]bool{}
+	}
+	s.written[f] = true
+	s.Event("finding", f)
 }
 
 // render writes a result in every form that was asked for, and answers what could not be written.
