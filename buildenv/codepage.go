@@ -63,8 +63,12 @@ func (c CodePage) encoding() encoding.Encoding {
 	case 950:
 		return traditionalchinese.Big5
 	case 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258:
-		return [...]encoding.Encoding{charmap.Windows1250, charmap.Windows1251, charmap.Windows1252, charmap.Windows1253, charmap.Windows1254, charmap.Windows1255,
-			charmap.Windows1256, charmap.Windows1257, charmap.Windows1258}[c-1250]
+		windows := [...]encoding.Encoding{
+			charmap.Windows1250, charmap.Windows1251, charmap.Windows1252,
+			charmap.Windows1253, charmap.Windows1254, charmap.Windows1255,
+			charmap.Windows1256, charmap.Windows1257, charmap.Windows1258,
+		}
+		return windows[c-1250]
 	}
 	return nil // 65001, UTF-8, has everything; of others nothing is known
 }

@@ -28,7 +28,8 @@ type Files interface {
 
 // Registry reads the Windows registry. A machine without one answers fs.ErrNotExist to everything.
 type Registry interface {
-	// String reads a string value, or a number in decimal: key such as `HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`, view 64 or 32.
+	// String reads a string value, or a number in decimal, of a key such as
+	// `HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`; view is 64 or 32.
 	String(key, value string, view int) (string, error)
 	// Keys lists the names of the keys below key.
 	Keys(key string, view int) ([]string, error)

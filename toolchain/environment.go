@@ -352,9 +352,8 @@ const perProcess = 5 << 30
 // threads sets how many kernels cudaforge compiles at a time: it takes half the processors and does not look at memory.
 func (e *writer) threads() {
 	h := e.h
-	if !slices.Contains(e.names, "CUDAFORGE_THREADS") || h.Env.Get("CUDAFORGE_THREADS") != "" || h.Env.Get("RAYON_NUM_THREADS") != "" ||
-		h.Memory == 0 ||
-		h.CPUs < 1 {
+	set := h.Env.Get("CUDAFORGE_THREADS") != "" || h.Env.Get("RAYON_NUM_THREADS") != ""
+	if set || !slices.Contains(e.names, "CUDAFORGE_THREADS") || h.Memory == 0 || h.CPUs < 1 {
 		return
 	}
 	threads := max(1, min(h.CPUs, int(h.Memory/perProcess)))

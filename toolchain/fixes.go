@@ -103,7 +103,9 @@ func tellLess(f Facts, n Needs, w Wish, err error) {
 			return fmt.Sprintf("ask for CUDA %s in place of %s: %s is here and fits", s.Toolkit.Version, w.CUDA, s.Toolkit.Root)
 		}},
 		{w.Arch == "" && !w.Previous.IsZero(), previous, func(s Set) string {
-			return fmt.Sprintf("`--gpu-arch=%s` (%s): %s fits then, and this target directory, built for sm_%s, is built anew", s.Capability.Digits(), s.CapabilityOrigin, s.Toolkit.Named(), w.Previous.Digits())
+			return fmt.Sprintf(
+				"`--gpu-arch=%s` (%s): %s fits then, and this target directory, built for sm_%s, is built anew",
+				s.Capability.Digits(), s.CapabilityOrigin, s.Toolkit.Named(), w.Previous.Digits())
 		}},
 	} {
 		if !less.said {

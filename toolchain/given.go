@@ -15,8 +15,10 @@ import (
 // itself does not look there.
 func Steers(h buildenv.Host, name string) bool {
 	all := slices.Concat(cuda.RootVariables(), cudnn.Variables(), hostcc.Words(), hostcc.FlagVariables(), []string{
-		"NVCC", "CUDACXX", "CUDA_COMPUTE_CAP", "CUDAFORGE_THREADS", "CMAKE_GENERATOR", "LIBRARY_PATH", "INCLUDE", "EXTERNAL_INCLUDE", "LIB", "LIBPATH", toolsVersion,
-		"VCToolsInstallDir", "VCINSTALLDIR", "VSINSTALLDIR", "VSCMD_VER", "VSCMD_ARG_TGT_ARCH", "VSCMD_ARG_HOST_ARCH", "VisualStudioVersion", "WindowsSdkDir", "WindowsSDKVersion",
+		"NVCC", "CUDACXX", "CUDA_COMPUTE_CAP", "CUDAFORGE_THREADS", "CMAKE_GENERATOR",
+		"LIBRARY_PATH", "INCLUDE", "EXTERNAL_INCLUDE", "LIB", "LIBPATH",
+		toolsVersion, "VCToolsInstallDir", "VCINSTALLDIR", "VSINSTALLDIR", "VisualStudioVersion",
+		"VSCMD_VER", "VSCMD_ARG_TGT_ARCH", "VSCMD_ARG_HOST_ARCH", "WindowsSdkDir", "WindowsSDKVersion",
 	})
 	return slices.ContainsFunc(all, func(v string) bool { return v == name || h.OS == buildenv.Windows && strings.EqualFold(v, name) })
 }

@@ -91,7 +91,9 @@ func (e *writer) kept(env buildenv.Env) []string {
 		}
 	}
 	h.Env = env
-	for _, tool := range []string{"cargo", "rustc", "rustup", "cmake", "ninja", "git", "python", "perl", "clang", "nasm", "protoc", "nvidia-smi"} {
+	for _, tool := range []string{
+		"cargo", "rustc", "rustup", "cmake", "ninja", "git", "python", "perl", "clang", "nasm", "protoc", "nvidia-smi",
+	} {
 		if first, err := h.LookPath(tool); err == nil {
 			out = append(out, h.Dir(first))
 		}

@@ -12,18 +12,8 @@ import (
 // takes every program of the current directory first (a cudafe++.exe beside the kernel ran, too). A variable that keeps cmd.exe from that
 // (NoDefaultCurrentDirectoryInExePath) would keep users' own batch files from being found, too, so nothing is set: it is refused.
 func planted(h buildenv.Host, s Set) (names []string, chosen map[string]string) {
-	names = []string{
-		"cl",
-		"nvcc",
-		"cudafe++",
-		"cicc",
-		"ptxas",
-		"fatbinary",
-		"nvlink",
-		"bin2c",
-		"link.exe",
-		"lib.exe",
-	} // a lib.bat of a project's own is no attack
+	// A lib.bat of a project's own is no attack, so lib.exe is named with its ending.
+	names = []string{"cl", "nvcc", "cudafe++", "cicc", "ptxas", "fatbinary", "nvlink", "bin2c", "link.exe", "lib.exe"}
 	chosen = map[string]string{}
 	if s.Toolkit.NVCC != "" {
 		for _, name := range names[1:8] {

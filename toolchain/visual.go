@@ -30,7 +30,14 @@ func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 	out := make([]hostcc.Compiler, 0, len(found.Toolsets))
 	for _, t := range found.Toolsets {
 		c := hostcc.Compiler{
-			Path: t.CL, CXX: t.CL, Real: h.Real(t.CL), Kind: hostcc.MSVC, Version: t.Version, Major: t.MSC, Origin: t.Product, Problem: t.Problem,
+			Path:    t.CL,
+			CXX:     t.CL,
+			Real:    h.Real(t.CL),
+			Kind:    hostcc.MSVC,
+			Version: t.Version,
+			Major:   t.MSC,
+			Origin:  t.Product,
+			Problem: t.Problem,
 			MinCUDA: t.STL.MinCUDA,
 		}
 		if t.CL == "" {
@@ -386,12 +393,9 @@ func (e *writer) generator(n Needs, s msvc.Settings) {
 	// Without ninja there is nmake, which lies beside cl.exe; it builds one file at a time, and so only where the other would not build
 	// at all.
 	if t := e.s.Toolkit; t != nil && !e.customized(t.Version.String()) && h.IsFile(h.Join(e.s.MSVC.Toolset.Bin, "nmake.exe")) {
-		e.d.Add(
-			buildenv.Set,
-			"CMAKE_GENERATOR",
-			"NMake Makefiles",
-			"there is no ninja, and the generator for Visual Studio needs CUDA's BuildCustomizations, which "+e.s.MSVC.Toolset.Product+" has not for CUDA "+t.Version.String(),
-		)
+		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "NMake Makefiles",
+			"there is no ninja, and the generator for Visual Studio needs CUDA's BuildCustomizations, which "+
+				e.s.MSVC.Toolset.Product+" has not for CUDA "+t.Version.String())
 	}
 }
 

@@ -221,8 +221,12 @@ func (r *release) shared() ([]entry, error) {
 		return nil, err
 	}
 	for what, path := range map[string]string{
-		"bash": "completions/gpubuild.bash", "zsh": "completions/_gpubuild", "fish": "completions/gpubuild.fish", "pwsh": "completions/gpubuild.ps1",
-		"nu": "completions/gpubuild.nu", "man": "man/gpubuild.1",
+		"bash": "completions/gpubuild.bash",
+		"zsh":  "completions/_gpubuild",
+		"fish": "completions/gpubuild.fish",
+		"pwsh": "completions/gpubuild.ps1",
+		"nu":   "completions/gpubuild.nu",
+		"man":  "man/gpubuild.1",
 	} {
 		c := exec.Command(self, "completion", what)
 		c.Stderr = os.Stderr

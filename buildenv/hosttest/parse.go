@@ -114,7 +114,8 @@ func Parse(data []byte) (buildenv.Host, error) {
 		case h.IsAbs(name):
 			err = tree.addFile(name, f.Data, attrs)
 		default:
-			err = fmt.Errorf("neither an absolute path by the rules of %s nor one of @env, @links, @dirs, @empty, @registry, $ command", h.OS)
+			err = fmt.Errorf("neither an absolute path by the rules of %s nor one of "+
+				"@env, @links, @dirs, @empty, @registry, $ command", h.OS)
 		}
 		if err != nil {
 			return h, fmt.Errorf("section %s: %w", f.Name, err)

@@ -23,7 +23,13 @@ func place(view int, path string) string { return fmt.Sprintf("%d|%s", view, str
 // shortRoot writes the root as HKLM, HKCU, HKCR, HKU or HKCC.
 func shortRoot(path string) string {
 	root, rest, _ := strings.Cut(strings.Trim(path, `\`), `\`)
-	for long, short := range map[string]string{"HKEY_LOCAL_MACHINE": "HKLM", "HKEY_CURRENT_USER": "HKCU", "HKEY_CLASSES_ROOT": "HKCR", "HKEY_USERS": "HKU", "HKEY_CURRENT_CONFIG": "HKCC"} {
+	for long, short := range map[string]string{
+		"HKEY_LOCAL_MACHINE":  "HKLM",
+		"HKEY_CURRENT_USER":   "HKCU",
+		"HKEY_CLASSES_ROOT":   "HKCR",
+		"HKEY_USERS":          "HKU",
+		"HKEY_CURRENT_CONFIG": "HKCC",
+	} {
 		if strings.EqualFold(root, long) {
 			root = short
 		}

@@ -4,10 +4,10 @@
 // It owns the files below CACHE/memo/KIND: a line of JSON, a line for each watched input, then the bytes, with a checksum over both.
 //
 // An entry is taken although an input changed in these cases:
-//   - a file was rewritten with the same size, modification time, inode and device, and the entry is older than 100 ms (on Windows a directory is
-//     known by its names instead, because its time need not change with them);
-//   - something was read that the caller did not watch. What is below CARGO_HOME's registry and git checkouts is not watched on purpose: cargo never
-//     changes a package there, and the watched Cargo.lock names it.
+//   - a file was rewritten with the same size, modification time, inode and device, and the entry is older than 100 ms (on Windows a
+//     directory is known by its names instead, because its time need not change with them);
+//   - something was read that the caller did not watch. What is below CARGO_HOME's registry and git checkouts is not watched on
+//     purpose: cargo never changes a package there, and the watched Cargo.lock names it.
 package memo
 
 import (

@@ -197,7 +197,8 @@ func (f files) Open(p string) (fs.File, error) {
 func (r *Recorder) hidden(p string) bool { return r.private(p) || projects.MatchString(p) }
 
 var telling = regexp.MustCompile(
-	`(?i)gcc|g\+\+|clang|^cc|c\+\+|cuda|cudnn|cupti|nvrtc|nvidia|nvcc|^nv|rocm|hip|msvc|^cl\b|^v?\d+(\.\d+)*$|^(lib)?cu(rt|rand|blas|fft|solver|sparse|\d)|^python3|^linux_`,
+	`(?i)gcc|g\+\+|clang|^cc|c\+\+|cuda|cudnn|cupti|nvrtc|nvidia|nvcc|^nv|rocm|hip|msvc|^cl\b|` +
+		`^v?\d+(\.\d+)*$|^(lib)?cu(rt|rand|blas|fft|solver|sparse|\d)|^python3|^linux_`,
 )
 
 func isDenied(err error) bool {
@@ -437,8 +438,10 @@ func content(p, attrs string, data []byte) (txtar.File, bool) {
 		return txtar.File{}, false
 	}
 	crlf := bytes.Count(data, []byte("\r\n"))
+	mixed := crlf > 0 && crlf != bytes.Count(data, []byte("\n"))
+	loneCR := crlf == 0 && bytes.ContainsRune(data, '\r')
 	switch {
-	case !utf8.Valid(data) || marker.Match(data) || crlf > 0 && crlf != bytes.Count(data, []byte("\n")) || crlf == 0 && bytes.ContainsRune(data, '\r'):
+	case !utf8.Valid(data) || marker.Match(data) || mixed || loneCR:
 		var b strings.Builder
 		for text := base64.StdEncoding.EncodeToString(data); text != ""; {
 			n := min(76, len(text))

@@ -14,15 +14,17 @@ import (
 // name begins: VS and VC stand before Visual Studio's variables, and before VSS_NUGET_EXTERNAL_FEED_ENDPOINTS, VCPKG_BINARY_SOURCES and
 // VCAP_SERVICES, which hold passwords.
 var plainVariables = set(`
-PATH PATHEXT HOME USERPROFILE LD_LIBRARY_PATH LIBRARY_PATH CONDA_PREFIX VIRTUAL_ENV CARGO_HOME RUSTUP_HOME TMP WSL_DISTRO_NAME CMAKE_GENERATOR
-CUDATOOLKIT_ROOT CUDA_HOME CUDA_PATH CUDA_ROOT CUDA_TOOLKIT_ROOT_DIR CUDA_LIBRARY_PATH CUDNN_LIB CUDNN_PATH CUDNN_HOME CUDNN_ROOT CUDACXX CUDAARCHS NVCC
-CUDA_COMPUTE_CAP CUDARC_CUDA_VERSION CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER CUDA_MODULE_LOADING NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES
-CUDAFORGE_THREADS RAYON_NUM_THREADS ROCM_HOME ROCM_PATH HIP_PATH HIP_PATH_64
+PATH PATHEXT HOME USERPROFILE LD_LIBRARY_PATH LIBRARY_PATH CONDA_PREFIX VIRTUAL_ENV CARGO_HOME RUSTUP_HOME TMP WSL_DISTRO_NAME
+CMAKE_GENERATOR CUDATOOLKIT_ROOT CUDA_HOME CUDA_PATH CUDA_ROOT CUDA_TOOLKIT_ROOT_DIR CUDA_LIBRARY_PATH CUDNN_LIB CUDNN_PATH
+CUDNN_HOME CUDNN_ROOT CUDACXX CUDAARCHS NVCC CUDA_COMPUTE_CAP CUDARC_CUDA_VERSION CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER
+CUDA_MODULE_LOADING NVIDIA_VISIBLE_DEVICES NVIDIA_DRIVER_CAPABILITIES CUDAFORGE_THREADS RAYON_NUM_THREADS ROCM_HOME ROCM_PATH
+HIP_PATH HIP_PATH_64
 GPUBUILD_CUDA GPUBUILD_ARCH GPUBUILD_BACKEND GPUBUILD_CACHE
 PROGRAMFILES PROGRAMFILES(X86) PROGRAMW6432 PROGRAMDATA SYSTEMROOT LOCALAPPDATA APPDATA INCLUDE EXTERNAL_INCLUDE LIB LIBPATH
-VSINSTALLDIR VCINSTALLDIR VCIDEINSTALLDIR VCTOOLSINSTALLDIR VCTOOLSVERSION VCTOOLSREDISTDIR DEVENVDIR VISUALSTUDIOVERSION VSCMD_VER VSCMD_ARG_HOST_ARCH
-VSCMD_ARG_TGT_ARCH VSCMD_ARG_APP_PLAT WINDOWSSDKDIR WINDOWSSDKVERSION WINDOWSSDKLIBVERSION WINDOWSSDKBINPATH WINDOWSSDKVERBINPATH WINDOWSLIBPATH UCRTVERSION
-UNIVERSALCRTSDKDIR EXTENSIONSDKDIR FRAMEWORKDIR FRAMEWORKDIR64 FRAMEWORKVERSION FRAMEWORKVERSION64 COMMANDPROMPTTYPE PLATFORM PREFERREDTOOLARCHITECTURE`)
+VSINSTALLDIR VCINSTALLDIR VCIDEINSTALLDIR VCTOOLSINSTALLDIR VCTOOLSVERSION VCTOOLSREDISTDIR DEVENVDIR VISUALSTUDIOVERSION
+VSCMD_VER VSCMD_ARG_HOST_ARCH VSCMD_ARG_TGT_ARCH VSCMD_ARG_APP_PLAT WINDOWSSDKDIR WINDOWSSDKVERSION WINDOWSSDKLIBVERSION
+WINDOWSSDKBINPATH WINDOWSSDKVERBINPATH WINDOWSLIBPATH UCRTVERSION UNIVERSALCRTSDKDIR EXTENSIONSDKDIR FRAMEWORKDIR FRAMEWORKDIR64
+FRAMEWORKVERSION FRAMEWORKVERSION64 COMMANDPROMPTTYPE PLATFORM PREFERREDTOOLARCHITECTURE`)
 
 // compilerVariables name a compiler and may say more; flagVariables are words for nvcc, linkVariables words for a linker.
 var (
@@ -33,7 +35,8 @@ var (
 	option            = regexp.MustCompile(`\s+[-/]`)
 	// nvccFlag matches what is read of nvcc's flags: see hostcc.Find and toolchain.Unchecked.
 	nvccFlag = regexp.MustCompile(
-		`(?:-ccbin|--compiler-bindir)(?:=|\s+)(?:"[^"]+"|'[^']+'|\S+)|-{1,2}allow-unsupported-compiler\b|-D\s*__NV_NO_HOST_COMPILER_CHECK\b(?:=\d+)?`,
+		`(?:-ccbin|--compiler-bindir)(?:=|\s+)(?:"[^"]+"|'[^']+'|\S+)|` +
+			`-{1,2}allow-unsupported-compiler\b|-D\s*__NV_NO_HOST_COMPILER_CHECK\b(?:=\d+)?`,
 	)
 )
 
@@ -83,7 +86,8 @@ var (
 	)
 	// projects are the names of files and directories that belong to somebody's project or to the user, wherever they lie.
 	projects = regexp.MustCompile(
-		`(?i)(^|[/\\])(\.cargo|\.rustup|\.git|\.ssh|\.aws|\.netrc|\.config|cargo\.(toml|lock)|gpubuild\.toml|rust-toolchain(\.toml)?|[^/\\]+\.rs)($|[/\\])`,
+		`(?i)(^|[/\\])(\.cargo|\.rustup|\.git|\.ssh|\.aws|\.netrc|\.config|cargo\.(toml|lock)|` +
+			`gpubuild\.toml|rust-toolchain(\.toml)?|[^/\\]+\.rs)($|[/\\])`,
 	)
 	urlUser  = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`)
 	urlQuery = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'?]+)\?[^\s"'` + "`" + `]+`)
@@ -91,8 +95,8 @@ var (
 	secretly = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|apikey|api_key|access_key|_key$|_pat$|auth|cookie`)
 )
 
-// Text takes out of a text what must never be shown: the user of a URL, who may have a password, and its question, which may hold a key; and the values of
-// variables whose names say that they are secret.
+// Text takes out of a text what must never be shown: the user of a URL, who may have a password, and its question, which may hold a
+// key; and the values of variables whose names say that they are secret.
 func Text(env buildenv.Env, s string) string {
 	s = urlQuery.ReplaceAllString(urlUser.ReplaceAllString(s, "${1}…@"), "$1?…")
 	for _, e := range env.Entries() {
@@ -120,7 +124,8 @@ var (
 	renamed     = regexp.MustCompile(`^u\d*$`)
 )
 
-// anonymous puts general names in place of the user's, in the home directory's path and wherever else it stands as a word, and of others who have a home.
+// anonymous puts general names in place of the user's, in the home directory's path and wherever else it stands as a word, and of
+// others who have a home.
 func (r *Recorder) anonymous(text string) string {
 	h := r.host
 	names, taken := map[string]string{}, map[string]bool{}
@@ -161,7 +166,8 @@ func (r *Recorder) anonymous(text string) string {
 	return text
 }
 
-// answer is what is kept of what a program printed. Of a compiler's, that is its version: what a wrapper adds may speak of the user's company.
+// answer is what is kept of what a program printed. Of a compiler's, that is its version: what a wrapper adds may speak of the
+// user's company.
 func answer(program string, text []byte) []byte {
 	if strings.Contains(program, "nvidia-smi") {
 		return uuids(text)

@@ -43,7 +43,9 @@ func ask() (a answer) {
 		return fmt.Sprintf("NVML error %d", ret)
 	}
 	for _, names := range [][]string{
-		{"nvmlInit_v2", "nvmlInit"}, {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"}, {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"},
+		{"nvmlInit_v2", "nvmlInit"},
+		{"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"},
+		{"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"},
 	} {
 		if !has(names...) {
 			a.Error = fmt.Sprintf("%s has no %s", library, names[0])

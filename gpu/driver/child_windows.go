@@ -52,17 +52,14 @@ func ask() (a answer) {
 		}
 		return fmt.Sprintf("NVML error %d", ret)
 	}
-	start, count, handle := first(
-		"nvmlInit_v2",
-		"nvmlInit",
-	), first(
-		"nvmlDeviceGetCount_v2",
-		"nvmlDeviceGetCount",
-	), first(
-		"nvmlDeviceGetHandleByIndex_v2",
-		"nvmlDeviceGetHandleByIndex",
-	)
-	for name, p := range map[string]*windows.LazyProc{"nvmlInit_v2": start, "nvmlDeviceGetCount_v2": count, "nvmlDeviceGetHandleByIndex_v2": handle} {
+	start := first("nvmlInit_v2", "nvmlInit")
+	count := first("nvmlDeviceGetCount_v2", "nvmlDeviceGetCount")
+	handle := first("nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex")
+	for name, p := range map[string]*windows.LazyProc{
+		"nvmlInit_v2":                   start,
+		"nvmlDeviceGetCount_v2":         count,
+		"nvmlDeviceGetHandleByIndex_v2": handle,
+	} {
 		if p == nil {
 			a.Error = "nvml.dll has no " + name
 			return a
@@ -95,15 +92,10 @@ func ask() (a answer) {
 		a.Error = said(ret)
 		return a
 	}
-	uuid, name, memory, capability := first(
-		"nvmlDeviceGetUUID",
-	), first(
-		"nvmlDeviceGetName",
-	), first(
-		"nvmlDeviceGetMemoryInfo",
-	), first(
-		"nvmlDeviceGetCudaComputeCapability",
-	)
+	uuid := first("nvmlDeviceGetUUID")
+	name := first("nvmlDeviceGetName")
+	memory := first("nvmlDeviceGetMemoryInfo")
+	capability := first("nvmlDeviceGetCudaComputeCapability")
 	for i := range min(int(n), maxDevices) {
 		var dev uintptr
 		if ret := call(handle, uintptr(i), uintptr(unsafe.Pointer(&dev))); ret != nvmlSuccess {

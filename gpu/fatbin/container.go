@@ -47,10 +47,16 @@ type entry struct {
 func parseEntry(b []byte) entry {
 	le := binary.LittleEndian
 	return entry{
-		kind: le.Uint16(b), version: le.Uint16(b[2:]), header: le.Uint32(b[4:]), payload: le.Uint64(b[8:]), compressed: le.Uint32(b[16:]),
-		minor: le.Uint16(
-			b[24:],
-		), major: le.Uint16(b[26:]), arch: le.Uint32(b[28:]), flags: le.Uint64(b[40:]), unpacked: le.Uint64(b[56:]),
+		kind:       le.Uint16(b),
+		version:    le.Uint16(b[2:]),
+		header:     le.Uint32(b[4:]),
+		payload:    le.Uint64(b[8:]),
+		compressed: le.Uint32(b[16:]),
+		minor:      le.Uint16(b[24:]),
+		major:      le.Uint16(b[26:]),
+		arch:       le.Uint32(b[28:]),
+		flags:      le.Uint64(b[40:]),
+		unpacked:   le.Uint64(b[56:]),
 	}
 }
 

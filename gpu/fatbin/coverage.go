@@ -114,62 +114,34 @@ func rule(im Image, c gpu.Capability, driver gpu.Version) Ruling {
 // Source: PTX ISA release history; for 11.0–13.4 llvm/llvm-project clang/lib/Driver/ToolChains/Cuda.cpp and NVIDIA/cuda-python
 // _ptx_utils.py. 8.6 is CUDA 12.7's number, which was never released.
 var ptxVersions = [...]struct{ ptx, cuda gpu.Version }{
-	{
-		gpu.Version{Major: 6, Minor: 0},
-		gpu.Version{Major: 9, Minor: 0},
-	}, {gpu.Version{Major: 6, Minor: 1}, gpu.Version{Major: 9, Minor: 1}},
-	{
-		gpu.Version{Major: 6, Minor: 2},
-		gpu.Version{Major: 9, Minor: 2},
-	}, {gpu.Version{Major: 6, Minor: 3}, gpu.Version{Major: 10, Minor: 0}},
-	{
-		gpu.Version{Major: 6, Minor: 4},
-		gpu.Version{Major: 10, Minor: 1},
-	}, {gpu.Version{Major: 6, Minor: 5}, gpu.Version{Major: 10, Minor: 2}},
-	{
-		gpu.Version{Major: 7, Minor: 0},
-		gpu.Version{Major: 11, Minor: 0},
-	}, {gpu.Version{Major: 7, Minor: 1}, gpu.Version{Major: 11, Minor: 1}},
-	{
-		gpu.Version{Major: 7, Minor: 2},
-		gpu.Version{Major: 11, Minor: 2},
-	}, {gpu.Version{Major: 7, Minor: 3}, gpu.Version{Major: 11, Minor: 3}},
-	{
-		gpu.Version{Major: 7, Minor: 4},
-		gpu.Version{Major: 11, Minor: 4},
-	}, {gpu.Version{Major: 7, Minor: 5}, gpu.Version{Major: 11, Minor: 5}},
-	{
-		gpu.Version{Major: 7, Minor: 6},
-		gpu.Version{Major: 11, Minor: 6},
-	}, {gpu.Version{Major: 7, Minor: 7}, gpu.Version{Major: 11, Minor: 7}},
-	{
-		gpu.Version{Major: 7, Minor: 8},
-		gpu.Version{Major: 11, Minor: 8},
-	}, {gpu.Version{Major: 8, Minor: 0}, gpu.Version{Major: 12, Minor: 0}},
-	{
-		gpu.Version{Major: 8, Minor: 1},
-		gpu.Version{Major: 12, Minor: 1},
-	}, {gpu.Version{Major: 8, Minor: 2}, gpu.Version{Major: 12, Minor: 2}},
-	{
-		gpu.Version{Major: 8, Minor: 3},
-		gpu.Version{Major: 12, Minor: 3},
-	}, {gpu.Version{Major: 8, Minor: 4}, gpu.Version{Major: 12, Minor: 4}},
-	{
-		gpu.Version{Major: 8, Minor: 5},
-		gpu.Version{Major: 12, Minor: 5},
-	}, {gpu.Version{Major: 8, Minor: 6}, gpu.Version{Major: 12, Minor: 7}},
-	{
-		gpu.Version{Major: 8, Minor: 7},
-		gpu.Version{Major: 12, Minor: 8},
-	}, {gpu.Version{Major: 8, Minor: 8}, gpu.Version{Major: 12, Minor: 9}},
-	{
-		gpu.Version{Major: 9, Minor: 0},
-		gpu.Version{Major: 13, Minor: 0},
-	}, {gpu.Version{Major: 9, Minor: 1}, gpu.Version{Major: 13, Minor: 1}},
-	{
-		gpu.Version{Major: 9, Minor: 2},
-		gpu.Version{Major: 13, Minor: 2},
-	}, {gpu.Version{Major: 9, Minor: 3}, gpu.Version{Major: 13, Minor: 3}},
+	{gpu.Version{Major: 6, Minor: 0}, gpu.Version{Major: 9, Minor: 0}},
+	{gpu.Version{Major: 6, Minor: 1}, gpu.Version{Major: 9, Minor: 1}},
+	{gpu.Version{Major: 6, Minor: 2}, gpu.Version{Major: 9, Minor: 2}},
+	{gpu.Version{Major: 6, Minor: 3}, gpu.Version{Major: 10, Minor: 0}},
+	{gpu.Version{Major: 6, Minor: 4}, gpu.Version{Major: 10, Minor: 1}},
+	{gpu.Version{Major: 6, Minor: 5}, gpu.Version{Major: 10, Minor: 2}},
+	{gpu.Version{Major: 7, Minor: 0}, gpu.Version{Major: 11, Minor: 0}},
+	{gpu.Version{Major: 7, Minor: 1}, gpu.Version{Major: 11, Minor: 1}},
+	{gpu.Version{Major: 7, Minor: 2}, gpu.Version{Major: 11, Minor: 2}},
+	{gpu.Version{Major: 7, Minor: 3}, gpu.Version{Major: 11, Minor: 3}},
+	{gpu.Version{Major: 7, Minor: 4}, gpu.Version{Major: 11, Minor: 4}},
+	{gpu.Version{Major: 7, Minor: 5}, gpu.Version{Major: 11, Minor: 5}},
+	{gpu.Version{Major: 7, Minor: 6}, gpu.Version{Major: 11, Minor: 6}},
+	{gpu.Version{Major: 7, Minor: 7}, gpu.Version{Major: 11, Minor: 7}},
+	{gpu.Version{Major: 7, Minor: 8}, gpu.Version{Major: 11, Minor: 8}},
+	{gpu.Version{Major: 8, Minor: 0}, gpu.Version{Major: 12, Minor: 0}},
+	{gpu.Version{Major: 8, Minor: 1}, gpu.Version{Major: 12, Minor: 1}},
+	{gpu.Version{Major: 8, Minor: 2}, gpu.Version{Major: 12, Minor: 2}},
+	{gpu.Version{Major: 8, Minor: 3}, gpu.Version{Major: 12, Minor: 3}},
+	{gpu.Version{Major: 8, Minor: 4}, gpu.Version{Major: 12, Minor: 4}},
+	{gpu.Version{Major: 8, Minor: 5}, gpu.Version{Major: 12, Minor: 5}},
+	{gpu.Version{Major: 8, Minor: 6}, gpu.Version{Major: 12, Minor: 7}},
+	{gpu.Version{Major: 8, Minor: 7}, gpu.Version{Major: 12, Minor: 8}},
+	{gpu.Version{Major: 8, Minor: 8}, gpu.Version{Major: 12, Minor: 9}},
+	{gpu.Version{Major: 9, Minor: 0}, gpu.Version{Major: 13, Minor: 0}},
+	{gpu.Version{Major: 9, Minor: 1}, gpu.Version{Major: 13, Minor: 1}},
+	{gpu.Version{Major: 9, Minor: 2}, gpu.Version{Major: 13, Minor: 2}},
+	{gpu.Version{Major: 9, Minor: 3}, gpu.Version{Major: 13, Minor: 3}},
 	{gpu.Version{Major: 9, Minor: 4}, gpu.Version{Major: 13, Minor: 4}},
 }
 

@@ -175,7 +175,8 @@ func (s *scanner) pass() error {
 			if n := len(free); n > 0 {
 				p, free = free[n-1], free[:n-1]
 			}
-			p.pos, p.lead, p.want, p.err, p.done = pos, int(min(overlap, pos-before)), int(min(chunkSize, s.size-pos)), nil, make(chan struct{})
+			p.pos, p.lead, p.want = pos, int(min(overlap, pos-before)), int(min(chunkSize, s.size-pos))
+			p.err, p.done = nil, make(chan struct{})
 			jobs <- p
 			ahead = append(ahead, p)
 			pos += int64(p.want)

@@ -83,8 +83,15 @@ func (e Exit) String() string {
 
 // exceptions are the statuses that a Windows process has when an exception that nobody handled ended it (ntstatus.h).
 var exceptions = map[uint32]string{
-	0xC0000005: "access violation", 0xC000001D: "illegal instruction", 0xC0000094: "division by zero", 0xC00000FD: "stack overflow",
-	0xC0000135: "a DLL was not found", 0xC0000139: "a DLL lacks a function", 0xC000013A: "Ctrl-C", 0xC0000374: "heap corruption", 0xC0000409: "fail fast",
+	0xC0000005: "access violation",
+	0xC000001D: "illegal instruction",
+	0xC0000094: "division by zero",
+	0xC00000FD: "stack overflow",
+	0xC0000135: "a DLL was not found",
+	0xC0000139: "a DLL lacks a function",
+	0xC000013A: "Ctrl-C",
+	0xC0000374: "heap corruption",
+	0xC0000409: "fail fast",
 }
 
 // Seen is one process of the tree as /proc, or on Windows the watcher, showed it.

@@ -306,7 +306,9 @@ func (l Line) hasFlag(name string) bool {
 
 // selectsTargets says whether the line names targets rather than leaving them to the verb's default.
 func (l Line) selectsTargets() bool {
-	for _, n := range []string{"--lib", "--bins", "--bin", "--examples", "--example", "--tests", "--test", "--benches", "--bench", "--all-targets"} {
+	for _, n := range []string{
+		"--lib", "--bins", "--bin", "--examples", "--example", "--tests", "--test", "--benches", "--bench", "--all-targets",
+	} {
 		if l.hasFlag(n) {
 			return true
 		}

@@ -193,8 +193,9 @@ func alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) ([]
 
 // cargoCommands are the commands of cargo 1.95 itself beside those in verbs: no alias can take their place.
 var cargoCommands = map[string]bool{
-	"add": true, "config": true, "fetch": true, "generate-lockfile": true, "git-checkout": true, "help": true, "info": true, "init": true, "install": true,
-	"locate-project": true, "login": true, "logout": true, "new": true, "owner": true, "package": true, "pkgid": true, "publish": true,
-	"read-manifest": true, "remove": true, "report": true, "search": true, "uninstall": true, "update": true, "vendor": true, "verify-project": true,
-	"version": true, "yank": true,
+	"add": true, "config": true, "fetch": true, "generate-lockfile": true, "git-checkout": true, "help": true,
+	"info": true, "init": true, "install": true, "locate-project": true, "login": true, "logout": true,
+	"new": true, "owner": true, "package": true, "pkgid": true, "publish": true, "read-manifest": true,
+	"remove": true, "report": true, "search": true, "uninstall": true, "update": true, "vendor": true,
+	"verify-project": true, "version": true, "yank": true,
 }

@@ -60,12 +60,9 @@ var clippyFlags = []flagSpec{{"fix", 0, none}, {"explain", 0, maybe}, {"version"
 var cleanFlags = []flagSpec{{"dry-run", 'n', none}}
 
 var treeFlags = []flagSpec{
-	{"edges", 'e', one}, {"invert", 'i', maybe}, {"prune", 0, one}, {"depth", 0, one}, {"prefix", 0, one}, {"no-dedupe", 0, none},
-	{
-		"duplicates",
-		'd',
-		none,
-	}, {"charset", 0, one}, {"format", 'f', one}, {"no-indent", 0, none}, {"prefix-depth", 0, none}, {"", 'a', none},
+	{"edges", 'e', one}, {"invert", 'i', maybe}, {"prune", 0, one}, {"depth", 0, one}, {"prefix", 0, one},
+	{"no-dedupe", 0, none}, {"duplicates", 'd', none}, {"charset", 0, one}, {"format", 'f', one},
+	{"no-indent", 0, none}, {"prefix-depth", 0, none}, {"", 'a', none},
 }
 
 var metadataFlags = []flagSpec{{"filter-platform", 0, one}, {"format-version", 0, one}}

@@ -184,8 +184,8 @@ func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 	return r
 }
 
-// stderrWatch collects cargo's stderr (64 MiB at most) but for its progress, which is told as it comes: on a fresh machine the question downloads
-// every package, as the build would, and another cargo's lock can hold it up for long.
+// stderrWatch collects cargo's stderr (64 MiB at most) but for its progress, which is told as it comes: on a fresh machine the
+// question downloads every package, as the build would, and another cargo's lock can hold it up for long.
 type stderrWatch struct {
 	text           bytes.Buffer
 	rest           []byte // a line that has no end yet
@@ -220,11 +220,12 @@ func (w *stderrWatch) line(b []byte) {
 	}
 }
 
-// progressVerbs begin the lines by which cargo tells what it does before it compiles (status verbs of cargo 1.95's sources), and those of rustup's
-// proxy, which may fetch a whole toolchain first.
+// progressVerbs begin the lines by which cargo tells what it does before it compiles (status verbs of cargo 1.95's sources), and
+// those of rustup's proxy, which may fetch a whole toolchain first.
 var progressVerbs = map[string]bool{
-	"Updating": true, "Downloading": true, "Downloaded": true, "Locking": true, "Adding": true, "Removing": true, "Downgrading": true, "Upgrading": true,
-	"Fetching": true, "Cloning": true, "Unpacking": true, "Syncing": true, "Blocking": true, "info:": true,
+	"Updating": true, "Downloading": true, "Downloaded": true, "Locking": true, "Adding": true,
+	"Removing": true, "Downgrading": true, "Upgrading": true, "Fetching": true, "Cloning": true,
+	"Unpacking": true, "Syncing": true, "Blocking": true, "info:": true,
 }
 
 // looksLikeGraph says whether an answer is a unit graph at all; features reads it in full.
@@ -234,7 +235,8 @@ func looksLikeGraph(out []byte) bool {
 	return err == nil && tok == json.Delim('{') && bytes.Contains(out[:min(len(out), 4096)], []byte(`"version"`))
 }
 
-// graphRefused tells a cargo that knows or allows no unit graph from one that refuses the command line. The words are those of cargo 1.44 to 1.95.
+// graphRefused tells a cargo that knows or allows no unit graph from one that refuses the command line. The words are those of
+// cargo 1.44 to 1.95.
 func graphRefused(stderr []byte) string {
 	text := stripANSI(string(stderr))
 	for _, p := range []string{

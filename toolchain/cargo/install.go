@@ -14,17 +14,11 @@ var (
 		{"profile", 0, one}, {"target", 0, maybe}, {"ignore-rust-version", 0, none},
 	}
 	installOwn = []flagSpec{
-		{
-			"version",
-			0,
-			one,
-		}, {"index", 0, one}, {"registry", 0, one}, {"git", 0, one}, {"branch", 0, one}, {"tag", 0, one}, {"rev", 0, one}, {"path", 0, one},
-		{
-			"root",
-			0,
-			one,
-		}, {"force", 'f', none}, {"dry-run", 'n', none}, {"no-track", 0, none}, {"list", 0, none}, {"debug", 0, none}, {"message-format", 0, one},
-		{"jobs", 'j', hyphen}, {"keep-going", 0, none}, {"target-dir", 0, one}, {"timings", 0, attached},
+		{"version", 0, one}, {"index", 0, one}, {"registry", 0, one},
+		{"git", 0, one}, {"branch", 0, one}, {"tag", 0, one}, {"rev", 0, one}, {"path", 0, one},
+		{"root", 0, one}, {"force", 'f', none}, {"dry-run", 'n', none}, {"no-track", 0, none}, {"list", 0, none},
+		{"debug", 0, none}, {"message-format", 0, one}, {"jobs", 'j', hyphen}, {"keep-going", 0, none},
+		{"target-dir", 0, one}, {"timings", 0, attached},
 	}
 )
 

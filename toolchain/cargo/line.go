@@ -184,16 +184,19 @@ func (l *Line) set(f Flag) {
 		}
 	}
 	lists := map[string]*[]string{
-		"--package": &l.Packages, "--exclude": &l.Excludes, "--bin": &l.Bin, "--example": &l.Example, "--test": &l.Test, "--bench": &l.Bench,
-		"--target": &l.Target, "--config": &l.Config, "-Z": &l.Unstable,
+		"--package": &l.Packages, "--exclude": &l.Excludes, "--target": &l.Target, "--config": &l.Config, "-Z": &l.Unstable,
+		"--bin": &l.Bin, "--example": &l.Example, "--test": &l.Test, "--bench": &l.Bench,
 	}
 	words := map[string]*string{
-		"--profile": &l.Profile, "--manifest-path": &l.ManifestPath, "--target-dir": &l.TargetDir, "--jobs": &l.Jobs, "--color": &l.Color,
+		"--profile": &l.Profile, "--manifest-path": &l.ManifestPath, "--target-dir": &l.TargetDir,
+		"--jobs": &l.Jobs, "--color": &l.Color,
 	}
 	switches := map[string]*bool{
-		"--all-features": &l.AllFeatures, "--no-default-features": &l.NoDefault, "--workspace": &l.Workspace, "--all": &l.Workspace,
-		"--lib": &l.Lib, "--bins": &l.Bins, "--examples": &l.Examples, "--tests": &l.Tests, "--benches": &l.Benches, "--all-targets": &l.AllTargets,
-		"--doc": &l.Doc, "--release": &l.Release, "--offline": &l.Offline, "--locked": &l.Locked, "--frozen": &l.Frozen, "--no-run": &l.NoRun,
+		"--all-features": &l.AllFeatures, "--no-default-features": &l.NoDefault,
+		"--workspace": &l.Workspace, "--all": &l.Workspace,
+		"--lib": &l.Lib, "--bins": &l.Bins, "--examples": &l.Examples, "--tests": &l.Tests, "--benches": &l.Benches,
+		"--all-targets": &l.AllTargets, "--doc": &l.Doc, "--release": &l.Release, "--no-run": &l.NoRun,
+		"--offline": &l.Offline, "--locked": &l.Locked, "--frozen": &l.Frozen,
 		"--unit-graph": &l.UnitGraph, "--quiet": &l.Quiet, "--help": &l.Help, "--version": &l.Version,
 	}
 	switch {

@@ -16,34 +16,26 @@ var narrow = map[string][]string{
 	"doc": {"test", "clean"}, "no-run": {"test", "bench"}, "no-fail-fast": {"test", "bench"},
 	"print": {"rustc"}, "crate-type": {"rustc"}, "output-format": {"rustdoc"},
 	"open": {"doc", "rustdoc"}, "no-deps": {"doc", "metadata"}, "document-private-items": {"doc"},
-	"edition": {
-		"fix",
-	}, "edition-idioms": {"fix"}, "broken-code": {"fix"}, "allow-no-vcs": {"fix"}, "allow-dirty": {"fix"}, "allow-staged": {"fix"},
+	"edition": {"fix"}, "edition-idioms": {"fix"}, "broken-code": {"fix"},
+	"allow-no-vcs": {"fix"}, "allow-dirty": {"fix"}, "allow-staged": {"fix"},
 	// deprecated, or of nightly cargo only
-	"all": {}, "out-dir": {}, "artifact-dir": {}, "unit-graph": {}, "build-plan": {}, "compile-time-deps": {}, "lockfile-path": {}, "no-indent": {}, "prefix-depth": {},
+	"all": {}, "out-dir": {}, "artifact-dir": {}, "unit-graph": {}, "build-plan": {},
+	"compile-time-deps": {}, "lockfile-path": {}, "no-indent": {}, "prefix-depth": {},
 	"keep-going": {"build", "check", "run", "doc", "fix", "rustc", "rustdoc", "clippy"},
 }
 
 // lacking names flags of buildFlags that a verb does not know although it builds.
 var lacking = map[string][]string{
 	"run": {
-		"workspace",
-		"exclude",
-		"lib",
-		"bins",
-		"examples",
-		"tests",
-		"test",
-		"benches",
-		"bench",
-		"all-targets",
+		"workspace", "exclude", "lib", "bins", "examples", "tests", "test", "benches", "bench", "all-targets",
 		"future-incompat-report",
 	},
-	"doc": {"tests", "test", "benches", "bench", "all-targets", "future-incompat-report"}, "rustc": {"workspace", "exclude"},
-	"bench": {
-		"release",
-		"future-incompat-report",
-	}, "rustdoc": {"workspace", "exclude", "future-incompat-report"}, "fix": {"future-incompat-report"}, "clippy": {},
+	"doc":     {"tests", "test", "benches", "bench", "all-targets", "future-incompat-report"},
+	"rustc":   {"workspace", "exclude"},
+	"bench":   {"release", "future-incompat-report"},
+	"rustdoc": {"workspace", "exclude", "future-incompat-report"},
+	"fix":     {"future-incompat-report"},
+	"clippy":  {},
 }
 
 // Names lists the flags that a verb of cargo knows, for completion and the manual: those of the splitter's own table. Verbs that the

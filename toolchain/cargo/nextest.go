@@ -8,8 +8,9 @@ import (
 // What cargo-nextest has in common with `cargo test`, by the same names. Source: nextest's book, "Running tests", and `cargo nextest run
 // --help` (0.9.148). Not among them: --profile, -j and --test-threads, which are nextest's own there, and everything after --.
 var nextestFlags = []string{
-	"--features", "--all-features", "--no-default-features", "--package", "--workspace", "--all", "--exclude", "--lib", "--bin", "--bins", "--example", "--examples",
-	"--test", "--tests", "--bench", "--benches", "--all-targets", "--release", "--target", "--target-dir", "--manifest-path", "--config", "-Z", "--locked",
+	"--features", "--all-features", "--no-default-features", "--package", "--workspace", "--all", "--exclude",
+	"--lib", "--bin", "--bins", "--example", "--examples", "--test", "--tests", "--bench", "--benches",
+	"--all-targets", "--release", "--target", "--target-dir", "--manifest-path", "--config", "-Z", "--locked",
 	"--offline", "--frozen", "--color", "--no-run", "--quiet", "--verbose", "--ignore-rust-version",
 }
 

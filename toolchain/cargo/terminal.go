@@ -10,7 +10,9 @@ import (
 // terminal has them. What the user has settled stays. The settings go on the command line, so that no cargo below a build script inherits
 // them.
 func (l Line) OnTerminal(h buildenv.Host, t Tool, width int, colour bool) Line {
-	if set := t.Env.Get("CARGO_TERM_COLOR"); colour && l.Color == "" && (set == "" || set == "auto") && mayHold(h, t, l, "color", "") == "" {
+	set := t.Env.Get("CARGO_TERM_COLOR")
+	unset := l.Color == "" && (set == "" || set == "auto")
+	if colour && unset && mayHold(h, t, l, "color", "") == "" {
 		l = l.WithConfig(`term.color="always"`)
 	}
 	// cargo's own conditions for a bar on a terminal, which "always" leaves out. Source: cargo 1.95, src/cargo/util/progress.rs.

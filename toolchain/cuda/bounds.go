@@ -77,7 +77,8 @@ var (
 	noCheck   = regexp.MustCompile(`^#\s*define\s+__NV_NO_HOST_COMPILER_CHECK\b\s*(\S*)`)
 	directive = regexp.MustCompile(`^#\s*([a-z]+)\s*(.*)$`)
 	otherOne  = regexp.MustCompile(
-		`(^|[^!\s])\s*\bdefined\s*\(?\s*(__HORIZON__|__GRCO_CLANG_COMPILER__|__ICC|__ibmxl_vrm__|__PGIC__|__APPLE__|__powerpc__|__INTEL_CLANG_COMPILER)\b`,
+		`(^|[^!\s])\s*\bdefined\s*\(?\s*(__HORIZON__|__GRCO_CLANG_COMPILER__|__ICC|__ibmxl_vrm__|__PGIC__|` +
+			`__APPLE__|__powerpc__|__INTEL_CLANG_COMPILER)\b`,
 	)
 )
 
@@ -113,14 +114,13 @@ func ParseHostConfig(data []byte) Bounds {
 			open = append(open, frame{cond: cond, text: line[:min(len(line), longest)], line: n + 1, off: off}.below(open))
 		case "elif", "else":
 			if top := len(open) - 1; top >= 0 {
-				open[top] = frame{
+				next := frame{
 					cond: rest,
 					text: line[:min(len(line), longest)],
 					line: n + 1,
 					off:  word == "elif" && rest == "0",
-				}.below(
-					open[:top],
-				)
+				}
+				open[top] = next.below(open[:top])
 			}
 		case "endif":
 			open = open[:max(0, len(open)-1)]

@@ -230,7 +230,8 @@ func (l looker) cupti(t Toolkit) string {
 // the newest.
 func (l looker) cuptiDLL(t Toolkit) string {
 	h := l.h
-	for _, d := range []string{h.Join(t.Root, "extras", "CUPTI", "lib64"), h.Join(t.Root, "bin", "x64"), h.Join(t.Root, "bin", "x86_64"), h.Join(t.Root, "bin")} {
+	bin := h.Join(t.Root, "bin")
+	for _, d := range []string{h.Join(t.Root, "extras", "CUPTI", "lib64"), h.Join(bin, "x64"), h.Join(bin, "x86_64"), bin} {
 		entries, err := h.Files.ReadDir(d)
 		if err != nil {
 			continue

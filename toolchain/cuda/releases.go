@@ -58,9 +58,19 @@ func Published(v gpu.Version) (t Toolkit, ok bool, err error) {
 		lo, hi := archs(known, v)
 		root := "CUDA " + v.String()
 		return Toolkit{
-			Root: root, Real: root, NVCC: root + "/bin/nvcc", Version: v, Label: v.String(), Lib: root + "/lib64", Stubs: root + "/lib64/stubs", Include: root + "/include",
-			MinArch: lo, MaxArch: hi, Bounds: Bounds{GCCMax: r.GCC, ClangMax: r.Clang, MSCMin: r.MSC[0], MSCMax: r.MSC[1], File: PublishedBy},
-			Sources: []Source{{Kind: Usual, Name: PublishedBy}}, Origin: PublishedBy,
+			Root:    root,
+			Real:    root,
+			NVCC:    root + "/bin/nvcc",
+			Version: v,
+			Label:   v.String(),
+			Lib:     root + "/lib64",
+			Stubs:   root + "/lib64/stubs",
+			Include: root + "/include",
+			MinArch: lo,
+			MaxArch: hi,
+			Bounds:  Bounds{GCCMax: r.GCC, ClangMax: r.Clang, MSCMin: r.MSC[0], MSCMax: r.MSC[1], File: PublishedBy},
+			Sources: []Source{{Kind: Usual, Name: PublishedBy}},
+			Origin:  PublishedBy,
 		}, true, nil
 	}
 	return Toolkit{}, false, nil

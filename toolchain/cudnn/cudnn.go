@@ -262,8 +262,8 @@ func (f *finder) system() {
 
 func (f *finder) add(i Install) {
 	for n, o := range f.found {
-		if (o.Problem == "" || o.Include != "") &&
-			f.h.SamePath(o.Real, i.Real) { // what is told without anything there is the user's word
+		// what is told without anything there is the user's word
+		if (o.Problem == "" || o.Include != "") && f.h.SamePath(o.Real, i.Real) {
 			f.found[n].Named = o.Named || i.Named
 			f.found[n].System = o.System || i.System
 			if !strings.Contains(o.Origin, i.Origin) {

@@ -41,8 +41,9 @@ const (
 )
 
 var factNames = []string{
-	Again, CUDA, Toolkit, HostRange, Compiler, CompilerRefused, CompilerFits, CCBin, ArchRange, Target, TargetOrigin, GPU, GPUArch, Driver, DriverCUDA,
-	Cudarc, CudarcMax, CUDNN, CUDNNRoot, OtherCUDA, Binary, Images, LibraryDir, NoDriver, Package,
+	Again, CUDA, Toolkit, HostRange, Compiler, CompilerRefused, CompilerFits, CCBin, ArchRange, Target,
+	TargetOrigin, GPU, GPUArch, Driver, DriverCUDA, Cudarc, CudarcMax, CUDNN, CUDNNRoot, OtherCUDA, Binary,
+	Images, LibraryDir, NoDriver, Package,
 }
 
 // named is a {name} in a rule's text.

@@ -34,7 +34,8 @@ var errorSigns = []string{
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write "error" before a colon, at a line's beginning or behind a
 // place.
 var looksLikeError = regexp.MustCompile(
-	`(^|[\s:)\]])(fatal )?(error|ERROR)(\[E\d{4}\]| [A-Z]+\d+)?\s*: |thread '[^']*'( \(\d+\))? panicked at |^nvcc fatal\b|fatal error|undefined reference to |CMake Error (at|in|:)|^Traceback \(most recent`,
+	`(^|[\s:)\]])(fatal )?(error|ERROR)(\[E\d{4}\]| [A-Z]+\d+)?\s*: |thread '[^']*'( \(\d+\))? panicked at |` +
+		`^nvcc fatal\b|fatal error|undefined reference to |CMake Error (at|in|:)|^Traceback \(most recent`,
 )
 
 // maxErrors is how many such lines are kept.

@@ -130,7 +130,14 @@ func (f *finder) pair(path string) (c, cxx, kind string, ok bool) {
 		return path, path, "", false
 	}
 	word, before, after := base[m[2]:m[3]], base[:m[2]], base[m[3]:]
-	names := map[string][2]string{"gcc": {"gcc", "g++"}, "g++": {"gcc", "g++"}, "clang": {"clang", "clang++"}, "clang++": {"clang", "clang++"}, "cc": {"cc", "c++"}, "c++": {"cc", "c++"}}[word]
+	names := map[string][2]string{
+		"gcc":     {"gcc", "g++"},
+		"g++":     {"gcc", "g++"},
+		"clang":   {"clang", "clang++"},
+		"clang++": {"clang", "clang++"},
+		"cc":      {"cc", "c++"},
+		"c++":     {"cc", "c++"},
+	}[word]
 	if kind = GCC; strings.HasPrefix(word, "clang") {
 		kind = Clang
 	}

@@ -139,7 +139,14 @@ func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir s
 	}
 	for _, in := range Installed(h, cacheDir) {
 		if fits(in, Platform(h), parts, w) {
-			return Plan{Root: in.Root, Installed: true, CUDA: in.CUDA, Release: in.Release, Platform: in.Platform, LinkStubs: in.LinkStubs}, nil
+			return Plan{
+				Root:      in.Root,
+				Installed: true,
+				CUDA:      in.CUDA,
+				Release:   in.Release,
+				Platform:  in.Platform,
+				LinkStubs: in.LinkStubs,
+			}, nil
 		}
 	}
 	if from.Base == "" {
@@ -305,7 +312,8 @@ func (p Plan) Lines() []string {
 	if p.source != nil {
 		by, about = "from "+p.source.Show("")+" ("+p.origin+")", "about "
 	}
-	first := fmt.Sprintf("CUDA %s for %s: fetch %s %s, %s%s on disk", p.Release, p.Platform, tree.Size(p.Fetch), by, about, tree.Size(p.Disk))
+	first := fmt.Sprintf("CUDA %s for %s: fetch %s %s, %s%s on disk",
+		p.Release, p.Platform, tree.Size(p.Fetch), by, about, tree.Size(p.Disk))
 	lines := []string{first}
 	for _, it := range p.Items {
 		from := tree.Size(it.Size)

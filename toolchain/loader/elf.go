@@ -64,13 +64,9 @@ func (a *object) fits(b *object) bool {
 }
 
 func (o *object) kind() string {
-	return strings.TrimPrefix(
-		o.machine.String(),
-		"EM_",
-	) + ", " + strings.TrimPrefix(
-		strings.ToLower(o.class.String()),
-		"elfclass",
-	) + " bit"
+	machine := strings.TrimPrefix(o.machine.String(), "EM_")
+	class := strings.TrimPrefix(strings.ToLower(o.class.String()), "elfclass")
+	return machine + ", " + class + " bit"
 }
 
 const maxNames = 4096 // of one file

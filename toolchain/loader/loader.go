@@ -244,13 +244,8 @@ func (s *search) take(l *Library, file, origin string) *object {
 		return nil
 	}
 	if !s.main.fits(o) && s.musl() { // it takes the first file of that name (dynlink.c, path_open)
-		l.Path, l.Origin, l.Kind, l.Problem = s.shown(
-			file,
-		), origin, Broken, fmt.Sprintf(
-			"%s is for another machine (%s), and musl's loader looks no further",
-			s.shown(file),
-			o.kind(),
-		)
+		l.Path, l.Origin, l.Kind = s.shown(file), origin, Broken
+		l.Problem = fmt.Sprintf("%s is for another machine (%s), and musl's loader looks no further", s.shown(file), o.kind())
 		return nil
 	}
 	if !s.main.fits(o) {

@@ -64,9 +64,8 @@ func muslSystem(h buildenv.Host, main *object) system {
 			s.dirs = dirs
 		}
 	}
-	s.cache = map[string][]string{
-		"libc.musl-" + strings.TrimPrefix(name, "ld-musl-") + ".so.1": {main.interp},
-	} // the loader is the C library
+	// The loader is the C library.
+	s.cache = map[string][]string{"libc.musl-" + strings.TrimPrefix(name, "ld-musl-") + ".so.1": {main.interp}}
 	s.origin = "the loader itself"
 	return s
 }

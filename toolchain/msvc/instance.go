@@ -281,7 +281,11 @@ func (f *finder) prompt() {
 
 // programFiles lists the directories of programs, the 64-bit one first.
 func programFiles(h buildenv.Host) (out []string) {
-	for _, v := range [][2]string{{"ProgramW6432", ""}, {"ProgramFiles", `C:\Program Files`}, {"ProgramFiles(x86)", `C:\Program Files (x86)`}} {
+	for _, v := range [][2]string{
+		{"ProgramW6432", ""},
+		{"ProgramFiles", `C:\Program Files`},
+		{"ProgramFiles(x86)", `C:\Program Files (x86)`},
+	} {
 		dir := h.Env.Get(v[0])
 		if dir == "" {
 			dir = v[1]

@@ -43,9 +43,8 @@ func (f *finder) kitRoots() (roots, origins []string) {
 		roots, origins = append(roots, dir), append(origins, origin)
 	}
 	note(h.Env.Get("WindowsSdkDir"), "WindowsSdkDir")
-	if bin := h.Env.Get("WindowsSdkBinPath"); h.IsAbs(
-		bin,
-	) { // all that the setup.bat of an unpacked toolset sets (mmozeiko's portable-msvc.py and its kin)
+	// All that the setup.bat of an unpacked toolset sets (mmozeiko's portable-msvc.py and its kin).
+	if bin := h.Env.Get("WindowsSdkBinPath"); h.IsAbs(bin) {
 		note(h.Dir(h.Clean(bin)), "WindowsSdkBinPath")
 	}
 	note(h.Env.Get("UniversalCRTSdkDir"), "UniversalCRTSdkDir")

@@ -48,12 +48,7 @@ func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 			h.Join(t.Dir, "include"),
 			h.Join(t.Dir, "ATLMFC", "include"),
 			h.Join(vc, "Auxiliary", "VS", "include"),
-			kit(
-				ucrt.Root,
-				"Include",
-				ucrt.Version,
-				"ucrt",
-			),
+			kit(ucrt.Root, "Include", ucrt.Version, "ucrt"),
 			kit(sdk.Root, "Include", sdk.Version, "um"),
 			kit(sdk.Root, "Include", sdk.Version, "shared"),
 			kit(sdk.Root, "Include", sdk.Version, "winrt"),

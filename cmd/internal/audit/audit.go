@@ -323,7 +323,12 @@ func (l library) write(dir string) (string, error) {
 		return "", err
 	}
 	source := filepath.Join(dir, l.source)
-	for path, data := range map[string][]byte{filepath.Join(dir, "fails.h"): common, source: body, source + ".map": []byte(l.soname + " { global: *; };\n")} {
+	files := map[string][]byte{
+		filepath.Join(dir, "fails.h"): common,
+		source:                        body,
+		source + ".map":               []byte(l.soname + " { global: *; };\n"),
+	}
+	for path, data := range files {
 		if err := os.WriteFile(path, data, 0o600); err != nil {
 			return "", err
 		}

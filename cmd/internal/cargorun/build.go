@@ -88,7 +88,8 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 func programs(h buildenv.Host, line cargo.Line, messages []cargo.Message) []Program {
 	var out []Program
 	for _, m := range messages {
-		if m.Reason != cargo.Artifact || m.Executable == "" || slices.Contains(m.Target.Kind, "custom-build") || !made(h, line, m.Executable) {
+		program := m.Reason == cargo.Artifact && m.Executable != "" && !slices.Contains(m.Target.Kind, "custom-build")
+		if !program || !made(h, line, m.Executable) {
 			continue
 		}
 		kind := strings.Join(m.Target.Kind, "+")

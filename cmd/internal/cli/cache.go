@@ -42,7 +42,8 @@ func showCache(a *invocation, o Options, l cargo.Line) error {
 		if other := foreign(a.CacheDir); len(other) > 0 {
 			return &exit.UsageError{
 				What: fmt.Sprintf("%s holds what is not gpubuild's: %s; nothing was removed", a.CacheDir, strings.Join(other, ", ")),
-				Fix:  "point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: " + strings.Join(cacheParts, " "),
+				Fix: "point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: " +
+					strings.Join(cacheParts, " "),
 			}
 		}
 		for _, name := range cacheParts {

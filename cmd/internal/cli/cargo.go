@@ -39,24 +39,45 @@ func (a *invocation) cargoVerb(ctx context.Context, o Options, line cargo.Line) 
 // pipeline are the flags as the stages take them.
 func (o Options) pipeline() pipeline.Options {
 	return pipeline.Options{
-		Tools: toolOptions(
-			o,
-		), Fresh: o.fresh(), Proof: o.proof(), Audit: o.Audit, AuditArgs: o.AuditArgs, Strict: o.Strict, AllowUnreached: o.AllowUnreached,
-		Files: o.files(), Timings: o.Timings,
+		Tools:          toolOptions(o),
+		Fresh:          o.fresh(),
+		Proof:          o.proof(),
+		Audit:          o.Audit,
+		AuditArgs:      o.AuditArgs,
+		Strict:         o.Strict,
+		AllowUnreached: o.AllowUnreached,
+		Files:          o.files(),
+		Timings:        o.Timings,
 	}
 }
 
 func (o Options) fresh() fresh.Options {
 	return fresh.Options{
-		NoClean: o.NoClean, ForceClean: o.ForceClean, CleanExternal: o.CleanExternal, DryRun: o.DryRun, ListPaths: o.JSON == nil || *o.JSON != "",
+		NoClean:       o.NoClean,
+		ForceClean:    o.ForceClean,
+		CleanExternal: o.CleanExternal,
+		DryRun:        o.DryRun,
+		ListPaths:     o.JSON == nil || *o.JSON != "",
 	}
 }
 
 func (o Options) proof() proof.Options {
 	return proof.Options{
-		Wanted: o.Prove, Args: o.ProveArgs, Required: o.RequireProof, Kernel: o.Kernel, ExpectExit: o.ExpectExit, ExpectCPU: o.ExpectCPU, Min: o.Min,
-		Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual, Timeout: o.Timeout, Probe: o.Probe, CUPTI: o.CUPTI, Receipt: o.Receipt != "",
-		Trace: o.Trace,
+		Wanted:         o.Prove,
+		Args:           o.ProveArgs,
+		Required:       o.RequireProof,
+		Kernel:         o.Kernel,
+		ExpectExit:     o.ExpectExit,
+		ExpectCPU:      o.ExpectCPU,
+		Min:            o.Min,
+		Device:         o.Device,
+		Child:          o.Child,
+		Counterfactual: o.Counterfactual,
+		Timeout:        o.Timeout,
+		Probe:          o.Probe,
+		CUPTI:          o.CUPTI,
+		Receipt:        o.Receipt != "",
+		Trace:          o.Trace,
 	}
 }
 
@@ -82,7 +103,11 @@ func reachEnd(stops bool) error {
 // reachResult is what one of our own verbs says of the features.
 func (a *invocation) reachResult(verb string, j featurecheck.Judged) report.Result {
 	return report.ReachResult(report.Stages{
-		Verb: verb, Answer: j.Answer, Asked: j.Session.Line.Features, Manifest: a.Shown(j.Session.Project.Manifest), Root: j.Session.Project.Root,
+		Verb:     verb,
+		Answer:   j.Answer,
+		Asked:    j.Session.Line.Features,
+		Manifest: a.Shown(j.Session.Project.Manifest),
+		Root:     j.Session.Project.Root,
 		Findings: j.Findings(),
 	})
 }

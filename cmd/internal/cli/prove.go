@@ -81,7 +81,11 @@ func (o Options) checkExpected(prefix string) error {
 		name  string
 		given bool
 	}{
-		{"kernel", o.Kernel != nil}, {"min", o.Min > 0}, {"device", o.Device != ""}, {"child", o.Child != ""}, {"counterfactual", o.Counterfactual},
+		{"kernel", o.Kernel != nil},
+		{"min", o.Min > 0},
+		{"device", o.Device != ""},
+		{"child", o.Child != ""},
+		{"counterfactual", o.Counterfactual},
 		{"require-proof", o.RequireProof},
 	} {
 		if f.given {

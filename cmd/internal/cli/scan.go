@@ -31,7 +31,8 @@ func scanVerb() verb {
 			"ends 11 when a library is missing, 12 when the loader would take one that is a stub or for another machine.",
 		flags: append([]*flag{
 			toggle("list", "images only: nothing is unpacked, so that packed ones have no kernel names", &o.List),
-			toggle("libraries", "say which shared libraries the loader will take, and from where, the libraries' own included", &o.Libraries),
+			toggle("libraries", "say which shared libraries the loader will take, and from where, the libraries' own included",
+				&o.Libraries),
 		}, jsonFlag(&o.JSON)),
 		run: func(_ context.Context, a *invocation, l cargo.Line) error {
 			return runScan(a.Machine, o, l)

@@ -52,7 +52,8 @@ func toolchainVerb() verb {
 				o.NoLinkStubs = v == "no"
 				return nil
 			}),
-			text("redist", "URL|DIR", "install: take NVIDIA's redistributable archives from here instead of NVIDIA's server and pip", &o.Redist),
+			text("redist", "URL|DIR",
+				"install: take NVIDIA's redistributable archives from here instead of NVIDIA's server and pip", &o.Redist),
 		}, jsonFlag(&o.JSON)),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return runToolchain(ctx, a.Machine, o, l)

@@ -9,8 +9,9 @@ import (
 // verbs are our own; every other word is cargo's.
 func verbs() []verb {
 	return []verb{
-		featuresVerb(), doctorVerb(), envVerb(), staleVerb(), cleanVerb(), scanVerb(), proveVerb(), receiptVerb(), reportVerb(), auditVerb(),
-		execVerb(), toolchainVerb(), ciVerb(), explainVerb(), completionVerb(), initVerb(), cacheVerb(), versionVerb(),
+		featuresVerb(), doctorVerb(), envVerb(), staleVerb(), cleanVerb(), scanVerb(),
+		proveVerb(), receiptVerb(), reportVerb(), auditVerb(), execVerb(), toolchainVerb(),
+		ciVerb(), explainVerb(), completionVerb(), initVerb(), cacheVerb(), versionVerb(),
 	}
 }
 
@@ -39,7 +40,13 @@ func commandLine(ctx context.Context, a *invocation, words ...string) error {
 		c.Flags = append(c.Flags, f)
 	}
 	for _, v := range verbs() {
-		c.Commands = append(c.Commands, &cli.Command{Name: v.name, Usage: v.usage, UsageText: v.text, Flags: v.urfave(), HideHelpCommand: true})
+		c.Commands = append(c.Commands, &cli.Command{
+			Name:            v.name,
+			Usage:           v.usage,
+			UsageText:       v.text,
+			Flags:           v.urfave(),
+			HideHelpCommand: true,
+		})
 	}
 	return c.RunContext(ctx, append([]string{"gpubuild"}, words...))
 }

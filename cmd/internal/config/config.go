@@ -208,7 +208,9 @@ func syntax(s Source, err error) error {
 // The library's words for a value of another type speak of Go's types; it has no error type for it (BurntSushi/toml v1.6: decode.go,
 // badtype and unifyStruct).
 var typeError = regexp.MustCompile(
-	`^toml: line (\d+) \(last key "([^"]+)"\): (?:incompatible types: TOML value has type (\S+); destination has type (\S+)|type mismatch for .*: expected (table) but found (\S+))$`,
+	`^toml: line (\d+) \(last key "([^"]+)"\): ` +
+		`(?:incompatible types: TOML value has type (\S+); destination has type (\S+)|` +
+		`type mismatch for .*: expected (table) but found (\S+))$`,
 )
 
 // mismatch words such an error for people; an empty key means that it is another one.
@@ -222,12 +224,29 @@ func mismatch(words string) (line int, key, is, must string) {
 		return 0, "", "", ""
 	}
 	words = m[3] + m[6]
-	is, ok := map[string]string{"string": "text in quotes", "int64": "a whole number", "float64": "a number without quotes", "bool": "true or false", "[]any": "a list", "[]interface": "a list",
-		"map[string]any": "a table", "map[string]interface": "a table"}[strings.TrimSuffix(words, "{}")]
+	found := map[string]string{
+		"string":               "text in quotes",
+		"int64":                "a whole number",
+		"float64":              "a number without quotes",
+		"bool":                 "true or false",
+		"[]any":                "a list",
+		"[]interface":          "a list",
+		"map[string]any":       "a table",
+		"map[string]interface": "a table",
+	}
+	is, ok := found[strings.TrimSuffix(words, "{}")]
 	if !ok {
 		is = "something else"
 	}
-	must, ok = map[string]string{"string": "text in quotes", "slice": "a list in brackets", "boolean": "true or false", "integer": "a whole number", "table": "a table", "map": "a table"}[m[4]+m[5]]
+	wanted := map[string]string{
+		"string":  "text in quotes",
+		"slice":   "a list in brackets",
+		"boolean": "true or false",
+		"integer": "a whole number",
+		"table":   "a table",
+		"map":     "a table",
+	}
+	must, ok = wanted[m[4]+m[5]]
 	if !ok {
 		return 0, "", "", ""
 	}

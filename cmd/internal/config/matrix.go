@@ -93,7 +93,7 @@ func (s Source) checkMatrix(m *Matrix, below []string) error {
 			{"features", a.Features, noControl, "features as --features takes them"},
 			{"cuda", a.CUDA, cudaForm.MatchString, "a version such as 13.4"},
 			{"cudnn", a.CUDNN, cudnnForm.MatchString, "auto, none or a version such as 9.21"},
-			{"arch", a.Arch, func(v string) bool { p, err := gpu.ParseArch(v); return err == nil && !p.Virtual }, "an architecture such as sm_90"},
+			{"arch", a.Arch, realArch, "an architecture such as sm_90"},
 			{"platform", a.Platform, platformForm.MatchString, "linux-x86_64, linux-aarch64, windows-x86_64 or windows-aarch64"},
 			{"profile", a.Profile, func(v string) bool { return v != "" && noControl(v) }, "a profile of cargo"},
 		} {
@@ -193,6 +193,11 @@ func (a Axes) empty() bool {
 }
 
 func noControl(s string) bool { return !strings.ContainsAny(s, "\x00\r\n") }
+
+func realArch(s string) bool {
+	p, err := gpu.ParseArch(s)
+	return err == nil && !p.Virtual
+}
 
 var tableHeader = regexp.MustCompile(`^\s*\[\[?\s*([^\]]*?)\s*\]`)
 

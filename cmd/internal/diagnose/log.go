@@ -108,7 +108,11 @@ func sentence(w explain.Words) string {
 
 func writeRule(b *strings.Builder, source []string, w explain.Words) {
 	for _, part := range []struct{ name, text string }{
-		{"cause", w.Cause}, {"here", strings.Join(w.Here, "\n")}, {"fix", w.Fix}, {"command", w.Command}, {"source", strings.Join(source, "\n")},
+		{"cause", w.Cause},
+		{"here", strings.Join(w.Here, "\n")},
+		{"fix", w.Fix},
+		{"command", w.Command},
+		{"source", strings.Join(source, "\n")},
 	} {
 		if part.text != "" {
 			fmt.Fprintf(b, "%9s: %s\n", part.name, strings.ReplaceAll(part.text, "\n", "\n"+strings.Repeat(" ", 11)))

@@ -228,7 +228,8 @@ func (s Situation) otherToolkit(f explain.Found) string {
 	wanted, _ := gpu.ParseArch(f.Values["arch"]) // what is no arch fits no toolkit
 	var best gpu.Version
 	for _, t := range s.facts.Toolkits {
-		if t.Problem != "" || t.Version.IsZero() || !t.Has(cuda.PartNVCC) || used != nil && (t.Real == used.Real || t.Version == used.Version) {
+		inUse := used != nil && (t.Real == used.Real || t.Version == used.Version)
+		if t.Problem != "" || t.Version.IsZero() || !t.Has(cuda.PartNVCC) || inUse {
 			continue
 		}
 		var good bool
@@ -269,8 +270,12 @@ type Stages struct {
 func (st Stages) Here(ctx context.Context, found []explain.Found) Situation {
 	m := st.Machine
 	s := Situation{
-		again: append([]string{"gpubuild"}, st.Typed...), valued: st.Valued, windows: m.Host.OS == buildenv.Windows, facts: st.Facts, set: st.Set,
-		find: func(library string) string { return libraryDir(m, library) },
+		again:   append([]string{"gpubuild"}, st.Typed...),
+		valued:  st.Valued,
+		windows: m.Host.OS == buildenv.Windows,
+		facts:   st.Facts,
+		set:     st.Set,
+		find:    func(library string) string { return libraryDir(m, library) },
 	}
 	for i, w := range s.again {
 		if w == "--" {

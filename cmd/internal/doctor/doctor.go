@@ -122,7 +122,8 @@ func Run(f Facts) []Check {
 	if f.FreeDisk > 0 {
 		c := Check{ID: "disk", State: OK, Says: fmt.Sprintf("%.1f GB free for the target directory", float64(f.FreeDisk)/1e9)}
 		if f.FreeDisk < 2e9 && f.Needs.NVCC {
-			c.State, c.Breaks, c.Fix = Warning, "a candle target directory takes 1.2 to 1.8 GB", "make room, or set CARGO_TARGET_DIR to another disk"
+			c.State, c.Breaks = Warning, "a candle target directory takes 1.2 to 1.8 GB"
+			c.Fix = "make room, or set CARGO_TARGET_DIR to another disk"
 		}
 		checks = append(checks, c)
 	}
@@ -219,10 +220,8 @@ func checkToolkit(f Facts) Check {
 			c.Says += "; " + t.Root + ": " + t.Problem
 		}
 	case errors.As(f.ChooseErr, &missing) && !strings.Contains(missing.What, "CUDA toolkit"):
-		c.State, c.Says, c.Breaks = Info, strings.Join(
-			usable,
-			", ",
-		)+"; not chosen, because there is no "+missing.What+" (see cuda.set)", ""
+		c.State, c.Breaks = Info, ""
+		c.Says = strings.Join(usable, ", ") + "; not chosen, because there is no " + missing.What + " (see cuda.set)"
 	default:
 		c.State, c.Says, c.Places = Misfit, "none that is here fits (see cuda.set)", usable
 	}
@@ -366,8 +365,8 @@ func checkROCm(f Facts) Check {
 	case f.Chosen.ROCm != nil:
 		c.State, c.Says = OK, f.Chosen.ROCm.String()+" ("+f.Chosen.ROCm.Origin+"); "+backends+": "+f.Chosen.BackendWhy
 	case f.Needs.ROCm && len(found) == 0:
-		c.State, c.Says, c.Fix = Missing, "no ROCm, and a crate of this build needs it", "install ROCm with HIP, and point "+
-			"ROCM_PATH at its root if it is not /opt/rocm"
+		c.State, c.Says = Missing, "no ROCm, and a crate of this build needs it"
+		c.Fix = "install ROCm with HIP, and point ROCM_PATH at its root if it is not /opt/rocm"
 	case len(found) > 0 && backends != "":
 		c.Says = strings.Join(found, ", ") + " is here and not used; " + backends + ": " + f.Chosen.BackendWhy
 	case len(found) > 0:

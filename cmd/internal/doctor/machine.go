@@ -25,8 +25,8 @@ func checkTarget(f Facts) Check {
 		c.Fix = "rustup default stable-x86_64-pc-windows-msvc (or --target x86_64-pc-windows-msvc)"
 		c.State = Misfit
 		if !f.Needs.NVCC && !f.Needs.Libraries {
-			c.State, c.Fix, c.Breaks = Info, "", "crates with kernels of their own; those that load the driver when they run are "+
-				"not touched"
+			c.State, c.Fix = Info, ""
+			c.Breaks = "crates with kernels of their own; those that load the driver when they run are not touched"
 		}
 	case toolchain.Foreign(f.Host, f.Target) && (f.Needs.NVCC || f.Needs.Libraries):
 		c.State, c.Says = Warning, c.Says+", and toolkit, host compiler and libraries are chosen for this machine's own processor"
@@ -132,6 +132,7 @@ func checkLongPaths(h buildenv.Host) (Check, bool) {
 	return Check{
 		ID: "long.paths", State: Warning, Says: "Windows cuts paths at 260 characters", Places: []string{key + `\LongPathsEnabled`},
 		Breaks: "CMake crates in a deep target directory: \"Cannot open compiler intermediate file\"",
-		Fix:    "set CARGO_TARGET_DIR to a short path such as C:\\t, or enable long paths (needs an administrator): reg add " + key + " /v LongPathsEnabled /t REG_DWORD /d 1 /f",
+		Fix: "set CARGO_TARGET_DIR to a short path such as C:\\t, or enable long paths (needs an administrator): " +
+			"reg add " + key + " /v LongPathsEnabled /t REG_DWORD /d 1 /f",
 	}, true
 }

@@ -39,7 +39,13 @@ func Findings(checks []Check) []finding.Finding {
 		case OK, Info:
 			continue
 		}
-		out = append(out, finding.Finding{ID: c.ID, Severity: severity, Message: c.Says, Fix: c.Fix, Evidence: strings.Join(c.Places, ", ")})
+		out = append(out, finding.Finding{
+			ID:       c.ID,
+			Severity: severity,
+			Message:  c.Says,
+			Fix:      c.Fix,
+			Evidence: strings.Join(c.Places, ", "),
+		})
 	}
 	return out
 }

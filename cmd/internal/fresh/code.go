@@ -103,9 +103,10 @@ func hostsOf(h buildenv.Host, path string) []string {
 // withoutCode are the endings of files that hold no device code, though the packages' sources and CMake's own notes fill an
 // OUT_DIR with them.
 var withoutCode = map[string]bool{
-	".rs": true, ".c": true, ".cc": true, ".cpp": true, ".cu": true, ".cuh": true, ".h": true, ".hpp": true, ".inl": true, ".d": true,
-	".txt": true, ".md": true, ".json": true, ".cmake": true, ".make": true, ".ninja": true, ".toml": true, ".py": true, ".log": true, ".yaml": true, ".yml": true,
-	".pc": true, ".ts": true, ".internal": true, ".marks": true, ".in": true, ".sh": true,
+	".rs": true, ".c": true, ".cc": true, ".cpp": true, ".cu": true, ".cuh": true, ".h": true, ".hpp": true,
+	".inl": true, ".d": true, ".txt": true, ".md": true, ".json": true, ".cmake": true, ".make": true,
+	".ninja": true, ".toml": true, ".py": true, ".log": true, ".yaml": true, ".yml": true, ".pc": true,
+	".ts": true, ".internal": true, ".marks": true, ".in": true, ".sh": true,
 }
 
 // toolkitLibrary are libraries of NVIDIA's that build scripts copy or link: they hold kernels of their own for many

@@ -78,8 +78,16 @@ type State struct {
 }
 
 func newState(b *Build) *State {
-	return &State{b: b, host: b.Machine.Host, shell: b.Machine.Shell, hashes: inputs.NewHashes(b.Machine), inputs: map[string][]stale.Input{},
-		held: map[string]holding{}, cleaned: map[string]bool{}, undeclared: map[string]bool{}}
+	return &State{
+		b:          b,
+		host:       b.Machine.Host,
+		shell:      b.Machine.Shell,
+		hashes:     inputs.NewHashes(b.Machine),
+		inputs:     map[string][]stale.Input{},
+		held:       map[string]holding{},
+		cleaned:    map[string]bool{},
+		undeclared: map[string]bool{},
+	}
 }
 
 // scriptSet is a feature set with which a package's build script runs in this build, for a platform.

@@ -35,10 +35,24 @@ type Result struct {
 func (r Result) stages(c Command, trace *finding.Trace) report.Stages {
 	line, o := c.line(), c.Options
 	st := report.Stages{
-		Verb: line.Verb, Judged: r.Judged, Answer: r.Features.Answer, Asked: line.Features, Set: report.SetOf(r.Tools), Stale: r.Stale.Lines(), Cleaned: r.Stale.Cleaned(),
-		CompileErrors: r.Built.CompileErrors, Cause: r.Cause, Audited: r.Audit.Program, Audits: Audits(r.Audit.Modes), Findings: r.Findings,
+		Verb:          line.Verb,
+		Judged:        r.Judged,
+		Answer:        r.Features.Answer,
+		Asked:         line.Features,
+		Set:           report.SetOf(r.Tools),
+		Stale:         r.Stale.Lines(),
+		Cleaned:       r.Stale.Cleaned(),
+		CompileErrors: r.Built.CompileErrors,
+		Cause:         r.Cause,
+		Audited:       r.Audit.Program,
+		Audits:        Audits(r.Audit.Modes),
+		Findings:      r.Findings,
 		Proving: report.Proving{
-			Asked: o.Proof.Wanted, Required: o.Proof.Required, EndedByAudit: r.EndedByAudit, Unmade: r.Proof.NotProven, Missed: r.Proof.Missed,
+			Asked:        o.Proof.Wanted,
+			Required:     o.Proof.Required,
+			EndedByAudit: r.EndedByAudit,
+			Unmade:       r.Proof.NotProven,
+			Missed:       r.Proof.Missed,
 		},
 		Checks: trace.Checks(),
 	}

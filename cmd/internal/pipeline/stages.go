@@ -115,7 +115,13 @@ func proofRequest(c Command, s *session.Session, r Result, targets []cargorun.Ta
 // diagnosis is what was found so far, to explain a failure with.
 func diagnosis(c Command, s *session.Session, r Result) diagnose.Stages {
 	return diagnose.Stages{
-		Machine: c.Machine, Typed: c.Typed, Valued: c.Valued, Facts: r.Tools.Facts, Set: r.Tools.Set, Answer: r.Features.Answer, Project: s.Project,
+		Machine:  c.Machine,
+		Typed:    c.Typed,
+		Valued:   c.Valued,
+		Facts:    r.Tools.Facts,
+		Set:      r.Tools.Set,
+		Answer:   r.Features.Answer,
+		Project:  s.Project,
 		Programs: r.Built.Programs,
 	}
 }

@@ -29,7 +29,10 @@ type AuditResult struct {
 func AuditFile(ctx context.Context, m *session.Machine, timeout time.Duration, binary string, args []string, shown string) (
 	AuditResult, error) {
 	if m.Host.OS != buildenv.Linux && m.Host.OS != buildenv.Windows {
-		return AuditResult{}, &exit.UsageError{What: "a program cannot be audited on " + m.Host.OS + " yet", Fix: "audit on Linux or on Windows"}
+		return AuditResult{}, &exit.UsageError{
+			What: "a program cannot be audited on " + m.Host.OS + " yet",
+			Fix:  "audit on Linux or on Windows",
+		}
 	}
 	if fi, err := m.Host.Files.Stat(binary); err != nil {
 		return AuditResult{}, &verify.BinaryError{Path: binary, Err: err}

@@ -217,9 +217,8 @@ func (r Request) missedMarks(rows []tested) []string {
 			here = here || packages[t.Package] && config.Matches(pattern, t.Package, t.Kind, t.Name)
 		}
 		if here {
-			out = append(out, fmt.Sprintf("not proven: %s is marked, but cargo %s did not build it: it has required-features that "+
-				"are off, "+
-				"or is switched off for %s in the manifest", pattern, l.Verb, l.Verb))
+			out = append(out, fmt.Sprintf("not proven: %s is marked, but cargo %s did not build it: "+
+				"it has required-features that are off, or is switched off for %s in the manifest", pattern, l.Verb, l.Verb))
 		}
 	}
 	return out

@@ -28,8 +28,8 @@ const IncludeDirectory = "CUDA include directory"
 // distributions have CUDA's, holds everything else.
 var toolkitHeader = regexp.MustCompile(
 	`^(cuda|cu(rand|blas|sparse|solver|fft|pti|file)|nvrtc|nv[A-Z]|nvfatbin|nvml|nvtx|npp|nvjpeg|nv$|crt$|cccl$|cub$|` +
-		`thrust$|cooperative_groups|mma\.h|` +
-		`sm_\d|vector_|device_|driver_|math_|host_|texture_|surface_|builtin_types|channel_descriptor|common_functions|library_types|fatbinary)`,
+		`thrust$|cooperative_groups|mma\.h|sm_\d|vector_|device_|driver_|math_|host_|texture_|surface_|` +
+		`builtin_types|channel_descriptor|common_functions|library_types|fatbinary)`,
 )
 
 // headerTree answers the identity of everything below a directory whose name at the top is one of the toolkit's: the same names
