@@ -66,15 +66,11 @@ func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 		return verdict{
 			why: fmt.Sprintf(
 				"a feature fixes cudarc's bindings to CUDA %s, and the libraries of CUDA %s do not have all of them",
-				n.Pin,
-				v,
+				n.Pin, v,
 			),
 			fix: fmt.Sprintf(
 				"use a toolkit of CUDA %d from %s on, or cudarc's feature %s in place of %s",
-				n.Pin.Major,
-				n.Pin,
-				feature(v),
-				feature(n.Pin),
+				n.Pin.Major, n.Pin, feature(v), feature(n.Pin),
 			),
 		}
 	}
@@ -135,15 +131,13 @@ func olderFor(c, lowest gpu.Capability) string {
 		if r.SM[0] > 0 && r.SM[0] <= c.Major*10+c.Minor && c.Major*10+c.Minor <= r.SM[1] {
 			return fmt.Sprintf(
 				"use an older toolkit: CUDA %s is the newest that compiles for %s (`gpubuild toolchain install %[1]s`)",
-				r.Version,
-				gpu.Arch{Capability: c},
+				r.Version, gpu.Arch{Capability: c},
 			)
 		}
 	}
 	return fmt.Sprintf(
 		"ask for `--gpu-arch=%s` or a newer one: no toolkit that is known compiles for %s",
-		lowest.Digits(),
-		gpu.Arch{Capability: c},
+		lowest.Digits(), gpu.Arch{Capability: c},
 	)
 }
 
@@ -191,16 +185,10 @@ func compilerFor(f Facts, w Wish, t *cuda.Toolkit) (*hostcc.Compiler, []Loser, [
 				continue
 			}
 			if ok, reason := t.Bounds.Fits(c.Kind, c.Major); !ok {
-				notes = append(
-					notes,
-					fmt.Sprintf(
-						"%s does not fit CUDA %s (%s), but %s switches nvcc's check off",
-						c.Named(),
-						t.Version,
-						reason,
-						w.Unchecked,
-					),
-				)
+				notes = append(notes, fmt.Sprintf(
+					"%s does not fit CUDA %s (%s), but %s switches nvcc's check off",
+					c.Named(), t.Version, reason, w.Unchecked,
+				))
 			}
 			continue
 		case why == "":
@@ -303,8 +291,7 @@ func noCompiler(f Facts, gate *cuda.Toolkit, lost []Loser) (why, fix string) {
 	}
 	return why, fmt.Sprintf(
 		"install g++-%d or an older one, which CUDA %s takes; gpubuild then uses it by itself",
-		gate.Bounds.GCCMax,
-		gate.Version,
+		gate.Bounds.GCCMax, gate.Version,
 	)
 }
 

@@ -246,15 +246,10 @@ func overruled(f Facts, w Wish, won cuda.Toolkit) (notes []string) {
 	if agree := agreed(f); agree != "" && agree != won.Real {
 		for _, t := range f.Toolkits {
 			if t.Real == agree {
-				notes = append(
-					notes,
-					fmt.Sprintf(
-						"%s names %s, which does not fit; %s is used",
-						strings.Join(t.From(cuda.Variable), ", "),
-						t.Root,
-						won.Root,
-					),
-				)
+				notes = append(notes, fmt.Sprintf(
+					"%s names %s, which does not fit; %s is used",
+					strings.Join(t.From(cuda.Variable), ", "), t.Root, won.Root,
+				))
 			}
 		}
 	}

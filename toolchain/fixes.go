@@ -129,8 +129,7 @@ func cudnnFix(f Facts, n Needs, v gpu.Version) string {
 	}
 	where := fmt.Sprintf(
 		"Debian, Ubuntu: cudnn9-cuda-%d; `gpubuild toolchain install %s --parts cudnn` needs no admin rights",
-		v.Major,
-		v,
+		v.Major, v,
 	)
 	if f.MSVC != nil {
 		where = fmt.Sprintf("pip: nvidia-cudnn-cu%d", v.Major)

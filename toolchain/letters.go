@@ -37,9 +37,7 @@ func InCache(h buildenv.Host, cacheDir string) error {
 	return &MisfitError{
 		What: fmt.Sprintf(
 			"a toolkit in gpubuild's cache, %s, could not run: nvcc.exe reads paths in this machine's code page %d, which has no %s",
-			cacheDir,
-			page,
-			letter,
+			cacheDir, page, letter,
 		),
 		Fix: cacheFix,
 	}
@@ -56,18 +54,11 @@ func Unreadable(h buildenv.Host, n Needs, targetDir string) (notes []string) {
 		{"the directory for temporary files", h.Env.Get("TMP"), `set TMP=C:\tmp`},
 	} {
 		if letter := page.Lacks(d.path); letter != "" {
-			notes = append(
-				notes,
-				fmt.Sprintf(
-					"%s is %s, and nvcc.exe reads paths in code page %d, which has no %s: where it fails, %s (or another "+
-						"directory of plain letters)",
-					d.what,
-					d.path,
-					page,
-					letter,
-					d.fix,
-				),
-			)
+			notes = append(notes, fmt.Sprintf(
+				"%s is %s, and nvcc.exe reads paths in code page %d, which has no %s: where it fails, %s (or another "+
+					"directory of plain letters)",
+				d.what, d.path, page, letter, d.fix,
+			))
 		}
 	}
 	return notes

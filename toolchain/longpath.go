@@ -74,8 +74,7 @@ func (e *writer) shorten(n Needs) {
 	reason := fmt.Sprintf(
 		"PATH would have %d characters, and nvcc starts cl.exe through cmd.exe, which hands on no more than 8191; left out for "+
 			"the build: %s",
-		utf8.RuneCountInString(value),
-		strings.Join(out, ", and "),
+		utf8.RuneCountInString(value), strings.Join(out, ", and "),
 	)
 	e.d.Add(buildenv.Set, "PATH", h.JoinList(list...), reason)
 }

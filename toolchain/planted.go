@@ -45,8 +45,7 @@ func Planted(h buildenv.Host, s Set, dirs []string) error {
 			return &MisfitError{
 				What: fmt.Sprintf(
 					"%s lies where the build runs, and Windows would run it instead of %s: it looks into the current directory before PATH",
-					path,
-					chosen[name],
+					path, chosen[name],
 				),
 				Fix: "move or remove " + path,
 			}

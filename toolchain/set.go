@@ -95,13 +95,8 @@ type Set struct {
 // /usr/lib/wsl, where no build script looks (chelsea0x3b/cudarc issues 255 and 296).
 func DriverLibrary(h buildenv.Host) string {
 	dirs := []string{
-		"/usr/lib/x86_64-linux-gnu",
-		"/lib/x86_64-linux-gnu",
-		"/usr/lib64",
-		"/usr/lib",
-		"/usr/local/lib",
-		"/run/opengl-driver/lib",
-		"/usr/lib/wsl/lib",
+		"/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib",
+		"/run/opengl-driver/lib", "/usr/lib/wsl/lib",
 	}
 	if h.Arch == "arm64" {
 		dirs[0], dirs[1] = "/usr/lib/aarch64-linux-gnu", "/lib/aarch64-linux-gnu"

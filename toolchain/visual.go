@@ -51,10 +51,9 @@ func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 	}
 	for _, i := range found.Instances {
 		if len(i.Toolsets) == 0 {
-			out = append(
-				out,
-				hostcc.Compiler{Path: i.Path, Real: i.Path, Kind: hostcc.MSVC, Origin: i.String(), Problem: "it has no C++ toolset"},
-			)
+			out = append(out, hostcc.Compiler{
+				Path: i.Path, Real: i.Path, Kind: hostcc.MSVC, Origin: i.String(), Problem: "it has no C++ toolset",
+			})
 		}
 	}
 	for _, word := range append(hostcc.FlagVariables(), "NVCC_CCBIN", "CUDAHOSTCXX", "HOST_COMPILER", toolsVersion) {
@@ -75,17 +74,14 @@ func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 			}
 		}
 		if !known {
-			out = append(
-				out,
-				hostcc.Compiler{
-					Path:    v,
-					Real:    v,
-					Kind:    hostcc.MSVC,
-					Origin:  word,
-					Word:    word,
-					Problem: "it is no toolset that was found in a Visual Studio",
-				},
-			)
+			out = append(out, hostcc.Compiler{
+				Path:    v,
+				Real:    v,
+				Kind:    hostcc.MSVC,
+				Origin:  word,
+				Word:    word,
+				Problem: "it is no toolset that was found in a Visual Studio",
+			})
 		}
 	}
 	return out
@@ -163,8 +159,7 @@ func compilerFix(f Facts) string {
 			if len(i.Toolsets) == 0 && i.Major() >= 15 {
 				return fmt.Sprintf(
 					"add C++ to %s: Visual Studio Installer, Modify, Workloads, \"Desktop development with C++\"; or %s",
-					i,
-					vsFix,
+					i, vsFix,
 				)
 			}
 		}
@@ -226,9 +221,7 @@ func toolsetFix(f Facts, gate *cuda.Toolkit, lost []Loser) string {
 			fix = fmt.Sprintf(
 				"install the %s toolset, which CUDA %s takes (Visual Studio Installer, Modify, Individual components: MSVC … C++ "+
 					"build tools (v%s…)); it may stand beside the others",
-				l.name,
-				gate.Version,
-				l.name,
+				l.name, gate.Version, l.name,
 			)
 			break
 		}

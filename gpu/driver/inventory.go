@@ -187,16 +187,13 @@ type childDevice struct {
 func (a answer) devices() []gpu.Device {
 	var out []gpu.Device
 	for _, d := range a.Devices {
-		out = append(
-			out,
-			gpu.Device{
-				Index:      d.Index,
-				UUID:       d.UUID,
-				Name:       d.Name,
-				Memory:     d.Memory,
-				Capability: gpu.Capability{Major: d.Major, Minor: d.Minor},
-			},
-		)
+		out = append(out, gpu.Device{
+			Index:      d.Index,
+			UUID:       d.UUID,
+			Name:       d.Name,
+			Memory:     d.Memory,
+			Capability: gpu.Capability{Major: d.Major, Minor: d.Minor},
+		})
 	}
 	slices.SortStableFunc(out, func(a, b gpu.Device) int { return a.Index - b.Index })
 	return out

@@ -138,9 +138,7 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	case s.selfLaunches > 0:
 		return OtherKernels, fmt.Sprintf(
 			"it used the GPU: %s of %s; %s",
-			launchesText(s.selfLaunches),
-			shown(s.kernels, false),
-			noneOf(r),
+			launchesText(s.selfLaunches), shown(s.kernels, false), noneOf(r),
 		)
 	case s.launches > 0:
 		return Unproved, "kernels were launched by a child, none by the binary itself"
@@ -419,10 +417,8 @@ func survey(e Evidence, r Rules) summary {
 		if p.Forked {
 			if p.Launches() > 0 || p.Dropped > 0 || p.BadBuffers > 0 || p.Recording || p.End != nil {
 				s.launches = plus(s.launches, p.Launches())
-				s.conflicts = append(
-					s.conflicts,
-					fmt.Sprintf("of process %d, a fork, in which CUDA does not work, more is written down than its beginning", p.Pid),
-				)
+				s.conflicts = append(s.conflicts, fmt.Sprintf(
+					"of process %d, a fork, in which CUDA does not work, more is written down than its beginning", p.Pid))
 			}
 			continue
 		}
@@ -478,18 +474,15 @@ func survey(e Evidence, r Rules) summary {
 				if plain == k.Name {
 					plain = ""
 				}
-				s.kernels = append(
-					s.kernels,
-					KernelSummary{
-						Name:    k.Name,
-						Plain:   plain,
-						Device:  d.UUID,
-						Matches: matches,
-						Counted: counted,
-						Own:     own[k.Name],
-						Child:   !p.Self,
-					},
-				)
+				s.kernels = append(s.kernels, KernelSummary{
+					Name:    k.Name,
+					Plain:   plain,
+					Device:  d.UUID,
+					Matches: matches,
+					Counted: counted,
+					Own:     own[k.Name],
+					Child:   !p.Self,
+				})
 			}
 			s.kernels[i].Launch, s.kernels[i].Total = plus(s.kernels[i].Launch, k.Count), plus(s.kernels[i].Total, k.Total)
 		}
@@ -522,24 +515,17 @@ func survey(e Evidence, r Rules) summary {
 		case p.End.Accepted > p.Launches()+p.End.Unfinished+p.End.Untimed+p.End.Dropped:
 			s.unrecorded = fmt.Sprintf(
 				"of %s that the driver accepted in %s, %d have a record",
-				launchesText(p.End.Accepted),
-				where,
-				p.Launches(),
+				launchesText(p.End.Accepted), where, p.Launches(),
 			)
 		}
 		if !p.Recording && p.Launches() > 0 {
 			s.conflicts = append(s.conflicts, "kernels of "+where+" are written down, but it never began to record")
 		}
 		if p.End != nil && p.End.Written > p.End.Kernels {
-			s.conflicts = append(
-				s.conflicts,
-				fmt.Sprintf(
-					"more launches are written down of %s than the probe counted: %d, not %d",
-					where,
-					p.End.Written,
-					p.End.Kernels,
-				),
-			)
+			s.conflicts = append(s.conflicts, fmt.Sprintf(
+				"more launches are written down of %s than the probe counted: %d, not %d",
+				where, p.End.Written, p.End.Kernels,
+			))
 		}
 		if p.End != nil {
 			dropped = max(dropped, p.End.Dropped)
@@ -589,10 +575,7 @@ func survey(e Evidence, r Rules) summary {
 // did.
 func against(e Evidence, r Rules, p Process, where string) (out []string) {
 	for _, f := range p.Faults {
-		out = append(
-			out,
-			fmt.Sprintf("the kernel failed: %s answered CUDA error %d in %s", orElse(f.Function, "the driver"), f.RC, where),
-		)
+		out = append(out, fmt.Sprintf("the kernel failed: %s answered CUDA error %d in %s", orElse(f.Function, "the driver"), f.RC, where))
 		break
 	}
 	w := e.Watch
@@ -600,10 +583,8 @@ func against(e Evidence, r Rules, p Process, where string) (out []string) {
 	switch {
 	case program: // how that ended is looked at before
 	case p.End == nil:
-		out = append(
-			out,
-			"whether "+where+", which launched it, failed is not known: it did not end in an orderly way ("+disorderly(e.OS)+")",
-		)
+		out = append(out,
+			"whether "+where+", which launched it, failed is not known: it did not end in an orderly way ("+disorderly(e.OS)+")")
 	case p.End.Status == nil:
 		out = append(out, "whether "+where+", which launched it, failed is not known")
 	case *p.End.Status != 0 && *p.End.Status != r.ExpectExit:

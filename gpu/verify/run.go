@@ -180,10 +180,9 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	}
 
 	if devices, ok := o.Env.Lookup("CUDA_VISIBLE_DEVICES"); ok && e.Hidden == "" && e.Control.Outcome == ControlNoDevice {
-		e.Conflicts = append(
-			e.Conflicts,
-			Conflict{What: "CUDA_VISIBLE_DEVICES=" + devices + " is set: it may name no device of this machine"},
-		)
+		e.Conflicts = append(e.Conflicts, Conflict{
+			What: "CUDA_VISIBLE_DEVICES=" + devices + " is set: it may name no device of this machine",
+		})
 	}
 
 	env := probed(o, targetDir)
@@ -370,16 +369,14 @@ func surroundings(h buildenv.Host, env buildenv.Env, library string) (out []Conf
 // within finds what in a recorded process speaks against its records.
 func within(h buildenv.Host, p Process, cupti string) (out []Conflict) {
 	for _, i := range p.Interposed {
-		out = append(
-			out,
-			Conflict{What: fmt.Sprintf("%s of process %d comes from %s, not from the driver", i.Symbol, p.Pid, i.By), Against: true},
-		)
+		out = append(out, Conflict{
+			What: fmt.Sprintf("%s of process %d comes from %s, not from the driver", i.Symbol, p.Pid, i.By), Against: true,
+		})
 	}
 	if p.Recording && cupti != "" && !h.SamePath(h.Real(p.LibCUPTI), h.Real(cupti)) {
-		out = append(
-			out,
-			Conflict{What: fmt.Sprintf("process %d was recorded by %s instead of %s", p.Pid, p.LibCUPTI, cupti), Against: true},
-		)
+		out = append(out, Conflict{
+			What: fmt.Sprintf("process %d was recorded by %s instead of %s", p.Pid, p.LibCUPTI, cupti), Against: true,
+		})
 	}
 	return out
 }

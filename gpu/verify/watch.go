@@ -333,10 +333,9 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 		case l.Event == "exec-failed" && l.Pid == w.pid:
 			w.refused = l.Errno
 		case l.Event == "seen" && len(w.seen) < maxSeen:
-			w.seen = append(
-				w.seen,
-				Seen{Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, NoInjection: l.Lost, Closed: l.Closed, Root: l.Root},
-			)
+			w.seen = append(w.seen, Seen{
+				Pid: l.Pid, Started: l.Started, Exe: l.Exe, Driver: l.Driver, NoInjection: l.Lost, Closed: l.Closed, Root: l.Root,
+			})
 		case l.Event == "ended" && l.Pid == w.pid:
 			w.ended = &l
 		}

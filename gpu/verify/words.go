@@ -18,10 +18,8 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	var out []string
 	switch {
 	case s.matched > 0:
-		out = append(
-			out,
-			fmt.Sprintf("ran: %s of %s, %s on the device", launchesText(s.matched), shown(s.kernels, true), spent(s.matchedTotal)),
-		)
+		out = append(out, fmt.Sprintf(
+			"ran: %s of %s, %s on the device", launchesText(s.matched), shown(s.kernels, true), spent(s.matchedTotal)))
 	case s.launches > 0 && s.uncounted > 0:
 		out = append(out, fmt.Sprintf("ran: %s, of which none counts: %s", launchesText(s.launches), shown(s.kernels, false)))
 	case s.launches > 0:
@@ -33,10 +31,8 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	}
 	switch {
 	case s.device != nil:
-		out = append(
-			out,
-			fmt.Sprintf("where: %s (%s, capability %s), driver %s", s.device.Name, s.device.UUID, s.device.Capability, driverText(e)),
-		)
+		out = append(out, fmt.Sprintf(
+			"where: %s (%s, capability %s), driver %s", s.device.Name, s.device.UUID, s.device.Capability, driverText(e)))
 	case e.Control.UUID != "":
 		out = append(out, fmt.Sprintf("where: this machine has %s (%s), driver %s", e.Control.Device, e.Control.UUID, driverText(e)))
 	case e.Hidden != "":
@@ -66,10 +62,8 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	case v.Kind == Unproved && remedy(e, s, v) != "":
 		out = append(out, "next: "+remedy(e, s, v))
 	case v.Kind == NotUsed:
-		out = append(
-			out,
-			"next: see whether CUDA is enabled (gpubuild features), and tell the program to use the GPU (such as -- --device cuda)",
-		)
+		out = append(out,
+			"next: see whether CUDA is enabled (gpubuild features), and tell the program to use the GPU (such as -- --device cuda)")
 	case v.Kind == OtherKernels && s.elsewhere != "":
 		out = append(out, "if that device is right, ask for it, or for none: --device (--gpu-device on cargo's verbs)")
 	case v.Kind == OtherKernels:

@@ -97,21 +97,8 @@ func holds(list []string, s string) bool {
 // VerbNames lists cargo's verbs that are worth completing, its aliases left out.
 func VerbNames() []string {
 	out := []string{
-		"add",
-		"fetch",
-		"fmt",
-		"info",
-		"init",
-		"install",
-		"new",
-		"package",
-		"publish",
-		"remove",
-		"report",
-		"search",
-		"uninstall",
-		"update",
-		"vendor",
+		"add", "fetch", "fmt", "info", "init", "install", "new", "package", "publish", "remove", "report",
+		"search", "uninstall", "update", "vendor",
 	}
 	for v := range verbs {
 		out = append(out, v)

@@ -65,8 +65,7 @@ func Split(args []string, own OwnFlags) (Line, []Own, error) {
 				What: fmt.Sprintf("`%s` stands after flags and is no argument of `build`", word),
 				Fix: fmt.Sprintf(
 					"put the verb first: gpubuild %s %s",
-					word,
-					strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " "),
+					word, strings.Join(l.Args[:max(0, len(l.Args)-len(l.Positional))], " "),
 				),
 			}
 		}

@@ -162,16 +162,13 @@ func (f *finder) root(root, origin string, named bool) {
 		}
 	}
 	if named {
-		f.found = append(
-			f.found,
-			Install{
-				Root:    root,
-				Real:    h.Real(root),
-				Origin:  origin,
-				Named:   true,
-				Problem: "there is no cuDNN: neither include/cudnn.h nor " + f.library(),
-			},
-		)
+		f.found = append(f.found, Install{
+			Root:    root,
+			Real:    h.Real(root),
+			Origin:  origin,
+			Named:   true,
+			Problem: "there is no cuDNN: neither include/cudnn.h nor " + f.library(),
+		})
 	}
 }
 

@@ -19,16 +19,8 @@ const (
 
 // errorSigns bring lines to be looked at that may be pointed to when no rule knows the failure.
 var errorSigns = []string{
-	"error: ",
-	"error[E0",
-	"ERROR: ",
-	"rror   : ",
-	" panicked at ",
-	"nvcc fatal",
-	"fatal error",
-	"undefined reference",
-	"CMake Error",
-	"Traceback (most",
+	"error: ", "error[E0", "ERROR: ", "rror   : ", " panicked at ", "nvcc fatal", "fatal error",
+	"undefined reference", "CMake Error", "Traceback (most",
 }
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write "error" before a colon, at a line's beginning or behind a

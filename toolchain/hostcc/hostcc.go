@@ -390,21 +390,9 @@ func Inputs(h buildenv.Host, c buildenv.Cmd) (files, variables []string, ok bool
 		files = append(files, h.LookPathAll(n)...)
 	}
 	return files, []string{
-		"PATH",
-		"CCACHE_COMPILER",
-		"CCACHE_CC",
-		"CCACHE_PATH",
-		"CCACHE_PREFIX",
-		"CCACHE_CONFIGPATH",
-		"DISTCC_PATH",
-		"GCC_EXEC_PREFIX",
-		"COMPILER_PATH",
-		"CCC_OVERRIDE_OPTIONS",
-		"CLANG_CONFIG_FILE_USER_DIR",
-		"LD_LIBRARY_PATH",
-		"LD_PRELOAD",
-		"LC_ALL",
-		"LANGUAGE",
+		"PATH", "CCACHE_COMPILER", "CCACHE_CC", "CCACHE_PATH", "CCACHE_PREFIX", "CCACHE_CONFIGPATH",
+		"DISTCC_PATH", "GCC_EXEC_PREFIX", "COMPILER_PATH", "CCC_OVERRIDE_OPTIONS",
+		"CLANG_CONFIG_FILE_USER_DIR", "LD_LIBRARY_PATH", "LD_PRELOAD", "LC_ALL", "LANGUAGE",
 	}, true
 }
 

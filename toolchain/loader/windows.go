@@ -258,9 +258,7 @@ func (s *winSearch) take(l *Library, file, origin string) *module {
 	if im.machine != s.main.machine {
 		l.Kind, l.Problem = Broken, fmt.Sprintf(
 			"%s is for %s, the program for %s (0xc000007b)",
-			file,
-			machineName(im.machine),
-			machineName(s.main.machine),
+			file, machineName(im.machine), machineName(s.main.machine),
 		)
 		return nil
 	}

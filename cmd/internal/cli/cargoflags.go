@@ -85,16 +85,12 @@ var flags = []Flag{
 		return nil
 	}},
 	{
-		"ccbin",
-		cargo.Value,
-		"PATH",
+		"ccbin", cargo.Value, "PATH",
 		"the host compiler that nvcc calls: a path, or on Windows a toolset such as 14.44",
 		func(o *Options, v string) error { o.CCBin = v; return nil },
 	},
 	{
-		"backend",
-		cargo.Value,
-		"cuda|rocm",
+		"backend", cargo.Value, "cuda|rocm",
 		"where the features reach crates of both: set up the tools of this one only",
 		func(o *Options, v string) error {
 			if v != toolchain.CUDA && v != toolchain.ROCm {
@@ -105,44 +101,32 @@ var flags = []Flag{
 		},
 	},
 	{
-		"strict",
-		cargo.Switch,
-		"",
+		"strict", cargo.Switch, "",
 		"warnings of the feature check stop the build, too",
 		func(o *Options, _ string) error { o.Strict = true; return nil },
 	},
 	{
-		"allow-unreached",
-		cargo.Switch,
-		"",
+		"allow-unreached", cargo.Switch, "",
 		"build although a feature does not reach",
 		func(o *Options, _ string) error { o.AllowUnreached = true; return nil },
 	},
 	{
-		"no-clean",
-		cargo.Switch,
-		"",
+		"no-clean", cargo.Switch, "",
 		"clean nothing; stale artifacts end with 13",
 		func(o *Options, _ string) error { o.NoClean = true; return nil },
 	},
 	{
-		"force-clean",
-		cargo.Switch,
-		"",
+		"force-clean", cargo.Switch, "",
 		"clean the GPU packages in any case",
 		func(o *Options, _ string) error { o.ForceClean = true; return nil },
 	},
 	{
-		"clean-external",
-		cargo.Switch,
-		"",
+		"clean-external", cargo.Switch, "",
 		"a package that is cleaned loses what it keeps outside the target directory, too",
 		func(o *Options, _ string) error { o.CleanExternal = true; return nil },
 	},
 	{
-		"prove",
-		cargo.Optional,
-		"ARGS",
+		"prove", cargo.Optional, "ARGS",
 		"build: run what was built under the probe, with these arguments",
 		func(o *Options, v string) error {
 			o.Prove = true
@@ -152,9 +136,7 @@ var flags = []Flag{
 		},
 	},
 	{
-		"audit",
-		cargo.Optional,
-		"ARGS",
+		"audit", cargo.Optional, "ARGS",
 		"build: run what was built on drivers that fail, with these arguments; 20 where it ends well all the same",
 		func(o *Options, v string) error {
 			o.Audit = true
@@ -164,9 +146,7 @@ var flags = []Flag{
 		},
 	},
 	{
-		"require-proof",
-		cargo.Switch,
-		"",
+		"require-proof", cargo.Switch, "",
 		"end with 21 without a proof, with 22 where only other kernels ran; build: run what was built, as --gpu-prove does",
 		func(o *Options, _ string) error { o.RequireProof = true; return nil },
 	},
@@ -192,9 +172,7 @@ var flags = []Flag{
 		return nil
 	}},
 	{
-		"device",
-		cargo.Value,
-		"UUID|INDEX",
+		"device", cargo.Value, "UUID|INDEX",
 		"the device that the kernel must have run on: its UUID, or the number that the program itself gives it",
 		func(o *Options, v string) error {
 			o.Device = v
@@ -202,9 +180,7 @@ var flags = []Flag{
 		},
 	},
 	{
-		"child",
-		cargo.Value,
-		"GLOB",
+		"child", cargo.Value, "GLOB",
 		"children whose executable matches, by path or by name, count like the program itself",
 		func(o *Options, v string) error {
 			o.Child = v
@@ -212,9 +188,7 @@ var flags = []Flag{
 		},
 	},
 	{
-		"expect",
-		cargo.Value,
-		"gpu|cpu",
+		"expect", cargo.Value, "gpu|cpu",
 		"cpu: end with 0 when it ran on the CPU, with 22 when it used the GPU",
 		func(o *Options, v string) error {
 			if v != "gpu" && v != "cpu" {
@@ -225,9 +199,7 @@ var flags = []Flag{
 		},
 	},
 	{
-		"counterfactual",
-		cargo.Switch,
-		"",
+		"counterfactual", cargo.Switch, "",
 		"run a proven program once more, without input and with every device hidden, and compare",
 		func(o *Options, _ string) error {
 			o.Counterfactual = true
@@ -235,9 +207,7 @@ var flags = []Flag{
 		},
 	},
 	{
-		"receipt",
-		cargo.Value,
-		"FILE",
+		"receipt", cargo.Value, "FILE",
 		"write what was found as a receipt; see `gpubuild receipt --help`",
 		func(o *Options, v string) error { o.Receipt = v; return nil },
 	},
@@ -250,17 +220,13 @@ var flags = []Flag{
 		return nil
 	}},
 	{
-		"probe",
-		cargo.Value,
-		"FILE",
+		"probe", cargo.Value, "FILE",
 		"a probe library built elsewhere, where there is no compiler",
 		func(o *Options, v string) error { o.Probe = v; return nil },
 	},
 	{"cupti", cargo.Value, "FILE", "the libcupti to use", func(o *Options, v string) error { o.CUPTI = v; return nil }},
 	{
-		"timings",
-		cargo.Optional,
-		"FILE",
+		"timings", cargo.Optional, "FILE",
 		"say where the time went: a table on stderr, and JSON in FILE",
 		func(o *Options, v string) error { o.Timings = &v; return nil },
 	},

@@ -13,8 +13,9 @@ import (
 func reportVerb() verb {
 	var o Options
 	return verb{
-		name: "report", usage: "join the results of a matrix into one page: which row is compiled, which proven, on which device, " +
-			"since when",
+		name: "report",
+		usage: "join the results of a matrix into one page: " +
+			"which row is compiled, which proven, on which device, since when",
 		text: "gpubuild report results/ --html report.html\ngpubuild report results/*.json results/*.xml\n\n" +
 			"Reads receipts, answers (--json, --gpu-json), JUnit files and the list of `gpubuild ci matrix --format json`; of a " +
 			"directory every .json\n" +

@@ -114,10 +114,11 @@ func Run(f Facts) []Check {
 		checks = append(checks, c)
 	}
 	if f.WSL {
-		checks = append(
-			checks,
-			Check{ID: "wsl", State: Warning, Says: "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware"},
-		)
+		checks = append(checks, Check{
+			ID:    "wsl",
+			State: Warning,
+			Says:  "this is WSL2: the driver is Windows'; proofs say that they are untested on hardware",
+		})
 	}
 	if f.FreeDisk > 0 {
 		c := Check{ID: "disk", State: OK, Says: fmt.Sprintf("%.1f GB free for the target directory", float64(f.FreeDisk)/1e9)}
@@ -461,7 +462,12 @@ func checkStubs(f Facts) Check {
 	if len(f.StubsOn) == 0 {
 		return Check{ID: "loader.stubs", State: OK, Says: "no link stub is on the loader's path"}
 	}
-	return Check{ID: "loader.stubs", State: Misfit, Says: "link stubs are on the loader's path: " + strings.Join(f.StubsOn, ", "),
-		Fix: "take them out of LD_LIBRARY_PATH (those of ld.so.cache out of /etc/ld.so.conf.d, then ldconfig): stubs are for " +
-			"linking only", Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)"}
+	return Check{
+		ID:    "loader.stubs",
+		State: Misfit,
+		Says:  "link stubs are on the loader's path: " + strings.Join(f.StubsOn, ", "),
+		Fix: "take them out of LD_LIBRARY_PATH (those of ld.so.cache out of /etc/ld.so.conf.d, then ldconfig): " +
+			"stubs are for linking only",
+		Breaks: "every CUDA program: it finds the stub instead of the driver (CUDA error 34)",
+	}
 }

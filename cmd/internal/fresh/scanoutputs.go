@@ -52,13 +52,8 @@ func (s *State) readCode(ctx context.Context) error {
 			continue
 		}
 		fault := Fault{
-			Package:  f.unit.Name,
-			Features: f.features,
-			OutDir:   f.outDir,
-			State:    codeCleaned,
-			Message:  f.words(),
-			Evidence: []string{},
-			mistake:  f,
+			Package: f.unit.Name, Features: f.features, OutDir: f.outDir, State: codeCleaned,
+			Message: f.words(), Evidence: []string{}, mistake: f,
 		}
 		for _, m := range f.list {
 			if l := m.String(); f.told == "" && !slices.Contains(fault.Evidence, l) {

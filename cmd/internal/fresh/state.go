@@ -79,14 +79,8 @@ type State struct {
 
 func newState(b *Build) *State {
 	return &State{
-		b:          b,
-		host:       b.Machine.Host,
-		shell:      b.Machine.Shell,
-		hashes:     inputs.NewHashes(b.Machine),
-		inputs:     map[string][]stale.Input{},
-		held:       map[string]holding{},
-		cleaned:    map[string]bool{},
-		undeclared: map[string]bool{},
+		b: b, host: b.Machine.Host, shell: b.Machine.Shell, hashes: inputs.NewHashes(b.Machine),
+		inputs: map[string][]stale.Input{}, held: map[string]holding{}, cleaned: map[string]bool{}, undeclared: map[string]bool{},
 	}
 }
 

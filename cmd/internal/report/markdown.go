@@ -60,10 +60,8 @@ func (r Result) Summary(room int) string {
 	if len(r.Checks) > 0 {
 		s := section{head: "\n| check | | what |\n| --- | --- | --- |\n", what: "check"}
 		for _, c := range r.Checks {
-			s.rows = append(
-				s.rows,
-				fmt.Sprintf("| %s | %s %s | %s |\n", markdown(c.Title()), sign(c.State), c.State, markdown(cut(c.Message, messageLimit))),
-			)
+			s.rows = append(s.rows, fmt.Sprintf(
+				"| %s | %s %s | %s |\n", markdown(c.Title()), sign(c.State), c.State, markdown(cut(c.Message, messageLimit))))
 		}
 		sections = append(sections, s)
 	}
