@@ -139,8 +139,8 @@ func (h Host) ListSeparator() string {
 	return ":"
 }
 
-// SplitList splits a PATH-like value; empty entries are left out. On Windows quotes are taken off, and what stands between them is no
-// separator.
+// SplitList splits a PATH-like value; empty entries are left out. On Windows
+// quotes are taken off, and what stands between them is no separator.
 func (h Host) SplitList(v string) []string {
 	var out []string
 	for _, e := range h.splitRaw(v) {

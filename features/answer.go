@@ -98,8 +98,8 @@ type Answer struct {
 	// newest CUDA version that every build script which asks nvcc for it knows: a newer toolkit makes one stop; zero: none asks
 	CudarcMax gpu.Version `json:"cudarc_max"`
 	MaxBy     string      `json:"max_by"` // the crate that knows no newer one
-	// version that a feature tells a cudarc which links the toolkit's libraries; zero: none. One that opens them at run time may have any
-	// toolkit
+	// version that a feature tells a cudarc which links the toolkit's libraries;
+	// zero: none. One that opens them at run time may have any toolkit
 	Pin gpu.Version `json:"pin"`
 }
 

@@ -74,8 +74,8 @@ func (k *rootJudge) strong() {
 	}
 }
 
-// forGPU says whether an optional dependency is there for the GPU alone: a crate that is known for it, and that no other feature of the
-// package uses.
+// forGPU says whether an optional dependency is there for the GPU alone: a
+// crate that is known for it, and that no other feature of the package uses.
 func (k *rootJudge) forGPU(p *manifest.Package, f, dep string) bool {
 	var c *catalog.Crate
 	for _, d := range p.Dependencies {

@@ -150,8 +150,8 @@ func (j *judge) cudarc() {
 				if c.Pin.Compare(newer) > 0 {
 					newer = c.Pin
 				}
-				// CUDARC_CUDA_VERSION is no remedy: it turns a second version on beside the feature, and the sources then define everything
-				// twice.
+				// CUDARC_CUDA_VERSION is no remedy: it turns a second version on
+				// beside the feature, and the sources then define everything twice.
 				fix := fmt.Sprintf("give both the feature cuda-%02d0%d0, where they are depended on", newer.Major, newer.Minor)
 				j.find(j.buildFinding(IDPins, Warning, fix, "two cudarc of this build are told different CUDA versions: %s and %s",
 					j.out.Pin, c.Pin))

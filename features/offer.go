@@ -50,8 +50,8 @@ func (k *rootJudge) offers(f string) offer {
 	return o
 }
 
-// offered is the edge to an optional dependency that would bring CUDA code, and what engine it belongs to: candle-core and candle-nn are
-// one.
+// offered is the edge to an optional dependency that would bring CUDA code, and
+// what engine it belongs to: candle-core and candle-nn are one.
 func (k *rootJudge) offered(p *manifest.Package, d manifest.Dependency, f, meaning string) (edge, family string) {
 	c := k.Catalog.Crate(d.Package)
 	switch {

@@ -355,8 +355,8 @@ func (s *router) cover(need []placed, open bool) {
 	}
 }
 
-// excessive says whether an option does all that another one does, and more that nobody asked for: candle-core/cudnn where candle-core/cuda
-// will do.
+// excessive says whether an option does all that another one does, and more
+// that nobody asked for: candle-core/cudnn where candle-core/cuda will do.
 func (s *router) excessive(i int) bool {
 	for k := range s.options {
 		a, b := &s.options[k], &s.options[i]

@@ -141,8 +141,8 @@ func (j *judge) scriptWants(i int, text string) bool {
 	return !tested
 }
 
-// helpersOf lists the packages that a build script's program uses: all that it or a path package of it names itself, and GPU helpers at any
-// depth.
+// helpersOf lists the packages that a build script's program uses: all that it
+// or a path package of it names itself, and GPU helpers at any depth.
 func (j *judge) helpersOf(build int) []string {
 	if build < 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"gpubuild/gpu"
 )
 
-// ArchWish answers what the user said of the architecture, the strongest word first: the flag, GPUBUILD_ARCH, CUDA_COMPUTE_CAP, the
-// project's configuration.
+// ArchWish answers what the user said of the architecture, the strongest word
+// first: the flag, GPUBUILD_ARCH, CUDA_COMPUTE_CAP, the project's configuration.
 func ArchWish(flag string, env buildenv.Env, configured, configuredBy string) (arch, origin string) {
 	switch {
 	case flag != "":

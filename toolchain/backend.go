@@ -24,8 +24,8 @@ func BackendWish(flag string, env buildenv.Env) (backend, origin string) {
 	return "", ""
 }
 
-// Backend says which GPU backends a build gets its tools for, and why. What the crates reach decides; the user's word chooses where they
-// reach both.
+// Backend says which GPU backends a build gets its tools for, and why. What the
+// crates reach decides; the user's word chooses where they reach both.
 func Backend(n Needs, w Wish) (backend []string, why string, err error) {
 	cuda := n.CUDA || n.Toolkit()
 	switch w.Backend {

@@ -2,8 +2,8 @@ package toolchain
 
 import "slices"
 
-// consumer is a build tool that many crates share, and how it finds CUDA. Read in the sources of the versions named, CMake in its
-// documentation.
+// consumer is a build tool that many crates share, and how it finds CUDA. Read
+// in the sources of the versions named, CMake in its documentation.
 type consumer struct {
 	name     string
 	roots    []string // variables that name the toolkit's root, in its order
@@ -22,8 +22,8 @@ func consumers() []consumer {
 			defaults: append([]string{"/usr"}, usual...),
 			reads:    []string{"PATH", "CUDNN_LIB", "CUDNN_PATH"},
 		},
-		// 0.1.6 toolkit.rs, compute_cap.rs, parallel.rs, builder.rs: NVCC, else PATH; the root is nvcc's. CUDA_HOME counts only without
-		// both
+		// 0.1.6 toolkit.rs, compute_cap.rs, parallel.rs, builder.rs: NVCC, else
+		// PATH; the root is nvcc's. CUDA_HOME counts only without both
 		{
 			name:  "cudaforge",
 			reads: []string{"PATH", "NVCC", "NVCC_CCBIN", "CUDA_COMPUTE_CAP", "CUDAFORGE_THREADS"},

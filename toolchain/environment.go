@@ -226,8 +226,8 @@ func (e *writer) compiler(n Needs) {
 	}
 }
 
-// flags takes a -ccbin out of nvcc's own variables where it does not lead to the chosen compiler: nvcc puts it before NVCC_CCBIN and
-// before PATH.
+// flags takes a -ccbin out of nvcc's own variables where it does not lead to
+// the chosen compiler: nvcc puts it before NVCC_CCBIN and before PATH.
 func (e *writer) flags() {
 	h, c := e.h, e.s.Compiler
 	for _, name := range hostcc.FlagVariables() {
@@ -255,8 +255,8 @@ func (e *writer) flags() {
 	}
 }
 
-// leads says whether nvcc would call a compiler, gcc or clang, that is named so: by its path, by its directory, or by a name that PATH
-// answers.
+// leads says whether nvcc would call a compiler, gcc or clang, that is named
+// so: by its path, by its directory, or by a name that PATH answers.
 func (e *writer) leads(c hostcc.Compiler, name string) bool {
 	h := e.h
 	if !strings.ContainsAny(name, "/") {

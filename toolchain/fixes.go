@@ -75,8 +75,8 @@ func unreadable(f Facts) []string {
 	return f.MSVC.Problems
 }
 
-// tellLess puts first into an error's hint which of the user's words stands in the way, where everything fits without it: no change is
-// smaller.
+// tellLess puts first into an error's hint which of the user's words stands in
+// the way, where everything fits without it: no change is smaller.
 func tellLess(f Facts, n Needs, w Wish, err error) {
 	var fix *string
 	var missing *MissingError

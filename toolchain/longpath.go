@@ -79,8 +79,8 @@ func (e *writer) shorten(n Needs) {
 	e.d.Add(buildenv.Set, "PATH", h.JoinList(list...), reason)
 }
 
-// kept lists what must stay in PATH: Windows' own directories, what was just put there, and where the first of each tool lies that builds
-// call.
+// kept lists what must stay in PATH: Windows' own directories, what was just
+// put there, and where the first of each tool lies that builds call.
 func (e *writer) kept(env buildenv.Env) []string {
 	h := e.h
 	out := []string{cmp.Or(env.Get("SystemRoot"), `C:\Windows`)}

@@ -198,8 +198,8 @@ var lines = [...]struct {
 	{"14.29", 1929, gpu.Version{Major: 11}},
 }
 
-// toolsetFix words the smallest change that makes a pair: the toolset that the toolkit takes, or the toolkit that an installed toolset
-// takes.
+// toolsetFix words the smallest change that makes a pair: the toolset that the
+// toolkit takes, or the toolkit that an installed toolset takes.
 func toolsetFix(f Facts, gate *cuda.Toolkit, lost []Loser) string {
 	if gate == nil || !anyUsable(f.Compilers) {
 		return compilerFix(f)
@@ -383,8 +383,8 @@ func (e *writer) generator(n Needs, s msvc.Settings) {
 		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "Ninja", "the generator for Visual Studio needs CUDA's BuildCustomizations")
 		return
 	}
-	// Without ninja there is nmake, which lies beside cl.exe; it builds one file at a time, and so only where the other would not build
-	// at all.
+	// Without ninja there is nmake, which lies beside cl.exe; it builds one
+	// file at a time, and so only where the other would not build at all.
 	if t := e.s.Toolkit; t != nil && !e.customized(t.Version.String()) && h.IsFile(h.Join(e.s.MSVC.Toolset.Bin, "nmake.exe")) {
 		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "NMake Makefiles",
 			"there is no ninja, and the generator for Visual Studio needs CUDA's BuildCustomizations, which "+
@@ -393,8 +393,8 @@ func (e *writer) generator(n Needs, s msvc.Settings) {
 }
 
 // customized says whether a Visual Studio has what NVIDIA's installer puts into it for a toolkit:
-// MSBuild\Microsoft\VC\v170\BuildCustomizations\CUDA 12.6.props ("Visual Studio integration", CUDA Installation Guide for Microsoft
-// Windows).
+// MSBuild\Microsoft\VC\v170\BuildCustomizations\CUDA 12.6.props ("Visual Studio
+// integration", CUDA Installation Guide for Microsoft Windows).
 func (e *writer) customized(version string) bool {
 	h := e.h
 	dir := h.Join(e.s.MSVC.Toolset.Install, "MSBuild", "Microsoft", "VC")

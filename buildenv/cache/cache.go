@@ -80,8 +80,8 @@ func Make(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Closed answers an *OpenError where everyone may write to a directory of the cache; one that is not there yet is made for its owner
-// alone.
+// Closed answers an *OpenError where everyone may write to a directory of the
+// cache; one that is not there yet is made for its owner alone.
 func Closed(dir string) error {
 	fi, err := os.Stat(dir)
 	switch {
@@ -223,9 +223,9 @@ type unflushed struct{ *os.File }
 
 func (unflushed) Sync() error { return nil }
 
-// Replace is WriteFile for a file of the user's: it is written only if it still holds old, which is looked at when all that is left to do
-// is the rename; else the answer is a *ChangedError and the file is as the other left it. What a killed Replace leaves beside it
-// Leftovers removes.
+// Replace is WriteFile for a file of the user's: it is written only if it still holds old, which
+// is looked at when all that is left to do is the rename; else the answer is a *ChangedError and
+// the file is as the other left it. What a killed Replace leaves beside it Leftovers removes.
 func Replace(path string, old, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+leftover+"*")
 	if err != nil {

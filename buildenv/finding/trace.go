@@ -2,8 +2,8 @@ package finding
 
 import "time"
 
-// Trace is what a run notes along the way: the checks that it made, how each ended, and the phases that its time went to. It is for one
-// goroutine.
+// Trace is what a run notes along the way: the checks that it made, how each
+// ended, and the phases that its time went to. It is for one goroutine.
 type Trace struct {
 	now    func() time.Time
 	began  time.Time

@@ -236,8 +236,8 @@ func (s Store) unchanged(list []Input) bool {
 	return !changed.Load()
 }
 
-// each calls do for 0 to n-1, in at most four goroutines because a large workspace has thousands of inputs; false ends one goroutine's
-// share.
+// each calls do for 0 to n-1, in at most four goroutines because a large
+// workspace has thousands of inputs; false ends one goroutine's share.
 func (s Store) each(n int, do func(i int) bool) {
 	parts := min(4, max(1, s.host.CPUs), 1+n/64)
 	var wait sync.WaitGroup
@@ -253,8 +253,8 @@ func (s Store) each(n int, do func(i int) bool) {
 	wait.Wait()
 }
 
-// prune removes the oldest entries of a kind. It runs after an entry was added, so it fails silently only where that would have failed,
-// too.
+// prune removes the oldest entries of a kind. It runs after an entry was added,
+// so it fails silently only where that would have failed, too.
 func prune(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) <= kept {

@@ -1,9 +1,9 @@
 // Package proc runs a buildenv.Cmd and answers a buildenv.Result. It is the only room that starts a process.
 //
-// A child stays in our foreground process group, so that it may read the terminal, and gets exactly the environment of its Cmd. When ctx
-// ends, the whole tree is asked to stop and after Grace killed; nothing of it is left. Streams that are files go to the child as they
-// are, so that a terminal stays a terminal. What goes on running after its parent ended by itself (a compile cache's server) is left
-// alone.
+// A child stays in our foreground process group, so that it may read the terminal, and gets exactly the
+// environment of its Cmd. When ctx ends, the whole tree is asked to stop and after Grace killed; nothing
+// of it is left. Streams that are files go to the child as they are, so that a terminal stays a terminal.
+// What goes on running after its parent ended by itself (a compile cache's server) is left alone.
 //
 // The tree, on Linux: every process that descends from the child, and every one that carries its mark. The mark is the soft limit on file
 // locks (RLIMIT_LOCKS), which Linux has ignored since 2.4.25 (getrlimit(2)) and hands down from parent to child: so a process that let go

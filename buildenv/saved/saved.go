@@ -1,8 +1,8 @@
-// Package saved keeps what is asked of a machine while something looks at it, and writes that as the txtar in which tests store machines,
-// so that a bug report becomes a test. It keeps nothing that was not asked for, nothing of a file that a predicate calls private or that
-// by its name belongs to a project, the content of no file that is not read for a version or a limit, no variable and no word of one that
-// nothing here reads, no user or question of a URL, and it puts general names in place of the user's and of others who have a home on the
-// machine.
+// Package saved keeps what is asked of a machine while something looks at it, and writes that as the txtar in which
+// tests store machines, so that a bug report becomes a test. It keeps nothing that was not asked for, nothing of a
+// file that a predicate calls private or that by its name belongs to a project, the content of no file that is not
+// read for a version or a limit, no variable and no word of one that nothing here reads, no user or question of a
+// URL, and it puts general names in place of the user's and of others who have a home on the machine.
 //
 // The format belongs to buildenv/hosttest, whose description it follows; only tests read it. Headers are cut down to their preprocessor
 // lines, which is all that is read of them. What cannot be written in the format is named in a comment at the top.

@@ -166,8 +166,8 @@ func (r *Recorder) anonymous(text string) string {
 	return text
 }
 
-// answer is what is kept of what a program printed. Of a compiler's, that is its version: what a wrapper adds may speak of the
-// user's company.
+// answer is what is kept of what a program printed. Of a compiler's, that is
+// its version: what a wrapper adds may speak of the user's company.
 func answer(program string, text []byte) []byte {
 	if strings.Contains(program, "nvidia-smi") {
 		return uuids(text)

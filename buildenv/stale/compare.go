@@ -25,8 +25,8 @@ func (u Unit) Entry() Entry {
 // InPlace stands for the new value of a file that was replaced where it was.
 const InPlace = "other content at the same path"
 
-// Reason is one input that differs from the one that a package was built with. An input that was not there, or is not any more,
-// is empty.
+// Reason is one input that differs from the one that a package was built with.
+// An input that was not there, or is not any more, is empty.
 type Reason struct {
 	Package string `json:"package"`
 	Input   string `json:"input"`
@@ -100,8 +100,8 @@ func Compare(old Record, now []Unit) Result {
 		e, ok := entries[u.Key.tidy()]
 		why, foreign := doubt(e, ok, u), false
 		if by := lastIn[text(u.OutDir)]; why != "" && by.PkgID != text(u.PkgID) && by.ScriptRan == u.ScriptRan && u.ScriptRan != 0 {
-			// cargo hashes a path package's place in its workspace: two workspaces that share a target directory may share an
-			// OUT_DIR
+			// cargo hashes a path package's place in its workspace: two
+			// workspaces that share a target directory may share an OUT_DIR
 			why, foreign = "built since for another workspace ("+by.PkgID+")", true
 		}
 		if why != "" {

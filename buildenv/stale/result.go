@@ -265,8 +265,8 @@ func Sum(list []Mismatch) string {
 // Traces is what can be read in an OUT_DIR, and in what its build script printed, of the build that made it.
 type Traces struct {
 	Code []Code
-	// CUDA and CUDNN are versions that the script itself found, as cudarc tells them in its cfgs ("13.4", "9.21"); empty: not
-	// told.
+	// CUDA and CUDNN are versions that the script itself found, as cudarc tells
+	// them in its cfgs ("13.4", "9.21"); empty: not told.
 	CUDA, CUDNN string
 	// Libraries are the toolkits' library directories that the script told the linker of, in its order.
 	Libraries []string
@@ -308,9 +308,9 @@ type Adoption struct {
 // Adopted says that it can.
 func (a Adoption) Adopted() bool { return len(a.Reasons)+len(a.Open) == 0 }
 
-// Adopt decides from traces what a build without a record was made with. What must show itself: nvcc and the architecture in the
-// device code, the version in what a script told rustc, the library directory in what it told the linker, and nothing may speak
-// against them.
+// Adopt decides from traces what a build without a record was made with. What must show
+// itself: nvcc and the architecture in the device code, the version in what a script told
+// rustc, the library directory in what it told the linker, and nothing may speak against them.
 //
 // On trust are taken: the toolkit's headers, which are of the release that shows itself; the host compiler and the Windows SDK
 // where no object names one, since nvcc uses them for nothing that the device code keeps; and that variables which are unset now

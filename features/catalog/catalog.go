@@ -84,8 +84,8 @@ type ExternalPlace struct {
 	Path string `toml:"path"` // with slashes; $NAME is a variable, $HOME the user's directory
 }
 
-// Dir answers the directory that the script uses here: the first place whose variables are all set. Empty: none, and what it keeps lies in
-// OUT_DIR.
+// Dir answers the directory that the script uses here: the first place whose
+// variables are all set. Empty: none, and what it keeps lies in OUT_DIR.
 func (x *External) Dir(h buildenv.Host) string {
 	for _, p := range x.Places {
 		if p.OS != "" && p.OS != h.OS {

@@ -104,8 +104,8 @@ func decode(data []byte) (map[string]any, error) {
 	return raw, err
 }
 
-// same compares by text, because NaN is not equal to itself and times carry their zone as a pointer. Maps are printed in the order of their
-// keys.
+// same compares by text, because NaN is not equal to itself and times carry
+// their zone as a pointer. Maps are printed in the order of their keys.
 func same(a, b map[string]any) bool { return fmt.Sprintf("%#v", a) == fmt.Sprintf("%#v", b) }
 
 func featureList(raw map[string]any, feature string) ([]string, bool) {
@@ -278,8 +278,8 @@ func (e *editor) intoArray(at manifest.Span, add []string) []byte {
 	return splice(splice(e.data, place, text), last.End, ",")
 }
 
-// arrayElements lists the places of an array's strings and of the comma behind the last one, -1 without; false where it holds anything
-// else.
+// arrayElements lists the places of an array's strings and of the comma behind
+// the last one, -1 without; false where it holds anything else.
 func arrayElements(data []byte, array manifest.Span) (list []manifest.Span, comma int, ok bool) {
 	const key = "x="
 	var p unstable.Parser
@@ -365,8 +365,8 @@ func AddDependency(data []byte, path, key, value string) ([]byte, error) {
 	return out, nil
 }
 
-// WithEdges is a feature of a package as it should stand in the manifest, with edges added; in a table of its own where the manifest has
-// none.
+// WithEdges is a feature of a package as it should stand in the manifest, with
+// edges added; in a table of its own where the manifest has none.
 func WithEdges(p *manifest.Package, feature string, add ...string) string {
 	line := FeatureLine(feature, manifest.Union(p.Features[feature], add))
 	if p.Line("features") == 0 {

@@ -154,8 +154,8 @@ func (x *explainer) hostFor(unit int) string {
 	return ""
 }
 
-// below says by which dev- or build-dependency of a root's package a crate is in Cargo.lock, where its other dependencies do not lead to
-// it.
+// below says by which dev- or build-dependency of a root's package a crate is
+// in Cargo.lock, where its other dependencies do not lead to it.
 func (x *explainer) below(r *Root, crate named) string {
 	p := x.ManifestOf(r.Node)
 	if p == nil || x.Project == nil {

@@ -33,8 +33,8 @@ func (p *Project) readLock() error {
 	return nil
 }
 
-// newestLock is the newest form of the lock file that is read here: that of cargo 1.78 to 1.95 (src/cargo/core/resolver/resolve.rs,
-// ResolveVersion).
+// newestLock is the newest form of the lock file that is read here: that of
+// cargo 1.78 to 1.95 (src/cargo/core/resolver/resolve.rs, ResolveVersion).
 const newestLock = 4
 
 // lockVersion is the number at the head of a lock file; the older forms have none.

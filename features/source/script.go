@@ -34,9 +34,9 @@ const (
 	mostCalled  = 1 << 20 // bytes of a file that a script calls
 )
 
-// TextOf reads a build script with its modules, what of its local build-dependencies it uses, and the scripts and makefiles of its package
-// that it names. A helper crate serves packages that compile no kernels, too, so of it only those items count that the script leads to by
-// their names.
+// TextOf reads a build script with its modules, what of its local build-dependencies it uses, and
+// the scripts and makefiles of its package that it names. A helper crate serves packages that
+// compile no kernels, too, so of it only those items count that the script leads to by their names.
 func (r *Reader) TextOf(s Script, dir string) scriptText {
 	var t scriptText
 	if s.Source == "" {

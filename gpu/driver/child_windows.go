@@ -13,8 +13,8 @@ const builtIn = true
 // Results of NVML that mean something to us (nvml.h of NVIDIA/go-nvml v0.13.0-1).
 const nvmlSuccess = 0
 
-// ChildMain asks the system's nvml.dll and writes the answer as one line of JSON; it answers the exit code. It may hang or not come back
-// at all.
+// ChildMain asks the system's nvml.dll and writes the answer as one line of
+// JSON; it answers the exit code. It may hang or not come back at all.
 func ChildMain(w io.Writer) int {
 	data, code := ask().encode()
 	if _, err := w.Write(data); err != nil {

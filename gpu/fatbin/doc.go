@@ -6,8 +6,8 @@
 //
 // Debug information and symbol tables of an ELF file are passed over: they are not loaded, and nothing in them can be launched.
 //
-// Not read: 32-bit cubins, fatbins in the style of CUDA 3 and before (magic 0x1EE55A01), device code inside compressed sections or packed
-// executables.
+// Not read: 32-bit cubins, fatbins in the style of CUDA 3 and before (magic
+// 0x1EE55A01), device code inside compressed sections or packed executables.
 //
 // Sources: fatbin and entry headers DataDog/datadog-agent pkg/gpu/cuda/fatbin.go, vosen/ZLUDA cuda_types/src/dark_api.rs; e_flags LLVM
 // llvm/BinaryFormat/ELF.h (EF_CUDA_*); concatenated entries, suffix flags, tkinfo: read off what nvcc 13.4.92 writes.

@@ -110,8 +110,8 @@ type Option func(*scanner)
 // it the slowest part by far.
 func WithHash() Option { return func(s *scanner) { s.hashed = true } }
 
-// WithoutNames leaves out what only unpacking tells: the kernels of packed images, and the compiler of a packed cubin. Raw ones are read
-// as ever.
+// WithoutNames leaves out what only unpacking tells: the kernels of packed
+// images, and the compiler of a packed cubin. Raw ones are read as ever.
 func WithoutNames() Option { return func(s *scanner) { s.listed = true } }
 
 // Bounds. Each is far above what real files hold and says what a hostile one can cost.

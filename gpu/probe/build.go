@@ -133,8 +133,8 @@ func Compile(h buildenv.Host, c Compiler, dir, source, target string, shared boo
 	var args []string
 	switch {
 	case c.CL:
-		// The C library is linked into the library (/MT): one that is loaded into a foreign process must bring no other that it has to
-		// find.
+		// The C library is linked into the library (/MT): one that is loaded
+		// into a foreign process must bring no other that it has to find.
 		args = []string{"/nologo", "/TC", "/utf-8", "/W3", "/O2", "/MT"}
 		if shared {
 			args = append(args, "/LD")

@@ -25,8 +25,8 @@ type Launch struct {
 
 const maxLaunches = 1 << 20
 
-// Timeline answers the launches that were recorded in a directory, in the order of their files, up to a million. What is no record is
-// skipped.
+// Timeline answers the launches that were recorded in a directory, in the order
+// of their files, up to a million. What is no record is skipped.
 func Timeline(dir string) ([]Launch, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil {
@@ -81,8 +81,8 @@ func label(what string, pid int, tid uint32, name string) traceEvent {
 	return traceEvent{Name: what, Phase: "M", Pid: pid, Tid: tid, Args: map[string]any{"name": name}}
 }
 
-// WriteTrace writes launches as a Chrome trace: a track for each process, in it one for each stream. name answers what a kernel is called
-// there.
+// WriteTrace writes launches as a Chrome trace: a track for each process, in it
+// one for each stream. name answers what a kernel is called there.
 func WriteTrace(w io.Writer, launches []Launch, name func(string) string) error {
 	events, named := []traceEvent{}, map[[2]int]bool{}
 	var first uint64

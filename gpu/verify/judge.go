@@ -571,8 +571,8 @@ func survey(e Evidence, r Rules) summary {
 	return s
 }
 
-// against answers what speaks against a kernel that matches and was launched by a process that counts: the process failed, or the kernel
-// did.
+// against answers what speaks against a kernel that matches and was launched by
+// a process that counts: the process failed, or the kernel did.
 func against(e Evidence, r Rules, p Process, where string) (out []string) {
 	for _, f := range p.Faults {
 		out = append(out, fmt.Sprintf("the kernel failed: %s answered CUDA error %d in %s", orElse(f.Function, "the driver"), f.RC, where))

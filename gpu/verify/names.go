@@ -193,9 +193,9 @@ func operatorName(argument string) string {
 	return strings.Join(parts, "::")
 }
 
-// demangle reads the name that begins an Itanium-mangled encoding, as far as a kernel can have one, and the name of its first template
-// argument. Source: Itanium C++ ABI, 5.1. Substitutions in the middle of a name are not resolved: what they stand for is not its last
-// component.
+// demangle reads the name that begins an Itanium-mangled encoding, as far as a kernel can have
+// one, and the name of its first template argument. Source: Itanium C++ ABI, 5.1. Substitutions
+// in the middle of a name are not resolved: what they stand for is not its last component.
 func demangle(s string) (parts []string, operator string, ok bool) {
 	d := mangled{rest: strings.TrimPrefix(s, "L")} // a name with internal linkage
 	parts, operator, ok = d.name()

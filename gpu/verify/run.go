@@ -251,8 +251,8 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	return e, lookAgain(ctx, h, run, o, launched, &e, afterDir, hiddenDir)
 }
 
-// lookAgain makes the runs that follow the program's: the control where the verdict will hang on silence, the counterfactual where it
-// will not.
+// lookAgain makes the runs that follow the program's: the control where the
+// verdict will hang on silence, the counterfactual where it will not.
 func lookAgain(
 	ctx context.Context,
 	h buildenv.Host,
@@ -403,8 +403,8 @@ const (
 	controlWrongExit = 8
 )
 
-// HasDevice asks the control whether there is a device that CUDA can use. What the control cannot tell is a yes: a proof says what is
-// missing then.
+// HasDevice asks the control whether there is a device that CUDA can use. What
+// the control cannot tell is a yes: a proof says what is missing then.
 func HasDevice(ctx context.Context, h buildenv.Host, run runner, o Options) bool {
 	if o.RunDir != "" && os.MkdirAll(o.RunDir, 0o700) != nil {
 		return true

@@ -12,8 +12,8 @@ import (
 
 const namesShown = 3
 
-// lines explains a verdict in at most five lines: what ran, where, how long and against which names, what to do next. The reason is given
-// elsewhere.
+// lines explains a verdict in at most five lines: what ran, where, how long and
+// against which names, what to do next. The reason is given elsewhere.
 func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	var out []string
 	switch {

@@ -36,8 +36,8 @@ type Asking struct {
 	nightly bool // unstable settings are in force in the build itself, so they stay in force in the question
 }
 
-// graphDrops are flags that do not change what is built but would change the answer's form, write files, open a browser or hide a
-// message.
+// graphDrops are flags that do not change what is built but would change the
+// answer's form, write files, open a browser or hide a message.
 var graphDrops = []string{
 	"--message-format", "--timings", "--verbose", "--quiet", "--unit-graph", "--build-plan", "--target-dir", "--artifact-dir", "--out-dir",
 	"--future-incompat-report", "--open", "--print", "--help", "--no-run", "--output-format",
@@ -87,9 +87,9 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	return t.cmd(env, args), true
 }
 
-// Tree asks for the features of everything that is linked, in text: the answer where the unit graph is refused or unsafe. It has no
-// targets: a --bin selects nothing here. Only for the selected packages; dev-dependencies count where tests, benches or examples are
-// built.
+// Tree asks for the features of everything that is linked, in text: the answer where the
+// unit graph is refused or unsafe. It has no targets: a --bin selects nothing here. Only for
+// the selected packages; dev-dependencies count where tests, benches or examples are built.
 func Tree(h buildenv.Host, t Tool, l Line, a Asking) buildenv.Cmd {
 	return treeFor(h, t, l, a, l.Target)
 }
@@ -117,8 +117,8 @@ func treeFor(h buildenv.Host, t Tool, l Line, a Asking, targets []string) builde
 	return t.cmd(a.env(t).Set("CARGO_TARGET_DIR", target).Set("CARGO_BUILD_BUILD_DIR", build), args)
 }
 
-// UnstableConfig asks whether a configuration wakes unstable features once RUSTC_BOOTSTRAP=1 is set. Status 101 with "is not set" is the
-// good answer.
+// UnstableConfig asks whether a configuration wakes unstable features once
+// RUSTC_BOOTSTRAP=1 is set. Status 101 with "is not set" is the good answer.
 func UnstableConfig(t Tool, l Line) buildenv.Cmd { return configGet(t, l, "unstable", true) }
 
 // configGet asks for one configuration value, merged from files, variables and --config.
@@ -236,9 +236,9 @@ func Cleaned(stderr string) (files int, bytes int64) {
 // Plain is cargo as the user called it. The caller sets the streams.
 func Plain(t Tool, l Line) buildenv.Cmd { return t.cmd(t.Env, l.Words()) }
 
-// Build is the user's build with cargo's JSON messages on stdout; diagnostics, colours, progress and summary stay on stderr as they were
-// (compared byte by byte under a terminal, cargo 1.95). A user's own JSON choice is left alone: the caller passes the messages on to the
-// user's stdout.
+// Build is the user's build with cargo's JSON messages on stdout; diagnostics, colours, progress
+// and summary stay on stderr as they were (compared byte by byte under a terminal, cargo 1.95). A
+// user's own JSON choice is left alone: the caller passes the messages on to the user's stdout.
 //
 // run becomes build (bin names the default-run binary, if there is one and the user named none); test and bench become --no-run. Words
 // for the program are dropped, those for rustc and clippy are kept. Everything else stays as it was typed, in order.

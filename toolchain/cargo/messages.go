@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// Reasons of the messages that are understood (cargo's external-tools reference). Others, compiler diagnostics among them, go to the
-// caller raw.
+// Reasons of the messages that are understood (cargo's external-tools
+// reference). Others, compiler diagnostics among them, go to the caller raw.
 const (
 	Artifact       = "compiler-artifact"
 	ScriptExecuted = "build-script-executed"

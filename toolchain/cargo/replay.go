@@ -10,8 +10,8 @@ import (
 	"gpubuild/buildenv"
 )
 
-// ReplayMark is the line by which a runner tells a Replay, on cargo's stderr, that its program begins: whatever follows may be the
-// program's.
+// ReplayMark is the line by which a runner tells a Replay, on cargo's stderr,
+// that its program begins: whatever follows may be the program's.
 const ReplayMark = "\x00gpubuild: the program begins\n"
 
 // maxReplay bounds what is held back; more than that is passed on.
@@ -108,8 +108,8 @@ func (r *Replay) line(line []byte) error {
 	return nil
 }
 
-// running takes our runner out of cargo's line, so that it names what a user would have started. A coloured line has its colours before
-// the command.
+// running takes our runner out of cargo's line, so that it names what a user
+// would have started. A coloured line has its colours before the command.
 func (r *Replay) running(line []byte) []byte {
 	var words []string
 	for _, w := range r.Runner {

@@ -267,8 +267,8 @@ func WithRunner(t Tool, l Line, triple string, words []string, user Runner) (Too
 	return t, l.WithConfig("target." + buildenv.TOMLString(triple) + ".runner=" + value), nil
 }
 
-// WithConfig adds a --config that beats all others of the line. Cargo forgets those before the verb when one stands after it, so they
-// come along.
+// WithConfig adds a --config that beats all others of the line. Cargo forgets
+// those before the verb when one stands after it, so they come along.
 func (l Line) WithConfig(setting string) Line {
 	at := 0
 	for i, it := range l.items {

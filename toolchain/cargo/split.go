@@ -37,8 +37,8 @@ type Own struct {
 // Split takes a command line apart: our own flags out of it, the rest as cargo will understand it. args do not hold the program's own
 // name. Faults that cargo reports better (unknown flags, missing values of its own) are left to cargo; an error is an *exit.UsageError.
 //
-// Our flags are found anywhere before -- and, with run and rustc, before the first positional word: from there on the words belong to the
-// program.
+// Our flags are found anywhere before -- and, with run and rustc, before the
+// first positional word: from there on the words belong to the program.
 func Split(args []string, own OwnFlags) (Line, []Own, error) {
 	s := splitter{args: args, total: len(args), own: own}
 	if strings.HasPrefix(s.peek(), "+") && len(s.peek()) > 1 {

@@ -6,9 +6,9 @@ import (
 	"gpubuild/buildenv"
 )
 
-// OnTerminal makes cargo draw on a pipe what it would draw on a terminal of this width: its bar, and its colours where colour says that the
-// terminal has them. What the user has settled stays. The settings go on the command line, so that no cargo below a build script inherits
-// them.
+// OnTerminal makes cargo draw on a pipe what it would draw on a terminal of this width: its bar,
+// and its colours where colour says that the terminal has them. What the user has settled stays.
+// The settings go on the command line, so that no cargo below a build script inherits them.
 func (l Line) OnTerminal(h buildenv.Host, t Tool, width int, colour bool) Line {
 	set := t.Env.Get("CARGO_TERM_COLOR")
 	unset := l.Color == "" && (set == "" || set == "auto")

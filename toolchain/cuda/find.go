@@ -232,8 +232,8 @@ func (l looker) windowsOnPath() (out []place) {
 	return out
 }
 
-// wheelRoot is the one root that the wheels share from CUDA 13 on. Those of 12 have a directory for each part (cublas, cuda_runtime), and
-// no nvcc.
+// wheelRoot is the one root that the wheels share from CUDA 13 on. Those of 12
+// have a directory for each part (cublas, cuda_runtime), and no nvcc.
 var wheelRoot = regexp.MustCompile(`^cu\d+$`)
 
 // sitePackages lists the directories into which pip installs in a virtual environment.

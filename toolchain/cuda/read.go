@@ -225,9 +225,9 @@ func (l looker) cupti(t Toolkit) string {
 	return best
 }
 
-// cuptiDLL finds it on Windows, where its name changes with every release: cupti64_2024.3.2.dll is CUDA 12.6's, cupti64_2026.3.1.dll
-// 13.4's. The installer puts it in extras\CUPTI\lib64, from CUDA 13 on in bin\x64, too; the wheels have bin\x86_64. The highest number is
-// the newest.
+// cuptiDLL finds it on Windows, where its name changes with every release: cupti64_2024.3.2.dll
+// is CUDA 12.6's, cupti64_2026.3.1.dll 13.4's. The installer puts it in extras\CUPTI\lib64, from
+// CUDA 13 on in bin\x64, too; the wheels have bin\x86_64. The highest number is the newest.
 func (l looker) cuptiDLL(t Toolkit) string {
 	h := l.h
 	bin := h.Join(t.Root, "bin")

@@ -10,8 +10,8 @@ import (
 // Facts is what is known of the machine and of the build that failed, by name. What is not known is not there, or empty.
 type Facts map[string]string
 
-// Names that a rule's texts may use beside the groups of its own regular expression. The caller finds them out; this room only fills them
-// in.
+// Names that a rule's texts may use beside the groups of its own regular
+// expression. The caller finds them out; this room only fills them in.
 const (
 	Again           = "again"            // the command that failed, up to its --
 	CUDA            = "cuda"             // version of the toolkit that is used: 12.4

@@ -3,10 +3,10 @@ package explain
 // minLiteral is the shortest literal text that may bring a line to be looked at.
 const minLiteral = 7
 
-// searcher finds many literal texts in one pass. It is Wu and Manber's method ("A fast algorithm for multi-pattern searching", 1994): of
-// each literal a window of minLiteral bytes is taken, and a table over the last three bytes of the place looked at says how far no window
-// can end, so that most bytes are never read. Aho and Corasick's automaton was the other choice; it reads every byte, and was slower than
-// grep.
+// searcher finds many literal texts in one pass. It is Wu and Manber's method ("A fast algorithm for
+// multi-pattern searching", 1994): of each literal a window of minLiteral bytes is taken, and a table over
+// the last three bytes of the place looked at says how far no window can end, so that most bytes are never
+// read. Aho and Corasick's automaton was the other choice; it reads every byte, and was slower than grep.
 type searcher struct {
 	shift   [1 << 16]uint8
 	bucket  map[uint16][]window
@@ -42,8 +42,8 @@ func newSearcher(literals []string) *searcher {
 	return s
 }
 
-// rarest answers the window of a literal whose letters are the least usual in build logs, so that the table's entries for usual ones stay
-// wide.
+// rarest answers the window of a literal whose letters are the least usual in
+// build logs, so that the table's entries for usual ones stay wide.
 func rarest(l string) int {
 	const usual = "etaoinsrcldumpg -/._"
 	best, at := int(^uint(0)>>1), 0

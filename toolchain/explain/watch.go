@@ -23,8 +23,8 @@ var errorSigns = []string{
 	"undefined reference", "CMake Error", "Traceback (most",
 }
 
-// looksLikeError confirms such a line. rustc, cargo, clang and MSVC write "error" before a colon, at a line's beginning or behind a
-// place.
+// looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
+// "error" before a colon, at a line's beginning or behind a place.
 var looksLikeError = regexp.MustCompile(
 	`(^|[\s:)\]])(fatal )?(error|ERROR)(\[E\d{4}\]| [A-Z]+\d+)?\s*: |thread '[^']*'( \(\d+\))? panicked at |` +
 		`^nvcc fatal\b|fatal error|undefined reference to |CMake Error (at|in|:)|^Traceback \(most recent`,
@@ -33,8 +33,8 @@ var looksLikeError = regexp.MustCompile(
 // maxErrors is how many such lines are kept.
 const maxErrors = 3
 
-// Watcher looks at a text while it is written: it is an io.Writer that keeps at most a few hundred kilobytes of it. Writes may come from
-// several goroutines.
+// Watcher looks at a text while it is written: it is an io.Writer that keeps at
+// most a few hundred kilobytes of it. Writes may come from several goroutines.
 type Watcher struct {
 	mu     sync.Mutex
 	rules  *Rules

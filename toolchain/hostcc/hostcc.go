@@ -39,8 +39,8 @@ type Compiler struct {
 	Default bool   `json:"default,omitempty"` // nvcc takes it when nothing tells it otherwise
 	Beside  string `json:"beside,omitempty"`  // only the nvcc of this directory takes it by itself: Debian's
 	Problem string `json:"problem,omitempty"` // why it is of no use to nvcc
-	// MinCUDA is the oldest CUDA that the compiler's own standard library lets through, and MinCUDAText where it says so: only MSVC's
-	// does.
+	// MinCUDA is the oldest CUDA that the compiler's own standard library lets
+	// through, and MinCUDAText where it says so: only MSVC's does.
 	MinCUDA     gpu.Version `json:"min_cuda"`
 	MinCUDAText string      `json:"min_cuda_text,omitempty"`
 }
@@ -358,8 +358,8 @@ func ask(ctx context.Context, h buildenv.Host, run runner, c *Compiler) error {
 		return nil
 	}
 	c.Kind = GCC
-	// "gcc (Debian 12.2.0-14) 12.2.0": the last number of the first line, the one in brackets is the packager's. Red Hat adds a date
-	// behind.
+	// "gcc (Debian 12.2.0-14) 12.2.0": the last number of the first line, the
+	// one in brackets is the packager's. Red Hat adds a date behind.
 	line, _, _ := strings.Cut(out, "\n")
 	if at := strings.LastIndex(line, ")"); at >= 0 {
 		if m := gccVersion.FindString(line[at:]); m != "" {

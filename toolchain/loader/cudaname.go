@@ -40,8 +40,8 @@ func number(s string) int {
 	return n
 }
 
-// Mixed says where the libraries of a program come from two CUDA majors, each with its own state of the one driver; empty when they do
-// not.
+// Mixed says where the libraries of a program come from two CUDA majors, each
+// with its own state of the one driver; empty when they do not.
 func Mixed(libs []Library) string {
 	var first Library
 	for _, l := range libs {

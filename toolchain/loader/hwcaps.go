@@ -50,8 +50,8 @@ const (
 	hwcapsSection  = 1
 )
 
-// cacheNames reads the names of glibc-hwcaps to which entries of a cache refer. Source: glibc's sysdeps/generic/dl-cache.h, struct
-// cache_extension.
+// cacheNames reads the names of glibc-hwcaps to which entries of a cache refer.
+// Source: glibc's sysdeps/generic/dl-cache.h, struct cache_extension.
 func cacheNames(data []byte, order binary.ByteOrder, text func(uint32) string) (names []string) {
 	u32 := func(at uint64) (uint32, bool) {
 		if at+4 > uint64(len(data)) {

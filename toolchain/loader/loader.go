@@ -167,8 +167,8 @@ func (s *search) run(needed []string) []Library {
 	return out
 }
 
-// muslOwn matches the names that musl's loader takes for itself: its C library is all of them. Source: musl's ldso/dynlink.c,
-// load_library.
+// muslOwn matches the names that musl's loader takes for itself: its C library
+// is all of them. Source: musl's ldso/dynlink.c, load_library.
 var muslOwn = regexp.MustCompile(`^lib(c|pthread|rt|m|dl|util|xnet)\.`)
 
 // musl says whether the program is started by musl's loader.
@@ -224,8 +224,8 @@ func (s *search) missing(l Library) Library {
 	return l
 }
 
-// take looks at one candidate. A file for another machine is passed over, one that is no ELF file stops the loader ("invalid ELF
-// header").
+// take looks at one candidate. A file for another machine is passed over, one
+// that is no ELF file stops the loader ("invalid ELF header").
 func (s *search) take(l *Library, file, origin string) *object {
 	o, looked := s.opened[file]
 	err := s.errs[file]

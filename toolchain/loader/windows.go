@@ -154,8 +154,8 @@ type want struct {
 	delayed bool // through delay-load imports on the whole way from the program, or on its last step
 }
 
-// run resolves what the program needs, and what those DLLs need. Windows' own are not followed: they are complete, or Windows would not
-// run.
+// run resolves what the program needs, and what those DLLs need. Windows' own
+// are not followed: they are complete, or Windows would not run.
 func (s *winSearch) run(queue []want) []Library {
 	at := map[string]int{} // index in out, by lower-case name
 	var out []Library
@@ -205,8 +205,8 @@ func (s *winSearch) find(n want) (*module, Library) {
 	}
 	lower := strings.ToLower(name)
 	if strings.HasPrefix(lower, "api-ms-win-") || strings.HasPrefix(lower, "ext-ms-") {
-		// A name that stands for a set of functions; Windows maps it, and brings a missing one's own error. Source: "Windows API sets",
-		// Microsoft Learn.
+		// A name that stands for a set of functions; Windows maps it, and brings
+		// a missing one's own error. Source: "Windows API sets", Microsoft Learn.
 		l.Origin = originSet
 		return nil, l
 	}
@@ -231,8 +231,8 @@ func (s *winSearch) find(n want) (*module, Library) {
 	return nil, l
 }
 
-// take looks at one candidate. The first file of the name is the one that is loaded: one for another machine stops the program
-// (0xc000007b).
+// take looks at one candidate. The first file of the name is the one that is
+// loaded: one for another machine stops the program (0xc000007b).
 func (s *winSearch) take(l *Library, file, origin string) *module {
 	key := strings.ToLower(file)
 	im, looked := s.opened[key]

@@ -60,8 +60,8 @@ type STL struct {
 
 var stl1002 = regexp.MustCompile(`^STL1002\b[^"]{0,200}"[^"]{0,200}\bCUDA (\d{1,3}\.\d{1,3})`)
 
-// parseSTL reads yvals_core.h: `_EMIT_STL_ERROR(STL1002, "Unexpected compiler version, expected CUDA 12.4 or newer.");`. Of several the
-// highest counts.
+// parseSTL reads yvals_core.h: `_EMIT_STL_ERROR(STL1002, "Unexpected compiler
+// version, expected CUDA 12.4 or newer.");`. Of several the highest counts.
 func parseSTL(data []byte) STL {
 	var s STL
 	text := uncommented(string(data))

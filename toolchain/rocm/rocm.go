@@ -32,13 +32,13 @@ func (i Install) String() string {
 	return "ROCm " + v + " in " + i.Root
 }
 
-// Variables lists the variables that name a root, in the order in which they count: PyTorch asks ROCM_HOME, then ROCM_PATH;
-// cubecl-hip-sys and llama-cpp-sys-2 ROCM_PATH and HIP_PATH. On Windows the HIP SDK's installer sets HIP_PATH with a backslash at the
-// end.
+// Variables lists the variables that name a root, in the order in which they count:
+// PyTorch asks ROCM_HOME, then ROCM_PATH; cubecl-hip-sys and llama-cpp-sys-2 ROCM_PATH and
+// HIP_PATH. On Windows the HIP SDK's installer sets HIP_PATH with a backslash at the end.
 func Variables() []string { return []string{"ROCM_HOME", "ROCM_PATH", "HIP_PATH"} }
 
-// Find lists every ROCm of a machine: what the variables name, hipcc's on PATH, and the usual places. A tree with several names is listed
-// once.
+// Find lists every ROCm of a machine: what the variables name, hipcc's on PATH,
+// and the usual places. A tree with several names is listed once.
 func Find(h buildenv.Host) []Install {
 	f := finder{h: h}
 	for _, v := range Variables() {
@@ -136,9 +136,9 @@ var (
 	hipVer = regexp.MustCompile(`(?m)^HIP_VERSION_(MAJOR|MINOR|PATCH)=(\d{1,9})$`)
 )
 
-// version reads include/hip/hip_version.h; where it is missing share/hip/version or bin/.hipVersion, by which hipconfig tells the version
-// without headers; then .info/version of ROCm itself. Source: ROCm/HIP hip_version.h.in and bin/hipconfig.pl; Debian's hipcc package
-// keeps share/hip/version.
+// version reads include/hip/hip_version.h; where it is missing share/hip/version or bin/.hipVersion,
+// by which hipconfig tells the version without headers; then .info/version of ROCm itself. Source:
+// ROCm/HIP hip_version.h.in and bin/hipconfig.pl; Debian's hipcc package keeps share/hip/version.
 func (f *finder) version(root string) string {
 	read := func(parts ...string) []byte {
 		data, err := f.h.ReadFile(f.h.Join(append([]string{root}, parts...)...), 64<<10)

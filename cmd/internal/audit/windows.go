@@ -114,8 +114,8 @@ func (l library) place(from, to string, answer, stage int) error {
 // notPE matches debug/pe's error for a file that is no program, such as a batch file.
 var notPE = regexp.MustCompile(`^unrecognized PE machine|^invalid COFF|fail to read`)
 
-// peImports are the functions and libraries that a Windows program names. debug/pe is not made for hostile files: its panics are errors
-// here.
+// peImports are the functions and libraries that a Windows program names.
+// debug/pe is not made for hostile files: its panics are errors here.
 func peImports(binary string) (out imports, err error) {
 	defer func() {
 		if p := recover(); p != nil {

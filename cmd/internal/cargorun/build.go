@@ -1,6 +1,6 @@
-// Package cargorun runs cargo once, to build or as the user typed it, and answers what cargo said of it: its JSON messages, the programs
-// that it made, and what its stderr shows of a failure. It does not decide what is built, nor whether what was built is right, and it never
-// cleans anything.
+// Package cargorun runs cargo once, to build or as the user typed it, and answers what cargo said
+// of it: its JSON messages, the programs that it made, and what its stderr shows of a failure. It
+// does not decide what is built, nor whether what was built is right, and it never cleans anything.
 package cargorun
 
 import (

@@ -97,8 +97,8 @@ func (s *Stream) End(good bool) {
 	s.Again()
 }
 
-// start is the stdout of a cargo that starts what was built: what it says of the build was told already, and after that its stdout is the
-// program's.
+// start is the stdout of a cargo that starts what was built: what it says of
+// the build was told already, and after that its stdout is the program's.
 func (s *Stream) Start(to io.Writer) io.Writer {
 	w := &starting{to: to}
 	w.messages = &cargo.LineWriter{

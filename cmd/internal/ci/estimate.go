@@ -27,8 +27,8 @@ const (
 	unitSeconds  = 0.57  // of one core
 	releaseRatio = 1.7
 	unitBytes    = 6e6
-	// defaultCPUs are those of GitHub's standard Linux and Windows runners of public repositories (docs.github.com, "GitHub-hosted runners
-	// reference").
+	// defaultCPUs are those of GitHub's standard Linux and Windows runners of
+	// public repositories (docs.github.com, "GitHub-hosted runners reference").
 	defaultCPUs = 4
 )
 

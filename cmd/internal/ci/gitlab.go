@@ -25,8 +25,8 @@ func (gitlab) Keep() string {
 	return "keep yours, write ours beside it (--stdout > .gitlab/gpubuild.yml) and `include: {local: .gitlab/gpubuild.yml}`"
 }
 
-// Rows writes the pipeline of the rows, which the plan job of GitLab's workflow runs. Rows with the same runner and image are one job with
-// parallel:matrix.
+// Rows writes the pipeline of the rows, which the plan job of GitLab's workflow
+// runs. Rows with the same runner and image are one job with parallel:matrix.
 func (gitlab) Rows(m Matrix, w Workflow) ([]byte, error) {
 	type group struct {
 		kind, image string

@@ -50,8 +50,8 @@ type featureLoad struct {
 const ThreeLines = "a matrix of three lines does, in gpubuild.toml:\n      [matrix]\n      features = [\"cuda\"]\n" +
 	"      arch = [\"sm_80\", \"sm_90\"]"
 
-// Make makes the matrix of a project. It depends on the project alone, never on the machine that it is made on: a row is the same
-// everywhere.
+// Make makes the matrix of a project. It depends on the project alone, never on
+// the machine that it is made on: a row is the same everywhere.
 func Make(ctx context.Context, session *session.Session, parser Parser) (*Plan, error) {
 	p := &Plan{session: session, parser: parser, said: session.Config.Matrix.Value, loads: map[string]featureLoad{}}
 	m := session.Machine
@@ -201,8 +201,8 @@ func (p *Plan) askAbout(ctx context.Context, set string) error {
 	return nil
 }
 
-// judgeRow says why a row cannot work, and fills in what its features decide. The rules are those of toolchain, on what is published of a
-// release.
+// judgeRow says why a row cannot work, and fills in what its features decide.
+// The rules are those of toolchain, on what is published of a release.
 func (p *Plan) judgeRow(r *Row) (string, error) {
 	f := p.loads[r.Features]
 	hosted := p.machines.Hosted(r.Runner)

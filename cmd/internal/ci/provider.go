@@ -2,8 +2,8 @@ package ci
 
 import "strings"
 
-// Provider is a service that runs workflows. A new one is a file that makes it and a value in Providers; flags, help and messages name
-// those.
+// Provider is a service that runs workflows. A new one is a file that makes it
+// and a value in Providers; flags, help and messages name those.
 type Provider interface {
 	Name() string   // as it stands on the command line
 	File() []string // where its workflow lies in a repository

@@ -18,8 +18,8 @@ const (
 // Var is a variable of a step's environment.
 type Var struct{ Name, Value string }
 
-// Step is one command of a row: gpubuild with these words, in the workspace's root. It is made once; a workflow names it and `ci run` runs
-// it.
+// Step is one command of a row: gpubuild with these words, in the workspace's
+// root. It is made once; a workflow names it and `ci run` runs it.
 type Step struct {
 	Name    string
 	Title   string // as CI shows it

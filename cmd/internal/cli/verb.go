@@ -128,8 +128,8 @@ func (e *ownFlagsError) Hint() string {
 	return hint
 }
 
-// noWords refuses words that a verb would not look at: `gpubuild features cuda` asks for nothing, and its answer would read as "all is
-// well".
+// noWords refuses words that a verb would not look at: `gpubuild features cuda`
+// asks for nothing, and its answer would read as "all is well".
 func (v verb) noWords(l cargo.Line) error {
 	switch v.name {
 	case "features", "doctor", "env", "stale", "version":

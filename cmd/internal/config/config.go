@@ -1,8 +1,8 @@
 // Package config reads gpubuild.toml of the workspace root and the [workspace.metadata.gpubuild] and [package.metadata.gpubuild] tables
 // into one Config, in which each value carries where it came from.
 //
-// A cloned repository may say how it is built and proven; it may not say that something is to be fetched, nor from where: such keys are
-// refused here.
+// A cloned repository may say how it is built and proven; it may not say that
+// something is to be fetched, nor from where: such keys are refused here.
 package config
 
 import (
@@ -166,8 +166,8 @@ func decode(s Source) (file, error) {
 	return f, check(s, f, md.Undecoded(), path)
 }
 
-// tables refuses a value where a table is wanted: the library passes over it in silence where the table becomes a map (BurntSushi/toml
-// v1.6, unifyMap).
+// tables refuses a value where a table is wanted: the library passes over it in
+// silence where the table becomes a map (BurntSushi/toml v1.6, unifyMap).
 func tables(s Source, md toml.MetaData, below []string) error {
 	for _, key := range []string{"runner", "image", "compilers"} {
 		path := append(slices.Clone(below), "matrix", key)

@@ -34,8 +34,8 @@ func (s *Shell) paint(colour, text string) string {
 	return colour + text + reset
 }
 
-// line writes one whole message at once, so that it is not cut by a child's output. Nothing can be done about a stderr that cannot be
-// written to.
+// line writes one whole message at once, so that it is not cut by a child's
+// output. Nothing can be done about a stderr that cannot be written to.
 func (s *Shell) line(text string) {
 	if s.Guarded {
 		text = Disarmed(text)

@@ -145,8 +145,8 @@ func versionOr(label string, v gpu.Version) string {
 	return v.String()
 }
 
-// hostRange words what a toolkit's header takes. _MSC_VER 19NN is toolset 14.NN since Visual Studio 2017 (1910, 14.10); earlier ones are
-// not told.
+// hostRange words what a toolkit's header takes. _MSC_VER 19NN is toolset 14.NN
+// since Visual Studio 2017 (1910, 14.10); earlier ones are not told.
 func hostRange(b cuda.Bounds, windows bool) string {
 	switch {
 	case windows && b.MSCMax >= 1910 && b.MSCMax < 2000:
@@ -376,8 +376,8 @@ func gpuMember(p *manifest.Project) string {
 	return name
 }
 
-// libraryDir finds a library that a failure names, such as cudart, libcudart.so.13 or nvrtc-builtins64_129.dll, in the toolkits and cuDNNs
-// here.
+// libraryDir finds a library that a failure names, such as cudart,
+// libcudart.so.13 or nvrtc-builtins64_129.dll, in the toolkits and cuDNNs here.
 func libraryDir(m *session.Machine, library string) string {
 	toolkits := proof.Toolkits(m, nil)
 	dirs := proof.LibraryDirs(m, toolkits)

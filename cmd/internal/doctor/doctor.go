@@ -69,8 +69,8 @@ type Facts struct {
 	Prove      bool // judged for proving, not only for building
 	CUPTI      string
 	StubsOn    []string // directories of stubs on the loader's path
-	// Linked are the libraries that the project's programs are linked with, and Unlinkable the files of them that the linker will not
-	// find.
+	// Linked are the libraries that the project's programs are linked with, and
+	// Unlinkable the files of them that the linker will not find.
 	Linked     []string
 	Unlinkable []string
 	// RunLibraries are what the project's programs need to run, and RunDirs where the chosen toolkit and cuDNN have them.

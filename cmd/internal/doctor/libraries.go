@@ -122,9 +122,9 @@ func runName(h buildenv.Host, library string, dirs []string, set toolchain.Set) 
 	return ""
 }
 
-// numbered are the names that hold a major version. Windows writes some of them with more digits: cublas64_13.dll, but nvrtc64_130_0.dll
-// and, of CUDA 11, cudart64_110.dll and nvrtc64_112_0.dll. Source: the bin directories of NVIDIA's redistributable archives 11.8, 12.9
-// and 13.0.
+// numbered are the names that hold a major version. Windows writes some of them with more digits:
+// cublas64_13.dll, but nvrtc64_130_0.dll and, of CUDA 11, cudart64_110.dll and nvrtc64_112_0.dll.
+// Source: the bin directories of NVIDIA's redistributable archives 11.8, 12.9 and 13.0.
 var (
 	numbered    = regexp.MustCompile(`^(lib\w+\.so\.)(\d+)()$`)
 	numberedDLL = regexp.MustCompile(`(?i)^(\w+?_)(\d+)((?:_0)?\.dll)$`)

@@ -118,8 +118,8 @@ func checkCapability(f Facts) Check {
 	return c
 }
 
-// longPaths says whether Windows takes paths of more than 260 characters, which CMake's and nvcc's intermediate files in a target
-// directory reach.
+// longPaths says whether Windows takes paths of more than 260 characters, which
+// CMake's and nvcc's intermediate files in a target directory reach.
 func checkLongPaths(h buildenv.Host) (Check, bool) {
 	if h.OS != buildenv.Windows || h.Registry == nil {
 		return Check{}, false

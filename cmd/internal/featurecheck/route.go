@@ -39,8 +39,8 @@ type Route struct {
 	Via       string   `json:"via"` // cargo's answer that says so
 }
 
-// Limits of a search: command lines that cargo is asked about, each of which costs as much as a build with nothing to do, and routes that
-// are enough.
+// Limits of a search: command lines that cargo is asked about, each of which
+// costs as much as a build with nothing to do, and routes that are enough.
 type Limits struct{ Ask, Enough int }
 
 // The limits of the verb, and of a build that stops, for its hint.

@@ -26,9 +26,9 @@ func scriptCUDA(cfgs []string) string {
 	return ""
 }
 
-// buildVersion are the variables by which scripts tell rustc the toolkit that they were built with: MISTRALRS_BUILD_CUDA_VERSION
-// of mistralrs-core and its crates. A variable of another name, such as cudarc's CUDA_MAJOR_VERSION, may tell a version that a
-// feature pins.
+// buildVersion are the variables by which scripts tell rustc the toolkit that they were
+// built with: MISTRALRS_BUILD_CUDA_VERSION of mistralrs-core and its crates. A variable of
+// another name, such as cudarc's CUDA_MAJOR_VERSION, may tell a version that a feature pins.
 var buildVersion = regexp.MustCompile(`(^|_)BUILD_CUDA_VERSION$`)
 
 // scriptEnvCUDA is the CUDA version that a script told rustc in a variable; empty where none does, or several differ.
@@ -66,9 +66,9 @@ func trimZeros(s string) string {
 	return s
 }
 
-// adopt asks what lies in the build directory of the units of which no record tells. What shows itself to be what would be built
-// now is taken over as it is; what shows that it is not has a reason; the rest stays unknown, with a word on what could not be
-// told.
+// adopt asks what lies in the build directory of the units of which no record tells. What
+// shows itself to be what would be built now is taken over as it is; what shows that it
+// is not has a reason; the rest stays unknown, with a word on what could not be told.
 func (s *State) adopt(ctx context.Context) {
 	var unknown []stale.Doubt
 	for _, d := range s.compared.Unknown {
@@ -127,8 +127,8 @@ func (s *State) tellAdopted(cleaned []string) {
 	}
 }
 
-// knownChoice says whether the mismatches of code are those that were found before in a package that had just been built from
-// nothing.
+// knownChoice says whether the mismatches of code are those that were found
+// before in a package that had just been built from nothing.
 func (s *State) knownChoice(u features.ScriptUnit, ran int64, want stale.Want, code []stale.Code) bool {
 	f := &mistake{unit: u, features: featureKey(u.Features), want: want, list: stale.Hold(code, want).Mismatches, scriptRan: ran}
 	wrong, ok := s.accepted(f)

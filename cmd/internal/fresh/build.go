@@ -60,8 +60,8 @@ func BuiltFor(m *session.Machine, places cargo.Places) gpu.Arch {
 	return gpu.Arch{}
 }
 
-// Inspect compares what is recorded of the GPU packages with what they would be built with now, and changes nothing. Call it
-// under Lock.
+// Inspect compares what is recorded of the GPU packages with what they would be
+// built with now, and changes nothing. Call it under Lock.
 func Inspect(ctx context.Context, b Build) (*State, error) {
 	s := newState(&b)
 	s.record, s.recordNote = readRecord(b.Machine, b.Graph.Places)

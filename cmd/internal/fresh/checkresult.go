@@ -59,8 +59,8 @@ func (s *State) cleanWrong(ctx context.Context, list []*mistake, packages []stri
 	return nil
 }
 
-// judgeMistakes decides of code that building it again does not change. What may stay although it is not what was asked for is
-// told once.
+// judgeMistakes decides of code that building it again does not change. What
+// may stay although it is not what was asked for is told once.
 func (s *State) judgeMistakes(list []*mistake) error {
 	var wrong []*mistake
 	for _, f := range list {

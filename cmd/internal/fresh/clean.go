@@ -125,8 +125,8 @@ func (w *waitTeller) rest() string {
 	return strings.TrimSpace(w.kept.String())
 }
 
-// cleanFailedError is cargo's own word on why it could not remove something. What it had not removed yet is still there and still
-// told stale.
+// cleanFailedError is cargo's own word on why it could not remove something.
+// What it had not removed yet is still there and still told stale.
 type cleanFailedError struct {
 	Words, Dir string
 	Err        error
@@ -231,8 +231,8 @@ next:
 	return nil
 }
 
-// standing lists cargo's directories of the profile and those directly in them: single files go from there without a word in
-// cargo's list.
+// standing lists cargo's directories of the profile and those directly in them:
+// single files go from there without a word in cargo's list.
 func (b *Build) standing() []string {
 	var out []string
 	for _, profile := range b.profileDirs() {

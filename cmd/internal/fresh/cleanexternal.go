@@ -72,8 +72,8 @@ func (b *Build) inOwnDirs(dir string) bool {
 	return false
 }
 
-// lookOutside lists a cache's content and says whether it may be emptied: only where nothing is in it that its crate does not
-// write.
+// lookOutside lists a cache's content and says whether it may be emptied: only
+// where nothing is in it that its crate does not write.
 func (b *Build) lookOutside(pkg string, x *catalog.External, dir string) (Cache, error) {
 	o := Cache{Package: pkg, What: x.What, Path: dir, blindTo: x.BlindTo}
 	real := b.Machine.Host.Real(dir)
@@ -165,8 +165,8 @@ func (b *Build) tellOutside(o Cache, flag string) {
 	b.Machine.Shell.Note("%s; %s empties it%s", line, flag, again)
 }
 
-// poisoned lists the caches whose own check does not see one of the reasons: what they hold would be taken again, and be as stale
-// as before.
+// poisoned lists the caches whose own check does not see one of the reasons:
+// what they hold would be taken again, and be as stale as before.
 func poisoned(caches []Cache, reasons []stale.Reason) []Cache {
 	var out []Cache
 	for _, o := range caches {

@@ -109,8 +109,8 @@ var withoutCode = map[string]bool{
 	".ts": true, ".internal": true, ".marks": true, ".in": true, ".sh": true,
 }
 
-// toolkitLibrary are libraries of NVIDIA's that build scripts copy or link: they hold kernels of their own for many
-// architectures.
+// toolkitLibrary are libraries of NVIDIA's that build scripts copy or link:
+// they hold kernels of their own for many architectures.
 var toolkitLibrary = regexp.MustCompile(`^(lib)?(cublas|cudnn|cudart|cudadevrt|cusparse|cusolver|cufft|curand|cutensor|` +
 	`npp|nccl|nvrtc|nvjpeg|nvJitLink|culibos|nvshmem)`)
 

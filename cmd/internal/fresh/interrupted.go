@@ -30,8 +30,8 @@ type span struct{ from, to int64 }
 
 const keptSpans = 100 // of the last interrupted builds of one target directory
 
-// spans are those of builds that did not end by themselves. What cannot be read is none: then a script counts as one that failed
-// by itself.
+// spans are those of builds that did not end by themselves. What cannot be read
+// is none: then a script counts as one that failed by itself.
 func spans(m *session.Machine, path string) (out []span) {
 	data, err := m.Host.ReadFile(path, 1<<20)
 	if err != nil {
@@ -54,9 +54,9 @@ func keepSpans(path string, list []span) error {
 	return cache.WriteFile(path, []byte(b.String()), 0o600)
 }
 
-// Begin notes that a build is running, and that those before it are not any more; ended takes the note back once cargo has ended
-// by itself. Other builds' notes stay: one of another profile or package that ends well says nothing of what an interrupted one
-// has left.
+// Begin notes that a build is running, and that those before it are not any more; ended takes
+// the note back once cargo has ended by itself. Other builds' notes stay: one of another
+// profile or package that ends well says nothing of what an interrupted one has left.
 func Begin(m *session.Machine, places cargo.Places) (ended func()) {
 	path := spansPath(m, places)
 	before, now := spans(m, path), time.Now().UnixNano()

@@ -81,8 +81,8 @@ func (s *State) linkedThen(m cargo.Message, linked []stale.Input) {
 	}
 }
 
-// madeAt is when the first of a package's libraries was written, in nanoseconds, and whether all of them lay there already; 0: it
-// has none.
+// madeAt is when the first of a package's libraries was written, in
+// nanoseconds, and whether all of them lay there already; 0: it has none.
 func (s *State) madeAt(pkgID string) (made int64, fresh bool) {
 	fresh = true
 	for _, m := range s.built.Messages {
@@ -119,8 +119,8 @@ func (s *State) bundled(dirs, libs []string) map[string]string {
 	return inputs.StaticLibraries(s.host, outside, libs)
 }
 
-// stillLinked is what of a recorded entry's linked things is there now: before the script runs, cargo has no word on what it
-// would link.
+// stillLinked is what of a recorded entry's linked things is there now: before
+// the script runs, cargo has no word on what it would link.
 func (s *State) stillLinked(e stale.Entry) ([]stale.Input, error) {
 	var out []stale.Input
 	for _, in := range e.Inputs {

@@ -86,8 +86,8 @@ func (s *State) leaveOwn(f *mistake) {
 	f.list, f.paths = list, paths
 }
 
-// mismatches fills a mistake with the code of a holding that is not what was asked for. What cannot be decided is told only when
-// verbose.
+// mismatches fills a mistake with the code of a holding that is not what was
+// asked for. What cannot be decided is told only when verbose.
 func (s *State) mismatches(f *mistake, held holding) {
 	f.code = held.Code
 	found := stale.Hold(held.Code, f.want)

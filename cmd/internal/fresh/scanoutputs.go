@@ -152,8 +152,8 @@ func (s *State) productsThere() []string {
 	return out
 }
 
-// productDirs are the directories of the profile into which this build puts its programs: with a platform that is no longer the
-// host's own.
+// productDirs are the directories of the profile into which this build puts its
+// programs: with a platform that is no longer the host's own.
 func (s *State) productDirs(target string) []string {
 	all := s.b.profileDirsIn(target)
 	platforms := map[string]bool{}
@@ -188,8 +188,8 @@ func each(names []string, do func(name string)) {
 	}
 }
 
-// selected leaves of a package's programs and library what a command line builds (cargo book, cargo-build.md, "Target
-// Selection").
+// selected leaves of a package's programs and library what a command line
+// builds (cargo book, cargo-build.md, "Target Selection").
 func selected(l cargo.Line, p manifest.Programs) (bins, examples, library []string) {
 	chosen := l.Lib || l.Bins || l.Examples || l.Tests || l.Benches || len(l.Bin)+len(l.Example)+len(l.Test)+len(l.Bench) > 0
 	named := func(names, patterns []string, all bool) (out []string) {

@@ -215,8 +215,8 @@ func (s *State) Lines() []string {
 	return append(lines, s.faultLines()...)
 }
 
-// faultLines words the device code that counts against a state of "nothing is stale", where no reason of the same package says as
-// much.
+// faultLines words the device code that counts against a state of "nothing is
+// stale", where no reason of the same package says as much.
 func (s *State) faultLines() []string {
 	var out []string
 	for _, f := range s.faults {

@@ -1,6 +1,6 @@
-// Package pipeline decides which stages a cargo command line runs, and runs them: from the requested feature to the verdict about the
-// GPU. It decides nothing about features, tools, artifacts or proofs itself; each stage is a package of its own, takes values and returns
-// a value.
+// Package pipeline decides which stages a cargo command line runs, and runs them: from the
+// requested feature to the verdict about the GPU. It decides nothing about features, tools,
+// artifacts or proofs itself; each stage is a package of its own, takes values and returns a value.
 package pipeline
 
 import (

@@ -65,8 +65,8 @@ func whyNone(programs []cargorun.Program, want *config.Prove) string {
 	return "the build made several programs; choose one with --bin, or with bin in the [prove] table"
 }
 
-// Built is the end of `build`: the proof where it is asked for, else a line that says how. The error is an exit.Code where everything was
-// said.
+// Built is the end of `build`: the proof where it is asked for, else a line
+// that says how. The error is an exit.Code where everything was said.
 func Built(ctx context.Context, r Request) (Result, error) {
 	m, o, want := r.Session.Machine, r.Options, r.Session.Config.Prove.Value
 	p := Chosen(r.Programs, want)

@@ -48,8 +48,8 @@ func CheckMarks(marks *config.Marked, targets []cargorun.Target) error {
 	return nil
 }
 
-// kernelAsked is the expression of the kernels that count: the command line's, else the configuration's for this verb; nothing: a matrix
-// product.
+// kernelAsked is the expression of the kernels that count: the command line's,
+// else the configuration's for this verb; nothing: a matrix product.
 func (r Request) kernelAsked() string {
 	s := r.Session
 	switch marks := Marks(s); {
@@ -95,8 +95,8 @@ type launched struct {
 	launches uint64
 }
 
-// tested joins what was built with what was started: nextest starts a process for each test, and a doctest is a program that cargo does not
-// name.
+// tested joins what was built with what was started: nextest starts a process
+// for each test, and a doctest is a program that cargo does not name.
 func (r Request) tested(proofs []Proof, listed []string) []tested {
 	h := r.Session.Machine.Host
 	names := map[string]int{}

@@ -162,8 +162,8 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	rows := r.tested(proofs, listed)
 	said := saidOf(proofs)
 	for i, p := range proofs {
-		// Of many test programs those that are no matter of the GPU have their line in the table; nextest starts one for each test, and to
-		// list them.
+		// Of many test programs those that are no matter of the GPU have their
+		// line in the table; nextest starts one for each test, and to list them.
 		if (!marked || !state.Tests || r.mustUse(p.Program)) && (r.Nextest == nil || said[p.Program] == i) {
 			printVerdict(m, p)
 		}
@@ -194,8 +194,8 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	return result, timedOut, nil
 }
 
-// endedForTime says whether a run's exit code is that of a program whose time was over, which we ended: then it is none of the program's
-// own.
+// endedForTime says whether a run's exit code is that of a program whose time
+// was over, which we ended: then it is none of the program's own.
 func endedForTime(proofs []Proof, code int) bool {
 	over := false
 	for _, p := range proofs {

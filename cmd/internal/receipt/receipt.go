@@ -245,8 +245,8 @@ func (r Receipt) Whole() bool {
 	return err == nil && now == r.Sum
 }
 
-// Holds answers what keeps a receipt from being believed by its own evidence; which binary it is of, and whether the file was changed, is
-// Check's matter.
+// Holds answers what keeps a receipt from being believed by its own evidence;
+// which binary it is of, and whether the file was changed, is Check's matter.
 func (r Receipt) Holds(real func(verify.Loaded) (bool, string)) []string {
 	var wrong []string
 	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }

@@ -59,8 +59,8 @@ const propertyPrefix = "gpubuild."
 // stampForm is that of the timestamp attribute: ISO 8601 without a zone, by which readers of JUnit understand UTC.
 const stampForm = "2006-01-02T15:04:05"
 
-// JUnit renders a result as one suite: a case for each check. A proof that was not made for want of a device is skipped, unless it was
-// required.
+// JUnit renders a result as one suite: a case for each check. A proof that was
+// not made for want of a device is skipped, unless it was required.
 func (r Result) JUnit() ([]byte, error) {
 	s := junitSuite{Name: Plain(r.Key()), Tests: len(r.Checks), Time: seconds(r.Seconds), Host: "localhost"}
 	if !r.At.IsZero() {

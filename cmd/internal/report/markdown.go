@@ -7,9 +7,9 @@ import (
 	"gpubuild/buildenv/finding"
 )
 
-// markdown escapes foreign text for the inside of a line of GitHub-flavoured Markdown. A backslash before any ASCII punctuation makes it
-// literal (CommonMark 0.31, 2.4); the colon and the at sign keep bare addresses from becoming links, the dollar keeps GitHub from setting
-// formulas.
+// markdown escapes foreign text for the inside of a line of GitHub-flavoured Markdown. A backslash
+// before any ASCII punctuation makes it literal (CommonMark 0.31, 2.4); the colon and the at sign
+// keep bare addresses from becoming links, the dollar keeps GitHub from setting formulas.
 func markdown(s string) string {
 	var b strings.Builder
 	for _, r := range Plain(s) {

@@ -12,8 +12,8 @@ import (
 // (cargo's external-tools reference: "a line is JSON only if it starts with {", and new reasons may come).
 const ReasonPrefix = "gpubuild-"
 
-// Lines writes JSON lines to a stream that it shares with others, and never begins one inside another's line. For use by several
-// goroutines.
+// Lines writes JSON lines to a stream that it shares with others, and never
+// begins one inside another's line. For use by several goroutines.
 type Lines struct {
 	mu   sync.Mutex
 	w    io.Writer

@@ -36,8 +36,8 @@ type Sink struct {
 	finished bool
 }
 
-// NewSink is for one command line: its words without the program's name, the files that it names, and whether it asks for cargo's JSON
-// messages.
+// NewSink is for one command line: its words without the program's name, the
+// files that it names, and whether it asks for cargo's JSON messages.
 func NewSink(m *session.Machine, words []string, files Files, messages bool) *Sink {
 	s := &Sink{machine: m, words: words, files: files}
 	if messages {
@@ -286,8 +286,8 @@ func (s *Sink) rooted(r Result) (Result, string) {
 	return r, s.below(root, r.Project)
 }
 
-// sourceRoot is what paths in SARIF and annotations are relative to: the checkout of the workflow, else the directory with .git above the
-// project.
+// sourceRoot is what paths in SARIF and annotations are relative to: the
+// checkout of the workflow, else the directory with .git above the project.
 func (s *Sink) sourceRoot(project string) string {
 	h := s.machine.Host
 	start := h.Cwd

@@ -43,8 +43,8 @@ type TimedScript struct {
 
 const byFiles = "estimated: times of cargo's files around the build script, which compiles the kernels"
 
-// TimingsOf says where the time of a run went: by its phases, by cargo's messages, and by the build scripts of the GPU packages that answer
-// lists.
+// TimingsOf says where the time of a run went: by its phases, by cargo's
+// messages, and by the build scripts of the GPU packages that answer lists.
 func TimingsOf(h buildenv.Host, phases []finding.Phase, total time.Duration, messages []cargo.Message, answer *features.Answer) Timings {
 	t := Timings{Seconds: total.Seconds(), Kernels: []TimedScript{}}
 	var began time.Time

@@ -5,8 +5,8 @@ import (
 	"gpubuild/features/catalog"
 )
 
-// Input is what features judges of this command line: the project, what is asked for, and cargo's answer. strict counts beside the
-// configuration's.
+// Input is what features judges of this command line: the project, what is
+// asked for, and cargo's answer. strict counts beside the configuration's.
 func (s *Session) Input(g Graph, strict bool) (features.Input, error) {
 	known, err := catalog.Default()
 	if err != nil {

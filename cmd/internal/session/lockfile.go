@@ -11,8 +11,8 @@ import (
 
 const lockLimit = 64 << 20 // of a Cargo.lock, in bytes
 
-// KeepLock does something that lets cargo write Cargo.lock, and puts that back as it was, or takes it away again; changed says that it had
-// to.
+// KeepLock does something that lets cargo write Cargo.lock, and puts that back
+// as it was, or takes it away again; changed says that it had to.
 func (s *Session) KeepLock(do func() error) (changed bool, err error) {
 	h := s.Machine.Host
 	path := h.Real(s.Project.LockPath)

@@ -27,8 +27,8 @@ type Machine struct {
 	Nodes    func(buildenv.Host) []string // the GPUs' device nodes; nil: verify.DeviceNodes. Only a test binary passes others
 }
 
-// RealDriver makes the predicate that says whether a loaded driver is that of a real GPU. Only a test binary passes another one than
-// verify.RealDriver.
+// RealDriver makes the predicate that says whether a loaded driver is that of a
+// real GPU. Only a test binary passes another one than verify.RealDriver.
 type RealDriver func(buildenv.Host) func(verify.Loaded) (bool, string)
 
 // Runner runs a process to its end.

@@ -18,8 +18,8 @@ func (w *watchList) add(paths ...string) {
 	}
 }
 
-// local adds what cargo reads of a local package: its manifest, the files and directories in which it discovers targets, and the manifests
-// above.
+// local adds what cargo reads of a local package: its manifest, the files and
+// directories in which it discovers targets, and the manifests above.
 func (w *watchList) local(manifest string) {
 	h, dir := w.host, w.host.Dir(manifest)
 	if w.seen[manifest] && w.seen[h.Join(dir, "build.rs")] {

@@ -29,8 +29,8 @@ type Options struct {
 	NoMemory bool
 }
 
-// Choose finds what is there, chooses what fits and makes the build's environment. What it finds before an error is returned beside the
-// error.
+// Choose finds what is there, chooses what fits and makes the build's
+// environment. What it finds before an error is returned beside the error.
 func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach *features.Answer, o Options) (Tools, error) {
 	m := s.Machine
 	t := Tools{Env: m.Host.Env, RunEnv: m.Host.Env, Cargo: o.Cargo, Line: s.Line}

@@ -20,12 +20,12 @@ func Unlinkable(s *session.Session, tool cargo.Tool, reach *features.Answer, set
 	return toolchain.Unlinkable(s.Machine.Host, set, env, libraries)
 }
 
-// linkWords are what cargo's configuration has where it names directories for the linker: in rustflags, or in a table that stands for a
-// build script.
+// linkWords are what cargo's configuration has where it names directories for
+// the linker: in rustflags, or in a table that stands for a build script.
 var linkWords = regexp.MustCompile(`(?s)rustflags.*(-L|link-arg)|rustc-link-search|rustc-flags`)
 
-// namesLinkDirs says whether cargo's configuration may name directories for the linker, by its words: then nothing is known of what it
-// finds.
+// namesLinkDirs says whether cargo's configuration may name directories for the
+// linker, by its words: then nothing is known of what it finds.
 func namesLinkDirs(s *session.Session, tool cargo.Tool) bool {
 	for _, c := range s.Line.Config {
 		if linkWords.MatchString(c) {

@@ -8,8 +8,8 @@ import (
 	"gpubuild/buildenv"
 )
 
-// Words is what a build script told cargo when it last ran, as far as cargo repeats it to nobody: its messages have no watched
-// variables.
+// Words is what a build script told cargo when it last ran, as far as cargo
+// repeats it to nobody: its messages have no watched variables.
 type Words struct {
 	Cfgs     []string          // rustc-cfg
 	Env      map[string]string // rustc-env

@@ -59,9 +59,9 @@ func (t *Tree) addLinks(platform string) error {
 			return err
 		}
 	}
-	// NVIDIA's installers put headers and libraries below targets; lib64 and include are links to it there. The cc crate passes the
-	// linker no other directory (cc 1.11.1 src/lib.rs, try_compile: targets/x86_64-linux/lib next to nvcc's directory, for aarch64
-	// sbsa-linux, too).
+	// NVIDIA's installers put headers and libraries below targets; lib64 and include are links to
+	// it there. The cc crate passes the linker no other directory (cc 1.11.1 src/lib.rs,
+	// try_compile: targets/x86_64-linux/lib next to nvcc's directory, for aarch64 sbsa-linux, too).
 	target := "targets/x86_64-linux"
 	if strings.HasSuffix(platform, "aarch64") {
 		target = "targets/sbsa-linux"

@@ -71,9 +71,9 @@ func (c Compiler) do(ctx context.Context, library, dir string, args ...string) (
 	return string(r.Stdout), err
 }
 
-// AddStubs makes link stubs: libcuda's wherever cuda.h is, because no archive has it and the driver's own library is absent where
-// there is no GPU, and, if the toolkit is to have them, those of the libraries whose parts are left out. scratch is an empty
-// directory.
+// AddStubs makes link stubs: libcuda's wherever cuda.h is, because no archive has it and
+// the driver's own library is absent where there is no GPU, and, if the toolkit is to have
+// them, those of the libraries whose parts are left out. scratch is an empty directory.
 func (t *Tree) AddStubs(ctx context.Context, c Compiler, in Installation, scratch string) error {
 	for _, s := range stubs {
 		if !slices.Contains(in.Stubs(), s.library) {

@@ -32,9 +32,9 @@ type Pip struct {
 	run  Runner
 }
 
-// Find looks for the user's pip. An interpreter is tried before a script called pip, which may belong to an interpreter that is gone.
-// Each is asked for its version, because python3 without pip is common and Windows has a python3 that only opens a shop. dir is an
-// empty directory.
+// Find looks for the user's pip. An interpreter is tried before a script called pip, which may
+// belong to an interpreter that is gone. Each is asked for its version, because python3 without
+// pip is common and Windows has a python3 that only opens a shop. dir is an empty directory.
 func Find(ctx context.Context, h buildenv.Host, run Runner, dir string) (Pip, error) {
 	commands := [][]string{{"python3", "-m", "pip"}, {"python", "-m", "pip"}, {"pip3"}, {"pip"}}
 	if h.OS == buildenv.Windows {

@@ -204,9 +204,9 @@ func (n *collector) others() {
 	}
 }
 
-// torch is the libtorch that torch-sys links: by its version files' content and by which libraries it has and how large they are.
-// The libraries themselves, gigabytes, are not read. Where it looks: torch-sys 0.26.0 build.rs, SystemInfo::new and
-// prepare_libtorch_dir.
+// torch is the libtorch that torch-sys links: by its version files' content and by which
+// libraries it has and how large they are. The libraries themselves, gigabytes, are not
+// read. Where it looks: torch-sys 0.26.0 build.rs, SystemInfo::new and prepare_libtorch_dir.
 func (n *collector) torch() {
 	if !n.in.Torch {
 		return
