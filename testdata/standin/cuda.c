@@ -216,13 +216,15 @@ API cuInit(unsigned flags) {
     if (!devices) return NO_DEVICE;
     pthread_mutex_lock(&once);
     if (!ready) {
-        Dl_info me;
         ready = 1;
+#ifndef _WIN32
+        Dl_info me;
         if (dladdr(&ready, &me)) {
             char node[4096];
             snprintf(node, sizeof node, "%.*snode", (int)(strrchr(me.dli_fname, '/') ? strrchr(me.dli_fname, '/') + 1 - me.dli_fname : 0), me.dli_fname);
             (void)!open(node, O_RDWR | O_CLOEXEC);
         }
+#endif
         if (injection && *injection) {              /* as the real one does */
             void *h = dlopen(injection, RTLD_NOW | RTLD_LOCAL);
             int (*go)(void) = h ? (int (*)(void))dlsym(h, "InitializeInjection") : NULL;
