@@ -91,9 +91,12 @@ static void on_call(int site, const char *function, const int *answer) {
 }
 API cuptiSubscribe(void **subscriber, void (*f)(void *, uint32_t, uint32_t, const void *), void *user) {
     const char *s = getenv("STANDIN_CUPTI_SUBSCRIBE");
-    const char *newer = getenv("STANDIN_CUPTI_NOT_INITIALIZED"); Dl_info me;
     if (s && atoi(s)) return atoi(s);
+#ifndef _WIN32
+    const char *newer = getenv("STANDIN_CUPTI_NOT_INITIALIZED");
+    Dl_info me;
     if (newer && dladdr(known_calls, &me) && strstr(me.dli_fname, newer)) return NOT_INITIALIZED;
+#endif
     if (!f) return INVALID_PARAMETER;
     if (callback) return MULTIPLE_SUBSCRIBERS;
     callback = f; callback_user = user; *subscriber = &callback;

@@ -61,13 +61,13 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 		{"falls back, silently", l.program, []string{"may"}, 20, append(each("Fell back"), "did without the GPU, silently")},
 		{"falls back, and says so", l.program, []string{"may-and-tells"}, 20, []string{"it said: falling back to CPU"}},
 		{"a child asks", l.program, []string{"child", z(l.other), "gpu"}, 0, each("Honest")},
-		{"never asks", l.program, []string{"cpu"}, 21, append(each("Unsure"), "never asked for the driver")},
-		{"never asks, and fails", l.program, []string{"cpu", "3"}, 21, []string{"Unsure no-library: there is no CUDA driver: it ended with 3 before it asked for the driver"}},
-		{"opens the driver only", l.program, []string{"init"}, 21, []string{"Honest no-library", "Honest mismatch", "Unsure oom", "never asked for memory", "Unsure no-binary", "Unsure launch-failure"}},
+		{"never asks", l.program, []string{"cpu"}, 21, append(each("Not reached"), "never asked for the driver")},
+		{"never asks, and fails", l.program, []string{"cpu", "3"}, 21, []string{"Not reached no-library: there is no CUDA driver: it ended with 3 before it asked for the driver"}},
+		{"opens the driver only", l.program, []string{"init"}, 21, []string{"Honest no-library", "Honest mismatch", "Not reached oom", "never asked for memory", "Not reached no-binary", "Not reached launch-failure"}},
 		{"aborts", l.program, []string{"abort-without"}, 21, []string{"Honest no-device: the driver sees no device (error 100): it asked for the driver and ended with 3"}}, // mingw's abort; no-binary is not reached
 		{"crashes", l.program, []string{"crash-without"}, 21, []string{"Unsure no-device: the driver sees no device (error 100): it was ended by Windows: access violation (0xC0000005)"}},
 		{"imports the driver, and a function that no header has yet", linked, nil, 0, []string{"Honest no-library: there is no CUDA driver: it asked for the driver and could not go on without a library (0xC0000142)",
-			"Honest no-device: the driver sees no device (error 100): it asked for the driver and ended with 100", "Honest oom: the device's memory is full (error 2): it asked for the driver and ended with 801, before it asked for memory"}},
+			"Honest no-device: the driver sees no device (error 100): it asked for the driver and ended with 100", "Not reached oom: the device's memory is full (error 2): it asked for the driver and ended with 801, before it asked for memory"}},
 		{"imports the run-time library", runtime, nil, 0, []string{"Honest no-library: there is no CUDA driver: it asked for the driver and ended with 35", "Honest oom: the device's memory is full (error 2): it asked for the driver and ended with 2\n",
 			"Honest no-binary: the program has no code for this GPU (error 209): it asked for the driver and ended with 209", "Honest launch-failure: its kernel fails after the launch was accepted (error 719): it asked for the driver and ended with 719"}},
 	}
@@ -97,7 +97,7 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 		var said struct {
 			Modes []struct{ Mode, Kind, Why string }
 		}
-		if code(err) != 21 || json.Unmarshal(data, &said) != nil || len(said.Modes) != 7 || said.Modes[0].Why != "it did not end in time" {
+		if code(err) != 21 || json.Unmarshal(data, &said) != nil || len(said.Modes) != 8 || said.Modes[0].Mode != "baseline" || said.Modes[1].Why != "it did not end in time" {
 			t.Errorf("%v\n%s\n%s", err, out, data)
 		}
 	})

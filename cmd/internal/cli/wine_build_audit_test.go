@@ -22,7 +22,7 @@ func TestWineBuildAudit(t *testing.T) {
 	}{
 		{"fails honestly", "gpu", 0, []string{"Honest no-library:", "Honest no-device:", "Honest launch-failure:"}},
 		{"falls back, silently", "may", 20, []string{"Fell back no-library:", "did without the GPU, silently"}},
-		{"never asks", "cpu", 21, []string{"Unsure no-library:", "never asked for the driver"}},
+		{"never asks", "cpu", 21, []string{"Not reached no-library:", "never asked for the driver"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
