@@ -19,7 +19,7 @@ import (
 func TestNushellCompletes(t *testing.T) {
 	nu := need.Tool(t, "nu")
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "gpubuild"), "gpubuild/cmd/gpubuild")
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "gpubuild"), "gpubuild/cmd/gpubuild")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

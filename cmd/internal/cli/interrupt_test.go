@@ -54,7 +54,7 @@ var gpubuildBinary = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	path := filepath.Join(dir, "gpubuild")
-	out, err := exec.Command("go", "build", "-o", path, repository+"/cmd/gpubuild").CombinedOutput()
+	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", path, repository+"/cmd/gpubuild").CombinedOutput()
 	if err != nil {
 		return "", errors.New(string(out))
 	}

@@ -51,7 +51,7 @@ func newWine(t *testing.T) *wine {
 // compile builds one of our programs for Windows.
 func (w *wine) compile(pkg, out string) {
 	w.t.Helper()
-	build := exec.Command("go", "build", "-o", out, pkg)
+	build := exec.Command("go", "build", "-buildvcs=false", "-o", out, pkg)
 	build.Dir = filepath.Join("..", "..", "..")
 	build.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
 	if text, err := build.CombinedOutput(); err != nil {
