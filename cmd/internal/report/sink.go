@@ -31,7 +31,7 @@ type Sink struct {
 	machine  *session.Machine
 	words    []string // the command line without the program's name
 	files    Files
-	lines    *Lines // nil: cargo's JSON messages were not asked for
+	lines    *Lines                   // nil: cargo's JSON messages were not asked for
 	written  map[finding.Finding]bool // findings that are among cargo's messages
 	finished bool
 }
