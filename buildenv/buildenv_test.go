@@ -140,6 +140,8 @@ func FuzzPaths(f *testing.F) {
 	f.Add(`C:\a\..\b`, "x")
 	f.Add(`\\server\share\..`, "..")
 	f.Add("//", "C:")
+	f.Add("A:", "")
+	f.Add(`C\..\b:`, "")
 	f.Fuzz(func(t *testing.T, p, q string) {
 		for _, os := range []string{"linux", "windows"} {
 			h := buildenv.Host{OS: os}
@@ -234,7 +236,7 @@ func TestReadFile(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if h.Real("/none") != "/none" {
-		t.Error("a path that cannot be told is not itself")
+		t.Error("a path that cannot be followed is not itself")
 	}
 }
 

@@ -19,10 +19,14 @@ type Cmd struct {
 	Stderr  io.Writer     // nil: collected in Result.Stderr
 	Inherit []*os.File    // further open files, as descriptors 3, 4, … of the process and its children; not on Windows
 	Timeout time.Duration // 0: none
+	Grace   time.Duration // how long it may take to end after an interrupt before it is killed; 0: the runner's
 	Limit   int64         // bytes of each stream that are collected; 0: 64 MiB. More is dropped and Result.Truncated set
 
 	Together bool // where a signal ends it, all that it started ends, too: else that goes on and writes where others work by then
 }
+
+// ProgramGrace is the Grace of the user's own programs: an interrupted training run may write a checkpoint. It is what `docker stop` gives.
+const ProgramGrace = 10 * time.Second
 
 func (c Cmd) String() string { return strings.Join(append([]string{c.Path}, c.Args...), " ") }
 
@@ -30,7 +34,6 @@ func (c Cmd) String() string { return strings.Join(append([]string{c.Path}, c.Ar
 type Result struct {
 	Code      int           // exit status; 128+n when a signal n ended it
 	Signal    string        // name of the signal that ended it, if one did
-	Pid       int           // its process id while it ran
 	Stdout    []byte        // only when Cmd.Stdout was nil
 	Stderr    []byte        // only when Cmd.Stderr was nil
 	Truncated bool          // more was written than Cmd.Limit allowed

@@ -1,14 +1,12 @@
 package buildenv
 
 import (
+	"cmp"
+	"fmt"
 	"strconv"
 
 	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/japanese"
-	"golang.org/x/text/encoding/korean"
-	"golang.org/x/text/encoding/simplifiedchinese"
-	"golang.org/x/text/encoding/traditionalchinese"
+	"golang.org/x/text/encoding/htmlindex"
 )
 
 // CodePage is the number of a Windows ANSI code page: programs that know no Unicode, nvcc.exe among them, get their paths and environment
@@ -51,24 +49,9 @@ func (c CodePage) Lacks(text string) string {
 }
 
 func (c CodePage) encoding() encoding.Encoding {
-	switch c {
-	case 874:
-		return charmap.Windows874
-	case 932:
-		return japanese.ShiftJIS
-	case 936:
-		return simplifiedchinese.GBK
-	case 949:
-		return korean.EUCKR
-	case 950:
-		return traditionalchinese.Big5
-	case 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258:
-		windows := [...]encoding.Encoding{
-			charmap.Windows1250, charmap.Windows1251, charmap.Windows1252,
-			charmap.Windows1253, charmap.Windows1254, charmap.Windows1255,
-			charmap.Windows1256, charmap.Windows1257, charmap.Windows1258,
-		}
-		return windows[c-1250]
+	name := map[CodePage]string{932: "shift_jis", 936: "gbk", 949: "euc-kr", 950: "big5"}[c]
+	if e, err := htmlindex.Get(cmp.Or(name, fmt.Sprintf("windows-%d", c))); err == nil {
+		return e
 	}
 	return nil // 65001, UTF-8, has everything; of others nothing is known
 }

@@ -44,10 +44,10 @@ func Diff(h Host, base Env, d Delta) string {
 		if !v.unset {
 			fmt.Fprintf(&b, "+%s=%s\n", v.name, v.value)
 		}
-		var told []string
+		var reasons []string
 		for _, c := range d.Changes {
-			if h.sameName(c.Name, v.name) && !slices.Contains(told, c.Reason) {
-				told = append(told, c.Reason)
+			if h.sameName(c.Name, v.name) && !slices.Contains(reasons, c.Reason) {
+				reasons = append(reasons, c.Reason)
 				fmt.Fprintf(&b, " # %s\n", c.Reason)
 			}
 		}

@@ -1,6 +1,7 @@
 package buildenv
 
 import (
+	"maps"
 	"sort"
 	"strings"
 )
@@ -66,9 +67,7 @@ func (e Env) Names() []string {
 
 func (e Env) clone() Env {
 	c := Env{fold: e.fold, vars: make(map[string]variable, len(e.vars)+1)}
-	for k, v := range e.vars {
-		c.vars[k] = v
-	}
+	maps.Copy(c.vars, e.vars)
 	return c
 }
 

@@ -1,6 +1,7 @@
 package buildenv
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -98,9 +99,13 @@ func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
-	var told *fs.PathError
-	if errors.As(err, &told) {
+	var b bytes.Buffer
+	if fi, err := f.Stat(); err == nil { // a hint: it may grow, and a file of the kernel's has no size
+		b.Grow(int(max(0, min(fi.Size(), limit))) + bytes.MinRead)
+	}
+	_, err = b.ReadFrom(io.LimitReader(f, limit+1))
+	data := b.Bytes()
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, err
 	}
 	if err != nil {
@@ -112,7 +117,20 @@ func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Real answers path without links, or path itself where it cannot be told.
+// ReadFound is ReadFile of a file that was found rather than named by the user. It opens regular files only: a named pipe would wait for a
+// writer for ever.
+func (h Host) ReadFound(path string, limit int64) ([]byte, error) {
+	fi, err := h.Files.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !fi.Mode().IsRegular() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
+	}
+	return h.ReadFile(path, limit)
+}
+
+// Real answers path without links, or path itself where they cannot be followed.
 func (h Host) Real(path string) string {
 	if real, err := h.Files.EvalSymlinks(path); err == nil {
 		return real
@@ -201,3 +219,7 @@ func (e *NotOnPathError) Error() string { return e.Name + " is not in any direct
 func (e *NotOnPathError) Hint() string {
 	return "install " + e.Name + " or add its directory to PATH"
 }
+
+// InstallMSVC is the hint for a Windows without Microsoft's C++ compiler.
+const InstallMSVC = "install the Build Tools with C++: `winget install Microsoft.VisualStudio.2022.BuildTools --override \"--passive " +
+	"--add Microsoft.VisualStudio.Workload.VCTools --includeRecommended\"`"

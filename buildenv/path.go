@@ -42,14 +42,18 @@ func (h Host) Clean(p string) string {
 	}
 	if root := volume(s); root != "" {
 		rest := path.Clean("/" + s[len(root):])
-		if drive(root) && len(s) > 2 && s[2] != '/' {
+		if drive(root) && (len(s) == 2 || s[2] != '/') { // relative to the drive's own current directory
 			rest = path.Clean(s[2:])
 		} else if !drive(root) && rest == "/" {
 			rest = ""
 		}
 		return h.native(root + rest)
 	}
-	return h.native(path.Clean(s))
+	clean := path.Clean(s)
+	if drive(clean) { // of a\..\b: is left what would mean a drive
+		clean = "./" + clean
+	}
+	return h.native(clean)
 }
 
 // volume answers what no ".." leads out of: "C:" or "//server/share", with separators as slash makes them.

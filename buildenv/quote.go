@@ -34,7 +34,13 @@ func pwshQuote(s string) string {
 }
 
 // TOMLString is a basic string of TOML 1.0.
-func TOMLString(s string) string {
+func TOMLString(s string) string { return escaped(`\u%04X`, s) }
+
+// nuText is a double-quoted string of Nushell.
+func nuText(s string) string { return escaped(`\u{%x}`, s) }
+
+// escaped puts text between double quotes, with backslashes before those in it, and control characters in a form of their own.
+func escaped(control, s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
 	for _, r := range s {
@@ -43,7 +49,7 @@ func TOMLString(s string) string {
 			b.WriteByte('\\')
 			b.WriteRune(r)
 		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, `\u%04X`, r)
+			fmt.Fprintf(&b, control, r)
 		default:
 			b.WriteRune(r)
 		}

@@ -2,6 +2,7 @@ package buildenv
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -27,13 +28,27 @@ func writers() map[string]func(exporter) (string, error) {
 }
 
 // Shells lists the forms that Export knows, sorted.
-func Shells() []string {
-	var out []string
-	for name := range writers() {
-		out = append(out, name)
+func Shells() []string { return slices.Sorted(maps.Keys(writers())) }
+
+// UsualShell is the shell that the user has, as far as the environment shows.
+func UsualShell(h Host) string {
+	inHome := func(dir string) bool { return h.Home != "" && h.Below(dir, h.Home) }
+	switch {
+	case h.Env.Get("NU_VERSION") != "":
+		return "nu"
+	case h.OS == Windows && h.Env.Get("MSYSTEM") != "": // Git Bash, MSYS2
+		return "bash"
+	// PROMPT is set by cmd.exe, and inherited; PowerShell adds the user's own modules.
+	case h.OS == Windows && h.Env.Get("PROMPT") != "" && !slices.ContainsFunc(h.SplitList(h.Env.Get("PSModulePath")), inHome):
+		return "cmd"
+	case h.OS == Windows:
+		return "pwsh"
 	}
-	slices.Sort(out)
-	return out
+	switch s := h.Base(h.Env.Get("SHELL")); s {
+	case "zsh", "fish", "nu":
+		return s
+	}
+	return "bash"
 }
 
 // Export writes a delta for a shell or a file that others read, so that reading it in the environment base gives h.Apply(base, d).
@@ -41,7 +56,7 @@ func Shells() []string {
 //	bash zsh fish pwsh cmd nu   text to be sourced; cmd's belongs into a .bat file
 //	direnv                      an .envrc
 //	dotenv                      a .env file in the part of its dialects that all of them read alike
-//	github                      lines for $GITHUB_ENV, PATH in full; GitHubPath has the shorter way
+//	github                      lines for $GITHUB_ENV, PATH in full
 //	gitlab                      a dotenv report (artifacts:reports:dotenv)
 //	vscode                      settings.json: rust-analyzer and the terminal
 //	cargo-config                the [env] table of .cargo/config.toml
@@ -50,6 +65,9 @@ func Shells() []string {
 // Directories before or behind a list are written relative to the variable where the form can do so and the result is the same, else the
 // whole value is written. What a form cannot say is an *ExportError.
 func Export(shell string, h Host, base Env, d Delta) (string, error) {
+	if shell == "powershell" { // the program's name on Windows
+		shell = "pwsh"
+	}
 	write, ok := writers()[shell]
 	if !ok {
 		return "", &UnknownShellError{Shell: shell}
@@ -68,29 +86,6 @@ func Export(shell string, h Host, base Env, d Delta) (string, error) {
 		x.vars = append(x.vars, v)
 	}
 	return write(x)
-}
-
-// GitHubPath answers the directories that a delta only puts before PATH, as lines for $GITHUB_PATH, and the delta without them. The file's
-// last line comes first on PATH ("Adding a system path", GitHub's workflow commands), so the lines are in reverse.
-func GitHubPath(h Host, base Env, d Delta) (lines string, rest Delta) {
-	for _, v := range outcomes(h, base, d) {
-		if !h.sameName(v.name, "PATH") || !v.relative || len(v.after) > 0 {
-			continue
-		}
-		for _, dir := range slices.Backward(v.before) {
-			if strings.ContainsAny(dir, "\r\n") {
-				return "", d
-			}
-			lines += dir + "\n"
-		}
-		for _, c := range d.Changes {
-			if !h.sameName(c.Name, "PATH") {
-				rest.Changes = append(rest.Changes, c)
-			}
-		}
-		return lines, rest
-	}
-	return "", d
 }
 
 func (h Host) sameName(a, b string) bool {
@@ -324,28 +319,4 @@ func (x exporter) nu() (string, error) {
 		}
 	}
 	return b.String(), nil
-}
-
-func nuText(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r < ' ' || r == 0x7f:
-			fmt.Fprintf(&b, `\u{%x}`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

@@ -346,6 +346,7 @@ func TestWindowsForms(t *testing.T) {
 		{"cmd, too long", "cmd", delta(change(buildenv.Set, "V", strings.Repeat("x", 8200))), "!V cannot be written for cmd: cmd reads no line of more than 8191 characters"},
 		{"cmd, a name with parentheses", "cmd", delta(change(buildenv.Set, "ProgramFiles(x86)", `C:\x`)), "@set \"ProgramFiles(x86)=C:\\x\"\r\n"},
 		{"pwsh, a toolkit", "pwsh", toolkit, "$env:PATH = 'C:\\Program Files\\CUDA\\v13.2\\bin' + $(if ($env:PATH) { ';' + $env:PATH })\n$env:CUDA_PATH = 'C:\\Program Files\\CUDA\\v13.2'\nRemove-Item -LiteralPath 'Env:OLD' -ErrorAction SilentlyContinue\n"},
+		{"powershell, as Windows calls it", "powershell", delta(change(buildenv.Set, "V", "x")), "$env:V = 'x'\n"},
 		{"pwsh, quotes", "pwsh", delta(change(buildenv.Set, "ProgramFiles(x86)", "it's ’so’ $x `y")), "${env:ProgramFiles(x86)} = 'it''s ’’so’’ $x `y'\n"},
 		{"Git Bash", "bash", toolkit, "export PATH='/c/Program Files/CUDA/v13.2/bin'\"${PATH:+:$PATH}\"\nexport CUDA_PATH='C:\\Program Files\\CUDA\\v13.2'\nunset OLD\n"},
 		{"Git Bash, another list", "bash", delta(change(buildenv.Prepend, "INCLUDE", `C:\new`)), "export INCLUDE='C:\\new'\"${INCLUDE:+;$INCLUDE}\"\n"},
@@ -411,20 +412,6 @@ func TestGitHubBlockCannotBeLeft(t *testing.T) {
 	}
 	if got := readGitHub(t, text); len(got) != 1 || got["V"] != value {
 		t.Errorf("got %q", got)
-	}
-}
-
-func TestGitHubPath(t *testing.T) {
-	h := buildenv.Host{OS: buildenv.Linux}
-	lines, rest := buildenv.GitHubPath(h, base(h.OS), delta(
-		change(buildenv.Prepend, "PATH", "/opt/cuda/bin"), change(buildenv.Set, "CUDA_HOME", "/opt/cuda"), change(buildenv.Prepend, "PATH", "/first")))
-	if lines != "/opt/cuda/bin\n/first\n" || len(rest.Changes) != 1 || rest.Changes[0].Name != "CUDA_HOME" {
-		t.Errorf("got %q and %v", lines, rest.Changes)
-	}
-	// A PATH that is replaced cannot be said in lines.
-	d := delta(change(buildenv.Set, "PATH", "/bin"))
-	if lines, rest = buildenv.GitHubPath(h, base(h.OS), d); lines != "" || len(rest.Changes) != 1 {
-		t.Errorf("got %q and %v", lines, rest.Changes)
 	}
 }
 

@@ -3,6 +3,8 @@ package features
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/finding"
@@ -23,34 +25,43 @@ const (
 
 // Ids of findings.
 const (
-	IDUnreached    = "features.unreached"          // the feature leaves the GPU crates off and gates nothing
+	IDUnreached    = "features.unreached"          // the feature leaves the GPU crates off and enables no code of its own
 	IDUndecided    = "features.undecided"          // it gates code of the package's own: what the binary holds decides
 	IDSibling      = "features.sibling"            // a linked crate's own CUDA code is left off
-	IDOwnOff       = "features.own-code-off"       // the GPU crates are on, and the package's own code for cuda is not
 	IDCudnnAlone   = "features.cudnn-without-cuda" // cudnn is on where the crate's own cuda is off
 	IDWeak         = "features.weak-edge"          // x?/f without x
-	IDStrong       = "features.strong-edge"        // x/f brings all of an optional x into the build
 	IDForced       = "features.forced"             // CUDA is on without any feature asked for
 	IDBorrowed     = "features.borrowed"           // only another package's edge turns the crates on
 	IDUndeclared   = "features.undeclared"         // a root of several has no such feature
 	IDOtherMeaning = "features.other-meaning"      // the feature means something else in the crates it reaches
-	IDUnsure       = "features.unsure"             // cargo's two answers differ
-	IDPins         = "features.cudarc-pins"        // two cudarc in one graph were told different CUDA versions
-	IDNoVersion    = "features.cudarc-version"     // a cudarc that is told no CUDA version
+	IDPins         = "features.cudarc-pins"        // features give two cudarc of one graph different CUDA versions
+	IDNoVersion    = "features.cudarc-version"     // a cudarc without a CUDA version
 	IDByFile       = "features.by-file"            // a file, not a feature, decides (libtorch)
 	IDLoadDynamic  = "features.load-dynamic"       // ort: the loaded library decides
-	IDHostCopy     = "features.host-copy"          // only the copy of a build script or proc-macro has the feature
 	IDPropagation  = "features.propagation"        // a member's feature is not passed on to a dependency that has it, too
 )
 
-// Input is what Judge decides from. Graph or Tree may be nil.
+// Input is what Judge decides from. One of Graph and Tree is nil.
 type Input struct {
 	Project *manifest.Project
 	Request manifest.Request
 	Catalog *catalog.Catalog // nil: the embedded one
 	Graph   *graph.Graph
 	Tree    *graph.Tree
-	Strict  bool // warnings stop, too
+	Strict  bool     // warnings stop, too
+	Named   []string // packages that compile kernels although nothing shows it, as gpubuild.toml says
+	Sources *Sources // shared by several questions about one workspace; nil: read for this one
+}
+
+// Sources are the texts of packages, each read once.
+type Sources = source.Reader
+
+// NewSources prepares reading the packages of a workspace.
+func NewSources(h buildenv.Host, p *manifest.Project) *Sources {
+	if p == nil {
+		return source.NewReader(h, "")
+	}
+	return source.NewReader(h, p.Root)
 }
 
 // view is what a build links, with the sources of its packages at hand.
@@ -72,35 +83,65 @@ func (in Input) view(h buildenv.Host) (*view, error) {
 	if in.Graph == nil && in.Tree == nil {
 		return nil, errors.New("features: neither a unit graph nor a cargo tree to look at")
 	}
-	return newView(h, in.Project, in.Catalog, in.Graph, in.Tree), nil
+	return newView(h, in), nil
 }
 
-func newView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *graph.Graph, t *graph.Tree) *view {
-	root := ""
-	if p != nil {
-		root = p.Root
+func newView(h buildenv.Host, in Input) *view {
+	if in.Sources == nil {
+		in.Sources = NewSources(h, in.Project)
 	}
-	return &view{graph.NewView(h, p, c, g, t), source.NewReader(h, root)}
+	v := &view{graph.NewView(h, in.Project, in.Catalog, in.Graph, in.Tree), in.Sources}
+	v.withOwn(in)
+	return v
 }
 
 // Answer is what a build links, what is wrong with it and what it needs.
 type Answer struct {
-	Via      string           `json:"via"` // "unit graph", "cargo tree" or both
-	Roots    []Root           `json:"roots"`
-	Paths    []graph.Why      `json:"paths"`
-	Findings []Finding        `json:"findings"`
-	Stops    bool             `json:"stops"`  // exit 10 unless the user goes on anyhow
-	Unsure   bool             `json:"unsure"` // cargo's two answers differ
-	Needs    Needs            `json:"needs"`
-	Units    []ScriptUnit     `json:"units"`
-	Untold   []string         `json:"untold,omitempty"` // packages of a tree that may belong to Units and cannot be judged
-	Cudarc   []catalog.Cudarc `json:"cudarc,omitempty"`
+	Via          string           `json:"via"` // "unit graph" or "cargo tree"
+	Roots        []Root           `json:"roots"`
+	Paths        []graph.Why      `json:"paths"`
+	Findings     []Finding        `json:"findings"`
+	Stops        bool             `json:"stops"` // exit 10 unless the user goes on anyhow
+	Needs        Needs            `json:"needs"`
+	Units        []ScriptUnit     `json:"units"`
+	Undetermined []string         `json:"undetermined,omitempty"` // packages of a tree that may belong to Units and cannot be judged
+	Cudarc       []catalog.Cudarc `json:"cudarc,omitempty"`
 	// newest CUDA version that every build script which asks nvcc for it knows: a newer toolkit makes one stop; zero: none asks
 	CudarcMax gpu.Version `json:"cudarc_max"`
 	MaxBy     string      `json:"max_by"` // the crate that knows no newer one
-	// version that a feature tells a cudarc which links the toolkit's libraries;
+	// version that a feature sets for a cudarc which links the toolkit's libraries;
 	// zero: none. One that opens them at run time may have any toolkit
 	Pin gpu.Version `json:"pin"`
+}
+
+// UsesVulkan says whether the programs link wgpu or ash, and nothing of CUDA that is on or was asked for.
+func (a *Answer) UsesVulkan() bool {
+	uses := false
+	for _, root := range a.Roots {
+		if root.Reached || slices.ContainsFunc(root.Asked, func(f string) bool { return strings.Contains(f, "cud") }) {
+			return false
+		}
+		uses = uses || slices.ContainsFunc(root.Backends(), func(b string) bool { return b == "wgpu" || b == "vulkan" })
+	}
+	return uses
+}
+
+// Backends lists the GPU backends that are on in a root, by the crates that it links: cuda, rocm, wgpu, vulkan, metal and the like.
+// Without any, the program computes on the CPU.
+func (r Root) Backends() []string {
+	var on []string
+	for _, c := range r.Crates {
+		for _, b := range append(strings.Split(c.Backend, ","), c.Also...) {
+			if c.On && !slices.Contains([]string{"", "own", "unknown", "none", "libtorch"}, b) && !slices.Contains(on, b) {
+				on = append(on, b)
+			}
+		}
+	}
+	slices.Sort(on)
+	if len(on) == 0 {
+		return []string{"cpu"}
+	}
+	return on
 }
 
 // Root is one thing that is built: a program, a library, a test.
@@ -115,7 +156,7 @@ type Root struct {
 	Reached bool         `json:"reached"`       // CUDA code of at least one crate is linked
 	Crates  []CrateState `json:"crates"`
 
-	Programs manifest.Programs `json:"-"` // from cargo tree, which does not tell which of them a root is
+	Borrowed []string `json:"-"` // of asked: the features that enable nothing of what is linked
 }
 
 // CrateState is what a linked crate has of the GPU.
@@ -140,19 +181,9 @@ type Finding struct {
 	finding.Finding
 	Root  string `json:"root,omitempty"`  // the root it was found for
 	Lacks []Lack `json:"lacks,omitempty"` // the features of linked crates that it is about
-	// the edges that mend it, in the order in which they can be written one by one; none: no manifest of the workspace mends it
+	// the edges that fix it, in the order in which they can be written one by one; none: no manifest of the workspace does
 	Edits []edit.Edit `json:"edits,omitempty"`
-
-	line       lineAt // what it wants of the line at which it points
-	beside     bool   // a part of another finding's mend, in another manifest
-	undeclared bool   // … which has no such feature yet
-}
-
-// lineAt is what a finding wants of one line of a manifest.
-type lineAt struct {
-	feature string
-	edges   []string
-	to      []string // the dependencies, where only names were compared
+	Ask   []string    `json:"ask,omitempty"` // features that fix it when they are requested, too, as --features takes them
 }
 
 // Lack is a feature that a linked crate has not, although the request means it.
@@ -185,6 +216,26 @@ type Needs struct {
 	VulkanSDK   bool         `json:"vulkan_sdk"`   //
 	Because     []NeedReason `json:"because"`      // what each crate needs to build
 	Run         []NeedReason `json:"run"`          // what the program needs to run, and which crate asks for it
+	Floors      []Floor      `json:"floors,omitempty"`
+	Files       []string     `json:"files,omitempty"`   // headers and libraries of the toolkit, as far as they are known
+	Fetches     []Fetch      `json:"fetches,omitempty"` // what build scripts will download, as far as they are known
+}
+
+// Floor is the lowest architecture that a crate's kernels compile for, with some or all versions of CUDA.
+type Floor struct {
+	Crate string         `json:"crate"`
+	Arch  gpu.Capability `json:"arch"`
+	Since gpu.Version    `json:"since"` // zero: any
+	Until gpu.Version    `json:"until"`
+	Why   string         `json:"why"`
+}
+
+// Fetch is what a crate's build script downloads.
+type Fetch struct {
+	Crate string `json:"crate"`
+	What  string `json:"what"`
+	From  string `json:"from"`
+	Local string `json:"local"` // how a local copy is named
 }
 
 // NeedReason says which crate asks for something.
@@ -217,5 +268,6 @@ type Inputs struct {
 	CXX     bool             `json:"cxx"` // a C++ compiler of its own choice, by the cc crate or CMake
 	Torch   bool             `json:"libtorch"`
 	Headers []catalog.Header `json:"headers,omitempty"`
-	Env     []string         `json:"env"` // variables; one that ends with * stands for all that begin so
+	Sources []string         `json:"sources,omitempty"` // further files and directories with what it compiles
+	Env     []string         `json:"env"`               // variables; one that ends with * means all with that prefix
 }

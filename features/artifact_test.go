@@ -9,13 +9,19 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// TestArtifactIsAProgramOfItsOwn: features that go to an artifact dependency are no fault and no CUDA code of the program that embeds it. The graph is that of
-// cargo 1.97 nightly with -Zbindeps, of a `tool` that is built for another target.
+// TestArtifactIsAProgramOfItsOwn: features that go to an artifact dependency are no fault and no CUDA code of the program that embeds it.
+// The graph is that of cargo 1.97 nightly with -Zbindeps, of a `tool` that is built for another target.
 func TestArtifactIsAProgramOfItsOwn(t *testing.T) {
 	files := map[string]string{
-		"/w/app/Cargo.toml":  pkg("app", "[workspace]\n[features]\ncuda = [\"tool/cuda\"]\n[dependencies]\ntool = { path = \"../tool\", artifact = \"bin\" }\ncandle-core = { path = \"../candle-core\" }\n"),
+		"/w/app/Cargo.toml": pkg(
+			"app",
+			"[workspace]\n[features]\ncuda = [\"tool/cuda\"]\n[dependencies]\ntool = { path = \"../tool\", artifact = \"bin\" }\ncandle-core = { path = \"../candle-core\" }\n",
+		),
 		"/w/app/src/main.rs": "fn main() {}\n", "/w/tool/src/main.rs": "fn main() {}\n", "/w/candle-core/src/lib.rs": "#[cfg(feature = \"cuda\")]\npub fn f() {}\n",
-		"/w/tool/Cargo.toml":        pkg("tool", "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = { path = \"../candle-core\" }\n"),
+		"/w/tool/Cargo.toml": pkg(
+			"tool",
+			"[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = { path = \"../candle-core\" }\n",
+		),
 		"/w/candle-core/Cargo.toml": pkg("candle-core", "[features]\ncuda = []\n"),
 	}
 	const unit = `{"pkg_id":"path+file:///w/%#0.1.0","target":{"kind":["KIND"],"name":"%","src_path":"/w/%/src/main.rs"},"mode":"build","platform":PLATFORM,"features":[FEATURES],"dependencies":[DEPS]}`
@@ -43,7 +49,8 @@ func TestArtifactIsAProgramOfItsOwn(t *testing.T) {
 	if len(a.Roots) != 2 || a.Roots[0].Reached || a.Roots[1].Package != "tool" || !a.Roots[1].Reached || a.Stops {
 		t.Errorf("stops %v, roots %+v", a.Stops, a.Roots)
 	}
-	if len(a.Findings) != 1 || a.Findings[0].ID != IDUndecided || !strings.Contains(a.Findings[0].Message, "goes to tool, an artifact dependency") {
+	if len(a.Findings) != 1 || a.Findings[0].ID != IDUndecided ||
+		!strings.Contains(a.Findings[0].Message, "goes to tool, an artifact dependency") {
 		t.Errorf("%+v", a.Findings)
 	}
 }

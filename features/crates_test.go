@@ -2,6 +2,7 @@ package features
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,15 +24,34 @@ func linked(t *testing.T, root string, list ...string) *graph.Graph {
 		for _, f := range strings.FieldsFunc(feats, func(c rune) bool { return c == ',' }) {
 			quoted = append(quoted, `"`+f+`"`)
 		}
-		return fmt.Sprintf(`{"pkg_id":"%s","target":{"kind":["%s"],"name":"x","src_path":"%s"},"mode":"build","features":[%s],"dependencies":[%s]}`, id, kind, src, strings.Join(quoted, ","), deps)
+		return fmt.Sprintf(
+			`{"pkg_id":"%s","target":{"kind":["%s"],"name":"x","src_path":"%s"},"mode":"build","features":[%s],"dependencies":[%s]}`,
+			id,
+			kind,
+			src,
+			strings.Join(quoted, ","),
+			deps,
+		)
 	}
 	var deps, units []string
 	for i, s := range list {
 		w := strings.SplitN(s+" ", " ", 3)
 		deps = append(deps, fmt.Sprintf(`{"index":%d,"extern_crate_name":"%s"}`, i+1, strings.ReplaceAll(w[0], "-", "_")))
-		units = append(units, unit("registry+https://registry.example/index#"+w[0]+"@"+w[1], "lib", registryRoot+w[0]+"-"+w[1]+"/src/lib.rs", strings.TrimSpace(w[2]), ""))
+		units = append(
+			units,
+			unit(
+				"registry+https://registry.example/index#"+w[0]+"@"+w[1],
+				"lib",
+				registryRoot+w[0]+"-"+w[1]+"/src/lib.rs",
+				strings.TrimSpace(w[2]),
+				"",
+			),
+		)
 	}
-	text := `{"version":1,"units":[` + strings.Join(append([]string{unit("path+file:///w/"+name+"#0.1.0", "bin", "/w/"+name+"/src/main.rs", feats, strings.Join(deps, ","))}, units...), ",") + `],"roots":[0]}`
+	text := `{"version":1,"units":[` + strings.Join(
+		append([]string{unit("path+file:///w/"+name+"#0.1.0", "bin", "/w/"+name+"/src/main.rs", feats, strings.Join(deps, ","))}, units...),
+		",",
+	) + `],"roots":[0]}`
 	g, err := graph.Parse(strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
@@ -68,14 +88,63 @@ func TestLibtorch(t *testing.T) {
 		{"nothing named", nil, nil, "", Note, "no libtorch is named"},
 		{"downloaded without a word", nil, nil, "download-libtorch", Error, "the libtorch for the CPU is downloaded"},
 		{"downloaded for CUDA", nil, []string{"TORCH_CUDA_VERSION=cu128"}, "download-libtorch", Note, "for cu128 is downloaded"},
-		{"a libtorch with CUDA", map[string]string{"/t/lib/libtorch_cuda.so": "x", "/t/lib/libtorch_cpu.so": "x"}, []string{"LIBTORCH=/t"}, "", Note, "libtorch_cuda.so is there"},
-		{"it may be dropped by the linker", map[string]string{"/t/lib/libtorch_cuda.so": "x"}, []string{"LIBTORCH=/t"}, "", Note, "--no-as-needed"},
-		{"a libtorch without CUDA", map[string]string{"/t/lib/libtorch_cpu.so": "x"}, []string{"LIBTORCH=/t"}, "download-libtorch", Error, "holds a libtorch without CUDA"},
-		{"LIBTORCH_LIB goes before LIBTORCH", map[string]string{"/t/lib/libtorch_cpu.so": "x", "/u/lib/libtorch_cuda.so": "x"}, []string{"LIBTORCH=/t", "LIBTORCH_LIB=/u"}, "", Note, "/u/lib/libtorch_cuda.so"},
-		{"the system's", map[string]string{"/usr/lib/libtorch.so": "x"}, nil, "download-libtorch", Error, "/usr/lib holds a libtorch without CUDA"},
+		{
+			"a libtorch with CUDA",
+			map[string]string{"/t/lib/libtorch_cuda.so": "x", "/t/lib/libtorch_cpu.so": "x"},
+			[]string{"LIBTORCH=/t"},
+			"",
+			Note,
+			"libtorch_cuda.so is there",
+		},
+		{
+			"it may be dropped by the linker",
+			map[string]string{"/t/lib/libtorch_cuda.so": "x"},
+			[]string{"LIBTORCH=/t"},
+			"",
+			Note,
+			"--no-as-needed",
+		},
+		{
+			"a libtorch without CUDA",
+			map[string]string{"/t/lib/libtorch_cpu.so": "x"},
+			[]string{"LIBTORCH=/t"},
+			"download-libtorch",
+			Error,
+			"holds a libtorch without CUDA",
+		},
+		{
+			"LIBTORCH_LIB goes before LIBTORCH",
+			map[string]string{"/t/lib/libtorch_cpu.so": "x", "/u/lib/libtorch_cuda.so": "x"},
+			[]string{"LIBTORCH=/t", "LIBTORCH_LIB=/u"},
+			"",
+			Note,
+			"/u/lib/libtorch_cuda.so",
+		},
+		{
+			"the system's",
+			map[string]string{"/usr/lib/libtorch.so": "x"},
+			nil,
+			"download-libtorch",
+			Error,
+			"/usr/lib holds a libtorch without CUDA",
+		},
 		{"an empty directory says nothing", nil, []string{"LIBTORCH=/t"}, "", Note, "no libtorch is seen"},
-		{"PyTorch decides", map[string]string{"/t/lib/libtorch_cpu.so": "x"}, []string{"LIBTORCH_USE_PYTORCH=1", "LIBTORCH=/t"}, "", Note, "python3"},
-		{"cargo's configuration names it", map[string]string{"/w/.cargo/config.toml": "[env]\nTORCH_CUDA_VERSION = \"cu128\"\n"}, nil, "download-libtorch", Note, "[env]"},
+		{
+			"PyTorch decides",
+			map[string]string{"/t/lib/libtorch_cpu.so": "x"},
+			[]string{"LIBTORCH_USE_PYTORCH=1", "LIBTORCH=/t"},
+			"",
+			Note,
+			"python3",
+		},
+		{
+			"cargo's configuration names it",
+			map[string]string{"/w/.cargo/config.toml": "[env]\nTORCH_CUDA_VERSION = \"cu128\"\n"},
+			nil,
+			"download-libtorch",
+			Note,
+			"[env]",
+		},
 		{"documentation only", nil, nil, "doc-only", Note, "no libtorch is linked"},
 	}
 	for _, tt := range tests {
@@ -87,13 +156,16 @@ func TestLibtorch(t *testing.T) {
 				}
 			}
 			a := judgeLinked(t, linked(t, "app cuda", "tch 0.26.0", "torch-sys 0.26.0 "+tt.feats), files, tt.env, ask("cuda"))
-			if len(a.Findings) != 1 || a.Findings[0].ID != IDByFile || a.Findings[0].Severity != tt.severity || !strings.Contains(a.Findings[0].Message, tt.says) {
+			if len(a.Findings) != 1 || a.Findings[0].ID != IDByFile || a.Findings[0].Severity != tt.severity ||
+				!strings.Contains(a.Findings[0].Message, tt.says) {
 				t.Errorf("%+v, want %s with %q", a.Findings, tt.severity, tt.says)
 			}
 			if a.Stops != (tt.severity == Error) || a.Stops && a.Findings[0].Fix == "" {
 				t.Errorf("stops %v, fix %q", a.Stops, a.Findings[0].Fix)
 			}
-			if quiet := judgeLinked(t, linked(t, "app", "tch 0.26.0", "torch-sys 0.26.0 "+tt.feats), files, tt.env, manifest.Request{}); len(quiet.Findings) != 0 {
+			if quiet := judgeLinked(t, linked(t, "app", "tch 0.26.0", "torch-sys 0.26.0 "+tt.feats), files, tt.env, manifest.Request{}); len(
+				quiet.Findings,
+			) != 0 {
 				t.Errorf("nothing was asked, and said is %+v", quiet.Findings)
 			}
 		})
@@ -109,21 +181,30 @@ func TestNewestCUDAThatScriptsKnow(t *testing.T) {
 	if got := source.NewestKnown(strings.ReplaceAll(list, "Unsupported", "Odd")); !got.IsZero() {
 		t.Errorf("a list that stops nothing: %s", got)
 	}
-	if source.Downloads("let s = \"digit\"; // toolkit") || !source.Downloads(`Command::new("git")`) || !source.Downloads("KernelBuilder::new().with_cutlass()") {
+	if source.Downloads("let s = \"digit\"; // toolkit") || !source.Downloads(`Command::new("git")`) ||
+		!source.Downloads("KernelBuilder::new().with_cutlass()") {
 		t.Error("which scripts download")
 	}
 	g := linked(t, "app cuda", "mistralrs-quant 0.8.1 cuda")
 	source := registryRoot + "mistralrs-quant-0.8.1/build.rs"
 	for _, mode := range []string{"build", "run-custom-build"} {
-		u := graph.Unit{PkgID: g.Units[1].PkgID, Mode: mode, Features: []string{"cuda"}, Target: graph.Target{Kind: []string{"custom-build"}, Name: "build-script-build", SrcPath: source}}
+		u := graph.Unit{
+			PkgID:    g.Units[1].PkgID,
+			Mode:     mode,
+			Features: []string{"cuda"},
+			Target:   graph.Target{Kind: []string{"custom-build"}, Name: "build-script-build", SrcPath: source},
+		}
 		if mode == "run-custom-build" {
 			u.Dependencies = []graph.UnitDep{{Index: 2, Name: "build_script_build"}}
 			g.Units[1].Dependencies = []graph.UnitDep{{Index: 3, Name: "build_script_build"}}
 		}
 		g.Units = append(g.Units, u)
 	}
-	files := map[string]string{"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = [\"mistralrs-quant/cuda\"]\n[dependencies]\nmistralrs-quant = \"0.8\"\n"), source: list,
-		registryRoot + "mistralrs-quant-0.8.1/Cargo.toml": "[package]\nname = \"mistralrs-quant\"\nversion = \"0.8.1\"\n[features]\ncuda = []\n"}
+	files := map[string]string{
+		"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = [\"mistralrs-quant/cuda\"]\n[dependencies]\nmistralrs-quant = \"0.8\"\n"),
+		source:              list,
+		registryRoot + "mistralrs-quant-0.8.1/Cargo.toml": "[package]\nname = \"mistralrs-quant\"\nversion = \"0.8.1\"\n[features]\ncuda = []\n",
+	}
 	a := judgeLinked(t, g, files, []string{"CUDARC_CUDA_VERSION=13040"}, ask("cuda"))
 	if a.CudarcMax != (gpu.Version{Major: 13, Minor: 2}) || a.MaxBy != "mistralrs-quant 0.8.1" {
 		t.Errorf("at most %s by %q", a.CudarcMax, a.MaxBy)
@@ -135,7 +216,12 @@ func TestNewestCUDAThatScriptsKnow(t *testing.T) {
 
 // Other GPUs are named for what they are, and ask for what they need.
 func TestOtherBackends(t *testing.T) {
-	files := map[string]string{"/w/app/Cargo.toml": pkg("app", "[features]\nvulkan = [\"whisper-rs-sys/vulkan\"]\ncuda = [\"whisper-rs-sys/cuda\"]\n[dependencies]\nwhisper-rs-sys = \"0.15\"\n")}
+	files := map[string]string{
+		"/w/app/Cargo.toml": pkg(
+			"app",
+			"[features]\nvulkan = [\"whisper-rs-sys/vulkan\"]\ncuda = [\"whisper-rs-sys/cuda\"]\n[dependencies]\nwhisper-rs-sys = \"0.15\"\n",
+		),
+	}
 	tests := []struct{ feats, backend, state, also, needs string }{
 		{"", "cuda", "off", "", "CMake a C++ compiler libclang"},
 		{"vulkan", "vulkan", "on", "", "CMake a C++ compiler libclang Vulkan SDK"},
@@ -150,7 +236,8 @@ func TestOtherBackends(t *testing.T) {
 		for _, n := range a.Needs.Because {
 			needs = append(needs, n.Need)
 		}
-		if c.Backend != tt.backend || c.State != tt.state || strings.Join(c.Also, " ") != tt.also || strings.Join(needs, " ") != tt.needs || c.Note != "" {
+		if c.Backend != tt.backend || c.State != tt.state || strings.Join(c.Also, " ") != tt.also || strings.Join(needs, " ") != tt.needs ||
+			c.Note != "" {
 			t.Errorf("%s: %+v needs %q", tt.feats, c, needs)
 		}
 	}
@@ -158,6 +245,15 @@ func TestOtherBackends(t *testing.T) {
 	for feats, want := range map[string]bool{"": false, "download-binaries": true, "download-binaries,disable-linking": false} {
 		if a := judgeLinked(t, linked(t, "app", "ort-sys 2.0.0-rc.15 "+feats), torch, nil, manifest.Request{}); a.Needs.Network != want {
 			t.Errorf("ort-sys with %q: network %v", feats, a.Needs.Network)
+		}
+	}
+	for feats, want := range map[string]string{
+		"cuda":              "cublas_v2.h libcublas libcublasLt_static.a libcublas_static.a libculibos.a",
+		"cuda,dynamic-link": "cublas_v2.h libcublas", "vulkan": "",
+	} {
+		a := judgeLinked(t, linked(t, "app", "llama-cpp-sys-2 0.1.161 "+feats), torch, nil, manifest.Request{})
+		if got := strings.Join(slices.Sorted(slices.Values(a.Needs.Files)), " "); got != want {
+			t.Errorf("llama-cpp-sys-2 with %q: files %q, want %q", feats, got, want)
 		}
 	}
 	a := judgeLinked(t, linked(t, "app", "ort-sys 2.0.0-rc.15 tensorrt"), torch, nil, manifest.Request{})
@@ -174,7 +270,9 @@ func TestForeignWeakEdge(t *testing.T) {
 		dir + "Cargo.toml":  "[package]\nname = \"entrenar\"\nversion = \"0.7.13\"\n[features]\ncuda = [\"realizar?/cuda\"]\n[dependencies]\nrealizar = { version = \"0.8\", optional = true }\n",
 	}
 	a := judgeLinked(t, linked(t, "app cuda", "entrenar 0.7.13 cuda"), files, nil, ask("cuda"))
-	if len(a.Findings) != 1 || a.Findings[0].ID != IDWeak || a.Findings[0].Severity != Warning || a.Findings[0].Fix != "--features cuda,entrenar/realizar" || a.Findings[0].Path != "/w/app/Cargo.toml" {
+	if len(a.Findings) != 1 || a.Findings[0].ID != IDWeak || a.Findings[0].Severity != Warning ||
+		!slices.Equal(a.Findings[0].Ask, []string{"entrenar/realizar"}) ||
+		a.Findings[0].Path != "/w/app/Cargo.toml" {
 		t.Errorf("%+v", a.Findings)
 	}
 	files[dir+"Cargo.toml"] = strings.ReplaceAll(files[dir+"Cargo.toml"], "realizar", "other")
@@ -183,10 +281,15 @@ func TestForeignWeakEdge(t *testing.T) {
 	}
 }
 
-// Crates that one edit mends are told in one finding, each with what is lost.
+// Crates that one edit fixes make one finding, each with what is lost.
 func TestSiblingsTogether(t *testing.T) {
-	files := map[string]string{"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\nmoshi = \"0.6\"\n"),
-		registryRoot + "moshi-0.6.4/Cargo.toml": "[package]\nname = \"moshi\"\nversion = \"0.6.4\"\n[features]\ncuda = [\"candle-nn/cuda\", \"mistralrs-quant/cuda\"]\n[dependencies]\ncandle-nn = \"0.9\"\nmistralrs-quant = \"0.8\"\n"}
+	files := map[string]string{
+		"/w/app/Cargo.toml": pkg(
+			"app",
+			"[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\nmoshi = \"0.6\"\n",
+		),
+		registryRoot + "moshi-0.6.4/Cargo.toml": "[package]\nname = \"moshi\"\nversion = \"0.6.4\"\n[features]\ncuda = [\"candle-nn/cuda\", \"mistralrs-quant/cuda\"]\n[dependencies]\ncandle-nn = \"0.9\"\nmistralrs-quant = \"0.8\"\n",
+	}
 	for _, c := range []string{"candle-nn-0.9.2", "mistralrs-quant-0.8.1"} {
 		name := c[:strings.LastIndex(c, "-")]
 		files[registryRoot+c+"/Cargo.toml"] = "[package]\nname = \"" + name + "\"\n[features]\ncuda = []\n"
@@ -196,19 +299,25 @@ func TestSiblingsTogether(t *testing.T) {
 	g.Units[0].Dependencies = g.Units[0].Dependencies[:2]
 	g.Units[2].Dependencies = []graph.UnitDep{{Index: 3, Name: "candle_nn"}, {Index: 4, Name: "mistralrs_quant"}}
 	a := judgeLinked(t, g, files, nil, ask("cuda"))
-	if len(a.Findings) != 1 || !strings.Contains(a.Findings[0].Message, "softmax") || !strings.Contains(a.Findings[0].Message, "quantised") || a.Findings[0].Fix != `cuda = ["candle-core/cuda", "moshi/cuda"]` {
+	if len(a.Findings) != 1 || !strings.Contains(a.Findings[0].Message, "candle-nn 0.9.2, mistralrs-quant 0.8.1") ||
+		a.Findings[0].Fix != `cuda = ["candle-core/cuda", "moshi/cuda"]` {
 		t.Errorf("%+v", a.Findings)
 	}
 	g.Units[2].Features = []string{"cuda"} // moshi has it already: no edge of ours would help, and none is proposed
-	if a := judgeLinked(t, g, files, nil, ask("cuda")); len(a.Findings) != 2 || a.Findings[0].Fix != "" || a.Findings[1].Fix != "" {
+	if a := judgeLinked(t, g, files, nil, ask("cuda")); len(a.Findings) != 1 || a.Findings[0].Fix != "" {
 		t.Errorf("%+v", a.Findings)
 	}
 }
 
 // A cudarc without a version stops its build script: said before the build, with both ways out.
 func TestCudarcWithoutVersion(t *testing.T) {
-	files := map[string]string{"/w/app/Cargo.toml": pkg("app", "[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"0.19\", optional = true, default-features = false, features = [\"driver\"] }\n"),
-		registryRoot + "cudarc-0.19.10/Cargo.toml": cudarcManifest + "\ncuda-version-from-build-system = []\n"}
+	files := map[string]string{
+		"/w/app/Cargo.toml": pkg(
+			"app",
+			"[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"0.19\", optional = true, default-features = false, features = [\"driver\"] }\n",
+		),
+		registryRoot + "cudarc-0.19.10/Cargo.toml": cudarcManifest + "\ncuda-version-from-build-system = []\n",
+	}
 	for _, tt := range []struct {
 		feats string
 		env   []string
@@ -223,13 +332,13 @@ func TestCudarcWithoutVersion(t *testing.T) {
 		if got := len(a.Findings) == 1 && a.Findings[0].ID == IDNoVersion && a.Stops; got != tt.fault || !got && len(a.Findings) > 0 {
 			t.Errorf("%s %v: %+v", tt.feats, tt.env, a.Findings)
 		}
-		if tt.fault && (!strings.HasPrefix(a.Findings[0].Fix, "CUDARC_CUDA_VERSION=13040") || a.Findings[0].Line == 0) {
+		if tt.fault && (!slices.Equal(a.Findings[0].Ask, []string{"cudarc/cuda-13040"}) || a.Findings[0].Line == 0) {
 			t.Errorf("%+v", a.Findings[0])
 		}
 	}
 	files["/w/.cargo/config.toml"] = "[env]\nCUDARC_CUDA_VERSION = \"13020\"\n"
 	if a := judgeLinked(t, linked(t, "app cuda", "cudarc 0.19.10 driver"), files, nil, ask("cuda")); len(a.Findings) != 0 {
-		t.Errorf("cargo's configuration tells it, and said is %+v", a.Findings)
+		t.Errorf("cargo's configuration sets it, found: %+v", a.Findings)
 	}
 }
 
@@ -239,8 +348,22 @@ func TestCatalogSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := map[string]bool{"nvcc": true, "host_cxx": true, "cuda_headers_or_libs": true, "cudnn_headers_or_libs": true, "cmake": true, "libclang": true, "libtorch": true, "rocm": true, "network": true,
-		"gpu_visible_or_env": true, "nothing_but_rust": true, "cxx": true, "vulkan_sdk": true}
+	known := map[string]bool{
+		"nvcc":                  true,
+		"host_cxx":              true,
+		"cuda_headers_or_libs":  true,
+		"cudnn_headers_or_libs": true,
+		"cmake":                 true,
+		"libclang":              true,
+		"capnp":                 true,
+		"libtorch":              true,
+		"rocm":                  true,
+		"network":               true,
+		"gpu_visible_or_env":    true,
+		"nothing_but_rust":      true,
+		"cxx":                   true,
+		"vulkan_sdk":            true,
+	}
 	for i := range c.Crates {
 		k := &c.Crates[i]
 		if len(k.Sources) == 0 || k.SeenVersion == "" {

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,7 @@ import (
 	"gpubuild/gpu"
 )
 
-// versionless reports a cudarc that nobody tells a CUDA version: its build script stops (cudarc 0.19.10 build.rs main;
+// versionless reports a cudarc for which nothing sets a CUDA version: its build script stops (cudarc 0.19.10 build.rs main;
 // https://github.com/chelsea0x3b/cudarc/issues/244). Only one whose manifest can be read and has such features is judged.
 func (j *judge) versionless(i int, c catalog.Cudarc) {
 	n := &j.Nodes[i]
@@ -18,18 +19,23 @@ func (j *judge) versionless(i int, c catalog.Cudarc) {
 		!c.Pin.IsZero() || c.Max.IsZero() {
 		return
 	}
-	if _, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION"); told || j.src.ConfigNames("CUDARC_CUDA_VERSION") {
+	if _, set := j.Host.Env.Lookup("CUDARC_CUDA_VERSION"); set || j.src.ConfigNames("CUDARC_CUDA_VERSION") {
 		return
 	}
-	fix := fmt.Sprintf("CUDARC_CUDA_VERSION=%d0%d0, or cudarc's feature cuda-version-from-build-system", c.Max.Major, c.Max.Minor)
-	f := j.buildFinding(IDNoVersion, Error, fix,
-		"%s is told no CUDA version, and its build script stops: none of its features cuda-… is on", j.name(i))
+	version := fmt.Sprintf("cuda-%d0%d0", c.Max.Major, c.Max.Minor)
+	f := j.buildFinding(IDNoVersion, Error, "export CUDARC_CUDA_VERSION="+strings.TrimPrefix(version, "cuda-"),
+		"%s is built for no CUDA version: none of its features cuda-* is enabled, and its build script stops", j.name(i))
 	for r := range j.Roots {
-		if p := j.ManifestOf(j.Roots[r].Node); p != nil {
-			for _, d := range p.Dependencies {
-				if d.Package == n.Name {
-					f.Path, f.Line = p.Manifest, p.DependencyLine(d)
-				}
+		p := j.ManifestOf(j.Roots[r].Node)
+		if p == nil {
+			continue
+		}
+		if p.Name == n.Name && p.Declares(version) {
+			f.Path, f.Line, f.Fix, f.Ask = p.Manifest, p.FeatureLine(version), "", []string{version}
+		}
+		for _, d := range p.Dependencies {
+			if d.Package == n.Name {
+				f.Path, f.Line, f.Fix, f.Ask = p.Manifest, p.DependencyLine(d), "", []string{d.Key + "/" + version}
 			}
 		}
 	}
@@ -54,15 +60,15 @@ func (j *judge) cudarcScript(i int) scriptFacts {
 	if known := j.Catalog.Crate("cudarc"); known != nil {
 		s.env = known.Env()
 		for _, h := range known.Script.Headers {
-			if overlap(h.Features, j.Nodes[i].Features) {
+			if catalog.Overlap(h.Features, j.Nodes[i].Features) {
 				s.headers = append(s.headers, h)
 				why = append(why, "it takes a version from "+h.File)
 			}
 		}
 	}
 	var libs []string
-	_, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION")
-	if c.Asks && !told && !c.Latest {
+	_, set := j.Host.Env.Lookup("CUDARC_CUDA_VERSION")
+	if c.Asks && !set && !c.Latest {
 		s.asksVersion = true
 		why = append(why, asksNVCC)
 	}
@@ -80,23 +86,11 @@ func (j *judge) cudarcScript(i int) scriptFacts {
 		libs = append(libs, "reads cuDNN's header")
 	}
 	s.libsWhy = strings.Join(libs, "; ")
-	s.why = strings.Join(append(libs, why...), "; ")
-	if s.why == "" {
-		s.why = "it opens the libraries when it runs"
-	}
+	s.why = cmp.Or(strings.Join(append(libs, why...), "; "), "it opens the libraries when it runs")
 	return s
 }
 
-func overlap(a, b []string) bool {
-	for _, s := range a {
-		if slices.Contains(b, s) {
-			return true
-		}
-	}
-	return false
-}
-
-// cudarc tells of each cudarc in the graph, those of build scripts included, which CUDA versions it knows.
+// cudarc records which CUDA versions each cudarc of the graph knows, those of build scripts included.
 func (j *judge) cudarc() {
 	seen := map[string]bool{}
 	linked := map[int]bool{}
@@ -118,7 +112,7 @@ func (j *judge) cudarc() {
 		}
 		seen[key] = true
 		c := catalog.CudarcOf(n.Features)
-		if _, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION"); told {
+		if _, set := j.Host.Env.Lookup("CUDARC_CUDA_VERSION"); set {
 			c.Asks = false
 		}
 		c.Version = n.Version
@@ -151,9 +145,9 @@ func (j *judge) cudarc() {
 					newer = c.Pin
 				}
 				// CUDARC_CUDA_VERSION is no remedy: it turns a second version on
-				// beside the feature, and the sources then define everything twice.
+				// as well as the feature, and the sources then define everything twice.
 				fix := fmt.Sprintf("give both the feature cuda-%02d0%d0, where they are depended on", newer.Major, newer.Minor)
-				j.find(j.buildFinding(IDPins, Warning, fix, "two cudarc of this build are told different CUDA versions: %s and %s",
+				j.find(j.buildFinding(IDPins, Warning, fix, "features give two cudarc of this build different CUDA versions: %s and %s",
 					j.out.Pin, c.Pin))
 			}
 			if c.Pin.Compare(j.out.Pin) > 0 {
@@ -163,10 +157,10 @@ func (j *judge) cudarc() {
 	}
 }
 
-// pinsOpened tells of cudarcs that open the toolkit's libraries at run time and were told different versions: no build stops at it.
+// pinsOpened reports cudarcs that open the toolkit's libraries at run time and got different versions: no build stops at it.
 func (j *judge) pinsOpened(linked map[int]bool) {
-	type told struct{ crate, version string }
-	var list []told
+	type pinned struct{ crate, version string }
+	var list []pinned
 	pins := map[gpu.Version]bool{}
 	opens := false
 	for i := range j.Nodes {
@@ -181,7 +175,7 @@ func (j *judge) pinsOpened(linked map[int]bool) {
 		opens = opens || c.Linking == "dynamic-loading"
 		if !pins[c.Pin] {
 			pins[c.Pin] = true
-			list = append(list, told{n.Version, c.Pin.String()})
+			list = append(list, pinned{n.Version, c.Pin.String()})
 		}
 	}
 	if len(list) < 2 || !opens {
@@ -198,11 +192,11 @@ func (j *judge) pinsOpened(linked map[int]bool) {
 // pinAgainstVariable reports CUDARC_CUDA_VERSION where a feature says another version. Seen: cudarc 0.17.8 and 0.19.10 then turn both on,
 // and rustc ends with E0428 and some hundred other errors.
 func (j *judge) pinAgainstVariable(i int, c catalog.Cudarc) {
-	v, told := j.Host.Env.Lookup("CUDARC_CUDA_VERSION")
-	if !told || len(c.Pins) == 0 || slices.Contains(c.Pins, "cuda-"+v) {
+	v, set := j.Host.Env.Lookup("CUDARC_CUDA_VERSION")
+	if !set || len(c.Pins) == 0 || slices.Contains(c.Pins, "cuda-"+v) {
 		return
 	}
 	j.find(j.buildFinding(IDPins, Warning, "unset CUDARC_CUDA_VERSION, or leave the feature out",
-		"CUDARC_CUDA_VERSION=%s and the feature %s tell %s two CUDA versions, and its sources take one: it does not compile",
+		"CUDARC_CUDA_VERSION=%s and the feature %s give %s two CUDA versions; it compiles with one only",
 		v, strings.Join(c.Pins, ", "), j.name(i)))
 }

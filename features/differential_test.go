@@ -21,9 +21,9 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// The differential test makes random workspaces of the classes of facts/features.md 3 and holds the quick look at manifests (GPUWork) against the unit
-// graph of the real cargo: it may say yes where cargo links no CUDA, never no where it does. GPUBUILD_TEST=random=N says how many,
-// seed=N where to begin (1).
+// The differential test makes random workspaces of the classes of facts/features.md 3 and holds the quick look at manifests (GPUWork)
+// against the unit graph of the real cargo: it may say yes where cargo links no CUDA, never no where it does. GPUBUILD_TEST=random=N says
+// how many, seed=N where to begin (1).
 
 // workspaceGen writes one random workspace. Package i depends on later ones only, so that nothing is a circle.
 type workspaceGen struct {
@@ -73,7 +73,10 @@ func generate(seed int64) (files map[string]string, members []string) {
 		switch {
 		case i == 8: // candle-core
 			g.feats[i] = map[string][]string{"cuda": {"dep:cudarc", "dep:candle-kernels"}, "cudnn": {"cuda"}, "default": {}}
-			tables = append(tables, "[dependencies]\ncudarc = { path = \"../cudarc\", optional = true }\ncandle-kernels = { path = \"../candle-kernels\", optional = true }\n")
+			tables = append(
+				tables,
+				"[dependencies]\ncudarc = { path = \"../cudarc\", optional = true }\ncandle-kernels = { path = \"../candle-kernels\", optional = true }\n",
+			)
 		case i == 7:
 			g.feats[i] = map[string][]string{"cuda": {"candle-core/cuda"}, "cudnn": {"candle-core/cudnn"}, "default": {}}
 			tables = append(tables, "[dependencies]\ncandle-core = { path = \"../candle-core\" }\n")
@@ -424,7 +427,13 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	}
 	c := exec.Command(cargo, args...)
 	c.Dir = at
-	c.Env = append(os.Environ(), "RUSTC_BOOTSTRAP=1", "CARGO_NET_OFFLINE=true", "CARGO_TARGET_DIR="+filepath.Join(base, "target"), "CARGO_BUILD_BUILD_DIR="+filepath.Join(base, "target"))
+	c.Env = append(
+		os.Environ(),
+		"RUSTC_BOOTSTRAP=1",
+		"CARGO_NET_OFFLINE=true",
+		"CARGO_TARGET_DIR="+filepath.Join(base, "target"),
+		"CARGO_BUILD_BUILD_DIR="+filepath.Join(base, "target"),
+	)
 	var stderr bytes.Buffer
 	c.Stderr = &stderr
 	data, err := c.Output()

@@ -1,304 +1,512 @@
 package features
 
 import (
-	"fmt"
+	"cmp"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 
+	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/manifest"
+	"gpubuild/features/source"
 )
 
-// change is one feature of one manifest that lacks edges.
-type change struct {
-	pkg     *manifest.Package
-	feature string
-	add     []string
+// place is a feature of a package, or the package itself where an optional dependency is activated: then feature is empty.
+type place struct{ pkg, feature string }
+
+// planner finds the edges by which a feature would enable the CUDA code of a package's dependencies. It reads manifests and sources.
+type planner struct {
+	*view
+	linked  func(p *manifest.Package, d manifest.Dependency) int // the node of a dependency, or -1; nil: no build is looked at
+	reach   map[place]map[place]bool                             // known answers of enables
+	code    map[place]bool                                       // … and of hasCode
+	certain map[place]bool                                       // … and of sure
+	found   map[place]plan                                       // … and of plan
+	pkgs    map[string]*manifest.Package                         // by the name that places have for them
 }
 
-// line is the feature as it should stand in the manifest.
-func (e *change) line() string { return edit.WithEdges(e.pkg, e.feature, e.add...) }
-
-// mender looks for the edges that would carry a feature from a root to the crates that want it.
-type mender struct {
-	*rootJudge
-	feature string // as the user's packages call it
-	cuda    string // what is meant by it: cuda or cudnn
-	want    map[int]bool
-	leads   map[int]bool // nodes from which a wanted crate is reached
-	seen    map[int]bool
-	edits   []*change
-	editOf  map[*manifest.Package]*change
-	blocked []int // packages of others that do not pass the feature on
+// plan is the edits that are missing, each behind the ones that it needs.
+type plan struct {
+	edits []edit.Edit
+	to    []string // the dependencies that would get the feature
+	// edges to optional dependencies that nothing else brings in, by the engine that they belong to: only the user knows which one is meant
+	engines map[string][]string
 }
 
-func (k *rootJudge) mend(feature, meaning string, want []int) *mender {
-	m := &mender{rootJudge: k, feature: feature, cuda: meaning, want: map[int]bool{}, seen: map[int]bool{},
-		editOf: map[*manifest.Package]*change{}}
-	for _, i := range want {
-		m.want[i] = true
-	}
-	m.leads = k.LeadingTo(k.r, func(i int) bool { return m.want[i] })
-	m.walk(k.r.Node)
-	return m
+func (v *view) planner() *planner {
+	return &planner{view: v, reach: map[place]map[place]bool{}, code: map[place]bool{}, certain: map[place]bool{}, found: map[place]plan{},
+		pkgs: map[string]*manifest.Package{}}
 }
 
-func (m *mender) edit(p *manifest.Package) *change {
-	if e := m.editOf[p]; e != nil {
-		return e
+func placeOf(d manifest.Dependency, to *manifest.Package, feature string) place {
+	if to != nil {
+		return place{to.Manifest, feature}
 	}
-	e := &change{pkg: p, feature: m.feature}
-	m.edits, m.editOf[p] = append(m.edits, e), e
-	return e
+	return place{d.Package, feature}
 }
 
-// lines is the feature as it should stand in the first manifest, and what the others that lie on the way lack.
-func (m *mender) lines(first *change) string {
-	out := first.line()
-	for _, e := range m.edits {
-		if e != first && len(e.add) > 0 {
-			out += "  and in " + e.pkg.Name + ":  " + strings.ReplaceAll(e.line(), "\n", " ")
-		}
+// enables lists everything that a feature of a package turns on, as far as manifests on this machine show it.
+func (c *planner) enables(p *manifest.Package, feature string) map[place]bool {
+	key := place{p.Manifest, feature}
+	if known, ok := c.reach[key]; ok {
+		return known
 	}
-	return out
-}
-
-func (m *mender) walk(i int) {
-	if m.seen[i] {
-		return
-	}
-	m.seen[i] = true
-	p := m.ManifestOf(i)
-	if p == nil || !m.Nodes[i].Local {
-		return
-	}
-	deps := slices.Clone(m.Nodes[i].Deps) // cargo's graph and the one from manifests have them in another order
-	sort.SliceStable(deps, func(a, b int) bool { return m.Nodes[deps[a].To].Name < m.Nodes[deps[b].To].Name })
-	for _, nd := range deps {
-		if !m.r.Set[nd.To] || !m.leads[nd.To] {
-			continue
-		}
-		d, ok := m.DepFor(p, nd)
-		if !ok {
-			continue
-		}
-		key := d.Key + "/"
-		if d.Optional {
-			key = d.Key + "?/"
-		}
-		c := m.Crate(nd.To)
-		switch {
-		case m.want[nd.To]:
-			f := m.feature
-			switch p := m.ManifestOf(nd.To); {
-			case c != nil:
-				f = c.Means(m.cuda)
-			case p != nil && !p.Declares(f) && p.Declares("cuda"): // an own crate that has no cudnn
-				f = "cuda"
+	out := map[place]bool{key: true}
+	c.reach[key], c.pkgs[p.Manifest] = out, p
+	take := func(d manifest.Dependency, to *manifest.Package, f string) {
+		out[placeOf(d, to, f)] = true
+		if to != nil {
+			for at := range c.enables(to, f) {
+				out[at] = true
 			}
-			m.add(p, key+f)
-		case m.Nodes[nd.To].Local:
-			if !slices.Contains(m.Nodes[nd.To].Features, m.feature) {
-				m.add(p, key+m.feature)
+			return
+		}
+		c.known(d.Package, f, out)
+	}
+	enter := func(d manifest.Dependency, to *manifest.Package) {
+		take(d, to, "")
+		for _, f := range d.Features {
+			take(d, to, f)
+		}
+		if d.DefaultFeatures && to != nil && to.Declares("default") {
+			take(d, to, "default")
+		}
+	}
+	if feature == "" {
+		for _, d := range p.Dependencies {
+			if !d.Optional && d.Kind == manifest.Normal {
+				enter(d, c.Project.Declaring(d))
 			}
-			m.walk(nd.To)
-		case c != nil && c.On(m.Nodes[nd.To].Features):
-		case m.Declares(nd.To, m.cuda) && !slices.Contains(m.Nodes[nd.To].Features, m.cuda):
-			m.add(p, key+m.cuda)
-		default:
-			m.blocked = append(m.blocked, nd.To)
 		}
+		return out
 	}
-}
-
-func (m *mender) add(p *manifest.Package, edge string) {
-	have := p.Features[m.feature]
-	if slices.Contains(have, edge) || slices.Contains(have, strings.Replace(edge, "?/", "/", 1)) {
-		return
+	own, edges := p.Closure([]string{feature})
+	for f := range own {
+		out[place{p.Manifest, f}] = true
 	}
-	e := m.edit(p)
-	e.add = manifest.Union(e.add, []string{edge})
-}
-
-// unreached reports a feature that leaves GPU crates off and gates nothing.
-func (k *rootJudge) unreached(f string, off []int) {
-	meaning := meaningOf(f)
-	m := k.mend(f, meaning, off)
-	msg := fmt.Sprintf("`%s` of %s does not reach %s and gates nothing: ", f, k.label, k.names(off))
-	if f == "cudnn" {
-		msg += "cuDNN is not used"
-	} else {
-		msg += "the program computes on the CPU"
-	}
-	evidence := k.via() + k.hostOnly(off)
-	made := false
-	plan, lacks := m.plan(), k.lacks(off, meaning)
-	for _, e := range m.edits {
-		if len(e.add) == 0 {
-			continue
-		}
-		find := k.findingIn(e.pkg, IDUnreached, Error, f, "%s", msg)
-		find.Fix, find.Evidence, find.Lacks, find.Edits = e.line(), evidence, lacks, plan
-		if made { // one fault, which several manifests mend
-			find.Message = fmt.Sprintf("%s, which lies on the way from %s, does not pass `%s` on either", e.pkg.Name, k.label, f)
-			find.Edits, find.line, find.beside = nil, lineAt{feature: e.feature, edges: e.add}, true
-		}
-		made = true
-		k.find(find)
-	}
-	if made {
-		return
-	}
-	fix := ""
-	if len(m.blocked) > 0 {
-		c := k.Nodes[off[0]]
-		fix = fmt.Sprintf("%s = [\"%s/%s\"], with %s = \"%s\" among [dependencies]", f, c.Name, meaning, c.Name, c.Version)
-		msg += fmt.Sprintf(" (%s does not pass the feature on)", k.names(m.blocked))
-	}
-	find := k.finding(IDUnreached, Error, f, "%s", msg)
-	find.Fix, find.Evidence, find.Lacks = fix, evidence, lacks
-	k.find(find)
-}
-
-// lacks names the feature that each of these crates is without.
-func (k *rootJudge) lacks(off []int, meaning string) []Lack {
-	var out []Lack
-	for _, i := range off {
-		f := meaning
-		if c := k.Crate(i); c != nil {
-			f = c.Means(meaning)
-		}
-		out = append(out, k.lack(i, f))
-	}
-	return out
-}
-
-// hostOnly tells of copies of the same crates that have CUDA but are part of a build script or proc-macro only.
-func (k *rootJudge) hostOnly(off []int) string {
-	for _, i := range off {
-		for o := range k.Nodes {
-			if c := k.Crate(o); k.r.Set[o] || k.Nodes[o].Name != k.Nodes[i].Name || !c.On(k.Nodes[o].Features) {
+	for _, e := range edges {
+		for _, d := range p.Dependencies {
+			if d.Key != e.Dep || d.Kind != manifest.Normal {
 				continue
 			}
-			elsewhere := false // another root may link it
-			for _, r := range k.Roots {
-				elsewhere = elsewhere || r.Set[o]
+			to := c.Project.Declaring(d)
+			if e.Feature != "" {
+				take(d, to, e.Feature)
 			}
-			if !elsewhere {
-				return "; " + k.name(o) + " has it only in a copy for build scripts or proc-macros, which is not linked"
+			if d.Optional && !e.Weak {
+				enter(d, to)
 			}
-		}
-	}
-	return ""
-}
-
-// weakEdges lists the weak edges of a feature whose dependency is not linked.
-func (k *rootJudge) weakEdges(f string) []manifest.Edge {
-	if k.pkg == nil {
-		return nil
-	}
-	return k.deadEdges(k.r.Node, k.pkg, f)
-}
-
-func (k *rootJudge) deadEdges(i int, p *manifest.Package, f string) []manifest.Edge {
-	var out []manifest.Edge
-	if !p.HasWeakEdges() {
-		return nil
-	}
-	_, edges := p.Closure([]string{f})
-	for _, e := range edges {
-		if e.Weak && len(k.EdgeNodes(k.r, i, p, e)) == 0 {
-			out = append(out, e)
 		}
 	}
 	return out
 }
 
-// turnsOn answers a feature of the root's package that turns an optional dependency on; empty when there is none.
-func (k *rootJudge) turnsOn(dep string) string {
-	p := k.pkg
-	switch {
-	case p == nil:
-		return ""
-	case p.Implicit(dep):
-		return dep
+// known adds what a feature of a crate turns on in others by the catalog: the crate's manifest is not on this machine.
+func (c *planner) known(name, feature string, out map[place]bool) {
+	crate := c.Catalog.Crate(name)
+	if crate == nil {
+		return
 	}
-	for _, f := range slices.Sorted(maps.Keys(p.Features)) {
-		for _, s := range p.Features[f] {
-			if e := manifest.ParseEdge(s); e.Dep == dep && !e.Weak {
-				return f
-			}
+	for _, s := range crate.Features[feature] {
+		e := manifest.ParseEdge(s)
+		at := place{cmp.Or(e.Dep, name), e.Feature}
+		if !out[at] {
+			out[at] = true
+			c.known(at.pkg, at.feature, out)
+		}
+	}
+}
+
+// aboutCUDA says whether any of what is enabled has to do with CUDA by its name or the catalog.
+func (c *planner) aboutCUDA(enabled map[place]bool) bool {
+	for at := range enabled {
+		name := at.pkg
+		if p := c.pkgs[at.pkg]; p != nil {
+			name = p.Name
+		}
+		crate := c.Catalog.Crate(name)
+		if strings.Contains(at.feature, "cud") ||
+			crate.CUDA() && (crate.Role == catalog.Carrier || slices.Contains(crate.CUDAFeatures, at.feature)) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasCode says whether CUDA code is compiled with a feature of a package itself, or with the package where no feature is named.
+func (c *planner) hasCode(d manifest.Dependency, p *manifest.Package, feature string) bool {
+	at := placeOf(d, p, feature)
+	if known, ok := c.code[at]; ok {
+		return known
+	}
+	name := d.Package
+	if p != nil {
+		name = p.Name
+	}
+	crate := c.Catalog.Crate(name)
+	has := false
+	switch {
+	case crate != nil && feature == "":
+		has = crate.CUDA() && crate.Role == catalog.Carrier
+	case crate != nil && !crate.CUDA():
+	case crate != nil && crate.Lost[feature] != "":
+		has = true
+	case p != nil && feature != "" && !(&manifest.Asked{}).IsGPU(feature) &&
+		(crate == nil && c.Project.Local(p.Dir) != p || crate != nil && !slices.Contains(crate.CUDAFeatures, feature)):
+		// serde/derive has code, and none for a GPU; burn-cuda/fusion is a choice within it
+	case p != nil && feature != "":
+		g := c.src.GateOf(p, feature, source.Build{Choices: true}, "")
+		has = g.Any() || g.Calls
+	case crate != nil:
+		has = slices.Contains(crate.CUDAFeatures, feature)
+	}
+	c.code[at] = has
+	return has
+}
+
+// adds says whether a feature of a dependency would bring CUDA code that is not among what is enabled yet.
+func (c *planner) adds(have map[place]bool, d manifest.Dependency, to *manifest.Package, want string) bool {
+	if to == nil {
+		return !have[place{d.Package, want}] && c.hasCode(d, nil, want)
+	}
+	return c.more(have, to, want)
+}
+
+// more says whether a feature enables CUDA code that is not among what is enabled yet.
+func (c *planner) more(have map[place]bool, p *manifest.Package, feature string) bool {
+	for at := range c.enables(p, feature) {
+		if !have[at] && c.hasCode(manifest.Dependency{Package: at.pkg}, c.pkgs[at.pkg], at.feature) {
+			return true
+		}
+	}
+	return false
+}
+
+// wants is what a dependency calls what a feature of a package means; empty where it has nothing of the kind.
+func (c *planner) wants(d manifest.Dependency, to *manifest.Package, feature string) string {
+	meaning, crate := manifest.Meaning(feature), c.Catalog.Crate(d.Package)
+	switch {
+	case crate != nil && !crate.CUDA():
+		return ""
+	case crate != nil:
+		f := crate.Means(meaning)
+		_, known := crate.Features[f]
+		if to != nil && to.Declares(f) || to == nil && (known || slices.Contains(crate.CUDAFeatures, f)) {
+			return f
+		}
+		return ""
+	case to == nil || to.ProcMacro:
+		return ""
+	}
+	for _, f := range []string{feature, meaning, "cuda"} {
+		if to.Declares(f) {
+			return f
 		}
 	}
 	return ""
 }
 
-// plan lists the edits of a mend so that each can be written after the ones it leans on: a feature is declared before another package
-// names it, and a workspace in which only the first ones were written is still one that cargo reads. It is empty when one of them would
-// be in a manifest outside the workspace.
-func (m *mender) plan() []edit.Edit {
-	var left []*change
-	for _, e := range m.edits {
-		if len(e.add) == 0 {
+// target is a dependency, and what it calls what a package's feature means.
+type target struct {
+	manifest.Dependency
+	crate *catalog.Crate
+	to    *manifest.Package
+	want  string
+}
+
+// plan finds the missing edges of a feature, and of the members that it leads to.
+func (c *planner) plan(p *manifest.Package, feature string) plan {
+	key := place{p.Manifest, feature}
+	if known, ok := c.found[key]; ok {
+		return known
+	}
+	c.pkgs[p.Manifest] = p
+	if within, _ := p.Closure([]string{feature}); feature != "cuda" && manifest.Meaning(feature) == "cuda" && within["cuda"] {
+		c.found[key] = c.plan(p, "cuda") // what its cuda lacks, it lacks
+		return c.found[key]
+	}
+	c.found[key] = plan{} // packages do not depend on each other in a circle
+	out, have := plan{engines: map[string][]string{}}, maps.Clone(c.enables(p, feature))
+	var add []string
+	if manifest.Meaning(feature) == "cudnn" && p.Declares("cuda") && c.more(have, p, "cuda") {
+		out.edits = append(out.edits, c.plan(p, "cuda").edits...) // cuDNN without the package's own CUDA code is of no use
+		add, out.to = append(add, "cuda"), append(out.to, p.Name)
+		maps.Copy(have, c.enables(p, "cuda"))
+		for _, e := range out.edits {
+			for _, s := range e.Add {
+				maps.Copy(have, c.through(c.pkgs[e.Manifest], manifest.ParseEdge(s)))
+			}
+		}
+	}
+	passed := p.PassedOn(feature)
+	targeted := map[string][]string{} // engines of some targets only: this build's may be none of them, which cargo says
+	for _, t := range c.targets(p, feature) {
+		var below plan
+		if t.to != nil && !t.to.ProcMacro && (c.Project.IsMember(t.to) || t.Path != "" && t.crate == nil) {
+			if t.want == "" && t.crate == nil {
+				t.want = c.calls(t.to)
+			}
+			name := t.want
+			if name == "" && t.crate == nil {
+				name = feature // it would have to be declared
+			}
+			if name != "" {
+				if below = c.gains(have, c.plan(t.to, name)); t.want == "" && len(below.edits) > 0 {
+					t.want = name
+				}
+			}
+		}
+		node := -1
+		if c.linked != nil {
+			node = c.linked(p, t.Dependency)
+		}
+		if t.Optional && c.linked != nil && node < 0 {
+			if edge := c.activating(p, t, have, feature); edge != "" && !slices.Contains(p.Features[feature], edge) {
+				engine, _, _ := strings.Cut(t.Package, "-")
+				engines := out.engines
+				if t.Target != "" {
+					engines = targeted
+				}
+				engines[engine] = append(engines[engine], edge)
+			}
 			continue
 		}
-		if m.Project == nil || !m.Project.IsMember(e.pkg) {
-			return nil
+		if t.want == "" || len(below.edits) == 0 && !c.adds(have, t.Dependency, t.to, t.want) || t.Optional && c.bringsAlong(p, t) {
+			continue
 		}
-		left = append(left, e)
+		out.edits = append(out.edits, below.edits...)
+		if passed[t.Key+"/"+t.want] || have[placeOf(t.Dependency, t.to, t.want)] ||
+			node >= 0 && len(below.edits) == 0 && slices.Contains(c.Nodes[node].Features, t.want) {
+			continue
+		}
+		edge := t.Key + "/" + t.want
+		if t.Optional {
+			edge = t.Key + "?/" + t.want
+		}
+		add, out.to = append(add, edge), append(out.to, t.Package)
+		maps.Copy(have, c.through(p, manifest.ParseEdge(edge)))
 	}
-	type named struct{ pkg, feature string }
-	by := map[named][]int{}
-	for i, e := range left {
-		by[named{e.pkg.Name, e.feature}] = append(by[named{e.pkg.Name, e.feature}], i)
+	if len(out.engines) == 0 && len(targeted) == 1 {
+		out.engines = targeted
 	}
-	leans, carries := make([]int, len(left)), make([][]int, len(left)) // on how many others each leans, and which lean on it
-	for i, e := range left {
-		for _, s := range e.add {
-			edge := manifest.ParseEdge(s)
-			for _, d := range e.pkg.Dependencies {
-				if d.Key != edge.Dep {
+	if len(add) > 0 || len(out.edits) > 0 || c.leads(p, feature) {
+		out.engines = nil
+	}
+	if len(out.engines) == 1 {
+		for _, edges := range out.engines {
+			add = edges
+		}
+	}
+	if len(add) > 0 {
+		out.edits = append(out.edits, edit.Edit{Manifest: p.Manifest, Feature: feature, Add: add})
+	}
+	c.found[key] = out
+	return out
+}
+
+// calls is the feature that names an optional dependency with CUDA code, whatever its own name; empty unless there is just one.
+func (c *planner) calls(p *manifest.Package) string {
+	found := ""
+	for f, list := range p.Features {
+		for _, s := range list {
+			e := manifest.ParseEdge(s)
+			for _, d := range p.Dependencies {
+				crate := c.Catalog.Crate(d.Package)
+				if d.Key != e.Dep || e.Feature != "" || !d.Optional || !crate.CUDA() || crate.Role != catalog.Carrier {
 					continue
 				}
-				for _, o := range by[named{d.Package, edge.Feature}] {
-					if o != i {
-						leans[i]++
-						carries[o] = append(carries[o], i)
-					}
+				if found != "" && found != f {
+					return ""
 				}
+				found = f
 			}
 		}
 	}
-	out := make([]edit.Edit, 0, len(left))
-	written := make([]bool, len(left))
-	for range left {
-		at := -1
-		for i := range left {
-			// packages cannot depend on each other in a circle; if they seem to, the first one goes first
-			if !written[i] && (at < 0 || leans[i] == 0) {
-				if at = i; leans[i] == 0 {
-					break
-				}
+	return found
+}
+
+// targets lists the dependencies of a package that a GPU feature may be forwarded to: first those that have such a feature and are always
+// there, which may bring all that the others would.
+func (c *planner) targets(p *manifest.Package, feature string) []target {
+	var first, then []target
+	for _, d := range p.Dependencies {
+		t := target{Dependency: d, crate: c.Catalog.Crate(d.Package)}
+		if d.Kind != manifest.Normal || d.Artifact || t.crate != nil && t.crate.Role == catalog.FalseFriend {
+			continue
+		}
+		t.to = c.Project.Declaring(d)
+		if t.want = c.wants(d, t.to, feature); t.want != "" && !d.Optional {
+			first = append(first, t)
+		} else {
+			then = append(then, t)
+		}
+	}
+	return append(first, then...)
+}
+
+// through lists what an edge of a package enables.
+func (c *planner) through(p *manifest.Package, e manifest.Edge) map[place]bool {
+	if e.Dep == "" {
+		return c.enables(p, e.Feature)
+	}
+	out := map[place]bool{}
+	for _, d := range p.Dependencies {
+		if d.Key == e.Dep && d.Kind == manifest.Normal {
+			to := c.Project.Declaring(d)
+			out[placeOf(d, to, e.Feature)] = true
+			if to != nil {
+				maps.Copy(out, c.enables(to, e.Feature))
 			}
 		}
-		written[at] = true
-		for _, i := range carries[at] {
-			leans[i]--
-		}
-		out = append(out, edit.Edit{Manifest: left[at].pkg.Manifest, Feature: left[at].feature, Add: left[at].add})
-	}
-	if len(out) == 0 {
-		return nil
 	}
 	return out
 }
 
-// ownEdit turns a package's own cuda on by its cudnn.
-func (k *rootJudge) ownEdit(p *manifest.Package) []edit.Edit {
-	if k.Project == nil || !k.Project.IsMember(p) {
-		return nil
+// bringsAlong says whether every feature that activates an optional dependency gives it the wanted feature, too.
+func (c *planner) bringsAlong(p *manifest.Package, t target) bool {
+	some := false
+	for _, f := range p.FeatureNames() {
+		_, edges := p.Closure([]string{f})
+		active, given := false, false
+		for _, e := range edges {
+			active = active || e.Dep == t.Key && !e.Weak
+			given = given || e.Dep == t.Key && e.Feature == t.want
+		}
+		if active && !given {
+			return false
+		}
+		some = some || active
 	}
-	return []edit.Edit{{Manifest: p.Manifest, Feature: "cudnn", Add: []string{"cuda"}}}
+	return some
+}
+
+// apart says whether a feature of a dependency has one of its own in the package, next to another that was asked for: gpu-cuda =
+// ["whisper-rs/cuda"] and cohere-cuda = ["ort/cuda"] are two choices. One that enables the same CUDA code and more is none.
+func (c *planner) apart(p *manifest.Package, goal string, of place) bool {
+	if goal == "cuda" || goal == "cudnn" || goal == "gpu" {
+		return false
+	}
+	return slices.ContainsFunc(p.FeatureNames(), func(f string) bool {
+		own, _ := p.Closure([]string{f})
+		with := c.enables(p, f)
+		if own[goal] || !with[of] {
+			return false
+		}
+		for at := range with {
+			if at.pkg != p.Manifest && c.enables(p, goal)[at] &&
+				c.hasCode(manifest.Dependency{Package: at.pkg}, c.pkgs[at.pkg], at.feature) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// gains is a plan for a dependency, or nothing where all that it would enable is enabled already.
+func (c *planner) gains(have map[place]bool, below plan) plan {
+	for _, e := range below.edits {
+		for _, s := range e.Add {
+			for at := range c.through(c.pkgs[e.Manifest], manifest.ParseEdge(s)) {
+				if !have[at] && c.hasCode(manifest.Dependency{Package: at.pkg}, c.pkgs[at.pkg], at.feature) {
+					return below
+				}
+			}
+		}
+	}
+	return plan{}
+}
+
+// activating is the edge that brings an optional dependency with CUDA code into the build.
+func (c *planner) activating(p *manifest.Package, t target, have map[place]bool, feature string) string {
+	switch {
+	case t.want != "" && (t.crate.CUDA() || t.to != nil && c.adds(have, t.Dependency, t.to, t.want)):
+		return t.Key + "/" + t.want
+	case t.crate.CUDA() && t.crate.Role == catalog.Carrier && manifest.Meaning(feature) == "cuda":
+		if p.Implicit(t.Key) { // a first "dep:" would take away the feature of its name
+			return t.Key
+		}
+		return "dep:" + t.Key
+	}
+	return ""
+}
+
+// leads says whether a feature enables CUDA code anywhere, its own package's included.
+func (c *planner) leads(p *manifest.Package, feature string) bool {
+	for at := range c.enables(p, feature) {
+		if c.hasCode(manifest.Dependency{Package: at.pkg}, c.pkgs[at.pkg], at.feature) {
+			return true
+		}
+	}
+	return false
+}
+
+// canEnable says whether there is any CUDA code that a feature could enable.
+func (c *planner) canEnable(p *manifest.Package, feature string) bool {
+	m := c.plan(p, feature)
+	return len(m.edits) > 0 || len(m.engines) > 0 || c.dormant(p)
+}
+
+// dormant says whether CUDA code lies behind an optional dependency, although none of its features leads there.
+func (c *planner) dormant(p *manifest.Package) bool {
+	for _, d := range p.Dependencies {
+		to := c.Project.LocalPackage(d)
+		if !d.Optional || d.Kind != manifest.Normal || to == nil {
+			continue
+		}
+		for at := range c.enables(to, "") {
+			if q := c.pkgs[at.pkg]; q != nil && slices.ContainsFunc(q.FeatureNames(), func(f string) bool { return c.leads(q, f) }) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sure says whether a feature enables CUDA code whatever else is built, and for which target. cargo says what manifests leave open: a weak
+// edge, a dependency of some targets, one that is not linked, code that needs other features.
+func (c *planner) sure(p *manifest.Package, feature string) (is bool) {
+	key := place{p.Manifest, feature}
+	if known, ok := c.certain[key]; ok {
+		return known
+	}
+	c.certain[key] = false
+	defer func() { c.certain[key] = is }()
+	_, edges := p.Closure([]string{feature})
+	with, others := p.Closure([]string{feature, "default"})
+	if c.src.GateOf(p, feature, source.Build{Features: slices.Sorted(maps.Keys(with)), OS: source.OSOf("", c.Host.OS)}, "").Any() {
+		return true
+	}
+	for _, e := range edges {
+		for _, d := range p.Dependencies {
+			if d.Key != e.Dep || d.Kind != manifest.Normal || d.Target != "" || d.Artifact ||
+				d.Optional && !slices.ContainsFunc(others, func(o manifest.Edge) bool { return o.Dep == d.Key && !o.Weak }) {
+				continue
+			}
+			to, feats := c.Project.Declaring(d), []string{e.Feature}
+			if d.Optional && !e.Weak {
+				feats = append(append(feats, ""), d.Features...)
+			}
+			for _, f := range feats {
+				if c.hasCode(d, to, f) || to != nil && (f == "" && c.leads(to, "") || f != "" && c.sure(to, f)) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// toml is the edits as they stand in the manifests afterwards; behind each line of several manifests stands whose it is.
+func (v *view) toml(edits []edit.Edit) string {
+	lines := make([]string, 0, len(edits))
+	for _, e := range slices.Backward(edits) {
+		p := v.Project.Package(e.Manifest)
+		line := edit.WithEdges(p, e.Feature, e.Add...)
+		if slices.ContainsFunc(edits, func(o edit.Edit) bool { return o.Manifest != e.Manifest }) {
+			line += " # " + p.Name
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }

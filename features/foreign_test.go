@@ -10,7 +10,7 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// TestForeignPackagesOfATree: by which id cargo's messages name the packages of a tree, as cargo 1.95 was seen to, and of which none can be told.
+// TestForeignPackagesOfATree: by which id cargo's messages name the packages of a tree, as cargo 1.95 was seen to, and which have none.
 func TestForeignPackagesOfATree(t *testing.T) {
 	const git, other = "git+https://host.example/x/kern?branch=main#0123456789abcdef0123456789abcdef01234567", "registry+https://host.example/index"
 	lock := func(sources ...string) string {
@@ -26,9 +26,9 @@ func TestForeignPackagesOfATree(t *testing.T) {
 		{"one that is not", " (https://host.example/x/all.git#01234567)", lock("git+https://host.example/x/all.git#0123456789abcdef"), "git+https://host.example/x/all.git#kern@0.1.0"},
 		{"two repositories", " (https://host.example/x/kern?branch=main#01234567)", lock("git+https://host.example/y/kern#89abcdef0123456789", git), "git+https://host.example/x/kern?branch=main#0.1.0"},
 		{"another registry", " (registry `ours`)", lock(graph.CratesIO, other), other + "#kern@0.1.0"},
-		{"one of two other registries", " (registry `ours`)", lock(other, other+"2"), "untold kern"},
-		{"no lock file", " (https://host.example/x/kern?branch=main#01234567)", "", "untold kern"},
-		{"a lock file of another commit", " (https://host.example/x/kern?branch=main#76543210)", lock(git), "untold kern"},
+		{"one of two other registries", " (registry `ours`)", lock(other, other+"2"), "undetermined kern"},
+		{"no lock file", " (https://host.example/x/kern?branch=main#01234567)", "", "undetermined kern"},
+		{"a lock file of another commit", " (https://host.example/x/kern?branch=main#76543210)", lock(git), "undetermined kern"},
 	} {
 		files := map[string]string{
 			"/w/Cargo.toml": pkg("app", "[dependencies]\nkern = \"0.1\"\n"), "/w/src/main.rs": "fn main() {}", "/w/Cargo.lock": tt.lock,
@@ -60,8 +60,8 @@ func TestForeignPackagesOfATree(t *testing.T) {
 		for _, u := range a.Units {
 			got += u.PkgID
 		}
-		for _, name := range a.Untold {
-			got += fmt.Sprint("untold ", name)
+		for _, name := range a.Undetermined {
+			got += fmt.Sprint("undetermined ", name)
 		}
 		if got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)

@@ -11,8 +11,13 @@ import (
 )
 
 func FuzzParseGraph(f *testing.F) {
-	f.Add([]byte(`{"version":1,"units":[{"pkg_id":"path+file:///w/a#0.1.0","target":{"kind":["bin"],"name":"a","src_path":"/w/a/src/main.rs"},"platform":null,"mode":"build","features":["cuda"],"dependencies":[{"index":1,"extern_crate_name":"candle_core"}]},{"pkg_id":"registry+https://registry.example/i#candle-core@0.11.1","target":{"kind":["lib"],"name":"candle_core","src_path":"/r/candle-core-0.11.1/src/lib.rs"},"mode":"build","features":["cuda"],"dependencies":[{"index":1}]}],"roots":[0]}`))
+	f.Add(
+		[]byte(
+			`{"version":1,"units":[{"pkg_id":"path+file:///w/a#0.1.0","target":{"kind":["bin"],"name":"a","src_path":"/w/a/src/main.rs"},"platform":null,"mode":"build","features":["cuda"],"dependencies":[{"index":1,"extern_crate_name":"candle_core"}]},{"pkg_id":"registry+https://registry.example/i#candle-core@0.11.1","target":{"kind":["lib"],"name":"candle_core","src_path":"/r/candle-core-0.11.1/src/lib.rs"},"mode":"build","features":["cuda"],"dependencies":[{"index":1}]}],"roots":[0]}`,
+		),
+	)
 	f.Add([]byte(`{"version":1,"units":[],"roots":[]}`))
+	f.Add([]byte(`{"version":1,"units":[{"pkg_id":"path+file:///w/b#0.1.0","target":{"kind":["bin"],"name":"b","src_path":"/w/b/src/main.rs"},"platform":null,"mode":"build","features":["cuda"],"dependencies":[]}],"roots":[0]}`)) // not of the project
 	f.Fuzz(func(t *testing.T, data []byte) {
 		g, err := graph.Parse(bytes.NewReader(data))
 		if err != nil {
@@ -30,7 +35,9 @@ func FuzzParseGraph(f *testing.F) {
 }
 
 func FuzzParseTree(f *testing.F) {
-	f.Add("0app v0.1.0 (/w/a) cuda\n1candle-core v0.11.1 cuda\n2cudarc v0.19.10 driver\n1candle-nn v0.11.1 \n2candle-core v0.11.1 cuda (*)\n")
+	f.Add(
+		"0app v0.1.0 (/w/a) cuda\n1candle-core v0.11.1 cuda\n2cudarc v0.19.10 driver\n1candle-nn v0.11.1 \n2candle-core v0.11.1 cuda (*)\n",
+	)
 	f.Fuzz(func(t *testing.T, text string) {
 		tree, err := graph.ParseTree(strings.NewReader(text))
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
+	"gpubuild/features/edit"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 )
@@ -26,18 +27,13 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 		in.Catalog = c
 	}
 	j := &judge{
-		view: newView(h, in.Project, in.Catalog, in.Graph, in.Tree),
+		view: newView(h, in),
 		in:   in,
 		ask:  manifest.ParseRequest(in.Request),
 		out:  &Answer{Findings: []Finding{}, Roots: []Root{}, Paths: []graph.Why{}, Units: []ScriptUnit{}},
-		seen: map[string]bool{}, paths: map[pathKey]graph.Why{},
+		seen: map[string]bool{}, paths: map[pathKey]graph.Why{}, scripts: map[int]scriptFacts{},
 	}
-	switch {
-	case in.Graph != nil && in.Tree != nil:
-		j.out.Via = "unit graph and cargo tree"
-	case in.Graph != nil:
-		j.out.Via = "unit graph"
-	default:
+	if j.out.Via = "unit graph"; in.Graph == nil {
 		j.out.Via = "cargo tree"
 	}
 	for i := range j.Roots {
@@ -47,17 +43,11 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 	j.needs()
 	j.units()
 	j.cudarc()
-	if in.Graph != nil && in.Tree != nil {
-		j.compare(in.Tree)
-	}
-	j.hostCopies()
+	j.out.Findings = OneOfACause(j.out.Findings)
 	for _, f := range j.out.Findings {
 		if f.Severity == Error || in.Strict && f.Severity == Warning {
 			j.out.Stops = true
 		}
-	}
-	if j.out.Unsure { // never stop a build on an answer that is in doubt
-		j.out.Stops = false
 	}
 	return j.out, nil
 }
@@ -70,7 +60,8 @@ type judge struct {
 	seen map[string]bool // findings that were made for another root already
 	idle []idleRoot
 
-	paths map[pathKey]graph.Why
+	paths   map[pathKey]graph.Why
+	scripts map[int]scriptFacts // by the unit that runs the script
 }
 
 // idleRoot is a root whose GPU feature changes nothing and that links no GPU crate: a fault unless another root is reached.
@@ -80,14 +71,35 @@ type idleRoot struct {
 }
 
 func (j *judge) find(f Finding) {
-	key := strings.Join([]string{f.ID, f.Severity, f.Path, f.Fix}, "\x00")
-	if f.Fix == "" {
-		key += f.Message
-	}
+	key := strings.Join([]string{f.ID, f.Severity, f.Path, f.Fix, f.Message}, "\x00")
 	if !j.seen[key] {
 		j.seen[key] = true
 		j.out.Findings = append(j.out.Findings, f)
 	}
+}
+
+// OneOfACause leaves out every finding whose edits all belong to another one that is as grave: what one edge of a member lacks is found
+// again for each program that links it.
+func OneOfACause(list []Finding) []Finding {
+	covers := func(a, b *Finding) bool {
+		return len(b.Edits) > 0 && (a.Severity == Error || b.Severity != Error) && !slices.ContainsFunc(b.Edits, func(e edit.Edit) bool {
+			return !slices.ContainsFunc(a.Edits, func(o edit.Edit) bool {
+				return o.Manifest == e.Manifest && o.Feature == e.Feature &&
+					!slices.ContainsFunc(e.Add, func(s string) bool { return !slices.Contains(o.Add, s) })
+			})
+		})
+	}
+	out := []Finding{}
+	for i := range list {
+		again := false
+		for k := range list {
+			again = again || k != i && covers(&list[k], &list[i]) && (k < i || !covers(&list[i], &list[k]))
+		}
+		if !again {
+			out = append(out, list[i])
+		}
+	}
+	return out
 }
 
 // buildFinding is about the whole build.
@@ -113,24 +125,24 @@ func (j *judge) root(r *graph.Root) {
 		}
 	}
 	for _, f := range n.Features {
-		if slices.Contains(j.ask.GPU, f) {
+		if p := j.ManifestOf(r.Node); j.ask.IsGPU(f) && (p == nil || !p.Implicit(f)) { // the name of a dependency is none
 			out.Asked = append(out.Asked, f)
 		}
 	}
 	if p := j.ManifestOf(r.Node); j.Graph == nil && p != nil {
 		main = j.Host.Join(p.Dir, "src", "main.rs") // a tree does not say which program it is: look at the usual one
-		out.Programs = p.Programs(j.Host, n.Features)
 	}
 	label := out.Package
-	if out.Target != "" && out.Target != out.Package {
-		label += " (" + out.Kind + " " + out.Target + ")"
-	}
 	if n.Platform != "" && j.severalPlatforms() {
 		out.For = n.Platform
 		label += " for " + n.Platform
 	}
-	if len(out.Asked) == 0 {
-		out.Asked = j.leading(r)
+	if !slices.ContainsFunc(out.Asked, func(f string) bool { return j.path(r, graph.Feature{Node: r.Node, Name: f}).Reached }) {
+		for _, f := range j.leading(r) {
+			if len(out.Asked) == 0 || f != "default" {
+				out.Asked = append(out.Asked, f)
+			}
+		}
 	}
 	var gpuOn []int // CUDA crates that are on
 	for _, i := range r.Linked {
@@ -148,14 +160,10 @@ func (j *judge) root(r *graph.Root) {
 		}
 	}
 	k := &rootJudge{judge: j, r: r, pkg: j.ManifestOf(r.Node), label: label, main: main, asked: out.Asked, on: gpuOn}
-	for _, f := range out.Asked {
-		k.feature(f)
-	}
-	k.cudnnAlone()
-	k.ownOff()
-	k.siblings()
+	k.requests()
+	out.Borrowed = k.lent
+	k.left()
 	k.weak()
-	k.strong()
 	k.unasked()
 	k.otherwise()
 	j.why(r, out.Asked, k.qualified())
@@ -187,7 +195,7 @@ func (j *judge) leading(r *graph.Root) []string {
 }
 
 // severalPlatforms says whether roots are built for more than one target. Procedural macros are built for the host, which is none of them:
-// they have no platform beside those that have one.
+// they have no platform while others have one.
 func (j *judge) severalPlatforms() bool {
 	first := ""
 	for _, r := range j.Roots {
@@ -221,6 +229,10 @@ func (j *judge) state(i int, c *catalog.Crate, wanted []string, root bool) (Crat
 		other := c.Other(n.Features)
 		if !c.CUDA() && c.Role == catalog.Carrier {
 			other = []string{c.Backend}
+			if len(c.CarrierFeatures) > 0 && j.Declares(i, c.CarrierFeatures[0]) && !slices.ContainsFunc(c.CarrierFeatures,
+				func(f string) bool { return slices.Contains(n.Features, f) }) {
+				other, st.On, st.Note = nil, false, "none of its backends is on: "+strings.Join(c.CarrierFeatures, ", ")
+			}
 		}
 		wants := len(wanted) > 0 || j.ask.ForGPU() // else nobody misses CUDA
 		switch {

@@ -1,8 +1,9 @@
 package features
 
 import (
-	"maps"
+	"fmt"
 	"slices"
+	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/finding"
@@ -14,165 +15,149 @@ import (
 
 // EdgeCheck judges feature edges from manifests alone: those between the workspace's members and those to GPU crates. It knows no
 // selection; whether a build is hurt is Judge's to say.
-type EdgeCheck struct {
-	*view
-	code  map[featureOf]bool               // known answers of hasCode
-	reach map[featureOf]map[featureOf]bool // and of carried
-}
+type EdgeCheck struct{ *planner }
 
-type featureOf struct{ pkg, feature string }
-
-// NewEdgeCheck prepares a check of a workspace.
-func NewEdgeCheck(h buildenv.Host, p *manifest.Project) (*EdgeCheck, error) {
-	cat, err := catalog.Default()
-	if err != nil {
-		return nil, err
+// NewEdgeCheck prepares a check of a workspace; cargo's answer is not looked at.
+func NewEdgeCheck(h buildenv.Host, in Input) (*EdgeCheck, error) {
+	if in.Catalog == nil {
+		known, err := catalog.Default()
+		if err != nil {
+			return nil, err
+		}
+		in.Catalog = known
 	}
-	return &EdgeCheck{view: newView(h, p, cat, &graph.Graph{}, nil), code: map[featureOf]bool{},
-		reach: map[featureOf]map[featureOf]bool{}}, nil
+	in.Graph, in.Tree = &graph.Graph{}, nil
+	return &EdgeCheck{newView(h, in).planner()}, nil
 }
 
-// All checks every GPU feature of every member, and names members that have no such feature although a dependency has one.
-func (c *EdgeCheck) All(gpu []string) []Finding {
-	var out []Finding
-	for _, q := range c.Project.Questions(gpu) {
-		out = append(out, c.Of(q)...)
-	}
-	return append(out, c.undeclared()...)
-}
-
-// Of finds the direct dependencies that have a member's GPU feature, too, and to which it is not passed on. A missing edge is a warning
-// where CUDA code lies behind it and no other edge of the feature leads there, else a note.
+// Of finds the edges that a member's GPU feature lacks to direct dependencies behind which there is CUDA code, and those that cargo
+// refuses.
 func (c *EdgeCheck) Of(q manifest.Question) []Finding {
-	var out []Finding
-	passed, carried := q.Package.PassedOn(q.Feature), map[featureOf]bool(nil)
-	for _, d := range q.Package.Dependencies {
-		crate := c.Catalog.Crate(d.Package)
-		if d.Kind != manifest.Normal || crate != nil && crate.Role == catalog.FalseFriend {
-			continue
+	f := Finding{Finding: finding.Finding{ID: IDPropagation, Severity: Error, Path: q.Package.Manifest,
+		Line: q.Package.FeatureLine(q.Feature), Evidence: "manifests"}, Root: q.Package.Name}
+	if out := c.refused(q, f); len(out) > 0 { // cargo reads no manifest of the workspace before that is gone
+		return out
+	}
+	if q.Feature != "cuda" && q.Feature != "cudnn" && q.Package.Declares("cuda") && len(q.Package.Features[q.Feature]) > 0 {
+		return nil // a feature next to the package's cuda is for a part of the CUDA code: embed-cuda
+	}
+	if _, edges := q.Package.Closure([]string{q.Feature}); !strings.Contains(q.Feature, "cud") && len(edges) > 0 &&
+		!c.leads(q.Package, q.Feature) {
+		return nil // it may mean another kind of GPU
+	}
+	p := c.plan(q.Package, q.Feature)
+	at := slices.IndexFunc(p.edits, func(e edit.Edit) bool { return e.Manifest == q.Package.Manifest && e.Feature == q.Feature })
+	if at < 0 || !c.Project.IsMember(q.Package) {
+		return nil
+	}
+	missing, to := c.declared(q, p.edits[at])
+	if len(missing.Add) == 0 {
+		return nil
+	}
+	if c.leads(q.Package, q.Feature) && !slices.Contains(missing.Add, "cuda") { // as a build judges it: a part stays off
+		if f.Severity = Warning; !slices.ContainsFunc(missing.Add, func(s string) bool { return !c.choice(q, s) }) {
+			return nil
 		}
-		want := q.Feature
-		to := c.Project.Declaring(d)
-		switch {
-		case to != nil:
-			if !to.Declares(want) || to.ProcMacro || implied(passed, d, to, want) {
-				continue
+	}
+	f.Edits = []edit.Edit{missing}
+	f.Message = fmt.Sprintf("`%s` of %s does not enable the CUDA code of %s", q.Feature, q.Package.Name, strings.Join(to, ", "))
+	f.Fix = edit.WithEdges(q.Package, q.Feature, missing.Add...)
+	return []Finding{f}
+}
+
+// declared is an edit without edges to features that would have to be declared first. For a feature that is only called gpu they must have
+// to do with CUDA, and one for a part of the CUDA code (candle-cuda) is not meant for another optional engine.
+func (c *EdgeCheck) declared(q manifest.Question, e edit.Edit) (out edit.Edit, to []string) {
+	out = e
+	out.Add = nil
+	part := q.Feature != "cuda" && q.Feature != "cudnn" && q.Feature != "gpu" && c.leads(q.Package, q.Feature)
+	for _, s := range e.Add {
+		edge := manifest.ParseEdge(s)
+		name, known := q.Package.Name, edge.Dep == ""
+		for _, d := range q.Package.Dependencies {
+			if d.Key == edge.Dep {
+				p := c.Project.Declaring(d)
+				name, known = d.Package, p == nil || edge.Feature == "" || p.Declares(edge.Feature)
 			}
-		case crate.CUDA() && crate.Role == catalog.Gated && slices.Contains(crate.CUDAFeatures, crate.Means(want)):
-			// its sources are not on this machine
-			want = crate.Means(want)
-		default:
+		}
+		if known && !(part && edge.Weak) && (strings.Contains(q.Feature, "cud") || c.aboutCUDA(c.through(q.Package, edge))) {
+			out.Add, to = append(out.Add, s), manifest.Union(to, []string{name})
+		}
+	}
+	return out, to
+}
+
+// choice says whether what an edge enables has a feature of its own in the question's package.
+func (c *EdgeCheck) choice(q manifest.Question, edge string) bool {
+	e := manifest.ParseEdge(edge)
+	return slices.ContainsFunc(q.Package.Dependencies, func(d manifest.Dependency) bool {
+		return d.Key == e.Dep && c.apart(q.Package, q.Feature, placeOf(d, c.Project.Declaring(d), e.Feature))
+	})
+}
+
+// Sure says whether a feature enables CUDA code in any build; latent: else, whether it does in some, with another feature or for another
+// target.
+func (c *EdgeCheck) Sure(q manifest.Question) (sure, latent bool) {
+	return c.sure(q.Package, q.Feature), c.leads(q.Package, q.Feature)
+}
+
+// refused finds the features of a package with edges that cargo refuses. What it makes of a question's own feature has the edges that are
+// missing, too.
+func (c *EdgeCheck) refused(q manifest.Question, about Finding) []Finding {
+	var out []Finding
+	own, _ := q.Package.Closure([]string{q.Feature})
+	for _, name := range q.Package.FeatureNames() {
+		keep, whys, add := []string{}, []string{}, []string{}
+		edges, _ := q.Package.Edges(name)
+		for _, e := range edges {
+			why, instead := q.Package.Refused(e)
+			if to, missing := c.missing(q.Package, e); why == "" && own[name] && missing {
+				why = fmt.Sprintf("%s has no feature `%s`", to, e.Feature)
+			}
+			switch {
+			case why == "":
+				keep = append(keep, e.Text)
+			case instead != "":
+				keep = append(keep, instead)
+			}
+			if why != "" {
+				whys = append(whys, fmt.Sprintf("`%s` of %s enables `%s`, and %s", name, q.Package.Name, e.Text, why))
+			}
+		}
+		if len(whys) == 0 {
 			continue
 		}
-		if passed[d.Key+"/"+want] {
-			continue
+		f := about
+		f.Line, f.Message = q.Package.FeatureLine(name), whys[0]
+		if len(whys) > 1 {
+			f.Message += fmt.Sprintf("; %d more of its entries are wrong", len(whys)-1)
 		}
-		edge := d.Key + "/" + want
-		if d.Optional {
-			edge = d.Key + "?/" + want
+		if name == q.Feature {
+			for _, e := range c.plan(q.Package, name).edits {
+				if e.Manifest == q.Package.Manifest && e.Feature == name {
+					add = e.Add
+				}
+			}
 		}
-		f := Finding{Finding: finding.Finding{ID: IDPropagation, Severity: Note, Path: q.Package.Manifest,
-			Line: q.Package.FeatureLine(q.Feature), Evidence: "manifests", Fix: edit.WithEdges(q.Package, q.Feature, edge)},
-			Root: q.Package.Name, line: lineAt{q.Feature, []string{edge}, []string{d.Package}}}
-		if carried == nil { // most members lack nothing
-			carried = c.carried(q.Package, q.Feature)
-		}
-		if at := (featureOf{d.Package, want}); !carried[at] && c.hasCode(to, at) {
-			f.Severity = Warning
-		}
-		f.Message = propagationMessage([]Finding{f})
+		f.Fix = edit.FeatureLine(name, manifest.Union(keep, add))
 		out = append(out, f)
 	}
 	return out
 }
 
-// carried lists what a feature turns on in other packages, as far as manifests on this machine show it.
-func (c *EdgeCheck) carried(p *manifest.Package, feature string) map[featureOf]bool {
-	key := featureOf{p.Name, feature}
-	if known, ok := c.reach[key]; ok {
-		return known
+// missing says whether an edge names a feature that its dependency does not have: cargo refuses every build of the workspace then.
+func (c *EdgeCheck) missing(p *manifest.Package, e manifest.Edge) (to string, missing bool) {
+	if e.Dep == "" || e.Feature == "" {
+		return "", false
 	}
-	out := map[featureOf]bool{}
-	c.reach[key] = out // packages do not depend on each other in a circle
-	_, edges := p.Closure([]string{feature})
-	for _, e := range edges {
-		for _, d := range p.Dependencies {
-			to := featureOf{d.Package, e.Feature}
-			if d.Key != e.Dep || d.Kind != manifest.Normal || out[to] {
-				continue
+	for _, d := range p.Dependencies {
+		if d.Key == e.Dep {
+			q := c.Project.Declaring(d)
+			if q == nil || q.Declares(e.Feature) || e.Feature == "default" {
+				return "", false
 			}
-			out[to] = true
-			if m := c.Project.Declaring(d); m != nil && e.Feature != "" {
-				own, _ := m.Closure([]string{e.Feature})
-				for f := range own {
-					out[featureOf{m.Name, f}] = true
-				}
-				maps.Copy(out, c.carried(m, e.Feature))
-			}
+			to = q.Name
 		}
 	}
-	return out
-}
-
-// hasCode says whether CUDA code may lie behind a feature of a dependency: it is a GPU crate, tests the feature, or depends on a package of
-// which that is true, whether or not an edge leads there today.
-func (c *EdgeCheck) hasCode(p *manifest.Package, at featureOf) bool {
-	if known, ok := c.code[at]; ok {
-		return known
-	}
-	c.code[at] = false // for a circle of packages
-	crate := c.Catalog.Crate(at.pkg)
-	has := crate.CUDA()
-	if p != nil && !has && (crate == nil || crate.Role != catalog.FalseFriend) {
-		has = c.src.GateOf(p, at.feature, nil, "").Any()
-		for _, d := range p.Dependencies {
-			has = has || d.Kind == manifest.Normal && c.hasCode(c.Project.Declaring(d), featureOf{d.Package, at.feature})
-		}
-	}
-	c.code[at] = has
-	return has
-}
-
-// undeclared notes members through which nobody can turn CUDA on, because they have no feature for it: their dependency has one, and no
-// edge leads there. That may be meant, and what a crate nobody knows calls cuda may be anything.
-func (c *EdgeCheck) undeclared() []Finding {
-	var out []Finding
-	for _, m := range c.Project.Members {
-		if m.ProcMacro || m.Declares("cuda") {
-			continue
-		}
-		on := m.PassedOn(m.FeatureNames()...)
-		for _, d := range m.Dependencies {
-			crate := c.Catalog.Crate(d.Package)
-			if d.Kind != manifest.Normal || on[d.Key+"/cuda"] || crate != nil && !crate.CUDA() || crate == nil && d.Path == "" {
-				continue
-			}
-			to := c.Project.Declaring(d)
-			if to == nil || !to.Declares("cuda") || to.ProcMacro || implied(on, d, to, "cuda") {
-				continue
-			}
-			edge := d.Key + "/cuda"
-			if d.Optional {
-				edge = d.Key + "?/cuda"
-			}
-			f := Finding{Finding: finding.Finding{ID: IDPropagation, Severity: Note, Path: m.Manifest, Line: m.DependencyLine(d),
-				Evidence: "manifests", Fix: edit.WithEdges(m, "cuda", edge)}, Root: m.Name, undeclared: true,
-				line: lineAt{"cuda", []string{edge}, []string{d.Package}}}
-			f.Message = propagationMessage([]Finding{f})
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
-// implied says whether a feature that is passed on turns the wanted one on: candle-core/cudnn brings its cuda.
-func implied(edges map[string]bool, d manifest.Dependency, to *manifest.Package, want string) bool {
-	var given []string
-	for _, f := range to.FeatureNames() {
-		if edges[d.Key+"/"+f] {
-			given = append(given, f)
-		}
-	}
-	on, _ := to.Closure(given)
-	return slices.Contains(slices.Sorted(maps.Keys(on)), want)
+	return to, to != ""
 }

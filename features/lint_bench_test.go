@@ -50,10 +50,10 @@ func hook(b *testing.B, files map[string]string) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		check, err := NewEdgeCheck(h, p)
+		check, err := NewEdgeCheck(h, Input{Project: p})
 		if err != nil {
 			b.Fatal(err)
 		}
-		check.All(nil)
+		checkAll(check)
 	}
 }

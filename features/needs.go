@@ -35,7 +35,7 @@ func (j *judge) needs() {
 			n.Because = append(n.Because, r)
 		}
 	}
-	versionOnly := true
+	versionOnly, named := true, false // named: what its script needs is not known
 	n.RunLibs, n.Run = []string{}, []NeedReason{}
 	ran := map[string]bool{}
 	runs := func(need string, i int, why string) {
@@ -47,6 +47,7 @@ func (j *judge) needs() {
 	for _, i := range j.linkedAnywhere() {
 		c := j.Crate(i)
 		feats := j.Nodes[i].Features
+		named = named || slices.Contains(j.in.Named, j.Nodes[i].Name)
 		if c.CUDA() && c.On(feats) {
 			if !n.CUDA || c.Role == catalog.Carrier {
 				because("cuda", i, "its CUDA code is linked")
@@ -85,6 +86,7 @@ func (j *judge) needs() {
 				because(word, i, "")
 			}
 		}
+		j.known(i, c)
 		s, has := j.scriptNode(i)
 		if !has || !s.any() {
 			continue
@@ -124,9 +126,32 @@ func (j *judge) needs() {
 	}
 	n.NVCCVersion = n.NVCC && versionOnly
 	n.RunCUDNN = n.RunCUDNN || n.CUDNN
-	n.DriverOnly = n.CUDA && !n.NVCC && !n.CUDALibs && !n.CUDNN && !n.LibTorch && !n.ROCm
+	n.DriverOnly = n.CUDA && !named && !n.NVCC && !n.CUDALibs && !n.CUDNN && !n.LibTorch && !n.ROCm
 	if n.Because == nil {
 		n.Because = []NeedReason{}
+	}
+}
+
+// known adds what the catalog knows of a linked crate's build script.
+func (j *judge) known(i int, c *catalog.Crate) {
+	if c == nil || c.Idle(j.Nodes[i].Features) {
+		return
+	}
+	n, h := &j.out.Needs, j.Host
+	for _, f := range c.Floors {
+		if c.On(j.Nodes[i].Features) && f.Holds(j.src.Text(h.Join(j.DirOf(i), f.File))) {
+			n.Floors = append(n.Floors, Floor{j.name(i), f.Arch, f.Since, f.Until, f.Why})
+		}
+	}
+	for _, f := range c.Files {
+		if c.On(j.Nodes[i].Features) && (f.OS == "" || f.OS == h.OS) && !slices.Contains(j.Nodes[i].Features, f.Unless) {
+			n.Files = manifest.Union(n.Files, f.Names)
+		}
+	}
+	for _, f := range c.Fetches {
+		if (len(f.Features) == 0 || catalog.Overlap(f.Features, j.Nodes[i].Features)) && !f.HasCopy(h) {
+			n.Fetches = append(n.Fetches, Fetch{j.name(i), f.What, f.From, f.Local})
+		}
 	}
 }
 
@@ -137,6 +162,8 @@ func (n *Needs) also(need string) (*bool, string) {
 		return &n.CMake, "CMake"
 	case "libclang":
 		return &n.LibClang, "libclang"
+	case "capnp":
+		return new(bool), "Cap'n Proto compiler"
 	case "network":
 		return &n.Network, "network"
 	case "rocm":
@@ -166,8 +193,8 @@ func (j *judge) units() {
 		for i := range j.Nodes {
 			s, ok := j.scriptNode(i)
 			id := j.TreeID(i)
-			if name := j.Nodes[i].Name; j.untold(i, id, ok, s.machine()) && !slices.Contains(j.out.Untold, name) {
-				j.out.Untold = append(j.out.Untold, name)
+			if name := j.Nodes[i].Name; j.undetermined(i, id, ok, s.machine()) && !slices.Contains(j.out.Undetermined, name) {
+				j.out.Undetermined = append(j.out.Undetermined, name)
 			}
 			if ok {
 				add(i, id, j.Nodes[i].Dir, "", s)
@@ -177,7 +204,7 @@ func (j *judge) units() {
 	}
 	for i := range j.Graph.Units {
 		if u := &j.Graph.Units[i]; u.Mode == "run-custom-build" {
-			add(i, u.PkgID, j.DirOf(i), u.Platform, j.scriptOf(i, j.graphScript(i)))
+			add(i, u.PkgID, j.DirOf(i), u.Platform, j.scriptRun(i))
 		}
 	}
 }
@@ -186,12 +213,12 @@ func (s *scriptFacts) inputs() Inputs {
 	return Inputs{NVCC: s.compiles || s.asksVersion, Version: s.asksVersion && !s.compiles, Host: s.compiles, Arch: s.compiles,
 		Root:  s.libs || s.compiles,
 		Binds: s.libs && s.clang, CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers,
-		Env: append([]string{}, s.env...)}
+		Sources: s.sources, Env: append([]string{}, s.env...)}
 }
 
-// untold says whether a package of a tree may take something from the GPU's toolchain while nothing tells what, or by which name cargo's
-// messages will call it.
-func (j *judge) untold(i int, id string, read, machine bool) bool {
+// undetermined says whether a package of a tree may take something from the GPU toolchain while nothing shows what, or by which name
+// cargo's messages will call it.
+func (j *judge) undetermined(i int, id string, read, machine bool) bool {
 	n, c := &j.Nodes[i], j.Crate(i)
 	if n.Local || n.Registry {
 		return false

@@ -2,6 +2,7 @@ package features
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
@@ -50,18 +51,44 @@ func unitNames(a *Answer) string {
 	return strings.Join(out, " ")
 }
 
-var cudarcManifest = strings.Join([]string{"[package]", `name = "cudarc"`, `version = "0.19.10"`, "[features]", "cuda-11040 = []", "cuda-13020 = []", "cuda-13040 = []", "driver = []"}, "\n")
+var cudarcManifest = strings.Join(
+	[]string{
+		"[package]",
+		`name = "cudarc"`,
+		`version = "0.19.10"`,
+		"[features]",
+		"cuda-11040 = []",
+		"cuda-13020 = []",
+		"cuda-13040 = []",
+		"driver = []",
+	},
+	"\n",
+)
 
 func TestNeedsOfCandle(t *testing.T) {
 	files := map[string]string{
-		"/w/candle-matmul/Cargo.toml": pkg("candle-matmul", strings.Join([]string{"[features]", `cuda = ["candle-core/cuda", "candle-nn/cuda"]`, `cudnn = ["cuda", "candle-core/cudnn", "candle-nn/cudnn"]`,
-			"[dependencies]", `candle-core = "=0.11.1"`, `candle-nn = "=0.11.1"`}, "\n")),
+		"/w/candle-matmul/Cargo.toml": pkg(
+			"candle-matmul",
+			strings.Join(
+				[]string{
+					"[features]",
+					`cuda = ["candle-core/cuda", "candle-nn/cuda"]`,
+					`cudnn = ["cuda", "candle-core/cudnn", "candle-nn/cudnn"]`,
+					"[dependencies]",
+					`candle-core = "=0.11.1"`,
+					`candle-nn = "=0.11.1"`,
+				},
+				"\n",
+			),
+		),
 		registryRoot + "cudarc-0.19.10/Cargo.toml":     cudarcManifest,
 		registryRoot + "candle-core-0.11.1/Cargo.toml": "[package]\nname = \"candle-core\"\n[features]\ncuda = [\"cudarc\", \"dep:candle-kernels\"]\ncudnn = [\"cuda\", \"cudarc/cudnn\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true }\ncandle-kernels = { version = \"1\", optional = true }\n",
 	}
 	a := judgeStored(t, "real_candle-matmul_cudnn.json", "/w/candle-matmul/Cargo.toml", files, nil, ask("cudnn"))
 	n := a.Needs
-	if !n.CUDA || !n.NVCC || !n.HostCXX || !n.CUDALibs || !n.CUDNN || !n.RunCUDNN || !n.ComputeCap || !n.EmbedsPTX || n.DriverOnly || n.NVCCVersion || n.CMake {
+	if !n.CUDA || !n.NVCC || !n.HostCXX || !n.CUDALibs || !n.CUDNN || !n.RunCUDNN || !n.ComputeCap || !n.EmbedsPTX || n.DriverOnly ||
+		n.NVCCVersion ||
+		n.CMake {
 		t.Errorf("%+v", n)
 	}
 	if a.Stops || len(a.Findings) != 0 {
@@ -71,34 +98,52 @@ func TestNeedsOfCandle(t *testing.T) {
 		t.Errorf("units %s", got)
 	}
 	kernels, cudarc := a.Units[0], a.Units[1]
-	if want := (Inputs{NVCC: true, Host: true, Arch: true, Root: true, Env: []string{"CUDA_COMPUTE_CAP", "CUDA_HOME", "NVCC", "NVCC_CCBIN"}}); !reflect.DeepEqual(kernels.Inputs, want) {
+	if want := (Inputs{NVCC: true, Host: true, Arch: true, Root: true, Env: []string{"CUDA_COMPUTE_CAP", "CUDA_HOME", "NVCC", "NVCC_CCBIN"}}); !reflect.DeepEqual(
+		kernels.Inputs,
+		want,
+	) {
 		t.Errorf("candle-kernels depends on %+v", kernels.Inputs)
 	}
-	if cudarc.Dir != registryRoot+"cudarc-0.19.10" || !cudarc.Inputs.NVCC || cudarc.Inputs.Host || cudarc.Inputs.Arch || !cudarc.Inputs.Root || !cudarc.Inputs.CUDNN {
+	if cudarc.Dir != registryRoot+"cudarc-0.19.10" || !cudarc.Inputs.NVCC || cudarc.Inputs.Host || cudarc.Inputs.Arch ||
+		!cudarc.Inputs.Root ||
+		!cudarc.Inputs.CUDNN {
 		t.Errorf("cudarc: %+v", cudarc)
 	}
 	if !cudarc.Inputs.Version || a.Cudarc[0].Rootless {
 		t.Errorf("cudarc only asks nvcc for its version, and links from the root: %+v, %+v", cudarc.Inputs, a.Cudarc)
 	}
 	if a.CudarcMax != (gpu.Version{Major: 13, Minor: 4}) || !a.Pin.IsZero() {
-		t.Errorf("cudarc knows up to %s, told %s", a.CudarcMax, a.Pin)
+		t.Errorf("cudarc knows up to %s, pinned to %s", a.CudarcMax, a.Pin)
 	}
 	var paths []string
 	for _, w := range a.Paths {
 		paths = append(paths, strings.Join(w.Steps, " → "))
 	}
-	if want := []string{"candle-matmul/cuda → candle-core/cuda → candle-kernels", "candle-matmul/cudnn → candle-core/cudnn → cudarc/cudnn"}; !reflect.DeepEqual(paths, want) {
+	if want := []string{"candle-matmul/cuda → candle-core/cuda → candle-kernels", "candle-matmul/cudnn → candle-core/cudnn → cudarc/cudnn"}; !reflect.DeepEqual(
+		paths,
+		want,
+	) {
 		t.Errorf("paths %q", paths)
 	}
-	told := judgeStored(t, "real_candle-matmul_cudnn.json", "/w/candle-matmul/Cargo.toml", files, []string{"CUDARC_CUDA_VERSION=13020"}, ask("cudnn"))
-	if !told.CudarcMax.IsZero() || told.Units[1].Inputs.NVCC {
-		t.Errorf("told by a variable, cudarc asks no nvcc: %+v", told.Cudarc)
+	set := judgeStored(
+		t,
+		"real_candle-matmul_cudnn.json",
+		"/w/candle-matmul/Cargo.toml",
+		files,
+		[]string{"CUDARC_CUDA_VERSION=13020"},
+		ask("cudnn"),
+	)
+	if !set.CudarcMax.IsZero() || set.Units[1].Inputs.NVCC {
+		t.Errorf("set by a variable, cudarc asks no nvcc: %+v", set.Cudarc)
 	}
 }
 
 func TestNeedsOfOwnScript(t *testing.T) {
 	files := map[string]string{
-		"/w/matmul/Cargo.toml":                     pkg("matmul", "[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true }\n"),
+		"/w/matmul/Cargo.toml": pkg(
+			"matmul",
+			"[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true }\n",
+		),
 		"/w/matmul/build.rs":                       "// runs nvcc\nfn main() {\n    if std::env::var_os(\"CARGO_FEATURE_CUDA\").is_none() { return; }\n    let nvcc = std::env::var(\"NVCC\").unwrap_or(\"nvcc\".into());\n    run(nvcc, \"-ptx\", std::env::var(\"CUDA_COMPUTE_CAP\"));\n}\n",
 		registryRoot + "cudarc-0.19.10/Cargo.toml": cudarcManifest,
 	}
@@ -108,13 +153,13 @@ func TestNeedsOfOwnScript(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	if got := unitNames(a); got != "matmul" {
-		t.Errorf("units %s: cudarc with dynamic-loading and a version told depends on nothing here", got)
+		t.Errorf("units %s: cudarc with dynamic-loading and a version set depends on nothing here", got)
 	}
 	if env := strings.Join(a.Units[0].Inputs.Env, " "); env != "CUDA_COMPUTE_CAP NVCC" {
 		t.Errorf("variables %s", env)
 	}
 	if len(a.Findings) != 0 || !a.CudarcMax.IsZero() || !a.Pin.IsZero() {
-		t.Errorf("%+v, %s, %s: a cudarc that opens its libraries and was told a version limits no toolkit", a.Findings, a.CudarcMax, a.Pin)
+		t.Errorf("%+v, %s, %s: a cudarc that opens its libraries and was set a version limits no toolkit", a.Findings, a.CudarcMax, a.Pin)
 	}
 	if c := a.Cudarc[0]; c.Pin != (gpu.Version{Major: 11, Minor: 4}) || c.Asks || c.Linking != "dynamic-loading" || !c.Rootless {
 		t.Errorf("%+v", c)
@@ -129,7 +174,10 @@ func TestNeedsOfOwnScript(t *testing.T) {
 // TestNeedsOfCC: a script that compiles by the cc crate reads NVCC without naming it.
 func TestNeedsOfCC(t *testing.T) {
 	files := map[string]string{
-		"/w/matmul/Cargo.toml":                     pkg("matmul", "[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true }\n"),
+		"/w/matmul/Cargo.toml": pkg(
+			"matmul",
+			"[features]\ncuda = [\"dep:cudarc\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true }\n",
+		),
 		"/w/matmul/build.rs":                       "fn main() {\n    if std::env::var_os(\"CARGO_FEATURE_CUDA\").is_some() { cc::Build::new().cuda(true).file(\"k.cu\").compile(\"k\"); }\n}\n",
 		registryRoot + "cudarc-0.19.10/Cargo.toml": cudarcManifest,
 	}
@@ -139,7 +187,8 @@ func TestNeedsOfCC(t *testing.T) {
 	}
 }
 
-// TestRootless: which cudarc takes nothing from a toolkit's root; each of its build scripts' ways to the variables turns it off (0.19.10 build.rs).
+// TestRootless: which cudarc takes nothing from a toolkit's root; each of its build scripts' ways to the variables turns it off (0.19.10
+// build.rs).
 func TestRootless(t *testing.T) {
 	for features, want := range map[string]bool{
 		"driver dynamic-loading cuda-13040":                               true,
@@ -183,9 +232,26 @@ func TestCMakeInputs(t *testing.T) {
 // entrenar 0.7.13's own `cuda`: a driver-only crate gets it, the siblings do not.
 func TestEntrenar(t *testing.T) {
 	files := map[string]string{
-		"/w/entrenar/Cargo.toml": strings.Join([]string{"[package]", `name = "entrenar"`, `version = "0.7.13"`, `edition = "2021"`, "[features]", `default = ["tui"]`, "tui = []",
-			`gpu = ["trueno/gpu", "tokio"]`, `cuda = ["trueno-gpu/cuda", "tokio", "realizar?/cuda"]`, "[dependencies]", `trueno = "0.17"`, `trueno-gpu = { version = "0.4", optional = true }`,
-			`realizar = { version = "0.8", optional = true }`, `aprender = "0.27"`, `tokio = { version = "1", optional = true }`}, "\n"),
+		"/w/entrenar/Cargo.toml": strings.Join(
+			[]string{
+				"[package]",
+				`name = "entrenar"`,
+				`version = "0.7.13"`,
+				`edition = "2021"`,
+				"[features]",
+				`default = ["tui"]`,
+				"tui = []",
+				`gpu = ["trueno/gpu", "tokio"]`,
+				`cuda = ["trueno-gpu/cuda", "tokio", "realizar?/cuda"]`,
+				"[dependencies]",
+				`trueno = "0.17"`,
+				`trueno-gpu = { version = "0.4", optional = true }`,
+				`realizar = { version = "0.8", optional = true }`,
+				`aprender = "0.27"`,
+				`tokio = { version = "1", optional = true }`,
+			},
+			"\n",
+		),
 		"/w/entrenar/src/lib.rs":                       "pub mod matmul;\n",
 		"/w/entrenar/src/matmul.rs":                    "#[cfg(all(feature = \"realizar\", feature = \"cuda\"))]\nfn fast() {}\n",
 		registryRoot + "trueno-0.17.5/Cargo.toml":      "[package]\nname = \"trueno\"\n[features]\ncuda = []\ngpu = []\n",
@@ -209,7 +275,9 @@ func TestEntrenar(t *testing.T) {
 	if want := map[string]bool{"entrenar": true, "trueno-gpu": true, "trueno": false, "aprender": false}; !reflect.DeepEqual(on, want) {
 		t.Errorf("crates %v", on)
 	}
-	if len(a.Findings) != 1 || a.Findings[0].ID != IDWeak || a.Findings[0].Severity != Warning || a.Findings[0].Fix != "--features cuda,realizar" || a.Findings[0].Line != 9 {
+	if len(a.Findings) != 1 || a.Findings[0].ID != IDWeak || a.Findings[0].Severity != Warning ||
+		!reflect.DeepEqual(a.Findings[0].Ask, []string{"realizar"}) ||
+		a.Findings[0].Line != 9 {
 		t.Errorf("findings %+v", a.Findings)
 	}
 	if got := strings.Join(a.Paths[0].Steps, " → "); got != "entrenar/cuda → trueno-gpu/cuda" {
@@ -217,7 +285,8 @@ func TestEntrenar(t *testing.T) {
 	}
 }
 
-func TestUnsure(t *testing.T) {
+// TestTwoAnswersThatDiffer: the comparison that other tests make of cargo's two answers sees a difference.
+func TestTwoAnswersThatDiffer(t *testing.T) {
 	h := hosttest.Memory(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n[dependencies]\ncandle-core = \"1\"\n")})
 	g, err := graph.Parse(strings.NewReader(`{"version":1,"units":[
 		{"pkg_id":"path+file:///w/a#0.1.0","target":{"kind":["bin"],"name":"a","src_path":"/w/a/src/main.rs"},"mode":"build","features":["cuda"],"dependencies":[{"index":1,"extern_crate_name":"candle_core"}]},
@@ -233,14 +302,51 @@ func TestUnsure(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := Judge(h, Input{Project: p, Request: ask("cuda"), Graph: g, Tree: tree})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !a.Unsure || a.Stops || a.Findings[len(a.Findings)-1].ID != IDUnsure {
-		t.Errorf("unsure %v, stops %v, %+v", a.Unsure, a.Stops, a.Findings)
+	if d := differences(h, p, ask("cuda"), g, tree); len(d) != 1 {
+		t.Errorf("%q", d)
 	}
 	if _, err := Judge(h, Input{Project: p}); err == nil {
 		t.Error("judged without any answer of cargo's")
+	}
+}
+
+// TestFloorsAndFetches: a floor holds for sources whose text shows it, and a download is named until a local copy is.
+func TestFloorsAndFetches(t *testing.T) {
+	c, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const shim = "__device__ __forceinline__ __half __hmax_nan(__half a, __half b) {\n"
+	for _, tt := range []struct{ story, file, text, want string }{
+		{"candle 0.11.0", "src/compatibility.cuh", "#if __CUDA_ARCH__ < 800\n" + shim, "8.0 since 12.2 until unknown"},
+		{"candle 0.11.1", "src/compatibility.cuh", "#if CANDLE_CUDA_VERSION < 12020 && __CUDA_ARCH__ < 800\n" + shim, ""},
+		{"candle 0.9.1", "src/compatibility.cuh", "#if (__CUDACC_VER_MAJOR__ < 12 || __CUDACC_VER_MINOR__ < 2) && __CUDA_ARCH__ < 800\n" + shim,
+			"8.0 since 13.0 until 13.1"},
+		{"candle 0.9.2", "build.rs", `"src/moe/moe_wmma.cu"`, "8.0 since unknown until unknown"},
+		{"candle 0.10.2", "build.rs", `"src/moe/moe_wmma.cu" "-DNO_BF16_KERNEL"`, ""},
+	} {
+		got := ""
+		for _, f := range c.Crate("candle-kernels").Floors {
+			if f.File == tt.file && f.Holds(tt.text) {
+				got += fmt.Sprintf("%s since %s until %s", f.Arch, f.Since, f.Until)
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: floor %q, want %q", tt.story, got, tt.want)
+		}
+	}
+	fetch := c.Crate("candle-flash-attn").Fetches[0]
+	h := hosttest.Memory(map[string]string{"/cf/git/checkouts/cutlass-7d49/include/x": "", "/home/u/x": ""})
+	h.Home = "/home/u"
+	if fetch.HasCopy(h) {
+		t.Error("a copy of CUTLASS that is not there")
+	}
+	h.Env = buildenv.NewEnv(buildenv.Linux, []string{"CUDAFORGE_HOME=/cf"})
+	if !fetch.HasCopy(h) {
+		t.Error("the copy of CUTLASS is not found")
+	}
+	h.Env = buildenv.NewEnv(buildenv.Linux, []string{"ORT_LIB_PATH=/ort"})
+	if fetch := c.Crate("ort-sys").Fetches[0]; !fetch.HasCopy(h) {
+		t.Error("ORT_LIB_PATH does not count")
 	}
 }

@@ -171,12 +171,13 @@ func Routes(h buildenv.Host, in Input, gaps []Gap) ([]Route, error) {
 			}
 			if len(g.Lacks) == 0 {
 				s.turning(r, g.Feature)
+				s.opening(r)
 			}
 			s.own(r)
 			s.direct(r)
 		}
 	}
-	s.members(in.Request)
+	s.members()
 	s.cover(need, open)
 	routes := s.combine()
 	if in.Project != nil && !in.Request.Workspace && len(in.Project.Members) > 1 {
@@ -247,6 +248,34 @@ func (s *router) turning(r *graph.Root, feature string) {
 	}
 }
 
+// opening adds the features of the root's package and of its direct dependencies that lead to CUDA code which is not linked yet.
+func (s *router) opening(r *graph.Root) {
+	p := s.ManifestOf(r.Node)
+	if p == nil || s.Project == nil {
+		return
+	}
+	c, want := s.planner(), "cuda"
+	if slices.ContainsFunc(s.ask.Plain, func(f string) bool { return manifest.Meaning(f) == "cudnn" }) {
+		want = "cudnn"
+	}
+	for _, f := range p.FeatureNames() {
+		if f != "default" && !slices.Contains(s.Nodes[r.Node].Features, f) && c.leads(p, f) {
+			s.add(option{feature: f, opens: true})
+		}
+	}
+	for _, d := range p.Dependencies {
+		q := s.Project.Declaring(d)
+		if d.Kind != manifest.Normal || q == nil {
+			continue
+		}
+		for _, f := range q.FeatureNames() {
+			if s.ask.IsGPU(f) && c.leads(q, f) && (manifest.Meaning(f) == want || !q.Declares(want)) {
+				s.add(option{feature: d.Key + "/" + f, opens: true})
+			}
+		}
+	}
+}
+
 // direct adds the features of the root's direct dependencies.
 func (s *router) direct(r *graph.Root) {
 	p := s.ManifestOf(r.Node)
@@ -278,7 +307,7 @@ func (s *router) direct(r *graph.Root) {
 }
 
 // members adds the workspace's other members: built together, the features that their edges turn on hold for the selected packages, too.
-func (s *router) members(r manifest.Request) {
+func (s *router) members() {
 	if s.Project == nil {
 		return
 	}
@@ -472,7 +501,7 @@ func Blocked(h buildenv.Host, in Input, gaps []Gap) ([]Block, error) {
 func (s *router) block(r *graph.Root, g Gap, l Lack, to int) Block {
 	b := Block{Root: g.Root, Lack: l}
 	way := s.wayTo(r, to)
-	if len(way) < 3 { // a direct dependency, or the package itself: cargo can be told
+	if len(way) < 3 { // a direct dependency, or the package itself: cargo accepts its name
 		b.Why = fmt.Sprintf("%s %s is linked by %s itself, and cargo refused or ignored each command line that names its feature",
 			l.Crate, l.Version, g.Root)
 		return b

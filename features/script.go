@@ -27,6 +27,7 @@ type scriptFacts struct {
 	cc          bool // compiles C++ with the cc crate
 	headers     []catalog.Header
 	env         []string
+	sources     []string // files and directories with what it compiles, besides the kernels of the package
 	why         string
 	libsWhy     string      // why the libraries are needed, where why says something else
 	max         gpu.Version // newest CUDA version in its list: a newer nvcc makes it stop
@@ -85,7 +86,10 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 		c.Role == catalog.Gated && !c.On(n.Features)):
 		return s
 	}
-	gpu := n.Local || c.CUDA() || slices.Contains(n.Features, "cuda") || slices.Contains(n.Features, "_cuda")
+	// Whatever a package is called and wherever it comes from, a script that runs nvcc makes it a GPU package; one of another's that only
+	// mentions CUDA does not.
+	gpu := n.Local || c.CUDA() || slices.Contains(n.Features, "cuda") || slices.Contains(n.Features, "_cuda") ||
+		j.runsNvcc(from, j.DirOf(i))
 	for _, h := range from.Helpers {
 		if hc := j.Catalog.Crate(h); hc != nil && hc.Role == catalog.Helper {
 			s.take(hc)
@@ -120,18 +124,30 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 	case source.LinksCUDA(text):
 		s.libs = true
 		s.why = script.File(j.src, source.LinksCUDA) + " links libraries of the toolkit"
-	default:
-		return s
 	}
-	s.env = slices.Sorted(slices.Values(manifest.Union(s.env, source.Variables(text))))
+	if s.machine() {
+		s.env = slices.Sorted(slices.Values(manifest.Union(s.env, script.Variables(n.Name))))
+		s.sources = j.src.Sources(script, j.DirOf(i))
+		for _, root := range from.Locals { // dir/src/lib.rs
+			s.sources = manifest.Union(s.sources, []string{j.Host.Dir(j.Host.Dir(root))})
+		}
+	}
 	return s
+}
+
+func runsNvcc(text string) bool { return source.NamesNvcc(text) || source.CompilesByCC(text) }
+
+// runsNvcc says whether a build script of somebody else's runs nvcc, itself or by what it runs.
+func (j *judge) runsNvcc(from source.Script, dir string) bool {
+	text := j.src.Text(from.Source)
+	return runsNvcc(text) || source.LeadsOn(text) && runsNvcc(j.src.TextOf(source.Script{Source: from.Source}, dir).All)
 }
 
 // scriptWants says whether a script that tests GPU features has one of them on; one that tests none always does its work.
 func (j *judge) scriptWants(i int, text string) bool {
 	tested := false
-	for _, f := range manifest.Union(j.ask.GPU, []string{"_cuda", "gpu"}) {
-		if strings.Contains(text, "CARGO_FEATURE_"+source.EnvName(f)+`"`) || source.TestsFeature(text, f) {
+	for _, f := range gpuFeatures(j.in.Request.GPUFeatures) {
+		if testsFeature(text, f) {
 			if slices.Contains(j.Nodes[i].Features, f) {
 				return true
 			}
@@ -173,6 +189,16 @@ func (j *judge) helpersOf(build int) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
+// scriptRun says what the build script that a unit of the graph runs needs.
+func (j *judge) scriptRun(run int) scriptFacts {
+	s, ok := j.scripts[run]
+	if !ok {
+		s = j.scriptOf(run, j.graphScript(run))
+		j.scripts[run] = s
+	}
+	return s
+}
+
 // scriptNode answers what the build script of a linked node needs, from the graph or, without one, from the manifest.
 func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 	if j.Graph != nil {
@@ -180,7 +206,7 @@ func (j *judge) scriptNode(i int) (scriptFacts, bool) {
 		if run < 0 {
 			return scriptFacts{}, false
 		}
-		return j.scriptOf(i, j.graphScript(run)), true
+		return j.scriptRun(run), true
 	}
 	n, c := &j.Nodes[i], j.Crate(i)
 	if !n.Local && c == nil && !slices.Contains(n.Features, "cuda") {
@@ -239,7 +265,7 @@ func (j *judge) localNodes(build int) []int {
 }
 
 // manifestScript is the script of a package without a unit graph, by its manifest and those of its path dependencies.
-func (j *judge) manifestScript(p *manifest.Package) source.Script {
+func (v *view) manifestScript(p *manifest.Package) source.Script {
 	s := source.Script{Source: p.BuildScript}
 	seen := map[string]bool{}
 	var walk func(p *manifest.Package, kind string)
@@ -255,8 +281,8 @@ func (j *judge) manifestScript(p *manifest.Package) source.Script {
 				continue
 			}
 			seen[d.Path] = true
-			if local := j.localPackage(d); local != nil {
-				s.Locals = append(s.Locals, j.Host.Join(local.Dir, "src", "lib.rs"))
+			if local := v.localPackage(d); local != nil {
+				s.Locals = append(s.Locals, v.Host.Join(local.Dir, "src", "lib.rs"))
 				walk(local, manifest.Normal)
 			}
 		}
@@ -265,11 +291,11 @@ func (j *judge) manifestScript(p *manifest.Package) source.Script {
 	return s
 }
 
-func (j *judge) localPackage(d manifest.Dependency) *manifest.Package {
-	if j.Project != nil {
-		if p := j.Project.Local(d.Path); p != nil {
+func (v *view) localPackage(d manifest.Dependency) *manifest.Package {
+	if v.Project != nil {
+		if p := v.Project.Local(d.Path); p != nil {
 			return p
 		}
 	}
-	return j.ReadManifest(j.Host.Join(d.Path, manifest.FileName), d.Package)
+	return v.ReadManifest(v.Host.Join(d.Path, manifest.FileName), d.Package)
 }

@@ -1,6 +1,7 @@
 package features
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,17 +15,18 @@ import (
 	"gpubuild/features/source"
 )
 
-// goal is the feature by which the user asked for GPU work; empty when nothing was asked.
+// goal is the feature by which the user asked for CUDA; empty when nothing was asked.
 func (k *rootJudge) goal() string {
-	for _, f := range append([]string{"cuda"}, k.asked...) {
-		if slices.Contains(k.asked, f) {
-			return f
+	goal := ""
+	for _, f := range k.asked {
+		if f == "cuda" || goal == "" || manifest.Meaning(goal) == "cudnn" && manifest.Meaning(f) == "cuda" {
+			goal = f
 		}
 	}
-	if len(k.qualified()) > 0 {
+	if goal == "" && len(k.qualified()) > 0 {
 		return "cuda"
 	}
-	return ""
+	return goal
 }
 
 // qualified lists what was asked of named packages that has to do with GPUs: candle-core/cuda.
@@ -32,7 +34,7 @@ func (k *rootJudge) qualified() []string {
 	var out []string
 	for _, pkg := range slices.Sorted(maps.Keys(k.ask.Qualified)) {
 		for _, f := range k.ask.Qualified[pkg] {
-			if slices.Contains(k.ask.GPU, f) {
+			if k.ask.IsCUDA(f) {
 				out = append(out, pkg+"/"+f)
 			}
 		}
@@ -40,16 +42,97 @@ func (k *rootJudge) qualified() []string {
 	return out
 }
 
-// siblings reports linked crates whose own CUDA code is left off while that of others is on.
-func (k *rootJudge) siblings() {
+// remnant is linked CUDA code that stays off.
+type remnant struct {
+	node  int // the root itself: its own code
+	want  string
+	lost  string // what is missing without it
+	minor bool   // it is hardly missed
+}
+
+// left reports, as one finding, the CUDA code that stays off in a root although that of other crates is on. cudnn without the package's
+// own cuda is a fault: nobody asks for cuDNN and means a program without CUDA. Else the program may do without what is off: a warning.
+func (k *rootJudge) left() {
 	goal := k.goal()
-	if len(k.on) == 0 || goal == "" {
+	if len(k.on) == 0 || goal == "" || goal != "cuda" && goal != "cudnn" && k.pkg != nil && k.pkg.Declares("cuda") {
+		return // a feature next to the package's cuda is for a part of the CUDA code: embed-cuda
+	}
+	list := k.remnants()
+	for i := range list {
+		if p := k.ManifestOf(list[i].node); p != nil && k.pkg != nil && list[i].node != k.r.Node {
+			list[i].minor = list[i].minor || k.plans().apart(k.pkg, goal, place{p.Manifest, list[i].want})
+		}
+	}
+	severity, id, names := Note, IDSibling, []string{}
+	for _, m := range list {
+		if !m.minor {
+			severity = Warning
+		}
+	}
+	if len(list) == 0 {
 		return
 	}
-	var found []Finding
+	lost := ""
+	var lacks []Lack
+	for _, m := range list {
+		if m.minor && severity != Note {
+			continue
+		}
+		names = manifest.Union(names, []string{k.name(m.node)})
+		lost = cmp.Or(lost, m.lost)
+		lacks = append(lacks, k.lack(m.node, m.want))
+	}
+	msg := fmt.Sprintf("`%s` of %s leaves %s without `%s`", goal, k.label, few(names), list[0].want)
+	if len(k.asked) == 0 {
+		msg = fmt.Sprintf("%s links %s without `%s`", k.label, few(names), list[0].want)
+	}
+	ownCUDA := k.pkg != nil && k.Nodes[k.r.Node].Local && k.pkg.Declares("cuda") && !slices.Contains(k.Nodes[k.r.Node].Features, "cuda") &&
+		slices.ContainsFunc(list, func(m remnant) bool { return m.node == k.r.Node || k.wouldReach(m.node) })
+	if alone := manifest.Meaning(goal) == "cudnn" && ownCUDA; alone {
+		id = IDCudnnAlone
+		if severity == Warning {
+			severity = Error
+		}
+		msg = fmt.Sprintf("`%s` of %s does not enable `cuda`: the CUDA code of %s is not compiled", goal, k.label, few(names))
+	} else if len(names) == 1 {
+		msg += ": " + lost
+	}
+	f := k.finding(id, severity, goal, "%s", msg)
+	f.Evidence += "; " + lost
+	f.Lacks = lacks
+	switch {
+	case id == IDCudnnAlone && k.Project != nil && k.Project.IsMember(k.pkg):
+		f.Edits = []edit.Edit{{Manifest: k.pkg.Manifest, Feature: goal, Add: []string{"cuda"}}}
+		f.Fix = edit.FeatureLine(goal, manifest.Union([]string{"cuda"}, k.pkg.Features[goal]))
+	case ownCUDA:
+		f.Ask = []string{"cuda"}
+	case len(k.asked) == 0 && k.pkg != nil:
+		for _, m := range list {
+			if key := k.directKey(m.node); key != "" {
+				f.Ask = append(f.Ask, key+"/"+m.want)
+			}
+		}
+	case k.pkg != nil && k.Project != nil:
+		if m := k.plans().plan(k.pkg, goal); len(m.edits) > 0 && k.Project.Package(k.pkg.Manifest) == k.pkg {
+			last := k.Project.Package(m.edits[len(m.edits)-1].Manifest)
+			f.Path, f.Line, f.Fix, f.Edits = last.Manifest, last.FeatureLine(goal), k.toml(m.edits), m.edits
+		}
+	}
+	k.find(f)
+}
+
+// remnants lists what stays off: of the root's own package, of other packages of the user's, and of known crates.
+func (k *rootJudge) remnants() []remnant {
+	var out []remnant
+	// A request for a crate's own feature, or by another name than cuda, may be all that the package's own code needs.
+	if p, where := k.ownCodeOff(); p != nil &&
+		(slices.ContainsFunc(k.asked, func(f string) bool { return manifest.Meaning(f) == "cudnn" }) ||
+			len(k.asked) == 0 && slices.ContainsFunc(k.on, func(i int) bool { return i != k.r.Node && k.wouldReach(i) })) {
+		out = append(out, remnant{k.r.Node, "cuda", "its CUDA code (" + where + ") is not compiled", false})
+	}
 	for _, i := range k.r.Linked {
 		n, c := &k.Nodes[i], k.Crate(i)
-		if i == k.r.Node {
+		if i == k.r.Node || k.Nodes[i].ID != "" && k.Nodes[i].ID == k.Nodes[k.r.Node].ID {
 			continue
 		}
 		want := "cuda"
@@ -69,92 +152,52 @@ func (k *rootJudge) siblings() {
 		twin := k.twin(i, want)
 		var g source.Gating
 		if p != nil {
-			g = k.src.GateOf(p, want, n.Features, "")
+			g = k.src.GateOf(p, want, k.build(i, true), "")
 			if !g.Any() && (c == nil || twin < 0) {
 				continue // it only passes the feature on
 			}
 		}
-		gates := fmt.Sprintf("what it gates by `%s`", want)
-		if len(g.Files) > 0 && c == nil {
-			gates += " (" + listed(n.Name, g.Files) + ")"
+		m := remnant{node: i, want: want, lost: "its CUDA code is not compiled"}
+		if len(g.Files) > 0 {
+			m.lost = "its CUDA code (" + listed(n.Name, g.Files) + ") is not compiled"
 		}
-		lost := gates + " is not in this build"
-		severity := Warning
 		if c != nil {
 			switch known := c.Lost[want]; {
 			case known != "":
-				lost = known
+				m.lost = known
 			case c.Minor[want] != "":
-				lost, severity = c.Minor[want], Note
+				m.lost, m.minor = c.Minor[want], true
 			case p == nil && twin < 0:
 				continue
 			default:
-				severity = Note // a known crate of which no loss is known: it gates names, not code
+				m.minor = true // a known crate of which no loss is known: it gates names, not code
 			}
-		}
-		id, msg := IDSibling, fmt.Sprintf("%s is linked without `%s`: %s", k.name(i), want, lost)
-		if slices.Contains(n.Features, "cudnn") {
-			id, msg = IDCudnnAlone, fmt.Sprintf("%s is linked with `cudnn` but without `%s`: %s", k.name(i), want, lost)
 		}
 		if twin >= 0 {
-			msg += " (" + k.twoCopies(i, twin) + ")"
+			m.lost += fmt.Sprintf(" (two copies of %s are linked: %s has it)", n.Name, k.Nodes[twin].Version)
 		}
-		evidence := k.via()
-		if len(g.Files) > 0 {
-			evidence += fmt.Sprintf("; %d of its files test the feature (%s)", len(g.Files), strings.Join(g.Files[:min(3, len(g.Files))],
-				", "))
-		}
-		f := k.finding(id, severity, goal, "%s", msg)
-		f.Evidence, f.Lacks = evidence, []Lack{k.lack(i, want)}
-		if goal == "cudnn" && k.pkg != nil && k.Nodes[k.r.Node].Local && k.pkg.Declares("cuda") && k.wouldReach(i) {
-			f.Fix, f.Edits = ownCUDA(k.pkg), k.ownEdit(k.pkg)
-		} else if f.Fix = k.commandLine(i, want); f.Fix == "" {
-			m := k.mend(goal, "cuda", []int{i})
-			for _, e := range m.edits {
-				if len(e.add) > 0 {
-					f.Path, f.Line, f.Fix, f.Edits = e.pkg.Manifest, e.pkg.FeatureLine(goal), m.lines(e), m.plan()
-					break
-				}
-			}
-		}
-		found = append(found, f)
-	}
-	for _, f := range together(found) {
-		k.find(f)
-	}
-}
-
-// together makes one finding of those that one edit mends: what is lost is told of each crate.
-func together(found []Finding) []Finding {
-	var out []Finding
-	for _, f := range found {
-		same := -1
-		for i := range out {
-			if o := &out[i]; f.Fix != "" && o.ID == f.ID && o.Severity == f.Severity && o.Path == f.Path && o.Fix == f.Fix {
-				same = i
-			}
-		}
-		if same < 0 {
-			out = append(out, f)
-			continue
-		}
-		out[same].Message += "; " + f.Message
+		out = append(out, m)
 	}
 	return out
 }
 
-// commandLine mends what was asked as dep/feature on the command line by more of the same; empty where an edge must be written.
-func (k *rootJudge) commandLine(i int, want string) string {
-	if len(k.asked) > 0 || k.pkg == nil {
-		return ""
+// twin answers another copy of a crate that is linked into the same root with its CUDA code; -1 when there is none.
+func (k *rootJudge) twin(i int, want string) int {
+	for _, o := range k.r.Linked {
+		if n := &k.Nodes[o]; o != i && n.Name == k.Nodes[i].Name && n.Version != k.Nodes[i].Version &&
+			(slices.Contains(n.Features, want) || k.CUDAOn(o)) {
+			return o
+		}
 	}
-	if k.pkg.Declares("cuda") && k.wouldReach(i) {
-		return "--features cuda"
+	return -1
+}
+
+// few names at most three.
+func few(names []string) string {
+	if len(names) > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), len(names)-3)
 	}
-	if key := k.directKey(i); key != "" {
-		return "--features " + strings.Join(append(k.qualified(), key+"/"+want), ",")
-	}
-	return ""
+	return strings.Join(names, ", ")
 }
 
 // wouldReach says whether the root's own cuda feature leads to the crate's, by manifests and what is linked.
@@ -172,7 +215,7 @@ func (k *rootJudge) ownCodeOff() (p *manifest.Package, where string) {
 	if p = k.pkg; p == nil || slices.Contains(n.Features, "cuda") || !p.Declares("cuda") {
 		return nil, ""
 	}
-	switch g := k.src.GateOf(p, "cuda", n.Features, k.main); {
+	switch g := k.src.GateOf(p, "cuda", k.build(k.r.Node, true), k.main); {
 	case len(g.Files) > 0:
 		return p, listed(n.Name, g.Files)
 	case g.Any():
@@ -181,60 +224,25 @@ func (k *rootJudge) ownCodeOff() (p *manifest.Package, where string) {
 	return nil, ""
 }
 
-// cudnnAlone reports a root whose cudnn is on and whose own code for cuda is off: everything is compiled for the GPU and runs on the CPU.
-func (k *rootJudge) cudnnAlone() {
-	if !slices.Contains(k.asked, "cudnn") {
-		return
-	}
-	p, where := k.ownCodeOff()
-	if p == nil {
-		return
-	}
-	find := k.finding(IDCudnnAlone, Error, "cudnn",
-		"`cudnn` of %s does not turn on its own `cuda`, which gates its code (%s): it computes on the CPU", k.label, where)
-	find.Fix, find.Lacks, find.Edits = ownCUDA(p), []Lack{k.lack(k.r.Node, "cuda")}, k.ownEdit(p)
-	k.find(find)
-}
-
-// ownOff reports a root that was asked for the GPU by another feature than its own cuda, or by a feature of a dependency: the crates
-// compute on the GPU, and the root's own code for that is not in the program. A cuda of its own that leads to none of these crates belongs
-// to another engine.
-func (k *rootJudge) ownOff() {
-	if len(k.on) == 0 || k.goal() == "" || slices.Contains(k.asked, "cuda") || slices.Contains(k.asked, "cudnn") {
-		return
-	}
-	p, where := k.ownCodeOff()
-	if p == nil || !slices.ContainsFunc(k.on, func(i int) bool { return i != k.r.Node && k.wouldReach(i) }) {
-		return
-	}
-	find := k.finding(IDOwnOff, Error, "cuda", "`cuda` of %s is off, and gates its own code (%s): "+
-		"the GPU crates are on, and it does not use them", k.label, where)
-	find.Fix, find.Lacks = "--features cuda, too", []Lack{k.lack(k.r.Node, "cuda")}
-	k.find(find)
-}
-
-// ownCUDA is a package's cudnn with its own cuda in front.
-func ownCUDA(p *manifest.Package) string {
-	return edit.FeatureLine("cudnn", manifest.Union([]string{"cuda"}, p.Features["cudnn"]))
-}
-
-// weak reports x?/f edges of the user's packages whose x is off.
+// weak reports x?/f edges whose x is off, where code is missing without it.
 func (k *rootJudge) weak() {
 	if len(k.on) == 0 { // else the feature itself was judged
 		return
 	}
 	for _, i := range k.r.Linked {
-		n := &k.Nodes[i]
-		if !n.Local && (!k.Crate(i).CUDA() || k.goal() == "") {
+		n, c := &k.Nodes[i], k.Crate(i)
+		if !n.Local && (!c.CUDA() || k.goal() == "") {
 			continue // of crates that nobody knows nothing is said, nor where CUDA was not asked for
 		}
-		for _, f := range k.ask.GPU {
-			if !slices.Contains(n.Features, f) {
+		p := (*manifest.Package)(nil)
+		for _, f := range n.Features {
+			if !k.ask.IsGPU(f) {
 				continue
 			}
-			p := k.ManifestOf(i)
 			if p == nil {
-				continue
+				if p = k.ManifestOf(i); p == nil {
+					break
+				}
 			}
 			for _, e := range k.deadEdges(i, p, f) {
 				k.weakEdge(i, p, f, e)
@@ -244,7 +252,6 @@ func (k *rootJudge) weak() {
 }
 
 func (k *rootJudge) weakEdge(i int, p *manifest.Package, f string, e manifest.Edge) {
-	find := k.finding(IDWeak, Note, f, "`%s` in `%s` of %s has no effect: nothing turns `%s` on", e.Text, f, p.Name, e.Dep)
 	turn := e.Dep
 	if !p.Implicit(e.Dep) {
 		turn = ""
@@ -255,33 +262,30 @@ func (k *rootJudge) weakEdge(i int, p *manifest.Package, f string, e manifest.Ed
 			}
 		}
 	}
-	mine := k.Nodes[i].Local
-	if mine {
+	if turn == "" {
+		return
+	}
+	what, c := "", k.Crate(i)
+	switch {
+	case c != nil: // sources of others are not searched: twelve megabytes for entrenar alone, at every build
+		what = c.Together[e.Dep]
+	case k.Nodes[i].Local:
+		what = strings.Join(k.src.TestsBoth(p.Dir, turn, f), ", ")
+	}
+	if what == "" {
+		return
+	}
+	find := k.finding(IDWeak, Warning, f, "%s has CUDA code for %s only with `%s` and `%s`, and `%s` is off",
+		k.name(i), what, f, turn, turn)
+	if k.Nodes[i].Local {
 		find.Path, find.Line = p.Manifest, p.FeatureLine(f)
 	}
-	if turn != "" {
-		if !mine {
-			// Sources of others are not searched: twelve megabytes for entrenar alone, at every build.
-			if lost := k.Crate(i).Together[e.Dep]; lost != "" {
-				find.Severity = Warning
-				find.Message = fmt.Sprintf("%s has CUDA code for %s only with `%s` and `%s` together, and nothing turns `%s` on",
-					k.name(i), lost, e.Dep, f, e.Dep)
-			}
-		} else if files := k.src.TestsBoth(p.Dir, turn, f); len(files) > 0 {
-			find.Severity = Warning
-			find.Message += fmt.Sprintf("; code that needs `%s` and `%s` together is not in this build", turn, f)
-			find.Evidence += fmt.Sprintf("; %s", listed(p.Name, files))
-		}
-		switch key := k.directKey(i); {
-		case i == k.r.Node:
-			find.Fix = fmt.Sprintf("--features %s,%s", f, turn)
-		case mine || key != "":
-			find.Fix = fmt.Sprintf("--features %s,%s/%s", strings.Join(k.commandFeatures(f), ","), orElse(key, p.Name), turn)
-		}
+	if key := k.directKey(i); i == k.r.Node {
+		find.Ask = []string{turn}
+	} else if key != "" {
+		find.Ask = []string{key + "/" + turn}
 	}
-	if mine || find.Severity == Warning { // how others write their manifests is their business, unless code is missing
-		k.find(find)
-	}
+	k.find(find)
 }
 
 // directKey is the name by which the root's package depends on another; empty when it does not.
@@ -297,24 +301,6 @@ func (k *rootJudge) directKey(i int) string {
 	return ""
 }
 
-// commandFeatures lists the GPU features as they were asked for; f where none was.
-func (k *rootJudge) commandFeatures(f string) []string {
-	if len(k.asked) > 0 {
-		return k.asked
-	}
-	if q := k.qualified(); len(q) > 0 {
-		return q
-	}
-	return []string{f}
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
-
 // unasked judges a root whose own package has no GPU feature on.
 func (k *rootJudge) unasked() {
 	if len(k.asked) > 0 {
@@ -328,16 +314,16 @@ func (k *rootJudge) unasked() {
 	}
 	wanted := ""
 	for _, f := range k.ask.Plain {
-		if slices.Contains(k.ask.GPU, f) {
+		if k.ask.IsGPU(f) {
 			wanted = f
 		}
 	}
 	switch {
 	case len(k.on) == 0 && len(off) > 0 && wanted != "":
-		k.find(k.finding(IDUndeclared, Note, wanted, "%s has no feature `%s`: %s stays off in it", k.label, wanted, k.names(off)))
+		k.find(k.finding(IDUndeclared, Note, wanted, "%s has no feature `%s`: %s stays without CUDA in it", k.label, wanted, k.names(off)))
 	case len(k.on) > 0 && wanted == "" && len(k.qualified()) == 0:
 		if path, line, how := k.forcedBy(); how != "" {
-			find := k.finding(IDForced, Note, "", "CUDA is on in %s without any feature asked for: %s", k.label, how)
+			find := k.finding(IDForced, Note, "", "CUDA is on in %s without a feature: %s", k.label, how)
 			find.Path, find.Line = path, line
 			k.find(find)
 		}
@@ -373,7 +359,7 @@ func (k *rootJudge) forcedBy() (path string, line int, how string) {
 	return "", 0, ""
 }
 
-// otherwise tells of crates whose feature is on and does not decide.
+// otherwise reports crates whose feature is on and does not decide.
 func (k *rootJudge) otherwise() {
 	for _, i := range k.r.Linked {
 		if n := &k.Nodes[i]; n.Name == "ort" && slices.Contains(n.Features, "cuda") && slices.Contains(n.Features, "load-dynamic") {

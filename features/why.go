@@ -7,7 +7,7 @@ import (
 	"gpubuild/features/graph"
 )
 
-// why tells for each GPU feature of a root by which edges it reached a GPU crate, or where it ends.
+// why records for each GPU feature of a root by which edges it reached a GPU crate, or where it ends.
 func (j *judge) why(r *graph.Root, asked, qualified []string) {
 	n := &j.Nodes[r.Node]
 	for _, f := range asked {

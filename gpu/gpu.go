@@ -25,6 +25,19 @@ func ParseVersion(s string) (Version, error) {
 	return Version{major, minor}, nil
 }
 
+// Numbers reads a version such as "580.65.06", to be compared with slices.Compare; nil when there is anything else in it.
+func Numbers(s string) []int {
+	var out []int
+	for part := range strings.SplitSeq(strings.TrimSpace(s), ".") {
+		n, err := strconv.Atoi(part)
+		if err != nil || n < 0 {
+			return nil
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
 // VersionOf reads the form of CUDA_VERSION in cuda.h and of cuDriverGetVersion: major*1000 + minor*10.
 func VersionOf(n int) Version { return Version{n / 1000, n % 1000 / 10} }
 

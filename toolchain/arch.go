@@ -7,12 +7,12 @@ import (
 	"gpubuild/gpu"
 )
 
-// ArchWish answers what the user said of the architecture, the strongest word
-// first: the flag, GPUBUILD_ARCH, CUDA_COMPUTE_CAP, the project's configuration.
-func ArchWish(flag string, env buildenv.Env, configured, configuredBy string) (arch, origin string) {
+// ArchWish answers what the user said of the architecture, the strongest word first: the flag, by the name it has there, GPUBUILD_ARCH,
+// CUDA_COMPUTE_CAP, the project's configuration.
+func ArchWish(flag, name string, env buildenv.Env, configured, configuredBy string) (arch, origin string) {
 	switch {
 	case flag != "":
-		return flag, "--gpu-arch"
+		return flag, name
 	case env.Get("GPUBUILD_ARCH") != "":
 		return env.Get("GPUBUILD_ARCH"), "GPUBUILD_ARCH"
 	case env.Get("CUDA_COMPUTE_CAP") != "":
@@ -61,9 +61,10 @@ func lowest(devices []gpu.Device) (gpu.Device, bool) {
 
 // floor is what is built for when nothing says otherwise: the largest of what the toolkit, the crates and cuDNN can do.
 func floor(s Set, n Needs) (gpu.Capability, string) {
-	c, from := n.Floor, "the lowest that the crates' kernels compile for"
-	if t := s.Toolkit; t != nil && t.MinArch.Capability.Compare(c) > 0 {
-		c, from = t.MinArch.Capability, fmt.Sprintf("the lowest that CUDA %s compiles for", t.Version)
+	t := s.Toolkit
+	c, from := t.MinArch.Capability, fmt.Sprintf("the lowest that CUDA %s compiles for", t.Version)
+	if f := n.floor(t.Version); f.Arch.Compare(c) > 0 {
+		c, from = f.Arch, fmt.Sprintf("the lowest that %s compiles for with CUDA %s", f.Crate, t.Version)
 	}
 	if d := s.CUDNN; d != nil && d.MinSM.Compare(c) > 0 {
 		c, from = d.MinSM, fmt.Sprintf("the lowest that cuDNN %s runs on", d.Version)
@@ -71,5 +72,5 @@ func floor(s Set, n Needs) (gpu.Capability, string) {
 	if c.IsZero() {
 		return c, ""
 	}
-	return c, from + ", because no GPU is visible and none was named"
+	return c, from + ", because no GPU is visible and no architecture was given"
 }

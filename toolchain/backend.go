@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"fmt"
+	"slices"
 
 	"gpubuild/buildenv"
 	"gpubuild/toolchain/rocm"
@@ -13,10 +14,10 @@ const (
 	ROCm = "rocm"
 )
 
-// BackendWish answers which backend the user asked for, and by what: the flag, else GPUBUILD_BACKEND.
-func BackendWish(flag string, env buildenv.Env) (backend, origin string) {
+// BackendWish answers which backend the user asked for, and by what: the flag, by the name it has there, else GPUBUILD_BACKEND.
+func BackendWish(flag, name string, env buildenv.Env) (backend, origin string) {
 	if flag != "" {
-		return flag, "--gpu-backend"
+		return flag, name
 	}
 	if v := env.Get("GPUBUILD_BACKEND"); v != "" {
 		return v, "GPUBUILD_BACKEND"
@@ -57,18 +58,10 @@ func Backend(n Needs, w Wish) (backend []string, why string, err error) {
 
 // only leaves out what the other backend's crates ask for.
 func (n Needs) only(backends []string) Needs {
-	has := func(b string) bool {
-		for _, x := range backends {
-			if x == b {
-				return true
-			}
-		}
-		return false
-	}
-	if !has(ROCm) {
+	if !slices.Contains(backends, ROCm) {
 		n.ROCm = false
 	}
-	if !has(CUDA) {
+	if !slices.Contains(backends, CUDA) {
 		n.NVCC, n.NVCCVersion, n.Libraries, n.CUDNN, n.EmbedsPTX, n.CUDA = false, false, false, false, false, false
 	}
 	return n

@@ -9,7 +9,8 @@ import (
 	"gpubuild/toolchain/rocm"
 )
 
-// TestBackend tells what is set up on a machine that has CUDA and ROCm: what the crates reach, or what the user asks for where they reach both.
+// TestBackend tells what is set up on a machine that has CUDA and ROCm: what the crates reach, or what the user asks for where they reach
+// both.
 func TestBackend(t *testing.T) {
 	both := with(kernels, func(n *toolchain.Needs) { n.ROCm, n.Reads = true, []string{"cudaforge", "ROCM_PATH"} })
 	only := toolchain.Needs{ROCm: true, Reads: []string{"ROCM_PATH", "HIP_PATH"}}
@@ -19,14 +20,20 @@ func TestBackend(t *testing.T) {
 		env        string
 		want       string
 	}{
-		{"only CUDA is reached", "", kernels, "", "cuda (the features reach crates of CUDA only): toolkit /usr/local/cuda: set CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
-		{"only ROCm is reached", "", only, "", "rocm (the features reach crates of ROCm only): ROCm /srv/rocm: set ROCM_PATH=/srv/rocm; set HIP_PATH=/srv/rocm; prepend PATH=/srv/rocm/bin"},
-		{"both", "", both, "", "cuda rocm (the features reach crates of both): toolkit /usr/local/cuda: ROCm /srv/rocm: set ROCM_PATH=/srv/rocm; prepend PATH=/srv/rocm/bin; set CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
-		{"both, and the user wants one", "rocm", both, "", "rocm (--gpu-backend): ROCm /srv/rocm: set ROCM_PATH=/srv/rocm; prepend PATH=/srv/rocm/bin"},
-		{"both, and the user wants the other", "cuda", both, "", "cuda (--gpu-backend): toolkit /usr/local/cuda: set CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
+		{"only CUDA is reached", "", kernels, "", "cuda (the features reach crates of CUDA only): toolkit /usr/local/cuda: set " +
+			"CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
+		{"only ROCm is reached", "", only, "", "rocm (the features reach crates of ROCm only): ROCm /srv/rocm: set ROCM_PATH=/srv/rocm; " +
+			"set HIP_PATH=/srv/rocm; prepend PATH=/srv/rocm/bin"},
+		{"both", "", both, "", "cuda rocm (the features reach crates of both): toolkit /usr/local/cuda: ROCm /srv/rocm: set " +
+			"ROCM_PATH=/srv/rocm; prepend PATH=/srv/rocm/bin; set CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
+		{"both, and the user wants one", "rocm", both, "", "rocm (--gpu-backend): ROCm /srv/rocm: set ROCM_PATH=/srv/rocm; prepend " +
+			"PATH=/srv/rocm/bin"},
+		{"both, and the user wants the other", "cuda", both, "", "cuda (--gpu-backend): toolkit /usr/local/cuda: set " +
+			"CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
 		{"a backend that nothing uses", "rocm", kernels, "", "--gpu-backend asks for rocm, and no crate of this build uses it"},
 		{"the variable's word", "", both, "GPUBUILD_BACKEND=vulkan", `GPUBUILD_BACKEND: "vulkan" is neither cuda nor rocm`},
-		{"ROCM_PATH already names it, with a slash", "", only, "ROCM_PATH=/srv/rocm/\nHIP_PATH=/opt/other", "rocm (the features reach crates of ROCm only): ROCm /srv/rocm: set HIP_PATH=/srv/rocm; prepend PATH=/srv/rocm/bin"},
+		{"ROCM_PATH already names it, with a slash", "", only, "ROCM_PATH=/srv/rocm/\nHIP_PATH=/opt/other",
+			"rocm (the features reach crates of ROCm only): ROCm /srv/rocm: set HIP_PATH=/srv/rocm; prepend PATH=/srv/rocm/bin"},
 		{"no crate of either", "", toolchain.Needs{}, "", " (no crate here uses CUDA or ROCm)"},
 	}
 	for _, tt := range tests {
@@ -40,9 +47,10 @@ func TestBackend(t *testing.T) {
 				h.Env = h.Env.Set(name, value)
 			}
 			f := gather(h, nil)
-			f.ROCm = []rocm.Install{{Root: "/gone", Problem: "it is not there"}, {Root: "/srv/rocm", Real: "/srv/rocm", Hipcc: "/srv/rocm/bin/hipcc"}}
+			f.ROCm = []rocm.Install{{Root: "/gone", Problem: "it is not there"},
+				{Root: "/srv/rocm", Real: "/srv/rocm", Hipcc: "/srv/rocm/bin/hipcc"}}
 			w := toolchain.Wish{CUDA: "12.4"}
-			w.Backend, w.BackendOrigin = toolchain.BackendWish(tt.ask, h.Env)
+			w.Backend, w.BackendOrigin = toolchain.BackendWish(tt.ask, "--gpu-backend", h.Env)
 			s, err := toolchain.Choose(f, tt.needs, w)
 			got := ""
 			if err != nil {
@@ -65,7 +73,8 @@ func TestBackend(t *testing.T) {
 		})
 	}
 
-	if _, err := toolchain.Choose(toolchain.Facts{ROCm: []rocm.Install{{Root: "/gone", Problem: "it is not there"}}}, only, toolchain.Wish{}); err == nil || !strings.Contains(err.Error(), "there is no ROCm") || !strings.Contains(err.Error(), "/gone") {
+	if _, err := toolchain.Choose(toolchain.Facts{ROCm: []rocm.Install{{Root: "/gone", Problem: "it is not there"}}}, only,
+		toolchain.Wish{}); err == nil || !strings.Contains(err.Error(), "there is no ROCm") || !strings.Contains(err.Error(), "/gone") {
 		t.Errorf("without ROCm: %v", err)
 	}
 }

@@ -61,8 +61,8 @@ func (v *vanishing) EvalSymlinks(p string) (string, error) {
 	return v.Files.EvalSymlinks(p)
 }
 
-// TestAToolkitRemovedWhileWeRead takes the toolkit away after every single look: what comes of it is the toolkit as it was, or an error that says what is
-// missing, and never one without nvcc that is taken for whole.
+// TestAToolkitRemovedWhileWeRead takes the toolkit away after every single look: what comes of it is the toolkit as it was, or an error
+// that says what is missing, and never one without nvcc that is taken for whole.
 func TestAToolkitRemovedWhileWeRead(t *testing.T) {
 	for _, m := range []struct{ host, below string }{{"linux-usual", "/usr/local/cuda"}, {"windows-usual", `C:\Program Files\NVIDIA GPU`}} {
 		whole, failed := 0, 0
@@ -102,8 +102,10 @@ func TestAToolkitRemovedWhileWeRead(t *testing.T) {
 // TestBadMachines has one machine for each kind of bad input that is not told by a stored one.
 func TestBadMachines(t *testing.T) {
 	toolkit := func(root string) string {
-		return "-- @empty --\n" + root + "/bin/nvcc +x\n" + root + "/nvvm/bin/cicc +x\n" + root + "/include/cuda_runtime.h\n" + root + "/include/nv/target\n/usr/bin/gcc-12 +x\n/usr/bin/g++-12 +x\n" +
-			"-- " + root + "/include/cuda.h --\n#define CUDA_VERSION 13020\n-- " + root + "/include/crt/host_config.h --\n#if __GNUC__ > 15\n#error -- unsupported GNU version! gcc versions later than 15 are not supported!\n#endif\n"
+		return "-- @empty --\n" + root + "/bin/nvcc +x\n" + root + "/nvvm/bin/cicc +x\n" + root + "/include/cuda_runtime.h\n" + root +
+			"/include/nv/target\n/usr/bin/gcc-12 +x\n/usr/bin/g++-12 +x\n" +
+			"-- " + root + "/include/cuda.h --\n#define CUDA_VERSION 13020\n-- " + root + "/include/crt/host_config.h --\n#if __GNUC__ " +
+			"> 15\n#error -- unsupported GNU version! gcc versions later than 15 are not supported!\n#endif\n"
 	}
 	links := "-- @links --\n/usr/bin/gcc -> gcc-12\n/usr/bin/g++ -> g++-12\n"
 	var long strings.Builder
@@ -111,11 +113,16 @@ func TestBadMachines(t *testing.T) {
 		fmt.Fprintf(&long, "/opt/program number %d/bin:", n)
 	}
 	for _, tt := range []struct{ story, machine, want string }{
-		{"a cycle of links in the place of a toolkit", "os: linux\n-- @env --\nPATH=/usr/bin\nCUDA_HOME=/opt/a\n" + links + "/opt/a -> b\n/opt/b -> a\n" + toolkit("/usr/local/cuda-13.2"), "/usr/local/cuda-13.2 /usr/bin/gcc"},
-		{"a directory that holds itself", "os: linux\n-- @env --\nPATH=/usr/bin\n" + links + "/usr/local/cuda-13.2/include/self -> .\n/usr/local/cuda-13.2/lib64 -> lib64\n" + toolkit("/usr/local/cuda-13.2"), "/usr/local/cuda-13.2 /usr/bin/gcc"},
-		{"a compiler that is a cycle of links", "os: linux\n-- @env --\nPATH=/bad:/usr/bin\n" + links + "/bad/gcc -> g\n/bad/g -> gcc\n" + toolkit("/usr/local/cuda-13.2"), "/usr/local/cuda-13.2 /usr/bin/gcc"},
-		{"a PATH of 64 KB", "os: linux\n-- @env --\nPATH=" + long.String() + "/usr/bin\nCUDA_HOME=/tk\n" + links + toolkit("/tk"), "/tk /usr/bin/gcc"},
-		{"blanks, quotes, % and letters of many scripts", "os: linux\n-- @env --\nPATH=/usr/bin\nCUDA_HOME=/opt/Größe 'x' \"y\" %z% 世界\n" + links + toolkit("/opt/Größe 'x' \"y\" %z% 世界"), "/opt/Größe 'x' \"y\" %z% 世界 /usr/bin/gcc"},
+		{"a cycle of links in the place of a toolkit", "os: linux\n-- @env --\nPATH=/usr/bin\nCUDA_HOME=/opt/a\n" + links +
+			"/opt/a -> b\n/opt/b -> a\n" + toolkit("/usr/local/cuda-13.2"), "/usr/local/cuda-13.2 /usr/bin/gcc"},
+		{"a directory that holds itself", "os: linux\n-- @env --\nPATH=/usr/bin\n" + links + "/usr/local/cuda-13.2/include/self -> .\n" +
+			"/usr/local/cuda-13.2/lib64 -> lib64\n" + toolkit("/usr/local/cuda-13.2"), "/usr/local/cuda-13.2 /usr/bin/gcc"},
+		{"a compiler that is a cycle of links", "os: linux\n-- @env --\nPATH=/bad:/usr/bin\n" + links + "/bad/gcc -> g\n/bad/g -> gcc\n" +
+			toolkit("/usr/local/cuda-13.2"), "/usr/local/cuda-13.2 /usr/bin/gcc"},
+		{"a PATH of 64 KB", "os: linux\n-- @env --\nPATH=" + long.String() + "/usr/bin\nCUDA_HOME=/tk\n" + links + toolkit("/tk"),
+			"/tk /usr/bin/gcc"},
+		{"blanks, quotes, % and letters of many scripts", "os: linux\n-- @env --\nPATH=/usr/bin\nCUDA_HOME=/opt/Größe 'x' \"y\" %z% 世界\n" +
+			links + toolkit("/opt/Größe 'x' \"y\" %z% 世界"), "/opt/Größe 'x' \"y\" %z% 世界 /usr/bin/gcc"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
 			h, err := hosttest.Parse([]byte(tt.machine))
@@ -146,14 +153,18 @@ func (silent) Run(context.Context, buildenv.Cmd) (buildenv.Result, error) {
 	return buildenv.Result{}, errors.New("nothing is run here")
 }
 
-// TestWhatCouldNotBeReadIsTold holds that where no compiler or no SDK is found, the error names what could not be looked at: the compiler may be there.
+// TestWhatCouldNotBeReadIsTold holds that where no compiler or no SDK is found, the error names what could not be looked at: the compiler
+// may be there.
 func TestWhatCouldNotBeReadIsTold(t *testing.T) {
 	const kits = `HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`
 	h := hosttest.Load(t, "windows-no-visual-studio")
 	for _, tt := range []struct{ story, more, want string }{
-		{"a state.json that is cut off", "-- C:\\ProgramData\\Microsoft\\VisualStudio\\Packages\\_Instances\\1a\\state.json --\n{\"installationPath\":\"D:\\\\BuildTo\n", `_Instances\1a\state.json cannot be read: `},
-		{"a key that may not be read", "-- @registry --\n[unreadable " + `HKLM\SOFTWARE\Microsoft\VisualStudio\Setup` + "]\n", `VisualStudio\Setup cannot be read: open key`},
-		{"the list of Visual Studios", "-- @registry --\n[unreadable " + `HKLM\SOFTWARE\Microsoft\VisualStudio\SxS\VS7` + "]\n", `SxS\VS7 cannot be read: open key`},
+		{"a state.json that is cut off", "-- C:\\ProgramData\\Microsoft\\VisualStudio\\Packages\\_Instances\\1a\\state.json --\n" +
+			"{\"installationPath\":\"D:\\\\BuildTo\n", `_Instances\1a\state.json cannot be read: `},
+		{"a key that may not be read", "-- @registry --\n[unreadable " + `HKLM\SOFTWARE\Microsoft\VisualStudio\Setup` + "]\n",
+			`VisualStudio\Setup cannot be read: open key`},
+		{"the list of Visual Studios", "-- @registry --\n[unreadable " + `HKLM\SOFTWARE\Microsoft\VisualStudio\SxS\VS7` + "]\n",
+			`SxS\VS7 cannot be read: open key`},
 		{"where the SDK is told", "-- @registry --\n[unreadable " + kits + "]\n", kits + " cannot be read: open key"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {

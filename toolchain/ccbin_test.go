@@ -8,8 +8,8 @@ import (
 	"gpubuild/toolchain"
 )
 
-// TestNVCCReadsTheCompiler holds that whatever a user wrote to name a host compiler is taken as a wish, and that nothing is left in the environment which nvcc
-// would not take for the first cl.exe on PATH.
+// TestNVCCReadsTheCompiler holds that whatever a user wrote to name a host compiler is taken as a wish, and that nothing is left in the
+// environment which nvcc would not take for the first cl.exe on PATH.
 func TestNVCCReadsTheCompiler(t *testing.T) {
 	const vs = `C:\Program Files\Microsoft Visual Studio\18\Insiders`
 	const old = vs + `\VC\Tools\MSVC\14.29.30133`
@@ -29,9 +29,11 @@ func TestNVCCReadsTheCompiler(t *testing.T) {
 		{"one that does not fit", "NVCC_CCBIN", tooNew, "14.44.35207", "unset NVCC_CCBIN="},
 		{"one that is gone", "NVCC_CCBIN", `C:\gone`, "14.44.35207", "unset NVCC_CCBIN="},
 		{"nvcc's own options name what PATH says", "NVCC_PREPEND_FLAGS", "-O3 -ccbin cl", "14.44.35207", ""},
-		{"they keep quotes, and without those a blank ends the path", "NVCC_PREPEND_FLAGS", `-O3 -ccbin "` + old + `\bin\Hostx64\x64" -lineinfo`, "14.29.30133", "set NVCC_PREPEND_FLAGS=-O3 -lineinfo"},
+		{"they keep quotes, and without those a blank ends the path", "NVCC_PREPEND_FLAGS", `-O3 -ccbin "` + old +
+			`\bin\Hostx64\x64" -lineinfo`, "14.29.30133", "set NVCC_PREPEND_FLAGS=-O3 -lineinfo"},
 		{"they name one that is gone", "NVCC_PREPEND_FLAGS", `-ccbin C:\gone`, "14.44.35207", "unset NVCC_PREPEND_FLAGS="},
-		{"they name one that does not fit", "NVCC_APPEND_FLAGS", `--compiler-bindir="` + tooNew + `" -v`, "14.44.35207", "set NVCC_APPEND_FLAGS=-v"},
+		{"they name one that does not fit", "NVCC_APPEND_FLAGS", `--compiler-bindir="` + tooNew + `" -v`, "14.44.35207",
+			"set NVCC_APPEND_FLAGS=-v"},
 		{"a file name that begins so", "NVCC_APPEND_FLAGS", `-I C:\x-ccbin y`, "14.44.35207", ""},
 	}
 	for _, tt := range tests {
@@ -60,11 +62,14 @@ func TestNVCCReadsTheCompiler(t *testing.T) {
 
 // TestNVCCFlagsOnLinux holds the same where gcc is the compiler: nvcc puts the -ccbin of its options before NVCC_CCBIN.
 func TestNVCCFlagsOnLinux(t *testing.T) {
-	machine := strings.Replace(usual, "-- @links --\n", "-- @links --\n/usr/bin/gcc-9 -> x86_64-linux-gnu-gcc-9\n/usr/bin/g++-9 -> x86_64-linux-gnu-g++-9\n/usr/bin/gcc-15 -> x86_64-linux-gnu-gcc-15\n/usr/bin/g++-15 -> x86_64-linux-gnu-g++-15\n", 1)
+	machine := strings.Replace(usual, "-- @links --\n", "-- @links --\n/usr/bin/gcc-9 -> x86_64-linux-gnu-gcc-9\n/usr/bin/g++-9 -> "+
+		"x86_64-linux-gnu-g++-9\n/usr/bin/gcc-15 -> x86_64-linux-gnu-gcc-15\n/usr/bin/g++-15 -> x86_64-linux-gnu-g++-15\n", 1)
 	for _, n := range []string{"9", "15"} {
-		machine = strings.Replace(machine, "-- @empty --\n", "-- @empty --\n/usr/bin/x86_64-linux-gnu-gcc-"+n+" +x\n/usr/bin/x86_64-linux-gnu-g++-"+n+" +x\n", 1)
+		machine = strings.Replace(machine, "-- @empty --\n", "-- @empty --\n/usr/bin/x86_64-linux-gnu-gcc-"+n+
+			" +x\n/usr/bin/x86_64-linux-gnu-g++-"+n+" +x\n", 1)
 	}
-	machine = strings.Replace(machine, "/usr/local/cuda-12.4/include/crt/host_config.h\n", "", 1) + "-- /usr/local/cuda-12.4/include/crt/host_config.h --\n#if __GNUC__ > 13\n#error -- unsupported GNU version!\n#endif\n"
+	machine = strings.Replace(machine, "/usr/local/cuda-12.4/include/crt/host_config.h\n", "", 1) +
+		"-- /usr/local/cuda-12.4/include/crt/host_config.h --\n#if __GNUC__ > 13\n#error -- unsupported GNU version!\n#endif\n"
 	tests := []struct{ story, value, compiler, change string }{
 		{"one that fits is what nvcc takes by itself", "-ccbin g++-9 -O3", "9", ""},
 		{"by its path", "-ccbin=/usr/bin/g++-9", "9", ""},

@@ -11,8 +11,11 @@ import (
 	"gpubuild/toolchain/hostcc"
 )
 
-// verdict is what one check says of a toolkit: nothing, that it does not fit and the smallest change that mends it, or a doubt.
-type verdict struct{ why, fix, doubt string }
+// verdict is what one check says of a toolkit: nothing, that it does not fit and the smallest change that helps, or a doubt.
+type verdict struct {
+	why, fix, doubt string
+	lacks           string // what is missing, where that is why
+}
 
 // packages names the packages that bring a part back.
 var packages = [...]struct{ part, what, pip string }{
@@ -44,7 +47,7 @@ func complete(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 		return verdict{why: "it is not complete: " + p.what, fix: fix}
 	}
 	if t.Version.IsZero() {
-		return verdict{why: "its version cannot be told: version.json, version.txt and cuda.h say nothing"}
+		return verdict{why: "its version is unknown: version.json, version.txt and cuda.h say nothing"}
 	}
 	if n.NVCC && !t.Has(cuda.PartCCCL) {
 		return verdict{doubt: "nv/target (CCCL) is missing: a kernel that includes cuda_fp16.h will not compile"}
@@ -60,7 +63,7 @@ func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	case n.Pin.IsZero() && !n.CudarcMax.IsZero() && v.Compare(n.CudarcMax) > 0:
 		return verdict{
 			why: fmt.Sprintf("CUDA %s is newer than the locked %s knows (%s)", v, n.limitedBy(), n.CudarcMax),
-			fix: fmt.Sprintf("use CUDA %s or older (%s), or a newer %s: `cargo update -p %[3]s`", n.CudarcMax, fetchHint, n.limitedBy()),
+			fix: fmt.Sprintf("gpubuild toolchain install %s", n.CudarcMax),
 		}
 	case !n.Pin.IsZero() && n.Libraries && (v.Major != n.Pin.Major || v.Compare(n.Pin) < 0):
 		return verdict{
@@ -89,7 +92,7 @@ func driver(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	case have.IsZero() || t.Version.IsZero():
 	case n.EmbedsPTX && t.Version.Compare(have) > 0:
 		return verdict{
-			why: fmt.Sprintf("PTX goes into the binary, and driver %s takes it only up to CUDA %s", f.Driver.Version, have),
+			why: fmt.Sprintf("the binary contains PTX, which driver %s accepts only up to CUDA %s", f.Driver.Version, have),
 			fix: fmt.Sprintf("use CUDA %s or older (%s), or a newer driver", have, fetchHint),
 		}
 	case t.Version.Major > have.Major:
@@ -117,6 +120,16 @@ func archs(_ Facts, n Needs, t *cuda.Toolkit, c gpu.Capability) verdict {
 			why: fmt.Sprintf("CUDA %s compiles for %s and older, not for %s", t.Version, t.MaxArch, gpu.Arch{Capability: c}),
 			fix: fmt.Sprintf("use a newer toolkit (%s), or `--gpu-arch=%s`, whose PTX a newer GPU takes", fetchHint, hi.Digits()),
 		}
+	}
+	if f := n.floor(t.Version); c.Compare(f.Arch) < 0 {
+		v := verdict{
+			why: fmt.Sprintf("%s does not compile for %s with CUDA %s: %s", f.Crate, gpu.Arch{Capability: c}, t.Version, f.Why),
+			fix: fmt.Sprintf("for a GPU of sm_%s or newer: `--gpu-arch=%[1]s`", f.Arch.Digits()),
+		}
+		if !f.Since.IsZero() {
+			v.fix += fmt.Sprintf("; or use a toolkit older than CUDA %s, or another version of %s", f.Since, f.Crate)
+		}
+		return v
 	}
 	return verdict{}
 }
@@ -152,10 +165,15 @@ func links(f Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 			why: "a linker does not find its libraries: " + t.Lib + " has no libcudart.so without a number, as wheels do",
 			fix: fetchHint + " and makes the links",
 		}
-	case t.Stubs == "" && f.LibCUDA == "" && f.MSVC == nil: // on Windows cuda.lib comes with the toolkit
+	case len(f.Unlinkable[t.Root]) > 0:
+		files := strings.Join(f.Unlinkable[t.Root], ", ")
 		return verdict{
-			doubt: "there is no libcuda.so to link, neither the driver's nor a stub in " + t.Lib + "/stubs: -lcuda will not be found",
+			why:   "the build will not find " + files,
+			lacks: fmt.Sprintf("%s to build with, neither in %s nor where a compiler or linker looks by itself", files, t.Named()),
+			fix:   linkFix(f, n, t, f.Unlinkable[t.Root]),
 		}
+	case t.Stubs == "" && f.LibCUDA == "" && f.MSVC == nil: // on Windows cuda.lib comes with the toolkit
+		return verdict{doubt: "linking with -lcuda will fail: there is no libcuda.so of a driver, and no stub in " + t.Lib + "/stubs"}
 	}
 	return verdict{}
 }
@@ -237,12 +255,12 @@ func named(c hostcc.Compiler, path string) bool {
 	return p == c.Path || p == c.CXX || p == c.Real
 }
 
-// takes says whether a compiler lies beside the toolkit's own nvcc, which then prefers it: Debian's does.
+// takes says whether the toolkit's own nvcc prefers the compiler because both are in one directory: Debian's does.
 func takes(t *cuda.Toolkit, c hostcc.Compiler) bool {
-	return t != nil && c.Beside != "" && t.Packaged == cuda.Debian
+	return t != nil && c.NVCCDir != "" && t.Packaged == cuda.Debian
 }
 
-// notAsked is how a compiler is told that loses because the user named another one.
+// notAsked begins the reason of a compiler that was rejected because the user named another one.
 const notAsked = "not the one asked for: "
 
 // unfit says why a compiler cannot be used with a toolkit; empty: it can.
@@ -252,7 +270,7 @@ func unfit(c hostcc.Compiler, w Wish, t *cuda.Toolkit) string {
 		return c.Problem
 	case w.CCBin != "" && !named(c, w.CCBin):
 		return notAsked + w.CCBin
-	case c.Beside != "" && !c.Default && c.Word == "" && !takes(t, c):
+	case c.NVCCDir != "" && !c.Default && c.Word == "" && !takes(t, c):
 		return "it belongs to Debian's own nvcc"
 	case t == nil:
 		return ""
@@ -273,7 +291,7 @@ func unfit(c hostcc.Compiler, w Wish, t *cuda.Toolkit) string {
 
 // noCompiler words that no compiler goes with a toolkit, and the smallest change. gate is nil where nvcc has no part in it.
 func noCompiler(f Facts, gate *cuda.Toolkit, lost []Loser) (why, fix string) {
-	fix = compilerFix(f)
+	fix = CompilerFix(f)
 	if len(lost) == 0 {
 		return "there is no host compiler for it", fix
 	}
@@ -316,7 +334,7 @@ func cudnnFor(f Facts, n Needs, t cuda.Toolkit, arch gpu.Capability) (*cudnn.Ins
 		if ra, rb := rank(a), rank(b); ra != rb {
 			return ra - rb
 		}
-		return compareVersions(b.Version, a.Version)
+		return slices.Compare(gpu.Numbers(b.Version), gpu.Numbers(a.Version))
 	})
 	var won *cudnn.Install
 	var lost []Loser
@@ -351,18 +369,4 @@ func otherMajor(f Facts, i cudnn.Install, t cuda.Toolkit) string {
 		}
 	}
 	return ""
-}
-
-// compareVersions compares "9.21.1" and "9.3.0" number by number.
-func compareVersions(a, b string) int {
-	x, y := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(x), len(y)) {
-		if len(x[i]) != len(y[i]) {
-			return len(x[i]) - len(y[i])
-		}
-		if c := strings.Compare(x[i], y[i]); c != 0 {
-			return c
-		}
-	}
-	return len(x) - len(y)
 }

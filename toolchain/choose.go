@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,8 +13,11 @@ import (
 	"gpubuild/toolchain/hostcc"
 )
 
-// fetchHint is how a user without a toolkit gets one; the flag is app's.
-const fetchHint = "`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"
+// Fetch stands in hints for the user's own command line with the flag that downloads a toolkit; who prints a hint puts that line there.
+const Fetch = "gpubuild --gpu-toolkit=fetch …"
+
+// fetchHint is how a user without a toolkit gets one.
+const fetchHint = "`" + Fetch + "` fetches one without admin rights"
 
 // trial is one toolkit with what would go with it.
 type trial struct {
@@ -22,6 +26,7 @@ type trial struct {
 	msvc     *Visual
 	cudnn    *cudnn.Install
 	why      string   // why it does not fit; empty: it does
+	lacks    string   // what is missing, where that is why
 	fix      string   // the smallest change that would make it fit
 	doubts   []string // why another one would be better
 	notes    []string
@@ -42,7 +47,7 @@ const (
 func Choose(f Facts, n Needs, w Wish) (Set, error) {
 	s, err := choose(f, n, w)
 	if err != nil {
-		tellLess(f, n, w, err)
+		suggestLess(f, n, w, err)
 	}
 	return s, err
 }
@@ -127,7 +132,7 @@ func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
 	c, lost, notes := compilerFor(f, w, nil)
 	s.Compiler, s.Losers, s.Notes = c, append(s.Losers, lost...), notes
 	if c == nil {
-		return &MissingError{What: "host compiler", Losers: lost, Places: compilerPlaces(f), Unread: unreadable(f), Fix: compilerFix(f)}
+		return &MissingError{What: "host compiler", Losers: lost, Places: compilerPlaces(f), Unread: unreadable(f), Fix: CompilerFix(f)}
 	}
 	v, why := visual(f, c)
 	if s.MSVC = v; why != "" {
@@ -138,7 +143,7 @@ func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
 
 func asked(w Wish) bool { return w.CUDA != "" && w.CUDA != "fetch" }
 
-// by tells who asked for a toolkit, where the user may have forgotten it.
+// by says where a toolkit was requested, since the user may have forgotten it.
 func (w Wish) by() string {
 	if w.CUDAOrigin == "" {
 		return ""
@@ -216,7 +221,7 @@ func agreed(f Facts) string {
 	return root
 }
 
-// disagreements tells which variables name different toolkits, or none.
+// disagreements lists the variables that name different toolkits, or none.
 func disagreements(f Facts) (notes []string) {
 	var parts []string
 	for _, t := range f.Toolkits {
@@ -236,11 +241,12 @@ func disagreements(f Facts) (notes []string) {
 	return notes
 }
 
-// overruled tells that a variable's toolkit was not chosen.
+// overruled reports that a variable's toolkit was not chosen.
 func overruled(f Facts, w Wish, won cuda.Toolkit) (notes []string) {
 	for _, t := range f.Toolkits {
-		if slices.Contains(t.From(cuda.OnPath), "NVCC") && t.Real != won.Real && !asked(w) {
-			notes = append(notes, fmt.Sprintf("NVCC names %s, which is not used: %s is (%s)", t.Root, won.Root, won.Origin))
+		launcher := (t.Problem != "" || t.Version.IsZero()) && t.NVCC != "" // which is judged by the version that it answers
+		if slices.Contains(t.From(cuda.OnPath), "NVCC") && !launcher && t.Real != won.Real && !asked(w) {
+			notes = append(notes, fmt.Sprintf("NVCC names %s, which is not used: %s is (%s)", cmp.Or(t.NVCC, t.Root), won.Root, won.Origin))
 		}
 	}
 	if agree := agreed(f); agree != "" && agree != won.Real {
@@ -256,14 +262,14 @@ func overruled(f Facts, w Wish, won cuda.Toolkit) (notes []string) {
 	return notes
 }
 
-// try looks whether a toolkit fits the crates, the driver and the arch, and which compiler and cuDNN go with it. The first thing that is
-// wrong is told.
+// try looks whether a toolkit fits the crates, the driver and the arch, and which compiler and cuDNN go with it. It reports only the
+// first thing that is wrong.
 func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 	tr := trial{toolkit: t}
 	for i, check := range []func(Facts, Needs, *cuda.Toolkit, gpu.Capability) verdict{complete, letters, versions, driver, archs, links} {
 		v := check(f, n, t, arch)
 		if tr.step = i; v.why != "" {
-			tr.why, tr.fix = v.why, v.fix
+			tr.why, tr.fix, tr.lacks = v.why, v.fix, v.lacks
 			return tr
 		}
 		if v.doubt != "" {

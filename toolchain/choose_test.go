@@ -29,13 +29,16 @@ func kit(v string, lo, hi string, sources ...cuda.Source) cuda.Toolkit {
 	if len(sources) == 0 {
 		sources = []cuda.Source{{Kind: cuda.Usual, Name: "a usual place"}}
 	}
-	return cuda.Toolkit{Root: root, Real: root, NVCC: root + "/bin/nvcc", Version: version(v), Lib: root + "/lib64", Stubs: root + "/lib64/stubs",
+	return cuda.Toolkit{Root: root, Real: root, NVCC: root + "/bin/nvcc", Version: version(v), Lib: root + "/lib64", Stubs: root +
+		"/lib64/stubs",
 		Bounds:  cuda.Bounds{GCCMax: 13, GCC: cuda.Quote{Text: "#if __GNUC__ > 13", Line: 7}, File: root + "/include/crt/host_config.h"},
-		MinArch: gpu.Arch{Capability: capability(lo)}, MaxArch: gpu.Arch{Capability: capability(hi)}, Sources: sources, Origin: sources[0].Name}
+		MinArch: gpu.Arch{Capability: capability(lo)}, MaxArch: gpu.Arch{Capability: capability(hi)}, Sources: sources,
+		Origin: sources[0].Name}
 }
 
 func gcc(major int, path string, isDefault bool) hostcc.Compiler {
-	return hostcc.Compiler{Path: path, CXX: strings.Replace(path, "gcc", "g++", 1), Real: path, Kind: hostcc.GCC, Version: "0", Major: major, Origin: "PATH", Default: isDefault}
+	return hostcc.Compiler{Path: path, CXX: strings.Replace(path, "gcc", "g++", 1), Real: path, Kind: hostcc.GCC, Version: "0",
+		Major: major, Origin: "PATH", Default: isDefault}
 }
 
 func devices(caps ...string) (out []gpu.Device) {
@@ -54,6 +57,10 @@ func three() toolchain.Facts {
 }
 
 func TestChoose(t *testing.T) {
+	floors := []toolchain.Floor{
+		{Crate: "candle-kernels 0.11.0", Arch: capability("80"), Since: version("13.2"), Why: "it defines __hmax_nan"},
+		{Crate: "old", Arch: capability("90"), Until: version("12.4"), Why: "not with these toolkits"},
+	}
 	tests := []struct {
 		story string
 		facts func(*toolchain.Facts)
@@ -61,71 +68,143 @@ func TestChoose(t *testing.T) {
 		wish  toolchain.Wish
 		want  string // root, arch and its origin; or the error's first line and its hint
 	}{
-		{"the newest that fits", nil, kernels, toolchain.Wish{}, "/cuda-13.5 7.5 the lowest that CUDA 13.5 compiles for, because no GPU is visible and none was named"},
-		{"cudarc does not know the newest", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.4") }), toolchain.Wish{Arch: "89", ArchOrigin: "--gpu-arch"}, "/cuda-13.2 8.9 --gpu-arch"},
+		{"the newest that fits", nil, kernels, toolchain.Wish{}, "/cuda-13.5 7.5 the lowest that CUDA 13.5 compiles for, because no GPU " +
+			"is visible and no architecture was given"},
+		{"cudarc does not know the newest", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.4") }),
+			toolchain.Wish{Arch: "89", ArchOrigin: "--gpu-arch"}, "/cuda-13.2 8.9 --gpu-arch"},
 		{"a directory that nvcc.exe cannot name", func(f *toolchain.Facts) {
 			f.CodePage, f.Toolkits[0].NVCC = 1252, `C:\Users\Дмитрий\cuda\bin\nvcc.exe`
-		}, kernels, toolchain.Wish{}, "/cuda-13.2 7.5 the lowest that CUDA 13.2 compiles for, because no GPU is visible and none was named"},
+		}, kernels, toolchain.Wish{}, "/cuda-13.2 7.5 the lowest that CUDA 13.2 compiles for, because no GPU is visible and no " +
+			"architecture was given"},
 		{"every one in a directory that nvcc.exe cannot name", func(f *toolchain.Facts) {
 			f.CodePage, f.Toolkits = 1252, f.Toolkits[:1]
 			f.Toolkits[0].NVCC = `C:\Users\Дмитрий\cuda\bin\nvcc.exe`
-		}, kernels, toolchain.Wish{}, "CUDA 13.5 in /cuda-13.5 does not fit: its nvcc.exe cannot run: it reads paths in this machine's code page 1252, which has no Д | use a toolkit below a directory of plain letters; for one that gpubuild fetched: set GPUBUILD_CACHE=C:\\gpubuild (or another directory of plain letters) and run it again"},
+		}, kernels, toolchain.Wish{}, "CUDA 13.5 in /cuda-13.5 does not fit: its nvcc.exe cannot run: it reads paths in this machine's " +
+			"code page 1252, which has no Д | use a toolkit below a directory of plain letters; for one that gpubuild fetched: set " +
+			"GPUBUILD_CACHE=C:\\gpubuild (or another directory of plain letters) and run it again"},
 		{"which a crate that only links does not mind", func(f *toolchain.Facts) {
 			f.CodePage, f.Toolkits[0].NVCC = 1252, `C:\Users\Дмитрий\cuda\bin\nvcc.exe`
 		}, toolchain.Needs{Libraries: true}, toolchain.Wish{}, "/cuda-13.5 unknown "},
 		{"a code page that has the letters", func(f *toolchain.Facts) {
 			f.CodePage, f.Toolkits[0].NVCC = 1251, `C:\Users\Дмитрий\cuda\bin\nvcc.exe`
-		}, kernels, toolchain.Wish{}, "/cuda-13.5 7.5 the lowest that CUDA 13.5 compiles for, because no GPU is visible and none was named"},
-		{"a pin makes cudarc's limit void", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax, n.Pin = version("13.4"), version("13.0") }), toolchain.Wish{Arch: "sm_90a", ArchOrigin: "x"}, "/cuda-13.5 9.0 x"},
-		{"a pin and linked libraries of another major", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version("12.3"), true }), toolchain.Wish{},
-			"CUDA 13.5 in /cuda-13.5 does not fit: a feature fixes cudarc's bindings to CUDA 12.3, and the libraries of CUDA 13.5 do not have all of them | use a toolkit of CUDA 12 from 12.3 on, or cudarc's feature cuda-13050 in place of cuda-12030"},
-		{"PTX must not be newer than the driver", func(f *toolchain.Facts) { f.Driver = gpu.Driver{Version: "595.1", CUDA: version("13.2")} }, kernels, toolchain.Wish{Arch: "8.0", ArchOrigin: "x"}, "/cuda-13.2 8.0 x"},
-		{"a driver of the last major: the older toolkit runs here", func(f *toolchain.Facts) { f.Driver = gpu.Driver{Version: "570", CUDA: version("12.8")} }, toolchain.Needs{NVCC: true}, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
-		{"an old GPU needs an old toolkit", func(f *toolchain.Facts) { f.Devices = devices("8.9", "6.1") }, kernels, toolchain.Wish{}, "/cuda-12.6 6.1 the lowest of 2 GPUs, GPU 6.1"},
-		{"a GPU newer than one toolkit", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[2:]; f.Devices = devices("12.0") }, kernels, toolchain.Wish{},
-			"CUDA 12.6 in /cuda-12.6 does not fit: CUDA 12.6 compiles for sm_90 and older, not for sm_120 | use a newer toolkit (`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights), or `--gpu-arch=90`, whose PTX a newer GPU takes"},
-		{"too old a GPU for any of them", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:2] }, kernels, toolchain.Wish{Arch: "61", ArchOrigin: "CUDA_COMPUTE_CAP"},
-			"none of 2 CUDA toolkits fits; closest is CUDA 13.5 in /cuda-13.5: CUDA 13.5 compiles for sm_75 and newer, not for sm_61 | use an older toolkit: CUDA 12.9 is the newest that compiles for sm_61 (`gpubuild toolchain install 12.9`)"},
-		{"what the directory was built for stays when no GPU is visible", nil, kernels, toolchain.Wish{Previous: capability("8.6")}, "/cuda-13.5 8.6 what this target directory was built for"},
-		{"the crates' floor is above the toolkit's", nil, with(kernels, func(n *toolchain.Needs) { n.Floor = capability("80") }), toolchain.Wish{}, "/cuda-13.5 8.0 the lowest that the crates' kernels compile for, because no GPU is visible and none was named"},
+		}, kernels, toolchain.Wish{}, "/cuda-13.5 7.5 the lowest that CUDA 13.5 compiles for, because no GPU is visible and no " +
+			"architecture was given"},
+		{"a pin makes cudarc's limit void", nil, with(kernels, func(n *toolchain.Needs) {
+			n.CudarcMax, n.Pin = version("13.4"),
+				version("13.0")
+		}), toolchain.Wish{Arch: "sm_90a", ArchOrigin: "x"}, "/cuda-13.5 9.0 x"},
+		{"a pin and linked libraries of another major", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] },
+			with(kernels, func(n *toolchain.Needs) { n.Pin, n.Libraries = version("12.3"), true }), toolchain.Wish{},
+			"CUDA 13.5 in /cuda-13.5 does not fit: a feature fixes cudarc's bindings to CUDA 12.3, and the libraries of CUDA 13.5 do " +
+				"not have all of them | use a toolkit of CUDA 12 from 12.3 on, or cudarc's feature cuda-13050 in place of cuda-12030"},
+		{"PTX must not be newer than the driver", func(f *toolchain.Facts) {
+			f.Driver = gpu.Driver{Version: "595.1",
+				CUDA: version("13.2")}
+		}, kernels, toolchain.Wish{Arch: "8.0", ArchOrigin: "x"}, "/cuda-13.2 8.0 x"},
+		{"a driver of the last major: the older toolkit runs here",
+			func(f *toolchain.Facts) { f.Driver = gpu.Driver{Version: "570", CUDA: version("12.8")} }, toolchain.Needs{NVCC: true},
+			toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
+		{"an old GPU needs an old toolkit", func(f *toolchain.Facts) { f.Devices = devices("8.9", "6.1") }, kernels, toolchain.Wish{},
+			"/cuda-12.6 6.1 the lowest of 2 GPUs, GPU 6.1"},
+		{"a GPU newer than one toolkit", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[2:]; f.Devices = devices("12.0") }, kernels,
+			toolchain.Wish{},
+			"CUDA 12.6 in /cuda-12.6 does not fit: CUDA 12.6 compiles for sm_90 and older, not for sm_120 | use a newer toolkit " +
+				"(`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights), or `--gpu-arch=90`, whose PTX a newer GPU takes"},
+		{"too old a GPU for any of them", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:2] }, kernels,
+			toolchain.Wish{Arch: "61", ArchOrigin: "CUDA_COMPUTE_CAP"},
+			"none of 2 CUDA toolkits fits; closest is CUDA 13.5 in /cuda-13.5: CUDA 13.5 compiles for sm_75 and newer, not for sm_61 | " +
+				"use an older toolkit: CUDA 12.9 is the newest that compiles for sm_61 (`gpubuild toolchain install 12.9`)"},
+		{"what the directory was built for stays when no GPU is visible", nil, kernels, toolchain.Wish{Previous: capability("8.6")},
+			"/cuda-13.5 8.6 what this target directory was built for"},
+		{"the crates' floor is above the toolkit's", nil, with(kernels, func(n *toolchain.Needs) { n.Floors = floors }), toolchain.Wish{},
+			"/cuda-13.5 8.0 the lowest that candle-kernels 0.11.0 compiles for with CUDA 13.5, because no GPU is visible and no " +
+				"architecture was given"},
+		{"an arch below the crates' floor, and a toolkit without that floor", nil,
+			with(kernels, func(n *toolchain.Needs) { n.Floors = floors }), toolchain.Wish{Arch: "75", ArchOrigin: "--gpu-arch"},
+			"/cuda-12.6 7.5 --gpu-arch"},
+		{"an arch below the crates' floor", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] },
+			with(kernels, func(n *toolchain.Needs) { n.Floors = floors }), toolchain.Wish{Arch: "75", ArchOrigin: "--gpu-arch"},
+			"CUDA 13.5 in /cuda-13.5 does not fit: candle-kernels 0.11.0 does not compile for sm_75 with CUDA 13.5: it defines " +
+				"__hmax_nan | for a GPU of sm_80 or newer: `--gpu-arch=80`; or use a toolkit older than CUDA 13.2, or another version " +
+				"of candle-kernels 0.11.0"},
+		{"a toolkit without the libraries, and another one", func(f *toolchain.Facts) {
+			f.Unlinkable = map[string][]string{"/cuda-13.5": {"libcublas.so"}}
+		}, with(kernels, func(n *toolchain.Needs) { n.Libraries = true }), toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"no toolkit with the libraries", func(f *toolchain.Facts) {
+			f.Toolkits = f.Toolkits[:1]
+			f.Unlinkable = map[string][]string{"/cuda-13.5": {"libcublas.so", "libcublasLt.so"}}
+		}, with(kernels, func(n *toolchain.Needs) { n.Libraries = true }), toolchain.Wish{},
+			"there is no libcublas.so, libcublasLt.so to build with, neither in CUDA 13.5 in /cuda-13.5 nor where a compiler or linker looks by " +
+				"itself | gpubuild toolchain install 13.5"},
+		{"a toolkit without a header and a static library that parts of ours have", func(f *toolchain.Facts) {
+			f.Toolkits = f.Toolkits[:1]
+			f.Unlinkable = map[string][]string{"/cuda-13.5": {"cublas_v2.h", "libcublas.so"}}
+		}, with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Parts = true, []string{"cublas", "culibos"} }), toolchain.Wish{},
+			"there is no cublas_v2.h, libcublas.so to build with, neither in CUDA 13.5 in /cuda-13.5 nor where a compiler or " +
+				"linker looks by itself | gpubuild toolchain install 13.5 --parts cublas,culibos"},
+		{"no toolkit with libraries that no toolkit of ours has", func(f *toolchain.Facts) {
+			f.Toolkits = f.Toolkits[:1]
+			f.Unlinkable = map[string][]string{"/cuda-13.5": {"libcublas.so", "libcusolver.so"}}
+		}, with(kernels, func(n *toolchain.Needs) { n.Libraries = true }), toolchain.Wish{},
+			"there is no libcublas.so, libcusolver.so to build with, neither in CUDA 13.5 in /cuda-13.5 nor where a compiler or linker looks by " +
+				"itself | install them (Debian, Ubuntu: apt install libcublas-dev-13-5 libcusolver-dev-13-5), or name their directory " +
+				"in LIBRARY_PATH"},
 		{"a version that is asked for", nil, kernels, toolchain.Wish{CUDA: "12.6", Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"a major that is asked for", nil, kernels, toolchain.Wish{CUDA: "12", Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"a root that is asked for, with a slash", nil, kernels, toolchain.Wish{CUDA: "/cuda-13.2/", Arch: "80"}, "/cuda-13.2 8.0 "},
-		{"a version that is not there", nil, kernels, toolchain.Wish{CUDA: "11.8"}, "there is no CUDA toolkit 11.8 | ask for CUDA 13.5 in place of 11.8: /cuda-13.5 is here and fits; or `gpubuild --gpu-toolkit=fetch …` fetches one without admin rights"},
-		{"what is asked for is never replaced", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.4") }), toolchain.Wish{CUDA: "13.5"},
-			"CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 is newer than the locked cudarc knows (13.4) | ask for CUDA 13.2 in place of 13.5: /cuda-13.2 is here and fits; or use CUDA 13.4 or older (`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights), or a newer cudarc: `cargo update -p cudarc`"},
-		{"no sense in the arch", nil, kernels, toolchain.Wish{Arch: "fast", ArchOrigin: "GPUBUILD_ARCH"}, `GPUBUILD_ARCH: "fast" is not an architecture such as sm_89 or compute_89 | give a compute capability such as 89 or 8.9`},
-		{"crates that need a driver only", func(f *toolchain.Facts) { *f = toolchain.Facts{} }, toolchain.Needs{CUDA: true}, toolchain.Wish{}, "none unknown "},
+		{"a version that is not there", nil, kernels, toolchain.Wish{CUDA: "11.8"}, "there is no CUDA toolkit 11.8 | ask for CUDA 13.5 " +
+			"in place of 11.8: /cuda-13.5 is here and fits; or gpubuild toolchain install 11.8"},
+		{"what is asked for is never replaced", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.4") }),
+			toolchain.Wish{CUDA: "13.5"},
+			"CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 is newer than the locked cudarc knows (13.4) | ask for CUDA 13.2 in place " +
+				"of 13.5: /cuda-13.2 is here and fits; or gpubuild toolchain install 13.4"},
+		{"no sense in the arch", nil, kernels, toolchain.Wish{Arch: "fast", ArchOrigin: "GPUBUILD_ARCH"},
+			`GPUBUILD_ARCH: "fast" is not an architecture such as sm_89 or compute_89 | give a compute capability such as 89 or 8.9`},
+		{"crates that need a driver only", func(f *toolchain.Facts) { *f = toolchain.Facts{} }, toolchain.Needs{CUDA: true},
+			toolchain.Wish{}, "none unknown "},
 		{"nvcc is only asked for its version: parts and compilers do not matter", func(f *toolchain.Facts) {
 			f.Toolkits, f.Compilers = f.Toolkits[2:], nil
 			f.Toolkits[0].Missing = []string{cuda.PartCRT, cuda.PartNVVM}
 		}, toolchain.Needs{NVCCVersion: true}, toolchain.Wish{}, "/cuda-12.6 unknown "},
-		{"no host compiler at all", func(f *toolchain.Facts) { f.Compilers = nil; f.Toolkits = f.Toolkits[:1] }, kernels, toolchain.Wish{}, "there is no host compiler for nvcc | install g++ (Debian, Ubuntu: apt install g++)"},
+		{"no host compiler at all", func(f *toolchain.Facts) { f.Compilers = nil; f.Toolkits = f.Toolkits[:1] }, kernels, toolchain.Wish{},
+			"there is no host compiler for nvcc | install g++ (Debian, Ubuntu: apt install g++)"},
 		{"the compiler that is asked for does not fit", func(f *toolchain.Facts) {
 			f.Toolkits = f.Toolkits[:1]
 			f.Compilers = append(f.Compilers, gcc(15, "/usr/bin/gcc-15", false))
-		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | leave `--gpu-ccbin=/usr/bin/g++-15` out: gcc 0 (/usr/bin/gcc) fits; or install g++-13 or an older one, which CUDA 13.5 takes; gpubuild then uses it by itself"},
+		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | leave " +
+			"`--gpu-ccbin=/usr/bin/g++-15` out: gcc 0 (/usr/bin/gcc) fits; or install g++-13 or an older one, which CUDA 13.5 takes; " +
+			"gpubuild then uses it by itself"},
 		{"the compiler that is asked for does not fit, and no other one does", func(f *toolchain.Facts) {
 			f.Toolkits, f.Compilers = f.Toolkits[:1], []hostcc.Compiler{gcc(15, "/usr/bin/gcc-15", false), gcc(16, "/usr/bin/gcc", true)}
-		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | install g++-13 or an older one, which CUDA 13.5 takes; gpubuild then uses it by itself"},
+		}, kernels, toolchain.Wish{CCBin: "/usr/bin/g++-15"}, "no host compiler here fits CUDA 13.5 in /cuda-13.5 | install g++-13 or " +
+			"an older one, which CUDA 13.5 takes; gpubuild then uses it by itself"},
 		{"what the directory was built for is too old for the only toolkit, and the GPU is another one now", func(f *toolchain.Facts) {
 			f.Toolkits, f.Devices = f.Toolkits[:1], devices("8.9")
-		}, kernels, toolchain.Wish{Previous: capability("61")}, "CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 compiles for sm_75 and newer, not for sm_61 | " +
-			"`--gpu-arch=89` (the GPU, GPU 8.9): CUDA 13.5 in /cuda-13.5 fits then, and this target directory, built for sm_61, is built anew; or use an older toolkit: CUDA 12.9 is the newest that compiles for sm_61 (`gpubuild toolchain install 12.9`)"},
-		{"no cuDNN", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] }, with(candle, func(n *toolchain.Needs) { n.CudarcMax = gpu.Version{} }), toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 13 (Debian, Ubuntu: cudnn9-cuda-13; `gpubuild toolchain install 13.5 --parts cudnn` needs no admin rights) and point CUDNN_LIB at its root"},
+		}, kernels, toolchain.Wish{Previous: capability("61")}, "CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 compiles for sm_75 and " +
+			"newer, not for sm_61 | `--gpu-arch=89` (the GPU, GPU 8.9): CUDA 13.5 in /cuda-13.5 works with it; this target directory, " +
+			"built for sm_61, is rebuilt; or use an older toolkit: CUDA 12.9 is the newest that compiles for sm_61 (`gpubuild " +
+			"toolchain install 12.9`)"},
+		{"no cuDNN", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] },
+			with(candle, func(n *toolchain.Needs) { n.CudarcMax = gpu.Version{} }), toolchain.Wish{}, "there is no cuDNN | install " +
+				"cuDNN for CUDA 13 (Debian, Ubuntu: cudnn9-cuda-13; `gpubuild toolchain install 13.5 --parts cudnn` needs no admin " +
+				"rights) and point CUDNN_LIB at its root"},
 		{"headers of cuDNN without a library", func(f *toolchain.Facts) {
 			f.Toolkits = f.Toolkits[2:]
-			f.CUDNN = []cudnn.Install{{Root: "/usr", Real: "/usr", Include: "/usr/include", Version: "9.10.2", CUDAMajor: 12, Problem: "its headers are there, its libraries are not"}}
-		}, candle, toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 12 (Debian, Ubuntu: cudnn9-cuda-12; `gpubuild toolchain install 12.6 --parts cudnn` needs no admin rights) and point CUDNN_LIB at its root"},
+			f.CUDNN = []cudnn.Install{{Root: "/usr", Real: "/usr", Include: "/usr/include", Version: "9.10.2", CUDAMajor: 12,
+				Problem: "its headers are there, its libraries are not"}}
+		}, candle, toolchain.Wish{}, "there is no cuDNN | install cuDNN for CUDA 12 (Debian, Ubuntu: cudnn9-cuda-12; `gpubuild " +
+			"toolchain install 12.6 --parts cudnn` needs no admin rights) and point CUDNN_LIB at its root"},
 		{"cuDNN decides on the toolkit", func(f *toolchain.Facts) {
 			f.CUDNN = []cudnn.Install{{Root: "/cudnn", Real: "/cudnn", Version: "9.10.2", CUDAMajor: 12, Link: true, Lib: "/cudnn/lib"}}
 		}, candle, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"cuDNN without the link that a linker needs", func(f *toolchain.Facts) {
 			f.Toolkits = f.Toolkits[2:]
 			f.CUDNN = []cudnn.Install{{Root: "/cudnn", Real: "/cudnn", Version: "9.10.2", Major: 9, CUDAMajor: 12, Lib: "/cudnn/lib"}}
-		}, candle, toolchain.Wish{}, "CUDA 12.6 in /cuda-12.6 does not fit: there is no cuDNN for CUDA 12 | make the name by which a linker finds it: ln -s libcudnn.so.9 /cudnn/lib/libcudnn.so"},
+		}, candle, toolchain.Wish{}, "CUDA 12.6 in /cuda-12.6 does not fit: there is no cuDNN for CUDA 12 | make the name by which a " +
+			"linker finds it: ln -s libcudnn.so.9 /cudnn/lib/libcudnn.so"},
 		{"the variables agree, and an older one is theirs", func(f *toolchain.Facts) {
-			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"}, cuda.Source{Kind: cuda.Variable, Name: "CUDA_PATH"})
+			f.Toolkits[2] = kit("12.6", "50", "90", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"},
+				cuda.Source{Kind: cuda.Variable, Name: "CUDA_PATH"})
 		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"nvcc on PATH comes before usual places", func(f *toolchain.Facts) {
 			f.Toolkits[1] = kit("13.2", "75", "121", cuda.Source{Kind: cuda.OnPath, Name: "PATH"})
@@ -170,7 +249,8 @@ func TestErrorsNameEveryone(t *testing.T) {
 	if !errors.As(err, &misfit) {
 		t.Fatalf("got %v", err)
 	}
-	for _, want := range []string{"/cuda-13.5", "/cuda-13.2", "/cuda-12.6", "`#if __GNUC__ > 13` in /cuda-12.6/include/crt/host_config.h, line 7"} {
+	for _, want := range []string{"/cuda-13.5", "/cuda-13.2", "/cuda-12.6", "`#if __GNUC__ > 13` in " +
+		"/cuda-12.6/include/crt/host_config.h, line 7"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is not in %s", want, err)
 		}
@@ -203,13 +283,13 @@ func TestArchWish(t *testing.T) {
 		env  buildenv.Env
 		want string
 	}{
-		{"90", env, "90 --gpu-arch"},
+		{"90", env, "90 --arch"},
 		{"", env, "89 GPUBUILD_ARCH"},
 		{"", env.Unset("GPUBUILD_ARCH"), "86 CUDA_COMPUTE_CAP"},
 		{"", buildenv.Env{}, "75 gpubuild.toml"},
 	}
 	for _, tt := range tests {
-		a, o := toolchain.ArchWish(tt.flag, tt.env, "75", "gpubuild.toml")
+		a, o := toolchain.ArchWish(tt.flag, "--arch", tt.env, "75", "gpubuild.toml")
 		if got := a + " " + o; got != tt.want {
 			t.Errorf("got %s, want %s", got, tt.want)
 		}

@@ -42,11 +42,16 @@ func consumers() []consumer {
 			always:   true,
 			reads:    []string{"CUDA_LIBRARY_PATH"},
 		},
+		{ // NVlabs/cutile-rs cuda-bindings/build.rs, cutile-compiler; cuda-oxide's reads CUDA_HOME, too
+			name:     "cuda-bindings",
+			roots:    []string{"CUDA_TOOLKIT_PATH", "CUDA_HOME"},
+			defaults: usual[:1],
+		},
 		{ // FindCUDAToolkit; CUDAHOSTCXX and CUDACXX belong to its CUDA language
 			name:     "cmake",
 			roots:    []string{"CUDAToolkit_ROOT", "CUDA_PATH"},
 			defaults: usual[:1],
-			reads:    []string{"PATH", "CUDACXX", "CUDAHOSTCXX"},
+			reads:    []string{"PATH", "CUDACXX", "CUDAHOSTCXX", "CMAKE_BUILD_PARALLEL_LEVEL"},
 		},
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
@@ -34,10 +35,14 @@ func Environment(h buildenv.Host, s Set, n Needs) buildenv.Delta {
 		e.roots()
 		e.nvcc()
 		e.compiler(n)
+		if n.NVCC {
+			e.conforming()
+		}
 		e.linking(n)
 	}
 	if n.NVCC {
 		e.capability()
+		e.archsOfCMake()
 		e.threads()
 	}
 	e.shorten(n)
@@ -66,14 +71,14 @@ func (e *writer) path() {
 		return
 	}
 	firsts := slices.DeleteFunc(h.LookPathAll("nvcc"), func(p string) bool { // ccache's nvcc calls the next one on PATH
-		return strings.TrimSuffix(strings.ToLower(h.Base(h.Real(p))), ".exe") != "nvcc"
+		return strings.TrimSuffix(strings.ToLower(h.Base(h.Real(p))), ".exe") != "nvcc" && !slices.Contains(e.s.Launchers, p)
 	})
 	if len(firsts) > 0 && e.isNVCC(firsts[0]) {
 		return
 	}
-	reason := "no nvcc is on PATH; this one is of " + t.Named()
+	reason := "nvcc is not on PATH; this directory has the one of " + t.Named()
 	if len(firsts) > 0 {
-		reason = fmt.Sprintf("before %s, which is of another toolkit than %s", firsts[0], t.Named())
+		reason = fmt.Sprintf("before %s, which belongs to another toolkit than %s", firsts[0], t.Named())
 	}
 	e.d.Add(buildenv.Prepend, "PATH", h.Dir(t.NVCC), reason)
 }
@@ -81,7 +86,7 @@ func (e *writer) path() {
 // isNVCC says whether a path is the chosen toolkit's nvcc, by name or through links.
 func (e *writer) isNVCC(path string) bool {
 	h, t := e.h, e.s.Toolkit
-	if h.SamePath(h.Real(path), h.Real(t.NVCC)) {
+	if h.SamePath(h.Real(path), h.Real(t.NVCC)) || slices.Contains(e.s.Launchers, path) {
 		return true
 	}
 	const debian = "/usr/lib/nvidia-cuda-toolkit/bin/nvcc" // what Debian's /usr/bin/nvcc, a script, calls
@@ -307,8 +312,9 @@ func (e *writer) cudnn() {
 	}
 }
 
-// linking adds the directories that no build script looks into: the HPC SDK's math_libs, wsl's libcuda. gcc and clang read LIBRARY_PATH
-// when they link, and no build script asks for it, so that it makes nothing stale.
+// linking adds the directories that build scripts do not name to the linker: the HPC SDK's math_libs, wsl's libcuda, and those of the
+// toolkit unless cudarc or cust_raw names them. gcc and clang read LIBRARY_PATH when they link, and no build script asks for it, so that it
+// makes nothing stale.
 func (e *writer) linking(n Needs) {
 	h, t := e.h, e.s.Toolkit
 	if !n.Libraries {
@@ -320,6 +326,13 @@ func (e *writer) linking(n Needs) {
 	if dir := h.Dir(e.s.LibCUDA); e.s.LibCUDA != "" && t.Stubs == "" && h.Below(dir, "/usr/lib/wsl") {
 		e.d.Add(buildenv.Append, "LIBRARY_PATH", dir, "WSL keeps the driver's libcuda.so where no linker looks")
 	}
+	named := slices.ContainsFunc(e.known, func(c consumer) bool { return c.name == "cudarc" || c.name == "cust_raw" })
+	given := h.SplitList(h.Env.Get("LIBRARY_PATH"))
+	for _, d := range []string{t.Lib, t.Stubs} {
+		if h.OS == buildenv.Linux && !named && d != "" && !h.Below(d, "/usr/lib") && !slices.Contains(given, d) {
+			e.d.Add(buildenv.Append, "LIBRARY_PATH", d, "these crates' build scripts may not name it to the linker")
+		}
+	}
 }
 
 // capability sets CUDA_COMPUTE_CAP where cudaforge and bindgen_cuda would not find the same by nvidia-smi, which they ask for its first
@@ -329,7 +342,7 @@ func (e *writer) capability() {
 	if c.IsZero() || !e.reads("CUDA_COMPUTE_CAP") {
 		return
 	}
-	reason := "built for " + c.String() + ": " + e.s.CapabilityOrigin
+	reason := "compile for " + c.String() + ": " + e.s.CapabilityOrigin
 	if suffix != "" && slices.ContainsFunc(e.known, func(k consumer) bool { return k.name == "bindgen_cuda" }) {
 		reason += fmt.Sprintf("; without its %q, which bindgen_cuda does not read", suffix)
 		suffix = ""
@@ -346,24 +359,50 @@ func (e *writer) capability() {
 	}
 }
 
+// archsOfCMake names the architecture to CMake, whose own default is nvcc's. ggml, in whisper-rs-sys and llama-cpp-sys-2, asks for
+// "native", which no machine without a GPU has, unless it is given CMAKE_CUDA_ARCHITECTURES: their build scripts hand every CMAKE_* on.
+func (e *writer) archsOfCMake() {
+	c, digits := e.s.Capability, e.s.Capability.Digits()+e.s.Suffix
+	for _, v := range []struct{ name, read string }{{"CUDAARCHS", "CUDAARCHS"}, {"CMAKE_CUDA_ARCHITECTURES", "CMAKE_*"}} {
+		old := e.h.Env.Get(v.name) // the user's own stays, except where the command line says another
+		wins := old == "" || strings.HasPrefix(e.s.CapabilityOrigin, "--")
+		if !c.IsZero() && slices.Contains(e.names, v.read) && old != digits && wins {
+			e.d.Add(buildenv.Set, v.name, digits, "compile for "+c.String()+": "+e.s.CapabilityOrigin)
+		}
+	}
+}
+
 // perProcess is the memory that one nvcc may need, so that parallel ones do not exhaust the machine (mistral.rs release.yml: 5 GB).
 const perProcess = 5 << 30
 
-// threads sets how many kernels cudaforge compiles at a time: it takes half the processors and does not look at memory.
+// threads sets how many kernels cudaforge and CMake compile at a time: they take half the processors, or all, and do not look at memory.
 func (e *writer) threads() {
 	h := e.h
-	set := h.Env.Get("CUDAFORGE_THREADS") != "" || h.Env.Get("RAYON_NUM_THREADS") != ""
-	if set || !slices.Contains(e.names, "CUDAFORGE_THREADS") || h.Memory == 0 || h.CPUs < 1 {
+	if h.Memory == 0 || h.CPUs < 1 {
 		return
 	}
 	threads := max(1, min(h.CPUs, int(h.Memory/perProcess)))
-	if threads == (h.CPUs+1)/2 {
-		return // what it takes by itself
+	reason := fmt.Sprintf("%d processors and %d GiB free, of which one nvcc may take 5", h.CPUs, h.Memory>>30)
+	for _, v := range []struct {
+		name, other string
+		usual       int // what is taken by itself
+	}{{"CUDAFORGE_THREADS", "RAYON_NUM_THREADS", (h.CPUs + 1) / 2}, {"CMAKE_BUILD_PARALLEL_LEVEL", "CMAKE_BUILD_PARALLEL_LEVEL", h.CPUs}} {
+		if slices.Contains(e.names, v.name) && threads != v.usual && h.Env.Get(v.name) == "" && h.Env.Get(v.other) == "" {
+			e.d.Add(buildenv.Set, v.name, strconv.Itoa(threads), reason)
+		}
 	}
-	e.d.Add(
-		buildenv.Set,
-		"CUDAFORGE_THREADS",
-		strconv.Itoa(threads),
-		fmt.Sprintf("%d processors and %d GiB free, of which one nvcc may take 5", h.CPUs, h.Memory>>30),
-	)
+}
+
+// conforming has cl.exe preprocess as the C++ standard says, where the toolkit's CCCL stops with #error otherwise: since CUDA 13.2, in
+// cuda/std/__cccl/preprocessor.h, which candle-kernels 0.11.1 includes through cuda/std/limits.
+func (e *writer) conforming() {
+	const name, option = "NVCC_APPEND_FLAGS", "-Xcompiler=/Zc:preprocessor"
+	t, c := e.s.Toolkit, e.s.Compiler
+	flags := e.h.Apply(e.h.Env, e.d).Get(name)
+	if c == nil || c.Kind != hostcc.MSVC || t.Version.Compare(gpu.Version{Major: 13, Minor: 2}) < 0 ||
+		strings.Contains(flags+e.h.Env.Get("NVCC_PREPEND_FLAGS"), "Zc:preprocessor") {
+		return
+	}
+	reason := "CCCL of CUDA " + t.Version.String() + " stops cl.exe's traditional preprocessor"
+	e.d.Add(buildenv.Set, name, strings.TrimSpace(flags+" "+option), reason)
 }

@@ -63,25 +63,53 @@ func TestEnvironment(t *testing.T) {
 	}{
 		{"everything is as it should be", nil, onlyCudarc, ""},
 		{"a slash at the end is the same root", []string{"CUDA_HOME=/usr/local/cuda/"}, onlyCudarc, ""},
-		{"the root's other name is the same root", []string{"CUDA_PATH=/usr/local/cuda-12.4", "PATH=/usr/local/cuda-12.4/bin:/usr/bin"}, onlyCudarc, ""},
-		{"one of two variables names another toolkit", []string{"CUDA_PATH=/opt/old", "CUDA_HOME=/usr/local/cuda"}, onlyCudarc, "set CUDA_PATH=/usr/local/cuda"},
+		{"the root's other name is the same root", []string{"CUDA_PATH=/usr/local/cuda-12.4", "PATH=/usr/local/cuda-12.4/bin:/usr/bin"},
+			onlyCudarc, ""},
+		{"one of two variables names another toolkit", []string{"CUDA_PATH=/opt/old", "CUDA_HOME=/usr/local/cuda"}, onlyCudarc,
+			"set CUDA_PATH=/usr/local/cuda"},
 		{"a variable that is set and empty drops cudarc's usual roots", []string{"CUDA_PATH="}, onlyCudarc,
-			"set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set CUDA_ROOT=/usr/local/cuda; set CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"},
+			"set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set CUDA_ROOT=/usr/local/cuda; set " +
+				"CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"},
 		{"CUDNN_LIB alone drops them, too", []string{"CUDNN_LIB=/opt/cudnn"}, onlyCudarc,
-			"set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set CUDA_ROOT=/usr/local/cuda; set CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"},
+			"set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set CUDA_ROOT=/usr/local/cuda; set " +
+				"CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"},
 		{"no nvcc on PATH", []string{"PATH=/usr/bin"}, onlyCudarc, "prepend PATH=/usr/local/cuda/bin"},
-		{"a variable that nothing reads is left alone", []string{"CUDA_PATH=/opt/old"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }), "set CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
-		{"a build script of one's own that reads CUDA_HOME only", nil, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "PATH"} }), "set CUDA_HOME=/usr/local/cuda"},
-		{"the same with CUDA_PATH set as well, which it reads too", []string{"CUDA_PATH=/usr/local/cuda"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "CUDA_PATH"} }), ""},
-		{"NVCC of another toolkit", []string{"NVCC=/opt/cuda-12.6/bin/nvcc"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), "unset NVCC="},
-		{"NVCC by its bare name means PATH", []string{"NVCC=nvcc"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), ""},
-		{"the user's thread count stays", []string{"RAYON_NUM_THREADS=3", "CUDA_COMPUTE_CAP=50"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }), ""},
-		{"the arch that was asked for is set already", []string{"CUDA_COMPUTE_CAP=50"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), ""},
-		{"CMake reads its own variable", []string{"CUDAToolkit_ROOT=/opt/old"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "set CUDAToolkit_ROOT=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda"},
-		{"CMake's own nvcc and host compiler are others", []string{"CUDACXX=/opt/cuda-12.6/bin/nvcc", "CUDAHOSTCXX=/usr/bin/g++-9", "CUDA_PATH=/usr/local/cuda", "CUDAToolkit_ROOT=/usr/local/cuda"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "unset CUDACXX=; unset CUDAHOSTCXX="},
-		{"what CMake reads and nothing here does", []string{"CUDACXX=/opt/cuda-12.6/bin/nvcc", "CUDAHOSTCXX=/usr/bin/g++-9"}, onlyCudarc, ""},
-		{"an arch in a form that build scripts panic at", []string{"CUDA_COMPUTE_CAP=5.0"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), "set CUDA_COMPUTE_CAP=50"},
+		{"a variable that nothing reads is left alone", []string{"CUDA_PATH=/opt/old"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }),
+			"set CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
+		{"a build script of one's own that reads CUDA_HOME only", nil,
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "PATH"} }), "set CUDA_HOME=/usr/local/cuda"},
+		{"ggml would ask the GPU of this machine", nil,
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDAARCHS", "CMAKE_*"} }),
+			"set CUDAARCHS=50; set CMAKE_CUDA_ARCHITECTURES=50"},
+		{"the user's own list for CMake", []string{"CMAKE_CUDA_ARCHITECTURES=80;90", "CUDAARCHS=80;90"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDAARCHS", "CMAKE_*"} }), ""},
+		{"a build script that links and may not know the stubs", []string{"LIBRARY_PATH=/x"},
+			with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, []string{"CUDA_ROOT"} }),
+			"set CUDA_ROOT=/usr/local/cuda; append LIBRARY_PATH=/usr/local/cuda/lib64"},
+		{"cudarc names the directories itself", nil,
+			with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, []string{"cudarc"} }), ""},
+		{"the same with CUDA_PATH set as well, which it reads too", []string{"CUDA_PATH=/usr/local/cuda"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "CUDA_PATH"} }), ""},
+		{"NVCC of another toolkit", []string{"NVCC=/opt/cuda-12.6/bin/nvcc"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), "unset NVCC="},
+		{"NVCC by its bare name means PATH", []string{"NVCC=nvcc"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }),
+			""},
+		{"the user's thread count stays", []string{"RAYON_NUM_THREADS=3", "CUDA_COMPUTE_CAP=50"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }), ""},
+		{"the arch that was asked for is set already", []string{"CUDA_COMPUTE_CAP=50"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), ""},
+		{"CMake reads its own variable", []string{"CUDAToolkit_ROOT=/opt/old"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "set CUDAToolkit_ROOT=/usr/local/cuda; set " +
+				"CUDA_PATH=/usr/local/cuda; set CMAKE_BUILD_PARALLEL_LEVEL=6"},
+		{"CMake's own nvcc and host compiler are others", []string{"CUDACXX=/opt/cuda-12.6/bin/nvcc", "CUDAHOSTCXX=/usr/bin/g++-9",
+			"CUDA_PATH=/usr/local/cuda", "CUDAToolkit_ROOT=/usr/local/cuda"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "unset CUDACXX=; unset CUDAHOSTCXX=; set " +
+				"CMAKE_BUILD_PARALLEL_LEVEL=6"},
+		{"what CMake reads and nothing here does", []string{"CUDACXX=/opt/cuda-12.6/bin/nvcc", "CUDAHOSTCXX=/usr/bin/g++-9"}, onlyCudarc,
+			""},
+		{"an arch in a form that build scripts panic at", []string{"CUDA_COMPUTE_CAP=5.0"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), "set CUDA_COMPUTE_CAP=50"},
 		{"NVCC_CCBIN of a compiler that is gone", []string{"NVCC_CCBIN=/usr/bin/g++-9"}, onlyCudarc, "unset NVCC_CCBIN="},
 		{"NVCC_CCBIN of the very compiler", []string{"NVCC_CCBIN=/usr/bin/g++"}, onlyCudarc, ""},
 		{"crates that need a driver only", []string{"CUDA_PATH=/opt/old"}, toolchain.Needs{CUDA: true}, ""},
@@ -107,12 +135,35 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestArchOfAFlag: an architecture on the command line wins over the variables of CMake, however the flag is called there; one of the
+// configuration does not.
+func TestArchOfAFlag(t *testing.T) {
+	t.Parallel()
+	needs := with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDAARCHS"} })
+	for origin, want := range map[string]string{"--gpu-arch": "set CUDAARCHS=90", "--arch": "set CUDAARCHS=90", "gpubuild.toml": ""} {
+		h, err := hosttest.Parse([]byte(usual))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Env = h.Env.Set("CUDAARCHS", "80")
+		s, err := toolchain.Choose(gather(h, nil), needs, toolchain.Wish{CUDA: "12.4", Arch: "90", ArchOrigin: origin})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := changed(toolchain.Environment(h, s, needs)); got != want {
+			t.Errorf("%s: %q, want %q", origin, got, want)
+		}
+	}
+}
+
 // TestEnvironmentIsFixed holds on every machine that what we set leads to the same choice again and then changes nothing: a shell that took
 // our environment over, or an editor, builds with the same one.
 func TestEnvironmentIsFixed(t *testing.T) {
 	for _, name := range []string{
-		"linux-usual", "linux-two-toolkits", "linux-variables-disagree", "linux-removed-toolkit", "linux-container-stubs", "linux-debian", "linux-conda",
-		"linux-arch", "linux-edited-header", "linux-incomplete", "linux-cudnn-two-majors", "linux-cudnn-deb", "linux-hpc-sdk", "linux-odd-paths",
+		"linux-usual", "linux-two-toolkits", "linux-variables-disagree", "linux-removed-toolkit", "linux-container-stubs", "linux-debian",
+		"linux-conda",
+		"linux-arch", "linux-edited-header", "linux-incomplete", "linux-cudnn-two-majors", "linux-cudnn-deb", "linux-hpc-sdk",
+		"linux-odd-paths",
 	} {
 		for kind, needs := range map[string]toolchain.Needs{"kernels": kernels, "candle": candle} {
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -125,13 +176,15 @@ func TestEnvironmentIsFixed(t *testing.T) {
 				d := toolchain.Environment(h, first, needs)
 				env := h.Apply(h.Env, d)
 				h.Env = env
-				arch, origin := toolchain.ArchWish("", env, "", "")
+				arch, origin := toolchain.ArchWish("", "", env, "", "")
 				second, err := toolchain.Choose(gather(h, run), needs, toolchain.Wish{Arch: arch, ArchOrigin: origin})
 				if err != nil {
 					t.Fatal(err)
 				}
-				if second.Toolkit.Real != first.Toolkit.Real || second.Compiler.Real != first.Compiler.Real || second.Capability != first.Capability {
-					t.Errorf("first %s, %s, %s; then %s, %s, %s", first.Toolkit.Named(), first.Compiler.Named(), first.Capability, second.Toolkit.Named(), second.Compiler.Named(), second.Capability)
+				if second.Toolkit.Real != first.Toolkit.Real || second.Compiler.Real != first.Compiler.Real ||
+					second.Capability != first.Capability {
+					t.Errorf("first %s, %s, %s; then %s, %s, %s", first.Toolkit.Named(), first.Compiler.Named(), first.Capability,
+						second.Toolkit.Named(), second.Compiler.Named(), second.Capability)
 				}
 				again := h.Apply(env, toolchain.Environment(h, second, needs))
 				if !slices.Equal(again.Entries(), env.Entries()) {
@@ -201,7 +254,8 @@ func TestPreviousUnset(t *testing.T) {
 
 // TestSuffix holds that an arch's suffix reaches cudaforge.
 func TestSuffix(t *testing.T) {
-	d := toolchain.Environment(buildenv.Host{OS: buildenv.Linux}, toolchain.Set{Capability: capability("100"), Suffix: "f"}, toolchain.Needs{NVCC: true, Reads: []string{"cudaforge"}})
+	d := toolchain.Environment(buildenv.Host{OS: buildenv.Linux}, toolchain.Set{Capability: capability("100"), Suffix: "f"},
+		toolchain.Needs{NVCC: true, Reads: []string{"cudaforge"}})
 	if got := changed(d); got != "set CUDA_COMPUTE_CAP=100f" {
 		t.Errorf("got %s", got)
 	}
@@ -222,7 +276,8 @@ func TestEnvironmentCUDNN(t *testing.T) {
 		t.Fatal(err)
 	}
 	tk := cuda.Find(h, nil)[0]
-	all := "set CUDNN_LIB=/opt/cudnn; set CUDNN_PATH=/opt/cudnn; set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set CUDA_ROOT=/usr/local/cuda; set CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"
+	all := "set CUDNN_LIB=/opt/cudnn; set CUDNN_PATH=/opt/cudnn; set CUDA_HOME=/usr/local/cuda; set CUDA_PATH=/usr/local/cuda; set " +
+		"CUDA_ROOT=/usr/local/cuda; set CUDA_TOOLKIT_ROOT_DIR=/usr/local/cuda"
 	for _, tt := range []struct {
 		story   string
 		install cudnn.Install
@@ -233,7 +288,8 @@ func TestEnvironmentCUDNN(t *testing.T) {
 		{"elsewhere, and then the toolkit's root must be told, too", cudnn.Install{Root: "/opt/cudnn", Real: "/opt/cudnn"}, all},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			d := toolchain.Environment(h, toolchain.Set{Toolkit: &tk, CUDNN: &tt.install}, toolchain.Needs{Libraries: true, CUDNN: true, Reads: []string{"cudarc"}})
+			d := toolchain.Environment(h, toolchain.Set{Toolkit: &tk, CUDNN: &tt.install}, toolchain.Needs{Libraries: true, CUDNN: true,
+				Reads: []string{"cudarc"}})
 			if got := changed(d); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
@@ -256,8 +312,16 @@ func TestThreads(t *testing.T) {
 		{8, 0, ""}, // memory unknown
 	} {
 		h := buildenv.Host{OS: buildenv.Linux, CPUs: tt.cpus, Memory: tt.gib << 30}
-		if got := changed(toolchain.Environment(h, toolchain.Set{}, toolchain.Needs{NVCC: true, Reads: []string{"cudaforge"}})); got != tt.want {
+		if got := changed(toolchain.Environment(h, toolchain.Set{},
+			toolchain.Needs{NVCC: true, Reads: []string{"cudaforge"}})); got != tt.want {
 			t.Errorf("%d processors, %d GiB: got %s, want %s", tt.cpus, tt.gib, got, tt.want)
+		}
+		want := "" // CMake takes all processors by itself
+		if n := int(tt.gib / 5); tt.gib > 0 && n < tt.cpus {
+			want = fmt.Sprintf("set CMAKE_BUILD_PARALLEL_LEVEL=%d", max(1, n))
+		}
+		if got := changed(toolchain.Environment(h, toolchain.Set{}, toolchain.Needs{NVCC: true, Reads: []string{"cmake"}})); got != want {
+			t.Errorf("CMake with %d processors, %d GiB: got %s, want %s", tt.cpus, tt.gib, got, want)
 		}
 	}
 }

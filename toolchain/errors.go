@@ -2,6 +2,7 @@ package toolchain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv/exit"
@@ -54,7 +55,13 @@ type MisfitError struct {
 	Fix    string
 }
 
-func (e *MisfitError) Error() string { return e.What + losers(e.Losers) + unread(e.Unread) }
+// Error says each reason once: the loser that What is about is not listed again.
+func (e *MisfitError) Error() string {
+	others := slices.DeleteFunc(slices.Clone(e.Losers), func(l Loser) bool {
+		return strings.Contains(e.What, l.Where) && strings.HasSuffix(e.What, l.Why)
+	})
+	return e.What + losers(others) + unread(e.Unread)
+}
 
 // ExitCode is exit.Misfit.
 func (e *MisfitError) ExitCode() int { return exit.Misfit }

@@ -3,17 +3,25 @@ package toolchain
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cudnn"
 	"gpubuild/toolchain/hostcc"
 )
 
-const oneOfThose = "ask for one of those that are there, or: "
+const oneOfThose = "use one of those listed above, or: "
+
+// getHint is how the user gets the toolkit that they named, or any.
+func getHint(w Wish) string {
+	if IsVersion(w.CUDA) {
+		return "gpubuild toolchain install " + w.CUDA
+	}
+	return fetchHint
+}
 
 // noToolkit words that there is no toolkit that can be used at all.
 func noToolkit(f Facts, w Wish, lost []Loser) error {
@@ -22,8 +30,11 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 		what = "CUDA toolkit " + w.CUDA + w.by()
 	}
 	fix := fetchHint + " into your cache; or install one and set CUDA_HOME to its root"
-	if asked(w) && len(lost) > 0 {
-		fix = oneOfThose + fetchHint
+	if asked(w) {
+		fix = getHint(w)
+		if len(lost) > 0 {
+			fix = oneOfThose + fix
+		}
 	}
 	if w.CUDAOrigin != "" {
 		fix = w.CUDAOrigin + " default forgets it; or " + fix
@@ -43,6 +54,8 @@ func misfit(f Facts, tried []trial, lost []Loser) error {
 			Losers: all,
 			Fix:    best.fix,
 		}
+	case best.lacks != "":
+		return &MissingError{What: best.lacks, Losers: all, Fix: best.fix}
 	case best.step == stepCompiler && !anyUsable(f.Compilers):
 		return &MissingError{What: "host compiler for nvcc", Losers: all, Places: compilerPlaces(f), Unread: unreadable(f), Fix: best.fix}
 	case best.step == stepSDK:
@@ -75,9 +88,9 @@ func unreadable(f Facts) []string {
 	return f.MSVC.Problems
 }
 
-// tellLess puts first into an error's hint which of the user's words stands in
+// suggestLess puts first into an error's hint which of the user's words stands in
 // the way, where everything fits without it: no change is smaller.
-func tellLess(f Facts, n Needs, w Wish, err error) {
+func suggestLess(f Facts, n Needs, w Wish, err error) {
 	var fix *string
 	var missing *MissingError
 	var misfit *MisfitError
@@ -89,7 +102,7 @@ func tellLess(f Facts, n Needs, w Wish, err error) {
 	default:
 		return
 	}
-	ccbin, toolkit, previous := w, w, w // of Windows' toolsets toolsetFix tells
+	ccbin, toolkit, previous := w, w, w // toolsetFix has the hints for Windows' toolsets
 	ccbin.CCBin, toolkit.CUDA, toolkit.CUDAOrigin, previous.Previous, previous.PreviousSuffix = "", "", "", gpu.Capability{}, ""
 	for _, less := range []struct {
 		said bool
@@ -104,7 +117,7 @@ func tellLess(f Facts, n Needs, w Wish, err error) {
 		}},
 		{w.Arch == "" && !w.Previous.IsZero(), previous, func(s Set) string {
 			return fmt.Sprintf(
-				"`--gpu-arch=%s` (%s): %s fits then, and this target directory, built for sm_%s, is built anew",
+				"`--gpu-arch=%s` (%s): %s works with it; this target directory, built for sm_%s, is rebuilt",
 				s.Capability.Digits(), s.CapabilityOrigin, s.Toolkit.Named(), w.Previous.Digits())
 		}},
 	} {
@@ -120,7 +133,7 @@ func tellLess(f Facts, n Needs, w Wish, err error) {
 	}
 }
 
-// cudnnFix is how a cuDNN for a toolkit is had. One of pip's lacks on Linux only the name by which a linker looks for it.
+// cudnnFix says how to get a cuDNN for a toolkit. On Linux, pip's lacks only the name that a linker looks for.
 func cudnnFix(f Facts, n Needs, v gpu.Version) string {
 	for _, i := range f.CUDNN {
 		if fits, _ := i.For(v.Major); fits && i.Problem == "" && n.Libraries && !i.Link && f.MSVC == nil {
@@ -141,7 +154,7 @@ func anyUsable(all []hostcc.Compiler) bool {
 	return slices.ContainsFunc(all, func(c hostcc.Compiler) bool { return c.Problem == "" })
 }
 
-var lifts = regexp.MustCompile(`(?:^|\s)-{1,2}allow-unsupported-compiler(?:\s|$)|-D\s*__NV_NO_HOST_COMPILER_CHECK\b`)
+var lifts = lazyregexp.New(`(?:^|\s)-{1,2}allow-unsupported-compiler(?:\s|$)|-D\s*__NV_NO_HOST_COMPILER_CHECK\b`)
 
 // Unchecked answers the variable in which the user switched nvcc's check of the host compiler off; empty when it is on.
 func Unchecked(env buildenv.Env) string {

@@ -26,13 +26,15 @@ func TestGenerator(t *testing.T) {
 	}{
 		{"ninja on PATH", "", `C:\Windows\system32\ninja.exe` + "\n", cmake, "Ninja"},
 		{"neither, and no BuildCustomizations", "", strings.ToLower(bin) + `\nmake.exe` + "\n", cmake, "NMake Makefiles"},
-		{"those of another CUDA", "", bin + `\nmake.exe` + "\n" + strings.Replace(props, "12.6", "12.4", 1) + "\n", cmake, "NMake Makefiles"},
+		{"those of another CUDA", "", bin + `\nmake.exe` + "\n" + strings.Replace(props, "12.6", "12.4", 1) + "\n", cmake,
+			"NMake Makefiles"},
 		{"the right ones: Visual Studio's own generator works", "", bin + `\nmake.exe` + "\n" + props + "\n", cmake, ""},
 		{"the user's own", "CMAKE_GENERATOR=Visual Studio 17 2022\n", bin + `\nmake.exe` + "\n", cmake, ""},
 		{"no CMake in the build", "", bin + `\nmake.exe` + "\n", kernels, ""},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
-			h, err := hosttest.Parse([]byte(strings.NewReplacer("-- @env --\n", "-- @env --\n"+tt.env, "-- @empty --\n", "-- @empty --\n"+tt.files).Replace(string(text))))
+			h, err := hosttest.Parse([]byte(strings.NewReplacer("-- @env --\n", "-- @env --\n"+tt.env, "-- @empty --\n", "-- @empty --\n"+
+				tt.files).Replace(string(text))))
 			if err != nil {
 				t.Fatal(err)
 			}

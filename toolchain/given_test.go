@@ -14,7 +14,8 @@ func TestSteers(t *testing.T) {
 		os, name string
 		want     bool
 	}{
-		{"windows", "nvcc_ccbin", true}, {"linux", "nvcc_ccbin", false}, {"linux", "NVCC_CCBIN", true}, {"windows", "Include", true}, {"linux", "CUDNN_LIB", true},
+		{"windows", "nvcc_ccbin", true}, {"linux", "nvcc_ccbin", false}, {"linux", "NVCC_CCBIN", true}, {"windows", "Include", true},
+		{"linux", "CUDNN_LIB", true},
 		{"windows", "Path", false}, {"linux", "RUST_LOG", false}, {"linux", "CARGO_HOME", false}, {"linux", "LD_PRELOAD", false},
 	} {
 		if got := toolchain.Steers(buildenv.Host{OS: tt.os}, tt.name); got != tt.want {

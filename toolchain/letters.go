@@ -43,7 +43,7 @@ func InCache(h buildenv.Host, cacheDir string) error {
 	}
 }
 
-// Unreadable tells which of the directories that nvcc has to read and write it cannot name; nil where it can, and on other systems.
+// Unreadable lists those directories that nvcc has to read and write but whose names its code page cannot express; nil outside Windows.
 func Unreadable(h buildenv.Host, n Needs, targetDir string) (notes []string) {
 	page := h.CodePage()
 	if !n.NVCC {

@@ -15,7 +15,8 @@ func TestLettersOfDirectories(t *testing.T) {
 		want                  []string
 	}{
 		{"windows", "1252", `C:\src\app\target`, `C:\Users\DMITRI~1\AppData\Local\Temp`, true, nil},
-		{"windows", "1252", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true, []string{`the target directory is C:\проект\target`, `temporary files is C:\Users\Дмитрий`}},
+		{"windows", "1252", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true,
+			[]string{`the target directory is C:\проект\target`, `temporary files is C:\Users\Дмитрий`}},
 		{"windows", "1251", `C:\проект\target`, `C:\Users\Дмитрий\AppData\Local\Temp`, true, nil},
 		{"windows", "1252", `C:\проект\target`, `C:\tmp`, false, nil},
 		{"windows", "", `C:\проект\target`, `C:\tmp`, true, nil},

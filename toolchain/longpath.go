@@ -18,7 +18,7 @@ const most = 7000
 
 const fromEnd = "from its end "
 
-// LeftOut tells that directories which exist were taken out of PATH, because it was too long; empty when none was.
+// LeftOut says which existing directories were taken out of PATH because it was too long; empty if none was.
 func LeftOut(d buildenv.Delta) string {
 	for _, c := range d.Changes {
 		if c.Op == buildenv.Set && strings.EqualFold(c.Name, "PATH") && strings.Contains(c.Reason, fromEnd) {

@@ -11,8 +11,8 @@ import (
 	"gpubuild/toolchain"
 )
 
-// TestLongPath holds that a PATH which cmd.exe would not hand on becomes one that it does: what does not exist goes first, then what stands last, and never
-// Windows' own directories, the chosen compiler, or where the tools of a build lie.
+// TestLongPath holds that a PATH which cmd.exe would not hand on becomes one that it does: what does not exist goes first, then what stands
+// last, and never Windows' own directories, the chosen compiler, or where the tools of a build lie.
 func TestLongPath(t *testing.T) {
 	h := hosttest.Load(t, "windows-usual")
 	usual := h.Env.Get("PATH")
@@ -52,7 +52,8 @@ func TestLongPath(t *testing.T) {
 		fmt.Fprintf(&gone, `C:\gone %d\bin;`, n)
 	}
 	env, told := set(h, gone.String()+usual)
-	if !strings.Contains(told, "directories that do not exist") || strings.Contains(told, "from its end") || strings.Contains(env.Get("PATH"), "gone") || len(env.Get("PATH")) > 7000 {
+	if !strings.Contains(told, "directories that do not exist") || strings.Contains(told, "from its end") ||
+		strings.Contains(env.Get("PATH"), "gone") || len(env.Get("PATH")) > 7000 {
 		t.Errorf("64 KB of what is not there: %d characters, %s", len(env.Get("PATH")), told)
 	}
 
@@ -66,16 +67,21 @@ func TestLongPath(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	many, err := hosttest.Parse([]byte(strings.Replace(string(text), "-- @empty --\n", "-- @empty --\nC:\\Users\\u\\.cargo\\bin\\cargo.exe\n"+dirs.String(), 1)))
+	many, err := hosttest.Parse([]byte(strings.Replace(string(text), "-- @empty --\n",
+		"-- @empty --\nC:\\Users\\u\\.cargo\\bin\\cargo.exe\n"+dirs.String(), 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	env, told = set(many, list.String()+`C:\Users\u\.cargo\bin;C:\Programs\number 299 of many with a long name\bin;C:\Windows\system32;C:\Windows`)
+	env, told = set(many, list.String()+`C:\Users\u\.cargo\bin;C:\Programs\number 299 of many with a long `+
+		`name\bin;C:\Windows\system32;C:\Windows`)
 	got := env.Get("PATH")
-	if len(got) > 7000 || len(got) < 6800 || !strings.Contains(got, `C:\Users\u\.cargo\bin`) || !strings.HasSuffix(got, `C:\Windows\system32;C:\Windows`) || !strings.Contains(got, "number 0 of") || strings.Contains(got, "number 299 of") {
+	if len(got) > 7000 || len(got) < 6800 || !strings.Contains(got, `C:\Users\u\.cargo\bin`) ||
+		!strings.HasSuffix(got, `C:\Windows\system32;C:\Windows`) || !strings.Contains(got, "number 0 of") ||
+		strings.Contains(got, "number 299 of") {
 		t.Errorf("%d characters: %s", len(got), got)
 	}
-	if strings.Contains(told, "do not exist") || !strings.Contains(told, "from its end") || !strings.Contains(told, `C:\Programs\number 299 of many with a long name\bin`) {
+	if strings.Contains(told, "do not exist") || !strings.Contains(told, "from its end") ||
+		!strings.Contains(told, `C:\Programs\number 299 of many with a long name\bin`) {
 		t.Errorf("told: %s", told)
 	}
 }

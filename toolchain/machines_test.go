@@ -43,7 +43,8 @@ func gather(h buildenv.Host, run interface {
 }
 
 // candle is what candle with cuda and cudnn asks for, by cudarc 0.19.10.
-var candle = toolchain.Needs{NVCC: true, Libraries: true, CUDNN: true, EmbedsPTX: true, CUDA: true, CudarcMax: gpu.Version{Major: 13, Minor: 4}}
+var candle = toolchain.Needs{NVCC: true, Libraries: true, CUDNN: true, EmbedsPTX: true, CUDA: true,
+	CudarcMax: gpu.Version{Major: 13, Minor: 4}}
 
 // kernels is what one own kernel beside a dynamically loading cudarc asks for.
 var kernels = toolchain.Needs{NVCC: true, EmbedsPTX: true, CUDA: true}
@@ -107,7 +108,8 @@ func story(h buildenv.Host, f toolchain.Facts, n toolchain.Needs) string {
 		return b.String()
 	}
 	if t := s.Toolkit; t != nil {
-		fmt.Fprintf(&b, "toolkit: %s, from %s\n  nvcc %s\n  include %s\n  lib %s\n  stubs %s\n  cupti %s\n  version from %s\n  missing %v\n  gcc up to %d, clang up to %d\n",
+		fmt.Fprintf(&b, "toolkit: %s, from %s\n  nvcc %s\n  include %s\n  lib %s\n  stubs %s\n  cupti %s\n  version from %s\n  missing "+
+			"%v\n  gcc up to %d, clang up to %d\n",
 			t.Named(), t.Origin, t.NVCC, t.Include, t.Lib, t.Stubs, t.CUPTI, t.Read, t.Missing, t.Bounds.GCCMax, t.Bounds.ClangMax)
 	}
 	if c := s.Compiler; c != nil {

@@ -7,9 +7,9 @@ import (
 )
 
 // planted are the programs that would be started from the directory in which a build script runs instead of the chosen ones: nvcc.exe
-// asks for ./cl.exe before it looks at PATH (seen with 13.4.92 under Wine: a cl.exe beside the kernel ran, whatever PATH said; -ccbin
-// alone would keep it off, but then nvcc starts vcvars64.bat), and it starts its own parts by their bare names through cmd.exe, which
-// takes every program of the current directory first (a cudafe++.exe beside the kernel ran, too). A variable that keeps cmd.exe from that
+// asks for ./cl.exe before it looks at PATH (seen with 13.4.92 under Wine: a cl.exe in the kernel's directory ran, whatever PATH said;
+// -ccbin alone would keep it off, but then nvcc starts vcvars64.bat), and it starts its own parts by their bare names through cmd.exe,
+// which takes every program of the current directory first (a cudafe++.exe there ran, too). A variable that keeps cmd.exe from that
 // (NoDefaultCurrentDirectoryInExePath) would keep users' own batch files from being found, too, so nothing is set: it is refused.
 func planted(h buildenv.Host, s Set) (names []string, chosen map[string]string) {
 	// A lib.bat of a project's own is no attack, so lib.exe is named with its ending.

@@ -15,11 +15,15 @@ func TestPlanted(t *testing.T) {
 	const chosen = "C:\\CUDA\\bin\\nvcc.exe\nC:\\VC\\bin\\cl.exe\n"
 	tests := []struct{ story, os, dir, files, want string }{
 		{"nothing there", "windows", `C:\app`, "C:\\app\\build.rs\n" + chosen, ""},
-		{"cl.exe, which nvcc itself takes first", "windows", `C:\app`, "C:\\app\\CL.exe\n" + chosen, `C:\app\cl.exe lies where the build runs, and Windows would run it instead of C:\VC\bin\cl.exe`},
-		{"a batch file of that name, which cmd takes first", "windows", `C:\app`, "C:\\app\\nvcc.bat\n" + chosen, `C:\app\nvcc.bat lies where`},
-		{"a part of nvcc's, which cmd takes first", "windows", `C:\app`, "C:\\app\\cudafe++.exe\n" + chosen, `C:\app\cudafe++.exe lies where the build runs, and Windows would run it instead of C:\CUDA\bin\cudafe++.exe`},
+		{"cl.exe, which nvcc itself takes first", "windows", `C:\app`, "C:\\app\\CL.exe\n" + chosen,
+			`C:\app\cl.exe lies where the build runs, and Windows would run it instead of C:\VC\bin\cl.exe`},
+		{"a batch file of that name, which cmd takes first", "windows", `C:\app`, "C:\\app\\nvcc.bat\n" + chosen,
+			`C:\app\nvcc.bat lies where`},
+		{"a part of nvcc's, which cmd takes first", "windows", `C:\app`, "C:\\app\\cudafe++.exe\n" + chosen,
+			`C:\app\cudafe++.exe lies where the build runs, and Windows would run it instead of C:\CUDA\bin\cudafe++.exe`},
 		{"another part, as a batch file", "windows", `C:\app`, "C:\\app\\ptxas.cmd\n" + chosen, `C:\app\ptxas.cmd lies where`},
-		{"the librarian", "windows", `C:\app`, "C:\\app\\lib.exe\n" + chosen, `C:\app\lib.exe lies where the build runs, and Windows would run it instead of C:\VC\bin\lib.exe`},
+		{"the librarian", "windows", `C:\app`, "C:\\app\\lib.exe\n" + chosen, `C:\app\lib.exe lies where the build runs, and Windows ` +
+			`would run it instead of C:\VC\bin\lib.exe`},
 		{"a batch file of the project's own", "windows", `C:\app`, "C:\\app\\lib.bat\nC:\\app\\link.cmd\n" + chosen, ""},
 		{"built in the toolkit's own directory", "windows", `C:\CUDA\bin`, "C:\\CUDA\\bin\\ptxas.exe\n" + chosen, ""},
 		{"built in the compiler's own directory", "windows", `C:\VC\bin`, chosen, ""},

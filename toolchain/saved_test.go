@@ -22,15 +22,19 @@ func (o overheard) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, er
 	return res, err
 }
 
-// TestASavedMachineTellsTheSame saves every stored machine while it is looked at, and holds that the copy leads to the same choice for the same
-// reasons: what a user sends us is what the user has.
+// TestASavedMachineTellsTheSame saves every stored machine while it is looked at, and holds that the copy leads to the same choice for the
+// same reasons: what a user sends us is what the user has.
 func TestASavedMachineTellsTheSame(t *testing.T) {
 	for _, name := range []string{
-		"linux-usual", "linux-two-toolkits", "linux-variables-disagree", "linux-removed-toolkit", "linux-container-stubs", "linux-debian", "linux-conda", "linux-pip13", "linux-arch",
-		"linux-gcc-too-new", "linux-no-cxx", "wsl2-driver-only", "linux-edited-header", "linux-incomplete", "linux-cudnn-two-majors", "linux-cudnn-deb", "linux-hpc-sdk", "linux-unreadable",
+		"linux-usual", "linux-two-toolkits", "linux-variables-disagree", "linux-removed-toolkit", "linux-container-stubs", "linux-debian",
+		"linux-conda", "linux-pip13", "linux-arch",
+		"linux-gcc-too-new", "linux-no-cxx", "wsl2-driver-only", "linux-edited-header", "linux-incomplete", "linux-cudnn-two-majors",
+		"linux-cudnn-deb", "linux-hpc-sdk", "linux-unreadable",
 		"linux-odd-paths", "linux-bare", "linux-two-nvcc", "linux-toolset-and-rocm", "linux-arm64",
-		"windows-usual", "windows-toolset-too-new", "windows-five-toolsets", "windows-build-tools-wheels", "windows-no-visual-studio", "windows-no-sdk", "windows-conda",
-		"windows-edited-header", "windows-no-cxx", "windows-prompt", "windows-prompt-too-new", "windows-arm64", "windows-broken-states", "windows-two-nvcc", "windows-cudnn-installer",
+		"windows-usual", "windows-toolset-too-new", "windows-five-toolsets", "windows-build-tools-wheels", "windows-no-visual-studio",
+		"windows-no-sdk", "windows-conda",
+		"windows-edited-header", "windows-no-cxx", "windows-prompt", "windows-prompt-too-new", "windows-arm64", "windows-broken-states",
+		"windows-two-nvcc", "windows-cudnn-installer",
 	} {
 		t.Run(name, func(t *testing.T) {
 			h, run := hosttest.LoadCommands(t, name)

@@ -20,24 +20,27 @@ type Facts struct {
 	Devices   []gpu.Device
 	MSVC      *msvc.Found // Visual Studio and Windows SDKs; nil on a machine that is not Windows
 	LibCUDA   string      // a libcuda.so that the linker finds by itself or below /usr/lib/wsl; DriverLibrary finds it
-	Places    []string    // where toolkits were looked for, told when there is none
+	Places    []string    // where toolkits were looked for, listed if there is none
 	CodePage  buildenv.CodePage
+	// Unlinkable lists by toolkit's root the files that the linker will not find of what the programs are linked with.
+	Unlinkable map[string][]string
 }
 
 // Needs is what the crates that will be linked ask of the toolchain.
 type Needs struct {
-	NVCC         bool           // something is compiled by nvcc
-	NVCCVersion  bool           // nvcc on PATH is asked for its version: it must be there, and need not be able to compile
-	HostCompiler bool           // a C++ compiler is needed even without nvcc
-	Libraries    bool           // CUDA libraries are linked
-	CUDNN        bool           // cuDNN is linked or loaded
-	EmbedsPTX    bool           // PTX goes into the binary: the toolkit must not be newer than the driver
-	ROCm         bool           // crates of AMD's ROCm are linked
-	CUDA         bool           // any GPU crate of CUDA is on; alone it needs a driver only
-	CudarcMax    gpu.Version    // newest CUDA that the build scripts which ask nvcc for its version know; zero: no limit
-	MaxBy        string         // the package that knows no newer one; empty: cudarc
-	Pin          gpu.Version    // a feature such as cuda-12030 fixes the version of cudarc's bindings
-	Floor        gpu.Capability // lowest capability that the crates' kernels compile for
+	NVCC         bool        // something is compiled by nvcc
+	NVCCVersion  bool        // nvcc on PATH is asked for its version: it must be there, and need not be able to compile
+	HostCompiler bool        // a C++ compiler is needed even without nvcc
+	Libraries    bool        // CUDA libraries are linked
+	CUDNN        bool        // cuDNN is linked or loaded
+	Parts        []string    // what a toolkit of gpubuild's needs beyond its default parts, on Linux
+	EmbedsPTX    bool        // PTX goes into the binary: the toolkit must not be newer than the driver
+	ROCm         bool        // crates of AMD's ROCm are linked
+	CUDA         bool        // any GPU crate of CUDA is on; alone it needs a driver only
+	CudarcMax    gpu.Version // newest CUDA that the build scripts which ask nvcc for its version know; zero: no limit
+	MaxBy        string      // the package that knows no newer one; empty: cudarc
+	Pin          gpu.Version // a feature such as cuda-12030 fixes the version of cudarc's bindings
+	Floors       []Floor     // lowest capabilities that the crates' kernels compile for
 	// consumers (cudarc, cudaforge, bindgen_cuda, cmake …) or variables that are read; empty: all known consumers
 	Reads   []string
 	Because []string // which crate asks for what, as a person reads it
@@ -45,6 +48,24 @@ type Needs struct {
 
 // Toolkit says whether a toolkit is needed at all.
 func (n Needs) Toolkit() bool { return n.NVCC || n.NVCCVersion || n.Libraries || n.CUDNN }
+
+// Floor is the lowest capability that a crate's kernels compile for, with some or all versions of CUDA.
+type Floor struct {
+	Crate        string
+	Arch         gpu.Capability
+	Since, Until gpu.Version // zero: no limit
+	Why          string
+}
+
+// floor is the highest of the crates' floors that holds with a version of CUDA.
+func (n Needs) floor(v gpu.Version) (highest Floor) {
+	for _, f := range n.Floors {
+		if v.Compare(f.Since) >= 0 && (f.Until.IsZero() || v.Compare(f.Until) <= 0) && f.Arch.Compare(highest.Arch) > 0 {
+			highest = f
+		}
+	}
+	return highest
+}
 
 // limitedBy is the package that knows no newer CUDA than CudarcMax.
 func (n Needs) limitedBy() string {
@@ -85,8 +106,9 @@ type Set struct {
 	Capability       gpu.Capability // what is built for; zero when nothing is compiled
 	Suffix           string         // "a" or "f" where the user's arch has one
 	CapabilityOrigin string
-	CapabilityUnset  bool // it was built for so far without being told; see Wish.PreviousUnset
+	CapabilityUnset  bool // earlier builds had this default; see Wish.PreviousUnset
 	LibCUDA          string
+	Launchers        []string // programs in front of the toolkit's nvcc, such as ccache, that call it: they stay where they are
 	Notes            []string // what a user should know although a set was found: disagreements, doubts
 	Losers           []Loser
 }

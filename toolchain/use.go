@@ -11,12 +11,12 @@ func IsVersion(wish string) bool {
 	return err == nil
 }
 
-// Usable says why a version or a root cannot be wished for: nothing that was found is meant by it and can be used.
-func Usable(found []cuda.Toolkit, wish string) error {
+// First is the toolkit that a build tries first for a wish, which is a version, a root or nothing; the error says why none can be used.
+func First(found []cuda.Toolkit, wish string) (cuda.Toolkit, error) {
 	f, w := Facts{Toolkits: found}, Wish{CUDA: wish}
 	order, lost := ranked(f, w)
 	if len(order) == 0 {
-		return noToolkit(f, w, lost)
+		return cuda.Toolkit{}, noToolkit(f, w, lost)
 	}
-	return nil
+	return *order[0], nil
 }

@@ -68,9 +68,7 @@ func Compilers(h buildenv.Host, found msvc.Found) []hostcc.Compiler {
 		for i := range out {
 			if namedMSVC(out[i], v) {
 				known = true
-				if out[i].Word == "" {
-					out[i].Word = word
-				}
+				out[i].Word = cmp.Or(out[i].Word, word)
 			}
 		}
 		if !known {
@@ -148,12 +146,11 @@ func visual(f Facts, c *hostcc.Compiler) (v *Visual, why string) {
 
 const (
 	sdkFix = "install a Windows SDK: Visual Studio Installer, Modify, Individual components, \"Windows 11 SDK\""
-	vsFix  = "install the Build Tools with C++: `winget install Microsoft.VisualStudio.2022.BuildTools --override \"--passive " +
-		"--add Microsoft.VisualStudio.Workload.VCTools --includeRecommended\"`"
+	vsFix  = buildenv.InstallMSVC
 )
 
-// compilerFix is what to do where there is no compiler at all.
-func compilerFix(f Facts) string {
+// CompilerFix is what to do where there is no compiler at all.
+func CompilerFix(f Facts) string {
 	if f.MSVC != nil {
 		for _, i := range f.MSVC.Instances {
 			if len(i.Toolsets) == 0 && i.Major() >= 15 {
@@ -202,7 +199,7 @@ var lines = [...]struct {
 // toolkit takes, or the toolkit that an installed toolset takes.
 func toolsetFix(f Facts, gate *cuda.Toolkit, lost []Loser) string {
 	if gate == nil || !anyUsable(f.Compilers) {
-		return compilerFix(f)
+		return CompilerFix(f)
 	}
 	if slices.ContainsFunc(lost, func(l Loser) bool { return strings.HasPrefix(l.Why, notAsked) }) {
 		var fits []string
@@ -220,13 +217,13 @@ func toolsetFix(f Facts, gate *cuda.Toolkit, lost []Loser) string {
 		if ok, _ := gate.Bounds.Fits(hostcc.MSVC, l.msc); ok && gate.Version.Compare(l.min) >= 0 {
 			fix = fmt.Sprintf(
 				"install the %s toolset, which CUDA %s takes (Visual Studio Installer, Modify, Individual components: MSVC … C++ "+
-					"build tools (v%s…)); it may stand beside the others",
+					"build tools (v%s…)); it can be installed next to the others",
 				l.name, gate.Version, l.name,
 			)
 			break
 		}
 	}
-	// Only the library's own bound tells of another toolkit; how far its header goes is not known before it is here.
+	// For a toolkit that is not installed only the library's own bound is known; its header's bound is known once it is here.
 	best := gpu.Version{}
 	for _, c := range f.Compilers {
 		if c.Problem == "" && c.Kind == hostcc.MSVC && gate.Version.Compare(c.MinCUDA) < 0 &&
@@ -383,12 +380,12 @@ func (e *writer) generator(n Needs, s msvc.Settings) {
 		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "Ninja", "the generator for Visual Studio needs CUDA's BuildCustomizations")
 		return
 	}
-	// Without ninja there is nmake, which lies beside cl.exe; it builds one
-	// file at a time, and so only where the other would not build at all.
+	// Without ninja there is nmake, in the directory of cl.exe. It builds one file at a time, so it is used only if the generator for
+	// Visual Studio cannot build at all.
 	if t := e.s.Toolkit; t != nil && !e.customized(t.Version.String()) && h.IsFile(h.Join(e.s.MSVC.Toolset.Bin, "nmake.exe")) {
 		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "NMake Makefiles",
 			"there is no ninja, and the generator for Visual Studio needs CUDA's BuildCustomizations, which "+
-				e.s.MSVC.Toolset.Product+" has not for CUDA "+t.Version.String())
+				e.s.MSVC.Toolset.Product+" lacks for CUDA "+t.Version.String())
 	}
 }
 
@@ -404,7 +401,7 @@ func (e *writer) customized(version string) bool {
 	})
 }
 
-// dlls puts the toolkit's run-time libraries on PATH where they do not lie beside nvcc: bin\x64 from CUDA 13 on, bin\x86_64 in wheels.
+// dlls puts the toolkit's run-time libraries on PATH where they are not in nvcc's directory: bin\x64 from CUDA 13 on, bin\x86_64 in wheels.
 func (e *writer) dlls(n Needs) {
 	h, t := e.h, e.s.Toolkit
 	if h.OS != buildenv.Windows || !n.Libraries {

@@ -65,10 +65,11 @@ func TestWindowsMachines(t *testing.T) {
 	}
 }
 
-// TestPrompted holds that what Environment makes is a developer prompt: applied once, nothing of Microsoft's is left to change, whatever letter
-// case PATH is written in, and no directory stands in PATH twice.
+// TestPrompted holds that what Environment makes is a developer prompt: applied once, nothing of Microsoft's is left to change, whatever
+// letter case PATH is written in, and no directory stands in PATH twice.
 func TestPrompted(t *testing.T) {
-	for _, name := range []string{"windows-usual", "windows-five-toolsets", "windows-build-tools-wheels", "windows-prompt-too-new", "windows-arm64", "windows-two-nvcc"} {
+	for _, name := range []string{"windows-usual", "windows-five-toolsets", "windows-build-tools-wheels", "windows-prompt-too-new",
+		"windows-arm64", "windows-two-nvcc"} {
 		h := hosttest.Load(t, name)
 		for range 2 {
 			s, err := toolchain.Choose(windows(h), kernels, toolchain.Wish{})
@@ -116,12 +117,17 @@ func TestGates(t *testing.T) {
 		hint                      []string
 	}{
 		{"both open", "14.44.35207", "12.4", "12.6", 1910, 1950, false, "", nil},
-		{"nvcc's gate alone", "14.51.36231", "12.4", "12.6", 1910, 1950, false, "its _MSC_VER is 1951, and CUDA 12.6 takes _MSC_VER up to 1949 only", []string{"install the 14.44 toolset, which CUDA 12.6 takes"}},
-		{"the library's gate alone", "14.44.35207", "12.4", "12.3", 1910, 1950, false, "its standard library takes CUDA 12.4 and newer, not 12.3", []string{"install the 14.39 toolset", "or use CUDA 12.4 or newer"}},
-		{"both shut", "14.51.36231", "13.2", "12.6", 1910, 1950, false, "its standard library takes CUDA 13.2 and newer, not 12.6", []string{"install the 14.44 toolset", "or use CUDA 13.2 or newer"}},
-		{"too old for nvcc", "14.16.27023", "", "13.4", 1920, 1960, false, "its _MSC_VER is 1916, and CUDA 13.4 takes _MSC_VER from 1920 only", []string{"install the 14.51 toolset, which CUDA 13.4 takes"}},
+		{"nvcc's gate alone", "14.51.36231", "12.4", "12.6", 1910, 1950, false, "its _MSC_VER is 1951, and CUDA 12.6 takes _MSC_VER up " +
+			"to 1949 only", []string{"install the 14.44 toolset, which CUDA 12.6 takes"}},
+		{"the library's gate alone", "14.44.35207", "12.4", "12.3", 1910, 1950, false, "its standard library takes CUDA 12.4 and newer, " +
+			"not 12.3", []string{"install the 14.39 toolset", "or use CUDA 12.4 or newer"}},
+		{"both shut", "14.51.36231", "13.2", "12.6", 1910, 1950, false, "its standard library takes CUDA 13.2 and newer, not 12.6",
+			[]string{"install the 14.44 toolset", "or use CUDA 13.2 or newer"}},
+		{"too old for nvcc", "14.16.27023", "", "13.4", 1920, 1960, false, "its _MSC_VER is 1916, and CUDA 13.4 takes _MSC_VER from " +
+			"1920 only", []string{"install the 14.51 toolset, which CUDA 13.4 takes"}},
 		{"nvcc's gate is lifted by the user", "14.51.36231", "12.4", "12.6", 1910, 1950, true, "", nil},
-		{"which does not lift the library's", "14.51.36231", "13.2", "12.6", 1910, 1950, true, "its standard library takes CUDA 13.2 and newer, not 12.6", []string{"install the 14.44 toolset"}},
+		{"which does not lift the library's", "14.51.36231", "13.2", "12.6", 1910, 1950, true,
+			"its standard library takes CUDA 13.2 and newer, not 12.6", []string{"install the 14.44 toolset"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
@@ -225,7 +231,8 @@ func TestAskedToolset(t *testing.T) {
 			got := ""
 			if err != nil {
 				got = err.Error()
-				if hint := err.(interface{ Hint() string }).Hint(); hint != "ask for a toolset that is here and fits: 14.44.35207, 14.29.30133" {
+				if hint := err.(interface{ Hint() string }).Hint(); hint != "ask for a toolset that is here and fits: 14.44.35207, "+
+					"14.29.30133" {
 					t.Errorf("hint: %s", hint)
 				}
 			} else {

@@ -79,9 +79,9 @@ type entry struct {
 
 // release is one run.
 type release struct {
-	root, out, version, commit string
-	when                       time.Time // of the commit: what every file carries
-	work                       string
+	root, out, version, commit, docs string
+	when                             time.Time // of the commit: what every file carries
+	work                             string
 }
 
 func main() {
@@ -91,6 +91,7 @@ func main() {
 	flag.StringVar(&r.out, "out", "dist", "where the files go; must be empty or not there")
 	flag.StringVar(&r.version, "version", "", "the version, such as 0.2.0")
 	flag.StringVar(&r.commit, "commit", "", "the commit; left out, git is asked")
+	flag.StringVar(&r.docs, "docs", "", "where docs/ is published, such as https://example.org/gpubuild/; left out, a reserved name")
 	flag.StringVar(&only, "targets", "", "only these, as os/arch with commas")
 	flag.Parse()
 	if err := r.run(only); err != nil {
@@ -101,10 +102,16 @@ func main() {
 
 var semver = regexp.MustCompile(`^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$`)
 
+// docsURL is an address that findings lead to, or none.
+var docsURL = regexp.MustCompile(`^(https://[A-Za-z0-9./_~-]+/)?$`)
+
 func (r *release) run(only string) error {
 	r.version = strings.TrimPrefix(r.version, "v")
 	if !semver.MatchString(r.version) {
 		return fmt.Errorf("-version %q is not one such as 0.2.0", r.version)
+	}
+	if !docsURL.MatchString(r.docs) {
+		return fmt.Errorf("-docs %q is no https address that ends in a slash", r.docs)
 	}
 	chosen, err := choose(only)
 	if err != nil {
@@ -191,8 +198,11 @@ func (r *release) askGit() error {
 // build compiles the program with nothing of this machine in it.
 func (r *release) build(t target) (string, error) {
 	out := filepath.Join(r.work, t.os+"-"+t.arch, t.exe(name))
-	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", out,
-		"-ldflags=-s -w -buildid= -X 'gpubuild/cmd/internal/version.release="+r.version+" "+r.commit+"'", "./cmd/gpubuild")
+	flags := "-s -w -buildid= -X 'gpubuild/cmd/internal/version.release=" + r.version + " " + r.commit + "'"
+	if r.docs != "" {
+		flags += " -X gpubuild/cmd/internal/version.docs=" + r.docs
+	}
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", out, "-ldflags="+flags, "./cmd/gpubuild")
 	c.Dir = r.root
 	for _, e := range os.Environ() {
 		switch n, _, _ := strings.Cut(e, "="); n {
@@ -206,7 +216,7 @@ func (r *release) build(t target) (string, error) {
 	return out, c.Run()
 }
 
-// shared are the files that every archive has beside the program; completions and manual are what the program itself prints.
+// shared are the files that every archive has besides the program; completions and manual are what the program itself prints.
 func (r *release) shared() ([]entry, error) {
 	var out []entry
 	for _, n := range []string{"LICENSE", "README.md"} {

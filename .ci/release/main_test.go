@@ -263,6 +263,7 @@ func TestBadReleases(t *testing.T) {
 	for name, r := range map[string]release{
 		"no version":      {root: ".", out: t.TempDir(), commit: testCommit},
 		"odd version":     {root: ".", out: t.TempDir(), commit: testCommit, version: "1.2 -X x"},
+		"odd docs":        {root: ".", out: t.TempDir(), commit: testCommit, version: testVersion, docs: "https://a/' -X main.x=1"},
 		"something there": {root: ".", out: full, commit: testCommit, version: testVersion},
 	} {
 		if err := r.run(""); err == nil {

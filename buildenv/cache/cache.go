@@ -1,9 +1,10 @@
 // Package cache keeps files that gpubuild makes for itself: where they lie, how they are written whole or not at all, how two gpubuilds
-// stay out of each other's way, and how it is told that a file is still the same.
+// stay out of each other's way, and how to recognise that a file is still the same.
 //
 // It never decides what is cached and deletes nothing but its own temporary files. Limits: a file that was changed without a change of
-// size, modification time and inode is the same to Identify (Hash tells); locks hold on one machine, on a network drive as far as the
-// drive has them; WriteFile survives a crash of the program, and a loss of power as far as the file system keeps the order of a rename.
+// size, modification time and inode is the same to Identify (Hash finds the change); locks hold on one machine, on a network drive as far
+// as the drive has them; WriteFile survives a crash of the program, and a loss of power as far as the file system keeps the order of a
+// rename.
 package cache
 
 import (
@@ -19,6 +20,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
 // Variable is the environment variable that moves the cache.
@@ -28,7 +30,7 @@ const Variable = "GPUBUILD_CACHE"
 func Dir(h buildenv.Host) (string, error) {
 	if dir := h.Env.Get(Variable); dir != "" {
 		if !h.IsAbs(dir) {
-			return "", &NoPlaceError{Why: fmt.Sprintf("%s=%s is not an absolute path", Variable, dir)}
+			return "", noPlace(fmt.Sprintf("%s=%s is not an absolute path", Variable, dir))
 		}
 		return h.Clean(dir), nil
 	}
@@ -53,24 +55,19 @@ func Dir(h buildenv.Host) (string, error) {
 			return h.Join(h.Home, ".cache", "gpubuild"), nil
 		}
 	}
-	return "", &NoPlaceError{Why: "there is no home directory"}
+	return "", noPlace("there is no home directory")
 }
 
-// NoPlaceError says that it cannot be told where the cache should be.
-type NoPlaceError struct{ Why string }
+func noPlace(why string) error {
+	return exit.Errorf(exit.Usage, "set "+Variable+" to an absolute path", "no place for the cache: %s", why)
+}
 
-func (e *NoPlaceError) Error() string { return "no place for the cache: " + e.Why }
-
-// Hint says what a user can do about it.
-func (e *NoPlaceError) Hint() string { return "set " + Variable + " to an absolute path" }
-
-// Make makes the cache's directory, for its owner alone, and sees that it can be written to. One that was there before keeps its mode,
-// unless everyone may write to it: programs in it are run.
+// Make makes a directory of the cache, for its owner alone, and sees that it can be written to. One that was there before must be Trusted.
 func Make(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return &ReadOnlyError{Dir: dir, Err: reason(err)}
 	}
-	if err := Closed(dir); err != nil {
+	if err := Trusted(dir); err != nil {
 		return err
 	}
 	f, err := os.CreateTemp(dir, ".writable.*")
@@ -80,25 +77,9 @@ func Make(dir string) error {
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// Closed answers an *OpenError where everyone may write to a directory of the
-// cache; one that is not there yet is made for its owner alone.
-func Closed(dir string) error {
-	fi, err := os.Stat(dir)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return &ReadOnlyError{Dir: dir, Err: reason(err)}
-	case openToAll(fi):
-		return &OpenError{Dir: dir, Mode: fi.Mode().Perm()}
-	}
-	return nil
-}
-
 // reason takes off the path that our own error names.
 func reason(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err
@@ -123,22 +104,7 @@ func (e *ReadOnlyError) Hint() string {
 	return "set " + Variable + " to a directory that can be written to"
 }
 
-// OpenError says that everyone may write to the cache.
-type OpenError struct {
-	Dir  string
-	Mode fs.FileMode
-}
-
-func (e *OpenError) Error() string {
-	return fmt.Sprintf("cache %s may be written to by every user (mode %04o): programs in it would be run", e.Dir, e.Mode)
-}
-
-// Hint says what a user can do about it.
-func (e *OpenError) Hint() string {
-	return fmt.Sprintf("chmod 700 %s, or set %s to a directory of your own", e.Dir, Variable)
-}
-
-// Identity is what tells quickly that a file is still the same.
+// Identity shows quickly that a file is still the same.
 type Identity struct {
 	Size   int64  `json:"size"`
 	MTime  int64  `json:"mtime"` // ns since 1970
@@ -166,17 +132,8 @@ func IdentityOf(path string, fi fs.FileInfo) (id Identity, err error) {
 	return id, err
 }
 
-// StateTime answers when a file's state changed last, in ns since 1970: its content, mode, owner or number of names. No tool sets it
+// StateTimeOf answers when a file's state changed last, in ns since 1970: its content, mode, owner or number of names. No tool sets it
 // back, as a copy with `cp -p` does with the time of the content. 0: the system does not say.
-func StateTime(path string) (int64, error) {
-	fi, err := os.Stat(path)
-	if err != nil {
-		return 0, err
-	}
-	return stateTime(fi), nil
-}
-
-// StateTimeOf is StateTime of a file that was looked at already.
 func StateTimeOf(fi fs.FileInfo) int64 { return stateTime(fi) }
 
 // Hash answers the SHA-256 of a file's content in hexadecimal.
@@ -193,8 +150,8 @@ func Hash(path string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// WriteFile writes a file whole or not at all: beside it, flushed, then renamed over it. Its directory must exist. A link is replaced,
-// not followed. The error is a *WriteError, and nothing is left beside.
+// WriteFile writes a file whole or not at all: next to it, flushed, then renamed over it. Its directory must exist. A link is replaced,
+// not followed. The error is a *WriteError, and no temporary file is left.
 func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
@@ -206,8 +163,8 @@ func WriteFile(path string, data []byte, mode fs.FileMode) error {
 	return nil
 }
 
-// Keep is WriteFile for what can be had anew at any time: it does not wait for the disk. After a loss of power the file may be empty or
-// damaged, which its reader must be able to tell.
+// Keep is WriteFile for what can be made again at any time: it does not wait for the disk. After a loss of power the file may be empty or
+// damaged, which its reader must notice.
 func Keep(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err == nil {
@@ -225,7 +182,7 @@ func (unflushed) Sync() error { return nil }
 
 // Replace is WriteFile for a file of the user's: it is written only if it still holds old, which
 // is looked at when all that is left to do is the rename; else the answer is a *ChangedError and
-// the file is as the other left it. What a killed Replace leaves beside it Leftovers removes.
+// the file is as the other left it. Leftovers removes what a killed Replace leaves next to it.
 func Replace(path string, old, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+leftover+"*")
 	if err != nil {
@@ -250,7 +207,7 @@ func Replace(path string, old, data []byte, mode fs.FileMode) error {
 
 const leftover = ".gpubuild-new."
 
-// Leftovers removes what a killed Replace of this file left beside it. No other Replace of it may be at work.
+// Leftovers removes what a killed Replace of this file left next to it. No other Replace of it may be at work.
 func Leftovers(path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -290,7 +247,7 @@ type file interface {
 func save(f file, path string, data []byte, mode fs.FileMode, last func() error) (err error) {
 	defer func() {
 		if err != nil {
-			_ = os.Remove(f.Name()) // the first error is the one to tell
+			_ = os.Remove(f.Name()) // the first error is the one to return
 		}
 	}()
 	if _, err = f.Write(data); err == nil {
@@ -300,7 +257,7 @@ func save(f file, path string, data []byte, mode fs.FileMode, last func() error)
 		err = f.Sync()
 	}
 	if e := f.Close(); err == nil {
-		err = e // a network drive tells here that it is full
+		err = e // a network drive reports only here that it is full
 	}
 	if err == nil && last != nil {
 		err = last()
@@ -319,8 +276,7 @@ type WriteError struct {
 
 func (e *WriteError) Error() string {
 	err := e.Err
-	var l *os.LinkError
-	if errors.As(err, &l) {
+	if l, ok := errors.AsType[*os.LinkError](err); ok {
 		err = l.Err // it names the temporary file
 	}
 	return fmt.Sprintf("%s cannot be written: %v", e.Path, err)

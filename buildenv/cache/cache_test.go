@@ -114,7 +114,7 @@ func TestWriteFile(t *testing.T) {
 	alone(t, path)
 }
 
-// alone says that nothing lies beside a file.
+// alone says that a file is the only one in its directory.
 func alone(t *testing.T, path string) {
 	t.Helper()
 	left, err := os.ReadDir(filepath.Dir(path))
@@ -259,16 +259,16 @@ func TestLockWithinOneProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	told := 0
+	calls := 0
 	_, err = Lock(ctx, path, func(holder string) {
-		told++
+		calls++
 		if !strings.HasPrefix(holder, fmt.Sprintf("pid %d since 2", os.Getpid())) {
 			t.Errorf("held by %q", holder)
 		}
 		cancel()
 	})
-	if !errors.Is(err, context.Canceled) || told != 1 {
-		t.Errorf("got %v, told %d times", err, told)
+	if !errors.Is(err, context.Canceled) || calls != 1 {
+		t.Errorf("got %v, called %d times", err, calls)
 	}
 	for i := 0; i < 2; i++ { // a second release does nothing
 		if err := release(); err != nil {

@@ -4,6 +4,7 @@ package cache
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,8 +22,70 @@ func TestACacheThatEveryoneMayWriteTo(t *testing.T) {
 	}
 	err := Make(dir)
 	var open *OpenError
-	if !errors.As(err, &open) || !strings.Contains(open.Hint(), "chmod 700") {
+	if !errors.As(err, &open) || !strings.Contains(open.Hint(), "chmod go-w "+dir) {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestACacheThatIsNoDirectory(t *testing.T) {
+	_, err := Private("/dev/null") // which everybody may write to
+	var unwritable *ReadOnlyError
+	if !errors.As(err, &unwritable) || strings.Contains(unwritable.Hint(), "chmod") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestWhoMayHaveWritten: programs of the cache are run, so nobody else may have written to it, or to what is in it.
+func TestWhoMayHaveWritten(t *testing.T) {
+	if os.Getuid() != 0 {
+		need.Missing(t, "root", "only root can give a file to another user")
+	}
+	const nobody = 65534
+	tests := []struct {
+		name  string
+		owner int
+		mode  os.FileMode
+		want  string
+		used  string // below dir
+	}{
+		{"mine", 0, 0o755, "", ""},
+		{"group", 0, 0o775, "may be written to by its group (mode 0775)", ""},
+		{"everybody", 0, 0o777, "may be written to by every user (mode 0777)", ""},
+		{"another user's", nobody, 0o700, "belongs to user 65534, not to you (0)", ""},
+		{"an emptyDir of another user", nobody, 0o777, "", "user-0"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "cache")
+			if err := errors.Join(os.Mkdir(dir, 0o700), os.Chown(dir, tt.owner, tt.owner), os.Chmod(dir, tt.mode)); err != nil {
+				t.Fatal(err)
+			}
+			used, err := Private(dir)
+			if !strings.Contains(fmt.Sprint(err), tt.want) || (err == nil) != (tt.want == "") || used != filepath.Join(dir, tt.used) {
+				t.Errorf("got %s, %v", used, err)
+			}
+			// The same below a cache of our own: a directory, a file in it, and what a link leads to.
+			top := t.TempDir()
+			probe := filepath.Join(top, "probe")
+			if err := errors.Join(os.Chmod(top, 0o700), os.Rename(dir, probe)); err != nil {
+				t.Fatal(err)
+			}
+			safe := tt.owner == 0 && tt.want == ""
+			if used, err := Private(top); (err == nil) != safe || used != top {
+				t.Errorf("below: %s, %v", used, err)
+			}
+			real, link := filepath.Join(t.TempDir(), "lib.so"), filepath.Join(top, "lib.so")
+			if err := errors.Join(os.WriteFile(real, nil, 0o600), os.Chown(real, tt.owner, tt.owner), os.Chmod(real, tt.mode),
+				os.Symlink(real, link), os.Remove(probe)); err != nil {
+				t.Fatal(err)
+			}
+			if err := TrustedDir(top); (err == nil) != safe {
+				t.Errorf("a link: %v", err)
+			}
+		})
+	}
+	if used, err := Private(filepath.Join(t.TempDir(), "not", "there")); err != nil || filepath.Base(used) != "there" {
+		t.Errorf("got %s, %v", used, err)
 	}
 }
 

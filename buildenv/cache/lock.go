@@ -14,7 +14,7 @@ import (
 
 const lockPoll = 50 * time.Millisecond
 
-// Lock takes the lock that the file path stands for, between processes and within one. While another holds it, it tries again until ctx
+// Lock takes the lock of the file at path, between processes and within one. While another holds it, it tries again until ctx
 // ends; waiting, if not nil, is called once then, with what the holder wrote of itself: "pid 123 since 2026-01-02T15:04:05Z". The file
 // stays when the lock is released; the system releases it when its holder ends in any way. Its directory must exist.
 func Lock(ctx context.Context, path string, waiting func(holder string)) (release func() error, err error) {
@@ -22,7 +22,7 @@ func Lock(ctx context.Context, path string, waiting func(holder string)) (releas
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	l := flock.New(path)
-	for told := false; ; told = true {
+	for announced := false; ; announced = true {
 		ok, err := l.TryLock()
 		if err != nil {
 			return nil, &WriteError{Path: path, Err: reason(err)}
@@ -30,7 +30,7 @@ func Lock(ctx context.Context, path string, waiting func(holder string)) (releas
 		if ok {
 			break
 		}
-		if !told && waiting != nil {
+		if !announced && waiting != nil {
 			waiting(holder(path))
 		}
 		select {
@@ -52,9 +52,20 @@ func Lock(ctx context.Context, path string, waiting func(holder string)) (releas
 	}), nil
 }
 
+// Held says whether another process holds the lock of the file at path, and what it wrote of itself.
+func Held(path string) (holding string, held bool) {
+	if _, err := os.Stat(path); err != nil {
+		return "", false
+	}
+	l := flock.New(path)
+	ok, err := l.TryRLock()
+	_ = l.Close() // and gives it back
+	return holder(path), err == nil && !ok
+}
+
 func holderFile(path string) string { return path + ".holder" }
 
-// holder says who holds the lock, as far as that can be told.
+// holder says who holds the lock, as far as that is known.
 func holder(path string) string {
 	data, err := os.ReadFile(holderFile(path))
 	if text := strings.TrimSpace(string(data)); err == nil && text != "" {

@@ -1,8 +1,9 @@
 // Package exit holds gpubuild's exit codes and turns an error into one. It prints nothing and ends nothing: the caller does. It owns the
-// table behind `gpubuild help exit-codes` and README.
+// table behind `gpubuild help exit-codes` and docs/exit-codes.md.
 package exit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,7 +12,7 @@ import (
 	"gpubuild/buildenv"
 )
 
-// The exit codes. Cargo's or the program's own non-zero code takes precedence where they failed; 20 to 22 replace only a 0.
+// The exit codes. Cargo's or the program's own non-zero code takes precedence where they failed; 20 to 23 replace only a 0.
 const (
 	Done         = 0
 	Other        = 1
@@ -23,6 +24,7 @@ const (
 	NotUsed      = 20
 	Unproved     = 21
 	OtherKernels = 22
+	Alert        = 23
 	Config       = 30
 	Internal     = 70
 	Interrupted  = 130
@@ -36,7 +38,7 @@ func (c Code) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 // ExitCode is the code itself.
 func (c Code) ExitCode() int { return int(c) }
 
-// Of is the exit code that an error stands for. An error type with a code of its own has a method ExitCode. A child's exit status counts
+// Of is the exit code of an error. An error type with a code of its own has a method ExitCode. A child's exit status counts
 // only where the child's failure is the whole error; below another error it is a detail.
 func Of(err error) int {
 	var code Code
@@ -66,6 +68,34 @@ func Hint(err error) string {
 	return ""
 }
 
+// failure is an error with an exit code and what a user can do about it.
+type failure struct {
+	err  error
+	code int
+	fix  string
+}
+
+// Errorf makes an error that says its exit code and what to do about it; 0 and "": as an error inside has it. An error has a type of its
+// own only where a caller must tell it from others.
+func Errorf(code int, fix, format string, args ...any) error {
+	return &failure{fmt.Errorf(format, args...), code, fix}
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// ExitCode is the code that it was made with, or that of the error inside.
+func (f *failure) ExitCode() int {
+	var coded interface{ ExitCode() int }
+	if f.code == 0 && errors.As(f.err, &coded) {
+		return coded.ExitCode()
+	}
+	return cmp.Or(f.code, Other)
+}
+
+// Hint is the fix that it was made with, or that of the error inside.
+func (f *failure) Hint() string { return cmp.Or(f.fix, Hint(f.err)) }
+
 // UsageError says what is wrong with our own part of a command line, and what to write instead.
 type UsageError struct{ What, Fix string }
 
@@ -85,19 +115,20 @@ var Codes = []struct {
 	{Done, "done"},
 	{Other, "something else went wrong; the message says what"},
 	{Usage, "the command line is wrong, or a file that it names cannot be used"},
-	{Unreached, "a feature does not reach a GPU crate that ends up in the binary"},
+	{Unreached, "a requested feature does not enable a GPU crate of the binary"},
 	{Missing, "a component is missing: toolkit, host compiler, cuDNN, cargo"},
-	{Misfit, "components do not fit together"},
-	{Stale, "stale: cleaning was not allowed, or did not help; `gpubuild stale` found something"},
+	{Misfit, "components do not work together"},
+	{Stale, "something is stale: `gpubuild stale` found it, or cleaning is not allowed or did not help"},
 	{NotUsed, "the program ran on the CPU"},
-	{Unproved, "not proven, or no device here"},
-	{OtherKernels, "the GPU was used, but by no kernel that was looked for"},
+	{Unproved, "not proven"},
+	{OtherKernels, "the program used the GPU, but no kernel matched"},
+	{Alert, "an alert that --fail-on names, and nothing else failed"},
 	{Config, "a manifest, gpubuild.toml or a metadata table is missing or wrong"},
-	{Internal, "a fault of gpubuild itself"},
+	{Internal, "internal error: please report it"},
 	{Interrupted, "interrupted"},
 }
 
-// Table renders Codes for help and README.
+// Table renders Codes for help and docs/exit-codes.md.
 func Table() string {
 	var b strings.Builder
 	for _, e := range Codes {

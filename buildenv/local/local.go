@@ -7,7 +7,6 @@
 package local
 
 import (
-	"fmt"
 	"io/fs"
 	"os"
 	"os/user"
@@ -15,13 +14,15 @@ import (
 	"runtime"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
 // Host looks at the machine. The only error is a current directory that is gone.
 func Host() (buildenv.Host, error) {
 	cwd, err := os.Getwd()
 	if err != nil {
-		return buildenv.Host{}, &NoDirectoryError{Err: err}
+		return buildenv.Host{}, exit.Errorf(0, "it was removed or may not be entered: change to another directory",
+			"current directory: %w", err)
 	}
 	h := buildenv.Host{
 		OS:       runtime.GOOS,
@@ -41,17 +42,6 @@ func Host() (buildenv.Host, error) {
 		h.Memory = bounded(h.Memory, mem)
 	}
 	return h, nil
-}
-
-// NoDirectoryError says that the current directory cannot be told.
-type NoDirectoryError struct{ Err error }
-
-func (e *NoDirectoryError) Error() string { return fmt.Sprintf("current directory: %v", e.Err) }
-func (e *NoDirectoryError) Unwrap() error { return e.Err }
-
-// Hint says what a user can do about it.
-func (e *NoDirectoryError) Hint() string {
-	return "it was removed or may not be entered: change to another directory"
 }
 
 func home() string {

@@ -30,6 +30,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/fault"
 )
 
 const (
@@ -93,10 +94,30 @@ func (s Store) Get(kind, key string) ([]byte, bool) {
 	if !ok || !s.unchanged(inputs) {
 		return nil, false
 	}
+	if s.aged(inputs) {
+		_ = s.Put(kind, key, inputs, data) // without it, those files are read again the next time
+	}
 	return data, true
 }
 
-// Put writes an entry beside its place and renames it. The file is not flushed to the disk: the checksum finds a torn one.
+// aged drops the hashes of unchanged files that are no longer young, and reports whether there were any: from now on their identity is
+// enough.
+func (s Store) aged(inputs []Input) bool {
+	found := false
+	for i, in := range inputs {
+		if was, _, hashed := strings.Cut(in.state, byContent); hashed {
+			if fi, err := s.host.Files.Stat(in.path); err == nil && !s.young(fi) {
+				inputs[i].state, found = was, true
+			}
+		}
+	}
+	return found
+}
+
+func (s Store) young(fi fs.FileInfo) bool { return s.began.Sub(fi.ModTime()) < young }
+
+// Put writes an entry to a temporary file next to its place and renames it. The file is not flushed to the disk: the checksum finds a
+// torn one.
 func (s Store) Put(kind, key string, inputs []Input, data []byte) error {
 	var b bytes.Buffer
 	for _, in := range inputs {
@@ -165,7 +186,7 @@ func (s Store) State(path string) string {
 		return ""
 	}
 	state := s.identity(path, fi)
-	if s.began.Sub(fi.ModTime()) < young {
+	if s.young(fi) {
 		state += byContent + s.content(path, fi)
 	}
 	return state
@@ -183,7 +204,7 @@ func (s Store) same(in Input) bool {
 	return is == in.state
 }
 
-// identity tells one file from another at the same path without reading it.
+// identity changes when another file takes the same path; it is found without reading the file.
 func (s Store) identity(path string, fi fs.FileInfo) string {
 	if fi.IsDir() && s.host.OS == buildenv.Windows {
 		return "d " + s.content(path, fi)
@@ -242,13 +263,13 @@ func (s Store) each(n int, do func(i int) bool) {
 	parts := min(4, max(1, s.host.CPUs), 1+n/64)
 	var wait sync.WaitGroup
 	for part := range parts {
-		wait.Go(func() {
+		wait.Go(fault.Guarded(func() {
 			for i := part * n / parts; i < (part+1)*n/parts; i++ {
 				if !do(i) {
 					return
 				}
 			}
-		})
+		}))
 	}
 	wait.Wait()
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -66,6 +67,40 @@ func remove(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAYoungFileIsReadOnceMore: a file that was just written is known by its content until a later run has found it unchanged.
+func TestAYoungFileIsReadOnceMore(t *testing.T) {
+	s, cache, dir := store(t)
+	file := filepath.Join(dir, "file")
+	write(t, file, "a")
+	if err := s.Put("kind", "key", s.Watch(file), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := s.Get("kind", "key"); !ok {
+		t.Fatal("nothing was kept")
+	}
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	later := memo.Open(h, cache, time.Now().Add(time.Minute))
+	for i, want := range []bool{true, false} {
+		data, err := os.ReadFile(filepath.Join(cache, "memo", "kind", "key"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(string(data), " = "); got != want {
+			t.Errorf("before run %d: known by content: %v, want %v:\n%s", i+1, got, want, data)
+		}
+		if _, ok := later.Get("kind", "key"); !ok {
+			t.Errorf("run %d found it changed", i+1)
+		}
+	}
+	write(t, file, "b")
+	if _, ok := later.Get("kind", "key"); ok {
+		t.Error("a change was not seen")
 	}
 }
 

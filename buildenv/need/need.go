@@ -7,16 +7,18 @@
 //	GPUBUILD_TEST=toolkit=/opt/a:/opt/b,random=500 go test ./...
 //
 // A name may have a value: where the thing is, or how often a test repeats. All names are in the list below. A test whose need is not met
-// is skipped with a line that begins with "need NAME:", by which .ci/run tells them apart.
+// is skipped with a line that begins with "need NAME:", by which .ci/run decides whether the skip is allowed.
 package need
 
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -52,10 +54,12 @@ var unasked = map[string]thing{
 	"nvml":     {how: "a build with cgo"},
 	"mount":    {how: "root, who may mount file systems"},
 	"user":     {how: "a user who is not root"},
+	"root":     {how: "root, who may give files to other users"},
 }
 
 var asked = map[string]thing{
 	"actionlint":  {[]string{"actionlint"}, "go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7"},
+	"apt":         {[]string{"apt-get"}, "apt-get update on a Debian or Ubuntu, and 60 MB of its packages"},
 	"args":        {how: "arguments of the build that project times"},
 	"arm64":       {[]string{"aarch64-linux-gnu-gcc"}, "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"},
 	"bash":        {[]string{"bash"}, "apt-get install bash"},
@@ -77,12 +81,14 @@ var asked = map[string]thing{
 	"groff":       {[]string{"groff"}, "apt-get install groff"},
 	"gxx":         {[]string{"g++-11"}, "apt-get install g++-11 g++-12"},
 	"jsonschema":  {[]string{"check-jsonschema"}, "pip install check-jsonschema"},
+	"docs":        {how: "compiler versions as those of .ci/run; rewrite docs/commands with -update"},
 	"dash":        {[]string{"dash"}, "apt-get install dash"},
 	"libcuda":     {how: "libcuda=FILE, the driver of a run on a real GPU"},
 	"raw":         {how: "raw=DIR, where a run on a real GPU leaves what the probe wrote"},
 	"loader":      {how: "loader=DIR:DIR, directories of programs whose libraries are looked for"},
 	"execs":       {how: "execs=N, how often a watched program becomes another"},
 	"judged":      {how: "judged=N, how many random pieces of evidence are judged"},
+	"builds":      {how: "builds=N, how many builds run at once"},
 	"kill":        {how: "kill=N, how often programs are killed"},
 	"long":        {how: "minutes of cargo and of compilers"},
 	"matmul":      {how: "matmul=FILE, testdata/matmul, built with --features cuda --release"},
@@ -111,10 +117,12 @@ var asked = map[string]thing{
 	"sudo":        {[]string{"sudo"}, "apt-get install sudo"},
 	"toolkit":     {how: "gpubuild toolchain install, or toolkit=DIR:DIR, CUDA toolkits of different versions"},
 	"traces":      {how: "traces=DIR, where a run on a real GPU leaves its evidence"},
+	"vulkan":      {how: "apt-get install libvulkan1 libvulkan-dev mesa-vulkan-drivers"},
 	"wheels":      {how: "wheels=DIR, the wheels of a CUDA toolkit"},
 	"wine":        {[]string{"wine"}, "wine=DIR, which .ci/wine-setup DIR prepares"},
 	"xmllint":     {[]string{"xmllint"}, "apt-get install libxml2-utils"},
 	"xz":          {[]string{"xz"}, "apt-get install xz-utils"},
+	"zizmor":      {[]string{"zizmor"}, "pip install zizmor"},
 	"zepter":      {[]string{"zepter"}, "cargo install zepter --locked"},
 	"zsh":         {[]string{"zsh"}, "apt-get install zsh"},
 }
@@ -130,11 +138,7 @@ func parse(text string) (map[string]string, error) {
 			continue
 		}
 		if _, ok := asked[name]; !ok && name != "all" {
-			var names []string
-			for n := range asked {
-				names = append(names, n)
-			}
-			sort.Strings(names)
+			names := slices.Sorted(maps.Keys(asked))
 			return nil, fmt.Errorf("%s: no test needs %q; the names are all, %s", Variable, name, strings.Join(names, ", "))
 		}
 		out[name] = value
@@ -326,8 +330,8 @@ func Toolkits(t testing.TB, n int) []string {
 // Toolkit is one CUDA toolkit; without one the test is skipped.
 func Toolkit(t testing.TB) string { t.Helper(); return Toolkits(t, 1)[0] }
 
-// CompilerWithoutNumber puts a copy of this machine's gcc into a directory and returns that: by its name nothing tells its version, as on
-// Fedora and in conda.
+// CompilerWithoutNumber puts a copy of this machine's gcc into a directory and returns that: its name has no version, as on Fedora and in
+// conda.
 func CompilerWithoutNumber(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -7,7 +7,7 @@ import "os"
 // Inheritance says whether open files can be handed through a process that knows nothing of them to one of its children.
 const Inheritance = false
 
-// FileMark names an open file; here it cannot be told.
+// FileMark names an open file; here that is not possible.
 func FileMark(*os.File) string { return "" }
 
 // Inherited answers nothing here.

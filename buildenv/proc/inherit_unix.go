@@ -12,7 +12,7 @@ import (
 // Inheritance says whether open files can be handed through a process that knows nothing of them to one of its children.
 const Inheritance = true
 
-// FileMark names an open file so that a process that inherited it can know it again; empty when it cannot be told.
+// FileMark names an open file so that a process that inherited it can recognise it; empty when that is not possible.
 func FileMark(f *os.File) string { return mark(f.Fd()) }
 
 func mark(fd uintptr) string {

@@ -1,4 +1,4 @@
-// Package proc runs a buildenv.Cmd and answers a buildenv.Result. It is the only room that starts a process.
+// Package proc runs a buildenv.Cmd and answers a buildenv.Result. No other package starts a process.
 //
 // A child stays in our foreground process group, so that it may read the terminal, and gets exactly the
 // environment of its Cmd. When ctx ends, the whole tree is asked to stop and after Grace killed; nothing
@@ -7,15 +7,18 @@
 //
 // The tree, on Linux: every process that descends from the child, and every one that carries its mark. The mark is the soft limit on file
 // locks (RLIMIT_LOCKS), which Linux has ignored since 2.4.25 (getrlimit(2)) and hands down from parent to child: so a process that let go
-// of its parents is found as well, which ppid alone would not tell and PR_SET_CHILD_SUBREAPER tells only by taking every orphan of this
+// of its parents is found as well, which ppid alone does not show and PR_SET_CHILD_SUBREAPER shows only by taking every orphan of this
 // process together. Lost are a process that changes that limit itself, one that left its parents before the mark was set (microseconds),
 // and one below another gpubuild's mark that let go of its parents. Where the limit cannot be set, only descendants are found.
 // On macOS: descendants, and those that were seen as such before their parents ended.
-// On Windows: a job object; when it is closed, all in it end. It is closed, too, when we are killed; on the other systems a kill -9 of
-// gpubuild leaves the children running.
+// On Windows: a job object; when it is closed, all in it end. It is closed, too, when we are killed.
+//
+// After a kill -9 of gpubuild on Linux or macOS, its supervisor kills the trees that it left: see Children. PR_SET_PDEATHSIG is not used:
+// it reaches only the direct child, and cargo's compilers would go on.
 package proc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,24 +32,27 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/fault"
 )
 
 const (
-	defaultGrace = 3 * time.Second
+	defaultGrace = 700 * time.Millisecond // an interrupted gpubuild has ended within a second
 	defaultLimit = 64 << 20
 	// pipeDelay is how long the output of a child that has ended is waited for while something else still holds its pipe.
 	pipeDelay = 2 * time.Second
-	// killDelay is how long a killed process may take to go; one that hangs in a driver never does.
-	killDelay = 2 * time.Second
+	// killDelay is how long a killed process may take to go: on a busy machine one was still there after two seconds, because its
+	// processor did not get to it. One that hangs in a driver never goes.
+	killDelay = 5 * time.Second
 	poll      = 25 * time.Millisecond
 )
 
 // Runner runs commands. The zero value is ready.
 type Runner struct {
-	// Grace is the time between asking a tree to stop and killing it; 0 means 3 s. Below 0 it is never killed, only asked, and waited
-	// for: for a program that treats Ctrl-C as a key.
+	// Grace is the time between asking a tree to stop and killing it; 0 means defaultGrace. Cmd.Grace is stronger after an interrupt.
 	Grace time.Duration
-	// Started, if set, is told of each process that was started, before it is waited for.
+	// Children, if set, knows every child while it runs. All copies of a Runner share it.
+	Children *Children
+	// Started, if set, is called for each process that was started, before it is waited for.
 	Started func(c buildenv.Cmd, pid int)
 }
 
@@ -56,9 +62,8 @@ func Self() (string, error) { return os.Executable() }
 // Run starts the command and waits for its end. Its error is a *buildenv.ExitError for a status other than 0 and for Cmd.Timeout, with
 // Result filled, too; a *StartError for what kept it from running; ctx's error, wrapped, when that ended it.
 //
-// The tree gets the signal that ended ctx, if one of SIGINT, SIGTERM and SIGHUP did, else SIGINT. At a terminal Ctrl-C has reached it
-// already and is not sent a second time, which many programs take for "at once"; only to what still runs after half of Grace. A second
-// signal to us ends the tree at once.
+// The tree gets the signal that ended ctx, if one of Signals did, else SIGINT. At a terminal Ctrl-C has reached our process group
+// already and is not sent a second time, which many programs take for "at once". A second signal to us ends the tree at once.
 // Windows cannot ask one tree alone: without a Ctrl-C of the console it is ended at once.
 func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
 	if err := ctx.Err(); err != nil {
@@ -69,13 +74,14 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 	}
 	signals, deaf := listen(ctx)
 	defer deaf()
-	j, err := start(c)
+	j, err := start(c, r.Children)
 	if err != nil {
 		return buildenv.Result{}, &StartError{Path: c.Path, Dir: c.Dir, Err: err}
 	}
 	if r.Started != nil {
 		r.Started(c, j.cmd.Process.Pid)
 	}
+	defer r.Children.remove(j.cmd.Process.Pid)
 	var timeout <-chan time.Time
 	if c.Timeout > 0 {
 		timer := time.NewTimer(c.Timeout)
@@ -92,11 +98,11 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 		j.tree.leave()
 	case <-timeout:
 		timedOut = true
-		err = r.stop(j, syscall.SIGINT, false, nil)
+		err = stop(j, syscall.SIGINT, false, nil, cmp.Or(r.Grace, defaultGrace))
 	case <-ctx.Done():
 		cause = ctx.Err()
-		sig, told := reason(signals)
-		err = r.stop(j, sig, told, signals)
+		sig, delivered := reason(signals)
+		err = stop(j, sig, delivered, signals, cmp.Or(c.Grace, r.Grace, defaultGrace))
 	}
 	res := j.result(err)
 	res.TimedOut = timedOut
@@ -118,10 +124,13 @@ func (r Runner) follow(j *job) {
 	if _, sig := status(j.cmd.ProcessState); sig == "" {
 		return
 	}
-	for until := time.Now().Add(defaultGrace); j.tree.alive() && time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+	for until := time.Now().Add(killDelay); j.tree.alive() && time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
 		j.tree.kill()
 	}
 }
+
+// Signals are those that end gpubuild: its context, and then its children by the same signal.
+var Signals = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
 // listen hears the signals that end a program, to pass the same one on. It decides nothing: ctx says when to stop. A signal that is
 // ignored (nohup) stays ignored.
@@ -130,7 +139,7 @@ func listen(ctx context.Context) (<-chan os.Signal, func()) {
 	if ctx.Done() == nil {
 		return ch, func() {}
 	}
-	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, s := range Signals {
 		if !signal.Ignored(s) {
 			signal.Notify(ch, s)
 		}
@@ -139,11 +148,11 @@ func listen(ctx context.Context) (<-chan os.Signal, func()) {
 }
 
 // reason answers the signal that ended ctx and whether the tree has had it from the terminal.
-func reason(signals <-chan os.Signal) (sig os.Signal, told bool) {
+func reason(signals <-chan os.Signal) (sig os.Signal, delivered bool) {
 	select {
 	case s := <-signals:
 		return s, fromTerminal(s)
-	case <-time.After(poll): // both channels are told of a signal in no order
+	case <-time.After(poll): // a signal reaches both channels in no order
 		return syscall.SIGINT, false
 	}
 }
@@ -157,7 +166,7 @@ type job struct {
 	began    time.Time
 }
 
-func start(c buildenv.Cmd) (*job, error) {
+func start(c buildenv.Cmd, children *Children) (*job, error) {
 	limit := c.Limit
 	if limit <= 0 {
 		limit = defaultLimit
@@ -211,14 +220,15 @@ func start(c buildenv.Cmd) (*job, error) {
 		}
 		time.Sleep(poll)
 	}
+	children.add(j.tree)
 	if feed != nil {
 		// Not waited for: a child may end before it has read all, and the reader may have no more to say for a long time.
-		go func() {
+		fault.Go(func() {
 			_, _ = io.Copy(feed, c.Stdin) // a child that reads no further is no fault
 			feed.Close()
-		}()
+		})
 	}
-	go func() { j.done <- j.cmd.Wait() }()
+	fault.Go(func() { j.done <- j.cmd.Wait() })
 	return j, nil
 }
 
@@ -235,30 +245,18 @@ func stdin(r io.Reader) (theirs, feed *os.File, err error) {
 
 var errUnkillable = errors.New("still there after it was killed: it hangs in the kernel")
 
-// stop asks the tree to end, kills what is left after Grace or when a further signal comes, and answers the child's own end.
-func (r Runner) stop(j *job, sig os.Signal, told bool, signals <-chan os.Signal) error {
-	grace := r.Grace
-	if grace == 0 {
-		grace = defaultGrace
-	}
-	asked := told
-	if !told {
-		asked = j.tree.ask(sig)
-	}
+// stop asks the tree to end, kills what is left after a time or when a further signal comes, and answers the child's own end.
+func stop(j *job, sig os.Signal, delivered bool, signals <-chan os.Signal, grace time.Duration) error {
+	asked := j.tree.ask(sig, delivered)
 	var end error
 	ended := false
 	begin := time.Now()
-	again := told
-	for asked && (grace < 0 || time.Since(begin) < grace && len(signals) == 0) {
+	for asked && time.Since(begin) < grace && len(signals) == 0 {
 		if wait(j, &ended, &end) && !j.tree.alive() {
 			return end
 		}
-		if again && grace > 0 && time.Since(begin) > grace/2 {
-			j.tree.ask(sig)
-			again = false
-		}
 	}
-	for begin = time.Now(); time.Since(begin) < killDelay; {
+	for range killDelay / poll { // attempts, not seconds: a machine that stood still for two has not ended anything
 		j.tree.kill()
 		if wait(j, &ended, &end) && !j.tree.alive() {
 			return end
@@ -285,7 +283,7 @@ func wait(j *job, ended *bool, end *error) bool {
 }
 
 func (j *job) result(err error) buildenv.Result {
-	res := buildenv.Result{Pid: j.cmd.Process.Pid, Elapsed: time.Since(j.began)}
+	res := buildenv.Result{Elapsed: time.Since(j.began)}
 	if j.out != nil {
 		res.Stdout, res.Truncated = j.out.bytes()
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,14 +19,21 @@ import (
 )
 
 func helperUnix(what string, _ []string) int {
-	if what == "kill" {
+	switch what {
+	case "kill":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		linger()
+	case "apart": // has a child in a session of its own, and leaves Ctrl-C to it
+		signal.Ignore(syscall.SIGINT)
+		cmd := exec.Command(os.Args[0], "__helper", "counts")
+		cmd.Stdout, cmd.SysProcAttr = os.Stdout, &syscall.SysProcAttr{Setsid: true}
+		_ = cmd.Run() // its status says nothing
+		return 0
 	}
 	return 99
 }
 
-// pids are those that the helpers told.
+// pids are those that the helpers printed.
 func (w *watcher) pids(t *testing.T) []int {
 	var out []int
 	for _, l := range strings.Split(w.String(), "\n") {
@@ -153,18 +162,6 @@ func TestAProgramThatStopsInTimeKeepsItsCode(t *testing.T) {
 	}
 }
 
-// TestNegativeGraceOnlyAsks: the program decides when it ends.
-func TestNegativeGraceOnlyAsks(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	w := &watcher{n: 1, ready: cancel}
-	c := command("counts")
-	c.Stdout = w
-	if r, err := (Runner{Grace: -1}).Run(ctx, c); !errors.Is(err, context.Canceled) || r.Code != 3 {
-		t.Errorf("got %+v, %v", r, err)
-	}
-}
-
 // TestTheSameSignalIsPassedOn: what ends us with SIGTERM ends the children with it, once.
 func TestTheSameSignalIsPassedOn(t *testing.T) {
 	pid := make(chan int, 1)
@@ -232,5 +229,23 @@ func TestFamily(t *testing.T) {
 		if got[p.pid] != want {
 			t.Errorf("process %d: %v, want %v", p.pid, got[p.pid], want)
 		}
+	}
+}
+
+// TestProgramsHaveTheirTime: after an interrupt a command's own Grace counts, after its Timeout the runner's.
+func TestProgramsHaveTheirTime(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	w := &watcher{n: 1, ready: cancel}
+	c := command("counts")
+	c.Stdout, c.Grace = w, time.Minute
+	if r, err := (Runner{Grace: time.Millisecond}).Run(ctx, c); !errors.Is(err, context.Canceled) || r.Code != 3 {
+		t.Errorf("interrupted: %+v, %v; it was to end with 3", r, err)
+	}
+	c = command("stubborn")
+	c.Timeout, c.Grace = 100*time.Millisecond, time.Hour
+	if r, err := (Runner{Grace: time.Millisecond}).Run(context.Background(), c); err == nil || !r.TimedOut {
+		t.Errorf("out of time: %+v, %v", r, err)
 	}
 }

@@ -25,6 +25,9 @@ type tree struct {
 	known map[int]uint64 // pid → start of all that were ever seen in it
 }
 
+// Running answers 0: here the file of a running program can be replaced.
+func Running(string) int { return 0 }
+
 func startTree(cmd *exec.Cmd) (*tree, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -41,10 +44,15 @@ func startTree(cmd *exec.Cmd) (*tree, error) {
 // leave is called when the child ended by itself: what it left running is none of ours.
 func (t *tree) leave() {}
 
-// members lists the living processes of the tree.
+// members lists the living processes of the tree. An empty list is made twice: a process that started another one and ended while the list
+// was made is on it as dead, and the other one, younger than the list, is not.
 func (t *tree) members() []int {
-	all := processes(t.mark != 0)
-	return family(all, t.known, t.mark, os.Getpid())
+	for range 2 {
+		if alive := family(processes(t.mark != 0), t.known, t.mark, os.Getpid()); len(alive) > 0 {
+			return alive
+		}
+	}
+	return nil
 }
 
 // family finds the living processes that were known before, carry the mark or descend from such, and adds them to known.
@@ -76,23 +84,34 @@ func family(all []process, known map[int]uint64, mark uint64, self int) []int {
 	return alive
 }
 
-// ask sends the signal to the whole tree and says whether it could.
-func (t *tree) ask(sig os.Signal) bool {
+// ask sends the signal to the whole tree, less our process group where the terminal has delivered it there, and says whether it could.
+func (t *tree) ask(sig os.Signal, delivered bool) bool {
 	s, ok := sig.(syscall.Signal)
 	if !ok {
 		return false
 	}
-	t.signal(s)
+	ours := 0
+	if delivered {
+		ours = unix.Getpgrp()
+	}
+	t.signal(s, ours)
 	return true
 }
 
-func (t *tree) kill() { t.signal(syscall.SIGKILL) }
+func (t *tree) kill() { t.signal(syscall.SIGKILL, 0) }
 
-func (t *tree) signal(s syscall.Signal) {
-	// An error means that it is gone already, or that it is no longer ours to end (setuid).
-	_ = t.root.Signal(s) // knows whether the child was waited for; a pid alone does not
+// signal sends a signal to the tree, less the members of one process group; 0: to all. An error means that a process is gone already, or
+// that it is no longer ours to end (setuid).
+func (t *tree) signal(s syscall.Signal, less int) {
+	spared := func(pid int) bool {
+		group, err := unix.Getpgid(pid)
+		return less != 0 && err == nil && group == less
+	}
+	if !spared(t.root.Pid) {
+		_ = t.root.Signal(s) // knows whether the child was waited for; a pid alone does not
+	}
 	for _, pid := range t.members() {
-		if p, ok := look(pid); ok && pid != t.root.Pid && p.start == t.known[pid] {
+		if p, ok := look(pid); ok && pid != t.root.Pid && p.start == t.known[pid] && !spared(pid) {
 			_ = syscall.Kill(pid, s)
 		}
 	}
@@ -102,7 +121,7 @@ func (t *tree) alive() bool { return len(t.members()) > 0 }
 
 // fromTerminal says whether the terminal has sent a signal to all of our process group by itself: it does so for Ctrl-C.
 func fromTerminal(sig os.Signal) bool {
-	if sig != syscall.SIGINT {
+	if sig != syscall.SIGINT && sig != syscall.SIGQUIT {
 		return false
 	}
 	tty, err := os.Open("/dev/tty")

@@ -3,6 +3,7 @@ package proc
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"unsafe"
 
@@ -19,7 +20,11 @@ type tree struct {
 func startTree(cmd *exec.Cmd) (*tree, error) {
 	t := &tree{job: newJob()}
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: windows.CREATE_SUSPENDED}
-	if err := cmd.Start(); err != nil {
+	err := throughShell(cmd)
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
 		t.close()
 		return nil, err
 	}
@@ -35,6 +40,23 @@ func startTree(cmd *exec.Cmd) (*tree, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// throughShell has a script of cmd.exe started with a command line that cmd.exe reads as it is meant: Go's is made for programs.
+func throughShell(cmd *exec.Cmd) error {
+	if !isBatch(cmd.Path) {
+		return nil
+	}
+	line, err := batchLine(cmd.Path, cmd.Args[1:])
+	if err != nil {
+		return err
+	}
+	system, err := windows.GetSystemDirectory()
+	if err != nil {
+		return err
+	}
+	cmd.Path, cmd.SysProcAttr.CmdLine = filepath.Join(system, "cmd.exe"), line
+	return nil
 }
 
 func newJob() windows.Handle {
@@ -95,6 +117,42 @@ func resume(pid uint32) error {
 	return nil
 }
 
+// Running is the process that was started from a file, under whichever of its names; 0 if there is none that can be seen. Windows does not
+// let go of such a file.
+func Running(path string) int {
+	file, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	snap, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
+	if err != nil {
+		return 0
+	}
+	defer windows.CloseHandle(snap)
+	entry := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
+	for err = windows.Process32First(snap, &entry); err == nil; err = windows.Process32Next(snap, &entry) {
+		if image, err := os.Stat(imageOf(entry.ProcessID)); err == nil && os.SameFile(file, image) {
+			return int(entry.ProcessID)
+		}
+	}
+	return 0
+}
+
+// imageOf is the file that a process was started from; empty where that is not shown to us.
+func imageOf(pid uint32) string {
+	p, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
+	if err != nil {
+		return ""
+	}
+	defer windows.CloseHandle(p)
+	name := make([]uint16, windows.MAX_LONG_PATH)
+	n := uint32(len(name))
+	if windows.QueryFullProcessImageName(p, 0, &name[0], &n) != nil {
+		return ""
+	}
+	return windows.UTF16ToString(name[:n])
+}
+
 // leave lets go of the job, so that what the child left running goes on running.
 func (t *tree) leave() {
 	if t.job != 0 && setLimit(t.job, 0) == nil {
@@ -109,9 +167,9 @@ func (t *tree) close() {
 	}
 }
 
-// ask says that nobody was asked: a console event reaches all who share the console, the user's shell too, or a process group of its own,
+// ask asks nobody: a console event reaches all who share the console, the user's shell too, or a process group of its own,
 // which could not read the console.
-func (t *tree) ask(os.Signal) bool { return false }
+func (t *tree) ask(_ os.Signal, delivered bool) bool { return delivered }
 
 func (t *tree) kill() {
 	if t.job == 0 {
@@ -121,7 +179,7 @@ func (t *tree) kill() {
 	_ = windows.TerminateJobObject(t.job, 1)
 }
 
-// alive says whether the job still holds a process; without a job it cannot be told.
+// alive says whether the job still holds a process; without a job that is not known.
 func (t *tree) alive() bool {
 	if t.job == 0 {
 		return false
@@ -140,7 +198,13 @@ func (t *tree) alive() bool {
 	return true
 }
 
-// fromTerminal: Go makes SIGINT of Ctrl-C and Ctrl-Break and SIGTERM of a closing console, and the console tells all its processes.
+// fromTerminal: Go makes SIGINT of Ctrl-C and Ctrl-Break and SIGTERM of a closing console, and the console sends it to all its processes.
 func fromTerminal(os.Signal) bool { return true }
 
-func status(s *os.ProcessState) (code int, signal string) { return s.ExitCode(), "" }
+// status takes the code with which Windows ends a program on Ctrl-C for what a shell elsewhere says of it.
+func status(s *os.ProcessState) (code int, signal string) {
+	if uint32(s.ExitCode()) == uint32(windows.STATUS_CONTROL_C_EXIT) {
+		return 128 + int(syscall.SIGINT), "SIGINT"
+	}
+	return s.ExitCode(), ""
+}

@@ -10,10 +10,11 @@ package saved
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"fmt"
 	"io/fs"
-	"regexp"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // contentLimit is how much of a file is kept; a longer one is kept by its size alone.
@@ -44,7 +46,6 @@ type Recorder struct {
 type entry struct {
 	dir, unreadable bool
 	mode            fs.FileMode
-	size            int64
 	data            []byte
 	read            bool
 }
@@ -115,7 +116,7 @@ func (r *Recorder) note(p string, fi fs.FileInfo) *entry {
 		r.files[real] = e
 	}
 	if fi != nil {
-		e.dir, e.mode, e.size = fi.IsDir(), fi.Mode(), fi.Size()
+		e.dir, e.mode = fi.IsDir(), fi.Mode()
 	}
 	return e
 }
@@ -196,7 +197,7 @@ func (f files) Open(p string) (fs.File, error) {
 // hidden says that nothing of a path may be kept.
 func (r *Recorder) hidden(p string) bool { return r.private(p) || projects.MatchString(p) }
 
-var telling = regexp.MustCompile(
+var telling = lazyregexp.New(
 	`(?i)gcc|g\+\+|clang|^cc|c\+\+|cuda|cudnn|cupti|nvrtc|nvidia|nvcc|^nv|rocm|hip|msvc|^cl\b|` +
 		`^v?\d+(\.\d+)*$|^(lib)?cu(rt|rand|blas|fft|solver|sparse|\d)|^python3|^linux_`,
 )
@@ -206,8 +207,8 @@ func isDenied(err error) bool {
 }
 
 var (
-	directive = regexp.MustCompile(`^\s*#|_EMIT_STL_ERROR|\\$`)
-	versions  = regexp.MustCompile(`^\s*#.*(VERSION|__CUDACC)|_EMIT_STL_ERROR`)
+	directive = lazyregexp.New(`^\s*#|_EMIT_STL_ERROR|\\$`)
+	versions  = lazyregexp.New(`^\s*#.*(VERSION|__CUDACC)|_EMIT_STL_ERROR`)
 )
 
 // essence is what of a file's content is kept: a header's preprocessor lines, another text of bearable length as it is, nothing else.
@@ -317,8 +318,8 @@ func (r *Recorder) Ran(c buildenv.Cmd, res buildenv.Result) {
 }
 
 var (
-	uuid   = regexp.MustCompile(`\b(GPU|MIG)-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b`)
-	marker = regexp.MustCompile(`(?m)^-- .* --\r?$`)
+	uuid   = lazyregexp.New(`\b(GPU|MIG)-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b`)
+	marker = lazyregexp.New(`(?m)^-- .* --\r?$`)
 )
 
 // uuids numbers the GPUs' identifiers, which name one device in the world.
@@ -339,7 +340,7 @@ func (r *Recorder) Encode(comment string) []byte {
 	h := r.host
 	a := &txtar.Archive{}
 	head := fmt.Sprintf("os: %s\narch: %s\n", h.OS, h.Arch)
-	// Where the user stood tells of the project.
+	// The current directory would show the project's name.
 	for _, l := range [][2]string{{"kernel", h.Kernel}, {"home", h.Home}, {"cwd", h.Join(h.Home, "app")}} {
 		if l[1] != "" {
 			head += l[0] + ": " + l[1] + "\n"
@@ -359,11 +360,14 @@ func (r *Recorder) Encode(comment string) []byte {
 	for _, e := range h.Env.Entries() {
 		name, value, _ := strings.Cut(e, "=")
 		kept, ok := variable(h, name, value)
+		if ok && pathLists[strings.ToUpper(name)] {
+			kept = r.searched(kept)
+		}
 		if ok {
 			env = append(env, name+"="+kept)
 		}
 		if ok && kept != value {
-			r.left["words of "+name] = true
+			r.left["parts of "+name] = true
 		}
 	}
 	add("@env", env)
@@ -401,12 +405,7 @@ func (r *Recorder) Encode(comment string) []byte {
 	add("@registry", r.registryLines())
 	sort.Slice(full, func(i, j int) bool { return full[i].Name < full[j].Name })
 	a.Files = append(a.Files, full...)
-	names := make([]string, 0, len(r.commands))
-	for n := range r.commands {
-		names = append(names, n)
-	}
-	sort.Strings(names)
-	for _, n := range names {
+	for _, n := range slices.Sorted(maps.Keys(r.commands)) {
 		a.Files = append(a.Files, r.commands[n])
 	}
 	var said strings.Builder
@@ -420,6 +419,18 @@ func (r *Recorder) Encode(comment string) []byte {
 	sort.Strings(left)
 	a.Comment = []byte(said.String() + strings.Join(left, "") + head)
 	return []byte(r.anonymous(Text(h.Env, string(txtar.Format(a)))))
+}
+
+// searched is a list of directories without those in which nothing was found: they change no answer, and name projects and customers.
+func (r *Recorder) searched(list string) string {
+	h := r.host
+	dirs := slices.DeleteFunc(h.SplitList(list), func(dir string) bool {
+		real := h.Real(dir)
+		below := func(p string) bool { return !h.SamePath(p, real) && h.Below(p, real) }
+		return !slices.ContainsFunc(slices.Collect(maps.Keys(r.files)), below) &&
+			!slices.ContainsFunc(slices.Collect(maps.Keys(r.links)), below)
+	})
+	return h.JoinList(dirs...)
 }
 
 // plain says whether the format can hold a path.
@@ -470,9 +481,7 @@ func (r *Recorder) registryLines() []string {
 		section := "[" + head + "]"
 		values := make([]string, 0, len(k.values))
 		for n, v := range k.values {
-			if n == "" {
-				n = "@"
-			}
+			n = cmp.Or(n, "@")
 			if !strings.ContainsAny(n+v, "\r\n") {
 				values = append(values, n+"="+v)
 			}

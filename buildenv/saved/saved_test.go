@@ -69,7 +69,7 @@ func TestEncode(t *testing.T) {
 	if got := look(copied, "/home/u/cuda"); got != want {
 		t.Errorf("got %q, want %q from\n%s", got, want, data)
 	}
-	if got := copied.Env.Get("PATH"); got != "/home/u/cuda/bin:/usr/bin" {
+	if got := copied.Env.Get("PATH"); got != "/home/u/cuda/bin" { // nothing was found in the other
 		t.Errorf("PATH is %s", got)
 	}
 	steps, err := hosttest.Commands(data)
@@ -84,7 +84,8 @@ home: /home/al
 cwd: /home/al/engine
 -- @env --
 HOME=/home/al
-PATH=/home/al/bin:/mnt/c/Users/Grace Hopper/bin:/home/hopper/bin:/home/u2/bin:/home/hopper/sbin:/usr/bin
+PATH=/home/al/bin:/srv/CANARY/bin:/usr/bin
+LD_LIBRARY_PATH=/srv/CANARY/lib:/opt/cuda
 AWS_SECRET_ACCESS_KEY=CANARY/in+a+variable
 CARGO_REGISTRIES_OURS_TOKEN=CANARY-of-a-registry
 CUDA_API_KEY=CANARY
@@ -141,15 +142,16 @@ func TestNoSecretIsSaved(t *testing.T) {
 		}
 	}
 	rec.Ran(buildenv.Cmd{Path: "/home/al/bin/gcc", Args: []string{"--version"}}, buildenv.Result{Stdout: []byte("gcc (Debian 12.2.0-14) 12.2.0\nwrapped for CANARY\n")})
-	data := string(rec.Encode("project: unable to update https://al:CANARY@git.example.com/x.git, and token CANARY-of-a-registry is refused; al/CANARY/in+a+variable"))
+	data := string(rec.Encode("project: unable to update https://al:CANARY@git.example.com/x.git, and token CANARY-of-a-registry is refused; al/CANARY/in+a+variable\n" +
+		"in /mnt/c/Users/Grace Hopper/bin, /home/hopper/bin, /home/u2/bin, /home/hopper/sbin"))
 	for _, never := range []string{"CANARY", "/home/al/", "hopper", "Hopper", "Grace", ".cargo", "Cargo.toml", ".netrc"} {
 		if strings.Contains(data, never) {
 			t.Errorf("%q was kept:\n%s", never, data)
 		}
 	}
 	for _, want := range []string{
-		"HOME=/home/u\n", "PATH=/home/u/bin:/mnt/c/Users/u3/bin:/home/u4/bin:/home/u2/bin:/home/u4/sbin:/usr/bin\n", "CUDA_PATH_V12_6=/opt/cuda\n", "NVCC_PREPEND_FLAGS=-ccbin /usr/bin/g++-11 -allow-unsupported-compiler\n", "CC=ccache gcc-12\n", "CXX=g++\n", "RUSTFLAGS=-L\n",
-		"https://…@git.example.com/x.git", "/home/u/bin/gcc +x", `{"cuda":{"version":"12.6"}}`, "$ /home/u/bin/gcc --version --\ngcc (Debian 12.2.0-14) 12.2.0\n", "# left out: words of CC\n",
+		"HOME=/home/u\n", "PATH=/home/u/bin:/usr/bin\n", "# left out: parts of PATH\n", "LD_LIBRARY_PATH=/opt/cuda\n", "in /mnt/c/Users/u3/bin, /home/u4/bin, /home/u2/bin, /home/u4/sbin\n", "CUDA_PATH_V12_6=/opt/cuda\n", "NVCC_PREPEND_FLAGS=-ccbin /usr/bin/g++-11 -allow-unsupported-compiler\n", "CC=ccache gcc-12\n", "CXX=g++\n", "RUSTFLAGS=-L\n",
+		"https://…@git.example.com/x.git", "/home/u/bin/gcc +x", `{"cuda":{"version":"12.6"}}`, "$ /home/u/bin/gcc --version --\ngcc (Debian 12.2.0-14) 12.2.0\n", "# left out: parts of CC\n",
 	} {
 		if !strings.Contains(data, want) {
 			t.Errorf("%q is not kept:\n%s", want, data)

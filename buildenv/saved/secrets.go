@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // plainVariables are those whose whole value may be kept: what names directories, versions and architectures. There is no rule by how a
@@ -26,15 +27,18 @@ VSCMD_VER VSCMD_ARG_HOST_ARCH VSCMD_ARG_TGT_ARCH VSCMD_ARG_APP_PLAT WINDOWSSDKDI
 WINDOWSSDKBINPATH WINDOWSSDKVERBINPATH WINDOWSLIBPATH UCRTVERSION UNIVERSALCRTSDKDIR EXTENSIONSDKDIR FRAMEWORKDIR FRAMEWORKDIR64
 FRAMEWORKVERSION FRAMEWORKVERSION64 COMMANDPROMPTTYPE PLATFORM PREFERREDTOOLARCHITECTURE`)
 
+// pathLists are the plain variables of which only the directories are kept in which something was found.
+var pathLists = set("PATH LD_LIBRARY_PATH LIBRARY_PATH")
+
 // compilerVariables name a compiler and may say more; flagVariables are words for nvcc, linkVariables words for a linker.
 var (
 	compilerVariables = set("NVCC_CCBIN CUDAHOSTCXX HOST_COMPILER CXX CC")
 	flagVariables     = set("NVCC_PREPEND_FLAGS NVCC_APPEND_FLAGS CUDA_NVCC_FLAGS")
 	linkVariables     = set("RUSTFLAGS CARGO_ENCODED_RUSTFLAGS CARGO_BUILD_RUSTFLAGS NIX_LDFLAGS")
-	numberedVariable  = regexp.MustCompile(`^(CUDA_PATH_V\d+_\d+|VS\d+COMNTOOLS)$`)
-	option            = regexp.MustCompile(`\s+[-/]`)
+	numberedVariable  = lazyregexp.New(`^(CUDA_PATH_V\d+_\d+|VS\d+COMNTOOLS)$`)
+	option            = lazyregexp.New(`\s+[-/]`)
 	// nvccFlag matches what is read of nvcc's flags: see hostcc.Find and toolchain.Unchecked.
-	nvccFlag = regexp.MustCompile(
+	nvccFlag = lazyregexp.New(
 		`(?:-ccbin|--compiler-bindir)(?:=|\s+)(?:"[^"]+"|'[^']+'|\S+)|` +
 			`-{1,2}allow-unsupported-compiler\b|-D\s*__NV_NO_HOST_COMPILER_CHECK\b(?:=\d+)?`,
 	)
@@ -81,18 +85,18 @@ func variable(h buildenv.Host, name, value string) (string, bool) {
 
 var (
 	// readable are the files whose content is read when a machine is looked at; of every other one it counts that it is there.
-	readable = regexp.MustCompile(
+	readable = lazyregexp.New(
 		`(?i)^(version|version\.(json|txt)|\.hipversion|state\.json|microsoft\.vc[a-z0-9.]*\.txt|[\w+.-]+\.(h|hpp))$`,
 	)
 	// projects are the names of files and directories that belong to somebody's project or to the user, wherever they lie.
-	projects = regexp.MustCompile(
+	projects = lazyregexp.New(
 		`(?i)(^|[/\\])(\.cargo|\.rustup|\.git|\.ssh|\.aws|\.netrc|\.config|cargo\.(toml|lock)|` +
 			`gpubuild\.toml|rust-toolchain(\.toml)?|[^/\\]+\.rs)($|[/\\])`,
 	)
-	urlUser  = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`)
-	urlQuery = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'?]+)\?[^\s"'` + "`" + `]+`)
-	word     = regexp.MustCompile(`^[A-Za-z]+$`)
-	secretly = regexp.MustCompile(`(?i)token|secret|passw|passphrase|credential|apikey|api_key|access_key|_key$|_pat$|auth|cookie`)
+	urlUser  = lazyregexp.New(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`)
+	urlQuery = lazyregexp.New(`\b([a-zA-Z][a-zA-Z0-9+.-]*://[^\s"'?]+)\?[^\s"'` + "`" + `]+`)
+	word     = lazyregexp.New(`^[A-Za-z]+$`)
+	secretly = lazyregexp.New(`(?i)token|secret|passw|passphrase|credential|apikey|api_key|access_key|_key$|_pat$|auth|cookie`)
 )
 
 // Text takes out of a text what must never be shown: the user of a URL, who may have a password, and its question, which may hold a
@@ -117,11 +121,11 @@ var generic = set(
 		"lib bin usr local opt etc include share version program files windows system32 llvm",
 )
 
-// Of a home on a Windows drive the name may have blanks; it is told by the separator behind it.
+// The name of a home on a Windows drive may have blanks; it ends at the next separator.
 var (
-	windowsHome = regexp.MustCompile(`(?i)((?:\b[a-z]:|/mnt/[a-z])[\\/]users[\\/])([^\\/:;"'` + "`" + `\r\n]+)([\\/])`)
-	otherHome   = regexp.MustCompile(`((?:/home|/Users)/)([^/:;\s"'` + "`" + `,()\\]+)()`)
-	renamed     = regexp.MustCompile(`^u\d*$`)
+	windowsHome = lazyregexp.New(`(?i)((?:\b[a-z]:|/mnt/[a-z])[\\/]users[\\/])([^\\/:;"'` + "`" + `\r\n]+)([\\/])`)
+	otherHome   = lazyregexp.New(`((?:/home|/Users)/)([^/:;\s"'` + "`" + `,()\\]+)()`)
+	renamed     = lazyregexp.New(`^u\d*$`)
 )
 
 // anonymous puts general names in place of the user's, in the home directory's path and wherever else it stands as a word, and of
@@ -148,7 +152,7 @@ func (r *Recorder) anonymous(text string) string {
 				})
 		}
 	}
-	for _, homes := range []*regexp.Regexp{windowsHome, otherHome} {
+	for _, homes := range []*lazyregexp.Regexp{windowsHome, otherHome} {
 		text = homes.ReplaceAllStringFunc(text, func(m string) string {
 			p := homes.FindStringSubmatch(m)
 			name := strings.ToLower(p[2])

@@ -1,32 +1,19 @@
 package stale
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 )
 
-// Unit is one package unit of the build to come.
-type Unit struct {
-	Key
-	Package string
-	Inputs  []Input // now
-	// ScriptRan is when its build script last ran, in nanoseconds, read now; 0: it cannot be told, or it has never run.
-	ScriptRan int64
-}
-
-// Entry is what is recorded of the unit once it was built.
-func (u Unit) Entry() Entry {
-	return Entry(u)
-}
-
-// InPlace stands for the new value of a file that was replaced where it was.
+// InPlace is shown as the new value of a file whose content changed while its path did not.
 const InPlace = "other content at the same path"
 
-// Reason is one input that differs from the one that a package was built with.
-// An input that was not there, or is not any more, is empty.
+// Reason is one input that differs from the one that a package was built with. An input that was not there, or is not any more, is empty.
 type Reason struct {
 	Package string `json:"package"`
 	Input   string `json:"input"`
@@ -37,19 +24,32 @@ type Reason struct {
 func (r Reason) String() string { return r.change() + ": " + r.Package }
 
 func (r Reason) change() string {
-	if r.New == InPlace {
+	switch {
+	case r.New == InPlace && r.Old == r.Input:
+		return r.Input + " changed"
+	case r.New == InPlace:
 		return fmt.Sprintf("%s %s → %s", r.Input, r.Old, r.New)
+	case r.Old == "" && r.New == r.Input:
+		return r.Input + " is new"
+	case r.New == "" && r.Old == r.Input:
+		return r.Input + " is gone"
 	}
 	was, is := brief(r.Old, r.New)
+	if name := lastPart(r.Input); lastPart(was) == name && lastPart(is) == name { // in another place, which is no reason
+		was, is = r.Old, "other content in "+r.New
+	}
 	return fmt.Sprintf("%s %s → %s", r.Input, was, is)
 }
 
-// brief cuts two values down to what tells them apart: the first words when these are no paths and differ, otherwise everything
-// up to the first word that does.
+// lastPart is the name at the end of a path.
+func lastPart(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
+
+// brief shortens two values to their difference: the first words where these differ and are no paths, otherwise everything up to the
+// first word that differs.
 func brief(a, b string) (string, string) {
 	x, y := strings.Fields(a), strings.Fields(b)
 	if len(x) == 0 || len(y) == 0 {
-		return or(strings.Join(x, " "), "none"), or(strings.Join(y, " "), "none")
+		return cmp.Or(strings.Join(x, " "), "none"), cmp.Or(strings.Join(y, " "), "none")
 	}
 	n := 0
 	for n < len(x) && n < len(y) && x[n] == y[n] {
@@ -65,78 +65,6 @@ func brief(a, b string) (string, string) {
 	return was, is
 }
 
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
-
-// Doubt is a unit of which it is not known what it was built with, and why not.
-type Doubt struct {
-	Unit
-	Why     string
-	Foreign bool // another workspace built it last, from sources of its own
-}
-
-// Result is what a comparison shows. Empty Reasons and no Unknown means that everything agrees.
-type Result struct {
-	Reasons []Reason // in the order of the units, and of their inputs' names
-	Clean   []string // names of the packages with a reason, sorted, each once
-	Unknown []Doubt  // units without a word on what they were built with; none of them has a reason
-}
-
-// Compare says for each unit whether its inputs are those that it was built with.
-func Compare(old Record, now []Unit) Result {
-	entries := make(map[Key]Entry, len(old.Entries))
-	lastIn := make(map[string]Entry, len(old.Entries)) // by OUT_DIR
-	for _, e := range old.Entries {                    // a later one is the newer one
-		entries[e.Key.tidy()] = e
-		lastIn[e.OutDir] = e
-	}
-	var res Result
-	dirty := map[string]bool{}
-	for _, u := range now {
-		e, ok := entries[u.Key.tidy()]
-		why, foreign := doubt(e, ok, u), false
-		if by := lastIn[text(u.OutDir)]; why != "" && by.PkgID != text(u.PkgID) && by.ScriptRan == u.ScriptRan && u.ScriptRan != 0 {
-			// cargo hashes a path package's place in its workspace: two
-			// workspaces that share a target directory may share an OUT_DIR
-			why, foreign = "built since for another workspace ("+by.PkgID+")", true
-		}
-		if why != "" {
-			res.Unknown = append(res.Unknown, Doubt{Unit: u, Why: why, Foreign: foreign})
-			continue
-		}
-		for _, r := range differences(e.Inputs, u.Inputs) {
-			r.Package = u.Package
-			res.Reasons = append(res.Reasons, r)
-			dirty[u.Package] = true
-		}
-	}
-	for name := range dirty {
-		res.Clean = append(res.Clean, name)
-	}
-	sort.Strings(res.Clean)
-	return res
-}
-
-// doubt says why an entry tells nothing of a unit; empty when it does. A time that went back is as bad as one that went forward:
-// the directory was put there by something else, such as a cache of CI.
-func doubt(e Entry, recorded bool, u Unit) string {
-	switch {
-	case !recorded:
-		return "no earlier build of it is recorded"
-	case e.ScriptRan != 0 && u.ScriptRan == 0:
-		return "its build script's last run cannot be found"
-	case e.ScriptRan == 0 && u.ScriptRan != 0:
-		return "when its build script ran was not recorded"
-	case e.ScriptRan != u.ScriptRan:
-		return "its build script has run since without gpubuild"
-	}
-	return ""
-}
-
 // Pair is one input as it was and as it is.
 type Pair struct {
 	Input string `json:"input"`
@@ -145,19 +73,12 @@ type Pair struct {
 	Same  bool   `json:"same"`
 }
 
-// Pairs holds what a unit was built with against what it would be built with now, input by input, in the order of their names.
+// Pairs compares two lists of inputs, in the order of their names.
 func Pairs(old, now []Input) []Pair {
 	was, is := byName(old), byName(now)
-	names := make([]string, 0, len(was)+len(is))
-	for n := range was {
-		names = append(names, n)
-	}
-	for n := range is {
-		if _, ok := was[n]; !ok {
-			names = append(names, n)
-		}
-	}
-	sort.Strings(names)
+	both := maps.Clone(was)
+	maps.Copy(both, is)
+	names := slices.Sorted(maps.Keys(both))
 	out := make([]Pair, 0, len(names))
 	for _, n := range names {
 		a, before := was[n]
@@ -175,17 +96,36 @@ func Pairs(old, now []Input) []Pair {
 	return out
 }
 
-func differences(old, now []Input) []Reason {
+// Part makes the name of an input that is part of another, such as the ptxas of an nvcc.
+func Part(of, name string) string { return of + "//" + name }
+
+// PartName is the name under which an input is shown.
+func PartName(input string) string {
+	_, part, isPart := strings.Cut(input, "//")
+	if isPart {
+		return part
+	}
+	return input
+}
+
+// Differences lists what differs between the inputs that a package was built with and those of now. The parts of an input that is there
+// in another version differ with it and are left out; where its parts changed in their places, they are named and it is not.
+func Differences(pkg string, old, now []Input) []Reason {
 	var out []Reason
-	for _, p := range Pairs(old, now) {
-		if !p.Same {
-			out = append(out, Reason{Input: p.Input, Old: p.Was, New: p.Now})
+	whole := map[string]bool{}
+	pairs := Pairs(old, now)
+	for _, p := range pairs {
+		whole[p.Input] = !p.Same && p.Now != InPlace
+	}
+	for _, p := range pairs {
+		if of, _, isPart := strings.Cut(p.Input, "//"); !p.Same && !(isPart && whole[of]) {
+			out = append(out, Reason{pkg, PartName(p.Input), p.Was, p.Now})
 		}
 	}
 	return out
 }
 
-// shown tells an input that is there and says nothing from one that is not there.
+// shown marks an input that exists and is empty, since one that does not exist is shown as nothing.
 func shown(value string, there bool) string {
 	if there && value == "" {
 		return `""`
@@ -195,7 +135,7 @@ func shown(value string, there bool) string {
 
 func byName(inputs []Input) map[string]Input {
 	m := make(map[string]Input, len(inputs))
-	for _, in := range tidy(inputs) {
+	for _, in := range inputs {
 		m[in.Name] = in
 	}
 	return m
@@ -212,8 +152,8 @@ func rank(input string) int {
 	return 2
 }
 
-// Lines words reasons for a person, one line for each change with all packages that it touches: "nvcc 13.3 → 13.4:
-// candle-kernels, cudarc". nvcc and the architecture come first.
+// Lines words reasons for a person, one line for each change with all packages that it touches: "nvcc 13.3 → 13.4: candle-kernels,
+// cudarc". nvcc and the architecture come first.
 func Lines(reasons []Reason) []string {
 	var order []string
 	packages := map[string][]string{}

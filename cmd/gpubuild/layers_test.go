@@ -11,24 +11,27 @@ import (
 	"testing"
 )
 
-// layers lists the packages from the bottom up; a package may import only packages of the layers below its own. A name that ends with / stands for
-// every package below it that has no line of its own. The picture is in docs/architecture.md.
+// layers lists the packages from the bottom up; a package may import only packages of the layers below its own. A name that ends with /
+// stands for every package below it that has no line of its own. The picture is in docs/architecture.md.
 var layers = [][]string{
-	{"buildenv", "gpu", "buildenv/finding"},
+	{"buildenv/lazyregexp"},
+	{"buildenv", "gpu", "buildenv/fault", "buildenv/finding"},
 	{"buildenv/exit"},
-	{"features/catalog", "buildenv/cache", "buildenv/hosttest", "buildenv/need", "buildenv/local", "buildenv/pefile", "buildenv/proc", "buildenv/saved", "buildenv/stale"},
+	{"features/catalog", "buildenv/cache", "buildenv/hosttest", "buildenv/need", "buildenv/local", "buildenv/pefile", "buildenv/proc",
+		"buildenv/saved", "buildenv/stale"},
 	{"buildenv/memo", "features/manifest", "toolchain/explain"},
 	{"features/edit", "features/graph", "gpu/", "toolchain/"},
-	{"features/source", "toolchain/install/redist", "toolchain/install/wheel"}, // these two import toolchain/install/tree
+	// toolchain/nvcc imports toolchain/loader, the other two toolchain/install/tree.
+	{"features/source", "toolchain/nvcc", "toolchain/install/redist", "toolchain/install/wheel"},
 	{"features", "gpu/verify", "toolchain", "toolchain/install"},
-	{"cmd/internal/config", "cmd/internal/console", "cmd/internal/version"},
+	{"cmd/internal/config", "cmd/internal/console", "cmd/internal/origin", "cmd/internal/version"},
 	{"cmd/internal/audit", "cmd/internal/receipt", "cmd/internal/session"},
 	{"cmd/internal/featurecheck", "cmd/internal/tools"},
 	{"cmd/internal/cargorun", "cmd/internal/fresh/inputs"},
 	{"cmd/internal/fresh", "cmd/internal/proof"},
 	{"cmd/internal/diagnose"},
-	{"cmd/internal/"}, // doctor, ci, report
-	{"cmd/internal/pipeline"},
+	{"cmd/internal/"}, // doctor, report
+	{"cmd/internal/answer", "cmd/internal/ci", "cmd/internal/pipeline"},
 	{"cmd/internal/cli"},
 	{"cmd/gpubuild"},
 }
@@ -49,7 +52,8 @@ func layer(pkg string) int {
 	return below
 }
 
-// tree is which of the three trees that never import each other a package belongs to; the root package gpu is vocabulary and belongs to none.
+// tree is which of the three trees that never import each other a package belongs to; the root package gpu is vocabulary and belongs to
+// none.
 func tree(pkg string) string {
 	for _, w := range []string{"features", "toolchain", "gpu"} {
 		if pkg == w && w != "gpu" || strings.HasPrefix(pkg, w+"/") {
@@ -74,6 +78,9 @@ func allowedOutside(pkg, what string) bool {
 		"gpubuild/buildenv/hosttest":   nil,
 		"gpubuild/buildenv/need":       nil,
 		"func init":                    nil,
+		"printing past the console":    {"cmd/internal/console"},
+		"the go statement":             {"buildenv/fault"},
+		"a goroutine without fault":    {"buildenv/fault"},
 		"golang.org/x/sys/windows/reg": {"buildenv/local"},
 	}
 	packages, ruled := only[what]
@@ -151,6 +158,11 @@ func checkFile(t *testing.T, fset *token.FileSet, path, pkg string) {
 			t.Errorf("%s: %s imports %s: features, toolchain and gpu do not import each other", path, pkg, other)
 		}
 	}
+	for _, d := range f.Decls {
+		if g, ok := d.(*ast.GenDecl); ok && g.Tok == token.VAR {
+			compiledAtStart(t, fset, g, pkg)
+		}
+	}
 	ast.Inspect(f, func(n ast.Node) bool {
 		var what string
 		switch n := n.(type) {
@@ -162,6 +174,15 @@ func checkFile(t *testing.T, fset *token.FileSet, path, pkg string) {
 			if n.Value == `"Cargo.toml"` {
 				what = "the literal \"Cargo.toml\""
 			}
+		case *ast.GoStmt:
+			what = "the go statement"
+		case *ast.CallExpr:
+			if startsGoroutine(n) {
+				what = "a goroutine without fault"
+			}
+			if printsPast(n) && !strings.HasSuffix(path, "ci/run.go") { // the marks by which CI folds its log
+				what = "printing past the console"
+			}
 		case *ast.FuncDecl:
 			if n.Recv == nil && n.Name.Name == "init" {
 				what = "func init"
@@ -172,4 +193,66 @@ func checkFile(t *testing.T, fset *token.FileSet, path, pkg string) {
 		}
 		return true
 	})
+}
+
+// compiledAtStart reports a package variable whose regular expression is compiled whenever the program starts.
+func compiledAtStart(t *testing.T, fset *token.FileSet, vars *ast.GenDecl, pkg string) {
+	t.Helper()
+	ast.Inspect(vars, func(n ast.Node) bool {
+		if _, later := n.(*ast.FuncLit); later {
+			return false
+		}
+		if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "MustCompile" && !strings.HasPrefix(pkg, "testdata") {
+			t.Errorf("%s: use lazyregexp.New: this is compiled in each process", fset.Position(n.Pos()))
+		}
+		return true
+	})
+}
+
+// startsGoroutine says whether a call is WaitGroup.Go or errgroup's with a function that does not hand its panics to buildenv/fault.
+func startsGoroutine(call *ast.CallExpr) bool {
+	of := func(e ast.Expr) (pkg, name string) {
+		if s, ok := e.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok {
+				pkg = x.Name
+			}
+			name = s.Sel.Name
+		}
+		return pkg, name
+	}
+	pkg, name := of(call.Fun)
+	if name != "Go" || pkg == "fault" || len(call.Args) != 1 {
+		return false
+	}
+	inner, ok := call.Args[0].(*ast.CallExpr)
+	if !ok {
+		return true
+	}
+	pkg, _ = of(inner.Fun)
+	return pkg != "fault"
+}
+
+// printsPast says whether a call prints text to a Shell's stream itself, so that nothing filters it. What is already text of cargo, JSON or
+// a mark is written by name.
+func printsPast(call *ast.CallExpr) bool {
+	fun, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || len(call.Args) < 2 {
+		return false
+	}
+	pkg, ok := fun.X.(*ast.Ident)
+	if !ok || !(pkg.Name == "fmt" && strings.HasPrefix(fun.Sel.Name, "Fprint") || pkg.Name == "io" && fun.Sel.Name == "WriteString") {
+		return false
+	}
+	stream, ok := call.Args[0].(*ast.SelectorExpr)
+	if !ok || stream.Sel.Name != "Out" && stream.Sel.Name != "Err" {
+		return false
+	}
+	switch text := call.Args[1].(type) {
+	case *ast.SelectorExpr: // cargo.ReplayMark
+		return text.Sel.Name != "ReplayMark"
+	case *ast.CallExpr: // Annotations(…), whose texts are plain
+		f, ok := text.Fun.(*ast.Ident)
+		return !ok || f.Name != "Annotations"
+	}
+	return true
 }

@@ -1,5 +1,5 @@
-// Command gpubuild stands where `cargo build` stood: it checks that the cuda feature arrives, chooses and sets a toolchain that fits,
-// cleans what is stale, builds with cargo, and proves that the binary's kernel ran on the GPU.
+// Command gpubuild replaces cargo on the command line: it checks that the cuda feature enables the GPU crates, chooses a toolchain that
+// works, cleans what is stale, builds with cargo, and proves that the program's kernel ran on the GPU.
 package main
 
 import (

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	fast "github.com/pelletier/go-toml/v2"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu"
 )
 
 //go:embed crates.toml
@@ -33,6 +35,7 @@ type Catalog struct {
 	Schema int     `toml:"schema"`
 	Crates []Crate `toml:"crate"`
 	byName map[string]*Crate
+	forked []*Crate
 }
 
 // Crate is one entry of the catalog.
@@ -43,12 +46,10 @@ type Crate struct {
 	Backend      string              `toml:"backend"` // cuda, wgpu, rocm, libtorch, none
 	Role         string              `toml:"role"`
 	CUDAFeatures []string            `toml:"cuda_features"` // those that mean CUDA
-	DriverOnly   bool                `toml:"driver_only"`
+	Forked       bool                `toml:"forked"`        // a package NAME-SUFFIX is a renamed copy: candle-core-fathomdb
 	EmbedsPTX    bool                `toml:"embeds_ptx"`
-	Renames      []string            `toml:"common_renames"`
 	Probe        []string            `toml:"probe_features"`
 	CarrierDeps  []string            `toml:"gpu_carrier_dep"`
-	GPUBy        string              `toml:"gpu_by"`
 	Notes        string              `toml:"notes"`
 	Sources      []string            `toml:"sources"`
 	BuildNeeds   []string            `toml:"build_needs"`   // while its CUDA code is on
@@ -57,14 +58,19 @@ type Crate struct {
 	IdleWith     []string            `toml:"idle_with"`     // features with which its build script does nothing
 	RunNeeds     []string            `toml:"run_needs"`     // what a program with its CUDA code links or opens
 	Backends     map[string]string   `toml:"backends"`      // features that turn on another GPU than CUDA
-	Features     map[string][]string `toml:"features"`
-	Script       *CrateScript        `toml:"build_script"`
-	Runtime      CrateRuntime        `toml:"runtime"`
-	Lost         map[string]string   `toml:"lost"`  // by feature: what a build without it has not
-	Minor        map[string]string   `toml:"minor"` // the same, where it is hardly missed
+	// of a carrier of another GPU: without any of these it finds no device; versions that do not declare the first have all
+	CarrierFeatures []string            `toml:"carrier_features"`
+	Features        map[string][]string `toml:"features"`
+	Script          *CrateScript        `toml:"build_script"`
+	Runtime         CrateRuntime        `toml:"runtime"`
+	Lost            map[string]string   `toml:"lost"`  // by feature: what a build without it has not
+	Minor           map[string]string   `toml:"minor"` // the same, where it is hardly missed
 	// by optional dependency: what has CUDA code only with it and the CUDA feature together
 	Together map[string]string `toml:"together"`
 	External []External        `toml:"external"` // what its build script keeps outside the target directory
+	Floors   []Floor           `toml:"floor"`
+	Files    []Files           `toml:"files"`
+	Fetches  []Fetch           `toml:"fetch"`
 }
 
 // External is a directory outside the target directory that a build script keeps things in. No `cargo clean` reaches it.
@@ -91,15 +97,7 @@ func (x *External) Dir(h buildenv.Host) string {
 		if p.OS != "" && p.OS != h.OS {
 			continue
 		}
-		whole := true
-		dir := os.Expand(p.Path, func(name string) string {
-			v, ok := h.Env.Lookup(name)
-			if name == "HOME" && h.Home != "" {
-				v, ok = h.Home, true
-			}
-			whole = whole && ok && v != ""
-			return v
-		})
+		dir, whole := expand(h, p.Path)
 		switch {
 		case !whole:
 		case h.IsAbs(dir):
@@ -111,14 +109,73 @@ func (x *External) Dir(h buildenv.Host) string {
 	return ""
 }
 
+// expand replaces $NAME by the variable's value, and $HOME by the user's directory; false: one of them is not set.
+func expand(h buildenv.Host, path string) (string, bool) {
+	whole := true
+	out := os.Expand(path, func(name string) string {
+		v, ok := h.Env.Lookup(name)
+		if name == "HOME" && h.Home != "" {
+			v, ok = h.Home, true
+		}
+		whole = whole && ok && v != ""
+		return v
+	})
+	return out, whole
+}
+
 // Writes says whether a path below the directory, with slashes, is one that the script writes.
 func (x *External) Writes(rel string) bool {
-	for _, re := range x.holds {
-		if re.MatchString(rel) {
-			return true
+	return slices.ContainsFunc(x.holds, func(re *regexp.Regexp) bool { return re.MatchString(rel) })
+}
+
+// Floor is the lowest architecture that a crate's kernels compile for. One that only some sources have is recognized by their text:
+// forks and clones between two releases have the same version numbers.
+type Floor struct {
+	Arch    gpu.Capability `toml:"arch"`
+	Since   gpu.Version    `toml:"since"` // only with CUDA from here on; zero: with any
+	Until   gpu.Version    `toml:"until"` // only with CUDA up to here; zero: with any
+	File    string         `toml:"file"`  // the floor holds where this file of the package matches has and not lacks; empty: always
+	Has     string         `toml:"has"`
+	Lacks   string         `toml:"lacks"`
+	Why     string         `toml:"why"`
+	Sources []string       `toml:"sources"`
+}
+
+// Holds says whether a package whose File has this text has the floor.
+func (f Floor) Holds(text string) bool {
+	matches := func(pattern string) bool { return regexp.MustCompile(pattern).MatchString(text) } // TestCatalog compiles each
+	return f.File == "" || text != "" && matches(f.Has) && (f.Lacks == "" || !matches(f.Lacks))
+}
+
+// Files are headers (cublas_v2.h) and libraries (libcublas, or libculibos.a where no other form will do) of the toolkit that a build cannot
+// do without.
+type Files struct {
+	Names   []string `toml:"names"`
+	OS      string   `toml:"os"`     // empty: on every system
+	Unless  string   `toml:"unless"` // a feature with which they are not asked for
+	Sources []string `toml:"sources"`
+}
+
+// Fetch is what a build script downloads.
+type Fetch struct {
+	What     string   `toml:"what"`
+	From     string   `toml:"from"`
+	Features []string `toml:"features"` // with one of them; none: always
+	Unless   []string `toml:"unless"`   // variables, or files ($NAME/dir/prefix*), that prevent the download
+	Local    string   `toml:"local"`    // how a local copy is named
+	Sources  []string `toml:"sources"`
+}
+
+// HasCopy says whether a local copy makes the download unnecessary.
+func (f Fetch) HasCopy(h buildenv.Host) bool {
+	return slices.ContainsFunc(f.Unless, func(pattern string) bool {
+		path, set := expand(h, pattern)
+		if !set || !strings.Contains(pattern, "/") {
+			return set
 		}
-	}
-	return false
+		prefix := strings.TrimSuffix(h.Base(path), "*")
+		return slices.ContainsFunc(h.Names(h.Dir(path)), func(name string) bool { return strings.HasPrefix(name, prefix) })
+	})
 }
 
 // CrateScript is what a crate's build script reads and does.
@@ -149,8 +206,7 @@ func parseCatalog(text string) (*Catalog, error) {
 	c := &Catalog{}
 	// it is read in every run: see readTOML
 	if err := fast.NewDecoder(strings.NewReader(text)).DisallowUnknownFields().Decode(c); err != nil {
-		var unknown *fast.StrictMissingError
-		if errors.As(err, &unknown) {
+		if unknown, ok := errors.AsType[*fast.StrictMissingError](err); ok {
 			return nil, fmt.Errorf("crates.toml: unknown key:\n%s", unknown.String())
 		}
 		return nil, fmt.Errorf("crates.toml: %w", err)
@@ -165,8 +221,19 @@ func parseCatalog(text string) (*Catalog, error) {
 	c.byName = make(map[string]*Crate, len(c.Crates))
 	for i := range c.Crates {
 		c.byName[c.Crates[i].Name] = &c.Crates[i]
+		if c.Crates[i].Forked {
+			c.forked = append(c.forked, &c.Crates[i])
+		}
 	}
 	return c, nil
+}
+
+// With is the catalog with one more crate.
+func (c *Catalog) With(add Crate) *Catalog {
+	out := *c
+	out.byName = maps.Clone(c.byName)
+	out.byName[add.Name] = &add
+	return &out
 }
 
 func (x *External) compile() error {
@@ -183,12 +250,20 @@ func (x *External) compile() error {
 	return nil
 }
 
-// Crate answers the entry of a package name; nil when the catalog has none.
+// Crate answers the entry of a package name, or of the crate that the package is a renamed copy of; nil when the catalog has none.
 func (c *Catalog) Crate(name string) *Crate {
 	if c == nil {
 		return nil
 	}
-	return c.byName[name]
+	if known := c.byName[name]; known != nil {
+		return known
+	}
+	for i := range c.forked {
+		if strings.HasPrefix(name, c.forked[i].Name+"-") {
+			return c.forked[i]
+		}
+	}
+	return nil
 }
 
 // CUDA says whether the crate can bring CUDA code into a program.
@@ -202,13 +277,14 @@ func (c *Crate) On(features []string) bool {
 	case Carrier:
 		return true
 	case Gated, Monitor:
-		for _, f := range c.CUDAFeatures {
-			if slices.Contains(features, f) {
-				return true
-			}
-		}
+		return Overlap(c.CUDAFeatures, features)
 	}
 	return false
+}
+
+// Overlap says whether two lists share a name.
+func Overlap(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
 // Other lists the GPUs other than CUDA that the crate's features turn on: wgpu, rocm, vulkan, metal.
@@ -225,12 +301,7 @@ func (c *Crate) Other(features []string) []string {
 
 // Idle says whether the crate's build script does nothing with these features.
 func (c *Crate) Idle(features []string) bool {
-	for _, f := range c.IdleWith {
-		if slices.Contains(features, f) {
-			return true
-		}
-	}
-	return false
+	return Overlap(c.IdleWith, features)
 }
 
 // Also lists what the crate's build script needs apart from its CUDA code.
@@ -252,7 +323,7 @@ func (c *Crate) Also(features []string) []string {
 // Needs says whether the crate needs something to build (nvcc, host_cxx, cuda_headers_or_libs, cmake, …).
 func (c *Crate) Needs(what string) bool { return slices.Contains(c.BuildNeeds, what) }
 
-// Env lists the variables that the crate's build script reads, declared and not; GGML_* stands for all that begin so. PATH is left out:
+// Env lists the variables that the crate's build script reads, declared and not; GGML_* means all with that prefix. PATH is left out:
 // what is found on it is recorded itself.
 func (c *Crate) Env() []string {
 	if c.Script == nil {
@@ -291,7 +362,7 @@ func (c *Crate) Means(name string) string {
 // Header is a file that a build script looks for, and reads, without telling cargo.
 type Header struct {
 	File     string   `json:"file" toml:"file"`
-	Features []string `json:"-" toml:"features"` // it is looked for when one of them is on
-	Vars     []string `json:"vars" toml:"vars"`  // variables that name a root; the file lies in its include
-	Dirs     []string `json:"dirs" toml:"dirs"`  // and then these directories
+	Features []string `json:"-"    toml:"features"` // it is looked for when one of them is on
+	Vars     []string `json:"vars" toml:"vars"`     // variables that name a root; the file lies in its include
+	Dirs     []string `json:"dirs" toml:"dirs"`     // and then these directories
 }

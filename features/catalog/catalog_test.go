@@ -27,6 +27,17 @@ func TestCatalog(t *testing.T) {
 		if e.Role == Gated && len(e.CUDAFeatures) == 0 {
 			t.Errorf("%s is gated by nothing", e.Name)
 		}
+		for _, f := range e.Floors {
+			if f.Arch.IsZero() || f.Why == "" || len(f.Sources) == 0 || (f.File == "") != (f.Has == "") {
+				t.Errorf("%s: floor %+v", e.Name, f)
+			}
+			f.Holds("x") // panics where a pattern is none
+		}
+		for _, f := range e.Fetches {
+			if f.What == "" || f.From == "" || len(f.Unless) == 0 || f.Local == "" || len(f.Sources) == 0 {
+				t.Errorf("%s: fetch %+v", e.Name, f)
+			}
+		}
 		for f := range e.Lost {
 			if _, ok := e.Features[f]; !ok {
 				t.Errorf("%s loses something without %s, which it has not", e.Name, f)

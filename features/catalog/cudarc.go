@@ -12,7 +12,7 @@ import (
 type Cudarc struct {
 	Version string      `json:"version"`
 	Max     gpu.Version `json:"max"`     // newest CUDA version it knows; zero: its manifest was not found
-	Pin     gpu.Version `json:"pin"`     // version that a feature tells it
+	Pin     gpu.Version `json:"pin"`     // version that a feature sets
 	Asks    bool        `json:"asks"`    // it asks nvcc for the version
 	Linking string      `json:"linking"` // dynamic-loading, dynamic-linking, static-linking
 	Latest  bool        `json:"latest"`  // fallback-latest: without nvcc it takes the newest version that it knows

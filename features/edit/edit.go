@@ -18,6 +18,9 @@ type Edit struct {
 	Manifest string   `json:"manifest"`
 	Feature  string   `json:"feature"`
 	Add      []string `json:"add"`
+	// a dependency that the manifest gets, too: its key and its value, TOML; empty: none
+	Key   string `json:"key,omitempty"`
+	Value string `json:"value,omitempty"`
 }
 
 func (e Edit) String() string {
@@ -25,7 +28,7 @@ func (e Edit) String() string {
 	for _, s := range e.Add {
 		quoted = append(quoted, buildenv.TOMLString(s))
 	}
-	return fmt.Sprintf("`%s` gets %s", e.Feature, strings.Join(quoted, ", "))
+	return fmt.Sprintf("`%s` now enables %s", e.Feature, strings.Join(quoted, ", "))
 }
 
 // Error says that a manifest was left alone because it could not be edited with certainty.
@@ -43,11 +46,15 @@ func (e *Error) Hint() string { return "write the " + e.ByHand + " by hand" }
 func AddEdges(data []byte, edits ...Edit) ([]byte, error) {
 	out := data
 	for _, e := range edits {
-		next, err := addEdges(out, e)
-		if err != nil {
+		var err error
+		if e.Key != "" {
+			if out, err = addDependency(out, e.Manifest, e.Key, e.Value); err != nil {
+				return nil, err
+			}
+		}
+		if out, err = addEdges(out, e); err != nil {
 			return nil, err
 		}
-		out = next
 	}
 	return out, nil
 }
@@ -328,9 +335,8 @@ func Key(key string) string {
 	return buildenv.TOMLString(key)
 }
 
-// AddDependency writes a line into a manifest's [dependencies] table, as AddEdges writes edges: bytes are only inserted, and the result
-// differs in this entry and in nothing else. value is TOML.
-func AddDependency(data []byte, path, key, value string) ([]byte, error) {
+// addDependency writes a line into a manifest's [dependencies] table, as AddEdges writes edges. value is TOML.
+func addDependency(data []byte, path, key, value string) ([]byte, error) {
 	fail := func(why string) ([]byte, error) {
 		return nil, &Error{path, "the dependency `" + key + "` is not written", why, "line"}
 	}

@@ -27,7 +27,12 @@ func TestAddEdges(t *testing.T) {
 		{"nothing is missing", "[features]\ncuda=[ 'candle-nn/cuda' ,] # x\n", one, ""},
 		{"an empty list", "[features]\ncuda = []\n[dependencies]\n", one, "[features]\ncuda = [\"candle-nn/cuda\"]\n[dependencies]\n"},
 		{"an empty list with a blank", "[features]\ncuda = [ ]\n", one, "[features]\ncuda = [ \"candle-nn/cuda\" ]\n"},
-		{"behind the others", "[features]\ncuda = [\"a\"]  # why\n", two, "[features]\ncuda = [\"a\", \"candle-nn/cuda\", \"engine?/cuda\"]  # why\n"},
+		{
+			"behind the others",
+			"[features]\ncuda = [\"a\"]  # why\n",
+			two,
+			"[features]\ncuda = [\"a\", \"candle-nn/cuda\", \"engine?/cuda\"]  # why\n",
+		},
 		{"half is there", "[features]\ncuda = [\"engine?/cuda\"]\n", two, "[features]\ncuda = [\"engine?/cuda\", \"candle-nn/cuda\"]\n"},
 		{"a comma at the end", "[features]\ncuda = [\"a\",]\n", one, "[features]\ncuda = [\"a\", \"candle-nn/cuda\",]\n"},
 		{"single quotes", "[features]\ncuda = ['a']\n", one, "[features]\ncuda = ['a', 'candle-nn/cuda']\n"},
@@ -35,22 +40,75 @@ func TestAddEdges(t *testing.T) {
 			"[features]\ncuda = [\n  \"a\", # first\n  \"b\", # second\n  \"candle-nn/cuda\",\n  \"engine?/cuda\",\n  # done\n]\n"},
 		{"several lines without a last comma", "[features]\ncuda = [\n\t\"a\",\n\t\"b\" # second\n]\n", two,
 			"[features]\ncuda = [\n\t\"a\",\n\t\"b\", # second\n\t\"candle-nn/cuda\",\n\t\"engine?/cuda\"\n]\n"},
-		{"several lines, none of them taken", "[features]\n  cuda = [\n    # nothing yet\n  ]\n", one, "[features]\n  cuda = [\n    # nothing yet\n      \"candle-nn/cuda\",\n  ]\n"},
-		{"CRLF", "[features]\r\ncuda = [\r\n  \"a\",\r\n]\r\n", one, "[features]\r\ncuda = [\r\n  \"a\",\r\n  \"candle-nn/cuda\",\r\n]\r\n"},
-		{"CRLF, no such feature", "[features]\r\nfast = []\r\n\r\n[lib]\r\n", one, "[features]\r\nfast = []\r\ncuda = [\"candle-nn/cuda\"]\r\n\r\n[lib]\r\n"},
-		{"no such feature", "[features]\n  fast = [] # f\n\n[dependencies]\na = '1'\n", one, "[features]\n  fast = [] # f\n  cuda = [\"candle-nn/cuda\"]\n\n[dependencies]\na = '1'\n"},
-		{"no such feature, the table is empty and last", "[package]\nname = 'a'\n[features]", one, "[package]\nname = 'a'\n[features]\ncuda = [\"candle-nn/cuda\"]\n"},
+		{
+			"several lines, none of them taken",
+			"[features]\n  cuda = [\n    # nothing yet\n  ]\n",
+			one,
+			"[features]\n  cuda = [\n    # nothing yet\n      \"candle-nn/cuda\",\n  ]\n",
+		},
+		{
+			"CRLF",
+			"[features]\r\ncuda = [\r\n  \"a\",\r\n]\r\n",
+			one,
+			"[features]\r\ncuda = [\r\n  \"a\",\r\n  \"candle-nn/cuda\",\r\n]\r\n",
+		},
+		{
+			"CRLF, no such feature",
+			"[features]\r\nfast = []\r\n\r\n[lib]\r\n",
+			one,
+			"[features]\r\nfast = []\r\ncuda = [\"candle-nn/cuda\"]\r\n\r\n[lib]\r\n",
+		},
+		{
+			"no such feature",
+			"[features]\n  fast = [] # f\n\n[dependencies]\na = '1'\n",
+			one,
+			"[features]\n  fast = [] # f\n  cuda = [\"candle-nn/cuda\"]\n\n[dependencies]\na = '1'\n",
+		},
+		{
+			"no such feature, the table is empty and last",
+			"[package]\nname = 'a'\n[features]",
+			one,
+			"[package]\nname = 'a'\n[features]\ncuda = [\"candle-nn/cuda\"]\n",
+		},
 		{"no table", "[package]\nname = 'a'", one, "[package]\nname = 'a'\n\n[features]\ncuda = [\"candle-nn/cuda\"]\n"},
-		{"dotted keys", "features.fast = []\nfeatures.cuda = [\"a\"]\n[package]\nname = 'a'\n", one, "features.fast = []\nfeatures.cuda = [\"a\", \"candle-nn/cuda\"]\n[package]\nname = 'a'\n"},
-		{"dotted keys, no such feature", "features.fast = []\n[package]\nname = 'a'\n", one, "features.fast = []\nfeatures.cuda = [\"candle-nn/cuda\"]\n[package]\nname = 'a'\n"},
-		{"an inline table", "features = { fast = [], cuda = ['a'] } # x\n", one, "features = { fast = [], cuda = ['a', 'candle-nn/cuda'] } # x\n"},
+		{
+			"dotted keys",
+			"features.fast = []\nfeatures.cuda = [\"a\"]\n[package]\nname = 'a'\n",
+			one,
+			"features.fast = []\nfeatures.cuda = [\"a\", \"candle-nn/cuda\"]\n[package]\nname = 'a'\n",
+		},
+		{
+			"dotted keys, no such feature",
+			"features.fast = []\n[package]\nname = 'a'\n",
+			one,
+			"features.fast = []\nfeatures.cuda = [\"candle-nn/cuda\"]\n[package]\nname = 'a'\n",
+		},
+		{
+			"an inline table",
+			"features = { fast = [], cuda = ['a'] } # x\n",
+			one,
+			"features = { fast = [], cuda = ['a', 'candle-nn/cuda'] } # x\n",
+		},
 		{"an inline table, no such feature", "features = { fast = [] }\n", one, "features = { fast = [], cuda = [\"candle-nn/cuda\"] }\n"},
 		{"an empty inline table", "features = {}\n", one, "features = { cuda = [\"candle-nn/cuda\"] }\n"},
-		{"a byte order mark and quoted keys", "\uFEFF[\"features\"]\n\"cuda\" = []\n", one, "\uFEFF[\"features\"]\n\"cuda\" = [\"candle-nn/cuda\"]\n"},
-		{"a text that only looks like the place", "[package]\ndescription = \"\"\"\n[features]\ncuda = []\n\"\"\"\n[features]\ncuda = []\n", one,
-			"[package]\ndescription = \"\"\"\n[features]\ncuda = []\n\"\"\"\n[features]\ncuda = [\"candle-nn/cuda\"]\n"},
-		{"inheritance stays", "[features]\ncuda = []\n[dependencies]\ncandle-nn.workspace = true\nx = { workspace = true, features = [ \"cuda\" ] }\n", one,
-			"[features]\ncuda = [\"candle-nn/cuda\"]\n[dependencies]\ncandle-nn.workspace = true\nx = { workspace = true, features = [ \"cuda\" ] }\n"},
+		{
+			"a byte order mark and quoted keys",
+			"\uFEFF[\"features\"]\n\"cuda\" = []\n",
+			one,
+			"\uFEFF[\"features\"]\n\"cuda\" = [\"candle-nn/cuda\"]\n",
+		},
+		{
+			"a text that only looks like the place",
+			"[package]\ndescription = \"\"\"\n[features]\ncuda = []\n\"\"\"\n[features]\ncuda = []\n",
+			one,
+			"[package]\ndescription = \"\"\"\n[features]\ncuda = []\n\"\"\"\n[features]\ncuda = [\"candle-nn/cuda\"]\n",
+		},
+		{
+			"inheritance stays",
+			"[features]\ncuda = []\n[dependencies]\ncandle-nn.workspace = true\nx = { workspace = true, features = [ \"cuda\" ] }\n",
+			one,
+			"[features]\ncuda = [\"candle-nn/cuda\"]\n[dependencies]\ncandle-nn.workspace = true\nx = { workspace = true, features = [ \"cuda\" ] }\n",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
@@ -174,24 +232,33 @@ func TestAddDependency(t *testing.T) {
 		{"behind the others", "[dependencies]\na = \"1\" # why\n\n[lib]\n", "[dependencies]\na = \"1\" # why\n" + line + "\n[lib]\n"},
 		{"an empty table", "[dependencies]\n[lib]\n", "[dependencies]\n" + line + "[lib]\n"},
 		{"no table, no line end", "[package]\nname = 'a'", "[package]\nname = 'a'\n\n[dependencies]\n" + line},
-		{"tables of single dependencies", "[dependencies.a]\nversion = '1'\n", "[dependencies.a]\nversion = '1'\n\n[dependencies]\n" + line},
-		{"a table and tables of single dependencies", "[dependencies]\nb = '1'\n[dependencies.a]\nversion = '1'\n", "[dependencies]\nb = '1'\n" + line + "[dependencies.a]\nversion = '1'\n"},
+		{
+			"tables of single dependencies",
+			"[dependencies.a]\nversion = '1'\n",
+			"[dependencies.a]\nversion = '1'\n\n[dependencies]\n" + line,
+		},
+		{
+			"a table and tables of single dependencies",
+			"[dependencies]\nb = '1'\n[dependencies.a]\nversion = '1'\n",
+			"[dependencies]\nb = '1'\n" + line + "[dependencies.a]\nversion = '1'\n",
+		},
 		{"dotted keys of one dependency", "[dependencies]\n  b.version = '1'\n", "[dependencies]\n  b.version = '1'\n  " + line},
 		{"an inline table", "dependencies = { a = '1' }\n", "dependencies = { a = '1', " + strings.TrimSpace(line) + " }\n"},
 		{"CRLF", "[dependencies]\r\na = '1'\r\n", "[dependencies]\r\na = '1'\r\n" + strings.TrimSpace(line) + "\r\n"},
 	}
 	for _, tt := range tests {
-		got, err := AddDependency([]byte(tt.text), "Cargo.toml", "candle-core", value)
+		got, err := addDependency([]byte(tt.text), "Cargo.toml", "candle-core", value)
 		if err != nil || string(got) != tt.want {
 			t.Errorf("%s: %v\ngot\n%swant\n%s", tt.story, err, got, tt.want)
 		}
 	}
 	for _, text := range []string{"[dependencies\n", "dependencies = 3\n", "[dependencies]\ncandle-core = '1'\n"} {
-		if _, err := AddDependency([]byte(text), "/w/Cargo.toml", "candle-core", value); err == nil || !strings.Contains(err.Error(), "/w/Cargo.toml") {
+		if _, err := addDependency([]byte(text), "/w/Cargo.toml", "candle-core", value); err == nil ||
+			!strings.Contains(err.Error(), "/w/Cargo.toml") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if _, err := AddDependency(nil, "Cargo.toml", "x", "1\ny = 2"); err == nil {
+	if _, err := addDependency(nil, "Cargo.toml", "x", "1\ny = 2"); err == nil {
 		t.Error("a value that is two lines is written")
 	}
 }
@@ -202,7 +269,7 @@ func FuzzAddDependency(f *testing.F) {
 		f.Add(s, "candle-core")
 	}
 	f.Fuzz(func(t *testing.T, text, key string) {
-		out, err := AddDependency([]byte(text), "Cargo.toml", key, `{ version = "1", default-features = false }`)
+		out, err := addDependency([]byte(text), "Cargo.toml", key, `{ version = "1", default-features = false }`)
 		if err != nil {
 			return
 		}

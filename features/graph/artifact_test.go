@@ -32,7 +32,19 @@ func TestArtifactOfNightly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := exec.Command("cargo", "+nightly", "build", "-Zbindeps", "--offline", "-p", "app", "--features", "cuda", "--unit-graph", "-Zunstable-options")
+	c := exec.Command(
+		"cargo",
+		"+nightly",
+		"build",
+		"-Zbindeps",
+		"--offline",
+		"-p",
+		"app",
+		"--features",
+		"cuda",
+		"--unit-graph",
+		"-Zunstable-options",
+	)
 	c.Dir = dir
 	out, err := c.Output()
 	if err != nil {
@@ -43,7 +55,8 @@ func TestArtifactOfNightly(t *testing.T) {
 		t.Fatal(err)
 	}
 	programs := g.embedded(g.Roots)
-	if len(programs) != 1 || manifest.ParsePkgID(g.Units[programs[0]].PkgID).Name != "tool" || len(g.Linked(g.Roots[0])) != 1 || len(g.Linked(programs[0])) != 2 {
+	if len(programs) != 1 || manifest.ParsePkgID(g.Units[programs[0]].PkgID).Name != "tool" || len(g.Linked(g.Roots[0])) != 1 ||
+		len(g.Linked(programs[0])) != 2 {
 		t.Errorf("programs %v of\n%s", programs, out)
 	}
 }

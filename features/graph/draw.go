@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -29,7 +30,7 @@ func (v *View) Draw(r manifest.Request, form string) (string, error) {
 		n, c := &v.Nodes[i], v.Crate(i)
 		var on []string
 		for _, f := range n.Features {
-			if slices.Contains(ask.GPU, f) || c != nil && slices.Contains(c.CUDAFeatures, f) {
+			if ask.IsGPU(f) || c != nil && slices.Contains(c.CUDAFeatures, f) {
 				on = append(on, f)
 			}
 		}
@@ -61,13 +62,7 @@ func (v *View) Draw(r manifest.Request, form string) (string, error) {
 			}
 		}
 	}
-	list := make([][2]int, 0, len(arrows))
-	for a := range arrows {
-		list = append(list, a)
-	}
-	sort.Slice(list, func(i, j int) bool {
-		return list[i][0] < list[j][0] || list[i][0] == list[j][0] && list[i][1] < list[j][1]
-	})
+	list := slices.SortedFunc(maps.Keys(arrows), func(a, b [2]int) int { return slices.Compare(a[:], b[:]) })
 	var b strings.Builder
 	switch form {
 	case Dot:

@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -149,7 +150,7 @@ func (x *explainer) way(r *Root, to int, feature string) []Step {
 		}
 		if v.feature == "" {
 			for _, d := range p.Dependencies {
-				if !d.Optional && d.Kind == manifest.Normal {
+				if !d.Optional && x.counts(r, v.node, d) {
 					enter(d, p.DependencyLine(d))
 				}
 			}
@@ -165,7 +166,7 @@ func (x *explainer) way(r *Root, to int, feature string) []Step {
 				continue
 			}
 			for _, d := range p.Dependencies {
-				if d.Key != e.Dep || d.Kind != manifest.Normal {
+				if d.Key != e.Dep || !x.counts(r, v.node, d) {
 					continue
 				}
 				if t := x.DepNode(v.node, d, r.Set); t >= 0 {
@@ -186,10 +187,7 @@ func (x *explainer) way(r *Root, to int, feature string) []Step {
 func (x *explainer) missing(r *Root, to int, feature string) []string {
 	var out []string
 	if p := x.ManifestOf(to); p != nil && !p.Declares(feature) {
-		have := strings.Join(p.FeatureNames(), ", ")
-		if have == "" {
-			have = "none"
-		}
+		have := cmp.Or(strings.Join(p.FeatureNames(), ", "), "none")
 		return []string{fmt.Sprintf("%s has no feature `%s`; it has %s%s", x.Nodes[to].Name, feature, have,
 			x.at(p, p.FeatureLine(feature)))}
 	}

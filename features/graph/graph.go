@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
+
+	"gpubuild/buildenv/exit"
 )
 
 const (
@@ -43,14 +45,19 @@ type UnitDep struct {
 	Name  string `json:"extern_crate_name"` // what the source calls it; shows renames
 }
 
-// Parse reads the answer of `cargo build --unit-graph`. Another version than 1 is a *Error.
+// notUnderstood says that cargo's answer is not in a form that is understood here; the caller then falls back to cargo tree, or is unsure.
+func notUnderstood(format string, args ...any) error {
+	return exit.Errorf(0, "this cargo's answer is not understood: use a stable cargo of 1.78 or newer", format, args...)
+}
+
+// Parse reads the answer of `cargo build --unit-graph`. Another version than 1 is an error.
 func Parse(r io.Reader) (*Graph, error) {
 	data, err := io.ReadAll(io.LimitReader(r, graphLimit+1))
 	if err != nil {
 		return nil, fmt.Errorf("unit graph: %w", err)
 	}
 	bad := func(format string, a ...any) (*Graph, error) {
-		return nil, &Error{What: "unit graph", Message: fmt.Sprintf(format, a...)}
+		return nil, notUnderstood("unit graph: "+format, a...)
 	}
 	if len(data) > graphLimit {
 		return bad("larger than %d bytes", graphLimit)
@@ -89,7 +96,7 @@ func Parse(r io.Reader) (*Graph, error) {
 	return g, nil
 }
 
-// Host says whether the unit runs on the building machine and is no part of what it builds. `platform` does not tell: it is empty for
+// Host says whether the unit runs on the building machine and is no part of what it builds. `platform` does not show it: it is empty for
 // both sides when no --target is given (facts/measured.md 4).
 func (u *Unit) Host() bool {
 	return u.Mode == "run-custom-build" || slices.Contains(u.Target.Kind, "custom-build") || slices.Contains(u.Target.Kind, "proc-macro")
@@ -132,19 +139,6 @@ func (g *Graph) Compiled(run int) int {
 		}
 	}
 	return -1
-}
-
-// Error says that cargo's answer is not in a form that is understood here; the caller then falls back to cargo tree, or is unsure.
-type Error struct {
-	What    string // "unit graph" or "cargo tree"
-	Message string
-}
-
-func (e *Error) Error() string { return e.What + ": " + e.Message }
-
-// Hint says what a user can do about it.
-func (e *Error) Hint() string {
-	return "this cargo's answer is not understood: use a stable cargo of 1.78 or newer"
 }
 
 // Artifact dependencies (nightly's -Zbindeps) are programs that a package embeds or starts: built for it, with features that its manifest

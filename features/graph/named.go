@@ -13,13 +13,12 @@ import (
 
 // named is a crate as a user calls it: NAME, NAME@VERSION, a dependency's key in a manifest, with hyphens or underscores.
 type named struct {
-	typed   string
 	name    string // the package's
 	version string // whole or its beginning: 0.11; empty: any
 	note    string // where name is not what was typed
 }
 
-// fits says whether a version is the one that was asked for: 0.11 stands for 0.11.1.
+// fits says whether a version is the one that was asked for: 0.11 includes 0.11.1.
 func (n named) fits(version string) bool {
 	return n.version == "" || version == n.version || strings.HasPrefix(version, n.version+".") ||
 		strings.HasPrefix(version, n.version+"-") || strings.HasPrefix(version, n.version+"+")
@@ -27,7 +26,7 @@ func (n named) fits(version string) bool {
 
 // call finds the package that a user means by a word.
 func (x *explainer) call(word string) named {
-	n := named{typed: word}
+	var n named
 	n.name, n.version, _ = strings.Cut(word, "@")
 	n.version = strings.TrimPrefix(n.version, "v")
 	if x.known(n.name) {

@@ -13,31 +13,84 @@ type Feature struct {
 	Name string
 }
 
-// Carried follows a feature's edges among what a root links, and answers every feature that it turns on.
+// Carried follows a feature's edges among what a root links, and answers every feature that it turns on; an optional dependency that it
+// activates is a Feature without a name.
 func (v *View) Carried(r *Root, from Feature) map[Feature]bool {
 	seen := map[Feature]bool{}
 	for queue := []Feature{from}; len(queue) > 0 && len(seen) < MaxSteps; queue = queue[1:] {
 		at := queue[0]
-		p := v.ManifestOf(at.Node)
-		if seen[at] {
+		if p := v.ManifestOf(at.Node); !seen[at] && p != nil {
+			for _, s := range v.next(r, p, at, false) {
+				queue = append(queue, s.Feature)
+			}
+		}
+		seen[at] = true
+	}
+	return seen
+}
+
+// reach is where an edge leads, and the features that the dependency entry itself names.
+type reach struct {
+	Feature
+	with []string
+	edge manifest.Edge
+}
+
+// next lists what a feature of a linked package turns on directly. Without a name, which means that the package itself was activated, it is
+// what every user of the package gets: its plain dependencies. on: only what is on in this build.
+func (v *View) next(r *Root, p *manifest.Package, at Feature, on bool) []reach {
+	var out []reach
+	enter := func(to int, d manifest.Dependency, e manifest.Edge) {
+		out = append(out, reach{Feature{to, ""}, d.Features, e})
+		for _, f := range d.Features {
+			out = append(out, reach{Feature{to, f}, nil, e})
+		}
+		if d.DefaultFeatures && slices.Contains(v.Nodes[to].Features, "default") {
+			out = append(out, reach{Feature{to, "default"}, nil, e})
+		}
+	}
+	if at.Name == "" {
+		for _, d := range p.Dependencies {
+			if to := v.DepNode(at.Node, d, r.Set); to >= 0 && !d.Optional && v.counts(r, at.Node, d) {
+				enter(to, d, manifest.Edge{})
+			}
+		}
+		return out
+	}
+	edges, _ := p.Edges(at.Name)
+	for _, e := range edges {
+		if e.Dep == "" {
+			out = append(out, reach{Feature: Feature{at.Node, e.Feature}, edge: e})
 			continue
 		}
-		if seen[at] = true; p == nil {
-			continue
-		}
-		edges, _ := p.Edges(at.Name)
-		for _, e := range edges {
-			switch {
-			case e.Dep == "":
-				queue = append(queue, Feature{at.Node, e.Feature})
-			case e.Feature != "":
-				for _, to := range v.EdgeNodes(r, at.Node, p, e) {
-					queue = append(queue, Feature{to, e.Feature})
-				}
+		for _, d := range p.Dependencies {
+			to := -1
+			if d.Key == e.Dep && v.counts(r, at.Node, d) {
+				to = v.DepNode(at.Node, d, r.Set)
+			}
+			if to < 0 || on && e.Feature != "" && !slices.Contains(v.Nodes[to].Features, e.Feature) {
+				continue
+			}
+			if e.Feature != "" {
+				out = append(out, reach{Feature{to, e.Feature}, d.Features, e})
+			}
+			if d.Optional && !e.Weak {
+				enter(to, d, e)
 			}
 		}
 	}
-	return seen
+	return out
+}
+
+// counts says whether a dependency entry of a node can be linked into a root: a test, benchmark or example has the dev-dependencies, too.
+func (v *View) counts(r *Root, node int, d manifest.Dependency) bool {
+	if d.Kind != manifest.Dev || node != r.Node || v.Graph == nil {
+		return d.Kind == manifest.Normal
+	}
+	u := &v.Graph.Units[node]
+	return u.Mode == "test" || u.Mode == "bench" || slices.ContainsFunc(u.Target.Kind, func(kind string) bool {
+		return kind == "test" || kind == "bench" || kind == "example"
+	})
 }
 
 // LeadingTo marks what of a root is wanted, and everything that depends on it.
@@ -64,7 +117,7 @@ func (v *View) LeadingTo(r *Root, wanted func(int) bool) map[int]bool {
 func (v *View) EdgeNodes(r *Root, node int, p *manifest.Package, e manifest.Edge) []int {
 	var out []int
 	for _, d := range p.Dependencies {
-		if d.Key == e.Dep && d.Kind == manifest.Normal {
+		if d.Key == e.Dep && v.counts(r, node, d) {
 			if to := v.DepNode(node, d, r.Set); to >= 0 && !slices.Contains(out, to) {
 				out = append(out, to)
 			}
@@ -72,6 +125,9 @@ func (v *View) EdgeNodes(r *Root, node int, p *manifest.Package, e manifest.Edge
 	}
 	return out
 }
+
+// NoGPUCrate is the end of a path that stops at no particular edge.
+const NoGPUCrate = "none of its edges leads to a GPU crate"
 
 // Why is the path of edges that carried a feature, or where it ends.
 type Why struct {
@@ -108,34 +164,20 @@ func (v *View) Path(r *Root, from Feature) Why {
 				gated = at
 			}
 		}
-		if s.feature == "" {
-			continue
-		}
 		p := v.ManifestOf(s.node)
 		if p == nil {
 			ended = "the manifest of " + v.Nodes[s.node].Name + " " + v.Nodes[s.node].Version + " is not here"
 			continue
 		}
 		edges, _ := p.Edges(s.feature)
+		reached := v.next(r, p, Feature{s.node, s.feature}, true)
 		for _, e := range edges {
-			next := step{from: at, node: s.node, feature: e.Feature}
-			if e.Dep != "" {
-				dead := true
-				for _, d := range p.Dependencies {
-					if d.Key != e.Dep || d.Kind == manifest.Dev {
-						continue
-					}
-					if to := v.DepNode(s.node, d, r.Set); to >= 0 && (e.Feature == "" || slices.Contains(v.Nodes[to].Features, e.Feature)) {
-						next.node, next.with, dead = to, d.Features, false
-						break
-					}
-				}
-				if dead {
-					ended = deadReason(p, s, e)
-					continue
-				}
+			if e.Dep != "" && !slices.ContainsFunc(reached, func(n reach) bool { return n.edge == e }) {
+				ended = deadReason(p, s, e)
 			}
-			next.text = v.Nodes[next.node].Name
+		}
+		for _, n := range reached {
+			next := step{from: at, node: n.Node, feature: n.Name, with: n.with, text: v.Nodes[n.Node].Name}
 			if next.feature != "" {
 				next.text += "/" + next.feature
 			}
@@ -146,21 +188,21 @@ func (v *View) Path(r *Root, from Feature) Why {
 			}
 		}
 		if len(edges) == 0 && at == 0 {
-			ended = "`" + s.feature + "` of " + p.Name + " turns nothing on"
+			ended = "`" + s.feature + "` of " + p.Name + " enables nothing"
 		}
 	}
 	if gated >= 0 {
 		return unwind(steps, gated, true, "")
 	}
 	if ended == "" {
-		ended = "none of its edges leads to a GPU crate"
+		ended = NoGPUCrate
 		last = 0
 	}
 	return unwind(steps, last, false, ended)
 }
 
 // forCUDA says whether a step itself leads to the CUDA code of a crate that is on: burn/wgpu does not, although burn/cuda may be on, too.
-// Where the crate's manifest is here, its edges tell the rest.
+// Where the crate's manifest is here, its edges show the rest.
 func (v *View) forCUDA(s step, c *catalog.Crate) bool {
 	return c.Role == catalog.Carrier || c.On(s.with) || slices.Contains(c.CUDAFeatures, s.feature) || v.ManifestOf(s.node) == nil
 }

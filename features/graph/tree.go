@@ -2,7 +2,6 @@ package graph
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -52,7 +51,7 @@ func ParseTree(r io.Reader) (*Tree, error) {
 		}
 		depth, rest, ok := leadingNumber(line)
 		if !ok || depth > len(stack) || depth > maxDepth {
-			return nil, &Error{What: "cargo tree", Message: fmt.Sprintf("line %d is not understood: %q", n, clip(line, 120))}
+			return nil, notUnderstood("cargo tree: line %d is not understood: %q", n, clip(line, 120))
 		}
 		text, repeated := strings.CutSuffix(strings.TrimRight(rest, " "), " (*)")
 		text = strings.TrimRight(text, " ")
@@ -60,7 +59,7 @@ func ParseTree(r io.Reader) (*Tree, error) {
 		if !seen {
 			parsed, ok := parseTreeNode(text)
 			if !ok {
-				return nil, &Error{What: "cargo tree", Message: fmt.Sprintf("line %d is not understood: %q", n, clip(line, 120))}
+				return nil, notUnderstood("cargo tree: line %d is not understood: %q", n, clip(line, 120))
 			}
 			parsed.Platform = platform
 			node = len(t.Nodes)
@@ -70,8 +69,7 @@ func ParseTree(r io.Reader) (*Tree, error) {
 		_ = repeated // the mark adds nothing: the node is known by its text
 		if depth == 0 {
 			if slices.Contains(t.Roots, node) {
-				return nil, &Error{What: "cargo tree",
-					Message: fmt.Sprintf("%s is a root twice: the answer is for several targets at once", parsedName(text))}
+				return nil, notUnderstood("cargo tree: %s is a root twice: the answer is for several targets at once", parsedName(text))
 			}
 			t.Roots = append(t.Roots, node)
 		} else if up := &t.Nodes[stack[depth-1]]; !slices.Contains(up.Children, node) {
@@ -80,7 +78,7 @@ func ParseTree(r io.Reader) (*Tree, error) {
 		stack = append(stack[:depth], node)
 	}
 	if err := sc.Err(); err != nil {
-		return nil, &Error{What: "cargo tree", Message: err.Error()}
+		return nil, notUnderstood("cargo tree: %w", err)
 	}
 	return t, nil
 }

@@ -26,7 +26,7 @@ type Node struct {
 	Name     string
 	Version  string
 	Local    bool
-	Registry bool   // of crates.io, as a tree tells it
+	Registry bool   // of crates.io, as a tree shows it
 	source   string // what a tree says of where it is from
 	Dir      string // of the manifest; empty until ManifestOf found it
 	src      string
@@ -100,7 +100,7 @@ func (v *View) CUDAOn(i int) bool {
 	return c.CUDA() && c.On(v.Nodes[i].Features)
 }
 
-// ManifestOf reads the manifest of a node: of the workspace, beside the unit's source, or below CARGO_HOME. nil when it is not found.
+// ManifestOf reads the manifest of a node: of the workspace, next to the unit's source, or below CARGO_HOME. nil when it is not found.
 func (v *View) ManifestOf(i int) *manifest.Package {
 	n := &v.Nodes[i]
 	if n.Dir != "" {
@@ -138,8 +138,9 @@ func (v *View) ManifestOf(i int) *manifest.Package {
 	return p
 }
 
-// locked answers what the lock file has of a package that a tree names; nil where it has none, or several that the tree does not tell
-// apart. A tree names a repository by its address and the commit's first digits, another registry by what the configuration calls it.
+// locked answers what the lock file has of a package that a tree names; nil where it has none, or several that the tree does not
+// distinguish apart. A tree names a repository by its address and the commit's first digits, another registry by what the configuration
+// calls it.
 func (v *View) locked(n *Node) *manifest.LockPackage {
 	if v.Project == nil || n.Local {
 		return nil
@@ -236,7 +237,7 @@ func (v *View) DepFor(p *manifest.Package, to Dep) (manifest.Dependency, bool) {
 	return found, ok
 }
 
-// TreeID is the id by which cargo's messages name a package of a tree; empty where neither the tree nor the lock file tells it. Source: the
+// TreeID is the id by which cargo's messages name a package of a tree; empty where neither the tree nor the lock file has it. Source: the
 // cargo book, pkgid-spec.md; a name is written out unless the address ends with it.
 func (v *View) TreeID(i int) string {
 	n := &v.Nodes[i]

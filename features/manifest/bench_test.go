@@ -25,8 +25,17 @@ func BenchmarkQuickLook(b *testing.B) {
 
 // BenchmarkQuickLookSmall is the same for one package with some registry dependencies.
 func BenchmarkQuickLookSmall(b *testing.B) {
-	benchmark(b, map[string]string{"/w/Cargo.toml": pkg("app", "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\nserde = \"1\"\n"),
-		"/w/Cargo.lock": lock("app: candle-core serde", "candle-core: cudarc", "cudarc", "serde")}, "/w/Cargo.toml")
+	benchmark(
+		b,
+		map[string]string{
+			"/w/Cargo.toml": pkg(
+				"app",
+				"[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.11\"\nserde = \"1\"\n",
+			),
+			"/w/Cargo.lock": lock("app: candle-core serde", "candle-core: cudarc", "cudarc", "serde"),
+		},
+		"/w/Cargo.toml",
+	)
 }
 
 func benchmark(b *testing.B, files map[string]string, manifest string) {

@@ -4,6 +4,7 @@
 // It never decides what a build links: that is cargo's answer. Its only judgement of a command line is Project.GPUWork, the look before
 // cargo is asked, which may say yes wrongly and never no. Nothing is written, no process is run; every read goes through buildenv.Host.
 //
-// Limits: manifests of registry and git packages are read where cargo has unpacked them below CARGO_HOME; [patch] is not followed; whether
-// a [target.…] table applies is not decided.
+// Limits: manifests of registry and git packages are read where cargo has unpacked them below CARGO_HOME or in the workspace's vendor
+// directory, so that a registry package outside the catalog that cargo has not unpacked yet shows no build script; of [patch] only paths
+// are followed, and only by GPUWork; whether a [target.…] table applies is not decided.
 package manifest

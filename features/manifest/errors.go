@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strconv"
@@ -42,12 +43,20 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ":%d:%d", e.Line, e.Column)
 	}
 	b.WriteString(": " + e.Message)
-	if e.Line > 0 && e.Text != "" {
-		n := strconv.Itoa(e.Line)
-		gap := strings.Repeat(" ", len(n))
-		fmt.Fprintf(&b, "\n%s |\n%s | %s\n%s | %s^", gap, n, e.Text, gap, pad(e.Text, e.Column-1))
+	if text := e.Excerpt(); text != "" {
+		b.WriteString("\n" + text)
 	}
 	return b.String()
+}
+
+// Excerpt is the line with a caret below the place; empty where the place is not known.
+func (e *Error) Excerpt() string {
+	if e.Line <= 0 || e.Text == "" {
+		return ""
+	}
+	n := strconv.Itoa(e.Line)
+	gap := strings.Repeat(" ", len(n))
+	return fmt.Sprintf("%s |\n%s | %s\n%s | %s^", gap, n, e.Text, gap, pad(e.Text, e.Column-1))
 }
 
 // ExitCode is exit.Config.
@@ -83,12 +92,19 @@ func pad(text string, n int) string {
 	return b.String()
 }
 
-// tomlError turns what the TOML reader says into a Error with its place.
-func tomlError(path string, data []byte, err error) error {
+// SyntaxError turns what the TOML reader says into an Error with its place. ParseError.ErrorWithPosition of BurntSushi/toml v1.6 is not
+// called: it panics on a file with CRLF and an unterminated string.
+func SyntaxError(path string, data []byte, err error) *Error {
 	me := &Error{Path: path, Message: err.Error()}
 	var pe toml.ParseError
 	if !errors.As(err, &pe) {
 		return me
+	}
+	if unix := bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n")); len(unix) < len(data) { // it counts lines wrongly behind a \r
+		var again toml.ParseError
+		if _, err := toml.Decode(string(unix), &map[string]any{}); errors.As(err, &again) {
+			data, pe = unix, again
+		}
 	}
 	me.Message = pe.Message
 	if me.Message == "" {

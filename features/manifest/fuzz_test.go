@@ -10,7 +10,10 @@ import (
 )
 
 func FuzzManifest(f *testing.F) {
-	f.Add("[package]\nname = \"a\"\n[features]\ncuda = [\"dep:cudarc\", \"x?/y\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true, path = \"../c\" }\n[target.'cfg(unix)'.dependencies]\nx.workspace = true\n", "crates/*")
+	f.Add(
+		"[package]\nname = \"a\"\n[features]\ncuda = [\"dep:cudarc\", \"x?/y\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true, path = \"../c\" }\n[target.'cfg(unix)'.dependencies]\nx.workspace = true\n",
+		"crates/*",
+	)
 	f.Add("[workspace]\nmembers = [\"a\", \"**\"]\n", "**/[a-")
 	f.Add("\uFEFF[package]\r\nname = '''a'''\r\n", "..")
 	f.Fuzz(func(t *testing.T, text, member string) {

@@ -11,7 +11,7 @@ import (
 const maxGlob = 20000 // directories that a member pattern looks at
 
 // glob lists the directories that a workspace member pattern such as "crates/*" matches, sorted.
-// saw is told of every directory whose names, and every path whose existence, decided it.
+// saw gets every directory whose names, and every path whose existence, decided it.
 // Source: the glob crate that cargo uses: * and ? stop at separators, ** is any number of directories, [!a] negates.
 func glob(h buildenv.Host, dir, pattern string, saw func(path string)) []string {
 	pattern = strings.ReplaceAll(pattern, "[!", "[^")

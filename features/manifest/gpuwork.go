@@ -1,6 +1,8 @@
 package manifest
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,29 +11,32 @@ import (
 	"gpubuild/features/catalog"
 )
 
-// GPUWork is the quick look at a command line: does it ask for anything that has to do with GPUs? It reads manifests and Cargo.lock only
-// and leans to yes: the unit graph decides afterwards. The reason says what was seen.
+// GPUWork is the quick look at a command line: does it ask for anything that has to do with GPUs? It reads manifests and Cargo.lock only,
+// with what r.Scripts says of build scripts, and leans to yes: the unit graph decides afterwards. The reason says what was seen.
 //
 // It may say yes where cargo links no CUDA, never no where it does: features are followed as cargo's resolver 1 does, which unifies more
 // than the newer ones, every weak edge counts, and so does every [target.…] table.
 func (p *Project) GPUWork(r Request) (bool, string) {
 	a := ParseRequest(r)
 	for _, f := range a.Plain {
-		if slices.Contains(a.GPU, f) {
-			return true, fmt.Sprintf("feature `%s` is asked for", f)
+		if a.IsCUDA(f) {
+			return true, fmt.Sprintf("feature `%s` is requested", f)
 		}
 	}
 	cat, err := catalog.Default()
 	if err != nil {
 		return true, err.Error()
 	}
-	w := &work{Project: p, catalog: cat, ask: a, dev: r.Dev, on: map[*Package]map[string]bool{}, base: map[*Package]bool{}}
+	w := &work{
+		Project: p, catalog: cat, ask: a, scripts: r.Scripts, dev: r.Dev,
+		on: map[*Package]map[string]bool{}, base: map[*Package]bool{},
+	}
 	for _, pkg := range slices.Sorted(maps.Keys(a.Qualified)) {
 		for _, f := range a.Qualified[pkg] {
 			name := w.realName(pkg)
-			if c := cat.Crate(name); slices.Contains(a.GPU, f) && (c == nil || c.Role != catalog.FalseFriend) ||
+			if c := cat.Crate(name); a.IsCUDA(f) && (c == nil || c.Role != catalog.FalseFriend) ||
 				c != nil && slices.Contains(c.CUDAFeatures, f) {
-				return true, fmt.Sprintf("feature `%s/%s` is asked for", pkg, f)
+				return true, fmt.Sprintf("feature `%s/%s` is requested", pkg, f)
 			}
 		}
 	}
@@ -40,6 +45,9 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 		return true, "the packages asked for are not among the manifests"
 	}
 	for _, pkg := range selected {
+		if c := cat.Crate(pkg.Name); c.CUDA() && c.Role == catalog.Carrier {
+			return true, pkg.Name + " is itself a GPU crate"
+		}
 		w.activate(pkg, w.wanted(pkg))
 		if w.reason != "" {
 			return true, w.reason
@@ -48,7 +56,7 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 	if len(p.Doubts) > 0 {
 		return true, "not decided from the manifests: " + p.Doubts[0]
 	}
-	return false, "no feature asked for, no default feature and no dependency leads to a GPU crate"
+	return false, "no requested feature, no default feature and no dependency leads to a GPU crate"
 }
 
 // work follows features through manifests.
@@ -56,11 +64,37 @@ type work struct {
 	*Project
 	catalog *catalog.Catalog
 	ask     Asked
+	scripts Scripts
 	dev     bool
 	on      map[*Package]map[string]bool
-	base    map[*Package]bool // packages whose plain dependencies were followed
-	leading map[string]bool   // lock packages from which a GPU crate is reached
+	base    map[*Package]bool   // packages whose plain dependencies were followed
+	leading map[string]bool     // lock packages from which a GPU crate is reached
+	patched map[string]*Package // by [patch] with a path
 	reason  string
+}
+
+// patches reads the packages that the root manifest puts in place of others by their paths.
+func (p *Project) patches() map[string]*Package {
+	out := map[string]*Package{}
+	root := p.byPath[p.RootManifest]
+	if root == nil || !bytes.Contains(root.text, []byte("patch")) {
+		return out
+	}
+	raw, err := readTOML(root.text)
+	if err != nil {
+		return out // cargo says what is wrong with it
+	}
+	sources := table(raw, "patch")
+	for source := range sources {
+		for name, v := range table(sources, source) {
+			if d, ok := v.(map[string]any); ok && str(d["path"]) != "" {
+				if m := Read(p.host, p.host.Join(absFrom(p.host, p.Root, str(d["path"])), FileName)); m != nil {
+					out[cmp.Or(str(d["package"]), name)] = m
+				}
+			}
+		}
+	}
+	return out
 }
 
 func (w *work) realName(key string) string {
@@ -105,10 +139,14 @@ func (w *work) activate(pkg *Package, feats []string) {
 			continue
 		}
 		have[f], fresh = true, true
-		if selected && slices.Contains(w.ask.GPU, f) {
+		if selected && (w.ask.IsCUDA(f) || namesGPU(f) && w.idle(pkg, f)) {
 			w.reason = fmt.Sprintf("feature `%s` of %s is on", f, pkg.Name)
 			return
 		}
+	}
+	if (fresh || !w.base[pkg]) && w.scripts.Compile != nil && w.scripts.Compile(pkg, have) {
+		w.reason = "the build script of " + pkg.Name + " compiles kernels"
+		return
 	}
 	if !w.base[pkg] {
 		w.base[pkg] = true
@@ -124,6 +162,13 @@ func (w *work) activate(pkg *Package, feats []string) {
 	for _, e := range edges { // a weak one, too: something else may turn its dependency on
 		w.edge(pkg, e)
 	}
+}
+
+// idle says whether a feature enables nothing although the package has a dependency that can bring CUDA code. A feature gpu may mean any
+// kind of GPU: one that enables something is followed instead.
+func (w *work) idle(pkg *Package, feature string) bool {
+	_, edges := pkg.Closure([]string{feature})
+	return len(edges) == 0 && slices.ContainsFunc(pkg.Dependencies, func(d Dependency) bool { return w.catalog.Crate(d.Package).CUDA() })
 }
 
 func (w *work) edge(pkg *Package, e Edge) {
@@ -191,10 +236,13 @@ func (w *work) foreign(pkg *Package, d Dependency, feats []string) {
 	}
 	w.readLeading()
 	lp := w.lockPackage(d)
-	if lp == nil || !w.leading[lockKey(lp)] {
+	if lp == nil || !w.leading[lp.Key()] {
 		return
 	}
-	m := w.RegistryManifest(lp.Name, lp.Version)
+	m := w.patched[lp.Name]
+	if m == nil && !strings.HasPrefix(lp.Source, "git+") {
+		m = w.RegistryManifest(lp.Name, lp.Version)
+	}
 	if m == nil {
 		if c == nil {
 			w.reason = fmt.Sprintf("%s depends on %s, which may lead to a GPU crate", pkg.Name, d.Package)
@@ -206,8 +254,6 @@ func (w *work) foreign(pkg *Package, d Dependency, feats []string) {
 	}
 }
 
-func lockKey(p *LockPackage) string { return p.Name + " " + p.Version }
-
 // lockPackage finds the locked package that a dependency means; with several versions the one whose version begins as was asked.
 func (w *work) lockPackage(d Dependency) *LockPackage {
 	var found *LockPackage
@@ -218,7 +264,7 @@ func (w *work) lockPackage(d Dependency) *LockPackage {
 			continue
 		}
 		if found == nil || want != "" && strings.HasPrefix(p.Version, want) ||
-			!w.leading[lockKey(found)] && w.leading[lockKey(p)] && !strings.HasPrefix(found.Version, want) {
+			!w.leading[found.Key()] && w.leading[p.Key()] && !strings.HasPrefix(found.Version, want) {
 			found = p
 		}
 	}
@@ -234,20 +280,27 @@ func (w *work) readLeading() {
 	users := map[string][]string{} // key → keys that depend on it
 	byName := map[string][]string{}
 	for i := range w.Lock {
-		byName[w.Lock[i].Name] = append(byName[w.Lock[i].Name], lockKey(&w.Lock[i]))
+		byName[w.Lock[i].Name] = append(byName[w.Lock[i].Name], w.Lock[i].Key())
 	}
 	var queue []string
+	if w.scripts.Locked != nil {
+		queue = w.scripts.Locked()
+		w.patched = w.patches()
+	}
 	for i := range w.Lock {
 		p := &w.Lock[i]
+		if m := w.patched[p.Name]; m != nil && w.scripts.Compile(m, nil) {
+			queue = append(queue, p.Key())
+		}
 		if c := w.catalog.Crate(p.Name); c.CUDA() || c != nil && c.Role == catalog.ByFile {
-			queue = append(queue, lockKey(p))
+			queue = append(queue, p.Key())
 		}
 		for _, dep := range p.Dependencies {
 			name, rest, _ := strings.Cut(dep, " ")
 			version, _, _ := strings.Cut(rest, " ")
 			for _, k := range byName[name] {
 				if version == "" || k == name+" "+version {
-					users[k] = append(users[k], lockKey(p))
+					users[k] = append(users[k], p.Key())
 				}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,23 +15,33 @@ type LockPackage struct {
 	Dependencies          []string // "name", "name version" or "name version (source)"
 }
 
-// readLock reads Cargo.lock beside the workspace root. A lock file that cannot be understood is a doubt, not an error: cargo has its own
-// words for it.
-func (p *Project) readLock() error {
+// Key is a locked package's name and version.
+func (p *LockPackage) Key() string { return p.Name + " " + p.Version }
+
+// Refresh reads what cargo may write while it answers: Cargo.lock of the workspace root, and where it unpacks packages. A lock file that
+// cannot be understood is a doubt, not an error: cargo has its own words for it.
+func (p *Project) Refresh() {
+	p.registry, p.unpacked = map[string]*Package{}, nil
 	p.LockPath = p.host.Join(p.Root, "Cargo.lock")
 	data, err := p.host.ReadFile(p.LockPath, manifestLimit)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			p.Doubts = append(p.Doubts, p.LockPath+": "+plain(err))
+			p.doubt(p.LockPath + ": " + plain(err))
 		}
-		return nil
+		return
 	}
 	p.HasLock = true
 	if v := lockVersion(string(data)); v > newestLock {
-		p.Doubts = append(p.Doubts, fmt.Sprintf("%s has version %d, of which nothing is known here", p.LockPath, v))
+		p.doubt(fmt.Sprintf("%s has version %d, of which nothing is known here", p.LockPath, v))
 	}
 	p.Lock = parseLock(string(data))
-	return nil
+}
+
+// doubt adds what Refresh has not said before.
+func (p *Project) doubt(text string) {
+	if !slices.Contains(p.Doubts, text) {
+		p.Doubts = append(p.Doubts, text)
+	}
 }
 
 // newestLock is the newest form of the lock file that is read here: that of

@@ -31,17 +31,16 @@ type Package struct {
 	BuildScript   string // path of the build script; empty when there is none
 	ProcMacro     bool
 	Bins          []string // paths of binaries that [[bin]] names
+	Lib           string   // path of the library that [lib] names
 
 	pointer         string // package.workspace
 	inheritsEdition bool   // edition.workspace = true
 	inheritsVersion bool
-	places          places
+	programs        []program
 	index           *featureIndex
 	workspace       *workspace
 	text            []byte
-	once            *sync.Once
-	spans           Positions
-	featureLines    map[string]int // what FeatureLine answered
+	spans           func() Positions // of text, computed once
 }
 
 // Dependency is one entry of a dependency table, workspace inheritance applied.
@@ -73,28 +72,15 @@ type workspace struct {
 
 // Line answers the line of a key, such as Line("features", "cuda"); 0 when it is not in the manifest.
 func (p *Package) Line(path ...string) int {
-	if p.once == nil {
+	if p.spans == nil {
 		return 0
 	}
-	p.once.Do(func() { p.spans = Locate(p.text) })
-	at, _ := p.spans.At(path...)
+	at, _ := p.spans().At(path...)
 	return at.Line
 }
 
 // FeatureLine answers the line of a feature, else that of the [features] table, else that of the table before which one belongs.
 func (p *Package) FeatureLine(feature string) int {
-	if n, ok := p.featureLines[feature]; ok {
-		return n
-	}
-	if p.featureLines == nil {
-		p.featureLines = map[string]int{}
-	}
-	n := p.findFeatureLine(feature)
-	p.featureLines[feature] = n
-	return n
-}
-
-func (p *Package) findFeatureLine(feature string) int {
 	for _, path := range [][]string{{"features", feature}, {"features"}, {"dependencies"}, {"package"}} {
 		if n := p.Line(path...); n > 0 {
 			return n
@@ -120,14 +106,15 @@ func Read(h buildenv.Host, path string) *Package {
 func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) {
 	raw, err := readTOML(data)
 	if err != nil {
-		return nil, tomlError(path, data, err)
+		return nil, SyntaxError(path, data, err)
 	}
-	p := &Package{Manifest: path, Dir: h.Dir(path), Features: map[string][]string{}, text: data, once: &sync.Once{}}
+	p := &Package{Manifest: path, Dir: h.Dir(path), Features: map[string][]string{}, text: data,
+		spans: sync.OnceValue(func() Positions { return Locate(data) })}
 	pkg := table(raw, "package", "project")
 	p.Name, p.Version, p.Edition = str(pkg["name"]), str(pkg["version"]), str(pkg["edition"])
 	_, p.inheritsEdition = pkg["edition"].(map[string]any)
 	_, p.inheritsVersion = pkg["version"].(map[string]any)
-	p.places = placesIn(raw)
+	p.programs = programsIn(raw)
 	for name := range table(raw, "profile") {
 		p.profiles = append(p.profiles, name)
 	}
@@ -150,6 +137,9 @@ func parseManifest(h buildenv.Host, path string, data []byte) (*Package, error) 
 	}
 	lib := table(raw, "lib")
 	p.ProcMacro, _ = first(lib, "proc-macro", "proc_macro").(bool)
+	if s := str(lib["path"]); s != "" {
+		p.Lib = h.Join(p.Dir, s)
+	}
 	for _, b := range tablesOf(raw["bin"]) {
 		if s := str(b["path"]); s != "" {
 			p.Bins = append(p.Bins, h.Join(p.Dir, s))

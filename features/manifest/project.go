@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -15,23 +16,22 @@ type Project struct {
 	RootManifest string
 	Manifest     string // the one asked for
 	Members      []*Package
-	Default      []*Package // what cargo builds when it is told nothing, from Manifest
+	Default      []*Package // what cargo builds without -p, from Manifest
 	Selected     *Package   // the package of Manifest; nil for a virtual one
-	Virtual      bool       // the root manifest has no package
 	Resolver     string     // "1", "2" or "3"
 	Profiles     []string   // that the root manifest has a table for; cargo's configuration may define others
 	Locals       []*Package // path dependencies that are no members
 	Lock         []LockPackage
 	LockPath     string
 	HasLock      bool
-	Doubts       []string // what could not be told from the manifests alone
+	Doubts       []string // what the manifests alone leave open
 
 	host      buildenv.Host
 	byPath    map[string]*Package
 	globbed   []string            // what member patterns looked at
 	dirs      map[string]*Package // Members and Locals
-	dirCount  int                 // … as many as dirs was made of
 	registry  map[string]*Package // manifests of packages that cargo unpacked, by name and version; nil value: not found
+	unpacked  []string            // UnpackedIn; nil: not looked yet
 	memberSet map[*Package]bool
 }
 
@@ -56,8 +56,7 @@ func Find(h buildenv.Host, dir string) (string, error) {
 // Load reads the workspace that a manifest belongs to: its members, their local path dependencies and the lock file.
 func Load(h buildenv.Host, manifest string) (*Project, error) {
 	manifest = h.Clean(h.Abs(manifest))
-	p := &Project{Manifest: manifest, host: h, byPath: map[string]*Package{}, registry: map[string]*Package{}}
-	p.memberSet = map[*Package]bool{}
+	p := &Project{Manifest: manifest, host: h, byPath: map[string]*Package{}, memberSet: map[*Package]bool{}, dirs: map[string]*Package{}}
 	asked, err := p.read(manifest)
 	if err != nil {
 		return nil, err
@@ -66,7 +65,7 @@ func Load(h buildenv.Host, manifest string) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.RootManifest, p.Root, p.Virtual = root.Manifest, root.Dir, root.Name == ""
+	p.RootManifest, p.Root = root.Manifest, root.Dir
 	p.Resolver = resolverOf(root)
 	p.Profiles = root.profiles
 	asked.inherit(h, root)
@@ -79,14 +78,18 @@ func Load(h buildenv.Host, manifest string) (*Project, error) {
 			if asked != root {
 				p.Doubts = append(p.Doubts, asked.Manifest+" is not among the members of "+root.Manifest)
 			}
-			p.Members = append(p.Members, asked)
+			p.addPackage(asked)
 		}
 	}
-	if err := p.findLocals(root); err != nil {
+	if err := p.findLocals(); err != nil {
 		return nil, err
 	}
+	for _, m := range slices.Concat(p.Locals, p.Members) {
+		p.dirs[m.Dir] = m
+	}
 	p.findDefaults(root, asked)
-	return p, p.readLock()
+	p.Refresh()
+	return p, nil
 }
 
 func resolverOf(root *Package) string {
@@ -128,8 +131,7 @@ func (p *Project) read(path string) (*Package, error) {
 
 // plain is an error's text without the path, which the message has already.
 func plain(err error) string {
-	var pe *fs.PathError
-	if errors.As(err, &pe) {
+	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		return pe.Err.Error()
 	}
 	return err.Error()
@@ -179,12 +181,7 @@ func (p *Project) findRoot(pkg *Package) (*Package, error) {
 // excluded says whether a root's exclude list names a manifest that its members list does not.
 func excluded(h buildenv.Host, root *Package, manifest string) bool {
 	named := func(list []string) bool {
-		for _, e := range list {
-			if h.Below(manifest, h.Clean(absFrom(h, root.Dir, e))) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(list, func(e string) bool { return h.Below(manifest, h.Clean(absFrom(h, root.Dir, e))) })
 	}
 	return named(root.workspace.exclude) && !named(root.workspace.members)
 }
@@ -201,27 +198,21 @@ func (p *Project) Text(manifest string) []byte {
 
 // Member says whether a manifest is one of the workspace's own.
 func (p *Project) Member(manifest string) bool {
-	for _, m := range p.Members {
-		if p.host.SamePath(m.Manifest, manifest) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Members, func(m *Package) bool { return p.host.SamePath(m.Manifest, manifest) })
 }
 
 func (p *Project) IsMember(pkg *Package) bool {
-	if len(p.memberSet) != len(p.Members) {
-		p.memberSet = make(map[*Package]bool, len(p.Members))
-		for _, m := range p.Members {
-			p.memberSet[m] = true
-		}
-	}
 	return p.memberSet[pkg]
+}
+
+func (p *Project) addPackage(pkg *Package) {
+	p.Members = append(p.Members, pkg)
+	p.memberSet[pkg] = true
 }
 
 func (p *Project) findMembers(root *Package) error {
 	if root.workspace == nil {
-		p.Members = []*Package{root}
+		p.addPackage(root)
 		return nil
 	}
 	for _, pattern := range root.workspace.members {
@@ -260,8 +251,7 @@ func (p *Project) addMember(root *Package, manifest string, dependency bool) err
 	if pkg.Name == "" || p.IsMember(pkg) || dependency && pkg.workspace != nil && pkg != root {
 		return nil
 	}
-	p.Members = append(p.Members, pkg)
-	p.memberSet[pkg] = true
+	p.addPackage(pkg)
 	pkg.inherit(p.host, root)
 	for _, d := range pkg.Dependencies {
 		if d.Path != "" {
@@ -274,7 +264,7 @@ func (p *Project) addMember(root *Package, manifest string, dependency bool) err
 }
 
 // findLocals reads the path dependencies that are no members, and theirs.
-func (p *Project) findLocals(root *Package) error {
+func (p *Project) findLocals() error {
 	seen := map[*Package]bool{}
 	for _, m := range p.Members {
 		seen[m] = true
@@ -350,22 +340,12 @@ func (p *Project) Globbed() []string { return p.globbed }
 
 // Local answers the workspace member or path dependency whose directory is dir.
 func (p *Project) Local(dir string) *Package {
-	if n := len(p.Members) + len(p.Locals); p.dirs == nil || p.dirCount != n {
-		p.dirs, p.dirCount = make(map[string]*Package, n), n
-		for _, list := range [][]*Package{p.Locals, p.Members} {
-			for _, m := range list {
-				p.dirs[m.Dir] = m
-			}
-		}
-	}
 	if m := p.dirs[dir]; m != nil {
 		return m
 	}
-	for _, list := range [][]*Package{p.Members, p.Locals} {
-		for _, m := range list {
-			if p.host.SamePath(m.Dir, dir) {
-				return m
-			}
+	for _, m := range slices.Concat(p.Members, p.Locals) {
+		if p.host.SamePath(m.Dir, dir) {
+			return m
 		}
 	}
 	return nil
@@ -376,14 +356,31 @@ func (p *Project) Declaring(d Dependency) *Package {
 	if d.Path != "" {
 		return p.LocalPackage(d)
 	}
+	var found *Package
 	for i := range p.Lock {
-		if lp := &p.Lock[i]; lp.Name == d.Package {
-			if m := p.RegistryManifest(lp.Name, lp.Version); m != nil {
+		lp := &p.Lock[i]
+		if lp.Name != d.Package || found != nil && !compatible(d.Version, lp.Version) {
+			continue
+		}
+		if m := p.RegistryManifest(lp.Name, lp.Version); m != nil {
+			found = m
+			if compatible(d.Version, lp.Version) {
 				return m
 			}
 		}
 	}
-	return nil
+	return found
+}
+
+// compatible says whether a version may be what a requirement such as "0.9" or "=1.2.3" asks for: the first number that is not 0 is equal.
+func compatible(want, have string) bool {
+	w, h := strings.Split(strings.TrimLeft(want, "=^~>< "), "."), strings.Split(have, ".")
+	for i := range min(len(w), len(h)) {
+		if w[i] != h[i] || w[i] != "0" {
+			return w[i] == h[i]
+		}
+	}
+	return true
 }
 
 // LocalPackage answers the manifest that an entry with a path leads to; nil where it is not among those that were read.

@@ -33,26 +33,120 @@ func TestLoadWorkspaces(t *testing.T) {
 		doubts            int
 	}{
 		{story: "a single package", files: map[string]string{"/w/Cargo.toml": pkg("a", "")}, members: "a", defaults: "a", resolver: "2"},
-		{story: "edition 2024 has resolver 3", files: map[string]string{"/w/Cargo.toml": "[package]\nname = \"a\"\nedition = \"2024\"\n"}, members: "a", defaults: "a", resolver: "3"},
-		{story: "edition 2018 has resolver 1", files: map[string]string{"/w/Cargo.toml": "[package]\nname = \"a\"\nedition = \"2018\"\n"}, members: "a", defaults: "a", resolver: "1"},
-		{story: "a virtual workspace has resolver 1 and builds all", files: map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"a\", \"b\"]\n", "/w/a/Cargo.toml": pkg("a", ""), "/w/b/Cargo.toml": pkg("b", "")},
-			members: "a b", defaults: "a b", resolver: "1"},
+		{
+			story:    "edition 2024 has resolver 3",
+			files:    map[string]string{"/w/Cargo.toml": "[package]\nname = \"a\"\nedition = \"2024\"\n"},
+			members:  "a",
+			defaults: "a",
+			resolver: "3",
+		},
+		{
+			story:    "edition 2018 has resolver 1",
+			files:    map[string]string{"/w/Cargo.toml": "[package]\nname = \"a\"\nedition = \"2018\"\n"},
+			members:  "a",
+			defaults: "a",
+			resolver: "1",
+		},
+		{
+			story: "a virtual workspace has resolver 1 and builds all",
+			files: map[string]string{
+				"/w/Cargo.toml":   "[workspace]\nmembers = [\"a\", \"b\"]\n",
+				"/w/a/Cargo.toml": pkg("a", ""),
+				"/w/b/Cargo.toml": pkg("b", ""),
+			},
+			members:  "a b",
+			defaults: "a b",
+			resolver: "1",
+		},
 		{story: "globs, with directories that are no packages and one excluded", files: map[string]string{
 			"/w/Cargo.toml": "[workspace]\nmembers = [\"crates/*\", \"tools/[ab]*\"]\nexclude = [\"crates/old\"]\nresolver = \"2\"\n", "/w/crates/a/Cargo.toml": pkg("a", ""), "/w/crates/docs/x.md": "", "/w/crates/old/Cargo.toml": pkg("old", ""),
-			"/w/tools/bb/Cargo.toml": pkg("bb", ""), "/w/tools/cc/Cargo.toml": pkg("cc", "")}, members: "a bb", defaults: "a bb", resolver: "2"},
-		{story: "two stars", files: map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"libs/**\"]\n", "/w/libs/x/a/Cargo.toml": pkg("a", ""), "/w/libs/x/y/b/Cargo.toml": pkg("b", "")}, members: "a b", defaults: "a b", resolver: "1"},
-		{story: "a glob that matches nothing", files: map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"crates/*\"]\n"}, resolver: "1", doubts: 1},
-		{story: "default-members", files: map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"a\", \"b\"]\ndefault-members = [\"b\"]\n", "/w/a/Cargo.toml": pkg("a", ""), "/w/b/Cargo.toml": pkg("b", "")},
-			members: "a b", defaults: "b", resolver: "1"},
-		{story: "a root package with path dependencies inside and outside", files: map[string]string{"/w/Cargo.toml": pkg("app", "[workspace]\n[dependencies]\nin = { path = \"in\" }\nout = { path = \"../out\" }\n"), "/w/in/Cargo.toml": pkg("in", ""), "/out/Cargo.toml": pkg("out", "")},
-			members: "app in", defaults: "app", locals: "out", resolver: "2"},
-		{story: "a member asked for", manifest: "/w/a/Cargo.toml", files: map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"a\", \"b\"]\n", "/w/a/Cargo.toml": pkg("a", ""), "/w/b/Cargo.toml": pkg("b", "")},
-			members: "a b", defaults: "a", resolver: "1"},
-		{story: "package.workspace points aside", manifest: "/m/Cargo.toml", files: map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"../m\"]\nresolver = \"2\"\n", "/m/Cargo.toml": pkg("m", "workspace = \"../w\"\n")},
-			members: "m", defaults: "m", resolver: "2"},
-		{story: "an excluded package is its own workspace", manifest: "/w/old/Cargo.toml", root: "/w/old", files: map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = []\nexclude = [\"old\"]\n", "/w/old/Cargo.toml": pkg("old", "")},
-			members: "old", defaults: "old", resolver: "2"},
-		{story: "a path dependency that is not there", files: map[string]string{"/w/Cargo.toml": pkg("a", "[dependencies]\nb = { path = \"b\" }\n")}, members: "a", defaults: "a", resolver: "2", doubts: 1},
+			"/w/tools/bb/Cargo.toml": pkg(
+				"bb",
+				"",
+			), "/w/tools/cc/Cargo.toml": pkg("cc", "")}, members: "a bb", defaults: "a bb", resolver: "2"},
+		{
+			story: "two stars",
+			files: map[string]string{
+				"/w/Cargo.toml":            "[workspace]\nmembers = [\"libs/**\"]\n",
+				"/w/libs/x/a/Cargo.toml":   pkg("a", ""),
+				"/w/libs/x/y/b/Cargo.toml": pkg("b", ""),
+			},
+			members:  "a b",
+			defaults: "a b",
+			resolver: "1",
+		},
+		{
+			story:    "a glob that matches nothing",
+			files:    map[string]string{"/w/Cargo.toml": "[workspace]\nmembers = [\"crates/*\"]\n"},
+			resolver: "1",
+			doubts:   1,
+		},
+		{
+			story: "default-members",
+			files: map[string]string{
+				"/w/Cargo.toml":   "[workspace]\nmembers = [\"a\", \"b\"]\ndefault-members = [\"b\"]\n",
+				"/w/a/Cargo.toml": pkg("a", ""),
+				"/w/b/Cargo.toml": pkg("b", ""),
+			},
+			members:  "a b",
+			defaults: "b",
+			resolver: "1",
+		},
+		{
+			story: "a root package with path dependencies inside and outside",
+			files: map[string]string{
+				"/w/Cargo.toml":    pkg("app", "[workspace]\n[dependencies]\nin = { path = \"in\" }\nout = { path = \"../out\" }\n"),
+				"/w/in/Cargo.toml": pkg("in", ""),
+				"/out/Cargo.toml":  pkg("out", ""),
+			},
+			members:  "app in",
+			defaults: "app",
+			locals:   "out",
+			resolver: "2",
+		},
+		{
+			story:    "a member asked for",
+			manifest: "/w/a/Cargo.toml",
+			files: map[string]string{
+				"/w/Cargo.toml":   "[workspace]\nmembers = [\"a\", \"b\"]\n",
+				"/w/a/Cargo.toml": pkg("a", ""),
+				"/w/b/Cargo.toml": pkg("b", ""),
+			},
+			members:  "a b",
+			defaults: "a",
+			resolver: "1",
+		},
+		{
+			story:    "package.workspace points aside",
+			manifest: "/m/Cargo.toml",
+			files: map[string]string{
+				"/w/Cargo.toml": "[workspace]\nmembers = [\"../m\"]\nresolver = \"2\"\n",
+				"/m/Cargo.toml": pkg("m", "workspace = \"../w\"\n"),
+			},
+			members:  "m",
+			defaults: "m",
+			resolver: "2",
+		},
+		{
+			story:    "an excluded package is its own workspace",
+			manifest: "/w/old/Cargo.toml",
+			root:     "/w/old",
+			files: map[string]string{
+				"/w/Cargo.toml":     "[workspace]\nmembers = []\nexclude = [\"old\"]\n",
+				"/w/old/Cargo.toml": pkg("old", ""),
+			},
+			members:  "old",
+			defaults: "old",
+			resolver: "2",
+		},
+		{
+			story:    "a path dependency that is not there",
+			files:    map[string]string{"/w/Cargo.toml": pkg("a", "[dependencies]\nb = { path = \"b\" }\n")},
+			members:  "a",
+			defaults: "a",
+			resolver: "2",
+			doubts:   1,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
@@ -66,8 +160,18 @@ func TestLoadWorkspaces(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if p.Root != tt.root || names(p.Members) != tt.members || names(p.Default) != tt.defaults || names(p.Locals) != tt.locals || p.Resolver != tt.resolver || len(p.Doubts) != tt.doubts {
-				t.Errorf("root %s, members %s, default %s, locals %s, resolver %s, doubts %q", p.Root, names(p.Members), names(p.Default), names(p.Locals), p.Resolver, p.Doubts)
+			if p.Root != tt.root || names(p.Members) != tt.members || names(p.Default) != tt.defaults || names(p.Locals) != tt.locals ||
+				p.Resolver != tt.resolver ||
+				len(p.Doubts) != tt.doubts {
+				t.Errorf(
+					"root %s, members %s, default %s, locals %s, resolver %s, doubts %q",
+					p.Root,
+					names(p.Members),
+					names(p.Default),
+					names(p.Locals),
+					p.Resolver,
+					p.Doubts,
+				)
 			}
 		})
 	}
@@ -75,8 +179,11 @@ func TestLoadWorkspaces(t *testing.T) {
 
 func TestInheritance(t *testing.T) {
 	h := hosttest.Memory(map[string]string{
-		"/w/Cargo.toml": strings.Join([]string{"[workspace]", `members = ["a"]`, "[workspace.package]", `version = "3.1.0"`, "[workspace.dependencies]",
-			`core = { package = "candle-core", version = "0.11", default-features = false, features = ["mkl"] }`, `local = { path = "local" }`, `nn = "0.11"`}, "\n"),
+		"/w/Cargo.toml": strings.Join(
+			[]string{"[workspace]", `members = ["a"]`, "[workspace.package]", `version = "3.1.0"`, "[workspace.dependencies]",
+				`core = { package = "candle-core", version = "0.11", default-features = false, features = ["mkl"] }`, `local = { path = "local" }`, `nn = "0.11"`},
+			"\n",
+		),
 		"/w/a/Cargo.toml": strings.Join([]string{"[package]", `name = "a"`, "version.workspace = true", "[dependencies]",
 			`core = { workspace = true, optional = true, features = ["cuda"] }`, "local.workspace = true", "[dev-dependencies]", `core = { workspace = true, default-features = true }`,
 			"[build-dependencies]", `nn = { workspace = true, default-features = false }`}, "\n"),
@@ -88,7 +195,20 @@ func TestInheritance(t *testing.T) {
 	}
 	var got []string
 	for _, d := range p.Selected.Dependencies {
-		got = append(got, fmt.Sprintf("%s %s=%s optional=%v default=%v %v %s line %d", d.Kind, d.Key, d.Package, d.Optional, d.DefaultFeatures, d.Features, d.Path, p.Selected.DependencyLine(d)))
+		got = append(
+			got,
+			fmt.Sprintf(
+				"%s %s=%s optional=%v default=%v %v %s line %d",
+				d.Kind,
+				d.Key,
+				d.Package,
+				d.Optional,
+				d.DefaultFeatures,
+				d.Features,
+				d.Path,
+				p.Selected.DependencyLine(d),
+			),
+		)
 	}
 	want := []string{
 		"normal core=candle-core optional=true default=false [mkl cuda]  line 5",
@@ -105,8 +225,12 @@ func TestInheritance(t *testing.T) {
 }
 
 func TestImplicitFeatures(t *testing.T) {
-	h := hosttest.Memory(map[string]string{"/w/Cargo.toml": pkg("a", strings.Join([]string{"[features]", `cuda = ["dep:cudarc", "nn?/cuda"]`, "[dependencies]",
-		`cudarc = { version = "1", optional = true }`, `nn = { version = "1", optional = true }`, `serde = "1"`}, "\n"))})
+	h := hosttest.Memory(
+		map[string]string{
+			"/w/Cargo.toml": pkg("a", strings.Join([]string{"[features]", `cuda = ["dep:cudarc", "nn?/cuda"]`, "[dependencies]",
+				`cudarc = { version = "1", optional = true }`, `nn = { version = "1", optional = true }`, `serde = "1"`}, "\n")),
+		},
+	)
 	p, err := Load(h, "/w/Cargo.toml")
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +245,11 @@ func TestBrokenManifests(t *testing.T) {
 		{"a list that is not closed", "[package]\nname = \"a\"\n[features]\ncuda = [\"x\"\nother = 1\n", "/w/Cargo.toml:5:1: "},
 		{"a bare word", "[package]\nname = \"a\"\n\n[features]\ncuda = yes\n", "/w/Cargo.toml:5:8: "},
 		{"twice the same key", "[features]\ncuda = []\ncuda = []\n", "/w/Cargo.toml:3:"},
-		{"a feature that is no list", "[package]\nname = \"a\"\n[features]\ncuda = \"x\"\n", "/w/Cargo.toml:4:1: feature `cuda` is not a list of strings"},
+		{
+			"a feature that is no list",
+			"[package]\nname = \"a\"\n[features]\ncuda = \"x\"\n",
+			"/w/Cargo.toml:4:1: feature `cuda` is not a list of strings",
+		},
 		{"no name", "[package]\nversion = \"1.0.0\"\n", "/w/Cargo.toml:1:1: [package] has no name"},
 		{"bytes that are no text", "[package]\nname = \"a\xff\"\n", "/w/Cargo.toml:2:"},
 	}
@@ -137,7 +265,8 @@ func TestBrokenManifests(t *testing.T) {
 			}
 			if me.Text != "" {
 				lines := strings.Split(err.Error(), "\n")
-				if caret := strings.Index(lines[len(lines)-1], "^"); caret < 0 || caret-strings.Index(lines[len(lines)-1], "|") != me.Column+1 {
+				if caret := strings.Index(lines[len(lines)-1], "^"); caret < 0 ||
+					caret-strings.Index(lines[len(lines)-1], "|") != me.Column+1 {
 					t.Errorf("the caret stands wrong:\n%s", err)
 				}
 			}
@@ -151,7 +280,11 @@ func TestBrokenManifests(t *testing.T) {
 
 // TOML 1.1, which cargo reads since 1.94, lets an inline table go over several lines.
 func TestInlineTableOverLines(t *testing.T) {
-	h := hosttest.Memory(map[string]string{"/w/Cargo.toml": pkg("a", "[dependencies]\ncandle-core = {\n  version = \"1\", # why\n  features = [\"cuda\"],\n}\n")})
+	h := hosttest.Memory(
+		map[string]string{
+			"/w/Cargo.toml": pkg("a", "[dependencies]\ncandle-core = {\n  version = \"1\", # why\n  features = [\"cuda\"],\n}\n"),
+		},
+	)
 	p, err := Load(h, "/w/Cargo.toml")
 	if err != nil {
 		t.Fatal(err)
@@ -200,22 +333,95 @@ func TestGPUWorkWithLock(t *testing.T) {
 		why                         string
 	}{
 		{story: "candle without cuda", deps: `candle-core = "1"`, lock: lock("app: candle-core", "candle-core: cudarc", "cudarc")},
-		{story: "candle with cuda", deps: `candle-core = { version = "1", features = ["cuda"] }`, lock: lock("app: candle-core"), want: true, why: "app turns on candle-core"},
+		{
+			story: "candle with cuda",
+			deps:  `candle-core = { version = "1", features = ["cuda"] }`,
+			lock:  lock("app: candle-core"),
+			want:  true,
+			why:   "app turns on candle-core",
+		},
 		{story: "a carrier", deps: `cudarc = "1"`, lock: lock("app: cudarc", "cudarc"), want: true, why: "app turns on cudarc"},
 		{story: "no GPU crate in the lock", deps: `serde = "1"`, lock: lock("app: serde", "serde")},
 		{story: "no lock", deps: `serde = "1"`, want: true, why: "there is no Cargo.lock: what serde leads to is not known"},
 		{story: "no lock and only crates that are known", deps: `candle-core = "1"`},
-		{story: "an unknown crate before candle, not unpacked", deps: `wrapper = "1"`, lock: candle, want: true, why: "app depends on wrapper, which may lead to a GPU crate"},
+		{
+			story: "an unknown crate before candle, not unpacked",
+			deps:  `wrapper = "1"`,
+			lock:  candle,
+			want:  true,
+			why:   "app depends on wrapper, which may lead to a GPU crate",
+		},
 		{story: "an unknown crate before candle, unpacked and plain", deps: `wrapper = "1"`, lock: candle, unpacked: manifest},
-		{story: "an unknown crate before candle, unpacked and fast", deps: `wrapper = { version = "1", features = ["fast"] }`, lock: candle, unpacked: manifest, want: true, why: "wrapper turns on candle-core"},
-		{story: "a named feature", deps: `serde = "1"`, lock: lock("app: serde", "serde"), request: Request{Features: []string{"x fast"}, GPUFeatures: []string{"fast"}}, want: true, why: "feature `fast` is asked for"},
+		{
+			story:    "an unknown crate before candle, unpacked and fast",
+			deps:     `wrapper = { version = "1", features = ["fast"] }`,
+			lock:     candle,
+			unpacked: manifest,
+			want:     true,
+			why:      "wrapper turns on candle-core",
+		},
+		{
+			story:   "a named feature",
+			deps:    `serde = "1"`,
+			lock:    lock("app: serde", "serde"),
+			request: Request{Features: []string{"x fast"}, GPUFeatures: []string{"fast"}},
+			want:    true,
+			why:     "feature `fast` is requested",
+		},
+		{
+			story:   "a name that contains cuda",
+			deps:    `serde = "1"`,
+			lock:    lock("app: serde", "serde"),
+			request: Request{Features: []string{"whisper-cuda"}},
+			want:    true,
+			why:     "feature `whisper-cuda` is requested",
+		},
+		{
+			story:   "a name that only selects a version",
+			deps:    `serde = "1"`,
+			lock:    lock("app: serde", "serde"),
+			request: Request{Features: []string{"cuda-12080"}},
+		},
+		{
+			story:   "gpu next to a crate that can use CUDA",
+			deps:    `candle-core = "1"`,
+			lock:    lock("app: candle-core", "candle-core: cudarc", "cudarc"),
+			request: Request{Features: []string{"gpu"}},
+			want:    true,
+			why:     "feature `gpu` of app is on",
+		},
+		{
+			story:   "gpu in a project without any",
+			deps:    `serde = "1"`,
+			lock:    lock("app: serde", "serde"),
+			request: Request{Features: []string{"gpu"}},
+		},
+		{
+			story:   "the name of another GPU",
+			deps:    `candle-core = "1"`,
+			lock:    lock("app: candle-core", "candle-core: cudarc", "cudarc"),
+			request: Request{Features: []string{"gpu-metal"}},
+		},
 		{story: "libtorch decides", deps: `tch = "1"`, lock: lock("app: tch", "tch"), want: true, why: "app depends on tch"},
-		{story: "a package nobody knows", request: Request{Packages: []string{"nobody"}}, want: true, why: "the packages asked for are not among the manifests"},
-		{story: "a platform's table, which may not apply", deps: "[target.'cfg(windows)'.dependencies]\ncudarc = \"1\"", lock: lock("app: cudarc", "cudarc"), want: true, why: "app turns on cudarc"},
+		{
+			story:   "a package nobody knows",
+			request: Request{Packages: []string{"nobody"}},
+			want:    true,
+			why:     "the packages asked for are not among the manifests",
+		},
+		{
+			story: "a platform's table, which may not apply",
+			deps:  "[target.'cfg(windows)'.dependencies]\ncudarc = \"1\"",
+			lock:  lock("app: cudarc", "cudarc"),
+			want:  true,
+			why:   "app turns on cudarc",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
-			files := map[string]string{"/w/Cargo.toml": pkg("app", "[features]\nfast = []\n[dependencies]\n"+tt.deps+"\n")}
+			files := map[string]string{
+				"/w/Cargo.toml": pkg("app", "[features]\nfast = []\ngpu = []\ngpu-metal = []\n[dependencies]\n"+tt.deps+"\n"),
+			}
 			if tt.lock != "" {
 				files["/w/Cargo.lock"] = tt.lock
 			}

@@ -9,7 +9,8 @@ import (
 	fast "github.com/pelletier/go-toml/v2"
 )
 
-// FuzzReadTOML holds the two readers against each other: what the fast one takes, the one whose words are told takes, too, and reads the same.
+// FuzzReadTOML holds the two readers against each other: what the fast one takes, the one whose errors are shown takes, too, and reads the
+// same.
 func FuzzReadTOML(f *testing.F) {
 	for _, text := range []string{
 		"[package]\nname = \"a\"\n[features]\ncuda = [\"dep:cudarc\", \"x?/y\"]\n[dependencies]\ncudarc = { version = \"1\", optional = true }\n[target.'cfg(unix)'.dependencies]\nx.workspace = true\n",
@@ -37,7 +38,8 @@ func FuzzReadTOML(f *testing.F) {
 	})
 }
 
-// plainOf is a value as manifests are read: arrays of tables as lists; times, which no manifest has for anything read here, by their being there.
+// plainOf is a value as manifests are read: arrays of tables as lists; times, which no manifest has for anything read here, by their being
+// there.
 func plainOf(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -17,6 +17,13 @@ type Request struct {
 	GPUFeatures []string // of the configuration: names that mean GPU work in this project
 	Targets     []string // --target; empty: the host
 	Dev         bool     // tests, benches or examples are built: dev-dependencies count
+	Scripts     Scripts  // what is known of build scripts, for GPUWork
+}
+
+// Scripts says which build scripts compile kernels. The zero value knows none.
+type Scripts struct {
+	Compile func(p *Package, on map[string]bool) bool // with the features that are on; nil features: with any
+	Locked  func() []string                           // packages of Cargo.lock, as LockPackage.Key names them
 }
 
 // Names says whether a feature is asked for, by its own name or with a package in front.
@@ -34,14 +41,53 @@ func (r Request) Names(feature string) bool {
 type Asked struct {
 	Plain     []string
 	Qualified map[string][]string // package or dependency → features
-	GPU       []string            // names that mean GPU work
 	All       bool
 	NoDefault bool
+
+	named []string // features that the configuration calls GPU features
+}
+
+// IsGPU says whether a feature asks for GPU work by its name: the configuration names it, or the name contains cuda, cudnn or the word gpu.
+func (a *Asked) IsGPU(feature string) bool {
+	return a.IsCUDA(feature) || namesGPU(feature)
+}
+
+// IsCUDA is IsGPU without features that are only called gpu: in a crate of others that may be any kind of GPU.
+func (a *Asked) IsCUDA(feature string) bool {
+	return slices.Contains(a.named, feature) || namesCUDA(feature)
+}
+
+// namesCUDA leaves out names such as no-cuda and cuda-12080.
+func namesCUDA(feature string) bool {
+	return (strings.Contains(feature, "cuda") || strings.Contains(feature, "cudnn")) && !negated(feature)
+}
+
+// namesGPU says whether a name has the word gpu and names no other kind of GPU than NVIDIA's: gpu-metal, wgpu.
+func namesGPU(feature string) bool {
+	words := strings.FieldsFunc(feature, func(c rune) bool { return c == '-' || c == '_' })
+	return slices.Contains(words, "gpu") && !negated(feature) && !slices.ContainsFunc(words, func(w string) bool {
+		return slices.Contains([]string{"metal", "vulkan", "wgpu", "webgpu", "rocm", "hip", "opencl", "amd", "intel", "apple"}, w)
+	})
+}
+
+func negated(feature string) bool {
+	word, rest, _ := strings.Cut(strings.ReplaceAll(feature, "_", "-"), "-")
+	if strings.Trim(rest, "0123456789.") == "" && rest != "" { // cuda-12080 names a version
+		return true
+	}
+	return slices.Contains([]string{"no", "non", "without", "disable", "disabled", "skip"}, word)
+}
+
+// Meaning is what a GPU feature of the user's asks of the crates below: cudnn, or cuda whatever else it is called.
+func Meaning(feature string) string {
+	if strings.Contains(feature, "cudnn") {
+		return "cudnn"
+	}
+	return "cuda"
 }
 
 func ParseRequest(r Request) Asked {
-	a := Asked{Qualified: map[string][]string{}, GPU: Union([]string{"cuda", "cudnn"}, r.GPUFeatures), All: r.AllFeatures,
-		NoDefault: r.NoDefault}
+	a := Asked{Qualified: map[string][]string{}, named: r.GPUFeatures, All: r.AllFeatures, NoDefault: r.NoDefault}
 	for _, s := range r.Features {
 		for _, f := range strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' || c == '\t' }) {
 			if pkg, feat, ok := strings.Cut(f, "/"); ok {
@@ -57,16 +103,12 @@ func ParseRequest(r Request) Asked {
 
 // ForGPU says whether any GPU feature was asked for, of whichever package.
 func (a *Asked) ForGPU() bool {
-	for _, f := range a.Plain {
-		if slices.Contains(a.GPU, f) {
-			return true
-		}
+	if slices.ContainsFunc(a.Plain, a.IsGPU) {
+		return true
 	}
 	for _, list := range a.Qualified {
-		for _, f := range list {
-			if slices.Contains(a.GPU, f) {
-				return true
-			}
+		if slices.ContainsFunc(list, a.IsGPU) {
+			return true
 		}
 	}
 	return a.All
@@ -123,12 +165,13 @@ type Question struct {
 	Feature string
 }
 
-// Questions lists every member's GPU features: cuda, cudnn and those that the configuration names.
+// Questions lists every member's GPU features, but for those that are no user's to ask for by their name: _cuda.
 func (p *Project) Questions(gpu []string) []Question {
+	a := Asked{named: gpu}
 	var out []Question
 	for _, m := range p.Members {
-		for _, f := range Union([]string{"cuda", "cudnn"}, gpu) {
-			if m.Declares(f) && !m.ProcMacro {
+		for _, f := range m.FeatureNames() {
+			if a.IsGPU(f) && !m.ProcMacro && !m.Implicit(f) && !strings.HasPrefix(f, "_") {
 				out = append(out, Question{m, f})
 			}
 		}

@@ -18,48 +18,59 @@ func (p *Project) LockedManifest(lp *LockPackage) *Package {
 	return nil
 }
 
-// RegistryManifest looks for a registry package's manifest below CARGO_HOME.
+// RegistryManifest looks for a registry package's manifest below CARGO_HOME and in the workspace's vendor directory.
 func (p *Project) RegistryManifest(name, version string) *Package {
 	key := name + "-" + version
 	if pkg, seen := p.registry[key]; seen {
 		return pkg
 	}
-	var found *Package
-	for _, dir := range p.registryDirs() {
-		if pkg := Read(p.host, p.host.Join(dir, key, FileName)); pkg != nil && pkg.Name == name {
-			found = pkg
-			break
+	p.registry[key] = nil
+	for _, dir := range p.UnpackedIn() {
+		for _, place := range []string{key, name} { // `cargo vendor` leaves the version out where there is one only
+			pkg := Read(p.host, p.host.Join(dir, place, FileName))
+			if pkg != nil && pkg.Name == name && pkg.Version == version {
+				p.registry[key] = pkg
+				return pkg
+			}
 		}
 	}
-	p.registry[key] = found
-	return found
+	return nil
 }
 
-// registryDirs lists the directories in which cargo unpacks registry packages.
-func (p *Project) registryDirs() []string {
-	home := CargoHome(p.host)
-	if home == "" {
-		return nil
+// UnpackedIn lists the directories in which cargo unpacks registry packages, and the one where `cargo vendor` puts them.
+func (p *Project) UnpackedIn() []string {
+	if p.unpacked != nil {
+		return p.unpacked
 	}
-	src := p.host.Join(home, "registry", "src")
-	entries, err := p.host.Files.ReadDir(src)
-	if err != nil {
-		return nil
+	p.unpacked = []string{}
+	if home := CargoHome(p.host); home != "" {
+		for _, name := range p.host.Names(p.host.Join(home, "registry", "src")) {
+			p.unpacked = append(p.unpacked, p.host.Join(home, "registry", "src", name))
+		}
+		sort.Strings(p.unpacked)
 	}
-	var dirs []string
-	for _, e := range entries {
-		dirs = append(dirs, p.host.Join(src, e.Name()))
+	if vendor := p.host.Join(p.Root, "vendor"); p.host.IsDir(vendor) {
+		p.unpacked = append([]string{vendor}, p.unpacked...)
 	}
-	sort.Strings(dirs)
-	return dirs
+	return p.unpacked
 }
 
 const repositoryLimit = 4000 // directories of a repository that are looked at for a package
 
+// CheckoutsIn lists the directories in which cargo checks out repositories: the common one first.
+func (p *Project) CheckoutsIn() []string {
+	base := p.host.Join(CargoHome(p.host), "git", "checkouts")
+	dirs := []string{base}
+	for _, name := range p.host.Names(base) {
+		dirs = append(dirs, p.host.Join(base, name))
+	}
+	return dirs
+}
+
 // gitManifest finds a package of a git source in cargo's checkouts: <CARGO_HOME>/git/checkouts/<name>-<hash>/<short commit>/….
 // Source: src/cargo/sources/git/source.rs (ident: the last part of the address and a hash; the directory is the short id of the commit).
 func (p *Project) gitManifest(lp *LockPackage) *Package {
-	key := lp.Source + " " + lockKey(lp)
+	key := lp.Source + " " + lp.Key()
 	if m, known := p.registry[key]; known {
 		return m
 	}
@@ -70,26 +81,18 @@ func (p *Project) gitManifest(lp *LockPackage) *Package {
 		return nil
 	}
 	name := strings.TrimSuffix(h.Base(strings.TrimRight(ParsePkgID(address).URL, "/")), ".git")
-	base := h.Join(CargoHome(h), "git", "checkouts")
-	repositories, err := h.Files.ReadDir(base)
-	if err != nil {
-		return nil
-	}
-	for _, r := range repositories {
-		i := strings.LastIndexByte(r.Name(), '-')
-		if i < 0 || !strings.EqualFold(r.Name()[:i], name) {
+	for _, repository := range p.CheckoutsIn()[1:] {
+		called := h.Base(repository)
+		i := strings.LastIndexByte(called, '-')
+		if i < 0 || !strings.EqualFold(called[:i], name) {
 			continue
 		}
-		commits, err := h.Files.ReadDir(h.Join(base, r.Name()))
-		if err != nil {
-			continue
-		}
-		for _, c := range commits {
-			if len(c.Name()) < 7 || !strings.HasPrefix(commit, c.Name()) {
+		for _, id := range h.Names(repository) {
+			if len(id) < 7 || !strings.HasPrefix(commit, id) {
 				continue
 			}
 			budget := repositoryLimit
-			for _, dir := range tree(h, h.Join(base, r.Name(), c.Name()), &budget) {
+			for _, dir := range tree(h, h.Join(repository, id), &budget) {
 				if m := p.readLocal(dir); m != nil && m.Name == lp.Name && (m.Version == lp.Version || m.Version == "") {
 					p.registry[key] = m
 					return m

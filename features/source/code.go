@@ -1,8 +1,9 @@
 package source
 
 import (
-	"regexp"
 	"strings"
+
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // code answers Rust text of which comments, the bodies of string and character literals and modules under #[cfg(test)] are blanks, so that
@@ -102,7 +103,7 @@ func blockEnd(text string, at int) int {
 	return len(text)
 }
 
-// stringEnd is where a string literal's closing quote stands.
+// stringEnd is the position of a string literal's closing quote.
 func stringEnd(text string, at int) int {
 	for i := at; i < len(text); i++ {
 		switch text[i] {
@@ -115,9 +116,9 @@ func stringEnd(text string, at int) int {
 	return len(text)
 }
 
-var testModule = regexp.MustCompile(`#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*\{`)
+var testModule = lazyregexp.New(`#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*\{`)
 
-// withoutTests blanks what stands in modules that only tests compile. Strings and comments are blanks already, so that braces count.
+// withoutTests blanks the content of modules that only tests compile. Strings and comments are blanks already, so that braces count.
 func withoutTests(text string) string {
 	b := []byte(text)
 	for _, at := range testModule.FindAllStringIndex(text, -1) {

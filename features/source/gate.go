@@ -1,12 +1,15 @@
 package source
 
 import (
+	"bytes"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/features/manifest"
 )
 
@@ -27,7 +30,7 @@ const (
 // sourceText is one file of a package.
 type sourceText struct{ path, text string }
 
-// sources is what of a package's own text is searched: what is linked, and its build script.
+// sources is what of a package's own text is searched: of what is linked, the files that say "feature", and its build script.
 type sources struct{ files, script []sourceText }
 
 // Reader reads the sources and build scripts of packages, each once.
@@ -36,15 +39,30 @@ type Reader struct {
 	root  string // of the workspace; empty: none
 	gates map[string]Gating
 	texts map[string]*sources
+	calls map[string]scriptText
+	lists map[string][]string   // by directory: its Rust files
+	files map[string]sourceFile // of the lists
+	plain map[string]*string    // files without comments; nil: one cannot be read
+
+	listed   map[string]map[string]bool // see list
+	programs map[string]string          // see ownPrograms
+}
+
+// sourceFile is what of a file counts: its text, if it says "feature", and the files that are part of it.
+type sourceFile struct {
+	text  string
+	parts []string
 }
 
 func NewReader(h buildenv.Host, root string) *Reader {
-	return &Reader{h: h, root: root, gates: map[string]Gating{}, texts: map[string]*sources{}}
+	return &Reader{h: h, root: root, gates: map[string]Gating{}, texts: map[string]*sources{}, calls: map[string]scriptText{},
+		lists: map[string][]string{}, files: map[string]sourceFile{}, plain: map[string]*string{},
+		listed: map[string]map[string]bool{}}
 }
 
 // sourcesOf reads a package's own sources and build script, once. Binaries are left out but for the one whose source file is main: what
 // another program of the package does is no part of this one.
-func (r *Reader) sourcesOf(dir, script, main string) *sources {
+func (r *Reader) sourcesOf(dir, script, lib, main string) *sources {
 	key := dir + "\x00" + main
 	if s, ok := r.texts[key]; ok {
 		return s
@@ -53,72 +71,129 @@ func (r *Reader) sourcesOf(dir, script, main string) *sources {
 	r.texts[key] = s
 	budget := maxSources
 	src := r.h.Join(dir, "src")
-	add := func(list *[]sourceText, f string) {
-		if data, err := r.h.ReadFile(f, sourceLimit); err == nil {
-			*list = append(*list, sourceText{f, string(data)})
+	seen := map[string]bool{}
+	var add func(list *[]sourceText, f string, all bool)
+	add = func(list *[]sourceText, f string, all bool) {
+		if seen[f] {
+			return
+		}
+		seen[f] = true
+		file, known := r.files[f]
+		if !known || all {
+			file = r.file(f, all)
+			r.files[f] = file
+		}
+		if file.text != "" {
+			*list = append(*list, sourceText{f, file.text})
+		}
+		for _, part := range file.parts {
+			add(list, part, all)
 		}
 	}
-	for _, f := range rustFiles(r.h, src, &budget) {
+	list, known := r.lists[src]
+	if !known {
+		list = rustFiles(r.h, src, &budget)
+		r.lists[src] = list
+	}
+	for _, f := range list {
 		if !binary(r.h, src, f) || sameProgram(r.h, src, f, main) {
-			add(&s.files, f)
+			add(&s.files, f, false)
 		}
 	}
-	// an example, a test, a [[bin]] or a [lib] with a path of its own; its modules lie beside and below
-	if main != "" && !r.h.Below(main, src) {
-		for _, f := range r.beside(dir, main, &budget) {
-			add(&s.files, f)
+	// an example, a test, a [[bin]] or a [lib] with a path of its own; its modules are next to it and below
+	for _, root := range []string{lib, main} {
+		if root != "" && !r.h.Below(root, src) {
+			for _, f := range r.nearby(dir, root, &budget) {
+				add(&s.files, f, false)
+			}
 		}
 	}
 	if script != "" {
-		for _, f := range r.beside(dir, script, &budget) {
-			add(&s.script, f)
+		for _, f := range r.nearby(dir, script, &budget) {
+			add(&s.script, f, true)
 		}
 	}
 	return s
 }
 
+// file reads a source file; all keeps a text that does not say "feature", too.
+func (r *Reader) file(path string, all bool) sourceFile {
+	var out sourceFile
+	data, err := r.h.ReadFile(path, sourceLimit)
+	if err != nil {
+		return out
+	}
+	if all || bytes.Contains(data, []byte("feature")) {
+		out.text = string(data)
+	}
+	if !bytes.Contains(data, []byte("include!")) && !bytes.Contains(data, []byte("#[path")) {
+		return out
+	}
+	for _, m := range namedFile.FindAllStringSubmatch(withoutLines("//", string(data)), -1) {
+		for _, p := range r.modules(absFrom2(r.h, r.h.Dir(path), m[1])) {
+			out.parts = append(out.parts, p.file)
+		}
+	}
+	return out
+}
+
+// namedFile is a file that is part of another one wherever it lies.
+var namedFile = lazyregexp.New(`(?:#\[path\s*=|\binclude!\()\s*"([^"]+)"`)
+
 // gate searches a package's own sources and build script for tests of a feature.
-func (r *Reader) gate(p *manifest.Package, feature, main string) Gating {
-	key := p.Dir + "\x00" + feature + "\x00" + main
+func (r *Reader) gate(p *manifest.Package, feature, main string, b Build) Gating {
+	key := strings.Join([]string{p.Dir, feature, main, b.OS, strings.Join(b.Features, " ")}, "\x00")
+	key += fmt.Sprint(b.Features == nil, b.Choices)
 	if g, ok := r.gates[key]; ok {
 		return g
 	}
-	g := r.search(p.Dir, r.sourcesOf(p.Dir, p.BuildScript, main), feature)
+	g := r.search(p.Dir, r.sourcesOf(p.Dir, p.BuildScript, p.Lib, main), feature, b)
 	r.gates[key] = g
 	return g
 }
 
-func (r *Reader) search(dir string, s *sources, feature string) Gating {
+func (r *Reader) search(dir string, s *sources, feature string, b Build) Gating {
 	var g Gating
-	tests := testOf(feature)
+	tests, script := testOf(feature), b
+	script.Choices = true
 	for _, f := range s.files {
-		if gatesCode(f.text, tests) {
+		if gatesCode(f.text, tests, b) {
 			g.Files = append(g.Files, strings.TrimPrefix(r.h.Clean(f.path), r.h.Clean(dir)+r.h.Clean("/")))
 		}
 	}
-	variable := regexp.MustCompile(`\bCARGO_FEATURE_` + EnvName(feature) + `\b`)
+	// Its variable, or the prefix of all of them: the script then chooses by names that it reads elsewhere.
+	variable := regexp.MustCompile(`\bCARGO_FEATURE_(?:` + regexp.QuoteMeta(EnvName(feature)) + `\b|["{])`)
 	for _, f := range s.script {
-		// The variable's name stands in a string, which code would blank.
-		g.Script = g.Script || variable.MatchString(f.text) && variable.MatchString(withoutLines("//", f.text)) || gatesCode(f.text, tests)
+		// The variable's name is in a string, which code would blank.
+		g.Script = g.Script || variable.MatchString(f.text) && variable.MatchString(withoutLines("//", f.text)) ||
+			gatesCode(f.text, tests, script)
 		g.Calls = g.Calls || strings.Contains(f.text, "nvcc") && strings.Contains(withoutLines("//", f.text), "nvcc")
 	}
 	return g
 }
 
-// beside lists a root source file with what may be its modules: everything below its directory, unless that is the package's own, where
-// other programs lie.
-func (r *Reader) beside(dir, file string, budget *int) []string {
+// nearby lists a root source file with what may be its modules: everything below its directory, unless that is the package's own, where
+// other programs lie: then the modules that it names.
+func (r *Reader) nearby(dir, file string, budget *int) []string {
 	own := r.h.Dir(file)
 	if r.h.SamePath(own, dir) || !r.h.Below(file, dir) {
-		return []string{file}
+		var files []string
+		for _, p := range r.modules(file) {
+			files = append(files, p.file)
+		}
+		return files
 	}
 	return rustFiles(r.h, own, budget)
 }
 
 // GateOf is gate for a feature with every feature of the package that it turns on: what `gpu` gates, `cuda = ["gpu"]` gates. What is on
 // without it, by the defaults or otherwise, is no part of it.
-func (r *Reader) GateOf(p *manifest.Package, f string, on []string, main string) Gating {
+func (r *Reader) GateOf(p *manifest.Package, f string, b Build, main string) Gating {
 	own, _ := p.Closure([]string{f})
+	on := b.Features
+	if on != nil {
+		b.Features = manifest.Union(on, slices.Sorted(maps.Keys(own)))
+	}
 	always := map[string]bool{}
 	if slices.Contains(on, "default") {
 		always, _ = p.Closure([]string{"default"})
@@ -128,7 +203,7 @@ func (r *Reader) GateOf(p *manifest.Package, f string, on []string, main string)
 		if name != f && (always[name] || !slices.Contains(on, f) && slices.Contains(on, name)) {
 			continue
 		}
-		g := r.gate(p, name, main)
+		g := r.gate(p, name, main, b)
 		for _, file := range g.Files {
 			if !slices.Contains(all.Files, file) {
 				all.Files = append(all.Files, file)
@@ -184,62 +259,77 @@ func rustFiles(h buildenv.Host, dir string, budget *int) []string {
 	return out
 }
 
-// featureTest finds tests of a feature in Rust text. The quoted name alone is looked for first: most files do not have it, and a search for
-// plain bytes is many times as fast as one for a pattern.
-type featureTest struct {
-	quoted  string
-	pattern *regexp.Regexp
-}
+// featureTest finds tests of a feature in Rust text: feature = "cuda". A regular expression takes several times as long, and this is most
+// of what a check of every member does.
+type featureTest struct{ quoted string }
 
-func testOf(feature string) featureTest {
-	return featureTest{`"` + feature + `"`, regexp.MustCompile(`\bfeature\s*=\s*"` + regexp.QuoteMeta(feature) + `"`)}
-}
+func testOf(feature string) featureTest { return featureTest{`"` + feature + `"`} }
 
-func (t featureTest) in(text string) bool {
-	return strings.Contains(text, t.quoted) && t.pattern.MatchString(text)
-}
+func (t featureTest) in(text string) bool { return len(t.places(text, 1)) > 0 }
 
-func (t featureTest) at(line string) []int {
-	if !strings.Contains(line, t.quoted) {
-		return nil
+// places lists where tests begin and end, at most n of them; all for a negative n.
+func (t featureTest) places(text string, n int) (found [][2]int) {
+	const word, space = "feature", " \t\r\n"
+	for end := 0; len(found) != n; {
+		at := strings.Index(text[end:], t.quoted)
+		if at < 0 {
+			return found
+		}
+		at, end = end+at, end+at+len(t.quoted)
+		name, assigned := strings.CutSuffix(strings.TrimRight(text[:at], space), "=")
+		name, tested := strings.CutSuffix(strings.TrimRight(name, space), word)
+		if assigned && tested && !identifier(name) {
+			found = append(found, [2]int{len(name), end})
+		}
 	}
-	return t.pattern.FindStringIndex(line)
+	return found
 }
 
-// gatesCode says whether a text compiles code only with, or only without, a feature. Comments, documentation marks, modules of tests and a
-// lone compile_error! do not count. What macro_rules! expand to is not read.
-func gatesCode(text string, test featureTest) bool {
-	if !test.in(text) {
+// identifier says whether a text ends in the middle of a Rust name.
+func identifier(text string) bool {
+	if text == "" {
 		return false
 	}
-	if text = code(text, strings.Trim(test.quoted, `"`)); !test.in(text) {
+	c := text[len(text)-1]
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
+}
+
+// gatesCode says whether a text compiles code only with, or only without, a feature, in a build. Comments, documentation marks, modules of
+// tests and a lone compile_error! do not count, nor does cfg!, whose code is compiled either way, unless choices count, nor an
+// attribute that names no file and no library. What macro_rules! expand to is not read.
+func gatesCode(whole string, test featureTest, b Build) bool {
+	if !test.in(whole) {
 		return false
 	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		at := test.at(line)
-		if at == nil {
+	feature := strings.Trim(test.quoted, `"`)
+	text := code(whole, feature)
+	for _, at := range test.places(text, -1) {
+		in := conditionAt(text, at[0])
+		rest := strings.TrimLeft(text[max(in.end, at[1]):], ")] \t\r\n")
+		line, _, _ := strings.Cut(rest, "\n")
+		switch {
+		case in.doc || in.kind == "cfg!" && !b.Choices || strings.Contains(line, "compile_error!"):
 			continue
+		case in.kind == "":
+			return true
 		}
-		if before := line[:at[0]]; strings.Contains(before, "doc(cfg(") || strings.Contains(before, "cfg_attr(docsrs") {
-			continue
+		c := condition{text: text[:in.end], whole: whole, feature: feature, on: true, build: b}
+		with, behind := c.holds(in.from)
+		c.on = false
+		without, _ := c.holds(in.from)
+		if with != without && (in.kind != "cfg_attr" || compiledAttribute.MatchString(text[behind:in.end]) ||
+			b.Choices && ignoredTest.MatchString(text[behind:in.end])) {
+			return true
 		}
-		if strings.Contains(line[at[1]:], "compile_error!") {
-			continue
-		}
-		next := ""
-		for _, l := range lines[i+1 : min(i+4, len(lines))] {
-			if next = strings.TrimSpace(l); next != "" {
-				break
-			}
-		}
-		if strings.HasPrefix(next, "compile_error!") || strings.HasPrefix(next, "std::compile_error!") {
-			continue
-		}
-		return true
 	}
 	return false
 }
+
+// compiledAttribute is an attribute by which other code is compiled or linked: cfg_attr(feature = "cuda", path = "gpu.rs").
+var compiledAttribute = lazyregexp.New(`^\s*,(?:.*,)?\s*(?:path\s*=|link\s*\()`)
+
+// ignoredTest is cfg_attr(not(feature = "cuda"), ignore): the feature chooses which tests run.
+var ignoredTest = lazyregexp.New(`^\s*,(?:.*,)?\s*ignore\b`)
 
 // TestsBoth says whether one line of a package's sources tests two features together.
 func (r *Reader) TestsBoth(dir, a, b string) []string {

@@ -1,13 +1,15 @@
 package source
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
 )
 
-// TestScriptText says what counts as a build script's own doing: its modules, what it uses of a helper crate, and what it runs; not the rest.
+// TestScriptText says what counts as a build script's own doing: its modules, what it uses of a helper crate, and what it runs; not the
+// rest.
 func TestScriptText(t *testing.T) {
 	const helper = "use std::process::Command;\nconst NVCC: &str = \"nvcc\";\npub fn kernels() { run(NVCC) }\nfn run(p: &'static str) { Command::new(p); }\n" +
 		"pub fn link() { println!(\"cargo:rustc-link-lib=cudart\"); }\npub fn stamp() {}\n"
@@ -19,6 +21,11 @@ func TestScriptText(t *testing.T) {
 		{"nothing", map[string]string{"build.rs": "fn main() {}"}, ""},
 		{"a module", map[string]string{"build.rs": "mod cuda;\nfn main() { cuda::go() }", "cuda.rs": "pub fn go() { run(\"nvcc\") }"}, "nvcc in cuda.rs"},
 		{"a module in a directory, by a path", map[string]string{"build.rs": "#[path = \"b/mod.rs\"]\nmod b;\nfn main() {}", "b/mod.rs": "pub mod c;", "b/c.rs": "nvcc"}, "nvcc in c.rs"},
+		{"a module by a path in one line", map[string]string{"build.rs": "#[path=\"b/x.rs\"] mod b;\nfn main() {}", "b/x.rs": "nvcc"}, "nvcc in x.rs"},
+		{"one outside of the package, for a platform", map[string]string{"build.rs": "#[path = \"../x.rs\"]\n#[cfg(unix)]\npub mod b;", "../x.rs": "nvcc"}, "nvcc in x.rs"},
+		{"a file included from the package's directory", map[string]string{
+			"build.rs": "include!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/../x.rs\"));", "../x.rs": "nvcc"}, "nvcc in x.rs"},
+		{"a module that Python runs", map[string]string{"build.rs": "fn main() { Command::new(\"python3\").args([\"-m\", \"t.gen\"]); }", "t/gen.py": "run('nvcc')"}, "nvcc in gen.py"},
 		{"an included file", map[string]string{"build.rs": "include!(\"b/main.in\");", "b/main.in": "fn main() { run(\"nvcc\") }"}, "nvcc in main.in"},
 		{"a file that is no module", map[string]string{"build.rs": "fn main() {}", "cuda.rs": "nvcc"}, ""},
 		{"a helper that runs nvcc", map[string]string{"build.rs": "fn main() { helper::kernels() }"}, "nvcc in lib.rs"},
@@ -28,7 +35,9 @@ func TestScriptText(t *testing.T) {
 		{"a makefile with a word on it only", map[string]string{"build.rs": "fn main() { Command::new(\"make\"); }", "Makefile": "# not by nvcc\na:\n\tcc a.c\n"}, ""},
 		{"a makefile that nobody runs", map[string]string{"build.rs": "fn main() {}", "Makefile": "a:\n\tnvcc a.cu\n"}, ""},
 		{"a shell script", map[string]string{"build.rs": "fn main() { Command::new(\"sh\").arg(\"k.sh\"); }", "k.sh": "nvcc a.cu"}, "nvcc in k.sh"},
-		{"one outside of the package", map[string]string{"build.rs": "fn main() { Command::new(\"../k.sh\"); }", "../k.sh": "nvcc a.cu"}, ""},
+		{"a script that a script reads", map[string]string{"build.rs": "fn main() { Command::new(\"t/k.sh\"); }", "t/k.sh": ". $(dirname $0)/common.sh", "t/common.sh": "nvcc a.cu"}, "nvcc in common.sh"},
+		{"one outside of the package", map[string]string{"build.rs": "fn main() { Command::new(\"../k.sh\"); }", "../k.sh": "nvcc a.cu"}, "nvcc in k.sh"},
+		{"make in a line of a shell", map[string]string{"build.rs": "fn main() { cmd!(\"sh\", \"-c\", \"make -C k\"); }", "k/Makefile": "include more.inc\n", "k/more.inc": "a:\n\tnvcc a.cu\n"}, "nvcc in more.inc"},
 		{"CUDA source that it names", map[string]string{"build.rs": "fn main() { Command::new(\"sh\").arg(\"k.cu\"); }", "k.cu": "// for nvcc 13"}, ""},
 	} {
 		files := map[string]string{"/w/helper/src/lib.rs": helper}
@@ -52,7 +61,69 @@ func TestScriptText(t *testing.T) {
 			t.Errorf("%s: %q, want %q\n%s", tt.story, got, tt.want, s.All)
 		}
 	}
-	if got := strings.Join(Variables("\"CUDA_HOME\" $NVCC ${CUDA_PATH:-x} $(CUDNN_ROOT) %GPU_ARCH% see CUDA_NOTE \"CUDA is not here\""), " "); got != "CUDA_HOME CUDA_PATH CUDNN_ROOT GPU_ARCH NVCC" {
-		t.Errorf("variables %s", got)
+}
+
+func TestVariables(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ story, file, text, want string }{
+		{"names of CUDA's, however they are passed on", "build.rs", "f(\"CUDA_HOME\"); \"CUDA is not here\"; \"$NVCC ${CUDA_PATH:-x} %GPU_ARCH%\" // see CUDA_NOTE", "CUDA_HOME CUDA_PATH GPU_ARCH NVCC"},
+		{"literals of env::var and env::var_os", "build.rs", "env::var(\"KFLAGS\"); std::env::var_os( \"foo_dir\" ); env!(\"X\"); env::var(\"OUT_DIR\"); env::var(\"CARGO_FEATURE_CUDA\")", "KFLAGS foo_dir"},
+		{"a name in a constant", "build.rs", "const N: &str = \"FOO_DIR\"; fn main() { env::var(N); let kind = \"static\"; }", "FOO_DIR"},
+		{"a name that a helper reads", "build.rs", "fn get(n: &str) { env::var(n); } get(\"K_FLAGS\"); get(\"OUT_DIR\");", "K_FLAGS"},
+		{"names of parts", "build.rs", "env::var(format!(\"{}_FLAGS\", x)); env::var(&format!(\"KERN_{name}_X\"))", "*_FLAGS KERN_*_X"},
+		{"names by their beginning", "build.rs", "for (k, v) in env::vars() { if k.starts_with(\"KERN_\") { use_it(v); } }", "KERN*"},
+		{"names of nothing", "build.rs", "env::var(\"OUT_DIR\"); env::var(a + b)", "* *FLAGS *_ARCH *_ARCHS A_B_* CMAKE_* NVCC*"},
+		{"all", "build.rs", "env::var(\"KFLAGS\"); for (k, v) in std::env::vars_os() {}", "* *FLAGS *_ARCH *_ARCHS A_B_* CMAKE_* KFLAGS NVCC*"},
+		{"a shell's by another's value", "k.sh", "name=\"${x}_FLAGS\"\nnvcc ${!name}", "*_FLAGS x"},
+		{"Python's of parts", "k.py", "os.environ[f'{x}_FLAGS']", "*_FLAGS"},
+		{"no variable at all", "build.rs", "let name = \"SCREAMING\"; println!(\"$x\")", ""},
+		{"a shell's, without its own and the positional ones", "k.sh", "OUT=$1; for f in a b; do nvcc $SH_FLAGS ${MORE} $f -o $OUT $@ $HOME; done\nLEVEL=${LEVEL:-3}", "LEVEL MORE SH_FLAGS"},
+		{"Python's", "k.py", "a = os.environ['PY_A']\nos.environ.get(\"PY_B\", '')\nos.getenv('py_c')", "PY_A PY_B py_c"},
+		{"Python's by another name of environ", "k.py", "from os import environ as E\nE.get('PY_A'); 'PY_B' in os.environ; env = os.environ; env.get(\"PY_C\")", "PY_A PY_B PY_C"},
+		{"those that make asks for", "Makefile", "ifdef A_1\nendif\nifneq ($(origin B_1),undefined)\nendif\nifeq ($(C_1),)\nC_1=4\nendif\nD_1 = $(C_1) $(D_1)", "A_1 B_1 C_1"},
+		{"printenv's", "k.sh", "X=$(printenv SH_PE || echo 4)", "SH_PE"},
+		{"those of which CMake asks whether they are set", "CMakeLists.txt", "if(DEFINED ENV{CM_D})", "CM_D"},
+		{"make's", "Makefile", "CC ?= gcc\nOBJ = k.o\nk: ; $(CC) $(KFLAGS) $(OBJ) $@", "CC KFLAGS"},
+		{"CMake's", "CMakeLists.txt", "set(CMAKE_CUDA_FLAGS $ENV{MY_FLAGS})", "MY_FLAGS"},
+	} {
+		if got := strings.Join(scriptText{parts: []part{{tt.file, tt.text}}}.Variables("a-b"), " "); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
+		}
+	}
+}
+
+// TestSources: the files that count, by who names them.
+func TestSources(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{
+		"/w/p/build.rs": `fn main() { Command::new("nvcc").arg("@flags.rsp").arg("--options-file=more.rsp").args(["-o", "k.ptx"]);
+	Command::new("python3").args(["tools/gen.py"]); Command::new("bash").args(["-c", "nvcc -optf inline.rsp"]); Command::new("tools/run.sh");
+	fs::write("count.txt", fs::read("count.txt")); nvcc.arg("-I/opt/one").arg("-I/opt/cuda/include"); read("/opt/three") }`,
+		"/opt/one/a.h": "", "/opt/cuda/include/cuda.h": "", "/opt/three/a.h": "", "/w/two/b.h": "",
+		"/w/p/tools/gen.py": "json.load(open('tools/params.json')); open(\"tools/out.txt\", 'w').write(open('tools/tmpl.cu.in')); subprocess.run(['tools/sub.py'])",
+		"/w/p/tools/run.sh": "source tools/common.sh\nmake\nnvcc -I../two -I. k.cu\n",
+	}
+	files["/w/p/build.rs"] += `
+	fn more() { Command::new("kgen").arg("sub dir/a b.txt").current_dir("deep"); read(kb::NUMBERS); read_dir("params"); read(format!("{}/Cargo.toml", dir)) }`
+	files["/w/kb/src/lib.rs"] = "pub const NUMBERS: &str = \"numbers\";\npub const OTHER: &str = \"other\";\n"
+	files["/w/p/tools/gen.py"] += "\nimport gen_common, os\nfrom lib.more import x\n"
+	files["/w/p/tools/gen_common.py"] = "open('deep.txt')"
+	for _, name := range []string{"/home/me/bin/kgen", "/home/me/bin/unused", "/usr/bin/kgen", "/opt/cuda/bin/nvcc", "/opt/cuda/bin/bash"} {
+		files[name] = ""
+	}
+	for _, name := range []string{"numbers", "other", "Cargo.toml", "params/one", "params/lib.rs", "sub dir/a b.txt", "deep/deep.txt", "tools/lib/more.py",
+		"flags.rsp", "more.rsp", "inline.rsp", "unused.rsp", "count.txt", "k.ptx", "tools/tmpl.cu.in", "tools/params.json", "tools/out.txt",
+		"tools/sub.py", "tools/common.sh", "tools/other.py"} {
+		files["/w/p/"+name] = ""
+	}
+	h := hosttest.Memory(files)
+	h.Env = h.Env.Set("PATH", "/opt/cuda/bin:/usr/bin:/home/me/bin")
+	r := NewReader(h, "")
+	got := r.Sources(r.TextOf(Script{Source: "/w/p/build.rs", Locals: []string{"/w/kb/src/lib.rs"}}, "/w/p"), "/w/p")
+	slices.Sort(got)
+	want := "/home/me/bin/kgen /opt/one Cargo.toml deep deep/deep.txt flags.rsp inline.rsp k.ptx more.rsp numbers params sub dir/a b.txt " +
+		"tools/common.sh tools/gen.py tools/gen_common.py tools/lib/more.py tools/params.json tools/run.sh tools/sub.py tools/tmpl.cu.in /w/two"
+	if text := strings.ReplaceAll(strings.Join(got, " "), "/w/p/", ""); text != want {
+		t.Errorf("%s, want %s", text, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -27,6 +28,18 @@ const (
 	maxDevices  = 1024
 )
 
+// ChildMain asks NVML and writes the answer as one line of JSON; it answers the exit code. It may hang or not come back at all.
+func ChildMain(w io.Writer) int {
+	data, code := ask().encode()
+	if _, err := w.Write(data); err != nil {
+		return childFailed
+	}
+	if !builtIn {
+		return childUnsupported
+	}
+	return code
+}
+
 // ChildCmd is the command that asks NVML. dir is added to where the loader looks for the library; it may be empty.
 func ChildCmd(h buildenv.Host, self, dir string) buildenv.Cmd {
 	env := h.Env
@@ -38,7 +51,7 @@ func ChildCmd(h buildenv.Host, self, dir string) buildenv.Cmd {
 	return buildenv.Cmd{Path: self, Args: []string{ChildArg}, Env: env.Entries(), Timeout: Timeout, Limit: childLimit}
 }
 
-func askChild(ctx context.Context, h buildenv.Host, run runner, c buildenv.Cmd) (answer, error) {
+func askChild(ctx context.Context, run runner, c buildenv.Cmd) (answer, error) {
 	res, err := run.Run(ctx, c)
 	a, found := parseAnswer(res.Stdout)
 	switch {

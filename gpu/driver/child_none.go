@@ -4,14 +4,10 @@ package driver
 
 import "io"
 
-// builtIn says whether ChildMain can ask NVML.
+// builtIn says whether NVML can be asked; elsewhere nvidia-smi is.
 const builtIn = false
 
-// ChildMain says that this program was built without NVML.
-func ChildMain(w io.Writer) int {
-	data, _ := answer{Error: "this gpubuild was built without NVML"}.encode()
-	if _, err := w.Write(data); err != nil {
-		return childFailed
-	}
-	return childUnsupported
-}
+func ask() answer { return answer{Error: "this gpubuild was built without NVML"} }
+
+// WatchMain says that this program was built without NVML's samples.
+func WatchMain(io.Writer) int { return childUnsupported }

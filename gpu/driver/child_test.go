@@ -24,6 +24,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == driver.ChildArg {
 		os.Exit(driver.ChildMain(os.Stdout))
 	}
+	if len(os.Args) == 2 && os.Args[1] == driver.WatchArg {
+		os.Exit(driver.WatchMain(os.Stdout))
+	}
 	os.Exit(m.Run())
 }
 
@@ -101,12 +104,12 @@ func TestChildAgainstStandIn(t *testing.T) {
 		{story: "the library talks", dir: whole, driver: "580.65.06 13.0 NVML", script: "chatter\n", note: "0 GPU(s)"},
 		{story: "library and kernel module differ", dir: whole, script: "error 18\n", driver: "  ", note: "NVML: Driver/library version mismatch"},
 		{story: "an old driver lacks functions", dir: ancient, driver: "450.80.02 11.0 NVML", script: "driver 450.80.02\ngpu 0 uuid=GPU-a\n",
-			devices: []string{"0 GPU-a NVIDIA H200 unknown 150754820096"}, note: "too old to tell its compute capability"},
+			devices: []string{"0 GPU-a NVIDIA H200 unknown 150754820096"}, note: "too old to report its compute capability"},
 		{story: "an old driver fails without words", dir: ancient, script: "error 9\n", driver: "  ", note: "NVML: NVML error 9"},
 		{story: "a library without any function", dir: empty, driver: "  ", note: "NVML: libnvidia-ml.so.1 has no nvmlInit_v2"},
 		{story: "a library that is none", dir: text, driver: "  ", note: "NVML: "},
 		{story: "the driver hangs", dir: whole, script: "hang\n", patience: 300 * time.Millisecond, driver: "  ", note: "NVML: no answer in 5s"},
-		{story: "the driver crashes", dir: whole, script: "crash\n", driver: "  ", note: "NVML: the driver's library ended who asked it: SIG"},
+		{story: "the driver crashes", dir: whole, script: "crash\n", driver: "  ", note: "NVML: the driver's library crashed: SIG"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {

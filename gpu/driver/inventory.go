@@ -1,14 +1,15 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
@@ -43,7 +44,7 @@ var standardDirs = []struct {
 // traces is what of a driver can be seen without a process.
 type traces struct {
 	any bool
-	lib string // directory of libnvidia-ml, when the loader may need to be told of it
+	lib string // directory of libnvidia-ml, if the loader may not find it
 	smi string // path of nvidia-smi
 }
 
@@ -88,15 +89,19 @@ func look(h buildenv.Host) traces {
 	return t
 }
 
+func noDriver(h buildenv.Host) string {
+	if h.OS == buildenv.Windows {
+		return "no NVIDIA driver here: neither nvml.dll nor nvidia-smi.exe in System32"
+	}
+	return "no NVIDIA driver here: no kernel module, no " + library + ", no nvidia-smi"
+}
+
 // Inventory answers the driver and its GPUs, and in words how it was asked and what did not answer. self is the path of the running
 // program, which calls ChildMain when its first argument is ChildArg.
 func Inventory(ctx context.Context, h buildenv.Host, run runner, self string) (gpu.Driver, []gpu.Device, []string) {
 	t := look(h)
 	if !t.any {
-		if h.OS == buildenv.Windows {
-			return gpu.Driver{}, nil, []string{"no NVIDIA driver here: neither nvml.dll nor nvidia-smi.exe in System32"}
-		}
-		return gpu.Driver{}, nil, []string{"no NVIDIA driver here: no kernel module, no " + library + ", no nvidia-smi"}
+		return gpu.Driver{}, nil, []string{noDriver(h)}
 	}
 	kernel := Version(h)
 	var notes []string
@@ -106,7 +111,7 @@ func Inventory(ctx context.Context, h buildenv.Host, run runner, self string) (g
 	}
 	var sources []source
 	if builtIn && self != "" {
-		sources = append(sources, source{"NVML", func() (answer, error) { return askChild(ctx, h, run, ChildCmd(h, self, t.lib)) }})
+		sources = append(sources, source{"NVML", func() (answer, error) { return askChild(ctx, run, ChildCmd(h, self, t.lib)) }})
 	} else {
 		notes = append(notes, "NVML: not asked, this gpubuild was built without cgo")
 	}
@@ -135,7 +140,7 @@ func Inventory(ctx context.Context, h buildenv.Host, run runner, self string) (g
 			notes = append(notes, fmt.Sprintf("the kernel has loaded driver %s (%s), %s speaks of %s: after an update, reboot",
 				kernel.Version, kernel.Origin, s.name, d.Version))
 		}
-		notes = append(notes, fmt.Sprintf("%s: driver %s, %d GPU(s)", s.name, or(d.Version, "of an unknown version"), len(a.Devices)))
+		notes = append(notes, fmt.Sprintf("%s: driver %s, %d GPU(s)", s.name, cmp.Or(d.Version, "of an unknown version"), len(a.Devices)))
 		return d, a.devices(), append(notes, a.Notes...)
 	}
 	return kernel, nil, append(notes, "no GPU could be asked")
@@ -150,20 +155,13 @@ func reason(err error) string {
 	if exit != nil {
 		// Go's run time in our child says first what happened and then a screen of registers. Source: runtime/signal_unix.go, sighandler.
 		if m := crash.FindSubmatch(exit.Result.Stderr); m != nil {
-			return "the driver's library ended who asked it: " + string(m[1])
+			return "the driver's library crashed: " + string(m[1])
 		}
 	}
 	return firstLine(err.Error(), 300)
 }
 
-var crash = regexp.MustCompile(`(?m)^(SIG[A-Z]{2,6}(?:: [\w ]+)?|fatal error: [^\n]{1,200})$`)
-
-func or(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
+var crash = lazyregexp.New(`(?m)^(SIG[A-Z]{2,6}(?:: [\w ]+)?|fatal error: [^\n]{1,200})$`)
 
 // answer is what the child prints and what nvidia-smi's answer is turned into.
 type answer struct {

@@ -77,20 +77,20 @@ func parseSMI(out string, old bool) (answer, error) {
 			if c, err := gpu.ParseCapability(tail[0]); err == nil && strings.Contains(tail[0], ".") {
 				d.Major, d.Minor = c.Major, c.Minor
 			} else {
-				a.Notes = append(a.Notes, fmt.Sprintf("GPU %d: nvidia-smi tells no compute capability", index))
+				a.Notes = append(a.Notes, fmt.Sprintf("GPU %d: nvidia-smi reports no compute capability", index))
 			}
 			tail = tail[1:]
 		}
 		if mib, err := strconv.ParseUint(tail[0], 10, 40); err == nil {
 			d.Memory = mib << 20
 		}
-		if numbers(tail[1]) != nil {
+		if gpu.Numbers(tail[1]) != nil {
 			a.Driver = tail[1]
 		}
 		a.Devices = append(a.Devices, d)
 	}
 	if old && len(a.Devices) > 0 {
-		a.Notes = append(a.Notes, "this nvidia-smi is too old to tell compute capabilities")
+		a.Notes = append(a.Notes, "this nvidia-smi is too old to report compute capabilities")
 	}
 	if bad != "" {
 		if len(a.Devices) == 0 {

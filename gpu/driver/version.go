@@ -1,11 +1,11 @@
 package driver
 
 import (
-	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
@@ -39,7 +39,7 @@ func Version(h buildenv.Host) gpu.Driver {
 	return gpu.Driver{}
 }
 
-var versionForm = regexp.MustCompile(`(?:^|[\s])(\d{3,4}\.\d{1,3}(?:\.\d{1,3})?)(?:$|\s)`)
+var versionForm = lazyregexp.New(`(?:^|[\s])(\d{3,4}\.\d{1,3}(?:\.\d{1,3})?)(?:$|\s)`)
 
 // versionIn finds a driver's version in a line such as "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.54.03  Tue Jun …".
 func versionIn(s string) string {
@@ -90,7 +90,7 @@ const (
 
 // Supports answers the newest CUDA version that a driver's version is known to support; zero when it is not known.
 func Supports(os, driver string) gpu.Version {
-	v := numbers(driver)
+	v := gpu.Numbers(driver)
 	last := lastLinux
 	if os == buildenv.Windows {
 		last = lastWindows
@@ -104,31 +104,9 @@ func Supports(os, driver string) gpu.Version {
 		if os == buildenv.Windows {
 			floor = row.windows
 		}
-		if floor != "" && !less(v, numbers(floor)) {
+		if floor != "" && slices.Compare(v, gpu.Numbers(floor)) >= 0 {
 			newest = row.cuda
 		}
 	}
 	return newest
-}
-
-// numbers reads "580.65.06"; nil when it is no version.
-func numbers(s string) []int {
-	var out []int
-	for _, part := range strings.Split(strings.TrimSpace(s), ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil || n < 0 {
-			return nil
-		}
-		out = append(out, n)
-	}
-	return out
-}
-
-func less(a, b []int) bool {
-	for i := 0; i < len(a) && i < len(b); i++ {
-		if a[i] != b[i] {
-			return a[i] < b[i]
-		}
-	}
-	return len(a) < len(b)
 }

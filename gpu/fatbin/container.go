@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
 
+	"gpubuild/buildenv/fault"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
@@ -228,8 +229,7 @@ func (s *scanner) inspectAll() {
 	}
 	var all sync.WaitGroup
 	for _, h := range s.helpers[1:workers] {
-		all.Add(1)
-		go func() { defer all.Done(); work(h) }()
+		all.Go(fault.Guarded(func() { work(h) }))
 	}
 	work(s.helpers[0])
 	all.Wait()
@@ -370,7 +370,7 @@ func (s *scanner) packedLooks(how string, from int64) bool {
 	return b != nil && binary.LittleEndian.Uint32(b) == 0xFD2FB528 // RFC 8878, 3.1.1
 }
 
-// cubin reads a cubin that stands for itself at off.
+// cubin reads a cubin at off that is in no container.
 func (s *scanner) cubin(off int64) {
 	head := s.read(off, 20)
 	if head == nil || binary.LittleEndian.Uint16(head[18:]) != machineCUDA {
@@ -416,7 +416,7 @@ func (s *scanner) text(off int64) {
 
 // signed is what NVIDIA's compilers write of themselves: cicc at the beginning of its PTX text, ptxas into a cubin's note, each tool in
 // its own file. A fatbin's PTX has lost it with all other comments (read off what nvcc 13.3.73 and 13.4.92 write).
-var signed = regexp.MustCompile(`Cuda compilation tools, release \d+\.\d+, V(\d+\.\d+(?:\.\d+)?)`)
+var signed = lazyregexp.New(`Cuda compilation tools, release \d+\.\d+, V(\d+\.\d+(?:\.\d+)?)`)
 
 // signature answers the version with which a compiler signed text, or nothing.
 func signature(text []byte) string {

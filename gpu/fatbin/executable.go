@@ -56,7 +56,7 @@ func (s *scanner) elf() error {
 		s.report.Machine = "aarch64"
 	case machineCUDA:
 		s.report.Machine = "cuda"
-		return nil // its sections are told by the image
+		return nil // the image lists its sections
 	default:
 		s.report.Machine = strings.ToLower(strings.TrimPrefix(f.Machine.String(), "EM_"))
 	}

@@ -32,8 +32,8 @@ func match(data []byte, i int) (kind hitKind, at int, ok bool) {
 
 const blockSize = 32 << 10 // each byte is looked for in a block while it is in the nearest cache
 
-// findByPasses is find where no other one has been written.
-func findByPasses(data []byte, base int64, hits []hit) []hit {
+// find appends what may begin in data, which lies at base, in order. A hit in the overlap of two pieces is found twice at most.
+func find(data []byte, base int64, hits []hit) []hit {
 	began := len(hits)
 	for at := 0; at < len(data); at += blockSize {
 		block := data[at:min(at+blockSize, len(data))]

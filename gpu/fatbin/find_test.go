@@ -26,13 +26,11 @@ func TestFindFindsAll(t *testing.T) {
 				seen[kind]++
 			}
 		}
-		for name, f := range map[string]func([]byte, int64, []hit) []hit{"find": find, "findByPasses": findByPasses} {
-			if got := f(data, 1000, nil); !slices.Equal(got, want) {
-				t.Fatalf("%s: %q: got %v, want %v", name, data, got, want)
-			}
-			if got := f(data, 1000, []hit{{5, elfHit}}); len(got) != len(want)+1 || got[0] != (hit{5, elfHit}) {
-				t.Fatalf("%s does not append: %v", name, got)
-			}
+		if got := find(data, 1000, nil); !slices.Equal(got, want) {
+			t.Fatalf("%q: got %v, want %v", data, got, want)
+		}
+		if got := find(data, 1000, []hit{{5, elfHit}}); len(got) != len(want)+1 || got[0] != (hit{5, elfHit}) {
+			t.Fatalf("it does not append: %v", got)
 		}
 	}
 	for _, kind := range []hitKind{fatbinHit, elfHit, ptxHit} {
@@ -53,13 +51,9 @@ func BenchmarkFind(b *testing.B) {
 		b.Fatal(err)
 	}
 	code = code[1<<20 : 1<<20+chunkSize]
-	for name, f := range map[string]func([]byte, int64, []hit) []hit{"wide": find, "passes": findByPasses} {
-		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(code)))
-			var hits []hit
-			for range b.N {
-				hits = f(code, 0, hits[:0])
-			}
-		})
+	b.SetBytes(int64(len(code)))
+	var hits []hit
+	for range b.N {
+		hits = find(code, 0, hits[:0])
 	}
 }

@@ -1,11 +1,6 @@
 package fatbin
 
 import (
-	"errors"
-	"fmt"
-	"io/fs"
-
-	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 )
 
@@ -74,35 +69,6 @@ func (r *Report) Kernels() []string {
 	return names
 }
 
-// FileError says that a file could not be looked at at all.
-type FileError struct {
-	Path string
-	What string
-	Fix  string
-	Err  error // nil when nothing else failed
-}
-
-func (e *FileError) Error() string {
-	var p *fs.PathError
-	switch {
-	case errors.Is(e.Err, fs.ErrNotExist): // What says it
-	case errors.As(e.Err, &p) && p.Path == e.Path:
-		return fmt.Sprintf("%s: %s: %v", e.Path, e.What, p.Err)
-	case e.Err != nil:
-		return fmt.Sprintf("%s: %s: %v", e.Path, e.What, e.Err)
-	}
-	return e.Path + ": " + e.What
-}
-
-// ExitCode is exit.Usage.
-func (e *FileError) ExitCode() int { return exit.Usage }
-
-// Unwrap answers what kept the file from being read.
-func (e *FileError) Unwrap() error { return e.Err }
-
-// Hint says what a user can do about it.
-func (e *FileError) Hint() string { return e.Fix }
-
 // Option changes how a file is scanned.
 type Option func(*scanner)
 
@@ -110,8 +76,8 @@ type Option func(*scanner)
 // it the slowest part by far.
 func WithHash() Option { return func(s *scanner) { s.hashed = true } }
 
-// WithoutNames leaves out what only unpacking tells: the kernels of packed
-// images, and the compiler of a packed cubin. Raw ones are read as ever.
+// WithoutNames leaves out what only unpacking shows: the kernels of packed images, and the compiler of a packed cubin. Raw images are read
+// as usual.
 func WithoutNames() Option { return func(s *scanner) { s.listed = true } }
 
 // Bounds. Each is far above what real files hold and says what a hostile one can cost.

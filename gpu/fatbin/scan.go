@@ -16,6 +16,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/fault"
 )
 
 type hitKind int
@@ -64,14 +66,22 @@ type scanner struct {
 	helpers   []*scanner // each with buffers and a decoder of its own
 }
 
+// refuse says that a file cannot be looked at at all.
+func refuse(fix, format string, args ...any) error {
+	return exit.Errorf(exit.Usage, fix, format, args...)
+}
+
 // ScanFile is Scan for a file of a host.
 func ScanFile(h buildenv.Host, path string, options ...Option) (*Report, error) {
 	unreadable := func(err error) error {
-		e := &FileError{Path: path, What: "cannot be read", Err: err, Fix: "check the path and its permissions"}
-		if errors.Is(err, fs.ErrNotExist) {
-			e.What, e.Err, e.Fix = "no such file", err, "build it first, or check the path"
+		var p *fs.PathError
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return refuse("build it first, or check the path", "%s: no such file", path)
+		case errors.As(err, &p) && p.Path == path: // the path is said once
+			err = p.Err
 		}
-		return e
+		return refuse("check the path and its permissions", "%s: cannot be read: %w", path, err)
 	}
 	fi, err := h.Files.Stat(path)
 	if err != nil {
@@ -79,11 +89,11 @@ func ScanFile(h buildenv.Host, path string, options ...Option) (*Report, error) 
 	}
 	switch {
 	case fi.IsDir():
-		return nil, &FileError{Path: path, What: "is a directory", Fix: "name the program or library itself, such as target/release/NAME"}
+		return nil, refuse("name the program or library itself, such as target/release/NAME", "%s: is a directory", path)
 	case !fi.Mode().IsRegular():
-		return nil, &FileError{Path: path, What: "is not a regular file", Fix: "name a program, a library or a fatbin"}
+		return nil, refuse("name a program, a library or a fatbin", "%s: is not a regular file", path)
 	case fi.Size() == 0:
-		return nil, &FileError{Path: path, What: "is empty", Fix: "build it again: a link that was interrupted leaves an empty file"}
+		return nil, refuse("build it again: a link that was interrupted leaves an empty file", "%s: is empty", path)
 	}
 	f, err := h.Files.Open(path)
 	if err != nil {
@@ -150,13 +160,12 @@ func (s *scanner) pass() error {
 	defer all.Wait()
 	defer close(jobs)
 	for range workers {
-		all.Add(1)
-		go func() {
-			defer all.Done()
+		all.Go(fault.Guarded(func() {
 			for p := range jobs {
 				p.search(s.r)
+				close(p.done)
 			}
-		}()
+		}))
 	}
 	var sum hash.Hash
 	if s.hashed {
@@ -199,7 +208,7 @@ func (s *scanner) pass() error {
 		}
 		hashing := make(chan struct{})
 		if sum != nil {
-			go func() { sum.Write(p.data[min(p.lead, len(p.data)):]); close(hashing) }()
+			fault.Go(func() { sum.Write(p.data[min(p.lead, len(p.data)):]); close(hashing) })
 		}
 		for _, h := range p.hits {
 			s.look(h)
@@ -219,7 +228,6 @@ const maxWorkers = 8 // more only wait for memory
 
 // search reads a piece and finds what may be device code in it.
 func (p *piece) search(r io.ReaderAt) {
-	defer close(p.done)
 	if cap(p.data) < p.lead+p.want {
 		p.data = make([]byte, p.lead+p.want)
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
 func scan(t testing.TB, data []byte, options ...Option) *Report {
@@ -296,8 +297,7 @@ func TestScanFile(t *testing.T) {
 		write("empty", nil):        "is empty",
 	} {
 		_, err := ScanFile(h, path)
-		var fe *FileError
-		if !errors.As(err, &fe) || !strings.Contains(err.Error(), want) || fe.Hint() == "" {
+		if exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), want) || exit.Hint(err) == "" {
 			t.Errorf("%s: %v", path, err)
 		}
 	}

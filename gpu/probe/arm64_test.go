@@ -28,7 +28,7 @@ func TestArm64(t *testing.T) {
 		append(library[:len(library):len(library)], "-Wl,-soname,libcuda.so.1", standin("cuda.c"), "-o", at("libcuda.so.1"), "-ldl"),
 		append(library[:len(library):len(library)], "-Wl,-soname,libcupti.so.13", standin("cupti.c"), "-o", at("libcupti.so.13"), "-ldl"),
 	}
-	for _, p := range parts(buildenv.Linux) {
+	for _, p := range parts(buildenv.Linux, CUDA) {
 		c := compile(buildenv.Host{OS: buildenv.Linux}, Compiler{Path: gcc}, "csrc", dir, p)
 		builds = append(builds, append(c.Args, "-Wall", "-Wextra", "-Werror"))
 	}

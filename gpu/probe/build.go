@@ -8,16 +8,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 )
 
@@ -34,16 +34,37 @@ const (
 	InjectionVariable = "CUDA_INJECTION64_PATH" // the CUDA driver loads what it names
 	DirVariable       = "GPUBUILD_PROBE_DIR"    // where the records go
 	CUPTIVariable     = "GPUBUILD_PROBE_CUPTI"  // the libcupti to load
+	LayersVariable    = "VK_INSTANCE_LAYERS"    // the layers that the Vulkan loader puts into a program
+	AddLayersVariable = "VK_ADD_LAYER_PATH"     // directories in which it finds layers, besides its own (loader 1.3.207)
+	LayerPathVariable = "VK_LAYER_PATH"         // directories in which it finds them, instead of its own
 )
+
+// Backend is the API of the GPU whose work is recorded.
+type Backend string
+
+// Backends. The zero value is CUDA, as in receipts that name none.
+const (
+	CUDA   Backend = ""
+	Vulkan Backend = "vulkan"
+)
+
+// Name is what a user calls the backend.
+func (b Backend) Name() string {
+	if b == Vulkan {
+		return "Vulkan"
+	}
+	return "CUDA"
+}
 
 // Probe is the built programs. Control and Watch are empty where only a library was given: then nothing can be Proved or NotUsed.
 type Probe struct {
-	Library    string `json:"library"`           // the injection library
-	Control    string `json:"control,omitempty"` // the positive control
-	Watch      string `json:"watch,omitempty"`   // the parent of the watched program
-	SourceHash string `json:"source_hash,omitempty"`
-	Digest     string `json:"digest"` // SHA-256 of the library
-	Origin     string `json:"origin"`
+	Backend    Backend `json:"backend,omitempty"`
+	Library    string  `json:"library"`           // the injection library
+	Control    string  `json:"control,omitempty"` // the positive control
+	Watch      string  `json:"watch,omitempty"`   // the parent of the watched program
+	SourceHash string  `json:"source_hash,omitempty"`
+	Digest     string  `json:"digest"` // SHA-256 of the library
+	Origin     string  `json:"origin"`
 }
 
 // part is one program to be compiled.
@@ -52,8 +73,15 @@ type part struct {
 	shared       bool
 }
 
-func parts(os string) []part {
-	if os == buildenv.Windows {
+func parts(os string, backend Backend) []part {
+	switch {
+	case backend == Vulkan:
+		return []part{
+			{"layer.c", "libgpubuild_layer.so", true},
+			{"control_vulkan.c", "gpubuild-vulkan-control", false},
+			{"watch.c", "gpubuild-watch", false},
+		}
+	case os == buildenv.Windows:
 		return []part{
 			{"probe.c", "gpubuild_probe.dll", true},
 			{"control.c", "gpubuild-control.exe", false},
@@ -67,6 +95,25 @@ func parts(os string) []part {
 	}
 }
 
+// LibraryName is what the injection library is called on a system.
+func LibraryName(os string) string { return parts(os, CUDA)[0].name }
+
+// LayerName is what the Vulkan loader calls the layer.
+const LayerName = "VK_LAYER_GPUBUILD_probe"
+
+// manifestName is the file by which the Vulkan loader finds the layer beside it.
+const manifestName = "VkLayer_gpubuild_probe.json"
+
+// manifest is in the form that Khronos' loader documents (LoaderLayerInterface.md, "Layer Manifest File Format").
+const manifest = `{
+  "file_format_version": "1.1.2",
+  "layer": {
+    "name": "` + LayerName + `", "type": "GLOBAL", "library_path": "./libgpubuild_layer.so", "api_version": "1.3.0",
+    "implementation_version": "1", "description": "records compute dispatches for gpubuild"
+  }
+}
+`
+
 // Compiler is what builds the probe.
 type Compiler struct {
 	Path string
@@ -76,14 +123,14 @@ type Compiler struct {
 
 const stamp = "built.json"
 
-// built is what stands in the stamp beside the programs.
+// built is the content of the stamp next to the programs.
 type built struct {
 	Schema   int               `json:"schema"`
 	Compiler string            `json:"compiler"`
 	Digests  map[string]string `json:"digests"` // SHA-256 by file name
 }
 
-// by is the compiler's path, which stands first in its identity, quoted: C:\Program Files has a space.
+// by is the compiler's path, which its identity begins with, quoted: C:\Program Files has a space.
 func (b built) by() string {
 	quoted, err := strconv.QuotedPrefix(b.Compiler)
 	if err != nil {
@@ -96,13 +143,8 @@ func (b built) by() string {
 // SourceHash answers the SHA-256 of the C sources that this gpubuild carries.
 func SourceHash() string {
 	all := Sources()
-	names := make([]string, 0, len(all))
-	for name := range all {
-		names = append(names, name)
-	}
-	sort.Strings(names)
 	sum := sha256.New()
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(sum, "%s %d\n%s", name, len(all[name]), all[name])
 	}
 	return hex.EncodeToString(sum.Sum(nil))
@@ -164,62 +206,48 @@ func Compile(h buildenv.Host, c Compiler, dir, source, target string, shared boo
 }
 
 // canBuild says whether there is a probe for a machine: its source knows these.
-func canBuild(h buildenv.Host) bool {
-	return h.OS == buildenv.Linux || h.OS == buildenv.Windows && h.Arch != "arm64"
+func canBuild(os, arch string, backend Backend) bool {
+	return os == buildenv.Linux || os == buildenv.Windows && arch != "arm64" && backend == CUDA
 }
 
-// NoCompilerError says that there is nothing to build the probe with.
-type NoCompilerError struct{ OS, Arch string }
-
-func (e *NoCompilerError) Error() string {
+// noCompiler says that there is nothing to build the probe with.
+func noCompiler(os, arch string, backend Backend) error {
+	why := "no host compiler (gcc or clang) to build the probe with"
+	fix := "install gcc, or give a library that was built elsewhere with prove --probe FILE"
 	switch {
-	case !canBuild(buildenv.Host{OS: e.OS, Arch: e.Arch}):
-		return strings.TrimSpace("the probe cannot be built on "+e.OS+" "+e.Arch) + " yet"
-	case e.OS == buildenv.Windows:
-		return "no host compiler (cl, gcc or clang) to build the probe with"
+	case !canBuild(os, arch, backend) && backend == Vulkan:
+		why, fix = "the Vulkan layer can be built on Linux only, not on "+os, "prove it on Linux"
+	case !canBuild(os, arch, backend):
+		why = strings.TrimSpace("the probe cannot be built on "+os+" "+arch) + " yet"
+		fix = "prove on Linux or on Windows x86_64, or give a library with prove --probe FILE"
+	case os == buildenv.Windows:
+		why = "no host compiler (cl, gcc or clang) to build the probe with"
+		fix = buildenv.InstallMSVC + ", or give a library that was built elsewhere with prove --probe FILE"
 	}
-	return "no host compiler (gcc or clang) to build the probe with"
+	return exit.Errorf(exit.Missing, fix, "%s", why)
 }
 
-// ExitCode is exit.Missing.
-func (e *NoCompilerError) ExitCode() int { return exit.Missing }
-
-// Hint says what a user can do about it.
-func (e *NoCompilerError) Hint() string {
-	switch {
-	case !canBuild(buildenv.Host{OS: e.OS, Arch: e.Arch}):
-		return "prove on Linux or on Windows x86_64, or give a library with prove --probe FILE"
-	case e.OS == buildenv.Windows:
-		return "install Microsoft's C++ build tools (winget install Microsoft.VisualStudio.2022.BuildTools), or give a library " +
-			"that was built elsewhere with prove --probe FILE"
+// buildError says that the compiler refused a source.
+func buildError(source string, err error) error {
+	fix := "try another host compiler (its C library's headers must be installed), or prove --probe FILE"
+	if strings.Contains(err.Error(), "No space left on device") {
+		fix = makeRoom
 	}
-	return "install gcc, or give a library that was built elsewhere with prove --probe FILE"
+	return exit.Errorf(0, fix, "building the probe's %s: %w", source, err)
 }
 
-// BuildError says that the compiler refused a source.
-type BuildError struct {
-	Source string
-	Err    error
+const makeRoom = "make room or set GPUBUILD_CACHE to a directory that can be written"
+
+// CacheError says that the cache could not be written.
+func CacheError(dir string, err error) error {
+	return exit.Errorf(0, makeRoom, "the probe's cache %s: %w", dir, err)
 }
 
-func (e *BuildError) Error() string {
-	return fmt.Sprintf("building the probe's %s: %v", e.Source, e.Err)
-}
-func (e *BuildError) Unwrap() error { return e.Err }
-
-// Hint says what a user can do about it.
-func (e *BuildError) Hint() string {
-	if strings.Contains(e.Err.Error(), "No space left on device") {
-		return (&CacheError{}).Hint()
-	}
-	return "try another host compiler (its C library's headers must be installed), or prove --probe FILE"
-}
-
-// Build answers the probe in cacheDir, and compiles it when it is not there, was built from other sources or by another compiler, or is
-// no longer what was built. It is built beside and renamed, so that it is there whole or not at all, also when two build at once.
-func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, compiler Compiler) (Probe, error) {
-	if !canBuild(h) || compiler.Path == "" {
-		return Probe{}, &NoCompilerError{OS: h.OS, Arch: h.Arch}
+// Build returns a backend's probe in cacheDir, and compiles it if it is missing, was built from other sources or by another compiler, or
+// has changed since. It is built in a temporary directory and renamed, so that it is complete or absent, also when two build at once.
+func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, compiler Compiler, backend Backend) (Probe, error) {
+	if !canBuild(h.OS, h.Arch, backend) || compiler.Path == "" {
+		return Probe{}, noCompiler(h.OS, h.Arch, backend)
 	}
 	fi, err := h.Files.Stat(compiler.Path)
 	if err != nil {
@@ -227,38 +255,43 @@ func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, co
 	}
 	source := SourceHash()
 	id := fmt.Sprintf("%q %d %d %s", h.Real(compiler.Path), fi.Size(), fi.ModTime().UnixNano(), h.Arch)
-	key := sha256.Sum256([]byte(source + "\n" + id))
+	key := sha256.Sum256([]byte(source + "\n" + id + string(backend)))
 	home := filepath.Join(cacheDir, "probe")
 	dir := filepath.Join(home, hex.EncodeToString(key[:12]))
-	if err := private(home); err != nil {
+	if err := cache.Make(home); err != nil {
 		return Probe{}, err
 	}
-	if p, err := check(h, dir, source); err == nil {
+	if p, err := check(h, dir, source, backend); err == nil {
 		return p, nil
 	}
 	tmp, err := os.MkdirTemp(home, ".build-")
 	if err != nil {
-		return Probe{}, &CacheError{Dir: home, Err: err}
+		return Probe{}, CacheError(home, err)
 	}
 	defer os.RemoveAll(tmp)
 	b := built{Schema: 1, Compiler: id, Digests: map[string]string{}}
 	for name, text := range Sources() {
 		if err := os.WriteFile(filepath.Join(tmp, name), []byte(text), 0o600); err != nil {
-			return Probe{}, &CacheError{Dir: home, Err: err}
+			return Probe{}, CacheError(home, err)
 		}
 	}
-	for _, p := range parts(h.OS) {
+	if backend == Vulkan {
+		if err := os.WriteFile(filepath.Join(tmp, manifestName), []byte(manifest), 0o600); err != nil {
+			return Probe{}, CacheError(home, err)
+		}
+	}
+	for _, p := range parts(h.OS, backend) {
 		if _, err := run.Run(ctx, compile(h, compiler, tmp, tmp, p)); err != nil {
 			if ctx.Err() != nil {
 				return Probe{}, ctx.Err()
 			}
-			return Probe{}, &BuildError{Source: p.source, Err: err}
+			return Probe{}, buildError(p.source, err)
 		}
-		if b.Digests[p.name], err = digest(filepath.Join(tmp, p.name)); err != nil {
-			return Probe{}, &BuildError{Source: p.source, Err: err}
+		if b.Digests[p.name], err = cache.Hash(filepath.Join(tmp, p.name)); err != nil {
+			return Probe{}, buildError(p.source, err)
 		}
 		if err := os.Chmod(filepath.Join(tmp, p.name), 0o700); err != nil {
-			return Probe{}, &CacheError{Dir: home, Err: err}
+			return Probe{}, CacheError(home, err)
 		}
 	}
 	data, err := json.Marshal(b)
@@ -266,60 +299,29 @@ func Build(ctx context.Context, h buildenv.Host, run runner, cacheDir string, co
 		return Probe{}, err
 	}
 	if err := os.WriteFile(filepath.Join(tmp, stamp), data, 0o600); err != nil {
-		return Probe{}, &CacheError{Dir: home, Err: err}
+		return Probe{}, CacheError(home, err)
 	}
 	if err := os.Rename(tmp, dir); err != nil {
 		// Another gpubuild was faster, or what stands there is damaged.
-		if p, err := check(h, dir, source); err == nil {
+		if p, err := check(h, dir, source, backend); err == nil {
 			return p, nil
 		}
 		if err := os.RemoveAll(dir); err != nil {
-			return Probe{}, &CacheError{Dir: home, Err: err}
+			return Probe{}, CacheError(home, err)
 		}
 		if err := os.Rename(tmp, dir); err != nil {
-			return Probe{}, &CacheError{Dir: home, Err: err}
+			return Probe{}, CacheError(home, err)
 		}
 	}
-	return check(h, dir, source)
-}
-
-// CacheError says that the cache could not be written.
-type CacheError struct {
-	Dir string
-	Err error
-}
-
-func (e *CacheError) Error() string { return fmt.Sprintf("the probe's cache %s: %v", e.Dir, e.Err) }
-func (e *CacheError) Unwrap() error { return e.Err }
-
-// Hint says what a user can do about it.
-func (e *CacheError) Hint() string {
-	return "make room or set GPUBUILD_CACHE to a directory that can be written"
-}
-
-// private makes a directory that only its owner can enter: whoever can write there has code in every watched process.
-func private(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return &CacheError{Dir: dir, Err: err}
-	}
-	fi, err := os.Lstat(dir)
-	if err != nil {
-		return &CacheError{Dir: dir, Err: err}
-	}
-	if !fi.IsDir() {
-		return &CacheError{Dir: dir, Err: errors.New("is not a directory")}
-	}
-	if fi.Mode().Perm()&0o077 != 0 {
-		if err := os.Chmod(dir, 0o700); err != nil {
-			return &CacheError{Dir: dir, Err: err}
-		}
-	}
-	return nil
+	return check(h, dir, source, backend)
 }
 
 // check answers the probe in dir if every file is still what was built.
-func check(h buildenv.Host, dir, source string) (Probe, error) {
-	data, err := readBounded(filepath.Join(dir, stamp), 64<<10)
+func check(h buildenv.Host, dir, source string, backend Backend) (Probe, error) {
+	if err := cache.TrustedDir(dir); err != nil { // the stamp and what it vouches for could both be somebody else's
+		return Probe{}, err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, stamp))
 	if err != nil {
 		return Probe{}, err
 	}
@@ -327,64 +329,40 @@ func check(h buildenv.Host, dir, source string) (Probe, error) {
 	if err := json.Unmarshal(data, &b); err != nil {
 		return Probe{}, fmt.Errorf("%s: %w", filepath.Join(dir, stamp), err)
 	}
-	if err := private(dir); err != nil {
-		return Probe{}, err
-	}
-	p := Probe{SourceHash: source, Origin: "built by " + b.by()}
+	p, of := Probe{Backend: backend, SourceHash: source, Origin: "built by " + b.by()}, parts(h.OS, backend)
 	for i, to := range []*string{&p.Library, &p.Control, &p.Watch} {
-		*to = filepath.Join(dir, parts(h.OS)[i].name)
-		sum, err := digest(*to)
+		*to = filepath.Join(dir, of[i].name)
+		sum, err := cache.Hash(*to)
 		if err != nil {
 			return Probe{}, err
 		}
-		if sum != b.Digests[parts(h.OS)[i].name] {
+		if sum != b.Digests[of[i].name] {
 			return Probe{}, fmt.Errorf("%s is not what was built", *to)
 		}
 	}
-	p.Digest = b.Digests[parts(h.OS)[0].name]
+	if backend == Vulkan {
+		if text, err := os.ReadFile(filepath.Join(dir, manifestName)); err != nil || string(text) != manifest {
+			return Probe{}, errors.Join(err, fmt.Errorf("%s is not what was built", filepath.Join(dir, manifestName)))
+		}
+	}
+	p.Digest = b.Digests[of[0].name]
 	return p, nil
 }
 
-// FromFile takes a library that was built elsewhere. The control and the watcher are taken from beside it when they stand there.
-func FromFile(h buildenv.Host, library string) (Probe, error) {
-	library = h.Abs(library)
-	sum, err := digest(library)
+// FromFile takes a library that was built elsewhere. The control and the watcher are taken from its directory, if they are there.
+func FromFile(h buildenv.Host, library string, backend Backend) (Probe, error) {
+	if library = h.Abs(library); h.IsDir(library) {
+		return Probe{}, fmt.Errorf("probe: %s is not a file", library)
+	}
+	sum, err := cache.Hash(library)
 	if err != nil {
 		return Probe{}, fmt.Errorf("probe: %w", err)
 	}
-	p := Probe{Library: library, Digest: sum, Origin: "given"}
-	for _, beside := range []struct {
-		to   *string
-		name string
-	}{{&p.Control, h.Exe("gpubuild-control")}, {&p.Watch, h.Exe("gpubuild-watch")}} {
-		if at := h.Join(h.Dir(library), beside.name); h.IsFile(at) {
-			*beside.to = at
+	p := Probe{Backend: backend, Library: library, Digest: sum, Origin: "given"}
+	for i, to := range []*string{&p.Control, &p.Watch} {
+		if at := h.Join(h.Dir(library), parts(h.OS, backend)[i+1].name); h.IsFile(at) {
+			*to = at
 		}
 	}
 	return p, nil
-}
-
-func digest(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	if fi, err := f.Stat(); err != nil || !fi.Mode().IsRegular() {
-		return "", &fs.PathError{Op: "open", Path: path, Err: errors.New("is not a file")}
-	}
-	sum := sha256.New()
-	if _, err := io.Copy(sum, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(sum.Sum(nil)), nil
-}
-
-func readBounded(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit))
 }

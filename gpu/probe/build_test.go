@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
@@ -44,11 +46,11 @@ func machine(t *testing.T) (buildenv.Host, string) {
 
 func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
 	h, gcc := machine(t)
-	cache := t.TempDir()
+	home := t.TempDir()
 	run := &counting{}
 	build := func(want int) Probe {
 		t.Helper()
-		p, err := Build(context.Background(), h, run, cache, Compiler{Path: gcc})
+		p, err := Build(context.Background(), h, run, home, Compiler{Path: gcc}, CUDA)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,16 +79,16 @@ func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
 	if err := os.Chmod(filepath.Dir(p.Library), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	build(9)
+	build(12) // others may have written to it
 	if fi, err := os.Stat(filepath.Dir(p.Library)); err != nil || fi.Mode().Perm() != 0o700 {
 		t.Errorf("%v %v", fi.Mode(), err)
 	}
-	entries, err := os.ReadDir(filepath.Join(cache, "probe"))
+	entries, err := os.ReadDir(filepath.Join(home, "probe"))
 	if err != nil || len(entries) != 1 {
 		t.Errorf("left beside: %v %v", entries, err)
 	}
 	// A library that was built elsewhere brings its control and its watcher along.
-	given, err := FromFile(h, p.Library)
+	given, err := FromFile(h, p.Library, CUDA)
 	if err != nil || given.Control != p.Control || given.Watch == "" || given.Digest == "" || given.Origin != "given" {
 		t.Errorf("%+v %v", given, err)
 	}
@@ -94,13 +96,13 @@ func TestBuildOnceAndAgainWhenDamaged(t *testing.T) {
 
 func TestTwoBuildAtOnce(t *testing.T) {
 	h, gcc := machine(t)
-	cache := t.TempDir()
+	home := t.TempDir()
 	var all sync.WaitGroup
 	for range 3 {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			if _, err := Build(context.Background(), h, proc.Runner{}, cache, Compiler{Path: gcc}); err != nil {
+			if _, err := Build(context.Background(), h, proc.Runner{}, home, Compiler{Path: gcc}, CUDA); err != nil {
 				t.Error(err)
 			}
 		}()
@@ -110,53 +112,46 @@ func TestTwoBuildAtOnce(t *testing.T) {
 
 func TestBuildErrors(t *testing.T) {
 	h, gcc := machine(t)
-	type hinted interface{ Hint() string }
 	t.Run("no compiler", func(t *testing.T) {
-		_, err := Build(context.Background(), h, proc.Runner{}, t.TempDir(), Compiler{})
-		var none *NoCompilerError
-		if !errors.As(err, &none) || !strings.Contains(none.Hint(), "--probe") {
+		_, err := Build(context.Background(), h, proc.Runner{}, t.TempDir(), Compiler{}, CUDA)
+		if exit.Of(err) != exit.Missing || !strings.Contains(exit.Hint(err), "--probe") {
 			t.Error(err)
 		}
 	})
 	t.Run("machines without a probe", func(t *testing.T) {
 		for _, h := range []buildenv.Host{{OS: buildenv.Windows, Arch: "arm64"}, {OS: buildenv.Darwin, Arch: "arm64"}} {
-			_, err := Build(context.Background(), h, proc.Runner{}, t.TempDir(), Compiler{Path: `C:\cl.exe`, CL: true})
-			var none *NoCompilerError
-			if !errors.As(err, &none) || !strings.Contains(none.Error(), h.OS+" arm64") || !strings.Contains(none.Hint(), "prove on Linux") {
+			_, err := Build(context.Background(), h, proc.Runner{}, t.TempDir(), Compiler{Path: `C:\cl.exe`, CL: true}, CUDA)
+			if exit.Of(err) != exit.Missing || !strings.Contains(err.Error(), h.OS+" arm64") || !strings.Contains(exit.Hint(err), "prove on Linux") {
 				t.Error(err)
 			}
 		}
 	})
 	t.Run("no compiler on Windows", func(t *testing.T) {
-		_, err := Build(context.Background(), buildenv.Host{OS: buildenv.Windows, Arch: "amd64"}, proc.Runner{}, t.TempDir(), Compiler{})
-		var none *NoCompilerError
-		if !errors.As(err, &none) || !strings.Contains(none.Error(), "cl, gcc or clang") || !strings.Contains(none.Hint(), "BuildTools") {
+		_, err := Build(context.Background(), buildenv.Host{OS: buildenv.Windows, Arch: "amd64"}, proc.Runner{}, t.TempDir(), Compiler{}, CUDA)
+		if exit.Of(err) != exit.Missing || !strings.Contains(err.Error(), "cl, gcc or clang") || !strings.Contains(exit.Hint(err), "BuildTools") {
 			t.Error(err)
 		}
 	})
 	t.Run("a compiler that fails", func(t *testing.T) {
-		cache := t.TempDir()
-		_, err := Build(context.Background(), h, proc.Runner{}, cache, Compiler{Path: "/bin/false"})
-		var bad *BuildError
-		var hint hinted
-		if !errors.As(err, &bad) || bad.Source != "probe.c" || !errors.As(err, &hint) {
+		home := t.TempDir()
+		_, err := Build(context.Background(), h, proc.Runner{}, home, Compiler{Path: "/bin/false"}, CUDA)
+		if !strings.HasPrefix(err.Error(), "building the probe's probe.c: ") || exit.Hint(err) == "" {
 			t.Error(err)
 		}
-		if entries, err := os.ReadDir(filepath.Join(cache, "probe")); err != nil || len(entries) != 0 {
+		if entries, err := os.ReadDir(filepath.Join(home, "probe")); err != nil || len(entries) != 0 {
 			t.Errorf("left behind: %v %v", entries, err)
 		}
 	})
 	t.Run("a compiler that makes nothing", func(t *testing.T) {
-		_, err := Build(context.Background(), h, proc.Runner{}, t.TempDir(), Compiler{Path: "/bin/true"})
-		var bad *BuildError
-		if !errors.As(err, &bad) {
+		_, err := Build(context.Background(), h, proc.Runner{}, t.TempDir(), Compiler{Path: "/bin/true"}, CUDA)
+		if err == nil || !strings.HasPrefix(err.Error(), "building the probe's ") {
 			t.Error(err)
 		}
 	})
 	t.Run("a compiler without room", func(t *testing.T) {
-		bad := &BuildError{Source: "watch.c", Err: errors.New("gcc: exit status 1:\n/usr/bin/ld: final link failed: No space left on device")}
-		if !strings.Contains(bad.Hint(), "make room") {
-			t.Error(bad.Hint())
+		bad := buildError("watch.c", errors.New("gcc: exit status 1:\n/usr/bin/ld: final link failed: No space left on device"))
+		if !strings.Contains(exit.Hint(bad), "make room") {
+			t.Error(exit.Hint(bad))
 		}
 	})
 	t.Run("the cache is a file", func(t *testing.T) {
@@ -164,30 +159,49 @@ func TestBuildErrors(t *testing.T) {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := Build(context.Background(), h, proc.Runner{}, file, Compiler{Path: gcc})
-		var cache *CacheError
-		if !errors.As(err, &cache) || !strings.Contains(cache.Hint(), "GPUBUILD_CACHE") {
+		_, err := Build(context.Background(), h, proc.Runner{}, file, Compiler{Path: gcc}, CUDA)
+		var unwritable *cache.ReadOnlyError
+		if !errors.As(err, &unwritable) || !strings.Contains(unwritable.Hint(), "GPUBUILD_CACHE") {
 			t.Error(err)
 		}
 	})
 	t.Run("interrupted", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := Build(ctx, h, proc.Runner{}, t.TempDir(), Compiler{Path: gcc}); !errors.Is(err, context.Canceled) {
+		if _, err := Build(ctx, h, proc.Runner{}, t.TempDir(), Compiler{Path: gcc}, CUDA); !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 	})
 	t.Run("a library that is not there", func(t *testing.T) {
-		if _, err := FromFile(h, filepath.Join(t.TempDir(), "none.so")); !errors.Is(err, os.ErrNotExist) {
+		if _, err := FromFile(h, filepath.Join(t.TempDir(), "none.so"), CUDA); !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)
 		}
 	})
 }
 
+// A node counts as open only if it can be used: a descriptor of O_PATH needs no driver behind the node.
+func TestUsableDescriptors(t *testing.T) {
+	t.Parallel()
+	_, gcc := machine(t)
+	program := filepath.Join(t.TempDir(), "usable")
+	source := `#include "os_linux.h"
+int main(void) {
+    printf("%d %d %d %d", usable(open("/dev/null", O_RDWR)), usable(open("/dev/null", O_RDONLY)), usable(open("/dev/null", O_PATH)), usable(999));
+}`
+	c := exec.Command(gcc, "-xc", "-w", "-I", "csrc", "-o", program, "-", "-pthread", "-ldl")
+	c.Stdin = strings.NewReader(source)
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if out, err := exec.Command(program).Output(); err != nil || string(out) != "1 1 0 0" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
 func TestSourcesCompileWithoutWarnings(t *testing.T) {
 	_, gcc := machine(t)
 	strict := func(compiler, os string) {
-		for _, p := range parts(os) {
+		for _, p := range parts(os, CUDA) {
 			args := []string{"-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-fsyntax-only", filepath.Join("csrc", p.source)}
 			if out, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
 				t.Errorf("%s %s: %v\n%s", compiler, p.source, err, out)
@@ -235,7 +249,7 @@ func TestCompile(t *testing.T) {
 			if tt.host.OS == buildenv.Windows {
 				src, out = `C:\src`, `C:\out`
 			}
-			c := compile(tt.host, tt.compiler, src, out, parts(tt.host.OS)[tt.part])
+			c := compile(tt.host, tt.compiler, src, out, parts(tt.host.OS, CUDA)[tt.part])
 			if c.String() != tt.want {
 				t.Errorf("got  %s\nwant %s", c, tt.want)
 			}

@@ -3,17 +3,20 @@ package probe
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
@@ -41,6 +44,12 @@ type Kernel struct {
 	Stream  uint32 `json:"stream"`
 	Grid    [3]int `json:"grid"`
 	Block   [3]int `json:"block"`
+	Last    uint32 `json:"last,omitempty"` // correlation of the last: it grows from call to call
+	// Vulkan: how many launches Total measures by the device's clock; 0: it is from submission to completion
+	Timed uint64 `json:"timed,omitempty"`
+	Shape string `json:"shape,omitempty"` // Vulkan: what the shader takes, as csrc/layer.c describes it
+	// Vulkan: dispatched indirectly or under a condition, so perhaps no workgroup ran
+	Unsure bool `json:"unsure,omitempty"`
 }
 
 // Device is one device as the process's own driver described it.
@@ -49,6 +58,13 @@ type Device struct {
 	UUID       string         `json:"uuid"`
 	Name       string         `json:"name"`
 	Capability gpu.Capability `json:"capability"`
+
+	Type       string `json:"type,omitempty"` // Vulkan: discrete, integrated, virtual, cpu, other
+	Vendor     uint32 `json:"vendor,omitempty"`
+	DriverID   int    `json:"driver_id,omitempty"` // VkDriverId
+	Driver     string `json:"driver,omitempty"`
+	DriverInfo string `json:"driver_info,omitempty"`
+	API        string `json:"api,omitempty"` // the version of Vulkan
 }
 
 // Interposed says that a function of the driver's was met in another file than the driver.
@@ -63,6 +79,16 @@ type Fault struct {
 	Function string `json:"function"` // of the driver, that answered it
 }
 
+// Refusal is a launch, an allocation or a load that the driver refused after something was launched.
+type Refusal struct {
+	RC          int    `json:"rc"`
+	Function    string `json:"function"`
+	Correlation uint32 `json:"correlation"` // greater than that of each launch before it; the greatest: later refusals are not listed
+}
+
+// loads are the functions of the driver that load device code, by how their names begin.
+var loads = lazyregexp.New(`^cu(ModuleLoad|LibraryLoad|LinkComplete)`)
+
 // Unavailable says why a process could not be recorded.
 type Unavailable struct {
 	Step      string   `json:"step"` // load, enable, …
@@ -75,7 +101,7 @@ func (u Unavailable) String() string {
 	if len(u.Profilers) > 0 {
 		by := strings.Join(u.Profilers, ", ")
 		u.Profilers = nil
-		return u.String() + ", beside " + by
+		return u.String() + "; loaded as well: " + by
 	}
 	switch {
 	case u.Why != "" && u.RC != 0:
@@ -98,21 +124,28 @@ type End struct {
 	LostWrites uint64 `json:"lost_writes"`
 	Forks      uint64 `json:"forks,omitempty"`   // children that it made by fork, whoever waited for them
 	Ignores    bool   `json:"ignores,omitempty"` // its children vanish without being waited for (SIG_IGN, SA_NOCLDWAIT)
+	Exited     bool   `json:"exited,omitempty"`  // its exit handlers and destructors came to their end, too
 	// launches that are written down before this; more than Kernels were not all written by the probe
 	Written uint64 `json:"written,omitempty"`
 }
 
+// Identity says which program a process ran. Pid, Started and Namespace together identify the process.
+type Identity struct {
+	Pid       int    `json:"pid"`
+	Parent    int    `json:"parent"`
+	Started   uint64 `json:"started"`             // clock ticks since boot
+	Namespace uint64 `json:"namespace,omitempty"` // inode of the PID namespace; 0: not known, or on Windows
+	Exe       string `json:"exe"`
+	ExeDevice uint64 `json:"exe_device"` // what that file is, whatever is called so elsewhere
+	ExeInode  uint64 `json:"exe_inode"`
+	Caller    string `json:"caller,omitempty"` // the file whose code called the probe: the driver
+	Forked    bool   `json:"forked,omitempty"` // a fork of a recorded process: CUDA does not work there
+}
+
 // Process is what one program recorded; a process that became another program by exec is two of them.
 type Process struct {
-	Pid         int          `json:"pid"`
-	Parent      int          `json:"parent"`
-	Started     uint64       `json:"started"` // clock ticks since boot: with the pid it names a process for good
-	Exe         string       `json:"exe"`
-	ExeDevice   uint64       `json:"exe_device"` // what that file is, whatever is called so elsewhere
-	ExeInode    uint64       `json:"exe_inode"`
-	Caller      string       `json:"caller,omitempty"` // the file whose code called the probe: the driver
-	Forked      bool         `json:"forked,omitempty"` // a fork of a recorded process: CUDA does not work there
-	Recording   bool         `json:"recording"`        // CUPTI was switched on
+	Identity
+	Recording   bool         `json:"recording"` // CUPTI was switched on
 	CUPTI       uint32       `json:"cupti,omitempty"`
 	LibCUPTI    string       `json:"libcupti,omitempty"`
 	LibCUDA     string       `json:"libcuda,omitempty"`
@@ -124,11 +157,19 @@ type Process struct {
 	Devices     []Device     `json:"devices,omitempty"`
 	Kernels     []Kernel     `json:"kernels,omitempty"`
 	Interposed  []Interposed `json:"interposed,omitempty"`
-	Faults      []Fault      `json:"faults,omitempty"` // the first few
-	Dropped     uint64       `json:"dropped,omitempty"`
-	Unnamed     uint64       `json:"unnamed,omitempty"` // launches beyond the names that are kept
-	BadBuffers  int          `json:"bad_buffers,omitempty"`
-	End         *End         `json:"end,omitempty"`
+	Faults      []Fault      `json:"faults,omitempty"`  // the first few
+	Refused     *Refusal     `json:"refused,omitempty"` // the last launch or allocation
+	// the last load of device code, unless a later one succeeded, as after a second attempt with other code
+	Unloaded   *Refusal `json:"unloaded,omitempty"`
+	Unwaited   uint64   `json:"unwaited,omitempty"` // launches after which nothing waited, so that a failure would go unseen
+	Late       bool     `json:"late,omitempty"`     // it launched something after it had written its end
+	APIs       []string `json:"apis,omitempty"`     // libraries of other APIs of the GPU that were mapped at its end
+	Another    string   `json:"another,omitempty"`  // a second driver that it loaded, whose kernels are not recorded
+	Dropped    uint64   `json:"dropped,omitempty"`
+	Unnamed    uint64   `json:"unnamed,omitempty"` // launches beyond the names that are kept
+	BadBuffers int      `json:"bad_buffers,omitempty"`
+	End        *End     `json:"end,omitempty"`
+	Engine     string   `json:"engine,omitempty"` // Vulkan: what the program calls its engine, such as wgpu-hal
 }
 
 // Launches answers how many finished launches were recorded.
@@ -140,6 +181,39 @@ func (p Process) Launches() uint64 {
 	return n
 }
 
+// others are the libraries through which a program uses a GPU otherwise than by a backend; probe.c and layer.c have the same lists.
+var others = map[Backend][]string{
+	CUDA: {
+		"libOpenCL.so", "libvulkan.so", "libnvidia-opencl.so", "libnvidia-glcore.so", "libnvidia-eglcore.so", "libGLX_nvidia.so",
+		"libEGL_nvidia.so",
+	},
+	// NVIDIA's and Mesa's Vulkan drivers share libraries with their OpenGL: only what a program itself loads for OpenGL shows it.
+	Vulkan: {
+		"libOpenCL.so", "libnvidia-opencl.so", "libcuda.so", "libGL.so", "libGLX.so", "libEGL.so", "libGLESv2.so", "libOpenGL.so",
+	},
+}
+
+// IsOtherAPI says whether a file is a library through which a program uses a GPU otherwise than by this backend.
+func (b Backend) IsOtherAPI(name string) bool {
+	return slices.ContainsFunc(others[b], func(l string) bool { return strings.HasPrefix(name, l) })
+}
+
+// IsLoader says whether a file is the library through which a program calls the backend.
+func (b Backend) IsLoader(name string) bool {
+	if b == Vulkan {
+		return strings.HasPrefix(name, "libvulkan.so")
+	}
+	return strings.HasPrefix(name, "libcuda.so")
+}
+
+// Injection is the variable by which the probe comes into a process.
+func (b Backend) Injection() string {
+	if b == Vulkan {
+		return LayersVariable
+	}
+	return InjectionVariable
+}
+
 // Records is what a record file, or a directory of them, held.
 type Records struct {
 	Processes []Process `json:"processes"`
@@ -148,59 +222,6 @@ type Records struct {
 	// files that are empty or may not be read: a process began to record and could write nothing, or did so as another user
 	Lost      int  `json:"lost,omitempty"`
 	Truncated bool `json:"truncated,omitempty"`
-}
-
-// line is any record line.
-type line struct {
-	Event      string   `json:"event"`
-	Version    int      `json:"version"`
-	Pid        int      `json:"pid"`
-	PPid       int      `json:"ppid"`
-	Started    uint64   `json:"started"`
-	Exe        string   `json:"exe"`
-	ExeDevice  uint64   `json:"exe_device"`
-	ExeInode   uint64   `json:"exe_inode"`
-	Caller     string   `json:"caller"`
-	Forked     bool     `json:"forked"`
-	CUPTI      uint32   `json:"cupti"`
-	LibCUPTI   string   `json:"libcupti"`
-	LibCUDA    string   `json:"libcuda"`
-	Driver     int      `json:"driver"`
-	Drivers    []string `json:"drivers"`
-	Nodes      []string `json:"nodes"`
-	Step       string   `json:"step"`
-	RC         int      `json:"rc"`
-	Why        string   `json:"why"`
-	Ordinal    int      `json:"ordinal"`
-	UUID       string   `json:"uuid"`
-	Name       string   `json:"name"`
-	Major      int      `json:"major"`
-	Minor      int      `json:"minor"`
-	Cut        bool     `json:"cut"`
-	Device     int      `json:"device"`
-	Context    uint32   `json:"context"`
-	Stream     uint32   `json:"stream"`
-	Grid       [3]int   `json:"grid"`
-	Block      [3]int   `json:"block"`
-	Start      uint64   `json:"start"`
-	End        uint64   `json:"end"`
-	Count      *uint64  `json:"count"`
-	Total      uint64   `json:"total"`
-	Symbol     string   `json:"symbol"`
-	By         string   `json:"by"`
-	Profilers  []string `json:"profilers"`
-	Function   string   `json:"function"`
-	Status     *int     `json:"status"`
-	Untimed    uint64   `json:"untimed"`
-	Flush      int      `json:"flush"`
-	Kernels    uint64   `json:"kernels"`
-	Unfinished uint64   `json:"unfinished"`
-	Dropped    uint64   `json:"dropped"`
-	Accepted   uint64   `json:"accepted"`
-	Callbacks  *int     `json:"callbacks"`
-	LostWrites uint64   `json:"lost_writes"`
-	Forks      uint64   `json:"forks"`
-	Ignores    bool     `json:"ignores"`
 }
 
 // ParseRecords reads the records of one process. What is no record is counted and skipped; the error is the reader's.
@@ -237,8 +258,9 @@ func ParseRecords(r io.Reader) (Records, error) {
 }
 
 type kernelKey struct {
-	name   string
-	device int
+	name, shape string
+	device      int
+	unsure      bool
 }
 
 type parser struct {
@@ -247,113 +269,224 @@ type parser struct {
 	index map[kernelKey]int
 	names int // bytes
 
-	profilers []string // told of by the process that is being read
+	profilers []string // reported by the process that is being read
 }
 
 func (p *parser) line(text []byte) {
-	text = bytes.TrimSpace(text)
-	var l line
-	if len(text) == 0 || text[0] != '{' || json.Unmarshal(text, &l) != nil {
-		p.out.Bad++
-		return
-	}
-	if l.Event == "injected" {
-		if l.Version != 1 || l.Pid <= 0 || len(p.out.Processes) >= maxImages {
-			p.out.Bad++
-			return
-		}
-		p.out.Processes = append(p.out.Processes, Process{
-			Pid: l.Pid, Parent: l.PPid, Started: l.Started, Exe: l.Exe, ExeDevice: l.ExeDevice, ExeInode: l.ExeInode,
-			Caller: l.Caller, Forked: l.Forked,
-		})
-		p.at, p.index, p.names, p.profilers = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0, nil
-		return
-	}
-	if p.at == nil || !p.add(l) { // nothing counts before a heartbeat
+	if text = bytes.TrimSpace(text); !p.add(eventOf(text), text) {
 		p.out.Bad++
 	}
 }
 
-func (p *parser) add(l line) bool {
-	at := p.at
-	switch l.Event {
-	case "recording":
-		if at.Recording { // a program begins and ends to record once: two of them write into one file
+// eventOf is the name of the event on a line, with which the probe begins each.
+func eventOf(text []byte) string {
+	rest, _ := bytes.CutPrefix(text, []byte(`{"event":"`))
+	name, _, _ := bytes.Cut(rest, []byte(`"`))
+	return string(name)
+}
+
+// heartbeat is a line about a program that begins.
+type heartbeat struct {
+	Identity
+	Version int `json:"version"`
+	PPid    int `json:"ppid"`
+}
+
+// launches is a line about one kernel: one launch, or several that were summed up.
+type launches struct {
+	Kernel
+	Count       *uint64 `json:"count"` // nil: one
+	Correlation uint32  `json:"correlation"`
+}
+
+// kernel answers what the line says of its kernel, and whether that can be true.
+func (l launches) kernel() (Kernel, bool) {
+	k := l.Kernel
+	k.Last = l.Correlation
+	if l.Count != nil {
+		k.Count = *l.Count
+	} else {
+		k.Count, k.Total = 1, k.End-k.Start
+	}
+	return k, k.Name != "" && k.Start > 0 && k.End > k.Start && k.Count > 0 && k.Total >= k.Count && k.Device >= 0
+}
+
+func (p *parser) add(event string, text []byte) bool {
+	read := func(into any) bool { return json.Unmarshal(text, into) == nil }
+	if event == "injected" {
+		var e heartbeat
+		if !read(&e) || e.Version != 1 || e.Pid <= 0 || len(p.out.Processes) >= maxImages {
 			return false
 		}
-		at.Recording, at.CUPTI, at.LibCUPTI, at.LibCUDA, at.CUDA = true, l.CUPTI, l.LibCUPTI, l.LibCUDA, l.Driver
-		at.Drivers = union(at.Drivers, l.Drivers)
-		if at.Callbacks = -1; l.Callbacks != nil {
-			at.Callbacks = *l.Callbacks
+		e.Parent = e.PPid
+		p.out.Processes = append(p.out.Processes, Process{Identity: e.Identity})
+		p.at, p.index, p.names, p.profilers = &p.out.Processes[len(p.out.Processes)-1], map[kernelKey]int{}, 0, nil
+		return true
+	}
+	at := p.at
+	if at == nil { // nothing counts before a heartbeat
+		return false
+	}
+	switch event {
+	case "recording":
+		var e struct {
+			CUPTI     uint32   `json:"cupti"`
+			LibCUPTI  string   `json:"libcupti"`
+			LibCUDA   string   `json:"libcuda"`
+			Driver    int      `json:"driver"`
+			Drivers   []string `json:"drivers"`
+			Callbacks *int     `json:"callbacks"`
+			Engine    string   `json:"engine"`
+		}
+		if at.Recording || !read(&e) { // a program begins and ends to record once: two of them write into one file
+			return false
+		}
+		at.Recording, at.CUPTI, at.LibCUPTI, at.LibCUDA, at.CUDA, at.Engine = true, e.CUPTI, e.LibCUPTI, e.LibCUDA, e.Driver, e.Engine
+		at.Drivers = union(at.Drivers, e.Drivers)
+		if at.Callbacks = -1; e.Callbacks != nil {
+			at.Callbacks = *e.Callbacks
 		}
 	case "driver":
-		at.Drivers, at.Nodes = union(at.Drivers, l.Drivers), union(at.Nodes, l.Nodes)
-	case "unavailable":
-		at.Unavailable = &Unavailable{Step: l.Step, RC: l.RC, Why: l.Why, Profilers: p.profilers}
-	case "profilers":
-		p.profilers = union(nil, l.Profilers)
-	case "fault":
-		if len(at.Faults) < 16 {
-			at.Faults = append(at.Faults, Fault{RC: l.RC, Function: l.Function})
-		}
-	case "device":
-		if len(at.Devices) >= 256 || l.Ordinal < 0 {
+		var e struct{ Drivers, Nodes, APIs []string }
+		if !read(&e) {
 			return false
 		}
-		c := gpu.Capability{Major: l.Major, Minor: l.Minor}
-		at.Devices = append(at.Devices, Device{Ordinal: l.Ordinal, UUID: l.UUID, Name: l.Name, Capability: c})
+		at.Drivers, at.Nodes, at.APIs = union(at.Drivers, e.Drivers), union(at.Nodes, e.Nodes), union(at.APIs, e.APIs)
+	case "unavailable":
+		var e Unavailable
+		if !read(&e) {
+			return false
+		}
+		e.Profilers = p.profilers
+		at.Unavailable = &e
+	case "profilers":
+		var e struct{ Profilers []string }
+		if !read(&e) {
+			return false
+		}
+		p.profilers = union(nil, e.Profilers)
+	case "fault":
+		var e Fault
+		if !read(&e) {
+			return false
+		}
+		if len(at.Faults) < 16 {
+			at.Faults = append(at.Faults, e)
+		}
+	case "refused":
+		var e Refusal
+		if !read(&e) {
+			return false
+		}
+		last := &at.Refused
+		if loads.MatchString(e.Function) {
+			last = &at.Unloaded
+		}
+		if *last == nil || e.Correlation > (*last).Correlation {
+			*last = &e
+		}
+	case "another":
+		var e Identity
+		if !read(&e) {
+			return false
+		}
+		at.Another = e.Caller
+	case "device":
+		var e struct {
+			Device
+			Major, Minor int
+			DriverName   string `json:"driver_name"`
+		}
+		if !read(&e) || len(at.Devices) >= 256 || e.Ordinal < 0 {
+			return false
+		}
+		e.Capability, e.Driver = gpu.Capability{Major: e.Major, Minor: e.Minor}, e.DriverName
+		at.Devices = append(at.Devices, e.Device)
 	case "interposed":
+		var e Interposed
+		if !read(&e) {
+			return false
+		}
 		if len(at.Interposed) < 64 {
-			at.Interposed = append(at.Interposed, Interposed{Symbol: l.Symbol, By: l.By})
+			at.Interposed = append(at.Interposed, e)
 		}
 	case "kernel":
-		return p.kernel(l)
-	case "dropped":
-		if l.Count == nil {
+		var e launches
+		if !read(&e) {
 			return false
 		}
-		at.Dropped = plus(at.Dropped, *l.Count)
+		k, ok := e.kernel()
+		if ok {
+			p.kernel(k)
+		}
+		return ok
+	case "dropped":
+		var e struct{ Count *uint64 }
+		if !read(&e) || e.Count == nil {
+			return false
+		}
+		at.Dropped = plus(at.Dropped, *e.Count)
+	case "end":
+		var e struct {
+			End
+			Unsettled bool `json:"unsettled"`
+		}
+		if at.End != nil || !read(&e) {
+			return false
+		}
+		e.Exited, e.Written = false, at.Launches()
+		at.End = &e.End
+		if e.Flush == 0 && !e.Unsettled {
+			at.Unwaited = 0 // the probe waited
+		}
+	default:
+		return json.Valid(text) && p.mark(event)
+	}
+	return true
+}
+
+// mark takes the events that say all by their name.
+func (p *parser) mark(event string) bool {
+	at := p.at
+	switch event {
+	case "loaded":
+		if at.Unloaded != nil && at.Unloaded.Correlation != math.MaxUint32 {
+			at.Unloaded = nil
+		}
+	case "waited":
+		at.Unwaited = 0
+	case "late":
+		at.Late = true
+	case "exited":
+		if at.End == nil {
+			return false
+		}
+		at.End.Exited = true
 	case "bad-buffer":
 		at.BadBuffers++
 	case "note":
-	case "end":
-		if at.End != nil {
-			return false
-		}
-		at.End = &End{Flush: l.Flush, Kernels: l.Kernels, Unfinished: l.Unfinished, Dropped: l.Dropped, Accepted: l.Accepted,
-			LostWrites: l.LostWrites, Forks: l.Forks, Ignores: l.Ignores, Written: at.Launches(), Status: l.Status, Untimed: l.Untimed}
 	default:
 		return false
 	}
 	return true
 }
 
-func (p *parser) kernel(l line) bool {
-	count, total := uint64(1), l.End-l.Start
-	if l.Count != nil {
-		count, total = *l.Count, l.Total
-	}
-	if l.Name == "" || l.Start == 0 || l.End <= l.Start || count == 0 || total < count || l.Device < 0 {
-		return false
-	}
-	key := kernelKey{l.Name, l.Device}
+func (p *parser) kernel(k Kernel) {
+	p.at.Unwaited = plus(p.at.Unwaited, k.Count)
+	key := kernelKey{k.Name, k.Shape, k.Device, k.Unsure}
 	i, ok := p.index[key]
 	if !ok {
-		if p.names += len(l.Name); len(p.at.Kernels) >= maxKernels || p.names > maxNames {
-			p.at.Unnamed = plus(p.at.Unnamed, count)
-			return true
+		if p.names += len(k.Name) + len(k.Shape); len(p.at.Kernels) >= maxKernels || p.names > maxNames {
+			p.at.Unnamed = plus(p.at.Unnamed, k.Count)
+			return
 		}
 		p.index[key] = len(p.at.Kernels)
-		p.at.Kernels = append(p.at.Kernels, Kernel{
-			Name: l.Name, Cut: l.Cut, Device: l.Device, Count: count, Total: total, Start: l.Start, End: l.End,
-			Context: l.Context, Stream: l.Stream, Grid: l.Grid, Block: l.Block,
-		})
-		return true
+		p.at.Kernels = append(p.at.Kernels, k)
+		return
 	}
-	k := &p.at.Kernels[i]
-	k.Count, k.Total = plus(k.Count, count), plus(k.Total, total)
-	k.Start, k.End = min(k.Start, l.Start), max(k.End, l.End)
-	return true
+	sum := &p.at.Kernels[i]
+	sum.Count, sum.Total, sum.Timed = plus(sum.Count, k.Count), plus(sum.Total, k.Total), plus(sum.Timed, k.Timed)
+	sum.Start, sum.End, sum.Last = min(sum.Start, k.Start), max(sum.End, k.End), max(sum.Last, k.Last)
 }
 
 // plus adds without turning over.
@@ -366,15 +499,20 @@ func plus(a, b uint64) uint64 {
 
 func union(a, b []string) []string {
 	for _, s := range b {
-		known := len(a) >= 64
-		for _, t := range a {
-			known = known || s == t
-		}
-		if !known {
+		if len(a) < 64 && !slices.Contains(a, s) {
 			a = append(a, s)
 		}
 	}
 	return a
+}
+
+// fileName is what the probe calls the record file of a process, without ".jsonl".
+func (p Identity) fileName() string {
+	name := strconv.Itoa(p.Pid) + "-" + strconv.FormatUint(p.Started, 10)
+	if p.Namespace != 0 {
+		name += "-" + strconv.FormatUint(p.Namespace, 10)
+	}
+	return name
 }
 
 // ReadDir reads every record file of a directory. A file whose name and heartbeat disagree is counted as bad: it was not written by the
@@ -414,7 +552,7 @@ func ReadDir(dir string) (Records, error) {
 		}
 		out.Bad, out.Cut, out.Truncated = out.Bad+r.Bad, out.Cut+r.Cut, out.Truncated || r.Truncated
 		for _, p := range r.Processes {
-			if name != strconv.Itoa(p.Pid)+"-"+strconv.FormatUint(p.Started, 10) {
+			if name != p.fileName() {
 				out.Bad++
 				continue
 			}
@@ -425,12 +563,6 @@ func ReadDir(dir string) (Records, error) {
 			out.Processes = append(out.Processes, p)
 		}
 	}
-	sort.SliceStable(out.Processes, func(i, j int) bool {
-		a, b := out.Processes[i], out.Processes[j]
-		if a.Started != b.Started {
-			return a.Started < b.Started
-		}
-		return a.Pid < b.Pid
-	})
+	slices.SortStableFunc(out.Processes, func(a, b Process) int { return cmp.Or(cmp.Compare(a.Started, b.Started), a.Pid-b.Pid) })
 	return out, nil
 }

@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -80,12 +81,46 @@ func TestParsedProcess(t *testing.T) {
 	}
 }
 
+// A load that was refused counts unless a later one succeeded; after the last that is listed nothing is known any more.
+func TestRefusedLoads(t *testing.T) {
+	refusal := func(function string, correlation uint32) string {
+		return fmt.Sprintf(`{"event":"refused","rc":209,"function":%q,"correlation":%d}`+"\n", function, correlation)
+	}
+	const loaded = `{"event":"loaded"}` + "\n"
+	for story, tt := range map[string]struct {
+		lines             string
+		refused, unloaded uint32
+	}{
+		"a load":                      {refusal("cuModuleLoadData", 5), 0, 5},
+		"and other code in its place": {refusal("cuLibraryLoadData", 5) + loaded, 0, 0},
+		"and again":                   {refusal("cuModuleLoad", 5) + loaded + refusal("cuLinkComplete", 8), 0, 8},
+		"too many to be listed":       {refusal("cuModuleLoad", math.MaxUint32) + loaded, 0, math.MaxUint32},
+		"a launch, and a load":        {refusal("cuLaunchKernel", 5) + loaded, 5, 0},
+	} {
+		r, err := ParseRecords(strings.NewReader(injected + recording + tt.lines))
+		if err != nil || r.Bad != 0 {
+			t.Fatal(story, err, r.Bad)
+		}
+		var got [2]uint32
+		for i, f := range []*Refusal{r.Processes[0].Refused, r.Processes[0].Unloaded} {
+			if f != nil {
+				got[i] = f.Correlation
+			}
+		}
+		if got != [2]uint32{tt.refused, tt.unloaded} {
+			t.Errorf("%s: %v", story, got)
+		}
+	}
+}
+
 func TestReadDirBelievesAFileOnlyAboutItsOwnProcess(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"7-99.jsonl": injected + recording + matmul + end, // the process itself
 		"8-99.jsonl": injected + recording + matmul + end, // another one speaks of it
 		"notes.txt":  "not ours",
+		// a process of the same number and start in another PID namespace
+		"7-99-4026532000.jsonl": strings.Replace(injected, `"started":99`, `"started":99,"namespace":4026532000`, 1) + recording + end,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -95,7 +130,7 @@ func TestReadDirBelievesAFileOnlyAboutItsOwnProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, err := ReadDir(dir)
-	if err != nil || len(r.Processes) != 1 || r.Bad != 1 {
+	if err != nil || len(r.Processes) != 2 || r.Bad != 1 {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }

@@ -11,16 +11,8 @@ import (
 
 // Launch is one launch as it was recorded; Count is more than one where the probe summed several of one kernel up.
 type Launch struct {
-	Pid     int
-	Name    string
-	Device  int
-	Context uint32
-	Stream  uint32
-	Grid    [3]int
-	Block   [3]int
-	Start   uint64 // nanoseconds
-	End     uint64
-	Count   uint64
+	Pid int
+	Kernel
 }
 
 const maxLaunches = 1 << 20
@@ -44,23 +36,52 @@ func Timeline(dir string) ([]Launch, error) {
 	return out, nil
 }
 
+// tail is how much of a file LastKernel reads.
+const tail = 64 << 10
+
+// LastKernel is the name of the kernel that ended last, of what the probe has written so far below a directory of runs; empty: none.
+func LastKernel(runs string) string {
+	files, err := filepath.Glob(filepath.Join(runs, "*", "target", "*.jsonl"))
+	if err != nil {
+		return "" // the pattern is wrong, which it is not
+	}
+	var last Launch
+	for _, path := range files {
+		f, err := os.Open(path)
+		if err != nil {
+			continue // it is gone with its run
+		}
+		if _, err := f.Seek(-tail, io.SeekEnd); err != nil {
+			_, _ = f.Seek(0, io.SeekStart) // the file is shorter
+		}
+		for _, l := range timeline(f, nil) {
+			if l.End >= last.End {
+				last = l
+			}
+		}
+		f.Close()
+	}
+	return last.Name
+}
+
 func timeline(r io.Reader, out []Launch) []Launch {
 	in, pid := bufio.NewScanner(io.LimitReader(r, maxFile)), 0
 	in.Buffer(nil, maxLine)
 	for in.Scan() && len(out) < maxLaunches {
-		var l line
-		if json.Unmarshal(in.Bytes(), &l) != nil {
-			continue
-		}
-		switch {
-		case l.Event == "injected":
-			pid = l.Pid
-		case l.Event == "kernel" && l.Start > 0 && l.End > l.Start:
-			launch := Launch{pid, l.Name, l.Device, l.Context, l.Stream, l.Grid, l.Block, l.Start, l.End, 1}
-			if l.Count != nil {
-				launch.Count = *l.Count
+		switch text := in.Bytes(); eventOf(text) {
+		case "injected":
+			var e heartbeat
+			if json.Unmarshal(text, &e) == nil {
+				pid = e.Pid
 			}
-			out = append(out, launch)
+		case "kernel":
+			var e launches
+			if json.Unmarshal(text, &e) != nil {
+				continue
+			}
+			if k, ok := e.kernel(); ok {
+				out = append(out, Launch{pid, k})
+			}
 		}
 	}
 	return out

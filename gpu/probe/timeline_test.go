@@ -49,3 +49,28 @@ no record
 		t.Errorf("%s, %v", &out, err)
 	}
 }
+
+// TestLastKernel: the newest launch of all processes of the run, of files that are still written; not that of the control program.
+func TestLastKernel(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if got := LastKernel(dir); got != "" {
+		t.Errorf("nothing has run: %q", got)
+	}
+	for name, text := range map[string]string{
+		"r1/target/1.jsonl":  `{"event":"injected","pid":1}` + "\n" + `{"event":"kernel","name":"early","start":5,"end":9}` + "\n",
+		"r1/target/2.jsonl":  strings.Repeat(`{"event":"kernel","name":"many","start":1,"end":2}`+"\n", 5000) + `{"event":"kernel","name":"last","start":7,"end":12}` + "\n" + `{"event":"kern`,
+		"r1/control/3.jsonl": `{"event":"kernel","name":"control","start":50,"end":90}` + "\n",
+	} {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := LastKernel(dir); got != "last" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -18,7 +18,7 @@ func TestBinaryErrorNamesThePathOnce(t *testing.T) {
 		{&os.PathError{Op: "open", Path: "/other", Err: os.ErrPermission}, path + ": open /other: permission denied"},
 		{errors.New("is a script"), path + ": is a script"},
 	} {
-		e := &BinaryError{Path: path, Err: tt.err}
+		e := BinaryError(path, tt.err)
 		if tt.err == gone && !errors.Is(e, os.ErrNotExist) {
 			t.Error("what it was is lost")
 		}

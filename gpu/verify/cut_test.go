@@ -18,6 +18,7 @@ func TestRecordsCutAtEveryByte(t *testing.T) {
 		`{"event":"driver","drivers":["/usr/lib/libcuda.so.1"],"nodes":["/dev/nvidia0"]}` + "\n"
 	kernel := `{"event":"kernel","name":"matmul","device":0,"context":1,"stream":7,"grid":[2,2,1],"block":[16,16,1],"start":10,"end":14}` + "\n"
 	end := `{"event":"end","flush":0,"kernels":1,"unfinished":0,"dropped":0,"accepted":1,"lost_writes":0}` + "\n"
+	waited := `{"event":"waited"}` + "\n"
 	judged := func(text string) Verdict {
 		t.Helper()
 		dir := t.TempDir()
@@ -37,9 +38,9 @@ func TestRecordsCutAtEveryByte(t *testing.T) {
 		}
 		return Judge(e, Rules{})
 	}
-	for _, order := range [][]string{{head, device, kernel, end}, {head, kernel, device, end}} {
+	for _, order := range [][]string{{head, device, kernel, waited, end}, {head, kernel, waited, device, end}} {
 		whole := strings.Join(order, "")
-		launched := strings.Index(whole, kernel) + len(kernel)
+		launched := strings.Index(whole, waited) + len(waited)
 		described := strings.Index(whole, device) + strings.Index(device, "\n") + 1
 		for n := range len(whole) + 1 {
 			want := Unproved

@@ -8,4 +8,7 @@
 // What is claimed: by the CUDA driver's own records, a kernel of that name ran on that device in a process whose executable is the given
 // file. What is not: that the program is honest. A program that wants to deceive can write its own records into the directory that
 // GPUBUILD_PROBE_DIR names; the rules guard against accident. Only Linux can be watched so far.
+//
+// Vulkan's evidence (vulkan.go) is of the same kind. There any compute pipeline of the program's own counts unless one is named, and what
+// ran on a software rasteriser ran on the CPU.
 package verify

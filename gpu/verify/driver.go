@@ -2,22 +2,24 @@ package verify
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/gpu"
+	"gpubuild/gpu/probe"
 )
 
 // versionOf reads the version in libcuda.so.580.65.06 and libcuda.so.1.1; the link name libcuda.so.1 says nothing.
-var versionOf = regexp.MustCompile(`^libcuda\.so\.(\d{3,4}(?:\.\d+){1,2})$`)
+var versionOf = lazyregexp.New(`^libcuda\.so\.(\d{3,4}(?:\.\d+){1,2})$`)
 
 // moduleVersion finds the version in /proc/driver/nvidia/version: "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06  …", and
 // "NVIDIA UNIX Open Kernel Module for x86_64  580.65.06  Release Build …".
-var moduleVersion = regexp.MustCompile(`Module(?: for \S+)?\s+(\d{3,4}(?:\.\d+){1,2})\s`)
+var moduleVersion = lazyregexp.New(`Module(?: for \S+)?\s+(\d{3,4}(?:\.\d+){1,2})\s`)
 
 // kernelModule answers the version of the loaded NVIDIA kernel module, or nothing.
 func kernelModule(h buildenv.Host) string {
@@ -36,6 +38,9 @@ func kernelModule(h buildenv.Host) string {
 
 // complete adds to what a process said of its driver what the machine's files say of it.
 func complete(h buildenv.Host, l Loaded) Loaded {
+	if l.Backend == probe.Vulkan {
+		return completeVulkan(l)
+	}
 	if h.OS == buildenv.Windows {
 		return completeWindows(h, l, systemDirectory(), signature)
 	}
@@ -50,8 +55,8 @@ func complete(h buildenv.Host, l Loaded) Loaded {
 	return l
 }
 
-// embedded finds driver versions among a library's texts. libcuda holds its own, which it tells the kernel module for the two to compare.
-var embedded = regexp.MustCompile(`\x00(\d{3,4}\.\d{1,3}(?:\.\d{1,3})?)\x00`)
+// embedded finds driver versions among a library's texts. libcuda holds its own, which the kernel module compares with its version.
+var embedded = lazyregexp.New(`\x00(\d{3,4}\.\d{1,3}(?:\.\d{1,3})?)\x00`)
 
 // libraryVersion reads a driver library's version in the library itself, because containers and packages call it as they like. Where the
 // module's is in it, it is that; else that of the file's name, or the newest that is in it.
@@ -75,7 +80,7 @@ func libraryVersion(h buildenv.Host, path, module string) string {
 			return module
 		}
 		for _, m := range embedded.FindAllSubmatch(text, -1) {
-			if v := string(m[1]); !named && newerDriver(v, newest) {
+			if v := string(m[1]); !named && slices.Compare(gpu.Numbers(v), gpu.Numbers(newest)) > 0 {
 				newest = v
 			}
 		}
@@ -85,22 +90,6 @@ func libraryVersion(h buildenv.Host, path, module string) string {
 		kept = copy(buf, text[len(text)-overlap:])
 	}
 	return newest
-}
-
-// newerDriver compares versions such as 580.65.06.
-func newerDriver(a, b string) bool {
-	x, y := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range x {
-		if i >= len(y) {
-			return true
-		}
-		m, _ := strconv.Atoi(x[i]) // no number is before every number
-		n, _ := strconv.Atoi(y[i])
-		if m != n {
-			return m > n
-		}
-	}
-	return false
 }
 
 // completeWindows does so on Windows. Files that carry no valid signature are only left out of Signed.
@@ -122,7 +111,7 @@ func holdsPath(h buildenv.Host, list []string, path string) bool {
 }
 
 // RealDriver answers the predicate that the shipped gpubuild uses: is this the driver of a real GPU? The string says why not, or what
-// should be told of a driver that is real.
+// the user should know of a driver that is real.
 //
 // On Linux a real driver has a device of NVIDIA's open, which no library can do without the kernel module: the probe and the control list
 // only character devices with NVIDIA's major number. And its library carries a driver's version: the loaded kernel module's, where that
@@ -133,6 +122,9 @@ func holdsPath(h buildenv.Host, list []string, path string) bool {
 // store that it loads, and Windows holds their signatures valid.
 func RealDriver(h buildenv.Host) func(Loaded) (bool, string) {
 	return func(l Loaded) (bool, string) {
+		if l.Backend == probe.Vulkan {
+			return realVulkan(l)
+		}
 		switch h.OS {
 		case buildenv.Linux:
 			return realLinux(h, l)
@@ -143,18 +135,19 @@ func RealDriver(h buildenv.Host) func(Loaded) (bool, string) {
 	}
 }
 
-var nvidiaNode = regexp.MustCompile(`^/dev/nvidia(ctl|\d+)$`)
+var nvidiaNode = lazyregexp.New(`^/dev/nvidia(ctl|\d+)$`)
 
 func realLinux(h buildenv.Host, l Loaded) (bool, string) {
 	for _, d := range l.Drivers {
 		if l.Real == "" || h.Real(d) != l.Real && !ofWSL([]string{l.Real, d}) {
-			return false, fmt.Sprintf("this driver is a stand-in or has one beside it: %s and %s are both loaded", orNone(l.LibCUDA), d)
+			return false, fmt.Sprintf("this driver is a stand-in, or a second one is loaded: both %s and %s are",
+				cmp.Or(l.LibCUDA, "none"), d)
 		}
 	}
 	tegra := hasNode(l.Nodes, "/dev/nvhost") || hasNode(l.Nodes, "/dev/nvmap") || hasNode(l.Nodes, "/dev/nvgpu")
 	switch {
 	case l.LibCUDA == "":
-		return false, "the driver library could not be told"
+		return false, "which driver library it loaded is not known"
 	case l.Real == "":
 		return false, fmt.Sprintf("this driver is a stand-in: %s is not a file any more", l.LibCUDA)
 	case l.WSL:
@@ -169,7 +162,7 @@ func realLinux(h buildenv.Host, l Loaded) (bool, string) {
 		return true, fmt.Sprintf("driver %s, whose kernel module cannot be seen here", l.Version)
 	case l.Version == l.Module:
 		return true, ""
-	case newerDriver(l.Version, l.Module):
+	case slices.Compare(gpu.Numbers(l.Version), gpu.Numbers(l.Module)) > 0:
 		return true, fmt.Sprintf("forward-compatibility driver %s on kernel module %s", l.Version, l.Module)
 	}
 	return false, fmt.Sprintf("this driver is a stand-in: %s is version %s, the kernel module %s", l.Real, l.Version, l.Module)
@@ -178,9 +171,9 @@ func realLinux(h buildenv.Host, l Loaded) (bool, string) {
 func realWindows(h buildenv.Host, l Loaded) (bool, string) {
 	switch {
 	case l.LibCUDA == "":
-		return false, "the driver library could not be told"
+		return false, "which driver library it loaded is not known"
 	case l.System == "":
-		return false, "where Windows has its own libraries could not be told"
+		return false, "the directory of Windows' own libraries is not known"
 	}
 	for _, f := range append([]string{l.LibCUDA}, l.Drivers...) {
 		switch {
@@ -189,7 +182,7 @@ func realWindows(h buildenv.Host, l Loaded) (bool, string) {
 		case h.SamePath(f, l.LibCUDA):
 			return false, fmt.Sprintf("this driver is a stand-in: %s is not %s", f, h.Join(l.System, "nvcuda.dll"))
 		default:
-			return false, fmt.Sprintf("this driver is a stand-in or has one beside it: %s and %s are both loaded", l.LibCUDA, f)
+			return false, fmt.Sprintf("this driver is a stand-in, or a second one is loaded: both %s and %s are", l.LibCUDA, f)
 		}
 		if !holdsPath(h, l.Signed, f) {
 			return false, fmt.Sprintf("this driver is a stand-in: %s carries no signature that Windows holds valid", f)
@@ -200,7 +193,7 @@ func realWindows(h buildenv.Host, l Loaded) (bool, string) {
 
 func realWSL(h buildenv.Host, l Loaded) (bool, string) {
 	if !h.Below(l.Real, "/usr/lib/wsl") {
-		return false, fmt.Sprintf("this driver is a stand-in: %s does not lie below /usr/lib/wsl", l.Real)
+		return false, fmt.Sprintf("this driver is a stand-in: %s is not below /usr/lib/wsl", l.Real)
 	}
 	if !hasNode(l.Nodes, "/dev/dxg") {
 		return false, fmt.Sprintf("this driver is a stand-in, or its device could not be seen: with %s /dev/dxg is not open", l.Real)
@@ -209,17 +202,5 @@ func realWSL(h buildenv.Host, l Loaded) (bool, string) {
 }
 
 func hasNode(nodes []string, prefix string) bool {
-	for _, n := range nodes {
-		if strings.HasPrefix(n, prefix) {
-			return true
-		}
-	}
-	return false
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
+	return slices.ContainsFunc(nodes, func(n string) bool { return strings.HasPrefix(n, prefix) })
 }

@@ -9,6 +9,7 @@ import (
 	"testing/fstest"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu/probe"
 )
 
 // files is a machine's files, with links; paths are absolute.
@@ -59,9 +60,9 @@ func TestRealDriver(t *testing.T) {
 		{"no device is open", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1"}, false, "no NVIDIA device is open"},
 		{"a stub of the toolkit", "6.1", module("580.65.06"), "/usr/local/cuda/lib64/stubs/libcuda.so", Loaded{LibCUDA: "/usr/local/cuda/lib64/stubs/libcuda.so", Nodes: nodes}, false, "carries no driver version"},
 		{"a stand-in", "6.1", module("580.65.06"), "/x/libcuda.so.1", Loaded{LibCUDA: "/x/libcuda.so.1", Nodes: nodes}, false, "/x/libcuda.so.1"},
-		{"a stand-in beside the real one", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Drivers: []string{"/x/libcuda.so.1"}, Nodes: nodes}, false, "one beside it"},
+		{"a stand-in beside the real one", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: lib + "libcuda.so.1", Drivers: []string{"/x/libcuda.so.1"}, Nodes: nodes}, false, "a second one is loaded"},
 		{"the file is gone", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{LibCUDA: "/x/libcuda.so.1 (deleted)", Nodes: nodes}, false, "not a file any more"},
-		{"nothing is known", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{}, false, "could not be told"},
+		{"nothing is known", "6.1", module("580.65.06"), lib + "libcuda.so.580.65.06", Loaded{}, false, "is not known"},
 		{"WSL2", "5.15.90.1-microsoft-standard-WSL2", nil, "/usr/lib/wsl/drivers/nv/libcuda.so.1.1", Loaded{LibCUDA: "/usr/lib/wsl/drivers/nv/libcuda.so.1.1", Nodes: []string{"/dev/dxg"}}, true, "untested on hardware"},
 		{"WSL2's loader and what it loads", "5.15.90.1-microsoft-standard-WSL2", nil, "/usr/lib/wsl/lib/libcuda.so.1", Loaded{LibCUDA: "/usr/lib/wsl/lib/libcuda.so.1",
 			Drivers: []string{"/usr/lib/wsl/lib/libcuda.so.1", "/usr/lib/wsl/drivers/nv_dispi.inf_amd64/libcuda.so.1.1"}, Nodes: []string{"/dev/dxg"}}, true, "untested on hardware"},
@@ -114,11 +115,11 @@ func TestRealDriverOnWindows(t *testing.T) {
 		{"not signed", Loaded{LibCUDA: ours}, system, nil, false, "carries no signature"},
 		{"what it loads is not signed", Loaded{LibCUDA: ours, Drivers: []string{ours, store}}, system, []string{ours}, false, store + " carries no signature"},
 		{"one beside the program", Loaded{LibCUDA: beside, Drivers: []string{beside}}, system, []string{beside}, false, beside + ` is not C:\Windows\system32\nvcuda.dll`},
-		{"the system's, and one beside the program", Loaded{LibCUDA: ours, Drivers: []string{ours, beside}}, system, []string{ours, beside}, false, "one beside it: "},
+		{"the system's, and one beside the program", Loaded{LibCUDA: ours, Drivers: []string{ours, beside}}, system, []string{ours, beside}, false, "a second one is loaded: "},
 		{"an nvcuda64.dll from elsewhere", Loaded{LibCUDA: ours, Drivers: []string{`C:\app\nvcuda64.dll`}}, system, []string{ours, `C:\app\nvcuda64.dll`}, false, `C:\app\nvcuda64.dll`},
 		{"another library that plays the driver", Loaded{LibCUDA: ours, Drivers: []string{ours, `C:\Windows\System32\cuda.dll`}}, system, []string{ours, `C:\Windows\System32\cuda.dll`}, false, `System32\cuda.dll`},
-		{"nothing is known", Loaded{}, system, nil, false, "could not be told"},
-		{"where System32 is is not known", Loaded{LibCUDA: ours}, "", []string{ours}, false, "could not be told"},
+		{"nothing is known", Loaded{}, system, nil, false, "is not known"},
+		{"where System32 is is not known", Loaded{LibCUDA: ours}, "", []string{ours}, false, "is not known"},
 	}
 	h := buildenv.Host{OS: buildenv.Windows, Files: files{}}
 	for _, tt := range tests {
@@ -147,7 +148,7 @@ func TestSurroundings(t *testing.T) {
 		{"CUDA_INJECTION64_PATH=/x/nsys.so", "replaced by gpubuild's probe", false, false},
 		{"CUDA_INJECTION64_PATH=/ours.so", "", false, false},
 		{"CUDA_INJECTION64_PATH=", "", false, false},
-		{"LD_PRELOAD=/x/jemalloc.so", "LD_PRELOAD=/x/jemalloc.so", true, false},
+		{"LD_PRELOAD=/x/jemalloc.so", "LD_PRELOAD is set", true, false},
 		{"LD_AUDIT=/x/audit.so", "LD_AUDIT", true, false},
 		{"NSYS_PROFILING_SESSION_ID=1", "NSYS_PROFILING_SESSION_ID", false, false},
 		{"CUDA_VISIBLE_DEVICES=", "", false, true},
@@ -158,7 +159,7 @@ func TestSurroundings(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.entry, func(t *testing.T) {
-			found, hidden := surroundings(buildenv.Host{OS: buildenv.Linux}, buildenv.NewEnv(buildenv.Linux, []string{tt.entry}), "/ours.so")
+			found, hidden := surroundings(buildenv.Host{OS: buildenv.Linux}, buildenv.NewEnv(buildenv.Linux, []string{tt.entry}), probe.Probe{Library: "/ours.so"})
 			if (hidden != "") != tt.hidden || (len(found) > 0) != (tt.text != "") {
 				t.Fatalf("got %+v, %q", found, hidden)
 			}
@@ -172,7 +173,7 @@ func TestSurroundings(t *testing.T) {
 func TestSurroundingsOnWindows(t *testing.T) {
 	h := buildenv.Host{OS: buildenv.Windows}
 	env := buildenv.NewEnv(h.OS, []string{`Cuda_Injection64_Path=c:\PROBE.dll`, "LD_PRELOAD=/usr/lib/x.so", "Nsys_Session=1", "cuda_visible_devices=-1"})
-	found, hidden := surroundings(h, env, `C:\probe.dll`)
+	found, hidden := surroundings(h, env, probe.Probe{Library: `C:\probe.dll`})
 	if len(found) != 1 || !strings.Contains(found[0].What, "Nsys_Session") || hidden != "CUDA_VISIBLE_DEVICES=-1" {
 		t.Errorf("got %+v, %q", found, hidden)
 	}
@@ -192,10 +193,10 @@ func TestParseStat(t *testing.T) {
 
 func TestMappedDriver(t *testing.T) {
 	maps := "7f00-7f01 r-xp 00000000 08:01 12  /usr/lib/libc.so.6\n7f02-7f03 r-xp 00000000 08:01 13  /usr/lib/libcuda.so.580.65.06\n7f04-7f05 rw-p 00000000 00:00 0\n"
-	if got := mappedDriver([]byte(maps)); got != "/usr/lib/libcuda.so.580.65.06" {
+	if got := mapped([]byte(maps), probe.CUDA.IsLoader); got != "/usr/lib/libcuda.so.580.65.06" {
 		t.Errorf("got %q", got)
 	}
-	if got := mappedDriver([]byte("7f00-7f01 r-xp 0 08:01 12  /usr/lib/libcudart.so.13\n")); got != "" {
+	if got := mapped([]byte("7f00-7f01 r-xp 0 08:01 12  /usr/lib/libcudart.so.13\n"), probe.CUDA.IsLoader); got != "" {
 		t.Errorf("got %q", got)
 	}
 }

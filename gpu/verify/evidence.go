@@ -8,7 +8,7 @@ import (
 	"gpubuild/gpu/probe"
 )
 
-// Loaded is the driver that one process had loaded, as far as it could be told.
+// Loaded is the driver that one process had loaded, as far as that is known.
 type Loaded struct {
 	LibCUDA  string   `json:"libcuda"`            // the file that cuInit came from
 	Real     string   `json:"real,omitempty"`     // that file without links
@@ -20,6 +20,9 @@ type Loaded struct {
 	WSL      bool     `json:"wsl,omitempty"`
 	System   string   `json:"system,omitempty"` // Windows: its directory System32
 	Signed   []string `json:"signed,omitempty"` // Windows: which of LibCUDA and Drivers carry a signature that Windows holds valid
+
+	Backend probe.Backend  `json:"backend,omitempty"` // of Vulkan, LibCUDA is its loader
+	Devices []probe.Device `json:"devices,omitempty"` // Vulkan: those that were opened
 }
 
 // ControlOutcome says what came of the positive control. The zero value means that it was not run.
@@ -103,22 +106,26 @@ type Seen struct {
 	NoInjection bool   `json:"no_injection,omitempty"` // its environment lacks the injection variable or ours
 	Closed      bool   `json:"closed,omitempty"`       // its environment may not be read (setuid, another user)
 	Root        bool   `json:"root,omitempty"`         // the program itself
+	API         string `json:"api,omitempty"`          // a library of another API of the GPU that it had mapped
+	Apart       bool   `json:"apart,omitempty"`        // it has a root or mounts of its own, and may have device nodes that nobody watches
 }
 
 // Watch is what is known of the processes that the program started, and of the devices.
 type Watch struct {
-	Pid      int      `json:"pid,omitempty"` // the program itself
-	Started  uint64   `json:"started,omitempty"`
-	Looked   bool     `json:"looked"`             // /proc could be looked at while it ran
-	Complete bool     `json:"complete"`           // the watcher saw the program's end as its parent
-	Children bool     `json:"children,omitempty"` // it waited for at least one child
-	Ignored  bool     `json:"ignored,omitempty"`  // it ignored SIGCHLD: children may have vanished unseen
-	Left     bool     `json:"left,omitempty"`     // it left a running process behind
-	Opened   int      `json:"opened,omitempty"`   // of version 1: read, and not obeyed
-	Watched  int      `json:"watched,omitempty"`  // how many device nodes were watched; -1: they could not be
-	Nodes    []string `json:"nodes,omitempty"`    // those that were opened meanwhile, by whomever
-	Orphans  int      `json:"orphans,omitempty"`  // processes that it left behind and that have ended
-	Seen     []Seen   `json:"seen,omitempty"`
+	Pid       int      `json:"pid,omitempty"` // the program itself
+	Started   uint64   `json:"started,omitempty"`
+	Namespace uint64   `json:"namespace,omitempty"` // inode of its PID namespace; 0: not known
+	Looked    bool     `json:"looked"`              // /proc could be looked at while it ran
+	Complete  bool     `json:"complete"`            // the watcher saw the program's end as its parent
+	Children  bool     `json:"children,omitempty"`  // it waited for at least one child
+	Ignored   bool     `json:"ignored,omitempty"`   // it ignored SIGCHLD: children may have vanished unseen
+	Renamed   bool     `json:"renamed,omitempty"`   // at its end it had another name than its file: it may have become another program
+	Left      bool     `json:"left,omitempty"`      // it left a running process behind
+	Opened    int      `json:"opened,omitempty"`    // of version 1: read, and not obeyed
+	Watched   int      `json:"watched,omitempty"`   // how many device nodes were watched; -1: they could not be
+	Nodes     []string `json:"nodes,omitempty"`     // those that were opened meanwhile, by whomever
+	Orphans   int      `json:"orphans,omitempty"`   // processes that it left behind and that have ended
+	Seen      []Seen   `json:"seen,omitempty"`
 }
 
 // Conflict is something in the program's surroundings that speaks against trusting the run, or should be known.
@@ -129,16 +136,20 @@ type Conflict struct {
 
 // Evidence is everything that was observed of one run. It is plain data: a stored one can be judged again.
 type Evidence struct {
-	Schema    int        `json:"schema"`
-	OS        string     `json:"os,omitempty"` // where it is not Linux
-	Binary    string     `json:"binary"`
+	Schema int    `json:"schema"`
+	OS     string `json:"os,omitempty"` // where it is not Linux
+	Binary string `json:"binary"`
+
+	Backend probe.Backend `json:"backend,omitempty"`
+
 	Args      []string   `json:"args,omitempty"`
-	Changed   bool       `json:"changed,omitempty"` // the binary's file changed while it ran
-	Gains     string     `json:"gains,omitempty"`   // how it gains rights by being run: silence of it means nothing
-	Own       []string   `json:"own,omitempty"`     // kernel names that the binary holds
-	CUPTI     string     `json:"cupti,omitempty"`   // the libcupti that was asked for
-	Probe     string     `json:"probe,omitempty"`   // SHA-256 of the probe
-	Hidden    string     `json:"hidden,omitempty"`  // the setting that hides all devices
+	Launcher  bool       `json:"launcher,omitempty"` // a runner of the user's started the binary, and passes its exit status on
+	Changed   bool       `json:"changed,omitempty"`  // the binary's file changed while it ran
+	Gains     string     `json:"gains,omitempty"`    // how it gains rights by being run: silence of it means nothing
+	Own       []string   `json:"own,omitempty"`      // kernel names that the binary holds
+	CUPTI     string     `json:"cupti,omitempty"`    // the libcupti that was asked for
+	Probe     string     `json:"probe,omitempty"`    // SHA-256 of the probe
+	Hidden    string     `json:"hidden,omitempty"`   // the setting that hides all devices
 	Control   Control    `json:"control"`
 	After     *Control   `json:"after,omitempty"` // the control once more, after a run in which nothing matched
 	Ran       bool       `json:"ran"`             // the program was started
@@ -148,6 +159,7 @@ type Evidence struct {
 	CutFiles  int        `json:"cut_files,omitempty"`
 	LostFiles int        `json:"lost_files,omitempty"` // record files that are empty or may not be read
 	Truncated bool       `json:"truncated,omitempty"`
+	Removed   string     `json:"removed,omitempty"` // why the records could not be read at all
 	Watch     Watch      `json:"watch"`
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 	Said      string     `json:"said,omitempty"` // the line in which the program says that it does without the GPU

@@ -1,7 +1,9 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
+	"path"
 	"slices"
 	"sort"
 	"strings"
@@ -15,7 +17,7 @@ type Kind int
 
 // Kinds. The zero value is Unproved.
 const (
-	Unproved     Kind = iota // it could not be told, and Why says what is missing
+	Unproved     Kind = iota // not known, and Why says what is missing
 	Proved                   // a kernel that matches ran on a real device, in a process of the binary itself
 	NotUsed                  // everything was seen, and nothing was launched: it ran on the CPU
 	OtherKernels             // it used the GPU, but no kernel matched
@@ -101,9 +103,16 @@ func Judge(e Evidence, r Rules) Verdict {
 // decide holds the rules.
 func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	// Without a device nothing can be said of the program; a record all the same is a conflict.
-	if o := e.Control.Outcome; (o == ControlNoDevice || o == ControlNoLibrary) && s.launches == 0 && s.unfinished == 0 && s.untimed == 0 {
+	none := s.launches == 0 && s.unfinished == 0 && s.untimed == 0 && s.aside == setAside{}
+	if o := e.Control.Outcome; (o == ControlNoDevice || o == ControlNoLibrary) && none {
 		if e.Hidden != "" {
 			return NoDevice, "all devices are hidden by " + e.Hidden
+		}
+		switch why := prefixed(": ", strings.TrimPrefix(e.Control.Why, "load: ")); {
+		case e.Backend == probe.Vulkan && o == ControlNoLibrary:
+			return NoDevice, "there is no Vulkan loader here" + why
+		case e.Backend == probe.Vulkan:
+			return NoDevice, "there is no Vulkan device here" + why
 		}
 		if o == ControlNoLibrary {
 			return NoDevice, "there is no CUDA driver here" + prefixed(": ", strings.TrimPrefix(e.Control.Why, "load: "))
@@ -115,11 +124,14 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	}
 	min := max(r.Min, 1)
 	switch {
-	case s.matched > 0 && len(s.against) > 0:
+	case len(s.against) > 0:
 		return Unproved, s.against[0]
 	case s.matched >= min:
 		if s.device == nil {
 			return Unproved, "the device that the kernel ran on was not identified"
+		}
+		if by := e.Control.onSoftware(); by != "" {
+			return Unproved, "conflict: " + s.device.Name + " ran the kernel, and the positive control found only " + by
 		}
 		if why := contradicted(e, r); why != "" {
 			return Unproved, why
@@ -133,20 +145,39 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 		return Unproved, why
 	}
 	switch {
+	case s.aside.other != "":
+		return Unproved, fmt.Sprintf("it called %s: what that ran is not known", s.aside.other)
+	case s.aside.unsure > 0:
+		return Unproved, fmt.Sprintf("%s indirect or conditional: whether any workgroup ran is not known", wereText(s.aside.unsure))
 	case s.elsewhere != "":
 		return OtherKernels, "the kernel that matches ran on " + s.elsewhere + ", not on device " + r.Device
 	case s.selfLaunches > 0:
-		return OtherKernels, fmt.Sprintf(
-			"it used the GPU: %s of %s; %s",
-			launchesText(s.selfLaunches), shown(s.kernels, false), noneOf(r),
-		)
+		return OtherKernels, fmt.Sprintf("it used the GPU: %s of %s; %s", launchesText(s.selfLaunches), shown(s.kernels, false), noneOf(r))
 	case s.launches > 0:
 		return Unproved, "kernels were launched by a child, none by the binary itself"
+	}
+	if why := e.beyondVulkan(); why != "" {
+		return Unproved, why
+	}
+	switch a := s.aside; {
+	case a.software > 0:
+		return NotUsed, fmt.Sprintf("it ran on the CPU (%s): %s of %s", a.by, launchesText(a.software), shown(s.kernels, false))
+	case a.perhaps > 0:
+		return Unproved, "whether the pipelines that it launched are its own or wgpu's is not known: they have no label"
+	case a.own > 0:
+		return NotUsed, "of compute pipelines it launched only wgpu's own, none of the program's"
+	case s.refused != "":
+		return Unproved, s.refused
+	case s.heartbeat && e.Backend == probe.Vulkan:
+		return NotUsed, "Vulkan was opened, but no work group of a compute pipeline was launched: it computed on the CPU"
 	}
 	if s.heartbeat {
 		return NotUsed, "the driver was opened, but nothing was launched: it ran on the CPU"
 	}
-	return NotUsed, "this program launched nothing: it ran on the CPU"
+	if e.Control.onSoftware() != "" { // it may have used that, unseen
+		return NotUsed, "the layer was not loaded into it, and there is no GPU here: it ran on the CPU"
+	}
+	return NotUsed, "this program launched no kernel: it ran on the CPU"
 }
 
 // noneOf words what was asked for and not met.
@@ -160,26 +191,26 @@ func noneOf(r Rules) string {
 // unsound answers what keeps any verdict about this run from being given.
 func unsound(e Evidence, r Rules, s summary) string {
 	if !e.Ran {
-		return "the program was not run"
+		return "the program was not run under the probe"
 	}
 	ran := e.Control.Outcome == ControlRecorded || e.Control.Outcome == ControlUnrecorded
 	if ran && !e.Control.Real {
-		return orElse(e.Control.RealNote, "this driver is a stand-in")
+		return cmp.Or(e.Control.RealNote, "this driver is a stand-in")
 	}
 	switch e.Control.Outcome {
 	case ControlRecorded:
 	case ControlUnrecorded:
 		return "the positive control ran, but was not recorded: " + e.Control.Why
 	case ControlMissing:
-		return "no positive control was run: " + orElse(e.Control.Why, "there is none")
+		return "no positive control was run: " + cmp.Or(e.Control.Why, "there is none")
 	case ControlNoDevice, ControlNoLibrary:
 		return "conflict: kernels were recorded, but the positive control found no device"
 	default:
-		return "the positive control failed: " + orElse(e.Control.Why, string(e.Control.Outcome))
+		return "the positive control failed: " + cmp.Or(e.Control.Why, string(e.Control.Outcome))
 	}
 	for _, p := range e.Processes {
 		if p.Launches() > 0 && !p.Real {
-			return orElse(p.RealNote, "this driver is a stand-in")
+			return cmp.Or(p.RealNote, "this driver is a stand-in")
 		}
 	}
 	switch {
@@ -245,37 +276,53 @@ func wereText(n uint64) string {
 // lostRecords is said of a process that began a record file and left it empty, or not to be read.
 const lostRecords = "could not write its records (no room on the disk, or no right to write files), or wrote them as another user"
 
+// cutOff is said of a run that recorded more than gpu/probe reads.
+const cutOff = "the records are not whole: of a run at most 4,096 processes, 65,536 kernel names and 1 GiB for each process are read"
+
+func unnamedText(launches uint64) string {
+	return "the records are not whole: of a process the first 16,384 kernel names are kept, not those of " + launchesText(launches) +
+		" more"
+}
+
 // unseen answers what may have happened out of sight. Each of these makes silence mean nothing.
 func unseen(e Evidence, r Rules, s summary) string {
 	switch {
+	case e.Removed != "":
+		return "its records could not be read: " + e.Removed
 	case s.dropped > 0:
 		return "CUPTI dropped " + recordsText(s.dropped)
 	case s.unfinished > 0:
 		return "of " + launchesText(s.unfinished) + " the end was not recorded"
 	case e.LostFiles > 0:
 		return "a process " + lostRecords
-	case e.CutFiles > 0, e.Truncated, s.unnamed > 0:
-		return "the records are not whole"
+	case e.CutFiles > 0:
+		return "the records are not whole: a process ended while it wrote them"
+	case e.Truncated:
+		return cutOff
+	case s.unnamed > 0:
+		return unnamedText(s.unnamed)
 	case s.unavailable != "":
 		return "a process could not be recorded: " + s.unavailable
 	case s.untimed > 0:
 		return "of " + launchesText(s.untimed) + " CUPTI could not collect the times"
 	case s.noEnd != "", s.unrecorded != "":
-		return "records may be missing: " + orElse(s.noEnd, s.unrecorded)
+		return "records may be missing: " + cmp.Or(s.noEnd, s.unrecorded)
+	case s.late != "":
+		return s.late
 	case s.childRecorded != "" && s.selfLaunches == 0 && s.launches > 0:
-		return "the GPU was used by a child, " + s.childRecorded + ", and not by the binary itself"
+		return s.childRecorded
 	}
 	switch a := e.After; {
 	case a == nil:
 		return "the positive control was not run once more after the program"
 	case a.Outcome != ControlRecorded:
-		return "the positive control failed after the program had run: " + orElse(a.Why, string(a.Outcome))
+		return "the positive control failed after the program had run: " + cmp.Or(a.Why, string(a.Outcome))
 	case !a.Real:
-		return orElse(a.RealNote, "this driver is a stand-in")
+		return cmp.Or(a.RealNote, "this driver is a stand-in")
 	}
 	heart := map[processID]bool{}
 	for _, p := range e.Processes {
-		if !p.Forked {
+		if !p.Forked && p.Namespace == e.Watch.Namespace { // those seen are named by their numbers in the program's namespace
 			heart[processID{p.Pid, p.Started}] = true
 		}
 	}
@@ -296,7 +343,17 @@ func unseen(e Evidence, r Rules, s summary) string {
 		return "the program's children could not be watched"
 	case w.Left:
 		return "it left a running process behind"
-	case w.Watched > 0 && len(e.Control.Nodes) > 0 && len(w.Nodes) == 0 && len(heart) == 0:
+	}
+	for _, p := range w.Seen {
+		if p.Apart {
+			return fmt.Sprintf("process %d (%s) had a root or mounts of its own: device nodes that it opened there are not watched",
+				p.Pid, p.Exe)
+		}
+	}
+	if w.Watched == 0 && e.Control.onSoftware() != "" {
+		return "" // there is no GPU here
+	}
+	if w.Watched > 0 && len(e.Control.Nodes) > 0 && len(w.Nodes) == 0 && len(heart) == 0 {
 		return "" // no GPU was touched, by whomever: what processes there were does not matter
 	}
 	return hidden(e, s, heart)
@@ -306,7 +363,7 @@ func unseen(e Evidence, r Rules, s summary) string {
 func hidden(e Evidence, s summary, heart map[processID]bool) string {
 	w := e.Watch
 	for _, n := range w.Nodes {
-		if ofAnother(n) {
+		if ofAnother(e.Backend, n) {
 			return n + " was opened while it ran: by another API of the GPU (Vulkan, OpenGL, OpenCL), or by another program"
 		}
 	}
@@ -323,19 +380,24 @@ func hidden(e Evidence, s summary, heart map[processID]bool) string {
 	}
 	children := w.Children || w.Orphans > 0 || s.forks
 	for _, p := range w.Seen {
+		if p.API != "" {
+			s.apis = append(s.apis, p.API)
+		}
 		if why := outOfSight(p, heart); why != "" {
 			return why
 		}
 		children = children || !p.Root
 	}
 	switch {
+	case len(s.apis) > 0:
+		return "a GPU was opened while it ran, and perhaps used by another API: it had " + s.apis[0] + " loaded"
 	case len(w.Nodes) > 0 && len(heart) == 0:
 		return strings.Join(w.Nodes, ", ") + " was opened while it ran, but the probe never started: by a process without " +
-			probe.InjectionVariable + ", by another API of the GPU, or by another program on this machine"
+			e.Backend.Injection() + ", by another API of the GPU, or by another program on this machine"
 	case len(heart) == 0 && len(e.Control.Nodes) == 0 && w.Watched > 0:
-		return "whether a GPU was opened while it ran could not be told: not even the control's opening was seen"
+		return "whether a GPU was opened while it ran is not known: even the control's opening of it was not seen"
 	case len(heart) == 0:
-		return "whether a GPU was opened while it ran could not be told"
+		return "whether a GPU was opened while it ran is not known"
 	case children:
 		return "it started other programs, which may have lived too short to be looked at"
 	}
@@ -353,48 +415,52 @@ func gains(e Evidence) string {
 
 // outOfSight answers why a process may have launched something that was not recorded.
 func outOfSight(p Seen, heart map[processID]bool) string {
-	name := fmt.Sprintf("process %d (%s)", p.Pid, orElse(p.Exe, "unknown"))
+	name := fmt.Sprintf("process %d (%s)", p.Pid, cmp.Or(p.Exe, "unknown"))
 	switch {
 	case p.Closed:
 		return name + " may not be looked into: it belongs to another user or is setuid"
 	case p.NoInjection:
 		return name + " has lost the variable that loads the probe"
 	case p.Driver != "" && !heart[processID{p.Pid, p.Started}]:
+		if strings.HasPrefix(path.Base(p.Driver), "libvulkan") {
+			return name + " has the Vulkan loader loaded, but the layer never started there"
+		}
 		return name + " has the driver loaded, but the probe never started there"
 	}
 	return ""
 }
 
-// mayCount says whether what a process launches counts, as far as that can be told of one without records.
+// mayCount says whether the launches of a process would count, as far as that is known of one without records.
 func mayCount(e Evidence, r Rules, p Seen) bool {
-	if p.Exe == "" || p.Exe == e.Binary || r.counts(Process{Process: probe.Process{Exe: p.Exe}}) {
+	if p.Exe == "" || p.Exe == e.Binary || r.asksFor(Process{Process: probe.Process{Identity: probe.Identity{Exe: p.Exe}}}) {
 		return true
 	}
-	for _, q := range e.Processes {
-		if q.Self && q.Exe == p.Exe {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(e.Processes, func(q Process) bool { return q.Self && q.Exe == p.Exe })
 }
 
 // summary is what the records say, added up.
 type summary struct {
-	kernels                           []KernelSummary
-	launches, selfLaunches, matched   uint64
-	matchedTotal                      uint64
-	unfinished, dropped, unnamed      uint64
-	uncounted                         uint64 // launches that match by their name, and by their process or device do not count
-	unavailable, noEnd, childRecorded string
+	kernels                         []KernelSummary
+	launches, selfLaunches, matched uint64
+	matchedTotal                    uint64
+	unfinished, dropped, unnamed    uint64
+	uncounted                       uint64 // launches that match by their name, and by their process or device do not count
+	unavailable, noEnd              string
+	childRecorded                   string // which process used the GPU, where its launches do not count
 	// launches that were accepted and have no record; those that a graph captures have none
 	unrecorded       string
 	device           *deviceSummary // of the matching kernel that ran longest
 	conflicts, notes []string
 	heartbeat        bool     // of any process
+	matching         bool     // a kernel matches, of a process of the binary or one that counts
 	forks, ignores   bool     // as any process said at its end
 	elsewhere        string   // the device of a kernel that matches but for its device
 	against          []string // what speaks against a kernel that matches
 	untimed          uint64   // launches whose times CUPTI could not collect
+	refused          string   // a submission that Vulkan refused, or during which the device was lost
+	late             string   // a process that launched what is not recorded, and why
+	apis             []string // libraries of other APIs of the GPU
+	aside            setAside // dispatches that are no use of a GPU by the program
 }
 
 type deviceSummary struct {
@@ -413,6 +479,7 @@ func survey(e Evidence, r Rules) summary {
 	}
 	index := map[key]int{}
 	var longest uint64
+	matchedBefore := map[[3]uint64]bool{} // processes by pid, start and namespace
 	for _, p := range e.Processes {
 		if p.Forked {
 			if p.Launches() > 0 || p.Dropped > 0 || p.BadBuffers > 0 || p.Recording || p.End != nil {
@@ -423,15 +490,21 @@ func survey(e Evidence, r Rules) summary {
 			continue
 		}
 		s.heartbeat = true
-		where := fmt.Sprintf("process %d (%s)", p.Pid, orElse(p.Exe, "unknown"))
-		counts := r.counts(p)
+		where := fmt.Sprintf("process %d (%s)", p.Pid, cmp.Or(p.Exe, "unknown"))
+		program := e.isProgram(p)
+		// A child's real end is known to its parent alone. A launcher, and children that are asked for, are taken at their word.
+		counts := p.Self && (program || e.Launcher) || r.asksFor(p)
 		if counts && !p.Self && p.Launches() > 0 {
 			s.notes = append(s.notes, "kernels of a child count, "+where)
 		}
-		before := s.matched
-		devices := map[int]deviceSummary{}
+		matched, last := false, uint32(0) // whether a kernel matches, and the last one that does
+		devices, described := map[int]deviceSummary{}, map[int]probe.Device{}
 		for _, d := range p.Devices {
-			c := deviceSummary{Name: d.Name, UUID: d.UUID, Capability: d.Capability.String()}
+			described[d.Ordinal] = d
+			c := deviceSummary{Name: d.Name, UUID: d.UUID, Capability: "capability " + d.Capability.String()}
+			if e.Backend == probe.Vulkan {
+				c.Capability = d.Type
+			}
 			if old, ok := devices[d.Ordinal]; ok && old != c {
 				s.conflicts = append(s.conflicts, where+" described one device in two ways")
 			}
@@ -441,11 +514,17 @@ func survey(e Evidence, r Rules) summary {
 			d, known := devices[k.Device]
 			known = known && identified(d.UUID)
 			plain := Plain(k.Name)
-			matches := r.names(k.Name, plain)
+			if e.Backend == probe.Vulkan && s.aside.add(p, k, described[k.Device]) {
+				s.kernels = append(s.kernels, KernelSummary{Name: k.Name, Device: d.UUID, Launch: k.Count, Total: k.Total, Child: !p.Self})
+				continue
+			}
+			// The entry points of shaders are mostly called main: without a name that is asked for, any of the program's own pipelines
+			// matches.
+			matches := r.names(k.Name, plain) || e.Backend == probe.Vulkan && r.Kernel == nil
 			onDevice := r.onDevice(k.Device, d.UUID)
 			counted := matches && counts && onDevice
 			if matches && counts && !onDevice {
-				s.elsewhere = orElse(d.Name, "an unknown device") + prefixed(", ", d.UUID) + fmt.Sprintf(" (number %d)", k.Device)
+				s.elsewhere = cmp.Or(d.Name, "an unknown device") + prefixed(", ", d.UUID) + fmt.Sprintf(" (number %d)", k.Device)
 			}
 			s.launches = plus(s.launches, k.Count)
 			if matches && !counted {
@@ -454,7 +533,10 @@ func survey(e Evidence, r Rules) summary {
 			if counts {
 				s.selfLaunches = plus(s.selfLaunches, k.Count)
 			} else {
-				s.childRecorded = where
+				s.childRecorded = e.usedBy(p, program, where)
+			}
+			if matches && onDevice && (counts || p.Self) {
+				matched, last = true, max(last, k.Last)
 			}
 			if counted {
 				s.matched, s.matchedTotal = plus(s.matched, k.Count), plus(s.matchedTotal, k.Total)
@@ -486,9 +568,22 @@ func survey(e Evidence, r Rules) summary {
 			}
 			s.kernels[i].Launch, s.kernels[i].Total = plus(s.kernels[i].Launch, k.Count), plus(s.kernels[i].Total, k.Total)
 		}
-		if s.matched > before {
-			s.against = append(s.against, against(e, r, p, where)...)
+		if why := failures(e, p, 0, where); e.Backend == probe.Vulkan && len(why) > 0 {
+			s.refused = why[0]
 		}
+		if id := [3]uint64{uint64(p.Pid), p.Started, p.Namespace}; matched {
+			s.matching, matchedBefore[id] = true, true
+			s.against = append(s.against, against(e, r, p, last, where)...)
+		} else if matchedBefore[id] { // the same process, after an exec
+			s.against = append(s.against, failures(e, p, 0, where)...)
+		}
+		switch {
+		case p.Another != "":
+			s.late = where + " loaded a second driver, whose kernels are not recorded: " + p.Another
+		case p.Late:
+			s.late = where + " launched kernels while it ended, after the last record"
+		}
+		s.apis = append(s.apis, p.APIs...)
 		s.unnamed = plus(s.unnamed, p.Unnamed)
 		if p.Unnamed > 0 {
 			s.launches = plus(s.launches, p.Unnamed)
@@ -533,15 +628,17 @@ func survey(e Evidence, r Rules) summary {
 			s.forks, s.ignores = s.forks || p.End.Forks > 0, s.ignores || p.End.Ignores
 		}
 		s.dropped = plus(s.dropped, dropped)
-		if p.Real && p.RealNote != "" && !contains(s.notes, p.RealNote) {
+		if p.Real && p.RealNote != "" && !slices.Contains(s.notes, p.RealNote) {
 			s.notes = append(s.notes, p.RealNote)
 		}
 	}
-	if s.matched > 0 && e.Said != "" {
+	if s.matching && e.Truncated { // what is missing may be a failure of a process that launched it
+		s.against = append(s.against, cutOff)
+	}
+	if s.matching && e.Said != "" {
 		s.against = append(
 			s.against,
-			fmt.Sprintf("conflict: a kernel that matches ran, and the program says that it did without the GPU: %q",
-				e.Said),
+			fmt.Sprintf("conflict: a kernel that matches ran, but the program says that it runs without the GPU: %q", e.Said),
 		)
 	}
 	if e.BadLines > 0 {
@@ -553,6 +650,9 @@ func survey(e Evidence, r Rules) summary {
 	if s.matched > 0 {
 		if s.noEnd != "" {
 			s.notes = append(s.notes, "later records may be missing: "+s.noEnd)
+		}
+		if s.unnamed > 0 {
+			s.notes = append(s.notes, unnamedText(s.unnamed))
 		}
 		if s.dropped > 0 {
 			s.notes = append(s.notes, "CUPTI dropped "+recordsText(s.dropped))
@@ -571,24 +671,66 @@ func survey(e Evidence, r Rules) summary {
 	return s
 }
 
-// against answers what speaks against a kernel that matches and was launched by
-// a process that counts: the process failed, or the kernel did.
-func against(e Evidence, r Rules, p Process, where string) (out []string) {
-	for _, f := range p.Faults {
-		out = append(out, fmt.Sprintf("the kernel failed: %s answered CUDA error %d in %s", orElse(f.Function, "the driver"), f.RC, where))
-		break
-	}
-	w := e.Watch
-	program := p.Pid == w.Pid && p.Started == w.Started || w.Pid == 0 && len(e.Processes) == 1
+// usedBy says which process used the GPU, where its launches do not count.
+func (e Evidence) usedBy(p Process, program bool, where string) string {
 	switch {
-	case program: // how that ended is looked at before
-	case p.End == nil:
+	case p.Self:
+		return "the GPU was used by a child, " + where + ": how that process ended is not known"
+	case program:
+		return "the binary became another program (exec), which used the GPU: " + cmp.Or(p.Exe, "unknown")
+	}
+	return "the GPU was used by a child, " + where + ", and not by the binary itself"
+}
+
+// isProgram says whether a process is the program itself, whose end was met. Receipts of before do not say which it was.
+func (e Evidence) isProgram(p Process) bool {
+	w := e.Watch
+	return p.Pid == w.Pid && p.Started == w.Started && p.Namespace == w.Namespace || w.Pid == 0 && len(e.Processes) == 1
+}
+
+// against answers what speaks against kernels that match, the last of which has a correlation: their process failed, or they did, or the
+// driver refused what came after.
+func against(e Evidence, r Rules, p Process, last uint32, where string) []string {
+	out := failures(e, p, last, where)
+	switch {
+	case e.isProgram(p) && p.End == nil && e.Watch.Renamed:
+		out = append(out, "whether "+where+", which launched it, failed is not known: at its end it had another name, "+
+			"as one that became another program (exec)")
+	case e.isProgram(p): // how that ended is looked at before
+	case p.End == nil, e.OS == "" && !p.End.Exited:
 		out = append(out,
 			"whether "+where+", which launched it, failed is not known: it did not end in an orderly way ("+disorderly(e.OS)+")")
 	case p.End.Status == nil:
 		out = append(out, "whether "+where+", which launched it, failed is not known")
 	case *p.End.Status != 0 && *p.End.Status != r.ExpectExit:
 		out = append(out, fmt.Sprintf("%s, which launched it, ended with status %d", where, *p.End.Status))
+	}
+	if p.Unwaited > 0 {
+		out = append(out, "whether the last kernels of "+where+" failed is not known: nothing waited for them")
+	}
+	return out
+}
+
+// failures answers the errors of the driver in a process since a launch, the last that matches, had a correlation.
+func failures(e Evidence, p Process, last uint32, where string) (out []string) {
+	if len(p.Faults) > 0 {
+		f := p.Faults[0]
+		kernel := "the kernel failed: "
+		if last == 0 && e.Backend == probe.Vulkan {
+			kernel = ""
+		}
+		out = append(out, kernel+fmt.Sprintf("%s answered %s error %d in %s",
+			cmp.Or(f.Function, "the driver"), e.Backend.Name(), f.RC, where))
+	}
+	for _, f := range []*probe.Refusal{p.Refused, p.Unloaded} {
+		if f == nil || f.Correlation <= last {
+			continue
+		}
+		after := "after the last kernel that matches "
+		if last == 0 {
+			after = ""
+		}
+		out = append(out, after+fmt.Sprintf("%s answered %s error %d in %s", f.Function, e.Backend.Name(), f.RC, where))
 	}
 	return out
 }
@@ -611,20 +753,4 @@ func plus(a, b uint64) uint64 {
 		return ^uint64(0)
 	}
 	return a + b
-}
-
-func contains(list []string, s string) bool {
-	for _, t := range list {
-		if t == s {
-			return true
-		}
-	}
-	return false
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

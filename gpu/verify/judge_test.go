@@ -22,7 +22,7 @@ func proven() Evidence {
 		Processes: []Process{{
 			Self: true, Real: true, Loaded: loaded,
 			Process: probe.Process{
-				Pid: 7, Started: 99, Exe: "/x/app", Recording: true, LibCUDA: loaded.LibCUDA,
+				Identity: probe.Identity{Pid: 7, Started: 99, Exe: "/x/app"}, Recording: true, LibCUDA: loaded.LibCUDA,
 				Devices: []probe.Device{{Ordinal: 0, UUID: uuid, Name: "H200", Capability: gpu.Capability{Major: 9}}},
 				Kernels: []probe.Kernel{{Name: "matmul", Count: 3, Total: 3000, Start: 1, End: 9000}},
 				End:     &probe.End{Kernels: 3, Accepted: 3},
@@ -45,11 +45,11 @@ func idle() Evidence {
 	return e
 }
 
-// fork is the evidence of a run in which not the program launched the kernel, but a child of the same binary, which ended with a status.
+// fork is the evidence of a run in which not the program launched the kernel, but a child of the same binary, which said that it ends with a status.
 func fork(status int) func() Evidence {
 	return func() Evidence {
 		e := proven()
-		e.Processes[0].Pid, e.Processes[0].End.Status = 8, &status
+		e.Launcher, e.Processes[0].Pid, e.Processes[0].End.Status, e.Processes[0].End.Exited = true, 8, &status, true
 		return e
 	}
 }
@@ -71,6 +71,10 @@ func TestJudge(t *testing.T) {
 		why   string
 	}{
 		{"everything fits", proven, func(*Evidence) {}, Proved, ""},
+		{"it became another program afterwards", proven, func(e *Evidence) {
+			e.Watch.Renamed, e.Processes[0].End = true, nil
+		}, Unproved, "became another program (exec)"},
+		{"it has another name, and ended in an orderly way", proven, func(e *Evidence) { e.Watch.Renamed = true }, Proved, ""},
 		{"nothing was launched", silent, func(*Evidence) {}, NotUsed, "on the CPU"},
 		{"another kernel", other, func(*Evidence) {}, OtherKernels, ""},
 		{"no evidence at all", func() Evidence { return Evidence{} }, func(*Evidence) {}, Unproved, "not run"},
@@ -113,7 +117,7 @@ func TestJudge(t *testing.T) {
 			f.Pid, f.Forked, f.End, f.Self = 8, true, nil, true
 			e.Processes = append(e.Processes, f)
 		}, Unproved, "process 8, a fork"},
-		{"another executable", proven, func(e *Evidence) { e.Processes[0].Self = false }, Unproved, "not by the binary itself"},
+		{"another executable", proven, func(e *Evidence) { e.Processes[0].Self = false }, Unproved, "became another program (exec)"},
 		{"a forked process", proven, func(e *Evidence) { e.Processes[0].Forked = true }, Unproved, ""},
 		{"the end is missing", proven, func(e *Evidence) { e.Processes[0].End = nil }, Proved, ""},
 		{"records were dropped", proven, func(e *Evidence) { e.Processes[0].Dropped = 5 }, Proved, ""},
@@ -154,7 +158,7 @@ func TestJudge(t *testing.T) {
 		{"a number that was another process's before", idle, func(e *Evidence) {
 			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 7, Started: 100, Driver: "/usr/lib/libcuda.so.1"})
 		}, Unproved, "probe never started"},
-		{"silent, with the driver loaded", silent, func(e *Evidence) { e.Watch.Seen[0].Driver = "/usr/lib/libcuda.so.1" }, NotUsed, "launched nothing"},
+		{"silent, with the driver loaded", silent, func(e *Evidence) { e.Watch.Seen[0].Driver = "/usr/lib/libcuda.so.1" }, NotUsed, "launched no kernel"},
 		{"a heartbeat, a driver, no launch", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{}
 		}, NotUsed, "on the CPU"},
@@ -172,17 +176,17 @@ func TestJudge(t *testing.T) {
 			e.Processes[0].Kernels, e.Processes[0].End, e.Processes[0].Callbacks = nil, &probe.End{}, 39
 		}, Unproved, "could not be counted"},
 		{"a heartbeat, and CUPTI refused", proven, func(e *Evidence) {
-			e.Processes[0].Process = probe.Process{Pid: 7, Started: 99, Unavailable: &probe.Unavailable{Step: "enable", RC: 35}}
+			e.Processes[0].Process = probe.Process{Identity: probe.Identity{Pid: 7, Started: 99}, Unavailable: &probe.Unavailable{Step: "enable", RC: 35}}
 		}, Unproved, "enable: CUPTI answered 35"},
 		{"silent, and somebody opened a device", silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/nvidiactl"} }, Unproved, "/dev/nvidiactl was opened while it ran, but the probe never started"},
-		{"silent, and devices could not be watched", silent, func(e *Evidence) { e.Watch.Watched = -1 }, Unproved, "could not be told"},
-		{"silent, and not even the control's opening was seen", silent, func(e *Evidence) { e.Control.Nodes = nil }, Unproved, "not even the control's opening was seen"},
+		{"silent, and devices could not be watched", silent, func(e *Evidence) { e.Watch.Watched = -1 }, Unproved, "is not known"},
+		{"silent, and even the control's opening of it was not seen", silent, func(e *Evidence) { e.Control.Nodes = nil }, Unproved, "even the control's opening of it was not seen"},
 		{"silent, and another API was used", silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/dri/renderD128"} }, Unproved, "/dev/dri/renderD128 was opened while it ran: by another API"},
 		{"a device was opened, and another API was used, too", idle, func(e *Evidence) { e.Watch.Nodes = append(e.Watch.Nodes, "/dev/dri/renderD128") }, Unproved, "by another API"},
 		{"silent, and there were children of whatever kind", silent, func(e *Evidence) {
 			e.Watch.Children, e.Watch.Ignored, e.Watch.Orphans, e.Gains = true, true, 3, "it is setuid"
 			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, NoInjection: true, Closed: true, Driver: "/usr/lib/libcuda.so.1"})
-		}, NotUsed, "this program launched nothing"},
+		}, NotUsed, "this program launched no kernel"},
 		{"a device was opened, by a process with two drivers", idle, func(e *Evidence) {
 			e.Processes[0].Process.Drivers = []string{"/a/libcuda.so.1", "/b/libcuda.so.1"}
 		}, Unproved, "more than one driver loaded: /a/libcuda.so.1, /b/libcuda.so.1"},
@@ -191,10 +195,41 @@ func TestJudge(t *testing.T) {
 		}, NotUsed, ""},
 
 		{"its kernel failed", proven, func(e *Evidence) { e.Processes[0].Faults = []probe.Fault{{RC: 700, Function: "cuStreamSynchronize"}} }, Unproved, "cuStreamSynchronize answered CUDA error 700"},
-		{"it says that it did without", proven, func(e *Evidence) { e.Said = "falling back to CPU" }, Unproved, `says that it did without the GPU: "falling back to CPU"`},
+		{"it says that it did without", proven, func(e *Evidence) { e.Said = "falling back to CPU" }, Unproved, `says that it runs without the GPU: "falling back to CPU"`},
 		{"it says so, and used another kernel", other, func(e *Evidence) { e.Said = "falling back to CPU" }, OtherKernels, ""},
 		{"a child of it failed", fork(1), func(*Evidence) {}, Unproved, "process 8 (/x/app), which launched it, ended with status 1"},
-		{"a child of it ended well", fork(0), func(*Evidence) {}, Proved, ""},
+		{"a child of it ended well, behind a launcher", fork(0), func(*Evidence) {}, Proved, ""},
+		{"a child of it ended well", fork(0), func(e *Evidence) { e.Launcher = false }, Unproved, "how that process ended is not known"},
+		{"a child's exit handlers did not come to their end", fork(0), func(e *Evidence) { e.Processes[0].End.Exited = false }, Unproved, "did not end in an orderly way"},
+		{"a launch was refused after it", proven, func(e *Evidence) {
+			e.Processes[0].Kernels[0].Last, e.Processes[0].Refused = 5, &probe.Refusal{RC: 2, Function: "cuMemAlloc_v2", Correlation: 6}
+		}, Unproved, "cuMemAlloc_v2 answered CUDA error 2"},
+		{"a launch was refused before it", proven, func(e *Evidence) {
+			e.Processes[0].Kernels[0].Last, e.Processes[0].Refused = 5, &probe.Refusal{RC: 2, Function: "cuMemAlloc_v2", Correlation: 4}
+		}, Proved, ""},
+		{"device code was refused after it", proven, func(e *Evidence) {
+			e.Processes[0].Kernels[0].Last, e.Processes[0].Unloaded = 5, &probe.Refusal{RC: 209, Function: "cuModuleLoadData", Correlation: 6}
+		}, Unproved, "cuModuleLoadData answered CUDA error 209"},
+		{"a process of the same number and start in another namespace failed", fork(3), func(e *Evidence) {
+			e.Processes[0].Pid, e.Processes[0].Namespace, e.Watch.Namespace = 7, 4026532000, 4026531836
+		}, Unproved, "which launched it, ended with status 3"},
+		{"the heartbeat is that of a process in another namespace", proven, func(e *Evidence) {
+			e.Processes[0].Kernels, e.Processes[0].End, e.Processes[0].Namespace = nil, &probe.End{}, 4026532000
+		}, Unproved, "probe never started"},
+		{"more records than are read, and a kernel that matches", proven, func(e *Evidence) { e.Truncated = true }, Unproved, "at most 4,096 processes"},
+		{"more names than are kept, and none matches", other, func(e *Evidence) {
+			e.Processes[0].Unnamed, e.Processes[0].End = 7, &probe.End{Kernels: 10, Accepted: 10}
+		}, Unproved, "not those of 7 launches more"},
+		{"more names than are kept, and one matches", proven, func(e *Evidence) {
+			e.Processes[0].Unnamed, e.Processes[0].End = 7, &probe.End{Kernels: 10, Accepted: 10}
+		}, Proved, ""},
+		{"nothing waited for it", proven, func(e *Evidence) { e.Processes[0].Unwaited = 1 }, Unproved, "nothing waited for them"},
+		{"launched at the end", idle, func(e *Evidence) { e.Processes[0].Late = true }, Unproved, "while it ended"},
+		{"a second driver", idle, func(e *Evidence) { e.Processes[0].Another = "/x/libcuda.so.1" }, Unproved, "a second driver"},
+		{"another API", idle, func(e *Evidence) { e.Processes[0].APIs = []string{"/x/libvulkan.so.1"} }, Unproved, "another API"},
+		{"another API, in a process that was seen", idle, func(e *Evidence) { e.Watch.Seen[0].API = "/x/libvulkan.so.1" }, Unproved, "another API"},
+		{"another root", silent, func(e *Evidence) { e.Watch.Seen[0].Apart = true }, Unproved, "a root or mounts of its own"},
+		{"the records are gone", silent, func(e *Evidence) { e.Removed = "no such directory" }, Unproved, "no such directory"},
 		{"a child of it ended as it was to", fork(3), func(e *Evidence) { e.Exit.Code = 3 }, Unproved, "ended with status 3, expected was 0"},
 		{"a child of it ended in no orderly way", fork(0), func(e *Evidence) { e.Processes[0].End = nil }, Unproved, "did not end in an orderly way"},
 		{"how a child of it ended is not known", fork(0), func(e *Evidence) { e.Processes[0].End.Status = nil }, Unproved, "failed is not known"},
@@ -229,7 +264,7 @@ func TestJudge(t *testing.T) {
 		why   string
 	}{
 		{"Windows, everything fits", windows(proven), func(*Evidence) {}, Proved, ""},
-		{"Windows, nothing came of it", windows(silent), func(*Evidence) {}, Unproved, "could not be told"},
+		{"Windows, nothing came of it", windows(silent), func(*Evidence) {}, Unproved, "is not known"},
 		{"Windows, a heartbeat and no launch", windows(proven), func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{} }, NotUsed, "on the CPU"},
 		{"Windows, a heartbeat, no launch and no end", windows(proven), func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, nil }, Unproved, "TerminateProcess"},
 		{"Windows, an access violation", windows(proven), func(e *Evidence) { e.Exit.Code = 0xC0000005 }, Unproved, "access violation (0xC0000005)"},
@@ -269,7 +304,10 @@ func TestRulesBesideTheName(t *testing.T) {
 		p.Kernels[0].Device = 1
 		p.Kernels = append(p.Kernels, probe.Kernel{Name: "fill", Count: 1, Total: 5})
 	}
-	inChild := func(e *Evidence) { e.Processes[0].Self, e.Processes[0].Exe = false, "/venv/bin/python3.11" }
+	inChild := func(e *Evidence) {
+		e.Processes[0].Self, e.Processes[0].Exe, e.Processes[0].Pid = false, "/venv/bin/python3.11", 8
+		e.Processes[0].End.Status, e.Processes[0].End.Exited = new(int), true
+	}
 	tests := []struct {
 		story string
 		spoil func(*Evidence)
@@ -371,6 +409,7 @@ func TestPlain(t *testing.T) {
 func FuzzPlain(f *testing.F) {
 	f.Add("_ZN7cutlass6KernelILi4EEEvv")
 	f.Add("_ZN1aIL1bE3EE1cEv")
+	f.Add(" ")
 	f.Fuzz(func(t *testing.T, name string) {
 		if got := Plain(name); got == "" && name != "" {
 			t.Errorf("%q has no name", name)

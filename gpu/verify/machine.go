@@ -3,25 +3,13 @@ package verify
 import (
 	"debug/elf"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
-
-// MachineError says that a program is for another processor than this machine has.
-type MachineError struct{ Program, Here string }
-
-func (e *MachineError) Error() string {
-	return fmt.Sprintf("is a program for %s, and this machine is %s", e.Program, e.Here)
-}
-
-// Hint says what a user can do about it.
-func (e *MachineError) Hint() string {
-	return "run it on such a machine, or build it for this one: leave --target out, or give one that fits"
-}
 
 // runs says which ELF machines a processor runs by itself: its 32-bit programs, too.
 var runs = map[string][]elf.Machine{"amd64": {elf.EM_X86_64, elf.EM_386}, "arm64": {elf.EM_AARCH64, elf.EM_ARM}}
@@ -43,23 +31,13 @@ func CheckMachine(h buildenv.Host, path string) error {
 		order = binary.BigEndian
 	}
 	machine, known := elf.Machine(order.Uint16(head[18:])), runs[h.Arch]
-	for _, m := range known {
-		if m == machine {
-			return nil
-		}
+	if slices.Contains(known, machine) {
+		return nil
 	}
 	if len(known) == 0 {
 		return nil
 	}
 	name := strings.ToLower(strings.TrimPrefix(machine.String(), "EM_"))
-	return &BinaryError{Path: path, Err: &MachineError{Program: name, Here: strings.ToLower(strings.TrimPrefix(known[0].String(), "EM_"))}}
-}
-
-// machineHint is the hint of a BinaryError that is one of these.
-func machineHint(err error) (string, bool) {
-	var m *MachineError
-	if errors.As(err, &m) {
-		return m.Hint(), true
-	}
-	return "", false
+	return exit.Errorf(exit.Usage, "run it on such a machine, or build it for this one: leave --target out, or give one that fits",
+		"%s: is a program for %s, and this machine is %s", path, name, strings.ToLower(strings.TrimPrefix(known[0].String(), "EM_")))
 }

@@ -1,9 +1,11 @@
 package verify
 
 import (
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // IsProduct says whether a kernel's name is that of a matrix product. It is decided by the plain function name alone: template arguments
@@ -15,12 +17,11 @@ import (
 func IsProduct(name string) bool { return isProduct(Plain(name)) }
 
 var (
-	product = regexp.MustCompile(`gemm|gemv|matmul|mulmat|nvjet|^(mm[vq]|mmv[qf]|wgmma|[wc]mma)$`)
+	product = lazyregexp.New(`gemm|gemv|mat(rix)?mul|mulmat|nvjet|matvec|^(mm[vq]|mmv[qf]|wgmma|[wc]mma|(add|baddb|b|sp)?mm)$`)
+	// Whatever else such a kernel is called, it does no work.
+	sham = words("dummy fake mock noop nop stub empty placeholder warmup")
 	// Words of work that contains products and is none: whoever wants it names it.
-	notProduct = words(
-		"fprop dgrad wgrad bprop conv convolve convolution convolutional winograd cudnn attn attention flash fmha mha sdpa " +
-			"im2col",
-	)
+	notProduct = words("fprop dgrad wgrad bprop conv convolve convolution convolutional winograd cudnn attn attention flash fmha mha sdpa")
 	// A product behind one of these is what the function works for.
 	prepositions = words("for after before from to into of without no pre post reduce kreduce")
 	// Functions begin with what they do.
@@ -31,18 +32,19 @@ var (
 			"load store generate build make setup map dequant dequantize",
 	)
 	// They end with what they make.
-	nouns = words("init initializer initialize initialization fixup fix reduce reduction reducer copy cast fill memset transpose " +
-		"transposed setup prologue offsets offset sizes size args arguments pointers ptrs metadata scales scaling quantize " +
+	nouns = words("init initializer initialize initialization random fixup fix reduce reduction reducer copy cast fill memset transpose " +
+		"setup prologue offsets offset sizes size args arguments pointers ptrs metadata scales scaling quantize " +
 		"quantization pack repack pad padding permute check finalize combine merge postprocess preprocess inputs input outputs " +
-		"output indices info count zero clear convert conversion barrier sync workspace helper map problem problems strides")
+		"output indices info count zero clear convert conversion barrier sync workspace helper map problem problems strides verify " +
+		"checksum alloc allocate prep prepare back")
 	// What follows says of what type or size.
-	trailing = regexp.MustCompile(
+	trailing = lazyregexp.New(
 		`^([a-z]?\d.*|[a-z]|kernels?|kern|cuda|gpu|impl|fp|bf|half|float|double|int|uint|nn|nt|tn|tt|val|fwd|inline|` +
 			`device|global)$`,
 	)
 	// Inductor's templates (torch/_inductor, TritonTemplate): mm, addmm, bmm.
-	templateProduct = regexp.MustCompile(`(^|_)(add|b|int_|scaled_)?mm(_|$)`)
-	wordsIn         = regexp.MustCompile(`[A-Z]?[a-z]+|[A-Z]+|\d+`)
+	templateProduct = lazyregexp.New(`(^|_)(add|b|int_|scaled_)?mm(_|$)`)
+	wordsIn         = lazyregexp.New(`[A-Z]?[a-z]+|[A-Z]+|\d+`)
 )
 
 func words(list string) map[string]bool {
@@ -54,9 +56,14 @@ func words(list string) map[string]bool {
 }
 
 func isProduct(plain string) bool {
+	for _, mangled := range []string{"_Z", "_R", staticPrefix} {
+		if strings.HasPrefix(plain, mangled) {
+			return false // which of its words is the function's is not known
+		}
+	}
 	function := subject(plain)
 	lower := strings.ToLower(function)
-	if !slices.ContainsFunc([]string{"gem", "mm", "mul", "nvjet"}, func(part string) bool { return strings.Contains(lower, part) }) {
+	if !slices.ContainsFunc([]string{"gem", "mm", "mul", "mat", "nvjet"}, func(part string) bool { return strings.Contains(lower, part) }) {
 		return false // most names, and some of kilobytes
 	}
 	if strings.HasPrefix(function, "triton_") { // Inductor names what it fused, and how: only a template is a product
@@ -64,14 +71,12 @@ func isProduct(plain string) bool {
 		return (template || strings.HasPrefix(function, "triton_mm") || strings.HasPrefix(function, "triton_bmm")) &&
 			templateProduct.MatchString(rest) && !strings.Contains(rest, "conv") && !strings.Contains(rest, "attention")
 	}
-	for _, w := range split(plain) {
-		if notProduct[w] {
-			return false
-		}
+	if strings.Contains(lower, "im2col") || slices.ContainsFunc(split(plain), func(w string) bool { return notProduct[w] }) {
+		return false
 	}
 	all := split(function)
 	at := slices.IndexFunc(all, product.MatchString)
-	if at < 0 {
+	if at < 0 || slices.ContainsFunc(all, func(w string) bool { return sham[w] }) {
 		return false
 	}
 	for i, w := range all[:at] {
@@ -87,20 +92,36 @@ func isProduct(plain string) bool {
 	return end == at || manner || !nouns[all[end]]
 }
 
-// split answers the words of a name in lower case: mul_mat and MulMat are one word, as matmul is.
+// split answers the words of a name in lower case: mul_mat, MatrixMultiply and multiply_matrices are one word, as matmul is.
 func split(name string) []string {
 	var out []string
 	for _, w := range wordsIn.FindAllString(name, -1) {
 		w = strings.ToLower(w)
-		n := len(out)
-		if n > 0 && (out[n-1] == "mul" && w == "mat" || out[n-1] == "mat" && w == "mul") {
-			out[n-1] += w
+		last := len(out) - 1
+		if last < 0 {
+			out = append(out, w)
 			continue
 		}
-		out = append(out, w)
+		switch before := out[last]; {
+		case matrix.MatchString(before) && times.MatchString(w):
+			out[last] = "matmul"
+		case times.MatchString(before) && matrix.MatchString(w):
+			out[last] = "mulmat"
+		case matrix.MatchString(before) && (w == "vec" || w == "vector"):
+			out[last] = "matvec"
+		case before == "warm" && w == "up":
+			out[last] = "warmup"
+		default:
+			out = append(out, w)
+		}
 	}
 	return out
 }
+
+var (
+	matrix = lazyregexp.New(`^(mat|matrix|matrices)$`)
+	times  = lazyregexp.New(`^mul(t|tiply|tiplication)?$`)
+)
 
 // subject is the part of a plain name that says what the function does: its last component, or the one before where that is a mere
 // "kernel"; and of CUTLASS's own launchers the operator that they were made for.
@@ -116,13 +137,21 @@ func subject(plain string) string {
 }
 
 // rustHash ends a name that rustc mangled.
-var rustHash = regexp.MustCompile(`^h[0-9a-f]{16}$`)
+var rustHash = lazyregexp.New(`^h[0-9a-f]{16}$`)
 
 // Plain answers the qualified name of a function, without template arguments and parameters, from a name as the driver has it
 // (Itanium-mangled) or as tools print it: "_Z6matmulPKfS0_Pfj" is "matmul", "void gemv2T_kernel_val<int, float>(…)" is
 // "gemv2T_kernel_val". CUTLASS launches every kernel by one function, so of that the operator is part of the name:
 // "cutlass::Kernel2<cutlass_80_simt_sgemm_64x64>". A name that is not understood is answered as it is.
 func Plain(name string) string {
+	if static, ok := strings.CutPrefix(name, staticPrefix); ok { // its file: the length of a name, the name; then the function's
+		if file, rest, ok := strings.Cut(static, "_"); ok {
+			if n, err := strconv.Atoi(file); err == nil && 0 < n && n < len(rest)-1 && rest[n] == '_' {
+				return Plain(rest[n+1:])
+			}
+		}
+		return name
+	}
 	if strings.HasPrefix(name, "_Z") {
 		if parts, operator, ok := demangle(name[2:]); ok {
 			return launched(parts, operator)
@@ -132,9 +161,14 @@ func Plain(name string) string {
 	if !strings.ContainsAny(name, "<( ") {
 		return name
 	}
-	parts, operator := printed(name)
-	return launched(parts, operator)
+	if plain := launched(printed(name)); plain != "" {
+		return plain
+	}
+	return name
 }
+
+// staticPrefix begins the name that nvcc gives a static function of a file.
+const staticPrefix = "__nv_static_"
 
 func launched(parts []string, operator string) string {
 	plain := strings.Join(parts, "::")
@@ -223,13 +257,19 @@ func (d *mangled) name() (parts []string, operator string, ok bool) {
 			if !ok {
 				return nil, "", false
 			}
-			if strings.HasPrefix(id, "_GLOBAL__N") {
+			if strings.HasPrefix(id, "_GLOBAL__N") || strings.HasPrefix(id, "_INTERNAL_") { // of a file
 				id = unnamed
 			}
 			parts, operator, d.rest = append(parts, id), "", rest
 			if !nested && !strings.HasPrefix(d.rest, "I") {
 				return parts, "", true
 			}
+		case c == 'B' && len(parts) > 0: // an ABI tag, as Numba writes
+			_, rest, ok := identifier(d.rest[1:])
+			if !ok {
+				return nil, "", false
+			}
+			d.rest = rest
 		case c == 'L' && nested:
 			d.rest = d.rest[1:]
 		case c == 'I':

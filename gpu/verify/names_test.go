@@ -29,7 +29,7 @@ func TestKernelNames(t *testing.T) {
 			t.Errorf("line %d: %.200s (%s) is said to be a product: %v", i+1, f[1], Plain(f[1]), got)
 		}
 	}
-	if len(count) < 200 {
+	if len(count) < 500 {
 		t.Errorf("only %d names", len(count))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu/probe"
 )
 
 // DeviceNodes lists the device nodes through which a GPU is used on this machine, by any API: NVIDIA's own (CUDA, OpenCL), WSL2's, those
@@ -35,10 +36,10 @@ func DeviceNodes(h buildenv.Host) []string {
 
 // HasNode says whether this machine has a device node that CUDA uses.
 func HasNode(h buildenv.Host) bool {
-	return slices.ContainsFunc(DeviceNodes(h), func(n string) bool { return !ofAnother(n) })
+	return slices.ContainsFunc(DeviceNodes(h), func(n string) bool { return !ofAnother(probe.CUDA, n) })
 }
 
-// ofAnother says whether a node is not CUDA's: a program that opened one used, or asked for, another API of a GPU.
-func ofAnother(node string) bool {
-	return strings.HasPrefix(node, "/dev/dri/") || node == "/dev/kfd"
+// ofAnother says whether a node is not the backend's: a program that opened one used, or asked for, another API of a GPU.
+func ofAnother(b probe.Backend, node string) bool {
+	return b == probe.CUDA && strings.HasPrefix(node, "/dev/dri/") || node == "/dev/kfd"
 }

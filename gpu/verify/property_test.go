@@ -56,6 +56,22 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 			NoInjection: r.Intn(2) == 0, Closed: r.Intn(4) == 0, Driver: pick(r, "", "", "/usr/lib/libcuda.so.1"), Root: r.Intn(2) == 0})
 	},
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Seen = nil },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Launcher = r.Intn(2) == 0 },
+	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Removed = pick(r, "", "no such directory") },
+	func(r *rand.Rand, e *Evidence, _ *Rules) {
+		for i := range e.Watch.Seen {
+			e.Watch.Seen[i].API, e.Watch.Seen[i].Apart = pick(r, "", "/x/libvulkan.so.1"), r.Intn(2) == 0
+		}
+	},
+	each(func(r *rand.Rand, p *Process) {
+		p.Refused, p.Unwaited = pick(r, nil, &probe.Refusal{RC: 2, Function: "cuMemAlloc_v2", Correlation: uint32(r.Intn(3))}), uint64(r.Intn(2))
+		for i := range p.Kernels {
+			p.Kernels[i].Last = uint32(r.Intn(3))
+		}
+	}),
+	each(func(r *rand.Rand, p *Process) {
+		p.Late, p.Another, p.APIs = r.Intn(2) == 0, pick(r, "", "/x/libcuda.so"), pick(r, nil, []string{"/x/libvulkan.so.1"})
+	}),
 	func(r *rand.Rand, e *Evidence, _ *Rules) {
 		e.Counterfactual = pick(r, nil, &Counterfactual{}, &Counterfactual{Launches: 2}, &Counterfactual{Why: "no disk"}, &Counterfactual{Exit: Exit{TimedOut: true}})
 	},
@@ -87,7 +103,7 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 	each(func(r *rand.Rand, p *Process) { p.End = nil }),
 	each(func(r *rand.Rand, p *Process) {
 		p.End = &probe.End{Flush: r.Intn(8) / 7, Kernels: uint64(r.Intn(4)), Unfinished: uint64(r.Intn(8) / 7), Dropped: uint64(r.Intn(8) / 7),
-			Status: pick(r, nil, new(int), &one), Untimed: uint64(r.Intn(8) / 7), Accepted: uint64(r.Intn(4)), LostWrites: uint64(r.Intn(8) / 7), Written: uint64(r.Intn(4)), Forks: uint64(r.Intn(8) / 7), Ignores: r.Intn(8) == 7}
+			Status: pick(r, nil, new(int), &one), Untimed: uint64(r.Intn(8) / 7), Accepted: uint64(r.Intn(4)), LostWrites: uint64(r.Intn(8) / 7), Written: uint64(r.Intn(4)), Forks: uint64(r.Intn(8) / 7), Ignores: r.Intn(8) == 7, Exited: r.Intn(4) > 0}
 	}),
 	each(func(r *rand.Rand, p *Process) {
 		p.Devices = append(p.Devices, probe.Device{Ordinal: r.Intn(2), UUID: pick(r, uuid, "", "GPU-99999999-2222-3333-4444-555555555555", "GPU-00000000-0000-0000-0000-000000000000"), Name: "A10", Capability: gpu.Capability{Major: 8}})
@@ -127,7 +143,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 		"enough matching launches, of processes that count, on known devices of real drivers": func(e Evidence, r Rules) bool {
 			var n uint64
 			for _, p := range e.Processes {
-				if p.Forked || !p.Recording || !p.Real || !(p.Self || childAsked(p.Exe, r)) {
+				if p.Forked || !p.Recording || !p.Real || !counting(e, r, p) {
 					continue
 				}
 				for _, k := range p.Kernels {
@@ -140,13 +156,16 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 		},
 		"neither a kernel that matches failed nor its process, and the program does not say otherwise": func(e Evidence, r Rules) bool {
 			for _, p := range e.Processes {
-				asked := false
+				asked, last := false, uint32(0)
 				for _, k := range p.Kernels {
+					if nameAsked(k.Name, e, r) && deviceAsked(k.Device, uuidOf(p, k.Device), r) {
+						last = max(last, k.Last)
+					}
 					asked = asked || !p.Forked && k.Count > 0 && (p.Self || childAsked(p.Exe, r)) && nameAsked(k.Name, e, r) && deviceAsked(k.Device, uuidOf(p, k.Device), r)
 				}
 				program := p.Pid == e.Watch.Pid && p.Started == e.Watch.Started || e.Watch.Pid == 0 && len(e.Processes) == 1
-				well := p.End != nil && p.End.Status != nil && (*p.End.Status == 0 || *p.End.Status == r.ExpectExit)
-				if asked && (len(p.Faults) > 0 || !program && !well) {
+				well := p.End != nil && p.End.Exited && p.End.Status != nil && (*p.End.Status == 0 || *p.End.Status == r.ExpectExit)
+				if asked && (len(p.Faults) > 0 || !program && !well || p.Unwaited > 0 || p.Refused != nil && p.Refused.Correlation > last) {
 					return false
 				}
 			}
@@ -171,7 +190,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 					beats++
 				}
 			}
-			if !w.Complete || w.Left {
+			if !w.Complete || w.Left || e.Removed != "" || slices.ContainsFunc(w.Seen, func(s Seen) bool { return s.Apart || s.API != "" && beats > 0 }) {
 				return false
 			}
 			if beats == 0 {
@@ -181,7 +200,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 				return false
 			}
 			for _, p := range e.Processes {
-				if !p.Forked && p.End != nil && (p.End.Forks > 0 || p.End.Ignores) {
+				if !p.Forked && (p.End != nil && (p.End.Forks > 0 || p.End.Ignores) || p.Late || p.Another != "" || len(p.APIs) > 0) {
 					return false
 				}
 			}
@@ -211,7 +230,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 		"the records are whole":     recordsWhole,
 		"a process that counts used the GPU": func(e Evidence, r Rules) bool {
 			for _, p := range e.Processes {
-				if !p.Forked && p.Launches() > 0 && (p.Self || childAsked(p.Exe, r)) {
+				if !p.Forked && p.Launches() > 0 && counting(e, r, p) {
 					return true
 				}
 			}
@@ -220,7 +239,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 		"no kernel that was asked for was launched by one": func(e Evidence, r Rules) bool {
 			for _, p := range e.Processes {
 				for _, k := range p.Kernels {
-					if !p.Forked && k.Count > 0 && (p.Self || childAsked(p.Exe, r)) && nameAsked(k.Name, e, r) && deviceAsked(k.Device, uuidOf(p, k.Device), r) {
+					if !p.Forked && k.Count > 0 && counting(e, r, p) && nameAsked(k.Name, e, r) && deviceAsked(k.Device, uuidOf(p, k.Device), r) {
 						return false
 					}
 				}
@@ -293,6 +312,11 @@ func beat(e Evidence, s Seen) bool {
 		}
 	}
 	return false
+}
+
+func counting(e Evidence, r Rules, p Process) bool {
+	program := p.Pid == e.Watch.Pid && p.Started == e.Watch.Started || e.Watch.Pid == 0 && len(e.Processes) == 1
+	return p.Self && (program || e.Launcher) || childAsked(p.Exe, r)
 }
 
 func childAsked(exe string, r Rules) bool {

@@ -42,10 +42,10 @@ func digits(uuid string) string {
 	return uuid
 }
 
-// counts says whether the launches of a process count.
-func (r Rules) counts(p Process) bool {
-	if p.Self || r.Child == "" || p.Exe == "" {
-		return p.Self
+// asksFor says whether a process is of a child whose launches are to count.
+func (r Rules) asksFor(p Process) bool {
+	if r.Child == "" || p.Exe == "" {
+		return false
 	}
 	exe, glob := p.Exe, r.Child
 	if len(exe) > 2 && exe[1] == ':' { // a Windows path: its case means nothing, and in a glob a backslash would quote

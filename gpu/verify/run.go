@@ -18,6 +18,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/fault"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 )
@@ -55,6 +56,8 @@ type Options struct {
 
 	Trace          io.Writer // when each kernel ran, as Chrome trace JSON; nil: not asked for
 	Counterfactual bool      // where something matched, run it again with every device hidden and without input
+
+	layerDirs []string // Vulkan: where the loader is told to look for layers, if it is an old one
 }
 
 // Rules answers the rules that go with the options.
@@ -69,41 +72,17 @@ func (o Options) Rules() Rules {
 	}
 }
 
-// UnsupportedError says that programs cannot be watched on this operating system.
-type UnsupportedError struct{ OS string }
-
-func (e *UnsupportedError) Error() string { return "a program cannot be proven on " + e.OS + " yet" }
-
-// Hint says what a user can do about it.
-func (e *UnsupportedError) Hint() string { return "prove on Linux or on Windows" }
-
 // BinaryError says that the binary cannot be run.
-type BinaryError struct {
-	Path string
-	Err  error
-}
-
-func (e *BinaryError) Error() string {
+func BinaryError(path string, err error) error {
 	var p *fs.PathError
-	if errors.As(e.Err, &p) && p.Path == e.Path { // the path is said once
-		return fmt.Sprintf("%s: %v", e.Path, p.Err)
+	if errors.As(err, &p) && p.Path == path { // the path is said once
+		err = p.Err
 	}
-	return fmt.Sprintf("%s: %v", e.Path, e.Err)
-}
-
-// ExitCode is exit.Usage.
-func (e *BinaryError) ExitCode() int { return exit.Usage }
-func (e *BinaryError) Unwrap() error { return e.Err }
-
-// Hint says what a user can do about it.
-func (e *BinaryError) Hint() string {
-	if hint, ok := machineHint(e.Err); ok {
-		return hint
+	fix := "give the path of an executable file"
+	if errors.Is(err, fs.ErrNotExist) {
+		fix = "build it first, and give the path of the executable file"
 	}
-	if errors.Is(e.Err, fs.ErrNotExist) {
-		return "build it first, and give the path of the executable file"
-	}
-	return "give the path of an executable file"
+	return exit.Errorf(exit.Usage, fix, "%s: %w", path, err)
 }
 
 const controlTimeout = 60 * time.Second // PTX is compiled, and a first cuInit on a large machine takes seconds
@@ -112,44 +91,42 @@ const controlTimeout = 60 * time.Second // PTX is compiled, and a first cuInit o
 // of processes is looked at. A non-zero status is evidence, not an error; the error says what kept the program from being run at all.
 // When ctx is cancelled the runner ends the tree; the run's private directory is removed in any case unless Keep is set.
 func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence, error) {
-	e := Evidence{Schema: 1, Binary: h.Abs(o.Binary), Args: o.Args, Own: o.Own, CUPTI: o.CUPTI, Probe: o.Probe.Digest}
+	e := Evidence{Schema: 1, Backend: o.Probe.Backend, Binary: h.Abs(o.Binary), Args: o.Args, Own: o.Own, CUPTI: o.CUPTI,
+		Probe: o.Probe.Digest}
+	e.Launcher = len(o.Launcher) > 0
 	switch h.OS {
 	case buildenv.Linux:
 	case buildenv.Windows:
 		e.OS = h.OS
 	default:
-		return e, &UnsupportedError{OS: h.OS}
+		return e, exit.Errorf(0, "prove on Linux or on Windows", "a program cannot be proven on %s yet", h.OS)
 	}
 	before, err := h.Files.Stat(e.Binary)
 	switch {
 	case err != nil:
-		var at *fs.PathError
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return e, &BinaryError{Path: e.Binary, Err: err}
+		return e, BinaryError(e.Binary, err)
 	case before.IsDir():
-		return e, &BinaryError{Path: e.Binary, Err: errors.New("is a directory")}
+		return e, BinaryError(e.Binary, errors.New("is a directory"))
 	case h.OS != buildenv.Windows && before.Mode()&0o111 == 0:
-		return e, &BinaryError{Path: e.Binary, Err: errors.New("is not executable")}
+		return e, BinaryError(e.Binary, errors.New("is not executable"))
 	}
 	if err := CheckMachine(h, e.Binary); err != nil {
 		return e, err
 	}
 	id, err := cache.Identify(e.Binary)
 	if err != nil {
-		return e, &BinaryError{Path: e.Binary, Err: err}
+		return e, BinaryError(e.Binary, err)
 	}
 	e.Gains = privileged(e.Binary, before.Mode())
-	e.Conflicts, e.Hidden = surroundings(h, o.Env, o.Probe.Library)
+	e.Conflicts, e.Hidden = surroundings(h, o.Env, o.Probe)
 	if o.RunDir != "" {
 		if err := os.MkdirAll(o.RunDir, 0o700); err != nil {
-			return e, &probe.CacheError{Dir: o.RunDir, Err: err}
+			return e, probe.CacheError(o.RunDir, err)
 		}
 	}
 	dir, err := os.MkdirTemp(o.RunDir, "gpubuild-run-")
 	if err != nil {
-		return e, &probe.CacheError{Dir: o.RunDir, Err: err}
+		return e, probe.CacheError(o.RunDir, err)
 	}
 	if !o.Keep {
 		defer os.RemoveAll(dir)
@@ -158,7 +135,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	afterDir, hiddenDir := h.Join(dir, "after"), h.Join(dir, "hidden")
 	for _, d := range []string{controlDir, targetDir, afterDir, hiddenDir} {
 		if err := os.Mkdir(d, 0o700); err != nil {
-			return e, &probe.CacheError{Dir: dir, Err: err}
+			return e, probe.CacheError(dir, err)
 		}
 	}
 	if o.Nodes == nil && h.OS == buildenv.Linux {
@@ -168,6 +145,10 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		if e.Control, err = runControl(ctx, h, run, o, controlDir); err != nil {
 			return e, err
 		}
+		if o.Probe.Backend == probe.Vulkan && e.Control.Outcome == ControlUnrecorded && o.layerDirs == nil {
+			o.layerDirs = layerDirs(h) // a loader of before 1.3.207
+			continue
+		}
 		if len(o.Others) == 0 || e.Control.Outcome != ControlUnrecorded || !strings.Contains(e.Control.Why, "NOT_INITIALIZED") {
 			break
 		}
@@ -175,7 +156,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		o.CUPTI, o.Others = o.Others[0], o.Others[1:]
 		e.CUPTI = o.CUPTI
 		if err := errors.Join(os.RemoveAll(controlDir), os.Mkdir(controlDir, 0o700)); err != nil {
-			return e, &probe.CacheError{Dir: dir, Err: err}
+			return e, probe.CacheError(dir, err)
 		}
 	}
 
@@ -189,36 +170,40 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	heard := hear(o.Stdout, o.Stderr)
 	cmd := buildenv.Cmd{
 		Path: e.Binary, Args: o.Args, Dir: o.Dir, Env: env.Entries(), Timeout: o.Timeout,
-		Stdin: o.Stdin, Stdout: heard.stdout, Stderr: heard.stderr,
+		Stdin: o.Stdin, Stdout: heard.stdout, Stderr: heard.stderr, Grace: buildenv.ProgramGrace,
 	}
 	if len(o.Launcher) > 0 {
 		cmd.Path, cmd.Args = o.Launcher[0], slices.Concat(o.Launcher[1:], []string{e.Binary}, o.Args)
 	}
 	cmd = watching(cmd, o, watchFile)
 	s := newSampler(h, targetDir)
+	s.of = o.Probe.Backend
 	stop := make(chan struct{})
 	var looking sync.WaitGroup
 	if o.Probe.Watch != "" && h.OS == buildenv.Linux { // on Windows the watcher looks by itself
-		looking.Add(1)
-		go func() { defer looking.Done(); s.follow(watchFile, stop) }()
+		looking.Go(fault.Guarded(func() { s.follow(watchFile, stop) }))
 	}
 	launched := cmd
 	result, err := run.Run(ctx, cmd)
+	heard.end()
 	close(stop)
 	looking.Wait()
-	var exit *buildenv.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if lost := heard.lost(); lost != nil && ctx.Err() == nil {
+		return e, lost
+	}
+	var exited *buildenv.ExitError
+	if err != nil && !errors.As(err, &exited) {
 		return e, err
 	}
-	if exit != nil && result.Code == 0 && result.Signal == "" {
-		result = exit.Result
+	if exited != nil && result.Code == 0 && result.Signal == "" {
+		result = exited.Result
 	}
 	ended, err := readWatch(h, watchFile)
 	if err != nil {
 		return e, err
 	}
 	if ended.refused != 0 {
-		return e, &BinaryError{Path: e.Binary, Err: syscall.Errno(ended.refused)}
+		return e, BinaryError(e.Binary, syscall.Errno(ended.refused))
 	}
 	e.Ran = true
 	e.Exit = Exit{Code: result.Code, Signal: result.Signal, TimedOut: result.TimedOut, Elapsed: result.Elapsed}
@@ -228,9 +213,9 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 
 	records, err := probe.ReadDir(targetDir)
 	if err != nil {
-		return e, fmt.Errorf("records of %s: %w", e.Binary, err)
+		e.Removed = err.Error()
 	}
-	if o.Trace != nil {
+	if o.Trace != nil && err == nil {
 		launches, err := probe.Timeline(targetDir)
 		if err == nil {
 			err = probe.WriteTrace(o.Trace, launches, Plain)
@@ -243,7 +228,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	for _, p := range records.Processes {
 		// By the file, not by its name: in another root the same name is another file, and cargo links one file under two names.
 		self := p.ExeInode != 0 && p.ExeInode == id.Inode && p.ExeDevice == id.Device
-		q := Process{Process: p, Self: self, Loaded: complete(h, loadedOf(p))}
+		q := Process{Process: p, Self: self, Loaded: complete(h, o.loaded(p))}
 		q.Real, q.RealNote = judged(o.Real, q.Loaded)
 		e.Processes = append(e.Processes, q)
 		e.Conflicts = append(e.Conflicts, within(h, q, o.CUPTI)...)
@@ -294,17 +279,18 @@ const hideAll = "-1"
 // counterfactual runs the program once more with every device hidden. Its input was read by the first run, so it gets none; what it
 // writes is dropped.
 func counterfactual(ctx context.Context, h buildenv.Host, run runner, o Options, cmd buildenv.Cmd, dir string) (Counterfactual, error) {
-	c := Counterfactual{Setting: "CUDA_VISIBLE_DEVICES=" + hideAll}
+	hidden, setting := withoutDevices(probed(o, dir), o.Probe.Backend)
+	c := Counterfactual{Setting: setting}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Limit = nil, nil, nil, 64<<10
-	cmd.Env = probed(o, dir).Set("CUDA_VISIBLE_DEVICES", hideAll).Entries()
+	cmd.Env = hidden.Entries()
 	if o.Probe.Watch != "" {
 		cmd.Args = append([]string{h.Join(dir, "watch.jsonl")}, cmd.Args[1:]...)
 	}
 	result, err := run.Run(ctx, cmd)
-	var exit *buildenv.ExitError
+	var exited *buildenv.ExitError
 	switch {
-	case errors.As(err, &exit):
-		result = exit.Result
+	case errors.As(err, &exited):
+		result = exited.Result
 	case err != nil && ctx.Err() != nil:
 		return c, err
 	case err != nil:
@@ -325,6 +311,9 @@ func counterfactual(ctx context.Context, h buildenv.Host, run runner, o Options,
 
 // probed is the program's environment with the probe in it.
 func probed(o Options, dir string) buildenv.Env {
+	if o.Probe.Backend == probe.Vulkan {
+		return layered(o.Env.Set(probe.DirVariable, dir), o.Probe.Library, o.layerDirs)
+	}
 	env := o.Env.Set(probe.InjectionVariable, o.Probe.Library).Set(probe.DirVariable, dir)
 	if o.CUPTI != "" {
 		return env.Set(probe.CUPTIVariable, o.CUPTI)
@@ -332,8 +321,12 @@ func probed(o Options, dir string) buildenv.Env {
 	return env.Unset(probe.CUPTIVariable)
 }
 
-func loadedOf(p probe.Process) Loaded {
-	return Loaded{LibCUDA: p.LibCUDA, Drivers: p.Drivers, Nodes: p.Nodes, LibCUPTI: p.LibCUPTI}
+func (o Options) loaded(p probe.Process) Loaded {
+	l := Loaded{Backend: o.Probe.Backend, LibCUDA: p.LibCUDA, Drivers: p.Drivers, Nodes: p.Nodes, LibCUPTI: p.LibCUPTI}
+	if l.Backend == probe.Vulkan {
+		l.Devices = p.Devices
+	}
+	return l
 }
 
 func judged(real func(Loaded) (bool, string), l Loaded) (bool, string) {
@@ -344,14 +337,22 @@ func judged(real func(Loaded) (bool, string), l Loaded) (bool, string) {
 }
 
 // surroundings finds what in an environment changes what a record means.
-func surroundings(h buildenv.Host, env buildenv.Env, library string) (out []Conflict, hidden string) {
-	if v := env.Get(probe.InjectionVariable); v != "" && !h.SamePath(v, library) {
-		out = append(out, Conflict{What: probe.InjectionVariable + "=" + v + " was set: replaced by gpubuild's probe for this run"})
+func surroundings(h buildenv.Host, env buildenv.Env, p probe.Probe) (out []Conflict, hidden string) {
+	if v := env.Get(probe.InjectionVariable); p.Backend == probe.CUDA && v != "" && !h.SamePath(v, p.Library) {
+		out = append(out, Conflict{What: probe.InjectionVariable + " was set: replaced by gpubuild's probe for this run"})
 	}
 	for _, name := range []string{"LD_PRELOAD", "LD_AUDIT"} {
-		if v := env.Get(name); v != "" && h.OS != buildenv.Windows {
-			out = append(out, Conflict{What: name + "=" + v + " is set: it can put other functions in the driver's place", Against: true})
+		if env.Get(name) != "" && h.OS != buildenv.Windows { // its value is nothing for a receipt
+			out = append(out, Conflict{What: name + " is set: it can put other functions in the driver's place", Against: true})
 		}
+	}
+	if p.Backend == probe.Vulkan {
+		for _, name := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"} {
+			if v := env.Get(name); v != "" {
+				out = append(out, Conflict{What: name + " is set: the Vulkan loader does not look at all drivers"})
+			}
+		}
+		return out, ""
 	}
 	for _, name := range env.Names() {
 		if up := strings.ToUpper(name); strings.HasPrefix(up, "NSYS_") || strings.HasPrefix(up, "NV_COMPUTE_PROFILER") {
@@ -394,6 +395,8 @@ type controlLine struct {
 	Driver     int      `json:"driver"`
 	LibCUDA    string   `json:"libcuda"`
 	Nodes      []string `json:"nodes"`
+
+	Devices []probe.Device `json:"devices"` // Vulkan: all of this machine
 }
 
 // Exit statuses of the control program, csrc/control.c.
@@ -403,8 +406,8 @@ const (
 	controlWrongExit = 8
 )
 
-// HasDevice asks the control whether there is a device that CUDA can use. What
-// the control cannot tell is a yes: a proof says what is missing then.
+// HasDevice asks the control whether there is a device that CUDA can use. Where the control cannot answer, it is a yes: a proof then says
+// what is missing.
 func HasDevice(ctx context.Context, h buildenv.Host, run runner, o Options) bool {
 	if o.RunDir != "" && os.MkdirAll(o.RunDir, 0o700) != nil {
 		return true
@@ -420,16 +423,16 @@ func HasDevice(ctx context.Context, h buildenv.Host, run runner, o Options) bool
 
 func runControl(ctx context.Context, h buildenv.Host, run runner, o Options, dir string) (Control, error) {
 	if o.Probe.Control == "" {
-		return Control{Why: "no control program stands beside the probe"}, nil
+		return Control{Why: "there is no control program next to the probe"}, nil
 	}
 	watchFile := h.Join(dir, "watch")
 	result, err := run.Run(ctx, watching(buildenv.Cmd{
 		Path: o.Probe.Control, Dir: o.Dir, Env: probed(o, dir).Entries(), Timeout: controlTimeout, Limit: 64 << 10,
 	}, o, watchFile))
-	var exit *buildenv.ExitError
+	var exited *buildenv.ExitError
 	switch {
-	case errors.As(err, &exit):
-		result = exit.Result
+	case errors.As(err, &exited):
+		result = exited.Result
 	case err != nil && ctx.Err() != nil:
 		return Control{}, err
 	case err != nil:
@@ -451,14 +454,16 @@ func runControl(ctx context.Context, h buildenv.Host, run runner, o Options, dir
 		Device:  l.Device,
 		UUID:    l.UUID,
 		CUDA:    gpu.VersionOf(l.Driver),
-		Loaded:  Loaded{LibCUDA: l.LibCUDA, Nodes: l.Nodes},
+		Loaded:  Loaded{Backend: o.Probe.Backend, LibCUDA: l.LibCUDA, Nodes: l.Nodes},
 	}
 	if l.Device != "" {
 		c.Capability = l.Capability
 	}
 	if !l.OK {
 		c.Why = fmt.Sprintf("%s: %s", l.Step, l.Why)
-		if l.RC != 0 {
+		if l.RC != 0 && o.Probe.Backend == probe.Vulkan {
+			c.Why += fmt.Sprintf(" (VkResult %d)", l.RC)
+		} else if l.RC != 0 {
 			c.Why += fmt.Sprintf(" (CUDA error %d%s)", l.RC, prefixed(": ", refusals[l.RC].what))
 			if l.LibCUDA != "" && refusals[l.RC].what != "" {
 				c.Why += ", in " + l.LibCUDA
@@ -472,7 +477,7 @@ func runControl(ctx context.Context, h buildenv.Host, run runner, o Options, dir
 	if w, err := readWatch(h, watchFile); err == nil && w.ended != nil && w.ended.Watched > 0 {
 		c.Nodes = w.ended.Nodes
 	}
-	recorded, why := controlRecord(h, records, o.Probe.Control, &c)
+	recorded, why := o.controlRecord(h, records, &c)
 	c.Loaded = complete(h, c.Loaded)
 	c.Real, c.RealNote = judged(o.Real, c.Loaded)
 	switch {
@@ -491,27 +496,30 @@ func runControl(ctx context.Context, h buildenv.Host, run runner, o Options, dir
 }
 
 // controlRecord looks for the control's own kernel among its records and says why it is not there.
-func controlRecord(h buildenv.Host, r probe.Records, control string, c *Control) (bool, string) {
-	why := "the driver did not load the probe"
+func (o Options) controlRecord(h buildenv.Host, r probe.Records, c *Control) (bool, string) {
+	why, recorder := "the driver did not load the probe", "CUPTI"
+	if o.Probe.Backend == probe.Vulkan {
+		why, recorder = "the Vulkan loader did not load the layer", "the layer"
+	}
 	if r.Lost > 0 {
 		why = "it " + lostRecords
 	}
 	for _, p := range r.Processes {
-		if !h.SamePath(h.Real(p.Exe), h.Real(control)) {
+		if !h.SamePath(h.Real(p.Exe), h.Real(o.Probe.Control)) {
 			continue
 		}
 		if p.Recording {
-			c.Loaded = loadedOf(p)
+			c.Loaded = o.loaded(p)
 		}
 		switch {
 		case p.Unavailable != nil:
-			why = "CUPTI could not record: " + p.Unavailable.String()
+			why = recorder + " could not record: " + p.Unavailable.String()
 		case p.Dropped > 0, p.End != nil && p.End.Dropped > 0:
-			why = "CUPTI dropped the record"
+			why = recorder + " dropped the record"
 		case p.End == nil:
 			why = "the control's records have no end"
 		default:
-			why = "CUPTI recorded no kernel"
+			why = recorder + " recorded no kernel"
 		}
 		for _, k := range p.Kernels {
 			if k.Name == "gpubuild_control" && k.End > k.Start && k.Count == 1 && p.End != nil && p.End.Flush == 0 {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
@@ -88,7 +89,7 @@ func buildLab(gcc string) (*lab, error) {
 			return l, fmt.Errorf("gcc %s: %w\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	l.probe, err = probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), probe.Compiler{Path: gcc})
+	l.probe, err = probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), probe.Compiler{Path: gcc}, probe.CUDA)
 	return l, err
 }
 
@@ -197,13 +198,13 @@ func TestVerdictOfARun(t *testing.T) {
 		{"a compressed fatbin", []string{"zstd"}, nil, Proved, ""},
 		{"a cubin", []string{"cubin"}, nil, Proved, ""},
 		{"a signal's handler calls exit among launches", []string{"exit-in-handler"}, func(o *Options) { o.ExpectExit = 14 }, Proved, ""},
-		{"may write no more", []string{"file-limit"}, nil, Proved, ""},
+		{"may write no more", []string{"file-limit"}, nil, Unproved, "nothing waited for them"},
 		{"behind a runner of the user's that becomes it", []string{"gpu"}, func(o *Options) { o.Launcher = []string{"/usr/bin/env"} }, Proved, ""},
 		{"behind a runner of the user's that stays", []string{"gpu"}, func(o *Options) { o.Launcher = []string{l.other, "child"} }, Proved, ""},
 		{"behind a runner of the user's, on the CPU", []string{"cpu"}, func(o *Options) { o.Launcher = []string{l.other, "child"} }, NotUsed, ""},
 		{"by a link", []string{"gpu"}, func(o *Options) { o.Binary = symbolic }, Proved, ""},
 		{"by its second name, as cargo links it", []string{"gpu"}, func(o *Options) { o.Binary = hard }, Proved, ""},
-		{"a script that starts it", nil, func(o *Options) { o.Binary = script }, Unproved, "not by the binary itself"},
+		{"a script that starts it", nil, func(o *Options) { o.Binary = script }, Unproved, "the binary became another program (exec)"},
 		{"a forked child that ends by exit", []string{"fork"}, nil, Proved, ""},
 		{"closes files that it does not know", []string{"close-files"}, nil, Proved, ""},
 		{"what a program could notice", []string{"quiet"}, nil, Proved, ""},
@@ -211,20 +212,21 @@ func TestVerdictOfARun(t *testing.T) {
 		{"_exit after a while", []string{"_exit"}, nil, Proved, ""},
 		{"_exit at once", []string{"_exit-now"}, nil, Proved, ""},
 		{"abort", []string{"abort"}, nil, Unproved, "was ended by"},
-		{"becomes another program afterwards", []string{"exec-after", "{other}", "cpu"}, nil, Proved, ""},
+		{"becomes another program afterwards", []string{"exec-after", "{other}", "cpu"}, nil, Unproved, "another program (exec)"},
 		{"status other than expected", []string{"status", "3"}, nil, Unproved, "ended with status 3, expected was 0"},
 		{"status as expected", []string{"status", "3"}, func(o *Options) { o.ExpectExit = 3 }, NotUsed, ""},
 		{"never ends", []string{"sleep", "60000"}, func(o *Options) { o.Timeout = 300 * time.Millisecond }, Unproved, "before it was done"},
 
 		{"a child uses the GPU, the binary does not", []string{"child", "{other}", "gpu"}, nil, Unproved, "not by the binary itself"},
-		{"a child that is the binary itself", []string{"child", "{program}", "gpu"}, nil, Proved, ""},
+		{"a child that is the binary itself", []string{"child", "{program}", "gpu"}, nil, Unproved, "how that process ended is not known"},
+		{"the same, asked for", []string{"child", "{program}", "gpu"}, func(o *Options) { o.Child = "program" }, Proved, ""},
 		{"the binary launches something, its child the product", []string{"both", "{other}", "gpu"}, nil, OtherKernels, ""},
 		{"a child without our environment uses the GPU", []string{"bare-child", "{other}", "gpu"}, nil, Unproved, ""},
 		{"a child without our environment on the CPU", []string{"bare-child", "{other}", "sleep", "100"}, nil, NotUsed, ""},
-		{"a child on the CPU", []string{"child", "{other}", "cpu"}, nil, NotUsed, "launched nothing"},
+		{"a child on the CPU", []string{"child", "{other}", "cpu"}, nil, NotUsed, "launched no kernel"},
 		{"a child that opens the driver", []string{"child", "{other}", "init"}, nil, Unproved, "started other programs"},
 		{"leaves a process behind", []string{"orphan", "{other}", "sleep", "500"}, nil, Unproved, "left a running process behind"},
-		{"becomes another program", []string{"exec", "{other}", "gpu"}, nil, Unproved, "not by the binary itself"},
+		{"becomes another program", []string{"exec", "{other}", "gpu"}, nil, Unproved, "became another program (exec)"},
 
 		{"the shipped predicate", []string{"gpu"}, func(o *Options) { o.Real = RealDriver(l.host) }, Unproved, "this driver is a stand-in: " + l.dir},
 		{"no predicate", []string{"gpu"}, func(o *Options) { o.Real = nil }, Unproved, "which drivers are real"},
@@ -247,8 +249,8 @@ func TestVerdictOfARun(t *testing.T) {
 		{"old PTX is refused", []string{"gpu"}, with("STANDIN_CUDA_LOAD", "sm_50"), Proved, ""},
 		{"old CUPTI", []string{"gpu", "5"}, with("STANDIN_CUPTI_VERSION", "17"), Proved, ""},
 
-		{"LD_PRELOAD", []string{"gpu"}, with("LD_PRELOAD", preload), Unproved, "LD_PRELOAD="},
-		{"LD_PRELOAD and the CPU", []string{"cpu"}, with("LD_PRELOAD", preload), Unproved, "LD_PRELOAD="},
+		{"LD_PRELOAD", []string{"gpu"}, with("LD_PRELOAD", preload), Unproved, "LD_PRELOAD"},
+		{"LD_PRELOAD and the CPU", []string{"cpu"}, with("LD_PRELOAD", preload), Unproved, "LD_PRELOAD"},
 		{"a probe of somebody else's", []string{"gpu"}, with(probe.InjectionVariable, "/opt/tool.so"), Proved, ""},
 		{"no control", []string{"gpu"}, func(o *Options) { o.Probe.Control = "" }, Unproved, "no positive control"},
 		{"no watcher", []string{"gpu"}, func(o *Options) { o.Probe.Watch = "" }, Proved, ""},
@@ -341,8 +343,7 @@ func TestRunRefuses(t *testing.T) {
 		o := l.options(t)
 		o.Binary = path
 		_, err := Run(context.Background(), l.host, proc.Runner{}, o)
-		var bad *BinaryError
-		if !errors.As(err, &bad) || bad.Hint() == "" || !strings.Contains(err.Error(), path) {
+		if exit.Of(err) != exit.Usage || exit.Hint(err) == "" || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -374,8 +375,7 @@ func TestAnotherProcessorsProgram(t *testing.T) {
 		ran := false
 		run := proc.Runner{Started: func(buildenv.Cmd, int) { ran = true }}
 		_, err = Run(context.Background(), l.host, run, o)
-		var bad *BinaryError
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), "is a program for "+name+", and this machine is "+here) || !strings.Contains(bad.Hint(), "--target") || ran {
+		if !strings.Contains(err.Error(), "is a program for "+name+", and this machine is "+here) || !strings.Contains(exit.Hint(err), "--target") || ran {
 			t.Errorf("%s: %v; run: %v", name, err, ran)
 		}
 	}

@@ -3,10 +3,12 @@ package verify
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"sort"
+	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,10 +28,11 @@ const (
 // it may miss; that any child was there at all is known from the watcher.
 type sampler struct {
 	h      buildenv.Host
+	of     probe.Backend
 	dir    string // value of the record directory's variable
 	seen   map[processID]*Seen
 	partly map[processID]image // those whose environment could not be read whole at the last close look, and what they ran then
-	tells  bool                // the kernel tells where a process's environment lies
+	placed bool                // the kernel reports where a process's environment is
 	looked bool
 	full   bool // more processes than are kept
 }
@@ -43,7 +46,7 @@ func newSampler(h buildenv.Host, dir string) *sampler {
 	s := &sampler{h: h, dir: dir, seen: map[processID]*Seen{}, partly: map[processID]image{}}
 	if data, err := h.ReadFile("/proc/self/stat", 8192); err == nil {
 		own, ok := parseStat(string(data))
-		s.tells = ok && own.image.there()
+		s.placed = ok && own.image.there()
 	}
 	return s
 }
@@ -116,10 +119,15 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 	if exe, err := s.h.Files.EvalSymlinks(proc + "/exe"); err == nil {
 		p.Exe = exe
 	}
-	if p.Driver == "" {
+	if p.Driver == "" { // of a process that has it the probe knows more
 		if maps, err := s.h.ReadFile(proc+"/maps", 32<<20); err == nil {
-			p.Driver = mappedDriver(maps)
+			p.Driver, p.API = mapped(maps, s.of.IsLoader), cmp.Or(p.API, mapped(maps, s.of.IsOtherAPI))
 		}
+	}
+	for _, own := range []string{"root", "ns/mnt"} { // links: what they lead to differs where it has another
+		ours, err1 := s.h.Files.Stat("/proc/self/" + own)
+		its, err2 := s.h.Files.Stat(proc + "/" + own)
+		p.Apart = p.Apart || err1 == nil && err2 == nil && !os.SameFile(ours, its)
 	}
 	env, err := s.h.ReadFile(proc+"/environ", 4<<20)
 	again, ok := s.stat(pid)
@@ -131,7 +139,7 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 		return
 	}
 	if s.whole(id, st.image, again.image, env) &&
-		!(carries(env, probe.DirVariable+"="+s.dir) && carriesName(env, probe.InjectionVariable)) {
+		!(carries(env, probe.DirVariable+"="+s.dir) && carriesName(env, s.of.Injection())) {
 		p.NoInjection = true
 	}
 }
@@ -139,7 +147,7 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 // whole says whether what was read is the environment of one program, all of it. In the middle of an exec a process has none for a moment
 // that a loaded machine makes long; and of one that is read while the process execs or ends, only a beginning may come.
 func (s *sampler) whole(id processID, before, after image, env []byte) bool {
-	if !s.tells {
+	if !s.placed {
 		return s.likely(id, env)
 	}
 	last, was := s.partly[id]
@@ -155,7 +163,7 @@ func (s *sampler) whole(id processID, before, after image, env []byte) bool {
 	return false
 }
 
-// likely is whole where the kernel does not tell enough: an empty environment counts when it is met twice in a row.
+// likely replaces whole where the kernel does not report enough: an empty environment counts when it is read twice in a row.
 func (s *sampler) likely(id processID, env []byte) bool {
 	if _, was := s.partly[id]; len(env) > 0 || was {
 		delete(s.partly, id)
@@ -186,14 +194,14 @@ func carriesName(env []byte, name string) bool {
 	return false
 }
 
-// mappedDriver finds the driver's library among mapped files.
-func mappedDriver(maps []byte) string {
+// mapped finds a library among mapped files.
+func mapped(maps []byte, is func(name string) bool) string {
 	for len(maps) > 0 {
 		line, rest, _ := bytes.Cut(maps, []byte{'\n'})
 		maps = rest
 		if i := bytes.IndexByte(line, '/'); i >= 0 {
 			path := string(line[i:])
-			if strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], "libcuda.so") {
+			if is(path[strings.LastIndexByte(path, '/')+1:]) {
 				return path
 			}
 		}
@@ -239,7 +247,7 @@ func parseStat(text string) (stat, bool) {
 	// as proc(5) numbers them
 	for field, to := range map[int]*uint64{27: &st.image.code, 28: &st.image.stack, 50: &st.image.envStart, 51: &st.image.envEnd} {
 		if field-3 < len(f) {
-			*to, _ = strconv.ParseUint(f[field-3], 10, 64) // what is no number is not told
+			*to, _ = strconv.ParseUint(f[field-3], 10, 64) // 0 where it is not a number
 		}
 	}
 	return st, err1 == nil && err2 == nil
@@ -286,6 +294,7 @@ func (s *sampler) children(pid int) (out []int) {
 type watched struct {
 	pid     int
 	started uint64
+	in      uint64 // its PID namespace
 	ended   *watchLine
 	refused int    // errno of an exec that failed
 	seen    []Seen // by the watcher itself: on Windows
@@ -295,11 +304,13 @@ type watchLine struct {
 	Event    string   `json:"event"`
 	Pid      int      `json:"pid"`
 	Started  uint64   `json:"started"`
+	In       uint64   `json:"namespace"`
 	Known    bool     `json:"known"`
 	Children bool     `json:"children"`
 	Ignored  bool     `json:"ignored"`
 	Orphans  int      `json:"orphans"`
 	Running  bool     `json:"running"`
+	Renamed  bool     `json:"renamed"`
 	Watched  int      `json:"watched"`
 	Nodes    []string `json:"nodes"`
 	Errno    int      `json:"errno"`
@@ -329,7 +340,7 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 		}
 		switch {
 		case l.Event == "launched" && w.pid == 0:
-			w.pid, w.started = l.Pid, l.Started
+			w.pid, w.started, w.in = l.Pid, l.Started, l.In
 		case l.Event == "exec-failed" && l.Pid == w.pid:
 			w.refused = l.Errno
 		case l.Event == "seen" && len(w.seen) < maxSeen:
@@ -345,20 +356,14 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 
 // merge joins what the watcher and the sampler know. Only the watcher can make it complete.
 func (w watched) merge(s *sampler) Watch {
-	out := Watch{Pid: w.pid, Started: w.started, Looked: s.looked || len(w.seen) > 0, Seen: w.seen}
+	out := Watch{Pid: w.pid, Started: w.started, Namespace: w.in, Looked: s.looked || len(w.seen) > 0, Seen: w.seen}
 	if e := w.ended; e != nil {
-		out.Watched, out.Nodes = e.Watched, e.Nodes
+		out.Watched, out.Nodes, out.Renamed = e.Watched, e.Nodes, e.Renamed
 		out.Complete, out.Children, out.Ignored, out.Left, out.Orphans = e.Known && !s.full, e.Children, e.Ignored, e.Running, e.Orphans
 	}
 	for _, p := range s.seen {
 		out.Seen = append(out.Seen, *p)
 	}
-	sort.Slice(out.Seen, func(i, j int) bool {
-		a, b := out.Seen[i], out.Seen[j]
-		if a.Started != b.Started {
-			return a.Started < b.Started
-		}
-		return a.Pid < b.Pid
-	})
+	slices.SortFunc(out.Seen, func(a, b Seen) int { return cmp.Or(cmp.Compare(a.Started, b.Started), a.Pid-b.Pid) })
 	return out
 }

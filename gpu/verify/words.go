@@ -1,13 +1,15 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/gpu/probe"
 )
 
 const namesShown = 3
@@ -26,24 +28,33 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 		out = append(out, fmt.Sprintf("ran: %s of other kernels: %s", launchesText(s.launches), shown(s.kernels, false)))
 	case !e.Ran:
 		out = append(out, "ran: nothing")
+	case s.aside.software > 0:
+		out = append(out, fmt.Sprintf("ran: %s on %s, which is software", launchesText(s.aside.software), s.aside.by))
+	case s.aside.own > 0:
+		out = append(out, fmt.Sprintf("ran: %s of wgpu's own pipelines", launchesText(s.aside.own)))
 	default:
 		out = append(out, "ran: no kernel was recorded; the program "+e.Exit.String())
 	}
 	switch {
 	case s.device != nil:
 		out = append(out, fmt.Sprintf(
-			"where: %s (%s, capability %s), driver %s", s.device.Name, s.device.UUID, s.device.Capability, driverText(e)))
+			"where: %s (%s, %s), driver %s", s.device.Name, s.device.UUID, s.device.Capability, driverText(e)))
 	case e.Control.UUID != "":
 		out = append(out, fmt.Sprintf("where: this machine has %s (%s), driver %s", e.Control.Device, e.Control.UUID, driverText(e)))
+	case e.Control.Device != "":
+		out = append(out, fmt.Sprintf("where: this machine has %s, driver %s", e.Control.Device, driverText(e)))
 	case e.Hidden != "":
 		out = append(out, "where: "+e.Hidden+" hides every device")
 	default:
 		out = append(out, "where: no device was found")
 	}
-	out = append(out, "asked for: "+asked(r)+alsoAsked(r))
+	out = append(out, "asked for: "+asked(e, r)+alsoAsked(r))
 	control := "control: gpubuild's own kernel ran and was recorded"
 	if e.Control.Outcome != ControlRecorded {
-		control = "control: " + orElse(string(e.Control.Outcome), "not run")
+		control = "control: " + cmp.Or(string(e.Control.Outcome), "not run")
+		if e.Control.Outcome == ControlNoLibrary {
+			control = "control: not run, no CUDA driver"
+		}
 		if !strings.Contains(v.Why, strings.TrimPrefix(e.Control.Why, "load: ")) { // a reason is given once
 			control += prefixed(", ", e.Control.Why)
 		}
@@ -52,18 +63,21 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 		if a.Outcome == ControlRecorded {
 			control += ", before the program and after it"
 		} else {
-			control += ", but not once more after the program: " + orElse(a.Why, string(a.Outcome))
+			control += ", but not once more after the program: " + cmp.Or(a.Why, string(a.Outcome))
 		}
 	}
 	out = append(out, control)
 	switch {
-	case v.Kind == Proved && len(s.notes) > 0:
-		out = append(out, "note: "+strings.Join(s.notes, "; "))
 	case v.Kind == Unproved && remedy(e, s, v) != "":
 		out = append(out, "next: "+remedy(e, s, v))
+	case v.Kind == NotUsed && s.aside.software > 0:
+		out = append(out, "next: install the Vulkan driver of the GPU (vulkaninfo --summary lists it then), or let the program choose "+
+			"its device")
+	case v.Kind == NotUsed && e.Backend == probe.Vulkan:
+		out = append(out, "next: see whether the program's gpu feature is enabled (gpubuild features), and tell the program to use the GPU")
 	case v.Kind == NotUsed:
 		out = append(out,
-			"next: see whether CUDA is enabled (gpubuild features), and tell the program to use the GPU (such as -- --device cuda)")
+			"next: check that CUDA is enabled (gpubuild features) and that the program is asked to use it (such as -- --device cuda)")
 	case v.Kind == OtherKernels && s.elsewhere != "":
 		out = append(out, "if that device is right, ask for it, or for none: --device (--gpu-device on cargo's verbs)")
 	case v.Kind == OtherKernels:
@@ -83,47 +97,64 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 // remedy says how to get what is missing, where that is known.
 func remedy(e Evidence, s summary, v Verdict) string {
 	why := v.Why
+	unrecorded := e.Control.Outcome == ControlUnrecorded
 	switch {
-	case strings.Contains(why, "LD_PRELOAD="), strings.Contains(why, "LD_AUDIT="):
-		return "Run it without that variable"
 	case e.OS == buildenv.Windows && strings.Contains(why, "whether a GPU was opened"):
-		return "Windows does not tell: of a program that never calls the driver it cannot be proven that it did not use the GPU"
-	case e.OS == buildenv.Windows && e.Control.Outcome == ControlUnrecorded && strings.Contains(why, "load:"):
+		return "Windows does not report that: a program that never calls the driver cannot be proven not to use the GPU"
+	case e.OS == buildenv.Windows && unrecorded && strings.Contains(why, "load:"):
 		return "Install CUPTI (cupti64_*.dll, of the toolkit's extras\\CUPTI\\lib64), or name it with --cupti"
-	case e.Control.Outcome == ControlUnrecorded && strings.Contains(why, "load:"):
-		return "Install CUPTI (libcupti, of the toolkit's extras/CUPTI or the wheel nvidia-cuda-cupti)"
-	case e.Control.Outcome == ControlUnrecorded && strings.Contains(why, "INSUFFICIENT_PRIVILEGES"):
-		return "Ask an administrator for NVreg_RestrictProfilingToAdminUsers=0"
-	case e.Control.Outcome == ControlUnrecorded && strings.Contains(why, "MULTIPLE_SUBSCRIBERS"):
-		return "End the other profiler"
-	case e.Control.Outcome == ControlUnrecorded && strings.Contains(why, "NOT_INITIALIZED"):
-		return "This CUPTI may be newer than the driver: use an older one"
 	case e.Control.Outcome == ControlFailed:
 		for _, r := range refusals {
 			if strings.Contains(why, r.what) {
 				return r.remedy
 			}
 		}
-	case strings.Contains(why, "by a child"):
-		return "Prove the program that does the work instead, or let it count: --child NAME (--gpu-child on cargo's verbs)"
+		return ""
 	case s.noEnd != "" && strings.HasSuffix(why, s.noEnd) && strings.Contains(why, "orderly"):
 		return "Let it return from main or call exit, or wait for 0.2 s before it ends"
-	case strings.Contains(why, lostRecords):
-		return "Make room, or set GPUBUILD_CACHE to a directory on another disk"
 	case e.Exit.TimedOut:
 		return "Give it more time with --timeout (--gpu-timeout on cargo's verbs), or less to do"
 	case e.Exit.Signal == "" && strings.Contains(why, ", expected was "):
-		return "If it is to end so: --expect-exit " + strconv.Itoa(e.Exit.Code)
-	case strings.Contains(why, "has lost the variable"):
-		return "Prove that program itself, or keep the environment"
-	case strings.Contains(why, "the probe never started"):
-		return "Keep the environment of what it starts, and run it while nothing else uses the GPU"
-	case strings.Contains(why, "by another API of the GPU"):
-		return "Only CUDA's kernels are recorded"
-	case strings.Contains(why, "it started other programs"), strings.Contains(why, "it left a running process"):
-		return "Prove the program that computes without the one that starts it"
+		return fmt.Sprintf("The exit code %d is the program's own, and no verdict. If it is to end so: --expect-exit %[1]d", e.Exit.Code)
+	}
+	for _, r := range remedies {
+		if strings.Contains(why, r.part) && (unrecorded || !r.unrecorded) {
+			return r.remedy
+		}
 	}
 	return ""
+}
+
+// remedies are those of reasons that hold this part; unrecorded: only where the control was not recorded.
+var remedies = []struct {
+	part, remedy string
+	unrecorded   bool
+}{
+	{"LD_PRELOAD=", "Run it without that variable", false},
+	{"LD_AUDIT=", "Run it without that variable", false},
+	{"load:", "Install CUPTI (libcupti, of the toolkit's extras/CUPTI or the wheel nvidia-cuda-cupti)", true},
+	{"INSUFFICIENT_PRIVILEGES", "Ask an administrator for NVreg_RestrictProfilingToAdminUsers=0", true},
+	{"MULTIPLE_SUBSCRIBERS", "End the other profiler", true},
+	{"NOT_INITIALIZED", "This CUPTI may be newer than the driver: use an older one", true},
+	{"became another program", "Prove that program, or let it count: --child NAME (--gpu-child on cargo's verbs)", false},
+	{"by a child", "Prove the program that does the work instead, or let it count: --child NAME (--gpu-child on cargo's verbs)", false},
+	{lostRecords, "Make room, or set GPUBUILD_CACHE to a directory on another disk", false},
+	{"kernel names are kept", "Let it launch the kernel that counts among the first, or less in one run", false},
+	{cutOff, "Prove a shorter run, of fewer processes", false},
+	{"records could not be read", "Leave the directory that " + probe.DirVariable + " names alone", false},
+	{"has lost the variable", "Prove that program itself, or keep the environment", false},
+	{"the probe never started", "Keep the environment of what it starts, and run it while nothing else uses the GPU", false},
+	{"another API", "Only kernels of CUDA, or with --backend vulkan those of Vulkan, are recorded", false},
+	{"it called vkCmd", "Only compute pipelines that vkCmdDispatch starts are recorded", false},
+	{"indirect or conditional", "Let it dispatch the pipeline once with vkCmdDispatch (dispatch_workgroups of wgpu)", false},
+	{"did not load the layer", "Unset VK_LOADER_LAYERS_DISABLE, or update the Vulkan loader (libvulkan1)", true},
+	{"nothing waited for them", "Let it wait for its kernels (cuCtxSynchronize) before it resets the device or ends", false},
+	{"after the last kernel that matches", "See why the driver refused that, and what the program did then", false},
+	{"while it ended", "Launch no kernels from exit handlers, destructors or threads that outlive main", false},
+	{"a second driver", "Load one driver only, by the name libcuda.so.1", false},
+	{"a root or mounts of its own", "Prove the program that runs in there by itself", false},
+	{"it started other programs", "Prove the program that computes without the one that starts it", false},
+	{"it left a running process", "Prove the program that computes without the one that starts it", false},
 }
 
 // refusals are the answers of cuInit for which what is loaded is to blame: cuda.h, CUresult.
@@ -165,7 +196,7 @@ func shown(kernels []KernelSummary, matching bool) string {
 		if matching && !k.Counted {
 			continue
 		}
-		name := orElse(k.Plain, k.Name)
+		name := cmp.Or(k.Plain, k.Name)
 		if len(name) > 80 {
 			name = name[:77] + "..."
 		}
@@ -173,7 +204,7 @@ func shown(kernels []KernelSummary, matching bool) string {
 			name += " (in a child)"
 		}
 		switch {
-		case contains(names, name):
+		case slices.Contains(names, name):
 		case len(names) < namesShown:
 			names = append(names, name)
 		default:
@@ -200,7 +231,7 @@ func nameIt(kernels []KernelSummary) string {
 	if len(kernels) == 0 {
 		return "REGEX"
 	}
-	return "^" + regexp.QuoteMeta(orElse(kernels[0].Plain, kernels[0].Name)) + "$"
+	return "^" + regexp.QuoteMeta(cmp.Or(kernels[0].Plain, kernels[0].Name)) + "$"
 }
 
 func driverText(e Evidence) string {
@@ -211,17 +242,20 @@ func driverText(e Evidence) string {
 			break
 		}
 	}
-	return orElse(l.Version, orElse(l.Real, orElse(l.LibCUDA, "unknown")))
+	return cmp.Or(l.Version, l.Real, l.LibCUDA, "unknown")
 }
 
-func asked(r Rules) string {
-	if r.Kernel != nil {
+func asked(e Evidence, r Rules) string {
+	switch {
+	case r.Kernel != nil:
 		return "kernels called " + r.Kernel.String()
+	case e.Backend == probe.Vulkan:
+		return "a compute pipeline of the program"
 	}
 	return "a matrix product"
 }
 
-// alsoAsked words what is asked beside the name.
+// alsoAsked words what is asked for besides the name.
 func alsoAsked(r Rules) string {
 	var more string
 	if r.Min > 1 {

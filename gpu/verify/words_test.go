@@ -16,19 +16,22 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 		not   string
 	}{
 		{"proven", proven, nil, Rules{}, []string{"ran: 3 launches of matmul, 3µs on the device", "where: H200 (" + uuid + ", capability 9.0), driver 580.65.06"}, "missing"},
-		{"on the CPU", silent, nil, Rules{}, []string{"where: this machine has H200", "next: see whether CUDA is enabled (gpubuild features)"}, "missing"},
+		{"on the CPU", silent, nil, Rules{}, []string{"where: this machine has H200", "next: check that CUDA is enabled (gpubuild features)"}, "missing"},
 		{"another kernel", other, nil, Rules{}, []string{"ran: 3 launches of other kernels: relu", "if relu is the kernel, name it: --kernel '^relu$'", "below [prove], [test] or [bench]: kernel = '^relu$'"}, ""},
 		{"the product in a child", proven, func(e *Evidence) { e.Processes[0].Self = false }, Rules{},
 			[]string{"ran: 3 launches, of which none counts: matmul (in a child)", "let it count: --child NAME"}, "other kernels"},
 		{"the product on another device", proven, nil, Rules{Device: "1"}, []string{"ran: 3 launches, of which none counts: matmul", "ask for it, or for none: --device"}, "--kernel"},
 		{"_exit", other, func(e *Evidence) { e.Processes[0].End = nil }, Rules{}, []string{"Let it return from main or call exit"}, ""},
-		{"its status", proven, func(e *Evidence) { e.Exit.Code = 3 }, Rules{}, []string{"next: If it is to end so: --expect-exit 3"}, ""},
+		{"its status", proven, func(e *Evidence) { e.Exit.Code = 3 }, Rules{}, []string{"next: The exit code 3 is the program's own, and no verdict. If it is to end so: --expect-exit 3"}, ""},
 		{"its status, and a child", proven, func(e *Evidence) { e.Exit.Code, e.Processes[0].Self = 3, false }, Rules{}, []string{"--expect-exit 3"}, "--child"},
 		{"a signal", proven, func(e *Evidence) { e.Exit.Code, e.Exit.Signal = 139, "SIGSEGV" }, Rules{}, []string{"control: gpubuild's own kernel ran"}, "--expect-exit"},
 		{"no time", proven, func(e *Evidence) { e.Exit.TimedOut = true }, Rules{}, []string{"more time with --timeout"}, ""},
 		{"no room", silent, func(e *Evidence) { e.LostFiles = 1 }, Rules{}, []string{"GPUBUILD_CACHE"}, ""},
 		{"a device that somebody opened", silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/nvidiactl"} }, Rules{}, []string{"Keep the environment of what it starts"}, ""},
 		{"children", idle, func(e *Evidence) { e.Watch.Children = true }, Rules{}, []string{"without the one that starts it"}, ""},
+		{"nothing waited", proven, func(e *Evidence) { e.Processes[0].Unwaited = 1 }, Rules{}, []string{"next: Let it wait for its kernels"}, ""},
+		{"a fork of it", fork(0), func(e *Evidence) { e.Launcher = false }, Rules{}, []string{"let it count: --child NAME"}, ""},
+		{"another root", silent, func(e *Evidence) { e.Watch.Seen[0].Apart = true }, Rules{}, []string{"runs in there by itself"}, ""},
 		{"hidden", silent, func(e *Evidence) { e.Control.Outcome, e.Hidden = ControlNoDevice, "CUDA_VISIBLE_DEVICES=" }, Rules{}, []string{"run it without that setting"}, "a machine with a GPU"},
 		{"a stub", silent, func(e *Evidence) {
 			e.Control.Outcome, e.Control.Why = ControlFailed, "cuInit: the driver could not be initialised (CUDA error 34: "+refusals[34].what+")"

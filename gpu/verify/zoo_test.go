@@ -27,6 +27,7 @@ type animal struct {
 	Program        string
 	Script         string
 	Link, Static   bool
+	Root           bool   // only root can do what it does
 	Setuid         bool   // belongs to another user, as whom it runs
 	Capable        bool   // carries capabilities
 	Disk           string // full: where the records go
@@ -119,7 +120,12 @@ func (z *zooKeeper) get(name string) string {
 			return "/dev/nvidiactl"
 		}
 		return z.nodes[0]
-	case "sudo", "unshare":
+	case "opencl":
+		path := filepath.Join(z.libs, "libOpenCL.so.1")
+		return copied(z.t, filepath.Join(z.lab.dir, "lib", "libcuda.so.1"), path)
+	case "renamed":
+		return copied(z.t, filepath.Join(z.libs, "libcuda.so.1"), filepath.Join(z.libs, "libcompute.so"))
+	case "sudo", "unshare", "chroot":
 		if os.Geteuid() != 0 {
 			need.Missing(z.t, "mount", "%s is tried by root only", name)
 		}
@@ -234,6 +240,8 @@ func (z *zooKeeper) fill(s string) string {
 func (z *zooKeeper) binary(a animal) string {
 	strict := []string{"-std=c11", "-O1", filepath.Join(zooDir, a.Program+".c")}
 	switch {
+	case a.Root && os.Geteuid() != 0:
+		need.Missing(z.t, "mount", "only root may do that")
 	case a.Setuid:
 		return z.public(a.Program, 0o755|os.ModeSetuid)
 	case a.Capable:
@@ -281,7 +289,7 @@ func readZoo(t *testing.T) []animal {
 	if extra := meta.Undecoded(); len(extra) > 0 {
 		t.Fatalf("unknown keys: %v", extra)
 	}
-	if len(zoo.Animal) < 130 {
+	if len(zoo.Animal) < 240 {
 		t.Errorf("only %d animals", len(zoo.Animal))
 	}
 	return zoo.Animal
@@ -411,6 +419,13 @@ func TestZoo(t *testing.T) {
 			t.Errorf("%s is in the zoo, but in no line of zoo.toml", e.Name())
 		}
 	}
+}
+
+func copied(t *testing.T, from, to string) string {
+	if err := copyFile(from, to); err != nil {
+		t.Fatal(err)
+	}
+	return to
 }
 
 func mapValues(m map[string]string) []string {

@@ -82,6 +82,8 @@ static int owned(address p, size_t n) { /* wholly inside one allocation? */
 /* The stand-in libcupti asks for the launches that were really carried out, and for the calls that ask for one, before and after. */
 __attribute__((visibility("default"))) void standin_cuda_observe(observer *o) { watch = o; }
 __attribute__((visibility("default"))) void standin_cuda_calls(caller *c) { calls = c; }
+/* the correlation of a call, which grows like those of launches, and the context that it is made in */
+__attribute__((visibility("default"))) uint32_t standin_cuda_number(void **context) { *context = current; return __sync_add_and_fetch(&launches, 1); }
 
 /* ---- the kernels this device knows ---------------------------------------------------------------------------------------------------- */
 #define ARG(T, i) (*(T *)args[i])
@@ -259,10 +261,13 @@ API cuDeviceGetAttribute(int *v, int a, int d) {
     }
     return OK;
 }
-API cuDevicePrimaryCtxRetain(void **c, int d) { NEED; if (d < 0 || d >= devices) return INVALID_DEVICE; *c = &contexts[d]; return OK; }
+API cuDevicePrimaryCtxRetain(void **c, int d) { NEED; if (d < 0 || d >= devices) return INVALID_DEVICE; contexts[d] = 1; *c = &contexts[d]; return OK; }
 API cuDevicePrimaryCtxRelease_v2(int d) { NEED; (void)d; return OK; }
+API cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { NEED; if (d < 0 || d >= devices) return INVALID_DEVICE; *flags = 0; *active = contexts[d]; return OK; }
 API cuCtxCreate_v2(void **c, unsigned f, int d) { NEED; (void)f; if (d < 0 || d >= devices) return INVALID_DEVICE; current = *c = &contexts[d]; return OK; }
-API cuCtxDestroy_v2(void *c) { NEED; (void)c; return OK; }
+static result told(const char *function, result r) { if (calls) { calls(0, function, NULL); calls(1, function, &r); } return r; }
+API cuCtxDestroy_v2(void *c) { NEED; (void)c; fault.pending = 0; return told(__func__, OK); }     /* an error goes with its context */
+API cuDevicePrimaryCtxReset_v2(int d) { NEED; (void)d; fault.pending = 0; return told(__func__, OK); }
 API cuCtxSetCurrent(void *c) { NEED; current = c; return OK; }
 API cuCtxGetCurrent(void **c) { NEED; *c = current; return OK; }
 API cuCtxGetDevice(int *d) { NEED; if (!current) return INVALID_CONTEXT; *d = (int)((int *)current - contexts); return OK; }
@@ -293,8 +298,8 @@ API cuMemAlloc_v2(address *p, size_t n) {
     if (!n) return INVALID_VALUE;
     if (!current) return INVALID_CONTEXT;
     const char *most = getenv("STANDIN_CUDA_MEMORY");
-    if (most && n > strtoul(most, NULL, 10)) return NO_MEMORY;
-    if (n > 1ul << 30 || !(m = malloc(sizeof *m))) return NO_MEMORY;
+    if (n > 1ul << 30 || (most && n > strtoul(most, NULL, 10))) return told(__func__, NO_MEMORY);
+    if ( !(m = malloc(sizeof *m))) return NO_MEMORY;
     if (!(m->at = (address)aligned_alloc(256, (n + 255) & ~255ul))) { free(m); return NO_MEMORY; }
     memset((void *)m->at, 0xA5, n);     /* device memory is not zeroed */
     m->n = n;
@@ -424,7 +429,7 @@ API cuModuleLoadData(struct module **out, const void *image) {
         r = m->functions ? OK : NO_BINARY;
     } else r = add_ptx(m, (const char *)at);
     if (r == OK) *out = m;
-    return r;
+    return told(__func__, r);
 }
 API cuModuleLoadDataEx(struct module **out, const void *i, unsigned n, void *o, void *v) {
     (void)n; (void)o; (void)v;
@@ -488,14 +493,24 @@ static result carry_out(struct function *f, const struct graph *graph, const str
     if (r == OK && watch) watch(&l);
     return r;
 }
+struct config { unsigned grid[3], block[3], smem; struct stream *st; };     /* CUlaunchConfig, its beginning */
+static result counted(const char *function, struct function *f, const struct config *c, void **args, void **extra) {
+    result r;
+    if (calls) calls(0, function, NULL);
+    r = fault.told ? fault.rc : carry_out(f, NULL, NULL, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->smem, c->st, args, extra);
+    if (calls) calls(1, function, &r);
+    return r;
+}
 API cuLaunchKernel(struct function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned smem, struct stream *st, void **args, void **extra) {
-    result r;
     NEED;
-    if (calls) calls(0, "cuLaunchKernel", NULL);
-    r = fault.told ? fault.rc : carry_out(f, NULL, NULL, gx, gy, gz, bx, by, bz, smem, st, args, extra);
-    if (calls) calls(1, "cuLaunchKernel", &r);
-    return r;
+    return counted(__func__, f, &(struct config){ { gx, gy, gz }, { bx, by, bz }, smem, st }, args, extra);
+}
+API cuLaunchKernelEx(const struct config *c, struct function *f, void **args, void **extra) { NEED; return counted(__func__, f, c, args, extra); }
+API cuLaunchCooperativeKernel(struct function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                              unsigned smem, struct stream *st, void **args) {
+    NEED;
+    return counted(__func__, f, &(struct config){ { gx, gy, gz }, { bx, by, bz }, smem, st }, args, NULL);
 }
 
 /* ---- graphs of kernels: one after the other, in the order in which they were added. Arguments are not copied: they must outlive the graph. -------- */

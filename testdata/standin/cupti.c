@@ -29,7 +29,7 @@ static void (*request)(uint8_t **, size_t *, size_t *);
 static void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t);
 static uint8_t *buffer;
 static size_t capacity, used, dropped;
-static int enabled, drop, unfinished;
+static int enabled, drop, unfinished, finalized;
 static const char *lose, *untimed;
 static uint32_t kind, version = 130500;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -74,7 +74,8 @@ out:
 /* ---- callbacks: cupti_driver_cbid.h ---- */
 static const struct { const char *function; uint32_t id; } known_calls[] = {
     { "cuLaunchKernel", 307 }, { "cuGraphLaunch", 514 }, { "cuCtxSynchronize", 17 }, { "cuEventQuery", 120 }, { "cuEventSynchronize", 121 },
-    { "cuStreamQuery", 125 }, { "cuStreamSynchronize", 126 }, { "cuMemcpyDtoH_v2", 278 }, { "cuMemcpyDtoHAsync_v2", 279 } };
+    { "cuStreamQuery", 125 }, { "cuStreamSynchronize", 126 }, { "cuMemcpyDtoH_v2", 278 }, { "cuMemcpyDtoHAsync_v2", 279 },
+    { "cuMemAlloc_v2", 243 }, { "cuModuleLoadData", 19 }, { "cuCtxDestroy_v2", 322 }, { "cuDevicePrimaryCtxReset_v2", 545 }, { "cuLaunchKernelEx", 652 }, { "cuLaunchCooperativeKernel", 477 } };
 enum { KNOWN_CALLS = sizeof known_calls / sizeof *known_calls };
 static uint8_t wanted_calls[1024];
 struct call_data {                      /* as CUpti_CallbackData begins and ends */
@@ -83,9 +84,11 @@ struct call_data {                      /* as CUpti_CallbackData begins and ends
 };
 static void (*callback)(void *, uint32_t, uint32_t, const void *);
 static void *callback_user;
+static uint32_t (*number)(void **context);
 
 static void on_call(int site, const char *function, const int *answer) {
     struct call_data d = { .site = (uint32_t)site, .function = function, .answer = answer };
+    d.correlation = number(&d.context);
     for (size_t i = 0; i < KNOWN_CALLS; i++)
         if (!strcmp(known_calls[i].function, function) && wanted_calls[known_calls[i].id]) callback(callback_user, 1, known_calls[i].id, &d);
 }
@@ -108,8 +111,8 @@ API cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint
     if (subscriber != &callback || domain != 1) return INVALID_PARAMETER;
     if (id >= sizeof wanted_calls) return INVALID_PARAMETER;
     wanted_calls[id] = (uint8_t)enable;
-    if (cuda) *(void **)&calls = dlsym(cuda, "standin_cuda_calls");
-    if (!calls) return NOT_INITIALIZED;
+    if (cuda) { *(void **)&calls = dlsym(cuda, "standin_cuda_calls"); *(void **)&number = dlsym(cuda, "standin_cuda_number"); }
+    if (!calls || !number) return NOT_INITIALIZED;
     calls(on_call);
     return OK;
 }
@@ -150,6 +153,7 @@ API cuptiActivityDisable(uint32_t k) { (void)k; enabled = 0; return OK; }
 API cuptiActivityFlushAll(uint32_t f) {
     (void)f;
     if (!complete) return INVALID_OPERATION;
+    if (finalized) return NOT_INITIALIZED;
     pthread_mutex_lock(&mutex);
     hand_over();
     pthread_mutex_unlock(&mutex);
@@ -163,4 +167,4 @@ API cuptiActivityGetNextRecord(uint8_t *b, size_t valid, void **rec) {
     return OK;
 }
 API cuptiActivityGetNumDroppedRecords(void *c, uint32_t s, size_t *n) { (void)c; (void)s; *n = dropped; dropped = 0; return OK; }
-API cuptiFinalize(void) { enabled = 0; return OK; }
+API cuptiFinalize(void) { enabled = 0; finalized = 1; memset(wanted_calls, 0, sizeof wanted_calls); return OK; }

@@ -6,6 +6,8 @@
 // Script, a line each ('#' begins a comment, '+' in a value is a space):
 //   driver 580.65.06      cuda 13000      error 18 (what nvmlInit answers)      hang      crash      chatter (writes to stdout)
 //   gpu 1 name=NVIDIA+L4 uuid=GPU-… cc=8.9 memory=24152899584 lost=1
+//   at 300 0 util=98 temp=86 throttle=0x44     from 300 ms after nvmlInit on, times NVML_STANDIN_SPEED: util used temp power limit throttle
+//                                              sm ecc width width_max mig lost hang denied (NO_PERMISSION); xid=79 happens at that moment
 // The ABI is that of nvml.h in NVIDIA/go-nvml: a device is a pointer, a result an int.
 #include <signal.h>
 #include <stdio.h>
@@ -15,10 +17,11 @@
 #include <windows.h>
 #define pause() Sleep(INFINITE)
 #else
+#include <time.h>
 #include <unistd.h>
 #endif
 
-enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15, GPUS = 64 };
+enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NO_PERMISSION = 4, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9, GPU_IS_LOST = 15, GPUS = 64 };
 
 typedef struct device {
 	char name[96], uuid[96];
@@ -64,6 +67,8 @@ static void set(device *d, char *pair) {
 		d->lost = atoi(value);
 }
 
+static void add_steps(long ms, unsigned g, char *pair);
+
 static int script(void) {
 	const char *path = getenv("NVML_STANDIN");
 	if (!path) {
@@ -97,7 +102,10 @@ static int script(void) {
 			cuda = atoi(arg);
 		else if (!strcmp(word, "error"))
 			answer = atoi(arg);
-		else if (!strcmp(word, "gpu")) {
+		else if (!strcmp(word, "at")) {
+			char *g = strtok(NULL, " \t");
+			add_steps(atol(arg), g ? (unsigned)atoi(g) : 0, strtok(NULL, " \t"));
+		} else if (!strcmp(word, "gpu")) {
 			device *d = gpu((unsigned)atoi(arg));
 			for (char *pair; d && (pair = strtok(NULL, " \t"));)
 				set(d, pair);
@@ -105,6 +113,43 @@ static int script(void) {
 	}
 	fclose(f);
 	return answer;
+}
+
+typedef struct { long ms; unsigned gpu; char key[16]; double value; } step;
+static step steps[1024];
+static unsigned nsteps;
+static double speed = 1;
+static long began;
+
+static long clock_ms(void) {
+#ifdef _WIN32
+	return (long)GetTickCount();
+#else
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+#endif
+}
+static long now(void) { return (clock_ms() - began) * speed; }
+
+static void add_steps(long ms, unsigned g, char *pair) {
+	gpu(g);
+	for (; pair && nsteps < 1024; pair = strtok(NULL, " \t")) {
+		char *value = strchr(pair, '=');
+		if (!value)
+			continue;
+		*value++ = 0;
+		step *s = &steps[nsteps++];
+		*s = (step){.ms = ms, .gpu = g, .value = strncmp(value, "0x", 2) ? strtod(value, NULL) : strtoull(value, NULL, 16)};
+		snprintf(s->key, sizeof s->key, "%s", pair);
+	}
+}
+
+static double now_of(const device *d, const char *key, double otherwise) {
+	for (unsigned i = 0; i < nsteps; i++)
+		if (&gpus[steps[i].gpu] == d && steps[i].ms <= now() && !strcmp(steps[i].key, key))
+			otherwise = steps[i].value;
+	return otherwise;
 }
 
 static int put(const char *s, char *out, unsigned size) {
@@ -115,12 +160,18 @@ static int put(const char *s, char *out, unsigned size) {
 }
 
 static int check(const device *d) {
-	return !ready ? UNINITIALIZED : !d ? INVALID_ARGUMENT : d->lost ? GPU_IS_LOST : SUCCESS;
+	while (d && now_of(d, "hang", 0))
+		pause();
+	return !ready ? UNINITIALIZED : !d ? INVALID_ARGUMENT : d->lost || now_of(d, "lost", 0) ? GPU_IS_LOST : SUCCESS;
 }
 
 int nvmlInit_v2(void) {
 	int answer = ready ? SUCCESS : script();
 	ready |= answer == SUCCESS;
+	if (!began)
+		began = clock_ms();
+	if (getenv("NVML_STANDIN_SPEED"))
+		speed = atof(getenv("NVML_STANDIN_SPEED"));
 	return answer;
 }
 int nvmlShutdown(void) { ready = 0; return SUCCESS; }
@@ -135,7 +186,7 @@ int nvmlDeviceGetUUID(device *d, char *s, unsigned n) { int r = check(d); return
 int nvmlDeviceGetMemoryInfo(device *d, memory_info *m) {
 	int r = check(d);
 	if (!r)
-		*m = (memory_info){d->memory, d->memory, 0};
+		*m = (memory_info){d->memory, d->memory - now_of(d, "used", 0), now_of(d, "used", 0)};
 	return r;
 }
 #ifndef ANCIENT
@@ -155,4 +206,47 @@ int nvmlDeviceGetCudaComputeCapability(device *d, int *major, int *minor) {
 		*major = d->major, *minor = d->minor;
 	return r;
 }
+// What follows is asked of a GPU that is watched. The signatures are those of nvml.h in NVIDIA/go-nvml.
+typedef struct { unsigned gpu, memory; } utilization;
+#define ASK(name, params, set)           \
+	int name params {                    \
+		int r = check(d);                \
+		if (!r && now_of(d, "denied", 0)) \
+			r = NO_PERMISSION;           \
+		if (!r)                          \
+			set;                         \
+		return r;                        \
+	}
+ASK(nvmlDeviceGetUtilizationRates, (device * d, utilization *u), *u = ((utilization){now_of(d, "util", 0), 0}))
+ASK(nvmlDeviceGetTemperature, (device * d, int sensor, unsigned *t), (void)sensor; *t = now_of(d, "temp", 40))
+ASK(nvmlDeviceGetTemperatureThreshold, (device * d, int which, unsigned *t), *t = which ? 87 : 92)
+ASK(nvmlDeviceGetPowerUsage, (device * d, unsigned *p), *p = now_of(d, "power", 75000))
+ASK(nvmlDeviceGetEnforcedPowerLimit, (device * d, unsigned *p), *p = now_of(d, "limit", 700000))
+ASK(nvmlDeviceGetClockInfo, (device * d, int which, unsigned *c), (void)which; *c = now_of(d, "sm", 1980))
+ASK(nvmlDeviceGetCurrentClocksThrottleReasons, (device * d, unsigned long long *t), *t = now_of(d, "throttle", 0))
+ASK(nvmlDeviceGetTotalEccErrors, (device * d, int type, int counter, unsigned long long *n), (void)type; (void)counter; *n = now_of(d, "ecc", 0))
+ASK(nvmlDeviceGetCurrPcieLinkWidth, (device * d, unsigned *w), *w = now_of(d, "width", 16))
+ASK(nvmlDeviceGetMaxPcieLinkWidth, (device * d, unsigned *w), *w = now_of(d, "width_max", 16))
+ASK(nvmlDeviceGetMigMode, (device * d, unsigned *is, unsigned *will), *is = *will = now_of(d, "mig", 0))
+
+#ifndef _WIN32
+typedef struct { device *device; unsigned long long type, data; unsigned gpu_instance, compute_instance; } event;
+static long seen;
+int nvmlEventSetCreate(void **set) { seen = now(); *set = &seen; return SUCCESS; }
+int nvmlDeviceRegisterEvents(device *d, unsigned long long types, void *set) { (void)types; (void)set; return check(d); }
+int nvmlEventSetWait_v2(void *set, event *e, unsigned timeout) {
+	(void)set;
+	for (long end = clock_ms() + timeout;;) {
+		for (unsigned i = 0; i < nsteps; i++)
+			if (!strcmp(steps[i].key, "xid") && steps[i].ms > seen && steps[i].ms <= now()) {
+				seen = steps[i].ms;
+				*e = (event){&gpus[steps[i].gpu], 8, steps[i].value, ~0u, ~0u};
+				return SUCCESS;
+			}
+		if (clock_ms() >= end)
+			return 10; // NVML_ERROR_TIMEOUT
+		nanosleep(&(struct timespec){0, 20000000}, NULL);
+	}
+}
+#endif
 #endif

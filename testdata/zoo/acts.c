@@ -10,14 +10,42 @@
  *   unset=NAME, clear   takes a variable, or all, out of its environment
  *   vanish          its children end without anybody being told (SA_NOCLDWAIT)
  *   fork … end      does that in a child, and waits for it      leave … end   does not wait, and lets it have a session of its own
- *   exit=N, _exit=N, abort, kill   ends so */
+ *   atexit … end, destructor … end, thread … end   does that when it ends, in a destructor, or in a thread beside it; join   waits for the thread
+ *   exit=N, _exit=N, abort, kill   ends so      hang   never ends
+ *   alloc=BYTES     allocates               refuse        a launch that no device takes
+ *   load=PATH       loads a library         namespace=PATH  the driver in that file, in a namespace of its own
+ *   root=DIR        has another root        mounts        has mounts of its own
+ *   remove          removes the directory of the records          unlink        its own record file
+ *   exec            becomes itself once more, from the next word on           vexec … end, spawn … end   a vfork, or posix_spawn, of itself does
+ *   finish          leaves the first thread, and the others go on             quick=N       ends by quick_exit
+ *   finalize, disable   takes CUPTI down, or its records off                  reset, destroy   ends the context
+ *   nothreads       can start no thread any more (seccomp)                    nofiles       can open no file any more
+ *   closeall        closes all files but the first three                      hidden        can no longer be looked into
+ *   alarm=N         a signal's handler ends it with N, after 100 ms           killparent    ends who started it
+ *   lots=MB         writes that much                                          memory        becomes a copy of itself that is no file, from the next word on
+ *   small, smallexit   opens the driver and computes a product, in a thread with a stack of 32 KiB, which then ends, or ends the program
+ *   twin … end      does that after an exec, in a PID namespace of its own, where it has this pid once more
+ *   badload         loads code for a device that is not here (with STANDIN_CUDA_LOAD=sm_99)      wide=TEXT   writes a line in UTF-16
+ *   ex, together    launches a product by cuLaunchKernelEx, cuLaunchCooperativeKernel, and waits for it */
 #define _GNU_SOURCE
 #include "zoo.h"
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <spawn.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <linux/sched.h>
 
 static driver d;
-static int open_path(const char *path) {
-    void *l = dlopen(path, RTLD_NOW), *context;
+static int open_library(void *l) {
+    void *context;
     struct { void *to; const char *name; } all[] = {
         { &d.init, "cuInit" }, { &d.retain, "cuDevicePrimaryCtxRetain" }, { &d.current, "cuCtxSetCurrent" }, { &d.load, "cuModuleLoadData" },
         { &d.get, "cuModuleGetFunction" }, { &d.alloc, "cuMemAlloc_v2" }, { &d.to_device, "cuMemcpyHtoD_v2" }, { &d.to_host, "cuMemcpyDtoH_v2" },
@@ -27,12 +55,33 @@ static int open_path(const char *path) {
     return d.init(0) || d.retain(&context, 0) || d.current(context);
 }
 
+static int open_path(const char *path) { return open_library(dlopen(path, RTLD_NOW)); }
+
+/* no clone any more: neither threads nor children */
+static void no_threads(void) {
+    struct sock_filter f[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 2, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN) };
+    struct sock_fprog p = { sizeof f / sizeof *f, f };
+    must("seccomp", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p));
+}
+static int alarmed;
+static void on_alarm(int s) { (void)s; _exit(alarmed); }
+static int cupti(const char *name, int argument) {
+    void *l = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD); int (*f)(int);
+    return !l || !(*(void **)&f = dlsym(l, name)) || f(argument);
+}
+
 static uint64_t result;
-static int launch(const char *name) {
+static int launch(const char *name, int how) {
     static float a[N * N]; static uint64_t da; static unsigned n = N; void *m, *f;
     if (!d.launch || d.alloc(&da, sizeof a) || d.alloc(&result, sizeof a) || d.to_device(da, a, sizeof a)) return -1;
     void *args[] = { &da, &da, &result, &n };
-    return d.load(&m, ptx(name)) || d.get(&f, m, name) || d.launch(f, N / 16, N / 16, 1, 16, 16, 1, 0, NULL, args, NULL);
+    if (d.load(&m, ptx(name)) || d.get(&f, m, name)) return -1;
+    struct { unsigned size[7]; void *stream, *attributes; unsigned n; } config = { { N / 16, N / 16, 1, 16, 16, 1, 0 }, NULL, NULL, 0 };
+    int (*ex)(void *, void *, void **, void **), (*together)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **);
+    if (how == 'e') { *(void **)&ex = entry("cuLaunchKernelEx"); return ex(&config, f, args, NULL); }
+    if (how == 't') { *(void **)&together = entry("cuLaunchCooperativeKernel"); return together(f, N / 16, N / 16, 1, 16, 16, 1, 0, NULL, args); }
+    return d.launch(f, N / 16, N / 16, 1, 16, 16, 1, 0, NULL, args, NULL);
 }
 
 static int waits(const char *how) {
@@ -47,14 +96,59 @@ static int waits(const char *how) {
     return create(&e, 0) || record(e, NULL) || f(e);
 }
 
-int main(int n, char **v) {
-    int status;
-    for (int i = 1; i < n; i++) {
-        char *what = v[i], *with = strchr(what, '=');
-        if (with) *with++ = 0;
+static void *small(void *ends) {
+    if (open_path("libcuda.so.1") == 0 && launch("matmul", 0) == 0) (void)waits("read");
+    if (ends) exit(0);
+    return NULL;
+}
+static void in_small_stack(int ends) {
+    pthread_attr_t with; pthread_t thread;
+    pthread_attr_init(&with);
+    must("stack", pthread_attr_setstacksize(&with, 32 << 10) || pthread_create(&thread, &with, small, ends ? &with : NULL));
+    pthread_join(thread, NULL);
+}
+
+/* a child with this process's own pid, in a namespace whose first process only waits */
+static pid_t twin(void) {
+    pid_t first, same = getpid(); struct clone_args how = { .exit_signal = SIGCHLD, .set_tid = (uintptr_t)&same, .set_tid_size = 1 };
+    must("unshare", unshare(CLONE_NEWPID));
+    if ((first = fork()) == 0) for (;;) pause();
+    return (pid_t)syscall(SYS_clone3, &how, sizeof how);
+}
+
+static void wide(const char *text) {
+    putchar(0xff); putchar(0xfe);
+    for (; *text; text++) { putchar(*text); putchar(0); }
+    putchar('\n'); putchar(0);
+    fflush(stdout);
+}
+
+static char **words; static int count;
+static struct { int from; pthread_t thread; } at_end, last, beside;
+static void run(int i);
+static void on_exit_of_it(void) { run(at_end.from); }
+__attribute__((destructor)) static void on_destruction(void) { if (last.from) run(last.from); }
+static void *in_thread(void *unused) { (void)unused; run(beside.from); return NULL; }
+
+/* the end of the block that begins at a word */
+static int block_end(int i) {
+    for (int deep = 0; i < count; i++) {
+        deep += strstr(" fork leave atexit destructor thread vexec spawn twin ", words[i]) != NULL;
+        if (!strcmp(words[i], "end") && --deep == 0) break;
+    }
+    return i;
+}
+
+/* does what is asked from a word on, to the end of the words or of the block */
+static void run(int i) {
+    int status, n = count, top = i == 1; char **v = words; uint64_t p;
+    for (; i < n; i++) {
+        char what[64], *with = strchr(v[i], '=');
+        snprintf(what, sizeof what, "%.*s", (int)strcspn(v[i], "="), v[i]);
+        if (with) with++;
         if (!strcmp(what, "driver")) (void)open_path(with ? with : "libcuda.so.1");
-        else if (!strcmp(what, "product")) { if (launch(with ? with : "matmul") == 0 && waits("sync") == 0) (void)waits("read"); }
-        else if (!strcmp(what, "launch")) (void)launch(with ? with : "matmul");
+        else if (!strcmp(what, "product")) { if (launch(with ? with : "matmul", 0) == 0 && waits("sync") == 0) (void)waits("read"); }
+        else if (!strcmp(what, "launch")) (void)launch(with ? with : "matmul", 0);
         else if (!strcmp(what, "fill")) { if (d.launch) (void)gpu_fill(&d, with ? with : "fill_f32"); }
         else if (strstr(" sync stream event query read later ", what)) (void)waits(what);
         else if (!strcmp(what, "cpu")) on_cpu();
@@ -67,16 +161,64 @@ int main(int n, char **v) {
         else if (!strcmp(what, "clear")) clearenv();
         else if (!strcmp(what, "vanish")) { struct sigaction a = { .sa_handler = SIG_DFL, .sa_flags = SA_NOCLDWAIT }; sigaction(SIGCHLD, &a, NULL); }
         else if (!strcmp(what, "fork") || !strcmp(what, "leave")) {
-            pid_t p = fork();
-            if (p == 0) { if (what[0] == 'l') setsid(); continue; }
-            if (what[0] == 'f') waitpid(p, &status, 0);
-            while (i < n && strcmp(v[i], "end")) i++;
-        } else if (!strcmp(what, "end")) exit(0);
+            pid_t child = fork();
+            if (child == 0) { if (what[0] == 'l') setsid(); continue; }
+            if (what[0] == 'f') waitpid(child, &status, 0);
+            i = block_end(i);
+        } else if (!strcmp(what, "atexit") || !strcmp(what, "destructor") || !strcmp(what, "thread")) {
+            if (what[0] == 'a') { at_end.from = i + 1; atexit(on_exit_of_it); }
+            else if (what[0] == 'd') last.from = i + 1;
+            else { beside.from = i + 1; pthread_create(&beside.thread, NULL, in_thread, NULL); }
+            i = block_end(i);
+        } else if (!strcmp(what, "end")) { if (top) exit(0); return; }
+        else if (!strcmp(what, "ex") || !strcmp(what, "together")) { if (launch("matmul", what[0]) == 0) (void)waits("sync"); }
+        else if (!strcmp(what, "exec")) { v[i] = v[0]; execv("/proc/self/exe", v + i); exit(8); }
+        else if (!strcmp(what, "memory")) {
+            int from = open("/proc/self/exe", O_RDONLY), to = memfd_create("acts", 0); char b[4096]; ssize_t got;
+            while ((got = read(from, b, sizeof b)) > 0) must("write", write(to, b, (size_t)got) != got);
+            v[i] = v[0]; fexecve(to, v + i, environ); exit(8);
+        } else if (!strcmp(what, "small") || !strcmp(what, "smallexit")) in_small_stack(what[5] == 'e');
+        else if (!strcmp(what, "badload")) { void *m; if (d.load && d.load(&m, ".version 6.0\n.target sm_99\n.entry matmul()") == 0) return; }
+        else if (!strcmp(what, "wide")) wide(with);
+        else if (!strcmp(what, "vexec") || !strcmp(what, "spawn") || !strcmp(what, "twin")) {
+            int last_word = block_end(i); char *end = v[last_word]; pid_t child;
+            v[i] = v[0]; v[last_word] = NULL;
+            if (what[0] == 't') {
+                if ((child = twin()) == 0) { execv("/proc/self/exe", v + i); _exit(8); }
+                must("twin", child < 0);
+            } else if (what[0] == 's') must("spawn", posix_spawn(&child, "/proc/self/exe", NULL, NULL, v + i, environ));
+            else if ((child = vfork()) == 0) { execv("/proc/self/exe", v + i); _exit(8); }
+            waitpid(child, &status, 0);
+            v[last_word] = end; i = last_word;
+        } else if (!strcmp(what, "finish")) pthread_exit(NULL);
+        else if (!strcmp(what, "quick")) quick_exit(atoi(with));
+        else if (!strcmp(what, "finalize")) must("finalize", cupti("cuptiFinalize", 0));
+        else if (!strcmp(what, "disable")) must("disable", cupti("cuptiActivityDisable", 10));
+        else if (!strcmp(what, "reset")) { int (*f)(int); *(void **)&f = entry("cuDevicePrimaryCtxReset_v2"); (void)f(0); }
+        else if (!strcmp(what, "destroy")) { int (*f)(void *); *(void **)&f = entry("cuCtxDestroy_v2"); (void)f(NULL); }
+        else if (!strcmp(what, "nothreads")) no_threads();
+        else if (!strcmp(what, "nofiles")) { struct rlimit none = { 0, 0 }; setrlimit(RLIMIT_NOFILE, &none); }
+        else if (!strcmp(what, "closeall")) closefrom(3);
+        else if (!strcmp(what, "hidden")) prctl(PR_SET_DUMPABLE, 0);
+        else if (!strcmp(what, "alarm")) { alarmed = atoi(with); signal(SIGALRM, on_alarm); ualarm(100000, 0); }
+        else if (!strcmp(what, "killparent")) kill(getppid(), SIGKILL);
+        else if (!strcmp(what, "lots")) for (long k = atol(with) << 14; k; k--) fputs("64 bytes of what programs write when they have much to tell you..\n" + 2, stdout);
+        else if (!strcmp(what, "unlink")) { char b[4400]; snprintf(b, sizeof b, "rm '%s'/%d-*", getenv("GPUBUILD_PROBE_DIR"), (int)getpid()); must("rm", system(b)); }
+        else if (!strcmp(what, "join")) pthread_join(beside.thread, NULL);
+        else if (!strcmp(what, "hang")) for (;;) pause();
+        else if (!strcmp(what, "alloc")) { if (d.launch && d.alloc(&p, strtoul(with, NULL, 10)) == 0) return; }
+        else if (!strcmp(what, "refuse")) { if (d.launch && d.launch(kernel(&d, "matmul"), 1, 1, 1, 4096, 1, 1, 0, NULL, NULL, NULL) == 0) return; }
+        else if (!strcmp(what, "load")) must("load", !dlopen(with, RTLD_NOW));
+        else if (!strcmp(what, "namespace")) (void)open_library(dlmopen(LM_ID_NEWLM, with, RTLD_NOW));
+        else if (!strcmp(what, "root")) must("chroot", chroot(with) || chdir("/"));
+        else if (!strcmp(what, "mounts")) must("unshare", unshare(CLONE_NEWNS));
+        else if (!strcmp(what, "remove")) { char b[4200]; snprintf(b, sizeof b, "rm -r '%s'", getenv("GPUBUILD_PROBE_DIR")); must("rm", system(b)); }
         else if (!strcmp(what, "exit")) exit(atoi(with));
         else if (!strcmp(what, "_exit")) _exit(atoi(with));
         else if (!strcmp(what, "abort")) abort();
         else if (!strcmp(what, "kill")) raise(SIGKILL);
-        else { fprintf(stderr, "what is %s?\n", what); return 9; }
+        else { fprintf(stderr, "what is %s?\n", what); exit(9); }
     }
-    return 0;
 }
+
+int main(int n, char **v) { words = v; count = n; run(1); return 0; }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,17 +37,19 @@ __attribute__((unused)) static void *entry(const char *name) {   /* a function o
     return f;
 }
 
+__attribute__((unused)) static void must(const char *what, int rc) { if (rc) { fprintf(stderr, "%s: %d\n", what, rc); exit(1); } }
+
 /* a record file of the probe's: this process's own */
 __attribute__((unused)) static FILE *records(const char *how) {
-    char file[4096], b[1024], *p; size_t n; FILE *f = fopen("/proc/self/stat", "r");
+    char file[4096], b[1024], *p; size_t n; struct stat in = { 0 }; FILE *f = fopen("/proc/self/stat", "r");
     n = fread(b, 1, sizeof b - 1, f); fclose(f); b[n] = 0;
     p = strrchr(b, ')');
     for (int i = 2; i < 22; i++) p = strchr(p + 1, ' ');
-    snprintf(file, sizeof file, "%s/%d-%llu.jsonl", getenv("GPUBUILD_PROBE_DIR"), (int)getpid(), strtoull(p + 1, NULL, 10));
+    must("stat", stat("/proc/self/ns/pid", &in));
+    snprintf(file, sizeof file, "%s/%d-%llu-%llu.jsonl", getenv("GPUBUILD_PROBE_DIR"), (int)getpid(), strtoull(p + 1, NULL, 10), (unsigned long long)in.st_ino);
     return fopen(file, how);
 }
 
-__attribute__((unused)) static void must(const char *what, int rc) { if (rc) { fprintf(stderr, "%s: %d\n", what, rc); exit(1); } }
 __attribute__((unused)) static void nap(long ms) { struct timespec t = { ms / 1000, ms % 1000 * 1000000 }; nanosleep(&t, NULL); }
 
 __attribute__((unused)) static void *kernel(driver *d, const char *name) {

@@ -103,7 +103,11 @@ func TestBuildWords(t *testing.T) {
 }
 
 func TestQuestionsAsValues(t *testing.T) {
-	h := buildenv.Host{OS: buildenv.Linux, Cwd: "/w", Env: buildenv.NewEnv(buildenv.Linux, []string{"CARGO_UNSTABLE_X=1", "CARGO_TERM_QUIET=true", "A=b"})}
+	h := buildenv.Host{
+		OS:  buildenv.Linux,
+		Cwd: "/w",
+		Env: buildenv.NewEnv(buildenv.Linux, []string{"CARGO_UNSTABLE_X=1", "CARGO_TERM_QUIET=true", "A=b"}),
+	}
 	tool := Tool{Path: "/bin/cargo", Env: h.Env, Dir: "/w"}
 	a := Asking{Private: Private{"/c"}, NoLockWrite: true}
 	graph := func(typed string) string {
@@ -111,7 +115,8 @@ func TestQuestionsAsValues(t *testing.T) {
 		if !ok {
 			return "none"
 		}
-		if env := strings.Join(c.Env, " "); env != "A=b CARGO_BUILD_BUILD_DIR=/c/graph/build CARGO_TARGET_DIR=/c/graph/target CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false RUSTC_BOOTSTRAP=1" || c.Dir != "/w" {
+		if env := strings.Join(c.Env, " "); env != "A=b CARGO_BUILD_BUILD_DIR=/c/graph/build CARGO_TARGET_DIR=/c/graph/target CARGO_TERM_QUIET=false CARGO_TERM_VERBOSE=false RUSTC_BOOTSTRAP=1" ||
+			c.Dir != "/w" {
 			t.Errorf("%s: environment %s in %s", typed, env, c.Dir)
 		}
 		return strings.Join(c.Args, " ")
@@ -119,8 +124,14 @@ func TestQuestionsAsValues(t *testing.T) {
 	const own = "--unit-graph -Zunstable-options"
 	const dir = ` --config build.build-dir="/c/graph/build"`
 	tests := []struct{ typed, want string }{
-		{"+beta --offline r -p a --bin b -vv -q --message-format json --timings prog -- x", "+beta build " + own + " --offline --package=a --bin=b --locked" + dir},
-		{"-C sub build --target-dir t --config build.build-dir='u' -j8", "-C sub build " + own + " --config=build.build-dir='u' --jobs=8 --locked" + dir},
+		{
+			"+beta --offline r -p a --bin b -vv -q --message-format json --timings prog -- x",
+			"+beta build " + own + " --offline --package=a --bin=b --locked" + dir,
+		},
+		{
+			"-C sub build --target-dir t --config build.build-dir='u' -j8",
+			"-C sub build " + own + " --config=build.build-dir='u' --jobs=8 --locked" + dir,
+		},
 		{"test name --locked -- --nocapture", "test " + own + " --locked" + dir + " name"},
 		{"clippy --fix -Fa -- -Dwarnings", "check " + own + " --features=a --all-targets --locked" + dir},
 		{"fix --allow-dirty --lib", "check " + own + " --lib --locked" + dir},
@@ -132,11 +143,19 @@ func TestQuestionsAsValues(t *testing.T) {
 			t.Errorf("%s:\n%s, want\n%s", tt.typed, got, tt.want)
 		}
 	}
-	tree := strings.Join(Tree(h, tool, must(t, "test --all --bin b -Fa,b --release --target t --manifest-path m -j3"), a).Args, " ")
+	tree := strings.Join(treeFor(h, tool, must(t, "test --all --bin b -Fa,b --release --target t --manifest-path m -j3"), a, []string{"t"}).Args, " ")
 	if tree != `tree -e normal,dev,no-proc-macro --prefix depth -f {p} {f} --features=a,b --target=t --manifest-path=m --workspace --locked --config build.build-dir="/c/tree/build"` {
 		t.Error(tree)
 	}
-	clean := strings.Join(Clean(tool, must(t, "run --profile fast -p x --config a=1 --target-dir d --locked --bin b"), []string{"b@1.0.0", "a", "b"}, []string{"t1", "t2"}).Args, " ")
+	clean := strings.Join(
+		Clean(
+			tool,
+			must(t, "run --profile fast -p x --config a=1 --target-dir d --locked --bin b"),
+			[]string{"b@1.0.0", "a", "b"},
+			[]string{"t1", "t2"},
+		).Args,
+		" ",
+	)
 	if clean != "clean -p a -p b --profile fast --target t1 --target t2 --config=a=1 --target-dir=d --locked" {
 		t.Error(clean)
 	}
@@ -192,7 +211,7 @@ inherits = "release"
 			t.Fatalf("%v\n%s", err, res.Stderr)
 		}
 		var out []string
-		_ = ReadMessages(bytes.NewReader(res.Stdout), func(m Message) {
+		_ = readMessages(bytes.NewReader(res.Stdout), func(m Message) {
 			if m.Reason == Artifact && !m.Fresh {
 				out = append(out, m.Target.Name)
 			}

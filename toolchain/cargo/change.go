@@ -10,7 +10,8 @@ type Change struct {
 	Features  []string // as --features takes them
 	Without   []string // features that were asked for and are not to be
 	Packages  []string
-	Workspace bool // instead of any -p
+	Workspace bool   // instead of any -p
+	Manifest  string // instead of any --manifest-path, and of the directory's own
 }
 
 // Change answers the command line with a change: all features in one --features behind the verb, everything else as it was typed.
@@ -32,13 +33,17 @@ func (l Line) Change(c Change) (Line, error) {
 	if c.Workspace {
 		words = append(words, "--workspace")
 	}
+	if c.Manifest != "" {
+		words = append(words, "--manifest-path", c.Manifest)
+	}
 	for _, p := range c.Packages {
 		words = append(words, "-p", p)
 	}
 	for _, it := range l.items {
 		gone := len(it.flags) > 0
 		for _, f := range it.flags {
-			gone = gone && (f.Name == "--features" || c.Workspace && f.Name == "--package")
+			gone = gone &&
+				(f.Name == "--features" || c.Workspace && f.Name == "--package" || c.Manifest != "" && f.Name == "--manifest-path")
 		}
 		if gone {
 			continue

@@ -31,3 +31,22 @@ func TestChange(t *testing.T) {
 		}
 	}
 }
+
+// TestAs: a hint is the user's own command as another one, without what only theirs takes.
+func TestAs(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]string{
+		"build --features cuda -p app":                        "features --fix --features=cuda --package=app",
+		"+1.80 -C sub --locked run -Fcuda --bin a -- --sizes": "+1.80 -C sub features --fix --features=cuda --bin=a",
+		"test --features cuda name -- --nocapture":            "features --fix --features=cuda",
+		"b --manifest-path x/Cargo.toml --release":            "features --fix --manifest-path=x/Cargo.toml --release",
+	} {
+		l, _, err := Split(strings.Fields(typed), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(l.As("features", "--fix"), " "); got != want {
+			t.Errorf("%s: %q, want %q", typed, got, want)
+		}
+	}
+}

@@ -1,13 +1,14 @@
 package cargo
 
 import (
-	"regexp"
+	"cmp"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // Private is a directory of ours in which cargo may keep what it learns while it is only being asked: one for each workspace, kept
@@ -69,10 +70,10 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	}
 	args := append(l.before(), verb, "--unit-graph", "-Zunstable-options")
 	args = append(args, l.render(drop)...)
-	if l.Verb == "fix" && !l.selectsTargets() {
+	if l.Verb == "fix" && !l.HasTargets() {
 		args = append(args, "--all-targets") // fix's own default
 	}
-	if l.Verb == "clippy" && l.hasFlag("--fix") && !l.selectsTargets() {
+	if l.Verb == "clippy" && l.Has("--fix") && !l.HasTargets() {
 		args = append(args, "--all-targets") // --fix implies it
 	}
 	target, build := h.Join(a.Private.Root, "graph", "target"), h.Join(a.Private.Root, "graph", "build")
@@ -87,17 +88,12 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	return t.cmd(env, args), true
 }
 
-// Tree asks for the features of everything that is linked, in text: the answer where the
-// unit graph is refused or unsafe. It has no targets: a --bin selects nothing here. Only for
-// the selected packages; dev-dependencies count where tests, benches or examples are built.
-func Tree(h buildenv.Host, t Tool, l Line, a Asking) buildenv.Cmd {
-	return treeFor(h, t, l, a, l.Target)
-}
-
-// treeFor is Tree for some of the targets.
+// treeFor asks for the features of everything that is linked for some targets, in text: the answer where the unit graph is refused or
+// unsafe. It knows no programs: a --bin selects nothing here. Only for the selected packages; dev-dependencies count where tests, benches
+// or examples are built.
 func treeFor(h buildenv.Host, t Tool, l Line, a Asking, targets []string) buildenv.Cmd {
 	edges := "normal,no-proc-macro"
-	if l.wantsTests() {
+	if l.WantsTests() {
 		edges = "normal,dev,no-proc-macro"
 	}
 	args := append(l.before(), "tree", "-e", edges, "--prefix", "depth", "-f", "{p} {f}")
@@ -156,10 +152,7 @@ func (l Line) absolute(h buildenv.Host, t Tool, p string) string {
 
 // cwd is where cargo works: its start directory, or -C.
 func (l Line) cwd(h buildenv.Host, t Tool) string {
-	dir := t.Dir
-	if dir == "" {
-		dir = h.Cwd
-	}
+	dir := cmp.Or(t.Dir, h.Cwd)
 	switch {
 	case l.Dir == "":
 		return dir
@@ -210,7 +203,7 @@ func CleanPlan(t Tool, l Line, packages, targets []string) buildenv.Cmd {
 	return c
 }
 
-var cleanedLine = regexp.MustCompile(`(?m)^\s*(?:Summary|Removed) (\d+) files?(?:, ([0-9.]+)([KMGT]?)(?:i?B) total)?`)
+var cleanedLine = lazyregexp.New(`(?m)^\s*(?:Summary|Removed) (\d+) files?(?:, ([0-9.]+)([KMGT]?)(?:i?B) total)?`)
 
 // Cleaned reads how many files and bytes a clean removed, or would remove, from what it said on stderr: "Removed 18 files, 8.4MiB total".
 // The bytes are as exact as cargo writes them. Both are 0 when it said nothing.
@@ -252,15 +245,15 @@ func Build(t Tool, l Line, bin string) buildenv.Cmd {
 	switch l.Verb {
 	case "run":
 		verb, trailing, dropPositional = "build", false, true
-		if bin != "" && len(l.Bin) == 0 && len(l.Example) == 0 {
+		if bin != "" && !l.Has("--bin", "--example") {
 			extra = []string{"--bin", bin}
 		}
 	case "test", "bench":
 		trailing = false
 		switch {
-		case l.Doc: // `test --doc --no-run` is refused; doc tests need the library
+		case l.Has("--doc"): // `test --doc --no-run` is refused; doc tests need the library
 			verb, extra, drop, dropPositional = "build", []string{"--lib"}, "--doc", true
-		case !l.NoRun:
+		case !l.Has("--no-run"):
 			extra = []string{"--no-run"}
 		}
 	}
@@ -274,7 +267,7 @@ func Build(t Tool, l Line, bin string) buildenv.Cmd {
 		case it.positional && dropPositional,
 			!l.WantsJSON() && it.has("--message-format"),
 			drop != "" && it.has(drop),
-			l.Verb == "test" && l.Doc && it.has("--no-fail-fast"):
+			l.Verb == "test" && l.Has("--doc") && it.has("--no-fail-fast"):
 			continue
 		}
 		args = append(args, it.words...)
@@ -300,27 +293,11 @@ func (it item) has(name string) bool {
 	return slices.ContainsFunc(it.flags, func(f Flag) bool { return f.Name == name })
 }
 
-func (l Line) hasFlag(name string) bool {
-	return slices.ContainsFunc(l.flags(), func(f Flag) bool { return f.Name == name })
-}
-
-// selectsTargets says whether the line names targets rather than leaving them to the verb's default.
-func (l Line) selectsTargets() bool {
-	for _, n := range []string{
-		"--lib", "--bins", "--bin", "--examples", "--example", "--tests", "--test", "--benches", "--bench", "--all-targets",
-	} {
-		if l.hasFlag(n) {
-			return true
-		}
-	}
-	return false
-}
-
 // head is everything before the verb as it was typed.
 func (l Line) head() []string { return append(l.prefixed(), l.Global...) }
 
 // before is what our own calls have before the verb: the toolchain and -C; other global flags follow the verb, so that ours and the
-// user's stand together (clap forgets those before the verb when the same one stands after it).
+// user's are together (clap forgets those before the verb when the same one follows it).
 func (l Line) before() []string {
 	out := l.prefixed()
 	if l.Dir != "" {
@@ -329,7 +306,7 @@ func (l Line) before() []string {
 	return slices.Clip(out)
 }
 
-// render writes the flags out anew but for some, one form for all; words that are not understood go as they are.
+// render writes the flags out again except some, in one form; words that are not understood go as they are.
 func (l Line) render(drop []string) []string {
 	var out []string
 	for _, f := range l.flags() {
@@ -345,7 +322,7 @@ func (l Line) render(drop []string) []string {
 	return out
 }
 
-// keep writes some of the flags out anew.
+// keep writes some of the flags out again.
 func (l Line) keep(names ...string) []string {
 	var out []string
 	for _, f := range l.flags() {
@@ -354,6 +331,13 @@ func (l Line) keep(names ...string) []string {
 		}
 	}
 	return out
+}
+
+// As is another command about the same packages, features and targets, with what the line says of these.
+func (l Line) As(verb ...string) []string {
+	return slices.Concat(l.before(), verb, l.keep("--manifest-path", "--package", "--workspace", "--exclude", "--features",
+		"--all-features", "--no-default-features", "--target", "--release", "--profile", "--lib", "--bins", "--bin", "--examples",
+		"--example", "--tests", "--test", "--benches", "--bench", "--all-targets"))
 }
 
 func (f Flag) words() []string {
@@ -367,7 +351,7 @@ func (f Flag) words() []string {
 }
 
 func (a Asking) locked(l Line) []string {
-	if a.NoLockWrite && !l.Locked && !l.Frozen {
+	if a.NoLockWrite && !l.Has("--locked", "--frozen") {
 		return []string{"--locked"}
 	}
 	return nil

@@ -6,8 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+
+	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv"
 )
@@ -15,7 +18,8 @@ import (
 // configLimit is the size up to which a configuration file is looked through; cargo is asked about a larger one.
 const configLimit = 1 << 20
 
-// ConfigFiles lists the configuration files that cargo reads for a command line, nearest first, --config files and includes left out.
+// ConfigFiles lists the configuration files that cargo reads for a command line, strongest first, with those that they include; --config
+// is left out.
 // Cargo walks up from its current directory, which it knows without links; both spellings are looked at.
 func ConfigFiles(h buildenv.Host, t Tool, l Line) []string {
 	var out []string
@@ -23,10 +27,9 @@ func ConfigFiles(h buildenv.Host, t Tool, l Line) []string {
 	look := func(dir string) {
 		for _, name := range []string{"config.toml", "config"} {
 			p := h.Join(dir, name)
-			if !seen[p] && h.IsFile(p) {
-				out = append(out, p)
+			if h.IsFile(p) {
+				out = append(out, withIncludes(h, p, seen)...)
 			}
-			seen[p] = true
 		}
 	}
 	cwd := l.cwd(h, t)
@@ -42,6 +45,47 @@ func ConfigFiles(h buildenv.Host, t Tool, l Line) []string {
 		look(l.absolute(h, t, home))
 	} else if h.Home != "" {
 		look(h.Join(h.Home, ".cargo"))
+	}
+	return out
+}
+
+// withIncludes is a configuration file and what it includes (cargo 1.94 and newer), strongest first.
+func withIncludes(h buildenv.Host, path string, seen map[string]bool) []string {
+	if seen[path] {
+		return nil
+	}
+	seen[path] = true
+	data, err := h.ReadFile(path, configLimit)
+	if err != nil {
+		return []string{path}
+	}
+	return append([]string{path}, includes(h, string(data), h.Dir(path), seen)...)
+}
+
+// includes are the files that a text of configuration includes: a path or a table with one, or a list of them. The last is the strongest.
+func includes(h buildenv.Host, text, dir string, seen map[string]bool) (out []string) {
+	var doc map[string]any
+	if _, err := toml.Decode(text, &doc); err != nil {
+		return nil // cargo's to report
+	}
+	list, isList := doc["include"].([]any)
+	if tables, ok := doc["include"].([]map[string]any); ok {
+		for _, table := range tables {
+			list = append(list, table)
+		}
+	} else if !isList {
+		list = []any{doc["include"]}
+	}
+	for _, one := range slices.Backward(list) {
+		if table, ok := one.(map[string]any); ok {
+			one = table["path"]
+		}
+		if file, ok := one.(string); ok {
+			if !h.IsAbs(file) {
+				file = h.Join(dir, file)
+			}
+			out = append(out, withIncludes(h, file, seen)...)
+		}
 	}
 	return out
 }
@@ -97,8 +141,7 @@ func unstable(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) 
 	}
 	value, set, err := configValue(ctx, run, UnstableConfig(t, l))
 	if err != nil {
-		var refused *RefusedError
-		if errors.As(err, &refused) {
+		if _, ok := errors.AsType[*RefusedError](err); ok {
 			return "this cargo does not say whether its configuration has [unstable] settings", false, nil
 		}
 		return "", false, err
@@ -171,8 +214,7 @@ func alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) ([]
 	}
 	value, set, err := configValue(ctx, run, configGet(t, l, "alias."+w, true))
 	if err != nil {
-		var refused *RefusedError
-		if errors.As(err, &refused) {
+		if _, ok := errors.AsType[*RefusedError](err); ok {
 			return nil, nil // a configuration that cargo cannot read is reported by the call that follows
 		}
 		return nil, err
@@ -191,7 +233,27 @@ func alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) ([]
 	return nil, nil
 }
 
-// cargoCommands are the commands of cargo 1.95 itself beside those in verbs: no alias can take their place.
+// Commands lists what cargo knows: its own commands, aliases, and the cargo-X on PATH.
+func Commands(ctx context.Context, run runner, t Tool, l Line) ([]string, error) {
+	res, err := run.Run(ctx, t.cmd(t.question(), l.prefixed("--list")))
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, line := range strings.Split(string(res.Stdout), "\n") {
+		if name := strings.Fields(line); len(name) > 0 && strings.HasPrefix(line, " ") {
+			out = append(out, name[0])
+		}
+	}
+	return out, nil
+}
+
+// OwnCommands lists the commands that come with cargo, without asking it.
+func OwnCommands() []string {
+	return slices.Concat(slices.Collect(maps.Keys(verbs)), slices.Collect(maps.Keys(cargoCommands)))
+}
+
+// cargoCommands are the commands of cargo 1.95 itself that verbs does not have: no alias can take their place.
 var cargoCommands = map[string]bool{
 	"add": true, "config": true, "fetch": true, "generate-lockfile": true, "git-checkout": true, "help": true,
 	"info": true, "init": true, "install": true, "locate-project": true, "login": true, "logout": true,

@@ -17,7 +17,7 @@ type Given struct {
 }
 
 // ConfigEnv lists the variables of the [env] tables that count for a command line: --config beats files, a nearer file a farther one. A
-// file that cannot be read is cargo's to report; includes are not followed.
+// file that cannot be read is cargo's to report.
 func ConfigEnv(h buildenv.Host, t Tool, l Line) []Given {
 	type entry struct {
 		value    string
@@ -56,21 +56,22 @@ func ConfigEnv(h buildenv.Host, t Tool, l Line) []Given {
 			}
 		}
 	}
+	takeFiles := func(paths []string) {
+		for _, path := range paths {
+			if data, err := h.ReadFile(path, configLimit); err == nil {
+				take(string(data), h.Dir(h.Dir(path)), path)
+			}
+		}
+	}
 	for _, c := range slices.Backward(l.Config) {
 		if strings.Contains(c, "=") {
 			take(c, l.cwd(h, t), "--config")
+			takeFiles(includes(h, c, l.cwd(h, t), map[string]bool{}))
 			continue
 		}
-		path := l.absolute(h, t, c)
-		if data, err := h.ReadFile(path, configLimit); err == nil {
-			take(string(data), h.Dir(h.Dir(path)), path)
-		}
+		takeFiles(withIncludes(h, l.absolute(h, t, c), map[string]bool{}))
 	}
-	for _, path := range ConfigFiles(h, t, l) {
-		if data, err := h.ReadFile(path, configLimit); err == nil && strings.Contains(string(data), "env") {
-			take(string(data), h.Dir(h.Dir(path)), path)
-		}
-	}
+	takeFiles(ConfigFiles(h, t, l))
 	slices.Sort(order)
 	var out []Given
 	for _, name := range order {

@@ -19,18 +19,34 @@ edition = "2021"
 fn main() {}
 -- build.rs --
 fn main() {
-    for n in ["PLAIN", "FORCED", "REL", "FAR", "CLI", "CLIFILE", "BOTH"] {
+    for n in ["PLAIN", "FORCED", "REL", "FAR", "CLI", "CLIFILE", "BOTH", "INCLUDED", "WEAK", "DEEP", "CLIINC"] {
         println!("cargo:warning={}={}", n, std::env::var(n).unwrap_or("unset".to_string()));
         println!("cargo:rerun-if-env-changed={}", n);
     }
 }
 -- .cargo/config.toml --
+include = ["x/one.toml", { path = "two.toml", optional = true }, { path = "none.toml", optional = true }]
 [env]
 PLAIN = "near"
 FORCED = { value = "near", force = true }
 REL = { value = "sub/x", relative = true, force = true }
 CLI = "near"
 BOTH = { force = true }
+-- .cargo/x/one.toml --
+include = ["deep.toml"]
+[env]
+PLAIN = "included"
+WEAK = "one"
+INCLUDED = { value = "y", relative = true }
+-- .cargo/x/deep.toml --
+[env]
+DEEP = "deep"
+-- .cargo/two.toml --
+[env]
+WEAK = "two"
+-- cli.toml --
+[env]
+CLIINC = "cli"
 -- other/env.toml --
 [env]
 CLIFILE = { value = "y/z", relative = true }
@@ -40,14 +56,14 @@ PLAIN = "far"
 FAR = "far"
 BOTH = { value = "far" }
 `)
-	words := []string{"build", "--config", `env.CLI="word"`, "--config", "other/env.toml"}
+	words := []string{"build", "--config", `env.CLI="word"`, "--config", "other/env.toml", "--config", `include=["cli.toml"]`}
 	for _, set := range []map[string]string{{}, {"PLAIN": "mine", "FORCED": "mine", "FAR": ""}} {
 		tool, l := p.tool, p.line(words...)
 		for name, v := range set {
 			tool.Env = tool.Env.Set(name, v)
 		}
 		want := map[string]string{}
-		for _, name := range []string{"PLAIN", "FORCED", "REL", "FAR", "CLI", "CLIFILE", "BOTH"} {
+		for _, name := range []string{"PLAIN", "FORCED", "REL", "FAR", "CLI", "CLIFILE", "BOTH", "INCLUDED", "WEAK", "DEEP", "CLIINC"} {
 			want[name] = "unset"
 			if v, ok := set[name]; ok {
 				want[name] = v

@@ -2,16 +2,21 @@ package cargo
 
 import (
 	"bytes"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // Diagnostic is an error of rustc as cargo prints it.
 type Diagnostic struct {
 	Message string // "error[E0308]: mismatched types"
+	Code    string // E0308; empty: it has none
 	Path    string // as rustc writes it: relative to the workspace's root, or absolute
 	Line    int
+	Column  int
+	Width   int    // of what rustc underlines on that line; 0: not known, or it goes on
+	Label   string // rustc's label
 }
 
 // maxDiagnostics bounds what is kept: after the first errors the rest mostly follows from them.
@@ -26,14 +31,17 @@ type Diagnostics struct {
 	line    []byte
 	skip    bool // of a line that is too long the rest
 	message string
+	open    bool // the lines that show the place of the last one follow
 }
 
 const maxDiagnosticLine = 4096
 
 var (
-	colour       = regexp.MustCompile("\x1b\\[[0-9;]*[A-Za-z]")
-	errorLine    = regexp.MustCompile(`^error(\[[A-Z]\d+\])?: \S`)
-	locationLine = regexp.MustCompile(`^\s*--> (.+):(\d+):\d+$`)
+	colour       = lazyregexp.New("\x1b\\[[0-9;]*[A-Za-z]")
+	errorLine    = lazyregexp.New(`^error(?:\[([A-Z]\d+)\])?: \S`)
+	locationLine = lazyregexp.New(`^\s*--> (.+):(\d+):(\d+)$`)
+	// carets are under what an error is about; hyphens are under what else it names
+	caretLine = lazyregexp.New(`^\s*\|[ \-]*?(\^+)(?: (.*))?$`)
 )
 
 // Write never fails.
@@ -61,22 +69,31 @@ func (d *Diagnostics) Write(p []byte) (int, error) {
 }
 
 func (d *Diagnostics) read() {
-	if len(d.Found) == maxDiagnostics {
-		return
-	}
 	line := d.line
 	if i := bytes.LastIndexByte(bytes.TrimRight(line, "\r"), '\r'); i >= 0 {
 		line = line[i+1:] // what a progress bar wrote before it
 	}
 	text := strings.TrimRight(colour.ReplaceAllString(string(line), ""), "\r ")
+	if d.open {
+		last := &d.Found[len(d.Found)-1]
+		if m := caretLine.FindStringSubmatch(text); m != nil {
+			last.Width, last.Label, d.open = len(m[1]), m[2], false
+			return
+		}
+		d.open = text != "" && strings.Contains(text, "|")
+	}
 	if errorLine.MatchString(text) {
 		d.message = text
 		return
 	}
-	if m := locationLine.FindStringSubmatch(text); m != nil && d.message != "" {
-		if n, err := strconv.Atoi(m[2]); err == nil {
-			d.Found = append(d.Found, Diagnostic{d.message, m[1], n})
+	if m := locationLine.FindStringSubmatch(text); m != nil && d.message != "" && len(d.Found) < maxDiagnostics {
+		line, err := strconv.Atoi(m[2])
+		column, wrong := strconv.Atoi(m[3])
+		if err == nil && wrong == nil {
+			code := errorLine.FindStringSubmatch(d.message)[1]
+			d.Found = append(d.Found, Diagnostic{Message: d.message, Code: code, Path: m[1], Line: line, Column: column})
+			d.open = true
 		}
 	}
-	d.message = "" // the place stands right below, or the error has none
+	d.message = "" // the place is on the next line, or the error has none
 }

@@ -7,24 +7,8 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 )
-
-// MissingError says that there is no cargo to be called.
-type MissingError struct {
-	Why string // where it was looked for
-	Fix string
-	Err error
-}
-
-func (e *MissingError) Error() string { return "no cargo: " + e.Why }
-
-// ExitCode is exit.Missing.
-func (e *MissingError) ExitCode() int { return exit.Missing }
-
-// Hint says what to do about it.
-func (e *MissingError) Hint() string { return e.Fix }
-
-func (e *MissingError) Unwrap() error { return e.Err }
 
 // RefusedError says that cargo itself will not do what it was asked: an unknown feature, a broken manifest. Its words are the user's
 // answer and are to be printed once, as they are, with cargo's own exit code.
@@ -54,34 +38,21 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 // FirstLine is the first line of what cargo said where an error is its refusal, else of the error.
 func FirstLine(err error) string {
 	text := err.Error()
-	var refused *RefusedError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*RefusedError](err); ok {
 		text = strings.TrimSpace(string(refused.Stderr))
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	return line
 }
 
-// AnswerError says that cargo answered something that is not what such a question is answered with.
-type AnswerError struct {
-	Cmd  buildenv.Cmd
-	What string
-	Err  error
-}
-
-func (e *AnswerError) Error() string {
-	if e.Err != nil {
-		return fmt.Sprintf("answer of `%s` not understood: %s: %v", shortCmd(e.Cmd), e.What, e.Err)
+// misunderstood says that cargo answered something that is not what such a question is answered with.
+func misunderstood(c buildenv.Cmd, what string, err error) error {
+	const fix = "run that command yourself; if its output looks right, this cargo is newer than gpubuild knows"
+	if err == nil {
+		return exit.Errorf(0, fix, "answer of `%s` not understood: %s", shortCmd(c), what)
 	}
-	return fmt.Sprintf("answer of `%s` not understood: %s", shortCmd(e.Cmd), e.What)
+	return exit.Errorf(0, fix, "answer of `%s` not understood: %s: %w", shortCmd(c), what, err)
 }
-
-// Hint says what to do about it.
-func (e *AnswerError) Hint() string {
-	return "run that command yourself; if its output looks right, this cargo is newer than gpubuild knows"
-}
-
-func (e *AnswerError) Unwrap() error { return e.Err }
 
 func shortCmd(c buildenv.Cmd) string {
 	words := append([]string{"cargo"}, c.Args...)
@@ -91,31 +62,7 @@ func shortCmd(c buildenv.Cmd) string {
 	return strings.Join(words, " ")
 }
 
-// stripANSI takes terminal sequences out of a text: colours (CSI … letter) and links (OSC … BEL or ESC \).
-func stripANSI(s string) string {
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		if s[i] != 0x1b || i+1 >= len(s) {
-			b.WriteByte(s[i])
-			i++
-			continue
-		}
-		i++
-		switch s[i] {
-		case '[':
-			for i++; i < len(s) && (s[i] < 0x40 || s[i] > 0x7e); i++ {
-			}
-			i++
-		case ']':
-			for i++; i < len(s) && s[i] != 0x07 && s[i] != 0x1b; i++ {
-			}
-			if i < len(s) && s[i] == 0x1b {
-				i++
-			}
-			i++
-		default:
-			i++
-		}
-	}
-	return b.String()
-}
+// sequences are what a terminal obeys in a text: colours (CSI … letter), links (OSC … BEL or ESC \).
+var sequences = lazyregexp.New(`(?s)\x1b(\[[^@-~]*[@-~]?|\][^\x07\x1b]*(\x07|\x1b.?)?|[^\[\]])`)
+
+func stripANSI(s string) string { return sequences.ReplaceAllString(s, "") }

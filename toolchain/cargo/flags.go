@@ -33,9 +33,7 @@ var globalFlags = []flagSpec{
 }
 
 // topFlags may stand before the verb only.
-var topFlags = []flagSpec{
-	{"", 'C', one}, {"version", 'V', none}, {"list", 0, none}, {"explain", 0, one},
-}
+var topFlags = []flagSpec{{"", 'C', one}, {"version", 'V', none}, {"list", 0, none}, {"explain", 0, one}}
 
 // buildFlags are those of build, check, run, test, bench, rustc, rustdoc, doc, fix and (through check) clippy. One verb does not know all
 // of them; cargo says so itself. None of them means two things on two of these verbs.
@@ -122,3 +120,16 @@ func grammarOf(tables ...[]flagSpec) grammar {
 }
 
 func verbGrammar(verb string) grammar { return grammarOf(globalFlags, buildFlags, verbs[verb].flags) }
+
+// LeadingFlags counts the words at the beginning that are flags of `cargo build`, with their values.
+func LeadingFlags(words []string) (n int) {
+	g := verbGrammar("build")
+	for n < len(words) && len(words[n]) > 1 && words[n][0] == '-' && words[n] != "--" {
+		it, ok := g.parse(words[n:])
+		if !ok {
+			break
+		}
+		n += len(it.words)
+	}
+	return n
+}

@@ -2,17 +2,18 @@ package cargo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // runner is all that asking cargo needs of the world.
@@ -32,7 +33,7 @@ type GraphAnswer struct {
 type Request struct {
 	Line   Line
 	Asking Asking
-	Notice func(string)       // told at once what is being waited for, in cargo's words without colours; may be nil
+	Notice func(string)       // gets at once what cargo waits for, in cargo's words without colours; may be nil
 	Status func(string)       // given cargo's other progress lines as they come, colours and line ends included; nil: they stay in Stderr
 	Mkdir  func(string) error // makes a directory and its parents, for us alone; nil: the real one
 }
@@ -152,24 +153,24 @@ func ask(ctx context.Context, run runner, c buildenv.Cmd, q Request) (buildenv.R
 }
 
 // unusedKey is what a cargo before 1.91 says of the setting that only our question brings in.
-var unusedKey = regexp.MustCompile("(?m)^.*warning.*: unused config key `build\\.build-dir` in `--config cli option`.*\n")
+var unusedKey = lazyregexp.New("(?m)^.*warning.*: unused config key `build\\.build-dir` in `--config cli option`.*\n")
 
-var usageLine = regexp.MustCompile(`(?m)^(.*Usage:.*?cargo \S+).*unit-graph.*$`)
+var usageLine = lazyregexp.New(`(?m)^(.*Usage:.*?cargo \S+).*unit-graph.*$`)
 
 // refusal adds a fix where cargo's own words lack one, and takes out of them what only our question brought in: --locked, which the user
 // did not write, and the flags of the question.
 func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 	r := &RefusedError{Code: code, Stderr: stderr, Err: err}
 	text := stripANSI(string(stderr))
-	ours := q.Asking.NoLockWrite && !q.Line.Locked && !q.Line.Frozen
+	ours := q.Asking.NoLockWrite && !q.Line.Has("--locked", "--frozen")
 	switch {
 	case strings.Contains(text, "--locked was passed") && strings.Contains(text, "cannot create the lock file"):
-		r.Fix = "this command never writes Cargo.lock; run `cargo generate-lockfile` first"
+		r.Fix = "cargo generate-lockfile"
 		if ours {
 			r.Stderr = []byte("error: there is no Cargo.lock, which says what versions would be built\n")
 		}
 	case strings.Contains(text, "--locked was passed"):
-		r.Fix = "this command never writes Cargo.lock; run `cargo update --workspace` or any build first"
+		r.Fix = "run `cargo update --workspace` or any build first"
 		if ours {
 			r.Stderr = []byte("error: Cargo.lock does not hold what the manifests ask for\n")
 		}
@@ -184,7 +185,7 @@ func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 	return r
 }
 
-// stderrWatch collects cargo's stderr (64 MiB at most) but for its progress, which is told as it comes: on a fresh machine the
+// stderrWatch collects cargo's stderr (64 MiB at most) except its progress, which is passed on as it comes: on a fresh machine the
 // question downloads every package, as the build would, and another cargo's lock can hold it up for long.
 type stderrWatch struct {
 	text           bytes.Buffer
@@ -220,7 +221,7 @@ func (w *stderrWatch) line(b []byte) {
 	}
 }
 
-// progressVerbs begin the lines by which cargo tells what it does before it compiles (status verbs of cargo 1.95's sources), and
+// progressVerbs begin the lines that say what cargo does before it compiles (status verbs of cargo 1.95's sources), and
 // those of rustup's proxy, which may fetch a whole toolchain first.
 var progressVerbs = map[string]bool{
 	"Updating": true, "Downloading": true, "Downloaded": true, "Locking": true, "Adding": true,
@@ -235,7 +236,7 @@ func looksLikeGraph(out []byte) bool {
 	return err == nil && tok == json.Delim('{') && bytes.Contains(out[:min(len(out), 4096)], []byte(`"version"`))
 }
 
-// graphRefused tells a cargo that knows or allows no unit graph from one that refuses the command line. The words are those of
+// graphRefused distinguishes a cargo that knows or allows no unit graph from one that refuses the command line. The words are those of
 // cargo 1.44 to 1.95.
 func graphRefused(stderr []byte) string {
 	text := stripANSI(string(stderr))
@@ -274,13 +275,11 @@ func Locate(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) (P
 		Root   string `json:"workspace_root"`
 	}
 	if err := json.Unmarshal(res.Stdout, &m); err != nil {
-		return Places{}, &AnswerError{Cmd: cmd, What: "no JSON", Err: err}
+		return Places{}, misunderstood(cmd, "no JSON", err)
 	}
 	if m.Target == "" || m.Root == "" {
-		return Places{}, &AnswerError{Cmd: cmd, What: "no target_directory or workspace_root"}
+		return Places{}, misunderstood(cmd, "no target_directory or workspace_root", nil)
 	}
-	if m.Build == "" {
-		m.Build = m.Target // before cargo 1.91
-	}
+	m.Build = cmp.Or(m.Build, m.Target) // before cargo 1.91
 	return Places{WorkspaceRoot: m.Root, TargetDirectory: m.Target, BuildDirectory: m.Build}, nil
 }

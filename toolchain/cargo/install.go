@@ -31,10 +31,10 @@ type Install struct {
 	Unlocked Line     // … where there is no Cargo.lock: --locked then only makes cargo install warn
 }
 
-// Install reads the words of `cargo install`; false for any other verb. It builds with the release profile unless told otherwise, and
+// Install reads the words of `cargo install`; false for any other verb. It builds with the release profile by default, and
 // looks for the package in --path only, not upwards.
 func (l Line) Install() (Install, bool) {
-	if l.Verb != "install" || l.Help {
+	if l.Verb != "install" || l.Has("--help") {
 		return Install{}, false
 	}
 	words := append(l.prefixed(), l.Global...)

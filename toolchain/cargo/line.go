@@ -31,43 +31,22 @@ type Line struct {
 	Trailing    []string // words after --
 	HasTrailing bool     // there was a --
 
+	// Of the flags, those that are asked for in more than one place, or whose values count; Has knows the others.
 	Features      []string // split at commas and spaces, in order
 	AllFeatures   bool
 	NoDefault     bool
 	Packages      []string
 	Excludes      []string
 	Workspace     bool
-	Lib           bool
-	Bins          bool
-	Bin           []string
-	Examples      bool
-	Example       []string
-	Tests         bool
-	Test          []string
-	Benches       bool
-	Bench         []string
-	AllTargets    bool
-	Doc           bool // test --doc
 	Target        []string
 	Profile       string // --profile's value; see ProfileName
-	Release       bool
 	ManifestPath  string
 	TargetDir     string
 	MessageFormat []string // split at commas
 	Config        []string // those that cargo heeds: given after the verb, the ones before it are lost (cargo 1.95)
-	Unstable      []string // values of -Z
 	Dir           string   // -C
-	Offline       bool
-	Locked        bool
-	Frozen        bool
-	NoRun         bool
-	UnitGraph     bool
-	Jobs          string
 	Verbose       int
-	Quiet         bool
 	Color         string
-	Help          bool
-	Version       bool
 	Positional    []string // after the verb: a test's name, a program's words
 
 	globals, items []item
@@ -99,6 +78,33 @@ func (l Line) verbWord() string {
 	return l.VerbWord
 }
 
+// AsClean is the `cargo clean` of the same packages, profile and targets.
+func (l Line) AsClean(dryRun bool) (Line, error) {
+	known := grammarOf(globalFlags, selectionOf("clean"))
+	words := append(l.prefixed(l.Global...), "clean")
+	for _, it := range l.items {
+		if _, ok := known.parse(it.words); ok && !it.positional {
+			words = append(words, it.words...)
+		}
+	}
+	if dryRun {
+		words = append(words, "--dry-run")
+	}
+	clean, _, err := Split(words, nil)
+	return clean, err
+}
+
+// Unknown lists the arguments that look like flags and that are none of the verb's, as far as is known here.
+func (l Line) Unknown() []string {
+	var out []string
+	for _, it := range l.items {
+		if len(it.flags) == 0 && !it.positional {
+			out = append(out, it.words...)
+		}
+	}
+	return out
+}
+
 // Known says whether the verb is one whose flags are understood; others are plugins, aliases or commands that build nothing.
 func (l Line) Known() bool { _, ok := verbs[l.Verb]; return ok }
 
@@ -116,7 +122,7 @@ func (l Line) ProfileName() string {
 	switch {
 	case l.Profile != "":
 		return l.Profile
-	case l.Release:
+	case l.Has("--release"):
 		return "release"
 	case l.Verb == "bench":
 		return "bench"
@@ -129,10 +135,20 @@ func (l Line) WantsJSON() bool {
 	return slices.ContainsFunc(l.MessageFormat, func(f string) bool { return strings.HasPrefix(strings.ToLower(f), "json") })
 }
 
-// wantsTests says whether units that see dev-dependencies are built.
-func (l Line) wantsTests() bool {
-	return l.Verb == "test" || l.Verb == "bench" || l.Tests || l.Benches || l.AllTargets || l.Examples ||
-		len(l.Test) > 0 || len(l.Bench) > 0 || len(l.Example) > 0
+// WantsTests says whether units that see dev-dependencies are built.
+func (l Line) WantsTests() bool {
+	return l.Verb == "test" || l.Verb == "bench" ||
+		l.Has("--tests", "--test", "--benches", "--bench", "--examples", "--example", "--all-targets")
+}
+
+// Has says whether the line has one of these flags, by the names that Flag gives them.
+func (l Line) Has(names ...string) bool {
+	return slices.ContainsFunc(l.flags(), func(f Flag) bool { return slices.Contains(names, f.Name) })
+}
+
+// HasTargets says whether the line names targets rather than leaving them to the verb's default.
+func (l Line) HasTargets() bool {
+	return l.Has("--lib", "--bins", "--bin", "--examples", "--example", "--tests", "--test", "--benches", "--bench", "--all-targets")
 }
 
 // flags lists the flags that cargo heeds in order, those before the verb first. -C stays out: it must stand before the verb.
@@ -183,34 +199,34 @@ func (l *Line) set(f Flag) {
 			*list = append(*list, f.Value)
 		}
 	}
-	lists := map[string]*[]string{
-		"--package": &l.Packages, "--exclude": &l.Excludes, "--target": &l.Target, "--config": &l.Config, "-Z": &l.Unstable,
-		"--bin": &l.Bin, "--example": &l.Example, "--test": &l.Test, "--bench": &l.Bench,
-	}
-	words := map[string]*string{
-		"--profile": &l.Profile, "--manifest-path": &l.ManifestPath, "--target-dir": &l.TargetDir,
-		"--jobs": &l.Jobs, "--color": &l.Color,
-	}
-	switches := map[string]*bool{
-		"--all-features": &l.AllFeatures, "--no-default-features": &l.NoDefault,
-		"--workspace": &l.Workspace, "--all": &l.Workspace,
-		"--lib": &l.Lib, "--bins": &l.Bins, "--examples": &l.Examples, "--tests": &l.Tests, "--benches": &l.Benches,
-		"--all-targets": &l.AllTargets, "--doc": &l.Doc, "--release": &l.Release, "--no-run": &l.NoRun,
-		"--offline": &l.Offline, "--locked": &l.Locked, "--frozen": &l.Frozen,
-		"--unit-graph": &l.UnitGraph, "--quiet": &l.Quiet, "--help": &l.Help, "--version": &l.Version,
-	}
-	switch {
-	case lists[f.Name] != nil:
-		add(lists[f.Name])
-	case words[f.Name] != nil:
-		*words[f.Name] = f.Value
-	case switches[f.Name] != nil:
-		*switches[f.Name] = true
-	case f.Name == "--features":
+	switch f.Name {
+	case "--package":
+		add(&l.Packages)
+	case "--exclude":
+		add(&l.Excludes)
+	case "--target":
+		add(&l.Target)
+	case "--config":
+		add(&l.Config)
+	case "--profile":
+		l.Profile = f.Value
+	case "--manifest-path":
+		l.ManifestPath = f.Value
+	case "--target-dir":
+		l.TargetDir = f.Value
+	case "--color":
+		l.Color = f.Value
+	case "--all-features":
+		l.AllFeatures = true
+	case "--no-default-features":
+		l.NoDefault = true
+	case "--workspace", "--all":
+		l.Workspace = true
+	case "--features":
 		l.Features = append(l.Features, splitList(f.Value)...)
-	case f.Name == "--message-format":
+	case "--message-format":
 		l.MessageFormat = append(l.MessageFormat, strings.Split(f.Value, ",")...)
-	case f.Name == "--verbose":
+	case "--verbose":
 		l.Verbose++
 	}
 }

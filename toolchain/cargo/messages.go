@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
 )
 
 // Reasons of the messages that are understood (cargo's external-tools
@@ -31,7 +29,7 @@ type Message struct {
 	Fresh        bool     `json:"fresh"`
 
 	// build-script-executed: sent for fresh scripts too, not for one that failed. One package sends several when its script ran for
-	// several targets or feature sets; out_dir tells them apart.
+	// several targets or feature sets; out_dir distinguishes them.
 	LinkedLibs  []string    `json:"linked_libs"`
 	LinkedPaths []string    `json:"linked_paths"`
 	Cfgs        []string    `json:"cfgs"`
@@ -64,7 +62,7 @@ type Profile struct {
 // passed on as other output, in pieces.
 const maxLine = 16 << 20
 
-// Known says that cargo may send a message of this reason; a program that prints JSON of its own to the same stream is so told apart.
+// Known says that cargo may send a message of this reason; other JSON on the same stream is the program's own.
 func knownReason(r string) bool {
 	switch r {
 	case Artifact, ScriptExecuted, Finished, "compiler-message", "timing-info", "future-incompat", "future-incompat-report":
@@ -100,19 +98,8 @@ func ParseMessage(line []byte) (Message, bool) {
 	return m, true
 }
 
-// ReadMessages reads cargo's stdout to its end: each gets the messages of cargo, other every other line with its end as it came. other
-// may be nil.
-func ReadMessages(r io.Reader, each func(Message), other func(line []byte)) error {
-	w := &LineWriter{Each: each, Other: other}
-	if _, err := io.Copy(w, r); err != nil {
-		w.Close()
-		return fmt.Errorf("cargo's messages: %w", err)
-	}
-	return w.Close()
-}
-
-// LineWriter is ReadMessages as a writer, to be given as a command's Stdout. Close passes on a last line without an end. Not for use by
-// several goroutines at once.
+// LineWriter reads cargo's stdout: Each gets the messages of cargo, Other, which may be nil, every other line with its end as it came.
+// Close passes on a last line without an end. Not for use by several goroutines at once.
 type LineWriter struct {
 	Each  func(Message)
 	Other func(line []byte)

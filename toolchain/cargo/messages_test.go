@@ -35,7 +35,7 @@ func TestMessagesAreToldFromOtherOutput(t *testing.T) {
 		case "halves":
 			r = iotest.HalfReader(r)
 		}
-		err := ReadMessages(r, func(m Message) {
+		err := readMessages(r, func(m Message) {
 			switch m.Reason {
 			case Artifact:
 				got = append(got, fmt.Sprintln(m.PackageID, m.Target, m.Profile, m.Features, m.Filenames, m.Executable, m.Fresh))
@@ -99,8 +99,15 @@ func TestEndlessLineIsBounded(t *testing.T) {
 		t.Errorf("%d bytes passed on, %d held", n, held)
 	}
 	var finished bool
-	err := ReadMessages(io.MultiReader(bytes.NewReader(piece), strings.NewReader("\n{\"reason\":\"build-finished\",\"success\":true}\n"), iotest.ErrReader(errors.New("gone"))),
-		func(m Message) { finished = m.Success }, nil)
+	err := readMessages(
+		io.MultiReader(
+			bytes.NewReader(piece),
+			strings.NewReader("\n{\"reason\":\"build-finished\",\"success\":true}\n"),
+			iotest.ErrReader(errors.New("gone")),
+		),
+		func(m Message) { finished = m.Success },
+		nil,
+	)
 	if err == nil || !strings.Contains(err.Error(), "gone") || !finished {
 		t.Errorf("%v", err)
 	}
@@ -115,7 +122,7 @@ func FuzzReadMessages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, cut int) {
 		read := func(r io.Reader) (string, string) {
 			var each, other strings.Builder
-			if err := ReadMessages(r, func(m Message) { each.Write(m.Raw); each.WriteByte('\n') }, func(b []byte) { other.Write(b) }); err != nil {
+			if err := readMessages(r, func(m Message) { each.Write(m.Raw); each.WriteByte('\n') }, func(b []byte) { other.Write(b) }); err != nil {
 				t.Fatal(err)
 			}
 			return each.String(), other.String()
@@ -130,4 +137,14 @@ func FuzzReadMessages(f *testing.F) {
 			t.Fatal("more came out than went in")
 		}
 	})
+}
+
+// readMessages passes a whole stream through a LineWriter.
+func readMessages(r io.Reader, each func(Message), other func(line []byte)) error {
+	w := &LineWriter{Each: each, Other: other}
+	if _, err := io.Copy(w, r); err != nil {
+		w.Close()
+		return err
+	}
+	return w.Close()
 }

@@ -1,13 +1,16 @@
 package cargo
 
-import "sort"
+import (
+	"maps"
+	"slices"
+)
 
 // Name is one of cargo's flags as a shell completes it.
 type Name struct {
 	Long  string // without hyphens; empty for a flag that has a short form only
 	Short byte   // 0: none
 	Value bool   // a value follows; see Attached
-	// Attached says that the value may be left out, and else stands behind an equals sign.
+	// Attached says that the value may be left out, and else follows an equals sign.
 	Attached bool
 }
 
@@ -47,7 +50,7 @@ func Names(verb string) []Name {
 	var out []Name
 	add := func(list []flagSpec) {
 		for _, f := range list {
-			if only, limited := narrow[f.long]; limited && !holds(only, verb) || holds(lacking[verb], f.long) {
+			if only, limited := narrow[f.long]; limited && !slices.Contains(only, verb) || slices.Contains(lacking[verb], f.long) {
 				continue
 			}
 			out = append(out, Name{f.long, f.short, f.arity != none, f.arity == attached})
@@ -78,31 +81,17 @@ func selectionOf(verb string) []flagSpec {
 	}[verb]
 	var out []flagSpec
 	for _, f := range buildFlags {
-		if holds(known, f.long) {
+		if slices.Contains(known, f.long) {
 			out = append(out, f)
 		}
 	}
 	return out
 }
 
-func holds(list []string, s string) bool {
-	for _, e := range list {
-		if e == s {
-			return true
-		}
-	}
-	return false
-}
-
 // VerbNames lists cargo's verbs that are worth completing, its aliases left out.
 func VerbNames() []string {
-	out := []string{
+	return slices.Sorted(slices.Values(slices.AppendSeq([]string{
 		"add", "fetch", "fmt", "info", "init", "install", "new", "package", "publish", "remove", "report",
 		"search", "uninstall", "update", "vendor",
-	}
-	for v := range verbs {
-		out = append(out, v)
-	}
-	sort.Strings(out)
-	return out
+	}, maps.Keys(verbs))))
 }

@@ -9,8 +9,8 @@ import (
 	"gpubuild/buildenv/need"
 )
 
-// TestNamesAreThoseOfCargosHelp asks the cargo that is here what each verb knows; what only another cargo knows may differ, so the two lists are
-// compared for the version that the tables were written for and newer.
+// TestNamesAreThoseOfCargosHelp asks the cargo that is here what each verb knows; what only another cargo knows may differ, so the two
+// lists are compared for the version that the tables were written for and newer.
 func TestNamesAreThoseOfCargosHelp(t *testing.T) {
 	path := need.Tool(t, "cargo")
 	flag := regexp.MustCompile(`(?m)^ +(?:(-[A-Za-z])(?:, )?)? *(--[a-z][a-z-]+)?(?: |\[|=|\.|$)`)

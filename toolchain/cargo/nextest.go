@@ -28,7 +28,7 @@ func (l Line) Nextest() (Line, bool) {
 
 // NextestBuild is Nextest for every word of nextest that builds: run, list, archive.
 func (l Line) NextestBuild() (Line, bool) {
-	if l.Verb != "nextest" || len(l.Positional) == 0 || l.Help || l.Version ||
+	if l.Verb != "nextest" || len(l.Positional) == 0 || l.Has("--help", "--version") ||
 		!slices.Contains([]string{"run", "r", "list", "archive"}, l.Positional[0]) {
 		return Line{}, false
 	}

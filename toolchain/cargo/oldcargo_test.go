@@ -32,7 +32,11 @@ func (o *oldCargo) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, erro
 	case slices.Contains(c.Args, "get"):
 		return said(0, `{"build-std":["core"]}`, "")
 	case slices.Contains(c.Args, "tree") && slices.Contains(c.Args, "--config"):
-		return said(101, "", "error: the `--config` flag is unstable, and only available on the nightly channel of Cargo, but this is the `stable` channel\n")
+		return said(
+			101,
+			"",
+			"error: the `--config` flag is unstable, and only available on the nightly channel of Cargo, but this is the `stable` channel\n",
+		)
 	case slices.Contains(c.Args, "tree") && slices.Contains(c.Args, "nope"):
 		return said(101, "", "warning: unused config key `build.build-dir` in `--config cli option`\nerror: no such feature\n")
 	case slices.Contains(c.Args, "tree"):
@@ -42,10 +46,19 @@ func (o *oldCargo) Run(_ context.Context, c buildenv.Cmd) (buildenv.Result, erro
 }
 
 func TestOldCargoIsAskedWithoutConfig(t *testing.T) {
-	p := newProject(t, "-- Cargo.toml --\n[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2018\"\n-- src/main.rs --\nfn main() {}\n")
+	p := newProject(
+		t,
+		"-- Cargo.toml --\n[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2018\"\n-- src/main.rs --\nfn main() {}\n",
+	)
 	ask := func(typed string) (GraphAnswer, *oldCargo, error) {
 		old := &oldCargo{}
-		got, err := Graph(context.Background(), p.h, old, p.tool, Request{Line: p.line(words(typed)...), Asking: Asking{Private: Private{Root: t.TempDir()}}})
+		got, err := Graph(
+			context.Background(),
+			p.h,
+			old,
+			p.tool,
+			Request{Line: p.line(words(typed)...), Asking: Asking{Private: Private{Root: t.TempDir()}}},
+		)
 		return got, old, err
 	}
 	got, old, err := ask("build --features cuda")

@@ -132,7 +132,7 @@ func (p *project) graph(args ...string) (GraphAnswer, error) {
 	return Graph(context.Background(), p.h, p.run, p.tool, Request{Line: p.line(args...), Asking: Asking{Private: p.priv}})
 }
 
-// units lists a graph's units as "name kind mode features", sorted; scripts' runs are told by their mode.
+// units lists a graph's units as "name kind mode features", sorted; scripts' runs have their mode.
 func units(t *testing.T, graph []byte) []string {
 	t.Helper()
 	var g struct {
@@ -261,7 +261,8 @@ func TestGraphIsWhatCargoBuilds(t *testing.T) {
 		if err != nil || got.Graph == nil {
 			t.Fatalf("%s: %v %s", args, err, got.Reason)
 		}
-		if strings.Contains(files(t, p.dir), string(filepath.Separator)+"target"+string(filepath.Separator)) && args == "build -p app --features cuda" {
+		if strings.Contains(files(t, p.dir), string(filepath.Separator)+"target"+string(filepath.Separator)) &&
+			args == "build -p app --features cuda" {
 			t.Fatal("the question made a target directory")
 		}
 		res, err := p.run.Run(context.Background(), Build(p.tool, l, ""))
@@ -270,7 +271,7 @@ func TestGraphIsWhatCargoBuilds(t *testing.T) {
 		}
 		var built []string
 		finished := false
-		err = ReadMessages(bytes.NewReader(res.Stdout), func(m Message) {
+		err = readMessages(bytes.NewReader(res.Stdout), func(m Message) {
 			switch m.Reason {
 			case Artifact:
 				if m.ManifestPath == "" || len(m.Filenames) == 0 {
@@ -278,7 +279,8 @@ func TestGraphIsWhatCargoBuilds(t *testing.T) {
 				}
 				built = append(built, fmt.Sprint(m.PackageID, " ", m.Target.Name, " ", m.Target.Kind, " ", m.Features))
 			case ScriptExecuted:
-				if strings.Join(m.Cfgs, "") != "made" || len(m.Env) != 1 || m.Env[0] != [2]string{"K", "V"} || builddir.Ran(p.h, m.OutDir) == 0 {
+				if strings.Join(m.Cfgs, "") != "made" || len(m.Env) != 1 || m.Env[0] != [2]string{"K", "V"} ||
+					builddir.Ran(p.h, m.OutDir) == 0 {
 					t.Errorf("script: %s", m.Raw)
 				}
 				built = append(built, m.PackageID+" script")
@@ -293,7 +295,8 @@ func TestGraphIsWhatCargoBuilds(t *testing.T) {
 	}
 }
 
-// Every spelling must mean to cargo what it means to us: cargo's graph for the words as typed equals its graph for the words as we render them.
+// Every spelling must mean to cargo what it means to us: cargo's graph for the words as typed equals its graph for the words as we render
+// them.
 func TestSplitMeansWhatCargoMeans(t *testing.T) {
 	t.Parallel()
 	p := newProject(t, shapes)

@@ -3,21 +3,21 @@ package cargo
 import (
 	"bytes"
 	"io"
-	"regexp"
 	"strings"
 	"sync"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 )
 
-// ReplayMark is the line by which a runner tells a Replay, on cargo's stderr,
+// ReplayMark is the line that a runner writes to cargo's stderr for a Replay to see
 // that its program begins: whatever follows may be the program's.
 const ReplayMark = "\x00gpubuild: the program begins\n"
 
 // maxReplay bounds what is held back; more than that is passed on.
 const maxReplay = 16 << 20
 
-// Replay stands behind the stderr of a cargo that has nothing left to build. Such a cargo says again what the build before it said: the
+// Replay filters the stderr of a cargo that has nothing left to build. Such a cargo says again what the build before it said: the
 // warnings of every fresh unit, and Finished (measured, cargo 1.95). That is held back until Finished or the mark, and then dropped;
 // where cargo builds after all, or fails before, all of it passes; that it waits for another cargo is said at once, and what follows may
 // still be said again. From there on lines pass, with our runner taken out of cargo's `Running`, and from the mark on every byte.
@@ -35,14 +35,14 @@ type Replay struct {
 }
 
 var (
-	replayFinished = regexp.MustCompile(`^ *Finished `)
-	replayBuilds   = regexp.MustCompile(
+	replayFinished = lazyregexp.New(`^ *Finished `)
+	replayBuilds   = lazyregexp.New(
 		`^ *(Compiling|Checking|Dirty|Documenting|Updating|Downloading|Downloaded|Locking|Adding) |^error`,
 	)
-	replayBlocking = regexp.MustCompile(`^ *Blocking `)
-	replayRunning  = regexp.MustCompile("^( *Running `)(.*)(`\r?\n)$")
+	replayBlocking = lazyregexp.New(`^ *Blocking `)
+	replayRunning  = lazyregexp.New("^( *Running `)(.*)(`\r?\n)$")
 	// What cargo writes bare of a command's words; others it quotes (cargo-util, ProcessBuilder's Display: shell-escape).
-	bareWord = regexp.MustCompile(`^[A-Za-z0-9_./,:=@%+-]+$`)
+	bareWord = lazyregexp.New(`^[A-Za-z0-9_./,:=@%+-]+$`)
 )
 
 // Write answers To's error.

@@ -49,11 +49,8 @@ func rustc(h buildenv.Host, t Tool, l Line, args ...string) (buildenv.Cmd, error
 	h.Env = t.Env
 	p, err := h.LookPath("rustc")
 	if err != nil {
-		return buildenv.Cmd{}, &MissingError{
-			Why: "rustc is in no directory of PATH",
-			Fix: "install Rust (https://rustup.rs) or add rustc's directory to PATH",
-			Err: err,
-		}
+		return buildenv.Cmd{}, exit.Errorf(exit.Missing, "install Rust (https://rustup.rs) or add rustc's directory to PATH",
+			"no cargo: rustc is in no directory of PATH")
 	}
 	return buildenv.Cmd{Path: p, Args: l.prefixed(args...), Dir: t.Dir, Env: t.Env.Entries()}, nil
 }
@@ -91,7 +88,7 @@ func UserRunner(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line
 	}
 	tables, err := parseRunners(out)
 	if err != nil {
-		return Runner{}, &AnswerError{Cmd: cmd, What: "no configuration", Err: err}
+		return Runner{}, misunderstood(cmd, "no configuration", err)
 	}
 	own, has := tables[triple]
 	if has && own.Text {
@@ -113,15 +110,7 @@ func UserRunner(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line
 }
 
 // cfgRunner finds the runner among cfg(…) tables.
-func cfgRunner(
-	ctx context.Context,
-	h buildenv.Host,
-	run runner,
-	t Tool,
-	l Line,
-	triple string,
-	tables map[string]Runner,
-) (Runner, error) {
+func cfgRunner(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line, triple string, tables map[string]Runner) (Runner, error) {
 	var keys []string
 	for k := range tables {
 		if strings.HasPrefix(k, "cfg(") {
@@ -265,6 +254,26 @@ func WithRunner(t Tool, l Line, triple string, words []string, user Runner) (Too
 	// the variable would only be in the way of what stands in --config
 	t.Env = t.Env.Unset(RunnerVar(triple))
 	return t, l.WithConfig("target." + buildenv.TOMLString(triple) + ".runner=" + value), nil
+}
+
+// WithDirectories has cargo build in a directory where the environment alone would not: --target-dir and --config go before it.
+func (l Line) WithDirectories(dir string) Line {
+	n := l
+	n.items = slices.Clone(l.items)
+	for i, it := range n.items {
+		if it.has("--target-dir") {
+			n.items[i] = item{words: []string{"--target-dir", dir}, flags: []Flag{{"--target-dir", dir, true}}}
+			n.TargetDir = dir
+		}
+	}
+	n.Args = nil
+	for _, it := range n.items {
+		n.Args = append(n.Args, it.words...)
+	}
+	if slices.ContainsFunc(l.Config, func(c string) bool { return strings.Contains(c, "build-dir") || !strings.Contains(c, "=") }) {
+		n = n.WithConfig("build.build-dir=" + buildenv.TOMLString(dir))
+	}
+	return n
 }
 
 // WithConfig adds a --config that beats all others of the line. Cargo forgets

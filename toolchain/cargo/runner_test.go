@@ -63,7 +63,13 @@ func TestOurRunnerCallsTheUsers(t *testing.T) {
 		{"--config over variable", "", "./theirs c", "--config target.TRIPLE.runner='sub/theirs' run -q", "sub/theirs"},
 		{"--config, list", "", "", "run -q --config target.TRIPLE.runner=['sub/theirs','d']", "sub/theirs d"},
 		{"--config file", "", "./theirs c", "run -q --config sub/c.toml", "theirs e"},
-		{"cfg", "[target.'cfg(all(not(windows), any(unix, target_os = \"none\")))']\nrunner = 'sub/theirs f'\n[target.'cfg(windows)']\nrunner = 'no'\n", "", "run -q", "sub/theirs f"},
+		{
+			"cfg",
+			"[target.'cfg(all(not(windows), any(unix, target_os = \"none\")))']\nrunner = 'sub/theirs f'\n[target.'cfg(windows)']\nrunner = 'no'\n",
+			"",
+			"run -q",
+			"sub/theirs f",
+		},
 		{"triple over cfg", "[target.'cfg(unix)']\nrunner = 'no'\n[target.TRIPLE]\nrunner = 'sub/theirs'\n", "", "run -q", "sub/theirs"},
 		{"another triple", "[target.wasm32-wasip1]\nrunner = 'no'\n", "", "run -q", ""},
 	}
@@ -124,7 +130,8 @@ func TestOurRunnerCallsTheUsers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(p.dir, ".cargo", "config.toml"), []byte(two), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := UserRunner(context.Background(), p.h, p.run, plain, p.line("run"), v.Host); err == nil || !strings.Contains(err.Error(), "two runners fit") {
+	if _, err := UserRunner(context.Background(), p.h, p.run, plain, p.line("run"), v.Host); err == nil ||
+		!strings.Contains(err.Error(), "two runners fit") {
 		t.Errorf("%v", err)
 	}
 }
@@ -182,7 +189,11 @@ func FuzzCfg(f *testing.F) {
 }
 
 func FuzzRunners(f *testing.F) {
-	f.Add([]byte("target.'cfg(target_os=\"linux\")'.runner = [\n    \"./sub/r\", # /w/.cargo/config.toml\n    \"a\", # /w/.cargo/config.toml\n]\ntarget.x86_64-unknown-linux-gnu.runner = \"sub/rr a\" # /w/.cargo/config.toml\n"))
+	f.Add(
+		[]byte(
+			"target.'cfg(target_os=\"linux\")'.runner = [\n    \"./sub/r\", # /w/.cargo/config.toml\n    \"a\", # /w/.cargo/config.toml\n]\ntarget.x86_64-unknown-linux-gnu.runner = \"sub/rr a\" # /w/.cargo/config.toml\n",
+		),
+	)
 	f.Add([]byte("target.x.linker = \"ld\" # --config cli option\ntarget.x.runner = [3]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tables, err := parseRunners(data)

@@ -2,10 +2,9 @@ package cargo
 
 import (
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
-
-	"github.com/xrash/smetrics"
 
 	"gpubuild/buildenv/exit"
 )
@@ -202,7 +201,7 @@ func (s *splitter) takeOwn() (bool, error) {
 	kind, known := s.own[name]
 	if !known {
 		if strings.HasPrefix(name, ownPrefix) {
-			return false, &exit.UsageError{What: fmt.Sprintf("unknown flag `%s`", name), Fix: s.near(name)}
+			return false, s.unknown(name)
 		}
 		return false, nil
 	}
@@ -227,34 +226,17 @@ func (s *splitter) takeOwn() (bool, error) {
 	return true, nil
 }
 
-// near names the own flag that was most likely meant, or all of them.
-func (s *splitter) near(name string) string {
-	var all []string
-	best, bestAt := "", 4
-	for n := range s.own {
-		all = append(all, n)
+// unknown is the error for a flag that begins like ours and is none.
+func (s *splitter) unknown(name string) error {
+	what, all := fmt.Sprintf("unknown flag `%s`", name), slices.Collect(maps.Keys(s.own))
+	near := exit.Nearest(name, all)
+	if bare := "--" + strings.TrimPrefix(name, ownPrefix); slices.Contains(all, bare) { // on our own verbs our flags have no prefix
+		near = bare
 	}
-	sort.Strings(all)
-	if rest, ok := strings.CutPrefix(name, ownPrefix); ok { // beside cargo's flags ours have a prefix, elsewhere they have none
-		if _, ok := s.own["--"+rest]; ok {
-			return "here it is --" + rest
-		}
+	if near != "" {
+		return &exit.UsageError{What: fmt.Sprintf("%s; did you mean `%s`?", what, near)}
 	}
-	for _, n := range all {
-		if len(name) > 64 {
-			break // no flag of ours is near
-		}
-		if d := smetrics.WagnerFischer(n, name, 1, 1, 1); d < bestAt {
-			best, bestAt = n, d
-		}
-	}
-	switch {
-	case best != "":
-		return "did you mean " + best + "?"
-	case len(all) > 0:
-		return "gpubuild's own flags are " + strings.Join(all, ", ")
-	}
-	return "no flag of gpubuild begins with " + ownPrefix + " here"
+	return &exit.UsageError{What: what, Fix: "`gpubuild build --help` lists the flags that begin with " + ownPrefix}
 }
 
 // parse understands the flag at the front of args; it answers false for one that it does not know.

@@ -31,7 +31,12 @@ func TestSplitTakesOwnFlagsAndNothingElse(t *testing.T) {
 		{"own value with =", "--gpu-arch=sm_90", "build", "--gpu-arch=sm_90"},
 		{"optional value takes no word", "build --gpu-prove --release", "build --release", "--gpu-prove"},
 		{"optional value with =", "build --gpu-prove=--size=4", "build", "--gpu-prove=--size=4"},
-		{"a program's words are its own", "run --gpu-strict prog --gpu-strict -- --gpu-arch", "run prog --gpu-strict -- --gpu-arch", "--gpu-strict"},
+		{
+			"a program's words are its own",
+			"run --gpu-strict prog --gpu-strict -- --gpu-arch",
+			"run prog --gpu-strict -- --gpu-arch",
+			"--gpu-strict",
+		},
 		{"words after -- are the program's", "run -- --gpu-strict --", "run -- --gpu-strict --", ""},
 		{"words for rustc", "rustc -r -- --gpu-x", "rustc -r -- --gpu-x", ""},
 		{"a binary's name is no program word", "run --bin app --gpu-strict -p core", "run --bin app -p core", "--gpu-strict"},
@@ -68,31 +73,32 @@ func TestSplitTakesOwnFlagsAndNothingElse(t *testing.T) {
 }
 
 func TestSplitUnderstandsAllForms(t *testing.T) {
+	const targets = "--bin --example --test --bench --lib --bins --tests --benches --all-targets --examples"
 	tests := []struct {
 		args []string
 		want Line
+		has  string
 	}{
-		{words("-Fcuda -F cudnn -F=a,b --features=c --features d,e"), Line{Features: words("cuda cudnn a b c d e")}},
-		{[]string{"--features", "cuda cudnn", "-F", " x , y"}, Line{Features: words("cuda cudnn x y")}},
-		{words("-pfoo -p bar -p=baz --package qux --package"), Line{Packages: words("foo bar baz qux")}},
-		{words("-j8"), Line{Jobs: "8"}},
-		{words("-vv -v --verbose"), Line{Verbose: 4}},
-		{words("-qr"), Line{Quiet: true, Release: true}},
-		{words("-vrFcuda"), Line{Verbose: 1, Release: true, Features: words("cuda")}},
-		{words("-rF cuda"), Line{Release: true, Features: words("cuda")}},
-		{words("--bin a --bin=b --example c --test d --bench e --lib --bins --tests --benches --all-targets --examples"),
-			Line{Bin: words("a b"), Example: words("c"), Test: words("d"), Bench: words("e"), Lib: true, Bins: true, Tests: true, Benches: true, AllTargets: true, Examples: true}},
+		{words("-Fcuda -F cudnn -F=a,b --features=c --features d,e"), Line{Features: words("cuda cudnn a b c d e")}, ""},
+		{[]string{"--features", "cuda cudnn", "-F", " x , y"}, Line{Features: words("cuda cudnn x y")}, ""},
+		{words("-pfoo -p bar -p=baz --package qux --package"), Line{Packages: words("foo bar baz qux")}, ""},
+		{words("-j8"), Line{}, "--jobs"},
+		{words("-vv -v --verbose"), Line{Verbose: 4}, ""},
+		{words("-qr"), Line{}, "--quiet --release"},
+		{words("-vrFcuda"), Line{Verbose: 1, Features: words("cuda")}, "--release"},
+		{words("-rF cuda"), Line{Features: words("cuda")}, "--release"},
+		{words("--bin a --bin=b --example c --test d --bench e --lib --bins --tests --benches --all-targets --examples"), Line{}, targets},
 		{words("--target a --target=b --target-dir t --manifest-path m --profile p"),
-			Line{Target: words("a b"), TargetDir: "t", ManifestPath: "m", Profile: "p"}},
+			Line{Target: words("a b"), TargetDir: "t", ManifestPath: "m", Profile: "p"}, ""},
 		{words("--workspace --exclude a --exclude b --all-features --no-default-features"),
-			Line{Workspace: true, Excludes: words("a b"), AllFeatures: true, NoDefault: true}},
+			Line{Workspace: true, Excludes: words("a b"), AllFeatures: true, NoDefault: true}, ""},
 		{words("--message-format=json,json-diagnostic-short --message-format short"),
-			Line{MessageFormat: words("json json-diagnostic-short short")}},
+			Line{MessageFormat: words("json json-diagnostic-short short")}, ""},
 		{words("--config a=1 --config b=2 -Zx -Z y --color never --offline --locked --frozen"),
-			Line{Config: words("a=1 b=2"), Unstable: words("x y"), Color: "never", Offline: true, Locked: true, Frozen: true}},
-		{words("--timings --features x --timings=html"), Line{Features: words("x")}},
-		{words("-h"), Line{Help: true}},
-		{words("--features -r"), Line{Release: true}},
+			Line{Config: words("a=1 b=2"), Color: "never"}, "-Z --offline --locked --frozen"},
+		{words("--timings --features x --timings=html"), Line{Features: words("x")}, "--timings"},
+		{words("-h"), Line{}, "--help"},
+		{words("--features -r"), Line{}, "--release"},
 	}
 	for _, tt := range tests {
 		t.Run(strings.Join(tt.args, " "), func(t *testing.T) {
@@ -109,6 +115,11 @@ func TestSplitUnderstandsAllForms(t *testing.T) {
 				if !reflect.DeepEqual(got, tt.want) {
 					t.Errorf("%s: got %+v\nwant %+v", verb, got, tt.want)
 				}
+				for _, name := range words("--jobs --quiet --release -Z --offline --locked --frozen --timings --help " + targets) {
+					if want := slices.Contains(words(tt.has), name); l.Has(name) != want {
+						t.Errorf("%s: %s: got %v, want %v", verb, name, !want, want)
+					}
+				}
 			}
 		})
 	}
@@ -116,7 +127,8 @@ func TestSplitUnderstandsAllForms(t *testing.T) {
 
 func TestSplitFaultsOfOurOwnFlags(t *testing.T) {
 	tests := []struct{ args, want, hint string }{
-		{"build --gpu-arhc sm_90", "unknown flag `--gpu-arhc`", "did you mean --gpu-arch?"},
+		{"build --gpu-arhc sm_90", "unknown flag `--gpu-arhc`; did you mean `--gpu-arch`?", ""},
+		{"build --gpu-zzzzzzzzzz", "unknown flag `--gpu-zzzzzzzzzz`", "`gpubuild build --help` lists the flags that begin with --gpu-"},
 		{"build --gpu-arch", "`--gpu-arch` needs a value", "write --gpu-arch=VALUE"},
 		{"build --gpu-arch -r", "`--gpu-arch` needs a value", "write --gpu-arch=VALUE"},
 		{"run --gpu-arch -- x", "`--gpu-arch` needs a value", "write --gpu-arch=VALUE"},
@@ -132,14 +144,18 @@ func TestSplitFaultsOfOurOwnFlags(t *testing.T) {
 		}
 	}
 	_, _, err := Split(words("env --gpu-arch 90"), map[string]Kind{"--arch": Value})
-	if u, ok := err.(*exit.UsageError); !ok || u.Hint() != "here it is --arch" {
+	if u, ok := err.(*exit.UsageError); !ok || u.Error() != "unknown flag `--gpu-arch`; did you mean `--arch`?" {
 		t.Errorf("a prefix where there is none: %v", err)
 	}
 }
 
 func TestVerbAndProfile(t *testing.T) {
 	tests := []struct{ args, verb, profile string }{
-		{"", "build", "dev"}, {"b -r", "build", "release"}, {"c", "check", "dev"}, {"t", "test", "dev"}, {"r", "run", "dev"}, {"d", "doc", "dev"},
+		{
+			"",
+			"build",
+			"dev",
+		}, {"b -r", "build", "release"}, {"c", "check", "dev"}, {"t", "test", "dev"}, {"r", "run", "dev"}, {"d", "doc", "dev"},
 		{"bench", "bench", "bench"}, {"bench --profile p", "bench", "p"}, {"nextest run -r", "nextest", "release"}, {"--list", "", "dev"},
 	}
 	for _, tt := range tests {

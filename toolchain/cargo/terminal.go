@@ -24,7 +24,7 @@ func (l Line) OnTerminal(h buildenv.Host, t Tool, width int, colour bool) Line {
 		}
 		return false
 	}
-	if l.Quiet || t.Env.Get("CARGO_TERM_QUIET") == "true" || t.Env.Get("TERM") == "dumb" || ci() {
+	if l.Has("--quiet") || t.Env.Get("CARGO_TERM_QUIET") == "true" || t.Env.Get("TERM") == "dumb" || ci() {
 		return l
 	}
 	if mayHold(h, t, l, "progress", "CARGO_TERM_PROGRESS") == "" {

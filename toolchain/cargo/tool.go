@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
 // Tool is the cargo that is called, and from where.
@@ -24,30 +25,24 @@ func Find(h buildenv.Host, l Line) (Tool, error) {
 			v = h.Abs(v)
 		}
 		if !h.IsFile(v) {
-			return Tool{}, &MissingError{
-				Why: "CARGO names " + v + ", which is no file",
-				Fix: "unset CARGO, or set it to a cargo that is there",
-			}
+			return Tool{}, exit.Errorf(exit.Missing, "unset CARGO, or set it to a cargo that is there",
+				"no cargo: CARGO names %s, which is no file", v)
 		}
 		t.Path, t.Origin = v, "CARGO"
 		return t, nil
 	}
 	p, err := h.LookPath("cargo")
 	if err != nil {
-		missing := &MissingError{
-			Why: "it is in no directory of PATH",
-			Fix: "install Rust (https://rustup.rs) or add cargo's directory to PATH",
-			Err: err,
-		}
+		why, fix := "it is in no directory of PATH", "install Rust (https://rustup.rs) or add cargo's directory to PATH"
 		home := h.Env.Get("CARGO_HOME")
 		if home == "" && h.Home != "" {
 			home = h.Join(h.Home, ".cargo")
 		}
 		// A service, a cron job, an IDE started from a menu: the shell's profile, in which rustup puts it, was not read.
 		if dir := h.Join(home, "bin"); home != "" && h.IsAbs(home) && h.ProgramIn(dir, "cargo") != "" {
-			missing.Why, missing.Fix = "it lies in "+dir+", which PATH does not have here", "add "+dir+" to PATH"
+			why, fix = "it lies in "+dir+", which PATH does not have here", "add "+dir+" to PATH"
 		}
-		return Tool{}, missing
+		return Tool{}, exit.Errorf(exit.Missing, fix, "no cargo: %s", why)
 	}
 	t.Path, t.Origin = p, "PATH"
 	return t, nil

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest"
 )
 
@@ -43,8 +44,7 @@ func TestCargoBesidePATH(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = Find(h, Line{})
-		var missing *MissingError
-		if !errors.As(err, &missing) || missing.Hint() != want {
+		if exit.Of(err) != exit.Missing || exit.Hint(err) != want {
 			t.Errorf("%s%v", machine, err)
 		}
 	}
@@ -63,15 +63,19 @@ func TestWhichCargo(t *testing.T) {
 		{"CARGO, as cargo sets it for subcommands", set("/opt/cargo/cargo"), "", "/opt/cargo/cargo by CARGO"},
 		{"+toolchain needs the proxy", set("/opt/cargo/cargo"), "nightly", "/home/u/.cargo/bin/cargo by PATH"},
 		{"CARGO that is gone", set("/gone/cargo"), "", "no cargo: CARGO names /gone/cargo, which is no file"},
-		{"none", func() buildenv.Host { n := h; n.Env = h.Env.Set("PATH", "/usr/bin"); return n }(), "", "no cargo: it lies in /home/u/.cargo/bin, which PATH does not have here"},
+		{
+			"none",
+			func() buildenv.Host { n := h; n.Env = h.Env.Set("PATH", "/usr/bin"); return n }(),
+			"",
+			"no cargo: it lies in /home/u/.cargo/bin, which PATH does not have here",
+		},
 	}
 	for _, tt := range tests {
 		tool, err := Find(tt.h, Line{Toolchain: tt.toolchain})
 		got := tool.Path + " by " + tool.Origin
 		if err != nil {
 			got = err.Error()
-			var m *MissingError
-			if !errors.As(err, &m) || m.Hint() == "" {
+			if exit.Of(err) != exit.Missing || exit.Hint(err) == "" {
 				t.Errorf("%s: no hint", tt.story)
 			}
 		}
@@ -148,22 +152,70 @@ func TestOtherCargosAreAskedForTheTree(t *testing.T) {
 		line  string
 		want  string
 	}{
-		{"1.43 knows no such flag", answers{"--unit-graph": {1, "", "error: Found argument '--unit-graph' which wasn't expected, or isn't valid in this context\n"}, "tree": tree}, "build",
-			"tree: this cargo refuses --unit-graph"},
-		{"a cargo that ignores RUSTC_BOOTSTRAP", answers{"--unit-graph": {101, "", "error: the `-Z` flag is only accepted on the nightly channel of Cargo, but this is the `stable` channel\n"}, "tree": tree}, "build",
-			"tree: this cargo refuses -Z in spite of RUSTC_BOOTSTRAP"},
-		{"a flag that was stabilised away", answers{"--unit-graph": {101, "", "\x1b[1m\x1b[91merror\x1b[0m: the `--unit-graph` flag is unstable, and only available on the nightly channel of Cargo\n"}, "tree": tree}, "build",
-			"tree: this cargo refuses --unit-graph"},
-		{"another answer", answers{"--unit-graph": {0, "{}", ""}, "tree": tree}, "build", "tree: this cargo answered --unit-graph with something else"},
+		{
+			"1.43 knows no such flag",
+			answers{
+				"--unit-graph": {1, "", "error: Found argument '--unit-graph' which wasn't expected, or isn't valid in this context\n"},
+				"tree":         tree,
+			},
+			"build",
+			"tree: this cargo refuses --unit-graph",
+		},
+		{
+			"a cargo that ignores RUSTC_BOOTSTRAP",
+			answers{
+				"--unit-graph": {
+					101,
+					"",
+					"error: the `-Z` flag is only accepted on the nightly channel of Cargo, but this is the `stable` channel\n",
+				},
+				"tree": tree,
+			},
+			"build",
+			"tree: this cargo refuses -Z in spite of RUSTC_BOOTSTRAP",
+		},
+		{
+			"a flag that was stabilised away",
+			answers{
+				"--unit-graph": {
+					101,
+					"",
+					"\x1b[1m\x1b[91merror\x1b[0m: the `--unit-graph` flag is unstable, and only available on the nightly channel of Cargo\n",
+				},
+				"tree": tree,
+			},
+			"build",
+			"tree: this cargo refuses --unit-graph",
+		},
+		{
+			"another answer",
+			answers{"--unit-graph": {0, "{}", ""}, "tree": tree},
+			"build",
+			"tree: this cargo answered --unit-graph with something else",
+		},
 		{"the tree is refused as well", answers{"--unit-graph": {0, "", ""}, "tree": {101, "", "error: no"}}, "build", "cargo: error: no"},
-		{"an unknown feature", answers{"--unit-graph": {101, "", "error: none of the selected packages contains this feature: x\n"}}, "build", "cargo: error: none of the selected packages contains this feature: x"},
-		{"+toolchain without rustup", answers{"--unit-graph": {101, "", "error: no such command: `+nightly`\n"}}, "+nightly build", "cargo: error: no such command: `+nightly`"},
+		{
+			"an unknown feature",
+			answers{"--unit-graph": {101, "", "error: none of the selected packages contains this feature: x\n"}},
+			"build",
+			"cargo: error: none of the selected packages contains this feature: x",
+		},
+		{
+			"+toolchain without rustup",
+			answers{"--unit-graph": {101, "", "error: no such command: `+nightly`\n"}},
+			"+nightly build",
+			"cargo: error: no such command: `+nightly`",
+		},
 		{"nothing to ask", answers{}, "fmt", "`fmt` builds nothing that cargo could be asked about"},
 		{"a graph", answers{"--unit-graph": {0, `{"version":1,"units":[],"roots":[]}`, "warning: w\n"}}, "build", "graph, warning: w"},
 	}
 	for _, tt := range tests {
 		var made []string
-		q := Request{Line: must(t, tt.line), Asking: Asking{Private: Private{"/c"}}, Mkdir: func(d string) error { made = append(made, d); return nil }}
+		q := Request{
+			Line:   must(t, tt.line),
+			Asking: Asking{Private: Private{"/c"}},
+			Mkdir:  func(d string) error { made = append(made, d); return nil },
+		}
 		a, err := Graph(context.Background(), h, tt.run, tool, q)
 		got := "graph, " + strings.TrimSpace(string(a.Stderr))
 		switch {
@@ -212,7 +264,8 @@ func TestProgressIsPassedOn(t *testing.T) {
 	if !errors.As(err, &refused) || string(refused.Stderr) != "error: failed to get `x`\n\nCaused by:\n  gone" {
 		t.Errorf("%v", err)
 	}
-	if status.String() != "\x1b[1m\x1b[92m    Updating\x1b[0m the index\n Downloading crates ...\n" || notice.String() != "Blocking waiting for file lock on package cache" {
+	if status.String() != "\x1b[1m\x1b[92m    Updating\x1b[0m the index\n Downloading crates ...\n" ||
+		notice.String() != "Blocking waiting for file lock on package cache" {
 		t.Errorf("%q, %q", status.String(), notice.String())
 	}
 }

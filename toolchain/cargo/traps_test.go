@@ -40,7 +40,7 @@ func TestQuestionDoesNotPoison(t *testing.T) {
 	cfgs := func(args ...string) int {
 		n := 0
 		out := p.must(append([]string{"build", "--message-format=json"}, args...)...)
-		err := ReadMessages(strings.NewReader(out), func(m Message) { n += len(m.Env) }, nil)
+		err := readMessages(strings.NewReader(out), func(m Message) { n += len(m.Env) }, nil)
 		if err != nil || n == 0 {
 			t.Fatalf("%d cfgs, %v", n, err)
 		}
@@ -70,14 +70,14 @@ func TestQuestionDoesNotPoison(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, res.Stderr)
 		}
-		_ = ReadMessages(bytes.NewReader(res.Stdout), func(m Message) { n += len(m.Env) }, nil)
+		_ = readMessages(bytes.NewReader(res.Stdout), func(m Message) { n += len(m.Env) }, nil)
 		if n != clean {
 			t.Errorf("%s: the build sees %d cfgs, a clean one %d", args, n, clean)
 		}
 	}
 	// the tree's question, too
 	before := files(t, p.dir)
-	if _, err := p.run.Run(context.Background(), Tree(p.h, p.tool, p.line("build"), Asking{Private: p.priv})); err != nil {
+	if _, err := p.run.Run(context.Background(), treeFor(p.h, p.tool, p.line("build"), Asking{Private: p.priv}, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if after := files(t, p.dir); before != after {
@@ -92,7 +92,11 @@ func (p *project) poisoned(t *testing.T) int {
 		t.Fatal(err)
 	}
 	n := 0
-	_ = ReadMessages(strings.NewReader(p.must(words("build --message-format=json --target-dir poisoned")...)), func(m Message) { n += len(m.Env) }, nil)
+	_ = readMessages(
+		strings.NewReader(p.must(words("build --message-format=json --target-dir poisoned")...)),
+		func(m Message) { n += len(m.Env) },
+		nil,
+	)
 	return n
 }
 
@@ -110,10 +114,12 @@ feature-unification = "workspace"
 	if err != nil || got.Graph != nil || !strings.Contains(got.Reason, "[unstable]") {
 		t.Fatalf("%v %q", err, got.Reason)
 	}
-	if !strings.HasPrefix(string(got.Tree), "0app v0.1.0 (") || !strings.Contains(string(got.Tree), "1core1 v0.1.0") || !strings.Contains(string(got.Tree), "1dev v0.1.0") {
+	if !strings.HasPrefix(string(got.Tree), "0app v0.1.0 (") || !strings.Contains(string(got.Tree), "1core1 v0.1.0") ||
+		!strings.Contains(string(got.Tree), "1dev v0.1.0") {
 		t.Errorf("tree:\n%s", got.Tree)
 	}
-	if got, err = p.graph(words("build --workspace --exclude other")...); err != nil || strings.Contains(string(got.Tree), "other") || strings.Contains(string(got.Tree), "1dev ") {
+	if got, err = p.graph(words("build --workspace --exclude other")...); err != nil || strings.Contains(string(got.Tree), "other") ||
+		strings.Contains(string(got.Tree), "1dev ") {
 		t.Errorf("%v\n%s", err, got.Tree)
 	}
 	// the word alone, in a comment, is no reason: cargo is asked
@@ -261,7 +267,13 @@ func TestCargosOwnErrorComesThroughOnce(t *testing.T) {
 		}
 	}
 	// colours as the user's terminal would have them
-	_, err := Graph(context.Background(), p.h, p.run, p.tool, Request{Line: p.line("build", "-F", "nope"), Asking: Asking{Private: p.priv, Colour: true}})
+	_, err := Graph(
+		context.Background(),
+		p.h,
+		p.run,
+		p.tool,
+		Request{Line: p.line("build", "-F", "nope"), Asking: Asking{Private: p.priv, Colour: true}},
+	)
 	var refused *RefusedError
 	if !errors.As(err, &refused) || !bytes.Contains(refused.Stderr, []byte("\x1b[")) || strings.Contains(err.Error(), "\x1b") {
 		t.Errorf("%v", err)
@@ -270,7 +282,13 @@ func TestCargosOwnErrorComesThroughOnce(t *testing.T) {
 
 func TestNoLockWriteLeavesTheLockAlone(t *testing.T) {
 	p := newProject(t, poison)
-	_, err := Graph(context.Background(), p.h, p.run, p.tool, Request{Line: p.line("build"), Asking: Asking{Private: p.priv, NoLockWrite: true}})
+	_, err := Graph(
+		context.Background(),
+		p.h,
+		p.run,
+		p.tool,
+		Request{Line: p.line("build"), Asking: Asking{Private: p.priv, NoLockWrite: true}},
+	)
 	var refused *RefusedError
 	if !errors.As(err, &refused) || !strings.Contains(refused.Hint(), "cargo generate-lockfile") {
 		t.Errorf("without a lock: %v", err)

@@ -2,9 +2,10 @@ package cuda
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // Quote is a place in a header.
@@ -71,12 +72,12 @@ func (f frame) below(open []frame) frame {
 }
 
 var (
-	gccRule   = regexp.MustCompile(`\b__GNUC__\s*(>=|>|<=|<)\s*(\d{1,6})`)
-	clangRule = regexp.MustCompile(`\b__clang_major__\s*(>=|>|<=|<)\s*(\d{1,6})`)
-	mscRule   = regexp.MustCompile(`\b_MSC_VER\s*(>=|>|<=|<)\s*(\d{1,6})`)
-	noCheck   = regexp.MustCompile(`^#\s*define\s+__NV_NO_HOST_COMPILER_CHECK\b\s*(\S*)`)
-	directive = regexp.MustCompile(`^#\s*([a-z]+)\s*(.*)$`)
-	otherOne  = regexp.MustCompile(
+	gccRule   = lazyregexp.New(`\b__GNUC__\s*(>=|>|<=|<)\s*(\d{1,6})`)
+	clangRule = lazyregexp.New(`\b__clang_major__\s*(>=|>|<=|<)\s*(\d{1,6})`)
+	mscRule   = lazyregexp.New(`\b_MSC_VER\s*(>=|>|<=|<)\s*(\d{1,6})`)
+	noCheck   = lazyregexp.New(`^#\s*define\s+__NV_NO_HOST_COMPILER_CHECK\b\s*(\S*)`)
+	directive = lazyregexp.New(`^#\s*([a-z]+)\s*(.*)$`)
+	otherOne  = lazyregexp.New(
 		`(^|[^!\s])\s*\bdefined\s*\(?\s*(__HORIZON__|__GRCO_CLANG_COMPILER__|__ICC|__ibmxl_vrm__|__PGIC__|` +
 			`__APPLE__|__powerpc__|__INTEL_CLANG_COMPILER)\b`,
 	)
@@ -168,7 +169,7 @@ func (b *Bounds) note(open []frame, text string) {
 }
 
 // limits reads a condition that refuses: the lowest number that is taken and the first that is refused above it.
-func limits(rule *regexp.Regexp, cond string) (lo, hi int) {
+func limits(rule *lazyregexp.Regexp, cond string) (lo, hi int) {
 	for _, m := range rule.FindAllStringSubmatch(cond, -1) {
 		n, err := strconv.Atoi(m[2])
 		if err != nil {
@@ -205,7 +206,7 @@ func logicalLines(s string) []string {
 					i++
 				}
 			case next == "/*":
-				line.WriteByte(' ') // a comment stands for a blank
+				line.WriteByte(' ') // a comment counts as a blank
 				comment = true
 				i++
 			case next == "//":

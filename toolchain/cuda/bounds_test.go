@@ -50,9 +50,17 @@ func TestParseHostConfig(t *testing.T) {
 		want          limits
 	}{
 		{"a header of today", today, limits{0, 16, 3, 22, 1920, 1960}},
-		{"its #error lines were taken out", "#if __GNUC__ > 9\n#endif\n#if _MSC_VER < 1700 || _MSC_VER >= 1930\n#error no\n#endif", limits{mscMin: 1700, msc: 1930}},
+		{
+			"its #error lines were taken out",
+			"#if __GNUC__ > 9\n#endif\n#if _MSC_VER < 1700 || _MSC_VER >= 1930\n#error no\n#endif",
+			limits{mscMin: 1700, msc: 1930},
+		},
 		{"the #error was commented out", "#if __GNUC__ > 9\n// #error no\n/* #error\n#error */\n#endif", limits{}},
-		{"the check was put under #if 0", "#if 0\n#if __GNUC__ > 9\n#error no\n#endif\n#endif\n#if __GNUC__ > 10\n#error no\n#endif", limits{gcc: 10}},
+		{
+			"the check was put under #if 0",
+			"#if 0\n#if __GNUC__ > 9\n#error no\n#endif\n#endif\n#if __GNUC__ > 10\n#error no\n#endif",
+			limits{gcc: 10},
+		},
 		{"the check was switched off above it", "#define __NV_NO_HOST_COMPILER_CHECK 1\n" + today, limits{}},
 		{"the switch is there and says no", "#define __NV_NO_HOST_COMPILER_CHECK 0\n" + today, limits{0, 16, 3, 22, 1920, 1960}},
 		{"other comparisons, odd blanks", "#  if __GNUC__>=14||__GNUC__<6\n#  error no\n#  endif", limits{gccMin: 6, gcc: 13}},
@@ -76,7 +84,15 @@ func TestParseHostConfig(t *testing.T) {
 }
 
 func TestBoundsFits(t *testing.T) {
-	b := Bounds{GCCMax: 13, ClangMin: 3, ClangMax: 17, MSCMin: 1910, MSCMax: 1950, GCC: Quote{Text: "#if __GNUC__ > 13", Line: 9}, File: "/c/host_config.h"}
+	b := Bounds{
+		GCCMax:   13,
+		ClangMin: 3,
+		ClangMax: 17,
+		MSCMin:   1910,
+		MSCMax:   1950,
+		GCC:      Quote{Text: "#if __GNUC__ > 13", Line: 9},
+		File:     "/c/host_config.h",
+	}
 	tests := []struct {
 		kind  string
 		major int

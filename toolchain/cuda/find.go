@@ -1,15 +1,16 @@
 package cuda
 
 import (
-	"regexp"
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/gpu"
 )
 
-// RootVariables lists the variables that name a toolkit's root, in the order in which a user's word is told.
+// RootVariables lists the variables that name a toolkit's root, in the order in which messages name them.
 // Source: facts of the tools that read them: cudarc, bindgen_cuda and cudaforge build scripts, CMake FindCUDAToolkit, meson, PyTorch.
 func RootVariables() []string {
 	return []string{"CUDAToolkit_ROOT", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR"}
@@ -114,24 +115,11 @@ func (l looker) hpc(dir string) string {
 	var top []int
 	entries, _ := l.h.Files.ReadDir(dir)
 	for _, e := range entries {
-		if v := numbers(e.Name()); v != nil && slices.Compare(v, top) > 0 {
+		if v := gpu.Numbers(e.Name()); v != nil && slices.Compare(v, top) > 0 {
 			best, top = l.h.Join(dir, e.Name()), v
 		}
 	}
 	return best
-}
-
-// numbers reads "12.4" as 12, 4; nil when there is anything else in it.
-func numbers(s string) []int {
-	var out []int
-	for _, f := range strings.Split(s, ".") {
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			return nil
-		}
-		out = append(out, n)
-	}
-	return out
 }
 
 // places lists where to look, the user's words first.
@@ -234,7 +222,7 @@ func (l looker) windowsOnPath() (out []place) {
 
 // wheelRoot is the one root that the wheels share from CUDA 13 on. Those of 12
 // have a directory for each part (cublas, cuda_runtime), and no nvcc.
-var wheelRoot = regexp.MustCompile(`^cu\d+$`)
+var wheelRoot = lazyregexp.New(`^cu\d+$`)
 
 // sitePackages lists the directories into which pip installs in a virtual environment.
 func (l looker) sitePackages(venv string) (out []string) {
@@ -263,16 +251,13 @@ func (l looker) list(dir, prefix string) (out []string) {
 	return out
 }
 
-// UsualPlaces lists where a toolkit may be without anyone naming it, for people who ask where was looked. A * stands for any version.
+// UsualPlaces lists where a toolkit may be without anyone naming it, for messages that list where gpubuild searched. A * is any version.
 func UsualPlaces(h buildenv.Host) []string {
 	switch h.OS {
 	case buildenv.Linux:
 		return []string{"/usr/local/cuda", "/usr/local/cuda-*", "/opt/cuda", debianRoot, "/opt/nvidia/hpc_sdk/Linux_*/*/cuda/*"}
 	case buildenv.Windows:
-		pf := h.Env.Get("ProgramFiles")
-		if pf == "" {
-			pf = `C:\Program Files`
-		}
+		pf := cmp.Or(h.Env.Get("ProgramFiles"), `C:\Program Files`)
 		return []string{h.Join(pf, "NVIDIA GPU Computing Toolkit", "CUDA", "v*"), `C:\CUDA`}
 	}
 	return nil

@@ -10,18 +10,30 @@ import (
 	"gpubuild/gpu"
 )
 
-// TestFind tells of each machine which trees are found, by which sources, and what is wrong with each.
+// TestFind checks for each machine which trees are found, by which sources, and what is wrong with each.
 func TestFind(t *testing.T) {
 	tests := []struct {
 		host string
 		want []string
 	}{
 		{"linux-usual", []string{"/usr/local/cuda 12.4.1 [PATH, a usual place]"}},
-		{"linux-two-toolkits", []string{"/usr/local/cuda 12.4.1 [CUDA_HOME, PATH, a usual place]", "/usr/local/cuda-13.4 13.4.1 [a usual place]"}},
-		{"linux-removed-toolkit", []string{"/usr/local/cuda-11.8  [CUDA_PATH, NVCC] it does not exist", "/usr/local/cuda-12.6 12.6.3 [a usual place]"}},
+		{
+			"linux-two-toolkits",
+			[]string{"/usr/local/cuda 12.4.1 [CUDA_HOME, PATH, a usual place]", "/usr/local/cuda-13.4 13.4.1 [a usual place]"},
+		},
+		{
+			"linux-removed-toolkit",
+			[]string{"/usr/local/cuda-11.8  [CUDA_PATH, NVCC] it does not exist", "/usr/local/cuda-12.6 12.6.3 [a usual place]"},
+		},
 		{"linux-debian", []string{"/usr 11.8.89 [PATH, a usual place]"}},
 		{"linux-conda", []string{"/home/u/conda/envs/gpu 12.6 [CONDA_PREFIX, PATH]", "/usr/local/cuda 12.8.1 [a usual place]"}},
-		{"linux-hpc-sdk", []string{"/opt/nvidia/hpc_sdk/Linux_x86_64/24.5/cuda/12.4 12.4.0 [PATH, a usual place]", "/opt/nvidia/hpc_sdk/Linux_x86_64/24.5/cuda/11.8 11.8.0 [a usual place]"}},
+		{
+			"linux-hpc-sdk",
+			[]string{
+				"/opt/nvidia/hpc_sdk/Linux_x86_64/24.5/cuda/12.4 12.4.0 [PATH, a usual place]",
+				"/opt/nvidia/hpc_sdk/Linux_x86_64/24.5/cuda/11.8 11.8.0 [a usual place]",
+			},
+		},
 		{"linux-arch", []string{"/opt/cuda 13.0.2 [CUDA_PATH, PATH, a usual place]"}},
 		{"linux-bare", nil},
 	}
@@ -88,7 +100,11 @@ func TestVersionFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
-			h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nCUDA_HOME=/c\n-- /c/include/cuda.h --\n/* CUDA_VERSION 1 */\n#define CUDA_VERSION 12060\n" + tt.files))
+			h, err := hosttest.Parse(
+				[]byte(
+					"os: linux\n-- @env --\nCUDA_HOME=/c\n-- /c/include/cuda.h --\n/* CUDA_VERSION 1 */\n#define CUDA_VERSION 12060\n" + tt.files,
+				),
+			)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,7 +143,8 @@ C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v13.4\include\nv\target
 		t.Fatalf("got %d toolkits: %+v", len(all), all)
 	}
 	k := all[0]
-	if len(k.Missing) > 0 || k.Bounds.MSCMax != 1960 || k.Origin != "CUDA_PATH, CUDA_PATH_V13_4, a usual place" || !strings.HasSuffix(k.Lib, `\lib\x64`) {
+	if len(k.Missing) > 0 || k.Bounds.MSCMax != 1960 || k.Origin != "CUDA_PATH, CUDA_PATH_V13_4, a usual place" ||
+		!strings.HasSuffix(k.Lib, `\lib\x64`) {
 		t.Errorf("got %+v", k)
 	}
 }
@@ -182,13 +199,13 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestUnreadable holds that a tree that cannot be read is told and nothing crashes.
+// TestUnreadable holds that a tree that cannot be read is reported and nothing crashes.
 func TestUnreadable(t *testing.T) {
 	for _, k := range Find(hosttest.Load(t, "linux-unreadable"), nil) {
 		switch k.Root {
 		case "/opt/secret", "/opt/file":
 			if k.Problem == "" {
-				t.Errorf("%s: no problem told", k.Root)
+				t.Errorf("%s: no problem reported", k.Root)
 			}
 		case "/opt/closed-header":
 			if k.Problem != "" || k.Has(PartCRT) || k.Bounds.GCCMax != 0 {
@@ -210,8 +227,12 @@ func TestNoSystem(t *testing.T) {
 
 // TestDistPackages holds that what Debian's own pip installs is known as wheels, whose nvcc and nvvm may differ.
 func TestDistPackages(t *testing.T) {
-	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nCUDA_HOME=/usr/local/lib/python3.12/dist-packages/nvidia/cu13\n-- @dirs --\n/usr/local/lib/python3.12/dist-packages/nvidia_cuda_nvcc-13.4.92.dist-info\n" +
-		"/usr/local/lib/python3.12/dist-packages/nvidia_nvvm-13.3.73.dist-info\n-- @empty --\n/usr/local/lib/python3.12/dist-packages/nvidia/cu13/bin/nvcc +x\n"))
+	h, err := hosttest.Parse(
+		[]byte(
+			"os: linux\n-- @env --\nCUDA_HOME=/usr/local/lib/python3.12/dist-packages/nvidia/cu13\n-- @dirs --\n/usr/local/lib/python3.12/dist-packages/nvidia_cuda_nvcc-13.4.92.dist-info\n" +
+				"/usr/local/lib/python3.12/dist-packages/nvidia_nvvm-13.3.73.dist-info\n-- @empty --\n/usr/local/lib/python3.12/dist-packages/nvidia/cu13/bin/nvcc +x\n",
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

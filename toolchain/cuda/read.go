@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
@@ -159,7 +159,7 @@ func (l looker) parts(t *Toolkit) {
 	missing(PartRuntime, in("cuda_runtime.h") == "")
 	missing(PartLinks, t.Lib == "" || !h.IsFile(h.Join(t.Lib, "libcudart.so")) && !h.IsFile(h.Join(t.Lib, "cudart.lib")))
 	if config != "" {
-		if data, err := h.ReadFile(config, 1<<20); err == nil {
+		if data, err := h.ReadFound(config, 1<<20); err == nil {
 			t.Bounds = ParseHostConfig(data)
 		} else {
 			missing(PartCRT, true)
@@ -261,9 +261,9 @@ func (l looker) cuptiDLL(t Toolkit) string {
 	return ""
 }
 
-var cuptiName = regexp.MustCompile(`(?i)^cupti64_(\d+(?:\.\d+)*)\.dll$`)
+var cuptiName = lazyregexp.New(`(?i)^cupti64_(\d+(?:\.\d+)*)\.dll$`)
 
-var cudaVersion = regexp.MustCompile(`(?m)^\s*#\s*define\s+CUDA_VERSION\s+(\d{4,6})\b`)
+var cudaVersion = lazyregexp.New(`(?m)^\s*#\s*define\s+CUDA_VERSION\s+(\d{4,6})\b`)
 
 // version reads version.json, version.txt or cuda.h, in that order, and for wheels their metadata. What cannot be read is passed over.
 func (l looker) version(t *Toolkit) {
@@ -293,7 +293,7 @@ func (l looker) version(t *Toolkit) {
 }
 
 func (l looker) versionJSON(t *Toolkit, path string) bool {
-	data, err := l.h.ReadFile(path, 1<<18)
+	data, err := l.h.ReadFound(path, 1<<18)
 	if err != nil {
 		return false
 	}
@@ -307,7 +307,7 @@ func (l looker) versionJSON(t *Toolkit, path string) bool {
 }
 
 func (l looker) versionText(t *Toolkit, path string) bool {
-	data, err := l.h.ReadFile(path, 1<<16)
+	data, err := l.h.ReadFound(path, 1<<16)
 	if err != nil {
 		return false
 	}

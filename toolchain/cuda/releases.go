@@ -41,7 +41,7 @@ var releases = sync.OnceValues(func() ([]Release, error) {
 	return file.Release, nil
 })
 
-// PublishedBy is what stands for a header where a toolkit is known only by what is published of it.
+// PublishedBy is given in place of a header's path where a toolkit is known only by what is published of it.
 const PublishedBy = "the published table"
 
 // Published is a toolkit that is not here, as far as its release is published: complete, with link stubs. CI's rows are judged by it,

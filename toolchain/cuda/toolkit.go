@@ -27,7 +27,7 @@ type Source struct {
 // Candidate is a root that the caller knows of: the user's own word, or a toolkit in gpubuild's cache.
 type Candidate struct {
 	Root   string
-	Origin string // as it is told: "--gpu-toolkit", "gpubuild's cache"
+	Origin string // as it is shown: "--gpu-toolkit", "gpubuild's cache"
 }
 
 // Parts that a toolkit may lack, each by itself.
@@ -90,6 +90,9 @@ func (t Toolkit) Named() string {
 	v := t.Label
 	if v == "" {
 		v = t.Version.String()
+	}
+	if t.Label == "" && t.Version.IsZero() {
+		return "the toolkit in " + t.Root
 	}
 	return "CUDA " + v + " in " + t.Root
 }

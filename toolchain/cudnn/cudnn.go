@@ -1,9 +1,9 @@
 package cudnn
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +11,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
@@ -40,10 +41,7 @@ type Install struct {
 }
 
 func (i Install) String() string {
-	v := i.Version
-	if v == "" {
-		v = "of unknown version"
-	}
+	v := cmp.Or(i.Version, "of unknown version")
 	return fmt.Sprintf("cuDNN %s in %s", v, i.Root)
 }
 
@@ -175,10 +173,7 @@ func (f *finder) root(root, origin string, named bool) {
 // installer looks where NVIDIA's installer for Windows puts cuDNN: C:\Program Files\NVIDIA\CUDNN\v9.N, the newest first.
 func (f *finder) installer() {
 	h := f.h
-	base := h.Env.Get("ProgramFiles")
-	if base == "" {
-		base = `C:\Program Files`
-	}
+	base := cmp.Or(h.Env.Get("ProgramFiles"), `C:\Program Files`)
 	base = h.Join(base, "NVIDIA", "CUDNN")
 	for _, name := range f.numbered(base, "v") {
 		dir := h.Join(base, name)
@@ -197,7 +192,7 @@ func (f *finder) versions(root, origin string, named bool) bool {
 	for _, v := range f.numbered(h.Join(root, "include"), "") {
 		include := h.Join(root, "include", v)
 		i := Install{Root: root, Real: h.Real(include), Origin: origin, Named: named, Split: true}
-		i.CUDAMajor = numbers(v)[0]
+		i.CUDAMajor = gpu.Numbers(v)[0]
 		f.look(&i, []string{include}, []string{h.Join(root, "lib", v, "x64"), h.Join(root, "lib", v)})
 		if i.Include == "" && i.Lib == "" {
 			continue
@@ -217,11 +212,13 @@ func (f *finder) numbered(dir, prefix string) []string {
 	}
 	var out []string
 	for _, e := range entries {
-		if v, ok := strings.CutPrefix(strings.ToLower(e.Name()), prefix); ok && numbers(v) != nil {
+		if v, ok := strings.CutPrefix(strings.ToLower(e.Name()), prefix); ok && gpu.Numbers(v) != nil {
 			out = append(out, e.Name())
 		}
 	}
-	slices.SortFunc(out, func(a, b string) int { return slices.Compare(numbers(b[len(prefix):]), numbers(a[len(prefix):])) })
+	slices.SortFunc(out, func(a, b string) int {
+		return slices.Compare(gpu.Numbers(b[len(prefix):]), gpu.Numbers(a[len(prefix):]))
+	})
 	return out
 }
 
@@ -259,7 +256,7 @@ func (f *finder) system() {
 
 func (f *finder) add(i Install) {
 	for n, o := range f.found {
-		// what is told without anything there is the user's word
+		// a variable that names an empty place is still the user's choice
 		if (o.Problem == "" || o.Include != "") && f.h.SamePath(o.Real, i.Real) {
 			f.found[n].Named = o.Named || i.Named
 			f.found[n].System = o.System || i.System
@@ -282,7 +279,7 @@ func (f *finder) look(i *Install, includes, libs []string) {
 	h := f.h
 	for _, d := range includes {
 		for _, name := range []string{"cudnn_version.h", "cudnn.h"} {
-			if data, err := h.ReadFile(h.Join(d, name), 1<<20); err == nil && i.Include == "" {
+			if data, err := h.ReadFound(h.Join(d, name), 1<<20); err == nil && i.Include == "" {
 				if v, major := version(data); major != 0 {
 					i.Include, i.Version, i.Major = d, v, major
 				}
@@ -315,7 +312,7 @@ func (f *finder) look(i *Install, includes, libs []string) {
 	}
 }
 
-var define = regexp.MustCompile(`(?m)^\s*#\s*define\s+CUDNN_(MAJOR|MINOR|PATCHLEVEL)\s+(\d{1,4})\b`)
+var define = lazyregexp.New(`(?m)^\s*#\s*define\s+CUDNN_(MAJOR|MINOR|PATCHLEVEL)\s+(\d{1,4})\b`)
 
 // version reads the numbers of cudnn_version.h, and of the cudnn.h of releases before 8.
 func version(data []byte) (string, int) {
@@ -327,10 +324,10 @@ func version(data []byte) (string, int) {
 }
 
 var (
-	archive = regexp.MustCompile(`cudnn-[a-z]+-[a-z0-9_]+-[\d.]+_cuda(\d{2})`)
-	meta    = regexp.MustCompile(`^(?:lib)?cudnn-[\d.]+-cuda_?(\d{2})`)
-	pip     = regexp.MustCompile(`^nvidia_cudnn_cu(\d{2})-`)
-	deb     = regexp.MustCompile(`^libcudnn\d+-(?:dev-)?cuda-(\d{2})(?::[a-z0-9]+)?\.list$`)
+	archive = lazyregexp.New(`cudnn-[a-z]+-[a-z0-9_]+-[\d.]+_cuda(\d{2})`)
+	meta    = lazyregexp.New(`^(?:lib)?cudnn-[\d.]+-cuda_?(\d{2})`)
+	pip     = lazyregexp.New(`^nvidia_cudnn_cu(\d{2})-`)
+	deb     = lazyregexp.New(`^libcudnn\d+-(?:dev-)?cuda-(\d{2})(?::[a-z0-9]+)?\.list$`)
 )
 
 // cudaMajor finds the CUDA major in the name of the archive, in the records of conda, pip and dpkg.
@@ -342,12 +339,12 @@ func (f *finder) cudaMajor(i *Install) {
 	}
 	places := []struct {
 		dir string
-		re  *regexp.Regexp
+		re  *lazyregexp.Regexp
 	}{{h.Join(i.Root, "conda-meta"), meta}, {h.Dir(h.Dir(i.Real)), pip}}
 	if i.System {
 		places = append(places[:0], struct {
 			dir string
-			re  *regexp.Regexp
+			re  *lazyregexp.Regexp
 		}{"/var/lib/dpkg/info", deb})
 	}
 	for _, p := range places {
@@ -362,7 +359,7 @@ func (f *finder) cudaMajor(i *Install) {
 				majors[n] = true
 			}
 		}
-		if len(majors) == 1 { // two of them overwrite each other's files, and nothing tells which one won
+		if len(majors) == 1 { // two of them overwrite each other's files, and nothing shows which one won
 			for n := range majors {
 				i.CUDAMajor = n
 			}
@@ -373,7 +370,7 @@ func (f *finder) cudaMajor(i *Install) {
 
 // Published is a cuDNN of a version that is not here, for a CUDA major, as far as its release is published.
 func Published(version string, cudaMajor int) (Install, error) {
-	have := numbers(version)
+	have := gpu.Numbers(version)
 	if have == nil {
 		return Install{}, fmt.Errorf("%q is no version of cuDNN", version)
 	}
@@ -392,28 +389,16 @@ func (i *Install) known() {
 			SM   int    `toml:"sm"`
 		} `toml:"release"`
 	}
-	have := numbers(i.Version)
+	have := gpu.Numbers(i.Version)
 	if have == nil || toml.Unmarshal([]byte(releasesText), &file) != nil {
 		return
 	}
 	for _, r := range file.Release {
-		if slices.Compare(numbers(r.From), have) <= 0 {
+		if slices.Compare(gpu.Numbers(r.From), have) <= 0 {
 			i.Known, i.MinSM = r.CUDA, gpu.Capability{Major: r.SM / 10, Minor: r.SM % 10}
 		}
 	}
 	if i.CUDAMajor == 0 && len(i.Known) == 1 {
 		i.CUDAMajor = i.Known[0]
 	}
-}
-
-func numbers(s string) []int {
-	var out []int
-	for _, f := range strings.Split(s, ".") {
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			return nil
-		}
-		out = append(out, n)
-	}
-	return out
 }

@@ -21,7 +21,11 @@ func TestFind(t *testing.T) {
 			"/opt/cudnn-linux-x86_64-9.10.2.21_cuda12-archive 9.10.2 CUDA 12 [CUDNN_PATH] named",
 			"/usr/local/cuda-11.8 8.9.2 CUDA 0 [toolkit] in /usr/local/cuda-11.8"}},
 		{"linux-cudnn-deb", nil, []string{"/usr 9.17.0 CUDA 12 [system] system"}},
-		{"linux-conda", []string{"/home/u/conda/envs/gpu"}, []string{"/home/u/conda/envs/gpu 9.3.0 CUDA 12 [toolkit, CONDA_PREFIX] in /home/u/conda/envs/gpu"}},
+		{
+			"linux-conda",
+			[]string{"/home/u/conda/envs/gpu"},
+			[]string{"/home/u/conda/envs/gpu 9.3.0 CUDA 12 [toolkit, CONDA_PREFIX] in /home/u/conda/envs/gpu"},
+		},
 		{"linux-pip13", nil, []string{"/home/u/app/.venv/lib/python3.12/site-packages/nvidia/cudnn 9.21.1 CUDA 13 [VIRTUAL_ENV] no link"}},
 		{"linux-bare", nil, nil},
 		{"windows-cudnn-installer", []string{`C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA\v12.6`}, []string{
@@ -35,7 +39,7 @@ func TestFind(t *testing.T) {
 		t.Run(tt.host, func(t *testing.T) {
 			var got []string
 			for _, i := range cudnn.Find(hosttest.Load(t, tt.host), tt.toolkits, nil) {
-				got = append(got, told(i))
+				got = append(got, worded(i))
 			}
 			if strings.Join(got, "\n") != strings.Join(tt.want, "\n") {
 				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tt.want, "\n"))
@@ -44,7 +48,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-func told(i cudnn.Install) string {
+func worded(i cudnn.Install) string {
 	s := fmt.Sprintf("%s %s CUDA %d [%s]", i.Root, i.Version, i.CUDAMajor, i.Origin)
 	for _, f := range []struct {
 		is   bool
@@ -57,7 +61,7 @@ func told(i cudnn.Install) string {
 	return s
 }
 
-// TestVariables tells what a variable may name: a root with a slash, the library directory itself, nothing.
+// TestVariables checks what a variable may name: a root with a slash, the library directory itself, nothing.
 func TestVariables(t *testing.T) {
 	const tree = "-- @empty --\n/c/lib/libcudnn.so.9.5.1\n/c/lib/libcudnn.so\n/headers/include/x\n-- /c/include/cudnn_version.h --\n#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 5\n#define CUDNN_PATCHLEVEL 1\n-- /headers/include/cudnn_version.h --\n#define CUDNN_MAJOR 9\n-- /old/include/cudnn.h --\n#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 6\n#define CUDNN_PATCHLEVEL 5\n"
 	for value, want := range map[string]string{
@@ -72,7 +76,7 @@ func TestVariables(t *testing.T) {
 			t.Fatal(err)
 		}
 		all := cudnn.Find(h, nil, nil)
-		if len(all) != 1 || told(all[0]) != want {
+		if len(all) != 1 || worded(all[0]) != want {
 			t.Errorf("%s: got %+v, want %s", value, all, want)
 		}
 	}
@@ -104,7 +108,17 @@ func TestKnown(t *testing.T) {
 	for v, want := range map[[3]int]string{
 		{8, 9, 7}: "[11 12] 5.0", {9, 10, 2}: "[11 12] 5.0", {9, 12, 0}: "[11 12 13] unknown", {9, 21, 1}: "[12 13] 7.5", {7, 6, 5}: "[] unknown",
 	} {
-		h, err := hosttest.Parse([]byte(fmt.Sprintf("os: linux\n-- @empty --\n/t/lib64/libcudnn.so.%d\n-- /t/include/cudnn_version.h --\n#define CUDNN_MAJOR %d\n#define CUDNN_MINOR %d\n#define CUDNN_PATCHLEVEL %d\n", v[0], v[0], v[1], v[2])))
+		h, err := hosttest.Parse(
+			[]byte(
+				fmt.Sprintf(
+					"os: linux\n-- @empty --\n/t/lib64/libcudnn.so.%d\n-- /t/include/cudnn_version.h --\n#define CUDNN_MAJOR %d\n#define CUDNN_MINOR %d\n#define CUDNN_PATCHLEVEL %d\n",
+					v[0],
+					v[0],
+					v[1],
+					v[2],
+				),
+			),
+		)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +139,9 @@ func FuzzHeader(f *testing.F) {
 		if strings.Contains(string(data), "\n-- ") || strings.HasPrefix(string(data), "-- ") {
 			return // it would end the section of the stored machine
 		}
-		h, err := hosttest.Parse([]byte("os: linux\n-- @empty --\n/t/lib64/libcudnn.so.9\n-- /t/include/cudnn_version.h --\n" + string(data)))
+		h, err := hosttest.Parse(
+			[]byte("os: linux\n-- @empty --\n/t/lib64/libcudnn.so.9\n-- /t/include/cudnn_version.h --\n" + string(data)),
+		)
 		if err != nil {
 			return
 		}
@@ -139,7 +155,11 @@ func FuzzHeader(f *testing.F) {
 
 // TestHeadersAloneAreToldOnce holds that a tree with headers only, which a variable names and which is a toolkit, too, is one cuDNN without libraries.
 func TestHeadersAloneAreToldOnce(t *testing.T) {
-	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nCUDNN_LIB=/tk\nCUDNN_PATH=/nothing\n-- /tk/include/cudnn_version.h --\n#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 21\n#define CUDNN_PATCHLEVEL 1\n"))
+	h, err := hosttest.Parse(
+		[]byte(
+			"os: linux\n-- @env --\nCUDNN_LIB=/tk\nCUDNN_PATH=/nothing\n-- /tk/include/cudnn_version.h --\n#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 21\n#define CUDNN_PATCHLEVEL 1\n",
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

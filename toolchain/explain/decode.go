@@ -2,17 +2,18 @@ package explain
 
 import (
 	"bytes"
-	"unicode/utf16"
-	"unicode/utf8"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 )
 
 // decoder turns the bytes of a log into plain text, whatever wrote it: colours and other terminal sequences are taken out, and UTF-16,
 // which PowerShell's > writes, becomes UTF-8. Line ends stay as they are.
 type decoder struct {
 	decided bool
-	wide    int    // 0: bytes as they are; 1: UTF-16 little-endian; 2: big-endian
+	wide    *transform.Writer // of UTF-16, into text; nil: bytes as they are
+	text    bytes.Buffer
 	head    []byte // what came before the encoding was known
-	odd     []byte // half of a UTF-16 unit, or the first of a pair
 	esc     escape
 	out     []byte
 }
@@ -55,21 +56,23 @@ func (d *decoder) begin() []byte {
 	d.decided = true
 	h := d.head
 	d.head = nil
+	order, wide := widthOf(h)
 	switch {
 	case bytes.HasPrefix(h, []byte{0xff, 0xfe}):
-		d.wide, h = 1, h[2:]
+		order, wide, h = unicode.LittleEndian, true, h[2:]
 	case bytes.HasPrefix(h, []byte{0xfe, 0xff}):
-		d.wide, h = 2, h[2:]
+		order, wide, h = unicode.BigEndian, true, h[2:]
 	case bytes.HasPrefix(h, []byte{0xef, 0xbb, 0xbf}):
 		h = h[3:]
-	default:
-		d.wide = widthOf(h)
+	}
+	if wide {
+		d.wide = transform.NewWriter(&d.text, unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder())
 	}
 	return d.decode(h)
 }
 
 // widthOf knows UTF-16 without a mark by its zero bytes: in a log most letters are ASCII.
-func widthOf(h []byte) int {
+func widthOf(h []byte) (order unicode.Endianness, wide bool) {
 	var zeros [2]int
 	for i, b := range h {
 		if b == 0 {
@@ -77,19 +80,14 @@ func widthOf(h []byte) int {
 		}
 	}
 	half := len(h) / 2
-	switch {
-	case half < 2:
-		return 0
-	case zeros[1] > half*3/4 && zeros[0] == 0:
-		return 1
-	case zeros[0] > half*3/4 && zeros[1] == 0:
-		return 2
+	if zeros[1] == 0 {
+		return unicode.BigEndian, half > 1 && zeros[0] > half*3/4
 	}
-	return 0
+	return unicode.LittleEndian, half > 1 && zeros[1] > half*3/4 && zeros[0] == 0
 }
 
 func (d *decoder) decode(p []byte) []byte {
-	if d.wide != 0 {
+	if d.wide != nil {
 		p = d.narrow(p)
 	}
 	if d.esc == outside && bytes.IndexByte(p, 0x1b) < 0 {
@@ -98,34 +96,11 @@ func (d *decoder) decode(p []byte) []byte {
 	return d.strip(p)
 }
 
+// narrow makes UTF-8 of what came so far; half of a letter waits for the next write.
 func (d *decoder) narrow(p []byte) []byte {
-	p = append(d.odd, p...)
-	d.odd = nil
-	var out []byte
-	unit := func(i int) uint16 {
-		if d.wide == 1 {
-			return uint16(p[i]) | uint16(p[i+1])<<8
-		}
-		return uint16(p[i])<<8 | uint16(p[i+1])
-	}
-	i := 0
-	for ; i+1 < len(p); i += 2 {
-		r := rune(unit(i))
-		if utf16.IsSurrogate(r) {
-			if i+3 >= len(p) && r < 0xdc00 {
-				break // the second half may come with the next write
-			}
-			if i+3 < len(p) {
-				if both := utf16.DecodeRune(r, rune(unit(i+2))); both != utf8.RuneError {
-					r = both
-					i += 2
-				}
-			}
-		}
-		out = utf8.AppendRune(out, r)
-	}
-	d.odd = append([]byte(nil), p[i:]...)
-	return out
+	d.text.Reset()
+	_, _ = d.wide.Write(p) // into memory; what is no text becomes U+FFFD
+	return d.text.Bytes()
 }
 
 func (d *decoder) strip(p []byte) []byte {

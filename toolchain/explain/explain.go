@@ -18,6 +18,8 @@ import (
 	"strings"
 
 	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv/lazyregexp"
 )
 
 //go:embed rules.toml
@@ -26,7 +28,7 @@ var rulesText string
 // Kind says how much a rule's line explains.
 type Kind string
 
-// Kinds, in the order in which what was found is told.
+// Kinds, in the order in which findings are printed.
 const (
 	Cause       Kind = "cause"       // explains the failure by itself
 	Consequence Kind = "consequence" // follows from something that the log may name elsewhere
@@ -53,6 +55,7 @@ type Rule struct {
 	Confirm  string   `toml:"confirm" json:"-"`
 	Near     string   `toml:"near" json:"-"`
 	Not      string   `toml:"not" json:"-"`
+	NotNear  string   `toml:"not-near" json:"-"`
 	Codes    []string `toml:"codes" json:"codes,omitempty"`
 	Cause    string   `toml:"cause" json:"cause"`
 	Fix      string   `toml:"fix" json:"fix"`
@@ -63,7 +66,7 @@ type Rule struct {
 	Source   []string `toml:"source" json:"source"`
 	Examples []string `toml:"examples" json:"-"`
 
-	confirm, near, not *regexp.Regexp
+	confirm, near, not, notNear *regexp.Regexp
 }
 
 // Rules are a table of known failures, ready to search with.
@@ -148,7 +151,7 @@ func (r *Rule) prepare() error {
 	for _, p := range []struct {
 		text string
 		to   **regexp.Regexp
-	}{{r.Confirm, &r.confirm}, {r.Near, &r.near}, {r.Not, &r.not}} {
+	}{{r.Confirm, &r.confirm}, {r.Near, &r.near}, {r.Not, &r.not}, {r.NotNear, &r.notNear}} {
 		if p.text == "" {
 			continue
 		}
@@ -201,8 +204,10 @@ type Found struct {
 
 // Place is a line of the text.
 type Place struct {
-	Line int    `json:"line"`
-	Text string `json:"text"`
+	Line   int      `json:"line"`
+	Text   string   `json:"text"`
+	More   []string `json:"more,omitempty"`   // the lines below that complete it
+	Status *Status  `json:"status,omitempty"` // that it or they name; nil: none
 }
 
 // Answer is what is known of a text.
@@ -211,10 +216,44 @@ type Answer struct {
 	Errors []Place `json:"errors"` // the first lines that look like errors, whether or not a rule knows them
 	Lines  int     `json:"lines"`
 	Bytes  int64   `json:"bytes"`
+	Start  []byte  `json:"-"` // the beginning of the text, at most 256 KiB
 }
 
-// Known says whether anything found explains the failure: notes alone do not.
-func (a Answer) Known() bool { return len(a.Found) > 0 && a.Found[0].Kind != Note }
+// Known says whether anything found explains the failure: that a part failed, and notes, do not.
+func (a Answer) Known() bool {
+	return len(a.Found) > 0 && (a.Found[0].Kind == Cause || a.Found[0].Kind == Consequence)
+}
+
+// Signs of the system that a line was written on: paths, libraries, and the tools that exist on one of them only.
+var (
+	windowsSign = lazyregexp.New(
+		`(?i)\b[a-z]:[\\/]|\.(dll|lib|exe|bat)\b|\bLNK\d{4}|\berror C\d{4}|\bMSB\d{4}|STATUS_DLL|0xc0000|[\\]\w+[\\]`)
+	unixSign = lazyregexp.New(
+		`(^|[\s"'(=:\x60])/(usr|home|opt|tmp|root|lib|lib64|workspace|app|build|mnt|var|nix|w)/|\.so\b|\bcollect2\b|\bsignal[: ]`)
+)
+
+// System says on which system the text was written, as far as the lines that were found show: "windows", "unix", or "" where they show
+// neither or both.
+func (a Answer) System() string {
+	windows, unix := false, false
+	look := func(line string) {
+		windows = windows || windowsSign.MatchString(line)
+		unix = unix || unixSign.MatchString(line)
+	}
+	for _, f := range a.Found {
+		look(f.Text)
+	}
+	for _, e := range a.Errors {
+		look(e.Text)
+	}
+	switch {
+	case windows && !unix:
+		return "windows"
+	case unix && !windows:
+		return "unix"
+	}
+	return ""
+}
 
 func sortFound(found []Found) {
 	sort.SliceStable(found, func(i, j int) bool {

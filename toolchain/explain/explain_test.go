@@ -157,7 +157,6 @@ func TestLooseWordsMatchNothing(t *testing.T) {
 		"a.cpp(1): fatal error C1083: Cannot open include file: 'my_cuda_runtime.h': No such file or directory",
 		"a.cpp(1): fatal error C1083: Cannot open include file: 'nv/targets': No such file or directory",
 		"undefined reference to `cublas_wrapper_init'",
-		"undefined reference to `cudaMalloc'",
 		"error MSB3721: The command \"cl.exe\" exited with code 2.",
 		"my_fp16.hpp(3): error: identifier \"NV_IF_TARGET\" is undefined",
 		"LINK : fatal error LNK1181: cannot open input file 'mycuda_helper.lib'",
@@ -180,6 +179,12 @@ func TestLooseWordsMatchNothing(t *testing.T) {
 		"Compute capability 121 used",
 		"There is no cuda implementation for them in this fork.",
 		"note: no cuda implementation for finding the roots",
+		"test out_of_memory_is_an_error ... CUDA_ERROR_OUT_OF_MEMORY (expected)",
+		"test tests::CUDA_ERROR_NO_DEVICE_is_handled ... ok",
+		"batch 64: retrying after CUDA_ERROR_OUT_OF_MEMORY with 32 ... done",
+		"    #[error(\"CUDA_ERROR_OUT_OF_MEMORY\")]",
+		"If you see CUDA_ERROR_UNSUPPORTED_PTX_VERSION, update the driver.",
+		"- `CUDA_ERROR_NO_DEVICE`: no GPU is visible",
 	} {
 		if got := ids(ask(t, rs, text)); len(got) != 0 {
 			t.Errorf("%v were found in\n%s", got, text)
@@ -198,7 +203,7 @@ func TestKinds(t *testing.T) {
 		"nvcc fatal   : Unsupported gpu architecture 'compute_120'\r\n" +
 		"LINK : fatal error LNK1181: cannot open input file 'cudnn.lib'\n"
 	a := ask(t, rs, log)
-	want := "[arch-too-new-for-nvcc lnk1181-cudnn candle-kernels-build-lib-windows cmake-cuda-compiler-id-failed c4819-codepage]"
+	want := "[arch-too-new-for-nvcc lnk1181-cudnn gpu-build-script-failed cmake-cuda-compiler-id-failed c4819-codepage]"
 	if got := fmt.Sprint(ids(a)); got != want {
 		t.Fatalf("got %s\nwant %s", got, want)
 	}
@@ -228,7 +233,7 @@ func TestNeighboursAcrossBlocks(t *testing.T) {
 	for _, fill := range fills {
 		log := strings.Repeat("a line of a log\n", fill/16+1)[:fill] + "\n" + tail + strings.Repeat("more\n", 200)
 		a := ask(t, rs, log)
-		if got := ids(a); len(got) != 1 || got[0] != "cuda-path-unset-whisper-rs-windows" {
+		if got := ids(a); len(got) != 2 || got[0] != "cuda-path-unset-whisper-rs-windows" || got[1] != "gpu-build-script-failed" {
 			t.Errorf("behind %d bytes: %v", fill, got)
 			continue
 		}
@@ -256,6 +261,58 @@ func TestLongLines(t *testing.T) {
 			if a := ask(t, rs, log); len(a.Found) != 1 || a.Found[0].Count != 1 || a.Found[0].Line != 1 {
 				t.Fatalf("at %d: %v", end-n, describe(a))
 			}
+		}
+	}
+}
+
+// TestWrappedPaste: a text whose lines a form broke at spaces, or a terminal at its width, is read with the lines joined if nothing is
+// known of it as it is. Lines that merely follow each other are not joined.
+func TestWrappedPaste(t *testing.T) {
+	rs := table(t)
+	for _, tt := range []struct {
+		text, want string
+		line       int
+	}{
+		{"panicked at\nC:\\Users\\u\\.cargo\\git\\checkouts\\cudarc-7a2265e27122d770985cf9d\\src\\driver\\sys\\mod.rs:217:10:18:\n" +
+			"Expected symbol in library: GetProcAddress { source: Os { code:\n127, kind: Uncategorized, message: 'La procédure spécifiée est\n" +
+			"introuvable.' } }", "driver-symbol-missing-windows", 1}, // koharu-rs/koharu 64
+		{"$ make\n\nbits/mathcalls.h(79): error: exception specification is\n  incompatible with that of previous function \"cospi\"\n" +
+			"  (declared at line 2601 of\n  /usr/local/cuda-12.9/bin/../targets/x86_64-linux/include/crt/math_functions.h)\n\n" +
+			"     extern double cospi (double __x) noexcept (true); extern double __cospi (double __x) noexcept (true);\n",
+			"glibc-241-cospi", 3}, // NVIDIA/cuda-samples 378
+		{"  = note: LINK : fatal error LNK1181: canno\nt open input file 'cudnn.lib', which cargo:\n:rustc-link-lib asked for\n", "lnk1181-cudnn", 1},
+		{"LINK : fatal error LNK1181: cannot open input file\nlibpq.lib\na line that is longer than the others are\ncudnn.lib\n", "", 0},
+	} {
+		a := ask(t, rs, tt.text)
+		if got := strings.Join(ids(a), " "); got != tt.want || tt.want != "" && a.Found[0].Line != tt.line {
+			t.Errorf("got %q, want %q\n%s", got, tt.want, tt.text)
+		}
+		if len(a.Errors) == 0 {
+			t.Errorf("no error is seen\n%s", tt.text)
+		}
+		big := ask(t, rs, tt.text+"\n\n"+strings.Repeat("   Compiling serde v1.0.228\n", 2*block/28))
+		if tt.line == 1 && strings.Contains(fmt.Sprint(ids(big)), tt.want) {
+			t.Errorf("a log of more than a block was joined: %s", tt.want)
+		}
+	}
+}
+
+// TestErrorsAreShownWhole: with an error come the lines below that complete it, whatever prefix each line has, and no others.
+func TestErrorsAreShownWhole(t *testing.T) {
+	rs := table(t)
+	for text, want := range map[string]string{
+		"2.272 CMake Error at a/CMakeLists.txt:65 (message):\n2.272   No such\n2.272   luck\n\n2.273 -- Configuring":                     "No such|luck",
+		"error: failed to load source for dependency `a`\nnote: b\n\nCaused by:\n  Unable to update b\n\nCaused by:\n  c is\nwarning: d": "Unable to update b|c is",
+		"  thread 'main' panicked at build.rs:1:2:\r\n  all is lost\r\n  note: run with `RUST_BACKTRACE=1`\r\n":                          "all is lost",
+		"thread 'main' panicked at src/main.rs:1:2:\nDriverError(CUDA_ERROR_UNKNOWN, \"unknown error\")\nError: more":                    "DriverError(CUDA_ERROR_UNKNOWN, \"unknown error\")",
+		"error: could not compile `a`\n  --- stdout\n  x":                                                                                "",
+	} {
+		a := ask(t, rs, text)
+		if got := strings.Join(a.Errors[0].More, "|"); got != want {
+			t.Errorf("got %q, want %q\n%s", got, want, text)
+		}
+		if strings.Contains(text, "UNKNOWN") && (a.Errors[0].Status == nil || len(a.Errors) != 2) {
+			t.Errorf("the status is not named once: %+v", a.Errors)
 		}
 	}
 }
@@ -338,7 +395,7 @@ func TestUnknownIsSaidToBeUnknown(t *testing.T) {
 func TestGoodBuildsMatchNothing(t *testing.T) {
 	rs := table(t)
 	files, err := filepath.Glob(filepath.Join("..", "..", "testdata", "logs", "good", "*.log"))
-	if err != nil || len(files) < 50 {
+	if err != nil || len(files) < 60 {
 		t.Fatalf("%d logs of good builds: %v", len(files), err)
 	}
 	for _, f := range files {
@@ -429,6 +486,11 @@ func TestTable(t *testing.T) {
 			if !strings.HasPrefix(s, "https://") && !strings.HasPrefix(s, "measured ") {
 				t.Errorf("%s: %q is no source", r.ID, s)
 			}
+		}
+		// A command for one crate is right only where the line, or what must stand near it, shows that crate.
+		if _, crate, found := strings.Cut(r.Command, " -p "); found && strings.HasPrefix(r.Command, "cargo ") &&
+			!strings.Contains(strings.ToLower(r.Confirm+r.Near+strings.Join(r.Examples, "")), strings.SplitN(crate, "-", 2)[0]) && r.Kind != Silent {
+			t.Errorf("%s: %q, and nothing that it asks for names %s", r.ID, r.Command, crate)
 		}
 	}
 	if kinds[Cause] < 80 {

@@ -2,15 +2,16 @@ package explain
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // Facts is what is known of the machine and of the build that failed, by name. What is not known is not there, or empty.
 type Facts map[string]string
 
-// Names that a rule's texts may use beside the groups of its own regular
+// Names that a rule's texts may use in addition to the groups of its own regular
 // expression. The caller finds them out; this room only fills them in.
 const (
 	Again           = "again"            // the command that failed, up to its --
@@ -37,17 +38,18 @@ const (
 	Images          = "images"           // the device code in it
 	LibraryDir      = "library-dir"      // a directory here that holds the library of which the line speaks
 	NoDriver        = "no-driver"        // a whole sentence: that there is no driver
+	PID             = "pid"              // the process that runs the program of which the line speaks; only on Windows
 	Package         = "package"          // the only member of the workspace that has GPU features
 )
 
 var factNames = []string{
 	Again, CUDA, Toolkit, HostRange, Compiler, CompilerRefused, CompilerFits, CCBin, ArchRange, Target,
 	TargetOrigin, GPU, GPUArch, Driver, DriverCUDA, Cudarc, CudarcMax, CUDNN, CUDNNRoot, OtherCUDA, Binary,
-	Images, LibraryDir, NoDriver, Package,
+	Images, LibraryDir, NoDriver, PID, Package,
 }
 
 // named is a {name} in a rule's text.
-var named = regexp.MustCompile(`\{([a-z][a-z0-9-]*)\}`)
+var named = lazyregexp.New(`\{([a-z][a-z0-9-]*)\}`)
 
 // checkNames refuses a {name} that nothing can ever fill in.
 func (r *Rule) checkNames() error {

@@ -1,6 +1,12 @@
 package explain
 
-import "testing"
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
 
 // TestHeldOut: lines from public threads that were read only after the rules were written. Of the 16, 13 were recognised at once; cudart and cufft
 // (libraries that no rule had named) and CMake's wrapped text were not, and were then added.
@@ -15,9 +21,9 @@ func TestHeldOut(t *testing.T) {
 		{"mistral.rs 653", "  = note: LINK : fatal error LNK1181: cannot open input file 'mistralcuda.lib'", "lnk1181-own-kernel-lib"},
 		{"mistral.rs 1529", "Unable to dynamically load the \"cuda\" shared library - searched for library names: [\"libcuda.so\", \"libcuda64.so\", \"libcuda64_12.so\"]. Ensure that `LD_LIBRARY_PATH` has the correct path", "dynload-cuda-driver"},
 		{"cudarc 286", "thread 'driver::safe::launch::tests::test_par_launch' panicked at src/lib.rs:98:5:\nUnable to dynamically load the \"cuda\" shared library - searched for library names: [\"cuda\", \"nvcuda\"].", "dynload-cuda-driver"},
-		{"cudarc 451", "Unable to dynamically load the \"cudart\" shared library - searched for library names: [\"cudart.dll\", \"cudart64.dll\"]", "dynload-cublas-runtime-image"},
-		{"koharu 169", "cudarc-0.19.0\\src\\lib.rs:181:5: Unable to dynamically load the \"cufft\" shared library - searched for library names: [\"cufft64.dll\"]", "dynload-cublas-runtime-image"},
-		{"candle 2112", "target/debug/myapp: error while loading shared libraries: libnvrtc.so.12: cannot open shared object file: No such file or directory", "libnvrtc-not-on-loader-path"},
+		{"cudarc 451", "Unable to dynamically load the \"cudart\" shared library - searched for library names: [\"cudart.dll\", \"cudart64.dll\"]", "windows-cuda-dll-not-found"},
+		{"koharu 169", "cudarc-0.19.0\\src\\lib.rs:181:5: Unable to dynamically load the \"cufft\" shared library - searched for library names: [\"cufft64.dll\"]", "windows-cuda-dll-not-found"},
+		{"candle 2112", "target/debug/myapp: error while loading shared libraries: libnvrtc.so.12: cannot open shared object file: No such file or directory", "cuda-library-not-found"},
 		{"candle 2175", "called `Result::unwrap()` on an `Err` value: DlOpen { desc: \"libcuda.so: cannot open shared object file: No such file or directory\" }", "dlopen-libcuda-so-unversioned"},
 		{"cudarc 190", "  = note: LINK : warning LNK4098: defaultlib 'LIBCMT' conflicts with use of other libs\n          cuda.lib : error LNK2019: unresolved external symbol __cudaRegisterFatBinary referenced in function", "lnk2019-cudaregisterfatbinary"},
 		{"mistral.rs 850", "Error: DriverError(CUDA_ERROR_INVALID_PTX, \"a PTX JIT compilation failed\") when loading utanh_bf16", "invalid-ptx-jit-failed"},
@@ -43,19 +49,19 @@ var secondRound = []struct {
 	{"hank-ai/darknet 129, as a mail program wrapped it", " error: #error -- unsupported GNU version! gcc versions later than 12 are\n not supported! The nvcc flag '-allow-unsupported-compiler' can be used to", "gcc-too-new-for-cuda", true},
 	{"bheisler/RustaCUDA 15", "  note: /usr/bin/ld: cannot find -lcudart\n          /usr/bin/ld: cannot find -lcublas\n          collect2: error: ld returned 1 exit status", "link-cuda-libraries", false},
 	{"chelsea0x3b/cudarc 228", "undefined reference to `cublasHgemmStridedBatched'\n          collect2: error: ld returned 1 exit status", "link-old-cuda-libraries", true},
-	{"microsoft/onnxruntime 21825", "2024-08-22 13:01:04.2808367 [E:onnxruntime:Default, provider_bridge_ort.cc:1992 onnxruntime::TryGetProviderInfo_CUDA] D:\\a\\_work\\1\\s\\onnxruntime\\core\\session\\provider_bridge_ort.cc:1637 onnxruntime::ProviderLibrary::Get [ONNXRuntimeError] : 1 : FAIL : LoadLibrary failed with error 126 \"\" when trying to load \"c:\\Simon\\Timpi\\onnxruntime_providers_cuda.dll\"", "ort-ep-silent-fallback", true},
+	{"microsoft/onnxruntime 21825", "2024-08-22 13:01:04.2808367 [E:onnxruntime:Default, provider_bridge_ort.cc:1992 onnxruntime::TryGetProviderInfo_CUDA] D:\\a\\_work\\1\\s\\onnxruntime\\core\\session\\provider_bridge_ort.cc:1637 onnxruntime::ProviderLibrary::Get [ONNXRuntimeError] : 1 : FAIL : LoadLibrary failed with error 126 \"\" when trying to load \"c:\\Simon\\Timpi\\onnxruntime_providers_cuda.dll\"", "ort-provider-dll-126", true},
 	{"microsoft/onnxruntime 22930", "[W:onnxruntime:Default, onnxruntime_pybind_state.cc:965 onnxruntime::python::CreateExecutionProviderInstance] Failed to create CUDAExecutionProvider. Require cuDNN 9.* and CUDA 12.*, and the latest MSVC runtime.", "ort-ep-silent-fallback", true},
 	{"microsoft/onnxruntime 16931", "2023-07-31 14:22:06.483132863 [W:onnxruntime:Default, onnxruntime_pybind_state.cc:640 CreateExecutionProviderInstance] Failed to create CUDAExecutionProvider. Please reference https://onnxruntime.ai/docs/execution-providers/CUDA-ExecutionProvider.html#requirements to ensure all dependencies are met.", "ort-ep-silent-fallback", true},
 	{"NVIDIA/TransformerEngine 1018", "/scratch/midway3/tvallabh/tarun_dev/include/cuda_bf16.hpp(541): error: identifier \"NV_PROVIDES_SM_80\" is undefined", "nvrtc-headers-mismatch", true},
 	{"NVlabs/tiny-cuda-nn 506", "C:\\Users\\p\\lib\\site-packages\\tinycudann\\rtc\\include\\cuda_fp16.h(129): catastrophic error: cannot open source file \"vector_types.h\"", "nvrtc-headers-mismatch", true},
-	{"nanoporetech/dorado 166", "Could not load library libcudnn_cnn_infer.so.8. Error: /usr/local/Cluster-Apps/cuda/8.0/lib64/libnvrtc.so: undefined symbol: nvrtcGetCUBIN", "curand-symbol-missing", false},
-	{"vladmandic/sdnext 539", "Could not load library libcudnn_cnn_infer.so.8. Error: libnvrtc.so: cannot open shared object file: No such file or directory", "libnvrtc-not-on-loader-path", true},
-	{"wilicc/gpu-burn 76", "./gpu_burn: error while loading shared libraries: libcublas.so.9.1: cannot open shared object file: No such file or directory", "libnvrtc-not-on-loader-path", false},
-	{"ollama/ollama 602", "`/tmp/ollama568860520/11ama.cpp/gguf/build/cuda/bin/ollama-runner: error while loading shared libraries: libcudart.so.12: cannot open shared object file: No such file or directory`", "libnvrtc-not-on-loader-path", false},
-	{"spiceai/spiceai 4471", ">>/home/ubuntu/.spice/bin/spiced: error while loading shared libraries: libcudart.so.12: cannot open shared object file: No such file or directory", "libnvrtc-not-on-loader-path", false},
-	{"daralthus/mitsuba2-docker 2", "`mitsuba: error while loading shared libraries: libcuda.so.1: cannot open shared object file: No such file or directory`", "libcuda-absent-in-docker-build", false},
+	{"nanoporetech/dorado 166", "Could not load library libcudnn_cnn_infer.so.8. Error: /usr/local/Cluster-Apps/cuda/8.0/lib64/libnvrtc.so: undefined symbol: nvrtcGetCUBIN", "toolkit-library-symbol-missing", false},
+	{"vladmandic/sdnext 539", "Could not load library libcudnn_cnn_infer.so.8. Error: libnvrtc.so: cannot open shared object file: No such file or directory", "cuda-library-not-found", true},
+	{"wilicc/gpu-burn 76", "./gpu_burn: error while loading shared libraries: libcublas.so.9.1: cannot open shared object file: No such file or directory", "cuda-library-not-found", false},
+	{"ollama/ollama 602", "`/tmp/ollama568860520/11ama.cpp/gguf/build/cuda/bin/ollama-runner: error while loading shared libraries: libcudart.so.12: cannot open shared object file: No such file or directory`", "cuda-library-not-found", false},
+	{"spiceai/spiceai 4471", ">>/home/ubuntu/.spice/bin/spiced: error while loading shared libraries: libcudart.so.12: cannot open shared object file: No such file or directory", "cuda-library-not-found", false},
+	{"daralthus/mitsuba2-docker 2", "`mitsuba: error while loading shared libraries: libcuda.so.1: cannot open shared object file: No such file or directory`", "libcuda-not-found", false},
 	{"abetlen/llama-cpp-python 1368", "C:\\Program Files\\Microsoft Visual Studio\\2022\\Community\\MSBuild\\Microsoft\\VC\\v170\\BuildCustomizations\\CUDA 12.2.targets(799,9): error MSB3721: The command \"\"C:\\Program Files\\NVIDIA GPU Computing Toolkit\\CUDA\\v12.2\\bin\\nvcc.exe\" -gencode=arch=compute_52\" exited with code 1.", "msb3721-nvcc", true},
-	{"screenpipe/screenpipe 749", "error: failed to run custom build command for `candle-kernels v0.7.2`\n\nCaused by:\n  process didn't exit successfully: `J:\\ScreenPipe\\target\\release\\build\\candle-kernels-d6f54d410ef1df66\\build-script-build` (exit code: 101)", "candle-kernels-build-lib-windows", false},
+	{"screenpipe/screenpipe 749", "error: failed to run custom build command for `candle-kernels v0.7.2`\n\nCaused by:\n  process didn't exit successfully: `J:\\ScreenPipe\\target\\release\\build\\candle-kernels-d6f54d410ef1df66\\build-script-build` (exit code: 101)", "gpu-build-script-failed", false},
 	{"EricLBuehler/mistral.rs 1056, second case", "called `Result::unwrap()` on an `Err` value: WithBacktrace { inner: Cuda(Cublas(CublasError(CUBLAS_STATUS_ALLOC_FAILED))), backtrace: Backtrace [{ fn: \"candle_core::error::Error::bt\" }] }", "gpu-out-of-memory", true},
 	{"NVIDIA/jitify 56", "warning: cuda_fp16.h: File not found", "", false},
 	{"huggingface/candle 1597", "called `Result::unwrap()` on an `Err` value: DriverError(CUDA_ERROR_UNKNOWN, \"unknown error\")", "", false},
@@ -63,7 +69,7 @@ var secondRound = []struct {
 	{"EricLBuehler/mistral.rs 772", "ValueError: CublasError(CUBLAS_STATUS_INVALID_VALUE)", "", false},
 	{"EricLBuehler/mistral.rs 650", "Model failed with error: WithBacktrace { inner: Msg(\"key must be a cuda tensor\"), backtrace: Backtrace [] }", "", false},
 	{"tazz4843/whisper-rs 132", "CMake Error: The source directory \"/home/k/whisper-rs/target/debug/build/whisper-rs-sys-x/out\" does not appear to contain CMakeLists.txt.", "", false},
-	{"Rust-GPU/rust-cuda 89", "cc1plus.exe: error: unrecognized command-line option '-wd4141'", "", false},
+	{"Rust-GPU/rust-cuda 89", "cc1plus.exe: error: unrecognized command-line option '-wd4141'", "msvc-flags-to-gcc", true},
 }
 
 // TestSecondRound: what is not known (no want) must stay unknown: no rule may claim it by a loose word.
@@ -86,4 +92,198 @@ func TestSecondRound(t *testing.T) {
 		}
 	}
 	t.Logf("of %d lines that a rule should know, %d were recognised at once", known, known-missed)
+}
+
+// thirdRound are the 15 of 45 further failures that were set aside before rules were written for the other 30 (every third line of the collection).
+// Two leave no text and one is a command line of a good build. Of the 12 others, 5 were recognised at once, none wrongly; those that were missed
+// are marked, and rules were added for them afterwards.
+var thirdRound = []struct {
+	text, want string
+	missed     bool
+}{
+	{"ug-cuda v0.5.0 uses cudarc v0.17.8 which conflicts with a separate dep of cudarc v0.18.1 and doesn't support CUDA 13.1", "two-cudarc-versions", true},
+	{"-- Could not find nvcc, please set CUDAToolkit_ROOT.\nCMake Warning at ggml/src/CMakeLists.txt:403 (message):\n  CUDA not found", "cmake-no-cuda-compiler", true},
+	{"CUDA\\v12.2\\include\\cuda_fp16.hpp(65): fatal error C1083: Cannot open include file: 'nv/target': No such file or directory", "toolkit-without-cccl", false},
+	{"/usr/bin/ld: cannot find -lcuda", "ld-cannot-find-lcuda", false},
+	{"The requested API version [23] is not available, only API versions [1, 17] are supported in this build. Current ORT Version is: 1.17.1", "onnxruntime-too-old", true},
+	{"CUDA failure 35: CUDA driver version is insufficient for CUDA runtime version", "driver-older-than-runtime", false},
+	{"include/cutlass/matrix.h:14028:3: error: ‘struct cutlass::Matrix<Element_, 4, 4>’ has no member named ‘set_slice3x3’; did you mean ‘set_slice_3x3’? [-Wtemplate-body]", "gcc15-template-body", false},
+	{"ld.lld: error: undefined symbol: ggml_backend_cuda_reg\n>>> referenced by ggml-backend-reg.cpp", "ggml-backend-not-linked", true},
+	{"Error: DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")", "gpu-out-of-memory", false},
+	{"xcrun: error: unable to find utility \"metal\", not a developer tool or in PATH", "no-metal-compiler", true},
+	{"/usr/include/stdlib.h:32:10: fatal error: 'stddef.h' file not found\npanicked at cuda-bindings/build.rs: Unable to generate bindings: ClangDiagnostic(\"…\")", "libclang-without-headers", true},
+	{"/usr/bin/ld: warning: libcuda.so.1, needed by ../../bin/libggml-cuda.so.0.9.4, not found (try using -rpath or -rpath-link)", "libcuda-not-linked", true},
+	{"nvcc error   : 'cicc' died due to signal 11 (Invalid memory reference)\nnvcc error   : 'cicc' core dumped", "cicc-crashed", true},
+}
+
+func TestThirdRound(t *testing.T) {
+	rs := table(t)
+	for _, tt := range thirdRound {
+		if got := ids(ask(t, rs, tt.text)); len(got) == 0 || got[0] != tt.want {
+			t.Errorf("got %v, want %s: %s", got, tt.want, tt.text)
+		}
+	}
+}
+
+// TestWrongAnswers: texts that a rule once explained with another failure's cause.
+func TestWrongAnswers(t *testing.T) {
+	rs := table(t)
+	for _, tt := range []struct{ text, want string }{
+		{"error: failed to run custom build command for `candle-kernels v0.9.1`", "gpu-build-script-failed"},
+		{"host_config.h(160): fatal error C1189: #error:  -- unsupported Microsoft Visual Studio version! Only the versions between 2017 and 2019 (inclusive) are supported!", "msvc-2022-before-cuda-11-6"},
+		{"src/moe/moe_wmma_gguf.cu(259): error: incomplete type \"nvcuda::wmma::fragment<nvcuda::wmma::matrix_a, 16, 16, 16, nv_bfloat16>\" is not allowed", "bf16-wmma-before-ampere"},
+		{"Unable to dynamically load the \"cudart\" shared library - searched for library names: [\"cudart64_13.dll\"]", "windows-cuda-dll-not-found"},
+		{"Runtime compute cap 75 is not compatible with compile time compute cap 80", "tei-cap-differs"},
+		{"Runtime compute cap 120 is not compatible with compile time compute cap 120", "tei-cap-equal-but-refused"},
+		{"libnvrtc.so.13: undefined symbol: nvrtcGetNVVM", "toolkit-library-symbol-missing"},
+		{"Error: DriverError(303, \"shared object initialization failed\")", ""},
+		{"app.o: undefined reference to `c10::Error::Error(c10::SourceLocation, std::__cxx11::basic_string<char>)'", "libtorch-symbol-undefined"},
+		{"/usr/bin/ld: skipping incompatible /usr/local/cuda/lib64/libcublas.so when searching for -lcublas\n/usr/bin/ld: cannot find -lcublas: No such file or directory", "link-wrong-architecture"},
+		{"Unable to find libclang: \"couldn't find any valid shared libraries matching: ['libclang.so', 'libclang-*.so'], set the `LIBCLANG_PATH` environment variable\"", "libclang-missing"},
+		{"nvcc fatal   : Value 'sm_30' is not defined for option 'gpu-architecture'", "arch-dropped-by-nvcc"},
+		{"nvcc fatal   : Value 'sm_61' is not defined for option 'gpu-architecture'", "value-sm-not-defined"},
+		{"/tmp/wrapper.h:1:10: fatal error: 'cuda_runtime.h' file not found", "clang-without-cuda-headers"},
+		{"Unable to dynamically load the \"nvrtc\" shared library - searched for library names: [\"nvrtc\", \"nvrtc64_120_0\"]", "dynload-nvrtc"},
+		{"INTERNAL: libdevice not found at ./libdevice.10.bc", "libdevice-not-found"},
+		{"error while loading shared libraries: libcublasLt.so.12: cannot open shared object file: No such file or directory", "cuda-library-not-found"},
+		{"cudarc-0.11.5/src/driver/sys/mod.rs:61:9:\nUnable to find cuda lib under the names [\"cuda\", \"nvcuda\"]", "cudarc-driver-not-opened"}, // cudarc 255
+		{"cudarc-0.11.3\\src\\curand\\sys\\mod.rs:51:9:\nUnable to find curand lib under the names [\"curand\"]", "cudarc-library-not-opened"},
+		{"llama.cpp/ggml-cuda.cu(626): error: identifier \"__hmax2\" is undefined", "half-intrinsics-missing"}, // abetlen/llama-cpp-python 1081
+		{"Error: Failed to clone cutlass repository\n\nCaused by:\n    No such file or directory (os error 2)", "git-missing"},
+		{"Error: Failed to clone https://github.com/NVIDIA/cutlass.git\n\nCaused by:\n    timed out", "cuda-crate-clones-cutlass"},
+		{"app: symbol lookup error: /opt/app/libfoo.so: undefined symbol: cuGetErrorString", "loaded-library-differs"},
+		{"symbol lookup error: /opt/cuda/libcublas.so: undefined symbol: cublasLtFoo, version libcublasLt.so.13", "cuda-libraries-of-two-releases"},
+		{"LoadLibraryExW failed for C:\\Windows\\nvcuda.dll: Os { code: 126, kind: Uncategorized }", "shared-library-not-found"},
+		{"Build mistral quant lib failed!: CompilationFailed { path: \"kernels/cutlass_moe/a.cu\", message: \"nvcc error\" }", ""},
+		{"undefined reference to `engine::load(std::__cxx11::basic_string<char, std::char_traits<char> >)'", ""},
+		{"error: couldn't load codegen backend /app/librustc_codegen_cranelift.so: bad", ""},
+		{"thread 'main' panicked: ModuleNotFound { name: \"wasm\" } in cuda.rs", ""},
+		{"a.hpp(1): error: identifier \"PFN_cuTensorMapEncodeTiled_v12000\" is undefined", ""},
+		{"torch_api.cpp(1): fatal error C1083: Cannot open include file: 'torch/csrc/autograd/engine.h': No such file or directory", "dependency-header-missing"},
+		{"nvcc fatal   : 'cudafe++' died due to signal 11", "cicc-crashed"},
+		{"Unable to find libclang: \"couldn't find any valid shared libraries matching: ['libclang", ""}, // cut before .so or .dll
+		{"/conda/envs/a/lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by a.so)", "glibc-too-old"},
+	} {
+		got := ids(ask(t, rs, tt.text))
+		if tt.want == "" && len(got) > 0 || tt.want != "" && (len(got) == 0 || got[0] != tt.want) {
+			t.Errorf("got %v, want %q: %s", got, tt.want, tt.text)
+		}
+	}
+	if a := ask(t, rs, "error: failed to run custom build command for `candle-kernels v0.9.1`"); a.Known() || len(a.Errors) != 1 {
+		t.Errorf("that a build script failed is no cause, and the line is shown: %+v", a)
+	}
+}
+
+// TestEveryErrorIsSeen: what a tool prints when it fails is never "nothing looks like a failure", though no rule knows the cause.
+func TestEveryErrorIsSeen(t *testing.T) {
+	rs := table(t)
+	for _, text := range []string{
+		"libdevice not found at ./libdevice.10.bc", "terminate called after throwing an instance of 'std::runtime_error'",
+		"The procedure entry point cuFoo could not be located in the dynamic link library nvcuda.dll.",
+		"dyld[123]: Library not loaded: @rpath/libfoo.dylib", "a.o:(.bss+0x0): multiple definition of `helper'",
+		"foo.obj : error LNK2001: unresolved external symbol bar", "LINK : fatal error LNK1120: 3 unresolved externals",
+		"CMake Error at CMakeLists.txt:7 (message):", "CMake Error: The source directory does not exist.", "/lib/libfoo.so: undefined symbol: bar_baz",
+		"nvcc fatal   : Stray '\"' character", "ptxas fatal   : Ptx assembly aborted due to errors", "ptxas error   : Some fault",
+		"nvlink error   : Size doesn't match for 'x'", "nvlink fatal   : Could not open input file", "nvcc error   : 'cicc' returned 0x2",
+		"ld: foo.o: relocation R_X86_64_PC32 out of range", "error while loading shared libraries: libfoo.so.3: cannot open shared object file",
+		"Error: DriverError(303, \"shared object initialization failed\")", "CUDA_ERROR_UNKNOWN: unknown error", "cudaErrorUnknown",
+		"NVML_ERROR_UNKNOWN", "CUBLAS_STATUS_INTERNAL_ERROR", "CUDNN_STATUS_EXECUTION_FAILED", "CUSOLVER_STATUS_INTERNAL_ERROR",
+		"CURAND_STATUS_LAUNCH_FAILURE", "CUSPARSE_STATUS_INTERNAL_ERROR", "CUFFT_EXEC_FAILED", "NVRTC_ERROR_COMPILATION",
+		"thread 'main' panicked at src/main.rs:1:1:", "panicked at src\\lib.rs:181:5: Unable to do it", "Error: something went wrong",
+		"Segmentation fault (core dumped)", "make[2]: *** [a.dir/build.make:122: a.dir/encoding.cu.o] Error 139", "gmake: *** [all] Error 2",
+		"Expected symbol in library: GetProcAddress { source: Os { code: 5 } }", "panicked at\nsrc/lib.rs:1:1:",
+	} {
+		if a := ask(t, rs, "   Compiling app v0.1.0\n"+text+"\n"); len(a.Errors) == 0 {
+			t.Errorf("not seen: %s", text)
+		}
+	}
+	for _, s := range statuses() {
+		if a := ask(t, rs, "call failed with "+s.Name+"\n"); len(a.Errors) != 1 || a.Errors[0].Status == nil {
+			t.Errorf("%s is not seen", s.Name)
+		}
+	}
+}
+
+// TestNoErrorIsSeen where a line only speaks of one.
+func TestNoErrorIsSeen(t *testing.T) {
+	rs := table(t)
+	for _, text := range []string{
+		"  cargo:warning=Compiler family detection failed due to error: ToolFamilyMacroNotFound: Expects macro `__clang__`",
+		"make: [Makefile:3: clean] Error 1 (ignored)", "make: *** [Makefile:3: clean] Error 1 (ignored)",
+	} {
+		if a := ask(t, rs, text); len(a.Errors) != 0 || len(a.Found) != 0 {
+			t.Errorf("%s: %+v", text, a)
+		}
+	}
+}
+
+// TestSystemOfALog: a log from another system gets no facts of this machine.
+func TestSystemOfALog(t *testing.T) {
+	rs := table(t)
+	for text, want := range map[string]string{
+		"LINK : fatal error LNK1181: cannot open input file 'cudnn.lib'":                            "windows",
+		"C:\\CUDA\\v12\\include\\a.h(1): error: bad":                                                "windows",
+		"/usr/bin/ld: cannot find -lcuda":                                                           "unix",
+		"error while loading shared libraries: libcublas.so.12: cannot open shared object file":     "unix",
+		"nvcc fatal   : Unsupported gpu architecture 'compute_120'":                                 "",
+		"DriverError(CUDA_ERROR_INVALID_PTX, \"a PTX JIT compilation failed\")":                     "",
+		"thread 'main' panicked at src/main.rs:1:1:\nerror: failed to run custom build command for": "",
+	} {
+		if got := ask(t, rs, text).System(); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestUnseen: failures of public threads that no earlier collection has, each with the cause that its thread gives, written down before gpubuild
+// saw the text. Some were set aside (held; in unseen.jsonl a random third, in unseen-2.jsonl every third in the order of the sources, in later
+// files all) until rules had been written for the others. at_once says what the rules of that day made of it: "right", "wrong" (a cause that is
+// not the thread's, or that the text does not show), or nothing; then says the same of the held ones after rules had been written for the others.
+// An empty want is a text that no rule may claim to know, or that none knows yet: of the former, "right" is unknown. The one who collected
+// and judged unseen-5.jsonl had not read the rules; "wrong" holds three failures there that were not seen as such at all.
+func TestUnseen(t *testing.T) {
+	for _, round := range []struct {
+		file               string
+		held, right, wrong int // of the held ones
+	}{
+		{"unseen.jsonl", 15, 6, 0},
+		{"unseen-2.jsonl", 21, 6, 4},
+		{"unseen-3.jsonl", 28, 15, 3},
+		{"unseen-4.jsonl", 20, 13, 0},
+		{"unseen-5.jsonl", 32, 13, 7},
+	} {
+		t.Run(round.file, func(t *testing.T) {
+			rs := table(t)
+			data, err := os.ReadFile(filepath.Join("testdata", round.file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			held, atOnce := 0, map[string]int{}
+			for line := range strings.Lines(string(data)) {
+				var f struct {
+					Source, Cause, Want, Text string
+					Held                      bool
+					AtOnce                    string `json:"at_once"`
+				}
+				if err := json.Unmarshal([]byte(line), &f); err != nil || f.Cause == "" {
+					t.Fatalf("%v: %s", err, line)
+				}
+				if f.Held {
+					held++
+					atOnce[f.AtOnce]++
+				}
+				a := ask(t, rs, f.Text)
+				first := ""
+				if a.Known() {
+					first = a.Found[0].ID
+				}
+				if first != f.Want || f.Want == "" && len(a.Errors) == 0 {
+					t.Errorf("%s: got %q, want %q; %d lines that look like errors", f.Source, first, f.Want, len(a.Errors))
+				}
+			}
+			if held != round.held || atOnce["right"] != round.right || atOnce["wrong"] != round.wrong {
+				t.Errorf("%d were held, of which at once: %v", held, atOnce)
+			}
+		})
+	}
 }

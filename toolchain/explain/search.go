@@ -9,7 +9,7 @@ const minLiteral = 7
 // read. Aho and Corasick's automaton was the other choice; it reads every byte, and was slower than grep.
 type searcher struct {
 	shift   [1 << 16]uint8
-	bucket  map[uint16][]window
+	bucket  [1 << 16][]window // of a hash whose shift is 0
 	longest int
 }
 
@@ -24,7 +24,7 @@ func hash(a, b, c byte) uint16 { return uint16(a) ^ uint16(b)<<4 ^ uint16(c)<<9 
 
 // newSearcher needs literals of at least minLiteral bytes.
 func newSearcher(literals []string) *searcher {
-	s := &searcher{bucket: map[uint16][]window{}}
+	s := &searcher{}
 	for i := range s.shift {
 		s.shift[i] = minLiteral - 2
 	}

@@ -1,7 +1,7 @@
 // Package hostcc finds host compilers: the gcc or clang that nvcc calls for the host's half of a CUDA source.
 //
 // It decides which compilers there are, how old they are, whether each can compile C++ at all
-// (nvcc needs g++, not only gcc), which one nvcc would take if nothing told it otherwise, and
+// (nvcc needs g++, not only gcc), which one nvcc takes by default, and
 // which ones the user named. It does not know what nvcc accepts: that is read from the toolkit.
 //
 // Microsoft's cl is a Compiler, too, but is not looked for here: package msvc finds its toolsets by files alone.

@@ -1,16 +1,17 @@
 package hostcc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
@@ -36,9 +37,9 @@ type Compiler struct {
 	Major   int    `json:"major"`         // for msvc: _MSC_VER
 	Origin  string `json:"origin"`        // PATH, a directory, or the variable that names it
 	Word    string `json:"word,omitempty"`
-	Default bool   `json:"default,omitempty"` // nvcc takes it when nothing tells it otherwise
-	Beside  string `json:"beside,omitempty"`  // only the nvcc of this directory takes it by itself: Debian's
-	Problem string `json:"problem,omitempty"` // why it is of no use to nvcc
+	Default bool   `json:"default,omitempty"`  // nvcc takes it by default
+	NVCCDir string `json:"nvcc_dir,omitempty"` // only the nvcc of this directory takes it by default: Debian's
+	Problem string `json:"problem,omitempty"`  // why it is of no use to nvcc
 	// MinCUDA is the oldest CUDA that the compiler's own standard library lets
 	// through, and MinCUDAText where it says so: only MSVC's does.
 	MinCUDA     gpu.Version `json:"min_cuda"`
@@ -63,7 +64,7 @@ const (
 )
 
 // Find lists the compilers of a machine: those that the user named first, then what nvcc takes by itself, then the others, newest first.
-// Every place is looked at; only compilers whose names do not tell their version are run. asked are paths or names that the user gave by
+// Every place is looked at; only compilers whose names do not contain their version are run. asked are paths or names that the user gave by
 // other means than a variable.
 func Find(ctx context.Context, h buildenv.Host, run runner, asked ...string) []Compiler {
 	f := finder{h: h}
@@ -100,7 +101,7 @@ func rank(c Compiler) int {
 		return i
 	}
 	switch {
-	case c.Beside != "":
+	case c.NVCCDir != "":
 		return 50
 	case c.Default:
 		return 60
@@ -117,7 +118,7 @@ type finder struct {
 }
 
 // name matches what a compiler is called: gcc, g++-13, clang, clang++-18, Debian's x86_64-linux-gnu-g++-12.
-var name = regexp.MustCompile(
+var name = lazyregexp.New(
 	`^(?:[a-z0-9_]+-(?:pc-|unknown-|redhat-|suse-|conda-)?linux-gnu-)?(gcc|g\+\+|clang|clang\+\+|cc|c\+\+)(?:-(\d{1,3})(?:\.\d+)*)?$`,
 )
 
@@ -147,9 +148,7 @@ func (f *finder) pair(path string) (c, cxx, kind string, ok bool) {
 	if p := h.Join(dir, before+names[1]+after); h.IsFile(p) {
 		cxx = p
 	}
-	if c == "" {
-		c = cxx
-	}
+	c = cmp.Or(c, cxx)
 	return c, cxx, kind, c != ""
 }
 
@@ -171,8 +170,8 @@ func (f *finder) add(path string, add Compiler) {
 	for i, o := range f.found {
 		if h.SamePath(o.Real, add.Real) && (o.CXX == "") == (add.CXX == "") {
 			f.found[i].Default = o.Default || add.Default
-			if o.Beside == "" {
-				f.found[i].Beside = add.Beside
+			if o.NVCCDir == "" {
+				f.found[i].NVCCDir = add.NVCCDir
 			}
 			return
 		}
@@ -218,13 +217,13 @@ func (f *finder) named(path, variable string) {
 	f.add(path, Compiler{Origin: variable, Word: variable})
 }
 
-// defaults takes what nvcc calls when it is told nothing: the -ccbin in its own variables, else the first gcc on PATH; Debian's nvcc
-// looks beside itself first.
+// defaults takes what nvcc calls without -ccbin on its command line: the -ccbin in its own variables, else the first gcc on PATH;
+// Debian's nvcc searches its own directory first.
 func (f *finder) defaults() {
 	h := f.h
 	const debian = "/usr/lib/nvidia-cuda-toolkit/bin"
 	if h.IsFile(debian + "/g++") {
-		f.add(debian+"/g++", Compiler{Origin: debian, Beside: debian})
+		f.add(debian+"/g++", Compiler{Origin: debian, NVCCDir: debian})
 	}
 	for _, v := range FlagVariables() {
 		path, _ := FromFlags(h.Env.Get(v))
@@ -250,11 +249,11 @@ func (f *finder) defaults() {
 	}
 }
 
-var plain = regexp.MustCompile(`^(gcc|g\+\+|clang|clang\+\+)(-\d{1,3})?$`)
+var plain = lazyregexp.New(`^(gcc|g\+\+|clang|clang\+\+)(-\d{1,3})?$`)
 
-// usual lists where compilers lie that are not on PATH: LLVM's own packages, and the newer gcc's that Red Hat keeps beside the system's
-// for those who ask for them ("scl enable gcc-toolset-13"); they run without that, by their path. Source: the file lists of
-// gcc-toolset-13-gcc-c++ (RHEL 9), devtoolset-11-gcc-c++ (CentOS 7) and clang-18 (apt.llvm.org).
+// usual lists places of compilers that are not on PATH: LLVM's own packages, and the newer gccs that Red Hat ships in
+// addition to the system's for those who ask for them ("scl enable gcc-toolset-13"); they run without that, by their path. Source: the
+// file lists of gcc-toolset-13-gcc-c++ (RHEL 9), devtoolset-11-gcc-c++ (CentOS 7) and clang-18 (apt.llvm.org).
 func (f *finder) usual() (dirs []string) {
 	below := func(dir, prefix string, rest ...string) {
 		entries, err := f.h.Files.ReadDir(dir)
@@ -283,15 +282,19 @@ func (f *finder) rest() {
 	dirs = append(dirs, f.usual()...)
 	seen := map[string]bool{}
 	for _, dir := range dirs {
-		if !h.IsAbs(dir) || seen[h.Clean(dir)] || h.IsWSL() && h.Below(dir, "/mnt") {
+		real := h.Real(h.Clean(dir)) // /bin is /usr/bin once more
+		if !h.IsAbs(dir) || seen[real] || h.IsWSL() && h.Below(dir, "/mnt") {
 			continue
 		}
-		seen[h.Clean(dir)] = true
+		seen[real] = true
 		entries, err := h.Files.ReadDir(dir)
 		if err != nil {
 			continue
 		}
 		for _, e := range entries {
+			if first := e.Name()[0]; first != 'g' && first != 'c' { // of the thousands in /usr/bin
+				continue
+			}
 			// LLVM's own directory has the number in its name; clang-17 there is clang once more, without a C++ name.
 			if plain.MatchString(e.Name()) && !(strings.Contains(dir, "/llvm-") && strings.Contains(e.Name(), "-")) {
 				f.add(h.Join(dir, e.Name()), Compiler{Origin: dir})
@@ -301,7 +304,7 @@ func (f *finder) rest() {
 }
 
 // llvm matches where LLVM's own packages keep a compiler.
-var llvm = regexp.MustCompile(`/llvm-(\d{1,3})/bin/clang(?:\+\+)?$`)
+var llvm = lazyregexp.New(`/llvm-(\d{1,3})/bin/clang(?:\+\+)?$`)
 
 // complete adds version and problem.
 func (f *finder) complete(ctx context.Context, run runner, c *Compiler) {
@@ -324,9 +327,9 @@ func (f *finder) complete(ctx context.Context, run runner, c *Compiler) {
 	c.Major, _ = strconv.Atoi(strings.SplitN(c.Version, ".", 2)[0])
 	switch {
 	case c.Major == 0:
-		c.Problem = "its version cannot be told"
+		c.Problem = "its version is unknown"
 	case c.CXX == "":
-		c.Problem = "there is no C++ compiler beside it, which nvcc needs: " + cplusplus(c.Kind, f.h.Base(c.Path)) + " is missing"
+		c.Problem = "nvcc also needs " + cplusplus(c.Kind, f.h.Base(c.Path)) + ", which is missing"
 	}
 }
 
@@ -338,8 +341,8 @@ func cplusplus(kind, base string) string {
 }
 
 var (
-	gccVersion   = regexp.MustCompile(`\b(\d+\.\d+(?:\.\d+)?)\b`)
-	clangVersion = regexp.MustCompile(`clang version (\d+(?:\.\d+)*)`)
+	gccVersion   = lazyregexp.New(`\b(\d+\.\d+(?:\.\d+)?)\b`)
+	clangVersion = lazyregexp.New(`clang version (\d+(?:\.\d+)*)`)
 )
 
 // ask runs the compiler. A command of that name may be either kind: on FreeBSD and macOS gcc is clang.
@@ -377,9 +380,9 @@ func Command(h buildenv.Host, c Compiler) buildenv.Cmd {
 	return buildenv.Cmd{Path: c.Path, Args: []string{"--version"}, Env: env.Entries(), Timeout: patient, Limit: 1 << 16}
 }
 
-// Inputs answers what a compiler's answer to Command depends on beside its own file: what a launcher such as ccache under its name would
-// call, which is the next of that name on PATH, and the variables by which it, the compiler or the system's loader is led elsewhere. ok
-// is false where the file behind the links is no compiler by its name: a launcher of any kind. Source: ccache's manual ("Run modes",
+// Inputs answers what a compiler's answer to Command depends on in addition to its own file: what a launcher such as ccache under its
+// name would call, which is the next of that name on PATH, and the variables that redirect it, the compiler or the system's loader. ok is
+// false where the file behind the links is no compiler by its name: a launcher of any kind. Source: ccache's manual ("Run modes",
 // CCACHE_*), distcc's ("masquerade"), gcc's ("Environment Variables Affecting GCC"), ld.so(8).
 func Inputs(h buildenv.Host, c buildenv.Cmd) (files, variables []string, ok bool) {
 	real, called := name.FindStringSubmatch(h.Base(h.Real(c.Path))), h.Base(c.Path)

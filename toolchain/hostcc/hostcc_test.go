@@ -17,20 +17,66 @@ func TestFind(t *testing.T) {
 		story, host string
 		want        []string
 	}{
-		{"Debian's names tell the version: nothing is run", "os: linux\n-- @env --\nPATH=/usr/bin\n-- @links --\n/usr/bin/gcc -> gcc-12\n/usr/bin/g++ -> g++-12\n/usr/bin/gcc-12 -> x86_64-linux-gnu-gcc-12\n/usr/bin/g++-12 -> x86_64-linux-gnu-g++-12\n/usr/bin/clang-18 -> ../lib/llvm-18/bin/clang\n/usr/bin/clang++-18 -> ../lib/llvm-18/bin/clang++\n-- @empty --\n/usr/bin/x86_64-linux-gnu-gcc-12 +x\n/usr/bin/x86_64-linux-gnu-g++-12 +x\n/usr/lib/llvm-18/bin/clang +x\n/usr/lib/llvm-18/bin/clang++ +x\n/usr/bin/aarch64-linux-gnu-gcc-13 +x\n/usr/bin/gcc-ar +x\n",
-			[]string{"gcc 12 /usr/bin/gcc /usr/bin/g++ PATH default", "clang 18 /usr/bin/clang-18 /usr/bin/clang++-18 /usr/bin"}},
-		{"versions as compilers print them", "os: linux\n-- @env --\nPATH=/a:/b:/c\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n/b/gcc +x\n/b/g++ +x\n/c/clang +x\n/c/clang++ +x\n/c/gcc +x\n/c/g++ +x\n-- $ /a/gcc --version --\ngcc (GCC) 14.2.1 20250110 (Red Hat 14.2.1-7)\n-- $ /b/gcc --version --\ngcc (Debian 12.2.0-14+deb12u1) 12.2.0\n-- $ /c/clang --version --\nUbuntu clang version 18.1.3 (1ubuntu1)\n-- $ /c/gcc --version --\nApple clang version 15.0.0 (clang-1500.3.9.4)\n",
-			[]string{"gcc 14.2.1 /a/gcc /a/g++ PATH default", "gcc 12.2.0 /b/gcc /b/g++ /b", "clang 18.1.3 /c/clang /c/clang++ /c", "clang 15.0.0 /c/gcc /c/g++ /c"}},
-		{"one without g++", "os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/gcc-11 +x\n", []string{"gcc 11 /usr/bin/gcc-11  /usr/bin: there is no C++ compiler beside it, which nvcc needs: g++-11 is missing"}},
-		{"gcc without a number, whose g++ has one", "os: linux\n-- @env --\nPATH=/usr/bin\n-- @links --\n/usr/bin/gcc -> gcc-12\n-- @empty --\n/usr/bin/gcc-12 +x\n/usr/bin/g++-12 +x\n", []string{"gcc 12 /usr/bin/gcc /usr/bin/g++-12 PATH default"}},
-		{"the user's words come first, ccache is passed over", "os: linux\n-- @env --\nPATH=/usr/bin\nCC=ccache gcc-11\nCXX=g++-13\nNVCC_CCBIN=/usr/bin/g++-9\n-- @empty --\n/usr/bin/gcc-11 +x\n/usr/bin/g++-11 +x\n/usr/bin/gcc-13 +x\n/usr/bin/g++-13 +x\n",
-			[]string{" 0 /usr/bin/g++-9  NVCC_CCBIN: it does not exist", "gcc 13 /usr/bin/gcc-13 /usr/bin/g++-13 CXX", "gcc 11 /usr/bin/gcc-11 /usr/bin/g++-11 CC"}},
-		{"nvcc's own variable decides what it takes by itself", "os: linux\n-- @env --\nPATH=/usr/bin\nNVCC_PREPEND_FLAGS=-O3 -ccbin=/opt/x/bin/g++-12 -Xptxas -v\n-- @empty --\n/usr/bin/gcc-14 +x\n/usr/bin/g++-14 +x\n/opt/x/bin/g++-12 +x\n-- $ /opt/x/bin/g++-12 --version --\ng++-12 (GCC) 12.4.0\n",
-			[]string{"gcc 12.4.0 /opt/x/bin/g++-12 /opt/x/bin/g++-12 NVCC_PREPEND_FLAGS default", "gcc 14 /usr/bin/gcc-14 /usr/bin/g++-14 /usr/bin"}},
-		{"one that crashes, one that talks nonsense", "os: linux\n-- @env --\nPATH=/a:/b\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n/b/gcc +x\n/b/g++ +x\n-- $ /a/gcc --version +exit=139 --\n-- $ /b/gcc --version --\nhello\n",
-			[]string{"gcc 0 /a/gcc /a/g++ PATH default: it does not answer --version: gcc --version: exit status 139", "gcc 0 /b/gcc /b/g++ /b: its version cannot be told"}},
-		{"Red Hat's toolsets and LLVM's own directories, which are on no PATH", "os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/gcc +x\n/usr/bin/g++ +x\n/opt/rh/gcc-toolset-13/root/usr/bin/gcc +x\n/opt/rh/gcc-toolset-13/root/usr/bin/g++ +x\n/opt/rh/gcc-toolset-13/root/usr/bin/x86_64-redhat-linux-gcc-13 +x\n/opt/rh/other/root/usr/bin/gcc +x\n/usr/lib/llvm-17/bin/clang +x\n/usr/lib/llvm-17/bin/clang++ +x\n/usr/lib/llvm-17/bin/clang-17 +x\n/usr/local/bin/gcc-15 +x\n/usr/local/bin/g++-15 +x\n-- $ /usr/bin/gcc --version --\ngcc (GCC) 11.5.0 20240719 (Red Hat 11.5.0-5)\n-- $ /opt/rh/gcc-toolset-13/root/usr/bin/gcc --version --\ngcc (GCC) 13.3.1 20240611 (Red Hat 13.3.1-2)\n",
-			[]string{"gcc 11.5.0 /usr/bin/gcc /usr/bin/g++ PATH default", "gcc 15 /usr/local/bin/gcc-15 /usr/local/bin/g++-15 /usr/local/bin", "gcc 13.3.1 /opt/rh/gcc-toolset-13/root/usr/bin/gcc /opt/rh/gcc-toolset-13/root/usr/bin/g++ /opt/rh/gcc-toolset-13/root/usr/bin", "clang 17 /usr/lib/llvm-17/bin/clang /usr/lib/llvm-17/bin/clang++ /usr/lib/llvm-17/bin"}},
+		{
+			"Debian's names contain the version: nothing is run",
+			"os: linux\n-- @env --\nPATH=/usr/bin\n-- @links --\n/usr/bin/gcc -> gcc-12\n/usr/bin/g++ -> g++-12\n/usr/bin/gcc-12 -> x86_64-linux-gnu-gcc-12\n/usr/bin/g++-12 -> x86_64-linux-gnu-g++-12\n/usr/bin/clang-18 -> ../lib/llvm-18/bin/clang\n/usr/bin/clang++-18 -> ../lib/llvm-18/bin/clang++\n-- @empty --\n/usr/bin/x86_64-linux-gnu-gcc-12 +x\n/usr/bin/x86_64-linux-gnu-g++-12 +x\n/usr/lib/llvm-18/bin/clang +x\n/usr/lib/llvm-18/bin/clang++ +x\n/usr/bin/aarch64-linux-gnu-gcc-13 +x\n/usr/bin/gcc-ar +x\n",
+			[]string{"gcc 12 /usr/bin/gcc /usr/bin/g++ PATH default", "clang 18 /usr/bin/clang-18 /usr/bin/clang++-18 /usr/bin"},
+		},
+		{
+			"versions as compilers print them",
+			"os: linux\n-- @env --\nPATH=/a:/b:/c\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n/b/gcc +x\n/b/g++ +x\n/c/clang +x\n/c/clang++ +x\n/c/gcc +x\n/c/g++ +x\n-- $ /a/gcc --version --\ngcc (GCC) 14.2.1 20250110 (Red Hat 14.2.1-7)\n-- $ /b/gcc --version --\ngcc (Debian 12.2.0-14+deb12u1) 12.2.0\n-- $ /c/clang --version --\nUbuntu clang version 18.1.3 (1ubuntu1)\n-- $ /c/gcc --version --\nApple clang version 15.0.0 (clang-1500.3.9.4)\n",
+			[]string{
+				"gcc 14.2.1 /a/gcc /a/g++ PATH default",
+				"gcc 12.2.0 /b/gcc /b/g++ /b",
+				"clang 18.1.3 /c/clang /c/clang++ /c",
+				"clang 15.0.0 /c/gcc /c/g++ /c",
+			},
+		},
+		{
+			"one without g++",
+			"os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/gcc-11 +x\n",
+			[]string{"gcc 11 /usr/bin/gcc-11  /usr/bin: nvcc also needs g++-11, which is missing"},
+		},
+		{
+			"gcc without a number, whose g++ has one",
+			"os: linux\n-- @env --\nPATH=/usr/bin\n-- @links --\n/usr/bin/gcc -> gcc-12\n-- @empty --\n/usr/bin/gcc-12 +x\n/usr/bin/g++-12 +x\n",
+			[]string{"gcc 12 /usr/bin/gcc /usr/bin/g++-12 PATH default"},
+		},
+		{
+			"the user's words come first, ccache is passed over",
+			"os: linux\n-- @env --\nPATH=/usr/bin\nCC=ccache gcc-11\nCXX=g++-13\nNVCC_CCBIN=/usr/bin/g++-9\n-- @empty --\n/usr/bin/gcc-11 +x\n/usr/bin/g++-11 +x\n/usr/bin/gcc-13 +x\n/usr/bin/g++-13 +x\n",
+			[]string{
+				" 0 /usr/bin/g++-9  NVCC_CCBIN: it does not exist",
+				"gcc 13 /usr/bin/gcc-13 /usr/bin/g++-13 CXX",
+				"gcc 11 /usr/bin/gcc-11 /usr/bin/g++-11 CC",
+			},
+		},
+		{
+			"nvcc's own variable decides what it takes by itself",
+			"os: linux\n-- @env --\nPATH=/usr/bin\nNVCC_PREPEND_FLAGS=-O3 -ccbin=/opt/x/bin/g++-12 -Xptxas -v\n-- @empty --\n/usr/bin/gcc-14 +x\n/usr/bin/g++-14 +x\n/opt/x/bin/g++-12 +x\n-- $ /opt/x/bin/g++-12 --version --\ng++-12 (GCC) 12.4.0\n",
+			[]string{
+				"gcc 12.4.0 /opt/x/bin/g++-12 /opt/x/bin/g++-12 NVCC_PREPEND_FLAGS default",
+				"gcc 14 /usr/bin/gcc-14 /usr/bin/g++-14 /usr/bin",
+			},
+		},
+		{
+			"one that crashes, one that talks nonsense",
+			"os: linux\n-- @env --\nPATH=/a:/b\n-- @empty --\n/a/gcc +x\n/a/g++ +x\n/b/gcc +x\n/b/g++ +x\n-- $ /a/gcc --version +exit=139 --\n-- $ /b/gcc --version --\nhello\n",
+			[]string{
+				"gcc 0 /a/gcc /a/g++ PATH default: it does not answer --version: gcc --version: exit status 139",
+				"gcc 0 /b/gcc /b/g++ /b: its version is unknown",
+			},
+		},
+		{
+			"Red Hat's toolsets and LLVM's own directories, which are on no PATH",
+			"os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/gcc +x\n/usr/bin/g++ +x\n/opt/rh/gcc-toolset-13/root/usr/bin/gcc +x\n/opt/rh/gcc-toolset-13/root/usr/bin/g++ +x\n/opt/rh/gcc-toolset-13/root/usr/bin/x86_64-redhat-linux-gcc-13 +x\n/opt/rh/other/root/usr/bin/gcc +x\n/usr/lib/llvm-17/bin/clang +x\n/usr/lib/llvm-17/bin/clang++ +x\n/usr/lib/llvm-17/bin/clang-17 +x\n/usr/local/bin/gcc-15 +x\n/usr/local/bin/g++-15 +x\n-- $ /usr/bin/gcc --version --\ngcc (GCC) 11.5.0 20240719 (Red Hat 11.5.0-5)\n-- $ /opt/rh/gcc-toolset-13/root/usr/bin/gcc --version --\ngcc (GCC) 13.3.1 20240611 (Red Hat 13.3.1-2)\n",
+			[]string{
+				"gcc 11.5.0 /usr/bin/gcc /usr/bin/g++ PATH default",
+				"gcc 15 /usr/local/bin/gcc-15 /usr/local/bin/g++-15 /usr/local/bin",
+				"gcc 13.3.1 /opt/rh/gcc-toolset-13/root/usr/bin/gcc /opt/rh/gcc-toolset-13/root/usr/bin/g++ /opt/rh/gcc-toolset-13/root/usr/bin",
+				"clang 17 /usr/lib/llvm-17/bin/clang /usr/lib/llvm-17/bin/clang++ /usr/lib/llvm-17/bin",
+			},
+		},
 		{"none", "os: linux\n", nil},
 	}
 	for _, tt := range tests {
@@ -64,9 +110,13 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestAsked holds that a compiler outside PATH is found when the user gives its path, and told when it is not there.
+// TestAsked holds that a compiler outside PATH is found when the user gives its path, and reported when it does not exist.
 func TestAsked(t *testing.T) {
-	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/gcc-14 +x\n/usr/bin/g++-14 +x\n/opt/g/bin/g++ +x\n/opt/g/bin/gcc +x\n"))
+	h, err := hosttest.Parse(
+		[]byte(
+			"os: linux\n-- @env --\nPATH=/usr/bin\n-- @empty --\n/usr/bin/gcc-14 +x\n/usr/bin/g++-14 +x\n/opt/g/bin/g++ +x\n/opt/g/bin/gcc +x\n",
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +160,7 @@ func TestBounded(t *testing.T) {
 	}
 	for _, c := range hostcc.Find(context.Background(), h, says{err: errors.New("no such file")}) {
 		if c.Problem == "" {
-			t.Errorf("%s: no problem told", c.Path)
+			t.Errorf("%s: no problem reported", c.Path)
 		}
 	}
 }

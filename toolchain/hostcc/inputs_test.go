@@ -10,7 +10,11 @@ import (
 )
 
 func TestInputs(t *testing.T) {
-	h, err := hosttest.Parse([]byte("os: linux\n-- @env --\nPATH=/a:/b:/c\n-- @links --\n/c/gcc -> /usr/bin/ccache\n/b/gcc -> gcc-14\n-- @empty --\n/a/gcc +x\n/b/gcc-14 +x\n/usr/bin/ccache +x\n/b/wrapped +x\n"))
+	h, err := hosttest.Parse(
+		[]byte(
+			"os: linux\n-- @env --\nPATH=/a:/b:/c\n-- @links --\n/c/gcc -> /usr/bin/ccache\n/b/gcc -> gcc-14\n-- @empty --\n/a/gcc +x\n/b/gcc-14 +x\n/usr/bin/ccache +x\n/b/wrapped +x\n",
+		),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -134,7 +134,7 @@ func BenchmarkInstall(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	want := Want{Exact: gpu.Version{Major: 13, Minor: 4}, LinkStubs: true}
+	want := Want{Exact: gpu.Version{Major: 13, Minor: 4}}
 	p, err := MakePlan(c, h, b.TempDir(), want)
 	if err != nil {
 		b.Fatal(err)

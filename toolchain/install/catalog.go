@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/BurntSushi/toml"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/install/tree"
 )
@@ -35,6 +37,7 @@ type Part struct {
 	Package string `toml:"package"` // on the package index
 	Group   string `toml:"group"`   // build, cupti, run, cudnn
 	Licence string `toml:"licence"` // key of Catalog.Licences
+	OS      string `toml:"os"`      // empty: NVIDIA publishes it for every system
 	Holds   string `toml:"holds"`
 }
 
@@ -61,7 +64,7 @@ func ParseCatalog(data []byte) (*Catalog, error) {
 	for _, s := range c.Sets {
 		for _, wheels := range s.Platform {
 			for name, w := range wheels {
-				p, _ := c.part(name)
+				p := c.part(name)
 				w.Part, w.Package, w.Licence = name, p.Package, p.Licence
 				wheels[name] = w
 			}
@@ -71,32 +74,35 @@ func ParseCatalog(data []byte) (*Catalog, error) {
 	return c, nil
 }
 
-func (c *Catalog) part(name string) (Part, bool) {
-	i := slices.IndexFunc(c.Parts, func(p Part) bool { return p.Name == name })
-	if i < 0 {
-		return Part{}, false
+// part is the part of a name; zero where there is none.
+func (c *Catalog) part(name string) Part {
+	for _, p := range c.Parts {
+		if p.Name == name {
+			return p
+		}
 	}
-	return c.Parts[i], true
+	return Part{}
 }
 
 // Default is what is fetched when nothing else is asked for: enough to compile kernels and to prove that they ran.
 func Default() []string { return []string{"build", "cupti"} }
 
-// expand turns names of groups and parts into parts, in the catalog's order. "all" means every part.
-func (c *Catalog) expand(names []string) ([]string, error) {
+// expand turns names of groups and parts into parts, in the catalog's order. "all" means every part that is there for the platform.
+func (c *Catalog) expand(platform string, names []string, also ...string) ([]string, error) {
 	if len(names) == 0 {
 		names = Default()
 	}
+	names = slices.Concat(names, also)
 	wanted := map[string]bool{}
 	for _, n := range names {
 		found := false
 		for _, p := range c.Parts {
-			if n == "all" || n == p.Name || n == p.Group {
+			if n == p.Name || (n == "all" || n == p.Group) && strings.HasPrefix(platform, p.OS) {
 				wanted[p.Name], found = true, true
 			}
 		}
 		if !found {
-			return nil, &UnknownPartError{Name: n, Known: c.names()}
+			return nil, exit.Errorf(exit.Usage, "ask for one of "+strings.Join(c.names(), ", "), "%q is no part of a toolkit", n)
 		}
 	}
 	var out []string
@@ -128,6 +134,7 @@ func (c *Catalog) choose(platform string, parts []string, w Want) (*Set, []strin
 		missing := slices.IndexFunc(parts, func(p string) bool { return wheels[p].File == "" })
 		switch why := w.refuses(s.CUDA); {
 		case wheels == nil:
+		case !w.Exact.IsZero() && s.CUDA != w.Exact: // the user knows which version that is
 		case why != "":
 			rejected = append(rejected, "CUDA "+s.CUDA.String()+why)
 		case missing >= 0:
@@ -141,15 +148,14 @@ func (c *Catalog) choose(platform string, parts []string, w Want) (*Set, []strin
 
 // Price is what fetching a toolkit costs, whatever a machine has already.
 type Price struct {
-	Release string // 13.4.3
-	Fetch   int64  // bytes to fetch
-	Disk    int64  // bytes on disk
-	CUDNN   string // version of its cuDNN; empty: that is not among the parts
+	Fetch int64  // bytes to fetch
+	Disk  int64  // bytes on disk
+	CUDNN string // version of its cuDNN; empty: that is not among the parts
 }
 
 // Price returns what the parts of one version cost on a platform; a *NoFitError says that it cannot be fetched, and why.
 func (c *Catalog) Price(platform string, v gpu.Version, parts []string) (Price, error) {
-	wanted, err := c.expand(parts)
+	wanted, err := c.expand(platform, parts)
 	if err != nil {
 		return Price{}, err
 	}
@@ -157,7 +163,7 @@ func (c *Catalog) Price(platform string, v gpu.Version, parts []string) (Price, 
 	if set == nil {
 		return Price{}, &NoFitError{Platform: platform, Exact: v, Losers: rejected}
 	}
-	p := Price{Release: set.Release}
+	var p Price
 	for _, part := range wanted {
 		w := set.Platform[platform][part]
 		p.Fetch += w.Size

@@ -3,13 +3,17 @@ package install
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/need"
+	"gpubuild/toolchain/install/tree"
 )
 
 // childStep names the step before which the re-executed test binary is killed; "none" lets it finish.
@@ -120,6 +124,25 @@ func TestKilledAtEveryStep(t *testing.T) {
 	}
 }
 
+// TestNothingIsLeftOnceComplete: a run that is killed after the marker is written leaves nothing, for no later run cleans up.
+func TestNothingIsLeftOnceComplete(t *testing.T) {
+	linuxOnly(t)
+	dir := t.TempDir()
+	c, s := small(t)
+	h, cacheDir := hostIn(dir), filepath.Join(dir, "cache")
+	for _, d := range []string{toolkitsDir, wheelsDir} {
+		if err := os.MkdirAll(filepath.Join(cacheDir, d), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := plan(t, c, h, cacheDir, Want{}).install(context.Background(), &fakeWorld{shelf: s}, Installation{}, func(tree.Event) {}); err != nil {
+		t.Fatal(err)
+	}
+	if in, left := Installed(h, cacheDir), leftovers(t, cacheDir); len(in) != 1 || len(left) > 0 {
+		t.Errorf("installed %+v, left %v", in, left)
+	}
+}
+
 func TestTwoProcessesAtOnce(t *testing.T) {
 	linuxOnly(t)
 	dir := t.TempDir()
@@ -147,4 +170,56 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 	if in := Installed(hostIn(dir), cacheDir); worked != 1 || len(in) != 1 || len(leftovers(t, cacheDir)) > 0 {
 		t.Errorf("%d did the work, installed %+v, left %v", worked, in, leftovers(t, cacheDir))
 	}
+}
+
+// TestKilledAtAnyTime: an installation is killed at any time; the next one makes the toolkit whole. GPUBUILD_TEST=kill=N says how often.
+func TestKilledAtAnyTime(t *testing.T) {
+	linuxOnly(t)
+	seed := need.Count(t, "seed", 1)
+	r := rand.New(rand.NewPCG(uint64(seed), 0))
+	began := time.Now()
+	if out, err := rerun(t, "none", newDir(t)).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	whole := time.Since(began)
+	killed := 0
+	for n := range need.Count(t, "kill", 5) {
+		dir := newDir(t)
+		c := rerun(t, "none", dir)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() { _ = c.Wait(); close(done) }()
+		select {
+		case <-time.After(time.Duration(r.Int64N(int64(whole)))):
+			killed++
+			_ = c.Process.Kill()
+		case <-done:
+		}
+		<-done
+		if out, err := rerun(t, "none", dir).CombinedOutput(); err != nil {
+			t.Fatalf("seed %d, round %d: the next one: %v\n%s", seed, n, err, out)
+		}
+		h, cacheDir := hostIn(dir), filepath.Join(dir, "cache")
+		in := Installed(h, cacheDir)
+		if len(in) != 1 || len(Leftovers(h, cacheDir)) > 0 || len(leftovers(t, cacheDir)) > 0 {
+			t.Fatalf("seed %d, round %d: installed %+v, left %v", seed, n, in, leftovers(t, cacheDir))
+		}
+		if bad, err := Verify(context.Background(), h, in[0]); err != nil || len(bad) > 0 {
+			t.Errorf("seed %d, round %d: %v, %v", seed, n, bad, err)
+		}
+	}
+	t.Logf("%d rounds, seed %d; %d killed in time", need.Count(t, "kill", 5), seed, killed)
+	if killed == 0 {
+		t.Error("nothing was killed in time: nothing was tested")
+	}
+}
+
+// newDir is a directory with the programs of the fake machine in it.
+func newDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	hostIn(dir)
+	return dir
 }

@@ -10,6 +10,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/install/redist"
 	"gpubuild/toolchain/install/tree"
 	"gpubuild/toolchain/install/wheel"
 )
@@ -17,26 +18,13 @@ import (
 // NoPipError is the error for which a caller falls back to the redistributables.
 type NoPipError = wheel.NoPipError
 
-// UnknownPartError says that something was asked for that no set has.
-type UnknownPartError struct {
-	Name  string
-	Known []string
-}
-
-func (e *UnknownPartError) Error() string { return fmt.Sprintf("%q is no part of a toolkit", e.Name) }
-
-// ExitCode is exit.Usage.
-func (e *UnknownPartError) ExitCode() int { return exit.Usage }
-
-// Hint lists what can be asked for.
-func (e *UnknownPartError) Hint() string { return "ask for one of " + strings.Join(e.Known, ", ") }
-
 // NoFitError says that no pinned set may be used here, and why each one lost.
 type NoFitError struct {
 	Platform string
 	Exact    gpu.Version
 	Max      gpu.Version
-	Losers   []string // one line a set
+	Newest   gpu.Version // that can be fetched; zero: not known
+	Losers   []string    // one line a set
 }
 
 func (e *NoFitError) Error() string {
@@ -50,8 +38,13 @@ func (e *NoFitError) Error() string {
 	return what + " for " + e.Platform + ":\n  " + strings.Join(e.Losers, "\n  ")
 }
 
-// ExitCode is exit.Misfit.
-func (e *NoFitError) ExitCode() int { return exit.Misfit }
+// ExitCode is exit.Usage for a version that is nowhere, and exit.Misfit for one that something here does not allow.
+func (e *NoFitError) ExitCode() int {
+	if !e.Exact.IsZero() && (e.Max.IsZero() || e.Exact.Compare(e.Max) <= 0) {
+		return exit.Usage
+	}
+	return exit.Misfit
+}
 
 // Hint says what a user can do about it.
 func (e *NoFitError) Hint() string {
@@ -61,6 +54,8 @@ func (e *NoFitError) Hint() string {
 	case !e.Max.IsZero() && e.Max.Major < 13:
 		return fmt.Sprintf("fetch CUDA %s from NVIDIA's redistributable archives (gpubuild toolchain install %s), "+
 			"install it by NVIDIA's installer and name it with --gpu-toolkit, or update the driver", e.Max, e.Max)
+	case !e.Exact.IsZero() && !e.Newest.IsZero() && len(e.Losers) == 0:
+		return fmt.Sprintf("the newest is CUDA %s: gpubuild toolchain install %[1]s", e.Newest)
 	case len(e.Losers) == 0:
 		return "install CUDA by NVIDIA's installer and name its directory with --gpu-toolkit"
 	}
@@ -76,21 +71,20 @@ func (e *NoFitError) Why() string {
 	return fmt.Sprintf("gpubuild fetches no CUDA %s for %s; name an image or `toolkit = \"runner\"`", e.Exact, e.Platform)
 }
 
-// NotInstalledError says that there is no toolkit of that name.
-type NotInstalledError struct {
-	Name string
-	Have []string
+// DamagedError says that nothing can be added to a toolkit before it is repaired.
+type DamagedError struct {
+	Root    string
+	CUDA    gpu.Version
+	Problem string
 }
 
-func (e *NotInstalledError) Error() string { return "no toolkit " + e.Name + " in the cache" }
+func (e *DamagedError) Error() string { return e.Root + " is damaged: " + e.Problem }
 
-// Hint lists the ones that there are.
-func (e *NotInstalledError) Hint() string {
-	if len(e.Have) == 0 {
-		return "gpubuild has fetched no toolkit yet"
-	}
-	return "these are there: " + strings.Join(e.Have, ", ")
-}
+// ExitCode is exit.Missing.
+func (e *DamagedError) ExitCode() int { return exit.Missing }
+
+// Hint is the command that repairs it.
+func (e *DamagedError) Hint() string { return "gpubuild toolchain install " + e.CUDA.String() }
 
 // RedistError says that NVIDIA's redistributables did not help where pip could not.
 type RedistError struct {
@@ -102,6 +96,14 @@ func (e *RedistError) Error() string {
 	if e.First == nil {
 		return e.Err.Error()
 	}
+	var wheels, archives *NoFitError
+	if errors.As(e.First, &wheels) && errors.As(e.Err, &archives) && len(wheels.Losers)+len(archives.Losers) == 0 {
+		return e.First.Error() // neither has such a version
+	}
+	var fetch *redist.FetchError
+	if errors.As(e.First, &wheels) && len(wheels.Losers) == 0 && errors.As(e.Err, &fetch) && fetch.Kind == redist.Network {
+		return fmt.Sprintf("%v by pip, and NVIDIA's redistributable archives (%s) cannot be reached", e.First, fetch.Address)
+	}
 	return e.First.Error() + "\nand of NVIDIA's redistributable archives: " + e.Err.Error()
 }
 
@@ -111,6 +113,9 @@ func (e *RedistError) Unwrap() []error {
 	}
 	return []error{e.First, e.Err}
 }
+
+// ExitCode is that of what the archives answered: where they cannot be reached, nothing is known of the version.
+func (e *RedistError) ExitCode() int { return exit.Of(e.Err) }
 
 // Hint says what a user can do about it.
 func (e *RedistError) Hint() string {

@@ -12,47 +12,84 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install/tree"
 )
 
 // Installation is a toolkit in the cache.
 type Installation = tree.Installation
 
-// Installed lists the complete toolkits of a cache: newest CUDA first, and of one version the one with more parts first. It reads one
-// small file for each.
+// Installed lists the complete toolkits of a cache, newest CUDA first. It reads one small file for each.
 func Installed(h buildenv.Host, cacheDir string) []Installation {
-	out, _ := toolkitsIn(h, cacheDir)
-	slices.SortStableFunc(out, func(a, b Installation) int {
-		return cmp.Or(b.CUDA.Compare(a.CUDA), cmp.Compare(len(b.Parts), len(a.Parts)))
-	})
+	out, _ := Toolkits(h, cacheDir)
 	return out
 }
 
-// Incomplete lists the directories among a cache's toolkits that are none, with no more than Root and Name: the marker is missing,
-// damaged or of a later schema. No build takes one, and installing the same toolkit again replaces it.
-func Incomplete(h buildenv.Host, cacheDir string) []Installation {
-	_, rest := toolkitsIn(h, cacheDir)
+// Leftovers lists the other directories among a cache's toolkits, which no build takes, each with its Problem.
+func Leftovers(h buildenv.Host, cacheDir string) []Installation {
+	_, rest := Toolkits(h, cacheDir)
 	return rest
 }
 
-func toolkitsIn(h buildenv.Host, cacheDir string) (whole, rest []Installation) {
-	dir := h.Join(cacheDir, toolkitsDir)
-	entries, err := h.Files.ReadDir(dir)
-	if err != nil {
-		return nil, nil
+// trusted looks at what is run or loaded of a toolkit, and at the directories above it.
+func trusted(h buildenv.Host, root string) error {
+	for _, dir := range []string{"..", "."} {
+		if err := cache.Trusted(h.Join(root, dir)); err != nil {
+			return err
+		}
 	}
-	for _, e := range entries {
-		root := h.Join(dir, e.Name())
-		if strings.HasPrefix(e.Name(), ".") {
+	for _, dir := range []string{"bin", "bin/x64", "lib", "lib64", "lib/x64", "nvvm/bin", "nvvm/libdevice", "extras/CUPTI/lib64"} {
+		if err := cache.TrustedDir(h.Join(root, dir)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read returns the toolkit in a directory, with its Problem where no build may take it.
+func read(h buildenv.Host, root string) Installation {
+	in := tree.Read(h, root)
+	if err := trusted(h, root); err != nil && in.Problem == "" {
+		in.Problem = err.Error()
+	}
+	return in
+}
+
+// Toolkits lists what Installed and Leftovers do, with one look.
+func Toolkits(h buildenv.Host, cacheDir string) (whole, rest []Installation) {
+	dir := h.Join(cacheDir, toolkitsDir)
+	for _, name := range h.Names(dir) {
+		root := h.Join(dir, name)
+		if strings.HasPrefix(name, ".") {
 			continue
 		}
-		if in, ok := tree.Read(h, root); ok {
+		if in := read(h, root); in.Problem == "" {
 			whole = append(whole, in)
-		} else if e.IsDir() {
-			rest = append(rest, Installation{Root: root, Name: e.Name()})
+		} else if h.IsDir(root) {
+			if holder, held := cache.Held(lockFile(cacheDir)); held && in.Schema == 0 {
+				in.Problem, in.Installing = "another gpubuild is installing it ("+holder+")", true
+			}
+			rest = append(rest, in)
 		}
 	}
+	slices.SortStableFunc(whole, func(a, b Installation) int {
+		return cmp.Or(b.CUDA.Compare(a.CUDA), cmp.Compare(len(b.Parts), len(a.Parts)))
+	})
 	return whole, rest
+}
+
+// Damaged is the toolkit of a cache at a root if a program that a build runs has vanished from it; nil: it is whole, or none of the cache.
+func Damaged(h buildenv.Host, installed []Installation, t cuda.Toolkit) *DamagedError {
+	for _, in := range installed {
+		if !t.Is(h, in.Root) {
+			continue
+		}
+		if lost := in.Lost(h); lost != "" {
+			return &DamagedError{Root: in.Root, CUDA: in.CUDA, Problem: lost}
+		}
+	}
+	return nil
 }
 
 // Verify compares every file of a toolkit with what was installed. No problems: it is whole.
@@ -64,11 +101,15 @@ func Verify(ctx context.Context, h buildenv.Host, in Installation) ([]tree.Probl
 // another gpubuild works in the cache, and calls waiting.
 func Remove(ctx context.Context, h buildenv.Host, cacheDir, name string, waiting func(holder string)) error {
 	var names []string
-	for _, in := range append(Installed(h, cacheDir), Incomplete(h, cacheDir)...) {
+	for _, in := range append(Installed(h, cacheDir), Leftovers(h, cacheDir)...) {
 		names = append(names, in.Name)
 	}
 	if !slices.Contains(names, name) {
-		return &NotInstalledError{Name: name, Have: names}
+		fix := "these are there: " + strings.Join(names, ", ")
+		if len(names) == 0 {
+			fix = "gpubuild has fetched no toolkit yet"
+		}
+		return exit.Errorf(0, fix, "no toolkit %s in the cache", name)
 	}
 	release, err := cache.Lock(ctx, lockFile(cacheDir), waiting)
 	if err != nil {

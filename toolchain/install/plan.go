@@ -2,13 +2,11 @@ package install
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
@@ -17,17 +15,14 @@ import (
 	"gpubuild/toolchain/install/wheel"
 )
 
-// assembly is part of a toolkit's name: raise it whenever trees are put together differently, and old ones are left alone.
-const assembly = "1"
-
 // Want is what a caller asks for.
 type Want struct {
-	Parts      []string    // groups or parts; empty: Default
-	MaxVersion gpu.Version // newest version that the driver and the locked crates allow; zero: no limit
-	MaxBecause string      // whose limit that is, for Plan.Lines: "the driver supports CUDA 13.0"
-	Exact      gpu.Version // that very version; zero: the newest that fits
-	Pin        gpu.Version // that version or a later one of the same major: what a feature of cudarc fixes its bindings to; zero: any
-	LinkStubs  bool        // also stubs of cublas, cublasLt, curand, nvrtc, cudnn where the real ones are not among the parts
+	Parts      []string       // groups or parts; empty: Default
+	MaxVersion gpu.Version    // newest version that the driver and the locked crates allow; zero: no limit
+	MaxBecause string         // whose limit that is, for Plan.Lines: "the driver supports CUDA 13.0"
+	Exact      gpu.Version    // that very version; zero: the newest that fits
+	Pin        gpu.Version    // that version or a later one of the same major: what a feature of cudarc fixes its bindings to; zero: any
+	Repair     []tree.Problem // what Verify found: it is made, or its parts are fetched, again
 }
 
 // refuses says why a version may not be taken; empty: it may.
@@ -54,21 +49,22 @@ type Redist struct {
 // Plan is what Run will do.
 type Plan struct {
 	Root      string // where the toolkit will be, or is
-	Installed bool   // it is there already: Run has nothing to do
+	Installed bool   // all of it is there already: Run has nothing to do
 	CUDA      gpu.Version
 	Release   string // 13.4.3
 	Platform  string // linux-x86_64
-	Items     []Item
-	Fetch     int64 // bytes to fetch
-	Disk      int64 // bytes on disk once it is installed
+	Items     []Item // what is added
+	Fetch     int64  // bytes to fetch
+	Disk      int64  // bytes on disk once it is installed
 	Licences  []Licence
-	LinkStubs bool
 	Notes     []string // why newer versions were rejected
 
-	source *redist.Source // nil: pip fetches wheels
-	origin string         // who named the source
-	host   buildenv.Host
-	cache  string
+	adds    bool           // a toolkit is there, and the items are what it lacks
+	repairs bool           // some of it is damaged
+	source  *redist.Source // nil: pip fetches wheels
+	origin  string         // who named the source
+	host    buildenv.Host
+	cache   string
 }
 
 // Item is one archive of a plan.
@@ -109,13 +105,13 @@ type store struct {
 
 // MakePlan picks the newest set of wheels that fits and says what installing it means. It changes nothing.
 func MakePlan(c *Catalog, h buildenv.Host, cacheDir string, w Want) (Plan, error) {
-	parts, err := c.expand(w.Parts)
+	parts, err := c.expand(Platform(h), w.Parts, tree.Broken(w.Repair)...)
 	if err != nil {
 		return Plan{}, err
 	}
 	set, rejected := c.choose(Platform(h), parts, w)
 	if set == nil {
-		return Plan{}, &NoFitError{Platform: Platform(h), Exact: w.Exact, Max: w.MaxVersion, Losers: rejected}
+		return Plan{}, &NoFitError{Platform: Platform(h), Exact: w.Exact, Max: w.MaxVersion, Newest: c.Sets[0].CUDA, Losers: rejected}
 	}
 	o := offer{cuda: set.CUDA, release: set.Release, rejected: rejected}
 	for _, part := range parts {
@@ -124,11 +120,17 @@ func MakePlan(c *Catalog, h buildenv.Host, cacheDir string, w Want) (Plan, error
 	return decide(c, w, o, openStore(h, cacheDir, nil)), nil
 }
 
+// Tree is the toolkit of the plan's version that is there already; false: there is none.
+func (p Plan) Tree() (Installation, bool) {
+	in := read(p.host, p.Root)
+	return in, in.Problem == ""
+}
+
 // MakeRedistPlan plans to take a toolkit from NVIDIA's redistributable archives: CUDA 12, of which no wheel has nvcc, and CUDA 13
 // where there is no pip. It reads the index over the network, so the caller has the user's consent already. If a toolkit that fits is
 // installed, nothing is read.
 func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir string, w Want, from Redist) (Plan, error) {
-	parts, err := c.expand(w.Parts)
+	parts, err := c.expand(Platform(h), w.Parts, tree.Broken(w.Repair)...)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -138,15 +140,9 @@ func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir s
 		return Plan{}, none
 	}
 	for _, in := range Installed(h, cacheDir) {
-		if fits(in, Platform(h), parts, w) {
-			return Plan{
-				Root:      in.Root,
-				Installed: true,
-				CUDA:      in.CUDA,
-				Release:   in.Release,
-				Platform:  in.Platform,
-				LinkStubs: in.LinkStubs,
-			}, nil
+		has := !slices.ContainsFunc(parts, func(p string) bool { return redist.Component(p, in.CUDA) != "" && !in.Has(p) })
+		if in.Platform == Platform(h) && w.refuses(in.CUDA) == "" && has && len(w.Repair) == 0 {
+			return decide(c, w, offer{cuda: in.CUDA, release: in.Release}, openStore(h, cacheDir, nil)), nil
 		}
 	}
 	if from.Base == "" {
@@ -181,7 +177,7 @@ func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir s
 			return Plan{}, err
 		}
 		for i := range archives {
-			part, _ := c.part(archives[i].Part)
+			part := c.part(archives[i].Part)
 			archives[i].Licence = part.Licence
 		}
 		o := offer{cuda: r.CUDA(), release: r.String(), archives: archives, rejected: none.Losers, source: source, origin: from.Origin}
@@ -191,14 +187,6 @@ func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir s
 		none.Losers = []string{source.Nearest(releases, w.Exact)}
 	}
 	return Plan{}, none
-}
-
-// fits says whether an installed toolkit is what the redistributables would give, without a look at any index.
-func fits(in Installation, platform string, parts []string, w Want) bool {
-	if in.Platform != platform || w.refuses(in.CUDA) != "" || w.LinkStubs && strings.HasPrefix(platform, "linux-") && !in.LinkStubs {
-		return false
-	}
-	return !slices.ContainsFunc(parts, func(p string) bool { return redist.Component(p, in.CUDA) != "" && !in.Has(p) })
 }
 
 // openStore looks into the cache, and into a source that is a directory.
@@ -219,62 +207,56 @@ func openStore(h buildenv.Host, cacheDir string, source *redist.Source) store {
 
 // decide says what installing a release means. It is pure but for the store's have.
 func decide(c *Catalog, w Want, o offer, s store) Plan {
-	p := Plan{CUDA: o.cuda, Release: o.release, Platform: Platform(s.host), LinkStubs: w.LinkStubs && s.host.OS == buildenv.Linux,
-		source: o.source, origin: o.origin, host: s.host, cache: s.cache}
+	p := Plan{CUDA: o.cuda, Release: o.release, Platform: Platform(s.host),
+		repairs: len(w.Repair) > 0, source: o.source, origin: o.origin, host: s.host, cache: s.cache}
 	if w.Exact.IsZero() { // else the user knows why
 		p.Notes = o.rejected
 	}
-	seen := map[string]bool{}
+	p.Root = s.host.Join(s.cache, toolkitsDir, fmt.Sprintf("cuda-%s-%s", p.CUDA, p.Platform))
+	var have Installation
+	for _, in := range s.installed {
+		if in.CUDA == p.CUDA && in.Platform == p.Platform {
+			have, p.Root, p.adds = in, in.Root, true // an earlier gpubuild named it otherwise
+			break
+		}
+	}
+	seen, broken := map[string]bool{}, tree.Broken(w.Repair)
 	for _, a := range o.archives {
-		p.Items = append(p.Items, Item{Archive: a})
+		if have.Has(a.Part) && !slices.Contains(broken, a.Part) {
+			continue
+		}
+		it := Item{a, s.have(a)}
+		p.Items = append(p.Items, it)
+		if it.Have == "" {
+			p.Fetch += it.Size
+		}
+		p.Disk += it.Unpacked
 		if !seen[a.Licence] {
 			seen[a.Licence] = true
 			p.Licences = append(p.Licences, c.Licences[a.Licence])
 		}
 	}
-	p.Root = s.host.Join(s.cache, toolkitsDir, p.directory())
-	for _, in := range s.installed {
-		if p.satisfiedBy(in) {
-			p.Root, p.Installed = in.Root, true
-			return p
-		}
-	}
-	for i := range p.Items {
-		it := &p.Items[i]
-		it.Have = s.have(it.Archive)
-		if it.Have == "" {
-			p.Fetch += it.Size
-		}
-		p.Disk += it.Unpacked
-	}
+	p.Installed = p.unneeded(have)
 	return p
 }
 
-// directory names a toolkit by what is in it: two sets of parts, or pins of two versions of gpubuild, never share a directory.
-func (p Plan) directory() string {
-	var hashes []string
-	for _, it := range p.Items {
-		hashes = append(hashes, it.SHA256)
+// unneeded says whether a toolkit has all that the plan would add.
+func (p Plan) unneeded(in Installation) bool {
+	return in.Schema > 0 && in.Problem == "" && !p.repairs && (in.LinkStubs || p.host.OS != buildenv.Linux) &&
+		!slices.ContainsFunc(p.Items, func(it Item) bool { return !in.Has(it.Part) })
+}
+
+// with is what the marker of a toolkit will say.
+func (p Plan) with(in Installation) Installation {
+	if in.Schema == 0 {
+		in = Installation{CUDA: p.CUDA, Release: p.Release, Platform: p.Platform}
 	}
-	slices.Sort(hashes)
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %v %s", assembly, p.LinkStubs, strings.Join(hashes, " ")))
-	return fmt.Sprintf("cuda-%s-%s-%x", p.CUDA, p.Platform, sum[:4])
-}
-
-// satisfiedBy says whether a toolkit has all that the plan would install, by hash; more does no harm.
-func (p Plan) satisfiedBy(in Installation) bool {
-	return in.Release == p.Release && in.Platform == p.Platform && (in.LinkStubs || !p.LinkStubs) &&
-		!slices.ContainsFunc(p.Items, func(it Item) bool {
-			return !slices.ContainsFunc(in.Parts, func(part tree.InstalledPart) bool { return part.SHA256 == it.SHA256 })
-		})
-}
-
-// installation is what the toolkit's marker will say.
-func (p Plan) installation() Installation {
-	in := Installation{CUDA: p.CUDA, Release: p.Release, Platform: p.Platform, LinkStubs: p.LinkStubs}
+	in.LinkStubs = p.host.OS == buildenv.Linux
+	in.Parts = slices.Clone(in.Parts)
 	for _, it := range p.Items {
-		part := tree.InstalledPart{Name: it.Part, Package: it.Package, Version: it.Version, SHA256: it.SHA256, Licence: it.Licence}
-		in.Parts = append(in.Parts, part)
+		in.Parts = slices.DeleteFunc(in.Parts, func(old tree.InstalledPart) bool { return old.Name == it.Part })
+		in.Parts = append(in.Parts,
+			tree.InstalledPart{Name: it.Part, Package: it.Package, Version: it.Version, SHA256: it.SHA256, Licence: it.Licence})
 	}
 	return in
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/install/redist"
 	"gpubuild/toolchain/install/tree"
@@ -37,8 +38,10 @@ func TestPinsAreWhole(t *testing.T) {
 		}
 		for _, platform := range []string{"linux-x86_64", "windows-x86_64"} {
 			wheels := s.Platform[platform]
-			if len(wheels) != len(c.Parts) {
-				t.Errorf("CUDA %s for %s has %d of %d parts", s.Release, platform, len(wheels), len(c.Parts))
+			for _, p := range c.Parts {
+				if has := wheels[p.Name].File != ""; has != strings.HasPrefix(platform, p.OS) {
+					t.Errorf("CUDA %s for %s and its part %s: %v", s.Release, platform, p.Name, has)
+				}
 			}
 			for name, w := range wheels {
 				switch {
@@ -81,12 +84,12 @@ func TestMakePlan(t *testing.T) {
 		{story: "the locked cudarc stops at 13.2", want: Want{MaxVersion: v(13, 2)}, cuda: v(13, 2), parts: 6},
 		{story: "the driver is newer than every set", want: Want{MaxVersion: v(14, 1)}, cuda: v(13, 4), parts: 6},
 		{story: "a version was asked for", want: Want{Exact: v(13, 1), MaxVersion: v(13, 4)}, cuda: v(13, 1), parts: 6},
-		{story: "everything", want: Want{Parts: []string{"all"}}, cuda: v(13, 4), parts: 10},
+		{story: "everything", want: Want{Parts: []string{"all"}}, cuda: v(13, 4), parts: 11},
 		{story: "one part and a group that holds it", want: Want{Parts: []string{"cublas", "run"}}, cuda: v(13, 4), parts: 3},
 		{story: "a driver of CUDA 12", want: Want{MaxVersion: v(12, 4)}, err: "CUDA 13.0 is newer than 12.4", hint: "redistributable archives"},
 		{story: "asked for more than the driver has", want: Want{Exact: v(13, 4), MaxVersion: v(13, 0)}, err: "no CUDA 13.4 to fetch", hint: "ask for CUDA 13.0 or older"},
-		{story: "a version that nobody pinned", want: Want{Exact: v(12, 8)}, err: "no CUDA 12.8 to fetch", hint: "one of the versions listed"},
-		{story: "a part that nobody has", want: Want{Parts: []string{"nsight"}}, err: `"nsight" is no part`, hint: "build, cudnn, cupti, run"},
+		{story: "a version that nobody pinned", want: Want{Exact: v(12, 8)}, err: "no CUDA 12.8 to fetch", hint: "gpubuild toolchain install 13."},
+		{story: "a part that nobody has", want: Want{Parts: []string{"nsight"}}, err: `"nsight" is no part`, hint: "build, cudnn, cupti, link, run"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
@@ -105,6 +108,13 @@ func TestMakePlan(t *testing.T) {
 				t.Errorf("got CUDA %s with %d parts", p.CUDA, len(p.Items))
 			}
 		})
+	}
+	windows := buildenv.Host{OS: buildenv.Windows, Arch: "amd64", Files: diskFiles{}}
+	if p, err := MakePlan(c, windows, `C:\c`, Want{Parts: []string{"all"}}); err != nil || len(p.Items) != 10 {
+		t.Errorf("everything for Windows, where there is no culibos: %d parts, %v", len(p.Items), err)
+	}
+	if _, err := MakePlan(c, windows, `C:\c`, Want{Parts: []string{"culibos"}}); err == nil || !strings.Contains(err.Error(), "has no culibos") {
+		t.Errorf("culibos for Windows: %v", err)
 	}
 	if _, err := MakePlan(c, buildenv.Host{OS: "darwin", Arch: "arm64", Files: diskFiles{}}, "/c", Want{}); err == nil {
 		t.Error("there is no CUDA for macOS")
@@ -138,12 +148,12 @@ func TestPlanLines(t *testing.T) {
 	if got := p.Lines(); !reflect.DeepEqual(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
-	if !strings.HasPrefix(p.Root, "/c/toolkits/cuda-13.3-linux-x86_64-") {
+	if !strings.HasPrefix(p.Root, "/c/toolkits/cuda-13.3-linux-x86_64") {
 		t.Errorf("root %s", p.Root)
 	}
 	other, err := MakePlan(c, linuxHost(), "/c", Want{Exact: p.CUDA})
-	if err != nil || other.Root == p.Root {
-		t.Errorf("two sets of parts share %s (%v)", other.Root, err)
+	if err != nil || other.Root != p.Root {
+		t.Errorf("two sets of parts have two roots: %s, %s (%v)", p.Root, other.Root, err)
 	}
 }
 
@@ -157,7 +167,7 @@ func TestFits(t *testing.T) {
 		"just":                     {Plan{Fetch: 140e6, Disk: 407e6}, 547e6, true},
 		"a byte too few":           {Plan{Fetch: 140e6, Disk: 407e6}, 547e6 - 1, false},
 		"all wheels are here":      {Plan{Disk: 407e6}, 410e6, true},
-		"it cannot be told":        {Plan{Fetch: 140e6, Disk: 407e6}, 0, true},
+		"it is not known":          {Plan{Fetch: 140e6, Disk: 407e6}, 0, true},
 		"it is there":              {Plan{Fetch: 140e6, Disk: 407e6, Installed: true}, 1, true},
 		"archives of unknown size": {Plan{Fetch: 140e6, Disk: 407e6, source: &redist.Source{}}, 1, true},
 	} {
@@ -181,23 +191,25 @@ func TestDecide(t *testing.T) {
 	}
 	o := offer{cuda: gpu.Version{Major: 13, Minor: 4}, release: "13.4.3", archives: archives, rejected: []string{"CUDA 14.0 is newer"}}
 	there := Installation{Root: "/c/toolkits/x", CUDA: o.cuda, Release: o.release, Platform: "linux-x86_64",
-		Parts: []tree.InstalledPart{{SHA256: "bb"}, {SHA256: "cc"}, {SHA256: "aa"}}}
+		Schema: 2, LinkStubs: true, Parts: []tree.InstalledPart{{Name: "cudnn"}, {Name: "cublas"}, {Name: "nvcc"}}}
+	bare, lesser := there, there
+	bare.LinkStubs = false
+	lesser.Parts = there.Parts[1:]
 	for story, tt := range map[string]struct {
 		want        Want
 		files       string // names of the files that the cache has
 		installed   []Installation
 		fetch, disk int64
-		stubs, is   bool
+		is          bool
 		notes       int
 	}{
 		"nothing here":                      {fetch: 1100, disk: 2300, notes: 1},
 		"one wheel here":                    {files: "cudnn.whl", fetch: 100, disk: 2300, notes: 1},
 		"both here":                         {files: "cudnn.whl nvcc.whl", disk: 2300, notes: 1},
 		"by version: nothing to explain":    {want: Want{Exact: o.cuda}, fetch: 1100, disk: 2300},
-		"with link stubs":                   {want: Want{LinkStubs: true}, fetch: 1100, disk: 2300, stubs: true, notes: 1},
 		"a toolkit has it all, and more":    {installed: []Installation{there}, is: true, notes: 1},
-		"that toolkit has no stubs":         {want: Want{LinkStubs: true}, installed: []Installation{there}, fetch: 1100, disk: 2300, stubs: true, notes: 1},
-		"a toolkit of that release, lesser": {installed: []Installation{{CUDA: o.cuda, Release: o.release, Platform: "linux-x86_64"}}, fetch: 1100, disk: 2300, notes: 1},
+		"that toolkit has no stubs":         {installed: []Installation{bare}, notes: 1},
+		"a toolkit of that release, lesser": {installed: []Installation{lesser}, fetch: 1000, disk: 2000, notes: 1},
 	} {
 		have := func(a tree.Archive) string {
 			if strings.Contains(tt.files, a.File) {
@@ -206,11 +218,37 @@ func TestDecide(t *testing.T) {
 			return ""
 		}
 		p := decide(c, tt.want, o, store{linuxHost(), "/c", tt.installed, have})
-		if p.Fetch != tt.fetch || p.Disk != tt.disk || p.LinkStubs != tt.stubs || p.Installed != tt.is || len(p.Notes) != tt.notes {
+		if p.Fetch != tt.fetch || p.Disk != tt.disk || p.Installed != tt.is || len(p.Notes) != tt.notes {
 			t.Errorf("%s: %+v", story, p)
 		}
-		if tt.is != (p.Root == there.Root) || len(p.Licences) != 2 || p.Licences[0] != c.Licences["cuda"] {
+		if len(tt.installed) > 0 != (p.Root == there.Root) || len(tt.installed) == 0 && (len(p.Licences) != 2 || p.Licences[0] != c.Licences["cuda"]) {
 			t.Errorf("%s: root %s, licences %v", story, p.Root, p.Licences)
 		}
+	}
+}
+
+// TestAVersionThatDoesNotExist is refused in one sentence, with the version to take instead.
+func TestAVersionThatDoesNotExist(t *testing.T) {
+	c, err := DefaultCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := testHost(t)
+	h.OS, h.Arch = "linux", "amd64"
+	_, err = MakePlan(c, h, t.TempDir(), Want{Exact: gpu.Version{Major: 99}})
+	offline := &RedistError{First: err, Err: &redist.FetchError{Address: "https://x/", Kind: redist.Network, Err: errors.New("dial tcp")}}
+	if got, want := offline.Error(), "no CUDA 99.0 to fetch for linux-x86_64 by pip, and NVIDIA's redistributable archives (https://x/) "+
+		"cannot be reached"; got != want || exit.Of(offline) != exit.Other {
+		t.Errorf("got %q, %d", got, exit.Of(offline))
+	}
+	if got := exit.Of(&RedistError{First: err, Err: err}); got != exit.Usage {
+		t.Errorf("a version that is nowhere: %d", got)
+	}
+	both := &RedistError{First: err, Err: &NoFitError{Platform: Platform(h), Exact: gpu.Version{Major: 99}}}
+	if got, want := both.Error(), "no CUDA 99.0 to fetch for linux-x86_64"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := both.Hint(), "the newest is CUDA "+c.Sets[0].CUDA.String()+": gpubuild toolchain install "+c.Sets[0].CUDA.String(); got != want {
+		t.Errorf("hint %q, want %q", got, want)
 	}
 }

@@ -362,7 +362,7 @@ func TestRedistInterruptedAndTwice(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var mu sync.Mutex
-	asked, first := []string{}, true
+	asked, first, home := []string{}, true, t.TempDir()
 	server := s.serve(func(w http.ResponseWriter, r *http.Request) bool {
 		if !strings.HasSuffix(r.URL.Path, filepath.Base(file)) {
 			return false
@@ -385,12 +385,19 @@ func TestRedistInterruptedAndTwice(t *testing.T) {
 		w.Header().Set("Content-Length", fmt.Sprint(len(data)))
 		_, _ = w.Write(data[:len(data)/2])
 		w.(http.Flusher).Flush()
-		time.Sleep(200 * time.Millisecond) // until it is written
+		for n := int64(0); n < int64(len(data)/2); time.Sleep(time.Millisecond) { // until it is written
+			_ = filepath.WalkDir(home, func(_ string, d fs.DirEntry, _ error) error {
+				if fi, err := d.Info(); err == nil && fi.Mode().IsRegular() {
+					n = max(n, fi.Size())
+				}
+				return nil
+			})
+		}
 		cancel()
 		<-r.Context().Done()
 		return true
 	})
-	home, h := t.TempDir(), testHost(t)
+	h := testHost(t)
 	p, err := redistPlanFor(t, h, home, Want{}, server.URL)
 	if err != nil {
 		t.Fatal(err)

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -18,8 +18,9 @@ import (
 const (
 	toolkitsDir = "toolkits"
 	wheelsDir   = "wheels"
-	// stagingPrefix and removedPrefix begin the names of directories below toolkits/ that are no toolkits.
-	stagingPrefix, removedPrefix = ".staging-", ".removed-"
+	// removedPrefix begins the names of directories below toolkits/ that are being removed.
+	removedPrefix = ".removed-"
+	scratchName   = ".scratch" // below wheels/
 )
 
 // Runner starts pip and the C compiler.
@@ -27,16 +28,16 @@ type Runner interface {
 	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
 }
 
-// Run does what the plan says and returns the toolkit's root. The caller has asked the user. If it fails or is interrupted, no half
-// toolkit is left; archives that were fetched and checked are kept for the next time. It waits while another gpubuild works in the
-// same cache. progress gets one line at a time.
-func (p Plan) Run(ctx context.Context, run Runner, progress func(string)) (root string, err error) {
+// Run does what the plan says and returns the toolkit's root. The caller has asked the user. If it fails or is interrupted, the toolkit is
+// what it was before; archives that were fetched and checked are kept for the next time. It waits while another gpubuild works in the same
+// cache.
+func (p Plan) Run(ctx context.Context, run Runner, progress tree.Progress) (root string, err error) {
 	if p.Installed {
 		return p.Root, nil
 	}
 	defer func() { err = p.explained(err) }()
 	if progress == nil {
-		progress = func(string) {}
+		progress = func(tree.Event) {}
 	}
 	if err := cache.Make(p.cache); err != nil {
 		return "", err
@@ -47,21 +48,31 @@ func (p Plan) Run(ctx context.Context, run Runner, progress func(string)) (root 
 		}
 	}
 	release, err := cache.Lock(ctx, lockFile(p.cache), func(holder string) {
-		progress(fmt.Sprintf("waiting for another gpubuild (%s) that is installing a toolkit", holder))
+		progress.Step(fmt.Sprintf("waiting for another gpubuild (%s) that is installing a toolkit", holder))
 	})
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	if in, ok := tree.Read(p.host, p.Root); ok && p.satisfiedBy(in) {
-		progress("another gpubuild has put it there meanwhile")
+	have := read(p.host, p.Root)
+	if p.unneeded(have) {
+		progress.Step("another gpubuild has put it there meanwhile")
 		return p.Root, nil
 	}
 	if err := sweep(p.cache); err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, sweep(p.cache)) }()
-	if err := p.install(ctx, run, progress); err != nil {
+	if have.Problem != "" { // nobody uses what is there
+		if p.adds {
+			return "", &DamagedError{Root: p.Root, CUDA: p.CUDA, Problem: have.Problem}
+		}
+		have = Installation{}
+		if err := os.RemoveAll(p.Root); err != nil {
+			return "", err
+		}
+	}
+	if err := p.install(ctx, run, have, progress); err != nil {
 		return "", err
 	}
 	for _, it := range p.Items {
@@ -70,16 +81,18 @@ func (p Plan) Run(ctx context.Context, run Runner, progress func(string)) (root 
 	return p.Root, nil
 }
 
-// install fetches, unpacks, completes and publishes. The lock is held.
-func (p Plan) install(ctx context.Context, run Runner, progress func(string)) error {
-	staging := filepath.Join(p.cache, toolkitsDir, stagingPrefix+filepath.Base(p.Root))
-	scratch := filepath.Join(staging, "scratch")
+// install fetches, unpacks and completes. The lock is held.
+func (p Plan) install(ctx context.Context, run Runner, have Installation, progress tree.Progress) (err error) {
+	keep, err := p.keep(have)
+	if err != nil {
+		return err
+	}
+	scratch := filepath.Join(p.cache, wheelsDir, scratchName)
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return err
 	}
 	var cc tree.Compiler
-	var err error
-	if p.needsCompiler() { // before anything is fetched
+	if p.host.OS == buildenv.Linux { // before anything is fetched: for link stubs
 		if cc, err = tree.FindCompiler(p.host, run); err != nil {
 			return err
 		}
@@ -88,28 +101,60 @@ func (p Plan) install(ctx context.Context, run Runner, progress func(string)) er
 	if err != nil {
 		return err
 	}
-	progress("putting the toolkit together")
-	root := filepath.Join(staging, "root")
-	if err := p.build(ctx, cc, archives, root, scratch); err != nil {
+	progress.Step("putting the toolkit together")
+	t, err := tree.Open(p.Root, keep)
+	if err != nil {
 		return err
 	}
-	// What is there has no marker, so nobody uses it.
-	if err := os.Rename(p.Root, filepath.Join(staging, "old")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	defer func() {
+		if err != nil {
+			t.Undo()
+		}
+		err = errors.Join(err, t.Close())
+		if err != nil && have.Schema == 0 {
+			err = errors.Join(err, os.RemoveAll(p.Root)) // it never was a toolkit
+		}
+	}()
+	if err := t.Unpack(ctx, archives, p.host.CPUs); err != nil {
 		return err
 	}
-	if err := os.Chmod(root, 0o755); err != nil {
+	in := p.with(have)
+	if p.host.OS == buildenv.Linux {
+		if err := t.AddStubs(ctx, cc, in, scratch); err != nil {
+			return err
+		}
+	}
+	// Before it is complete: nobody looks for leftovers of a killed run once the toolkit is there.
+	if err := os.RemoveAll(scratch); err != nil {
 		return err
 	}
-	return os.Rename(root, p.Root)
+	return t.Complete(in)
 }
 
-// needsCompiler says whether link stubs will be made: of the libraries that are left out, and of libcuda wherever cuda.h is.
-func (p Plan) needsCompiler() bool {
-	return p.host.OS == buildenv.Linux && (p.LinkStubs || p.installation().Has("runtime"))
+// keep lists the files that stay as they are: of a toolkit that is repaired, those of other parts, as far as they are whole.
+func (p Plan) keep(have Installation) ([]tree.File, error) {
+	if have.Schema == 0 {
+		return nil, nil
+	}
+	files, err := have.Files(p.host)
+	all := !slices.ContainsFunc(have.Parts, func(part tree.InstalledPart) bool { return !p.has(part.Name) })
+	switch {
+	case p.repairs && all:
+		return nil, nil
+	case err != nil:
+		return nil, &DamagedError{Root: p.Root, CUDA: p.CUDA, Problem: "its list of files " + err.Error()}
+	case p.repairs:
+		files = slices.DeleteFunc(files, func(f tree.File) bool { return p.has(f.Part) || !f.Whole(p.host, p.Root) })
+	}
+	return files, nil
+}
+
+func (p Plan) has(part string) bool {
+	return slices.ContainsFunc(p.Items, func(it Item) bool { return it.Part == part })
 }
 
 // fetch returns every archive, checked: those that are here, and those that pip or the source fetches.
-func (p Plan) fetch(ctx context.Context, run Runner, progress func(string), scratch string) ([]tree.Source, error) {
+func (p Plan) fetch(ctx context.Context, run Runner, progress tree.Progress, scratch string) ([]tree.Source, error) {
 	var all []tree.Source
 	var missing []tree.Archive
 	for _, it := range p.Items {
@@ -140,7 +185,7 @@ func (p Plan) fetch(ctx context.Context, run Runner, progress func(string), scra
 	if err != nil {
 		return nil, err
 	}
-	progress("using " + pip.Name)
+	progress.Step("using " + pip.Name)
 	return all, pip.Download(ctx, missing, wheels, scratch, progress)
 }
 
@@ -165,36 +210,17 @@ func (p Plan) present(it Item) (string, error) {
 	return "", nil
 }
 
-// build puts the toolkit together in an empty directory.
-func (p Plan) build(ctx context.Context, cc tree.Compiler, archives []tree.Source, root, scratch string) (err error) {
-	t, err := tree.Create(root)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Close()) }()
-	if err := t.Unpack(ctx, archives, p.host.CPUs); err != nil {
-		return err
-	}
-	in := p.installation()
-	if p.needsCompiler() {
-		if err := t.AddStubs(ctx, cc, in, scratch); err != nil {
-			return err
-		}
-	}
-	return t.Complete(in)
-}
-
 // lockFile is one for all toolkits of a cache: they share wheels, and each run removes those that it has unpacked.
 func lockFile(cacheDir string) string { return filepath.Join(cacheDir, toolkitsDir, ".lock") }
 
-// sweep removes what killed runs left behind. The lock is held, so nobody is at work there.
+// sweep removes what runs leave that are not toolkits, killed ones included. The lock is held, so nobody is at work there.
 func sweep(cacheDir string) error {
 	dir := filepath.Join(cacheDir, toolkitsDir)
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), stagingPrefix) || strings.HasPrefix(e.Name(), removedPrefix) {
+		if strings.HasPrefix(e.Name(), removedPrefix) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 		}
 	}
-	return err
+	return errors.Join(err, os.RemoveAll(filepath.Join(cacheDir, wheelsDir, scratchName)))
 }

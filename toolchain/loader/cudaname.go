@@ -2,20 +2,21 @@ package loader
 
 import (
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
+
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // Only these carry the toolkit's own major version in their names: libcufft.so.11 and cusolver64_11.dll belong to CUDA 12,
 // curand64_10.dll to all. cudart64_110.dll and nvrtc64_112_0.dll are CUDA 11's; nvrtc64_120_0.dll is CUDA 12's. Source: the wheels and
 // installers of 11.8, 12.9 and 13.4.
 var (
-	elfName = regexp.MustCompile(`^lib(?:cudart|cublas|cublaslt|nvrtc|nvrtc-builtins|nvjitlink)\.so\.(\d+)`)
-	dllName = regexp.MustCompile(`^(?:cudart64|cublas64|cublaslt64|nvrtc64|nvrtc-builtins64|nvjitlink)_(\d+)(?:_\d+)?\.dll$`)
+	elfName = lazyregexp.New(`^lib(?:cudart|cublas|cublaslt|nvrtc|nvrtc-builtins|nvjitlink)\.so\.(\d+)`)
+	dllName = lazyregexp.New(`^(?:cudart64|cublas64|cublaslt64|nvrtc64|nvrtc-builtins64|nvjitlink)_(\d+)(?:_\d+)?\.dll$`)
 )
 
-// CUDAMajor answers the major version of CUDA that a library's name tells; 0 where it tells none.
+// CUDAMajor returns the major version of CUDA in a library's name; 0 if it has none.
 func CUDAMajor(name string) int {
 	name = strings.ToLower(name)
 	if m := elfName.FindStringSubmatch(name); m != nil {

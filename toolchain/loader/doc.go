@@ -1,5 +1,5 @@
-// Package loader tells, before a program is started, which shared libraries its loader will load and from where: what is missing, what is
-// a link stub, and what is found only in directories that gpubuild adds.
+// Package loader finds, before a program is started, which shared libraries its loader will load and from where: what is missing, what
+// is a link stub, and what is found only in directories that gpubuild adds.
 //
 // It follows ld.so(8) of glibc (RPATH, LD_LIBRARY_PATH, RUNPATH, ld.so.cache or ld.so.conf, default directories) and musl's loader, both
 // held against the real ones on random trees; for Windows programs the search order of LoadLibrary (KnownDLLs, the program's, the

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -14,6 +15,9 @@ import (
 
 // stubMark is exported by every link stub that toolchain/install makes.
 const stubMark = "gpubuild_link_stub"
+
+// Script is what a NotELFError says of a file that names its interpreter.
+const Script = "a script"
 
 // NotELFError says that a file is not one that this package can read.
 type NotELFError struct {
@@ -111,10 +115,15 @@ func parse(path string, r io.ReaderAt) (*object, error) {
 	if err != nil {
 		return nil, &NotELFError{Path: path, Err: err}
 	}
+	if f.Type == elf.ET_REL {
+		return nil, &NotELFError{Path: path, Err: errors.New("it is an object file, which is not linked yet")}
+	}
 	o := &object{path: path, class: f.Class, data: f.Data, machine: f.Machine}
 	var dynamic []byte
 	for _, p := range f.Progs {
 		switch {
+		case p.Type == elf.PT_LOAD && !reaches(r, p.Off, p.Filesz):
+			return nil, &NotELFError{Path: path, Err: errors.New("it is cut off: a segment ends behind the end of the file")}
 		case p.Type == elf.PT_INTERP && p.Filesz < 4096:
 			text, _ := io.ReadAll(io.LimitReader(p.Open(), 4096)) // an unreadable one is none
 			o.interp = strings.TrimRight(string(text), "\x00")
@@ -142,6 +151,16 @@ func parse(path string, r io.ReaderAt) (*object, error) {
 	}
 	o.stub = isStub(r, o.soname)
 	return o, nil
+}
+
+// reaches says whether a file has all bytes of a part.
+func reaches(r io.ReaderAt, start, size uint64) bool {
+	end := start + size
+	if size == 0 {
+		return true
+	}
+	n, _ := r.ReadAt(make([]byte, 1), int64(end-1))
+	return n == 1 && end > start
 }
 
 // sectionless is a file whose header says that there are no section headers. A loader reads none, so that a file that lost them, or has
@@ -254,15 +273,7 @@ func isStub(r io.ReaderAt, soname string) bool {
 		return false
 	}
 	symbols, err := f.DynamicSymbols()
-	if err != nil {
-		return false
-	}
-	for _, s := range symbols {
-		if s.Name == stubMark {
-			return true
-		}
-	}
-	return false
+	return err == nil && slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == stubMark })
 }
 
 // split takes path lists apart. An empty entry is kept: to glibc it is the current directory (elf/dl-load.c, fillin_rpath).
@@ -291,7 +302,7 @@ func other(magic []byte) string {
 	case strings.HasPrefix(s, "MZ"):
 		return windowsProgramWords
 	case strings.HasPrefix(s, "#!"):
-		return "a script"
+		return Script
 	case strings.HasPrefix(s, "!<arch>"):
 		return "a static library"
 	case strings.HasPrefix(s, "\xcf\xfa\xed\xfe"), strings.HasPrefix(s, "\xca\xfe\xba\xbe"):

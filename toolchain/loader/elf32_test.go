@@ -11,7 +11,8 @@ import (
 	"gpubuild/buildenv/need"
 )
 
-// TestParse32 reads what the linker makes for 32 bits, with its section headers, without them, and with damaged ones: the loader looks at none.
+// TestParse32 reads what the linker makes for 32 bits, with its section headers, without them, and with damaged ones: the loader looks at
+// none.
 func TestParse32(t *testing.T) {
 	for _, tool := range []string{"as", "ld"} {
 		need.Program(t, "cc", tool)
@@ -33,7 +34,8 @@ func TestParse32(t *testing.T) {
 	}
 	run("as", "--32", "-o", "e.o", "e.s")
 	run("ld", "-m", "elf_i386", "-shared", "-soname=libneeded.so.2", "-o", "needed.so", "e.o")
-	run("ld", "-m", "elf_i386", "-pie", "-dynamic-linker", "/lib/ld-linux.so.2", "--enable-new-dtags", "-rpath=$ORIGIN/../lib:/x", "--no-as-needed", "-o", "app", "e.o", "needed.so")
+	run("ld", "-m", "elf_i386", "-pie", "-dynamic-linker", "/lib/ld-linux.so.2", "--enable-new-dtags", "-rpath=$ORIGIN/../lib:/x",
+		"--no-as-needed", "-o", "app", "e.o", "needed.so")
 	data, err := os.ReadFile(filepath.Join(dir, "app"))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +50,8 @@ func TestParse32(t *testing.T) {
 			t.Errorf("%s: %v", story, err)
 			continue
 		}
-		if got, want := fmt.Sprint(o.kind(), o.interp, o.needed, o.runpath, o.rpath), "386, 32 bit/lib/ld-linux.so.2[libneeded.so.2] [$ORIGIN/../lib /x] []"; got != want {
+		if got, want := fmt.Sprint(o.kind(), o.interp, o.needed, o.runpath, o.rpath), "386, 32 bit/lib/ld-linux.so.2[libneeded.so.2] "+
+			"[$ORIGIN/../lib /x] []"; got != want {
 			t.Errorf("%s: got %s, want %s", story, got, want)
 		}
 	}

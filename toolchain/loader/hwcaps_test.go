@@ -89,7 +89,8 @@ func TestHWCaps(t *testing.T) {
 		if got := strings.Join(hwcaps(h, &object{machine: elf.EM_X86_64}), " "); got != want {
 			t.Errorf("%s: %q, want %q", flags, got, want)
 		}
-		if hwcaps(h, &object{machine: elf.EM_AARCH64}) != nil || hwcaps(h, &object{machine: elf.EM_X86_64, interp: "/lib/ld-musl-x86_64.so.1"}) != nil {
+		if hwcaps(h, &object{machine: elf.EM_AARCH64}) != nil ||
+			hwcaps(h, &object{machine: elf.EM_X86_64, interp: "/lib/ld-musl-x86_64.so.1"}) != nil {
 			t.Error("directories for another loader")
 		}
 	}

@@ -16,14 +16,15 @@ import (
 	"gpubuild/buildenv/need"
 )
 
-// traced matches one line of the loader's own list: "name => path (address)", or "name (address)" of what it found by that name in the current directory.
+// traced matches one line of the loader's own list: "name => path (address)", or "name (address)" of what it found by that name in the
+// current directory.
 var traced = regexp.MustCompile(`(?m)^\t(\S+)(?: => (.*?))?(?: \(0x[0-9a-f]+\))?$`)
 
 // unloaded matches what musl's loader says of a library that it did not find or cannot load.
 var unloaded = regexp.MustCompile(`Error loading shared library (\S+): `)
 
-// trace asks a loader of this machine itself what it would load, which is all that ldd does: glibc's by LD_TRACE_LOADED_OBJECTS, another one by its --list.
-// false where it gives no list.
+// trace asks a loader of this machine itself what it would load, which is all that ldd does: glibc's by LD_TRACE_LOADED_OBJECTS, another
+// one by its --list. false where it gives no list.
 func trace(t *testing.T, dir, loader, program string, env ...string) (map[string]string, bool) {
 	t.Helper()
 	c := exec.Command(program)
@@ -59,7 +60,8 @@ func trace(t *testing.T, dir, loader, program string, env ...string) (map[string
 			m[2] = ""
 		}
 		if had, again := all[m[1]]; again && (had == "") != (m[2] == "") {
-			return nil, false // a real start ends at the first that is not found; the list goes on, and found it where another one that needs it looks
+			// a real start ends at the first that is not found; the list goes on, and found it where another one that needs it looks
+			return nil, false
 		}
 		all[m[1]] = m[2]
 	}

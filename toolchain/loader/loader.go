@@ -2,10 +2,10 @@ package loader
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // Kind is what is the matter with a library.
@@ -169,7 +169,7 @@ func (s *search) run(needed []string) []Library {
 
 // muslOwn matches the names that musl's loader takes for itself: its C library
 // is all of them. Source: musl's ldso/dynlink.c, load_library.
-var muslOwn = regexp.MustCompile(`^lib(c|pthread|rt|m|dl|util|xnet)\.`)
+var muslOwn = lazyregexp.New(`^lib(c|pthread|rt|m|dl|util|xnet)\.`)
 
 // musl says whether the program is started by musl's loader.
 func (s *search) musl() bool { return strings.Contains(s.main.interp, "ld-musl-") }

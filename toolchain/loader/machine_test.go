@@ -82,7 +82,8 @@ func image(l lib) []byte {
 	at := uint64(header + body.Len())
 	progs := []elf.Prog64{{Type: uint32(elf.PT_LOAD), Filesz: at, Memsz: at}}
 	if len(l.needed)+len(l.soname)+len(l.rpath)+len(l.runpath) > 0 || l.noDef {
-		progs = append(progs, elf.Prog64{Type: uint32(elf.PT_DYNAMIC), Off: sections[2].Off, Filesz: sections[2].Size, Vaddr: sections[2].Off})
+		progs = append(progs, elf.Prog64{Type: uint32(elf.PT_DYNAMIC), Off: sections[2].Off, Filesz: sections[2].Size,
+			Vaddr: sections[2].Off})
 	}
 	if l.interp != "" {
 		progs = append(progs, elf.Prog64{Type: uint32(elf.PT_INTERP), Off: at, Filesz: uint64(len(l.interp) + 1)})
@@ -129,7 +130,8 @@ func (m machine) host(env ...string) buildenv.Host {
 	for p, data := range m {
 		files[strings.TrimPrefix(p, "/")] = &fstest.MapFile{Data: data, Mode: 0o755}
 	}
-	return buildenv.Host{OS: buildenv.Linux, Arch: "amd64", Cwd: "/proj", Env: buildenv.NewEnv(buildenv.Linux, env), Files: memory{m, files}}
+	return buildenv.Host{OS: buildenv.Linux, Arch: "amd64", Cwd: "/proj", Env: buildenv.NewEnv(buildenv.Linux, env),
+		Files: memory{m, files}}
 }
 
 type memory struct {

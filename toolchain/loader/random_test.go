@@ -13,10 +13,10 @@ import (
 	"gpubuild/buildenv/need"
 )
 
-// TestAgainstTheRealLoaderOnRandomTrees makes programs whose libraries lie in directories with links, are found through RPATH and RUNPATH of theirs and of who
-// needs them, $ORIGIN, dots behind links, empty entries and LD_LIBRARY_PATH, are missing, for another machine, or lack their section headers; and holds Resolve
-// against this machine's loader, and musl's where it was asked for. GPUBUILD_TEST=random=N sets how many; the numbers
-// are the same each time.
+// TestAgainstTheRealLoaderOnRandomTrees makes programs whose libraries lie in directories with links, are found through RPATH and RUNPATH
+// of theirs and of who needs them, $ORIGIN, dots behind links, empty entries and LD_LIBRARY_PATH, are missing, for another machine, or lack
+// their section headers; and holds Resolve against this machine's loader, and musl's where it was asked for. GPUBUILD_TEST=random=N sets
+// how many; the numbers are the same each time.
 func TestAgainstTheRealLoaderOnRandomTrees(t *testing.T) {
 	t.Run("glibc", func(t *testing.T) { onRandomTrees(t, "/lib64/ld-linux-x86-64.so.2", "") })
 	t.Run("musl", func(t *testing.T) {
@@ -49,7 +49,8 @@ func onRandomTrees(t *testing.T, interp, asked string) {
 			t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "empty.s"), []byte(".globl _start\n_start: ret\n.section .note.GNU-stack,\"\",@progbits\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "empty.s"), []byte(".globl _start\n_start: ret\n.section .note.GNU-stack,\"\",@progbits\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	run("as", "--64", "-o", "64.o", "empty.s")
@@ -75,7 +76,8 @@ func onRandomTrees(t *testing.T, interp, asked string) {
 			var out []string
 			for range r.IntN(most + 1) {
 				d := filepath.Base(pick(dirs))
-				out = append(out, pick([]string{"$ORIGIN", "$ORIGIN/../" + d, "${ORIGIN}/../../" + d, "$ORIGIN/../" + d + "/..", "", top + "/" + d, top + "/" + d + "/../in", top + "/nowhere", "../" + d}))
+				out = append(out, pick([]string{"$ORIGIN", "$ORIGIN/../" + d, "${ORIGIN}/../../" + d, "$ORIGIN/../" + d + "/..", "",
+					top + "/" + d, top + "/" + d + "/../in", top + "/nowhere", "../" + d}))
 			}
 			return strings.Join(out, ":")
 		}
@@ -83,7 +85,8 @@ func onRandomTrees(t *testing.T, interp, asked string) {
 			if rpath := paths(3); rpath != "" {
 				args = append(args, "-rpath="+rpath, pick([]string{"--enable-new-dtags", "--disable-new-dtags"}))
 			}
-			run("ld", append(append(append(args, "-o", out, "64.o"), "--no-as-needed", "--allow-shlib-undefined", "--unresolved-symbols=ignore-all"), needed...)...)
+			run("ld", append(append(append(args, "-o", out, "64.o"), "--no-as-needed", "--allow-shlib-undefined",
+				"--unresolved-symbols=ignore-all"), needed...)...)
 		}
 		var made []string
 		for i := range 7 {
@@ -166,7 +169,8 @@ func onRandomTrees(t *testing.T, interp, asked string) {
 			n := agree(t, h, asked, program, env...)
 			if compared += n; t.Failed() {
 				t.Logf("program %s in %s, %q", program, h.Cwd, env)
-				out, _ := exec.Command("sh", "-c", "cd "+top+"; ls -lR | grep -- '->'; for f in $(find . -type f); do echo $f; readelf -dW $f | grep -E 'NEEDED|RPATH|RUNPATH|SONAME'; done").CombinedOutput()
+				out, _ := exec.Command("sh", "-c", "cd "+top+"; ls -lR | grep -- '->'; for f in $(find . -type f); do echo $f; readelf "+
+					"-dW $f | grep -E 'NEEDED|RPATH|RUNPATH|SONAME'; done").CombinedOutput()
 				t.Logf("%s", out)
 			}
 		})

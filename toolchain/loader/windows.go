@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"cmp"
 	"debug/pe"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/pefile"
 )
 
@@ -35,7 +37,7 @@ func machineName(m uint16) string {
 func parseImage(path string, r io.ReaderAt) (im *module, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			im, err = nil, &NotPEError{path, fmt.Errorf("%v", p)}
+			im, err = nil, notPE(path, fmt.Errorf("%v", p))
 		}
 	}()
 	var magic [8]byte
@@ -44,38 +46,29 @@ func parseImage(path string, r io.ReaderAt) (im *module, err error) {
 		return nil, err
 	}
 	if string(magic[:min(n, 2)]) != "MZ" {
-		what := other(magic[:n])
-		if what == "" {
-			what = "a Linux program or library (ELF)"
-		}
-		return nil, &NotPEError{path, errors.New("it is " + what)}
+		what := cmp.Or(other(magic[:n]), "a Linux program or library (ELF)")
+		return nil, notPE(path, errors.New("it is "+what))
 	}
 	f, err := pe.NewFile(r)
 	if err != nil {
-		return nil, &NotPEError{path, err}
+		return nil, notPE(path, err)
+	}
+	for _, part := range f.Sections {
+		if part.Offset != 0 && !reaches(r, uint64(part.Offset), uint64(part.Size)) { // 0: memory that is zero at the start, as .bss
+			return nil, notPE(path, fmt.Errorf("it is cut off: %s ends behind the end of the file", part.Name))
+		}
 	}
 	imports, err := pefile.ReadImports(f)
 	if err != nil {
-		return nil, &NotPEError{path, err}
+		return nil, notPE(path, err)
 	}
 	return &module{path, f.Machine, imports}, nil
 }
 
-// NotPEError says that a file is no Windows program or DLL that can be read.
-type NotPEError struct {
-	Path string
-	Err  error
-}
-
-func (e *NotPEError) Error() string {
-	return fmt.Sprintf("%s: not a Windows program or DLL that can be read: %v", e.Path, e.Err)
-}
-
-func (e *NotPEError) Unwrap() error { return e.Err }
-
-// Hint says what a user can do about it.
-func (e *NotPEError) Hint() string {
-	return `build it again; name the program that cargo built, such as target\release\app.exe`
+// notPE says that a file is no Windows program or DLL that can be read.
+func notPE(path string, err error) error {
+	return exit.Errorf(0, `build it again; name the program that cargo built, such as target\release\app.exe`,
+		"%s: not a Windows program or DLL that can be read: %w", path, err)
 }
 
 const originSet = "Windows itself (API set)"
@@ -205,8 +198,7 @@ func (s *winSearch) find(n want) (*module, Library) {
 	}
 	lower := strings.ToLower(name)
 	if strings.HasPrefix(lower, "api-ms-win-") || strings.HasPrefix(lower, "ext-ms-") {
-		// A name that stands for a set of functions; Windows maps it, and brings
-		// a missing one's own error. Source: "Windows API sets", Microsoft Learn.
+		// The name of a set of functions: Windows maps it, and reports a missing one itself. Source: "Windows API sets", Microsoft Learn.
 		l.Origin = originSet
 		return nil, l
 	}

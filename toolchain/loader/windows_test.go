@@ -48,23 +48,29 @@ func program(d dll) []byte {
 	}
 	_ = binary.Write(&delays, binary.LittleEndian, make([]uint32, 8))
 	body := append(append(imports.Bytes(), delays.Bytes()...), names.Bytes()...)
-	opt := pe.OptionalHeader64{Magic: 0x20b, ImageBase: base, SectionAlignment: 0x1000, FileAlignment: 0x200, NumberOfRvaAndSizes: 16, SizeOfImage: 0x3000}
+	opt := pe.OptionalHeader64{Magic: 0x20b, ImageBase: base, SectionAlignment: 0x1000, FileAlignment: 0x200, NumberOfRvaAndSizes: 16,
+		SizeOfImage: 0x3000}
 	if d.oldDelay {
 		opt.ImageBase = 0x10000000
 	}
 	opt.DataDirectory[pe.IMAGE_DIRECTORY_ENTRY_IMPORT] = pe.DataDirectory{VirtualAddress: rva, Size: uint32(imports.Len())}
-	opt.DataDirectory[pe.IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT] = pe.DataDirectory{VirtualAddress: rva + uint32(imports.Len()), Size: uint32(delays.Len())}
+	opt.DataDirectory[pe.IMAGE_DIRECTORY_ENTRY_DELAY_IMPORT] = pe.DataDirectory{VirtualAddress: rva + uint32(imports.Len()),
+		Size: uint32(delays.Len())}
 	var out bytes.Buffer
 	dos := make([]byte, 0x80)
 	copy(dos, "MZ")
 	binary.LittleEndian.PutUint32(dos[0x3c:], 0x80)
 	out.Write(dos)
 	out.WriteString("PE\x00\x00")
-	_ = binary.Write(&out, binary.LittleEndian, pe.FileHeader{Machine: d.machine, NumberOfSections: 1, SizeOfOptionalHeader: uint16(binary.Size(opt)), Characteristics: 0x22})
+	_ = binary.Write(&out, binary.LittleEndian, pe.FileHeader{Machine: d.machine, NumberOfSections: 2,
+		SizeOfOptionalHeader: uint16(binary.Size(opt)), Characteristics: 0x22})
 	_ = binary.Write(&out, binary.LittleEndian, opt)
-	section := pe.SectionHeader32{VirtualSize: uint32(len(body)), VirtualAddress: rva, SizeOfRawData: uint32(len(body)), PointerToRawData: fileAt, Characteristics: 0x40000040}
+	section := pe.SectionHeader32{VirtualSize: uint32(len(body)), VirtualAddress: rva, SizeOfRawData: uint32(len(body)),
+		PointerToRawData: fileAt, Characteristics: 0x40000040}
 	copy(section.Name[:], ".idata")
 	_ = binary.Write(&out, binary.LittleEndian, section)
+	_ = binary.Write(&out, binary.LittleEndian, pe.SectionHeader32{Name: [8]uint8{'.', 'b', 's', 's'}, VirtualSize: 1 << 20,
+		VirtualAddress: rva + 0x10000, SizeOfRawData: 1 << 20, Characteristics: 0xc0000080}) // nothing of it is in the file
 	out.Write(make([]byte, fileAt-out.Len()))
 	out.Write(body)
 	return out.Bytes()
@@ -107,33 +113,46 @@ func TestResolveWindows(t *testing.T) {
 	}{
 		{story: "a program that needs nothing", files: files{app: dll{}}},
 		{story: "the system's, and a set of functions that is no file",
-			files: files{app: dll{needed: []string{"KERNEL32.dll", "api-ms-win-crt-heap-l1-1-0.dll"}}, sys + "kernel32.dll": dll{needed: []string{"ntdll.dll"}}},
+			files: files{app: dll{needed: []string{"KERNEL32.dll", "api-ms-win-crt-heap-l1-1-0.dll"}},
+				sys + "kernel32.dll": dll{needed: []string{"ntdll.dll"}}},
 			want: "KERNEL32.dll => " + sys + "KERNEL32.dll (the system directory)\n" +
 				"api-ms-win-crt-heap-l1-1-0.dll =>  (Windows itself (API set))"},
 		{story: "the program's directory, the system's, Windows', the current one, PATH: in this order",
 			files: files{app: dll{needed: []string{"a.dll", "b.dll", "c.dll", "d.dll", "e.dll"}},
-				`C:\app\a.dll`: dll{}, sys + "a.dll": dll{}, sys + "b.dll": dll{}, `C:\Windows\b.dll`: dll{}, `C:\Windows\c.dll`: dll{}, `C:\proj\c.dll`: dll{},
+				`C:\app\a.dll`: dll{}, sys + "a.dll": dll{}, sys + "b.dll": dll{}, `C:\Windows\b.dll`: dll{}, `C:\Windows\c.dll`: dll{},
+				`C:\proj\c.dll`: dll{},
 				`C:\proj\d.dll`: dll{}, `C:\path\d.dll`: dll{}, `C:\path\e.dll`: dll{}},
-			want: `a.dll => C:\app\a.dll (the program's directory)` + "\n" + `b.dll => C:\Windows\System32\b.dll (the system directory)` + "\n" +
-				`c.dll => C:\Windows\c.dll (the Windows directory)` + "\n" + `d.dll => C:\proj\d.dll (the current directory)` + "\n" + `e.dll => C:\path\e.dll (PATH)`},
-		{story: "SafeDllSearchMode off: the current directory comes second", facts: "-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager]\nSafeDllSearchMode=0\n",
+			want: `a.dll => C:\app\a.dll (the program's directory)` + "\n" + `b.dll => C:\Windows\System32\b.dll (the system directory)` +
+				"\n" +
+				`c.dll => C:\Windows\c.dll (the Windows directory)` + "\n" + `d.dll => C:\proj\d.dll (the current directory)` + "\n" +
+				`e.dll => C:\path\e.dll (PATH)`},
+		{story: "SafeDllSearchMode off: the current directory comes second",
+			facts: "-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager]\nSafeDllSearchMode=0\n",
 			files: files{app: dll{needed: []string{"a.dll"}}, sys + "a.dll": dll{}, `C:\proj\a.dll`: dll{}},
 			want:  `a.dll => C:\proj\a.dll (the current directory)`},
-		{story: "a known DLL is the system's, whatever lies beside the program", facts: "-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager\\KnownDLLs]\nkernel=KERNEL32.dll\n",
+		{story: "a known DLL is the system's, whatever lies beside the program",
+			facts: "-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager\\KnownDLLs]\nkernel=KERNEL32.dll\n",
 			files: files{app: dll{needed: []string{"kernel32.dll"}}, sys + "kernel32.dll": dll{}, `C:\app\kernel32.dll`: dll{}},
 			want:  `kernel32.dll => C:\Windows\System32\kernel32.dll (the system directory (KnownDLLs))`},
 		{story: "what a DLL needs is looked for beside the program, not beside the DLL",
-			files: files{app: dll{needed: []string{"cublas64_13.dll"}}, `C:\path\cublas64_13.dll`: dll{needed: []string{"cublasLt64_13.dll", "x.dll"}}, `C:\path\cublasLt64_13.dll`: dll{}, `C:\app\x.dll`: dll{}},
-			want:  `cublas64_13.dll => C:\path\cublas64_13.dll (PATH)` + "\n" + `cublasLt64_13.dll => C:\path\cublasLt64_13.dll (PATH)` + "\n" + `x.dll => C:\app\x.dll (the program's directory)`},
+			files: files{app: dll{needed: []string{"cublas64_13.dll"}},
+				`C:\path\cublas64_13.dll`: dll{needed: []string{"cublasLt64_13.dll", "x.dll"}}, `C:\path\cublasLt64_13.dll`: dll{},
+				`C:\app\x.dll`: dll{}},
+			want: `cublas64_13.dll => C:\path\cublas64_13.dll (PATH)` + "\n" + `cublasLt64_13.dll => C:\path\cublasLt64_13.dll (PATH)` +
+				"\n" + `x.dll => C:\app\x.dll (the program's directory)`},
 		{story: "the toolkit's DLLs come from gpubuild, the driver from nowhere", dirs: []string{`C:\CUDA\bin\x64`},
 			files: files{app: dll{needed: []string{"nvcuda.dll", "cudart64_13.dll"}}, `C:\CUDA\bin\x64\cudart64_13.dll`: dll{}},
 			want: "nvcuda.dll =>  () missing: not found\n" +
-				`cudart64_13.dll => C:\CUDA\bin\x64\cudart64_13.dll (added by gpubuild) added: only in C:\CUDA\bin\x64, which gpubuild adds to PATH: a bare start lacks it`},
+				`cudart64_13.dll => C:\CUDA\bin\x64\cudart64_13.dll (added by gpubuild) added: only in C:\CUDA\bin\x64, which gpubuild ` +
+				`adds to PATH: a bare start lacks it`},
 		{story: "a delayed DLL that is not there stops the program later, and what is only behind it, too",
-			files: files{app: dll{delayed: []string{"cudnn64_9.dll", "gone.dll"}}, `C:\app\cudnn64_9.dll`: dll{needed: []string{"zlib.dll"}}},
+			files: files{app: dll{delayed: []string{"cudnn64_9.dll", "gone.dll"}},
+				`C:\app\cudnn64_9.dll`: dll{needed: []string{"zlib.dll"}}},
 			want: `cudnn64_9.dll => C:\app\cudnn64_9.dll (the program's directory) delayed` + "\n" +
-				"gone.dll =>  () missing: not found; it is loaded at the first call only: the program starts, and stops there (0xc06d007e) delayed\n" +
-				"zlib.dll =>  () missing: not found; it is loaded at the first call only: the program starts, and stops there (0xc06d007e) delayed"},
+				"gone.dll =>  () missing: not found; it is loaded at the first call only: the program starts, and stops there " +
+				"(0xc06d007e) delayed\n" +
+				"zlib.dll =>  () missing: not found; it is loaded at the first call only: the program starts, and stops there " +
+				"(0xc06d007e) delayed"},
 		{story: "delayed by one and needed at once by another is needed at once",
 			files: files{app: dll{needed: []string{"a.dll"}, delayed: []string{"b.dll"}}, `C:\app\a.dll`: dll{needed: []string{"B.DLL"}}},
 			want:  `a.dll => C:\app\a.dll (the program's directory)` + "\nb.dll =>  () missing: not found"},
@@ -141,14 +160,17 @@ func TestResolveWindows(t *testing.T) {
 			files: files{app: dll{delayed: []string{"a.dll"}, oldDelay: true}, `C:\app\a.dll`: dll{}},
 			want:  `a.dll => C:\app\a.dll (the program's directory) delayed`},
 		{story: "a DLL for another machine stops the program",
-			files: files{app: dll{needed: []string{"a.dll"}}, `C:\app\a.dll`: dll{machine: pe.IMAGE_FILE_MACHINE_ARM64}, `C:\path\a.dll`: dll{}},
-			want:  `a.dll => C:\app\a.dll (the program's directory) broken: C:\app\a.dll is for ARM64, the program for x64 (0xc000007b)`},
+			files: files{app: dll{needed: []string{"a.dll"}}, `C:\app\a.dll`: dll{machine: pe.IMAGE_FILE_MACHINE_ARM64},
+				`C:\path\a.dll`: dll{}},
+			want: `a.dll => C:\app\a.dll (the program's directory) broken: C:\app\a.dll is for ARM64, the program for x64 (0xc000007b)`},
 		{story: "a file that is no DLL stops the program",
 			files: files{app: dll{needed: []string{"a.dll"}}, `C:\app\a.dll`: "version https://git-lfs"},
-			want:  `a.dll => C:\app\a.dll (the program's directory) broken: C:\app\a.dll: not a Windows program or DLL that can be read: it is text`},
+			want: `a.dll => C:\app\a.dll (the program's directory) broken: C:\app\a.dll: not a Windows program or DLL that can be ` +
+				`read: it is text`},
 		{story: "DLLs that need each other",
-			files: files{app: dll{needed: []string{"a.dll"}}, `C:\app\a.dll`: dll{needed: []string{"b.dll"}}, `C:\app\b.dll`: dll{needed: []string{"A.dll", "b.dll"}}},
-			want:  `a.dll => C:\app\a.dll (the program's directory)` + "\n" + `b.dll => C:\app\b.dll (the program's directory)`},
+			files: files{app: dll{needed: []string{"a.dll"}}, `C:\app\a.dll`: dll{needed: []string{"b.dll"}},
+				`C:\app\b.dll`: dll{needed: []string{"A.dll", "b.dll"}}},
+			want: `a.dll => C:\app\a.dll (the program's directory)` + "\n" + `b.dll => C:\app\b.dll (the program's directory)`},
 		{story: "without SystemRoot and without PATH", facts: "-- @env --\nHOME=x\n",
 			files: files{app: dll{needed: []string{"a.dll", "b.dll"}}, sys + "a.dll": dll{}},
 			want:  `a.dll => C:\Windows\System32\a.dll (the system directory)` + "\nb.dll =>  () missing: not found"},
@@ -192,16 +214,18 @@ func TestBadWindowsPrograms(t *testing.T) {
 	far := bytes.Clone(good)
 	binary.LittleEndian.PutUint32(far[bytes.Index(far, []byte("a.dll"))-(2*20+2*32)+12:], 0x7fffffff) // the first entry's name lies nowhere
 	endless := bytes.Replace(bytes.Clone(good), []byte("a.dll\x00b.dll\x00"), []byte("a.dllbb.dllb"), 1)
-	for story, data := range map[string][]byte{"cut in its header": good[:0x90], "cut in its imports": good[:0x40c], "a name that lies nowhere": far, "a name without an end": endless, "only MZ": []byte("MZ")} {
+	for story, data := range map[string][]byte{"cut in its header": good[:0x90], "cut in its imports": good[:0x40c],
+		"cut in its last section":  good[:len(good)-1],
+		"a name that lies nowhere": far, "a name without an end": endless, "only MZ": []byte("MZ")} {
 		h := windows(t, map[string]any{`C:\app\app.exe`: string(data)}, "")
-		var bad *NotPEError
-		if libs, err := Resolve(h, `C:\app\app.exe`, nil); !errors.As(err, &bad) {
-			t.Errorf("%s: got %v, %v, want a *NotPEError", story, libs, err)
+		if libs, err := Resolve(h, `C:\app\app.exe`, nil); err == nil || !strings.Contains(err.Error(), "not a Windows program or DLL") {
+			t.Errorf("%s: got %v, %v, want that it cannot be read", story, libs, err)
 		}
 	}
 	// On another system no loader can be asked for it.
 	var bad *NotELFError
-	if _, err := Resolve(machine{"/app": good}.host(), "/app", nil); !errors.As(err, &bad) || !strings.Contains(err.Error(), "a Windows program") {
+	if _, err := Resolve(machine{"/app": good}.host(), "/app", nil); !errors.As(err, &bad) ||
+		!strings.Contains(err.Error(), "a Windows program") {
 		t.Errorf("on Linux: %v", err)
 	}
 }
@@ -218,8 +242,10 @@ func FuzzParseImage(f *testing.F) {
 }
 
 func TestCUDAMajor(t *testing.T) {
-	for name, want := range map[string]int{"libcudart.so.12": 12, "libcublasLt.so.13.4.1": 13, "cublas64_12.dll": 12, "CUBLASLT64_13.DLL": 13, "cudart64_110.dll": 11, "nvrtc64_120_0.dll": 12,
-		"nvrtc-builtins64_129.dll": 12, "nvJitLink_130_0.dll": 13, "libcufft.so.11": 0, "cusolver64_11.dll": 0, "libcublas.so": 0, "curand64_10.dll": 0, "cudart.dll": 0} {
+	for name, want := range map[string]int{"libcudart.so.12": 12, "libcublasLt.so.13.4.1": 13, "cublas64_12.dll": 12,
+		"CUBLASLT64_13.DLL": 13, "cudart64_110.dll": 11, "nvrtc64_120_0.dll": 12,
+		"nvrtc-builtins64_129.dll": 12, "nvJitLink_130_0.dll": 13, "libcufft.so.11": 0, "cusolver64_11.dll": 0, "libcublas.so": 0,
+		"curand64_10.dll": 0, "cudart.dll": 0} {
 		if got := CUDAMajor(name); got != want {
 			t.Errorf("%s: CUDA %d, want %d", name, got, want)
 		}
@@ -232,7 +258,8 @@ func TestMixed(t *testing.T) {
 		t.Errorf("one version: %s", got)
 	}
 	libs = append(libs, Library{Name: "libcudart.so.12", By: "libold.so"})
-	if got, want := Mixed(libs), "two CUDA versions in one program: libcublas.so.13 (for app) and libcudart.so.12 (for libold.so)"; got != want {
+	const want = "two CUDA versions in one program: libcublas.so.13 (for app) and libcudart.so.12 (for libold.so)"
+	if got := Mixed(libs); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

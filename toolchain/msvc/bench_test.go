@@ -26,8 +26,9 @@ func (disk) String(string, string, int) (string, error) { return "", fs.ErrNotEx
 func (disk) Keys(string, int) ([]string, error)         { return nil, fs.ErrNotExist }
 func (disk) Values(string, int) ([]string, error)       { return nil, fs.ErrNotExist }
 
-// BenchmarkLargeMachine finds three Visual Studios with twenty toolsets and ten SDKs on a real disk and makes the environment of the newest, which is what
-// stands in the place of a run of vcvarsall.bat. Each state.json has the megabyte of packages that real ones have, each yvals_core.h 40 KB.
+// BenchmarkLargeMachine finds three Visual Studios with twenty toolsets and ten SDKs on a real disk and makes the environment of the
+// newest, which is what stands in the place of a run of vcvarsall.bat. Each state.json has the megabyte of packages that real ones have,
+// each yvals_core.h 40 KB.
 func BenchmarkLargeMachine(b *testing.B) {
 	d := disk(b.TempDir())
 	put := func(path string, text []byte) {
@@ -40,7 +41,8 @@ func BenchmarkLargeMachine(b *testing.B) {
 	for i, where := range []string{`2019\Enterprise`, `2022\Community`, `18\BuildTools`} {
 		vs := `C:\Program Files\Microsoft Visual Studio\` + where
 		put(fmt.Sprintf(`C:\ProgramData\Microsoft\VisualStudio\Packages\_Instances\%08x\state.json`, i), []byte(fmt.Sprintf(
-			`{"installationPath":%q,"installationVersion":"%d.1.1","packages":[%s{}]}`, vs, 16+i, strings.Repeat(`{"id":"Microsoft.VisualStudio.Component","version":"1.0.0.0"},`, 16000))))
+			`{"installationPath":%q,"installationVersion":"%d.1.1","packages":[%s{}]}`, vs, 16+i,
+			strings.Repeat(`{"id":"Microsoft.VisualStudio.Component","version":"1.0.0.0"},`, 16000))))
 		for n := range 7 - i/2 { // 7, 7 and 6
 			dir := fmt.Sprintf(`%s\VC\Tools\MSVC\14.%d.3%04d`, vs, 20+10*i+n, n)
 			for _, tool := range []string{"cl.exe", "link.exe", "lib.exe"} {
@@ -51,11 +53,13 @@ func BenchmarkLargeMachine(b *testing.B) {
 		}
 	}
 	for n := range 10 {
-		for _, p := range []string{`Include\%s\um\Windows.h`, `Include\%s\um\winsdkver.h`, `Include\%s\shared\winapifamily.h`, `Include\%s\ucrt\corecrt.h`, `Lib\%s\um\x64\kernel32.lib`, `Lib\%s\ucrt\x64\ucrt.lib`} {
+		for _, p := range []string{`Include\%s\um\Windows.h`, `Include\%s\um\winsdkver.h`, `Include\%s\shared\winapifamily.h`,
+			`Include\%s\ucrt\corecrt.h`, `Lib\%s\um\x64\kernel32.lib`, `Lib\%s\ucrt\x64\ucrt.lib`} {
 			put(`C:\Program Files (x86)\Windows Kits\10\`+fmt.Sprintf(p, fmt.Sprintf("10.0.%d.0", 17000+n*1000)), nil)
 		}
 	}
-	h := buildenv.Host{OS: buildenv.Windows, Arch: "amd64", Env: buildenv.NewEnv(buildenv.Windows, []string{`Path=C:\Windows`}), Files: d, Registry: d, Cwd: `C:\src`}
+	h := buildenv.Host{OS: buildenv.Windows, Arch: "amd64", Env: buildenv.NewEnv(buildenv.Windows, []string{`Path=C:\Windows`}), Files: d,
+		Registry: d, Cwd: `C:\src`}
 	b.ResetTimer()
 	for range b.N {
 		f := Find(h, "amd64")

@@ -2,6 +2,7 @@ package msvc
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 // Instance is one installed Visual Studio or Build Tools.
 type Instance struct {
 	Path     string    `json:"path"`              // such as C:\Program Files\Microsoft Visual Studio\2022\Community
-	Version  string    `json:"version,omitempty"` // such as 17.14.36015.10; empty when nothing tells it
+	Version  string    `json:"version,omitempty"` // such as 17.14.36015.10; empty if unknown
 	Product  string    `json:"product,omitempty"` // Community, BuildTools …
 	Origin   string    `json:"origin"`            // what led to it
 	Toolsets []Toolset `json:"toolsets,omitempty"`
@@ -142,7 +143,7 @@ func readState(h buildenv.Host, path string) (state, error) {
 // productName is the last word of Microsoft.VisualStudio.Product.BuildTools.
 func productName(id string) string { return id[strings.LastIndexByte(id, '.')+1:] }
 
-// setupKeys lists where the installer's cache is told, the strongest first (vswhere, Zig).
+// setupKeys lists the registry keys that name the installer's cache, the strongest first (vswhere, Zig).
 var setupKeys = [...]struct {
 	key  string
 	view int
@@ -211,10 +212,7 @@ func (f *finder) states() {
 		}
 		note(dir)
 	}
-	data := h.Env.Get("ProgramData")
-	if data == "" {
-		data = `C:\ProgramData`
-	}
+	data := cmp.Or(h.Env.Get("ProgramData"), `C:\ProgramData`)
 	note(h.Join(data, "Microsoft", "VisualStudio", "Packages"))
 	for _, cache := range caches {
 		dir := h.Join(cache, "_Instances")
@@ -274,7 +272,20 @@ func (f *finder) prompt() {
 	for _, name := range h.Env.Names() {
 		up := strings.ToUpper(name)
 		if n, ok := strings.CutPrefix(up, "VS"); ok && strings.HasSuffix(n, "COMNTOOLS") && h.IsAbs(get(name)) {
+			if major, err := strconv.Atoi(strings.TrimSuffix(n, "COMNTOOLS")); err == nil && major < 150 { // 140 is 2015
+				f.problem("%s is %s: Visual Studio 2015 and older are not supported; CUDA 12 and newer need 2017 or newer", name, get(name))
+				continue
+			}
 			f.add(h.Join(get(name), "..", ".."), state{}, name)
+		}
+	}
+}
+
+// alone names a cl.exe on PATH that belongs to no instance: without the rest of one, nothing compiles or links.
+func (f *finder) alone() {
+	for _, cl := range f.h.LookPathAll("cl") {
+		if !slices.ContainsFunc(f.instances, func(i Instance) bool { return f.h.Below(f.h.Real(cl), i.real) }) {
+			f.problem("%s belongs to no Visual Studio installation, and is not used: install the C++ build tools of Visual Studio", cl)
 		}
 	}
 }

@@ -15,15 +15,22 @@ func TestFind(t *testing.T) {
 		host string
 		want []string
 	}{
-		{"windows-usual", []string{`14.44.35207 x64→x64 min 12.4 default of Visual Studio 2022 Community 17.14.36015.10`, `SDK 10.0.22621.0 UCRT 10.0.19041.0`}},
+		{"windows-usual", []string{`14.44.35207 x64→x64 min 12.4 default of Visual Studio 2022 Community 17.14.36015.10`,
+			`SDK 10.0.22621.0 UCRT 10.0.19041.0`}},
 		{"windows-five-toolsets", []string{
-			`14.52.36328 x64→x64 min 13.2 of Visual Studio 2026 Community 18.1.11304.174`, `14.51.36231 x64→x64 min 13.2 of Visual Studio 2026 Community 18.1.11304.174`,
-			`14.44.35207 x64→x64 min 12.4 of Visual Studio 2026 Community 18.1.11304.174`, `14.29.30133 x64→x64 min 10.1 of Visual Studio 2026 Community 18.1.11304.174`,
+			`14.52.36328 x64→x64 min 13.2 of Visual Studio 2026 Community 18.1.11304.174`,
+			`14.51.36231 x64→x64 min 13.2 of Visual Studio 2026 Community 18.1.11304.174`,
+			`14.44.35207 x64→x64 min 12.4 of Visual Studio 2026 Community 18.1.11304.174`,
+			`14.29.30133 x64→x64 min 10.1 of Visual Studio 2026 Community 18.1.11304.174`,
 			`14.16.27023 x64→x64 of Visual Studio 2026 Community 18.1.11304.174`, `SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
-		{"windows-build-tools-wheels", []string{`14.44.35207 x64→x64 min 12.4 of Visual Studio 2022 BuildTools 17.14.36015.10`, `SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
-		{"windows-broken-states", []string{`14.29.30133 x64→x64 min 10.1 of Visual Studio 2019 BuildTools 16`, `14.16.27023 x64→x64 of Visual Studio 2017 15.0.26228.4`, `SDK 10.0.19041.0 UCRT 10.0.19041.0`}},
-		{"windows-arm64", []string{`14.44.35207 arm64→arm64 min 12.4 of Visual Studio 2022 Community 17.14.36015.10`, `14.39.33519 x64→arm64 min 11.6 of Visual Studio 2022 Community 17.14.36015.10`, `SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
-		{"windows-prompt", []string{`14.44.35207 x64→x64 min 12.4 of Visual Studio 2022 17.14.36015`, `14.29.30133 x64→x64 min 10.1 of Visual Studio 2022 17.14.36015`, `SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
+		{"windows-build-tools-wheels", []string{`14.44.35207 x64→x64 min 12.4 of Visual Studio 2022 BuildTools 17.14.36015.10`,
+			`SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
+		{"windows-broken-states", []string{`14.29.30133 x64→x64 min 10.1 of Visual Studio 2019 BuildTools 16`,
+			`14.16.27023 x64→x64 of Visual Studio 2017 15.0.26228.4`, `SDK 10.0.19041.0 UCRT 10.0.19041.0`}},
+		{"windows-arm64", []string{`14.44.35207 arm64→arm64 min 12.4 of Visual Studio 2022 Community 17.14.36015.10`,
+			`14.39.33519 x64→arm64 min 11.6 of Visual Studio 2022 Community 17.14.36015.10`, `SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
+		{"windows-prompt", []string{`14.44.35207 x64→x64 min 12.4 of Visual Studio 2022 17.14.36015`,
+			`14.29.30133 x64→x64 min 10.1 of Visual Studio 2022 17.14.36015`, `SDK 10.0.26100.0 UCRT 10.0.26100.0`}},
 		{"windows-no-sdk", []string{`14.44.35207 x64→x64 min 12.4 of Visual Studio 2022 Community 17.14.36015.10`, `SDK none UCRT none`}},
 		{"windows-no-visual-studio", []string{`SDK none UCRT none`}},
 	}
@@ -67,10 +74,16 @@ func TestIncomplete(t *testing.T) {
 		vs + "14.44.1\\bin\\Hostx64\\arm64\\cl.exe\n" + vs + "14.44.1\\include\\yvals_core.h\n" + // builds for ARM only
 		tools(vs+"14.43.1\\bin\\Hostx64\\x64") + vs + "14.43.1\\lib\\x64\\a.lib\n" + // no headers
 		tools(vs+"14.42.1\\bin\\Hostx64\\x64") + vs + "14.42.1\\include\\yvals_core.h\n" + // no libraries
-		tools(vs+"14.41.1\\bin\\Hostx86\\x64") + vs + "14.41.1\\include\\yvals_core.h\n" + vs + "14.41.1\\lib\\x64\\a.lib\n" + // a 32-bit cross compiler does
-		tools(vs+"14.11.25503\\bin\\HostX64\\x64") + vs + "14.11.25503\\include\\yvals.h\n" + vs + "14.11.25503\\lib\\x64\\a.lib\n" + // from before yvals_core.h
-		vs + "14.40.1\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "14.40.1\\bin\\Hostx64\\x64\\lib.exe\n" + vs + "14.40.1\\include\\yvals_core.h\n" + vs + "14.40.1\\lib\\x64\\a.lib\n" + // no linker
-		vs + "14.39.1\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "14.39.1\\bin\\Hostx64\\x64\\link.exe\n" + vs + "14.39.1\\include\\yvals_core.h\n" + vs + "14.39.1\\lib\\x64\\a.lib\n" + // no librarian
+		// a 32-bit cross compiler does
+		tools(vs+"14.41.1\\bin\\Hostx86\\x64") + vs + "14.41.1\\include\\yvals_core.h\n" + vs + "14.41.1\\lib\\x64\\a.lib\n" +
+		// from before yvals_core.h
+		tools(vs+"14.11.25503\\bin\\HostX64\\x64") + vs + "14.11.25503\\include\\yvals.h\n" + vs + "14.11.25503\\lib\\x64\\a.lib\n" +
+		// no linker
+		vs + "14.40.1\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "14.40.1\\bin\\Hostx64\\x64\\lib.exe\n" + vs +
+		"14.40.1\\include\\yvals_core.h\n" + vs + "14.40.1\\lib\\x64\\a.lib\n" +
+		// no librarian
+		vs + "14.39.1\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "14.39.1\\bin\\Hostx64\\x64\\link.exe\n" + vs +
+		"14.39.1\\include\\yvals_core.h\n" + vs + "14.39.1\\lib\\x64\\a.lib\n" +
 		vs + "14.40\\bin\\Hostx64\\x64\\cl.exe\n" + vs + "readme.txt\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -80,8 +93,10 @@ func TestIncomplete(t *testing.T) {
 		got = append(got, s.Version+" "+s.Host+" "+s.Problem)
 	}
 	want := []string{"14.41.1 x86 ", "14.11.25503 x64 ", "14.44.1  it has no cl.exe that runs here and builds for x64",
-		"14.43.1 x64 the headers of its standard library cannot be read: " + vs + `14.43.1\include\yvals_core.h`, "14.42.1 x64 it has no libraries for x64",
-		"14.40.1 x64 it has no " + vs + `14.40.1\bin\Hostx64\x64\link.exe`, "14.39.1 x64 it has no " + vs + `14.39.1\bin\Hostx64\x64\lib.exe`}
+		"14.43.1 x64 the headers of its standard library cannot be read: " + vs + `14.43.1\include\yvals_core.h`,
+		"14.42.1 x64 it has no libraries for x64",
+		"14.40.1 x64 it has no " + vs + `14.40.1\bin\Hostx64\x64\link.exe`, "14.39.1 x64 it has no " + vs +
+			`14.39.1\bin\Hostx64\x64\lib.exe`}
 	if a, b := strings.Join(got, "\n"), strings.Join(want, "\n"); a != b {
 		t.Errorf("got\n%s\nwant\n%s", a, b)
 	}
@@ -89,9 +104,11 @@ func TestIncomplete(t *testing.T) {
 
 func TestParseState(t *testing.T) {
 	tests := []struct{ story, in, want string }{
-		{"usual", `{"installationPath":"C:\\VS","installationVersion":"17.14.1","product":{"id":"Microsoft.VisualStudio.Product.BuildTools"},"packages":[]}`, `C:\VS 17.14.1 BuildTools`},
+		{"usual", `{"installationPath":"C:\\VS","installationVersion":"17.14.1","product":{"id":"Microsoft.VisualStudio.Product.BuildTools"},"packages":[]}`,
+			`C:\VS 17.14.1 BuildTools`},
 		{"byte order mark", "\xef\xbb\xbf" + `{"installationPath":"C:\\VS","installationVersion":"17.14.1"}`, `C:\VS 17.14.1 `},
-		{"cut off within the packages, which nobody reads", `{"installationPath":"C:\\VS","installationVersion":"17.14.1","packages":[{"id":"Micro`, `C:\VS 17.14.1 `},
+		{"cut off within the packages, which nobody reads",
+			`{"installationPath":"C:\\VS","installationVersion":"17.14.1","packages":[{"id":"Micro`, `C:\VS 17.14.1 `},
 		{"packages first", `{"packages":[{"id":"a"}],"installationPath":"C:\\VS","installationVersion":"17.14.1"}`, `C:\VS 17.14.1 `},
 		{"early 15.0", `{"catalogInfo":{"buildVersion":"15.0.26228.4"},"installationPath":"C:\\VS"}`, `C:\VS 15.0.26228.4 `},
 		{"cut off before", `{"installationPath":"C:\\V`, "error"},
@@ -121,9 +138,12 @@ func TestParseSTL(t *testing.T) {
 	}{
 		{"14.44", "#if 1\n    _EMIT_STL_ERROR(STL1002, \"Unexpected compiler version, expected CUDA 12.4 or newer.\");\n", "12.4", 2},
 		{"an update", `_EMIT_STL_ERROR(STL1002, "Unexpected compiler version, expected CUDA 10.1 Update 2 or newer.");`, "10.1", 1},
-		{"taken out by a comment", "// _EMIT_STL_ERROR(STL1002, \"expected CUDA 12.4 or newer.\");\n/* \n_EMIT_STL_ERROR(STL1002, \"expected CUDA 12.5 or newer.\"); */", "", 0},
-		{"a comment that opens in a string opens none", "x(\"/*\");\n_EMIT_STL_ERROR(STL1002, \"expected CUDA 13.2 or newer.\");", "13.2", 2},
-		{"the highest of two", "_EMIT_STL_ERROR(STL1002, \"expected CUDA 13.2 or newer.\");\n_EMIT_STL_ERROR(STL1002, \"expected CUDA 12.4 or newer.\");", "13.2", 1},
+		{"taken out by a comment", "// _EMIT_STL_ERROR(STL1002, \"expected CUDA 12.4 or newer.\");\n/* \n_EMIT_STL_ERROR(STL1002, " +
+			"\"expected CUDA 12.5 or newer.\"); */", "", 0},
+		{"a comment that opens in a string opens none", "x(\"/*\");\n_EMIT_STL_ERROR(STL1002, \"expected CUDA 13.2 or newer.\");", "13.2",
+			2},
+		{"the highest of two", "_EMIT_STL_ERROR(STL1002, \"expected CUDA 13.2 or newer.\");\n_EMIT_STL_ERROR(STL1002, \"expected CUDA " +
+			"12.4 or newer.\");", "13.2", 1},
 		{"another compiler's", `_EMIT_STL_ERROR(STL1000, "Unexpected compiler version, expected Clang 18 or newer.");`, "", 0},
 		{"none", "#define _STL_COMPILER_PREPROCESSOR 1", "", 0},
 		{"a comment without end", "/* _EMIT_STL_ERROR(STL1002, \"expected CUDA 13.2 or newer.\");", "", 0},
@@ -172,13 +192,21 @@ func TestBadInput(t *testing.T) {
 	const cache = `C:\ProgramData\Microsoft\VisualStudio\Packages\_Instances\`
 	tool := func(dir string) string {
 		bin := dir + "\\VC\\Tools\\MSVC\\14.44.1\\bin\\Hostx64\\x64\\"
-		return bin + "cl.exe\n" + bin + "link.exe\n" + bin + "lib.exe\n" + dir + "\\VC\\Tools\\MSVC\\14.44.1\\include\\yvals_core.h\n" + dir + "\\VC\\Tools\\MSVC\\14.44.1\\lib\\x64\\a.lib\n"
+		return bin + "cl.exe\n" + bin + "link.exe\n" + bin + "lib.exe\n" + dir + "\\VC\\Tools\\MSVC\\14.44.1\\include\\yvals_core.h\n" +
+			dir + "\\VC\\Tools\\MSVC\\14.44.1\\lib\\x64\\a.lib\n"
 	}
 	tests := []struct{ story, machine, want, problem string }{
-		{"a link that leads to itself", "-- @links --\nC:\\a -> C:\\b\nC:\\b -> C:\\a\n-- " + cache + "1\\state.json --\n{\"installationPath\":\"C:\\\\a\",\"installationVersion\":\"17\"}\n", "", `names C:\a, which does not exist`},
-		{"two names of one tree", "-- @links --\nC:\\b -> C:\\a\n-- @empty --\n" + tool(`C:\a`) + "-- " + cache + "1\\state.json --\n{\"installationPath\":\"C:\\\\b\",\"installationVersion\":\"17.1\"}\n-- " + cache + "2\\state.json --\n{\"installationPath\":\"C:\\\\a\\\\\",\"installationVersion\":\"17.1\"}\n", `C:\b`, ""},
-		{"a relative path", "-- @empty --\n" + tool(`C:\vs`) + "-- " + cache + "1\\state.json --\n{\"installationPath\":\"vs\",\"installationVersion\":\"17\"}\n", "", ""},
-		{"a network share, per cent and apostrophe", "-- @empty --\n" + tool(`\\srv\tools\50% Jo's`) + "-- " + cache + "1\\state.json --\n{\"installationPath\":\"\\\\\\\\srv\\\\tools\\\\50% Jo's\",\"installationVersion\":\"17\"}\n", `\\srv\tools\50% Jo's`, ""},
+		{"a link that leads to itself", "-- @links --\nC:\\a -> C:\\b\nC:\\b -> C:\\a\n-- " + cache +
+			"1\\state.json --\n{\"installationPath\":\"C:\\\\a\",\"installationVersion\":\"17\"}\n", "",
+			`names C:\a, which does not exist`},
+		{"two names of one tree", "-- @links --\nC:\\b -> C:\\a\n-- @empty --\n" + tool(`C:\a`) + "-- " + cache +
+			"1\\state.json --\n{\"installationPath\":\"C:\\\\b\",\"installationVersion\":\"17.1\"}\n-- " + cache +
+			"2\\state.json --\n{\"installationPath\":\"C:\\\\a\\\\\",\"installationVersion\":\"17.1\"}\n", `C:\b`, ""},
+		{"a relative path", "-- @empty --\n" + tool(`C:\vs`) + "-- " + cache +
+			"1\\state.json --\n{\"installationPath\":\"vs\",\"installationVersion\":\"17\"}\n", "", ""},
+		{"a network share, per cent and apostrophe", "-- @empty --\n" + tool(`\\srv\tools\50% Jo's`) + "-- " + cache +
+			"1\\state.json --\n{\"installationPath\":\"\\\\\\\\srv\\\\tools\\\\50% Jo's\",\"installationVersion\":\"17\"}\n",
+			`\\srv\tools\50% Jo's`, ""},
 		{"state.json that may not be read", "-- " + cache + "1\\state.json +unreadable --\n{}\n", "", "permission denied"},
 		{"a directory in its place", "-- @dirs --\n" + cache + "1\\state.json\n", "", "state.json cannot be read"},
 		{"instances that may not be listed", "-- @dirs --\n" + strings.TrimSuffix(cache, `\`) + " +unreadable\n", "", "permission denied"},
@@ -235,11 +263,14 @@ func BenchmarkFind(b *testing.B) {
 // large is that machine.
 func large() string {
 	var empty, files strings.Builder
-	packages := strings.Repeat(`{"id":"Microsoft.VisualStudio.Component.VC.Tools.x86.x64","version":"17.14.36015.10","type":"Component"},`, 10000)
-	header := strings.Repeat("#define _HAS_SOMETHING 1 // of the library\n", 1000) + `_EMIT_STL_ERROR(STL1002, "Unexpected compiler version, expected CUDA 12.4 or newer.");`
+	packages := strings.Repeat(`{"id":"Microsoft.VisualStudio.Component.VC.Tools.x86.x64","version":"17.14.36015.10","type":"Component"},`,
+		10000)
+	header := strings.Repeat("#define _HAS_SOMETHING 1 // of the library\n", 1000) + `_EMIT_STL_ERROR(STL1002, "Unexpected compiler ` +
+		`version, expected CUDA 12.4 or newer.");`
 	for i := range 6 {
 		vs := fmt.Sprintf(`C:\Program Files\Microsoft Visual Studio\2022\Edition%d`, i)
-		fmt.Fprintf(&files, "-- C:\\ProgramData\\Microsoft\\VisualStudio\\Packages\\_Instances\\%d\\state.json --\n{\"installationPath\":%q,\"installationVersion\":\"17.%d.1\",\"packages\":[%s{}]}\n", i, vs, i, packages)
+		fmt.Fprintf(&files, "-- C:\\ProgramData\\Microsoft\\VisualStudio\\Packages\\_Instances\\%d\\state.json --\n"+
+			"{\"installationPath\":%q,\"installationVersion\":\"17.%d.1\",\"packages\":[%s{}]}\n", i, vs, i, packages)
 		for n := range 10 {
 			dir := fmt.Sprintf(`%s\VC\Tools\MSVC\14.4%d.%d`, vs, i, 30000+n)
 			for _, host := range []string{"HostX64", "HostX86", "HostARM64"} {
@@ -254,9 +285,25 @@ func large() string {
 		}
 	}
 	for i := range 20 {
-		for _, p := range []string{`Include\%s\um\Windows.h`, `Include\%s\um\winsdkver.h`, `Include\%s\shared\winapifamily.h`, `Include\%s\ucrt\corecrt.h`, `Lib\%s\um\x64\kernel32.lib`, `Lib\%s\ucrt\x64\ucrt.lib`} {
+		for _, p := range []string{`Include\%s\um\Windows.h`, `Include\%s\um\winsdkver.h`, `Include\%s\shared\winapifamily.h`,
+			`Include\%s\ucrt\corecrt.h`, `Lib\%s\um\x64\kernel32.lib`, `Lib\%s\ucrt\x64\ucrt.lib`} {
 			fmt.Fprintf(&empty, `C:\Program Files (x86)\Windows Kits\10\`+p+"\n", fmt.Sprintf("10.0.%d.0", 10240+i))
 		}
 	}
 	return "os: windows\n-- @empty --\n" + empty.String() + files.String()
+}
+
+// TestWhatIsNoInstance: Visual Studio 2015 and a cl.exe by itself are not used, and the reason is given.
+func TestWhatIsNoInstance(t *testing.T) {
+	h, err := hosttest.Parse([]byte("os: windows\narch: amd64\n-- @env --\nPATH=D:\\tools\nVS140COMNTOOLS=C:\\VS14\\Common7\\Tools\\\n" +
+		"-- @empty --\nD:\\tools\\cl.exe\nC:\\VS14\\VC\\bin\\amd64\\cl.exe\nC:\\VS14\\Common7\\Tools\\VsDevCmd.bat\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := Find(h, "amd64")
+	all := strings.Join(found.Problems, "\n")
+	if len(found.Instances) > 0 || !strings.Contains(all, "Visual Studio 2015 and older are not supported") ||
+		!strings.Contains(all, `D:\tools\cl.exe belongs to no Visual Studio`) {
+		t.Errorf("%+v\n%s", found.Instances, all)
+	}
 }

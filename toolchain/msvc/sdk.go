@@ -48,7 +48,7 @@ func (f *finder) kitRoots() (roots, origins []string) {
 		note(h.Dir(h.Clean(bin)), "WindowsSdkBinPath")
 	}
 	note(h.Env.Get("UniversalCRTSdkDir"), "UniversalCRTSdkDir")
-	for _, i := range f.instances { // which unpack it beside the toolset
+	for _, i := range f.instances { // which unpack it with the toolset
 		if kits := h.Join(i.Path, "Windows Kits", "10"); h.IsDir(kits) {
 			note(kits, i.Path)
 		}

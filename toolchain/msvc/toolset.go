@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
@@ -41,7 +41,7 @@ func (t Toolset) Name() string {
 }
 
 // Is says whether a version such as 14.44, 14.44.35207 or 14.44.17.14 means the toolset. Of four numbers the last two are the Visual Studio
-// that brought it, which the name of the directory does not tell.
+// that brought it, which the directory's name does not contain.
 func (t Toolset) Is(version string) bool {
 	want, have := numbers(version), numbers(t.Version)
 	if len(want) == 4 {
@@ -58,7 +58,7 @@ type STL struct {
 	File    string      `json:"file,omitempty"`
 }
 
-var stl1002 = regexp.MustCompile(`^STL1002\b[^"]{0,200}"[^"]{0,200}\bCUDA (\d{1,3}\.\d{1,3})`)
+var stl1002 = lazyregexp.New(`^STL1002\b[^"]{0,200}"[^"]{0,200}\bCUDA (\d{1,3}\.\d{1,3})`)
 
 // parseSTL reads yvals_core.h: `_EMIT_STL_ERROR(STL1002, "Unexpected compiler
 // version, expected CUDA 12.4 or newer.");`. Of several the highest counts.
@@ -117,7 +117,7 @@ func uncommented(s string) string {
 	return string(out)
 }
 
-var toolsetName = regexp.MustCompile(`^14\.\d{2}\.\d{1,6}$`)
+var toolsetName = lazyregexp.New(`^14\.\d{2}\.\d{1,6}$`)
 
 // hosts lists what a cl.exe may be to run on a processor, the best first. Windows on ARM emulates the others.
 func hosts(arch string) []string {
@@ -185,7 +185,7 @@ func (f *finder) complete(t *Toolset) {
 	switch {
 	case t.CL == "":
 		t.Problem = "it has no cl.exe that runs here and builds for " + t.Target
-	case !h.IsFile(h.Join(t.Bin, "link.exe")): // nvcc, rustc and the cc crate take linker and librarian from beside cl.exe
+	case !h.IsFile(h.Join(t.Bin, "link.exe")): // nvcc, rustc and the cc crate take linker and librarian from cl.exe's directory
 		t.Problem = "it has no " + h.Join(t.Bin, "link.exe")
 	case !h.IsFile(h.Join(t.Bin, "lib.exe")):
 		t.Problem = "it has no " + h.Join(t.Bin, "lib.exe")
@@ -252,6 +252,7 @@ func find(ctx context.Context, h buildenv.Host, arch string, run runner) Found {
 		f.vswhere(ctx, run)
 		all = f.all()
 	}
+	f.alone()
 	slices.SortStableFunc(all, func(a, b Toolset) int {
 		if (a.Problem == "") != (b.Problem == "") {
 			if a.Problem == "" {

@@ -1,6 +1,7 @@
 package msvc
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -119,7 +120,7 @@ func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 	if winmd := dirs(kit(sdk.Root, "UnionMetadata", sdk.Version), kit(sdk.Root, "References", sdk.Version)); winmd != nil {
 		set("WindowsLibPath", h.JoinList(winmd...))
 	}
-	// What msbuild's projects, CMake's InstallRequiredSystemLibraries and setuptools read beside the lists.
+	// What msbuild's projects, CMake's InstallRequiredSystemLibraries and setuptools read apart from the lists.
 	if netfx != "" {
 		set("NETFXSDKDir", slash(netfx))
 	}
@@ -132,7 +133,7 @@ func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 	if t.Host != t.Target && t.Host == "x64" {
 		set("PreferredToolArchitecture", "x64")
 	}
-	// PyTorch's extensions and setuptools refuse a prompt that is open, as VSCMD_ARG_TGT_ARCH says, unless this tells them to use it
+	// PyTorch's extensions and setuptools reject an open prompt (VSCMD_ARG_TGT_ARCH is set) unless this variable makes them use it
 	// (pytorch/pytorch torch/utils/cpp_extension.py; `gpubuild exec -- pip install …`).
 	set("DISTUTILS_USE_SDK", "1")
 	set("UniversalCRTSdkDir", slash(ucrt.Root))
@@ -178,8 +179,6 @@ func vscmd(release string) string {
 	for len(parts) < 3 {
 		parts = append(parts, "0")
 	}
-	if parts[0] == "" {
-		parts[0] = "0"
-	}
+	parts[0] = cmp.Or(parts[0], "0")
 	return strings.Join(parts[:3], ".")
 }

@@ -3,19 +3,20 @@
 package rocm
 
 import (
-	"regexp"
+	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/gpu"
 )
 
 // Install is one ROCm. Paths are absolute; a part that is not there is empty.
 type Install struct {
 	Root    string `json:"root"`              // what ROCM_PATH and HIP_PATH are to be
 	Real    string `json:"real"`              // without links
-	Version string `json:"version,omitempty"` // of HIP, 6.2.41133; of ROCm where only that is told
+	Version string `json:"version,omitempty"` // of HIP, 6.2.41133; of ROCm where only that is known
 	Hipcc   string `json:"hipcc,omitempty"`   // the compiler driver
 	Include string `json:"include,omitempty"` // directory that holds hip/
 	System  bool   `json:"system,omitempty"`  // a distribution's own, below /usr, where compilers look by themselves
@@ -25,10 +26,7 @@ type Install struct {
 }
 
 func (i Install) String() string {
-	v := i.Version
-	if v == "" {
-		v = "of unknown version"
-	}
+	v := cmp.Or(i.Version, "of unknown version")
 	return "ROCm " + v + " in " + i.Root
 }
 
@@ -57,10 +55,7 @@ func Find(h buildenv.Host) []Install {
 			f.add("/usr", "a usual place", false)
 		}
 	case buildenv.Windows:
-		base := h.Env.Get("ProgramFiles")
-		if base == "" {
-			base = `C:\Program Files`
-		}
+		base := cmp.Or(h.Env.Get("ProgramFiles"), `C:\Program Files`)
 		f.versioned(h.Join(base, "AMD", "ROCm"), "")
 	}
 	return f.found
@@ -79,26 +74,16 @@ func (f *finder) versioned(dir, prefix string) {
 	}
 	var names []string
 	for _, e := range entries {
-		if v, ok := strings.CutPrefix(e.Name(), prefix); ok && numbers(v) != nil {
+		if v, ok := strings.CutPrefix(e.Name(), prefix); ok && gpu.Numbers(v) != nil {
 			names = append(names, e.Name())
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return slices.Compare(numbers(b[len(prefix):]), numbers(a[len(prefix):])) })
+	slices.SortFunc(names, func(a, b string) int {
+		return slices.Compare(gpu.Numbers(b[len(prefix):]), gpu.Numbers(a[len(prefix):]))
+	})
 	for _, n := range names {
 		f.add(f.h.Join(dir, n), "a usual place", false)
 	}
-}
-
-func numbers(s string) []int {
-	var out []int
-	for _, part := range strings.Split(s, ".") {
-		n, err := strconv.Atoi(part)
-		if err != nil {
-			return nil
-		}
-		out = append(out, n)
-	}
-	return out
 }
 
 func (f *finder) add(root, origin string, named bool) {
@@ -131,13 +116,13 @@ func (f *finder) add(root, origin string, named bool) {
 }
 
 var (
-	define = regexp.MustCompile(`(?m)^\s*#\s*define\s+HIP_VERSION_(MAJOR|MINOR|PATCH)\s+(\d{1,9})\b`)
-	info   = regexp.MustCompile(`^\s*(\d+\.\d+(?:\.\d+)*)`)
-	hipVer = regexp.MustCompile(`(?m)^HIP_VERSION_(MAJOR|MINOR|PATCH)=(\d{1,9})$`)
+	define = lazyregexp.New(`(?m)^\s*#\s*define\s+HIP_VERSION_(MAJOR|MINOR|PATCH)\s+(\d{1,9})\b`)
+	info   = lazyregexp.New(`^\s*(\d+\.\d+(?:\.\d+)*)`)
+	hipVer = lazyregexp.New(`(?m)^HIP_VERSION_(MAJOR|MINOR|PATCH)=(\d{1,9})$`)
 )
 
 // version reads include/hip/hip_version.h; where it is missing share/hip/version or bin/.hipVersion,
-// by which hipconfig tells the version without headers; then .info/version of ROCm itself. Source:
+// from which hipconfig reads the version without headers; then .info/version of ROCm itself. Source:
 // ROCm/HIP hip_version.h.in and bin/hipconfig.pl; Debian's hipcc package keeps share/hip/version.
 func (f *finder) version(root string) string {
 	read := func(parts ...string) []byte {
@@ -149,7 +134,7 @@ func (f *finder) version(root string) string {
 	}
 	for _, try := range []struct {
 		data []byte
-		re   *regexp.Regexp
+		re   *lazyregexp.Regexp
 	}{{read("include", "hip", "hip_version.h"), define}, {read("share", "hip", "version"), hipVer}, {read("bin", ".hipVersion"), hipVer}} {
 		n := map[string]string{}
 		for _, m := range try.re.FindAllSubmatch(try.data, -1) {

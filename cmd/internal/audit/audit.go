@@ -2,7 +2,7 @@
 // judges whether it failed honestly or ended well all the same.
 //
 // It owns the failing driver (csrc/driver.c, compiled by the user's host compiler) and the table of Modes. What it can say is about this
-// command line on a broken driver. It never says that a GPU was used, and where the driver was not asked it says that it could not tell.
+// command line on a broken driver. It never says that a GPU was used; where the driver was not asked it says that nothing is known.
 // NVIDIA's own run-time library uses doors of the driver that no one else can offer. In place of a libcudart.so that the binary loads a
 // failing one is made (csrc/runtime.c), on Windows of a cudart64_*.dll; with a libcudart that is linked into it, and in cuBLAS and its
 // like, a program is seen only up to its start.
@@ -17,15 +17,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 )
@@ -80,7 +80,7 @@ func (m Mode) reached(asked []string) bool {
 }
 
 // baseline is the run in which nothing of ours fails. It says whether the command line is one that the program knows.
-var baseline = Mode{Name: "baseline", What: "no driver of gpubuild's"}
+var baseline = Mode{Name: "baseline", What: "the program with the driver of this machine, if any"}
 
 // Modes lists the ways in which the driver fails here.
 func Modes() []Mode {
@@ -113,7 +113,7 @@ type Outcome struct {
 	What string `json:"what"`
 	Kind Kind   `json:"kind"`
 	Why  string `json:"why"`
-	Said string `json:"said,omitempty"` // the line in which it told that it fell back
+	Said string `json:"said,omitempty"` // the line in which it announced the fallback
 	// functions of the driver that it called, or the library that it looked for; a path: one that it found
 	Asked []string `json:"asked"`
 	Code  int      `json:"code"`
@@ -127,7 +127,7 @@ func (o Outcome) unjudged() bool {
 	return o.Kind == Unsure || o.Kind == "" || o.Kind == NotReached && o.Code == 0
 }
 
-// Passed says whether a mode shows nothing that is to be mended.
+// Passed says whether a mode shows nothing that needs fixing.
 func (o Outcome) Passed() bool { return o.Kind != FellBack && !o.unjudged() }
 
 // Options say what to run and how.
@@ -186,8 +186,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) ([]Outcome
 
 // end takes a status other than 0 for an answer.
 func end(r buildenv.Result, err error) (buildenv.Result, error) {
-	var exit *buildenv.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*buildenv.ExitError](err); ok {
 		return exit.Result, nil
 	}
 	return r, err
@@ -265,10 +264,10 @@ func logged(log string) ([]string, error) {
 }
 
 // loaderLine finds what the loader searches for, and what it has loaded.
-var loaderLine = regexp.MustCompile(`find library=(lib(?:nv)?cuda\.so[.0-9]*)|calling init: (/.*/lib(?:nv)?cuda\.so[.0-9]*)$`)
+var loaderLine = lazyregexp.New(`find library=(lib(?:nv)?cuda\.so[.0-9]*)|calling init: (/.*/lib(?:nv)?cuda\.so[.0-9]*)$`)
 
-// lookedFor reads in the loader's own words whether the driver was looked for, by any process of the program. One that it found all the
-// same, by a run path, which comes before LD_LIBRARY_PATH, or by a path of its own, is told by its path.
+// lookedFor reads in the loader's debug output whether any process of the program searched for the driver. A driver that was found all the
+// same, through a run path, which precedes LD_LIBRARY_PATH, or by an absolute path, is returned as that path.
 func lookedFor(prefix string) ([]string, error) {
 	files, err := filepath.Glob(prefix + ".*")
 	if err != nil {
@@ -284,12 +283,7 @@ func lookedFor(prefix string) ([]string, error) {
 			return nil, err
 		}
 	}
-	var out []string
-	for n := range seen {
-		out = append(out, n)
-	}
-	sort.Strings(out)
-	return out, nil
+	return slices.Sorted(maps.Keys(seen)), nil
 }
 
 func eachLine(file string, do func([]byte)) error {
@@ -353,15 +347,7 @@ func (l library) link(ctx context.Context, h buildenv.Host, run runner, o Option
 		return err
 	}
 	source := filepath.Join(o.Dir, l.source)
-	args := []string{
-		"-shared",
-		"-Wl,-soname," + l.soname,
-		"-Wl,-Bsymbolic",
-		"-o",
-		filepath.Join(dir, "lib", l.soname),
-		mode,
-		source + ".o",
-	}
+	args := []string{"-shared", "-Wl,-soname," + l.soname, "-Wl,-Bsymbolic", "-o", filepath.Join(dir, "lib", l.soname), mode, source + ".o"}
 	if l.source == "runtime.c" {
 		args = append(args, "-Wl,--version-script="+source+".map")
 	}
@@ -384,9 +370,9 @@ type needed struct {
 }
 
 var (
-	functionName    = regexp.MustCompile(`^cu[A-Z][A-Za-z0-9_]{1,100}$`)
-	runtimeFunction = regexp.MustCompile(`^(__)?cuda[A-Z][A-Za-z0-9_]{1,100}$`)
-	runtimeLibrary  = regexp.MustCompile(`^(libcudart\.so\.[0-9][0-9.]*|(?i:cudart64_[0-9]+\.dll))$`)
+	functionName    = lazyregexp.New(`^cu[A-Z][A-Za-z0-9_]{1,100}$`)
+	runtimeFunction = lazyregexp.New(`^(__)?cuda[A-Z][A-Za-z0-9_]{1,100}$`)
+	runtimeLibrary  = lazyregexp.New(`^(libcudart\.so\.[0-9][0-9.]*|(?i:cudart64_[0-9]+\.dll))$`)
 )
 
 // imports are what a binary names of others: functions and libraries.
@@ -451,20 +437,11 @@ func (of imports) needed() (needed, error) {
 			out.soname = l
 		}
 	}
-	out.driver, out.runtime = sorted(seen["csrc/names.txt"]), sorted(seen["csrc/runtime.txt"])
+	out.driver, out.runtime = slices.Sorted(maps.Keys(seen["csrc/names.txt"])), slices.Sorted(maps.Keys(seen["csrc/runtime.txt"]))
 	return out, nil
 }
 
-func sorted(names map[string]bool) []string {
-	var out []string
-	for n := range names {
-		out = append(out, n)
-	}
-	sort.Strings(out)
-	return out
-}
-
-var written = regexp.MustCompile(`(?m)^(?:API|QUIET\([^)]*\)) (\w+)\(|^ALIAS\((\w+),`)
+var written = lazyregexp.New(`(?m)^(?:API|QUIET\([^)]*\)) (\w+)\(|^ALIAS\((\w+),`)
 
 // text is the library's source, and behind it every function that has no body there. One for per-thread default streams is that without.
 func (l library) text() ([]byte, error) {
@@ -535,23 +512,23 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 		o.Why = "the failing driver lacks a function that it needs"
 	case len(asked) == 0 && r.Code == 0:
 		o.Kind = NotReached
-		o.Why = "it ended with 0 and never asked for the driver: it is built without CUDA, was not told to use it, or looks for " +
-			"it elsewhere"
+		o.Why = "it ended with 0 and never looked for the driver: it is built without CUDA, no option selects CUDA, or it looks for " +
+			"the driver elsewhere"
 	case len(asked) == 0:
-		o.Kind, o.Why = NotReached, "it "+how(system, r)+" before it asked for the driver"
+		o.Kind, o.Why = NotReached, "it "+how(system, r)+" before it looked for the driver"
 	case o.Said != "":
-		o.Kind, o.Why = FellBack, "it asked for the driver, announced that it does without the GPU, and "+how(system, r)
+		o.Kind, o.Why = FellBack, "it looked for the driver, announced that it continues without the GPU, and "+how(system, r)
 	case !o.Reached && r.Code == 0:
 		o.Kind, o.Why = NotReached, "it ended with 0, but never asked for "+stages[m.stage].what
 	case !o.Reached:
-		o.Kind, o.Why = NotReached, "it asked for the driver and "+how(system, r)+", before it asked for "+stages[m.stage].what
+		o.Kind, o.Why = NotReached, "it looked for the driver and "+how(system, r)+", before it asked for "+stages[m.stage].what
 	case r.Code != 0:
-		o.Kind, o.Why = Honest, "it asked for the driver and "+how(system, r)
+		o.Kind, o.Why = Honest, "it looked for the driver and "+how(system, r)
 	case m.stage == launch:
-		o.Kind, o.Why = FellBack, "its kernel failed, and it ended with 0: it did without the GPU, or never asked how the kernel "+
-			"fared, silently"
+		o.Kind, o.Why = FellBack, "its kernel failed, and it ended with 0: silent CPU fallback, or it never checked whether "+
+			"the kernel succeeded"
 	default:
-		o.Kind, o.Why = FellBack, "it asked for the driver, was refused, and ended with 0: it did without the GPU, silently"
+		o.Kind, o.Why = FellBack, "it looked for the driver, was refused, and ended with 0: silent CPU fallback"
 	}
 	return o
 }
@@ -566,7 +543,7 @@ const (
 	lacking // a function is missing in a library
 )
 
-// ending tells a process that gave up from one that crashed.
+// ending distinguishes a process that gave up from one that crashed.
 func ending(system string, r buildenv.Result) endKind {
 	switch {
 	case system == buildenv.Windows:
@@ -590,7 +567,7 @@ func how(system string, r buildenv.Result) string {
 	return fmt.Sprintf("ended with %d", r.Code)
 }
 
-// Worst answers what the outcomes come to: one fall back, else one that could not be told, else honesty.
+// Worst combines the outcomes: one fallback, else one that is unsure, else honest.
 func Worst(all []Outcome) Kind {
 	honest := false
 	for _, o := range all {
@@ -617,5 +594,5 @@ func Summary(all []Outcome) string {
 			parts = append(parts, fmt.Sprintf("%d %s", count[k], k))
 		}
 	}
-	return fmt.Sprintf("of %d modes: %s", len(all)-count[Baseline], strings.Join(parts, ", "))
+	return fmt.Sprintf("%d modes: %s", len(all)-count[Baseline], strings.Join(parts, ", "))
 }

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"debug/pe"
 	"errors"
@@ -8,48 +9,32 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/pefile"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 )
-
-// DriverHereError says that Windows would take another nvcuda.dll than ours.
-type DriverHereError struct{ Path string }
-
-func (e *DriverHereError) Error() string {
-	return e.Path + " is found before the failing driver: Windows looks at a program's own directory, its own system directories " +
-		"and the current directory before PATH"
-}
-
-// ExitCode is exit.Unproved.
-func (e *DriverHereError) ExitCode() int { return exit.Unproved }
-
-// Hint says what a user can do about it.
-func (e *DriverHereError) Hint() string {
-	return "audit where no NVIDIA driver is installed, as on a CI machine without a GPU, or on Linux, where the failing driver comes first"
-}
 
 const driverDLL = "nvcuda.dll"
 
 // before answers a driver that a program would load instead of one on PATH. Source: "Dynamic-link library search order", Microsoft Learn:
 // standard search order for unpackaged apps, safe search mode.
 func before(h buildenv.Host, o Options) error {
-	root := h.Env.Get("SystemRoot")
-	if root == "" {
-		root = `C:\Windows`
-	}
+	root := cmp.Or(h.Env.Get("SystemRoot"), `C:\Windows`)
 	cwd, err := os.Getwd()
 	if err != nil {
 		return err
 	}
 	for _, dir := range []string{h.Dir(o.Binary), h.Join(root, "System32"), h.Join(root, "System"), root, cwd} {
 		if p := h.Join(dir, driverDLL); h.IsFile(p) {
-			return &DriverHereError{p}
+			return exit.Errorf(exit.Unproved, "audit where no NVIDIA driver is installed, as on a CI machine without a GPU, or on Linux, "+
+				"where the failing driver comes first",
+				"%s is found before the failing driver: Windows looks at a program's own directory, its own system directories "+
+					"and the current directory before PATH", p)
 		}
 	}
 	return nil
@@ -58,7 +43,8 @@ func before(h buildenv.Host, o Options) error {
 // insufficientDriver is what NVIDIA's run-time library answers where there is no driver: cudaErrorInsufficientDriver, driver_types.h.
 const insufficientDriver = 35
 
-// onWindows builds what fails, once; the answer puts a copy of it on PATH for each mode, with the mode in a file beside it.
+// onWindows builds the failing libraries once. The function that it returns puts a copy on PATH for each mode, with the mode in a file next
+// to it.
 func onWindows(ctx context.Context, h buildenv.Host, run runner, o Options) (func(Mode, string) (staged, error), error) {
 	if err := before(h, o); err != nil {
 		return nil, err
@@ -112,7 +98,7 @@ func (l library) place(from, to string, answer, stage int) error {
 }
 
 // notPE matches debug/pe's error for a file that is no program, such as a batch file.
-var notPE = regexp.MustCompile(`^unrecognized PE machine|^invalid COFF|fail to read`)
+var notPE = lazyregexp.New(`^unrecognized PE machine|^invalid COFF|fail to read`)
 
 // peImports are the functions and libraries that a Windows program names.
 // debug/pe is not made for hostile files: its panics are errors here.
@@ -156,7 +142,7 @@ const (
 	delayedNoFunction = 0xC06D007F
 )
 
-// windowsEnding tells by the status: a program's own are small, an exception's begin with C.
+// windowsEnding goes by the status: a program's own is small, an exception's begins with C.
 func windowsEnding(code uint32) endKind {
 	switch {
 	case code == entryNotFound, code == delayedNoFunction:

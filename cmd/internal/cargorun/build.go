@@ -37,6 +37,7 @@ type Built struct {
 	Answer        explain.Answer // what cargo's output shows of a failure; empty where the build succeeded or was interrupted
 	Unread        bool           // the build failed, and cargo wrote to a terminal that cannot be read
 	Interrupted   bool           // cargo was stopped from outside
+	Waited        bool           // another cargo was at work in the build directory when this one began
 }
 
 // Output is where the stdout of a cargo that builds goes.
@@ -76,9 +77,12 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 	ran, err := m.Runner.Run(ctx, c)
 	_ = messages.Close()
 	built.Interrupted = ctx.Err() != nil || ran.Signal != ""
-	built.CompileErrors = watch.errors.Found
-	if err != nil && ctx.Err() == nil && watch.Watcher != nil {
-		built.Answer, built.Unread = watch.Answer(), !watch.sees
+	built.CompileErrors, built.Waited = watch.errors.Found, watch.waits.seen
+	if err != nil && ctx.Err() == nil {
+		answer, unusable := watch.listener.answer()
+		if built.Answer, built.Unread = answer, unusable == nil && !watch.sees; unusable != nil {
+			m.Shell.Detail("failures will not be explained: %v", unusable)
+		}
 	}
 	built.Programs = programs(m.Host, line, built.Messages)
 	return built, err
@@ -131,7 +135,7 @@ func DefaultRun(s *session.Session) string {
 // AmbiguousRun says that `cargo run` will refuse to choose among several programs. It says so itself, before anything is built.
 func AmbiguousRun(s *session.Session, roots []features.Root) bool {
 	line := s.Line
-	if line.Verb != "run" || len(line.Bin)+len(line.Example) > 0 || DefaultRun(s) != "" {
+	if line.Verb != "run" || line.Has("--bin", "--example") || DefaultRun(s) != "" {
 		return false
 	}
 	names := map[string]bool{}
@@ -140,20 +144,12 @@ func AmbiguousRun(s *session.Session, roots []features.Root) bool {
 			names[r.Package+" "+r.Target] = true
 		}
 	}
-	if len(names) < 2 {
-		return false
-	}
-	for _, p := range s.Project.Members {
-		if p.DefaultRun != "" {
-			return false
-		}
-	}
-	return true
+	return len(names) > 1 && !slices.ContainsFunc(s.Project.Members, func(p *manifest.Package) bool { return p.DefaultRun != "" })
 }
 
 // PrintExecutables writes what cargo writes under --no-run, and leaves out when it writes JSON messages, as it does for us.
 func PrintExecutables(m *session.Machine, line cargo.Line, programs []Program) {
-	if !line.NoRun || line.WantsJSON() {
+	if !line.Has("--no-run") || line.WantsJSON() {
 		return
 	}
 	for _, p := range programs {

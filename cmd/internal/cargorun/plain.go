@@ -5,20 +5,34 @@ import (
 	"fmt"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
 )
 
 // Plain runs cargo as the user called it, with the user's own streams.
 func Plain(ctx context.Context, m *session.Machine, line cargo.Line, env buildenv.Env) error {
+	return plain(ctx, m, line, env, false)
+}
+
+// Replace is Plain as the last thing that gpubuild does: on Unix cargo takes its place, and Replace does not return.
+func Replace(ctx context.Context, m *session.Machine, line cargo.Line, env buildenv.Env) error {
+	return plain(ctx, m, line, env, true)
+}
+
+func plain(ctx context.Context, m *session.Machine, line cargo.Line, env buildenv.Env, last bool) error {
 	tool, err := cargo.Find(m.Host, line)
 	if err != nil {
 		return err
 	}
 	c := cargo.Plain(tool.With(env), line)
-	c.Stdin, c.Stdout, c.Stderr = m.Stdin, m.Shell.Out, m.Shell.Err
+	c.Stdin, c.Stdout, c.Stderr, c.Grace = m.Stdin, m.Shell.Out, m.Shell.Err, buildenv.ProgramGrace // it may run a program
+	if last {
+		proc.Become(c)
+	}
 	_, err = m.Runner.Run(ctx, c)
-	if exit, ok := err.(*buildenv.ExitError); ok && exit.Result.Signal != "" && (line.Verb == "run" || line.Verb == "r") {
+	runs := line.Verb == "run" || line.Verb == "r"
+	if exit, ok := err.(*buildenv.ExitError); ok && runs && exit.Result.Signal != "" && ctx.Err() == nil {
 		m.Shell.Error("the program%s", Ended(exit.Result.Code)) // who calls cargo's run sees the signal, and a shell names it
 	}
 	return err

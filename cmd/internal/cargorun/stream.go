@@ -12,15 +12,15 @@ import (
 // be cleaned, and for `run`, `test` and `bench` again to start the programs.
 //
 // What cannot become untrue goes on at once: diagnostics, and what was compiled. What cargo only found fresh, and which scripts had run, is
-// held back until nothing will be built any more, since cleaning may change it. So each unit is told of once, with `fresh` as it was over
+// held back until nothing will be built any more, since cleaning may change it. So each unit is reported once, with `fresh` as it was over
 // the whole, no diagnostic comes twice, and build-finished is cargo's last line, with the result of the whole: false where a build that
-// cargo calls good is not what was asked for. After a second build that failed, what the first one compiled has been told of and may be
+// cargo calls good is not what was asked for. After a second build that failed, what the first one compiled has been reported and may be
 // gone, as after any failed build.
 type Stream struct {
 	whole    func(line []byte)
 	earlier  map[[32]byte]bool // diagnostics and whatever else was passed on by an earlier run of cargo
 	now      map[[32]byte]bool // by this one
-	told     map[string]bool   // units
+	reported map[string]bool   // units
 	held     map[string][]byte
 	order    []string
 	finished []byte // cargo's last line, not passed on yet
@@ -28,7 +28,9 @@ type Stream struct {
 }
 
 func NewStream(whole func([]byte)) *Stream {
-	return &Stream{whole: whole, earlier: map[[32]byte]bool{}, now: map[[32]byte]bool{}, told: map[string]bool{}, held: map[string][]byte{}}
+	return &Stream{
+		whole: whole, earlier: map[[32]byte]bool{}, now: map[[32]byte]bool{}, reported: map[string]bool{}, held: map[string][]byte{},
+	}
 }
 
 // again begins another run of cargo. What was held back it says once more, where it is still so.
@@ -47,10 +49,10 @@ func (s *Stream) Message(m cargo.Message) {
 	case cargo.Artifact, cargo.ScriptExecuted:
 		key := unitKey(m)
 		switch {
-		case s.told[key]:
+		case s.reported[key]:
 		case m.Reason == cargo.Artifact && !m.Fresh:
 			delete(s.held, key)
-			s.told[key] = true
+			s.reported[key] = true
 			s.whole(m.Raw)
 		default:
 			if s.held[key] == nil {
@@ -83,7 +85,7 @@ func unitKey(m cargo.Message) string {
 func (s *Stream) End(good bool) {
 	for _, key := range s.order {
 		if line := s.held[key]; line != nil {
-			s.told[key] = true
+			s.reported[key] = true
 			s.whole(line)
 		}
 	}
@@ -98,7 +100,7 @@ func (s *Stream) End(good bool) {
 }
 
 // start is the stdout of a cargo that starts what was built: what it says of
-// the build was told already, and after that its stdout is the program's.
+// the build was reported already, and after that its stdout is the program's.
 func (s *Stream) Start(to io.Writer) io.Writer {
 	w := &starting{to: to}
 	w.messages = &cargo.LineWriter{

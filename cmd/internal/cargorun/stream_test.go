@@ -9,7 +9,11 @@ import (
 )
 
 func artifact(name string, fresh bool) string {
-	return fmt.Sprintf(`{"reason":"compiler-artifact","package_id":"%s","target":{"kind":["lib"],"name":"%[1]s"},"filenames":["/t/%[1]s"],"fresh":%v}`, name, fresh)
+	return fmt.Sprintf(
+		`{"reason":"compiler-artifact","package_id":"%s","target":{"kind":["lib"],"name":"%[1]s"},"filenames":["/t/%[1]s"],"fresh":%v}`,
+		name,
+		fresh,
+	)
 }
 
 const (
@@ -33,13 +37,13 @@ func TestStream(t *testing.T) {
 		{"one run: what was compiled at once, the rest before the end",
 			runs(say(artifact("a", true), scriptOld, warning, artifact("sys", false), finished)), true,
 			say(warning, artifact("sys", false), artifact("a", true), scriptOld, finished)},
-		{"two runs: what was cleaned in between is told of as it is now",
+		{"two runs: what was cleaned in between is reported as it is now",
 			runs(say(artifact("a", true), scriptOld, artifact("sys", true), warning, artifact("b", false), finished),
 				say(artifact("a", true), scriptNew, artifact("sys", false), warning, artifact("b", false), finished)), true,
 			say(warning, artifact("b", false), artifact("sys", false), artifact("a", true), scriptNew, finished)},
 		{"a diagnostic that comes twice in one run is two",
 			runs(say(warning, warning, finished)), true, say(warning, warning, finished)},
-		{"the second fails: what it did not find any more is not told of",
+		{"the second fails: what it did not find any more is not reported",
 			runs(say(artifact("a", true), artifact("sys", true), finished), say(artifact("a", true), notFinished)), false,
 			say(artifact("a", true), notFinished)},
 		{"cargo calls it good, and it is not what was asked for",
@@ -65,7 +69,7 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStartedProgram: of the cargo that starts a program nothing is told twice, and the program's own words come as they are, messages of
+// TestStartedProgram: the cargo that starts a program reports nothing twice, and the program's own output comes unchanged, messages of
 // cargo's among them.
 func TestStartedProgram(t *testing.T) {
 	theirs := "{\"half of a line\"" // that no end follows
@@ -77,9 +81,12 @@ func TestStartedProgram(t *testing.T) {
 			s.Message(m)
 		}
 		s.End(true)
-		told := out.Len()
+		before := out.Len()
 		w := s.Start(&out)
-		text := strings.Join([]string{artifact("a", true), warning, artifact("b", true), finished, "hello", finished, artifact("a", true), theirs}, "\n")
+		text := strings.Join(
+			[]string{artifact("a", true), warning, artifact("b", true), finished, "hello", finished, artifact("a", true), theirs},
+			"\n",
+		)
 		for len(text) > 0 {
 			n := min(size, len(text))
 			if _, err := w.Write([]byte(text[:n])); err != nil {
@@ -87,7 +94,7 @@ func TestStartedProgram(t *testing.T) {
 			}
 			text = text[n:]
 		}
-		if got, want := out.String()[told:], strings.Join([]string{"hello", finished, artifact("a", true), theirs}, "\n"); got != want {
+		if got, want := out.String()[before:], strings.Join([]string{"hello", finished, artifact("a", true), theirs}, "\n"); got != want {
 			t.Errorf("%d bytes at a time:\n%s\nwant:\n%s", size, got, want)
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"io"
 	"os"
+	"sync"
 
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
@@ -16,26 +18,63 @@ import (
 // where it ends at a terminal, cargo is asked to draw its bar and colours all the same (cargo.Line.OnTerminal). A failed build script's
 // output cannot be read afterwards instead: cargo 1.95 sends no message of it and leaves the files of its last good run (measured).
 type watch struct {
-	*explain.Watcher // nil without usable rules
-	errors           cargo.Diagnostics
-	stderr           io.Writer // what cargo gets
-	sees             bool      // cargo's stderr passes through
-	width            int       // of the terminal where it ends; 0: none
+	listener listener
+	errors   cargo.Diagnostics
+	waits    waitsForLock
+	stderr   io.Writer // what cargo gets
+	sees     bool      // cargo's stderr passes through
+	width    int       // of the terminal where it ends; 0: none
+}
+
+// listener is an explain.Watcher that is made once there is much text, or an answer is wanted: reading the rules takes longer than all that
+// gpubuild does for a build with nothing to do.
+type listener struct {
+	mu      sync.Mutex
+	text    []byte // what came before the watcher was made
+	watcher *explain.Watcher
+	err     error // why there are no rules
+}
+
+func (l *listener) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text = append(l.text, p...)
+	if len(l.text) > 64<<10 {
+		l.pass()
+	}
+	return len(p), nil
+}
+
+// pass hands the text on.
+func (l *listener) pass() {
+	if l.watcher == nil && l.err == nil {
+		var rules *explain.Rules
+		if rules, l.err = explain.Default(); l.err == nil {
+			l.watcher = explain.NewWatcher(rules)
+		}
+	}
+	if l.watcher != nil {
+		_, _ = l.watcher.Write(l.text) // never fails
+	}
+	l.text = l.text[:0]
+}
+
+// answer ends the text; the error says why nothing is explained.
+func (l *listener) answer() (explain.Answer, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pass(); l.err != nil {
+		return explain.Answer{}, l.err
+	}
+	return l.watcher.Answer(), nil
 }
 
 // readAlong is the variable with which a user keeps cargo on the real terminal.
 const readAlong = "GPUBUILD_READ_ALONG"
 
-// newWatch never keeps a build from running: without usable rules nothing is explained.
 func newWatch(m *session.Machine) *watch {
 	w := &watch{stderr: m.Shell.Err}
-	var read io.Writer = &w.errors
-	if rules, err := explain.Default(); err != nil {
-		m.Shell.Detail("failures will not be explained: %v", err)
-	} else {
-		w.Watcher = explain.NewWatcher(rules)
-		read = io.MultiWriter(&w.errors, w.Watcher)
-	}
+	read := io.MultiWriter(&w.errors, &w.waits, &w.listener)
 	if f, ok := m.Shell.Err.(*os.File); ok && local.Terminal(f) {
 		if w.width = local.Width(f); w.width == 0 || m.Host.Env.Get(readAlong) == "never" {
 			w.width = 0
@@ -46,6 +85,23 @@ func newWatch(m *session.Machine) *watch {
 	return w
 }
 
+// waitsForLock sees whether cargo said that another cargo holds the lock of its build directory.
+type waitsForLock struct {
+	tail []byte
+	seen bool
+}
+
+var lockHeld = lazyregexp.New(`Blocking\S* waiting for file lock on (?:build|artifact)`)
+
+func (w *waitsForLock) Write(p []byte) (int, error) {
+	if !w.seen {
+		text := append(w.tail, p...)
+		w.seen = lockHeld.Match(text)
+		w.tail = append([]byte(nil), text[max(0, len(text)-200):]...) // it may come in pieces
+	}
+	return len(p), nil
+}
+
 // message reads a JSON message that the user asked for; a linker's error is in one.
 func (w *watch) message(raw []byte) {
 	var m struct {
@@ -54,7 +110,5 @@ func (w *watch) message(raw []byte) {
 	if bytes.Contains(raw, []byte(`"reason":"compiler-message"`)) && json.Unmarshal(raw, &m) == nil && m.Message.Level == "error" {
 		_, _ = w.errors.Write([]byte(m.Message.Rendered + "\n"))
 	}
-	if w.Watcher != nil {
-		_, _ = w.Write(append(raw[:len(raw):len(raw)], '\n'))
-	}
+	_, _ = w.listener.Write(append(raw[:len(raw):len(raw)], '\n')) // never fails
 }

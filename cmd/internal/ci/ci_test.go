@@ -2,7 +2,6 @@ package ci_test
 
 import (
 	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/ci"
 )
 
@@ -97,29 +97,23 @@ func TestNamesDiffer(t *testing.T) {
 }
 
 func TestCacheKeyHoldsWhatDecides(t *testing.T) {
-	base := expand(t, spec(), all).Rows[1]
-	if want := "gpubuild1-linux-x86_64-cuda13.3-sm_80-r580-0123456789ab-"; base.Kind != ci.Proof || !strings.HasPrefix(base.CacheKey, want) {
-		t.Errorf("got %s %s, want %s…", base.Kind, base.CacheKey, want)
+	base := expand(t, spec(), all).Rows[0]
+	if !strings.HasPrefix(base.CacheKey, "gpubuild2-linux-x86_64-cuda13.3-sm_80-") || !strings.HasSuffix(base.CacheKey, "-0123456789ab") {
+		t.Errorf("got %s", base.CacheKey)
 	}
 	for name, change := range map[string]func(*ci.Spec){
-		"toolkit":       func(s *ci.Spec) { s.CUDA = []string{"13.4"} },
-		"arch":          func(s *ci.Spec) { s.Arch = []string{"sm_90"}; s.Places[0].Arch = nil },
-		"driver family": func(s *ci.Spec) { s.Places[0].Driver = "590.44.01" },
-		"lock":          func(s *ci.Spec) { s.Lock = "ba9876543210" },
-		"features":      func(s *ci.Spec) { s.Features = []string{"cuda,x"}; s.Places[0].Features = nil },
-		"profile":       func(s *ci.Spec) { s.Profile = []string{"release"} },
-		"source":        func(s *ci.Spec) { s.Places[0].Toolkit = ci.Runner },
+		"toolkit":  func(s *ci.Spec) { s.CUDA = []string{"13.4"} },
+		"arch":     func(s *ci.Spec) { s.Arch = []string{"sm_90"} },
+		"lock":     func(s *ci.Spec) { s.Lock = "ba9876543210" },
+		"features": func(s *ci.Spec) { s.Features = []string{"cuda,x"} },
+		"profile":  func(s *ci.Spec) { s.Profile = []string{"release"} },
+		"source":   func(s *ci.Spec) { s.Toolkit = ci.Runner },
 	} {
 		s := spec()
 		change(&s)
-		if got := expand(t, s, all).Rows[1]; got.Kind != ci.Proof || got.CacheKey == base.CacheKey {
+		if got := expand(t, s, all).Rows[0]; got.CacheKey == base.CacheKey {
 			t.Errorf("%s: another %s has the same cache: %s", name, name, got.CacheKey)
 		}
-	}
-	s := spec()
-	s.Places[0].Driver = "580.99"
-	if got := expand(t, s, all).Rows[1]; got.CacheKey != base.CacheKey {
-		t.Errorf("another driver of the same family has another cache: %s", got.CacheKey)
 	}
 }
 
@@ -148,23 +142,22 @@ func TestLimits(t *testing.T) {
 		}
 		return s
 	}
-	var tooMany *ci.TooManyError
 	if _, err := ci.GitHub.Rows(expand(t, grow(256), all), ci.Workflow{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := ci.GitHub.Rows(expand(t, grow(257), all), ci.Workflow{}); !errors.As(err, &tooMany) || tooMany.Have != 257 || tooMany.Limit != 256 {
+	if _, err := ci.GitHub.Rows(expand(t, grow(257), all), ci.Workflow{}); exit.Of(err) != exit.Config || !strings.Contains(err.Error(), "has 257 rows, and") || !strings.HasSuffix(err.Error(), "takes 256") {
 		t.Errorf("GitHub: got %v", err)
 	}
 	if _, err := ci.GitLab.Rows(expand(t, grow(200), all), ci.Workflow{}); err != nil {
 		t.Error(err)
 	}
-	if _, err := ci.GitLab.Rows(expand(t, grow(201), all), ci.Workflow{}); !errors.As(err, &tooMany) || tooMany.Limit != 200 || tooMany.Hint() == "" {
+	if _, err := ci.GitLab.Rows(expand(t, grow(201), all), ci.Workflow{}); exit.Of(err) != exit.Config || !strings.HasSuffix(err.Error(), "takes 200") || exit.Hint(err) == "" {
 		t.Errorf("GitLab: got %v", err)
 	}
 	s := grow(3000)
 	s.CUDA = grow(3000).Arch
 	s.Features = grow(3000).Arch // 2.7e10 rows: it must be refused before any is made
-	if _, err := ci.Expand(s, all); !errors.As(err, &tooMany) {
+	if _, err := ci.Expand(s, all); exit.Of(err) != exit.Config {
 		t.Errorf("got %v", err)
 	}
 }
@@ -176,15 +169,14 @@ func TestAPlaceThatNothingIsProvenOnIsRefused(t *testing.T) {
 		}
 		return "", nil
 	})
-	var none *ci.NoRowsError
-	if err := m.Refuse(); !errors.As(err, &none) || !strings.Contains(err.Error(), "nothing can be proven on a100") || !strings.Contains(err.Error(), "no GPU there") {
+	if err := m.Refuse(); exit.Of(err) != exit.Misfit || !strings.Contains(err.Error(), "nothing can be proven on a100") || !strings.Contains(err.Error(), "no GPU there") {
 		t.Errorf("got %v", err)
 	}
 	if err := expand(t, spec(), all).Refuse(); err != nil {
 		t.Error(err)
 	}
 	empty := expand(t, spec(), func(*ci.Row) (string, error) { return "never", nil })
-	if err := empty.Refuse(); !errors.As(err, &none) {
+	if err := empty.Refuse(); exit.Of(err) != exit.Misfit {
 		t.Errorf("an empty matrix: got %v", err)
 	}
 }
@@ -193,8 +185,7 @@ func TestAPlaceThatNothingIsProvenOnIsRefused(t *testing.T) {
 func TestGitLabTakesNoWindowsRows(t *testing.T) {
 	s := spec()
 	s.Platform, s.Runners = []string{"windows-x86_64"}, map[string][]string{"windows-x86_64": {"win"}}
-	var shell *ci.ShellError
-	if _, err := ci.GitLab.Rows(expand(t, s, all), ci.Workflow{}); !errors.As(err, &shell) || shell.Hint() == "" {
+	if _, err := ci.GitLab.Rows(expand(t, s, all), ci.Workflow{}); exit.Of(err) != exit.Config || exit.Hint(err) == "" {
 		t.Errorf("got %v", err)
 	}
 }
@@ -211,23 +202,105 @@ func TestGitHubsLabelIsNoTag(t *testing.T) {
 }
 
 func TestStepsByValue(t *testing.T) {
-	r := ci.Row{ID: "r", Kind: ci.Proof, Features: "cuda,cudnn", CUDA: "13.4", Arch: "sm_90", Profile: "release", Toolkit: ci.Fetch, Parts: []string{"cudnn"},
-		Wrapper: []string{"srun", "--gres=gpu:1"}, Args: []string{"--device", "it's"}, CargoArgs: []string{"-p", "app"}}
-	var got []string
-	for _, s := range ci.Steps(r) {
-		got = append(got, s.Name+": "+s.Script())
-	}
+	m := ci.Matrix{Rows: []ci.Row{
+		{ID: "r", Kind: ci.Compile, Features: "cuda,cudnn", CUDA: "13.4", Arch: "sm_90", Profile: "release", Toolkit: ci.Fetch, Parts: []string{"cudnn"},
+			Packed: true, CargoArgs: []string{"-p", "app"}},
+		{ID: "prove-r", Kind: ci.Proof, Compile: "r", Wrapper: []string{"srun", "--gres=gpu:1"}, Args: []string{"--device", "it's"}},
+	}}
 	want := []string{
 		`toolkit: gpubuild toolchain install 13.4 --parts=cudnn`,
-		`build: mkdir -p target/gpubuild-ci/results/r && CARGO_TARGET_DIR=target/gpubuild-ci/r GPUBUILD_ROW=r gpubuild build --gpu-junit=target/gpubuild-ci/results/r/build.xml --gpu-receipt=target/gpubuild-ci/results/r/build.json --features=cuda,cudnn --release --gpu-toolkit=13.4 --gpu-arch=sm_90 -p app`,
-		`prove: mkdir -p target/gpubuild-ci/results/r && CARGO_TARGET_DIR=target/gpubuild-ci/r GPUBUILD_ROW=r srun --gres=gpu:1 gpubuild build --gpu-junit=target/gpubuild-ci/results/r/prove.xml --gpu-receipt=target/gpubuild-ci/results/r/prove.json '--gpu-prove=--device '\''it'\''\'\'''\''s'\''' --gpu-require-proof --features=cuda,cudnn --release --gpu-toolkit=13.4 --gpu-arch=sm_90 -p app`,
+		`build: CARGO_TARGET_DIR=target/gpubuild-ci/r GPUBUILD_ROW=r gpubuild build --gpu-junit=target/gpubuild-ci/results/r/build.xml --gpu-receipt=target/gpubuild-ci/results/r/build.json --features=cuda,cudnn --release --gpu-toolkit=13.4 --gpu-arch=sm_90 -p app`,
+		`archive: gpubuild ci archive r`,
+		`prove: gpubuild ci prove target/gpubuild-ci/archives/r.tar --row=prove-r --results=target/gpubuild-ci/results/prove-r`,
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	for id, n := range map[string]int{"r": 3, "prove-r": 4} {
+		_, steps, err := m.Steps(id, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, s := range steps {
+			got = append(got, s.Name+": "+s.Script())
+		}
+		if !slices.Equal(got, want[:n]) {
+			t.Errorf("%s: got\n%s\nwant\n%s", id, strings.Join(got, "\n"), strings.Join(want[:n], "\n"))
+		}
 	}
-	r.Kind, r.Toolkit = ci.Compile, ci.None
-	if steps := ci.Steps(r); len(steps) != 1 || strings.Contains(steps[0].Script(), "toolkit=") {
+	if steps := ci.Steps(ci.Row{ID: "r", Kind: ci.Compile, Toolkit: ci.None}); len(steps) != 1 || strings.Contains(steps[0].Script(), "toolkit=") {
 		t.Errorf("a compile row of driver-only crates: %+v", steps)
+	}
+}
+
+// TestAForkReachesNoMachineOfYours: rows on the user's own machines, those that compile included, are no part of a stranger's matrix.
+func TestAForkReachesNoMachineOfYours(t *testing.T) {
+	s := spec()
+	s.Platform = []string{"linux-x86_64", "linux-aarch64"}
+	s.Runners["linux-aarch64"] = []string{"self-hosted", "arm"}
+	whole := expand(t, s, all)
+	m, err := whole.HostedOnly()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range m.Rows {
+		if r.Kind != ci.Compile || r.Platform != "linux-x86_64" || r.Packed {
+			t.Errorf("%+v is left", r)
+		}
+	}
+	if len(m.Rows) != 8 || m.Withheld() != len(whole.Rows)-8 {
+		t.Errorf("%d rows, %d withheld", len(m.Rows), m.Withheld())
+	}
+}
+
+// TestImagesArePinned: a tag may mean another image tomorrow.
+func TestImagesArePinned(t *testing.T) {
+	s := spec()
+	s.Images = map[string]string{"13.3": "example.org/image:1"}
+	for _, p := range ci.Providers() {
+		if _, err := p.Rows(expand(t, s, all), ci.Workflow{}); exit.Of(err) != exit.Config || !strings.Contains(err.Error(), "is not pinned") {
+			t.Errorf("%s: got %v", p.Name(), err)
+		}
+	}
+	if _, err := ci.GitLab.Rows(expand(t, spec(), all), ci.Workflow{Image: "rust:1"}); exit.Of(err) != exit.Config || !strings.Contains(err.Error(), "is not pinned") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestAProofNeedsItsCompileRow: where the row that compiles is left out, nothing could be proven.
+func TestAProofNeedsItsCompileRow(t *testing.T) {
+	m := expand(t, spec(), func(r *ci.Row) (string, error) {
+		if r.Kind == ci.Compile && r.CUDA == "13.3" {
+			return "no", nil
+		}
+		return "", nil
+	})
+	proofs := m.Of(ci.Proof)
+	if len(proofs) != 1 || proofs[0].Compile != "cuda-cuda13.4-sm_80-linux-x86_64-dev" {
+		t.Errorf("got %+v", proofs)
+	}
+	for _, r := range m.Of(ci.Compile) {
+		if r.Packed != (r.ID == proofs[0].Compile) {
+			t.Errorf("%s: packed %v", r.ID, r.Packed)
+		}
+	}
+}
+
+// TestNoProofVanishes: a place that selects no row is refused as one whose rows are all left out, and an image without a digest everywhere.
+func TestNoProofVanishes(t *testing.T) {
+	s := spec()
+	if err := expand(t, s, all).Refuse(); err != nil {
+		t.Fatal(err)
+	}
+	for _, axes := range []ci.Axes{{Arch: []string{"sm_100"}}, {Platform: []string{"windows-x86_64"}}} {
+		s.Places = append(spec().Places, ci.Place{Name: "b", Axes: axes, Runner: []string{"x"}})
+		err := expand(t, s, all).Refuse()
+		if exit.Of(err) != exit.Misfit || !strings.Contains(err.Error(), "nothing can be proven on b, which [[matrix.prove]] names") {
+			t.Errorf("%v: %v", axes, err)
+		}
+	}
+	s = spec()
+	s.Images = map[string]string{"13.3": "example.org/image:1"}
+	if err := expand(t, s, all).Refuse(); exit.Of(err) != exit.Config {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -243,7 +316,7 @@ func TestKnownMachines(t *testing.T) {
 		{ci.Row{Runner: []string{"ubuntu-22.04"}}, "gcc 10 gcc 11 gcc 12"},
 		{ci.Row{Runner: []string{"self-hosted", "ubuntu-22.04"}}, ""},
 		{ci.Row{Runner: []string{"mine"}}, "gcc 15"},
-		{ci.Row{Runner: []string{"ubuntu-22.04"}, Container: "nvidia/cuda:12.8.1-devel-ubuntu24.04"}, "gcc 13"},
+		{ci.Row{Runner: []string{"ubuntu-22.04"}, Container: "nvidia/cuda:12.8.1-devel-ubuntu24.04@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}, "gcc 13"},
 		{ci.Row{Runner: []string{"ubuntu-22.04"}, Container: "example.org/own:1"}, ""},
 	}
 	for _, tt := range tests {
@@ -253,14 +326,46 @@ func TestKnownMachines(t *testing.T) {
 	}
 }
 
-func TestEstimate(t *testing.T) {
-	// candle's debug build with two threads for its kernels: 61 s and 419 s / 2 (measured), within a third.
-	e := ci.Load{Units: 250, KernelSeconds: 419, KernelsKnown: true, CPUs: 2}.Rate()
-	if e.Seconds < 200 || e.Seconds > 360 || !e.Kernels {
-		t.Errorf("got %+v", e)
+// TestARowThatUsesNoToolkitExistsOnce: a build that uses neither a CUDA version nor an architecture is one row, named without them; a filter
+// still takes it by the values that it was made of.
+func TestARowThatUsesNoToolkitExistsOnce(t *testing.T) {
+	s := spec()
+	s.Features = []string{"cuda", "metal", ""}
+	s.CUDNN = []string{"auto", "none"}
+	s.Platform = []string{"linux-x86_64", "macos-aarch64"}
+	s.Excludes = []ci.Axes{{Platform: []string{"macos-aarch64"}, Features: []string{"cuda"}}, {Arch: []string{"sm_80"}, Features: []string{""}}}
+	s.Images = map[string]string{"13.3": "example.org/image:1"}
+	s.Places[0].Features = nil
+	s.Uses = func(features string) ci.Uses { return ci.Uses{CUDA: features == "cuda", Arch: features == "cuda"} }
+	m := expand(t, s, all)
+	want := "cuda-cuda13.3-sm_80-linux-x86_64-dev prove-a100-cuda-cuda13.3-sm_80-linux-x86_64-dev cuda-cuda13.3-sm_90-linux-x86_64-dev " +
+		"cuda-cuda13.4-sm_80-linux-x86_64-dev prove-a100-cuda-cuda13.4-sm_80-linux-x86_64-dev cuda-cuda13.4-sm_90-linux-x86_64-dev " +
+		"metal-linux-x86_64-dev prove-a100-metal-linux-x86_64-dev metal-macos-aarch64-dev prove-a100-metal-macos-aarch64-dev " +
+		"default-linux-x86_64-dev default-macos-aarch64-dev"
+	if got := strings.Join(ids(m.Rows), " "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if r := (ci.Load{Units: 250, CPUs: 2, Release: true}).Rate(); r.Seconds <= (ci.Load{Units: 250, CPUs: 2}).Rate().Seconds {
-		t.Errorf("a release build takes no longer: %+v", r)
+	for _, r := range m.Rows {
+		if r.Kind == ci.Compile && r.Features != "cuda" && (r.Container != "" || r.CUDA+r.Arch != "" || !strings.Contains(r.CacheKey, "-nocuda-")) {
+			t.Errorf("%+v uses no toolkit", r)
+		}
+	}
+	if len(m.LeftOut) != 4 || m.Same == 0 {
+		t.Errorf("%d combinations are the same; left out: %v", m.Same, m.LeftOut)
+	}
+}
+
+// TestTimesComeFromResults: a row without a result has no time.
+func TestTimesComeFromResults(t *testing.T) {
+	m := expand(t, spec(), all)
+	timed := m.Timed(map[string]float64{m.Rows[0].ID: 240})
+	text := string(ci.Text(timed, func(int64) string { return "" }))
+	if !strings.Contains(text, "4 min\n") || !strings.Contains(text, "; 1 row took 4 min last time") || m.Rows[0].Seconds != 0 {
+		t.Errorf("got\n%s", text)
+	}
+	data, err := json.Marshal(timed.Rows[1])
+	if err != nil || strings.Contains(string(data), "seconds") {
+		t.Errorf("%s %v", data, err)
 	}
 }
 
@@ -270,11 +375,11 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func TestWorkflowsAreGolden(t *testing.T) {
 	w := ci.Workflow{Install: "go install example.org/gpubuild/cmd/gpubuild@v1.0.0", Setup: "sudo apt-get install -y libssl-dev", Dir: "crates/app"}
 	s := spec()
-	s.Images = map[string]string{"13.3": "nvidia/cuda:13.3.1-devel-ubuntu24.04"}
+	s.Images = map[string]string{"13.3": "nvidia/cuda:13.3.1-devel-ubuntu24.04@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
 	s.Excludes = []ci.Axes{{Features: []string{"cuda,cudnn"}, CUDA: []string{"13.3"}}}
 	s.Places[0].Wrapper = []string{"srun", "--gres=gpu:1"}
 	m := expand(t, s, func(r *ci.Row) (string, error) {
-		r.Estimate = ci.Load{Units: 100, Fetch: 140e6, Disk: 400e6, CPUs: 4, KernelsKnown: r.CUDA == "13.4"}.Rate()
+		r.Download = 140e6
 		if r.Arch == "sm_90" && r.CUDA == "13.4" {
 			return "the toolkit does not compile for it", nil
 		}

@@ -2,16 +2,20 @@ package ci
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features/manifest"
 )
 
 // WorkflowOf is what of a project's configuration a workflow needs.
@@ -43,14 +47,16 @@ func repository(s *session.Session) string {
 	}
 }
 
-// Init is the file of a provider's workflow: where it lies and what is in it.
+// Init is the file of a provider's workflow, and the [matrix] that a project lacks.
 type Init struct {
 	Path     string
 	Text     []byte
+	Config   string // the file that gets Matrix
+	Matrix   string // lines of [matrix]; empty: the project has one
 	provider Provider
 }
 
-// MakeInit makes the workflow of a project for a provider, and warns of what it lacks.
+// MakeInit makes the workflow of a project for a provider. Without a way for a runner to get gpubuild there is none: it could only fail.
 func MakeInit(s *session.Session, service string) (Init, error) {
 	w := WorkflowOf(s)
 	if err := w.Check(); err != nil {
@@ -63,23 +69,60 @@ func MakeInit(s *session.Session, service string) (Init, error) {
 		}
 	}
 	m := s.Machine
-	if s.Config.Matrix.Value == nil {
-		m.Shell.Warning("there is no [matrix] yet, and the workflow computes its rows from it")
-		m.Shell.Hint(ThreeLines)
-	}
+	i := Init{Config: m.Host.Join(s.Project.Root, "gpubuild.toml"), Text: provider.Workflow(w), provider: provider}
 	if w.Install == "" {
-		m.Shell.Warning("the workflow does not know yet how a runner gets gpubuild, and fails with these words")
-		m.Shell.Hint(NoInstall)
+		return Init{}, &config.Error{
+			Path: m.Shown(i.Config), Problem: "[ci] install is missing: a runner would not know how to get gpubuild",
+			Fix: "add to gpubuild.toml:\n      [ci]\n      install = \"go install ADDRESS/cmd/gpubuild@VERSION\""}
 	}
-	root := repository(s)
-	if root == "" {
-		root = s.Project.Root
+	if err := (Matrix{}).pinned(w); err != nil && provider == GitLab {
+		return Init{}, err
 	}
-	return Init{Path: m.Host.Join(append([]string{root}, provider.File()...)...), Text: provider.Workflow(w), provider: provider}, nil
+	if s.Config.Matrix.Value == nil {
+		i.Matrix = MatrixLines(s.Project)
+	}
+	root := cmp.Or(repository(s), s.Project.Root)
+	i.Path = m.Host.Join(append([]string{root}, provider.File()...)...)
+	return i, nil
+}
+
+// MatrixLines is a [matrix] for a project: the default features, and each feature of its packages that leads to GPU work.
+func MatrixLines(p *manifest.Project) string {
+	declared, leading := map[string]bool{}, []string{}
+	for _, m := range p.Members {
+		work := func(features ...string) bool {
+			leads, _ := p.GPUWork(manifest.Request{Packages: []string{m.Name}, NoDefault: true, Features: features})
+			return leads
+		}
+		always := work()
+		for f := range m.Features {
+			if f == "default" || f != "cuda" && f != "cudnn" && (always || !work(f)) {
+				continue
+			}
+			if !declared[f] {
+				declared[f], leading = true, append(leading, f)
+			}
+		}
+	}
+	slices.Sort(leading)
+	sets := []string{}
+	for _, f := range leading {
+		if f == "cudnn" && declared["cuda"] {
+			f = "cuda,cudnn"
+		}
+		sets = append(sets, buildenv.TOMLString(f))
+	}
+	sets = append(sets, `""`)
+	return "[matrix]\nfeatures = [" + strings.Join(sets, ", ") + "]\narch = [\"sm_80\", \"sm_90\"]\n"
 }
 
 // Write writes the workflow. A file that is there and differs is left alone without force.
 func (i Init) Write(m *session.Machine, force bool) error {
+	if i.Matrix != "" {
+		if err := i.writeMatrix(m); err != nil {
+			return err
+		}
+	}
 	switch have, err := m.Host.ReadFile(i.Path, 1<<20); {
 	case err == nil && bytes.Equal(have, i.Text):
 		m.Shell.Status("Unchanged", "%s", m.Shown(i.Path))
@@ -99,5 +142,21 @@ func (i Init) Write(m *session.Machine, force bool) error {
 		return err
 	}
 	m.Shell.Status("Wrote", "%s", m.Shown(i.Path))
+	return nil
+}
+
+// writeMatrix adds [matrix] at the end of the configuration.
+func (i Init) writeMatrix(m *session.Machine) error {
+	have, err := m.Host.ReadFile(i.Config, 1<<20)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if len(have) > 0 {
+		have = append(bytes.TrimRight(have, "\n"), "\n\n"...)
+	}
+	if err := cache.WriteFile(i.Config, append(have, i.Matrix...), 0o644); err != nil {
+		return err
+	}
+	m.Shell.Status("Added", "[matrix] to %s", m.Shown(i.Config))
 	return nil
 }

@@ -2,19 +2,23 @@ package ci
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
@@ -37,28 +41,28 @@ type Plan struct {
 	said     *config.Matrix
 	catalog  *install.Catalog
 	machines *Machines
-	loads    map[string]featureLoad // by feature set
+	sets     map[string]featureSet // by the text of the set
 }
 
-// featureLoad is what a feature set asks of the toolchain, and what there is to compile.
-type featureLoad struct {
-	needs toolchain.Needs
-	load  Load
+// featureSet is what a feature set asks of the toolchain.
+type featureSet struct {
+	needs    toolchain.Needs
+	compiles bool // kernels, for an architecture
+	metal    bool // it links Apple's Metal
+	gpu      bool // it may run a CUDA kernel
 }
-
-// ThreeLines is the smallest matrix, for those who have none yet.
-const ThreeLines = "a matrix of three lines does, in gpubuild.toml:\n      [matrix]\n      features = [\"cuda\"]\n" +
-	"      arch = [\"sm_80\", \"sm_90\"]"
 
 // Make makes the matrix of a project. It depends on the project alone, never on
 // the machine that it is made on: a row is the same everywhere.
 func Make(ctx context.Context, session *session.Session, parser Parser) (*Plan, error) {
-	p := &Plan{session: session, parser: parser, said: session.Config.Matrix.Value, loads: map[string]featureLoad{}}
+	p := &Plan{session: session, parser: parser, said: session.Config.Matrix.Value, sets: map[string]featureSet{}}
 	m := session.Machine
 	if p.said == nil {
 		return nil, &config.Error{
 			Path:    m.Shown(m.Host.Join(session.Project.Root, "gpubuild.toml")),
-			Problem: "there is no [matrix] here, nor in the metadata of the manifests", Fix: ThreeLines,
+			Problem: "there is no [matrix] here, nor in the metadata of the manifests",
+			Fix: "add to gpubuild.toml:\n      " +
+				strings.ReplaceAll(strings.TrimSpace(MatrixLines(session.Project)), "\n", "\n      "),
 		}
 	}
 	var err error
@@ -77,20 +81,21 @@ func Make(ctx context.Context, session *session.Session, parser Parser) (*Plan, 
 			"every runner",
 			name, name, m.Shown(session.Project.RootManifest))
 	}
-	p.Matrix, err = Expand(spec, p.judgeRow)
-	return p, err
+	if p.Matrix, err = Expand(spec, p.judgeRow); err != nil {
+		return nil, err
+	}
+	for _, n := range p.Matrix.idle {
+		m.Shell.Warning("[[matrix.exclude]] number %d excludes nothing: no row of the matrix has its values", n)
+	}
+	return p, nil
 }
 
 // spec puts the configuration into ci's words, with what it leaves out.
 func (p *Plan) spec(ctx context.Context) (Spec, error) {
 	m := p.said
-	s := Spec{Axes: Axes(m.Axes), Toolkit: m.Toolkit, Args: m.CargoArgs, Images: m.Image, Runners: hostedLabels()}
-	for platform, labels := range m.Runner {
-		s.Runners[platform] = labels
-	}
-	if s.Toolkit == "" {
-		s.Toolkit = Fetch
-	}
+	s := Spec{Axes: Axes(m.Axes), Toolkit: m.Toolkit, Args: m.CargoArgs, Images: m.Image, Runners: hostedLabels(), Uses: p.uses}
+	maps.Copy(s.Runners, m.Runner)
+	s.Toolkit = cmp.Or(s.Toolkit, Fetch)
 	for _, d := range []struct {
 		axis *[]string
 		is   string
@@ -116,7 +121,7 @@ func (p *Plan) spec(ctx context.Context) (Spec, error) {
 		s.Places = append(s.Places, Place{
 			Axes: Axes(place.Axes), Name: place.Name, Runner: place.Runner, Wrapper: words, Driver: place.Driver,
 			Capability: place.Capability,
-			Toolkit:    place.Toolkit, Args: place.Args,
+			Args:       place.Args,
 		})
 	}
 	if p.session.Project.HasLock {
@@ -134,7 +139,7 @@ func (p *Plan) spec(ctx context.Context) (Spec, error) {
 			if err := p.askAbout(ctx, f); err != nil {
 				return s, err
 			}
-			if max := p.loads[f].needs.CudarcMax; !max.IsZero() && (newest.IsZero() || max.Compare(newest) < 0) {
+			if max := p.sets[f].needs.CudarcMax; !max.IsZero() && (newest.IsZero() || max.Compare(newest) < 0) {
 				newest = max
 			}
 		}
@@ -157,7 +162,7 @@ func (p *Plan) wrong(problem, fix string) error {
 
 // askAbout asks cargo what a feature set links, and so what it needs.
 func (p *Plan) askAbout(ctx context.Context, set string) error {
-	if _, known := p.loads[set]; known {
+	if _, known := p.sets[set]; known {
 		return nil
 	}
 	words := []string{"build", "--manifest-path", p.session.Project.RootManifest}
@@ -185,28 +190,55 @@ func (p *Plan) askAbout(ctx context.Context, set string) error {
 	if err != nil {
 		return err
 	}
-	f := featureLoad{needs: tools.NeedsOf(answer), load: Load{KernelsKnown: true}}
-	if graph.Units != nil {
-		f.load.Units = len(graph.Units.Units)
-	}
-	work := KernelWork()
-	for _, u := range answer.Units {
-		if u.Inputs.Arch { // it compiles kernels
-			seconds, timed := work[u.Name]
-			f.load.KernelSeconds += seconds
-			f.load.KernelsKnown = f.load.KernelsKnown && timed
+	f := featureSetOf(answer)
+	if graph.Units != nil && p.session.Machine.Host.OS != buildenv.Darwin { // there, cargo lists what other systems do not build
+		for _, u := range graph.Units.Units {
+			f.metal = f.metal || slices.Contains(appleOnly, manifest.ParsePkgID(u.PkgID).Name)
 		}
 	}
-	p.loads[set] = f
+	p.sets[set] = f
 	return nil
+}
+
+// appleOnly are the crates that link Apple's Metal framework. A build elsewhere that has one, behind no cfg of its target, does not link.
+var appleOnly = []string{"metal", "objc2-metal", "mlx-sys"}
+
+func featureSetOf(answer *features.Answer) featureSet {
+	f := featureSet{needs: tools.NeedsOf(answer)}
+	for _, u := range answer.Units {
+		f.compiles = f.compiles || u.Inputs.Arch
+	}
+	f.gpu = f.needs.CUDA || f.needs.Toolkit()
+	for _, r := range answer.Roots {
+		f.gpu = f.gpu || r.Reached
+	}
+	for _, found := range answer.Findings {
+		switch found.ID {
+		case features.IDUndecided, features.IDByFile, features.IDLoadDynamic: // only a run shows
+			f.gpu = true
+		}
+	}
+	return f
+}
+
+// uses says which axes matter to the build of a feature set.
+func (p *Plan) uses(set string) Uses {
+	f := p.sets[set]
+	return Uses{CUDA: f.needs.Toolkit(), CUDNN: f.needs.CUDNN, Arch: f.compiles || f.needs.EmbedsPTX}
 }
 
 // judgeRow says why a row cannot work, and fills in what its features decide.
 // The rules are those of toolchain, on what is published of a release.
 func (p *Plan) judgeRow(r *Row) (string, error) {
-	f := p.loads[r.Features]
+	f := p.sets[r.Features]
 	hosted := p.machines.Hosted(r.Runner)
 	switch {
+	case f.metal && !strings.HasPrefix(r.Platform, "macos-"):
+		return "its features use Metal, which only macOS has", nil
+	case f.gpu && strings.HasPrefix(r.Platform, "macos-"):
+		return "its features use CUDA, which does not exist for macOS", nil
+	case r.Kind == Proof && !f.gpu:
+		return "its build links no CUDA code, so no CUDA kernel can run", nil
 	case len(r.Runner) == 0:
 		return "no runner is named for " + r.Platform + ": [matrix.runner]", nil
 	case hosted != nil && hosted.Platform != r.Platform:
@@ -217,29 +249,27 @@ func (p *Plan) judgeRow(r *Row) (string, error) {
 		return fmt.Sprintf("its features need cuDNN, and %s has none: NVIDIA's tags with it say cudnn", r.Container), nil
 	case r.CUDNN == CUDNNNone && f.needs.CUDNN:
 		return "its features need cuDNN", nil
-	case r.CUDNN != CUDNNAuto && r.CUDNN != CUDNNNone && !f.needs.CUDNN:
-		return "none of its features needs cuDNN", nil
+	}
+	if r.CUDA == "" {
+		r.Toolkit = None
+		return "", nil
 	}
 	v, err := gpu.ParseVersion(r.CUDA)
 	if err != nil {
 		return "", err
 	}
 	planned := toolchain.Planned{CUDA: v}
-	load := f.load
-	switch r.Toolkit {
-	case Fetch:
-		if !f.needs.Toolkit() {
-			r.Toolkit = None
-			break
-		}
+	switch {
+	case r.Kind == Proof: // what compiled it has been judged
+		r.Toolkit = None
+	case r.Toolkit == Fetch:
 		parts := install.Default()
 		if f.needs.CUDNN {
 			r.Parts = []string{"cudnn"}
 			parts = append(parts, r.Parts...)
 		}
 		price, err := p.catalog.Price(r.Platform, v, parts)
-		var none *install.NoFitError
-		if errors.As(err, &none) {
+		if none, ok := errors.AsType[*install.NoFitError](err); ok {
 			return none.Why(), nil
 		}
 		if err != nil {
@@ -248,7 +278,7 @@ func (p *Plan) judgeRow(r *Row) (string, error) {
 		if r.CUDNN != CUDNNAuto && r.CUDNN != CUDNNNone && !strings.HasPrefix(price.CUDNN+".", r.CUDNN+".") {
 			return fmt.Sprintf("what gpubuild fetches of CUDA %s has cuDNN %s, not %s", v, price.CUDNN, r.CUDNN), nil
 		}
-		load.Fetch, load.Disk, planned.CUDNN = price.Fetch, price.Disk, price.CUDNN
+		r.Download, planned.CUDNN = price.Fetch, price.CUDNN
 	default:
 		if r.CUDNN != CUDNNAuto && r.CUDNN != CUDNNNone {
 			planned.CUDNN = r.CUDNN
@@ -271,7 +301,11 @@ func (p *Plan) judgeRow(r *Row) (string, error) {
 			}
 		}
 	}
-	for _, c := range p.machines.Compilers(*r, p.said.Compilers) {
+	var compilers []string
+	if r.Kind == Compile {
+		compilers = p.machines.Compilers(*r, p.said.Compilers)
+	}
+	for _, c := range compilers {
 		compiler, err := p.compiler(c, r)
 		if err != nil {
 			return "", err
@@ -279,28 +313,25 @@ func (p *Plan) judgeRow(r *Row) (string, error) {
 		planned.Compilers = append(planned.Compilers, compiler)
 	}
 	if r.Driver != "" {
-		system, _, _ := strings.Cut(r.Platform, "-")
-		version := r.Driver
-		if !strings.Contains(version, ".") {
-			version += ".999" // a branch means its newest driver
-		}
-		planned.Driver = gpu.Driver{Version: r.Driver, CUDA: driver.Supports(system, version)}
+		planned.Driver = gpu.Driver{Version: r.Driver, CUDA: driverSupports(*r)}
 	}
-	if hosted != nil {
-		load.CPUs = hosted.CPUs
-	}
-	load.Release = r.Profile != "dev"
-	r.Estimate = load.Rate()
 	return planned.Judge(f.needs)
+}
+
+// driverSupports is the newest CUDA that the driver of a row takes.
+func driverSupports(r Row) gpu.Version {
+	system, _, _ := strings.Cut(r.Platform, "-")
+	version := r.Driver
+	if !strings.Contains(version, ".") {
+		version += ".999" // a branch means its newest driver
+	}
+	return driver.Supports(system, version)
 }
 
 // compiler puts "gcc 13" or "msvc 14.44" of a runner or an image into toolchain's words.
 func (p *Plan) compiler(said string, r *Row) (hostcc.Compiler, error) {
 	kind, number, _ := strings.Cut(said, " ")
-	where := r.Container
-	if where == "" {
-		where = strings.Join(r.Runner, ",")
-	}
+	where := cmp.Or(r.Container, strings.Join(r.Runner, ","))
 	v, err := gpu.ParseVersion(number) // two numbers with a dot, as a version of CUDA has
 	if err != nil {
 		return hostcc.Compiler{}, err

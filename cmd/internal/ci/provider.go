@@ -1,14 +1,21 @@
 package ci
 
-import "strings"
+import (
+	"strings"
+	"time"
+)
 
 // Provider is a service that runs workflows. A new one is a file that makes it
 // and a value in Providers; flags, help and messages name those.
 type Provider interface {
 	Name() string   // as it stands on the command line
 	File() []string // where its workflow lies in a repository
-	// Keep is what a user can do who has such a file already, beside replacing it; empty: nothing.
+	// Keep is what a user can do who has such a file already, other than replacing it; empty: nothing.
 	Keep() string
+	// Variable is set to true where it runs us.
+	Variable() string
+	// Section is what its log shows before and after the lines of a step, to fold them.
+	Section(title string, at time.Time) (begin, end string)
 	// Workflow is the file that `ci init` writes.
 	Workflow(w Workflow) []byte
 	// Rows is what `ci matrix --format NAME` prints for the workflow.
@@ -43,7 +50,7 @@ func ProviderNames(between string) string {
 	return strings.Join(names, between)
 }
 
-// Forms of `ci matrix` beside those of the providers.
+// Forms of `ci matrix` in addition to those of the providers.
 const (
 	FormatText = "text"
 	FormatJSON = "json"

@@ -1,6 +1,7 @@
 package ci
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -13,7 +14,7 @@ import (
 // Kinds of row.
 const (
 	Compile = "compile" // needs no GPU: hosted runners, containers, link stubs
-	Proof   = "proof"   // needs one: it is built, run and proven there
+	Proof   = "proof"   // needs one: what a row has compiled is proven there
 )
 
 // Where a row's toolkit comes from.
@@ -24,7 +25,7 @@ const (
 	None   = "none"   // the crates need a driver only
 )
 
-// Values of the axis cuDNN beside versions.
+// Values of the axis cuDNN that are not versions.
 const (
 	CUDNNAuto = "auto" // whatever comes with the toolkit, where the features need one
 	CUDNNNone = "none"
@@ -50,7 +51,8 @@ type Spec struct {
 	Excludes []Axes
 	Includes []Axes
 	Places   []Place
-	Lock     string // hash of Cargo.lock; empty when there is none
+	Lock     string                     // hash of Cargo.lock; empty when there is none
+	Uses     func(features string) Uses // nil: every build uses every axis
 }
 
 // Place is a kind of machine on which rows are proven.
@@ -61,33 +63,38 @@ type Place struct {
 	Wrapper    []string
 	Driver     string
 	Capability string
-	Toolkit    string // Fetch or Runner; empty: as the Spec says
 	Args       []string
 }
 
-// Row is one job. Its ID is a function of its other values alone: it stays the same when rows are added or taken away.
+// Uses says which axes the build of a feature set depends on.
+type Uses struct{ CUDA, CUDNN, Arch bool }
+
+// Row is one job. Its ID is a function of its other values alone: it stays the same when rows are added or removed.
 type Row struct {
 	ID         string   `json:"id"`
 	Kind       string   `json:"kind"`
 	Features   string   `json:"features"`
-	CUDA       string   `json:"cuda"`
+	CUDA       string   `json:"cuda"` // empty: the build uses no toolkit
 	CUDNN      string   `json:"cudnn"`
-	Arch       string   `json:"arch"` // empty: gpubuild chooses by the machine
+	Arch       string   `json:"arch"` // empty: the build compiles for none, or gpubuild chooses
 	Platform   string   `json:"platform"`
 	Profile    string   `json:"profile"`
 	Toolkit    string   `json:"toolkit"`
-	Parts      []string `json:"parts,omitempty"` // of a fetched toolkit, beside the compiler
+	Parts      []string `json:"parts,omitempty"` // of a fetched toolkit, in addition to the compiler
 	Runner     []string `json:"runner"`
 	Container  string   `json:"container"`
 	NeedsGPU   bool     `json:"needs_gpu"`
+	Packed     bool     `json:"archived,omitempty"` // of a row that compiles: a row proves it elsewhere
+	Compile    string   `json:"compile,omitempty"`  // of a row that proves: the row that builds it
 	Place      string   `json:"place,omitempty"`
 	Driver     string   `json:"driver,omitempty"`
 	Capability string   `json:"capability,omitempty"`
 	Wrapper    []string `json:"wrapper,omitempty"`
 	Args       []string `json:"args,omitempty"`       // of the proven program
 	CargoArgs  []string `json:"cargo_args,omitempty"` // further words for cargo
-	CacheKey   string   `json:"cache_key"`
-	Estimate   Estimate `json:"estimate"`
+	CacheKey   string   `json:"cache_key,omitempty"`
+	Download   int64    `json:"download_bytes,omitempty"` // of the toolkit, as its publisher states it
+	Seconds    float64  `json:"seconds,omitempty"`        // of its last successful run; absent: no result is known
 }
 
 // LeftOut is a row that cannot work, or that a limit or an exclude takes away.
@@ -100,6 +107,18 @@ type LeftOut struct {
 type Matrix struct {
 	Rows    []Row     `json:"rows"`
 	LeftOut []LeftOut `json:"left_out"`
+	Same    int       `json:"same"` // combinations that would build what another row builds
+	places  []string  // where rows are to be proven
+	idle    []int     // the [[matrix.exclude]] that match nothing, from 1
+}
+
+// Timed is the matrix with the seconds of each row's last successful run, by the row's ID.
+func (m Matrix) Timed(seconds map[string]float64) Matrix {
+	m.Rows = slices.Clone(m.Rows)
+	for i := range m.Rows {
+		m.Rows[i].Seconds = seconds[m.Rows[i].ID]
+	}
+	return m
 }
 
 // Of answers the rows of a kind.
@@ -129,18 +148,42 @@ func (m Matrix) Find(id string) (r Row, why string, ok bool) {
 }
 
 // unproven lists the places that no row is left for: a proof was asked for there, and none would be made.
-func (m Matrix) unproven() (places []string) {
-	proven := map[string]bool{}
-	for _, r := range m.Rows {
-		proven[r.Place] = true
+func (m Matrix) unproven() []string {
+	return slices.DeleteFunc(slices.Clone(m.places), func(place string) bool {
+		return slices.ContainsFunc(m.Rows, func(r Row) bool { return r.Place == place })
+	})
+}
+
+// withheld is the reason of rows that need a machine of the user's own.
+const withheld = "a pull request of another repository does not reach machines of yours"
+
+// HostedOnly is the matrix for a stranger's pull request: what runs on a service's own machines.
+func (m Matrix) HostedOnly() (Matrix, error) {
+	known, err := KnownMachines()
+	if err != nil {
+		return m, err
 	}
-	for _, l := range m.LeftOut {
-		if l.Kind == Proof && !proven[l.Place] {
-			proven[l.Place] = true
-			places = append(places, l.Place)
+	out := Matrix{Rows: []Row{}, LeftOut: slices.Clone(m.LeftOut), Same: m.Same}
+	for _, r := range m.Rows {
+		if r.Kind == Compile && known.Hosted(r.Runner) != nil {
+			r.Packed = false
+			out.Rows = append(out.Rows, r)
+		} else {
+			out.LeftOut = append(out.LeftOut, LeftOut{r, withheld})
 		}
 	}
-	return places
+	return out, nil
+}
+
+// Withheld counts the rows that a stranger's pull request does not reach.
+func (m Matrix) Withheld() int {
+	n := 0
+	for _, l := range m.LeftOut {
+		if l.Why == withheld {
+			n++
+		}
+	}
+	return n
 }
 
 // excluded is the reason of rows that the user left out.
@@ -149,41 +192,35 @@ const excluded = "[[matrix.exclude]] says so"
 // most is how many rows are made at all, before any is left out: more is a mistake in the axes, not a matrix.
 const most = 10_000
 
-// TooManyError says that a matrix has more rows than somebody takes.
-type TooManyError struct {
-	Have, Limit int
-	Whose       string // whose limit
+// tooMany says that a matrix has more rows than somebody takes.
+func tooMany(have, limit int, whose string) error {
+	return exit.Errorf(exit.Config, "give fewer values of an axis, or leave combinations out: [[matrix.exclude]] in gpubuild.toml; "+
+		"`gpubuild ci matrix` lists the rows", "the matrix has %d rows, and %s takes %d", have, whose, limit)
 }
 
-func (e *TooManyError) Error() string {
-	return fmt.Sprintf("the matrix has %d rows, and %s takes %d", e.Have, e.Whose, e.Limit)
-}
-
-// ExitCode is exit.Config.
-func (e *TooManyError) ExitCode() int { return exit.Config }
-
-// Hint says what a user can do about it.
-func (e *TooManyError) Hint() string {
-	return "give fewer values of an axis, or leave combinations out: [[matrix.exclude]] in gpubuild.toml; `gpubuild ci matrix` lists " +
-		"the rows"
-}
-
-// Expand makes the rows of a specification. judge says why a row cannot work (empty: it can), and fills in what only the caller knows.
+// Expand makes the rows of a specification. A combination whose build is that of another one, because it differs only in what the build
+// does not use, makes no row of its own. judge says why a row cannot work (empty: it can), and fills in what only the caller knows.
 func Expand(s Spec, judge func(*Row) (why string, err error)) (Matrix, error) {
 	m := Matrix{Rows: []Row{}, LeftOut: []LeftOut{}}
+	for _, p := range s.Places {
+		m.places = append(m.places, p.Name)
+	}
 	sets := append([]Axes{s.Axes}, s.Includes...)
 	total := 0
 	for i := range sets {
 		sets[i] = sets[i].or(s.Axes)
 		if total += sets[i].count() * (1 + len(s.Places)); total > most {
-			return m, &TooManyError{Have: total, Limit: most, Whose: "gpubuild"}
+			return m, tooMany(total, most, "gpubuild")
 		}
 	}
-	seen := map[string]bool{}
+	seen, at := map[string]bool{}, map[string]int{} // at: where in m.Rows a row is that was not left out
 	add := func(r Row) error {
 		r.ID = r.id()
 		if seen[r.ID] {
-			return nil // an include that repeats a row
+			if r.Kind == Compile {
+				m.Same++
+			}
+			return nil
 		}
 		seen[r.ID] = true
 		r.CacheKey = r.cacheKey(s.Lock)
@@ -191,21 +228,36 @@ func Expand(s Spec, judge func(*Row) (why string, err error)) (Matrix, error) {
 		if err != nil {
 			return err
 		}
+		compile, compiled := at[r.Compile]
+		switch {
+		case why != "":
+		case r.Kind == Proof && !compiled:
+			why = "the row that compiles it is left out"
+		case r.Kind == Proof:
+			m.Rows[compile].Packed = true
+		}
 		if why != "" {
 			m.LeftOut = append(m.LeftOut, LeftOut{r, why})
-		} else {
-			m.Rows = append(m.Rows, r)
+			return nil
 		}
+		at[r.ID] = len(m.Rows)
+		m.Rows = append(m.Rows, r)
 		return nil
 	}
+	var excludedRows []Row
+	combinations := s.rows()
+	for i, x := range s.Excludes {
+		if !slices.ContainsFunc(combinations, x.takes) {
+			m.idle = append(m.idle, i+1)
+		}
+	}
 	for i, set := range sets {
-		for _, r := range set.rows() {
+		for _, combination := range set.rows() {
+			r := s.used(combination)
 			r.CargoArgs = s.Args
-			if i == 0 && slices.ContainsFunc(s.Excludes, func(x Axes) bool { return x.takes(r) }) {
+			if i == 0 && slices.ContainsFunc(s.Excludes, func(x Axes) bool { return x.takes(combination) }) {
 				r.ID = r.id()
-				if !seen[r.ID] {
-					m.LeftOut = append(m.LeftOut, LeftOut{r, excluded})
-				}
+				excludedRows = append(excludedRows, r)
 				continue
 			}
 			r.Toolkit, r.Runner = s.Toolkit, s.Runners[r.Platform]
@@ -216,14 +268,11 @@ func Expand(s Spec, judge func(*Row) (why string, err error)) (Matrix, error) {
 				return m, err
 			}
 			for _, p := range s.Places {
-				if !p.takes(r) {
+				if !p.takes(combination) {
 					continue
 				}
 				proof := r
-				proof.Kind, proof.NeedsGPU, proof.Container, proof.Toolkit = Proof, true, "", s.Toolkit
-				if p.Toolkit != "" {
-					proof.Toolkit = p.Toolkit
-				}
+				proof.Kind, proof.NeedsGPU, proof.Container, proof.Compile = Proof, true, "", r.id()
 				proof.Place, proof.Runner, proof.Wrapper, proof.Driver, proof.Capability, proof.Args = p.Name, p.Runner, p.Wrapper,
 					p.Driver, p.Capability, p.Args
 				if err := add(proof); err != nil {
@@ -232,7 +281,31 @@ func Expand(s Spec, judge func(*Row) (why string, err error)) (Matrix, error) {
 			}
 		}
 	}
+	for _, r := range excludedRows {
+		if !seen[r.ID] {
+			seen[r.ID] = true
+			m.LeftOut = append(m.LeftOut, LeftOut{r, excluded})
+		}
+	}
 	return m, nil
+}
+
+// used is a combination without the values that its build does not use.
+func (s Spec) used(r Row) Row {
+	if s.Uses == nil {
+		return r
+	}
+	uses := s.Uses(r.Features)
+	if !uses.CUDA {
+		r.CUDA = ""
+	}
+	if !uses.CUDNN {
+		r.CUDNN = CUDNNAuto
+	}
+	if !uses.Arch {
+		r.Arch = ""
+	}
+	return r
 }
 
 // or takes the axes that a lacks from b.
@@ -316,7 +389,13 @@ func (r Row) id() string {
 		}
 		return b.String()
 	}
-	parts := []string{slug(r.Features), "cuda" + slug(r.CUDA)}
+	parts := []string{slug(r.Features)}
+	if r.Features == "" {
+		parts[0] = "default"
+	}
+	if r.CUDA != "" {
+		parts = append(parts, "cuda"+slug(r.CUDA))
+	}
 	if r.Kind == Proof {
 		parts = append([]string{"prove", slug(r.Place)}, parts...)
 	}
@@ -329,7 +408,8 @@ func (r Row) id() string {
 	parts = append(parts, slug(r.Platform), slug(r.Profile))
 	name := strings.Join(parts, "-")
 	// A hyphen in a value could be one between values.
-	if ambiguous := strings.Contains(r.Features+r.Profile+r.Place, "-"); lossy || ambiguous || len(name) > longest || r.Features == "" {
+	ambiguous := strings.Contains(r.Features+r.Profile+r.Place, "-") || r.Features == "default"
+	if lossy || ambiguous || len(name) > longest {
 		sum := sha256.New()
 		for _, v := range []string{r.Kind, r.Place, r.Features, r.CUDA, r.CUDNN, r.Arch, r.Platform, r.Profile} {
 			fmt.Fprintf(sum, "%q\n", v)
@@ -342,27 +422,38 @@ func (r Row) id() string {
 // longest is how much of a row's values stand in its name: it becomes part of paths, and of cache keys.
 const longest = 100
 
-// cacheKey names what a row's cache may be used for: the same toolkit, arch, driver family and lock file, and the same row.
+// cacheKey names what the cache of a row that compiles may be used for: the same row, toolkit, arch and lock file. The lock file stands
+// last:
+// what another one left is better than nothing. A row that proves builds nothing.
 func (r Row) cacheKey(lock string) string {
-	if lock == "" {
-		lock = "nolock"
+	if r.Kind == Proof {
+		return ""
 	}
-	arch := r.Arch
-	if arch == "" {
-		arch = "anyarch"
+	lock = cmp.Or(lock, "nolock")
+	arch := cmp.Or(r.Arch, "anyarch")
+	cuda := "cuda" + r.CUDA
+	if r.CUDA == "" {
+		cuda = "nocuda"
 	}
 	sum := sha256.Sum256([]byte(r.ID + "\x00" + r.Toolkit + "\x00" + r.Container))
-	return strings.Join([]string{"gpubuild1", r.Platform, "cuda" + r.CUDA, arch, r.family(), lock, hex.EncodeToString(sum[:4])}, "-")
+	return strings.Join([]string{"gpubuild2", r.Platform, cuda, arch, hex.EncodeToString(sum[:4]), lock}, "-")
 }
 
-// family is the driver's branch, the first number of its version.
-func (r Row) family() string {
-	if r.Kind != Proof {
-		return "nodriver"
+// cachePrefix begins the keys of the same row with other lock files.
+func (r Row) cachePrefix() string { return r.CacheKey[:max(0, strings.LastIndexByte(r.CacheKey, '-'))] }
+
+// toolkitKey names the cache of the toolkit that the row fetches, which all rows with that toolkit share; empty: it fetches none.
+func (r Row) toolkitKey() string {
+	if r.Toolkit != Fetch {
+		return ""
 	}
-	major, _, _ := strings.Cut(r.Driver, ".")
-	if major == "" {
-		return "anydriver"
+	return strings.Join(append([]string{"gpubuild-toolkit", r.Platform, "cuda" + r.CUDA}, r.Parts...), "-")
+}
+
+// kernelKey begins the names of the cache of compiled kernels, which rows with the same toolkit share; empty: the row compiles none.
+func (r Row) kernelKey() string {
+	if r.Kind == Proof || r.CUDA == "" {
+		return ""
 	}
-	return "r" + major
+	return strings.Join([]string{"gpubuild-kernels", r.Platform, "cuda" + r.CUDA}, "-")
 }

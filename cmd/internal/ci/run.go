@@ -1,25 +1,18 @@
 package ci
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"regexp"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
-	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/install"
 )
@@ -39,10 +32,10 @@ type RunOptions struct {
 	Out   io.Writer // what the steps print
 }
 
-// Run does what CI does for a row: the same steps, by value. Their results stand beside the error of the one that failed.
+// Run does what CI does for a row: the same steps, by value. It returns the results that there are with the error of the step that failed.
 func (p *Plan) Run(ctx context.Context, row Row, steps []Step, o RunOptions) ([]StepResult, error) {
 	m := p.session.Machine
-	if here := install.Platform(m.Host); here != row.Platform {
+	if here := strings.Replace(install.Platform(m.Host), buildenv.Darwin, "macos", 1); here != row.Platform {
 		return nil, &LeftOutError{
 			row.ID, fmt.Sprintf("it is for %s, and this machine is %s", row.Platform, here),
 			"run it on such a machine; --dry-run prints its commands",
@@ -54,7 +47,7 @@ func (p *Plan) Run(ctx context.Context, row Row, steps []Step, o RunOptions) ([]
 	done := []StepResult{}
 	for _, s := range steps {
 		began := time.Now()
-		err := p.runStep(ctx, row, s, o)
+		err := p.runStep(ctx, s, o)
 		if interrupted(err) {
 			return done, err
 		}
@@ -84,20 +77,31 @@ type StepResult struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// Steps finds a row that can work and its steps; only chooses one of them by its name, which may leave none.
+// RunAnswer is the answer of `ci run`.
+type RunAnswer struct {
+	Row   Row          `json:"row"`
+	Steps []StepResult `json:"steps"`
+}
+
+// Steps finds a row that can work and its steps; only chooses one of them by its name, which may leave none. A row that proves begins with
+// the steps of the row that compiles it.
 func (m Matrix) Steps(id, only string) (Row, []Step, error) {
 	row, why, ok := m.Find(id)
 	switch {
 	case !ok:
-		return row, nil, &exit.UsageError{What: fmt.Sprintf("the matrix has no row %q", id), Fix: "gpubuild ci matrix lists the rows"}
+		return row, nil, unknownRow(id)
 	case why != "":
 		return row, nil, &LeftOutError{id, "left out: " + why, "gpubuild ci matrix lists the rows that can work"}
 	}
 	steps := Steps(row)
+	if row.Kind == Proof {
+		compile, _, _ := m.Find(row.Compile)
+		steps = append(Steps(compile), steps...)
+	}
 	if only == "" {
 		return row, steps, nil
 	}
-	if !slices.Contains(StepNames(row.Kind), only) {
+	if only == StepProve && row.Kind != Proof {
 		return row, nil, &exit.UsageError{
 			What: fmt.Sprintf("row %s proves nothing, so there is no step %s", id, only),
 			Fix:  "name a row of [[matrix.prove]]; `gpubuild ci matrix` lists them",
@@ -106,23 +110,33 @@ func (m Matrix) Steps(id, only string) (Row, []Step, error) {
 	return row, slices.DeleteFunc(steps, func(s Step) bool { return s.Name != only }), nil
 }
 
-func (p *Plan) runStep(ctx context.Context, row Row, s Step, o RunOptions) error {
+func unknownRow(id string) error {
+	return &exit.UsageError{What: fmt.Sprintf("the matrix has no row %q", id), Fix: "gpubuild ci matrix lists the rows"}
+}
+
+func (p *Plan) runStep(ctx context.Context, s Step, o RunOptions) error {
 	if s.Fetches && !o.Fetch {
-		had, err := p.haveToolkit(row)
+		had, err := p.haveToolkit(s.Row)
 		if err != nil || had {
 			return err
 		}
 	}
-	if s.Results != "" {
-		if err := os.MkdirAll(p.session.Machine.Host.Join(p.session.Project.Root, s.Results), 0o755); err != nil {
-			return err
+	m := p.session.Machine
+	if err := m.MakeDir(m.Host.Join(p.session.Project.Root, ResultsDir(s.Row.ID))); err != nil {
+		return err
+	}
+	m.Shell.Status("Step", "%s", s.Title)
+	for _, provider := range Providers() {
+		if m.Host.Env.Get(provider.Variable()) == "true" {
+			begin, end := provider.Section(s.Title, time.Now())
+			fmt.Fprint(m.Shell.Err, begin)
+			defer fmt.Fprint(m.Shell.Err, end)
 		}
 	}
-	p.session.Machine.Shell.Status("Step", "%s: %s", s.Title, OneLine(s.Script()))
-	if len(s.Wrapper) > 0 {
-		return p.runWrapped(ctx, row, s, o)
+	if m.Shell.Verbose {
+		m.Shell.Status("Running", "%s", OneLine(s.Script()))
 	}
-	res, err := p.session.Machine.Runner.Run(ctx, p.command(s, o.Out))
+	res, err := m.Runner.Run(ctx, p.command(s, o.Out))
 	return ended(res, err)
 }
 
@@ -144,8 +158,7 @@ func (p *Plan) command(s Step, out io.Writer) buildenv.Cmd {
 
 // ended is what a step's process came to: its own words are said already.
 func ended(res buildenv.Result, err error) error {
-	var exited *buildenv.ExitError
-	if errors.As(err, &exited) {
+	if _, ok := errors.AsType[*buildenv.ExitError](err); ok {
 		return exit.Code(res.Code)
 	}
 	return err
@@ -159,7 +172,7 @@ func (p *Plan) haveToolkit(row Row) (bool, error) {
 		return false, err
 	}
 	plan, err := install.MakePlan(p.catalog, p.session.Machine.Host, p.session.Machine.CacheDir,
-		install.Want{Exact: v, LinkStubs: true, Parts: append(install.Default(), row.Parts...)})
+		install.Want{Exact: v, Parts: append(install.Default(), row.Parts...)})
 	if err != nil {
 		return false, err
 	}
@@ -179,154 +192,4 @@ func (p *Plan) haveToolkit(row Row) (bool, error) {
 	}
 	return false, &toolchain.MissingError{What: "CUDA toolkit " + v.String() + " here",
 		Fix: fmt.Sprintf("gpubuild ci run %s --fetch gets it as CI does: %s", row.ID, plan.Lines()[0])}
-}
-
-// resultLine is how a step inside a wrapper tells how it ended. A wrapper's own exit status does not do: srun --kill-on-bad-exit=1 answers
-// 143 for a task's 21, and one that started nothing may well answer 0.
-var resultLine = regexp.MustCompile(`gpubuild-ci-result ([0-9a-f]{16}) (\d{1,3})\s*$`)
-
-// runWrapped runs a step through its wrapper, as ourselves again, and takes the step's own word for how it ended.
-func (p *Plan) runWrapped(ctx context.Context, row Row, s Step, o RunOptions) error {
-	wrapper := s.Wrapper[0]
-	path, err := p.session.Machine.Host.LookPath(wrapper)
-	if p.session.Machine.Host.IsAbs(wrapper) && p.session.Machine.Host.IsFile(wrapper) {
-		path, err = wrapper, nil
-	}
-	if err != nil {
-		return &toolchain.MissingError{What: wrapper + " on PATH, which the proof of " + row.Place + " is wrapped in",
-			Fix: "run this row where it is, or change wrapper in [[matrix.prove]]"}
-	}
-	var random [8]byte
-	if _, err := rand.Read(random[:]); err != nil {
-		return err
-	}
-	told := &resultFilter{out: o.Out, nonce: hex.EncodeToString(random[:])}
-	c := p.command(s, o.Out)
-	c.Path = path
-	c.Args = append(slices.Clone(s.Wrapper[1:]), p.session.Machine.Self, Child, told.nonce, row.ID, p.session.Project.RootManifest)
-	c.Stdout = told
-	res, err := p.session.Machine.Runner.Run(ctx, c)
-	told.close()
-	switch {
-	case interrupted(err):
-		return err
-	case told.worst != 0:
-		return exit.Code(told.worst)
-	case err != nil:
-		p.session.Machine.Shell.Error("%s ended with %d, and no proof was told of", wrapper, res.Code)
-		if res.Code == 0 {
-			return err // it was not even started
-		}
-		return exit.Code(res.Code)
-	case told.count == 0:
-		p.session.Machine.Shell.Loud("Unproved", "not proven: %s ended well, and nothing that it ran told of a proof", wrapper)
-		return exit.Code(exit.Unproved)
-	}
-	return nil
-}
-
-// Child is the word that gpubuild starts itself with, inside a wrapper: NONCE ROW MANIFEST follow.
-const Child = "__gpubuild-ci"
-
-// Inside is the part of a wrapped step that runs where the GPU is. It tells the step outside how it ended; finish prints an error and
-// answers its code.
-func Inside(ctx context.Context, m *session.Machine, parser Parser, words []string, finish func(error) int) error {
-	if len(words) != 3 {
-		return &exit.UsageError{What: "this word is not for people", Fix: "gpubuild ci run ROW"}
-	}
-	err := insideStep(ctx, m, parser, words[1], words[2])
-	var code exit.Code
-	n := exit.Done
-	switch {
-	case errors.As(err, &code):
-		n = int(code)
-	case err != nil:
-		n = finish(err)
-		err = exit.Code(n)
-	}
-	// A line of its own, whatever the program left unfinished.
-	if _, wrote := fmt.Fprintf(m.Shell.Out, "\ngpubuild-ci-result %s %d\n", words[0], n); wrote != nil {
-		return wrote
-	}
-	return err
-}
-
-func insideStep(ctx context.Context, m *session.Machine, parser Parser, id, manifest string) error {
-	line, _, err := cargo.Split([]string{"build", "--manifest-path", manifest}, nil)
-	if err != nil {
-		return err
-	}
-	s, err := session.Open(m, line)
-	if err != nil {
-		return err
-	}
-	p, err := Make(ctx, s, parser)
-	if err != nil {
-		return err
-	}
-	_, steps, err := p.Matrix.Steps(id, "")
-	if err != nil {
-		return err
-	}
-	for _, s := range steps {
-		if len(s.Wrapper) > 0 {
-			res, err := m.Runner.Run(ctx, p.command(s, m.Shell.Out))
-			return ended(res, err)
-		}
-	}
-	return &exit.UsageError{What: "row " + id + " has no wrapped step", Fix: "gpubuild ci run " + id}
-}
-
-// resultFilter passes on what a wrapper prints and takes our own line out of it. A wrapper may put words before a line (srun --label).
-type resultFilter struct {
-	out   io.Writer
-	nonce string
-	line  []byte
-	blank bool // an empty line is held back: it may be the one before ours
-	count int
-	worst int // the first code that is not 0
-}
-
-func (f *resultFilter) Write(p []byte) (int, error) {
-	f.line = append(f.line, p...)
-	for {
-		i := bytes.IndexByte(f.line, '\n')
-		if i < 0 {
-			return len(p), nil
-		}
-		if err := f.take(f.line[:i+1]); err != nil {
-			return 0, err
-		}
-		f.line = f.line[i+1:]
-	}
-}
-
-func (f *resultFilter) take(line []byte) error {
-	if m := resultLine.FindSubmatch(line); m != nil && string(m[1]) == f.nonce {
-		f.count++
-		if n, _ := strconv.Atoi(string(m[2])); f.worst == 0 {
-			f.worst = n
-		}
-		f.blank = false
-		return nil
-	}
-	if f.blank {
-		f.blank = false
-		if _, err := f.out.Write([]byte("\n")); err != nil {
-			return err
-		}
-	}
-	if len(bytes.TrimRight(line, "\r\n")) == 0 && len(line) > 0 {
-		f.blank = true
-		return nil
-	}
-	_, err := f.out.Write(line)
-	return err
-}
-
-// close passes on what is left without a line feed.
-func (f *resultFilter) close() {
-	if len(f.line) > 0 {
-		_ = f.take(f.line) // a stdout that cannot be written to changes nothing about the result
-	}
 }

@@ -16,7 +16,7 @@ var runnersText string
 type Hosted struct {
 	Labels    []string `toml:"labels"`
 	Platform  string   `toml:"platform"`
-	CPUs      int      `toml:"cpus"`
+	GitLab    string   `toml:"gitlab"`    // the tag of GitLab's own runner of that kind, where a job without tags does not get it
 	Compilers []string `toml:"compilers"` // "gcc 13", "msvc 14.44"; none: not known
 }
 
@@ -24,8 +24,21 @@ type Hosted struct {
 func hostedLabels() map[string][]string {
 	return map[string][]string{
 		"linux-x86_64": {"ubuntu-24.04"}, "linux-aarch64": {"ubuntu-24.04-arm"}, "windows-x86_64": {"windows-2022"},
-		"windows-aarch64": {"windows-11-arm"},
+		"windows-aarch64": {"windows-11-arm"}, "macos-aarch64": {"macos-15"}, "macos-x86_64": {"macos-15-intel"},
 	}
+}
+
+// hostedNames are the labels of GitHub's own runners, as JSON strings.
+func hostedNames() []string {
+	var out []string
+	if known, err := KnownMachines(); err == nil { // it is part of this program, and a test reads it
+		for _, h := range known.Runners {
+			for _, label := range h.Labels {
+				out = append(out, `"`+label+`"`)
+			}
+		}
+	}
+	return out
 }
 
 // Machines is what is known of runners and images that are not ours.
@@ -67,8 +80,12 @@ func (m *Machines) Compilers(r Row, said map[string][]string) []string {
 		if list, ok := said[r.Container]; ok {
 			return list
 		}
+		name, _, _ := strings.Cut(r.Container, "@")
+		if list, ok := said[name]; ok {
+			return list
+		}
 		for _, image := range m.Images {
-			if strings.HasPrefix(r.Container, "nvidia/cuda:") && strings.HasSuffix(r.Container, image.Suffix) {
+			if strings.HasPrefix(name, "nvidia/cuda:") && strings.HasSuffix(name, image.Suffix) {
 				return image.Compilers
 			}
 		}

@@ -61,18 +61,21 @@ func TestShellsReadTheWords(t *testing.T) {
 // TestGate runs the last job's text with every result that GitHub gives a job.
 func TestGate(t *testing.T) {
 	shell := shells(t)
+	texts := jobsOf(t, GitHub.Workflow(Workflow{Install: "true"}))
+	gate := texts[len(texts)-1]
 	tests := []struct {
-		plan, compile, compiles, proof, proofs, stranger string
-		ok                                               bool
-		says                                             string
+		plan, compile, compiles, proof, proofs, fork string
+		ok                                           bool
+		says                                         string
 	}{
 		{"success", "success", "4", "success", "1", "false", true, ""},
 		{"success", "success", "4", "skipped", "0", "false", true, "::notice::nothing is proven"},
 		{"success", "skipped", "0", "success", "1", "false", true, ""},
-		{"success", "success", "4", "skipped", "1", "true", true, "::warning::not proven"},
+		{"success", "success", "4", "skipped", "0", "true", true, "::warning::not proven: 2 rows"},
+		{"success", "skipped", "0", "skipped", "0", "true", true, "::warning::not proven"},
+		{"success", "failure", "4", "skipped", "0", "true", false, "::error::rows that compile: failure"},
 		{"success", "success", "4", "skipped", "1", "false", false, "::error::rows that prove: skipped"},
 		{"success", "success", "4", "failure", "1", "false", false, "::error::rows that prove: failure"},
-		{"success", "success", "4", "failure", "1", "true", false, "::error::rows that prove: failure"},
 		{"success", "success", "4", "cancelled", "1", "false", false, "::error::rows that prove"},
 		{"success", "failure", "4", "success", "1", "false", false, "::error::rows that compile: failure"},
 		{"success", "skipped", "4", "success", "1", "false", false, "::error::rows that compile: skipped"},
@@ -81,7 +84,7 @@ func TestGate(t *testing.T) {
 	for _, sh := range shell {
 		for _, tt := range tests {
 			c := exec.Command(sh, "-e", "-c", gate)
-			c.Env = []string{"PLAN=" + tt.plan, "COMPILE=" + tt.compile, "COMPILE_COUNT=" + tt.compiles, "PROOF=" + tt.proof, "PROOF_COUNT=" + tt.proofs, "STRANGER=" + tt.stranger}
+			c.Env = []string{"PLAN=" + tt.plan, "COMPILE=" + tt.compile, "COMPILE_COUNT=" + tt.compiles, "PROOF=" + tt.proof, "PROOF_COUNT=" + tt.proofs, "WITHHELD=2", "FORK=" + tt.fork}
 			out, err := c.CombinedOutput()
 			if (err == nil) != tt.ok || !strings.Contains(string(out), tt.says) {
 				t.Errorf("%s: %+v: %v, %s", sh, tt, err, out)
@@ -94,33 +97,23 @@ func TestGate(t *testing.T) {
 func TestShellTextIsSound(t *testing.T) {
 	w := Workflow{Setup: "export A=1\n# a comment", Dir: "it's/a $dir"}
 	for _, sh := range shells(t) {
-		for _, install := range []string{"", "go install example.org/x@v1", "cat <<EOF\n  text\nEOF", "if true; then\n\ttrue\nfi # end"} {
+		for _, install := range []string{"true", "go install example.org/x@v1", "cat <<EOF\n  text\nEOF", "if true; then\n\ttrue\nfi # end"} {
 			w.Install = install
 			texts := jobsOf(t, GitHub.Workflow(w))
-			m := Matrix{Rows: []Row{{ID: "r", Kind: Compile, CUDA: "13.4", Platform: "linux-x86_64"}}}
+			m := Matrix{Rows: []Row{{ID: "r", Kind: Compile, CUDA: "13.4", Platform: "linux-x86_64"},
+				{ID: "p", Kind: Proof, Compile: "r", Platform: "linux-x86_64", Runner: []string{"gpu"}}}}
 			child, err := GitLab.Rows(m, w)
 			if err != nil {
 				t.Fatal(err)
 			}
-			var jobs map[string]struct{ Script []string }
-			for _, text := range [][]byte{child, GitLab.Workflow(w)} {
-				var doc map[string]any
-				if err := yaml.Unmarshal(text, &doc); err != nil {
-					t.Fatal(err)
-				}
-				delete(doc, "stages")
-				clean, err := yaml.Marshal(doc)
-				if err != nil {
-					t.Fatal(err)
-				}
-				jobs = nil
-				if err := yaml.Unmarshal(clean, &jobs); err != nil {
-					t.Fatal(err)
-				}
-				for _, job := range jobs {
-					texts = append(texts, strings.Join(job.Script, "\n"))
-				}
+			for _, job := range gitlabJobs(t, child) {
+				texts = append(texts, strings.Join(job.Script, "\n"))
 			}
+			var plan struct{ Plan gitlabJob }
+			if err := yaml.Unmarshal(GitLab.Workflow(w), &plan); err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, strings.Join(plan.Plan.Script, "\n"))
 			for _, text := range texts {
 				c := exec.Command(sh, "-n")
 				c.Stdin = strings.NewReader(text)
@@ -135,21 +128,41 @@ func TestShellTextIsSound(t *testing.T) {
 // workflows are the forms that a workflow can have.
 func workflows() map[string]Workflow {
 	return map[string]Workflow{
-		"bare":    {},
+		"bare":    {Install: "true"},
 		"usual":   {Install: "go install example.org/gpubuild/cmd/gpubuild@v1.0.0", Setup: "sudo apt-get install -y libssl-dev"},
-		"below":   {Install: "true", Dir: "crates/it's an app", Image: "example.org/image:1"},
-		"hostile": {Install: "echo \"it's\" 'a' # ${{ github.sha }}\n\n  x: |-\n- run: y", Setup: "::error::x", Image: "a: b # c"},
+		"below":   {Install: "true", Dir: "crates/it's an app", Image: "example.org/image:1@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},
+		"hostile": {Install: "echo \"it's\" 'a' # ${{ github.sha }}\n\n  x: |-\n- run: y", Setup: "::error::x", Image: "a: b # c@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"},
 	}
 }
 
 func TestActionlintAcceptsTheWorkflows(t *testing.T) {
+	t.Parallel()
 	lint := need.Tool(t, "actionlint")
+	lintWorkflows(t, func(path string) ([]byte, error) { return exec.Command(lint, "-no-color", path).CombinedOutput() },
+		"needs.plan.outputs.compile_count", "needs.plan.outputs.compiled", "compiled")
+}
+
+// TestZizmorAcceptsTheWorkflows: nothing of high severity, by the audits that need no network.
+func TestZizmorAcceptsTheWorkflows(t *testing.T) {
+	t.Parallel()
+	zizmor := need.Tool(t, "zizmor")
+	lintWorkflows(t, func(path string) ([]byte, error) {
+		return exec.Command(zizmor, "--offline", "--no-progress", "--min-severity=medium", path).CombinedOutput()
+	}, "actions/checkout@08c6903cd8c0fde910a37f88322edcfb5dd907a8 # v5.0.0", "actions/checkout@v5", "unpinned-uses")
+}
+
+// lintWorkflows has a linter accept every form of the workflow, and refuse one in which a text is replaced.
+func lintWorkflows(t *testing.T, lint func(path string) ([]byte, error), good, bad, says string) {
+	t.Helper()
 	run := func(text []byte) ([]byte, error) {
-		path := filepath.Join(t.TempDir(), "gpu.yml")
+		path := filepath.Join(t.TempDir(), ".github", "workflows", "gpu.yml")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(path, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return exec.Command(lint, "-no-color", path).CombinedOutput()
+		return lint(path)
 	}
 	for name, w := range workflows() {
 		text := GitHub.Workflow(w)
@@ -157,9 +170,9 @@ func TestActionlintAcceptsTheWorkflows(t *testing.T) {
 			t.Errorf("%s: %v\n%s\n%s", name, err, out, text)
 		}
 	}
-	broken := bytes.Replace(GitHub.Workflow(Workflow{}), []byte("needs.plan.outputs.compile_count"), []byte("needs.plan.outputs.compiled"), 1)
-	if out, err := run(broken); err == nil || !bytes.Contains(out, []byte("compiled")) {
-		t.Errorf("it accepts an output that does not exist: %v %s", err, out)
+	broken := bytes.Replace(GitHub.Workflow(Workflow{Install: "true"}), []byte(good), []byte(bad), 1)
+	if out, err := run(broken); err == nil || !bytes.Contains(out, []byte(says)) {
+		t.Errorf("it accepts %s: %v %s", bad, err, out)
 	}
 }
 
@@ -187,6 +200,9 @@ func TestSchemasAcceptTheWorkflows(t *testing.T) {
 				r := Row{Kind: kind, Features: s, CUDA: "13.4", Platform: "linux-x86_64", Profile: "dev", Runner: []string{s, "gpu"}, Place: "p"}
 				r.ID = r.id()
 				r.CacheKey = r.cacheKey("")
+				if kind == Proof {
+					r.Compile = m.Rows[len(m.Rows)-1].ID
+				}
 				m.Rows = append(m.Rows, r)
 			}
 		}

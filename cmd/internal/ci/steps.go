@@ -6,12 +6,14 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/origin"
 )
 
 // Names of steps.
 const (
 	StepToolkit = "toolkit"
 	StepBuild   = "build"
+	StepArchive = "archive"
 	StepProve   = "prove"
 )
 
@@ -25,17 +27,8 @@ type Step struct {
 	Title   string // as CI shows it
 	Args    []string
 	Env     []Var
-	Wrapper []string // put before the command
-	Fetches bool     // downloads: a person's or a workflow's word is needed
-	Results string   // directory that must be there for what it leaves; empty: none
-}
-
-// StepNames lists the steps that rows of a kind may have, in order. A row leaves out what it does not need.
-func StepNames(kind string) []string {
-	if kind == Proof {
-		return []string{StepToolkit, StepBuild, StepProve}
-	}
-	return []string{StepToolkit, StepBuild}
+	Row     Row  // whose step it is
+	Fetches bool // downloads: a person's or a workflow's word is needed
 }
 
 func title(step string) string {
@@ -44,6 +37,8 @@ func title(step string) string {
 		return "CUDA toolkit"
 	case StepBuild:
 		return "Build"
+	case StepArchive:
+		return "Archive for the GPU machine"
 	}
 	return "Prove on the GPU"
 }
@@ -60,47 +55,55 @@ func results(id, step string) []string {
 	return []string{"--gpu-junit=" + path.Join(dir, step+".xml"), "--gpu-receipt=" + path.Join(dir, step+".json")}
 }
 
-// Steps makes the steps of a row.
-func Steps(r Row) []Step {
-	env := []Var{{"CARGO_TARGET_DIR", TargetDir(r.ID)}, {"GPUBUILD_ROW", r.ID}}
-	build := []string{"build"}
+// build is the command line of the row's build, without its verb.
+func (r Row) build() []string {
+	var words []string
 	if r.Features != "" {
-		build = append(build, "--features="+r.Features)
+		words = append(words, "--features="+r.Features)
 	}
 	switch r.Profile {
 	case "", "dev":
 	case "release":
-		build = append(build, "--release")
+		words = append(words, "--release")
 	default:
-		build = append(build, "--profile="+r.Profile)
+		words = append(words, "--profile="+r.Profile)
 	}
 	if r.Toolkit != None {
-		build = append(build, "--gpu-toolkit="+r.CUDA)
+		words = append(words, "--gpu-toolkit="+r.CUDA)
 	}
 	if r.Arch != "" {
-		build = append(build, "--gpu-arch="+r.Arch)
+		words = append(words, "--gpu-arch="+r.Arch)
 	}
-	build = append(build, r.CargoArgs...)
+	return append(words, r.CargoArgs...)
+}
+
+// env is the environment of the row's build.
+func (r Row) env() []Var {
+	return []Var{{"CARGO_TARGET_DIR", TargetDir(r.ID)}, {origin.RowVariable, r.ID}}
+}
+
+// Steps makes the steps of a row; those of a row that proves need what the row that compiles it has packed.
+func Steps(r Row) []Step {
+	make := func(name string, env []Var, args ...string) Step {
+		return Step{Name: name, Title: title(name), Args: args, Env: env, Row: r}
+	}
+	if r.Kind == Proof {
+		return []Step{make(StepProve, nil, "ci", "prove", Archive(r.Compile), "--row="+r.ID, "--results="+ResultsDir(r.ID))}
+	}
 	var steps []Step
 	if r.Toolkit == Fetch {
 		install := []string{"toolchain", "install", r.CUDA}
 		if len(r.Parts) > 0 {
 			install = append(install, "--parts="+strings.Join(r.Parts, ","))
 		}
-		steps = append(steps, Step{Name: StepToolkit, Title: title(StepToolkit), Args: install, Fetches: true})
+		s := make(StepToolkit, nil, install...)
+		s.Fetches = true
+		steps = append(steps, s)
 	}
 	// Our own flags stand before the project's words, of which any may end what is cargo's.
-	left := func(step string) []string { return append([]string{"build"}, results(r.ID, step)...) }
-	steps = append(steps, Step{Name: StepBuild, Title: title(StepBuild), Args: append(left(StepBuild), build[1:]...), Env: env,
-		Results: ResultsDir(r.ID)})
-	if r.Kind == Proof {
-		asked := "--gpu-prove"
-		if len(r.Args) > 0 {
-			asked += "=" + buildenv.PosixWords(r.Args...)
-		}
-		prove := append(left(StepProve), append([]string{asked, "--gpu-require-proof"}, build[1:]...)...)
-		steps = append(steps, Step{Name: StepProve, Title: title(StepProve), Args: prove, Env: env, Wrapper: r.Wrapper,
-			Results: ResultsDir(r.ID)})
+	steps = append(steps, make(StepBuild, r.env(), slices.Concat([]string{"build"}, results(r.ID, StepBuild), r.build())...))
+	if r.Packed {
+		steps = append(steps, make(StepArchive, nil, "ci", "archive", r.ID))
 	}
 	return steps
 }
@@ -108,12 +111,9 @@ func Steps(r Row) []Step {
 // Script is a step as a line that a POSIX shell reads back to the very words.
 func (s Step) Script() string {
 	var words []string
-	if s.Results != "" {
-		words = append(words, "mkdir -p "+buildenv.PosixWords(s.Results)+" &&")
-	}
 	for _, v := range s.Env {
 		words = append(words, v.Name+"="+buildenv.PosixWords(v.Value))
 	}
-	words = append(words, buildenv.PosixWords(slices.Concat(s.Wrapper, []string{"gpubuild"}, s.Args)...))
+	words = append(words, buildenv.PosixWords(append([]string{"gpubuild"}, s.Args...)...))
 	return strings.Join(words, " ")
 }

@@ -50,12 +50,6 @@ func block(s string, n int) string {
 	return " |-" + indent + strings.ReplaceAll(strings.ReplaceAll(s, "\n", indent), indent+"\n", "\n\n")
 }
 
-// comment writes text as comment lines.
-func comment(text string, n int) string {
-	pad := strings.Repeat(" ", n)
-	return pad + "# " + strings.ReplaceAll(text, "\n", "\n"+pad+"# ") + "\n"
-}
-
 // list writes strings as a flow sequence of quoted scalars.
 func list(words []string) string {
 	out := make([]string, len(words))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"math/rand"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -89,12 +90,18 @@ func FuzzScalar(f *testing.F) {
 	})
 }
 
+const digest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 // TestRowsOfAnyTextStayData: whatever a label, an image, a feature or a wrapper is called, GitHub's lines and GitLab's pipeline hold it as that value.
 func TestRowsOfAnyTextStayData(t *testing.T) {
 	for _, s := range texts(t) {
 		m := Matrix{}
 		for i, kind := range []string{Compile, Proof} {
-			r := Row{Kind: kind, Features: s, CUDA: "13.4", CUDNN: s, Arch: "sm_90", Platform: "linux-x86_64", Profile: s, Place: "p", Runner: []string{s, "x"}, Container: []string{s, ""}[i], Wrapper: []string{s}}
+			compile := ""
+			if i == 1 {
+				compile = m.Rows[0].ID
+			}
+			r := Row{Compile: compile, Kind: kind, Features: s, CUDA: "13.4", CUDNN: s, Arch: "sm_90", Platform: "linux-x86_64", Profile: s, Place: "p", Runner: []string{s, "x"}, Container: []string{s + digest, ""}[i], Wrapper: []string{s}}
 			r.ID = r.id()
 			r.CacheKey = r.cacheKey(s)
 			m.Rows = append(m.Rows, r)
@@ -104,39 +111,61 @@ func TestRowsOfAnyTextStayData(t *testing.T) {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-		if len(lines) != 4 || bytes.ContainsAny(out, "\r") {
+		if len(lines) != 5 || bytes.ContainsAny(out, "\r") {
 			t.Fatalf("%q: %d lines:\n%s", s, len(lines), out)
 		}
 		var back struct{ Include []githubRow }
 		if err := json.Unmarshal([]byte(strings.TrimPrefix(lines[0], "compile=")), &back); err != nil {
 			t.Fatal(err)
 		}
-		if r := back.Include[0]; r.Runner[0] != s || r.Container != s || r.Features != s || r.Profile != s {
+		if r := back.Include[0]; !reflect.DeepEqual(r.Runner, []any{s, "x"}) || r.Container != s+digest {
 			t.Fatalf("%q became %+v", s, r)
 		}
 		child, err := GitLab.Rows(m, Workflow{Install: "true", Setup: s, Dir: "d"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var jobs map[string]struct {
-			Image    string
-			Tags     []string
-			Parallel struct{ Matrix []map[string][]string }
-			Script   []string
-		}
-		if err := yaml.Unmarshal(child, &jobs); err != nil {
-			t.Fatalf("%q: %v\n%s", s, err, child)
-		}
+		jobs := gitlabJobs(t, child)
 		c := jobs["compile-1"]
-		image := s
-		if s == "" {
-			image = defaultImage
-		}
-		if len(jobs) != 2 || c.Image != image || !slices.Equal(c.Tags, []string{s, "x"}) || c.Parallel.Matrix[0]["GPUBUILD_ROW"][0] != m.Rows[0].ID || jobs["proof-1"].Tags[0] != s ||
+		image := s + digest
+		proof := jobs[m.Rows[1].ID]
+		if len(jobs) != 3 || c.Image != image || !slices.Equal(c.Tags, []string{s, "x"}) || c.Parallel.Matrix[0]["GPUBUILD_ROW"][0] != m.Rows[0].ID || proof.Tags[0] != s || proof.Needs[0].Parallel.Matrix[0]["GPUBUILD_ROW"][0] != m.Rows[0].ID ||
 			s != "" && !slices.Contains(c.Script, s) {
 			t.Fatalf("%q became %+v\n%s", s, jobs, child)
 		}
 	}
+}
+
+type gitlabJob struct {
+	Image    string
+	Tags     []string
+	Parallel struct{ Matrix []map[string][]string }
+	Needs    []struct {
+		Job      string
+		Parallel struct{ Matrix []map[string][]string }
+	}
+	Script []string
+}
+
+// gitlabJobs are the jobs of a pipeline of rows.
+func gitlabJobs(t *testing.T, text []byte) map[string]gitlabJob {
+	t.Helper()
+	var doc map[string]yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	jobs := map[string]gitlabJob{}
+	for name, node := range doc {
+		var job gitlabJob
+		if name == "stages" || name == "default" || name == "workflow" {
+			continue
+		}
+		if err := node.Decode(&job); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, text)
+		}
+		jobs[name] = job
+	}
+	return jobs
 }
 
 // TestWorkflowsHoldTheUsersShellText: install and setup come out of the YAML as they went in, whatever they hold, and move nothing else.
@@ -165,7 +194,7 @@ func TestWorkflowsHoldTheUsersShellText(t *testing.T) {
 			t.Fatalf("%q: %v\n%s", s, err, text)
 		}
 		plan := lab["plan"].(map[string]any)
-		if script := plan["script"].([]any); plan["image"] != s || !slices.Contains(script, any(s)) || len(lab) != 3 {
+		if script := plan["script"].([]any); plan["image"] != s || !slices.Contains(script, any(s)) || len(lab) != 4 {
 			t.Fatalf("%q became %v", s, plan)
 		}
 	}
@@ -181,7 +210,7 @@ func jobsOf(t *testing.T, workflow []byte) (runs []string) {
 	if err := yaml.Unmarshal(workflow, &doc); err != nil {
 		t.Fatalf("%v\n%s", err, workflow)
 	}
-	for _, name := range []string{"plan", "compile", "proof", "gpu"} {
+	for _, name := range []string{"plan", "compile", "proof", "report", "gpu"} {
 		for _, s := range doc.Jobs[name].Steps {
 			if s.Run != "" {
 				runs = append(runs, s.Run)

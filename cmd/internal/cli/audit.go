@@ -2,25 +2,36 @@ package cli
 
 import (
 	"context"
+	"slices"
+	"time"
 
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 )
 
+// auditOptions are the flags of audit.
+type auditOptions struct {
+	Timeout time.Duration
+	Results report.Files
+}
+
 func auditVerb() verb {
-	var o Options
+	var o auditOptions
 	return verb{
-		name: "audit", usage: "run a program on drivers that fail, and say whether it fails honestly or falls back",
-		text: "gpubuild audit target/release/app -- --device cuda\n\n" +
-			"Needs no GPU. The program runs once in each mode (no library, no device, stub, mismatch, out of memory, no code for " +
-			"this GPU,\n" +
-			"a kernel that fails), without input; what it writes is not shown. Ends 0 when it failed honestly in all, 20 when it " +
-			"ended well although the driver had failed, 21 when it could\n" +
-			"not be told, as of a program that never asks for the driver.",
-		results: &o,
-		flags:   append(shared(&o, "timeout"), resultFlags(&o)...),
+		Verb: help.Verb{
+			Name: "audit", Usage: "run a program on drivers that fail, and say whether it notices",
+			Args: "PROGRAM [-- ARGS]", Examples: []string{"gpubuild audit target/release/app -- --device cuda"},
+			Text: "Needs no GPU. The program runs once in each mode (no library, no device, stub, mismatch, out of memory, no code for " +
+				"this GPU, a kernel that fails), without input; its output is not shown.\n" +
+				"Exits with 0 if it failed in every mode, with 20 if it succeeded although the driver had failed, with 21 if that " +
+				"is unknown, for example because the program never loads the driver.",
+		},
+		results: &o.Results,
+		flags: slices.Concat(in("Proof", newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s",
+			duration(&o.Timeout))), resultFlags(&o.Results)),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return runAudit(ctx, a, o, l)
 		},
@@ -28,10 +39,7 @@ func auditVerb() verb {
 }
 
 // runAudit runs a program on failing drivers.
-func runAudit(ctx context.Context, a *invocation, o Options, l cargo.Line) error {
-	if len(l.Positional) != 1 {
-		return &usageError{"audit needs one program", "gpubuild audit target/release/app -- ARGS"}
-	}
+func runAudit(ctx context.Context, a *invocation, o auditOptions, l cargo.Line) error {
 	binary := proof.LookPath(a.Host, l.Positional[0])
 	r, err := proof.AuditFile(ctx, a.Machine, o.Timeout, binary, l.Trailing, l.Positional[0])
 	if r.Program == "" {
@@ -41,5 +49,5 @@ func runAudit(ctx context.Context, a *invocation, o Options, l cargo.Line) error
 		Verb: "audit", Findings: r.Findings, Checks: report.AuditChecks(pipeline.Audits(r.Modes), ""),
 		Programs: []report.Program{{Name: a.Host.Base(binary), Path: a.Shown(binary), Audit: pipeline.Audits(r.Modes)}},
 	}
-	return a.end(o, err, result, r)
+	return a.end(o.Results, err, result, r)
 }

@@ -27,8 +27,8 @@ func inTurn(b *testing.B, dir string, envA, envB []string, a, c []string) {
 	inTurnAfter(b, func() {}, dir, envA, envB, a, c)
 }
 
-// inTurnAfter is inTurn with something that is done before each a, and not timed. "a/b-cpu" is the ratio of the processor time that the two and all that they
-// start take, which a busy machine changes less.
+// inTurnAfter is inTurn with something that is done before each a, and not timed. "a/b-cpu" is the ratio of the processor time that the two
+// and all that they start take, which a busy machine changes less.
 func inTurnAfter(b *testing.B, before func(), dir string, envA, envB []string, a, c []string) {
 	b.Helper()
 	run := func(env, words []string) (wall, cpu time.Duration) {
@@ -50,7 +50,8 @@ func inTurnAfter(b *testing.B, before func(), dir string, envA, envB []string, a
 		x, workX := run(envA, a)
 		y, workY := run(envB, c)
 		works = append(works, float64(workX)/float64(workY))
-		as, cs, ratios = append(as, float64(x.Microseconds())/1000), append(cs, float64(y.Microseconds())/1000), append(ratios, float64(x)/float64(y))
+		as, cs, ratios = append(as, float64(x.Microseconds())/1000), append(cs, float64(y.Microseconds())/1000),
+			append(ratios, float64(x)/float64(y))
 		differences = append(differences, float64((x-y).Microseconds())/1000)
 	}
 	median := func(v []float64) float64 { sort.Float64s(v); return v[len(v)/2] }
@@ -60,14 +61,6 @@ func inTurnAfter(b *testing.B, before func(), dir string, envA, envB []string, a
 	b.ReportMetric(median(works), "a/b-cpu")
 	b.ReportMetric(median(differences), "a-b-ms")
 	b.ReportMetric(0, "ns/op")
-}
-
-func benchProgram(b *testing.B) string {
-	path, err := gpubuildBinary()
-	if err != nil {
-		b.Fatal(err)
-	}
-	return path
 }
 
 // benchDir is where a sample is built for a benchmark; the candle one takes minutes the first time.
@@ -93,10 +86,10 @@ func BenchmarkNoop(b *testing.B) {
 			}
 			target := "CARGO_TARGET_DIR=" + benchDir(b, name)
 			flags := []string{"--features", "cuda", "--gpu-toolkit", toolkit, "--gpu-arch", "sm_90"}
-			ours := append([]string{benchProgram(b), "build"}, flags...)
+			ours := append([]string{binary(b), "build"}, flags...)
 			// cargo gets, by `gpubuild exec`, the environment that the build had; the price of exec itself is not counted because the
 			// environment is asked for once.
-			show := exec.Command(benchProgram(b), "env", "--shell", "json", "--features", "cuda", "--toolkit", toolkit, "--arch", "sm_90")
+			show := exec.Command(binary(b), "env", "--shell", "json", "--features", "cuda", "--toolkit", toolkit, "--arch", "sm_90")
 			show.Dir, show.Env = sample, append(os.Environ(), target)
 			build := exec.Command(ours[0], ours[1:]...)
 			build.Dir, build.Env = sample, append(os.Environ(), target)
@@ -112,8 +105,9 @@ func BenchmarkNoop(b *testing.B) {
 	}
 }
 
-// BenchmarkStale: (a) `gpubuild stale` against (b) `gpubuild env`, in a target directory with nothing to do. Both ask cargo, judge and choose the
-// tools, so that the difference is what the check itself costs: reading the record, looking at every input's file, and comparing.
+// BenchmarkStale: (a) `gpubuild stale` against (b) `gpubuild env`, in a target directory with nothing to do. Both ask cargo, judge and
+// choose the tools, so that the difference is what the check itself costs: reading the record, looking at every input's file, and
+// comparing.
 func BenchmarkStale(b *testing.B) {
 	for _, name := range []string{"matmul", "candle-matmul"} {
 		b.Run(name, func(b *testing.B) {
@@ -123,19 +117,21 @@ func BenchmarkStale(b *testing.B) {
 				b.Fatal(err)
 			}
 			target := []string{"CARGO_TARGET_DIR=" + benchDir(b, name), "CARGO_NET_OFFLINE=true"}
-			build := exec.Command(benchProgram(b), "build", "--features", "cuda", "--gpu-toolkit", toolkit, "--gpu-arch", "sm_90")
+			build := exec.Command(binary(b), "build", "--features", "cuda", "--gpu-toolkit", toolkit, "--gpu-arch", "sm_90")
 			build.Dir, build.Env = sample, append(os.Environ(), target...)
 			if out, err := build.CombinedOutput(); err != nil {
 				b.Fatalf("%v\n%s", err, out)
 			}
 			flags := []string{"--features", "cuda", "--toolkit", toolkit, "--arch", "sm_90"}
-			inTurn(b, sample, target, target, append([]string{benchProgram(b), "stale"}, flags...), append([]string{benchProgram(b), "env"}, flags...))
+			inTurn(b, sample, target, target, append([]string{binary(b), "stale"}, flags...), append([]string{binary(b), "env"},
+				flags...))
 		})
 	}
 }
 
-// BenchmarkRebuild reports what a change costs against building the whole tree anew: the seconds of processor time of all processes, which a
-// busy machine changes little, and how many packages cargo compiled. Candle takes minutes for each of the three builds: use -benchtime 1x.
+// BenchmarkRebuild reports what a change costs against building the whole tree again: the seconds of processor time of all processes, which
+// a busy machine changes little, and how many packages cargo compiled. Candle takes minutes for each of the three builds: use -benchtime
+// 1x.
 func BenchmarkRebuild(b *testing.B) {
 	for _, name := range []string{"matmul", "candle-matmul"} {
 		b.Run(name, func(b *testing.B) {
@@ -146,7 +142,7 @@ func BenchmarkRebuild(b *testing.B) {
 			}
 			target := benchDir(b, name) + "-rebuild"
 			build := func(root, arch string) (seconds float64, packages int) {
-				c := exec.Command(benchProgram(b), "build", "--features", "cuda", "--gpu-toolkit", root, "--gpu-arch", arch)
+				c := exec.Command(binary(b), "build", "--features", "cuda", "--gpu-toolkit", root, "--gpu-arch", arch)
 				c.Dir, c.Env = sample, append(os.Environ(), "CARGO_TARGET_DIR="+target, "CARGO_TERM_COLOR=never")
 				out, err := c.CombinedOutput()
 				if err != nil {
@@ -191,8 +187,8 @@ func envOf(b *testing.B, data []byte) []string {
 	return out
 }
 
-// BenchmarkReach: (a) the whole reach check against (b) cargo tree, when something changed (a cache that is new each time) and when nothing did, and
-// against the bare question after the unit graph.
+// BenchmarkReach: (a) the whole reach check against (b) cargo tree, when something changed (a cache that is new each time) and when nothing
+// did, and against the bare question after the unit graph.
 func BenchmarkReach(b *testing.B) {
 	sample, err := filepath.Abs(filepath.Join(repository, "testdata", "entrenar"))
 	if err != nil {
@@ -200,7 +196,7 @@ func BenchmarkReach(b *testing.B) {
 	}
 	needCrates(b, sample)
 	tree := []string{"cargo", "tree", "-e", "normal,no-proc-macro", "-f", "{p} {f}", "--features", "cuda", "--locked"}
-	ours := []string{benchProgram(b), "features", "--features", "cuda"}
+	ours := []string{binary(b), "features", "--features", "cuda"}
 	b.Run("unchanged", func(b *testing.B) {
 		inTurn(b, sample, []string{"GPUBUILD_CACHE=" + b.TempDir()}, nil, ours, tree)
 	})
@@ -211,12 +207,13 @@ func BenchmarkReach(b *testing.B) {
 	b.Run("asked-anew-to-unit-graph", func(b *testing.B) {
 		private, cache := b.TempDir(), b.TempDir()
 		graph := []string{"cargo", "build", "--unit-graph", "-Zunstable-options", "--features", "cuda", "--locked"}
-		inTurnAfter(b, func() { forget(b, cache) }, sample, []string{"GPUBUILD_CACHE=" + cache}, []string{"RUSTC_BOOTSTRAP=1", "CARGO_TARGET_DIR=" + private, "CARGO_BUILD_BUILD_DIR=" + private}, ours, graph)
+		inTurnAfter(b, func() { forget(b, cache) }, sample, []string{"GPUBUILD_CACHE=" + cache},
+			[]string{"RUSTC_BOOTSTRAP=1", "CARGO_TARGET_DIR=" + private, "CARGO_BUILD_BUILD_DIR=" + private}, ours, graph)
 	})
 }
 
-// largeWorkspace is a workspace of 600 members and one stub of a GPU crate, of which each member or, with few, each fiftieth has a feature cuda
-// that is passed on everywhere.
+// largeWorkspace is a workspace of 600 members and one stub of a GPU crate, of which each member or, with few, each fiftieth has a feature
+// cuda that is passed on everywhere.
 func largeWorkspace(b *testing.B, few bool) string {
 	b.Helper()
 	dir := b.TempDir()
@@ -230,7 +227,8 @@ func largeWorkspace(b *testing.B, few bool) string {
 		}
 	}
 	put("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"2\"\n")
-	put("crates/candle-core/Cargo.toml", "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n\n[features]\ncuda = []\n")
+	put("crates/candle-core/Cargo.toml", "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n\n[features]\n"+
+		"cuda = []\n")
 	put("crates/candle-core/src/lib.rs", "#[cfg(feature = \"cuda\")]\npub fn device() {}\n")
 	gpu := func(i int) bool { return !few || i%50 == 0 }
 	for i := range 600 {
@@ -250,7 +248,8 @@ func largeWorkspace(b *testing.B, few bool) string {
 		if gpu(i) {
 			cuda = "cuda = [" + strings.Join(edges, ", ") + "]\n"
 		}
-		put(fmt.Sprintf("crates/p%d/Cargo.toml", i), fmt.Sprintf("[package]\nname = \"p%d\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[features]\nfast = []\n%s\n[dependencies]\n%s", i, cuda, deps))
+		put(fmt.Sprintf("crates/p%d/Cargo.toml", i), fmt.Sprintf("[package]\nname = \"p%d\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n"+
+			"[features]\nfast = []\n%s\n[dependencies]\n%s", i, cuda, deps))
 		put(fmt.Sprintf("crates/p%d/src/lib.rs", i), "")
 	}
 	c := exec.Command("cargo", "generate-lockfile", "--offline", "-q")
@@ -261,25 +260,27 @@ func largeWorkspace(b *testing.B, few bool) string {
 	return dir
 }
 
-// BenchmarkLarge: the reach check and the hook on a workspace of 600 members, against (b) the bare question after the unit graph, cargo tree and,
-// where it is on PATH, zepter. few: each fiftieth member has the feature.
+// BenchmarkLarge: the reach check and the hook on a workspace of 600 members, against (b) the bare question after the unit graph, cargo
+// tree and, where it is on PATH, zepter. few: each fiftieth member has the feature.
 func BenchmarkLarge(b *testing.B) {
 	for _, shape := range []string{"few", "all"} {
 		dir := largeWorkspace(b, shape == "few")
 		chosen := []string{"-p", "p550", "--features", "cuda"}
-		ours := append([]string{benchProgram(b), "features"}, chosen...)
+		ours := append([]string{binary(b), "features"}, chosen...)
 		cache := b.TempDir()
 		private := b.TempDir()
 		graph := append([]string{"cargo", "build", "--unit-graph", "-Zunstable-options", "--locked"}, chosen...)
 		tree := append([]string{"cargo", "tree", "-e", "normal,no-proc-macro", "-f", "{p} {f}", "--locked"}, chosen...)
 		env := []string{"GPUBUILD_CACHE=" + cache, "CARGO_NET_OFFLINE=true"}
 		b.Run(shape+"/asked-anew-to-unit-graph", func(b *testing.B) {
-			inTurnAfter(b, func() { forget(b, cache) }, dir, env, []string{"RUSTC_BOOTSTRAP=1", "CARGO_NET_OFFLINE=true", "CARGO_TARGET_DIR=" + private, "CARGO_BUILD_BUILD_DIR=" + private}, ours, graph)
+			inTurnAfter(b, func() { forget(b, cache) }, dir, env, []string{"RUSTC_BOOTSTRAP=1", "CARGO_NET_OFFLINE=true",
+				"CARGO_TARGET_DIR=" + private, "CARGO_BUILD_BUILD_DIR=" + private}, ours, graph)
 		})
 		b.Run(shape+"/unchanged-to-tree", func(b *testing.B) { inTurn(b, dir, env, env, ours, tree) })
 		b.Run(shape+"/hook-to-zepter", func(b *testing.B) {
 			need.Asked(b, "zepter")
-			inTurn(b, dir, env, env, []string{benchProgram(b), "features", "--manifest-only"}, []string{"zepter", "lint", "propagate-feature", "--features", "cuda", "--offline", "--locked", "-q", "--exit-code-zero"})
+			inTurn(b, dir, env, env, []string{binary(b), "features", "--manifest-only"},
+				[]string{"zepter", "lint", "propagate-feature", "--features", "cuda", "--offline", "--locked", "-q", "--exit-code-zero"})
 		})
 	}
 }

@@ -3,63 +3,101 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/fault"
+	"gpubuild/cmd/internal/answer"
+	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/pipeline"
+	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/install"
+	"gpubuild/toolchain/install/tree"
+	"gpubuild/toolchain/nvcc"
 )
 
 func cacheVerb() verb {
-	var o Options
+	var json *string
+	var yes bool
 	return verb{
-		name: "cache", usage: "show or empty gpubuild's cache: `dir` or `clean`",
-		text:  "gpubuild cache dir\n\nGPUBUILD_CACHE moves it.",
-		flags: answerFlag(&o),
-		run:   func(_ context.Context, a *invocation, l cargo.Line) error { return showCache(a, o, l) },
+		Verb: help.Verb{Name: "cache", Usage: "show or empty gpubuild's cache", Text: "GPUBUILD_CACHE moves the cache."},
+		verbs: []verb{
+			{
+				Verb: help.Verb{Name: "show", Usage: "show what the kernel cache has saved (the default)",
+					Examples: []string{"gpubuild cache"}},
+				flags: []*flag{jsonFlag(&json)},
+				run:   func(_ context.Context, a *invocation, _ cargo.Line) error { return showUse(a, json) },
+			},
+			{
+				Verb:  help.Verb{Name: "dir", Usage: "print the directory of the cache", Examples: []string{"gpubuild cache dir"}},
+				flags: []*flag{jsonFlag(&json)},
+				run:   func(_ context.Context, a *invocation, _ cargo.Line) error { return showCache(a, json) },
+			},
+			{
+				Verb: help.Verb{Name: "clean", Usage: "remove everything from the cache", Examples: []string{"gpubuild cache clean"}},
+				flags: []*flag{
+					newFlag("yes", cargo.Switch, "", "do not ask on a terminal", func(string) error { yes = true; return nil }),
+					jsonFlag(&json),
+				},
+				run: func(ctx context.Context, a *invocation, _ cargo.Line) error { return cleanCache(ctx, a, json, yes) },
+			},
+		},
 	}
 }
 
-func showCache(a *invocation, o Options, l cargo.Line) error {
-	word := "dir"
-	if len(l.Positional) > 0 {
-		word = l.Positional[0]
+func showUse(a *invocation, json *string) error {
+	use := nvcc.Totals(a.CacheDir)
+	if json != nil {
+		return a.answer(json, "cache", true, nil, cacheAnswer{a.CacheDir, use})
 	}
-	switch word {
-	case "dir":
-		if o.JSON != nil {
-			return a.answer(o, "cache", true, nil, struct {
-				Dir string `json:"dir"`
-			}{a.CacheDir})
-		}
-		fmt.Fprintln(a.Shell.Out, a.CacheDir)
-		return nil
-	case "clean":
-		// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may
-		// be the user's own, and nothing is removed.
-		if other := foreign(a.CacheDir); len(other) > 0 {
-			return &exit.UsageError{
-				What: fmt.Sprintf("%s holds what is not gpubuild's: %s; nothing was removed", a.CacheDir, strings.Join(other, ", ")),
-				Fix: "point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: " +
-					strings.Join(cacheParts, " "),
-			}
-		}
-		for _, name := range cacheParts {
-			if err := os.RemoveAll(filepath.Join(a.CacheDir, name)); err != nil {
-				return fmt.Errorf("cache: %w", err)
-			}
-		}
-		a.Shell.Status("Removed", "%s", a.CacheDir)
-		return a.answer(o, "cache", true, nil, nil)
+	return a.Shell.Data(fmt.Sprintf("%s\nkernels: hits %d, misses %d, %.1f MB, saved %s\n", a.CacheDir, use.Hits, use.Misses,
+		float64(use.Size)/1e6, pipeline.Spoken(use.Saved)))
+}
+
+func showCache(a *invocation, json *string) error {
+	if json != nil {
+		return a.answer(json, "cache-dir", true, nil, answer.CacheDir{Dir: a.CacheDir})
 	}
-	return &exit.UsageError{What: fmt.Sprintf("cache knows no %q", word), Fix: "gpubuild cache dir, or gpubuild cache clean"}
+	return a.Shell.Data(a.CacheDir + "\n")
+}
+
+func cleanCache(ctx context.Context, a *invocation, json *string, yes bool) error {
+	// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may
+	// be the user's own, and nothing is removed.
+	if other := foreign(a.CacheDir); len(other) > 0 {
+		return usage(fmt.Sprintf("%s holds what is not gpubuild's: %s; nothing was removed", a.CacheDir, strings.Join(other, ", ")),
+			"point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: "+
+				strings.Join(cacheParts, " "))
+	}
+	size, toolkits := dirSize(a.CacheDir), ""
+	if n := len(install.Installed(a.Host, a.CacheDir)); n > 0 {
+		toolkits = ", with " + report.Count(n, "CUDA toolkit")
+	}
+	if !yes && terminalIn(a.Stdin) {
+		a.Shell.Ask(fmt.Sprintf("Remove %s (%s%s)? [y/N] ", a.CacheDir, tree.Size(size), toolkits))
+		if err := agreed(ctx, a.Stdin); err != nil {
+			return err
+		}
+	}
+	for _, name := range cacheParts {
+		if err := os.RemoveAll(filepath.Join(a.CacheDir, name)); err != nil {
+			return fmt.Errorf("cache: %w", err)
+		}
+	}
+	a.Shell.Status("Removed", "%s (%s%s)", a.CacheDir, tree.Size(size), toolkits)
+	return a.answer(json, "cache-clean", true, nil, nil)
 }
 
 // cacheParts is everything that gpubuild writes into its cache, or wrote in earlier versions.
 var cacheParts = []string{
-	"answers", "cargo", "hashes.json", "locks", "memo", "overlays", "probe", "runs", "said", "scans", "toolkits", "untold", "wheels",
+	"answers", "cargo", "hashes.json", "kernels", "locks", "memo", "overlays", "probe", "runs", "said", "scans", "toolkits", "trial",
+	"untold", "views", "wheels",
 }
 
 // foreign lists what is in the cache's directory and is no part of a cache.
@@ -75,4 +113,42 @@ func foreign(dir string) []string {
 		}
 	}
 	return out
+}
+
+// agreed waits for an answer that begins with y.
+func agreed(ctx context.Context, in io.Reader) error {
+	answer := make(chan string, 1)
+	fault.Go(func() {
+		word := ""
+		_, _ = fmt.Fscanln(in, &word) // no answer is no
+		answer <- word
+	})
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case word := <-answer:
+		if !strings.HasPrefix(strings.ToLower(word), "y") {
+			return exit.Errorf(exit.Other, "", "nothing was removed: you did not agree")
+		}
+	}
+	return nil
+}
+
+// dirSize is how many bytes the files below a directory have.
+func dirSize(dir string) (size int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if fi, err := d.Info(); err == nil {
+				size += fi.Size()
+			}
+		}
+		return nil // what cannot be read is not counted
+	})
+	return size
+}
+
+// cacheAnswer is the answer of `cache`.
+type cacheAnswer struct {
+	Dir     string   `json:"dir"`
+	Kernels nvcc.Use `json:"kernels"`
 }

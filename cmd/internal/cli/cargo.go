@@ -2,114 +2,109 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/featurecheck"
-	"gpubuild/cmd/internal/fresh"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
-	"gpubuild/cmd/internal/proof"
-	"gpubuild/cmd/internal/report"
-	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain/cargo"
 )
 
 // cargoVerb runs a subcommand of cargo: an alias of the user's may bring further flags of ours.
-func (a *invocation) cargoVerb(ctx context.Context, o Options, line cargo.Line) error {
+func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
+	var o pipeline.Options
+	flags := cargoFlags(&o)
+	own := ownFlags(flags, prefix)
+	line, _, err := cargo.Split(words, own)
+	if err != nil {
+		return err
+	}
+	a.SpeakLike(line)
+	a.Shell.Fetch = repeat(words, slices.Index(words, line.VerbWord)+1, "", prefix+"toolkit", "fetch")
 	tool, err := cargo.Find(a.Host, line)
 	if err != nil {
 		return err
 	}
-	line, given, err := cargo.Alias(ctx, a.Host, a.Runner, tool, line, ownFlags())
+	line, given, err := cargo.Alias(ctx, a.Host, a.Runner, tool, line, own)
 	if err != nil {
 		return err
 	}
-	if err := o.apply(given); err != nil {
+	for _, g := range given {
+		f := findFlag(flags, g.Name, prefix)
+		if err := f.set(g.Value); err != nil {
+			return f.wrong(g.Name, err)
+		}
+	}
+	if err := checkCargo(o, line, flags); err != nil {
 		return err
 	}
-	if err := o.checkResults(line); err != nil {
+	if err := a.misspelled(ctx, tool, line); err != nil {
 		return err
+	}
+	if line.Has("--help") && pipeline.Judged(line.Verb) {
+		return a.cargoHelp(ctx, line)
 	}
 	return pipeline.Dispatch(ctx, pipeline.Command{
-		Machine: a.Machine, Tool: tool, Line: line, Options: o.pipeline(), Args: a.words, Typed: a.typed, Valued: takesValue,
+		Machine: a.Machine, Tool: tool, Line: line, Options: o, Args: a.words, Typed: words, Valued: func(written string) bool {
+			f := findFlag(flags, written, prefix)
+			return f != nil && f.Kind == cargo.Value
+		},
 	})
 }
 
-// pipeline are the flags as the stages take them.
-func (o Options) pipeline() pipeline.Options {
-	return pipeline.Options{
-		Tools:          toolOptions(o),
-		Fresh:          o.fresh(),
-		Proof:          o.proof(),
-		Audit:          o.Audit,
-		AuditArgs:      o.AuditArgs,
-		Strict:         o.Strict,
-		AllowUnreached: o.AllowUnreached,
-		Files:          o.files(),
-		Timings:        o.Timings,
+// checkCargo refuses flags that contradict each other, and those of ours that lack their prefix.
+func checkCargo(o pipeline.Options, l cargo.Line, flags []*flag) error {
+	if l.Known() {
+		for _, w := range l.Unknown() {
+			name, _, _ := strings.Cut(w, "=")
+			if f := findFlag(flags, name, "--"); f != nil {
+				return usage(fmt.Sprintf("cargo has no flag `%s`; did you mean `%s%s`?", name, prefix, f.Name), "")
+			}
+		}
 	}
-}
-
-func (o Options) fresh() fresh.Options {
-	return fresh.Options{
-		NoClean:       o.NoClean,
-		ForceClean:    o.ForceClean,
-		CleanExternal: o.CleanExternal,
-		DryRun:        o.DryRun,
-		ListPaths:     o.JSON == nil || *o.JSON != "",
+	if o.Fresh.NoClean && o.Fresh.ForceClean {
+		return usage("--gpu-no-clean and --gpu-force-clean contradict each other", "leave one of them out")
 	}
-}
-
-func (o Options) proof() proof.Options {
-	return proof.Options{
-		Wanted:         o.Prove,
-		Args:           o.ProveArgs,
-		Required:       o.RequireProof,
-		Kernel:         o.Kernel,
-		ExpectExit:     o.ExpectExit,
-		ExpectCPU:      o.ExpectCPU,
-		Min:            o.Min,
-		Device:         o.Device,
-		Child:          o.Child,
-		Counterfactual: o.Counterfactual,
-		Timeout:        o.Timeout,
-		Probe:          o.Probe,
-		CUPTI:          o.CUPTI,
-		Receipt:        o.Receipt != "",
-		Trace:          o.Trace,
+	if o.Audit && l.Known() && l.Verb != "build" {
+		return usage("--gpu-audit is a flag of build, not of "+l.Verb, "gpubuild audit target/release/app audits any program")
 	}
-}
-
-// toolOptions are the flags that the choice of tools knows.
-func toolOptions(o Options) tools.Options {
-	return tools.Options{Toolkit: o.Toolkit, Arch: o.Arch, CCBin: o.CCBin, Backend: o.Backend}
-}
-
-// takesValue says whether a flag on cargo's verbs takes the next argument as its value.
-func takesValue(flag string) bool {
-	f, ours := CargoFlag(strings.TrimPrefix(flag, ownPrefix))
-	return ours && f.Kind == cargo.Value
-}
-
-// reachEnd is how a verb about features ends.
-func reachEnd(stops bool) error {
-	if stops {
-		return exit.Code(exit.Unreached)
+	if err := checkExpected(o.Proof, prefix); err != nil {
+		return err
+	}
+	if o.Files.JSON != nil && *o.Files.JSON == "" && l.WantsJSON() {
+		return usage("--gpu-json would write into cargo's messages on stdout", "give it a file: --gpu-json=gpubuild.json")
 	}
 	return nil
 }
 
-// reachResult is what one of our own verbs says of the features.
-func (a *invocation) reachResult(verb string, j featurecheck.Judged) report.Result {
-	return report.ReachResult(report.Stages{
-		Verb:     verb,
-		Answer:   j.Answer,
-		Asked:    j.Session.Line.Features,
-		Manifest: a.Shown(j.Session.Project.Manifest),
-		Root:     j.Session.Project.Root,
-		Findings: j.Findings(),
-	})
+// misspelled is the error for a subcommand that neither cargo nor gpubuild has and that is close to one that they have.
+func (a *invocation) misspelled(ctx context.Context, tool cargo.Tool, l cargo.Line) error {
+	if l.Known() || l.VerbWord == "" || exit.Nearest(l.VerbWord, append(cargo.OwnCommands(), VerbNames()...)) == "" {
+		return nil
+	}
+	theirs, err := cargo.Commands(ctx, a.Runner, tool, l)
+	if err != nil || slices.Contains(theirs, l.VerbWord) {
+		return err
+	}
+	near := exit.Nearest(l.VerbWord, append(theirs, VerbNames()...))
+	if near == l.VerbWord && l.Dir != "" {
+		return usage("-C is cargo's flag, and no flag of gpubuild's own commands",
+			buildenv.PosixWords("cd", l.Dir)+" && "+buildenv.PosixWords(append([]string{"gpubuild", near}, l.Args...)...))
+	}
+	if near == l.VerbWord {
+		return usage(fmt.Sprintf("`%s` is gpubuild's own command and stands before its flags", near),
+			buildenv.PosixWords(append([]string{"gpubuild", near}, l.Args...)...))
+	}
+	return usage(fmt.Sprintf("unknown command `%s`; did you mean `%s`?", l.VerbWord, near), "")
 }
 
-func isInterrupted(err error) bool { return errors.Is(err, context.Canceled) }
+// cargoHelp is cargo's help for one of its commands, and below it our flags.
+func (a *invocation) cargoHelp(ctx context.Context, l cargo.Line) error {
+	if err := a.plain(ctx, l); err != nil {
+		return err
+	}
+	return a.Shell.Print(help.Groups(pages().Cargo))
+}

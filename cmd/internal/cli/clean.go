@@ -2,37 +2,46 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/fresh"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain/cargo"
 )
 
+// cleanOptions are the flags of clean.
+type cleanOptions struct {
+	Tools                     tools.Options
+	Minimal, External, DryRun bool
+	JSON                      *string
+}
+
 func cleanVerb() verb {
-	var o Options
+	var o cleanOptions
 	return verb{
-		name: "clean", usage: "remove what was built of the GPU packages, or of the stale ones alone",
-		text: "gpubuild clean --features cuda --release\ngpubuild clean --features cuda --minimal --dry-run\n\n" +
-			"Stands in place of cargo's own clean, which is `gpubuild cargo clean`. Takes cargo's selection flags as `cargo build` " +
-			"does and removes just these\n" +
-			"packages' things, with cargo's own `clean -p`, for that profile and those targets; all versions of a name go, as " +
-			"cargo does not tell them apart.\n" +
-			"It waits for a cargo that is building there. It refuses a target directory that is /, your home or a package's own " +
-			"directory.",
-		project: true,
+		Verb: help.Verb{
+			Name: "clean", Usage: "remove the build output of the GPU packages, or only what is stale", Project: true,
+			Examples: []string{"gpubuild clean --features cuda --release", "gpubuild clean --features cuda --minimal --dry-run"},
+			Text: "Takes the same selection flags as `cargo build`, and removes only the GPU packages of that build, with `cargo clean " +
+				"-p`. cargo removes every version of a package. Without a GPU feature it is `cargo clean`.\n" +
+				"It waits for a cargo that is building there. It refuses a target directory that is /, your home or a package's own " +
+				"directory. `gpubuild cargo clean` is always cargo's own command.",
+		},
+		instead: "packages are selected with -p; cargo's own command is `gpubuild cargo clean`",
 		flags: slices.Concat(
-			toolFlags(&o),
+			toolFlags(&o.Tools, "--")[:4],
 			[]*flag{
 				toggle("minimal", "only the packages that `gpubuild stale` finds", &o.Minimal),
-				toggle("external", "empty what these packages keep outside the target directory, too", &o.CleanExternal),
-				dryRun(&o),
+				toggle("external", "also remove what these packages keep outside the target directory", &o.External),
+				short("n", toggle("dry-run", "print what would be removed, remove nothing", &o.DryRun)),
 			},
-			answerFlag(&o),
+			[]*flag{jsonFlag(&o.JSON)},
 		),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return runClean(ctx, a, o, l)
@@ -41,18 +50,22 @@ func cleanVerb() verb {
 }
 
 // runClean removes what was built of the GPU packages of a selection, or of those alone that are stale, and nothing else.
-func runClean(ctx context.Context, a *invocation, o Options, l cargo.Line) error {
-	if len(l.Positional) > 0 {
-		return &usageError{fmt.Sprintf("clean takes no %q", l.Positional[0]),
-			"packages are selected as cargo build selects them, with -p; cargo's own clean is `gpubuild cargo clean`"}
+func runClean(ctx context.Context, a *invocation, o cleanOptions, l cargo.Line) error {
+	s, err := session.Open(a.Machine, l)
+	if err != nil {
+		return err
 	}
-	a.SpeakLike(l)
+	// cargo's clean takes no features: who gives any means the packages that they enable.
+	asksCargo := len(l.Features) == 0 && !l.AllFeatures && !l.NoDefault && !o.Minimal && !o.External
+	if work, why := s.GPUWork(); !work && asksCargo {
+		a.Shell.Detail("no GPU work: %s", why)
+		return a.cleanAll(ctx, o, l)
+	}
 	var p pipeline.Prepared
-	var err error
 	if o.Minimal {
-		p, err = pipeline.Prepare(ctx, a.Machine, l, o.Strict, toolOptions(o))
+		p, err = pipeline.Prepare(ctx, a.Machine, l, false, o.Tools)
 	} else {
-		p, err = pipeline.Look(ctx, a.Machine, l, o.Strict)
+		p, err = pipeline.Look(ctx, a.Machine, l, false)
 	}
 	if err != nil {
 		return err
@@ -62,17 +75,17 @@ func runClean(ctx context.Context, a *invocation, o Options, l cargo.Line) error
 		return err
 	}
 	defer release()
-	build := p.Fresh(o.fresh())
+	build := p.Fresh(fresh.Options{CleanExternal: o.External, DryRun: o.DryRun, ListPaths: o.JSON == nil || *o.JSON != ""})
 	state, packages, reasons := (*fresh.State)(nil), []string(nil), []stale.Reason{}
 	if o.Minimal {
 		if state, err = fresh.Inspect(ctx, build); err != nil {
 			return err
 		}
-		found, err := state.Report(ctx)
+		found, err := state.Report()
 		if err != nil {
 			return err
 		}
-		state.TellStale(found)
+		state.PrintStale()
 		packages, reasons = found.Clean, found.Reasons
 	} else {
 		state = fresh.Find(build)
@@ -80,19 +93,42 @@ func runClean(ctx context.Context, a *invocation, o Options, l cargo.Line) error
 	}
 	r, caches := fresh.Removal{Units: []fresh.Directory{}}, []fresh.Cache{}
 	if len(packages) == 0 {
-		a.tellNothingToClean(p.Features.Graph, o.Minimal)
+		a.noteNothingToClean(p.Features.Graph, o.Minimal)
 	} else if r, caches, err = state.Remove(ctx, packages); err != nil {
 		return err
 	}
-	return a.answer(o, "clean", true, []finding.Finding{}, struct {
-		Packages  []string       `json:"packages"`
-		Profile   string         `json:"profile"`
-		Platforms []string       `json:"platforms"`
-		DryRun    bool           `json:"dry_run"`
-		Reasons   []stale.Reason `json:"reasons"`
-		fresh.Removal
-		External []fresh.Cache `json:"external"`
-	}{nonNil(packages), l.ProfileName(), build.Platforms(), o.DryRun, reasons, r, caches})
+	return a.answer(o.JSON, "clean", true, []finding.Finding{}, cleanAnswer{
+		nonNil(packages), l.ProfileName(), build.Platforms(), o.DryRun, reasons, r, caches,
+	})
+}
+
+// cleanAnswer is the answer of `clean`: what it removed.
+type cleanAnswer struct {
+	Packages  []string       `json:"packages"` // empty: cargo cleaned, if there is no GPU work
+	Profile   string         `json:"profile"`
+	Platforms []string       `json:"platforms"`
+	DryRun    bool           `json:"dry_run"`
+	Reasons   []stale.Reason `json:"reasons"`
+	fresh.Removal
+	External []fresh.Cache `json:"external"`
+}
+
+// cleanAll is `cargo clean`, for a command line without GPU work.
+func (a *invocation) cleanAll(ctx context.Context, o cleanOptions, l cargo.Line) error {
+	line, err := l.AsClean(o.DryRun)
+	switch {
+	case err != nil:
+		return err
+	case o.JSON == nil:
+		return cargorun.Replace(ctx, a.Machine, line, a.Host.Env)
+	}
+	if err := cargorun.Plain(ctx, a.Machine, line, a.Host.Env); err != nil {
+		return err
+	}
+	return a.answer(o.JSON, "clean", true, []finding.Finding{}, cleanAnswer{
+		[]string{}, l.ProfileName(), append([]string{}, l.Target...), o.DryRun, []stale.Reason{},
+		fresh.Removal{Units: []fresh.Directory{}}, []fresh.Cache{},
+	})
 }
 
 func nonNil[T any](list []T) []T {
@@ -102,15 +138,14 @@ func nonNil[T any](list []T) []T {
 	return list
 }
 
-func (a *invocation) tellNothingToClean(g session.Graph, minimal bool) {
+func (a *invocation) noteNothingToClean(g session.Graph, minimal bool) {
 	switch {
 	case minimal:
 		a.Shell.Status("Fresh", "nothing is stale, so nothing is removed")
 	case g.Units == nil:
-		a.Shell.Note("cargo gave no unit graph (%s), so the packages cannot be told; `gpubuild cargo clean -p NAME` removes one",
+		a.Shell.Note("cargo gave no unit graph (%s), so the stale packages are unknown; `gpubuild cargo clean -p NAME` removes one",
 			g.Reason)
 	default:
-		a.Shell.Status("Cleaned", "nothing: no package of this selection compiles or links anything of the GPU's toolchain "+
-			"(a feature left out? --features cuda)")
+		a.Shell.Note("nothing to clean: no selected package uses CUDA. Did you forget --features cuda?")
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"gpubuild/buildenv/need"
 )
 
-// slow is a project whose build script holds cargo's build lock until a file appears. It speaks of nvcc, so that it counts as a GPU package, and
-// calls none.
+// slow is a project whose build script holds cargo's build lock until a file appears. It speaks of nvcc, so that it counts as a GPU
+// package, and calls none.
 var slow = map[string]string{
 	"Cargo.toml":  "[package]\nname = \"slow\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = []\n[workspace]\n",
 	"Cargo.lock":  "version = 4\n\n[[package]]\nname = \"slow\"\nversion = \"0.1.0\"\n",
@@ -38,7 +38,8 @@ func TestCleanWaitsForARunningCargo(t *testing.T) {
 	need.Asked(t, "cargo")
 	dir := t.TempDir()
 	writeFiles(t, dir, slow)
-	env := append(os.Environ(), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "CARGO_TARGET_DIR="+filepath.Join(dir, "target"), "GPUBUILD_CACHE="+filepath.Join(dir, "cache"))
+	env := append(os.Environ(), "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "CARGO_TARGET_DIR="+filepath.Join(dir, "target"),
+		"GPUBUILD_CACHE="+filepath.Join(dir, "cache"))
 	command := func(extra []string, words ...string) *exec.Cmd {
 		c := exec.Command(words[0], words[1:]...)
 		c.Dir, c.Env = dir, append(append([]string{}, env...), extra...)
@@ -87,8 +88,8 @@ func TestCleanWaitsForARunningCargo(t *testing.T) {
 	}
 }
 
-// TestCacheOutsideTheTarget: candle-flash-attn keeps its objects where CANDLE_FLASH_ATTN_BUILD_DIR says and, like cudaforge, takes them again whatever
-// nvcc made them. Cleaning the package alone would give old kernels a new name.
+// TestCacheOutsideTheTarget: candle-flash-attn keeps its objects where CANDLE_FLASH_ATTN_BUILD_DIR says and, like cudaforge, takes them
+// again whatever nvcc made them. Cleaning the package alone would give old kernels a new name.
 func TestCacheOutsideTheTarget(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -97,7 +98,8 @@ func TestCacheOutsideTheTarget(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := kernOf("app", "candle-flash-attn")
-	files["Cargo.lock"] = "version = 4\n\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\ndependencies = [\n \"candle-flash-attn\",\n \"plain\",\n]\n\n" +
+	files["Cargo.lock"] = "version = 4\n\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\ndependencies = [\n \"candle-flash-attn\",\n " +
+		"\"plain\",\n]\n\n" +
 		"[[package]]\nname = \"candle-flash-attn\"\nversion = \"0.1.0\"\n\n[[package]]\nname = \"plain\"\nversion = \"0.1.0\"\n"
 	files["sys/build.rs"] = `use std::{env, path::Path, process::Command};
 fn main() {
@@ -106,7 +108,8 @@ fn main() {
     let cap = env::var("CUDA_COMPUTE_CAP").unwrap_or("75".into());
     let kept = Path::new(&env::var("CANDLE_FLASH_ATTN_BUILD_DIR").unwrap()).join(format!("flash_api-{cap}.o"));
     if !kept.exists() {
-        assert!(Command::new("nvcc").arg("-ptx").arg(format!("-arch=sm_{cap}")).arg("-o").arg(&kept).arg("kernel.cu").status().unwrap().success());
+        assert!(Command::new("nvcc").arg("-ptx").arg(format!("-arch=sm_{cap}"))
+            .arg("-o").arg(&kept).arg("kernel.cu").status().unwrap().success());
     }
     std::fs::copy(&kept, Path::new(&env::var("OUT_DIR").unwrap()).join("k.ptx")).unwrap();
 }
@@ -119,7 +122,8 @@ fn main() {
 
 	text := s.build(s.a, "sm_80")
 	s.holds("another arch, which is part of its key", program, first, "sm_80")
-	if !strings.Contains(text, "candle-flash-attn keeps compiled kernels of flash attention in "+outside+" (1 file, ") || !strings.Contains(text, "--gpu-clean-external empties it") {
+	if !strings.Contains(text, "candle-flash-attn keeps compiled kernels of flash attention in "+outside+" (1 file, ") ||
+		!strings.Contains(text, "--gpu-clean-external empties it") {
 		t.Errorf("not named:\n%s", text)
 	}
 	build := []string{binary(t), "build", "--features", "cuda", "--gpu-toolkit=" + s.b, "--gpu-arch", "sm_80"}
@@ -146,7 +150,8 @@ func TestRoadCleansWithinBounds(t *testing.T) {
 	s.build(s.a, "sm_90")
 	out, err := s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+s.b, "--gpu-arch", "sm_90").CombinedOutput()
 	exit, ok := err.(*exec.ExitError)
-	if !ok || exit.ExitCode() != 13 || !strings.Contains(string(out), "error: nothing is removed in cargo's target directory "+s.dir) || !strings.Contains(string(out), "hint: ") {
+	if !ok || exit.ExitCode() != 13 || !strings.Contains(string(out), "error: nothing is removed in cargo's target directory "+s.dir) ||
+		!strings.Contains(string(out), "hint: ") {
 		t.Errorf("cleaned in a package's own directory (%v):\n%s", err, out)
 	}
 	s.holds("nothing was removed", "app/debug/app", first, "sm_90")

@@ -2,405 +2,64 @@ package cli
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
-	"io"
-	"slices"
-	"sort"
+	"os"
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/session"
-	"gpubuild/features/manifest"
+	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/answer"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/toolchain/cargo"
-	"gpubuild/toolchain/explain"
 )
 
-// Each shell gets a script that asks `gpubuild completion words -- WORD…` what may stand where the cursor is; one answer serves them all.
-var (
-	//go:embed completion/gpubuild.bash
-	completionBash string
-	//go:embed completion/gpubuild.zsh
-	completionZsh string
-	//go:embed completion/gpubuild.fish
-	completionFish string
-	//go:embed completion/gpubuild.ps1
-	completionPwsh string
-	//go:embed completion/gpubuild.nu
-	completionNu string
-)
-
-func completionVerb() verb {
-	var o Options
+// completionVerb gets the tables of all verbs as a function, because it is one of them.
+func completionVerb(pages func() help.Pages) verb {
+	var json *string
 	return verb{
-		name: "completion", usage: "print a shell's completion script: `bash`, `zsh`, `fish`, `pwsh` or `nu`; or the manual page: `man`",
-		text: "source <(gpubuild completion bash)\ngpubuild completion man | man -l -\n\n" +
-			"Completes our verbs and flags, cargo's, and the features and packages of the project.",
-		flags: answerFlag(&o),
-		run:   func(_ context.Context, a *invocation, l cargo.Line) error { return complete(a, o, l) },
+		Verb: help.Verb{
+			Name: "completion", Args: "SHELL", Usage: "print the completion script of a shell: bash, zsh, fish, pwsh or nu",
+			Examples: []string{"source <(gpubuild completion bash)"},
+			Text:     "Completes our commands and flags, cargo's, and the features and packages of the project.",
+		},
+		instead: "gpubuild completion bash",
+		flags:   []*flag{jsonFlag(&json)},
+		run:     func(_ context.Context, a *invocation, l cargo.Line) error { return complete(a, pages(), json, l) },
 	}
 }
 
-// scripts are what completion prints.
-const scripts = "gpubuild completion bash|zsh|fish|pwsh|nu, or gpubuild completion man"
-
-// complete prints a shell's script, the manual page, or the candidates for a command line that is being typed.
-func complete(a *invocation, o Options, l cargo.Line) error {
-	word := ""
-	if len(l.Positional) > 0 {
-		word = l.Positional[0]
+// complete prints a shell's script.
+func complete(a *invocation, pages help.Pages, json *string, l cargo.Line) error {
+	word := l.Positional[0]
+	text, ok := pages.Script(word)
+	if !ok {
+		return usage(fmt.Sprintf("no completion for `%s`", word), "the shells are bash, zsh, fish, pwsh and nu")
 	}
-	text := ""
-	switch word {
-	case "bash":
-		text = completionBash
-	case "zsh":
-		text = completionZsh
-	case "fish":
-		text = completionFish
-	case "pwsh":
-		text = completionPwsh
-	case "nu":
-		text = completionNu
-	case "man":
-		text = manual()
-	case "words":
-		text = completeWords(a.Machine, l.Trailing).text()
-	case "":
-		return &exit.UsageError{What: "completion needs the name of a shell", Fix: scripts}
-	default:
-		return &exit.UsageError{What: fmt.Sprintf("completion knows no %q", word), Fix: scripts}
+	if json != nil {
+		return a.answer(json, "completion", true, nil, answer.Completion{For: word, Text: text})
 	}
-	if o.JSON != nil {
-		return a.answer(o, "completion", true, nil, struct {
-			For  string `json:"for"`
-			Text string `json:"text"`
-		}{word, text})
-	}
-	_, err := io.WriteString(a.Shell.Out, text)
-	return err
+	return a.Shell.Data(text)
 }
 
-// candidates are what may stand where the cursor is.
-type candidates struct {
-	list  []candidate
-	files bool // names of files may stand there, too
-}
-
-type candidate struct{ word, about string }
-
-func (c *candidates) add(word, about string) { c.list = append(c.list, candidate{word, about}) }
-
-func (c *candidates) words(about string, words ...string) {
-	for _, w := range words {
-		c.add(w, about)
+func manVerb(pages func() help.Pages) verb {
+	return verb{
+		Verb: help.Verb{Name: "man", Usage: "show the manual page", Examples: []string{"gpubuild man", "gpubuild man > gpubuild.1"}},
+		run: func(ctx context.Context, a *invocation, _ cargo.Line) error {
+			return showManual(ctx, a, pages().Manual())
+		},
 	}
 }
 
-// text is what the scripts read: a candidate a line, its meaning behind a tab, and ":files" at the end.
-func (c candidates) text() string {
-	var b strings.Builder
-	for _, e := range c.list {
-		b.WriteString(e.word)
-		if e.about != "" {
-			b.WriteString("\t" + e.about)
-		}
-		b.WriteByte('\n')
-	}
-	if c.files {
-		b.WriteString(":files\n")
-	}
-	return b.String()
-}
-
-// starting keeps the candidates that begin with what was typed, without doubles.
-func (c candidates) starting(typed string) candidates {
-	out := candidates{files: c.files}
-	seen := map[string]bool{}
-	for _, e := range c.list {
-		if strings.HasPrefix(e.word, typed) && !seen[e.word] {
-			seen[e.word] = true
-			out.list = append(out.list, e)
-		}
-	}
-	return out
-}
-
-// switchOf is a flag as completion knows it: cargo's or ours.
-type switchOf struct {
-	name, about string
-	short       string // with its hyphen
-	takes       bool   // a value follows
-	attached    bool   // the value stands behind =, if there is one
-	holder      string // of ours: what help calls the value
-}
-
-// switchesOf lists the flags of a verb; "" is the place before any verb, where both a verb and the flags of build may stand.
-func switchesOf(word string) []switchOf {
-	var out []switchOf
-	addCargo := func(verb string) {
-		for _, n := range cargo.Names(verb) {
-			s := switchOf{takes: n.Value, attached: n.Attached}
-			if n.Long != "" {
-				s.name = "--" + n.Long
-			}
-			if n.Short != 0 {
-				s.short = "-" + string(n.Short)
-			}
-			out = append(out, s)
-		}
-	}
-	addOwn := func(flags []*flag) {
-		for _, f := range flags {
-			out = append(out, switchOf{
-				name: "--" + f.Name, about: f.Usage, takes: f.kind != cargo.Switch, attached: f.kind == cargo.Optional, holder: f.holder,
+// showManual opens the manual page in man on a terminal, if its -l is known to work; else it prints the page's source.
+func showManual(ctx context.Context, a *invocation, page string) error {
+	if out, ok := a.Shell.Out.(*os.File); ok && a.Host.OS == buildenv.Linux && local.Terminal(out) {
+		if man, err := a.Host.LookPath("man"); err == nil {
+			_, err := a.Runner.Run(ctx, buildenv.Cmd{
+				Path: man, Args: []string{"-l", "-"}, Env: a.Host.Env.Entries(), Stdin: strings.NewReader(page),
+				Stdout: a.Shell.Out, Stderr: a.Shell.Err,
 			})
+			return err
 		}
 	}
-	if v, ok := find(word); ok {
-		addOwn(v.flags)
-		out = append(out, switchOf{name: "--help", short: "-h", about: "print help"})
-		if v.project {
-			addCargo("build")
-		}
-		return out
-	}
-	if word == "" {
-		addCargo("")
-		word = "build"
-	}
-	addOwn(cargoFlags())
-	addCargo(word)
-	return out
-}
-
-// completeWords answers for the words after gpubuild up to the cursor; the last one is being typed and may be empty.
-func completeWords(m *session.Machine, words []string) candidates {
-	if len(words) == 0 {
-		words = []string{""}
-	}
-	typed := words[len(words)-1]
-	if typed == "''" || typed == `""` { // PowerShell drops empty words; its script marks them so
-		typed = ""
-	}
-	before := words[:len(words)-1]
-	if len(before) > 0 && strings.HasPrefix(before[0], "+") {
-		before = before[1:]
-	}
-	verb, rest, previous := "", 0, switchOf{}
-	known := switchesOf("")
-	for _, w := range before {
-		if w == "--" {
-			return candidates{files: true}
-		}
-		if previous.takes {
-			previous = switchOf{}
-			continue
-		}
-		if strings.HasPrefix(w, "-") {
-			if s, ok := findSwitch(known, w); ok && !s.attached && !strings.Contains(w, "=") {
-				previous = s
-			}
-			continue
-		}
-		if verb == "" {
-			verb = w
-			if verb == "cargo" && rest == 0 { // gpubuild cargo …: the next word is cargo's verb
-				verb, rest = "", -1
-				continue
-			}
-			known = switchesOf(verb)
-			continue
-		}
-		rest++
-	}
-	if previous.takes {
-		return values(m, previous, typed, before).starting(typed)
-	}
-	if name, value, ok := strings.Cut(typed, "="); ok && strings.HasPrefix(name, "--") {
-		s, known := findSwitch(known, name)
-		if !known || !s.takes {
-			return candidates{}
-		}
-		out := values(m, s, value, before).starting(value)
-		for i := range out.list {
-			out.list[i].word = name + "=" + out.list[i].word
-		}
-		return out
-	}
-	var out candidates
-	if strings.HasPrefix(typed, "-") {
-		for _, s := range known {
-			if s.name != "" {
-				out.add(s.name, s.about)
-			}
-			if s.short != "" && !strings.HasPrefix(typed, "--") {
-				out.add(s.short, s.about)
-			}
-		}
-		return out.starting(typed)
-	}
-	if verb == "" {
-		if rest == 0 {
-			for _, v := range verbs() {
-				out.add(v.name, v.usage)
-			}
-			out.add("cargo", "plain cargo, whatever the words are")
-			out.add("help", "what gpubuild knows of a verb or a topic")
-		}
-		out.words("cargo", cargo.VerbNames()...)
-		return out.starting(typed)
-	}
-	return positional(verb, rest, before).starting(typed)
-}
-
-func findSwitch(known []switchOf, word string) (switchOf, bool) {
-	name, _, _ := strings.Cut(word, "=")
-	for _, s := range known {
-		if s.name == name || s.short == name {
-			return s, true
-		}
-	}
-	return switchOf{}, false
-}
-
-// positional is what may stand as a verb's own word.
-func positional(verb string, n int, before []string) candidates {
-	var c candidates
-	switch verb {
-	case "toolchain":
-		if n == 0 {
-			c.words("", "list", "install", "verify", "remove")
-		}
-	case "ci":
-		if n == 0 {
-			c.words("", "matrix", "run", "init")
-		}
-	case "cache":
-		c.words("", "dir", "clean")
-	case "completion":
-		c.words("", "bash", "zsh", "fish", "pwsh", "nu", "man")
-	case "receipt":
-		if n == 0 {
-			c.words("", "verify")
-		} else {
-			c.files = true
-		}
-	case "help":
-		c.words("topic", "exit-codes", "environment", "config", "results")
-		for _, v := range verbs() {
-			c.add(v.name, v.usage)
-		}
-	case "explain":
-		c.files = true
-		if rules, err := explain.Default(); err == nil {
-			for _, r := range rules.All {
-				c.add(r.ID, r.Stage)
-			}
-		}
-	case "build", "check", "doc", "features", "doctor", "env", "stale", "init", "version", "update", "tree", "metadata", "test", "bench":
-		// no words of their own, or names that only the compiler knows
-	default:
-		c.files = true
-	}
-	return c
-}
-
-// values is what may stand behind a flag.
-func values(m *session.Machine, s switchOf, typed string, before []string) candidates {
-	var c candidates
-	name := s.name
-	if name == "" {
-		name = s.short
-	}
-	switch name {
-	case "--features":
-		// cargo takes several behind one flag, with commas
-		head := ""
-		if i := strings.LastIndexByte(typed, ','); i >= 0 {
-			head = typed[:i+1]
-		}
-		given := strings.Split(head, ",")
-		for _, p := range packages(m, before) {
-			names := make([]string, 0, len(p.Features))
-			for f := range p.Features {
-				if !slices.Contains(given, f) && !strings.HasPrefix(f, "_") {
-					names = append(names, f)
-				}
-			}
-			sort.Strings(names)
-			for _, f := range names {
-				c.add(head+f, strings.TrimSpace(p.Name+" "+strings.Join(p.Features[f], " ")))
-			}
-		}
-	case "--package", "--exclude":
-		for _, p := range packages(m, nil) {
-			c.add(p.Name, "")
-		}
-	case "--color":
-		c.words("", "auto", "always", "never")
-	case "--message-format":
-		c.words("", "human", "short", "json", "json-diagnostic-short", "json-diagnostic-rendered-ansi", "json-render-diagnostics")
-	case "--profile":
-		c.words("", "dev", "release", "test", "bench")
-	case "--shell":
-		c.words("", buildenv.Shells()...)
-	case "--gpu-arch", "--arch":
-		c.words("", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121")
-	case "--gpu-toolkit", "--toolkit":
-		c.add("fetch", "get one into your cache, without admin rights")
-		c.files = true
-	case "--manifest-path", "--target-dir", "--artifact-dir", "--config", "-C":
-		c.files = true
-	default:
-		if choices := strings.Split(s.holder, "|"); len(choices) > 1 && s.holder == strings.ToLower(s.holder) {
-			c.words("", choices...)
-		} else if strings.Contains(s.holder, "FILE") || strings.Contains(s.holder, "PATH") {
-			c.files = true
-		}
-	}
-	return c
-}
-
-// packages are those of the project that the words speak of: the chosen one where -p names one, else all. Without a manifest that can be
-// read there is nothing to complete.
-func packages(m *session.Machine, before []string) []*manifest.Package {
-	file, wanted := "", ""
-	for i, w := range before {
-		next := ""
-		if i+1 < len(before) {
-			next = before[i+1]
-		}
-		name, value, ok := strings.Cut(w, "=")
-		if !ok {
-			value = next
-		}
-		switch name {
-		case "--manifest-path":
-			file = m.Host.Abs(value)
-		case "-p", "--package":
-			wanted = value
-		}
-	}
-	if file == "" {
-		var err error
-		if file, err = manifest.Find(m.Host, m.Host.Dir(m.Host.Abs("x"))); err != nil {
-			return nil
-		}
-	}
-	p, err := manifest.Load(m.Host, file)
-	if err != nil {
-		return nil
-	}
-	if wanted == "" && p.Selected != nil && before != nil {
-		return []*manifest.Package{p.Selected}
-	}
-	var out []*manifest.Package
-	for _, m := range p.Members {
-		if wanted == "" || m.Name == wanted {
-			out = append(out, m)
-		}
-	}
-	return out
+	return a.Shell.Data(page)
 }

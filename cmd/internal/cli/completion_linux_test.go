@@ -19,20 +19,17 @@ import (
 func TestNushellCompletes(t *testing.T) {
 	nu := need.Tool(t, "nu")
 	dir := t.TempDir()
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "gpubuild"), "gpubuild/cmd/gpubuild")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	script, err := exec.Command(filepath.Join(dir, "gpubuild"), "completion", "nu").Output()
+	script, err := exec.Command(binary(t), "completion", "nu").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	config := filepath.Join(dir, "config.nu")
-	if err := os.WriteFile(config, append([]byte("$env.config.show_banner = false\n$env.PROMPT_COMMAND = { \"READY\" }\n"), script...), 0o600); err != nil {
+	if err := os.WriteFile(config, append([]byte("$env.config.show_banner = false\n$env.PROMPT_COMMAND = { \"READY\" }\n"), script...),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	c := exec.Command(nu, "--config", config, "--env-config", os.DevNull)
-	c.Env = append(os.Environ(), "TERM=xterm", "HOME="+dir, "XDG_CONFIG_HOME="+dir, "PATH="+dir+":"+os.Getenv("PATH"))
+	c.Env = append(os.Environ(), "TERM=xterm", "HOME="+dir, "XDG_CONFIG_HOME="+dir, "PATH="+filepath.Dir(binary(t))+":"+os.Getenv("PATH"))
 	c.Dir = dir
 	tty, err := pty.StartWithSize(c, &pty.Winsize{Rows: 24, Cols: 100})
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// TestAnInterruptedScript ends cargo while a build script is at work that takes what it finds for whole, as cudaforge does. The next build does not: the
-// package is cleaned, and what the killed cargo had left running writes there no more. A script that failed by itself is no reason to clean.
+// TestAnInterruptedScript ends cargo while a build script is at work that takes what it finds for whole, as cudaforge does. The next build
+// does not: the package is cleaned, and what the killed cargo had left running writes there no more. A script that failed by itself is no
+// reason to clean.
 func TestAnInterruptedScript(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -83,7 +84,7 @@ func TestAnInterruptedScript(t *testing.T) {
 		}
 		interrupt(victim)
 		s.must(s.command(nil, append(words[:len(words):len(words)], "--release")...)) // another one that ends well says nothing of it
-		whole(victim, s.must(s.command(nil, words...)), "Unknown app-sys: its build script was interrupted")
+		whole(victim, s.must(s.command(nil, words...)), "Unknown app-sys: its build script did not come to its end")
 		if out := s.must(s.command(nil, words...)); strings.Contains(out, "Compiling") {
 			t.Errorf("%q: the next one has something to do\n%s", victim, out)
 		}

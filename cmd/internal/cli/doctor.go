@@ -3,11 +3,12 @@ package cli
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/doctor"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain/cargo"
@@ -15,29 +16,30 @@ import (
 
 // doctorOptions are the flags of doctor.
 type doctorOptions struct {
-	Options
-	Prove bool   // what the machine is to be good for: proofs, too
-	Save  string // the file to write the machine into
+	Tools   tools.Options
+	Results report.Files
+	Prove   bool   // what the machine is to be good for: proofs, too
+	Save    string // the file to write the machine into
 }
 
 func doctorVerb() verb {
 	var o doctorOptions
 	var goal string
 	return verb{
-		name: "doctor", usage: "check this machine and this project, part by part",
-		text: "gpubuild doctor --for prove\n\n" +
-			"Every check has a stable id. Ends 11 when a part is missing, 12 when parts do not fit.",
-		project: true,
-		results: &o.Options,
+		Verb: help.Verb{
+			Name: "doctor", Usage: "check this machine and this project, part by part", Project: true,
+			Examples: []string{"gpubuild doctor", "gpubuild doctor --for prove"},
+			Text:     "Exits with 11 if a part is missing, with 12 if parts do not work together. Every check has a stable id.",
+		},
+		results: &o.Results,
 		flags: slices.Concat(
-			toolFlags(&o.Options),
-			shared(&o.Options, "backend"),
+			toolFlags(&o.Tools, "--"),
 			[]*flag{
-				choice("for", "build|prove", "what the machine is to be good for", &goal, "build", "prove"),
-				text("save", "FILE", "write what was looked at on this machine, for a bug report: no project, no secrets, no user name; "+
+				choice("for", "build|prove", "what the machine is to be used for", &goal, "build", "prove"),
+				text("save", "FILE", "write what was examined on this machine, for a bug report: no project, no secrets, no user name; "+
 					"look at it before you send it", &o.Save),
 			},
-			resultFlags(&o.Options),
+			resultFlags(&o.Results),
 		),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			o.Prove = goal == "prove"
@@ -48,7 +50,6 @@ func doctorVerb() verb {
 
 func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line) error {
 	m := a.Machine
-	m.SpeakLike(l)
 	var recording *doctor.Recording
 	if o.Save != "" {
 		var err error
@@ -56,8 +57,7 @@ func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line
 			return err
 		}
 	}
-	wanted := tools.Options{Toolkit: o.Toolkit, Arch: o.Arch, CCBin: o.CCBin, Backend: o.Backend}
-	facts, err := doctor.Gather(ctx, m, l, doctor.Options{Tools: wanted, Prove: o.Prove})
+	facts, err := doctor.Gather(ctx, m, l, doctor.Options{Tools: o.Tools, Prove: o.Prove})
 	if err != nil {
 		return err
 	}
@@ -68,8 +68,8 @@ func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line
 			return err
 		}
 	}
-	if o.JSON == nil {
-		if _, err := fmt.Fprint(a.Shell.Out, doctor.Text(checks)); err != nil {
+	if o.Results.JSON == nil {
+		if err := a.Shell.Print(doctor.Text(checks)); err != nil {
 			return err
 		}
 	}
@@ -85,7 +85,5 @@ func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line
 		state := map[doctor.State]string{doctor.Missing: report.Failed, doctor.Misfit: report.Failed, doctor.Info: report.Skipped}[c.State]
 		r.Checks = append(r.Checks, report.Check{ID: c.ID, State: cmp.Or(state, report.Passed), Message: c.Says, Detail: c.Fix})
 	}
-	return a.end(o.Options, end, r, struct {
-		Checks []doctor.Check `json:"checks"`
-	}{checks})
+	return a.end(o.Results, end, r, answer.Doctor{Checks: checks})
 }

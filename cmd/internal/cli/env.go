@@ -2,33 +2,36 @@ package cli
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/answer"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain/cargo"
-	"gpubuild/toolchain/cuda"
 )
 
 func envVerb() verb {
-	var o EnvOptions
+	var o envOptions
 	return verb{
-		name: "env", usage: "print the environment of the build for a shell",
-		text: "eval \"$(gpubuild env --shell bash --features cuda)\"\n\n" +
-			"Only what a consumer reads is set, and nothing that your environment already answers with the same toolkit. --diff " +
-			"says each change with its reason.",
-		project: true,
+		Verb: help.Verb{
+			Name: "env", Usage: "print the environment of the build for a shell", Project: true,
+			Examples: []string{"eval \"$(gpubuild env --shell bash --features cuda)\"", "gpubuild env --diff --features cuda"},
+			Text:     "Prints only variables that build scripts read, and none that your environment already sets for the same toolkit.",
+		},
 		flags: slices.Concat(
-			toolFlags(&o.Options),
-			shared(&o.Options, "backend"),
+			toolFlags(&o.Tools, "--"),
 			[]*flag{
-				text("shell", "NAME", "the form to print (bash zsh fish pwsh cmd nu github gitlab dotenv direnv vscode "+
-					"cargo-config json)", &o.Shell),
-				toggle("diff", "print what would change and why", &o.Diff),
+				text("shell", "NAME", "the form to print ("+strings.Join(buildenv.Shells(), " ")+" vscode-tasks)", &o.Shell),
+				toggle("diff", "print each change with its reason", &o.Diff),
+				toggle("write", "write the variables to .cargo/config.toml, for plain cargo and editors", &o.Write),
+				toggle("remove", "remove what --write wrote", &o.Remove),
+				jsonFlag(&o.JSON),
 			},
-			answerFlag(&o.Options),
 		),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return runEnv(ctx, a, o, l)
@@ -36,61 +39,111 @@ func envVerb() verb {
 	}
 }
 
-// EnvOptions are the flags of env.
-type EnvOptions struct {
-	Options
-	Shell string
-	Diff  bool
+// envOptions are the flags of env.
+type envOptions struct {
+	Tools         tools.Options
+	Shell         string
+	Diff          bool
+	Write, Remove bool
+	JSON          *string
 }
 
-func runEnv(ctx context.Context, a *invocation, o EnvOptions, l cargo.Line) error {
+func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) error {
+	if o.Remove {
+		return pipeline.RemoveEnvBlock(a.Machine, l)
+	}
+	selected := buildenv.Selected{Features: l.Features, All: l.AllFeatures, NoDefault: l.NoDefault}
+	if o.Shell == "vscode-tasks" { // tasks.json is a file of its own
+		text, err := selected.Tasks()
+		if err != nil {
+			return err
+		}
+		return a.Shell.Data(text)
+	}
 	if o.Shell != "" && !slices.Contains(buildenv.Shells(), o.Shell) {
 		return unknownShell(&buildenv.UnknownShellError{Shell: o.Shell})
 	}
-	a.SpeakLike(l)
-	p, err := pipeline.Prepare(ctx, a.Machine, l, o.Strict, toolOptions(o.Options))
+	if o.Tools.Toolkit == tools.None {
+		return a.checkEnv(ctx, o, l)
+	}
+	p, err := pipeline.Prepare(ctx, a.Machine, l, false, o.Tools)
+	if o.Shell == "vscode" && o.Tools.Toolkit == "" && pipeline.LacksToolkit(err) {
+		a.Shell.Note("%v", err)
+		return a.checkEnv(ctx, o, l)
+	}
 	if err != nil {
 		return err
 	}
+	if o.Write {
+		return p.WriteEnvBlock(a.Machine)
+	}
 	if o.JSON != nil {
-		return a.answer(o.Options, "env", true, p.Features.Findings(), struct {
-			buildenv.Delta
-			Toolkit *cuda.Toolkit `json:"toolkit,omitempty"`
-		}{p.Tools.Exported, p.Tools.Set.Toolkit})
+		return a.answer(o.JSON, "env", true, p.Features.Findings(), answer.Env{Delta: p.Tools.Exported, Toolkit: p.Tools.Set.Toolkit})
 	}
 	if o.Diff {
-		fmt.Fprint(a.Shell.Out, buildenv.Diff(a.Host, p.Tools.ExportFrom, p.Tools.Exported))
-		return nil
+		return a.Shell.Print(buildenv.Diff(a.Host, p.Tools.ExportFrom, p.Tools.Exported))
 	}
 	shell := o.Shell
 	if shell == "" {
-		shell = usualShell(a.Host)
+		shell = buildenv.UsualShell(a.Host)
 	}
 	text, err := buildenv.Export(shell, a.Host, p.Tools.ExportFrom, p.Tools.Exported)
 	if err != nil {
 		return unknownShell(err)
 	}
-	_, err = fmt.Fprint(a.Shell.Out, text)
-	return err
+	if shell == "vscode" {
+		if text, err = selected.Settings(text); err != nil {
+			return err
+		}
+	}
+	if err := a.Shell.Data(text); err != nil {
+		return err
+	}
+	a.explainEmptyEnv(p)
+	return nil
+}
+
+// explainEmptyEnv says why there is nothing to set.
+func (a *invocation) explainEmptyEnv(p pipeline.Prepared) {
+	if len(p.Tools.Exported.Changes) > 0 {
+		return
+	}
+	if set := p.Tools.Set.Toolkit; set != nil {
+		a.Shell.Note("nothing to set: this environment already selects CUDA %s in %s", set.Version, set.Root)
+		return
+	}
+	a.Shell.Note("nothing to set: no package of this build uses the CUDA toolkit")
+	hintFeature(p.Features, "env")
+}
+
+// checkEnv has rust-analyzer check without a toolkit. The terminal gets nothing: a build there must not take the stand-in.
+func (a *invocation) checkEnv(ctx context.Context, o envOptions, l cargo.Line) error {
+	if o.Shell != "vscode" || o.Diff || o.JSON != nil {
+		return usage("--toolkit=none is for --shell vscode, which gives the stand-in to rust-analyzer alone", "")
+	}
+	p, err := pipeline.PrepareCheck(ctx, a.Machine, l)
+	if err != nil {
+		return err
+	}
+	text, err := buildenv.Export(o.Shell, a.Host, p.Tools.ExportFrom, p.Tools.Exported)
+	if err == nil {
+		text, err = buildenv.Selected{Features: l.Features, All: l.AllFeatures, NoDefault: l.NoDefault}.Settings(text)
+	}
+	if err != nil {
+		return err
+	}
+	var settings map[string]any
+	if err := json.Unmarshal([]byte(text), &settings); err != nil {
+		return err
+	}
+	maps.DeleteFunc(settings, func(name string, _ any) bool { return strings.HasPrefix(name, "terminal.") })
+	out, err := json.MarshalIndent(settings, "", "  ")
+	if err != nil {
+		return err
+	}
+	return a.Shell.Data(string(out) + "\n")
 }
 
 func unknownShell(err error) error {
-	return &usageError{err.Error(), "name a shell with --shell: " + strings.Join(buildenv.Shells(), " ")}
-}
-
-// usualShell is the shell that the user has, as far as the environment tells.
-func usualShell(h buildenv.Host) string {
-	switch {
-	case h.Env.Get("NU_VERSION") != "":
-		return "nu"
-	case h.OS == buildenv.Windows && h.Env.Get("MSYSTEM") != "": // Git Bash, MSYS2
-		return "bash"
-	case h.OS == buildenv.Windows:
-		return "pwsh"
-	}
-	switch s := h.Base(h.Env.Get("SHELL")); s {
-	case "zsh", "fish", "nu":
-		return s
-	}
-	return "bash"
+	return usage(err.Error(), "name a shell with --shell: "+strings.Join(buildenv.Shells(), " "))
 }

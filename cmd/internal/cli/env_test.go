@@ -13,12 +13,15 @@ func TestUsualShell(t *testing.T) {
 	}{
 		{"windows", "pwsh", nil},
 		{"windows", "bash", []string{"MSYSTEM=MINGW64", `SHELL=C:\Program Files\Git\usr\bin\bash.exe`}},
+		{"windows", "cmd", []string{"PROMPT=$P$G", `PSModulePath=C:\Program Files\WindowsPowerShell\Modules`}},
+		{"windows", "pwsh", []string{"PROMPT=$P$G", `PSModulePath=C:\Users\u\Documents\PowerShell\Modules;C:\Program ` +
+			`Files\PowerShell\Modules`}},
 		{"windows", "nu", []string{"NU_VERSION=0.108.0"}},
 		{"linux", "nu", []string{"NU_VERSION=0.108.0", "SHELL=/bin/bash"}},
 		{"linux", "fish", []string{"SHELL=/usr/bin/fish"}},
 		{"linux", "bash", []string{"SHELL=/bin/dash"}},
 	} {
-		if got := usualShell(buildenv.Host{OS: tt.os, Env: buildenv.NewEnv(tt.os, tt.env)}); got != tt.want {
+		if got := buildenv.UsualShell(buildenv.Host{OS: tt.os, Home: `C:\Users\u`, Env: buildenv.NewEnv(tt.os, tt.env)}); got != tt.want {
 			t.Errorf("%s %v: got %s, want %s", tt.os, tt.env, got, tt.want)
 		}
 	}

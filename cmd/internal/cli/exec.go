@@ -6,36 +6,50 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/answer"
+	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
-	"gpubuild/features"
 	"gpubuild/toolchain/cargo"
 )
 
+// execOptions are the flags of exec.
+type execOptions struct {
+	Tools tools.Options
+	JSON  *string
+}
+
 func execVerb() verb {
-	var o Options
+	var o execOptions
 	return verb{
-		name: "exec", usage: "run any command in the environment of the build",
-		text:  "gpubuild exec -- maturin build --release",
-		flags: append(toolFlags(&o), answerFlag(&o)...),
+		Verb: help.Verb{
+			Name: "exec", Args: "-- COMMAND", Usage: "run any command in the environment of the build", Project: true,
+			Examples: []string{"gpubuild exec -- maturin build --release",
+				"gpubuild exec --features cuda -p app -- cargo publish --dry-run"},
+			Text: "Sets the variables that any CUDA crate needs, and those for the crates that the selection flags enable. In a " +
+				"project, uses [toolchain] of gpubuild.toml.",
+		},
+		flags: append(toolFlags(&o.Tools, "--")[:3], jsonFlag(&o.JSON)),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return runExec(ctx, a.Machine, o, l)
 		},
 	}
 }
 
-// runExec runs any command in the environment that every CUDA crate would need: which of them the command builds is not known here.
-func runExec(ctx context.Context, m *session.Machine, o Options, l cargo.Line) error {
+// runExec runs any command in the environment that every CUDA crate would need: which of them the command builds is unknown.
+func runExec(ctx context.Context, m *session.Machine, o execOptions, l cargo.Line) error {
 	words := l.Trailing
-	if !l.HasTrailing || len(words) == 0 {
-		return &exit.UsageError{What: "exec needs a command behind --", Fix: "gpubuild exec -- maturin build --release"}
-	}
-	needs := &features.Answer{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true, CUDALibs: true}}
-	wanted := tools.Options{Toolkit: o.Toolkit, Arch: o.Arch, CCBin: o.CCBin}
-	chosen, err := tools.Choose(ctx, &session.Session{Machine: m}, session.Graph{}, needs, wanted)
+	chosen, err := pipeline.AnyTools(ctx, m, o.Tools, l)
 	if err != nil {
+		return err
+	}
+	if t := chosen.Set.Toolkit; t != nil { // the build is checked for what it is given
+		o.Tools.Toolkit = t.Root
+	}
+	if err := pipeline.CheckCommand(ctx, m, o.Tools, words); err != nil {
 		return err
 	}
 	host := m.Host
@@ -46,7 +60,7 @@ func runExec(ctx context.Context, m *session.Machine, o Options, l cargo.Line) e
 	} else {
 		found, err := host.LookPath(path)
 		if err != nil {
-			return &exit.UsageError{What: err.Error(), Fix: "install it or give its path"}
+			return usage(err.Error(), "install it or give its path")
 		}
 		path = found
 	}
@@ -54,17 +68,17 @@ func runExec(ctx context.Context, m *session.Machine, o Options, l cargo.Line) e
 	if o.JSON != nil && *o.JSON == "" {
 		out = m.Shell.Err // stdout belongs to the answer
 	}
-	res, err := m.Runner.Run(ctx, buildenv.Cmd{
-		Path: path, Args: words[1:], Env: chosen.Env.Entries(), Stdin: m.Stdin, Stdout: out, Stderr: m.Shell.Err,
-	})
+	c := buildenv.Cmd{Path: path, Args: words[1:], Env: chosen.Env.Entries(), Stdin: m.Stdin, Stdout: out, Stderr: m.Shell.Err,
+		Grace: buildenv.ProgramGrace}
+	if o.JSON == nil {
+		proc.Become(c) // nothing is left to do
+	}
+	res, err := m.Runner.Run(ctx, c)
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	if answered := report.Answer(m, o.JSON, "exec", err == nil, nil, struct {
-		Command []string `json:"command"`
-		Code    int      `json:"code"`
-		buildenv.Delta
-	}{words, res.Code, chosen.Delta}); answered != nil {
+	said := answer.Exec{Command: words, Code: res.Code, Delta: chosen.Delta}
+	if answered := report.Answer(m, o.JSON, "exec", err == nil, nil, said); answered != nil {
 		return answered
 	}
 	return err

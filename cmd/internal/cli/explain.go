@@ -12,66 +12,72 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/diagnose"
+	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
 )
 
 func explainVerb() verb {
-	var o Options
+	var json *string
 	return verb{
-		name: "explain", usage: "say what a failed build's log means, or a code: `LOG`, `-` or `CODE`",
-		text: "gpubuild build --features cuda 2>&1 | gpubuild explain\ngpubuild explain build.log\ngpubuild explain LNK1181\n\n" +
-			"Names the first cause that is known, what to do, and where that is written. Ends 1 when the log has errors and none " +
-			"is known.",
-		flags: answerFlag(&o),
+		Verb: help.Verb{
+			Name: "explain", Args: "[LOG|CODE]", Usage: "explain the log of a failed build, or an error code",
+			Examples: []string{"gpubuild build --features cuda 2>&1 | gpubuild explain", "gpubuild explain build.log",
+				"gpubuild explain LNK1181"},
+			Text: "Names the first known cause, what to do, and where that is documented. Exits with 1 if the log has errors and none " +
+				"of them is known.",
+		},
+		flags: []*flag{jsonFlag(&json)},
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runExplain(ctx, a, o, l)
+			return runExplain(ctx, a, json, l)
 		},
 	}
 }
 
 // runExplain reads a log, or looks a code up.
-func runExplain(ctx context.Context, a *invocation, o Options, l cargo.Line) error {
+func runExplain(ctx context.Context, a *invocation, jsonTo *string, l cargo.Line) error {
 	rules, err := explain.Default()
 	if err != nil {
 		return err
-	}
-	if len(l.Positional) > 1 {
-		return &usageError{"explain takes one log or one code", "gpubuild explain build.log"}
 	}
 	name := "-"
 	if len(l.Positional) == 1 {
 		name = l.Positional[0]
 	} else if terminalIn(a.Stdin) {
-		return &usageError{"explain needs a log or a code", "gpubuild explain build.log, or gpubuild build … 2>&1 | gpubuild explain"}
+		return usage("explain needs a log or a code",
+			"gpubuild explain build.log, or gpubuild build --features cuda 2>&1 | gpubuild explain")
 	}
 	if name == "-" {
 		if a.Stdin == nil {
-			return a.explainLog(ctx, o, rules, "-", strings.NewReader(""))
+			return a.explainLog(ctx, jsonTo, rules, "-", strings.NewReader(""))
 		}
-		return a.explainLog(ctx, o, rules, "-", a.Stdin)
+		return a.explainLog(ctx, jsonTo, rules, "-", a.Stdin)
 	}
 	f, err := os.Open(a.Host.Abs(name))
 	if err == nil {
 		defer f.Close()
-		return a.explainLog(ctx, o, rules, name, f)
+		return a.explainLog(ctx, jsonTo, rules, name, f)
 	}
-	if meaning, known := diagnose.MeaningOf(rules, name); known {
-		if o.JSON != nil {
-			return a.answer(o, "explain", true, nil, meaning)
+	meaning, known := diagnose.MeaningOf(rules, name)
+	if rule, ours := report.Known(name); ours {
+		meaning.Finding, known = rule.Title+". "+rule.Help, true
+	}
+	if known {
+		if jsonTo != nil {
+			return a.answer(jsonTo, "explain-code", true, nil, meaning)
 		}
-		_, err := io.WriteString(a.Shell.Out, meaning.Text())
-		return err
+		return a.Shell.Print(meaning.Text())
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return &usageError{fmt.Sprintf("the log %s cannot be read: %v", name, err), "name a file that you may read, or - for " +
-			"standard input"}
+		return usage(fmt.Sprintf("the log %s cannot be read: %v", name, err), "name a file that you may read, or - for "+
+			"standard input")
 	}
 	fix := "give a log, - for standard input, an exit code of gpubuild, or a code such as LNK1181 or CUDA_ERROR_NO_DEVICE"
 	if near := rules.Near(name); len(near) > 0 {
 		fix = "did you mean " + strings.Join(near, ", ") + "?"
 	}
-	return &usageError{fmt.Sprintf("%s is no file, and no code that is known", name), fix}
+	return usage(fmt.Sprintf("`%s` is neither a file nor a known code", name), fix)
 }
 
 func terminalIn(r io.Reader) bool {
@@ -79,7 +85,7 @@ func terminalIn(r io.Reader) bool {
 	return ok && local.Terminal(f)
 }
 
-func (a *invocation) explainLog(ctx context.Context, o Options, rules *explain.Rules, name string, r io.Reader) error {
+func (a *invocation) explainLog(ctx context.Context, jsonTo *string, rules *explain.Rules, name string, r io.Reader) error {
 	found, err := diagnose.ReadLog(ctx, a.Machine, rules, name, r)
 	if err != nil {
 		return err
@@ -89,10 +95,10 @@ func (a *invocation) explainLog(ctx context.Context, o Options, rules *explain.R
 	if !found.Known && len(found.Errors) > 0 {
 		end = exit.Code(exit.Other)
 	}
-	if o.JSON != nil {
-		err = a.answer(o, "explain", end == nil, found.Findings(), found)
+	if jsonTo != nil {
+		err = a.answer(jsonTo, "explain", end == nil, found.Findings(), found)
 	} else {
-		_, err = io.WriteString(a.Shell.Out, found.Text())
+		err = a.Shell.Print(found.Text())
 	}
 	if err != nil {
 		return err

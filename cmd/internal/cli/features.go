@@ -1,17 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/featurecheck"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
@@ -20,35 +22,49 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
+// featuresOptions are the flags of features.
+type featuresOptions struct {
+	Results      report.Files
+	Strict       bool
+	Fix          bool
+	DryRun       bool
+	Why          string // CRATE[/FEATURE]
+	Graph        string // dot, mermaid
+	ManifestOnly bool
+	Lint         bool
+	Route        bool
+}
+
 func featuresVerb() verb {
-	var o Options
+	var o featuresOptions
 	return verb{
-		name: "features", usage: "say whether cuda and cudnn reach the GPU crates of each binary, and why not",
-		text: "gpubuild features --features cuda,cudnn -p app\ngpubuild features --features cuda --fix --dry-run\n" +
-			"gpubuild features --features cuda --why candle-nn/cuda\ngpubuild features --features cuda --route\n\n" +
-			"Takes cargo's selection flags as cargo writes them. Nothing is compiled. Ends 0, or 10 where a feature does not " +
-			"reach.\n" +
-			"--fix writes into manifests of the workspace only; Cargo.lock is left as it was. --manifest-only, the pre-commit " +
-			"hook's way, runs no cargo: it\n" +
-			"reads the manifests and fails where a member's GPU feature is not passed on to a direct dependency that has it. " +
-			"--lint asks cargo about every member.",
-		project: true,
-		results: &o,
+		Verb: help.Verb{
+			Name: "features", Usage: "say whether cuda and cudnn enable the GPU crates of each binary, and why not", Project: true,
+			Examples: []string{
+				"gpubuild features --features cuda,cudnn -p app", "gpubuild features --features cuda --fix --dry-run",
+				"gpubuild features --features cuda --why candle-nn/cuda", "gpubuild features --features cuda --route",
+			},
+			Text: "Compiles nothing. Exits with 10 if a requested feature does not enable its GPU crates. A feature is judged if its " +
+				"name contains cuda, cudnn or the word gpu, or if `gpu-features` in gpubuild.toml names it. --verbose prints tables and " +
+				"notes.\n" +
+				"--fix writes only manifests of the workspace and the Cargo.lock that belongs to them. --lint checks every member, as " +
+				"the pre-commit hook does: with a Cargo.lock it asks cargo before it reports a missing one. --manifest-only never runs " +
+				"cargo.",
+		},
+		results: &o.Results,
 		flags: slices.Concat(
-			shared(&o, "strict"),
 			[]*flag{
-				toggle("fix", "write the missing edges into the workspace's manifests; "+
-					"each is checked by cargo and taken back if it did not help", &o.Fix),
-				dryRun(&o),
-				newFlag("why", cargo.Value, "CRATE[@VERSION][/FEATURE]", "say why a crate is linked, or why it has a feature or has not",
+				toggle("strict", "treat warnings of the feature check as errors", &o.Strict),
+				toggle("fix", "make the workspace's manifests forward the features; cargo checks each change", &o.Fix),
+				toggle("dry-run", "print what --fix would write, write nothing", &o.DryRun),
+				newFlag("why", cargo.Value, "CRATE[@VERSION][/FEATURE]", "say why a crate is linked, or why it has or lacks a feature",
 					func(v string) error { o.Why = v; return checkWhy(v) }),
 				choice("graph", "dot|mermaid", "draw what leads to GPU crates", &o.Graph, graph.Dot, graph.Mermaid),
-				toggle("manifest-only", "check the feature edges between members and to GPU crates from manifests alone, without cargo",
-					&o.ManifestOnly),
-				toggle("lint", "every member's GPU features, each as if that package were built alone", &o.Lint),
-				toggle("route", "find a command line that reaches without a change to any manifest; cargo is asked about each", &o.Route),
+				toggle("manifest-only", "check the features of members against manifests alone, without cargo", &o.ManifestOnly),
+				toggle("lint", "check every member's GPU features, each as if that package were built alone", &o.Lint),
+				toggle("route", "find a command line that works without editing a manifest; cargo checks each one", &o.Route),
 			},
-			resultFlags(&o),
+			resultFlags(&o.Results),
 		),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return runFeatures(ctx, a, o, l)
@@ -66,73 +82,60 @@ func checkWhy(v string) error {
 	return nil
 }
 
-func dryRun(o *Options) *flag {
-	return toggle("dry-run", "change nothing: print what features --fix would write, clean remove, or ci run start", &o.DryRun)
-}
-
-func runFeatures(ctx context.Context, a *invocation, o Options, l cargo.Line) error {
+func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.Line) error {
 	if err := o.checkFeatures(); err != nil {
 		return err
 	}
-	a.SpeakLike(l)
 	switch {
-	case o.ManifestOnly:
-		return a.runManifests(ctx, o, l)
-	case o.Lint:
+	case o.Lint, o.ManifestOnly:
 		return a.runLint(ctx, o, l)
 	case o.Fix:
 		return a.runFix(ctx, o, l)
 	case o.Route:
 		return a.runRoute(ctx, o, l)
 	}
-	j, err := featurecheck.Open(ctx, a.Machine, l, featurecheck.Options{Strict: o.Strict})
+	j, err := featurecheck.Open(ctx, a.Machine, l, featurecheck.Options{Strict: o.Strict, Write: true})
 	switch {
 	case err != nil:
 		return err
 	case o.Why != "":
-		return a.tellWhy(o, j)
+		return a.printWhy(o, j)
 	case o.Graph != "":
 		return a.draw(o, j)
 	}
-	if o.JSON == nil {
-		if _, err := io.WriteString(a.Shell.Out, report.FeatureTable(j.Answer)); err != nil {
+	if j, err = j.Verified(ctx); err != nil {
+		return err
+	}
+	if o.Results.JSON == nil {
+		text := strings.Join(append(report.ReachLines(j.Answer), ""), "\n")
+		if a.Shell.Verbose {
+			text = featurecheck.Table(j.Answer)
+		}
+		if err := a.Shell.Print(text); err != nil {
 			return err
 		}
-		for _, f := range j.Findings() {
-			a.Shell.Finding(f)
-		}
-		tellUnasked(j)
+		a.printFindings(j)
+		noteUnasked(j)
 	}
 	return a.endFeatures(o, j, nil)
 }
 
 // endFeatures renders what is said of the features of a build; fixes are nil unless they were asked for.
-func (a *invocation) endFeatures(o Options, j featurecheck.Judged, fixes []featurecheck.Fix) error {
+func (a *invocation) endFeatures(o featuresOptions, j featurecheck.Judged, fixes []featurecheck.Fix) error {
 	r := report.ReachResult(report.Stages{
 		Verb: "features", Manifest: a.Shown(j.Session.Project.Manifest), Answer: j.Answer, Asked: j.Session.Line.Features,
 		Findings: j.Findings(),
 	})
-	var answer any = struct {
-		*features.Answer
-		Findings *struct{} `json:"findings,omitempty"` // the envelope has them
-	}{Answer: j.Answer}
-	if fixes != nil {
-		answer = struct {
-			*features.Answer
-			Findings *struct{}          `json:"findings,omitempty"`
-			Fixes    []featurecheck.Fix `json:"mends"`
-		}{Answer: j.Answer, Fixes: fixes}
-	}
-	return a.end(o, reachEnd(j.Answer.Stops), r, answer)
+	return a.end(o.Results, reachEnd(j.Answer.Stops), r, featuresAnswer{Answer: j.Answer, Fixes: fixes})
 }
 
 // checkFeatures refuses flags of `features` that say nothing together.
-func (o Options) checkFeatures() error {
-	if o.Graph != "" && o.JSON != nil {
-		return &usageError{"--graph prints a drawing and has no JSON", "gpubuild features --json has the paths"}
+func (o featuresOptions) checkFeatures() error {
+	if o.Graph != "" && o.Results.JSON != nil {
+		return usage("--graph prints a drawing and has no JSON", "gpubuild features --json has the paths")
 	}
 	if o.DryRun && !o.Fix {
-		return &usageError{"--dry-run belongs to --fix", "gpubuild features --fix --dry-run"}
+		return usage("--dry-run needs --fix", "gpubuild features --fix --dry-run")
 	}
 	n := 0
 	for _, given := range []bool{o.Fix, o.Why != "", o.Graph != "", o.Route} {
@@ -142,43 +145,39 @@ func (o Options) checkFeatures() error {
 	}
 	switch {
 	case n > 1:
-		return &usageError{"--fix, --route, --why and --graph are questions of their own", "ask one of them"}
+		return usage("--fix, --route, --why and --graph exclude each other", "leave all but one of them out")
 	case o.ManifestOnly && n > 0:
-		return &usageError{"--manifest-only asks no cargo, and --fix, --route, --why and --graph need one", "leave --manifest-only out"}
+		return usage("--manifest-only does not run cargo, and --fix, --route, --why and --graph need it", "leave --manifest-only out")
 	case o.Lint && n > 0 && !o.Fix:
-		return &usageError{"--lint is about every member, --route, --why and --graph about one build", "leave --lint out"}
+		return usage("--lint is about every member, --route, --why and --graph about one build", "leave --lint out")
 	}
 	return nil
 }
 
-// tellWhy is features --why.
-func (a *invocation) tellWhy(o Options, j featurecheck.Judged) error {
+// printWhy is features --why.
+func (a *invocation) printWhy(o featuresOptions, j featurecheck.Judged) error {
 	crate, feature, _ := strings.Cut(o.Why, "/")
 	view, err := j.Input.View(a.Host)
 	if err != nil {
 		return err
 	}
 	reasons := view.Explain(j.Input.Request, crate, feature, a.Shown)
-	if o.JSON != nil {
-		return a.answer(o, "features-why", true, nil, struct {
-			Via     string         `json:"via"`
-			Reasons []graph.Reason `json:"reasons"`
-		}{j.Answer.Via, reasons})
+	if o.Results.JSON != nil {
+		return a.answer(o.Results.JSON, "features-why", true, nil, answer.Why{Via: j.Answer.Via, Reasons: reasons})
 	}
-	_, err = io.WriteString(a.Shell.Out, whyText(a.Machine, reasons))
-	return err
+	return a.Shell.Print(whyText(a.Machine, reasons))
 }
 
 // whyText words why a feature is on or off.
 func whyText(m *session.Machine, reasons []graph.Reason) string {
 	var b strings.Builder
 	for _, r := range reasons {
-		what := orWord(strings.TrimSpace(r.Crate+" "+r.Version), r.Crate)
+		what := cmp.Or(strings.TrimSpace(r.Crate+" "+r.Version), r.Crate)
 		switch {
 		case !r.Linked:
 			fmt.Fprintf(&b, "%s: %s is not linked\n", r.Root, what)
 		case r.Feature == "":
-			fmt.Fprintf(&b, "%s: %s is linked, with %s\n", r.Root, what, orWord(strings.Join(r.Features, ", "), "no feature"))
+			fmt.Fprintf(&b, "%s: %s is linked, with %s\n", r.Root, what, cmp.Or(strings.Join(r.Features, ", "), "no feature"))
 		case r.On:
 			fmt.Fprintf(&b, "%s: %s has `%s`\n", r.Root, what, r.Feature)
 		default:
@@ -199,7 +198,7 @@ func whyText(m *session.Machine, reasons []graph.Reason) string {
 }
 
 // draw is features --graph.
-func (a *invocation) draw(o Options, j featurecheck.Judged) error {
+func (a *invocation) draw(o featuresOptions, j featurecheck.Judged) error {
 	view, err := j.Input.View(a.Host)
 	if err != nil {
 		return err
@@ -208,87 +207,70 @@ func (a *invocation) draw(o Options, j featurecheck.Judged) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.WriteString(a.Shell.Out, text)
-	return err
+	return a.Shell.Data(text)
 }
 
 // runFix is features --fix.
-func (a *invocation) runFix(ctx context.Context, o Options, l cargo.Line) error {
+func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line) error {
 	fixer := featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun})
 	j, err := fixer.Fix(ctx, l)
 	if err != nil {
 		return err
 	}
-	fixes := fixer.Fixes(j.Session.Project)
-	a.tellLock(fixer, j.Session)
-	if o.JSON == nil {
+	if j, err = j.Verified(ctx); err != nil {
+		return err
+	}
+	fixes := fixer.Fixes()
+	if o.Results.JSON == nil {
 		for _, fix := range fixes {
-			if _, err := io.WriteString(a.Shell.Out, fix.Diff); err != nil {
+			if err := a.Shell.Data(fix.Diff); err != nil {
 				return err
-			}
-			if fix.Outcome == featurecheck.Refused && o.DryRun {
-				a.Shell.Warning("%s: the mend is %s: %s", a.Shown(fix.Edits[0].Manifest), fix.Outcome, fix.Why)
 			}
 		}
 		switch {
 		case len(fixes) > 0:
+		case slices.ContainsFunc(j.Answer.Findings, func(f features.Finding) bool { return f.Choice() }):
+			a.Shell.Note("nothing written: several changes are possible; choose one of those below")
 		case j.Answer.Stops:
-			a.Shell.Note("nothing is written: manifests of this workspace alone do not mend it")
+			a.Shell.Note("nothing written: no change to this workspace's manifests fixes it")
 		default:
-			a.Shell.Note("no edge of this workspace's manifests is missing")
+			a.Shell.Note("nothing to fix: this workspace's manifests forward the features")
 		}
-		for _, f := range j.Findings() {
-			a.Shell.Finding(f)
-		}
+		a.printFindings(j)
 	}
 	return a.endFeatures(o, j, fixes)
 }
 
-// tellLock says once that the lock file is to be brought up to date.
-func (a *invocation) tellLock(fixer *featurecheck.Fixer, s *session.Session) {
-	if fixer.LockLags() {
-		a.Shell.Warning("%s does not hold what the manifests lead to; it is left as it was: `cargo update --workspace` mends it",
-			a.Shown(s.Project.LockPath))
+// printFindings prints what is wrong with a build. Notes are for --verbose, unless nothing of the build uses a GPU: then they say why.
+func (a *invocation) printFindings(j featurecheck.Judged) {
+	for _, f := range j.Shown(a.Shell.Verbose) {
+		a.Shell.Finding(f)
 	}
 }
 
-// runManifests is features --manifest-only.
-func (a *invocation) runManifests(ctx context.Context, o Options, l cargo.Line) error {
-	s, err := session.Open(a.Machine, l)
-	if err != nil {
-		return err
-	}
-	checked, err := featurecheck.Manifests(ctx, s)
-	if err != nil {
-		return err
-	}
-	return a.tellChecked(o, checked, nil)
-}
-
-// runLint is features --lint: every member's GPU features, as cargo answers them; with --fix the faults are fixed.
-func (a *invocation) runLint(ctx context.Context, o Options, l cargo.Line) error {
-	var fixer *featurecheck.Fixer
+// runLint is features --lint, which asks cargo, and --manifest-only: every member's GPU features; with --fix the faults are fixed.
+func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Line) error {
+	look := featurecheck.LintOptions{Strict: o.Strict, Cargo: o.Lint}
 	if o.Fix {
-		fixer = featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Certain: true})
+		look.Fixer = featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Certain: true})
 	}
-	checked, err := featurecheck.Lint(ctx, a.Machine, l, o.Strict, fixer)
+	checked, err := featurecheck.Lint(ctx, a.Machine, l, look)
 	if err != nil {
 		return err
 	}
 	var fixes []featurecheck.Fix
 	if o.Fix {
-		fixes = fixer.Fixes(checked.Session.Project)
-		a.tellLock(fixer, checked.Session)
+		fixes = look.Fixer.Fixes()
 	}
-	return a.tellChecked(o, checked, fixes)
+	return a.printChecked(o, checked, fixes)
 }
 
-// tellChecked prints or writes what came of the questions, and ends with 10 where one of them is an alarm.
-func (a *invocation) tellChecked(o Options, checked featurecheck.Checked, fixes []featurecheck.Fix) error {
+// printChecked prints or writes what came of the questions, and ends with 10 where one of them is an alarm.
+func (a *invocation) printChecked(o featuresOptions, checked featurecheck.Checked, fixes []featurecheck.Fix) error {
 	sum := checked.Summary(o.Strict || checked.Session.Config.Strict.Value, a.Shell.Verbose)
-	if o.JSON == nil {
+	if o.Results.JSON == nil {
 		for _, fix := range fixes {
-			if _, err := io.WriteString(a.Shell.Out, fix.Diff); err != nil {
+			if err := a.Shell.Data(fix.Diff); err != nil {
 				return err
 			}
 		}
@@ -300,7 +282,14 @@ func (a *invocation) tellChecked(o Options, checked featurecheck.Checked, fixes 
 				a.Shell.Note("not decided here: `%s`%s: %s", q.Feature, q.Of(), strings.Join(q.Open, "; "))
 			}
 		}
-		a.Shell.Status("Checked", "%d GPU features of the workspace's members, %d decided", len(checked.Questions), sum.Decided)
+		if sum.Decided == 0 && len(checked.Questions) > 0 {
+			a.Shell.Warning("nothing was checked: no GPU feature of this workspace could be decided")
+		}
+		features := "GPU features"
+		if len(checked.Questions) == 1 {
+			features = "GPU feature"
+		}
+		a.Shell.Status("Checked", "%d %s of the workspace's members, %d decided", len(checked.Questions), features, sum.Decided)
 	}
 	r := report.Result{Verb: "features-lint", Project: a.Shown(checked.Session.Project.Manifest), Findings: sum.Findings}
 	for _, q := range checked.Questions {
@@ -309,23 +298,19 @@ func (a *invocation) tellChecked(o Options, checked featurecheck.Checked, fixes 
 		case !q.Decided:
 			c.State, c.Message = report.Skipped, "not decided here: "+strings.Join(q.Open, "; ")
 		case q.Stops:
-			c.State, c.Message = report.Failed, "it does not reach"
+			c.State, c.Message = report.Failed, "it does not enable what it should"
 		}
 		r.Checks = append(r.Checks, c)
 	}
-	return a.end(o, reachEnd(sum.Stops), r, struct {
-		Questions []*featurecheck.Question `json:"questions"`
-		Fixes     []featurecheck.Fix       `json:"mends,omitempty"`
-	}{append([]*featurecheck.Question{}, checked.Questions...), fixes})
+	return a.end(o.Results, reachEnd(sum.Stops), r, lintAnswer{append([]*featurecheck.Question{}, checked.Questions...), fixes})
 }
 
 // runRoute is features --route: a command line that carries the feature to where it stops, found without a change to any manifest.
-func (a *invocation) runRoute(ctx context.Context, o Options, l cargo.Line) error {
+func (a *invocation) runRoute(ctx context.Context, o featuresOptions, l cargo.Line) error {
 	look := featurecheck.Options{Strict: o.Strict}
 	j, err := featurecheck.Open(ctx, a.Machine, l, look)
-	var refused *cargo.RefusedError
 	var gaps []features.Gap
-	if errors.As(err, &refused) {
+	if _, ok := errors.AsType[*cargo.RefusedError](err); ok {
 		var without featurecheck.Undeclared
 		without, err = featurecheck.OpenWithout(ctx, a.Machine, l, look, err)
 		j, gaps = without.Judged, without.Gaps
@@ -338,14 +323,17 @@ func (a *invocation) runRoute(ctx context.Context, o Options, l cargo.Line) erro
 		return err
 	}
 	if !found.Found() {
-		if found, err = found.Explain(j); err != nil {
+		if found, err = found.Explain(ctx, j); err != nil {
+			return err
+		}
+		if j, err = j.Verified(ctx); err != nil {
 			return err
 		}
 	}
-	if o.JSON != nil {
-		err = a.answer(o, "features-route", found.Found(), j.Findings(), found)
+	if o.Results.JSON != nil {
+		err = a.answer(o.Results.JSON, "features-route", found.Found(), j.Findings(), found)
 	} else {
-		err = a.tellRoutes(j, found)
+		err = a.printRoutes(j, found)
 	}
 	if err == nil && !found.Found() {
 		return exit.Code(exit.Unreached)
@@ -353,22 +341,21 @@ func (a *invocation) runRoute(ctx context.Context, o Options, l cargo.Line) erro
 	return err
 }
 
-func (a *invocation) tellRoutes(j featurecheck.Judged, found featurecheck.Routed) error {
+func (a *invocation) printRoutes(j featurecheck.Judged, found featurecheck.Routed) error {
 	switch {
 	case found.Already:
-		a.Shell.Note("this command line reaches as it is")
-		_, err := fmt.Fprintln(a.Shell.Out, buildenv.PosixWords(append([]string{"gpubuild"}, j.Session.Line.Words()...)...))
-		return err
+		a.Shell.Note("this command line already enables the GPU crates")
+		return a.Shell.Data(buildenv.PosixWords(append([]string{"gpubuild"}, j.Session.Line.Words()...)...) + "\n")
 	case len(found.Routes) > 0:
 		for _, r := range found.Routes {
-			if _, err := fmt.Fprintln(a.Shell.Out, r.Command); err != nil {
+			if err := a.Shell.Data(r.Command + "\n"); err != nil {
 				return err
 			}
 		}
 		a.Shell.Note("by cargo's answer (%s) %s; nothing was written", found.Routes[0].Via, found.Lacked())
 		return nil
 	}
-	a.Shell.Error("no command line was found by which %s (cargo was asked about %d) [%s]", found.Lacked(), found.Asked,
+	a.Shell.Error("no command line was found by which %s (cargo checked %d) [%s]", found.Lacked(), found.Asked,
 		features.IDUnreached)
 	for _, b := range found.Blocks {
 		a.Shell.Note("%s", b.Why)
@@ -382,17 +369,20 @@ func (a *invocation) tellRoutes(j featurecheck.Judged, found featurecheck.Routed
 	}
 	switch {
 	case j.Fixable():
-		a.Shell.Hint("gpubuild features --fix writes the missing edge into a manifest of this workspace")
+		a.Shell.Hint("gpubuild features --fix")
 	case found.Diff != "":
-		a.Shell.Hint("a dependency of the package's own would carry it (cargo was not asked about this):\n" +
-			strings.TrimRight(found.Diff, "\n"))
+		a.Shell.Hint("by cargo's answer a dependency of the package's own enables it:\n" + strings.TrimRight(found.Diff, "\n"))
 	}
 	return nil
 }
 
-// tellUnasked says that the answer is about the default features where none was asked for.
-func tellUnasked(j featurecheck.Judged) {
-	r, p, shell := j.Input.Request, j.Session.Project, j.Session.Machine.Shell
+// noteUnasked says that the answer is about the default features where none was asked for.
+func noteUnasked(j featurecheck.Judged) {
+	r, shell := j.Input.Request, j.Session.Machine.Shell
+	if len(j.Answer.Roots) == 0 {
+		shell.Note("this command line builds no program and no library")
+		return
+	}
 	if strings.Trim(strings.Join(r.Features, ""), ", \t") != "" || r.AllFeatures {
 		return
 	}
@@ -401,14 +391,20 @@ func tellUnasked(j featurecheck.Judged) {
 		what = "no features at all"
 	}
 	shell.Note("no --features were given: this is the build with %s", what)
+	hintFeature(j, "features")
+}
+
+// hintFeature names a command that asks for a GPU feature which is off, if a selected package has one.
+func hintFeature(j featurecheck.Judged, called string) {
+	r, p := j.Input.Request, j.Session.Project
 	selected, _ := p.Selection(r)
 	for _, q := range p.Questions(r.GPUFeatures) {
 		if slices.Contains(selected, q.Package) && !isOn(j.Answer, q) {
-			words := []string{"gpubuild", "features"}
+			words := []string{"gpubuild", called}
 			if len(selected) > 1 || q.Package != p.Selected {
 				words = append(words, "-p", q.Package.Name)
 			}
-			shell.Hint(buildenv.PosixWords(append(words, "--features", q.Feature)...))
+			j.Session.Machine.Shell.Hint(buildenv.PosixWords(append(words, "--features", q.Feature)...))
 			return
 		}
 	}
@@ -421,9 +417,15 @@ func isOn(answer *features.Answer, q manifest.Question) bool {
 	})
 }
 
-func orWord(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
+// lintAnswer is the answer of `features --lint`.
+type lintAnswer struct {
+	Questions []*featurecheck.Question `json:"questions"`
+	Fixes     []featurecheck.Fix       `json:"fixes,omitempty"`
+}
+
+// featuresAnswer is the answer of `features`.
+type featuresAnswer struct {
+	*features.Answer
+	Findings *struct{}          `json:"findings,omitempty"` // the envelope has them
+	Fixes    []featurecheck.Fix `json:"fixes,omitempty"`
 }

@@ -13,9 +13,11 @@ import (
 	"gpubuild/buildenv/need"
 )
 
-// TestFetchedToolkitByCC fetches a toolkit from NVIDIA's wheels and has the cc crate compile and link with it, by gpubuild with nothing set by hand, and
-// by plain cargo with nvcc on PATH alone: cc names the directory of libcudart_static.a itself, and only where NVIDIA's installers put it.
+// TestFetchedToolkitByCC fetches a toolkit from NVIDIA's wheels and has the cc crate compile and link with it, by gpubuild with nothing set
+// by hand, and by plain cargo with nvcc on PATH alone: cc names the directory of libcudart_static.a itself, and only where NVIDIA's
+// installers put it.
 func TestFetchedToolkitByCC(t *testing.T) {
+	t.Parallel()
 	need.Asked(t, "network")
 	fixture, err := filepath.Abs(filepath.Join(repository, "testdata", "kernels"))
 	if err != nil {
@@ -26,7 +28,8 @@ func TestFetchedToolkitByCC(t *testing.T) {
 	env := []string{"CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "GPUBUILD_CACHE=" + filepath.Join(top, "cache")}
 	for _, e := range os.Environ() {
 		switch name, _, _ := strings.Cut(e, "="); {
-		case strings.HasPrefix(name, "CUDA"), strings.HasPrefix(name, "NVCC"), strings.HasPrefix(name, "GPUBUILD_"), strings.HasPrefix(name, "CARGO_TARGET"), name == "LIBRARY_PATH", name == "RUSTFLAGS":
+		case strings.HasPrefix(name, "CUDA"), strings.HasPrefix(name, "NVCC"), strings.HasPrefix(name, "GPUBUILD_"),
+			strings.HasPrefix(name, "CARGO_TARGET"), name == "LIBRARY_PATH", name == "RUSTFLAGS":
 		default:
 			env = append(env, e)
 		}
@@ -51,9 +54,11 @@ func TestFetchedToolkitByCC(t *testing.T) {
 		t.Fatalf("toolkits %q, %v", roots, err)
 	}
 	build := []string{"build", "-p", "kernels", "--features", "cc"}
-	must([]string{"CARGO_TARGET_DIR=" + filepath.Join(top, "by-gpubuild")}, append(append([]string{binary(t)}, build...), "--gpu-arch", "sm_90")...)
+	must([]string{"CARGO_TARGET_DIR=" + filepath.Join(top, "by-gpubuild")}, append(append([]string{binary(t)}, build...), "--gpu-arch",
+		"sm_90")...)
 
-	plain := []string{"CARGO_TARGET_DIR=" + filepath.Join(top, "by-cargo"), "CUDA_COMPUTE_CAP=90", "PATH=" + filepath.Join(roots[0], "bin") + ":" + os.Getenv("PATH")}
+	plain := []string{"CARGO_TARGET_DIR=" + filepath.Join(top, "by-cargo"), "CUDA_COMPUTE_CAP=90",
+		"PATH=" + filepath.Join(roots[0], "bin") + ":" + os.Getenv("PATH")}
 	must(plain, append([]string{"cargo"}, build...)...)
 	if err := os.RemoveAll(filepath.Join(roots[0], "targets")); err != nil {
 		t.Fatal(err)

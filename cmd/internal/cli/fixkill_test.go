@@ -34,11 +34,13 @@ func newFixable(t *testing.T, members int) *fixable {
 		if i > 0 {
 			dep = fmt.Sprintf("m%d = { path = \"../m%d\" }", i-1, i-1)
 		}
-		m.old[fmt.Sprintf("m%d/Cargo.toml", i)] = fmt.Sprintf("[package]\nname = \"m%d\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[features]\n# passes it on\ncuda = []\n\n[dependencies]\n%s\n", i, dep)
+		m.old[fmt.Sprintf("m%d/Cargo.toml", i)] = fmt.Sprintf("[package]\nname = \"m%d\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n"+
+			"[features]\n# passes it on\ncuda = []\n\n[dependencies]\n%s\n", i, dep)
 	}
 	for path, text := range map[string]string{
 		"Cargo.toml":             "[workspace]\nmembers = [" + list + "]\nexclude = [\"candle-core\"]\nresolver = \"2\"\n",
-		"candle-core/Cargo.toml": "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n[features]\ncuda = []\n", "candle-core/src/lib.rs": "",
+		"candle-core/Cargo.toml": "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n[features]\ncuda = []\n",
+		"candle-core/src/lib.rs": "",
 	} {
 		m.write(t, path, text)
 	}
@@ -89,8 +91,8 @@ func (m *fixable) fix(t *testing.T, cache string) *exec.Cmd {
 	return c
 }
 
-// TestFixKilled: a gpubuild that is killed at any moment leaves every manifest whole, as it was or as it will be, and the next one completes and
-// clears away what it left. GPUBUILD_TEST=kill=N says how often.
+// TestFixKilled: a gpubuild that is killed at any moment leaves every manifest whole, as it was or as it will be, and the next one
+// completes and clears away what it left. GPUBUILD_TEST=kill=N says how often.
 func TestFixKilled(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "cargo")
@@ -197,7 +199,7 @@ func TestTwoFixAtOnce(t *testing.T) {
 		}
 	}
 	all := said[0].String() + said[1].String()
-	if strings.Count(all, "Mended m0/Cargo.toml") != 1 {
+	if strings.Count(all, "Updated m0/Cargo.toml") != 1 {
 		t.Errorf("both fixed:\n%s", all)
 	}
 }

@@ -2,66 +2,236 @@ package cli
 
 import (
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
+	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/pipeline"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/tools"
+	"gpubuild/cmd/internal/watch"
+	"gpubuild/gpu"
+	"gpubuild/gpu/probe"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
 
-// flag is a flag of a verb of ours: urfave parses it, and help words it as cargo's does.
+// flag is a flag of ours: what help says of it, and how it sets an option.
 type flag struct {
-	cli.GenericFlag
-	kind    cargo.Kind
-	holder  string // what help calls the value
+	help.Flag
 	set     func(string) error
 	refused error // why its value could not be set
 }
 
-// newFlag makes a flag that set takes the value of; a switch has none.
+// Set is how urfave sets a flag.
+func (f *flag) Set(text string) error {
+	f.refused = f.set(text)
+	return f.refused
+}
+
+func (f *flag) String() string { return "" }
+
+// wrong is the error of a value that a flag does not take; written is the flag as the user wrote it.
+func (f *flag) wrong(written string, err error) error {
+	fix := ""
+	if f.Kind == cargo.Value {
+		fix = fmt.Sprintf("%s %s: %s", written, f.Holder, f.Meaning)
+	}
+	return usage(written+": "+err.Error(), fix)
+}
+
+// prefix is what our flags on cargo's verbs begin with; on our own verbs they have none.
+const prefix = "--gpu-"
+
+// cargoFlags are our flags on cargo's verbs: the table parses them, and help is made from it.
+func cargoFlags(o *pipeline.Options) []*flag {
+	return slices.Concat(
+		toolFlags(&o.Tools, prefix)[:4],
+		in("Toolchain",
+			newFlag("backend", cargo.Value, "cuda|rocm|vulkan", "if the features enable crates of both CUDA and ROCm, set up the tools of "+
+				"this one only; vulkan: run, test, bench and proofs look at Vulkan (wgpu, ash) instead of CUDA", func(v string) error {
+				if v == toolchain.CUDA || v == toolchain.ROCm {
+					o.Tools.Backend = v
+				}
+				return proofBackend(&o.Proof, v, toolchain.ROCm)
+			}),
+			choice("cache", "on|off|read", "reuse kernels that were compiled before (on); read: reuse, but store none", &o.Cache,
+				"on", "off", "read"),
+		),
+		in("Features",
+			toggle("strict", "treat warnings of the feature check as errors", &o.Strict),
+			toggle("allow-unreached", "build although a requested feature does not enable its GPU crates", &o.AllowUnreached),
+		),
+		in("Stale artifacts",
+			toggle("no-clean", "clean nothing; exit with 13 if anything is stale", &o.Fresh.NoClean),
+			toggle("force-clean", "always clean the GPU packages", &o.Fresh.ForceClean),
+			toggle("clean-external", "also remove what a cleaned package keeps outside the target directory", &o.Fresh.CleanExternal),
+		),
+		in("Proof",
+			newFlag("prove", cargo.Optional, "ARGS", "build: run the program under the probe with these arguments",
+				func(v string) (err error) {
+					o.Proof.Wanted = true
+					o.Proof.Args, err = splitWords(v)
+					return err
+				}),
+			newFlag("audit", cargo.Optional, "ARGS", "build: run the program on drivers that fail, with these arguments; "+
+				"exit with 20 if it still succeeds", func(v string) (err error) {
+				o.Audit = true
+				o.AuditArgs, err = splitWords(v)
+				return err
+			}),
+			toggle("require-proof", "exit with 21 without a proof, with 22 if only other kernels ran; build: run the program, "+
+				"as --gpu-prove does", &o.Proof.Required),
+		),
+		proofFlags(&o.Proof),
+		in("Results",
+			newFlag("receipt", cargo.Value, "FILE", "write a receipt of the proof; see `gpubuild receipt --help`", func(v string) error {
+				o.Files.Receipt, o.Proof.Receipt = v, true
+				return nil
+			}),
+			toggle("with-args", withArgsMeaning, &o.Proof.WithArgs),
+			optional("timings", "FILE", "print how long each step took, and write it to FILE as JSON", &o.Timings),
+		),
+		in("Watch",
+			toggle("watch", "run, test, bench: watch the GPUs while the program runs: heat, throttling, full memory, errors, "+
+				"an idle GPU", &o.Watch),
+			newFlag("fail-on", cargo.Value, "ALERTS", "run, test, bench: as --gpu-watch, and exit with 23 after one of these alerts, "+
+				"with 21 if "+
+				"one was not possible all the time: "+strings.Join(gpu.AlertKinds, ","),
+				func(v string) (err error) {
+					o.Watch = true
+					o.FailOn, err = watch.FailOn(v)
+					return err
+				}),
+		),
+		resultFlags(&o.Files),
+	)
+}
+
+const withArgsMeaning = "store the program's arguments in results and receipts; otherwise only their SHA-256"
+
+// toolFlags are the flags of verbs that choose tools, with what they begin with there.
+func toolFlags(o *tools.Options, prefix string) []*flag {
+	o.Prefix = prefix
+	return in("Toolchain",
+		text("toolkit", "VERSION|ROOT|fetch", "the CUDA toolkit to use; fetch: download one into your cache, without admin rights; "+
+			"none (check, clippy, doc): type-check without a toolkit", &o.Toolkit),
+		newFlag("arch", cargo.Value, "sm_NN", "build for this architecture", func(v string) error {
+			_, err := gpu.ParseArch(v)
+			o.Arch = v
+			return err
+		}),
+		text("ccbin", "PATH", "the host compiler that nvcc calls: a path, or on Windows a toolset such as 14.44", &o.CCBin),
+		toggle("trust-project", "use compilers and toolkits that the repository itself contains and names", &o.TrustProject),
+		choice("backend", "cuda|rocm", "the tools to set up if the features enable both CUDA and ROCm crates", &o.Backend,
+			toolchain.CUDA, toolchain.ROCm),
+	)
+}
+
+// proofBackend sets the API whose kernels count; a value besides cuda and vulkan leaves it as it is.
+func proofBackend(o *proof.Options, v string, besides ...string) error {
+	switch {
+	case v == toolchain.CUDA:
+		o.Backend, o.BackendGiven = probe.CUDA, true
+	case v == string(probe.Vulkan):
+		o.Backend, o.BackendGiven = probe.Vulkan, true
+	case !slices.Contains(besides, v):
+		return fmt.Errorf("%q is none of %s", v, strings.Join(append([]string{toolchain.CUDA, string(probe.Vulkan)}, besides...), ", "))
+	}
+	return nil
+}
+
+// proofFlags say what counts as a proof, and how the program runs.
+func proofFlags(o *proof.Options) []*flag {
+	return in("Proof",
+		newFlag("kernel", cargo.Value, "REGEX", "the kernels that count, instead of the matmul patterns", func(v string) (err error) {
+			o.Kernel, err = regexp.Compile(v)
+			return err
+		}),
+		newFlag("expect-exit", cargo.Value, "N", "the exit code with which the program succeeds (0)", func(v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 0 || n > 255 {
+				return fmt.Errorf("%q is not an exit code from 0 to 255", v)
+			}
+			o.ExpectExit = n
+			return nil
+		}),
+		newFlag("min", cargo.Value, "N", "how many launches must match (1)", func(v string) error {
+			n, err := strconv.ParseUint(v, 10, 63)
+			if err != nil || n == 0 {
+				return fmt.Errorf("%q is not a positive number", v)
+			}
+			o.Min = n
+			return nil
+		}),
+		newFlag("device", cargo.Value, "UUID|INDEX", "the device that the kernel must run on: its UUID, or the program's own number for it",
+			func(v string) error {
+				o.Device = v
+				return checkDevice(v)
+			}),
+		newFlag("child", cargo.Value, "GLOB", "child processes that count like the program itself, by path or name", func(v string) error {
+			o.Child = v
+			return checkGlob(v)
+		}),
+		newFlag("expect", cargo.Value, "gpu|cpu", "cpu: exit with 0 if the program ran on the CPU, with 22 if it used the GPU",
+			func(v string) error {
+				if v != "gpu" && v != "cpu" {
+					return fmt.Errorf("%q is neither gpu nor cpu", v)
+				}
+				o.ExpectCPU = v == "cpu"
+				return nil
+			}),
+		toggle("counterfactual", "run a proven program again without input and with all devices hidden, and compare", &o.Counterfactual),
+		newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s", duration(&o.Timeout)),
+		text("probe", "FILE", "a probe library built elsewhere, if there is no compiler here", &o.Probe),
+		text("cupti", "FILE", "the libcupti to use", &o.CUPTI),
+	)
+}
+
+func duration(to *time.Duration) func(string) error {
+	return func(v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d <= 0 {
+			return fmt.Errorf("%q is not a duration such as 30s or 5m", v)
+		}
+		*to = d
+		return nil
+	}
+}
+
+// resultFlags say where a verb's result goes.
+func resultFlags(o *report.Files) []*flag {
+	return in("Results",
+		text("sarif", "FILE", "write the findings as SARIF 2.1.0, for code scanning", &o.SARIF),
+		text("junit", "FILE", "write the checks as JUnit XML: one suite, one case for each check and proof", &o.JUnit),
+		jsonFlag(&o.JSON),
+	)
+}
+
+// jsonFlag is the flag of every verb: its answer for machines.
+func jsonFlag(to **string) *flag {
+	return in("Results", optional("json", "FILE", "write the result as JSON to stdout or FILE", to))[0]
+}
+
+// in puts flags below a heading of help.
+func in(group string, flags ...*flag) []*flag {
+	for _, f := range flags {
+		f.Group = group
+	}
+	return flags
+}
+
+// newFlag makes a flag whose value set takes; a switch has none.
 func newFlag(name string, kind cargo.Kind, holder, meaning string, set func(string) error) *flag {
-	f := &flag{GenericFlag: cli.GenericFlag{Name: name, Usage: meaning}, kind: kind, holder: holder, set: set}
-	f.Value = &value{f}
-	return f
-}
-
-// value is how urfave sets a flag.
-type value struct{ of *flag }
-
-func (v *value) String() string { return "" }
-
-func (v *value) Set(text string) error {
-	v.of.refused = v.of.set(text)
-	return v.of.refused
-}
-
-// String is the flag's line of help: the value's name stands behind the flag's, once.
-func (f *flag) String() string {
-	holder := ""
-	switch f.kind {
-	case cargo.Optional:
-		holder = "[=" + f.holder + "]"
-	case cargo.Value:
-		holder = " " + f.holder
-	}
-	return "--" + f.Name + holder + "\t" + f.Usage
-}
-
-// cargoFlags are our flags on cargo's verbs, as help shows them.
-func cargoFlags() []*flag {
-	var out []*flag
-	for _, f := range CargoFlags() {
-		out = append(out, newFlag("gpu-"+f.Name, f.Kind, f.Holder, f.Meaning, nil))
-	}
-	return out
-}
-
-func (v verb) urfave() []cli.Flag {
-	out := make([]cli.Flag, len(v.flags))
-	for i, f := range v.flags {
-		out[i] = f
-	}
-	return out
+	return &flag{Flag: help.Flag{Name: name, Kind: kind, Holder: holder, Meaning: meaning}, set: set}
 }
 
 // toggle is a flag without a value.
@@ -74,6 +244,38 @@ func text(name, holder, meaning string, to *string) *flag {
 	return newFlag(name, cargo.Value, holder, meaning, func(v string) error { *to = v; return nil })
 }
 
+// optional is a flag that may have a value; without the flag there is nil, without the value "".
+func optional(name, holder, meaning string, to **string) *flag {
+	return newFlag(name, cargo.Optional, holder, meaning, func(v string) error { *to = &v; return nil })
+}
+
+// list is a flag that may be given several times.
+func list(name, holder, meaning string, to *[]string) *flag {
+	return newFlag(name, cargo.Value, holder, meaning, func(v string) error { *to = append(*to, v); return nil })
+}
+
+// short gives a flag a letter.
+func short(letter string, f *flag) *flag {
+	f.Short = letter
+	return f
+}
+
+// inFull writes our flags' letters out: -o DIR is --out DIR.
+func inFull(flags []*flag, words []string) []string {
+	words = slices.Clone(words)
+	for i, w := range words {
+		if w == "--" {
+			break
+		}
+		for _, f := range flags {
+			if f.Short != "" && w == "-"+f.Short {
+				words[i] = "--" + f.Name
+			}
+		}
+	}
+	return words
+}
+
 // choice is a flag whose value is one of a few.
 func choice(name, holder, meaning string, to *string, all ...string) *flag {
 	return newFlag(name, cargo.Value, holder, meaning, func(v string) error {
@@ -81,41 +283,116 @@ func choice(name, holder, meaning string, to *string, all ...string) *flag {
 			if len(all) == 2 {
 				return fmt.Errorf("%q is neither %s nor %s", v, all[0], all[1])
 			}
-			list := all[0]
-			for _, a := range all[1:] {
-				list += ", " + a
-			}
-			return fmt.Errorf("%q is none of %s", v, list)
+			return fmt.Errorf("%q is none of %s", v, strings.Join(all, ", "))
 		}
 		*to = v
 		return nil
 	})
 }
 
-// shared are flags of cargo's verbs that a verb of ours has, too, without their prefix.
-func shared(o *Options, names ...string) []*flag {
-	var out []*flag
-	for _, name := range names {
-		f, ok := CargoFlag(name)
-		if !ok {
-			panic("no flag of cargo's verbs is called " + name)
-		}
-		out = append(out, newFlag(f.Name, f.Kind, f.Holder, f.Meaning, func(v string) error { return f.Set(o, v) }))
+// ownFlags is the splitter's table of flags.
+func ownFlags(flags []*flag, prefix string) cargo.OwnFlags {
+	own := cargo.OwnFlags{}
+	for _, f := range flags {
+		own[prefix+f.Name] = f.Kind
+	}
+	return own
+}
+
+// findFlag is the flag that the user wrote.
+func findFlag(flags []*flag, written, prefix string) *flag {
+	name, ok := strings.CutPrefix(written, prefix)
+	i := slices.IndexFunc(flags, func(f *flag) bool { return ok && f.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return flags[i]
+}
+
+// urfave are flags as urfave parses them.
+func urfave(flags []*flag) []cli.Flag {
+	var out []cli.Flag
+	for _, f := range flags {
+		out = append(out, &cli.GenericFlag{Name: f.Name, Value: f})
 	}
 	return out
 }
 
-// toolFlags are the flags of verbs that choose tools.
-func toolFlags(o *Options) []*flag { return shared(o, "toolkit", "arch", "ccbin") }
+// splitWords splits a flag's value as a shell would for plain words, quotes and backslashes; nothing is expanded.
+func splitWords(s string) ([]string, error) {
+	var words []string
+	var b strings.Builder
+	var quote rune
+	inWord, escaped := false, false
+	for _, r := range s {
+		switch {
+		case escaped:
+			b.WriteRune(r)
+			escaped = false
+		case r == '\\' && quote != '\'':
+			escaped, inWord = true, true
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			} else {
+				b.WriteRune(r)
+			}
+		case r == '\'' || r == '"':
+			quote, inWord = r, true
+		case r == ' ' || r == '\t' || r == '\n':
+			if inWord {
+				words = append(words, b.String())
+				b.Reset()
+				inWord = false
+			}
+		default:
+			b.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, fmt.Errorf("%q has an open quote", s)
+	}
+	if inWord {
+		words = append(words, b.String())
+	}
+	return words, nil
+}
 
-// resultFlags say where a verb's result goes.
-func resultFlags(o *Options) []*flag { return shared(o, "sarif", "junit", "json") }
+func checkDevice(v string) error {
+	if _, err := strconv.ParseUint(v, 10, 16); err == nil {
+		return nil
+	}
+	const enough = len("GPU-") + 8
+	if (strings.HasPrefix(v, "GPU-") || strings.HasPrefix(v, "MIG-")) && len(v) >= enough {
+		return nil
+	}
+	return fmt.Errorf("%q is neither a number nor a UUID such as GPU-8f1c2a3b-…, of which the first eight digits suffice", v)
+}
 
-// answerFlag is the flag of verbs that have a machine-readable answer alone.
-func answerFlag(o *Options) []*flag { return shared(o, "json") }
+func checkGlob(v string) error {
+	if _, err := path.Match(v, ""); err != nil || v == "" {
+		return fmt.Errorf("%q is not a pattern of names such as python* or /usr/bin/*", v)
+	}
+	return nil
+}
 
-// jsonFlag is answerFlag for verbs that share no other option.
-func jsonFlag(to **string) *flag {
-	f, _ := CargoFlag("json")
-	return newFlag(f.Name, f.Kind, f.Holder, f.Meaning, func(v string) error { *to = &v; return nil })
+// repeat is the command line that was typed with a flag of ours, which stands at a place among the words instead of another value of it.
+func repeat(words []string, at int, verb, flag, value string) string {
+	line := []string{"gpubuild"}
+	if verb != "" {
+		line = append(line, verb)
+	}
+	line = append(append(line, words[:at]...), flag+"="+value)
+	for i := at; i < len(words); i++ {
+		switch {
+		case words[i] == "--":
+			return buildenv.PosixWords(append(line, words[i:]...)...)
+		case words[i] == flag:
+			i++
+		case !strings.HasPrefix(words[i], flag+"="):
+			line = append(line, words[i])
+		}
+	}
+	return buildenv.PosixWords(line...)
 }

@@ -6,13 +6,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"gpubuild/cmd/internal/cli"
+	"gpubuild/cmd/internal/help"
 )
 
 // TestHelpIsGolden compares every page of help; a change of it is read in review.
 func TestHelpIsGolden(t *testing.T) {
-	pages := [][]string{{"--help"}, {"help", "exit-codes"}, {"help", "environment"}, {"help", "config"}, {"help", "results"}}
+	pages := [][]string{{"--help"}, {"help", "exit-codes"}, {"help", "environment"}, {"help", "config"}, {"help", "results"},
+		{"help", "ci", "matrix"}, {"help", "toolchain", "install"}, {"man"}}
 	for _, verb := range cli.VerbNames() {
 		pages = append(pages, []string{verb, "--help"})
 	}
@@ -25,6 +28,11 @@ func TestHelpIsGolden(t *testing.T) {
 			}
 			if err.Len() > 0 {
 				t.Errorf("help is data and belongs on stdout; stderr has %q", err.String())
+			}
+			for i, line := range strings.Split(out.String(), "\n") {
+				if page[0] != "man" && utf8.RuneCountInString(line) > help.Width && !strings.Contains(line, "  ") {
+					t.Errorf("line %d has more than %d columns: %s", i+1, help.Width, line)
+				}
 			}
 			path := filepath.Join("..", "..", "..", "testdata", "golden", "help", name+".txt")
 			if *update {
@@ -46,7 +54,8 @@ func TestHelpIsGolden(t *testing.T) {
 	}
 }
 
-// TestFlagsParse: a flag that stands twice in the table, as after a merge, takes its verb away altogether, and only when the verb is really called.
+// TestFlagsParse: a flag that stands twice in the table, as after a merge, takes its verb away altogether, and only when the verb is really
+// called.
 func TestFlagsParse(t *testing.T) {
 	for _, verb := range cli.VerbNames() {
 		var out, err bytes.Buffer

@@ -17,8 +17,9 @@ import (
 	"gpubuild/buildenv/need"
 )
 
-// realGraphs are programs that use a GPU crate of crates.io as its users do, and the ways in which they are built. What must be said of each
-// stands in expected.txt beside its manifest: read it as the user of that crate would. `go test -run RealGraphs -update` writes it anew.
+// realGraphs are programs that use a GPU crate of crates.io as its users do, and the ways in which they are built. What must be said of
+// each is in expected.txt next to its manifest: read it as the user of that crate would. `go test -run RealGraphs -update` writes it
+// again.
 var realGraphs = []struct {
 	dir   string
 	asked []string
@@ -65,6 +66,7 @@ type told struct {
 
 // TestRealGraphs holds what we say of real graphs against cargo's two answers, each read here anew, and against what was reviewed.
 func TestRealGraphs(t *testing.T) {
+	t.Parallel()
 	cargo := need.Tool(t, "cargo")
 	for _, g := range realGraphs {
 		t.Run(g.dir, func(t *testing.T) {
@@ -77,7 +79,8 @@ func TestRealGraphs(t *testing.T) {
 				manifest = filepath.Join(filepath.Dir(filepath.Dir(sample)), "entrenar")
 			}
 			if need.Has("network") {
-				if out, err := exec.Command(cargo, "fetch", "--locked", "--manifest-path", filepath.Join(manifest, "Cargo.toml")).CombinedOutput(); err != nil {
+				if out, err := exec.Command(cargo, "fetch", "--locked", "--manifest-path",
+					filepath.Join(manifest, "Cargo.toml")).CombinedOutput(); err != nil {
 					t.Fatalf("%v\n%s", err, out)
 				}
 			} else {
@@ -108,9 +111,11 @@ func TestRealGraphs(t *testing.T) {
 					t.Fatalf("%v\n%s", err, data)
 				}
 				fmt.Fprintf(&all, "== %s\n%s\n", strings.Join(args, " "), summary(said, code))
-				tree, _ := run(nil, append([]string{cargo, "tree", "--locked", "--prefix", "none", "-e", "normal,no-proc-macro", "-f", "{p}|{f}"}, args...)...)
+				tree, _ := run(nil, append([]string{cargo, "tree", "--locked", "--prefix", "none", "-e", "normal,no-proc-macro", "-f",
+					"{p}|{f}"}, args...)...)
 				compareWith(t, "cargo tree with "+asked, said, fromTree(string(tree)))
-				graph, _ := run([]string{"RUSTC_BOOTSTRAP=1", "CARGO_TARGET_DIR=" + private, "CARGO_BUILD_BUILD_DIR=" + private}, append([]string{cargo, "build", "--locked", "--unit-graph", "-Zunstable-options"}, args...)...)
+				graph, _ := run([]string{"RUSTC_BOOTSTRAP=1", "CARGO_TARGET_DIR=" + private, "CARGO_BUILD_BUILD_DIR=" + private},
+					append([]string{cargo, "build", "--locked", "--unit-graph", "-Zunstable-options"}, args...)...)
 				compareWith(t, "the unit graph with "+asked, said, fromUnits(t, graph))
 			}
 			expected := filepath.Join(sample, "expected.txt")
@@ -139,7 +144,8 @@ func summary(s told, code int) string {
 	for _, r := range s.Roots {
 		fmt.Fprintf(&b, "%s asked [%s] reached %v\n", r.Package, strings.Join(r.Asked, " "), r.Reached)
 		for _, c := range r.Crates {
-			fmt.Fprintf(&b, "  %-4s %s %s: %s: %s\n", c.State, c.Name, c.Version, strings.Join(append([]string{c.Backend}, c.Also...), "+"), strings.Join(c.Features, " "))
+			fmt.Fprintf(&b, "  %-4s %s %s: %s: %s\n", c.State, c.Name, c.Version, strings.Join(append([]string{c.Backend}, c.Also...), "+"),
+				strings.Join(c.Features, " "))
 		}
 	}
 	for _, p := range s.Paths {
@@ -212,7 +218,8 @@ func fromUnits(t *testing.T, data []byte) map[string][]string {
 	var enter func(int)
 	enter = func(i int) {
 		u := g.Units[i]
-		if seen[i] || u.Mode == "run-custom-build" || slices.Contains(u.Target.Kind, "custom-build") || slices.Contains(u.Target.Kind, "proc-macro") {
+		if seen[i] || u.Mode == "run-custom-build" || slices.Contains(u.Target.Kind, "custom-build") ||
+			slices.Contains(u.Target.Kind, "proc-macro") {
 			return
 		}
 		seen[i] = true
@@ -254,7 +261,8 @@ func compareWith(t *testing.T, what string, s told, cargo map[string][]string) {
 	for _, key := range slices.Sorted(maps.Keys(cargo)) {
 		for _, feats := range cargo[key] {
 			words := strings.Fields(feats)
-			if len(ours[key]) == 0 && (slices.Contains(words, "cuda") || slices.Contains(words, "cudnn") || slices.Contains(words, "_cuda")) {
+			if len(ours[key]) == 0 && (slices.Contains(words, "cuda") || slices.Contains(words, "cudnn") ||
+				slices.Contains(words, "_cuda")) {
 				t.Errorf("%s: %s has %s, and is not among what we list", what, key, feats)
 			}
 		}

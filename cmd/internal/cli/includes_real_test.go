@@ -9,9 +9,10 @@ import (
 	"testing"
 )
 
-// TestHeaderOfASearchPath has a kernel that includes what CPATH leads to, in a directory of the name of one of CUDA's: another content, another
-// directory and none are seen, and nothing is built where it is the same.
+// TestHeaderOfASearchPath has a kernel that includes what CPATH leads to, in a directory of the name of one of CUDA's: another content,
+// another directory and none are seen, and nothing is built where it is the same.
 func TestHeaderOfASearchPath(t *testing.T) {
+	t.Parallel()
 	b := sampleWithTwoToolkits(t)
 	first, second := filepath.Join(b.dir, "..", "first"), filepath.Join(b.dir, "..", "second")
 	b.edit("src/matmul.cu", "extern \"C\"", "#include <nv/mine.h>\nMINE extern \"C\"")
@@ -20,7 +21,8 @@ func TestHeaderOfASearchPath(t *testing.T) {
 		if err := os.MkdirAll(filepath.Join(dir, "nv"), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "nv", "mine.h"), []byte("#define MINE __device__ int "+mark+" = 1;\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "nv", "mine.h"), []byte("#define MINE __device__ int "+mark+" = 1;\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

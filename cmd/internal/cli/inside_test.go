@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"errors"
 	"flag"
 	"io"
 	"os"
@@ -16,8 +17,9 @@ import (
 
 var anew = flag.Bool("anew", false, "let BenchmarkInside keep nothing from one time to the next")
 
-// BenchmarkInside is `gpubuild features` with nothing changed, without the price of a process: made for -cpuprofile. GPUBUILD_TEST=project=DIR
-// names another project, args=… other words than --features cuda; with -anew nothing is kept from one time to the next.
+// BenchmarkInside is `gpubuild features` with nothing changed, without the price of a process: made for -cpuprofile.
+// GPUBUILD_TEST=project=DIR names another project, args=… other words than --features cuda; with -anew nothing is kept from one time to the
+// next.
 func BenchmarkInside(b *testing.B) {
 	dir := need.Given("project")
 	if dir == "" {
@@ -50,10 +52,14 @@ func BenchmarkInside(b *testing.B) {
 	}
 }
 
-// forget takes kept answers away, so that everything is found out anew; what cargo keeps of rustc stays.
+// forget takes cargo's kept answers away, so that it is asked again; what is known of files by their content stays.
 func forget(b *testing.B, cache string) {
 	b.Helper()
-	if err := os.RemoveAll(filepath.Join(cache, "answers")); err != nil {
+	graphs, err := filepath.Glob(filepath.Join(cache, "memo", "graph-*"))
+	for _, g := range graphs {
+		err = errors.Join(err, os.RemoveAll(g))
+	}
+	if err != nil {
 		b.Fatal(err)
 	}
 }

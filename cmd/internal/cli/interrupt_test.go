@@ -47,29 +47,6 @@ func (l *lines) await(t *testing.T, word string) {
 	t.Fatalf("never said %q, but:\n%s", word, l)
 }
 
-// gpubuildBinary builds the real program once: an interrupt needs a process of its own, not a function.
-var gpubuildBinary = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "gpubuild-test")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, "gpubuild")
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", path, repository+"/cmd/gpubuild").CombinedOutput()
-	if err != nil {
-		return "", errors.New(string(out))
-	}
-	return path, nil
-})
-
-func binary(t *testing.T) string {
-	t.Helper()
-	path, err := gpubuildBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // marked lists the processes that have a mark in their environment: everything that a test started.
 func marked(t *testing.T, mark string) (pids []string) {
 	t.Helper()
@@ -112,12 +89,14 @@ func writeFiles(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// sleeping is a project whose feature cuda gates its own code, so that the road is walked to its end; its build script and its program take their
-// time when they are told to. It names nvcc nowhere, so no toolkit is needed.
+// sleeping is a project whose feature cuda gates its own code, so that the road is walked to its end; its build script and its program take
+// their time when they are told to. It names nvcc nowhere, so no toolkit is needed.
 var sleeping = map[string]string{
-	"Cargo.toml":  "[package]\nname = \"sleeping\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = []\n",
-	"build.rs":    "fn main() { println!(\"cargo::rerun-if-changed=build.rs\"); if std::env::var(\"SLOW_BUILD\").is_ok() { std::thread::sleep(std::time::Duration::from_secs(100)); } }\n",
-	"src/main.rs": "fn main() { println!(\"began {}\", cfg!(feature = \"cuda\")); if std::env::var(\"SLOW_RUN\").is_ok() { std::thread::sleep(std::time::Duration::from_secs(100)); } }\n",
+	"Cargo.toml": "[package]\nname = \"sleeping\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = []\n",
+	"build.rs": "fn main() { println!(\"cargo::rerun-if-changed=build.rs\"); if std::env::var(\"SLOW_BUILD\").is_ok() { " +
+		"std::thread::sleep(std::time::Duration::from_secs(100)); } }\n",
+	"src/main.rs": "fn main() { println!(\"began {}\", cfg!(feature = \"cuda\")); if std::env::var(\"SLOW_RUN\").is_ok() { " +
+		"std::thread::sleep(std::time::Duration::from_secs(100)); } }\n",
 }
 
 // TestInterruptedAtAnyStep: Ctrl-C ends with 130, leaves no child and nothing half-written, and the next run is right.
@@ -139,7 +118,8 @@ func TestInterruptedAtAnyStep(t *testing.T) {
 			writeFiles(t, dir, sleeping)
 			mark := "GPUBUILD_TEST_MARK=" + dir
 			home := filepath.Join(dir, "home")
-			env := append(os.Environ(), mark, "GPUBUILD_CACHE="+filepath.Join(dir, "cache"), "CARGO_HOME="+home, "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never")
+			env := append(os.Environ(), mark, "GPUBUILD_CACHE="+filepath.Join(dir, "cache"), "CARGO_HOME="+home, "CARGO_NET_OFFLINE=true",
+				"CARGO_TERM_COLOR=never")
 			if tt.hold {
 				if err := os.MkdirAll(home, 0o755); err != nil {
 					t.Fatal(err)

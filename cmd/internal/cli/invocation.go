@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cargorun"
-	"gpubuild/cmd/internal/ci"
-	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/featurecheck"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
@@ -15,14 +17,8 @@ import (
 type invocation struct {
 	*session.Machine
 	words []string // the command line without the program's name
-	typed []string // the words of the command line
 	// sinkOfVerb is where the result of one of our own verbs goes, from when it is known
 	sinkOfVerb *report.Sink
-}
-
-// newInvocation is a run on a machine; words are the command line without the program's name.
-func newInvocation(m *session.Machine, words []string) *invocation {
-	return &invocation{Machine: m, words: words}
 }
 
 // plain calls cargo as the user wrote it.
@@ -30,7 +26,48 @@ func (a *invocation) plain(ctx context.Context, l cargo.Line) error {
 	return cargorun.Plain(ctx, a.Machine, l, a.Host.Env)
 }
 
-// ciStep is the process that a wrapper such as srun starts for a step of a row.
-func (a *invocation) ciStep(ctx context.Context, words []string) error {
-	return ci.Inside(ctx, a.Machine, ciParser(), words, func(err error) int { return console.Finish(a.Shell, err) })
+// reachEnd is how a verb about features ends.
+func reachEnd(stops bool) error {
+	if stops {
+		return exit.Code(exit.Unreached)
+	}
+	return nil
 }
+
+// reachResult is what one of our own verbs says of the features.
+func (a *invocation) reachResult(verb string, j featurecheck.Judged) report.Result {
+	return report.ReachResult(report.Stages{
+		Verb:     verb,
+		Answer:   j.Answer,
+		Asked:    j.Session.Line.Features,
+		Manifest: a.Shown(j.Session.Project.Manifest),
+		Root:     j.Session.Project.Root,
+		Findings: j.Findings(),
+	})
+}
+
+// answer writes a verb's machine-readable answer where it was asked for.
+func (a *invocation) answer(json *string, verb string, ok bool, findings []finding.Finding, fields any) error {
+	return report.Answer(a.Machine, json, verb, ok, findings, fields)
+}
+
+// verbSink is where the result of one of our own verbs goes.
+func (a *invocation) verbSink(files report.Files) *report.Sink {
+	if a.sinkOfVerb == nil {
+		a.sinkOfVerb = report.NewSink(a.Machine, a.words, files, false)
+	}
+	return a.sinkOfVerb
+}
+
+// end renders what one of our own verbs came to.
+func (a *invocation) end(files report.Files, end error, r report.Result, fields any, receipts ...receipt.Receipt) error {
+	return a.verbSink(files).FinishVerb(r, fields, receipts, end)
+}
+
+// endEarly renders an error of one of our own verbs that came before its answer.
+func (a *invocation) endEarly(files report.Files, verb string, end error) error {
+	return a.verbSink(files).FinishEarly(verb, end)
+}
+
+// usage is an error in our own part of the command line, and what to write instead.
+func usage(what, fix string) error { return &exit.UsageError{What: what, Fix: fix} }

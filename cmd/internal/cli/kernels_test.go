@@ -23,9 +23,9 @@ import (
 	"gpubuild/gpu/fatbin"
 )
 
-// kernels is a copy of testdata/kernels, one small crate for each way in which GPU crates compile their kernels, with two real toolkits beside it. Below
-// dir lie now (the workspace, its target directory and gpubuild's cache: what a user has), snap (copies of now to go back to), trees/a and
-// trees/b (the toolkits, as hard links where that works) and live, a link to trees/a.
+// kernels is a copy of testdata/kernels, one small crate for each way in which GPU crates compile their kernels, with two real toolkits
+// beside it. Below dir lie now (the workspace, its target directory and gpubuild's cache: what a user has), snap (copies of now to go back
+// to), trees/a and trees/b (the toolkits, as hard links where that works) and live, a link to trees/a.
 type kernels struct {
 	t            *testing.T
 	dir          string
@@ -60,13 +60,15 @@ func newKernels(t *testing.T) *kernels {
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
 		switch {
-		case strings.HasPrefix(name, "CUDA"), strings.HasPrefix(name, "NVCC"), strings.HasPrefix(name, "GPUBUILD_"), strings.HasPrefix(name, "CARGO_TARGET"),
+		case strings.HasPrefix(name, "CUDA"), strings.HasPrefix(name, "NVCC"), strings.HasPrefix(name, "GPUBUILD_"),
+			strings.HasPrefix(name, "CARGO_TARGET"),
 			name == "CC", name == "CXX", name == "PATH":
 		default:
 			k.env = append(k.env, e)
 		}
 	}
-	k.env = append(k.env, "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "CARGO_TARGET_DIR="+k.now("target"), "GPUBUILD_CACHE="+k.now("cache"))
+	k.env = append(k.env, "CARGO_NET_OFFLINE=true", "CARGO_TERM_COLOR=never", "CARGO_TARGET_DIR="+k.now("target"), "GPUBUILD_CACHE="+
+		k.now("cache"))
 	k.trees()
 	k.sh("mkdir -p now snap oracle && cp -a " + quote(from) + " now/ws && rm -rf now/ws/target")
 	k.must(k.gpubuild(k.usual("a"), "all"))
@@ -103,9 +105,15 @@ func (k *kernels) trees() {
 // plant puts a copy of a toolkit at trees/NAME.
 func (k *kernels) plant(from, name string) {
 	k.t.Helper()
-	to := "trees/" + name
-	k.sh(fmt.Sprintf("rm -rf %s; cp -al %[2]s/. %[1]s 2>/dev/null || { rm -rf %[1]s; cp -a %[2]s/. %[1]s; }", to, quote(from)))
+	k.sh(copyToolkit(from, "trees/"+name))
 	k.dirty = true
+}
+
+// copyToolkit is the line of shell that copies a toolkit: by hard links where that works, except for the static libraries. A further link
+// to a file, which another test makes, changes the file's change time, and a library that changed while it was linked is linked again.
+func copyToolkit(from, to string) string {
+	return fmt.Sprintf("rm -rf %[2]s; cp -al %[1]s/. %[2]s 2>/dev/null || { rm -rf %[2]s; cp -a %[1]s/. %[2]s; }; "+
+		"for f in %[2]s/lib/*.a; do [ ! -f $f ] || { cp -p $f $f.own; mv -f $f.own $f; }; done", quote(from), quote(to))
 }
 
 // own makes a file of a tree one that may be changed: no longer a link to the toolkit's own.
@@ -223,7 +231,8 @@ func (k *kernels) held(program string) []image {
 		if version == "" {
 			version = "PTX " + im.PTXVersion
 		}
-		out = append(out, image{strings.Join(im.Kernels, " "), im.Kind, im.Arch.String(), version, fmt.Sprintf("%x", sha256.Sum256(data[im.Offset:im.Offset+im.Size]))[:12]})
+		out = append(out, image{strings.Join(im.Kernels, " "), im.Kind, im.Arch.String(), version,
+			fmt.Sprintf("%x", sha256.Sum256(data[im.Offset:im.Offset+im.Size]))[:12]})
 	}
 	sort.Slice(out, func(a, b int) bool { return fmt.Sprint(out[a]) < fmt.Sprint(out[b]) })
 	return out

@@ -12,7 +12,8 @@ import (
 	"gpubuild/buildenv/need"
 )
 
-// TestLibraryReplacedWhileCargoRan: a static library is replaced between the link and our look at it. What is recorded must be what was linked.
+// TestLibraryReplacedWhileCargoRan: a static library is replaced between the link and our look at it. What is recorded must be what was
+// linked.
 func TestLibraryReplacedWhileCargoRan(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
@@ -27,9 +28,11 @@ func TestLibraryReplacedWhileCargoRan(t *testing.T) {
 	}
 	lib := filepath.Join(s.top, "lib")
 	files := kern("app")
-	files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], "    let cap =", "    println!(\"cargo::rustc-link-search=native="+lib+"\");\n    println!(\"cargo::rustc-link-lib=static=user\");\n    let cap =", 1)
+	files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], "    let cap =", "    println!(\"cargo::rustc-link-search=native="+lib+
+		"\");\n    println!(\"cargo::rustc-link-lib=static=user\");\n    let cap =", 1)
 	files["sys/src/lib.rs"] += "extern \"C\" { pub fn mark() -> *const std::ffi::c_char; }\n"
-	files["src/main.rs"] = "fn main() { plain::hello(); #[cfg(feature = \"cuda\")] println!(\"{} {:?}\", app_sys::PTX, unsafe { std::ffi::CStr::from_ptr(app_sys::mark()) }); }\n"
+	files["src/main.rs"] = "fn main() { plain::hello(); #[cfg(feature = \"cuda\")] println!(\"{} {:?}\", app_sys::PTX, unsafe { " +
+		"std::ffi::CStr::from_ptr(app_sys::mark()) }); }\n"
 	writeFiles(t, s.dir, files)
 	library := func(name, mark string) string {
 		t.Helper()

@@ -3,17 +3,14 @@
 package cli_test
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
-// TestHookEndsOnCtrlC stops the hook's program while it reads a manifest, which here is a pipe: what it then reads is not judged any more.
+// TestHookEndsOnCtrlC stops the hook's program while it waits for a manifest, which here is a pipe that nothing comes through.
 func TestHookEndsOnCtrlC(t *testing.T) {
 	dir := t.TempDir()
 	writeFiles(t, dir, map[string]string{
@@ -21,9 +18,10 @@ func TestHookEndsOnCtrlC(t *testing.T) {
 		"Cargo.lock":             "version = 4\n",
 		"candle-core/Cargo.toml": "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n[features]\ncuda = []\n",
 		"candle-core/src/lib.rs": "#[cfg(feature = \"cuda\")]\npub fn gpu() {}\n",
-		"app/Cargo.toml":         "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = []\n[dependencies]\ncandle-core = { path = \"../candle-core\" }\n",
-		"app/src/lib.rs":         "",
-		"last/src/lib.rs":        "",
+		"app/Cargo.toml": "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = []\n" +
+			"[dependencies]\ncandle-core = { path = \"../candle-core\" }\n",
+		"app/src/lib.rs":  "",
+		"last/src/lib.rs": "",
 	})
 	last := filepath.Join(dir, "last", "Cargo.toml")
 	text := []byte("[package]\nname = \"last\"\nversion = \"0.1.0\"\nedition = \"2021\"\n")
@@ -58,28 +56,9 @@ func TestHookEndsOnCtrlC(t *testing.T) {
 	if err := c.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	for begin := time.Now(); pendingSignals(t, c.Process.Pid) && time.Since(begin) < 10*time.Second; {
-		time.Sleep(5 * time.Millisecond)
-	}
-	time.Sleep(200 * time.Millisecond) // from the signal to the context is a goroutine's way
-	if _, err := pipe.Write(text); err != nil {
-		t.Fatal(err)
-	}
-	pipe.Close()
 	_ = c.Wait()
+	pipe.Close()
 	if code, got := c.ProcessState.ExitCode(), said.String(); code != 130 || got != "error: interrupted\n" {
 		t.Errorf("ended with %d:\n%s", code, got)
 	}
-}
-
-// pendingSignals says whether a process has a signal that it was not given yet (ShdPnd in proc_pid_status(5)).
-func pendingSignals(t *testing.T, pid int) bool {
-	t.Helper()
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(data), "ShdPnd:")
-	line, _, _ := strings.Cut(rest, "\n")
-	return strings.Trim(line, "\t 0") != ""
 }

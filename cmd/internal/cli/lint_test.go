@@ -33,7 +33,8 @@ func passNothing(t *testing.T, members int) (manifest string) {
 	}
 	put("Cargo.toml", "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"2\"\n")
 	put("Cargo.lock", "version = 4\n")
-	put("crates/candle-core/Cargo.toml", "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n[features]\ncuda = []\n")
+	put("crates/candle-core/Cargo.toml", "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n[features]\n"+
+		"cuda = []\n")
 	put("crates/candle-core/src/lib.rs", "#[cfg(feature = \"cuda\")]\npub fn device() {}\n")
 	for i := range members {
 		deps := "candle-core = { path = \"../candle-core\" }\n"
@@ -42,7 +43,8 @@ func passNothing(t *testing.T, members int) (manifest string) {
 				deps += fmt.Sprintf("p%d = { path = \"../p%d\" }\n", i-back, i-back)
 			}
 		}
-		put(fmt.Sprintf("crates/p%d/Cargo.toml", i), fmt.Sprintf("[package]\nname = \"p%d\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = []\n[dependencies]\n%s", i, deps))
+		put(fmt.Sprintf("crates/p%d/Cargo.toml", i), fmt.Sprintf("[package]\nname = \"p%d\"\nversion = \"0.1.0\"\nedition = \"2021\"\n"+
+			"[features]\ncuda = []\n[dependencies]\n%s", i, deps))
 		put(fmt.Sprintf("crates/p%d/src/lib.rs", i), "")
 	}
 	return filepath.Join(dir, "Cargo.toml")
@@ -52,18 +54,18 @@ func passNothing(t *testing.T, members int) (manifest string) {
 func TestJudgingHeedsTheEnd(t *testing.T) {
 	need.Cargo(t)
 	manifest := passNothing(t, 40)
-	for _, verb := range []func(*invocation, context.Context, Options, cargo.Line) error{(*invocation).runManifests, (*invocation).runLint} {
+	for _, verb := range []func(*invocation, context.Context, featuresOptions, cargo.Line) error{(*invocation).runLint} {
 		var said bytes.Buffer
 		m, err := session.Here(nil, &console.Shell{Out: io.Discard, Err: &said}, verify.RealDriver)
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := newInvocation(m, nil)
+		a := &invocation{Machine: m}
 		a.CacheDir = t.TempDir()
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
 		began := time.Now()
-		err = verb(a, ctx, Options{}, cargo.Line{ManifestPath: manifest})
+		err = verb(a, ctx, featuresOptions{}, cargo.Line{ManifestPath: manifest})
 		if code := console.Finish(&console.Shell{Out: io.Discard, Err: io.Discard}, err); code != exit.Interrupted || said.Len() > 0 {
 			t.Errorf("ended with %d after %v: %v, and said %q", code, time.Since(began), err, said.String())
 		}

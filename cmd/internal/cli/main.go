@@ -5,22 +5,25 @@ package cli
 import (
 	"context"
 	"io"
-	"os"
 	"os/signal"
 	"runtime/debug"
-	"slices"
 	"strings"
-	"syscall"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/fault"
+	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/nvcc"
 )
 
 // nvmlChild is a word that gpubuild starts itself with; it is no part of the command line.
@@ -38,22 +41,77 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 	shell := &console.Shell{Out: stdout, Err: stderr}
 	defer func() {
 		if p := recover(); p != nil {
-			shell.Error("a fault of gpubuild: %v\n%s", p, debug.Stack())
-			shell.Hint("please report this with the lines above; `gpubuild cargo …` works without us")
-			code = exit.Internal
+			code = internalError(shell, fault.Fault{Value: p, Stack: debug.Stack()})
 		}
 	}()
 	if len(args) > 1 && args[1] == nvmlChild {
 		return driver.ChildMain(stdout)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	if len(args) > 1 && args[1] == driver.WatchArg {
+		return driver.WatchMain(stdout)
+	}
+	if len(args) > 1 && args[1] == session.Supervisor {
+		signal.Ignore(proc.Signals...)
+		proc.Supervise(stdin)
+		return exit.Done
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), proc.Signals...)
 	defer stop()
+	if nvcc.Named(args[0]) {
+		return nvcc.Main(ctx, args[1:], stdin, stdout, stderr)
+	}
 	m, err := session.Here(stdin, shell, real)
 	if err != nil {
 		return console.Finish(shell, err)
 	}
 	m.Nodes = nodes
-	return console.Finish(shell, dispatch(ctx, newInvocation(m, args[1:]), args))
+	defer m.Temp.Remove()
+	defer m.Children.Close()
+	return await(ctx, m, func() int {
+		a := &invocation{Machine: m, words: args[1:]}
+		end := dispatch(ctx, a, args)
+		if err := a.answerError(end); err != nil {
+			shell.Failure(err)
+		}
+		return console.Finish(shell, end)
+	})
+}
+
+// patience is how long an interrupted verb has for ending by itself, counted from the interrupt or from the end of its last child.
+const patience = 800 * time.Millisecond
+
+// await runs a verb to its end. An interrupted one that is still reading (a terminal, a FIFO, 40 GB) is not waited for: it leaves what a
+// kill would leave, and the next run is prepared for that. A panic in any goroutine ends the program, too.
+func await(ctx context.Context, m *session.Machine, verb func() int) int {
+	ended := make(chan int, 1)
+	fault.Go(func() { ended <- verb() })
+	interrupt := ctx.Done()
+	var check <-chan time.Time
+	var since time.Time
+	for {
+		select {
+		case code := <-ended:
+			if interrupt == nil && code != exit.Interrupted && m.Children.Idle() > time.Since(since) {
+				return console.Finish(m.Shell, ctx.Err()) // nothing ran that might have had its own end
+			}
+			return code
+		case f := <-fault.Raised():
+			return internalError(m.Shell, f)
+		case <-interrupt:
+			interrupt, check, since = nil, time.Tick(patience/20), time.Now()
+		case <-check:
+			if min(time.Since(since), m.Children.Idle()) > patience {
+				return console.Finish(m.Shell, ctx.Err())
+			}
+		}
+	}
+}
+
+func internalError(shell *console.Shell, f fault.Fault) int {
+	shell.Error("internal error: %v", f)
+	shell.Hint("please report this, with the lines above and the command line, to where you got gpubuild from;\n" +
+		"      `gpubuild cargo build` runs plain cargo until it is fixed")
+	return exit.Internal
 }
 
 // dispatch finds out whose verb it is: ours, or cargo's.
@@ -72,81 +130,60 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 	case ci.Child:
 		return a.ciStep(ctx, words[1:])
 	case "help":
-		if len(words) > 1 {
-			return help(ctx, a, words)
-		}
-		return commandLine(ctx, a, "--help")
+		return a.help(ctx, words[1:])
 	case "-h", "--help":
-		return commandLine(ctx, a, words[0])
+		return a.help(ctx, nil)
 	case "-V", "--version":
-		return showVersion(a, Options{})
+		return showVersion(a, nil)
+	case "completion":
+		if len(words) > 2 && words[1] == "words" && words[2] == "--" { // what the scripts of the shells ask
+			return a.Shell.Data(pages().Complete(a.Machine, words[3:]))
+		}
 	case "cargo":
-		return plain(ctx, a, words[1:])
+		l, _, err := cargo.Split(words[1:], nil)
+		if err != nil {
+			return err
+		}
+		return cargorun.Replace(ctx, a.Machine, l, a.Host.Env)
+	}
+	if a.NoCache != nil && words[0] != "version" && words[0] != "doctor" { // doctor says what else is wrong, too
+		return a.NoCache
 	}
 	if v, ok := find(words[0]); ok {
 		if asksHelp(words[1:]) {
-			return commandLine(ctx, a, v.name, "--help")
+			return a.help(ctx, v.path(words[1:]))
 		}
 		return v.parse(ctx, a, words[1:])
 	}
-	o, line, err := ParseCargo(words)
-	if err != nil {
-		return err
-	}
-	a.typed = words
-	a.SpeakLike(line)
-	return a.cargoVerb(ctx, o, line)
+	return a.cargoVerb(ctx, words)
 }
 
-// help is `gpubuild help WORD`: a topic, a verb of ours, or one of cargo's.
-func help(ctx context.Context, a *invocation, words []string) error {
-	if text, ok := topic(words[1]); ok {
-		_, err := io.WriteString(a.Shell.Out, text)
-		return err
+// answerError writes the answer of a command line that ended before its verb had one, where the words ask for an answer.
+func (a *invocation) answerError(end error) error {
+	words := verbFirst(a.words)
+	if end == nil || len(words) == 0 {
+		return nil
 	}
-	if _, ok := find(words[1]); ok {
-		return commandLine(ctx, a, words[1], "--help")
+	name, verb := prefix+"json", "build"
+	if v, ours := find(words[0]); ours {
+		name, verb = "--json", strings.Join(v.path(words[1:]), "-")
+	} else if !strings.HasPrefix(words[0], "-") {
+		verb = words[0]
 	}
-	err := plain(ctx, a, words)
-	if err != nil {
-		a.Shell.Hint("`gpubuild help` lists gpubuild's own verbs and topics")
-	}
-	return err
-}
-
-// plain calls cargo with a command line in which nothing is ours.
-func plain(ctx context.Context, a *invocation, words []string) error {
-	l, _, err := cargo.Split(words, nil)
-	if err != nil {
-		return err
-	}
-	return a.plain(ctx, l)
-}
-
-// verbFirst puts rustup's word and cargo's own flags behind a verb of ours, where they are read, if they stand before it as they may before
-// cargo's: `gpubuild +nightly clean` and `gpubuild -v clean` are not cargo's clean, which removes everything.
-func verbFirst(words []string) []string {
-	at := 0
-	if len(words) > 0 && len(words[0]) > 1 && words[0][0] == '+' {
-		at = 1
-	}
-	for at < len(words) && strings.HasPrefix(words[at], "-") {
-		switch name, _, valued := strings.Cut(words[at], "="); name {
-		case "--verbose", "-v", "-vv", "--quiet", "-q", "--offline", "--locked", "--frozen":
-			at++
-		case "--color", "--config":
-			if at++; !valued {
-				at++
-			}
-		default:
-			return words
+	for _, w := range words {
+		file, isIt := strings.CutPrefix(w, name)
+		switch {
+		case w == "--":
+			return nil
+		case isIt && file == "", isIt && file[0] == '=':
+			file = strings.TrimPrefix(file, "=")
+			return report.AnswerError(a.Machine, a.words, &file, verb, end)
 		}
 	}
-	if at == 0 || at >= len(words) {
-		return words
-	}
-	if v, ok := find(words[at]); ok && v.project {
-		return slices.Concat([]string{words[at]}, words[:at], words[at+1:])
-	}
-	return words
+	return nil
+}
+
+// ciStep is the process that a wrapper such as srun starts for a step of a row.
+func (a *invocation) ciStep(ctx context.Context, words []string) error {
+	return ci.Inside(ctx, a.Machine, words, func(err error) int { return console.Finish(a.Shell, err) })
 }

@@ -18,24 +18,33 @@ import (
 // hookUser is a repository that uses our hooks: a program and two stubs of GPU crates. %s is what its `cuda` turns on.
 func hookUser(edges string) map[string]string {
 	return map[string]string{
-		"Cargo.toml":                  "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[features]\ncuda = [" + edges + "] # as it was\n\n[dependencies]\ncandle-core = { path = \"stub/candle-core\" }\ncandle-nn = { path = \"stub/candle-nn\" }\n\n[workspace]\n",
-		"src/main.rs":                 "fn main() {}\n",
-		".gitignore":                  "target/\n",
-		"stub/candle-core/Cargo.toml": "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n\n[features]\ncuda = []\n",
+		"Cargo.toml": "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[features]\ncuda = [" +
+			edges + "] # as it was\n\n[dependencies]\ncandle-core = { path = \"stub/candle-core\" }\ncandle-nn = { path = " +
+			"\"stub/candle-nn\" }\n\n[workspace]\n",
+		"src/main.rs": "fn main() {}\n",
+		".gitignore":  "target/\n",
+		"stub/candle-core/Cargo.toml": "[package]\nname = \"candle-core\"\nversion = \"0.11.1\"\nedition = \"2021\"\n\n[features]\n" +
+			"cuda = []\n",
 		"stub/candle-core/src/lib.rs": "#[cfg(feature = \"cuda\")]\npub fn device() {}\n",
-		"stub/candle-nn/Cargo.toml":   "[package]\nname = \"candle-nn\"\nversion = \"0.11.1\"\nedition = \"2021\"\n\n[features]\ncuda = [\"candle-core/cuda\"]\n\n[dependencies]\ncandle-core = { path = \"../candle-core\" }\n",
-		"stub/candle-nn/src/lib.rs":   "#[cfg(feature = \"cuda\")]\npub fn softmax() {}\n",
+		"stub/candle-nn/Cargo.toml": "[package]\nname = \"candle-nn\"\nversion = \"0.11.1\"\nedition = \"2021\"\n\n[features]\ncuda = " +
+			"[\"candle-core/cuda\"]\n\n[dependencies]\ncandle-core = { path = \"../candle-core\" }\n",
+		"stub/candle-nn/src/lib.rs": "#[cfg(feature = \"cuda\")]\npub fn softmax() {}\n",
 	}
 }
 
-// TestPreCommit has the real pre-commit clone this repository as a hook repository, build gpubuild with `language: golang`, and run each hook.
+// TestPreCommit has the real pre-commit clone this repository as a hook repository, build gpubuild with `language: golang`, and run each
+// hook.
 func TestPreCommit(t *testing.T) {
+	t.Parallel()
 	need.Asked(t, "precommit", "git", "cargo")
 	need.Asked(t, "long")
 	top := t.TempDir()
-	env := append(os.Environ(), "HOME="+filepath.Join(top, "home"), "PRE_COMMIT_HOME="+filepath.Join(top, "pre-commit"), "GPUBUILD_CACHE="+filepath.Join(top, "cache"), "CARGO_NET_OFFLINE=true",
-		"CARGO_HOME="+cargoHome(), "RUSTUP_HOME="+rustupHome(), "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"), "GOPROXY=off", "GOFLAGS=-buildvcs=false", "NO_COLOR=1",
-		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@localhost", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@localhost",
+	env := append(os.Environ(), "HOME="+filepath.Join(top, "home"), "PRE_COMMIT_HOME="+filepath.Join(top, "pre-commit"), "GPUBUILD_CACHE="+
+		filepath.Join(top, "cache"), "CARGO_NET_OFFLINE=true",
+		"CARGO_HOME="+cargoHome(), "RUSTUP_HOME="+rustupHome(), "GOCACHE="+goEnv(t, "GOCACHE"), "GOMODCACHE="+goEnv(t, "GOMODCACHE"),
+		"GOPROXY=off", "GOFLAGS=-buildvcs=false", "NO_COLOR=1",
+		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@localhost", "GIT_COMMITTER_NAME=t",
+		"GIT_COMMITTER_EMAIL=t@localhost",
 		"PATH="+filepath.Dir(binary(t))+string(os.PathListSeparator)+os.Getenv("PATH"))
 	run := func(t *testing.T, dir string, want int, words ...string) string {
 		t.Helper()
@@ -101,11 +110,13 @@ func TestPreCommit(t *testing.T) {
 			first := time.Since(began)
 			began = time.Now()
 			run(t, dir, 0, "pre-commit", "run", "--all-files", check)
-			t.Logf("%s: the first run %s (pre-commit builds the hook's environment), then %s for %s alone", check, first.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), check)
+			t.Logf("%s: the first run %s (pre-commit builds the hook's environment), then %s for %s alone", check,
+				first.Round(time.Millisecond), time.Since(began).Round(time.Millisecond), check)
 		})
 		t.Run("fail"+twin, func(t *testing.T) {
 			dir := user(t, "fail"+twin, "", check)
-			want(t, run(t, dir, 1, "pre-commit", "run", "--all-files"), "Failed", "hook id: "+check, "exit code: 10", "features.propagation", `cuda = ["candle-core/cuda", "candle-nn/cuda"]`)
+			want(t, run(t, dir, 1, "pre-commit", "run", "--all-files"), "Failed", "hook id: "+check, "exit code: 10", "[features.",
+				`cuda = ["candle-core/cuda", "candle-nn/cuda"]`)
 			// A commit is refused, and one that touches no manifest is not looked at.
 			run(t, dir, 0, "pre-commit", "install")
 			run(t, dir, 1, "git", "commit", "-q", "-m", "refused")
@@ -117,7 +128,7 @@ func TestPreCommit(t *testing.T) {
 		t.Run("fix, then fail once"+twin, func(t *testing.T) {
 			dir := user(t, "fix"+twin, "", fix, check)
 			out := run(t, dir, 1, "pre-commit", "run", "--all-files")
-			want(t, out, "files were modified by this hook", "Mended Cargo.toml")
+			want(t, out, "files were modified by this hook", "Updated Cargo.toml")
 			if strings.Contains(out, "hook id: "+check+"\n") {
 				t.Errorf("the check that runs after the fix fails:\n%s", out)
 			}

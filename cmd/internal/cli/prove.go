@@ -3,36 +3,53 @@ package cli
 import (
 	"context"
 	"fmt"
-	"path"
 	"slices"
-	"strconv"
-	"strings"
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/diagnose"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/gpu/fatbin"
-	"gpubuild/gpu/verify"
+	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
 )
 
+// proveOptions are the flags of prove.
+type proveOptions struct {
+	Proof   proof.Options
+	Results report.Files
+}
+
 func proveVerb() verb {
-	var o Options
+	var o proveOptions
+	flags := proofFlags(&o.Proof)
 	return verb{
-		name: "prove", usage: "run a program and prove that its kernel ran on the GPU",
-		text: "gpubuild prove target/release/app -- --device cuda\n\n" +
-			"The program runs with its own input and output under a probe that the CUDA driver loads. Ends 0 only when proven;\n" +
-			"20 it ran on the CPU, 21 not proven, 22 other kernels only; the program's own code when that is not the expected one.\n" +
-			"With --expect cpu it ends 0 only when it certainly ran on the CPU, 22 when it used the GPU, 21 when neither is known.",
-		results: &o,
+		Verb: help.Verb{
+			Name: "prove", Args: "PROGRAM [-- ARGS]", Usage: "run a program and prove that its kernel ran on the GPU",
+			Examples: []string{"gpubuild prove target/release/app -- --device cuda"},
+			Text: "The program runs with its own input and output, under a probe that the CUDA driver loads. Exits with 0 only if " +
+				"proven, with 20 if it ran on the CPU, with 21 if not proven, with 22 if only other kernels ran. If the program's own " +
+				"exit code is not the expected one, exits with that.\n" +
+				"With --expect cpu: exits with 0 if the program certainly ran on the CPU, with 22 if it used the GPU, otherwise with 21.",
+		},
+		results: &o.Results,
 		flags: slices.Concat(
-			shared(&o, "kernel", "expect-exit", "min", "device", "child", "expect", "counterfactual"),
-			[]*flag{text("trace", "FILE", "write when each kernel ran as Chrome trace JSON, which Perfetto opens", &o.Trace)},
-			shared(&o, "receipt", "timeout", "probe", "cupti"),
-			resultFlags(&o),
+			in("Proof", newFlag("backend", cargo.Value, "cuda|vulkan", "the API whose kernels count (cuda); vulkan: any compute "+
+				"pipeline of the program (wgpu, ash), unless --kernel names one",
+				func(v string) error { return proofBackend(&o.Proof, v) })),
+			flags,
+			in("Results",
+				text("trace", "FILE", "write when each kernel ran as Chrome trace JSON, which Perfetto opens", &o.Proof.Trace),
+				newFlag("receipt", cargo.Value, "FILE", "write a receipt of the proof; see `gpubuild receipt --help`",
+					func(v string) error {
+						o.Results.Receipt, o.Proof.Receipt = v, true
+						return nil
+					}),
+				toggle("with-args", withArgsMeaning, &o.Proof.WithArgs),
+			),
+			resultFlags(&o.Results),
 		),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return runProve(ctx, a, o, l)
@@ -40,18 +57,15 @@ func proveVerb() verb {
 	}
 }
 
-func runProve(ctx context.Context, a *invocation, o Options, l cargo.Line) error {
-	if len(l.Positional) != 1 {
-		return &usageError{"prove needs one program", "gpubuild prove target/release/app -- ARGS"}
-	}
-	if err := o.checkExpected("--"); err != nil {
+func runProve(ctx context.Context, a *invocation, o proveOptions, l cargo.Line) error {
+	if err := checkExpected(o.Proof, "--"); err != nil {
 		return err
 	}
 	out := a.Shell.Out
-	if o.JSON != nil && *o.JSON == "" {
+	if o.Results.JSON != nil && *o.Results.JSON == "" {
 		out = a.Shell.Err // stdout belongs to the answer
 	}
-	asked := o.proof()
+	asked := o.Proof
 	asked.Args = l.Trailing
 	r, err := proof.File(ctx, a.Machine, asked, proof.LookPath(a.Host, l.Positional[0]), out)
 	if err != nil {
@@ -67,13 +81,17 @@ func runProve(ctx context.Context, a *invocation, o Options, l cargo.Line) error
 	if r.Proof.Receipt != nil {
 		receipts = []receipt.Receipt{*r.Proof.Receipt}
 	}
-	result := proveResult(a, r.Proof, r.Scan, r.Outcome)
+	result := report.OfProof(a.Machine, r.Proof, r.Scan, r.Outcome)
 	result.Findings = append(result.Findings, findings...)
-	return a.end(o, r.Outcome, result, r.Proof, receipts...)
+	return a.end(o.Results, r.Outcome, result, r.Proof, receipts...)
 }
 
-// checkExpected refuses what says nothing beside --expect cpu; prefix is how the flags are written on this verb.
-func (o Options) checkExpected(prefix string) error {
+// checkExpected rejects the flags that have no meaning with --expect cpu, or with Vulkan; prefix is how this verb's flags begin.
+func checkExpected(o proof.Options, prefix string) error {
+	if o.Backend == probe.Vulkan && o.CUPTI != "" {
+		return usage(fmt.Sprintf("only CUDA is recorded through CUPTI, so %scupti has no meaning with %sbackend vulkan", prefix, prefix),
+			"leave one of them out")
+	}
 	if !o.ExpectCPU {
 		return nil
 	}
@@ -86,65 +104,12 @@ func (o Options) checkExpected(prefix string) error {
 		{"device", o.Device != ""},
 		{"child", o.Child != ""},
 		{"counterfactual", o.Counterfactual},
-		{"require-proof", o.RequireProof},
+		{"require-proof", o.Required},
 	} {
 		if f.given {
-			return &usageError{
-				fmt.Sprintf("%sexpect cpu asks for no kernel: %s%s says nothing beside it", prefix, prefix, f.name),
-				"leave one of them out",
-			}
+			return usage(fmt.Sprintf("%sexpect cpu asks for no kernel, so %s%s has no meaning with it", prefix, prefix, f.name),
+				"leave one of them out")
 		}
-	}
-	return nil
-}
-
-// proveResult is what `prove` came to.
-func proveResult(a *invocation, p proof.Proof, r *fatbin.Report, ended error) report.Result {
-	made := report.Program{
-		Name:   a.Host.Base(p.Program),
-		Path:   a.Shown(p.Program),
-		Code:   proof.Line(r),
-		Images: report.Images(r),
-		Proof:  report.ProofOf(p.Verdict, p.Evidence),
-	}
-	c := report.Check{
-		ID:      report.CheckProof,
-		Name:    made.Name,
-		State:   report.Passed,
-		Message: "ran its kernel on " + p.Verdict.Device,
-		Detail:  strings.Join(p.Verdict.Lines, "\n"),
-	}
-	if p.Verdict.Kind != verify.Proved {
-		c.Message = ""
-		if p.Verdict.Why != "" {
-			c.Message = p.Verdict.Kind.String() + ": " + p.Verdict.Why
-		}
-	}
-	out := report.Result{Verb: "prove", Programs: []report.Program{made}}
-	if ended != nil {
-		c.State = report.Failed
-		if f, ok := report.ProofFinding(made, true); ok {
-			out.Findings = append(out.Findings, f)
-		}
-	}
-	out.Checks = []report.Check{c}
-	return out
-}
-
-func checkDevice(v string) error {
-	if _, err := strconv.ParseUint(v, 10, 16); err == nil {
-		return nil
-	}
-	const enough = len("GPU-") + 8
-	if (strings.HasPrefix(v, "GPU-") || strings.HasPrefix(v, "MIG-")) && len(v) >= enough {
-		return nil
-	}
-	return fmt.Errorf("%q is neither a number nor a UUID such as GPU-8f1c2a3b-…, of which the first eight digits suffice", v)
-}
-
-func checkGlob(v string) error {
-	if _, err := path.Match(v, ""); err != nil || v == "" {
-		return fmt.Errorf("%q is not a pattern of names such as python* or /usr/bin/*", v)
 	}
 	return nil
 }

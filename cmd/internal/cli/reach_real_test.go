@@ -92,9 +92,10 @@ gb = "build --features cuda -p other"
 
 var rustcLine = regexp.MustCompile("(?m)^ +Running `.*--crate-name candle_core .*`$")
 
-// TestReachIsWhatRustcGot holds the features that `gpubuild features` says of candle-core against the --cfg that rustc really receives in a build with the
-// same words.
+// TestReachIsWhatRustcGot holds the features that `gpubuild features` says of candle-core against the --cfg that rustc really receives in a
+// build with the same words.
 func TestReachIsWhatRustcGot(t *testing.T) {
+	t.Parallel()
 	need.Asked(t, "cargo")
 	need.Asked(t, "long")
 	root, cache := t.TempDir(), t.TempDir()
@@ -171,7 +172,8 @@ func TestReachIsWhatRustcGot(t *testing.T) {
 		toolchain := []string{}
 		if strings.HasPrefix(words[0], "+") {
 			toolchain, words = words[:1:1], words[1:]
-			if have, err := exec.Command("rustup", "toolchain", "list").Output(); err != nil || !strings.HasPrefix(string(have), toolchain[0][1:]+"-") && !strings.Contains(string(have), "\n"+toolchain[0][1:]+"-") {
+			if have, err := exec.Command("rustup", "toolchain", "list").Output(); err != nil ||
+				!strings.HasPrefix(string(have), toolchain[0][1:]+"-") && !strings.Contains(string(have), "\n"+toolchain[0][1:]+"-") {
 				t.Logf("%s: no such toolchain of rustup's here", tt.words)
 				continue
 			}
@@ -195,7 +197,8 @@ func TestReachIsWhatRustcGot(t *testing.T) {
 		}
 	}
 	// several targets have units of their own, with their own tables; cargo resolves the features of both together (facts/features.md 2)
-	if got := says("", "-p", "app", "--features", "cuda", "--target", host, "--target", "x86_64-pc-windows-msvc"); len(got) != 1 || !got["cuda windows"] {
+	if got := says("", "-p", "app", "--features", "cuda", "--target", host, "--target", "x86_64-pc-windows-msvc"); len(got) != 1 ||
+		!got["cuda windows"] {
 		t.Errorf("two targets: %v", got)
 	}
 	if got := says("", "-p", "app", "--features", "cuda", "--target", "x86_64-pc-windows-msvc"); len(got) != 1 || !got["cuda windows"] {

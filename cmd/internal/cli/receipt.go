@@ -5,24 +5,32 @@ import (
 	"fmt"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/answer"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
 
 func receiptVerb() verb {
-	var o Options
+	var json *string
 	return verb{
-		name: "receipt", usage: "check that a receipt of a proof still holds: `verify FILE [BIN]`",
-		text: "gpubuild prove --receipt proof.json target/release/app -- --device cuda\n" +
-			"gpubuild receipt verify proof.json target/release/app\n\n" +
-			"Ends 0 when the binary is the one that was proven and today's rules, applied to the stored evidence, say the same; " +
-			"else 21.\nA receipt is no signature: it is worth as much as the way on which it came.",
-		flags: answerFlag(&o),
-		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runReceipt(ctx, a, o, l)
+		Verb: help.Verb{
+			Name: "receipt", Usage: "check that the receipt of a proof still holds",
+			Text: "A receipt is not a signature: trust it as far as you trust where it came from.",
 		},
+		verbs: []verb{{
+			Verb: help.Verb{
+				Name: "verify", Args: "FILE [PROGRAM]", Usage: "check a receipt against the program and today's rules",
+				Examples: []string{"gpubuild receipt verify proof.json target/release/app"},
+				Text: "`gpubuild prove --receipt FILE` writes receipts. Exits with 0 if the program is the one that was proven and " +
+					"today's rules give the same verdict on the stored evidence, else with 21.",
+			},
+			flags: []*flag{jsonFlag(&json)},
+			run: func(ctx context.Context, a *invocation, l cargo.Line) error {
+				return runReceipt(ctx, a, json, l)
+			},
+		}},
 	}
 }
 
@@ -30,35 +38,28 @@ func receiptVerb() verb {
 func (a *invocation) real() receipt.Real { return receipt.RealWhereRecorded(a.Host, a.Real) }
 
 // runReceipt checks a receipt against a binary and against today's rules.
-func runReceipt(_ context.Context, a *invocation, o Options, l cargo.Line) error {
+func runReceipt(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) error {
 	words := l.Positional
-	if len(words) < 2 || len(words) > 3 || words[0] != "verify" {
-		return &usageError{"receipt knows one thing to do: verify FILE [BIN]", "gpubuild receipt verify proof.json target/release/app"}
-	}
-	file := a.Host.Abs(words[1])
+	file := a.Host.Abs(words[0])
 	data, err := a.Host.ReadFile(file, receipt.Limit)
 	if err != nil {
-		return &usageError{err.Error(), "give the file that `gpubuild prove --receipt FILE` wrote"}
+		return usage(err.Error(), "give the file that `gpubuild prove --receipt FILE` wrote")
 	}
 	r, err := receipt.Decode(data)
 	if err != nil {
-		return fmt.Errorf("%s: %w", words[1], err)
+		return fmt.Errorf("%s: %w", words[0], err)
 	}
 	binary := r.Binary.Path
-	if len(words) == 3 {
-		binary = a.Host.Abs(words[2])
+	if len(words) == 2 {
+		binary = a.Host.Abs(words[1])
 	}
-	wrong, r := receipt.Verify(r, binary, len(words) == 3, a.real())
-	if err := report.Answer(a.Machine, o.JSON, "receipt", len(wrong) == 0, nil, struct {
-		File    string         `json:"file"`
-		Binary  string         `json:"binary"`
-		Wrong   []string       `json:"wrong"`
-		Verdict verify.Verdict `json:"verdict"`
-	}{words[1], binary, append([]string{}, wrong...), r.Verdict}); err != nil {
+	wrong, r := receipt.Verify(r, binary, len(words) == 2, a.real())
+	said := answer.Receipt{File: words[0], Binary: binary, Wrong: append([]string{}, wrong...), Verdict: r.Verdict}
+	if err := report.Answer(a.Machine, jsonTo, "receipt-verify", len(wrong) == 0, nil, said); err != nil {
 		return err
 	}
 	if len(wrong) > 0 {
-		a.Shell.Loud("Unproved", "%s does not hold for %s", words[1], a.Shown(binary))
+		a.Shell.Loud("Not proven:", "%s does not hold for %s", words[0], a.Shown(binary))
 		for _, w := range wrong {
 			a.Shell.Status("", "%s", w)
 		}
@@ -68,7 +69,7 @@ func runReceipt(_ context.Context, a *invocation, o Options, l cargo.Line) error
 	if r.Device != "" {
 		where = "on " + r.Device
 	}
-	a.Shell.Status("Verified", "%s: %s, %s %s; this is that binary, and judged again the evidence says the same", words[1], a.Shown(binary),
-		r.Verdict.Kind, where)
+	a.Shell.Status("Verified", "%s: %s, %s %s; binary matches, and re-evaluating the evidence gives the same verdict",
+		words[0], a.Shown(binary), r.Verdict.Kind, where)
 	return nil
 }

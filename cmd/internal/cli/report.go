@@ -2,29 +2,40 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/toolchain/cargo"
 )
 
+// reportOptions are the flags of report.
+type reportOptions struct {
+	HTML    string
+	History string
+	SARIF   string
+	SkipBad bool
+	JSON    *string
+}
+
 func reportVerb() verb {
-	var o Options
+	var o reportOptions
 	return verb{
-		name: "report",
-		usage: "join the results of a matrix into one page: " +
-			"which row is compiled, which proven, on which device, since when",
-		text: "gpubuild report results/ --html report.html\ngpubuild report results/*.json results/*.xml\n\n" +
-			"Reads receipts, answers (--json, --gpu-json), JUnit files and the list of `gpubuild ci matrix --format json`; of a " +
-			"directory every .json\n" +
-			"and .xml below it. The page needs nothing beside itself. cargo has a word `report`, too: that is `gpubuild cargo " +
-			"report`.",
-		flags: append([]*flag{
-			text("html", "FILE", "report: write the page here; without it a table is printed", &o.HTML),
-			toggle("skip-bad", "report: leave out files that are no results, instead of stopping", &o.SkipBad),
-		}, answerFlag(&o)...),
+		Verb: help.Verb{
+			Name: "report", Args: "FILE|DIR...", Usage: "join the results of a matrix into one table or page",
+			Examples: []string{"gpubuild report results/ --html report.html", "gpubuild report results/*.json results/*.xml"},
+			Text: "Shows for each row what was compiled, what was proven, on which device, and since when. Reads receipts, results " +
+				"(--json, --gpu-json), JUnit files and the list of `gpubuild ci matrix --format json`; in a directory, every .json and " +
+				".xml file below it. The page is one file. cargo's own command is `gpubuild cargo report`.",
+		},
+		flags: []*flag{
+			text("html", "FILE", "write a page instead of printing a table", &o.HTML),
+			text("history", "DIR", "read earlier results from here, too, and keep the newest 50 of each row here", &o.History),
+			text("sarif", "FILE", "write the findings of every row as one SARIF file", &o.SARIF),
+			toggle("skip-bad", "leave out files that are not results, instead of stopping", &o.SkipBad),
+			jsonFlag(&o.JSON),
+		},
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return runReport(ctx, a, o, l)
 		},
@@ -32,25 +43,36 @@ func reportVerb() verb {
 }
 
 // runReport joins the results of a matrix.
-func runReport(_ context.Context, a *invocation, o Options, l cargo.Line) error {
-	if len(l.Positional) == 0 {
-		return &usageError{"report needs the files of results", "gpubuild report results/*.json results/*.xml --html report.html"}
+func runReport(_ context.Context, a *invocation, o reportOptions, l cargo.Line) error {
+	names := l.Positional
+	if o.History != "" && a.Host.IsDir(a.Host.Abs(o.History)) { // the first run has none
+		names = append(names[:len(names):len(names)], o.History)
 	}
-	found, err := report.Collect(a.Machine, l.Positional, a.real())
+	found, err := report.Collect(a.Machine, names, a.real())
 	if err != nil {
 		return err
 	}
 	if len(found.Bad) > 0 && (!o.SkipBad || len(found.Observations) == 0) {
-		return &report.BadFilesError{Bad: found.Bad, Files: found.Files}
+		return found.Refusal()
 	}
 	for _, f := range found.Bad {
 		a.Shell.Warning("%s: %s; left out", f.File, f.Why)
 	}
 	if len(found.Observations) == 0 && len(found.Expected) == 0 {
-		return &usageError{"there is no result in " + strings.Join(l.Positional, ", "),
-			"give the files that --gpu-receipt, --gpu-json, --gpu-junit and `prove --receipt` wrote, or their directory"}
+		return usage("there is no result in "+strings.Join(l.Positional, ", "),
+			"give the files that --gpu-receipt, --gpu-json, --gpu-junit and `prove --receipt` wrote, or their directory")
 	}
 	rows := report.Join(found.Observations, found.Expected)
+	if o.History != "" {
+		if err := report.WriteHistory(a.Machine, o.History, rows); err != nil {
+			return err
+		}
+	}
+	if o.SARIF != "" {
+		if err := report.WriteSARIF(a.Machine, o.SARIF, rows); err != nil {
+			return err
+		}
+	}
 	if o.HTML != "" {
 		page, err := report.HTML(rows, found.Files-len(found.Bad), version.Number())
 		if err != nil {
@@ -59,16 +81,15 @@ func runReport(_ context.Context, a *invocation, o Options, l cargo.Line) error 
 		if err := a.WriteFile(o.HTML, page, 0o644); err != nil {
 			return err
 		}
-		a.Shell.Status("Reported", "%s in %s", report.Count(len(rows), "row"), a.Shown(a.Host.Abs(o.HTML)))
+		a.Shell.Status("Reported", "%s, in %s", report.Summary(rows), a.Shown(a.Host.Abs(o.HTML)))
 	}
-	if err := a.answer(o, "report", true, nil, struct {
-		Rows []report.Row     `json:"rows"`
-		Bad  []report.BadFile `json:"bad"`
-	}{rows, found.Bad}); err != nil {
+	if err := a.answer(o.JSON, "report", true, nil, report.Joined{Rows: rows, Bad: found.Bad}); err != nil {
 		return err
 	}
 	if o.HTML == "" && o.JSON == nil {
-		_, err = fmt.Fprint(a.Shell.Out, report.Table(rows))
+		if err = a.Shell.Print(report.Table(rows)); err == nil {
+			a.Shell.Status("Reported", "%s", report.Summary(rows))
+		}
 	}
 	return err
 }

@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -12,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gpubuild/buildenv/stale"
 )
 
 // runs is gpubuild build with a toolkit for an architecture; it answers what was said and the exit code.
@@ -101,63 +102,49 @@ func (b *twoToolkits) outDir() string {
 	return all[0]
 }
 
-const recordFile = "target/.gpubuild-record.json"
+// unstamp removes the stamps of the sample.
+func (b *twoToolkits) unstamp() {
+	b.t.Helper()
+	list, err := filepath.Glob(filepath.Join(b.dir, "target", "debug", "build", "matmul-*", stale.StampFile))
+	if err != nil || len(list) == 0 {
+		b.t.Fatalf("no stamp: %v", err)
+	}
+	for _, path := range list {
+		if err := os.Remove(path); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
 
-// TestUnrecordedBuild takes away what is known of a build, in each way in which that happens, and sees it taken over when it is right and made anew
-// when it is not.
-func TestUnrecordedBuild(t *testing.T) {
+// TestUnstampedBuild takes away what is known of a build: it is built once more, and then known. A stamp survives what CI's caches do to a
+// directory.
+func TestUnstampedBuild(t *testing.T) {
+	t.Parallel()
 	b := sampleWithTwoToolkits(t)
 	b.gpubuild(b.first, "sm_90")
-	stamp := filepath.Join(filepath.Dir(b.outDir()), "invoked.timestamp")
-	for _, tt := range []struct {
-		story string
-		lose  func()
-		why   string
-	}{
-		{"a cache of CI without the record", func() { b.remove(recordFile) }, "no earlier build of it is recorded"},
-		{"a record that cannot be read", func() { b.write(recordFile, []byte("{")) }, "no earlier build of it is recorded"},
-		{"a cache of CI with new times, or a run of plain cargo", func() {
-			now := time.Now()
-			if err := os.Chtimes(stamp, now, now); err != nil {
-				t.Fatal(err)
-			}
-		}, "its build script has run since without gpubuild"},
-	} {
-		tt.lose()
-		text := b.ends(tt.story, b.first, "sm_90", 0, 0, "Adopted matmul: "+tt.why, "taken on trust: ")
-		b.rebuilt(tt.story, text)
-		b.rebuilt(tt.story+", and once more", b.ends(tt.story, b.first, "sm_90", 0, 0, "!Adopted"))
-
-		tt.lose()
-		text = b.ends(tt.story+", another architecture", b.first, "sm_80", 0, 1, "Stale arch ", "→ sm_80: matmul", "!Adopted")
-		b.rebuilt(tt.story, text, "matmul")
-		b.holds(tt.story, b.first, "sm_80")
-		b.gpubuild(b.first, "sm_90")
-	}
-	b.remove(recordFile)
-	text, code := b.says("stale", "--features", "cuda", "--toolkit="+b.other, "--arch=sm_90")
-	b.said("gpubuild stale", text, code, 13, 0, "nvcc "+nvccVersion(t, b.first)+" → "+nvccVersion(t, b.other)+": matmul")
-	b.ends("another toolkit", b.other, "sm_90", 0, 1, "Stale nvcc "+nvccVersion(t, b.first)+" → "+nvccVersion(t, b.other)+": matmul")
-	b.holds("another toolkit", b.other, "sm_90")
-
-	// Without device code nothing can be told: cleaned once, with the reason.
-	b.remove(recordFile)
-	entries, err := os.ReadDir(b.outDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if err := os.Remove(filepath.Join(b.outDir(), e.Name())); err != nil {
+	now := time.Now()
+	for _, name := range []string{"invoked.timestamp", "output"} {
+		if err := os.Chtimes(filepath.Join(filepath.Dir(b.outDir()), name), now, now); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b.ends("an empty OUT_DIR", b.other, "sm_90", 0, 1, "Unknown matmul: no earlier build of it is recorded, and its output directory holds no device code")
-	b.holds("an empty OUT_DIR", b.other, "sm_90")
+	b.ends("a cache of CI with new times", b.first, "sm_90", 0, 0, "!Unknown", "!Stale")
+	const why = "Unknown matmul: there is no record of what it was built with"
+	b.unstamp()
+	text := b.ends("no stamp", b.first, "sm_90", 0, 1, why)
+	b.rebuilt("no stamp", text, "matmul")
+	b.rebuilt("once more", b.ends("once more", b.first, "sm_90", 0, 0, "!Unknown"))
+	b.unstamp()
+	text, code := b.says("stale", "--features", "cuda", "--toolkit="+b.other, "--arch=sm_90")
+	b.said("gpubuild stale", text, code, 13, 0, "unknown: matmul: there is no record of what it was built with")
+	b.ends("another toolkit", b.other, "sm_90", 0, 1, why)
+	b.holds("another toolkit", b.other, "sm_90")
 }
 
-// TestScriptWithItsOwnNvcc has a build script that takes no notice of what it is told: one clean, then the evidence and 13, and no clean any more until
-// something has changed.
+// TestScriptWithItsOwnNvcc has a build script that takes no notice of what it is told: one clean, then the evidence and 13, and no clean
+// any more until something has changed.
 func TestScriptWithItsOwnNvcc(t *testing.T) {
+	t.Parallel()
 	b := sampleWithTwoToolkits(t)
 	find := "let nvcc = Nvcc::find();"
 	fixed := `let nvcc = Nvcc { program: "` + b.other + `/bin/nvcc".into(), origin: "its own head" };`
@@ -165,9 +152,10 @@ func TestScriptWithItsOwnNvcc(t *testing.T) {
 	b.edit("build.rs", "    fn find() -> Nvcc {", "    #[allow(dead_code)]\n    fn find() -> Nvcc {")
 	b.cargo(b.first)
 	was, asked := nvccVersion(t, b.other), nvccVersion(t, b.first)
-	evidence := []string{"error: matmul holds ", "code from nvcc " + was + "; the build asked for sm_90 from " + asked, "matmul.fatbin: kernel matmul: ", "hint: its build script does not use " + b.first}
+	evidence := []string{"error: matmul holds ", "code from nvcc " + was + "; the build asked for sm_90 from " + asked,
+		"matmul.fatbin: kernel matmul: ", "hint: its build script does not use " + b.first}
 	b.ends("its own nvcc", b.first, "sm_90", 13, 1, evidence...)
-	text := b.ends("once more", b.first, "sm_90", 13, 0, evidence...)
+	text := b.ends("once more", b.first, "sm_90", 13, 0, evidence[0], evidence[1], evidence[3])
 	b.rebuilt("once more", text)
 
 	b.edit("build.rs", fixed, find)
@@ -177,6 +165,7 @@ func TestScriptWithItsOwnNvcc(t *testing.T) {
 
 // TestScriptWithItsOwnArchitecture has a build script that compiles for one architecture whatever it is told, as flash-attn does.
 func TestScriptWithItsOwnArchitecture(t *testing.T) {
+	t.Parallel()
 	b := sampleWithTwoToolkits(t)
 	b.edit("build.rs", "Ok(Some(bare))", `Ok(Some("80".to_string()))`)
 	const note = "note: matmul holds sm_80 code; the build asked for sm_"
@@ -187,132 +176,91 @@ func TestScriptWithItsOwnArchitecture(t *testing.T) {
 	b.ends("another architecture is asked", b.first, "sm_86", 0, 1, note, "asked for sm_86")
 	b.rebuilt("once more", b.ends("once more", b.first, "sm_86", 0, 0, "!note: matmul"))
 
-	// Without a record it is still known that this is its own choice.
-	b.remove(recordFile)
-	b.rebuilt("no record", b.ends("no record", b.first, "sm_86", 0, 0, "Adopted matmul"))
-
 	// Nothing of it runs on what was asked for.
-	evidence := []string{"error: matmul holds sm_80 code", "asked for sm_75", "hint: ask for an architecture that matmul is built for"}
+	evidence := []string{"error: matmul holds sm_80 code", "asked for sm_75", "hint: request an architecture that matmul is built for"}
 	b.ends("older than its own", b.first, "sm_75", 13, 1, evidence...)
 	b.rebuilt("older than its own, once more", b.ends("once more", b.first, "sm_75", 13, 0, evidence...))
-
-	// In an old target directory it is built anew once, because until then it may have been a leftover.
-	b.remove(recordFile)
-	if err := os.RemoveAll(filepath.Join(filepath.Dir(b.dir), "cache", "memo", "accepted-1")); err != nil {
-		t.Fatal(err)
-	}
-	b.ends("an old target directory", b.first, "sm_90", 0, 1, note)
-	b.rebuilt("once more", b.ends("once more", b.first, "sm_90", 0, 0, "!note: matmul"))
 }
 
-// TestRecordThatLies has a record that says that all is right while the device code is of another toolkit: only the code itself tells.
-func TestRecordThatLies(t *testing.T) {
+// TestStampThatLies has a stamp that says that all is right while the device code is of another toolkit: the code itself tells.
+func TestStampThatLies(t *testing.T) {
+	t.Parallel()
 	b := sampleWithTwoToolkits(t)
-	// One name for both toolkits, so that no variable changes and cargo sees nothing either.
-	link := filepath.Join(filepath.Dir(b.dir), "cuda")
-	use := func(root string) {
+	link, use := b.linkTo()
+	read := func() (path string, s stale.Stamp) {
 		t.Helper()
-		_ = os.Remove(link)
-		if err := os.Symlink(root, link); err != nil {
-			t.Fatal(err)
-		}
-	}
-	type record struct {
-		Schema  int              `json:"schema"`
-		Entries []map[string]any `json:"entries"`
-	}
-	read := func() (r record) {
-		t.Helper()
-		data, err := os.ReadFile(filepath.Join(b.dir, recordFile))
+		path = filepath.Join(filepath.Dir(b.outDir()), stale.StampFile)
+		data, err := os.ReadFile(path)
 		if err == nil {
-			d := json.NewDecoder(bytes.NewReader(data))
-			d.UseNumber()
-			err = d.Decode(&r)
+			s, err = stale.Decode(data)
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		return r
+		return path, s
 	}
 	use(b.other)
 	b.gpubuild(link, "sm_90")
-	right := read()
+	_, right := read()
 	if err := os.RemoveAll(filepath.Join(b.dir, "target")); err != nil {
 		t.Fatal(err)
 	}
 	use(b.first)
 	b.gpubuild(link, "sm_90")
-	old, err := os.ReadFile(filepath.Join(b.dir, "target", "debug", "matmul"))
+	path, lie := read()
+	lie.Inputs = right.Inputs
+	data, err := lie.Encode()
+	if err == nil {
+		err = os.WriteFile(path, data, 0o644)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	lie := func() {
-		t.Helper()
-		now := read()
-		if len(now.Entries) != 1 || len(right.Entries) != 1 {
-			t.Fatalf("%d and %d entries", len(now.Entries), len(right.Entries))
-		}
-		now.Entries[0]["inputs"] = right.Entries[0]["inputs"]
-		data, err := json.Marshal(now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.write(recordFile, data)
-	}
-	lie()
 	use(b.other)
+	evidence := "matmul: holds sm_90 code from nvcc " + nvccVersion(t, b.first) + "; the build asked for sm_90 from " +
+		nvccVersion(t, b.other)
 	text, code := b.runs(link, "sm_90", "--gpu-no-clean")
-	b.said("--gpu-no-clean", text, code, 13, 0, "code from nvcc "+nvccVersion(t, b.first)+"; the build asked for sm_90 from "+nvccVersion(t, b.other), "hint: leave --gpu-no-clean out")
-	b.holds("--gpu-no-clean", b.first, "sm_90")
-
-	text, code = b.says("check", "--features", "cuda", "--gpu-toolkit="+link, "--gpu-arch=sm_90", "--gpu-no-clean")
-	b.said("check", text, code, 13, 0, "code from nvcc "+nvccVersion(t, b.first))
-
-	text = b.ends("a lying record", link, "sm_90", 0, 1, "Wrong matmul holds ", "code from nvcc "+nvccVersion(t, b.first)+"; the build asked for sm_90 from "+nvccVersion(t, b.other))
-	b.rebuilt("a lying record", text, "matmul")
-	b.holds("a lying record", b.other, "sm_90")
+	b.said("--gpu-no-clean", text, code, 13, 0, "Unknown "+evidence, "hint: leave --gpu-no-clean out")
+	text, code = b.asks(link, "sm_90")
+	b.said("gpubuild stale", text, code, 13, 0, "unknown: "+evidence)
+	b.holds("nothing was changed", b.first, "sm_90")
+	b.rebuilt("cleaned", b.ends("cleaned", link, "sm_90", 0, 1, "Unknown "+evidence), "matmul")
+	b.holds("cleaned", b.other, "sm_90")
 	b.rebuilt("once more", b.ends("once more", link, "sm_90", 0, 0))
-
-	// The code is right, and the program is an old one that cargo takes for its own.
-	program, err := os.OpenFile(filepath.Join(b.dir, "target", "debug", "matmul"), os.O_WRONLY|os.O_TRUNC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := program.Write(old); err != nil {
-		t.Fatal(err)
-	}
-	if err := program.Close(); err != nil {
-		t.Fatal(err)
-	}
-	b.holds("an old program", b.first, "sm_90")
-	b.ends("an old program", link, "sm_90", 0, 1, "Wrong target/debug/matmul holds ", "of matmul, which was built since")
-	b.holds("an old program, mended", b.other, "sm_90")
 }
 
-// TestShippedKernels has a package that brings compiled kernels along and copies them: nobody asked for what is in them, and it is told once.
+// TestShippedKernels has a package that brings compiled kernels along and copies them: nobody asked for what is in them, and it is told
+// once.
 func TestShippedKernels(t *testing.T) {
+	t.Parallel()
 	b := sampleWithTwoToolkits(t)
 	out := filepath.Join(b.dir, "kernels", "shipped.cubin")
 	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	b.must(exec.Command(filepath.Join(b.other, "bin", "nvcc"), "-cubin", "-arch=sm_80", "-o", out, filepath.Join(b.dir, "src", "matmul.cu")))
+	b.must(exec.Command(filepath.Join(b.other, "bin", "nvcc"), "-cubin", "-arch=sm_80", "-o", out,
+		filepath.Join(b.dir, "src", "matmul.cu")))
 	copying := "    nvcc.run(\"-fatbin\""
-	b.edit("build.rs", copying, "    std::fs::copy(\"kernels/shipped.cubin\", out.join(\"copied.cubin\")).map_err(|e| e.to_string())?;\n"+copying)
+	b.edit("build.rs", copying, "    std::fs::copy(\"kernels/shipped.cubin\", out.join(\"copied.cubin\")).map_err(|e| e.to_string())?;\n"+
+		copying)
 	// Its source lies there, too, so that it may as well be a leftover that the script takes for good: that is said once, and is no error.
-	b.ends("shipped with the package", b.first, "sm_90", 0, 0, "note: matmul holds sm_80 code", "it is copied from a compiled kernel that lies in the package's sources", "!error", "!Wrong")
+	b.ends("shipped with the package", b.first, "sm_90", 0, 0, "note: matmul holds sm_80 code",
+		"it is a copy of a compiled kernel that is checked in with the package's sources", "!error", "!Wrong")
 	b.rebuilt("once more", b.ends("once more", b.first, "sm_90", 0, 0, "!note: matmul"))
 
-	// The same file from elsewhere: its kernel is the package's own, so another nvcc made it. It was copied in this very run: no clean would help.
+	// The same file from elsewhere: its kernel is the package's own, so another nvcc made it. It is built from nothing once before that is
+	// said.
 	if err := os.Rename(filepath.Join(b.dir, "kernels"), filepath.Join(b.dir, "..", "kernels")); err != nil {
 		t.Fatal(err)
 	}
 	b.edit("build.rs", "\"kernels/shipped.cubin\"", "\"../kernels/shipped.cubin\"")
-	b.ends("from elsewhere", b.first, "sm_90", 13, 0, "error: matmul holds sm_80 code from nvcc "+nvccVersion(t, b.other), "copied.cubin: kernel matmul")
+	b.ends("from elsewhere", b.first, "sm_90", 13, 1, "error: matmul holds sm_80 code from nvcc "+nvccVersion(t, b.other),
+		"copied.cubin: kernel matmul")
 }
 
 // TestCodeOutsideOfOutDir has a build script that keeps what it compiles beside the package, where no clean reaches it: the library tells.
 func TestCodeOutsideOfOutDir(t *testing.T) {
+	t.Parallel()
 	b := sampleWithTwoToolkits(t)
 	keep := filepath.Join(filepath.Dir(b.dir), "kept")
 	if err := os.Mkdir(keep, 0o755); err != nil {
@@ -324,7 +272,8 @@ func TestCodeOutsideOfOutDir(t *testing.T) {
 	b.edit("src/gpu.rs", `concat!(env!("OUT_DIR"), "/matmul.`, `concat!("`+keep+`", "/matmul.`)
 	b.gpubuild(b.other, "sm_90")
 	b.holds("built from nothing", b.other, "sm_90")
-	text := b.ends("another toolkit", b.first, "sm_90", 13, 1, "Stale nvcc", "error: matmul holds ", " from nvcc "+nvccVersion(t, b.other), "libmatmul.rlib: ")
+	text := b.ends("another toolkit", b.first, "sm_90", 13, 1, "Stale nvcc", "error: matmul holds ", " from nvcc "+nvccVersion(t, b.other),
+		"libmatmul.rlib: ")
 	b.rebuilt("another toolkit", text, "cudarc", "matmul")
 
 	for _, name := range []string{"matmul.ptx", "matmul.fatbin"} {
@@ -337,9 +286,10 @@ func TestCodeOutsideOfOutDir(t *testing.T) {
 	b.holds("emptied by hand", b.first, "sm_90")
 }
 
-// TestWithoutAUnitGraph has settings that keep cargo from being asked for its unit graph: what is compiled is known from the tree and the manifests, and
-// a toolkit that was replaced in its place is seen all the same.
+// TestWithoutAUnitGraph has settings that keep cargo from being asked for its unit graph: what is compiled is known from the tree and the
+// manifests, and a toolkit that was replaced in its place is seen all the same.
 func TestWithoutAUnitGraph(t *testing.T) {
+	t.Parallel()
 	b := sampleWithTwoToolkits(t)
 	link := filepath.Join(filepath.Dir(b.dir), "cuda")
 	use := func(root string) {

@@ -1,16 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/install/tree"
 	"gpubuild/toolchain/loader"
 )
 
@@ -24,16 +27,18 @@ type scanOptions struct {
 func scanVerb() verb {
 	var o scanOptions
 	return verb{
-		name: "scan", usage: "list the device code in files: cubins, fatbins, PTX; and the libraries that they load",
-		text: "gpubuild scan target/release/app\ngpubuild scan --libraries target/release/app\n\n" +
-			"Reads any file, at any byte position; nothing is run. --json has the file's SHA-256, too. With --libraries it follows " +
-			"the loader (ld.so, musl's, or Windows' with delay-loaded DLLs) and\n" +
-			"ends 11 when a library is missing, 12 when the loader would take one that is a stub or for another machine.",
-		flags: append([]*flag{
-			toggle("list", "images only: nothing is unpacked, so that packed ones have no kernel names", &o.List),
-			toggle("libraries", "say which shared libraries the loader will take, and from where, the libraries' own included",
-				&o.Libraries),
-		}, jsonFlag(&o.JSON)),
+		Verb: help.Verb{
+			Name: "scan", Args: "FILE...", Usage: "list the device code in files, and the libraries that they load",
+			Examples: []string{"gpubuild scan target/release/app", "gpubuild scan --libraries target/release/app"},
+			Text: "Finds cubins, fatbins and PTX anywhere in any file, and runs nothing. --json also has the SHA-256 of the file.\n" +
+				"--libraries follows the loader (ld.so, musl's, or Windows' with delay-loaded DLLs). It exits with 11 if a library is " +
+				"missing, with 12 if the loader would load a link stub or a library for another platform.",
+		},
+		flags: []*flag{
+			toggle("list", "list images only; do not decompress them, so compressed ones show no kernel names", &o.List),
+			toggle("libraries", "list the shared libraries that the loader takes, and from where, recursively", &o.Libraries),
+			jsonFlag(&o.JSON),
+		},
 		run: func(_ context.Context, a *invocation, l cargo.Line) error {
 			return runScan(a.Machine, o, l)
 		},
@@ -41,14 +46,6 @@ func scanVerb() verb {
 }
 
 func runScan(m *session.Machine, o scanOptions, l cargo.Line) error {
-	if len(l.Positional) == 0 {
-		return &exit.UsageError{What: "scan needs a file", Fix: "gpubuild scan target/release/app"}
-	}
-	type scanned struct {
-		File string `json:"file"`
-		*fatbin.Report
-		Libraries []loader.Library `json:"libraries,omitempty"`
-	}
 	// The hash takes ten times as long as the rest, and only a machine reads it.
 	var how []fatbin.Option
 	if o.JSON != nil {
@@ -61,6 +58,9 @@ func runScan(m *session.Machine, o scanOptions, l cargo.Line) error {
 	code := exit.Done
 	for _, path := range l.Positional {
 		r, err := fatbin.ScanFile(m.Host, m.Host.Abs(path), how...)
+		if err == nil {
+			err = proof.Unmarked(m, m.Host.Abs(path))
+		}
 		if err != nil {
 			return err
 		}
@@ -74,9 +74,7 @@ func runScan(m *session.Machine, o scanOptions, l cargo.Line) error {
 		all = append(all, f)
 	}
 	if o.JSON != nil {
-		if err := report.Answer(m, o.JSON, "scan", code == exit.Done, nil, struct {
-			Files []scanned `json:"files"`
-		}{all}); err != nil {
+		if err := report.Answer(m, o.JSON, "scan", code == exit.Done, nil, scanAnswer{all}); err != nil {
 			return err
 		}
 		return endWith(code)
@@ -86,7 +84,7 @@ func runScan(m *session.Machine, o scanOptions, l cargo.Line) error {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		fmt.Fprintf(&b, "%s: %s, %s\n", s.File, strings.TrimSpace(s.Format+" "+s.Machine), report.Bytes(s.Size))
+		fmt.Fprintf(&b, "%s: %s, %s\n", s.File, strings.TrimSpace(s.Format+" "+s.Machine), tree.Size(s.Size))
 		for _, im := range s.Images {
 			made := ""
 			if im.Toolkit != "" {
@@ -95,7 +93,7 @@ func runScan(m *session.Machine, o scanOptions, l cargo.Line) error {
 			if im.PTXVersion != "" {
 				made = ", PTX " + im.PTXVersion
 			}
-			fmt.Fprintf(&b, "  %#010x  %-8s  %-12s  %s %s%s", im.Offset, im.Kind, im.Arch, im.Compression, report.Bytes(im.Size), made)
+			fmt.Fprintf(&b, "  %#010x  %-8s  %-12s  %s %s%s", im.Offset, im.Kind, im.Arch, im.Compression, tree.Size(im.Size), made)
 			if im.Where != "" {
 				fmt.Fprintf(&b, "  in %s", im.Where)
 			}
@@ -104,7 +102,7 @@ func runScan(m *session.Machine, o scanOptions, l cargo.Line) error {
 				if o.List {
 					break
 				}
-				if n == 20 && !l.AllTargets {
+				if n == 20 && !l.Has("--all-targets") {
 					fmt.Fprintf(&b, "                … and %d more kernels\n", len(im.Kernels)-n)
 					break
 				}
@@ -129,7 +127,7 @@ func runScan(m *session.Machine, o scanOptions, l cargo.Line) error {
 		}
 		b.WriteString(libraryLines(m, s.Libraries))
 	}
-	if _, err := fmt.Fprint(m.Shell.Out, b.String()); err != nil {
+	if err := m.Shell.Print(b.String()); err != nil {
 		return err
 	}
 	return endWith(code)
@@ -167,10 +165,7 @@ func libraryLines(m *session.Machine, libs []loader.Library) string {
 	var b strings.Builder
 	toolkits := proof.Toolkits(m, nil)
 	for _, l := range libs {
-		where := l.Path
-		if where == "" {
-			where = "nowhere"
-		}
+		where := cmp.Or(l.Path, "nowhere")
 		if l.Origin != "" {
 			where += " (" + l.Origin + ")"
 		}
@@ -192,4 +187,16 @@ func libraryLines(m *session.Machine, libs []loader.Library) string {
 		b.WriteString("  warning: " + why + "\n")
 	}
 	return b.String()
+}
+
+// scanAnswer is the answer of `scan`.
+type scanAnswer struct {
+	Files []scanned `json:"files"`
+}
+
+// scanned is one file of it.
+type scanned struct {
+	File string `json:"file"`
+	*fatbin.Report
+	Libraries []loader.Library `json:"libraries,omitempty"`
 }

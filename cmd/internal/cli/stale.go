@@ -2,32 +2,38 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/fresh"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain/cargo"
 )
 
+// staleOptions are the flags of stale.
+type staleOptions struct {
+	Tools   tools.Options
+	Explain bool
+	Results report.Files
+}
+
 func staleVerb() verb {
-	var o Options
+	var o staleOptions
 	return verb{
-		name: "stale", usage: "say which artifacts cargo believes fresh although a tool changed",
-		text: "gpubuild stale --features cuda --release\n\n" +
-			"Cleans nothing. Ends 13 when something is stale: by what is recorded of earlier builds, and by the device code of " +
-			"what they left (--explain shows both).",
-		project: true,
-		results: &o,
+		Verb: help.Verb{
+			Name: "stale", Usage: "list what cargo considers fresh although a tool has changed", Project: true,
+			Examples: []string{"gpubuild stale --features cuda --release"},
+			Text: "Cleans nothing. Exits with 13 if something is stale, judged by the records of earlier builds and by the device code " +
+				"in their output. --explain shows both.",
+		},
+		results: &o.Results,
 		flags: slices.Concat(
-			toolFlags(&o),
-			shared(&o, "backend"),
-			[]*flag{
-				toggle("explain", "say what each package was built with, and what would be used now", &o.Explain),
-			},
-			resultFlags(&o),
+			toolFlags(&o.Tools, "--"),
+			[]*flag{toggle("explain", "say what each package was built with, and what would be used now", &o.Explain)},
+			resultFlags(&o.Results),
 		),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
 			return runStale(ctx, a, o, l)
@@ -36,26 +42,27 @@ func staleVerb() verb {
 }
 
 // runStale says what is stale, and cleans nothing.
-func runStale(ctx context.Context, a *invocation, o Options, l cargo.Line) error {
-	a.SpeakLike(l)
-	p, err := pipeline.Prepare(ctx, a.Machine, l, o.Strict, toolOptions(o))
+func runStale(ctx context.Context, a *invocation, o staleOptions, l cargo.Line) error {
+	p, err := pipeline.Prepare(ctx, a.Machine, l, false, o.Tools)
 	if err != nil {
 		return err
 	}
-	state, err := fresh.Inspect(ctx, p.Fresh(o.fresh()))
+	state, err := fresh.Inspect(ctx, p.Fresh(fresh.Options{}))
 	if err != nil {
 		return err
 	}
-	found, err := state.Report(ctx)
+	found, err := state.Report()
 	if err != nil {
 		return err
 	}
-	if o.JSON == nil {
+	if o.Results.JSON == nil {
 		for _, line := range state.Text(found, o.Explain) {
-			fmt.Fprintln(a.Shell.Out, line)
+			if err := a.Shell.Print(line + "\n"); err != nil {
+				return err
+			}
 		}
 	}
-	state.TellOutside(found, "gpubuild clean --external")
+	state.PrintOutside(found, "gpubuild clean --external")
 	r := a.reachResult("stale", p.Features)
 	r.Stale, r.Set = state.Lines(), report.SetOf(p.Tools)
 	r.Checks = []report.Check{{ID: report.CheckStale, State: report.Passed, Message: "nothing is stale"}}
@@ -66,15 +73,18 @@ func runStale(ctx context.Context, a *invocation, o Options, l cargo.Line) error
 		r.Checks[0].State, r.Checks[0].Message = report.Failed, message
 		r.Findings = append(r.Findings, findings...)
 	}
+	if len(found.Clean) > 0 {
+		hints[0] += o.Tools.Commands(l)
+	}
 	switch {
-	case o.JSON == nil && len(hints) > 0:
+	case o.Results.JSON == nil && len(hints) > 0:
 		for _, h := range hints {
 			a.Shell.Hint(h)
 		}
 	case end != nil && len(findings) == 0:
-		state.TellUntold()
-	case end == nil && o.JSON == nil:
-		state.TellFresh(found)
+		state.WarnUnidentified()
+	case end == nil && o.Results.JSON == nil:
+		state.PrintFresh(found)
 	}
-	return a.end(o, end, r, found)
+	return a.end(o.Results, end, r, found)
 }

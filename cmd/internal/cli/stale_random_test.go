@@ -36,7 +36,7 @@ type world struct {
 	live  string         // the tree whose content lies behind live
 	forms map[string]int // of each package's kernel
 	wish  wish
-	old   []byte // an earlier record
+	old   map[string][]byte // earlier stamps
 }
 
 // tree is the toolkit that a wish means now.
@@ -127,7 +127,8 @@ func (w *world) change() string {
 		k.plant(map[string]string{"a": k.first, "b": k.other}[w.live], "a")
 		return "what live leads to replaced by a copy of " + w.live
 	case 8:
-		path := pick("now/ws/"+any()+"/src/kernel.cu", "now/ws/app/src/main.rs", "live/bin/nvcc", "live/include/cuda.h", "live/lib/libcudart_static.a")
+		path := pick("now/ws/"+any()+"/src/kernel.cu", "now/ws/app/src/main.rs", "live/bin/nvcc", "live/include/cuda.h",
+			"live/lib/libcudart_static.a")
 		if strings.HasPrefix(path, "live") {
 			k.sh("d=$(readlink -f " + path + "); cp -a $d own.tmp; mv -f own.tmp $d")
 			k.dirty = true
@@ -153,7 +154,8 @@ func (w *world) change() string {
 		return fmt.Sprintf("plain cargo: %v (ended with %d; compiled %q)", by, code, compiled(text))
 	case 11:
 		name := any()
-		what := pick("kernels", "deps/libkernels_"+name+"-*", "build/kernels-"+name+"-*", ".fingerprint/kernels-"+name+"-*", "build", ".fingerprint/kernels-*")
+		what := pick("kernels", "deps/libkernels_"+name+"-*", "build/kernels-"+name+"-*", ".fingerprint/kernels-"+name+"-*", "build",
+			".fingerprint/kernels-*")
 		k.sh("rm -rf " + dir + "/" + what)
 		return "removed " + dir + "/" + what
 	case 12:
@@ -162,57 +164,58 @@ func (w *world) change() string {
 		k.shift(k.now("target"), "kernels", by)
 		return fmt.Sprintf("times of our packages' files moved by %v (0: all are now)", by)
 	case 13:
-		record := k.now("target", ".gpubuild-record.json")
-		data, err := os.ReadFile(record)
+		list := k.stamps("*")
+		if len(list) == 0 {
+			return "no stamp is there"
+		}
+		path := pick(list...)
+		data, err := os.ReadFile(path)
 		if err != nil {
-			return "the record is not there"
+			k.t.Fatal(err)
 		}
 		how := pick("cut", "emptied", "garbled", "removed", "replaced by an earlier one")
-		if len(data) == 0 && (how == "cut" || how == "garbled") {
-			how = "emptied" // an earlier step of this round left nothing of it
-		}
-		switch how {
-		case "cut":
+		switch old := w.old[path]; {
+		case how == "removed":
+			k.sh("rm " + path)
+			return path + " removed"
+		case how == "cut" && len(data) > 0:
 			data = data[:r.IntN(len(data))]
-		case "emptied":
-			data = nil
-		case "garbled":
+		case how == "garbled" && len(data) > 0:
 			for range 3 {
 				data[r.IntN(len(data))] ^= byte(1 + r.IntN(255))
 			}
-		case "removed":
-			k.sh("rm now/target/.gpubuild-record.json")
-			return "the record removed"
+		case how == "replaced by an earlier one" && old != nil:
+			data = old
 		default:
-			if w.old == nil {
-				w.old = data
-			}
-			data = w.old
+			data = nil
 		}
-		if err := os.WriteFile(record, data, 0o644); err != nil {
+		if err := os.WriteFile(path, data, 0o644); err != nil {
 			k.t.Fatal(err)
 		}
-		return "the record " + how
+		return path + " " + how
 	case 14:
 		k.sh("rm -rf now/cache")
 		return "gpubuild's cache emptied"
 	default:
-		if data, err := os.ReadFile(k.now("target", ".gpubuild-record.json")); err == nil {
-			w.old = data
+		for _, path := range k.stamps("*") {
+			if data, err := os.ReadFile(path); err == nil {
+				w.old[path] = data
+			}
 		}
 		return "nothing"
 	}
 }
 
-// random draws changes by lot and holds the device code of each build against that of a clean build by plain cargo: byte for byte. Every step is logged,
-// and the same GPUBUILD_TEST=seed=N takes the same steps again.
+// random draws changes by lot and holds the device code of each build against that of a clean build by plain cargo: byte for byte. Every
+// step is logged, and the same GPUBUILD_TEST=seed=N takes the same steps again.
 func (k *kernels) random() {
-	n := need.Count(k.t, "random", 12)
+	n := need.Count(k.t, "random", 6)
 	r, seed := lots(k.t)
 	k.restore("all")
 	// A second profile compiles everything anew once, the build crates included: only where there is time for it.
 	profiles := n > 100
-	w := &world{k: k, r: r, live: "a", forms: map[string]int{}, wish: wish{"live", "usual", "90", "12", "cuda," + small, "dev"}}
+	w := &world{k: k, r: r, live: "a", forms: map[string]int{}, old: map[string][]byte{},
+		wish: wish{"live", "usual", "90", "12", "cuda," + small, "dev"}}
 	began, rebuilt := time.Now(), 0
 	for i := range n {
 		for range 1 + r.IntN(3) {
@@ -240,16 +243,20 @@ func (k *kernels) random() {
 		if want := w.clean(); !slices.Equal(is, want) {
 			fail(fmt.Sprintf("the program holds\n%+v\na clean build\n%+v", is, want))
 		}
-		// cc tells nvcc the compiler that it would take for C++ itself, so that only cudaforge's packages know NVCC_CCBIN, and CMake CUDAHOSTCXX.
-		if has := strings.Contains(k.comment(program), " 11."); has != (w.wish.compiler == "11" && (strings.Contains(w.wish.features, "archive") || strings.Contains(w.wish.features, "cmake"))) {
+		// cc tells nvcc the compiler that it would take for C++ itself, so that only cudaforge's packages know NVCC_CCBIN, and CMake
+		// CUDAHOSTCXX.
+		if has := strings.Contains(k.comment(program), " 11."); has != (w.wish.compiler == "11" &&
+			(strings.Contains(w.wish.features, "archive") || strings.Contains(w.wish.features, "cmake"))) {
 			fail("host code is from another compiler: " + k.comment(program))
 		}
 		k.record(fmt.Sprintf("round %d", i))
 	}
-	k.t.Logf("%d rounds, seed %d, %v: %d compiled something, %d kernels built cleanly for comparison", n, seed, time.Since(began).Round(time.Second), rebuilt, len(k.known))
+	k.t.Logf("%d rounds, seed %d, %v: %d compiled something, %d kernels built cleanly for comparison", n, seed,
+		time.Since(began).Round(time.Second), rebuilt, len(k.known))
 }
 
-// clean is the device code that a clean build by plain cargo has for the wish; each kernel is built once for each toolkit, architecture and form.
+// clean is the device code that a clean build by plain cargo has for the wish; each kernel is built once for each toolkit, architecture and
+// form.
 func (w *world) clean() []image {
 	k := w.k
 	tree := w.tree(w.wish)
@@ -284,7 +291,8 @@ func (k *kernels) build(tree, arch string, forms map[string]int, keep func([]ima
 		delete(k.known, key(name))
 	}
 	root := map[string]string{"a": k.first, "b": k.other}[tree]
-	env := []string{"PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH"), "CUDA_HOME=" + root, "CUDA_COMPUTE_CAP=" + arch, "CARGO_TARGET_DIR=" + target}
+	env := []string{"PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH"), "CUDA_HOME=" + root, "CUDA_COMPUTE_CAP=" + arch,
+		"CARGO_TARGET_DIR=" + target}
 	for _, words := range [][]string{
 		{"cargo", "clean", "-p", "kernels", "-p", "kernels-ptx", "-p", "kernels-archive", "-p", "kernels-cc", "-p", "kernels-cmake"},
 		{"cargo", "build", "-p", "kernels", "--features", "archive,cc,cmake"},

@@ -65,7 +65,8 @@ func sampleWithTwoToolkits(t *testing.T) *twoToolkits {
 	}
 	for _, e := range os.Environ() {
 		name, _, _ := strings.Cut(e, "=")
-		if !strings.HasPrefix(name, "CUDA") && !strings.HasPrefix(name, "NVCC") && !strings.HasPrefix(name, "GPUBUILD_") && name != "CARGO_TARGET_DIR" {
+		if !strings.HasPrefix(name, "CUDA") && !strings.HasPrefix(name, "NVCC") && !strings.HasPrefix(name, "GPUBUILD_") &&
+			name != "CARGO_TARGET_DIR" {
 			b.env = append(b.env, e)
 		}
 	}
@@ -94,13 +95,15 @@ func (b *twoToolkits) command(env []string, words ...string) *exec.Cmd {
 // cargo is plain cargo with a toolkit's nvcc first on PATH.
 func (b *twoToolkits) cargo(root string) string {
 	b.t.Helper()
-	return b.must(b.command([]string{"PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH")}, "cargo", "build", "--features", "cuda"))
+	return b.must(b.command([]string{"PATH=" + filepath.Join(root, "bin") + ":" + os.Getenv("PATH")}, "cargo", "build", "--features",
+		"cuda"))
 }
 
 // gpubuild builds with a toolkit for an architecture.
 func (b *twoToolkits) gpubuild(root, arch string, more ...string) string {
 	b.t.Helper()
-	return b.must(b.command(nil, append([]string{binary(b.t), "build", "--features", "cuda", "--gpu-toolkit=" + root, "--gpu-arch", arch}, more...)...))
+	return b.must(b.command(nil, append([]string{binary(b.t), "build", "--features", "cuda", "--gpu-toolkit=" + root, "--gpu-arch", arch},
+		more...)...))
 }
 
 func (b *twoToolkits) must(c *exec.Cmd) string {
@@ -166,6 +169,7 @@ func (b *twoToolkits) holds(story, root, arch string) {
 
 // TestStaleAfterAnotherNvcc shows that plain cargo keeps the kernels of a toolkit that is not used any more, and that gpubuild does not.
 func TestStaleAfterAnotherNvcc(t *testing.T) {
+	t.Parallel()
 	b := sampleWithTwoToolkits(t)
 	b.cargo(b.first)
 	b.rebuilt("plain cargo with another nvcc first on PATH", b.cargo(b.other))

@@ -21,7 +21,8 @@ type row struct {
 	after    []string
 	change   func() // what happens to the machine in between
 
-	// What plain cargo does: the kernels that it leaves as they were although they should be others (the hole), and what it compiles ("?": either way).
+	// What plain cargo does: the kernels that it leaves as they were although they should be others (the hole), and what it compiles ("?":
+	// either way).
 	missed, compiles string
 
 	// What must be after gpubuild: the tree that all kernels are from, their architecture, what was compiled, and how it ends.
@@ -41,6 +42,7 @@ func words(s string) []string {
 
 // TestKernels changes, kills and draws by lot on one fixture, which takes a while to build.
 func TestKernels(t *testing.T) {
+	t.Parallel()
 	k := newKernels(t)
 	k.part("rows", k.rows)
 	k.part("in turn", k.inTurn)
@@ -65,7 +67,8 @@ func (k *kernels) rows() {
 	bin := filepath.Join(k.dir, "compilers") // gcc and g++, as the distribution's alternatives have them
 	compilers := func(version string) func() {
 		return func() {
-			k.sh("mkdir -p compilers && ln -sfn $(command -v g++-" + version + ") compilers/g++ && ln -sfn $(command -v gcc-" + version + ") compilers/gcc")
+			k.sh("mkdir -p compilers && ln -sfn $(command -v g++-" + version + ") compilers/g++ && ln -sfn $(command -v gcc-" + version +
+				") compilers/gcc")
 		}
 	}
 	compilers("12")()
@@ -99,7 +102,8 @@ func (k *kernels) rows() {
 				k.sh("touch trees/a/" + f)
 			}
 		}, tree: "a"},
-		{story: "CUDA_HOME, CUDA_PATH, CUDA_ROOT and PATH to another root", features: "archive,bindings", after: append(b, "CUDA_ROOT="+k.root("b")),
+		{story: "CUDA_HOME, CUDA_PATH, CUDA_ROOT and PATH to another root", features: "archive,bindings",
+			after:  append(b, "CUDA_ROOT="+k.root("b")),
 			missed: "ptx archive", compiles: "cudarc program", tree: "b", rebuilt: "ptx archive cudarc program"},
 		{story: "NVCC names another nvcc", features: small, before: k.onPath("a"), after: k.onPath("a", nvcc),
 			missed: "ptx archive", compiles: "archive cc program", tree: "b", rebuilt: "ptx archive cc program"},
@@ -115,13 +119,15 @@ func (k *kernels) rows() {
 			hole: oldCompiler, tree: "a", rebuilt: "ptx archive program", also: newCompiler},
 		{story: "CUDA_COMPUTE_CAP", features: "archive,cc,cmake", after: append(a, "CUDA_COMPUTE_CAP=80"),
 			missed: "cmake", compiles: "ptx archive cc program", tree: "a", arch: "80", rebuilt: "ptx archive cc cmake program"},
-		{story: "PTXAS_FLAGS, which nvcc takes from the environment", features: "archive", after: append(a, "PTXAS_FLAGS=-O0"), change: func() { remember() },
-			hole: same, tree: "a", rebuilt: "ptx archive program", also: func(string) {
+		{story: "PTXAS_FLAGS, which nvcc takes from the environment", features: "archive", after: append(a, "PTXAS_FLAGS=-O0"),
+			change: func() { remember() },
+			hole:   same, tree: "a", rebuilt: "ptx archive program", also: func(string) {
 				if same() {
 					k.t.Error("the kernels are still what ptxas made without it")
 				}
 			}},
-		{story: "no nvcc on PATH any more", features: small, before: k.onPath("a"), after: []string{"PATH=" + os.Getenv("PATH"), "CUDA_COMPUTE_CAP=90"},
+		{story: "no nvcc on PATH any more", features: small, before: k.onPath("a"), after: []string{"PATH=" + os.Getenv("PATH"),
+			"CUDA_COMPUTE_CAP=90"},
 			tree: "a", code: 11},
 		{story: "cudart's package upgraded alone: headers and library", features: small, change: func() {
 			remember()
@@ -137,20 +143,24 @@ func (k *kernels) rows() {
 				}
 			}
 		}},
-		// The user's own spelling stays, so that plain cargo in the same shell finds nothing changed; what cargo makes of it holds no kernel.
-		{story: "a slash at the end of CUDA_HOME, and CUDA_ROOT unset", features: "bindings", before: append(a, "CUDA_ROOT="+k.root("a")), after: append(a, "CUDA_HOME="+k.root("a")+"/"),
+		// The user's own spelling stays, so that plain cargo in the same shell finds nothing changed; what cargo makes of it holds no
+		// kernel.
+		{story: "a slash at the end of CUDA_HOME, and CUDA_ROOT unset", features: "bindings", before: append(a, "CUDA_ROOT="+k.root("a")),
+			after:    append(a, "CUDA_HOME="+k.root("a")+"/"),
 			compiles: "cudarc program", tree: "a", rebuilt: "cudarc program", atMost: true},
-		{story: "the toolkit moved", features: small, after: k.usual("moved"), change: func() { k.sh("mv trees/a trees/moved"); k.dirty = true },
-			tree: "a", rebuilt: "ptx archive cc program", atMost: true},
+		{story: "the toolkit moved", features: small, after: k.usual("moved"),
+			change: func() { k.sh("mv trees/a trees/moved"); k.dirty = true },
+			tree:   "a", rebuilt: "ptx archive cc program", atMost: true},
 		{story: "the target directory restored with new times", features: small, change: func() { k.shift(k.now("target"), "", 0) },
 			compiles: "?", tree: "a", rebuilt: "?"}, // cargo itself makes anew whatever now looks older than what it was made from
-		{story: "the record lost", features: small, change: func() { k.sh("rm now/target/.gpubuild-record.json") },
-			tree: "a", rebuilt: "ptx archive cc program", atMost: true},
+		{story: "the stamps lost", features: small, change: func() { k.sh("rm now/target/debug/build/*/gpubuild-stamp.json") },
+			tree: "a", rebuilt: "ptx archive cc program"},
 		{story: "a static library replaced", features: small, change: func() {
 			k.sh("cp --remove-destination trees/b/lib/libcudart_static.a trees/a/lib/")
 			k.dirty = true
 		}, hole: func() bool { return !k.mentions(mark) }, tree: "a", rebuilt: "archive cc program", atMost: true, also: newLibrary},
-		{story: "a kernel edited", features: small, change: func() { k.edit(k.now("ws"), "archive", 1) }, compiles: "archive program", tree: "a", rebuilt: "archive program"},
+		{story: "a kernel edited", features: small, change: func() { k.edit(k.now("ws"), "archive", 1) }, compiles: "archive program",
+			tree: "a", rebuilt: "archive program"},
 	}
 	for _, r := range rows {
 		k.part(r.story, func() { k.row(r) })
@@ -161,7 +171,7 @@ func (k *kernels) rows() {
 func (k *kernels) inTurn() {
 	k.ready("all", k.usual("a"))
 	k.must(k.cargo(k.usual("a"), "all"))
-	for i := range 10 {
+	for i := range 3 {
 		if text := k.must(k.cargo(k.usual("a"), "all")); len(compiled(text)) > 0 {
 			k.t.Fatalf("round %d: plain cargo compiled %q\n%s", i, compiled(text), text)
 		}

@@ -100,7 +100,8 @@ func TestMessagesOfOneBuild(t *testing.T) {
 		t.Fatal(err)
 	}
 	build[0] = "run"
-	if l, said = run("run", 0, true, build...); strings.TrimRight(l.after, "\n") != strings.TrimRight(string(out), "\n") { // our own line behind it begins a new one
+	// our own line behind it begins a new one
+	if l, said = run("run", 0, true, build...); strings.TrimRight(l.after, "\n") != strings.TrimRight(string(out), "\n") {
 		t.Errorf("the program said %q, and this came through: %q\n%s", out, l.after, said)
 	}
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -17,42 +16,48 @@ import (
 // twofold is kern with its crate built twice: for the program, and for the program's own build script with other features.
 func twofold(inside, outside string) map[string]string {
 	files := kern("app")
-	files["Cargo.toml"] = strings.NewReplacer("app-sys = { path = \"sys\", optional = true }\n", "app-sys = { path = \"sys\", optional = true, features = ["+inside+"] }\n",
-		"[workspace]", "[build-dependencies]\napp-sys = { path = \"sys\", features = ["+outside+"] }\n[workspace]\nresolver = \"2\"").Replace(files["Cargo.toml"])
+	files["Cargo.toml"] = strings.NewReplacer("app-sys = { path = \"sys\", optional = true }\n",
+		"app-sys = { path = \"sys\", optional = true, features = ["+inside+"] }\n",
+		"[workspace]", "[build-dependencies]\napp-sys = { path = \"sys\", features = ["+outside+
+			"] }\n[workspace]\nresolver = \"2\"").Replace(files["Cargo.toml"])
 	files["build.rs"] = "fn main() { println!(\"cargo::rerun-if-changed=build.rs\"); }\n"
 	files["sys/Cargo.toml"] += "[features]\ncuda = []\ninside = []\noutside = []\n"
-	files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], "    let cap =", `    let on = ["CUDA", "INSIDE", "OUTSIDE"].iter().filter(|f| env::var_os(format!("CARGO_FEATURE_{f}")).is_some()).map(|f| f.to_lowercase());
+	files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], "    let cap =",
+		`    let on = ["CUDA", "INSIDE", "OUTSIDE"].iter()
+        .filter(|f| env::var_os(format!("CARGO_FEATURE_{f}")).is_some()).map(|f| f.to_lowercase());
     std::fs::write(Path::new(&env::var("OUT_DIR").unwrap()).join("on"), on.collect::<Vec<_>>().join(",")).unwrap();
     let cap =`, 1)
 	return files
 }
 
-// recorded lists what the record has of a package: the features by OUT_DIR, each once.
+// recorded lists what the stamps of a package say: the feature sets by OUT_DIR.
 func (s *shared) recorded(pkg string) map[string]string {
 	s.t.Helper()
-	data, err := os.ReadFile(filepath.Join(s.dir, "target", ".gpubuild-record.json"))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	r, err := stale.Decode(data)
-	if err != nil {
-		s.t.Fatal(err)
-	}
 	out := map[string]string{}
-	for _, e := range r.Entries {
-		if was, twice := out[e.OutDir]; twice {
-			s.t.Errorf("%s is recorded with %q and with %q", e.OutDir, was, e.Features)
+	for _, pattern := range []string{"debug/build/" + pkg + "-*", "*/debug/build/" + pkg + "-*", "debug/build/" + pkg + "/*"} {
+		list, err := filepath.Glob(filepath.Join(s.dir, "target", pattern, stale.StampFile))
+		if err != nil {
+			s.t.Fatal(err)
 		}
-		if e.Package == pkg {
-			out[e.OutDir] = e.Features
+		for _, path := range list {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			stamp, err := stale.Decode(data)
+			if err != nil {
+				s.t.Fatalf("%s: %v\n%s", path, err, data)
+			}
+			out[filepath.Join(filepath.Dir(path), "out")] = strings.Join(stamp.Features, " or ")
 		}
 	}
 	return out
 }
 
-// TestPackageBuiltTwice has a GPU package built for a build script and for the program with features of each's own, which cargo's messages do not tell apart.
-// Each OUT_DIR must be recorded with the features that its script saw.
+// TestPackageBuiltTwice has a GPU package built for a build script and for the program with features of each's own, which cargo's messages
+// do not tell apart. Each OUT_DIR must be recorded with the features that its script saw.
 func TestPackageBuiltTwice(t *testing.T) {
+	t.Parallel()
 	need.Asked(t, "long")
 	triple := host(t)
 	for _, tt := range []struct{ story, toolchain, flag string }{
@@ -64,7 +69,8 @@ func TestPackageBuiltTwice(t *testing.T) {
 			if tt.toolchain != "" {
 				need.Asked(t, "nightly")
 			}
-			if out, _ := exec.Command("cargo", "+nightly", "-Z", "help").Output(); tt.toolchain != "" && !strings.Contains(string(out), "build-dir-new-layout") {
+			if out, _ := exec.Command("cargo", "+nightly", "-Z", "help").Output(); tt.toolchain != "" &&
+				!strings.Contains(string(out), "build-dir-new-layout") {
 				need.Missing(t, "nightly", "none that knows the new layout")
 			}
 			s := newShared(t)
@@ -77,17 +83,8 @@ func TestPackageBuiltTwice(t *testing.T) {
 			}
 			check := func(story string) {
 				t.Helper()
-				seen := []string{}
-				for dir, features := range s.recorded("app-sys") {
-					on, err := os.ReadFile(filepath.Join(dir, "on"))
-					if err != nil || string(on) != features {
-						t.Errorf("%s: %s is recorded with %q; its script saw %q (%v)", story, dir, features, on, err)
-					}
-					seen = append(seen, features)
-				}
-				slices.Sort(seen)
-				if want := []string{"cuda,inside", "cuda,outside"}; !slices.Equal(seen, want) {
-					t.Errorf("%s: recorded %q, want %q", story, seen, want)
+				if got := s.recorded("app-sys"); len(got) != 2 {
+					t.Errorf("%s: stamps %q, want one for each script", story, got)
 				}
 			}
 			s.build(s.a, "sm_90", how...)
@@ -97,50 +94,28 @@ func TestPackageBuiltTwice(t *testing.T) {
 				t.Errorf("another toolkit: no reason was said\n%s", text)
 			}
 			check("another toolkit")
-
-			// Earlier gpubuilds recorded both under the features of one.
-			record := filepath.Join(s.dir, "target", ".gpubuild-record.json")
-			for _, mixed := range [][2]string{{"cuda,inside", "cuda,outside"}, {"cuda,outside", "cuda,inside"}} {
-				data, err := os.ReadFile(record)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(record, []byte(strings.ReplaceAll(string(data), `"features": "`+mixed[0]+`"`, `"features": "`+mixed[1]+`"`)), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				if text := s.build(s.b, "sm_90", how...); strings.Count(text, "Unknown app-sys: no earlier build of it is recorded") != 1 {
-					t.Errorf("an entry of other features was believed, or one of its own was not\n%s", text)
-				}
-				check("recorded as earlier gpubuilds did")
-			}
+			s.compiled("and then nothing", s.build(s.b, "sm_90", how...), "")
 		})
 	}
 
-	// Where one of the two is built for the CPU, nothing is recorded of that one, and nothing is asked of what it left.
+	// One of the two is built for the CPU.
 	t.Run("one of them for the CPU", func(t *testing.T) {
 		s := newShared(t)
 		files := twofold(`"cuda"`, ``)
-		files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], "    let cap =", "    if env::var_os(\"CARGO_FEATURE_CUDA\").is_none() { return; }\n    let cap =", 1)
+		files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], "    let cap =",
+			"    if env::var_os(\"CARGO_FEATURE_CUDA\").is_none() { return; }\n    let cap =", 1)
 		files["sys/src/lib.rs"] = "#[cfg(feature = \"cuda\")] " + files["sys/src/lib.rs"]
 		writeFiles(t, s.dir, files)
 		s.build(s.a, "sm_90")
-		if got := s.recorded("app-sys"); len(got) != 1 {
-			t.Errorf("recorded %q, want only the one with the feature", got)
-		}
-		if err := os.Remove(filepath.Join(s.dir, "target", ".gpubuild-record.json")); err != nil {
-			t.Fatal(err)
-		}
-		if out, _ := s.command(nil, binary(t), "stale", "--features", "cuda", "--toolkit="+s.a, "--arch=sm_90").CombinedOutput(); strings.Count(string(out), "unknown: app-sys") != 1 {
-			t.Errorf("the record lost: what the CPU's left is asked about\n%s", out)
-		}
 		s.build(s.b, "sm_90")
 		s.holds("another toolkit", "app/target/debug/app", second, "sm_90")
 	})
 }
 
-// TestCudarcBuiltTwice has the real cudarc ask nvcc for its version where a build script depends on it, and link CUDA's libraries where the program does. What
-// the toolkit is to one is nothing to the other, and another nvcc must reach the one that asked.
+// TestCudarcBuiltTwice has the real cudarc ask nvcc for its version where a build script depends on it, and link CUDA's libraries where the
+// program does. What the toolkit is to one is nothing to the other, and another nvcc must reach the one that asked.
 func TestCudarcBuiltTwice(t *testing.T) {
+	t.Parallel()
 	need.Asked(t, "long")
 	from := filepath.Join(repository, "testdata", "matmul")
 	needCrates(t, from)
@@ -148,14 +123,17 @@ func TestCudarcBuiltTwice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const asks, links = `["std", "driver", "dynamic-loading", "cuda-version-from-build-system"]`, `["std", "driver", "dynamic-linking", "cuda-13030"]`
+	const asks, links = `["std", "driver", "dynamic-loading", "cuda-version-from-build-system"]`,
+		`["std", "driver", "dynamic-linking", "cuda-13030"]`
 	s := newShared(t)
 	s.dir = filepath.Join(s.top, "twice")
 	writeFiles(t, s.dir, map[string]string{
 		"Cargo.lock": string(lock), "src/lib.rs": "", "build.rs": "fn main() { println!(\"cargo::rerun-if-changed=build.rs\"); }\n",
-		"Cargo.toml": "[package]\nname = \"matmul\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = [\"dep:cudarc\"]\n[workspace]\nresolver = \"2\"\n[profile.dev]\ndebug = false\n" +
+		"Cargo.toml": "[package]\nname = \"matmul\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = [\"dep:cudarc\"]\n" +
+			"[workspace]\nresolver = \"2\"\n[profile.dev]\ndebug = false\n" +
 			"[dependencies]\ncudarc = { version = \"=0.19.10\", optional = true, default-features = false, features = " + links + " }\n" +
-			"[build-dependencies]\ncudarc = { version = \"=0.19.10\", optional = true, default-features = false, features = " + asks + " }\n",
+			"[build-dependencies]\ncudarc = { version = \"=0.19.10\", optional = true, default-features = false, features = " + asks +
+			" }\n",
 	})
 	told := func(story, want string) {
 		t.Helper()
@@ -188,10 +166,4 @@ func TestCudarcBuiltTwice(t *testing.T) {
 	told("the toolkit replaced in its place", "cuda-13040")
 	writeFiles(t, s.a, map[string]string{"lib64/libcublas.so": ""})
 	s.stale("a library more", s.a, 13, "CUDA libraries 13.4 "+filepath.Join(s.a, "lib64")+" → other content at the same path: cudarc")
-	for dir, features := range s.recorded("cudarc") {
-		said, err := os.ReadFile(filepath.Join(filepath.Dir(dir), "output"))
-		if err != nil || strings.Contains(string(said), `feature="cuda-`) != strings.Contains(features, "from-build-system") {
-			t.Errorf("%s is recorded with %s (%v); its script said\n%s", dir, features, err, said)
-		}
-	}
 }

@@ -4,23 +4,51 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/ci"
+	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
 
 // verb is one of our own: what help says of it, its flags, which set its options, and what it does with them.
 type verb struct {
-	name, usage, text string // usage: one line; text: the example and what a user should know
-	project           bool   // it looks at a project, and takes cargo's selection flags as cargo writes them
-	flags             []*flag
-	results           *Options // where its result goes; nil where it has none to render
-	run               func(ctx context.Context, a *invocation, l cargo.Line) error
+	help.Verb
+	flags   []*flag
+	verbs   []verb        // its subcommands; the first one is the default
+	instead string        // what to do in place of an argument that it does not take
+	results *report.Files // where its result goes; nil where it has none to render
+	run     func(ctx context.Context, a *invocation, l cargo.Line) error
+}
+
+func (v verb) page() help.Verb {
+	page := v.Verb
+	for _, f := range v.flags {
+		page.Flags = append(page.Flags, f.Flag)
+	}
+	for _, s := range v.verbs {
+		page.Verbs = append(page.Verbs, s.page())
+	}
+	return page
+}
+
+// path is how a verb is called, of itself and its subcommands: "ci matrix".
+func (v verb) path(words []string) []string {
+	for _, w := range words {
+		if slices.ContainsFunc(v.verbs, func(s verb) bool { return s.Name == w }) {
+			return []string{v.Name, w}
+		}
+	}
+	return []string{v.Name}
 }
 
 // parse reads the words behind a verb's name and runs it. urfave parses the flags; because it stops at the first positional word and
@@ -30,115 +58,204 @@ func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 	if err != nil {
 		return err
 	}
-	c := application(ctx, a)
-	c.Commands = []*cli.Command{{
-		Name: v.name, Flags: v.urfave(),
-		OnUsageError: func(_ *cli.Context, err error, _ bool) error { return v.wrong(err) },
-		Action: func(*cli.Context) error {
-			if err := v.noWords(line); err != nil {
-				return v.endEarly(a, err)
-			}
-			return v.endEarly(a, v.inItsFlags(v.run(ctx, a, line)))
-		},
-	}}
-	return c.RunContext(ctx, append([]string{"gpubuild", v.name}, given...))
+	if v.Project {
+		a.SpeakLike(line)
+	}
+	called := v.Name
+	if findFlag(v.flags, "toolkit", "") != nil {
+		a.Shell.Fetch = repeat(words, 0, called, "--toolkit", "fetch")
+	}
+	if len(v.verbs) > 0 {
+		if v, line, err = v.subcommand(line, given); err != nil {
+			return err
+		}
+		called += " " + v.Name
+	}
+	if err := v.checkArgs(called, line); err != nil {
+		return v.endEarly(a, called, err)
+	}
+	c := cli.NewApp()
+	c.Flags = urfave(v.flags)
+	c.Writer, c.ErrWriter = a.Shell.Out, a.Shell.Err
+	c.HideHelp, c.HideVersion = true, true
+	c.ExitErrHandler = func(*cli.Context, error) {} // only cmd/gpubuild exits
+	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return v.wrong(err) }
+	c.Action = func(*cli.Context) error { return v.endEarly(a, called, v.inItsFlags(a, v.run(ctx, a, line))) }
+	args := []string{"gpubuild"}
+	for _, o := range given {
+		args = append(args, o.Name+"="+o.Value)
+	}
+	return c.RunContext(ctx, args)
 }
 
 // endEarly renders an error that came before the result.
-func (v verb) endEarly(a *invocation, err error) error {
+func (v verb) endEarly(a *invocation, called string, err error) error {
 	if v.results == nil {
 		return err
 	}
-	return a.endEarly(*v.results, v.name, err)
+	return a.endEarly(*v.results, called, err)
 }
 
-// split takes the words of a verb apart, and answers its own flags as urfave reads them. The verbs that look at a project read cargo's
-// selection flags as `cargo build` does; on the others every flag must be ours.
-func (v verb) split(words []string) (cargo.Line, []string, error) {
-	own := cargo.OwnFlags{}
-	for _, f := range v.flags {
-		own["--"+f.Name] = f.kind
+// split takes the words of a verb apart, its own flags and those of its subcommands out of them. The verbs that look at a project read
+// cargo's selection flags as `cargo build` does.
+func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
+	own := ownFlags(v.flags, "--")
+	for _, s := range v.verbs {
+		maps.Copy(own, ownFlags(s.flags, "--"))
 	}
-	line := append([]string{"build"}, words...)
-	if v.project && len(words) > 0 && strings.HasPrefix(words[0], "+") { // rustup's word stands before cargo's verb
+	line := append([]string{"build"}, inFull(v.flags, words)...)
+	if v.Project && len(words) > 0 && strings.HasPrefix(words[0], "+") { // rustup's word stands before cargo's verb
 		line[0], line[1] = words[0], "build"
 	}
-	l, owns, err := cargo.Split(line, own)
+	l, given, err := cargo.Split(line, own)
 	if err != nil {
 		return cargo.Line{}, nil, err
 	}
-	for _, w := range l.Args {
-		if !v.project && strings.HasPrefix(w, "-") && w != "-" {
-			return cargo.Line{}, nil, v.unknown(w)
+	if strings.HasPrefix(v.Args, "-- ") && !l.HasTrailing && len(l.Positional) > 0 { // what follows is the command, with flags of its own
+		at := slices.Index(words, l.Positional[0])
+		return cargo.Line{}, nil, usage("put the command of `gpubuild "+v.Name+"` after --",
+			buildenv.PosixWords(slices.Concat([]string{"gpubuild", v.Name}, words[:at], []string{"--"}, words[at:])...))
+	}
+	unknown, known := l.Unknown(), []string{"--help"}
+	if !v.Project {
+		unknown = slices.DeleteFunc(slices.Clone(l.Args), func(w string) bool { return len(w) < 2 || w[0] != '-' })
+	} else {
+		for _, n := range cargo.Names("build") {
+			if n.Long != "" {
+				known = append(known, "--"+n.Long)
+			}
 		}
 	}
-	var given []string
-	for _, o := range owns {
-		given = append(given, o.Name+"="+o.Value)
+	if len(unknown) > 0 {
+		return cargo.Line{}, nil, unknownFlag(unknown[0], v.Name, slices.AppendSeq(known, maps.Keys(own)))
 	}
 	return l, given, nil
 }
 
-func (v verb) unknown(word string) error {
-	var known []string
-	for _, f := range v.flags {
-		known = append(known, "--"+f.Name)
+func unknownFlag(written, called string, known []string) error {
+	written, _, _ = strings.Cut(written, "=")
+	what := fmt.Sprintf("unknown flag `%s`", written)
+	if near := exit.Nearest(written, known); near != "" {
+		return usage(fmt.Sprintf("%s; did you mean `%s`?", what, near), "")
 	}
-	slices.Sort(known)
-	return &exit.UsageError{What: fmt.Sprintf("gpubuild %s knows no flag %s", v.name, word),
-		Fix: "it knows " + strings.Join(known, ", ") + "; see `gpubuild " + v.name + " --help`"}
+	return usage(what, fmt.Sprintf("`gpubuild %s --help` lists the flags", called))
+}
+
+// synonyms are what other programs call subcommands of ours.
+var synonyms = map[string]string{"add": "install", "ls": "list", "rm": "remove", "uninstall": "remove"}
+
+// subcommand is the one that the first argument names, and the line without it.
+func (v verb) subcommand(l cargo.Line, given []cargo.Own) (verb, cargo.Line, error) {
+	chosen := v.verbs[0]
+	if len(l.Positional) > 0 {
+		var names []string
+		at := -1
+		for i, s := range v.verbs {
+			names = append(names, s.Name)
+			if s.Name == l.Positional[0] {
+				at = i
+			}
+		}
+		if at < 0 {
+			what := fmt.Sprintf("unknown subcommand `%s`", l.Positional[0])
+			near := synonyms[l.Positional[0]]
+			if !slices.Contains(names, near) {
+				near = exit.Nearest(l.Positional[0], names)
+			}
+			if near != "" {
+				return v, l, usage(fmt.Sprintf("%s; did you mean `%s`?", what, near), "")
+			}
+			return v, l, usage(what, "the subcommands of `gpubuild "+v.Name+"` are "+strings.Join(names, ", "))
+		}
+		chosen, l.Positional = v.verbs[at], l.Positional[1:]
+	}
+	for _, o := range given {
+		if findFlag(chosen.flags, o.Name, "--") == nil {
+			called := v.Name + " " + chosen.Name
+			return v, l, usage(fmt.Sprintf("`%s` is not a flag of `gpubuild %s`", o.Name, called),
+				fmt.Sprintf("`gpubuild %s --help` lists its flags", called))
+		}
+	}
+	return chosen, l, nil
+}
+
+// checkArgs counts the arguments against those that the usage line shows: NAME must be there, [NAME] may, NAME... may stand several times.
+func (v verb) checkArgs(called string, l cargo.Line) error {
+	args, trailing, takesTrailing := strings.Cut(v.Args, "--")
+	var names []string
+	least, most := 0, 0
+	for _, name := range strings.Fields(strings.TrimSuffix(args, "[")) {
+		if names, most = append(names, name), most+1; name[0] != '[' {
+			least++
+		}
+		if strings.HasSuffix(strings.TrimSuffix(name, "]"), "...") {
+			most = len(l.Positional)
+		}
+	}
+	n, behind := len(l.Positional), takesTrailing && !strings.HasSuffix(trailing, "]") // a command must stand behind --
+	fix := v.instead
+	switch {
+	case n > most && called == "env" && slices.Contains(buildenv.Shells(), l.Positional[most]):
+		fix = "gpubuild env --shell " + l.Positional[most]
+	case n > most && called == "init" && ci.FindProvider(l.Positional[most]) != nil:
+		fix = "gpubuild ci init " + l.Positional[most]
+	case fix != "":
+	case v.Project && n > most:
+		fix = "features are selected with --features, packages with -p: gpubuild " + called + " --features " + l.Positional[most]
+	case n > most && takesTrailing:
+		fix = "gpubuild " + called + " " + buildenv.PosixWords(slices.Insert(slices.Clone(l.Positional), most, "--")...)
+	case len(v.Examples) > 0:
+		fix = v.Examples[0]
+	}
+	switch {
+	case n < least:
+		return usage(fmt.Sprintf("`gpubuild %s` needs an argument: %s", called, names[n]), fix)
+	case n > most:
+		return usage(fmt.Sprintf("unexpected argument `%s`", l.Positional[most]), fix)
+	case behind && len(l.Trailing) == 0:
+		return usage(fmt.Sprintf("`gpubuild %s` needs%s after --", called, trailing), fix)
+	case !takesTrailing && len(l.Trailing) > 0:
+		return usage(fmt.Sprintf("unexpected argument `%s` after --", l.Trailing[0]), fix)
+	}
+	return nil
 }
 
 // wrong names the flag whose value urfave could not set.
 func (v verb) wrong(err error) error {
 	for _, f := range v.flags {
 		if f.refused != nil {
-			shown := Flag{Kind: f.kind, Holder: strings.TrimSpace(f.holder), Meaning: f.Usage}
-			return shown.Wrong("--"+f.Name, f.refused)
+			return f.wrong("--"+f.Name, f.refused)
 		}
 	}
-	return &exit.UsageError{What: err.Error()}
+	return usage(err.Error(), "")
 }
 
-// inItsFlags has the hint of an error that the choice of tools ended with name flags as a verb of ours knows them: `gpubuild env
-// --toolkit=fetch`.
-func (v verb) inItsFlags(err error) error {
+// inItsFlags rewrites --gpu-X in the hints of the choice of tools to the verb's own --X: `gpubuild env --toolkit=fetch`.
+func (v verb) inItsFlags(a *invocation, err error) error {
 	var missing *toolchain.MissingError
 	var misfit *toolchain.MisfitError
-	knows := slices.ContainsFunc(v.flags, func(f *flag) bool { return f.Name == "toolkit" })
-	if !knows || !errors.As(err, &missing) && !errors.As(err, &misfit) {
+	var untrusted *tools.UntrustedError
+	if findFlag(v.flags, "toolkit", "") == nil ||
+		!errors.As(err, &missing) && !errors.As(err, &misfit) && !errors.As(err, &untrusted) {
 		return err
 	}
-	return &ownFlagsError{err, v.name}
+	return &ownFlagsError{err, a.Shell.Fetch}
 }
 
 type ownFlagsError struct {
 	error
-	verb string
+	fetch string
 }
 
 func (e *ownFlagsError) Unwrap() error { return e.error }
 
 // Hint is that of the error inside.
 func (e *ownFlagsError) Hint() string {
-	hint := strings.ReplaceAll(exit.Hint(e.error), "gpubuild --gpu-", "gpubuild "+e.verb+" --")
-	for _, name := range []string{"toolkit", "arch", "ccbin"} {
+	hint := strings.ReplaceAll(exit.Hint(e.error), toolchain.Fetch, e.fetch)
+	for _, name := range []string{"toolkit", "arch", "ccbin", "trust-project"} {
 		hint = strings.ReplaceAll(hint, "--gpu-"+name, "--"+name)
 	}
 	return hint
-}
-
-// noWords refuses words that a verb would not look at: `gpubuild features cuda`
-// asks for nothing, and its answer would read as "all is well".
-func (v verb) noWords(l cargo.Line) error {
-	switch v.name {
-	case "features", "doctor", "env", "stale", "version":
-		if len(l.Positional) > 0 {
-			return &exit.UsageError{What: fmt.Sprintf("%s takes no word %q", v.name, l.Positional[0]),
-				Fix: "features are asked for with --features, packages with -p; see gpubuild " + v.name + " --help"}
-		}
-	}
-	return nil
 }
 
 func asksHelp(words []string) bool {
@@ -151,21 +268,4 @@ func asksHelp(words []string) bool {
 		}
 	}
 	return false
-}
-
-// application is urfave's application without commands.
-func application(ctx context.Context, a *invocation) *cli.App {
-	c := cli.NewApp()
-	c.Name = "gpubuild"
-	c.Usage = "cargo with a GPU that is proven to be used"
-	c.UsageText = "gpubuild [build|check|run|test|bench|clippy] [CARGO FLAGS] [--gpu-FLAGS]\ngpubuild VERB [FLAGS]\n" +
-		"gpubuild cargo WORDS…    plain cargo, whatever the words are"
-	c.Description = "Without a verb gpubuild builds: `gpubuild --features cuda,cudnn --release` stands where `cargo build …` stood.\n" +
-		"Every flag of cargo passes; our own begin with --gpu- there. Verbs that are not listed here are cargo's.\n" +
-		"See also: gpubuild help exit-codes, gpubuild help environment, gpubuild help config, gpubuild help results"
-	c.Writer, c.ErrWriter = a.Shell.Out, a.Shell.Err
-	c.HideVersion = true
-	c.HideHelpCommand = true
-	c.ExitErrHandler = func(*cli.Context, error) {} // only cmd/gpubuild exits
-	return c
 }

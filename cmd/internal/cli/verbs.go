@@ -1,52 +1,68 @@
 package cli
 
 import (
-	"context"
+	"slices"
+	"strings"
 
-	"github.com/urfave/cli/v2"
+	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/pipeline"
+	"gpubuild/toolchain/cargo"
 )
 
-// verbs are our own; every other word is cargo's.
+// verbs are our own; every other word is cargo's. Only this list knows all of them.
 func verbs() []verb {
 	return []verb{
 		featuresVerb(), doctorVerb(), envVerb(), staleVerb(), cleanVerb(), scanVerb(),
-		proveVerb(), receiptVerb(), reportVerb(), auditVerb(), execVerb(), toolchainVerb(),
-		ciVerb(), explainVerb(), completionVerb(), initVerb(), cacheVerb(), versionVerb(),
+		proveVerb(), receiptVerb(), reportVerb(), auditVerb(), bundleVerb(), watchVerb(), execVerb(), toolchainVerb(),
+		ciVerb(), explainVerb(), initVerb(), cacheVerb(), completionVerb(pages), manVerb(pages), versionVerb(),
 	}
 }
 
 func find(name string) (verb, bool) {
-	for _, v := range verbs() {
-		if v.name == name {
-			return v, true
-		}
+	all := verbs()
+	i := slices.IndexFunc(all, func(v verb) bool { return v.Name == name })
+	if i < 0 {
+		return verb{}, false
 	}
-	return verb{}, false
+	return all[i], true
 }
 
-// VerbNames lists our own verbs, for tests.
+// VerbNames lists our own verbs.
 func VerbNames() []string {
 	var out []string
 	for _, v := range verbs() {
-		out = append(out, v.name)
+		out = append(out, v.Name)
 	}
 	return out
 }
 
-// commandLine prints help, of everything or of a verb.
-func commandLine(ctx context.Context, a *invocation, words ...string) error {
-	c := application(ctx, a)
-	for _, f := range cargoFlags() {
-		c.Flags = append(c.Flags, f)
-	}
+// pages are the tables that help and completion are made from.
+func pages() help.Pages {
+	var p help.Pages
 	for _, v := range verbs() {
-		c.Commands = append(c.Commands, &cli.Command{
-			Name:            v.name,
-			Usage:           v.usage,
-			UsageText:       v.text,
-			Flags:           v.urfave(),
-			HideHelpCommand: true,
-		})
+		p.Verbs = append(p.Verbs, v.page())
 	}
-	return c.RunContext(ctx, append([]string{"gpubuild"}, words...))
+	for _, f := range cargoFlags(&pipeline.Options{}) {
+		shown := f.Flag
+		shown.Name = strings.TrimPrefix(prefix, "--") + f.Name
+		p.Cargo = append(p.Cargo, shown)
+	}
+	return p
+}
+
+// verbFirst puts rustup's word and cargo's flags behind a verb of ours, where they are read, if they stand before it as some may before
+// cargo's: `gpubuild +nightly clean` and `gpubuild -v clean` are not cargo's clean, which removes everything.
+func verbFirst(words []string) []string {
+	at := 0
+	if len(words) > 0 && len(words[0]) > 1 && words[0][0] == '+' {
+		at = 1
+	}
+	at += cargo.LeadingFlags(words[at:])
+	if at == 0 || at >= len(words) {
+		return words
+	}
+	if v, ok := find(words[at]); ok && v.Project {
+		return slices.Concat([]string{words[at]}, words[:at], words[at+1:])
+	}
+	return words
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/stale"
+	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/driver"
@@ -25,7 +26,7 @@ type versionAnswer struct {
 	CGO       bool              `json:"cgo"`
 	NVML      string            `json:"nvml"` // by what means GPUs are listed
 	Probe     string            `json:"probe_sources"`
-	Schemas   map[string]string `json:"schemas"` // of what is written and read, beside the envelope gpubuild/<verb>/1 of every verb
+	Schemas   map[string]string `json:"schemas"` // of the files, without the envelopes gpubuild/<verb>/1
 	Libraries map[string]string `json:"libraries"`
 }
 
@@ -48,24 +49,24 @@ func versionOf(a *invocation) versionAnswer {
 }
 
 func versionVerb() verb {
-	var o Options
+	var json *string
 	return verb{
-		name: "version", usage: "print the version of gpubuild and of what it is made of",
-		text:  "gpubuild version --json",
-		flags: answerFlag(&o),
-		run:   func(_ context.Context, a *invocation, _ cargo.Line) error { return showVersion(a, o) },
+		Verb: help.Verb{
+			Name: "version", Usage: "print the version of gpubuild and of its parts", Examples: []string{"gpubuild version --json"},
+		},
+		flags: []*flag{jsonFlag(&json)},
+		run:   func(_ context.Context, a *invocation, _ cargo.Line) error { return showVersion(a, json) },
 	}
 }
 
-func showVersion(a *invocation, o Options) error {
+func showVersion(a *invocation, json *string) error {
 	v := versionOf(a)
-	if o.JSON != nil {
-		return a.answer(o, "version", true, nil, v)
+	if json != nil {
+		return a.answer(json, "version", true, nil, v)
 	}
 	commit := ""
 	if v.Commit != "" && !strings.Contains(v.Version, v.Commit[:min(12, len(v.Commit))]) {
 		commit = " " + v.Commit[:min(12, len(v.Commit))]
 	}
-	_, err := fmt.Fprintf(a.Shell.Out, "gpubuild %s%s (%s, %s/%s, GPU inventory by %s)\n", v.Version, commit, v.Go, v.OS, v.Arch, v.NVML)
-	return err
+	return a.Shell.Print(fmt.Sprintf("gpubuild %s%s (%s, %s/%s, GPU inventory by %s)\n", v.Version, commit, v.Go, v.OS, v.Arch, v.NVML))
 }

@@ -17,7 +17,8 @@ func (l *wineLab) links(name, library, exports, text string) string {
 	for path, words := range map[string]string{filepath.Join(dir, "dll.c"): exports, filepath.Join(dir, "exe.c"): text} {
 		l.must(os.WriteFile(path, []byte(words), 0o600))
 	}
-	for _, args := range [][]string{{"-shared", "-o", dll, filepath.Join(dir, "dll.c")}, {"-o", program, filepath.Join(dir, "exe.c"), dll}} {
+	for _, args := range [][]string{{"-shared", "-o", dll, filepath.Join(dir, "dll.c")}, {"-o", program, filepath.Join(dir, "exe.c"),
+		dll}} {
 		if out, err := exec.Command("x86_64-w64-mingw32-gcc", append([]string{"-w", "-static"}, args...)...).CombinedOutput(); err != nil {
 			l.t.Fatalf("%v\n%s", err, out)
 		}
@@ -32,17 +33,22 @@ func TestWineAudit(t *testing.T) {
 		out, err := l.run(nil, append([]string{z(l.gpubuild), "audit", z(program), "--"}, args...)...)
 		return out, code(err)
 	}
-	if out, got := audit(l.program, "gpu"); got != 11 || !strings.Contains(out, "no host compiler (cl, gcc or clang) to build the failing driver with") || !strings.Contains(out, "winget install") {
+	if out, got := audit(l.program, "gpu"); got != 11 || !strings.Contains(out, "no host compiler (cl, gcc or clang) to build the "+
+		"failing driver with") || !strings.Contains(out, "winget install") {
 		t.Errorf("no compiler: %d\n%s", got, out)
 	}
 	l.plantSDK()
-	linked := l.links("linked.exe", "nvcuda.dll", "__declspec(dllexport) int cuInit(unsigned f) { return f; } __declspec(dllexport) int cuOfTheFuture_v9(void) { return 0; }",
+	linked := l.links("linked.exe", "nvcuda.dll", "__declspec(dllexport) int cuInit(unsigned f) { return f; } __declspec(dllexport) int "+
+		"cuOfTheFuture_v9(void) { return 0; }",
 		"int cuInit(unsigned), cuOfTheFuture_v9(void); int main(void) { int rc = cuInit(0); return rc ? rc : cuOfTheFuture_v9(); }")
 	runtime := l.links("runtime.exe", "cudart64_13.dll",
-		"__declspec(dllexport) int cudaMalloc(void **p, unsigned long long n) { return 0; } __declspec(dllexport) int cudaLaunchKernel(void) { return 0; } __declspec(dllexport) int cudaDeviceSynchronize(void) { return 0; }",
+		"__declspec(dllexport) int cudaMalloc(void **p, unsigned long long n) { return 0; } __declspec(dllexport) int "+
+			"cudaLaunchKernel(void) { return 0; } __declspec(dllexport) int cudaDeviceSynchronize(void) { return 0; }",
 		`struct dim { unsigned x, y, z; };
-int cudaMalloc(void **, unsigned long long), cudaLaunchKernel(const void *, struct dim, struct dim, void **, unsigned long long, void *), cudaDeviceSynchronize(void);
-int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc = cudaMalloc(&p, 64); if (!rc) rc = cudaLaunchKernel(main, one, one, args, 0, 0); return rc ? rc : cudaDeviceSynchronize(); }`)
+int cudaMalloc(void **, unsigned long long), cudaDeviceSynchronize(void);
+int cudaLaunchKernel(const void *, struct dim, struct dim, void **, unsigned long long, void *);
+int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc = cudaMalloc(&p, 64);
+	if (!rc) rc = cudaLaunchKernel(main, one, one, args, 0, 0); return rc ? rc : cudaDeviceSynchronize(); }`)
 	each := func(words string) []string {
 		var out []string
 		for _, mode := range []string{"no-library", "no-device", "stub", "mismatch", "oom", "no-binary", "launch-failure"} {
@@ -57,24 +63,37 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 		code    int
 		want    []string
 	}{
-		{"fails honestly", l.program, []string{"gpu"}, 0, append(each("Honest"), "it asked for the driver and ended with 1\n", "launch-failure: its kernel fails after the launch was accepted (error 719): it asked for the driver and ended with 1\n")},
-		{"falls back, silently", l.program, []string{"may"}, 20, append(each("Fell back"), "did without the GPU, silently")},
-		{"falls back, and says so", l.program, []string{"may-and-tells"}, 20, []string{"it said: falling back to CPU"}},
+		{"fails honestly", l.program, []string{"gpu"}, 0, append(each("Honest"), "it looked for the driver and ended with 1\n",
+			"launch-failure: its kernel fails after the launch was accepted (error 719): it looked for the driver and ended with 1\n")},
+		{"falls back, silently", l.program, []string{"may"}, 20, append(each("Fell back"), "silent CPU fallback")},
+		{"falls back, and says so", l.program, []string{"may-and-says"}, 20, []string{"it said: falling back to CPU"}},
 		{"a child asks", l.program, []string{"child", z(l.other), "gpu"}, 0, each("Honest")},
-		{"never asks", l.program, []string{"cpu"}, 21, append(each("Not reached"), "never asked for the driver")},
-		{"never asks, and fails", l.program, []string{"cpu", "3"}, 21, []string{"Not reached no-library: there is no CUDA driver: it ended with 3 before it asked for the driver"}},
-		{"opens the driver only", l.program, []string{"init"}, 21, []string{"Honest no-library", "Honest mismatch", "Not reached oom", "never asked for memory", "Not reached no-binary", "Not reached launch-failure"}},
-		{"aborts", l.program, []string{"abort-without"}, 21, []string{"Honest no-device: the driver sees no device (error 100): it asked for the driver and ended with 3"}}, // mingw's abort; no-binary is not reached
-		{"crashes", l.program, []string{"crash-without"}, 21, []string{"Unsure no-device: the driver sees no device (error 100): it was ended by Windows: access violation (0xC0000005)"}},
-		{"imports the driver, and a function that no header has yet", linked, nil, 0, []string{"Honest no-library: there is no CUDA driver: it asked for the driver and could not go on without a library (0xC0000142)",
-			"Honest no-device: the driver sees no device (error 100): it asked for the driver and ended with 100", "Not reached oom: the device's memory is full (error 2): it asked for the driver and ended with 801, before it asked for memory"}},
-		{"imports the run-time library", runtime, nil, 0, []string{"Honest no-library: there is no CUDA driver: it asked for the driver and ended with 35", "Honest oom: the device's memory is full (error 2): it asked for the driver and ended with 2\n",
-			"Honest no-binary: the program has no code for this GPU (error 209): it asked for the driver and ended with 209", "Honest launch-failure: its kernel fails after the launch was accepted (error 719): it asked for the driver and ended with 719"}},
+		{"never asks", l.program, []string{"cpu"}, 21, []string{"Not reached all 7 modes: it ended with 0 and never looked for the driver"}},
+		{"never asks, and fails", l.program, []string{"cpu", "3"}, 21, []string{"Not reached all 7 modes: it ended with 3 " +
+			"before it looked for the driver"}},
+		{"opens the driver only", l.program, []string{"init"}, 21, []string{"Honest no-library", "Honest mismatch", "Not reached oom",
+			"never asked for memory", "Not reached no-binary", "Not reached launch-failure"}},
+		// mingw's abort; no-binary is not reached
+		{"aborts", l.program, []string{"abort-without"}, 21, []string{"Honest no-device: the driver sees no device (error 100): it " +
+			"looked for the driver and ended with 3"}},
+		{"crashes", l.program, []string{"crash-without"}, 21, []string{"Unsure no-device: the driver sees no device (error 100): it was " +
+			"ended by Windows: access violation (0xC0000005)"}},
+		{"imports the driver, and a function that no header has yet", linked, nil, 0, []string{"Honest no-library: there is no CUDA " +
+			"driver: it looked for the driver and could not go on without a library (0xC0000142)",
+			"Honest no-device: the driver sees no device (error 100): it looked for the driver and ended with 100",
+			"Not reached oom: the device's memory is full (error 2): it looked for the driver and ended with 801, before it asked for " +
+				"memory"}},
+		{"imports the run-time library", runtime, nil, 0, []string{"Honest no-library: there is no CUDA driver: it looked for the driver " +
+			"and ended with 35", "Honest oom: the device's memory is full (error 2): it looked for the driver and ended with 2\n",
+			"Honest no-binary: the program has no code for this GPU (error 209): it looked for the driver and ended with 209",
+			"Honest launch-failure: its kernel fails after the launch was accepted (error 719): it looked for the driver and ended with " +
+				"719"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
 			l.t = t
-			out, got := l.settled(func() (string, int) { return audit(tt.program, tt.args...) }, func(_ string, got int) bool { return got == tt.code })
+			out, got := l.settled(func() (string, int) { return audit(tt.program, tt.args...) },
+				func(_ string, got int) bool { return got == tt.code })
 			if got != tt.code {
 				t.Errorf("ended with %d, want %d", got, tt.code)
 			}
@@ -97,17 +116,20 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 		var said struct {
 			Modes []struct{ Mode, Kind, Why string }
 		}
-		if code(err) != 21 || json.Unmarshal(data, &said) != nil || len(said.Modes) != 8 || said.Modes[0].Mode != "baseline" || said.Modes[1].Why != "it did not end in time" {
+		if code(err) != 21 || json.Unmarshal(data, &said) != nil || len(said.Modes) != 8 || said.Modes[0].Mode != "baseline" ||
+			said.Modes[1].Why != "it did not end in time" {
 			t.Errorf("%v\n%s\n%s", err, out, data)
 		}
 	})
 
 	t.Run("a driver that Windows would take instead", func(t *testing.T) {
 		l.t = t
-		for _, path := range []string{l.path(`C:\windows\system32\nvcuda.dll`), filepath.Join(filepath.Dir(l.program), "nvcuda.dll"), filepath.Join(l.work, "nvcuda.dll")} {
+		for _, path := range []string{l.path(`C:\windows\system32\nvcuda.dll`), filepath.Join(filepath.Dir(l.program), "nvcuda.dll"),
+			filepath.Join(l.work, "nvcuda.dll")} {
 			l.copy(filepath.Join(l.dir, "standin", "nvcuda.dll"), path)
 			out, got := audit(l.program, "gpu")
-			if got != 21 || !strings.Contains(out, `\nvcuda.dll is found before the failing driver`) || !strings.Contains(out, "hint: audit where no NVIDIA driver is installed") || strings.Contains(out, "Honest") {
+			if got != 21 || !strings.Contains(out, `\nvcuda.dll is found before the failing driver`) ||
+				!strings.Contains(out, "hint: audit where no NVIDIA driver is installed") || strings.Contains(out, "Honest") {
 				t.Errorf("%s: %d\n%s", path, got, out)
 			}
 			l.must(os.Remove(path))

@@ -21,8 +21,8 @@ func TestWineBuildAudit(t *testing.T) {
 		want        []string
 	}{
 		{"fails honestly", "gpu", 0, []string{"Honest no-library:", "Honest no-device:", "Honest launch-failure:"}},
-		{"falls back, silently", "may", 20, []string{"Fell back no-library:", "did without the GPU, silently"}},
-		{"never asks", "cpu", 21, []string{"Not reached no-library:", "never asked for the driver"}},
+		{"falls back, silently", "may", 20, []string{"Fell back no-library:", "silent CPU fallback"}},
+		{"never asks", "cpu", 21, []string{"Not reached all 7 modes: it ended with 0 and never looked for the driver"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {

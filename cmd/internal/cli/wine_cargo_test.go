@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// cargo plants testdata/matmul and a stand-in cargo.exe that answers what the real cargo of this machine says of the project, built for Windows.
+// cargo plants testdata/matmul and a stand-in cargo.exe that answers what the real cargo of this machine says of the project, built for
+// Windows.
 func (w *wine) cargo() {
 	t := w.t
 	t.Helper()
@@ -47,9 +48,11 @@ func (w *wine) cargo() {
 		t.Fatal(err)
 	}
 	for name, said := range map[string][]byte{
-		"metadata.json":   ask("metadata", "--no-deps", "--format-version", "1"),
-		"graph.json":      ask("build", "--unit-graph", "-Zunstable-options", "--offline", "--features=cuda", "--target", "x86_64-pc-windows-msvc"),
-		"graph-test.json": ask("test", "--unit-graph", "-Zunstable-options", "--offline", "--features=cuda", "--target", "x86_64-pc-windows-msvc"),
+		"metadata.json": ask("metadata", "--no-deps", "--format-version", "1"),
+		"graph.json": ask("build", "--unit-graph", "-Zunstable-options", "--offline", "--features=cuda", "--target",
+			"x86_64-pc-windows-msvc"),
+		"graph-test.json": ask("test", "--unit-graph", "-Zunstable-options", "--offline", "--features=cuda", "--target",
+			"x86_64-pc-windows-msvc"),
 	} {
 		if err := os.WriteFile(filepath.Join(answers, name), onWindows(said), 0o644); err != nil {
 			t.Fatal(err)
@@ -80,8 +83,8 @@ func onWindows(said []byte) []byte {
 	return platform.ReplaceAll(said, []byte(`"platform":null`))
 }
 
-// TestWineBuild walks the whole road on Windows with nothing set by hand: Visual Studio found, chosen and set, NVIDIA's own nvcc.exe run by a build
-// script, the program's GPU code read, what it was built with recorded; then the same with another toolset.
+// TestWineBuild walks the whole road on Windows with nothing set by hand: Visual Studio found, chosen and set, NVIDIA's own nvcc.exe run by
+// a build script, the program's GPU code read, what it was built with recorded; then the same with another toolset.
 func TestWineBuild(t *testing.T) {
 	w := newWine(t)
 	w.cargo()
@@ -89,7 +92,8 @@ func TestWineBuild(t *testing.T) {
 	build := func(extra []string, words ...string) (string, error) {
 		t.Helper()
 		extra = append(extra, "WINEPATH="+z(filepath.Join(w.bin, "rust")), "STANDIN_CARGO="+z(filepath.Join(w.bin, "answers")))
-		return w.run(extra, append([]string{z(w.gpubuild), "build", "--manifest-path", z(filepath.Join(w.work, "matmul", "Cargo.toml")), "--features", "cuda",
+		return w.run(extra, append([]string{z(w.gpubuild), "build", "--manifest-path", z(filepath.Join(w.work, "matmul", "Cargo.toml")),
+			"--features", "cuda",
 			"--gpu-toolkit=" + z(filepath.Join(w.dir, "toolkit")), "--gpu-arch=90"}, words...)...)
 	}
 	program := filepath.Join(w.work, "matmul", "target", "debug", "matmul.exe")
@@ -131,7 +135,8 @@ func TestWineBuild(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	want("first", out, "reaches cudarc 0.19.10 (unit graph)", "msvc 14.44.35207", "Targeting sm_90", "Scanned ", "matmul.exe: 1 cubin sm_90 (nvcc 13.4.92)", "not proven: no GPU here")
+	want("first", out, "enables cudarc 0.19.10 (unit graph)", "msvc 14.44.35207", "Targeting sm_90", "Scanned ",
+		"matmul.exe: 1 cubin sm_90 (nvcc 13.4.92)", "Not proven: no GPU here")
 	only("14.44.35207")
 	if _, err := os.Stat(program); err != nil {
 		t.Error(err)
@@ -162,14 +167,18 @@ func TestWineBuild(t *testing.T) {
 	only("14.39.33519")
 
 	// what a user types in cmd, one line after the other: what was set before stays
-	batch := "@set MINE=kept\r\n@\"" + z(w.gpubuild) + "\" env --shell cmd --manifest-path " + z(filepath.Join(w.work, "matmul", "Cargo.toml")) + " --features cuda --arch=90 --toolkit=" +
-		z(filepath.Join(w.dir, "toolkit")) + " >env.bat\r\n@if errorlevel 1 exit /b 3\r\n@call env.bat\r\n@set\r\n@nvcc -cubin -arch=sm_80 kernel.cu -o cmd.cubin\r\n"
-	for name, text := range map[string]string{"user.bat": batch, "kernel.cu": `extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }`} {
+	batch := "@set MINE=kept\r\n@\"" + z(w.gpubuild) + "\" env --shell cmd --manifest-path " +
+		z(filepath.Join(w.work, "matmul", "Cargo.toml")) + " --features cuda --arch=90 --toolkit=" +
+		z(filepath.Join(w.dir, "toolkit")) + " >env.bat\r\n@if errorlevel 1 exit /b 3\r\n@call env.bat\r\n@set\r\n@nvcc -cubin " +
+		"-arch=sm_80 kernel.cu -o cmd.cubin\r\n"
+	for name, text := range map[string]string{"user.bat": batch, "kernel.cu": `extern "C" __global__ void twice(float *x) { ` +
+		`x[threadIdx.x] *= 2; }`} {
 		if err := os.WriteFile(filepath.Join(w.work, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	out, err = w.run([]string{"WINEPATH=" + z(filepath.Join(w.bin, "rust")), "STANDIN_CARGO=" + z(filepath.Join(w.bin, "answers"))}, "cmd", "/c", "user.bat")
+	out, err = w.run([]string{"WINEPATH=" + z(filepath.Join(w.bin, "rust")), "STANDIN_CARGO=" + z(filepath.Join(w.bin, "answers"))}, "cmd",
+		"/c", "user.bat")
 	if err != nil {
 		t.Fatalf("env for cmd: %v\n%s", err, out)
 	}

@@ -40,7 +40,8 @@ func TestWineLoader(t *testing.T) {
 	write(libs+"/b.c", "__declspec(dllexport) int b(void) { return 1; }\n")
 	write("late.c", "__declspec(dllexport) int late(void) { return 40; }\n")
 	write("a.c", "__declspec(dllimport) int b(void);\n__declspec(dllexport) int a(void) { return b() + 1; }\n")
-	write("bin/app.c", "#include <windows.h>\nint a(void);\nint late(void);\nstatic int has(const char *s, char c) { for (; *s; s++) if (*s == c) return 1; return 0; }\n"+
+	write("bin/app.c", "#include <windows.h>\nint a(void);\nint late(void);\nstatic int has(const char *s, char c) { for (; *s; s++) if "+
+		"(*s == c) return 1; return 0; }\n"+
 		"void start(void) { ExitProcess(has(GetCommandLineA(), '+') ? a() + late() - 42 : a() - 2); }\n")
 	const gcc = "x86_64-w64-mingw32-gcc"
 	found, err := exec.Command(gcc, "-print-file-name=libkernel32.a").Output()
@@ -53,7 +54,8 @@ func TestWineLoader(t *testing.T) {
 	mingw(gcc, "-O1", "-c", "late.c", "-o", "late.o")
 	mingw("ld.lld", "-m", "i386pep", "-shared", "-o", libs+"/late.dll", "late.o", "--entry=late", "--out-implib", "liblate.a")
 	mingw(gcc, "-O1", "-c", "bin/app.c", "-o", "app.o")
-	mingw("ld.lld", "-m", "i386pep", "-o", "bin/app.exe", "--entry=start", "app.o", "-L.", "-la", "-llate", "-L"+filepath.Dir(string(found)), "-lmingwex", "-lmsvcrt", "-lkernel32",
+	mingw("ld.lld", "-m", "i386pep", "-o", "bin/app.exe", "--entry=start", "app.o", "-L.", "-la", "-llate",
+		"-L"+filepath.Dir(string(found)), "-lmingwex", "-lmsvcrt", "-lkernel32",
 		"--Xlink=-delayload:late.dll")
 
 	path := []string{"WINEPATH=" + z(filepath.Join(w.work, libs))} // Wine puts it on PATH

@@ -10,13 +10,15 @@ import (
 // kernel writes a small kernel and answers the words that compile it to PTX.
 func (w *wine) kernel() []string {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.work, "twice.cu"), []byte(`extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }`), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(w.work, "twice.cu"), []byte(`extern "C" __global__ void twice(float *x) { x[threadIdx.x] *= 2; }`),
+		0o644); err != nil {
 		w.t.Fatal(err)
 	}
 	return []string{"-ptx", "-arch=compute_90", "twice.cu", "-o", "twice.ptx"}
 }
 
-// compiles runs NVIDIA's nvcc.exe through us with some variables set by a user, and holds that the kernel becomes PTX by the toolset of a version alone.
+// compiles runs NVIDIA's nvcc.exe through us with some variables set by a user, and holds that the kernel becomes PTX by the toolset of a
+// version alone.
 func (w *wine) compiles(version string, extra ...string) (string, bool) {
 	w.t.Helper()
 	ptx := filepath.Join(w.work, "twice.ptx")
@@ -37,8 +39,8 @@ func (w *wine) compiles(version string, extra ...string) (string, bool) {
 	return out, good
 }
 
-// TestWineNamedCompiler lets nvcc.exe run with whatever a user wrote into the variables that name a host compiler: first alone, in an environment that is
-// right but for that, then through us.
+// TestWineNamedCompiler lets nvcc.exe run with whatever a user wrote into the variables that name a host compiler: first alone, in an
+// environment that is right but for that, then through us.
 func TestWineNamedCompiler(t *testing.T) {
 	w := newWine(t)
 	w.plant(map[string]string{"14.60.40000": "13.2", "14.44.35207": "12.4", "14.39.33519": "11.6"})
@@ -46,9 +48,11 @@ func TestWineNamedCompiler(t *testing.T) {
 	const bin = old + `\bin\HostX64\x64`
 	byHand := []string{"WINEPATH=" + bin, "INCLUDE=" + old + `\include`, "LIB=" + old + `\lib\x64`, "VSCMD_VER=17.14.0"}
 	for _, tt := range []struct{ story, set, fails, version string }{
-		{"a backslash at the end", "NVCC_CCBIN=" + bin + `\`, "Could not set up the environment for Microsoft Visual Studio", "14.39.33519"},
+		{"a backslash at the end", "NVCC_CCBIN=" + bin + `\`, "Could not set up the environment for Microsoft Visual Studio",
+			"14.39.33519"},
 		{"quotes", `NVCC_CCBIN="` + bin + `\cl.exe"`, "Failed to preprocess host compiler properties.", "14.39.33519"},
-		{"quotes in nvcc's own options", `NVCC_PREPEND_FLAGS=-lineinfo -ccbin "` + bin + `"`, "Failed to preprocess host compiler properties.", "14.39.33519"},
+		{"quotes in nvcc's own options", `NVCC_PREPEND_FLAGS=-lineinfo -ccbin "` + bin + `"`,
+			"Failed to preprocess host compiler properties.", "14.39.33519"},
 		{"options that name what is gone", `NVCC_APPEND_FLAGS=-ccbin=C:\gone`, "Failed to run C:/gone", "14.44.35207"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
@@ -120,8 +124,10 @@ func TestWineVswhere(t *testing.T) {
 		{"hang\n", exe + " does not answer: vswhere.exe -all: ended after 10s without an answer"},
 	} {
 		tell(tt.mode)
-		out, err := w.run(env, append([]string{z(w.gpubuild), "exec", "--toolkit=" + z(filepath.Join(w.dir, "toolkit")), "--", w.nvcc()}, w.kernel()...)...)
-		if code(err) != 11 || !strings.Contains(out, "there is no host compiler for nvcc") || !strings.Contains(out, "winget install") || !strings.Contains(out, tt.want) || strings.Contains(out, "nvcc fatal") {
+		out, err := w.run(env, append([]string{z(w.gpubuild), "exec", "--toolkit=" + z(filepath.Join(w.dir, "toolkit")), "--", w.nvcc()},
+			w.kernel()...)...)
+		if code(err) != 11 || !strings.Contains(out, "there is no host compiler for nvcc") || !strings.Contains(out, "winget install") ||
+			!strings.Contains(out, tt.want) || strings.Contains(out, "nvcc fatal") {
 			t.Errorf("%q: %v\n%s", tt.mode, err, out)
 		}
 		if got := len(asked()); got != 1 {
@@ -143,7 +149,8 @@ func TestWineOddEnvironment(t *testing.T) {
 	}
 	w.compiles("14.44.35207", "WINEPATH="+long)
 
-	batch := "@set PATH=\r\n@set ComSpec=\r\n@set ProgramData=\r\n@set ProgramFiles=\r\n@set TEMP=\r\n@set TMP=\r\n@set PATHEXT=\r\n@" + z(w.gpubuild) + " exec --toolkit=" + z(filepath.Join(w.dir, "toolkit")) + " -- " +
+	batch := "@set PATH=\r\n@set ComSpec=\r\n@set ProgramData=\r\n@set ProgramFiles=\r\n@set TEMP=\r\n@set TMP=\r\n@set PATHEXT=\r\n@" +
+		z(w.gpubuild) + " exec --toolkit=" + z(filepath.Join(w.dir, "toolkit")) + " -- " +
 		w.nvcc() + " " + strings.Join(w.kernel(), " ") + "\r\n"
 	if err := os.WriteFile(filepath.Join(w.work, "bare.bat"), []byte(batch), 0o644); err != nil {
 		t.Fatal(err)

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// TestWineInstalls has gpubuild.exe fetch a toolkit of Windows without pip: out of archives in the layout of NVIDIA's server, made of the files of the real
-// wheels. The nvcc.exe that was installed then compiles a kernel.
+// TestWineInstalls has gpubuild.exe fetch a toolkit of Windows without pip: out of archives in the layout of NVIDIA's server, made of the
+// files of the real wheels. The nvcc.exe that was installed then compiles a kernel.
 func TestWineInstalls(t *testing.T) {
 	w := newWine(t)
 	w.plant(map[string]string{"14.44.35207": "12.4"})
@@ -64,6 +64,10 @@ func TestWineInstalls(t *testing.T) {
 		if err != nil || d.IsDir() {
 			return err
 		}
+		// Of the 2,270 files below include/cccl, which no step here includes, those of nv stand for all: Wine takes minutes for them.
+		if below(name, "include/cccl/") && !below(name, "include/cccl/nv/") {
+			return nil
+		}
 		data, err := fs.ReadFile(toolkit, name)
 		if err == nil {
 			add(component(name), name, data)
@@ -106,14 +110,15 @@ func TestWineInstalls(t *testing.T) {
 
 	// Below a name that Wine's code page, 1252, does not have nvcc.exe ends with 5 and no word: nothing is fetched to there.
 	foreign := filepath.Join(w.work, "кэш")
-	if out, err := w.run([]string{"GPUBUILD_CACHE=" + z(foreign)}, z(w.gpubuild), "toolchain", "install", "13.4", "--redist", server.URL); code(err) != 12 || !strings.Contains(out, "code page 1252, which has no к") {
+	if out, err := w.run([]string{"GPUBUILD_CACHE=" + z(foreign)}, z(w.gpubuild), "toolchain", "install", "13.4", "--redist",
+		server.URL); code(err) != 12 || !strings.Contains(out, "code page 1252, which has no к") {
 		t.Errorf("a cache that nvcc.exe cannot name: %v\n%s", err, out)
 	}
 
 	cache := filepath.Join(w.work, "cache of ü")
 	own := []string{"GPUBUILD_CACHE=" + z(cache)}
-	// Wine 8 answers STATUS_NOT_IMPLEMENTED to FileDispositionInformationEx, and Go's os.RemoveAll (1.26) goes on only after the answers that a real Windows
-	// gives: whatever gpubuild.exe does, no directory is removed there.
+	// Wine 8 answers STATUS_NOT_IMPLEMENTED to FileDispositionInformationEx, and Go's os.RemoveAll (1.26) goes on only after the answers
+	// that a real Windows gives: whatever gpubuild.exe does, no directory is removed there.
 	lame := func(out string) bool {
 		return strings.Contains(out, "unlinkat ") && strings.Contains(out, ": Invalid function.")
 	}
@@ -121,7 +126,7 @@ func TestWineInstalls(t *testing.T) {
 	if err != nil && !lame(out) {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	found, err := filepath.Glob(filepath.Join(cache, "toolkits", "cuda-13.4-windows-x86_64-*"))
+	found, err := filepath.Glob(filepath.Join(cache, "toolkits", "cuda-13.4-windows-x86_64"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%v, %v\n%s", found, err, out)
 	}
@@ -133,7 +138,8 @@ func TestWineInstalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	nvcc := z(filepath.Join(found[0], "bin", "nvcc.exe"))
-	out, err = w.run(own, z(w.gpubuild), "exec", "--toolkit="+z(found[0]), "--", nvcc, "-cubin", "-arch=sm_80", "kernel.cu", "-o", "redist.cubin")
+	out, err = w.run(own, z(w.gpubuild), "exec", "--toolkit="+z(found[0]), "--", nvcc, "-cubin", "-arch=sm_80", "kernel.cu", "-o",
+		"redist.cubin")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -148,6 +154,12 @@ func TestWineInstalls(t *testing.T) {
 	}
 	if out, err := w.run(own, z(w.gpubuild), "toolchain", "verify"); err == nil || !strings.Contains(out, "cicc.exe") {
 		t.Errorf("a damaged cicc.exe is not told: %v\n%s", err, out)
+	}
+	if out, err := w.run(own, z(w.gpubuild), "toolchain", "install", "13.4", "--redist", server.URL); err != nil && !lame(out) {
+		t.Errorf("repair: %v\n%s", err, out)
+	}
+	if out, err := w.run(own, z(w.gpubuild), "toolchain", "verify"); err != nil {
+		t.Errorf("the damaged cicc.exe is not repaired: %v\n%s", err, out)
 	}
 	out, err = w.run(own, z(w.gpubuild), "toolchain", "remove", "13.4")
 	switch _, there := os.Stat(found[0]); {

@@ -19,8 +19,9 @@ func newCargoLab(t *testing.T) *cargoLab {
 	l.plant(map[string]string{"14.44.35207": "12.4"})
 	root := filepath.Join("..", "..", "..")
 	for out, args := range map[string][]string{
-		filepath.Join(l.bin, "answers", "program.exe"): {"-std=gnu11", "-DROOM", "-static", filepath.Join(root, "gpu", "verify", "testdata", "program_windows.c")},
-		l.path(`C:\windows\system32\nvml.dll`):         {"-shared", filepath.Join(root, "testdata", "standin", "nvml.c")},
+		filepath.Join(l.bin, "answers", "program.exe"): {"-std=gnu11", "-DROOM", "-static", filepath.Join(root, "gpu", "verify", "testdata",
+			"program_windows.c")},
+		l.path(`C:\windows\system32\nvml.dll`): {"-shared", filepath.Join(root, "testdata", "standin", "nvml.c")},
 	} {
 		if text, err := exec.Command("x86_64-w64-mingw32-gcc", append(args, "-O1", "-o", out)...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", out, err, text)
@@ -32,7 +33,8 @@ func newCargoLab(t *testing.T) *cargoLab {
 // runs is `gpubuild VERB` in the project, with our flags and the program's words behind --.
 func (l *cargoLab) runs(verb string, env, flags []string, args ...string) (string, int) {
 	l.t.Helper()
-	env = append([]string{"WINEPATH=" + z(filepath.Join(l.bin, "rust")) + ";" + z(filepath.Join(l.dir, "standin")), "STANDIN_CARGO=" + z(filepath.Join(l.bin, "answers"))}, env...)
+	env = append([]string{"WINEPATH=" + z(filepath.Join(l.bin, "rust")) + ";" + z(filepath.Join(l.dir, "standin")), "STANDIN_CARGO=" +
+		z(filepath.Join(l.bin, "answers"))}, env...)
 	words := []string{z(l.standin), verb, "--manifest-path", z(filepath.Join(l.work, "matmul", "Cargo.toml")), "--features", "cuda",
 		"--gpu-toolkit=" + z(filepath.Join(l.wine.dir, "toolkit")), "--gpu-arch=90",
 		"--gpu-probe=" + z(filepath.Join(l.dir, "probe", "gpubuild_probe.dll")), "--gpu-cupti=" + z(l.cupti)}
@@ -40,11 +42,13 @@ func (l *cargoLab) runs(verb string, env, flags []string, args ...string) (strin
 	return out, code(err)
 }
 
-// TestWineRun has gpubuild.exe build, run and prove a project's programs through cargo.exe and our runner, which stands in front of the user's.
+// TestWineRun has gpubuild.exe build, run and prove a project's programs through cargo.exe and our runner, which stands in front of the
+// user's.
 func TestWineRun(t *testing.T) {
 	l := newCargoLab(t)
 	const runner = "CARGO_TARGET_X86_64_PC_WINDOWS_MSVC_RUNNER="
-	spaced := "GPUBUILD_CACHE=" + z(filepath.Join(l.work, "a cache, ü")) // so that our runner's words have spaces, and only a list in --config can hold them
+	// so that our runner's words have spaces, and only a list in --config can hold them
+	spaced := "GPUBUILD_CACHE=" + z(filepath.Join(l.work, "a cache, ü"))
 	tests := []struct {
 		story      string
 		verb       string
@@ -54,19 +58,28 @@ func TestWineRun(t *testing.T) {
 		want       []string
 		not        string
 	}{
-		{"a product", "run", nil, nil, []string{"gpu"}, 0, []string{"Compiling matmul", "\ndone\n", `Proved matmul\target\debug\matmul.exe ran its kernel on Stand-in device`,
+		{"a product", "run", nil, nil, []string{"gpu"}, 0, []string{"Compiling matmul", "\ndone\n",
+			`Proved matmul\target\debug\matmul.exe ran its kernel on Stand-in device`,
 			"ran: 1 launch of matmul"}, ""},
-		{"the driver opened, and nothing launched", "run", nil, nil, []string{"init"}, 20, []string{"Not used", "it ran on the CPU"}, "Compiling"},
-		{"on the CPU: nobody can know that nothing else was done", "run", nil, nil, []string{"cpu"}, 21, []string{"Unproved", "Windows does not tell"}, ""},
+		{"the driver opened, and nothing launched", "run", nil, nil, []string{"init"}, 20, []string{"Not used", "it ran on the CPU"},
+			"Compiling"},
+		{"on the CPU: nobody can know that nothing else was done", "run", nil, nil, []string{"cpu"}, 21,
+			[]string{"Not proven", "Windows does not report"}, ""},
 		{"another kernel", "run", nil, nil, []string{"fill"}, 22, []string{"1 launch of other kernels: fill_f32"}, ""},
 		{"the program's own status", "run", nil, nil, []string{"status", "7"}, 7, []string{"(exit code: 7)", "ended with status 7"}, ""},
-		{"its arguments as they were", "run", nil, nil, []string{"arguments", `a b`, `c"d`, `e\`, ``, `%PATH%`}, 21, []string{`[a b][c"d][e\][][%PATH%]`}, ""},
-		{"a cache with spaces in its path", "run", []string{spaced}, nil, []string{"gpu"}, 0, []string{"\ndone\n", "ran: 1 launch of matmul"}, ""},
-		{"the user's own runner", "run", []string{runner + z(l.other) + " launcher"}, nil, []string{"gpu"}, 0, []string{"\nlauncher\ndone\n", `Proved matmul\target\debug\matmul.exe`}, ""},
-		{"both", "run", []string{spaced, runner + z(l.other) + " launcher"}, nil, []string{"status", "9"}, 9, []string{"\nlauncher\n", "ended with status 9"}, "done"},
+		{"its arguments as they were", "run", nil, nil, []string{"arguments", `a b`, `c"d`, `e\`, ``, `%PATH%`}, 21,
+			[]string{`[a b][c"d][e\][][%PATH%]`}, ""},
+		{"a cache with spaces in its path", "run", []string{spaced}, nil, []string{"gpu"}, 0,
+			[]string{"\ndone\n", "ran: 1 launch of matmul"}, ""},
+		{"the user's own runner", "run", []string{runner + z(l.other) + " launcher"}, nil, []string{"gpu"}, 0,
+			[]string{"\nlauncher\ndone\n", `Proved matmul\target\debug\matmul.exe`}, ""},
+		{"both", "run", []string{spaced, runner + z(l.other) + " launcher"}, nil, []string{"status", "9"}, 9,
+			[]string{"\nlauncher\n", "ended with status 9"}, "done"},
 		{"hidden devices end it", "run", nil, []string{"--gpu-counterfactual"}, []string{"gpu"}, 0, []string{"Proved"}, ""},
-		{"every test program", "test", nil, nil, []string{"gpu", "3"}, 0, []string{"3 of 3 programs ran a kernel on the GPU", "multiply", "matmul ×3"}, ""},
-		{"no test program, and a proof is required", "test", nil, []string{"--gpu-require-proof"}, []string{"init"}, 20, []string{"0 of 3 programs ran a kernel on the GPU"}, ""},
+		{"every test program", "test", nil, nil, []string{"gpu", "3"}, 0, []string{"3 of 3 programs ran a kernel on the GPU", "multiply",
+			"matmul ×3"}, ""},
+		{"no test program, and a proof is required", "test", nil, []string{"--gpu-require-proof"}, []string{"init"}, 20,
+			[]string{"0 of 3 programs ran a kernel on the GPU"}, ""},
 	}
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
@@ -98,8 +111,9 @@ func TestWineRun(t *testing.T) {
 			flags []string
 			code  int
 		}{{nil, 0}, {[]string{"--gpu-require-proof"}, 21}} {
-			out, got := l.settled(func() (string, int) { return l.runs("run", nil, tt.flags, "gpu") }, func(_ string, got int) bool { return got == tt.code })
-			if got != tt.code || !strings.Contains(out, "\ndone\n") || !strings.Contains(out, "not proven: no GPU here") {
+			out, got := l.settled(func() (string, int) { return l.runs("run", nil, tt.flags, "gpu") },
+				func(_ string, got int) bool { return got == tt.code })
+			if got != tt.code || !strings.Contains(out, "\ndone\n") || !strings.Contains(out, "Not proven: no GPU here") {
 				t.Errorf("%v ended with %d\n%s", tt.flags, got, out)
 			}
 		}

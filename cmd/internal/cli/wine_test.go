@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -51,12 +52,10 @@ func newWine(t *testing.T) *wine {
 // compile builds one of our programs for Windows.
 func (w *wine) compile(pkg, out string) {
 	w.t.Helper()
-	build := exec.Command("go", "build", "-buildvcs=false", "-o", out, pkg)
-	build.Dir = filepath.Join("..", "..", "..")
-	build.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
-	if text, err := build.CombinedOutput(); err != nil {
-		w.t.Fatalf("%s: %v\n%s", pkg, err, text)
+	if err := os.MkdirAll(filepath.Dir(out), 0o755); err != nil {
+		w.t.Fatal(err)
 	}
+	w.copy(built(w.t, "windows", pkg, "build"), out)
 }
 
 const (
@@ -74,7 +73,8 @@ func z(path string) string { return "Z:" + strings.ReplaceAll(path, "/", `\`) }
 
 func (w *wine) clear() {
 	w.t.Helper()
-	for _, p := range []string{studio, kit, `C:\ProgramData\Microsoft\VisualStudio`, `C:\Program Files\Microsoft Visual Studio`, `C:\vcvars-ran.txt`} {
+	for _, p := range []string{studio, kit, `C:\ProgramData\Microsoft\VisualStudio`, `C:\Program Files\Microsoft Visual Studio`,
+		`C:\vcvars-ran.txt`} {
 		if err := os.RemoveAll(w.path(p)); err != nil {
 			w.t.Fatal(err)
 		}
@@ -97,7 +97,9 @@ func (w *wine) plant(toolsets map[string]string) {
 	w.t.Helper()
 	w.clear()
 	w.file(`C:\ProgramData\Microsoft\VisualStudio\Packages\_Instances\1a2b3c4d\state.json`, fmt.Sprintf(
-		`{"installationPath":%q,"installationVersion":"17.14.36015.10","product":{"id":"Microsoft.VisualStudio.Product.Community"},"packages":[`, studio)) // cut off where nobody reads
+		// cut off where nobody reads
+		`{"installationPath":%q,"installationVersion":"17.14.36015.10","product":{"id":"Microsoft.VisualStudio.Product.Community"},`+
+			`"packages":[`, studio))
 	w.file(studio+`\VC\Auxiliary\Build\vcvarsall.bat`, "")
 	w.file(studio+`\VC\Auxiliary\Build\vcvars64.bat`, "@echo ran > C:\\vcvars-ran.txt\r\n@exit /b 1\r\n")
 	cl, err := os.ReadFile(filepath.Join(w.bin, "cl.exe"))
@@ -132,18 +134,21 @@ _EMIT_STL_ERROR(STL1002, "Unexpected compiler version, expected CUDA %s or newer
 		}
 	}
 	const v = "10.0.26100.0"
-	for _, p := range []string{`Include\%s\um\Windows.h`, `Include\%s\um\winsdkver.h`, `Include\%s\shared\winapifamily.h`, `Lib\%s\um\x64\kernel32.lib`, `Lib\%s\ucrt\x64\ucrt.lib`} {
+	for _, p := range []string{`Include\%s\um\Windows.h`, `Include\%s\um\winsdkver.h`, `Include\%s\shared\winapifamily.h`,
+		`Lib\%s\um\x64\kernel32.lib`, `Lib\%s\ucrt\x64\ucrt.lib`} {
 		w.file(kit+`\`+fmt.Sprintf(p, v), "")
 	}
 	w.file(kit+`\Include\`+v+`\ucrt\corecrt.h`, "#error the toolset's own stand-in comes first\n")
-	if out, err := w.run(nil, "reg", "add", `HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`, "/v", "KitsRoot10", "/d", kit+`\`, "/f", "/reg:64"); err != nil {
+	if out, err := w.run(nil, "reg", "add", `HKLM\SOFTWARE\Microsoft\Windows Kits\Installed Roots`, "/v", "KitsRoot10", "/d", kit+`\`, "/f",
+		"/reg:64"); err != nil {
 		w.t.Fatalf("reg: %v\n%s", err, out)
 	}
 }
 
 func (w *wine) env() []string {
 	return []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + w.work, "LANG=C.UTF-8", "DISPLAY=", "WINEPREFIX=" + w.prefix, "WINEDEBUG=-all", "WINEARCH=win64",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.work, "LANG=C.UTF-8", "DISPLAY=", "WINEPREFIX=" + w.prefix, "WINEDEBUG=-all",
+		"WINEARCH=win64",
 		"STANDIN_ZIG=" + z(filepath.Join(w.dir, "zig", "zig.exe")), "STANDIN_CL_LOG=" + z(filepath.Join(w.work, "cl.log")),
 		"ZIG_GLOBAL_CACHE_DIR=" + z(filepath.Join(w.work, "zig-cache")), "GPUBUILD_CACHE=" + z(filepath.Join(w.work, "cache")),
 	}
@@ -153,22 +158,24 @@ func (w *wine) env() []string {
 func (w *wine) run(extra []string, args ...string) (string, error) {
 	for try := 0; ; try++ {
 		text, err := w.once(extra, args...)
-		if try == 2 || !wineFailed(text, code(err)) {
+		if try == 2 || errors.Is(err, context.DeadlineExceeded) || !wineFailed(text, code(err)) {
 			return text, err
 		}
 		w.t.Logf("Wine failed by itself: %s", text)
 	}
 }
 
-// wineFailed tells what Wine 8 now and then does by itself on a busy machine, each of them seen: it loses the connection to its own server ("wine client
-// error:334: sendmsg: Socket operation on non-socket"); the process that it made for a program ends before the program begins, which is
-// STATUS_INTERNAL_ERROR to who started it (dlls/ntdll/unix/process.c, NtCreateUserProcess); it ends with 1 after 20 ms and without a word.
+// wineFailed tells what Wine 8 now and then does by itself on a busy machine, each of them seen: it loses the connection to its own server
+// ("wine client error:334: sendmsg: Socket operation on non-socket"); the process that it made for a program ends before the program
+// begins, which is STATUS_INTERNAL_ERROR to who started it (dlls/ntdll/unix/process.c, NtCreateUserProcess); it ends with 1 after 20 ms and
+// without a word; a process that ends while it has a second thread dies of a signal of Unix, which no Windows program does (-1).
 func wineFailed(text string, code int) bool {
-	return strings.Contains(text, "wine client error:") || strings.Contains(text, "Internal error.\n") || text == "" && code == 1
+	return strings.Contains(text, "wine client error:") || strings.Contains(text, "Internal error.\n") || text == "" && code == 1 || code == -1
 }
 
-// settled runs a story, and twice more where it does not hold: on a busy machine Wine loses a process in ways that nobody names, and then gpubuild rightly
-// cannot tell. That excuses only an answer that claims nothing. "Proved", "on the CPU" and "by another kernel", where they are wrong, are wrong at once.
+// settled runs a story, and twice more where it does not hold: on a busy machine Wine loses a process in ways that nobody names, and then
+// gpubuild rightly cannot tell. That excuses only an answer that claims nothing. "Proved", "on the CPU" and "by another kernel", where they
+// are wrong, are wrong at once.
 func (w *wine) settled(story func() (string, int), holds func(out string, code int) bool) (string, int) {
 	w.t.Helper()
 	for try := 0; ; try++ {
@@ -182,7 +189,8 @@ func (w *wine) settled(story func() (string, int), holds func(out string, code i
 }
 
 func (w *wine) once(extra []string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	// Only a program that hangs needs so long: to hash a toolkit took more than three minutes on a busy machine.
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "wine", args...)
 	c.Env, c.Dir = append(w.env(), extra...), w.work
@@ -194,6 +202,9 @@ func (w *wine) once(extra []string, args ...string) (string, error) {
 	defer out.Close()
 	c.Stdout, c.Stderr = out, out
 	failed := c.Run()
+	if ctx.Err() != nil {
+		failed = fmt.Errorf("%w (%w)", ctx.Err(), failed)
+	}
 	text, err := os.ReadFile(out.Name())
 	if err != nil {
 		w.t.Fatal(err)
@@ -205,7 +216,8 @@ func (w *wine) nvcc() string { return z(filepath.Join(w.dir, "toolkit", "bin", "
 
 // exec is `gpubuild.exe exec --toolkit … -- nvcc.exe …`.
 func (w *wine) exec(extra []string, args ...string) (string, error) {
-	return w.run(extra, append([]string{z(w.gpubuild), "exec", "--toolkit=" + z(filepath.Join(w.dir, "toolkit")), "--", w.nvcc()}, args...)...)
+	return w.run(extra, append([]string{z(w.gpubuild), "exec", "--toolkit=" + z(filepath.Join(w.dir, "toolkit")), "--", w.nvcc()},
+		args...)...)
 }
 
 // calls are the lines that the stand-in compiler has written, one a call.
@@ -240,7 +252,8 @@ func TestWine(t *testing.T) {
 			t.Errorf("nvcc alone: %v\n%s", err, out)
 		}
 		out, err = w.exec(nil, compile...)
-		if code(err) != 11 || !strings.Contains(out, "there is no host compiler for nvcc") || !strings.Contains(out, "winget install Microsoft.VisualStudio.2022.BuildTools") || strings.Contains(out, "nvcc fatal") {
+		if code(err) != 11 || !strings.Contains(out, "there is no host compiler for nvcc") ||
+			!strings.Contains(out, "winget install Microsoft.VisualStudio.2022.BuildTools") || strings.Contains(out, "nvcc fatal") {
 			t.Errorf("through us: %v\n%s", err, out)
 		}
 	})
@@ -250,7 +263,8 @@ func TestWine(t *testing.T) {
 
 	byHand := func(version string) []string {
 		dir := studio + `\VC\Tools\MSVC\` + version
-		return []string{"WINEPATH=" + dir + `\bin\HostX64\x64`, "INCLUDE=" + dir + `\include`, "LIB=" + dir + `\lib\x64`, "VSCMD_VER=17.14.0"}
+		return []string{"WINEPATH=" + dir + `\bin\HostX64\x64`, "INCLUDE=" + dir + `\include`, "LIB=" + dir + `\lib\x64`,
+			"VSCMD_VER=17.14.0"}
 	}
 	for _, tt := range []struct {
 		story string
@@ -259,10 +273,14 @@ func TestWine(t *testing.T) {
 		want  string
 	}{
 		{"installed, and a plain prompt", nil, nil, "nvcc fatal   : Cannot find compiler 'cl.exe' in PATH"},
-		{"only cl on PATH: nvcc runs vcvars64.bat, which fails here", byHand("14.44.35207")[:1], nil, "Could not set up the environment for Microsoft Visual Studio"},
+		{"only cl on PATH: nvcc runs vcvars64.bat, which fails here", byHand("14.44.35207")[:1], nil,
+			"Could not set up the environment for Microsoft Visual Studio"},
 		{"a toolset that is too new for nvcc", byHand("14.60.40000"), nil, "unsupported Microsoft Visual Studio version!"},
-		{"a toolset whose library wants a newer CUDA", byHand("14.55.37000"), nil, "error STL1002: Unexpected compiler version, expected CUDA 14.0 or newer."},
-		{"another cl on PATH than -ccbin says", byHand("14.44.35207"), []string{"-ccbin", studio + `\VC\Tools\MSVC\14.55.37000\bin\HostX64\x64`, "-use-local-env"}, "is different than one specified with -ccbin"},
+		{"a toolset whose library wants a newer CUDA", byHand("14.55.37000"), nil, "error STL1002: Unexpected compiler version, " +
+			"expected CUDA 14.0 or newer."},
+		{"another cl on PATH than -ccbin says", byHand("14.44.35207"),
+			[]string{"-ccbin", studio + `\VC\Tools\MSVC\14.55.37000\bin\HostX64\x64`, "-use-local-env"},
+			"is different than one specified with -ccbin"},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
 			out, err := w.run(tt.env, append(append([]string{w.nvcc()}, compile...), tt.more...)...)
@@ -292,7 +310,8 @@ func TestWine(t *testing.T) {
 				t.Errorf("cl.exe was called %d times", len(calls))
 			}
 			for _, c := range calls {
-				if !strings.HasPrefix(c, studio+`\VC\Tools\MSVC\14.44.35207\`) || !strings.Contains(c, " VSCMD_VER=17.14") || !strings.Contains(c, kit+`\Include\10.0.26100.0\um`) {
+				if !strings.HasPrefix(c, studio+`\VC\Tools\MSVC\14.44.35207\`) || !strings.Contains(c, " VSCMD_VER=17.14") ||
+					!strings.Contains(c, kit+`\Include\10.0.26100.0\um`) {
 					t.Errorf("called as %s", c)
 				}
 			}
@@ -314,7 +333,8 @@ func TestWine(t *testing.T) {
 	})
 
 	t.Run("a batch file that knows no paths", func(t *testing.T) {
-		if err := os.WriteFile(filepath.Join(w.work, "build.bat"), []byte("@nvcc -cubin -arch=sm_80 matmul.cu -o matmul.cubin\r\n"), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(w.work, "build.bat"), []byte("@nvcc -cubin -arch=sm_80 matmul.cu -o matmul.cubin\r\n"),
+			0o644); err != nil {
 			t.Fatal(err)
 		}
 		out, err := w.run(nil, z(w.gpubuild), "exec", "--toolkit="+z(filepath.Join(w.dir, "toolkit")), "--", "cmd", "/c", "build.bat")
@@ -338,7 +358,8 @@ func TestWine(t *testing.T) {
 				t.Fatal(err)
 			}
 			out, err := w.exec(nil, compile...)
-			if code(err) != 12 || !strings.Contains(out, z(path)+" lies where the build runs") || !strings.Contains(out, "hint: move or remove") {
+			if code(err) != 12 || !strings.Contains(out, z(path)+" lies where the build runs") ||
+				!strings.Contains(out, "hint: move or remove") {
 				t.Errorf("%s: %v\n%s", name, err, out)
 			}
 			if err := os.Remove(path); err != nil {
@@ -364,7 +385,8 @@ func TestWine(t *testing.T) {
 			if err := os.WriteFile(path, []byte(script), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			out, _ := w.run([]string{"NVML_STANDIN=" + z(path)}, z(w.gpubuild), "doctor", "--toolkit="+z(filepath.Join(w.dir, "toolkit"))) // ends 11: there is no cargo
+			// ends 11: there is no cargo
+			out, _ := w.run([]string{"NVML_STANDIN=" + z(path)}, z(w.gpubuild), "doctor", "--toolkit="+z(filepath.Join(w.dir, "toolkit")))
 			return out
 		}
 		for _, tt := range []struct {
@@ -372,11 +394,14 @@ func TestWine(t *testing.T) {
 			flags  []string
 			want   []string
 		}{
-			{"driver 581.29\ncuda 13000\ngpu 0 name=NVIDIA+L4 uuid=GPU-00000000-0000-0000-0000-000000000007 cc=8.9 memory=24152899584\n", nil,
-				[]string{"✓ windows.sdk    10.0.26100.0 in C:\\Kits\\10", " long.paths ", "581.29, CUDA 13.0 (NVML)", "NVIDIA L4 (GPU-00000000-0000-0000-0000-000000000007, capability 8.9)", "sm_89, the GPU, NVIDIA L4"}},
-			{"driver 350.12\ngpu 0 name=Old\n", []string{"-DANCIENT"}, []string{"350.12", "looked at: GPU 0: this driver is too old to tell its compute capability"}},
-			{"error 18\n", nil, []string{"looked at: NVML: "}},
-			{"crash\n", nil, []string{"looked at: NVML: "}},
+			{"driver 581.29\ncuda 13000\ngpu 0 name=NVIDIA+L4 uuid=GPU-00000000-0000-0000-0000-000000000007 cc=8.9 memory=24152899584\n",
+				nil,
+				[]string{"✓ windows.sdk    10.0.26100.0 in C:\\Kits\\10", " long.paths ", "581.29, CUDA 13.0 (NVML)",
+					"NVIDIA L4 (GPU-00000000-0000-0000-0000-000000000007, capability 8.9)", "sm_89, the GPU, NVIDIA L4"}},
+			{"driver 350.12\ngpu 0 name=Old\n", []string{"-DANCIENT"}, []string{"350.12", "looked at: GPU 0: this driver is too old to " +
+				"report its compute capability"}},
+			{"error 18\n", nil, []string{"NVML: Driver/library version mismatch"}},
+			{"crash\n", nil, []string{"; NVML: "}},
 			{"hang\n", nil, []string{"NVML: no answer in 5s"}},
 		} {
 			out := tell(tt.script, tt.flags...)
@@ -386,12 +411,64 @@ func TestWine(t *testing.T) {
 				}
 			}
 		}
+		tell("gpu 0 name=NVIDIA+L4 memory=24152899584\nat 0 0 util=98\nat 0 0 temp=86\nat 0 0 throttle=0x44\nat 0 0 used=8e9\nat 0 0 " +
+			"ecc=2\nat 0 0 width=8\n" +
+			"at 0 0 mig=1\nat 1200 0 lost=1\n")
+		out, err := w.run([]string{"NVML_STANDIN=" + z(filepath.Join(w.work, "nvml.script"))}, z(w.gpubuild), "watch", "--for=4s", "--json",
+			"--fail-on=lost")
+		for _, want := range []string{`"name":"NVIDIA L4","utilisation_percent":98,"memory_used_bytes":8000000000,"memory_total_bytes":24152899584,` +
+			`"temperature_celsius":86,"slowdown_celsius":87,"sm_clock_mhz":1980,"power_milliwatts":75000,"power_limit_milliwatts":700000,` +
+			`"throttle_reasons":68,"ecc_uncorrected":2,"xid_unknown":true,"pcie_width":8,"pcie_width_maximum":16,"mig":true`, `"lost":true`} {
+			if !strings.Contains(out, want) {
+				t.Errorf("watch: no %s in\n%s", want, out)
+			}
+		}
+		if code(err) != 23 {
+			t.Errorf("watch: %v", err)
+		}
+	})
+
+	t.Run("a program in a bundle with its DLL", func(t *testing.T) {
+		dir := t.TempDir()
+		app, dll, out := filepath.Join(dir, "app.exe"), filepath.Join(dir, "cudart64_13.dll"), filepath.Join(dir, "out")
+		for name, text := range map[string]string{
+			"dll.c": "__declspec(dllexport) int cudaRuntimeGetVersion(int *v) { *v = 13000; return 0; }\n",
+			"app.c": "#include <stdio.h>\nint cudaRuntimeGetVersion(int *);\n" +
+				"int main(void) { int v = 0; cudaRuntimeGetVersion(&v); printf(\"cudart %d\\n\", v); return 0; }\n",
+		} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, args := range [][]string{{"-shared", "-o", dll, filepath.Join(dir, "dll.c")}, {"-o", app, filepath.Join(dir, "app.c"),
+			dll}} {
+			if out, err := exec.Command("x86_64-w64-mingw32-gcc", args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+		}
+		if text, err := w.run(nil, z(w.gpubuild), "bundle", z(app), "-o", z(out)); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		if found, err := filepath.Glob(filepath.Join(out, "licenses", "NVIDIA-*-address.txt")); len(found) != 1 {
+			t.Errorf("%v, %v", found, err)
+		}
+		if err := os.Remove(dll); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := w.run(nil, z(filepath.Join(out, "app.exe"))); err != nil || !strings.Contains(text, "cudart 13000") {
+			t.Errorf("%v\n%s", err, text)
+		}
+		if text, err := w.run(nil, z(w.gpubuild), "bundle", z(app), "-o", z(out)); code(err) != 11 ||
+			!strings.Contains(text, "cudart64_13.dll, which app.exe loads, cannot be bundled") {
+			t.Errorf("without the DLL: %v\n%s", err, text)
+		}
 	})
 
 	t.Run("no toolset fits", func(t *testing.T) {
 		w.plant(map[string]string{"14.60.40000": "13.2"})
 		out, err := w.exec(nil, compile...)
-		if code(err) != 12 || !strings.Contains(out, "its _MSC_VER is 1960, and CUDA 13.4 takes _MSC_VER up to 1959 only") || !strings.Contains(out, "hint: install the 14.51 toolset") {
+		if code(err) != 12 || !strings.Contains(out, "its _MSC_VER is 1960, and CUDA 13.4 takes _MSC_VER up to 1959 only") ||
+			!strings.Contains(out, "hint: install the 14.51 toolset") {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})

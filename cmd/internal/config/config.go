@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,8 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/features/manifest"
 )
 
 // Source is one place that configuration was read from.
@@ -35,6 +36,7 @@ type Value[T any] struct {
 // Config is what a project says about its own GPU build.
 type Config struct {
 	GPUFeatures Value[[]string] // further features that ask for GPU work
+	GPUPackages Value[[]string] // packages that compile kernels although nothing shows it
 	CUDA        Value[string]   // toolkit version or root
 	Arch        Value[string]   // such as sm_90
 	Strict      Value[bool]
@@ -43,28 +45,49 @@ type Config struct {
 	Bench       Value[*Marked]
 	Matrix      Value[*Matrix]
 	CI          Value[*CI]
+	Watch       Value[*Watch]
 }
 
 // Prove is the [prove] table.
 type Prove struct {
-	Args       []string `toml:"args"`
-	Kernel     Kernels  `toml:"kernel"`      // empty: a matrix product
-	ExpectExit int      `toml:"expect-exit"` // the program's own exit status when all is well
-	Bin        string   `toml:"bin"`         // which binary; empty: the only one
+	// The arguments with which the program is run.
+	Args []string `toml:"args"`
+	// Regular expressions: the kernels that count. Default: matrix products.
+	Kernel Kernels `toml:"kernel"`
+	// The exit code with which the program succeeds. Default: 0.
+	ExpectExit int `toml:"expect-exit"`
+	// The program to run, if the build makes several.
+	Bin string `toml:"bin"`
 }
 
-type file struct {
+// File is gpubuild.toml. The comments of its fields, here and below, are the descriptions of the JSON Schema and of docs/configuration.md.
+type File struct {
+	// Names of further features that request GPU work.
 	GPUFeatures []string `toml:"gpu-features"`
-	Strict      *bool    `toml:"strict"`
-	Toolchain   struct {
+	// Names of packages that compile kernels although neither the catalog nor their build script shows it.
+	GPUPackages []string `toml:"gpu-packages"`
+	// Treat warnings of the feature check as errors. Default: false.
+	Strict *bool `toml:"strict"`
+	// The tools to build with.
+	Toolchain struct {
+		// The CUDA toolkit: a version such as "13.4", or a directory.
 		CUDA string `toml:"cuda"`
+		// The architecture to build for, such as "sm_90".
 		Arch string `toml:"arch"`
 	} `toml:"toolchain"`
-	Prove  *Prove  `toml:"prove"`
-	Test   *Marked `toml:"test"`
-	Bench  *Marked `toml:"bench"`
+	// With this table, `gpubuild build` runs the program that it built under the probe and proves it.
+	Prove *Prove `toml:"prove"`
+	// The targets that must run a kernel on the GPU in `gpubuild test`. Without a GPU its exit code stays;
+	// `--gpu-require-proof` makes it 21.
+	Test *Marked `toml:"test"`
+	// The targets that must run a kernel on the GPU in `gpubuild bench`.
+	Bench *Marked `toml:"bench"`
+	// What CI builds, and where it is proven. `gpubuild ci matrix` lists the rows.
 	Matrix *Matrix `toml:"matrix"`
-	CI     *CI     `toml:"ci"`
+	// What the workflows of `gpubuild ci init` need.
+	CI *CI `toml:"ci"`
+	// The thresholds of `gpubuild watch` and `--gpu-watch`.
+	Watch *Watch `toml:"watch"`
 }
 
 // Error is a fault in a configuration file, with its place.
@@ -106,6 +129,7 @@ func Read(sources []Source) (Config, error) {
 			origin = s.Path + " [" + s.Table + "]"
 		}
 		take(&c.GPUFeatures, f.GPUFeatures, f.GPUFeatures != nil, origin)
+		take(&c.GPUPackages, f.GPUPackages, f.GPUPackages != nil, origin)
 		take(&c.CUDA, f.Toolchain.CUDA, f.Toolchain.CUDA != "", origin)
 		take(&c.Arch, f.Toolchain.Arch, f.Toolchain.Arch != "", origin)
 		if f.Strict != nil {
@@ -116,6 +140,7 @@ func Read(sources []Source) (Config, error) {
 		take(&c.Bench, f.Bench, f.Bench != nil, origin)
 		take(&c.Matrix, f.Matrix, f.Matrix != nil, origin)
 		take(&c.CI, f.CI, f.CI != nil, origin)
+		take(&c.Watch, f.Watch, f.Watch != nil, origin)
 	}
 	return c, nil
 }
@@ -126,19 +151,22 @@ func take[T any](to *Value[T], v T, set bool, origin string) {
 	}
 }
 
-func decode(s Source) (file, error) {
+func decode(s Source) (File, error) {
+	if err := manifest.TooDeep(s.Data); err != nil {
+		return File{}, syntax(s, err)
+	}
 	var whole map[string]toml.Primitive
 	md, err := toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&whole)
 	if err != nil {
-		return file{}, syntax(s, err)
+		return File{}, syntax(s, err)
 	}
-	var f file
+	var f File
 	if s.Table == "" {
 		if md, err = toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&f); err != nil {
-			return file{}, syntax(s, err)
+			return File{}, syntax(s, err)
 		}
 		if err := tables(s, md, nil); err != nil {
-			return file{}, err
+			return File{}, err
 		}
 		return f, check(s, f, md.Undecoded(), nil)
 	}
@@ -147,21 +175,21 @@ func decode(s Source) (file, error) {
 	for i, name := range path {
 		p, ok := table[name]
 		if !ok {
-			return file{}, nil
+			return File{}, nil
 		}
 		if i == len(path)-1 {
 			if err := md.PrimitiveDecode(p, &f); err != nil {
-				return file{}, syntax(s, err)
+				return File{}, syntax(s, err)
 			}
 			break
 		}
 		table = nil
 		if err := md.PrimitiveDecode(p, &table); err != nil {
-			return file{}, syntax(s, err)
+			return File{}, syntax(s, err)
 		}
 	}
 	if err := tables(s, md, path); err != nil {
-		return file{}, err
+		return File{}, err
 	}
 	return f, check(s, f, md.Undecoded(), path)
 }
@@ -174,7 +202,7 @@ func tables(s Source, md toml.MetaData, below []string) error {
 		if is := md.Type(path...); is != "" && is != "Hash" {
 			return &Error{
 				Path:    s.Path,
-				Line:    lineIn(s.Data, path),
+				Line:    lineIn(s.Data, path...),
 				Problem: "matrix." + key + " is no table",
 				Fix:     "known keys of " + matrixKeys,
 			}
@@ -184,30 +212,24 @@ func tables(s Source, md toml.MetaData, below []string) error {
 }
 
 func syntax(s Source, err error) error {
-	var p toml.ParseError
-	if errors.As(err, &p) {
-		return &Error{
-			Path:    s.Path,
-			Line:    p.Position.Line,
-			Problem: p.Message,
-			Detail:  strings.TrimRight(p.ErrorWithPosition(), "\n"),
-			Fix:     "mend the TOML at this place",
-		}
+	if _, ok := errors.AsType[toml.ParseError](err); ok {
+		at := manifest.SyntaxError(s.Path, s.Data, err)
+		return &Error{Path: s.Path, Line: at.Line, Problem: at.Message, Detail: at.Excerpt(), Fix: "correct the TOML on this line"}
 	}
 	if line, key, is, must := mismatch(err.Error()); key != "" {
 		return &Error{
 			Path:    s.Path,
 			Line:    line,
 			Problem: fmt.Sprintf("%s is %s; it must be %s", key, is, must),
-			Fix:     "mend the value, or see `gpubuild help config`",
+			Fix:     "correct the value, or see `gpubuild help config`",
 		}
 	}
-	return &Error{Path: s.Path, Problem: err.Error(), Fix: "mend the value, or see `gpubuild help config`"}
+	return &Error{Path: s.Path, Problem: err.Error(), Fix: "correct the value, or see `gpubuild help config`"}
 }
 
 // The library's words for a value of another type speak of Go's types; it has no error type for it (BurntSushi/toml v1.6: decode.go,
 // badtype and unifyStruct).
-var typeError = regexp.MustCompile(
+var typeError = lazyregexp.New(
 	`^toml: line (\d+) \(last key "([^"]+)"\): ` +
 		`(?:incompatible types: TOML value has type (\S+); destination has type (\S+)|` +
 		`type mismatch for .*: expected (table) but found (\S+))$`,
@@ -254,7 +276,7 @@ func mismatch(words string) (line int, key, is, must string) {
 }
 
 // check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip.
-func check(s Source, f file, undecoded []toml.Key, below []string) error {
+func check(s Source, f File, undecoded []toml.Key, below []string) error {
 	for _, key := range undecoded {
 		if len(below) > 0 {
 			if len(key) <= len(below) || key[:len(below)].String() != toml.Key(below).String() {
@@ -262,8 +284,9 @@ func check(s Source, f file, undecoded []toml.Key, below []string) error {
 			}
 			key = key[len(below):]
 		}
-		fix := "known keys: gpu-features, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, prove.expect-exit, " +
-			"prove.bin, test.gpu, bench.gpu, and the tables [matrix] and [ci]"
+		fix := "known keys: gpu-features, gpu-packages, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, " +
+			"prove.expect-exit, prove.bin, test.gpu, bench.gpu, watch.temperature, watch.memory, watch.hold, watch.idle, watch.fail-on, " +
+			"and the tables [matrix] and [ci]"
 		switch key[0] {
 		case "matrix":
 			fix = "known keys of " + matrixKeys
@@ -276,7 +299,7 @@ func check(s Source, f file, undecoded []toml.Key, below []string) error {
 		}
 		return &Error{
 			Path:    s.Path,
-			Line:    lineIn(s.Data, append(slices.Clone(below), key...)),
+			Line:    lineIn(s.Data, append(slices.Clone(below), key...)...),
 			Problem: fmt.Sprintf("unknown key %q", key.String()),
 			Fix:     fix,
 		}
@@ -284,7 +307,7 @@ func check(s Source, f file, undecoded []toml.Key, below []string) error {
 	if f.Toolchain.CUDA == "fetch" {
 		return &Error{
 			Path:    s.Path,
-			Line:    lineOf(s.Data, "cuda"),
+			Line:    lineIn(s.Data, append(slices.Clone(below), "toolchain", "cuda")...),
 			Problem: `toolchain.cuda = "fetch" would let a cloned repository start a download`,
 			Fix:     "give a version here, and --gpu-toolkit=fetch on the command line",
 		}
@@ -300,19 +323,13 @@ func check(s Source, f file, undecoded []toml.Key, below []string) error {
 	if err := s.checkMarked("bench", f.Bench, below); err != nil {
 		return err
 	}
+	if f.Watch != nil {
+		if err := s.checkWatch(f.Watch, below); err != nil {
+			return err
+		}
+	}
 	if f.Matrix != nil {
 		return s.checkMatrix(f.Matrix, below)
 	}
 	return nil
-}
-
-// lineOf finds the line on which a key or a table of that name stands; 0 when it cannot be told. BurntSushi/toml keeps no positions.
-func lineOf(data []byte, key string) int {
-	word := regexp.MustCompile(`^\s*(\[+[^\]]*\b|.*[{,]\s*|.*\.)?["']?` + regexp.QuoteMeta(key) + `["']?\s*(=|\]|\.)`)
-	for i, line := range strings.Split(string(data), "\n") {
-		if word.MatchString(line) {
-			return i + 1
-		}
-	}
-	return 0
 }

@@ -10,8 +10,17 @@ import (
 
 func TestReadMergesWithOrigins(t *testing.T) {
 	c, err := config.Read([]config.Source{
-		{Path: "gpubuild.toml", Data: []byte("gpu-features = [\"gpu\"]\n[toolchain]\narch = \"sm_90\"\n[prove]\nargs = [\"--device\", \"cuda\"]\n")},
-		{Path: "Cargo.toml", Table: "workspace.metadata.gpubuild", Data: []byte("[workspace]\nmembers = []\n[workspace.metadata.gpubuild]\nstrict = true\n[workspace.metadata.gpubuild.toolchain]\narch = \"sm_80\"\ncuda = \"13.4\"\n")},
+		{
+			Path: "gpubuild.toml",
+			Data: []byte("gpu-features = [\"gpu\"]\n[toolchain]\narch = \"sm_90\"\n[prove]\nargs = [\"--device\", \"cuda\"]\n"),
+		},
+		{
+			Path:  "Cargo.toml",
+			Table: "workspace.metadata.gpubuild",
+			Data: []byte(
+				"[workspace]\nmembers = []\n[workspace.metadata.gpubuild]\nstrict = true\n[workspace.metadata.gpubuild.toolchain]\narch = \"sm_80\"\ncuda = \"13.4\"\n",
+			),
+		},
 		{Path: "app/Cargo.toml", Table: "package.metadata.gpubuild", Data: []byte("[package]\nname = \"app\"\n")},
 	})
 	if err != nil {
@@ -36,7 +45,13 @@ func TestReadRefuses(t *testing.T) {
 	}{
 		{"a mistyped key", "", "\n[prove]\narg = [\"x\"]\n", 3, `unknown key "prove.arg"`},
 		{"a mistyped table", "", "[proof]\nargs = []\n", 1, `unknown key "proof"`},
-		{"a mistyped key in metadata", "package.metadata.gpubuild", "[package]\nname = \"a\"\n[package.metadata.gpubuild]\nstrikt = true\n", 4, `unknown key "strikt"`},
+		{
+			"a mistyped key in metadata",
+			"package.metadata.gpubuild",
+			"[package]\nname = \"a\"\n[package.metadata.gpubuild]\nstrikt = true\n",
+			4,
+			`unknown key "strikt"`,
+		},
 		{"broken TOML", "", "strict = \n", 1, "expected value"},
 		{"a wrong type", "", "strict = \"yes\"\n", 0, "it must be true or false"},
 		{"a repository that wants to download", "", "[toolchain]\ncuda = \"fetch\"\n", 2, "start a download"},
@@ -60,7 +75,15 @@ func TestReadRefuses(t *testing.T) {
 }
 
 func TestMetadataOfOthersIsNoneOfOurBusiness(t *testing.T) {
-	_, err := config.Read([]config.Source{{Path: "Cargo.toml", Table: "package.metadata.gpubuild", Data: []byte("[package.metadata.docs]\nx = 1\n[package.metadata.gpubuild]\nstrict = true\n")}})
+	_, err := config.Read(
+		[]config.Source{
+			{
+				Path:  "Cargo.toml",
+				Table: "package.metadata.gpubuild",
+				Data:  []byte("[package.metadata.docs]\nx = 1\n[package.metadata.gpubuild]\nstrict = true\n"),
+			},
+		},
+	)
 	if err != nil {
 		t.Error(err)
 	}
@@ -101,12 +124,31 @@ func TestMatrixRefuses(t *testing.T) {
 	}{
 		{"a mistyped key", "", "[matrix]\narchs = [\"sm_90\"]\n", 2, `unknown key "matrix.archs"`},
 		{"a key of another table", "", "[toolchain]\ncuda = \"13.4\"\n[ci]\ncuda = \"13.4\"\n", 4, `unknown key "ci.cuda"`},
-		{"a mistyped key of the second place", "", "[[matrix.prove]]\nname = \"a\"\n[[matrix.prove]]\nname = \"b\"\nlabels = [\"x\"]\n", 5, `unknown key "matrix.prove.labels"`},
-		{"a mistyped key in an inline table", "", "[matrix]\nexclude = [{ cuda = [\"13.4\"], oss = [\"x\"] }]\n", 2, `unknown key "matrix.exclude.oss"`},
-		{"a mistyped key in metadata", "package.metadata.gpubuild", "[package]\nname = \"a\"\n[package.metadata.gpubuild.matrix]\ncudas = []\n", 4, `unknown key "matrix.cudas"`},
+		{
+			"a mistyped key of the second place",
+			"",
+			"[[matrix.prove]]\nname = \"a\"\n[[matrix.prove]]\nname = \"b\"\nlabels = [\"x\"]\n",
+			5,
+			`unknown key "matrix.prove.labels"`,
+		},
+		{
+			"a mistyped key in an inline table",
+			"",
+			"[matrix]\nexclude = [{ cuda = [\"13.4\"], oss = [\"x\"] }]\n",
+			2,
+			`unknown key "matrix.exclude.oss"`,
+		},
+		{
+			"a mistyped key in metadata",
+			"package.metadata.gpubuild",
+			"[package]\nname = \"a\"\n[package.metadata.gpubuild.matrix]\ncudas = []\n",
+			4,
+			`unknown key "matrix.cudas"`,
+		},
 		{"an empty axis", "", "[matrix]\nfeatures = [\"cuda\"]\ncuda = []\n", 3, "leaves no row"},
 		{"a major version only", "", "[matrix]\ncuda = [\"13\"]\n", 2, `"13" is not a version such as 13.4`},
-		{"one value twice, in two forms", "", "[matrix]\narch = [\"sm_90\", \"9.0\"]\n", 2, `"sm_90" stands there twice`},
+		{"one feature list twice", "", "[matrix]\nfeatures = [\"cuda,cudnn\", \" cudnn cuda, \"]\n", 2, `"cuda,cudnn" is listed twice`},
+		{"one value twice, in two forms", "", "[matrix]\narch = [\"sm_90\", \"9.0\"]\n", 2, `"sm_90" is listed twice`},
 		{"PTX for an arch", "", "[matrix]\narch = [\"compute_90\"]\n", 2, "is not an architecture"},
 		{"a platform by Go's name", "", "[matrix]\nplatform = [\"linux/amd64\"]\n", 2, "linux-x86_64"},
 		{"a newline in a feature", "", "[matrix]\nfeatures = [\"cuda\\n::error::x\"]\n", 2, "is not features"},
@@ -149,4 +191,25 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// TestSyntaxErrorsHaveTheirLine: BurntSushi's own excerpt panics on the first of these (index -1).
+func TestSyntaxErrorsHaveTheirLine(t *testing.T) {
+	for text, want := range map[string]int{
+		"strict = true\r\n[prove]\r\nkernel = \"x\r\n": 3,
+		"a = \"x\r\n":              1,
+		"a = \"x":                  1,
+		"\r\n\r\nb = '''\r\nx":     4,
+		"strict = true\n[ci\n":     2,
+		"strict = true\nstrict =":  2,
+		"strict = tru\r\n":         1,
+		"x = [\r\n1,\r\n\"y\r\n]":  3,
+		"[prove]\nargs = [\n\"a\"": 3,
+	} {
+		_, err := config.Read([]config.Source{{Path: "gpubuild.toml", Data: []byte(text)}})
+		var bad *config.Error
+		if !errors.As(err, &bad) || bad.Line != want || bad.ExitCode() != 30 {
+			t.Errorf("%q: got %v, want line %d", text, err, want)
+		}
+	}
 }

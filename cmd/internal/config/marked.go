@@ -10,10 +10,10 @@ import (
 
 // Marked is the [test] or the [bench] table: which of the programs that cargo starts for it must run a kernel on the GPU.
 type Marked struct {
-	// GPU are patterns of target names, as path.Match has them: kernels, integration-*. A kind in front narrows one to it: lib:kernels,
-	// bin:*, test:*; so does a package: kernels/unit, lib:kernels/unit.
+	// Names of targets, or patterns such as integration-*. A kind in front (lib:kernels, bin:*, test:*) or a package (kernels/unit)
+	// narrows one.
 	GPU []string `toml:"gpu"`
-	// Kernel says which kernels count; empty: a matrix product.
+	// Regular expressions: the kernels that count. Default: matrix products.
 	Kernel Kernels `toml:"kernel"`
 
 	source Source
@@ -63,7 +63,7 @@ func (s Source) checkKernels(table string, k Kernels, below []string) error {
 			}
 			return &Error{
 				Path:    s.Path,
-				Line:    lineIn(s.Data, append(slices.Clone(below), table, "kernel")),
+				Line:    lineIn(s.Data, append(slices.Clone(below), table, "kernel")...),
 				Problem: table + ".kernel: " + problem,
 				Fix:     "write a regular expression as Go's regexp/syntax has it, or a list of them",
 			}
@@ -102,7 +102,7 @@ func (m *Marked) Unknown(pattern string, have []string) error {
 func (m *Marked) bad(problem, fix string) error {
 	return &Error{
 		Path:    m.source.Path,
-		Line:    lineIn(m.source.Data, m.key),
+		Line:    lineIn(m.source.Data, m.key...),
 		Problem: strings.Join(m.key[len(m.key)-2:], ".") + ": " + problem,
 		Fix:     fix,
 	}
@@ -115,10 +115,7 @@ func (s Source) checkMarked(table string, m *Marked, below []string) error {
 	}
 	m.source, m.key = s, append(slices.Clone(below), table, "gpu")
 	if len(m.GPU) == 0 {
-		return m.bad(
-			"an empty list marks nothing",
-			"name targets, such as gpu = [\"kernels\", \"integration-*\"], or leave the table out",
-		)
+		return m.bad("an empty list marks nothing", "name targets, such as gpu = [\"kernels\", \"integration-*\"], or leave the table out")
 	}
 	if err := s.checkKernels(table, m.Kernel, below); err != nil {
 		return err
@@ -135,7 +132,7 @@ func (s Source) checkMarked(table string, m *Marked, below []string) error {
 		case prefixed && !slices.Contains(targetKinds, kind):
 			return m.bad(`"`+kind+`" in "`+p+`" is no kind of target`, "the kinds are "+strings.Join(targetKinds, ", "))
 		case slices.Contains(m.GPU[:i], p):
-			return m.bad(`"`+p+`" stands there twice`, "leave one of them out")
+			return m.bad(`"`+p+`" is listed twice`, "leave one of them out")
 		}
 	}
 	return nil

@@ -9,7 +9,9 @@ import (
 )
 
 func TestMarks(t *testing.T) {
-	c, err := config.Read([]config.Source{{Path: "gpubuild.toml", Data: []byte("[test]\ngpu = [\"kernels\", \"lib:*\"]\n[bench]\ngpu = [\"app/matmul\"]\n")}})
+	c, err := config.Read(
+		[]config.Source{{Path: "gpubuild.toml", Data: []byte("[test]\ngpu = [\"kernels\", \"lib:*\"]\n[bench]\ngpu = [\"app/matmul\"]\n")}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +20,8 @@ func TestMarks(t *testing.T) {
 	}
 	err = c.Bench.Value.Unknown("app/matmul", []string{"bench:other"})
 	var e *config.Error
-	if !errors.As(err, &e) || e.Line != 4 || !strings.Contains(e.Error(), "gpubuild.toml:4: bench.gpu: no target") || !strings.Contains(e.Hint(), "bench:other") {
+	if !errors.As(err, &e) || e.Line != 4 || !strings.Contains(e.Error(), "gpubuild.toml:4: bench.gpu: no target") ||
+		!strings.Contains(e.Hint(), "bench:other") {
 		t.Errorf("got %v, hint %q", err, e.Hint())
 	}
 }
@@ -36,7 +39,13 @@ func TestMarksRefuse(t *testing.T) {
 		{"no kind of cargo's", "", "[test]\ngpu = [\"dylib:x\"]\n", 2, "is no kind"},
 		{"twice", "", "[test]\ngpu = [\"a\", \"a\"]\n", 2, "twice"},
 		{"an unknown key", "", "[test]\ncpu = [\"a\"]\n", 2, `unknown key "test.cpu"`},
-		{"in a manifest", "workspace.metadata.gpubuild", "[workspace]\n[workspace.metadata.gpubuild.test]\ngpu = [\"a\", \"\"]\n", 3, "is no pattern"},
+		{
+			"in a manifest",
+			"workspace.metadata.gpubuild",
+			"[workspace]\n[workspace.metadata.gpubuild.test]\ngpu = [\"a\", \"\"]\n",
+			3,
+			"is no pattern",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -2,70 +2,93 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/features/manifest"
 	"gpubuild/gpu"
 )
 
 // Axes are the properties that rows of a matrix differ in. As a filter, an axis that is left out takes every value.
 type Axes struct {
-	Features []string `toml:"features"` // feature sets, each as --features takes it
-	CUDA     []string `toml:"cuda"`     // major.minor
-	CUDNN    []string `toml:"cudnn"`    // auto, none, or a version such as 9.21
-	Arch     []string `toml:"arch"`     // sm_NN
-	Platform []string `toml:"platform"` // linux-x86_64
-	Profile  []string `toml:"profile"`  // dev, release, …
+	// Sets of features, each as --features takes it; "" is a build without features.
+	Features []string `toml:"features"`
+	// CUDA versions, such as "13.4". Default: the newest that gpubuild fetches and the crates know.
+	CUDA []string `toml:"cuda"`
+	// cuDNN: auto (where the features need it), none, or a version such as "9.21". Default: auto.
+	CUDNN []string `toml:"cudnn"`
+	// Architectures, such as "sm_90". Default: the one that gpubuild chooses on each machine.
+	Arch []string `toml:"arch"`
+	// Platforms: linux, windows or macos, and x86_64 or aarch64, such as "linux-x86_64".
+	Platform []string `toml:"platform"`
+	// Cargo profiles. Default: dev.
+	Profile []string `toml:"profile"`
 }
 
 // Matrix is the [matrix] table: what CI builds, and where it is proven.
 type Matrix struct {
 	Axes
-	Toolkit   string              `toml:"toolkit"`   // fetch or runner
-	CargoArgs []string            `toml:"args"`      // further words for cargo
-	Runner    map[string][]string `toml:"runner"`    // by platform
-	Image     map[string]string   `toml:"image"`     // by CUDA version
-	Compilers map[string][]string `toml:"compilers"` // by runner label or image: "gcc 13"
-	Exclude   []Axes              `toml:"exclude"`
-	Include   []Axes              `toml:"include"`
-	Prove     []Place             `toml:"prove"`
+	// Where the CUDA toolkit comes from: fetch (gpubuild downloads it) or runner (the machine has it). Default: fetch.
+	Toolkit string `toml:"toolkit"`
+	// Further arguments for cargo.
+	CargoArgs []string `toml:"args"`
+	// By platform: labels on GitHub, tags on GitLab.
+	Runner map[string][]string `toml:"runner"`
+	// By CUDA version: the container image in which these rows run.
+	Image map[string]string `toml:"image"`
+	// By runner label or image: the compilers that it has, such as "gcc 13", if gpubuild does not know them.
+	Compilers map[string][]string `toml:"compilers"`
+	// Rows to leave out: those that match every axis of one table.
+	Exclude []Axes `toml:"exclude"`
+	// Further rows. An axis that is left out is that of [matrix].
+	Include []Axes `toml:"include"`
+	// Machines with a GPU, and the rows that are also proven there.
+	Prove []Place `toml:"prove"`
 }
 
 // Place is a [[matrix.prove]] table: a kind of machine on which rows are proven, and which rows.
 type Place struct {
 	Axes
-	Name       string   `toml:"name"`
-	Runner     []string `toml:"runner"`
-	Wrapper    string   `toml:"wrapper"`    // put before the command: srun --gres=gpu:1
-	Driver     string   `toml:"driver"`     // version of its driver
-	Capability string   `toml:"capability"` // of its lowest GPU
-	Toolkit    string   `toml:"toolkit"`    // fetch or runner; left out: as in [matrix]
-	Args       []string `toml:"args"`       // of the program; left out: those of [prove]
+	// The name of the machine; it is part of the names of its rows.
+	Name string `toml:"name"`
+	// The labels (GitHub) or tags (GitLab) of its runner.
+	Runner []string `toml:"runner"`
+	// A command to put before the one that proves, such as `srun --gres=gpu:1`.
+	Wrapper string `toml:"wrapper"`
+	// The version of its driver. Rows that it cannot run are left out.
+	Driver string `toml:"driver"`
+	// The compute capability of its oldest GPU. Rows that it cannot run are left out.
+	Capability string `toml:"capability"`
+	// The arguments of the program. Default: those of [prove].
+	Args []string `toml:"args"`
 }
 
-// CI is the [ci] table: what a workflow needs beside the matrix.
+// CI is the [ci] table: what a workflow needs in addition to the matrix.
 type CI struct {
-	Install string `toml:"install"` // shell commands that put gpubuild on PATH
-	Image   string `toml:"image"`   // GitLab: the image of jobs that the matrix names none for
-	Setup   string `toml:"setup"`   // shell commands before everything else, such as what a bare image lacks
+	// Shell commands that install gpubuild on a runner. Required by `gpubuild ci init`.
+	Install string `toml:"install"`
+	// GitLab: the image of rows for which the matrix names none.
+	Image string `toml:"image"`
+	// Shell commands that run before everything else, such as the installation of system libraries.
+	Setup string `toml:"setup"`
 }
 
 // matrixKeys lists what may stand in the tables of this file, for the hint of an unknown key.
 const matrixKeys = "[matrix]: features, cuda, cudnn, arch, platform, profile, toolkit, args, runner, image, compilers, exclude, " +
 	"include, prove; " +
-	"[[matrix.prove]]: name, runner, wrapper, driver, capability, toolkit, args and the axes; [[matrix.exclude]], " +
+	"[[matrix.prove]]: name, runner, wrapper, driver, capability, args and the axes; [[matrix.exclude]], " +
 	"[[matrix.include]]: the axes (features to profile)"
 
 const ciKeys = "[ci]: install, image, setup"
 
 var (
-	cudaForm     = regexp.MustCompile(`^\d{1,2}\.\d{1,2}$`)
-	cudnnForm    = regexp.MustCompile(`^(auto|none|\d{1,2}(\.\d{1,3}){0,3})$`)
-	platformForm = regexp.MustCompile(`^(linux|windows)-(x86_64|aarch64)$`)
-	driverForm   = regexp.MustCompile(`^\d{3,4}(\.\d{1,3}){0,2}$`)
-	placeForm    = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,31}$`)
-	compilerForm = regexp.MustCompile(`^(gcc|clang|msvc) \d{1,2}(\.\d{1,3})?$`)
+	cudaForm     = lazyregexp.New(`^\d{1,2}\.\d{1,2}$`)
+	cudnnForm    = lazyregexp.New(`^(auto|none|\d{1,2}(\.\d{1,3}){0,3})$`)
+	platformForm = lazyregexp.New(`^(linux|windows|macos)-(x86_64|aarch64)$`)
+	driverForm   = lazyregexp.New(`^\d{3,4}(\.\d{1,3}){0,2}$`)
+	placeForm    = lazyregexp.New(`^[a-z0-9][a-z0-9_-]{0,31}$`)
+	compilerForm = lazyregexp.New(`^(gcc|clang|msvc) \d{1,2}(\.\d{1,3})?$`)
 )
 
 // checkMatrix refuses values that no row could have, with the line of their key. Values are brought into one form: arch becomes sm_NN.
@@ -73,12 +96,20 @@ func (s Source) checkMatrix(m *Matrix, below []string) error {
 	bad := func(table, key, format string, args ...any) error {
 		return &Error{
 			Path:    s.Path,
-			Line:    lineIn(s.Data, append(append([]string(nil), below...), append(strings.Split(table, "."), key)...)),
+			Line:    lineIn(s.Data, slices.Concat(below, strings.Split(table, "."), []string{key})...),
 			Problem: table + "." + key + ": " + fmt.Sprintf(format, args...),
-			Fix:     "mend the value, or see `gpubuild help config`",
+			Fix:     "correct the value, or see `gpubuild help config`",
 		}
 	}
 	axes := func(table string, a *Axes) error {
+		for i, v := range a.Features { // cargo takes them in any order, with commas or blanks
+			words := strings.FieldsFunc(v, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+			slices.Sort(words)
+			a.Features[i] = strings.Join(slices.Compact(words), ",")
+		}
+		for i, v := range a.Profile {
+			a.Profile[i] = strings.TrimSpace(v)
+		}
 		for i, v := range a.Arch {
 			if parsed, err := gpu.ParseArch(v); err == nil {
 				a.Arch[i] = parsed.String()
@@ -94,7 +125,7 @@ func (s Source) checkMatrix(m *Matrix, below []string) error {
 			{"cuda", a.CUDA, cudaForm.MatchString, "a version such as 13.4"},
 			{"cudnn", a.CUDNN, cudnnForm.MatchString, "auto, none or a version such as 9.21"},
 			{"arch", a.Arch, realArch, "an architecture such as sm_90"},
-			{"platform", a.Platform, platformForm.MatchString, "linux-x86_64, linux-aarch64, windows-x86_64 or windows-aarch64"},
+			{"platform", a.Platform, platformForm.MatchString, "a system with its processor, such as linux-x86_64 or macos-aarch64"},
 			{"profile", a.Profile, func(v string) bool { return v != "" && noControl(v) }, "a profile of cargo"},
 		} {
 			if axis.values != nil && len(axis.values) == 0 {
@@ -105,7 +136,7 @@ func (s Source) checkMatrix(m *Matrix, below []string) error {
 				case !axis.ok(v):
 					return bad(table, axis.key, "%q is not %s", v, axis.form)
 				case slices.Contains(axis.values[:i], v):
-					return bad(table, axis.key, "%q stands there twice", v)
+					return bad(table, axis.key, "%q is listed twice", v)
 				}
 			}
 		}
@@ -169,8 +200,6 @@ func (s Source) checkMatrix(m *Matrix, below []string) error {
 			return bad("matrix.prove", "name", "%q names two places", p.Name)
 		case p.Driver != "" && !driverForm.MatchString(p.Driver):
 			return bad("matrix.prove", "driver", "%q is no driver version such as 580 or 580.65.06", p.Driver)
-		case !source(p.Toolkit):
-			return bad("matrix.prove", "toolkit", "%q is neither fetch nor runner", p.Toolkit)
 		case slices.Contains(p.Runner, ""):
 			return bad("matrix.prove", "runner", "an empty label names no runner")
 		case strings.ContainsRune(p.Wrapper, 0):
@@ -199,29 +228,13 @@ func realArch(s string) bool {
 	return err == nil && !p.Virtual
 }
 
-var tableHeader = regexp.MustCompile(`^\s*\[\[?\s*([^\]]*?)\s*\]`)
-
-// lineIn finds the line on which a key of a table stands, else that of the table's header, else any line with such a key, as lineOf does.
-func lineIn(data []byte, path []string) int {
-	table, key := strings.Join(path[:len(path)-1], "."), path[len(path)-1]
-	assigned := regexp.MustCompile(`^\s*["']?` + regexp.QuoteMeta(key) + `["']?\s*[.=]`)
-	here, header := "", 0
-	for i, line := range strings.Split(string(data), "\n") {
-		if m := tableHeader.FindStringSubmatch(line); m != nil {
-			here = strings.NewReplacer(`"`, "", `'`, "", " ", "").Replace(m[1])
-			if here == table+"."+key {
-				return i + 1
-			}
-			if here == table && header == 0 {
-				header = i + 1
-			}
-		}
-		if here == table && assigned.MatchString(line) {
-			return i + 1
+// lineIn finds the line of a key, else that of the nearest table that holds it; 0 if there is none. BurntSushi/toml keeps no positions.
+func lineIn(data []byte, path ...string) int {
+	keys := manifest.Locate(data)
+	for n := len(path); n > 0; n-- {
+		if at, ok := keys.At(path[:n]...); ok {
+			return at.Line
 		}
 	}
-	if header > 0 {
-		return header
-	}
-	return lineOf(data, key)
+	return 0
 }

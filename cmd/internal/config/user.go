@@ -3,11 +3,12 @@ package config
 import (
 	"bytes"
 	"fmt"
-	"regexp"
+	"slices"
 
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // UserVariable names the user's own configuration file, in place of the usual one.
@@ -15,9 +16,13 @@ const UserVariable = "GPUBUILD_CONFIG"
 
 // User is what a person set for all projects, in a file of their own. A repository has no say in it.
 type User struct {
-	Path   string `toml:"-"`
-	CUDA   string `toml:"cuda"`   // toolkit version or root, below all that a project or a command says; empty: none
-	Redist string `toml:"redist"` // where NVIDIA's redistributable archives are taken from
+	Path string `toml:"-"`
+	// The CUDA toolkit of all projects that name none: a version or a directory. `gpubuild toolchain use` writes it.
+	CUDA string `toml:"cuda"`
+	// Repositories that may name compilers and toolkits of their own, as --gpu-trust-project allows for one command.
+	Trust []string `toml:"trust"`
+	// Where NVIDIA's redistributable archives are downloaded from: a URL, a directory, or never.
+	Redist string `toml:"redist"`
 }
 
 // UserPath is where that file is or would be: GPUBUILD_CONFIG, else the platform's place for configuration; empty where there is no home.
@@ -54,20 +59,20 @@ func ReadUser(path string, data []byte) (User, error) {
 	u := User{Path: path}
 	meta, err := toml.NewDecoder(bytes.NewReader(data)).Decode(&u)
 	if err != nil {
-		return User{}, syntax(Source{Path: path}, err)
+		return User{}, syntax(Source{Path: path, Data: data}, err)
 	}
 	for _, key := range meta.Undecoded() {
 		return User{}, &Error{
 			Path:    path,
-			Line:    lineOf(data, key[0]),
+			Line:    lineIn(data, key...),
 			Problem: fmt.Sprintf("unknown key %q", key.String()),
-			Fix:     "known keys: cuda, redist",
+			Fix:     "known keys: cuda, redist, trust",
 		}
 	}
 	if u.CUDA == "fetch" {
 		return User{}, &Error{
 			Path:    path,
-			Line:    lineOf(data, "cuda"),
+			Line:    lineIn(data, "cuda"),
 			Problem: `cuda = "fetch" names no toolkit`,
 			Fix:     "name a version or a root here, and give --gpu-toolkit=fetch on the command line",
 		}
@@ -75,7 +80,7 @@ func ReadUser(path string, data []byte) (User, error) {
 	return u, nil
 }
 
-var cudaLine = regexp.MustCompile(`(?m)^[ \t]*["']?cuda["']?[ \t]*=.*(\n|\z)`)
+var cudaLine = lazyregexp.New(`(?m)^[ \t]*["']?cuda["']?[ \t]*=.*(\n|\z)`)
 
 // WithCUDA answers the file with another toolkit in it, or with none, and all else as it was.
 func WithCUDA(path string, data []byte, cuda string) ([]byte, error) {
@@ -96,10 +101,10 @@ func WithCUDA(path string, data []byte, cuda string) ([]byte, error) {
 		out = append(append(append([]byte{}, data[:at[0]]...), line...), data[at[1]:]...)
 	}
 	after, err := ReadUser(path, out)
-	if err != nil || after.CUDA != cuda || after.Redist != before.Redist {
+	if err != nil || after.CUDA != cuda || after.Redist != before.Redist || !slices.Equal(after.Trust, before.Trust) {
 		return nil, &Error{
 			Path:    path,
-			Line:    lineOf(data, "cuda"),
+			Line:    lineIn(data, "cuda"),
 			Problem: "cuda is written in a way that cannot be changed",
 			Fix:     fmt.Sprintf("write cuda = %q on a line of its own", cuda),
 		}

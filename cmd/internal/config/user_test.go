@@ -16,7 +16,13 @@ func TestUserPath(t *testing.T) {
 	}{
 		{"linux", buildenv.Linux, "/home/u", nil, "/home/u/.config/gpubuild/config.toml"},
 		{"linux, XDG", buildenv.Linux, "/home/u", []string{"XDG_CONFIG_HOME=/data/c"}, "/data/c/gpubuild/config.toml"},
-		{"linux, a relative XDG is ignored", buildenv.Linux, "/home/u", []string{"XDG_CONFIG_HOME=c"}, "/home/u/.config/gpubuild/config.toml"},
+		{
+			"linux, a relative XDG is ignored",
+			buildenv.Linux,
+			"/home/u",
+			[]string{"XDG_CONFIG_HOME=c"},
+			"/home/u/.config/gpubuild/config.toml",
+		},
 		{"no home", buildenv.Linux, "", nil, ""},
 		{"mac", buildenv.Darwin, "/Users/u", nil, "/Users/u/Library/Application Support/gpubuild/config.toml"},
 		{"windows", buildenv.Windows, `C:\Users\u`, []string{`APPDATA=D:\Roaming`}, `D:\Roaming\gpubuild\config.toml`},
@@ -32,11 +38,16 @@ func TestUserPath(t *testing.T) {
 
 func TestWithCUDA(t *testing.T) {
 	tests := map[string]struct{ data, cuda, want, err string }{
-		"a new file":           {"", "13.4", "cuda = \"13.4\"\n", ""},
-		"another one":          {"# mine\ncuda = \"12.8\" # old\nredist = \"/r\"\n", "13.4", "# mine\ncuda = \"13.4\"\nredist = \"/r\"\n", ""},
+		"a new file": {"", "13.4", "cuda = \"13.4\"\n", ""},
+		"another one": {
+			"# mine\ncuda = \"12.8\" # old\nredist = \"/r\"\n",
+			"13.4",
+			"# mine\ncuda = \"13.4\"\nredist = \"/r\"\n",
+			"",
+		},
 		"none":                 {"# mine\ncuda = '12.8'", "", "# mine\n", ""},
 		"none where none was":  {"redist = \"/r\"\n", "", "redist = \"/r\"\n", ""},
-		"beside another":       {"redist = \"/r\"\n", "13", "cuda = \"13\"\nredist = \"/r\"\n", ""},
+		"next to another":      {"redist = \"/r\"\n", "13", "cuda = \"13\"\nredist = \"/r\"\n", ""},
 		"a path of Windows":    {"", `C:\Program Files\cüda`, "cuda = \"C:\\\\Program Files\\\\cüda\"\n", ""},
 		"in several lines":     {"cuda = \"\"\"\n13\"\"\"\n", "12", "", "cannot be changed"},
 		"a file that is wrong": {"cuda = \n", "12", "", "config.toml:1"},

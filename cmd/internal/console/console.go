@@ -1,22 +1,32 @@
-// Package console is the one place that prints status lines, warnings, errors and hints, in the form that cargo has. It decides nothing.
+// Package console is the one place that prints, in the form that cargo has. What is quoted of others cannot steer a terminal: see
+// Visible. It decides nothing.
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/toolchain"
 )
 
 // Shell writes messages as cargo does: the verb bold and right-aligned to 12 columns on stderr, results on stdout.
 type Shell struct {
 	Out, Err io.Writer
-	Colour   bool
+	Colour   bool // of stderr
 	Quiet    bool // status lines are left out; warnings and errors are not
 	Verbose  bool // Detail lines are written
-	Guarded  bool // a step of GitHub Actions reads along: quoted text must not be taken for its commands
+	// OutTerminal and ErrTerminal: a person reads stdout, stderr.
+	OutTerminal, ErrTerminal bool
+	OutColour                bool
+	Home                     string // the user's home directory, which messages show as ~; empty: not known
+	// Fetch is the user's command line with the flag that downloads a toolkit, for the hints that hold toolchain.Fetch.
+	Fetch   string
+	Guarded bool // a step of GitHub Actions reads along: quoted text must not be taken for its commands
 }
 
 const (
@@ -36,47 +46,53 @@ func (s *Shell) paint(colour, text string) string {
 
 // line writes one whole message at once, so that it is not cut by a child's
 // output. Nothing can be done about a stderr that cannot be written to.
-func (s *Shell) line(text string) {
+func (s *Shell) line(head, text string) {
+	text = head + Visible(text)
 	if s.Guarded {
 		text = Disarmed(text)
 	}
 	_, _ = io.WriteString(s.Err, text+"\n")
 }
 
+// home words a message that is read and not pasted.
+func (s *Shell) home(format string, args ...any) string {
+	return tilde(fmt.Sprintf(format, args...), s.Home)
+}
+
 // Status writes what was done or found, behind a verb of at most 12 letters.
 func (s *Shell) Status(verb, format string, args ...any) {
 	if !s.Quiet {
-		s.line(s.paint(green, fmt.Sprintf("%12s", verb)) + " " + fmt.Sprintf(format, args...))
+		s.line(s.paint(green, fmt.Sprintf("%12s", verb))+" ", s.home(format, args...))
 	}
 }
 
 // Loud is Status in the colour of a warning, and is written even when quiet: what must not be missed.
 func (s *Shell) Loud(verb, format string, args ...any) {
-	s.line(s.paint(yellow, fmt.Sprintf("%12s", verb)) + " " + fmt.Sprintf(format, args...))
+	s.line(s.paint(yellow, fmt.Sprintf("%12s", verb))+" ", s.home(format, args...))
 }
 
 // Detail writes a line below a status, only when verbose.
 func (s *Shell) Detail(format string, args ...any) {
 	if s.Verbose && !s.Quiet {
-		s.line(strings.Repeat(" ", 13) + fmt.Sprintf(format, args...))
+		s.line(strings.Repeat(" ", 13), s.home(format, args...))
 	}
 }
 
 // Warning, Note and Error write a message of that weight.
 func (s *Shell) Warning(format string, args ...any) {
-	s.line(s.paint(yellow, "warning") + ": " + fmt.Sprintf(format, args...))
+	s.line(s.paint(yellow, "warning")+": ", s.home(format, args...))
 }
 
 // Note writes what is worth knowing and needs no action.
 func (s *Shell) Note(format string, args ...any) {
 	if !s.Quiet {
-		s.line(s.paint(cyan, "note") + ": " + fmt.Sprintf(format, args...))
+		s.line(s.paint(cyan, "note")+": ", s.home(format, args...))
 	}
 }
 
 // Error writes why it goes no further.
 func (s *Shell) Error(format string, args ...any) {
-	s.line(s.paint(red, "error") + ": " + fmt.Sprintf(format, args...))
+	s.line(s.paint(red, "error")+": ", s.home(format, args...))
 }
 
 // Failure writes an error and what it says that can be done.
@@ -88,7 +104,8 @@ func (s *Shell) Failure(err error) {
 // Hint writes what to do, on a line of its own behind a blank one.
 func (s *Shell) Hint(text string) {
 	if text != "" {
-		s.line("\n" + s.paint(cyan, "hint") + ": " + text)
+		text = strings.ReplaceAll(text, toolchain.Fetch, cmp.Or(s.Fetch, "gpubuild toolchain install"))
+		s.line("\n"+s.paint(cyan, "hint")+": ", text)
 	}
 }
 
@@ -110,16 +127,18 @@ func (s *Shell) Finding(f finding.Finding) {
 		if f.Line > 0 {
 			place = fmt.Sprintf("%s:%d", f.Path, f.Line)
 		}
-		s.line("  --> " + place)
+		s.line("  --> ", place)
 	}
 	if f.Evidence != "" && s.Verbose {
 		for _, l := range strings.Split(f.Evidence, "\n") {
-			s.line("   = " + l)
+			s.line("   = ", l)
 		}
 	}
-	if f.Fix != "" {
-		s.Hint(strings.ReplaceAll(f.Fix, "\n", "\n      "))
+	fix := f.Fix
+	if f.Brief != "" && !s.Verbose {
+		fix = f.Brief
 	}
+	s.Hint(strings.ReplaceAll(fix, "\n", "\n      "))
 }
 
 // Colour decides whether messages are coloured. The order is cargo's and uv's: the flag, CARGO_TERM_COLOR, NO_COLOR, CLICOLOR_FORCE,
@@ -165,4 +184,17 @@ func Disarmed(text string) string {
 		lines[i] = strings.Join(parts, "\r")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Wrap breaks text between words into lines of at most so many characters; a longer word stays whole.
+func Wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimLeft(line+" "+word, " ")
+	}
+	return append(lines, line)
 }

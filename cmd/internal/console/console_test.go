@@ -2,10 +2,14 @@ package console_test
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/toolchain/cargo"
 )
 
 func TestColour(t *testing.T) {
@@ -48,8 +52,63 @@ func TestShellAlignsLikeCargo(t *testing.T) {
 	quiet := &console.Shell{Err: &err, Quiet: true}
 	quiet.Status("Locating", "x")
 	quiet.Finding(finding.Finding{ID: "a.note", Severity: "note", Message: "m", Fix: "f"})
-	quiet.Loud("Unproved", "no GPU here")
-	if err.String() != "    Unproved no GPU here\n" {
+	quiet.Loud("Not proven:", "no GPU here")
+	if err.String() != " Not proven: no GPU here\n" {
 		t.Errorf("got %q", err.String())
+	}
+}
+
+func TestNothingSteersATerminal(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"plain text, ümlaut, 漢字, \u200d", "plain text, ümlaut, 漢字, \u200d"},
+		{"a\tb\nc\r\nd", "a\tb\nc\nd"},
+		{"\x1b[2J\x1b]0;title\x07\x7f\b\x00", `\x1b[2J\x1b]0;title\x07\x7f\x08\x00`},
+		{"over\rwritten", `over\x0dwritten`},
+		{"\u009b31m", `\u009b31m`},
+		{"\x9b31m \xff", `\x9b31m \xff`},
+		{"user\u202e\u2066x\u200f", `user\u202e\u2066x\u200f`},
+		{"a real \ufffd", "a real \ufffd"},
+	}
+	for _, tt := range tests {
+		if got := console.Visible(tt.in); got != tt.want {
+			t.Errorf("%q: got %q, want %q", tt.in, got, tt.want)
+		}
+	}
+	if got := console.VisibleColoured("\x1b[1m\x1b[31merror\x1b[0m: \x1b[2J"); got != "\x1b[1m\x1b[31merror\x1b[0m: \\x1b[2J" {
+		t.Errorf("got %q", got)
+	}
+	in := "\x1b \u009b \u202e \x7f \\x7f"
+	data, err := json.Marshal(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := console.VisibleJSON(data)
+	var back string
+	if err := json.Unmarshal(shown, &back); err != nil || back != in || console.Visible(string(shown)) != string(shown) {
+		t.Errorf("%s: %q, %v", shown, back, err)
+	}
+}
+
+// TestEveryMessageIsFiltered: whatever of a Shell is called, with colours or without.
+func TestEveryMessageIsFiltered(t *testing.T) {
+	const evil = "\x1b[2Jx"
+	var out bytes.Buffer
+	for _, colour := range []bool{false, true} {
+		s := &console.Shell{Out: &out, Err: &out, Colour: colour, Verbose: true, OutTerminal: true}
+		s.Status("Found", "%s", evil)
+		s.Loud("Found", "%s", evil)
+		s.Detail("%s", evil)
+		s.Warning("%s", evil)
+		s.Note("%s", evil)
+		s.Hint(evil)
+		s.Failure(errors.New(evil))
+		s.Finding(finding.Finding{ID: evil, Severity: finding.Error, Message: evil, Path: evil, Line: 1, Evidence: evil, Fix: evil})
+		console.Finish(s, &cargo.RefusedError{Stderr: []byte(evil), Fix: evil})
+		if err := errors.Join(s.Print(evil), s.Data(evil)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := strings.Count(out.String(), `\x1b[2Jx`); strings.Contains(out.String(), evil) || got != 2*16 {
+		t.Errorf("%d: %q", got, out.String())
 	}
 }

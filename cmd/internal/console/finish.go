@@ -3,7 +3,6 @@ package console
 import (
 	"context"
 	"errors"
-	"io"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
@@ -20,11 +19,7 @@ func Finish(shell *Shell, err error) int {
 	case errors.Is(err, context.Canceled):
 		shell.Error("interrupted")
 	case errors.As(err, &refused): // cargo's own words, once, as they are
-		words := string(refused.Stderr)
-		if shell.Guarded {
-			words = Disarmed(words)
-		}
-		_, _ = io.WriteString(shell.Err, words)
+		shell.Cargo(string(refused.Stderr))
 		shell.Hint(refused.Fix)
 	case isExit && len(exited.Result.Stderr) == 0: // the program had our stderr and said itself what was wrong
 	default:

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -38,7 +39,7 @@ func Program(ctx context.Context, m *session.Machine, e proof.Ending, here Here)
 	if e.Heard.Rules == nil || e.Code == 0 && !e.OnCPU {
 		return nil
 	}
-	answer, heard := e.Heard.Answer(m.Host)
+	answer, heard := e.Heard.Answer()
 	by := ""
 	if e.Code == 127 && !answer.Known() && len(e.Missing) > 0 {
 		// What glibc's ld.so would have written (elf/dl-load.c); that it ends with 127 is its own, too (elf/rtld.c).
@@ -53,9 +54,7 @@ func Program(ctx context.Context, m *session.Machine, e proof.Ending, here Here)
 	if answer.Known() {
 		f := answer.Found[0]
 		words := here(ctx, answer.Found[:1]).words(f)
-		if by == "" {
-			by = f.Text
-		}
+		by = cmp.Or(by, f.Text)
 		printCause(m, by, answer, words)
 		return []finding.Finding{causeFinding(f, words)}
 	}

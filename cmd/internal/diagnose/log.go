@@ -7,19 +7,23 @@ import (
 	"strconv"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/explain"
 )
 
-// fullCauses is how many causes are told in full; the others get a line each.
+// fullCauses is how many causes are printed in full; the others get a line each.
 const fullCauses = 3
 
 // Log is what is known of the failures in a log.
 type Log struct {
 	Name  string `json:"log,omitempty"`
 	Known bool   `json:"known"`
+	// System is where the log was written, windows or unix, when that is not here: then nothing is said of this machine.
+	System string `json:"system,omitempty"`
 	explain.Answer
 	Found []Cause `json:"found"` // in place of Answer's: with the texts filled in
 }
@@ -47,7 +51,33 @@ func ReadLog(ctx context.Context, m *session.Machine, rules *explain.Rules, name
 			What: fmt.Sprintf("reading the log %s: %v", name, err), Fix: "name a file that you may read, or - for standard input",
 		}
 	}
-	return Log{name, answer.Known(), answer, fillIn(answer.Found, LookAround(ctx, m, answer.Found))}, nil
+	there := Situation{again: []string{"gpubuild", "--features", "cuda"}, windows: m.Host.OS == buildenv.Windows, elsewhere: true}
+	if elsewhere(m, answer) {
+		there.windows = !there.windows
+		return Log{name, answer.Known(), answer.System(), answer, fillIn(answer.Found, there)}, nil
+	}
+	if ofHere(m.Host, answer.Start) {
+		there = LookAround(ctx, m, answer.Found)
+	}
+	return Log{name, answer.Known(), "", answer, fillIn(answer.Found, there)}, nil
+}
+
+// ownPath is a path of three names at least; of them no directory of the system or of cargo's is, which are alike on many machines.
+var (
+	ownPath    = lazyregexp.New(`(?:\b[A-Za-z]:|[\s"'(=` + "`" + `])[\\/][\w+@-][\w.+@ -]*[\\/][\w+@-][\w.+@ -]*[\\/][\w+@-][\w.+@-]*`)
+	systemPath = lazyregexp.New(`^([A-Za-z]:)?[\\/](usr|lib\w*|bin|sbin|opt|etc|dev|proc|sys|nix|run|Program Files.*|Windows)[\\/]`)
+)
+
+// ofHere says whether a log can have been written on this machine: one of the first paths in it exists. A log that was pasted from
+// another machine must not be explained by the driver of this one.
+func ofHere(h buildenv.Host, log []byte) bool {
+	for _, p := range ownPath.FindAllString(string(log), 200) {
+		p = strings.TrimLeft(p, " \t\n\"'(=`")
+		if _, err := h.Files.Stat(p); err == nil && !systemPath.MatchString(p) {
+			return true
+		}
+	}
+	return false
 }
 
 // Findings are the causes as machines read them.
@@ -72,12 +102,19 @@ func (l Log) Text() string {
 		size = "1 line"
 	}
 	switch {
-	case !answer.Known() && len(answer.Errors) == 0:
+	case len(answer.Found) == 0 && len(answer.Errors) == 0:
 		fmt.Fprintf(&b, "nothing in %s looks like a failure of a GPU build\n", size)
 	case !answer.Known():
-		fmt.Fprintf(&b, "unknown: none of the failures that gpubuild knows is in these %s. The first lines that look like errors:\n", size)
+		fmt.Fprintf(&b, "unknown: gpubuild does not know the cause of the failure in this log (%s). "+
+			"The first lines that look like errors:\n", size)
 		for _, e := range answer.Errors {
 			fmt.Fprintf(&b, "%8d  %s\n", e.Line, e.Text)
+			for _, l := range e.More {
+				fmt.Fprintf(&b, "            %s\n", l)
+			}
+			if e.Status != nil {
+				fmt.Fprintf(&b, "          %s\n", statusSentence(*e.Status))
+			}
 		}
 	}
 	for i, f := range causes {
@@ -94,6 +131,9 @@ func (l Log) Text() string {
 		}
 		fmt.Fprintf(&b, "%s (%s%s)\n%8d  %s\n", f.ID, f.Stage, times, f.Line, f.Text)
 		writeRule(&b, f.Source, f.Words)
+	}
+	if l.System != "" && len(causes) > 0 {
+		fmt.Fprintf(&b, "\nthis log is from another system (%s), so this machine was not examined\n", l.System)
 	}
 	return b.String()
 }
@@ -120,16 +160,26 @@ func writeRule(b *strings.Builder, source []string, w explain.Words) {
 	}
 }
 
-// Meaning is what is known of a code.
-type Meaning struct {
-	Code  string          `json:"code"`
-	Exit  string          `json:"exit,omitempty"` // as an exit code of gpubuild
-	Rules []*explain.Rule `json:"rules"`
+// statusSentence says what a status code means, with the header that says so.
+func statusSentence(s explain.Status) string {
+	if s.Meaning == "" {
+		return fmt.Sprintf("%s is code %d of %s", s.Name, s.Code, s.Header)
+	}
+	return fmt.Sprintf("%s (%d, %s): %s", s.Name, s.Code, s.Header, s.Meaning)
 }
 
-// MeaningOf answers what a code means: an exit code of gpubuild, a rule's id, or a code that rules name.
+// Meaning is what is known of a code.
+type Meaning struct {
+	Code    string          `json:"code"`
+	Exit    string          `json:"exit,omitempty"`    // as an exit code of gpubuild
+	Finding string          `json:"finding,omitempty"` // as the id of a finding of gpubuild
+	Status  *explain.Status `json:"status,omitempty"`  // as a status of CUDA or one of its libraries
+	Rules   []*explain.Rule `json:"rules"`
+}
+
+// MeaningOf answers what a code means: an exit code of gpubuild, a status of CUDA, a rule's id, or a code that rules name.
 func MeaningOf(rules *explain.Rules, code string) (Meaning, bool) {
-	m := Meaning{Code: code, Rules: append([]*explain.Rule{}, rules.Lookup(code)...)}
+	m := Meaning{Code: code, Status: explain.LookupStatus(code), Rules: append([]*explain.Rule{}, rules.Lookup(code)...)}
 	if n, err := strconv.Atoi(code); err == nil {
 		for _, e := range exit.Codes {
 			if e.Code == n {
@@ -137,7 +187,7 @@ func MeaningOf(rules *explain.Rules, code string) (Meaning, bool) {
 			}
 		}
 	}
-	return m, len(m.Rules) > 0 || m.Exit != ""
+	return m, len(m.Rules) > 0 || m.Exit != "" || m.Status != nil
 }
 
 // Text words what a code means.
@@ -146,8 +196,14 @@ func (m Meaning) Text() string {
 	if m.Exit != "" {
 		fmt.Fprintf(&b, "%s as an exit code of gpubuild: %s\n", m.Code, m.Exit)
 	}
+	if m.Finding != "" {
+		fmt.Fprintf(&b, "%s is a finding of gpubuild. %s\n", m.Code, m.Finding)
+	}
+	if m.Status != nil {
+		fmt.Fprintf(&b, "%s\n", statusSentence(*m.Status))
+	}
 	for i, r := range m.Rules {
-		if i > 0 || m.Exit != "" {
+		if i > 0 || m.Exit != "" || m.Status != nil {
 			b.WriteByte('\n')
 		}
 		fmt.Fprintf(&b, "%s (%s)\n", r.ID, r.Stage)

@@ -5,11 +5,13 @@ package diagnose
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
@@ -39,6 +41,8 @@ type Situation struct {
 	images      string
 	member      string
 	find        func(library string) string // the directory here that holds a library; empty: none
+	runs        func(program string) int    // the process that runs a program; 0: none
+	elsewhere   bool                        // the failure happened on another system: nothing here has to do with it
 }
 
 // words fills a rule's texts in with what is known here.
@@ -79,7 +83,7 @@ func (s Situation) command(extra ...string) string {
 	return strings.Join(words, " ")
 }
 
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./\\~-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./\\~-]+$`)
 
 // quoted writes a word as the user's shell takes it: POSIX single quotes, on Windows double ones, which cmd and PowerShell both know.
 func (s Situation) quoted(w string) string {
@@ -96,6 +100,9 @@ func (s Situation) quoted(w string) string {
 func (s Situation) factsFor(f explain.Found) explain.Facts {
 	facts := explain.Facts{
 		explain.Again: strings.Join(s.again, " "), explain.Binary: s.binary, explain.Images: s.images, explain.Package: s.member,
+	}
+	if s.elsewhere {
+		return facts
 	}
 	if t := s.set.Toolkit; t != nil {
 		facts[explain.CUDA], facts[explain.Toolkit] = versionOr(t.Label, t.Version), t.Root
@@ -129,6 +136,11 @@ func (s Situation) factsFor(f explain.Found) explain.Facts {
 		facts[explain.CUDNN], facts[explain.CUDNNRoot] = s.facts.CUDNN[0].Version, s.facts.CUDNN[0].Root
 	}
 	facts[explain.OtherCUDA] = s.otherToolkit(f)
+	if program := f.Values["program"]; program != "" && s.runs != nil {
+		if pid := s.runs(program); pid != 0 {
+			facts[explain.PID] = strconv.Itoa(pid)
+		}
+	}
 	if lib := f.Values["library"]; lib != "" && s.find != nil {
 		facts[explain.LibraryDir] = s.find(lib)
 	}
@@ -146,7 +158,7 @@ func versionOr(label string, v gpu.Version) string {
 }
 
 // hostRange words what a toolkit's header takes. _MSC_VER 19NN is toolset 14.NN
-// since Visual Studio 2017 (1910, 14.10); earlier ones are not told.
+// since Visual Studio 2017 (1910, 14.10); earlier ones have no name.
 func hostRange(b cuda.Bounds, windows bool) string {
 	switch {
 	case windows && b.MSCMax >= 1910 && b.MSCMax < 2000:
@@ -159,7 +171,7 @@ func hostRange(b cuda.Bounds, windows bool) string {
 	return fmt.Sprintf("gcc %d to %d", b.GCCMin, b.GCCMax)
 }
 
-// compilers tells which host compiler was taken, which one nvcc would have taken and refuses, and which one fits.
+// compilers names the host compiler that was used, the one that nvcc would have used and rejects, and one that works.
 func (s Situation) compilers(facts explain.Facts) {
 	if c := s.set.Compiler; c != nil {
 		facts[explain.Compiler] = c.Named()
@@ -190,7 +202,7 @@ func (s Situation) compilers(facts explain.Facts) {
 	}
 }
 
-// devices tells the GPU with the lowest capability, which decides what is built, and the arch with which the toolkit serves it: its own, or
+// devices names the GPU with the lowest capability, which decides what is built, and the arch with which the toolkit serves it: its own, or
 // the toolkit's newest, whose PTX a newer GPU takes.
 func (s Situation) devices(facts explain.Facts) {
 	devices := s.facts.Devices
@@ -276,6 +288,7 @@ func (st Stages) Here(ctx context.Context, found []explain.Found) Situation {
 		facts:   st.Facts,
 		set:     st.Set,
 		find:    func(library string) string { return libraryDir(m, library) },
+		runs:    func(program string) int { return proc.Running(m.Host.Abs(program)) },
 	}
 	for i, w := range s.again {
 		if w == "--" {
@@ -307,11 +320,17 @@ func (s Situation) OfBinary(shown, images string) Situation {
 	return s
 }
 
-// LookAround is a quick look at the machine for `gpubuild explain LOG`: only what the rules that were found speak of is looked for. The log
-// may come from another machine, so what comes of it is told apart.
+// elsewhere says whether a log was written on another kind of system than this one, so that nothing here has to do with it.
+func elsewhere(m *session.Machine, answer explain.Answer) bool {
+	system := answer.System()
+	return system != "" && (system == "windows") != (m.Host.OS == buildenv.Windows)
+}
+
+// LookAround is a quick look at the machine for `gpubuild explain LOG`: only what the rules that were found speak of is looked for.
 func LookAround(ctx context.Context, m *session.Machine, found []explain.Found) Situation {
 	s := Situation{again: []string{"gpubuild", "--features", "cuda"}, windows: m.Host.OS == buildenv.Windows,
-		find: func(library string) string { return libraryDir(m, library) }}
+		find: func(library string) string { return libraryDir(m, library) },
+		runs: func(program string) int { return proc.Running(m.Host.Abs(program)) }}
 	needed := false
 	for _, f := range found {
 		needed = needed || len(f.Names()) > 0

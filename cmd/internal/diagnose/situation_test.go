@@ -55,6 +55,37 @@ you have msvc 14.44.35207 (C:\Program Files\Microsoft Visual Studio\2022\Communi
 	}
 }
 
+// TestPastedLog: this machine is spoken of only if a path of the log exists here. A path of the system, or of cargo's registry, is alike on many.
+func TestPastedLog(t *testing.T) {
+	host, err := hosttest.Parse([]byte("os: linux\narch: amd64\nhome: /home/u\ncwd: /home/u/app\n" +
+		"-- /home/u/app/Cargo.toml --\n-- /home/u/.cargo/registry/src/a.rs --\n-- /usr/bin/gcc-12 --\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &session.Machine{Host: host, Shell: &console.Shell{Out: &bytes.Buffer{}, Err: &bytes.Buffer{}}, CacheDir: "/cache", Runner: noProcess(t)}
+	rules, err := explain.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const failure = "app: error while loading shared libraries: libcuda.so.1: cannot open shared object file\n"
+	for text, here := range map[string]bool{
+		failure: false,
+		"Compiling app v0.1.0 (/home/u/other)\n" + failure:                                 false,
+		"/usr/bin/gcc: running /usr/bin/gcc-12\n" + failure:                                false,
+		"panicked at /home/u/.cargo/registry/src/a.rs:1:1\n" + failure:                     false,
+		"Compiling app v0.1.0 (/home/u/app)\n" + failure:                                   true,
+		"process didn't exit successfully: `/home/u/app/target/debug/build/a`\n" + failure: true,
+	} {
+		l, err := ReadLog(context.Background(), m, rules, "-", strings.NewReader(text))
+		if err != nil || !l.Known || l.System != "" {
+			t.Fatal(l, err)
+		}
+		if got := strings.Contains(l.Text(), "here: there is no NVIDIA driver here"); got != here {
+			t.Errorf("of this machine: %v, want %v\n%s", got, here, text)
+		}
+	}
+}
+
 // TestNoHoleForWhatIsNotKnown: on a bare machine the same rules say what they always say, and no sentence has a name in it that nobody
 // filled in.
 func TestNoHoleForWhatIsNotKnown(t *testing.T) {
@@ -136,12 +167,17 @@ func TestFactsOfTheRoad(t *testing.T) {
 		{"no driver", "Unable to dynamically load the \"cuda\" shared library - searched", "dynload-cuda-driver",
 			func(s *Situation) { s.facts.Driver, s.facts.Devices = gpu.Driver{}, nil },
 			"there is no NVIDIA driver here", "gpubuild doctor --for prove"},
-		{"a library that lies in a toolkit", "app: error while loading shared libraries: libcurand.so.10: cannot open shared object file: No such file or directory", "libnvrtc-not-on-loader-path",
+		{"a library that lies in a toolkit", "app: error while loading shared libraries: libcurand.so.10: cannot open shared object file: No such file or directory", "cuda-library-not-found",
 			func(s *Situation) {
 				s.binary = "target/debug/app"
 				s.find = func(l string) string { return "/has/" + l }
 			},
 			"libcurand.so.10 is in /has/libcurand.so.10", "LD_LIBRARY_PATH=/has/libcurand.so.10 target/debug/app"},
+		{"the process that runs the program", "error: failed to remove file `C:\\app\\target\\debug\\app.exe`", "file-locked-at-link",
+			func(s *Situation) {
+				s.runs = func(program string) int { return len(program) }
+			},
+			"process 27 runs it", "taskkill /F /PID 27"},
 		{"nothing fits and nothing is known", "crt/host_config.h:132:2: error: #error -- unsupported GNU version! gcc versions later than 13 are not supported!", "gcc-too-new-for-cuda",
 			func(s *Situation) { *s = Situation{again: s.again} }, "", "gpubuild --gpu-ccbin=/usr/bin/g++-13 --features cuda"},
 	}

@@ -3,12 +3,17 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 )
@@ -33,6 +38,7 @@ type Check struct {
 	Places []string `json:"places,omitempty"` // where was looked
 	Fix    string   `json:"fix,omitempty"`
 	Breaks string   `json:"breaks,omitempty"` // what does not work without it
+	Absent bool     `json:"-"`                // it is not there, and a proof needs it
 }
 
 // Mark is the sign before a check.
@@ -51,17 +57,18 @@ func (c Check) Mark() string {
 // Facts is what the checks look at.
 type Facts struct {
 	Cargo      string // its version; empty when there is none
-	CargoWhy   string // why there is none
-	CargoFix   string
+	NoCargo    Lack   // why there is none
 	Target     string // what rustc builds for: --target, else the host's triple
 	Host       buildenv.Host
-	Project    string // the manifest; empty without one
-	ProjectWhy string
-	ProjectBad bool // there is one, and it could not be looked at
-	ProjectFix string
+	Project    string           // the manifest; empty without one
+	Stops      *finding.Finding // why a build with these features is stopped; nil: it is not
+	StopsFix   string           // the command that says more
+	NoProject  Lack
+	ProjectBad bool   // there is one, and it could not be looked at
+	Assumed    string // the feature of the project that it is checked with although the command line has none
+	Install    string // the command that installs a toolkit for the project; empty: none is known
 	Cache      string // our own cache
-	CacheWhy   string // why it cannot be used
-	CacheFix   string
+	NoCache    Lack   // why it cannot be used
 	Toolchain  toolchain.Facts
 	Needs      toolchain.Needs
 	Chosen     toolchain.Set
@@ -69,10 +76,7 @@ type Facts struct {
 	Prove      bool // judged for proving, not only for building
 	CUPTI      string
 	StubsOn    []string // directories of stubs on the loader's path
-	// Linked are the libraries that the project's programs are linked with, and
-	// Unlinkable the files of them that the linker will not find.
-	Linked     []string
-	Unlinkable []string
+	Linked     []string // libraries that the project's programs are linked with
 	// RunLibraries are what the project's programs need to run, and RunDirs where the chosen toolkit and cuDNN have them.
 	RunLibraries []RunLibrary
 	RunDirs      []string
@@ -80,9 +84,25 @@ type Facts struct {
 	FreeDisk     uint64 // bytes in the target directory's file system; 0: unknown
 	Compiler     string // for the probe
 	Notes        []string
+	Launcher     Launcher
+	NoBuildTools Lack // of what build scripts need apart from the toolkit
+
+	Vulkan *Vulkan // nil: the project does not use it
 }
 
-// Run makes the checks, in the order in which a user should mend them.
+// Lack is why something is not to be had, and what to do about it.
+type Lack struct{ Why, Fix string }
+
+func lackOf(err error) Lack { return Lack{err.Error(), exit.Hint(err)} }
+
+// Vulkan is what there is for programs on wgpu, ash or Vulkan.
+type Vulkan struct {
+	Drivers []verify.VulkanDriver
+	Devices []probe.Device
+	Why     string // why there is no device
+}
+
+// Run makes the checks, in the order in which a user should fix them.
 func Run(f Facts) []Check {
 	checks := []Check{
 		checkCargo(f),
@@ -95,6 +115,9 @@ func Run(f Facts) []Check {
 	}
 	if c, ok := checkSDK(f); ok {
 		checks = append(checks, c)
+	}
+	if lack := f.NoBuildTools; lack.Why != "" {
+		checks = append(checks, Check{ID: "build.tools", State: Missing, Says: lack.Why, Breaks: "the build", Fix: lack.Fix})
 	}
 	checks = append(
 		checks,
@@ -110,6 +133,13 @@ func Run(f Facts) []Check {
 		checkStubs(f),
 		checkLoaderPath(f),
 	)
+	if c, ok := checkVulkan(f); ok {
+		withoutCUDA(checks)
+		checks = append(checks, c)
+	}
+	if c, ok := checkLauncher(f); ok {
+		checks = append(checks, c)
+	}
 	if c, ok := checkLongPaths(f.Host); ok {
 		checks = append(checks, c)
 	}
@@ -152,25 +182,23 @@ func checkCargo(f Facts) Check {
 		c := Check{
 			ID:     "cargo",
 			State:  Missing,
-			Says:   "no cargo: " + strings.TrimPrefix(f.CargoWhy, "no cargo: "),
-			Fix:    f.CargoFix,
+			Says:   "no cargo: " + strings.TrimPrefix(f.NoCargo.Why, "no cargo: "),
+			Fix:    f.NoCargo.Fix,
 			Breaks: "every build",
 		}
-		if c.Fix == "" {
-			c.Fix = "install Rust (https://rustup.rs)"
-		}
+		c.Fix = cmp.Or(c.Fix, "install Rust (https://rustup.rs)")
 		return c
 	}
 	return Check{ID: "cargo", State: OK, Says: f.Cargo}
 }
 
 func checkCache(f Facts) Check {
-	if f.CacheWhy != "" {
+	if f.NoCache.Why != "" {
 		return Check{
 			ID:     "cache",
 			State:  Misfit,
-			Says:   "gpubuild's " + f.CacheWhy,
-			Fix:    f.CacheFix,
+			Says:   "gpubuild's " + f.NoCache.Why,
+			Fix:    f.NoCache.Fix,
 			Breaks: "every build through gpubuild",
 		}
 	}
@@ -178,23 +206,34 @@ func checkCache(f Facts) Check {
 }
 
 func checkProject(f Facts) Check {
+	if f.ProjectBad && f.NoCache.Why != "" {
+		return Check{ID: "project", State: Info, Says: f.NoProject.Why}
+	}
 	if f.ProjectBad {
 		return Check{
 			ID:     "project",
-			State:  Warning,
-			Says:   "this project cannot be looked at, so the machine is judged for crates that need nvcc: " + f.ProjectWhy,
+			State:  Misfit,
+			Says:   f.NoProject.Why,
 			Breaks: "every build of it",
-			Fix:    f.ProjectFix,
+			Fix:    f.NoProject.Fix,
 		}
 	}
 	if f.Project == "" {
 		return Check{
 			ID:    "project",
 			State: Info,
-			Says:  "no project is looked at: " + f.ProjectWhy + "; the machine is judged for crates that need nvcc",
+			Says:  "no project (" + f.NoProject.Why + "): checked for crates that compile kernels",
 		}
 	}
-	return Check{ID: "project", State: OK, Says: f.Project}
+	c := Check{ID: "project", State: OK, Says: f.Project}
+	if f.Assumed != "" {
+		c.Says += ", checked as with `--features " + f.Assumed + "`"
+	}
+	if f.Stops != nil {
+		c.State, c.Breaks, c.Fix = Misfit, "every build with these features", f.StopsFix
+		c.Says += fmt.Sprintf(": %s [%s]", f.Stops.Message, f.Stops.ID)
+	}
+	return c
 }
 
 func checkToolkit(f Facts) Check {
@@ -211,12 +250,20 @@ func checkToolkit(f Facts) Check {
 		c.State, c.Says = OK, f.Chosen.Toolkit.Named()+" ("+f.Chosen.Toolkit.Origin+")"
 		if len(f.Chosen.Toolkit.Missing) > 0 {
 			c.State, c.Says = Warning, c.Says+", without "+strings.Join(f.Chosen.Toolkit.Missing, ", ")
+			c.Fix = toolchain.InstallCommand(f.Chosen.Toolkit.Version)
 		}
+		for _, t := range f.Toolchain.Toolkits {
+			if on := t.From(cuda.OnPath); len(on) > 0 && t.Root != f.Chosen.Toolkit.Root && !slices.Contains(on, "NVCC") {
+				c.Says += fmt.Sprintf("; the nvcc on PATH is of CUDA %s (%s), which plain cargo would use", t.Version, t.Root)
+			}
+		}
+	case !f.Needs.Toolkit() && f.Stops != nil:
+		c.State, c.Says, c.Breaks = Info, "what the build needs is not known (see project)", ""
 	case !f.Needs.Toolkit():
 		c.State, c.Says, c.Breaks = Info, "no toolkit is needed: these crates load the driver when they run", ""
 	case len(usable) == 0:
 		c.State, c.Says, c.Places = Missing, "no CUDA toolkit", toolkitPlaces(f)
-		c.Fix = "gpubuild toolchain install fetches one into your cache, without admin rights"
+		c.Fix = f.Install
 		for _, t := range f.Toolchain.Toolkits {
 			c.Says += "; " + t.Root + ": " + t.Problem
 		}
@@ -224,7 +271,7 @@ func checkToolkit(f Facts) Check {
 		c.State, c.Breaks = Info, ""
 		c.Says = strings.Join(usable, ", ") + "; not chosen, because there is no " + missing.What + " (see cuda.set)"
 	default:
-		c.State, c.Says, c.Places = Misfit, "none that is here fits (see cuda.set)", usable
+		c.State, c.Says, c.Places = Misfit, "no installed toolkit works here (see cuda.set)", usable
 	}
 	return c
 }
@@ -262,14 +309,20 @@ func checkHostCompiler(f Facts) Check {
 			c.Places = append(c.Places, k.Path+" ("+k.Origin+"): "+k.Problem)
 		}
 	}
+	if f.Toolchain.MSVC != nil {
+		c.Places = append(c.Places, f.Toolchain.MSVC.Problems...)
+	}
 	var misfit *toolchain.MisfitError
 	switch {
 	case len(usable) == 0:
-		c.State, c.Says, c.Fix = Missing, "no C++ compiler", "install g++ (Debian, Ubuntu: apt install g++)"
+		c.State, c.Says, c.Fix = Missing, "no C++ compiler", "apt install g++"
+		if f.Toolchain.MSVC != nil {
+			c.Fix = toolchain.CompilerFix(f.Toolchain)
+		}
 	case errors.As(f.ChooseErr, &misfit):
 		c.State, c.Says, c.Places = Warning, "none was chosen (see cuda.set)", usable
 	default:
-		c = Check{ID: c.ID, State: Info, Says: "not chosen before a toolkit is (see cuda.set): " + strings.Join(usable, ", ")}
+		c = Check{ID: c.ID, State: Info, Says: "the toolkit decides which (see cuda.toolkit): " + strings.Join(usable, ", ")}
 	}
 	return c
 }
@@ -290,10 +343,9 @@ func checkSet(f Facts) Check {
 		c.Fix = h.Hint()
 	}
 	c.State = Misfit
-	var missing *toolchain.MissingError
-	if errors.As(f.ChooseErr, &missing) {
+	if missing, ok := errors.AsType[*toolchain.MissingError](f.ChooseErr); ok {
 		c.State = Missing
-		if missing.What == "CUDA toolkit" { // told already, with its places
+		if missing.What == "CUDA toolkit" { // an earlier check says so, with its places
 			return Check{ID: c.ID, State: Info, Says: "nothing can be chosen without a toolkit"}
 		}
 	}
@@ -311,7 +363,7 @@ func checkCUDNN(f Facts) Check {
 		ID:     "cudnn",
 		State:  Missing,
 		Says:   "no cuDNN that fits",
-		Fix:    "install cuDNN and point CUDNN_LIB at its root",
+		Fix:    f.Install,
 		Breaks: "the feature cudnn",
 	}
 	usable := false
@@ -335,17 +387,10 @@ func checkLinkLibraries(f Facts) Check {
 	c := Check{ID: "link.libraries", State: Info, Says: "no crate here links a library of the toolkit"}
 	switch {
 	case len(f.Linked) == 0:
-	case f.Chosen.Toolkit == nil:
-		c.Says = "not looked for before a toolkit is chosen (see cuda.set): " + strings.Join(f.Linked, ", ")
-	case len(f.Unlinkable) == 0:
-		c.State, c.Says = OK, "the linker finds "+strings.Join(f.Linked, ", ")
+	case f.Chosen.Toolkit != nil:
+		c.State, c.Says = OK, "found: "+strings.Join(f.Linked, ", ")
 	default:
-		c.State, c.Says = Warning, "the linker will not find "+strings.Join(f.Unlinkable, ", ")
-		c.Places = []string{f.Chosen.Toolkit.Root, "the directories where a linker looks by itself"}
-		if f.Chosen.CUDNN != nil {
-			c.Places = slices.Insert(c.Places, 1, f.Chosen.CUDNN.Lib)
-		}
-		c.Fix, c.Breaks = toolchain.LinkFix, "the last step of the build, after everything was compiled: unable to find library"
+		c.Says = needsToolkit(f) + ": " + strings.Join(f.Linked, ", ")
 	}
 	return c
 }
@@ -386,7 +431,8 @@ func checkDriver(f Facts) Check {
 			Says:  fmt.Sprintf("%s, CUDA %s (%s)", f.Toolchain.Driver.Version, f.Toolchain.Driver.CUDA, f.Toolchain.Driver.Origin),
 		}
 	}
-	c := Check{ID: "driver", State: Info, Says: "no NVIDIA driver here", Places: f.Notes, Breaks: "running and proving; building works"}
+	c := Check{ID: "driver", State: Info, Says: absent(f, "no NVIDIA driver"), Places: f.Notes,
+		Breaks: "running and proving", Absent: true}
 	if len(f.Notes) > 0 && !strings.HasPrefix(f.Notes[0], "no NVIDIA driver") { // something of one is there
 		c.State, c.Says = Warning, "an NVIDIA driver is here and does not answer"
 	}
@@ -394,6 +440,14 @@ func checkDriver(f Facts) Check {
 		c.State, c.Fix = Missing, "install NVIDIA's driver, or prove on a machine that has one"
 	}
 	return c
+}
+
+// absent says what only a proof needs; a check for proofs says so in its own line.
+func absent(f Facts, what string) string {
+	if f.Prove {
+		return what
+	}
+	return what + "; needed to run and prove, not to build"
 }
 
 func checkDevices(f Facts) Check {
@@ -404,7 +458,7 @@ func checkDevices(f Facts) Check {
 	if len(names) > 0 {
 		c := Check{ID: "devices", State: OK, Says: strings.Join(names, ", ")}
 		for _, n := range f.Notes {
-			if strings.HasPrefix(n, "GPU ") { // "GPU 0: this driver is too old to tell its compute capability"
+			if strings.HasPrefix(n, "GPU ") { // "GPU 0: this driver is too old to report its compute capability"
 				c.State, c.Breaks = Warning, "the architecture of such a GPU must be named: --gpu-arch"
 				c.Places = append(c.Places, n)
 			}
@@ -414,9 +468,10 @@ func checkDevices(f Facts) Check {
 	c := Check{
 		ID:     "devices",
 		State:  Info,
-		Says:   "no GPU is visible",
+		Says:   absent(f, "no GPU is visible"),
 		Places: f.Notes,
-		Breaks: "running and proving; for a build name the architecture with --gpu-arch",
+		Breaks: "running and proving",
+		Absent: true,
 	}
 	if f.Prove {
 		c.State, c.Fix = Missing, "prove on a machine with a GPU; in a container give it the device (--gpus all)"
@@ -431,9 +486,13 @@ func checkCUPTI(f Facts) Check {
 	c := Check{
 		ID:     "cupti",
 		State:  Info,
+		Absent: true,
 		Says:   "no libcupti",
 		Breaks: "a proof: the driver's kernel records come through it",
 		Fix:    "gpubuild toolchain install",
+	}
+	if f.Chosen.Toolkit != nil {
+		c.Fix = toolchain.InstallCommand(f.Chosen.Toolkit.Version)
 	}
 	if f.Prove {
 		c.State = Missing
@@ -448,6 +507,7 @@ func checkProbe(f Facts) Check {
 	c := Check{
 		ID:     "probe",
 		State:  Info,
+		Absent: true,
 		Says:   "no C compiler to build the probe with",
 		Breaks: "a proof",
 		Fix:    "install gcc, on Windows Microsoft's C++ build tools, or give a library with prove --probe FILE",

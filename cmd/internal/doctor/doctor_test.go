@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/doctor"
 	"gpubuild/gpu"
@@ -30,7 +31,8 @@ func find(t *testing.T, checks []doctor.Check, id string) doctor.Check {
 
 func windows(t *testing.T, long string) buildenv.Host {
 	t.Helper()
-	h, err := hosttest.Parse([]byte("os: windows\n-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem]\nLongPathsEnabled=" + long + "\n"))
+	h, err := hosttest.Parse([]byte("os: windows\n-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem]\n" +
+		"LongPathsEnabled=" + long + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +44,8 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 	toolkit := cuda.Toolkit{Root: "/usr/local/cuda-13.4", Version: gpu.Version{Major: 13, Minor: 4}, Origin: "CUDA_HOME"}
 	compiler := hostcc.Compiler{Path: "/usr/bin/gcc", Kind: "gcc", Version: "12", Major: 12}
 	good := doctor.Facts{
-		Cargo: "cargo 1.95.0", Cache: "/home/u/.cache/gpubuild", Project: "Cargo.toml", Needs: nvcc, Compiler: "gcc 12", CUPTI: "/x/libcupti.so.13",
+		Cargo: "cargo 1.95.0", Cache: "/home/u/.cache/gpubuild", Project: "Cargo.toml", Needs: nvcc, Compiler: "gcc 12",
+		CUPTI:     "/x/libcupti.so.13",
 		Toolchain: toolchain.Facts{Toolkits: []cuda.Toolkit{toolkit}, Compilers: []hostcc.Compiler{compiler}},
 		Chosen:    toolchain.Set{Toolkit: &toolkit, Compiler: &compiler},
 	}
@@ -57,47 +60,62 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"no GPU is no fault for a build", func(*doctor.Facts) {}, "devices", doctor.Info, doctor.OK},
 		{"no GPU is one for a proof", func(f *doctor.Facts) { f.Prove = true }, "devices", doctor.Missing, doctor.Missing},
 		{"no CUPTI is one for a proof", func(f *doctor.Facts) { f.Prove, f.CUPTI = true, "" }, "cupti", doctor.Missing, doctor.Missing},
-		{"no cargo", func(f *doctor.Facts) { f.Cargo, f.CargoWhy = "", "not on PATH" }, "cargo", doctor.Missing, doctor.Missing},
+		{"no cargo", func(f *doctor.Facts) { f.Cargo, f.NoCargo.Why = "", "not on PATH" }, "cargo", doctor.Missing, doctor.Missing},
 		{"no toolkit", func(f *doctor.Facts) {
 			f.Chosen, f.Toolchain.Toolkits, f.ChooseErr = toolchain.Set{}, nil, &toolchain.MissingError{What: "CUDA toolkit"}
 		}, "cuda.toolkit", doctor.Missing, doctor.Missing},
 		{"a driver-only crate needs none", func(f *doctor.Facts) {
 			f.Chosen, f.Toolchain.Toolkits, f.Needs = toolchain.Set{}, nil, toolchain.Needs{CUDA: true}
 		}, "cuda.toolkit", doctor.Info, doctor.OK},
+		{"a feature that enables nothing", func(f *doctor.Facts) {
+			f.Chosen, f.Toolchain.Toolkits, f.Needs = toolchain.Set{}, nil, toolchain.Needs{}
+			f.Stops = &finding.Finding{ID: "features.unreached", Message: "`cuda` of app enables nothing"}
+		}, "project", doctor.Misfit, doctor.Misfit},
 		{"a toolkit and a compiler that do not fit", func(f *doctor.Facts) {
 			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "gcc 16 is too new"}
 		}, "cuda.set", doctor.Misfit, doctor.Misfit},
-		{"a stub on the loader's path", func(f *doctor.Facts) { f.StubsOn = []string{"/usr/local/cuda/lib64/stubs"} }, "loader.stubs", doctor.Misfit, doctor.Misfit},
-		{"a doubt of the choice", func(f *doctor.Facts) { f.Chosen.Notes = []string{"the variables differ"} }, "cuda.set", doctor.Warning, doctor.Warning},
+		{"a stub on the loader's path", func(f *doctor.Facts) { f.StubsOn = []string{"/usr/local/cuda/lib64/stubs"} }, "loader.stubs",
+			doctor.Misfit, doctor.Misfit},
+		{"a doubt of the choice", func(f *doctor.Facts) { f.Chosen.Notes = []string{"the variables differ"} }, "cuda.set", doctor.Warning,
+			doctor.Warning},
 		{"a GPU that is older than what is built for", func(f *doctor.Facts) {
-			f.Chosen.Capability, f.Toolchain.Devices = gpu.Capability{Major: 9}, []gpu.Device{{Name: "T4", Capability: gpu.Capability{Major: 7, Minor: 5}}}
+			f.Chosen.Capability, f.Toolchain.Devices = gpu.Capability{Major: 9},
+				[]gpu.Device{{Name: "T4", Capability: gpu.Capability{Major: 7, Minor: 5}}}
 		}, "capability", doctor.Misfit, doctor.Misfit},
 		{"a newer GPU runs older code's PTX", func(f *doctor.Facts) {
-			f.Chosen.Capability, f.Toolchain.Devices = gpu.Capability{Major: 8}, []gpu.Device{{Name: "H200", Capability: gpu.Capability{Major: 9}}}
+			f.Chosen.Capability, f.Toolchain.Devices = gpu.Capability{Major: 8},
+				[]gpu.Device{{Name: "H200", Capability: gpu.Capability{Major: 9}}}
 		}, "capability", doctor.OK, doctor.OK},
-		{"Rust's GNU target on Windows", func(f *doctor.Facts) { f.Target = "x86_64-pc-windows-gnu" }, "rust.target", doctor.Misfit, doctor.Misfit},
-		{"another processor's target", func(f *doctor.Facts) { f.Host.Arch, f.Target = "amd64", "aarch64-unknown-linux-gnu" }, "rust.target", doctor.Warning, doctor.Warning},
+		{"Rust's GNU target on Windows", func(f *doctor.Facts) { f.Target = "x86_64-pc-windows-gnu" }, "rust.target", doctor.Misfit,
+			doctor.Misfit},
+		{"another processor's target", func(f *doctor.Facts) { f.Host.Arch, f.Target = "amd64", "aarch64-unknown-linux-gnu" },
+			"rust.target", doctor.Warning, doctor.Warning},
 		{"that for crates that load the driver only", func(f *doctor.Facts) {
 			f.Host.Arch, f.Target, f.Needs = "amd64", "aarch64-unknown-linux-gnu", toolchain.Needs{CUDA: true}
 		}, "rust.target", doctor.OK, doctor.OK},
-		{"the same for crates that load the driver only", func(f *doctor.Facts) { f.Target, f.Needs = "x86_64-pc-windows-gnu", toolchain.Needs{CUDA: true} }, "rust.target", doctor.Info, doctor.OK},
+		{"the same for crates that load the driver only", func(f *doctor.Facts) {
+			f.Target, f.Needs = "x86_64-pc-windows-gnu",
+				toolchain.Needs{CUDA: true}
+		}, "rust.target", doctor.Info, doctor.OK},
 		{"headers that are missing", func(f *doctor.Facts) {
 			t := toolkit
 			t.Missing = []string{"cccl"}
 			f.Chosen.Toolkit = &t
 		}, "cuda.headers", doctor.Warning, doctor.Warning},
-		{"Windows without an SDK", func(f *doctor.Facts) { f.Toolchain.MSVC = &msvc.Found{} }, "windows.sdk", doctor.Missing, doctor.Missing},
+		{"Windows without an SDK", func(f *doctor.Facts) { f.Toolchain.MSVC = &msvc.Found{} }, "windows.sdk", doctor.Missing,
+			doctor.Missing},
 		{"ROCm is needed and not there", func(f *doctor.Facts) { f.Needs.ROCm = true }, "rocm", doctor.Missing, doctor.Missing},
 		{"short paths on Windows", func(f *doctor.Facts) { f.Host = windows(t, "0") }, "long.paths", doctor.Warning, doctor.Warning},
+		{"no libclang", func(f *doctor.Facts) {
+			f.NoBuildTools = doctor.Lack{Why: "there is no libclang", Fix: "apt install libclang-dev"}
+		},
+			"build.tools", doctor.Missing, doctor.Missing},
 		{"long paths on Windows", func(f *doctor.Facts) { f.Host = windows(t, "1") }, "long.paths", doctor.OK, doctor.OK},
 		{"a full disk", func(f *doctor.Facts) { f.FreeDisk = 1e9 }, "disk", doctor.Warning, doctor.Warning},
-		{"libraries that the linker will not find", func(f *doctor.Facts) {
-			f.Linked, f.Unlinkable = []string{"libcublas", "libcurand"}, []string{"libcurand.so"}
-		}, "link.libraries", doctor.Warning, doctor.Warning},
 		{"libraries that it finds", func(f *doctor.Facts) { f.Linked = []string{"libcublas"} }, "link.libraries", doctor.OK, doctor.OK},
 		{"nothing is linked", func(*doctor.Facts) {}, "link.libraries", doctor.Info, doctor.OK},
 		{"which libraries is not known without a toolkit", func(f *doctor.Facts) {
-			f.Linked, f.Unlinkable, f.Chosen, f.Toolchain.Toolkits = []string{"libcublas"}, []string{"libcublas.so"}, toolchain.Set{}, nil
+			f.Linked, f.Chosen, f.Toolchain.Toolkits = []string{"libcublas"}, toolchain.Set{}, nil
 			f.ChooseErr = &toolchain.MissingError{What: "CUDA toolkit"}
 		}, "link.libraries", doctor.Info, doctor.Missing},
 		{"a toolkit that lacks only a cuDNN beside it is not at fault", func(f *doctor.Facts) {
@@ -119,10 +137,15 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"a cuDNN that was not chosen", func(f *doctor.Facts) {
 			f.Needs.CUDNN, f.Toolchain.CUDNN = true, []cudnn.Install{{Root: "/usr", Version: "8.9.7", Origin: "system"}}
 		}, "cudnn", doctor.Misfit, doctor.Misfit},
-		{"a project that cargo refuses", func(f *doctor.Facts) { f.Project, f.ProjectWhy, f.ProjectBad = "", "error: no such feature", true }, "project", doctor.Warning, doctor.Warning},
-		{"a cache that cannot be written to", func(f *doctor.Facts) { f.CacheWhy = "cache /x cannot be written to: read-only file system" }, "cache", doctor.Misfit, doctor.Misfit},
+		{"a project that cargo refuses", func(f *doctor.Facts) {
+			f.Project, f.NoProject.Why, f.ProjectBad = "", "error: no such feature",
+				true
+		}, "project", doctor.Misfit, doctor.Misfit},
+		{"a cache that cannot be written to", func(f *doctor.Facts) { f.NoCache.Why = "cache /x cannot be written to: read-only file system" },
+			"cache", doctor.Misfit, doctor.Misfit},
 		{"no project", func(f *doctor.Facts) { f.Project = "" }, "project", doctor.Info, doctor.OK},
-		{"an error that is not a choice's", func(f *doctor.Facts) { f.ChooseErr = errors.New("odd") }, "cuda.set", doctor.Misfit, doctor.Misfit},
+		{"an error that is not a choice's", func(f *doctor.Facts) { f.ChooseErr = errors.New("odd") }, "cuda.set", doctor.Misfit,
+			doctor.Misfit},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -158,7 +181,8 @@ func TestIDs(t *testing.T) {
 		}
 		return strings.Join(out, " ")
 	}
-	const all = "cargo rust.target cache project cuda.toolkit cuda.headers host.compiler%s cuda.set capability cudnn link.libraries rocm driver devices cupti probe loader.stubs loader.path%s"
+	const all = "cargo rust.target cache project cuda.toolkit cuda.headers host.compiler%s cuda.set capability cudnn link.libraries " +
+		"rocm driver devices cupti probe loader.stubs loader.path%s"
 	if got, want := ids(doctor.Facts{}), fmt.Sprintf(all, "", ""); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -3,7 +3,10 @@ package doctor
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
@@ -29,21 +32,36 @@ type Options struct {
 // Gather finds out what the checks look at. A part that cannot be found out is a fact, too: doctor completes on a bare machine.
 func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (Facts, error) {
 	f := Facts{Prove: o.Prove, WSL: m.Host.IsWSL(), Host: m.Host, Cache: m.CacheDir}
+	if m.NoCache != nil {
+		f.NoCache = lackOf(m.NoCache)
+	}
 	tool := f.findCargo(ctx, m, l)
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
 	p := featurecheck.Judged{
-		Session: &session.Session{Machine: m},
+		Session: session.WithoutProject(m),
 		Answer:  &features.Answer{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}},
 	}
-	f.ProjectWhy = "there is no cargo to ask"
+	f.NoProject.Why = "there is no cargo to ask"
 	if f.Cargo != "" {
 		opened, err := featurecheck.Open(ctx, m, l, featurecheck.Options{Places: true})
+		if own := ownFeature(ctx, m, l); own != "" && (err != nil || !opened.Answer.Needs.CUDA) {
+			if l, err = l.Change(cargo.Change{Features: []string{own}}); err != nil {
+				return f, err
+			}
+			f.Assumed = own
+			opened, err = featurecheck.Open(ctx, m, l, featurecheck.Options{Places: true})
+		}
 		if errors.Is(err, context.Canceled) {
 			return f, err
 		}
 		if err == nil {
 			p = opened
 			f.Project, f.Needs = m.Shown(p.Session.Project.Manifest), tools.NeedsOf(p.Answer)
+			if p.Answer.Stops {
+				at := slices.IndexFunc(p.Answer.Findings, func(f features.Finding) bool { return f.Severity == features.Error })
+				f.Stops = &p.Answer.Findings[max(at, 0)].Finding
+				f.StopsFix = "gpubuild " + buildenv.PosixWords(p.Session.Line.As("features")...)
+			}
 		} else {
 			f.notOpened(m, err)
 		}
@@ -52,15 +70,21 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 		return f, &exit.UsageError{What: "doctor fetches nothing", Fix: "gpubuild toolchain install"}
 	}
 	s, wanted := p.Session.With(l), o.Tools
-	wanted.BuiltFor = fresh.BuiltFor(m, p.Graph.Places)
+	wanted.Cargo = tool
+	wanted.BuiltFor = fresh.BuiltFor(fresh.Build{Machine: m, Line: l, Graph: p.Graph, Reach: p.Answer, Named: s.Config.GPUPackages.Value})
 	_, wanted.NoMemory = m.Runner.(hearing) // what is saved of a machine is what its programs say
-	found, err := tools.Discover(ctx, s, p.Graph, f.Needs, wanted)
+	found, err := tools.Discover(ctx, s, p.Graph, p.Answer, wanted)
 	if err != nil {
 		return f, err
 	}
 	f.Toolchain, f.Notes = found.Facts, found.DriverNotes
 	f.FreeDisk = freeDisk(m, p)
+	f.Install = tools.InstallCommand(m, f.Needs, found.Facts.Driver)
 	f.Chosen, f.ChooseErr = toolchain.Choose(f.Toolchain, f.Needs, found.Wish)
+	if err := tools.AbsentTools(m.Host, p.Answer, func(string) bool { return false }); err != nil {
+		f.NoBuildTools = lackOf(err)
+	}
+	f.Launcher = launcher(ctx, m, f.Chosen)
 	var notes []string
 	f.RunLibraries, f.RunDirs, notes = runLibraries(m, p.Answer, f.Chosen)
 	for _, n := range notes {
@@ -78,15 +102,15 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 		}
 	}
 	f.StubsOn = stubsOnPath(m)
+	f.Vulkan = lookAtVulkan(ctx, m, p.Answer)
 	f.Linked = tools.LinkedLibraries(p.Answer)
-	f.Unlinkable = tools.Unlinkable(s, tool, p.Answer, f.Chosen, m.Host.Env)
 	return f, nil
 }
 
 // TryCache makes the cache's directory: a project may not have been looked at, or only parts of the cache.
 func (f *Facts) TryCache() {
-	if err := cache.Make(f.Cache); err != nil && f.CacheWhy == "" {
-		f.CacheWhy, f.CacheFix = err.Error(), exit.Hint(err)
+	if err := cache.Make(f.Cache); err != nil && f.NoCache.Why == "" {
+		f.NoCache = lackOf(err)
 	}
 }
 
@@ -94,9 +118,9 @@ func (f *Facts) TryCache() {
 func (f *Facts) findCargo(ctx context.Context, m *session.Machine, l cargo.Line) cargo.Tool {
 	tool, err := cargo.Find(m.Host, l)
 	if err != nil {
-		f.CargoWhy, f.CargoFix = err.Error(), exit.Hint(err)
+		f.NoCargo = lackOf(err)
 	} else if res, err := m.Runner.Run(ctx, cargo.Version(tool, l)); err != nil {
-		f.CargoWhy = err.Error()
+		f.NoCargo.Why = err.Error()
 	} else if v, ok := cargo.ParseVersion(res.Stdout); ok {
 		f.Cargo = v.Text + " (" + tool.Origin + " " + tool.Path + ")"
 		f.Target = v.Host
@@ -107,26 +131,53 @@ func (f *Facts) findCargo(ctx context.Context, m *session.Machine, l cargo.Line)
 	return tool
 }
 
+// ownFeature is the feature that a GPU build of the project needs and the command line does not ask for: the build without it is no test of
+// the machine. Empty: there is none, or features are asked for.
+func ownFeature(ctx context.Context, m *session.Machine, l cargo.Line) string {
+	if len(l.Features) > 0 || l.AllFeatures {
+		return ""
+	}
+	s, err := session.OpenOrRefuse(ctx, m, l)
+	if err != nil {
+		return "" // and so says whoever asks cargo
+	}
+	selected, _ := s.Project.Selection(s.Request())
+	asked := manifest.ParseRequest(s.Request())
+	for _, want := range []func(string) bool{
+		func(f string) bool { return f == "cuda" },
+		func(f string) bool { return manifest.Meaning(f) == "cuda" && asked.IsCUDA(f) },
+	} {
+		for _, pkg := range selected {
+			for _, f := range slices.Sorted(maps.Keys(pkg.Features)) {
+				if want(f) {
+					return f
+				}
+			}
+		}
+	}
+	return ""
+}
+
 // notOpened says why there is no project to look at.
 func (f *Facts) notOpened(m *session.Machine, err error) {
-	var none *manifest.NotFoundError
-	if errors.As(err, &none) {
-		f.ProjectWhy = err.Error()
+	if _, ok := errors.AsType[*manifest.NotFoundError](err); ok {
+		f.NoProject.Why = err.Error()
 		return
 	}
 	// In cargo's words, which repeat the address of a git dependency with its password.
-	f.ProjectWhy, f.ProjectFix, f.ProjectBad = saved.Text(m.Host.Env, err.Error()), exit.Hint(err), true
+	f.NoProject, f.ProjectBad = Lack{saved.Text(m.Host.Env, err.Error()), exit.Hint(err)}, true
 	var unwritable *cache.ReadOnlyError
 	var open *cache.OpenError
 	switch {
+	case m.NoCache != nil:
 	case errors.As(err, &unwritable):
-		f.CacheWhy, f.CacheFix = unwritable.Error(), unwritable.Hint()
+		f.NoCache = lackOf(unwritable)
 	case errors.As(err, &open):
-		f.CacheWhy, f.CacheFix = open.Error(), open.Hint()
+		f.NoCache = lackOf(open)
 	default:
 		return
 	}
-	f.ProjectWhy, f.ProjectFix = "cargo's answers have no place (see cache)", ""
+	f.NoProject = Lack{Why: "cargo's answers have no place (see cache)"}
 }
 
 // freeDisk looks at the file system on which cargo will build.

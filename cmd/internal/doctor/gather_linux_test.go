@@ -44,7 +44,8 @@ func (c *counting) Run(ctx context.Context, cmd buildenv.Cmd) (buildenv.Result, 
 	return c.Runner.Run(ctx, cmd)
 }
 
-// TestRunLibraries asks this machine's own loader for a real toolkit's run-time library: in no directory of the loader's, in one, of another major.
+// TestRunLibraries asks this machine's own loader for a real toolkit's run-time library: in no directory of the loader's, in one, of
+// another major.
 func TestRunLibraries(t *testing.T) {
 	root := need.Toolkit(t)
 	self, err := proc.Self()
@@ -81,7 +82,8 @@ func TestRunLibraries(t *testing.T) {
 		if chosen == nil {
 			t.Fatal("the toolkit is not found")
 		}
-		reach := &features.Answer{Needs: features.Needs{Run: []features.NeedReason{{Need: "the NVIDIA driver"}, {Need: "libcudart", Why: "to start"}, {Need: "libcufft"}, {Need: "libcublas", Why: "built in, but for the driver"}}}}
+		reach := &features.Answer{Needs: features.Needs{Run: []features.NeedReason{{Need: "the NVIDIA driver"},
+			{Need: "libcudart", Why: "to start"}, {Need: "libcufft"}, {Need: "libcublas", Why: "built in, but for the driver"}}}}
 		libs, dirs, notes := runLibraries(m, reach, toolchain.Set{Toolkit: chosen})
 		if len(libs) != 2 || len(dirs) == 0 || notes != nil {
 			t.Fatalf("%s: %+v, %v, %v", tt.story, libs, dirs, notes)

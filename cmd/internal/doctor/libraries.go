@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
@@ -82,7 +83,7 @@ func stubsOnPath(m *session.Machine) (on []string) {
 	}
 	libs, err := loads(m, []string{"libcuda.so.1"}, nil)
 	if err != nil {
-		return on // told where libraries are looked for
+		return on // the check of the libraries reports this error
 	}
 	for _, l := range libs {
 		if l.Kind == loader.Stub && !slices.Contains(on, h.Dir(l.Path)) {
@@ -126,8 +127,8 @@ func runName(h buildenv.Host, library string, dirs []string, set toolchain.Set) 
 // cublas64_13.dll, but nvrtc64_130_0.dll and, of CUDA 11, cudart64_110.dll and nvrtc64_112_0.dll.
 // Source: the bin directories of NVIDIA's redistributable archives 11.8, 12.9 and 13.0.
 var (
-	numbered    = regexp.MustCompile(`^(lib\w+\.so\.)(\d+)()$`)
-	numberedDLL = regexp.MustCompile(`(?i)^(\w+?_)(\d+)((?:_0)?\.dll)$`)
+	numbered    = lazyregexp.New(`^(lib\w+\.so\.)(\d+)()$`)
+	numberedDLL = lazyregexp.New(`(?i)^(\w+?_)(\d+)((?:_0)?\.dll)$`)
 )
 
 // otherMajors lists the names of a library's neighbours: libcublas.so.12 and .11 where .13 is meant.

@@ -1,9 +1,13 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/loader"
 )
 
@@ -22,7 +26,7 @@ func checkLoaderPath(f Facts) Check {
 	var bare, added, wrong, bad []string
 	start := false
 	for _, l := range f.RunLibraries {
-		place := fmt.Sprintf("%s (%s, %s): ", l.Found.Name, l.Crate, orText(l.Why, "to run"))
+		place := fmt.Sprintf("%s (%s, %s): ", l.Found.Name, l.Crate, cmp.Or(l.Why, "to run"))
 		if l.Other != "" && (l.Found.Kind == loader.Added || l.Found.Kind == loader.Missing) {
 			wrong = append(wrong, l.Found.Name)
 			c.Places = append(c.Places, place+"a bare start finds "+l.Other+", of another major version")
@@ -37,7 +41,7 @@ func checkLoaderPath(f Facts) Check {
 			c.Places = append(c.Places, place+l.Found.Path)
 		default:
 			bad = append(bad, l.Found.Name)
-			c.Places = append(c.Places, place+orText(l.Found.Problem, string(l.Found.Kind)))
+			c.Places = append(c.Places, place+cmp.Or(l.Found.Problem, string(l.Found.Kind)))
 		}
 		start = start || l.Why == "to start"
 	}
@@ -45,46 +49,65 @@ func checkLoaderPath(f Facts) Check {
 	case len(f.RunLibraries) == 0:
 		return c
 	case f.Chosen.Toolkit == nil:
-		return Check{ID: c.ID, State: Info, Says: "not looked for: which files is not known before a toolkit is chosen (see cuda.set)"}
+		return Check{ID: c.ID, State: Info, Says: needsToolkit(f)}
 	}
 	variable := "LD_LIBRARY_PATH"
-	if f.Host.OS == "windows" {
+	if f.Host.OS == buildenv.Windows {
 		variable = "PATH"
-	}
-	fix := ""
-	if len(f.RunDirs) > 0 {
-		fix = "start programs through `gpubuild run`, or put " + strings.Join(f.RunDirs, ", ") + " into " + variable
 	}
 	c.Breaks = "running: CUDA calls fail when they first need the library"
 	if start {
-		c.Breaks = "starting the program by itself: error while loading shared libraries"
+		c.Breaks = "starting the program: error while loading shared libraries"
 	}
+	path := f.Host.JoinList(f.RunDirs...)
 	switch {
 	case len(bad) > 0:
-		c.State, c.Says = Warning, "not found, also not by gpubuild: "+strings.Join(bad, ", ")
-		c.Fix = "install the toolkit's run-time libraries on the machine that runs the program: gpubuild toolchain install"
+		c.State, c.Says, c.Fix = Warning, "not found: "+strings.Join(bad, ", "), runFix(f, bad)
 		if f.Prove {
 			c.State = Missing
 		}
 	case len(wrong) > 0:
-		c.State, c.Says, c.Fix = Warning, "of another major version on the loader's path: "+strings.Join(wrong, ", "), fix
+		c.State, c.Says = Warning, "another major version comes first: "+strings.Join(wrong, ", ")
+		var first buildenv.Delta
+		for _, dir := range slices.Backward(f.RunDirs) {
+			first.Add(buildenv.Prepend, variable, dir, "")
+		}
+		if text, err := buildenv.Export(buildenv.UsualShell(f.Host), f.Host, f.Host.Env, first); err == nil {
+			c.Fix = strings.TrimSpace(text)
+		}
 		if f.Prove {
 			c.State = Misfit
 		}
 	case len(added) > 0:
-		c.State, c.Says, c.Fix = Warning, "found only by a start through gpubuild: "+strings.Join(added, ", "), fix
-		if !f.Prove && !start {
-			c.State = Info
-		}
+		c.State, c.Breaks = OK, ""
+		c.Says = fmt.Sprintf("found only under `gpubuild run`: %s (%s)", strings.Join(added, ", "), path)
 	default:
 		c = Check{ID: c.ID, State: OK, Says: "a bare start finds " + strings.Join(bare, ", ")}
 	}
 	return c
 }
 
-func orText(s, otherwise string) string {
-	if s == "" {
-		return otherwise
+// runFix is the command that brings libraries to run with: parts of our own toolkit, or the packages of the one that is used.
+func runFix(f Facts, names []string) string {
+	t := f.Chosen.Toolkit
+	isCUDNN := func(name string) bool { return strings.Contains(name, "cudnn") }
+	withCUDNN := slices.ContainsFunc(names, isCUDNN)
+	if f.Host.Below(t.Root, f.Cache) {
+		parts := []string{"run"}
+		if withCUDNN {
+			parts = append(parts, "cudnn")
+		}
+		return toolchain.InstallCommand(t.Version, parts...)
 	}
-	return s
+	if f.Host.OS == buildenv.Windows {
+		return "install the toolkit's run-time libraries by NVIDIA's installer"
+	}
+	packages := ""
+	if slices.ContainsFunc(names, func(n string) bool { return !isCUDNN(n) }) {
+		packages = fmt.Sprintf(" cuda-libraries-%d-%d", t.Version.Major, t.Version.Minor)
+	}
+	if withCUDNN {
+		packages += fmt.Sprintf(" cudnn9-cuda-%d", t.Version.Major)
+	}
+	return "apt install" + packages
 }

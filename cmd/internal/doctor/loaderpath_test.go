@@ -4,7 +4,9 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/doctor"
+	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/loader"
@@ -28,18 +30,27 @@ func TestLoaderPath(t *testing.T) {
 		says, fix    string
 	}{
 		{"driver only", nil, doctor.Info, doctor.Info, "no crate here needs", ""},
-		{"all on the loader's path", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start", "")}, doctor.OK, doctor.OK, "a bare start finds libcublas.so.13", ""},
-		{"only through gpubuild, and the program cannot start without", []doctor.RunLibrary{lib("libcublas.so.13", loader.Added, "to start", "")}, doctor.Warning, doctor.Warning,
-			"found only by a start through gpubuild: libcublas.so.13", "put /tk/lib64 into LD_LIBRARY_PATH"},
-		{"only through gpubuild, opened when it is used", []doctor.RunLibrary{lib("libnvrtc.so.13", loader.Added, "when they are first used", "")}, doctor.Info, doctor.Warning, "found only by", "`gpubuild run`"},
-		{"another major on the loader's path", []doctor.RunLibrary{lib("libcublas.so.13", loader.Added, "to start", "/usr/lib/libcublas.so.12")}, doctor.Warning, doctor.Misfit,
-			"of another major version on the loader's path: libcublas.so.13", "put /tk/lib64"},
-		{"nowhere, behind one that is there", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start", ""), lib("libcudnn.so.9", loader.Missing, "to start", "")}, doctor.Warning, doctor.Missing,
-			"not found, also not by gpubuild: libcudnn.so.9", "gpubuild toolchain install"},
-		{"a stub", []doctor.RunLibrary{lib("libcublas.so.13", loader.Stub, "to start", "")}, doctor.Warning, doctor.Missing, "not found, also not by gpubuild", "toolchain install"},
+		{"all on the loader's path", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start", "")}, doctor.OK, doctor.OK,
+			"a bare start finds libcublas.so.13", ""},
+		{"only through gpubuild, and the program cannot start without",
+			[]doctor.RunLibrary{lib("libcublas.so.13", loader.Added, "to start", "")}, doctor.OK, doctor.OK,
+			"found only under `gpubuild run`: libcublas.so.13 (/tk/lib64)", ""},
+		{"only through gpubuild, opened when it is used",
+			[]doctor.RunLibrary{lib("libnvrtc.so.13", loader.Added, "when they are first used", "")}, doctor.OK, doctor.OK,
+			"found only under", ""},
+		{"another major on the loader's path", []doctor.RunLibrary{lib("libcublas.so.13", loader.Added, "to start",
+			"/usr/lib/libcublas.so.12")}, doctor.Warning, doctor.Misfit,
+			"another major version comes first: libcublas.so.13", "export LD_LIBRARY_PATH='/tk/lib64'"},
+		{"nowhere, behind one that is there", []doctor.RunLibrary{lib("libcublas.so.13", loader.OK, "to start", ""),
+			lib("libcudnn.so.9", loader.Missing, "to start", "")}, doctor.Warning, doctor.Missing,
+			"not found: libcudnn.so.9", "gpubuild toolchain install 13.4 --parts run,cudnn"},
+		{"a stub", []doctor.RunLibrary{lib("libcublas.so.13", loader.Stub, "to start", "")}, doctor.Warning, doctor.Missing, "not found",
+			"gpubuild toolchain install 13.4 --parts run"},
 	} {
 		for prove, want := range map[bool]doctor.State{false: tt.build, true: tt.prove} {
-			f := doctor.Facts{Prove: prove, RunLibraries: tt.libs, RunDirs: []string{"/tk/lib64"}, Chosen: toolchain.Set{Toolkit: &cuda.Toolkit{}}}
+			f := doctor.Facts{Prove: prove, RunLibraries: tt.libs, RunDirs: []string{"/tk/lib64"}, Cache: "/c",
+				Host:   buildenv.Host{OS: buildenv.Linux},
+				Chosen: toolchain.Set{Toolkit: &cuda.Toolkit{Root: "/c/toolkits/cuda-13.4", Version: gpu.Version{Major: 13, Minor: 4}}}}
 			c := find(t, doctor.Run(f), "loader.path")
 			if c.State != want || !strings.Contains(c.Says, tt.says) || !strings.Contains(c.Fix, tt.fix) {
 				t.Errorf("%s, prove %v: %s %s | %s, want %s", tt.story, prove, c.State, c.Says, c.Fix, want)
@@ -50,7 +61,7 @@ func TestLoaderPath(t *testing.T) {
 		}
 	}
 	f := doctor.Facts{Prove: true, RunLibraries: []doctor.RunLibrary{lib("libcublas", loader.Missing, "to start", "")}}
-	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Info || !strings.Contains(c.Says, "not looked for") {
+	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Info || !strings.Contains(c.Says, "needs a toolkit first") {
 		t.Errorf("without a toolkit: %+v", c)
 	}
 }

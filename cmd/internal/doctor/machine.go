@@ -2,11 +2,13 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
+	"gpubuild/toolchain/cuda"
 )
 
 // target says whether what rustc builds for goes with what nvcc compiles with.
@@ -22,8 +24,12 @@ func checkTarget(f Facts) Check {
 		c.State, c.Says, c.Breaks = Info, "what rustc builds for is not known without cargo", ""
 	case strings.HasSuffix(f.Target, "-windows-gnu"), strings.HasSuffix(f.Target, "-windows-gnullvm"):
 		c.Says += ", and nvcc on Windows takes Microsoft's compiler only"
-		c.Fix = "rustup default stable-x86_64-pc-windows-msvc (or --target x86_64-pc-windows-msvc)"
+		// The name is that of https://rust-lang.github.io/rustup/installation/windows.html.
+		c.Fix = "rustup default stable-x86_64-pc-windows-msvc"
 		c.State = Misfit
+		if f.Host.OS != buildenv.Windows { // rustup installs no toolchain of another system
+			c.Fix = "build on Windows, for x86_64-pc-windows-msvc"
+		}
 		if !f.Needs.NVCC && !f.Needs.Libraries {
 			c.State, c.Fix = Info, ""
 			c.Breaks = "crates with kernels of their own; those that load the driver when they run are not touched"
@@ -35,7 +41,15 @@ func checkTarget(f Facts) Check {
 	return c
 }
 
-// headers tells of each header without which kernels do not compile, whether nvcc itself is there or not.
+// needsToolkit is what a check says that looks into the chosen toolkit, where none is chosen.
+func needsToolkit(f Facts) string {
+	if slices.ContainsFunc(f.Toolchain.Toolkits, func(t cuda.Toolkit) bool { return t.Problem == "" }) {
+		return "needs a set that works first (see cuda.set)"
+	}
+	return "needs a toolkit first (see cuda.toolkit)"
+}
+
+// checkHeaders reports each missing header without which kernels do not compile, with or without an nvcc.
 func checkHeaders(f Facts) Check {
 	c := Check{ID: "cuda.headers", State: Info, Says: "no headers are needed"}
 	t := f.Chosen.Toolkit
@@ -43,7 +57,7 @@ func checkHeaders(f Facts) Check {
 	case !f.Needs.NVCC && !f.Needs.Libraries:
 		return c
 	case t == nil:
-		c.Says = "not looked for before a toolkit is chosen (see cuda.set)"
+		c.Says = needsToolkit(f)
 		return c
 	}
 	var missing []string
@@ -62,7 +76,7 @@ func checkHeaders(f Facts) Check {
 		Says:   "headers of " + strings.Join(missing, ", ") + " are missing in " + t.Root,
 		Places: []string{t.Include},
 		Breaks: "kernels that include them: cuda_runtime.h (runtime), host_config.h (crt), cuda_fp16.h and cub (cccl)",
-		Fix:    "install the missing part, or `gpubuild toolchain install`",
+		Fix:    toolchain.InstallCommand(t.Version),
 	}
 }
 
@@ -100,7 +114,7 @@ func checkCapability(f Facts) Check {
 	c := Check{ID: "capability", State: Info, Says: "nothing is compiled for a GPU"}
 	if built.IsZero() {
 		if f.Needs.NVCC && f.Chosen.Toolkit == nil {
-			c.Says = "not chosen before a toolkit is (see cuda.set)"
+			c.Says = needsToolkit(f)
 		}
 		return c
 	}
@@ -112,7 +126,7 @@ func checkCapability(f Facts) Check {
 			c.State = Misfit
 			c.Places = append(c.Places, fmt.Sprintf("%s has compute capability %s", d.Name, d.Capability))
 			c.Breaks = "running here: code for " + built.String() + " does not run on an older GPU"
-			c.Fix = "--gpu-arch=" + d.Capability.Digits()
+			c.Fix = "gpubuild doctor --gpu-arch=" + d.Capability.Digits()
 		}
 	}
 	return c

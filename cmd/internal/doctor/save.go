@@ -3,7 +3,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/features/manifest"
+	"gpubuild/toolchain/install/tree"
 )
 
 // Recording is what is remembered of a machine while doctor looks at it.
@@ -24,12 +24,12 @@ type Recording struct {
 	rec     *saved.Recorder
 }
 
-// Record answers a machine that remembers what it is told of the machine. The project, cargo's home and what our cache holds of projects
-// are the user's own matter; the toolkits in our cache belong to the machine.
+// Record returns a machine that records every answer about this one. The project, cargo's home and what our cache holds of projects are
+// private and left out; the toolkits in our cache belong to the machine.
 func Record(m *session.Machine, file string) (*session.Machine, *Recording, error) {
 	path := m.Host.Abs(file)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		return nil, nil, &exit.UsageError{What: file + " is there already", Fix: "give --save a name that is free"}
+		return nil, nil, &exit.UsageError{What: file + " already exists", Fix: "give --save the name of a new file"}
 	}
 	own := []string{m.Host.Cwd, manifest.CargoHome(m.Host)}
 	if found, err := manifest.Find(m.Host, m.Host.Cwd); err == nil {
@@ -83,7 +83,7 @@ func (r *Recording) Write(checks []Check) error {
 	checks = slices.Clone(checks)
 	for i := range checks {
 		if c := &checks[i]; c.ID == "project" {
-			c.Says = "(not told)"
+			c.Says = "(left out)"
 		}
 	}
 	says := Text(checks)
@@ -95,14 +95,7 @@ func (r *Recording) Write(checks []Check) error {
 		"Saved",
 		"%s: what was looked at on this machine (%s); look at it before you send it",
 		r.machine.Shown(r.path),
-		size(len(data)),
+		tree.Size(int64(len(data))),
 	)
 	return nil
-}
-
-func size(n int) string {
-	if n < 10<<10 {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	return fmt.Sprintf("%d kB", n/1000)
 }

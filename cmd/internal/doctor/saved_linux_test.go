@@ -19,8 +19,8 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// TestThisMachineSaved saves the machine that the test runs on, its real compilers, links and toolkit, and asks doctor of the copy. cargo, the project and the
-// disk are no part of a saved machine.
+// TestThisMachineSaved saves the machine that the test runs on, its real compilers, links and toolkit, and asks doctor of the copy. cargo,
+// the project and the disk are no part of a saved machine.
 func TestThisMachineSaved(t *testing.T) {
 	real, err := local.Host()
 	if err != nil {
@@ -43,7 +43,8 @@ func TestThisMachineSaved(t *testing.T) {
 			h.Env = h.Env.Set("CUDA_HOME", root)
 		}
 		tell := func(h buildenv.Host, run session.Runner) string {
-			m := &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, CacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}
+			m := &session.Machine{Host: h, Runner: run, Shell: &console.Shell{Out: io.Discard, Err: io.Discard},
+				CacheDir: h.Join(h.Home, "no-cache-of-gpubuild")}
 			f, err := Gather(context.Background(), m, cargo.Line{}, Options{})
 			if err != nil {
 				t.Fatal(err)

@@ -1,8 +1,10 @@
 package featurecheck
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -26,6 +28,7 @@ type Question struct {
 	findings []features.Finding
 	request  manifest.Request
 	member   *manifest.Package
+	latent   bool // only with other features, or for some targets, the feature enables CUDA code
 	typed    bool // the command line's own question: asked of cargo as it stands
 }
 
@@ -33,92 +36,115 @@ type Question struct {
 type Checked struct {
 	Session   *session.Session
 	Questions []*Question
-	extra     []features.Finding // what comparing the members' manifests shows
 }
 
-// Manifests checks the feature edges between members and to GPU crates, from manifests alone. No cargo, no network, nothing is run.
-func Manifests(ctx context.Context, s *session.Session) (Checked, error) {
-	out := Checked{Session: s}
-	check, err := features.NewEdgeCheck(s.Machine.Host, s.Project)
+// LintOptions say how members' features are looked at.
+type LintOptions struct {
+	Strict bool
+	Cargo  bool   // cargo is asked about what manifests do not settle; it never writes a Cargo.lock
+	Fixer  *Fixer // fixes what is found; may be nil
+}
+
+// Lint answers whether every member's GPU features enable what they should, each as if that package were built alone. Manifests show which
+// edges are missing; with a Cargo.lock cargo is asked before that is called a fault.
+func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOptions) (Checked, error) {
+	var out Checked
+	s, err := session.Open(m, line)
+	if o.Cargo && err != nil {
+		s, err = session.OpenOrRefuse(ctx, m, line)
+	}
 	if err != nil {
 		return out, err
 	}
-	if out.Questions, err = questions(s, true); err != nil {
+	out.Session = s
+	in, err := s.Input(session.Graph{}, o.Strict)
+	if err != nil {
+		return out, err
+	}
+	in.Sources = features.NewSources(m.Host, s.Project)
+	check, err := features.NewEdgeCheck(m.Host, in)
+	if err != nil {
+		return out, err
+	}
+	if out.Questions, err = questions(s, !o.Cargo); err != nil {
 		return out, err
 	}
 	for _, q := range out.Questions {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		if q.Open = s.Project.Doubts; len(q.Open) > 0 {
-			continue
+		if q.member != nil {
+			q.manifests(check, o.Strict)
 		}
-		q.Decided, q.By = true, "manifests"
-		q.findings = check.Of(manifest.Question{Package: q.member, Feature: q.Feature})
-		for i := range q.findings {
-			if f := &q.findings[i]; f.Severity == features.Warning { // nothing else will judge it
-				f.Severity, q.Stops = features.Error, true
+		missing := slices.ContainsFunc(q.findings, func(f features.Finding) bool { return len(f.Edits) > 0 })
+		if o.Fixer != nil || o.Cargo && (q.typed || s.Project.HasLock && (missing || q.latent || !q.Decided && q.member != nil)) {
+			if err := q.ask(ctx, m, line, o, in.Sources); err != nil {
+				return out, err
 			}
 		}
 	}
-	return out, nil
+	if o.Fixer != nil {
+		out.Session, err = session.Open(m, line) // as it is now
+	}
+	return out, err
 }
 
-// Lint has cargo answer about every member's GPU features; a fixer, which may be nil, fixes what is found.
-func Lint(ctx context.Context, m *session.Machine, line cargo.Line, strict bool, fixer *Fixer) (Checked, error) {
-	s, err := session.OpenOrRefuse(ctx, m, line)
-	if err != nil {
-		return Checked{}, err
-	}
-	out := Checked{Session: s}
-	if out.Questions, err = questions(s, false); err != nil {
-		return out, err
-	}
-	for _, q := range out.Questions {
-		if len(q.Open) > 0 {
-			continue
-		}
-		if err := q.ask(ctx, m, line, strict, fixer); err != nil {
-			return out, err
+// manifests answers a question from manifests alone.
+func (q *Question) manifests(check *features.EdgeCheck, strict bool) {
+	for _, doubt := range check.Project.Doubts {
+		if strings.HasPrefix(doubt, q.member.Manifest) {
+			q.Open = append(q.Open, doubt)
 		}
 	}
-	if fixer != nil {
-		if out.Session, err = session.Open(m, line); err != nil { // as it is now
-			return out, err
-		}
+	about := manifest.Question{Package: q.member, Feature: q.Feature}
+	q.findings = check.Of(about)
+	sure, some := check.Sure(about)
+	if q.latent = some && !sure; !some && !sure && len(q.findings) == 0 {
+		q.Open = append(q.Open, "its manifest alone does not show that it enables CUDA code")
 	}
-	check, err := features.NewEdgeCheck(m.Host, out.Session.Project)
-	if err != nil {
-		return out, err
+	for _, f := range q.findings {
+		q.Stops = q.Stops || f.Severity == features.Error || strict
 	}
-	out.extra = check.All(out.Session.Config.GPUFeatures.Value)
-	return out, nil
+	if q.Decided = len(q.findings) > 0 || len(q.Open) == 0; q.Decided {
+		q.By = "manifests"
+	}
 }
 
-// ask has cargo answer a question.
-func (q *Question) ask(ctx context.Context, m *session.Machine, line cargo.Line, strict bool, fixer *Fixer) error {
+// ask has cargo answer a question. Where it cannot, what manifests show stands.
+func (q *Question) ask(ctx context.Context, m *session.Machine, line cargo.Line, o LintOptions, read *features.Sources) error {
 	line, err := q.line(line)
 	if err != nil {
 		return err
 	}
 	var j Judged
-	if fixer != nil {
-		j, err = fixer.Fix(ctx, line)
-	} else {
-		j, err = Open(ctx, m, line, Options{Strict: strict})
+	if o.Fixer != nil {
+		j, err = o.Fixer.Fix(ctx, line)
+	} else if j, err = Open(ctx, m, line, Options{Strict: o.Strict, sources: read}); err == nil {
+		j, err = j.Verified(ctx)
 	}
-	var refused *cargo.RefusedError
-	if errors.As(err, &refused) {
-		q.Open = []string{"cargo refuses the question: " + cargo.FirstLine(err)} // for an old lock file or want of a network
+	if _, ok := errors.AsType[*cargo.RefusedError](err); ok {
+		if o.Fixer != nil && q.Decided && len(q.findings) > 0 {
+			m.Shell.Warning("%s: no fix for `%s`: correct the entry by hand, because cargo refuses the workspace as it is",
+				m.Shown(q.member.Manifest), q.Feature)
+		}
+		if !q.Decided { // for an old lock file or want of a network
+			q.Open = []string{"cargo refuses the question: " + cargo.FirstLine(err)}
+		}
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	q.Decided, q.Open = !j.Answer.Unsure, nil
+	q.Decided, q.Open = true, nil
 	q.Stops, q.By, q.findings = j.Answer.Stops, j.Answer.Via, j.Answer.Findings
-	if j.Answer.Unsure {
-		q.Open = []string{"cargo gives two answers"}
+	if q.latent { // nobody asked for this build, and another one is as good
+		q.Stops = o.Strict && q.Stops
+		for i := range q.findings {
+			if f := &q.findings[i]; f.ID == features.IDUnreached && len(f.Edits) == 0 {
+				f.Severity = features.Warning
+			}
+			q.Stops = q.Stops || q.findings[i].Severity == features.Error
+		}
 	}
 	return nil
 }
@@ -166,7 +192,7 @@ func questions(s *session.Session, each bool) ([]*Question, error) {
 
 // Summary is what all answers together say.
 type Summary struct {
-	Findings []finding.Finding // each once, those of one line of a manifest together
+	Findings []finding.Finding // each once
 	Decided  int
 	Stops    bool
 }
@@ -178,10 +204,10 @@ func (c Checked) Summary(strict, notes bool) Summary {
 	var all []features.Finding
 	take := func(fs []features.Finding) {
 		for _, f := range fs {
-			if f.Severity == features.Note && f.ID != features.IDPropagation && !notes {
+			if f.Severity == features.Note && !notes {
 				continue
 			}
-			if key := f.ID + "\x00" + f.Message + "\x00" + f.Path + "\x00" + f.Fix; !seen[key] {
+			if key := fmt.Sprintf("%s\x00%s\x00%d\x00%s", f.ID, f.Path, f.Line, cmp.Or(f.Fix, f.Message)); !seen[key] {
 				seen[key] = true
 				all = append(all, f)
 			}
@@ -194,11 +220,8 @@ func (c Checked) Summary(strict, notes bool) Summary {
 			out.Decided++
 		}
 	}
-	take(c.extra)
-	for _, f := range c.extra {
-		out.Stops = out.Stops || strict && f.Severity == features.Warning
-	}
-	out.Findings = shown(c.Session.Machine, features.PerLine(c.Session.Project, all))
+	out.Stops = out.Stops || strict && out.Decided == 0 && len(c.Questions) > 0
+	out.Findings = shown(c.Session, features.OneOfACause(all), "features", "--lint", "--fix")
 	return out
 }
 
@@ -227,9 +250,8 @@ func (q *Question) line(l cargo.Line) (cargo.Line, error) {
 		is   bool
 		word string
 	}{
-		{q.request.AllFeatures, "--all-features"}, {q.request.NoDefault, "--no-default-features"}, {l.Offline, "--offline"},
-		{l.Locked, "--locked"},
-		{l.Frozen, "--frozen"}, {l.Quiet, "--quiet"},
+		{q.request.AllFeatures, "--all-features"}, {q.request.NoDefault, "--no-default-features"}, {l.Has("--offline"), "--offline"},
+		{l.Has("--locked"), "--locked"}, {l.Has("--frozen"), "--frozen"}, {l.Has("--quiet"), "--quiet"},
 	} {
 		if given.is {
 			words = append(words, given.word)

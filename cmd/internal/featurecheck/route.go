@@ -6,12 +6,11 @@ import (
 	"slices"
 	"strings"
 
-	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/edit"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -22,6 +21,8 @@ type Routed struct {
 	Asked   int              `json:"asked"`   // command lines that cargo was asked about
 	Blocks  []features.Block `json:"blocks"`  // where none was found: why
 	Diff    string           `json:"diff,omitempty"`
+
+	TOML string `json:"-"` // the lines of the diff as they stand in the manifest afterwards
 
 	Gaps []features.Gap `json:"-"`
 }
@@ -93,7 +94,7 @@ func OpenWithout(ctx context.Context, m *session.Machine, line cargo.Line, o Opt
 }
 
 // FindRoutes asks cargo about the command lines that could close the gaps of a build, the smallest first, until enough are found. more are
-// gaps beside those of the build's own answer.
+// gaps in addition to those of the build's own answer.
 func FindRoutes(ctx context.Context, j Judged, more []features.Gap, limits Limits) (Routed, error) {
 	found := Routed{Routes: []Route{}, Blocks: []features.Block{}, Gaps: append(features.Gaps(j.Answer), more...)}
 	m := j.Session.Machine
@@ -123,9 +124,8 @@ func FindRoutes(ctx context.Context, j Judged, more []features.Gap, limits Limit
 			return found, err
 		}
 		found.Asked++
-		after, err := Open(ctx, j.Session.Quiet().Machine, line, Options{Strict: j.Input.Strict})
-		var refused *cargo.RefusedError
-		if errors.As(err, &refused) {
+		after, err := Open(ctx, j.Session.Quiet().Machine, line, j.again())
+		if _, ok := errors.AsType[*cargo.RefusedError](err); ok {
 			continue
 		}
 		if err != nil {
@@ -135,12 +135,11 @@ func FindRoutes(ctx context.Context, j Judged, more []features.Gap, limits Limit
 		if err != nil {
 			return found, err
 		}
-		if !closed || after.Answer.Stops || after.Answer.Unsure {
+		if !closed || after.Answer.Stops {
 			continue
 		}
-		words := append([]string{"gpubuild"}, line.Words()...)
 		found.Routes = append(found.Routes, Route{
-			Command: buildenv.PosixWords(words...), Words: words, Features: append([]string{}, r.Features...),
+			Command: command(line), Words: append([]string{"gpubuild"}, line.Words()...), Features: append([]string{}, r.Features...),
 			Packages:  append([]string{}, r.Packages...),
 			Workspace: r.Workspace, Via: after.Answer.Via,
 		})
@@ -158,40 +157,46 @@ func covered(list []Route, r features.Route) bool {
 	})
 }
 
-// Explain says why no command line closes the gaps, and which lines of the manifest would.
-func (r Routed) Explain(j Judged) (Routed, error) {
+// Explain says why no command line closes the gaps, and which lines of a manifest would, if cargo agrees.
+func (r Routed) Explain(ctx context.Context, j Judged) (Routed, error) {
 	m := j.Session.Machine
 	var err error
 	if r.Blocks, err = features.Blocked(m.Host, j.Input, r.Gaps); err != nil {
 		return r, err
 	}
-	now, old := map[string][]byte{}, map[string][]byte{}
-	var order []string
+	var edits []edit.Edit
 	for _, b := range r.Blocks {
-		if b.Manifest == "" {
-			continue
+		if b.Manifest != "" {
+			edits = append(edits, edit.Edit{Manifest: b.Manifest, Feature: b.Feature, Add: []string{b.Key + "/" + b.Lack.Feature},
+				Key: b.Key, Value: b.Line})
 		}
-		data, known := now[b.Manifest]
-		if !known {
-			if data, err = m.Host.ReadFile(b.Manifest, manifestLimit); err != nil {
-				return r, err
-			}
-			old[b.Manifest] = data
-			order = append(order, b.Manifest)
-		}
-		next, err := edit.AddDependency(data, b.Manifest, b.Key, b.Line)
-		if err == nil {
-			next, err = edit.AddEdges(next,
-				edit.Edit{Manifest: b.Manifest, Feature: b.Feature, Add: []string{b.Key + "/" + b.Lack.Feature}})
-		}
-		if err != nil {
-			m.Shell.Warning("%v", err)
-			next = data
-		}
-		now[b.Manifest] = next
 	}
-	for _, path := range order {
-		r.Diff += edit.Diff(diffName(m.Host, j.Session.Project, path), old[path], now[path])
+	if len(edits) == 0 {
+		return r, nil
+	}
+	t, err := j.try(ctx, edits)
+	if err != nil {
+		m.Shell.Detail("a dependency of the package's own does not help: %v", err)
+		return r, ctx.Err()
+	}
+	if closed, err := features.Closed(m.Host, t.Input, r.Gaps); err != nil || !closed {
+		return r, err
+	}
+	for _, path := range t.order {
+		old, err := m.Host.ReadFile(path, manifestLimit)
+		if err != nil {
+			return r, err
+		}
+		r.Diff += edit.Diff(diffName(m.Host, j.Session.Project, path), old, t.texts[path])
+	}
+	if len(t.order) == 1 {
+		r.TOML = "[dependencies]\n"
+		var add []string
+		for _, e := range edits {
+			r.TOML, add = r.TOML+edit.Key(e.Key)+" = "+e.Value+"\n", append(add, e.Add...)
+		}
+		p := j.Session.Project.Package(t.order[0])
+		r.TOML += "[features]\n" + edit.FeatureLine(edits[0].Feature, manifest.Union(p.Features[edits[0].Feature], add))
 	}
 	return r, nil
 }
@@ -214,19 +219,9 @@ func (r Routed) Lacked() string {
 
 // Fixable says whether Fix would write something for a build.
 func (j Judged) Fixable() bool {
-	return slices.ContainsFunc(j.Answer.Findings, func(f features.Finding) bool { return len(f.Edits) > 0 })
+	return slices.ContainsFunc(j.Answer.Findings, func(f features.Finding) bool { return fixable(j.Session.Project, f) })
 }
 
-// HintRoute names, where a build stops, the command line that would enable its GPU crates, if a few questions find one.
-func HintRoute(ctx context.Context, j Judged) (finding.Finding, bool) {
-	found, err := FindRoutes(ctx, j, nil, HintSearch)
-	switch {
-	case err != nil:
-		j.Session.Machine.Shell.Detail("no other command line was looked for: %v", err)
-	case len(found.Routes) > 0:
-		command := found.Routes[0].Command
-		f := finding.Finding{ID: features.IDUnreached, Severity: finding.Note, Message: "another command line reaches", Fix: command}
-		return f, true
-	}
-	return finding.Finding{}, false
+func fixable(p *manifest.Project, f features.Finding) bool {
+	return len(f.Edits) > 0 && !slices.ContainsFunc(f.Edits, func(e edit.Edit) bool { return !p.Member(e.Manifest) })
 }

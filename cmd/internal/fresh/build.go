@@ -1,28 +1,80 @@
-// Package fresh decides what of a target directory is stale although cargo considers it fresh: what was built with another
-// toolkit, host compiler, architecture or variable than a build would use now. It asks cargo to remove just that, and checks
-// after the build that the device code is what was asked for.
+// Package fresh decides what of a target directory is stale although cargo considers it fresh: what was built with another toolkit, host
+// compiler, architecture, variable or header than a build would use now. It asks cargo to remove just that, and checks after the build
+// that the device code is what was asked for.
 //
-// A package takes part if the catalog or the text of its build script shows that it uses the toolkit (features.Answer.Units), or
-// if the OUT_DIR of its build script holds device code. What is in doubt counts as stale.
+// A package takes part if the catalog or the text of its build script shows that it uses the toolkit (features.Answer.Units), if
+// gpubuild.toml names it, or if the OUT_DIR of its build script holds device code. An OUT_DIR is up to date if the stamp next to it names
+// today's inputs and the content that it has; everything else is rebuilt, once.
 //
-// It owns the record of what was built with what (.gpubuild-record.json in cargo's build directory) and the notes of builds that
-// were interrupted. It never starts a build itself and never removes anything below a target directory but through `cargo clean`.
+// It owns the stamps. It never starts a build itself and never removes anything below a target directory but through `cargo clean`.
+//
+// Limits: which OUT_DIR cargo takes, only cargo knows. Before a build those are compared that have a stamp for the features of the build,
+// and after it every one that cargo named. A cargo that runs a script and ends between our look and our own cargo's lock goes unnoticed.
 package fresh
 
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/gpu"
+	"gpubuild/cmd/internal/tools"
+	"gpubuild/features"
+	"gpubuild/features/manifest"
+	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
 )
 
-// Lock keeps a second gpubuild out of a target directory until release is called, which may be done twice.
+// Build is what a check is about.
+type Build struct {
+	Machine *session.Machine
+	Tool    cargo.Tool
+	Line    cargo.Line
+	Project *manifest.Project
+	Graph   session.Graph
+	Reach   *features.Answer
+	Named   []string    // packages that gpubuild.toml names
+	Tools   tools.Tools // zero before the tools are chosen
+	Options Options
+	Scan    func(path string) (*fatbin.Report, error) // reads the device code of a program
+}
+
+// Options are the user's wishes.
+type Options struct {
+	NoClean       bool // --gpu-no-clean
+	ForceClean    bool // --gpu-force-clean
+	CleanExternal bool // --gpu-clean-external, and --external of `gpubuild clean`
+	DryRun        bool // of `gpubuild clean`
+	ListPaths     bool // of `gpubuild clean --dry-run`: list what would go on stdout
+}
+
+// State is what is known of a target directory. Each step returns a new one.
+type State struct {
+	b        Build
+	read     *reader
+	packages []Package // the GPU packages of this build
+	outs     []out     // the OUT_DIRs that were compared
+	before   map[string]before
+	cleaned  map[string]bool   // packages that were cleaned in this run
+	found    []finding.Finding // besides what is stale
+	earlier  []string          // what was stale before the build
+}
+
+// before is what was known of an OUT_DIR before a build.
+type before struct {
+	ran    int64
+	agreed bool
+}
+
+// Lock keeps a second gpubuild out of a target directory until release is called, which may be done twice. The lock lies in our cache: a
+// target directory that we made would lack what cargo puts into its own (CACHEDIR.TAG).
 func Lock(ctx context.Context, m *session.Machine, places cargo.Places) (release func(), err error) {
-	path := lockPath(m, places)
+	path := m.Host.Join(m.CacheDir, "locks", cache.Name(m.Host.Real(places.BuildDirectory)))
 	if err := cache.Make(m.Host.Dir(path)); err != nil {
 		return nil, err
 	}
@@ -32,102 +84,95 @@ func Lock(ctx context.Context, m *session.Machine, places cargo.Places) (release
 	if err != nil {
 		return nil, err
 	}
-	done := false
-	return func() {
-		if done {
-			return
-		}
-		done = true
+	return sync.OnceFunc(func() {
 		if err := free(); err != nil {
 			m.Shell.Warning("lock of the target directory: %v", err)
 		}
-	}, nil
+	}), nil
 }
 
-// BuiltFor is the architecture that a target directory's GPU packages were last built for; zero: nothing is recorded.
-func BuiltFor(m *session.Machine, places cargo.Places) gpu.Arch {
-	record, _ := readRecord(m, places)
-	for i := len(record.Entries) - 1; i >= 0; i-- {
-		for _, in := range record.Entries[i].Inputs {
-			if in.Name != "arch" {
-				continue
-			}
-			if a, err := gpu.ParseArch(in.Value); err == nil {
-				return a
-			}
-		}
-	}
-	return gpu.Arch{}
-}
-
-// Inspect compares what is recorded of the GPU packages with what they would be
-// built with now, and changes nothing. Call it under Lock.
+// Inspect compares what the GPU packages were built with to what they would be built with now, and changes nothing. Call it under Lock.
 func Inspect(ctx context.Context, b Build) (*State, error) {
-	s := newState(&b)
-	s.record, s.recordNote = readRecord(b.Machine, b.Graph.Places)
+	s := Find(b)
 	return s, s.compare(ctx)
 }
 
+// Find lists the GPU packages of a build and compares nothing; the tools need not be chosen.
+func Find(b Build) *State {
+	s := &State{b: b, read: newReader(b), cleaned: map[string]bool{}}
+	s.packages = s.findPackages()
+	return s
+}
+
 // Clean has cargo remove the packages that are stale, and says why. It is the last step before the build.
-func (s *State) Clean(ctx context.Context) error {
-	if s.recordNote != "" {
-		s.shell.Warning("%s: %s; what the GPU packages were built with is unknown", recordPath(s.host, s.b.Graph.Places), s.recordNote)
-	}
-	s.tellUntold()
+func (s *State) Clean(ctx context.Context) (*State, error) {
+	s.WarnUnidentified()
 	packages := s.stalePackages()
 	if s.b.Options.ForceClean {
 		packages = s.Packages()
 	}
-	s.tellAdopted(packages)
+	next := *s
 	if len(packages) > 0 {
-		if err := s.cleanTold(ctx, packages); err != nil {
-			return err
+		removed, err := s.cleanForBuild(ctx, packages)
+		if err != nil {
+			return s, err
 		}
+		if removed.again != nil { // another cargo was at work: what it left has been compared again
+			return removed.again.Clean(ctx)
+		}
+		next.cleaned = with(s.cleaned, packages)
 	}
-	s.sawBefore()
-	return nil
+	next.earlier = s.Lines()
+	next.before = next.seen()
+	return &next, nil
 }
 
 // Rebuild builds once more what the first build was to build.
 type Rebuild func(context.Context) (cargorun.Built, error)
 
-// Settle takes what cargo built, and the error with which that ended. It records which build scripts came to their end, whatever
-// became of the rest. After a good build it compares what could not be compared before, since only cargo knows which OUT_DIRs it
-// takes, and reads the device code; what is wrong is cleaned and built again with rebuild, once. What is wrong even then is told,
-// and ends with exit.Stale.
-func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error, rebuild Rebuild) (cargorun.Built, error) {
-	s.built, s.held = built, map[string]holding{}
-	if buildErr != nil {
-		s.keepRecord(false)
-		return built, buildErr
-	}
-	s.findUndeclared()
-	packages, err := s.compareRest(ctx)
+// Settle takes what cargo built, and the error with which that ended. It writes the stamps of what was built well, after a failed build,
+// too: a mistake in the user's own code must not cost the kernels that were compiled before it. It compares what only cargo's messages
+// show, and reads the device code; what is in doubt is cleaned and built again with rebuild, once. After a failed build that is done only
+// where an OUT_DIR has no stamp: what was lost from it may be why. What is wrong even then is reported, and ends with exit.Stale.
+func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error, rebuild Rebuild) (*State, cargorun.Built, error) {
+	next, err := s.after(ctx, built)
 	if err != nil {
-		return built, err
+		return s, built, err
 	}
-	s.tellAdopted(packages)
-	mistakes, err := s.mistakes(ctx, s.outputs(), s.products())
-	if err != nil {
-		return built, err
+	unrecorded := func(o out) bool { return o.state != agrees && !o.stamped }
+	if buildErr != nil && (built.Interrupted || !slices.ContainsFunc(next.outs, unrecorded)) {
+		next.keepFailed(built)
+		return next, built, buildErr
 	}
-	if wrong := s.leftovers(mistakes); len(packages)+len(wrong) > 0 {
-		if err := s.cleanAfter(ctx, packages, mistakes, wrong); err != nil {
-			return built, err // nothing is recorded of what may not be cleaned
+	if packages := next.stalePackages(); len(packages) > 0 {
+		if _, err := next.cleanForBuild(ctx, packages); err != nil {
+			return next, built, err // no stamp is written of what may not be cleaned
 		}
-		s.built, buildErr = rebuild(ctx)
-		s.held = map[string]holding{}
-		s.keepRecord(buildErr == nil)
+		cleaned := *next
+		cleaned.cleaned, cleaned.earlier = with(next.cleaned, packages), next.Lines()
+		cleaned.before = cleaned.seen()
+		built, buildErr = rebuild(ctx)
+		if next, err = cleaned.after(ctx, built); err != nil {
+			return &cleaned, built, err
+		}
 		if buildErr != nil {
-			return s.built, buildErr
+			next.keepFailed(built)
+			return next, built, buildErr
 		}
-		if mistakes, err = s.mistakes(ctx, s.outputs(), s.products()); err != nil {
-			return s.built, err
+		if len(next.stalePackages()) > 0 {
+			return next, built, next.stillStale()
 		}
-	} else {
-		s.keepRecord(true)
 	}
-	return s.built, s.judgeMistakes(mistakes)
+	return next, built, next.reportWrong()
+}
+
+// stillStale says that something changed again while it was built.
+func (s *State) stillStale() error {
+	for _, l := range s.Lines()[len(s.earlier):] {
+		s.b.Machine.Shell.Error("%s", l)
+	}
+	s.b.Machine.Shell.Hint("another cargo works in " + s.b.Machine.Shown(s.b.Graph.Places.BuildDirectory) + "; end it and build again")
+	return exit.Code(exit.Stale)
 }
 
 // Cleaned lists the packages that were cleaned.
@@ -138,27 +183,66 @@ func (s *State) Cleaned() []string {
 	return sorted(s.cleaned)
 }
 
-// cleanAfter cleans after a build what its messages or its code showed to be stale.
-func (s *State) cleanAfter(ctx context.Context, packages []string, mistakes []*mistake, wrong []string) error {
-	wrong = slices.DeleteFunc(wrong, func(p string) bool { return slices.Contains(packages, p) })
-	if len(wrong) > 0 && s.b.Options.NoClean {
-		s.tellMistakes(mistakes, wrong)
+// Findings are those besides what is stale.
+func (s *State) Findings() []finding.Finding {
+	if s == nil {
+		return nil
 	}
-	if len(packages) > 0 {
-		if err := s.cleanTold(ctx, packages); err != nil {
-			return err
-		}
-	}
-	if len(wrong) > 0 {
-		return s.cleanWrong(ctx, mistakes, wrong)
-	}
-	return nil
+	return s.found
 }
 
-// Find lists the GPU packages of a build and compares nothing; the tools need not be chosen.
-func Find(b Build) *State {
-	s := newState(&b)
-	s.record, s.recordNote = readRecord(b.Machine, b.Graph.Places)
-	s.findUnits()
-	return s
+// Packages lists the GPU packages of the selection, as far as they are known.
+func (s *State) Packages() []string {
+	set := map[string]bool{}
+	for _, p := range s.packages {
+		set[p.Name] = true
+	}
+	return sorted(set)
+}
+
+// stalePackages lists what must be cleaned.
+func (s *State) stalePackages() []string {
+	set := map[string]bool{}
+	for _, o := range s.outs {
+		if o.state != agrees {
+			set[o.pkg.Name] = true
+		}
+	}
+	return sorted(set)
+}
+
+// Lines words what was found, one line for each change.
+func (s *State) Lines() []string {
+	if s == nil {
+		return nil
+	}
+	return slices.Concat(s.earlier, stale.Lines(s.Reasons()), s.doubts(unknown), s.doubts(agrees))
+}
+
+// doubts words once each what is not known, or what is wrong although it was built from nothing.
+func (s *State) doubts(state string) []string {
+	var out []string
+	for _, o := range s.outs {
+		line := o.pkg.Name + ": " + o.why
+		if state == agrees {
+			line = o.stamp.Wrong
+		}
+		if o.state == state && line != "" && !slices.Contains(out, line) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// Reasons lists what differs.
+func (s *State) Reasons() []stale.Reason {
+	out := []stale.Reason{}
+	for _, o := range s.outs {
+		for _, r := range o.reasons {
+			if !slices.Contains(out, r) {
+				out = append(out, r)
+			}
+		}
+	}
+	return out
 }

@@ -2,15 +2,15 @@ package fresh
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
-	"sort"
+	"slices"
 	"strings"
 
-	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
@@ -21,6 +21,9 @@ type Removal struct {
 	Files int         `json:"files"` // cargo's own count
 	Bytes int64       `json:"bytes"`
 	Units []Directory `json:"directories"`
+
+	waited bool   // another cargo was at work
+	again  *State // what was compared after it, unless that is stale, too
 }
 
 // Directory is one of cargo's directories below a profile, with what lies in it.
@@ -30,24 +33,15 @@ type Directory struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// removePackages has cargo remove what it built of some packages, for the profile and the platforms of this build and nothing
-// else. It is the only way on which anything below a target directory is removed.
-//
-// Cargo takes its own lock on the directory, so nothing goes while another cargo builds there; what is waited for is said. Before
-// that, every place is looked at: see guard and inside.
-func (b *Build) removePackages(ctx context.Context, packages []string) (Removal, error) {
-	r, err := b.planRemoval(ctx, packages)
-	if err != nil {
-		return r, err
-	}
-	for _, l := range b.otherVersions(packages) {
-		b.Machine.Shell.Note("%s", l)
-	}
-	said, err := b.runCargo(ctx, cargo.Clean(b.Tool, b.Line, packages, b.platforms()), io.Discard)
+// removePackages has cargo remove what it built of some packages, for the profile and the platforms of this build and nothing else, as
+// planRemoval has it. It is the only way on which anything below a target directory is removed. Cargo takes its own lock on the
+// directory, so nothing goes while another cargo builds there.
+func (b *Build) removePackages(ctx context.Context, packages []string, plan Removal) (Removal, error) {
+	said, _, err := cargorun.Clean(ctx, b.Machine, cargo.Clean(b.Tool, b.Line, packages, b.Platforms()), b.Graph.Places, io.Discard)
 	if err == nil {
-		r.Files, r.Bytes = cargo.Cleaned(said)
+		plan.Files, plan.Bytes = cargo.Cleaned(said)
 	}
-	return r, err
+	return plan, err
 }
 
 // planRemoval asks cargo what it would remove, and refuses where that is not cargo's own.
@@ -57,7 +51,8 @@ func (b *Build) planRemoval(ctx context.Context, packages []string) (Removal, er
 		return r, err
 	}
 	var list bytes.Buffer
-	said, err := b.runCargo(ctx, cargo.CleanPlan(b.Tool, b.Line, packages, b.platforms()), &list)
+	said, waited, err := cargorun.Clean(ctx, b.Machine, cargo.CleanPlan(b.Tool, b.Line, packages, b.Platforms()), b.Graph.Places, &list)
+	r.waited = waited
 	if err != nil {
 		return r, err
 	}
@@ -74,100 +69,22 @@ func (b *Build) planRemoval(ctx context.Context, packages []string) (Removal, er
 	return r, nil
 }
 
-// runCargo runs one of cargo's cleaning commands. What cargo says it waits for is passed on at once; its other words are told
-// only with its error.
-func (b *Build) runCargo(ctx context.Context, c buildenv.Cmd, stdout io.Writer) (said string, err error) {
-	waiting := &waitTeller{tell: func(what string) {
-		if strings.Contains(what, "package cache") {
-			b.Machine.Shell.Status("Blocking", "%s, which another cargo holds", what)
-			return
-		}
-		b.Machine.Shell.Status("Blocking", "%s: another cargo is at work in %s, and nothing is removed under it", what,
-			b.Graph.Places.BuildDirectory)
-	}}
-	c.Stdout, c.Stderr = stdout, waiting
-	_, err = b.Machine.Runner.Run(ctx, c)
-	said = waiting.rest()
-	if err != nil && said != "" && ctx.Err() == nil {
-		err = &cleanFailedError{Words: said, Dir: b.Graph.Places.BuildDirectory, Err: err}
-	}
-	return said, err
-}
-
-// waitTeller passes on "Blocking waiting for file lock on …" as it comes and keeps everything else.
-type waitTeller struct {
-	tell func(what string)
-	line []byte
-	kept bytes.Buffer
-}
-
-var blocking = regexp.MustCompile(`Blocking(?:\x1b\[[0-9;]*m)* (waiting for .*)`)
-
-func (w *waitTeller) Write(p []byte) (int, error) {
-	for _, b := range p {
-		if b != '\n' {
-			w.line = append(w.line, b)
-			continue
-		}
-		if m := blocking.FindSubmatch(w.line); m != nil {
-			w.tell(strings.TrimRight(string(m[1]), "\r"))
-		} else {
-			w.kept.Write(append(w.line, '\n'))
-		}
-		w.line = w.line[:0]
-	}
-	return len(p), nil
-}
-
-func (w *waitTeller) rest() string {
-	w.kept.Write(w.line)
-	w.line = nil
-	return strings.TrimSpace(w.kept.String())
-}
-
-// cleanFailedError is cargo's own word on why it could not remove something.
-// What it had not removed yet is still there and still told stale.
-type cleanFailedError struct {
-	Words, Dir string
-	Err        error
-}
-
-func (e *cleanFailedError) Error() string {
-	return "cargo could not clean " + e.Dir + ":\n" + strings.TrimPrefix(e.Words, "error: ")
-}
-func (e *cleanFailedError) Unwrap() error { return e.Err }
-
-// Hint says what to do about the commonest reasons.
-func (e *cleanFailedError) Hint() string {
-	switch {
-	case strings.Contains(e.Words, "Read-only file system"), strings.Contains(e.Words, "ermission denied"),
-		strings.Contains(e.Words, "Access is denied"):
-		return "make " + e.Dir + " one that you may write to, or build into another directory with --target-dir"
-	case strings.Contains(e.Words, "No space left"):
-		return "free some space on the disk that holds " + e.Dir
-	}
-	return "nothing that is stale was taken for good; run it again when cargo's reason is gone"
-}
-
 // guard refuses to clean where a slip would cost a person more than build products: the root, the home directory and what it lies
 // in, and a directory that holds a manifest. It looks at the directories that cargo itself names, through links: a target
 // directory that is a link is common and fine, and what it leads to is judged.
 func (b *Build) guard() error {
 	for _, dir := range b.ownDirs() {
-		if why := b.precious(b.Machine.Host.Real(dir)); why != "" {
-			return refused(dir, b.Machine.Host.Real(dir), why)
+		real := b.Machine.Host.Real(dir)
+		if why := b.precious(real); why != "" {
+			at := dir
+			if real != dir {
+				at += " (" + real + ")"
+			}
+			return &RefusedError{"nothing is removed in cargo's target directory " + at + ": " + why,
+				"give the build a directory of its own: --target-dir, CARGO_TARGET_DIR or build.target-dir"}
 		}
 	}
 	return nil
-}
-
-func refused(dir, real, why string) error {
-	at := dir
-	if real != dir {
-		at += " (" + real + ")"
-	}
-	return &RefusedError{"nothing is removed in cargo's target directory " + at + ": " + why,
-		"give the build a directory of its own: --target-dir, CARGO_TARGET_DIR or build.target-dir"}
 }
 
 // ownDirs are the directories that are cargo's own in this build.
@@ -209,20 +126,14 @@ func (b *Build) inside(paths []string) error {
 	for _, p := range paths {
 		dirs = append(dirs, b.Machine.Host.Dir(p)) // a link itself goes, not what it leads to
 	}
-next:
 	for _, dir := range dirs {
-		if seen[dir] {
+		if seen[dir] || !b.Machine.Host.IsDir(dir) { // gone since: it cannot be resolved, either
 			continue
 		}
 		seen[dir] = true
-		if !b.Machine.Host.IsDir(dir) {
-			continue // gone since; what is not there cannot be resolved, either
-		}
 		real := b.Machine.Host.Real(dir)
-		for _, o := range own {
-			if b.Machine.Host.Below(real, o) {
-				continue next
-			}
+		if slices.ContainsFunc(own, func(own string) bool { return b.Machine.Host.Below(real, own) }) {
+			continue
 		}
 		return &RefusedError{fmt.Sprintf("nothing is removed: %s leads to %s, which is outside of cargo's target directory %s",
 			dir, real, strings.Join(own, " and ")),
@@ -254,93 +165,46 @@ func (b *Build) standing() []string {
 	return out
 }
 
-// measure counts what is there of the list and groups it by cargo's units, the largest first.
+// measure counts what is there of the list and groups it by the unit that cargo keeps it for (<profile>/build/<package>-<hash>,
+// <profile>/deps/<file>), the largest first.
 func (b *Build) measure(paths []string) []Directory {
-	units := map[string]*Directory{}
+	list := []Directory{}
 	for _, p := range paths {
 		fi, err := os.Lstat(p)
 		if err != nil || fi.IsDir() {
 			continue // gone since: it is not counted
 		}
-		at := b.unitPath(p)
-		if units[at] == nil {
-			units[at] = &Directory{Path: at}
+		for _, profile := range b.profileDirs() {
+			if rest, ok := strings.CutPrefix(p, profile); ok {
+				parts := strings.FieldsFunc(rest, func(r rune) bool { return r == '/' || r == '\\' })
+				p = b.Machine.Host.Join(append([]string{profile}, parts[:min(2, len(parts))]...)...)
+				break
+			}
 		}
-		units[at].Files++
-		units[at].Bytes += fi.Size()
+		at := slices.IndexFunc(list, func(d Directory) bool { return d.Path == p })
+		if at < 0 {
+			at, list = len(list), append(list, Directory{Path: p})
+		}
+		list[at].Files++
+		list[at].Bytes += fi.Size()
 	}
-	list := make([]Directory, 0, len(units))
-	for _, u := range units {
-		list = append(list, *u)
-	}
-	sort.Slice(list, func(a, b int) bool {
-		return list[a].Bytes > list[b].Bytes || list[a].Bytes == list[b].Bytes && list[a].Path < list[b].Path
-	})
+	slices.SortFunc(list, func(a, b Directory) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Path, b.Path)) })
 	return list
 }
 
-// unitPath is the part of a path down to the unit that cargo keeps it for: <profile>/build/<package>-<hash>,
-// <profile>/deps/<file>.
-func (b *Build) unitPath(path string) string {
-	for _, profile := range b.profileDirs() {
-		if !b.Machine.Host.Below(path, profile) {
-			continue
-		}
-		parts := strings.FieldsFunc(strings.TrimPrefix(path, profile), func(r rune) bool { return r == '/' || r == '\\' })
-		if len(parts) > 2 {
-			parts = parts[:2]
-		}
-		return b.Machine.Host.Join(append([]string{profile}, parts...)...)
-	}
-	return path
-}
-
-// otherVersions says which packages go along because cargo's clean does not tell versions of a name apart (measured: a version is
-// ignored with a warning).
-func (b *Build) otherVersions(packages []string) []string {
-	versions := map[string]map[string]bool{}
-	add := func(name, version string) {
-		if versions[name] == nil {
-			versions[name] = map[string]bool{}
-		}
-		versions[name][version] = true
-	}
-	if g := b.Graph.Units; g != nil { // what cannot be read judge has told
-		for _, u := range g.Units {
-			id := manifest.ParsePkgID(u.PkgID)
-			add(id.Name, id.Version)
-		}
-	}
-	for _, u := range b.Reach.Units { // without a graph: of the others with build scripts that matter
-		add(u.Name, u.Version)
-	}
-	var out []string
-	for _, p := range packages {
-		if len(versions[p]) < 2 {
-			continue
-		}
-		list := make([]string, 0, len(versions[p]))
-		for v := range versions[p] {
-			list = append(list, v)
-		}
-		sort.Strings(list)
-		out = append(out, fmt.Sprintf("cargo's clean does not tell versions apart: %s goes in all of %s", p, strings.Join(list, ", ")))
-	}
-	return out
-}
-
-// tellUntold says of which packages nothing is said: without a unit graph their sources are not known.
-func (s *State) tellUntold() {
-	if len(s.b.Reach.Untold) == 0 {
+// WarnUnidentified names the packages of which nothing is known: without a unit graph their sources are not.
+func (s *State) WarnUnidentified() {
+	if len(s.b.Reach.Undetermined) == 0 {
 		return
 	}
-	s.shell.Warning("%s: `cargo tree` and Cargo.lock do not tell which package that is, so nothing is known of what it was built with",
-		strings.Join(s.b.Reach.Untold, ", "))
-	s.shell.Hint("after a change of toolkit run " + s.b.cleanLine(s.b.Reach.Untold) +
+	shell := s.b.Machine.Shell
+	shell.Warning("%s: `cargo tree` and Cargo.lock do not say which package that is, so its inputs are unknown",
+		strings.Join(s.b.Reach.Undetermined, ", "))
+	shell.Hint("after a change of toolkit run " + s.b.cleanLine(s.b.Reach.Undetermined) +
 		", or let cargo be asked for its unit graph (" + s.b.Graph.Reason + ")")
 }
 
 // cleanLine is the command with which a person removes packages.
 func (b *Build) cleanLine(packages []string) string {
-	return "cargo " + strings.Join(cargo.Clean(b.Tool, b.Line, packages, b.platforms()).Args, " ")
+	return "cargo " + strings.Join(cargo.Clean(b.Tool, b.Line, packages, b.Platforms()).Args, " ")
 }

@@ -60,33 +60,12 @@ func TestPoisoned(t *testing.T) {
 		{"another nvcc", cache, reason("candle-flash-attn", "nvcc"), 1},
 		{"another arch, which is part of its key", cache, reason("candle-flash-attn", "arch"), 0},
 		{"another nvcc for another package", cache, reason("candle-kernels", "nvcc"), 0},
-		{"both, told once", cache, append(reason("candle-flash-attn", "arch"), append(reason("candle-flash-attn", "nvcc"), reason("candle-flash-attn", "nvcc")...)...), 1},
+		{"both, reported once", cache, append(reason("candle-flash-attn", "arch"), append(reason("candle-flash-attn", "nvcc"), reason("candle-flash-attn", "nvcc")...)...), 1},
 		{"it holds nothing", Cache{Package: "candle-flash-attn", blindTo: []string{"nvcc"}}, reason("candle-flash-attn", "nvcc"), 0},
 	} {
 		if got := poisoned([]Cache{tt.cache}, tt.reasons); len(got) != tt.want {
 			t.Errorf("%s: %d", tt.story, len(got))
 		}
-	}
-}
-
-// TestWaitTeller: what cargo waits for is told as it comes; its other words are kept for an error.
-func TestWaitTeller(t *testing.T) {
-	var told []string
-	w := &waitTeller{tell: func(s string) { told = append(told, s) }}
-	for _, piece := range []string{"    Block", "ing waiting for file lock on artifact directory\n", "    Blocking waiting for file lock on package cache\nwarning: a\n",
-		"\x1b[1m\x1b[36m    Blocking\x1b[0m waiting for file lock on build directory\r\n", "error: b"} {
-		if _, err := w.Write([]byte(piece)); err != nil {
-			t.Fatal(err)
-		}
-		if piece == "    Block" && len(told) > 0 {
-			t.Error("told before the line was there")
-		}
-	}
-	if got := strings.Join(told, "|"); got != "waiting for file lock on artifact directory|waiting for file lock on package cache|waiting for file lock on build directory" {
-		t.Errorf("told %q", got)
-	}
-	if got := w.rest(); got != "warning: a\nerror: b" {
-		t.Errorf("kept %q", got)
 	}
 }
 
@@ -131,5 +110,13 @@ func TestEmptyStaysInside(t *testing.T) {
 		if _, err := os.Stat(f); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// What cargo removes without naming it is in the list, too.
+func TestUnlisted(t *testing.T) {
+	r := Removal{Files: 162, Bytes: 96 << 20, Units: []Directory{{Files: 100, Bytes: 10 << 20}, {Files: 39, Bytes: 6 << 20}}}
+	if files, bytes := r.unlisted(); files != 23 || bytes != 80<<20 {
+		t.Errorf("%d files, %d bytes", files, bytes)
 	}
 }

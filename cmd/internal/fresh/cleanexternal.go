@@ -64,12 +64,8 @@ func (b *Build) outside(packages []string) ([]Cache, error) {
 
 // inOwnDirs says whether a directory lies in cargo's own: then it goes as cargo's things go, or stays as the user's own.
 func (b *Build) inOwnDirs(dir string) bool {
-	for _, d := range b.ownDirs() {
-		if b.Machine.Host.Below(b.Machine.Host.Real(dir), b.Machine.Host.Real(d)) {
-			return true
-		}
-	}
-	return false
+	h := b.Machine.Host
+	return slices.ContainsFunc(b.ownDirs(), func(own string) bool { return h.Below(h.Real(dir), h.Real(own)) })
 }
 
 // lookOutside lists a cache's content and says whether it may be emptied: only
@@ -117,9 +113,8 @@ func (b *Build) lookOutside(pkg string, x *catalog.External, dir string) (Cache,
 	// what lies in a directory goes before it
 	sort.Sort(sort.Reverse(sort.StringSlice(o.paths)))
 	if len(foreign) > 0 {
-		shown := foreign[:min(3, len(foreign))]
-		o.Refused = fmt.Sprintf("it holds what %s does not write: %s", pkg, strings.Join(shown, ", "))
-		if n := len(foreign) - len(shown); n > 0 {
+		o.Refused = fmt.Sprintf("it holds what %s does not write: %s", pkg, strings.Join(foreign[:min(3, len(foreign))], ", "))
+		if n := len(foreign) - 3; n > 0 {
 			o.Refused += fmt.Sprintf(" and %d more", n)
 		}
 	}
@@ -151,8 +146,8 @@ func (b *Build) empty(o *Cache) error {
 	return nil
 }
 
-// tellOutside says that a cache was left as it is, and how it would be emptied.
-func (b *Build) tellOutside(o Cache, flag string) {
+// noteOutside says that a cache was left as it is, and how it would be emptied.
+func (b *Build) noteOutside(o Cache, flag string) {
 	line := fmt.Sprintf("%s keeps %s in %s (%s), where cargo's clean does not reach", o.Package, o.What, o.Path, amount(o.Files, o.Bytes))
 	if o.Refused != "" {
 		b.Machine.Shell.Note("%s; it will not be emptied: %s", line, o.Refused)
@@ -180,65 +175,91 @@ func poisoned(caches []Cache, reasons []stale.Reason) []Cache {
 	return out
 }
 
-// cleanForBuild removes what is stale of some packages before a build. What they keep elsewhere is emptied where that is allowed;
-// where it is not and would bring the old things back, the build is not begun.
-func (s *State) cleanForBuild(ctx context.Context, packages []string) error {
-	caches, err := s.b.outside(packages)
-	if err != nil {
-		return err
+// cleanForBuild removes what is stale of some packages before a build, and says why. What they keep elsewhere is emptied where that is
+// allowed; where it is not and would bring the old things back, the build is not begun. Where another cargo was at work, what it left is
+// compared again first.
+func (s *State) cleanForBuild(ctx context.Context, packages []string) (Removal, error) {
+	shell, b := s.b.Machine.Shell, s.b
+	plan := Removal{}
+	if !b.Options.NoClean {
+		var err error
+		if plan, err = b.planRemoval(ctx, packages); err != nil {
+			return plan, s.notCleaned(err)
+		}
+		if plan.waited && s.before == nil && !b.Options.ForceClean {
+			plan.again, err = Inspect(ctx, b)
+			return plan, err
+		}
 	}
-	if s.b.Options.CleanExternal {
+	s.PrintStale()
+	if b.Options.NoClean {
+		shell.Error("stale artifacts of %s, and --gpu-no-clean forbids to clean them", strings.Join(packages, ", "))
+		shell.Hint("leave --gpu-no-clean out, or run " + b.cleanLine(packages))
+		return Removal{}, exit.Code(exit.Stale)
+	}
+	caches, err := b.outside(packages)
+	if err != nil {
+		return Removal{}, err
+	}
+	if b.Options.CleanExternal {
 		if err := mayEmpty(caches); err != nil {
-			return s.notCleaned(err)
+			return Removal{}, s.notCleaned(err)
 		}
 	} else {
 		for _, o := range caches {
-			s.b.tellOutside(o, "--gpu-clean-external")
+			b.noteOutside(o, "--gpu-clean-external")
 		}
-		if bad := poisoned(caches, s.compared.Reasons); len(bad) > 0 {
+		if bad := poisoned(caches, s.Reasons()); len(bad) > 0 {
 			for _, o := range bad {
-				s.shell.Error("stale: %s would take its old %s from %s again", o.Package, o.What, o.Path)
+				shell.Error("stale: %s would take its old %s from %s again", o.Package, o.What, o.Path)
 			}
-			s.shell.Hint("allow it to be emptied: --gpu-clean-external")
-			return exit.Code(exit.Stale)
+			shell.Hint("allow it to be emptied: --gpu-clean-external")
+			return Removal{}, exit.Code(exit.Stale)
 		}
 	}
-	if _, err := s.b.removePackages(ctx, packages); err != nil {
-		return s.notCleaned(err)
+	r, err := b.removePackages(ctx, packages, plan)
+	if err != nil {
+		return r, s.notCleaned(err)
 	}
-	if s.b.Options.CleanExternal {
-		for i := range caches {
-			if err := s.b.empty(&caches[i]); err != nil {
-				return err
+	for i := range caches {
+		if b.Options.CleanExternal {
+			if err := b.empty(&caches[i]); err != nil {
+				return r, err
 			}
 		}
 	}
-	s.areCleaned(packages)
-	return nil
+	shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
+	return r, nil
 }
 
 // notCleaned makes a refusal of ours what it is before a build: something is stale, and stays so.
 func (s *State) notCleaned(err error) error {
-	var no *RefusedError
-	if !errors.As(err, &no) {
+	if _, ok := errors.AsType[*RefusedError](err); !ok {
 		return err
 	}
-	s.shell.Failure(err)
+	s.b.Machine.Shell.Failure(err)
 	return exit.Code(exit.Stale)
 }
 
-// cleanTold says why packages are cleaned, and cleans them.
-func (s *State) cleanTold(ctx context.Context, packages []string) error {
-	for _, l := range stale.Lines(s.compared.Reasons) {
-		s.shell.Status("Stale", "%s", l)
+// RefusedError is why nothing is removed: it would cost a person more than build products.
+type RefusedError struct{ Problem, Fix string }
+
+func (e *RefusedError) Error() string { return e.Problem }
+
+// Hint says how to clean all the same.
+func (e *RefusedError) Hint() string { return e.Fix }
+
+// ExitCode is that of a wrong command line: what it names cannot be used.
+func (e *RefusedError) ExitCode() int { return exit.Usage }
+
+// amount words what was or would be removed, as cargo does.
+func amount(files int, bytes int64) string {
+	word := "files"
+	if files == 1 {
+		word = "file"
 	}
-	for _, d := range s.compared.Unknown {
-		s.shell.Status("Unknown", "%s: %s", d.Package, d.Why)
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%d %s, %.1f KiB", files, word, float64(bytes)/(1<<10))
 	}
-	if s.b.Options.NoClean {
-		s.shell.Error("stale artifacts of %s, and --gpu-no-clean forbids to clean them", strings.Join(packages, ", "))
-		s.shell.Hint("leave --gpu-no-clean out, or run " + s.b.cleanLine(packages))
-		return exit.Code(exit.Stale)
-	}
-	return s.cleanForBuild(ctx, packages)
+	return fmt.Sprintf("%d %s, %.1f MiB", files, word, float64(bytes)/(1<<20))
 }

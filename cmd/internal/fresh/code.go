@@ -2,23 +2,50 @@ package fresh
 
 import (
 	"bytes"
-	"debug/elf"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/memo"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/fresh/inputs"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/gpu/fatbin"
+	"gpubuild/toolchain/cargo/builddir"
 )
+
+// reader reads the files of a build directory and remembers what it read.
+type reader struct {
+	m       *session.Machine
+	hashes  *inputs.Hashes
+	inputs  map[string][]stale.Input // of packages, as they were before the build; see inputsOf
+	scripts map[string]bool          // the packages whose scripts run in this build
+	outs    []builddir.Out           // as they were when the build was looked at
+	signed  []string                 // see signatures
+}
+
+func newReader(b Build) *reader {
+	hashes := inputs.NewHashes(b.Machine, b.ownDirs()...)
+	return &reader{m: b.Machine, hashes: hashes, inputs: map[string][]stale.Input{}, scripts: map[string]bool{}}
+}
+
+// holding is what a build script made.
+type holding struct {
+	Sum  string       `json:"sum"` // of all that goes into what cargo makes of it
+	Code []stale.Code `json:"code,omitempty"`
+	Path []string     `json:"path,omitempty"` // of the file that each of Code lies in
+}
 
 // made is what an image says of its making.
 func made(im fatbin.Image) stale.Make {
@@ -71,35 +98,6 @@ func grouped(file string, images []fatbin.Image) []stale.Code {
 	return out
 }
 
-var gccComment = regexp.MustCompile(`GCC: \([^)]*\) (\d+(?:\.\d+)*)`)
-
-// hostsOf reads the host compilers' names out of an object's .comment section, where gcc leaves its version (gcc's -fident).
-// Anything that is no ELF object names none.
-func hostsOf(h buildenv.Host, path string) []string {
-	if !strings.EqualFold(h.Ext(path), ".o") {
-		return nil
-	}
-	data, err := h.ReadFile(path, 256<<20)
-	if err != nil {
-		return nil
-	}
-	f, err := elf.NewFile(bytes.NewReader(data))
-	if err != nil || f.Section(".comment") == nil {
-		return nil
-	}
-	text, err := f.Section(".comment").Data()
-	if err != nil {
-		return nil
-	}
-	var out []string
-	for _, m := range gccComment.FindAllStringSubmatch(string(text), -1) {
-		if host := "gcc " + m[1]; !slices.Contains(out, host) {
-			out = append(out, host)
-		}
-	}
-	return out
-}
-
 // withoutCode are the endings of files that hold no device code, though the packages' sources and CMake's own notes fill an
 // OUT_DIR with them.
 var withoutCode = map[string]bool{
@@ -111,121 +109,137 @@ var withoutCode = map[string]bool{
 
 // toolkitLibrary are libraries of NVIDIA's that build scripts copy or link:
 // they hold kernels of their own for many architectures.
-var toolkitLibrary = regexp.MustCompile(`^(lib)?(cublas|cudnn|cudart|cudadevrt|cusparse|cusolver|cufft|curand|cutensor|` +
+var toolkitLibrary = lazyregexp.New(`^(lib)?(cublas|cudnn|cudart|cudadevrt|cusparse|cusolver|cufft|curand|cutensor|` +
 	`npp|nccl|nvrtc|nvjpeg|nvJitLink|culibos|nvshmem)`)
 
-// below lists the files below an OUT_DIR that may hold device code, CMake's caches and cudaforge's, and the directories that were
-// looked at. What CMake compiled to get to know its compilers (CMakeFiles/*/CompilerIdCUDA, CMakeDetermineCompilerABI_CUDA.bin,
-// CMakeScratch, CMakeTmp: cmake-developer notes on CMakeDetermineCompilerId) is for another architecture than the build.
-func below(h buildenv.Host, outDir string) (code, notes, dirs []string, err error) {
-	left := inputs.MostEntries
-	var walk func(dir string, depth int) error
-	walk = func(dir string, depth int) error {
-		dirs = append(dirs, dir)
-		entries, err := h.Files.ReadDir(dir)
-		if err != nil {
-			return err
-		}
-		for _, e := range entries {
-			if left--; left < 0 {
-				return fmt.Errorf("%s holds more than %d files", outDir, inputs.MostEntries)
+// below lists the files below an OUT_DIR that may hold device code, the Rust files there, and the directories that were looked at. What
+// CMake compiled to get to know its compilers (CMakeFiles/*/CompilerIdCUDA, CMakeDetermineCompilerABI_CUDA.bin, CMakeScratch, CMakeTmp:
+// cmake-developer notes on CMakeDetermineCompilerId) is for another architecture than the build.
+func below(h buildenv.Host, outDir string) (code, rust, dirs []string, err error) {
+	dirs = []string{outDir}
+	complete, err := h.Walk(outDir, func(path, rel string, e fs.DirEntry, isDir bool) bool {
+		name := e.Name()
+		switch {
+		case isDir:
+			ofCMake := strings.HasPrefix(name, "CompilerId") || name == "CMakeScratch" || name == "CMakeTmp"
+			if name == ".git" || ofCMake || !e.IsDir() {
+				return false
 			}
-			name := e.Name()
-			path := h.Join(dir, name)
-			switch {
-			case e.IsDir():
-				ofCMake := strings.HasPrefix(name, "CompilerId") || name == "CMakeScratch" || name == "CMakeTmp"
-				if name == ".git" || ofCMake || depth == inputs.MostDepth {
-					continue
-				}
-				if err := walk(path, depth+1); err != nil {
-					return err
-				}
-			case name == "CMakeCache.txt" || name == ".cudaforge_cache.json":
-				notes = append(notes, path)
-			case withoutCode[strings.ToLower(h.Ext(name))] || strings.HasPrefix(name, "CMakeDetermineCompilerABI"):
-			case toolkitLibrary.MatchString(name):
-			default:
-				if fi, err := h.Files.Stat(path); err == nil && fi.Mode().IsRegular() {
-					code = append(code, path)
-				}
+			dirs = append(dirs, path)
+		case strings.EqualFold(h.Ext(name), ".rs"):
+			rust = append(rust, path)
+		case withoutCode[strings.ToLower(h.Ext(name))] || strings.HasPrefix(name, "CMakeDetermineCompilerABI"):
+		case toolkitLibrary.MatchString(name):
+		default:
+			if fi, err := h.Files.Stat(path); err == nil && fi.Mode().IsRegular() {
+				code = append(code, path)
 			}
 		}
-		return nil
+		return true
+	})
+	if err == nil && !complete {
+		err = fmt.Errorf("%s holds more than %d files", outDir, buildenv.MostEntries)
 	}
-	err = walk(outDir, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return code, notes, dirs, err
+	return code, rust, dirs, err
 }
 
 // codeKind names the cache entries about the device code of files.
-const codeKind = "code-1"
+const codeKind = "code-3"
 
-// holds reads the device code below an OUT_DIR, or takes what was read when nothing there has changed since.
-func (s *State) holds(outDir string) (holding, error) {
-	outDir = s.host.Clean(outDir)
-	if held, ok := s.held[outDir]; ok {
-		return held, nil
-	}
-	held, err := s.remembered(outDir, func() (held holding, files, watched []string, err error) {
-		files, held.Notes, watched, err = below(s.host, outDir)
-		return held, files, watched, err
-	})
-	if err == nil {
-		s.held[outDir] = held
-	}
-	return held, err
-}
+// gccComment is what gcc leaves in an object about itself (-fident). Objects are not the same from run to run, so that the compiler of the
+// host is known by it.
+var gccComment = lazyregexp.New(`GCC: \([^)]*\) \d+(?:\.\d+)*`)
 
-// inLibraries reads the device code of a package's libraries.
-func (s *State) inLibraries(paths []string) (holding, error) {
-	return s.remembered(strings.Join(paths, "\n"), func() (holding, []string, []string, error) { return holding{}, paths, nil, nil })
-}
-
-// remembered answers what is kept under a name, or reads the files that list names. What is kept holds as long as those and what
-// else is watched are what they were.
-func (s *State) remembered(name string, list func() (held holding, files, watched []string, err error)) (holding, error) {
-	store, key := s.b.Machine.Memo(), memo.Key(version.Number(), name)
+// holds reads what a build script made, or takes what was read when nothing there has changed since.
+func (r *reader) holds(outDir string) (holding, error) {
+	outDir = r.m.Host.Clean(outDir)
+	store, key := r.m.Memo(), memo.Key(version.Number(), outDir)
 	if data, ok := store.Get(codeKind, key); ok {
 		var held holding
 		if json.Unmarshal(data, &held) == nil {
 			return held, nil
 		}
 	}
-	held, files, watched, err := list()
+	code, other, watched, err := below(r.m.Host, outDir)
 	if err != nil {
-		return held, err
+		return holding{}, err
 	}
-	inputs := store.Watch(append(watched, files...)...)
-	for _, path := range files {
-		if fi, err := s.host.Files.Stat(path); err == nil && fi.Size() == 0 {
+	watched = append(watched, builddir.Printed(r.m.Host, outDir))
+	state := store.Watch(slices.Concat(watched, code, other)...)
+	held, sums := holding{}, map[string]bool{}
+	for _, path := range code {
+		if fi, err := r.m.Host.Files.Stat(path); err == nil && fi.Size() == 0 {
 			continue
 		}
-		report, err := fatbin.ScanFile(s.host, path)
+		report, err := fatbin.ScanFile(r.m.Host, path)
 		if err != nil {
 			return held, err
 		}
-		code := grouped(s.host.Base(path), report.Images)
-		for _, c := range code {
+		for _, c := range grouped(r.m.Host.Base(path), report.Images) {
 			held.Code, held.Path = append(held.Code, c), append(held.Path, path)
 		}
-		if len(code) == 0 {
-			continue
-		}
-		for _, h := range hostsOf(s.host, path) {
-			if !slices.Contains(held.Hosts, h) {
-				held.Hosts = append(held.Hosts, h)
-			}
+		if err := r.sum(sums, path, strings.TrimPrefix(path, outDir), report.Images); err != nil {
+			return held, err
 		}
 	}
+	if len(held.Code) == 0 {
+		other = append(other, code...) // it may be there in a form that nobody knows
+	}
+	for _, path := range other {
+		sum, err := cache.Hash(path)
+		if err != nil {
+			return held, err
+		}
+		sums["file "+strings.TrimPrefix(path, outDir)+" "+sum] = true
+	}
+	said, err := builddir.Output(r.m.Host, outDir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return held, err
+	}
+	for _, rule := range said.Rules {
+		sums["rule "+rule] = true
+	}
+	all := sha256.Sum256([]byte(strings.Join(sorted(sums), "\n")))
+	held.Sum = hex.EncodeToString(all[:16])
 	data, err := json.Marshal(held)
 	if err == nil {
-		err = store.Put(codeKind, key, inputs, data)
+		err = store.Put(codeKind, key, state, data)
 	}
 	if err != nil {
-		s.shell.Detail("what the build's files hold is not kept: %v", err)
+		r.m.Shell.Detail("what the build's files hold is not kept: %v", err)
 	}
 	return held, nil
+}
+
+// sum adds the name of a file and the bytes of its device code. Objects and libraries differ from run to run in other places.
+func (r *reader) sum(sums map[string]bool, path, name string, images []fatbin.Image) error {
+	if len(images) == 0 {
+		return nil
+	}
+	data, err := r.m.Host.ReadFile(path, 4<<30)
+	if err != nil {
+		return err
+	}
+	for _, im := range images {
+		if im.Offset+im.Size > int64(len(data)) {
+			return fmt.Errorf("%s changed while it was read", path)
+		}
+		one := sha256.Sum256(bytes.TrimRight(data[im.Offset:im.Offset+im.Size], "\x00"))
+		sums["code "+name+" "+hex.EncodeToString(one[:16])] = true
+	}
+	for _, host := range gccComment.FindAll(data, -1) {
+		sums["host "+string(host)] = true
+	}
+	return nil
+}
+
+func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
+
+// with is a set and some names more.
+func with(set map[string]bool, names []string) map[string]bool {
+	out := maps.Clone(set)
+	for _, name := range names {
+		out[name] = true
+	}
+	return out
 }

@@ -18,8 +18,6 @@ import (
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/gpu/fatbin"
-	"gpubuild/toolchain"
-	"gpubuild/toolchain/cuda"
 )
 
 // tree makes files below a new directory; a name that ends in a slash is a directory.
@@ -39,8 +37,14 @@ func tree(t *testing.T, files map[string]string) (*State, string) {
 			t.Fatal(err)
 		}
 	}
-	m := &session.Machine{Host: h, CacheDir: filepath.Join(dir, ".cache"), Shell: &console.Shell{Out: io.Discard, Err: io.Discard}, Began: time.Now()}
-	return newState(&Build{Machine: m, Reach: &features.Answer{}}), dir
+	m := &session.Machine{
+		Host:     h,
+		CacheDir: filepath.Join(dir, ".cache"),
+		Shell:    &console.Shell{Out: io.Discard, Err: io.Discard},
+		Began:    time.Now(),
+	}
+	b := Build{Machine: m, Reach: &features.Answer{}}
+	return &State{b: b, read: newReader(b)}, dir
 }
 
 func TestBelow(t *testing.T) {
@@ -52,7 +56,7 @@ func TestBelow(t *testing.T) {
 		"build/CMakeFiles/3.25.1/CompilerIdCUDA/a.out": "x", "build/CMakeFiles/3.25.1/CMakeDetermineCompilerABI_CUDA.bin": "x", "build/CMakeFiles/CMakeScratch/x.o": "x",
 		"build/CMakeFiles/k.dir/k.cu.o": "x", "src/.git/objects/aa": "x",
 	})
-	code, notes, _, err := below(s.host, dir)
+	code, notes, _, err := below(s.b.Machine.Host, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,13 +71,16 @@ func TestBelow(t *testing.T) {
 		slices.Sort(out)
 		return out
 	}
-	if got, want := rel(code), []string{"a.ptx", "b.cubin", "build/CMakeFiles/k.dir/k.cu.o", "c.o", "deep/er/libk.a", "empty.ptx", "k.obj", "no-ending"}; !slices.Equal(got, want) {
+	if got, want := rel(code), []string{"a.ptx", "b.cubin", "build/CMakeFiles/k.dir/k.cu.o", "c.o", "deep/er/libk.a", "empty.ptx", "k.obj", "no-ending"}; !slices.Equal(
+		got,
+		want,
+	) {
 		t.Errorf("code: got %q, want %q", got, want)
 	}
-	if got, want := rel(notes), []string{".cudaforge_cache.json", "build/CMakeCache.txt"}; !slices.Equal(got, want) {
+	if got, want := rel(notes), []string{"gen.rs"}; !slices.Equal(got, want) {
 		t.Errorf("notes: got %q, want %q", got, want)
 	}
-	if code, notes, _, err := below(s.host, filepath.Join(dir, "none")); err != nil || len(code)+len(notes) > 0 {
+	if code, notes, _, err := below(s.b.Machine.Host, filepath.Join(dir, "none")); err != nil || len(code)+len(notes) > 0 {
 		t.Errorf("a directory that is not there: %v %v %v", code, notes, err)
 	}
 }
@@ -101,12 +108,20 @@ func TestGrouped(t *testing.T) {
 		images []fatbin.Image
 		want   string
 	}{
-		{"many kernels of one make are one line", []fatbin.Image{cubin("sm_90", "c", "b"), cubin("sm_90", "a")}, "a+2[sm_90 code from nvcc 13.4.92]"},
+		{
+			"many kernels of one make are one line",
+			[]fatbin.Image{cubin("sm_90", "c", "b"), cubin("sm_90", "a")},
+			"a+2[sm_90 code from nvcc 13.4.92]",
+		},
 		{"order and repetition mean nothing", []fatbin.Image{cubin("sm_90", "a"), cubin("sm_80", "a", "b"), cubin("sm_90", "b", "a")},
 			"a+1[sm_80 code from nvcc 13.4.92 sm_90 code from nvcc 13.4.92]"},
 		{"one kernel has less", []fatbin.Image{cubin("sm_90", "a", "b"), cubin("sm_80", "a")},
 			"a+0[sm_80 code from nvcc 13.4.92 sm_90 code from nvcc 13.4.92]; b+0[sm_90 code from nvcc 13.4.92]"},
-		{"an empty image beside kernels says nothing", []fatbin.Image{cubin("sm_90", "a"), cubin("sm_52")}, "a+0[sm_90 code from nvcc 13.4.92]"},
+		{
+			"an empty image in addition to kernels says nothing",
+			[]fatbin.Image{cubin("sm_90", "a"), cubin("sm_52")},
+			"a+0[sm_90 code from nvcc 13.4.92]",
+		},
 		{"an empty image alone", []fatbin.Image{cubin("sm_52")}, "+0[sm_52 code from nvcc 13.4.92]"},
 		{"nothing", nil, ""},
 	}
@@ -117,42 +132,10 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-func TestAgree(t *testing.T) {
-	m := func(kind, sm, nvcc, ptx string) stale.Make {
-		a, err := gpu.ParseArch(sm)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return stale.Make{Kind: kind, Arch: a, NVCC: nvcc, PTX: ptx}
-	}
-	was, is := m(fatbin.Cubin, "sm_90", "13.3.73", ""), m(fatbin.Cubin, "sm_90", "13.4.92", "")
-	oldPTX, newPTX := m(fatbin.PTX, "compute_90", "", "9.3"), m(fatbin.PTX, "compute_90", "", "9.4")
-	tests := []struct {
-		story       string
-		held, built []stale.Make
-		want        bool
-	}{
-		{"the same", []stale.Make{is}, []stale.Make{is}, true},
-		{"the form with a suffix", []stale.Make{m(fatbin.Cubin, "sm_90a", "13.4.92", "")}, []stale.Make{is}, true},
-		{"an older one", []stale.Make{was}, []stale.Make{is}, false},
-		{"an older one beside the new one", []stale.Make{was, is}, []stale.Make{is}, true},
-		{"another architecture", []stale.Make{m(fatbin.Cubin, "sm_80", "13.4.92", "")}, []stale.Make{is}, false},
-		{"an unsigned one cannot vouch for a signed one", []stale.Make{was, oldPTX}, []stale.Make{is, newPTX}, false},
-		{"PTX alone, of another version", []stale.Make{oldPTX}, []stale.Make{newPTX}, false},
-		{"nothing that could be compared", []stale.Make{oldPTX}, []stale.Make{is}, true},
-		{"intermediate code", []stale.Make{was}, []stale.Make{m(fatbin.LTO, "sm_90", "", "")}, true},
-	}
-	for _, tt := range tests {
-		if got := agree(tt.held, tt.built); got != tt.want {
-			t.Errorf("%s: %v", tt.story, got)
-		}
-	}
-}
-
 func TestSourceName(t *testing.T) {
 	for mangled, want := range map[string]string{
-		"matmul": "matmul", "_Z6matmulPKfS0_Pfi": "matmul", "_Z5scaleIfEvPT_i": "scale", "_ZN3cub16_V_300403_SM_9006detail4scan16DeviceScanKernelINS2_26policyEEEvv": "DeviceScanKernel",
-		"_ZN2ns3addEi": "add", "_ZL6staticPf": "static", "_Z9999short": "", "_Z": "",
+		"matmul": "matmul", "_Z6matmulPKfS0_Pfi": "matmul", "_Z5scaleIfEvPT_i": "scale", "_ZN3cub16_V_300403_SM_9006detail4scan16DeviceScanKernelINS2_6policyEEEvv": "DeviceScanKernel",
+		"_ZN2ns3addEi": "add", "_ZL6staticPf": "static", "_Z9999short": "_Z9999short", "_Z": "_Z",
 	} {
 		if got := sourceName(mangled); got != want {
 			t.Errorf("%s: got %q, want %q", mangled, got, want)
@@ -160,72 +143,13 @@ func TestSourceName(t *testing.T) {
 	}
 }
 
-func TestWhatCudarcTold(t *testing.T) {
-	tests := []struct {
-		cfgs        []string
-		cuda, cudnn string
-	}{
-		{[]string{`feature="cuda-13040"`, `feature="cudnn-09021"`}, "13.4", "9.21"},
-		{[]string{"other", `feature="cuda-12090"`}, "12.9", ""},
-		{[]string{`feature="cuda-11000"`, `feature="cudnn-09100"`}, "11.0", "9.100"},
-		{[]string{`feature="cuda"`, `feature="nccl-02030"`, `feature="cuda-1304"`}, "", ""},
-	}
-	for _, tt := range tests {
-		if c, d := scriptCUDA(tt.cfgs), scriptCUDNN(tt.cfgs); c != tt.cuda || d != tt.cudnn {
-			t.Errorf("%q: CUDA %q, cuDNN %q", tt.cfgs, c, d)
-		}
-	}
-}
-
-func TestWhatAScriptToldInVariables(t *testing.T) {
-	for want, env := range map[string]map[string]string{
-		"13.4": {"MISTRALRS_BUILD_CUDA_VERSION": "13.4", "MISTRALRS_BUILD_CUDA_VERSION_CODE": "13040", "OTHER": "12.9"},
-		"12.9": {"BUILD_CUDA_VERSION": "12.9.86"},
-		"":     {"A_BUILD_CUDA_VERSION": "12.9", "B_BUILD_CUDA_VERSION": "13.4", "CUDA_VERSION": "13.0", "CUDA_MAJOR_VERSION": "13"},
-	} {
-		if got := scriptEnvCUDA(env); got != want {
-			t.Errorf("%v: CUDA %q, want %q", env, got, want)
-		}
-	}
-	s, dir := tree(t, map[string]string{"k-1/out/x": "", "k-1/output": "cargo:rustc-env=MISTRALRS_BUILD_CUDA_VERSION=13.3\n"})
-	traces, err := s.traces(filepath.Join(dir, "k-1", "out"), false)
-	if err != nil || traces.CUDA != "13.3" {
-		t.Errorf("traces: CUDA %q, %v", traces.CUDA, err)
-	}
-}
-
-func TestTracesOfBuildTools(t *testing.T) {
-	s, dir := tree(t, map[string]string{
-		"new/bin/nvcc": "the compiler", "copy/bin/nvcc": "the compiler", "old/bin/nvcc": "an older one",
-		"out/a-1.o": "x", "out/b-2.o": "x",
-	})
-	at := func(name string) string { return filepath.Join(dir, name) }
-	s.b.Tools.Set = toolchain.Set{Toolkit: &cuda.Toolkit{NVCC: at("new/bin/nvcc")}}
-	text := "//x\nCMAKE_CUDA_COMPILER:FILEPATH=" + at("copy/bin/nvcc") + "\r\nCMAKE_CUDA_COMPILER_AR:FILEPATH=/usr/bin/ar\nCUDAToolkit_NVCC_EXECUTABLE:FILEPATH=" + at("old/bin/nvcc") + "\n"
-	if got, want := s.cmakeCompilers(text), []string{at("new/bin/nvcc"), at("old/bin/nvcc")}; !slices.Equal(got, want) {
-		t.Errorf("CMake keeps %q, want %q", got, want)
-	}
-	if got := s.cmakeCompilers("CMAKE_CUDA_COMPILER:FILEPATH=NOTFOUND\nCUDAToolkit_NVCC_EXECUTABLE:FILEPATH=/x/CUDAToolkit_NVCC_EXECUTABLE-NOTFOUND\n"); len(got) > 0 {
-		t.Errorf("CMake found none, and here is %q", got)
-	}
-	kept := `{"entries":{"a":{"object_path":"/elsewhere/out/a-1.o","gpu_arch":"sm_90a"},"b":{"object_path":"b-2.o","gpu_arch":"sm_90a"},"gone":{"object_path":"c-3.o","gpu_arch":"sm_80"}}}`
-	if got := fmt.Sprint(s.cudaforgeArchs([]byte(kept), at("out"))); got != "[sm_90a]" {
-		t.Errorf("cudaforge keeps %s", got)
-	}
-	if got := s.cudaforgeArchs([]byte("{"), at("out")); got != nil {
-		t.Errorf("a damaged cache says %v", got)
-	}
-}
-
-// What is kept of a directory must not outlive what lies in it.
 func TestHoldsIsReadAgain(t *testing.T) {
 	const ptx = "." + "version 9.4\n." + "target sm_90\n." + "address_size 64\n.visible ." + "entry %s()\n{\n ret;\n}\n"
 	s, dir := tree(t, map[string]string{"out/k.ptx": fmt.Sprintf(ptx, "one"), "out/sub/note.txt": ""})
 	out := filepath.Join(dir, "out")
 	read := func() string {
 		t.Helper()
-		s.held = map[string]holding{} // as the next run of gpubuild has it
-		held, err := s.holds(out)
+		held, err := s.read.holds(out)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +166,7 @@ func TestHoldsIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := read(); got != "two" {
-		t.Errorf("the file holds two, and %s was told", got)
+		t.Errorf("the file holds two, and %s was reported", got)
 	}
 	if err := os.WriteFile(filepath.Join(out, "sub", "l.ptx"), []byte(fmt.Sprintf(ptx, "three")), 0o644); err != nil {
 		t.Fatal(err)
@@ -255,5 +179,68 @@ func TestHoldsIsReadAgain(t *testing.T) {
 	}
 	if got := read(); got != "" {
 		t.Errorf("kept of a directory that is gone: %s", got)
+	}
+}
+
+// TestSumNamesFiles: two OUT_DIRs have one sum only where the same files hold the same; where no device code is known, all files count.
+func TestSumNamesFiles(t *testing.T) {
+	t.Parallel()
+	ptx := func(name string) string {
+		return "." + "version 9.4\n." + "target sm_90\n." + "address_size 64\n.visible ." + "entry " + name + "()\n{\n ret;\n}\n"
+	}
+	s, dir := tree(t, map[string]string{
+		"a/j.ptx": ptx("one"), "a/k.ptx": ptx("two"), "a/note": "1",
+		"elsewhere/j.ptx": ptx("one"), "elsewhere/k.ptx": ptx("two"), "elsewhere/note": "2",
+		"swapped/j.ptx": ptx("two"), "swapped/k.ptx": ptx("one"),
+		"twice/j.ptx": ptx("one"), "twice/k.ptx": ptx("one"), "once/k.ptx": ptx("one"),
+		"deep/x/k.ptx": ptx("one"), "hex/k.hex": "2e76", "truncated/k.hex": "2e", "empty/k.hex": "", "hex2/j.hex": "2e76",
+	})
+	of := map[string]string{}
+	for _, name := range []string{"a", "elsewhere", "swapped", "twice", "once", "deep", "hex", "truncated", "empty", "hex2"} {
+		held, err := s.read.holds(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for other, sum := range of {
+			if same := other == "a" && name == "elsewhere"; (sum == held.Sum) != same {
+				t.Errorf("%s and %s: the same sum: %t", other, name, !same)
+			}
+		}
+		if name != "elsewhere" {
+			of[name] = held.Sum
+		}
+	}
+}
+
+// TestRunByAnotherCargo: what another cargo's script left is taken for what it was only where there is device code to compare.
+func TestRunByAnotherCargo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	known := []stale.Code{{File: "k.ptx", Kernel: "k"}}
+	for _, c := range []struct {
+		story string
+		code  []stale.Code
+		arch  bool
+		later time.Duration
+		want  string
+	}{
+		{"nothing ran", nil, true, 0, agrees},
+		{"from an archive", nil, true, time.Second, agrees},
+		{"the same device code", known, true, time.Hour, agrees},
+		{"nothing to compare", nil, true, time.Hour, unknown},
+		{"a script that compiles nothing", nil, false, time.Hour, agrees},
+	} {
+		p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
+		p.Inputs.Arch = c.arch
+		now, err := b.s.inputsOf(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := out{pkg: p, dir: filepath.Join(b.top, "out"), finished: true, stamped: true, held: holding{Sum: "1", Code: c.code}}
+		o.stamp = stale.Stamp{PkgID: "p", Inputs: now, Sum: "1", Ran: 1}
+		o.ran = 1 + int64(c.later)
+		if o, err = b.s.judge(t.Context(), o); err != nil || o.state != c.want {
+			t.Errorf("%s: %s (%s) %v", c.story, o.state, o.why, err)
+		}
 	}
 }

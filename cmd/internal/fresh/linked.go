@@ -1,139 +1,188 @@
 package fresh
 
 import (
+	"errors"
+	"maps"
+	"os"
 	"slices"
 	"sort"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/fresh/inputs"
+	"gpubuild/features/manifest"
+	"gpubuild/features/source"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
+	"gpubuild/toolchain/nvcc"
 )
 
-// Names of what linked records. A path is part of the second, since a script may have named several.
+// Names of the inputs that are known only once a script has finished, besides the sources that nvcc read. The last one contains a path,
+// since a script may name several.
 const (
 	staticLibrary = "static library "
 	linkDirectory = "link directory "
 )
 
-// linked is what a script told cargo to link from outside of cargo's own directories, by cargo's message: a static library goes
-// into the crate's own file with its content, and a directory must still be there when the program is linked.
-func (s *State) linked(m cargo.Message) ([]stale.Input, error) {
+// changedSince replaces the hash of a file that went into a package and changed before we could read it.
+const changedSince = "changed after it was read"
+
+// linked is what went into a package from outside of cargo's own directories, by cargo's message and by the lists of headers that nvcc or
+// CMake left. Of a file that changed after the script began, the content that it saw is unknown: the next build rebuilds the package,
+// unless the stamp of the run before has that content. A library of the package's own is made by the script, and read by rustc after it.
+func (s *State) linked(m cargo.Message, o out) (list []stale.Input, wrote []string, err error) {
+	h := s.b.Machine.Host
 	var dirs []string
 	for _, p := range m.LinkedPaths {
 		if kind, path, ok := strings.Cut(p, "="); ok && !strings.ContainsAny(kind, `/\`) {
 			p = path
 		}
-		if s.host.IsAbs(p) && !s.b.inOwnDirs(p) && !slices.Contains(dirs, s.host.Clean(p)) {
-			dirs = append(dirs, s.host.Clean(p))
+		if h.IsAbs(p) && !s.b.inOwnDirs(p) && !slices.Contains(dirs, h.Clean(p)) {
+			dirs = append(dirs, h.Clean(p))
 		}
 	}
-	var out []stale.Input
-	libraries := s.bundled(dirs, m.LinkedLibs)
-	for file, p := range libraries {
-		hash, err := s.hashes.Together(p)
+	began, took, _ := builddir.Time(h, o.dir)
+	ended := began.Add(took).UnixNano()
+	read := func(name, value, path string, own bool) {
+		hash, failed := s.read.hashes.Each(path)
+		if err = errors.Join(err, failed); failed != nil {
+			return
+		}
+		in := stale.Input{Name: name, Value: value, Hash: hash[0]}
+		if changedAt(path) > o.ran && !own && !slices.Contains(o.stamp.Inputs, in) {
+			in.Hash = changedSince
+		}
+		list = append(list, in)
+	}
+	for _, l := range m.LinkedLibs {
+		kind, name, _ := strings.Cut(l, "=")
+		if kind != "static" && !strings.HasPrefix(kind, "static:") {
+			continue
+		}
+		name, _, _ = strings.Cut(name, ":") // name:rename
+		if file, path := firstOf(h, dirs, "lib"+name+".a", name+".lib", name); path != "" {
+			read(staticLibrary+file, path, path, h.Below(path, o.pkg.Dir) && changedAt(path) <= ended)
+		}
+	}
+	sources, failed := s.readBy(o)
+	if err = errors.Join(err, failed); err != nil {
+		return nil, nil, err
+	}
+	for _, path := range slices.Sorted(maps.Keys(sources)) {
+		name, seen, at := inputs.NameOf(h, o.pkg.ScriptUnit, path), sources[path], changedAt(path)
+		own := at >= o.ran && at <= ended // the script writes it, if that is so each time
+		if own {
+			wrote = append(wrote, name)
+		}
+		if own = own && slices.Contains(o.stamp.Wrote, name); seen == "" || own {
+			read(stale.Part(inputs.Sources, name), name, path, own)
+		} else {
+			list = append(list, stale.Input{Name: stale.Part(inputs.Sources, name), Value: name, Hash: seen[:min(32, len(seen))]})
+		}
+	}
+	sort.Slice(list, func(a, b int) bool { return list[a].Name < list[b].Name })
+	for _, d := range dirs {
+		if h.IsDir(d) {
+			list = append(list, stale.Input{Name: linkDirectory + d, Value: "there"})
+		}
+	}
+	return list, wrote, err
+}
+
+func firstOf(h buildenv.Host, dirs []string, files ...string) (file, path string) {
+	for _, f := range files {
+		for _, d := range dirs {
+			if p := h.Join(d, f); h.IsFile(p) {
+				return f, p
+			}
+		}
+	}
+	return "", ""
+}
+
+// readBy lists what nvcc and other compilers said that they read and that is no source by another rule, with the hash that nvcc saw.
+func (s *State) readBy(o out) (map[string]string, error) {
+	if !o.pkg.Inputs.Arch {
+		return nil, nil
+	}
+	h := s.b.Machine.Host
+	made := []string{o.dir, s.b.Machine.CacheDir}
+	if t := s.b.Tools.Set.Toolkit; t != nil {
+		made = append(made, t.Root, h.Real(t.Root), h.Real(t.Include))
+	}
+	list, err := nvcc.Read(h, o.dir, o.pkg.Dir)
+	maps.DeleteFunc(list, func(path, _ string) bool {
+		return inputs.Below(h, path, made) || source.Unchanging(h, path) ||
+			inputs.Compiled(h, path) && inputs.Below(h, path, o.pkg.Inputs.Sources) || !h.IsFile(path)
+	})
+	return list, err
+}
+
+// written takes over what a script wrote among its sources, as it left it: compiled kernels, what was not there before, and what changes
+// for the second time while the script runs. A person may edit a source meanwhile: then the next build compiles it, once.
+func (s *State) written(o out, list []stale.Input, before []string) (now []stale.Input, again []string, err error) {
+	h, now := s.b.Machine.Host, slices.Clone(list)
+	unit := o.pkg.ScriptUnit // and what it names that was not there before
+	unit.Inputs.Sources = manifest.Union(unit.Inputs.Sources, s.b.compiling(unit).Sources)
+	names, paths, _, err := inputs.SourcesOf(h, unit, s.b.ownDirs())
+	began, took, _ := builddir.Time(h, o.dir)
+	ended := began.Add(took).UnixNano()
+	for i, path := range paths {
+		if at := changedAt(path); at < o.ran || at > ended {
+			continue
+		}
+		sums, err := s.read.hashes.Each(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		in := stale.Input{Name: stale.Part(inputs.Sources, names[i]), Value: names[i], Hash: sums[0]}
+		if at := slices.IndexFunc(now, func(was stale.Input) bool { return was.Name == in.Name }); at < 0 {
+			now = append(now, in)
+		} else if slices.Contains([]string{".ptx", ".cubin", ".fatbin"}, h.Ext(path)) || slices.Contains(before, names[i]) {
+			now[at] = in
+		}
+		again = append(again, names[i])
+	}
+	return now, again, err
+}
+
+// changedAt is when a file became what it is: one that is put in place of another with its old time has another state since.
+func changedAt(path string) int64 {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return max(fi.ModTime().UnixNano(), cache.StateTimeOf(fi))
+}
+
+// stillLinked lists what of a stamp still exists that only a build shows: cargo reports what a script links only after it ran, and so does
+// nvcc what it read.
+func (s *State) stillLinked(o out, now []stale.Input) ([]stale.Input, error) {
+	h := s.b.Machine.Host
+	known := map[string]bool{}
+	for _, in := range now {
+		known[in.Name] = true
+	}
+	var list []stale.Input
+	for _, in := range o.stamp.Inputs {
+		if d, ok := strings.CutPrefix(in.Name, linkDirectory); ok && h.IsDir(d) {
+			list = append(list, in)
+		}
+		path := in.Value
+		if !h.IsAbs(path) {
+			path = h.Join(o.pkg.Dir, path)
+		}
+		isSource := strings.HasPrefix(in.Name, stale.Part(inputs.Sources, ""))
+		if known[in.Name] || !isSource && !strings.HasPrefix(in.Name, staticLibrary) || !h.IsFile(path) {
+			continue
+		}
+		hash, err := s.read.hashes.Each(path)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, stale.Input{Name: staticLibrary + file, Value: p, Hash: hash})
+		list = append(list, stale.Input{Name: in.Name, Value: in.Value, Hash: hash[0]})
 	}
-	sort.Slice(out, func(a, b int) bool { return out[a].Name < out[b].Name })
-	for _, d := range dirs {
-		if s.host.IsDir(d) {
-			out = append(out, stale.Input{Name: linkDirectory + d, Value: "there"})
-		}
-	}
-	return out, nil
-}
-
-// replacedSince stands for the content of a library that went into a package's own file and was replaced before we could read it.
-const replacedSince = "replaced after it was linked"
-
-// linkedThen corrects what was read of static libraries after the build to what went into the package: of a package that was not
-// made anew that is what was there before the build; of one that was, what is there now, unless it is newer than the file into
-// which it went and not known to have had that content before cargo began: a new hard link to it, as package managers make them,
-// changes its state, too. What that held is not known then, and the next build makes the package anew.
-func (s *State) linkedThen(m cargo.Message, linked []stale.Input) {
-	before, began := map[string]stale.Input{}, map[string]stale.Input{}
-	for _, u := range s.units {
-		if !s.host.SamePath(u.OutDir, m.OutDir) {
-			continue
-		}
-		for _, in := range u.Inputs {
-			began[in.Name] = in
-			if u.ScriptRan != 0 && u.ScriptRan == builddir.Ran(s.host, m.OutDir) {
-				before[in.Name] = in
-			}
-		}
-	}
-	made, fresh := s.madeAt(m.PackageID)
-	for i, in := range linked {
-		if !strings.HasPrefix(in.Name, staticLibrary) {
-			continue
-		}
-		if old, ok := before[in.Name]; ok && fresh && old.Value == in.Value {
-			linked[i] = old
-		} else if !fresh && made != 0 && began[in.Name] != in && changedAt(in.Value) > made {
-			linked[i].Hash = replacedSince
-		}
-	}
-}
-
-// madeAt is when the first of a package's libraries was written, in
-// nanoseconds, and whether all of them lay there already; 0: it has none.
-func (s *State) madeAt(pkgID string) (made int64, fresh bool) {
-	fresh = true
-	for _, m := range s.built.Messages {
-		if m.Reason != cargo.Artifact || m.PackageID != pkgID || slices.Contains(m.Target.Kind, "custom-build") {
-			continue
-		}
-		fresh = fresh && m.Fresh
-		for _, path := range m.Filenames {
-			fi, err := s.host.Files.Stat(path)
-			if err == nil && s.host.Ext(path) == ".rlib" && (made == 0 || fi.ModTime().UnixNano() < made) {
-				made = fi.ModTime().UnixNano()
-			}
-		}
-	}
-	return made, fresh
-}
-
-// changedAt is when a file became what it is. A file that is put in place of another with its old time, as package managers do,
-// has another state since.
-func changedAt(path string) int64 {
-	at := int64(0)
-	if id, err := cache.Identify(path); err == nil {
-		at = id.MTime
-	}
-	if state, err := cache.StateTime(path); err == nil && state > at {
-		at = state
-	}
-	return at
-}
-
-// bundled finds the static libraries that a script had linked from outside of cargo's own directories, by the names of their files.
-func (s *State) bundled(dirs, libs []string) map[string]string {
-	outside := slices.DeleteFunc(slices.Clone(dirs), func(d string) bool { return !s.host.IsAbs(d) || s.b.inOwnDirs(d) })
-	return inputs.StaticLibraries(s.host, outside, libs)
-}
-
-// stillLinked is what of a recorded entry's linked things is there now: before
-// the script runs, cargo has no word on what it would link.
-func (s *State) stillLinked(e stale.Entry) ([]stale.Input, error) {
-	var out []stale.Input
-	for _, in := range e.Inputs {
-		if d, ok := strings.CutPrefix(in.Name, linkDirectory); ok && s.host.IsDir(d) {
-			out = append(out, in)
-		}
-		if strings.HasPrefix(in.Name, staticLibrary) && s.host.IsFile(in.Value) {
-			hash, err := s.hashes.Together(in.Value)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, stale.Input{Name: in.Name, Value: in.Value, Hash: hash})
-		}
-	}
-	return out, nil
+	return list, nil
 }

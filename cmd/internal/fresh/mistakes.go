@@ -1,225 +1,158 @@
 package fresh
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"sort"
+	"strings"
 
-	"gpubuild/buildenv/memo"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/stale"
-	"gpubuild/cmd/internal/version"
-	"gpubuild/features"
-	"gpubuild/gpu/fatbin"
-	"gpubuild/toolchain/cargo/builddir"
+	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/toolchain/cargo"
 )
 
-func (s *State) mistakeOf(u features.ScriptUnit, outDir string) *mistake {
-	return &mistake{unit: u, features: featureKey(u.Features), outDir: outDir, scriptRan: builddir.Ran(s.host, outDir)}
+// mistake is device code that is not what was asked for.
+type mistake struct {
+	pkg   Package
+	want  stale.Want
+	code  []stale.Code // all that there is
+	list  []stale.Mismatch
+	paths []string // of the file of each
 }
 
-// mistakes holds the device code of outputs, and of programs made of them, against what was asked for.
-func (s *State) mistakes(ctx context.Context, outputs []output, products []string) ([]*mistake, error) {
-	var out []*mistake
-	seen := map[string]bool{}
-	code := map[string]holding{} // by OUT_DIR
-	units := map[string]features.ScriptUnit{}
-	for _, o := range outputs {
-		u := o.unit
-		if seen[o.outDir] || !u.Inputs.NVCC {
-			continue
-		}
-		seen[o.outDir] = true
-		f := s.mistakeOf(u, o.outDir)
-		f.want = s.wanted(ctx, u.Inputs)
-		if !u.Inputs.Arch { // it compiles nothing and asked nvcc for its version
-			if was, is := scriptCUDA(o.cfgs), s.b.Tools.Set.Toolkit; was != "" && is != nil && was != is.Version.String() {
-				made := stale.Make{NVCC: was}
-				script := stale.Code{File: "its build script's words", Makes: []stale.Make{made}}
-				f.list = []stale.Mismatch{{Code: script, By: stale.ByNVCC, Found: made}}
-				f.told = fmt.Sprintf("%s was built for CUDA %s; the build asked for %s", u.Name, was, is.Version)
-				out = append(out, f)
-			}
-			continue
-		}
-		held, err := s.holds(o.outDir)
-		switch {
-		case err != nil:
-		case len(held.Code) > 0:
-			code[o.outDir], units[o.outDir] = held, u
-			s.mismatches(f, held)
-		default:
-			if held, err = s.inLibraries(o.libraries); err == nil {
-				s.mismatches(f, held)
-				s.leaveOwn(f)
-				s.keepLibraries(o)
-			}
-		}
-		if err != nil {
-			s.shell.Detail("%s is not checked: %v", u.Name, err)
-		}
-		if len(f.list) > 0 {
-			out = append(out, f)
-		}
-	}
-	linked, err := s.olderInPrograms(code, units, products)
-	if err != nil {
-		return nil, err
-	}
-	return append(out, linked...), nil
-}
+func (f *mistake) words() string { return stale.Describe(f.pkg.Name, f.list, f.want) }
 
-// leaveOwn leaves of a mistake what is of kernels in the package's own sources: a library holds those of static libraries, too,
-// which others compiled.
-func (s *State) leaveOwn(f *mistake) {
-	var list []stale.Mismatch
-	var paths []string
-	for i, m := range f.list {
-		own, err := s.isOwn(f, m.Code, f.paths[i])
-		if err != nil {
-			s.shell.Detail("%s is not checked: %v", f.unit.Name, err)
-		}
-		if own {
-			list, paths = append(list, m), append(paths, f.paths[i])
-		}
+// mistakeIn compares what a script has just made with what was asked for; nil where it is right, or may stay, which excused says.
+func (s *State) mistakeIn(ctx context.Context, o out, built cargorun.Built) (wrong *mistake, excused bool) {
+	if !o.pkg.Inputs.Arch {
+		return nil, false
 	}
-	f.list, f.paths = list, paths
-}
-
-// mismatches fills a mistake with the code of a holding that is not what was
-// asked for. What cannot be decided is told only when verbose.
-func (s *State) mismatches(f *mistake, held holding) {
-	f.code = held.Code
-	found := stale.Hold(held.Code, f.want)
-	for _, m := range found.Mismatches {
-		f.list, f.paths = append(f.list, m), append(f.paths, held.Path[m.At])
-	}
-	if n := len(found.Open); n > 0 {
-		s.shell.Detail("%s is not checked in %d places: %s", f.unit.Name, n, found.Open[0])
-	}
-}
-
-// linkedKind names the cache entries about programs that hold no older code than the OUT_DIRs of their packages.
-const linkedKind = "linked-1"
-
-// olderInPrograms looks for kernels that the packages' OUT_DIRs hold, and that a program holds only as made otherwise: it was
-// linked before they were built again. Names alone are no proof, since other packages and NVIDIA's libraries may have a kernel of
-// the same name; so a program is at fault only when it holds the kernel and none of it is as the packages have it.
-func (s *State) olderInPrograms(code map[string]holding, units map[string]features.ScriptUnit, products []string) ([]*mistake, error) {
-	var dirs, files []string
-	for dir := range code {
-		dirs = append(dirs, dir)
-	}
-	sort.Strings(dirs)
-	for _, dir := range dirs {
-		files = append(files, slices.Compact(slices.Clone(code[dir].Path))...)
-	}
-	if len(dirs) == 0 {
-		return nil, nil
-	}
-	var (
-		out   []*mistake
-		built map[string][]stale.Make // by kernel
-		owner map[string]string       // OUT_DIR of a kernel
-	)
-	store := s.b.Machine.Memo()
-	for _, path := range products {
-		key := memo.Key(append([]string{version.Number(), path}, files...)...)
-		if _, ok := store.Get(linkedKind, key); ok {
-			continue
-		}
-		state := store.Watch(append([]string{path}, files...)...)
-		if built == nil {
-			var err error
-			if built, owner, err = s.builtKernels(dirs, code); err != nil {
-				return nil, err
-			}
-		}
-		report, err := s.b.Scan(path)
-		if err != nil {
-			return nil, err
-		}
-		found := map[string]*mistake{}
-		kernels := byKernel(report.Images)
-		for _, kernel := range sortedNames(kernels) {
-			held := kernels[kernel]
-			if kernel == "" || len(built[kernel]) == 0 || agree(held, built[kernel]) {
-				continue
-			}
-			dir := owner[kernel]
-			f := found[dir]
-			if f == nil {
-				f = s.mistakeOf(units[dir], dir)
-				f.linked = s.b.Machine.Shown(path)
-				found[dir] = f
-				out = append(out, f)
-			}
-			code := stale.Code{File: f.linked, Kernel: kernel, Kernels: 1, Makes: held}
-			f.list = append(f.list, stale.Mismatch{Code: code, By: stale.ByNVCC, Found: held[0]})
-			f.paths = append(f.paths, path)
-		}
-		if len(found) > 0 {
-			continue
-		}
-		if err := store.Put(linkedKind, key, state, nil); err != nil {
-			s.shell.Detail("what the program holds is not kept: %v", err)
-		}
-	}
-	return out, nil
-}
-
-func sortedNames(kernels map[string][]stale.Make) []string {
-	names := make([]string, 0, len(kernels))
-	for k := range kernels {
-		names = append(names, k)
-	}
-	sort.Strings(names)
-	return names
-}
-
-// builtKernels lists every kernel of the OUT_DIRs with all the ways in which it was made there, and one OUT_DIR that holds it.
-func (s *State) builtKernels(dirs []string, code map[string]holding) (built map[string][]stale.Make, owner map[string]string, err error) {
-	built, owner = map[string][]stale.Make{}, map[string]string{}
-	for _, dir := range dirs {
-		for i, path := range code[dir].Path {
-			if i > 0 && path == code[dir].Path[i-1] {
-				continue
-			}
+	f := &mistake{pkg: o.pkg, want: s.wanted(ctx, o.pkg.Inputs), code: o.held.Code}
+	held := o.held
+	fromLibraries := len(held.Code) == 0
+	if fromLibraries { // what it made elsewhere ends there
+		for _, path := range s.libraries(o.pkg, built) {
 			report, err := s.b.Scan(path)
 			if err != nil {
-				return nil, nil, err
-			}
-			for kernel, makes := range byKernel(report.Images) {
-				built[kernel], owner[kernel] = append(built[kernel], makes...), dir
-			}
-		}
-	}
-	return built, owner, nil
-}
-
-// agree says whether any of what a program holds of a kernel is what was built of it. Only what is told of both is compared;
-// where nothing is, and where intermediate code becomes something else when it is linked, they agree.
-func agree(held, built []stale.Make) bool {
-	compared := false
-	for _, b := range built {
-		if b.Kind == fatbin.LTO {
-			return true
-		}
-		for _, h := range held {
-			var same bool
-			switch {
-			case h.NVCC != "" && b.NVCC != "":
-				same = h.NVCC == b.NVCC
-			case h.PTX != "" && b.PTX != "":
-				same = h.PTX == b.PTX
-			default:
+				s.b.Machine.Shell.Detail("%s is not checked: %v", path, err)
 				continue
 			}
-			if same && h.Arch.Capability == b.Arch.Capability {
-				return true
+			for _, c := range grouped(s.b.Machine.Host.Base(path), report.Images) {
+				held.Code, held.Path = append(held.Code, c), append(held.Path, path)
 			}
-			compared = true
 		}
 	}
-	return !compared
+	found, open := stale.Hold(held.Code, f.want)
+	if open > 0 {
+		s.b.Machine.Shell.Detail("%s holds %d pieces of device code that cannot be checked", o.pkg.Name, open)
+	}
+	for _, m := range found {
+		f.list, f.paths = append(f.list, m), append(f.paths, held.Path[m.At])
+	}
+	from := s.originOf(f)
+	if fromLibraries { // a library holds the kernels of static libraries, too, which others compiled
+		own := *f
+		own.list, own.paths = nil, nil
+		for i, is := range from.own {
+			if is {
+				own.list, own.paths = append(own.list, f.list[i]), append(own.paths, f.paths[i])
+			}
+		}
+		f = &own
+	}
+	if len(f.list) == 0 {
+		return nil, false
+	}
+	if why, ok := s.excuse(f, from); ok {
+		if why != "" {
+			s.b.Machine.Shell.Note("%s: %s", f.words(), why)
+		}
+		return nil, true
+	}
+	return f, false
+}
+
+// libraries are those that cargo made of a package.
+func (s *State) libraries(p Package, built cargorun.Built) []string {
+	var out []string
+	for _, m := range built.Messages {
+		if m.Reason != cargo.Artifact || m.PackageID != p.PkgID || slices.Contains(m.Target.Kind, "custom-build") {
+			continue
+		}
+		for _, path := range m.Filenames {
+			switch strings.ToLower(s.b.Machine.Host.Ext(path)) {
+			case ".rlib", ".a", ".lib", ".so", ".dll", ".dylib":
+				out = append(out, path)
+			}
+		}
+	}
+	return out
+}
+
+// excuse says whether code that is not what was asked for may stay, and why; a reason that is empty needs no words. What another nvcc
+// made may not stay where the kernels are the package's own; of code that came from elsewhere nobody asked for anything.
+func (s *State) excuse(f *mistake, from origin) (why string, ok bool) {
+	another := slices.ContainsFunc(f.list, func(m stale.Mismatch) bool { return m.By == stale.ByNVCC })
+	own := false
+	for i, m := range f.list {
+		own = own || from.own[i] && (!another || m.By == stale.ByNVCC)
+	}
+	switch {
+	case from.copied && own && !f.pkg.undeclared:
+		return "it is a copy of a compiled kernel that is checked in with the package's sources; " +
+			"remove that file if the build script should compile the kernel itself", true
+	case from.copied:
+		return "", true
+	case another && own:
+		return "", false
+	case another && f.pkg.undeclared:
+		return "", true // what a script unpacked or fetched was made by whoever made it
+	case another:
+		return "none of these kernels is in the package's own sources, so they were compiled elsewhere", true
+	case !stale.Runs(f.code, f.want.Arch.Capability):
+		return "", false
+	}
+	return fmt.Sprintf("its build script chooses the architecture itself, and a GPU of compute capability %s runs what it chose",
+		f.want.Arch.Capability), true
+}
+
+// reportWrong says what is wrong although it was built from nothing, in this build or in an earlier one.
+func (s *State) reportWrong() error {
+	shell := s.b.Machine.Shell
+	fix := ""
+	for _, o := range s.outs {
+		if o.state != agrees || o.stamp.Wrong == "" {
+			continue
+		}
+		text := o.stamp.Wrong
+		if f := o.wrong; f != nil {
+			for _, m := range f.list[:min(5, len(f.list))] {
+				text += "\n  " + m.String()
+			}
+			if n := len(f.list) - 5; n > 0 {
+				text += fmt.Sprintf("\n  and %d more", n)
+			}
+			text += "\n  in " + s.b.Machine.Shown(s.b.Machine.Host.Dir(f.paths[0]))
+		}
+		shell.Error("%s", text)
+		fix = cmp.Or(fix, o.stamp.Fix)
+	}
+	if fix == "" {
+		return nil
+	}
+	shell.Hint(fix)
+	return exit.Code(exit.Stale)
+}
+
+// remedy says what to do about code that a package makes wrongly by itself.
+func (s *State) remedy(f *mistake) string {
+	script := s.b.Machine.Shown(s.b.scriptFile(f.pkg.ScriptUnit))
+	again := "`gpubuild build --gpu-force-clean` rebuilds it"
+	if slices.ContainsFunc(f.list, func(m stale.Mismatch) bool { return m.By == stale.ByNVCC }) {
+		return fmt.Sprintf("its build script does not use %s: look in %s for a fixed path, a variable of its own, "+
+			"or compiled kernels that it keeps outside the target directory; then %s", s.b.Tools.Set.Toolkit.NVCC, script, again)
+	}
+	return fmt.Sprintf("request an architecture that %s is built for (--gpu-arch), or change it in %s; then %s", f.pkg.Name, script, again)
 }

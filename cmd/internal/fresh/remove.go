@@ -4,53 +4,35 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
-	"gpubuild/buildenv/stale"
 )
-
-// TellStale says what is stale of a report.
-func (s *State) TellStale(r Report) {
-	for _, line := range stale.Lines(r.Reasons) {
-		s.shell.Status("Stale", "%s", line)
-	}
-	for _, d := range s.compared.Unknown {
-		s.shell.Status("Unknown", "%s: %s", d.Package, d.Why)
-	}
-	for _, line := range s.faultLines() {
-		s.shell.Status("Wrong", "%s", line)
-	}
-}
-
-// Platforms are the triples of this build; the host's own tree has none.
-func (b *Build) Platforms() []string { return nonNil(b.platforms()) }
 
 // Remove removes packages, or with DryRun says what would go, and what they keep outside the target directory.
 func (s *State) Remove(ctx context.Context, packages []string) (Removal, []Cache, error) {
-	b := s.b
+	b := &s.b
 	caches, err := b.outside(packages)
 	if err != nil {
 		return Removal{}, nil, err
 	}
-	if b.Options.DryRun {
-		r, err := b.planRemoval(ctx, packages)
-		if err == nil {
-			s.tellRemoval(packages, r, caches)
-		}
+	r, err := b.planRemoval(ctx, packages)
+	if err != nil {
 		return r, nonNil(caches), err
+	}
+	if b.Options.DryRun {
+		return r, nonNil(caches), s.printRemoval(packages, r, caches)
 	}
 	if b.Options.CleanExternal {
 		if err := mayEmpty(caches); err != nil {
 			return Removal{}, caches, err
 		}
 	}
-	r, err := b.removePackages(ctx, packages)
+	r, err = b.removePackages(ctx, packages, r)
 	if err != nil {
 		return r, caches, err
 	}
-	s.shell.Status("Cleaned", "%s (%s): %s", strings.Join(packages, ", "), b.where(), amount(r.Files, r.Bytes))
+	s.b.Machine.Shell.Status("Cleaned", "%s (%s): %s", strings.Join(packages, ", "), b.where(), amount(r.Files, r.Bytes))
 	for i := range caches {
 		if !b.Options.CleanExternal {
-			b.tellOutside(caches[i], "--external")
+			b.noteOutside(caches[i], "--external")
 		} else if err := b.empty(&caches[i]); err != nil {
 			return r, caches, err
 		}
@@ -58,31 +40,50 @@ func (s *State) Remove(ctx context.Context, packages []string) (Removal, []Cache
 	return r, nonNil(caches), nil
 }
 
-// tellRemoval says what Remove would remove.
-func (s *State) tellRemoval(packages []string, r Removal, caches []Cache) {
-	b := s.b
-	for _, l := range b.otherVersions(packages) {
-		s.shell.Note("%s", l)
-	}
+// printRemoval says what Remove would remove.
+func (s *State) printRemoval(packages []string, r Removal, caches []Cache) error {
+	b := &s.b
 	if b.Options.ListPaths {
 		for _, u := range r.Units {
-			fmt.Fprintf(s.shell.Out, "%s (%s)\n", b.Machine.Shown(u.Path), amount(u.Files, u.Bytes))
+			if err := b.Machine.Shell.Print(fmt.Sprintf("%s (%s)\n", b.Machine.Shown(u.Path), amount(u.Files, u.Bytes))); err != nil {
+				return err
+			}
+		}
+		if files, bytes := r.unlisted(); files > 0 {
+			var in []string
+			for _, dir := range b.profileDirs() {
+				in = append(in, b.Machine.Shown(dir))
+			}
+			if err := b.Machine.Shell.Print(fmt.Sprintf("%s: programs, libraries and their .d files (%s)\n", strings.Join(in, ", "),
+				amount(files, bytes))); err != nil {
+				return err
+			}
 		}
 	}
-	s.shell.Status("Would clean", "%s (%s): %s", strings.Join(packages, ", "), b.where(), amount(r.Files, r.Bytes))
+	s.b.Machine.Shell.Status("Would clean", "%s (%s): %s", strings.Join(packages, ", "), b.where(), amount(r.Files, r.Bytes))
 	for _, o := range caches {
 		switch {
 		case !b.Options.CleanExternal:
-			b.tellOutside(o, "--external")
+			b.noteOutside(o, "--external")
 		case o.Refused != "":
-			s.shell.Note("%s would not be emptied: %s", o.Path, o.Refused)
+			s.b.Machine.Shell.Note("%s would not be emptied: %s", o.Path, o.Refused)
 		default:
-			s.shell.Status("Would empty", "%s: %s of %s (%s)", o.Path, o.What, o.Package, amount(o.Files, o.Bytes))
+			s.b.Machine.Shell.Status("Would empty", "%s: %s of %s (%s)", o.Path, o.What, o.Package, amount(o.Files, o.Bytes))
 		}
 	}
+	return nil
+}
+
+// unlisted is what of cargo's total is in no directory of the list: cargo does not name the single files that it removes.
+func (r Removal) unlisted() (files int, bytes int64) {
+	files, bytes = r.Files, r.Bytes
+	for _, u := range r.Units {
+		files, bytes = files-u.Files, bytes-u.Bytes
+	}
+	return files, max(bytes, 0)
 }
 
 // where names the profile and the platforms of a build.
 func (b *Build) where() string {
-	return strings.Join(append([]string{"profile " + b.Line.ProfileName()}, b.platforms()...), ", ")
+	return strings.Join(append([]string{"profile " + b.Line.ProfileName()}, b.Platforms()...), ", ")
 }

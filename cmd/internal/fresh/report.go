@@ -1,7 +1,7 @@
 package fresh
 
 import (
-	"context"
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,29 +10,30 @@ import (
 	"gpubuild/buildenv/stale"
 )
 
-// States of a unit.
-const (
-	unitFresh   = "fresh"
-	unitStale   = "stale"
-	unitUnknown = "unknown"
-)
-
-// Unit is what is known of one package unit: what it was built with and what it would be built with now.
+// Unit is what is known of one OUT_DIR: what it was built with and what it would be built with now.
 type Unit struct {
 	Package  string       `json:"package"`
 	Features string       `json:"features"`
 	OutDir   string       `json:"out_dir"`
 	State    string       `json:"state"`
 	Why      string       `json:"why,omitempty"` // of unknown
-	Recorded bool         `json:"recorded"`      // an entry of the record speaks of it; without one no input has a "was"
+	Recorded bool         `json:"recorded"`      // it has a stamp; without one no input has a "was"
 	Inputs   []stale.Pair `json:"inputs"`
 	Holds    []string     `json:"holds"` // its device code
 }
 
-// Doubt is a unit of which it is not known what it was built with.
+// Doubt is a package of which it is not known what it was built with.
 type Doubt struct {
 	Package string `json:"package"`
 	Why     string `json:"why"`
+}
+
+// Fault is device code that is not what was asked for although it was built from nothing.
+type Fault struct {
+	Package string `json:"package"`
+	OutDir  string `json:"out_dir"`
+	Message string `json:"message"`
+	Fix     string `json:"fix"`
 }
 
 // Report is what is stale, and why.
@@ -45,30 +46,45 @@ type Report struct {
 	External []Cache        `json:"external"`
 }
 
-// Report reads the device code that earlier builds left, too, and says what is stale. It cleans nothing.
-func (s *State) Report(ctx context.Context) (Report, error) {
-	if err := s.readCode(ctx); err != nil {
-		return Report{}, err
-	}
-	s.tellBeside()
-	r := Report{
-		Reasons: nonNil(s.compared.Reasons), Unknown: []Doubt{}, Clean: s.stalePackages(), Units: s.unitStates(), Code: nonNil(s.faults),
-	}
+// Report says what is stale. It cleans nothing.
+func (s *State) Report() (Report, error) {
+	r := Report{Reasons: s.Reasons(), Unknown: []Doubt{}, Clean: s.stalePackages(), Units: []Unit{}, Code: []Fault{}}
 	caches, err := s.b.outside(r.Clean)
 	if err != nil {
 		return Report{}, err
 	}
 	r.External = nonNil(caches)
-	if s.recordNote != "" {
-		s.shell.Warning("%s: %s; the next build writes it anew", recordPath(s.host, s.b.Graph.Places), s.recordNote)
+	for _, o := range s.outs {
+		r.Units = append(r.Units, o.unit())
+		if d := (Doubt{o.pkg.Name, o.why}); o.state == unknown && !slices.Contains(r.Unknown, d) {
+			r.Unknown = append(r.Unknown, d)
+		}
+		if o.state == agrees && o.stamp.Wrong != "" {
+			r.Code = append(r.Code, Fault{o.pkg.Name, o.dir, o.stamp.Wrong, o.stamp.Fix})
+		}
 	}
-	for _, d := range s.compared.Unknown {
-		r.Unknown = append(r.Unknown, Doubt{d.Package, d.Why})
-	}
-	for _, name := range s.b.Reach.Untold {
-		r.Unknown = append(r.Unknown, Doubt{name, "`cargo tree` and Cargo.lock do not tell which package that is"})
+	for _, name := range s.b.Reach.Undetermined {
+		r.Unknown = append(r.Unknown, Doubt{name, "`cargo tree` and Cargo.lock do not say which package that is"})
 	}
 	return r, nil
+}
+
+func (o out) unit() Unit {
+	u := Unit{
+		Package: o.pkg.Name, Features: strings.Join(o.pkg.sets, " or "), OutDir: o.dir, State: o.state, Why: o.why, Recorded: o.stamped,
+		Inputs: stale.Pairs(o.stamp.Inputs, o.inputs), Holds: []string{},
+	}
+	for _, c := range o.held.Code {
+		for _, m := range c.Makes {
+			if l := (stale.Mismatch{Code: c, Found: m}).String(); !slices.Contains(u.Holds, l) { // CMake leaves a library in two places
+				u.Holds = append(u.Holds, l)
+			}
+		}
+	}
+	for i, in := range u.Inputs {
+		u.Inputs[i].Input = stale.PartName(in.Input)
+	}
+	return u
 }
 
 // Text words a report for a person; explain adds what each unit was built with.
@@ -77,152 +93,86 @@ func (s *State) Text(r Report, explain bool) []string {
 	for _, d := range r.Unknown {
 		lines = append(lines, fmt.Sprintf("unknown: %s: %s", d.Package, d.Why))
 	}
-	lines = append(lines, s.faultLines()...)
-	if !explain {
-		return lines
-	}
-	for _, u := range r.Units {
-		lines = append(lines, u.lines()...)
-	}
-	for _, f := range r.Code {
-		if !s.reasoned(f.Package) { // else what it holds stands above
-			lines = append(lines, f.lines()...)
+	lines = append(lines, s.doubts(agrees)...)
+	if explain {
+		for _, u := range r.Units {
+			lines = append(lines, u.lines()...)
 		}
 	}
 	return lines
 }
 
+// PrintStale says what is stale.
+func (s *State) PrintStale() {
+	for _, line := range stale.Lines(s.Reasons()) {
+		s.b.Machine.Shell.Status("Stale", "%s", line)
+	}
+	for _, line := range s.doubts(unknown) {
+		s.b.Machine.Shell.Status("Unknown", "%s", line)
+	}
+}
+
 // Verdict is the check that nothing is stale, with a finding for each thing that is, and what to do about it.
 func (s *State) Verdict(r Report) (message string, found []finding.Finding, hints []string) {
-	wrong := s.wrongFault()
-	if len(r.Clean) == 0 && wrong == nil {
-		if len(s.b.Reach.Untold) > 0 {
-			return "not known of " + strings.Join(s.b.Reach.Untold, ", "), nil, nil
+	if len(r.Clean)+len(r.Code) == 0 {
+		if len(s.b.Reach.Undetermined) > 0 {
+			return "not known of " + strings.Join(s.b.Reach.Undetermined, ", "), nil, nil
 		}
 		return "", nil, nil
 	}
 	lines := s.Lines()
-	const cleans = "build by gpubuild, which cleans just that"
 	for _, l := range lines {
-		f := finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l, Fix: cleans}
-		for _, fault := range s.faults {
-			if fault.Message != l {
-				continue
-			}
-			f.Evidence = strings.Join(fault.Evidence, "\n")
-			if fault.State == codeWrong {
-				f.Fix = s.remedy(fault.mistake)
+		f := finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l, Fix: "gpubuild build cleans only that and rebuilds it"}
+		for _, fault := range r.Code {
+			if fault.Message == l {
+				f.Fix = fault.Fix
 			}
 		}
 		found = append(found, f)
 	}
 	if len(r.Clean) > 0 {
-		hints = append(hints, "gpubuild build cleans just "+strings.Join(r.Clean, ", ")+" and builds; gpubuild clean --minimal only cleans")
+		hints = append(hints, "gpubuild build rebuilds only "+strings.Join(r.Clean, ", ")+"; gpubuild clean --minimal removes it")
 	}
-	if wrong != nil {
-		hints = append(hints, "building "+wrong.Package+" anew did not mend it: "+s.remedy(wrong.mistake))
+	if len(r.Code) > 0 {
+		hints = append(hints, r.Code[0].Fix)
 	}
 	return strings.Join(lines, "; "), found, hints
 }
 
-// TellFresh says what was looked at where nothing is stale.
-func (s *State) TellFresh(r Report) {
+// PrintFresh says what was looked at where nothing is stale.
+func (s *State) PrintFresh(r Report) {
+	shell := s.b.Machine.Shell
+	var built []string
+	for _, u := range r.Units {
+		built = append(built, u.Package)
+	}
+	left := slices.DeleteFunc(s.Packages(), func(name string) bool { return slices.Contains(built, name) })
+	slices.Sort(built)
+	built = slices.Compact(built)
 	switch {
-	case len(s.b.Reach.Units) == 0 && len(s.gpu) > 0:
-		s.shell.Status("Fresh", "the kernels of %s are what would be made now", strings.Join(s.Packages(), ", "))
-	case len(s.gpu) == 0:
-		s.shell.Status("Fresh", "no package of this selection takes anything from the GPU's toolchain that cargo does not watch")
-	case len(r.Units) == 0:
-		s.shell.Status("Fresh", "none of %s is built here yet", counted(len(s.b.Reach.Units), "GPU package"))
+	case len(s.packages) == 0:
+		shell.Status("Fresh", "nothing to check: no selected package uses the CUDA toolchain")
+	case len(built) == 0:
+		shell.Status("Fresh", "no GPU package has been built with these features: %s", strings.Join(left, ", "))
+	case len(left) > 0:
+		shell.Status("Fresh", "%s: up to date; not built yet: %s", strings.Join(built, ", "), strings.Join(left, ", "))
 	default:
-		built := names(r.Units)
-		line := fmt.Sprintf("%s built with what would be used now: %s", counted(len(built), "GPU package"), strings.Join(built, ", "))
-		if left := s.notBuilt(built); len(left) > 0 {
-			line += "; not built here yet: " + strings.Join(left, ", ")
-		}
-		s.shell.Status("Fresh", "%s", line)
+		shell.Status("Fresh", "%s: up to date", strings.Join(built, ", "))
 	}
 }
 
-// TellOutside says what packages keep outside the target directory.
-func (s *State) TellOutside(r Report, flag string) {
+// PrintOutside says what packages keep outside the target directory.
+func (s *State) PrintOutside(r Report, flag string) {
 	for _, c := range r.External {
-		s.b.tellOutside(c, flag)
+		s.b.noteOutside(c, flag)
 	}
 }
-
-// TellUntold says of which packages nothing is known.
-func (s *State) TellUntold() { s.tellUntold() }
 
 func nonNil[T any](list []T) []T {
 	if list == nil {
 		return []T{}
 	}
 	return list
-}
-
-// notBuilt are the GPU packages of the selection of which nothing was compared.
-func (s *State) notBuilt(built []string) []string {
-	var out []string
-	for _, u := range s.gpu {
-		if !slices.Contains(built, u.Name) && !slices.Contains(out, u.Name) {
-			out = append(out, u.Name)
-		}
-	}
-	return out
-}
-
-func names(units []Unit) []string {
-	var out []string
-	for _, u := range units {
-		if !slices.Contains(out, u.Package) {
-			out = append(out, u.Package)
-		}
-	}
-	return out
-}
-
-// unitStates puts what is recorded of each unit beside what would be used now.
-func (s *State) unitStates() []Unit {
-	out := make([]Unit, 0, len(s.units))
-	for _, u := range s.units {
-		now := Unit{Package: u.Package, Features: u.Features, OutDir: u.OutDir, State: unitFresh}
-		var old []stale.Input
-		for _, e := range s.record.Of(u.PkgID, u.Features) {
-			if e.OutDir == u.OutDir {
-				old, now.Recorded = e.Inputs, true
-			}
-		}
-		now.Inputs = stale.Pairs(old, u.Inputs)
-		for _, p := range now.Inputs {
-			if !p.Same && slices.Contains(s.compared.Clean, u.Package) { // a difference may have been found to be none
-				now.State = unitStale
-			}
-		}
-		for _, d := range s.compared.Unknown {
-			if d.Key == u.Key {
-				now.State, now.Why = unitUnknown, d.Why
-			}
-		}
-		for _, a := range s.adopted {
-			if a.Key == u.Key {
-				now.Why = a.words()
-			}
-		}
-		for _, f := range s.faults {
-			if f.OutDir == u.OutDir && f.State != codeAccepted {
-				now.State = unitStale
-			}
-		}
-		now.Holds = []string{}
-		if unit, ok := s.unitOf(u.Key); ok && unit.Inputs.Arch {
-			if held, err := s.holds(u.OutDir); err == nil { // that it cannot be read was told when it was looked at
-				now.Holds = holdsLines(held.Code)
-			}
-		}
-		out = append(out, now)
-	}
-	return out
 }
 
 // lines words a unit for a person: what it was built with, and what is used now where that is another thing.
@@ -235,47 +185,34 @@ func (u Unit) lines() []string {
 	if u.Why != "" {
 		head += " (" + u.Why + ")"
 	}
-	lines := []string{head}
-	if u.OutDir != "" {
-		lines = append(lines, "  built in "+u.OutDir)
-	}
+	lines := []string{head, "  built in " + u.OutDir}
 	for _, p := range u.Inputs {
+		was, now := cmp.Or(p.Was, "none"), cmp.Or(p.Now, "none")
 		switch {
 		case !u.Recorded:
 			lines = append(lines, fmt.Sprintf("  %s: now %s", p.Input, p.Now))
-		case p.Same && p.Was == p.Now:
-			lines = append(lines, fmt.Sprintf("  %s: %s", p.Input, p.Was))
+		case was == now:
+			lines = append(lines, fmt.Sprintf("  %s: %s", p.Input, was))
 		case p.Same:
-			lines = append(lines, fmt.Sprintf("  %s: %s, now %s with the same content", p.Input, p.Was, p.Now))
-		case p.Was == "":
-			lines = append(lines, fmt.Sprintf("  %s: built without, now %s", p.Input, p.Now))
-		case p.Now == "":
-			lines = append(lines, fmt.Sprintf("  %s: built with %s, now without", p.Input, p.Was))
+			lines = append(lines, fmt.Sprintf("  %s: %s, now %s with the same content", p.Input, was, now))
 		default:
-			lines = append(lines, fmt.Sprintf("  %s: built with %s, now %s", p.Input, p.Was, p.Now))
+			lines = append(lines, fmt.Sprintf("  %s: built with %s, now %s", p.Input, was, now))
 		}
 	}
-	const most = 12
-	for i, h := range u.Holds {
-		if i == most {
-			lines = append(lines, fmt.Sprintf("  and %d more", len(u.Holds)-most))
-			break
-		}
+	for _, h := range u.Holds[:min(12, len(u.Holds))] {
 		lines = append(lines, "  holds "+h)
+	}
+	if n := len(u.Holds) - 12; n > 0 {
+		lines = append(lines, fmt.Sprintf("  and %d more", n))
 	}
 	return lines
 }
 
-// lines words device code that is not what it should be: what it is, what becomes of it, and where it was seen.
-func (f Fault) lines() []string {
-	head := f.Message + ": " + map[string]string{
-		codeCleaned:  "a build cleans it once and builds it anew",
-		codeWrong:    "building it anew did not mend it",
-		codeAccepted: "it stays, as was told after an earlier build",
-	}[f.State]
-	lines := []string{head}
-	for _, e := range f.Evidence {
-		lines = append(lines, "  "+e)
+// Uses says whether any package of a build uses the toolkit, and whether one compiles for an architecture.
+func (s *State) Uses() (toolkit, arch bool) {
+	for _, o := range s.outs {
+		in := o.pkg.Inputs
+		toolkit, arch = toolkit || in.NVCC || in.Root, arch || in.Arch
 	}
-	return lines
+	return toolkit, arch
 }

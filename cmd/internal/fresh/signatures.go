@@ -18,22 +18,19 @@ import (
 
 // wanted is what the device code of this build should be.
 func (s *State) wanted(ctx context.Context, in features.Inputs) stale.Want {
-	if s.signs == nil {
-		s.signs = &stale.Want{}
-		if t := s.b.Tools.Set.Toolkit; t != nil {
-			s.signs.NVCC = s.signatures(ctx)
-			release := t.Version // the headers', which are packaged apart from the compiler: what that says of itself counts
-			if len(s.signs.NVCC) > 0 {
-				if v, err := gpu.ParseVersion(s.signs.NVCC[0]); err == nil {
-					release = v
-				}
-			}
-			s.signs.PTX, _ = fatbin.WrittenBy(release)
-		}
-	}
 	w := stale.Want{}
-	if in.NVCC {
-		w = *s.signs
+	if t := s.b.Tools.Set.Toolkit; t != nil && in.NVCC {
+		if s.read.signed == nil {
+			s.read.signed = s.signatures(ctx)
+		}
+		w.NVCC = s.read.signed
+		release := t.Version // the headers', which are packaged apart from the compiler: what that says of itself counts
+		if len(w.NVCC) > 0 {
+			if v, err := gpu.ParseVersion(w.NVCC[0]); err == nil {
+				release = v
+			}
+		}
+		w.PTX, _ = fatbin.WrittenBy(release)
 	}
 	if in.Arch {
 		w.Arch.Capability, w.Arch.Suffix = s.b.Tools.Set.Capability, s.b.Tools.Set.Suffix
@@ -52,13 +49,13 @@ func (s *State) signatures(ctx context.Context) []string {
 			out = append(out, v)
 		}
 	}
-	nvcc := s.host.Real(t.NVCC)
-	for _, path := range inputs.CompilerFiles(s.host, t) {
-		if name := strings.TrimSuffix(s.host.Base(path), ".exe"); path != nvcc && name != "ptxas" && name != "cicc" {
+	nvcc := s.b.Machine.Host.Real(t.NVCC)
+	for _, path := range inputs.CompilerFiles(s.b.Machine.Host, t) {
+		if name := strings.TrimSuffix(s.b.Machine.Host.Base(path), ".exe"); path != nvcc && name != "ptxas" && name != "cicc" {
 			continue
 		}
-		v, err := s.hashes.About("signature", path, func() (string, error) {
-			f, err := s.host.Files.Open(path)
+		v, err := s.read.hashes.About("signature", path, func() (string, error) {
+			f, err := s.b.Machine.Host.Files.Open(path)
 			if err != nil {
 				return "", err
 			}
@@ -70,7 +67,7 @@ func (s *State) signatures(ctx context.Context) []string {
 			return v, err
 		})
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			s.shell.Detail("the version of %s is not known: %v", path, err)
+			s.b.Machine.Shell.Detail("the version of %s is not known: %v", path, err)
 		}
 		add(v)
 	}
@@ -81,7 +78,7 @@ func (s *State) signatures(ctx context.Context) []string {
 func (s *State) asked(ctx context.Context, nvcc string) string {
 	res, err := s.b.Machine.Runner.Run(ctx, buildenv.Cmd{Path: nvcc, Args: []string{"--version"}, Env: s.b.Tools.Env.Entries()})
 	if err != nil {
-		s.shell.Detail("%s --version: %v", nvcc, err)
+		s.b.Machine.Shell.Detail("%s --version: %v", nvcc, err)
 		return ""
 	}
 	v, err := fatbin.Signature(bytes.NewReader(res.Stdout))

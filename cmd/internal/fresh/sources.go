@@ -1,118 +1,100 @@
 package fresh
 
 import (
-	"errors"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/fresh/inputs"
-	"gpubuild/features/manifest"
+	"gpubuild/gpu/verify"
 )
 
-// sources are the files of a package by what they are good for here.
-type sources struct {
-	text    []string // may hold a kernel's source
-	shipped []string // compiled kernels that came with the package
+// mostSource bounds how much of one source file is read.
+const mostSource = 8 << 20
+
+// origin says where the device code of a mistake comes from, as far as the sources of its package show.
+type origin struct {
+	own    []bool // of each mismatch: one of its kernels is in the package's own sources
+	copied bool   // every file came compiled with the sources: nothing is built of it
 }
 
-// sourcesOf lists the files of some directories. Build directories and checkouts of others below them are none of their sources.
-func (s *State) sourcesOf(dirs []string) (sources, error) {
-	var out sources
-	left := inputs.MostEntries
-	var walk func(dir string, depth int) error
-	walk = func(dir string, depth int) error {
-		entries, err := s.host.Files.ReadDir(dir)
+// originOf reads the sources of a package once. What cannot be read is no source.
+func (s *State) originOf(f *mistake) origin {
+	h := s.b.Machine.Host
+	out := origin{own: make([]bool, len(f.list))}
+	wanted := map[string][]int{} // the mismatches that involve a kernel of that name
+	for i, m := range f.list {
+		names, err := s.kernelsOf(m.Code, f.paths[i])
 		if err != nil {
-			return err
+			s.b.Machine.Shell.Detail("%s cannot be checked: %v", f.paths[i], err)
 		}
-		if depth > 0 {
-			for _, e := range entries {
-				if e.Name() == "CACHEDIR.TAG" { // a build directory of cargo's
-					return nil
-				}
+		for _, k := range names {
+			if id := sourceName(k); id != "" {
+				wanted[id] = append(wanted[id], i)
 			}
-		}
-		for _, e := range entries {
-			if left--; left < 0 {
-				return errors.New("too many files")
-			}
-			path := s.host.Join(dir, e.Name())
-			if e.IsDir() {
-				p := s.b.Graph.Places
-				cargos := s.host.SamePath(path, p.BuildDirectory) || s.host.SamePath(path, p.TargetDirectory)
-				if e.Name() == ".git" || e.Name() == "node_modules" || depth == inputs.MostDepth || cargos {
-					continue
-				}
-				if err := walk(path, depth+1); err != nil {
-					return err
-				}
-				continue
-			}
-			switch strings.ToLower(s.host.Ext(path)) {
-			case ".cu", ".cuh", ".h", ".hpp", ".inl", ".rs", ".in", ".jinja", ".c", ".cc", ".cpp":
-				out.text = append(out.text, path)
-			case ".ptx", ".cubin", ".fatbin", ".a", ".lib", ".o", ".obj", ".so", ".dll":
-				out.shipped = append(out.shipped, path)
-			}
-		}
-		return nil
-	}
-	for _, dir := range dirs {
-		if err := walk(dir, 0); err != nil {
-			return out, err
 		}
 	}
-	return out, nil
-}
-
-// copied says whether each piece of code that is not what was asked for came compiled with the sources of its package: nothing is
-// built of it.
-func (s *State) copied(f *mistake) bool {
-	if f.linked != "" || f.told != "" {
+	mark := func(is func(id string) bool) {
+		for id, list := range wanted {
+			for _, i := range list {
+				out.own[i] = out.own[i] || is(id)
+			}
+		}
+	}
+	shipped := map[string]bool{}
+	read := func(path, _ string, _ fs.DirEntry, isDir bool) bool {
+		if isDir {
+			return inputs.Own(h, path, s.b.ownDirs())
+		}
+		switch strings.ToLower(h.Ext(path)) {
+		case ".ptx", ".cubin", ".fatbin", ".a", ".lib", ".o", ".obj", ".so", ".dll":
+			if sum, err := cache.Hash(path); err == nil {
+				shipped[sum] = true
+			}
+		case ".cu", ".cuh", ".h", ".hpp", ".inl", ".rs", ".in", ".jinja", ".c", ".cc", ".cpp":
+			data, err := h.ReadFile(path, mostSource)
+			text := string(data)
+			if err != nil || !strings.Contains(text, "__global__") && !strings.Contains(text, ".entry") {
+				return false
+			}
+			for _, word := range identifier.FindAllString(text, -1) {
+				for _, i := range wanted[word] {
+					out.own[i] = true
+				}
+			}
+			for _, m := range pasted.FindAllStringSubmatch(text, -1) {
+				mark(func(id string) bool {
+					return m[1] != "" && strings.HasPrefix(id, m[1]) || m[2] != "" && strings.HasSuffix(id, m[2])
+				})
+			}
+		}
 		return false
 	}
-	src, err := s.sourcesOf(s.sourceDirs(f))
-	if err != nil || len(src.shipped) == 0 {
-		return false
-	}
-	sums := map[string]bool{}
-	for _, path := range src.shipped {
-		if sum, err := cache.Hash(path); err == nil {
-			sums[sum] = true
+	for _, dir := range s.sourceDirs(f) {
+		if _, err := h.Walk(dir, read); err != nil {
+			s.b.Machine.Shell.Detail("the sources of %s cannot be read: %v", f.pkg.Name, err)
 		}
 	}
-	return !slices.ContainsFunc(f.paths, func(path string) bool {
+	out.copied = len(shipped) > 0 && !slices.ContainsFunc(f.paths, func(path string) bool {
 		sum, err := cache.Hash(path)
-		return err != nil || !sums[sum]
+		return err != nil || !shipped[sum]
 	})
+	return out
 }
 
-// sourceDirs are where the sources of a package's kernels may lie: in its own directory and, where nothing shows how they come to
-// it, in those of the other packages of the project, which are the user's own as well.
+// sourceDirs are where the sources of a package's kernels may lie: in its own directory and, where nothing shows how they come to it, in
+// those of the whole project, which are the user's own as well.
 func (s *State) sourceDirs(f *mistake) []string {
-	dirs := []string{f.unit.Dir}
-	if !s.undeclared[f.unit.PkgID] {
-		return dirs
+	if f.pkg.undeclared && s.b.Project.Root != "" {
+		return []string{f.pkg.Dir, s.b.Project.Root}
 	}
-	add := func(dir string) {
-		if !slices.ContainsFunc(dirs, func(d string) bool { return s.host.Below(dir, d) }) {
-			dirs = append(dirs, dir)
-		}
-	}
-	add(s.b.Project.Root)
-	for _, list := range [][]*manifest.Package{s.b.Project.Members, s.b.Project.Locals} {
-		for _, p := range list {
-			add(p.Dir)
-		}
-	}
-	return dirs
+	return []string{f.pkg.Dir}
 }
 
-// kernelsOf lists the names of all kernels that a piece of code stands for.
+// kernelsOf lists the names of all kernels that were made in the same ways as a piece of code.
 func (s *State) kernelsOf(c stale.Code, path string) ([]string, error) {
 	report, err := s.b.Scan(path)
 	if err != nil {
@@ -131,75 +113,13 @@ func (s *State) kernelsOf(c stale.Code, path string) ([]string, error) {
 	return out, nil
 }
 
-// isOwn says whether any of the kernels of a piece of code is in the package's own sources.
-func (s *State) isOwn(f *mistake, c stale.Code, path string) (bool, error) {
-	names, err := s.kernelsOf(c, path)
-	if err != nil {
-		return false, err
-	}
-	wanted := map[string]bool{}
-	for _, k := range names {
-		if id := sourceName(k); len(id) > 0 {
-			wanted[id] = true
-		}
-	}
-	src, err := s.sourcesOf(s.sourceDirs(f))
-	if err != nil {
-		return false, err
-	}
-	for _, path := range src.text {
-		data, err := s.host.ReadFile(path, mostSource)
-		if err != nil {
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			s.shell.Detail("%v", err)
-			continue
-		}
-		if !strings.Contains(string(data), "__global__") && !strings.Contains(string(data), ".entry") {
-			continue
-		}
-		for _, id := range identifier.FindAllString(string(data), -1) {
-			if wanted[id] {
-				return true, nil
-			}
-		}
-		for _, m := range pasted.FindAllStringSubmatch(string(data), -1) {
-			for id := range wanted {
-				if m[1] != "" && strings.HasPrefix(id, m[1]) || m[2] != "" && strings.HasSuffix(id, m[2]) {
-					return true, nil
-				}
-			}
-		}
-	}
-	return false, nil
-}
-
 // pasted is the fixed part of a name that a macro puts together: add_##T, NAME##_kernel.
-var pasted = regexp.MustCompile(`(?:([A-Za-z_]\w{2,})\s*##)|(?:##\s*([A-Za-z_]\w{2,}))`)
+var pasted = lazyregexp.New(`(?:([A-Za-z_]\w{2,})\s*##)|(?:##\s*([A-Za-z_]\w{2,}))`)
 
-var identifier = regexp.MustCompile(`[A-Za-z_]\w*`)
+var identifier = lazyregexp.New(`[A-Za-z_]\w*`)
 
-// sourceName is a kernel's name as its source writes it: of a mangled name the last part of the qualified name, before any
-// template argument. Source: Itanium C++ ABI 5.1, "External names": _Z, then N and parts for a nested name, each part its length
-// and its characters.
+// sourceName is a kernel's name as its source writes it: the last part of the qualified name, before any template argument.
 func sourceName(kernel string) string {
-	rest, mangled := strings.CutPrefix(kernel, "_Z")
-	if !mangled {
-		return kernel
-	}
-	rest = strings.TrimPrefix(rest, "N")
-	rest = strings.TrimPrefix(rest, "L") // internal linkage
-	name := ""
-	for len(rest) > 0 && rest[0] >= '0' && rest[0] <= '9' {
-		n := 0
-		for len(rest) > 0 && rest[0] >= '0' && rest[0] <= '9' && n < 1<<16 {
-			n, rest = n*10+int(rest[0]-'0'), rest[1:]
-		}
-		if n > len(rest) {
-			break
-		}
-		name, rest = rest[:n], rest[n:]
-	}
-	return name
+	name, _, _ := strings.Cut(verify.Plain(kernel), "<")
+	return name[strings.LastIndex(name, ":")+1:]
 }

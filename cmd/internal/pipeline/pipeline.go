@@ -6,18 +6,24 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
+	"gpubuild/features/manifest"
+	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -42,7 +48,10 @@ type Options struct {
 	Strict         bool // a warning of the feature check stops the build, too
 	AllowUnreached bool // build although a feature does not enable its GPU crates
 	Files          report.Files
-	Timings        *string // nil: not requested; empty: the table only, else a file
+	Timings        *string  // nil: not requested; empty: the table only, else a file
+	Cache          string   // of kernels: on, off, read; empty: not said
+	Watch          bool     // watch the GPUs while the program runs
+	FailOn         []string // kinds of alerts that fail it; nil: those of the configuration
 }
 
 // nextest is the `cargo nextest` line that was typed; the pipeline works on the `cargo test` that builds the same.
@@ -61,8 +70,8 @@ func (c Command) line() cargo.Line {
 	return c.Line
 }
 
-// judged says whether the result of a subcommand is judged. Every other subcommand of cargo runs in our environment, unjudged.
-func judged(verb string) bool {
+// Judged says whether the result of a subcommand is judged. Every other subcommand of cargo runs in our environment, unjudged.
+func Judged(verb string) bool {
 	switch verb {
 	case "build", "check", "run", "test", "bench", "clippy", "rustc":
 		return true
@@ -72,6 +81,13 @@ func judged(verb string) bool {
 
 // Dispatch decides what a command line needs, runs it, and renders the result, after a failure, too.
 func Dispatch(ctx context.Context, c Command) error {
+	if err := c.Options.Files.Check(c.Machine); err != nil {
+		return err
+	}
+	if c.Options.Watch && !c.runs() {
+		return &exit.UsageError{What: "--gpu-watch and --gpu-fail-on need a program that runs: run, test or bench",
+			Fix: "leave them out, or use `gpubuild run`"}
+	}
 	trace := finding.NewTrace(time.Now)
 	sink := report.NewSink(c.Machine, c.Args, c.Options.Files, c.line().WantsJSON())
 	result, err := dispatch(ctx, c, trace, sink)
@@ -82,9 +98,9 @@ func Dispatch(ctx context.Context, c Command) error {
 		return err
 	}
 	phases, total := trace.Phases()
-	timings := report.TimingsOf(c.Machine.Host, phases, total, result.Built.Messages, result.Features.Answer)
-	if told := timings.Tell(c.Machine, *c.Options.Timings, err == nil); err == nil {
-		err = told
+	timings := TimingsOf(c.Machine.Host, phases, total, result.Built.Messages, result.Features.Answer)
+	if failed := timings.Print(c.Machine, *c.Options.Timings, err == nil); err == nil {
+		err = failed
 	}
 	return err
 }
@@ -95,39 +111,111 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace, sink *report
 	switch {
 	case line.Verb == "install":
 		return install(ctx, c, trace, sink)
-	case !line.Known(), line.Help, line.Version, line.UnitGraph, line.Verb == "":
-		return Result{}, unjudged(ctx, c)
+	case !line.Known(), line.Has("--help", "--version", "--unit-graph"), line.Verb == "":
+		return Result{}, unJudged(ctx, c)
 	}
 	s, err := session.Open(m, line)
 	if err != nil {
-		var wrong *config.Error
-		if errors.As(err, &wrong) {
+		if _, ok := errors.AsType[*config.Error](err); ok {
 			return Result{Session: s}, err
 		}
 		return Result{}, cargoSays(ctx, c, err) // cargo says best what is wrong with a manifest
 	}
 	work, why := s.GPUWork()
-	switch {
-	case !work:
-		trace.Phase(report.PhaseCargo)
-		return Result{Session: s}, noGPUWork(ctx, c, why)
-	case !judged(line.Verb):
-		return Result{Session: s}, unjudged(ctx, c)
+	if asked := c.Options.Tools.Requested(); !work && asked != "" && Judged(line.Verb) {
+		work, why = true, asked+" is given"
 	}
-	m.Shell.Detail("GPU work: %s", why)
+	switch {
+	case !work && !c.asksForVulkan():
+		trace.Phase(phaseCargo)
+		r := Result{Session: s}
+		return r, r.noGPUWork(ctx, c, why)
+	case !Judged(line.Verb):
+		return Result{Session: s}, unJudged(ctx, c)
+	}
+	if work {
+		m.Shell.Detail("GPU work: %s", why)
+	}
 	return Build(ctx, c, s, trace, sink)
 }
 
+// runs says whether a subcommand of cargo runs programs.
+func (c Command) runs() bool {
+	line := c.line()
+	return slices.Contains([]string{"run", "test", "bench"}, line.Verb) && !line.Has("--no-run")
+}
+
+// asksForVulkan says whether a command line without CUDA asks for a proof of Vulkan: by the flag, or where a program is run, by a feature.
+func (c Command) asksForVulkan() bool {
+	line := c.line()
+	if c.Options.Proof.BackendGiven || !slices.Contains([]string{"run", "test", "bench"}, line.Verb) {
+		return c.Options.Proof.Backend == probe.Vulkan
+	}
+	features := manifest.Request{Features: line.Features}
+	return slices.ContainsFunc([]string{"gpu", "wgpu", "vulkan"}, features.Names)
+}
+
+// cargo runs plain cargo, on Unix in place of gpubuild if nothing is left to do after it.
+func (c Command) cargo(ctx context.Context, env buildenv.Env) error {
+	o := c.Options
+	if o.Proof.Wanted || o.Proof.Required || o.Audit || o.Timings != nil || o.Files.Wanted() ||
+		c.Machine.Host.Env.Get("GITHUB_ACTIONS") != "" {
+		return cargorun.Plain(ctx, c.Machine, c.Line, env)
+	}
+	return cargorun.Replace(ctx, c.Machine, c.Line, env)
+}
+
 // noGPUWork is plain cargo. A proof that was requested and cannot be made must not look like a success.
-func noGPUWork(ctx context.Context, c Command, why string) error {
+func (r *Result) noGPUWork(ctx context.Context, c Command, why string) (err error) {
 	m, o := c.Machine, c.Options
 	m.Shell.Detail("no GPU work: %s", why)
-	err := cargorun.Plain(ctx, m, c.Line, m.Host.Env)
-	if err == nil && judged(c.line().Verb) && (o.Proof.Wanted || o.Proof.Required || o.Audit) {
-		m.Shell.Loud("Unproved", "not proven: no GPU work: %s", why)
+	noteLeftOff(c, r.Session)
+	if o.Watch {
+		r.Watch, err = watchCargo(ctx, c, r.Session)
+	} else {
+		err = c.cargo(ctx, m.Host.Env)
+	}
+	if err == nil && Judged(c.line().Verb) && (o.Proof.Wanted || o.Proof.Required || o.Audit) {
+		m.Shell.Loud("Not proven:", "no GPU work: %s", why)
 		return exit.Code(exit.Unproved)
 	}
-	return err
+	return r.judgeWatch(err)
+}
+
+// noteLeftOff says of each package that is built that it has a GPU feature which is off: once, and again when its manifest has changed.
+func noteLeftOff(c Command, s *session.Session) {
+	const kind = "left-off-1"
+	r := s.Request()
+	selected, _ := s.Project.Selection(r)
+	if !Judged(s.Line.Verb) {
+		return
+	}
+	for _, q := range s.Project.Questions(r.GPUFeatures) {
+		store, key := c.Machine.Memo(), memo.Key(q.Package.Manifest, q.Feature)
+		if _, noted := store.Get(kind, key); noted || !slices.Contains(selected, q.Package) {
+			continue
+		}
+		c.Machine.Shell.Note("`%s` has a `%s` feature that this build leaves off", q.Package.Name, q.Feature)
+		if err := store.Put(kind, key, store.Watch(q.Package.Manifest), nil); err != nil {
+			c.Machine.Shell.Detail("the note is not recorded, and will be repeated: %v", err)
+		}
+	}
+}
+
+// graph asks cargo what it will build.
+func (c Command) graph(ctx context.Context, s *session.Session) (graph session.Graph, err error) {
+	ask := func() error {
+		graph, err = s.Graph(ctx, c.Tool, session.Question{Places: true})
+		return err
+	}
+	if c.Line.Verb == "install" { // reads no lock file without --locked, and writes none
+		_, err = s.KeepLock(ask)
+		return graph, err
+	}
+	if err := ask(); err != nil {
+		return graph, featurecheck.WithMissingFeature(ctx, s, err)
+	}
+	return graph, nil
 }
 
 // Build goes from the feature to the verdict. What the stages found so far is returned after a failure, too.
@@ -147,7 +235,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		return r, err
 	}
 	err = stage("features", report.CheckReach, func() error {
-		graph, err := s.Graph(ctx, c.Tool, session.Question{Places: true})
+		graph, err := c.graph(ctx, s)
 		if err != nil {
 			return err
 		}
@@ -160,49 +248,61 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	if cargorun.AmbiguousRun(s, r.Features.Answer.Roots) {
 		return r, cargorun.Plain(ctx, m, line, m.Host.Env)
 	}
+	standIn := false
 	err = stage("toolchain", report.CheckToolchain, func() (err error) {
-		r.Tools, err = choose(ctx, s, r.Features, c.Options.Tools)
+		r.Tools, standIn, err = c.choose(ctx, s, r.Features)
 		return err
 	})
 	if err != nil {
 		return r, err
 	}
 	s = s.With(r.Tools.Line)
-	target := freshBuild(s, r.Features, r.Tools, c.Options.Fresh)
-	target.Found = func(f finding.Finding) {
-		r.Findings = append(r.Findings, f)
-		sink.Finding(f)
+	if standIn {
+		err = stage(phaseCargo, report.CheckBuild, func() (err error) {
+			b := newBuilder(c, s, r, sink)
+			r.Built, err = b.check(ctx)
+			r.Cause = b.cause(ctx, r.Built)
+			return err
+		})
+		return r, err
 	}
-
-	places := r.Features.Graph.Places
+	target := freshBuild(s, r.Features, r.Tools, c.Options.Fresh)
 	trace.Phase("waiting")
-	unlock, err := fresh.Lock(ctx, m, places)
+	unlock, err := fresh.Lock(ctx, m, r.Features.Graph.Places)
 	if err != nil {
 		return r, err
 	}
 	defer unlock()
 	err = stage("stale check", report.CheckStale, func() (err error) {
-		if r.Stale, err = fresh.Inspect(ctx, target); err != nil {
-			return err
-		}
-		return r.Stale.Clean(ctx)
+		r.Stale, err = cleanStale(ctx, target)
+		return err
 	})
 	if err != nil {
 		return r, err
 	}
 
-	builder := newBuilder(c, s, r, sink)
-	err = stage(report.PhaseCargo, report.CheckBuild, func() (err error) {
-		r.Built, r.Cause, err = builder.build(ctx)
-		return err
-	})
-	if err == nil {
-		r.Tools.KeepArchUnset(m, places.BuildDirectory)
-		err = stage("records", report.CheckCode, func() error { return r.settle(ctx, builder, nil) })
-	} else {
-		err = r.settle(ctx, builder, err)
+	cache, err := startKernels(m, c.Options.Cache, r.Tools)
+	if err != nil {
+		return r, err
 	}
-	builder.end(err == nil)
+	typed := s
+	if c.Line.Verb == "install" { // judged as the build that it does
+		typed = s.With(c.Line)
+	}
+	builder := newBuilder(c, typed, r, sink)
+	builder.tool = builder.tool.With(cache.env)
+	if err = r.buildAndSettle(ctx, builder, stage); err == nil {
+		r.Tools.KeepArchUnset(m, r.Features.Graph.Places.BuildDirectory)
+	}
+	cache.end(m)
+	found := r.Stale.Findings()
+	if err == nil {
+		found = append(slices.Clip(found), unused(c, r)...)
+	}
+	r.Findings = append(r.Findings, found...)
+	for _, f := range found {
+		sink.Finding(f)
+	}
 	if err != nil {
 		return r, err
 	}
@@ -212,8 +312,11 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	}
 
 	trace.Phase("scan")
-	found, err := scan(c, s, r)
-	r.Findings = append(r.Findings, found...)
+	if err := unmarked(m, r); err != nil {
+		return r, err
+	}
+	scanned, err := scan(c, s, r)
+	r.Findings = append(r.Findings, scanned...)
 	if err != nil {
 		return r, err
 	}
@@ -221,15 +324,19 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	request := proofRequest(c, s, r, targets, builder.stream)
 	switch line.Verb {
 	case "run", "test", "bench":
-		if line.NoRun {
+		if line.Has("--no-run") {
 			return r, nil
 		}
 		err = stage("run, proof", report.CheckRun, func() (err error) {
-			r.Proof, err = proof.Run(ctx, request)
+			r.Watch, err = watched(ctx, c, s, func(began func(string)) (err error) {
+				request.Began = began
+				r.Proof, err = proof.Run(ctx, request)
+				return err
+			})
 			explainProgram(ctx, c, s, r)
 			return err
 		})
-		return r, err
+		return r, r.judgeWatch(err)
 	}
 	audited := error(nil)
 	if c.Options.Audit {

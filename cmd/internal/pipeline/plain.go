@@ -6,12 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
@@ -21,8 +22,7 @@ func cargoSays(ctx context.Context, c Command, ours error) error {
 	m := c.Machine
 	err := cargorun.Plain(ctx, m, c.Line, m.Host.Env)
 	if err != nil {
-		var none *manifest.NotFoundError
-		if errors.As(ours, &none) {
+		if none, ok := errors.AsType[*manifest.NotFoundError](ours); ok {
 			m.Shell.Hint(none.Hint())
 		}
 		return err
@@ -33,51 +33,62 @@ func cargoSays(ctx context.Context, c Command, ours error) error {
 
 // unjudged runs a subcommand of cargo whose result is not judged: doc, publish, a plugin. Where there is a project with GPU work it runs
 // in the environment of the build; where that cannot be made it says so and runs in the user's own.
-func unjudged(ctx context.Context, c Command) error {
-	env := c.Machine.Host.Env
-	if l := c.line(); !l.Help && !l.Version && l.Verb != "" {
-		if of, ok := environment(ctx, c); ok {
-			env = of
+func unJudged(ctx context.Context, c Command) error {
+	env, line := c.Machine.Host.Env, c.Line
+	if l := c.line(); !l.Has("--help", "--version") && l.Verb != "" {
+		t, standIn, ok, err := environment(ctx, c)
+		if err != nil {
+			return err
+		}
+		if ok {
+			env = t.Env
+		}
+		if standIn {
+			line = t.Line
 		}
 	}
-	return cargorun.Plain(ctx, c.Machine, c.Line, env)
+	c.Line = line
+	return c.cargo(ctx, env)
 }
 
-// environment is what a build of the project would get; false where there is no project, no GPU work, or no such environment.
-func environment(ctx context.Context, c Command) (buildenv.Env, bool) {
+// environment is what a build of the project would get; not ok where there is no project, no GPU work, or no such environment.
+func environment(ctx context.Context, c Command) (t tools.Tools, standIn, ok bool, err error) {
 	s, err := session.Open(c.Machine, c.line())
 	if err != nil {
-		return buildenv.Env{}, false
+		return t, false, false, nil //nolint:nilerr // cargo says what is wrong with it
 	}
 	if work, _ := s.GPUWork(); !work {
-		return buildenv.Env{}, false
+		return t, false, false, nil
 	}
 	if !s.Line.Builds() { // publish, package, a plugin: cargo cannot be asked about them, so what a build would need is set
 		line, err := asBuild(s)
 		if err != nil {
-			return buildenv.Env{}, false
+			return t, false, false, nil //nolint:nilerr // cargo says what is wrong with it
 		}
 		s = s.With(line)
 	}
-	env, err := buildEnvironment(ctx, c, s)
-	if err != nil {
+	t, standIn, err = buildEnvironment(ctx, c, s)
+	var wrong *exit.UsageError
+	switch {
+	case errors.As(err, &wrong):
+		return t, false, false, err
+	case err != nil:
 		c.Machine.Shell.Warning("runs in your own environment: %v", err)
-		return buildenv.Env{}, false
+		return t, false, false, nil
 	}
-	return env, true
+	return t, standIn, true, nil
 }
 
-func buildEnvironment(ctx context.Context, c Command, s *session.Session) (buildenv.Env, error) {
+func buildEnvironment(ctx context.Context, c Command, s *session.Session) (t tools.Tools, standIn bool, err error) {
 	graph, err := s.Graph(ctx, c.Tool, session.Question{Places: true})
 	if err != nil {
-		return buildenv.Env{}, err
+		return t, false, err
 	}
 	judged, err := featurecheck.Judge(s, c.Tool, graph, c.Options.Strict)
 	if err != nil {
-		return buildenv.Env{}, err
+		return t, false, err
 	}
-	t, err := choose(ctx, s, judged, c.Options.Tools)
-	return t.Env, err
+	return c.choose(ctx, s, judged)
 }
 
 // asBuild is the `cargo build` that needs what a subcommand that builds nothing by itself would need.
@@ -102,7 +113,7 @@ func asBuild(s *session.Session) (cargo.Line, error) {
 	return line, err
 }
 
-// install is `cargo install`: with --path the features are judged as in any other build before cargo installs what it made. Nothing of a
+// install is `cargo install`: with --path it is judged like any other build, before and after cargo installs what it made. Nothing of a
 // registry or a repository is here before cargo fetched it, and cargo fetches and builds in one go.
 func install(ctx context.Context, c Command, trace *finding.Trace, sink *report.Sink) (r Result, err error) {
 	m := c.Machine
@@ -113,12 +124,12 @@ func install(ctx context.Context, c Command, trace *finding.Trace, sink *report.
 	if in.Path == "" {
 		for _, f := range []string{"cuda", "cudnn"} {
 			if slices.Contains(in.Features, f) {
-				m.Shell.Note("not judged here whether `%s` reaches: `cargo install` fetches the sources itself; "+
-					"`gpubuild install --path DIR` judges those in DIR", f)
+				m.Shell.Note("not checked whether `%s` enables the GPU: `cargo install` fetches the sources itself; "+
+					"`gpubuild install --path DIR` checks those in DIR", f)
 				break
 			}
 		}
-		return r, unjudged(ctx, c)
+		return r, unJudged(ctx, c)
 	}
 	s, err := session.Open(m, in.Build)
 	if err != nil {
@@ -136,44 +147,13 @@ func install(ctx context.Context, c Command, trace *finding.Trace, sink *report.
 		return r, cargorun.Plain(ctx, m, c.Line, m.Host.Env)
 	}
 	m.Shell.Detail("GPU work: %s", why)
-	r = Result{Judged: true, Session: s}
-	stage := func(phase, id string, do func() error) error {
-		trace.Phase(phase)
-		err := trace.Check(id, do)
-		sink.TellCheck(id, r.stages(c, trace))
-		return err
-	}
-	err = stage("features", report.CheckReach, func() error {
-		var graph session.Graph
-		// cargo install reads no lock file without --locked, and writes none.
-		_, err := s.KeepLock(func() (err error) {
-			graph, err = s.Graph(ctx, c.Tool, session.Question{Places: true})
-			return err
-		})
-		if err != nil {
-			return err
-		}
-		r.Features, r.Findings, err = enabled(ctx, c, s, graph)
-		return err
-	})
+	r, err = Build(ctx, c, s, trace, sink)
 	var refused *cargo.RefusedError
-	if errors.As(err, &refused) { // install words it in its own way, or does not mind
-		err := cargorun.Plain(ctx, m, c.Line, m.Host.Env)
+	if r.Features.Answer == nil && errors.As(err, &refused) { // install words it in its own way, or does not mind
+		err = cargorun.Plain(ctx, m, c.Line, m.Host.Env)
 		if err == nil {
 			m.Shell.Warning("installed without a check of its features: cargo refuses the question: %s", cargo.FirstLine(refused))
 		}
-		return r, err
 	}
-	if err != nil {
-		return r, err
-	}
-	err = stage("toolchain", report.CheckToolchain, func() (err error) {
-		r.Tools, err = choose(ctx, s, r.Features, c.Options.Tools)
-		return err
-	})
-	if err != nil {
-		return r, err
-	}
-	err = stage(report.PhaseCargo, report.CheckBuild, func() error { return cargorun.Plain(ctx, m, c.Line, r.Tools.Env) })
 	return r, err
 }

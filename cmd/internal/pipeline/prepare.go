@@ -45,9 +45,10 @@ func (p Prepared) Fresh(o fresh.Options) fresh.Build {
 
 // choose chooses what the build needs of the machine.
 func choose(ctx context.Context, s *session.Session, j featurecheck.Judged, o tools.Options) (tools.Tools, error) {
-	o.Cargo, o.BuiltFor = j.Tool, fresh.BuiltFor(s.Machine, j.Graph.Places)
+	unchosen := freshBuild(s, j, unchosen(s.Machine, j.Tool), fresh.Options{})
+	o.Cargo, o.BuiltFor = j.Tool, fresh.BuiltFor(unchosen)
 	o.Undeclared = func(asked string) (tools.Undeclared, error) {
-		return fresh.Undeclared(freshBuild(s, j, unchosen(s.Machine, j.Tool), fresh.Options{}), asked), nil
+		return fresh.Undeclared(unchosen, asked), nil
 	}
 	return tools.Choose(ctx, s, j.Graph, j.Answer, o)
 }
@@ -60,6 +61,7 @@ func unchosen(m *session.Machine, tool cargo.Tool) tools.Tools {
 func freshBuild(s *session.Session, j featurecheck.Judged, t tools.Tools, o fresh.Options) fresh.Build {
 	return fresh.Build{
 		Machine: s.Machine, Tool: t.Cargo, Line: s.Line, Project: s.Project, Graph: j.Graph, Reach: j.Answer, Tools: t, Options: o,
-		Scan: func(path string) (*fatbin.Report, error) { return proof.Scan(s.Machine, path) },
+		Named: s.Config.GPUPackages.Value,
+		Scan:  func(path string) (*fatbin.Report, error) { return proof.Scan(s.Machine, path) },
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/cmd/internal/version"
+	"gpubuild/gpu"
 )
 
 // Result is what the stages of one command line found. After a failure the later fields are zero.
@@ -26,9 +27,10 @@ type Result struct {
 	Cause    *finding.Finding // of a failed build, where it is known
 	Proof    proof.Result
 	Audit    proof.AuditResult
-	// EndedByAudit: the exit code is the audit's.
-	EndedByAudit bool
-	Findings     []finding.Finding
+	Watch    *gpu.Summary // nil: the GPUs were not watched
+	// EndedByAudit, EndedByWatch: the exit code is the audit's, or the watch's.
+	EndedByAudit, EndedByWatch bool
+	Findings                   []finding.Finding
 }
 
 // stages is the result as package report takes it, without the programs.
@@ -55,6 +57,9 @@ func (r Result) stages(c Command, trace *finding.Trace) report.Stages {
 			Missed:       r.Proof.Missed,
 		},
 		Checks: trace.Checks(),
+		Watch:  r.Watch,
+
+		EndedByWatch: r.EndedByWatch,
 	}
 	if s := r.Session; s != nil {
 		st.Manifest, st.Root = c.Machine.Shown(s.Project.Manifest), s.Project.Root
@@ -62,7 +67,7 @@ func (r Result) stages(c Command, trace *finding.Trace) report.Stages {
 		st.Proving.MarkedOnly = proof.Marks(s) != nil && !o.Proof.ExpectCPU
 	}
 	if line.Verb == "run" || line.Verb == "test" || line.Verb == "bench" {
-		st.Proving.Asked = !line.NoRun
+		st.Proving.Asked = !line.Has("--no-run")
 	}
 	return st
 }

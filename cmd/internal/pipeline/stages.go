@@ -3,16 +3,18 @@ package pipeline
 import (
 	"context"
 	"io"
+	"slices"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/featurecheck"
-	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -36,16 +38,13 @@ type builder struct {
 	command Command
 	session *session.Session
 	tool    cargo.Tool
-	places  cargo.Places
 	here    diagnose.Stages
 	stream  *cargorun.Stream // nil unless the user asked for cargo's messages
 	other   io.Writer        // lines of cargo's stdout that are no message
 }
 
 func newBuilder(c Command, s *session.Session, r Result, sink *report.Sink) builder {
-	b := builder{
-		command: c, session: s, tool: r.Tools.Cargo, places: r.Features.Graph.Places, other: c.Machine.Shell.Out, here: diagnosis(c, s, r),
-	}
+	b := builder{command: c, session: s, tool: r.Tools.Cargo, other: c.Machine.Shell.Out, here: diagnosis(c, s, r)}
 	if lines := sink.Lines(); lines != nil {
 		b.other = lines
 		b.stream = cargorun.NewStream(func(line []byte) { _ = lines.Whole(line) }) // nobody reads a closed stdout: cargo reports it
@@ -53,18 +52,17 @@ func newBuilder(c Command, s *session.Session, r Result, sink *report.Sink) buil
 	return b
 }
 
-// build runs cargo and says what the cause of a failure is, where it is known.
-func (b builder) build(ctx context.Context) (cargorun.Built, *finding.Finding, error) {
-	m := b.command.Machine
-	endedByItself := fresh.Begin(m, b.places)
-	built, err := cargorun.Build(ctx, b.session, b.tool, cargorun.Output{Stream: b.stream, Other: b.other})
-	if !built.Interrupted {
-		endedByItself()
+// build runs cargo.
+func (b builder) build(ctx context.Context) (cargorun.Built, error) {
+	return cargorun.Build(ctx, b.session, b.tool, cargorun.Output{Stream: b.stream, Other: b.other})
+}
+
+// cause says what the cause of a failed build is, where it is known.
+func (b builder) cause(ctx context.Context, built cargorun.Built) *finding.Finding {
+	if cause, known := diagnose.Build(ctx, b.command.Machine, built, b.here.Here); known {
+		return &cause
 	}
-	if cause, known := diagnose.Build(ctx, m, built, b.here.Here); known {
-		return built, &cause, err
-	}
-	return built, nil, err
+	return nil
 }
 
 // end closes the stream of JSON messages.
@@ -72,16 +70,6 @@ func (b builder) end(good bool) {
 	if b.stream != nil {
 		b.stream.End(good)
 	}
-}
-
-// settle checks and records a build, which ended with buildErr, and builds once more what turns out not to be what was requested.
-func (r *Result) settle(ctx context.Context, b builder, buildErr error) (err error) {
-	r.Built, err = r.Stale.Settle(ctx, r.Built, buildErr, func(ctx context.Context) (cargorun.Built, error) {
-		built, cause, err := b.build(ctx)
-		r.Cause = cause
-		return built, err
-	})
-	return err
 }
 
 // scan prints what device code each program holds, and says where there is none although it was requested.
@@ -106,8 +94,12 @@ func scan(c Command, s *session.Session, r Result) ([]finding.Finding, error) {
 }
 
 func proofRequest(c Command, s *session.Session, r Result, targets []cargorun.Target, stream *cargorun.Stream) proof.Request {
+	options := c.Options.Proof
+	if !options.BackendGiven && r.Features.Answer.UsesVulkan() {
+		options.Backend = probe.Vulkan
+	}
 	return proof.Request{
-		Session: s, Options: c.Options.Proof, Tool: r.Tools.Cargo, Nextest: c.nextest(), Programs: r.Built.Programs, Targets: targets,
+		Session: s, Options: options, Tool: r.Tools.Cargo, Nextest: c.nextest(), Programs: r.Built.Programs, Targets: targets,
 		Toolkit: r.Tools.Set.Toolkit, Env: r.Tools.RunEnv, Stream: stream,
 	}
 }
@@ -138,6 +130,9 @@ func explainProgram(ctx context.Context, c Command, s *session.Session, r Result
 func enabled(ctx context.Context, c Command, s *session.Session, graph session.Graph) (featurecheck.Judged, []finding.Finding, error) {
 	shell := c.Machine.Shell
 	judged, err := featurecheck.Judge(s, c.Tool, graph, c.Options.Strict)
+	if err == nil {
+		judged, err = judged.Verified(ctx)
+	}
 	if err != nil {
 		return judged, nil, err
 	}
@@ -149,21 +144,22 @@ func enabled(ctx context.Context, c Command, s *session.Session, graph session.G
 		shell.Note("features are from `cargo tree`: %s", graph.Reason)
 	}
 	for _, w := range answer.Paths {
-		shell.Detail("%s", report.PathLine(w))
+		shell.Detail("%s", featurecheck.PathLine(w))
 	}
-	for _, f := range findings {
+	list := judged.Shown(shell.Verbose)
+	long := slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Brief != "" && !shell.Verbose }) // its hint names the command
+	if answer.Stops && !c.Options.AllowUnreached && !long && judged.Fixable() {
+		shell.Note("`gpubuild %s` writes the missing line", buildenv.PosixWords(judged.Session.Line.As("features", "--fix")...))
+	}
+	for _, f := range list {
 		shell.Finding(f)
 	}
 	switch {
 	case !answer.Stops:
 		return judged, findings, nil
 	case c.Options.AllowUnreached:
-		shell.Loud("Warning", "a feature does not reach its GPU crates; building all the same, as --gpu-allow-unreached says")
+		shell.Loud("Warning", "a feature does not enable its GPU crates; building anyway because of --gpu-allow-unreached")
 		return judged, findings, nil
-	}
-	if route, ok := featurecheck.HintRoute(ctx, judged); ok {
-		findings = append(findings, route)
-		shell.Hint("without a change to a manifest, cargo says that this reaches: " + route.Fix)
 	}
 	return judged, findings, exit.Code(exit.Unreached)
 }

@@ -3,6 +3,7 @@ package proof
 import (
 	"context"
 	"os"
+	"slices"
 	"time"
 
 	"gpubuild/buildenv"
@@ -10,6 +11,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/audit"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
 )
@@ -35,7 +37,7 @@ func AuditFile(ctx context.Context, m *session.Machine, timeout time.Duration, b
 		}
 	}
 	if fi, err := m.Host.Files.Stat(binary); err != nil {
-		return AuditResult{}, &verify.BinaryError{Path: binary, Err: err}
+		return AuditResult{}, verify.BinaryError(binary, err)
 	} else if !fi.Mode().IsRegular() || m.Host.OS != buildenv.Windows && fi.Mode()&0o111 == 0 {
 		return AuditResult{}, &exit.UsageError{What: binary + " is no executable file", Fix: "give the path of an executable file"}
 	}
@@ -71,7 +73,11 @@ func AuditBuilt(ctx context.Context, r Request, args []string) (AuditResult, err
 func runAudit(ctx context.Context, m *session.Machine, o audit.Options, shown string) (AuditResult, error) {
 	o.Compiler = ProbeCompiler(ctx, m)
 	if o.Compiler.Path == "" {
-		return AuditResult{}, &noCompilerError{m.Host.OS}
+		compilers, fix := "gcc or clang", "install gcc"
+		if m.Host.OS == buildenv.Windows {
+			compilers, fix = "cl, gcc or clang", buildenv.InstallMSVC
+		}
+		return AuditResult{}, exit.Errorf(exit.Missing, fix, "no host compiler (%s) to build the failing driver with", compilers)
 	}
 	runs := m.Host.Join(m.CacheDir, "runs")
 	if err := cache.Make(runs); err != nil {
@@ -90,32 +96,13 @@ func runAudit(ctx context.Context, m *session.Machine, o audit.Options, shown st
 		return AuditResult{}, err
 	}
 	printAudit(m, modes)
-	return AuditResult{o.Binary, append([]string{}, o.Args...), modes, auditFindings(modes, shown)}, auditEnd(modes)
-}
-
-// noCompilerError says that there is nothing to build the failing driver with.
-type noCompilerError struct{ system string }
-
-func (e *noCompilerError) Error() string {
-	compilers := "gcc or clang"
-	if e.system == buildenv.Windows {
-		compilers = "cl, gcc or clang"
-	}
-	return "no host compiler (" + compilers + ") to build the failing driver with"
-}
-
-// ExitCode is exit.Missing.
-func (e *noCompilerError) ExitCode() int { return exit.Missing }
-
-// Hint says what a user can do about it.
-func (e *noCompilerError) Hint() string {
-	if e.system == buildenv.Windows {
-		return "install Microsoft's C++ build tools (winget install Microsoft.VisualStudio.2022.BuildTools)"
-	}
-	return "install gcc"
+	return AuditResult{o.Binary, append([]string{}, receipt.Hidden(o.Args)...), modes, auditFindings(modes, shown)}, auditEnd(modes)
 }
 
 func printAudit(m *session.Machine, modes []audit.Outcome) {
+	failing := slices.DeleteFunc(slices.Clone(modes), func(r audit.Outcome) bool { return r.Kind == audit.Baseline })
+	other := func(r audit.Outcome) bool { return r.Kind != audit.NotReached || r.Why != failing[0].Why }
+	same := len(failing) > 1 && !slices.ContainsFunc(failing, other) // of a program that never looks for the driver
 	for _, r := range modes {
 		switch r.Kind {
 		case audit.Baseline:
@@ -125,6 +112,9 @@ func printAudit(m *session.Machine, modes []audit.Outcome) {
 			m.Shell.Status("Honest", "%s: %s: %s", r.Mode, r.What, r.Why)
 			continue
 		case audit.NotReached:
+			if same {
+				continue
+			}
 			m.Shell.Status("Not reached", "%s: %s: %s", r.Mode, r.What, r.Why)
 			continue
 		case audit.FellBack:
@@ -135,6 +125,9 @@ func printAudit(m *session.Machine, modes []audit.Outcome) {
 		if r.Said != "" {
 			m.Shell.Status("", "it said: %s", r.Said)
 		}
+	}
+	if same {
+		m.Shell.Status("Not reached", "all %d modes: %s", len(failing), failing[0].Why)
 	}
 	if len(modes) > 0 {
 		m.Shell.Loud("Audited", "%s", audit.Summary(modes))

@@ -27,6 +27,8 @@ type Request struct {
 	Toolkit  *cuda.Toolkit     // of the build
 	Env      buildenv.Env      // in which a program starts
 	Stream   *cargorun.Stream  // cargo's messages, where the user asked for them
+	// Began is called with the directory below which the programs' records come into being; nil: nobody reads them meanwhile.
+	Began func(runs string)
 }
 
 // Result is what the programs of a build showed.
@@ -79,24 +81,24 @@ func Built(ctx context.Context, r Request) (Result, error) {
 		return Result{}, nil // a library: there is nothing to run
 	case p == nil && (o.Wanted || o.Required || want != nil):
 		why := whyNone(r.Programs, want)
-		m.Shell.Loud("Unproved", "not proven: %s", why)
+		m.Shell.Loud("Not proven:", "%s", why)
 		if !o.Wanted && !o.Required && want.Bin != "" {
 			return Result{NotProven: why}, nil // another member of the workspace was built
 		}
 		// A proof was asked for and there is none: that must not end as success does.
 		return Result{NotProven: why}, exit.Code(exit.Unproved)
 	case p == nil:
-		m.Shell.Status("Unproved", "not proven: nothing was run; prove a program with `gpubuild prove BIN -- ARGS`")
+		m.Shell.Status("Not proven:", "nothing was run; prove a program with `gpubuild prove BIN -- ARGS`")
 		return Result{}, nil
 	}
 	how := strings.TrimSpace(fmt.Sprintf("gpubuild prove %s -- %s", m.Shown(p.Path), strings.Join(args, " ")))
 	how = strings.TrimSuffix(how, " --")
 	if !o.Wanted && !o.Required && want == nil {
-		m.Shell.Status("Unproved", "not proven: nothing was run; to prove it: %s", how)
+		m.Shell.Status("Not proven:", "nothing was run. To prove it, run: %s", how)
 		return Result{}, nil
 	}
 	if !hasDevice(ctx, m, o) {
-		m.Shell.Loud("Unproved", "not proven: no GPU here; on a machine with one run: %s", how)
+		m.Shell.Loud("Not proven:", "no GPU here. On a GPU machine, run: %s", how)
 		var err error
 		if o.Required {
 			err = exit.Code(exit.Unproved)
@@ -132,6 +134,7 @@ func (r Request) proveBuilt(ctx context.Context, p *cargorun.Program, args []str
 	verb := r.Session.Line.Verb
 	heard := Listen(m, m.Shell.Out, verb)
 	got, err := o.prove(ctx, m, o.verify(rt, p.Path, scan, heard, m.Stdin))
+	heard.End(m.Host)
 	if err != nil {
 		return Result{}, err
 	}

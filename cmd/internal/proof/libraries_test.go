@@ -1,10 +1,20 @@
 package proof
 
 import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
 	"gpubuild/gpu"
+	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cuda"
 )
 
@@ -27,5 +37,72 @@ func TestRemedies(t *testing.T) {
 	both := append(here, cuda.Toolkit{Version: gpu.Version{Major: 12, Minor: 9}})
 	if got := Remedy("libcublas.so.12", both); strings.Contains(got, "linked to CUDA 12") {
 		t.Errorf("with a toolkit of CUDA 12: %q", got)
+	}
+}
+
+// TestChosenToolkitComesFirst: the libraries are looked for in the toolkit first that a build would take: that of a flag, GPUBUILD_CUDA,
+// the project or the user.
+func TestChosenToolkitComesFirst(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	write := func(file, text string, mode os.FileMode) {
+		t.Helper()
+		file = filepath.Join(dir, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, version := range map[string]string{"usual": "13.4", "other": "13.3"} {
+		write(name+"/version.json", `{"cuda": {"name": "CUDA SDK", "version": "`+version+`.0"}}`, 0o644)
+		write(name+"/"+h.Exe("bin/nvcc"), "", 0o755)
+		write(name+"/include/cuda.h", "#define CUDA_VERSION "+strings.Replace(version, ".", "0", 1)+"0\n", 0o644)
+	}
+	other := filepath.Join(dir, "other")
+	write("user.toml", "cuda = '"+other+"'\n", 0o644)
+	write("elsewhere/none", "", 0o644)
+	write("project/gpubuild.toml", "[toolchain]\ncuda = '"+other+"'\n", 0o644)
+	h.Env = h.Env.Set("CUDA_HOME", filepath.Join(dir, "usual")).Unset("GPUBUILD_CUDA").Set(config.UserVariable, filepath.Join(dir, "no.toml"))
+	for name, tt := range map[string]struct {
+		dir, variable, value, flag, want string
+	}{
+		"nobody":   {dir: "elsewhere", want: "usual"},
+		"variable": {dir: "elsewhere", variable: "GPUBUILD_CUDA", value: other, want: "other"},
+		"flag":     {dir: "elsewhere", flag: other, want: "other"},
+		"version":  {dir: "elsewhere", variable: "CUDA_PATH", value: other, flag: "13.3", want: "other"},
+		"project":  {dir: "project", want: "other"},
+		"user":     {dir: "elsewhere", variable: config.UserVariable, value: filepath.Join(dir, "user.toml"), want: "other"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := h
+			h.Cwd = filepath.Join(dir, tt.dir)
+			if tt.variable != "" {
+				h.Env = h.Env.Set(tt.variable, tt.value)
+			}
+			m := &session.Machine{Host: h, CacheDir: t.TempDir(), Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}
+			s, err := session.Anywhere(m, cargo.Line{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first, err := tools.First(s, tt.flag)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := Toolkits(m, first); len(got) == 0 || got[0].Root != filepath.Join(dir, tt.want) {
+				t.Errorf("the first is %+v", got)
+			}
+			if got := Toolkits(m, nil); name == "variable" && got[0].Root != other {
+				t.Errorf("without a project the first is %s", got[0].Root)
+			}
+			for _, flag := range []string{filepath.Join(dir, "none"), "fetch"} {
+				if _, err := tools.First(s, flag); err == nil {
+					t.Errorf("toolkit=%s is taken", flag)
+				}
+			}
+		})
 	}
 }

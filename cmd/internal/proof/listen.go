@@ -27,6 +27,7 @@ type ear struct {
 	*explain.Watcher
 	file   *os.File // to be read when the program has ended
 	before int64    // its size when the program began
+	unread bool     // it could not be read
 }
 
 // Listen never keeps a program from running: without usable rules nothing is explained. stdout is where the program's goes.
@@ -79,10 +80,17 @@ func sameStream(a, b io.Writer) bool {
 	return err1 == nil && err2 == nil && os.SameFile(one, other)
 }
 
-// Answer is what is known of the output of a program that has ended, and whether any could be read.
-func (l *Listener) Answer(h buildenv.Host) (answer explain.Answer, heard bool) {
+// End reads the files when the program has ended, before gpubuild writes to them what is not the program's.
+func (l *Listener) End(h buildenv.Host) {
 	for _, e := range l.ears {
-		if e.file != nil && e.read(h) != nil {
+		e.unread = e.file != nil && e.read(h) != nil
+	}
+}
+
+// Answer is what is known of the output of a program after End, and whether any could be read.
+func (l *Listener) Answer() (answer explain.Answer, heard bool) {
+	for _, e := range l.ears {
+		if e.unread {
 			continue // what may not be read again is not known
 		}
 		heard = true

@@ -191,7 +191,7 @@ func join(proofs []Proof) tested {
 // required-features, or did not start.
 func (r Request) missedMarks(rows []tested) []string {
 	l := r.Session.Line
-	chosen := l.Lib || l.Bins || l.Examples || l.Tests || l.Benches || l.Doc || len(l.Bin)+len(l.Example)+len(l.Test)+len(l.Bench) > 0
+	chosen := l.Has("--lib", "--bins", "--bin", "--examples", "--example", "--tests", "--test", "--benches", "--bench", "--doc")
 	packages := map[string]bool{}
 	var out []string
 	for _, row := range rows {
@@ -200,7 +200,7 @@ func (r Request) missedMarks(rows []tested) []string {
 		case !row.marked || row.processes > 0:
 		case row.listed:
 			out = append(out, fmt.Sprintf("not proven: %s is marked, and none of its tests was run", row.name))
-		case !l.Doc:
+		case !l.Has("--doc"):
 			out = append(out, fmt.Sprintf("not proven: %s is marked and was built, and cargo did not start it", row.name))
 		}
 	}
@@ -234,8 +234,8 @@ type wanted struct {
 	lenient bool
 }
 
-// worstOf is the exit code of a run: what is certain before what could not be told. Where programs are marked, they alone count; else one
-// that is proven is enough, unless all are asked for.
+// worstOf is the exit code of a run: certain results take precedence over unproved ones. Where programs are marked, they alone count; else
+// one that is proven is enough, unless all are asked for.
 func worstOf(rows []tested, w wanted) int {
 	codes := map[int]bool{}
 	proved, started := false, false

@@ -3,18 +3,18 @@ package proof
 import (
 	"io/fs"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
 )
 
 // kernelInSource finds the names of kernels in CUDA sources without their bounds.
 var (
-	kernelInSource = regexp.MustCompile(`__global__\s[\w\s]*?\b(\w+)\s*\(`)
-	launchBounds   = regexp.MustCompile(`__launch_bounds__\s*\([^()]*\)`)
+	kernelInSource = lazyregexp.New(`__global__\s[\w\s]*?\b(\w+)\s*\(`)
+	launchBounds   = lazyregexp.New(`__launch_bounds__\s*\([^()]*\)`)
 )
 
 // ProductProgram is the program of which it is known that it holds a matrix product, and by what: one that is built, by its device

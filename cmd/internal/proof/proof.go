@@ -5,8 +5,10 @@ package proof
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/fatbin"
+	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
 )
 
@@ -32,9 +35,12 @@ type Options struct {
 	Child          string
 	Counterfactual bool
 	Timeout        time.Duration
+	Backend        probe.Backend
+	BackendGiven   bool   // else run, test and bench choose it by what the program links
 	Probe          string // a file in place of our own probe
 	CUPTI          string // a file in place of the one that is found
 	Receipt        bool
+	WithArgs       bool   // the result and the receipt have the program's arguments, not only their hash
 	Trace          string // a file that gets when each kernel ran; empty: none
 }
 
@@ -53,7 +59,7 @@ func prove(ctx context.Context, m *session.Machine, o verify.Options) (Proof, er
 	if m.Nodes != nil {
 		o.Nodes = m.Nodes(m.Host)
 	}
-	o.RunDir = m.Host.Join(m.CacheDir, "runs")
+	o.RunDir = cmp.Or(o.RunDir, m.Host.Join(m.CacheDir, "runs"))
 	e, err := verify.Run(ctx, m.Host, m.Runner, o)
 	if err != nil {
 		return Proof{}, err
@@ -132,7 +138,7 @@ func printVerdict(m *session.Machine, p Proof) {
 	case verify.OtherKernels:
 		m.Shell.Loud("Other", "%s: %s", name, v.Why)
 	default:
-		m.Shell.Loud("Unproved", "%s: not proven: %s", name, v.Why)
+		m.Shell.Loud("Not proven:", "%s: %s", name, v.Why)
 	}
 	for _, l := range v.Lines {
 		m.Shell.Status("", "%s", l)
@@ -183,6 +189,9 @@ type FileResult struct {
 
 // File proves a program that the user names; stdout is where its own goes.
 func File(ctx context.Context, m *session.Machine, o Options, binary string, stdout io.Writer) (FileResult, error) {
+	if fi, err := os.Stat(binary); err == nil && !fi.Mode().IsRegular() { // a directory, a FIFO that would be waited for
+		return FileResult{}, &exit.UsageError{What: m.Shown(binary) + " is not a program", Fix: "name the program that was built"}
+	}
 	r, err := Scan(m, binary)
 	if err != nil {
 		return FileResult{}, err
@@ -200,10 +209,11 @@ func File(ctx context.Context, m *session.Machine, o Options, binary string, std
 		asked.Trace = &trace
 	}
 	p, err := o.prove(ctx, m, asked)
+	heard.End(m.Host)
 	if err != nil {
 		return FileResult{}, err
 	}
-	if o.Trace != "" {
+	if trace.Len() > 0 {
 		if err := m.WriteFile(o.Trace, trace.Bytes(), 0o644); err != nil {
 			return FileResult{}, err
 		}

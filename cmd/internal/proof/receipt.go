@@ -15,13 +15,13 @@ import (
 // compared with what ran: a receipt is of what was started.
 func (o Options) prove(ctx context.Context, m *session.Machine, asked verify.Options) (Proof, error) {
 	if !o.Receipt {
-		return prove(ctx, m, asked)
+		return o.run(ctx, m, asked)
 	}
 	sealed, err := receipt.Seal(asked.Binary)
 	if err != nil {
 		return Proof{}, err
 	}
-	p, err := prove(ctx, m, asked)
+	p, err := o.run(ctx, m, asked)
 	if err != nil {
 		return p, err
 	}
@@ -36,6 +36,15 @@ func (o Options) prove(ctx context.Context, m *session.Machine, asked verify.Opt
 		receipt.Ask(asked.Rules(), o.ExpectCPU), p.Evidence, p.Verdict)
 	p.Receipt = &r
 	return p, nil
+}
+
+// run runs and judges a program. What is stored of its arguments is their hash, unless the user wants them.
+func (o Options) run(ctx context.Context, m *session.Machine, asked verify.Options) (Proof, error) {
+	p, err := prove(ctx, m, asked)
+	if !o.WithArgs {
+		p.Args, p.Evidence.Args = receipt.Hidden(p.Args), receipt.Hidden(p.Evidence.Args)
+	}
+	return p, err
 }
 
 // Binary is what a receipt says of a program: its hash, and its device code.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"gpubuild/buildenv"
+	"gpubuild/buildenv/fault"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain/cargo"
@@ -19,61 +19,58 @@ import (
 // on. Where stderr is a pipe, which we read along, cargo and the program share ours as before. On Windows nothing can be handed through
 // cargo: on a terminal it says it twice.
 type replayFilter struct {
-	replay *cargo.Replay
-	files  []*os.File // what is inherited
-	ack    *os.File   // our side of the pipe on which the mark is answered
-	colour bool
+	stdout, stderr io.Writer     // what cargo writes to
+	replay         *cargo.Replay // nil: nothing is filtered
+	files          []*os.File    // what is inherited
+	ack            *os.File      // our side of the pipe on which the mark is answered
+	colour         bool
 }
 
-// filterReplay prepares the streams of a run; the state tells the runner what it will find.
-func (r Request) filterReplay(heard *Listener, s *runnerState) (*replayFilter, error) {
+// handover is what a runner must know of its run's streams.
+type handover struct {
+	Marks  bool   `json:"marks,omitempty"`  // the run waits for the mark on stderr
+	Stderr string `json:"stderr,omitempty"` // what identifies the user's stderr, descriptor 3; empty: it is the runner's own
+	Ack    string `json:"ack,omitempty"`    // the same of descriptor 4, on which the run answers the mark
+}
+
+// filterReplay prepares the streams of a run; runner is the command of our runner, which cargo announces.
+func (r Request) filterReplay(stdout, stderr io.Writer, runner []string) (replayFilter, handover, error) {
+	as := replayFilter{stdout: stdout, stderr: stderr}
 	// Who wants to see everything sees what cargo does; nextest draws on its stderr, and takes what the programs say for theirs.
 	if r.Session.Line.Verbose > 0 || r.Nextest != nil {
-		return &replayFilter{}, nil
+		return as, handover{}, nil
 	}
-	o := &replayFilter{replay: &cargo.Replay{To: heard.Stderr}}
-	f, direct := heard.Stderr.(*os.File)
+	f, direct := stderr.(*os.File)
 	if !direct {
-		shared := heard.Stdout == heard.Stderr
-		heard.Stderr, s.Marks = o.replay, true
-		if shared {
-			heard.Stdout = o.replay
+		replay := &cargo.Replay{To: stderr, Runner: runner}
+		o := replayFilter{stdout: stdout, stderr: replay, replay: replay}
+		if stdout == stderr {
+			o.stdout = replay
 		}
-		return o, nil
+		return o, handover{Marks: true}, nil
 	}
 	if !proc.Inheritance || proc.FileMark(f) == "" {
-		return &replayFilter{}, nil
+		return as, handover{}, nil
 	}
 	theirs, ours, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return as, handover{}, err
 	}
-	o.files, o.ack, o.colour = []*os.File{f, theirs}, ours, r.Session.Machine.Shell.Colour
-	s.Marks, s.Stderr, s.Ack = true, proc.FileMark(f), proc.FileMark(theirs)
-	o.replay.Mark = func() { _, _ = ours.Write([]byte{1}) } // nobody reads it: the runner has ended, or never was
-	o.replay.Lines = true
-	heard.Stderr = o.replay
-	return o, nil
+	replay := &cargo.Replay{To: stderr, Runner: runner, Lines: true,
+		Mark: func() { _, _ = ours.Write([]byte{1}) }} // nobody reads it: the runner has ended, or never was
+	return replayFilter{stdout: stdout, stderr: replay, replay: replay, files: []*os.File{f, theirs}, ack: ours,
+		colour: r.Session.Machine.Shell.Colour}, handover{Marks: true, Stderr: proc.FileMark(f), Ack: proc.FileMark(theirs)}, nil
 }
 
 // coloured asks for cargo's colours where its stderr, a pipe now, ends at a terminal that has them.
-func (o *replayFilter) coloured(l cargo.Line) cargo.Line {
+func (o replayFilter) coloured(l cargo.Line) cargo.Line {
 	if !o.colour || l.Color != "" {
 		return l
 	}
 	return l.WithConfig(`term.color="always"`)
 }
 
-// configure makes the command of the second cargo write through the filter.
-func (o *replayFilter) configure(c *buildenv.Cmd, runner []string) {
-	if o.replay == nil {
-		return
-	}
-	o.replay.Runner = runner
-	c.Inherit = o.files
-}
-
-func (o *replayFilter) close() {
+func (o replayFilter) close() {
 	if o.replay == nil {
 		return
 	}
@@ -87,27 +84,27 @@ func (o *replayFilter) close() {
 // ackTime is how long a runner waits for the run to pass on what cargo wrote; it takes microseconds unless the machine is overloaded.
 const ackTime = 2 * time.Second
 
-// announce tells the run that the program begins. It answers the program's stderr: the user's own where it was handed through.
-func (s runnerState) announce(m *session.Machine) io.Writer {
-	if !s.Marks {
+// announce signals to the run that the program begins. It returns the program's stderr: the user's own where cargo passed it on.
+func (h handover) announce(m *session.Machine, dir string) io.Writer {
+	if !h.Marks {
 		return m.Shell.Err
 	}
-	if s.Ack == "" {
+	if h.Ack == "" {
 		// Programs share the stream: the first mark is the last that is looked for.
-		f, err := os.OpenFile(filepath.Join(s.Dir, "began"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+		f, err := os.OpenFile(filepath.Join(dir, "began"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 		if err != nil {
 			return m.Shell.Err
 		}
 		f.Close()
 	}
 	_, _ = io.WriteString(m.Shell.Err, cargo.ReplayMark) // a stderr that nobody reads
-	f, ok := proc.Inherited(3, s.Stderr)
-	if ack, here := proc.Inherited(4, s.Ack); here {
+	f, ok := proc.Inherited(3, h.Stderr)
+	if ack, here := proc.Inherited(4, h.Ack); here {
 		done := make(chan struct{})
-		go func() {
+		fault.Go(func() {
 			_, _ = ack.Read(make([]byte, 1))
 			close(done)
-		}()
+		})
 		select {
 		case <-done:
 		case <-time.After(ackTime):

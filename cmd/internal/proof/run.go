@@ -14,6 +14,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -38,25 +39,29 @@ func Run(ctx context.Context, r Request) (Result, error) {
 		return Result{}, err
 	}
 	defer os.RemoveAll(dir)
-	state, missing, err := r.runnerState(ctx, dir)
+	if r.Began != nil {
+		r.Began(dir)
+	}
+	found, err := r.runtimes(ctx)
 	if err != nil {
 		return Result{}, err
 	}
-	state.User = user.Words
 	out := m.Shell.Out
 	if r.Stream != nil {
 		out = r.Stream.Start(out)
 	}
 	heard := Listen(m, out, line.Verb)
-	replay, err := r.filterReplay(heard, &state)
+	file := filepath.Join(dir, "state.json")
+	ours := []string{m.Self, RunnerWord, file}
+	replay, streams, err := r.filterReplay(heard.Stdout, heard.Stderr, ours)
 	if err != nil {
 		return Result{}, err
 	}
+	state := r.runnerState(dir, user.Words, found, streams)
 	data, err := json.Marshal(state)
 	if err != nil {
 		return Result{}, err
 	}
-	file := filepath.Join(dir, "state.json")
 	if err := cache.WriteFile(file, data, 0o600); err != nil {
 		return Result{}, err
 	}
@@ -64,21 +69,21 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	if r.Nextest != nil {
 		typed = *r.Nextest
 	}
-	ours := []string{m.Self, RunnerWord, file}
 	tool, typed, err := cargo.WithRunner(r.Tool, typed, triple, append(ours[:3:3], user.Words...), user)
 	if err != nil {
 		return Result{}, err
 	}
 	c := cargo.Plain(tool, replay.coloured(typed))
-	c.Stdin, c.Stdout, c.Stderr = m.Stdin, heard.Stdout, heard.Stderr
-	replay.configure(&c, ours)
+	c.Stdin, c.Stdout, c.Stderr, c.Inherit = m.Stdin, replay.stdout, replay.stderr, replay.files
+	c.Grace = buildenv.ProgramGrace
 	_, ran := m.Runner.Run(ctx, c)
 	replay.close()
+	heard.End(m.Host)
 	if errors.Is(ran, context.Canceled) {
 		return Result{}, ran
 	}
 	result, timedOut, judged := r.judge(dir, state, ran)
-	end := Ending{Program: "the program", Verb: line.Verb, Missing: missing, Heard: heard, OnCPU: judged == exit.Code(exit.NotUsed)}
+	end := Ending{Program: "the program", Verb: line.Verb, Missing: found.missing, Heard: heard, OnCPU: judged == exit.Code(exit.NotUsed)}
 	if len(r.Programs) == 1 {
 		end.Program = m.Shown(r.Programs[0].Path)
 	}
@@ -93,29 +98,45 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	return result, judged
 }
 
-// runnerState is what the runner must know of the run, and the libraries that are nowhere.
-func (r Request) runnerState(ctx context.Context, dir string) (state runnerState, missing []string, err error) {
-	m, o, verb := r.Session.Machine, r.Options, r.Session.Line.Verb
-	state = runnerState{
-		Dir: dir, Devices: hasDevice(ctx, m, o), Timeout: int64(o.Timeout), Receipt: o.Receipt, Kernel: r.kernelAsked(),
-		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual, ExpectCPU: o.ExpectCPU,
+// runnerState is what the runner must know of the run.
+func (r Request) runnerState(dir string, user []string, found runtimes, streams handover) runnerState {
+	o, verb := r.Options, r.Session.Line.Verb
+	return runnerState{
+		Dir: dir, User: user, Streams: streams, Devices: found.devices, Probe: found.probe, CUPTI: found.cupti, Others: found.others,
+		Lib: found.directories, Timeout: int64(o.Timeout), Receipt: o.Receipt, Kernel: r.kernelAsked(),
+		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual, ExpectCPU: o.ExpectCPU, WithArgs: o.WithArgs,
 		Tests: verb == "test" || verb == "bench",
 	}
+}
+
+// runtimes is what the programs of a run need to start and to be recorded.
+type runtimes struct {
+	devices     bool
+	probe       probe.Probe
+	cupti       string
+	others      []string // further CUPTIs
+	directories []string // with libraries that the loader would not find
+	missing     []string // libraries that are nowhere
+}
+
+func (r Request) runtimes(ctx context.Context) (runtimes, error) {
+	m := r.Session.Machine
+	found := runtimes{devices: hasDevice(ctx, m, r.Options)}
 	for _, p := range r.Programs {
-		rt, err := r.runtime(ctx, state.Devices, p.Path)
+		rt, err := r.runtime(ctx, found.devices, p.Path)
 		if err != nil {
-			return state, nil, err
+			return found, err
 		}
 		printLacks(m, rt)
-		missing = append(missing, rt.Missing...)
-		state.Probe, state.CUPTI, state.Others = rt.Probe, rt.CUPTI, rt.Others
+		found.missing = append(found.missing, rt.Missing...)
+		found.probe, found.cupti, found.others = rt.Probe, rt.CUPTI, rt.Others
 		for _, d := range m.Host.SplitList(rt.Env.Get(libraryVariable(m.Host))) {
-			if !slices.Contains(state.Lib, d) && !slices.Contains(m.Host.SplitList(r.Env.Get(libraryVariable(m.Host))), d) {
-				state.Lib = append(state.Lib, d)
+			if !slices.Contains(found.directories, d) && !slices.Contains(m.Host.SplitList(r.Env.Get(libraryVariable(m.Host))), d) {
+				found.directories = append(found.directories, d)
 			}
 		}
 	}
-	return state, missing, nil
+	return found, nil
 }
 
 // runtime is Prepare, but without a device no probe is built for a proof that cannot be made.
@@ -137,7 +158,11 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		return ran
 	}
 	if !state.Devices {
-		m.Shell.Loud("Unproved", "not proven: no GPU here")
+		if m.Host.IsFile(m.Host.Join(dir, timedOutFile)) { // as on a machine with a GPU
+			m.Shell.Loud("Not proven:", "no GPU here, and the program was stopped after %s (--gpu-timeout)", o.Timeout)
+			return result, true, exit.Code(exit.Unproved)
+		}
+		m.Shell.Loud("Not proven:", "no GPU here")
 		return result, false, notRun()
 	}
 	proofs, err := readProofs(dir)
@@ -151,12 +176,12 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	switch {
 	case len(proofs) > 0:
 	case state.Tests && asksForWords(r.Session.Line.Trailing):
-		m.Shell.Status("Unproved", "not proven: no test was run, as was asked")
+		m.Shell.Status("Not proven:", "no test was run, as was asked")
 		return result, false, notRun()
 	case len(listed) > 0:
-		m.Shell.Loud("Unproved", "not proven: no test ran")
+		m.Shell.Loud("Not proven:", "no test ran")
 	default:
-		m.Shell.Loud("Unproved", "not proven: no program was started by cargo under our runner")
+		m.Shell.Loud("Not proven:", "no program was started by cargo under our runner")
 	}
 	marked := Marks(r.Session) != nil && !o.ExpectCPU
 	rows := r.tested(proofs, listed)
@@ -176,7 +201,7 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 		printTested(m, rows)
 	}
 	for _, missed := range result.Missed {
-		m.Shell.Loud("Unproved", "%s", missed)
+		m.Shell.Loud("Not proven:", "%s", strings.TrimPrefix(missed, "not proven: "))
 	}
 	if exited, ok := ran.(*buildenv.ExitError); ok && endedForTime(proofs, exited.Result.Code) {
 		ran, timedOut = nil, true

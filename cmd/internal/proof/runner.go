@@ -23,8 +23,8 @@ import (
 	"gpubuild/gpu/verify"
 )
 
-// runnerState is what our runner, started by cargo in front of each program, must know. It is a file in a directory of one run; the runner
-// leaves a proof a process beside it.
+// runnerState is what our runner, started by cargo in front of each program, must know. It is a file in a directory of one run, into which
+// the runner also writes one proof per process.
 type runnerState struct {
 	Dir     string      `json:"dir"`
 	Probe   probe.Probe `json:"probe"`
@@ -36,17 +36,15 @@ type runnerState struct {
 	Timeout int64       `json:"timeout_ns"`
 	Lib     []string    `json:"lib"` // run-time library directories
 	Receipt bool        `json:"receipt,omitempty"`
-	// what the user's stderr, which is descriptor 3, is known by; empty: it is the runner's own
-	Stderr string `json:"stderr,omitempty"`
-	Ack    string `json:"ack,omitempty"`   // the same of descriptor 4, on which the run answers the mark
-	Marks  bool   `json:"marks,omitempty"` // the run waits for the mark on stderr
-	Tests  bool   `json:"tests,omitempty"` // the programs are tests or benchmarks, which can be asked what they would run
+	Streams handover    `json:"streams"`
+	Tests   bool        `json:"tests,omitempty"` // the programs are tests or benchmarks, which can be asked what they would run
 
 	Min            uint64 `json:"min,omitempty"`
 	Device         string `json:"device,omitempty"`
 	Child          string `json:"child,omitempty"`
 	Counterfactual bool   `json:"counterfactual,omitempty"`
 	ExpectCPU      bool   `json:"expect_cpu,omitempty"`
+	WithArgs       bool   `json:"with_args,omitempty"`
 }
 
 // kept is a proof as the runner leaves it for the run.
@@ -58,9 +56,20 @@ type kept struct {
 // RunnerWord is the word with which gpubuild starts itself as the runner; it is no part of the command line.
 const RunnerWord = "__gpubuild-runner"
 
+// timedOutFile is what the runner leaves for the run when, without a device, a program's time was over.
+const timedOutFile = "timed-out"
+
 // Runner starts one program as cargo would have, under the probe where there is a device, and keeps its streams, signals and
-// exit code. It says nothing itself: nextest reads the streams.
+// exit code. It says nothing itself: nextest reads the streams, and the run says that it was interrupted.
 func Runner(ctx context.Context, m *session.Machine, words []string) error {
+	err := runProgram(ctx, m, words)
+	if errors.Is(err, context.Canceled) {
+		return exit.Code(exit.Interrupted)
+	}
+	return err
+}
+
+func runProgram(ctx context.Context, m *session.Machine, words []string) error {
 	if len(words) < 2 {
 		return &exit.UsageError{What: RunnerWord + " is started by cargo only", Fix: "use gpubuild run, test or bench"}
 	}
@@ -72,7 +81,7 @@ func Runner(ctx context.Context, m *session.Machine, words []string) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("state of the run: %w", err)
 	}
-	stderr := s.announce(m)
+	stderr := s.Streams.announce(m, s.Dir)
 	words = words[1:]
 	if len(words) <= len(s.User) {
 		return &exit.UsageError{What: RunnerWord + " was given no program", Fix: "use gpubuild run, test or bench"}
@@ -85,21 +94,31 @@ func Runner(ctx context.Context, m *session.Machine, words []string) error {
 	}
 	env := m.Host.Env
 	for _, d := range s.Lib {
-		env = m.Host.Apply(env, appendLibraries(m.Host, d))
+		env = m.Host.Apply(env, AppendLibraries(m.Host, d))
 	}
 	if s.Tests && asksForWords(args) {
 		if err := s.noteListed(m.Host.Abs(binary)); err != nil {
 			return err
 		}
-		s.Devices = false
+		s.Devices, s.Timeout = false, 0 // the limit is for a run
 	}
 	if !s.Devices {
-		c := buildenv.Cmd{Path: m.Host.Abs(binary), Args: args, Env: env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out, Stderr: stderr}
+		c := buildenv.Cmd{Path: m.Host.Abs(binary), Args: args, Env: env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out, Stderr: stderr,
+			Timeout: time.Duration(s.Timeout), Grace: buildenv.ProgramGrace}
 		if len(launcher) > 0 {
 			c.Path, c.Args = launcher[0], append(append(launcher[1:len(launcher):len(launcher)], binary), args...)
 		}
-		_, err := m.Runner.Run(ctx, c)
-		return err
+		r, err := m.Runner.Run(ctx, c)
+		if !r.TimedOut || ctx.Err() != nil {
+			return err
+		}
+		if err := cache.WriteFile(filepath.Join(s.Dir, timedOutFile), nil, 0o600); err != nil {
+			return err
+		}
+		if r.Code == 0 {
+			return nil
+		}
+		return exit.Code(r.Code)
 	}
 	o, err := s.options(env, launcher, binary, args)
 	if err != nil {
@@ -109,7 +128,7 @@ func Runner(ctx context.Context, m *session.Machine, words []string) error {
 	if r, err := Scan(m, binary); err == nil {
 		o.Own = r.Kernels()
 	}
-	p, err := Options{ExpectCPU: s.ExpectCPU, Receipt: s.Receipt}.prove(ctx, m, o)
+	p, err := Options{ExpectCPU: s.ExpectCPU, Receipt: s.Receipt, WithArgs: s.WithArgs}.prove(ctx, m, o)
 	if err != nil {
 		return err
 	}
@@ -135,8 +154,8 @@ func Runner(ctx context.Context, m *session.Machine, words []string) error {
 }
 
 // ranNoTest says whether a test program, started with these arguments, has no test to run: a filter that matches none. It asks the program
-// for its list, which only one with Rust's own test harness understands; that it has that is told by a text of it. Source: rustc's
-// library/test, cli.rs and formatters.
+// for its list, which only Rust's own test harness understands; a text that the harness prints shows that the program has it. Source:
+// rustc's library/test, cli.rs and formatters.
 func ranNoTest(ctx context.Context, m *session.Machine, o verify.Options) bool {
 	data, err := m.Host.ReadFile(o.Binary, 1<<30)
 	if err != nil || len(o.Launcher) > 0 || !bytes.Contains(data, []byte("test result: ")) {
@@ -160,8 +179,7 @@ func (e *diedError) Unwrap() error { return e.Code }
 // EndAsProgram ends the runner by the signal that ended its program: cargo then says of it what it says without a runner, and tests end
 // with cargo's 101. Where that is not possible the exit code says it.
 func EndAsProgram(err error) error {
-	var died *diedError
-	if errors.As(err, &died) {
+	if died, ok := errors.AsType[*diedError](err); ok {
 		proc.DieBy(int(died.Code) - 128)
 	}
 	if exit, ok := err.(*buildenv.ExitError); ok && exit.Result.Signal != "" {
@@ -174,8 +192,8 @@ func EndAsProgram(err error) error {
 func (s runnerState) options(env buildenv.Env, launcher []string, binary string, args []string) (verify.Options, error) {
 	o := verify.Options{
 		Launcher: launcher, Binary: binary, Args: args, Env: env, CUPTI: s.CUPTI, Others: s.Others, Probe: s.Probe,
-		Timeout: time.Duration(s.Timeout),
-		Min:     s.Min, Device: s.Device, Child: s.Child, Counterfactual: s.Counterfactual,
+		Timeout: time.Duration(s.Timeout), RunDir: s.Dir,
+		Min: s.Min, Device: s.Device, Child: s.Child, Counterfactual: s.Counterfactual,
 	}
 	if s.Kernel == "" {
 		return o, nil

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
@@ -71,7 +72,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 	for _, name := range []string{"CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "LD_AUDIT", probe.InjectionVariable} {
 		h.Env = h.Env.Unset(name)
 	}
-	p, err := probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), probe.Compiler{Path: gcc})
+	p, err := probe.Build(context.Background(), h, proc.Runner{}, filepath.Join(dir, "cache"), probe.Compiler{Path: gcc}, probe.CUDA)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +204,46 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 				t.Errorf("of a run that was to be on the CPU: %d", got)
 			}
 		})
+	}
+}
+
+// Without a device the program's time is limited, too, and an interrupted runner leaves it to the run to say so.
+func TestRunnerWithoutDevice(t *testing.T) {
+	t.Parallel()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(t.TempDir(), "slow")
+	if err := os.WriteFile(binary, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	runs := t.TempDir()
+	s := runnerState{Dir: runs, Timeout: int64(50 * time.Millisecond)}
+	state, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(runs, "state.json")
+	if err := os.WriteFile(file, state, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	m := &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &out}, Stdin: strings.NewReader("")}
+	ran := Runner(context.Background(), m, []string{file, binary})
+	if !errors.Is(ran, exit.Code(exit.Interrupted)) { // by our SIGINT
+		t.Errorf("ended with %v", ran)
+	}
+	r := Request{Session: &session.Session{Machine: m, Line: cargo.Line{Verb: "run"}}, Options: Options{Timeout: time.Second}}
+	if _, timedOut, err := r.judge(runs, s, ran); !timedOut || !errors.Is(err, exit.Code(exit.Unproved)) ||
+		!strings.Contains(out.String(), "stopped after 1s (--gpu-timeout)") {
+		t.Errorf("%v, %v: %s", timedOut, err, out.String())
+	}
+	out.Reset()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := Runner(ctx, m, []string{file, binary}); console.Finish(m.Shell, err) != exit.Interrupted || out.Len() > 0 {
+		t.Errorf("%v: %s", err, out.String())
 	}
 }
 

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +69,7 @@ func Prepare(ctx context.Context, m *session.Machine, o Options, first *cuda.Too
 		return rt, err
 	}
 	switch rt.CUPTI = o.CUPTI; {
+	case o.Backend == probe.Vulkan:
 	case rt.CUPTI == "":
 		toolkits := Toolkits(m, first)
 		rt.CUPTI = PickCUPTI(toolkits, driver.Version(m.Host).CUDA)
@@ -84,14 +86,21 @@ func Prepare(ctx context.Context, m *session.Machine, o Options, first *cuda.Too
 	return rt, nil
 }
 
-// Toolkits lists the toolkits of this machine that can be used, the build's own first.
+// Toolkits lists the toolkits of this machine that can be used: the build's own first, else the one that builds take by default.
 func Toolkits(m *session.Machine, first *cuda.Toolkit) []cuda.Toolkit {
+	found, root, _, err := tools.Default(m)
+	if err != nil {
+		m.Shell.Warning("%v", err)
+		found = tools.Installed(m)
+	}
 	var out []cuda.Toolkit
 	if first != nil {
-		out = append(out, *first)
+		out, root = append(out, *first), ""
 	}
-	for _, t := range tools.Installed(m) {
-		if t.Problem == "" {
+	for _, t := range found {
+		if t.Problem == "" && t.Root == root {
+			out = slices.Insert(out, 0, t)
+		} else if t.Problem == "" {
 			out = append(out, t)
 		}
 	}
@@ -112,6 +121,10 @@ func Libraries(m *session.Machine, first *cuda.Toolkit, env buildenv.Env, binary
 	rt := Runtime{Env: env}
 	toolkits := Toolkits(m, first)
 	libraries, err := loader.Resolve(m.Host, m.Host.Abs(binary), LibraryDirs(m, toolkits))
+	var other *loader.NotELFError
+	if errors.As(err, &other) && other.What == loader.Script {
+		return rt, nil // the kernel starts its interpreter, and it starts what it likes
+	}
 	if err != nil {
 		return rt, err
 	}
@@ -127,7 +140,7 @@ func Libraries(m *session.Machine, first *cuda.Toolkit, env buildenv.Env, binary
 			}
 		}
 		if l.Kind == loader.Added {
-			rt.Env = m.Host.Apply(rt.Env, appendLibraries(m.Host, m.Host.Dir(l.Path)))
+			rt.Env = m.Host.Apply(rt.Env, AppendLibraries(m.Host, m.Host.Dir(l.Path)))
 		}
 	}
 	if why := loader.Mixed(libraries); why != "" {
@@ -140,12 +153,7 @@ func Libraries(m *session.Machine, first *cuda.Toolkit, env buildenv.Env, binary
 func Remedy(name string, toolkits []cuda.Toolkit) string {
 	lower := strings.ToLower(name)
 	has := func(prefixes ...string) bool {
-		for _, p := range prefixes {
-			if strings.HasPrefix(lower, p) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(lower, p) })
 	}
 	if major := loader.CUDAMajor(name); major != 0 {
 		var here []string
@@ -182,7 +190,7 @@ func Remedy(name string, toolkits []cuda.Toolkit) string {
 	return ""
 }
 
-// libraryVariable is where the loader looks beside its own places.
+// libraryVariable names the variable with further directories for the loader.
 func libraryVariable(h buildenv.Host) string {
 	if h.OS == buildenv.Windows {
 		return "PATH"
@@ -190,7 +198,8 @@ func libraryVariable(h buildenv.Host) string {
 	return "LD_LIBRARY_PATH"
 }
 
-func appendLibraries(h buildenv.Host, dir string) buildenv.Delta {
+// AppendLibraries lets the loader find libraries in dir, after its own places.
+func AppendLibraries(h buildenv.Host, dir string) buildenv.Delta {
 	var d buildenv.Delta
 	d.Add(buildenv.Append, libraryVariable(h), dir, "the program's CUDA libraries are in no directory that the loader searches by itself")
 	return d
@@ -205,7 +214,7 @@ func PickCUPTI(toolkits []cuda.Toolkit, limit gpu.Version) string {
 	}
 	for _, t := range toolkits {
 		if t.CUPTI != "" && t.Version.Major == limit.Major {
-			return t.CUPTI // within one major version it may work; the control will tell
+			return t.CUPTI // within one major version it may work; the control shows whether it does
 		}
 	}
 	return ""
@@ -214,23 +223,36 @@ func PickCUPTI(toolkits []cuda.Toolkit, limit gpu.Version) string {
 // getProbe takes the given probe or builds ours.
 func getProbe(ctx context.Context, m *session.Machine, o Options) (probe.Probe, error) {
 	if o.Probe != "" {
-		return probe.FromFile(m.Host, o.Probe)
+		return probe.FromFile(m.Host, o.Probe, o.Backend)
 	}
 	if err := cache.Make(m.CacheDir); err != nil {
 		return probe.Probe{}, err
 	}
-	return probe.Build(ctx, m.Host, m.Runner, m.CacheDir, ProbeCompiler(ctx, m))
+	return probe.Build(ctx, m.Host, m.Runner, m.CacheDir, ProbeCompiler(ctx, m), o.Backend)
 }
 
-// hasDevice says whether this machine has an NVIDIA device; without one, nothing is run to be proven. NVML and nvidia-smi can be missing
-// where CUDA works, so where they know of none and there is a device node the control is asked.
+// BuildProbe is our own probe of a backend, built for this machine.
+func BuildProbe(ctx context.Context, m *session.Machine, backend probe.Backend) (probe.Probe, error) {
+	return getProbe(ctx, m, Options{Backend: backend})
+}
+
+// hasDevice says whether this machine has a device of the backend; without one, nothing is run to be proven. NVML and nvidia-smi can be
+// missing where CUDA works, so where they know of none and there is a device node the control is asked. Of Vulkan only the control knows.
 func hasDevice(ctx context.Context, m *session.Machine, o Options) bool {
+	if o.Backend == probe.Vulkan {
+		return controlFindsDevice(ctx, m, o)
+	}
 	if _, devices, _ := driver.Inventory(ctx, m.Host, m.Runner, m.Self); len(devices) > 0 {
 		return true
 	}
 	if !verify.HasNode(m.Host) {
 		return false
 	}
+	return controlFindsDevice(ctx, m, o)
+}
+
+// controlFindsDevice asks the control; if it cannot be asked, the proof says why.
+func controlFindsDevice(ctx context.Context, m *session.Machine, o Options) bool {
 	p, err := getProbe(ctx, m, o)
 	control := verify.Options{Env: m.Host.Env, Probe: p, RunDir: m.Host.Join(m.CacheDir, "runs")}
 	return err != nil || verify.HasDevice(ctx, m.Host, m.Runner, control)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/cargorun"
@@ -16,6 +17,7 @@ import (
 	"gpubuild/features"
 	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/nvcc"
 )
 
 // scanKind names the cache entries of scans; the number changes whenever what is kept does.
@@ -36,6 +38,9 @@ func Scan(m *session.Machine, path string) (*fatbin.Report, error) {
 			return kept, nil
 		}
 	}
+	if err := Unmarked(m, path); err != nil {
+		return nil, err
+	}
 	r, err := fatbin.ScanFile(m.Host, path)
 	if err != nil {
 		return nil, err
@@ -50,11 +55,22 @@ func Scan(m *session.Machine, path string) (*fatbin.Report, error) {
 	return r, nil
 }
 
+// Unmarked is an error where a file holds what was made for a type check.
+func Unmarked(m *session.Machine, path string) error {
+	marked, err := nvcc.Marked(path)
+	if err == nil && marked {
+		err = exit.Errorf(exit.Internal, "run `cargo clean` and build again; if a compiler cache is in use, clear it, too",
+			"%s holds what was made for a type check without a CUDA toolkit; it is not a build", m.Shown(path))
+	}
+	return err
+}
+
 // ScanBuilt shows what device code each program of a build holds. cpuOnly: there were programs, and none holds device code or loads a
 // library of CUDA.
 func ScanBuilt(m *session.Machine, line cargo.Line, programs []cargorun.Program) (cpuOnly bool, err error) {
 	gpu, seen := false, 0
-	for _, p := range programs {
+	byPath := func(a, b cargorun.Program) int { return strings.Compare(a.Path, b.Path) }
+	for _, p := range slices.SortedFunc(slices.Values(programs), byPath) { // cargo names them in the order in which they are finished
 		if p.Kind == "test" && line.Verb != "test" && line.Verb != "bench" {
 			continue
 		}
@@ -75,7 +91,7 @@ func NoDeviceCode(m *session.Machine, reach *features.Answer, severity string) (
 	for _, f := range reach.Findings {
 		if f.ID == features.IDUndecided {
 			return finding.Finding{ID: "features.no-device-code", Severity: severity, Path: m.Shown(f.Path), Line: f.Line, Fix: f.Fix,
-				Message: "the feature leaves the GPU crates off, and nothing shows that what was built uses the GPU: " +
+				Message: "the feature enables no known GPU crate, and nothing shows that what was built uses the GPU: " +
 					"no device code, no CUDA library"}, true
 		}
 	}

@@ -4,8 +4,9 @@
 // decides whether a receipt still says what it says: that it is whole, that the binary is that one, and that today's rules, applied to
 // the stored evidence, come to the same verdict. It writes nothing and starts nothing, and reads only the binary.
 //
-// A receipt is no signature. Its sum finds damage and careless edits; whoever can write the file can also write the sum, so that a receipt
-// is worth as much as the way on which it came. The command line stands in it as it was given; of the environment only Allowed.
+// A receipt is no signature. Its sum finds damage and careless edits; whoever can write the file can also write the sum, so trust a
+// receipt only as far as the channel that delivered it. It holds a hash of the program's arguments, unless the user wants them stored, and
+// of the environment only Allowed.
 package receipt
 
 import (
@@ -13,6 +14,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -21,6 +23,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/origin"
 	"gpubuild/gpu/verify"
 )
 
@@ -38,7 +41,8 @@ func Allowed() []string {
 	return []string{
 		"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "CUDA_MODULE_LOADING", "CUDA_LAUNCH_BLOCKING", "CUDA_CACHE_DISABLE",
 		"CUDA_FORCE_PTX_JIT",
-		"CUDA_INJECTION64_PATH", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT",
+		"CUDA_INJECTION64_PATH", "VK_INSTANCE_LAYERS", "VK_DRIVER_FILES", "VK_ICD_FILENAMES",
+		"NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES", "LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT",
 	}
 }
 
@@ -76,9 +80,7 @@ func Ask(r verify.Rules, cpu bool) Asked {
 
 // Rules makes rules of the plain data, with the patterns of today.
 func (a Asked) Rules() (verify.Rules, error) {
-	r := verify.Rules{
-		Min: a.Min, Device: a.Device, Child: a.Child, Counterfactual: a.Counterfactual, ExpectExit: a.ExpectExit,
-	}
+	r := verify.Rules{Min: a.Min, Device: a.Device, Child: a.Child, Counterfactual: a.Counterfactual, ExpectExit: a.ExpectExit}
 	if a.Expect != "gpu" && a.Expect != "cpu" {
 		return r, fmt.Errorf("%q was expected, which is neither gpu nor cpu", a.Expect)
 	}
@@ -95,8 +97,10 @@ type Receipt struct {
 	Gpubuild    string            `json:"gpubuild"` // the version that wrote it
 	Verdict     verify.Verdict    `json:"verdict"`
 	Binary      Binary            `json:"binary"`
+	Origin      *origin.Origin    `json:"origin,omitempty"` // the commit, and the run of CI
 	Command     []string          `json:"command"`
-	Device      string            `json:"device,omitempty"` // UUID and name that the verdict speaks of
+	Backend     string            `json:"backend,omitempty"` // vulkan; empty: CUDA
+	Device      string            `json:"device,omitempty"`  // UUID and name that the verdict speaks of
 	Driver      string            `json:"driver,omitempty"`
 	Probe       string            `json:"probe,omitempty"` // SHA-256 of the probe's sources; empty: it was built elsewhere
 	Asked       Asked             `json:"asked"`
@@ -108,15 +112,33 @@ type Receipt struct {
 	Sum    string          `json:"sum"`            // SHA-256 of the receipt with an empty sum
 }
 
+// Hidden replaces a program's arguments where these are not stored: one string, their SHA-256; nothing for no arguments.
+func Hidden(args []string) []string {
+	if len(args) == 0 {
+		return nil
+	}
+	sum := sha256.New()
+	for _, a := range args {
+		fmt.Fprintf(sum, "%d:%s", len(a), a)
+	}
+	return []string{"sha256:" + hex.EncodeToString(sum.Sum(nil))}
+}
+
+// hashed are the variables of which a receipt has the SHA-256: their values name directories of the user.
+var hashed = []string{"LD_LIBRARY_PATH", "LD_PRELOAD", "LD_AUDIT", "CUDA_INJECTION64_PATH", "VK_DRIVER_FILES", "VK_ICD_FILENAMES"}
+
 // New makes a receipt. Of the environment it takes what is allowed.
 func New(version string, b Binary, env buildenv.Env, probe string, asked Asked, e verify.Evidence, v verify.Verdict) Receipt {
 	r := Receipt{
 		Schema: Schema, Gpubuild: version, Verdict: v, Binary: b, Command: append([]string{b.Path}, e.Args...), Probe: probe,
-		Driver: e.Control.Loaded.Version, Asked: asked, Environment: map[string]string{}, Evidence: e,
+		Backend: string(e.Backend), Driver: e.Control.Loaded.Version, Asked: asked, Environment: map[string]string{}, Evidence: e,
 	}
 	r.Device = strings.TrimSpace(v.UUID + " " + v.Device)
 	for _, name := range Allowed() {
 		if value, ok := env.Lookup(name); ok {
+			if value != "" && slices.Contains(hashed, name) {
+				value = Hidden([]string{value})[0]
+			}
 			r.Environment[name] = value
 		}
 	}
@@ -150,41 +172,22 @@ func (r Receipt) sum() (string, error) {
 	return hex.EncodeToString(sum[:]), err
 }
 
-// SchemaError says that a file is no receipt that this gpubuild can read.
-type SchemaError struct{ Found string }
-
-func (e *SchemaError) Error() string {
+// otherSchema says that a file is no receipt that this gpubuild can read.
+func otherSchema(found string) error {
+	const fix = "receipts are written by `gpubuild prove --receipt FILE`"
 	switch {
-	case e.Found == "":
-		return "this file is no receipt: it has no schema"
-	case !strings.HasPrefix(e.Found, Family):
-		return fmt.Sprintf("this file is no receipt: its schema is %.60q, not %s", e.Found, Schema)
+	case found == "":
+		return exit.Errorf(exit.Usage, fix, "this file is no receipt: it has no schema")
+	case !strings.HasPrefix(found, Family):
+		return exit.Errorf(exit.Usage, fix, "this file is no receipt: its schema is %.60q, not %s", found, Schema)
 	}
-	return fmt.Sprintf("this receipt has the schema %.60q; this gpubuild reads %s", e.Found, Schema)
+	return exit.Errorf(exit.Usage, "verify it with the gpubuild that wrote it, or prove the binary again",
+		"this receipt has the schema %.60q; this gpubuild reads %s", found, Schema)
 }
 
-// ExitCode is exit.Usage.
-func (e *SchemaError) ExitCode() int { return exit.Usage }
-
-// Hint says what a user can do about it.
-func (e *SchemaError) Hint() string {
-	if strings.HasPrefix(e.Found, Family) {
-		return "verify it with the gpubuild that wrote it, or prove the binary again"
-	}
-	return "receipts are written by `gpubuild prove --receipt FILE`"
+func damaged(err error) error {
+	return exit.Errorf(exit.Usage, "prove the binary again", "this receipt is damaged: %w", err)
 }
-
-// DamagedError says that a receipt cannot be read.
-type DamagedError struct{ Err error }
-
-func (e *DamagedError) Error() string { return "this receipt is damaged: " + e.Err.Error() }
-
-// ExitCode is exit.Usage.
-func (e *DamagedError) ExitCode() int { return exit.Usage }
-func (e *DamagedError) Unwrap() error { return e.Err }
-
-// Hint says what a user can do about it.
-func (e *DamagedError) Hint() string { return "prove the binary again" }
 
 // Decode reads a receipt. The schema is looked at first; then nothing that this schema does not know is accepted.
 func Decode(data []byte) (Receipt, error) {
@@ -192,19 +195,19 @@ func Decode(data []byte) (Receipt, error) {
 		Schema string `json:"schema"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
-		return Receipt{}, &DamagedError{err}
+		return Receipt{}, damaged(err)
 	}
 	if head.Schema != Schema {
-		return Receipt{}, &SchemaError{head.Schema}
+		return Receipt{}, otherSchema(head.Schema)
 	}
 	in := json.NewDecoder(bytes.NewReader(data))
 	in.DisallowUnknownFields()
 	var r Receipt
 	if err := in.Decode(&r); err != nil {
-		return Receipt{}, &DamagedError{err}
+		return Receipt{}, damaged(err)
 	}
 	if _, err := in.Token(); err != io.EOF {
-		return Receipt{}, &DamagedError{fmt.Errorf("something follows behind it")}
+		return Receipt{}, damaged(errors.New("something follows behind it"))
 	}
 	return r, nil
 }

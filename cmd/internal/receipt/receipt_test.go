@@ -2,7 +2,6 @@ package receipt
 
 import (
 	"encoding/json"
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -24,9 +23,9 @@ func proven(t testing.TB) Receipt {
 	e := verify.Evidence{
 		Schema: 1, Binary: "/x/app", Args: []string{"--size", "64", "\xff"}, Ran: true,
 		Control: verify.Control{Outcome: verify.ControlRecorded, Device: "H200", UUID: uuid, Loaded: loaded, Real: true},
-		Watch:   verify.Watch{Looked: true, Complete: true},
+		Watch:   verify.Watch{Pid: 7, Started: 99, Looked: true, Complete: true},
 		Processes: []verify.Process{{Self: true, Real: true, Loaded: loaded, Process: probe.Process{
-			Pid: 7, Started: 99, Exe: "/x/app", Recording: true, LibCUDA: loaded.LibCUDA,
+			Identity: probe.Identity{Pid: 7, Started: 99, Exe: "/x/app"}, Recording: true, LibCUDA: loaded.LibCUDA,
 			Devices: []probe.Device{{UUID: uuid, Name: "H200", Capability: gpu.Capability{Major: 9}}},
 			Kernels: []probe.Kernel{{Name: "matmul", Count: 3, Total: 3000, Start: 1, End: 9000}},
 			End:     &probe.End{Kernels: 3, Accepted: 3},
@@ -61,7 +60,7 @@ func TestAReceiptHolds(t *testing.T) {
 	if strings.Contains(string(data), "hunter2") || strings.Contains(string(data), "API_TOKEN") {
 		t.Error("a secret of the environment stands in the receipt")
 	}
-	if want := map[string]string{"CUDA_VISIBLE_DEVICES": "0", "LD_LIBRARY_PATH": "/x/lib"}; !reflect.DeepEqual(r.Environment, want) {
+	if want := map[string]string{"CUDA_VISIBLE_DEVICES": "0", "LD_LIBRARY_PATH": Hidden([]string{"/x/lib"})[0]}; !reflect.DeepEqual(r.Environment, want) {
 		t.Errorf("%v", r.Environment)
 	}
 }
@@ -150,8 +149,7 @@ func TestWhatIsNoReceipt(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
 			_, err := Decode([]byte(tt.text))
-			var schema *SchemaError
-			if err == nil || !strings.Contains(err.Error(), tt.want) || errors.As(err, &schema) != tt.schema {
+			if err == nil || !strings.Contains(err.Error(), tt.want) || strings.Contains(err.Error(), "schema") != tt.schema {
 				t.Errorf("%T %v, want …%s…", err, err, tt.want)
 			}
 			if h, ok := err.(interface{ Hint() string }); !ok || h.Hint() == "" {

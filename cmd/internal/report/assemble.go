@@ -1,12 +1,16 @@
 package report
 
 import (
+	"cmp"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/origin"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/cmd/internal/version"
@@ -16,9 +20,6 @@ import (
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
-
-// rowVariable names the row of a matrix that this run is; `gpubuild ci run` sets it.
-const rowVariable = "GPUBUILD_ROW"
 
 // CheckRun is the program's own run under cargo; what it showed of the GPU is the proofs' matter.
 const CheckRun = "run"
@@ -35,6 +36,9 @@ type Stages struct {
 	Set    *Set
 	// Stale are the lines that say what cargo believed fresh; Cleaned are the packages that were cleaned.
 	Stale, Cleaned []string
+
+	Watch        *gpu.Summary // of the GPUs while the program ran; nil: they were not watched
+	EndedByWatch bool         // the exit code is the watch's: nothing else failed
 
 	Programs      []Program // their paths are absolute; Assemble adds the proofs
 	CompileErrors []cargo.Diagnostic
@@ -68,7 +72,7 @@ type Proving struct {
 // Begin is what every verb's result begins with.
 func Begin(m *session.Machine, words []string, verb string, end error) Result {
 	return Result{
-		Verb: verb, Row: m.Host.Env.Get(rowVariable), Gpubuild: version.Number(), At: m.Began.UTC().Truncate(time.Second),
+		Verb: verb, Row: m.Host.Env.Get(origin.RowVariable), Gpubuild: version.Number(), At: m.Began.UTC().Truncate(time.Second),
 		Seconds: time.Since(m.Began).Seconds(),
 		Command: Redact(append([]string{"gpubuild"}, words...)), Code: exit.Of(end), Findings: []finding.Finding{}, Checks: []Check{},
 	}
@@ -79,11 +83,17 @@ func Begin(m *session.Machine, words []string, verb string, end error) Result {
 func Assemble(m *session.Machine, words []string, s Stages, end error) Result {
 	r := Begin(m, words, s.Verb, end)
 	r.Features, r.Stale, r.Cleaned, r.Project = FeaturesOf(s.Answer, s.Asked), s.Stale, s.Cleaned, s.Manifest
+	r.Watch = s.Watch
 	if s.Judged {
 		r.Set = s.Set
 	}
 	r.Programs = programs(m, s)
-	r.Checks = withFailure(s.checks(r.Programs, end, m.Host.Base(s.Audited)), s.Verb, end)
+	others := end
+	if s.EndedByWatch {
+		others = nil
+	}
+	watching, watchFindings := watchEnds(s.Watch)
+	r.Checks = withFailure(append(s.checks(r.Programs, others, m.Host.Base(s.Audited)), watching...), s.Verb, end)
 	for i, c := range r.Checks {
 		if lines := compileErrorLines(m, s, end); c.State == Failed && c.Name == "" && len(lines) > 0 {
 			r.Checks[i].Message, r.Checks[i].Detail = lines[0], strings.Join(lines, "\n")
@@ -91,19 +101,20 @@ func Assemble(m *session.Machine, words []string, s Stages, end error) Result {
 		}
 	}
 	r.Findings = append(r.Findings, s.Findings...)
-	r.Findings = RedactFindings(append(r.Findings, endFindings(m, s, r, end)...), words)
-	return r
+	r.Findings = slices.Concat(r.Findings, endFindings(m, s, r, others), watchFindings)
+	return r.redact(words, m.Host.Env)
 }
 
 // OfVerb makes the result of one of our own verbs from its part of it.
 func OfVerb(m *session.Machine, words []string, part Result, end error) Result {
 	r := Begin(m, words, part.Verb, end)
-	r.Project, r.Features, r.Set, r.Programs, r.Stale = part.Project, part.Features, part.Set, part.Programs, part.Stale
+	r.Project, r.Features, r.Set = part.Project, part.Features, part.Set
+	r.Programs, r.Stale, r.Origin = part.Programs, part.Stale, part.Origin
 	r.Findings, r.Checks = append(r.Findings, part.Findings...), append(r.Checks, part.Checks...)
 	if f, ok := failure(m, end, part.Verb); ok {
 		r.Findings = append(r.Findings, f)
 	}
-	r.Findings = RedactFindings(r.Findings, words)
+	r = r.redact(words, m.Host.Env)
 	if len(r.Checks) == 0 {
 		r.Checks = append(r.Checks, endCheck(part.Verb, end))
 	}
@@ -114,10 +125,7 @@ func OfVerb(m *session.Machine, words []string, part Result, end error) Result {
 // SetOf is the part of a result that says what was built with; nil: nothing of it is known.
 func SetOf(t tools.Tools) *Set {
 	s := t.Set
-	out := Set{Driver: s.Driver.Version, ArchOrigin: s.CapabilityOrigin}
-	if out.Driver == "" {
-		out.Driver = t.Facts.Driver.Version
-	}
+	out := Set{Driver: cmp.Or(s.Driver.Version, t.Facts.Driver.Version), ArchOrigin: s.CapabilityOrigin}
 	if s.Toolkit != nil {
 		out.Toolkit, out.Root = s.Toolkit.Label, s.Toolkit.Root
 		if out.Toolkit == "" {
@@ -197,7 +205,7 @@ func Images(r *fatbin.Report) []Image {
 func ProofOf(v verify.Verdict, e verify.Evidence) *Proof {
 	out := &Proof{
 		Verdict: v.Kind.String(), Why: v.Why, Lines: v.Lines, Device: v.Device, UUID: v.UUID, Driver: e.Control.Loaded.Version,
-		Launches: v.Launches, TotalNS: v.Total,
+		Backend: string(e.Backend), Adapter: e.Adapter(), Launches: v.Launches, TotalNS: v.Total,
 	}
 	for _, k := range v.Kernels {
 		if k.Matches {
@@ -215,4 +223,37 @@ func isVerdict(err error) bool {
 
 func verdictCode(code int) bool {
 	return code == exit.NotUsed || code == exit.Unproved || code == exit.OtherKernels
+}
+
+// OfProof is what the proof of one program came to.
+func OfProof(m *session.Machine, p proof.Proof, r *fatbin.Report, ended error) Result {
+	made := Program{
+		Name:   m.Host.Base(p.Program),
+		Path:   m.Shown(p.Program),
+		Code:   proof.Line(r),
+		Images: Images(r),
+		Proof:  ProofOf(p.Verdict, p.Evidence),
+	}
+	c := Check{
+		ID:      CheckProof,
+		Name:    made.Name,
+		State:   Passed,
+		Message: "ran its kernel on " + p.Verdict.Device,
+		Detail:  strings.Join(p.Verdict.Lines, "\n"),
+	}
+	if p.Verdict.Kind != verify.Proved {
+		c.Message = ""
+		if p.Verdict.Why != "" {
+			c.Message = p.Verdict.Kind.String() + ": " + p.Verdict.Why
+		}
+	}
+	out := Result{Verb: "prove", Programs: []Program{made}}
+	if ended != nil {
+		c.State = Failed
+		if f, ok := ProofFinding(made, true); ok {
+			out.Findings = append(out.Findings, f)
+		}
+	}
+	out.Checks = []Check{c}
+	return out
 }

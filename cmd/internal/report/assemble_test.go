@@ -1,6 +1,7 @@
 package report_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
 )
 
 // TestAssemble: the checks that a run came to, those that it did not, and what an exit code alone means for a program's proof.
@@ -73,5 +76,15 @@ func TestAssemble(t *testing.T) {
 				t.Errorf("exit code %d after %v", r.Code, tt.end)
 			}
 		})
+	}
+}
+
+// TestProofNamesItsBackend: who reads a result need not guess from the adapter what was proved.
+func TestProofNamesItsBackend(t *testing.T) {
+	for backend, want := range map[probe.Backend]string{probe.Vulkan: `"backend":"vulkan"`, probe.CUDA: `"verdict":"unproved","launches"`} {
+		text, err := json.Marshal(report.ProofOf(verify.Verdict{}, verify.Evidence{Backend: backend}))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%q: %s, %v", backend, text, err)
+		}
 	}
 }

@@ -235,7 +235,7 @@ const overflows = `(() => {
   const out = [], w = document.documentElement.clientWidth;
   if (document.documentElement.scrollWidth > w) out.push("the page is " + document.documentElement.scrollWidth + " wide in " + w);
   for (const e of document.querySelectorAll("body *")) {
-    if (!e.checkVisibility() || e.closest("thead")) continue;
+    if (!e.checkVisibility() || e.closest("thead, .scroll")) continue;
     const r = e.getBoundingClientRect();
     if (r.width > 0 && (r.right > w + 0.5 || r.left < -0.5)) out.push(e.tagName + "." + e.className + " " + r.left + "–" + r.right + ": " + e.textContent.slice(0, 40));
   }

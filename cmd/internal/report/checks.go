@@ -3,20 +3,17 @@ package report
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/gpu"
 )
 
 // Reached says whether a run came to a check.
 func Reached(checks []finding.Check, id string) bool {
-	for _, c := range checks {
-		if c.ID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(checks, func(c finding.Check) bool { return c.ID == id })
 }
 
 // checkOf is a check as a result has it. What an exit code alone means was said already.
@@ -84,7 +81,7 @@ func (s Stages) proofCheck(p Program, code int) Check {
 	c := Check{ID: CheckProof, Name: p.Name, State: Skipped, Message: "nothing was run"}
 	switch {
 	case p.Proof == nil && s.Proving.Asked:
-		c.Message = cmp.Or(s.Proving.Unmade, "no GPU here")
+		c.Message = cmp.Or(s.Proving.Unmade, NoGPU)
 	case p.Proof == nil:
 	case p.Proof.Verdict == Proved:
 		c.State, c.Message = Passed, "ran its kernel on "+p.Proof.Device
@@ -158,6 +155,39 @@ func AuditChecks(audits []Audit, prefix string) []Check {
 		out = append(out, Check{ID: "audit", Name: prefix + a.Mode, State: state, Message: a.Why, Detail: a.Said})
 	}
 	return out
+}
+
+// watchEnds are a check for each kind of alert that was to fail a watch, and the findings of those that did.
+func watchEnds(w *gpu.Summary) (checks []Check, found []finding.Finding) {
+	if w == nil {
+		return nil, nil
+	}
+	for _, k := range w.FailOn {
+		c, f := Check{ID: "watch", Name: k, State: Passed}, finding.Finding{ID: "watch.alert", Severity: finding.Error}
+		var lines []string
+		for _, a := range w.Alerts {
+			if a.Kind == k {
+				lines = append(lines, a.Text())
+			}
+		}
+		if len(lines) == 0 && slices.Contains(w.Unseen, k) {
+			f = finding.Finding{ID: "watch.unseen", Severity: finding.Error}
+			lines = append([]string{"not watched for all the time"}, w.Notes...)
+		}
+		if len(lines) > 0 {
+			c.State, c.Message, c.Detail = Failed, lines[0], strings.Join(lines[1:], "\n")
+			f.Message, f.Evidence = k+": "+c.Message, c.Detail
+			found = append(found, f)
+		}
+		checks = append(checks, c)
+	}
+	return checks, found
+}
+
+// WatchFindings are those of a watch that was to fail on alerts.
+func WatchFindings(w gpu.Summary) []finding.Finding {
+	_, found := watchEnds(&w)
+	return found
 }
 
 // endCheck is a check of something that has no other words than its error.

@@ -23,7 +23,7 @@ const resultLimit = receipt.Limit
 type Collected struct {
 	Files        int
 	Observations []Observation
-	Expected     []string // the rows that a matrix has
+	Expected     []ExpectedRow // the rows that a matrix has
 	Bad          []BadFile
 }
 
@@ -33,27 +33,14 @@ type BadFile struct {
 	Why  string `json:"why"`
 }
 
-// BadFilesError lists what cannot be joined, so that one run tells all of it.
-type BadFilesError struct {
-	Bad   []BadFile
-	Files int
-}
-
-func (e *BadFilesError) Error() string {
+// Refusal lists what cannot be joined, so that one run names all of it.
+func (c Collected) Refusal() error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %s cannot be joined:", len(e.Bad), Count(e.Files, "file"))
-	for _, f := range e.Bad {
+	for _, f := range c.Bad {
 		fmt.Fprintf(&b, "\n  %s: %s", f.File, f.Why)
 	}
-	return b.String()
-}
-
-// ExitCode is exit.Usage.
-func (e *BadFilesError) ExitCode() int { return exit.Usage }
-
-// Hint says how to go on without them.
-func (e *BadFilesError) Hint() string {
-	return "leave them out, or leave them to --skip-bad, which tells them and joins the others"
+	return exit.Errorf(exit.Usage, "remove them from the command line, or use --skip-bad, which lists them and joins the others",
+		"%d of %s cannot be joined:%s", len(c.Bad), Count(c.Files, "file"), &b)
 }
 
 // Collect reads the files of results that a command line names; of a directory every .json and .xml below it.
@@ -115,15 +102,14 @@ func resultFiles(m *session.Machine, names []string) ([]string, error) {
 
 // unreadable names a file and why it cannot be read, without the path that the error of the file system repeats.
 func unreadable(name string, err error, fix string) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		err = p.Err
 	}
 	return &exit.UsageError{What: fmt.Sprintf("%s cannot be read: %v", name, err), Fix: fix}
 }
 
 // observe reads what one file says; or which rows a matrix has.
-func observe(m *session.Machine, file string, real receipt.Real) ([]Observation, []string, error) {
+func observe(m *session.Machine, file string, real receipt.Real) ([]Observation, []ExpectedRow, error) {
 	data, err := m.Host.ReadFile(m.Host.Abs(file), resultLimit)
 	if err != nil {
 		return nil, nil, err

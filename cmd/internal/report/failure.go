@@ -13,6 +13,7 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
+	"gpubuild/toolchain/install"
 )
 
 // endFindings are what the end of a cargo command adds to the findings of its stages.
@@ -30,10 +31,18 @@ func endFindings(m *session.Machine, s Stages, r Result, end error) []finding.Fi
 			out = append(out, f)
 		}
 	}
+	if why := s.Proving.Unmade; why != "" && code == exit.Unproved {
+		id := "proof.unproved"
+		if why == NoGPU {
+			id = "proof.no-device"
+		}
+		out = append(out, finding.Finding{ID: id, Severity: finding.Error, Message: "not proven: " + why, Fix: RuleOf(id).Help})
+	}
 	if isExit(end) {
 		for _, d := range s.CompileErrors {
 			out = append(out, finding.Finding{
 				ID: "build.compile-error", Severity: finding.Error, Message: d.Message, Path: m.Shown(s.rustcPath(m, d.Path)), Line: d.Line,
+				Column: d.Column, Width: d.Width, Code: d.Code, Label: d.Label,
 			})
 		}
 	}
@@ -103,12 +112,15 @@ func failure(m *session.Machine, end error, verb string) (finding.Finding, bool)
 	f := finding.Finding{ID: "gpubuild.failed", Severity: finding.Error, Message: end.Error(), Fix: exit.Hint(end)}
 	var conf *config.Error
 	var toml *manifest.Error
+	var damaged *install.DamagedError
 	child, failed := end.(*buildenv.ExitError)
 	switch {
 	case errors.As(end, &conf):
 		f.ID, f.Path, f.Line, f.Message = "config.wrong", m.Shown(conf.Path), conf.Line, conf.Problem
 	case errors.As(end, &toml):
 		f.ID, f.Path, f.Line, f.Message = "config.wrong", m.Shown(toml.Path), toml.Line, toml.Message
+	case errors.As(end, &damaged):
+		f.ID, f.Path = "toolchain.damaged", m.Shown(damaged.Root)
 	case failed:
 		f.ID = "build.failed"
 		if verb == "run" || verb == "test" || verb == "bench" {

@@ -36,7 +36,7 @@ func kind(severity string) string {
 }
 
 // Annotations renders findings as workflow commands, a line each, errors first; at most ten of a kind. The others are counted in a notice,
-// and stand in the step summary. Paths are relative to the checkout, with slashes; others are told in the message.
+// and listed in the step summary. Paths are relative to the checkout, with slashes; a path outside it is part of the message.
 func Annotations(findings []finding.Finding) string {
 	var b strings.Builder
 	left := map[string]int{}
@@ -85,9 +85,18 @@ func annotation(k string, f finding.Finding) string {
 		properties = append(properties, "file="+escapeProperty(Plain(f.Path)))
 		if f.Line > 0 {
 			properties = append(properties, fmt.Sprintf("line=%d", f.Line))
+			if f.Column > 0 {
+				properties = append(properties, fmt.Sprintf("col=%d", f.Column))
+			}
+			if f.Width > 0 {
+				properties = append(properties, fmt.Sprintf("endColumn=%d", f.Column+f.Width))
+			}
 		}
 	}
 	properties = append(properties, "title="+escapeProperty(Plain("gpubuild: "+f.ID)))
+	if f.Label != "" {
+		message += "\n" + PlainLines(f.Label)
+	}
 	if f.Fix != "" {
 		message += "\nhint: " + PlainLines(f.Fix)
 	}

@@ -1,12 +1,15 @@
 package report
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/origin"
 )
 
 // The part of Jenkins' and surefire's JUnit XML that is written, and read back (testdata/schema/junit-10.xsd).
@@ -62,7 +65,7 @@ const stampForm = "2006-01-02T15:04:05"
 // JUnit renders a result as one suite: a case for each check. A proof that was
 // not made for want of a device is skipped, unless it was required.
 func (r Result) JUnit() ([]byte, error) {
-	s := junitSuite{Name: Plain(r.Key()), Tests: len(r.Checks), Time: seconds(r.Seconds), Host: "localhost"}
+	s := junitSuite{Name: Plain(r.Place()), Tests: len(r.Checks), Time: seconds(r.Seconds), Host: "localhost"}
 	if !r.At.IsZero() {
 		s.Timestamp = r.At.UTC().Format(stampForm)
 	}
@@ -70,7 +73,7 @@ func (r Result) JUnit() ([]byte, error) {
 		s.Props = append(s.Props, junitProperty{propertyPrefix + p[0], p[1]})
 	}
 	for _, c := range r.Checks {
-		out := junitCase{Name: Plain(c.Title()), Class: Plain("gpubuild." + strings.ReplaceAll(r.Key(), " ", "_")),
+		out := junitCase{Name: Plain(c.Title()), Class: Plain("gpubuild." + strings.ReplaceAll(r.Place(), " ", "_")),
 			Time: seconds(c.Seconds)}
 		outcome := &junitOutcome{Type: Plain(c.ID), Message: Plain(c.Message),
 			Text: PlainLines(strings.TrimSpace(c.Message + "\n" + c.Detail))}
@@ -102,6 +105,14 @@ func (r Result) properties() [][2]string {
 		}
 	}
 	add("row", r.Row)
+	if o := r.Origin; o != nil {
+		add("commit", o.Commit)
+		add("branch", o.Branch)
+		add("run", o.Run)
+		if o.Attempt > 0 {
+			add("attempt", fmt.Sprint(o.Attempt))
+		}
+	}
 	if r.Features != nil {
 		add("features", strings.Join(r.Features.Asked, ","))
 	}
@@ -121,7 +132,16 @@ func (r Result) properties() [][2]string {
 		add("device", p.Proof.Device)
 		add("uuid", p.Proof.UUID)
 		add("proof-driver", p.Proof.Driver)
+		add("adapter", p.Proof.Adapter)
 		add("why", p.Proof.Why)
+	}
+	if r.Watch != nil {
+		for _, u := range r.Watch.GPUs {
+			add("gpu", u.Text())
+		}
+		for _, a := range r.Watch.Alerts {
+			add("alert", a.Kind+": "+a.Text())
+		}
 	}
 	return out
 }
@@ -170,12 +190,17 @@ func (s junitSuite) result() Result {
 	}
 	_, _ = fmt.Sscanf(s.Time, "%f", &r.Seconds)
 	var set Set
+	var from origin.Origin
 	ours := false
 	program := func() *Proof {
 		if len(r.Programs) == 0 {
 			r.Programs = append(r.Programs, Program{Proof: &Proof{}})
 		}
 		return r.Programs[len(r.Programs)-1].Proof
+	}
+	texts := map[string]*string{
+		"row": &r.Row, "version": &r.Gpubuild, "commit": &from.Commit, "branch": &from.Branch, "run": &from.Run,
+		"toolkit": &set.Toolkit, "compiler": &set.Compiler, "cudnn": &set.CUDNN, "arch": &set.Arch, "driver": &set.Driver,
 	}
 	for _, p := range s.Props {
 		name, ok := strings.CutPrefix(p.Name, propertyPrefix)
@@ -185,37 +210,28 @@ func (s junitSuite) result() Result {
 		switch name {
 		case "verb":
 			r.Verb, r.Row, ours = p.Value, "", true
-		case "row":
-			r.Row = p.Value
+		case "attempt":
+			from.Attempt, _ = strconv.Atoi(p.Value)
 		case "exit-code":
 			_, _ = fmt.Sscanf(p.Value, "%d", &r.Code)
-		case "version":
-			r.Gpubuild = p.Value
 		case "features":
 			r.Features = &Features{Asked: strings.Split(p.Value, ",")}
-		case "toolkit":
-			set.Toolkit = p.Value
-		case "compiler":
-			set.Compiler = p.Value
-		case "cudnn":
-			set.CUDNN = p.Value
-		case "arch":
-			set.Arch = p.Value
-		case "driver":
-			set.Driver = p.Value
 		case "program":
 			r.Programs = append(r.Programs, Program{Name: p.Value, Proof: &Proof{}})
-		case "verdict":
-			program().Verdict = p.Value
-		case "device":
-			program().Device = p.Value
-		case "uuid":
-			program().UUID = p.Value
-		case "proof-driver":
-			program().Driver = p.Value
-		case "why":
-			program().Why = p.Value
+		case "verdict", "device", "uuid", "proof-driver", "adapter", "why":
+			of := program()
+			*map[string]*string{
+				"verdict": &of.Verdict, "device": &of.Device, "uuid": &of.UUID, "proof-driver": &of.Driver, "adapter": &of.Adapter,
+				"why": &of.Why,
+			}[name] = p.Value
+		default:
+			if to := texts[name]; to != nil {
+				*to = p.Value
+			}
 		}
+	}
+	if from.Row = r.Row; from != (origin.Origin{}) {
+		r.Origin = &from
 	}
 	if set.Toolkit+set.Arch+set.Driver+set.Compiler+set.CUDNN != "" {
 		r.Set = &set
@@ -231,7 +247,7 @@ func (s junitSuite) result() Result {
 			state string
 		}{{c.Skipped, Skipped}, {c.Failure, Failed}, {c.Error, Failed}} {
 			if o.of != nil {
-				check.State, check.Message = o.state, orWord(o.of.Message, firstOf(o.of.Text))
+				check.State, check.Message = o.state, cmp.Or(o.of.Message, firstOf(o.of.Text))
 			}
 		}
 		if check.State == Failed && !ours {

@@ -85,6 +85,7 @@ func (r Result) Summary(room int) string {
 		add("code in "+markdown(p.Name), p.Code)
 		if p.Proof != nil {
 			add("device of "+markdown(p.Name), strings.TrimSpace(p.Proof.Device+" "+p.Proof.UUID))
+			add("adapter of "+markdown(p.Name), p.Proof.Adapter)
 		}
 	}
 	if len(facts) > 0 {

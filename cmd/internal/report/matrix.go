@@ -1,10 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 )
@@ -94,77 +94,87 @@ type Row struct {
 	Changed  []string `json:"changed"` // against the result before; empty: nothing, or there is none
 	Results  int      `json:"results"`
 
-	at     time.Time
-	latest Result
-	told   []Observation // the newest first
+	at       time.Time
+	latest   Result
+	results  []Observation // the newest first
+	expected ExpectedRow
+}
+
+// Joined is the answer of `report`.
+type Joined struct {
+	Rows []Row     `json:"rows"`
+	Bad  []BadFile `json:"bad"`
 }
 
 // Expected reads the rows of `gpubuild ci matrix --format json`: those without a result are shown as such.
-func Expected(data []byte) ([]string, bool) {
+func Expected(data []byte) ([]ExpectedRow, bool) {
 	var m struct {
-		Schema string `json:"schema"`
-		Rows   []struct {
-			ID string `json:"id"`
-		} `json:"rows"`
+		Schema string        `json:"schema"`
+		Rows   []ExpectedRow `json:"rows"`
 	}
-	if json.Unmarshal(data, &m) != nil || m.Schema != "gpubuild/ci/1" || m.Rows == nil {
+	if json.Unmarshal(data, &m) != nil || m.Schema != "gpubuild/ci-matrix/1" || m.Rows == nil {
 		return nil, false
 	}
-	var out []string
+	var out []ExpectedRow
 	for _, r := range m.Rows {
 		if r.ID != "" {
-			out = append(out, r.ID)
+			out = append(out, r)
 		}
 	}
 	return out, true
 }
 
+// Seconds answers how long the last successful run of each row took.
+func Seconds(list []Observation) map[string]float64 {
+	out, newest := map[string]float64{}, map[string]time.Time{}
+	for _, o := range list {
+		if r := o.Result; r.OK() && r.Row != "" && r.Seconds > 0 && !r.At.Before(newest[r.Row]) {
+			out[r.Row], newest[r.Row] = r.Seconds, r.At
+		}
+	}
+	return out
+}
+
 // Join puts results together by row, and the rows in the order of their gravity. Rows that were expected and have no result are there, too.
-func Join(list []Observation, expected []string) []Row {
+func Join(list []Observation, expected []ExpectedRow) []Row {
 	byRow := map[string][]Observation{}
 	for _, o := range list {
 		byRow[o.Result.Key()] = append(byRow[o.Result.Key()], o)
 	}
 	rows := []Row{}
-	for id, told := range byRow {
-		rows = append(rows, row(id, newestFirst(told)))
+	for id, results := range byRow {
+		rows = append(rows, row(id, newestFirst(results)))
 	}
-	for _, id := range expected {
-		if _, ok := byRow[id]; !ok {
-			byRow[id] = nil
-			rows = append(rows, Row{ID: id, Status: StatusNone, Build: Side{Status: StatusNone}, Proof: Side{Status: StatusNone},
+	for _, e := range expected {
+		if _, ok := byRow[e.ID]; !ok {
+			byRow[e.ID] = nil
+			rows = append(rows, Row{ID: e.ID, Status: StatusNone, Build: Side{Status: StatusNone}, Proof: Side{Status: StatusNone},
 				Changed: []string{}})
 		}
-	}
-	sort.Slice(rows, func(i, k int) bool {
-		a, b := rows[i], rows[k]
-		if a.Status != b.Status {
-			return slices.Index(statuses, a.Status) < slices.Index(statuses, b.Status)
+		for i := range rows {
+			if rows[i].ID == e.ID {
+				rows[i].expected = e
+			}
 		}
-		return a.ID < b.ID
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(slices.Index(statuses, a.Status)-slices.Index(statuses, b.Status), strings.Compare(a.ID, b.ID))
 	})
 	return rows
 }
 
 // newestFirst orders results by time; of several files about one run it keeps the heaviest.
-func newestFirst(told []Observation) []Observation {
-	sort.SliceStable(told, func(i, k int) bool {
-		a, b := told[i], told[k]
-		if !a.Result.At.Equal(b.Result.At) {
-			return a.Result.At.After(b.Result.At)
-		}
-		if a.Weight != b.Weight {
-			return a.Weight > b.Weight
-		}
-		return a.File < b.File
+func newestFirst(results []Observation) []Observation {
+	slices.SortStableFunc(results, func(a, b Observation) int {
+		return cmp.Or(b.Result.At.Compare(a.Result.At), b.Weight-a.Weight, strings.Compare(a.File, b.File))
 	})
 	type run struct {
 		verb string
 		at   int64
 	}
 	seen := map[run]bool{}
-	out := told[:0:0]
-	for _, o := range told {
+	out := results[:0:0]
+	for _, o := range results {
 		key := run{o.Result.Verb, o.Result.At.Unix()}
 		if !o.Result.At.IsZero() && seen[key] {
 			continue
@@ -175,11 +185,11 @@ func newestFirst(told []Observation) []Observation {
 	return out
 }
 
-func row(id string, told []Observation) Row {
-	r := Row{ID: id, Results: len(told), told: told, at: told[0].Result.At, latest: told[0].Result, Changed: []string{}}
-	r.Build = side(told, buildOf)
-	r.Proof = side(told, proofOf)
-	for _, o := range told {
+func row(id string, results []Observation) Row {
+	r := Row{ID: id, Results: len(results), results: results, at: results[0].Result.At, latest: results[0].Result, Changed: []string{}}
+	r.Build = side(results, buildOf)
+	r.Proof = side(results, proofOf)
+	for _, o := range results {
 		if r.Features == nil && o.Result.Features != nil {
 			r.Features = o.Result.Features.Asked
 		}
@@ -192,8 +202,8 @@ func row(id string, told []Observation) Row {
 			}
 		}
 	}
-	r.Changed = append(r.Changed, changes(told, buildOf, buildFacts)...)
-	r.Changed = append(r.Changed, changes(told, proofOf, proofFacts)...)
+	r.Changed = append(r.Changed, changes(results, buildOf, buildFacts)...)
+	r.Changed = append(r.Changed, changes(results, proofOf, proofFacts)...)
 	r.Status = r.Build.Status
 	// A build that fails now says more than a proof of what was built before it did.
 	if r.Proof.Status != StatusNone && (r.Build.Status != StatusFailed || r.Proof.At.After(r.Build.At)) {
@@ -207,9 +217,9 @@ func (s Set) empty() bool {
 }
 
 // side finds the newest result that says something, and since when it has been so.
-func side(told []Observation, of func(Result) (Status, string)) Side {
+func side(results []Observation, of func(Result) (Status, string)) Side {
 	out := Side{Status: StatusNone}
-	for _, o := range told {
+	for _, o := range results {
 		s, why := of(o.Result)
 		switch {
 		case s == StatusNone:
@@ -328,7 +338,7 @@ func proofFacts(r Result) []fact {
 	status, _ := proofOf(r)
 	out := []fact{{"proof", status.Words()}}
 	if p := theProof(r); p != nil {
-		for _, f := range []fact{{"device", p.Device}, {"driver", p.Driver}} {
+		for _, f := range []fact{{"device", p.Device}, {"driver", p.Driver}, {"adapter", p.Adapter}} {
 			if f.value != "" { // that there is none is what the status says
 				out = append(out, f)
 			}
@@ -338,9 +348,9 @@ func proofFacts(r Result) []fact {
 }
 
 // changes compares the newest result that says something with the one before.
-func changes(told []Observation, of func(Result) (Status, string), facts func(Result) []fact) []string {
+func changes(results []Observation, of func(Result) (Status, string), facts func(Result) []fact) []string {
 	var pair []Result
-	for _, o := range told {
+	for _, o := range results {
 		if s, _ := of(o.Result); s != StatusNone {
 			pair = append(pair, o.Result)
 		}
@@ -358,7 +368,7 @@ func changes(told []Observation, of func(Result) (Status, string), facts func(Re
 	var out []string
 	for _, f := range facts(pair[0]) {
 		if old, ok := was[f.name]; ok && old != f.value {
-			out = append(out, fmt.Sprintf("%s %s → %s", f.name, orWord(old, "none"), orWord(f.value, "none")))
+			out = append(out, fmt.Sprintf("%s %s → %s", f.name, cmp.Or(old, "none"), cmp.Or(f.value, "none")))
 		}
 	}
 	return out
@@ -388,6 +398,21 @@ func Table(rows []Row) string {
 		}
 	}
 	return b.String()
+}
+
+// Summary is the rows in one line: "12 rows: 9 proven, 2 compiled, 1 failed".
+func Summary(rows []Row) string {
+	count := map[Status]int{}
+	for _, r := range rows {
+		count[r.Status]++
+	}
+	var parts []string
+	for _, s := range []Status{StatusProven, StatusCompiled, StatusUnproved, StatusOther, StatusCPU, StatusFailed, StatusNone} {
+		if n := count[s]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s.Words()))
+		}
+	}
+	return Count(len(rows), "row") + ": " + strings.Join(parts, ", ")
 }
 
 // deciding is the side that a row's status is of.

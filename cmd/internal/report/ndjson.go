@@ -1,11 +1,10 @@
 package report
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"io"
 	"sync"
+
+	"gpubuild/cmd/internal/console"
 )
 
 // ReasonPrefix begins the reason of our lines among cargo's JSON messages. Consumers skip reasons that they do not know
@@ -42,7 +41,7 @@ func (l *Lines) Whole(line []byte) error {
 	if l.open {
 		out = append(out, '\n')
 	}
-	out = append(append(out, line...), '\n')
+	out = append(append(out, console.VisibleJSON(line)...), '\n')
 	n, err := l.w.Write(out)
 	if n > 0 {
 		l.open = n < len(out)
@@ -59,32 +58,11 @@ func (l *Lines) Shared() {
 
 // Event writes one of our own lines: its reason, then the fields of a struct.
 func (l *Lines) Event(what string, fields any) error {
-	line, err := event(what, fields)
+	line, err := object(struct {
+		Reason string `json:"reason"`
+	}{ReasonPrefix + what}, fields)
 	if err != nil {
 		return err
 	}
 	return l.Whole(line)
-}
-
-func event(what string, fields any) ([]byte, error) {
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return nil, err
-	}
-	if len(body) < 2 || body[0] != '{' {
-		return nil, fmt.Errorf("the fields of a %s line are no JSON object", what)
-	}
-	line, err := json.Marshal(struct {
-		Reason string `json:"reason"`
-	}{ReasonPrefix + what})
-	if err != nil {
-		return nil, err
-	}
-	if string(body) != "{}" {
-		line = append(append(line[:len(line)-1], ','), body[1:]...)
-	}
-	if bytes.IndexByte(line, '\n') >= 0 {
-		return nil, fmt.Errorf("a %s line has two lines", what)
-	}
-	return line, nil
 }

@@ -7,9 +7,11 @@ import (
 	"encoding/base64"
 	"html/template"
 	"strings"
+	"sync"
 	"time"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/gpu"
 )
 
 // The page is one file that asks for nothing else: its policy forbids it, and allows just this style and this script, by their hashes.
@@ -22,18 +24,21 @@ var (
 	pageJS string
 )
 
-const historyShown = 10
+const historyShown = 5
 
 // page is what the template is given; all of it is foreign text.
 type page struct {
-	Policy string
-	Style  template.CSS
-	Script template.JS
-	Rows   []pageRow
-	Files  string
-	Newest time.Time
-	Legend []legend
-	By     string
+	Policy  string
+	Style   template.CSS
+	Script  template.JS
+	Rows    []pageRow
+	Files   string
+	Newest  time.Time
+	Legend  []legend
+	By      string
+	Map     []heatBlock
+	Commits changesBetween
+	Folded  []failureGroup
 }
 
 type legend struct {
@@ -53,11 +58,16 @@ type pageRow struct {
 	Finds   []finding.Finding
 	History []Observation
 	More    int
+	Anchor  string
+	Strip   strip
+	Course  course
+	GPUs    []usage
+	Alerts  []gpu.Alert
 }
 
-// HTML renders rows as one self-contained page, of so many files, by a version of gpubuild.
-func HTML(rows []Row, files int, by string) ([]byte, error) {
-	t, err := template.New("page").Funcs(template.FuncMap{
+// pageTemplate is parsed once: that takes three times as long as a page.
+var pageTemplate = sync.OnceValues(func() (*template.Template, error) {
+	return template.New("page").Funcs(template.FuncMap{
 		"plain": Plain, "lines": PlainLines, "stamp": stamp, "sign": sign, "place": place,
 		"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 		"zero":    time.Time.IsZero,
@@ -67,7 +77,19 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 		"proof":   func(r Result) Side { s, why := proofOf(r); return Side{Status: s, Why: why} },
 		"toolkit": toolkitOf,
 		"device":  deviceOf,
+		"commit":  commitOf, "commitShort": shortCommit, "commitAddress": commitAddress,
+		"run": func(r Result) string {
+			if r.Origin == nil {
+				return ""
+			}
+			return webAddress(r.Origin.Run)
+		},
 	}).Parse(pageHTML)
+})
+
+// HTML renders rows as one self-contained page, of so many files, by a version of gpubuild.
+func HTML(rows []Row, files int, by string) ([]byte, error) {
+	t, err := pageTemplate()
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +97,7 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 		Policy: "default-src 'none'; style-src " + hashed(pageCSS) + "; script-src " + hashed(pageJS) +
 			"; base-uri 'none'; form-action 'none'",
 		Style: template.CSS(pageCSS), Script: template.JS(pageJS), Files: Count(files, "file"), By: by,
+		Map: heatMap(rows), Commits: between(rows), Folded: folded(rows),
 	}
 	count := map[Status]int{}
 	for _, r := range rows {
@@ -104,7 +127,8 @@ func hashed(text string) string {
 
 func pageRowOf(r Row) pageRow {
 	out := pageRow{Row: r, Asked: Plain(strings.Join(r.Features, ", ")), Finds: r.latest.Findings, Checks: r.latest.Checks,
-		Details: r.latest.Programs}
+		Details: r.latest.Programs, Anchor: anchor(r.ID), Strip: stripOf(r), Course: courseOf(r)}
+	out.GPUs, out.Alerts = usageOf(r)
 	for i, s := range statuses {
 		if s == r.Status {
 			out.Rank = i
@@ -115,7 +139,7 @@ func pageRowOf(r Row) pageRow {
 			out.With = append(out.With, Plain(w.name+w.value))
 		}
 	}
-	out.History = r.told
+	out.History = r.results
 	if len(out.History) > historyShown {
 		out.More = len(out.History) - historyShown
 		out.History = out.History[:historyShown]

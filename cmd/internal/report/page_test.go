@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/origin"
 	"gpubuild/cmd/internal/report"
 )
 
@@ -132,7 +133,7 @@ func TestAProofThatWasDemandedAndNotMade(t *testing.T) {
 }
 
 func TestRowsWithoutAResultAreThere(t *testing.T) {
-	expected, ok := report.Expected([]byte(`{"schema":"gpubuild/ci/1","ok":true,"findings":[],"rows":[{"id":"a"},{"id":"b"}],"left_out":[]}`))
+	expected, ok := report.Expected([]byte(`{"schema":"gpubuild/ci-matrix/1","ok":true,"findings":[],"rows":[{"id":"a"},{"id":"b"}],"left_out":[]}`))
 	if !ok || len(expected) != 2 {
 		t.Fatal(expected, ok)
 	}
@@ -168,7 +169,7 @@ func matrix() []report.Row {
 			r.Programs[0].Proof.Device, r.Set.Arch = "NVIDIA L4", "sm_89"
 		}))
 	}
-	return report.Join(told, []string{"prove-dgx-cuda-cuda13.4-sm_100-linux-arm64-dev"})
+	return report.Join(told, []report.ExpectedRow{{ID: "prove-dgx-cuda-cuda13.4-sm_100-linux-arm64-dev", Features: "cuda", CUDA: "13.4", Arch: "sm_100", Platform: "linux-aarch64", Profile: "dev", Place: "dgx"}})
 }
 
 func writePage(t testing.TB, rows []report.Row, files int) string {
@@ -200,11 +201,12 @@ func FuzzPage(f *testing.F) {
 	}
 	tags := func(t testing.TB, s string) (int, int) {
 		r := samples()["hostile"]
+		r.Origin = &origin.Origin{Commit: "x" + s, Branch: "x" + s, Run: "https://x" + s}
 		r.Row, r.Features, r.Set, r.Gpubuild = "x"+s, &report.Features{Asked: []string{"x" + s}}, &report.Set{Toolkit: "x" + s, Driver: "x" + s, Arch: "x" + s, Compiler: "x" + s, CUDNN: "x" + s}, "x"+s
 		r.Findings = []finding.Finding{{ID: "x" + s, Severity: "error", Message: "x" + s, Path: "x" + s, Fix: "x" + s}}
 		r.Checks = []report.Check{{ID: report.CheckBuild, State: report.Failed, Message: "x" + s}, {ID: "x" + s, Name: "x" + s, State: report.Passed, Message: "x" + s}}
 		r.Programs = []report.Program{{Name: "x" + s, Code: "x" + s, Proof: &report.Proof{Verdict: report.NotUsed, Why: "x" + s, Device: "x" + s, UUID: "x" + s, Lines: []string{"x" + s}}}}
-		data, err := report.HTML(report.Join([]report.Observation{{File: "x" + s, Result: r}}, []string{"y" + s}), 1, "x"+s)
+		data, err := report.HTML(report.Join([]report.Observation{{File: "x" + s, Result: r}}, []report.ExpectedRow{{ID: "y" + s, Features: "z" + s, CUDA: "z" + s, Arch: "z" + s, Platform: "z" + s, Profile: "z" + s, Place: "z" + s}}), 1, "x"+s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,7 +238,7 @@ func TestPageInABrowser(t *testing.T) {
 				Rows, Scripts, Foreign int
 				First, Matches, Pwned  string
 			}
-			b.eval(`({rows: document.querySelectorAll("tbody.row").length, scripts: document.scripts.length, foreign: document.querySelectorAll("img,iframe,link,object,a").length,
+			b.eval(`({rows: document.querySelectorAll("tbody.row").length, scripts: document.scripts.length, foreign: document.querySelectorAll("img,iframe,link,object").length,
 				first: document.querySelector(".id").textContent, matches: String(matchMedia("(prefers-color-scheme: dark)").matches), pwned: typeof alertRan})`, &page)
 			if page.Rows != len(rows) || page.Scripts != 1 || page.Foreign != 0 || page.Pwned != "undefined" || page.First != report.Plain(rows[0].ID) || page.Matches != fmt.Sprint(scheme == "dark") {
 				t.Errorf("%s: %+v", name, page)
@@ -325,14 +327,19 @@ func TestPageInABrowser(t *testing.T) {
 	}
 }
 
-// BenchmarkPage opens a page of 500 rows in a real browser. ms/page is from the request to the second frame after loading, as a reader waits; cpu-ms/page is
+// BenchmarkPage opens a page of 1,000 rows with 50 results each in a real browser. ms/page is from the request to the second frame after loading, as a reader waits; cpu-ms/page is
 // the processor time of the page's main thread, which does not grow with what else the machine does.
 func BenchmarkPage(b *testing.B) {
 	s := samples()
 	var told []report.Observation
-	for i := range 500 {
+	for i := range 1000 {
 		id := fmt.Sprintf("cuda+cudnn-cuda13.%d-sm_%d-linux-x86_64-release-%d", i%6, 75+i%50, i)
-		told = append(told, observed(report.ByAnswer, at(s["proven"], id, began, nil), at(s["compiled"], id, began.Add(-time.Hour), nil))...)
+		for commit := range 50 {
+			kind := []string{"proven", "compiled"}[(i+commit/7)%2]
+			told = append(told, observed(report.ByAnswer, at(s[kind], id, began.Add(time.Duration(commit)*time.Hour), func(r *report.Result) {
+				r.Origin = &origin.Origin{Commit: fmt.Sprintf("%040x", commit), Run: fmt.Sprint("https://example.org/o/r/actions/runs/", commit)}
+			}))...)
+		}
 	}
 	rows := report.Join(told, nil)
 	file := writePage(b, rows, len(told))

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,10 +17,10 @@ func FeaturesOf(a *features.Answer, asked []string) *Features {
 	}
 	f := &Features{Asked: askedFeatures(a, asked), Via: a.Via, Stops: a.Stops, Roots: []Root{}}
 	for _, r := range a.Roots {
-		on, off := onOff(r)
+		on, off := onOff(r, false)
 		f.Roots = append(f.Roots, Root{
 			Package: r.Package, Target: r.Target, Kind: r.Kind, Reached: r.Reached, On: append([]string{}, on...),
-			Off: append([]string{}, off...),
+			Off: append([]string{}, off...), Backends: r.Backends(),
 		})
 	}
 	return f
@@ -72,13 +73,17 @@ func ReachLines(a *features.Answer) []string {
 	return lines
 }
 
-// onOff lists the GPU crates of a root, those that are on and those that are linked without their GPU code.
-func onOff(r features.Root) (on, off []string) {
+// onOff lists the GPU crates of a root, those that are on and those that are linked without their GPU code. backends adds to those that are
+// on for which GPU.
+func onOff(r features.Root, backends bool) (on, off []string) {
 	for _, c := range r.Crates {
 		name := c.Name + " " + c.Version
 		switch {
 		case c.Backend == "own":
 		case c.On && c.Backend != "none":
+			if backends && c.Backend != "unknown" {
+				name += " (" + strings.Join(append(strings.Split(c.Backend, ","), c.Also...), ", ") + ")"
+			}
 			on = append(on, name)
 		case !c.On && (c.Backend != "none" || len(c.Wanted) > 0):
 			off = append(off, name)
@@ -90,28 +95,47 @@ func onOff(r features.Root) (on, off []string) {
 }
 
 func reachLine(r features.Root) string {
-	on, off := onOff(r)
-	asked, reach := strings.Join(r.Asked, ", "), "reaches"
-	switch len(r.Asked) {
-	case 0:
-		asked = "no GPU feature"
-	case 1:
-	default:
-		reach = "reach"
+	backends := r.Backends()
+	others := slices.ContainsFunc(backends, func(b string) bool { return b != "cuda" && b != "cpu" })
+	on, off := onOff(r, others)
+	list := slices.DeleteFunc(slices.Clone(r.Asked), func(f string) bool { return slices.Contains(r.Borrowed, f) })
+	borrowed := len(list) == 0 && len(on) > 0
+	if borrowed || len(on) == 0 {
+		list = r.Asked
+	}
+	asked, enable := strings.Join(list, ", "), "enables"
+	if len(list) > 1 {
+		enable = "enable"
 	}
 	var line string
 	switch {
+	case len(r.Asked) == 0 && len(on) > 0:
+		line = "no GPU feature is requested; linked with GPU code: " + some(on)
+	case len(r.Asked) == 0:
+		line = "no GPU feature is requested"
+	case borrowed:
+		line = asked + " " + enable + " nothing here; also linked with GPU code: " + some(on)
 	case len(on) > 0:
-		line = asked + " " + reach + " " + strings.Join(on, ", ")
-	case len(off) > 0:
-		line = asked + " " + reach + " no GPU crate"
+		line = asked + " " + enable + " " + some(on)
 	default:
-		line = asked + ", and no GPU crate is linked"
+		line = asked + " " + enable + " no GPU crate"
+	}
+	if others && !slices.Contains(backends, "cuda") && strings.Contains(asked, "cud") {
+		line += ", and no CUDA"
 	}
 	if len(off) > 0 {
-		line += "; without it: " + strings.Join(off, ", ")
+		line += "; without it: " + some(off)
 	}
 	return line
+}
+
+// some names the first of a list: the rest is in the table of `features --verbose`.
+func some(names []string) string {
+	const most = 5
+	if len(names) > most+1 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // ReachResult is what one of our own verbs says of the features. The manifest of s, its features and findings are known.

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"regexp"
+	"slices"
+	"strings"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/lazyregexp"
 )
 
 // FormatError says why a file is no result that can be joined.
@@ -15,7 +17,7 @@ type FormatError struct{ Why string }
 func (e *FormatError) Error() string { return e.Why }
 
 // answerSchema is that of every verb's envelope; receipts have their own.
-var answerSchema = regexp.MustCompile(`^gpubuild/([a-z-]+)/([0-9]+)$`)
+var answerSchema = lazyregexp.New(`^gpubuild/([a-z-]+)/([0-9]+)$`)
 
 // Read makes results of a file's bytes: the envelope of a verb, or JUnit. other is asked about the JSON schemas that this package does not
 // own; it may be nil.
@@ -47,6 +49,9 @@ func Read(data []byte, other func(schema string, data []byte) ([]Result, bool, e
 			return list, err
 		}
 	}
+	if head.Schema == historySchema {
+		return readHistory(data)
+	}
 	m := answerSchema.FindStringSubmatch(head.Schema)
 	switch {
 	case m == nil:
@@ -64,5 +69,39 @@ func Read(data []byte, other func(schema string, data []byte) ([]Result, bool, e
 		return nil, &FormatError{"its result says neither what was done nor when"}
 	}
 	r.Findings = head.Findings
+	for i := range r.Findings {
+		r.Findings[i].Help = "" // follows from the id
+	}
+	if err := r.valid(); err != nil {
+		return nil, err
+	}
 	return []Result{r}, nil
+}
+
+// valid refuses a word where only some have a meaning: it becomes the name of a class or of a column.
+func (r Result) valid() error {
+	known := func(what, is string, words ...string) error {
+		if slices.Contains(words, is) {
+			return nil
+		}
+		return &FormatError{fmt.Sprintf("it has the %s %.60q, which is none of %s", what, is, strings.Join(words, ", "))}
+	}
+	var errs []error
+	for _, c := range r.Checks {
+		errs = append(errs, known("state", c.State, Passed, Failed, Skipped))
+	}
+	for _, p := range r.Programs {
+		if p.Proof != nil {
+			errs = append(errs, known("verdict", p.Proof.Verdict, Proved, NotUsed, OtherKernels, NoDevice, Unproved))
+		}
+	}
+	for _, f := range r.Findings {
+		errs = append(errs, known("severity", string(f.Severity), string(finding.Error), string(finding.Warning), string(finding.Note)))
+	}
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

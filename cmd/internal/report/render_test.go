@@ -10,10 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/yuin/goldmark"
@@ -23,8 +25,11 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/need"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/origin"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/features"
+	"gpubuild/gpu"
 )
 
 const repository = "../../.."
@@ -49,7 +54,8 @@ func samples() map[string]report.Result {
 	}
 	app := report.Program{Name: "app", Path: "target/release/app", Kind: "bin", Package: "app", Code: "12 cubin sm_90a (nvcc 13.4.92)",
 		Images: []report.Image{{Kind: "cubin", Arch: "sm_90a", Toolkit: "13.4.92", Count: 12}}}
-	base := report.Result{Verb: "build", Row: "linux-x64-cuda13.4-sm90", Gpubuild: "v1.2.3", At: began, Seconds: 323.1, Project: "Cargo.toml",
+	of := &origin.Origin{Commit: "0123456789abcdef0123456789abcdef01234567", Branch: "main", Run: "https://example.org/o/r/actions/runs/12", Row: "linux-x64-cuda13.4-sm90", Attempt: 2}
+	base := report.Result{Verb: "build", Row: of.Row, Origin: of, Gpubuild: "v1.2.3", At: began, Seconds: 323.1, Project: "Cargo.toml",
 		Command: []string{"gpubuild", "build", "--features", "cuda,cudnn"}, Features: reach, Set: set, Findings: []finding.Finding{}}
 
 	compiled := base
@@ -64,8 +70,12 @@ func samples() map[string]report.Result {
 	proven.Programs = []report.Program{ran}
 	proven.Checks = append(append([]report.Check{}, passed...), report.Check{ID: report.CheckProof, Name: "app", State: report.Passed, Message: "ran its kernel on NVIDIA H200", Detail: "ran: 3 launches of matmul"})
 
+	proven.Watch = &gpu.Summary{GPUs: []gpu.Usage{{Name: "NVIDIA H200", UUID: uuid, Seconds: 41, Busy: new(0.03), Temperature: 61, Memory: new(uint64(8e9)),
+		MemoryTotal: 144e9, Joules: 3200, Throttled: new(float64), Curve: []int{0, 0, 12, 98, 0}}},
+		Alerts: []gpu.Alert{{Kind: gpu.AlertIdle, Time: began, Message: "GPU 0 has been idle for 30 s", Kernel: "matmul"}}}
+
 	unreached := base
-	unreached.Code, unreached.Set, unreached.Row = 10, nil, ""
+	unreached.Code, unreached.Set, unreached.Row, unreached.Origin = 10, nil, "", nil
 	unreached.Features = &report.Features{Asked: []string{"cuda"}, Via: "unit graph", Stops: true, Roots: []report.Root{{Package: "app", Target: "app", Kind: "bin", On: []string{}, Off: []string{"candle-core 0.11.1"}}}}
 	unreached.Findings = []finding.Finding{
 		{ID: "features.unreached", Severity: finding.Error, Message: "`cuda` of app does not reach candle-core 0.11.1", Path: "app/Cargo.toml", Line: 12, Fix: "cuda = [\"candle-core/cuda\"]", Evidence: "cargo's unit graph"},
@@ -82,7 +92,8 @@ func samples() map[string]report.Result {
 	hostile.Findings = []finding.Finding{{ID: "a.b\n::warning::x", Severity: finding.Warning, Path: "dir,with:odd%0Aname/Cargo.toml", Line: 1,
 		Message: nasty, Fix: nasty, Evidence: nasty}}
 	hostile.Checks = []report.Check{{ID: report.CheckProof, Name: nasty, State: report.Failed, Message: nasty, Detail: nasty}}
-	hostile.Programs = []report.Program{{Name: nasty, Path: nasty, Code: nasty, Proof: &report.Proof{Verdict: report.NotUsed, Why: nasty, Device: nasty}}}
+	hostile.Watch = &gpu.Summary{GPUs: []gpu.Usage{{Name: nasty}}, Alerts: []gpu.Alert{{Kind: nasty, Message: nasty, Kernel: nasty}}}
+	hostile.Programs = []report.Program{{Name: nasty, Path: nasty, Code: nasty, Proof: &report.Proof{Verdict: report.NotUsed, Why: nasty, Device: nasty, Adapter: nasty}}}
 	return map[string]report.Result{"compiled": compiled, "proven": proven, "unreached": unreached, "hostile": hostile}
 }
 
@@ -220,7 +231,7 @@ func TestJUnitIsReadBack(t *testing.T) {
 			t.Fatalf("%s: %v %d", name, err, len(list))
 		}
 		got := list[0]
-		if got.Verb != r.Verb || got.Row != r.Row || got.Code != r.Code || !got.At.Equal(r.At) || !reflect.DeepEqual(got.Features.Asked, r.Features.Asked) {
+		if got.Verb != r.Verb || got.Row != r.Row || got.Code != r.Code || !got.At.Equal(r.At) || !reflect.DeepEqual(got.Features.Asked, r.Features.Asked) || !reflect.DeepEqual(got.Origin, r.Origin) {
 			t.Errorf("%s: %+v", name, got)
 		}
 		if len(got.Checks) != len(r.Checks) {
@@ -235,10 +246,29 @@ func TestJUnitIsReadBack(t *testing.T) {
 			t.Errorf("%+v %+v", got.Programs, got.Set)
 		}
 	}
+	hostile, err := report.Read([]byte(render(t, samples()["hostile"])["xml"]), nil)
+	if err != nil || hostile[0].Programs[0].Proof.Adapter != report.Plain(nasty) {
+		t.Errorf("%+v %v", hostile, err)
+	}
 	foreign := `<testsuite name="nextest" tests="2" failures="1" errors="0" timestamp="2026-11-21T06:30:00Z" time="1.5"><testcase name="a" time="1"/><testcase name="b"><failure message="no"/></testcase></testsuite>`
 	list, err := report.Read([]byte("\ufeff"+foreign), nil)
 	if err != nil || len(list) != 1 || list[0].Key() != "nextest" || list[0].Code != 1 || list[0].Checks[1].State != report.Failed || !list[0].At.Equal(began) {
 		t.Errorf("%+v %v", list, err)
+	}
+}
+
+// TestCIKnowsAFailedRowAgain: a row that failed before its toolkit was chosen replaces the findings and the cases of its last success.
+func TestCIKnowsAFailedRowAgain(t *testing.T) {
+	good := samples()["compiled"]
+	good.Row, good.Origin = "", nil
+	bad := good
+	bad.Code, bad.Set, bad.Features = 11, nil, nil
+	names := regexp.MustCompile(`classname="[^"]*"|<testsuite name="[^"]*"|"automationDetails": \{\s*"id": "[^"]*"`)
+	for _, form := range []string{"xml", "sarif"} {
+		of := func(r report.Result) string { return names.FindString(render(t, r)[form]) }
+		if of(good) != of(bad) || of(good) == "" {
+			t.Errorf("%s: %q when it passes, %q when it fails", form, of(good), of(bad))
+		}
 	}
 }
 
@@ -280,9 +310,9 @@ func TestFilesThatAreNoResults(t *testing.T) {
 
 // TestEveryFeatureFindingIsARule: SARIF's help is written for each id that features knows.
 func TestEveryFeatureFindingIsARule(t *testing.T) {
-	for _, id := range []string{features.IDUnreached, features.IDUndecided, features.IDSibling, features.IDOwnOff, features.IDCudnnAlone, features.IDWeak, features.IDStrong, features.IDForced, features.IDBorrowed,
-		features.IDUndeclared, features.IDOtherMeaning, features.IDUnsure, features.IDPins, features.IDNoVersion, features.IDByFile, features.IDLoadDynamic,
-		features.IDHostCopy, features.IDPropagation} {
+	for _, id := range []string{features.IDUnreached, features.IDUndecided, features.IDSibling, features.IDCudnnAlone, features.IDWeak, features.IDForced, features.IDBorrowed,
+		features.IDUndeclared, features.IDOtherMeaning, features.IDPins, features.IDNoVersion, features.IDByFile, features.IDLoadDynamic,
+		features.IDPropagation} {
 		if r := report.RuleOf(id); r.Title == id || r.Help == "See the message." {
 			t.Errorf("%s has no rule", id)
 		}
@@ -291,8 +321,8 @@ func TestEveryFeatureFindingIsARule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := bytes.Count(data, []byte(`= "features.`)); n != 18 {
-		t.Errorf("features has %d ids, this test knows 18", n)
+	if n := bytes.Count(data, []byte(`= "features.`)); n != 14 {
+		t.Errorf("features has %d ids, this test knows 14", n)
 	}
 }
 
@@ -342,8 +372,7 @@ type command struct {
 }
 
 func runnerReads(line string) (command, bool) {
-	line = strings.TrimSpace(line)
-	rest, ok := strings.CutPrefix(line, "::")
+	rest, ok := strings.CutPrefix(strings.TrimLeftFunc(line, unicode.IsSpace), "::")
 	if !ok {
 		return command{}, false
 	}
@@ -482,21 +511,34 @@ func TestQuotedTextIsNoCommand(t *testing.T) {
 }
 
 func TestRedact(t *testing.T) {
-	got := report.Redact([]string{"gpubuild", "build", "--config", `registries.x.token="hunter2"`, `--config=env.KEY="hunter2"`, "--config", "file.toml", "-p", "app", "--", "--config", "a=b"})
-	want := []string{"gpubuild", "build", "--config", "registries.x.token=…", "--config=env.KEY=…", "--config", "file.toml", "-p", "app", "--", "--config", "a=b"}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%q", got)
+	hash := func(words ...string) string { return receipt.Hidden(words)[0] }
+	tests := []struct{ words, want []string }{
+		{[]string{"build", "--config", `registries.x.token="hunter2"`, `--config=env.KEY="hunter2"`, "--config", "file.toml", "-p", "app"},
+			[]string{"build", "--config", "registries.x.token=…", "--config=env.KEY=…", "--config", "file.toml", "-p", "app"}},
+		{[]string{"run", "-p", "app", "--", "--api-key", "hunter2"}, []string{"run", "-p", "app", "--", hash("--api-key", "hunter2")}},
+		{[]string{"run", "--release", "hunter2", "--", "x"}, []string{"run", "--release", hash("hunter2", "--", "x")}},
+		{[]string{"+nightly", "run", "--gpu-arch", "sm_90", "hunter2"}, []string{"+nightly", "run", "--gpu-arch", "sm_90", hash("hunter2")}},
+		{[]string{"build", "--gpu-prove=--key hunter2"}, []string{"build", "--gpu-prove=" + hash("--key hunter2")}},
+		{[]string{"prove", "app", "--with-args", "--", "hunter2"}, []string{"prove", "app", "--with-args", "--", "hunter2"}},
+		{[]string{"prove", "app", "--", "--with-args"}, []string{"prove", "app", "--", hash("--with-args")}},
+		{[]string{"run", "--"}, []string{"run", "--"}},
+	}
+	for _, tt := range tests {
+		got := report.Redact(append([]string{"gpubuild"}, tt.words...))
+		if !reflect.DeepEqual(got, append([]string{"gpubuild"}, tt.want...)) {
+			t.Errorf("%q: got %q", tt.words, got)
+		}
 	}
 }
 
 // FuzzEscaping: whatever stands in a result, each form keeps the structure that it has with harmless words, and gives the words back where its format can.
 func FuzzEscaping(f *testing.F) {
 	schema := sarifSchema(f)
-	for _, s := range []string{"plain", nasty, "\n::error::x", "a::b", "%0A%25", "<script>", "]]>", "]]", "\x00\x01\x1f\x7f\u0085", "\xff\xfe\xed\xa0\x80", "|\\|", "`", "\\", "\ufffe\uffff", "\r", "  ::set-output name=a::b", "://", "a b:c", "//host/x", "-->", "<!--", "1. x", "---", "===", "&#x3c;", strings.Repeat("é", 2100)} {
+	for _, s := range []string{"plain", nasty, "\n::error::x", "a::b", "%0A%25", "<script>", "]]>", "]]", "\x00\x01\x1f\x7f\u0085", "\xff\xfe\xed\xa0\x80", "|\\|", "`", "\\", "\ufffe\uffff", "\r", "  ::set-output name=a::b", "://", "a b:c", "//host/x", "-->", "<!--", "\u2028", "1. x", "---", "===", "&#x3c;", strings.Repeat("é", 2100)} {
 		f.Add(s)
 	}
 	make := func(s string) report.Result {
-		r := samples()["proven"]
+		r := report.Result{Verb: "run", Command: []string{"gpubuild"}, At: began} // small: what cannot change costs time
 		r.Row, r.Code, r.Project = "row "+s, 21, s
 		r.Findings = []finding.Finding{{ID: "proof." + s, Severity: "error", Message: "m " + s, Path: "d/" + s, Line: 3, Fix: "f " + s, Evidence: s}}
 		r.Checks = []report.Check{{ID: "proof", Name: "n" + s, State: report.Failed, Message: "m " + s, Detail: "d " + s}, {ID: "reach", State: report.Passed, Message: "m " + s}}

@@ -12,48 +12,46 @@ import (
 	"gpubuild/buildenv/finding"
 )
 
-// Envelope renders a verb's machine-readable answer: schema, ok, findings (there even when empty) and the fields of a struct beside them.
+// Envelope renders a verb's machine-readable answer: schema, ok, findings (an empty list if there are none) and the fields of a struct.
 func Envelope(verb string, ok bool, findings []finding.Finding, fields any) ([]byte, error) {
-	if findings == nil {
-		findings = []finding.Finding{}
+	findings = append([]finding.Finding{}, findings...)
+	for i, f := range findings {
+		findings[i].Help = HelpURL(f.ID)
 	}
-	head, err := json.Marshal(struct {
+	body, err := object(struct {
 		Schema   string            `json:"schema"`
 		OK       bool              `json:"ok"`
 		Findings []finding.Finding `json:"findings"`
-	}{"gpubuild/" + verb + "/1", ok, findings})
+	}{"gpubuild/" + verb + "/1", ok, findings}, fields)
 	if err != nil {
 		return nil, err
 	}
-	if fields != nil {
-		body, err := json.Marshal(fields)
-		if err != nil {
-			return nil, err
-		}
-		if len(body) < 2 || body[0] != '{' {
-			return nil, fmt.Errorf("the fields of a %s answer are no JSON object", verb)
-		}
-		if string(body) != "{}" {
-			head = append(append(head[:len(head)-1:len(head)-1], ','), body[1:]...)
-		}
-	}
 	var out bytes.Buffer
-	if err := json.Indent(&out, head, "", "  "); err != nil {
+	if err := json.Indent(&out, body, "", "  "); err != nil {
 		return nil, err
 	}
 	out.WriteByte('\n')
 	return out.Bytes(), nil
 }
 
-// Bytes words a size in the units that download tools use: 1 MB is 10^6 bytes.
-func Bytes(n int64) string {
-	switch {
-	case n >= 1_000_000_000:
-		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
-	case n >= 1_000_000:
-		return fmt.Sprintf("%d MB", (n+500_000)/1_000_000)
-	case n >= 1000:
-		return fmt.Sprintf("%d kB", (n+500)/1000)
+// object is one JSON object with the fields of several; nil has none.
+func object(parts ...any) ([]byte, error) {
+	out := []byte{'{'}
+	for _, part := range parts {
+		if part == nil {
+			continue
+		}
+		body, err := json.Marshal(part)
+		if err != nil {
+			return nil, err
+		}
+		if body[0] != '{' {
+			return nil, fmt.Errorf("the fields of an answer are no JSON object: %T", part)
+		}
+		if len(out) > 1 && len(body) > len("{}") {
+			out = append(out, ',')
+		}
+		out = append(out, body[1:len(body)-1]...)
 	}
-	return fmt.Sprintf("%d bytes", n)
+	return append(out, '}'), nil
 }

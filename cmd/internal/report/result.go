@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -9,26 +10,30 @@ import (
 	"unicode/utf8"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/origin"
+	"gpubuild/gpu"
 )
 
 // Result is what one run of gpubuild came to. It is made once; NDJSON, JSON, annotations, the step summary, SARIF, JUnit and the page of a
 // matrix are renderers of it.
 type Result struct {
-	Verb     string    `json:"verb"`
-	Row      string    `json:"row,omitempty"` // of a matrix, by GPUBUILD_ROW
-	Gpubuild string    `json:"gpubuild"`      // the version that made it
-	At       time.Time `json:"at"`            // when it began, in UTC, in whole seconds
-	Seconds  float64   `json:"seconds"`
-	Command  []string  `json:"command"` // as Redact left it
-	Project  string    `json:"project,omitempty"`
-	Code     int       `json:"exit_code"`
-	Features *Features `json:"features,omitempty"`
-	Set      *Set      `json:"set,omitempty"`
-	Stale    []string  `json:"stale,omitempty"`   // what cargo believed fresh, a line each
-	Cleaned  []string  `json:"cleaned,omitempty"` // packages
-	Programs []Program `json:"programs,omitempty"`
-	Checks   []Check   `json:"checks"`
-	Timings  []Timing  `json:"timings,omitempty"`
+	Verb     string         `json:"verb"`
+	Row      string         `json:"row,omitempty"`    // of a matrix, by GPUBUILD_ROW
+	Origin   *origin.Origin `json:"origin,omitempty"` // the commit, and the run of CI
+	Gpubuild string         `json:"gpubuild"`         // the version that made it
+	At       time.Time      `json:"at"`               // when it began, in UTC, in whole seconds
+	Seconds  float64        `json:"seconds"`
+	Command  []string       `json:"command"` // as Redact left it
+	Project  string         `json:"project,omitempty"`
+	Code     int            `json:"exit_code"`
+	Features *Features      `json:"features,omitempty"`
+	Set      *Set           `json:"set,omitempty"`
+	Stale    []string       `json:"stale,omitempty"`   // what cargo believed fresh, a line each
+	Cleaned  []string       `json:"cleaned,omitempty"` // packages
+	Programs []Program      `json:"programs,omitempty"`
+	Checks   []Check        `json:"checks"`
+	Timings  []Timing       `json:"timings,omitempty"`
+	Watch    *gpu.Summary   `json:"watch,omitempty"` // of the GPUs while the program ran
 
 	Findings []finding.Finding `json:"-"` // the envelope's own
 }
@@ -52,6 +57,8 @@ type Root struct {
 	Reached bool     `json:"reached"`
 	On      []string `json:"on"`  // crates with their version
 	Off     []string `json:"off"` // linked without their GPU code
+
+	Backends []string `json:"backends,omitempty"` // cuda, rocm, wgpu, vulkan, metal or the like; or only cpu
 }
 
 // Set is what was built with.
@@ -115,6 +122,9 @@ const (
 	Unproved     = "unproved"
 )
 
+// NoGPU is why most proofs are not made.
+const NoGPU = "no GPU here"
+
 // Proof is what a run of a program under the probe showed.
 type Proof struct {
 	Verdict  string   `json:"verdict"`
@@ -123,7 +133,9 @@ type Proof struct {
 	Device   string   `json:"device,omitempty"`
 	UUID     string   `json:"uuid,omitempty"`
 	Driver   string   `json:"driver,omitempty"`
-	Launches uint64   `json:"launches"` // that matched
+	Backend  string   `json:"backend,omitempty"` // vulkan; empty: CUDA
+	Adapter  string   `json:"adapter,omitempty"` // Vulkan: the device that was used, opened or found, with type and driver
+	Launches uint64   `json:"launches"`          // that matched
 	TotalNS  uint64   `json:"total_ns"`
 	Kernels  []string `json:"kernels,omitempty"` // that matched, by name
 }
@@ -169,6 +181,9 @@ func (c Check) Title() string {
 	return c.ID
 }
 
+// Place is what CI keeps a result under: the row, or the verb. It depends on nothing that a failure leaves unknown.
+func (r Result) Place() string { return cmp.Or(r.Row, r.Verb) }
+
 // Key names the row that a result belongs to where no id was given: the same question asked again has the same key.
 func (r Result) Key() string {
 	if r.Row != "" {
@@ -194,20 +209,11 @@ func (r Result) Key() string {
 
 // Answer renders a result as the envelope of its verb; fields are those of the verb's own answer, or nil.
 func (r Result) Answer(fields any) ([]byte, error) {
-	own, err := json.Marshal(struct {
+	own, err := object(struct {
 		Result Result `json:"result"`
-	}{r.whole()})
+	}{r.whole()}, fields)
 	if err != nil {
 		return nil, err
-	}
-	if fields != nil {
-		body, err := json.Marshal(fields)
-		if err != nil {
-			return nil, err
-		}
-		if len(body) > 2 && body[0] == '{' {
-			own = append(append(own[:len(own)-1:len(own)-1], ','), body[1:]...)
-		}
 	}
 	return Envelope(r.Verb, r.OK(), r.Findings, json.RawMessage(own))
 }
@@ -269,54 +275,6 @@ func cut(s string, limit int) string {
 		s = s[:len(s)-1]
 	}
 	return s + "…"
-}
-
-// Redact leaves of a command line what may be shown: the value of --config NAME=VALUE may be a registry's token, so that only a file's name
-// or the key stays.
-func Redact(words []string) []string {
-	out := make([]string, 0, len(words))
-	value := false
-	for _, w := range words {
-		switch {
-		case w == "--":
-			return append(out, words[len(out):]...)
-		case value:
-			w, value = redacted(w), false
-		case w == "--config":
-			value = true
-		case strings.HasPrefix(w, "--config="):
-			w = "--config=" + redacted(strings.TrimPrefix(w, "--config="))
-		}
-		out = append(out, w)
-	}
-	return out
-}
-
-// RedactFindings does the same for commands that stand in findings' fixes: a route repeats the words that were typed.
-func RedactFindings(list []finding.Finding, words []string) []finding.Finding {
-	var pairs []string
-	for i, w := range Redact(words) {
-		if was, is := strings.TrimPrefix(words[i], "--config="), strings.TrimPrefix(w, "--config="); was != is {
-			pairs = append(pairs, was, is)
-		}
-	}
-	if len(pairs) == 0 {
-		return list
-	}
-	r := strings.NewReplacer(pairs...)
-	out := make([]finding.Finding, len(list))
-	for i, f := range list {
-		f.Message, f.Fix, f.Evidence = r.Replace(f.Message), r.Replace(f.Fix), r.Replace(f.Evidence)
-		out[i] = f
-	}
-	return out
-}
-
-func redacted(setting string) string {
-	if key, _, ok := strings.Cut(setting, "="); ok {
-		return key + "=…"
-	}
-	return setting
 }
 
 // Count words a number of things.

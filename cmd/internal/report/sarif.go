@@ -1,88 +1,23 @@
 package report
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"regexp"
 	"sort"
 	"strings"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/buildenv/lazyregexp"
 )
 
-// The part of SARIF 2.1.0 (OASIS, errata 01) that is written. There is one run a file: GitHub refuses more than twenty, so that a matrix
-// uploads a file a row, told apart by automationDetails.id (docs.github.com, "SARIF support for code scanning").
-type (
-	sarifLog struct {
-		Schema  string     `json:"$schema"`
-		Version string     `json:"version"`
-		Runs    []sarifRun `json:"runs"`
-	}
-	sarifRun struct {
-		Tool        sarifTool            `json:"tool"`
-		Automation  sarifID              `json:"automationDetails"`
-		Invocations []sarifInvocation    `json:"invocations"`
-		Bases       map[string]sarifBase `json:"originalUriBaseIds"`
-		ColumnKind  string               `json:"columnKind"`
-		Results     []sarifResult        `json:"results"`
-	}
-	sarifTool struct {
-		Driver sarifDriver `json:"driver"`
-	}
-	sarifDriver struct {
-		Name    string      `json:"name"`
-		Version string      `json:"version"`
-		Rules   []sarifRule `json:"rules"`
-	}
-	sarifRule struct {
-		ID       string      `json:"id"`
-		Short    sarifText   `json:"shortDescription"`
-		Full     sarifText   `json:"fullDescription"`
-		Help     sarifText   `json:"help"`
-		Defaults sarifConfig `json:"defaultConfiguration"`
-	}
-	sarifConfig struct {
-		Level string `json:"level"`
-	}
-	sarifText struct {
-		Text string `json:"text"`
-	}
-	sarifID struct {
-		ID string `json:"id"`
-	}
-	sarifInvocation struct {
-		Successful bool `json:"executionSuccessful"`
-		Code       int  `json:"exitCode"`
-	}
-	sarifBase struct {
-		Description sarifText `json:"description"`
-	}
-	sarifResult struct {
-		Rule         string            `json:"ruleId"`
-		Index        int               `json:"ruleIndex"`
-		Level        string            `json:"level"`
-		Message      sarifText         `json:"message"`
-		Locations    []sarifLocation   `json:"locations"`
-		Fingerprints map[string]string `json:"partialFingerprints"`
-	}
-	sarifLocation struct {
-		Physical sarifPhysical `json:"physicalLocation"`
-	}
-	sarifPhysical struct {
-		Artifact sarifArtifact `json:"artifactLocation"`
-		Region   sarifRegion   `json:"region"`
-	}
-	sarifArtifact struct {
-		URI  string `json:"uri"`
-		Base string `json:"uriBaseId,omitempty"`
-	}
-	sarifRegion struct {
-		Line int `json:"startLine"`
-	}
-)
+// record is an object of SARIF 2.1.0 (OASIS, errata 01), by the names of its properties; a test validates the file against its schema.
+type record map[string]any
+
+func sarifText(text string) record { return record{"text": text} }
 
 const (
 	sourceRoot  = "%SRCROOT%"
@@ -101,51 +36,49 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 		}
 	}
 	sort.Strings(ids)
-	run := sarifRun{
-		Tool:        sarifTool{sarifDriver{Name: "gpubuild", Version: orWord(r.Gpubuild, "unknown"), Rules: []sarifRule{}}},
-		Automation:  sarifID{strings.Join([]string{"gpubuild", segment(r.Verb), segment(r.Row)}, "/") + "/"},
-		Invocations: []sarifInvocation{{Successful: r.OK(), Code: r.Code}},
-		Bases:       map[string]sarifBase{sourceRoot: {sarifText{"the root of the checked-out sources"}}},
-		ColumnKind:  "utf16CodeUnits",
-		Results:     []sarifResult{},
-	}
+	rules, results := []record{}, []record{}
 	for i, id := range ids {
 		known[id] = i
 		rule := RuleOf(id)
-		run.Tool.Driver.Rules = append(run.Tool.Driver.Rules, sarifRule{
-			ID: Plain(id), Short: sarifText{rule.Title}, Full: sarifText{rule.Title}, Help: sarifText{rule.Help},
-			Defaults: sarifConfig{level(rule.Severity)},
+		rules = append(rules, record{
+			"id": Plain(id), "shortDescription": sarifText(rule.Title), "fullDescription": sarifText(rule.Title),
+			"help": sarifText(rule.Help), "helpUri": HelpURL(id), "defaultConfiguration": record{"level": level(rule.Severity)},
 		})
 	}
 	seen := map[string]int{}
 	for _, f := range r.Findings {
-		message := orWord(PlainLines(f.Message), f.ID)
+		message := cmp.Or(PlainLines(f.Message), f.ID)
+		if f.Label != "" {
+			message += "\n" + PlainLines(f.Label)
+		}
 		if f.Fix != "" {
 			message += "\nhint: " + PlainLines(f.Fix)
 		}
 		if f.Path == "" {
-			f.Path, f.Line = otherwise, 0
+			f.Path, f.Line, f.Column, f.Width = otherwise, 0, 0, 0
 		}
 		print := fingerprintOf(f)
 		seen[print]++
-		run.Results = append(run.Results, sarifResult{
-			Rule: Plain(f.ID), Index: known[f.ID], Level: level(f.Severity), Message: sarifText{message},
-			Locations:    []sarifLocation{{sarifPhysical{artifact(f.Path), sarifRegion{max(1, f.Line)}}}},
-			Fingerprints: map[string]string{fingerprint: fmt.Sprintf("%s:%d", print, seen[print])},
+		results = append(results, record{
+			"ruleId": Plain(f.ID), "ruleIndex": known[f.ID], "level": level(f.Severity), "message": sarifText(message),
+			"locations":           []record{{"physicalLocation": record{"artifactLocation": artifact(f.Path), "region": region(f)}}},
+			"partialFingerprints": record{fingerprint: fmt.Sprintf("%s:%d", print, seen[print])},
 		})
 	}
-	data, err := json.MarshalIndent(sarifLog{
-		Schema: "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", Version: "2.1.0",
-		Runs: []sarifRun{run},
+	// A file has one run: GitHub rejects more than twenty, so a matrix uploads one file per row, and automationDetails.id distinguishes
+	// them (docs.github.com, "SARIF support for code scanning").
+	data, err := json.MarshalIndent(record{
+		"$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json", "version": "2.1.0",
+		"runs": []record{{
+			"tool":               record{"driver": record{"name": "gpubuild", "version": cmp.Or(r.Gpubuild, "unknown"), "rules": rules}},
+			"automationDetails":  record{"id": strings.Join([]string{"gpubuild", segment(r.Verb), segment(r.Row)}, "/") + "/"},
+			"invocations":        []record{{"executionSuccessful": r.OK(), "exitCode": r.Code}},
+			"originalUriBaseIds": record{sourceRoot: record{"description": sarifText("the root of the checked-out sources")}},
+			"columnKind":         "utf16CodeUnits",
+			"results":            results,
+		}},
 	}, "", "  ")
 	return append(data, '\n'), err
-}
-
-func orWord(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 // segment keeps a name from adding levels to the category that GitHub reads from automationDetails.id.
@@ -159,20 +92,31 @@ func level(severity string) string {
 	return "none"
 }
 
-func artifact(path string) sarifArtifact {
-	path = strings.ReplaceAll(strings.ToValidUTF8(path, "�"), `\`, "/")
+func region(f finding.Finding) record {
+	out := record{"startLine": max(1, f.Line)}
+	if f.Column > 0 {
+		out["startColumn"] = f.Column
+	}
+	if f.Column > 0 && f.Width > 0 {
+		out["endColumn"] = f.Column + f.Width
+	}
+	return out
+}
+
+func artifact(path string) record {
+	path = strings.ReplaceAll(strings.ToValidUTF8(path, "\uFFFD"), `\`, "/")
 	if !Absolute(path) {
 		// A first segment with a colon would be read as a scheme (RFC 3986, 4.2); url.URL writes ./ before it.
-		return sarifArtifact{URI: (&url.URL{Path: path}).String(), Base: sourceRoot}
+		return record{"uri": (&url.URL{Path: path}).String(), "uriBaseId": sourceRoot}
 	}
 	if path[0] != '/' {
 		path = "/" + path
 	}
-	return sarifArtifact{URI: (&url.URL{Scheme: "file", Path: path}).String()}
+	return record{"uri": (&url.URL{Scheme: "file", Path: path}).String()}
 }
 
 // numbers are versions and counts: they change without making another finding of it.
-var numbers = regexp.MustCompile(`[0-9]+(\.[0-9]+)*`)
+var numbers = lazyregexp.New(`[0-9]+(\.[0-9]+)*`)
 
 // fingerprintOf stays the same when lines above it, or versions in its words, have changed.
 func fingerprintOf(f finding.Finding) string {

@@ -1,13 +1,17 @@
 package report
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/origin"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
 )
@@ -23,6 +27,23 @@ type Files struct {
 // Wanted says whether any form of the result was asked for.
 func (f Files) Wanted() bool {
 	return f.SARIF != "" || f.JUnit != "" || f.Receipt != "" || f.JSON != nil
+}
+
+// Check says which file cannot be written because its directory is missing: better before a long build than after it.
+func (f Files) Check(m *session.Machine) error {
+	files := []string{f.SARIF, f.JUnit, f.Receipt}
+	if f.JSON != nil {
+		files = append(files, *f.JSON)
+	}
+	for _, file := range files {
+		if file == "" {
+			continue
+		}
+		if err := m.HasDir(file); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Sink takes the result of one command line and renders it in every form that was asked for: files, lines among cargo's JSON messages, and
@@ -61,12 +82,12 @@ func (s *Sink) Wants(judged bool, end error) bool {
 	return !isInterrupted(end) && (s.files.Wanted() || judged && (s.onGitHub() || s.lines != nil))
 }
 
-// Finish renders what a cargo command came to, and answers how it ends after that: what could not be written is told, and counts only where
-// all else was well. seal makes the receipts; it is called only where a file is named for them.
+// Finish renders the result of a cargo command and returns its error: a file that could not be written is reported, and is the error only
+// if everything else succeeded. seal makes the receipts; it is called only if a file is named for them.
 func (s *Sink) Finish(st Stages, seal func() ([]receipt.Receipt, error), end error) error {
-	r := Assemble(s.machine, s.words, st, end)
+	r := s.placed(Assemble(s.machine, s.words, st, end))
 	if st.Judged && s.lines != nil {
-		s.tellEnd(r)
+		s.explainEnd(r)
 	}
 	bad := s.render(r, nil, st.Judged && s.onGitHub())
 	if s.files.Receipt != "" {
@@ -83,7 +104,10 @@ func (s *Sink) Finish(st Stages, seal func() ([]receipt.Receipt, error), end err
 // are written where a file is named.
 func (s *Sink) FinishVerb(part Result, fields any, receipts []receipt.Receipt, end error) error {
 	s.finished = true
-	r := OfVerb(s.machine, s.words, part, end)
+	if !s.files.Wanted() && !s.onGitHub() { // git is not asked what nobody reads
+		return end
+	}
+	r := s.placed(OfVerb(s.machine, s.words, part, end))
 	bad := s.render(r, fields, s.onGitHub())
 	if len(receipts) > 0 {
 		bad = append(bad, s.writeReceipts(receipts, r))
@@ -96,11 +120,49 @@ func (s *Sink) FinishEarly(verb string, end error) error {
 	if end == nil || s.finished || isInterrupted(end) {
 		return end
 	}
-	s.files.JSON = nil // there is no answer
+	s.files.JSON = nil // AnswerError writes it
 	return s.FinishVerb(Result{Verb: verb}, nil, nil, end)
 }
 
-// endWith tells what could not be written; it is the end only where all else was well.
+// placed is a result with the commit and the run that it is of. A part that came with an origin keeps it.
+func (s *Sink) placed(r Result) Result {
+	if r.Origin == nil {
+		dir := s.machine.Host.Cwd
+		if r.Project != "" {
+			dir = s.machine.Host.Dir(s.machine.Host.Abs(r.Project))
+		}
+		o := origin.Of(context.Background(), s.machine.Host, s.machine.Runner, dir)
+		r.Origin = &o
+	}
+	r.Row = r.Origin.Row
+	if *r.Origin == (origin.Origin{}) {
+		r.Origin = nil
+	}
+	return r
+}
+
+// withColumns is a result whose findings have the column at which their line begins, where nothing better is known.
+func (s *Sink) withColumns(r Result) Result {
+	lines := map[string][]string{}
+	for i, f := range r.Findings {
+		if f.Path == "" || f.Line == 0 || f.Column > 0 {
+			continue
+		}
+		text, read := lines[f.Path]
+		if !read {
+			if data, err := s.machine.Host.ReadFile(s.machine.Host.Abs(f.Path), 1<<20); err == nil {
+				text = strings.Split(string(data), "\n")
+			}
+			lines[f.Path] = text
+		}
+		if f.Line <= len(text) {
+			r.Findings[i].Column = len(text[f.Line-1]) - len(strings.TrimLeft(text[f.Line-1], " \t")) + 1
+		}
+	}
+	return r
+}
+
+// endWith reports what could not be written; it is the returned error only if everything else succeeded.
 func (s *Sink) endWith(end error, bad []error) error {
 	for _, err := range bad {
 		switch {
@@ -117,8 +179,8 @@ func (s *Sink) endWith(end error, bad []error) error {
 // onGitHub says whether a step of GitHub Actions reads what we write.
 func (s *Sink) onGitHub() bool { return s.machine.Host.Env.Get("GITHUB_ACTIONS") == "true" }
 
-// tellEnd writes the programs, the findings that are not among cargo's messages yet, and how the command ended.
-func (s *Sink) tellEnd(r Result) {
+// explainEnd writes the programs, the findings that are not among cargo's messages yet, and how the command ended.
+func (s *Sink) explainEnd(r Result) {
 	for _, p := range r.Programs {
 		s.Event("program", p)
 	}
@@ -126,11 +188,12 @@ func (s *Sink) tellEnd(r Result) {
 		s.Finding(f)
 	}
 	s.Event("finished", struct {
-		OK     bool    `json:"ok"`
-		Code   int     `json:"exit_code"`
-		Row    string  `json:"row,omitempty"`
-		Checks []Check `json:"checks"`
-	}{r.OK(), r.Code, r.Row, r.Checks})
+		OK     bool           `json:"ok"`
+		Code   int            `json:"exit_code"`
+		Row    string         `json:"row,omitempty"`
+		Origin *origin.Origin `json:"origin,omitempty"`
+		Checks []Check        `json:"checks"`
+	}{r.OK(), r.Code, r.Row, r.Origin, r.Checks})
 }
 
 // TellCheck writes what a check found as lines among cargo's messages, where they were asked for.
@@ -179,12 +242,14 @@ func (s *Sink) Finding(f finding.Finding) {
 		s.written = map[finding.Finding]bool{}
 	}
 	s.written[f] = true
+	f.Help = HelpURL(f.ID)
 	s.Event("finding", f)
 }
 
 // render writes a result in every form that was asked for, and answers what could not be written.
 func (s *Sink) render(r Result, fields any, github bool) []error {
 	var bad []error
+	r = s.withColumns(r)
 	write := func(file string, data []byte, err error) {
 		if err == nil {
 			err = writeAnswer(s.machine, file, data)
@@ -221,7 +286,7 @@ func (s *Sink) writeReceipts(list []receipt.Receipt, r Result) error {
 		return err
 	}
 	first := list[0]
-	first.Result, first.More = answer, list[1:]
+	first.Result, first.More, first.Origin = answer, list[1:], r.Origin
 	data, err := first.Encode()
 	if err != nil {
 		return err
@@ -246,11 +311,27 @@ func Answer(m *session.Machine, file *string, verb string, ok bool, findings []f
 }
 
 func writeAnswer(m *session.Machine, file string, data []byte) error {
+	m.Answered = true
 	if file == "" {
-		_, err := m.Shell.Out.Write(data)
+		_, err := m.Shell.Out.Write(console.VisibleJSON(data))
 		return err
 	}
 	return m.WriteFile(file, data, 0o644)
+}
+
+// AnswerError writes the answer of a command line that ended before it had one: why, and with which exit code. file is where the answer was
+// asked for; nil: nowhere.
+func AnswerError(m *session.Machine, words []string, file *string, verb string, end error) error {
+	if file == nil || end == nil || m.Answered || isInterrupted(end) {
+		return nil
+	}
+	var findings []finding.Finding
+	if f, ok := failure(m, end, verb); ok {
+		findings = Result{Findings: []finding.Finding{f}}.redact(words, m.Host.Env).Findings
+	}
+	return Answer(m, file, verb, false, findings, struct {
+		Code int `json:"exit_code"`
+	}{exit.Of(end)})
 }
 
 // appendSummary appends to the step's summary what there is room for.

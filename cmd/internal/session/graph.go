@@ -2,13 +2,14 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"strings"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/fault"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/features/graph"
@@ -21,7 +22,6 @@ type Graph struct {
 	Units  *graph.Graph // nil where cargo gave no unit graph, and `cargo tree` answered
 	Tree   *graph.Tree  // nil where the unit graph answered
 	Reason string       // why `cargo tree` was asked
-	Stderr []byte       // what cargo printed
 	Places cargo.Places // empty unless asked for
 }
 
@@ -40,12 +40,11 @@ type stored struct {
 	Graph  json.RawMessage `json:"graph,omitempty"`
 	Tree   []byte          `json:"tree,omitempty"`
 	Reason string          `json:"reason,omitempty"`
-	Stderr []byte          `json:"stderr,omitempty"`
 	Places cargo.Places    `json:"places"`
 }
 
 func (st stored) graph() (g Graph, err error) {
-	g = Graph{Reason: st.Reason, Stderr: st.Stderr, Places: st.Places}
+	g = Graph{Reason: st.Reason, Places: st.Places}
 	if len(st.Graph) > 0 {
 		if g.Units, err = graph.Parse(bytes.NewReader(st.Graph)); err != nil {
 			return g, err
@@ -76,18 +75,22 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 		err    error
 	}
 	places := make(chan located, 1)
-	go func() {
+	fault.Go(func() {
 		var at located
 		if q.Places {
 			at.places, at.err = cargo.Locate(ctx, m.Host, m.Runner, tool, s.Line)
 		}
 		places <- at
-	}()
+	})
 	private := cargo.Private{Root: m.Host.Join(m.CacheDir, "cargo", cache.Name(m.Host.Real(s.Project.Root)))}
 	asked := cargo.Request{
 		Line: s.Line, Asking: cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: q.Own},
-		Notice: func(text string) { m.Shell.Note("cargo: %s", text) },
-		Status: func(text string) { _, _ = io.WriteString(m.Shell.Err, text) },
+		Notice: func(text string) {
+			if m.Waited == nil || m.Waited.CompareAndSwap(false, true) { // one command asks cargo often
+				m.Shell.Note("cargo: %s", text)
+			}
+		},
+		Status: m.Shell.Cargo,
 		Mkdir:  cache.Make,
 	}
 	if q.Silent {
@@ -98,7 +101,8 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 	if err := errors.Join(err, at.err); err != nil {
 		return Graph{}, firstError(err)
 	}
-	answer := stored{Graph: got.Graph, Tree: got.Tree, Reason: got.Reason, Stderr: got.Stderr, Places: at.places}
+	s.Project.Refresh()
+	answer := stored{Graph: got.Graph, Tree: got.Tree, Reason: got.Reason, Places: at.places}
 	g, err := answer.graph()
 	if err != nil {
 		return Graph{}, err
@@ -117,6 +121,23 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 		m.Shell.Detail("cargo's answer is not kept: %v", err)
 	}
 	return g, nil
+}
+
+// Keep answers what ask did the last time, as long as nothing that cargo looks at for the command line has changed. about names what is
+// asked, with a number that changes when the meaning of the answer does.
+func (s *Session) Keep(tool cargo.Tool, about string, ask func() ([]byte, error)) ([]byte, error) {
+	store, key := s.Machine.Memo(), memo.Key(s.graphKey(tool, Question{}), about)
+	if data, ok := store.Get(graphKind, key); ok {
+		return data, nil
+	}
+	inputs := s.watchProject(tool)
+	data, err := ask()
+	if err == nil {
+		if kept := store.Put(graphKind, key, inputs, data); kept != nil { // costs time only
+			s.Machine.Shell.Detail("cargo's answer is not kept: %v", kept)
+		}
+	}
+	return data, err
 }
 
 // firstError is the first of joined errors: cargo's refusal says the same twice.
@@ -180,13 +201,8 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 			}
 		}
 	}
-	cargoHome, rustupHome := h.Env.Get("CARGO_HOME"), h.Env.Get("RUSTUP_HOME")
-	if cargoHome == "" {
-		cargoHome = h.Join(h.Home, ".cargo")
-	}
-	if rustupHome == "" {
-		rustupHome = h.Join(h.Home, ".rustup")
-	}
+	cargoHome := cmp.Or(h.Env.Get("CARGO_HOME"), h.Join(h.Home, ".cargo"))
+	rustupHome := cmp.Or(h.Env.Get("RUSTUP_HOME"), h.Join(h.Home, ".rustup"))
 	w.add(h.Join(cargoHome, "config.toml"), h.Join(cargoHome, "config"), h.Join(rustupHome, "settings.toml"),
 		h.Join(rustupHome, "toolchains"), tool.Path)
 	if toolchains, err := h.Files.ReadDir(h.Join(rustupHome, "toolchains")); err == nil {
@@ -200,6 +216,7 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 			w.add(h.Abs(c))
 		}
 	}
+	w.add(cargo.ConfigFiles(h, tool, s.Line)...) // with those that they include
 	if rustc, err := h.LookPath("rustc"); err == nil {
 		w.add(rustc)
 	}

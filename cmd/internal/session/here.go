@@ -3,6 +3,7 @@ package session
 import (
 	"io"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"gpubuild/buildenv/cache"
@@ -11,34 +12,49 @@ import (
 	"gpubuild/cmd/internal/console"
 )
 
+// Supervisor is the first argument of a gpubuild that only calls proc.Supervise.
+const Supervisor = "__gpubuild-supervisor"
+
 // Here is the machine that gpubuild runs on. It sets the shell's colours.
 func Here(stdin io.Reader, shell *console.Shell, real RealDriver) (*Machine, error) {
 	host, err := local.Host()
 	if err != nil {
 		return nil, err
 	}
-	terminal := false
 	if f, ok := shell.Err.(*os.File); ok {
-		terminal = local.Terminal(f)
+		shell.ErrTerminal = local.Terminal(f)
 	}
-	shell.Colour = console.Colour("", host.Env.Lookup, terminal)
+	if f, ok := shell.Out.(*os.File); ok {
+		shell.OutTerminal = local.Terminal(f)
+	}
+	shell.Colour = console.Colour("", host.Env.Lookup, shell.ErrTerminal)
+	shell.OutColour = console.Colour("", host.Env.Lookup, shell.OutTerminal)
+	shell.Home = host.Home
 	shell.Guarded = host.Env.Get("GITHUB_ACTIONS") == "true"
 	self, err := proc.Self()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := cache.Dir(host)
-	if err != nil {
-		return nil, err
+	dir, refused := cache.Dir(host)
+	if refused == nil {
+		dir, refused = cache.Private(dir)
 	}
+	if refused != nil {
+		dir = cache.Nowhere
+	}
+	children := &proc.Children{Supervisor: []string{self, Supervisor}}
 	return &Machine{
 		Host:     host,
-		Runner:   proc.Runner{},
+		Runner:   proc.Runner{Children: children},
+		Children: children,
 		Shell:    shell,
 		Stdin:    stdin,
 		Self:     self,
 		CacheDir: dir,
+		NoCache:  refused,
 		Real:     real,
+		Waited:   &atomic.Bool{},
 		Began:    time.Now(),
+		Temp:     &Temporary{},
 	}, nil
 }

@@ -5,8 +5,8 @@ import (
 	"gpubuild/features/catalog"
 )
 
-// Input is what features judges of this command line: the project, what is
-// asked for, and cargo's answer. strict counts beside the configuration's.
+// Input is what features judges of this command line: the project, what is requested, and cargo's answer. The answer is strict if strict is
+// set or the configuration says so.
 func (s *Session) Input(g Graph, strict bool) (features.Input, error) {
 	known, err := catalog.Default()
 	if err != nil {
@@ -14,5 +14,6 @@ func (s *Session) Input(g Graph, strict bool) (features.Input, error) {
 	}
 	return features.Input{
 		Project: s.Project, Request: s.Request(), Catalog: known, Strict: strict || s.Config.Strict.Value, Graph: g.Units, Tree: g.Tree,
+		Named: s.Config.GPUPackages.Value,
 	}, nil
 }

@@ -5,10 +5,12 @@ package session
 import (
 	"context"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/memo"
+	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
@@ -18,12 +20,17 @@ import (
 type Machine struct {
 	Host     buildenv.Host
 	Runner   Runner
+	Children *proc.Children // those that Runner has
 	Shell    *console.Shell
 	Stdin    io.Reader
 	Self     string // our own executable, for children that are ourselves
 	CacheDir string
+	NoCache  error // why the cache is not used, and CacheDir is cache.Nowhere
 	Began    time.Time
+	Temp     *Temporary
 	Real     RealDriver
+	Answered bool                         // a machine-readable answer was written
+	Waited   *atomic.Bool                 // the user knows that cargo waits for a lock; nil: each wait is printed
 	Nodes    func(buildenv.Host) []string // the GPUs' device nodes; nil: verify.DeviceNodes. Only a test binary passes others
 }
 
@@ -49,15 +56,15 @@ func (m *Machine) Shown(path string) string {
 
 // SpeakLike takes over cargo's own flags for how loud and in what colour to speak.
 func (m *Machine) SpeakLike(l cargo.Line) {
-	m.Shell.Quiet = l.Quiet
+	m.Shell.Quiet = l.Has("--quiet")
 	if v, ok := m.Host.Env.Lookup("CARGO_TERM_QUIET"); ok && v == "true" {
 		m.Shell.Quiet = true
 	}
 	m.Shell.Verbose = l.Verbose > 0
 	switch l.Color {
 	case "always":
-		m.Shell.Colour = true
+		m.Shell.Colour, m.Shell.OutColour = true, true
 	case "never":
-		m.Shell.Colour = false
+		m.Shell.Colour, m.Shell.OutColour = false, false
 	}
 }

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
+	"strings"
 
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/features"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
@@ -22,8 +26,11 @@ type Session struct {
 	Config  config.Config
 }
 
-// Open reads the manifests and the configuration. Where only the configuration is wrong, a *config.Error, the session is returned beside
-// the error, without a configuration: `gpubuild init` replaces the file.
+// WithoutProject is the session of a verb that also works outside a project: Project is nil, and the configuration is empty.
+func WithoutProject(m *Machine) *Session { return &Session{Machine: m} }
+
+// Open reads the manifests and the configuration. If only the configuration is wrong (a *config.Error), it returns the error and a session
+// without a configuration: `gpubuild init` replaces the file.
 func Open(m *Machine, line cargo.Line) (*Session, error) {
 	path, err := findManifest(m, line)
 	if err != nil {
@@ -41,8 +48,7 @@ func Open(m *Machine, line cargo.Line) (*Session, error) {
 // error remains where cargo finds nothing wrong, or is not here.
 func OpenOrRefuse(ctx context.Context, m *Machine, line cargo.Line) (*Session, error) {
 	s, err := Open(m, line)
-	var bad *manifest.Error
-	if !errors.As(err, &bad) {
+	if _, ok := errors.AsType[*manifest.Error](err); !ok {
 		return s, err
 	}
 	tool, missing := cargo.Find(m.Host, line)
@@ -52,8 +58,7 @@ func OpenOrRefuse(ctx context.Context, m *Machine, line cargo.Line) (*Session, e
 	private := cargo.Private{Root: m.Host.Join(m.CacheDir, "cargo", cache.Name(m.Host.Cwd))}
 	asking := cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: true}
 	_, answer := cargo.Graph(ctx, m.Host, m.Runner, tool, cargo.Request{Line: line, Asking: asking, Mkdir: cache.Make})
-	var refused *cargo.RefusedError
-	if errors.As(answer, &refused) {
+	if refused, ok := errors.AsType[*cargo.RefusedError](answer); ok {
 		return nil, refused
 	}
 	return nil, err
@@ -77,11 +82,30 @@ func findManifest(m *Machine, line cargo.Line) (string, error) {
 
 // readConfig merges gpubuild.toml with the metadata tables; the nearer to the whole workspace, the stronger.
 func readConfig(m *Machine, project *manifest.Project) (config.Config, error) {
-	places := []struct{ path, table string }{
+	return readPlaces(m, []place{
 		{m.Host.Join(project.Root, "gpubuild.toml"), ""},
 		{project.RootManifest, "workspace.metadata.gpubuild"},
 		{project.Manifest, "package.metadata.gpubuild"},
+	})
+}
+
+// ConfigHere is the configuration of a directory that is in no project.
+func ConfigHere(m *Machine) (config.Config, error) {
+	return readPlaces(m, []place{{m.Host.Abs("gpubuild.toml"), ""}})
+}
+
+// Anywhere is the session of the working directory, which need not be in a project.
+func Anywhere(m *Machine, line cargo.Line) (*Session, error) {
+	if _, none := manifest.Find(m.Host, m.Host.Cwd); none == nil {
+		return Open(m, line)
 	}
+	read, err := ConfigHere(m)
+	return &Session{m, line, &manifest.Project{Root: m.Host.Cwd}, read}, err
+}
+
+type place struct{ path, table string }
+
+func readPlaces(m *Machine, places []place) (config.Config, error) {
 	var sources []config.Source
 	for _, p := range places {
 		data, err := m.Host.ReadFile(p.path, manifestLimit)
@@ -118,10 +142,34 @@ func (s *Session) Request() manifest.Request {
 		Features: l.Features, AllFeatures: l.AllFeatures, NoDefault: l.NoDefault,
 		Packages: l.Packages, Excludes: l.Excludes, Workspace: l.Workspace,
 		GPUFeatures: s.Config.GPUFeatures.Value, Targets: l.Target,
-		Dev: l.Verb == "test" || l.Verb == "bench" || l.Tests || l.Benches || l.AllTargets || l.Examples ||
-			len(l.Test)+len(l.Bench)+len(l.Example) > 0,
+		Dev: l.WantsTests(),
 	}
 }
 
-// GPUWork says whether the command line has GPU work, by the manifests alone, and why; yes may be wrong, no never is.
-func (s *Session) GPUWork() (bool, string) { return s.Project.GPUWork(s.Request()) }
+// GPUWork says whether the command line has GPU work, by manifests and build scripts alone, and why; yes may be wrong, no never is.
+func (s *Session) GPUWork() (bool, string) {
+	if named := s.Config.GPUPackages; len(named.Value) > 0 {
+		return true, named.Origin + " names GPU packages"
+	}
+	r := s.Request()
+	r.Scripts = features.Scripts(s.Machine.Host, s.Project, r.GPUFeatures)
+	r.Scripts.Locked = s.remembered(r.Scripts.Locked)
+	return s.Project.GPUWork(r)
+}
+
+// remembered reads the build scripts of Cargo.lock's packages only once, until another package is locked or unpacked.
+func (s *Session) remembered(locked func() []string) func() []string {
+	return func() []string {
+		const kind = "scripts-1"
+		store, key := s.Machine.Memo(), memo.Key(s.Project.LockPath, manifest.CargoHome(s.Machine.Host))
+		if data, known := store.Get(kind, key); known {
+			return strings.FieldsFunc(string(data), func(c rune) bool { return c == '\n' })
+		}
+		watched := store.Watch(slices.Concat([]string{s.Project.LockPath}, s.Project.UnpackedIn(), s.Project.CheckoutsIn())...)
+		list := locked()
+		if err := store.Put(kind, key, watched, []byte(strings.Join(list, "\n"))); err != nil {
+			s.Machine.Shell.Detail("the build scripts of Cargo.lock's packages are read again next time: %v", err)
+		}
+		return list
+	}
+}

@@ -26,6 +26,6 @@ func (t Tools) KeepArchUnset(m *session.Machine, buildDir string) {
 		err = m.Memo().Remove(archUnsetKind, memo.Key(buildDir))
 	}
 	if err != nil {
-		m.Shell.Detail("not remembered how the architecture was told: %v", err)
+		m.Shell.Detail("cannot record that the architecture was a default: %v", err)
 	}
 }

@@ -3,22 +3,27 @@ package tools
 import (
 	"context"
 	"slices"
+	"strings"
 
-	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
 	"gpubuild/toolchain/install"
 )
 
-// Options is what a choice depends on beside the project: the user's flags, and what earlier builds left.
+// Options is what a choice depends on apart from the project: the user's flags, and what earlier builds left.
 type Options struct {
+	Prefix  string // of these flags as the user writes them: --gpu- on cargo's verbs, -- on ours
 	Toolkit string // a version, a root, or fetch
 	Arch    string
 	CCBin   string
 	Backend string
+	// TrustProject: the user agrees to tools of the repository.
+	TrustProject bool
 	// Cargo is the cargo that will build. With none another program runs, and cargo's [env] tables do not count.
 	Cargo    cargo.Tool
 	BuiltFor gpu.Arch // what this target directory's GPU packages were last built for; zero: not known
@@ -29,14 +34,38 @@ type Options struct {
 	NoMemory bool
 }
 
-// Choose finds what is there, chooses what fits and makes the build's
-// environment. What it finds before an error is returned beside the error.
+// Commands are those that remove what a line's `stale` found, with its flags, for the end of a hint; empty where there are no flags.
+func (o Options) Commands(l cargo.Line) string {
+	o.Prefix = "--gpu-"
+	build := append(l.Words(), o.flags()...)
+	if len(build) == 1 {
+		return ""
+	}
+	o.Prefix, o.Backend = "--", "" // clean takes no backend
+	clean := append(l.Words(), o.flags()...)
+	at := slices.Index(clean, "build")
+	clean = slices.Replace(clean, at, at+1, "clean", "--minimal")
+	return "; with the same flags:\n      gpubuild " + buildenv.PosixWords(build...) + "\n      gpubuild " + buildenv.PosixWords(clean...)
+}
+
+// flags are the options as they stand on a command line.
+func (o Options) flags() (out []string) {
+	for _, f := range [][2]string{{"toolkit", o.Toolkit}, {"arch", o.Arch}, {"ccbin", o.CCBin}, {"backend", o.Backend}} {
+		if f[1] != "" {
+			out = append(out, o.Prefix+f[0]+"="+f[1])
+		}
+	}
+	if o.TrustProject {
+		out = append(out, o.Prefix+"trust-project")
+	}
+	return out
+}
+
+// Choose finds what is installed, chooses what works together and makes the build's environment. What it finds before an error is returned
+// with the error.
 func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach *features.Answer, o Options) (Tools, error) {
 	m := s.Machine
 	t := Tools{Env: m.Host.Env, RunEnv: m.Host.Env, Cargo: o.Cargo, Line: s.Line}
-	if err := cache.Closed(m.CacheDir); err != nil { // toolkits in it are run
-		return t, err
-	}
 	declared := NeedsOf(reach)
 	declared.Reads = readers(graph, reach)
 	var err error
@@ -50,15 +79,30 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	var tables []cargo.Given
 	if o.Cargo.Path != "" {
 		tables = cargo.ConfigEnv(host, o.Cargo, s.Line)
-		host.Env = importConfigEnv(host, tables)
-		t.RunEnv = host.Env
+		trust, err := consentOf(s, o)
+		if err == nil {
+			err = trust.tables(tables)
+		}
+		if err != nil {
+			return t, err
+		}
+		var warnings []string
+		host.Env, warnings = importConfigEnv(host, tables)
+		for _, w := range warnings {
+			m.Shell.Warning("%s", w)
+		}
+		t.RunEnv, t.Given = host.Env, tables
+	}
+	finished := finishedIn(s, graph)
+	if err := AbsentTools(host, reach, finished); err != nil {
+		return t, err
 	}
 	wish, err := wishOf(s, host.Env, o)
 	if err != nil {
 		return t, err
 	}
 	wish.previous(o.BuiltFor, archUnset(m, graph.Places.BuildDirectory))
-	wish.previous(t.Undeclared.Arch, true) // no record of ours tells it
+	wish.previous(t.Undeclared.Arch, true) // not in our record
 	if wish.CUDA == "fetch" {
 		root, err := fetch(ctx, m, t.Needs)
 		if err != nil {
@@ -67,8 +111,14 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 		wish.fetched(root)
 	}
 	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish, noMemory: o.NoMemory}
-	t.Facts, t.DriverNotes = d.run(ctx)
+	if t.Needs.Libraries {
+		d.link = toLink(s, o.Cargo, reach)
+	}
+	t.Facts, _ = d.run(ctx)
 	t.Set, err = toolchain.Choose(t.Facts, t.Needs, wish.Wish)
+	if damaged := d.damaged(t.Facts, err != nil); damaged != nil {
+		return t, damaged
+	}
 	if err != nil && t.Undeclared.Package != "" {
 		m.Shell.Warning("no toolkit is set up for %s, and kernels that it may compile are not checked (%s): %v",
 			t.Undeclared.Package, t.Undeclared.Why, err)
@@ -88,6 +138,9 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 		m.Shell.Warning("%s", note)
 	}
 	t.Delta = toolchain.Environment(host, t.Set, t.Needs)
+	if t.Set.Launchers = launchers(ctx, m, host, t.Facts, t.Set, host.Apply(host.Env, t.Delta)); len(t.Set.Launchers) > 0 {
+		t.Delta = toolchain.Environment(host, t.Set, t.Needs)
+	}
 	over := overrideConfigEnv(host, host.Apply(host.Env, t.Delta), t.Set, tables, s.Line)
 	t.Delta.Changes = append(t.Delta.Changes, over.Delta.Changes...)
 	t.Env = host.Apply(host.Env, t.Delta)
@@ -98,11 +151,27 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	for _, w := range over.Warnings {
 		m.Shell.Warning("%s", w)
 	}
-	t.tell(m.Shell, host)
-	if v := s.Line.Verb; t.Needs.Libraries && v != "check" && v != "clippy" && s.Line.Links() {
-		t.tellUnlinkable(m.Shell, Unlinkable(s, t.Cargo, reach, t.Set, t.Env))
+	t.announce(m.Shell, host)
+	for _, w := range newerThanDriver(t.Facts.Driver.CUDA, reach.Cudarc) {
+		m.Shell.Warning("%s", w)
+	}
+	for _, f := range reach.Needs.Fetches {
+		if name, _, _ := strings.Cut(f.Crate, " "); !finished(name) {
+			m.Shell.Note("the build script of %s downloads %s from %s", f.Crate, f.What, f.From)
+			m.Shell.Hint("for a local copy instead: " + f.Local)
+		}
 	}
 	return t, nil
+}
+
+// finishedIn says of a crate whether its build script finished in this target directory before.
+func finishedIn(s *session.Session, graph session.Graph) func(crate string) bool {
+	h := s.Machine.Host
+	profiles := builddir.Profiles(h, graph.Places.BuildDirectory, s.Line.ProfileName(), s.Line.Target)
+	return func(crate string) bool {
+		outs := builddir.Outs(h, profiles, map[string]bool{crate: true})
+		return slices.ContainsFunc(outs, func(out builddir.Out) bool { return builddir.Finished(h, out.Dir) })
+	}
 }
 
 // joinCUDNN gives a cuDNN whose parts lie apart one root, in our cache.

@@ -11,11 +11,29 @@ import (
 )
 
 // importConfigEnv is the user's environment with what the [env] tables of cargo's configuration say of tools: build scripts see it, so it
-// counts as what the user set.
-func importConfigEnv(h buildenv.Host, tables []cargo.Given) buildenv.Env {
-	env := h.Env
+// counts as what the user set. Where it is forced over another value, a warning says so.
+func importConfigEnv(h buildenv.Host, tables []cargo.Given) (env buildenv.Env, warnings []string) {
+	env = h.Env
 	for _, g := range tables {
-		if _, set := env.Lookup(g.Name); toolchain.Steers(h, g.Name) && (g.Force || !set) {
+		own, set := env.Lookup(g.Name)
+		if !toolchain.Steers(h, g.Name) || set && !g.Force {
+			continue
+		}
+		if own != "" && own != g.Value {
+			warnings = append(warnings, fmt.Sprintf("the [env] of %s forces %s=%s in place of the %s of your environment",
+				g.Origin, g.Name, g.Value, own))
+		}
+		env = env.Set(g.Name, g.Value)
+	}
+	return env, warnings
+}
+
+// ScriptEnv is the environment of build scripts: the build's, and what only cargo's [env] tables set.
+func (t Tools) ScriptEnv(h buildenv.Host) buildenv.Env {
+	env := t.Env
+	for _, g := range t.Given {
+		_, set := env.Lookup(g.Name)
+		if (!set || g.Force) && g.Name != "PATH" && !toolchain.Steers(h, g.Name) { // tools are the build's, see overrideConfigEnv
 			env = env.Set(g.Name, g.Value)
 		}
 	}

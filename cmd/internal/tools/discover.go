@@ -2,13 +2,19 @@ package tools
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"sync"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/fault"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/install"
 	"gpubuild/toolchain/rocm"
 )
 
@@ -20,6 +26,7 @@ type discovery struct {
 	wish       wish
 	everything bool // whether it is needed or not
 	noMemory   bool // see Options
+	link       []string
 }
 
 // run finds what this machine has, and how the driver was asked. A GPU is asked for only when it decides something: a driver's start
@@ -40,13 +47,24 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	if !d.everything && !d.needs.Toolkit() && !d.needs.HostCompiler {
 		return f, driverNotes
 	}
-	f.Toolkits, f.CodePage = cuda.Find(h, d.wish.extra), h.CodePage()
-	f.Places = cuda.UsualPlaces(h)
 	var asked []string
 	if d.wish.CCBin != "" {
 		asked = []string{d.wish.CCBin}
 	}
-	f.Compilers, f.MSVC = compilers(ctx, m, h, d.noMemory, asked...)
+	var compilersFound sync.WaitGroup // toolkits and compilers take the longest, and do not depend on each other
+	compilersFound.Go(fault.Guarded(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, d.noMemory, asked...) }))
+	f.Toolkits, f.CodePage = cuda.Find(h, d.wish.extra), h.CodePage()
+	for i, t := range f.Toolkits {
+		if damaged := install.Damaged(h, d.wish.installed, t); damaged != nil && t.Problem == "" {
+			f.Toolkits[i].Problem = fmt.Sprintf("it is damaged: %s; `%s` repairs it", damaged.Problem, damaged.Hint())
+		}
+	}
+	f.Places = cuda.UsualPlaces(h)
+	f.Unlinkable = map[string][]string{}
+	for _, t := range f.Toolkits {
+		f.Unlinkable[t.Root] = toolchain.Unlinkable(h, toolchain.Set{Toolkit: &t, LibCUDA: f.LibCUDA}, h.Env, d.link)
+	}
+	compilersFound.Wait()
 	if d.needs.CUDNN {
 		var roots []string
 		for _, t := range f.Toolkits {
@@ -59,6 +77,23 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	return f, driverNotes
 }
 
+// damaged is the error of a build that would take a damaged toolkit, because it is the one asked for or there is no other. Where another is
+// taken, it is nil, and a warning says so.
+func (d discovery) damaged(f toolchain.Facts, failed bool) error {
+	usable := slices.ContainsFunc(f.Toolkits, func(t cuda.Toolkit) bool { return t.Problem == "" })
+	for _, t := range f.Toolkits {
+		damaged := install.Damaged(d.host, d.wish.installed, t)
+		switch {
+		case damaged == nil:
+		case failed && (!usable || d.wish.CUDA == t.Root || d.wish.CUDA == t.Version.String()):
+			return damaged
+		default:
+			d.machine.Shell.Warning("toolkit %s is not used: %s", t.Root, t.Problem)
+		}
+	}
+	return nil
+}
+
 // Machine is everything that a machine has for builds of a project, and what the user asks for.
 type Machine struct {
 	Facts       toolchain.Facts
@@ -67,14 +102,17 @@ type Machine struct {
 }
 
 // Discover finds everything, whether the needs ask for it or not, except a cuDNN. It chooses nothing and fetches nothing.
-func Discover(ctx context.Context, s *session.Session, graph session.Graph, needs toolchain.Needs, o Options) (Machine, error) {
+func Discover(ctx context.Context, s *session.Session, graph session.Graph, reach *features.Answer, o Options) (Machine, error) {
 	h := s.Machine.Host
 	w, err := wishOf(s, h.Env, o)
 	if err != nil {
 		return Machine{}, err
 	}
 	w.previous(o.BuiltFor, archUnset(s.Machine, graph.Places.BuildDirectory))
-	d := discovery{machine: s.Machine, host: h, needs: needs, wish: w, everything: true, noMemory: o.NoMemory}
+	d := discovery{machine: s.Machine, host: h, needs: NeedsOf(reach), wish: w, everything: true, noMemory: o.NoMemory}
+	if d.needs.Libraries && o.Cargo.Path != "" {
+		d.link = toLink(s, o.Cargo, reach)
+	}
 	found := Machine{Wish: w.Wish}
 	found.Facts, found.DriverNotes = d.run(ctx)
 	return found, nil

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/install"
+	"gpubuild/toolchain/install/tree"
 )
 
 // Plan plans with the pinned wheels, and where none fits or there is no pip with NVIDIA's redistributable archives. Their address is
@@ -46,7 +49,7 @@ func Plan(ctx context.Context, m *session.Machine, want install.Want, redist str
 		case err == nil:
 			return plan, nil
 		case !want.Exact.IsZero() && !want.MaxVersion.IsZero() && want.Exact.Compare(want.MaxVersion) > 0:
-			return plan, err // no other place mends that
+			return plan, err // no other source can satisfy that
 		case from.Base == "never", !errors.As(err, &none) && !errors.As(err, &noPip):
 			return plan, err
 		}
@@ -71,10 +74,10 @@ func Plan(ctx context.Context, m *session.Machine, want install.Want, redist str
 }
 
 // toFetch is what toolchain.Choose would take of all that can be fetched.
-func toFetch(n toolchain.Needs, d gpu.Driver) install.Want {
-	want := install.Want{LinkStubs: n.Libraries}
-	if n.CUDNN {
-		want.Parts = append(install.Default(), "cudnn")
+func toFetch(n toolchain.Needs, d gpu.Driver, os string) install.Want {
+	var want install.Want
+	if parts := partsFor(n, os); len(parts) > 0 {
+		want.Parts = append(install.Default(), parts...)
 	}
 	limit := func(v gpu.Version, why string) {
 		if !v.IsZero() && (want.MaxVersion.IsZero() || v.Compare(want.MaxVersion) < 0) {
@@ -93,13 +96,46 @@ func toFetch(n toolchain.Needs, d gpu.Driver) install.Want {
 	return want
 }
 
+// partsFor lists what the crates need of a toolkit beyond its default parts.
+func partsFor(n toolchain.Needs, os string) (parts []string) {
+	if n.CUDNN {
+		parts = append(parts, "cudnn")
+	}
+	switch {
+	case os == buildenv.Linux:
+		parts = append(parts, n.Parts...)
+	case os == buildenv.Windows && n.Libraries: // there are no link stubs: the import libraries come with what runs
+		parts = append(parts, "run")
+	}
+	return parts
+}
+
+// InstallCommand installs a toolkit that the crates and the driver accept, with the parts that they need; empty: no command does.
+func InstallCommand(m *session.Machine, n toolchain.Needs, d gpu.Driver) string {
+	want := toFetch(n, d, m.Host.OS)
+	catalog, err := install.DefaultCatalog()
+	if err != nil {
+		return ""
+	}
+	command := func(v gpu.Version) string { return toolchain.InstallCommand(v, partsFor(n, m.Host.OS)...) }
+	plan, err := install.MakePlan(catalog, m.Host, m.CacheDir, want)
+	var none *install.NoFitError
+	switch {
+	case err == nil:
+		return command(plan.CUDA)
+	case errors.As(err, &none) && !want.MaxVersion.IsZero() && install.Platform(m.Host) != "":
+		return command(want.MaxVersion) // from NVIDIA's redistributable archives
+	}
+	return ""
+}
+
 // fetch gets a toolkit into the cache when the crates need one; the flag was the user's consent.
 func fetch(ctx context.Context, m *session.Machine, n toolchain.Needs) (string, error) {
 	if !n.Toolkit() {
 		m.Shell.Note("nothing is fetched: these crates need a driver only")
 		return "", nil
 	}
-	plan, err := Plan(ctx, m, toFetch(n, driver.Version(m.Host)), "")
+	plan, err := Plan(ctx, m, toFetch(n, driver.Version(m.Host), m.Host.OS), "")
 	if err != nil {
 		return "", err
 	}
@@ -122,5 +158,46 @@ func Install(ctx context.Context, m *session.Machine, plan install.Plan) (string
 	if err := plan.Fits(local.FreeSpace(there)); err != nil {
 		return "", err
 	}
-	return plan.Run(ctx, m.Runner, func(s string) { m.Shell.Status("Installing", "%s", s) })
+	shown := &progress{shell: m.Shell, total: plan.Fetch}
+	root, err := plan.Run(ctx, m.Runner, shown.show)
+	if shown.end(); err != nil && ctx.Err() != nil && shown.fetched {
+		m.Shell.Note("files that were downloaded completely are kept: the next install continues with them")
+	}
+	return root, err
+}
+
+// progress shows an installation: each step and each file on a line, and on a terminal a bar over all files.
+type progress struct {
+	shell   *console.Shell
+	total   int64 // bytes to download
+	before  int64 // those of the files before the current one
+	size    int64 // of the current file
+	fetched bool
+	set     func(int64)
+	finish  func()
+}
+
+func (p *progress) show(e tree.Event) {
+	switch {
+	case e.Total == 0:
+		p.end()
+		p.shell.Status("Installing", "%s", e.Text)
+	case e.Done == 0:
+		p.before, p.size, p.fetched = p.before+p.size, e.Total, true
+		if !p.shell.ErrTerminal {
+			p.shell.Status("Fetching", "%s (%s)", e.Text, tree.Size(e.Total))
+		} else if p.set == nil {
+			p.set, p.finish = p.shell.Download(p.total)
+		}
+	case p.set != nil:
+		p.set(p.before + e.Done)
+	}
+}
+
+// end removes the bar.
+func (p *progress) end() {
+	if p.finish != nil {
+		p.finish()
+		p.set, p.finish = nil, nil
+	}
 }

@@ -43,7 +43,8 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 			if strings.HasPrefix(label, "12") && (c == "libnvvm" || c == "cuda_crt") {
 				continue
 			}
-			parts = append(parts, fmt.Sprintf(`%q: {"name": "x", "version": "1.2.3", "linux-x86_64": {"relative_path": "%[2]s/%[2]s.tar.xz", "sha256": "%[3]s", "size": "1000"}}`, c, c, strings.Repeat("0", 64)))
+			parts = append(parts, fmt.Sprintf(`%q: {"name": "x", "version": "1.2.3", "linux-x86_64": {"relative_path": `+
+				`"%[2]s/%[2]s.tar.xz", "sha256": "%[3]s", "size": "1000"}}`, c, c, strings.Repeat("0", 64)))
 		}
 		write("redistrib_"+label+".json", `{"release_label": "`+label+`", `+strings.Join(parts, ", ")+"}")
 	}
@@ -60,16 +61,19 @@ func TestWhereAToolkitComesFrom(t *testing.T) {
 		"12 by name":                        {true, install.Want{Exact: v(12, 8)}, "", shop, "12.8.1", "no wheel of CUDA 12 holds nvcc"},
 		"the locked cudarc knows only 12.3": {true, install.Want{MaxVersion: v(12, 3)}, "", shop, "12.3.2", "no wheel of CUDA 12"},
 		"a feature fixes cudarc to 12.3":    {true, install.Want{Pin: v(12, 3)}, "", shop, "12.8.1", "no wheel of CUDA 12"},
-		"the feature and the driver":        {true, install.Want{Pin: v(12, 2), MaxVersion: v(12, 4)}, "", shop, "12.3.2", "no wheel of CUDA 12"},
-		"a feature that nothing serves":     {true, install.Want{Pin: v(12, 9)}, "", shop, "", "CUDA 12.8.1 has not all of what a feature fixes"},
-		"no pip":                            {false, install.Want{}, "", shop, "13.1.0", "there is no pip here"},
-		"the flag before the variable":      {true, install.Want{}, shop, "never", "13.1.0", ""},
-		"the user's own configuration":      {true, install.Want{Exact: v(12, 8)}, "", "", "12.8.1", "no wheel of CUDA 12"},
-		"never":                             {true, install.Want{Exact: v(12, 8)}, "", "never", "", "no CUDA 12.8 to fetch"},
-		"never, and no pip":                 {false, install.Want{}, "", "never", "", "no pip to fetch the toolkit with"},
-		"newer than the driver":             {true, install.Want{Exact: v(13, 1), MaxVersion: v(12, 8)}, "", shop, "", "newer than"},
-		"a version that is nowhere":         {true, install.Want{Exact: v(12, 5)}, "", shop, "", "has CUDA 12.3.2, 12.8.1, 13.1.0"},
-		"a place that is none":              {true, install.Want{Exact: v(12, 8)}, "", filepath.Join(shop, "cuda"), "", "no directory cuda/redist is there"},
+		"the feature and the driver": {true, install.Want{Pin: v(12, 2), MaxVersion: v(12, 4)}, "", shop, "12.3.2",
+			"no wheel of CUDA 12"},
+		"a feature that nothing serves": {true, install.Want{Pin: v(12, 9)}, "", shop, "",
+			"CUDA 12.8.1 has not all of what a feature fixes"},
+		"no pip":                       {false, install.Want{}, "", shop, "13.1.0", "there is no pip here"},
+		"the flag before the variable": {true, install.Want{}, shop, "never", "13.1.0", ""},
+		"the user's own configuration": {true, install.Want{Exact: v(12, 8)}, "", "", "12.8.1", "no wheel of CUDA 12"},
+		"never":                        {true, install.Want{Exact: v(12, 8)}, "", "never", "", "no CUDA 12.8 to fetch"},
+		"never, and no pip":            {false, install.Want{}, "", "never", "", "no pip to fetch the toolkit with"},
+		"newer than the driver":        {true, install.Want{Exact: v(13, 1), MaxVersion: v(12, 8)}, "", shop, "", "newer than"},
+		"a version that is nowhere":    {true, install.Want{Exact: v(12, 5)}, "", shop, "", "has CUDA 12.3.2, 12.8.1, 13.1.0"},
+		"a place that is none": {true, install.Want{Exact: v(12, 8)}, "", filepath.Join(shop, "cuda"), "",
+			"no directory cuda/redist is there"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,17 +117,25 @@ func TestToFetch(t *testing.T) {
 		driver   gpu.Driver
 		max, pin gpu.Version
 	}{
-		"no limit":                             {toolchain.Needs{NVCC: true}, gpu.Driver{}, gpu.Version{}, gpu.Version{}},
-		"the locked cudarc":                    {toolchain.Needs{CudarcMax: v(12, 9)}, gpu.Driver{}, v(12, 9), gpu.Version{}},
-		"PTX and an old driver":                {toolchain.Needs{CudarcMax: v(12, 9), EmbedsPTX: true}, old, v(12, 4), gpu.Version{}},
-		"no PTX and an old driver":             {toolchain.Needs{CudarcMax: v(12, 9)}, old, v(12, 9), gpu.Version{}},
-		"a pin with libraries":                 {toolchain.Needs{Pin: v(12, 3), Libraries: true, CudarcMax: v(13, 4)}, gpu.Driver{}, gpu.Version{}, v(12, 3)},
-		"a pin that opens them at run time":    {toolchain.Needs{Pin: v(12, 3), CudarcMax: v(12, 9)}, gpu.Driver{}, gpu.Version{}, gpu.Version{}},
+		"no limit":                 {toolchain.Needs{NVCC: true}, gpu.Driver{}, gpu.Version{}, gpu.Version{}},
+		"the locked cudarc":        {toolchain.Needs{CudarcMax: v(12, 9)}, gpu.Driver{}, v(12, 9), gpu.Version{}},
+		"PTX and an old driver":    {toolchain.Needs{CudarcMax: v(12, 9), EmbedsPTX: true}, old, v(12, 4), gpu.Version{}},
+		"no PTX and an old driver": {toolchain.Needs{CudarcMax: v(12, 9)}, old, v(12, 9), gpu.Version{}},
+		"a pin with libraries": {toolchain.Needs{Pin: v(12, 3), Libraries: true, CudarcMax: v(13, 4)}, gpu.Driver{},
+			gpu.Version{}, v(12, 3)},
+		"a pin that opens them at run time": {toolchain.Needs{Pin: v(12, 3), CudarcMax: v(12, 9)}, gpu.Driver{}, gpu.Version{},
+			gpu.Version{}},
 		"a pin, libraries, PTX, an old driver": {toolchain.Needs{Pin: v(12, 3), Libraries: true, EmbedsPTX: true}, old, v(12, 4), v(12, 3)},
 	}
 	for name, tt := range tests {
-		if w := toFetch(tt.needs, tt.driver); w.MaxVersion != tt.max || w.Pin != tt.pin || w.LinkStubs != tt.needs.Libraries {
+		if w := toFetch(tt.needs, tt.driver, "linux"); w.MaxVersion != tt.max || w.Pin != tt.pin {
 			t.Errorf("%s: %+v", name, w)
+		}
+	}
+	whisper := toolchain.Needs{Libraries: true, Parts: toolchain.Parts([]string{"cublas_v2.h", "libcublas", "libcudart", "libculibos.a"})}
+	for os, want := range map[string]string{"linux": "build cupti cublas culibos", "windows": "build cupti run"} {
+		if got := strings.Join(toFetch(whisper, gpu.Driver{}, os).Parts, " "); got != want {
+			t.Errorf("for a crate that compiles with cuBLAS's header, %s: %s, want %s", os, got, want)
 		}
 	}
 }

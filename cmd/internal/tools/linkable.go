@@ -1,38 +1,48 @@
 package tools
 
 import (
-	"regexp"
+	"slices"
 	"strings"
 
-	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
-	"gpubuild/toolchain"
+	"gpubuild/features/catalog"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
-// Unlinkable lists the files that the linker will not find for what the project's programs are linked with.
-func Unlinkable(s *session.Session, tool cargo.Tool, reach *features.Answer, set toolchain.Set, env buildenv.Env) []string {
-	libraries := LinkedLibraries(reach)
-	if len(libraries) == 0 || namesLinkDirs(s, tool) {
-		return nil
+// toLink lists the libraries that cargo will link with, and the headers that build scripts compile with, which must be where we know of;
+// cuDNN is chosen apart.
+func toLink(s *session.Session, tool cargo.Tool, reach *features.Answer) []string {
+	if v := s.Line.Verb; v == "check" || v == "clippy" || !s.Line.Links() || namesLinkDirs(s, tool) {
+		return slices.DeleteFunc(slices.Clone(reach.Needs.Files), func(f string) bool { return !strings.HasSuffix(f, ".h") })
 	}
-	return toolchain.Unlinkable(s.Machine.Host, set, env, libraries)
+	return slices.DeleteFunc(LinkedLibraries(reach), func(l string) bool { return l == "libcudnn" })
 }
 
-// linkWords are what cargo's configuration has where it names directories for
-// the linker: in rustflags, or in a table that stands for a build script.
-var linkWords = regexp.MustCompile(`(?s)rustflags.*(-L|link-arg)|rustc-link-search|rustc-flags`)
+// linkWords are what names directories for the linker: rustflags, a table of the configuration in place of a build script, or a
+// script's own output.
+var linkWords = lazyregexp.New(`(?s)rustflags.*(-L|link-arg)|rustc-link-search|rustc-flags`)
 
-// namesLinkDirs says whether cargo's configuration may name directories for the
-// linker, by its words: then nothing is known of what it finds.
+// namesLinkDirs says whether cargo's configuration or a build script of the workspace may name directories for the linker, by its
+// words: then nothing is known of what it finds.
 func namesLinkDirs(s *session.Session, tool cargo.Tool) bool {
-	for _, c := range s.Line.Config {
-		if linkWords.MatchString(c) {
-			return true
-		}
+	if slices.ContainsFunc(s.Line.Config, linkWords.MatchString) {
+		return true
 	}
 	h := s.Machine.Host
+	known, err := catalog.Default()
+	if s.Project != nil && err == nil {
+		for _, p := range s.Project.Members {
+			if c := known.Crate(p.Name); c != nil && c.Files != nil {
+				continue // llama-cpp-sys-2 in its own repository: it names what it does from the registry
+			}
+			if text, err := h.ReadFile(h.Join(p.Dir, "build.rs"), 1<<20); err == nil && linkWords.Match(text) {
+				return true
+			}
+		}
+	}
 	for _, file := range cargo.ConfigFiles(h, tool, s.Line) {
 		text, err := h.ReadFile(file, 1<<20)
 		if err != nil || linkWords.Match(text) {
@@ -42,12 +52,12 @@ func namesLinkDirs(s *session.Session, tool cargo.Tool) bool {
 	return false
 }
 
-// LinkedLibraries lists the libraries that the project's programs are linked with.
+// LinkedLibraries lists the libraries that the project's programs are linked with, and the headers that are compiled with them.
 func LinkedLibraries(reach *features.Answer) (libraries []string) {
 	for _, need := range reach.Needs.Run {
 		if strings.HasPrefix(need.Need, "lib") && need.Why == "to start" {
 			libraries = append(libraries, need.Need)
 		}
 	}
-	return libraries
+	return manifest.Union(libraries, reach.Needs.Files)
 }

@@ -5,8 +5,26 @@ import (
 
 	"gpubuild/buildenv/hosttest"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
+
+// A build script that the catalog knows does not make the libraries unknown in its own repository.
+func TestLinkDirsOfKnownScript(t *testing.T) {
+	t.Parallel()
+	const machine = "os: linux\nhome: /home/u\ncwd: /c\n-- /c/sys/build.rs --\nprintln!(\"cargo:rustc-link-search=native={}\", dir);\n"
+	h, err := hosttest.Parse([]byte(machine))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"llama-cpp-sys-2": false, "mine": true} {
+		s := &session.Session{Machine: &session.Machine{Host: h},
+			Project: &manifest.Project{Members: []*manifest.Package{{Name: name, Dir: "/c/sys"}}}}
+		if got := namesLinkDirs(s, cargo.Tool{Env: h.Env, Dir: h.Cwd}); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
 
 // TestNamesLinkDirs holds that a linker whose directories cargo's configuration may name is not judged.
 func TestNamesLinkDirs(t *testing.T) {

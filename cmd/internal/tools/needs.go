@@ -16,6 +16,10 @@ func NeedsOf(reach *features.Answer) toolchain.Needs {
 	n := toolchain.Needs{
 		NVCC: from.NVCC, NVCCVersion: from.NVCCVersion, HostCompiler: from.HostCXX, Libraries: from.CUDALibs, CUDNN: from.CUDNN,
 		EmbedsPTX: from.EmbedsPTX, CUDA: from.CUDA, ROCm: from.ROCm, CudarcMax: reach.CudarcMax, Pin: reach.Pin,
+		Parts: toolchain.Parts(from.Files),
+	}
+	for _, f := range from.Floors {
+		n.Floors = append(n.Floors, toolchain.Floor(f))
 	}
 	n.MaxBy, _, _ = strings.Cut(reach.MaxBy, " ")
 	for _, b := range from.Because {
@@ -42,10 +46,10 @@ func readers(graph session.Graph, reach *features.Answer) []string {
 	for _, u := range graph.Units.Units {
 		switch name := manifest.ParsePkgID(u.PkgID).Name; name {
 		case "cudarc":
-			// Its script declares the roots' variables in any case, and cargo compares them as text: set for nobody, they would make it
-			// and all that depends on it anew with every other toolkit.
+			// Its script always declares the variables of the roots, and cargo compares them as text: if they were set without a reader,
+			// every change of the toolkit would rebuild cudarc and all that depends on it.
 			seen[name] = seen[name] || cudarcReadsRoot(reach)
-		case "cudaforge", "bindgen_cuda", "cust_raw", "cmake":
+		case "cudaforge", "bindgen_cuda", "cust_raw", "cuda-bindings", "cmake":
 			seen[name] = true
 		case "find_cuda_helper":
 			seen["cust_raw"] = true

@@ -4,10 +4,10 @@ package tools
 
 import (
 	"fmt"
-	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/features/catalog"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
@@ -22,18 +22,18 @@ type Tools struct {
 	Env   buildenv.Env   // the build's whole environment
 	// RunEnv is the environment of the programs that were built: the user's, with what cargo's [env] tables set.
 	RunEnv buildenv.Env
+	Given  []cargo.Given // what cargo's [env] tables set
 	// ExportFrom and Exported are the environment and the changes for another program than cargo: cargo's [env] tables, which only cargo
 	// reads, are part of the changes there.
-	ExportFrom  buildenv.Env
-	Exported    buildenv.Delta
-	Cargo       cargo.Tool // the cargo to call, with Env
-	Line        cargo.Line // the command line for it, with what overrides cargo's [env] tables
-	Undeclared  Undeclared // the package that a toolkit was chosen for although its sources do not ask for one
-	DriverNotes []string   // how the driver was asked; nil when it was not
+	ExportFrom buildenv.Env
+	Exported   buildenv.Delta
+	Cargo      cargo.Tool // the cargo to call, with Env
+	Line       cargo.Line // the command line for it, with what overrides cargo's [env] tables
+	Undeclared Undeclared // the package that a toolkit was chosen for although its sources do not ask for one
 }
 
-// tell says in a line or two what was chosen; the losers when verbose.
-func (t Tools) tell(sh *console.Shell, h buildenv.Host) {
+// announce prints in a line or two what was chosen, and what was rejected if verbose.
+func (t Tools) announce(sh *console.Shell, h buildenv.Host) {
 	s := t.Set
 	switch {
 	case s.Toolkit != nil:
@@ -87,11 +87,16 @@ func changeLine(c buildenv.Change) string {
 	return fmt.Sprintf("%s=%s: %s", c.Name, c.Value, c.Reason)
 }
 
-// tellUnlinkable warns of libraries that the linker will not find, before everything is compiled to find that out.
-func (t Tools) tellUnlinkable(sh *console.Shell, missing []string) {
-	if len(missing) > 0 {
-		sh.Warning("the linker will not find %s: neither %s has them nor a directory where it looks by itself",
-			strings.Join(missing, ", "), t.Set.Toolkit.Named())
-		sh.Hint(toolchain.LinkFix)
+// newerThanDriver warns of each cudarc whose bindings are for a newer CUDA than the driver's: it looks up functions that the driver may
+// lack, and panics at the first one. Source: cudarc 0.19 src/driver/sys, loaded functions by version feature.
+func newerThanDriver(driver gpu.Version, list []catalog.Cudarc) []string {
+	var out []string
+	for _, c := range list {
+		if !driver.IsZero() && c.Pin.Compare(driver) > 0 {
+			out = append(out, fmt.Sprintf("cudarc %s is built for CUDA %s, and the driver supports CUDA %s: a function that the "+
+				"driver lacks makes the program panic; use cudarc's feature cuda-%d0%d0", c.Version, c.Pin, driver, driver.Major,
+				driver.Minor))
+		}
 	}
+	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain"
@@ -17,9 +18,9 @@ import (
 )
 
 const (
-	// byUse is how the toolkit of the user's own configuration is told.
+	// byUse is the origin of the toolkit in the user's own configuration.
 	byUse = "gpubuild toolchain use"
-	// inCache is how a toolkit in our cache is told.
+	// inCache is the origin of a toolkit in our cache.
 	inCache = "gpubuild's cache"
 )
 
@@ -50,6 +51,61 @@ func readUser(path string) ([]byte, error) {
 // Installed lists the toolkits of this machine, those in our cache included.
 func Installed(m *session.Machine) []cuda.Toolkit { return cuda.Find(m.Host, ours(m)) }
 
+// Default is what Installed lists, with the directory of the toolkit that builds try first where neither a flag nor the project names one,
+// and who chose it: GPUBUILD_CUDA, `use`, or nobody.
+func Default(m *session.Machine) (found []cuda.Toolkit, root, by string, err error) {
+	wish, by := m.Host.Env.Get("GPUBUILD_CUDA"), "GPUBUILD_CUDA"
+	if wish == "" {
+		u, err := User(m.Host)
+		if err != nil {
+			return nil, "", "", err
+		}
+		wish, by = u.CUDA, byUse
+	}
+	extra := ours(m)
+	switch {
+	case wish == "":
+		by = ""
+	case strings.ContainsAny(wish, `/\`):
+		wish = m.Host.Abs(wish)
+		extra = append([]cuda.Candidate{{Root: wish, Origin: by}}, extra...)
+	}
+	found = cuda.Find(m.Host, extra)
+	first, err := toolchain.First(found, wish)
+	if err != nil && wish != "" && wish != "fetch" {
+		m.Shell.Warning("%s asks for CUDA toolkit %s, and no usable one here is that", by, wish)
+	}
+	return found, first.Root, by, nil
+}
+
+// First is the toolkit that a build here would take, where somebody chose one: a flag, GPUBUILD_CUDA, the project or the user.
+func First(s *session.Session, flag string) (*cuda.Toolkit, error) {
+	if flag == "fetch" {
+		return nil, &exit.UsageError{What: "toolkit=fetch is for verbs that build", Fix: "gpubuild toolchain install"}
+	}
+	w, err := wishOf(s, s.Machine.Host.Env, Options{Prefix: "--", Toolkit: flag})
+	if err != nil || w.CUDA == "" || w.CUDA == "fetch" {
+		return nil, err
+	}
+	t, err := first(cuda.Find(s.Machine.Host, w.extra), w.CUDA)
+	return &t, err
+}
+
+// first is toolchain.First with the remedy of a verb that fetches nothing.
+func first(found []cuda.Toolkit, wish string) (cuda.Toolkit, error) {
+	t, err := toolchain.First(found, wish)
+	var missing *toolchain.MissingError
+	if !errors.As(err, &missing) {
+		return t, err
+	}
+	there := *missing
+	there.Fix = "gpubuild toolchain list"
+	if toolchain.IsVersion(wish) {
+		there.Fix = "gpubuild toolchain install " + wish
+	}
+	return t, &there
+}
+
 // ours lists the toolkits in our cache.
 func ours(m *session.Machine) (extra []cuda.Candidate) {
 	for _, in := range install.Installed(m.Host, m.CacheDir) {
@@ -73,7 +129,7 @@ func Use(m *session.Machine, what string) (config.User, error) {
 			what = h.Abs(what)
 			extra = append(extra, cuda.Candidate{Root: what, Origin: byUse})
 		}
-		if err := toolchain.Usable(cuda.Find(h, append(extra, ours(m)...)), what); err != nil {
+		if _, err := first(cuda.Find(h, append(extra, ours(m)...)), what); err != nil {
 			return config.User{}, err
 		}
 		value = what
@@ -87,7 +143,7 @@ func Use(m *session.Machine, what string) (config.User, error) {
 		return config.User{}, err
 	}
 	if string(out) != string(data) {
-		// Beside and renamed: where it is a link to a file that the user keeps elsewhere, that one is written.
+		// A file renamed into place would replace a link to a file that the user keeps elsewhere, so the link's target is written.
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil {
 			real = path
@@ -106,5 +162,6 @@ func Use(m *session.Machine, what string) (config.User, error) {
 // Unused says whether the user's own configuration names a toolkit that was removed, and no other one answers to the name.
 func Unused(m *session.Machine, u config.User, gone install.Installation) bool {
 	named := u.CUDA != "" && (u.CUDA == gone.Root || u.CUDA == gone.CUDA.String() || u.CUDA == gone.Release)
-	return named && toolchain.Usable(Installed(m), u.CUDA) != nil
+	_, err := toolchain.First(Installed(m), u.CUDA)
+	return named && err != nil
 }

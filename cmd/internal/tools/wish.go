@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
@@ -11,22 +12,39 @@ import (
 	"gpubuild/toolchain/install"
 )
 
+// None is the word in place of a toolkit that asks for a type check without one.
+const None = "none"
+
 // wish is what the user asked for, and the toolkits that only we know of.
 type wish struct {
 	toolchain.Wish
 	extra []cuda.Candidate
 	from  string // who named the toolkit
+	// installed are the toolkits of our cache.
+	installed []install.Installation
 }
 
 // wishOf takes the strongest word of each kind first: a flag, the environment, the project, the user's own configuration.
 func wishOf(s *session.Session, env buildenv.Env, o Options) (wish, error) {
 	h := s.Machine.Host
-	w := wish{Wish: toolchain.Wish{CUDA: o.Toolkit, CCBin: o.CCBin, Unchecked: toolchain.Unchecked(env)}, from: "--gpu-toolkit"}
+	w := wish{Wish: toolchain.Wish{CUDA: o.Toolkit, CCBin: o.CCBin, Unchecked: toolchain.Unchecked(env)}, from: o.Prefix + "toolkit"}
+	if w.CUDA == None {
+		return w, &exit.UsageError{What: "toolkit=none is for check, clippy, doc and `gpubuild env --shell vscode`", Fix: "leave it out"}
+	}
 	if w.CUDA == "" {
 		w.CUDA, w.from = env.Get("GPUBUILD_CUDA"), "GPUBUILD_CUDA"
 	}
 	if w.CUDA == "" {
 		w.CUDA, w.from = s.Config.CUDA.Value, s.Config.CUDA.Origin
+		if strings.ContainsAny(w.CUDA, `/\`) {
+			trust, err := consentOf(s, o)
+			if err == nil {
+				err = trust.value(w.from, "toolchain.cuda", w.CUDA)
+			}
+			if err != nil {
+				return w, err
+			}
+		}
 	}
 	if w.CUDA == "" {
 		u, err := User(h)
@@ -37,13 +55,18 @@ func wishOf(s *session.Session, env buildenv.Env, o Options) (wish, error) {
 			w.from, w.CUDAOrigin = byUse, byUse
 		}
 	}
-	w.Backend, w.BackendOrigin = toolchain.BackendWish(o.Backend, env)
-	w.Arch, w.ArchOrigin = toolchain.ArchWish(o.Arch, env, s.Config.Arch.Value, s.Config.Arch.Origin)
+	w.Backend, w.BackendOrigin = toolchain.BackendWish(o.Backend, o.Prefix+"backend", env)
+	w.Arch, w.ArchOrigin = toolchain.ArchWish(o.Arch, o.Prefix+"arch", env, s.Config.Arch.Value, s.Config.Arch.Origin)
 	if strings.ContainsAny(w.CUDA, `/\`) {
 		w.CUDA = h.Abs(w.CUDA)
 		w.extra = append(w.extra, cuda.Candidate{Root: w.CUDA, Origin: w.from})
 	}
-	for _, in := range install.Installed(h, s.Machine.CacheDir) {
+	installed, leftovers := install.Toolkits(h, s.Machine.CacheDir)
+	for _, in := range leftovers {
+		s.Machine.Shell.Warning("%s", in.Unusable())
+	}
+	w.installed = installed
+	for _, in := range w.installed {
 		origin := inCache
 		if w.CUDAOrigin != "" && w.CUDA == in.CUDA.String() {
 			origin += ", " + byUse

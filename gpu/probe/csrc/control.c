@@ -7,6 +7,7 @@
 #else
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <fcntl.h>
 #include <dlfcn.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -59,7 +60,7 @@ static void quoted(const char *s) {
 }
 
 #ifdef _WIN32
-/* as a program finds it: System32's, unless one lies beside the program */
+/* as a program finds it: System32's, unless there is one next to the program */
 static void *open_driver(void) { return LoadLibraryW(L"nvcuda.dll"); }
 static const char *no_driver(void) {
     static char why[64];
@@ -101,6 +102,8 @@ static void nodes(void) {
     static const char *const known[] = { "/dev/nvidia", "/dev/dxg", "/dev/nvhost", "/dev/nvmap" };
     DIR *d = opendir("/proc/self/fd"); struct dirent *e; const char *comma = ""; char link[64], to[256]; struct stat st;
     while (d && (e = readdir(d))) {
+        int flags = fcntl(atoi(e->d_name), F_GETFL);
+        if (flags < 0 || flags & O_PATH) continue;
         snprintf(link, sizeof link, "/proc/self/fd/%.20s", e->d_name);
         ssize_t n = readlink(link, to, sizeof to - 1);
         if (n <= 0) continue;

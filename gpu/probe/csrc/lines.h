@@ -1,4 +1,4 @@
-/* The probe's lines: JSON, composed in memory under a lock and written whole. Included by probe.c alone. */
+/* The probe's lines: JSON, composed in memory under a lock and written whole. Included by probe.c and layer.c. */
 enum {
     NAME_MAX_BYTES = 4096,/* longer names are cut, and flagged */
     PENDING = 64 << 10,   /* bytes collected before a write */
@@ -59,3 +59,27 @@ static void close_line(int now) {
 }
 static void begin(const char *event) { hold(); compose(event); }
 static void finish(int now) { close_line(now); release(); }
+
+static int listed;
+static void item(const char *s) {
+    if (listed++) text(",");
+    quoted(s);
+}
+static void list(const char *name, void (*each)(void (*)(const char *))) {
+    field(name); text("["); listed = 0; each(item); text("]");
+}
+
+/* ---- what this process is --------------------------------------------------------------------------------------------------------- */
+static void heartbeat(int forked, const char *caller) {   /* under the lock, or in a forked child, alone */
+    static char exe[4096]; uint64_t device, inode, in = pid_namespace();
+    program(exe, sizeof exe);
+    compose("injected");
+    field_n("version", 1);
+    field_n("pid", process_id()); field_n("ppid", parent_id()); field_n("started", start_time()); field_n("time", nanoseconds());
+    if (in) field_n("namespace", in);
+    field_s("exe", exe);
+    if (program_file(&device, &inode)) { field_n("exe_device", device); field_n("exe_inode", inode); }
+    if (caller) field_s("caller", caller);
+    if (forked) text(",\"forked\":true");
+    close_line(1);
+}

@@ -1,4 +1,4 @@
-/* What the probe needs of Linux. os_windows.h has the same for Windows; lines.h and probe.c call nothing else. Included by probe.c alone. */
+/* What the probe needs of Linux. os_windows.h has the same for Windows; lines.h and probe.c call nothing else. layer.c and control_vulkan.c use it, too. */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
@@ -24,7 +24,7 @@
 enum { HIGH_FD = 200 };             /* so that the program's own files have the numbers that they would have had */
 
 typedef _Atomic uint64_t counter;
-#define ADD(c, n) atomic_fetch_add_explicit(&(c), (uint64_t)(n), memory_order_relaxed)
+#define ADD(c, n) atomic_fetch_add(&(c), (uint64_t)(n))
 #define GET(c) atomic_load(&(c))
 typedef _Atomic int flag;
 
@@ -61,17 +61,30 @@ static uint64_t nanoseconds(void) {
 
 static void nap(long ms) { struct timespec t = { 0, ms * 1000000 }; nanosleep(&t, NULL); }
 
+/* what /proc shows of this process; of one whose first thread has ended, self has neither program nor files */
+static const char *either(const char *of_process, const char *of_thread) {
+    char exe[2];
+    return readlink("/proc/self/exe", exe, sizeof exe) < 0 ? of_thread : of_process;
+}
+#define OF_SELF(what) either("/proc/self/" what, "/proc/thread-self/" what)
+
+/* Two processes may have one pid and one start time in two PID namespaces. 0: not known. Source: namespaces(7). */
+static uint64_t pid_namespace(void) {
+    struct stat st;
+    return stat(OF_SELF("ns/pid"), &st) == 0 ? st.st_ino : 0;
+}
+
 static void program(char *exe, size_t size) {
-    ssize_t n = readlink("/proc/self/exe", exe, size - 1);
+    ssize_t n = readlink(OF_SELF("exe"), exe, size - 1);
     exe[n > 0 ? n : 0] = 0;
 }
 
 /* A statically linked program that loads the driver has brought a second C library with it, which has never been started: in that one a thread, or a
  * variable of a thread, ends the process (seen with glibc 2.36; glibc's manual warns of dlopen in static programs). A program without an interpreter
- * is such a one, unless it is the loader itself, which was told to start another. */
+ * is such a one, unless it is the loader itself, which starts another. */
 static const char *cannot_host(void) {
-    char exe[4096]; const char *name; Elf64_Ehdr h; Elf64_Phdr p; int fd, found = 1;
-    if ((fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC)) < 0) return NULL;
+    static char exe[4096]; const char *name; Elf64_Ehdr h; Elf64_Phdr p; int fd, found = 1;
+    if ((fd = open(OF_SELF("exe"), O_RDONLY | O_CLOEXEC)) < 0) return NULL;
     if (pread(fd, &h, sizeof h, 0) == sizeof h && !memcmp(h.e_ident, ELFMAG, SELFMAG) && h.e_ident[EI_CLASS] == ELFCLASS64) {
         found = 0;
         for (int i = 0; i < h.e_phnum && !found; i++) {
@@ -88,7 +101,7 @@ static const char *cannot_host(void) {
 
 static int program_file(uint64_t *device, uint64_t *inode) {
     struct stat st;
-    if (stat("/proc/self/exe", &st) != 0) return 0;
+    if (stat(OF_SELF("exe"), &st) != 0) return 0;
     *device = st.st_dev; *inode = st.st_ino;
     return 1;
 }
@@ -119,53 +132,65 @@ static void *load_cupti(const char *given, char *why, size_t size) {
 
 static void gather_drivers(void) { }    /* nothing that needs the loader's lock */
 
-/* every file called libcuda.so* that is mapped: more than one, or another than the one that we hold, is for the judge */
-static void each_driver(void (*tell)(const char *)) {
-    char line[4400], last[4400] = ""; int any = 0; FILE *f = fopen("/proc/self/maps", "re");
+/* the mapped files with names like that; under the lock */
+static void each_mapped(void (*report)(const char *), int (*is)(const char *base)) {
+    static char line[4400], last[4400]; int any = 0; FILE *f = fopen(OF_SELF("maps"), "re");
+    last[0] = 0;
     while (f && any < 8 && fgets(line, sizeof line, f)) {
         char *p = strchr(line, '/'), *base;
         if (!p) continue;
         p[strcspn(p, "\n")] = 0;
-        if (!(base = strrchr(p, '/')) || !starts(base + 1, "libcuda.so") || !strcmp(p, last)) continue;
+        if (!(base = strrchr(p, '/')) || !is(base + 1) || !strcmp(p, last)) continue;
         snprintf(last, sizeof last, "%s", p);
         any++;
-        tell(p);
+        report(p);
     }
     if (f) fclose(f);
 }
 
-/* Profilers are told by the names of what they load into a process. */
-static void each_profiler(void (*tell)(const char *)) {
+/* more than one driver, or another than the one that we hold, is for the judge */
+static int is_driver(const char *base) { return starts(base, "libcuda.so"); }
+static void each_driver(void (*report)(const char *)) { each_mapped(report, is_driver); }
+
+/* Profilers are recognised by the names of what they load into a process. */
+static int is_profiler(const char *base) {
     static const char *const marks[] = { "njection", "libcupti", "sanitizer", "libnsys", "nvbit", "kineto" };
-    char line[4400], last[4400] = ""; int any = 0; FILE *f = fopen("/proc/self/maps", "re");
-    while (f && any < 8 && fgets(line, sizeof line, f)) {
-        char *p = strchr(line, '/'), *base; int is = 0;
-        if (!p) continue;
-        p[strcspn(p, "\n")] = 0;
-        if (!(base = strrchr(p, '/')) || !strcmp(p, last) || strstr(base, "gpubuild")) continue;
-        for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) is |= strstr(base, marks[i]) != NULL;
-        if (!is) continue;
-        snprintf(last, sizeof last, "%s", p);
-        any++;
-        tell(p);
-    }
-    if (f) fclose(f);
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) if (strstr(base, marks[i]) && !strstr(base, "gpubuild")) return 1;
+    return 0;
+}
+static void each_profiler(void (*report)(const char *)) { each_mapped(report, is_profiler); }
+
+/* Libraries through which a program uses the same devices, and whose work CUPTI does not record; records.go has the same list. */
+static int is_api(const char *base) {
+    static const char *const names[] = { "libOpenCL.so", "libvulkan.so", "libnvidia-opencl.so", "libnvidia-glcore.so", "libnvidia-eglcore.so", "libGLX_nvidia.so", "libEGL_nvidia.so" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (starts(base, names[i])) return 1;
+    return 0;
+}
+static void each_api(void (*report)(const char *)) { each_mapped(report, is_api); }
+
+/* Not one that only names a file (O_PATH): its device's driver was never called. */
+static int usable(int fd) {
+    int flags = fcntl(fd, F_GETFL);
+    return flags >= 0 && !(flags & O_PATH);
 }
 
-/* NVIDIA's character devices that this process has open. The major number of nvidiactl and nvidia0 is NVIDIA's (195, linux/Documentation/admin-guide/
- * devices.txt), which only its kernel module answers: a stand-in driver has none. */
-static void each_node(void (*tell)(const char *)) {
-    DIR *d = opendir("/proc/self/fd"); struct dirent *e; int any = 0; char link[64], to[256]; struct stat st;
+/* The GPUs' character devices that this process has open: NVIDIA's, WSL2's, Jetson's, and those of the kernel's drivers (DRM, major 226). The
+ * major number of nvidiactl and nvidia0 is NVIDIA's (195, linux/Documentation/admin-guide/devices.txt), which only its kernel module answers:
+ * a stand-in driver has none. */
+static void each_node(void (*report)(const char *)) {
+    DIR *d = opendir(OF_SELF("fd")); struct dirent *e; int any = 0; char link[64], to[256]; struct stat st;
     while (d && any < 32 && (e = readdir(d))) {
-        snprintf(link, sizeof link, "/proc/self/fd/%.20s", e->d_name);
+        if (e->d_name[0] == '.' || !usable(atoi(e->d_name))) continue;
+        snprintf(link, sizeof link, "%s/%.20s", OF_SELF("fd"), e->d_name);
         ssize_t n = readlink(link, to, sizeof to - 1);
         if (n <= 0) continue;
         to[n] = 0;
-        if (!starts(to, "/dev/nvidia") && !starts(to, "/dev/dxg") && !starts(to, "/dev/nvhost") && !starts(to, "/dev/nvmap")) continue;
+        if (!starts(to, "/dev/nvidia") && !starts(to, "/dev/dxg") && !starts(to, "/dev/nvhost") && !starts(to, "/dev/nvmap") && !starts(to, "/dev/dri/")) continue;
         if (fstatat(AT_FDCWD, link, &st, 0) != 0 || !S_ISCHR(st.st_mode)) continue;
         if ((starts(to, "/dev/nvidiactl") || (starts(to, "/dev/nvidia") && to[11] >= '0' && to[11] <= '9')) && major(st.st_rdev) != 195) continue;
+        if (starts(to, "/dev/dri/") && major(st.st_rdev) != 226) continue;
         any++;
-        tell(to);
+        report(to);
     }
     if (d) closedir(d);
 }
@@ -202,8 +227,16 @@ static int open_records(void) {
     return 0;
 }
 
+/* the name of this process's file: <pid>-<start time>-<PID namespace>.jsonl, without the last where it is not known */
+static int name_records(char *to, size_t size) {
+    char of[24] = ""; uint64_t in = pid_namespace();
+    if (in) snprintf(of, sizeof of, "-%llu", (unsigned long long)in);
+    return snprintf(to, size, "%d-%llu%s.jsonl", (int)getpid(), (unsigned long long)start_time(), of) < (int)size;
+}
+
 static int begin_records(const char *dir) {
-    return snprintf(path, sizeof path, "%s/%d-%llu.jsonl", dir, (int)getpid(), (unsigned long long)start_time()) < (int)sizeof path ? open_records() : -1;
+    size_t n = (size_t)snprintf(path, sizeof path, "%s/", dir);
+    return n < sizeof path && name_records(path + n, sizeof path - n) ? open_records() : -1;
 }
 
 /* Is the number still our file's? The program may have closed it and got the number for one of its own: that one must not be touched. */
@@ -238,9 +271,7 @@ static int own_records(void) {
     char *slash = strrchr(path, '/');
     if (ours()) close(out);
     out = -1;
-    if (!slash) return 0;
-    snprintf(slash + 1, sizeof path - (size_t)(slash + 1 - path), "%d-%llu.jsonl", (int)getpid(), (unsigned long long)start_time());
-    return 1;
+    return slash && name_records(slash + 1, sizeof path - (size_t)(slash + 1 - path));
 }
 static void close_records(void) { if (out >= 0) close(out); out = -1; }
 
@@ -361,7 +392,7 @@ static int begin_thread(void (*body)(void)) {
 static void leave_alone(void) { pthread_exit(NULL); }
 
 /* ---- the end and forks -------------------------------------------------------------------------------------------------------------- */
-/* on_exit is the GNU C library's; another one does not tell the status */
+/* on_exit is the GNU C library's; another C library does not pass the status on */
 extern int on_exit(void (*)(int, void *), void *) __attribute__((weak));
 static void (*end_function)(int64_t);
 static void ends_with(int status, void *unused) { (void)unused; end_function(status & 0xff); }
@@ -373,7 +404,7 @@ static int at_end(void (*f)(int64_t)) {
 static int64_t alone_status(void) { return 0; }
 static void in_forks(void (*parent)(void), void (*child)(void)) { pthread_atfork(NULL, parent, child); }
 
-/* Do its children vanish without anybody being told? /proc does not say so of SA_NOCLDWAIT, and of SIG_IGN only as long as it lasts. */
+/* Do its children vanish without anybody being notified? /proc does not say so of SA_NOCLDWAIT, and of SIG_IGN only as long as it lasts. */
 static int ignores_children(void) {
     struct sigaction a;
     return sigaction(SIGCHLD, NULL, &a) == 0 && (a.sa_handler == SIG_IGN || (a.sa_flags & SA_NOCLDWAIT));

@@ -88,6 +88,7 @@ static uint64_t nanoseconds(void) {
 /* the kernel's own name of the file: the loader's is what the program was started as, and the program can write over it */
 static int program_path(WCHAR *to, DWORD size) { return QueryFullProcessImageNameW(GetCurrentProcess(), 0, to, &size) && size > 0; }
 
+static uint64_t pid_namespace(void) { return 0; }    /* Windows has none */
 static void program(char *exe, size_t size) {
     WCHAR w[LONGEST];
     exe[0] = 0;
@@ -189,7 +190,7 @@ static void *load_cupti(const char *given, char *why, size_t size) {
     WCHAR w[LONGEST] = { 0 }; HMODULE m = NULL, kept;
     copy_text(why, size, "no cupti64_*.dll was named, and none is in the toolkit of CUDA_PATH");
     if (*given ? MultiByteToWideChar(CP_UTF8, 0, given, -1, w, LONGEST) == 0 : !usual_cupti(w)) return NULL;
-    /* what it needs lies beside it or is the system's: nothing from the current directory or PATH */
+    /* what it needs is next to it or is the system's: nothing from the current directory or PATH */
     if (!(m = LoadLibraryExW(w, NULL, LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32))) {
         DWORD e = GetLastError();
         char name[1024];
@@ -219,12 +220,13 @@ static void gather_drivers(void) {
         drivers_n++;
     }
 }
-static void each_driver(void (*tell)(const char *)) {
+static void each_driver(void (*report)(const char *)) {
     int i;
-    for (i = 0; i < drivers_n; i++) tell(drivers[i]);
+    for (i = 0; i < drivers_n; i++) report(drivers[i]);
 }
-static void each_node(void (*tell)(const char *)) { (void)tell; }   /* Windows has no device nodes */
-static void each_profiler(void (*tell)(const char *)) { (void)tell; }   /* they are not told apart there yet */
+static void each_node(void (*report)(const char *)) { (void)report; }   /* Windows has no device nodes */
+static void each_api(void (*report)(const char *)) { (void)report; }   /* of Linux only */
+static void each_profiler(void (*report)(const char *)) { (void)report; }   /* they are not recognised there yet */
 
 /* Does the driver's own table lead to a function that lies elsewhere? NVIDIA's nvcuda.dll may hand on to the nvcuda64.dll that it brought. */
 static int interposed(void *cuda, const char *name, char *by, size_t size) {

@@ -3,11 +3,12 @@
  * its layout from CUPTI 11.7 to 13.5 (offsets below), and steps from record to record with CUPTI's own function. What differs between
  * Linux and Windows is in os_linux.h and os_windows.h.
  *
- *   GPUBUILD_PROBE_DIR    directory for the records, one file a process: <pid>-<start time>.jsonl; unset: the probe does nothing
+ *   GPUBUILD_PROBE_DIR    directory for the records, one file a process: see name_records; unset: the probe does nothing
  *   GPUBUILD_PROBE_CUPTI  libcupti to load; unset: the usual names
  *
  * It never changes what the program prints, answers or does: errno is kept, its thread takes no signal, its file has a high number and
  * is checked before each write (a daemon closes files that it does not know), and everything that fails only ends the recording.
+ * A program's thread may have a small stack: what is large is static, and used once or under the lock.
  * Memory is bounded: the first DETAIL launches are written one by one, later ones summed up per name and buffer. */
 #ifdef _WIN32
 #include "os_windows.h"
@@ -17,7 +18,7 @@
 
 #include "lines.h"
 
-enum { KIND_KERNEL = 3, KIND_CONCURRENT_KERNEL = 10, FLUSH_FORCED = 1, OK = 0, MAX_LIMIT_REACHED = 12 };
+enum { KIND_KERNEL = 3, KIND_CONCURRENT_KERNEL = 10, FLUSH_FORCED = 1, OK = 0, OUT_OF_MEMORY = 2, MAX_LIMIT_REACHED = 12 };
 enum {
     BUFFER = 256 << 10,   /* bytes of one activity buffer: about 1,100 records */
     DETAIL = 1000,        /* launches written one by one */
@@ -40,7 +41,7 @@ struct kernel_record {              /* CUpti_ActivityKernel with 64-bit pointers
     const char *name;
 };
 /* a _Static_assert that cl knows without /std:c11 */
-#define HOLDS(name, what) typedef char name##_stands_where_it_should[(what) ? 1 : -1]
+#define HOLDS(name, what) typedef char name##_is_where_it_should_be[(what) ? 1 : -1]
 HOLDS(start, offsetof(struct kernel_record, start) == 16);
 HOLDS(device, offsetof(struct kernel_record, device) == 40);
 HOLDS(grid, offsetof(struct kernel_record, grid) == 52);
@@ -52,10 +53,16 @@ struct call_data {                  /* CUpti_CallbackData, its beginning */
     const char *function;
     const void *params;
     const void *answer;             /* at exit: the driver's CUresult */
+    const char *symbol;
+    void *context;
+    uint32_t context_id;
+    uint64_t *correlation_data;
+    uint32_t correlation;           /* of the call: grows from call to call, and a kernel's record has that of its launch */
 };
+HOLDS(correlation_of_call, sizeof(void *) != 8 || offsetof(struct call_data, correlation) == 64);
 
 /* launches of one name on one device, summed up */
-struct tally { struct kernel_record first; uint64_t start, end, count, total; };
+struct tally { struct kernel_record first; uint64_t start, end, count, total; uint32_t last; };
 struct chunk { uint8_t records[BUFFER]; struct tally names[NAMES]; };
 
 static int (*p_version)(uint32_t *), (*p_flush)(uint32_t), (*p_enable)(uint32_t);
@@ -68,53 +75,36 @@ static int (*p_callback)(uint32_t, void *, uint32_t, uint32_t);
 static int (*p_attribute)(uint32_t, size_t *, void *);
 static void *cuda;                  /* the driver's handle */
 
-static uint64_t owner;              /* the process that this state belongs to; a forked child is another */
-static counter seen, unfinished, untimed, dropped, accepted, detailed, forks, faults;
-static flag devices_told, recording;
+static uint64_t owner, owner_in;    /* the process that this state belongs to, and its PID namespace; a forked child is another */
+static counter seen, unfinished, untimed, dropped, accepted, detailed, forks, faults, refusals;
+/* correlations: of the last launch, of the records, of the last wait that went well, of the records before one */
+static counter launched, newest, waited, confirmed;
+static counter ended;               /* the process that has written its end */
+static flag devices_written, recording, settling, unsettled;
+static flag unloaded;               /* device code was refused, and none accepted since */
+static void *volatile launched_in;  /* the context of the last launch, unless it was destroyed */
 static int flush_rc = -1;           /* of the last flush */
 
-/* ---- what this process is --------------------------------------------------------------------------------------------------------- */
-static void heartbeat(int forked, const char *caller) {   /* under the lock, or in a forked child, alone */
-    char exe[4096]; uint64_t device, inode;
-    program(exe, sizeof exe);
-    compose("injected");
-    field_n("version", 1);
-    field_n("pid", process_id()); field_n("ppid", parent_id()); field_n("started", start_time()); field_n("time", nanoseconds());
-    field_s("exe", exe);
-    if (program_file(&device, &inode)) { field_n("exe_device", device); field_n("exe_inode", inode); }
-    if (caller) field_s("caller", caller);
-    if (forked) text(",\"forked\":true");
-    close_line(1);
-}
-
+/* ---- forks --------------------------------------------------------------------------------------------------------------------------- */
 #ifndef _WIN32
 /* What the watcher knows of children it knows of those that were waited for. */
 static void in_parent(void) { ADD(forks, 1); }
 
-/* CUDA does not work in a forked child, but silence there should be told from a process that nobody watched. */
+/* CUDA does not work in a forked child, but its silence must differ from that of a process that nobody watched. */
 static void in_child(void) {
     error_state e = keep_error();
     if (!owner) return;
-    owner = 0; recording = 0; pending_n = 0;
+    owner = 0; recording = 0; pending_n = 0; ended = 0;
     if (own_records()) heartbeat(1, NULL);
     close_records();
     restore_error(e);
 }
 #endif
 
-static int listed;
-static void item(const char *s) {
-    if (listed++) text(",");
-    quoted(s);
-}
-static void list(const char *name, void (*each)(void (*)(const char *))) {
-    field(name); text("["); listed = 0; each(item); text("]");
-}
-
 /* a function of the driver's that the program reaches elsewhere than in the driver was put there to change or to count its calls */
 static void look_for_interposers(void) {
     static const char *const names[] = { "dlsym", "cuInit", "cuModuleLoadData", "cuModuleGetFunction", "cuLaunchKernel", "cuMemcpyDtoH_v2", "cuGetProcAddress_v2" };
-    char by[4096];
+    static char by[4096];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (!interposed(cuda, names[i], by, sizeof by)) continue;
         begin("interposed"); field_s("symbol", names[i]); field_s("by", by); finish(1);
@@ -122,17 +112,17 @@ static void look_for_interposers(void) {
 }
 
 /* Devices are asked for only when something was launched (cuInit is over then), and never from inside a callback of CUPTI's. */
-static void tell_devices(void) {
+static void write_devices(void) {
     static once_lock once = ONCE_LOCK;
     static const char digits[] = "0123456789abcdef";
     int (*count)(int *), (*get)(int *, int), (*uuid)(void *, int), (*whole)(void *, int), (*attr)(int *, int, int), (*name)(char *, int, int);
     int n = 0;
-    if (devices_told || !try_once(&once)) return;
+    if (devices_written || !try_once(&once)) return;
     *(void **)&count = symbol(cuda, "cuDeviceGetCount"); *(void **)&get = symbol(cuda, "cuDeviceGet");
     *(void **)&attr = symbol(cuda, "cuDeviceGetAttribute"); *(void **)&name = symbol(cuda, "cuDeviceGetName");
     *(void **)&whole = symbol(cuda, "cuDeviceGetUuid");
     if (!(*(void **)&uuid = symbol(cuda, "cuDeviceGetUuid_v2"))) uuid = whole;
-    if (!devices_told && count && get && uuid && attr && name && count(&n) == OK && n > 0) {
+    if (!devices_written && count && get && uuid && attr && name && count(&n) == OK && n > 0) {
         for (int i = 0; i < n && i < 64; i++) {
             int dev, major = 0, minor = 0; unsigned char u[16], of[16]; char hex[32], called[256] = "";
             if (get(&dev, i) != OK || uuid(u, dev) != OK) continue;
@@ -150,7 +140,7 @@ static void tell_devices(void) {
         }
         gather_drivers();
         begin("driver"); list("drivers", each_driver); list("nodes", each_node); finish(1);
-        devices_told = 1;
+        devices_written = 1;
     }
     leave_once(&once);
 }
@@ -159,7 +149,7 @@ static void tell_devices(void) {
 static void on_request(uint8_t **buf, size_t *size, size_t *max) {
     error_state e = keep_error(); struct chunk *c = take(sizeof *c);
     *buf = c ? c->records : NULL; *size = c ? BUFFER : 0; *max = 0;
-    if (!devices_told && recording) ask_thread();   /* the first launch: the thread may ask for the devices now */
+    if (!devices_written && recording) ask_thread();   /* the first launch: the thread may ask for the devices now */
     restore_error(e);
 }
 
@@ -172,11 +162,21 @@ static void write_tally(const struct tally *t) {
     field_3("grid", k->grid); field_3("block", k->block);
     field_n("start", t->start); field_n("end", t->end);
     if (t->count > 1) { field_n("count", t->count); field_n("total", t->total); }
+    field_n("correlation", t->last);
     finish(0);
+}
+
+/* Says that all kernels so far were waited for, and that none had failed by then. */
+static void confirm(void) {
+    uint64_t n = GET(newest);
+    if (n <= GET(confirmed) || n >= GET(waited)) return;
+    confirmed = n;
+    begin("waited"); finish(1);
 }
 
 static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, size_t valid) {
     struct chunk *c = (struct chunk *)(void *)buf; void *rec = NULL; int rc, n = 0; size_t drop = 0; error_state e = keep_error();
+    uint32_t last = 0;
     (void)size;
     if (!c) return;
     while ((rc = p_next(buf, valid, &rec)) == OK) {
@@ -185,7 +185,8 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
         if (!k->start && !k->end) { ADD(untimed, 1); continue; }                 /* CUPTI's header: the times could not be collected */
         if (!k->start || k->end <= k->start) { ADD(unfinished, 1); continue; }   /* a forced flush hands over running kernels with end 0 */
         ADD(seen, 1);
-        one.first = *k; one.start = k->start; one.end = k->end; one.count = 1; one.total = k->end - k->start;
+        if (k->correlation > last) last = k->correlation;
+        one.first = *k; one.last = k->correlation; one.start = k->start; one.end = k->end; one.count = 1; one.total = k->end - k->start;
         if (GET(detailed) < DETAIL && ADD(detailed, 1) < DETAIL) {
             write_tally(&one);
             continue;
@@ -194,6 +195,7 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
             if (c->names[i].first.name == k->name && c->names[i].first.device == k->device) t = &c->names[i];
         if (t) {
             t->count++; t->total += k->end - k->start;
+            if (k->correlation > t->last) t->last = k->correlation;
             if (k->start < t->start) t->start = k->start;
             if (k->end > t->end) t->end = k->end;
             continue;
@@ -207,6 +209,8 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
         ADD(dropped, drop);
         begin("dropped"); field_n("count", drop); finish(0);
     }
+    if (last > GET(newest)) newest = last;      /* now that they are written down */
+    confirm();
     hold();
     if (pending_n) drain();
     release();
@@ -216,42 +220,76 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
 
 /* Records that are complete are fetched when the program waits for its kernels, so that a process which then ends at once has left them. Not each time:
  * a program may wait a hundred thousand times a second. */
-static void hand_over(void) {
+static void hand_over(uint32_t correlation) {
     static counter waits, last; uint64_t now = GET(waits) < 64 ? 0 : nanoseconds();
+    if (correlation > GET(waited)) waited = correlation;
     if (now && now - GET(last) < 10000000u) return;
     last = now;
     p_flush(0);
+    confirm();
     /* The devices, too, once: they may not be asked for in a callback, so our thread does, and is not waited for longer than a moment. */
-    if (!ADD(waits, 1) && GET(seen)) for (int i = 0; i < WAIT_MS && !devices_told; i++) { ask_thread(); nap(1); }
+    if (!ADD(waits, 1) && GET(seen)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
 }
 
 /* Errors after which a context is lost, and with it what its kernels computed (cuda.h, CUresult). */
 static int is_fault(int rc) {
-    return rc == 214 || rc == 220 || rc == 226 || rc == 700 || rc == 702 || rc == 709 || rc == 710 || (rc >= 714 && rc <= 719) || rc == 999;
+    return rc == 214 || rc == 220 || rc == 226 || rc == 700 || rc == 702 || rc == 709 || rc == 710 || (rc >= 714 && rc <= 719) || rc == 721 || rc == 999;
 }
 
 /* cupti_driver_cbid.h. First the launches: cuLaunchKernel, cuLaunch, Grid, GridAsync; Kernel_ptsz; CooperativeKernel, _ptsz, MultiDevice; GraphLaunch,
- * _ptsz; KernelEx, _ptsz. Then what waits for them: cuCtxSynchronize, cuEventQuery, cuEventSynchronize, cuStreamQuery, cuStreamSynchronize, _ptsz;
- * cuMemcpyDtoH_v2, Async, _ptds, Async_ptsz; cuMemcpy, Async, _ptds, Async_ptsz. Then what only tells of an error: cuMemcpyHtoD_v2, Async, DtoD_v2, Async,
- * and of these _ptds and _ptsz. An old CUPTI does not know the last launches. */
-enum { LAUNCHES = 12, WAITS = 26 };
+ * _ptsz; KernelEx, _ptsz. Then what waits for them: cuCtxSynchronize, _v2, cuEventQuery, cuEventSynchronize, cuStreamQuery, cuStreamSynchronize, _ptsz;
+ * cuMemcpyDtoH_v2, _ptds; cuMemcpy, _ptds. Then what others will wait for: cuMemcpyDtoHAsync, _ptsz; cuMemcpyAsync, _ptsz. Then what only reports an
+ * error: cuMemcpyHtoD_v2, Async, DtoD_v2, Async, and of these _ptds and _ptsz. Then what allocates: cuMemAlloc, Pitch, _v2, Pitch_v2, Managed; cuMemCreate;
+ * cuMemAllocAsync, _ptsz, FromPoolAsync, _ptsz. Then what loads device code: cuModuleLoad, Data, DataEx, FatBinary; cuLibraryLoadData, FromFile;
+ * cuLinkComplete. Then what ends a context: cuCtxDestroy, _v2, cuDevicePrimaryCtxRelease, _v2, Reset, _v2, cuGreenCtxDestroy. An old CUPTI does not
+ * know them all. */
+enum { LAUNCHES = 12, WAITS = 23, COPIES = 27, ALLOCATIONS = 35, LOADS = 45, ENDINGS = 52, MOST_REFUSALS = 1000 };
 static const uint32_t watched_calls[] = { 307, 115, 116, 117, 442, 477, 478, 480, 514, 515, 652, 653,
-    17, 120, 121, 125, 126, 440, 278, 279, 398, 422, 305, 306, 408, 418,
-    276, 277, 280, 281, 397, 399, 421, 423 };
+    17, 800, 120, 121, 125, 126, 440, 278, 398, 305, 408, 279, 422, 306, 418,
+    276, 277, 280, 281, 397, 399, 421, 423, 29, 31, 243, 244, 371, 549, 598, 599, 611, 612,
+    18, 19, 20, 21, 678, 679, 365, 11, 322, 387, 544, 389, 545, 744 };
+enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls };
+
+/* Errors of a load that say that this device cannot run that code, or has no memory for it. Not: a file that is not there, a wrong argument. */
+static int is_unusable(int rc) {
+    return rc == OUT_OF_MEMORY || rc == 200 || rc == 209 || rc == 218 || (rc >= 221 && rc <= 223) || rc == 300 || rc == 303;
+}
+
+/* A launch, an allocation or a load that was refused after something was launched: the program may have gone on without the GPU. */
+static void refused(const struct call_data *d, int rc, int load) {
+    uint64_t n = ADD(refusals, 1);
+    if (n >= MOST_REFUSALS) return;
+    if (load) unloaded = 1;
+    begin("refused"); field_n("rc", (uint64_t)rc); field_s("function", d->function ? d->function : "");
+    field_n("correlation", n + 1 < MOST_REFUSALS ? d->correlation : UINT32_MAX);        /* what comes after is not listed */
+    finish(1);
+}
 
 /* A launch that the driver accepted, counted on its own: CUPTI has lost records (12.4 update 1), and then silence is no evidence. */
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) {
     const struct call_data *d = data; size_t i = 0; int rc; error_state e;
     (void)user; (void)domain;
+    while (i < WATCHED_CALLS && watched_calls[i] != id) i++;
+    if (i >= ENDINGS && i < WATCHED_CALLS) {      /* with it go the errors that nobody has asked for */
+        if (GET(launched) > GET(waited)) unsettled = 1;
+        launched_in = NULL;
+    }
     if (d->site != 1 || !d->answer) return;
     e = keep_error();
     rc = *(const int *)d->answer;
-    while (i < WAITS && watched_calls[i] != id) i++;
-    if (rc == OK && i < LAUNCHES) ADD(accepted, 1);
-    else if (rc == OK && i < WAITS && recording && GET(accepted)) hand_over();
-    else if (is_fault(rc) && ADD(faults, 1) < 4) {
-        begin("fault"); field_n("rc", (uint64_t)rc); field_s("function", d->function ? d->function : ""); finish(1);
-    }
+    if (rc == OK && i < LAUNCHES) {
+        launched_in = d->context; launched = d->correlation;
+        ADD(accepted, 1);
+        if (GET(ended) == process_id()) { begin("late"); finish(1); }
+    } else if (rc == OK && i < COPIES && recording && GET(accepted)) hand_over(i < WAITS ? d->correlation : 0);
+    else if (is_fault(rc)) {
+        if (!(settling && rc == 709) && ADD(faults, 1) < 4) {
+            begin("fault"); field_n("rc", (uint64_t)rc); field_s("function", d->function ? d->function : ""); finish(1);
+        }
+    } else if (i >= LOADS && i < ENDINGS) {
+        if (rc == OK && unloaded) { unloaded = 0; begin("loaded"); finish(1); }     /* other code in its place */
+        else if (GET(accepted) && is_unusable(rc)) refused(d, rc, 1);
+    } else if (GET(accepted) && (i < LAUNCHES ? rc != OK : i >= ALLOCATIONS && i < LOADS && rc == OUT_OF_MEMORY)) refused(d, rc, 0);
     restore_error(e);
 }
 
@@ -261,7 +299,7 @@ static int watch_calls(void) {
     if (!p_subscribe || !p_callback) return -1;
     if ((rc = p_subscribe(&subscriber, on_call, NULL)) != OK) return rc;
     if ((rc = p_callback(1, subscriber, 1, watched_calls[0])) != OK) return rc;
-    for (size_t i = 1; i < sizeof watched_calls / sizeof *watched_calls; i++) p_callback(1, subscriber, 1, watched_calls[i]);
+    for (size_t i = 1; i < WATCHED_CALLS; i++) p_callback(1, subscriber, 1, watched_calls[i]);
     return OK;
 }
 
@@ -274,18 +312,43 @@ static void bound_device_memory(void) {
     p_attribute(DEVICE_BUFFER_POOL_LIMIT, &size, &most);
 }
 
+/* A kernel that nobody waited for may still fail, and its error would be lost with the process. What is waited for here answers it, which on_call notes.
+ * Contexts: that of the last launch, and each device's primary one where it is in use. In our own thread where there is one: it may hang. */
+static void settle(void) {
+    int (*set)(void *), (*synchronize)(void), (*count)(int *), (*get)(int *, int), (*state)(int, unsigned *, int *), (*retain)(void **, int), (*leave)(int);
+    int n = 0, dev, active; unsigned flags; void *context = launched_in;
+    *(void **)&set = symbol(cuda, "cuCtxSetCurrent"); *(void **)&synchronize = symbol(cuda, "cuCtxSynchronize");
+    *(void **)&count = symbol(cuda, "cuDeviceGetCount"); *(void **)&get = symbol(cuda, "cuDeviceGet");
+    *(void **)&state = symbol(cuda, "cuDevicePrimaryCtxGetState"); *(void **)&retain = symbol(cuda, "cuDevicePrimaryCtxRetain");
+    *(void **)&leave = symbol(cuda, "cuDevicePrimaryCtxRelease_v2");
+    if (!GET(accepted) || !set || !synchronize) return;
+    settling = 1;
+    if (context && set(context) == OK) synchronize();
+    if (count && get && state && retain && leave && count(&n) == OK)
+        for (int i = 0; i < n; i++) {
+            if (get(&dev, i) != OK || state(dev, &flags, &active) != OK || !active || retain(&context, dev) != OK) continue;
+            if (set(context) == OK) synchronize();
+            leave(dev);
+        }
+    settling = 0;
+}
+
 static int last_flush(void) {
     size_t drop = 0; int rc = p_flush(FLUSH_FORCED);
     if (p_dropped && p_dropped(NULL, 0, &drop) == OK) ADD(dropped, drop);
-    if (GET(seen) || GET(unfinished) || GET(untimed)) tell_devices();
+    if (GET(seen) || GET(unfinished) || GET(untimed)) write_devices();
     return rc;
 }
 
 /* status: what the process ended with; -1: not known */
 static void write_end(int rc, int64_t status) {
-    if (!devices_told) gather_drivers();
+    if (!devices_written) gather_drivers();
     if (!hold_for_end(LAST_MS)) return;
-    if (!devices_told) { compose("driver"); list("drivers", each_driver); list("nodes", each_node); close_line(0); }
+    compose("driver");
+    if (!devices_written) { list("drivers", each_driver); list("nodes", each_node); }
+    list("apis", each_api);
+    close_line(0);
+    ended = process_id();           /* before the launches are read: one that is accepted from now on is reported */
     compose("end");
     field("flush"); integer(rc); field_n("kernels", GET(seen)); field_n("unfinished", GET(unfinished)); field_n("dropped", GET(dropped));
     field_n("accepted", GET(accepted)); field_n("lost_writes", GET(lost_writes));
@@ -293,6 +356,7 @@ static void write_end(int rc, int64_t status) {
     if (GET(untimed)) field_n("untimed", GET(untimed));
     if (GET(forks)) field_n("forks", GET(forks));
     if (ignores_children()) text(",\"ignores\":true");
+    if (unsettled) text(",\"unsettled\":true");
     close_line(1);
     release();
 }
@@ -303,12 +367,13 @@ static void flusher(void) {
         int asked = wait_for_work(PERIOD_MS);
         if (asked & (LAST | ALONE)) {
             recording = 0;
+            settle();
             flush_rc = last_flush();
             if (asked & LAST) break;
             owner = 0;
             write_end(flush_rc, alone_status());
             leave_alone();
-        } else if (asked & ASKED) tell_devices();
+        } else if (asked & ASKED) write_devices();
         else p_flush(0);
     }
     thread_done();
@@ -318,10 +383,10 @@ static void flusher(void) {
  * longer than LAST_MS: a device may hang, and exit() may have been called by a signal's handler that interrupted CUPTI itself. */
 static void on_end(int64_t status) {
     error_state e = keep_error(); int rc = -1;
-    if (!owner || process_id() != owner) return;
+    if (!owner || process_id() != owner || pid_namespace() != owner_in) return;
     recording = 0;
     switch (end_thread(LAST_MS)) {
-    case -1: rc = last_flush(); break;
+    case -1: settle(); rc = last_flush(); break;
     case 1: rc = flush_rc; break;
     }
     write_end(rc, status);
@@ -338,7 +403,7 @@ static int unavailable(const char *step, int rc, const char *why) {
 
 static int load(void) {
     const char *cannot = cannot_host();
-    char given[4096] = "", why[512] = "", file[4096]; void *h; int rc, counting, driver_version = 0, (*driver)(int *); uint32_t v = 0;
+    static char given[4096], why[512], file[4096]; void *h; int rc, counting, driver_version = 0, (*driver)(int *); uint32_t v = 0;
     if (cannot) return unavailable("program", 0, cannot);
     /* With no driver in the process CUPTI 13.2 recurses to death: look first. */
     if (!(cuda = loaded_driver())) return unavailable("driver", 0, "no " DRIVER " in this process");
@@ -385,11 +450,27 @@ static int load(void) {
     return 1;
 }
 
+#ifndef _WIN32
+/* After the program's exit handlers and its own destructors: of a process without this line they did not all come to their end. */
+__attribute__((destructor)) static void exited(void) {
+    if (GET(ended) == process_id()) { begin("exited"); finish(1); }
+}
+#endif
+
 EXPORT int InitializeInjection(void) {
-    static counter once;
-    char dir[4096], caller[4096]; error_state e = keep_error();
-    if (ADD(once, 1) || !setting("GPUBUILD_PROBE_DIR", dir, sizeof dir)) return 1;
-    owner = process_id();
+    static counter once; static char caller[4096];
+    static char dir[4096]; char *another; enum { ANOTHER = 4096 }; error_state e = keep_error();
+    if (ADD(once, 1)) {             /* a second driver: CUPTI records the first one's kernels */
+        if (owner == process_id() && (another = take(ANOTHER))) {
+            file_of(CALLER(), another, ANOTHER);
+            if (strcmp(caller, another)) { begin("another"); field_s("caller", another); finish(1); }
+            give(another);
+        }
+        restore_error(e);
+        return 1;
+    }
+    if (!setting("GPUBUILD_PROBE_DIR", dir, sizeof dir)) return 1;
+    owner = process_id(); owner_in = pid_namespace();
     if (begin_records(dir) == 0) {
         file_of(CALLER(), caller, sizeof caller);
         hold();

@@ -1,9 +1,9 @@
-/* gpubuild's watcher: stands between gpubuild and the program for one reason. Whether a program had children that came and went between
- * two looks into /proc can be told only by its parent, after it ended and before it is reaped: then /proc/<pid>/stat still has the
+/* gpubuild's watcher: runs between gpubuild and the program for one reason. Whether a program had children that came and went between
+ * two looks into /proc is known only to its parent, after it ended and before it is reaped: then /proc/<pid>/stat still has the
  * faults of the children that it waited for, and children that it left behind have become ours.
  *   gpubuild-watch RECORD NODES PROGRAM [ARGUMENT...]
  * It writes two JSON lines to RECORD, takes no signal of the program's away, reads and writes none of its streams, and ends as the program
- * ended: with its status, or by its signal. NODES are the GPUs' device nodes, a line each: which of them anybody opened meanwhile is told
+ * ended: with its status, or by its signal. NODES are the GPUs' device nodes, a line each: which of them anybody opened meanwhile is recorded
  * (inotify reports the opening of a character device, but not by whom). Nobody uses a GPU without opening one. "watched" is how many are
  * watched; -1: they cannot be. */
 #define _GNU_SOURCE
@@ -16,6 +16,7 @@
 #include <sys/inotify.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,15 @@ static unsigned long long stat_field(char *stat, int i) {      /* as proc(5) num
     char *p = strrchr(stat, ')');
     for (int k = 2; k < i && p; k++) p = strchr(p + 1, ' ');
     return p ? strtoull(p + 1, NULL, 10) : 0;
+}
+
+/* Is a process's name another than its program's, as after an exec of another program? "exe": it became itself, by /proc/self/exe. */
+static int renamed(const char *stat, const char *program) {
+    const char *from = strchr(stat, '('), *to = strrchr(stat, ')'), *base = strrchr(program, '/');
+    size_t n = from && to ? (size_t)(to - from - 1) : 0, all;
+    base = base ? base + 1 : program;
+    all = strlen(base) < 15 ? strlen(base) : 15;        /* what the kernel keeps */
+    return n && (n != all || memcmp(from + 1, base, n)) && (n != 3 || memcmp(from + 1, "exe", 3));
 }
 
 enum { MOST_NODES = 256 };
@@ -60,7 +70,8 @@ static void read_openings(int in) {
 
 int main(int argc, char **argv) {
     int out, failed[2], status = 0, e = 0, orphans = 0, running = 0; pid_t pid; sigset_t all, old; siginfo_t info;
-    char file[64], b[8192], *p; unsigned long long children = 0; int known = 0, ignored = 0;
+    char file[64], b[8192], *p; unsigned long long children = 0; int known = 0, ignored = 0, other = 0;
+    struct stat in_pids = { 0 };
     struct sigaction plain = { .sa_handler = SIG_DFL }, inherited;
     if (argc < 4) { fprintf(stderr, "usage: gpubuild-watch RECORD NODES PROGRAM [ARGUMENT...]\n"); return 2; }
     if ((out = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0) { perror(argv[1]); return 126; }
@@ -85,7 +96,9 @@ int main(int argc, char **argv) {
     sigprocmask(SIG_SETMASK, &old, NULL);
     snprintf(file, sizeof file, "/proc/%d/stat", (int)pid);
     slurp(file, b, sizeof b);
-    dprintf(out, "{\"event\":\"launched\",\"pid\":%d,\"started\":%llu}\n", (int)pid, stat_field(b, 22));
+    stat("/proc/self/ns/pid", &in_pids);        /* the program's, too; 0 where it is not known */
+    dprintf(out, "{\"event\":\"launched\",\"pid\":%d,\"started\":%llu,\"namespace\":%llu}\n", (int)pid, stat_field(b, 22),
+            (unsigned long long)in_pids.st_ino);
     if (read(failed[0], &e, sizeof e) == (ssize_t)sizeof e) {
         waitpid(pid, NULL, 0);
         dprintf(out, "{\"event\":\"exec-failed\",\"pid\":%d,\"errno\":%d}\n", (int)pid, e);
@@ -95,6 +108,7 @@ int main(int argc, char **argv) {
     while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) != 0) if (errno != EINTR) return 126;
     if (slurp(file, b, sizeof b) > 0) {
         known = subreaper;
+        other = renamed(b, argv[3]);
         children = stat_field(b, 11) + stat_field(b, 13) + stat_field(b, 16) + stat_field(b, 17);   /* cminflt cmajflt cutime cstime */
     }
     snprintf(file, sizeof file, "/proc/%d/status", (int)pid);
@@ -108,9 +122,10 @@ int main(int argc, char **argv) {
         if (errno != EINTR) break;
     }
     read_openings(in);
-    dprintf(out, "{\"event\":\"ended\",\"pid\":%d,\"code\":%d,\"signal\":%d,\"known\":%s,\"children\":%s,\"ignored\":%s,\"orphans\":%d,\"running\":%s,\"watched\":%d,\"nodes\":[",
+    dprintf(out, "{\"event\":\"ended\",\"pid\":%d,\"code\":%d,\"signal\":%d,\"known\":%s,\"children\":%s,\"ignored\":%s,\"orphans\":%d,\"running\":%s,\"renamed\":%s,\"watched\":%d,\"nodes\":[",
             (int)pid, WIFEXITED(status) ? WEXITSTATUS(status) : 0, WIFSIGNALED(status) ? WTERMSIG(status) : 0, known ? "true" : "false",
-            children ? "true" : "false", ignored ? "true" : "false", orphans, running ? "true" : "false", watched);
+            children ? "true" : "false", ignored ? "true" : "false", orphans, running ? "true" : "false", other ? "true" : "false",
+            watched);
     for (int i = 0, any = 0; i < watched; i++) if (opened[i]) dprintf(out, "%s\"%s\"", any++ ? "," : "", nodes[i]);
     dprintf(out, "]}\n");
     if (WIFSIGNALED(status)) {      /* end the same way, but leave the core file to the program */

@@ -1,10 +1,10 @@
-/* gpubuild's watcher on Windows; watch.c is that for Linux. It stands between gpubuild and the program, because a job object tells what no
+/* gpubuild's watcher on Windows; watch.c is that for Linux. It runs between gpubuild and the program, because a job object reports what no
  * looking at processes can: how many processes there ever were in the program's tree, however short they lived.
  *   gpubuild-watch.exe RECORD NODES PROGRAM [ARGUMENT...]
  * It writes JSON lines to RECORD: launched; seen, one for each process that was met (its executable, the driver if it was loaded, whether
  * its environment still carries the probe's variables; Windows, unlike Linux, shows the environment as the program changed it); ended. It
  * reads and writes none of the program's streams, hands its command line on byte for byte, and ends with its exit code.
- * Windows has no device nodes and tells nobody who opened a device, so that NODES are not watched and "watched" is -1. A process that was
+ * Windows has no device nodes and reports to nobody who opened a device, so that NODES are not watched and "watched" is -1. A process that was
  * started by a service for the program (WMI, the task scheduler) is not in the job and is not seen. */
 #define WIN32_LEAN_AND_MEAN
 #define _WIN32_WINNT 0x0602
@@ -162,7 +162,7 @@ static int word(const WCHAR *s, WCHAR *to) {
     return n > 0 && n + 1 < LONGEST;
 }
 
-static BOOL WINAPI deaf(DWORD event) { (void)event; return TRUE; }     /* the console tells the program, too: it decides */
+static BOOL WINAPI deaf(DWORD event) { (void)event; return TRUE; }     /* the console notifies the program, too: it decides */
 
 static HANDLE inherited(DWORD which) {
     HANDLE h = GetStdHandle(which);

@@ -134,16 +134,17 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "dlopen")) { if (!dlopen("libcuda.so.1", RTLD_NOW)) return 1; pause_ms(150); return 0; }
     if (!strcmp(what, "forge")) {           /* what proof.md says that nothing guards against */
         char file[4096], exe[4096] = ""; FILE *f; unsigned long long started = 0; char b[1024]; size_t n;
-        struct stat st;
-        if (readlink("/proc/self/exe", exe, sizeof exe - 1) < 0 || stat(exe, &st) != 0) return 1;
+        struct stat st, in;
+        if (readlink("/proc/self/exe", exe, sizeof exe - 1) < 0 || stat(exe, &st) != 0 || stat("/proc/self/ns/pid", &in) != 0) return 1;
         f = fopen("/proc/self/stat", "r"); n = fread(b, 1, sizeof b - 1, f); fclose(f); b[n] = 0;
         char *p = strrchr(b, ')');
         for (int i = 2; i < 22; i++) p = strchr(p + 1, ' ');
         started = strtoull(p + 1, NULL, 10);
-        snprintf(file, sizeof file, "%s/%d-%llu.jsonl", getenv("GPUBUILD_PROBE_DIR"), argc > 2 ? 1 : (int)getpid(), started);
+        snprintf(file, sizeof file, "%s/%d-%llu-%llu.jsonl", getenv("GPUBUILD_PROBE_DIR"), argc > 2 ? 1 : (int)getpid(), started,
+                 (unsigned long long)in.st_ino);
         f = fopen(file, "w");
-        fprintf(f, "{\"event\":\"injected\",\"version\":1,\"pid\":%d,\"started\":%llu,\"exe\":\"%s\",\"exe_device\":%llu,\"exe_inode\":%llu}\n",
-                (int)getpid(), started, exe, (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+        fprintf(f, "{\"event\":\"injected\",\"version\":1,\"pid\":%d,\"started\":%llu,\"namespace\":%llu,\"exe\":\"%s\",\"exe_device\":%llu,\"exe_inode\":%llu}\n",
+                (int)getpid(), started, (unsigned long long)in.st_ino, exe, (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
         fprintf(f, "{\"event\":\"kernel\",\"name\":\"matmul\",\"device\":0,\"start\":1,\"end\":9}\n");
         fclose(f);
         return 0;

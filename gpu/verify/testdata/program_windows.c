@@ -25,6 +25,9 @@ static void fail(const char *what, int rc) {
 }
 static void must(const char *what, int rc) { if (rc) fail(what, rc); }
 
+/* what Windows does for a program without a handler; Wine 8 ends it with 0 */
+static BOOL WINAPI interrupted(DWORD event) { (void)event; ExitProcess(STATUS_CONTROL_C_EXIT); }
+
 static int open_driver(void) {
     void *ctx; int rc;
     struct { void *to; const char *name; } all[] = {
@@ -83,7 +86,7 @@ static void fill(long times) {
 static DWORD WINAPI filling(LPVOID context) { (void)context; void *ctx; must("retain", retain(&ctx, 0)); must("current", current(ctx)); fill(1000); return 0; }
 static DWORD WINAPI ending(LPVOID code) { ExitProcess((UINT)(uintptr_t)code); }
 static DWORD WINAPI remaining(LPVOID code) { Sleep(50); ExitThread((DWORD)(uintptr_t)code); }
-static void told(void) { printf("atexit\n"); fflush(stdout); }
+static void at_exit_prints(void) { printf("atexit\n"); fflush(stdout); }
 
 /* starts the rest of the arguments; bare: with an environment of two variables, so that Windows works and the driver is found */
 static int child(char **argv, int bare) {
@@ -106,6 +109,12 @@ int main(int argc, char **argv) {
         Sleep(!strcmp(what, "sleep") ? (DWORD)atoi(more) : 0);
         return !strcmp(what, "cpu") ? atoi(more) : 0;
     }
+    if (!strcmp(what, "waits")) { printf("waits\n"); fflush(stdout); getchar(); return 0; }
+    if (!strcmp(what, "ctrl-c")) { /* to all on the console, as a key does */
+        SetConsoleCtrlHandler(interrupted, TRUE);
+        GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0);
+        Sleep(INFINITE);
+    }
     if (!strcmp(what, "launcher")) { printf("launcher\n"); fflush(stdout); return child(argv + 2, 0); }
     if (!strcmp(what, "child")) return child(argv + 2, 0);
     if (!strcmp(what, "bare-child")) return child(argv + 2, 1);
@@ -114,7 +123,7 @@ int main(int argc, char **argv) {
     if (!strcmp(what, "arguments")) { for (int i = 2; i < argc; i++) printf("[%s]", argv[i]); printf("\n"); return 0; }
     if (!strcmp(what, "abort-without")) { if (open_driver()) abort(); return 0; }
     if (!strcmp(what, "crash-without")) { if (open_driver()) *(volatile int *)(uintptr_t)soft = 1; return 0; }
-    soft = !strcmp(what, "may") ? 1 : !strcmp(what, "may-and-tells") ? 2 : 0;
+    soft = !strcmp(what, "may") ? 1 : !strcmp(what, "may-and-says") ? 2 : 0;
     must("driver", open_driver());
     if (!strcmp(what, "init-then-child")) return child(argv + 2, 0);
     if (!strcmp(what, "init")) { product(c, a, a); return 0; }
@@ -130,7 +139,7 @@ int main(int argc, char **argv) {
     matmul(!strcmp(what, "gpu") && *more ? atol(more) : 1);
     if (!strcmp(what, "gpu") || !strcmp(what, "clears")) { printf("done\n"); return 0; }
     if (!strcmp(what, "status")) return atoi(more);
-    if (!strcmp(what, "exit")) { atexit(told); exit(atoi(more)); }
+    if (!strcmp(what, "exit")) { atexit(at_exit_prints); exit(atoi(more)); }
     if (!strcmp(what, "ExitProcess")) ExitProcess((UINT)atoi(more));
     if (!strcmp(what, "TerminateProcess")) { Sleep(*more ? (DWORD)atoi(more) : 0); TerminateProcess(GetCurrentProcess(), 0); }
     if (!strcmp(what, "crash")) { volatile int *volatile nowhere = NULL; Sleep(300); *nowhere = 1; }

@@ -425,8 +425,8 @@ func (b build) link(program string) error {
 			at += copy(exe[at:], append(code, 0))
 		}
 	}
-	if err := os.Remove(program); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if err := os.Remove(program); err != nil && !errors.Is(err, fs.ErrNotExist) { // worded as by cargo-util's paths::remove_file
+		return fmt.Errorf("failed to remove file `%s`\n\nCaused by:\n  %w (os error 5)", program, errors.Unwrap(err))
 	}
 	return os.WriteFile(program, exe, 0o755)
 }

@@ -22,22 +22,30 @@ func Profiles(h buildenv.Host, build, profile string, platforms []string) []stri
 	return dirs
 }
 
-// OutDirs lists where in the directories of a profile the build scripts of some packages may have an OUT_DIR.
-func OutDirs(h buildenv.Host, profiles []string, packages ...string) []string {
-	wanted := map[string]bool{}
-	for _, p := range packages {
-		wanted[p] = true
+// Out is a place where the build script of a package wrote.
+type Out struct {
+	Package, Dir string
+	Ran          int64 // see Ran
+}
+
+// Outs lists where in the directories of a profile the build scripts of some packages ran: in build/PACKAGE-HASH/out (layouts up to
+// 1.99) or build/PACKAGE/HASH/out (1.100).
+func Outs(h buildenv.Host, profiles []string, packages map[string]bool) []Out {
+	var outs []Out
+	add := func(name, dir string) {
+		if ran := Ran(h, dir); ran != 0 {
+			outs = append(outs, Out{name, dir, ran})
+		}
 	}
-	var outs []string
 	for _, profile := range profiles {
 		dir := h.Join(profile, "build")
 		for _, e := range h.Names(dir) {
-			if at := strings.LastIndexByte(e, '-'); at > 0 && wanted[e[:at]] {
-				outs = append(outs, h.Join(dir, e, "out"))
+			if at := strings.LastIndexByte(e, '-'); at > 0 && packages[e[:at]] {
+				add(e[:at], h.Join(dir, e, "out"))
 			}
-			if wanted[e] {
+			if packages[e] {
 				for _, hash := range h.Names(h.Join(dir, e)) {
-					outs = append(outs, h.Join(dir, e, hash, "out"))
+					add(e, h.Join(dir, e, hash, "out"))
 				}
 			}
 		}

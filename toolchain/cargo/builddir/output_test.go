@@ -16,13 +16,15 @@ func TestOutput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const text = "cargo:rerun-if-env-changed=CUDA_HOME\ncargo::rerun-if-env-changed=NVCC\r\nhello\n  cargo:rustc-cfg=indented\n" +
-		"cargo:rustc-cfg=feature=\"cuda-13040\"\ncargo::rustc-env=CUDA_MAJOR_VERSION=13\ncargo:rustc-env=F=a=b\ncargo:rustc-link-search=native=/tk/lib\n" +
-		"cargo:rustc-link-search=/odd=name/lib\ncargo:warning=Compiling 11 of 11\ncargo:rustc-link-lib=cudart\ncargo:junk"
-	want := Words{Cfgs: []string{`feature="cuda-13040"`}, Env: map[string]string{"CUDA_MAJOR_VERSION": "13", "F": "a=b"},
-		Searched: []string{"/tk/lib", "/odd=name/lib"}, Linked: []string{"cudart"}, Watched: []string{"CUDA_HOME", "NVCC"}}
+	const text = "cargo:rerun-if-env-changed=CUDA_HOME\ncargo::rerun-if-changed=src/k.cu\r\nhello\n  cargo:rustc-cfg=indented\n" +
+		"cargo::rustc-link-search=native=/tk/lib\ncargo:rustc-cfg=feature=\"cuda-13040\"\ncargo:warning=Compiling 11 of 11\ncargo:junk"
+	want := Words{
+		Rules:    []string{`rustc-cfg=feature="cuda-13040"`, "rustc-link-search=native=/tk/lib"},
+		Files:    []string{"src/k.cu"},
+		Declares: true,
+	}
 	for _, layout := range []string{"output", "run/stdout"} {
-		out := filepath.Join(t.TempDir(), "out")
+		out := filepath.Join(t.TempDir(), map[string]string{"output": "kern-1f", "run/stdout": "1f"}[layout], "out")
 		if _, err := Output(h, out); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: nothing there: %v", layout, err)
 		}
@@ -58,7 +60,7 @@ func TestRanInBothLayouts(t *testing.T) {
 			t.Errorf("%s: %v", dir, got)
 		}
 	}
-	if got := OutDirs(h, []string{filepath.Dir(build)}, "a"); len(got) != 2 {
-		t.Errorf("the places of a: %q", got)
+	if got := Outs(h, []string{filepath.Dir(build)}, map[string]bool{"a": true}); len(got) != 2 {
+		t.Errorf("the places of a: %+v", got)
 	}
 }

@@ -25,14 +25,14 @@ const attempts = 4
 
 // Download fetches an archive into a directory, under its own name, and checks its size and hash. What was fetched stays there when it
 // ends early, and the next Download requests only the rest. If the rest belongs to another file, the hash shows it.
-func (s *Source) Download(ctx context.Context, a tree.Archive, dir string, say func(string)) error {
+func (s *Source) Download(ctx context.Context, a tree.Archive, dir string, progress tree.Progress) error {
 	if s.dir != "" {
 		err := errors.New("the index names it, but no file of that name and size is there")
 		return &FetchError{Address: s.Show(a.Path), Kind: Absent, Err: err}
 	}
-	say(fmt.Sprintf("fetching %s (%s)", a, tree.Size(a.Size)))
+	progress(tree.Event{Text: a.String(), Total: a.Size})
 	part := filepath.Join(dir, "partial-"+a.SHA256[:16])
-	d := download{source: s, archive: a, last: time.Now(), say: say}
+	d := download{source: s, archive: a, progress: progress}
 	if err := s.retry(ctx, a.Path, func() (bool, error) { return d.try(ctx, part) }); err != nil {
 		return err
 	}
@@ -45,8 +45,7 @@ type download struct {
 	archive   tree.Archive
 	furthest  int64 // the most bytes so far: a server that ignores ranges and always breaks off makes no progress
 	restarted bool  // once from the start, because the hash of a continued download was wrong
-	say       func(string)
-	last      time.Time // of the last progress message
+	progress  tree.Progress
 }
 
 // try continues the file until it is complete or the connection breaks. It says whether it got further than before.
@@ -135,10 +134,7 @@ func (d *download) receive(ctx context.Context, f *os.File, sum hash.Hash, recei
 		}
 		sum.Write(buffer[:n])
 		received += int64(n)
-		if now := time.Now(); now.Sub(d.last) > 3*time.Second {
-			d.last = now
-			d.say(fmt.Sprintf("fetching %s: %s of %s", d.archive, tree.Size(received), tree.Size(size)))
-		}
+		d.progress(tree.Event{Text: d.archive.String(), Done: received, Total: size})
 		if err == io.EOF && received < size {
 			err = fmt.Errorf("%w after %d of %d bytes", io.ErrUnexpectedEOF, received, size)
 		}
@@ -191,8 +187,7 @@ func (e *statusError) Error() string { return e.text }
 
 // lasting says whether a second attempt within seconds would fail, too.
 func lasting(err error) bool {
-	var status *statusError
-	if errors.As(err, &status) {
+	if status, ok := errors.AsType[*statusError](err); ok {
 		return status.code < 500 && status.code != http.StatusRequestTimeout && status.code != http.StatusTooManyRequests
 	}
 	var dns *net.DNSError

@@ -2,22 +2,7 @@ package redist
 
 import (
 	"fmt"
-
-	"gpubuild/buildenv/exit"
 )
-
-// SourceError says that the place which a user named is not one to read from.
-type SourceError struct{ Base, Problem string }
-
-func (e *SourceError) Error() string { return fmt.Sprintf("%q: %s", e.Base, e.Problem) }
-
-// ExitCode is exit.Usage.
-func (e *SourceError) ExitCode() int { return exit.Usage }
-
-// Hint says what a place looks like.
-func (e *SourceError) Hint() string {
-	return "name a URL or a directory that holds cuda/redist/redistrib_*.json, such as " + Home
-}
 
 // IndexError says that NVIDIA's index, or a mirror's, has something that cannot be used.
 type IndexError struct{ Index, Problem string }

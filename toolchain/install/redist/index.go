@@ -7,24 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/install/tree"
 )
 
 // components are the names of parts in NVIDIA's index. Since 13.0 cuda_nvcc is three components (redistrib_13.0.0.json); before, it holds
-// the crt headers and nvvm itself.
+// the crt headers and nvvm itself, and cuda_cudart holds culibos.
 var components = []struct {
 	part, name string
 	since      int // major version of CUDA that has it by itself
 }{
 	{"nvcc", "cuda_nvcc", 0}, {"nvvm", "libnvvm", 13}, {"crt", "cuda_crt", 13}, {"runtime", "cuda_cudart", 0}, {"cccl", "cuda_cccl", 0},
 	{"cupti", "cuda_cupti", 0}, {"cublas", "libcublas", 0}, {"curand", "libcurand", 0}, {"nvrtc", "cuda_nvrtc", 0},
-	{"nvjitlink", "libnvjitlink", 0}, {"cudnn", "cudnn", 0},
+	{"culibos", "cuda_culibos", 13}, {"nvjitlink", "libnvjitlink", 0}, {"cudnn", "cudnn", 0},
 }
 
 // Component returns the name of a part in the index of a CUDA version; empty: there it belongs to another component, or is unknown.
@@ -58,7 +58,7 @@ func (r Release) CUDA() gpu.Version { return gpu.Version{Major: r[0], Minor: r[1
 
 func (r Release) compare(o Release) int { return slices.Compare(r[:], o[:]) }
 
-var indexName = regexp.MustCompile(`redistrib_(\d{1,4})\.(\d{1,4})\.(\d{1,4})\.json`)
+var indexName = lazyregexp.New(`redistrib_(\d{1,4})\.(\d{1,4})\.(\d{1,4})\.json`)
 
 // releases reads the labels out of a directory listing, a web server's page included, newest first.
 func releases(listing string) []Release {
@@ -239,8 +239,8 @@ func (x index) archive(name, platform string) (tree.Archive, error) {
 }
 
 var (
-	hexHash   = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
+	hexHash   = lazyregexp.New(`^[0-9a-f]{64}$`)
+	plainName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._-]*$`)
 )
 
 // checked refuses an entry of the index that could not be fetched and checked.

@@ -56,7 +56,7 @@ func serve(t testing.TB, handler http.HandlerFunc) *Source {
 	return s
 }
 
-func silent(string) {}
+func silent(tree.Event) {}
 
 // noise are bytes of which no two stretches are alike.
 func noise(n int) []byte {

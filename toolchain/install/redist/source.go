@@ -18,6 +18,7 @@ import (
 	"golang.org/x/net/http/httpproxy"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 )
 
 // Home is where NVIDIA keeps its redistributables: <home>/cuda/redist/redistrib_<release>.json names the archives of a release by paths
@@ -41,20 +42,26 @@ func Open(h buildenv.Host, base string) (*Source, error) {
 	if !strings.Contains(base, "://") {
 		dir := h.Abs(base)
 		if !h.IsDir(h.Join(dir, "cuda", "redist")) {
-			return nil, &SourceError{base, "no directory cuda/redist is there"}
+			return nil, badPlace(base, "no directory cuda/redist is there")
 		}
 		return &Source{dir: dir}, nil
 	}
 	u, err := url.Parse(strings.TrimSuffix(base, "/") + "/")
 	switch {
 	case err != nil:
-		return nil, &SourceError{base, err.Error()}
+		return nil, badPlace(base, err.Error())
 	case u.Scheme == "file":
 		return Open(h, filepath.FromSlash(strings.TrimSuffix(u.Path, "/")))
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
-		return nil, &SourceError{base, "not an address of https or http"}
+		return nil, badPlace(base, "not an address of https or http")
 	}
 	return &Source{base: u, client: newClient(h.Env), pause: time.Second, stall: time.Minute}, nil
+}
+
+// badPlace says that the place which a user named is not one to read from.
+func badPlace(base, problem string) error {
+	return exit.Errorf(exit.Usage, "name a URL or a directory that holds cuda/redist/redistrib_*.json, such as "+Home,
+		"%q: %s", base, problem)
 }
 
 func newClient(env buildenv.Env) *http.Client {

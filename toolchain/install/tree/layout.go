@@ -3,11 +3,12 @@ package tree
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
+
+	"gpubuild/buildenv/lazyregexp"
 )
 
-// Complete adds what builds expect of a toolkit and no archive has, then the list of all files, then the marker.
+// Complete adds what builds expect of a toolkit and no archive has, then a new list of all files, then the marker that names the list.
 func (t *Tree) Complete(in Installation) error {
 	if strings.HasPrefix(in.Platform, "linux-") {
 		if err := t.addLinks(in.Platform); err != nil {
@@ -21,26 +22,38 @@ func (t *Tree) Complete(in Installation) error {
 	if err := t.write("version.json", version); err != nil {
 		return err
 	}
-	files := t.list()
-	list, err := json.Marshal(files)
-	if err != nil {
-		return fmt.Errorf("%s: %w", listFile, err)
-	}
-	if err := t.write(listFile, list); err != nil {
-		return err
-	}
-	in.Schema, in.Files, in.List = 1, len(files), hash(list)
+	in.Bytes = 0
+	files, size := t.list(), map[string]int64{}
 	for _, f := range files {
 		in.Bytes += f.Size
+		size[f.Part] += f.Size
+	}
+	for i := range in.Parts {
+		in.Parts[i].Bytes = size[in.Parts[i].Name]
+	}
+	list, err := json.Marshal(files)
+	if err != nil {
+		return fmt.Errorf("the list of files: %w", err)
+	}
+	old := in.listFile()
+	in.Schema, in.List = 2, hash(list)
+	if err := t.write(in.listFile(), list); err != nil {
+		return err
 	}
 	marker, err := json.MarshalIndent(in, "", "  ")
 	if err != nil {
 		return fmt.Errorf("%s: %w", MarkerFile, err)
 	}
-	return t.write(MarkerFile, append(marker, '\n'))
+	if err := t.write(MarkerFile, append(marker, '\n')); err != nil {
+		return err
+	}
+	if old != in.listFile() {
+		_ = t.root.Remove(old) // no marker names it any more
+	}
+	return nil
 }
 
-var soname = regexp.MustCompile(`^lib/(lib[A-Za-z0-9_+-]+\.so)\.[0-9.]+$`)
+var soname = lazyregexp.New(`^lib/(lib[A-Za-z0-9_+-]+\.so)\.[0-9.]+$`)
 
 // addLinks adds libX.so for libX.so.N, lib64, and targets/<target>/{lib,include}.
 func (t *Tree) addLinks(platform string) error {

@@ -1,18 +1,19 @@
 package tree
 
 import (
+	"bytes"
 	"context"
 	"embed"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
@@ -28,6 +29,9 @@ type stub struct {
 	soname  string // libcublas.so.13: what a linked program will ask for; %d is the CUDA's major version
 	part    string // the part that has the real one
 }
+
+// file is where a toolkit has the stub.
+func (s stub) file() string { return "lib/stubs/lib" + s.library + ".so" }
 
 // Sources: the wheels of CUDA 13.0–13.4 and of cuDNN 9 (readelf -d); for CUDA 12 the names that cuda_pathfinder loads
 // (NVIDIA/cuda-python, cuda/pathfinder/_dynamic_libs/supported_nvidia_libs.py).
@@ -59,24 +63,24 @@ func FindCompiler(h buildenv.Host, run Runner) (Compiler, error) {
 			return Compiler{path, h.Env, run}, nil
 		}
 	}
-	return Compiler{}, &NoCompilerError{Tried: names}
+	return Compiler{}, exit.Errorf(exit.Missing, "install gcc (Debian and Ubuntu: apt install g++); nvcc needs it, too",
+		"no C compiler to make libcuda's link stub with (tried %s)", strings.Join(names, ", "))
 }
 
 func (c Compiler) do(ctx context.Context, library, dir string, args ...string) (string, error) {
 	env := c.env.Set("LC_ALL", "C").Set("TMPDIR", dir).Entries()
 	r, err := c.run.Run(ctx, buildenv.Cmd{Path: c.path, Args: args, Dir: dir, Env: env})
 	if err != nil && ctx.Err() == nil {
-		err = &StubError{Library: library, Err: err}
+		err = stubError(library, err)
 	}
 	return string(r.Stdout), err
 }
 
-// AddStubs makes link stubs: libcuda's wherever cuda.h is, because no archive has it and
-// the driver's own library is absent where there is no GPU, and, if the toolkit is to have
-// them, those of the libraries whose parts are left out. scratch is an empty directory.
+// AddStubs makes the link stubs that are not there: libcuda's wherever cuda.h is, because no archive has it and the driver's own library is
+// absent where there is no GPU, and those of the libraries whose parts are left out. scratch is an empty directory.
 func (t *Tree) AddStubs(ctx context.Context, c Compiler, in Installation, scratch string) error {
 	for _, s := range stubs {
-		if !slices.Contains(in.Stubs(), s.library) {
+		if !slices.Contains(in.Stubs(), s.library) || t.has(s.file()) {
 			continue
 		}
 		names, err := libraryNames(s.library, in.CUDA)
@@ -90,7 +94,8 @@ func (t *Tree) AddStubs(ctx context.Context, c Compiler, in Installation, scratc
 			return err
 		}
 	}
-	if !t.has("include/cuda.h") {
+	driver := stub{library: "cuda", soname: "libcuda.so.1"}
+	if !t.has("include/cuda.h") || t.has(driver.file()) {
 		return nil
 	}
 	names, err := driverNames(ctx, c, filepath.Join(t.root.Name(), "include"), scratch)
@@ -98,11 +103,11 @@ func (t *Tree) AddStubs(ctx context.Context, c Compiler, in Installation, scratc
 		return err
 	}
 	// 34 is CUDA_ERROR_STUB_LIBRARY, for a program that loads the stub by mistake. Nothing may have lib/stubs on its run path.
-	return t.addStub(ctx, c, stub{library: "cuda", soname: "libcuda.so.1"}, names, 34, scratch)
+	return t.addStub(ctx, c, driver, names, 34, scratch)
 }
 
 // call is a function in C. Names that only look like calls (function pointer types) do no harm in a link stub.
-var call = regexp.MustCompile(`\b(cu[A-Z][A-Za-z0-9_]*)[ \t\n]*\(`)
+var call = lazyregexp.New(`\b(cu[A-Z][A-Za-z0-9_]*)[ \t\n]*\(`)
 
 // driverNames reads the driver's functions out of the toolkit's own cuda.h. The compiler expands it, because cuda.h renames functions by
 // macros (cuMemAlloc is cuMemAlloc_v2), and in three ways for the three sets of names that programs link.
@@ -122,7 +127,7 @@ func driverNames(ctx context.Context, c Compiler, include, scratch string) ([]st
 		}
 	}
 	if !found["cuInit"] {
-		return nil, &StubError{Library: "libcuda.so", Err: fmt.Errorf("%s declares no cuInit", filepath.Join(include, "cuda.h"))}
+		return nil, stubError("libcuda.so", fmt.Errorf("%s declares no cuInit", filepath.Join(include, "cuda.h")))
 	}
 	return slices.Sorted(maps.Keys(found)), nil
 }
@@ -165,46 +170,20 @@ func (t *Tree) addStub(ctx context.Context, c Compiler, s stub, names []string, 
 	if err := os.WriteFile(source, []byte(b.String()), 0o600); err != nil {
 		return err
 	}
-	if err := t.root.MkdirAll("lib/stubs", 0o755); err != nil {
-		return err
-	}
-	file := "lib" + s.library + ".so"
-	out := filepath.Join(t.root.Name(), "lib", "stubs", file)
+	out := filepath.Join(scratch, "lib"+s.library+".so")
 	args := []string{"-shared", "-fPIC", "-w", "-fno-builtin", "-nostdlib", "-Wl,-soname," + s.soname, "-o", out, source}
-	if _, err := c.do(ctx, file, scratch, args...); err != nil {
+	if _, err := c.do(ctx, filepath.Base(out), scratch, args...); err != nil {
 		return err
 	}
-	if err := t.add("lib/stubs/" + file); err != nil {
-		return &StubError{Library: file, Err: err}
+	failed := func(_ string, err error) error { return stubError(filepath.Base(out), err) }
+	data, err := os.ReadFile(out)
+	if err != nil {
+		return failed("", err)
 	}
-	return nil
+	return t.put(File{Path: s.file(), Size: int64(len(data)), Exec: true}, bytes.NewReader(data), failed)
 }
 
-// NoCompilerError says that there is no C compiler to make link stubs with.
-type NoCompilerError struct{ Tried []string }
-
-func (e *NoCompilerError) Error() string {
-	return "no C compiler to make libcuda's link stub with (tried " + strings.Join(e.Tried, ", ") + ")"
-}
-
-// ExitCode is exit.Missing.
-func (e *NoCompilerError) ExitCode() int { return exit.Missing }
-
-// Hint says what a user can do about it.
-func (e *NoCompilerError) Hint() string {
-	return "install gcc (Debian and Ubuntu: apt install g++); nvcc needs it, too"
-}
-
-// StubError says that a link stub could not be made.
-type StubError struct {
-	Library string
-	Err     error
-}
-
-func (e *StubError) Error() string { return fmt.Sprintf("link stub for %s: %v", e.Library, e.Err) }
-func (e *StubError) Unwrap() error { return e.Err }
-
-// Hint says what a user can do about it.
-func (e *StubError) Hint() string {
-	return "check that the C compiler on PATH can make a shared library"
+// stubError says that a link stub could not be made.
+func stubError(library string, err error) error {
+	return exit.Errorf(0, "check that the C compiler on PATH can make a shared library", "link stub for %s: %w", library, err)
 }

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -20,15 +21,19 @@ type File struct {
 	SHA256 string `json:"sha256,omitempty"`
 	Exec   bool   `json:"exec,omitempty"`
 	Link   string `json:"link,omitempty"` // target of a symbolic link, which has no size and no hash
+	Part   string `json:"part,omitempty"` // whose archive it came from; empty: gpubuild made it
+
+	kept bool // it was there before this installation
 }
 
-// Tree is a toolkit that is being put together. Several archives may be unpacked into it at once. It writes nothing outside its root.
+// Tree is a toolkit that files are added to. Several archives may be unpacked into it at once. It writes nothing outside its root.
 type Tree struct {
 	root *os.Root
 
 	mu      sync.Mutex
 	files   map[string]File // by lower-case path: two names that differ in case would be one file on Windows
 	repeats []repeat        // checked when all is unpacked: the other file may still be being written
+	added   []string        // what this installation wrote
 }
 
 // repeat is a file that a second archive holds, too.
@@ -37,16 +42,29 @@ type repeat struct {
 	differs      error
 }
 
-// Create makes an empty directory for a toolkit. The caller closes the tree before it renames the directory.
-func Create(dir string) (*Tree, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+// Open makes the directory of a toolkit if it is not there, and takes some of its files as they are: nothing replaces them. What else the
+// directory holds is overwritten where a file of that name is added.
+func Open(dir string, keep []File) (*Tree, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &Tree{root: root, files: map[string]File{}}, nil
+	t := &Tree{root: root, files: map[string]File{}}
+	for _, f := range keep {
+		f.kept = true
+		t.record(f)
+	}
+	return t, nil
+}
+
+// Undo removes what was added.
+func (t *Tree) Undo() {
+	for _, rel := range t.added {
+		_ = t.root.Remove(rel) // nothing lists it
+	}
 }
 
 // Close releases the directory.
@@ -68,6 +86,9 @@ func (t *Tree) record(f File) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.files[strings.ToLower(f.Path)] = f
+	if !f.kept {
+		t.added = append(t.added, f.Path)
+	}
 }
 
 func (t *Tree) has(rel string) bool {
@@ -104,7 +125,9 @@ func (t *Tree) checkRepeats() error {
 // put writes a file whose path and size are known, and hashes it on the way. bad makes an error about the archive's entry.
 func (t *Tree) put(f File, r io.Reader, bad func(string, error) error) error {
 	h := sha256.New()
-	if _, taken := t.reserve(f.Path); taken {
+	if old, taken := t.reserve(f.Path); taken && old.kept {
+		return nil // the file of an earlier installation stays
+	} else if taken {
 		if _, err := io.Copy(h, r); err != nil {
 			return bad("cannot be read", err)
 		}
@@ -121,7 +144,12 @@ func (t *Tree) put(f File, r io.Reader, bad func(string, error) error) error {
 	if f.Exec {
 		mode = 0o755 // the wheels say 0744; other users may run the compiler, too
 	}
-	out, err := t.root.OpenFile(f.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	// Whoever reads the tree meanwhile finds the whole file or none.
+	partial := f.Path + ".gpubuild-new"
+	if err := t.root.Remove(partial); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	out, err := t.root.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return err
 	}
@@ -132,11 +160,16 @@ func (t *Tree) put(f File, r io.Reader, bad func(string, error) error) error {
 	var disk *fs.PathError
 	switch {
 	case errors.As(err, &disk):
-		return err
 	case err != nil:
-		return bad("cannot be read", err)
+		err = bad("cannot be read", err)
 	case n != f.Size:
-		return bad("it is not as large as it says", nil)
+		err = bad("it is not as large as it says", nil)
+	default:
+		err = t.root.Rename(partial, f.Path)
+	}
+	if err != nil {
+		_ = t.root.Remove(partial)
+		return err
 	}
 	f.SHA256 = hex.EncodeToString(h.Sum(nil))
 	t.record(f)
@@ -148,30 +181,27 @@ func (t *Tree) link(rel, target string) error {
 	if _, taken := t.reserve(rel); taken {
 		return nil
 	}
-	if err := t.root.Symlink(target, rel); err != nil {
+	return t.symlink(File{Path: rel, Link: target})
+}
+
+// symlink writes a link over whatever an interrupted installation left there.
+func (t *Tree) symlink(f File) error {
+	_ = t.root.Remove(f.Path) // where that fails, Symlink says why
+	if err := t.root.Symlink(f.Link, f.Path); err != nil {
 		return err
 	}
-	t.record(File{Path: rel, Link: target})
+	t.record(f)
 	return nil
 }
 
-// write adds a file of ours.
+// write adds a file of ours, in place of one that an earlier installation wrote.
 func (t *Tree) write(rel string, data []byte) error {
-	if err := t.root.WriteFile(rel, data, 0o644); err != nil {
-		return err
-	}
-	t.record(File{Path: rel, Size: int64(len(data)), SHA256: hash(data)})
-	return nil
-}
-
-// add records an executable that another program has written into the directory.
-func (t *Tree) add(rel string) error {
-	data, err := t.root.ReadFile(rel)
-	if err != nil {
-		return err
-	}
-	t.record(File{Path: rel, Size: int64(len(data)), SHA256: hash(data), Exec: true})
-	return nil
+	t.mu.Lock()
+	delete(t.files, strings.ToLower(rel))
+	t.mu.Unlock()
+	return t.put(File{Path: rel, Size: int64(len(data))}, bytes.NewReader(data), func(why string, err error) error {
+		return &ArchiveError{Archive: rel, Why: why, Err: err}
+	})
 }
 
 func hash(data []byte) string {

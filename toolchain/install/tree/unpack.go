@@ -18,6 +18,8 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/ulikunitz/xz"
 	"golang.org/x/sync/errgroup"
+
+	"gpubuild/buildenv/fault"
 )
 
 const bufferSize = 128 << 10
@@ -36,7 +38,7 @@ func (t *Tree) Unpack(ctx context.Context, sources []Source, workers int) error 
 	var opened []io.Closer
 	for _, s := range sources {
 		if strings.HasSuffix(s.File, ".tar.xz") { // one stream: its entries come one after another
-			work.Go(func() error { return t.unpackTar(ctx, s) })
+			work.Go(fault.GuardedErr(func() error { return t.unpackTar(ctx, s) }))
 			continue
 		}
 		z, err := zip.OpenReader(s.From)
@@ -47,7 +49,7 @@ func (t *Tree) Unpack(ctx context.Context, sources []Source, workers int) error 
 			err = &ArchiveError{Archive: s.File, Why: "cannot be read", Err: err}
 		}
 		if err != nil {
-			work.Go(func() error { return err })
+			work.Go(fault.GuardedErr(func() error { return err }))
 			break
 		}
 	}
@@ -92,7 +94,7 @@ func (t *Tree) unpackZip(ctx context.Context, z *zip.ReadCloser, a Archive, work
 	// The largest first, so that no worker is left alone with one at the end.
 	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(b.entry.UncompressedSize64, a.entry.UncompressedSize64) })
 	for _, j := range jobs {
-		work.Go(func() error {
+		work.Go(fault.GuardedErr(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -104,8 +106,8 @@ func (t *Tree) unpackZip(ctx context.Context, z *zip.ReadCloser, a Archive, work
 				return bad("cannot be read", err)
 			}
 			defer r.Close()
-			return t.put(File{Path: j.rel, Size: int64(j.entry.UncompressedSize64), Exec: j.entry.Mode()&0o100 != 0}, r, bad)
-		})
+			return t.put(File{Path: j.rel, Size: int64(j.entry.UncompressedSize64), Exec: j.entry.Mode()&0o100 != 0, Part: a.Part}, r, bad)
+		}))
 	}
 	return nil
 }
@@ -174,12 +176,12 @@ func (t *Tree) addEntry(a Archive, h *tar.Header, content io.Reader, bad func(st
 		if rel == "" {
 			return nil
 		}
-		return t.put(File{Path: rel, Size: h.Size, Exec: h.Mode&0o100 != 0}, content, bad)
+		return t.put(File{Path: rel, Size: h.Size, Exec: h.Mode&0o100 != 0, Part: a.Part}, content, bad)
 	case tar.TypeSymlink:
 		if rel == "" {
 			return nil
 		}
-		return t.linkWithin(rel, h.Linkname, bad)
+		return t.linkWithin(File{Path: rel, Link: h.Linkname, Part: a.Part}, bad)
 	}
 	return bad(fmt.Sprintf("it is neither a file nor a directory nor a symbolic link (type %q)", h.Typeflag), nil)
 }
@@ -196,7 +198,8 @@ func (t *Tree) belowFile(rel string) bool {
 
 // linkWithin adds a link that an archive holds. Its target is relative to the link's directory: some "..", then names, never above the
 // root. No directory above a link is a link itself, so ".." means what it says.
-func (t *Tree) linkWithin(rel, target string, bad func(string, error) error) error {
+func (t *Tree) linkWithin(f File, bad func(string, error) error) error {
+	rel, target := f.Path, f.Link
 	steps := target
 	for strings.HasPrefix(steps, "../") {
 		steps = steps[len("../"):]
@@ -211,20 +214,16 @@ func (t *Tree) linkWithin(rel, target string, bad func(string, error) error) err
 		return err
 	}
 	switch old, taken := t.reserve(rel); {
-	case taken && old.Link == target && old.Path == rel:
+	case taken && (old.kept || old.Link == target && old.Path == rel):
 		return nil
 	case taken:
 		return bad("another archive of this toolkit holds another file of that name", nil)
 	}
-	err := t.root.Symlink(target, rel)
+	err := t.symlink(f)
 	if errors.Is(err, fs.ErrExist) {
 		return bad("a directory has that name already", nil)
 	}
-	if err != nil {
-		return err
-	}
-	t.record(File{Path: rel, Link: target})
-	return nil
+	return err
 }
 
 // place returns where an entry goes, from the toolkit's root; empty: it is left out.

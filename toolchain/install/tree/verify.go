@@ -4,13 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
-	"strings"
+	"slices"
 
 	"gpubuild/buildenv"
 )
@@ -19,68 +17,60 @@ import (
 type Problem struct {
 	Path string `json:"path"` // from the root
 	What string `json:"what"`
+
+	parts []string // which have to be fetched again; none: gpubuild makes the file
 }
 
 func (p Problem) String() string { return p.Path + ": " + p.What }
 
-// Verify reads every file of a toolkit and compares it with what was installed. A file that was added is a problem, too, for a header
-// may hide another one. No problems: the toolkit is whole. If it is interrupted, it returns ctx's error.
+// Verify reads every file of a toolkit and compares it with what was installed. Files that no installation listed do not count. Without
+// problems, the toolkit is whole. If it is interrupted, it returns ctx's error.
 func Verify(ctx context.Context, h buildenv.Host, in Installation) ([]Problem, error) {
 	if in.Schema == 0 {
-		return []Problem{{MarkerFile, "is missing, damaged or of a later gpubuild: no build takes this toolkit"}}, nil
+		return []Problem{{Path: MarkerFile, What: in.Problem + "; no build uses this toolkit"}}, nil
 	}
-	data, err := h.ReadFile(h.Join(in.Root, listFile), maxList)
+	files, err := in.Files(h)
 	if err != nil {
-		return []Problem{{listFile, "cannot be read: " + reason(err)}}, nil
-	}
-	if hash(data) != in.List {
-		return []Problem{{listFile, "is not the one that was written"}}, nil
-	}
-	var files []File
-	if err := json.Unmarshal(data, &files); err != nil {
-		return []Problem{{listFile, err.Error()}}, nil
+		return []Problem{{in.listFile(), err.Error(), in.names()}}, nil
 	}
 	var out []Problem
-	known := map[string]bool{named(h, listFile): true, named(h, MarkerFile): true} // files and their directories
 	for _, f := range files {
 		if err := ctx.Err(); err != nil {
 			return out, err
 		}
-		for p := f.Path; p != "."; p = path.Dir(p) {
-			known[named(h, p)] = true
-		}
-		if what := f.differs(h, in.Root); what != "" {
-			out = append(out, Problem{f.Path, what})
+		what := f.differs(h, in.Root)
+		switch {
+		case what == "":
+		case f.Part != "":
+			out = append(out, Problem{f.Path, what, []string{f.Part}})
+		case in.Schema == 1: // it lists no parts
+			out = append(out, Problem{f.Path, what, in.names()})
+		default:
+			out = append(out, Problem{Path: f.Path, What: what})
 		}
 	}
-	return append(out, added(h, in.Root, "", known)...), nil
+	return out, nil
 }
 
-// named folds case on Windows: lib and Lib of two archives are one directory there, named as the first one was.
-func named(h buildenv.Host, path string) string {
-	if h.OS == buildenv.Windows {
-		return strings.ToLower(path)
+// names lists the parts.
+func (in Installation) names() (all []string) {
+	for _, p := range in.Parts {
+		all = append(all, p.Name)
 	}
-	return path
+	return all
 }
 
-// added lists what lies below dir and is not known; of an unknown directory, only the directory itself.
-func added(h buildenv.Host, root, dir string, known map[string]bool) []Problem {
-	entries, err := h.Files.ReadDir(h.Join(root, dir))
-	if err != nil {
-		return []Problem{{dir, "cannot be read: " + reason(err)}}
+// Broken lists the parts that have to be fetched again.
+func Broken(problems []Problem) (parts []string) {
+	for _, p := range problems {
+		parts = append(parts, p.parts...)
 	}
-	var out []Problem
-	for _, e := range entries {
-		switch rel := path.Join(dir, e.Name()); {
-		case !known[named(h, rel)]:
-			out = append(out, Problem{rel, "was not put there by gpubuild"})
-		case e.IsDir():
-			out = append(out, added(h, root, rel, known)...)
-		}
-	}
-	return out
+	slices.Sort(parts)
+	return slices.Compact(parts)
 }
+
+// Whole says whether a file is the one that was installed.
+func (f File) Whole(h buildenv.Host, root string) bool { return f.differs(h, root) == "" }
 
 // differs says how a file is not the one that was installed; empty: it is.
 func (f File) differs(h buildenv.Host, root string) string {
@@ -128,8 +118,7 @@ func (f File) differs(h buildenv.Host, root string) string {
 
 // reason is an error without its path, which the message names already.
 func reason(err error) string {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err.Error()
 	}
 	return err.Error()

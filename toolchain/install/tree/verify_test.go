@@ -2,12 +2,7 @@ package tree
 
 import (
 	"encoding/json"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"testing"
-
-	"gpubuild/buildenv"
 )
 
 func TestVersionJSON(t *testing.T) {
@@ -22,28 +17,3 @@ func TestVersionJSON(t *testing.T) {
 		t.Errorf("%s, %v", data, err)
 	}
 }
-
-// Two archives may write a directory's name in two ways; Windows has one directory then.
-func TestVerifyOnWindowsMindsNoCase(t *testing.T) {
-	root := t.TempDir()
-	h := buildenv.Host{OS: buildenv.Linux, Files: directory{root}}
-	if err := os.WriteFile(filepath.Join(root, "Lib"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	known := map[string]bool{"lib": true}
-	if got := added(h, "/tk", "", known); len(got) != 1 || got[0].Path != "Lib" {
-		t.Errorf("on Linux: %v", got)
-	}
-	h.OS = buildenv.Windows
-	if got := added(h, `C:\tk`, "", known); len(got) != 0 {
-		t.Errorf("on Windows: %v", got)
-	}
-}
-
-// directory has the entries of one real directory, whatever path is asked for.
-type directory struct{ root string }
-
-func (d directory) Stat(string) (fs.FileInfo, error)         { return nil, fs.ErrNotExist }
-func (d directory) ReadDir(string) ([]fs.DirEntry, error)    { return os.ReadDir(d.root) }
-func (d directory) Open(string) (fs.File, error)             { return nil, fs.ErrNotExist }
-func (d directory) EvalSymlinks(path string) (string, error) { return path, nil }

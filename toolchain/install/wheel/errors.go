@@ -2,7 +2,6 @@ package wheel
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -27,90 +26,74 @@ func (e *NoPipError) Hint() string {
 		"or, where CUDA is installed already, name its directory with --gpu-toolkit"
 }
 
-// FetchError says that pip could not fetch wheels.
-type FetchError struct {
-	Wheels []string
-	Kind   Kind
-	Err    error
-}
+// kind is why pip could not fetch, as far as its output shows.
+type kind string
 
-// Kind is why pip could not fetch, as far as its output shows.
-type Kind string
-
-// The known kinds.
 const (
-	Other   Kind = ""
-	Network Kind = "no network"
-	Absent  Kind = "not on the package index"
-	Space   Kind = "disk full"
-	Policy  Kind = "pip's own configuration forbids it"
+	network kind = "no network"
+	absent  kind = "not on the package index"
+	space   kind = "disk full"
+	policy  kind = "pip's own configuration forbids it"
 )
 
-func (e *FetchError) Error() string {
-	what := "fetch " + strings.Join(e.Wheels, ", ")
-	if e.Kind != Other {
-		what += ": " + string(e.Kind)
-	}
-	return fmt.Sprintf("%s: %v", what, e.Err)
-}
-
-func (e *FetchError) Unwrap() error { return e.Err }
-
-// Hint says what a user can do about it.
-func (e *FetchError) Hint() string {
-	switch e.Kind {
-	case Network:
-		return "check the network, HTTPS_PROXY and pip's index-url; what was fetched already is kept, so run the same command again"
-	case Absent:
-		return "the mirror that pip uses lacks this file: set PIP_INDEX_URL to one that has NVIDIA's wheels"
-	case Space:
-		return "free some space, or set GPUBUILD_CACHE to a directory on a larger disk"
-	case Policy:
-		return "start gpubuild in a virtual environment, or unset PIP_REQUIRE_VIRTUALENV for this command"
-	}
-	return "pip's message says what is wrong; what was fetched already is kept, so run the same command again"
+// fixes say what a user can do about it.
+var fixes = map[kind]string{
+	"":      "pip's message says what is wrong; what was fetched already is kept, so run the same command again",
+	network: "check the network, HTTPS_PROXY and pip's index-url; what was fetched already is kept, so run the same command again",
+	absent:  "the mirror that pip uses lacks this file: set PIP_INDEX_URL to one that has NVIDIA's wheels",
+	space:   "free some space, or set GPUBUILD_CACHE to a directory on a larger disk",
+	policy:  "start gpubuild in a virtual environment, or unset PIP_REQUIRE_VIRTUALENV for this command",
 }
 
 // What pip and the libraries below it write, and what it means. Source: pip's _internal/exceptions.py and urllib3's messages.
 var meanings = []struct {
 	text string
-	kind Kind
+	kind kind
 }{
-	{"No space left on device", Space},
-	{"There is not enough space on the disk", Space},
-	{"Disk quota exceeded", Space},
-	{"Could not find an activated virtualenv", Policy},
-	{"Temporary failure in name resolution", Network},
-	{"Name or service not known", Network},
-	{"getaddrinfo failed", Network},
-	{"nodename nor servname", Network},
-	{"Network is unreachable", Network},
-	{"No route to host", Network},
-	{"Connection refused", Network},
-	{"Connection reset", Network},
-	{"Max retries exceeded", Network},
-	{"ReadTimeoutError", Network},
-	{"ConnectTimeoutError", Network},
-	{"IncompleteRead", Network},
-	{"ProxyError", Network},
-	{"SSLError", Network},
-	{"NewConnectionError", Network},
-	{"No matching distribution", Absent},
-	{"Could not find a version", Absent},
-	{"404 Client Error", Absent},
+	{"No space left on device", space},
+	{"There is not enough space on the disk", space},
+	{"Disk quota exceeded", space},
+	{"Could not find an activated virtualenv", policy},
+	{"Temporary failure in name resolution", network},
+	{"Name or service not known", network},
+	{"getaddrinfo failed", network},
+	{"nodename nor servname", network},
+	{"Network is unreachable", network},
+	{"No route to host", network},
+	{"Connection refused", network},
+	{"Connection reset", network},
+	{"Max retries exceeded", network},
+	{"ReadTimeoutError", network},
+	{"ConnectTimeoutError", network},
+	{"IncompleteRead", network},
+	{"ProxyError", network},
+	{"SSLError", network},
+	{"NewConnectionError", network},
+	{"No matching distribution", absent},
+	{"Could not find a version", absent},
+	{"404 Client Error", absent},
+}
+
+// failed says that pip could not fetch wheels, and what to do about it.
+func failed(wheels []string, why kind, err error) error {
+	what := "fetch " + strings.Join(wheels, ", ")
+	if why != "" {
+		what += ": " + string(why)
+	}
+	return exit.Errorf(0, fixes[why], "%s: %w", what, err)
 }
 
 // fetchError makes an error of what pip wrote.
 func fetchError(wheels []tree.Archive, err error) error {
-	failed := &FetchError{Err: err}
+	var names []string
 	for _, w := range wheels {
-		failed.Wheels = append(failed.Wheels, w.String())
+		names = append(names, w.String())
 	}
-	var exit *buildenv.ExitError
-	if !errors.As(err, &exit) {
-		return failed
+	var ended *buildenv.ExitError
+	if !errors.As(err, &ended) {
+		return failed(names, "", err)
 	}
-	text := string(exit.Result.Stdout) + string(exit.Result.Stderr)
+	text := string(ended.Result.Stdout) + string(ended.Result.Stderr)
 	if strings.Contains(text, "THESE PACKAGES DO NOT MATCH THE HASHES") {
 		wrong := wheels[0]
 		for _, w := range wheels {
@@ -122,9 +105,8 @@ func fetchError(wheels []tree.Archive, err error) error {
 	}
 	for _, m := range meanings {
 		if strings.Contains(text, m.text) {
-			failed.Kind = m.kind
-			break
+			return failed(names, m.kind, err)
 		}
 	}
-	return failed
+	return failed(names, "", err)
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/fault"
 	"gpubuild/toolchain/install/tree"
 )
 
@@ -96,7 +97,7 @@ func (p Pip) command(dir string, args ...string) buildenv.Cmd {
 }
 
 // Download has pip fetch wheels, all in one run, and checks their hashes. scratch is an empty directory.
-func (p Pip) Download(ctx context.Context, wheels []tree.Archive, to, scratch string, say func(string)) error {
+func (p Pip) Download(ctx context.Context, wheels []tree.Archive, to, scratch string, progress tree.Progress) error {
 	what, total := wheels[0].String(), int64(0)
 	var pins strings.Builder
 	for _, w := range wheels {
@@ -110,8 +111,8 @@ func (p Pip) Download(ctx context.Context, wheels []tree.Archive, to, scratch st
 	if err := os.WriteFile(requirements, []byte(pins.String()), 0o600); err != nil {
 		return err
 	}
-	say(fmt.Sprintf("fetching %s (%s)", what, tree.Size(total)))
-	stop := watch(scratch, func(n int64) { say(fmt.Sprintf("fetching %s: %s of %s", what, tree.Size(n), tree.Size(total))) })
+	progress(tree.Event{Text: what, Total: total})
+	stop := watch(scratch, func(n int64) { progress(tree.Event{Text: what, Done: min(n, total), Total: total}) })
 	_, err := p.run.Run(ctx, p.command(scratch, slices.Concat(p.args, downloadArgs(wheels, to, requirements))...))
 	stop()
 	if ctx.Err() != nil {
@@ -123,10 +124,9 @@ func (p Pip) Download(ctx context.Context, wheels []tree.Archive, to, scratch st
 	for _, w := range wheels {
 		file := filepath.Join(to, w.File)
 		err := w.Check(file)
-		var wrong *tree.HashError
 		if errors.Is(err, fs.ErrNotExist) {
-			err = &FetchError{Wheels: []string{w.File}, Err: errors.New("pip ended well, but the file is not there")}
-		} else if errors.As(err, &wrong) {
+			err = failed([]string{w.File}, "", errors.New("pip ended well, but the file is not there"))
+		} else if _, ok := errors.AsType[*tree.HashError](err); ok {
 			err = errors.Join(err, os.Remove(file))
 		}
 		if err != nil {
@@ -156,16 +156,16 @@ func tag(file string) string {
 	return t
 }
 
-// watch reports every few seconds how many bytes of wheels are below dir, where pip writes them before it moves them. stop ends it.
+// watch reports several times a second how many bytes of wheels are below dir, where pip writes them before it moves them. stop ends it.
 func watch(dir string, report func(int64)) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		tick := time.NewTicker(3 * time.Second)
+	fault.Go(func() {
+		tick := time.NewTicker(250 * time.Millisecond)
 		defer tick.Stop()
 		for {
 			select {
 			case <-done:
+				close(ended)
 				return
 			case <-tick.C:
 			}
@@ -182,6 +182,6 @@ func watch(dir string, report func(int64)) (stop func()) {
 				report(n)
 			}
 		}
-	}()
+	})
 	return func() { close(done); <-ended }
 }

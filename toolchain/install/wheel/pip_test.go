@@ -40,7 +40,7 @@ func TestFind(t *testing.T) {
 		"the interpreter's own":         {versions{"python3": "pip 23.2.1\n", "pip": "pip 19.0 from /x"}, "pip 23.2.1 of ", ""},
 		"an interpreter without one":    {versions{"python3": "", "pip3": "pip 20.3 from /lib/pip (python 3.9)"}, "pip 20.3 of ", ""},
 		"too old to take two platforms": {versions{"python3": "pip 20.0.2\n"}, "", "python3 -m pip, which is older than 20.3"},
-		"a newer one beside it":         {versions{"python3": "pip 9.0.1\n", "pip": "pip 26.1 from /x"}, "pip 26.1 of ", ""},
+		"a newer one, too":              {versions{"python3": "pip 9.0.1\n", "pip": "pip 26.1 from /x"}, "pip 26.1 of ", ""},
 		"a python that opens a shop":    {versions{"python3": "Python was not found\n"}, "", "python3 -m pip"},
 		"nothing":                       {versions{}, "", "none of them on PATH"},
 	} {

@@ -1,4 +1,4 @@
-/* How gpubuild's failing libraries fail: see driver.c. On Linux a mode is linked in, on Windows it stands in a file beside the library. */
+/* How gpubuild's failing libraries fail: see driver.c. On Linux a mode is linked in, on Windows it is in a file next to the library. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +30,7 @@ static int number(const char **s) {
     for (*s += minus; **s >= '0' && **s <= '9'; ++*s) v = 10 * v + **s - '0';
     return minus ? -v : v;
 }
-/* LIBRARY.mode holds ANSWER and STAGE. An ANSWER below zero: there is no such library. It cannot be loaded then, and still tells that it was looked
+/* LIBRARY.mode holds ANSWER and STAGE. An ANSWER below zero: there is no such library. It cannot be loaded then, and still records that it was looked
  * for, which nothing else on Windows does. */
 BOOL WINAPI DllMain(HINSTANCE self, DWORD why, LPVOID reserved) {
     char text[64] = ""; const char *s = text; DWORD n = 0, got = 0, name; HANDLE h;

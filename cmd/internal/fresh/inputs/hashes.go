@@ -1,35 +1,36 @@
 package inputs
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/session"
 )
 
 // hashKind names the entries of Hashes in the cache.
-const hashKind = "hash-1"
+const hashKind = "hash-2"
 
-// Hashes remembers what was read of files by their identity, so that nvcc and what it runs (300 MB) are read once, not at every
-// build. The identity has the time of the last change of the file's state, which no tool sets back: other content of the same
-// size with its old time restored is seen, too. On Windows, where that time is not asked for, it is not.
+// Hashes remembers the content of files by their identity, so that nvcc and what it runs (300 MB) are read once, not in every build. The
+// identity has the time of the last change of the file's state, which no tool sets back: other content of the same size with its old
+// time restored is seen, too. On Windows, where that time is not asked for, it is not.
 type Hashes struct {
 	m     *session.Machine
 	store memo.Store
+	built []string          // where cargo builds, which is nobody's source
 	run   map[string]string // what was asked in this run
-	trees map[string]string // see headerTree
+	ids   map[string]string // of the files that were looked at in this run
 	Read  int               // files whose content was read
 }
 
 // NewHashes reads nothing yet.
-func NewHashes(m *session.Machine) *Hashes {
-	return &Hashes{m: m, store: m.Memo(), run: map[string]string{}, trees: map[string]string{}}
+func NewHashes(m *session.Machine, built ...string) *Hashes {
+	return &Hashes{m: m, built: built, store: m.Memo(), run: map[string]string{}, ids: map[string]string{}}
 }
 
 // known answers what is remembered under a key that holds the identity of everything that read looks at.
@@ -53,59 +54,76 @@ func (h *Hashes) known(key string, read func() (string, error)) (string, error) 
 	return text, nil
 }
 
+// tooMany says, once in a run, that not all of a directory is looked at.
+func (h *Hashes) tooMany(dir string) {
+	key := "too many in " + dir
+	if _, said := h.run[key]; !said {
+		h.run[key] = ""
+		h.m.Shell.Warning("%s holds more than %d files: a change of the others is not noticed", h.m.Shown(dir), buildenv.MostEntries)
+	}
+}
+
 // About answers what was read of one file; what names what is read in it.
 func (h *Hashes) About(what, path string, read func() (string, error)) (string, error) {
-	id, err := identity(path)
+	id, err := h.identity(path)
 	if err != nil {
 		return "", err
 	}
 	return h.known(what+" "+path+" "+id, func() (string, error) { h.Read++; return read() })
 }
 
-// Together hashes several files as one. One that is not there counts by its absence, one that may not be read (a program that may
-// only be run) by its identity.
-func (h *Hashes) Together(paths ...string) (string, error) {
-	var key strings.Builder
-	key.WriteString("content")
-	for _, p := range paths {
-		id, err := identity(p)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return "", err
-		}
-		fmt.Fprintf(&key, "\n%s %s", p, id)
+// Each hashes files one by one. One that is not there has its absence for a hash, one that may not be read (a program that may only be
+// run) its identity.
+func (h *Hashes) Each(paths ...string) ([]string, error) {
+	if len(paths) == 0 {
+		return nil, nil
 	}
-	return h.known(key.String(), func() (string, error) {
-		sum := sha256.New()
-		for _, p := range paths {
+	var key strings.Builder
+	for _, p := range paths {
+		id, err := h.identity(p)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
+		}
+		fmt.Fprintf(&key, "%s %s\n", p, id)
+	}
+	text, err := h.known("content\n"+key.String(), func() (string, error) {
+		list := make([]string, len(paths))
+		for i, p := range paths {
 			h.Read++
-			one, err := cache.Hash(p)
+			sum, err := cache.Hash(p)
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
-				one = "none"
+				sum = "none"
 			case errors.Is(err, fs.ErrPermission):
 				id, err := cache.Identify(p)
 				if err != nil {
 					return "", err
 				}
-				one = "unread " + id.String()
+				sum = "unread " + id.String()
 			case err != nil:
 				return "", err
+			default:
+				sum = sum[:32]
 			}
-			fmt.Fprintln(sum, one)
+			list[i] = sum
 		}
-		return hex.EncodeToString(sum.Sum(nil)[:16]), nil
+		return strings.Join(list, "\n"), nil
 	})
+	return strings.Split(text, "\n"), err
 }
 
 // identity is what a file is without a look at its content.
-func identity(path string) (string, error) {
-	id, err := cache.Identify(path)
+func (h *Hashes) identity(path string) (string, error) {
+	if id, ok := h.ids[path]; ok {
+		return id, nil
+	}
+	fi, err := os.Stat(path)
 	if err != nil {
 		return "", err
 	}
-	state, err := cache.StateTime(path)
-	if err != nil {
-		return "", err
+	id, err := cache.IdentityOf(path, fi)
+	if err == nil {
+		h.ids[path] = fmt.Sprintf("%d %d %d %d %d", id.Size, id.MTime, cache.StateTimeOf(fi), id.Inode, id.Device)
 	}
-	return fmt.Sprintf("%d %d %d %d %d", id.Size, id.MTime, state, id.Inode, id.Device), nil
+	return h.ids[path], err
 }

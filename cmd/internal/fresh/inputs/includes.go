@@ -3,21 +3,18 @@ package inputs
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
-)
-
-// Bounds of what is looked at below one OUT_DIR; an ordinary one has some dozens of files, a CMake build some thousands.
-const (
-	MostEntries = 50_000
-	MostDepth   = 16
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/features/manifest"
+	"gpubuild/toolchain/install/tree"
 )
 
 // IncludeDirectory is the input for the toolkit's own headers, all of them.
@@ -26,7 +23,7 @@ const IncludeDirectory = "CUDA include directory"
 // toolkitHeader are the names directly below a toolkit's include directory that are CUDA's, of a compiler, a runtime or a library
 // that comes with it. What others put there (cuDNN, NCCL, cuTENSOR) has versions of its own, and /usr/include, where
 // distributions have CUDA's, holds everything else.
-var toolkitHeader = regexp.MustCompile(
+var toolkitHeader = lazyregexp.New(
 	`^(cuda|cu(rand|blas|sparse|solver|fft|pti|file)|nvrtc|nv[A-Z]|nvfatbin|nvml|nvtx|npp|nvjpeg|nv$|crt$|cccl$|cub$|` +
 		`thrust$|cooperative_groups|mma\.h|sm_\d|vector_|device_|driver_|math_|host_|texture_|surface_|` +
 		`builtin_types|channel_descriptor|common_functions|library_types|fatbinary)`,
@@ -39,65 +36,65 @@ var toolkitHeader = regexp.MustCompile(
 // whole says that everything counts, whatever it is called; otherwise what is recorded by itself is left out, too.
 func (n *collector) headerTree(dir string, whole bool) (string, error) {
 	about := fmt.Sprint("headers ", whole, " of ", dir)
-	if sum, ok := n.h.trees[about]; ok {
+	if sum, ok := n.h.run[about]; ok {
 		return sum, nil
 	}
+	sum, err := "", error(nil)
+	// A toolkit of our own cache is complete and never changed once its marker is there.
+	id, ours := "", n.host.Real(n.host.Join(n.h.m.CacheDir, "toolkits"))
+	if t := n.set.Toolkit; t != nil && n.host.Below(dir, t.Real) && n.host.Below(t.Real, ours) {
+		id, _ = n.h.identity(n.host.Join(t.Real, tree.MarkerFile)) // none: it is not complete
+	}
+	if id != "" {
+		sum, err = n.h.known(about+" by marker "+id, func() (string, error) { return n.readTree(about, dir, whole) })
+	} else {
+		sum, err = n.readTree(about, dir, whole)
+	}
+	if err == nil {
+		n.h.run[about] = sum
+	}
+	return sum, err
+}
+
+func (n *collector) readTree(about, dir string, whole bool) (string, error) {
 	type file struct{ name, path string }
 	var files []file
-	// Two thousand files are looked at by every build, so this is written to cost no more than the system's own answers.
 	var look []byte
-	sep := "/"
-	if n.host.OS == buildenv.Windows {
-		sep = `\`
-	}
-	left := MostEntries
-	var walk func(dir, below string, depth int) error
-	walk = func(dir, below string, depth int) error {
-		entries, err := n.host.Files.ReadDir(dir)
-		if err != nil {
-			return err
+	project := n.host.IsFile(n.host.Join(dir, manifest.FileName))
+	complete, err := n.host.Walk(dir, func(path, rel string, e fs.DirEntry, isDir bool) bool {
+		top, _, deeper := strings.Cut(rel, "/")
+		if !whole && (!deeper && (top == "crt" || !toolkitHeader.MatchString(top)) || slices.Contains(mainHeaders, rel)) {
+			return false
 		}
-		for _, e := range entries {
-			name := e.Name()
-			if !whole && (depth == 0 && (name == "crt" || !toolkitHeader.MatchString(name)) || slices.Contains(mainHeaders, below+name)) {
-				continue
-			}
-			if left--; left < 0 {
-				return fmt.Errorf("%s holds more than %d files", dir, MostEntries)
-			}
-			path := dir + sep + name
-			fi, err := e.Info()
-			if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-				fi, err = n.host.Files.Stat(path)
-			}
-			switch {
-			case err != nil: // gone since, or a link to nothing: nobody can include it
-			case fi.IsDir():
-				if depth < MostDepth {
-					if err := walk(path, below+name+"/", depth+1); err != nil {
-						return err
-					}
-				}
-			case fi.Mode().IsRegular():
-				files = append(files, file{below + name, path})
-				look = append(append(look, below...), name...)
-				for _, v := range [...]int64{fi.Size(), fi.ModTime().UnixNano(), cache.StateTimeOf(fi)} {
-					look = strconv.AppendInt(append(look, ' '), v, 10)
-				}
-				look = append(look, '\n')
-			}
+		if isDir || whole && (project && !Compiled(n.host, path) || n.host.Ext(path) == ".rs") { // a program's text is no kernel's
+			return isDir && (!whole || Own(n.host, path, n.h.built))
 		}
-		return nil
-	}
-	if err := walk(dir, "", 0); err != nil {
+		fi, err := e.Info()
+		if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+			fi, err = n.host.Files.Stat(path)
+		}
+		if err == nil && fi.Mode().IsRegular() { // not one that is gone since, or a link to nothing: nobody can include that
+			files = append(files, file{rel, path})
+			look = append(look, rel...)
+			for _, v := range [...]int64{fi.Size(), fi.ModTime().UnixNano(), cache.StateTimeOf(fi)} {
+				look = strconv.AppendInt(append(look, ' '), v, 10)
+			}
+			look = append(look, '\n')
+		}
+		return false
+	})
+	if err != nil && !whole {
 		return "", err
 	}
+	if !complete {
+		n.h.tooMany(dir)
+	}
 	is := sha256.Sum256(look)
-	sum, err := n.h.known(about+" "+hex.EncodeToString(is[:16]), func() (string, error) {
+	return n.h.known(about+" "+hex.EncodeToString(is[:16]), func() (string, error) {
 		content := sha256.New()
 		for _, f := range files {
 			one, err := cache.Hash(f.path)
-			if err != nil {
+			if err != nil && !errors.Is(err, fs.ErrPermission) {
 				return "", err
 			}
 			fmt.Fprintln(content, f.name, one)
@@ -105,10 +102,6 @@ func (n *collector) headerTree(dir string, whole bool) (string, error) {
 		n.h.Read += len(files)
 		return hex.EncodeToString(content.Sum(nil)[:16]), nil
 	})
-	if err == nil {
-		n.h.trees[about] = sum
-	}
-	return sum, err
 }
 
 // searchPaths are the variables by which gcc and clang, and cl, search for headers before those that are given to them, or after;
@@ -120,35 +113,22 @@ func searchPaths(h buildenv.Host) []string {
 	return []string{"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"}
 }
 
-// includes are the toolkit's headers as a whole, for packages that compile with them, and what comes before them.
+// includes are the toolkit's headers as a whole, for packages that compile with them, and what is searched besides.
 func (n *collector) includes() {
 	t := n.set.Toolkit
 	if t == nil || t.Include == "" || !n.in.Arch && !n.in.Binds {
 		return
 	}
 	sum, err := n.headerTree(n.host.Real(t.Include), false)
-	if err != nil && n.err == nil {
-		n.err = err
-	}
+	n.failed(err)
 	n.add(IncludeDirectory, t.Version.String()+" "+t.Include, sum)
 	for _, name := range searchPaths(n.host) {
-		v, ok := n.env.Lookup(name)
-		if !ok || v == "" {
-			continue
-		}
+		v := n.env.Get(name)
 		if n.host.OS == buildenv.Windows { // it is as long as the developer's prompt makes it, and MSVC and the SDK are recorded themselves
 			v = n.foreignIncludes(v)
 		}
-		what := sha256.New()
-		for _, dir := range n.host.SplitList(v) {
-			if n.host.SamePath(n.host.Real(dir), n.host.Real(t.Include)) {
-				fmt.Fprintln(what, "the toolkit's own")
-				continue
-			}
-			fmt.Fprintln(what, dir, n.shadows(dir))
-		}
 		if v != "" {
-			n.add(name, v, hex.EncodeToString(what.Sum(nil)[:16]))
+			n.add(name, v, n.below("", n.host.SplitList(v)))
 		}
 	}
 	if n.host.OS == buildenv.Windows {
@@ -162,34 +142,72 @@ func (n *collector) includes() {
 
 // foreignIncludes leaves of INCLUDE what is of neither MSVC nor the Windows SDK.
 func (n *collector) foreignIncludes(v string) string {
-	var out []string
-	for _, dir := range n.host.SplitList(v) {
-		low := strings.ToLower(strings.ReplaceAll(dir, "/", `\`))
-		known := strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\windows kits\`) ||
-			strings.Contains(low, `\vc\auxiliary\`)
-		if !known {
-			out = append(out, dir)
-		}
+	known := func(dir string) bool {
+		low, vs := strings.ToLower(strings.ReplaceAll(dir, "/", `\`)), n.set.MSVC
+		return vs != nil && (n.host.Below(dir, vs.SDK.Root) || n.host.Below(dir, vs.UCRT.Root)) ||
+			strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\windows kits\`) || strings.Contains(low, `\vc\auxiliary\`)
 	}
-	return n.host.JoinList(out...)
+	return n.host.JoinList(slices.DeleteFunc(n.host.SplitList(v), known)...)
 }
 
-// shadows answers the content of what lies in a directory under the name of one of the toolkit's headers.
-func (n *collector) shadows(dir string) string {
+// below answers flags and the content of what they name: files, and directories of headers but for the toolkit's own; empty for nothing.
+func (n *collector) below(flags string, places []string) string {
+	if len(places) == 0 {
+		return ""
+	}
 	sum := sha256.New()
-	for _, name := range n.host.Names(dir) {
-		path := n.host.Join(dir, name)
-		switch {
-		case !toolkitHeader.MatchString(name):
-		case n.host.IsFile(path):
-			fmt.Fprintln(sum, name, n.content(path))
-		case n.host.IsDir(path):
-			tree, err := n.headerTree(n.host.Real(path), true)
-			if err != nil && n.err == nil {
-				n.err = err
-			}
-			fmt.Fprintln(sum, name, tree)
+	fmt.Fprintln(sum, flags)
+	for _, p := range places {
+		real := n.host.Real(p)
+		switch t := n.set.Toolkit; {
+		case t != nil && n.host.SamePath(real, n.host.Real(t.Include)):
+			fmt.Fprintln(sum, "the toolkit's own")
+		case n.host.IsDir(real):
+			one, err := n.headerTree(real, true)
+			n.failed(err)
+			fmt.Fprintln(sum, one)
+		default:
+			fmt.Fprintln(sum, n.content(p))
 		}
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// includeFlag is a flag of nvcc or of the host compiler with directories of headers.
+var includeFlag = lazyregexp.New(`(?:^|[\s"',=])(?:-I|-isystem|-iquote|--include-path|--system-include)[=\s]*("[^"]+"|'[^']+'|\S+)`)
+
+// headersBy lists where a variable's value has kernels find headers: in what its flags name, and in a directory that it names as a whole
+// or in a list, if that holds headers or a directory include.
+func (n *collector) headersBy(v string) []string {
+	var out []string
+	from := func(path string) string {
+		if n.host.IsAbs(path) {
+			return path
+		}
+		return n.host.Join(n.dir, path)
+	}
+	for _, m := range includeFlag.FindAllStringSubmatch(v, -1) {
+		for _, dir := range strings.Split(strings.Trim(m[1], `"'`), ",") {
+			out = append(out, from(dir))
+		}
+	}
+	if strings.HasPrefix(strings.TrimSpace(v), "-") { // -include FILE, --options-file=FILE
+		for _, word := range strings.FieldsFunc(v, func(r rune) bool { return strings.ContainsRune(" \t\n=,\"'@", r) }) {
+			if path := from(word); n.host.IsFile(path) {
+				out = append(out, path)
+			}
+		}
+		return out
+	}
+	for _, dir := range n.host.SplitList(v) {
+		if !n.host.IsAbs(dir) {
+			continue
+		}
+		if include := n.host.Join(dir, "include"); n.host.IsDir(include) {
+			out = append(out, include)
+		} else if slices.ContainsFunc(n.host.Names(dir), func(name string) bool { return Compiled(n.host, name) }) {
+			out = append(out, dir)
+		}
+	}
+	return out
 }

@@ -1,31 +1,41 @@
 // Package inputs lists what of the machine goes into a GPU package and cargo does not watch: the toolkit, the host compiler, headers,
-// libraries and variables, each with its content. It compares nothing and knows no target directory.
+// libraries, variables and the package's own kernels and headers, each with its content. It compares nothing and knows no target
+// directory.
 //
 // Limits: a file that a build script reads and that no rule here names is not watched; on Windows a file whose content was replaced with
-// the same size and time is taken for the old one.
+// the same size and time is taken for the old one; a toolkit in gpubuild's own cache is known by its marker.
 package inputs
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"regexp"
+	"path"
 	"slices"
 	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
+	"gpubuild/features/source"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 )
 
 // Now is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is
 // none of them: nothing that is built depends on it.
-func Now(host buildenv.Host, chosen tools.Tools, in features.Inputs, h *Hashes) ([]stale.Input, error) {
-	n := collector{host: host, set: chosen.Set, env: chosen.Env, h: h, in: in}
+func Now(host buildenv.Host, chosen tools.Tools, u features.ScriptUnit, h *Hashes) ([]stale.Input, error) {
+	n := collector{host: host, set: chosen.Set, env: chosen.ScriptEnv(host), h: h, in: u.Inputs, dir: u.Dir}
+	names, paths, cut, err := SourcesOf(host, u, h.built)
+	n.failed(err)
+	for _, dir := range cut {
+		h.tooMany(dir)
+	}
+	n.parts(Sources, names, paths)
 	n.nvcc()
 	n.headers()
 	n.includes()
@@ -44,24 +54,45 @@ type collector struct {
 	env  buildenv.Env
 	h    *Hashes
 	in   features.Inputs
+	dir  string // of the package
 	list []stale.Input
 	err  error // the first
 }
 
-// content hashes files as one; see Together.
+// content hashes files as one.
 func (n *collector) content(paths ...string) string {
-	sum, err := n.h.Together(paths...)
+	list, err := n.h.Each(paths...)
+	n.failed(err)
+	sum := sha256.Sum256([]byte(strings.Join(list, "\n")))
+	return hex.EncodeToString(sum[:16])
+}
+
+func (n *collector) failed(err error) {
 	if n.err == nil {
 		n.err = err
 	}
-	return sum
+}
+
+// parts records files as parts of one input, each under the name that it is given; a package's own are shown by that.
+func (n *collector) parts(of string, names, paths []string) {
+	sums, err := n.h.Each(paths...)
+	n.failed(err)
+	for i, name := range names {
+		value := paths[i]
+		if of == Sources {
+			value = name
+		}
+		if err == nil && sums[i] != "none" {
+			n.add(stale.Part(of, name), value, sums[i])
+		}
+	}
 }
 
 func (n *collector) add(name, value, hash string) {
 	n.list = append(n.list, stale.Input{Name: name, Value: value, Hash: hash})
 }
 
-var nvccRelease = regexp.MustCompile(`Cuda compilation tools, release (\d+\.\d+), V`)
+var nvccRelease = lazyregexp.New(`Cuda compilation tools, release (\d+\.\d+), V`)
 
 // nvccInput is the input for it where it compiles kernels.
 const nvccInput = "nvcc"
@@ -74,7 +105,21 @@ func (n *collector) nvcc() {
 		return
 	}
 	if !n.in.Version {
-		n.add(nvccInput, label(t)+" "+t.NVCC, n.content(CompilerFiles(n.host, t)...))
+		files := CompilerFiles(n.host, t)
+		var names []string
+		for _, f := range files[1:] {
+			names = append(names, strings.TrimSuffix(n.host.Base(f), ".exe"))
+		}
+		n.add(nvccInput, cmp.Or(t.Label, t.Version.String())+" "+t.NVCC, n.content(files[0]))
+		n.parts(nvccInput, names, files[1:])
+		first := append(n.host.LookPathAll("nvcc"), "")[0]
+		for _, path := range n.set.Launchers {
+			name := "nvcc launcher"
+			if path == first { // who asks PATH gets it
+				name += " on PATH"
+			}
+			n.add(name, path, n.content(path))
+		}
 		return
 	}
 	release, err := n.h.About("release", n.host.Real(t.NVCC), func() (string, error) {
@@ -95,15 +140,16 @@ func (n *collector) nvcc() {
 var mainHeaders = []string{"cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "cuda_fp16.h", "cuda_fp16.hpp", "cuda_bf16.h", "cuda_bf16.hpp",
 	"cuda_fp8.h", "cuda_fp8.hpp", "mma.h", "cuda/version", "cuda/std/__cccl/version.h", "nv/target"}
 
-// headers are those of the toolkit that a script reads a version in or that are in every kernel, told apart from all others (see
-// includes) since they say most, and those that a script looks for by itself.
+// headers are the toolkit's headers from which a script reads a version or which every kernel includes, recorded one by one so that a
+// message can name them (includes covers the others), and headers that a script searches for by itself.
 func (n *collector) headers() {
 	if t := n.set.Toolkit; t != nil && (n.in.NVCC && !n.in.Version || n.in.Root) {
 		var files []string
 		for _, name := range mainHeaders {
 			files = append(files, n.host.Join(t.Include, name))
 		}
-		n.add("CUDA headers", t.Version.String()+" "+t.Include, n.content(files...))
+		n.add("CUDA headers", t.Version.String(), "")
+		n.parts("CUDA headers", mainHeaders, files)
 	}
 	for _, w := range n.in.Headers {
 		dirs := []string{}
@@ -124,7 +170,7 @@ func (n *collector) headers() {
 }
 
 // linkable are the names by which a linker finds the toolkit's libraries; a patch level behind the number is none of them.
-var linkable = regexp.MustCompile(`^(lib)?(cu|nv|npp)[A-Za-z0-9_-]*\.(so(\.\d+)?|a|lib|dylib)$`)
+var linkable = lazyregexp.New(`^(lib)?(cu|nv|npp)[A-Za-z0-9_-]*\.(so(\.\d+)?|a|lib|dylib)$`)
 
 // libraries are what a script that only links finds in the toolkit. It matters which are there, not what is in them: that is
 // linked when the program is, and a static library is recorded itself; see linked.
@@ -145,8 +191,8 @@ func (n *collector) libraries() {
 	n.add("CUDA libraries", t.Version.String()+" "+t.Lib, hex.EncodeToString(sum.Sum(nil)[:16]))
 }
 
-// hostCompiler is what nvcc calls, and what cc or CMake call beside it. Of gcc it is the driver that is looked at: cc1plus comes
-// in the same package.
+// hostCompiler is what nvcc calls, and what cc or CMake call for C++ sources. Of gcc only the driver is hashed: cc1plus comes in the
+// same distribution package.
 func (n *collector) hostCompiler() {
 	if c := n.set.Compiler; c != nil && n.in.Host {
 		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.content(c.Real, c.CXX))
@@ -155,10 +201,7 @@ func (n *collector) hostCompiler() {
 		n.add("Windows SDK", v.SDK.Version+" "+v.SDK.Root+", C run-time library "+v.UCRT.Version, "")
 	}
 	if n.in.CXX && n.host.OS != buildenv.Windows {
-		word := n.env.Get("CXX")
-		if word == "" {
-			word = "c++" // cc 1.x get_base_compiler, CMake's own first choice
-		}
+		word := cmp.Or(n.env.Get("CXX"), "c++") // cc 1.x get_base_compiler, CMake's own first choice
 		n.program("C++ compiler", word)
 	}
 }
@@ -177,11 +220,8 @@ func (n *collector) program(name, word string) {
 func (n *collector) find(word string) string {
 	h := n.host
 	h.Env = n.env
-	if h.IsAbs(word) {
-		if h.IsFile(word) {
-			return h.Real(word)
-		}
-		return ""
+	if h.IsAbs(word) && h.IsFile(word) {
+		return h.Real(word)
 	}
 	words := strings.Fields(word)
 	if len(words) == 0 {
@@ -239,22 +279,8 @@ func (n *collector) torch() {
 			fmt.Fprintln(sum, name, fi.Size())
 		}
 	}
-	n.add("libtorch", n.torchVersion(root)+" "+lib, hex.EncodeToString(sum.Sum(nil)[:16]))
+	n.add("libtorch", lib, hex.EncodeToString(sum.Sum(nil)[:16]))
 }
-
-func (n *collector) torchVersion(root string) string {
-	if data, err := n.host.ReadFile(n.host.Join(root, "build-version"), 1<<10); err == nil {
-		return strings.TrimSpace(string(data))
-	}
-	if data, err := n.host.ReadFile(n.host.Join(root, "version.py"), 1<<16); err == nil {
-		if m := pythonVersion.FindSubmatch(data); m != nil {
-			return string(m[1])
-		}
-	}
-	return "unknown"
-}
-
-var pythonVersion = regexp.MustCompile(`(?m)^__version__ = '([^']+)'`)
 
 // pythonTorch finds the torch package of the Python that the script would ask, without starting it: that takes seconds.
 func (n *collector) pythonTorch() string {
@@ -288,13 +314,12 @@ func (n *collector) pythonTorch() string {
 func (n *collector) variables() {
 	names := map[string]bool{}
 	for _, want := range n.in.Env {
-		prefix, all := strings.CutSuffix(want, "*")
-		if !all {
+		if !strings.Contains(want, "*") {
 			names[want] = true
 			continue
 		}
 		for _, have := range n.env.Names() {
-			if strings.HasPrefix(have, prefix) {
+			if like, _ := path.Match(want, have); like && want != source.Unnamed {
 				names[have] = true
 			}
 		}
@@ -324,13 +349,13 @@ func (n *collector) variables() {
 		case name == "CUDAHOSTCXX" || name == "CANDLE_NVCC_CCBIN":
 			n.program(name, v)
 		default:
-			n.add(name, v, "")
+			n.add(name, v, n.below(v, n.headersBy(v)))
 		}
 	}
 }
 
 // nvccReads lists the variables that go into what nvcc compiles: its flags (CUDA Compiler Driver NVCC, "NVCC Environment
-// Variables") and those of the environment to which nvcc.profile beside it adds its own words (INCLUDES, PTXAS_FLAGS; as
+// Variables") and those of the environment to which its nvcc.profile adds words (INCLUDES, PTXAS_FLAGS; as
 // `PTXAS_FLAGS=-O0 nvcc --dryrun` of 13.4 shows).
 func (n *collector) nvccReads() []string {
 	names := []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}
@@ -350,14 +375,15 @@ func (n *collector) nvccReads() []string {
 	return names
 }
 
-var profileAdds = regexp.MustCompile(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?:\+=|=\+)`)
+var profileAdds = lazyregexp.New(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?:\+=|=\+)`)
 
 // managed says whether a variable only names what is recorded by content already, or changes nothing that is built.
 func managed(name string) bool {
 	switch name {
 	case "PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "NVCC_CCBIN", "CUDA_COMPUTE_CAP",
 		"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HOME", "CUDAFORGE_THREADS", "RAYON_NUM_THREADS", "CMAKE_BUILD_PARALLEL_LEVEL", "LD_LIBRARY_PATH",
-		"LIBTORCH", "LIBTORCH_LIB", "LIBTORCH_INCLUDE", "VIRTUAL_ENV", "DEP_TCH_LIBTORCH_LIB", "CXX":
+		"LIBTORCH", "LIBTORCH_LIB", "LIBTORCH_INCLUDE", "VIRTUAL_ENV", "DEP_TCH_LIBTORCH_LIB", "CXX",
+		"RUSTFLAGS", "RUSTDOCFLAGS", "MAKEFLAGS", "MFLAGS":
 		return true
 	}
 	return strings.HasPrefix(name, "CARGO_")
@@ -378,11 +404,4 @@ func CompilerFiles(h buildenv.Host, t *cuda.Toolkit) []string {
 		files = append(files, h.Join(crt, name))
 	}
 	return files
-}
-
-func label(t *cuda.Toolkit) string {
-	if t.Label != "" {
-		return t.Label
-	}
-	return t.Version.String()
 }

@@ -1,0 +1,90 @@
+package cache
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Nowhere is a directory that never exists and cannot be made: what is looked for in it is not found.
+var Nowhere = filepath.Join(os.DevNull, "gpubuild")
+
+// Private is the directory that is used of one that may be the cache: itself, or one of this user's own in it where it is everybody's, as
+// Kubernetes' emptyDir. Programs of the cache are run, so the error is an *OpenError where others may have written to it or to what is
+// directly in it. A directory that is not there yet may be used.
+func Private(dir string) (string, error) {
+	if fi, err := os.Stat(dir); err == nil {
+		if !fi.IsDir() { // a hint to change the mode of /dev/null would do harm
+			return dir, &ReadOnlyError{Dir: dir, Err: errors.New("it is not a directory")}
+		}
+		dir = filepath.Join(dir, shared(fi))
+	}
+	if err := Trusted(dir); err != nil {
+		return dir, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return dir, nil // not there, or none: Make says so
+	}
+	for _, e := range entries {
+		if e.Type().IsRegular() {
+			continue // data: programs are in directories
+		}
+		if err := Trusted(filepath.Join(dir, e.Name())); err != nil {
+			return dir, err
+		}
+	}
+	return dir, nil
+}
+
+// Trusted answers an *OpenError unless only this user or an administrator may have written to a file or directory, and to what a link leads
+// to. It says nothing of the directories above it. What is not there is trusted.
+func Trusted(path string) error {
+	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
+		fi, err := look(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil
+		case err != nil:
+			return &ReadOnlyError{Dir: path, Err: reason(err)}
+		}
+		if why, fix := writable(path, fi); why != "" {
+			return &OpenError{Path: path, Why: why, Fix: fix}
+		}
+		if fi.Mode()&fs.ModeSymlink == 0 {
+			break // a link leads to another file, which counts, too
+		}
+	}
+	return nil
+}
+
+// TrustedDir is Trusted of a directory and of everything directly in it: programs that are run and libraries that are loaded from it.
+func TrustedDir(dir string) error {
+	if err := Trusted(dir); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return &ReadOnlyError{Dir: dir, Err: reason(err)}
+	}
+	for _, e := range entries {
+		if err := Trusted(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OpenError says that others may have written to a part of the cache.
+type OpenError struct{ Path, Why, Fix string }
+
+func (e *OpenError) Error() string {
+	return fmt.Sprintf("cache: %s %s: programs in it would be run", e.Path, e.Why)
+}
+
+// Hint says what a user can do about it.
+func (e *OpenError) Hint() string {
+	return fmt.Sprintf("%s, or set %s to a directory of your own", e.Fix, Variable)
+}

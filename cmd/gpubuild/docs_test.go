@@ -1,0 +1,93 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+var (
+	link    = regexp.MustCompile(`\]\(([^)\s]+)\)|(?:src|srcset)="([^"]+)"`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
+	code    = regexp.MustCompile("`[^`\n]*`")
+	snippet = regexp.MustCompile(`(?m)^--8<-- "(.*)"$`)
+)
+
+// read answers a page without its code blocks, and with the file that it includes.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fenced.ReplaceAllString(string(data), "")
+	if m := snippet.FindStringSubmatch(text); m != nil {
+		return read(t, filepath.Join(root, m[1]))
+	}
+	return text
+}
+
+// anchors are what GitHub makes of a page's headings.
+func anchors(text string) map[string]bool {
+	out := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		slug := strings.ReplaceAll(strings.ToLower(m[1]), " ", "-")
+		out[regexp.MustCompile(`[^\p{L}\p{N}_-]`).ReplaceAllString(slug, "")] = true
+	}
+	return out
+}
+
+// TestLinks: each link of README and of docs/ leads to a file, and to a heading of it.
+func TestLinks(t *testing.T) {
+	pages := []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/commands/*.md"} {
+		found, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatal(pattern, err)
+		}
+		for _, path := range found {
+			pages = append(pages, strings.TrimPrefix(filepath.ToSlash(path), root+"/"))
+		}
+	}
+	links := 0
+	for _, page := range pages {
+		path := filepath.Join(root, page)
+		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(read(t, path), ""), -1) {
+			to, anchor, _ := strings.Cut(m[1]+m[2], "#")
+			if strings.Contains(to, "://") {
+				continue
+			}
+			links++
+			target := path
+			if to != "" {
+				target = filepath.Join(filepath.Dir(path), to)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s: %v", page, err)
+			} else if anchor != "" && !anchors(read(t, target))[anchor] {
+				t.Errorf("%s: %s has no heading #%s", page, to, anchor)
+			}
+		}
+	}
+	if links < 90 {
+		t.Errorf("only %d links were found", links)
+	}
+}
+
+// TestReadmesFigures: each figure with a unit has a source, which is a row of docs/measurements.md with its command.
+func TestReadmesFigures(t *testing.T) {
+	text, measured := read(t, filepath.Join(root, "README.md")), read(t, filepath.Join(root, "docs", "measurements.md"))
+	if n := strings.Count(text, "\n"); n > 150 {
+		t.Errorf("README has %d lines, more than 150", n)
+	}
+	for _, figure := range regexp.MustCompile(`[0-9][0-9.]* (?:MB|GB|kB|ms|s|seconds|minutes|min|%|times)\b`).FindAllString(text, -1) {
+		if !regexp.MustCompile(`(?m)^\|.*\b` + regexp.QuoteMeta(figure) + "\\b.*\\| .*`.*` \\|$").MatchString(measured) {
+			t.Errorf("%q has no row with a command in docs/measurements.md", figure)
+		}
+	}
+}

@@ -1,0 +1,747 @@
+package bundle
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/proc"
+	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
+)
+
+// machine is this one, with an empty cache and the libraries of one directory on the loader's path.
+func machine(t *testing.T, libraries string) *session.Machine {
+	t.Helper()
+	h, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h.OS != buildenv.Linux {
+		need.Missing(t, "linux", "the libraries are made for Linux")
+	}
+	h.Env = h.Env.Set("LD_LIBRARY_PATH", libraries).Set("CUDA_PATH", "").Set("CUDA_HOME", "")
+	return &session.Machine{Host: h, Runner: proc.Runner{}, CacheDir: t.TempDir(), Temp: &session.Temporary{},
+		Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}
+}
+
+// run runs a program to its end and answers its exit status.
+func run(t *testing.T, m *session.Machine, path string, args ...string) int {
+	t.Helper()
+	r, err := m.Runner.Run(context.Background(), buildenv.Cmd{Path: path, Args: args, Env: m.Host.Env.Unset("LD_LIBRARY_PATH").Entries()})
+	if err != nil && r.Code == 0 {
+		t.Fatal(err)
+	}
+	return r.Code
+}
+
+// library compiles a shared library of that name that needs others.
+func library(t *testing.T, m *session.Machine, dir, name, source string, needs ...string) string {
+	t.Helper()
+	src, out := filepath.Join(dir, name+".c"), filepath.Join(dir, name)
+	if err := os.WriteFile(src, []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code := run(t, m, need.CC(t), append([]string{"-shared", "-fPIC", "-Wl,-soname," + name, "-o", out, src}, needs...)...); code != 0 {
+		t.Fatalf("cc ended with %d", code)
+	}
+	return out
+}
+
+// program compiles one that needs libraries.
+func program(t *testing.T, m *session.Machine, source string, needs ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	src, out := filepath.Join(dir, "app.c"), filepath.Join(dir, "app")
+	if err := os.WriteFile(src, []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"-o", out, src, "-Wl,--allow-shlib-undefined"}, needs...)
+	if code := run(t, m, need.CC(t), args...); code != 0 {
+		t.Fatalf("cc ended with %d", code)
+	}
+	return out
+}
+
+// TestProgramStartsFromItsBundle: with the CUDA that it was built with gone, the program runs from its bundle, and not without.
+func TestProgramStartsFromItsBundle(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, dir)
+	lt := library(t, m, dir, "libcublasLt.so.13", "int lt(void) { return 7; }")
+	blas := library(t, m, dir, "libcublas.so.13", "extern int lt(void); int blas(void) { return lt(); }", lt)
+	library(t, m, dir, "libcuda.so.1", "int cuInit(int n) { return n; }")
+	app := program(t, m, "extern int blas(void); int main(void) { return blas(); }", blas)
+	out := filepath.Join(t.TempDir(), "out")
+
+	dry, err := Make(context.Background(), m, Options{Program: app, Dir: out, DryRun: true})
+	if err != nil || len(dry.Files) != 3 || dry.Size() < 3000 {
+		t.Fatalf("%+v, %v", dry, err)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Fatal("a dry run wrote something")
+	}
+	for range 2 { // the second time in place of the first
+		if _, err := Make(context.Background(), m, Options{Program: app, Dir: out}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(dir, dir+"-gone"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Rename(dir+"-gone", dir) })
+	if code := run(t, m, app); code != 127 {
+		t.Errorf("without the bundle the program ends with %d: nothing was shown", code)
+	}
+	if code := run(t, m, filepath.Join(out, "app")); code != 7 {
+		t.Errorf("from the bundle it ends with %d", code)
+	}
+	text, err := os.ReadFile(filepath.Join(out, manifestName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b manifest
+	if err := json.Unmarshal(text, &b); err != nil || b.Schema != Schema || strings.Contains(string(text), dir) {
+		t.Errorf("%v; the manifest names a directory of this machine:\n%s", err, text)
+	}
+	for _, f := range b.Files {
+		file := filepath.Join(out, filepath.FromSlash(f.Name))
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if sum, err := cache.Hash(file); err != nil || sum != f.SHA256 || info.Size() != f.Size {
+			t.Errorf("%s: %s, %v; %d bytes, not %d", f.Name, sum, err, info.Size(), f.Size)
+		}
+		if f.Licence != "" && f.Link == "" {
+			t.Errorf("no link to %s is in the manifest", f.Name)
+		}
+	}
+	if !strings.HasPrefix(b.Glibc, "2.") {
+		t.Errorf("the oldest C library is %q", b.Glibc)
+	}
+	if len(b.Licences) != 1 {
+		t.Errorf("licences: %v", b.Licences)
+	}
+}
+
+// TestLibrariesOpenedByName: parts that a library loads by name, and a library that the program asks for by name, are in the bundle.
+func TestLibrariesOpenedByName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, dir)
+	dnn := library(t, m, dir, "libcudnn.so.9", "int dnn(void) { return 0; }")
+	for _, part := range []string{"libcudnn_ops.so.9", "libcudnn_graph.so.9", "libcudnn_engines_runtime_compiled.so.9", "libcurand.so.10"} {
+		library(t, m, dir, part, "int part(void) { return 0; }")
+	}
+	rtc := library(t, m, dir, "libnvrtc.so.13", "int rtc(void) { return 0; }")
+	library(t, m, dir, "libnvrtc-builtins.so.13.4", "int part(void) { return 0; }")
+	if err := os.Symlink("libnvrtc-builtins.so.13.4", filepath.Join(dir, "libnvrtc-builtins.so")); err != nil {
+		t.Fatal(err)
+	}
+	source := `extern int dnn(void), rtc(void); const char *f = "curandCreateGenerator";
+		int main(void) { return dnn() + rtc() + (f[0] != 'c'); }`
+	app := program(t, m, source, dnn, rtc)
+	b, err := Make(context.Background(), m, Options{Program: app, Dir: filepath.Join(t.TempDir(), "out"), DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"lib/libcudnn_ops.so.9", "lib/libcudnn_graph.so.9", "lib/libnvrtc-builtins.so.13.4"} {
+		if !slices.ContainsFunc(b.Files, func(f File) bool { return f.Name == want }) {
+			t.Errorf("%s is not in %+v", want, b.Files)
+		}
+	}
+	asked, err := known().asked(app, false)
+	if err != nil || !slices.Contains(asked["curand"], "") || !b.has("libcurand.so.10") {
+		t.Errorf("asked for: %v, %v; bundled: %v", asked, err, b.Files)
+	}
+	o := Options{Program: app, Dir: filepath.Join(t.TempDir(), "out"), DryRun: true, With: []string{"libcurand.so.10"}}
+	b, err = Make(context.Background(), m, o)
+	if err != nil || !b.has("libcurand.so.10") {
+		t.Errorf("--with: %+v, %v", b.Files, err)
+	}
+}
+
+// TestPartsThatAreMissing: without a part that a library cannot do without there is no bundle, and other parts are noted.
+func TestPartsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	graph := []string{"libcudnn_graph.so.9", "libcudnn_engines_runtime_compiled.so.9"}
+	for name, tt := range map[string]struct {
+		library string
+		here    []string
+		without []string
+		want    string // of the error
+		said    string
+	}{
+		"no part": {library: "libcudnn.so.9", want: "libcudnn_graph.so.9, which libcudnn.so.9 loads, cannot be bundled: not found"},
+		"no engine": {
+			library: "libcudnn.so.9", here: graph[:1], want: "libcudnn_engines_runtime_compiled.so.9, which libcudnn.so.9 loads",
+		},
+		"left to the other machine": {
+			library: "libcudnn.so.9", here: graph[1:], without: []string{"libcudnn_graph.so.9", "libcudnn_ops.so.9"},
+			said: "bundle: libcudnn_cnn.so.9, ",
+		},
+		"useful ones":             {library: "libcudnn.so.9", here: graph, said: "bundle: libcudnn_ops.so.9, libcudnn_cnn.so.9, "},
+		"another version":         {library: "libcudnn.so.8"},
+		"nvrtc":                   {library: "libnvrtc.so.13", want: "libnvrtc-builtins.so.13, which libnvrtc.so.13 loads"},
+		"nvrtc with its builtins": {library: "libnvrtc.so.13", here: []string{"libnvrtc-builtins.so.13.4"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			m := machine(t, dir)
+			var said strings.Builder
+			m.Shell = &console.Shell{Out: io.Discard, Err: &said}
+			for _, part := range tt.here {
+				library(t, m, dir, part, "int part(void) { return 0; }")
+			}
+			lib := library(t, m, dir, tt.library, "int f(void) { return 3; }")
+			app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
+			o := Options{Program: app, Dir: filepath.Join(t.TempDir(), "out"), DryRun: true, Without: tt.without}
+			_, err := Make(context.Background(), m, o)
+			if tt.want == "" && err != nil {
+				t.Error(err)
+			}
+			named := tt.want == "" || err != nil && strings.Contains(err.Error(), tt.want) && strings.Contains(exit.Hint(err), "--without ")
+			if !named || tt.want != "" && exit.Of(err) != exit.Missing {
+				t.Errorf("%v; %s", err, exit.Hint(err))
+			}
+			if !strings.Contains(said.String(), tt.said) || err == nil && tt.said == "" && said.Len() > 0 {
+				t.Errorf("said %q", said.String())
+			}
+		})
+	}
+	needed, useful := known().parts("cudnn64_9.dll")
+	if builtins, _ := known().parts("nvrtc64_130_0.dll"); len(needed) != 2 || len(useful) != 5 || len(builtins) != 1 {
+		t.Errorf("on Windows: %v, %v, %v", needed, useful, builtins)
+	}
+}
+
+// TestWhatCannotBeBundled: the error names the library, who loads it and what to do; nothing half-made is left.
+func TestWhatCannotBeBundled(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		library string
+		after   func(file string) error // what becomes of the library after the link
+		options func(*Options)
+		code    int
+		want    string
+	}{
+		"missing": {
+			library: "libcublas.so.13", after: os.Remove, code: exit.Missing, want: "libcublas.so.13, which app loads, cannot be bundled",
+		},
+		"not on the list": {library: "libnvinfer.so.10", code: exit.Misfit, want: "may not be shipped"},
+		"left out":        {library: "libnvinfer.so.10", options: func(o *Options) { o.Without = []string{"libnvinfer.so.10"} }},
+		"not NVIDIA's":    {library: "libmine.so.1"},
+		"left out, unknown": {
+			library: "libmine.so.1", options: func(o *Options) { o.Without = []string{"libmine.so"} },
+			code: exit.Usage, want: "--without libmine.so: ",
+		},
+		"the driver's": {library: "libnvidia-ml.so.1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			m := machine(t, dir)
+			lib := library(t, m, dir, tt.library, "int f(void) { return 3; }")
+			app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
+			if tt.after != nil {
+				if err := tt.after(lib); err != nil {
+					t.Fatal(err)
+				}
+			}
+			parent := t.TempDir()
+			o := Options{Program: app, Dir: filepath.Join(parent, "out")}
+			if tt.options != nil {
+				tt.options(&o)
+			}
+			_, err := Make(context.Background(), m, o)
+			if exit.Of(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%d: %v", exit.Of(err), err)
+			}
+			if left, _ := os.ReadDir(parent); err != nil && len(left) > 0 {
+				t.Errorf("left behind: %v", left)
+			}
+			if err != nil && exit.Hint(err) == "" {
+				t.Error("there is no hint")
+			}
+		})
+	}
+}
+
+// TestOthersDirectoriesStay: a directory that holds anything but an older bundle is not touched.
+func TestOthersDirectoriesStay(t *testing.T) {
+	t.Parallel()
+	m := machine(t, "")
+	app := program(t, m, "int main(void) { return 0; }")
+	out := filepath.Join(t.TempDir(), "out")
+	if _, err := Make(context.Background(), m, Options{Program: app, Dir: out}); err != nil {
+		t.Fatal(err)
+	}
+	mine := filepath.Join(out, "lib", "mine.txt")
+	if err := os.MkdirAll(filepath.Dir(mine), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(mine, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Make(context.Background(), m, Options{Program: app, Dir: out})
+	if exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), "mine.txt") {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(mine); err != nil {
+		t.Error(err)
+	}
+	if err := os.Remove(mine); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(filepath.Dir(mine), "own-link")
+	if err := os.Symlink("/etc/hostname", link); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Make(context.Background(), m, Options{Program: app, Dir: out})
+	if _, gone := os.Lstat(link); exit.Of(err) != exit.Usage || gone != nil {
+		t.Errorf("a link of the user's: %v, %v", err, gone)
+	}
+	if _, err := Make(context.Background(), m, Options{Program: app, Dir: filepath.Dir(app)}); exit.Of(err) != exit.Usage {
+		t.Errorf("a directory that is no bundle: %v", err)
+	}
+}
+
+// TestLinkStays: a link that names the new directory is followed, and one that leads nowhere is refused; neither is replaced.
+func TestLinkStays(t *testing.T) {
+	t.Parallel()
+	m, dir := machine(t, ""), t.TempDir()
+	app := program(t, m, "int main(void) { return 0; }")
+	for _, name := range []string{"empty", "full"} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "full", "mine.txt"), []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		target string
+		code   int
+	}{
+		{"empty", exit.Done}, {"empty", exit.Done}, // the second time over the bundle
+		{"full", exit.Usage}, {"nothing", exit.Usage}, {"link", exit.Usage},
+	} {
+		link := filepath.Join(dir, "link")
+		if err := os.Symlink(tt.target, link); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Make(context.Background(), m, Options{Program: app, Dir: link})
+		if exit.Of(err) != tt.code {
+			t.Errorf("%s: %v", tt.target, err)
+		}
+		if target, err := os.Readlink(link); target != tt.target {
+			t.Errorf("%s: the link is now %q, %v", tt.target, target, err)
+		}
+		if err := os.RemoveAll(link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "empty", manifestName)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLibraryNamedByItsPath: the loader takes no copy of it, and the error says so.
+func TestLibraryNamedByItsPath(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, dir)
+	file := filepath.Join(dir, "libmine.so.1")
+	library(t, m, dir, "libmine.so.1", "int f(void) { return 3; }", "-Wl,-soname,"+file)
+	app := program(t, m, "extern int f(void); int main(void) { return f(); }", file)
+	for _, dry := range []bool{true, false} {
+		_, err := Make(context.Background(), m, Options{Program: app, Dir: filepath.Join(t.TempDir(), "out"), DryRun: dry})
+		if exit.Of(err) != exit.Missing || !strings.Contains(err.Error(), file) || !strings.Contains(exit.Hint(err), "--replace-needed "+file) {
+			t.Errorf("%v; %s", err, exit.Hint(err))
+		}
+	}
+}
+
+// TestModes: a program in a bundle runs as the user who starts it, and says so; what the owner alone may read, everybody may.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, dir)
+	var said strings.Builder
+	m.Shell = &console.Shell{Out: io.Discard, Err: &said}
+	lib := library(t, m, dir, "libmine.so.1", "int f(void) { return 3; }")
+	app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
+	if err := errors.Join(os.Chmod(app, 0o400|fs.ModeSetuid), os.Chmod(lib, 0o400)); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	if _, err := Make(context.Background(), m, Options{Program: app, Dir: out}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]fs.FileMode{"app": 0o755, "lib/libmine.so.1": 0o644} {
+		if info, err := os.Stat(filepath.Join(out, name)); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	if !strings.Contains(said.String(), "setuid") {
+		t.Errorf("said: %q", said.String())
+	}
+}
+
+// TestNoProgram: what is no file is refused, and a FIFO is not waited for.
+func TestNoProgram(t *testing.T) {
+	t.Parallel()
+	m, dir := machine(t, ""), t.TempDir()
+	if run(t, m, need.Program(t, "sh", "mkfifo"), filepath.Join(dir, "fifo")) != 0 {
+		t.Fatal("mkfifo")
+	}
+	if run(t, m, need.CC(t), "-c", "-x", "c", "-o", filepath.Join(dir, "object.o"), "/dev/null") != 0 {
+		t.Fatal("cc -c")
+	}
+	for _, name := range []string{"fifo", "none", ".", "object.o"} {
+		_, err := Make(context.Background(), m, Options{Program: filepath.Join(dir, name), Dir: filepath.Join(dir, "out")})
+		if exit.Of(err) != exit.Usage || exit.Hint(err) == "" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestNames: what the files of libraries are called on Linux and Windows.
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]string{
+		"libcublasLt.so.13": "cublasLt", "cublasLt64_13.dll": "cublasLt", "libnvrtc-builtins.so.13.4": "nvrtc-builtins",
+		"nvrtc-builtins64_134.dll": "nvrtc-builtins", "nvrtc64_130_0.dll": "nvrtc", "nvJitLink_130_0.dll": "nvJitLink",
+		"cudnn_ops64_9.dll": "cudnn_ops", "libcudnn.so": "cudnn", "libc.so.6": "c", "libcuda.so.1": "cuda", "nvcuda.dll": "nvcuda",
+	} {
+		if got := nameOf(file); got != want {
+			t.Errorf("%s: %s, want %s", file, got, want)
+		}
+	}
+	for _, l := range known().Licence {
+		for _, name := range l.Libraries {
+			if !nvidia(strings.TrimSuffix(name, "*")) || driver(name) {
+				t.Errorf("%s is in a list of NVIDIA's and not known as NVIDIA's, or the driver's", name)
+			}
+		}
+	}
+}
+
+// TestWhatIsNeverShipped: parts of the driver are left to the machine, and NVIDIA's libraries that no list names are refused.
+func TestWhatIsNeverShipped(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{"libcuda.so.1", "libEGL_nvidia.so.0", "libGLX_nvidia.so.0", "libGLESv2_nvidia.so.2", "libvdpau_nvidia.so.1",
+		"libnvidia-ml.so.1", "libnvcuvid.so.1", "libnvoptix.so.1", "nvcuda.dll"} {
+		if !driver(nameOf(file)) {
+			t.Errorf("%s is not taken for the driver's", file)
+		}
+	}
+	for _, file := range []string{"libaccinj64.so", "libaccinj64.so.13.0", "libcuinj64.so.13.0", "libcudla.so.1", "libcufile.so.0",
+		"libcheckpoint.so", "libpcsamplingutil.so", "libsanitizer-public.so", "libcustatevec.so.1", "libcuquantum.so.2", "libcuobjclient.so.1",
+		"libTreeLauncherTargetInjection.so"} {
+		if _, allowed := known().permission(nameOf(file)); allowed || !nvidia(nameOf(file)) {
+			t.Errorf("%s would be copied", file)
+		}
+	}
+}
+
+// TestSearchPathThatSharesItsText: a linker puts a library's name into the end of a search path that ends with it. patchelf, which
+// overwrites the path, would change the name.
+func TestSearchPathThatSharesItsText(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "libcublas.so.13")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m := machine(t, "")
+	lib := library(t, m, dir, "libcublas.so.13", "int f(void) { return 7; }")
+	app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib, "-Wl,-rpath,"+dir)
+	out := filepath.Join(t.TempDir(), "out")
+	b, err := Make(context.Background(), m, Options{Program: app, Dir: out})
+	if err != nil || !b.Launcher {
+		t.Fatalf("launcher %v, %v", b.Launcher, err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if code := run(t, m, filepath.Join(out, "app")); code != 7 {
+		t.Errorf("the program ended with %d", code)
+	}
+	if left, err := os.ReadDir(out); err != nil || len(left) != 5 {
+		t.Errorf("the bundle holds %v, %v", left, err)
+	}
+}
+
+// TestLoadedByName: a library that a program holds the name of, or a function's of, and does not link is bundled, or missing.
+func TestLoadedByName(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		text    string // in the program
+		here    []string
+		links   bool
+		options Options
+		code    int
+		want    string // in the bundle, or of the error
+	}{
+		"a name with its version": {text: "libcublas.so.13", here: []string{"libcublas.so.13"}, want: "libcublas.so.13"},
+		"another version": {
+			text: "libcublas.so.12", here: []string{"libcublas.so.13"}, code: exit.Missing, want: "libcublas.so.12, which app",
+		},
+		"one of two versions":      {text: "libcublas.so.12libcublas.so.13", here: []string{"libcublas.so.13"}, want: "libcublas.so.13"},
+		"a name without a version": {text: "libcublas.so", here: []string{"libcublas.so.13"}, want: "libcublas.so.13"},
+		"a function":               {text: "nvrtcVersioncublasCreate_v2lib", here: []string{"libcublas.so.13"}, want: "libcublas.so.13"},
+		"a function, not here":     {text: "cublasCreate_v2", code: exit.Missing, want: "libcublas.so, which app"},
+		"not here, left out":       {text: "cublasCreate_v2", options: Options{Without: []string{"libcublas.so"}}},
+		"a function that is linked": {
+			text: "cublasCreate_v2", here: []string{"libcublas.so.13"}, links: true, want: "libcublas.so.13",
+		},
+		"by its path": {
+			text: "/opt/lib/libcublas.so.13", here: []string{"libcublas.so.13"}, code: exit.Missing, want: "by its path (/opt/lib/",
+		},
+		"by its path, added": {
+			text: "/opt/lib/libcublas.so.13", here: []string{"libcublas.so.13"}, options: Options{With: []string{"libcublas.so.13"}},
+			want: "libcublas.so.13",
+		},
+		"by its path and its name": {
+			text: "/opt/lib/libcublas.so.13 libcublas.so", here: []string{"libcublas.so.13"}, want: "libcublas.so.13",
+		},
+		"the runtime, linked in":      {text: "cudaGetDeviceCount cudaD3D9GetDirect3DDevice"},
+		"the driver's, and no CUDA's": {text: "libcuda.so.1 libnvidia-ml.so.1 libcurl.so.4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			m := machine(t, dir)
+			var libs []string
+			for _, file := range tt.here {
+				libs = append(libs, library(t, m, dir, file, "int f(void) { return 3; }"))
+			}
+			source := `const char *text = "` + tt.text + `"; int main(void) { return text[0]; }`
+			if tt.links {
+				source = "extern int f(void); int (*linked)(void) = f;" + source
+			} else {
+				libs = nil
+			}
+			o := tt.options
+			o.Program, o.Dir, o.DryRun = program(t, m, source, libs...), filepath.Join(t.TempDir(), "out"), true
+			b, err := Make(context.Background(), m, o)
+			switch i := len(b.Files) - 1; {
+			case exit.Of(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.want):
+				t.Errorf("%v", err)
+			case err != nil && !strings.Contains(exit.Hint(err), "--without libcublas.so"):
+				t.Errorf("hint: %s", exit.Hint(err))
+			case err == nil && (b.has(tt.want) != (tt.want != "") || b.Files[i].ByName != (i > 0 && !tt.links)):
+				t.Errorf("%+v", b.Files)
+			}
+		})
+	}
+}
+
+// TestFunctionThatIsDefined: a program with a library of NVIDIA's linked in holds its functions' names, and loads nothing.
+func TestFunctionThatIsDefined(t *testing.T) {
+	t.Parallel()
+	m := machine(t, "")
+	app := program(t, m, `const char *cublasCreate_v2(void) { return "cublasCreate_v2"; } int main(void) { return cublasCreate_v2()[0]; }`)
+	if asked, err := known().asked(app, false); err != nil || len(asked) > 0 {
+		t.Errorf("%v, %v", asked, err)
+	}
+}
+
+// TestFileNames: names are found where texts follow each other without an end.
+func TestFileNames(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"nvrtclibnvrtc.so.13.4lib.so":        {"libnvrtc.so.13.4", "lib.so"},
+		"x\x00/opt/%s/lib64/libnvrtc.sonext": {"/opt/%s/lib64/libnvrtc.so"},
+	} {
+		if got := fileNames([]byte(text), false); !slices.Equal(got, want) {
+			t.Errorf("%q: %q", text, got)
+		}
+	}
+	dlls := `load nvrtc64_130_0.dll, C:\x\cudart64_13.dll`
+	if got := fileNames([]byte(dlls), true); !slices.Equal(got, []string{"nvrtc64_130_0.dll", `C:\x\cudart64_13.dll`}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestFilesOfAToolkit: what is in a toolkit is NVIDIA's whatever its name, and the licence's text is the toolkit's.
+func TestFilesOfAToolkit(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ file, text, lib, licence string }{
+		"gpubuild's": {"gpubuild-toolkit.json", "{}", "lib", "licenses/nvidia-cuda-runtime-13.4.92/License.txt"},
+		"ordinary":   {"version.json", `{"cuda": {"name": "CUDA SDK"}}`, "targets/x86_64-linux/lib", "EULA.txt"},
+		"pip's": {"site-packages/nvidia/x", "", "site-packages/nvidia/cuda_runtime/lib",
+			"site-packages/nvidia_cuda_runtime_cu12-12.9.79.dist-info/License.txt"},
+		"one's own":   {"version.json", `{"app": "1.2"}`, "lib", "LICENSE"},
+		"no text":     {"version.json", `{"app": "1.2"}`, "lib", "README"},
+		"one of cuda": {"gpubuild-toolkit.json", "{}", "lib", "licenses/nvidia-cuda-nvcc-13.4.92/License.txt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			root := t.TempDir()
+			dir := filepath.Join(root, tt.lib)
+			for file, text := range map[string]string{tt.file: tt.text, tt.licence: "NVIDIA's text", tt.lib + "/x": ""} {
+				path := filepath.Join(root, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			m := machine(t, dir)
+			run := library(t, m, dir, "libcudart.so.13", "int f(void) { return 3; }")
+			other := library(t, m, dir, "libsomething.so.1", "int g(void) { return 3; }")
+			out := filepath.Join(t.TempDir(), "out")
+			app := program(t, m, "extern int f(void); int main(void) { return f(); }", run)
+			b, err := Make(context.Background(), m, Options{Program: app, Dir: out})
+			if err != nil || len(b.Licences) != 1 {
+				t.Fatalf("%v, %v", b.Licences, err)
+			}
+			text, err := os.ReadFile(filepath.Join(out, b.Licences[0]))
+			if err != nil || (string(text) == "NVIDIA's text") == (tt.licence == "README") {
+				t.Errorf("%s: %s, %v", b.Licences[0], text, err)
+			}
+			_, err = Make(context.Background(), m, Options{Program: app, Dir: out, With: []string{other}})
+			if refused := exit.Of(err) == exit.Misfit; refused == strings.HasPrefix(tt.text, `{"app`) {
+				t.Errorf("another library of that directory: %v", err)
+			}
+			renamed := filepath.Join(t.TempDir(), "libmine.so.1")
+			if err := os.Rename(library(t, m, dir, "libcheckpoint.so", "int h(void) { return 3; }"), renamed); err != nil {
+				t.Fatal(err)
+			}
+			if _, err = Make(context.Background(), m, Options{Program: app, Dir: out, With: []string{renamed}}); exit.Of(err) != exit.Misfit {
+				t.Errorf("a renamed library of NVIDIA's: %v", err)
+			}
+		})
+	}
+}
+
+// TestDamagedFiles: a library that is cut off or of the wrong version, and a program that is cut off, are refused.
+func TestDamagedFiles(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, dir)
+	script := filepath.Join(dir, "versions")
+	if err := os.WriteFile(script, []byte("V2 { f; };"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	lib := library(t, m, dir, "libmine.so.1", "char much[1 << 20] = {1}; int f(void) { return 3; }", "-Wl,--version-script="+script)
+	app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
+	make := func(want int, text string) {
+		t.Helper()
+		_, err := Make(context.Background(), m, Options{Program: app, Dir: filepath.Join(t.TempDir(), "out")})
+		if exit.Of(err) != want || err != nil && (!strings.Contains(err.Error(), text) || exit.Hint(err) == "") {
+			t.Errorf("%v; %s", err, exit.Hint(err))
+		}
+	}
+	make(exit.Done, "")
+	if err := os.Truncate(lib, 500_000); err != nil {
+		t.Fatal(err)
+	}
+	make(exit.Missing, "cut off")
+	library(t, m, dir, "libmine.so.1", "int f(void) { return 3; }")
+	make(exit.Missing, "lacks the version V2")
+	if err := os.Truncate(app, 3000); err != nil {
+		t.Fatal(err)
+	}
+	make(exit.Usage, "cut off")
+}
+
+// TestLibraryWithItsOwnSearchPath: to the loader it is in place of the program's, so that a script sets one that comes before it.
+func TestLibraryWithItsOwnSearchPath(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, "")
+	inner := library(t, m, dir, "libinner.so.1", "int g(void) { return 7; }")
+	outer := library(t, m, dir, "libouter.so.1", "extern int g(void); int f(void) { return g(); }", inner,
+		"-Wl,--enable-new-dtags,-rpath,$ORIGIN/../"+filepath.Base(dir))
+	app := program(t, m, "extern int f(void); int main(void) { return f(); }", outer, "-Wl,-rpath,"+dir)
+	out := filepath.Join(t.TempDir(), "out")
+	if _, err := Make(context.Background(), m, Options{Program: app, Dir: out}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if code := run(t, m, filepath.Join(out, "app")); code != 7 {
+		t.Errorf("the program ended with %d", code)
+	}
+}
+
+// TestNamesThatCannotBe: a program cannot have the name of one of the bundle's own files, nor a library none.
+func TestNamesThatCannotBe(t *testing.T) {
+	t.Parallel()
+	m := machine(t, "")
+	app := program(t, m, "int main(void) { return 0; }")
+	for _, name := range []string{"lib", "bin", "licenses", manifestName} {
+		other := filepath.Join(t.TempDir(), name)
+		if err := os.Link(app, other); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Make(context.Background(), m, Options{Program: other, Dir: filepath.Join(t.TempDir(), "out")})
+		if exit.Of(err) != exit.Usage {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, o := range []Options{{With: []string{""}}, {Without: []string{""}}} {
+		o.Program, o.Dir = app, filepath.Join(t.TempDir(), "out")
+		if _, err := Make(context.Background(), m, o); exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), "empty") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// TestLibraryAsTheProgram: a library of NVIDIA's holds its own name, and is not loaded a second time.
+func TestLibraryAsTheProgram(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, dir)
+	lib := library(t, m, dir, "libcublas.so.13", `const char *f(void) { return "libcublas.so.13 cublasCreate_v2"; }`)
+	other := filepath.Join(dir, "mine")
+	if err := os.Link(lib, other); err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{lib, other} {
+		b, err := Make(context.Background(), m, Options{Program: program, Dir: filepath.Join(t.TempDir(), "out")})
+		if err != nil || len(b.Files) != 1 {
+			t.Errorf("%+v, %v", b.Files, err)
+		}
+	}
+}
+
+// TestProgramThatPatchelfRefuses: one without section headers runs, and a script starts it.
+func TestProgramThatPatchelfRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, dir)
+	lib := library(t, m, dir, "libmine.so.1", "int f(void) { return 7; }")
+	app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
+	data, err := os.ReadFile(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clear(data[0x28:0x30]) // e_shoff
+	clear(data[0x3c:0x40]) // e_shnum, e_shstrndx
+	if err := os.WriteFile(app, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out := filepath.Join(t.TempDir(), "out")
+	if b, err := Make(context.Background(), m, Options{Program: app, Dir: out}); err != nil || !b.Launcher {
+		t.Fatalf("%+v, %v", b, err)
+	}
+	if code := run(t, m, filepath.Join(out, "app")); code != 7 {
+		t.Errorf("the program ended with %d", code)
+	}
+}

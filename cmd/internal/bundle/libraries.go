@@ -1,0 +1,281 @@
+package bundle
+
+import (
+	"bytes"
+	"debug/elf"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/BurntSushi/toml"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
+)
+
+//go:embed libraries.toml
+var librariesText string
+
+// licence is the permission to ship some libraries, and where it was read.
+type licence struct {
+	Title     string
+	Read      string
+	Address   string
+	Libraries []string // names as path.Match takes them
+}
+
+// table is libraries.toml.
+type table struct {
+	Licence []licence
+	Opens   []struct {
+		Library string
+		Names   []string
+		Read    string
+	}
+	Parts []struct {
+		Of             []string // file names as path.Match takes them
+		Needed, Useful []string
+		Read           string
+	}
+	Functions map[string]string
+	Static    map[string]string
+	Packages  map[string]string
+}
+
+// known is the table; a mistake in it is one in this program.
+var known = sync.OnceValue(func() table {
+	var t table
+	if _, err := toml.Decode(librariesText, &t); err != nil {
+		panic("libraries.toml: " + err.Error())
+	}
+	return t
+})
+
+// permission is the licence that lets a library be shipped.
+func (t table) permission(name string) (licence, bool) {
+	for _, l := range t.Licence {
+		if matches(l.Libraries, name) {
+			return l, true
+		}
+	}
+	return licence{}, false
+}
+
+// opens are the libraries that another one loads by name.
+func (t table) opens(name string) []string {
+	for _, o := range t.Opens {
+		if o.Library == name {
+			return o.Names
+		}
+	}
+	return nil
+}
+
+// parts are those of a library's file that should be there, too: first those without which it does not work.
+func (t table) parts(file string) (needed, useful []string) {
+	for _, p := range t.Parts {
+		if matches(p.Of, file) {
+			return p.Needed, p.Useful
+		}
+	}
+	return nil, nil
+}
+
+func matches(patterns []string, name string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { ok, err := path.Match(p, name); return err == nil && ok })
+}
+
+var (
+	soName  = lazyregexp.New(`^lib(.+?)\.so(\.[\d.]+)?$`)
+	dllName = lazyregexp.New(`(?i)^(.+?)(64)?(_\d+)*\.dll$`)
+)
+
+// nameOf is a library's name without its prefix, version and extension: libcublasLt.so.13 and cublasLt64_13.dll are cublasLt.
+func nameOf(file string) string {
+	for _, form := range []*lazyregexp.Regexp{soName, dllName} {
+		if m := form.FindStringSubmatch(file); m != nil {
+			return m[1]
+		}
+	}
+	return file
+}
+
+// nvidia says whether a library is one of NVIDIA's, by its name.
+var nvidia = lazyregexp.New(`^(cu(da|blas|dla|dnn|fft|rand|sparse|solver|pti|file|tensor|dss|inj|statevec|quantum|density|objclient|vs)` +
+	`|accinj|nv[A-Za-z_-]|npp|nccl|sanitizer-|TreeLauncher|InterceptorInjection|checkpoint$|pcsamplingutil$)`).MatchString
+
+// inToolkit says whether a file is in an installation of NVIDIA's: a toolkit of its installers' or gpubuild's, or pip's packages.
+func inToolkit(h buildenv.Host, file string) bool {
+	for dir, up := h.Dir(file), 0; up < 8 && dir != h.Dir(dir); dir, up = h.Dir(dir), up+1 {
+		if text, err := h.ReadFile(h.Join(dir, "version.json"), 1<<20); err == nil && bytes.Contains(text, []byte("CUDA SDK")) {
+			return true
+		}
+		if h.IsFile(h.Join(dir, "gpubuild-toolkit.json")) || h.Base(dir) == "nvidia" && strings.HasSuffix(h.Dir(dir), "-packages") {
+			return true
+		}
+	}
+	return false
+}
+
+// driver says whether a library belongs to the driver, which is never shipped: it must be that of the machine's kernel module. EGL_nvidia
+// and its like are what the vendor-neutral libraries of OpenGL and VDPAU load.
+var driver = lazyregexp.New(`^(cuda|nvcuda|nvidia-.*|.+_nvidia|nvml|cudadebugger|nvcuvid|nvoptix)$`).MatchString
+
+// systemLibrary are the parts of the C library and its loader, which every system has and which fit nothing but each other.
+var systemLibrary = lazyregexp.New(
+	`^(ld-linux.*|ld-musl.*|linux-vdso|lib(c|m|dl|pthread|rt|resolv|util|anl|nsl|nss_\w+|mvec|thread_db|c\.musl-\w+))\.so`).MatchString
+
+// system says whether a library is part of the system that every machine has.
+func system(h buildenv.Host, name, file string) bool {
+	if h.OS == buildenv.Windows {
+		return file == "" && strings.HasPrefix(strings.ToLower(name), "api-ms-") || h.Below(file, h.Env.Get("SystemRoot"))
+	}
+	return systemLibrary(name)
+}
+
+// asked lists the libraries of NVIDIA's that a file names, each with the names of files that it holds: "libcudart.so.13", or one with a
+// directory; "" is the name of one of its functions, which a program looks up that loads the library itself.
+func (t table) asked(file string, windows bool) (map[string][]string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	parts := []io.Reader{f}
+	defined := map[string]bool{}
+	if e, err := elf.NewFile(f); err == nil { // no name in debug information or a symbol table is looked up
+		parts = nil
+		for _, p := range e.Progs {
+			if p.Type == elf.PT_LOAD {
+				parts = append(parts, p.Open())
+			}
+		}
+		symbols, _ := e.Symbols() // none: they were stripped
+		for _, s := range symbols {
+			defined[s.Name] = defined[s.Name] || s.Section != elf.SHN_UNDEF // linked statically
+		}
+	}
+	found, static := map[string][]string{}, map[string]bool{}
+	add := func(library, file string) {
+		if !slices.Contains(found[library], file) {
+			found[library] = append(found[library], file)
+		}
+	}
+	for _, part := range parts {
+		text, err := io.ReadAll(part)
+		if err != nil {
+			return nil, err
+		}
+		for function, library := range t.Functions {
+			if !defined[function] && bytes.Contains(text, []byte(function)) {
+				add(library, "")
+			}
+		}
+		for library, mark := range t.Static {
+			static[library] = static[library] || bytes.Contains(text, []byte(mark))
+		}
+		for _, name := range fileNames(text, windows) {
+			library := nameOf(name[strings.LastIndexAny(name, `/\`)+1:])
+			if nvidia(library) && !driver(library) {
+				add(library, name)
+			}
+		}
+	}
+	maps.DeleteFunc(found, func(library string, names []string) bool {
+		return static[library] && len(names) == 1 && names[0] == ""
+	})
+	return found, nil
+}
+
+var (
+	nameEnd = lazyregexp.New(`[\w+-]+$`)
+	pathEnd = lazyregexp.New(`[\w.+%{}$:/\\-]*[/\\]$`)
+	number  = lazyregexp.New(`^(\.\d+)*`)
+)
+
+// fileNames are the names of shared libraries in a text. The texts of a Rust program follow each other without a zero byte.
+func fileNames(text []byte, windows bool) (out []string) {
+	ending := ".so"
+	if windows {
+		ending = ".dll"
+	}
+	for {
+		before, after, found := bytes.Cut(text, []byte(ending))
+		if !found {
+			return out
+		}
+		before = before[max(0, len(before)-256):]
+		name, version := nameEnd.FindString(string(before)), ""
+		if !windows {
+			name = name[max(0, strings.LastIndex(name, "lib")):]
+			version = number.FindString(string(after[:min(32, len(after))]))
+		}
+		if name != "" {
+			out = append(out, pathEnd.FindString(string(before[:len(before)-len(name)]))+name+ending+version)
+		}
+		text = after
+	}
+}
+
+// versions is the oldest C library that has all versions of functions that the files need. A library of the bundle that lacks a version
+// is an error, as it is to the loader. Source: glibc's elf/dl-version.c, match_symbol.
+func (b Bundle) versions() (glibc string, err error) {
+	provided := map[string]map[string]bool{}
+	needs := map[string][]elf.DynamicVersionNeed{}
+	for _, f := range b.Files {
+		e, err := elf.Open(f.From)
+		if err != nil {
+			continue // a Windows program, or one without section headers that can be read: the loader needs none
+		}
+		has := map[string]bool{}
+		var versions []elf.DynamicVersion
+		var needed []elf.DynamicVersionNeed
+		if e.SectionByType(elf.SHT_GNU_VERSYM) != nil {
+			if versions, err = e.DynamicVersions(); err == nil {
+				needed, err = e.DynamicVersionNeeds()
+			}
+		}
+		if err := errors.Join(err, e.Close()); err != nil {
+			return "", fmt.Errorf("%s: %w", f.From, err)
+		}
+		for _, v := range versions {
+			has[v.Name] = true
+		}
+		provided[path.Base(f.Name)], needs[f.Name] = has, needed
+	}
+	var newest []int
+	for _, f := range b.Files {
+		for _, need := range needs[f.Name] {
+			has, bundled := provided[need.Name]
+			for _, v := range need.Needs {
+				if bundled && !has[v.Dep] && v.Flags&elf.VER_FLG_WEAK == 0 {
+					return "", libraryError(exit.Missing, need.Name, path.Base(f.Name), "lacks the version "+v.Dep+" that is needed",
+						"put the library that the program was linked to on the loader's path, or --without "+need.Name)
+				}
+				if version, is := strings.CutPrefix(v.Dep, "GLIBC_"); is {
+					if n := numbers(version); slices.Compare(n, newest) > 0 {
+						glibc, newest = version, n
+					}
+				}
+			}
+		}
+	}
+	return glibc, nil
+}
+
+func numbers(version string) (out []int) {
+	for part := range strings.SplitSeq(version, ".") {
+		n, _ := strconv.Atoi(part) // GLIBC_PRIVATE is before all
+		out = append(out, n)
+	}
+	return out
+}

@@ -1,0 +1,27 @@
+package cargorun
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestWaitFilter: what cargo waits for is reported at once; its other words are kept for an error.
+func TestWaitFilter(t *testing.T) {
+	var reported []string
+	w := &waitFilter{waits: func(s string) { reported = append(reported, s) }}
+	for _, piece := range []string{"    Block", "ing waiting for file lock on artifact directory\n", "    Blocking waiting for file lock on package cache\nwarning: a\n",
+		"\x1b[1m\x1b[36m    Blocking\x1b[0m waiting for file lock on build directory\r\n", "error: b"} {
+		if _, err := w.Write([]byte(piece)); err != nil {
+			t.Fatal(err)
+		}
+		if piece == "    Block" && len(reported) > 0 {
+			t.Error("reported before the line was complete")
+		}
+	}
+	if got := strings.Join(reported, "|"); got != "waiting for file lock on artifact directory|waiting for file lock on package cache|waiting for file lock on build directory" {
+		t.Errorf("reported %q", got)
+	}
+	if got := w.rest(); got != "warning: a\nerror: b" {
+		t.Errorf("kept %q", got)
+	}
+}

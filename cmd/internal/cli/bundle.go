@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/bundle"
+	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/install/tree"
+)
+
+func bundleVerb() verb {
+	var o bundle.Options
+	var json *string
+	toolkit := ""
+	return verb{
+		Verb: help.Verb{
+			Name: "bundle", Args: "PROGRAM", Usage: "put a program and the CUDA libraries that it loads into one directory",
+			Examples: []string{"gpubuild bundle target/release/app", "gpubuild bundle target/release/app -o dist/app --dry-run"},
+			Text: "The directory starts on a machine that has NVIDIA's driver and no CUDA. gpubuild copies " +
+				"every library that the loader takes, except the C library and the driver's, and adds NVIDIA's licence texts and a " +
+				"manifest of hashes. If patchelf is installed, it makes the program find its libraries; otherwise a start script does.\n" +
+				"Exits with 11 if a library is missing, damaged or a link stub, with 12 if NVIDIA's licence forbids shipping one. " +
+				"After an error no new directory is left.",
+		},
+		flags: []*flag{
+			short("o", text("out", "DIR", "the new directory (PROGRAM-bundle)", &o.Dir)),
+			list("with", "LIBRARY", "a further library, by its name or path", &o.With),
+			list("without", "LIBRARY", "leave out a library that the other machine has", &o.Without),
+			text("toolkit", "VERSION|ROOT", "the CUDA toolkit whose libraries come first (the one that a build would use)", &toolkit),
+			toggle("dry-run", "list what would be copied, and its size", &o.DryRun),
+			jsonFlag(&json),
+		},
+		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
+			return runBundle(ctx, a, o, json, toolkit, l)
+		},
+	}
+}
+
+func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *string, toolkit string, l cargo.Line) error {
+	o.Program = l.Positional[0]
+	if o.Dir == "" {
+		o.Dir = strings.TrimSuffix(a.Host.Base(o.Program), ".exe") + "-bundle"
+	}
+	if h := a.Host; json != nil && *json != "" && h.Below(h.Real(h.Dir(h.Abs(*json))), h.Real(h.Abs(o.Dir))) {
+		a.Answered = true // the error is not written there either
+		return &exit.UsageError{What: "--json=" + *json + " is in the bundle's directory", Fix: "name a file elsewhere"}
+	}
+	s, err := session.Anywhere(a.Machine, l)
+	if err != nil {
+		return err
+	}
+	if o.Toolkit, err = tools.First(s, toolkit); err != nil {
+		return err
+	}
+	b, err := bundle.Make(ctx, a.Machine, o)
+	if err != nil {
+		return err
+	}
+	if json != nil {
+		return report.Answer(a.Machine, json, "bundle", true, nil, b)
+	}
+	var out strings.Builder
+	for _, f := range b.Files {
+		fmt.Fprintf(&out, "%10s  %s", tree.Size(f.Size), f.Name)
+		if f.By != "" {
+			how := ""
+			if f.ByName {
+				how = ", loaded by name"
+			}
+			fmt.Fprintf(&out, "  (%s, for %s%s)", a.Shown(f.From), f.By, how)
+		}
+		out.WriteByte('\n')
+	}
+	for _, n := range b.Needs {
+		fmt.Fprintf(&out, "not in it: %s (%s)\n", n.Library, n.Why)
+	}
+	done := "bundled in " + o.Dir
+	if o.DryRun {
+		done = "would bundle in " + o.Dir
+	}
+	fmt.Fprintf(&out, "%s: %s, %s; run %s\n", done, report.Count(len(b.Files), "file"), tree.Size(b.Size()), a.Host.Join(o.Dir, b.Start))
+	return a.Shell.Print(out.String())
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestCacheCleanAsks(t *testing.T) {
+	t.Parallel()
+	for answer, agrees := range map[string]bool{"y\n": true, "Yes\n": true, "n\n": false, "\n": false, "": false} {
+		err := agreed(context.Background(), strings.NewReader(answer))
+		if (err == nil) != agrees || err != nil && !strings.HasPrefix(err.Error(), "nothing was removed") {
+			t.Errorf("%q: %v", answer, err)
+		}
+	}
+	silent, w := io.Pipe()
+	defer w.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := agreed(ctx, silent); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %v", err)
+	}
+}
+
+// TestCacheCleanKnowsEveryPart: what gpubuild creates below its cache, by its own source, is what `cache clean` takes for gpubuild's.
+func TestCacheCleanKnowsEveryPart(t *testing.T) {
+	t.Parallel()
+	joined := regexp.MustCompile(`Join\((?:m\.CacheDir|s\.Machine\.CacheDir|cacheDir|p\.cache), (?:"([^"]+)"|(?:\w+\.)?(\w+))`)
+	constant := regexp.MustCompile(`(?m)^\s*(?:const )?(\w+) += "([\w.-]+)"$`)
+	dirs, values, named := map[string]bool{}, map[string]string{}, map[string]bool{}
+	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		for _, c := range constant.FindAllStringSubmatch(string(data), -1) {
+			values[c[1]] = c[2]
+		}
+		for _, j := range joined.FindAllStringSubmatch(string(data), -1) {
+			if j[1] != "" {
+				dirs[j[1]] = true
+			} else {
+				named[j[2]] = true
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range named {
+		if name != "dir" { // toolkitsDir and wheelsDir, which installs loop over
+			dirs[values[name]] = true
+		}
+	}
+	if len(dirs) < 11 { // it finds what there is
+		t.Errorf("found only %v", dirs)
+	}
+	for dir := range dirs {
+		if !slices.Contains(cacheParts, dir) {
+			t.Errorf("cacheParts lacks %q", dir)
+		}
+	}
+}

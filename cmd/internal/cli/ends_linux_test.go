@@ -1,0 +1,159 @@
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/need"
+	"gpubuild/cmd/internal/cli"
+	"gpubuild/gpu/verify"
+)
+
+// opens waits until a process has a file open.
+func opens(t *testing.T, pid int, file string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
+		fds, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/fd/*")
+		for _, fd := range fds {
+			if to, err := os.Readlink(fd); err == nil && to == file {
+				return
+			}
+		}
+	}
+	t.Fatalf("%s was not opened", file)
+}
+
+// TestEveryVerbEndsWhenInterrupted: a verb that reads without end, or waits in the kernel, ends within a second with 130, and prints no
+// goroutine dump for SIGQUIT.
+func TestEveryVerbEndsWhenInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	huge := filepath.Join(dir, "huge")
+	if err := errors.Join(os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 40<<30)); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name   string
+		signal syscall.Signal
+		args   []string
+		file   string // is open when it reads; empty: nobody writes to its standard input
+	}{
+		{"explain reads standard input", syscall.SIGINT, []string{"explain", "-"}, ""},
+		{"explain reads a device", syscall.SIGTERM, []string{"explain", "/dev/zero"}, "/dev/zero"},
+		{"explain reads a pipe by its name", syscall.SIGINT, []string{"explain", "/dev/stdin"}, ""},
+		{"scan reads 40 GB", syscall.SIGTERM, []string{"scan", "--json", huge}, huge},
+		{"scan reads 40 GB, SIGQUIT", syscall.SIGQUIT, []string{"scan", "--json", huge}, huge},
+		{"report reads a pipe by its name", syscall.SIGHUP, []string{"report", "/dev/stdin"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var out lines
+			c := exec.Command(binary(t), tt.args...)
+			c.Env = append(os.Environ(), "GPUBUILD_CACHE="+filepath.Join(t.TempDir(), "cache"))
+			c.Stdout, c.Stderr = &out, &out
+			in, err := c.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			switch tt.file {
+			case "":
+				if _, err := in.Write(bytes.Repeat([]byte("x"), 1<<20)); err != nil { // more than a pipe holds: it reads
+					t.Fatal(err)
+				}
+			default:
+				opens(t, c.Process.Pid, tt.file)
+			}
+			began := time.Now()
+			if err := c.Process.Signal(tt.signal); err != nil {
+				t.Fatal(err)
+			}
+			err = c.Wait()
+			took := time.Since(began)
+			var ended *exec.ExitError
+			if !errors.As(err, &ended) || ended.ExitCode() != exit.Interrupted {
+				t.Errorf("ended with %v, want exit status 130", err)
+			}
+			if took > 5*time.Second { // one, on a machine that has nothing else to do
+				t.Errorf("ended after %v", took)
+			}
+			if got := out.String(); got != "error: interrupted\n" {
+				t.Errorf("printed %q", got)
+			}
+		})
+	}
+}
+
+// TestNoChildSurvivesAKill: kill -9 of gpubuild ends cargo, the runner and the program.
+func TestNoChildSurvivesAKill(t *testing.T) {
+	t.Parallel()
+	need.Asked(t, "cargo")
+	for _, tt := range []struct{ name, env, says, verb string }{
+		{"while a build script runs", "SLOW_BUILD=1", "Compiling", "build"},
+		{"while the program runs", "SLOW_RUN=1", "began true", "run"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeFiles(t, dir, sleeping)
+			mark := "GPUBUILD_TEST_MARK=" + dir
+			var out lines
+			c := exec.Command(binary(t), tt.verb, "--features", "cuda")
+			c.Dir, c.Stdout, c.Stderr = dir, &out, &out
+			c.Env = append(os.Environ(), mark, tt.env, "GPUBUILD_CACHE="+filepath.Join(dir, "cache"), "CARGO_NET_OFFLINE=true",
+				"CARGO_TERM_COLOR=never")
+			if err := c.Start(); err != nil {
+				t.Fatal(err)
+			}
+			out.await(t, tt.says)
+			if err := c.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.Wait() // when all who hold its output are gone
+			for end := time.Now().Add(20 * time.Second); len(left(t, mark)) > 0 && time.Now().Before(end); {
+				time.Sleep(5 * time.Millisecond)
+			}
+			if l := left(t, mark); len(l) > 0 {
+				t.Errorf("left behind: %q", l)
+			}
+		})
+	}
+}
+
+// panicking is a standard input on which reading panics.
+type panicking struct{}
+
+func (panicking) Read([]byte) (int, error) { panic("a test's panic") }
+
+// TestAPanicAnywhere: a panic in the verb itself, and one in a goroutine that feeds a child, are internal errors.
+func TestAPanicAnywhere(t *testing.T) {
+	dir := t.TempDir() // with a cargo that waits for the end of its input
+	writeFiles(t, dir, map[string]string{"cargo": "#!/bin/sh\nexec cat\n"})
+	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
+	for _, args := range [][]string{{"explain", "-"}, {"cargo", "--version"}} {
+		var stdout, stderr lines // cargo may still write to them
+		got := cli.MainWith(append([]string{"gpubuild"}, args...), panicking{}, &stdout, &stderr, verify.RealDriver, verify.DeviceNodes)
+		text := stderr.String()
+		if got != exit.Internal || !strings.Contains(text, "error: internal error: a test's panic") ||
+			!strings.Contains(text, "ends_linux_test.go") || !strings.Contains(text, "please report this") {
+			t.Errorf("%v: ended with %d:\n%s", args, got, text)
+		}
+	}
+}
+
+// binary is the real program: an interrupt needs a process of its own, not a function.
+func binary(t testing.TB) string {
+	t.Helper()
+	return built(t, "linux", "./cmd/gpubuild", "build")
+}

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"gpubuild/cmd/internal/answer"
+	"gpubuild/cmd/internal/bundle"
+	"gpubuild/cmd/internal/ci"
+	"gpubuild/cmd/internal/diagnose"
+	"gpubuild/cmd/internal/featurecheck"
+	"gpubuild/cmd/internal/fresh"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/report"
+	"gpubuild/gpu"
+)
+
+// Answers are the types of the verbs' own answers, by the name in their schema; those of a second list have a result, too.
+func Answers() (plain, results map[string]any) {
+	plain = map[string]any{
+		"bundle": bundle.Bundle{}, "cache": cacheAnswer{}, "cache-clean": struct{}{}, "cache-dir": answer.CacheDir{},
+		"ci-matrix": ci.Matrix{}, "ci-run": ci.RunAnswer{},
+		"clean": cleanAnswer{}, "completion": answer.Completion{}, "env": answer.Env{}, "exec": answer.Exec{}, "explain": diagnose.Log{},
+		"explain-code": diagnose.Meaning{}, "features-route": featurecheck.Routed{}, "features-why": answer.Why{}, "init": answer.Init{},
+		"receipt-verify": answer.Receipt{}, "report": report.Joined{}, "scan": scanAnswer{}, "toolchain-install": answer.ToolchainInstall{},
+		"toolchain-list": answer.ToolchainList{}, "toolchain-use": answer.ToolchainUse{}, "toolchain-verify": answer.ToolchainVerify{},
+		"version": versionAnswer{}, "watch": gpu.Summary{},
+	}
+	results = map[string]any{
+		"audit": proof.AuditResult{}, "doctor": answer.Doctor{}, "features": featuresAnswer{}, "features-lint": lintAnswer{},
+		"prove": proof.Proof{},
+		"stale": fresh.Report{},
+	}
+	for _, verb := range []string{"bench", "build", "check", "clippy", "install", "run", "test"} {
+		results[verb] = struct{}{}
+	}
+	return plain, results
+}

@@ -1,0 +1,62 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/pipeline"
+	"gpubuild/toolchain/cargo"
+)
+
+// help is `gpubuild help WORDS`: a topic, a verb of ours, or one of cargo's.
+func (a *invocation) help(ctx context.Context, words []string) error {
+	text := pages().Root()
+	if len(words) > 0 {
+		topic, known := help.Topic(words[0])
+		_, ours := pages().Find(words...)
+		switch {
+		case known:
+			text = topic
+		case ours:
+			text = pages().Page(words...)
+		case pipeline.Judged(words[0]):
+			return a.cargoVerb(ctx, append(words, "--help"))
+		case help.NearTopic(words[0]) != "":
+			return usage(fmt.Sprintf("unknown topic `%s`; did you mean `%s`?", words[0], help.NearTopic(words[0])), "")
+		default:
+			return a.helpOfCargo(ctx, words)
+		}
+	}
+	return a.Shell.Print(text)
+}
+
+// helpOfCargo is what cargo says of a command, unless the word is close to one that help knows.
+func (a *invocation) helpOfCargo(ctx context.Context, words []string) error {
+	if v, ours := find(words[0]); ours {
+		if len(v.verbs) == 0 {
+			return usage(fmt.Sprintf("`gpubuild %s` has no subcommand `%s`", v.Name, words[1]), "gpubuild help "+v.Name)
+		}
+		_, _, err := v.subcommand(cargo.Line{Positional: words[1:]}, nil)
+		return err
+	}
+	line, _, err := cargo.Split(words, nil)
+	if err != nil {
+		return err
+	}
+	tool, err := cargo.Find(a.Host, line)
+	if err != nil {
+		return err
+	}
+	if err := a.misspelled(ctx, tool, line); err != nil {
+		return err
+	}
+	if line, _, err = cargo.Split(append([]string{"help"}, words...), nil); err != nil {
+		return err
+	}
+	err = a.plain(ctx, line)
+	if err != nil {
+		a.Shell.Hint("`gpubuild help` lists gpubuild's own commands and topics")
+	}
+	return err
+}

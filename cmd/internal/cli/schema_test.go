@@ -1,0 +1,390 @@
+package cli_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/archive"
+	"gpubuild/cmd/internal/cli"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/report"
+)
+
+// object is a JSON Schema, or a part of one.
+type object = map[string]any
+
+// schemas makes JSON Schemas of Go types.
+type schemas struct {
+	tag  string // json or toml
+	defs object
+}
+
+func (s *schemas) of(t reflect.Type) any {
+	zero := reflect.New(t)
+	switch v := zero.Interface().(type) {
+	case *time.Time:
+		return object{"type": "string", "format": "date-time"}
+	case *json.RawMessage:
+		return object{}
+	case *config.Kernels:
+		return object{"anyOf": []any{object{"type": "string"}, object{"type": "array", "items": object{"type": "string"}}}}
+	case encoding.TextMarshaler, json.Marshaler:
+		if t.Kind() != reflect.Pointer {
+			return object{"type": written(v)}
+		}
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return object{"anyOf": []any{s.of(t.Elem()), object{"type": "null"}}}
+	case reflect.Struct:
+		if t.Name() == "" {
+			return s.fields(t)
+		}
+		name := t.String()
+		if s.defs[name] == nil {
+			s.defs[name] = object{} // a type may hold itself
+			s.defs[name] = s.fields(t)
+		}
+		return object{"$ref": "#/$defs/" + name}
+	case reflect.Slice, reflect.Array:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return object{"type": []any{"string", "null"}}
+		}
+		if s.tag == "toml" {
+			return object{"type": "array", "items": s.of(t.Elem())}
+		}
+		return object{"type": []any{"array", "null"}, "items": s.of(t.Elem())}
+	case reflect.Map:
+		return object{"type": []any{"object", "null"}, "additionalProperties": s.of(t.Elem())}
+	case reflect.String:
+		return object{"type": "string"}
+	case reflect.Bool:
+		return object{"type": "boolean"}
+	case reflect.Float32, reflect.Float64:
+		return object{"type": "number"}
+	case reflect.Interface:
+		return object{}
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return object{"type": "integer", "minimum": 0}
+	}
+	return object{"type": "integer"}
+}
+
+// written is the JSON type of what a type writes itself.
+func written(v any) string {
+	data, err := json.Marshal(v)
+	switch {
+	case err != nil || data[0] == '"':
+		return "string"
+	case data[0] == '{':
+		return "object"
+	case data[0] == '[':
+		return "array"
+	}
+	return "integer"
+}
+
+// fields is the object of a struct. A field of the struct itself hides one of the same name that is embedded.
+func (s *schemas) fields(t reflect.Type) object {
+	properties, required := object{}, []any{}
+	s.collect(t, properties, &required, map[string]bool{})
+	return object{"type": "object", "properties": properties, "required": required, "additionalProperties": false}
+}
+
+func (s *schemas) collect(t reflect.Type, properties object, required *[]any, hidden map[string]bool) {
+	var embedded []reflect.Type
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, rest, _ := strings.Cut(f.Tag.Get(s.tag), ",")
+		if f.Anonymous && name == "" {
+			inner := f.Type
+			if inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
+			}
+			embedded = append(embedded, inner)
+			continue
+		}
+		if name == "" {
+			name = f.Name
+		}
+		if !f.IsExported() || name == "-" || hidden[name] {
+			continue
+		}
+		hidden[name] = true
+		if f.Type == reflect.TypeOf((*struct{})(nil)) { // it only hides another one
+			continue
+		}
+		kind := f.Type
+		omitted := strings.Contains(rest, "omit") || s.tag == "toml"
+		if omitted && kind.Kind() == reflect.Pointer {
+			kind = kind.Elem()
+		}
+		properties[name] = s.of(kind)
+		if !omitted {
+			*required = append(*required, name)
+		}
+	}
+	for _, e := range embedded {
+		s.collect(e, properties, required, hidden)
+	}
+}
+
+// file is a whole schema.
+func (s *schemas) file(id, title string, body object) []byte {
+	body["$schema"], body["$id"], body["title"] = "https://json-schema.org/draft/2020-12/schema", id, title
+	if len(s.defs) > 0 {
+		body["$defs"] = s.defs
+	}
+	var out bytes.Buffer
+	e := json.NewEncoder(&out)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(body); err != nil {
+		panic(err)
+	}
+	return out.Bytes()
+}
+
+// envelope is the schema of a verb's answer: whole, or of a command line that ended before it had one.
+func envelope(verb string, own any, result bool) []byte {
+	s := &schemas{"json", object{}}
+	body := s.fields(reflect.TypeOf(own))
+	properties := body["properties"].(object)
+	whole := slices.Clone(body["required"].([]any))
+	if result {
+		properties["result"] = s.of(reflect.TypeOf(report.Result{}))
+		whole = append(whole, "result")
+	}
+	properties["schema"] = object{"const": "gpubuild/" + verb + "/1"}
+	properties["ok"] = object{"type": "boolean"}
+	properties["findings"] = object{"type": "array", "items": s.of(reflect.TypeOf(finding.Finding{}))}
+	failed := object{"required": []any{"exit_code"}, "properties": object{"ok": object{"const": false}}}
+	if properties["exit_code"] == nil {
+		properties["exit_code"] = object{"type": "integer"}
+	}
+	body["required"] = []any{"schema", "ok", "findings"}
+	body["anyOf"] = []any{object{"required": whole}, failed}
+	return s.file("gpubuild/"+verb+"/1", "The answer of gpubuild "+strings.ReplaceAll(verb, "-", " "), body)
+}
+
+// wanted are all schemas, by the name of their file.
+func wanted() map[string][]byte {
+	out := map[string][]byte{}
+	plain, results := cli.Answers()
+	for verb, own := range plain {
+		out[verb] = envelope(verb, own, false)
+	}
+	for verb, own := range results {
+		out[verb] = envelope(verb, own, true)
+	}
+	for name, v := range map[string]any{"receipt": receipt.Receipt{}, "archive": archive.Manifest{}} {
+		s := &schemas{"json", object{}}
+		body := s.fields(reflect.TypeOf(v))
+		body["properties"].(object)["schema"] = object{"const": "gpubuild/" + name + "/1"}
+		out[name] = s.file("gpubuild/"+name+"/1", "What gpubuild writes as "+name, body)
+	}
+	s := &schemas{"toml", object{}}
+	body := s.fields(reflect.TypeOf(config.File{}))
+	describe(body, s.defs)
+	out["gpubuild.toml"] = s.file("gpubuild/gpubuild.toml/1", "gpubuild.toml", body)
+	return out
+}
+
+// describe gives each key of gpubuild.toml the comment of its field in package config.
+func describe(body, defs object) {
+	structs := map[string]*ast.StructType{}
+	files, err := filepath.Glob(filepath.Join(cmp.Or(os.Getenv("REPO"), repository), "cmd", "internal", "config", "*.go"))
+	if err != nil {
+		panic(err)
+	}
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			panic(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if spec, ok := n.(*ast.TypeSpec); ok {
+				structs[spec.Name.Name], _ = spec.Type.(*ast.StructType)
+			}
+			return true
+		})
+	}
+	var fields func(t *ast.StructType, to object)
+	fields = func(t *ast.StructType, to object) {
+		for _, f := range t.Fields.List {
+			if name, embedded := f.Type.(*ast.Ident); embedded && len(f.Names) == 0 {
+				fields(structs[name.Name], to)
+			}
+			if f.Tag == nil || f.Doc == nil {
+				continue
+			}
+			key := regexp.MustCompile(`toml:"([a-z-]+)"`).FindStringSubmatch(f.Tag.Value)
+			property := to["properties"].(object)[key[1]].(object)
+			property["description"] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+			if inner, ok := f.Type.(*ast.StructType); ok {
+				fields(inner, property)
+			}
+		}
+	}
+	fields(structs["File"], body)
+	for name, to := range defs {
+		if t := structs[strings.TrimPrefix(name, "config.")]; t != nil {
+			fields(t, to.(object))
+		}
+	}
+}
+
+func schemaFile(name string) string {
+	return filepath.Join(cmp.Or(os.Getenv("REPO"), repository), "schema", name+".schema.json") // REPO: in a script
+}
+
+// TestSchemasAreOfTheTypes: what is published says what the types write. Rewrite with -update.
+func TestSchemasAreOfTheTypes(t *testing.T) {
+	t.Parallel()
+	made := wanted()
+	for name, want := range made {
+		if *update {
+			if err := os.MkdirAll(filepath.Dir(schemaFile(name)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(schemaFile(name), want, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(schemaFile(name)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is not that of the Go type (rewrite with -update): %v", schemaFile(name), err)
+		}
+	}
+	there, err := filepath.Glob(schemaFile("*"))
+	if err != nil || len(there) != len(made) {
+		t.Errorf("%d files for %d schemas: %v", len(there), len(made), err)
+	}
+}
+
+var schemaName = regexp.MustCompile(`^gpubuild/([a-z-]+)/1$`)
+
+// validate compares a document with the schema that it names.
+func validate(data []byte) error {
+	var head struct{ Schema string }
+	if err := json.Unmarshal(data, &head); err != nil {
+		return err
+	}
+	m := schemaName.FindStringSubmatch(head.Schema)
+	if m == nil {
+		return fmt.Errorf("%q is no schema of ours", head.Schema)
+	}
+	return validateBy(m[1], data)
+}
+
+func validateBy(name string, data []byte) error {
+	s, err := jsonschema.NewCompiler().Compile(schemaFile(name))
+	if err != nil {
+		return err
+	}
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	return s.Validate(v)
+}
+
+// TestAnswersKeepToTheirSchemas: answers of verbs that need no project, and those that the renderers' golden files hold. Scripts check the
+// others as they run (checked).
+func TestAnswersKeepToTheirSchemas(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range []string{"version", "completion bash", "cache dir", "toolchain list", "explain 209", "scan " + self, "scan",
+		"prove", "ci run x y"} {
+		var out, errs bytes.Buffer
+		cli.Main(append([]string{"gpubuild"}, strings.Fields(words+" --json")...), strings.NewReader(""), &out, &errs)
+		if err := validate(out.Bytes()); err != nil {
+			t.Errorf("%s: %#v\n%.2000s\n%s", words, err, out.String(), errs.String())
+		}
+	}
+	golden, err := filepath.Glob(filepath.Join(repository, "testdata", "golden", "render", "*.json"))
+	if err != nil || len(golden) == 0 {
+		t.Fatal(golden, err)
+	}
+	for _, file := range golden {
+		data, err := os.ReadFile(file)
+		if err == nil {
+			err = validate(data)
+		}
+		if err != nil {
+			t.Errorf("%s: %#v", file, err)
+		}
+	}
+	// A schema must be able to say no.
+	for _, bad := range []string{`{"schema":"gpubuild/version/1","ok":true,"findings":[]}`,
+		`{"schema":"gpubuild/scan/1","ok":true,"findings":[],"files":[],"x":1}`,
+		`{"schema":"gpubuild/scan/1","ok":true,"findings":[],"exit_code":2}`} {
+		if validate([]byte(bad)) == nil {
+			t.Errorf("accepted: %s", bad)
+		}
+	}
+}
+
+// TestTheConfigurationKeepsToItsSchema: the example of `gpubuild help config`, which has every key, is a valid one.
+func TestTheConfigurationKeepsToItsSchema(t *testing.T) {
+	t.Parallel()
+	var out, errs bytes.Buffer
+	if code := cli.Main([]string{"gpubuild", "help", "config"}, nil, &out, &errs); code != 0 {
+		t.Fatal(errs.String())
+	}
+	_, file, _ := strings.Cut(out.String(), "\n\n")
+	file, _, _ = strings.Cut(file, "\nThe same keys work")
+	var doc map[string]any
+	if _, err := toml.Decode(file, &doc); err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := validateBy("gpubuild.toml", data); err != nil {
+		t.Errorf("%#v", err)
+	}
+	if validateBy("gpubuild.toml", []byte(`{"matrix":{"archs":["sm_80"]}}`)) == nil {
+		t.Error("an unknown key is accepted")
+	}
+}
+
+// checked runs gpubuild as a script's program, and ends with 99 where what it answers on stdout is not what its schema says.
+func checked(run func(stdout io.Writer) int) int {
+	asks := slices.ContainsFunc(os.Args, func(w string) bool { return w == "--json" || w == "--gpu-json" })
+	if !asks || slices.Contains(os.Args, "exec") {
+		return run(os.Stdout)
+	}
+	var out bytes.Buffer
+	code := run(io.MultiWriter(os.Stdout, &out))
+	if text := bytes.TrimSpace(out.Bytes()); bytes.HasPrefix(text, []byte("{")) && bytes.Contains(text, []byte(`"schema": "gpubuild/`)) {
+		if err := validate(text); err != nil {
+			fmt.Fprintf(os.Stderr, "the answer does not keep to its schema: %#v\n", err)
+			return 99
+		}
+	}
+	return code
+}

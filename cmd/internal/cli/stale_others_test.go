@@ -1,0 +1,420 @@
+//go:build linux
+
+package cli_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv/need"
+)
+
+// TestAnotherCargoAtWork has plain cargo's build script, with another toolkit, still at work when gpubuild comes: what it leaves is not
+// taken, its script is not blamed, and the next build has nothing to do.
+func TestAnotherCargoAtWork(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	files := kern("app")
+	files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], "    assert!(ok);\n", `    assert!(ok);
+    while Path::new("slow").exists() {
+        std::fs::write("begun", "").unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+`, 1)
+	writeFiles(t, s.dir, files)
+	s.build(s.a, "sm_90")
+	slow, begun := filepath.Join(s.dir, "sys", "slow"), filepath.Join(s.dir, "sys", "begun")
+	if err := os.WriteFile(slow, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	editor := s.command([]string{filepath.Join(s.b, "bin")}, "cargo", "check", "--features", "cuda")
+	editor.Env = append(editor.Env, "CUDA_COMPUTE_CAP=80")
+	if err := editor.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(2 * time.Minute); !exists(begun); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatal("the editor's script has not begun")
+		}
+	}
+	ours := s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+s.a, "--gpu-arch=sm_90")
+	var text syncBuffer
+	ours.Stdout, ours.Stderr = &text, &text
+	if err := ours.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(2 * time.Minute); !strings.Contains(text.String(), "Blocking"); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			t.Fatalf("gpubuild did not wait for the editor's cargo\n%s", text.String())
+		}
+	}
+	if err := os.Remove(slow); err != nil {
+		t.Fatal(err)
+	}
+	if err := editor.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ours.Wait(); err != nil || strings.Contains(text.String(), "does not use") {
+		t.Fatalf("%v\n%s", err, text.String())
+	}
+	s.holds("after the editor", "app/target/debug/app", first, "sm_90")
+	s.compiled("and then", s.build(s.a, "sm_90"), "")
+}
+
+// syncBuffer is written by a process and read meanwhile.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// TestEnvWrite: plain cargo, as rust-analyzer runs it, and gpubuild in turn rebuild each other's kernels; gpubuild says so once, and after
+// `gpubuild env --write` neither does.
+func TestEnvWrite(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	editor := func() string {
+		return s.must(s.command([]string{filepath.Join(s.a, "bin")}, "cargo", "check", "--quiet", "--workspace", "--message-format=json",
+			"--all-targets", "--keep-going", "--features", "cuda"))
+	}
+	ran := func() time.Time {
+		list, err := filepath.Glob(filepath.Join(s.dir, "target", "debug", "build", "app-sys-*", "invoked.timestamp"))
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%v %q", err, list)
+		}
+		fi, err := os.Stat(list[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fi.ModTime()
+	}
+	s.build(s.a, "sm_90")
+	editor()
+	const offer = "hint: `gpubuild env --write`"
+	if text := s.build(s.a, "sm_90"); !strings.Contains(text, offer) {
+		t.Errorf("not offered\n%s", text)
+	}
+	if text := s.build(s.a, "sm_90"); strings.Contains(text, offer) {
+		t.Errorf("offered twice\n%s", text)
+	}
+	config := filepath.Join(s.dir, ".cargo", "config.toml")
+	if exists(config) {
+		t.Error("written unasked")
+	}
+	text := s.must(s.command(nil, binary(t), "env", "--write", "--features", "cuda", "--toolkit="+s.a, "--arch=sm_90"))
+	if data, err := os.ReadFile(config); err != nil || !strings.Contains(string(data), "CUDA_COMPUTE_CAP") {
+		t.Fatalf("%v\n%s\n%s", err, data, text)
+	}
+	s.build(s.a, "sm_90")
+	editor()
+	s.more = []string{"CUDA_COMPUTE_CAP=80"}
+	const forced = "forces CUDA_COMPUTE_CAP=90 in place of the 80 of your environment"
+	if text := s.must(s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+s.a)); !strings.Contains(text, forced) {
+		t.Errorf("the block wins without a word\n%s", text)
+	}
+	s.more = nil
+	at := ran()
+	for range 3 {
+		editor()
+		s.compiled("gpubuild after the editor", s.build(s.a, "sm_90"), "")
+		if now := ran(); !now.Equal(at) {
+			t.Fatalf("the script ran again: %v, %v", at, now)
+		}
+	}
+	s.holds("in turn", "app/target/debug/app", first, "sm_90")
+	s.must(s.command(nil, binary(t), "env", "--remove"))
+	if exists(config) {
+		t.Error("not removed")
+	}
+	if text := s.must(s.command(nil, binary(t), "env", "--write", "-p", "plain")); exists(config) || !strings.Contains(text, "nothing to write") {
+		t.Errorf("an empty block is written, or nothing is said\n%s", text)
+	}
+}
+
+// TestDependencyOutOfSight has nvcc called by a git package that is in no catalog and has no feature named cuda: it gets the toolkit in an
+// empty target directory, and another one, or another variable, is not missed.
+func TestDependencyOutOfSight(t *testing.T) {
+	t.Parallel()
+	files := kern("app")
+	dependencyOutOfSight(t, files)
+	t.Run("by make", func(t *testing.T) {
+		files := kern("app")
+		files["sys/build.rs"] = strings.Replace(files["sys/build.rs"], `Command::new("nvcc").arg("-ptx").arg(format!("-arch=sm_{cap}"))
+        .arg("-o").arg(&out).arg("kernel.cu")`, `Command::new("make").env("OUT", &out).env("CAP", &cap)`, 1)
+		files["sys/Makefile"] = "all:\n\tnvcc -ptx -arch=sm_$(CAP) -o $(OUT) kernel.cu\n"
+		dependencyOutOfSight(t, files)
+	})
+}
+
+func dependencyOutOfSight(t *testing.T, files map[string]string) {
+	t.Helper()
+	s := newShared(t)
+	repository := filepath.Join(s.top, "repository")
+	for name, text := range files {
+		if rest, ok := strings.CutPrefix(name, "sys/"); ok {
+			writeFiles(t, repository, map[string]string{rest: text})
+			delete(files, name)
+		}
+	}
+	files["Cargo.toml"] = strings.NewReplacer(`app-sys = { path = "sys", optional = true }`, `app-sys = { git = "file://`+repository+
+		`", optional = true }`, `"sys", `, "").Replace(files["Cargo.toml"])
+	delete(files, "Cargo.lock")
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, s.dir, files)
+	home := filepath.Join(s.top, "home")
+	for _, words := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=t", "-c", "user.email=t@localhost",
+		"commit", "-q", "-m", "kernels"}} {
+		c := exec.Command(need.Tool(t, "git"), words...)
+		c.Dir = repository
+		s.must(c)
+	}
+	s.more = []string{"CARGO_HOME=" + home, "RUSTUP_HOME=" + rustupHome(), "CARGO_NET_OFFLINE=false"}
+	s.build(s.a, "sm_90")
+	s.holds("in an empty target directory", "app/target/debug/app", first, "sm_90")
+	if text := s.build(s.a, "sm_90"); didClean(text) {
+		t.Errorf("nothing changed\n%s", text)
+	}
+	s.compiled("another toolkit", s.build(s.b, "sm_90"), rebuild)
+	s.holds("another toolkit", "app/target/debug/app", second, "sm_90")
+	s.build(s.b, "sm_80")
+	s.holds("another architecture", "app/target/debug/app", second, "sm_80")
+	s.more = append(s.more, "NVCC_APPEND_FLAGS=-DX")
+	s.compiled("a variable that nvcc reads", s.build(s.b, "sm_80"), rebuild)
+}
+
+// TestKernelsAmongTheSources has a script that writes a kernel and what nvcc makes of it into its package, each time with another comment:
+// nothing is built twice for that, and neither what another cargo's script left nor an edit is missed.
+func TestKernelsAmongTheSources(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	files := kern("app")
+	files["sys/src/lib.rs"] = "pub const PTX: &str = include_str!(\"k.ptx\");\n"
+	files["sys/build.rs"] = strings.NewReplacer(
+		`Path::new(&env::var("OUT_DIR").unwrap()).join("k.ptx")`, `Path::new("src/k.ptx")`, "return; }", "}",
+		"    let ok = ", "    std::fs::write(\"kernel.cu\", format!(\"// {:?}\", std::time::SystemTime::now())).unwrap();\n    let ok = ",
+	).Replace(files["sys/build.rs"])
+	writeFiles(t, s.dir, files)
+	s.build(s.a, "sm_90")
+	s.build(s.a, "sm_90") // kernel.cu was there, and might have been edited meanwhile
+	s.compiled("nothing changed", s.build(s.a, "sm_90"), "")
+	s.compiled("another toolkit", s.build(s.b, "sm_90"), rebuild)
+	s.compiled("nothing changed since", s.build(s.b, "sm_90"), "")
+	s.must(s.command([]string{filepath.Join(s.a, "bin")}, "sh", "-c", "touch sys/build.rs; CUDA_COMPUTE_CAP=90 exec cargo build --features cuda"))
+	s.holds("plain cargo", "app/target/debug/app", first, "sm_90")
+	if text := s.build(s.b, "sm_90"); !strings.Contains(text, "Stale src/k.ptx (written by the build script) changed: app-sys") {
+		t.Errorf("not said what changed\n%s", text)
+	}
+	s.holds("after another cargo", "app/target/debug/app", second, "sm_90")
+	writeFiles(t, s.dir, map[string]string{"sys/kernel.cu": "// edited"})
+	s.compiled("a kernel edited", s.build(s.b, "sm_90"), rebuild)
+	s.compiled("nothing changed after that", s.build(s.b, "sm_90"), "")
+}
+
+// TestInstallAndExec: `install --path` and `exec -- cargo build` look for stale artifacts, and exec says when it does not.
+func TestInstallAndExec(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	root := filepath.Join(s.top, "installed")
+	words := func(toolkit string) []string {
+		return []string{binary(t), "install", "--path", ".", "--features", "cuda", "--root", root, "--gpu-toolkit=" + toolkit,
+			"--gpu-arch=sm_90"}
+	}
+	install := func(toolkit string) string { return s.must(s.command(nil, words(toolkit)...)) }
+	if text := install(s.a); !strings.Contains(text, "Scanned") || !strings.Contains(text, "Not proven") {
+		t.Errorf("what was installed is not scanned, or nothing is said of a proof\n%s", text)
+	}
+	s.holds("installed", "installed/bin/app", first, "sm_90")
+	if out, err := s.command(nil, append(words(s.a), "--gpu-require-proof")...).CombinedOutput(); code(err) != 21 {
+		t.Errorf("a proof is required, and the code is %d\n%s", code(err), out)
+	}
+	text := install(s.b)
+	s.holds("installed with another toolkit", "installed/bin/app", second, "sm_90")
+	if !strings.Contains(text, "Stale nvcc") {
+		t.Errorf("no reason\n%s", text)
+	}
+	s.build(s.a, "sm_90")
+	exec := func(toolkit string, words ...string) string {
+		return s.must(s.command(nil, append([]string{binary(t), "exec", "--toolkit=" + toolkit, "--arch=sm_90", "--"}, words...)...))
+	}
+	exec(s.b, "cargo", "build", "--features", "cuda")
+	s.holds("exec with another toolkit", "app/target/debug/app", second, "sm_90")
+	writeFiles(t, s.top, map[string]string{"bin/maturin": "#!/bin/sh\n"})
+	if err := os.Chmod(filepath.Join(s.top, "bin", "maturin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range [][]string{{"maturin", "build"}, {"sh", "-c", "true"}} {
+		if text := exec(s.b, words...); !strings.Contains(text, "what "+words[0]+" builds is not checked for stale artifacts") {
+			t.Errorf("not said\n%s", text)
+		}
+	}
+}
+
+// TestLauncher: a script in front of nvcc that answers as the chosen one is kept, in NVCC and on PATH; another one is not, and that is
+// said.
+func TestLauncher(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	log := filepath.Join(s.top, "launched")
+	launcher := func(toolkit string) string {
+		// Below bin it looks like a toolkit's own.
+		writeFiles(t, s.top, map[string]string{"launch/bin/nvcc": "#!/bin/sh\necho x >>" + log + "\nexec " + toolkit + "/bin/nvcc \"$@\"\n"})
+		if err := os.Chmod(filepath.Join(s.top, "launch", "bin", "nvcc"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Join(s.top, "launch", "bin")
+	}
+	build := func() string {
+		_ = os.Remove(log)
+		return s.must(s.command([]string{launcher(s.a), filepath.Join(s.a, "bin")}, binary(t), "build", "--features", "cuda",
+			"--gpu-arch=sm_90"))
+	}
+	calls := func() int {
+		data, err := os.ReadFile(log)
+		if err != nil {
+			return 0
+		}
+		return bytes.Count(data, []byte("x"))
+	}
+	text := build()
+	if calls() < 2 { // --version, and the kernel
+		t.Errorf("first on PATH, and bypassed\n%s", text)
+	}
+	s.compiled("once more", build(), "")
+	text = s.must(s.command([]string{launcher(s.b), filepath.Join(s.a, "bin")}, binary(t), "build", "--features", "cuda",
+		"--gpu-arch=sm_90", "--gpu-toolkit="+s.a))
+	if !strings.Contains(text, "note: "+filepath.Join(s.top, "launch", "bin", "nvcc")+" (PATH) is not used: it is nvcc 13.4.92") {
+		t.Errorf("bypassed without a word\n%s", text)
+	}
+	s.holds("another toolkit's launcher", "app/target/debug/app", first, "sm_90")
+}
+
+// TestNamedPackage: gpubuild.toml names a package of which nobody can read that it runs nvcc; it gets the toolkit, and what was requested
+// and not used is said where none does.
+func TestNamedPackage(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	files := unreadable()
+	files["gpubuild.toml"] = "gpu-packages = [\"app-sys\"]\n"
+	writeFiles(t, s.dir, files)
+	on := func(toolkit string, more ...string) string {
+		return s.must(s.command([]string{filepath.Join(toolkit, "bin")}, append([]string{binary(t), "build", "--features", "cuda"},
+			more...)...))
+	}
+	on(s.a)
+	s.holds("built from nothing", "app/target/debug/app", first, "sm_75")
+	s.compiled("nothing changed", on(s.a), "")
+	s.compiled("another nvcc first on PATH", on(s.b), rebuild)
+
+	files["sys/build.rs"], files["gpubuild.toml"] = "fn main() {}\n", ""
+	files["sys/src/lib.rs"] = "pub const PTX: &str = \"\";\n"
+	writeFiles(t, s.dir, files)
+	s.must(s.command(nil, "cargo", "clean", "-q"))
+	if text := on(s.a, "--gpu-arch=sm_90"); !strings.Contains(text, "warning: no package of this build used --gpu-arch=sm_90") {
+		t.Errorf("not said\n%s", text)
+	}
+}
+
+// TestNoFeatureIsCalledCUDA: a build whose features do not name the GPU is judged all the same where a script that counts runs nvcc, and
+// a toolkit that was asked for and that nothing used is said.
+func TestNoFeatureIsCalledCUDA(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	files := kern("app")
+	for _, name := range []string{"Cargo.toml", "src/main.rs"} {
+		files[name] = strings.ReplaceAll(strings.ReplaceAll(files[name], "cuda = [", "accel = ["), `"cuda"`, `"accel"`)
+	}
+	writeFiles(t, s.dir, files)
+	build := func(toolkit string, more ...string) string {
+		return s.must(s.command([]string{filepath.Join(toolkit, "bin")}, append([]string{binary(t), "build"}, more...)...))
+	}
+	build(s.a, "--features=accel")
+	s.compiled("another nvcc on PATH", build(s.b, "--features=accel"), rebuild)
+	s.holds("another nvcc on PATH", "app/target/debug/app", second, "sm_75")
+	s.compiled("nothing changed", build(s.b, "--features=accel"), "")
+	if text := build(s.b); strings.Contains(text, "Resolving") {
+		t.Errorf("without the feature it is plain cargo\n%s", text)
+	}
+	if text := build(s.b, "--gpu-toolkit="+s.a); !strings.Contains(text, "no package of this build used --gpu-toolkit=") {
+		t.Errorf("the toolkit was not used, and nobody says so\n%s", text)
+	}
+}
+
+// TestKernelsInHexadecimal: what another cargo's script left in a form that nobody can read is not taken for what gpubuild's own left.
+func TestKernelsInHexadecimal(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	files := kern("app")
+	files["sys/build.rs"] = strings.NewReplacer("=build.rs", "=kernel.cu", "    assert!(ok);\n", `    assert!(ok);
+    let text = std::fs::read_to_string(&out).unwrap() + &env::var("FORM").unwrap_or_default();
+    std::fs::write(&out, text.bytes().map(|b| format!("{b:02x}")).collect::<String>()).unwrap();
+`).Replace(files["sys/build.rs"])
+	writeFiles(t, s.dir, files)
+	program := func() string { return s.must(s.command(nil, filepath.Join(s.dir, "target", "debug", "app"))) }
+	s.build(s.a, "sm_90")
+	want := program()
+	s.must(s.command([]string{filepath.Join(s.a, "bin")}, "sh", "-c",
+		"touch sys/kernel.cu; CUDA_COMPUTE_CAP=90 FORM=other exec cargo build --features cuda"))
+	if program() == want {
+		t.Fatal("plain cargo's script made the same")
+	}
+	text := s.build(s.a, "sm_90")
+	s.compiled("after another cargo", text, rebuild)
+	if program() != want {
+		t.Errorf("what plain cargo's script made was kept\n%s", text)
+	}
+	s.compiled("and then", s.build(s.a, "sm_90"), "")
+}
+
+// TestKernelLost: a kernel that is gone is compiled again, also where no stamp says that there was one; a mistake in the user's own code
+// has nothing compiled twice.
+func TestKernelLost(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	lose := func() {
+		list, err := filepath.Glob(filepath.Join(s.dir, "target", "debug", "build", "app-sys-*", "out", "k.ptx"))
+		if err != nil || len(list) != 1 || os.Remove(list[0]) != nil {
+			t.Fatalf("%v %q", err, list)
+		}
+	}
+	s.must(s.command(nil, binary(t), "exec", "--features", "cuda", "--toolkit="+s.a, "--arch=sm_90", "--",
+		"cargo", "build", "--features", "cuda"))
+	lose()
+	good := kern("app")["src/main.rs"]
+	writeFiles(t, s.dir, map[string]string{"src/main.rs": "mistake"})
+	broken := func() string {
+		out, err := s.command(nil, binary(t), "build", "--features", "cuda", "--gpu-toolkit="+s.a, "--gpu-arch=sm_90").CombinedOutput()
+		if code(err) != 101 {
+			t.Errorf("ended with %d\n%s", code(err), out)
+		}
+		return string(out)
+	}
+	if text := broken(); !strings.Contains(text, "Unknown app-sys: there is no record") {
+		t.Errorf("not rebuilt\n%s", text)
+	}
+	s.compiled("a mistake, once more", broken(), "app")
+	writeFiles(t, s.dir, map[string]string{"src/main.rs": good})
+	s.compiled("without the mistake", s.build(s.a, "sm_90"), "app")
+	s.holds("lost without a stamp", "app/target/debug/app", first, "sm_90")
+	lose()
+	s.compiled("lost with a stamp", s.build(s.a, "sm_90"), rebuild)
+	s.compiled("and then", s.build(s.a, "sm_90"), "")
+}

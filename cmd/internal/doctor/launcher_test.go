@@ -1,0 +1,15 @@
+package doctor
+
+import "testing"
+
+func TestLauncher(t *testing.T) {
+	for version, warns := range map[string]bool{
+		"ccache version 4.7.5": true, "ccache version 4.13.6": true, "ccache version 4.14": false, "sccache 0.16.0": true,
+		"sccache 0.17.0": false, "": false,
+	} {
+		if c, got := checkLauncher(Facts{Launcher: Launcher{"NVCC=ccache nvcc", version}}); got != warns || warns &&
+			(c.State != Warning || c.Breaks == "") {
+			t.Errorf("%q: %t, %+v", version, got, c)
+		}
+	}
+}

@@ -1,0 +1,47 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+)
+
+func TestCheckVulkan(t *testing.T) {
+	llvmpipe := probe.Device{Name: "llvmpipe (LLVM 15)", Type: "cpu"}
+	h200 := probe.Device{Name: "NVIDIA H200", Type: "discrete"}
+	broken := verify.VulkanDriver{Manifest: "/etc/vulkan/icd.d/nvidia.json", Problem: "/lib/libGLX_nvidia.so.0 is not there"}
+	for _, tt := range []struct {
+		story string
+		facts *Vulkan
+		state State
+		says  string
+	}{
+		{"a GPU and a rasteriser", &Vulkan{Devices: []probe.Device{h200, llvmpipe}}, OK, "NVIDIA H200 (discrete); llvmpipe (LLVM 15) " +
+			"(software)"},
+		{"a rasteriser only", &Vulkan{Devices: []probe.Device{llvmpipe}}, Warning, "Vulkan has only software devices; llvmpipe"},
+		{"a driver whose library is missing", &Vulkan{Devices: []probe.Device{h200}, Drivers: []verify.VulkanDriver{broken}}, Warning,
+			"libGLX_nvidia.so.0 is not there"},
+		{"no loader", &Vulkan{Why: "libvulkan.so.1: cannot open shared object file"}, Missing, "no Vulkan device: libvulkan.so.1"},
+	} {
+		if c, ok := checkVulkan(Facts{Vulkan: tt.facts}); !ok || c.State != tt.state || !strings.Contains(c.Says, tt.says) ||
+			(c.State == OK) != (c.Fix == "") {
+			t.Errorf("%s: %+v", tt.story, c)
+		}
+	}
+	if c, ok := checkVulkan(Facts{}); ok {
+		t.Errorf("a project without Vulkan: %+v", c)
+	}
+}
+
+// A project that uses Vulkan is not told of NVIDIA's driver and libcupti.
+func TestVerdictOfVulkan(t *testing.T) {
+	checks := Run(Facts{Prove: true, Compiler: "gcc", Cargo: "/bin/cargo",
+		Vulkan: &Vulkan{Devices: []probe.Device{{Name: "llvmpipe (LLVM 15)", Type: "cpu", DriverID: 13}}}})
+	got := Verdict(checks)
+	if _, prove, _ := strings.Cut(got, "ready to prove: "); !strings.HasSuffix(prove, "Vulkan has only software devices.") ||
+		strings.Contains(prove, "cupti") || strings.Contains(prove, "driver") {
+		t.Error(got)
+	}
+}

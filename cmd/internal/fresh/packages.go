@@ -1,0 +1,284 @@
+package fresh
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"gpubuild/cmd/internal/tools"
+	"gpubuild/features"
+	"gpubuild/features/catalog"
+	"gpubuild/features/manifest"
+	"gpubuild/features/source"
+	"gpubuild/gpu"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cargo/builddir"
+)
+
+// Package is a GPU package of a build, with what the build scripts of all its units take from the machine.
+type Package struct {
+	features.ScriptUnit
+	sets       []string // the feature sets with which it is built, each joined with commas
+	dirs       []string // the profile's directories of the platforms that it is built for
+	undeclared bool     // nothing but device code in its OUT_DIR shows it
+}
+
+// runsScript is the mode of a unit that runs a build script (cargo reference, "Unit graph").
+const runsScript = "run-custom-build"
+
+// featureKey is a feature set as a stamp names it.
+func featureKey(list []string) string {
+	return strings.Join(slices.Sorted(slices.Values(list)), ",")
+}
+
+// findPackages lists the GPU packages of the build: those that are known, and those whose OUT_DIRs hold device code.
+func (s *State) findPackages() []Package {
+	var list []Package
+	at := func(u features.ScriptUnit) *Package {
+		for i := range list {
+			if list[i].PkgID == u.PkgID {
+				return &list[i]
+			}
+		}
+		list = append(list, Package{ScriptUnit: u})
+		return &list[len(list)-1]
+	}
+	for _, u := range s.b.Reach.Units {
+		p := at(u)
+		p.Inputs = union(p.Inputs, u.Inputs)
+		p.add(featureKey(u.Features), s.b.profileDir(u.Platform))
+	}
+	known := len(list)
+	for _, u := range s.b.scripts() {
+		p := at(u)
+		p.add(featureKey(u.Features), s.b.profileDir(u.Platform))
+	}
+	for _, p := range list {
+		s.read.scripts[p.Name] = true
+	}
+	s.read.outs = builddir.Outs(s.b.Machine.Host, s.b.profileDirs(), s.read.scripts)
+	var out []Package
+	for i, p := range list {
+		declared := i < known || slices.Contains(s.b.Named, p.Name)
+		if !inCatalog(p.Name) && !(p.Inputs.NVCC && p.Inputs.Arch) && (slices.Contains(s.b.Named, p.Name) || s.holdsCode(p)) {
+			p.Inputs, p.undeclared = union(p.Inputs, s.b.compiling(p.ScriptUnit)), !declared
+			declared = true
+		}
+		if declared {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+func (p *Package) add(set, dir string) {
+	if !slices.Contains(p.sets, set) {
+		p.sets = append(p.sets, set)
+	}
+	if !slices.Contains(p.dirs, dir) {
+		p.dirs = append(p.dirs, dir)
+	}
+}
+
+// union is what two build scripts take from the machine together.
+func union(a, b features.Inputs) features.Inputs {
+	a.Version = (a.Version || !a.NVCC) && (b.Version || !b.NVCC)
+	a.NVCC, a.Host, a.Arch, a.Root = a.NVCC || b.NVCC, a.Host || b.Host, a.Arch || b.Arch, a.Root || b.Root
+	a.Version = a.Version && a.NVCC
+	a.Binds, a.CUDNN, a.CXX, a.Torch = a.Binds || b.Binds, a.CUDNN || b.CUDNN, a.CXX || b.CXX, a.Torch || b.Torch
+	a.Env, a.Sources = manifest.Union(a.Env, b.Env), manifest.Union(a.Sources, b.Sources)
+	for _, h := range b.Headers {
+		if !slices.ContainsFunc(a.Headers, func(have catalog.Header) bool { return have.File == h.File }) {
+			a.Headers = append(a.Headers, h)
+		}
+	}
+	return a
+}
+
+// compiling is what a build script takes from the machine that compiles kernels although nothing in its text says so: all that nvcc
+// does, and the variables and directories that its text names.
+func (b *Build) compiling(u features.ScriptUnit) features.Inputs {
+	h := b.Machine.Host
+	r := source.NewReader(h, b.Project.Root)
+	text := r.TextOf(source.Script{Source: b.scriptFile(u)}, u.Dir)
+	return features.Inputs{
+		NVCC: true, Host: true, Arch: true, Root: true, Env: text.Variables(u.Name), Sources: r.Sources(text, u.Dir),
+	}
+}
+
+// scriptFile is the file of a package's build script.
+func (b *Build) scriptFile(u features.ScriptUnit) string {
+	if g := b.Graph.Units; g != nil {
+		for _, unit := range g.Units {
+			if unit.PkgID == u.PkgID && unit.Mode == runsScript {
+				return unit.Target.SrcPath
+			}
+		}
+	}
+	return b.Machine.Host.Join(u.Dir, "build.rs")
+}
+
+// inCatalog says whether the catalog has a crate: it knows what its script takes from the machine, and what code it unpacks.
+func inCatalog(name string) bool {
+	c, err := catalog.Default()
+	return err == nil && c.Crate(name) != nil
+}
+
+// holdsCode says whether any OUT_DIR of a package holds device code.
+func (s *State) holdsCode(p Package) bool {
+	return slices.ContainsFunc(s.outDirs(p), func(o builddir.Out) bool { return len(s.held(o.Dir).Code) > 0 })
+}
+
+// held is what an OUT_DIR holds. Of one that cannot be read only the inputs are compared.
+func (s *State) held(dir string) holding {
+	held, err := s.read.holds(dir)
+	if err != nil {
+		held = holding{Sum: "not read"}
+		s.b.Machine.Shell.Detail("%s cannot be read: %v", dir, err)
+	}
+	return held
+}
+
+// outDirs lists where scripts of a package ran for the platforms of this build.
+func (s *State) outDirs(p Package) []builddir.Out {
+	return slices.DeleteFunc(slices.Clone(s.read.outs), func(o builddir.Out) bool {
+		return o.Package != p.Name || !s.ofThisBuild(p, o.Dir)
+	})
+}
+
+func (s *State) ofThisBuild(p Package, dir string) bool {
+	return slices.ContainsFunc(p.dirs, func(d string) bool { return s.b.Machine.Host.Below(dir, d) }) || s.b.Graph.Units == nil
+}
+
+// scripts are the build scripts of this build that are not known to take anything from the toolkit. Without a unit graph they are those
+// of the project's own packages.
+func (b *Build) scripts() []features.ScriptUnit {
+	known := map[string]bool{}
+	for _, u := range b.Reach.Units {
+		known[u.PkgID+" "+featureKey(u.Features)] = true
+	}
+	var out []features.ScriptUnit
+	if g := b.Graph.Units; g != nil {
+		for _, u := range g.Units {
+			id := manifest.ParsePkgID(u.PkgID)
+			if u.Mode == runsScript && !known[u.PkgID+" "+featureKey(u.Features)] && !inCatalog(id.Name) {
+				out = append(out, features.ScriptUnit{
+					PkgID: u.PkgID, Name: id.Name, Version: id.Version, Dir: id.Dir(b.Machine.Host),
+					Features: u.Features, Platform: u.Platform,
+				})
+			}
+		}
+		return out
+	}
+	for _, list := range [][]*manifest.Package{b.Project.Members, b.Project.Locals} {
+		for _, p := range list {
+			u := features.ScriptUnit{PkgID: p.PathID(b.Machine.Host), Name: p.Name, Version: p.Version, Dir: p.Dir}
+			known := slices.ContainsFunc(b.Reach.Units, func(k features.ScriptUnit) bool { return k.PkgID == u.PkgID })
+			if p.BuildScript != "" && !known && !inCatalog(p.Name) {
+				out = append(out, u)
+			}
+		}
+	}
+	return out
+}
+
+// Platforms are the triples of this build: those that the unit graph shows, which know of a build.target in the configuration, and those
+// of the command line. The host's own tree has none.
+func (b *Build) Platforms() []string {
+	out := []string{}
+	add := func(platform string) {
+		if platform != "" && !slices.Contains(out, platform) {
+			out = append(out, platform)
+		}
+	}
+	if g := b.Graph.Units; g != nil {
+		for _, u := range g.Units {
+			add(u.Platform)
+		}
+	}
+	for _, u := range b.Reach.Units {
+		add(u.Platform)
+	}
+	for _, t := range b.Line.Target {
+		add(cargo.Triple(t, ""))
+	}
+	return out
+}
+
+// profileDirs are the build directory's of the profile.
+func (b *Build) profileDirs() []string {
+	return builddir.Profiles(b.Machine.Host, b.Graph.Places.BuildDirectory, b.Line.ProfileName(), b.Platforms())
+}
+
+// profileDir is the one of a platform.
+func (b *Build) profileDir(platform string) string {
+	h := b.Machine.Host
+	return h.Join(b.Graph.Places.BuildDirectory, cargo.Triple(platform, ""), h.Base(b.profileDirs()[0]))
+}
+
+// BuiltFor is the architecture that a target directory's GPU packages were last built for; zero: unknown. The tools need not be
+// chosen.
+func BuiltFor(b Build) gpu.Arch {
+	if b.Graph.Places.BuildDirectory == "" {
+		return gpu.Arch{}
+	}
+	h, wanted := b.Machine.Host, map[string]bool{}
+	for _, u := range b.Reach.Units {
+		wanted[u.Name] = u.Inputs.Arch || wanted[u.Name]
+	}
+	for _, name := range b.Named {
+		wanted[name] = true
+	}
+	var arch gpu.Arch
+	var last int64
+	profiles := append(b.profileDirs(), builddir.Profiles(h, b.Graph.Places.BuildDirectory, "dev", nil)...)
+	for _, o := range builddir.Outs(h, append(profiles, builddir.Profiles(h, b.Graph.Places.BuildDirectory, "release", nil)...), wanted) {
+		stamp, ok := readStamp(h, o.Dir)
+		for _, in := range stamp.Inputs {
+			if a, err := gpu.ParseArch(in.Value); ok && in.Name == "arch" && err == nil && stamp.Ran > last {
+				arch, last = a, stamp.Ran
+			}
+		}
+	}
+	return arch
+}
+
+// Undeclared finds a package that compiles kernels although nothing in the sources shows it: one that gpubuild.toml names, one whose
+// script left some here earlier, or, where the user asked for a toolkit or an architecture with a flag or a variable, one of the user's
+// own whose script runs programs. It is a reason to choose a toolkit, so b has none yet.
+func Undeclared(b Build, asked string) tools.Undeclared {
+	s := Find(b)
+	for _, p := range s.packages {
+		if slices.Contains(b.Named, p.Name) {
+			return tools.Undeclared{Package: p.Name, Why: "gpubuild.toml names it in gpu-packages", Named: true}
+		}
+	}
+	for _, p := range s.packages {
+		found := tools.Undeclared{Package: p.Name}
+		for _, o := range s.outDirs(p) {
+			for _, c := range s.held(o.Dir).Code {
+				for _, m := range c.Makes {
+					// machine code is for one architecture; PTX for that one and all that follow
+					if m.NVCC != "" && (found.Why == "" || m.PTX == "") {
+						found.Arch, found.Why = m.Arch, "its build script left kernels here that nvcc "+m.NVCC+" compiled"
+					}
+				}
+			}
+		}
+		if p.undeclared && found.Why != "" {
+			return found
+		}
+	}
+	if asked == "" {
+		return tools.Undeclared{}
+	}
+	for _, u := range b.scripts() {
+		if !strings.HasPrefix(u.PkgID, "path+") {
+			continue
+		}
+		if text, err := b.Machine.Host.ReadFile(b.scriptFile(u), mostSource); err == nil && bytes.Contains(text, []byte("Command")) {
+			return tools.Undeclared{Package: u.Name, Why: "its build script runs programs, and " + asked + " was given"}
+		}
+	}
+	return tools.Undeclared{}
+}

@@ -1,0 +1,116 @@
+// Package origin says what a result is of: which commit, and which run of CI made it. CI's own variables come first; elsewhere git is
+// asked.
+// It reads no file of the repository itself and never changes one.
+package origin
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"gpubuild/buildenv"
+)
+
+// Origin is what a result is of. Zero values are not known.
+type Origin struct {
+	Commit   string `json:"commit,omitempty"`
+	Branch   string `json:"branch,omitempty"`
+	Modified bool   `json:"modified,omitempty"` // tracked files differed from the commit
+	Run      string `json:"run,omitempty"`      // address of CI's run
+	Row      string `json:"row,omitempty"`      // of the matrix
+	Attempt  int    `json:"attempt,omitempty"`  // of the same run, from 1
+
+	CompileRow string `json:"compile_row,omitempty"` // of a proof: the row that built the program elsewhere
+	Archive    string `json:"archive,omitempty"`     // of a proof: SHA-256 of the manifest by which the program came
+}
+
+// Variable of the row; `gpubuild ci run` sets it.
+const RowVariable = "GPUBUILD_ROW"
+
+// service is where one CI service says what it runs: the first of several variables that is set counts.
+type service struct {
+	is             string // the variable that it sets to true
+	commit, branch []string
+	run            func(get func(string) string) string
+	attempt        string
+}
+
+// services, by their own documentation: docs.github.com "Variables reference", docs.gitlab.com "Predefined CI/CD variables reference".
+func services() []service {
+	return []service{
+		{"GITHUB_ACTIONS", []string{"GITHUB_SHA"}, []string{"GITHUB_HEAD_REF", "GITHUB_REF_NAME"}, func(get func(string) string) string {
+			if get("GITHUB_RUN_ID") == "" {
+				return ""
+			}
+			return get("GITHUB_SERVER_URL") + "/" + get("GITHUB_REPOSITORY") + "/actions/runs/" + get("GITHUB_RUN_ID")
+		}, "GITHUB_RUN_ATTEMPT"},
+		{"GITLAB_CI", []string{"CI_COMMIT_SHA"}, []string{"CI_MERGE_REQUEST_SOURCE_BRANCH_NAME", "CI_COMMIT_REF_NAME"},
+			func(get func(string) string) string { return get("CI_JOB_URL") }, ""},
+	}
+}
+
+type runner interface {
+	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
+}
+
+// OfCI is what the variables of a CI service say; without one, only the row.
+func OfCI(h buildenv.Host) (Origin, bool) {
+	o := Origin{Row: h.Env.Get(RowVariable)}
+	for _, s := range services() {
+		if h.Env.Get(s.is) != "true" {
+			continue
+		}
+		first := func(names []string) string {
+			for _, n := range names {
+				if v := h.Env.Get(n); v != "" {
+					return v
+				}
+			}
+			return ""
+		}
+		o.Commit, o.Branch, o.Run = first(s.commit), first(s.branch), s.run(h.Env.Get)
+		o.Attempt, _ = strconv.Atoi(h.Env.Get(s.attempt))
+		return o, true
+	}
+	return o, false
+}
+
+// Of is the origin of a result of the project in dir. Without CI, git and a repository the commit stays unknown.
+func Of(ctx context.Context, h buildenv.Host, run runner, dir string) Origin {
+	o, ci := OfCI(h)
+	git, err := h.LookPath("git")
+	if ci || err != nil || !inRepository(h, dir) {
+		return o
+	}
+	res, err := run.Run(ctx, buildenv.Cmd{
+		Path: git, Args: []string{"-c", "core.fsmonitor=false", "status", "--porcelain=v2", "--branch", "--untracked-files=no"},
+		Dir: dir, Env: h.Env.Set("GIT_OPTIONAL_LOCKS", "0").Entries(), Timeout: 10 * time.Second, Limit: 1 << 20,
+	})
+	if err != nil {
+		return o
+	}
+	// git-status(1), "Porcelain Format Version 2".
+	for _, line := range strings.Split(string(res.Stdout), "\n") {
+		switch {
+		case strings.HasPrefix(line, "# branch.oid ") && !strings.HasSuffix(line, "(initial)"):
+			o.Commit = strings.TrimPrefix(line, "# branch.oid ")
+		case strings.HasPrefix(line, "# branch.head ") && !strings.HasSuffix(line, "(detached)"):
+			o.Branch = strings.TrimPrefix(line, "# branch.head ")
+		case line != "" && line[0] != '#':
+			o.Modified = true
+		}
+	}
+	return o
+}
+
+func inRepository(h buildenv.Host, dir string) bool {
+	for ; ; dir = h.Dir(dir) {
+		if _, err := h.Files.Stat(h.Join(dir, ".git")); err == nil {
+			return true
+		}
+		if h.Dir(dir) == dir {
+			return false
+		}
+	}
+}

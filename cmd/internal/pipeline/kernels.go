@@ -1,0 +1,106 @@
+package pipeline
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
+	"gpubuild/toolchain/nvcc"
+)
+
+// kernels is the kernel cache of one build.
+type kernels struct {
+	mode string
+	env  buildenv.Env // of the build: our nvcc is first on PATH where the cache is used
+	log  string       // what our nvcc did
+}
+
+// startKernels puts gpubuild before the toolkit's nvcc, for cargo alone: every check sees the real toolkit.
+func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, err error) {
+	k = kernels{mode: asked, env: t.Env}
+	if k.mode == "" {
+		k.mode = t.Env.Get(nvcc.Variable)
+	}
+	switch k.mode {
+	case "":
+		k.mode = "on"
+	case "on", "off", "read":
+	default:
+		return k, &exit.UsageError{
+			What: fmt.Sprintf("%s=%s is none of on, off, read", nvcc.Variable, k.mode),
+			Fix:  "set it to one of these",
+		}
+	}
+	toolkit := t.Set.Toolkit
+	if k.env = k.env.Set(nvcc.Variable, k.mode); k.mode == "off" || !t.Needs.NVCC || toolkit == nil || toolkit.NVCC == "" {
+		return k, nil
+	}
+	h := m.Host
+	h.Env = t.Env
+	switch own := nvcc.Launcher(h, toolkit.NVCC); {
+	case h.OS == buildenv.Windows:
+		m.Shell.Detail("no kernel cache on Windows")
+		return k, nil
+	case own != "":
+		m.Shell.Detail("kernels do not come from gpubuild's cache: %s", own)
+		return k, nil
+	}
+	bin, err := nvcc.View(h, m.CacheDir, toolkit.Root, toolkit.NVCC, m.Self)
+	if err != nil {
+		m.Shell.Detail("no kernel cache: %v", err)
+		return k, nil
+	}
+	if log, err := os.CreateTemp(filepath.Join(m.CacheDir, nvcc.Views), ".log-*"); err == nil { // it only counts
+		k.log = log.Name()
+		_ = log.Close()
+		k.env = k.env.Set(nvcc.LogVariable, k.log)
+	}
+	var d buildenv.Delta
+	d.Add(buildenv.Prepend, "PATH", bin, "the kernel cache")
+	k.env = h.Apply(k.env, d)
+	return k, nil
+}
+
+// end says what came from the cache.
+func (k kernels) end(m *session.Machine) {
+	if k.log == "" {
+		return
+	}
+	use := nvcc.ReadLog(k.log)
+	_ = os.Remove(k.log)
+	if k.mode == "on" {
+		if err := nvcc.End(m.CacheDir, use); err != nil {
+			m.Shell.Warning("kernel cache: %v", err)
+		}
+	}
+	if all := use.Hits + use.Misses + use.Uncached; use.Hits > 0 {
+		m.Shell.Status("Reused", "%d of %d kernels (saved %s)", use.Hits, all, Spoken(use.Saved))
+	} else if all > 0 {
+		m.Shell.Detail("kernel cache: %d compiled, %d not cached", use.Misses, use.Uncached)
+	}
+}
+
+// Spoken is a duration as one says it: 3 min 20 s.
+func Spoken(d time.Duration) string {
+	s := int(d.Round(time.Second).Seconds())
+	var parts []string
+	for _, unit := range []struct {
+		name string
+		size int
+	}{{"h", 3600}, {"min", 60}, {"s", 1}} {
+		if n := s / unit.size; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, unit.name))
+		}
+		s %= unit.size
+	}
+	if parts == nil {
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	}
+	return strings.Join(parts[:min(2, len(parts))], " ")
+}

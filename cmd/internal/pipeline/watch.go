@@ -1,0 +1,66 @@
+package pipeline
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+
+	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/watch"
+	"gpubuild/gpu"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cargo"
+)
+
+// watched runs a program, and watches the GPUs meanwhile where that was requested. The error is the program's.
+func watched(ctx context.Context, c Command, s *session.Session, run func(began func(runs string)) error) (*gpu.Summary, error) {
+	if !c.Options.Watch {
+		return nil, run(nil)
+	}
+	table := s.Config.Watch.Value
+	failOn := c.Options.FailOn
+	if failOn == nil && table != nil {
+		failOn = table.FailOn
+	}
+	var records atomic.Pointer[string]
+	w := watch.Start(ctx, c.Machine, watch.Options{Thresholds: table.Thresholds(), Program: true, FailOn: failOn, Kernel: func() string {
+		if runs := records.Load(); runs != nil {
+			return verify.Plain(probe.LastKernel(*runs))
+		}
+		return ""
+	}})
+	err := run(func(runs string) { records.Store(&runs) })
+	summary, failed := w.Stop()
+	watch.Print(c.Machine, summary, failed)
+	return &summary, err
+}
+
+// judgeWatch is the exit code of a watch. It replaces only a success.
+func (r *Result) judgeWatch(err error) error {
+	if err == nil && r.Watch != nil {
+		err = watch.Verdict(*r.Watch)
+		r.EndedByWatch = err != nil
+	}
+	return err
+}
+
+// watchCargo watches plain cargo, which builds before: meanwhile the GPUs are rightly idle.
+func watchCargo(ctx context.Context, c Command, s *session.Session) (*gpu.Summary, error) {
+	m := c.Machine
+	tool, err := cargo.Find(m.Host, c.Line)
+	if err != nil {
+		return nil, err
+	}
+	build := cargo.Build(tool, c.line(), cargorun.DefaultRun(s))
+	build.Stdin, build.Stdout, build.Stderr = m.Stdin, io.Discard, m.Shell.Err
+	if _, err := m.Runner.Run(ctx, build); err != nil {
+		return nil, err
+	}
+	line := c.Line
+	if line.Verb == "run" { // the build has been reported; tests would be quiet, too
+		line = line.WithConfig("term.quiet=true")
+	}
+	return watched(ctx, c, s, func(func(string)) error { return cargorun.Plain(ctx, m, line, m.Host.Env) })
+}

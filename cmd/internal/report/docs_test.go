@@ -1,0 +1,240 @@
+package report_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"gpubuild/cmd/internal/report"
+	"gpubuild/toolchain/explain"
+)
+
+// page compares a generated page of docs/ with the file, or writes it.
+func page(t *testing.T, name, want string) {
+	t.Helper()
+	path := filepath.Join(repository, "docs", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("docs/%s is not what the tables say (rewrite it with -update): %v", name, err)
+	}
+}
+
+// headings are the anchors of a page, each of which must be there once.
+func headings(t *testing.T, text string) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(text, -1) {
+		anchor := regexp.MustCompile(`[^a-z0-9_-]`).ReplaceAllString(strings.ReplaceAll(strings.ToLower(m[1]), " ", "-"), "")
+		if out[anchor] {
+			t.Errorf("two headings have the anchor %s", anchor)
+		}
+		out[anchor] = true
+	}
+	return out
+}
+
+// prose escapes what Markdown would read as markup, except in code.
+func prose(s string) string {
+	parts := strings.Split(s, "`")
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = strings.NewReplacer(`\`, `\\`, "<", "&lt;", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`).Replace(parts[i])
+	}
+	return strings.Join(parts, "`")
+}
+
+const generated = "<!-- Generated from %s: run `go test ./cmd/internal/report -run TestDocs -update`. -->\n\n"
+
+// TestDocsOfFindings: docs/findings.md has an entry for every id that the source gives a finding.
+func TestDocsOfFindings(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	b.WriteString("# Findings\n\n")
+	fmt.Fprintf(&b, generated, "cmd/internal/report/rules.toml")
+	b.WriteString("Each finding of gpubuild has a stable id. In `--json` and SARIF it has a link to its entry on this page (`help`, `helpUri`);\n" +
+		"`gpubuild explain ID` prints the entry.\n\n" +
+		"An *error* makes the command exit with a code other than 0. A *warning* does so only with `--strict`, or if a proof is\n" +
+		"required. A *note* never does. The severity given here is the usual one.\n")
+	group := ""
+	for _, r := range report.Rules() {
+		name, _, found := strings.Cut(r.ID, ".")
+		switch {
+		case r.ID == "cargo":
+			b.WriteString("\n## Checks of doctor\n\n`gpubuild doctor` prints each check with what it found. A check that fails is a finding.\n")
+			group = "doctor"
+		case group != "doctor" && found && name != group:
+			fmt.Fprintf(&b, "\n## Findings of %s\n", name)
+			group = name
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n**%s** (%s)\n\n%s\n", r.ID, prose(r.Title), r.Severity, prose(r.Help))
+	}
+	page(t, "findings.md", b.String())
+
+	anchors := headings(t, b.String())
+	ids := idsInSource(t)
+	if len(ids) < 50 {
+		t.Errorf("only %d ids are in the source: %v", len(ids), ids)
+	}
+	for id, where := range ids {
+		if _, known := report.Known(id); !known {
+			t.Errorf("%s: the finding %s has no rule", where, id)
+		}
+		if _, anchor, _ := strings.Cut(report.HelpURL(id), "findings/#"); !anchors[anchor] {
+			t.Errorf("%s leads to no heading of docs/findings.md", report.HelpURL(id))
+		}
+	}
+	for _, r := range report.Rules() {
+		if ids[r.ID] == "" {
+			t.Errorf("no code makes a finding with the id %s", r.ID)
+		}
+	}
+}
+
+// idsInSource are the ids of findings and of doctor's checks, by the file that has them.
+func idsInSource(t *testing.T) map[string]string {
+	out := map[string]string{}
+	for _, v := range []string{report.NotUsed, report.OtherKernels, report.NoDevice, report.Unproved} {
+		out["proof."+strings.ReplaceAll(v, " ", "-")] = "result.go"
+	}
+	for _, dir := range []string{"cmd", "features", "toolchain", "gpu", "buildenv"} {
+		err := filepath.WalkDir(filepath.Join(repository, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return err
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				return err
+			}
+			take := func(e ast.Expr) {
+				if lit, ok := e.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+					if id, err := strconv.Unquote(lit.Value); err == nil {
+						out[id] = path
+					}
+				}
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.CompositeLit: // finding.Finding{ID: "…"}, doctor's Check{ID: "…"}
+					kind := ""
+					switch k := n.Type.(type) {
+					case *ast.SelectorExpr:
+						kind = k.Sel.Name
+					case *ast.Ident:
+						kind = k.Name
+					}
+					if kind != "Finding" && !(kind == "Check" && strings.Contains(path, "doctor")) {
+						return true
+					}
+					for _, e := range n.Elts {
+						if kv, ok := e.(*ast.KeyValueExpr); ok && fmt.Sprint(kv.Key) == "ID" {
+							take(kv.Value)
+						}
+					}
+				case *ast.ValueSpec: // const IDUnreached = "features.unreached"
+					for i, name := range n.Names {
+						if strings.HasPrefix(name.Name, "ID") && i < len(n.Values) && strings.Contains(path, "features") {
+							take(n.Values[i])
+						}
+					}
+				case *ast.AssignStmt: // f.ID = "build.failed"
+					for i, to := range n.Lhs {
+						if s, ok := to.(*ast.SelectorExpr); ok && s.Sel.Name == "ID" && i < len(n.Rhs) {
+							take(n.Rhs[i])
+						}
+					}
+				case *ast.FuncDecl: // failureID
+					if n.Name.Name == "failureID" {
+						ast.Inspect(n, func(n ast.Node) bool {
+							if r, ok := n.(*ast.ReturnStmt); ok {
+								take(r.Results[0])
+							}
+							return true
+						})
+					}
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// TestDocsOfFailures: docs/failures.md has an entry for every rule of explain.
+func TestDocsOfFailures(t *testing.T) {
+	t.Parallel()
+	rules, err := explain.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stages := []struct{ id, title, text string }{
+		{"locate", "Finding the tools", "A build script or nvcc does not find the toolkit, a compiler or a header."},
+		{"configure", "Configuring", "CMake, a build script or cargo rejects the configuration."},
+		{"compile-host", "Compiling for the host", "The C++ compiler or rustc fails."},
+		{"compile-nvcc", "Compiling kernels", "nvcc or one of its parts fails."},
+		{"link", "Linking", "The linker does not find a library or a symbol."},
+		{"load", "Starting the program", "The loader does not find a library, or finds the wrong one."},
+		{"run", "Running", "The program starts, and CUDA reports an error."},
+		{"silent-cpu", "Running on the CPU", "The program works, but without the GPU."},
+		{"stale", "Stale artifacts", "cargo reuses what another tool has built."},
+	}
+	var b strings.Builder
+	b.WriteString("# Known failures\n\n")
+	fmt.Fprintf(&b, generated, "toolchain/explain/rules.toml")
+	fmt.Fprintf(&b, "gpubuild recognizes %d causes of failed GPU builds and runs by their text. If a build by gpubuild fails,\n"+
+		"it names the cause by itself. For the log of another build, run:\n\n```console\n$ gpubuild explain build.log\n```\n\n"+
+		"`gpubuild explain NAME` prints one entry, and `gpubuild explain LNK1181` all entries with that code.\n", len(rules.All))
+	written := 0
+	for _, s := range stages {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n", s.title, s.text)
+		for _, r := range rules.All {
+			if r.Stage != s.id {
+				continue
+			}
+			written++
+			fmt.Fprintf(&b, "\n### %s\n", r.ID)
+			if len(r.Examples) > 0 {
+				fmt.Fprintf(&b, "\n```text\n%s\n```\n", strings.TrimSpace(r.Examples[0]))
+			}
+			fmt.Fprintf(&b, "\n%s\n\n**Fix:** %s\n", prose(r.Cause), prose(r.Fix))
+			if r.Command != "" {
+				fmt.Fprintf(&b, "\n```console\n$ %s\n```\n", r.Command)
+			}
+			var sources []string
+			for i, s := range r.Source {
+				if !strings.HasPrefix(s, "https://") { // measured with …
+					sources = append(sources, prose(s))
+					continue
+				}
+				sources = append(sources, fmt.Sprintf("[%d](%s)", i+1, s))
+			}
+			if len(sources) > 0 {
+				fmt.Fprintf(&b, "\nSources: %s\n", strings.Join(sources, ", "))
+			}
+		}
+	}
+	if written != len(rules.All) {
+		t.Errorf("%d of %d rules have one of the stages", written, len(rules.All))
+	}
+	page(t, "failures.md", b.String())
+	anchors := headings(t, b.String())
+	for _, r := range rules.All {
+		if _, anchor, _ := strings.Cut(report.HelpURL("explain."+r.ID), "failures/#"); !anchors[anchor] {
+			t.Errorf("%s leads to no heading of docs/failures.md", report.HelpURL("explain."+r.ID))
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/session"
+)
+
+// historySchema is the form of the file in which results are kept from one run of CI to the next.
+const historySchema = "gpubuild/history/1"
+
+// historyFile is its name in the directory that CI keeps.
+const historyFile = "history.json"
+
+// historyKept is how many results of a row are kept.
+const historyKept = 50
+
+// past is one result of the history, with the findings that its envelope would hold.
+type past struct {
+	Result
+	Findings []finding.Finding `json:"findings"`
+}
+
+// readHistory makes results of a history.
+func readHistory(data []byte) ([]Result, error) {
+	var h struct {
+		Results []past `json:"results"`
+	}
+	if err := json.Unmarshal(data, &h); err != nil {
+		return nil, &FormatError{"its results cannot be read: " + err.Error()}
+	}
+	out := make([]Result, 0, len(h.Results))
+	for _, p := range h.Results {
+		p.Result.Findings = p.Findings
+		out = append(out, p.Result)
+	}
+	return out, nil
+}
+
+// WriteHistory keeps the newest results of each row for the next run, without what only their own run needs.
+func WriteHistory(m *session.Machine, dir string, rows []Row) error {
+	kept := []past{}
+	for _, r := range rows {
+		for _, o := range r.results[:min(len(r.results), historyKept)] {
+			p := past{o.Result, o.Result.Findings}
+			p.Command, p.Timings, p.Cleaned, p.Stale = []string{}, nil, nil, nil
+			if p.Features != nil {
+				p.Features = &Features{Asked: p.Features.Asked, Via: p.Features.Via, Roots: []Root{}}
+			}
+			p.Checks = slices.Clone(p.Checks)
+			for i := range p.Checks {
+				p.Checks[i].Detail = ""
+			}
+			kept = append(kept, p)
+		}
+	}
+	data, err := json.Marshal(struct {
+		Schema  string `json:"schema"`
+		Results []past `json:"results"`
+	}{historySchema, kept})
+	if err != nil {
+		return err
+	}
+	if err := m.MakeDir(dir); err != nil {
+		return err
+	}
+	return m.WriteFile(m.Host.Join(dir, historyFile), append(data, '\n'), 0o644)
+}
+
+// WriteSARIF writes the findings of every row's newest result as one run: GitHub refuses an upload with more than twenty. A finding of
+// several
+// rows stands there once, with their names.
+func WriteSARIF(m *session.Machine, file string, rows []Row) error {
+	part := Begin(m, []string{"report"}, "report", nil)
+	var order []string
+	found, of := map[string]finding.Finding{}, map[string][]string{}
+	for _, r := range rows {
+		for _, f := range r.latest.Findings {
+			key := fingerprintOf(f)
+			if _, known := found[key]; !known {
+				order = append(order, key)
+			}
+			found[key] = f
+			if names := of[key]; !slices.Contains(names, r.ID) {
+				of[key] = append(names, r.ID)
+			}
+		}
+	}
+	for _, key := range order {
+		f, names := found[key], of[key]
+		const shown = 5
+		rest := ""
+		if len(names) > shown {
+			rest = fmt.Sprintf(" and %d more", len(names)-shown)
+			names = names[:shown]
+		}
+		f.Message += "\nin " + strings.Join(names, ", ") + rest
+		part.Findings = append(part.Findings, f)
+	}
+	rooted, place := NewSink(m, nil, Files{}, false).rooted(part)
+	data, err := rooted.SARIF(place)
+	if err != nil {
+		return err
+	}
+	return m.WriteFile(file, data, 0o644)
+}

@@ -1,0 +1,58 @@
+package session
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"gpubuild/buildenv/fault"
+	"gpubuild/buildenv/proc"
+)
+
+// Temporary are the directories that are removed when gpubuild ends, by an interrupt or a closed pipe, too. The zero value works.
+type Temporary struct {
+	mu    sync.Mutex
+	dirs  map[string]bool
+	pipes chan os.Signal
+}
+
+// MkdirTemp is os.MkdirTemp, and a function that removes the directory.
+func (t *Temporary) MkdirTemp(parent, pattern string) (dir string, remove func(), err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if dir, err = os.MkdirTemp(parent, pattern); err != nil {
+		return "", nil, err
+	}
+	if t.dirs == nil {
+		t.dirs = map[string]bool{}
+		t.pipes = make(chan os.Signal, 1)
+		signal.Notify(t.pipes, syscall.SIGPIPE) // it would end us at once
+		fault.Go(t.endByPipe)
+	}
+	t.dirs[dir] = true
+	return dir, func() { t.remove(dir) }, nil
+}
+
+func (t *Temporary) endByPipe() {
+	if _, arrived := <-t.pipes; arrived {
+		t.Remove()
+		proc.DieBy(int(syscall.SIGPIPE)) // where it returns, the write that failed ends the verb
+	}
+}
+
+func (t *Temporary) remove(dir string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_ = os.RemoveAll(dir) // a program that still runs may keep files of it open on Windows
+	delete(t.dirs, dir)
+}
+
+// Remove removes all directories that are left.
+func (t *Temporary) Remove() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for dir := range t.dirs {
+		_ = os.RemoveAll(dir)
+	}
+}

@@ -1,0 +1,125 @@
+package tools
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/features"
+)
+
+// buildTools are what build scripts need apart from compilers and the GPU's toolchain, by the name in features.Needs.
+var buildTools = []struct {
+	need, debian string
+	unless       []string // variables that name it, or make the scripts do without
+	here         func(buildenv.Host) bool
+}{
+	{"CMake", "cmake", []string{"CMAKE", "HOST_CMAKE", "TARGET_CMAKE"}, onPath("cmake")},
+	{"libclang", "libclang-dev", []string{"LIBCLANG_PATH", "LLVM_CONFIG_PATH", "WHISPER_DONT_GENERATE_BINDINGS"}, hasLibclang},
+	{"Cap'n Proto compiler", "capnproto", nil, onPath("capnp")},
+}
+
+// AbsentTools is an error if build scripts of the linked crates need what is not there: cargo would compile other crates for minutes before
+// one of them says so. built says whose script has finished already. Only Linux is looked at: elsewhere there are too many places.
+func AbsentTools(h buildenv.Host, reach *features.Answer, built func(crate string) bool) error {
+	for _, u := range reach.Units {
+		if at := emptySubmodule(h, u.Dir); at != "" && !built(u.Name) {
+			return exit.Errorf(exit.Missing, "git submodule update --init --recursive",
+				"%s is empty: it is a git submodule, and %s %s compiles what is in it", at, u.Name, u.Version)
+		}
+	}
+	if h.OS != buildenv.Linux {
+		return nil
+	}
+	var absent, packages []string
+	for _, tool := range buildTools {
+		needs := func(n features.NeedReason) bool {
+			name, _, _ := strings.Cut(n.Crate, " ")
+			return n.Need == tool.need && !built(name)
+		}
+		at := slices.IndexFunc(reach.Needs.Because, needs)
+		if at < 0 || slices.ContainsFunc(tool.unless, func(v string) bool { return h.Env.Get(v) != "" }) || tool.here(h) {
+			continue
+		}
+		absent = append(absent, tool.need+", which "+reach.Needs.Because[at].Crate+" is built with")
+		packages = append(packages, tool.debian)
+	}
+	if absent == nil {
+		return nil
+	}
+	return exit.Errorf(exit.Missing, "apt install "+strings.Join(packages, " "), "there is no %s", strings.Join(absent, ", and no "))
+}
+
+func onPath(program string) func(buildenv.Host) bool {
+	return func(h buildenv.Host) bool { return len(h.LookPathAll(program)) > 0 }
+}
+
+// hasLibclang looks where bindgen does: clang-sys 1.8.1, build/common.rs (DIRECTORIES_LINUX) and build/dynamic.rs (the names of files).
+func hasLibclang(h buildenv.Host) bool {
+	dirs := h.SplitList(h.Env.Get("LD_LIBRARY_PATH"))
+	if config, err := h.LookPath("llvm-config"); err == nil { // it answers the prefix that it lies in
+		prefix := h.Dir(h.Dir(h.Real(config)))
+		dirs = append(dirs, h.Join(prefix, "lib"), h.Join(prefix, "bin"))
+	}
+	for _, pattern := range []string{"/usr/lib*", "/usr/lib*/*", "/usr/lib*/*/*",
+		"/usr/local/lib*", "/usr/local/lib*/*", "/usr/local/lib*/*/*", "/usr/local/llvm*/lib*"} {
+		dirs = append(dirs, glob(h, pattern)...)
+	}
+	return slices.ContainsFunc(dirs, func(dir string) bool {
+		return slices.ContainsFunc(h.Names(dir), func(name string) bool {
+			version, ok := strings.CutPrefix(name, "libclang")
+			return ok && strings.Contains(version, ".so") &&
+				(version[0] == '.' || len(version) > 1 && version[0] == '-' && version[1] < 'A')
+		})
+	})
+}
+
+// glob lists the paths that a pattern with slashes means.
+func glob(h buildenv.Host, pattern string) []string {
+	paths := []string{"/"}
+	for _, step := range strings.Split(pattern[1:], "/") {
+		var next []string
+		for _, dir := range paths {
+			if !strings.Contains(step, "*") {
+				next = append(next, h.Join(dir, step))
+				continue
+			}
+			for _, name := range h.Names(dir) {
+				if fits, _ := path.Match(step, name); fits {
+					next = append(next, h.Join(dir, name))
+				}
+			}
+		}
+		paths = next
+	}
+	return paths
+}
+
+var submodulePath = lazyregexp.New(`(?m)^\s*path\s*=\s*(.+?)\s*$`)
+
+// emptySubmodule is a submodule below a package of a clone that its build script names and that was not checked out; empty: there is none,
+// or the script checks it out itself.
+func emptySubmodule(h buildenv.Host, dir string) string {
+	script, err := h.ReadFound(h.Join(dir, "build.rs"), 1<<20)
+	if err != nil || strings.Contains(string(script), "submodule") {
+		return ""
+	}
+	for root := dir; ; root = h.Dir(root) {
+		if _, err := h.Files.Stat(h.Join(root, ".git")); err == nil {
+			text, _ := h.ReadFound(h.Join(root, ".gitmodules"), 1<<20)
+			for _, m := range submodulePath.FindAllStringSubmatch(string(text), -1) {
+				at := h.Join(root, m[1])
+				if h.Below(at, dir) && len(h.Names(at)) == 0 && strings.Contains(string(script), path.Base(m[1])) {
+					return at
+				}
+			}
+			return ""
+		}
+		if h.Dir(root) == root {
+			return ""
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package watch
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu"
+)
+
+// TestStatusLine: the last row is taken out of what scrolls before anything is written into it, again after the window changed, and given back.
+func TestStatusLine(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	columns, rows := 40, 24
+	l := &statusLine{to: &out, size: func() (int, int) { return columns, rows }}
+	wrote := func() string {
+		defer out.Reset()
+		return out.String()
+	}
+	s := gpu.Sample{Name: "NVIDIA L4", Utilisation: new(98), MemoryUsed: new(uint64(8e9)), MemoryTotal: 24e9, Temperature: 61, ClockMHz: 1980, PowerMW: 70000}
+	l.show(s)
+	first := "\n\x1b7\x1b[1;23r\x1b8\x1b[1A\x1b7\x1b[24;1H\x1b[2KGPU 0 NVIDIA L4 98% 8.0/24.0 GB 61 °C 1\x1b8"
+	if got := wrote(); got != first {
+		t.Errorf("got  %q\nwant %q", got, first)
+	}
+	s.Index, columns = 1, 200
+	l.show(s)
+	if got := wrote(); strings.Contains(got, "\n") || !strings.Contains(got, "W | GPU 1 NVIDIA L4 98%") {
+		t.Errorf("a further GPU: %q", got)
+	}
+	rows = 30
+	l.show(s)
+	if got := wrote(); !strings.Contains(got, "\x1b[1;29r") || !strings.Contains(got, "\x1b[30;1H") {
+		t.Errorf("another window: %q", got)
+	}
+	s.Name = "L4\x1b[2J"
+	l.show(s)
+	if got := wrote(); strings.Contains(got, "\x1b[2J") || !strings.Contains(got, `L4\x1b[2J`) {
+		t.Errorf("a name that steers the terminal: %q", got)
+	}
+	l.end()
+	if got := wrote(); got != "\x1b7\x1b[r\x1b[30;1H\x1b[2K\x1b8" {
+		t.Errorf("the end: %q", got)
+	}
+	l.end()
+	(*statusLine)(nil).show(s)
+	(*statusLine)(nil).end()
+	if got := wrote(); got != "" {
+		t.Errorf("after the end: %q", got)
+	}
+}
+
+// TestAlertsNameTheLastKernel: in the line that is printed and in the summary, which receipts and reports have.
+func TestAlertsNameTheLastKernel(t *testing.T) {
+	t.Parallel()
+	var err strings.Builder
+	m := &session.Machine{Shell: &console.Shell{Err: &err}}
+	w := &Watcher{m: m, o: Options{Kernel: func() string { return "matmul" }}, judge: gpu.NewWatch(gpu.DefaultThresholds(), gpu.Visible("", false, ""), time.Unix(1, 0))}
+	w.take(gpu.Sample{Time: time.Unix(1, 0), Name: "NVIDIA L4"})
+	w.take(gpu.Sample{Time: time.Unix(2, 0), Name: "NVIDIA L4", Lost: true})
+	if !strings.Contains(err.String(), "its driver has stopped; last kernel: matmul") {
+		t.Errorf("printed: %q", err.String())
+	}
+	if s := w.judge.Summary(time.Unix(2, 0), true); len(s.Alerts) != 1 || s.Alerts[0].Kernel != "matmul" {
+		t.Errorf("%+v", s.Alerts)
+	}
+}
+
+// TestVerdict: an alert that is named ends with 23; one that is named and cannot come, and a watch without any GPU, with 21.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	hot := []gpu.Alert{{Kind: gpu.AlertTemperature}}
+	for _, tt := range []struct {
+		summary gpu.Summary
+		want    error
+	}{
+		{summary: gpu.Summary{Alerts: hot}},
+		{summary: gpu.Summary{Alerts: hot, FailOn: []string{"xid", "temperature"}}, want: exit.Code(exit.Alert)},
+		{summary: gpu.Summary{Alerts: hot, Unseen: []string{"xid"}, FailOn: []string{"xid", "temperature"}}, want: exit.Code(exit.Alert)},
+		{summary: gpu.Summary{Unseen: []string{"xid"}, FailOn: []string{"xid"}}, want: exit.Code(exit.Unproved)},
+		{summary: gpu.Summary{Unseen: []string{"xid"}, FailOn: []string{"lost"}}},
+	} {
+		if got := Verdict(tt.summary); got != tt.want {
+			t.Errorf("%+v: got %v, want %v", tt, got, tt.want)
+		}
+	}
+	began := gpu.NewWatch(gpu.DefaultThresholds(), nil, time.Unix(1, 0))
+	s := summarize(began, time.Unix(2, 0), false, nil, errors.New("no driver"), []string{"lost"})
+	if Verdict(s) != exit.Code(exit.Unproved) || !slices.Equal(s.Notes, []string{"no driver"}) {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestUnseenLines: a GPU that does not report something is named where others do; a missing ECC only where it was asked for.
+func TestUnseenLines(t *testing.T) {
+	t.Parallel()
+	s := gpu.Summary{GPUs: []gpu.Usage{{Unseen: []string{"ecc"}}, {Index: 1, Unseen: []string{"throttle", "ecc"}, Denied: true}, {Index: 2}}}
+	want := []string{"GPU 1: not watched for all the time, because the driver does not let this user read it (Insufficient Permissions): throttle"}
+	if got := unseen(s); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	s = gpu.Summary{GPUs: []gpu.Usage{{Unseen: []string{"ecc"}}, {Index: 1, Unseen: []string{"ecc"}}}, FailOn: []string{"ecc"}}
+	if got := unseen(s); !slices.Equal(got, []string{"not watched for all the time, because the driver does not report it: ecc"}) {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestLinesOfTheView: alerts have room, if need be instead of the sparklines.
+func TestLinesOfTheView(t *testing.T) {
+	t.Parallel()
+	v := &view{judge: gpu.NewWatch(gpu.DefaultThresholds(), nil, time.Unix(1, 0)), curves: map[int][]int{}}
+	if got := v.lines(24); got[0] != "asking the driver" {
+		t.Errorf("%q", got)
+	}
+	for i := range 8 {
+		v.add(gpu.Sample{Time: time.Unix(1, 0), Index: i, Name: "NVIDIA L4", Utilisation: new(50)})
+	}
+	if got := v.lines(24); len(got) != 18 || got[1] != "    ▄" {
+		t.Errorf("with room: %q", got)
+	}
+	v.add(gpu.Sample{Time: time.Unix(2, 0), Index: 7, Lost: true})
+	if got := v.lines(18); len(got) != 11 || !strings.Contains(got[8], "GPU 7 no longer answers") {
+		t.Errorf("without room: %q", got)
+	}
+}

@@ -1,0 +1,97 @@
+package features
+
+import (
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/features/catalog"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
+	"gpubuild/features/source"
+)
+
+// withOwn adds to what the catalog knows the user's own packages whose build scripts compile kernels whatever their features, and those
+// that gpubuild.toml names: like a carrier, their presence is the signal. One that has a GPU feature is judged by that, as ever.
+func (v *view) withOwn(in Input) {
+	if in.Catalog == nil {
+		return
+	}
+	add := func(name string, p *manifest.Package) {
+		if v.Catalog.Crate(name) == nil && (p == nil || !p.Declares("cuda")) {
+			v.Catalog = v.Catalog.With(catalog.Crate{Name: name, Backend: "cuda", Role: catalog.Carrier})
+		}
+	}
+	local := map[string]bool{}
+	if in.Project != nil {
+		for _, p := range slices.Concat(in.Project.Members, in.Project.Locals) {
+			local[p.Name] = true
+			if slices.Contains(in.Named, p.Name) || v.compilesKernels(p) && !testsGPU(v.ownScript(p), in.Request.GPUFeatures) {
+				add(p.Name, p)
+			}
+		}
+	}
+	for i := range v.Nodes {
+		if n := &v.Nodes[i]; !local[n.Name] && slices.Contains(in.Named, n.Name) {
+			add(n.Name, v.ManifestOf(i))
+		}
+	}
+}
+
+// Scripts reads build scripts for the look before a build. One that tests GPU features compiles kernels where one of these is on.
+func Scripts(h buildenv.Host, p *manifest.Project, gpu []string) manifest.Scripts {
+	v := &view{graph.NewView(h, p, nil, nil, nil), NewSources(h, p)}
+	compile := func(pkg *manifest.Package, on map[string]bool) bool {
+		if v.Catalog.Crate(pkg.Name) != nil || !v.compilesKernels(pkg) {
+			return false
+		}
+		tests := func(f string) bool { return testsFeature(v.ownScript(pkg), f) }
+		is := func(f string) bool { return on[f] && tests(f) }
+		return on == nil || slices.ContainsFunc(gpuFeatures(gpu), is) || !slices.ContainsFunc(gpuFeatures(gpu), tests)
+	}
+	return manifest.Scripts{Compile: compile, Locked: func() []string {
+		var out []string
+		for i := range p.Lock {
+			if v.Catalog.Crate(p.Lock[i].Name) != nil {
+				continue
+			}
+			// cargo checks every repository out before it builds: one that is not here yet may hold anything
+			pkg := p.LockedManifest(&p.Lock[i])
+			if pkg != nil && compile(pkg, nil) || pkg == nil && strings.HasPrefix(p.Lock[i].Source, "git+") {
+				out = append(out, p.Lock[i].Key())
+			}
+		}
+		return out
+	}}
+}
+
+// compilesKernels says whether a package's build script runs nvcc, as far as manifests and its text show it.
+func (v *view) compilesKernels(p *manifest.Package) bool {
+	if p.BuildScript == "" {
+		return false
+	}
+	for _, d := range p.Dependencies {
+		if c := v.Catalog.Crate(d.Package); d.Kind == manifest.Build && !d.Optional && c != nil && c.Role == catalog.Helper &&
+			c.Needs("nvcc") {
+			return true
+		}
+	}
+	return runsNvcc(v.src.TextOf(v.manifestScript(p), p.Dir).All)
+}
+
+func (v *view) ownScript(p *manifest.Package) string {
+	return v.src.TextOf(source.Script{Source: p.BuildScript}, p.Dir).Own
+}
+
+// gpuFeatures are those that a build script may test.
+func gpuFeatures(configured []string) []string {
+	return manifest.Union([]string{"cuda", "cudnn", "_cuda", "gpu"}, configured)
+}
+
+func testsFeature(text, f string) bool {
+	return strings.Contains(text, "CARGO_FEATURE_"+source.EnvName(f)+`"`) || source.TestsFeature(text, f)
+}
+
+func testsGPU(text string, configured []string) bool {
+	return slices.ContainsFunc(gpuFeatures(configured), func(f string) bool { return testsFeature(text, f) })
+}

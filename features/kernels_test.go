@@ -1,0 +1,84 @@
+package features
+
+import (
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/features/manifest"
+)
+
+// TestScriptsAreGPUWork: a build script that compiles kernels is GPU work, whatever the features and the packages are called.
+func TestScriptsAreGPUWork(t *testing.T) {
+	const nvcc = "fn main() { Command::new(\"nvcc\") }"
+	const optional = "[features]\naccel = [\"dep:kern\"]\n[dependencies]\nkern = { OF, optional = true }\n"
+	const always = "[dependencies]\nkern = { OF }\n"
+	of := func(deps, source string) string { return pkg("app", strings.ReplaceAll(deps, "OF", source)) }
+	lock := func(source string) string {
+		return "version = 4\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\ndependencies = [\"kern\"]\n[[package]]\nname = \"kern\"\n" +
+			"version = \"0.1.0\"\nsource = \"" + source + "\"\n"
+	}
+	const git, registry = "git+https://host.example/x/kern#0123456789abcdef0123456789abcdef01234567", "registry+https://host.example/index"
+	const checkout = "/home/u/.cargo/git/checkouts/kern-1111/0123456/"
+	const gated = "fn main() { if env::var(\"CARGO_FEATURE_CUDA\").is_ok() { Command::new(\"nvcc\") } }"
+	for _, tt := range []struct {
+		story string
+		files map[string]string
+		ask   []string
+		want  string
+	}{
+		{"its own script", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": nvcc}, nil, "app"},
+		{"its own, for a feature that is off", map[string]string{"/w/Cargo.toml": pkg("app", "[features]\ncuda = []\n"), "/w/build.rs": gated}, nil, ""},
+		{"a script without nvcc", map[string]string{"/w/Cargo.toml": pkg("app", ""), "/w/build.rs": "fn main() {}"}, nil, ""},
+		{"a path dependency that is off", map[string]string{
+			"/w/Cargo.toml": of(optional, `path = "kern"`), "/w/kern/Cargo.toml": pkg("kern", ""), "/w/kern/build.rs": nvcc,
+		}, nil, ""},
+		{"one that a feature turns on", map[string]string{
+			"/w/Cargo.toml": of(optional, `path = "kern"`), "/w/kern/Cargo.toml": pkg("kern", ""), "/w/kern/build.rs": nvcc,
+		}, []string{"accel"}, "kern"},
+		{"a helper of its script", map[string]string{
+			"/w/Cargo.toml": pkg("app", "[build-dependencies]\nhelp = { path = \"help\" }\n"), "/w/build.rs": "fn main() { help::run() }",
+			"/w/help/Cargo.toml": pkg("help", ""), "/w/help/src/lib.rs": "pub fn run() { Command::new(\"nvcc\") }",
+		}, nil, "app"},
+		{"a registry's package", map[string]string{
+			"/w/Cargo.toml": of(always, `version = "0.1"`), "/w/Cargo.lock": lock(registry),
+			registryRoot + "kern-0.1.0/Cargo.toml": pkg("kern", ""), registryRoot + "kern-0.1.0/build.rs": nvcc,
+		}, nil, "kern"},
+		{"one without nvcc", map[string]string{
+			"/w/Cargo.toml": of(always, `version = "0.1"`), "/w/Cargo.lock": lock(registry),
+			registryRoot + "kern-0.1.0/Cargo.toml": pkg("kern", ""), registryRoot + "kern-0.1.0/build.rs": "fn main() {}",
+		}, nil, ""},
+		{"a vendored package", map[string]string{
+			"/w/Cargo.toml": of(always, `version = "0.1"`), "/w/Cargo.lock": lock(registry),
+			"/w/vendor/kern/Cargo.toml": pkg("kern", ""), "/w/vendor/kern/build.rs": nvcc,
+		}, nil, "kern"},
+		{"a repository's package", map[string]string{
+			"/w/Cargo.toml": of(always, `git = "https://host.example/x/kern"`), "/w/Cargo.lock": lock(git),
+			checkout + "Cargo.toml": pkg("kern", ""), checkout + "build.rs": nvcc,
+		}, nil, "kern"},
+		{"one without nvcc", map[string]string{
+			"/w/Cargo.toml": of(always, `git = "https://host.example/x/kern"`), "/w/Cargo.lock": lock(git),
+			checkout + "Cargo.toml": pkg("kern", ""), checkout + "build.rs": "fn main() {}",
+		}, nil, ""},
+		{"a registry's package that is patched", map[string]string{
+			"/w/Cargo.toml": of(always, `version = "0.1"`) + "[patch.crates-io]\nkern = { path = \"../mine\" }\n",
+			"/w/Cargo.lock": strings.ReplaceAll(lock(""), "source = \"\"\n", ""), "/mine/Cargo.toml": pkg("kern", ""), "/mine/build.rs": nvcc,
+		}, nil, "kern"},
+		{"one that is not checked out yet", map[string]string{
+			"/w/Cargo.toml": of(always, `git = "https://host.example/x/kern"`), "/w/Cargo.lock": lock(git),
+		}, nil, "kern"},
+	} {
+		if tt.files["/w/Cargo.lock"] == "" {
+			tt.files["/w/Cargo.lock"] = "version = 4\n"
+		}
+		h := hosttest.Memory(tt.files)
+		p, err := manifest.Load(h, "/w/Cargo.toml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		work, why := p.GPUWork(manifest.Request{Features: tt.ask, Scripts: Scripts(h, p, nil)})
+		if work != (tt.want != "") || work && !strings.Contains(why, tt.want) {
+			t.Errorf("%s: %v: %s, want %q", tt.story, work, why, tt.want)
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package nvcc
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"gpubuild/buildenv/lazyregexp"
+)
+
+// call is what a command line of nvcc asks for.
+type call struct {
+	mode     string // extension of the output: o, ptx, cubin, fatbin; empty: not a compilation
+	in       []string
+	files    []string // with options
+	out      string   // -o; empty: not given
+	outDir   string   // -odir
+	deps     bool     // -MD or -MMD
+	depFile  string   // -MF
+	debug    bool     // debug information: the output names the working directory
+	compiler string   // -ccbin
+	words    []string // the arguments that count, those of options files and of nvcc's variables included
+	outputs  []string // those that say only where an output goes, and --threads
+	dryrun   []string // the typed arguments without those of outputs
+	unknown  string   // why this command line is not cached; empty: it may be
+}
+
+// switches are the options without a value that are understood; each change of the output that they make shows in nvcc's --dryrun.
+var switches = set(`allow-unsupported-compiler use_fast_math extra-device-vectorization
+	noeh no-exceptions nohdinitlist no-host-device-initializer-list nohdmoveforward no-host-device-move-forward expt-relaxed-constexpr
+	extended-lambda expt-extended-lambda m64 w disable-warnings keep-device-functions restrict Wreorder
+	Wdefault-stream-launch Wmissing-launch-bounds Wext-lambda-captures-this Wno-deprecated-declarations Wno-deprecated-gpu-targets
+	Wconversion res-usage resource-usage ewp extensible-whole-program no-compress err-no display-error-number no-err-no
+	no-display-error-number dlto dlink-time-opt lto simt-only no-align-double O0 O1 O2 O3 m32
+	forward-unknown-to-host-compiler forward-unknown-to-host-linker forward-unknown-opts skip-ptx-semantics-check utf-8 reloc-ptx
+	relocatable-ptx`)
+
+// valued are the understood options that take a value.
+var valued = set(`include pre-include D define-macro U undefine-macro I include-path isystem system-include cudart cudadevrt std x m machine
+	arch gpu-architecture code gpu-code gencode generate-code rdc relocatable-device-code maxrregcount ftz prec-div prec-sqrt fmad
+	default-stream Werror diag-suppress diag-error diag-warn compress-mode ftemplate-backtrace-limit ftemplate-depth
+	brief-diag brief-diagnostics static-global-template-stub device-entity-has-hidden-visibility jtd jump-table-density dopt O optimize
+	frandom-seed fmax-errors device-stack-protector`)
+
+// skipped are options with a value that are not understood.
+var skipped = set(`L library-path l library Xlinker linker-options Xarchive archive-options Xnvlink nvlink-options arbin archiver-binary
+	ldir libdevice-directory target-dir target-directory keep-dir time fdevice-time-trace idp ddp dp input-drive-prefix e entries Ofc
+	split-compile split-compile-extended`)
+
+// passed are the options whose value goes to another program, with the words that are understood there.
+var passed = map[string]*lazyregexp.Regexp{
+	"Xcompiler": hostFlag, "compiler-options": hostFlag,
+	"Xptxas": ptxasFlag, "ptxas-options": ptxasFlag,
+	"Xcudafe": lazyregexp.New(`^(--diag_(suppress|warning|error|remark|default)=\w+|\w+|--display_error_number)$`),
+	"Xfatbin": lazyregexp.New(`^--?(compress-all|no-compress|compress=\w+|compress-mode=\w+)$`),
+}
+
+var (
+	hostFlag = lazyregexp.New(`^-(O[0-3sg]?|Ofast|g[0-3]?|ggdb[0-3]?|gdwarf-\d|w|pedantic|pthread|pipe|` +
+		`W[a-z][a-z0-9+-]+(=[a-z0-9]+)?|std=[a-z0-9+]+|[DU]\w+(=\w*)?|m[a-z0-9.=_+-]+|` +
+		`f(PIC|pic|PIE|pie|openmp|(no-)?(exceptions|rtti|strict-aliasing|omit-frame-pointer|fast-math|math-errno|common|plt|` +
+		`function-sections|data-sections|semantic-interposition|unroll-loops|stack-protector|asynchronous-unwind-tables|` +
+		`unsafe-math-optimizations|finite-math-only|permissive|wrapv|trapping-math|signed-zeros|inline|threadsafe-statics)|ffast-math|` +
+		`function-sections|data-sections|stack-protector-strong|cf-protection(=\w+)?|visibility=\w+|visibility-inlines-hidden|` +
+		`fp-contract=\w+|diagnostics-color=\w+|max-errors=\d+|permissive|unroll-loops))$`)
+	ptxasFlag = lazyregexp.New(`^--?(v|verbose|w|O[0-4]|opt-level=\d|warn-[a-z-]+|Werror|` +
+		`(dlcm|dscm|def-load-cache|def-store-cache)=\w+|maxrregcount=\d+|` +
+		`suppress-[a-z-]+|allow-expensive-optimizations=\w+|fmad=\w+|generate-line-info|lineinfo)$`)
+)
+
+func set(names string) map[string]bool {
+	m := map[string]bool{}
+	for _, n := range strings.Fields(names) {
+		m[n] = true
+	}
+	return m
+}
+
+// parse reads a command line and what NVCC_PREPEND_FLAGS and NVCC_APPEND_FLAGS add to it.
+func parse(args []string, before, after string) (c call) {
+	if strings.ContainsAny(before+after, "\"'\\$`") {
+		c.unknown = "quotes in NVCC_PREPEND_FLAGS or NVCC_APPEND_FLAGS"
+	}
+	c.read(strings.Fields(before), false)
+	c.read(args, true)
+	c.read(strings.Fields(after), false)
+	machine := func(w string) bool {
+		return w == "native" || strings.Contains(w, "=native") || strings.Contains(w, "tmpxft")
+	}
+	switch {
+	case c.unknown != "":
+	case c.mode == "":
+		c.unknown = "not a compilation"
+	case len(c.in) != 1:
+		c.unknown = "not exactly one input"
+	case !slices.Contains(sourceEndings, filepath.Ext(c.in[0])):
+		c.unknown = "an input that is no source file"
+	case c.out != "" && c.outDir != "":
+		c.unknown = "both an output file and an output directory"
+	case c.deps && c.depFile == "" && c.out == "":
+		c.unknown = "a dependency list without a name"
+	case slices.ContainsFunc(c.words, machine):
+		c.unknown = "a choice that depends on this machine"
+	}
+	return c
+}
+
+// read takes words in. Only those that were typed may say where the output goes: --dryrun is asked without them.
+func (c *call) read(words []string, typed bool) {
+	for i := 0; i < len(words); i++ {
+		taken, output := c.word(words[i], words[i+1:], typed)
+		whole := words[i : i+1+taken]
+		switch {
+		case output && !typed:
+			c.unknown = "an output that is not named on the command line"
+		case output:
+			c.outputs = append(c.outputs, whole...)
+		default:
+			c.words = append(c.words, whole...)
+			if typed {
+				c.dryrun = append(c.dryrun, whole...)
+			}
+		}
+		i += taken
+	}
+}
+
+// word reads one word and returns how many of those that follow are its value, and whether it says where an output goes.
+func (c *call) word(w string, next []string, typed bool) (taken int, output bool) {
+	if file, ok := strings.CutPrefix(w, "@"); ok {
+		c.optionsFile(file, typed)
+		return 0, false
+	}
+	if !strings.HasPrefix(w, "-") {
+		c.in = append(c.in, w)
+		return 0, false
+	}
+	name, value, joined := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(w, "-"), "-"), "=")
+	take := func() string {
+		if !joined && len(next) > 0 {
+			value, taken = next[0], 1
+		}
+		return value
+	}
+	switch name {
+	case "c", "compile", "dc", "device-c":
+		c.mode = cmp.Or(c.mode, "o")
+	case "ptx", "cubin", "fatbin":
+		c.mode = name
+	case "E", "preprocess", "lib", "dlink", "device-link":
+		c.mode = map[string]string{"lib": "a", "dlink": "dlink", "device-link": "dlink"}[name]
+		c.mode = cmp.Or(c.mode, "E")
+		c.unknown = "the option " + w
+	case "o", "output-file":
+		c.out, output = take(), true
+	case "odir", "output-directory":
+		c.outDir, output = take(), true
+	case "MD", "MMD", "generate-dependencies-with-compile", "generate-nonsystem-dependencies-with-compile":
+		c.deps, output = true, true
+	case "MF", "dependency-output":
+		c.depFile, output = take(), true
+	case "MT", "dependency-target-name":
+		take()
+		output = true
+	case "MP", "generate-dependency-targets":
+		output = true
+	case "t", "threads": // changes the steps' form, not what they make
+		take()
+		output = true
+	case "ccbin", "compiler-bindir":
+		c.compiler = take()
+	case "optf", "options-file":
+		c.optionsFile(take(), typed)
+	case "g", "debug", "G", "device-debug", "lineinfo", "generate-line-info", "src-in-ptx", "source-in-ptx":
+		c.debug = true
+	default:
+		c.other(w, name, take)
+	}
+	return taken, output
+}
+
+func (c *call) other(w, name string, take func() string) {
+	switch {
+	case switches[name]:
+	case valued[name]:
+		take()
+	case passed[name] != nil:
+		value := take()
+		for _, f := range strings.FieldsFunc(value, func(r rune) bool { return r == ',' || r == ' ' }) {
+			if !passed[name].MatchString(f) {
+				c.unknown = "the option " + w + " " + value
+			}
+			c.debug = c.debug || strings.HasPrefix(f, "-g")
+		}
+	case skipped[name]:
+		take()
+		c.unknown = "the option " + w
+	case len(w) > 2 && (strings.HasPrefix(w, "-I") || strings.HasPrefix(w, "-D") || strings.HasPrefix(w, "-U")):
+	default:
+		c.unknown = "the option " + w
+	}
+}
+
+// optionsFile reads the words of a file, to understand them: nvcc itself gets the file. One that has more than words and plain double
+// quotes is not understood.
+func (c *call) optionsFile(file string, typed bool) {
+	c.files = append(c.files, file)
+	data, err := os.ReadFile(file)
+	text := string(data)
+	if !typed || err != nil || strings.ContainsAny(text, "'\\$`#@") || strings.Count(text, `"`)%2 != 0 || strings.Contains(file, ",") {
+		c.unknown = "an options file"
+		return
+	}
+	c.read(plainWords(text), false)
+}
+
+// plainWords splits text at its white space outside of double quotes.
+func plainWords(text string) (words []string) {
+	quoted, word := false, ""
+	for _, r := range text + "\n" {
+		switch {
+		case r == '"':
+			quoted = !quoted
+		case !quoted && unicode.IsSpace(r):
+			if word != "" {
+				words = append(words, word)
+			}
+			word = ""
+		default:
+			word += string(r)
+		}
+	}
+	return words
+}
+
+// output is the file that the call writes.
+func (c call) output() string {
+	if c.out != "" {
+		return c.out
+	}
+	base := filepath.Base(c.in[0])
+	return filepath.Join(c.outDir, strings.TrimSuffix(base, filepath.Ext(base))+"."+c.mode)
+}
+
+// dependencies is the file of the dependency list; empty where none is asked for.
+func (c call) dependencies() string {
+	switch {
+	case !c.deps:
+		return ""
+	case c.depFile != "":
+		return c.depFile
+	}
+	return strings.TrimSuffix(c.out, filepath.Ext(c.out)) + ".d"
+}

@@ -1,0 +1,62 @@
+package nvcc
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestParse: what is cached, what is not, and why.
+func TestParse(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "flags")
+	for name, text := range map[string]string{file: "-I\"a b\" -O3", file + ".o": "-o x.o", file + ".q": `-DX=\"a\"`} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for words, want := range map[string]string{
+		"-c /home/native/k.cu -o k.o":                       "",
+		"--compile k.cu --output-file=k.o -MD -MF k.d":      "",
+		"--ptx --output-directory out k.cu":                 "",
+		"-c k.cu --options-file " + file:                    "",
+		"-c k.cu --options-file " + file + ".o":             "an output that is not named on the command line",
+		"-c k.cu -optf " + file + ".q":                      "an options file",
+		"-c k.cu @none":                                     "an options file",
+		"-c k.cu -arch native":                              "a choice that depends on this machine",
+		"-c k.cu -arch=native":                              "a choice that depends on this machine",
+		"-c k.cu -Xcompiler -O2,-march=native":              "a choice that depends on this machine",
+		"-c k.cu -Xcompiler -fplugin=x.so":                  "the option -Xcompiler -fplugin=x.so",
+		"-c k.cu -Xcompiler -Wa,-Iz":                        "the option -Xcompiler -Wa,-Iz",
+		"-c k.cu -Xptxas -o":                                "the option -Xptxas -o",
+		"-c a.cu b.cu":                                      "not exactly one input",
+		"-c k.ptx":                                          "an input that is no source file",
+		"--lib -o a.a k.o":                                  "the option --lib",
+		"-dlink k.o":                                        "the option -dlink",
+		"-c k.cu --keep":                                    "the option --keep",
+		"-c k.cu -o k.o -odir out":                          "both an output file and an output directory",
+		"k.cu":                                              "not a compilation",
+		"-c k.cu -MD":                                       "a dependency list without a name",
+		"-c k.cu --split-compile=0":                         "the option --split-compile=0",
+		"-c k.cu -brand-new-option":                         "the option -brand-new-option",
+		"--version":                                         "the option --version",
+		"-Iinc -DA=-o -D B=1 -std=c++17 -c k.cu -t 4 -G":    "",
+		"-Xcompiler -fPIC -Xcompiler=-O3,-Wall -cubin k.cu": "",
+	} {
+		if got := parse(strings.Fields(words), "", ""); got.unknown != want {
+			t.Errorf("%s: %q, want %q", words, got.unknown, want)
+		}
+	}
+	c := parse([]string{"-c", "k.cu", "-o", "k.o", "-MD", "-MF", "k.d", "-t", "4", "-O3"}, "-lineinfo", "-DZ")
+	if got := strings.Join(c.dryrun, " "); got != "-c k.cu -O3" {
+		t.Errorf("asked with %q", got)
+	}
+	if got := strings.Join(c.words, " "); got != "-lineinfo -c k.cu -O3 -DZ" || !c.debug || c.output() != "k.o" ||
+		c.dependencies() != "k.d" {
+		t.Errorf("%q %+v", got, c)
+	}
+	if c := parse([]string{"-c", "k.cu"}, "", "-o x.o"); c.unknown == "" {
+		t.Error("an output in NVCC_APPEND_FLAGS")
+	}
+}

@@ -1,0 +1,410 @@
+package nvcc
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv/need"
+)
+
+func benches(t *testing.T, test func(*bench)) {
+	for _, real := range []bool{false, true} {
+		name := map[bool]string{false: "made up", true: "real"}[real]
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if real {
+				need.Asked(t, "toolkit")
+			}
+			test(newBench(t, real))
+		})
+	}
+}
+
+// TestWhatCcacheGetsWrong holds that every input counts for which ccache returned a wrong object.
+func TestWhatCcacheGetsWrong(t *testing.T) {
+	t.Parallel()
+	benches(t, func(b *bench) {
+		two := []string{"-c", "-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90", "-I.", "k.cu"}
+		b.check("first", "miss", two...)
+		b.check("again", "hit", two...)
+		b.write("host.h", "inline int host_value() { return 7; }\nint used = host_value();\n")
+		b.check("a header that only the host includes", "miss", two...)
+		b.write("dev90.h", "#undef A\n#define A 5\n")
+		b.check("a header that only the second architecture includes", "miss", two...)
+		b.check("-dc after -c", "miss", append([]string{"-dc"}, two[1:]...)...)
+		clean := b.env
+		for _, flags := range []string{"NVCC_APPEND_FLAGS=-lineinfo", "NVCC_PREPEND_FLAGS=-use_fast_math"} {
+			b.env = append(clean, flags)
+			b.check(flags, "miss", two...)
+			b.check(flags, "hit", two...)
+		}
+		b.env = clean
+		b.check("without these flags", "hit", two...)
+		tools := []string{"bin/cicc", "bin/ptxas", "bin/nvcc.profile", "libdevice/lib.bc", "include/crt/host_runtime.h"}
+		if b.real {
+			tools = []string{
+				"nvvm/bin/cicc", "bin/ptxas", "bin/nvcc.profile", "bin/cudafe++", "bin/fatbinary", "nvvm/libdevice/libdevice.10.bc", "include/crt/host_runtime.h",
+			}
+		}
+		for _, tool := range tools {
+			data, err := os.ReadFile(filepath.Join(b.root, tool))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			more := "\n"
+			if filepath.Ext(tool) == ".h" {
+				more = "\nextern int added_by_a_test;\n"
+			}
+			b.remake(tool, append(data, more...))
+			b.check(tool+" replaced", "miss", two...)
+			b.remake(tool, data)
+			b.check(tool+" as it was", "hit", two...)
+		}
+	})
+}
+
+// TestForms: what is understood is cached, what is not runs as ever.
+func TestForms(t *testing.T) {
+	t.Parallel()
+	benches(t, func(b *bench) {
+		b.write("flags.txt", "-I. \"-DQ=1\"\n")
+		for _, form := range [][]string{
+			{"--ptx", "k.cu"},
+			{"-cubin", "-arch=sm_80", "k.cu"},
+			{"-fatbin", "k.cu"},
+			{"-G", "-g", "-c", "k.cu"},
+			{"--compile", "--options-file", "flags.txt", "k.cu"},
+			{"-c", "-MD", "-MF", "k.d", "k.cu"},
+			{"-dc", "-Xcompiler", "-fPIC,-O2", "-Xptxas=-v", "--threads=2", "-std=c++17", "k.cu"},
+		} {
+			b.check(form[0], "miss", form...)
+			_ = os.Remove(filepath.Join(b.dir, "k.d"))
+			b.check(form[0], "hit", form...)
+			if form[1] == "-MD" {
+				if _, err := os.Stat(filepath.Join(b.dir, "k.d")); err != nil {
+					b.t.Error(err)
+				}
+			}
+		}
+		for _, dir := range []string{"one", "two"} {
+			if err := os.MkdirAll(filepath.Join(b.dir, dir), 0o755); err != nil {
+				b.t.Fatal(err)
+			}
+			got, want := b.nvcc("--ptx", "--output-directory", dir, "k.cu"), "hit"
+			if got != want {
+				b.t.Errorf("--output-directory %s: %s", dir, got)
+			}
+			if _, err := os.Stat(filepath.Join(b.dir, dir, "k.ptx")); err != nil {
+				b.t.Error(err)
+			}
+		}
+	})
+}
+
+// TestShadowedHeaders: a header that appears in the place of another one counts, although no file that was read has changed.
+func TestShadowedHeaders(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, false)
+	b.write("inc/far/x.h", "int far;\n")
+	b.write("k.cu", "#include <x.h>\n#if __has_include(<optional.h>)\nint optional;\n#endif\n")
+	args := []string{"-c", "-Ifirst", "-Inear", "-Iinc/far", "../src/k.cu"}
+	b.check("first", "miss", args...)
+	b.check("again", "hit", args...)
+	for _, name := range []string{"near/x.h", "first/x.h", "near/optional.h"} {
+		b.write(name, "int "+filepath.Base(filepath.Dir(name))+";\n")
+		b.check(name+" appears", "miss", args...)
+		b.check(name+" is there", "hit", args...)
+		if err := os.Remove(filepath.Join(b.dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		b.check(name+" is gone", "hit", args...)
+	}
+	b.write("inc/far/x.h", "#include \"../up.h\"\n")
+	b.write("up.h", "int up;\n") // by way of first
+	b.check("an include that leads out", "miss", args...)
+	b.check("the same", "hit", args...)
+	b.write("inc/up.h", "int other;\n")
+	b.check("a nearer one appears", "miss", args...)
+	if err := os.Remove(filepath.Join(b.dir, "inc/up.h")); err != nil {
+		t.Fatal(err)
+	}
+	b.check("it is gone", "hit", args...)
+	b.write("cuda_runtime.h", "")
+	for _, version := range []string{"one", "two"} {
+		b.write(version+"/same.h", "#if __has_include(<extra.h>)\nint extra;\n#endif\n")
+	}
+	b.write("two/extra.h", "")
+	b.write("k.cu", "#include <same.h>\n")
+	b.link("one", "current")
+	b.check("by way of a link", "miss", "-c", "-Icurrent", "k.cu")
+	b.check("by way of a link", "hit", "-c", "-Icurrent", "k.cu")
+	b.link("two", "current")
+	b.check("the link leads elsewhere", "miss", "-c", "-Icurrent", "k.cu")
+	b.link("one", "current")
+	b.check("the link is back", "hit", "-c", "-Icurrent", "k.cu")
+	b.write("k.cu", "const char *when = __TIME__;\n")
+	b.write("pre.h", "int pre;\n")
+	before, _ := files(filepath.Join(b.cache, Kernels, "manifests"))
+	if got := b.nvcc("-c", "k.cu", "-o", "x.o"); got != "miss" {
+		t.Errorf("the time: %s", got)
+	}
+	if after, _ := files(filepath.Join(b.cache, Kernels, "manifests")); len(after) != len(before) {
+		t.Error("text with the time in it is taken without looking")
+	}
+	b.write("k.cu", "int k;\n")
+	b.write("asm.cu", "asm(\".incbin \\\"pre.h\\\"\");\n")
+	b.check("inline assembly that reads a file", "uncached", "-c", "asm.cu")
+	b.check("an unknown option", "uncached", "-c", "--keep", "k.cu")
+}
+
+// TestNothingWrongIsKept: no failed compilation, none whose inputs changed meanwhile, and a damaged or vanished entry is a miss.
+func TestNothingWrongIsKept(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, false)
+	b.write("bad.cu", "#error no\n")
+	for range 2 {
+		if err := b.start("-c", "bad.cu").Wait(); err == nil {
+			t.Error("no error")
+		}
+	}
+	if got := Totals(b.cache).Size; got != 0 {
+		t.Errorf("%d bytes are kept of a failure", got)
+	}
+	before := b.env
+	runs := filepath.Join(b.dir, "runs")
+	b.env = append(before, "MADE_UP_ERROR="+runs)
+	cmd := b.start("-c", "k.cu", "-o", "x.o")
+	err := cmd.Wait()
+	if ran, _ := os.ReadFile(runs); cmd.ProcessState.ExitCode() != 3 || string(ran) != "failed\n" {
+		t.Errorf("an nvcc that fails: %v, and it ran as often as this says: %q", err, ran)
+	}
+	pipe := filepath.Join(b.dir, "go-on")
+	if out, err := exec.Command("mkfifo", pipe, pipe+".ready").CombinedOutput(); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	b.env = append(before, "MADE_UP_WAIT="+pipe)
+	cmd = b.start("-c", "k.cu", "-o", "x.o")
+	if _, err := os.ReadFile(pipe + ".ready"); err != nil { // the compiler has read its inputs
+		t.Fatal(err)
+	}
+	b.write("a.h", "#define A 77\n")
+	write(t, pipe, "")
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	b.env = before
+	b.check("after a change while nvcc ran", "miss", "-c", "k.cu")
+	b.write("a.h", "#define A 2\n")
+	b.check("as it was before that", "miss", "-c", "k.cu")
+	b.check("as it was before that", "hit", "-c", "k.cu")
+
+	for name, damage := range map[string]func(path string) error{
+		"cut":  func(path string) error { return os.Truncate(path, 200) },
+		"gone": os.Remove,
+		"flipped": func(path string) error {
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			data[len(data)/2] ^= 1
+			return os.WriteFile(path, data, 0o644)
+		},
+		"empty": func(path string) error { return os.WriteFile(path, nil, 0o644) },
+	} {
+		entries, _ := files(filepath.Join(b.cache, Kernels, "results"))
+		for _, e := range entries {
+			if err := damage(e.path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		b.check(name, "miss", "-c", "k.cu")
+		b.check(name+", then made again", "hit", "-c", "k.cu")
+	}
+	recipes, _ := files(filepath.Join(b.cache, Kernels, "recipes"))
+	for _, f := range recipes {
+		if err := os.WriteFile(f.path, []byte("{}"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.check("without recipes", "hit", "-c", "k.cu")
+}
+
+// TestKilledAndTogether: calls that are killed at any moment, and several at a time, leave no wrong entry.
+func TestKilledAndTogether(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, false)
+	random := rand.New(rand.NewPCG(uint64(need.Count(t, "seed", 1)), 0))
+	for range need.Count(t, "kill", 5) {
+		b.write("a.h", fmt.Sprintf("#define A %d\n", random.IntN(4)))
+		var running []*exec.Cmd
+		for i := range 3 {
+			running = append(running, b.start("-c", "k.cu", "-o", fmt.Sprintf("x%d.o", i)))
+		}
+		timer := time.AfterFunc(time.Duration(random.IntN(120))*time.Millisecond, func() { _ = running[0].Process.Kill() })
+		for _, cmd := range running {
+			_ = cmd.Wait() // one was killed, perhaps
+		}
+		timer.Stop()
+		b.right("after a kill", "-c", "k.cu")
+	}
+}
+
+// TestTimes: nvcc -lineinfo writes the times of the sources into device code, so they count there, and only there.
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, false)
+	for _, flag := range []string{"-lineinfo", "-use_fast_math"} {
+		b.check("first", "miss", flag, "-c", "k.cu")
+		b.check("again", "hit", flag, "-c", "k.cu")
+		old := time.Unix(1_600_000_000, 0)
+		if err := os.Chtimes(filepath.Join(b.dir, "a.h"), old, old); err != nil {
+			t.Fatal(err)
+		}
+		b.check("another time", map[bool]string{true: "miss", false: "hit"}[flag == "-lineinfo"], flag, "-c", "k.cu")
+		b.write("a.h", "#define A 2\n")
+	}
+}
+
+// TestSharedLibraries: the libraries that the toolkit's programs load count by content, wherever they come from, and the user's
+// LD_LIBRARY_PATH, which cargo sets for build scripts, does not count.
+func TestSharedLibraries(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, false)
+	library := func(dir, value string) {
+		t.Helper()
+		write(t, filepath.Join(b.root, "x.c"), "int version = "+value+";\nint x(void) { return 0; }\n")
+		cc(t, b.root, "-shared", "-fPIC", "x.c", "-o", filepath.Join(dir, "libx.so"))
+	}
+	write(t, filepath.Join(b.root, "lib", "x"), "")
+	write(t, filepath.Join(b.root, "main.c"), "int x(void);\nint main(void) { return x(); }\n")
+	library("bin", "1")
+	cc(t, b.root, "main.c", "-Lbin", "-lx", "-Wl,-rpath,$ORIGIN", "-o", "bin/cicc")
+	user, before := t.TempDir(), b.env
+	library(user, "2")
+	b.check("first", "miss", "-c", "k.cu")
+	b.check("again", "hit", "-c", "k.cu")
+	b.env = append(before, "LD_LIBRARY_PATH="+user)
+	b.check("the user's libraries", "hit", "-c", "k.cu")
+	library("bin", "3")
+	b.check("a library of the compiler replaced", "miss", "-c", "k.cu")
+	b.check("again", "hit", "-c", "k.cu")
+	library("lib", "4")
+	b.check("one in front of it", "miss", "-c", "k.cu")
+	for _, dir := range []string{"bin", "lib"} {
+		if err := os.Remove(filepath.Join(b.root, dir, "libx.so")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.check("a compiler that needs the user's library", "uncached", "-c", "k.cu")
+}
+
+// cc runs the C compiler.
+func cc(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("cc", args...)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("cc %v: %v\n%s", args, err, out)
+	}
+}
+
+// TestRandomChanges changes sources, headers, flags, architectures and tools at random: whatever comes from the cache must be what the
+// toolkit makes.
+func TestRandomChanges(t *testing.T) {
+	t.Parallel()
+	benches(t, func(b *bench) {
+		seed, n := need.Count(b.t, "seed", 1), need.Count(b.t, "random", 12)
+		random := rand.New(rand.NewPCG(uint64(seed), 1))
+		tools := []string{"bin/cicc", "bin/ptxas"}
+		if b.real {
+			tools, n = []string{"nvvm/bin/cicc", "bin/ptxas"}, n/5
+		}
+		whole := map[string][]byte{}
+		for _, tool := range tools {
+			data, err := os.ReadFile(filepath.Join(b.root, tool))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			whole[tool] = data
+		}
+		flags := []string{"-I.", "-Iother"}
+		for i := range n {
+			value := fmt.Sprint(random.IntN(3))
+			switch random.IntN(8) {
+			case 0:
+				b.write("a.h", "#define A "+value+"\n")
+			case 1:
+				b.write("host.h", "inline int host_value() { return "+value+"; }\nint used"+value+" = host_value();\n")
+			case 2:
+				b.write("dev90.h", "#undef A\n#define A 9"+value+"\n")
+			case 3:
+				flags = [][]string{{"-I."}, {"-I.", "-lineinfo"}, {"-I.", "-DB=1"}, {"-Iother", "-I."}, {"-use_fast_math"}}[random.IntN(5)]
+			case 4:
+				b.write("other/host.h", "inline int other_value() { return "+value+"; }\nint other_used = other_value();\n")
+			case 5:
+				_ = os.Remove(filepath.Join(b.dir, "other/host.h"))
+			case 6:
+				tool := tools[random.IntN(len(tools))]
+				b.remake(tool, append(slices.Clone(whole[tool]), value...))
+			case 7:
+				b.write(
+					"k.cu",
+					strings.ReplaceAll("#include \"a.h\"\n#ifndef __CUDA_ARCH__\n#include <host.h>\n#elif __CUDA_ARCH__ >= 900\n"+
+						"#include \"dev90.h\"\n#endif\n__global__ void k(float *x) { x[V] *= A; }\n", "V", value),
+				)
+			}
+			if i == 0 {
+				b.write(
+					"k.cu",
+					"#include \"a.h\"\n#ifndef __CUDA_ARCH__\n#include <host.h>\n#elif __CUDA_ARCH__ >= 900\n#include \"dev90.h\"\n#endif\n"+
+						"__global__ void k(float *x) { x[7] *= A; }\n",
+				)
+			}
+			arches := [][]string{{"-gencode=arch=compute_80,code=sm_80"}, {"-gencode=arch=compute_90,code=sm_90"},
+				{"-gencode=arch=compute_80,code=sm_80", "-gencode=arch=compute_90,code=sm_90"}}[random.IntN(3)]
+			mode := [][]string{{"-c"}, {"-c"}, {"-dc"}, {"--fatbin"}}[random.IntN(4)]
+			b.right(fmt.Sprintf("seed %d, step %d", seed, i), slices.Concat(mode, arches, flags, []string{"-I.", "k.cu"})...)
+		}
+	})
+}
+
+// TestPruning: what was used least recently goes first, and the totals stay.
+func TestPruning(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := store{dir: filepath.Join(dir, Kernels)}
+	for i := range 10 {
+		key := hashOf([]byte{byte(i)})
+		if err := s.keep(key, result{Output: []byte(strings.Repeat(hashOf([]byte(key)), 50)), Milliseconds: 1}); err != nil {
+			t.Fatal(err)
+		}
+		old := time.Now().Add(-time.Duration(10-i) * time.Hour)
+		if err := os.Chtimes(s.path("results", key), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.result(hashOf([]byte{0})); err != nil { // used just now
+		t.Fatal(err)
+	}
+	if err := end(dir, Use{Hits: 2, Misses: 1, Saved: time.Second}, Totals(dir).Size/2); err != nil {
+		t.Fatal(err)
+	}
+	for i, kept := range []bool{0: true, 1: false, 2: false, 9: true} {
+		if i > 2 && i < 9 {
+			continue
+		}
+		if _, err := s.result(hashOf([]byte{byte(i)})); (err == nil) != kept {
+			t.Errorf("entry %d: %v", i, err)
+		}
+	}
+	if u := Totals(dir); u.Hits != 2 || u.Misses != 1 || u.Saved != time.Second || u.Size == 0 {
+		t.Errorf("got %+v", u)
+	}
+}

@@ -1,0 +1,71 @@
+package nvcc
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/local"
+)
+
+// TestListOfWhatWasRead: a call of a build script leaves what it read, with the content that it saw, whatever the name: compiled, from the
+// cache, or not understood by it.
+func TestListOfWhatWasRead(t *testing.T) {
+	t.Parallel()
+	benches(t, func(b *bench) {
+		h, err := local.Host()
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		unit := b.t.TempDir()
+		b.env = append(b.env, "OUT_DIR="+filepath.Join(unit, "out"))
+		odd, options := filepath.Join(b.dir, "odd"), filepath.Join(b.dir, "options")
+		b.write("odd", "#define ODD 1\n")
+		b.write("options", "-DOPTION\n")
+		b.write("k.cu", "#include \"odd\"\n#include \"a.h\"\n__global__ void k(float *x) { *x = ODD; }\n")
+		b.write("text.cu", "#include \"odd\"\n#include \"a.h\"\nconst char *text = \".incbin\";\n")
+		want, err := cache.Hash(odd)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, story := range []struct {
+			what string
+			args []string
+		}{
+			{"miss", []string{"-c", "k.cu", "-o", "k.o", "-optf", "options"}}, {"hit", []string{"-c", "k.cu", "-o", "k.o", "-optf", "options"}},
+			{"hit", []string{"-c", "k.cu", "-o", "k.o", "-optf", "options"}}, // without the preprocessor, now that k.o was there before
+			{"uncached", []string{"-c", "text.cu", "-o", "k.o", "-optf", "options"}},
+			{"uncached", []string{"-c", "k.cu", "-o", "k.o", "-L.", "--options-file", "options"}},
+		} {
+			lists, err := filepath.Glob(filepath.Join(unit, listed+"*"))
+			if err != nil {
+				b.t.Fatal(err)
+			}
+			for _, path := range lists {
+				if err := os.Remove(path); err != nil {
+					b.t.Fatal(err)
+				}
+			}
+			if got := b.nvcc(story.args...); got != story.what {
+				b.t.Errorf("%s: %s", story.what, got)
+			}
+			read, err := Read(h, filepath.Join(unit, "out"), b.dir)
+			if err != nil || read[odd] != want || read[options] == "" || read[filepath.Join(b.dir, "a.h")] == "" {
+				b.t.Errorf("%s: %v", story.what, read)
+			}
+			for path := range read {
+				if strings.HasPrefix(path, b.root) || strings.HasPrefix(path, "/usr/include") {
+					b.t.Errorf("%s: %s is not the script's", story.what, path)
+				}
+			}
+		}
+		b.write("odd", "#define ODD 2\n")
+		b.nvcc("-c", "k.cu", "-o", "other.o") // another compilation, which sees another content
+		read, err := Read(h, filepath.Join(unit, "out"), b.dir)
+		if sum := read[odd]; err != nil || sum == want || len(sum) == len(want) {
+			b.t.Errorf("two contents: %s", sum)
+		}
+	})
+}

@@ -1,0 +1,353 @@
+package nvcc
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/need"
+)
+
+// The test binary is nvcc under that name: of a view, or the one of a made-up toolkit.
+func TestMain(m *testing.M) {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	if !Named(self) {
+		os.Exit(need.Patient(m).Run())
+	}
+	if _, err := readView(self); err != nil {
+		os.Exit(madeUp(filepath.Dir(self), os.Args[1:]))
+	}
+	settled = 0
+	os.Exit(Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// madeUp is an nvcc with the steps of a real one. What it makes is the text that each step reads, so that every input shows in it.
+func madeUp(here string, args []string) int {
+	c := parse(args, os.Getenv("NVCC_PREPEND_FLAGS"), os.Getenv("NVCC_APPEND_FLAGS"))
+	var flags, arches []string
+	for i, w := range c.words {
+		switch {
+		case strings.HasPrefix(w, "-I"), strings.HasPrefix(w, "-D"), w == "-g":
+			flags = append(flags, `"`+w+`"`)
+		case strings.HasPrefix(w, "-gencode="):
+			arches = append(arches, w[len(w)-2:])
+		case w == "-include":
+			flags = append(flags, "-include", c.words[i+1])
+		}
+	}
+	if arches == nil {
+		arches = []string{"75"}
+	}
+	include := fmt.Sprintf(`"-I%s/../include"`, here)
+	if slices.Contains(args, "-M") {
+		cmd := exec.Command("gcc", "-M", "-x", "c++", c.in[0])
+		cmd.Stdout = os.Stdout
+		if cmd.Run() != nil {
+			return 1
+		}
+		return 0
+	}
+	tmp := fmt.Sprintf("/tmp/tmpxft_%08x_00000000", os.Getpid())
+	var steps []string
+	pass := func(n int, def string) {
+		steps = append(
+			steps,
+			fmt.Sprintf(`gcc %s -E -x c++ %s %s "%s" -o "%s-%d_k.ii" `, def, strings.Join(flags, " "), include, c.in[0], tmp, n),
+		)
+	}
+	pass(1, "-DHOST")
+	for i, a := range arches {
+		pass(i+2, "-D__CUDA_ARCH__="+a+"0")
+		steps = append(steps, `"$CICC_PATH/cicc" --words "`+strings.Join(c.words, "|")+`" "`+tmp+`-6_k.cpp1.ii"`, "ptxas -arch=sm_"+a)
+	}
+	steps = append(
+		steps,
+		fmt.Sprintf(`gcc -c -x c++ %s %s "%s-6_k.cudafe1.cpp" -o "%s" `, strings.Join(flags, " "), include, tmp, c.output()),
+	)
+	if c.words[0] == "--dryrun" || slices.Contains(args, "--dryrun") {
+		fmt.Fprintf(os.Stderr, "#$ _HERE_=%s\n#$ CICC_PATH=%[1]s\n#$ NVVMIR_LIBRARY_DIR=%[2]s/libdevice\n#$ LD_LIBRARY_PATH=%[2]s/lib:%[3]s\n"+
+			"#$ PATH=%[1]s:%[4]s\n", here, filepath.Dir(here), os.Getenv("LD_LIBRARY_PATH"), os.Getenv("PATH"))
+		for _, s := range steps {
+			fmt.Fprintln(os.Stderr, "#$ "+s)
+		}
+		return 0
+	}
+	var out bytes.Buffer
+	for _, s := range steps {
+		fmt.Fprintln(&out, temporary.ReplaceAllString(strings.ReplaceAll(s, c.output(), "OUT"), ""))
+		if before, _, ok := strings.Cut(s, ` -o "`); ok && strings.Contains(s, " -E ") {
+			cmd := exec.Command("sh", "-c", before)
+			cmd.Stderr = os.Stderr
+			text, err := cmd.Output()
+			if err != nil {
+				return 1
+			}
+			out.Write(text)
+		}
+	}
+	for _, name := range []string{"cicc", "ptxas", "nvcc.profile", "../libdevice/lib.bc", "../include/crt/host_runtime.h", "../include/crt/inner.h"} {
+		data, _ := os.ReadFile(filepath.Join(here, name))
+		fmt.Fprintln(&out, name, hashOf(data))
+	}
+	fmt.Fprintln(os.Stderr, "compiled", c.in[0])
+	if runs := os.Getenv("MADE_UP_ERROR"); runs != "" {
+		f, err := os.OpenFile(runs, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Fprintln(f, "failed")
+		return 3
+	}
+	if pipe := os.Getenv("MADE_UP_WAIT"); pipe != "" { // opening one of them waits for the test
+		if os.WriteFile(pipe+".ready", nil, 0) != nil {
+			return 1
+		}
+		if _, err := os.ReadFile(pipe); err != nil {
+			return 1
+		}
+	}
+	if os.WriteFile(c.output(), out.Bytes(), 0o666) != nil {
+		return 1
+	}
+	if d := c.dependencies(); d != "" && os.WriteFile(d, []byte(c.output()+" : "+c.in[0]+"\n"), 0o666) != nil {
+		return 1
+	}
+	return 0
+}
+
+// bench is a toolkit with a view of it, and a directory of sources.
+type bench struct {
+	t               *testing.T
+	root, view, dir string
+	cache, log      string
+	env             []string
+	real            bool
+}
+
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func copyFile(t *testing.T, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(to, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newBench has a made-up toolkit, or a real one whose programs a test may replace.
+func newBench(t *testing.T, real bool) *bench {
+	t.Helper()
+	need.CC(t)
+	need.Tool(t, "linux")
+	b := &bench{t: t, root: filepath.Join(t.TempDir(), "toolkit"), dir: filepath.Join(t.TempDir(), "src"), cache: t.TempDir(), real: real}
+	bin := filepath.Join(b.root, "bin")
+	if real {
+		from := need.Toolkit(t)
+		if err := os.MkdirAll(b.root, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range []string{"bin", "nvvm", "include"} {
+			if out, err := exec.Command("cp", "-a", filepath.Join(from, part), filepath.Join(b.root, part)).CombinedOutput(); err != nil {
+				t.Fatalf("%v %s", err, out)
+			}
+		}
+	} else {
+		copyFile(t, self(t), filepath.Join(bin, "nvcc"))
+		write(t, filepath.Join(bin, "nvcc.profile"), "profile\n")
+		copyFile(t, "/bin/true", filepath.Join(bin, "cicc"))
+		copyFile(t, "/bin/true", filepath.Join(bin, "ptxas"))
+		write(t, filepath.Join(b.root, "libdevice", "lib.bc"), "bc")
+		write(t, filepath.Join(b.root, "include", "crt", "host_runtime.h"), "#include \"inner.h\"\n")
+		write(t, filepath.Join(b.root, "include", "crt", "inner.h"), "int inner;\n")
+		write(t, filepath.Join(b.root, "include", "fatbinary_section.h"), "")
+	}
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.view, err = View(host, b.cache, b.root, filepath.Join(bin, "nvcc"), self(t)); err != nil {
+		t.Fatal(err)
+	}
+	b.log = filepath.Join(t.TempDir(), "log")
+	write(t, b.log, "")
+	b.env = append(slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "NVCC_") }),
+		Variable+"=on", LogVariable+"="+b.log, "PATH="+b.view+":"+bin+":"+os.Getenv("PATH"))
+	b.write(
+		"k.cu",
+		"#include \"a.h\"\n#ifndef __CUDA_ARCH__\n#include \"host.h\"\n#elif __CUDA_ARCH__ >= 900\n#include \"dev90.h\"\n#endif\n"+
+			"__global__ void k(float *x) { x[threadIdx.x] *= A; }\nvoid f(float *x) { k<<<1, 32>>>(x); }\n",
+	)
+	b.write("a.h", "#define A 2\n")
+	b.write("host.h", "#define HOST_ONLY 1\ninline int host_value() { return HOST_ONLY; }\n")
+	b.write("dev90.h", "#undef A\n#define A 3\n")
+	return b
+}
+
+func (b *bench) write(name, text string) { b.t.Helper(); write(b.t, filepath.Join(b.dir, name), text) }
+
+func (b *bench) link(to, name string) {
+	b.t.Helper()
+	path := filepath.Join(b.dir, name)
+	_ = os.Remove(path)
+	if err := os.Symlink(to, path); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// remake replaces a file of the toolkit, as an update would.
+func (b *bench) remake(name string, data []byte) {
+	b.t.Helper()
+	path := filepath.Join(b.root, name)
+	if err := os.Remove(path); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *bench) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(b.view, "nvcc"), args...)
+	cmd.Dir, cmd.Env = b.dir, b.env
+	return cmd
+}
+
+// unbusy does something with a new command until the program is no longer busy: another test has just forked (https://go.dev/issue/22315).
+func unbusy(make func() *exec.Cmd, do func(*exec.Cmd) error) error {
+	for {
+		if err := do(make()); !errors.Is(err, syscall.ETXTBSY) {
+			return err
+		}
+	}
+}
+
+// start is command, started.
+func (b *bench) start(args ...string) (cmd *exec.Cmd) {
+	b.t.Helper()
+	err := unbusy(func() *exec.Cmd { cmd = b.command(args...); return cmd }, (*exec.Cmd).Start)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return cmd
+}
+
+// nvcc runs the view's nvcc and returns what it noted.
+func (b *bench) nvcc(args ...string) string {
+	b.t.Helper()
+	before, err := os.ReadFile(b.log)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	var out []byte
+	err = unbusy(
+		func() *exec.Cmd { return b.command(args...) },
+		func(cmd *exec.Cmd) (err error) { out, err = cmd.CombinedOutput(); return err },
+	)
+	if err != nil {
+		b.t.Fatalf("nvcc %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	after, err := os.ReadFile(b.log)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	noted, _, _ := strings.Cut(strings.TrimSpace(string(after[len(before):])), "\t")
+	what, why, _ := strings.Cut(noted, " ")
+	if what == "uncached" {
+		b.t.Logf("%q: %s", args, why)
+	}
+	return what
+}
+
+// deviceCode is what must be the same with and without the cache: the whole of PTX and cubins; of an object, which nvcc makes differently each
+// time, the device code, and the host's code and data.
+func deviceCode(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := elf.NewFile(bytes.NewReader(data))
+	if err != nil || f.Machine == 190 {
+		return hashOf(data)
+	}
+	var all []string
+	for _, s := range f.Sections {
+		if s.Name == ".nv_fatbin" || s.Name == "__nv_relfatbin" || s.Name == ".text" || s.Name == ".rodata" {
+			content, err := s.Data()
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, s.Name, hashOf(content))
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// check runs a call, which must be noted as wanted, and compares what it makes with what the toolkit's own nvcc makes.
+func (b *bench) check(story, want string, args ...string) {
+	b.t.Helper()
+	if got := b.right(story, args...); got != want {
+		b.t.Errorf("%s: %s, want %s", story, got, want)
+	}
+}
+
+// right is check for a call that may be either.
+func (b *bench) right(story string, args ...string) string {
+	b.t.Helper()
+	got := b.nvcc(append(slices.Clone(args), "-o", "out.bin")...)
+	var out []byte
+	err := unbusy(func() *exec.Cmd {
+		cmd := exec.Command(filepath.Join(b.root, "bin", "nvcc"), append(slices.Clone(args), "-o", "plain.bin")...)
+		cmd.Dir, cmd.Env = b.dir, b.env
+		return cmd
+	}, func(cmd *exec.Cmd) (err error) { out, err = cmd.CombinedOutput(); return err })
+	if err != nil {
+		b.t.Fatalf("%s: %v\n%s", story, err, out)
+	}
+	// nvcc names its temporary files in the debug information of device code.
+	if args[0] != "-G" && deviceCode(b.t, filepath.Join(b.dir, "out.bin")) != deviceCode(b.t, filepath.Join(b.dir, "plain.bin")) {
+		b.t.Errorf("%s: a wrong %s", story, got)
+	}
+	for _, name := range []string{"out.bin", "plain.bin"} {
+		if err := os.Remove(filepath.Join(b.dir, name)); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	return got
+}

@@ -1,0 +1,373 @@
+package nvcc
+
+import (
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+)
+
+// Mark is in everything that the stand-in writes. A file that has it was made for a type check and holds no device code. It is put
+// together here so that gpubuild's own binary does not hold it.
+var Mark = strings.ReplaceAll("GPUBUILD_CHECK_ONLY_9f3c1e7a: made without nvcc for a type check, holds no device code", "_", "-")
+
+// symbol is one that no library has: a linker refuses an object of the stand-in.
+const symbol = "gpubuild_check_only_object__do_a_real_build"
+
+// libraries are those that a build script may look for, without lib and ending.
+const libraries = `cuda cudart cudart_static cublas cublas_static cublasLt cublasLt_static curand curand_static cusolver cusolver_static
+	cusolverMg cusparse cusparse_static cufft cufft_static cufftw nvrtc nvrtc_static nvrtc-builtins_static nvptxcompiler_static nvJitLink
+	nvJitLink_static cudnn cudnn_static nccl nccl_static cupti nvToolsExt culibos cudadevrt cutensor cufile nvfatbin nvfatbin_static`
+
+// StandIn makes a toolkit in gpubuild's cache that compiles nothing, of a release such as "12.8", and returns its root.
+func StandIn(h buildenv.Host, cacheDir, release, self string) (root string, err error) {
+	root = filepath.Join(cacheDir, Views, "check-"+release)
+	program := filepath.Join(root, "bin", h.Exe("nvcc"))
+	made, _ := state(self)
+	want := view{Release: release, Cache: cacheDir, Made: made}
+	if is, err := readView(program); err == nil && is == want {
+		return root, nil
+	}
+	major, minor, _ := strings.Cut(release, ".")
+	version := fmt.Sprintf("#define CUDA_VERSION %s%02s0\n#define CUDART_VERSION CUDA_VERSION\n", major, minor)
+	files := map[string][]byte{
+		"include/cuda.h": []byte(version), "include/cuda_runtime_api.h": []byte(version),
+		"include/cuda_runtime.h": []byte("#include \"cuda.h\"\n"),
+		"include/cublas_v2.h":    nil, "include/cudnn.h": []byte("#include \"cudnn_version.h\"\n"),
+		"include/cudnn_version.h":        []byte("#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 0\n#define CUDNN_PATCHLEVEL 0\n"),
+		"nvvm/libdevice/libdevice.10.bc": []byte(Mark),
+		"version.json":                   fmt.Appendf(nil, `{"cuda": {"name": "CUDA SDK", "version": "%s.0"}}`, release),
+	}
+	for _, dir := range []string{"lib64", "lib", "lib/x64", "lib64/stubs", "targets/x86_64-linux/lib"} {
+		for _, name := range strings.Fields(libraries) {
+			files[dir+"/lib"+name+".a"], files[dir+"/"+name+".lib"] = archive(h), archive(h)
+		}
+	}
+	files["lib64/libstdc++.a"] = archive(h) // cudarc links it statically; the host compiler, which looks into lib, must not find it
+	for name, data := range files {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return "", err
+		}
+		if err := cache.Keep(path, data, 0o644); err != nil {
+			return "", err
+		}
+	}
+	if err := os.MkdirAll(filepath.Dir(program), 0o777); err != nil {
+		return "", err
+	}
+	return root, want.program(self, program)
+}
+
+// CheckEnvironment says what cargo's environment needs for a type check with a stand-in, and directories of its own below targetDir.
+func CheckEnvironment(h buildenv.Host, root, targetDir string) (d buildenv.Delta) {
+	const why = "a type check without a CUDA toolkit"
+	d.Add(buildenv.Prepend, "PATH", h.Join(root, "bin"), why)
+	for _, name := range []string{"CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "CUDAToolkit_ROOT"} {
+		d.Add(buildenv.Set, name, root, why)
+	}
+	for _, name := range []string{"NVCC", "CUDACXX", "NVCC_CCBIN", "CUDAHOSTCXX", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CUDNN_LIB",
+		"CUDNN_PATH", "CMAKE_C_COMPILER_LAUNCHER", "CMAKE_CXX_COMPILER_LAUNCHER", "CMAKE_CUDA_COMPILER_LAUNCHER"} {
+		if _, set := h.Env.Lookup(name); set {
+			d.Add(buildenv.Unset, name, "", why)
+		}
+	}
+	for _, name := range []string{"CUDA_COMPUTE_CAP", "CUDAARCHS", "CMAKE_CUDA_ARCHITECTURES"} {
+		if h.Env.Get(name) == "" {
+			d.Add(buildenv.Set, name, "80", why)
+		}
+	}
+	own := h.Join(targetDir, "gpubuild-check")
+	d.Add(buildenv.Set, "CARGO_TARGET_DIR", own, "a real build must not find what was made for a type check")
+	d.Add(buildenv.Set, "CARGO_BUILD_BUILD_DIR", own, "a real build must not find what was made for a type check")
+	d.Add(buildenv.Set, "CCACHE_DISABLE", "1", "a compiler cache must not keep what was made for a type check")
+	return d
+}
+
+// Marked says whether a file holds anything that a stand-in made.
+func Marked(path string) (bool, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	buf := make([]byte, 1<<20)
+	kept := 0
+	for {
+		n, err := f.Read(buf[kept:])
+		if bytes.Contains(buf[:kept+n], []byte(Mark)) {
+			return true, nil
+		}
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		end := buf[max(0, kept+n-len(Mark)) : kept+n]
+		kept = copy(buf, end)
+	}
+}
+
+// standIn answers as an nvcc of a release that compiles nothing.
+type standIn struct {
+	call
+	host           buildenv.Host
+	runner         runner
+	root           string
+	major, minor   string
+	stdout, stderr io.Writer
+}
+
+func (s *standIn) main(ctx context.Context, args []string) int {
+	for _, a := range args {
+		switch a {
+		case "-V", "--version":
+			fmt.Fprintf(s.stdout, "nvcc: NVIDIA (R) Cuda compiler driver\nCopyright (c) 2005-2026 NVIDIA Corporation\n"+
+				"Built on Thu_Jan_01_00:00:00_UTC_1970\nCuda compilation tools, release %s.%s, V%[1]s.%[2]s.0\n"+
+				"Build gpubuild_check_only\n", s.major, s.minor)
+			return 0
+		case "--list-gpu-arch", "-arch-ls", "--list-gpu-code", "-code-ls":
+			for _, n := range strings.Fields("50 52 60 61 70 72 75 80 86 87 89 90 100 120") {
+				fmt.Fprintln(s.stdout, map[bool]string{true: "compute_", false: "sm_"}[strings.Contains(a, "arch")]+n)
+			}
+			return 0
+		case "-h", "--help":
+			fmt.Fprintln(s.stdout, "Usage  : nvcc [options] <inputfile>")
+			return 0
+		}
+	}
+	for i, a := range args { // ggml asks for the host compiler's version in this way
+		if (a == "-Xcompiler" || a == "--compiler-options") && i+1 < len(args) &&
+			(strings.Contains(args[i+1], "-dump") || args[i+1] == "--version") {
+			return s.compiler(ctx, strings.Fields(args[i+1]))
+		}
+	}
+	probe := slices.ContainsFunc(s.in, func(in string) bool { return strings.HasPrefix(filepath.Base(in), "CMakeCUDACompiler") })
+	for _, part := range []string{"CMakeScratch", "CMakeTmp", "CompilerIdCUDA"} {
+		probe = probe || strings.Contains(s.host.Cwd, part)
+	}
+	switch {
+	case slices.Equal(s.in, []string{"__cmake_determine_cuda"}):
+		s.steps()
+		return 0
+	case probe, s.mode == "E": // CMake tries its own C++ sources
+		return s.compile(ctx)
+	case slices.Contains(args, "--dryrun"), slices.Contains(args, "-dryrun"):
+		s.steps()
+		return 0
+	}
+	return s.write()
+}
+
+// compiler runs the host compiler.
+func (s *standIn) compiler(ctx context.Context, args []string) int {
+	names := []string{s.call.compiler, "g++", "c++", "clang++"}
+	for _, name := range names {
+		path := name
+		if !s.host.IsAbs(name) {
+			path, _ = s.host.LookPath(name)
+		}
+		if path == "" || !s.host.IsFile(path) {
+			continue
+		}
+		run := run{env: s.host.Env.Entries(), runner: s.runner, real: path, args: args}
+		return run.plain(ctx, nil, s.stdout, s.stderr)
+	}
+	fmt.Fprintln(s.stderr, "nvcc (stand-in): no host compiler on PATH")
+	return 1
+}
+
+// steps prints what CMake reads of `nvcc -v`.
+func (s *standIn) steps() {
+	bin := filepath.Join(s.root, "bin")
+	fmt.Fprintf(s.stderr, "#$ PATH=%[1]s:/usr/bin:/bin\n#$ _NVVM_BRANCH_=nvvm\n#$ _SPACE_= \n#$ _CUDART_=cudart\n#$ _HERE_=%[1]s\n"+
+		"#$ _THERE_=%[1]s\n#$ _TARGET_SIZE_=\n#$ _TARGET_DIR_=\n#$ TOP=%[2]s\n#$ NVVMIR_LIBRARY_DIR=%[2]s/nvvm/libdevice\n"+
+		"#$ INCLUDES=\"-I%[2]s/include\"  \n#$ LIBRARIES=  \"-L%[2]s/lib/stubs\" \"-L%[2]s/lib\"\n#$ CUDAFE_FLAGS=\n#$ PTXAS_FLAGS=\n"+
+		"#$ cicc --c++17 -arch compute_75 \"tmp/CMakeCUDACompilerId.cpp1.ii\"\n", bin, s.root)
+	if s.mode == "" {
+		fmt.Fprintf(s.stderr, "#$ g++ -D__CUDA_ARCH_LIST__=750 -E -x c++ -D__CUDACC__ -D__NVCC__ \"-I%[1]s/include\" "+
+			"-D__CUDACC_VER_MAJOR__=%[2]s -D__CUDACC_VER_MINOR__=%[3]s CMakeCUDACompilerId.cu\n"+
+			"#$ g++ -Wl,--start-group \"a_dlink.o\" \"tmp/CMakeCUDACompilerId.o\" "+
+			"\"-L%[1]s/lib/stubs\" \"-L%[1]s/lib\" -lcudadevrt -lcudart_static -lrt -lpthread -ldl -Wl,--end-group -o \"a.out\"\n",
+			s.root, s.major, s.minor)
+	}
+}
+
+// compile has the host compiler carry out the call, with nvcc's macros.
+func (s *standIn) compile(ctx context.Context) int {
+	args := []string{"-D__NVCC__", "-D__CUDACC__", "-D__CUDACC_VER_MAJOR__=" + s.major, "-D__CUDACC_VER_MINOR__=" + s.minor,
+		"-D__CUDACC_VER_BUILD__=0", "-D__CUDA_ARCH_LIST__=750",
+		"-D__device__=", "-D__global__=", "-D__host__=", "-D__shared__=", "-D__constant__="}
+	switch s.mode {
+	case "o":
+		args = append(args, "-c")
+	case "E":
+		args = append(args, "-E")
+	case "":
+		if slices.Contains(s.words, "-v") {
+			s.steps()
+		}
+	}
+	for i, w := range s.words {
+		switch {
+		case w == "-I" || w == "-D" || w == "-isystem" || w == "-include":
+			args = append(args, s.words[i:min(i+2, len(s.words))]...)
+		case strings.HasPrefix(w, "-I"), strings.HasPrefix(w, "-D"), strings.HasPrefix(w, "-std="):
+			args = append(args, w)
+		}
+	}
+	for _, in := range s.in {
+		switch filepath.Ext(in) {
+		case ".o", ".a", ".so":
+			args = append(args, in)
+		default:
+			args = append(args, "-x", "c++", in, "-x", "none")
+		}
+	}
+	if s.out != "" {
+		args = append(args, "-o", s.out)
+	}
+	if d := s.dependencies(); d != "" {
+		args = append(args, "-MD", "-MF", d)
+	}
+	return s.compiler(ctx, args)
+}
+
+// write makes marked files of the kind that nvcc would make.
+func (s *standIn) write() int {
+	fail := func(format string, a ...any) int {
+		fmt.Fprintf(s.stderr, "nvcc fatal   : "+format+"\n", a...)
+		return 1
+	}
+	if len(s.in) == 0 {
+		return fail("No input files specified; use option --help for more information")
+	}
+	for _, in := range s.in {
+		if !s.host.IsFile(s.host.Abs(in)) {
+			return fail("Don't know what to do with '%s'", in)
+		}
+	}
+	inputs := s.in
+	if !slices.Contains([]string{"o", "ptx", "cubin", "fatbin"}, s.mode) {
+		inputs = inputs[:1]
+	}
+	for _, in := range inputs {
+		one := s.call
+		one.in = []string{in}
+		out := one.output()
+		data := []byte(Mark + "\n") // no kind of device code: every loader refuses it
+		switch s.mode {
+		case "ptx": // a module without a function
+			data = []byte("//\n// " + Mark + "\n//\n.version 7.0\n.target sm_52\n.address_size 64\n")
+		case "o", "dlink":
+			data = object(s.host)
+		case "a":
+			data = archive(s.host)
+		case "":
+			if s.out == "" {
+				out = "a.out"
+			}
+		}
+		if err := os.WriteFile(out, data, 0o666); err != nil {
+			return fail("%v", err)
+		}
+		if d := one.dependencies(); d != "" {
+			if err := os.WriteFile(d, []byte(out+" : "+in+"\n"), 0o666); err != nil {
+				return fail("%v", err)
+			}
+		}
+	}
+	return 0
+}
+
+// object is a relocatable file with the mark in a section of its own, and one undefined symbol.
+func object(h buildenv.Host) []byte {
+	if h.OS == buildenv.Windows {
+		return coff()
+	}
+	machine, relocation := elf.EM_X86_64, uint32(elf.R_X86_64_64)
+	if strings.HasPrefix(h.Env.Get("TARGET"), "aarch64") || h.Env.Get("TARGET") == "" && h.Arch == "arm64" {
+		machine, relocation = elf.EM_AARCH64, uint32(elf.R_AARCH64_ABS64)
+	}
+	var b bytes.Buffer
+	put := func(v any) { _ = binary.Write(&b, binary.LittleEndian, v) } // a buffer takes all
+	names := "\x00.gpubuild.check_only\x00.symtab\x00.strtab\x00.rela\x00"
+	name := func(of string) uint32 { return uint32(strings.Index(names, of)) }
+	const head = 64
+	data := append([]byte(Mark), make([]byte, 16-len(Mark)%8)...) // and a place for the symbol's address
+	at := uint64(head)
+	section := func(of string, typ elf.SectionType, flags elf.SectionFlag, size int, link, info uint32, entry uint64) elf.Section64 {
+		s := elf.Section64{Name: name(of), Type: uint32(typ), Flags: uint64(flags), Off: at, Size: uint64(size), Link: link, Info: info,
+			Addralign: 8, Entsize: entry}
+		at += uint64(size+7) / 8 * 8
+		return s
+	}
+	text := names + symbol + "\x00"
+	const retain = 0x200000
+	sections := []elf.Section64{
+		{},
+		section(".gpubuild.check_only", elf.SHT_PROGBITS, elf.SHF_ALLOC|elf.SHF_WRITE|retain, len(data), 0, 0, 0),
+		section(".symtab", elf.SHT_SYMTAB, 0, 48, 3, 1, 24),
+		section(".strtab", elf.SHT_STRTAB, 0, len(text), 0, 0, 0),
+		section(".rela", elf.SHT_RELA, elf.SHF_INFO_LINK, 24, 2, 1, 24),
+	}
+	put(elf.Header64{
+		Ident: [16]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), 1}, Type: uint16(elf.ET_REL),
+		Machine: uint16(machine), Version: 1, Shoff: at, Ehsize: head, Shentsize: 64, Shnum: uint16(len(sections)), Shstrndx: 3,
+	})
+	b.Write(data)
+	put([2]elf.Sym64{{}, {Name: uint32(len(names)), Info: elf.ST_INFO(elf.STB_GLOBAL, elf.STT_NOTYPE)}})
+	b.WriteString(text)
+	b.Write(make([]byte, (8-len(text)%8)%8))
+	put(elf.Rela64{Off: uint64(len(data) - 8), Info: elf.R_INFO(1, relocation)})
+	put(sections)
+	return b.Bytes()
+}
+
+// coff is object for Windows (Microsoft, "PE Format").
+func coff() []byte {
+	var b bytes.Buffer
+	put := func(values ...any) {
+		for _, v := range values {
+			_ = binary.Write(&b, binary.LittleEndian, v) // a buffer takes all
+		}
+	}
+	data := append([]byte(Mark), make([]byte, 8)...) // and a place for the symbol's address
+	const head, sectionHead = 20, 40
+	at := uint32(head + sectionHead)
+	relocations := at + uint32(len(data))
+	const amd64, address64, initializedReadable, external = 0x8664, 1, 0x40000040, 2
+	put(uint16(amd64), uint16(1), uint32(0), relocations+10, uint32(1), uint16(0), uint16(0))
+	put([8]byte([]byte(".gpumark")), uint32(0), uint32(0), uint32(len(data)), at, relocations, uint32(0), uint16(1), uint16(0),
+		uint32(initializedReadable))
+	b.Write(data)
+	put(uint32(len(Mark)), uint32(0), uint16(address64))
+	put(uint32(0), uint32(4), uint32(0), int16(0), uint16(0), byte(external), byte(0))
+	put(uint32(4+len(symbol)+1), []byte(symbol+"\x00"))
+	return b.Bytes()
+}
+
+// archive is an ar archive of one object, whose index names nothing.
+func archive(h buildenv.Host) []byte {
+	out := []byte("!<arch>\n")
+	for _, m := range []struct {
+		name string
+		data []byte
+	}{{"/", make([]byte, 4)}, {"check_only.o/", object(h)}} {
+		out = fmt.Appendf(out, "%-16s%-12d%-6d%-6d%-8s%-10d`\n", m.name, 0, 0, 0, "644", len(m.data))
+		if out = append(out, m.data...); len(m.data)%2 == 1 {
+			out = append(out, '\n')
+		}
+	}
+	return out
+}

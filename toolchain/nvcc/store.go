@@ -1,0 +1,404 @@
+package nvcc
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+
+	"gpubuild/buildenv/cache"
+)
+
+// Kernels is the directory of gpubuild's cache that holds the results.
+const Kernels = "kernels"
+
+// store keeps results, how each was found, and hashes of files and directories, one file each. Every file begins with the hash of the rest
+// and is written to a temporary file and renamed: what is damaged, or vanishes, was never there.
+type store struct {
+	dir      string
+	readOnly bool
+}
+
+var errDamaged = errors.New("damaged")
+
+func (s store) path(kind, key string) string { return filepath.Join(s.dir, kind, key[:2], key) }
+
+func (s store) read(kind, key string) ([]byte, error) {
+	data, err := os.ReadFile(s.path(kind, key))
+	if err != nil {
+		return nil, err
+	}
+	sum, rest, ok := bytes.Cut(data, []byte("\n"))
+	if !ok || string(sum) != hashOf(rest) {
+		return nil, errDamaged
+	}
+	return rest, nil
+}
+
+func (s store) write(kind, key string, data []byte) error {
+	if s.readOnly {
+		return nil
+	}
+	path := s.path(kind, key)
+	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+		return err
+	}
+	return cache.Keep(path, slices.Concat([]byte(hashOf(data)), []byte("\n"), data), 0o644)
+}
+
+// used keeps an entry from being pruned.
+func (s store) used(kind, key string) {
+	if !s.readOnly {
+		now := time.Now()
+		_ = os.Chtimes(s.path(kind, key), now, now) // it may have vanished
+	}
+}
+
+func hashOf(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// result is what a call of nvcc left.
+type result struct {
+	Output         []byte `json:"output"`
+	Dependencies   []byte `json:"dependencies,omitempty"`
+	Stdout, Stderr []byte `json:",omitempty"`
+	Milliseconds   int64  `json:"milliseconds"` // what it took
+}
+
+func (s store) result(key string) (r result, err error) {
+	packed, err := s.read("results", key)
+	if err != nil {
+		return r, err
+	}
+	reader, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1))
+	if err != nil {
+		return r, err
+	}
+	defer reader.Close()
+	data, err := reader.DecodeAll(packed, nil)
+	if err != nil {
+		return r, err
+	}
+	head, rest, _ := bytes.Cut(data, []byte("\n"))
+	var sizes [5]int64
+	if json.Unmarshal(head, &sizes) != nil {
+		return r, errDamaged
+	}
+	r.Milliseconds = sizes[4]
+	for i, part := range []*[]byte{&r.Output, &r.Dependencies, &r.Stdout, &r.Stderr} {
+		if int64(len(rest)) < sizes[i] {
+			return r, errDamaged
+		}
+		*part, rest = rest[:sizes[i]], rest[sizes[i]:]
+	}
+	s.used("results", key)
+	return r, nil
+}
+
+func (s store) keep(key string, r result) error {
+	parts := [][]byte{r.Output, r.Dependencies, r.Stdout, r.Stderr}
+	head, err := json.Marshal([5]int{len(parts[0]), len(parts[1]), len(parts[2]), len(parts[3]), int(r.Milliseconds)})
+	if err != nil {
+		return err
+	}
+	writer, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return err
+	}
+	return s.write("results", key, writer.EncodeAll(slices.Concat(head, []byte("\n"), slices.Concat(parts...)), nil))
+}
+
+// state shows quickly whether a file or directory is still the same; empty where it does not exist. No tool sets back the time at which
+// the state of a file changed.
+func state(path string) (string, time.Time) {
+	fi, err := os.Stat(path)
+	if err != nil {
+		return "", time.Time{}
+	}
+	id, err := cache.IdentityOf(path, fi)
+	if err != nil {
+		return "", time.Time{}
+	}
+	changed := max(cache.StateTimeOf(fi), id.MTime)
+	return fmt.Sprintf("%d %d %d %d %d", id.Size, id.MTime, changed, id.Inode, id.Device), time.Unix(0, changed)
+}
+
+// settled is the age from which a state is trusted: two changes within one tick of a clock have the same time.
+var settled = 100 * time.Millisecond // 0 in tests, which start a process between two changes
+
+// content is the hash of a file's content. That of a large one, which does not change from call to call, is remembered.
+func (s store) content(path string) (string, error) {
+	is, changed := state(path)
+	if is == "" {
+		return "", &fs.PathError{Op: "hash", Path: path, Err: fs.ErrNotExist}
+	}
+	if size, _, _ := strings.Cut(is, " "); len(size) < 6 {
+		return cache.Hash(path)
+	}
+	key := hashOf([]byte(path))
+	if data, err := s.read("files", key); err == nil {
+		if sum, known, _ := strings.Cut(string(data), "\n"); known == is {
+			return sum, nil
+		}
+	}
+	began := time.Now()
+	sum, err := cache.Hash(path)
+	if err != nil {
+		return "", err
+	}
+	if after, _ := state(path); after == is && began.Sub(changed) > settled {
+		_ = s.write("files", key, []byte(sum+"\n"+is)) // costs time only
+	}
+	return sum, nil
+}
+
+// maxDirs bounds the directories whose names are compared: where there are more, each call is preprocessed.
+const maxDirs = 8000
+
+var errTooMany = errors.New("too many directories")
+
+// tree is a hash of the names of all that is below a directory: a header that appears in it may take another one's place. young says
+// that something in it has just changed.
+func (s store) tree(dir string) (sum string, young bool, err error) {
+	key := hashOf([]byte(dir))
+	if data, err := s.read("trees", key); err == nil {
+		lines := strings.Split(string(data), "\n")
+		if !slices.ContainsFunc(lines[1:], func(line string) bool {
+			was, path, _ := strings.Cut(line, "\t")
+			is, _ := state(path)
+			return is != was
+		}) {
+			return lines[0], false, nil
+		}
+	}
+	began := time.Now()
+	var names bytes.Buffer
+	var states []string
+	visited := map[string]bool{}
+	var walk func(path string) error
+	note := func(path string) {
+		is, changed := state(path)
+		states = append(states, is+"\t"+path)
+		young = young || is != "" && began.Sub(changed) <= settled
+	}
+	walk = func(path string) error {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || visited[real] {
+			return nil //nolint:nilerr // a link that leads nowhere was noted
+		}
+		if visited[real] = true; len(visited) > maxDirs {
+			return errTooMany
+		}
+		note(path)
+		entries, err := os.ReadDir(path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&names, "%q\n", path)
+		for _, e := range entries {
+			below := filepath.Join(path, e.Name())
+			isDir := e.IsDir()
+			if e.Type()&fs.ModeSymlink != 0 {
+				fi, err := os.Stat(below)
+				if err != nil {
+					note(below)
+				}
+				isDir = err == nil && fi.IsDir()
+			}
+			fmt.Fprintf(&names, "%q %t\n", e.Name(), isDir)
+			if !isDir {
+				continue
+			}
+			if err := walk(below); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if is, _ := state(dir); is == "" {
+		return "none", false, nil
+	}
+	if err := walk(dir); err != nil {
+		return "", false, err
+	}
+	sum = hashOf(names.Bytes())
+	if !young && !strings.Contains(strings.Join(states, ""), "\n") {
+		_ = s.write("trees", key, []byte(sum+"\n"+strings.Join(states, "\n"))) // costs time only
+	}
+	return sum, young, nil
+}
+
+// recipe is what led to a result, so that the same inputs are known again without the preprocessor. Where a file has only been touched, or
+// written again as it was, the preprocessor finds the result.
+type recipe struct {
+	Result string            `json:"result"`
+	Files  []input           `json:"files"`
+	Absent []string          `json:"absent,omitempty"`
+	Links  map[string]string `json:"links"` // directories that were searched, and where they lead
+	Trees  map[string]string `json:"trees"` // directory to hash
+}
+
+type input struct {
+	Path    string `json:"path"`
+	State   string `json:"state"`
+	Content string `json:"content"` // for the list of what was read
+}
+
+// still says that no file has changed since it was preprocessed.
+func (r recipe) still() bool {
+	return !slices.ContainsFunc(r.Absent, func(path string) bool { is, _ := state(path); return is != "" }) &&
+		!slices.ContainsFunc(r.Files, func(f input) bool { is, _ := state(f.Path); return is != f.State })
+}
+
+// find is the result that is remembered for the files as they are, and what led to it.
+func (s store) find(question string) (r result, made recipe, ok bool) {
+	data, err := s.read("recipes", question)
+	if err != nil || json.Unmarshal(data, &made) != nil || !s.holds(made) {
+		return r, made, false
+	}
+	r, err = s.result(made.Result)
+	s.used("recipes", question)
+	return r, made, err == nil
+}
+
+func (s store) holds(r recipe) bool {
+	if !r.still() {
+		return false
+	}
+	for dir, to := range r.Links {
+		if resolve(dir) != to {
+			return false
+		}
+	}
+	for dir, sum := range r.Trees {
+		if is, _, err := s.tree(dir); err != nil || is != sum {
+			return false
+		}
+	}
+	return true
+}
+
+func (s store) remember(question string, r recipe) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	return s.write("recipes", question, data)
+}
+
+// Use is what the cache did.
+type Use struct {
+	Hits     int           `json:"hits"`
+	Misses   int           `json:"misses"`
+	Uncached int           `json:"uncached"` // compilations that the cache does not understand
+	Saved    time.Duration `json:"saved_ns"`
+	Size     int64         `json:"size,omitempty"` // bytes on the disk
+}
+
+// ReadLog counts what the calls of one build noted.
+func ReadLog(file string) (u Use) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return u // nvcc was not called
+	}
+	for line := range strings.Lines(string(data)) {
+		note, _, _ := strings.Cut(line, "\t")
+		what, value, _ := strings.Cut(note, " ")
+		switch what {
+		case "hit":
+			u.Hits++
+			ms, _ := strconv.ParseInt(value, 10, 64)
+			u.Saved += time.Duration(ms) * time.Millisecond
+		case "miss":
+			u.Misses++
+		case "uncached":
+			u.Uncached++
+		}
+	}
+	return u
+}
+
+const totals = "totals.json"
+
+// Totals is what the cache in a directory of gpubuild's cache did, and its size.
+func Totals(cacheDir string) (u Use) {
+	dir := filepath.Join(cacheDir, Kernels)
+	if data, err := os.ReadFile(filepath.Join(dir, totals)); err == nil {
+		_ = json.Unmarshal(data, &u) // damaged: counted from the start
+	}
+	_, u.Size = files(dir)
+	return u
+}
+
+// limit bounds the size of the cache in bytes.
+const limit = 5 << 30
+
+// End adds a build's use to the totals, and removes what was used least recently where the cache has become too large.
+func End(cacheDir string, u Use) error { return end(cacheDir, u, limit) }
+
+func end(cacheDir string, u Use, limit int64) error {
+	if u.Hits+u.Misses+u.Uncached == 0 {
+		return nil
+	}
+	dir := filepath.Join(cacheDir, Kernels)
+	sum := Totals(cacheDir)
+	sum.Hits, sum.Misses, sum.Uncached, sum.Saved = sum.Hits+u.Hits, sum.Misses+u.Misses, sum.Uncached+u.Uncached, sum.Saved+u.Saved
+	sum.Size = 0
+	data, err := json.Marshal(sum)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	if err := cache.Keep(filepath.Join(dir, totals), data, 0o644); err != nil {
+		return err
+	}
+	list, size := files(dir)
+	if size <= limit {
+		return nil
+	}
+	slices.SortFunc(list, func(a, b aged) int { return a.used.Compare(b.used) })
+	for _, f := range list {
+		if size <= limit/10*9 {
+			break
+		}
+		if os.Remove(f.path) == nil { // another gpubuild may have removed it
+			size -= f.size
+		}
+	}
+	return nil
+}
+
+type aged struct {
+	path string
+	size int64
+	used time.Time
+}
+
+func files(dir string) (list []aged, size int64) {
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil //nolint:nilerr // it vanished, or there is no cache
+		}
+		if fi, err := d.Info(); err == nil {
+			list = append(list, aged{path, fi.Size(), fi.ModTime()})
+			size += fi.Size()
+		}
+		return nil
+	})
+	return list, size
+}
