@@ -68,7 +68,7 @@ func TestNothingOfTheTreeIsLeft(t *testing.T) {
 	w := &watcher{n: 2, ready: cancel}
 	c := command("tree")
 	c.Stdout = w
-	r, err := Runner{Grace: 300 * time.Millisecond}.Run(ctx, c)
+	r, err := Runner{Grace: 3 * time.Second}.Run(ctx, c)
 	if !errors.Is(err, context.Canceled) || r.Signal != "SIGINT" || r.Code != 130 {
 		t.Errorf("got %+v, %v", r, err)
 	}
@@ -118,17 +118,19 @@ func TestWhatGoesOnByItselfIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestTogether (the tree is marked a moment after the start, before cargo starts anything): what a child left running that a signal ended goes on, unless they belong together; what it left when it ended by itself goes on.
+// TestTogether: what a child left running that a signal ended goes on, unless they belong together; what it left when it ended by itself
+// goes on. The tree is marked a moment after the start: the scripts wait for that.
 func TestTogether(t *testing.T) {
 	t.Parallel()
+	const marked = "[ ! -e /proc/self/limits ] || until grep -q 'file locks  *4[0-9]\\{18\\}' /proc/self/limits; do sleep 0.01; done; "
 	for _, tt := range []struct {
 		story, script string
 		together      bool
 		gone          bool
 	}{
-		{"killed, and together", "sleep 0.2; sleep 60 & echo ready $!; kill -9 $$", true, true},
-		{"killed, with a grandchild that has no parent any more", "sleep 0.2; (sleep 60 & echo ready $!); kill -9 $$", true, true},
-		{"killed", "sleep 0.2; sleep 60 & echo ready $!; kill -9 $$", false, false},
+		{"killed, and together", marked + "sleep 60 & echo ready $!; kill -9 $$", true, true},
+		{"killed, with a grandchild that has no parent any more", marked + "(sleep 60 & echo ready $!); kill -9 $$", true, true},
+		{"killed", marked + "sleep 60 & echo ready $!; kill -9 $$", false, false},
 		{"it ended by itself", "sleep 60 >/dev/null 2>&1 & echo ready $!; exit 3", true, false},
 	} {
 		t.Run(tt.story, func(t *testing.T) {
