@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // dotenvReaders are programs that read a .env file and print what became of it as JSON.

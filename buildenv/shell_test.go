@@ -14,7 +14,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // a base environment with what real ones have: a PATH, an empty variable, one with blanks.

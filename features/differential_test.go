@@ -14,8 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/features/edit"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"

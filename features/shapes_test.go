@@ -15,8 +15,8 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 )

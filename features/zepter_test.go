@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/features/manifest"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // copyTree copies what git tracks, and the release's own files while they are not tracked yet, with other times and permissions.

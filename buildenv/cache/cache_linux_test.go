@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestRealDisks mounts a small one and a read-only one, where that is allowed.

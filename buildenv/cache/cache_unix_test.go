@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 func TestACacheThatEveryoneMayWriteTo(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestAnAbandonedProcessIsFound: its parent has ended, so that only the mark says whose it is.

@@ -17,7 +17,7 @@ var layers = [][]string{
 	{"buildenv/lazyregexp"},
 	{"buildenv", "gpu", "buildenv/fault", "buildenv/finding"},
 	{"buildenv/exit"},
-	{"features/catalog", "buildenv/cache", "buildenv/hosttest", "buildenv/need", "buildenv/local", "buildenv/pefile", "buildenv/proc",
+	{"features/catalog", "buildenv/cache", "buildenv/hosttest", "buildenv/hosttest/need", "buildenv/local", "buildenv/pefile", "buildenv/proc",
 		"buildenv/saved", "buildenv/stale"},
 	{"buildenv/memo", "features/manifest", "toolchain/explain"},
 	{"features/edit", "features/graph", "gpu/", "toolchain/"},
@@ -65,23 +65,23 @@ func tree(pkg string) string {
 
 func allowedOutside(pkg, what string) bool {
 	only := map[string][]string{
-		"os/exec":                      {"buildenv/proc", "buildenv/need"},
-		"os.Getenv":                    {"buildenv/local", "buildenv/proc", "buildenv/need"},
-		"os.LookupEnv":                 {"buildenv/local", "buildenv/proc"},
-		"os.Environ":                   {"buildenv/local", "buildenv/proc"},
-		"runtime.GOOS":                 {"buildenv/local", "buildenv/proc"},
-		"os.Exit":                      {"cmd/gpubuild"},
-		"os.Setenv":                    nil,
-		"github.com/NVIDIA/go-nvml":    {"gpu/driver"},
-		"github.com/urfave/cli":        {"cmd/internal/cli"},
-		"the literal \"Cargo.toml\"":   {"features/manifest"},
-		"gpubuild/buildenv/hosttest":   nil,
-		"gpubuild/buildenv/need":       nil,
-		"func init":                    nil,
-		"printing past the console":    {"cmd/internal/console"},
-		"the go statement":             {"buildenv/fault"},
-		"a goroutine without fault":    {"buildenv/fault"},
-		"golang.org/x/sys/windows/reg": {"buildenv/local"},
+		"os/exec":                         {"buildenv/proc", "buildenv/hosttest/need"},
+		"os.Getenv":                       {"buildenv/local", "buildenv/proc", "buildenv/hosttest/need"},
+		"os.LookupEnv":                    {"buildenv/local", "buildenv/proc"},
+		"os.Environ":                      {"buildenv/local", "buildenv/proc"},
+		"runtime.GOOS":                    {"buildenv/local", "buildenv/proc"},
+		"os.Exit":                         {"cmd/gpubuild"},
+		"os.Setenv":                       nil,
+		"github.com/NVIDIA/go-nvml":       {"gpu/driver"},
+		"github.com/urfave/cli":           {"cmd/internal/cli"},
+		"the literal \"Cargo.toml\"":      {"features/manifest"},
+		"gpubuild/buildenv/hosttest":      nil,
+		"gpubuild/buildenv/hosttest/need": nil,
+		"func init":                       nil,
+		"printing past the console":       {"cmd/internal/console"},
+		"the go statement":                {"buildenv/fault"},
+		"a goroutine without fault":       {"buildenv/fault"},
+		"golang.org/x/sys/windows/reg":    {"buildenv/local"},
 	}
 	packages, ruled := only[what]
 	if !ruled {
@@ -142,7 +142,7 @@ func checkFile(t *testing.T, fset *token.FileSet, path, pkg string) {
 	for _, im := range f.Imports {
 		name, _ := strconv.Unquote(im.Path.Value)
 		for _, library := range []string{"os/exec", "github.com/NVIDIA/go-nvml", "github.com/urfave/cli",
-			"gpubuild/buildenv/hosttest", "gpubuild/buildenv/need", "golang.org/x/sys/windows/reg"} {
+			"gpubuild/buildenv/hosttest", "gpubuild/buildenv/hosttest/need", "golang.org/x/sys/windows/reg"} {
 			if strings.HasPrefix(name, library) && !allowedOutside(pkg, library) && pkg != "buildenv/hosttest" {
 				t.Errorf("%s imports %s", path, name)
 			}

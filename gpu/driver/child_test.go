@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/gpu/driver"
 )
 

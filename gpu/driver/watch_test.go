@@ -11,8 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"

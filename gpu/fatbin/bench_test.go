@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // BenchmarkScan goes over bytes that hold next to nothing: those of this test program, over and over, or evenly mixed ones.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // What the real nvcc writes, in every form that it has for fatbins, in a file of its own and at an odd place of a program.

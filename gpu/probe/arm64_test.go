@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 )
 
 // TestArm64 builds the probe, its control and the stand-in driver for Linux on arm64 and runs them there, on a processor that qemu plays.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu/probe"
 )

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 )

@@ -17,8 +17,8 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu/probe"
 )

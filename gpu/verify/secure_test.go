@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 func TestDeviceNodes(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/proc"
 )
 

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/hosttest"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/proc"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/gpu/probe"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // The build with JSON on stdout must look on stderr like the build without: warnings, colours, summaries, errors.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestNamesAreThoseOfCargosHelp asks the cargo that is here what each verb knows; what only another cargo knows may differ, so the two

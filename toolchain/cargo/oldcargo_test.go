@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // oldCargo answers as cargo 1.60 does (seen): it has [unstable] settings, and refuses --config without -Z.

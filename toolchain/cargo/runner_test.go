@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 const tool = `

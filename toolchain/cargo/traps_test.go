@@ -14,7 +14,7 @@ import (
 	"github.com/gofrs/flock"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // poison counts the cfgs that its build script sees: a nightly answer in .rustc_info.json makes them more.

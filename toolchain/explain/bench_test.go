@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // bigLog is a log of the size that is measured, made of the good logs, with failures near its end.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"unicode/utf16"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 func table(t testing.TB) *Rules {

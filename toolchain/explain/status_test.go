@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestStatusesOfTheToolkit: the table knows every status of the installed headers, with its number.

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/toolchain/install/tree"
 )
 

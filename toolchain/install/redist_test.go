@@ -24,8 +24,8 @@ import (
 	"github.com/ulikunitz/xz"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/install/tree"

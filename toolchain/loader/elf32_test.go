@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestParse32 reads what the linker makes for 32 bits, with its section headers, without them, and with damaged ones: the loader looks at

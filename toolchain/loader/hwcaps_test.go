@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestCacheWithHWCaps reads a cache that ldconfig itself wrote of libraries for better processors.

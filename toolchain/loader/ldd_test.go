@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 )
 
 // traced matches one line of the loader's own list: "name => path (address)", or "name (address)" of what it found by that name in the

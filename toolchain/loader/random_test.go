@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestAgainstTheRealLoaderOnRandomTrees makes programs whose libraries lie in directories with links, are found through RPATH and RUNPATH

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 func benches(t *testing.T, test func(*bench)) {

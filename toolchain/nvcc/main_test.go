@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 )
 
 // The test binary is nvcc under that name: of a view, or the one of a made-up toolkit.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 )
 
 // TestStandIn: what its nvcc answers, that all it writes is marked, and that a linker refuses its objects.

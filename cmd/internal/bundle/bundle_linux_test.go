@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestFullDisk: where the files do not fit, nothing of the bundle is left, and the error names the directory.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/creack/pty"
 
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"

@@ -118,11 +118,8 @@ func (p *Plan) spec(ctx context.Context) (Spec, error) {
 		if len(place.Runner) == 0 {
 			place.Runner = []string{"self-hosted", "linux", "gpu"}
 		}
-		s.Places = append(s.Places, Place{
-			Axes: Axes(place.Axes), Name: place.Name, Runner: place.Runner, Wrapper: words, Driver: place.Driver,
-			Capability: place.Capability,
-			Args:       place.Args,
-		})
+		s.Places = append(s.Places, Place{Axes: Axes(place.Axes), Name: place.Name, Runner: place.Runner, Wrapper: words,
+			Driver: place.Driver, Capability: place.Capability, Args: place.Args})
 	}
 	if p.session.Project.HasLock {
 		data, err := p.session.Machine.Host.ReadFile(p.session.Project.LockPath, 64<<20)
@@ -279,10 +276,8 @@ func (p *Plan) judgeRow(r *Row) (string, error) {
 			return fmt.Sprintf("what gpubuild fetches of CUDA %s has cuDNN %s, not %s", v, price.CUDNN, r.CUDNN), nil
 		}
 		r.Download, planned.CUDNN = price.Fetch, price.CUDNN
-	default:
-		if r.CUDNN != CUDNNAuto && r.CUDNN != CUDNNNone {
-			planned.CUDNN = r.CUDNN
-		}
+	case r.CUDNN != CUDNNAuto && r.CUDNN != CUDNNNone:
+		planned.CUDNN = r.CUDNN
 	}
 	if r.Arch != "" {
 		arch, err := gpu.ParseArch(r.Arch)

@@ -308,15 +308,22 @@ func (s Spec) used(r Row) Row {
 	return r
 }
 
+// lists are the axes in the order of Row.values.
+func (a *Axes) lists() [6]*[]string {
+	return [...]*[]string{&a.Features, &a.CUDA, &a.CUDNN, &a.Arch, &a.Platform, &a.Profile}
+}
+
+// values are those of the axes.
+func (r *Row) values() [6]*string {
+	return [...]*string{&r.Features, &r.CUDA, &r.CUDNN, &r.Arch, &r.Platform, &r.Profile}
+}
+
 // or takes the axes that a lacks from b.
 func (a Axes) or(b Axes) Axes {
-	for _, p := range []struct {
-		to   *[]string
-		from []string
-	}{{&a.Features, b.Features}, {&a.CUDA, b.CUDA}, {&a.CUDNN, b.CUDNN}, {&a.Arch, b.Arch}, {&a.Platform, b.Platform},
-		{&a.Profile, b.Profile}} {
-		if len(*p.to) == 0 {
-			*p.to = p.from
+	from := b.lists()
+	for i, axis := range a.lists() {
+		if len(*axis) == 0 {
+			*axis = *from[i]
 		}
 	}
 	return a
@@ -325,8 +332,8 @@ func (a Axes) or(b Axes) Axes {
 // count is the number of combinations; it does not overflow below most.
 func (a Axes) count() int {
 	n := 1
-	for _, axis := range [][]string{a.Features, a.CUDA, a.CUDNN, a.Arch, a.Platform, a.Profile} {
-		n *= max(1, len(axis))
+	for _, axis := range a.lists() {
+		n *= max(1, len(*axis))
 		if n > most {
 			return most + 1
 		}
@@ -336,35 +343,28 @@ func (a Axes) count() int {
 
 // rows makes the combinations, the first axis slowest.
 func (a Axes) rows() []Row {
-	arch := a.Arch
-	if len(arch) == 0 {
-		arch = []string{""}
+	if len(a.Arch) == 0 {
+		a.Arch = []string{""}
 	}
-	var out []Row
-	for _, features := range a.Features {
-		for _, cuda := range a.CUDA {
-			for _, cudnn := range a.CUDNN {
-				for _, arch := range arch {
-					for _, platform := range a.Platform {
-						for _, profile := range a.Profile {
-							out = append(out, Row{Kind: Compile, Features: features, CUDA: cuda, CUDNN: cudnn, Arch: arch,
-								Platform: platform, Profile: profile})
-						}
-					}
-				}
+	out := []Row{{Kind: Compile}}
+	for i, axis := range a.lists() {
+		var next []Row
+		for _, r := range out {
+			for _, value := range *axis {
+				*r.values()[i] = value
+				next = append(next, r)
 			}
 		}
+		out = next
 	}
 	return out
 }
 
 // takes says whether a row is one of those that a filter chooses.
 func (a Axes) takes(r Row) bool {
-	for _, axis := range []struct {
-		values []string
-		has    string
-	}{{a.Features, r.Features}, {a.CUDA, r.CUDA}, {a.CUDNN, r.CUDNN}, {a.Arch, r.Arch}, {a.Platform, r.Platform}, {a.Profile, r.Profile}} {
-		if len(axis.values) > 0 && !slices.Contains(axis.values, axis.has) {
+	values := r.values()
+	for i, axis := range a.lists() {
+		if len(*axis) > 0 && !slices.Contains(*axis, *values[i]) {
 			return false
 		}
 	}
@@ -389,10 +389,7 @@ func (r Row) id() string {
 		}
 		return b.String()
 	}
-	parts := []string{slug(r.Features)}
-	if r.Features == "" {
-		parts[0] = "default"
-	}
+	parts := []string{cmp.Or(slug(r.Features), "default")}
 	if r.CUDA != "" {
 		parts = append(parts, "cuda"+slug(r.CUDA))
 	}
@@ -429,14 +426,13 @@ func (r Row) cacheKey(lock string) string {
 	if r.Kind == Proof {
 		return ""
 	}
-	lock = cmp.Or(lock, "nolock")
-	arch := cmp.Or(r.Arch, "anyarch")
 	cuda := "cuda" + r.CUDA
 	if r.CUDA == "" {
 		cuda = "nocuda"
 	}
 	sum := sha256.Sum256([]byte(r.ID + "\x00" + r.Toolkit + "\x00" + r.Container))
-	return strings.Join([]string{"gpubuild2", r.Platform, cuda, arch, hex.EncodeToString(sum[:4]), lock}, "-")
+	return strings.Join([]string{"gpubuild2", r.Platform, cuda, cmp.Or(r.Arch, "anyarch"), hex.EncodeToString(sum[:4]),
+		cmp.Or(lock, "nolock")}, "-")
 }
 
 // cachePrefix begins the keys of the same row with other lock files.

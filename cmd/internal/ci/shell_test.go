@@ -18,7 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // shells are the real ones that are here; POSIX's own sh is one of them everywhere but on Windows.

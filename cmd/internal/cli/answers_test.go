@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestAnswersAreKeptOnlyWhileNothingChanged changes each input of cargo's answer in turn: cargo is asked again after every one of them, and

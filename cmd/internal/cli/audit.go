@@ -32,9 +32,7 @@ func auditVerb() verb {
 		results: &o.Results,
 		flags: slices.Concat(in("Proof", newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s",
 			duration(&o.Timeout))), resultFlags(&o.Results)),
-		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runAudit(ctx, a, o, l)
-		},
+		run: with(&o, runAudit),
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 )
 
 // A benchmark here times two whole processes in turn and reports the medians and the median of their ratios, so that a machine that

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestCandleOnTheStandin proves a real candle program, kernels, cudarc and all, on the stand-in driver. The products are stand-in cuBLAS's,

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // slurm starts a real Slurm of one node with one GPU that is none (/dev/null), without munge, and answers what makes srun find it.

@@ -43,9 +43,7 @@ func cleanVerb() verb {
 			},
 			[]*flag{jsonFlag(&o.JSON)},
 		),
-		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runClean(ctx, a, o, l)
-		},
+		run: with(&o, runClean),
 	}
 }
 

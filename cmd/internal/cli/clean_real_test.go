@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // slow is a project whose build script holds cargo's build lock until a file appears. It speaks of nvcc, so that it counts as a GPU

@@ -12,7 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestNushellCompletes asks a real nu at a terminal: Tab behind "gpubuild toolch" writes the word out.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/cmd/internal/cli"
 	"gpubuild/gpu/verify"
 )

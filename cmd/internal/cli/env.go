@@ -33,9 +33,7 @@ func envVerb() verb {
 				jsonFlag(&o.JSON),
 			},
 		),
-		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runEnv(ctx, a, o, l)
-		},
+		run: with(&o, runEnv),
 	}
 }
 

@@ -29,9 +29,7 @@ func explainVerb() verb {
 				"of them is known.",
 		},
 		flags: []*flag{jsonFlag(&json)},
-		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runExplain(ctx, a, json, l)
-		},
+		run:   with(&json, runExplain),
 	}
 }
 

@@ -66,9 +66,7 @@ func featuresVerb() verb {
 			},
 			resultFlags(&o.Results),
 		),
-		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runFeatures(ctx, a, o, l)
-		},
+		run: with(&o, runFeatures),
 	}
 }
 

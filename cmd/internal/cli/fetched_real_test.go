@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestFetchedToolkitByCC fetches a toolkit from NVIDIA's wheels and has the cc crate compile and link with it, by gpubuild with nothing set

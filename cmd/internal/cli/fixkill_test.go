@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // fixable is a chain of members none of which passes cuda on: one fix writes into each of them.

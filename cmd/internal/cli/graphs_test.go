@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // realGraphs are programs that use a GPU crate of crates.io as its users do, and the ways in which they are built. What must be said of

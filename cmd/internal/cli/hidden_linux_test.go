@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // unreadable is the project of kern with a script of which nobody can read that it runs nvcc, and a dependency on nothing else that needs a

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // The parts of a build script that compiles the sample's kernel by whatever PROGRAM is, and declares what real ones do: not PATH, not nvcc.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/cmd/internal/cli"
 )
 

@@ -30,9 +30,7 @@ func initVerb() verb {
 			toggle("stdout", "print the file instead of writing it", &o.Stdout), toggle("force", "replace an existing file", &o.Force),
 			jsonFlag(&o.JSON),
 		},
-		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runInit(ctx, a, o, l)
-		},
+		run: with(&o, runInit),
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/cmd/internal/cli"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/gofrs/flock"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // lines collects a stream and tells when a word has come.

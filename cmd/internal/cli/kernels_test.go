@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/gpu/fatbin"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestLibraryReplacedWhileCargoRan: a static library is replaced between the link and our look at it. What is recorded must be what was

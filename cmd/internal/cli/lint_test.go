@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"

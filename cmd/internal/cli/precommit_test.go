@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // hookUser is a repository that uses our hooks: a program and two stubs of GPU crates. %s is what its `cuda` turns on.

@@ -51,9 +51,7 @@ func proveVerb() verb {
 			),
 			resultFlags(&o.Results),
 		),
-		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runProve(ctx, a, o, l)
-		},
+		run: with(&o, runProve),
 	}
 }
 

@@ -27,9 +27,7 @@ func receiptVerb() verb {
 					"today's rules give the same verdict on the stored evidence, else with 21.",
 			},
 			flags: []*flag{jsonFlag(&json)},
-			run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-				return runReceipt(ctx, a, json, l)
-			},
+			run:   with(&json, runReceipt),
 		}},
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestCargoTakesOurPlace: without GPU work and without a result to write, cargo and then the program run as gpubuild's own process, and its

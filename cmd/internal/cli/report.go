@@ -36,9 +36,7 @@ func reportVerb() verb {
 			toggle("skip-bad", "leave out files that are not results, instead of stopping", &o.SkipBad),
 			jsonFlag(&o.JSON),
 		},
-		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runReport(ctx, a, o, l)
-		},
+		run: with(&o, runReport),
 	}
 }
 

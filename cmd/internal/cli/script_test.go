@@ -21,7 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/cmd/internal/cli"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/driver"

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // standinToolkit makes a tree with that nvcc.

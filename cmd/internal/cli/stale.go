@@ -35,9 +35,7 @@ func staleVerb() verb {
 			[]*flag{toggle("explain", "say what each package was built with, and what would be used now", &o.Explain)},
 			resultFlags(&o.Results),
 		),
-		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runStale(ctx, a, o, l)
-		},
+		run: with(&o, runStale),
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/stale"
 )
 

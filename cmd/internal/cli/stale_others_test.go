@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestAnotherCargoAtWork has plain cargo's build script, with another toolkit, still at work when gpubuild comes: what it leaves is not

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // wish is what a build is asked for.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/gpu/fatbin"
 )
 

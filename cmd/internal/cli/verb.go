@@ -30,6 +30,13 @@ type verb struct {
 	run     func(ctx context.Context, a *invocation, l cargo.Line) error
 }
 
+// with runs a verb with its options as the flags have set them.
+func with[Options any](
+	o *Options, run func(context.Context, *invocation, Options, cargo.Line) error,
+) func(context.Context, *invocation, cargo.Line) error {
+	return func(ctx context.Context, a *invocation, l cargo.Line) error { return run(ctx, a, *o, l) }
+}
+
 func (v verb) page() help.Verb {
 	page := v.Verb
 	for _, f := range v.flags {

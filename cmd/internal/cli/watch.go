@@ -49,9 +49,7 @@ func watchVerb() verb {
 			newFlag("for", cargo.Value, "DURATION",
 				"stop after this time, such as 30s; a program that still runs is ended, and the exit code is 130", duration(&o.For)),
 		}, jsonFlag(&o.JSON)),
-		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
-			return runWatch(ctx, a, o, l)
-		},
+		run: with(&o, runWatch),
 	}
 }
 

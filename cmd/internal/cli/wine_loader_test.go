@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // TestWineLoader holds what `scan --libraries` says against a real loader of Windows programs: Wine's, and its own list of what it loaded.

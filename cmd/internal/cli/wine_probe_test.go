@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/gpu/probe"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // wine is a Windows machine under Wine: a prefix, NVIDIA's real nvcc.exe, our real gpubuild.exe, and a Visual Studio that the test plants.

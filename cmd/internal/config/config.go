@@ -7,9 +7,9 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -25,6 +25,19 @@ type Source struct {
 	Path  string // as it is shown
 	Table string // the table inside a manifest, such as workspace.metadata.gpubuild; empty for a gpubuild.toml
 	Data  []byte // the whole file
+}
+
+// wrong is what is wrong with a key, which is given below the source's table.
+func (s Source) wrong(problem, fix string, key ...string) error {
+	return &Error{Path: s.Path, Line: lineIn(s.Data, append(s.below(), key...)...), Problem: problem, Fix: fix}
+}
+
+// below is the path of the source's table in its file.
+func (s Source) below() []string {
+	if s.Table == "" {
+		return nil
+	}
+	return strings.Split(s.Table, ".")
 }
 
 // Value is a setting and where it came from; an empty Origin means that nobody set it.
@@ -165,12 +178,12 @@ func decode(s Source) (File, error) {
 		if md, err = toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&f); err != nil {
 			return File{}, syntax(s, err)
 		}
-		if err := tables(s, md, nil); err != nil {
+		if err := tables(s, md); err != nil {
 			return File{}, err
 		}
-		return f, check(s, f, md.Undecoded(), nil)
+		return f, check(s, f, md.Undecoded())
 	}
-	path := strings.Split(s.Table, ".")
+	path := s.below()
 	table := whole
 	for i, name := range path {
 		p, ok := table[name]
@@ -188,24 +201,18 @@ func decode(s Source) (File, error) {
 			return File{}, syntax(s, err)
 		}
 	}
-	if err := tables(s, md, path); err != nil {
+	if err := tables(s, md); err != nil {
 		return File{}, err
 	}
-	return f, check(s, f, md.Undecoded(), path)
+	return f, check(s, f, md.Undecoded())
 }
 
 // tables refuses a value where a table is wanted: the library passes over it in
 // silence where the table becomes a map (BurntSushi/toml v1.6, unifyMap).
-func tables(s Source, md toml.MetaData, below []string) error {
+func tables(s Source, md toml.MetaData) error {
 	for _, key := range []string{"runner", "image", "compilers"} {
-		path := append(slices.Clone(below), "matrix", key)
-		if is := md.Type(path...); is != "" && is != "Hash" {
-			return &Error{
-				Path:    s.Path,
-				Line:    lineIn(s.Data, path...),
-				Problem: "matrix." + key + " is no table",
-				Fix:     "known keys of " + matrixKeys,
-			}
+		if is := md.Type(append(s.below(), "matrix", key)...); is != "" && is != "Hash" {
+			return s.wrong("matrix."+key+" is no table", "known keys of "+matrixKeys, "matrix", key)
 		}
 	}
 	return nil
@@ -217,15 +224,12 @@ func syntax(s Source, err error) error {
 		return &Error{Path: s.Path, Line: at.Line, Problem: at.Message, Detail: at.Excerpt(), Fix: "correct the TOML on this line"}
 	}
 	if line, key, is, must := mismatch(err.Error()); key != "" {
-		return &Error{
-			Path:    s.Path,
-			Line:    line,
-			Problem: fmt.Sprintf("%s is %s; it must be %s", key, is, must),
-			Fix:     "correct the value, or see `gpubuild help config`",
-		}
+		return &Error{Path: s.Path, Line: line, Problem: fmt.Sprintf("%s is %s; it must be %s", key, is, must), Fix: correctIt}
 	}
-	return &Error{Path: s.Path, Problem: err.Error(), Fix: "correct the value, or see `gpubuild help config`"}
+	return &Error{Path: s.Path, Problem: err.Error(), Fix: correctIt}
 }
+
+const correctIt = "correct the value, or see `gpubuild help config`"
 
 // The library's words for a value of another type speak of Go's types; it has no error type for it (BurntSushi/toml v1.6: decode.go,
 // badtype and unifyStruct).
@@ -256,10 +260,7 @@ func mismatch(words string) (line int, key, is, must string) {
 		"map[string]any":       "a table",
 		"map[string]interface": "a table",
 	}
-	is, ok := found[strings.TrimSuffix(words, "{}")]
-	if !ok {
-		is = "something else"
-	}
+	is = cmp.Or(found[strings.TrimSuffix(words, "{}")], "something else")
 	wanted := map[string]string{
 		"string":  "text in quotes",
 		"slice":   "a list in brackets",
@@ -268,7 +269,7 @@ func mismatch(words string) (line int, key, is, must string) {
 		"table":   "a table",
 		"map":     "a table",
 	}
-	must, ok = wanted[m[4]+m[5]]
+	must, ok := wanted[m[4]+m[5]]
 	if !ok {
 		return 0, "", "", ""
 	}
@@ -276,9 +277,9 @@ func mismatch(words string) (line int, key, is, must string) {
 }
 
 // check refuses unknown keys: a mistyped key that is silently ignored would be a silent skip.
-func check(s Source, f File, undecoded []toml.Key, below []string) error {
+func check(s Source, f File, undecoded []toml.Key) error {
 	for _, key := range undecoded {
-		if len(below) > 0 {
+		if below := s.below(); len(below) > 0 {
 			if len(key) <= len(below) || key[:len(below)].String() != toml.Key(below).String() {
 				continue
 			}
@@ -297,39 +298,16 @@ func check(s Source, f File, undecoded []toml.Key, below []string) error {
 		case "fetch", "base-url", "index-url", "yes":
 			fix = "what may be fetched, and from where, is the user's word: use the flag --gpu-toolkit=fetch"
 		}
-		return &Error{
-			Path:    s.Path,
-			Line:    lineIn(s.Data, append(slices.Clone(below), key...)...),
-			Problem: fmt.Sprintf("unknown key %q", key.String()),
-			Fix:     fix,
-		}
+		return s.wrong(fmt.Sprintf("unknown key %q", key.String()), fix, key...)
 	}
 	if f.Toolchain.CUDA == "fetch" {
-		return &Error{
-			Path:    s.Path,
-			Line:    lineIn(s.Data, append(slices.Clone(below), "toolchain", "cuda")...),
-			Problem: `toolchain.cuda = "fetch" would let a cloned repository start a download`,
-			Fix:     "give a version here, and --gpu-toolkit=fetch on the command line",
-		}
+		return s.wrong(`toolchain.cuda = "fetch" would let a cloned repository start a download`,
+			"give a version here, and --gpu-toolkit=fetch on the command line", "toolchain", "cuda")
 	}
 	if f.Prove != nil {
-		if err := s.checkKernels("prove", f.Prove.Kernel, below); err != nil {
+		if err := s.checkKernels("prove", f.Prove.Kernel); err != nil {
 			return err
 		}
 	}
-	if err := s.checkMarked("test", f.Test, below); err != nil {
-		return err
-	}
-	if err := s.checkMarked("bench", f.Bench, below); err != nil {
-		return err
-	}
-	if f.Watch != nil {
-		if err := s.checkWatch(f.Watch, below); err != nil {
-			return err
-		}
-	}
-	if f.Matrix != nil {
-		return s.checkMatrix(f.Matrix, below)
-	}
-	return nil
+	return cmp.Or(s.checkMarked("test", f.Test), s.checkMarked("bench", f.Bench), s.checkWatch(f.Watch), s.checkMatrix(f.Matrix))
 }

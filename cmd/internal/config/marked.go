@@ -17,7 +17,7 @@ type Marked struct {
 	Kernel Kernels `toml:"kernel"`
 
 	source Source
-	key    []string
+	table  string // test or bench
 }
 
 // Kernels are regular expressions, of which any may match: one string, or a list.
@@ -54,19 +54,15 @@ func (k Kernels) Expression() string {
 	return strings.Join(parts, "|")
 }
 
-func (s Source) checkKernels(table string, k Kernels, below []string) error {
+func (s Source) checkKernels(table string, k Kernels) error {
 	for _, one := range k {
 		if _, err := regexp.Compile(one); err != nil || one == "" {
 			problem := `an empty expression matches every kernel`
 			if err != nil {
 				problem = err.Error()
 			}
-			return &Error{
-				Path:    s.Path,
-				Line:    lineIn(s.Data, append(slices.Clone(below), table, "kernel")...),
-				Problem: table + ".kernel: " + problem,
-				Fix:     "write a regular expression as Go's regexp/syntax has it, or a list of them",
-			}
+			return s.wrong(table+".kernel: "+problem, "write a regular expression as Go's regexp/syntax has it, or a list of them",
+				table, "kernel")
 		}
 	}
 	return nil
@@ -100,24 +96,19 @@ func (m *Marked) Unknown(pattern string, have []string) error {
 }
 
 func (m *Marked) bad(problem, fix string) error {
-	return &Error{
-		Path:    m.source.Path,
-		Line:    lineIn(m.source.Data, m.key...),
-		Problem: strings.Join(m.key[len(m.key)-2:], ".") + ": " + problem,
-		Fix:     fix,
-	}
+	return m.source.wrong(m.table+".gpu: "+problem, fix, m.table, "gpu")
 }
 
 // checkMarked refuses patterns that cannot match.
-func (s Source) checkMarked(table string, m *Marked, below []string) error {
+func (s Source) checkMarked(table string, m *Marked) error {
 	if m == nil {
 		return nil
 	}
-	m.source, m.key = s, append(slices.Clone(below), table, "gpu")
+	m.source, m.table = s, table
 	if len(m.GPU) == 0 {
 		return m.bad("an empty list marks nothing", "name targets, such as gpu = [\"kernels\", \"integration-*\"], or leave the table out")
 	}
-	if err := s.checkKernels(table, m.Kernel, below); err != nil {
+	if err := s.checkKernels(table, m.Kernel); err != nil {
 		return err
 	}
 	for i, p := range m.GPU {

@@ -92,14 +92,12 @@ var (
 )
 
 // checkMatrix refuses values that no row could have, with the line of their key. Values are brought into one form: arch becomes sm_NN.
-func (s Source) checkMatrix(m *Matrix, below []string) error {
+func (s Source) checkMatrix(m *Matrix) error {
+	if m == nil {
+		return nil
+	}
 	bad := func(table, key, format string, args ...any) error {
-		return &Error{
-			Path:    s.Path,
-			Line:    lineIn(s.Data, slices.Concat(below, strings.Split(table, "."), []string{key})...),
-			Problem: table + "." + key + ": " + fmt.Sprintf(format, args...),
-			Fix:     "correct the value, or see `gpubuild help config`",
-		}
+		return s.wrong(table+"."+key+": "+fmt.Sprintf(format, args...), correctIt, append(strings.Split(table, "."), key)...)
 	}
 	axes := func(table string, a *Axes) error {
 		for i, v := range a.Features { // cargo takes them in any order, with commas or blanks
@@ -190,12 +188,8 @@ func (s Source) checkMatrix(m *Matrix, below []string) error {
 		}
 		switch {
 		case !placeForm.MatchString(p.Name):
-			return bad(
-				"matrix.prove",
-				"name",
-				"%q: a short name of letters, digits, _ and - is wanted; it becomes part of each row's name",
-				p.Name,
-			)
+			return bad("matrix.prove", "name", "%q: a short name of letters, digits, _ and - is wanted; it becomes part of each row's name",
+				p.Name)
 		case seen[p.Name]:
 			return bad("matrix.prove", "name", "%q names two places", p.Name)
 		case p.Driver != "" && !driverForm.MatchString(p.Driver):

@@ -56,26 +56,17 @@ func UserPath(h buildenv.Host) string {
 
 // ReadUser reads the user's own file.
 func ReadUser(path string, data []byte) (User, error) {
-	u := User{Path: path}
+	u, s := User{Path: path}, Source{Path: path, Data: data}
 	meta, err := toml.NewDecoder(bytes.NewReader(data)).Decode(&u)
 	if err != nil {
-		return User{}, syntax(Source{Path: path, Data: data}, err)
+		return User{}, syntax(s, err)
 	}
 	for _, key := range meta.Undecoded() {
-		return User{}, &Error{
-			Path:    path,
-			Line:    lineIn(data, key...),
-			Problem: fmt.Sprintf("unknown key %q", key.String()),
-			Fix:     "known keys: cuda, redist, trust",
-		}
+		return User{}, s.wrong(fmt.Sprintf("unknown key %q", key.String()), "known keys: cuda, redist, trust", key...)
 	}
 	if u.CUDA == "fetch" {
-		return User{}, &Error{
-			Path:    path,
-			Line:    lineIn(data, "cuda"),
-			Problem: `cuda = "fetch" names no toolkit`,
-			Fix:     "name a version or a root here, and give --gpu-toolkit=fetch on the command line",
-		}
+		return User{}, s.wrong(`cuda = "fetch" names no toolkit`,
+			"name a version or a root here, and give --gpu-toolkit=fetch on the command line", "cuda")
 	}
 	return u, nil
 }
@@ -88,7 +79,7 @@ func WithCUDA(path string, data []byte, cuda string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	line := []byte(nil)
+	var line []byte
 	if cuda != "" {
 		var b bytes.Buffer
 		if err := toml.NewEncoder(&b).Encode(map[string]string{"cuda": cuda}); err != nil {
@@ -96,18 +87,14 @@ func WithCUDA(path string, data []byte, cuda string) ([]byte, error) {
 		}
 		line = b.Bytes()
 	}
-	out := append(append([]byte{}, line...), data...)
+	out := slices.Concat(line, data)
 	if at := cudaLine.FindIndex(data); at != nil {
-		out = append(append(append([]byte{}, data[:at[0]]...), line...), data[at[1]:]...)
+		out = slices.Concat(data[:at[0]], line, data[at[1]:])
 	}
 	after, err := ReadUser(path, out)
 	if err != nil || after.CUDA != cuda || after.Redist != before.Redist || !slices.Equal(after.Trust, before.Trust) {
-		return nil, &Error{
-			Path:    path,
-			Line:    lineIn(data, "cuda"),
-			Problem: "cuda is written in a way that cannot be changed",
-			Fix:     fmt.Sprintf("write cuda = %q on a line of its own", cuda),
-		}
+		return nil, Source{Path: path, Data: data}.wrong("cuda is written in a way that cannot be changed",
+			fmt.Sprintf("write cuda = %q on a line of its own", cuda), "cuda")
 	}
 	return out, nil
 }

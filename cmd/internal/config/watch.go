@@ -45,26 +45,25 @@ func (w *Watch) Thresholds() gpu.Thresholds {
 }
 
 // checkWatch refuses values that mean nothing.
-func (s Source) checkWatch(w *Watch, below []string) error {
-	wrong := func(key, problem, fix string) error {
-		return &Error{Path: s.Path, Line: lineIn(s.Data, append(slices.Clone(below), "watch", key)...), Problem: problem, Fix: fix}
+func (s Source) checkWatch(w *Watch) error {
+	if w == nil {
+		return nil
 	}
+	wrong := func(key, problem, fix string) error { return s.wrong("watch."+key+": "+problem, fix, "watch", key) }
 	for key, text := range map[string]string{"hold": w.Hold, "idle": w.Idle} {
 		if d, err := time.ParseDuration(text); text != "" && (err != nil || d <= 0 || d > 24*time.Hour) {
-			return wrong(key, fmt.Sprintf("watch.%s: %q is not a duration of at most 24h", key, text), "write one such as \"3s\" or \"2m\"")
+			return wrong(key, fmt.Sprintf("%q is not a duration of at most 24h", text), "write one such as \"3s\" or \"2m\"")
 		}
 	}
 	if w.Memory != nil && (*w.Memory < 1 || *w.Memory > 100) {
-		return wrong("memory", fmt.Sprintf("watch.memory: %d is not a percentage from 1 to 100", *w.Memory), "write one such as 95")
+		return wrong("memory", fmt.Sprintf("%d is not a percentage from 1 to 100", *w.Memory), "write one such as 95")
 	}
 	if w.Temperature != nil && (*w.Temperature < 0 || *w.Temperature > 100) {
-		return wrong("temperature", fmt.Sprintf("watch.temperature: %d is not a number of degrees from 0 to 100", *w.Temperature),
-			"write one such as 3")
+		return wrong("temperature", fmt.Sprintf("%d is not a number of degrees from 0 to 100", *w.Temperature), "write one such as 3")
 	}
 	for _, k := range w.FailOn {
 		if !slices.Contains(gpu.AlertKinds, k) {
-			return wrong("fail-on", fmt.Sprintf("watch.fail-on: there is no alert %q", k),
-				"the alerts are "+strings.Join(gpu.AlertKinds, ", "))
+			return wrong("fail-on", fmt.Sprintf("there is no alert %q", k), "the alerts are "+strings.Join(gpu.AlertKinds, ", "))
 		}
 	}
 	return nil

@@ -10,8 +10,8 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"

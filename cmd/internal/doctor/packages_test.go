@@ -12,7 +12,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"

@@ -11,8 +11,8 @@ import (
 	"testing/fstest"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/need"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/catalog"

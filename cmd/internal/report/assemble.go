@@ -127,10 +127,7 @@ func SetOf(t tools.Tools) *Set {
 	s := t.Set
 	out := Set{Driver: cmp.Or(s.Driver.Version, t.Facts.Driver.Version), ArchOrigin: s.CapabilityOrigin}
 	if s.Toolkit != nil {
-		out.Toolkit, out.Root = s.Toolkit.Label, s.Toolkit.Root
-		if out.Toolkit == "" {
-			out.Toolkit = s.Toolkit.Version.String()
-		}
+		out.Toolkit, out.Root = cmp.Or(s.Toolkit.Label, s.Toolkit.Version.String()), s.Toolkit.Root
 	}
 	if s.Compiler != nil {
 		out.Compiler = strings.TrimSpace(s.Compiler.Kind + " " + s.Compiler.Version)
@@ -187,14 +184,10 @@ func Images(r *fatbin.Report) []Image {
 		if one.Kind == fatbin.PTXText {
 			one.Kind = fatbin.PTX
 		}
-		known := false
-		for i := range out {
-			if out[i].Kind == one.Kind && out[i].Arch == one.Arch && out[i].Toolkit == one.Toolkit {
-				out[i].Count++
-				known = true
-			}
-		}
-		if !known {
+		same := func(i Image) bool { return i.Kind == one.Kind && i.Arch == one.Arch && i.Toolkit == one.Toolkit }
+		if i := slices.IndexFunc(out, same); i >= 0 {
+			out[i].Count++
+		} else {
 			out = append(out, one)
 		}
 	}

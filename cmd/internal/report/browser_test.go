@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 )
 
 // browser is a headless Chromium that is spoken to by its DevTools protocol through a pipe: no port, no library.

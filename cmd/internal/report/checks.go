@@ -116,13 +116,7 @@ func (s Stages) message(id, state string) string {
 		}
 	case CheckToolchain:
 		if s.Set != nil {
-			var words []string
-			for _, w := range []string{prefixed("CUDA ", s.Set.Toolkit), s.Set.Compiler, prefixed("cuDNN ", s.Set.CUDNN), s.Set.Arch} {
-				if w != "" {
-					words = append(words, w)
-				}
-			}
-			return strings.Join(words, ", ")
+			return strings.Join(words([]fact{{"CUDA ", s.Set.Toolkit}, {"", s.Set.Compiler}, {"cuDNN ", s.Set.CUDNN}, {"", s.Set.Arch}}), ", ")
 		}
 	case CheckStale:
 		if state == Failed {
@@ -140,11 +134,15 @@ func (s Stages) message(id, state string) string {
 	return ""
 }
 
-func prefixed(prefix, s string) string {
-	if s == "" {
-		return ""
+// words are the facts that are known, each behind its name.
+func words(facts []fact) []string {
+	var out []string
+	for _, f := range facts {
+		if f.value != "" {
+			out = append(out, f.name+f.value)
+		}
 	}
-	return prefix + s
+	return out
 }
 
 // AuditChecks are a check for each mode of an audit; prefix stands before the mode's name where the result has other checks, too.
@@ -203,10 +201,8 @@ func withFailure(checks []Check, verb string, end error) []Check {
 	if exit.Of(end) == exit.Done {
 		return checks
 	}
-	for _, c := range checks {
-		if c.State == Failed {
-			return checks
-		}
+	if slices.ContainsFunc(checks, func(c Check) bool { return c.State == Failed }) {
+		return checks
 	}
 	return append(checks, endCheck(cmp.Or(verb, CheckBuild), end))
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 
@@ -172,14 +173,10 @@ func OfReceipt(r receipt.Receipt, real receipt.Real) (Result, error) {
 			p = &Proof{Verdict: Unproved, Why: "the receipt does not hold: " + wrong[0], Lines: p.Lines}
 		}
 		name := pathBase(one.Binary.Path)
-		found := false
-		for i := range out.Programs {
-			if out.Programs[i].Proof == nil && pathBase(out.Programs[i].Path) == name {
-				out.Programs[i].Proof, found = p, true
-				break
-			}
-		}
-		if !found {
+		i := slices.IndexFunc(out.Programs, func(p Program) bool { return p.Proof == nil && pathBase(p.Path) == name })
+		if i >= 0 {
+			out.Programs[i].Proof = p
+		} else {
 			out.Programs = append(out.Programs, Program{Name: name, Path: one.Binary.Path, Code: one.Binary.Code, Proof: p})
 		}
 	}

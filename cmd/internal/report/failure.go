@@ -128,22 +128,16 @@ func failure(m *session.Machine, end error, verb string) (finding.Finding, bool)
 		}
 		f.Message = fmt.Sprintf("%s ended with %d", filepath.Base(child.Cmd.Path), child.Result.Code)
 	default:
-		f.ID = failureID(exit.Of(end))
+		switch exit.Of(end) {
+		case exit.Missing:
+			f.ID = "toolchain.missing"
+		case exit.Misfit:
+			f.ID = "toolchain.misfit"
+		case exit.Config:
+			f.ID = "config.wrong"
+		case exit.Usage:
+			f.ID = "command.wrong"
+		}
 	}
 	return f, true
-}
-
-// failureID is the id of an error's finding by its exit code.
-func failureID(code int) string {
-	switch code {
-	case exit.Missing:
-		return "toolchain.missing"
-	case exit.Misfit:
-		return "toolchain.misfit"
-	case exit.Config:
-		return "config.wrong"
-	case exit.Usage:
-		return "command.wrong"
-	}
-	return "gpubuild.failed"
 }

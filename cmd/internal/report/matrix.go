@@ -115,13 +115,7 @@ func Expected(data []byte) ([]ExpectedRow, bool) {
 	if json.Unmarshal(data, &m) != nil || m.Schema != "gpubuild/ci-matrix/1" || m.Rows == nil {
 		return nil, false
 	}
-	var out []ExpectedRow
-	for _, r := range m.Rows {
-		if r.ID != "" {
-			out = append(out, r)
-		}
-	}
-	return out, true
+	return slices.DeleteFunc(m.Rows, func(r ExpectedRow) bool { return r.ID == "" }), true
 }
 
 // Seconds answers how long the last successful run of each row took.
@@ -202,8 +196,7 @@ func row(id string, results []Observation) Row {
 			}
 		}
 	}
-	r.Changed = append(r.Changed, changes(results, buildOf, buildFacts)...)
-	r.Changed = append(r.Changed, changes(results, proofOf, proofFacts)...)
+	r.Changed = slices.Concat(r.Changed, changes(results, buildOf, buildFacts), changes(results, proofOf, proofFacts))
 	r.Status = r.Build.Status
 	// A build that fails now says more than a proof of what was built before it did.
 	if r.Proof.Status != StatusNone && (r.Build.Status != StatusFailed || r.Proof.At.After(r.Build.At)) {
@@ -258,19 +251,11 @@ func buildOf(r Result) (Status, string) {
 			}
 		}
 	}
-	if verdict := r.Code >= 20 && r.Code <= 22; built == StatusNone && r.Code != 0 && !verdict && builds(r.Verb) {
+	builds := slices.Contains([]string{"build", "check", "clippy", "run", "test", "bench"}, r.Verb)
+	if built == StatusNone && r.Code != 0 && !verdictCode(r.Code) && builds {
 		return StatusFailed, fmt.Sprintf("it ended with %d", r.Code)
 	}
 	return built, ""
-}
-
-// builds says whether a verb builds something.
-func builds(verb string) bool {
-	switch verb {
-	case "build", "check", "clippy", "run", "test", "bench":
-		return true
-	}
-	return false
 }
 
 // proofOf says what a result says of the proof: nothing, where nothing was run under the probe. Of several programs one that is proven

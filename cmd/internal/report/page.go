@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/base64"
 	"html/template"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -127,17 +128,10 @@ func hashed(text string) string {
 
 func pageRowOf(r Row) pageRow {
 	out := pageRow{Row: r, Asked: Plain(strings.Join(r.Features, ", ")), Finds: r.latest.Findings, Checks: r.latest.Checks,
-		Details: r.latest.Programs, Anchor: anchor(r.ID), Strip: stripOf(r), Course: courseOf(r)}
+		Details: r.latest.Programs, Anchor: anchor(r.ID), Strip: stripOf(r), Course: courseOf(r), Rank: slices.Index(statuses, r.Status)}
 	out.GPUs, out.Alerts = usageOf(r)
-	for i, s := range statuses {
-		if s == r.Status {
-			out.Rank = i
-		}
-	}
-	for _, w := range []fact{{"CUDA ", r.Set.Toolkit}, {"cuDNN ", r.Set.CUDNN}, {"", r.Set.Arch}, {"", r.Set.Compiler}} {
-		if w.value != "" {
-			out.With = append(out.With, Plain(w.name+w.value))
-		}
+	for _, w := range words([]fact{{"CUDA ", r.Set.Toolkit}, {"cuDNN ", r.Set.CUDNN}, {"", r.Set.Arch}, {"", r.Set.Compiler}}) {
+		out.With = append(out.With, Plain(w))
 	}
 	out.History = r.results
 	if len(out.History) > historyShown {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -98,10 +99,5 @@ func (r Result) valid() error {
 	for _, f := range r.Findings {
 		errs = append(errs, known("severity", string(f.Severity), string(finding.Error), string(finding.Warning), string(finding.Note)))
 	}
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(errs...)
 }

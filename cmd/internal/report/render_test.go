@@ -23,7 +23,7 @@ import (
 	"github.com/yuin/goldmark/renderer/html"
 
 	"gpubuild/buildenv/finding"
-	"gpubuild/buildenv/need"
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/origin"
 	"gpubuild/cmd/internal/receipt"

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"sort"
 	"strings"
 
@@ -85,8 +86,7 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 func segment(s string) string { return strings.ReplaceAll(Plain(s), "/", "-") }
 
 func level(severity string) string {
-	switch severity {
-	case finding.Error, finding.Warning, finding.Note:
+	if slices.Contains([]string{finding.Error, finding.Warning, finding.Note}, severity) {
 		return severity
 	}
 	return "none"

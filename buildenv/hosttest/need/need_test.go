@@ -31,7 +31,7 @@ var inScripts = regexp.MustCompile(`(?m)^(\[[^\]]*\] )*\[!?exec:|^(\[[^\]]*\] )*
 
 // TestNobodyElseDecides reads all tests: whether one runs is decided here, so that GPUBUILD_TEST says all of it.
 func TestNobodyElseDecides(t *testing.T) {
-	root, read := filepath.Join("..", ".."), 0
+	root, read := filepath.Join("..", "..", ".."), 0
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func TestNobodyElseDecides(t *testing.T) {
 		read++
 		for _, at := range rule.FindAllIndex(text, -1) {
 			line := 1 + strings.Count(string(text[:at[0]]), "\n")
-			t.Errorf("%s:%d: %q belongs to buildenv/need: call need.Tool, need.Asked or need.Missing", path, line, text[at[0]:at[1]])
+			t.Errorf("%s:%d: %q belongs to buildenv/hosttest/need: call need.Tool, need.Asked or need.Missing", path, line, text[at[0]:at[1]])
 		}
 		return nil
 	})
