@@ -60,7 +60,7 @@ type State struct {
 	packages []Package // the GPU packages of this build
 	outs     []out     // the OUT_DIRs that were compared
 	before   map[string]before
-	cleaned  map[string]bool   // packages that were cleaned in this run
+	cleaned  []string          // packages that were cleaned in this run
 	found    []finding.Finding // besides what is stale
 	earlier  []string          // what was stale before the build
 }
@@ -99,7 +99,7 @@ func Inspect(ctx context.Context, b Build) (*State, error) {
 
 // Find lists the GPU packages of a build and compares nothing; the tools need not be chosen.
 func Find(b Build) *State {
-	s := &State{b: b, read: newReader(b), cleaned: map[string]bool{}}
+	s := &State{b: b, read: newReader(b)}
 	s.packages = s.findPackages()
 	return s
 }
@@ -113,14 +113,14 @@ func (s *State) Clean(ctx context.Context) (*State, error) {
 	}
 	next := *s
 	if len(packages) > 0 {
-		removed, err := s.cleanForBuild(ctx, packages)
+		again, err := s.cleanForBuild(ctx, packages)
 		if err != nil {
 			return s, err
 		}
-		if removed.again != nil { // another cargo was at work: what it left has been compared again
-			return removed.again.Clean(ctx)
+		if again != nil { // another cargo was at work
+			return again.Clean(ctx)
 		}
-		next.cleaned = with(s.cleaned, packages)
+		next.cleaned = manifest.Union(s.cleaned, packages)
 	}
 	next.earlier = s.Lines()
 	next.before = next.seen()
@@ -149,7 +149,7 @@ func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error
 			return next, built, err // no stamp is written of what may not be cleaned
 		}
 		cleaned := *next
-		cleaned.cleaned, cleaned.earlier = with(next.cleaned, packages), next.Lines()
+		cleaned.cleaned, cleaned.earlier = manifest.Union(next.cleaned, packages), next.Lines()
 		cleaned.before = cleaned.seen()
 		built, buildErr = rebuild(ctx)
 		if next, err = cleaned.after(ctx, built); err != nil {
@@ -180,7 +180,7 @@ func (s *State) Cleaned() []string {
 	if s == nil {
 		return nil
 	}
-	return sorted(s.cleaned)
+	return slices.Sorted(slices.Values(s.cleaned))
 }
 
 // Findings are those besides what is stale.
@@ -200,11 +200,14 @@ func (s *State) Packages() []string {
 	return sorted(set)
 }
 
-// stalePackages lists what must be cleaned.
+// stalePackages lists what must be cleaned: what is stale, and whose scripts that tells something, since those may keep what they have.
 func (s *State) stalePackages() []string {
-	set := map[string]bool{}
+	ids, set := map[string]bool{}, map[string]bool{}
 	for _, o := range s.outs {
-		if o.state != agrees {
+		ids[o.pkg.PkgID] = ids[o.pkg.PkgID] || o.state != agrees
+	}
+	for _, o := range s.outs {
+		if ids[o.pkg.PkgID] || slices.ContainsFunc(o.pkg.told, func(id string) bool { return ids[id] }) {
 			set[o.pkg.Name] = true
 		}
 	}

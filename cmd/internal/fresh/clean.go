@@ -4,12 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
@@ -22,8 +22,7 @@ type Removal struct {
 	Bytes int64       `json:"bytes"`
 	Units []Directory `json:"directories"`
 
-	waited bool   // another cargo was at work
-	again  *State // what was compared after it, unless that is stale, too
+	waited bool // another cargo was at work
 }
 
 // Directory is one of cargo's directories below a profile, with what lies in it.
@@ -80,8 +79,8 @@ func (b *Build) guard() error {
 			if real != dir {
 				at += " (" + real + ")"
 			}
-			return &RefusedError{"nothing is removed in cargo's target directory " + at + ": " + why,
-				"give the build a directory of its own: --target-dir, CARGO_TARGET_DIR or build.target-dir"}
+			return exit.Errorf(exit.Usage, "give the build a directory of its own: --target-dir, CARGO_TARGET_DIR or build.target-dir",
+				"nothing is removed in cargo's target directory %s: %s", at, why)
 		}
 	}
 	return nil
@@ -135,9 +134,8 @@ func (b *Build) inside(paths []string) error {
 		if slices.ContainsFunc(own, func(own string) bool { return b.Machine.Host.Below(real, own) }) {
 			continue
 		}
-		return &RefusedError{fmt.Sprintf("nothing is removed: %s leads to %s, which is outside of cargo's target directory %s",
-			dir, real, strings.Join(own, " and ")),
-			"make the target directory itself the link, or set --target-dir"}
+		return exit.Errorf(exit.Usage, "make the target directory itself the link, or set --target-dir",
+			"nothing is removed: %s leads to %s, which is outside of cargo's target directory %s", dir, real, strings.Join(own, " and "))
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (b *Build) outside(packages []string) ([]Cache, error) {
 	}
 	h := b.Machine.Host
 	h.Env = b.Tools.Env
-	var out []Cache
+	out := []Cache{}
 	for _, p := range packages {
 		c := catalog.Crate(p)
 		if c == nil {
@@ -126,8 +126,8 @@ func (b *Build) lookOutside(pkg string, x *catalog.External, dir string) (Cache,
 func mayEmpty(caches []Cache) error {
 	for _, o := range caches {
 		if o.Refused != "" {
-			return &RefusedError{fmt.Sprintf("nothing is removed: %s would not be emptied: %s", o.Path, o.Refused),
-				"remove by hand what is to go, or give " + o.Package + " a directory of its own"}
+			return exit.Errorf(exit.Usage, "remove by hand what is to go, or give "+o.Package+" a directory of its own",
+				"nothing is removed: %s would not be emptied: %s", o.Path, o.Refused)
 		}
 	}
 	return nil
@@ -163,47 +163,39 @@ func (b *Build) noteOutside(o Cache, flag string) {
 // poisoned lists the caches whose own check does not see one of the reasons:
 // what they hold would be taken again, and be as stale as before.
 func poisoned(caches []Cache, reasons []stale.Reason) []Cache {
-	var out []Cache
-	for _, o := range caches {
-		for _, r := range reasons {
-			if r.Package == o.Package && slices.Contains(o.blindTo, r.Input) && o.Files > 0 {
-				out = append(out, o)
-				break
-			}
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(caches), func(o Cache) bool {
+		return o.Files == 0 || !slices.ContainsFunc(reasons, func(r stale.Reason) bool {
+			return r.Package == o.Package && slices.Contains(o.blindTo, r.Input)
+		})
+	})
 }
 
 // cleanForBuild removes what is stale of some packages before a build, and says why. What they keep elsewhere is emptied where that is
 // allowed; where it is not and would bring the old things back, the build is not begun. Where another cargo was at work, what it left is
-// compared again first.
-func (s *State) cleanForBuild(ctx context.Context, packages []string) (Removal, error) {
-	shell, b := s.b.Machine.Shell, s.b
-	plan := Removal{}
+// compared again instead.
+func (s *State) cleanForBuild(ctx context.Context, packages []string) (again *State, err error) {
+	shell, b, plan := s.b.Machine.Shell, s.b, Removal{}
 	if !b.Options.NoClean {
-		var err error
 		if plan, err = b.planRemoval(ctx, packages); err != nil {
-			return plan, s.notCleaned(err)
+			return nil, s.notCleaned(err)
 		}
 		if plan.waited && s.before == nil && !b.Options.ForceClean {
-			plan.again, err = Inspect(ctx, b)
-			return plan, err
+			return Inspect(ctx, b)
 		}
 	}
 	s.PrintStale()
 	if b.Options.NoClean {
 		shell.Error("stale artifacts of %s, and --gpu-no-clean forbids to clean them", strings.Join(packages, ", "))
 		shell.Hint("leave --gpu-no-clean out, or run " + b.cleanLine(packages))
-		return Removal{}, exit.Code(exit.Stale)
+		return nil, exit.Code(exit.Stale)
 	}
 	caches, err := b.outside(packages)
 	if err != nil {
-		return Removal{}, err
+		return nil, err
 	}
 	if b.Options.CleanExternal {
 		if err := mayEmpty(caches); err != nil {
-			return Removal{}, s.notCleaned(err)
+			return nil, s.notCleaned(err)
 		}
 	} else {
 		for _, o := range caches {
@@ -214,43 +206,29 @@ func (s *State) cleanForBuild(ctx context.Context, packages []string) (Removal, 
 				shell.Error("stale: %s would take its old %s from %s again", o.Package, o.What, o.Path)
 			}
 			shell.Hint("allow it to be emptied: --gpu-clean-external")
-			return Removal{}, exit.Code(exit.Stale)
+			return nil, exit.Code(exit.Stale)
 		}
 	}
-	r, err := b.removePackages(ctx, packages, plan)
-	if err != nil {
-		return r, s.notCleaned(err)
+	if _, err := b.removePackages(ctx, packages, plan); err != nil {
+		return nil, s.notCleaned(err)
 	}
-	for i := range caches {
-		if b.Options.CleanExternal {
-			if err := b.empty(&caches[i]); err != nil {
-				return r, err
-			}
+	for i := 0; b.Options.CleanExternal && i < len(caches); i++ {
+		if err := b.empty(&caches[i]); err != nil {
+			return nil, err
 		}
 	}
 	shell.Status("Cleaned", "%s", strings.Join(packages, ", "))
-	return r, nil
+	return nil, nil
 }
 
 // notCleaned makes a refusal of ours what it is before a build: something is stale, and stays so.
 func (s *State) notCleaned(err error) error {
-	if _, ok := errors.AsType[*RefusedError](err); !ok {
+	if exit.Of(err) != exit.Usage {
 		return err
 	}
 	s.b.Machine.Shell.Failure(err)
 	return exit.Code(exit.Stale)
 }
-
-// RefusedError is why nothing is removed: it would cost a person more than build products.
-type RefusedError struct{ Problem, Fix string }
-
-func (e *RefusedError) Error() string { return e.Problem }
-
-// Hint says how to clean all the same.
-func (e *RefusedError) Hint() string { return e.Fix }
-
-// ExitCode is that of a wrong command line: what it names cannot be used.
-func (e *RefusedError) ExitCode() int { return exit.Usage }
 
 // amount words what was or would be removed, as cargo does.
 func amount(files int, bytes int64) string {

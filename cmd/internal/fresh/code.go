@@ -234,12 +234,3 @@ func (r *reader) sum(sums map[string]bool, path, name string, images []fatbin.Im
 }
 
 func sorted(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
-
-// with is a set and some names more.
-func with(set map[string]bool, names []string) map[string]bool {
-	out := maps.Clone(set)
-	for _, name := range names {
-		out[name] = true
-	}
-	return out
-}

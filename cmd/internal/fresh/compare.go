@@ -150,6 +150,8 @@ func (s *State) judge(ctx context.Context, o out) (out, error) {
 	default:
 		if o.reasons = s.differences(o); len(o.reasons) > 0 {
 			o.state = differs
+		} else if o.held.Sum != o.stamp.Sum && o.ran == o.stamp.Ran {
+			o.why = "what its build script left has been changed or removed since"
 		} else if o.held.Sum != o.stamp.Sum {
 			o.why = "its build script was run by another cargo, and left other device code"
 		} else if o.pkg.Inputs.Arch && len(o.held.Code) == 0 && o.apart() > archived {
@@ -170,7 +172,7 @@ func (s *State) differences(o out) []stale.Reason {
 	all := stale.Differences(o.pkg.Name, o.stamp.Inputs, o.inputs)
 	for i, r := range all {
 		if slices.Contains(o.stamp.Wrote, r.Input) {
-			all[i].Input += " (written by the build script)"
+			all[i].Input += " (written by the build script, or edited while it ran)"
 			all[i].Old = all[i].Input
 		}
 	}

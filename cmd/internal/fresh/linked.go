@@ -43,8 +43,7 @@ func (s *State) linked(m cargo.Message, o out) (list []stale.Input, wrote []stri
 			dirs = append(dirs, h.Clean(p))
 		}
 	}
-	began, took, _ := builddir.Time(h, o.dir)
-	ended := began.Add(took).UnixNano()
+	ended := builddir.Ended(h, o.dir)
 	read := func(name, value, path string, own bool) {
 		hash, failed := s.read.hashes.Each(path)
 		if err = errors.Join(err, failed); failed != nil {
@@ -127,8 +126,7 @@ func (s *State) written(o out, list []stale.Input, before []string) (now []stale
 	unit := o.pkg.ScriptUnit // and what it names that was not there before
 	unit.Inputs.Sources = manifest.Union(unit.Inputs.Sources, s.b.compiling(unit).Sources)
 	names, paths, _, err := inputs.SourcesOf(h, unit, s.b.ownDirs())
-	began, took, _ := builddir.Time(h, o.dir)
-	ended := began.Add(took).UnixNano()
+	ended := builddir.Ended(h, o.dir)
 	for i, path := range paths {
 		if at := changedAt(path); at < o.ran || at > ended {
 			continue

@@ -21,6 +21,7 @@ type Package struct {
 	sets       []string // the feature sets with which it is built, each joined with commas
 	dirs       []string // the profile's directories of the platforms that it is built for
 	undeclared bool     // nothing but device code in its OUT_DIR shows it
+	told       []string // package IDs; see toldBy
 }
 
 // runsScript is the mode of a unit that runs a build script (cargo reference, "Unit graph").
@@ -57,18 +58,50 @@ func (s *State) findPackages() []Package {
 		s.read.scripts[p.Name] = true
 	}
 	s.read.outs = builddir.Outs(s.b.Machine.Host, s.b.profileDirs(), s.read.scripts)
-	var out []Package
-	for i, p := range list {
-		declared := i < known || slices.Contains(s.b.Named, p.Name)
-		if !inCatalog(p.Name) && !(p.Inputs.NVCC && p.Inputs.Arch) && (slices.Contains(s.b.Named, p.Name) || s.holdsCode(p)) {
-			p.Inputs, p.undeclared = union(p.Inputs, s.b.compiling(p.ScriptUnit)), !declared
-			declared = true
+	counts, tells := map[string]bool{}, map[string]bool{}
+	for i := range list {
+		p, named := &list[i], slices.Contains(s.b.Named, list[i].Name)
+		counts[p.PkgID] = i < known || named
+		if !inCatalog(p.Name) && !(p.Inputs.NVCC && p.Inputs.Arch) && (named || s.holdsCode(*p)) {
+			p.Inputs, p.undeclared = union(p.Inputs, s.b.compiling(p.ScriptUnit)), !counts[p.PkgID]
+			counts[p.PkgID] = true
 		}
-		if declared {
-			out = append(out, p)
+		if p.told = s.b.toldBy(p.PkgID); counts[p.PkgID] && p.Inputs.Arch {
+			for _, id := range p.told {
+				tells[id] = true
+			}
 		}
 	}
-	return out
+	for i := range list {
+		if p := &list[i]; tells[p.PkgID] && !p.Inputs.Arch && !inCatalog(p.Name) {
+			in := s.b.compiling(p.ScriptUnit)
+			p.Inputs = union(p.Inputs, features.Inputs{Env: in.Env, Sources: append(in.Sources, p.Dir)})
+			counts[p.PkgID] = true
+		}
+	}
+	return slices.DeleteFunc(list, func(p Package) bool { return !counts[p.PkgID] })
+}
+
+// toldBy lists the packages whose scripts tell the one of a package where their headers are (`links`, DEP_X_INCLUDE), directly or in turn.
+// What goes into such a script goes into the kernels.
+func (b *Build) toldBy(pkgID string) (ids []string) {
+	if b.Graph.Units == nil {
+		return nil
+	}
+	var queue []int
+	for i, u := range b.Graph.Units.Units {
+		if u.PkgID == pkgID && u.Mode == runsScript {
+			queue = append(queue, i)
+		}
+	}
+	for at := 0; at < len(queue); at++ {
+		for _, d := range b.Graph.Units.Units[queue[at]].Dependencies {
+			if u := b.Graph.Units.Units[d.Index]; u.Mode == runsScript && !slices.Contains(queue, d.Index) {
+				queue, ids = append(queue, d.Index), append(ids, u.PkgID)
+			}
+		}
+	}
+	return ids
 }
 
 func (p *Package) add(set, dir string) {

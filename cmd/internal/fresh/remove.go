@@ -15,18 +15,17 @@ func (s *State) Remove(ctx context.Context, packages []string) (Removal, []Cache
 	}
 	r, err := b.planRemoval(ctx, packages)
 	if err != nil {
-		return r, nonNil(caches), err
+		return r, caches, err
 	}
 	if b.Options.DryRun {
-		return r, nonNil(caches), s.printRemoval(packages, r, caches)
+		return r, caches, s.printRemoval(packages, r, caches)
 	}
 	if b.Options.CleanExternal {
 		if err := mayEmpty(caches); err != nil {
 			return Removal{}, caches, err
 		}
 	}
-	r, err = b.removePackages(ctx, packages, r)
-	if err != nil {
+	if r, err = b.removePackages(ctx, packages, r); err != nil {
 		return r, caches, err
 	}
 	s.b.Machine.Shell.Status("Cleaned", "%s (%s): %s", strings.Join(packages, ", "), b.where(), amount(r.Files, r.Bytes))
@@ -37,7 +36,7 @@ func (s *State) Remove(ctx context.Context, packages []string) (Removal, []Cache
 			return r, caches, err
 		}
 	}
-	return r, nonNil(caches), nil
+	return r, caches, nil
 }
 
 // printRemoval says what Remove would remove.

@@ -49,11 +49,10 @@ type Report struct {
 // Report says what is stale. It cleans nothing.
 func (s *State) Report() (Report, error) {
 	r := Report{Reasons: s.Reasons(), Unknown: []Doubt{}, Clean: s.stalePackages(), Units: []Unit{}, Code: []Fault{}}
-	caches, err := s.b.outside(r.Clean)
-	if err != nil {
+	var err error
+	if r.External, err = s.b.outside(r.Clean); err != nil {
 		return Report{}, err
 	}
-	r.External = nonNil(caches)
 	for _, o := range s.outs {
 		r.Units = append(r.Units, o.unit())
 		if d := (Doubt{o.pkg.Name, o.why}); o.state == unknown && !slices.Contains(r.Unknown, d) {
@@ -166,13 +165,6 @@ func (s *State) PrintOutside(r Report, flag string) {
 	for _, c := range r.External {
 		s.b.noteOutside(c, flag)
 	}
-}
-
-func nonNil[T any](list []T) []T {
-	if list == nil {
-		return []T{}
-	}
-	return list
 }
 
 // lines words a unit for a person: what it was built with, and what is used now where that is another thing.

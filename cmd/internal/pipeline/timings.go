@@ -123,8 +123,9 @@ func scriptTimes(h buildenv.Host, began time.Time, messages []cargo.Message, ans
 			continue
 		}
 		// A file system may keep whole seconds only: a script that began in the second of our own beginning counts.
-		if at, took, ok := builddir.Time(h, m.OutDir); ok && !at.Before(began.Truncate(time.Second)) {
-			out = append(out, TimedScript{id.Name, id.Version, took.Seconds(), byFiles})
+		ran, ended := builddir.Ran(h, m.OutDir), builddir.Ended(h, m.OutDir)
+		if ended != 0 && ran >= began.Truncate(time.Second).UnixNano() {
+			out = append(out, TimedScript{id.Name, id.Version, time.Duration(ended - ran).Seconds(), byFiles})
 		}
 	}
 	slices.SortStableFunc(out, func(a, b TimedScript) int {

@@ -8,23 +8,21 @@ package builddir
 
 import (
 	"strings"
-	"time"
 
 	"gpubuild/buildenv"
 )
 
-// Time answers when a build script began and how long it ran, by the times of cargo's own files: it touches invoked.timestamp as
-// it starts the script, and writes stderr and root-output next to it when the script has ended; the file output is no use, because
-// cargo gives it the time at which the script began (measured, cargo 1.95). false where either is not there, or where the
-// later one is older: the script failed, which leaves those of its last good run.
-func Time(h buildenv.Host, outDir string) (began time.Time, took time.Duration, ok bool) {
+// Ended answers when the last run of a build script ended, in ns: cargo then writes stderr and root-output next to invoked.timestamp; the
+// file output is no use, because cargo gives it the time at which the script began (measured, cargo 1.95). 0 where either is not there, or
+// is older than the run: the script failed, which leaves those of its last good run.
+func Ended(h buildenv.Host, outDir string) int64 {
 	dir, ran := h.Dir(stamp(h, outDir)), Ran(h, outDir)
 	for _, name := range []string{"root-output", "stderr"} {
 		if ended := at(h, h.Join(dir, name)); ran != 0 && ended >= ran {
-			return time.Unix(0, ran), time.Duration(ended - ran), true
+			return ended
 		}
 	}
-	return time.Time{}, 0, false
+	return 0
 }
 
 // Ran answers when a build script last ran, in ns, from the file that cargo touches as it starts the script; 0 when there is none. The

@@ -7,6 +7,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/features"
+	"gpubuild/features/manifest"
 	"gpubuild/features/source"
 )
 
@@ -28,11 +29,12 @@ func Compiled(h buildenv.Host, path string) bool {
 	return slices.Contains(compiledFrom, strings.ToLower(h.Ext(path))) || slices.Contains(compiledNames, h.Base(path))
 }
 
-// SourcesOf lists the files of a package that compiles kernels, of the directories that its script names, and those that it names itself,
-// each with the name of its input. Those in cargo's own home are left out: cargo never changes a package there, and its version names it;
-// so is what cargo builds in. Cut are the directories that hold more than buildenv.MostEntries, of which some are missing.
+// SourcesOf lists the files of a package that compiles kernels (or has its own directory among its sources), of the directories that its
+// script names, and those that it names itself, each with the name of its input. Those in cargo's own home are left out: cargo never
+// changes a package there, and its version names it; so is what cargo builds in. Cut are the directories that hold more than
+// buildenv.MostEntries, of which some are missing.
 func SourcesOf(h buildenv.Host, u features.ScriptUnit, built []string) (names, paths, cut []string, err error) {
-	if !u.Inputs.Arch || u.Dir == "" {
+	if u.Dir == "" || !u.Inputs.Arch && !slices.Contains(u.Inputs.Sources, u.Dir) {
 		return nil, nil, nil, nil
 	}
 	built = slices.DeleteFunc(slices.Clone(built), func(b string) bool { return h.Below(u.Dir, b) })
@@ -50,7 +52,7 @@ func SourcesOf(h buildenv.Host, u features.ScriptUnit, built []string) (names, p
 		seen[path], seen[name] = true, true
 		names, paths = append(names, name), append(paths, path)
 	}
-	for _, d := range append([]string{u.Dir}, u.Inputs.Sources...) {
+	for _, d := range manifest.Union([]string{u.Dir}, u.Inputs.Sources) {
 		whole := d != u.Dir && h.Below(d, u.Dir) // all that lies in a directory of the package that is named may be read
 		switch {
 		case source.Unchanging(h, d) || d != u.Dir && Below(h, d, built):
