@@ -141,7 +141,7 @@ func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error
 	}
 	unrecorded := func(o out) bool { return o.state != agrees && !o.stamped }
 	if buildErr != nil && (built.Interrupted || !slices.ContainsFunc(next.outs, unrecorded)) {
-		next.keepFailed(built)
+		next.keepFailed(ctx, built)
 		return next, built, buildErr
 	}
 	if packages := next.stalePackages(); len(packages) > 0 {
@@ -156,7 +156,7 @@ func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error
 			return &cleaned, built, err
 		}
 		if buildErr != nil {
-			next.keepFailed(built)
+			next.keepFailed(ctx, built)
 			return next, built, buildErr
 		}
 		if len(next.stalePackages()) > 0 {

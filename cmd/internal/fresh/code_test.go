@@ -232,7 +232,7 @@ func TestRunByAnotherCargo(t *testing.T) {
 	} {
 		p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
 		p.Inputs.Arch = c.arch
-		now, err := b.s.inputsOf(p)
+		now, err := b.s.inputsOf(t.Context(), p)
 		if err != nil {
 			t.Fatal(err)
 		}

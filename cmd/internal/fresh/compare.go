@@ -52,7 +52,7 @@ func (s *State) compare(ctx context.Context) error {
 		if p.undeclared && s.b.Tools.Set.Toolkit == nil {
 			continue // there is nothing that its code could be compared with
 		}
-		if _, err := s.inputsOf(p); err != nil {
+		if _, err := s.inputsOf(ctx, p); err != nil {
 			return err
 		}
 		var stamped, rest []out
@@ -82,7 +82,7 @@ func (s *State) compare(ctx context.Context) error {
 	}
 	if s.b.Tools.Set.Toolkit != nil && s.b.Tools.Needs.NVCC { // one may compile its first kernels in this build
 		all := features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
-		_, err := s.inputsOf(Package{ScriptUnit: features.ScriptUnit{Inputs: all}})
+		_, err := s.inputsOf(ctx, Package{ScriptUnit: features.ScriptUnit{Inputs: all}})
 		return err
 	}
 	return nil
@@ -99,12 +99,12 @@ func (s *State) look(p Package, dir string) out {
 
 // inputsOf notes what a package would be built with now, once for a build: what is replaced while cargo runs is another thing at the
 // next one. Of a package that the build itself showed, the tools are those that were noted before.
-func (s *State) inputsOf(p Package) ([]stale.Input, error) {
+func (s *State) inputsOf(ctx context.Context, p Package) ([]stale.Input, error) {
 	noted, key := s.read.inputs, fmt.Sprint(p.PkgID, p.Inputs.Arch)
 	if list, ok := noted[key]; ok {
 		return list, nil
 	}
-	list, err := inputs.Now(s.b.Machine.Host, s.b.Tools, p.ScriptUnit, s.read.hashes)
+	list, err := inputs.Now(ctx, s.b.Machine.Host, s.b.Tools, p.ScriptUnit, s.read.hashes)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (s *State) judge(ctx context.Context, o out) (out, error) {
 	if o.pkg.Inputs.Arch {
 		want = s.wanted(ctx, o.pkg.Inputs)
 	}
-	now, err := s.inputsOf(o.pkg)
+	now, err := s.inputsOf(ctx, o.pkg)
 	if err != nil {
 		return o, err
 	}
@@ -320,7 +320,7 @@ func compiledAny(pkgID string, built cargorun.Built) bool {
 // builtNow reads what a script made in this build and writes its stamp. What is not what was asked for counts only where it was built
 // from nothing; otherwise the package is cleaned once.
 func (s *State) builtNow(ctx context.Context, o *out, m cargo.Message, built cargorun.Built, fromNothing bool) error {
-	list, err := s.inputsOf(o.pkg)
+	list, err := s.inputsOf(ctx, o.pkg)
 	if err != nil {
 		return err
 	}
@@ -359,7 +359,7 @@ func (s *State) stampOf(o out) stale.Stamp {
 
 // keepFailed writes the stamps of scripts that failed by themselves in our own build: they begin where they ended, as under cargo. What
 // an interrupted one left may be half.
-func (s *State) keepFailed(built cargorun.Built) {
+func (s *State) keepFailed(ctx context.Context, built cargorun.Built) {
 	if built.Interrupted || built.Waited {
 		return
 	}
@@ -375,7 +375,7 @@ func (s *State) keepFailed(built cargorun.Built) {
 				continue
 			}
 			o := s.look(p, place.Dir)
-			if list, err := s.inputsOf(p); err == nil {
+			if list, err := s.inputsOf(ctx, p); err == nil {
 				o.inputs, o.stamp = list, stale.Stamp{}
 				o.stamp = s.stampOf(o)
 				s.writeStamp(o)

@@ -105,12 +105,7 @@ func (b *Build) toldBy(pkgID string) (ids []string) {
 }
 
 func (p *Package) add(set, dir string) {
-	if !slices.Contains(p.sets, set) {
-		p.sets = append(p.sets, set)
-	}
-	if !slices.Contains(p.dirs, dir) {
-		p.dirs = append(p.dirs, dir)
-	}
+	p.sets, p.dirs = manifest.Union(p.sets, []string{set}), manifest.Union(p.dirs, []string{dir})
 }
 
 // union is what two build scripts take from the machine together.
@@ -218,24 +213,19 @@ func (b *Build) scripts() []features.ScriptUnit {
 // Platforms are the triples of this build: those that the unit graph shows, which know of a build.target in the configuration, and those
 // of the command line. The host's own tree has none.
 func (b *Build) Platforms() []string {
-	out := []string{}
-	add := func(platform string) {
-		if platform != "" && !slices.Contains(out, platform) {
-			out = append(out, platform)
-		}
-	}
+	all := []string{""}
 	if g := b.Graph.Units; g != nil {
 		for _, u := range g.Units {
-			add(u.Platform)
+			all = append(all, u.Platform)
 		}
 	}
 	for _, u := range b.Reach.Units {
-		add(u.Platform)
+		all = append(all, u.Platform)
 	}
 	for _, t := range b.Line.Target {
-		add(cargo.Triple(t, ""))
+		all = append(all, cargo.Triple(t, ""))
 	}
-	return out
+	return manifest.Union(all)[1:]
 }
 
 // profileDirs are the build directory's of the profile.

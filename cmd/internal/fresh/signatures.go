@@ -44,11 +44,6 @@ func (s *State) wanted(ctx context.Context, in features.Inputs) stale.Want {
 func (s *State) signatures(ctx context.Context) []string {
 	t := s.b.Tools.Set.Toolkit
 	var out []string
-	add := func(v string) {
-		if v != "" && !slices.Contains(out, v) {
-			out = append(out, v)
-		}
-	}
 	nvcc := s.b.Machine.Host.Real(t.NVCC)
 	for _, path := range inputs.CompilerFiles(s.b.Machine.Host, t) {
 		if name := strings.TrimSuffix(s.b.Machine.Host.Base(path), ".exe"); path != nvcc && name != "ptxas" && name != "cicc" {
@@ -69,7 +64,9 @@ func (s *State) signatures(ctx context.Context) []string {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			s.b.Machine.Shell.Detail("the version of %s is not known: %v", path, err)
 		}
-		add(v)
+		if v != "" && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
 	}
 	return out
 }

@@ -104,16 +104,8 @@ func (n *collector) readTree(about, dir string, whole bool) (string, error) {
 	})
 }
 
-// searchPaths are the variables by which gcc and clang, and cl, search for headers before those that are given to them, or after;
-// whoever calls them. Sources: GCC manual, "Environment Variables Affecting GCC"; Microsoft, "CL environment variables" and /I.
-func searchPaths(h buildenv.Host) []string {
-	if h.OS == buildenv.Windows {
-		return []string{"INCLUDE"}
-	}
-	return []string{"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"}
-}
-
-// includes are the toolkit's headers as a whole, for packages that compile with them, and what is searched besides.
+// includes are the toolkit's headers as a whole, for packages that compile with them, and what gcc and clang, or cl, search besides, whoever
+// calls them. Sources: GCC manual, "Environment Variables Affecting GCC"; Microsoft, "CL environment variables" and /I.
 func (n *collector) includes() {
 	t := n.set.Toolkit
 	if t == nil || t.Include == "" || !n.in.Arch && !n.in.Binds {
@@ -122,25 +114,28 @@ func (n *collector) includes() {
 	sum, err := n.headerTree(n.host.Real(t.Include), false)
 	n.failed(err)
 	n.add(IncludeDirectory, t.Version.String()+" "+t.Include, sum)
-	for _, name := range searchPaths(n.host) {
+	search, flags := []string{"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"}, []string(nil)
+	if n.host.OS == buildenv.Windows {
+		search, flags = []string{"INCLUDE"}, []string{"CL", "_CL_"}
+	}
+	for _, name := range search {
 		v := n.env.Get(name)
-		if n.host.OS == buildenv.Windows { // it is as long as the developer's prompt makes it, and MSVC and the SDK are recorded themselves
+		if name == "INCLUDE" {
 			v = n.foreignIncludes(v)
 		}
 		if v != "" {
 			n.add(name, v, n.below("", n.host.SplitList(v)))
 		}
 	}
-	if n.host.OS == buildenv.Windows {
-		for _, name := range []string{"CL", "_CL_"} {
-			if v, ok := n.env.Lookup(name); ok {
-				n.add(name, v, "")
-			}
+	for _, name := range flags {
+		if v, ok := n.env.Lookup(name); ok {
+			n.add(name, v, "")
 		}
 	}
 }
 
-// foreignIncludes leaves of INCLUDE what is of neither MSVC nor the Windows SDK.
+// foreignIncludes leaves of INCLUDE, which is as long as the developer's prompt makes it, what is of neither MSVC nor the Windows SDK: those
+// are recorded themselves.
 func (n *collector) foreignIncludes(v string) string {
 	known := func(dir string) bool {
 		low, vs := strings.ToLower(strings.ReplaceAll(dir, "/", `\`)), n.set.MSVC

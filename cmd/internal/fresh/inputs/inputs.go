@@ -7,7 +7,9 @@
 package inputs
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -24,11 +26,12 @@ import (
 	"gpubuild/features/source"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/hostcc"
 )
 
 // Now is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is
 // none of them: nothing that is built depends on it.
-func Now(host buildenv.Host, chosen tools.Tools, u features.ScriptUnit, h *Hashes) ([]stale.Input, error) {
+func Now(ctx context.Context, host buildenv.Host, chosen tools.Tools, u features.ScriptUnit, h *Hashes) ([]stale.Input, error) {
 	n := collector{host: host, set: chosen.Set, env: chosen.ScriptEnv(host), h: h, in: u.Inputs, dir: u.Dir}
 	names, paths, cut, err := SourcesOf(host, u, h.built)
 	n.failed(err)
@@ -40,7 +43,7 @@ func Now(host buildenv.Host, chosen tools.Tools, u features.ScriptUnit, h *Hashe
 	n.headers()
 	n.includes()
 	n.libraries()
-	n.hostCompiler()
+	n.hostCompiler(ctx)
 	n.others()
 	n.torch()
 	n.variables()
@@ -193,9 +196,9 @@ func (n *collector) libraries() {
 
 // hostCompiler is what nvcc calls, and what cc or CMake call for C++ sources. Of gcc only the driver is hashed: cc1plus comes in the
 // same distribution package.
-func (n *collector) hostCompiler() {
+func (n *collector) hostCompiler(ctx context.Context) {
 	if c := n.set.Compiler; c != nil && n.in.Host {
-		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.content(c.Real, c.CXX))
+		n.add("host compiler", c.Version+" "+c.Kind+" "+c.Path, n.content(c.Real, c.CXX)+n.behind(ctx, c.CXX))
 	}
 	if v := n.set.MSVC; v != nil && (n.in.Host || n.in.CXX) {
 		n.add("Windows SDK", v.SDK.Version+" "+v.SDK.Root+", C run-time library "+v.UCRT.Version, "")
@@ -203,7 +206,26 @@ func (n *collector) hostCompiler() {
 	if n.in.CXX && n.host.OS != buildenv.Windows {
 		word := cmp.Or(n.env.Get("CXX"), "c++") // cc 1.x get_base_compiler, CMake's own first choice
 		n.program("C++ compiler", word)
+		n.list[len(n.list)-1].Hash += n.behind(ctx, n.find(word))
 	}
+}
+
+// behind hashes what a script or a launcher such as ccache makes of a compiler's call: the compiler that it leads to, and flags that it adds.
+func (n *collector) behind(ctx context.Context, path string) string {
+	key := "behind " + path
+	if sum, asked := n.h.run[key]; asked || n.host.OS == buildenv.Windows {
+		return sum
+	}
+	script, err := n.h.About("script", path, func() (string, error) {
+		data, err := n.host.ReadFile(path, 1<<30)
+		return fmt.Sprint(bytes.HasPrefix(data, []byte("#!"))), err
+	})
+	if _, _, named := hostcc.Inputs(n.host, buildenv.Cmd{Path: path}); err == nil && (script == "true" || !named) {
+		words := []string{"-v", "-E", "-dM", "-x", "c++", "/dev/null"}
+		res, err := n.h.m.Runner.Run(ctx, buildenv.Cmd{Path: path, Args: words, Dir: n.dir, Env: n.env.Set("LC_ALL", "C").Entries()})
+		n.h.run[key] = fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, string(res.Stdout), string(res.Stderr), err)))[:32]
+	}
+	return n.h.run[key]
 }
 
 // program records a program by its content, wherever it lies; one that cannot be found by its word alone.
