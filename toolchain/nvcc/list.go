@@ -1,10 +1,13 @@
 package nvcc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,14 +34,25 @@ func (r *run) list(files []input) {
 	}
 	root := filepath.Dir(filepath.Dir(r.real))
 	read := map[string]string{}
-	for _, f := range files {
-		path := f.Path
+	add := func(path, content string) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(r.host.Cwd, path)
 		}
 		inRoot := r.host.Below(path, root) || r.host.Below(path, r.host.Real(root))
-		if f.Content != "" && !ofSystem(path) && path != loaderCache && !inRoot {
-			read[path] = f.Content
+		if read[path] == "" && content != "" && !ofSystem(path) && path != loaderCache && !inRoot {
+			read[path] = content
+		}
+	}
+	for _, f := range files {
+		add(f.Path, f.Content)
+	}
+	for _, path := range slices.Collect(maps.Keys(read)) {
+		for _, asked := range r.asksFor(path) {
+			content, err := r.store.content(asked)
+			if err != nil {
+				content = Absent
+			}
+			add(asked, content)
 		}
 	}
 	data, err := json.Marshal(read)
@@ -46,6 +60,38 @@ func (r *run) list(files []input) {
 		name := listed + hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.words, r.outputs)) + ".json"
 		_ = cache.Keep(filepath.Join(filepath.Dir(out), name), data, 0o644)
 	}
+}
+
+// hasInclude asks whether a header is there; includeDir is a flag with a directory in which it may be.
+var (
+	hasInclude = lazyregexp.New(`__has_include(?:_next)?\s*\(\s*([<"])([^">\n]+)[">]`)
+	includeDir = lazyregexp.New(`^--?(?:I|isystem|iquote|include-path|system-include)=?(.*)$`)
+)
+
+// asksFor lists where a file has the preprocessor look for headers with __has_include: what is there or not decides what is compiled,
+// and no list of what was read shows it.
+func (r *run) asksFor(path string) (headers []string) {
+	text, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(text, []byte("__has_include")) {
+		return nil
+	}
+	dirs := r.host.SplitList(r.host.Env.Get("CPATH"))
+	for i, w := range r.words {
+		if m := includeDir.FindStringSubmatch(w); m != nil && m[1] != "" {
+			dirs = append(dirs, strings.Split(m[1], ",")...)
+		} else if m != nil && i+1 < len(r.words) {
+			dirs = append(dirs, strings.Split(r.words[i+1], ",")...)
+		}
+	}
+	for _, m := range hasInclude.FindAllSubmatch(text, -1) {
+		for _, dir := range dirs {
+			headers = append(headers, filepath.Join(dir, string(m[2])))
+		}
+		if string(m[1]) == `"` {
+			headers = append(headers, filepath.Join(filepath.Dir(path), string(m[2])))
+		}
+	}
+	return headers
 }
 
 // ask has nvcc itself list what a call reads that the cache does not understand.
@@ -88,6 +134,9 @@ func prerequisites(rule string) (paths []string) {
 	return paths
 }
 
+// Absent is in place of the hash of a file that was looked for and was not there.
+const Absent = "none"
+
 // Read lists what compilers said for an OUT_DIR that they read: by the lists of our nvcc, with the hash of what it saw of each file (which
 // is none of any content where it saw different ones), and by the dependency files there (nvcc -MD, gcc -MD), with none.
 func Read(h buildenv.Host, outDir, cwd string) (all map[string]string, err error) {
@@ -102,10 +151,12 @@ func Read(h buildenv.Host, outDir, cwd string) (all map[string]string, err error
 			continue // without it the endings count
 		}
 		for path, sum := range one {
-			if was, ok := all[path]; ok && was != sum {
-				sum = "not the same each time"
+			switch was := all[path]; {
+			case was == "" || was == Absent:
+				all[path] = sum
+			case sum != was && sum != Absent:
+				all[path] = "not the same each time"
 			}
-			all[path] = sum
 		}
 	}
 	_, err = h.Walk(outDir, func(path, _ string, _ fs.DirEntry, isDir bool) bool {

@@ -24,8 +24,8 @@ func TestListOfWhatWasRead(t *testing.T) {
 		odd, options := filepath.Join(b.dir, "odd"), filepath.Join(b.dir, "options")
 		b.write("odd", "#define ODD 1\n")
 		b.write("options", "-DOPTION\n")
-		b.write("k.cu", "#include \"odd\"\n#include \"a.h\"\n__global__ void k(float *x) { *x = ODD; }\n")
-		b.write("text.cu", "#include \"odd\"\n#include \"a.h\"\nconst char *text = \".incbin\";\n")
+		b.write("k.cu", "#include \"odd\"\n#include \"a.h\"\n#if __has_include(\"absent\") || __has_include( <odd> )\n#endif\n__global__ void k(float *x) { *x = ODD; }\n")
+		b.write("text.cu", "#include \"odd\"\n#if __has_include(\"absent\")\n#endif\n#include \"a.h\"\nconst char *text = \".incbin\";\n")
 		want, err := cache.Hash(odd)
 		if err != nil {
 			b.t.Fatal(err)
@@ -52,7 +52,8 @@ func TestListOfWhatWasRead(t *testing.T) {
 				b.t.Errorf("%s: %s", story.what, got)
 			}
 			read, err := Read(h, filepath.Join(unit, "out"), b.dir)
-			if err != nil || read[odd] != want || read[options] == "" || read[filepath.Join(b.dir, "a.h")] == "" {
+			if err != nil || read[odd] != want || read[options] == "" || read[filepath.Join(b.dir, "a.h")] == "" ||
+				read[filepath.Join(b.dir, "absent")] != Absent {
 				b.t.Errorf("%s: %v", story.what, read)
 			}
 			for path := range read {

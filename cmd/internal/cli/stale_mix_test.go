@@ -132,8 +132,8 @@ func newMix(t *testing.T) *mix {
 		}
 		files[dir+"/odd"] = "#define ODD 1\n"
 		files[dir+"/k.cu"] = "#include \"k.cuh\"\n#include \"odd\"\n#include <cuda_fp16.h>\n#if __has_include(\"foo.cuh\")\n#include \"foo.cuh\"\n#endif\n" +
-			"#ifndef FOO\n#define FOO 0\n#endif\n#ifndef SHADOWED\n#define SHADOWED 0\n#endif\n" +
-			"extern \"C\" __global__ void " + name + "_k(float *x) { x[threadIdx.x] = x[0] / x[1] + NUMBER + ODD + FOO + SHADOWED + 0 /* " +
+			"#if __has_include(\"asked\")\n#define ASKED 1\n#else\n#define ASKED 0\n#endif\n#ifndef FOO\n#define FOO 0\n#endif\n#ifndef SHADOWED\n#define SHADOWED 0\n#endif\n" +
+			"extern \"C\" __global__ void " + name + "_k(float *x) { x[threadIdx.x] = x[0] / x[1] + NUMBER + ODD + FOO + SHADOWED + ASKED + 0 /* " +
 			"form */; }\n"
 		files["ws/"+mixed[name]] = "#define NUMBER 1\n"
 	}
@@ -273,7 +273,7 @@ func (m *mix) clean() string {
 			if err != nil {
 				m.t.Fatal(err)
 			}
-			fmt.Fprintln(sum, string(data))
+			fmt.Fprintln(sum, string(data), exists(filepath.Join(dir, "asked")))
 		}
 		key := fmt.Sprintf("%x", sum.Sum(nil))
 		if m.known[key] == "" || m.dirty {
@@ -503,6 +503,11 @@ func changes() []change {
 			change{"the same with an old time: " + name, func(m *mix) string { return m.edit(header, true) }},
 			change{"a header without an ending: " + name, func(m *mix) string {
 				return m.edit(strings.Replace(kernel, "k.cu", "odd", 1), m.r.IntN(2) == 0)
+			}},
+			change{"a header that the kernel of " + name + " asks for, there or not", func(m *mix) string {
+				file := "ws/" + strings.Replace(kernel, "k.cu", "asked", 1)
+				m.sh("[ -e " + file + " ] && rm " + file + " || touch " + file)
+				return file
 			}},
 			change{"the kernel of " + name, func(m *mix) string { return m.edit(kernel, false) }},
 			change{"the same with an old time: kernel of " + name, func(m *mix) string { return m.edit(kernel, true) }},

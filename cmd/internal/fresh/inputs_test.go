@@ -29,6 +29,7 @@ import (
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/hostcc"
 	installed "gpubuild/toolchain/install/tree"
+	"gpubuild/toolchain/nvcc"
 )
 
 // bench is a machine with a toolkit of small files and a build that has chosen it.
@@ -646,13 +647,15 @@ func TestUnidentified(t *testing.T) {
 // TestWhatNvccRead: a file that nvcc read counts with the content that it saw, whatever its name; one that the script writes each time
 // counts as it left it.
 func TestWhatNvccRead(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	dir := filepath.Join(b.top, "package")
 	unit := filepath.Join(b.top, "target", "debug", "build", "k-1")
 	odd, written := filepath.Join(dir, "odd"), filepath.Join(b.top, "gen.cu")
 	saw := strings.Repeat("5a", 32)
 	b.write(odd, "edited after nvcc read it")
-	b.write(filepath.Join(unit, "gpubuild-read-1.json"), `{"`+odd+`": "`+saw+`", "`+written+`": "`+saw+`", "/usr/include/stdio.h": "`+saw+`"}`)
+	b.write(filepath.Join(unit, "gpubuild-read-1.json"), `{"`+odd+`": "`+saw+`", "`+written+`": "`+saw+`", "/usr/include/stdio.h": "`+saw+`", "`+
+		filepath.Join(dir, "later")+`": "none"}`)
 	b.write(filepath.Join(unit, "invoked.timestamp"), "")
 	ran := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(filepath.Join(unit, "invoked.timestamp"), ran, ran); err != nil {
@@ -660,8 +663,8 @@ func TestWhatNvccRead(t *testing.T) {
 	}
 	b.write(written, "as it was left")
 	b.write(filepath.Join(unit, "root-output"), "")
-	later := time.Now().Add(time.Minute)
-	if err := os.Chtimes(filepath.Join(unit, "root-output"), later, later); err != nil {
+	soon := time.Now().Add(time.Minute)
+	if err := os.Chtimes(filepath.Join(unit, "root-output"), soon, soon); err != nil {
 		t.Fatal(err)
 	}
 	o := out{pkg: Package{ScriptUnit: features.ScriptUnit{Dir: dir, Inputs: features.Inputs{Arch: true}}},
@@ -669,14 +672,14 @@ func TestWhatNvccRead(t *testing.T) {
 	for _, before := range [][]string{nil, {written}} {
 		o.stamp.Wrote = before
 		list, wrote, err := b.s.linked(cargo.Message{}, o)
-		if err != nil || len(list) != 2 || !slices.Contains(wrote, written) {
+		if err != nil || len(list) != 3 || !slices.Contains(wrote, written) {
 			t.Fatalf("%v %q %v", list, wrote, err)
 		}
 		now, err := b.s.read.hashes.Each(written)
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]string{stale.Part(inputs.Sources, "odd"): saw[:32], stale.Part(inputs.Sources, written): saw[:32]}
+		want := map[string]string{stale.Part(inputs.Sources, "later"): nvcc.Absent, stale.Part(inputs.Sources, "odd"): saw[:32], stale.Part(inputs.Sources, written): saw[:32]}
 		if before != nil {
 			want[stale.Part(inputs.Sources, written)] = now[0]
 		}
@@ -685,5 +688,21 @@ func TestWhatNvccRead(t *testing.T) {
 				t.Errorf("%s: %s, want %s (written before: %q)", in.Name, in.Hash, want[in.Name], before)
 			}
 		}
+		o.stamp.Inputs = list
+	}
+	later := func() []stale.Reason {
+		now, err := b.s.stillLinked(o, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.DeleteFunc(stale.Differences("p", o.stamp.Inputs, now), func(r stale.Reason) bool { return r.Input != "later" })
+	}
+	if got := later(); len(got) != 0 {
+		t.Errorf("__has_include of what is still not there: %v", got)
+	}
+	b.write(filepath.Join(dir, "later"), "")
+	b.s.read = newReader(b.s.b)
+	if got := later(); len(got) != 1 {
+		t.Errorf("__has_include of what is there now: %v", got)
 	}
 }

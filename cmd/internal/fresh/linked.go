@@ -61,8 +61,8 @@ func (s *State) linked(m cargo.Message, o out) (list []stale.Input, wrote []stri
 			continue
 		}
 		name, _, _ = strings.Cut(name, ":") // name:rename
-		if file, path := firstOf(h, dirs, "lib"+name+".a", name+".lib", name); path != "" {
-			read(staticLibrary+file, path, path, h.Below(path, o.pkg.Dir) && changedAt(path) <= ended)
+		if path := firstOf(h, dirs, "lib"+name+".a", name+".lib", name); path != "" {
+			read(staticLibrary+h.Base(path), path, path, h.Below(path, o.pkg.Dir) && changedAt(path) <= ended)
 		}
 	}
 	sources, failed := s.readBy(o)
@@ -90,15 +90,15 @@ func (s *State) linked(m cargo.Message, o out) (list []stale.Input, wrote []stri
 	return list, wrote, err
 }
 
-func firstOf(h buildenv.Host, dirs []string, files ...string) (file, path string) {
+func firstOf(h buildenv.Host, dirs []string, files ...string) string {
 	for _, f := range files {
 		for _, d := range dirs {
 			if p := h.Join(d, f); h.IsFile(p) {
-				return f, p
+				return p
 			}
 		}
 	}
-	return "", ""
+	return ""
 }
 
 // readBy lists what nvcc and other compilers said that they read and that is no source by another rule, with the hash that nvcc saw.
@@ -112,9 +112,9 @@ func (s *State) readBy(o out) (map[string]string, error) {
 		made = append(made, t.Root, h.Real(t.Root), h.Real(t.Include))
 	}
 	list, err := nvcc.Read(h, o.dir, o.pkg.Dir)
-	maps.DeleteFunc(list, func(path, _ string) bool {
+	maps.DeleteFunc(list, func(path, sum string) bool {
 		return inputs.Below(h, path, made) || source.Unchanging(h, path) ||
-			inputs.Compiled(h, path) && inputs.Below(h, path, o.pkg.Inputs.Sources) || !h.IsFile(path)
+			inputs.Compiled(h, path) && inputs.Below(h, path, o.pkg.Inputs.Sources) || sum != nvcc.Absent && !h.IsFile(path)
 	})
 	return list, err
 }
@@ -173,14 +173,18 @@ func (s *State) stillLinked(o out, now []stale.Input) ([]stale.Input, error) {
 			path = h.Join(o.pkg.Dir, path)
 		}
 		isSource := strings.HasPrefix(in.Name, stale.Part(inputs.Sources, ""))
-		if known[in.Name] || !isSource && !strings.HasPrefix(in.Name, staticLibrary) || !h.IsFile(path) {
+		gone := !h.IsFile(path)
+		if known[in.Name] || !isSource && !strings.HasPrefix(in.Name, staticLibrary) || gone && in.Hash != nvcc.Absent {
 			continue
 		}
-		hash, err := s.read.hashes.Each(path)
-		if err != nil {
-			return nil, err
+		if !gone {
+			hash, err := s.read.hashes.Each(path)
+			if err != nil {
+				return nil, err
+			}
+			in.Hash = hash[0]
 		}
-		list = append(list, stale.Input{Name: in.Name, Value: in.Value, Hash: hash[0]})
+		list = append(list, in)
 	}
 	return list, nil
 }

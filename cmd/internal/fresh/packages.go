@@ -198,13 +198,11 @@ func (b *Build) scripts() []features.ScriptUnit {
 		}
 		return out
 	}
-	for _, list := range [][]*manifest.Package{b.Project.Members, b.Project.Locals} {
-		for _, p := range list {
-			u := features.ScriptUnit{PkgID: p.PathID(b.Machine.Host), Name: p.Name, Version: p.Version, Dir: p.Dir}
-			known := slices.ContainsFunc(b.Reach.Units, func(k features.ScriptUnit) bool { return k.PkgID == u.PkgID })
-			if p.BuildScript != "" && !known && !inCatalog(p.Name) {
-				out = append(out, u)
-			}
+	for _, p := range slices.Concat(b.Project.Members, b.Project.Locals) {
+		u := features.ScriptUnit{PkgID: p.PathID(b.Machine.Host), Name: p.Name, Version: p.Version, Dir: p.Dir}
+		known := slices.ContainsFunc(b.Reach.Units, func(k features.ScriptUnit) bool { return k.PkgID == u.PkgID })
+		if p.BuildScript != "" && !known && !inCatalog(p.Name) {
+			out = append(out, u)
 		}
 	}
 	return out
@@ -236,7 +234,7 @@ func (b *Build) profileDirs() []string {
 // profileDir is the one of a platform.
 func (b *Build) profileDir(platform string) string {
 	h := b.Machine.Host
-	return h.Join(b.Graph.Places.BuildDirectory, cargo.Triple(platform, ""), h.Base(b.profileDirs()[0]))
+	return h.Join(b.Graph.Places.BuildDirectory, cargo.Triple(platform, ""), h.Base(builddir.Profiles(h, "", b.Line.ProfileName(), nil)[0]))
 }
 
 // BuiltFor is the architecture that a target directory's GPU packages were last built for; zero: unknown. The tools need not be

@@ -13,9 +13,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
-	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -351,17 +351,10 @@ func (n *collector) variables() {
 			names[name] = names[name] || strings.TrimSpace(n.env.Get(name)) != ""
 		}
 	}
-	sorted := make([]string, 0, len(names))
-	for name, counts := range names {
-		if counts {
-			sorted = append(sorted, name)
-		}
-	}
-	sort.Strings(sorted)
-	for _, name := range sorted {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		v, set := n.env.Lookup(name)
 		switch {
-		case !set || managed(name):
+		case !names[name] || !set || managed(name):
 		case name == "NVCC" || name == "CUDACXX":
 			// said or not, the toolkit's own is what is recorded above
 			wrapped := len(strings.Fields(v)) > 1 && !n.host.IsAbs(v) // ccache nvcc
