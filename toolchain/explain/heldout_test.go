@@ -162,6 +162,7 @@ func TestWrongAnswers(t *testing.T) {
 		{"torch_api.cpp(1): fatal error C1083: Cannot open include file: 'torch/csrc/autograd/engine.h': No such file or directory", "dependency-header-missing"},
 		{"nvcc fatal   : 'cudafe++' died due to signal 11", "cicc-crashed"},
 		{"Unable to find libclang: \"couldn't find any valid shared libraries matching: ['libclang", ""}, // cut before .so or .dll
+		{"Experimental ZLUDA support enabled\nFailed: CublasError(CUBLAS_STATUS_INTERNAL_ERROR)", "zluda-call-failed"},
 		{"/conda/envs/a/lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by a.so)", "glibc-too-old"},
 	} {
 		got := ids(ask(t, rs, tt.text))
@@ -192,6 +193,7 @@ func TestEveryErrorIsSeen(t *testing.T) {
 		"thread 'main' panicked at src/main.rs:1:1:", "panicked at src\\lib.rs:181:5: Unable to do it", "Error: something went wrong",
 		"Segmentation fault (core dumped)", "make[2]: *** [a.dir/build.make:122: a.dir/encoding.cu.o] Error 139", "gmake: *** [all] Error 2",
 		"Expected symbol in library: GetProcAddress { source: Os { code: 5 } }", "panicked at\nsrc/lib.rs:1:1:",
+		"cuBLAS error 15 at ggml-cuda.cu:7398: the requested functionality is not supported",
 	} {
 		if a := ask(t, rs, "   Compiling app v0.1.0\n"+text+"\n"); len(a.Errors) == 0 {
 			t.Errorf("not seen: %s", text)
@@ -210,6 +212,7 @@ func TestNoErrorIsSeen(t *testing.T) {
 	for _, text := range []string{
 		"  cargo:warning=Compiler family detection failed due to error: ToolFamilyMacroNotFound: Expects macro `__clang__`",
 		"make: [Makefile:3: clean] Error 1 (ignored)", "make: *** [Makefile:3: clean] Error 1 (ignored)",
+		"warning: unused variable: `text`\n  |\n12 |     let text = \"error: cannot find -lcuda\";\n",
 	} {
 		if a := ask(t, rs, text); len(a.Errors) != 0 || len(a.Found) != 0 {
 			t.Errorf("%s: %+v", text, a)

@@ -36,7 +36,7 @@ var errorSigns = append([]string{
 	"Failed to initialize", "configuration file provided by", "died due to signal", "DriverError(", "RuntimeError(", "CUDA error",
 	"cannot find library", "could not find native", "libdevice not found", " could not be located in ", "Library not loaded: ",
 	"terminate called after throwing", "multiple definition of ", "error occurred: ", "ailed to initialize CUDA",
-	"make: ***", "]: *** [", "Segmentation fault", "GetProcAddress {",
+	"make: ***", "]: *** [", "Segmentation fault", "GetProcAddress {", "cuBLAS error ",
 }, statusPrefixes...)
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
@@ -51,13 +51,13 @@ var looksLikeError = lazyregexp.New(
 		`CUDA error\b|could not find native static library|asked CMake to find a package configuration file|` +
 		`libdevice not found at|entry point .* could not be located in |^dyld(\[\d+\])?: Library not loaded: |` +
 		`terminate called after throwing an instance of |multiple definition of |\berror occurred: |[Ff]ailed to initialize CUDA\b|` +
-		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |^Segmentation fault\b|GetProcAddress \{ source`,
+		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |^Segmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d`,
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error
-// type, and what instructions say.
+// type, source that a compiler quotes with its line number, and what instructions say.
 var innocent = lazyregexp.New(
-	`^\s*test .* \.\.\. ok\b|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|#\[error\(|` +
+	`^\s*test .* \.\.\. ok\b|^ *\d+ +\| +[^# ]|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|#\[error\(|` +
 		`\b[Ii]f you (get|see|encounter|hit|run into)\b|\bError \d+ \(ignored\)|Compiler family detection failed|` +
 		`^\s*(#{1,6}|[-*|>]) .*` + "`(CUDA_ERROR_|cudaError|CUBLAS_STATUS_|CUDNN_STATUS_)\\w+`",
 )
