@@ -162,6 +162,8 @@ func TestWrongAnswers(t *testing.T) {
 		{"torch_api.cpp(1): fatal error C1083: Cannot open include file: 'torch/csrc/autograd/engine.h': No such file or directory", "dependency-header-missing"},
 		{"nvcc fatal   : 'cudafe++' died due to signal 11", "cicc-crashed"},
 		{"Unable to find libclang: \"couldn't find any valid shared libraries matching: ['libclang", ""}, // cut before .so or .dll
+		{"/usr/lib/gcc-cross/aarch64-linux-gnu/5/../../../../aarch64-linux-gnu/bin/ld: cannot find -lnvrtc", "link-cross-cuda-libraries"},
+		{"/usr/bin/x86_64-linux-gnu-ld: cannot find -lnvrtc", "link-cuda-libraries"},
 		{"Experimental ZLUDA support enabled\nFailed: CublasError(CUBLAS_STATUS_INTERNAL_ERROR)", "zluda-call-failed"},
 		{"/conda/envs/a/lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found (required by a.so)", "glibc-too-old"},
 	} {
@@ -194,6 +196,8 @@ func TestEveryErrorIsSeen(t *testing.T) {
 		"Segmentation fault (core dumped)", "make[2]: *** [a.dir/build.make:122: a.dir/encoding.cu.o] Error 139", "gmake: *** [all] Error 2",
 		"Expected symbol in library: GetProcAddress { source: Os { code: 5 } }", "panicked at\nsrc/lib.rs:1:1:",
 		"cuBLAS error 15 at ggml-cuda.cu:7398: the requested functionality is not supported",
+		"GGML_ASSERT: ggml-cuda.cu:1257: to_fp32_cuda != nullptr", "ggml.c:1554: GGML_ASSERT(a <= b) failed",
+		"ERR: driver shutting down gpu_ctx.cu 134",
 	} {
 		if a := ask(t, rs, "   Compiling app v0.1.0\n"+text+"\n"); len(a.Errors) == 0 {
 			t.Errorf("not seen: %s", text)
@@ -212,6 +216,7 @@ func TestNoErrorIsSeen(t *testing.T) {
 	for _, text := range []string{
 		"  cargo:warning=Compiler family detection failed due to error: ToolFamilyMacroNotFound: Expects macro `__clang__`",
 		"make: [Makefile:3: clean] Error 1 (ignored)", "make: *** [Makefile:3: clean] Error 1 (ignored)",
+		"-- Could NOT find CUDNN (missing: CUDNN_LIBRARY_PATH CUDNN_INCLUDE_PATH)\n-- Configuring done",
 		"warning: unused variable: `text`\n  |\n12 |     let text = \"error: cannot find -lcuda\";\n",
 	} {
 		if a := ask(t, rs, text); len(a.Errors) != 0 || len(a.Found) != 0 {
@@ -243,7 +248,9 @@ func TestSystemOfALog(t *testing.T) {
 // files all) until rules had been written for the others. at_once says what the rules of that day made of it: "right", "wrong" (a cause that is
 // not the thread's, or that the text does not show), or nothing; then says the same of the held ones after rules had been written for the others.
 // An empty want is a text that no rule may claim to know, or that none knows yet: of the former, "right" is unknown. The one who collected
-// and judged unseen-5.jsonl had not read the rules; "wrong" holds three failures there that were not seen as such at all.
+// and judged unseen-5.jsonl had not read the rules; "wrong" holds three failures there that were not seen as such at all. The same is true
+// of the first 53 of unseen-6.jsonl; the other 28 were collected by the same person after the rules had been changed for those. "wrong" holds
+// four there that were not seen, and two answers with the right cause whose text or remedy was wrong.
 func TestUnseen(t *testing.T) {
 	for _, round := range []struct {
 		file               string
@@ -254,6 +261,7 @@ func TestUnseen(t *testing.T) {
 		{"unseen-3.jsonl", 28, 15, 3},
 		{"unseen-4.jsonl", 20, 13, 0},
 		{"unseen-5.jsonl", 32, 13, 7},
+		{"unseen-6.jsonl", 81, 59, 6},
 	} {
 		t.Run(round.file, func(t *testing.T) {
 			rs := table(t)

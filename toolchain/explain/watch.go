@@ -37,6 +37,7 @@ var errorSigns = append([]string{
 	"cannot find library", "could not find native", "libdevice not found", " could not be located in ", "Library not loaded: ",
 	"terminate called after throwing", "multiple definition of ", "error occurred: ", "ailed to initialize CUDA",
 	"make: ***", "]: *** [", "Segmentation fault", "GetProcAddress {", "cuBLAS error ",
+	"GGML_ASSERT", "driver shutting down",
 }, statusPrefixes...)
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
@@ -51,7 +52,8 @@ var looksLikeError = lazyregexp.New(
 		`CUDA error\b|could not find native static library|asked CMake to find a package configuration file|` +
 		`libdevice not found at|entry point .* could not be located in |^dyld(\[\d+\])?: Library not loaded: |` +
 		`terminate called after throwing an instance of |multiple definition of |\berror occurred: |[Ff]ailed to initialize CUDA\b|` +
-		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |^Segmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d`,
+		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |^Segmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d|` +
+		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b`,
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error
