@@ -57,9 +57,10 @@ var looksLikeError = lazyregexp.New(
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error
-// type, source that a compiler quotes with its line number, and what instructions say.
+// type, source that a compiler quotes or grep prints, and what instructions say.
 var innocent = lazyregexp.New(
-	`^\s*test .* \.\.\. ok\b|^ *\d+ +\| +[^# ]|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|#\[error\(|` +
+	`^ *\d+ +\| +[^# ]|^\s*(\S+:\d+:\s*)?// |` +
+		`^\s*test .* \.\.\. ok\b|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|#\[error\(|` +
 		`\b[Ii]f you (get|see|encounter|hit|run into)\b|\bError \d+ \(ignored\)|Compiler family detection failed|` +
 		`^\s*(#{1,6}|[-*|>]) .*` + "`(CUDA_ERROR_|cudaError|CUBLAS_STATUS_|CUDNN_STATUS_)\\w+`",
 )
