@@ -236,22 +236,24 @@ func TestHeadersByLinks(t *testing.T) {
 	t.Parallel()
 	s := newShared(t)
 	files := kern("app")
-	files["Cargo.toml"] = strings.Replace(files["Cargo.toml"], `"plain"]`, `"plain", "foo", "bar"]`, 1)
+	files["Cargo.toml"] = strings.Replace(files["Cargo.toml"], `"plain"]`, `"plain", "foo"]`+"\nexclude = [\"vendor\"]", 1)
 	delete(files, "Cargo.lock")
-	for name, script := range map[string]string{
+	for dir, script := range map[string]string{
 		"foo": "    let dir = std::path::PathBuf::from(env::var(\"DEP_BAR_DIR\").unwrap());\n",
-		"bar": "    let text = std::fs::read_to_string(\"src/n.h\").unwrap();\n" +
+		"vendor/bar": "    let text = std::fs::read_to_string(\"src/n.h\").unwrap();\n" +
 			"    std::fs::write(dir.join(\"n.h\"), env::var(\"BAR\").unwrap_or_default() + &text).unwrap();\n",
 	} {
-		files[name+"/Cargo.toml"] = "[package]\nname = \"" + name + "\"\nversion = \"0.1.0\"\nedition = \"2021\"\nlinks = \"" +
+		name := filepath.Base(dir)
+		files[dir+"/Cargo.toml"] = "[package]\nname = \"" + name + "\"\nversion = \"0.1.0\"\nedition = \"2021\"\nlinks = \"" +
 			name + "\"\n"
-		files[name+"/src/lib.rs"] = ""
-		files[name+"/build.rs"] = "use std::env;\nfn main() {\n    println!(\"cargo::rerun-if-changed=build.rs\");\n" +
+		files[dir+"/src/lib.rs"] = ""
+		files[dir+"/build.rs"] = "use std::env;\nfn main() {\n    println!(\"cargo::rerun-if-changed=build.rs\");\n" +
 			"    let dir = std::path::PathBuf::from(env::var(\"OUT_DIR\").unwrap());\n" + script +
 			"    println!(\"cargo::metadata=DIR={}\", dir.display());\n}\n"
 	}
-	files["bar/src/n.h"] = "one\n"
-	files["foo/Cargo.toml"] += "[dependencies]\nbar = { path = \"../bar\" }\n"
+	files["vendor/bar/src/n.h"], files["vendor/bar/.cargo-checksum.json"] = "one\n", `{"files":{},"package":null}`
+	files[".cargo/config.toml"] = "[source.crates-io]\nreplace-with = \"vendored\"\n[source.vendored]\ndirectory = \"vendor\"\n"
+	files["foo/Cargo.toml"] += "[dependencies]\nbar = \"0.1.0\"\n"
 	files["sys/Cargo.toml"] += "[dependencies]\nfoo = { path = \"../foo\" }\n"
 	files["sys/src/lib.rs"] = "pub const PTX: &str = concat!(include_str!(concat!(env!(\"OUT_DIR\"), \"/k.ptx\")), " +
 		"include_str!(concat!(env!(\"OUT_DIR\"), \"/n.h\")));\n"
@@ -266,7 +268,7 @@ func TestHeadersByLinks(t *testing.T) {
 		s.compiled(story+", and then nothing", s.build(s.a, "sm_90"), "")
 	}
 	ends("built from nothing", "}\none\n", s.build(s.a, "sm_90"))
-	writeFiles(t, s.dir, map[string]string{"bar/src/n.h": "two\n"})
+	writeFiles(t, s.dir, map[string]string{"vendor/bar/src/n.h": "two\n"})
 	text := s.build(s.a, "sm_90")
 	ends("its header", "}\ntwo\n", text)
 	if !strings.Contains(text, "Stale src/n.h changed: bar") {

@@ -2,6 +2,7 @@ package fresh
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strings"
 
@@ -74,6 +75,7 @@ func (s *State) findPackages() []Package {
 	}
 	for i := range list {
 		if p := &list[i]; tells[p.PkgID] && !p.Inputs.Arch && !inCatalog(p.Name) {
+			p.Dir = cmp.Or(p.Dir, s.b.Machine.Host.Dir(s.b.scriptFile(p.ScriptUnit))) // vendored: its ID does not say it
 			in := s.b.compiling(p.ScriptUnit)
 			p.Inputs = union(p.Inputs, features.Inputs{Env: in.Env, Sources: append(in.Sources, p.Dir)})
 			counts[p.PkgID] = true

@@ -216,6 +216,7 @@ func (n *collector) behind(ctx context.Context, path string) string {
 	if sum, asked := n.h.run[key]; asked || n.host.OS == buildenv.Windows {
 		return sum
 	}
+	n.h.run[key] = ""
 	script, err := n.h.About("script", path, func() (string, error) {
 		data, err := n.host.ReadFile(path, 1<<30)
 		return fmt.Sprint(bytes.HasPrefix(data, []byte("#!"))), err
