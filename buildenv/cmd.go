@@ -1,6 +1,7 @@
 package buildenv
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -59,10 +60,7 @@ func (e *ExitError) Error() string {
 	case e.Result.Signal != "":
 		how = "ended by signal " + e.Result.Signal
 	}
-	tail := lastLines(string(e.Result.Stderr), 5)
-	if tail == "" {
-		tail = lastLines(string(e.Result.Stdout), 5) // nvcc.exe complains there
-	}
+	tail := cmp.Or(lastLines(string(e.Result.Stderr), 5), lastLines(string(e.Result.Stdout), 5)) // nvcc.exe complains to stdout
 	if tail != "" {
 		return name + ": " + how + ":\n" + tail
 	}

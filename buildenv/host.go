@@ -69,16 +69,6 @@ func (h Host) IsDir(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// TooLargeError says that a file was larger than its reader was ready to read.
-type TooLargeError struct {
-	Path  string
-	Limit int64 // bytes
-}
-
-func (e *TooLargeError) Error() string {
-	return fmt.Sprintf("%s: larger than %d bytes", e.Path, e.Limit)
-}
-
 // Names lists what is in a directory, sorted; one that cannot be read has nothing.
 func (h Host) Names(dir string) []string {
 	entries, err := h.Files.ReadDir(dir)
@@ -92,7 +82,25 @@ func (h Host) Names(dir string) []string {
 	return out
 }
 
-// ReadFile reads a whole file of at most limit bytes; a larger one is a *TooLargeError.
+// Repository is the nearest directory with .git, from dir upwards; empty where there is none.
+func (h Host) Repository(dir string) string {
+	for d := range h.Upwards(dir) {
+		if _, err := h.Files.Stat(h.Join(d, ".git")); err == nil {
+			return d
+		}
+	}
+	return ""
+}
+
+// Multiarch is Debian's name for the host's processor.
+func (h Host) Multiarch() string {
+	if h.Arch == "arm64" {
+		return "aarch64-linux-gnu"
+	}
+	return "x86_64-linux-gnu"
+}
+
+// ReadFile reads a whole file of at most limit bytes; a larger one is an error.
 func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := h.Files.Open(path)
 	if err != nil {
@@ -112,7 +120,7 @@ func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if int64(len(data)) > limit {
-		return nil, &TooLargeError{Path: path, Limit: limit}
+		return nil, fmt.Errorf("%s: larger than %d bytes", path, limit)
 	}
 	return data, nil
 }

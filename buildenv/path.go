@@ -1,6 +1,7 @@
 package buildenv
 
 import (
+	"iter"
 	"path"
 	"strings"
 )
@@ -92,6 +93,15 @@ func (h Host) Dir(p string) string {
 		return h.native(s[:i+1])
 	}
 	return h.native(s[:i])
+}
+
+// Upwards yields a directory and then those above it, up to the root.
+func (h Host) Upwards(dir string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for yield(dir) && h.Dir(dir) != dir {
+			dir = h.Dir(dir)
+		}
+	}
 }
 
 // Base answers the last element of a path.

@@ -70,7 +70,7 @@ func Export(shell string, h Host, base Env, d Delta) (string, error) {
 	}
 	write, ok := writers()[shell]
 	if !ok {
-		return "", &UnknownShellError{Shell: shell}
+		return "", fmt.Errorf("unknown shell %q", shell)
 	}
 	x := exporter{shell: shell, host: h, delta: d}
 	for _, v := range outcomes(h, base, d) {
@@ -147,14 +147,6 @@ func outcomes(h Host, base Env, d Delta) []outcome {
 	}
 	return out
 }
-
-// UnknownShellError says that there is no such form.
-type UnknownShellError struct{ Shell string }
-
-func (e *UnknownShellError) Error() string { return fmt.Sprintf("unknown shell %q", e.Shell) }
-
-// Hint says what a user can do about it.
-func (e *UnknownShellError) Hint() string { return "use one of " + strings.Join(Shells(), ", ") }
 
 // ExportError says which variable a form cannot say, and why.
 type ExportError struct{ Shell, Name, Why string }

@@ -2,6 +2,7 @@ package buildenv
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -124,10 +125,7 @@ func (x exporter) vscode() (string, error) {
 			terminal[v.name] = x.host.JoinList(append(list, v.after...)...)
 		}
 	}
-	system := map[string]string{Windows: "windows", Darwin: "osx"}[x.host.OS]
-	if system == "" {
-		system = "linux"
-	}
+	system := cmp.Or(map[string]string{Windows: "windows", Darwin: "osx"}[x.host.OS], "linux")
 	return indented(map[string]any{
 		"rust-analyzer.cargo.extraEnv":      values,
 		"terminal.integrated.env." + system: terminal,

@@ -312,11 +312,7 @@ func (s *router) members() {
 		return
 	}
 	for _, m := range s.Project.Members {
-		selected := false
-		for i := range s.Roots {
-			selected = selected || s.Nodes[s.Roots[i].Node].Name == m.Name
-		}
-		if selected || m.ProcMacro {
+		if len(s.rootsOf(m.Name)) > 0 || m.ProcMacro {
 			continue
 		}
 		already := append([]string{"default"}, s.ask.Plain...)
@@ -578,16 +574,14 @@ func (s *router) dependencyValue(p *manifest.Package, node int) string {
 // relative is the way from one directory to another; the other one itself where they share nothing.
 func relative(h buildenv.Host, from, to string) string {
 	up := ""
-	for d := h.Clean(from); ; d = h.Dir(d) {
+	for d := range h.Upwards(h.Clean(from)) {
 		if h.SamePath(d, to) {
 			return strings.TrimSuffix(up, "/")
 		}
 		if h.Below(to, d) {
 			return up + strings.TrimLeft(to[len(d):], `/\`)
 		}
-		if h.Dir(d) == d {
-			return to
-		}
 		up += "../"
 	}
+	return to
 }

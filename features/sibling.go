@@ -63,14 +63,12 @@ func (k *rootJudge) left() {
 			list[i].minor = list[i].minor || k.plans().apart(k.pkg, goal, place{p.Manifest, list[i].want})
 		}
 	}
-	severity, id, names := Note, IDSibling, []string{}
-	for _, m := range list {
-		if !m.minor {
-			severity = Warning
-		}
-	}
 	if len(list) == 0 {
 		return
+	}
+	severity, id, names := Note, IDSibling, []string{}
+	if slices.ContainsFunc(list, func(m remnant) bool { return !m.minor }) {
+		severity = Warning
 	}
 	lost := ""
 	var lacks []Lack

@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -62,7 +63,7 @@ func versions(_ Facts, n Needs, t *cuda.Toolkit, _ gpu.Capability) verdict {
 	case v.IsZero():
 	case n.Pin.IsZero() && !n.CudarcMax.IsZero() && v.Compare(n.CudarcMax) > 0:
 		return verdict{
-			why: fmt.Sprintf("CUDA %s is newer than the locked %s knows (%s)", v, n.limitedBy(), n.CudarcMax),
+			why: fmt.Sprintf("CUDA %s is newer than the locked %s knows (%s)", v, cmp.Or(n.MaxBy, "cudarc"), n.CudarcMax),
 			fix: fmt.Sprintf("gpubuild toolchain install %s", n.CudarcMax),
 		}
 	case !n.Pin.IsZero() && n.Libraries && (v.Major != n.Pin.Major || v.Compare(n.Pin) < 0):

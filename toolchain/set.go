@@ -67,14 +67,6 @@ func (n Needs) floor(v gpu.Version) (highest Floor) {
 	return highest
 }
 
-// limitedBy is the package that knows no newer CUDA than CudarcMax.
-func (n Needs) limitedBy() string {
-	if n.MaxBy == "" {
-		return "cudarc"
-	}
-	return n.MaxBy
-}
-
 // Wish is what the user asked for.
 type Wish struct {
 	CUDA           string         // a version, a root, "fetch" or nothing

@@ -3,7 +3,6 @@ package toolchain
 import (
 	"cmp"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -318,12 +317,9 @@ func (e *writer) prompted(s msvc.Settings) bool {
 func (e *writer) has(name string, dirs []string) bool {
 	h := e.h
 	have := h.SplitList(h.Env.Get(name))
-	for _, d := range dirs {
-		if !slices.ContainsFunc(have, func(o string) bool { return h.SamePath(o, d) }) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(dirs, func(d string) bool {
+		return !slices.ContainsFunc(have, func(o string) bool { return h.SamePath(o, d) })
+	})
 }
 
 // list sets a list of directories. What the user had in it stays behind ours, except what belongs to a Visual Studio or a Windows SDK:
@@ -372,11 +368,8 @@ func (e *writer) generator(n Needs, s msvc.Settings) {
 		!slices.ContainsFunc(e.known, func(c consumer) bool { return c.name == "cmake" }) {
 		return
 	}
-	here := len(h.LookPathAll("ninja")) > 0
-	for _, d := range s.Last {
-		here = here || h.IsFile(h.Join(d, "ninja.exe"))
-	}
-	if here {
+	shipped := func(d string) bool { return h.IsFile(h.Join(d, "ninja.exe")) }
+	if len(h.LookPathAll("ninja")) > 0 || slices.ContainsFunc(s.Last, shipped) {
 		e.d.Add(buildenv.Set, "CMAKE_GENERATOR", "Ninja", "the generator for Visual Studio needs CUDA's BuildCustomizations")
 		return
 	}
@@ -395,9 +388,8 @@ func (e *writer) generator(n Needs, s msvc.Settings) {
 func (e *writer) customized(version string) bool {
 	h := e.h
 	dir := h.Join(e.s.MSVC.Toolset.Install, "MSBuild", "Microsoft", "VC")
-	entries, err := h.Files.ReadDir(dir)
-	return err == nil && slices.ContainsFunc(entries, func(v fs.DirEntry) bool {
-		return h.IsFile(h.Join(dir, v.Name(), "BuildCustomizations", "CUDA "+version+".props"))
+	return slices.ContainsFunc(h.Names(dir), func(v string) bool {
+		return h.IsFile(h.Join(dir, v, "BuildCustomizations", "CUDA "+version+".props"))
 	})
 }
 

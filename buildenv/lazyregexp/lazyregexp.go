@@ -32,7 +32,6 @@ func (r *Regexp) FindStringSubmatch(s string) []string       { return r.get().Fi
 func (r *Regexp) FindStringSubmatchIndex(s string) []int     { return r.get().FindStringSubmatchIndex(s) }
 func (r *Regexp) FindAll(b []byte, n int) [][]byte           { return r.get().FindAll(b, n) }
 func (r *Regexp) FindIndex(b []byte) []int                   { return r.get().FindIndex(b) }
-func (r *Regexp) FindAllIndex(b []byte, n int) [][]int       { return r.get().FindAllIndex(b, n) }
 func (r *Regexp) FindSubmatch(b []byte) [][]byte             { return r.get().FindSubmatch(b) }
 func (r *Regexp) FindSubmatchIndex(b []byte) []int           { return r.get().FindSubmatchIndex(b) }
 func (r *Regexp) FindAllString(s string, n int) []string     { return r.get().FindAllString(s, n) }
@@ -51,11 +50,7 @@ func (r *Regexp) ReplaceAllFunc(src []byte, repl func([]byte) []byte) []byte {
 func (r *Regexp) ReplaceAllString(src, repl string) string {
 	return r.get().ReplaceAllString(src, repl)
 }
-func (r *Regexp) ReplaceAllLiteralString(src, repl string) string {
-	return r.get().ReplaceAllLiteralString(src, repl)
-}
 func (r *Regexp) ReplaceAllStringFunc(src string, repl func(string) string) string {
 	return r.get().ReplaceAllStringFunc(src, repl)
 }
 func (r *Regexp) Split(s string, n int) []string { return r.get().Split(s, n) }
-func (r *Regexp) String() string                 { return r.get().String() }

@@ -38,11 +38,8 @@ func (v *View) Explain(r manifest.Request, crate, feature string, shown func(pat
 	for i := range x.Roots {
 		r := &x.Roots[i]
 		for _, e := range x.root(r, meant, feature) {
-			known := false
-			for _, o := range out { // the library and the program of a package have the same answer
-				known = known || fmt.Sprint(o) == fmt.Sprint(e)
-			}
-			if !known {
+			// The library and the program of a package have the same answer.
+			if !slices.ContainsFunc(out, func(o Reason) bool { return fmt.Sprint(o) == fmt.Sprint(e) }) {
 				out = append(out, e)
 			}
 		}
@@ -192,15 +189,8 @@ func (x *explainer) missing(r *Root, to int, feature string) []string {
 			x.at(p, p.FeatureLine(feature)))}
 	}
 	for _, i := range r.Linked {
-		p := (*manifest.Package)(nil)
-		uses := false
-		for _, d := range x.Nodes[i].Deps {
-			uses = uses || d.To == to
-		}
-		if uses {
-			p = x.ManifestOf(i)
-		}
-		if p == nil {
+		p := x.ManifestOf(i)
+		if p == nil || !slices.ContainsFunc(x.Nodes[i].Deps, func(d Dep) bool { return d.To == to }) {
 			continue
 		}
 		found := false
@@ -316,16 +306,10 @@ func (x *explainer) unlinked(r *Root, crate named) []string {
 
 // mentioned says whether a manifest of what is linked names a package: one that is optional may be in no lock file yet.
 func (x *explainer) mentioned(r *Root, name string) bool {
-	for _, i := range r.Linked {
-		if p := x.ManifestOf(i); p != nil {
-			for _, d := range p.Dependencies {
-				if d.Package == name {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Linked, func(i int) bool {
+		p := x.ManifestOf(i)
+		return p != nil && slices.ContainsFunc(p.Dependencies, func(d manifest.Dependency) bool { return d.Package == name })
+	})
 }
 
 // at names a place; nothing where the line is not known.

@@ -75,21 +75,7 @@ func (x *explainer) names() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-func (x *explainer) known(name string) bool {
-	for i := range x.Nodes {
-		if x.Nodes[i].Name == name {
-			return true
-		}
-	}
-	if x.Project != nil {
-		for i := range x.Project.Lock {
-			if x.Project.Lock[i].Name == name {
-				return true
-			}
-		}
-	}
-	return false
-}
+func (x *explainer) known(name string) bool { return slices.Contains(x.names(), name) }
 
 // unknown words that no package of that name is to be had at all, with the one that was most likely meant.
 func (x *explainer) unknown(name string) string {

@@ -41,16 +41,12 @@ const FileName = "Cargo.toml"
 // Find walks up from dir to the nearest Cargo.toml, as cargo does.
 func Find(h buildenv.Host, dir string) (string, error) {
 	dir = h.Abs(dir)
-	for d := dir; ; {
+	for d := range h.Upwards(dir) {
 		if m := h.Join(d, FileName); h.IsFile(m) {
 			return m, nil
 		}
-		up := h.Dir(d)
-		if up == d {
-			return "", &NotFoundError{Dir: dir}
-		}
-		d = up
 	}
+	return "", &NotFoundError{Dir: dir}
 }
 
 // Load reads the workspace that a manifest belongs to: its members, their local path dependencies and the lock file.

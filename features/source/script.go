@@ -452,11 +452,11 @@ func (r *Reader) ownPrograms() map[string]string {
 		if !r.h.IsAbs(dir) || Unchanging(r.h, dir) {
 			continue
 		}
-		list, compilers := r.list(dir), false
-		for _, name := range []string{"nvcc", "rustc", "cargo", "cl"} {
+		list := r.list(dir)
+		compilers := slices.ContainsFunc([]string{"nvcc", "rustc", "cargo", "cl"}, func(name string) bool {
 			_, is := list[r.h.Exe(name)]
-			compilers = compilers || is
-		}
+			return is
+		})
 		for name, isDir := range list {
 			if word := strings.TrimSuffix(name, ".exe"); !isDir && !compilers && r.programs[word] == "" {
 				r.programs[word] = r.h.Join(dir, name)
@@ -500,12 +500,8 @@ func NewestKnown(text string) gpu.Version {
 // Downloads says whether a script fetches anything: not every version of a crate does (mistralrs-quant 0.8.1 has no CUTLASS yet).
 func Downloads(text string) bool {
 	text = strings.ToLower(text)
-	for _, sign := range []string{"cutlass", "\"git\"", "download", "http", "ureq", "curl"} {
-		if strings.Contains(text, sign) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"cutlass", "\"git\"", "download", "http", "ureq", "curl"},
+		func(sign string) bool { return strings.Contains(text, sign) })
 }
 
 // LinksCUDA says whether a script links libraries of the toolkit.

@@ -350,7 +350,7 @@ func (s *scanner) inspect(im *Image, r io.ReaderAt, off, size int64) bool {
 		c.complete(im)
 		return true
 	case PTX:
-		m := readPTX(io.NewSectionReader(r, off, size))
+		m := (&ptxReader{r: io.NewSectionReader(r, off, size)}).module()
 		if m.version == "" && m.target == "" {
 			s.note(im.Offset, "the PTX of a fatbin is malformed")
 			return false

@@ -176,13 +176,8 @@ func isAlnum(c byte) bool {
 	return c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z'
 }
 
-// readPTX reads the module that begins with r, by a directive. It ends where something follows that is no PTX: in a Rust program other
-// strings stand directly behind it. Comments and strings may hold anything, bodies anything but another .version.
-func readPTX(r io.Reader) *ptxModule {
-	p := &ptxReader{r: r}
-	return p.module()
-}
-
+// module reads the module with which the text begins, by a directive. It ends where something follows that is no PTX: in a Rust program
+// other strings stand directly behind it. Comments and strings may hold anything, bodies anything but another .version.
 func (p *ptxReader) module() *ptxModule {
 	m := &ptxModule{}
 	var (

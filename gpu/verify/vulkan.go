@@ -239,13 +239,9 @@ func VulkanDrivers(h buildenv.Host) (out []VulkanDriver) {
 	if len(files) == 0 {
 		for _, dir := range layerDirs(h) {
 			dir = strings.Replace(dir, "explicit_layer.d", "icd.d", 1)
-			entries, err := h.Files.ReadDir(dir)
-			if err != nil {
-				continue // most of these directories are not there
-			}
-			for _, e := range entries {
-				if strings.HasSuffix(e.Name(), ".json") {
-					files = append(files, h.Join(dir, e.Name()))
+			for _, name := range h.Names(dir) {
+				if strings.HasSuffix(name, ".json") {
+					files = append(files, h.Join(dir, name))
 				}
 			}
 		}

@@ -256,13 +256,13 @@ func parseStat(text string) (stat, bool) {
 // children lists a process's children, by the kernel's own list (CONFIG_PROC_CHILDREN) or by asking every process for its parent.
 func (s *sampler) children(pid int) (out []int) {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
-	entries, err := s.h.Files.ReadDir(tasks)
-	if err != nil {
+	names := s.h.Names(tasks)
+	if names == nil {
 		return nil
 	}
 	listed := false
-	for _, t := range entries {
-		data, err := s.h.ReadFile(tasks+"/"+t.Name()+"/children", 1<<20)
+	for _, t := range names {
+		data, err := s.h.ReadFile(tasks+"/"+t+"/children", 1<<20)
 		if err != nil {
 			continue
 		}
@@ -276,12 +276,8 @@ func (s *sampler) children(pid int) (out []int) {
 	if listed {
 		return out
 	}
-	all, err := s.h.Files.ReadDir("/proc")
-	if err != nil {
-		return nil
-	}
-	for _, e := range all {
-		if n, err := strconv.Atoi(e.Name()); err == nil {
+	for _, name := range s.h.Names("/proc") {
+		if n, err := strconv.Atoi(name); err == nil {
 			if st, ok := s.stat(n); ok && st.parent == pid {
 				out = append(out, n)
 			}

@@ -34,11 +34,8 @@ func ConfigFiles(h buildenv.Host, t Tool, l Line) []string {
 	}
 	cwd := l.cwd(h, t)
 	for _, start := range []string{cwd, h.Real(cwd)} {
-		for dir := start; ; dir = h.Dir(dir) {
+		for dir := range h.Upwards(start) {
 			look(h.Join(dir, ".cargo"))
-			if h.Dir(dir) == dir {
-				break
-			}
 		}
 	}
 	if home := t.Env.Get("CARGO_HOME"); home != "" {
@@ -94,12 +91,9 @@ func includes(h buildenv.Host, text, dir string, seen map[string]bool) (out []st
 // (include, escapes) cannot. It spares most projects a question of 25 ms; cargo answers it where the word is found.
 func mayHold(h buildenv.Host, t Tool, l Line, word, variable string) string {
 	suspicious := func(text []byte) bool {
-		for _, w := range []string{word, "include", `\u`, `\U`, `\x`} {
-			if bytes.Contains(text, []byte(w)) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc([]string{word, "include", `\u`, `\U`, `\x`}, func(w string) bool {
+			return bytes.Contains(text, []byte(w))
+		})
 	}
 	for _, c := range l.Config {
 		if !strings.Contains(c, "=") || suspicious([]byte(c)) {

@@ -110,11 +110,7 @@ func (l Line) Known() bool { _, ok := verbs[l.Verb]; return ok }
 
 // Builds says whether the verb compiles the selected packages, so that its features can be asked for.
 func (l Line) Builds() bool {
-	switch l.Verb {
-	case "build", "check", "run", "test", "bench", "clippy", "rustc", "doc", "rustdoc", "fix":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"build", "check", "run", "test", "bench", "clippy", "rustc", "doc", "rustdoc", "fix"}, l.Verb)
 }
 
 // ProfileName is the profile that is built, by cargo's name for it.

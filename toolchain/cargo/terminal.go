@@ -16,15 +16,9 @@ func (l Line) OnTerminal(h buildenv.Host, t Tool, width int, colour bool) Line {
 		l = l.WithConfig(`term.color="always"`)
 	}
 	// cargo's own conditions for a bar on a terminal, which "always" leaves out. Source: cargo 1.95, src/cargo/util/progress.rs.
-	ci := func() bool {
-		for _, name := range []string{"CI", "TF_BUILD"} {
-			if _, set := t.Env.Lookup(name); set {
-				return true
-			}
-		}
-		return false
-	}
-	if l.Has("--quiet") || t.Env.Get("CARGO_TERM_QUIET") == "true" || t.Env.Get("TERM") == "dumb" || ci() {
+	_, ci := t.Env.Lookup("CI")
+	_, azure := t.Env.Lookup("TF_BUILD")
+	if l.Has("--quiet") || t.Env.Get("CARGO_TERM_QUIET") == "true" || t.Env.Get("TERM") == "dumb" || ci || azure {
 		return l
 	}
 	if mayHold(h, t, l, "progress", "CARGO_TERM_PROGRESS") == "" {

@@ -101,7 +101,7 @@ func (l looker) debian() Toolkit {
 		t.Include = "/usr/include"
 	}
 	t.Lib = first(
-		[]string{"/usr/lib/" + l.multiarch(), "/usr/lib64", "/usr/lib"},
+		[]string{"/usr/lib/" + h.Multiarch(), "/usr/lib64", "/usr/lib"},
 		func(d string) bool { return holds(h, d, "libcudart.so") },
 	)
 	l.version(&t)
@@ -113,10 +113,9 @@ func (l looker) debian() Toolkit {
 func (l looker) hpc(dir string) string {
 	best := dir
 	var top []int
-	entries, _ := l.h.Files.ReadDir(dir)
-	for _, e := range entries {
-		if v := gpu.Numbers(e.Name()); v != nil && slices.Compare(v, top) > 0 {
-			best, top = l.h.Join(dir, e.Name()), v
+	for _, name := range l.h.Names(dir) {
+		if v := gpu.Numbers(name); v != nil && slices.Compare(v, top) > 0 {
+			best, top = l.h.Join(dir, name), v
 		}
 	}
 	return best
@@ -127,12 +126,10 @@ func (l looker) places(extra []Candidate) []place {
 	h := l.h
 	var out []place
 	for _, name := range RootVariables() {
-		v := h.Env.Get(name)
-		switch {
-		case v == "":
-		case !h.IsAbs(v):
-			out = append(out, place{h.Join(h.Cwd, v), Source{Variable, name}, "", true})
-		default:
+		if v := h.Env.Get(name); v != "" {
+			if !h.IsAbs(v) {
+				v = h.Abs(v)
+			}
 			out = append(out, place{v, Source{Variable, name}, "", true})
 		}
 	}
@@ -154,10 +151,9 @@ func (l looker) places(extra []Candidate) []place {
 	if dir := h.Env.Get("VIRTUAL_ENV"); dir != "" {
 		for _, site := range l.sitePackages(dir) {
 			for _, d := range l.list(h.Join(site, "nvidia"), "cu") {
-				if !wheelRoot.MatchString(h.Base(d)) {
-					continue
+				if wheelRoot.MatchString(h.Base(d)) {
+					out = append(out, place{d, Source{Environment, "VIRTUAL_ENV"}, "", false})
 				}
-				out = append(out, place{d, Source{Environment, "VIRTUAL_ENV"}, "", false})
 			}
 		}
 	}
@@ -239,12 +235,8 @@ func (l looker) sitePackages(venv string) (out []string) {
 
 // list answers the directories in dir whose names begin so, in their order.
 func (l looker) list(dir, prefix string) (out []string) {
-	entries, err := l.h.Files.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		if p := l.h.Join(dir, e.Name()); strings.HasPrefix(e.Name(), prefix) && l.h.IsDir(p) {
+	for _, name := range l.h.Names(dir) {
+		if p := l.h.Join(dir, name); strings.HasPrefix(name, prefix) && l.h.IsDir(p) {
 			out = append(out, p)
 		}
 	}

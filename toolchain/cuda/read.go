@@ -29,14 +29,6 @@ func (l looker) targets() []string {
 	return []string{"x86_64-linux"}
 }
 
-// multiarch is Debian's name for the host's processor.
-func (l looker) multiarch() string {
-	if l.h.Arch == "arm64" {
-		return "aarch64-linux-gnu"
-	}
-	return "x86_64-linux-gnu"
-}
-
 func (l looker) includes(root string) []string {
 	dirs := []string{l.h.Join(root, "include")}
 	if l.h.OS == buildenv.Windows {
@@ -198,12 +190,8 @@ func (l looker) cupti(t Toolkit) string {
 		if d == "" {
 			continue
 		}
-		entries, err := h.Files.ReadDir(d)
-		if err != nil {
-			continue
-		}
-		for _, e := range entries {
-			v, ok := strings.CutPrefix(e.Name(), "libcupti.so")
+		for _, name := range h.Names(d) {
+			v, ok := strings.CutPrefix(name, "libcupti.so")
 			if !ok {
 				continue
 			}
@@ -214,7 +202,7 @@ func (l looker) cupti(t Toolkit) string {
 					r = 1 << 20
 				}
 			}
-			if p := h.Join(d, e.Name()); r > rank && h.IsFile(p) {
+			if p := h.Join(d, name); r > rank && h.IsFile(p) {
 				best, rank = p, r
 			}
 		}
@@ -232,25 +220,14 @@ func (l looker) cuptiDLL(t Toolkit) string {
 	h := l.h
 	bin := h.Join(t.Root, "bin")
 	for _, d := range []string{h.Join(t.Root, "extras", "CUPTI", "lib64"), h.Join(bin, "x64"), h.Join(bin, "x86_64"), bin} {
-		entries, err := h.Files.ReadDir(d)
-		if err != nil {
-			continue
-		}
 		best, rank := "", []int(nil)
-		for _, e := range entries {
-			m := cuptiName.FindStringSubmatch(e.Name())
+		for _, name := range h.Names(d) {
+			m := cuptiName.FindStringSubmatch(name)
 			if m == nil {
 				continue
 			}
-			var r []int
-			for _, word := range strings.Split(m[1], ".") {
-				n, err := strconv.Atoi(word)
-				if err != nil {
-					n = 0
-				}
-				r = append(r, n)
-			}
-			if p := h.Join(d, e.Name()); (best == "" || slices.Compare(r, rank) > 0) && h.IsFile(p) {
+			r := gpu.Numbers(m[1])
+			if p := h.Join(d, name); (best == "" || slices.Compare(r, rank) > 0) && h.IsFile(p) {
 				best, rank = p, r
 			}
 		}
@@ -331,13 +308,9 @@ func (t *Toolkit) label(s, path string) bool {
 // ("Unsupported .version 9.3; current version is '9.0'").
 func (l looker) wheels(t *Toolkit) {
 	h := l.h
-	entries, err := h.Files.ReadDir(h.Dir(h.Dir(t.Real)))
-	if err != nil {
-		return
-	}
 	versions := map[string]string{}
-	for _, e := range entries {
-		name, ok := strings.CutSuffix(e.Name(), ".dist-info")
+	for _, name := range h.Names(h.Dir(h.Dir(t.Real))) {
+		name, ok := strings.CutSuffix(name, ".dist-info")
 		if pkg, v, found := strings.Cut(name, "-"); ok && found {
 			versions[pkg] = v
 		}
@@ -366,25 +339,14 @@ func head(h buildenv.Host, path string, n int64) ([]byte, error) {
 
 // holds says whether a directory has a file whose name begins so.
 func holds(h buildenv.Host, dir string, names ...string) bool {
-	entries, err := h.Files.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		for _, n := range names {
-			if strings.HasPrefix(e.Name(), n) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.Names(dir), func(name string) bool {
+		return slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(name, n) })
+	})
 }
 
 func first(dirs []string, ok func(string) bool) string {
-	for _, d := range dirs {
-		if ok(d) {
-			return d
-		}
+	if i := slices.IndexFunc(dirs, ok); i >= 0 {
+		return dirs[i]
 	}
 	return ""
 }

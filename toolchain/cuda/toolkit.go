@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -87,10 +88,7 @@ func (t Toolkit) From(k Kind) (names []string) {
 
 // Named is the toolkit as a person reads it: "CUDA 13.4.92 in /usr/local/cuda".
 func (t Toolkit) Named() string {
-	v := t.Label
-	if v == "" {
-		v = t.Version.String()
-	}
+	v := cmp.Or(t.Label, t.Version.String())
 	if t.Label == "" && t.Version.IsZero() {
 		return "the toolkit in " + t.Root
 	}

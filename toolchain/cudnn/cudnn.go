@@ -93,10 +93,9 @@ func Find(h buildenv.Host, toolkits []string, extra []string) []Install {
 			f.root(h.Join(dir, "Lib", "site-packages", "nvidia", "cudnn"), "VIRTUAL_ENV", false)
 		}
 		for _, lib := range []string{"lib", "lib64"} {
-			entries, _ := h.Files.ReadDir(h.Join(dir, lib)) // a missing directory holds nothing
-			for _, e := range entries {
-				if strings.HasPrefix(e.Name(), "python3.") {
-					f.root(h.Join(dir, lib, e.Name(), "site-packages", "nvidia", "cudnn"), "VIRTUAL_ENV", false)
+			for _, name := range h.Names(h.Join(dir, lib)) {
+				if strings.HasPrefix(name, "python3.") {
+					f.root(h.Join(dir, lib, name, "site-packages", "nvidia", "cudnn"), "VIRTUAL_ENV", false)
 				}
 			}
 		}
@@ -115,14 +114,6 @@ func Find(h buildenv.Host, toolkits []string, extra []string) []Install {
 type finder struct {
 	h     buildenv.Host
 	found []Install
-}
-
-// multiarch is Debian's name for the host's processor.
-func (f *finder) multiarch() string {
-	if f.h.Arch == "arm64" {
-		return "aarch64-linux-gnu"
-	}
-	return "x86_64-linux-gnu"
 }
 
 // root looks below one root: include, lib64 and lib, the toolkit's targets, and the cuda directory of old archives.
@@ -144,13 +135,13 @@ func (f *finder) root(root, origin string, named bool) {
 		i := Install{Root: r, Real: h.Real(r), Origin: origin, Named: named}
 		f.look(
 			&i,
-			[]string{h.Join(r, "include"), h.Join(r, "targets", target, "include"), h.Join(r, "include", f.multiarch())},
+			[]string{h.Join(r, "include"), h.Join(r, "targets", target, "include"), h.Join(r, "include", f.h.Multiarch())},
 			[]string{
 				h.Join(r, "lib64"),
 				h.Join(r, "lib"),
 				h.Join(r, "lib", "x64"),
 				h.Join(r, "targets", target, "lib"),
-				h.Join(r, "lib", f.multiarch()),
+				h.Join(r, "lib", f.h.Multiarch()),
 			},
 		)
 		if i.Include != "" || i.Lib != "" {
@@ -206,16 +197,10 @@ func (f *finder) versions(root, origin string, named bool) bool {
 
 // numbered lists a directory's entries that are a prefix and a version, the newest first.
 func (f *finder) numbered(dir, prefix string) []string {
-	entries, err := f.h.Files.ReadDir(dir)
-	if err != nil {
-		return nil // not there
-	}
-	var out []string
-	for _, e := range entries {
-		if v, ok := strings.CutPrefix(strings.ToLower(e.Name()), prefix); ok && gpu.Numbers(v) != nil {
-			out = append(out, e.Name())
-		}
-	}
+	out := slices.DeleteFunc(f.h.Names(dir), func(name string) bool {
+		v, ok := strings.CutPrefix(strings.ToLower(name), prefix)
+		return !ok || gpu.Numbers(v) == nil
+	})
 	slices.SortFunc(out, func(a, b string) int {
 		return slices.Compare(gpu.Numbers(b[len(prefix):]), gpu.Numbers(a[len(prefix):]))
 	})
@@ -232,23 +217,21 @@ func (f *finder) library() string {
 
 // bin notes the first directory that holds cuDNN's DLLs.
 func (f *finder) bin(i *Install, dirs ...string) {
-	for _, d := range dirs {
-		entries, err := f.h.Files.ReadDir(d)
-		if err != nil || i.Bin != "" {
-			continue
-		}
-		for _, e := range entries {
-			if name := strings.ToLower(e.Name()); strings.HasPrefix(name, "cudnn64_") && strings.HasSuffix(name, ".dll") {
-				i.Bin = d
-			}
-		}
+	at := slices.IndexFunc(dirs, func(d string) bool {
+		return slices.ContainsFunc(f.h.Names(d), func(name string) bool {
+			name = strings.ToLower(name)
+			return strings.HasPrefix(name, "cudnn64_") && strings.HasSuffix(name, ".dll")
+		})
+	})
+	if at >= 0 {
+		i.Bin = dirs[at]
 	}
 }
 
 // system looks where the distributions' packages put cuDNN.
 func (f *finder) system() {
 	i := Install{Root: "/usr", Real: "/usr", Origin: "system", System: true}
-	f.look(&i, []string{"/usr/include/" + f.multiarch(), "/usr/include"}, []string{"/usr/lib/" + f.multiarch(), "/usr/lib64", "/usr/lib"})
+	f.look(&i, []string{"/usr/include/" + f.h.Multiarch(), "/usr/include"}, []string{"/usr/lib/" + f.h.Multiarch(), "/usr/lib64", "/usr/lib"})
 	if i.Include != "" || i.Lib != "" {
 		f.add(i)
 	}
@@ -287,13 +270,12 @@ func (f *finder) look(i *Install, includes, libs []string) {
 		}
 	}
 	for _, d := range libs {
-		entries, err := h.Files.ReadDir(d)
-		if err != nil || i.Lib != "" {
-			continue
+		if i.Lib != "" {
+			break
 		}
-		for _, e := range entries {
-			v, ok := strings.CutPrefix(e.Name(), "libcudnn.so")
-			if strings.EqualFold(e.Name(), "cudnn.lib") { // the import library, by which a linker finds it
+		for _, name := range h.Names(d) {
+			v, ok := strings.CutPrefix(name, "libcudnn.so")
+			if strings.EqualFold(name, "cudnn.lib") { // the import library, by which a linker finds it
 				i.Lib, i.Link = d, true
 				continue
 			}
@@ -337,24 +319,18 @@ func (f *finder) cudaMajor(i *Install) {
 		i.CUDAMajor, _ = strconv.Atoi(m[1])
 		return
 	}
-	places := []struct {
+	type place struct {
 		dir string
 		re  *lazyregexp.Regexp
-	}{{h.Join(i.Root, "conda-meta"), meta}, {h.Dir(h.Dir(i.Real)), pip}}
+	}
+	places := []place{{h.Join(i.Root, "conda-meta"), meta}, {h.Dir(h.Dir(i.Real)), pip}}
 	if i.System {
-		places = append(places[:0], struct {
-			dir string
-			re  *lazyregexp.Regexp
-		}{"/var/lib/dpkg/info", deb})
+		places = []place{{"/var/lib/dpkg/info", deb}}
 	}
 	for _, p := range places {
-		entries, err := h.Files.ReadDir(p.dir)
-		if err != nil {
-			continue
-		}
 		majors := map[int]bool{}
-		for _, e := range entries {
-			if m := p.re.FindStringSubmatch(e.Name()); m != nil {
+		for _, name := range h.Names(p.dir) {
+			if m := p.re.FindStringSubmatch(name); m != nil {
 				n, _ := strconv.Atoi(m[1])
 				majors[n] = true
 			}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	_ "embed"
 	"strconv"
 	"strings"
@@ -60,10 +61,7 @@ func LookupStatus(name string) *Status { return statuses()[strings.ToLower(name)
 // statusIn answers the first status that a line names.
 func statusIn(line []byte) *Status {
 	for _, m := range statusName.FindAllSubmatch(line, -1) {
-		name := string(m[1])
-		if name == "" {
-			name = string(m[len(m)-1])
-		}
+		name := cmp.Or(string(m[1]), string(m[len(m)-1]))
 		if s := LookupStatus(name); s != nil {
 			return s
 		}

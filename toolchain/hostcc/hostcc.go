@@ -256,13 +256,9 @@ var plain = lazyregexp.New(`^(gcc|g\+\+|clang|clang\+\+)(-\d{1,3})?$`)
 // file lists of gcc-toolset-13-gcc-c++ (RHEL 9), devtoolset-11-gcc-c++ (CentOS 7) and clang-18 (apt.llvm.org).
 func (f *finder) usual() (dirs []string) {
 	below := func(dir, prefix string, rest ...string) {
-		entries, err := f.h.Files.ReadDir(dir)
-		if err != nil {
-			return // not there
-		}
-		for _, e := range slices.Backward(entries) {
-			if strings.Contains(e.Name(), prefix) {
-				dirs = append(dirs, f.h.Join(append([]string{dir, e.Name()}, rest...)...))
+		for _, name := range slices.Backward(f.h.Names(dir)) {
+			if strings.Contains(name, prefix) {
+				dirs = append(dirs, f.h.Join(append([]string{dir, name}, rest...)...))
 			}
 		}
 	}
@@ -287,17 +283,13 @@ func (f *finder) rest() {
 			continue
 		}
 		seen[real] = true
-		entries, err := h.Files.ReadDir(dir)
-		if err != nil {
-			continue
-		}
-		for _, e := range entries {
-			if first := e.Name()[0]; first != 'g' && first != 'c' { // of the thousands in /usr/bin
+		for _, name := range h.Names(dir) {
+			if name[0] != 'g' && name[0] != 'c' { // of the thousands in /usr/bin
 				continue
 			}
 			// LLVM's own directory has the number in its name; clang-17 there is clang once more, without a C++ name.
-			if plain.MatchString(e.Name()) && !(strings.Contains(dir, "/llvm-") && strings.Contains(e.Name(), "-")) {
-				f.add(h.Join(dir, e.Name()), Compiler{Origin: dir})
+			if plain.MatchString(name) && !(strings.Contains(dir, "/llvm-") && strings.Contains(name, "-")) {
+				f.add(h.Join(dir, name), Compiler{Origin: dir})
 			}
 		}
 	}
@@ -349,11 +341,11 @@ var (
 func ask(ctx context.Context, h buildenv.Host, run runner, c *Compiler) error {
 	r, err := run.Run(ctx, Command(h, *c))
 	var exit *buildenv.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return err
+	if errors.As(err, &exit) {
+		return exit
 	}
 	if err != nil {
-		return exit
+		return err
 	}
 	out := string(r.Stdout)
 	if m := clangVersion.FindStringSubmatch(out); m != nil {

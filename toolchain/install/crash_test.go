@@ -203,7 +203,7 @@ func TestKilledAtAnyTime(t *testing.T) {
 		}
 		h, cacheDir := hostIn(dir), filepath.Join(dir, "cache")
 		in := Installed(h, cacheDir)
-		if len(in) != 1 || len(Leftovers(h, cacheDir)) > 0 || len(leftovers(t, cacheDir)) > 0 {
+		if len(in) != 1 || len(rest(h, cacheDir)) > 0 || len(leftovers(t, cacheDir)) > 0 {
 			t.Fatalf("seed %d, round %d: installed %+v, left %v", seed, n, in, leftovers(t, cacheDir))
 		}
 		if bad, err := Verify(context.Background(), h, in[0]); err != nil || len(bad) > 0 {

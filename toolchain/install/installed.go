@@ -26,12 +26,6 @@ func Installed(h buildenv.Host, cacheDir string) []Installation {
 	return out
 }
 
-// Leftovers lists the other directories among a cache's toolkits, which no build takes, each with its Problem.
-func Leftovers(h buildenv.Host, cacheDir string) []Installation {
-	_, rest := Toolkits(h, cacheDir)
-	return rest
-}
-
 // trusted looks at what is run or loaded of a toolkit, and at the directories above it.
 func trusted(h buildenv.Host, root string) error {
 	for _, dir := range []string{"..", "."} {
@@ -56,7 +50,7 @@ func read(h buildenv.Host, root string) Installation {
 	return in
 }
 
-// Toolkits lists what Installed and Leftovers do, with one look.
+// Toolkits lists what Installed does, and the other directories among a cache's toolkits, which no build takes, each with its Problem.
 func Toolkits(h buildenv.Host, cacheDir string) (whole, rest []Installation) {
 	dir := h.Join(cacheDir, toolkitsDir)
 	for _, name := range h.Names(dir) {
@@ -101,7 +95,8 @@ func Verify(ctx context.Context, h buildenv.Host, in Installation) ([]tree.Probl
 // another gpubuild works in the cache, and calls waiting.
 func Remove(ctx context.Context, h buildenv.Host, cacheDir, name string, waiting func(holder string)) error {
 	var names []string
-	for _, in := range append(Installed(h, cacheDir), Leftovers(h, cacheDir)...) {
+	whole, rest := Toolkits(h, cacheDir)
+	for _, in := range append(whole, rest...) {
 		names = append(names, in.Name)
 	}
 	if !slices.Contains(names, name) {

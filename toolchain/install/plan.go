@@ -177,8 +177,7 @@ func MakeRedistPlan(ctx context.Context, c *Catalog, h buildenv.Host, cacheDir s
 			return Plan{}, err
 		}
 		for i := range archives {
-			part := c.part(archives[i].Part)
-			archives[i].Licence = part.Licence
+			archives[i].Licence = c.part(archives[i].Part).Licence
 		}
 		o := offer{cuda: r.CUDA(), release: r.String(), archives: archives, rejected: none.Losers, source: source, origin: from.Origin}
 		return decide(c, w, o, openStore(h, cacheDir, source)), nil

@@ -38,14 +38,27 @@ const maxObjects = 4096
 // Resolve lists every library that the loader will load for binary, in its order, when dirs stand at the end of LD_LIBRARY_PATH, or on
 // Windows of PATH. A binary that cannot be read or is none of this host is an error; a library that cannot is a Problem.
 func Resolve(h buildenv.Host, binary string, dirs []string) ([]Library, error) {
-	if windows, err := windowsProgram(h, binary); err != nil {
+	return resolve(h, binary, nil, dirs)
+}
+
+// Open answers for names what dlopen(3) or LoadLibrary, called by binary, would find: for libraries that a program opens by itself.
+func Open(h buildenv.Host, binary string, names, dirs []string) ([]Library, error) {
+	return resolve(h, binary, append([]string{}, names...), dirs)
+}
+
+// resolve answers for names, or where they are nil for what binary needs itself.
+func resolve(h buildenv.Host, binary string, names, dirs []string) ([]Library, error) {
+	if windows, err := isPE(h, binary); err != nil {
 		return nil, err
 	} else if windows {
-		return resolveWindows(h, binary, nil, dirs)
+		return resolveWindows(h, binary, names, dirs)
 	}
 	main, err := open(h, binary)
 	if err != nil {
 		return nil, err
+	}
+	if names != nil {
+		return compare(h, main, names, dirs), nil
 	}
 	libs := compare(h, main, main.needed, dirs)
 	if main.interp != "" && !h.IsFile(main.interp) {
@@ -58,29 +71,6 @@ func Resolve(h buildenv.Host, binary string, dirs []string) ([]Library, error) {
 		libs = append([]Library{first}, libs...)
 	}
 	return libs, nil
-}
-
-// Open answers for names what dlopen(3) or LoadLibrary, called by binary, would find: for libraries that a program opens by itself.
-func Open(h buildenv.Host, binary string, names, dirs []string) ([]Library, error) {
-	if windows, err := windowsProgram(h, binary); err != nil {
-		return nil, err
-	} else if windows {
-		return resolveWindows(h, binary, append([]string{}, names...), dirs)
-	}
-	main, err := open(h, binary)
-	if err != nil {
-		return nil, err
-	}
-	return compare(h, main, names, dirs), nil
-}
-
-// windowsProgram says whether binary is a Windows program on Windows. Elsewhere no loader can be asked for it: it goes on to be refused
-// as no ELF file.
-func windowsProgram(h buildenv.Host, binary string) (bool, error) {
-	if h.OS != buildenv.Windows {
-		return false, nil
-	}
-	return isPE(h, binary)
 }
 
 // compare resolves twice, as gpubuild starts the program and as a bare start would.

@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -46,16 +47,9 @@ func target(h buildenv.Host) string {
 }
 
 func hasLibraries(h buildenv.Host, dir string) bool {
-	entries, err := h.Files.ReadDir(dir)
-	if err != nil {
-		return false
-	}
-	for _, e := range entries {
-		name := strings.ToLower(e.Name())
-		if h.OS == buildenv.Windows && strings.HasSuffix(name, ".dll") ||
-			strings.HasPrefix(name, "lib") && strings.Contains(name, ".so") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.Names(dir), func(name string) bool {
+		name = strings.ToLower(name)
+		return h.OS == buildenv.Windows && strings.HasSuffix(name, ".dll") ||
+			strings.HasPrefix(name, "lib") && strings.Contains(name, ".so")
+	})
 }

@@ -161,13 +161,9 @@ func confDirs(h buildenv.Host, file string, depth int) []string {
 				if !path.IsAbs(pattern) {
 					pattern = path.Join(path.Dir(file), pattern)
 				}
-				entries, err := h.Files.ReadDir(path.Dir(pattern))
-				if err != nil {
-					continue
-				}
-				for _, e := range entries { // sorted by name, as glob(3) answers
-					if ok, _ := path.Match(path.Base(pattern), e.Name()); ok {
-						out = append(out, confDirs(h, path.Join(path.Dir(pattern), e.Name()), depth+1)...)
+				for _, name := range h.Names(path.Dir(pattern)) { // sorted, as glob(3) answers
+					if ok, _ := path.Match(path.Base(pattern), name); ok {
+						out = append(out, confDirs(h, path.Join(path.Dir(pattern), name), depth+1)...)
 					}
 				}
 			}

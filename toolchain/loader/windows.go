@@ -269,8 +269,12 @@ func openImage(h buildenv.Host, path string) (*module, error) {
 	return parseImage(path, r)
 }
 
-// isPE says whether a file begins like a Windows program.
+// isPE says whether a file begins like a Windows program, on Windows. Elsewhere no loader can be asked for one: it goes on to be refused
+// as no ELF file.
 func isPE(h buildenv.Host, path string) (bool, error) {
+	if h.OS != buildenv.Windows {
+		return false, nil
+	}
 	r, done, err := readerAt(h, path)
 	if err != nil {
 		return false, err

@@ -1,6 +1,7 @@
 package msvc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -62,7 +63,7 @@ func BenchmarkLargeMachine(b *testing.B) {
 		Registry: d, Cwd: `C:\src`}
 	b.ResetTimer()
 	for range b.N {
-		f := Find(h, "amd64")
+		f := Find(context.Background(), h, "amd64", nil)
 		sdk, ucrt := Best(f.SDKs), Best(f.UCRTs)
 		if len(f.Instances) != 3 || len(f.Toolsets) != 20 || len(f.SDKs) != 10 || sdk == nil || ucrt == nil {
 			b.Fatalf("%d instances, %d toolsets, %d SDKs", len(f.Instances), len(f.Toolsets), len(f.SDKs))

@@ -121,9 +121,7 @@ func parseState(r io.Reader) (state, error) {
 	if _, err := d.Token(); err != nil {
 		return s, err
 	}
-	if s.version == "" { // early files of 15.0
-		s.version = catalog.BuildVersion
-	}
+	s.version = cmp.Or(s.version, catalog.BuildVersion) // early files of 15.0 have the latter alone
 	s.product = productName(product.ID)
 	if s.path == "" {
 		return s, errors.New("it names no installationPath")
@@ -297,10 +295,7 @@ func programFiles(h buildenv.Host) (out []string) {
 		{"ProgramFiles", `C:\Program Files`},
 		{"ProgramFiles(x86)", `C:\Program Files (x86)`},
 	} {
-		dir := h.Env.Get(v[0])
-		if dir == "" {
-			dir = v[1]
-		}
+		dir := cmp.Or(h.Env.Get(v[0]), v[1])
 		if dir != "" && !slices.ContainsFunc(out, func(o string) bool { return h.SamePath(o, dir) }) {
 			out = append(out, dir)
 		}
@@ -314,24 +309,16 @@ func (f *finder) usual() {
 	h := f.h
 	for _, pf := range programFiles(h) {
 		top := h.Join(pf, "Microsoft Visual Studio")
-		years, err := h.Files.ReadDir(top)
-		if err != nil {
-			continue
-		}
-		for _, y := range years {
-			n, err := strconv.Atoi(y.Name())
+		for _, year := range h.Names(top) {
+			n, err := strconv.Atoi(year)
 			if err != nil {
 				continue
 			}
 			if major, ok := map[int]int{2017: 15, 2019: 16, 2022: 17}[n]; ok {
 				n = major
 			}
-			editions, err := h.Files.ReadDir(h.Join(top, y.Name()))
-			if err != nil {
-				continue
-			}
-			for _, e := range editions {
-				f.add(h.Join(top, y.Name(), e.Name()), state{version: strconv.Itoa(n), product: e.Name()}, top)
+			for _, edition := range h.Names(h.Join(top, year)) {
+				f.add(h.Join(top, year, edition), state{version: strconv.Itoa(n), product: edition}, top)
 			}
 		}
 	}

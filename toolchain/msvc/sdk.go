@@ -82,12 +82,7 @@ func (f *finder) kits() (sdks, ucrts []Kit) {
 	h, target := f.h, f.target
 	roots, origins := f.kitRoots()
 	for n, root := range roots {
-		entries, err := h.Files.ReadDir(h.Join(root, "Include"))
-		if err != nil {
-			continue
-		}
-		for _, e := range entries {
-			v := e.Name()
+		for _, v := range h.Names(h.Join(root, "Include")) {
 			if !strings.HasPrefix(v, "10.") || numbers(v) == nil {
 				continue
 			}

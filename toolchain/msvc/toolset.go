@@ -145,21 +145,17 @@ func Target(arch string) string {
 func (f *finder) toolsets(i Instance) []Toolset {
 	h := f.h
 	dir := h.Join(i.Path, "VC", "Tools", "MSVC")
-	entries, err := h.Files.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
 	standard := ""
 	if data, err := h.ReadFile(h.Join(i.Path, "VC", "Auxiliary", "Build", "Microsoft.VCToolsVersion.default.txt"), 1<<12); err == nil {
 		standard = strings.TrimSpace(strings.TrimPrefix(string(data), "\xef\xbb\xbf"))
 	}
 	var out []Toolset
-	for _, e := range entries {
-		if !toolsetName.MatchString(e.Name()) {
+	for _, name := range h.Names(dir) {
+		if !toolsetName.MatchString(name) {
 			continue
 		}
-		t := Toolset{Version: e.Name(), MSC: 1900 + numbers(e.Name())[1], Dir: h.Join(dir, e.Name()), Target: f.target,
-			Default: e.Name() == standard, Install: i.Path, Product: i.String(), Release: i.Version}
+		t := Toolset{Version: name, MSC: 1900 + numbers(name)[1], Dir: h.Join(dir, name), Target: f.target, Default: name == standard,
+			Install: i.Path, Product: i.String(), Release: i.Version}
 		f.complete(&t)
 		out = append(out, t)
 	}
@@ -201,13 +197,9 @@ func (f *finder) complete(t *Toolset) {
 
 // named answers the directory below dir as the disk spells it.
 func (f *finder) named(dir, name string) string {
-	entries, err := f.h.Files.ReadDir(dir)
-	if err == nil {
-		for _, e := range entries {
-			if strings.EqualFold(e.Name(), name) {
-				name = e.Name()
-				break
-			}
+	for _, spelled := range f.h.Names(dir) {
+		if strings.EqualFold(spelled, name) {
+			return f.h.Join(dir, spelled)
 		}
 	}
 	return f.h.Join(dir, name)
@@ -223,9 +215,6 @@ type Found struct {
 	Places    []string   `json:"-"`        // where instances were looked for
 }
 
-// Find lists every Visual Studio, toolset and SDK of a Windows machine, for building for a processor as Go names it. Nothing is run.
-func Find(h buildenv.Host, arch string) Found { return find(context.Background(), h, arch, nil) }
-
 // all looks into every instance, the newest first, and lists the toolsets of all.
 func (f *finder) all() (all []Toolset) {
 	slices.SortStableFunc(f.instances, func(a, b Instance) int { return slices.Compare(numbers(b.Version), numbers(a.Version)) })
@@ -236,12 +225,9 @@ func (f *finder) all() (all []Toolset) {
 	return all
 }
 
-// FindAsking is Find that asks Microsoft's vswhere.exe where the machine's own files show no toolset that can be used.
-func FindAsking(ctx context.Context, h buildenv.Host, arch string, run runner) Found {
-	return find(ctx, h, arch, run)
-}
-
-func find(ctx context.Context, h buildenv.Host, arch string, run runner) Found {
+// Find lists every Visual Studio, toolset and SDK of a Windows machine, for building for a processor as Go names it. Where the machine's
+// own files show no toolset that can be used, Microsoft's vswhere.exe is asked; run may be nil: then nothing is run.
+func Find(ctx context.Context, h buildenv.Host, arch string, run runner) Found {
 	f := finder{h: h, target: Target(arch)}
 	f.states()
 	f.registered()

@@ -41,7 +41,6 @@ func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 		return out
 	}
 	vs, vc, arch := t.Install, h.Join(t.Install, "VC"), t.Target
-	kit := func(root string, more ...string) string { return h.Join(append([]string{root}, more...)...) }
 	ide := h.Join(vs, "Common7", "IDE")
 	cmake := h.Join(ide, "CommonExtensions", "Microsoft", "CMake")
 	s := Settings{
@@ -49,20 +48,20 @@ func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 			h.Join(t.Dir, "include"),
 			h.Join(t.Dir, "ATLMFC", "include"),
 			h.Join(vc, "Auxiliary", "VS", "include"),
-			kit(ucrt.Root, "Include", ucrt.Version, "ucrt"),
-			kit(sdk.Root, "Include", sdk.Version, "um"),
-			kit(sdk.Root, "Include", sdk.Version, "shared"),
-			kit(sdk.Root, "Include", sdk.Version, "winrt"),
-			kit(sdk.Root, "Include", sdk.Version, "cppwinrt"),
+			h.Join(ucrt.Root, "Include", ucrt.Version, "ucrt"),
+			h.Join(sdk.Root, "Include", sdk.Version, "um"),
+			h.Join(sdk.Root, "Include", sdk.Version, "shared"),
+			h.Join(sdk.Root, "Include", sdk.Version, "winrt"),
+			h.Join(sdk.Root, "Include", sdk.Version, "cppwinrt"),
 		),
 		Lib: dirs(h.Join(t.Dir, "ATLMFC", "lib", arch), h.Join(t.Dir, "lib", arch),
-			kit(ucrt.Root, "Lib", ucrt.Version, "ucrt", arch), kit(sdk.Root, "Lib", sdk.Version, "um", arch)),
+			h.Join(ucrt.Root, "Lib", ucrt.Version, "ucrt", arch), h.Join(sdk.Root, "Lib", sdk.Version, "um", arch)),
 		LibPath: dirs(
 			h.Join(t.Dir, "ATLMFC", "lib", arch),
 			h.Join(t.Dir, "lib", arch),
 			h.Join(t.Dir, "lib", "x86", "store", "references"),
-			kit(sdk.Root, "UnionMetadata", sdk.Version),
-			kit(sdk.Root, "References", sdk.Version),
+			h.Join(sdk.Root, "UnionMetadata", sdk.Version),
+			h.Join(sdk.Root, "References", sdk.Version),
 		),
 		Path: dirs(t.Bin),
 		Comfort: dirs(
@@ -117,7 +116,7 @@ func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 		set("WindowsSdkBinPath", slash(sdkBin))
 		set("WindowsSdkVerBinPath", slash(h.Join(sdkBin, sdk.Version)))
 	}
-	if winmd := dirs(kit(sdk.Root, "UnionMetadata", sdk.Version), kit(sdk.Root, "References", sdk.Version)); winmd != nil {
+	if winmd := dirs(h.Join(sdk.Root, "UnionMetadata", sdk.Version), h.Join(sdk.Root, "References", sdk.Version)); winmd != nil {
 		set("WindowsLibPath", h.JoinList(winmd...))
 	}
 	// What msbuild's projects, CMake's InstallRequiredSystemLibraries and setuptools read apart from the lists.
@@ -143,14 +142,15 @@ func (t Toolset) Settings(h buildenv.Host, sdk, ucrt Kit) Settings {
 
 // newest is the directory in dir whose name is the highest version; empty when there is none.
 func newest(h buildenv.Host, dir string) string {
-	entries, err := h.Files.ReadDir(dir)
-	if err != nil {
-		return "" // not installed
-	}
-	best, found := "", []int(nil)
-	for _, e := range entries {
-		if v := numbers(e.Name()); slices.Compare(v, found) > 0 {
-			best, found = h.Join(dir, e.Name()), v
+	return newestOf(h, dir, func(string) bool { return true })
+}
+
+// newestOf is newest among the names that are wanted.
+func newestOf(h buildenv.Host, dir string, wanted func(name string) bool) (best string) {
+	var found []int
+	for _, name := range h.Names(dir) {
+		if v := numbers(name); wanted(name) && slices.Compare(v, found) > 0 {
+			best, found = h.Join(dir, name), v
 		}
 	}
 	return best
@@ -158,19 +158,9 @@ func newest(h buildenv.Host, dir string) string {
 
 // redist is where the toolset's DLLs for shipping lie: of its own minor, which may be another patch. Source: vcvars.bat, VCRedistVersion.
 func (t Toolset) redist(h buildenv.Host) string {
-	dir := h.Join(t.Install, "VC", "Redist", "MSVC")
-	entries, err := h.Files.ReadDir(dir)
-	if err != nil {
-		return ""
-	}
-	best, found := "", []int(nil)
-	for _, e := range entries {
-		v := numbers(e.Name())
-		if (Toolset{Version: e.Name()}).Name() == t.Name() && slices.Compare(v, found) > 0 {
-			best, found = h.Join(dir, e.Name()), v
-		}
-	}
-	return best
+	return newestOf(h, h.Join(t.Install, "VC", "Redist", "MSVC"), func(name string) bool {
+		return Toolset{Version: name}.Name() == t.Name()
+	})
 }
 
 // vscmd is the version as developer prompts write it: 17.14.36015. One that is not known counts as 0.0.0.

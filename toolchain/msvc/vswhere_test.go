@@ -62,7 +62,7 @@ func TestVswhereIsAskedLast(t *testing.T) {
 				t.Fatal(err)
 			}
 			run := &whereRunner{says: tt.says, err: tt.err}
-			f := FindAsking(context.Background(), h, "amd64", run)
+			f := Find(context.Background(), h, "amd64", run)
 			var got []string
 			for _, i := range f.Instances {
 				got = append(got, fmt.Sprintf("%s %s from %s", i.Path, i, i.Origin))
@@ -90,7 +90,7 @@ func TestVswhereIsAskedLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := &whereRunner{}
-	if f := FindAsking(context.Background(), h, "amd64", run); len(f.Instances) != 0 || run.asked != nil {
+	if f := Find(context.Background(), h, "amd64", run); len(f.Instances) != 0 || run.asked != nil {
 		t.Errorf("no vswhere, and %v was run", run.asked)
 	}
 }

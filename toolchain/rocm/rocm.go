@@ -68,16 +68,10 @@ type finder struct {
 
 // versioned adds a directory's subdirectories that are a prefix and a version, the newest first.
 func (f *finder) versioned(dir, prefix string) {
-	entries, err := f.h.Files.ReadDir(dir)
-	if err != nil {
-		return // not there
-	}
-	var names []string
-	for _, e := range entries {
-		if v, ok := strings.CutPrefix(e.Name(), prefix); ok && gpu.Numbers(v) != nil {
-			names = append(names, e.Name())
-		}
-	}
+	names := slices.DeleteFunc(f.h.Names(dir), func(name string) bool {
+		v, ok := strings.CutPrefix(name, prefix)
+		return !ok || gpu.Numbers(v) == nil
+	})
 	slices.SortFunc(names, func(a, b string) int {
 		return slices.Compare(gpu.Numbers(b[len(prefix):]), gpu.Numbers(a[len(prefix):]))
 	})

@@ -207,51 +207,38 @@ func onLinux(ctx context.Context, h buildenv.Host, run runner, o Options) (func(
 			return nil, fmt.Errorf("building the failing driver: %w", err)
 		}
 	}
-	return func(m Mode, dir string) (staged, error) {
-		asked, c, err := stage(ctx, h, run, o, m, dir, libraries)
-		return staged{c, asked}, err
-	}, nil
+	return func(m Mode, dir string) (staged, error) { return stage(ctx, h, run, o, m, dir, libraries) }, nil
 }
 
-// stage makes the driver of one mode and the command that runs the program with it. asked answers afterwards what the program asked for.
-func stage(
-	ctx context.Context,
-	h buildenv.Host,
-	run runner,
-	o Options,
-	m Mode,
-	dir string,
-	libraries []library,
-) (asked func() ([]string, error), c buildenv.Cmd, err error) {
+// stage makes the driver of one mode.
+func stage(ctx context.Context, h buildenv.Host, run runner, o Options, m Mode, dir string, libraries []library) (s staged, err error) {
 	lib := filepath.Join(dir, "lib")
 	if err := os.MkdirAll(lib, 0o700); err != nil {
-		return nil, c, err
+		return s, err
 	}
 	var d buildenv.Delta
 	d.Add(buildenv.Prepend, "LD_LIBRARY_PATH", lib, "the failing driver")
 	env := h.Apply(o.Env, d)
-	c = buildenv.Cmd{Path: o.Binary, Args: o.Args, Timeout: o.Timeout, Limit: 1 << 20}
+	s.cmd = buildenv.Cmd{Path: o.Binary, Args: o.Args, Timeout: o.Timeout, Limit: 1 << 20}
 	log := filepath.Join(dir, "asked")
 	if m.answer < 0 {
 		// A file that is no library ends the loader's search, also where a real driver is installed.
 		for _, name := range []string{"libcuda.so.1", "libcuda.so", "libnvcuda.so.1", "libnvcuda.so"} {
 			if err := os.WriteFile(filepath.Join(lib, name), []byte("no library: gpubuild audit\n"), 0o600); err != nil {
-				return nil, c, err
+				return s, err
 			}
 		}
-		c.Env = env.Set("LD_DEBUG", "libs").Set("LD_DEBUG_OUTPUT", log).Entries()
-		return func() ([]string, error) { return lookedFor(log) }, c, nil
+		s.cmd.Env = env.Set("LD_DEBUG", "libs").Set("LD_DEBUG_OUTPUT", log).Entries()
+		s.asked = func() ([]string, error) { return lookedFor(log) }
+		return s, nil
 	}
 	for _, l := range libraries {
 		if err := l.link(ctx, h, run, o, m, dir, log); err != nil {
-			return nil, c, fmt.Errorf("building the failing driver: %w", err)
+			return s, fmt.Errorf("building the failing driver: %w", err)
 		}
 	}
-	if err := os.Symlink("libcuda.so.1", filepath.Join(lib, "libcuda.so")); err != nil {
-		return nil, c, err
-	}
-	c.Env = env.Entries()
-	return func() ([]string, error) { return logged(log) }, c, nil
+	s.cmd.Env, s.asked = env.Entries(), func() ([]string, error) { return logged(log) }
+	return s, os.Symlink("libcuda.so.1", filepath.Join(lib, "libcuda.so"))
 }
 
 // logged reads what a failing library has written down.

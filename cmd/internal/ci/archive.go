@@ -77,11 +77,10 @@ func (p *Plan) pack(ctx context.Context, row Row) error {
 	}
 	for _, r := range p.Matrix.Rows {
 		if r.Compile == row.ID {
-			one := archive.Proof{Row: r.ID, Args: r.Args, Wrapper: r.Wrapper}
-			if len(one.Args) == 0 {
-				one.Args = args
+			if len(r.Args) == 0 {
+				r.Args = args
 			}
-			man.Proofs = append(man.Proofs, one)
+			man.Proofs = append(man.Proofs, archive.Proof{Row: r.ID, Args: r.Args, Wrapper: r.Wrapper})
 		}
 	}
 	to := m.Host.Join(p.session.Project.Root, Archive(row.ID))

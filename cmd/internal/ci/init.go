@@ -24,7 +24,7 @@ func WorkflowOf(s *session.Session) Workflow {
 	if c := s.Config.CI.Value; c != nil {
 		w.Install, w.Setup, w.Image = strings.TrimSpace(c.Install), strings.TrimSpace(c.Setup), c.Image
 	}
-	if root := repository(s); root != "" {
+	if root := s.Machine.Host.Repository(s.Project.Root); root != "" {
 		w.Dir = strings.TrimPrefix(s.Project.Root, root) // the repository lies above, and is named as the beginning of the same path
 		if s.Machine.Host.OS == buildenv.Windows {
 			w.Dir = strings.ReplaceAll(w.Dir, `\`, "/")
@@ -32,19 +32,6 @@ func WorkflowOf(s *session.Session) Workflow {
 		w.Dir = strings.Trim(w.Dir, "/")
 	}
 	return w
-}
-
-// repository is the directory above the project that holds .git; empty when there is none.
-func repository(s *session.Session) string {
-	h := s.Machine.Host
-	for dir := s.Project.Root; ; dir = h.Dir(dir) {
-		if _, err := h.Files.Stat(h.Join(dir, ".git")); err == nil {
-			return dir
-		}
-		if h.Dir(dir) == dir {
-			return ""
-		}
-	}
 }
 
 // Init is the file of a provider's workflow, and the [matrix] that a project lacks.
@@ -81,7 +68,7 @@ func MakeInit(s *session.Session, service string) (Init, error) {
 	if s.Config.Matrix.Value == nil {
 		i.Matrix = MatrixLines(s.Project)
 	}
-	root := cmp.Or(repository(s), s.Project.Root)
+	root := cmp.Or(s.Machine.Host.Repository(s.Project.Root), s.Project.Root)
 	i.Path = m.Host.Join(append([]string{root}, provider.File()...)...)
 	return i, nil
 }

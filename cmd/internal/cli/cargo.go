@@ -45,7 +45,10 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 		return err
 	}
 	if line.Has("--help") && pipeline.Judged(line.Verb) {
-		return a.cargoHelp(ctx, line)
+		if err := a.plain(ctx, line); err != nil {
+			return err
+		}
+		return a.Shell.Print(help.Groups(pages().Cargo)) // our flags, below cargo's own help
 	}
 	return pipeline.Dispatch(ctx, pipeline.Command{
 		Machine: a.Machine, Tool: tool, Line: line, Options: o, Args: a.words, Typed: words, Valued: func(written string) bool {
@@ -99,12 +102,4 @@ func (a *invocation) misspelled(ctx context.Context, tool cargo.Tool, l cargo.Li
 			buildenv.PosixWords(append([]string{"gpubuild", near}, l.Args...)...))
 	}
 	return usage(fmt.Sprintf("unknown command `%s`; did you mean `%s`?", l.VerbWord, near), "")
-}
-
-// cargoHelp is cargo's help for one of its commands, and below it our flags.
-func (a *invocation) cargoHelp(ctx context.Context, l cargo.Line) error {
-	if err := a.plain(ctx, l); err != nil {
-		return err
-	}
-	return a.Shell.Print(help.Groups(pages().Cargo))
 }

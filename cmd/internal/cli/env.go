@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -59,7 +61,7 @@ func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) erro
 		return a.Shell.Data(text)
 	}
 	if o.Shell != "" && !slices.Contains(buildenv.Shells(), o.Shell) {
-		return unknownShell(&buildenv.UnknownShellError{Shell: o.Shell})
+		return unknownShell(fmt.Errorf("unknown shell %q", o.Shell))
 	}
 	if o.Tools.Toolkit == tools.None {
 		return a.checkEnv(ctx, o, l)
@@ -81,10 +83,7 @@ func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) erro
 	if o.Diff {
 		return a.Shell.Print(buildenv.Diff(a.Host, p.Tools.ExportFrom, p.Tools.Exported))
 	}
-	shell := o.Shell
-	if shell == "" {
-		shell = buildenv.UsualShell(a.Host)
-	}
+	shell := cmp.Or(o.Shell, buildenv.UsualShell(a.Host))
 	text, err := buildenv.Export(shell, a.Host, p.Tools.ExportFrom, p.Tools.Exported)
 	if err != nil {
 		return unknownShell(err)

@@ -64,10 +64,5 @@ func (a *invocation) end(files report.Files, end error, r report.Result, fields 
 	return a.verbSink(files).FinishVerb(r, fields, receipts, end)
 }
 
-// endEarly renders an error of one of our own verbs that came before its answer.
-func (a *invocation) endEarly(files report.Files, verb string, end error) error {
-	return a.verbSink(files).FinishEarly(verb, end)
-}
-
 // usage is an error in our own part of the command line, and what to write instead.
 func usage(what, fix string) error { return &exit.UsageError{What: what, Fix: fix} }

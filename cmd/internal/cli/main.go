@@ -128,7 +128,7 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 	case proof.RunnerWord:
 		return proof.EndAsProgram(proof.Runner(ctx, a.Machine, words[1:]))
 	case ci.Child:
-		return a.ciStep(ctx, words[1:])
+		return ci.Inside(ctx, a.Machine, words[1:], func(err error) int { return console.Finish(a.Shell, err) })
 	case "help":
 		return a.help(ctx, words[1:])
 	case "-h", "--help":
@@ -181,9 +181,4 @@ func (a *invocation) answerError(end error) error {
 		}
 	}
 	return nil
-}
-
-// ciStep is the process that a wrapper such as srun starts for a step of a row.
-func (a *invocation) ciStep(ctx context.Context, words []string) error {
-	return ci.Inside(ctx, a.Machine, words, func(err error) int { return console.Finish(a.Shell, err) })
 }

@@ -66,7 +66,9 @@ func runScan(m *session.Machine, o scanOptions, l cargo.Line) error {
 		}
 		f := scanned{File: path, Report: r}
 		if o.Libraries {
-			if f.Libraries, err = librariesOf(m, path); err != nil {
+			// In the directories of this machine's toolkits and cuDNNs, too, as a proof does.
+			f.Libraries, err = loader.Resolve(m.Host, m.Host.Abs(path), proof.LibraryDirs(m, proof.Toolkits(m, nil)))
+			if err != nil {
 				return err
 			}
 			code = max(code, librariesCode(f.Libraries))
@@ -139,12 +141,6 @@ func endWith(code int) error {
 		return nil
 	}
 	return exit.Code(code)
-}
-
-// librariesOf follows the loader through a program, in the directories of this machine's toolkits and cuDNNs, too, as a proof does.
-func librariesOf(m *session.Machine, path string) ([]loader.Library, error) {
-	toolkits := proof.Toolkits(m, nil)
-	return loader.Resolve(m.Host, m.Host.Abs(path), proof.LibraryDirs(m, toolkits))
 }
 
 func librariesCode(libs []loader.Library) int {

@@ -100,7 +100,7 @@ func (v verb) endEarly(a *invocation, called string, err error) error {
 	if v.results == nil {
 		return err
 	}
-	return a.endEarly(*v.results, called, err)
+	return a.verbSink(*v.results).FinishEarly(called, err)
 }
 
 // split takes the words of a verb apart, its own flags and those of its subcommands out of them. The verbs that look at a project read

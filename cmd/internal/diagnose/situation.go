@@ -290,11 +290,8 @@ func (st Stages) Here(ctx context.Context, found []explain.Found) Situation {
 		find:    func(library string) string { return libraryDir(m, library) },
 		runs:    func(program string) int { return proc.Running(m.Host.Abs(program)) },
 	}
-	for i, w := range s.again {
-		if w == "--" {
-			s.again, s.rest = s.again[:i:i], s.again[i+1:]
-			break
-		}
+	if i := slices.Index(s.again, "--"); i >= 0 {
+		s.again, s.rest = slices.Clip(s.again[:i]), s.again[i+1:]
 	}
 	if st.Answer != nil {
 		s.cudarc, s.cudarcMax = st.Answer.Cudarc, st.Answer.CudarcMax
@@ -331,11 +328,7 @@ func LookAround(ctx context.Context, m *session.Machine, found []explain.Found) 
 	s := Situation{again: []string{"gpubuild", "--features", "cuda"}, windows: m.Host.OS == buildenv.Windows,
 		find: func(library string) string { return libraryDir(m, library) },
 		runs: func(program string) int { return proc.Running(m.Host.Abs(program)) }}
-	needed := false
-	for _, f := range found {
-		needed = needed || len(f.Names()) > 0
-	}
-	if !needed {
+	if !slices.ContainsFunc(found, func(f explain.Found) bool { return len(f.Names()) > 0 }) {
 		return s
 	}
 	s.facts.Driver = driver.Version(m.Host)
@@ -371,14 +364,9 @@ func LookAround(ctx context.Context, m *session.Machine, found []explain.Found) 
 }
 
 func asks(found []explain.Found, names ...string) bool {
-	for _, f := range found {
-		for _, n := range f.Names() {
-			if slices.Contains(names, n) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(found, func(f explain.Found) bool {
+		return slices.ContainsFunc(f.Names(), func(n string) bool { return slices.Contains(names, n) })
+	})
 }
 
 // gpuMember is the only member of a workspace that declares cuda; empty when none or several do.

@@ -113,9 +113,7 @@ func Run(f Facts) []Check {
 		checkHeaders(f),
 		checkHostCompiler(f),
 	}
-	if c, ok := checkSDK(f); ok {
-		checks = append(checks, c)
-	}
+	checks = append(checks, checkSDK(f)...)
 	if lack := f.NoBuildTools; lack.Why != "" {
 		checks = append(checks, Check{ID: "build.tools", State: Missing, Says: lack.Why, Breaks: "the build", Fix: lack.Fix})
 	}
@@ -133,16 +131,11 @@ func Run(f Facts) []Check {
 		checkStubs(f),
 		checkLoaderPath(f),
 	)
-	if c, ok := checkVulkan(f); ok {
+	if f.Vulkan != nil {
 		withoutCUDA(checks)
-		checks = append(checks, c)
+		checks = append(checks, checkVulkan(*f.Vulkan))
 	}
-	if c, ok := checkLauncher(f); ok {
-		checks = append(checks, c)
-	}
-	if c, ok := checkLongPaths(f.Host); ok {
-		checks = append(checks, c)
-	}
+	checks = slices.Concat(checks, checkLauncher(f), checkLongPaths(f.Host))
 	if f.WSL {
 		checks = append(checks, Check{
 			ID:    "wsl",
@@ -179,15 +172,13 @@ func Worst(checks []Check) State {
 
 func checkCargo(f Facts) Check {
 	if f.Cargo == "" {
-		c := Check{
+		return Check{
 			ID:     "cargo",
 			State:  Missing,
 			Says:   "no cargo: " + strings.TrimPrefix(f.NoCargo.Why, "no cargo: "),
-			Fix:    f.NoCargo.Fix,
+			Fix:    cmp.Or(f.NoCargo.Fix, "install Rust (https://rustup.rs)"),
 			Breaks: "every build",
 		}
-		c.Fix = cmp.Or(c.Fix, "install Rust (https://rustup.rs)")
-		return c
 	}
 	return Check{ID: "cargo", State: OK, Says: f.Cargo}
 }
@@ -338,11 +329,7 @@ func checkSet(f Facts) Check {
 		}
 		return c
 	}
-	c.Says, c.Breaks = f.ChooseErr.Error(), "the build"
-	if h, ok := f.ChooseErr.(interface{ Hint() string }); ok {
-		c.Fix = h.Hint()
-	}
-	c.State = Misfit
+	c.State, c.Says, c.Fix, c.Breaks = Misfit, f.ChooseErr.Error(), exit.Hint(f.ChooseErr), "the build"
 	if missing, ok := errors.AsType[*toolchain.MissingError](f.ChooseErr); ok {
 		c.State = Missing
 		if missing.What == "CUDA toolkit" { // an earlier check says so, with its places
@@ -465,16 +452,9 @@ func checkDevices(f Facts) Check {
 		}
 		return c
 	}
-	c := Check{
-		ID:     "devices",
-		State:  Info,
-		Says:   absent(f, "no GPU is visible"),
-		Places: f.Notes,
-		Breaks: "running and proving",
-		Absent: true,
-	}
+	c := f.lacks(Check{ID: "devices", Says: absent(f, "no GPU is visible"), Places: f.Notes, Breaks: "running and proving"})
 	if f.Prove {
-		c.State, c.Fix = Missing, "prove on a machine with a GPU; in a container give it the device (--gpus all)"
+		c.Fix = "prove on a machine with a GPU; in a container give it the device (--gpus all)"
 	}
 	return c
 }
@@ -483,17 +463,21 @@ func checkCUPTI(f Facts) Check {
 	if f.CUPTI != "" {
 		return Check{ID: "cupti", State: OK, Says: f.CUPTI}
 	}
-	c := Check{
+	c := f.lacks(Check{
 		ID:     "cupti",
-		State:  Info,
-		Absent: true,
 		Says:   "no libcupti",
 		Breaks: "a proof: the driver's kernel records come through it",
 		Fix:    "gpubuild toolchain install",
-	}
+	})
 	if f.Chosen.Toolkit != nil {
 		c.Fix = toolchain.InstallCommand(f.Chosen.Toolkit.Version)
 	}
+	return c
+}
+
+// lacks is the check of something that is not there, and that only a proof needs.
+func (f Facts) lacks(c Check) Check {
+	c.State, c.Absent = Info, true
 	if f.Prove {
 		c.State = Missing
 	}
@@ -504,18 +488,12 @@ func checkProbe(f Facts) Check {
 	if f.Compiler != "" {
 		return Check{ID: "probe", State: OK, Says: "can be built by " + f.Compiler}
 	}
-	c := Check{
+	return f.lacks(Check{
 		ID:     "probe",
-		State:  Info,
-		Absent: true,
 		Says:   "no C compiler to build the probe with",
 		Breaks: "a proof",
 		Fix:    "install gcc, on Windows Microsoft's C++ build tools, or give a library with prove --probe FILE",
-	}
-	if f.Prove {
-		c.State = Missing
-	}
-	return c
+	})
 }
 
 func checkStubs(f Facts) Check {

@@ -42,10 +42,10 @@ func launcher(ctx context.Context, m *session.Machine, set toolchain.Set) (l Lau
 var cacheVersion = lazyregexp.New(`^(s?ccache)(?: version)? (\d+)\.(\d+)`)
 
 // checkLauncher warns of compiler caches that were seen to return wrong kernels, or to break nvcc's build.
-func checkLauncher(f Facts) (Check, bool) {
+func checkLauncher(f Facts) []Check {
 	m := cacheVersion.FindStringSubmatch(f.Launcher.Version)
 	if m == nil {
-		return Check{}, false
+		return nil
 	}
 	is, err := gpu.ParseVersion(m[2] + "." + m[3])
 	c := Check{
@@ -54,14 +54,14 @@ func checkLauncher(f Facts) (Check, bool) {
 	}
 	switch {
 	case err != nil:
-		return Check{}, false
+		return nil
 	case m[1] == "ccache" && is.Compare(gpu.Version{Major: 4, Minor: 13}) <= 0:
 		c.Breaks = "it returns old kernels after a change of a header that only the host or a second architecture includes, of " +
 			"NVCC_APPEND_FLAGS, of -dc for -c, or of cicc and ptxas"
 	case m[1] == "sccache" && is.Compare(gpu.Version{Minor: 16}) <= 0:
 		c.Breaks = "with CUDA 13.4 every kernel ends with \"fatbinary fatal : Could not open input file\""
 	default:
-		return Check{}, false
+		return nil
 	}
-	return c, true
+	return []Check{c}
 }

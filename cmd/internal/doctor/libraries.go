@@ -101,13 +101,9 @@ func runName(h buildenv.Host, library string, dirs []string, set toolchain.Set) 
 		form = regexp.MustCompile(`(?i)^` + regexp.QuoteMeta(strings.TrimPrefix(library, "lib")) + `64_\d+(?:_\d+)?\.dll$`)
 	}
 	for _, dir := range dirs {
-		entries, err := h.Files.ReadDir(dir)
-		if err != nil {
-			continue // gone since it was found
-		}
-		for _, e := range entries {
-			if form.MatchString(e.Name()) {
-				return e.Name()
+		for _, name := range h.Names(dir) {
+			if form.MatchString(name) {
+				return name
 			}
 		}
 	}

@@ -81,14 +81,14 @@ func checkHeaders(f Facts) Check {
 }
 
 // sdk says which Windows SDK and C run-time library are taken; nothing on other systems.
-func checkSDK(f Facts) (Check, bool) {
+func checkSDK(f Facts) []Check {
 	if f.Toolchain.MSVC == nil {
-		return Check{}, false
+		return nil
 	}
 	c := Check{ID: "windows.sdk", Breaks: "linking, and every header of C"}
 	if v := f.Chosen.MSVC; v != nil {
 		c.State, c.Says = OK, fmt.Sprintf("%s in %s, C run-time library %s", v.SDK.Version, v.SDK.Root, v.UCRT.Version)
-		return c, true
+		return []Check{c}
 	}
 	for _, k := range f.Toolchain.MSVC.SDKs {
 		says := k.Version + " in " + k.Root
@@ -105,7 +105,7 @@ func checkSDK(f Facts) (Check, bool) {
 	default:
 		c.State, c.Says = Info, "none was chosen (see cuda.set)"
 	}
-	return c, true
+	return []Check{c}
 }
 
 // capability holds what is built for against the GPUs that are here.
@@ -134,19 +134,19 @@ func checkCapability(f Facts) Check {
 
 // longPaths says whether Windows takes paths of more than 260 characters, which
 // CMake's and nvcc's intermediate files in a target directory reach.
-func checkLongPaths(h buildenv.Host) (Check, bool) {
+func checkLongPaths(h buildenv.Host) []Check {
 	if h.OS != buildenv.Windows || h.Registry == nil {
-		return Check{}, false
+		return nil
 	}
 	const key = `HKLM\SYSTEM\CurrentControlSet\Control\FileSystem`
 	v, err := h.Registry.String(key, "LongPathsEnabled", 64)
 	if err == nil && v == "1" {
-		return Check{ID: "long.paths", State: OK, Says: "Windows takes paths of more than 260 characters"}, true
+		return []Check{{ID: "long.paths", State: OK, Says: "Windows takes paths of more than 260 characters"}}
 	}
-	return Check{
+	return []Check{{
 		ID: "long.paths", State: Warning, Says: "Windows cuts paths at 260 characters", Places: []string{key + `\LongPathsEnabled`},
 		Breaks: "CMake crates in a deep target directory: \"Cannot open compiler intermediate file\"",
 		Fix: "set CARGO_TARGET_DIR to a short path such as C:\\t, or enable long paths (needs an administrator): " +
 			"reg add " + key + " /v LongPathsEnabled /t REG_DWORD /d 1 /f",
-	}, true
+	}}
 }

@@ -42,13 +42,10 @@ func Record(m *session.Machine, file string) (*session.Machine, *Recording, erro
 		if m.Host.Below(p, m.CacheDir) && !m.Host.Below(p, m.Host.Join(m.CacheDir, "toolkits")) {
 			return true
 		}
-		for _, dir := range own {
+		return slices.ContainsFunc(own, func(dir string) bool {
 			// Who stands in the home directory, or above it, has no project there.
-			if dir != "" && !m.Host.Below(m.Host.Home, dir) && m.Host.Below(p, dir) {
-				return true
-			}
-		}
-		return false
+			return dir != "" && !m.Host.Below(m.Host.Home, dir) && m.Host.Below(p, dir)
+		})
 	})
 	machine := *m
 	machine.Host, machine.Runner = rec.Host(), hearing{m.Runner, rec, m.Host}

@@ -38,11 +38,7 @@ func withoutCUDA(checks []Check) {
 	}
 }
 
-func checkVulkan(f Facts) (Check, bool) {
-	v := f.Vulkan
-	if v == nil {
-		return Check{}, false
-	}
+func checkVulkan(v Vulkan) Check {
 	c := Check{ID: "vulkan", State: OK}
 	var says, problems []string
 	software := true
@@ -75,5 +71,5 @@ func checkVulkan(f Facts) (Check, bool) {
 	if c.State != OK {
 		c.Breaks = "programs on wgpu, ash or Vulkan run on the CPU or not at all"
 	}
-	return c, true
+	return c
 }

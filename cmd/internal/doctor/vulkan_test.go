@@ -25,13 +25,15 @@ func TestCheckVulkan(t *testing.T) {
 			"libGLX_nvidia.so.0 is not there"},
 		{"no loader", &Vulkan{Why: "libvulkan.so.1: cannot open shared object file"}, Missing, "no Vulkan device: libvulkan.so.1"},
 	} {
-		if c, ok := checkVulkan(Facts{Vulkan: tt.facts}); !ok || c.State != tt.state || !strings.Contains(c.Says, tt.says) ||
+		if c := checkVulkan(*tt.facts); c.State != tt.state || !strings.Contains(c.Says, tt.says) ||
 			(c.State == OK) != (c.Fix == "") {
 			t.Errorf("%s: %+v", tt.story, c)
 		}
 	}
-	if c, ok := checkVulkan(Facts{}); ok {
-		t.Errorf("a project without Vulkan: %+v", c)
+	for _, c := range Run(Facts{}) {
+		if c.ID == "vulkan" {
+			t.Errorf("a project without Vulkan: %+v", c)
+		}
 	}
 }
 

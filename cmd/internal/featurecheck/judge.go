@@ -29,12 +29,8 @@ type Judged struct {
 	Answer  *features.Answer
 }
 
-// Judge has features judge cargo's answer about the session's line. strict counts in addition to the configuration's.
-func Judge(s *session.Session, tool cargo.Tool, g session.Graph, strict bool) (Judged, error) {
-	return judge(s, tool, g, Options{Strict: strict})
-}
-
-func judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) (Judged, error) {
+// Judge has features judge cargo's answer about the session's line. o.Strict counts in addition to the configuration's.
+func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) (Judged, error) {
 	j := Judged{Session: s, Tool: tool, Graph: g}
 	var err error
 	if j.Input, err = s.Input(g, o.Strict); err != nil {
@@ -43,10 +39,8 @@ func judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) (Jud
 	if j.Input.Sources = o.sources; o.sources == nil {
 		j.Input.Sources = features.NewSources(s.Machine.Host, s.Project)
 	}
-	if j.Answer, err = features.Judge(s.Machine.Host, j.Input); err != nil {
-		return j, err
-	}
-	return j, nil
+	j.Answer, err = features.Judge(s.Machine.Host, j.Input)
+	return j, err
 }
 
 // Verified is the build with fixes of which cargo says that they help: those that do not are left out, and features to request become a
@@ -160,7 +154,7 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	if err != nil {
 		return Judged{}, WithMissingFeature(ctx, s, err)
 	}
-	return judge(s, tool, g, o)
+	return Judge(s, tool, g, o)
 }
 
 // Shown are the findings that a person should read: notes only when all are wanted, when no GPU code is linked, which they explain, or when

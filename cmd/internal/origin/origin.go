@@ -80,7 +80,7 @@ func OfCI(h buildenv.Host) (Origin, bool) {
 func Of(ctx context.Context, h buildenv.Host, run runner, dir string) Origin {
 	o, ci := OfCI(h)
 	git, err := h.LookPath("git")
-	if ci || err != nil || !inRepository(h, dir) {
+	if ci || err != nil || h.Repository(dir) == "" {
 		return o
 	}
 	res, err := run.Run(ctx, buildenv.Cmd{
@@ -102,15 +102,4 @@ func Of(ctx context.Context, h buildenv.Host, run runner, dir string) Origin {
 		}
 	}
 	return o
-}
-
-func inRepository(h buildenv.Host, dir string) bool {
-	for ; ; dir = h.Dir(dir) {
-		if _, err := h.Files.Stat(h.Join(dir, ".git")); err == nil {
-			return true
-		}
-		if h.Dir(dir) == dir {
-			return false
-		}
-	}
 }

@@ -72,11 +72,7 @@ func (c Command) line() cargo.Line {
 
 // Judged says whether the result of a subcommand is judged. Every other subcommand of cargo runs in our environment, unjudged.
 func Judged(verb string) bool {
-	switch verb {
-	case "build", "check", "run", "test", "bench", "clippy", "rustc":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"build", "check", "run", "test", "bench", "clippy", "rustc"}, verb)
 }
 
 // Dispatch decides what a command line needs, runs it, and renders the result, after a failure, too.

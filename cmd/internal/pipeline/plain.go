@@ -84,7 +84,7 @@ func buildEnvironment(ctx context.Context, c Command, s *session.Session) (t too
 	if err != nil {
 		return t, false, err
 	}
-	judged, err := featurecheck.Judge(s, c.Tool, graph, c.Options.Strict)
+	judged, err := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
 	if err != nil {
 		return t, false, err
 	}

@@ -129,7 +129,7 @@ func explainProgram(ctx context.Context, c Command, s *session.Session, r Result
 // enabled says whether the features enable the GPU crates, and stops where they do not.
 func enabled(ctx context.Context, c Command, s *session.Session, graph session.Graph) (featurecheck.Judged, []finding.Finding, error) {
 	shell := c.Machine.Shell
-	judged, err := featurecheck.Judge(s, c.Tool, graph, c.Options.Strict)
+	judged, err := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
 	if err == nil {
 		judged, err = judged.Verified(ctx)
 	}

@@ -212,11 +212,10 @@ func (r Request) missedMarks(rows []tested) []string {
 		if slices.ContainsFunc(r.Programs, means) {
 			continue
 		}
-		here := false // in a package of which other targets were tested
-		for _, t := range r.Targets {
-			here = here || packages[t.Package] && config.Matches(pattern, t.Package, t.Kind, t.Name)
-		}
-		if here {
+		// In a package of which other targets were tested.
+		if slices.ContainsFunc(r.Targets, func(t cargorun.Target) bool {
+			return packages[t.Package] && config.Matches(pattern, t.Package, t.Kind, t.Name)
+		}) {
 			out = append(out, fmt.Sprintf("not proven: %s is marked, but cargo %s did not build it: "+
 				"it has required-features that are off, or is switched off for %s in the manifest", pattern, l.Verb, l.Verb))
 		}

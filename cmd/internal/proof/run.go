@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 
 	"gpubuild/buildenv"
@@ -239,15 +238,12 @@ func readProofs(dir string) ([]Proof, error) {
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), "proof-") && strings.HasSuffix(e.Name(), ".json") {
-			names = append(names, e.Name())
-		}
-	}
-	sort.Strings(names)
 	var out []Proof
-	for _, n := range names {
+	for _, e := range entries { // sorted
+		n := e.Name()
+		if !strings.HasPrefix(n, "proof-") || !strings.HasSuffix(n, ".json") {
+			continue
+		}
 		data, err := os.ReadFile(filepath.Join(dir, n))
 		if err != nil {
 			return nil, err

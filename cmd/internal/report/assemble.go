@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -208,12 +207,7 @@ func ProofOf(v verify.Verdict, e verify.Evidence) *Proof {
 	return out
 }
 
-// isVerdict says whether an error is nothing but the exit code of a verdict, which was printed already.
-func isVerdict(err error) bool {
-	var code exit.Code
-	return errors.As(err, &code) && verdictCode(int(code))
-}
-
+// verdictCode says whether an exit code is that of a verdict.
 func verdictCode(code int) bool {
 	return code == exit.NotUsed || code == exit.Unproved || code == exit.OtherKernels
 }

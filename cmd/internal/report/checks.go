@@ -24,7 +24,7 @@ func checkOf(c finding.Check) Check {
 	case c.Err == nil:
 	case !errors.As(c.Err, &code):
 		out.State, out.Message = Failed, c.Err.Error()
-	case c.ID != CheckRun || !isVerdict(c.Err):
+	case c.ID != CheckRun || !verdictCode(int(code)):
 		out.State = Failed
 	}
 	return out

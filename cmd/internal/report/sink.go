@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -378,14 +379,7 @@ func (s *Sink) sourceRoot(project string) string {
 	if root := h.Env.Get("GITHUB_WORKSPACE"); root != "" && (h.Below(start, root) || h.SamePath(start, root)) {
 		return root
 	}
-	for dir := start; ; dir = h.Dir(dir) {
-		if _, err := h.Files.Stat(h.Join(dir, ".git")); err == nil {
-			return dir
-		}
-		if h.Dir(dir) == dir {
-			return h.Cwd
-		}
-	}
+	return cmp.Or(h.Repository(start), h.Cwd)
 }
 
 // below is a path below the source root with slashes, or the absolute path of another.

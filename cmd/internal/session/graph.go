@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"strings"
 
 	"gpubuild/buildenv/cache"
@@ -98,8 +97,8 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 	}
 	got, err := cargo.Graph(ctx, m.Host, m.Runner, tool, asked)
 	at := <-places
-	if err := errors.Join(err, at.err); err != nil {
-		return Graph{}, firstError(err)
+	if err := cmp.Or(err, at.err); err != nil { // not both: cargo's refusal says the same twice
+		return Graph{}, err
 	}
 	s.Project.Refresh()
 	answer := stored{Graph: got.Graph, Tree: got.Tree, Reason: got.Reason, Places: at.places}
@@ -138,14 +137,6 @@ func (s *Session) Keep(tool cargo.Tool, about string, ask func() ([]byte, error)
 		}
 	}
 	return data, err
-}
-
-// firstError is the first of joined errors: cargo's refusal says the same twice.
-func firstError(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		return joined.Unwrap()[0]
-	}
-	return err
 }
 
 // graphKey names the question: the arguments, where they were given, and every variable that cargo, rustup or rustc reads.
@@ -193,23 +184,18 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 		starts = append(starts, h.Abs(s.Line.Dir), h.Real(h.Abs(s.Line.Dir)))
 	}
 	for _, start := range starts {
-		for dir := start; ; dir = h.Dir(dir) {
+		for dir := range h.Upwards(start) {
 			w.add(h.Join(dir, ".cargo", "config.toml"), h.Join(dir, ".cargo", "config"), h.Join(dir, "rust-toolchain"),
 				h.Join(dir, "rust-toolchain.toml"))
-			if h.Dir(dir) == dir {
-				break
-			}
 		}
 	}
 	cargoHome := cmp.Or(h.Env.Get("CARGO_HOME"), h.Join(h.Home, ".cargo"))
 	rustupHome := cmp.Or(h.Env.Get("RUSTUP_HOME"), h.Join(h.Home, ".rustup"))
 	w.add(h.Join(cargoHome, "config.toml"), h.Join(cargoHome, "config"), h.Join(rustupHome, "settings.toml"),
 		h.Join(rustupHome, "toolchains"), tool.Path)
-	if toolchains, err := h.Files.ReadDir(h.Join(rustupHome, "toolchains")); err == nil {
-		for _, t := range toolchains { // rustup update changes them in place
-			bin := h.Join(rustupHome, "toolchains", t.Name(), "bin")
-			w.add(h.Join(bin, h.Exe("cargo")), h.Join(bin, h.Exe("rustc")))
-		}
+	for _, name := range h.Names(h.Join(rustupHome, "toolchains")) { // rustup update changes them in place
+		bin := h.Join(rustupHome, "toolchains", name, "bin")
+		w.add(h.Join(bin, h.Exe("cargo")), h.Join(bin, h.Exe("rustc")))
 	}
 	for _, c := range s.Line.Config {
 		if !strings.Contains(c, "=") {

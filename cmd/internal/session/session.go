@@ -89,17 +89,12 @@ func readConfig(m *Machine, project *manifest.Project) (config.Config, error) {
 	})
 }
 
-// ConfigHere is the configuration of a directory that is in no project.
-func ConfigHere(m *Machine) (config.Config, error) {
-	return readPlaces(m, []place{{m.Host.Abs("gpubuild.toml"), ""}})
-}
-
 // Anywhere is the session of the working directory, which need not be in a project.
 func Anywhere(m *Machine, line cargo.Line) (*Session, error) {
 	if _, none := manifest.Find(m.Host, m.Host.Cwd); none == nil {
 		return Open(m, line)
 	}
-	read, err := ConfigHere(m)
+	read, err := readPlaces(m, []place{{m.Host.Abs("gpubuild.toml"), ""}})
 	return &Session{m, line, &manifest.Project{Root: m.Host.Cwd}, read}, err
 }
 

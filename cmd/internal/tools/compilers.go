@@ -28,7 +28,7 @@ func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, noMemor
 		}
 		return hostcc.Find(ctx, h, runner, asked...), nil
 	}
-	found := msvc.FindAsking(ctx, h, h.Arch, m.Runner)
+	found := msvc.Find(ctx, h, h.Arch, m.Runner)
 	for _, p := range found.Problems {
 		m.Shell.Detail("%s", p)
 	}

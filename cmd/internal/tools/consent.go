@@ -38,14 +38,7 @@ func consentOf(s *session.Session, o Options) (consent, error) {
 // repository is the directory that was cloned: the nearest one with .git, else the project's.
 func repository(h buildenv.Host, project string) string {
 	project = h.Real(project)
-	for dir := project; ; dir = h.Dir(dir) {
-		if _, err := h.Files.Stat(h.Join(dir, ".git")); err == nil {
-			return dir
-		}
-		if h.SamePath(dir, h.Dir(dir)) {
-			return project
-		}
-	}
+	return cmp.Or(h.Repository(project), project)
 }
 
 // tables checks the [env] tables of cargo's configuration files.

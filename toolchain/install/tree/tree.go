@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -102,12 +103,7 @@ func (t *Tree) has(rel string) bool {
 func (t *Tree) list() []File {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	out := make([]File, 0, len(t.files))
-	for _, f := range t.files {
-		out = append(out, f)
-	}
-	slices.SortFunc(out, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	return out
+	return slices.SortedFunc(maps.Values(t.files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 }
 
 // checkRepeats returns an error if two archives hold different files of one name.
