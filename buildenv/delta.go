@@ -81,11 +81,5 @@ func (h Host) Apply(e Env, d Delta) Env {
 }
 
 func (h Host) without(list []string, dir string) []string {
-	kept := list[:0:0]
-	for _, e := range list {
-		if !h.SamePath(h.unquote(e), dir) {
-			kept = append(kept, e)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(list), func(e string) bool { return h.SamePath(h.unquote(e), dir) })
 }

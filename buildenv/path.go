@@ -127,6 +127,14 @@ func (h Host) Abs(p string) string {
 	return h.Join(h.Cwd, p)
 }
 
+// From is a path as it is meant in a directory: a relative one begins there, an absolute one stays as it is.
+func (h Host) From(dir, p string) string {
+	if h.IsAbs(p) {
+		return p
+	}
+	return h.Join(dir, p)
+}
+
 // SamePath says whether two names are the same path by the host's rules for letters and separators; links are not followed.
 func (h Host) SamePath(a, b string) bool {
 	a, b = h.Clean(a), h.Clean(b)

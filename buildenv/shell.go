@@ -11,19 +11,37 @@ import (
 // writers makes the text of each form. Every function is pure and refuses what its reader would take for something else.
 func writers() map[string]func(exporter) (string, error) {
 	return map[string]func(exporter) (string, error){
-		"bash":         exporter.posix,
-		"zsh":          exporter.posix,
-		"direnv":       exporter.posix, // an .envrc is read by bash
-		"fish":         exporter.fish,
-		"pwsh":         exporter.pwsh,
+		"bash":         each(exporter.named, exporter.posix),
+		"zsh":          each(exporter.named, exporter.posix),
+		"direnv":       each(exporter.named, exporter.posix), // an .envrc is read by bash
+		"fish":         each(exporter.plain, exporter.fish),
+		"pwsh":         each(exporter.text, exporter.pwsh),
 		"cmd":          exporter.cmd,
-		"nu":           exporter.nu,
-		"github":       exporter.github,
+		"nu":           each(exporter.text, exporter.nu),
+		"github":       each(exporter.text, exporter.github),
 		"gitlab":       exporter.gitlab,
-		"dotenv":       exporter.dotenv,
+		"dotenv":       each(exporter.plain, exporter.dotenv),
 		"vscode":       exporter.vscode,
 		"cargo-config": exporter.cargoConfig,
 		"json":         exporter.json,
+	}
+}
+
+// each makes a form that writes one variable after the other, if a check lets it.
+func each(check func(exporter, outcome) error, write func(exporter, outcome) (string, error)) func(exporter) (string, error) {
+	return func(x exporter) (string, error) {
+		var b strings.Builder
+		for _, v := range x.vars {
+			if err := check(x, v); err != nil {
+				return "", err
+			}
+			text, err := write(x, v)
+			if err != nil {
+				return "", err
+			}
+			b.WriteString(text)
+		}
+		return b.String(), nil
 	}
 }
 
@@ -176,10 +194,17 @@ func identifier(name string) bool {
 
 // plain checks what most forms need: a name that is an identifier, and text.
 func (x exporter) plain(v outcome) error {
+	if err := x.named(v); err != nil {
+		return err
+	}
+	return x.text(v)
+}
+
+func (x exporter) named(v outcome) error {
 	if !identifier(v.name) {
 		return x.refuse(v, "only letters, digits and _ may stand in a name there")
 	}
-	return x.text(v)
+	return nil
 }
 
 func (x exporter) text(v outcome) error {
@@ -220,38 +245,30 @@ func (x exporter) lists(v outcome) (before, after []string, sep, whole, name str
 }
 
 // posix writes for bash and zsh: nothing is special between single quotes, not even a newline.
-func (x exporter) posix() (string, error) {
-	var b strings.Builder
-	for _, v := range x.vars {
-		if !identifier(v.name) {
-			return "", x.refuse(v, "only letters, digits and _ may stand in a name there")
-		}
-		before, after, sep, whole, name := x.lists(v)
-		switch {
-		case v.unset:
-			fmt.Fprintf(&b, "unset %s\n", name)
-		case !v.relative:
-			fmt.Fprintf(&b, "export %s=%s\n", name, PosixQuote(whole))
-		default:
-			// An empty entry at an end of a list is the current directory to most readers, so the separator comes with the old value alone.
-			b.WriteString("export " + name + "=")
-			switch pre, post := strings.Join(before, sep), strings.Join(after, sep); {
-			case post == "":
-				fmt.Fprintf(&b, `%s"${%s:+%s$%s}"`, PosixQuote(pre), name, sep, name)
-			case pre == "":
-				fmt.Fprintf(&b, `"${%s:+$%s%s}"%s`, name, name, sep, PosixQuote(post))
-			default:
-				fmt.Fprintf(&b, `%s"%s${%s:+$%s%s}"%s`, PosixQuote(pre), sep, name, name, sep, PosixQuote(post))
-			}
-			b.WriteByte('\n')
-		}
+func (x exporter) posix(v outcome) (string, error) {
+	before, after, sep, whole, name := x.lists(v)
+	switch {
+	case v.unset:
+		return fmt.Sprintf("unset %s\n", name), nil
+	case !v.relative:
+		return fmt.Sprintf("export %s=%s\n", name, PosixQuote(whole)), nil
 	}
-	return b.String(), nil
+	// An empty entry at an end of a list is the current directory to most readers, so the separator comes with the old value alone.
+	value := ""
+	switch pre, post := strings.Join(before, sep), strings.Join(after, sep); {
+	case post == "":
+		value = fmt.Sprintf(`%s"${%s:+%s$%s}"`, PosixQuote(pre), name, sep, name)
+	case pre == "":
+		value = fmt.Sprintf(`"${%s:+$%s%s}"%s`, name, name, sep, PosixQuote(post))
+	default:
+		value = fmt.Sprintf(`%s"%s${%s:+$%s%s}"%s`, PosixQuote(pre), sep, name, name, sep, PosixQuote(post))
+	}
+	return "export " + name + "=" + value + "\n", nil
 }
 
 // fish writes for fish: between single quotes only \ and ' are escaped. A variable whose name ends in PATH is a list there, split and
 // joined at colons ("PATH variables", fish documentation).
-func (x exporter) fish() (string, error) {
+func (x exporter) fish(v outcome) (string, error) {
 	words := func(list []string) string {
 		out := ""
 		for _, s := range list {
@@ -259,56 +276,40 @@ func (x exporter) fish() (string, error) {
 		}
 		return out
 	}
-	var b strings.Builder
-	for _, v := range x.vars {
-		if err := x.plain(v); err != nil {
-			return "", err
-		}
-		before, after, sep, whole, name := x.lists(v)
-		isList := strings.HasSuffix(name, "PATH") && sep == ":"
-		colons := func(dir string) bool { return strings.Contains(dir, ":") }
-		switch {
-		case v.unset:
-			fmt.Fprintf(&b, "set -q %s; and set -e %s; or true\n", name, name)
-		case isList && v.relative && !slices.ContainsFunc(before, colons) && !slices.ContainsFunc(after, colons):
-			// A list that is set to nothing is one empty directory there.
-			fmt.Fprintf(&b, "set -gx %s%s (string match -v '' -- $%s)%s; or true\n", name, words(before), name, words(after))
-		default:
-			fmt.Fprintf(&b, "set -gx %s %s\n", name, fishQuote(whole))
-		}
+	before, after, sep, whole, name := x.lists(v)
+	isList := strings.HasSuffix(name, "PATH") && sep == ":"
+	colons := func(dir string) bool { return strings.Contains(dir, ":") }
+	switch {
+	case v.unset:
+		return fmt.Sprintf("set -q %s; and set -e %s; or true\n", name, name), nil
+	case isList && v.relative && !slices.ContainsFunc(before, colons) && !slices.ContainsFunc(after, colons):
+		// A list that is set to nothing is one empty directory there.
+		return fmt.Sprintf("set -gx %s%s (string match -v '' -- $%s)%s; or true\n", name, words(before), name, words(after)), nil
 	}
-	return b.String(), nil
+	return fmt.Sprintf("set -gx %s %s\n", name, fishQuote(whole)), nil
 }
 
 // nu writes for Nushell: text between double quotes with C's escapes; PATH is a list there.
-func (x exporter) nu() (string, error) {
-	var b strings.Builder
-	for _, v := range x.vars {
-		if err := x.text(v); err != nil {
-			return "", err
-		}
-		name := "$env." + v.name
-		if !identifier(v.name) {
-			name = "$env." + jsonText(v.name)
-		}
-		isPath := x.host.sameName(v.name, "PATH")
-		switch {
-		case v.unset:
-			fmt.Fprintf(&b, "hide-env --ignore-errors %s\n", jsonText(v.name))
-		case isPath && v.relative:
-			fmt.Fprintf(&b, "%s = (%s? | default [] | split row (char esep)", name, name)
-			for _, dir := range slices.Backward(v.before) {
-				fmt.Fprintf(&b, " | prepend %s", nuText(dir))
-			}
-			for _, dir := range v.after {
-				fmt.Fprintf(&b, " | append %s", nuText(dir))
-			}
-			b.WriteString(")\n")
-		case isPath:
-			fmt.Fprintf(&b, "%s = (%s | split row (char esep))\n", name, nuText(v.value))
-		default:
-			fmt.Fprintf(&b, "%s = %s\n", name, nuText(v.value))
-		}
+func (x exporter) nu(v outcome) (string, error) {
+	name := "$env." + v.name
+	if !identifier(v.name) {
+		name = "$env." + jsonText(v.name)
 	}
-	return b.String(), nil
+	isPath := x.host.sameName(v.name, "PATH")
+	switch {
+	case v.unset:
+		return fmt.Sprintf("hide-env --ignore-errors %s\n", jsonText(v.name)), nil
+	case isPath && v.relative:
+		steps := ""
+		for _, dir := range slices.Backward(v.before) {
+			steps += " | prepend " + nuText(dir)
+		}
+		for _, dir := range v.after {
+			steps += " | append " + nuText(dir)
+		}
+		return fmt.Sprintf("%s = (%s? | default [] | split row (char esep)%s)\n", name, name, steps), nil
+	case isPath:
+		return fmt.Sprintf("%s = (%s | split row (char esep))\n", name, nuText(v.value)), nil
+	}
+	return fmt.Sprintf("%s = %s\n", name, nuText(v.value)), nil
 }

@@ -134,6 +134,11 @@ func (c *planner) aboutCUDA(enabled map[place]bool) bool {
 	return false
 }
 
+// codeAt is hasCode of a place.
+func (c *planner) codeAt(at place) bool {
+	return c.hasCode(manifest.Dependency{Package: at.pkg}, c.pkgs[at.pkg], at.feature)
+}
+
 // hasCode says whether CUDA code is compiled with a feature of a package itself, or with the package where no feature is named.
 func (c *planner) hasCode(d manifest.Dependency, p *manifest.Package, feature string) bool {
 	at := placeOf(d, p, feature)
@@ -176,7 +181,7 @@ func (c *planner) adds(have map[place]bool, d manifest.Dependency, to *manifest.
 // more says whether a feature enables CUDA code that is not among what is enabled yet.
 func (c *planner) more(have map[place]bool, p *manifest.Package, feature string) bool {
 	for at := range c.enables(p, feature) {
-		if !have[at] && c.hasCode(manifest.Dependency{Package: at.pkg}, c.pkgs[at.pkg], at.feature) {
+		if !have[at] && c.codeAt(at) {
 			return true
 		}
 	}
@@ -394,8 +399,7 @@ func (c *planner) apart(p *manifest.Package, goal string, of place) bool {
 			return false
 		}
 		for at := range with {
-			if at.pkg != p.Manifest && c.enables(p, goal)[at] &&
-				c.hasCode(manifest.Dependency{Package: at.pkg}, c.pkgs[at.pkg], at.feature) {
+			if at.pkg != p.Manifest && c.enables(p, goal)[at] && c.codeAt(at) {
 				return false
 			}
 		}
@@ -408,7 +412,7 @@ func (c *planner) gains(have map[place]bool, below plan) plan {
 	for _, e := range below.edits {
 		for _, s := range e.Add {
 			for at := range c.through(c.pkgs[e.Manifest], manifest.ParseEdge(s)) {
-				if !have[at] && c.hasCode(manifest.Dependency{Package: at.pkg}, c.pkgs[at.pkg], at.feature) {
+				if !have[at] && c.codeAt(at) {
 					return below
 				}
 			}
@@ -433,12 +437,7 @@ func (c *planner) activating(p *manifest.Package, t target, have map[place]bool,
 
 // leads says whether a feature enables CUDA code anywhere, its own package's included.
 func (c *planner) leads(p *manifest.Package, feature string) bool {
-	for at := range c.enables(p, feature) {
-		if c.hasCode(manifest.Dependency{Package: at.pkg}, c.pkgs[at.pkg], at.feature) {
-			return true
-		}
-	}
-	return false
+	return c.more(nil, p, feature)
 }
 
 // canEnable says whether there is any CUDA code that a feature could enable.

@@ -44,11 +44,9 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 	j.units()
 	j.cudarc()
 	j.out.Findings = OneOfACause(j.out.Findings)
-	for _, f := range j.out.Findings {
-		if f.Severity == Error || in.Strict && f.Severity == Warning {
-			j.out.Stops = true
-		}
-	}
+	j.out.Stops = slices.ContainsFunc(j.out.Findings, func(f Finding) bool {
+		return f.Severity == Error || in.Strict && f.Severity == Warning
+	})
 	return j.out, nil
 }
 
@@ -294,14 +292,12 @@ func onOff(on bool) string {
 
 // settle turns roots whose feature changes nothing into errors when no root of the build is reached, into notes otherwise.
 func (j *judge) settle() {
-	undecided, reached := false, map[string]bool{} // by target: what one is built for does not help another
+	undecided := slices.ContainsFunc(j.out.Findings, func(f Finding) bool { return f.ID == IDUndecided })
+	reached := map[string]bool{} // by target: what one is built for does not help another
 	for i, r := range j.out.Roots {
 		at := j.Nodes[j.Roots[i].Node].Platform
 		reached[at] = reached[at] || r.Reached
 		reached[""] = reached[""] || r.Reached // a procedural macro serves all
-	}
-	for _, f := range j.out.Findings {
-		undecided = undecided || f.ID == IDUndecided
 	}
 	for _, idle := range j.idle {
 		f := idle.finding

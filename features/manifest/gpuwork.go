@@ -88,7 +88,7 @@ func (p *Project) patches() map[string]*Package {
 	for source := range sources {
 		for name, v := range table(sources, source) {
 			if d, ok := v.(map[string]any); ok && str(d["path"]) != "" {
-				if m := Read(p.host, p.host.Join(absFrom(p.host, p.Root, str(d["path"])), FileName)); m != nil {
+				if m := Read(p.host, p.host.Join(p.host.From(p.Root, str(d["path"])), FileName)); m != nil {
 					out[cmp.Or(str(d["package"]), name)] = m
 				}
 			}

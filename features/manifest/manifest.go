@@ -213,7 +213,7 @@ func (d *Dependency) fill(h buildenv.Host, dir string, v any) {
 			d.Package = s
 		}
 		if s := str(v["path"]); s != "" {
-			d.Path = h.Clean(absFrom(h, dir, s))
+			d.Path = h.Clean(h.From(dir, s))
 		}
 		d.Optional, _ = v["optional"].(bool)
 		d.Inherited, _ = v["workspace"].(bool)
@@ -256,13 +256,6 @@ func (p *Package) inherit(h buildenv.Host, root *Package) {
 		d.DefaultFeatures = shared.DefaultFeatures || own
 		d.Features = Union(shared.Features, d.Features)
 	}
-}
-
-func absFrom(h buildenv.Host, dir, p string) string {
-	if h.IsAbs(p) {
-		return p
-	}
-	return h.Join(dir, p)
 }
 
 // Union joins lists of features, each once, in their order.

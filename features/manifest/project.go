@@ -141,43 +141,39 @@ func (p *Project) findRoot(pkg *Package) (*Package, error) {
 		return pkg, nil
 	}
 	if pkg.pointer != "" {
-		path := h.Join(absFrom(h, pkg.Dir, pkg.pointer), FileName)
-		root, err := p.read(path)
-		if err != nil {
-			return nil, fmt.Errorf("%s: package.workspace: %w", pkg.Manifest, err)
-		}
-		return root, nil
+		return p.pointed(pkg)
 	}
-	for d := h.Dir(pkg.Dir); ; {
+	for d := range h.Upwards(h.Dir(pkg.Dir)) {
 		path := h.Join(d, FileName)
-		if d != pkg.Dir && h.IsFile(path) {
-			cand, err := p.read(path)
-			if err != nil {
-				return nil, err
-			}
-			switch {
-			case cand.workspace != nil && !excluded(h, cand, pkg.Manifest):
-				return cand, nil
-			case cand.workspace == nil && cand.pointer != "":
-				root, err := p.read(h.Join(absFrom(h, cand.Dir, cand.pointer), FileName))
-				if err != nil {
-					return nil, fmt.Errorf("%s: package.workspace: %w", cand.Manifest, err)
-				}
-				return root, nil
-			}
+		if d == pkg.Dir || !h.IsFile(path) {
+			continue
 		}
-		up := h.Dir(d)
-		if up == d {
-			return pkg, nil
+		cand, err := p.read(path)
+		switch {
+		case err != nil:
+			return nil, err
+		case cand.workspace != nil && !excluded(h, cand, pkg.Manifest):
+			return cand, nil
+		case cand.workspace == nil && cand.pointer != "":
+			return p.pointed(cand)
 		}
-		d = up
 	}
+	return pkg, nil
+}
+
+// pointed is the workspace root that package.workspace names.
+func (p *Project) pointed(pkg *Package) (*Package, error) {
+	root, err := p.read(p.host.Join(p.host.From(pkg.Dir, pkg.pointer), FileName))
+	if err != nil {
+		return nil, fmt.Errorf("%s: package.workspace: %w", pkg.Manifest, err)
+	}
+	return root, nil
 }
 
 // excluded says whether a root's exclude list names a manifest that its members list does not.
 func excluded(h buildenv.Host, root *Package, manifest string) bool {
 	named := func(list []string) bool {
-		return slices.ContainsFunc(list, func(e string) bool { return h.Below(manifest, h.Clean(absFrom(h, root.Dir, e))) })
+		return slices.ContainsFunc(list, func(e string) bool { return h.Below(manifest, h.Clean(h.From(root.Dir, e))) })
 	}
 	return named(root.workspace.exclude) && !named(root.workspace.members)
 }
@@ -320,7 +316,7 @@ func (p *Project) findDefaults(root, asked *Package) {
 
 // expand lists the directories that a member pattern means; globbed says whether it was a pattern at all.
 func (p *Project) expand(dir, pattern string) (paths []string, globbed bool) {
-	full := p.host.Clean(absFrom(p.host, dir, pattern))
+	full := p.host.Clean(p.host.From(dir, pattern))
 	if !strings.ContainsAny(pattern, "*?[") {
 		return []string{full}, false
 	}

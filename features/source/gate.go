@@ -130,7 +130,7 @@ func (r *Reader) file(path string, all bool) sourceFile {
 		return out
 	}
 	for _, m := range namedFile.FindAllStringSubmatch(withoutLines("//", string(data)), -1) {
-		for _, p := range r.modules(absFrom2(r.h, r.h.Dir(path), m[1])) {
+		for _, p := range r.modules(r.h.From(r.h.Dir(path), m[1])) {
 			out.parts = append(out.parts, p.file)
 		}
 	}

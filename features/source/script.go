@@ -106,7 +106,7 @@ func (r *Reader) modules(root string) []part {
 		out = append(out, part{f.path, text})
 		for _, m := range moduleLine.FindAllStringSubmatch(text, -1) {
 			if m[1] != "" {
-				path := absFrom2(h, h.Dir(f.path), m[1])
+				path := h.From(h.Dir(f.path), m[1])
 				queue = append(queue, file{path, h.Dir(path)})
 				continue
 			}
@@ -114,7 +114,7 @@ func (r *Reader) modules(root string) []part {
 				file{h.Join(f.below, m[2], "mod.rs"), h.Join(f.below, m[2])})
 		}
 		for _, m := range includedFile.FindAllStringSubmatch(text, -1) {
-			path := absFrom2(h, h.Dir(f.path), m[2])
+			path := h.From(h.Dir(f.path), m[2])
 			if m[1] != "" {
 				path = h.Join(h.Dir(root), m[2])
 			}
@@ -619,7 +619,7 @@ func (r *Reader) Sources(t scriptText, dir string) []string {
 		flagged := separateInclude.MatchString(p.text)
 		for _, m := range append(quotedWord.FindAllStringSubmatch(p.text, -1), includeFlag.FindAllStringSubmatch(p.text, -1)...) {
 			word, include := strings.CutPrefix(m[1], "-I")
-			path := absFrom2(r.h, dir, word)
+			path := r.h.From(dir, word)
 			include = include || flagged || m[0] != `"`+m[1]+`"`
 			outside := strings.Contains(word, "..") || (include || strings.HasSuffix(p.file, ".rs")) && !r.h.Below(path, dir)
 			if r.h.IsAbs(word) && (!include || r.h.Below(path, "/usr") || r.h.Dir(r.h.Dir(path)) == r.h.Dir(path) ||
@@ -654,13 +654,6 @@ func (r *Reader) read(path string) (string, bool) {
 		return "", false
 	}
 	return *text, true
-}
-
-func absFrom2(h buildenv.Host, dir, path string) string {
-	if h.IsAbs(path) {
-		return path
-	}
-	return h.Join(dir, path)
 }
 
 // withoutLines is a text without the lines that begin with a mark, such as that of a comment.

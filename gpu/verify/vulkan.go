@@ -264,10 +264,7 @@ func VulkanDrivers(h buildenv.Host) (out []VulkanDriver) {
 		case d.Library == "":
 			d.Problem = "it names no library"
 		case strings.Contains(d.Library, "/"):
-			if !h.IsAbs(d.Library) {
-				d.Library = h.Join(h.Dir(f), d.Library)
-			}
-			if !h.IsFile(d.Library) {
+			if d.Library = h.From(h.Dir(f), d.Library); !h.IsFile(d.Library) {
 				d.Problem = d.Library + " is not there"
 			}
 		}

@@ -144,22 +144,16 @@ func MetadataNoDeps(h buildenv.Host, t Tool, l Line) buildenv.Cmd {
 
 // absolute answers a path of the command line as cargo would understand it.
 func (l Line) absolute(h buildenv.Host, t Tool, p string) string {
-	if h.IsAbs(p) {
-		return h.Clean(p)
-	}
-	return h.Join(l.cwd(h, t), p)
+	return h.Clean(h.From(l.cwd(h, t), p))
 }
 
 // cwd is where cargo works: its start directory, or -C.
 func (l Line) cwd(h buildenv.Host, t Tool) string {
 	dir := cmp.Or(t.Dir, h.Cwd)
-	switch {
-	case l.Dir == "":
+	if l.Dir == "" {
 		return dir
-	case h.IsAbs(l.Dir):
-		return h.Clean(l.Dir)
 	}
-	return h.Join(dir, l.Dir)
+	return h.Clean(h.From(dir, l.Dir))
 }
 
 // Clean removes what was built of some packages, for exactly one profile and the given targets. Traps (measured):

@@ -78,10 +78,7 @@ func includes(h buildenv.Host, text, dir string, seen map[string]bool) (out []st
 			one = table["path"]
 		}
 		if file, ok := one.(string); ok {
-			if !h.IsAbs(file) {
-				file = h.Join(dir, file)
-			}
-			out = append(out, withIncludes(h, file, seen)...)
+			out = append(out, withIncludes(h, h.From(dir, file), seen)...)
 		}
 	}
 	return out

@@ -168,9 +168,7 @@ func (r Runner) resolved(h buildenv.Host, cwd string) Runner {
 // program is a runner's first word: one with a separator is a path, another is looked for on PATH by cargo and by us.
 func program(h buildenv.Host, root, word string) string {
 	if strings.Contains(word, "/") || h.OS == buildenv.Windows && strings.Contains(word, `\`) {
-		if !h.IsAbs(word) {
-			return h.Join(root, word)
-		}
+		return h.From(root, word)
 	}
 	return word
 }

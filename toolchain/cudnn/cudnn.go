@@ -231,7 +231,8 @@ func (f *finder) bin(i *Install, dirs ...string) {
 // system looks where the distributions' packages put cuDNN.
 func (f *finder) system() {
 	i := Install{Root: "/usr", Real: "/usr", Origin: "system", System: true}
-	f.look(&i, []string{"/usr/include/" + f.h.Multiarch(), "/usr/include"}, []string{"/usr/lib/" + f.h.Multiarch(), "/usr/lib64", "/usr/lib"})
+	arch := f.h.Multiarch()
+	f.look(&i, []string{"/usr/include/" + arch, "/usr/include"}, []string{"/usr/lib/" + arch, "/usr/lib64", "/usr/lib"})
 	if i.Include != "" || i.Lib != "" {
 		f.add(i)
 	}

@@ -37,14 +37,7 @@ const (
 	Silent      Kind = "silent"      // leaves no text
 )
 
-func (k Kind) order() int {
-	for i, o := range []Kind{Cause, Consequence, Umbrella, Note, Silent} {
-		if o == k {
-			return i
-		}
-	}
-	return -1
-}
+func (k Kind) order() int { return slices.Index([]Kind{Cause, Consequence, Umbrella, Note, Silent}, k) }
 
 // Rule is one known failure.
 type Rule struct {

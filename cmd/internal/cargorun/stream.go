@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"io"
+	"maps"
 
 	"gpubuild/toolchain/cargo"
 )
@@ -35,9 +36,7 @@ func NewStream(whole func([]byte)) *Stream {
 
 // again begins another run of cargo. What was held back it says once more, where it is still so.
 func (s *Stream) Again() {
-	for sum := range s.now {
-		s.earlier[sum] = true
-	}
+	maps.Copy(s.earlier, s.now)
 	s.now, s.held, s.order, s.finished = map[[32]byte]bool{}, map[string][]byte{}, nil, nil
 }
 

@@ -245,10 +245,7 @@ func hasDevice(ctx context.Context, m *session.Machine, o Options) bool {
 	if _, devices, _ := driver.Inventory(ctx, m.Host, m.Runner, m.Self); len(devices) > 0 {
 		return true
 	}
-	if !verify.HasNode(m.Host) {
-		return false
-	}
-	return controlFindsDevice(ctx, m, o)
+	return verify.HasNode(m.Host) && controlFindsDevice(ctx, m, o)
 }
 
 // controlFindsDevice asks the control; if it cannot be asked, the proof says why.

@@ -80,7 +80,7 @@ func ScanBuilt(m *session.Machine, line cargo.Line, programs []cargorun.Program)
 		}
 		m.Shell.Status("Scanned", "%s: %s", m.Shown(p.Path), Line(r))
 		seen++
-		gpu = gpu || len(r.Images) > 0 || slices.ContainsFunc(append(append([]string{}, r.Imports...), r.Delayed...), IsCUDALibrary)
+		gpu = gpu || len(r.Images) > 0 || slices.ContainsFunc(slices.Concat(r.Imports, r.Delayed), IsCUDALibrary)
 	}
 	return seen > 0 && !gpu, nil
 }
@@ -101,12 +101,7 @@ func NoDeviceCode(m *session.Machine, reach *features.Answer, severity string) (
 // Line says in one line what device code a file holds.
 func Line(r *fatbin.Report) string {
 	if len(r.Images) == 0 {
-		var libraries []string
-		for _, l := range append(append([]string{}, r.Imports...), r.Delayed...) {
-			if IsCUDALibrary(l) {
-				libraries = append(libraries, l)
-			}
-		}
+		libraries := slices.DeleteFunc(slices.Concat(r.Imports, r.Delayed), func(l string) bool { return !IsCUDALibrary(l) })
 		if len(libraries) > 0 {
 			return "no device code; loads " + strings.Join(libraries, ", ")
 		}

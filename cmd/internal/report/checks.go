@@ -116,7 +116,8 @@ func (s Stages) message(id, state string) string {
 		}
 	case CheckToolchain:
 		if s.Set != nil {
-			return strings.Join(words([]fact{{"CUDA ", s.Set.Toolkit}, {"", s.Set.Compiler}, {"cuDNN ", s.Set.CUDNN}, {"", s.Set.Arch}}), ", ")
+			facts := []fact{{"CUDA ", s.Set.Toolkit}, {"", s.Set.Compiler}, {"cuDNN ", s.Set.CUDNN}, {"", s.Set.Arch}}
+			return strings.Join(words(facts), ", ")
 		}
 	case CheckStale:
 		if state == Failed {

@@ -70,14 +70,10 @@ func findManifest(m *Machine, line cargo.Line) (string, error) {
 	if line.Dir != "" {
 		dir = m.Host.Abs(line.Dir)
 	}
-	file := line.ManifestPath
-	if file == "" {
+	if line.ManifestPath == "" {
 		return manifest.Find(m.Host, dir)
 	}
-	if !m.Host.IsAbs(file) {
-		file = m.Host.Join(dir, file)
-	}
-	return file, nil
+	return m.Host.From(dir, line.ManifestPath), nil
 }
 
 // readConfig merges gpubuild.toml with the metadata tables; the nearer to the whole workspace, the stronger.
