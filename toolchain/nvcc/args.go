@@ -19,6 +19,7 @@ type call struct {
 	out      string   // -o; empty: not given
 	outDir   string   // -odir
 	deps     bool     // -MD or -MMD
+	whole    bool     // more is asked of the outputs than where they go: --dryrun, which is asked without it, does not show all that nvcc does
 	depFile  string   // -MF
 	debug    bool     // debug information: the output names the working directory
 	compiler string   // -ccbin
@@ -159,17 +160,14 @@ func (c *call) word(w string, next []string, typed bool) (taken int, output bool
 	case "odir", "output-directory":
 		c.outDir, output = take(), true
 	case "MD", "MMD", "generate-dependencies-with-compile", "generate-nonsystem-dependencies-with-compile":
-		c.deps, output = true, true
+		c.deps, c.whole, output = true, true, true
 	case "MF", "dependency-output":
-		c.depFile, output = take(), true
-	case "MT", "dependency-target-name":
+		c.depFile, c.whole, output = take(), true, true
+	case "MT", "dependency-target-name", "t", "threads": // the last changes the steps' form, not what they make
 		take()
-		output = true
+		c.whole, output = true, true
 	case "MP", "generate-dependency-targets":
-		output = true
-	case "t", "threads": // changes the steps' form, not what they make
-		take()
-		output = true
+		c.whole, output = true, true
 	case "ccbin", "compiler-bindir":
 		c.compiler = take()
 	case "optf", "options-file":

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -108,6 +109,75 @@ func TestForms(t *testing.T) {
 	})
 }
 
+// TestSteps: a miss compiles the text that is in its key, by nvcc's own steps, and so does not run nvcc. Where these are not all, or the
+// preprocessor has something to say, nvcc runs.
+func TestSteps(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, false)
+	tmp := t.TempDir()
+	runs := filepath.Join(tmp, "runs")
+	b.write("warns.cu", "#warning about this\n")
+	b.env = append(b.env, "MADE_UP_RUNS="+runs, "TMPDIR="+tmp)
+	for _, story := range []struct {
+		runs bool
+		args string
+	}{
+		{false, "-c k.cu -o k.o"}, {false, "-dc k.cu -odir ."},
+		{false, "-c k.cu -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90"},
+		{true, "-c k.cu -t 2 -DA1"}, {true, "-c k.cu -o k.o -MD -DA2"}, {true, "-c k.cu -lineinfo"}, {true, "-c warns.cu"},
+	} {
+		if got := b.nvcc(strings.Fields(story.args)...); got != "miss" {
+			t.Errorf("%s: %s", story.args, got)
+		}
+		if _, err := os.Stat(runs); (err == nil) != story.runs {
+			t.Errorf("%s: nvcc ran: %t, want %t", story.args, err == nil, story.runs)
+		}
+		_ = os.Remove(runs)
+	}
+	if left, err := filepath.Glob(filepath.Join(tmp, "gpubuild*")); err != nil || len(left) > 0 {
+		t.Errorf("files are left: %v %v", left, err)
+	}
+}
+
+// TestMessages: what the steps say, and how they end, is what nvcc says, and how it ends.
+func TestMessages(t *testing.T) {
+	t.Parallel()
+	need.Asked(t, "toolkit")
+	b := newBench(t, true)
+	temporary := regexp.MustCompile(`[^ "]*/tmpxft_[0-9a-f_]*|[0-9.]+ ms`)
+	for name, text := range map[string]string{
+		"good.cu": "__global__ void k() { int unused; }\n#ifndef __CUDA_ARCH__\nstatic int f() { int x; return x; }\n" +
+			"int g() { return f(); }\n#endif\n",
+		"warning.cu": "#warning about this\n__global__ void k() {}\n",
+		"host.cu":    "int f() { return no_such; }\n",
+		"device.cu":  "#ifdef __CUDA_ARCH__\n__global__ void k() { no_such(); }\n#endif\n",
+		"large.cu": "__global__ void k(float *x) { __shared__ float y[99999]; y[threadIdx.x] = *x; __syncthreads(); " +
+			"*x = y[threadIdx.x ^ 1]; }\n",
+		"asm.cu":     "void f(int a) { asm(\"no_such %0\" :: \"r\"(a)); }\n",
+		"missing.cu": "#include <no_such.h>\n",
+	} {
+		b.write(name, text)
+		said := map[string]bool{}
+		for _, nvcc := range []string{filepath.Join(b.view, "nvcc"), filepath.Join(b.root, "bin", "nvcc"), filepath.Join(b.view, "nvcc")} {
+			var out []byte
+			var code int
+			_ = unbusy(func() *exec.Cmd {
+				cmd := exec.Command(nvcc, "-Xptxas=-v", "-Xcompiler=-Wall", "-c", name, "-o", "x.o")
+				cmd.Dir, cmd.Env = b.dir, b.env
+				return cmd
+			}, func(cmd *exec.Cmd) (err error) {
+				out, err = cmd.CombinedOutput()
+				code = cmd.ProcessState.ExitCode()
+				return err
+			})
+			said[fmt.Sprint(code, temporary.ReplaceAllString(string(out), "T"))] = true
+		}
+		if len(said) != 1 {
+			t.Errorf("%s: %v", name, said)
+		}
+	}
+}
+
 // TestShadowedHeaders: a header that appears in the place of another one counts, although no file that was read has changed.
 func TestShadowedHeaders(t *testing.T) {
 	t.Parallel()
@@ -182,8 +252,8 @@ func TestNothingWrongIsKept(t *testing.T) {
 	b.env = append(before, "MADE_UP_ERROR="+runs)
 	cmd := b.start("-c", "k.cu", "-o", "x.o")
 	err := cmd.Wait()
-	if ran, _ := os.ReadFile(runs); cmd.ProcessState.ExitCode() != 3 || string(ran) != "failed\n" {
-		t.Errorf("an nvcc that fails: %v, and it ran as often as this says: %q", err, ran)
+	if ran, _ := os.ReadFile(runs); cmd.ProcessState.ExitCode() != 3 || string(ran) != "failed\nfailed\n" { // nvcc's own steps, then nvcc
+		t.Errorf("a step that fails: %v, and it ran as often as this says: %q", err, ran)
 	}
 	pipe := filepath.Join(b.dir, "go-on")
 	if out, err := exec.Command("mkfifo", pipe, pipe+".ready").CombinedOutput(); err != nil {

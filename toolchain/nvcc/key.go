@@ -21,7 +21,7 @@ import (
 )
 
 // schema changes when an older entry must not be used any more.
-const schema = "gpubuild kernel cache 3"
+const schema = "gpubuild kernel cache 4"
 
 // run is one call of nvcc that may be cached.
 type run struct {
@@ -32,6 +32,7 @@ type run struct {
 	real   string // the toolkit's nvcc
 	args   []string
 	store  store
+	tmp    string // a directory of this call's own, once something is compiled or preprocessed
 }
 
 type runner interface {
@@ -51,6 +52,10 @@ type preprocessed struct {
 	shadows []string        // where a file would be loaded in place of one of those libraries
 	dirs    []string        // the directories that were searched for headers
 	seen    map[string]bool // of headers and dirs
+	steps   []string        // what is left to be done, with the preprocessed text in files of r.tmp
+	env     []string        // of the steps
+	out     string          // what the last of them writes
+	warned  bool            // the preprocessor has something to say
 }
 
 func (p *preprocessed) key() string { return hex.EncodeToString(p.sum.Sum(nil)) }
@@ -58,7 +63,7 @@ func (p *preprocessed) key() string { return hex.EncodeToString(p.sum.Sum(nil)) 
 var (
 	variableLine = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*=`)
 	temporary    = lazyregexp.New(`(/[^" ]*/)?tmpxft_[0-9a-f]+_[0-9a-f]+(-[0-9]+)?_`)
-	passOutput   = lazyregexp.New(` -o "[^"]*tmpxft_[^"]*" *$`)
+	passOutput   = lazyregexp.New(` -o "([^"]*tmpxft_[^"]*)" *$`)
 	hostPass     = lazyregexp.New(` -c -x c\+\+ (.*)"[^"]*tmpxft_[^"]*" -o "[^"]*" *$`)
 	compilerName = lazyregexp.New(`^([a-z0-9_]+-)*(gcc|g\+\+|cc|c\+\+)(-[0-9.]+)?$`)
 )
@@ -67,21 +72,20 @@ var (
 const hidden = "#define __NV_CUBIN_HANDLE_STORAGE__ static\n#define __CUDA_INCLUDE_COMPILER_INTERNAL_HEADERS__\n" +
 	"#include <crt/host_runtime.h>\n#include <fatbinary_section.h>\n"
 
-// preprocess asks nvcc for its steps, and carries out those of the preprocessor.
+// preprocess asks nvcc for its steps, with all of its files in a directory of this call's own, and carries out those of the preprocessor.
 func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
+	p := &preprocessed{sum: sha256.New(), seen: map[string]bool{}, out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
 	dry, err := r.runner.Run(ctx, buildenv.Cmd{
-		Path: r.real, Args: slices.Concat([]string{"--dryrun", "-o", "gpubuild-output." + r.mode}, r.dryrun), Env: r.host.Env.Entries(),
+		Path: r.real, Args: slices.Concat([]string{"--dryrun", "-o", p.out}, r.dryrun), Env: r.host.Env.Set("TMPDIR", r.tmp).Entries(),
 	})
 	if err != nil {
 		return nil, uncached("nvcc --dryrun failed")
 	}
-	p := &preprocessed{sum: sha256.New(), seen: map[string]bool{}}
 	r.question(p.sum)
 	if r.debug {
 		fmt.Fprintf(p.sum, "in %q\n", r.host.Cwd)
 	}
 	host := r.host
-	host.Env = host.Env.Set("LC_ALL", "C") // the list of searched directories is read
 	passes := 0
 	for line := range strings.Lines(string(dry.Stderr)) {
 		step, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "#$ ")
@@ -97,18 +101,22 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 			continue
 		}
 		fmt.Fprintf(p.sum, "%q\n", temporary.ReplaceAllString(step, "T_"))
-		shell, err := r.step(ctx, step, host, p)
+		shell, file, err := r.step(ctx, step, host, p)
 		if err != nil {
 			return nil, err
+		}
+		if file == "" && !strings.HasPrefix(step, "rm ") { // of what may be left of another call
+			p.steps = append(p.steps, step)
 		}
 		if shell == "" {
 			continue
 		}
 		passes++
-		if err := r.pass(ctx, "exec "+shell+" -v", host, p); err != nil {
+		if err := r.pass(ctx, "exec "+shell+" -v", file, host, p); err != nil {
 			return nil, err
 		}
 	}
+	p.env = host.Env.Entries()
 	if passes == 0 {
 		return nil, uncached("no step of the preprocessor")
 	}
@@ -157,8 +165,9 @@ func matters(name string) bool {
 	return false
 }
 
-// step notes the program of a step, and returns the command that shows what the step reads: empty where other steps show it.
-func (r *run) step(ctx context.Context, step string, host buildenv.Host, p *preprocessed) (shell string, err error) {
+// step notes the program of a step, and returns the command that shows what the step reads: empty where other steps show it. What the
+// command prints is all that the step makes where a file is named.
+func (r *run) step(ctx context.Context, step string, host buildenv.Host, p *preprocessed) (shell, file string, err error) {
 	word, _, _ := strings.Cut(step, " ")
 	word = strings.Trim(word, `"`)
 	if rest, ok := strings.CutPrefix(word, "$CICC_PATH/"); ok {
@@ -167,30 +176,34 @@ func (r *run) step(ctx context.Context, step string, host buildenv.Host, p *prep
 	path := word
 	if !strings.Contains(word, "/") {
 		if path, err = host.LookPath(word); err != nil {
-			return "", uncached("no " + word + " on PATH")
+			return "", "", uncached("no " + word + " on PATH")
 		}
 	} else if path, err = filepath.Abs(word); err != nil {
-		return "", uncached(err.Error())
+		return "", "", uncached(err.Error())
 	}
 	switch base := filepath.Base(word); {
 	case base == "rm":
-		return "", nil
+		return "", "", nil
 	case base == "cicc" || base == "cudafe++" || base == "ptxas" || base == "fatbinary" || base == "nvlink":
-		return "", r.toolkit(host, path, p)
+		return "", "", r.toolkit(host, path, p)
 	case compilerName.MatchString(filepath.Base(host.Real(path))):
 		if err := r.compilerTools(ctx, host, path, p); err != nil {
-			return "", err
+			return "", "", err
 		}
 	default:
-		return "", uncached("a step that is not known: " + step)
+		return "", "", uncached("a step that is not known: " + step)
 	}
 	switch {
 	case strings.Contains(step, " -E ") && passOutput.MatchString(step):
-		return passOutput.ReplaceAllString(step, ""), nil
+		file = passOutput.FindStringSubmatch(step)[1]
+		if filepath.Dir(file) != r.tmp {
+			return "", "", uncached("nvcc writes to another directory than it is asked to")
+		}
+		return passOutput.ReplaceAllString(step, ""), file, nil
 	case hostPass.MatchString(step):
-		return hostPass.ReplaceAllString(step, " -E -x c++ ${1}-"), nil
+		return hostPass.ReplaceAllString(step, " -E -x c++ ${1}-"), "", nil
 	}
-	return "", uncached("a step that is not known: " + step)
+	return "", "", uncached("a step that is not known: " + step)
 }
 
 // toolkit notes a program of the toolkit, and with the first one those that every call uses.
@@ -287,12 +300,22 @@ func isELF(path string) error {
 	return f.Close()
 }
 
-// pass runs the preprocessor and reads what it writes.
-func (r *run) pass(ctx context.Context, shell string, host buildenv.Host, p *preprocessed) error {
+// pass runs the preprocessor, reads what it writes and keeps that in a file, if one is named.
+func (r *run) pass(ctx context.Context, shell, file string, host buildenv.Host, p *preprocessed) error {
 	fmt.Fprintf(p.sum, "pass %q\n", temporary.ReplaceAllString(shell, "T_"))
 	text := &passText{into: p}
+	to := io.Writer(text)
+	if file != "" {
+		f, err := os.Create(file)
+		if err != nil {
+			return uncached(err.Error())
+		}
+		defer f.Close()
+		to = io.MultiWriter(text, f)
+	}
 	res, err := r.runner.Run(ctx, buildenv.Cmd{
-		Path: "/bin/sh", Args: []string{"-c", shell}, Env: host.Env.Entries(), Stdin: strings.NewReader(hidden), Stdout: text,
+		Path: "/bin/sh", Args: []string{"-c", shell}, Stdin: strings.NewReader(hidden), Stdout: to,
+		Env: host.Env.Set("LC_ALL", "C").Entries(), // its messages are read
 	})
 	switch {
 	case err != nil:
@@ -302,14 +325,18 @@ func (r *run) pass(ctx context.Context, shell string, host buildenv.Host, p *pre
 	case len(text.rest) > 0:
 		return uncached("the preprocessor's last line has no end")
 	}
-	searching := false
+	searching, own := false, false
 	for line := range strings.Lines(string(res.Stderr)) {
 		line = strings.TrimRight(line, "\r\n")
 		switch {
 		case strings.HasPrefix(line, "#include "):
 			searching = true
 		case line == "End of search list.":
-			searching = false
+			searching, own = false, true
+		case strings.HasPrefix(line, "COMPILER_PATH="):
+			own = false
+		case own:
+			p.warned = true
 		case searching && strings.HasPrefix(line, " "):
 			p.dir(line[1:])
 		default:

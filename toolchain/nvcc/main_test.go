@@ -3,6 +3,7 @@ package nvcc
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"debug/elf"
 	"errors"
 	"fmt"
@@ -18,23 +19,27 @@ import (
 	"gpubuild/buildenv/local"
 )
 
-// The test binary is nvcc under that name: of a view, or the one of a made-up toolkit.
+// The test binary is nvcc under that name: of a view, or the one of a made-up toolkit, whose cudafe++ it is, too.
 func TestMain(m *testing.M) {
 	self, err := os.Executable()
 	if err != nil {
 		panic(err)
 	}
-	if !Named(self) {
+	here := filepath.Dir(self)
+	switch _, err := readView(self); {
+	case filepath.Base(self) == "cudafe++":
+		os.Exit(madeUpCompiler(here, os.Args[1:]))
+	case !Named(self):
 		os.Exit(need.Patient(m).Run())
-	}
-	if _, err := readView(self); err != nil {
-		os.Exit(madeUp(filepath.Dir(self), os.Args[1:]))
+	case err != nil:
+		os.Exit(madeUp(here, os.Args[1:]))
 	}
 	settled = 0
 	os.Exit(Main(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// madeUp is an nvcc with the steps of a real one. What it makes is the text that each step reads, so that every input shows in it.
+// madeUp is an nvcc with the steps of a real one. What it makes holds a hash of the text that each step reads, so that every input shows in
+// it.
 func madeUp(here string, args []string) int {
 	c := parse(args, os.Getenv("NVCC_PREPEND_FLAGS"), os.Getenv("NVCC_APPEND_FLAGS"))
 	var flags, arches []string
@@ -60,49 +65,60 @@ func madeUp(here string, args []string) int {
 		}
 		return 0
 	}
-	tmp := fmt.Sprintf("/tmp/tmpxft_%08x_00000000", os.Getpid())
-	var steps []string
+	tmp := filepath.Join(os.TempDir(), fmt.Sprintf("tmpxft_%08x_00000000", os.Getpid()))
+	var steps, texts []string
 	pass := func(n int, def string) {
-		steps = append(
-			steps,
-			fmt.Sprintf(`gcc %s -E -x c++ %s %s "%s" -o "%s-%d_k.ii" `, def, strings.Join(flags, " "), include, c.in[0], tmp, n),
-		)
+		texts = append(texts, fmt.Sprintf(`"%s-%d_k.ii"`, tmp, n))
+		steps = append(steps, fmt.Sprintf(`gcc %s -E -x c++ %s %s "%s" -o %s `, def, strings.Join(flags, " "), include, c.in[0], texts[n-1]))
 	}
 	pass(1, "-DHOST")
 	for i, a := range arches {
 		pass(i+2, "-D__CUDA_ARCH__="+a+"0")
-		steps = append(steps, `"$CICC_PATH/cicc" --words "`+strings.Join(c.words, "|")+`" "`+tmp+`-6_k.cpp1.ii"`, "ptxas -arch=sm_"+a)
+		steps = append(steps, `"$CICC_PATH/cicc" --words "`+strings.Join(c.words, "|")+`" `+texts[i+1], "ptxas -arch=sm_"+a)
 	}
-	steps = append(
-		steps,
-		fmt.Sprintf(`gcc -c -x c++ %s %s "%s-6_k.cudafe1.cpp" -o "%s" `, strings.Join(flags, " "), include, tmp, c.output()),
-	)
+	made := tmp + "-6_k.cudafe1.cpp"
+	words := strings.ReplaceAll(strings.Join(c.words, "|"), "--dryrun|", "")
+	steps = append(steps, fmt.Sprintf(`cudafe++ "%s" "%s" %s`, made, words, strings.Join(texts, " ")), "rm "+tmp+"-3_k.fatbin",
+		fmt.Sprintf(`gcc -c -x c++ %s %s "%s" -o "%s" `, strings.Join(flags, " "), include, made, c.output()))
+	path, libraries := here+":"+os.Getenv("PATH"), filepath.Dir(here)+"/lib:"+os.Getenv("LD_LIBRARY_PATH")
 	if c.words[0] == "--dryrun" || slices.Contains(args, "--dryrun") {
-		fmt.Fprintf(os.Stderr, "#$ _HERE_=%s\n#$ CICC_PATH=%[1]s\n#$ NVVMIR_LIBRARY_DIR=%[2]s/libdevice\n#$ LD_LIBRARY_PATH=%[2]s/lib:%[3]s\n"+
-			"#$ PATH=%[1]s:%[4]s\n", here, filepath.Dir(here), os.Getenv("LD_LIBRARY_PATH"), os.Getenv("PATH"))
+		fmt.Fprintf(os.Stderr, "#$ _HERE_=%s\n#$ CICC_PATH=%[1]s\n#$ NVVMIR_LIBRARY_DIR=%[2]s/libdevice\n#$ LD_LIBRARY_PATH=%s\n#$ PATH=%s\n",
+			here, filepath.Dir(here), libraries, path)
 		for _, s := range steps {
 			fmt.Fprintln(os.Stderr, "#$ "+s)
 		}
 		return 0
 	}
-	var out bytes.Buffer
+	if runs := os.Getenv("MADE_UP_RUNS"); runs != "" && os.WriteFile(runs, nil, 0o666) != nil {
+		return 1
+	}
 	for _, s := range steps {
-		fmt.Fprintln(&out, temporary.ReplaceAllString(strings.ReplaceAll(s, c.output(), "OUT"), ""))
-		if before, _, ok := strings.Cut(s, ` -o "`); ok && strings.Contains(s, " -E ") {
-			cmd := exec.Command("sh", "-c", before)
-			cmd.Stderr = os.Stderr
-			text, err := cmd.Output()
-			if err != nil {
-				return 1
-			}
-			out.Write(text)
+		cmd := exec.Command("sh", "-c", s)
+		cmd.Env = append(os.Environ(), "CICC_PATH="+here, "PATH="+path, "LD_LIBRARY_PATH="+libraries)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Run(); err != nil && !strings.HasPrefix(s, "rm ") {
+			return max(1, cmd.ProcessState.ExitCode())
 		}
 	}
-	for _, name := range []string{"cicc", "ptxas", "nvcc.profile", "../libdevice/lib.bc", "../include/crt/host_runtime.h", "../include/crt/inner.h"} {
-		data, _ := os.ReadFile(filepath.Join(here, name))
-		fmt.Fprintln(&out, name, hashOf(data))
+	if d := c.dependencies(); d != "" && os.WriteFile(d, []byte(c.output()+" : "+c.in[0]+"\n"), 0o666) != nil {
+		return 1
 	}
-	fmt.Fprintln(os.Stderr, "compiled", c.in[0])
+	return 0
+}
+
+// madeUpCompiler writes C++ with a hash of its arguments, of the text that it is to compile, and of the toolkit's programs and libraries.
+func madeUpCompiler(here string, args []string) int {
+	all := sha256.New()
+	fmt.Fprintln(all, args[1])
+	files := []string{"cicc", "ptxas", "nvcc.profile", "../libdevice/lib.bc", "../include/crt/host_runtime.h", "../include/crt/inner.h"}
+	for i, name := range files {
+		files[i] = filepath.Join(here, name)
+	}
+	for _, name := range slices.Concat(args[2:], files) {
+		data, _ := os.ReadFile(name)
+		fmt.Fprintln(all, hashOf(data))
+	}
+	fmt.Fprintln(os.Stderr, "compiled")
 	if runs := os.Getenv("MADE_UP_ERROR"); runs != "" {
 		f, err := os.OpenFile(runs, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 		if err != nil {
@@ -119,10 +135,8 @@ func madeUp(here string, args []string) int {
 			return 1
 		}
 	}
-	if os.WriteFile(c.output(), out.Bytes(), 0o666) != nil {
-		return 1
-	}
-	if d := c.dependencies(); d != "" && os.WriteFile(d, []byte(c.output()+" : "+c.in[0]+"\n"), 0o666) != nil {
+	text := fmt.Sprintf("#include <crt/host_runtime.h>\nextern const char made_up[];\nconst char made_up[] = \"%x\";\n", all.Sum(nil))
+	if os.WriteFile(args[0], []byte(text), 0o666) != nil {
 		return 1
 	}
 	return 0
@@ -189,6 +203,7 @@ func newBench(t *testing.T, real bool) *bench {
 		}
 	} else {
 		copyFile(t, self(t), filepath.Join(bin, "nvcc"))
+		copyFile(t, self(t), filepath.Join(bin, "cudafe++"))
 		write(t, filepath.Join(bin, "nvcc.profile"), "profile\n")
 		copyFile(t, "/bin/true", filepath.Join(bin, "cicc"))
 		copyFile(t, "/bin/true", filepath.Join(bin, "ptxas"))

@@ -125,7 +125,15 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 		r.list(made.Files)
 		return what, 0
 	}
-	p, err := r.preprocess(ctx)
+	tmp, err := os.MkdirTemp("", "gpubuild-nvcc-")
+	if err == nil {
+		defer os.RemoveAll(tmp)
+		r.tmp, err = filepath.Abs(tmp)
+	}
+	var p *preprocessed
+	if err == nil {
+		p, err = r.preprocess(ctx)
+	}
 	if err != nil {
 		r.list(r.ask(ctx))
 		return "uncached " + err.Error(), r.plain(ctx, stdin, stdout, stderr)
@@ -139,7 +147,7 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 		}
 		return what, 0
 	}
-	res, code := r.compile(ctx, stdout, stderr)
+	res, code := r.compile(ctx, p, began, stdout, stderr)
 	if code != 0 || res == nil || !r.unchanged(ctx, key, made, found) {
 		return "miss", code
 	}
@@ -319,10 +327,34 @@ func inside(dir string, set map[string]bool) bool {
 	}
 }
 
-// compile runs nvcc, whose messages and exit status are the user's to see; the result is nil where it left none that can be kept.
-func (r *run) compile(ctx context.Context, stdout, stderr io.Writer) (*result, int) {
+// carryOut takes the steps that are left as nvcc would, which gives each of them to a shell, in this order and this environment (strace of
+// 13.4). So what is kept was made of the text that is in the key, and the preprocessor runs once.
+func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err error) {
+	if p.warned || r.debug || r.whole {
+		return res, uncached("nvcc itself has to do it")
+	}
+	for _, step := range p.steps {
+		ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", "exec " + step}, Env: p.env})
+		if err != nil {
+			return res, err
+		}
+		res.Stdout, res.Stderr = append(res.Stdout, ran.Stdout...), append(res.Stderr, ran.Stderr...)
+	}
+	res.Output, err = os.ReadFile(p.out)
+	return res, err
+}
+
+// compile makes the output; messages and exit status are the user's to see. The result is nil where it left none that can be kept. Where
+// a step fails nvcc itself runs, so that no build fails because of the cache.
+func (r *run) compile(ctx context.Context, p *preprocessed, began time.Time, stdout, stderr io.Writer) (*result, int) {
+	if res, err := r.carryOut(ctx, p); err == nil && r.write(res) == nil {
+		_, _ = stdout.Write(res.Stdout)
+		_, _ = stderr.Write(res.Stderr)
+		res.Milliseconds = time.Since(began).Milliseconds()
+		return &res, 0
+	}
 	before, _ := state(r.output())
-	began := time.Now()
+	began = time.Now()
 	ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: r.args, Env: r.host.Env.Entries()})
 	_, _ = stdout.Write(ran.Stdout)
 	_, _ = stderr.Write(ran.Stderr)
