@@ -246,7 +246,7 @@ func (r *run) recipe(p *preprocessed, began time.Time) (made recipe, found trust
 	searched := slices.Clone(p.dirs)
 	for _, path := range p.shadows {
 		if is, _ := state(path); is == "" {
-			made.Absent = append(made.Absent, path)
+			made.Files = append(made.Files, input{Path: path})
 		}
 	}
 	files := slices.Concat(p.headers, p.tools)

@@ -3,6 +3,7 @@ package nvcc
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/gob"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -72,10 +73,8 @@ func hashOf(data []byte) string {
 
 // result is what a call of nvcc left.
 type result struct {
-	Output         []byte `json:"output"`
-	Dependencies   []byte `json:"dependencies,omitempty"`
-	Stdout, Stderr []byte `json:",omitempty"`
-	Milliseconds   int64  `json:"milliseconds"` // what it took
+	Output, Dependencies, Stdout, Stderr []byte
+	Milliseconds                         int64 // what it took
 }
 
 func (s store) result(key string) (r result, err error) {
@@ -92,33 +91,21 @@ func (s store) result(key string) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	head, rest, _ := bytes.Cut(data, []byte("\n"))
-	var sizes [5]int64
-	if json.Unmarshal(head, &sizes) != nil {
-		return r, errDamaged
-	}
-	r.Milliseconds = sizes[4]
-	for i, part := range []*[]byte{&r.Output, &r.Dependencies, &r.Stdout, &r.Stderr} {
-		if int64(len(rest)) < sizes[i] {
-			return r, errDamaged
-		}
-		*part, rest = rest[:sizes[i]], rest[sizes[i]:]
-	}
+	err = gob.NewDecoder(bytes.NewReader(data)).Decode(&r)
 	s.used("results", key)
-	return r, nil
+	return r, err
 }
 
 func (s store) keep(key string, r result) error {
-	parts := [][]byte{r.Output, r.Dependencies, r.Stdout, r.Stderr}
-	head, err := json.Marshal([5]int{len(parts[0]), len(parts[1]), len(parts[2]), len(parts[3]), int(r.Milliseconds)})
-	if err != nil {
+	var data bytes.Buffer
+	if err := gob.NewEncoder(&data).Encode(r); err != nil {
 		return err
 	}
 	writer, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return err
 	}
-	return s.write("results", key, writer.EncodeAll(slices.Concat(head, []byte("\n"), slices.Concat(parts...)), nil))
+	return s.write("results", key, writer.EncodeAll(data.Bytes(), nil))
 }
 
 // state shows quickly whether a file or directory is still the same; empty where it does not exist. No tool sets back the time at which
@@ -246,21 +233,19 @@ func (s store) tree(dir string) (sum string, young bool, err error) {
 type recipe struct {
 	Result string            `json:"result"`
 	Files  []input           `json:"files"`
-	Absent []string          `json:"absent,omitempty"`
 	Links  map[string]string `json:"links"` // directories that were searched, and where they lead
 	Trees  map[string]string `json:"trees"` // directory to hash
 }
 
 type input struct {
 	Path    string `json:"path"`
-	State   string `json:"state"`
+	State   string `json:"state"`   // empty: not there
 	Content string `json:"content"` // for the list of what was read
 }
 
 // still says that no file has changed since it was preprocessed.
 func (r recipe) still() bool {
-	return !slices.ContainsFunc(r.Absent, func(path string) bool { is, _ := state(path); return is != "" }) &&
-		!slices.ContainsFunc(r.Files, func(f input) bool { is, _ := state(f.Path); return is != f.State })
+	return !slices.ContainsFunc(r.Files, func(f input) bool { is, _ := state(f.Path); return is != f.State })
 }
 
 // find is the result that is remembered for the files as they are, and what led to it.
