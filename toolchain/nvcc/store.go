@@ -176,34 +176,27 @@ func (s store) tree(dir string) (sum string, young bool, err error) {
 	var states []string
 	visited := map[string]bool{}
 	var walk func(path string) error
-	note := func(path string) {
+	walk = func(path string) error {
 		is, changed := state(path)
 		states = append(states, is+"\t"+path)
 		young = young || is != "" && began.Sub(changed) <= settled
-	}
-	walk = func(path string) error {
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil || visited[real] {
-			return nil //nolint:nilerr // a link that leads nowhere was noted
+			return nil //nolint:nilerr // that it is not there was noted
 		}
 		if visited[real] = true; len(visited) > maxDirs {
 			return errTooMany
 		}
-		note(path)
 		entries, err := os.ReadDir(path)
 		if err != nil {
 			return err
 		}
 		fmt.Fprintf(&names, "%q\n", path)
 		for _, e := range entries {
-			below := filepath.Join(path, e.Name())
-			isDir := e.IsDir()
+			below, isDir := filepath.Join(path, e.Name()), e.IsDir()
 			if e.Type()&fs.ModeSymlink != 0 {
 				fi, err := os.Stat(below)
-				if err != nil {
-					note(below)
-				}
-				isDir = err == nil && fi.IsDir()
+				isDir = err != nil || fi.IsDir()
 			}
 			fmt.Fprintf(&names, "%q %t\n", e.Name(), isDir)
 			if !isDir {
@@ -214,9 +207,6 @@ func (s store) tree(dir string) (sum string, young bool, err error) {
 			}
 		}
 		return nil
-	}
-	if is, _ := state(dir); is == "" {
-		return "none", false, nil
 	}
 	if err := walk(dir); err != nil {
 		return "", false, err
