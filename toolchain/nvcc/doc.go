@@ -7,7 +7,7 @@
 // without it. A command line with anything in it that this package does not know runs the real nvcc, uncached.
 //
 // What is not known yet is compiled by the steps of --dryrun, of the very text that is in the key. nvcc itself runs where these steps do
-// not show everything (-MD, --threads, debug information), where the preprocessor warns, and where a step fails.
+// not show everything (-MD, --threads, debug information), where the preprocessor says something, and where a signal ends a step.
 //
 // Not part of a key: a library that a program opens by itself (gcc's plugins are not understood, so uncached), and a file that inline
 // assembly reads by a directive whose name is not spelled out in one piece.

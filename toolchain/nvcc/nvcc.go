@@ -327,31 +327,36 @@ func inside(dir string, set map[string]bool) bool {
 	}
 }
 
-// carryOut takes the steps that are left as nvcc would, which gives each of them to a shell, in this order and this environment (strace of
-// 13.4). So what is kept was made of the text that is in the key, and the preprocessor runs once.
-func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, err error) {
+// carryOut takes the steps that are left as nvcc would, which gives each of them to a shell, in this order and this environment, and ends
+// as the first one that fails (strace of 13.4). So what is kept was made of the text that is in the key, and the preprocessor runs once.
+func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, code int, err error) {
 	if p.warned || r.debug || r.whole {
-		return res, uncached("nvcc itself has to do it")
+		return res, 0, uncached("nvcc itself has to do it")
 	}
 	for _, step := range p.steps {
 		ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", "exec " + step}, Env: p.env})
-		if err != nil {
-			return res, err
-		}
 		res.Stdout, res.Stderr = append(res.Stdout, ran.Stdout...), append(res.Stderr, ran.Stderr...)
+		var exit *buildenv.ExitError
+		if errors.As(err, &exit) && ran.Signal == "" {
+			return res, ran.Code, nil
+		}
+		if err != nil {
+			return res, 0, err
+		}
 	}
-	res.Output, err = os.ReadFile(p.out)
-	return res, err
+	if res.Output, err = os.ReadFile(p.out); err == nil {
+		err = r.write(res)
+	}
+	return res, 0, err
 }
 
-// compile makes the output; messages and exit status are the user's to see. The result is nil where it left none that can be kept. Where
-// a step fails nvcc itself runs, so that no build fails because of the cache.
+// compile makes the output; messages and exit status are the user's to see. The result is nil where it left none that can be kept.
 func (r *run) compile(ctx context.Context, p *preprocessed, began time.Time, stdout, stderr io.Writer) (*result, int) {
-	if res, err := r.carryOut(ctx, p); err == nil && r.write(res) == nil {
+	if res, code, err := r.carryOut(ctx, p); err == nil {
 		_, _ = stdout.Write(res.Stdout)
 		_, _ = stderr.Write(res.Stderr)
 		res.Milliseconds = time.Since(began).Milliseconds()
-		return &res, 0
+		return &res, code
 	}
 	before, _ := state(r.output())
 	began = time.Now()
