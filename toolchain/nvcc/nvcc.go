@@ -58,6 +58,12 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		call: asked, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args,
 		store: store{dir: filepath.Join(view.Cache, Kernels), readOnly: env.Get(Variable) == "read"},
 	}
+	if view.Launcher != "" {
+		r.list(r.ask(ctx))
+		path := slices.DeleteFunc(host.SplitList(env.Get("PATH")), func(dir string) bool { return host.SamePath(dir, filepath.Dir(self)) })
+		r.real, r.env = view.Launcher, env.Set("PATH", host.JoinList(path...)).Entries() // it may look for nvcc itself
+		return r.plain(ctx, stdin, stdout, stderr)
+	}
 	if mode := env.Get(Variable); mode != "on" && mode != "read" || host.OS == buildenv.Windows {
 		return r.plain(ctx, stdin, stdout, stderr)
 	}

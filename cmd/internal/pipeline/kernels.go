@@ -43,15 +43,18 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 	}
 	h := m.Host
 	h.Env = t.Env
-	switch own := nvcc.Launcher(h, toolkit.NVCC); {
+	own, launcher := nvcc.Launcher(h, toolkit.NVCC)
+	switch {
 	case h.OS == buildenv.Windows:
 		m.Shell.Detail("no kernel cache on Windows")
 		return k, nil
 	case own != "":
 		m.Shell.Detail("kernels do not come from gpubuild's cache: %s", own)
-		return k, nil
+		if launcher == "" {
+			return k, nil
+		}
 	}
-	bin, err := nvcc.View(h, m.CacheDir, toolkit.Root, toolkit.NVCC, m.Self)
+	bin, err := nvcc.View(h, m.CacheDir, toolkit.Root, toolkit.NVCC, launcher, m.Self)
 	if err != nil {
 		m.Shell.Detail("no kernel cache: %v", err)
 		return k, nil
