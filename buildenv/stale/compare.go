@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 )
@@ -78,9 +77,8 @@ func Pairs(old, now []Input) []Pair {
 	was, is := byName(old), byName(now)
 	both := maps.Clone(was)
 	maps.Copy(both, is)
-	names := slices.Sorted(maps.Keys(both))
-	out := make([]Pair, 0, len(names))
-	for _, n := range names {
+	out := make([]Pair, 0, len(both))
+	for _, n := range slices.Sorted(maps.Keys(both)) {
 		a, before := was[n]
 		b, still := is[n]
 		hashed := a.Hash != "" && b.Hash != ""
@@ -157,9 +155,8 @@ func rank(input string) int {
 func Lines(reasons []Reason) []string {
 	var order []string
 	packages := map[string][]string{}
-	ranked := slices.Clone(reasons)
-	sort.SliceStable(ranked, func(i, k int) bool { return rank(ranked[i].Input) < rank(ranked[k].Input) })
-	for _, r := range ranked {
+	byRank := func(a, b Reason) int { return rank(a.Input) - rank(b.Input) }
+	for _, r := range slices.SortedStableFunc(slices.Values(reasons), byRank) {
 		c := r.change()
 		if _, ok := packages[c]; !ok {
 			order = append(order, c)

@@ -146,8 +146,7 @@ func (s *State) PrintFresh(r Report) {
 		built = append(built, u.Package)
 	}
 	left := slices.DeleteFunc(s.Packages(), func(name string) bool { return slices.Contains(built, name) })
-	slices.Sort(built)
-	built = slices.Compact(built)
+	built = slices.Compact(slices.Sorted(slices.Values(built)))
 	switch {
 	case len(s.packages) == 0:
 		shell.Status("Fresh", "nothing to check: no selected package uses the CUDA toolchain")
