@@ -125,6 +125,7 @@ func TestSteps(t *testing.T) {
 		{false, "-c k.cu -o k.o"}, {false, "-dc k.cu -odir ."},
 		{false, "-c k.cu -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=sm_90"},
 		{true, "-c k.cu -t 2 -DA1"}, {true, "-c k.cu -o k.o -MD -DA2"}, {true, "-c k.cu -lineinfo"}, {true, "-c warns.cu"},
+		{true, "-c k.cu -Xcompiler=-Wstrict-prototypes"}, // not for C++
 	} {
 		if got := b.nvcc(strings.Fields(story.args)...); got != "miss" {
 			t.Errorf("%s: %s", story.args, got)
@@ -155,14 +156,16 @@ func TestMessages(t *testing.T) {
 			"*x = y[threadIdx.x ^ 1]; }\n",
 		"asm.cu":     "void f(int a) { asm(\"no_such %0\" :: \"r\"(a)); }\n",
 		"missing.cu": "#include <no_such.h>\n",
+		"option.cu":  "__global__ void k() {}\n",
 	} {
 		b.write(name, text)
+		warn := map[bool]string{true: "-Wstrict-prototypes", false: "-Wall"}[name == "option.cu"] // of C only
 		said := map[string]bool{}
 		for _, nvcc := range []string{filepath.Join(b.view, "nvcc"), filepath.Join(b.root, "bin", "nvcc"), filepath.Join(b.view, "nvcc")} {
 			var out []byte
 			var code int
 			_ = unbusy(func() *exec.Cmd {
-				cmd := exec.Command(nvcc, "-Xptxas=-v", "-Xcompiler=-Wall", "-c", name, "-o", "x.o")
+				cmd := exec.Command(nvcc, "-Xptxas=-v", "-Xcompiler="+warn, "-c", name, "-o", "x.o")
 				cmd.Dir, cmd.Env = b.dir, b.env
 				return cmd
 			}, func(cmd *exec.Cmd) (err error) {

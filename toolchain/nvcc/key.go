@@ -335,7 +335,7 @@ func (r *run) pass(ctx context.Context, shell, file string, host buildenv.Host, 
 			searching, own = false, true
 		case strings.HasPrefix(line, "COMPILER_PATH="):
 			own = false
-		case own:
+		case own || strings.Contains(line, ": warning: "): // one about an option comes first
 			p.warned = true
 		case searching && strings.HasPrefix(line, " "):
 			p.dir(line[1:])

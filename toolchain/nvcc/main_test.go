@@ -47,6 +47,8 @@ func madeUp(here string, args []string) int {
 		switch {
 		case strings.HasPrefix(w, "-I"), strings.HasPrefix(w, "-D"), w == "-g":
 			flags = append(flags, `"`+w+`"`)
+		case strings.HasPrefix(w, "-Xcompiler="):
+			flags = append(flags, w[len("-Xcompiler="):])
 		case strings.HasPrefix(w, "-gencode="):
 			arches = append(arches, w[len(w)-2:])
 		case w == "-include":
