@@ -223,7 +223,6 @@ type NotOnPathError struct{ Name string }
 
 func (e *NotOnPathError) Error() string { return e.Name + " is not in any directory of PATH" }
 
-// Hint says what a user can do about it.
 func (e *NotOnPathError) Hint() string {
 	return "install " + e.Name + " or add its directory to PATH"
 }

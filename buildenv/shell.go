@@ -173,7 +173,6 @@ func (e *ExportError) Error() string {
 	return fmt.Sprintf("%s cannot be written for %s: %s", e.Name, e.Shell, e.Why)
 }
 
-// Hint says what a user can do about it.
 func (e *ExportError) Hint() string {
 	return "use `gpubuild exec -- COMMAND`, which sets every variable itself, or another form"
 }

@@ -48,10 +48,8 @@ func (v Version) String() string {
 	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
 }
 
-// MarshalText writes the version as String does.
 func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
 func (v *Version) UnmarshalText(b []byte) (err error) {
 	if string(b) == "unknown" {
 		*v = Version{}
@@ -98,10 +96,8 @@ func (c Capability) String() string {
 	return fmt.Sprintf("%d.%d", c.Major, c.Minor)
 }
 
-// MarshalText writes the capability as String does.
 func (c Capability) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
 func (c *Capability) UnmarshalText(b []byte) (err error) {
 	if string(b) == "unknown" {
 		*c = Capability{}
@@ -163,10 +159,8 @@ func (a Arch) String() string {
 	return kind + a.Capability.Digits() + a.Suffix
 }
 
-// MarshalText writes the arch as String does.
 func (a Arch) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
 func (a *Arch) UnmarshalText(b []byte) (err error) { *a, err = ParseArch(string(b)); return err }
 
 // Runs says whether code for a runs on a device of capability c, and if not, why.

@@ -41,11 +41,8 @@ func (e *MissingError) Error() string {
 	return s + losers(e.Losers) + unread(e.Unread)
 }
 
-// ExitCode is exit.Missing.
 func (e *MissingError) ExitCode() int { return exit.Missing }
-
-// Hint says what a user can do about it.
-func (e *MissingError) Hint() string { return e.Fix }
+func (e *MissingError) Hint() string  { return e.Fix }
 
 // MisfitError says that what is on this machine does not fit together.
 type MisfitError struct {
@@ -63,7 +60,6 @@ func (e *MisfitError) Error() string {
 	return e.What + losers(others) + unread(e.Unread)
 }
 
-// ExitCode is exit.Misfit.
 func (e *MisfitError) ExitCode() int { return exit.Misfit }
 
 // Hint says what a user can do about it: the smallest change that makes a set.

@@ -96,7 +96,6 @@ func (e *ReadOnlyError) Error() string {
 }
 func (e *ReadOnlyError) Unwrap() error { return e.Err }
 
-// Hint says what a user can do about it.
 func (e *ReadOnlyError) Hint() string {
 	if diskFull(e.Err) {
 		return "free some space there, or set " + Variable + " to a directory with more"
@@ -230,7 +229,6 @@ func (e *ChangedError) Error() string {
 	return e.Path + " was changed by somebody else in the meantime: it is left as it is"
 }
 
-// Hint says what a user can do about it.
 func (e *ChangedError) Hint() string {
 	return "run the command once more, when nobody else writes the file"
 }
@@ -283,7 +281,6 @@ func (e *WriteError) Error() string {
 }
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// Hint says what a user can do about it.
 func (e *WriteError) Hint() string {
 	dir := filepath.Dir(e.Path)
 	isDir := func(path string) bool {

@@ -84,7 +84,6 @@ func (e *OpenError) Error() string {
 	return fmt.Sprintf("cache: %s %s: programs in it would be run", e.Path, e.Why)
 }
 
-// Hint says what a user can do about it.
 func (e *OpenError) Hint() string {
 	return fmt.Sprintf("%s, or set %s to a directory of your own", e.Fix, Variable)
 }

@@ -34,8 +34,6 @@ const (
 type Code int
 
 func (c Code) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
-
-// ExitCode is the code itself.
 func (c Code) ExitCode() int { return int(c) }
 
 // Of is the exit code of an error. An error type with a code of its own has a method ExitCode. A child's exit status counts
@@ -100,12 +98,8 @@ func (f *failure) Hint() string { return cmp.Or(f.fix, Hint(f.err)) }
 type UsageError struct{ What, Fix string }
 
 func (e *UsageError) Error() string { return e.What }
-
-// ExitCode is Usage.
 func (e *UsageError) ExitCode() int { return Usage }
-
-// Hint is what to write instead.
-func (e *UsageError) Hint() string { return e.Fix }
+func (e *UsageError) Hint() string  { return e.Fix }
 
 // Codes lists every code with its meaning.
 var Codes = []struct {

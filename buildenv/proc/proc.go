@@ -325,7 +325,6 @@ func (e *StartError) Error() string {
 
 func (e *StartError) Unwrap() error { return e.Err }
 
-// Hint says what a user can do about it.
 func (e *StartError) Hint() string {
 	var p *fs.PathError
 	switch {

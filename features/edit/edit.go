@@ -35,9 +35,7 @@ func (e Edit) String() string {
 type Error struct{ Manifest, What, Why, ByHand string }
 
 func (e *Error) Error() string { return e.Manifest + ": " + e.What + ": " + e.Why }
-
-// Hint says what a user can do about it.
-func (e *Error) Hint() string { return "write the " + e.ByHand + " by hand" }
+func (e *Error) Hint() string  { return "write the " + e.ByHand + " by hand" }
 
 // AddEdges writes edges into a manifest's [features] table. Only bytes are inserted, none is changed or taken away: comments, order,
 // quoting and line ends stay as they are. What is there already is not written again; when nothing is missing the answer is data itself.

@@ -19,10 +19,8 @@ func (e *NotFoundError) Error() string {
 	return "no Cargo.toml in " + e.Dir + " or any directory above it"
 }
 
-// ExitCode is exit.Config.
 func (e *NotFoundError) ExitCode() int { return exit.Config }
 
-// Hint says what a user can do about it.
 func (e *NotFoundError) Hint() string {
 	return "go to the project's directory or name its manifest with --manifest-path"
 }
@@ -59,13 +57,9 @@ func (e *Error) Excerpt() string {
 	return fmt.Sprintf("%s |\n%s | %s\n%s | %s^", gap, n, e.Text, gap, pad(e.Text, e.Column-1))
 }
 
-// ExitCode is exit.Config.
 func (e *Error) ExitCode() int { return exit.Config }
-
-// Unwrap answers what reading the file answered.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Hint says what a user can do about it.
 func (e *Error) Hint() string {
 	if e.Err != nil {
 		return "check that the file exists and may be read"

@@ -38,7 +38,6 @@ func (k Kind) String() string {
 	return "unproved"
 }
 
-// MarshalText writes the kind as String does.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote; anything else is an error and Unproved.

@@ -31,8 +31,7 @@ func (e *RefusedError) Error() string {
 }
 
 // Hint says what to do where cargo does not say it.
-func (e *RefusedError) Hint() string { return e.Fix }
-
+func (e *RefusedError) Hint() string  { return e.Fix }
 func (e *RefusedError) Unwrap() error { return e.Err }
 
 // FirstLine is the first line of what cargo said where an error is its refusal, else of the error.

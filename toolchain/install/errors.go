@@ -46,7 +46,6 @@ func (e *NoFitError) ExitCode() int {
 	return exit.Misfit
 }
 
-// Hint says what a user can do about it.
 func (e *NoFitError) Hint() string {
 	switch {
 	case !e.Max.IsZero() && !e.Exact.IsZero() && e.Exact.Compare(e.Max) > 0:
@@ -79,8 +78,6 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string { return e.Root + " is damaged: " + e.Problem }
-
-// ExitCode is exit.Missing.
 func (e *DamagedError) ExitCode() int { return exit.Missing }
 
 // Hint is the command that repairs it.
@@ -117,7 +114,6 @@ func (e *RedistError) Unwrap() []error {
 // ExitCode is that of what the archives answered: where they cannot be reached, nothing is known of the version.
 func (e *RedistError) ExitCode() int { return exit.Of(e.Err) }
 
-// Hint says what a user can do about it.
 func (e *RedistError) Hint() string {
 	var none *NoFitError
 	var hinted interface{ Hint() string }
@@ -144,7 +140,6 @@ func (e *SpaceError) Error() string {
 
 func (e *SpaceError) Unwrap() error { return e.Err }
 
-// Hint says what a user can do about it.
 func (e *SpaceError) Hint() string {
 	return "free some space, or set GPUBUILD_CACHE to a directory on a larger disk"
 }
@@ -157,9 +152,7 @@ type WriteError struct {
 
 func (e *WriteError) Error() string { return fmt.Sprintf("%s: cannot be written: %v", e.Dir, e.Err) }
 func (e *WriteError) Unwrap() error { return e.Err }
-
-// Hint says what a user can do about it.
-func (e *WriteError) Hint() string { return "set GPUBUILD_CACHE to a directory that you may write" }
+func (e *WriteError) Hint() string  { return "set GPUBUILD_CACHE to a directory that you may write" }
 
 // diskFull is Windows' ERROR_DISK_FULL (winerror.h); Go maps it to no name of its own.
 const diskFull = syscall.Errno(112)

@@ -33,12 +33,9 @@ func (e *NotELFError) Error() string {
 	return fmt.Sprintf("%s: not an ELF file that can be read: %v", e.Path, e.Err)
 }
 
-// ExitCode is exit.Usage.
 func (e *NotELFError) ExitCode() int { return exit.Usage }
-
 func (e *NotELFError) Unwrap() error { return e.Err }
 
-// Hint says what a user can do about it.
 func (e *NotELFError) Hint() string {
 	if e.What == windowsProgramWords {
 		return "what a Windows program loads depends on the Windows that it is started on: ask there"

@@ -21,8 +21,6 @@ import (
 type LeftOutError struct{ Row, Why, Fix string }
 
 func (e *LeftOutError) Error() string { return e.Row + ": " + e.Why }
-
-// ExitCode is exit.Misfit.
 func (e *LeftOutError) ExitCode() int { return exit.Misfit }
 func (e *LeftOutError) Hint() string  { return e.Fix }
 

@@ -123,11 +123,8 @@ func (e *Error) Error() string {
 	return place + ": " + e.Problem
 }
 
-// ExitCode is exit.Config.
 func (e *Error) ExitCode() int { return exit.Config }
-
-// Hint says what to do.
-func (e *Error) Hint() string { return e.Fix }
+func (e *Error) Hint() string  { return e.Fix }
 
 // Read merges the sources; the first one that sets a value wins.
 func Read(sources []Source) (Config, error) {

@@ -87,10 +87,8 @@ func (e *UntrustedError) Error() string {
 		e.Origin, e.Name, e.Path)
 }
 
-// ExitCode is exit.Config.
 func (e *UntrustedError) ExitCode() int { return exit.Config }
 
-// Hint says what a user can do about it.
 func (e *UntrustedError) Hint() string {
 	return fmt.Sprintf("if you trust it: --gpu-trust-project, or trust = [%q] in your own configuration (%s); else remove the setting",
 		e.Root, "`gpubuild help config`")

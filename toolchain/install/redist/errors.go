@@ -9,7 +9,6 @@ type IndexError struct{ Index, Problem string }
 
 func (e *IndexError) Error() string { return e.Index + ": " + e.Problem }
 
-// Hint says what a user can do about it.
 func (e *IndexError) Hint() string {
 	return "name another release (gpubuild toolchain install 12.8), or another place with --redist or GPUBUILD_REDIST"
 }
@@ -40,7 +39,6 @@ func (e *FetchError) Error() string {
 
 func (e *FetchError) Unwrap() error { return e.Err }
 
-// Hint says what a user can do about it.
 func (e *FetchError) Hint() string {
 	switch e.Kind {
 	case Network:

@@ -79,7 +79,6 @@ func (e *HashError) Error() string {
 	return fmt.Sprintf("%s: sha256 is %s, pinned is %s", e.File, e.Got, e.Want)
 }
 
-// Hint says what a user can do about it.
 func (e *HashError) Hint() string {
 	return "the file was damaged on its way or replaced by a mirror: run the same command again, " +
 		"then try another index (PIP_INDEX_URL, GPUBUILD_REDIST)"
@@ -104,7 +103,6 @@ func (e *ArchiveError) Error() string {
 
 func (e *ArchiveError) Unwrap() error { return e.Err }
 
-// Hint says what a user can do about it.
 func (e *ArchiveError) Hint() string {
 	return "nothing was installed; remove the file and run the same command again"
 }

@@ -16,10 +16,8 @@ func (e *NoPipError) Error() string {
 	return "no pip to fetch the toolkit with (tried " + strings.Join(e.Tried, ", ") + ")"
 }
 
-// ExitCode is exit.Missing.
 func (e *NoPipError) ExitCode() int { return exit.Missing }
 
-// Hint says what a user can do about it.
 func (e *NoPipError) Hint() string {
 	return "let GPUBUILD_REDIST be, and NVIDIA's redistributable archives are taken; " +
 		"or install pip (Debian and Ubuntu: apt install python3-pip) " +
