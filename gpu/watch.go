@@ -92,6 +92,11 @@ func Visible(devices string, isSet bool, order string) func(Sample) bool {
 	}
 }
 
+// answered says whether the GPU answered anything. One that needs a reset, or whose driver was unloaded, does not.
+func (s Sample) answered() bool {
+	return s.Utilisation != nil || s.MemoryUsed != nil || s.Throttle != nil || s.ECC != nil || s.Temperature+s.ClockMHz+s.PowerMW+s.PCIeWidth > 0
+}
+
 // The kinds of alerts, as --fail-on names them.
 const (
 	AlertTemperature = "temperature"
@@ -140,51 +145,68 @@ func (a Alert) Text() string {
 
 // Usage is what one GPU did over a while.
 type Usage struct {
-	Index       int           `json:"index"`
-	UUID        string        `json:"uuid,omitempty"`
-	Name        string        `json:"name,omitempty"`
-	Seconds     float64       `json:"seconds"`
-	Busy        *float64      `json:"busy_share,omitempty"` // of the time, 0 to 1; nil: unknown
-	Temperature int           `json:"temperature_maximum_celsius,omitempty"`
-	Memory      *uint64       `json:"memory_maximum_bytes,omitempty"` // nil, as zero otherwise: unknown
-	MemoryTotal uint64        `json:"memory_total_bytes,omitempty"`
-	Joules      float64       `json:"energy_joules,omitempty"`
-	Throttled   *float64      `json:"throttled_seconds,omitempty"`
-	Curve       []int         `json:"utilisation_curve,omitempty"` // percent, at most curvePoints values of equal distance
-	Unseen      []string      `json:"unseen,omitempty"`            // kinds of alerts whose values it did not report all the time
-	Denied      bool          `json:"denied,omitempty"`            // and this user may not read it
-	busy, known time.Duration // counted so far
+	Index       int      `json:"index"`
+	UUID        string   `json:"uuid,omitempty"`
+	Name        string   `json:"name,omitempty"`
+	Seconds     float64  `json:"seconds"`
+	Busy        *float64 `json:"busy_share,omitempty"` // mean utilisation, 0 to 1; nil: unknown
+	Temperature int      `json:"temperature_maximum_celsius,omitempty"`
+	Memory      *uint64  `json:"memory_maximum_bytes,omitempty"` // nil, as zero otherwise: unknown
+	MemoryTotal uint64   `json:"memory_total_bytes,omitempty"`
+	Joules      float64  `json:"energy_joules,omitempty"`
+	Throttled   *float64 `json:"throttled_seconds,omitempty"`
+	Curve       []int    `json:"utilisation_curve,omitempty"` // percent, at most curvePoints values of equal distance
+	// kinds of alerts whose values it did not report all the time, and for how many seconds it did not
+	Unseen      []string           `json:"unseen,omitempty"`
+	Missing     map[string]float64 `json:"missing_seconds,omitempty"`
+	Denied      bool               `json:"denied,omitempty"` // this user may not read all of it
+	busy, known time.Duration      // counted so far
 	throttled   time.Duration
 	slow        bool    // throttling was reported
 	narrow      bool    // an idle sample had less PCIe lanes than possible, which power saving can cause
 	worked      bool    // a sample with PCIe lanes was not idle
-	errors      *uint64 // the first ECC that was
+	counter     *uint64 // the last ECC that was reported
+	errors      uint64  // by which it rose
 	first, last Sample
-	curve       []int             // of every sample
-	covers      map[string]*cover // of each kind of alert
+	curve       []int // of every sample
+	seen        time.Time
+	samples     int
+	judged      map[string]int           // how many samples had what a kind of alert needs
+	missed      map[string]time.Duration // for how long a kind of alert could not be judged
 }
 
 // curvePoints bounds Usage.Curve.
 const curvePoints = 120
 
-// Patience is the longest time between two samples over which a watch counts as whole.
-const Patience = 5 * time.Second
+// longestStep is the longest time between two samples over which a watch counts as whole. They come twice a second.
+const longestStep = 2 * time.Second
 
-// cover is the part of a watch in which something could be judged.
-type cover struct {
-	last    time.Time
-	any     bool
-	gaps    bool          // longer than Patience
-	watched time.Duration // without them
+// forgiven is how long a kind of alert may have been impossible in all, in a watch of some length: as long as a silent driver is waited for,
+// and a bit more in a long watch.
+func forgiven(watch time.Duration) time.Duration { return 5*time.Second + watch/100 }
+
+// cover notes what a sample has. The time since the last one is missing where it lacks something, or comes too late.
+func (u *Usage) cover(t time.Time, judged map[string]bool) {
+	passed := max(t.Sub(u.seen), 0)
+	for _, k := range AlertKinds {
+		if judged[k] {
+			u.judged[k]++
+		}
+		if !judged[k] || passed > longestStep {
+			u.missed[k] += passed
+		}
+	}
+	u.seen = t
+	u.samples++
 }
 
-func (c *cover) extend(t time.Time) {
-	if passed := max(t.Sub(c.last), 0); passed > Patience {
-		c.gaps = true
-	} else {
-		c.watched += passed
+// missing is for how long a kind of alert could not be judged.
+func (u *Usage) missing(kind string, until time.Time) time.Duration {
+	rest := until.Sub(u.seen)
+	if rest <= longestStep {
+		rest = 0
 	}
-	c.last, c.any = t, true
+	return u.missed[kind] + rest
 }
 
 // Watch judges samples as they arrive. It is pure: the samples carry the time.
@@ -209,20 +231,20 @@ func (w *Watch) Add(s Sample) []Alert {
 	already := len(w.alerts)
 	u := w.count(s)
 	name := fmt.Sprintf("GPU %d", s.Index)
-	for kind, judged := range w.judged(s) {
-		if judged {
-			u.covers[kind].extend(s.Time)
+	judged := w.judged(s)
+	u.cover(s.Time, judged)
+	// A missing reading neither begins nor ends an alert.
+	hold := func(kind string, is bool, lasting time.Duration, message string) {
+		if judged[kind] {
+			w.hold(s, kind, is, lasting, message)
 		}
 	}
-	if s.Lost {
-		w.hold(s, AlertLost, true, 0, name+" no longer answers: it has fallen off the bus, or its driver has stopped")
-		return w.alerts[already:]
-	}
+	hold(AlertLost, s.Lost, 0, name+" no longer answers: it has fallen off the bus, or its driver has stopped")
 	for _, xid := range s.Xid {
 		w.alerts = append(w.alerts, Alert{Kind: AlertXid, Time: s.Time, Index: s.Index,
 			Message: fmt.Sprintf("%s: the driver reports Xid %d (docs.nvidia.com/deploy/xid-errors)", name, xid)})
 	}
-	w.hold(s, AlertTemperature, s.Slowdown > 0 && s.Temperature >= s.Slowdown-w.limits.TemperatureMargin, w.limits.Hold,
+	hold(AlertTemperature, s.Temperature >= s.Slowdown-w.limits.TemperatureMargin, w.limits.Hold,
 		fmt.Sprintf("%s has %d °C; from %d °C on it slows down", name, s.Temperature, s.Slowdown))
 	var state []string
 	for _, v := range []struct {
@@ -237,22 +259,23 @@ func (w *Watch) Add(s Sample) []Alert {
 	if len(state) > 0 {
 		slowed += ": " + strings.Join(state, ", ")
 	}
-	w.hold(s, AlertThrottle, s.Throttling() != "", w.limits.Hold, slowed)
-	used, errors, before := value(s.MemoryUsed), value(s.ECC), value(u.errors)
-	w.hold(s, AlertMemory, s.MemoryTotal > 0 && used*100 >= s.MemoryTotal*uint64(w.limits.MemoryPercent), w.limits.Hold,
+	hold(AlertThrottle, s.Throttling() != "", w.limits.Hold, slowed)
+	used := value(s.MemoryUsed)
+	hold(AlertMemory, used*100 >= s.MemoryTotal*uint64(w.limits.MemoryPercent), w.limits.Hold,
 		fmt.Sprintf("%s: %d %% of its memory is in use (%.1f of %.1f GB)", name, used*100/max(s.MemoryTotal, 1),
 			float64(used)/1e9, float64(s.MemoryTotal)/1e9))
-	w.hold(s, AlertECC, errors > before, 0,
-		fmt.Sprintf("%s: uncorrected memory errors since the start: %d", name, errors-min(errors, before)))
+	hold(AlertECC, u.errors > 0, 0, fmt.Sprintf("%s: uncorrected memory errors since the start: %d", name, u.errors))
 	// nvidia-smi's manual: the link's width "may be reduced when the GPU is not in use". So an idle sample neither begins nor ends the
 	// alert.
 	if narrow := s.PCIeWidth > 0 && s.PCIeWidth < s.PCIeMax; narrow && s.idle() {
 		u.narrow = true
 	} else {
 		u.worked = u.worked || s.PCIeWidth > 0 && !s.idle()
-		w.hold(s, AlertPCIe, narrow, w.limits.Hold, fmt.Sprintf("%s works over %d of %d PCIe lanes", name, s.PCIeWidth, s.PCIeMax))
+		hold(AlertPCIe, narrow, w.limits.Hold, fmt.Sprintf("%s works over %d of %d PCIe lanes", name, s.PCIeWidth, s.PCIeMax))
 	}
-	w.judgeIdle(s, u)
+	if judged[AlertIdle] {
+		w.judgeIdle(s, u)
+	}
 	return w.alerts[already:]
 }
 
@@ -261,11 +284,14 @@ func (w *Watch) judged(s Sample) map[string]bool {
 	if s.Lost {
 		return map[string]bool{AlertLost: true}
 	}
+	if !s.answered() {
+		return nil
+	}
 	mine := w.mine()
 	return map[string]bool{
 		AlertTemperature: s.Slowdown > 0 && s.Temperature > 0,
 		AlertThrottle:    s.Throttle != nil,
-		AlertMemory:      s.MemoryUsed != nil && s.MemoryTotal > 0,
+		AlertMemory:      s.MemoryUsed != nil && s.MemoryTotal > 0 && !s.MIG, // an instance can be full while the GPU is not
 		AlertECC:         s.ECC != nil,
 		AlertXid:         !s.XidUnknown,
 		AlertPCIe:        s.PCIeWidth > 0 && s.PCIeMax > 0,
@@ -327,11 +353,8 @@ func (w *Watch) lasts(key string, now time.Time, is bool, lasting time.Duration)
 func (w *Watch) count(s Sample) *Usage {
 	i := slices.IndexFunc(w.usage, func(u *Usage) bool { return u.Index == s.Index })
 	if i < 0 {
-		u := &Usage{Index: s.Index, UUID: s.UUID, Name: s.Name, first: s, last: s, covers: map[string]*cover{}}
-		for _, k := range AlertKinds {
-			u.covers[k] = &cover{last: w.began}
-		}
-		w.usage = append(w.usage, u)
+		w.usage = append(w.usage, &Usage{Index: s.Index, UUID: s.UUID, Name: s.Name, first: s, last: s, seen: w.began,
+			judged: map[string]int{}, missed: map[string]time.Duration{}})
 		i = len(w.usage) - 1
 	}
 	u := w.usage[i]
@@ -341,8 +364,13 @@ func (w *Watch) count(s Sample) *Usage {
 		if s.MemoryUsed != nil && *s.MemoryUsed >= value(u.Memory) {
 			u.Memory = s.MemoryUsed
 		}
-		if u.errors == nil {
-			u.errors = s.ECC
+		if now, before := value(s.ECC), value(u.counter); s.ECC != nil {
+			if u.counter != nil && now > before {
+				u.errors += now - before
+			} else if u.counter != nil && now < before { // it was reset
+				u.errors += now
+			}
+			u.counter = s.ECC
 		}
 		u.slow = u.slow || s.Throttle != nil
 		u.MemoryTotal = max(u.MemoryTotal, s.MemoryTotal)
@@ -352,9 +380,7 @@ func (w *Watch) count(s Sample) *Usage {
 		}
 		if s.Utilisation != nil {
 			u.known += passed
-			if s.busy() {
-				u.busy += passed
-			}
+			u.busy += passed * time.Duration(*s.Utilisation) / 100
 			u.curve = append(u.curve, *s.Utilisation)
 		}
 		u.Denied = u.Denied || s.Denied
@@ -380,7 +406,7 @@ func (w *Watch) Whole(until time.Time, answering bool) (watched, asked time.Dura
 		watched = asked
 	}
 	for _, u := range w.usage {
-		watched = min(watched, u.covers[AlertLost].watched)
+		watched = min(watched, max(asked-u.missing(AlertLost, until), 0))
 	}
 	return watched, asked, w.whole(AlertLost, until, answering)
 }
@@ -388,13 +414,13 @@ func (w *Watch) Whole(until time.Time, answering bool) (watched, asked time.Dura
 // whole says whether a kind of alert could be judged of every GPU all the time.
 func (w *Watch) whole(kind string, until time.Time, answering bool) bool {
 	return answering && len(w.usage) > 0 && (kind != AlertIdle || !w.doubt) && !slices.ContainsFunc(w.usage, func(u *Usage) bool {
-		return u.unseen(kind, until) || kind == AlertPCIe && u.narrow && !u.worked
+		return w.unseen(u, kind, until) || kind == AlertPCIe && u.narrow && !u.worked
 	})
 }
 
-func (u *Usage) unseen(kind string, until time.Time) bool {
-	c, answered := u.covers[kind], u.covers[AlertLost].last
-	return !c.any || c.gaps || answered.Sub(c.last) > time.Second || until.Sub(answered) > Patience
+// unseen says whether a kind of alert could not be judged of a GPU all the time: not in most samples, or for too long in all.
+func (w *Watch) unseen(u *Usage, kind string, until time.Time) bool {
+	return 2*u.judged[kind] <= u.samples || u.missing(kind, until) > forgiven(until.Sub(w.began))
 }
 
 // Summary ends a watch that was to last until then; answering says whether the driver still answered.
@@ -411,10 +437,14 @@ func (w *Watch) Summary(until time.Time, answering bool) Summary {
 	}
 	for _, u := range w.usage {
 		out := *u
+		out.Missing = map[string]float64{}
 		out.Seconds = u.last.Time.Sub(u.first.Time).Seconds()
 		for _, k := range AlertKinds {
-			if u.unseen(k, until) {
+			if w.unseen(u, k, until) {
 				out.Unseen = append(out.Unseen, k)
+				if missing := u.missing(k, until); missing > 0 {
+					out.Missing[k] = missing.Seconds()
+				}
 			}
 		}
 		if u.narrow && !u.worked {

@@ -38,6 +38,8 @@ func TestAlerts(t *testing.T) {
 		"ECC before":           {samples: repeat(with(func(s *Sample) { s.ECC = new(uint64(5)) }), 3)},
 		"ECC now":              {samples: []Sample{well, with(func(s *Sample) { s.ECC = new(uint64(1)) })}, want: "ecc@1"},
 		"Xid":                  {samples: []Sample{well, with(func(s *Sample) { s.Xid = []uint64{79, 31} })}, want: "xid@1 xid@1"},
+		"ECC, counter reset":   {samples: []Sample{with(func(s *Sample) { s.ECC = new(uint64(5)) }), well, with(func(s *Sample) { s.ECC = new(uint64(1)) })}, want: "ecc@2"},
+		"lost with an Xid":     {samples: []Sample{well, with(func(s *Sample) { s.Lost, s.Xid = true, []uint64{79} })}, want: "lost@1 xid@1"},
 		"lost":                 {samples: []Sample{well, with(func(s *Sample) { s.Lost = true }), with(func(s *Sample) { s.Lost = true })}, want: "lost@1"},
 		"idle":                 {samples: repeat(with(func(s *Sample) { s.Utilisation = new(int) }), 13), program: true, want: "idle@10"},
 		"idle, no program":     {samples: repeat(with(func(s *Sample) { s.Utilisation = new(int) }), 13)},
@@ -138,17 +140,21 @@ func TestUnseen(t *testing.T) {
 		alone   bool       // without a program
 		want    string
 	}{
-		"all":                     {round: []Sample{all}, to: 9},
-		"slow to begin":           {round: []Sample{all}, from: 4, to: 9},
-		"begun too late":          {round: []Sample{all}, from: 6, to: 9, want: every},
-		"ended too early":         {round: []Sample{all}, to: 3, until: 9, want: every},
-		"silent at the end":       {round: []Sample{all}, to: 3, silent: true, want: every},
-		"never":                   {to: -1, until: 1, silent: true, want: every},
-		"short gap":               {round: []Sample{all}, to: 20, without: [2]float64{5, 9}},
-		"long gap":                {round: []Sample{all}, to: 20, without: [2]float64{5, 11}, want: every},
-		"nothing":                 {round: []Sample{{XidUnknown: true}}, to: 9, want: "temperature throttle memory ecc xid pcie idle"},
-		"nothing, alone":          {round: []Sample{{XidUnknown: true}}, to: 9, alone: true, want: "temperature throttle memory ecc xid pcie"},
-		"nothing, briefly":        {round: []Sample{{XidUnknown: true}}, to: 0.5, want: "temperature throttle memory ecc xid pcie idle"},
+		"all":               {round: []Sample{all}, to: 9},
+		"slow to begin":     {round: []Sample{all}, from: 4, to: 9},
+		"begun too late":    {round: []Sample{all}, from: 6, to: 9, want: every},
+		"ended too early":   {round: []Sample{all}, to: 3, until: 9, want: every},
+		"silent at the end": {round: []Sample{all}, to: 3, silent: true, want: every},
+		"never":             {to: -1, until: 1, silent: true, want: every},
+		"short gap":         {round: []Sample{all}, to: 20, without: [2]float64{5, 9}},
+		"long gap":          {round: []Sample{all}, to: 20, without: [2]float64{5, 11}, want: every},
+		"nothing":           {round: []Sample{{}}, to: 9, want: every},
+		"nothing, briefly":  {round: []Sample{{}}, to: 0.5, want: every},
+		"memory only":       {round: []Sample{{MemoryUsed: new(uint64), MemoryTotal: 1, XidUnknown: true}}, to: 9, want: "temperature throttle ecc xid pcie idle"},
+		"memory only, alone": {
+			round: []Sample{{MemoryUsed: new(uint64), MemoryTotal: 1}}, to: 9, alone: true, want: "temperature throttle ecc pcie",
+		},
+		"memory with MIG":         {round: with(func(s *Sample) { s.MIG = true }), to: 9, want: "memory"},
 		"no limit":                {round: with(func(s *Sample) { s.Slowdown = 0 }), to: 9, want: "temperature"},
 		"no temperature":          {round: with(func(s *Sample) { s.Temperature = 0 }), to: 9, want: "temperature"},
 		"no throttling":           {round: with(func(s *Sample) { s.Throttle = nil }), to: 9, want: "throttle"},
@@ -184,23 +190,75 @@ func TestUnseen(t *testing.T) {
 		})
 	}
 	w := NewWatch(DefaultThresholds(), when(true), start)
-	for s := range 4 {
-		all.Time = start.Add(time.Duration(s) * time.Second)
-		if s > 1 {
-			all.ECC = nil
-		}
-		w.Add(all)
-	}
-	if got := strings.Join(w.Summary(all.Time, true).Unseen, " "); got != "ecc" {
-		t.Errorf("reported at first only: %q", got)
-	}
-	w = NewWatch(DefaultThresholds(), when(true), start)
 	for _, s := range []int{0, 1, 2, 12, 13} {
 		all.Time = start.Add(time.Duration(s) * time.Second)
 		w.Add(all)
 	}
 	if watched, asked, whole := w.Whole(start.Add(20*time.Second), false); watched != 3*time.Second || asked != 20*time.Second || whole {
 		t.Error(watched, asked, whole)
+	}
+}
+
+// TestGaps: readings that are missing neither end a hold time nor begin it anew, and what is missing counts in all, not each time alone.
+func TestGaps(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	well := Sample{Utilisation: new(90), Slowdown: 87, Temperature: 60, Throttle: new(uint64), MemoryUsed: new(uint64), MemoryTotal: 100, ECC: new(uint64), PCIeWidth: 16, PCIeMax: 16}
+	noECC := func(s *Sample) { s.ECC = nil }
+	every := strings.Join(AlertKinds, " ")
+	for name, tt := range map[string]struct {
+		samples int // twice a second
+		change  func(*Sample)
+		each    int           // of so many, the first
+		missing int           // lack
+		what    func(*Sample) // this; nil: there is no sample
+		alerts  string
+		unseen  string
+	}{
+		"a reading lacks for most of the time":  {samples: 53, each: 8, missing: 6, what: func(s *Sample) { s.MemoryUsed = nil }, unseen: "memory"},
+		"in half of the samples of a short run": {samples: 8, each: 8, missing: 5, what: noECC, unseen: "ecc"},
+		"once in a short run":                   {samples: 8, each: 8, missing: 1, what: noECC},
+		"for 5 s in all":                        {samples: 41, each: 4, missing: 1, what: noECC},
+		"for 6 s in all":                        {samples: 49, each: 4, missing: 1, what: noECC, unseen: "ecc"},
+		"for 1 % of a long run":                 {samples: 7201, each: 100, missing: 1, what: noECC},
+		"for 2 % of a long run":                 {samples: 7201, each: 100, missing: 2, what: noECC, unseen: "ecc"},
+		"no samples for 2 s each time":          {samples: 41, each: 10, missing: 3},
+		"no samples for 3 s each time":          {samples: 41, each: 10, missing: 5, unseen: every},
+		"hot, and unreadable each third second": {
+			samples: 10, change: func(s *Sample) { s.Temperature = 99 }, each: 6, missing: 2, what: func(s *Sample) { s.Temperature = 0 }, alerts: "temperature",
+		},
+		"full, and unreadable at times": {
+			samples: 10, change: func(s *Sample) { s.MemoryUsed = new(uint64(99)) }, each: 3, missing: 1, what: func(s *Sample) { s.MemoryUsed = nil }, alerts: "memory",
+		},
+		"idle, and unreadable at times": {
+			samples: 65, change: func(s *Sample) { s.Utilisation = new(int) }, each: 10, missing: 1, what: func(s *Sample) { s.Utilisation = nil }, alerts: "idle",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := NewWatch(DefaultThresholds(), when(true), start)
+			var last time.Time
+			for i := range tt.samples {
+				s := well
+				if tt.change != nil {
+					tt.change(&s)
+				}
+				s.Time = start.Add(time.Duration(i) * time.Second / 2)
+				if last = s.Time; i > 0 && i%tt.each < tt.missing {
+					if tt.what == nil {
+						continue
+					}
+					tt.what(&s)
+				}
+				w.Add(s)
+			}
+			s := w.Summary(last, true)
+			var alerts []string
+			for _, a := range s.Alerts {
+				alerts = append(alerts, a.Kind)
+			}
+			if a, u := strings.Join(alerts, " "), strings.Join(s.Unseen, " "); a != tt.alerts || u != tt.unseen {
+				t.Errorf("alerts %q, want %q; unseen %q, want %q; %v", a, tt.alerts, u, tt.unseen, s.GPUs[0].Missing)
+			}
+		})
 	}
 }
 
@@ -219,16 +277,16 @@ func TestUsage(t *testing.T) {
 		w.Add(s)
 	}
 	u := w.Summary(start, true).GPUs[0]
-	if u.Seconds != 200 || *u.Busy < 0.24 || *u.Busy > 0.26 || u.Temperature != 77 || u.Joules != 20000 || *u.Throttled != 0.5 ||
+	if u.Seconds != 200 || *u.Busy < 0.199 || *u.Busy > 0.201 || u.Temperature != 77 || u.Joules != 20000 || *u.Throttled != 0.5 ||
 		len(u.Curve) > curvePoints || len(u.Curve) < curvePoints/2 {
 		t.Errorf("%+v", u)
 	}
-	want := "GPU 1 (L4) was busy 25 % of 200 s; at most 77 °C and 12.0 of 24.0 GB; 20000 J; slowed down for 0 s"
+	want := "GPU 1 (L4) was busy 20 % of 200 s; at most 77 °C and 12.0 of 24.0 GB; 20000 J; slowed down for 0 s"
 	if u.Text() != want {
 		t.Errorf("%s", u.Text())
 	}
 	w = NewWatch(DefaultThresholds(), when(true), start)
-	w.Add(Sample{Time: start})
+	w.Add(Sample{Time: start, ClockMHz: 300})
 	u = w.Summary(start, true).GPUs[0]
 	w.Add(Sample{Time: start, Index: 1, Utilisation: new(98), Throttle: new(uint64(0x40)), Temperature: 40})
 	if text := w.Summary(start, true).GPUs[1].Text(); text != "GPU 1 was asked only once: utilisation 98 %; at most 40 °C" {

@@ -165,16 +165,22 @@ func summarize(judge *gpu.Watch, until time.Time, answering bool, notes []string
 	case err != nil:
 		s.Notes = []string{err.Error()}
 	case !whole:
-		why := "the driver did not answer any more"
+		who, why := "", "the driver did not answer any more"
+		if silent := slices.DeleteFunc(slices.Clone(s.GPUs), answers); len(silent) > 0 && len(silent) < len(s.GPUs) {
+			who, why = fmt.Sprintf("GPU %d: ", silent[0].Index), "it did not answer"
+		}
 		if len(notes) > 0 {
 			why = strings.Join(notes, "; ")
 		}
-		s.Notes = []string{fmt.Sprintf("watched only %.0f of %.0f s: %s", seconds.Seconds(), asked.Seconds(), why)}
+		s.Notes = append([]string{fmt.Sprintf("%swatched only %.0f of %.0f s: %s", who, seconds.Seconds(), asked.Seconds(), why)}, s.Notes...)
 	default:
 		s.Notes = append(s.Notes, notes...)
 	}
 	return s
 }
+
+// answers says whether a GPU answered all the time, whatever it reported.
+func answers(u gpu.Usage) bool { return !slices.Contains(u.Unseen, gpu.AlertLost) }
 
 // Verdict is the error of a watch: 23 where an alert was to fail it; 21 where one was that could not be watched for all the time.
 func Verdict(s gpu.Summary) error {
@@ -213,34 +219,35 @@ func Print(m *session.Machine, s gpu.Summary, watched error) {
 		}
 	}
 	whole := !slices.Contains(s.Unseen, gpu.AlertLost)
-	for _, n := range s.Notes {
-		if whole {
+	for i, n := range s.Notes {
+		if whole || i > 0 {
 			m.Shell.Note("%s", n)
 		} else {
 			m.Shell.Warning("%s", n)
 		}
 	}
-	if whole {
-		for _, n := range unseen(s) {
-			m.Shell.Note("%s", n)
-		}
+	for _, n := range unseen(s) {
+		m.Shell.Note("%s", n)
 	}
 	if len(kinds) > 0 {
 		m.Shell.Loud("Alerts", "%s", strings.Join(kinds, ", "))
 	}
 }
 
-// unseen says what was not watched for all the time, and why, in a line for all GPUs of which that is the same. ECC is what many do not
-// have at all; it is said where it was asked for.
+// unseen says what was not watched for all the time, and why, in a line for all GPUs of which that is the same. That a GPU did not answer at
+// all has been said.
 func unseen(s gpu.Summary) []string {
 	var lines []string
 	of := map[string][]string{}
 	for _, u := range s.GPUs {
-		kinds := slices.DeleteFunc(slices.Clone(u.Unseen), func(k string) bool {
-			return k == gpu.AlertECC && !slices.Contains(s.FailOn, k)
-		})
-		if len(kinds) == 0 {
+		if len(u.Unseen) == 0 || !answers(u) {
 			continue
+		}
+		kinds := slices.Clone(u.Unseen)
+		for i, k := range kinds {
+			if missing := u.Missing[k]; missing > 0 && missing < u.Seconds-1 {
+				kinds[i] += fmt.Sprintf(" (missing for %.0f s)", missing)
+			}
 		}
 		why := "the driver does not report it"
 		if u.Denied {

@@ -97,17 +97,35 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// TestUnseenLines: a GPU that does not report something is named where others do; a missing ECC only where it was asked for.
+// TestUnseenLines: a GPU that does not report something is named where others do, and for how long it did not.
 func TestUnseenLines(t *testing.T) {
 	t.Parallel()
-	s := gpu.Summary{GPUs: []gpu.Usage{{Unseen: []string{"ecc"}}, {Index: 1, Unseen: []string{"throttle", "ecc"}, Denied: true}, {Index: 2}}}
-	want := []string{"GPU 1: not watched for all the time, because the driver does not let this user read it (Insufficient Permissions): throttle"}
+	s := gpu.Summary{GPUs: []gpu.Usage{
+		{Index: 1, Unseen: []string{"throttle", "ecc"}, Denied: true, Seconds: 26, Missing: map[string]float64{"throttle": 12, "ecc": 25.6}}, {Index: 2},
+		{Index: 3, Unseen: gpu.AlertKinds},
+	}}
+	want := []string{"GPU 1: not watched for all the time, because the driver does not let this user read it (Insufficient Permissions): " +
+		"throttle (missing for 12 s), ecc"}
 	if got := unseen(s); !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
-	s = gpu.Summary{GPUs: []gpu.Usage{{Unseen: []string{"ecc"}}, {Index: 1, Unseen: []string{"ecc"}}}, FailOn: []string{"ecc"}}
+	s = gpu.Summary{GPUs: []gpu.Usage{{Unseen: []string{"ecc"}}, {Index: 1, Unseen: []string{"ecc"}}}}
 	if got := unseen(s); !slices.Equal(got, []string{"not watched for all the time, because the driver does not report it: ecc"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestOneSilentGPU: it is named, and the others are not said to have been silent.
+func TestOneSilentGPU(t *testing.T) {
+	t.Parallel()
+	w := gpu.NewWatch(gpu.DefaultThresholds(), nil, time.Unix(0, 0))
+	for i := range int64(4) {
+		w.Add(gpu.Sample{Time: time.Unix(i, 0), Temperature: 40})
+		w.Add(gpu.Sample{Time: time.Unix(i, 0), Index: 1})
+	}
+	s := summarize(w, time.Unix(3, 0), true, nil, nil, []string{"lost"})
+	if Verdict(s) != exit.Code(exit.Unproved) || !slices.Equal(s.Notes, []string{"GPU 1: watched only 0 of 3 s: it did not answer"}) {
+		t.Errorf("%+v", s)
 	}
 }
 
