@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +22,9 @@ const WatchArg = "__gpubuild-nvml-watch"
 // Period is the time between two samples of a GPU.
 const Period = 500 * time.Millisecond
 
+// StartTimeout is how long the first sample may take: starting the driver of a big machine without persistence mode takes longer than Timeout.
+const StartTimeout = 10 * time.Second
+
 // round is one line of the child: a sample of every GPU.
 type round struct {
 	Schema  string       `json:"schema"`
@@ -31,7 +35,7 @@ type round struct {
 const roundSchema = "gpubuild/nvml-samples/1"
 
 // Watch calls each with samples of every GPU, twice a second, until ctx ends. It asks NVML in a child, and nvidia-smi where that does not
-// answer or stops answering for Timeout. It answers in words what could not be asked; without any answer an error is returned.
+// answer or stops answering for Timeout. A GPU that the driver no longer lists is lost. It answers in words what could not be asked; without any answer an error is returned.
 func Watch(ctx context.Context, h buildenv.Host, run runner, self string, each func(gpu.Sample)) (notes []string, err error) {
 	t := look(h)
 	if !t.any {
@@ -52,8 +56,9 @@ func Watch(ctx context.Context, h buildenv.Host, run runner, self string, each f
 		sources = append(sources, source{"nvidia-smi", smiWatchCmd(h, t.smi), parseSMISample})
 	}
 	seen := false
+	listed := &list{each: each, round: map[int]bool{}}
 	for _, s := range sources {
-		answered, why := stream(ctx, run, s.cmd, s.parse, each)
+		answered, why := stream(ctx, run, s.cmd, s.parse, listed)
 		seen = seen || answered
 		if ctx.Err() != nil {
 			break
@@ -73,26 +78,64 @@ func Watch(ctx context.Context, h buildenv.Host, run runner, self string, each f
 	return notes, nil
 }
 
+// errNoGPU says that the driver answers, and has no GPU.
+var errNoGPU = errors.New("the driver has no GPU")
+
+// list passes samples on. It adds one for each GPU that a whole round of them leaves out.
+type list struct {
+	each  func(gpu.Sample)
+	known []gpu.Sample // the first of each GPU
+	round map[int]bool // the GPUs of this one
+}
+
+func (l *list) take(s gpu.Sample) {
+	if l.round[s.Index] {
+		l.end()
+	}
+	l.round[s.Index] = true
+	if !slices.ContainsFunc(l.known, func(k gpu.Sample) bool { return k.Index == s.Index }) {
+		l.known = append(l.known, s)
+	}
+	l.each(s)
+}
+
+// end ends a round.
+func (l *list) end() {
+	for _, k := range l.known {
+		if !l.round[k.Index] {
+			l.each(gpu.Sample{Time: time.Now(), Index: k.Index, UUID: k.UUID, Name: k.Name, XidUnknown: true, Lost: true})
+		}
+	}
+	clear(l.round)
+}
+
 // stream runs one source until it ends, ctx does, or it is silent for Timeout. It answers whether there were samples, and why it ended.
 func stream(
-	ctx context.Context, run runner, c buildenv.Cmd, parse func([]byte) ([]gpu.Sample, error), each func(gpu.Sample),
+	ctx context.Context, run runner, c buildenv.Cmd, parse func([]byte) ([]gpu.Sample, error), listed *list,
 ) (answered bool, why string) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	silence := fmt.Errorf("no answer in %s", Timeout)
-	watchdog := time.AfterFunc(Timeout, func() { cancel(silence) })
+	silence, patience := errors.New("no answer"), StartTimeout
+	watchdog := time.AfterFunc(patience, func() { cancel(silence) })
 	defer watchdog.Stop()
 	var refused error
 	lines := &lineWriter{line: func(line []byte) {
 		samples, err := parse(line)
+		if answered && errors.Is(err, errNoGPU) {
+			listed.end()
+			listed.end() // the one that is empty
+		}
 		if err != nil {
 			refused = err
 			return
 		}
-		watchdog.Reset(Timeout)
-		answered = true
+		if len(samples) == 0 {
+			return
+		}
+		answered, patience = true, Timeout
+		watchdog.Reset(patience)
 		for _, s := range samples {
-			each(s)
+			listed.take(s)
 		}
 	}}
 	c.Stdout = lines
@@ -103,7 +146,7 @@ func stream(
 	case refused != nil:
 		return answered, refused.Error()
 	case errors.Is(context.Cause(ctx), silence):
-		return answered, silence.Error()
+		return answered, fmt.Sprintf("no answer in %s", patience)
 	case err != nil:
 		return answered, reason(err)
 	}
@@ -163,6 +206,9 @@ func parseSMISample(line []byte) ([]gpu.Sample, error) {
 	text := strings.TrimSpace(string(line))
 	if text == "" {
 		return nil, nil
+	}
+	if strings.HasPrefix(text, "No devices were found") {
+		return nil, errNoGPU
 	}
 	f := strings.SplitN(text, ",", strings.Count(smiWatchFields, ",")+1)
 	for i := range f {

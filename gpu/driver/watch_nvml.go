@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/dl"
@@ -79,7 +80,7 @@ func (s *sampler) open() string {
 		return s.said(ret)
 	}
 	if count == 0 {
-		return "the driver has no GPU"
+		return errNoGPU.Error()
 	}
 	s.xid = map[int][]uint64{}
 	if s.has("nvmlEventSetCreate") && s.has("nvmlDeviceRegisterEvents") && s.has("nvmlEventSetWait_v2") {
@@ -87,10 +88,14 @@ func (s *sampler) open() string {
 			s.events = set
 		}
 	}
+	why := ""
 	for i := range min(count, maxDevices) {
 		dev, ret := s.n.DeviceGetHandleByIndex(i)
-		if ret != nvml.SUCCESS {
-			return fmt.Sprintf("GPU %d: %s", i, s.said(ret))
+		if ret != nvml.SUCCESS { // this one does not answer, the others may
+			why = fmt.Sprintf("GPU %d: %s", i, s.said(ret))
+			f := gpu.Sample{Index: i, Lost: ret == nvml.ERROR_GPU_IS_LOST, Denied: ret == nvml.ERROR_NO_PERMISSION}
+			s.devices, s.fixed = append(s.devices, nil), append(s.fixed, f)
+			continue
 		}
 		f := gpu.Sample{
 			Index: i, UUID: value(s, "nvmlDeviceGetUUID", nil, dev.GetUUID), Name: value(s, "nvmlDeviceGetName", nil, dev.GetName),
@@ -108,6 +113,10 @@ func (s *sampler) open() string {
 			s.events = nil // not on this driver: the time is waited for instead
 		}
 		s.devices, s.fixed = append(s.devices, dev), append(s.fixed, f)
+	}
+	if !slices.ContainsFunc(s.devices, func(d nvml.Device) bool { return d != nil }) &&
+		!slices.ContainsFunc(s.fixed, func(f gpu.Sample) bool { return f.Lost }) {
+		return why
 	}
 	return ""
 }
@@ -143,6 +152,10 @@ func (s *sampler) samples() []gpu.Sample {
 		v := s.fixed[i]
 		v.Time, v.Xid, v.XidUnknown = time.Now(), s.xid[i], s.events == nil
 		delete(s.xid, i)
+		if dev == nil {
+			out = append(out, v)
+			continue
+		}
 		v.Utilisation = known(s, "nvmlDeviceGetUtilizationRates", &v, func() (int, nvml.Return) {
 			u, ret := dev.GetUtilizationRates()
 			return int(u.Gpu), ret
@@ -156,6 +169,9 @@ func (s *sampler) samples() []gpu.Sample {
 		v.ClockMHz = int(value(s, "nvmlDeviceGetClockInfo", &v, func() (uint32, nvml.Return) { return dev.GetClockInfo(nvml.CLOCK_SM) }))
 		v.PowerMW = int(value(s, "nvmlDeviceGetPowerUsage", &v, dev.GetPowerUsage))
 		v.Throttle = known(s, "nvmlDeviceGetCurrentClocksThrottleReasons", &v, dev.GetCurrentClocksThrottleReasons)
+		if v.Throttle == nil { // the same by its newer name
+			v.Throttle = known(s, "nvmlDeviceGetCurrentClocksEventReasons", &v, dev.GetCurrentClocksEventReasons)
+		}
 		v.ECC = known(s, "nvmlDeviceGetTotalEccErrors", &v, func() (uint64, nvml.Return) {
 			return dev.GetTotalEccErrors(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC)
 		})

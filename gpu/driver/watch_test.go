@@ -109,6 +109,81 @@ func TestWatchBySMI(t *testing.T) {
 	}
 }
 
+// TestWatchLeavesOneOut: a GPU that nvidia-smi lists no longer is lost, the first, the last or all of them; one that begins late is not.
+func TestWatchLeavesOneOut(t *testing.T) {
+	t.Parallel()
+	row := func(i string) string { return i + ", GPU-" + i + strings.Repeat(", [N/A]", 11) + ", [N/A], NVIDIA L4" }
+	for name, tt := range map[string]struct {
+		rows string
+		want string // the samples; "!": lost
+	}{
+		"the last":   {rows: "0 1 0 0 0", want: "0 1 0 1! 0 1! 0"},
+		"the first":  {rows: "0 1 1 1", want: "0 1 1 0! 1"},
+		"late":       {rows: "0 0 1 0 1", want: "0 0 1 0 1"},
+		"all":        {rows: "0 1 none", want: "0 1 0! 1!"},
+		"comes back": {rows: "0 1 0 0 1 0 1", want: "0 1 0 1! 0 1 0 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			script := "#!" + need.Program(t, "sh", "sh") + "\n"
+			for _, i := range strings.Fields(tt.rows) {
+				if i == "none" {
+					script += "echo No devices were found\n"
+				} else {
+					script += "echo '" + row(i) + "'\n"
+				}
+			}
+			if err := os.WriteFile(filepath.Join(dir, "nvidia-smi"), []byte(script), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			samples, _, err := watching(t, dir, "", func(s []gpu.Sample) bool { return false })
+			var got []string
+			for _, s := range samples {
+				text := strings.TrimPrefix(s.UUID, "GPU-")
+				if s.Lost {
+					text += "!"
+				}
+				got = append(got, text)
+			}
+			if g := strings.Join(got, " "); g != tt.want || err != nil {
+				t.Errorf("got %q, want %q; %v", g, tt.want, err)
+			}
+		})
+	}
+}
+
+// TestWatchWithoutOneHandle: a GPU that cannot be asked at all does not keep the others from being watched.
+func TestWatchWithoutOneHandle(t *testing.T) {
+	t.Parallel()
+	lib := standin(t)
+	one := func(s []gpu.Sample) bool { return len(s) >= 2 }
+	for name, tt := range map[string]struct {
+		script string
+		lost   bool
+	}{
+		"lost":   {"gpu 0 lost=1\ngpu 1 name=NVIDIA+L4\n", true},
+		"denied": {"at 0 0 answer=4\ngpu 1 name=NVIDIA+L4\n", false},
+	} {
+		samples, notes, err := watching(t, lib, tt.script, one)
+		if err != nil || len(notes) > 0 || len(samples) < 2 || samples[0].Lost != tt.lost || samples[0].Temperature != 0 || samples[1].Name != "NVIDIA L4" ||
+			samples[1].Temperature != 40 {
+			t.Errorf("%s: %+v, %v, %v", name, samples, notes, err)
+		}
+	}
+	if samples, notes, err := watching(t, lib, "gpu 0 lost=1\n", func(s []gpu.Sample) bool { return true }); err != nil || !samples[0].Lost {
+		t.Errorf("the only one is lost: %+v, %v, %v", samples, notes, err)
+	}
+	if _, _, err := watching(t, lib, "at 0 0 answer=4\n", one); err == nil || !strings.Contains(err.Error(), "GPU 0: ") {
+		t.Errorf("the only one is denied: %v", err)
+	}
+	renamed := standin(t, "-DnvmlDeviceGetCurrentClocksThrottleReasons=nvmlDeviceGetCurrentClocksEventReasons")
+	samples, _, err := watching(t, renamed, "at 0 0 throttle=0x40\n", func(s []gpu.Sample) bool { return true })
+	if err != nil || samples[0].Throttling() != "heat" {
+		t.Errorf("throttling by its newer name: %+v, %v", samples, err)
+	}
+}
+
 // TestWatchRefusedBySMI: what nvidia-smi says is the reason, and not that it then is silent.
 func TestWatchRefusedBySMI(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -25,15 +26,21 @@ func WatchMain(w io.Writer) int {
 		return fail(err)
 	}
 	if n.count == 0 {
-		return fail(fmt.Errorf("the driver has no GPU"))
+		return fail(errNoGPU)
 	}
 	var gpus []*watchedGPU
+	var why error
 	for i := range n.count {
 		dev, ret := n.device(i)
-		if ret != nvmlSuccess {
-			return fail(fmt.Errorf("GPU %d: %w", i, n.said(ret)))
+		if ret != nvmlSuccess { // this one does not answer, the others may
+			why = fmt.Errorf("GPU %d: %w", i, n.said(ret))
+			gpus = append(gpus, &watchedGPU{fixed: gpu.Sample{Index: i, Lost: ret == nvmlGPUIsLost, Denied: ret == nvmlNoPermission}})
+			continue
 		}
 		gpus = append(gpus, n.watched(i, dev))
+	}
+	if !slices.ContainsFunc(gpus, func(g *watchedGPU) bool { return g.n != nil || g.fixed.Lost }) {
+		return fail(why)
 	}
 	for next := time.Now(); ; {
 		var samples []gpu.Sample
@@ -101,6 +108,9 @@ func (g *watchedGPU) sample() gpu.Sample {
 	g.lost, g.denied = false, false
 	v := g.fixed
 	v.Time, v.XidUnknown = time.Now(), true
+	if g.n == nil { // its handle could not be had
+		return v
+	}
 	var utilisation struct{ gpu, memory uint32 }
 	if g.ask("nvmlDeviceGetUtilizationRates", uintptr(unsafe.Pointer(&utilisation))) {
 		v.Utilisation = new(int(utilisation.gpu))
@@ -115,7 +125,8 @@ func (g *watchedGPU) sample() gpu.Sample {
 	v.ClockMHz = int(g.number("nvmlDeviceGetClockInfo", ofSM))
 	v.PowerMW = int(g.number("nvmlDeviceGetPowerUsage"))
 	v.PCIeWidth = int(g.number("nvmlDeviceGetCurrPcieLinkWidth"))
-	if throttle := new(uint64); g.ask("nvmlDeviceGetCurrentClocksThrottleReasons", uintptr(unsafe.Pointer(throttle))) {
+	if throttle := new(uint64); g.ask("nvmlDeviceGetCurrentClocksThrottleReasons", uintptr(unsafe.Pointer(throttle))) ||
+		g.ask("nvmlDeviceGetCurrentClocksEventReasons", uintptr(unsafe.Pointer(throttle))) { // the same by its newer name
 		v.Throttle = throttle
 	}
 	if ecc := new(uint64); g.ask("nvmlDeviceGetTotalEccErrors", uncorrected, volatile, uintptr(unsafe.Pointer(ecc))) {

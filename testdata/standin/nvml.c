@@ -7,7 +7,7 @@
 //   driver 580.65.06      cuda 13000      error 18 (what nvmlInit answers)      hang      crash      chatter (writes to stdout)
 //   gpu 1 name=NVIDIA+L4 uuid=GPU-… cc=8.9 memory=24152899584 lost=1
 //   at 300 0 util=98 temp=86 throttle=0x44     from 300 ms after nvmlInit on, times NVML_STANDIN_SPEED: util used temp power limit throttle
-//                                              sm ecc width width_max mig lost hang denied (NO_PERMISSION); xid=79 happens at that moment
+//                                              sm ecc width width_max mig lost hang denied (NO_PERMISSION) answer (every call); xid=79 happens at that moment
 // The ABI is that of nvml.h in NVIDIA/go-nvml: a device is a pointer, a result an int.
 #include <signal.h>
 #include <stdio.h>
@@ -162,7 +162,7 @@ static int put(const char *s, char *out, unsigned size) {
 static int check(const device *d) {
 	while (d && now_of(d, "hang", 0))
 		pause();
-	return !ready ? UNINITIALIZED : !d ? INVALID_ARGUMENT : d->lost || now_of(d, "lost", 0) ? GPU_IS_LOST : SUCCESS;
+	return !ready ? UNINITIALIZED : !d ? INVALID_ARGUMENT : d->lost || now_of(d, "lost", 0) ? GPU_IS_LOST : (int)now_of(d, "answer", SUCCESS);
 }
 
 int nvmlInit_v2(void) {

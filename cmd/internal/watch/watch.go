@@ -63,7 +63,7 @@ type Watcher struct {
 }
 
 // firstSample is how long the beginning of a watch waits for the driver: NVML, and then nvidia-smi.
-const firstSample = 2 * driver.Timeout
+const firstSample = 2 * driver.StartTimeout
 
 // Start begins to watch, with the first sample: what a program did before could not be seen. Alerts are printed as they come.
 func Start(ctx context.Context, m *session.Machine, o Options) *Watcher {
