@@ -19,6 +19,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -53,20 +54,21 @@ type Options struct {
 
 // File is one file of a bundle.
 type File struct {
-	Name    string `json:"name"`              // in the bundle, with slashes: lib/libcublas.so.13
-	From    string `json:"from,omitempty"`    // the file that was copied; not in the manifest, which leaves this machine
-	By      string `json:"by,omitempty"`      // the file that loads it; empty for the program
-	ByName  bool   `json:"by_name,omitempty"` // while it runs: By does not link it
-	Link    string `json:"link,omitempty"`    // a symbolic link to it in the bundle: lib/libcublas.so, which cudarc asks for
-	Licence string `json:"licence,omitempty"` // that lets it be shipped; empty where gpubuild knows none: it is not NVIDIA's
-	Size    int64  `json:"size"`              // bytes
-	SHA256  string `json:"sha256,omitempty"`  // as it is in the bundle; empty of a dry run
+	Name    string `json:"name"`                   // in the bundle, with slashes: lib/libcublas.so.13
+	From    string `json:"from,omitempty"`         // the file that was copied; not in the manifest, and empty of what gpubuild wrote itself
+	By      string `json:"by,omitempty"`           // the file that loads it; empty for the program
+	ByName  bool   `json:"by_name,omitempty"`      // while it runs: By does not link it
+	Link    string `json:"link,omitempty"`         // a symbolic link to it in the bundle: lib/libcublas.so, which cudarc asks for
+	Licence string `json:"licence,omitempty"`      // that lets it be shipped; empty where gpubuild knows none: it is not NVIDIA's
+	Text    string `json:"licence_text,omitempty"` // the file of the bundle that has that licence's text
+	Size    int64  `json:"size"`                   // bytes
+	SHA256  string `json:"sha256,omitempty"`       // as it is in the bundle; empty of a dry run
 }
 
 // Need is what the other machine must have itself.
 type Need struct {
-	Library string `json:"library"`
-	Why     string `json:"why"`
+	Name string `json:"name"` // a library's, or the path of a program
+	Why  string `json:"why"`
 }
 
 // manifest is the file in a bundle that lists its content.
@@ -105,8 +107,12 @@ func Make(ctx context.Context, m *session.Machine, o Options) (b Bundle, err err
 	if m.Host.OS != buildenv.Linux && m.Host.OS != buildenv.Windows {
 		return Bundle{}, &exit.UsageError{What: "bundle works on Linux and Windows", Fix: "run it on the system that the program is for"}
 	}
-	if slices.Contains(slices.Concat(o.With, o.Without), "") {
-		return Bundle{}, &exit.UsageError{What: "the name of a library is empty", Fix: "name one as --dry-run lists it"}
+	for _, name := range slices.Concat(o.With, o.Without) {
+		added := slices.ContainsFunc(o.With, func(w string) bool { return m.Host.Base(w) == name })
+		if name == "" || added && slices.Contains(o.Without, name) {
+			what := fmt.Sprintf("--with and --without: the name %q is empty, or both have it", name)
+			return Bundle{}, &exit.UsageError{What: what, Fix: "name one as --dry-run lists it"}
+		}
 	}
 	program := proof.LookPath(m.Host, o.Program)
 	c := collector{m: m, o: o, table: known(), toolkits: proof.Toolkits(m, o.Toolkit), seen: map[string]bool{}}
@@ -118,25 +124,32 @@ func Make(ctx context.Context, m *session.Machine, o Options) (b Bundle, err err
 	if err != nil {
 		return b, err
 	}
-	if err := mayReplace(dir); err != nil || o.DryRun {
+	if err := mayReplace(dir); err != nil {
 		return b, err
 	}
-	undo, err := makeAll(filepath.Dir(dir))
-	defer func() { // after remove
-		if err != nil {
-			undo()
+	parent := "" // a dry run tries the program in the system's directory for temporary files
+	if !o.DryRun {
+		parent = filepath.Dir(dir)
+		undo, made := makeAll(parent)
+		defer func() { // after remove
+			if err != nil {
+				undo()
+			}
+		}()
+		if made != nil {
+			return b, made
 		}
-	}()
-	if err != nil {
-		return b, err
 	}
-	made, remove, err := m.Temp.MkdirTemp(filepath.Dir(dir), ".gpubuild-bundle-")
+	made, remove, err := m.Temp.MkdirTemp(parent, ".gpubuild-bundle-")
 	if err != nil {
 		return b, err
 	}
 	defer remove() // its own directory, and nothing but copies in it
-	if err := b.write(ctx, m, made); err != nil {
+	if err := b.write(ctx, m, made, o.DryRun); err != nil {
 		return b, fmt.Errorf("the bundle %s is not made: %w", o.Dir, err)
+	}
+	if o.DryRun {
+		return b, nil
 	}
 	if err := b.check(m, made, o.Without); err != nil {
 		return b, err
@@ -186,6 +199,9 @@ func (c *collector) collect(program string) (Bundle, error) {
 	if slices.Contains([]string{"lib", "bin", "licenses", manifestName}, name) {
 		return c.b, &exit.UsageError{What: "a bundle has a " + name + " of its own next to the program", Fix: "rename the program"}
 	}
+	if err := c.mayShip(program); err != nil {
+		return c.b, err
+	}
 	c.b = Bundle{Version: version.Number(), Start: name, Needs: []Need{}, Licences: []string{}}
 	c.b.Files = []File{{Name: name, From: program, Size: info.Size()}}
 	if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 {
@@ -224,6 +240,9 @@ func (c *collector) collect(program string) (Bundle, error) {
 	if c.b.Glibc, err = c.b.versions(); err != nil {
 		return c.b, err
 	}
+	if err := c.drivers(); err != nil {
+		return c.b, err
+	}
 	for _, name := range c.o.Without {
 		if !c.seen[name] {
 			return c.b, &exit.UsageError{
@@ -233,6 +252,47 @@ func (c *collector) collect(program string) (Bundle, error) {
 	}
 	return c.b, nil
 }
+
+// mayShip refuses a program that is none, and NVIDIA's, which are on no list.
+func (c *collector) mayShip(program string) error {
+	h, real := c.m.Host, c.m.Host.Real(program)
+	theirs, err := find(program, nvidiaProgram)
+	switch {
+	case err != nil:
+		return &exit.UsageError{What: err.Error(), Fix: "name a file that you may read"}
+	case isLibrary(program):
+		return &exit.UsageError{
+			What: program + " is a shared library, which cannot be started", Fix: "name the program that loads it: gpubuild bundle target/release/app",
+		}
+	case theirs != "" || inToolkit(h, program) || inToolkit(h, real):
+		return exit.Errorf(exit.Misfit, "install the CUDA toolkit there", "%s %s", program, notShipped)
+	}
+	return nil
+}
+
+const notShipped = "may not be shipped: it is NVIDIA's and in none of the lists that its licences give"
+
+// drivers adds the driver's library where a file loads it by name, as the CUDA runtime does.
+func (c *collector) drivers() error {
+	windows := c.m.Host.OS == buildenv.Windows
+	name := map[bool]string{false: "libcuda.so.1", true: "nvcuda.dll"}[windows]
+	for _, f := range c.b.Files {
+		if c.seen[name] {
+			return nil
+		}
+		found, err := find(f.From, driverName[windows])
+		if err != nil {
+			return err
+		}
+		if found != "" {
+			c.seen[name] = true
+			c.need(name, driversOwn)
+		}
+	}
+	return nil
+}
+
+const driversOwn = "comes with NVIDIA's driver"
 
 // add takes one library in, and answers what it loads by name itself.
 func (c *collector) add(l want) ([]want, error) {
@@ -247,7 +307,10 @@ func (c *collector) add(l want) ([]want, error) {
 	case system(h, h.Base(l.Name), l.Path):
 		return nil, nil
 	case driver(name):
-		c.need(l.Name, "comes with NVIDIA's driver")
+		c.need(l.Name, driversOwn)
+		return nil, nil
+	case graphics(name):
+		c.need(l.Name, "belongs to the graphics of the system")
 		return nil, nil
 	case slices.Contains(c.o.Without, h.Base(l.Name)):
 		c.need(l.Name, "left out by --without")
@@ -267,8 +330,11 @@ func (c *collector) add(l want) ([]want, error) {
 	permission, allowed := c.table.permission(name)
 	from := h.Real(l.Path)
 	if !allowed && (nvidia(name) || nvidia(nameOf(soname(from))) || inToolkit(h, l.Path) || inToolkit(h, from)) {
-		return nil, fail(exit.Misfit, "may not be shipped: it is NVIDIA's and in none of the lists that its licences give",
+		return nil, fail(exit.Misfit, notShipped,
 			"leave it to the other machine: --without "+h.Base(l.Name))
+	}
+	if slices.Contains(c.o.With, l.Name) && !isLibrary(from) {
+		return nil, fail(exit.Misfit, "is a program and no library", "bundle it by itself: gpubuild bundle "+l.Path)
 	}
 	info, err := os.Stat(from)
 	if err != nil {
@@ -287,6 +353,18 @@ func (c *collector) add(l want) ([]want, error) {
 		c.unread = append(c.unread, from)
 	}
 	files := c.files(c.table.opens(name))
+	if name == "nvrtc" { // it loads the builtins of its own version only
+		builtins, err := find(from, builtinsName)
+		if err != nil {
+			return nil, err
+		}
+		if builtins = strings.TrimSuffix(builtins, "\x00"); strings.Contains(builtins, ".so") {
+			builtins = "lib" + builtins
+		}
+		if builtins != "" {
+			files = []string{builtins}
+		}
+	}
 	parts, err := loader.Open(h, from, files, append([]string{h.Dir(from)}, c.dirs...))
 	return slices.Concat(wants(inner, nil), wants(parts, files), wants(c.missing(l.Library, files), nil)), err
 }
@@ -424,34 +502,49 @@ func (c *collector) files(names []string) []string {
 	return out
 }
 
-// write copies the files to a directory, sets the program's search path and adds licences and the manifest.
-func (b *Bundle) write(ctx context.Context, m *session.Machine, dir string) error {
-	patchelf := ""
-	if m.Host.OS == buildenv.Linux && len(b.Files) > 1 {
-		patchelf, _ = m.Host.LookPath("patchelf") // without it, a launcher
-		why, err := b.unpatchable(ctx, m, patchelf, filepath.Join(dir, ".trial"))
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			m.Shell.Note("%s, so a script starts %s", why, b.Start)
-			patchelf = ""
-		}
-		b.Launcher = patchelf == ""
+// launcher is the same for every program, whose name it takes from its own, so that no name can be read as a part of it. It needs readlink
+// only if it is started by a link, and nothing else but the shell.
+const launcher = `#!/bin/sh
+# Starts the program of the same name in bin with the libraries in lib. Made by gpubuild bundle.
+self=$0
+[ ! -h "$self" ] || self=$(readlink -f -- "$self") || exit
+case $self in /*) ;; *) self=$PWD/$self ;; esac
+here=${self%/*}
+case $here in *[:\;]*)
+	echo "$self: does not start from a directory with a colon or semicolon in its path, which LD_LIBRARY_PATH cannot hold" >&2
+	exit 126 ;;
+esac
+LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$here/bin/${self##*/}" "$@"
+`
+
+// write puts the bundle into a directory; a dry run only what gpubuild makes itself, whose names and sizes nobody knows before.
+func (b *Bundle) write(ctx context.Context, m *session.Machine, dir string, dry bool) error {
+	if err := b.writeStart(ctx, m, dir); err != nil {
+		return err
 	}
-	if b.Launcher {
-		b.Files[0].Name = "bin/" + b.Start
+	for i, f := range b.Files {
+		if f.Licence == "" {
+			continue
+		}
+		text, name := licenceText(m.Host, f)
+		b.Files[i].Text = "licenses/" + name
+		if !slices.Contains(b.Licences, b.Files[i].Text) {
+			b.Licences = append(b.Licences, b.Files[i].Text)
+			if err := b.writeText(dir, b.Files[i].Text, text, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	if dry {
+		return nil
 	}
 	for i, f := range b.Files {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		to := filepath.Join(dir, filepath.FromSlash(f.Name))
-		if err := copyFile(f.From, to, i == 0); err != nil {
-			return err
-		}
-		if i == 0 && patchelf != "" {
-			if err := setSearchPath(ctx, m, patchelf, to); err != nil {
+		if i > 0 && f.From != "" {
+			if err := copyFile(f.From, to, false); err != nil {
 				return err
 			}
 		}
@@ -463,23 +556,10 @@ func (b *Bundle) write(ctx context.Context, m *session.Machine, dir string) erro
 		if b.Files[i].SHA256, err = cache.Hash(to); err != nil {
 			return err
 		}
-		if f.Licence != "" {
-			if err := b.addLicence(m.Host, dir, f); err != nil {
-				return err
-			}
-		}
 		if f.Link != "" {
 			if err := os.Symlink(filepath.Base(f.Name), filepath.Join(dir, filepath.FromSlash(f.Link))); err != nil {
 				return err
 			}
-		}
-	}
-	if b.Launcher {
-		script := "#!/bin/sh\n# Starts the program with the libraries in lib. Made by gpubuild bundle without patchelf.\n" +
-			"here=$(dirname -- \"$(readlink -f -- \"$0\")\")\n" +
-			"LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec \"$here/bin/" + b.Start + "\" \"$@\"\n"
-		if err := os.WriteFile(filepath.Join(dir, b.Start), []byte(script), 0o755); err != nil {
-			return err
 		}
 	}
 	kept := manifest{Schema, *b}
@@ -492,6 +572,37 @@ func (b *Bundle) write(ctx context.Context, m *session.Machine, dir string) erro
 		return err
 	}
 	return os.WriteFile(filepath.Join(dir, manifestName), append(text, '\n'), 0o644)
+}
+
+// writeText adds a file that gpubuild writes itself.
+func (b *Bundle) writeText(dir, name string, text []byte, mode fs.FileMode) error {
+	b.Files = append(b.Files, File{Name: name, Size: int64(len(text))})
+	to := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(to, text, mode)
+}
+
+// writeStart copies the program and makes it find its libraries: by patchelf, or else by a script.
+func (b *Bundle) writeStart(ctx context.Context, m *session.Machine, dir string) error {
+	program := filepath.Join(dir, b.Start)
+	if err := copyFile(b.Files[0].From, program, true); err != nil || m.Host.OS != buildenv.Linux || len(b.Files) == 1 {
+		return err
+	}
+	if patchelf, _ := m.Host.LookPath("patchelf"); patchelf != "" {
+		why, err := b.patch(ctx, m, patchelf, program)
+		if err != nil || why == "" {
+			return err
+		}
+		m.Shell.Note("%s, so a script starts %s", why, b.Start)
+	}
+	b.Launcher, b.Files[0].Name = true, "bin/"+b.Start
+	b.Needs = append(b.Needs, Need{"/bin/sh", "starts the program: patchelf did not make it find its libraries"})
+	if err := copyFile(b.Files[0].From, filepath.Join(dir, "bin", b.Start), true); err != nil { // patchelf may have changed the other one
+		return err
+	}
+	return b.writeText(dir, b.Start, []byte(launcher), 0o755)
 }
 
 // copyFile copies a file that everybody may read, and run if it is the program or its owner may, and the owner may write.
@@ -510,33 +621,20 @@ func copyFile(from, to string, program bool) error {
 	return os.Chmod(to, mode)
 }
 
-// setSearchPath makes the program look for libraries in its own directory. RPATH is written, not RUNPATH: it holds for the libraries' own
-// libraries and for what they load by name, too, and NVIDIA's files may not be changed (section 2.3 of its agreement).
-func setSearchPath(ctx context.Context, m *session.Machine, patchelf, program string) error {
-	_, err := m.Runner.Run(ctx, buildenv.Cmd{
-		Path: patchelf, Args: []string{"--force-rpath", "--set-rpath", "$ORIGIN/lib", program}, Env: m.Host.Env.Entries(),
-	})
-	return err // with what patchelf said
-}
-
-// unpatchable says why the program cannot be started without a script although patchelf is here.
-func (b *Bundle) unpatchable(ctx context.Context, m *session.Machine, patchelf, trial string) (string, error) {
-	if patchelf == "" {
-		return "", nil
-	}
-	defer os.Remove(trial)
-	if err := copyFile(b.Files[0].From, trial, true); err != nil {
-		return "", err
-	}
-	if err := setSearchPath(ctx, m, patchelf, trial); err != nil { // a file without section headers
-		return "patchelf cannot change " + b.Start, ctx.Err()
+// patch makes the copy of the program look for libraries in its own directory, or says why a script must. RPATH is written, not RUNPATH: it
+// holds for the libraries' own libraries and for what they load by name, too, and NVIDIA's files may not be changed (section 2.3 of its
+// agreement).
+func (b *Bundle) patch(ctx context.Context, m *session.Machine, patchelf, program string) (string, error) {
+	args := []string{"--force-rpath", "--set-rpath", "$ORIGIN/lib", program}
+	if _, err := m.Runner.Run(ctx, buildenv.Cmd{Path: patchelf, Args: args, Env: m.Host.Env.Entries()}); err != nil {
+		return "patchelf cannot change " + b.Start, ctx.Err() // a file without section headers
 	}
 	before, err := dynamic(b.Files[0].From, elf.DT_NEEDED)
 	if err != nil {
 		return "", err
 	}
 	// patchelf overwrites the old search path with XXXX, and a linker may have put a name into the same bytes.
-	if after, err := dynamic(trial, elf.DT_NEEDED); err != nil || !slices.Equal(before, after) {
+	if after, err := dynamic(program, elf.DT_NEEDED); err != nil || !slices.Equal(before, after) {
 		return "patchelf would change the names of the libraries that " + b.Start + " needs", err
 	}
 	for _, f := range b.Files[1:] {
@@ -575,22 +673,8 @@ func soname(file string) string {
 	return ""
 }
 
-// addLicence writes the licence text that is nearest to a library, once for each text, or else its address.
-func (b *Bundle) addLicence(h buildenv.Host, dir string, f File) error {
-	text, name := licenceText(h, f)
-	place := "licenses/" + name
-	if slices.Contains(b.Licences, place) {
-		return nil
-	}
-	b.Licences = append(b.Licences, place)
-	if err := os.MkdirAll(filepath.Join(dir, "licenses"), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, filepath.FromSlash(place)), text, 0o644)
-}
-
 // licenceText looks for the text in the directories above a library: an installed toolkit has EULA.txt, one of gpubuild's and pip's have
-// a License.txt for each package.
+// a License.txt for each package, and the manifest of a bundle names it.
 func licenceText(h buildenv.Host, f File) ([]byte, string) {
 	library := nameOf(h.Base(f.From))
 	permission, _ := known().permission(library)
@@ -611,6 +695,10 @@ func licenceText(h buildenv.Host, f File) ([]byte, string) {
 	text, form := []byte(permission.Title+"\n"+permission.Address+"\n"), "NVIDIA-%s-address.txt"
 search:
 	for dir, up := h.Dir(f.From), 0; up < 5 && dir != h.Dir(dir); dir, up = h.Dir(dir), up+1 {
+		bundled := slices.IndexFunc(readManifest(dir).Files, func(g File) bool { return filepath.Join(dir, g.Name) == f.From })
+		if bundled >= 0 {
+			patterns = []string{readManifest(dir).Files[bundled].Text}
+		}
 		for _, pattern := range patterns {
 			found, err := filepath.Glob(filepath.Join(dir, pattern))
 			if err != nil || len(found) == 0 {
@@ -637,6 +725,9 @@ func (b Bundle) check(m *session.Machine, dir string, without []string) error {
 		h.Env = h.Env.Set("PATH", h.Join(h.Env.Get("SystemRoot"), "system32"))
 	}
 	for _, f := range b.Files {
+		if f.From == "" { // no program and no library
+			continue
+		}
 		libs, err := loader.Resolve(h, filepath.Join(dir, filepath.FromSlash(f.Name)), nil)
 		if err != nil {
 			return err
@@ -676,7 +767,16 @@ func elsewhere(what string) error {
 	return &exit.UsageError{What: what, Fix: "name another directory: -o DIR"}
 }
 
-// mayReplace says whether a directory may be written: it does not exist, is empty, or holds a bundle of ours and nothing else.
+// readManifest reads a bundle's; without one it is empty.
+func readManifest(dir string) (m manifest) {
+	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+	if err != nil || json.Unmarshal(text, &m) != nil || m.Schema != Schema {
+		return manifest{}
+	}
+	return m
+}
+
+// mayReplace says whether a directory may be written: it does not exist, is empty, or holds a bundle of ours, unchanged, and nothing else.
 func mayReplace(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -685,25 +785,35 @@ func mayReplace(dir string) error {
 	if err != nil {
 		return elsewhere(err.Error())
 	}
-	var old manifest
-	text, err := os.ReadFile(filepath.Join(dir, manifestName))
-	if err != nil || json.Unmarshal(text, &old) != nil || old.Schema != Schema {
+	old := readManifest(dir)
+	if old.Schema == "" {
 		return elsewhere(dir + " exists and is no bundle of gpubuild")
 	}
-	ours := map[string]bool{manifestName: true, old.Start: true}
+	hashes, links := map[string]string{}, map[string]string{}
 	for _, f := range old.Files {
-		ours[f.Name], ours[f.Link] = true, true
+		hashes[f.Name], links[f.Link] = f.SHA256, path.Base(f.Name)
 	}
-	for _, l := range old.Licences {
-		ours[l] = true
-	}
-	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		rel, relErr := filepath.Rel(dir, path)
+	return filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {
+		rel, relErr := filepath.Rel(dir, file)
 		if err = errors.Join(err, relErr); err != nil || d.IsDir() {
 			return err
 		}
-		if !ours[filepath.ToSlash(rel)] {
-			return elsewhere(fmt.Sprintf("%s holds %s, which is not part of the bundle there", dir, rel))
+		name, ours := filepath.ToSlash(rel), false
+		switch {
+		case d.Type() == fs.ModeSymlink:
+			to, _ := os.Readlink(file)
+			ours = to != "" && to == links[name]
+		case d.Type().IsRegular() && hashes[name] != "":
+			sum, err := cache.Hash(file)
+			if err != nil {
+				return err
+			}
+			ours = sum == hashes[name]
+		default:
+			ours = name == manifestName && d.Type().IsRegular()
+		}
+		if !ours {
+			return elsewhere(fmt.Sprintf("%s holds %s, which is not part of the bundle there or was changed since", dir, rel))
 		}
 		return nil
 	})

@@ -37,6 +37,11 @@ func machine(t *testing.T, libraries string) *session.Machine {
 		Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}
 }
 
+// copied are the files of a bundle that gpubuild did not write itself.
+func copied(b Bundle) []File {
+	return slices.DeleteFunc(slices.Clone(b.Files), func(f File) bool { return f.From == "" })
+}
+
 // run runs a program to its end and answers its exit status.
 func run(t *testing.T, m *session.Machine, path string, args ...string) int {
 	t.Helper()
@@ -87,7 +92,7 @@ func TestProgramStartsFromItsBundle(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 
 	dry, err := Make(context.Background(), m, Options{Program: app, Dir: out, DryRun: true})
-	if err != nil || len(dry.Files) != 3 || dry.Size() < 3000 {
+	if err != nil || len(copied(dry)) != 3 || dry.Size() < 3000 {
 		t.Fatalf("%+v, %v", dry, err)
 	}
 	if _, err := os.Stat(out); err == nil {
@@ -539,12 +544,13 @@ func TestLoadedByName(t *testing.T) {
 			o := tt.options
 			o.Program, o.Dir, o.DryRun = program(t, m, source, libs...), filepath.Join(t.TempDir(), "out"), true
 			b, err := Make(context.Background(), m, o)
-			switch i := len(b.Files) - 1; {
+			files := copied(b)
+			switch i := len(files) - 1; {
 			case exit.Of(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.want):
 				t.Errorf("%v", err)
 			case err != nil && !strings.Contains(exit.Hint(err), "--without libcublas.so"):
 				t.Errorf("hint: %s", exit.Hint(err))
-			case err == nil && (b.has(tt.want) != (tt.want != "") || b.Files[i].ByName != (i > 0 && !tt.links)):
+			case err == nil && (b.has(tt.want) != (tt.want != "") || files[i].ByName != (i > 0 && !tt.links)):
 				t.Errorf("%+v", b.Files)
 			}
 		})
@@ -703,45 +709,247 @@ func TestNamesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestLibraryAsTheProgram: a library of NVIDIA's holds its own name, and is not loaded a second time.
-func TestLibraryAsTheProgram(t *testing.T) {
+// TestProgramsThatMayNotBeShipped: the program is held against the same rules as the libraries, and a library is no program.
+func TestProgramsThatMayNotBeShipped(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m := machine(t, dir)
-	lib := library(t, m, dir, "libcublas.so.13", `const char *f(void) { return "libcublas.so.13 cublasCreate_v2"; }`)
-	other := filepath.Join(dir, "mine")
-	if err := os.Link(lib, other); err != nil {
+	lib := library(t, m, dir, "libcublas.so.13", "int f(void) { return 0; }")
+	driver := library(t, m, dir, "libcuda.so.1", "int f(void) { return 0; }")
+	theirs := program(t, m, `const char *text = "Copyright (c) 2005-%s NVIDIA Corporation"; int main(void) { return text[0]; }`)
+	mine := program(t, m, "int main(void) { return 0; }")
+	toolkit := t.TempDir()
+	if err := os.WriteFile(filepath.Join(toolkit, "gpubuild-toolkit.json"), []byte("{}"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, program := range []string{lib, other} {
-		b, err := Make(context.Background(), m, Options{Program: program, Dir: filepath.Join(t.TempDir(), "out")})
-		if err != nil || len(b.Files) != 1 {
-			t.Errorf("%+v, %v", b.Files, err)
+	if err := errors.Join(os.Mkdir(filepath.Join(toolkit, "bin"), 0o755), os.Link(mine, filepath.Join(toolkit, "bin", "tool"))); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(dir, "linked")
+	if err := os.Symlink(filepath.Join(toolkit, "bin", "tool"), link); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		program, want string
+		with          []string
+		code          int
+	}{
+		{program: lib, code: exit.Usage, want: "is a shared library"},
+		{program: driver, code: exit.Usage, want: "is a shared library"},
+		{program: theirs, code: exit.Misfit, want: "may not be shipped"},
+		{program: filepath.Join(toolkit, "bin", "tool"), code: exit.Misfit, want: "may not be shipped"},
+		{program: link, code: exit.Misfit, want: "may not be shipped"},
+		{program: mine, with: []string{theirs}, code: exit.Misfit, want: "is a program and no library"},
+		{program: mine},
+	} {
+		_, err := Make(context.Background(), m, Options{Program: tt.program, With: tt.with, Dir: filepath.Join(t.TempDir(), "out")})
+		if exit.Of(err) != tt.code || err != nil && (!strings.Contains(err.Error(), tt.want) || exit.Hint(err) == "") {
+			t.Errorf("%s: %v; %s", tt.program, err, exit.Hint(err))
 		}
 	}
 }
 
-// TestProgramThatPatchelfRefuses: one without section headers runs, and a script starts it.
-func TestProgramThatPatchelfRefuses(t *testing.T) {
+// TestLauncher: the script starts a program of any name from any directory that LD_LIBRARY_PATH can hold, by any path to it, and refuses
+// the others. patchelf is not on PATH.
+func TestLauncher(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m := machine(t, dir)
 	lib := library(t, m, dir, "libmine.so.1", "int f(void) { return 7; }")
+	app := program(t, m, "extern int f(void); int main(int n, char **a) { return f() + n; }", lib)
+	bare := *m
+	bare.Host.Env = m.Host.Env.Set("PATH", "")
+	for _, name := range []string{"x`touch pwned`", "a$HOME", `a"b`, "a'b", "-x", "two words", "a\nb", "a;exit 0", "$(touch pwned)", "a:b", "%s", `a\`} {
+		named := filepath.Join(t.TempDir(), name)
+		if err := os.Link(app, named); err != nil {
+			t.Fatal(err)
+		}
+		out := filepath.Join(t.TempDir(), "out `x` 'y'")
+		b, err := Make(context.Background(), &bare, Options{Program: named, Dir: out})
+		if err != nil || !b.Launcher {
+			t.Fatalf("%q: %v, %v", name, b.Launcher, err)
+		}
+		start := filepath.Join(out, name)
+		if code := run(t, &bare, start, "1", "2"); code != 10 {
+			t.Errorf("%q ended with %d", name, code)
+		}
+		link := filepath.Join(t.TempDir(), "link")
+		if err := os.Symlink(start, link); err != nil {
+			t.Fatal(err)
+		}
+		if code := run(t, m, need.Program(t, "sh", "sh"), link); code != 8 {
+			t.Errorf("%q by a link ended with %d", name, code)
+		}
+		r, err := bare.Runner.Run(context.Background(), buildenv.Cmd{Path: need.Program(t, "sh", "sh"), Args: []string{"./" + name}, Dir: out})
+		if r.Code != 8 {
+			t.Errorf("%q by a relative path ended with %d, %v", name, r.Code, err)
+		}
+		colon := filepath.Join(t.TempDir(), "a:b")
+		if err := os.Rename(out, colon); err != nil {
+			t.Fatal(err)
+		}
+		if code := run(t, &bare, filepath.Join(colon, name)); code != 126 {
+			t.Errorf("%q in a directory with a colon ended with %d", name, code)
+		}
+		if left, err := os.ReadDir(colon); err != nil || len(left) != 4 {
+			t.Errorf("%q: the bundle holds %v, %v", name, left, err)
+		}
+	}
+}
+
+// TestEditedFilesStay: a file of a bundle that was changed since is the user's.
+func TestEditedFilesStay(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, dir)
+	lib := library(t, m, dir, "libcublas.so.13", "int f(void) { return 7; }")
 	app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
-	data, err := os.ReadFile(app)
+	out := filepath.Join(t.TempDir(), "out")
+	b, err := Make(context.Background(), m, Options{Program: app, Dir: out})
 	if err != nil {
 		t.Fatal(err)
 	}
-	clear(data[0x28:0x30]) // e_shoff
-	clear(data[0x3c:0x40]) // e_shnum, e_shstrndx
-	if err := os.WriteFile(app, data, 0o755); err != nil {
+	if len(b.Files) != 3+len(b.Licences) && b.Launcher {
+		t.Errorf("without the launcher or a licence: %+v", b.Files)
+	}
+	for _, f := range b.Files {
+		file := filepath.Join(out, f.Name)
+		before, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		edited := append(slices.Clone(before), "# mine\n"...)
+		if err := os.WriteFile(file, edited, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, dry := range []bool{true, false} {
+			_, err = Make(context.Background(), m, Options{Program: app, Dir: out, DryRun: dry})
+			if exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), f.Name) || exit.Hint(err) == "" {
+				t.Errorf("%s: %v", f.Name, err)
+			}
+		}
+		if after, err := os.ReadFile(file); err != nil || string(after) != string(edited) {
+			t.Errorf("%s was changed, %v", f.Name, err)
+		}
+		if err := os.WriteFile(file, before, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(out, "lib", "libcublas.so")
+	if err := errors.Join(os.Remove(link), os.Symlink("elsewhere", link)); err != nil {
 		t.Fatal(err)
 	}
-	out := filepath.Join(t.TempDir(), "out")
-	if b, err := Make(context.Background(), m, Options{Program: app, Dir: out}); err != nil || !b.Launcher {
-		t.Fatalf("%+v, %v", b, err)
+	if _, err = Make(context.Background(), m, Options{Program: app, Dir: out}); exit.Of(err) != exit.Usage {
+		t.Errorf("a changed link: %v", err)
 	}
-	if code := run(t, m, filepath.Join(out, "app")); code != 7 {
-		t.Errorf("the program ended with %d", code)
+}
+
+// TestManifestIsComplete: every file of a bundle is in it with its size and hash, and what the other machine must have; a dry run says the
+// same names.
+func TestManifestIsComplete(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, dir)
+	lib := library(t, m, dir, "libcudart.so.13", `const char *f(void) { return "libcuda.so.1"; }`)
+	app := program(t, m, "extern char *f(void); int main(void) { return f()[0]; }", lib)
+	m.Host.Env = m.Host.Env.Set("PATH", "")
+	out := filepath.Join(t.TempDir(), "out")
+	names := func(dry bool) (names []string, b Bundle) {
+		b, err := Make(context.Background(), m, Options{Program: app, Dir: out, DryRun: dry})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range b.Files {
+			names = append(names, f.Name)
+		}
+		return names, b
+	}
+	planned, before := names(true)
+	made, b := names(false)
+	if !slices.Equal(planned, made) || before.Size() != b.Size() {
+		t.Errorf("a dry run says %v, %d bytes; then %v, %d bytes", planned, before.Size(), made, b.Size())
+	}
+	err := filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
+		rel, _ := filepath.Rel(out, path)
+		if d.Type().IsRegular() && rel != manifestName && !slices.Contains(made, filepath.ToSlash(rel)) {
+			t.Errorf("%s is not in the manifest", rel)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := readManifest(out)
+	for _, f := range kept.Files {
+		if f.SHA256 == "" || f.Size == 0 {
+			t.Errorf("%+v", f)
+		}
+	}
+	for _, want := range []string{"libcuda.so.1", "/bin/sh"} {
+		if !slices.ContainsFunc(kept.Needs, func(n Need) bool { return n.Name == want }) {
+			t.Errorf("%s is not in %+v", want, kept.Needs)
+		}
+	}
+}
+
+// TestBundleOfABundle: the licence text that a bundle has goes with its libraries.
+func TestBundleOfABundle(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	dir := filepath.Join(root, "lib")
+	err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(root, "EULA.txt"), []byte("NVIDIA's text"), 0o644))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := machine(t, dir)
+	lib := library(t, m, dir, "libcudart.so.13", "int f(void) { return 7; }")
+	app := program(t, m, "extern int f(void); int main(void) { return f(); }", lib)
+	first := filepath.Join(t.TempDir(), "out")
+	b, err := Make(context.Background(), m, Options{Program: app, Dir: first})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = machine(t, filepath.Join(first, "lib"))
+	for _, out := range []string{first, filepath.Join(t.TempDir(), "out")} {
+		again, err := Make(context.Background(), m, Options{Program: app, Dir: out})
+		if err != nil || !slices.Equal(again.Licences, b.Licences) {
+			t.Errorf("%v, then %v, %v", b.Licences, again.Licences, err)
+		}
+	}
+}
+
+// TestBuiltinsOfAnotherVersion: NVRTC loads the builtins of its own version only, wherever they are.
+func TestBuiltinsOfAnotherVersion(t *testing.T) {
+	t.Parallel()
+	dir, right := t.TempDir(), t.TempDir()
+	m := machine(t, dir+":"+right)
+	rtc := library(t, m, dir, "libnvrtc.so.13", `const char *f(void) { return "libnvrtc-builtins.so.13.5"; }`)
+	library(t, m, dir, "libnvrtc-builtins.so.13.4", "int part(void) { return 0; }")
+	app := program(t, m, "extern char *f(void); int main(void) { return f()[0]; }", rtc)
+	o := Options{Program: app, Dir: filepath.Join(t.TempDir(), "out"), DryRun: true}
+	if _, err := Make(context.Background(), m, o); exit.Of(err) != exit.Missing || !strings.Contains(err.Error(), "libnvrtc-builtins.so.13.5") {
+		t.Errorf("%v", err)
+	}
+	library(t, m, right, "libnvrtc-builtins.so.13.5", "int part(void) { return 0; }")
+	if b, err := Make(context.Background(), m, o); err != nil || !b.has("libnvrtc-builtins.so.13.5") || b.has("libnvrtc-builtins.so.13.4") {
+		t.Errorf("%+v, %v", b.Files, err)
+	}
+}
+
+// TestFind: a match is found wherever it is in a large file, and whole.
+func TestFind(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	for _, at := range []int{0, 1<<20 - 26, 1<<20 - 3, 2<<20 - 64, 3 << 20} {
+		text := strings.Repeat("n", at) + "nvrtc-builtins.so.13.4\x00" + strings.Repeat("x", 2<<20-64)
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := find(file, builtinsName); got != "nvrtc-builtins.so.13.4\x00" || err != nil {
+			t.Errorf("at %d: %q, %v", at, got, err)
+		}
+	}
+	if got, err := find(file, nvidiaProgram); got != "" || err != nil {
+		t.Errorf("%q, %v", got, err)
 	}
 }

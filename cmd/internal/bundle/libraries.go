@@ -3,6 +3,7 @@ package bundle
 import (
 	"bytes"
 	"debug/elf"
+	"debug/pe"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -129,6 +130,59 @@ func inToolkit(h buildenv.Host, file string) bool {
 // driver says whether a library belongs to the driver, which is never shipped: it must be that of the machine's kernel module. EGL_nvidia
 // and its like are what the vendor-neutral libraries of OpenGL and VDPAU load.
 var driver = lazyregexp.New(`^(cuda|nvcuda|nvidia-.*|.+_nvidia|nvml|cudadebugger|nvcuvid|nvoptix)$`).MatchString
+
+// graphics says whether a library is a vendor-neutral part of OpenGL, EGL or Vulkan, which must be the one that the driver there fits.
+var graphics = lazyregexp.New(`^(GL|GLX|OpenGL|EGL|GLdispatch|GLESv1_CM|GLESv2|vulkan)$`).MatchString
+
+// What files hold; nvcc, ptxas, cicc and their like of CUDA 13.4 have a copyright line with this form of a year. Each pattern starts with
+// plain text, without which a search through a large library takes seconds.
+var (
+	nvidiaProgram = lazyregexp.New(`%s NVIDIA Corporation`)
+	driverName    = map[bool]*lazyregexp.Regexp{false: lazyregexp.New(`libcuda\.so`), true: lazyregexp.New(`nvcuda\.dll`)} // on Windows?
+	builtinsName  = lazyregexp.New(`nvrtc-builtins(\.so\.[\d.]+|64_\d+\.dll)\x00`)
+)
+
+// find is the first match of a pattern in a file of any size; a match has at most 64 bytes.
+func find(file string, pattern *lazyregexp.Regexp) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	buf, kept := make([]byte, 1<<20), 0
+	for {
+		n, err := io.ReadFull(f, buf[kept:])
+		text := buf[:kept+n]
+		if m := pattern.FindIndex(text); m != nil {
+			return string(text[m[0]:m[1]]), nil
+		}
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		kept = copy(buf, text[len(text)-64:])
+	}
+}
+
+// isLibrary says whether a file is a shared library and no program: one without a mark as a program (PIE) and without the loader's name, or
+// with a name of its own, as the C library, which prints its version if it is started.
+func isLibrary(file string) bool {
+	if p, err := pe.Open(file); err == nil {
+		defer p.Close()
+		return p.Characteristics&pe.IMAGE_FILE_DLL != 0
+	}
+	e, err := elf.Open(file)
+	if err != nil {
+		return false
+	}
+	defer e.Close()
+	flags, _ := e.DynValue(elf.DT_FLAGS_1) // none: it has no sections
+	pie := slices.ContainsFunc(flags, func(f uint64) bool { return f&uint64(elf.DF_1_PIE) != 0 })
+	started := slices.ContainsFunc(e.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+	return e.Type == elf.ET_DYN && !pie && (!started || soname(file) != "")
+}
 
 // systemLibrary are the parts of the C library and its loader, which every system has and which fit nothing but each other.
 var systemLibrary = lazyregexp.New(

@@ -79,7 +79,7 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 		out.WriteByte('\n')
 	}
 	for _, n := range b.Needs {
-		fmt.Fprintf(&out, "not in it: %s (%s)\n", n.Library, n.Why)
+		fmt.Fprintf(&out, "not in it: %s (%s)\n", n.Name, n.Why)
 	}
 	done := "bundled in " + o.Dir
 	if o.DryRun {
