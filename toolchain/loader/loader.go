@@ -1,6 +1,7 @@
 package loader
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -223,8 +224,11 @@ func (s *search) take(l *Library, file, origin string) *object {
 		if fi, e := s.h.Files.Stat(file); e != nil || fi.IsDir() {
 			s.opened[file] = nil
 			return nil
+		} else if fi.Mode().IsRegular() {
+			o, err = open(s.h, file)
+		} else { // the loader would wait for somebody to write to a FIFO
+			err = errors.New(s.shown(file) + " is not a regular file")
 		}
-		o, err = open(s.h, file)
 		s.opened[file], s.errs[file] = o, err
 	}
 	if o == nil {

@@ -455,6 +455,9 @@ func (c *collector) missing(l loader.Library, files []string) (out []loader.Libr
 			continue
 		}
 		name := strings.Replace(file, nameOf(file), part, 1)
+		if soName.MatchString(part) { // a file that has no version
+			name = part
+		}
 		if i >= len(needed) && !slices.Contains(c.o.Without, name) {
 			noted = append(noted, name)
 			continue
@@ -463,7 +466,7 @@ func (c *collector) missing(l loader.Library, files []string) (out []loader.Libr
 		out = append(out, loader.Library{Name: name, By: l.Path, Kind: loader.Missing, Problem: problem})
 	}
 	if len(noted) > 0 {
-		c.m.Shell.Note("not found, and not in the bundle: %s; those functions of %s that need them fail", strings.Join(noted, ", "), file)
+		c.m.Shell.Note("not in the bundle: %s; those functions of %s that need them fail", strings.Join(noted, ", "), file)
 	}
 	return out
 }

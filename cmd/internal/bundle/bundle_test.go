@@ -37,6 +37,20 @@ func machine(t *testing.T, libraries string) *session.Machine {
 		Shell: &console.Shell{Out: io.Discard, Err: io.Discard}}
 }
 
+// TestGraphicsStay: what must fit the machine's own driver is not copied, but named.
+func TestGraphicsStay(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := machine(t, dir)
+	for _, name := range []string{"libGL.so.1", "libEGL.so.1", "libvulkan.so.1"} {
+		app := program(t, m, "extern int f(void); int main(void) { return f(); }", library(t, m, dir, name, "int f(void) { return 7; }"))
+		b, err := Make(context.Background(), m, Options{Program: app, Dir: filepath.Join(t.TempDir(), "out"), DryRun: true})
+		if err != nil || len(b.Files) != 1 || len(b.Needs) != 1 || b.Needs[0].Name != name {
+			t.Errorf("%s: %+v, %v", name, b, err)
+		}
+	}
+}
+
 // copied are the files of a bundle that gpubuild did not write itself.
 func copied(b Bundle) []File {
 	return slices.DeleteFunc(slices.Clone(b.Files), func(f File) bool { return f.From == "" })
@@ -200,6 +214,7 @@ func TestPartsThatAreMissing(t *testing.T) {
 		},
 		"useful ones":             {library: "libcudnn.so.9", here: graph, said: "bundle: libcudnn_ops.so.9, libcudnn_cnn.so.9, "},
 		"another version":         {library: "libcudnn.so.8"},
+		"cupti":                   {library: "libcupti.so.13", here: []string{"libnvperf_host.so"}, said: "not in the bundle: libnvperf_host.so; "},
 		"nvrtc":                   {library: "libnvrtc.so.13", want: "libnvrtc-builtins.so.13, which libnvrtc.so.13 loads"},
 		"nvrtc with its builtins": {library: "libnvrtc.so.13", here: []string{"libnvrtc-builtins.so.13.4"}},
 	} {
@@ -255,6 +270,11 @@ func TestWhatCannotBeBundled(t *testing.T) {
 			code: exit.Usage, want: "--without libmine.so: ",
 		},
 		"the driver's": {library: "libnvidia-ml.so.1"},
+		"in both lists": {
+			library: "libmine.so.1",
+			options: func(o *Options) { o.With, o.Without = []string{"libmine.so.1"}, []string{"libmine.so.1"} },
+			code:    exit.Usage, want: "both have it",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -30,7 +30,12 @@ func bundleVerb() verb {
 				"After an error no new directory is left.",
 		},
 		flags: []*flag{
-			short("o", text("out", "DIR", "the new directory (PROGRAM-bundle)", &o.Dir)),
+			short("o", newFlag("out", cargo.Value, "DIR", "the new directory (PROGRAM-bundle)", func(v string) error {
+				if o.Dir = v; v == "" {
+					return usage("-o '' names no directory", "name one: -o DIR")
+				}
+				return nil
+			})),
 			list("with", "LIBRARY", "a further library, by its name or path", &o.With),
 			list("without", "LIBRARY", "leave out a library that the other machine has", &o.Without),
 			text("toolkit", "VERSION|ROOT", "the CUDA toolkit whose libraries come first (the one that a build would use)", &toolkit),
