@@ -103,7 +103,7 @@ func libraryError(code int, library, by, why, fix string) error {
 }
 
 // Make makes a bundle, whole or not at all.
-func Make(ctx context.Context, m *session.Machine, o Options) (b Bundle, err error) {
+func Make(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
 	if m.Host.OS != buildenv.Linux && m.Host.OS != buildenv.Windows {
 		return Bundle{}, &exit.UsageError{What: "bundle works on Linux and Windows", Fix: "run it on the system that the program is for"}
 	}
@@ -117,7 +117,8 @@ func Make(ctx context.Context, m *session.Machine, o Options) (b Bundle, err err
 	program := proof.LookPath(m.Host, o.Program)
 	c := collector{m: m, o: o, table: known(), toolkits: proof.Toolkits(m, o.Toolkit), seen: map[string]bool{}}
 	c.dirs = proof.LibraryDirs(m, c.toolkits)
-	if b, err = c.collect(program); err != nil {
+	b, err := c.collect(program)
+	if err != nil {
 		return b, err
 	}
 	dir, err := behindLinks(m.Host.Abs(o.Dir))
@@ -127,18 +128,12 @@ func Make(ctx context.Context, m *session.Machine, o Options) (b Bundle, err err
 	if err := mayReplace(dir); err != nil {
 		return b, err
 	}
-	parent := "" // a dry run tries the program in the system's directory for temporary files
-	if !o.DryRun {
-		parent = filepath.Dir(dir)
-		undo, made := makeAll(parent)
-		defer func() { // after remove
-			if err != nil {
-				undo()
-			}
-		}()
-		if made != nil {
-			return b, made
-		}
+	parent := filepath.Dir(dir)
+	for _, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) && parent != filepath.Dir(parent); _, err = os.Stat(parent) {
+		parent = filepath.Dir(parent) // those below it are made in the end
+	}
+	if o.DryRun {
+		parent = "" // the system's for temporary files, to try the program in
 	}
 	made, remove, err := m.Temp.MkdirTemp(parent, ".gpubuild-bundle-")
 	if err != nil {
@@ -216,8 +211,11 @@ func (c *collector) collect(program string) (Bundle, error) {
 		return c.b, err
 	}
 	c.unread = []string{program}
+	byName := slices.DeleteFunc(slices.Clone(c.o.With), func(name string) bool {
+		return slices.ContainsFunc(libs, func(l loader.Library) bool { return l.Name == c.m.Host.Base(name) })
+	})
 	// What --with names comes first: a file that the user names is the one to take, also for what the program links.
-	for queue := append(wants(opened, c.o.With), wants(libs, nil)...); len(queue) > 0 || len(c.unread) > 0; {
+	for queue := append(wants(opened, byName), wants(libs, nil)...); len(queue) > 0 || len(c.unread) > 0; {
 		var more []want
 		if len(queue) > 0 {
 			more, err = c.add(queue[0])
@@ -230,11 +228,6 @@ func (c *collector) collect(program string) (Bundle, error) {
 			return c.b, err
 		}
 		queue = append(queue, more...)
-	}
-	for i, f := range c.b.Files {
-		for _, l := range libs {
-			c.b.Files[i].ByName = c.b.Files[i].ByName && filepath.Base(f.Name) != l.Name
-		}
 	}
 	c.link()
 	if c.b.Glibc, err = c.b.versions(); err != nil {
@@ -824,7 +817,7 @@ func mayReplace(dir string) error {
 
 // replace puts a finished directory in the place of an older bundle.
 func replace(dir, made string) error {
-	if err := os.Chmod(made, 0o755); err != nil {
+	if err := errors.Join(os.Chmod(made, 0o755), os.MkdirAll(filepath.Dir(dir), 0o755)); err != nil {
 		return err
 	}
 	old := made + "-old"
@@ -836,20 +829,4 @@ func replace(dir, made string) error {
 		return errors.Join(err, os.Rename(old, dir))
 	}
 	return os.RemoveAll(old) // mayReplace saw that it holds nothing but a bundle
-}
-
-// makeAll makes a directory and those above it; undo removes those that it made and that are empty.
-func makeAll(dir string) (undo func(), err error) {
-	var made []string
-	for d := dir; d != filepath.Dir(d); d = filepath.Dir(d) {
-		if _, err := os.Lstat(d); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		made = append(made, d)
-	}
-	return func() {
-		for _, d := range made {
-			_ = os.Remove(d) // one that another program uses now is not empty
-		}
-	}, os.MkdirAll(dir, 0o755)
 }
