@@ -8,6 +8,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"gpubuild/buildenv"
@@ -128,6 +129,9 @@ func runWatch(ctx context.Context, a *invocation, o watchOptions, l cargo.Line) 
 	}
 	if err == nil {
 		err = m.Shell.Data(line.String() + "\n")
+	}
+	if errors.Is(err, syscall.EPIPE) { // the reader has ended, which does not change how the program did
+		err = nil
 	}
 	return cmp.Or(err, ended)
 }

@@ -34,6 +34,9 @@ func (t *Temporary) MkdirTemp(parent, pattern string) (dir string, remove func()
 	return dir, func() { t.remove(dir) }, nil
 }
 
+// OutliveReaders keeps gpubuild, and the program that it runs, from ending with the reader of its output: a write fails instead.
+func OutliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
 func (t *Temporary) endByPipe() {
 	if _, arrived := <-t.pipes; arrived {
 		t.Remove()

@@ -33,6 +33,7 @@ func Command(
 	out := m.Shell.Out
 	if toStderr {
 		out = m.Shell.Err // stdout belongs to the samples
+		session.OutliveReaders()
 	}
 	w := Start(ctx, m, o)
 	until, stop := within(ctx, limit)
