@@ -28,6 +28,7 @@ import (
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/watch"
 )
 
 // object is a JSON Schema, or a part of one.
@@ -197,7 +198,7 @@ func wanted() map[string][]byte {
 	for verb, own := range results {
 		out[verb] = envelope(verb, own, true)
 	}
-	for name, v := range map[string]any{"receipt": receipt.Receipt{}, "archive": archive.Manifest{}} {
+	for name, v := range map[string]any{"receipt": receipt.Receipt{}, "archive": archive.Manifest{}, "watch-sample": watch.Sample{}} {
 		s := &schemas{"json", object{}}
 		body := s.fields(reflect.TypeOf(v))
 		body["properties"].(object)["schema"] = object{"const": "gpubuild/" + name + "/1"}

@@ -23,6 +23,9 @@ import (
 // CheckRun is the program's own run under cargo; what it showed of the GPU is the proofs' matter.
 const CheckRun = "run"
 
+// CheckWatch is an alert that was to fail the run.
+const CheckWatch = "watch"
+
 // Stages is what the stages of one cargo command returned. A stage that was not reached leaves its zero value.
 type Stages struct {
 	Verb     string

@@ -162,7 +162,7 @@ func watchEnds(w *gpu.Summary) (checks []Check, found []finding.Finding) {
 		return nil, nil
 	}
 	for _, k := range w.FailOn {
-		c, f := Check{ID: "watch", Name: k, State: Passed}, finding.Finding{ID: "watch.alert", Severity: finding.Error}
+		c, f := Check{ID: CheckWatch, Name: k, State: Passed}, finding.Finding{ID: "watch.alert", Severity: finding.Error}
 		var lines []string
 		for _, a := range w.Alerts {
 			if a.Kind == k {

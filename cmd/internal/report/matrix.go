@@ -28,7 +28,7 @@ type Status string
 
 // Statuses, the gravest first: in this order rows are shown.
 const (
-	StatusFailed   Status = "failed"   // it did not build, or was stopped before
+	StatusFailed   Status = "failed"   // it did not build, was stopped before, or an alert was to fail it
 	StatusCPU      Status = "cpu"      // it ran on the CPU
 	StatusOther    Status = "other"    // other kernels ran
 	StatusUnproved Status = "unproved" // it was run and is not proven
@@ -232,6 +232,10 @@ func buildOf(r Result) (Status, string) {
 	built := StatusNone
 	for _, c := range r.Checks {
 		switch c.ID {
+		case CheckWatch:
+			if c.State == Failed {
+				return StatusFailed, c.Title() + ": " + c.Message
+			}
 		case CheckReach, CheckToolchain, CheckStale, CheckBuild:
 			if r.Verb == "stale" {
 				continue // a build would clean it

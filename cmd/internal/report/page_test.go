@@ -132,6 +132,21 @@ func TestAProofThatWasDemandedAndNotMade(t *testing.T) {
 	}
 }
 
+// TestAnAlertThatFailsARun is no row that merely compiled, or is proven: the run ended with 23, or with 21 where it was not watched.
+func TestAnAlertThatFailsARun(t *testing.T) {
+	r := report.Result{Verb: "run", Row: "a", At: time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC), Code: 23, Checks: []report.Check{
+		{ID: report.CheckBuild, State: report.Passed}, {ID: report.CheckWatch, Name: "throttle", State: report.Failed, Message: "GPU 0 is slowed down"},
+	}}
+	rows := report.Join(observed(1, r), nil)
+	if len(rows) != 1 || rows[0].Status != report.StatusFailed || rows[0].Build.Why != "watch throttle: GPU 0 is slowed down" {
+		t.Errorf("got %+v", rows)
+	}
+	r.Code, r.Checks[1].State = 0, report.Passed
+	if rows := report.Join(observed(1, r), nil); len(rows) != 1 || rows[0].Status != report.StatusCompiled {
+		t.Errorf("without an alert: got %+v", rows)
+	}
+}
+
 func TestRowsWithoutAResultAreThere(t *testing.T) {
 	expected, ok := report.Expected([]byte(`{"schema":"gpubuild/ci-matrix/1","ok":true,"findings":[],"rows":[{"id":"a"},{"id":"b"}],"left_out":[]}`))
 	if !ok || len(expected) != 2 {

@@ -46,6 +46,12 @@ func Command(
 	return summary, watched, err
 }
 
+// Sample is a line of --json.
+type Sample struct {
+	Schema string `json:"schema"`
+	gpu.Sample
+}
+
 // Lines writes samples to stdout: as JSON, or for people a line for each GPU every few seconds.
 type Lines struct {
 	Shell *console.Shell
@@ -64,10 +70,7 @@ func (w *Lines) Write(s gpu.Sample) {
 	defer w.mu.Unlock()
 	switch {
 	case w.JSON:
-		line, err := json.Marshal(struct {
-			Schema string `json:"schema"`
-			gpu.Sample
-		}{"gpubuild/watch-sample/1", s})
+		line, err := json.Marshal(Sample{"gpubuild/watch-sample/1", s})
 		if err == nil {
 			_ = w.Shell.Data(string(line) + "\n") // nobody reads a closed stdout
 		}
