@@ -594,7 +594,7 @@ func (b *Bundle) writeStart(ctx context.Context, m *session.Machine, dir string)
 		m.Shell.Note("%s, so a script starts %s", why, b.Start)
 	}
 	b.Launcher, b.Files[0].Name = true, "bin/"+b.Start
-	b.Needs = append(b.Needs, Need{"/bin/sh", "starts the program: patchelf did not make it find its libraries"})
+	b.Needs = append(b.Needs, Need{"/bin/sh", "runs the script that starts the program"})
 	if err := copyFile(b.Files[0].From, filepath.Join(dir, "bin", b.Start), true); err != nil { // patchelf may have changed the other one
 		return err
 	}

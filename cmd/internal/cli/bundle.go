@@ -32,7 +32,7 @@ func bundleVerb() verb {
 		flags: []*flag{
 			short("o", newFlag("out", cargo.Value, "DIR", "the new directory (PROGRAM-bundle)", func(v string) error {
 				if o.Dir = v; v == "" {
-					return usage("-o '' names no directory", "name one: -o DIR")
+					return usage("no directory is named", "name one: -o DIR")
 				}
 				return nil
 			})),
