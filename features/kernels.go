@@ -22,18 +22,26 @@ func (v *view) withOwn(in Input) {
 			v.Catalog = v.Catalog.With(catalog.Crate{Name: name, Backend: "cuda", Role: catalog.Carrier})
 		}
 	}
+	ungated := func(p *manifest.Package) bool {
+		return v.compilesKernels(p) && !testsGPU(v.ownScript(p), in.Request.GPUFeatures)
+	}
 	local := map[string]bool{}
 	if in.Project != nil {
 		for _, p := range slices.Concat(in.Project.Members, in.Project.Locals) {
 			local[p.Name] = true
-			if slices.Contains(in.Named, p.Name) || v.compilesKernels(p) && !testsGPU(v.ownScript(p), in.Request.GPUFeatures) {
+			if slices.Contains(in.Named, p.Name) || ungated(p) {
 				add(p.Name, p)
 			}
 		}
 	}
-	for i := range v.Nodes {
-		if n := &v.Nodes[i]; !local[n.Name] && slices.Contains(in.Named, n.Name) {
-			add(n.Name, v.ManifestOf(i))
+	for i := range v.Nodes { // among them what cargo takes from a directory by [patch] or `paths`, which no dependency entry shows
+		n := &v.Nodes[i]
+		named := slices.Contains(in.Named, n.Name)
+		if local[n.Name] || !named && !n.Local {
+			continue
+		}
+		if p := v.ManifestOf(i); named || p != nil && ungated(p) {
+			add(n.Name, p)
 		}
 	}
 }

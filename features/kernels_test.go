@@ -64,6 +64,11 @@ func TestScriptsAreGPUWork(t *testing.T) {
 			"/w/Cargo.toml": of(always, `version = "0.1"`) + "[patch.crates-io]\nkern = { path = \"../mine\" }\n",
 			"/w/Cargo.lock": strings.ReplaceAll(lock(""), "source = \"\"\n", ""), "/mine/Cargo.toml": pkg("kern", ""), "/mine/build.rs": nvcc,
 		}, nil, "kern"},
+		{"one that cargo's configuration patches", map[string]string{
+			"/w/Cargo.toml": of(always, `version = "0.1"`), "/w/.cargo/config.toml": "[patch.crates-io]\nkern = { path = \"../mine\" }\n",
+			"/w/Cargo.lock": strings.ReplaceAll(lock(""), "source = \"\"\n", ""), "/mine/Cargo.toml": pkg("kern", ""), "/mine/build.rs": nvcc,
+			registryRoot + "kern-0.1.0/Cargo.toml": pkg("kern", ""), registryRoot + "kern-0.1.0/build.rs": "fn main() {}",
+		}, nil, "kern"},
 		{"one that is not checked out yet", map[string]string{
 			"/w/Cargo.toml": of(always, `git = "https://host.example/x/kern"`), "/w/Cargo.lock": lock(git),
 		}, nil, "kern"},

@@ -240,7 +240,7 @@ func (w *work) foreign(pkg *Package, d Dependency, feats []string) {
 		return
 	}
 	m := w.patched[lp.Name]
-	if m == nil && !strings.HasPrefix(lp.Source, "git+") {
+	if m == nil && lp.Source != "" && !strings.HasPrefix(lp.Source, "git+") {
 		m = w.RegistryManifest(lp.Name, lp.Version)
 	}
 	if m == nil {
@@ -282,6 +282,10 @@ func (w *work) readLeading() {
 	for i := range w.Lock {
 		byName[w.Lock[i].Name] = append(byName[w.Lock[i].Name], w.Lock[i].Key())
 	}
+	local := map[string]bool{}
+	for _, p := range slices.Concat(w.Members, w.Locals) {
+		local[p.Name] = true
+	}
 	var queue []string
 	if w.scripts.Locked != nil {
 		queue = w.scripts.Locked()
@@ -289,7 +293,10 @@ func (w *work) readLeading() {
 	}
 	for i := range w.Lock {
 		p := &w.Lock[i]
-		if m := w.patched[p.Name]; m != nil && w.scripts.Compile(m, nil) {
+		switch m := w.patched[p.Name]; {
+		case m != nil && w.scripts.Compile(m, nil):
+			queue = append(queue, p.Key())
+		case m == nil && p.Source == "" && !local[p.Name]: // cargo's configuration can patch, too: what is there is not read here
 			queue = append(queue, p.Key())
 		}
 		if c := w.catalog.Crate(p.Name); c.CUDA() || c != nil && c.Role == catalog.ByFile {
