@@ -64,7 +64,14 @@ func Find(h buildenv.Host, extra []Candidate) []Toolkit {
 func (l looker) at(p place) (Toolkit, bool) {
 	h := l.h
 	if real := h.Real(p.nvcc); p.nvcc != "" && !isNVCC(h, real) {
-		return Toolkit{Root: p.nvcc, Real: p.nvcc, Problem: "it is a link to " + real + ", which only calls another nvcc"}, false
+		t := Toolkit{Root: p.nvcc, Real: p.nvcc, NVCC: p.nvcc, Problem: "it only calls another nvcc"}
+		switch {
+		case !h.IsFile(real):
+			t.NVCC, t.Problem = "", "it does not exist"
+		case !h.SamePath(real, p.nvcc):
+			t.Problem = "it is a link to " + real + ", which only calls another nvcc"
+		}
+		return t, false
 	}
 	if h.OS == buildenv.Linux {
 		real := h.Real(h.Clean(p.root))
