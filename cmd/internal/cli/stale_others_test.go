@@ -312,6 +312,17 @@ func TestInstallAndExec(t *testing.T) {
 	}
 	exec(s.b, "cargo", "build", "--features", "cuda")
 	s.holds("exec with another toolkit", "app/target/debug/app", second, "sm_90")
+	lock := filepath.Join(s.dir, "Cargo.lock") // where there is none it is made, as a build makes it
+	for _, words := range [][]string{{"--features", "cuda", "--", "true"}, {"--", "cargo", "build", "--features", "cuda"}} {
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+		text := s.must(s.command(nil, append([]string{binary(t), "exec", "--toolkit=" + s.a, "--arch=sm_90"}, words...)...))
+		if strings.Contains(text, "stale artifacts are not looked for") || !exists(lock) {
+			t.Errorf("%q without Cargo.lock\n%s", words, text)
+		}
+	}
+	s.holds("exec without Cargo.lock", "app/target/debug/app", first, "sm_90")
 	writeFiles(t, s.top, map[string]string{"bin/maturin": "#!/bin/sh\n"})
 	if err := os.Chmod(filepath.Join(s.top, "bin", "maturin"), 0o755); err != nil {
 		t.Fatal(err)
@@ -360,6 +371,43 @@ func TestLauncher(t *testing.T) {
 		t.Errorf("bypassed without a word\n%s", text)
 	}
 	s.holds("another toolkit's launcher", "app/target/debug/app", first, "sm_90")
+}
+
+// TestLauncherOfAnyName: NVCC names a script that is not called nvcc. Where it calls the chosen nvcc the build script uses it, and nobody
+// says otherwise; where it calls another one the build does not use it, and that is said once.
+func TestLauncherOfAnyName(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	script := filepath.Join(s.dir, "sys", "build.rs")
+	text, err := os.ReadFile(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reads := strings.Replace(string(text), `Command::new("nvcc")`, `Command::new(env::var(format!("NV{}", "CC")).unwrap_or("nvcc".into()))`, 1)
+	launch, log := filepath.Join(s.top, "tools", "launch"), filepath.Join(s.top, "launched")
+	writeFiles(t, s.dir, map[string]string{"sys/build.rs": reads})
+	s.more = []string{"NVCC=" + launch}
+	for _, tt := range []struct {
+		story, toolkit, says string
+		notes                int
+		compiles             bool
+	}{
+		{"the chosen toolkit's", s.a, "", 0, true},
+		{"another toolkit's", s.b, launch + " (NVCC) is not used: it is nvcc 13.4.92", 1, false},
+	} {
+		_ = os.RemoveAll(filepath.Join(s.dir, "target")) // by this script nobody sees that it reads NVCC
+		_ = os.Remove(log)
+		writeFiles(t, s.top, map[string]string{"tools/launch": "#!/bin/sh\necho \"$1\" >>" + log + "\nexec " + tt.toolkit + "/bin/nvcc \"$@\"\n"})
+		text := s.must(s.command([]string{filepath.Join(s.a, "bin")}, binary(t), "build", "--features", "cuda", "--gpu-arch=sm_90"))
+		calls, err := os.ReadFile(log)
+		if err != nil || strings.Contains(string(calls), "-ptx") != tt.compiles {
+			t.Errorf("%s: it was called for %q (%v)\n%s", tt.story, calls, err, text)
+		}
+		if said := strings.Count(text, "not used"); !strings.Contains(text, tt.says) || said != tt.notes {
+			t.Errorf("%s: want %q\n%s", tt.story, tt.says, text)
+		}
+		s.holds(tt.story, "app/target/debug/app", first, "sm_90")
+	}
 }
 
 // TestNamedPackage: gpubuild.toml names a package of which nobody can read that it runs nvcc; it gets the toolkit, and what was requested

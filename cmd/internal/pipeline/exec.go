@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
@@ -51,11 +52,11 @@ func AnyTools(ctx context.Context, m *session.Machine, o tools.Options, l cargo.
 	if work, _ := s.GPUWork(); !work {
 		return tools.Choose(ctx, s, session.Graph{}, any, o)
 	}
-	looked, err := Look(ctx, m, l, false)
+	looked, err := featurecheck.Open(ctx, m, l, featurecheck.Options{Places: true, Write: true}) // a build would write Cargo.lock, too
 	if err != nil {
 		return tools.Tools{}, err
 	}
-	answer := *looked.Features.Answer
+	answer := *looked.Answer
 	answer.Needs.CUDA, answer.Needs.NVCC, answer.Needs.HostCXX, answer.Needs.CUDALibs = true, true, true, true
-	return tools.Choose(ctx, s, looked.Features.Graph, &answer, o)
+	return tools.Choose(ctx, s, looked.Graph, &answer, o)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -47,7 +48,8 @@ func CheckTarget(ctx context.Context, m *session.Machine, line cargo.Line, o Opt
 	if !line.Builds() {
 		return true, nil // nothing is built, so nothing can be stale
 	}
-	p, err := Prepare(ctx, m, line, o.Strict, o.Tools)
+	how := featurecheck.Options{Strict: o.Strict, Places: true, Write: true} // Cargo.lock, as the build will
+	p, err := prepare(ctx, m, line, how, o.Tools)
 	if err != nil {
 		return false, err
 	}
