@@ -335,7 +335,8 @@ func (r *Reader) meant(dir string, names map[string][]string) []string {
 
 // called lists what is named by what runs: a build script, what of helper crates it uses, and the scripts, makefiles and modules that they
 // name in turn. A name may be that of a file or a directory; it is looked for in the package, in each directory that was named, where the
-// file that names it lies, and as a program of the user's own on PATH. What can run itself has its text.
+// file that names it lies, in the directory above the package if ".." is named, and as a program of the user's own on PATH. What can run
+// itself has its text.
 func (r *Reader) called(parts []part, dir string, helpers []string) []part {
 	queue, dirs, seen := slices.Clone(parts), []string{dir}, map[string]bool{}
 	for _, p := range parts {
@@ -376,6 +377,9 @@ func (r *Reader) called(parts []part, dir string, helpers []string) []part {
 			}
 		}
 		named := namesIn(p, rust)
+		if _, up := named[".."]; up { // root.join("..").join("shared")
+			at = append(at, r.h.Dir(dir))
+		}
 		names, bases := spellings(named, ending), dirs
 		for _, isDir := range []bool{true, false} { // a file may lie in a directory that is named after it
 			bases = slices.Concat(dirs, at)

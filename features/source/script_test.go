@@ -104,7 +104,9 @@ func TestSources(t *testing.T) {
 		"/w/p/tools/run.sh": "source tools/common.sh\nmake\nnvcc -I../two -I. k.cu\n",
 	}
 	files["/w/p/build.rs"] += `
-	fn more() { Command::new("kgen").arg("sub dir/a b.txt").current_dir("deep"); read(kb::NUMBERS); read_dir("params"); read(format!("{}/Cargo.toml", dir)) }`
+	fn more() { Command::new("kgen").arg("sub dir/a b.txt").current_dir("deep"); read(kb::NUMBERS); read_dir("params"); read(format!("{}/Cargo.toml", dir)) }
+	fn above() { read(root.join("..").join("shared").join("flags.txt")) }`
+	files["/w/shared/flags.txt"], files["/w/flags.txt"], files["/w/shared/other.txt"] = "", "", ""
 	files["/w/kb/src/lib.rs"] = "pub const NUMBERS: &str = \"numbers\";\npub const OTHER: &str = \"other\";\n"
 	files["/w/p/tools/gen.py"] += "\nimport gen_common, os\nfrom lib.more import x\n"
 	files["/w/p/tools/gen_common.py"] = "open('deep.txt')"
@@ -121,8 +123,9 @@ func TestSources(t *testing.T) {
 	r := NewReader(h, "")
 	got := r.Sources(r.TextOf(Script{Source: "/w/p/build.rs", Locals: []string{"/w/kb/src/lib.rs"}}, "/w/p"), "/w/p")
 	slices.Sort(got)
-	want := "/home/me/bin/kgen /opt/one Cargo.toml deep deep/deep.txt flags.rsp inline.rsp k.ptx more.rsp numbers params sub dir/a b.txt " +
-		"tools/common.sh tools/gen.py tools/gen_common.py tools/lib/more.py tools/params.json tools/run.sh tools/sub.py tools/tmpl.cu.in /w/two"
+	want := "/home/me/bin/kgen /opt/one /w/flags.txt Cargo.toml deep deep/deep.txt flags.rsp inline.rsp k.ptx more.rsp numbers params sub dir/a b.txt " +
+		"tools/common.sh tools/gen.py tools/gen_common.py tools/lib/more.py tools/params.json tools/run.sh tools/sub.py tools/tmpl.cu.in " +
+		"/w/shared/flags.txt /w/two"
 	if text := strings.ReplaceAll(strings.Join(got, " "), "/w/p/", ""); text != want {
 		t.Errorf("%s, want %s", text, want)
 	}
