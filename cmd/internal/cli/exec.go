@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
@@ -49,9 +50,6 @@ func runExec(ctx context.Context, m *session.Machine, o execOptions, l cargo.Lin
 	if t := chosen.Set.Toolkit; t != nil { // the build is checked for what it is given
 		o.Tools.Toolkit = t.Root
 	}
-	if err := pipeline.CheckCommand(ctx, m, o.Tools, words); err != nil {
-		return err
-	}
 	host := m.Host
 	host.Env = chosen.Env // nvcc itself may be the command
 	path := words[0]
@@ -70,14 +68,21 @@ func runExec(ctx context.Context, m *session.Machine, o execOptions, l cargo.Lin
 	}
 	c := buildenv.Cmd{Path: path, Args: words[1:], Env: chosen.Env.Entries(), Stdin: m.Stdin, Stdout: out, Stderr: m.Shell.Err,
 		Grace: buildenv.ProgramGrace}
-	if o.JSON == nil {
-		proc.Become(c) // nothing is left to do
+	c, err = pipeline.BuildCommand(ctx, m, o.Tools, c)
+	var failed *buildenv.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		return err
 	}
-	res, err := m.Runner.Run(ctx, c)
+	if err == nil && c.Path != "" {
+		if o.JSON == nil {
+			proc.Become(c) // nothing is left to do
+		}
+		_, err = m.Runner.Run(ctx, c)
+	}
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	said := answer.Exec{Command: words, Code: res.Code, Delta: chosen.Delta}
+	said := answer.Exec{Command: words, Code: exit.Of(err), Delta: chosen.Delta}
 	if answered := report.Answer(m, o.JSON, "exec", err == nil, nil, said); answered != nil {
 		return answered
 	}

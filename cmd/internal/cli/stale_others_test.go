@@ -334,6 +334,51 @@ func TestInstallAndExec(t *testing.T) {
 	}
 }
 
+// TestExecLeavesStamps: what cargo builds below exec is recorded, so that neither exec nor a build compiles it again, and a change is seen.
+func TestExecLeavesStamps(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	exec := func(toolkit string, words ...string) string {
+		return s.must(s.command(nil, append([]string{binary(t), "exec", "--features", "cuda", "--toolkit=" + toolkit, "--arch=sm_90", "--",
+			"cargo"}, words...)...))
+	}
+	exec(s.a, "build", "--features", "cuda")
+	s.compiled("once more", exec(s.a, "build", "--features", "cuda"), "")
+	s.compiled("a build after exec", s.build(s.a, "sm_90"), "")
+	text := exec(s.b, "run", "--features", "cuda")
+	if s.compiled("run, with another toolkit", text, rebuild); !strings.Contains(text, "V"+second) {
+		t.Errorf("the program does not run, or holds other kernels\n%s", text)
+	}
+	s.compiled("run once more", exec(s.b, "run", "--features", "cuda"), "")
+	writeFiles(t, s.dir, map[string]string{"src/main.rs": "mistake"})
+	out, err := s.command(nil, binary(t), "exec", "--toolkit="+s.a, "--arch=sm_90", "--json", "--",
+		"cargo", "build", "--features", "cuda").Output()
+	if code(err) != 101 || !strings.Contains(string(out), `"code": 101`) {
+		t.Errorf("a mistake ends with %d\n%s", code(err), out)
+	}
+	writeFiles(t, s.dir, map[string]string{"src/main.rs": kern("app")["src/main.rs"]})
+	s.compiled("the kernels made before the mistake", exec(s.a, "build", "--features", "cuda"), "app")
+	s.holds("at the end", "app/target/debug/app", first, "sm_90")
+}
+
+// TestCompiledPython: Python compiles those modules of a generator again that changed, and what it makes is no input.
+func TestCompiledPython(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	script := strings.Replace(kern("app")["sys/build.rs"], "    let cap", `    let lib = Path::new("gen/lib");
+    std::fs::create_dir_all(lib.join("__pycache__")).unwrap();
+    let (text, made) = (std::fs::read(lib.join("templ.py")).unwrap(), lib.join("__pycache__/templ.cpython-311.pyc"));
+    if std::fs::read(&made).ok().as_ref() != Some(&text) { std::fs::write(&made, text).unwrap(); }
+    let cap`, 1)
+	writeFiles(t, s.dir, map[string]string{"sys/build.rs": script, "sys/gen/lib/templ.py": "one"})
+	s.build(s.a, "sm_90")
+	writeFiles(t, s.dir, map[string]string{"sys/kernel.cu": "__global__ void k() { }\n"})
+	s.compiled("another source", s.build(s.a, "sm_90"), rebuild)
+	writeFiles(t, s.dir, map[string]string{"sys/gen/lib/templ.py": "another"})
+	s.compiled("after an edit", s.build(s.a, "sm_90"), rebuild)
+	s.compiled("and then", s.build(s.a, "sm_90"), "")
+}
+
 // TestLauncher: a script in front of nvcc that answers as the chosen one is kept, in NVCC and on PATH; another one is not, and that is
 // said.
 func TestLauncher(t *testing.T) {
@@ -500,6 +545,10 @@ func TestKernelLost(t *testing.T) {
 	}
 	s.must(s.command(nil, binary(t), "exec", "--features", "cuda", "--toolkit="+s.a, "--arch=sm_90", "--",
 		"cargo", "build", "--features", "cuda"))
+	stamps, err := filepath.Glob(filepath.Join(s.dir, "target", "debug", "build", "app-sys-*", "gpubuild-stamp.json"))
+	if err != nil || len(stamps) != 1 || os.Remove(stamps[0]) != nil {
+		t.Fatalf("%v %q", err, stamps)
+	}
 	lose()
 	good := kern("app")["src/main.rs"]
 	writeFiles(t, s.dir, map[string]string{"src/main.rs": "mistake"})

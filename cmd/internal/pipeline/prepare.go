@@ -26,12 +26,7 @@ func Look(ctx context.Context, m *session.Machine, line cargo.Line, strict bool)
 
 // Prepare is Look with the tools that a build would take.
 func Prepare(ctx context.Context, m *session.Machine, line cargo.Line, strict bool, o tools.Options) (Prepared, error) {
-	return prepare(ctx, m, line, featurecheck.Options{Strict: strict, Places: true}, o)
-}
-
-func prepare(ctx context.Context, m *session.Machine, line cargo.Line, how featurecheck.Options, o tools.Options) (Prepared, error) {
-	judged, err := featurecheck.Open(ctx, m, line, how)
-	p := Prepared{Features: judged, Tools: unchosen(m, judged.Tool)}
+	p, err := Look(ctx, m, line, strict)
 	if err != nil {
 		return p, err
 	}

@@ -6,11 +6,8 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
-	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/cmd/internal/session"
-	"gpubuild/toolchain/cargo"
 )
 
 // cleanStale compares what lies in the target directory, and cleans what is stale.
@@ -40,26 +37,6 @@ func (r *Result) buildAndSettle(ctx context.Context, b builder, stage func(phase
 	b.end(err == nil)
 	r.Cause = b.cause(ctx, r.Built)
 	return err
-}
-
-// CheckTarget is the check before a build for a cargo that another program starts, as `gpubuild exec -- cargo build` does: what is stale
-// is cleaned. Nothing is checked where the command line does not build or has no GPU work; checked says so.
-func CheckTarget(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (checked bool, err error) {
-	if !line.Builds() {
-		return true, nil // nothing is built, so nothing can be stale
-	}
-	how := featurecheck.Options{Strict: o.Strict, Places: true, Write: true} // Cargo.lock, as the build will
-	p, err := prepare(ctx, m, line, how, o.Tools)
-	if err != nil {
-		return false, err
-	}
-	unlock, err := fresh.Lock(ctx, m, p.Features.Graph.Places)
-	if err != nil {
-		return false, err
-	}
-	defer unlock()
-	_, err = cleanStale(ctx, p.Fresh(o.Fresh))
-	return true, err
 }
 
 // unused warns where the user asked for a toolkit or an architecture that no package of the build used.

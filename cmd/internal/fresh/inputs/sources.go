@@ -24,6 +24,9 @@ var compiledFrom = []string{
 // compiledNames are such files without an ending of their own.
 var compiledNames = []string{"CMakeLists.txt", "Makefile", "makefile", "GNUmakefile"}
 
+// pythonCache is where Python keeps what it compiled of the modules next to it.
+const pythonCache = "__pycache__"
+
 // Compiled says whether a file is a source by its name alone.
 func Compiled(h buildenv.Host, path string) bool {
 	return slices.Contains(compiledFrom, strings.ToLower(h.Ext(path))) || slices.Contains(compiledNames, h.Base(path))
@@ -43,7 +46,7 @@ func SourcesOf(h buildenv.Host, u features.ScriptUnit, built []string) (names, p
 		if h.Below(path, u.Dir) {
 			name = NameOf(h, u, path)
 		}
-		if seen[path] {
+		if seen[path] || h.Base(h.Dir(path)) == pythonCache {
 			return
 		}
 		if seen[name] { // two directories of one name
@@ -85,10 +88,10 @@ func NameOf(h buildenv.Host, u features.ScriptUnit, path string) string {
 }
 
 // Own says whether a directory may hold a package's own sources: no build directory of cargo (one that is known, or any other, by its
-// mark), repository or node's modules.
+// mark), repository, node's modules or what Python compiled of its own.
 func Own(h buildenv.Host, dir string, built []string) bool {
 	name := h.Base(dir)
-	return name != ".git" && name != "node_modules" && !Below(h, dir, built) && !h.IsFile(h.Join(dir, "CACHEDIR.TAG"))
+	return name != ".git" && name != "node_modules" && name != pythonCache && !Below(h, dir, built) && !h.IsFile(h.Join(dir, "CACHEDIR.TAG"))
 }
 
 // Below says whether a path lies in one of some directories.
