@@ -181,7 +181,7 @@ func (e *writer) usual(c consumer) bool {
 
 // nvcc takes NVCC, and CMake's CUDACXX, away where the user's own points elsewhere: without it PATH answers, and there ours is first.
 // Another value would be a change for every script that declares the variable, although it leads to the nvcc that was used before. NVCC
-// goes whoever reads it: a script can put the name together, and the user is told that it is not used.
+// goes whoever reads it: a script can put the name together, and the user reads that it is not used.
 func (e *writer) nvcc() {
 	h, t := e.h, e.s.Toolkit
 	for _, name := range []string{"NVCC", "CUDACXX"} {

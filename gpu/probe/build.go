@@ -101,7 +101,7 @@ func LibraryName(os string) string { return parts(os, CUDA)[0].name }
 // LayerName is what the Vulkan loader calls the layer.
 const LayerName = "VK_LAYER_GPUBUILD_probe"
 
-// manifestName is the file by which the Vulkan loader finds the layer beside it.
+// manifestName is the file by which the Vulkan loader finds the layer next to it.
 const manifestName = "VkLayer_gpubuild_probe.json"
 
 // manifest is in the form that Khronos' loader documents (LoaderLayerInterface.md, "Layer Manifest File Format").

@@ -57,7 +57,7 @@ type Options struct {
 	Trace          io.Writer // when each kernel ran, as Chrome trace JSON; nil: not asked for
 	Counterfactual bool      // where something matched, run it again with every device hidden and without input
 
-	layerDirs []string // Vulkan: where the loader is told to look for layers, if it is an old one
+	layerDirs []string // Vulkan: where the loader has to look for layers, if it is an old one
 }
 
 // Rules answers the rules that go with the options.

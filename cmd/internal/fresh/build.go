@@ -200,14 +200,14 @@ func (s *State) Packages() []string {
 	return sorted(set)
 }
 
-// stalePackages lists what must be cleaned: what is stale, and whose scripts that tells something, since those may keep what they have.
+// stalePackages lists what must be cleaned: what is stale, and whose scripts get metadata from it, since those may keep what they have.
 func (s *State) stalePackages() []string {
 	ids, set := map[string]bool{}, map[string]bool{}
 	for _, o := range s.outs {
 		ids[o.pkg.PkgID] = ids[o.pkg.PkgID] || o.state != agrees
 	}
 	for _, o := range s.outs {
-		if ids[o.pkg.PkgID] || slices.ContainsFunc(o.pkg.told, func(id string) bool { return ids[id] }) {
+		if ids[o.pkg.PkgID] || slices.ContainsFunc(o.pkg.sources, func(id string) bool { return ids[id] }) {
 			set[o.pkg.Name] = true
 		}
 	}

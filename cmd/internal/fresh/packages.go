@@ -22,7 +22,7 @@ type Package struct {
 	sets       []string // the feature sets with which it is built, each joined with commas
 	dirs       []string // the profile's directories of the platforms that it is built for
 	undeclared bool     // nothing but device code in its OUT_DIR shows it
-	told       []string // package IDs; see toldBy
+	sources    []string // package IDs; see linksTo
 }
 
 // runsScript is the mode of a unit that runs a build script (cargo reference, "Unit graph").
@@ -59,7 +59,7 @@ func (s *State) findPackages() []Package {
 		s.read.scripts[p.Name] = true
 	}
 	s.read.outs = builddir.Outs(s.b.Machine.Host, s.b.profileDirs(), s.read.scripts)
-	counts, tells := map[string]bool{}, map[string]bool{}
+	counts, linked := map[string]bool{}, map[string]bool{}
 	for i := range list {
 		p, named := &list[i], slices.Contains(s.b.Named, list[i].Name)
 		counts[p.PkgID] = i < known || named
@@ -67,14 +67,14 @@ func (s *State) findPackages() []Package {
 			p.Inputs, p.undeclared = union(p.Inputs, s.b.compiling(p.ScriptUnit)), !counts[p.PkgID]
 			counts[p.PkgID] = true
 		}
-		if p.told = s.b.toldBy(p.PkgID); counts[p.PkgID] && p.Inputs.Arch {
-			for _, id := range p.told {
-				tells[id] = true
+		if p.sources = s.b.linksTo(p.PkgID); counts[p.PkgID] && p.Inputs.Arch {
+			for _, id := range p.sources {
+				linked[id] = true
 			}
 		}
 	}
 	for i := range list {
-		if p := &list[i]; tells[p.PkgID] && !p.Inputs.Arch && !inCatalog(p.Name) {
+		if p := &list[i]; linked[p.PkgID] && !p.Inputs.Arch && !inCatalog(p.Name) {
 			p.Dir = cmp.Or(p.Dir, s.b.Machine.Host.Dir(s.b.scriptFile(p.ScriptUnit))) // vendored: its ID does not say it
 			in := s.b.compiling(p.ScriptUnit)
 			p.Inputs = union(p.Inputs, features.Inputs{Env: in.Env, Sources: append(in.Sources, p.Dir)})
@@ -84,9 +84,9 @@ func (s *State) findPackages() []Package {
 	return slices.DeleteFunc(list, func(p Package) bool { return !counts[p.PkgID] })
 }
 
-// toldBy lists the packages whose scripts tell the one of a package where their headers are (`links`, DEP_X_INCLUDE), directly or in turn.
-// What goes into such a script goes into the kernels.
-func (b *Build) toldBy(pkgID string) (ids []string) {
+// linksTo lists the packages whose scripts give the one of a package metadata, such as where headers are (`links`, DEP_X_INCLUDE),
+// directly or in turn. What goes into such a script goes into the kernels.
+func (b *Build) linksTo(pkgID string) (ids []string) {
 	if b.Graph.Units == nil {
 		return nil
 	}

@@ -104,7 +104,7 @@ func (n *collector) readTree(about, dir string, whole bool) (string, error) {
 	})
 }
 
-// includes are the toolkit's headers as a whole, for packages that compile with them, and what gcc and clang, or cl, search besides, whoever
+// includes are the toolkit's headers as a whole, for packages that compile with them, and what gcc, clang or cl search besides, whoever
 // calls them. Sources: GCC manual, "Environment Variables Affecting GCC"; Microsoft, "CL environment variables" and /I.
 func (n *collector) includes() {
 	t := n.set.Toolkit
@@ -134,8 +134,8 @@ func (n *collector) includes() {
 	}
 }
 
-// foreignIncludes leaves of INCLUDE, which is as long as the developer's prompt makes it, what is of neither MSVC nor the Windows SDK: those
-// are recorded themselves.
+// foreignIncludes leaves of INCLUDE, which is as long as the developer's prompt makes it, what is of neither MSVC nor the Windows SDK:
+// those are recorded themselves.
 func (n *collector) foreignIncludes(v string) string {
 	known := func(dir string) bool {
 		low, vs := strings.ToLower(strings.ReplaceAll(dir, "/", `\`)), n.set.MSVC

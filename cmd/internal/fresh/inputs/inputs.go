@@ -210,7 +210,7 @@ func (n *collector) hostCompiler(ctx context.Context) {
 	}
 }
 
-// behind hashes what a script or a launcher such as ccache makes of a compiler's call: the compiler that it leads to, and flags that it adds.
+// behind hashes what a script or a launcher such as ccache makes of a call: the compiler that it leads to, and flags that it adds.
 func (n *collector) behind(ctx context.Context, path string) string {
 	key := "behind " + path
 	if sum, asked := n.h.run[key]; asked || n.host.OS == buildenv.Windows {
