@@ -309,9 +309,9 @@ func (w *Watch) mine() []*Usage {
 // judgeIdle raises an alert when all GPUs that the program may use are idle. Where only some are, nothing says which of them it uses.
 func (w *Watch) judgeIdle(s Sample, u *Usage) {
 	mine := w.mine()
-	last, who := w.usage[len(w.usage)-1], "CUDA_VISIBLE_DEVICES hides all GPUs from the program: they have"
+	last, who, why := w.usage[len(w.usage)-1], "CUDA_VISIBLE_DEVICES hides all GPUs from the program: they have", ""
 	if len(mine) > 0 {
-		last, who = mine[len(mine)-1], fmt.Sprintf("GPU %d has", mine[0].Index)
+		last, who, why = mine[len(mine)-1], fmt.Sprintf("GPU %d has", mine[0].Index), "; is the data loader the limit?"
 	}
 	if len(mine) > 1 {
 		who = fmt.Sprintf("all %d GPUs have", len(mine))
@@ -322,7 +322,7 @@ func (w *Watch) judgeIdle(s Sample, u *Usage) {
 	all := !slices.ContainsFunc(mine, func(u *Usage) bool { return !u.last.idle() })
 	some := all || slices.ContainsFunc(mine, func(u *Usage) bool { return !u.last.busy() })
 	w.hold(s, AlertIdle, all, w.limits.Idle,
-		fmt.Sprintf("%s been idle for %.0f s while the program runs; is the data loader the limit?", who, w.limits.Idle.Seconds()))
+		fmt.Sprintf("%s been idle for %.0f s while the program runs%s", who, w.limits.Idle.Seconds(), why))
 	if w.lasts("some", s.Time, some, w.limits.Idle) && !all && len(mine) > 1 {
 		w.doubt = true
 	}
@@ -402,6 +402,9 @@ type Summary struct {
 // Whole says whether samples of every GPU came all the time, for how long they did, and for how long they should have.
 func (w *Watch) Whole(until time.Time, answering bool) (watched, asked time.Duration, whole bool) {
 	asked = max(until.Sub(w.began), 0)
+	for _, u := range w.usage { // the last sample comes after the end
+		asked = max(asked, u.seen.Sub(w.began))
+	}
 	if len(w.usage) > 0 {
 		watched = asked
 	}

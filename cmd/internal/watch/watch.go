@@ -166,7 +166,7 @@ func summarize(judge *gpu.Watch, until time.Time, answering bool, notes []string
 		s.Notes = []string{err.Error()}
 	case !whole:
 		who, why := "", "the driver did not answer any more"
-		if silent := slices.DeleteFunc(slices.Clone(s.GPUs), answers); len(silent) > 0 && len(silent) < len(s.GPUs) {
+		if silent := slices.DeleteFunc(slices.Clone(s.GPUs), answers); answering && len(silent) > 0 {
 			who, why = fmt.Sprintf("GPU %d: ", silent[0].Index), "it did not answer"
 		}
 		if len(notes) > 0 {

@@ -123,7 +123,7 @@ func TestOneSilentGPU(t *testing.T) {
 		w.Add(gpu.Sample{Time: time.Unix(i, 0), Temperature: 40})
 		w.Add(gpu.Sample{Time: time.Unix(i, 0), Index: 1})
 	}
-	s := summarize(w, time.Unix(3, 0), true, nil, nil, []string{"lost"})
+	s := summarize(w, time.Unix(2, 0), true, nil, nil, []string{"lost"})
 	if Verdict(s) != exit.Code(exit.Unproved) || !slices.Equal(s.Notes, []string{"GPU 1: watched only 0 of 3 s: it did not answer"}) {
 		t.Errorf("%+v", s)
 	}
