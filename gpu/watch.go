@@ -94,7 +94,8 @@ func Visible(devices string, isSet bool, order string) func(Sample) bool {
 
 // answered says whether the GPU answered anything. One that needs a reset, or whose driver was unloaded, does not.
 func (s Sample) answered() bool {
-	return s.Utilisation != nil || s.MemoryUsed != nil || s.Throttle != nil || s.ECC != nil || s.Temperature+s.ClockMHz+s.PowerMW+s.PCIeWidth > 0
+	return s.Utilisation != nil || s.MemoryUsed != nil || s.Throttle != nil || s.ECC != nil ||
+		s.Temperature+s.ClockMHz+s.PowerMW+s.PCIeWidth > 0
 }
 
 // The kinds of alerts, as --fail-on names them.
@@ -181,8 +182,8 @@ const curvePoints = 120
 // longestStep is the longest time between two samples over which a watch counts as whole. They come twice a second.
 const longestStep = 2 * time.Second
 
-// forgiven is how long a kind of alert may have been impossible in all, in a watch of some length: as long as a silent driver is waited for,
-// and a bit more in a long watch.
+// forgiven is how long a kind of alert may have been impossible in all, in a watch of some length: as long as a silent driver is waited
+// for, and a bit more in a long watch.
 func forgiven(watch time.Duration) time.Duration { return 5*time.Second + watch/100 }
 
 // cover notes what a sample has. The time since the last one is missing where it lacks something, or comes too late.

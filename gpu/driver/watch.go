@@ -22,7 +22,8 @@ const WatchArg = "__gpubuild-nvml-watch"
 // Period is the time between two samples of a GPU.
 const Period = 500 * time.Millisecond
 
-// StartTimeout is how long the first sample may take: starting the driver of a big machine without persistence mode takes longer than Timeout.
+// StartTimeout is how long the first sample may take: starting the driver of a big machine without persistence mode takes longer than
+// Timeout.
 const StartTimeout = 10 * time.Second
 
 // round is one line of the child: a sample of every GPU.
@@ -35,7 +36,8 @@ type round struct {
 const roundSchema = "gpubuild/nvml-samples/1"
 
 // Watch calls each with samples of every GPU, twice a second, until ctx ends. It asks NVML in a child, and nvidia-smi where that does not
-// answer or stops answering for Timeout. A GPU that the driver no longer lists is lost. It answers in words what could not be asked; without any answer an error is returned.
+// answer or stops answering for Timeout. A GPU that the driver no longer lists is lost. It answers in words what could not be asked;
+// without any answer an error is returned.
 func Watch(ctx context.Context, h buildenv.Host, run runner, self string, each func(gpu.Sample)) (notes []string, err error) {
 	t := look(h)
 	if !t.any {

@@ -234,8 +234,8 @@ func Print(m *session.Machine, s gpu.Summary, watched error) {
 	}
 }
 
-// unseen says what was not watched for all the time, and why, in a line for all GPUs of which that is the same. That a GPU did not answer at
-// all has been said.
+// unseen says what was not watched for all the time, and why, in a line for all GPUs of which that is the same. That a GPU did not answer
+// at all has been said.
 func unseen(s gpu.Summary) []string {
 	var lines []string
 	of := map[string][]string{}
