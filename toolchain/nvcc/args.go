@@ -19,7 +19,7 @@ type call struct {
 	out      string   // -o; empty: not given
 	outDir   string   // -odir
 	deps     bool     // -MD or -MMD
-	whole    bool     // more is asked of the outputs than where they go: --dryrun, which is asked without it, does not show all that nvcc does
+	whole    bool     // more is asked of the outputs than where they go, which --dryrun does not show
 	depFile  string   // -MF
 	debug    bool     // debug information: the output names the working directory
 	compiler string   // -ccbin

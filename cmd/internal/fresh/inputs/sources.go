@@ -91,7 +91,8 @@ func NameOf(h buildenv.Host, u features.ScriptUnit, path string) string {
 // mark), repository, node's modules or what Python compiled of its own.
 func Own(h buildenv.Host, dir string, built []string) bool {
 	name := h.Base(dir)
-	return name != ".git" && name != "node_modules" && name != pythonCache && !Below(h, dir, built) && !h.IsFile(h.Join(dir, "CACHEDIR.TAG"))
+	return !slices.Contains([]string{".git", "node_modules", pythonCache}, name) && !Below(h, dir, built) &&
+		!h.IsFile(h.Join(dir, "CACHEDIR.TAG"))
 }
 
 // Below says whether a path lies in one of some directories.
