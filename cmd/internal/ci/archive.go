@@ -67,8 +67,12 @@ func (p *Plan) pack(ctx context.Context, row Row) error {
 	} else {
 		m.Shell.Warning("no CUPTI is here to be packed: the machine that proves %s needs one", row.ID)
 	}
+	libraries := 0
 	for _, f := range bundled.Files[1:] { // the first is the program
-		sources = append(sources, archive.Source{Path: "lib/" + path.Base(f.Name), From: f.From})
+		if f.From != "" { // nothing that a bundle has of its own
+			libraries++
+			sources = append(sources, archive.Source{Path: "lib/" + path.Base(f.Name), From: f.From})
+		}
 	}
 	var args []string
 	if want := p.session.Config.Prove.Value; want != nil {
@@ -90,7 +94,7 @@ func (p *Plan) pack(ctx context.Context, row Row) error {
 	if man, err = archive.Write(to, man, sources); err != nil {
 		return err
 	}
-	m.Shell.Status("Archived", "%s: %s, libraries: %d, %s", m.Shown(to), m.Host.Base(program), len(bundled.Files)-1,
+	m.Shell.Status("Archived", "%s: %s, libraries: %d, %s", m.Shown(to), m.Host.Base(program), libraries,
 		tree.Size(man.Size()))
 	return nil
 }
