@@ -254,9 +254,8 @@ func (c *collector) mayShip(program string) error {
 	case err != nil:
 		return &exit.UsageError{What: err.Error(), Fix: "name a file that you may read"}
 	case isLibrary(program):
-		return &exit.UsageError{
-			What: program + " is a shared library, which cannot be started", Fix: "name the program that loads it: gpubuild bundle target/release/app",
-		}
+		what := program + " is a shared library, which cannot be started"
+		return &exit.UsageError{What: what, Fix: "name the program that loads it: gpubuild bundle target/release/app"}
 	case theirs != "" || inToolkit(h, program) || inToolkit(h, real):
 		return exit.Errorf(exit.Misfit, "install the CUDA toolkit there", "%s %s", program, notShipped)
 	}
