@@ -106,10 +106,9 @@ func cargoFlags(o *pipeline.Options) []*flag {
 			newFlag("fail-on", cargo.Value, "ALERTS", "run, test, bench: as --gpu-watch, and exit with 23 after one of these alerts, "+
 				"with 21 if "+
 				"one was not possible all the time: "+strings.Join(gpu.AlertKinds, ","),
-				func(v string) (err error) {
+				func(v string) error {
 					o.Watch = true
-					o.FailOn, err = watch.FailOn(v)
-					return err
+					return watch.AddFailOn(&o.FailOn, v)
 				}),
 		),
 		resultFlags(&o.Files),

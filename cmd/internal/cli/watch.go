@@ -43,10 +43,7 @@ func watchVerb() verb {
 		},
 		flags: append([]*flag{
 			newFlag("fail-on", cargo.Value, "ALERTS", "exit with 23 after one of these: "+strings.Join(gpu.AlertKinds, ","),
-				func(v string) (err error) {
-					o.FailOn, err = watch.FailOn(v)
-					return err
-				}),
+				func(v string) error { return watch.AddFailOn(&o.FailOn, v) }),
 			newFlag("for", cargo.Value, "DURATION",
 				"stop after this time, such as 30s; a program that still runs is ended, and the exit code is 130", duration(&o.For)),
 		}, jsonFlag(&o.JSON)),

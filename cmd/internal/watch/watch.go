@@ -27,15 +27,15 @@ type Options struct {
 	Kernel     func() string    // the last kernel that the probe recorded; nil: the program does not run under it
 }
 
-// FailOn reads a list of kinds with commas.
-func FailOn(text string) ([]string, error) {
-	kinds := strings.Split(text, ",")
-	for _, k := range kinds {
+// AddFailOn adds the kinds of a list with commas: the flag may be given more than once.
+func AddFailOn(kinds *[]string, text string) error {
+	for k := range strings.SplitSeq(text, ",") {
 		if !slices.Contains(gpu.AlertKinds, k) {
-			return nil, fmt.Errorf("%q is none of %s", k, strings.Join(gpu.AlertKinds, ", "))
+			return fmt.Errorf("%q is none of %s", k, strings.Join(gpu.AlertKinds, ", "))
 		}
+		*kinds = append(*kinds, k)
 	}
-	return kinds, nil
+	return nil
 }
 
 // within is a context that ends after a time; 0: with the one that it is made of.
