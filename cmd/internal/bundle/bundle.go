@@ -642,8 +642,7 @@ func (b *Bundle) patch(ctx context.Context, m *session.Machine, patchelf, progra
 			p = strings.TrimSuffix(p, "/")
 			return p == "$ORIGIN" || p == "${ORIGIN}"
 		})
-		loads := slices.ContainsFunc(b.Files, func(g File) bool { return g.By == filepath.Base(f.From) || g.By == filepath.Base(f.Name) })
-		if len(paths) > 0 && !own && loads {
+		if len(paths) > 0 && !own { // what it loads by name is not known
 			return filepath.Base(f.Name) + " has a search path of its own", nil
 		}
 	}

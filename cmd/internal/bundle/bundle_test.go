@@ -511,6 +511,25 @@ func TestSearchPathThatSharesItsText(t *testing.T) {
 	}
 }
 
+// TestSearchPathOfALibrary: to the loader it is in place of the program's, also for what the library loads by a name that nobody knows.
+// The patchelf on PATH changes nothing.
+func TestSearchPathOfALibrary(t *testing.T) {
+	t.Parallel()
+	dir, bin := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(bin, "patchelf"), []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	m := machine(t, dir)
+	loads := library(t, m, dir, "libloads.so", "int f(void) { return 7; }", "-Wl,--enable-new-dtags,-rpath,/nowhere")
+	added := library(t, m, dir, "libadded.so", "int g(void) { return 7; }")
+	app := program(t, m, "extern int f(void); int main(void) { return f(); }", loads)
+	m.Host.Env = m.Host.Env.Set("PATH", bin)
+	b, err := Make(context.Background(), m, Options{Program: app, With: []string{added}, Dir: filepath.Join(t.TempDir(), "out")})
+	if err != nil || !b.Launcher {
+		t.Errorf("launcher %v, %v", b.Launcher, err)
+	}
+}
+
 // TestLoadedByName: a library that a program holds the name of, or a function's of, and does not link is bundled, or missing.
 func TestLoadedByName(t *testing.T) {
 	t.Parallel()
