@@ -107,10 +107,12 @@ func Make(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
 	if m.Host.OS != buildenv.Linux && m.Host.OS != buildenv.Windows {
 		return Bundle{}, &exit.UsageError{What: "bundle works on Linux and Windows", Fix: "run it on the system that the program is for"}
 	}
+	named := map[string]bool{}
 	for _, name := range slices.Concat(o.With, o.Without) {
-		added := slices.ContainsFunc(o.With, func(w string) bool { return m.Host.Base(w) == name })
-		if name == "" || added && slices.Contains(o.Without, name) {
-			what := fmt.Sprintf("--with and --without: the name %q is empty, or both have it", name)
+		base := m.Host.Base(name)
+		twice := named[base]
+		if named[base] = true; name == "" || twice {
+			what := fmt.Sprintf("--with and --without: the name %q is empty or given twice", name)
 			return Bundle{}, &exit.UsageError{What: what, Fix: "name one as --dry-run lists it"}
 		}
 	}

@@ -273,7 +273,11 @@ func TestWhatCannotBeBundled(t *testing.T) {
 		"in both lists": {
 			library: "libmine.so.1",
 			options: func(o *Options) { o.With, o.Without = []string{"libmine.so.1"}, []string{"libmine.so.1"} },
-			code:    exit.Usage, want: "both have it",
+			code:    exit.Usage, want: "given twice",
+		},
+		"two of one name": {
+			library: "libmine.so.1", options: func(o *Options) { o.With = []string{"/one/libmine.so.1", "/two/libmine.so.1"} },
+			code: exit.Usage, want: "given twice",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
