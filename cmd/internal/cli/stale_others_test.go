@@ -332,6 +332,9 @@ func TestInstallAndExec(t *testing.T) {
 			t.Errorf("not said\n%s", text)
 		}
 	}
+	if text := exec(s.b, "cargo", "install", "--help"); !strings.Contains(text, "what cargo install builds is not checked for stale artifacts") {
+		t.Errorf("not said\n%s", text)
+	}
 }
 
 // TestExecLeavesStamps: what cargo builds below exec is recorded, so that neither exec nor a build compiles it again, and a change is seen.

@@ -26,7 +26,7 @@ func BuildCommand(ctx context.Context, m *session.Machine, o tools.Options, c bu
 	name := strings.TrimSuffix(m.Host.Base(c.Path), ".exe")
 	line, _, err := cargo.Split(c.Args, nil)
 	if name == "cargo" && err == nil && !line.Builds() {
-		name = line.Verb // a plugin
+		name = "cargo " + line.Verb
 	}
 	switch {
 	case name == "cargo" && err == nil: // else cargo says best what is wrong with its arguments
@@ -42,8 +42,9 @@ func BuildCommand(ctx context.Context, m *session.Machine, o tools.Options, c bu
 			return left, err
 		}
 		m.Shell.Warning("stale artifacts are not looked for: %v", err)
-	case slices.Contains([]string{"maturin", "tauri", "cargo-tauri", "trunk", "cross", "wasm-pack", "just", "make",
-		"sh", "bash", "dash", "zsh", "fish", "nu", "cmd", "pwsh", "powershell", "env"}, name):
+	case slices.Contains([]string{"cargo install", "cargo make", "cargo nextest", "cargo tauri", "cargo xtask", "maturin", "tauri",
+		"cargo-tauri", "trunk", "cross", "wasm-pack", "just", "make", "sh", "bash", "dash", "zsh", "fish", "nu", "cmd", "pwsh", "powershell",
+		"env"}, name):
 		m.Shell.Note("what %s builds is not checked for stale artifacts; `gpubuild clean --minimal` with the same features does that", name)
 	}
 	return c, nil
