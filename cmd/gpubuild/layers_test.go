@@ -18,7 +18,7 @@ var layers = [][]string{
 	{"buildenv", "gpu", "buildenv/fault", "buildenv/finding"},
 	{"buildenv/exit"},
 	{"features/catalog", "buildenv/cache", "buildenv/hosttest", "buildenv/hosttest/need", "buildenv/local", "buildenv/pefile", "buildenv/proc",
-		"buildenv/saved", "buildenv/stale"},
+		"buildenv/stale"},
 	{"buildenv/memo", "features/manifest", "toolchain/explain"},
 	{"features/edit", "features/graph", "gpu/", "toolchain/"},
 	// toolchain/nvcc imports toolchain/loader, the other two toolchain/install/tree.

@@ -18,8 +18,7 @@ import (
 type doctorOptions struct {
 	Tools   tools.Options
 	Results report.Files
-	Prove   bool   // what the machine is to be good for: proofs, too
-	Save    string // the file to write the machine into
+	Prove   bool // what the machine is to be good for: proofs, too
 }
 
 func doctorVerb() verb {
@@ -34,11 +33,7 @@ func doctorVerb() verb {
 		results: &o.Results,
 		flags: slices.Concat(
 			toolFlags(&o.Tools, "--"),
-			[]*flag{
-				choice("for", "build|prove", "what the machine is to be used for", &goal, "build", "prove"),
-				text("save", "FILE", "write what was examined on this machine, for a bug report: no project, no secrets, no user name; "+
-					"look at it before you send it", &o.Save),
-			},
+			[]*flag{choice("for", "build|prove", "what the machine is to be used for", &goal, "build", "prove")},
 			resultFlags(&o.Results),
 		),
 		run: func(ctx context.Context, a *invocation, l cargo.Line) error {
@@ -49,25 +44,12 @@ func doctorVerb() verb {
 }
 
 func runDoctor(ctx context.Context, a *invocation, o doctorOptions, l cargo.Line) error {
-	m := a.Machine
-	var recording *doctor.Recording
-	if o.Save != "" {
-		var err error
-		if m, recording, err = doctor.Record(a.Machine, o.Save); err != nil {
-			return err
-		}
-	}
-	facts, err := doctor.Gather(ctx, m, l, doctor.Options{Tools: o.Tools, Prove: o.Prove})
+	facts, err := doctor.Gather(ctx, a.Machine, l, doctor.Options{Tools: o.Tools, Prove: o.Prove})
 	if err != nil {
 		return err
 	}
 	facts.TryCache()
 	checks := doctor.Run(facts)
-	if recording != nil {
-		if err := recording.Write(checks); err != nil {
-			return err
-		}
-	}
 	if o.Results.JSON == nil {
 		if err := a.Shell.Print(doctor.Text(checks)); err != nil {
 			return err

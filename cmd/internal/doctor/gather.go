@@ -9,8 +9,8 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/local"
-	"gpubuild/buildenv/saved"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
@@ -72,7 +72,6 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	s, wanted := p.Session.With(l), o.Tools
 	wanted.Cargo = tool
 	wanted.BuiltFor = fresh.BuiltFor(fresh.Build{Machine: m, Line: l, Graph: p.Graph, Reach: p.Answer, Named: s.Config.GPUPackages.Value})
-	_, wanted.NoMemory = m.Runner.(hearing) // what is saved of a machine is what its programs say
 	found, err := tools.Discover(ctx, s, p.Graph, p.Answer, wanted)
 	if err != nil {
 		return f, err
@@ -164,8 +163,7 @@ func (f *Facts) notOpened(m *session.Machine, err error) {
 		f.NoProject.Why = err.Error()
 		return
 	}
-	// In cargo's words, which repeat the address of a git dependency with its password.
-	f.NoProject, f.ProjectBad = Lack{saved.Text(m.Host.Env, err.Error()), exit.Hint(err)}, true
+	f.NoProject, f.ProjectBad = Lack{withoutPasswords(err.Error()), exit.Hint(err)}, true
 	var unwritable *cache.ReadOnlyError
 	var open *cache.OpenError
 	switch {
@@ -179,6 +177,12 @@ func (f *Facts) notOpened(m *session.Machine, err error) {
 	}
 	f.NoProject = Lack{Why: "cargo's answers have no place (see cache)"}
 }
+
+// urlUser is the user and the password of a URL.
+var urlUser = lazyregexp.New(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^/\s"'@]+@`)
+
+// withoutPasswords is cargo's text as a bug report may hold it: cargo repeats the address of a git dependency with its password.
+func withoutPasswords(text string) string { return urlUser.ReplaceAllString(text, "${1}…@") }
 
 // freeDisk looks at the file system on which cargo will build.
 func freeDisk(m *session.Machine, p featurecheck.Judged) uint64 {

@@ -29,7 +29,7 @@ func runLibraries(m *session.Machine, reach *features.Answer, set toolchain.Set)
 		dirs = proof.RuntimeDirs(m.Host, []cuda.Toolkit{*set.Toolkit}, dnn)
 	}
 	find := func(names, dirs []string) []loader.Library {
-		out, err := loads(m, names, dirs)
+		out, err := loader.Open(m.Host, m.Self, names, dirs)
 		if err != nil {
 			notes = append(notes, fmt.Sprintf("the loader cannot be asked: %v", err))
 		}
@@ -63,15 +63,6 @@ func runLibraries(m *session.Machine, reach *features.Answer, set toolchain.Set)
 	return libs, dirs, notes
 }
 
-// loads asks what the machine's loader has for names when our own program opens them.
-func loads(m *session.Machine, names, dirs []string) ([]loader.Library, error) {
-	machine := m.Host
-	if h, ok := m.Runner.(hearing); ok {
-		machine = h.machine // the loader's cache and our own program are no part of a report
-	}
-	return loader.Open(machine, m.Self, names, dirs)
-}
-
 // stubsOnPath lists where programs find link stubs: directories of LD_LIBRARY_PATH that hold nothing else, by name or behind a link, and
 // the stub of the driver's library that a start finds whichever way.
 func stubsOnPath(m *session.Machine) (on []string) {
@@ -81,7 +72,7 @@ func stubsOnPath(m *session.Machine) (on []string) {
 			on = append(on, dir)
 		}
 	}
-	libs, err := loads(m, []string{"libcuda.so.1"}, nil)
+	libs, err := loader.Open(m.Host, m.Self, []string{"libcuda.so.1"}, nil)
 	if err != nil {
 		return on // the check of the libraries reports this error
 	}

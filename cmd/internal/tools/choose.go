@@ -30,8 +30,6 @@ type Options struct {
 	// Undeclared looks for a package whose build script compiles kernels although its sources do not show it. It is called where no other
 	// package needs a toolkit, with the flag or the variable that asked for one.
 	Undeclared func(asked string) (Undeclared, error)
-	// NoMemory asks every compiler for its version, as if nothing were cached.
-	NoMemory bool
 }
 
 // Commands are those that remove what a line's `stale` found, with its flags, for the end of a hint; empty where there are no flags.
@@ -110,7 +108,7 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 		}
 		wish.fetched(root)
 	}
-	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish, noMemory: o.NoMemory}
+	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish}
 	if t.Needs.Libraries {
 		d.link = toLink(s, o.Cargo, reach)
 	}

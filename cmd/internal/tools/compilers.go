@@ -17,16 +17,12 @@ import (
 
 // Compilers lists the host compilers: Visual Studio's on Windows, where nvcc takes no other, else gcc and clang.
 func Compilers(ctx context.Context, m *session.Machine) ([]hostcc.Compiler, *msvc.Found) {
-	return compilers(ctx, m, m.Host, false)
+	return compilers(ctx, m, m.Host)
 }
 
-func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, noMemory bool, asked ...string) ([]hostcc.Compiler, *msvc.Found) {
+func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, asked ...string) ([]hostcc.Compiler, *msvc.Found) {
 	if h.OS != buildenv.Windows {
-		runner := m.Runner
-		if !noMemory {
-			runner = commandCache{m, h}
-		}
-		return hostcc.Find(ctx, h, runner, asked...), nil
+		return hostcc.Find(ctx, h, commandCache{m, h}, asked...), nil
 	}
 	found := msvc.Find(ctx, h, h.Arch, m.Runner)
 	for _, p := range found.Problems {

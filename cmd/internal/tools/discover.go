@@ -25,7 +25,6 @@ type discovery struct {
 	needs      toolchain.Needs
 	wish       wish
 	everything bool // whether it is needed or not
-	noMemory   bool // see Options
 	link       []string
 }
 
@@ -52,7 +51,7 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 		asked = []string{d.wish.CCBin}
 	}
 	var compilersFound sync.WaitGroup // toolkits and compilers take the longest, and do not depend on each other
-	compilersFound.Go(fault.Guarded(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, d.noMemory, asked...) }))
+	compilersFound.Go(fault.Guarded(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, asked...) }))
 	f.Toolkits, f.CodePage = cuda.Find(h, d.wish.extra), h.CodePage()
 	for i, t := range f.Toolkits {
 		if damaged := install.Damaged(h, d.wish.installed, t); damaged != nil && t.Problem == "" {
@@ -109,7 +108,7 @@ func Discover(ctx context.Context, s *session.Session, graph session.Graph, reac
 		return Machine{}, err
 	}
 	w.previous(o.BuiltFor, archUnset(s.Machine, graph.Places.BuildDirectory))
-	d := discovery{machine: s.Machine, host: h, needs: NeedsOf(reach), wish: w, everything: true, noMemory: o.NoMemory}
+	d := discovery{machine: s.Machine, host: h, needs: NeedsOf(reach), wish: w, everything: true}
 	if d.needs.Libraries && o.Cargo.Path != "" {
 		d.link = toLink(s, o.Cargo, reach)
 	}

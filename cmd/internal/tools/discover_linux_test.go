@@ -85,7 +85,7 @@ func TestACompilerIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	dir, cacheDir := need.CompilerWithoutNumber(t), t.TempDir()
 	other := t.TempDir()
-	find := func(noMemory bool, variables ...string) (string, int) {
+	find := func(variables ...string) (string, int) {
 		m := machine(t, dir, cacheDir)
 		for _, v := range variables {
 			name, value, _ := strings.Cut(v, "=")
@@ -93,7 +93,7 @@ func TestACompilerIsAskedOnce(t *testing.T) {
 		}
 		count := &counting{Runner: m.Runner}
 		m.Runner = count
-		list, _ := compilers(context.Background(), m, m.Host, noMemory)
+		list, _ := compilers(context.Background(), m, m.Host)
 		asked := 0
 		for _, path := range count.started {
 			if filepath.Dir(path) == dir {
@@ -108,23 +108,21 @@ func TestACompilerIsAskedOnce(t *testing.T) {
 		t.Fatal("the compiler is not found")
 		return "", 0
 	}
-	first, asked := find(false)
+	first, asked := find()
 	if asked != 1 || !strings.Contains(first, ".") {
 		t.Fatalf("%s; asked %d times", first, asked)
 	}
 	for _, tt := range []struct {
 		story     string
-		noMemory  bool
 		variables []string
 		asked     int
 	}{
-		{"nothing changed", false, nil, 0},
-		{"a variable that does not count", false, []string{"EDITOR=vi"}, 0},
-		{"a variable that counts", false, []string{"GCC_EXEC_PREFIX="}, 1},
-		{"a PATH that another program may be found on", false, []string{"PATH=" + dir + ":" + other + ":/usr/bin:/bin"}, 1},
-		{"without the cache", true, nil, 1},
+		{"nothing changed", nil, 0},
+		{"a variable that does not count", []string{"EDITOR=vi"}, 0},
+		{"a variable that counts", []string{"GCC_EXEC_PREFIX="}, 1},
+		{"a PATH that another program may be found on", []string{"PATH=" + dir + ":" + other + ":/usr/bin:/bin"}, 1},
 	} {
-		if again, asked := find(tt.noMemory, tt.variables...); again != first || asked != tt.asked {
+		if again, asked := find(tt.variables...); again != first || asked != tt.asked {
 			t.Errorf("%s: %s, not %s; asked %d times", tt.story, again, first, asked)
 		}
 	}
@@ -132,7 +130,7 @@ func TestACompilerIsAskedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // a script may call anything
-		if third, asked := find(false); third != "99.1.0" || asked != 1 {
+		if third, asked := find(); third != "99.1.0" || asked != 1 {
 			t.Errorf("another compiler in its place: %s; asked %d times", third, asked)
 		}
 	}
