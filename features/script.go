@@ -89,7 +89,7 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 	// Whatever a package is called and wherever it comes from, a script that runs nvcc makes it a GPU package; one of another's that only
 	// mentions CUDA does not.
 	gpu := n.Local || c.CUDA() || slices.Contains(n.Features, "cuda") || slices.Contains(n.Features, "_cuda") ||
-		j.runsNvcc(from, j.DirOf(i))
+		j.runsNvcc(from, j.DirOf(i)) || source.NamesLibDir(j.src.Text(from.Source))
 	for _, h := range from.Helpers {
 		if hc := j.Catalog.Crate(h); hc != nil && hc.Role == catalog.Helper {
 			s.take(hc)

@@ -314,8 +314,8 @@ func (e *writer) cudnn() {
 }
 
 // linking adds the directories that build scripts do not name to the linker: the HPC SDK's math_libs, wsl's libcuda, and those of the
-// toolkit unless cudarc or cust_raw names them. gcc and clang read LIBRARY_PATH when they link, and no build script asks for it, so that it
-// makes nothing stale.
+// toolkit unless cudarc or cust_raw is known to name them. gcc and clang read LIBRARY_PATH when they link, and no build script asks for it,
+// so that it makes nothing stale.
 func (e *writer) linking(n Needs) {
 	h, t := e.h, e.s.Toolkit
 	if !n.Libraries {
@@ -327,7 +327,8 @@ func (e *writer) linking(n Needs) {
 	if dir := h.Dir(e.s.LibCUDA); e.s.LibCUDA != "" && t.Stubs == "" && h.Below(dir, "/usr/lib/wsl") {
 		e.d.Add(buildenv.Append, "LIBRARY_PATH", dir, "WSL keeps the driver's libcuda.so where no linker looks")
 	}
-	named := slices.ContainsFunc(e.known, func(c consumer) bool { return c.name == "cudarc" || c.name == "cust_raw" })
+	// Of the readers that are assumed where none is known (see readers), none has named a directory.
+	named := slices.Contains(n.Reads, "cudarc") || slices.Contains(n.Reads, "cust_raw")
 	given := h.SplitList(h.Env.Get("LIBRARY_PATH"))
 	for _, d := range []string{t.Lib, t.Stubs} {
 		if h.OS == buildenv.Linux && !named && d != "" && !h.Below(d, "/usr/lib") && !slices.Contains(given, d) {

@@ -87,6 +87,8 @@ func TestEnvironment(t *testing.T) {
 		{"a build script that links and may not know the stubs", []string{"LIBRARY_PATH=/x"},
 			with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, []string{"CUDA_ROOT"} }),
 			"set CUDA_ROOT=/usr/local/cuda; append LIBRARY_PATH=/usr/local/cuda/lib64"},
+		{"a build script that links and reads no variable", nil, with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, nil }),
+			"append LIBRARY_PATH=/usr/local/cuda/lib64; set CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
 		{"cudarc names the directories itself", nil,
 			with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, []string{"cudarc"} }), ""},
 		{"the same with CUDA_PATH set as well, which it reads too", []string{"CUDA_PATH=/usr/local/cuda"},

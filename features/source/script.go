@@ -511,8 +511,14 @@ func Downloads(text string) bool {
 // LinksCUDA says whether a script links libraries of the toolkit.
 func LinksCUDA(text string) bool {
 	return strings.Contains(text, "rustc-link-lib") && (strings.Contains(text, "cudart") || strings.Contains(text, "cublas") ||
-		strings.Contains(text, "=cuda"))
+		strings.Contains(text, "=cuda") || NamesLibDir(text))
 }
+
+var libDir = lazyregexp.New(`\b(?:CUDA|CUBLAS|CUDNN|CUFFT|CURAND|CUSOLVER|CUSPARSE|NVRTC)_LIB_DIR\b`)
+
+// NamesLibDir reports whether a script takes the directory of one of the toolkit's libraries from a variable of its own, as leaf's
+// cublas-sys and cudnn-sys do. They have no feature: whoever links them needs a toolkit.
+func NamesLibDir(text string) bool { return libDir.MatchString(text) }
 
 var (
 	// rustReads is a variable that Rust text reads. readsAny says that a text reads one whose name is a quoted word in capitals elsewhere,

@@ -85,7 +85,8 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	}
 	f.Launcher = launcher(ctx, m, f.Chosen)
 	var notes []string
-	f.RunLibraries, f.RunDirs, notes = runLibraries(m, p.Answer, f.Chosen)
+	needed := tools.RunNeeds(m.Host, p.Answer)
+	f.RunLibraries, f.RunDirs, notes = runLibraries(m, needed, f.Chosen)
 	for _, n := range notes {
 		m.Shell.Detail("%s", n)
 	}
@@ -102,7 +103,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	}
 	f.StubsOn = stubsOnPath(m)
 	f.Vulkan = lookAtVulkan(ctx, m, p.Answer)
-	f.Linked = tools.LinkedLibraries(p.Answer)
+	f.Linked = tools.LinkedLibraries(needed, p.Answer.Needs.Files)
 	return f, nil
 }
 

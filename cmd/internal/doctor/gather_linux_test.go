@@ -84,7 +84,7 @@ func TestRunLibraries(t *testing.T) {
 		}
 		reach := &features.Answer{Needs: features.Needs{Run: []features.NeedReason{{Need: "the NVIDIA driver"},
 			{Need: "libcudart", Why: "to start"}, {Need: "libcufft"}, {Need: "libcublas", Why: "built in, but for the driver"}}}}
-		libs, dirs, notes := runLibraries(m, reach, toolchain.Set{Toolkit: chosen})
+		libs, dirs, notes := runLibraries(m, reach.Needs.Run, toolchain.Set{Toolkit: chosen})
 		if len(libs) != 2 || len(dirs) == 0 || notes != nil {
 			t.Fatalf("%s: %+v, %v, %v", tt.story, libs, dirs, notes)
 		}

@@ -20,7 +20,7 @@ import (
 
 // runLibraries finds out what the machine's loader has for the libraries that the project's programs need to run, asked as our own
 // program would ask: one that was built may lie elsewhere, but neither has a path of its own to search.
-func runLibraries(m *session.Machine, reach *features.Answer, set toolchain.Set) (libs []RunLibrary, dirs []string, notes []string) {
+func runLibraries(m *session.Machine, needs []features.NeedReason, set toolchain.Set) (libs []RunLibrary, dirs []string, notes []string) {
 	if set.Toolkit != nil {
 		var dnn []cudnn.Install
 		if set.CUDNN != nil {
@@ -35,7 +35,7 @@ func runLibraries(m *session.Machine, reach *features.Answer, set toolchain.Set)
 		}
 		return out
 	}
-	for _, need := range reach.Needs.Run {
+	for _, need := range needs {
 		if !strings.HasPrefix(need.Need, "lib") || strings.HasPrefix(need.Why, "built in") {
 			continue // the driver has a check of its own
 		}

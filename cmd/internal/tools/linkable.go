@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
@@ -18,7 +19,7 @@ func toLink(s *session.Session, tool cargo.Tool, reach *features.Answer) []strin
 	if v := s.Line.Verb; v == "check" || v == "clippy" || !s.Line.Links() || namesLinkDirs(s, tool) {
 		return slices.DeleteFunc(slices.Clone(reach.Needs.Files), func(f string) bool { return !strings.HasSuffix(f, ".h") })
 	}
-	return slices.DeleteFunc(LinkedLibraries(reach), func(l string) bool { return l == "libcudnn" })
+	return slices.DeleteFunc(LinkedLibraries(reach.Needs.Run, reach.Needs.Files), func(l string) bool { return l == "libcudnn" })
 }
 
 // linkWords are what names directories for the linker: rustflags, a table of the configuration in place of a build script, or a
@@ -53,11 +54,37 @@ func namesLinkDirs(s *session.Session, tool cargo.Tool) bool {
 }
 
 // LinkedLibraries lists the libraries that the project's programs are linked with, and the headers that are compiled with them.
-func LinkedLibraries(reach *features.Answer) (libraries []string) {
-	for _, need := range reach.Needs.Run {
+func LinkedLibraries(needs []features.NeedReason, files []string) (libraries []string) {
+	for _, need := range needs {
 		if strings.HasPrefix(need.Need, "lib") && need.Why == "to start" {
 			libraries = append(libraries, need.Need)
 		}
 	}
-	return manifest.Union(libraries, reach.Needs.Files)
+	return manifest.Union(libraries, files)
+}
+
+// scriptLinks is a library of the toolkit that a build script names to the linker. A static one is not needed to run.
+var scriptLinks = lazyregexp.New(`rustc-link-lib=(?:dylib(?::[^="]*)?=)?(cudart|cublas(?:Lt)?|cufft|curand|cusolver|cusparse|nvrtc|cudnn)\b`)
+
+// RunNeeds lists what the programs need to run: what the feature check knows of crates, and what build scripts that the catalog does not
+// have link by name. The latter is read from their text and may be conditional, so that it is shown and refuses no build.
+func RunNeeds(h buildenv.Host, reach *features.Answer) []features.NeedReason {
+	out := slices.Clone(reach.Needs.Run)
+	known, err := catalog.Default()
+	if err != nil {
+		return out
+	}
+	for _, u := range reach.Units {
+		text, err := h.ReadFile(h.Join(u.Dir, "build.rs"), 1<<20)
+		if err != nil || known.Crate(u.Name) != nil {
+			continue
+		}
+		for _, m := range scriptLinks.FindAllStringSubmatch(string(text), -1) {
+			library := "lib" + m[1]
+			if !slices.ContainsFunc(out, func(n features.NeedReason) bool { return n.Need == library }) {
+				out = append(out, features.NeedReason{Need: library, Crate: u.Name + " " + u.Version, Why: "to start"})
+			}
+		}
+	}
+	return out
 }
