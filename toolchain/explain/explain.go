@@ -1,12 +1,12 @@
-// Package explain finds known causes in the text of a failed build or run: a log of any size is streamed through it in constant memory,
-// and each rule of rules.toml that a line confirms is answered with what it means and what to do.
+// Package explain finds known causes in the text of a failed build or run: each rule of rules.toml that a line confirms is answered with
+// what it means and what to do.
 //
 // It is pure: it reads no file and asks nothing of the machine. A line is matched only by a rule's whole regular expression, never by a
 // loose word, and a failure that no rule knows is said to be unknown, with the first lines that look like errors.
 //
-// It owns the format of rules.toml. Limits: a line longer than 16 KiB is seen in pieces of that size around the text that was found; the
-// lines around a line, for rules that ask for them, are 12 to each side and at most 8 KiB; text that changes its encoding midway is read
-// in the encoding that it began with.
+// It owns the format of rules.toml. Limits: the last 16 MiB of a text are read; of a line that is longer than 4 KiB the part around the
+// literal is seen; the lines around a line, for rules that ask for them, are 12 to each side and at most 8 KiB; text that changes its
+// encoding midway is read in the encoding that it began with.
 package explain
 
 import (
@@ -39,6 +39,9 @@ const (
 
 func (k Kind) order() int { return slices.Index([]Kind{Cause, Consequence, Umbrella, Note, Silent}, k) }
 
+// minLiteral is the shortest literal text that brings a line to be looked at.
+const minLiteral = 7
+
 // Rule is one known failure.
 type Rule struct {
 	ID       string   `toml:"id" json:"id"`
@@ -64,9 +67,7 @@ type Rule struct {
 
 // Rules are a table of known failures, ready to search with.
 type Rules struct {
-	All    []*Rule
-	search *searcher
-	owner  []int // index into All of the rule that each literal of the searcher belongs to; -1: the sign of any error
+	All []*Rule
 }
 
 // Default answers the rules that are part of this program.
@@ -99,8 +100,7 @@ func Parse(text string) (*Rules, error) {
 	}
 	rs := &Rules{All: file.Rule}
 	seen := map[string]bool{}
-	var literals []string
-	for i, r := range rs.All {
+	for _, r := range rs.All {
 		if r.ID == "" || seen[r.ID] {
 			return nil, &RuleError{r.ID, "the id is empty or stands twice"}
 		}
@@ -108,16 +108,7 @@ func Parse(text string) (*Rules, error) {
 		if err := r.prepare(); err != nil {
 			return nil, err
 		}
-		for _, l := range r.On {
-			literals = append(literals, l)
-			rs.owner = append(rs.owner, i)
-		}
 	}
-	for _, l := range errorSigns {
-		literals = append(literals, l)
-		rs.owner = append(rs.owner, -1)
-	}
-	rs.search = newSearcher(literals)
 	return rs, nil
 }
 
@@ -209,7 +200,7 @@ type Answer struct {
 	Errors []Place `json:"errors"` // the first lines that look like errors, whether or not a rule knows them
 	Lines  int     `json:"lines"`
 	Bytes  int64   `json:"bytes"`
-	Start  []byte  `json:"-"` // the beginning of the text, at most 256 KiB
+	Start  []byte  `json:"-"` // the beginning of what was read, at most 256 KiB
 }
 
 // Known says whether anything found explains the failure: that a part failed, and notes, do not.

@@ -7,12 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"unicode/utf16"
-
-	"gpubuild/buildenv/hosttest/need"
 )
 
 func table(t testing.TB) *Rules {
@@ -222,24 +219,14 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestNeighboursAcrossBlocks: what a rule needs beside its line is found wherever the blocks of a stream end.
-func TestNeighboursAcrossBlocks(t *testing.T) {
+// TestNeighbours: what a rule needs beside its line is found near it, and nowhere else.
+func TestNeighbours(t *testing.T) {
 	rs := table(t)
 	tail := "error: failed to run custom build command for `whisper-rs-sys v0.11.1`\nx\nx\ncalled `Result::unwrap()` on an `Err` value: NotPresent\n"
-	fills := []int{0, 1, block, block + 7, 3*block - 100, 3*block - 1}
-	for n := 0; n < 300; n += 3 { // the block's end, and the lines that wait for their neighbours, at every place of the text
-		fills = append(fills, block-n)
-	}
-	for _, fill := range fills {
-		log := strings.Repeat("a line of a log\n", fill/16+1)[:fill] + "\n" + tail + strings.Repeat("more\n", 200)
-		a := ask(t, rs, log)
-		if got := ids(a); len(got) != 2 || got[0] != "cuda-path-unset-whisper-rs-windows" || got[1] != "gpu-build-script-failed" {
-			t.Errorf("behind %d bytes: %v", fill, got)
-			continue
-		}
-		if want := strings.Count(log[:strings.Index(log, "called ")], "\n") + 1; a.Found[0].Line != want || a.Found[0].Count != 1 {
-			t.Errorf("behind %d bytes: line %d, want %d; count %d", fill, a.Found[0].Line, want, a.Found[0].Count)
-		}
+	log := strings.Repeat("a line of a log\n", 20000) + tail + strings.Repeat("more\n", 200)
+	a := ask(t, rs, log)
+	if got := ids(a); len(got) != 2 || got[0] != "cuda-path-unset-whisper-rs-windows" || got[1] != "gpu-build-script-failed" || a.Found[0].Line != 20004 {
+		t.Errorf("%v", describe(a))
 	}
 	far := "whisper-rs-sys\n" + strings.Repeat("x\n", 40) + "called `Result::unwrap()` on an `Err` value: NotPresent\n"
 	if got := ids(ask(t, rs, far)); len(got) != 0 {
@@ -247,21 +234,21 @@ func TestNeighboursAcrossBlocks(t *testing.T) {
 	}
 }
 
-// TestLongLines: where there are no line ends, a text is found wherever it stands.
-func TestLongLines(t *testing.T) {
+// TestTheEndIsRead: of a text of more than 16 MB the end is read, with the true number of each line; UTF-16 stays aligned. In a line without
+// an end a text is found wherever it is.
+func TestTheEndIsRead(t *testing.T) {
 	rs := table(t)
 	const text = "nvcc fatal   : Unsupported gpu architecture 'compute_120'"
-	step := 5
-	if need.Has("long") {
-		step = 1
+	fill := strings.Repeat("   Compiling serde v1.0.228\n", 22<<20/28)
+	a := ask(t, rs, "rust-lld: error: unable to find library -lcuda\n"+fill+text+"\n")
+	if len(a.Found) != 1 || a.Found[0].ID != "arch-too-new-for-nvcc" || a.Found[0].Line != strings.Count(fill, "\n")+2 || a.Lines != a.Found[0].Line {
+		t.Errorf("%v", describe(a))
 	}
-	for n := 0; n < 2*len(text); n += step {
-		for _, end := range []int{block, block - 2*reach, 2 * block, 2*block - 4*reach} {
-			log := strings.Repeat("x", end-n) + text + strings.Repeat("y", block)
-			if a := ask(t, rs, log); len(a.Found) != 1 || a.Found[0].Count != 1 || a.Found[0].Line != 1 {
-				t.Fatalf("at %d: %v", end-n, describe(a))
-			}
-		}
+	if a := ask(t, rs, wide(fill+text, true, false)); len(a.Found) != 1 {
+		t.Errorf("UTF-16: %v", describe(a))
+	}
+	if a := ask(t, rs, strings.Repeat("x", 1<<20)+text+strings.Repeat("y", 1<<20)); len(a.Found) != 1 || a.Found[0].Line != 1 {
+		t.Errorf("%v", describe(a))
 	}
 }
 
@@ -290,9 +277,9 @@ func TestWrappedPaste(t *testing.T) {
 		if len(a.Errors) == 0 {
 			t.Errorf("no error is seen\n%s", tt.text)
 		}
-		big := ask(t, rs, tt.text+"\n\n"+strings.Repeat("   Compiling serde v1.0.228\n", 2*block/28))
+		big := ask(t, rs, tt.text+"\n\n"+strings.Repeat("   Compiling serde v1.0.228\n", 2*maxPaste/28))
 		if tt.line == 1 && strings.Contains(fmt.Sprint(ids(big)), tt.want) {
-			t.Errorf("a log of more than a block was joined: %s", tt.want)
+			t.Errorf("a log that is too long for a paste was joined: %s", tt.want)
 		}
 	}
 }
@@ -348,13 +335,13 @@ func TestAnyWayToWrite(t *testing.T) {
 			t.Fatalf("got %s", whole)
 		}
 		for _, size := range []int{1, 2, 3, 7, 64, 255, 256, 257} {
-			w := NewWatcher(rs)
+			w := &Tail{}
 			for p := []byte(text); len(p) > 0; {
 				n := min(size, len(p))
 				_, _ = w.Write(p[:n])
 				p = p[n:]
 			}
-			if got := fmt.Sprintf("%+v", describe(w.Answer())); got != whole {
+			if got := fmt.Sprintf("%+v", describe(w.Answer(rs))); got != whole {
 				t.Errorf("in pieces of %d:\n%s\nwant\n%s", size, got, whole)
 			}
 		}
@@ -424,34 +411,6 @@ func TestFailuresOfRealProjects(t *testing.T) {
 		want, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(f), ".log"), "--")
 		if got := ids(ask(t, rs, string(data))); len(got) == 0 || got[0] != want {
 			t.Errorf("%s: got %v", filepath.Base(f), got)
-		}
-	}
-}
-
-// TestMemoryIsConstant: a log of 100 MB, one without any line's end, and one of noise.
-func TestMemoryIsConstant(t *testing.T) {
-	need.Asked(t, "long")
-	rs := table(t)
-	for name, line := range map[string]string{
-		"lines":   "   Compiling serde v1.0.228\nnvcc fatal   : Unsupported gpu architecture 'compute_120'\n",
-		"no ends": "Cannot find compiler 'cl.exe", "escapes": "\x1b[31m", "open escape": "\x1b]0;", "zeros": "\x00\x00", "wide": wide("error: ", true, false),
-	} {
-		piece := bytes.Repeat([]byte(line), 64<<10/len(line))
-		var before, after runtime.MemStats
-		w := NewWatcher(rs)
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		for n := 0; n < 20<<20; n += len(piece) {
-			_, _ = w.Write(piece)
-		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > 4<<20 {
-			t.Errorf("%s: %d bytes are held", name, held)
-		}
-		a := w.Answer()
-		if name == "lines" && (a.Found[0].Count != manyHit || a.Found[0].Line != 2) {
-			t.Errorf("%+v", a.Found[0])
 		}
 	}
 }
@@ -542,7 +501,7 @@ func TestShownTextIsTame(t *testing.T) {
 	}
 }
 
-func FuzzWatcher(f *testing.F) {
+func FuzzTail(f *testing.F) {
 	rs, err := Default()
 	if err != nil {
 		f.Fatal(err)
@@ -559,7 +518,7 @@ func FuzzWatcher(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := NewWatcher(rs)
+		w := &Tail{}
 		size = max(1, size&0xff)
 		for p := data; len(p) > 0; {
 			n := min(size, len(p))
@@ -568,7 +527,7 @@ func FuzzWatcher(f *testing.F) {
 			}
 			p = p[n:]
 		}
-		if a, b := fmt.Sprint(describe(whole)), fmt.Sprint(describe(w.Answer())); a != b {
+		if a, b := fmt.Sprint(describe(whole)), fmt.Sprint(describe(w.Answer(rs))); a != b {
 			t.Fatalf("in pieces of %d:\n%s\nwhole\n%s", size, b, a)
 		}
 	})

@@ -1,82 +1,423 @@
 package explain
 
-// minLiteral is the shortest literal text that may bring a line to be looked at.
-const minLiteral = 7
+import (
+	"bytes"
+	"index/suffixarray"
+	"io"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
 
-// searcher finds many literal texts in one pass. It is Wu and Manber's method ("A fast algorithm for
-// multi-pattern searching", 1994): of each literal a window of minLiteral bytes is taken, and a table over
-// the last three bytes of the place looked at says how far no window can end, so that most bytes are never
-// read. Aho and Corasick's automaton was the other choice; it reads every byte, and was slower than grep.
-type searcher struct {
-	shift   [1 << 16]uint8
-	bucket  [1 << 16][]window // of a hash whose shift is 0
-	longest int
+	xunicode "golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+
+	"gpubuild/buildenv/lazyregexp"
+)
+
+const (
+	keep      = 16 << 20  // how much of a text's end is read
+	headSize  = 256       // how much is looked at to know the encoding of a text without a byte-order mark
+	reach     = 8 << 10   // how far the lines around a line go at most, to each side
+	around    = 12        // how many lines that are
+	lineReach = 2 << 10   // how far a line goes at most, to each side of the literal
+	manyHit   = 1000      // where counting ends
+	manyLooks = 5000      // how many lines are matched with a rule's regular expression
+	maxText   = 400       // letters of a line that are shown
+	maxErrors = 3         // how many lines are shown that look like errors
+	minWrap   = 40        // the least width at which a text is believed to have been wrapped
+	maxPaste  = 256 << 10 // the longest text that is believed to be a wrapped paste
+)
+
+// errorWords are in every line that looksLikeError matches or that names a status: most lines have none and need no regular expression.
+var errorWords = [][]byte{
+	[]byte("rror"), []byte("RROR"), []byte("ailed"), []byte("fatal"), []byte("panicked"), []byte("undefined"), []byte("cannot "),
+	[]byte("Traceback"), []byte("relocation"), []byte("unable"), []byte("died due"), []byte("could not"), []byte("package config"),
+	[]byte("not found"), []byte("not loaded"), []byte("terminate called"), []byte("multiple definition"), []byte("*** "),
+	[]byte("Segmentation"), []byte("GetProcAddress"), []byte("GGML_ASSERT"), []byte("shutting down"), []byte("_STATUS_"), []byte("CUFFT_"),
 }
 
-// window is the part of a literal that is searched for.
-type window struct {
-	literal int
-	offset  int // of the window in the literal
-	text    string
+// looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
+// "error" before a colon, at a line's beginning or behind a place.
+var looksLikeError = lazyregexp.New(
+	`(^|[\s:)\]])(fatal )?(error|ERROR)(\[E\d{4}\]| [A-Z]+\d+)?\s*: |^Error: |(^|thread '[^']*'( \(\d+\))? )panicked at( |$)|` +
+		`^nvcc fatal\b|fatal error|undefined reference to |undefined symbol: |CMake Error (at|in|:)|CMake Error: |` +
+		`^Traceback \(most recent|` +
+		`\berror LNK\d{4}|\b(nvlink|ptxas|cicc|nvcc|fatbinary)(\.exe)? (error|fatal)\s*:|` +
+		`^ptxas .*; (error|fatal)\s*:|relocation R_\w+|cannot open shared object file|` +
+		`(cannot find|unable to find library) -l|[Ee]rror response from daemon|^Failed to initialize NVML|died due to signal|` +
+		`CUDA error\b|could not find native static library|asked CMake to find a package configuration file|` +
+		`libdevice not found at|entry point .* could not be located in |^dyld(\[\d+\])?: Library not loaded: |` +
+		`terminate called after throwing an instance of |multiple definition of |\berror occurred: |[Ff]ailed to initialize CUDA\b|` +
+		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |^Segmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d|` +
+		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b`,
+)
+
+// innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error
+// type, source that a compiler quotes or grep prints, and what instructions say.
+var innocent = lazyregexp.New(
+	`^ *\d+ +\| +[^# ]|^\s*(\S+:\d+:\s*)?// |` +
+		`^\s*test .* \.\.\. ok\b|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|#\[error\(|` +
+		`\b[Ii]f you (get|see|encounter|hit|run into)\b|\bError \d+ \(ignored\)|Compiler family detection failed|` +
+		`^\s*(#{1,6}|[-*|>]) .*` + "`(CUDA_ERROR_|cudaError|CUBLAS_STATUS_|CUDNN_STATUS_)\\w+`",
+)
+
+var (
+	logPrefix = lazyregexp.New(`^((#\d+ )?\d+\.\d+ |\d{4}-\d\d-\d\dT\S+ |\[\w[^\]]*\] )? *`) // of docker, GitHub, cargo -vv
+	panicHead = lazyregexp.New(`panicked at( \S+:\d+:\d+:)?$`)
+)
+
+// Tail is the end of a text, at most 16 MiB of it. Writes may come from several goroutines.
+type Tail struct {
+	mu    sync.Mutex
+	head  []byte // the first bytes of the text, which show its encoding
+	text  []byte
+	bytes int64 // of the whole text
+	lines int   // line ends before text
 }
 
-func hash(a, b, c byte) uint16 { return uint16(a) ^ uint16(b)<<4 ^ uint16(c)<<9 ^ uint16(b)>>3 }
-
-// newSearcher needs literals of at least minLiteral bytes.
-func newSearcher(literals []string) *searcher {
-	s := &searcher{}
-	for i := range s.shift {
-		s.shift[i] = minLiteral - 2
+// Write takes the next part of the text. It never fails: what looks at a build must not stop it.
+func (t *Tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.head = append(t.head, p[:min(len(p), headSize-len(t.head))]...)
+	t.bytes += int64(len(p))
+	t.text = append(t.text, p...)
+	if len(t.text) > keep+keep/4 {
+		t.cut()
 	}
-	for i, l := range literals {
-		s.longest = max(s.longest, len(l))
-		at := rarest(l)
-		for end := 2; end < minLiteral; end++ {
-			h := hash(l[at+end-2], l[at+end-1], l[at+end])
-			s.shift[h] = min(s.shift[h], uint8(minLiteral-1-end))
-		}
-		last := at + minLiteral - 1
-		h := hash(l[last-2], l[last-1], l[last])
-		s.bucket[h] = append(s.bucket[h], window{i, at, l})
-	}
-	return s
+	return len(p), nil
 }
 
-// rarest answers the window of a literal whose letters are the least usual in
-// build logs, so that the table's entries for usual ones stay wide.
-func rarest(l string) int {
-	const usual = "etaoinsrcldumpg -/._"
-	best, at := int(^uint(0)>>1), 0
-	for i := 0; i+minLiteral <= len(l); i++ {
-		score := 0
-		for j := i; j < i+minLiteral; j++ {
-			for k := 0; k < len(usual); k++ {
-				if usual[k] == l[j] {
-					score += len(usual) - k
-				}
-			}
-		}
-		if score < best {
-			best, at = score, i
-		}
-	}
-	return at
+// cut drops what is too much, in steps of the two bytes of a UTF-16 letter.
+func (t *Tail) cut() {
+	extra := max(0, len(t.text)-keep)
+	extra += extra & 1
+	t.lines += bytes.Count(t.text[:extra], []byte{'\n'})
+	t.text = t.text[:copy(t.text, t.text[extra:])]
 }
 
-// each calls found with every literal that stands in text and begins at from or later, in the order of their windows.
-func (s *searcher) each(text []byte, from int, found func(literal, at int)) {
-	for i := from + minLiteral - 1; i < len(text); {
-		h := hash(text[i-2], text[i-1], text[i])
-		if n := s.shift[h]; n != 0 {
-			i += int(n)
+// Answer says what is known of the text so far.
+func (t *Tail) Answer(rules *Rules) Answer {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cut()
+	text := decode(t.head, t.text)
+	a := rules.search(text, t.lines)
+	a.Bytes = t.bytes
+	if a.Known() || len(text) > maxPaste || t.lines > 0 {
+		return a
+	}
+	joined, at := unwrap(text)
+	if joined == nil {
+		return a
+	}
+	b := rules.search(joined, 0)
+	for i := range b.Found {
+		b.Found[i].Line = at[b.Found[i].Line-1]
+	}
+	for i := range b.Errors {
+		b.Errors[i].Line = at[b.Errors[i].Line-1]
+	}
+	if b.Known() {
+		a.Found = b.Found
+	}
+	if b.Known() || len(a.Errors) == 0 {
+		a.Errors = b.Errors
+	}
+	return a
+}
+
+// Read reads a whole text; with a reader's error comes what is known of the text until then.
+func Read(rules *Rules, r io.Reader) (Answer, error) {
+	t := &Tail{}
+	_, err := io.Copy(t, r)
+	return t.Answer(rules), err
+}
+
+// escapes are the sequences that a terminal gets (ECMA-48); none goes on in another line.
+var escapes = lazyregexp.New(`\x1b(\[[0-?]*[ -/]*[@-~]?|[\]PX^_][^\x07\x1b\n]*(\x07|\x1b\\)?|[ -/]*[0-~]?)`)
+
+// decode makes plain UTF-8 of a text, whatever wrote it: PowerShell's > writes UTF-16.
+func decode(head, text []byte) []byte {
+	if order, wide := utf16Order(head); wide {
+		// Into memory; what is no letter becomes U+FFFD.
+		text, _, _ = transform.Bytes(xunicode.UTF16(order, xunicode.IgnoreBOM).NewDecoder(), text)
+	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if bytes.IndexByte(text, 0x1b) < 0 {
+		return text
+	}
+	return escapes.ReplaceAll(text, nil)
+}
+
+// utf16Order knows UTF-16 by its mark, or by its zero bytes: in a log most letters are ASCII.
+func utf16Order(head []byte) (order xunicode.Endianness, wide bool) {
+	var zeros [2]int
+	for i, b := range head {
+		if b == 0 {
+			zeros[i%2]++
+		}
+	}
+	most := len(head) / 2 * 3 / 4
+	switch {
+	case bytes.HasPrefix(head, []byte{0xff, 0xfe}), zeros[1] > most && zeros[0] == 0 && len(head) > 3:
+		return xunicode.LittleEndian, true
+	case bytes.HasPrefix(head, []byte{0xfe, 0xff}), zeros[0] > most && zeros[1] == 0 && len(head) > 3:
+		return xunicode.BigEndian, true
+	}
+	return xunicode.LittleEndian, false
+}
+
+// text is a text and its lines.
+type text struct {
+	all   []byte
+	lines []line
+}
+
+type line struct{ from, to, number int }
+
+// split finds the lines; before is the number of those that came earlier. A carriage return ends one, too: progress bars overwrite
+// themselves with it.
+func split(all []byte, before int) text {
+	t := text{all: all}
+	for from, number := 0, before+1; from < len(all); {
+		l := line{from, len(all), number}
+		if n := bytes.IndexAny(all[from:], "\r\n"); n >= 0 {
+			l.to = from + n
+		}
+		t.lines = append(t.lines, l)
+		from = l.to
+		if from < len(all) && all[from] == '\r' {
+			from++
+		}
+		if from < len(all) && all[from] == '\n' && (from == l.to || all[from-1] == '\r') {
+			from++
+			number++
+		}
+	}
+	return t
+}
+
+// of is the text of a line.
+func (t text) of(l line) []byte { return t.all[l.from:l.to] }
+
+// at answers which line a place is in.
+func (t text) at(place int) int {
+	return sort.Search(len(t.lines), func(i int) bool { return t.lines[i].from > place }) - 1
+}
+
+// near is the text of a line and of those around it.
+func (t text) near(i int) []byte {
+	from := max(t.lines[max(0, i-around)].from, t.lines[i].from-reach)
+	to := min(t.lines[min(len(t.lines)-1, i+around)].to, t.lines[i].to+reach)
+	return plain(t.all[from:to])
+}
+
+// search asks every rule about the lines that hold one of its literals.
+func (rs *Rules) search(all []byte, before int) Answer {
+	t := split(all, before)
+	a := Answer{Found: []Found{}, Errors: t.errors(), Lines: before, Start: all[:min(len(all), maxPaste)]}
+	if len(t.lines) > 0 {
+		a.Lines = t.lines[len(t.lines)-1].number
+	}
+	index := suffixarray.New(all)
+	for _, r := range rs.All { // in the table's order, so that equal places have a fixed order
+		var places []int
+		for _, literal := range r.On {
+			places = append(places, index.Lookup([]byte(literal), -1)...)
+		}
+		if f, ok := r.in(t, places); ok {
+			a.Found = append(a.Found, f)
+		}
+	}
+	sortFound(a.Found)
+	// A general rule adds nothing to a line that a special one explains.
+	a.Found = slices.DeleteFunc(a.Found, func(f Found) bool {
+		return f.Kind == Consequence && slices.ContainsFunc(a.Found, func(o Found) bool {
+			return o.Kind == Cause && o.Line == f.Line && o.Count >= f.Count
+		})
+	})
+	return a
+}
+
+// in answers what a text says of a rule whose literals are at some places.
+func (r *Rule) in(t text, places []int) (Found, bool) {
+	slices.Sort(places)
+	f := Found{Rule: r}
+	seenTo := -1 // the end of the last line that was looked at
+	for looks := 0; len(places) > 0 && looks < manyLooks && f.Count < manyHit; places = places[1:] {
+		if places[0] < seenTo {
 			continue
 		}
-		for _, w := range s.bucket[h] {
-			at := i - (minLiteral - 1) - w.offset
-			if at >= from && at+len(w.text) <= len(text) && string(text[at:at+len(w.text)]) == w.text {
-				found(w.literal, at)
+		looks++
+		i := t.at(places[0])
+		l := t.lines[i]
+		l.from, l.to = max(l.from, places[0]-lineReach), min(l.to, places[0]+lineReach)
+		seenTo = l.to
+		text := plain(t.of(l))
+		m := r.confirm.FindSubmatch(text)
+		if m == nil || r.not != nil && r.not.Match(text) || innocent.Match(text) ||
+			r.near != nil && !r.near.Match(t.near(i)) || r.notNear != nil && r.notNear.Match(t.near(i)) {
+			continue
+		}
+		if f.Count++; f.Count > 1 {
+			continue
+		}
+		f.Line, f.Text = l.number, words(text)
+		for i, name := range r.confirm.SubexpNames() {
+			if name != "" && len(m[i]) > 0 {
+				if f.Values == nil {
+					f.Values = map[string]string{}
+				}
+				f.Values[name] = words(m[i])
 			}
 		}
-		i++
 	}
+	return f, f.Count > 0
+}
+
+// errors are the first lines that look like errors, with the lines that complete each.
+func (t text) errors() []Place {
+	out := []Place{}
+	for i := 0; i < len(t.lines) && len(out) < maxErrors; i++ {
+		l := t.lines[i]
+		l.to = min(l.to, l.from+2*lineReach)
+		line := t.of(l)
+		if !slices.ContainsFunc(errorWords, func(w []byte) bool { return bytes.Contains(line, w) }) {
+			continue
+		}
+		place := Place{Line: l.number, Text: words(line), Status: statusIn(line)}
+		if place.Status == nil && !looksLikeError.Match(line) || innocent.Match(line) {
+			continue
+		}
+		i += t.addBody(&place, i)
+		out = append(out, place)
+	}
+	return out
+}
+
+// addBody adds the lines that complete an error: what CMake indents below its heading, cargo's chain of causes, a panic's message. It
+// answers how many lines these are.
+func (t text) addBody(place *Place, at int) (used int) {
+	head := t.of(t.lines[at])
+	prefix := len(logPrefix.FindString(string(head)))
+	head = bytes.TrimRight(head, " \r")
+	panics, chain := panicHead.Match(head), bytes.HasPrefix(head[min(len(head), prefix):], []byte("error: "))
+	if !panics && !chain && !bytes.HasPrefix(head[min(len(head), prefix):], []byte("CMake Error")) {
+		return 0
+	}
+	for n := 1; n <= around && at+n < len(t.lines); n++ {
+		line := t.of(t.lines[at+n])
+		line = bytes.TrimRight(line[min(len(line), prefix):], " \r")
+		text := bytes.TrimSpace(line)
+		switch {
+		case len(text) == 0, chain && bytes.HasPrefix(text, []byte("note: ")):
+			continue
+		case string(text) == "Caused by:":
+			chain = false
+			continue
+		case chain, len(text) == len(line) && !(panics && len(place.More) == 0), bytes.HasPrefix(text, []byte("--- ")):
+			return used
+		}
+		place.More = append(place.More, words(line))
+		if place.Status == nil {
+			place.Status = statusIn(line)
+		}
+		used = n
+	}
+	return used
+}
+
+// unwrap joins the lines of a paste that a terminal or a form broke at its width; at says where in whole, from 1, each line of text
+// begins. nil: nothing was joined.
+func unwrap(whole []byte) (text []byte, at []int) {
+	lines := bytes.Split(bytes.ReplaceAll(whole, []byte("\r"), nil), []byte("\n"))
+	for from, to := 0, 0; from < len(lines); from = to {
+		for to++; to < len(lines) && len(lines[from]) > 0 && len(lines[to]) > 0; to++ {
+		}
+		end := "\n"
+		for i, next := range lineEnds(lines[from:to]) {
+			l := lines[from+i]
+			switch end {
+			case "\n":
+				at = append(at, from+i+1)
+			case " ":
+				l = bytes.TrimSpace(l)
+			}
+			text, end = append(append(text, l...), next...), next
+		}
+	}
+	if len(at) == len(lines) {
+		return nil, nil
+	}
+	return text, at
+}
+
+// lineEnds answers what stands behind each line of a paragraph: nothing, where it and others have the greatest length; a space, where
+// it had no room for the first word of the next one; else, and unless that is so at two places, the line's end.
+func lineEnds(paragraph [][]byte) []string {
+	longest, full, width, joined := minWrap, 0, minWrap, 0
+	for _, l := range paragraph {
+		n := utf8.RuneCount(l)
+		if n > longest {
+			longest, full = n, 0
+		}
+		if n == longest {
+			full++
+		}
+		if len(bytes.Fields(l)) > 1 {
+			width = max(width, n)
+		}
+	}
+	end := " "
+	if full > 1 {
+		end, width = "", longest
+	}
+	ends := slices.Repeat([]string{"\n"}, len(paragraph))
+	for i, l := range paragraph[:len(paragraph)-1] {
+		n := utf8.RuneCount(l)
+		word, _, _ := bytes.Cut(bytes.TrimSpace(paragraph[i+1]), []byte(" "))
+		if n == width && end == "" || end == " " && n+1+utf8.RuneCount(word) > width {
+			ends[i] = end
+			joined++
+		}
+	}
+	if joined < 2 {
+		return slices.Repeat([]string{"\n"}, len(paragraph))
+	}
+	return ends
+}
+
+// plain undoes what JSON and Rust's debug form do to quotes.
+func plain(text []byte) []byte {
+	if bytes.Contains(text, []byte(`\"`)) {
+		return bytes.ReplaceAll(text, []byte(`\"`), []byte(`"`))
+	}
+	return text
+}
+
+// words makes a text of foreign bytes fit to be shown: valid, without control characters, not too long.
+func words(text []byte) string {
+	s := strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t':
+			return ' '
+		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+			return -1
+		}
+		return r
+	}, strings.ToValidUTF8(string(text[:min(len(text), 4*maxText)]), "\uFFFD"))
+	s = strings.TrimSpace(s)
+	if n := 0; len(s) > maxText {
+		for i := range s {
+			if n == maxText {
+				return s[:i] + "…"
+			}
+			n++
+		}
+	}
+	return s
 }

@@ -21,14 +21,6 @@ type Status struct {
 	Meaning string `json:"meaning,omitempty"` // what the header says of it
 }
 
-// statusPrefixes begin every name of the table, and the forms in which cudarc prints a code without its name.
-var statusPrefixes = []string{
-	"CUDA_ERROR_", "cudaError", "CUBLAS_STATUS_", "CUDNN_STATUS_", "NVML_ERROR_", "CURAND_STATUS_", "CUSOLVER_STATUS_", "CUSPARSE_STATUS_",
-	"NVRTC_ERROR_", "CUFFT_ALLOC_FAILED", "CUFFT_EXEC_FAILED", "CUFFT_INTERNAL_ERROR", "CUFFT_INVALID_", "CUFFT_SETUP_FAILED",
-	"CUFFT_NO_WORKSPACE", "CUFFT_NOT_",
-	"CUFFT_NVRTC_FAILURE", "CUFFT_NVJITLINK_FAILURE", "CUFFT_NVSHMEM_FAILURE", "CUFFT_UNALIGNED_DATA", "CUFFT_MISSING_DEPENDENCY",
-}
-
 var statusName = lazyregexp.New(
 	`\b(CUDA_ERROR_\w+|cudaError[A-Z]\w+|(CUBLAS|CUDNN|CURAND|CUSOLVER|CUSPARSE)_STATUS_\w+|(NVML|NVRTC)_ERROR_\w+|CUFFT_\w+)\b|` +
 		`\bDriverError\((\d+), `,

@@ -79,9 +79,10 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 	built.Interrupted = ctx.Err() != nil || ran.Signal != ""
 	built.CompileErrors, built.Waited = watch.errors.Found, watch.waits.seen
 	if err != nil && ctx.Err() == nil {
-		answer, unusable := watch.listener.answer()
-		if built.Answer, built.Unread = answer, unusable == nil && !watch.sees; unusable != nil {
+		if rules, unusable := explain.Default(); unusable != nil {
 			m.Shell.Detail("failures will not be explained: %v", unusable)
+		} else {
+			built.Answer, built.Unread = watch.listener.Answer(rules), !watch.sees
 		}
 	}
 	built.Programs = programs(m.Host, line, built.Messages)

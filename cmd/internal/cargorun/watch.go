@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"sync"
 
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/local"
@@ -18,55 +17,12 @@ import (
 // where it ends at a terminal, cargo is asked to draw its bar and colours all the same (cargo.Line.OnTerminal). A failed build script's
 // output cannot be read afterwards instead: cargo 1.95 sends no message of it and leaves the files of its last good run (measured).
 type watch struct {
-	listener listener
+	listener explain.Tail
 	errors   cargo.Diagnostics
 	waits    waitsForLock
 	stderr   io.Writer // what cargo gets
 	sees     bool      // cargo's stderr passes through
 	width    int       // of the terminal where it ends; 0: none
-}
-
-// listener is an explain.Watcher that is made once there is much text, or an answer is wanted: reading the rules takes longer than all that
-// gpubuild does for a build with nothing to do.
-type listener struct {
-	mu      sync.Mutex
-	text    []byte // what came before the watcher was made
-	watcher *explain.Watcher
-	err     error // why there are no rules
-}
-
-func (l *listener) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.text = append(l.text, p...)
-	if len(l.text) > 64<<10 {
-		l.pass()
-	}
-	return len(p), nil
-}
-
-// pass hands the text on.
-func (l *listener) pass() {
-	if l.watcher == nil && l.err == nil {
-		var rules *explain.Rules
-		if rules, l.err = explain.Default(); l.err == nil {
-			l.watcher = explain.NewWatcher(rules)
-		}
-	}
-	if l.watcher != nil {
-		_, _ = l.watcher.Write(l.text) // never fails
-	}
-	l.text = l.text[:0]
-}
-
-// answer ends the text; the error says why nothing is explained.
-func (l *listener) answer() (explain.Answer, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.pass(); l.err != nil {
-		return explain.Answer{}, l.err
-	}
-	return l.watcher.Answer(), nil
 }
 
 // readAlong is the variable with which a user keeps cargo on the real terminal.

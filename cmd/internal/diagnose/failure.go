@@ -43,12 +43,12 @@ func Program(ctx context.Context, m *session.Machine, e proof.Ending, here Here)
 	by := ""
 	if e.Code == 127 && !answer.Known() && len(e.Missing) > 0 {
 		// What glibc's ld.so would have written (elf/dl-load.c); that it ends with 127 is its own, too (elf/rtld.c).
-		own := explain.NewWatcher(e.Heard.Rules)
+		own := &explain.Tail{}
 		for _, lib := range e.Missing {
 			_, _ = fmt.Fprintf(own, "%s: error while loading shared libraries: %s: "+
 				"cannot open shared object file: No such file or directory\n", e.Program, lib)
 		}
-		answer = own.Answer()
+		answer = own.Answer(e.Heard.Rules)
 		by = "exit status 127, and " + strings.Join(e.Missing, ", ") + " is found nowhere that the loader of " + e.Program + " looks"
 	}
 	if answer.Known() {

@@ -24,7 +24,7 @@ type Listener struct {
 
 // ear is one stream that is read.
 type ear struct {
-	*explain.Watcher
+	*explain.Tail
 	file   *os.File // to be read when the program has ended
 	before int64    // its size when the program began
 	unread bool     // it could not be read
@@ -50,7 +50,7 @@ func Listen(m *session.Machine, stdout io.Writer, verb string) *Listener {
 
 // listen answers what a child is to write to in place of a stream so that it is read.
 func (l *Listener) listen(to io.Writer) io.Writer {
-	e := &ear{Watcher: explain.NewWatcher(l.Rules)}
+	e := &ear{Tail: &explain.Tail{}}
 	if f, ok := to.(*os.File); ok {
 		info, err := f.Stat()
 		switch {
@@ -63,7 +63,7 @@ func (l *Listener) listen(to io.Writer) io.Writer {
 		}
 	}
 	l.ears = append(l.ears, e)
-	return io.MultiWriter(to, e.Watcher)
+	return io.MultiWriter(to, e.Tail)
 }
 
 func sameStream(a, b io.Writer) bool {
@@ -94,7 +94,7 @@ func (l *Listener) Answer() (answer explain.Answer, heard bool) {
 			continue // what may not be read again is not known
 		}
 		heard = true
-		if got := e.Answer(); !answer.Known() {
+		if got := e.Tail.Answer(l.Rules); !answer.Known() {
 			answer = got
 		}
 	}
@@ -116,6 +116,6 @@ func (e *ear) read(h buildenv.Host) error {
 	if err != nil || info.Size() < e.before {
 		return errors.Join(err, errors.New("the file was cut"))
 	}
-	_, err = io.Copy(e.Watcher, io.NewSectionReader(f, e.before, info.Size()-e.before))
+	_, err = io.Copy(e.Tail, io.NewSectionReader(f, e.before, info.Size()-e.before))
 	return err
 }
