@@ -10,6 +10,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -34,11 +35,20 @@ import (
 // object is a JSON Schema, or a part of one.
 type object = map[string]any
 
-// schemas makes JSON Schemas of Go types.
+// schemas makes JSON Schemas of Go types. Those that several answers hold are written once, in the file that shared names.
 type schemas struct {
-	tag  string // json or toml
-	defs object
+	tag    string // json or toml
+	shared string // empty: the definitions are in the schema's own file
+	defs   object
+	types  map[string]reflect.Type // of defs
 }
+
+func newSchemas(tag, shared string) *schemas {
+	return &schemas{tag, shared, object{}, map[string]reflect.Type{}}
+}
+
+// sharedFile has the definitions of all answers, named by its path from a schema beside it.
+const sharedFile = "defs.schema.json"
 
 func (s *schemas) of(t reflect.Type) any {
 	zero := reflect.New(t)
@@ -63,10 +73,12 @@ func (s *schemas) of(t reflect.Type) any {
 		}
 		name := t.String()
 		if s.defs[name] == nil {
-			s.defs[name] = object{} // a type may hold itself
+			s.types[name], s.defs[name] = t, object{} // a type may hold itself
 			s.defs[name] = s.fields(t)
+		} else if s.types[name] != t {
+			panic("two types are called " + name)
 		}
-		return object{"$ref": "#/$defs/" + name}
+		return object{"$ref": s.shared + "#/$defs/" + name}
 	case reflect.Slice, reflect.Array:
 		if t.Elem().Kind() == reflect.Uint8 {
 			return object{"type": []any{"string", "null"}}
@@ -150,25 +162,75 @@ func (s *schemas) collect(t reflect.Type, properties object, required *[]any, hi
 	}
 }
 
-// file is a whole schema.
+// file is a whole schema. $id is the file's own name, so that a reference to a file beside it is found wherever they are kept.
 func (s *schemas) file(id, title string, body object) []byte {
-	body["$schema"], body["$id"], body["title"] = "https://json-schema.org/draft/2020-12/schema", id, title
-	if len(s.defs) > 0 {
+	body["$schema"], body["$id"], body["title"] = "https://json-schema.org/draft/2020-12/schema", id+".schema.json", title
+	if len(s.defs) > 0 && s.shared == "" {
 		body["$defs"] = s.defs
 	}
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
+	return append(layout(body, ""), '\n')
+}
+
+// layout writes JSON with what fits on a line of 120 columns on one line.
+func layout(v any, indent string) []byte {
+	var flat bytes.Buffer
+	e := json.NewEncoder(&flat)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if err := e.Encode(body); err != nil {
+	if err := e.Encode(v); err != nil {
 		panic(err)
 	}
-	return out.Bytes()
+	line := bytes.TrimSpace(flat.Bytes())
+	if len(indent)+len(line) <= 120 {
+		return line
+	}
+	var parts [][]byte
+	var open, end string
+	switch v := v.(type) {
+	case object:
+		open, end = "{", "}"
+		short := map[string]bool{} // what a line has room for beside others
+		for key := range v {
+			switch v[key].(type) {
+			case string, bool, int:
+				short[key] = true
+			}
+		}
+		keys := slices.SortedFunc(maps.Keys(v), func(a, b string) int {
+			if short[a] != short[b] && short[a] {
+				return -1
+			} else if short[a] != short[b] {
+				return 1
+			}
+			return cmp.Compare(a, b)
+		})
+		for i, key := range keys {
+			part := slices.Concat([]byte(`"`+key+`": `), layout(v[key], indent+" "))
+			last := len(parts) - 1
+			if i > 0 && short[key] && len(indent)+len(parts[last])+len(part) < 118 {
+				parts[last] = slices.Concat(parts[last], []byte(", "), part)
+				continue
+			}
+			parts = append(parts, part)
+		}
+	case []any:
+		open, end = "[", "]"
+		for _, one := range v {
+			part := layout(one, indent+" ")
+			last := len(parts) - 1
+			if _, text := one.(string); text && last >= 0 && len(indent)+len(parts[last])+len(part) < 118 {
+				parts[last] = slices.Concat(parts[last], []byte(", "), part)
+				continue
+			}
+			parts = append(parts, part)
+		}
+	default:
+		return line
+	}
+	return slices.Concat([]byte(open+"\n"+indent+" "), bytes.Join(parts, []byte(",\n"+indent+" ")), []byte("\n"+indent+end))
 }
 
 // envelope is the schema of a verb's answer: whole, or of a command line that ended before it had one.
-func envelope(verb string, own any, result bool) []byte {
-	s := &schemas{"json", object{}}
+func (s *schemas) envelope(verb string, own any, result bool) []byte {
 	body := s.fields(reflect.TypeOf(own))
 	properties := body["properties"].(object)
 	whole := slices.Clone(body["required"].([]any))
@@ -185,29 +247,32 @@ func envelope(verb string, own any, result bool) []byte {
 	}
 	body["required"] = []any{"schema", "ok", "findings"}
 	body["anyOf"] = []any{object{"required": whole}, failed}
-	return s.file("gpubuild/"+verb+"/1", "The answer of gpubuild "+strings.ReplaceAll(verb, "-", " "), body)
+	return s.file(verb, "The answer of gpubuild "+strings.ReplaceAll(verb, "-", " "), body)
 }
 
 // wanted are all schemas, by the name of their file.
 func wanted() map[string][]byte {
 	out := map[string][]byte{}
+	answers := newSchemas("json", sharedFile)
 	plain, results := cli.Answers()
 	for verb, own := range plain {
-		out[verb] = envelope(verb, own, false)
+		out[verb] = answers.envelope(verb, own, false)
 	}
 	for verb, own := range results {
-		out[verb] = envelope(verb, own, true)
+		out[verb] = answers.envelope(verb, own, true)
 	}
 	for name, v := range map[string]any{"receipt": receipt.Receipt{}, "archive": archive.Manifest{}, "watch-sample": watch.Sample{}} {
-		s := &schemas{"json", object{}}
-		body := s.fields(reflect.TypeOf(v))
+		body := answers.fields(reflect.TypeOf(v))
 		body["properties"].(object)["schema"] = object{"const": "gpubuild/" + name + "/1"}
-		out[name] = s.file("gpubuild/"+name+"/1", "What gpubuild writes as "+name, body)
+		out[name] = answers.file(name, "What gpubuild writes as "+name, body)
 	}
-	s := &schemas{"toml", object{}}
+	answers.shared = ""
+	out["defs"] = answers.file("defs", "Types that several answers of gpubuild hold", object{})
+	out["defs"] = bytes.ReplaceAll(out["defs"], []byte(`"`+sharedFile+`#/`), []byte(`"#/`))
+	s := newSchemas("toml", "")
 	body := s.fields(reflect.TypeOf(config.File{}))
 	describe(body, s.defs)
-	out["gpubuild.toml"] = s.file("gpubuild/gpubuild.toml/1", "gpubuild.toml", body)
+	out["gpubuild.toml"] = s.file("gpubuild.toml", "gpubuild.toml", body)
 	return out
 }
 
