@@ -2,11 +2,13 @@ package cargo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -187,11 +189,59 @@ func Alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line, own
 		if err != nil {
 			return l, owns, fmt.Errorf("alias `%s` of cargo's configuration: %w", l.VerbWord, err)
 		}
+		if len(more) > len(owns) {
+			if err := foreignAlias(h, t, l); err != nil {
+				return l, owns, err
+			}
+		}
 		if next.VerbWord == "" {
 			return l, owns, nil // an alias of flags only: cargo's to report
 		}
 		l, owns = next, more
 	}
+}
+
+// UsersConfig reports whether a configuration file is the user's own, below CARGO_HOME, and not of a repository. What cargo unpacked there
+// is not the user's.
+func UsersConfig(h buildenv.Host, t Tool, path string) bool {
+	home := h.Real(h.Abs(cmp.Or(t.Env.Get("CARGO_HOME"), h.Join(h.Home, ".cargo"))))
+	path = h.Real(path)
+	return h.Below(path, home) && !h.Below(path, h.Join(home, "registry")) && !h.Below(path, h.Join(home, "git"))
+}
+
+// foreignAlias returns an *AliasError if a file of the repository gives this command line a flag of ours.
+func foreignAlias(h buildenv.Host, t Tool, l Line) error {
+	for _, path := range ConfigFiles(h, t, l) {
+		if UsersConfig(h, t, path) {
+			continue
+		}
+		data, err := h.ReadFile(path, configLimit)
+		if err != nil {
+			return &AliasError{Path: path, Alias: l.VerbWord} // cargo was asked, and it may be this file that has the alias
+		}
+		var doc struct {
+			Alias map[string]any `toml:"alias"`
+		}
+		if _, err := toml.Decode(string(data), &doc); err != nil {
+			continue // cargo's to report
+		}
+		for _, w := range strings.Fields(fmt.Sprint(doc.Alias[l.VerbWord])) {
+			if flag, _, _ := strings.Cut(strings.Trim(w, "[]"), "="); strings.HasPrefix(flag, ownPrefix) {
+				return &AliasError{Path: path, Line: aliasLine(string(data), l.VerbWord, flag), Alias: l.VerbWord, Flag: flag}
+			}
+		}
+	}
+	return nil
+}
+
+// aliasLine is the line of a flag behind the name of its alias; 0 where the text is written in another way.
+func aliasLine(text, name, flag string) int {
+	key := regexp.MustCompile(`(?m)^\s*(alias\.)?["']?` + regexp.QuoteMeta(name) + `["']?\s*=`).FindStringIndex(text)
+	if key == nil {
+		return 0
+	}
+	at := strings.Index(text[key[1]:], flag)
+	return strings.Count(text[:key[1]+max(at, 0)], "\n") + 1
 }
 
 func alias(ctx context.Context, h buildenv.Host, run runner, t Tool, l Line) ([]string, error) {

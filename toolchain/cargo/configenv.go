@@ -12,6 +12,7 @@ import (
 // Given is a variable that cargo's configuration gives to build scripts ("[env]", The Cargo Book).
 type Given struct {
 	Name, Value string
+	Written     string // the value before `relative` made it a path
 	Force       bool   // it counts even where the environment has the variable
 	Origin      string // the file, or --config
 }
@@ -79,10 +80,11 @@ func ConfigEnv(h buildenv.Host, t Tool, l Line) []Given {
 		if !e.has {
 			continue
 		}
-		if e.relative && !h.IsAbs(e.value) {
-			e.value = h.Join(e.root, e.value)
+		value := e.value
+		if e.relative && !h.IsAbs(value) {
+			value = h.Join(e.root, value)
 		}
-		out = append(out, Given{Name: name, Value: e.value, Force: e.force, Origin: e.origin})
+		out = append(out, Given{Name: name, Value: value, Written: e.value, Force: e.force, Origin: e.origin})
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package cargo
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -42,6 +43,30 @@ func FirstLine(err error) string {
 	}
 	line, _, _ := strings.Cut(text, "\n")
 	return line
+}
+
+// AliasError says that an alias of a repository's carries a flag of ours: it could start a download, agree to the repository's own tools or
+// write a file, with a command line that shows none of it.
+type AliasError struct {
+	Path  string
+	Line  int // 0: not known
+	Alias string
+	Flag  string // empty: not known
+}
+
+func (e *AliasError) Error() string {
+	place := e.Path
+	if e.Line > 0 {
+		place = fmt.Sprintf("%s:%d", e.Path, e.Line)
+	}
+	return fmt.Sprintf("%s: the alias `%s` has %s: a repository may not give flags to gpubuild", place, e.Alias,
+		cmp.Or(e.Flag, "a flag of gpubuild's"))
+}
+
+func (e *AliasError) ExitCode() int { return exit.Config }
+
+func (e *AliasError) Hint() string {
+	return "remove the flag and give it on the command line, or define the alias in your own configuration (CARGO_HOME)"
 }
 
 // misunderstood says that cargo answered something that is not what such a question is answered with.

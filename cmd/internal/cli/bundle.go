@@ -61,7 +61,7 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 	if err != nil {
 		return err
 	}
-	if o.Toolkit, err = tools.First(s, toolkit); err != nil {
+	if o.Toolkit, err = tools.First(ctx, s, toolkit); err != nil {
 		return err
 	}
 	b, err := bundle.Make(ctx, a.Machine, o)

@@ -80,6 +80,9 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f.FreeDisk = freeDisk(m, p)
 	f.Install = tools.InstallCommand(m, f.Needs, found.Facts.Driver)
 	f.Chosen, f.ChooseErr = toolchain.Choose(f.Toolchain, f.Needs, found.Wish)
+	if refused := found.Guard.Check(f.Chosen); refused != nil {
+		return f, refused
+	}
 	if err := tools.AbsentTools(m.Host, p.Answer, func(string) bool { return false }); err != nil {
 		f.NoBuildTools = lackOf(err)
 	}

@@ -88,7 +88,7 @@ func TestChosenToolkitComesFirst(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			first, err := tools.First(s, tt.flag)
+			first, err := tools.First(t.Context(), s, tt.flag)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -99,7 +99,7 @@ func TestChosenToolkitComesFirst(t *testing.T) {
 				t.Errorf("without a project the first is %s", got[0].Root)
 			}
 			for _, flag := range []string{filepath.Join(dir, "none"), "fetch"} {
-				if _, err := tools.First(s, flag); err == nil {
+				if _, err := tools.First(t.Context(), s, flag); err == nil {
 					t.Errorf("toolkit=%s is taken", flag)
 				}
 			}

@@ -73,30 +73,17 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	for _, b := range t.Needs.Because {
 		m.Shell.Detail("needs %s", b)
 	}
-	host := m.Host
-	var tables []cargo.Given
-	if o.Cargo.Path != "" {
-		tables = cargo.ConfigEnv(host, o.Cargo, s.Line)
-		trust, err := consentOf(s, o)
-		if err == nil {
-			err = trust.tables(tables)
-		}
-		if err != nil {
-			return t, err
-		}
-		var warnings []string
-		host.Env, warnings = importConfigEnv(host, tables)
-		for _, w := range warnings {
-			m.Shell.Warning("%s", w)
-		}
-		t.RunEnv, t.Given = host.Env, tables
-	}
+	host, tables := configured(s, o)
+	t.RunEnv, t.Given = host.Env, tables
 	finished := finishedIn(s, graph)
 	if err := AbsentTools(host, reach, finished); err != nil {
 		return t, err
 	}
 	wish, err := wishOf(s, host.Env, o)
 	if err != nil {
+		return t, err
+	}
+	if t.Guard, err = guard(ctx, s, o, tables, wish); err != nil {
 		return t, err
 	}
 	wish.previous(o.BuiltFor, archUnset(m, graph.Places.BuildDirectory))
@@ -108,12 +95,15 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 		}
 		wish.fetched(root)
 	}
-	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish}
+	d := discovery{machine: m, host: host, needs: t.Needs, wish: wish, guard: t.Guard}
 	if t.Needs.Libraries {
 		d.link = toLink(s, o.Cargo, reach)
 	}
 	t.Facts, _ = d.run(ctx)
 	t.Set, err = toolchain.Choose(t.Facts, t.Needs, wish.Wish)
+	if refused := t.Guard.Check(t.Set); refused != nil {
+		return t, refused
+	}
 	if damaged := d.damaged(t.Facts, err != nil); damaged != nil {
 		return t, damaged
 	}
@@ -126,6 +116,9 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 	if err != nil {
 		return t, err
 	}
+	if err := t.Guard.Check(t.Set); err != nil {
+		return t, err
+	}
 	if err := joinCUDNN(m, &t.Set); err != nil {
 		return t, err
 	}
@@ -136,8 +129,11 @@ func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach 
 		m.Shell.Warning("%s", note)
 	}
 	t.Delta = toolchain.Environment(host, t.Set, t.Needs)
-	if t.Set.Launchers = launchers(ctx, m, host, t.Facts, t.Set, host.Apply(host.Env, t.Delta)); len(t.Set.Launchers) > 0 {
+	if t.Set.Launchers = t.launchers(ctx, m, host); len(t.Set.Launchers) > 0 {
 		t.Delta = toolchain.Environment(host, t.Set, t.Needs)
+	}
+	if err := t.Guard.Check(t.Set); err != nil {
+		return t, err
 	}
 	over := overrideConfigEnv(host, host.Apply(host.Env, t.Delta), t.Set, tables, s.Line)
 	t.Delta.Changes = append(t.Delta.Changes, over.Delta.Changes...)

@@ -17,14 +17,14 @@ import (
 
 // Compilers lists the host compilers: Visual Studio's on Windows, where nvcc takes no other, else gcc and clang.
 func Compilers(ctx context.Context, m *session.Machine) ([]hostcc.Compiler, *msvc.Found) {
-	return compilers(ctx, m, m.Host)
+	return compilers(ctx, m, m.Host, commandCache{m, m.Host})
 }
 
-func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, asked ...string) ([]hostcc.Compiler, *msvc.Found) {
+func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, run session.Runner, asked ...string) ([]hostcc.Compiler, *msvc.Found) {
 	if h.OS != buildenv.Windows {
-		return hostcc.Find(ctx, h, commandCache{m, h}, asked...), nil
+		return hostcc.Find(ctx, h, run, asked...), nil
 	}
-	found := msvc.Find(ctx, h, h.Arch, m.Runner)
+	found := msvc.Find(ctx, h, h.Arch, run)
 	for _, p := range found.Problems {
 		m.Shell.Detail("%s", p)
 	}

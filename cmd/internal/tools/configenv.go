@@ -6,9 +6,25 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
+
+// configured is the machine with what cargo's [env] tables say of tools, and the tables.
+func configured(s *session.Session, o Options) (buildenv.Host, []cargo.Given) {
+	host := s.Machine.Host
+	if o.Cargo.Path == "" {
+		return host, nil
+	}
+	tables := cargo.ConfigEnv(host, o.Cargo, s.Line)
+	env, warnings := importConfigEnv(host, tables)
+	for _, w := range warnings {
+		s.Machine.Shell.Warning("%s", w)
+	}
+	host.Env = env
+	return host, tables
+}
 
 // importConfigEnv is the user's environment with what the [env] tables of cargo's configuration say of tools: build scripts see it, so it
 // counts as what the user set. Where it is forced over another value, a warning says so.

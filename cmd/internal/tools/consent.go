@@ -2,89 +2,213 @@ package tools
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/hostcc"
+	"gpubuild/toolchain/rocm"
 )
 
-// consent decides whether a file of the repository may name a compiler or a toolkit that lies in the repository: whoever wrote the
-// repository also wrote that program, and gpubuild runs compilers even for what builds nothing. Only the user agrees, by a flag or in their
-// own configuration. What the user's environment, PATH and flags name is not asked about.
-type consent struct {
-	host  buildenv.Host
-	root  string // of the repository
-	home  string // cargo's own directory, whose configuration is the user's
-	given bool
+// Guard starts compilers, and refuses one that lies in the repository unless the user agrees: whoever wrote the repository also wrote that
+// program, and gpubuild runs compilers even for what builds nothing. It looks at the path that is about to run, whatever text of a
+// configuration file led there. Only the user agrees, by a flag or in their own configuration. What the user's environment, PATH and flags
+// lead to is not asked about.
+type Guard struct {
+	host    buildenv.Host   // with the user's own environment
+	roots   []string        // what lies below these directories is the repository's
+	named   []string        // what the repository's files say about tools, for the message
+	foreign []cargo.Given   // variables that the repository's files set
+	own     func() []string // what the user's own environment and flags lead to
+	mu      sync.Mutex      // discovery asks several programs at a time
+	refused *UntrustedError // the first program that was not started
 }
 
-func consentOf(s *session.Session, o Options) (consent, error) {
-	h := s.Machine.Host
-	home := cmp.Or(h.Env.Get("CARGO_HOME"), h.Join(h.Home, ".cargo"))
-	c := consent{host: h, root: repository(h, s.Project.Root), home: h.Real(h.Abs(home)), given: o.TrustProject}
-	if c.given {
-		return c, nil
+// guard is made of everything that files of the repository say: [env] tables of cargo's configuration, and the toolkit in gpubuild.toml.
+func guard(ctx context.Context, s *session.Session, o Options, tables []cargo.Given, w wish) (*Guard, error) {
+	m := s.Machine
+	h := m.Host
+	g := &Guard{host: h}
+	root := h.Real(h.Cwd)
+	if s.Project != nil {
+		root = h.Real(s.Project.Root)
 	}
-	user, err := User(h)
-	c.given = slices.ContainsFunc(user.Trust, func(dir string) bool { return h.Below(c.root, h.Real(dir)) })
-	return c, err
-}
-
-// repository is the directory that was cloned: the nearest one with .git, else the project's.
-func repository(h buildenv.Host, project string) string {
-	project = h.Real(project)
-	return cmp.Or(h.Repository(project), project)
-}
-
-// tables checks the [env] tables of cargo's configuration files.
-func (c consent) tables(tables []cargo.Given) error {
-	for _, g := range tables {
-		if !toolchain.Steers(c.host, g.Name) || !c.host.IsFile(g.Origin) || c.host.Below(c.host.Real(g.Origin), c.home) {
-			continue // it selects no tool, or is the user's own: --config, or CARGO_HOME
+	root = cmp.Or(h.Repository(root), root)
+	for _, t := range tables {
+		if !h.IsFile(t.Origin) || cargo.UsersConfig(h, o.Cargo, t.Origin) {
+			continue // the user's own: --config, or CARGO_HOME
 		}
-		// Whoever wrote the file wrote what is below its directory, in a repository or an unpacked archive.
-		if err := c.value("the [env] table of "+g.Origin, g.Name, g.Value, c.host.Dir(c.host.Dir(c.host.Real(g.Origin)))); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// value answers an *UntrustedError where a value that origin gives names something in the repository or below one of dirs, or by a path
-// that is relative to it.
-func (c consent) value(origin, name, value string, dirs ...string) error {
-	if c.given {
-		return nil
-	}
-	words := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t\n\"'=,"+c.host.ListSeparator(), r) })
-	for _, word := range append(words, value) {
-		path := c.host.Abs(word)
-		if !strings.ContainsAny(word, `/\`) {
-			continue // a name that is looked for on the user's PATH
-		}
-		if _, err := c.host.Files.Stat(path); err != nil {
+		g.foreign = append(g.foreign, t)
+		if !toolchain.Steers(h, t.Name) {
 			continue
 		}
-		for _, dir := range append(dirs, c.root) {
-			if c.host.Below(c.host.Real(path), dir) || !c.host.IsAbs(word) {
-				return &UntrustedError{Origin: origin, Name: name, Path: path, Root: dir}
+		// Whoever wrote the file wrote what is below its directory, in a repository or an unpacked archive.
+		dir := h.Dir(h.Dir(h.Real(t.Origin)))
+		g.roots = append(g.roots, above(h, dir, t.Written), above(h, h.Real(h.Cwd), t.Written), root)
+		g.named = append(g.named, fmt.Sprintf("%s in the [env] table of %s", t.Name, t.Origin))
+	}
+	project := s.Config.CUDA.Origin
+	fromProject := w.from == project && strings.ContainsAny(w.CUDA, `/\`)
+	if fromProject {
+		g.roots = append(g.roots, root, above(h, h.Real(h.Cwd), s.Config.CUDA.Value))
+		g.named = append(g.named, "toolchain.cuda in "+project)
+	}
+	if len(g.foreign) == 0 && len(g.roots) == 0 || o.TrustProject {
+		return &Guard{host: h}, nil
+	}
+	user, err := User(h)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(user.Trust, func(dir string) bool { return h.Below(root, h.Real(dir)) }) {
+		return &Guard{host: h}, nil
+	}
+	mine := slices.DeleteFunc(slices.Clone(w.extra), func(c cuda.Candidate) bool { return c.Origin == project })
+	g.own = sync.OnceValue(func() []string { return ownTools(ctx, m, mine, o.CCBin) })
+	if fromProject {
+		return g, g.check(w.CUDA) // it would be taken, or be the reason for another error
+	}
+	return g, nil
+}
+
+// above is a directory, or the one above it that a relative path in a value may lead to by "..".
+func above(h buildenv.Host, dir, value string) string {
+	for range strings.Count(value, "..") {
+		dir = h.Dir(dir)
+	}
+	return dir
+}
+
+// ownTools lists what the user's own environment and flags lead to. It starts nothing of it.
+func ownTools(ctx context.Context, m *session.Machine, extra []cuda.Candidate, ccbin string) (paths []string) {
+	h := m.Host
+	var compilers []hostcc.Compiler
+	if h.OS == buildenv.Windows {
+		compilers, _ = Compilers(ctx, m)
+	} else {
+		compilers = hostcc.Find(ctx, h, nil, ccbin)
+	}
+	for _, c := range compilers {
+		paths = append(paths, c.Path, c.CXX)
+	}
+	var roots []string
+	for _, t := range cuda.Find(h, extra) {
+		roots = append(roots, t.Root)
+		paths = append(paths, t.Root, t.NVCC)
+	}
+	for _, c := range cudnn.Find(h, roots, nil) {
+		paths = append(paths, c.Root, c.Include, c.Lib)
+	}
+	for _, r := range rocm.Find(h) {
+		paths = append(paths, r.Root)
+	}
+	return slices.Concat(paths, h.LookPathAll("nvcc"), []string{h.Env.Get("NVCC"), h.Env.Get("CUDACXX")})
+}
+
+// Over is a runner of tools that asks the guard before each start. A tool gets the user's own values of the variables that the repository's
+// files set: of what it is asked, none depends on them, and LD_PRELOAD or COMPILER_PATH would name a program, too.
+func (g *Guard) Over(r session.Runner) session.Runner {
+	if g == nil {
+		return r
+	}
+	return guarded{g, r}
+}
+
+type guarded struct {
+	guard  *Guard
+	runner session.Runner
+}
+
+func (r guarded) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	g := r.guard
+	if err := g.check(c.Path); err != nil {
+		return buildenv.Result{}, err
+	}
+	if len(g.foreign) > 0 {
+		c.Env = g.ownValues(buildenv.NewEnv(g.host.OS, c.Env)).Entries()
+	}
+	return r.runner.Run(ctx, c)
+}
+
+// ownValues is an environment without what the repository's files set.
+func (g *Guard) ownValues(env buildenv.Env) buildenv.Env {
+	for _, t := range g.foreign {
+		if is, set := env.Lookup(t.Name); !set || is != t.Value {
+			continue
+		}
+		if mine, set := g.host.Env.Lookup(t.Name); set {
+			env = env.Set(t.Name, mine)
+		} else {
+			env = env.Unset(t.Name)
+		}
+	}
+	return env
+}
+
+// check returns an *UntrustedError if a program or a directory is the repository's, and the user has not agreed to it.
+func (g *Guard) check(paths ...string) error {
+	h := g.host
+	for _, path := range paths {
+		for _, dir := range g.roots {
+			if path == "" || !h.Below(path, dir) && !h.Below(h.Real(path), dir) {
+				continue
 			}
+			if slices.ContainsFunc(g.own(), func(own string) bool { return own != "" && h.SamePath(h.Abs(own), path) }) {
+				break
+			}
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if g.refused == nil {
+				g.refused = &UntrustedError{By: g.named, Path: path, Root: dir}
+			}
+			return g.refused
 		}
 	}
 	return nil
+}
+
+// Check is for what was found and chosen: cargo starts it later. It also returns the refusal of a program that would have been asked.
+func (g *Guard) Check(s toolchain.Set) error {
+	g.mu.Lock()
+	refused := g.refused
+	g.mu.Unlock()
+	if refused != nil {
+		return refused
+	}
+	var paths []string
+	if t := s.Toolkit; t != nil {
+		paths = append(paths, t.Root, t.NVCC)
+	}
+	if c := s.Compiler; c != nil {
+		paths = append(paths, c.Path, c.CXX)
+	}
+	if c := s.CUDNN; c != nil {
+		paths = append(paths, c.Root, c.Include, c.Lib)
+	}
+	if r := s.ROCm; r != nil {
+		paths = append(paths, r.Root)
+	}
+	return g.check(append(paths, s.Launchers...)...)
 }
 
 // UntrustedError says that a repository wants its own compiler or toolkit to be used.
-type UntrustedError struct{ Origin, Name, Path, Root string }
+type UntrustedError struct {
+	By         []string // what the repository's files say about tools
+	Path, Root string
+}
 
 func (e *UntrustedError) Error() string {
-	return fmt.Sprintf("%s sets %s to %s, which is in the repository: gpubuild runs no tool of a repository without your consent",
-		e.Origin, e.Name, e.Path)
+	return fmt.Sprintf("%s is in the repository, and only the repository names it (%s): gpubuild runs no tool of a repository without "+
+		"your consent", e.Path, strings.Join(e.By, "; "))
 }
 
 func (e *UntrustedError) ExitCode() int { return exit.Config }

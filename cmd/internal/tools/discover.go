@@ -24,6 +24,7 @@ type discovery struct {
 	host       buildenv.Host // the machine's, with the environment that counts
 	needs      toolchain.Needs
 	wish       wish
+	guard      *Guard
 	everything bool // whether it is needed or not
 	link       []string
 }
@@ -50,8 +51,9 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	if d.wish.CCBin != "" {
 		asked = []string{d.wish.CCBin}
 	}
+	run := d.guard.Over(commandCache{m, h})
 	var compilersFound sync.WaitGroup // toolkits and compilers take the longest, and do not depend on each other
-	compilersFound.Go(fault.Guarded(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, asked...) }))
+	compilersFound.Go(fault.Guarded(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, run, asked...) }))
 	f.Toolkits, f.CodePage = cuda.Find(h, d.wish.extra), h.CodePage()
 	for i, t := range f.Toolkits {
 		if damaged := install.Damaged(h, d.wish.installed, t); damaged != nil && t.Problem == "" {
@@ -98,21 +100,26 @@ type Machine struct {
 	Facts       toolchain.Facts
 	Wish        toolchain.Wish
 	DriverNotes []string // how the driver was asked
+	Guard       *Guard
 }
 
 // Discover finds everything, whether the needs ask for it or not, except a cuDNN. It chooses nothing and fetches nothing.
 func Discover(ctx context.Context, s *session.Session, graph session.Graph, reach *features.Answer, o Options) (Machine, error) {
-	h := s.Machine.Host
-	w, err := wishOf(s, h.Env, o)
+	host, tables := configured(s, o)
+	w, err := wishOf(s, host.Env, o)
+	if err != nil {
+		return Machine{}, err
+	}
+	g, err := guard(ctx, s, o, tables, w)
 	if err != nil {
 		return Machine{}, err
 	}
 	w.previous(o.BuiltFor, archUnset(s.Machine, graph.Places.BuildDirectory))
-	d := discovery{machine: s.Machine, host: h, needs: NeedsOf(reach), wish: w, everything: true}
+	d := discovery{machine: s.Machine, host: host, needs: NeedsOf(reach), wish: w, guard: g, everything: true}
 	if d.needs.Libraries && o.Cargo.Path != "" {
 		d.link = toLink(s, o.Cargo, reach)
 	}
-	found := Machine{Wish: w.Wish}
+	found := Machine{Wish: w.Wish, Guard: g}
 	found.Facts, found.DriverNotes = d.run(ctx)
 	return found, nil
 }

@@ -93,7 +93,7 @@ func TestACompilerIsAskedOnce(t *testing.T) {
 		}
 		count := &counting{Runner: m.Runner}
 		m.Runner = count
-		list, _ := compilers(context.Background(), m, m.Host)
+		list, _ := compilers(context.Background(), m, m.Host, commandCache{m, m.Host})
 		asked := 0
 		for _, path := range count.started {
 			if filepath.Dir(path) == dir {

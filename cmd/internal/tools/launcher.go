@@ -7,21 +7,20 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/toolchain"
 )
 
 var nvccRelease = lazyregexp.New(`Cuda compilation tools, release (\d+\.\d+), V(\d+\.\d+\.\d+)`)
 
 // launchers lists the programs that stand in front of the chosen nvcc, such as ccache or a script: what NVCC or CUDACXX names, and the
 // nvcc that is first on PATH, where they are no other toolkit's own. One that answers `--version` as the chosen nvcc does is kept, since
-// that is what it calls; of any other it is said that it is not used. env is the environment that the build would have without them.
-func launchers(ctx context.Context, m *session.Machine, h buildenv.Host, f toolchain.Facts, s toolchain.Set, env buildenv.Env) []string {
-	t := s.Toolkit
+// that is what it calls; of any other it is said that it is not used.
+func (chosen Tools) launchers(ctx context.Context, m *session.Machine, h buildenv.Host) []string {
+	t, run, env := chosen.Set.Toolkit, chosen.Guard.Over(m.Runner), h.Apply(h.Env, chosen.Delta)
 	if t == nil || t.NVCC == "" {
 		return nil
 	}
 	own := []string{h.Real(t.NVCC)}
-	for _, other := range f.Toolkits {
+	for _, other := range chosen.Facts.Toolkits {
 		if other.NVCC != "" && other.Problem == "" && !other.Version.IsZero() { // a directory with a script called nvcc alone is none
 			own = append(own, h.Real(other.NVCC))
 		}
@@ -32,7 +31,7 @@ func launchers(ctx context.Context, m *session.Machine, h buildenv.Host, f toolc
 		list = append(list, candidate{"PATH", onPath[0]})
 	}
 	version := func(path string) string {
-		res, err := m.Runner.Run(ctx, buildenv.Cmd{Path: path, Args: []string{"--version"}, Env: env.Entries()})
+		res, err := run.Run(ctx, buildenv.Cmd{Path: path, Args: []string{"--version"}, Env: env.Entries()})
 		if err != nil {
 			m.Shell.Detail("%s --version: %v", path, err)
 		}
@@ -42,18 +41,18 @@ func launchers(ctx context.Context, m *session.Machine, h buildenv.Host, f toolc
 		return "unknown"
 	}
 	var kept []string
-	chosen := ""
+	answered := ""
 	for _, c := range list {
 		if !h.IsAbs(c.path) || !h.IsFile(c.path) || slices.Contains(own, h.Real(c.path)) || slices.Contains(kept, c.path) {
 			continue
 		}
-		if chosen == "" {
-			chosen = version(t.NVCC)
+		if answered == "" {
+			answered = version(t.NVCC)
 		}
-		if is := version(c.path); is == chosen && is != "unknown" {
+		if is := version(c.path); is == answered && is != "unknown" {
 			kept = append(kept, c.path)
 		} else {
-			m.Shell.Note("%s (%s) is not used: it is nvcc %s, and %s has nvcc %s", c.path, c.from, is, t.Named(), chosen)
+			m.Shell.Note("%s (%s) is not used: it is nvcc %s, and %s has nvcc %s", c.path, c.from, is, t.Named(), answered)
 		}
 	}
 	return kept

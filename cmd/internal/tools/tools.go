@@ -27,6 +27,7 @@ type Tools struct {
 	// reads, are part of the changes there.
 	ExportFrom buildenv.Env
 	Exported   buildenv.Delta
+	Guard      *Guard     // asks for the user's consent before a tool is started
 	Cargo      cargo.Tool // the cargo to call, with Env
 	Line       cargo.Line // the command line for it, with what overrides cargo's [env] tables
 	Undeclared Undeclared // the package that a toolkit was chosen for although its sources do not ask for one

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -79,16 +80,24 @@ func Default(m *session.Machine) (found []cuda.Toolkit, root, by string, err err
 }
 
 // First is the toolkit that a build here would take, where somebody chose one: a flag, GPUBUILD_CUDA, the project or the user.
-func First(s *session.Session, flag string) (*cuda.Toolkit, error) {
+func First(ctx context.Context, s *session.Session, flag string) (*cuda.Toolkit, error) {
 	if flag == "fetch" {
 		return nil, &exit.UsageError{What: "toolkit=fetch is for verbs that build", Fix: "gpubuild toolchain install"}
 	}
-	w, err := wishOf(s, s.Machine.Host.Env, Options{Prefix: "--", Toolkit: flag})
+	o := Options{Prefix: "--", Toolkit: flag}
+	w, err := wishOf(s, s.Machine.Host.Env, o)
 	if err != nil || w.CUDA == "" || w.CUDA == "fetch" {
 		return nil, err
 	}
+	g, err := guard(ctx, s, o, nil, w)
+	if err != nil {
+		return nil, err
+	}
 	t, err := first(cuda.Find(s.Machine.Host, w.extra), w.CUDA)
-	return &t, err
+	if err != nil {
+		return nil, err
+	}
+	return &t, g.Check(toolchain.Set{Toolkit: &t})
 }
 
 // first is toolchain.First with the remedy of a verb that fetches nothing.

@@ -36,15 +36,6 @@ func wishOf(s *session.Session, env buildenv.Env, o Options) (wish, error) {
 	}
 	if w.CUDA == "" {
 		w.CUDA, w.from = s.Config.CUDA.Value, s.Config.CUDA.Origin
-		if strings.ContainsAny(w.CUDA, `/\`) {
-			trust, err := consentOf(s, o)
-			if err == nil {
-				err = trust.value(w.from, "toolchain.cuda", w.CUDA)
-			}
-			if err != nil {
-				return w, err
-			}
-		}
 	}
 	if w.CUDA == "" {
 		u, err := User(h)

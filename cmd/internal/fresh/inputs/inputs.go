@@ -32,7 +32,7 @@ import (
 // Now is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is
 // none of them: nothing that is built depends on it.
 func Now(ctx context.Context, host buildenv.Host, chosen tools.Tools, u features.ScriptUnit, h *Hashes) ([]stale.Input, error) {
-	n := collector{host: host, set: chosen.Set, env: chosen.ScriptEnv(host), h: h, in: u.Inputs, dir: u.Dir}
+	n := collector{host: host, set: chosen.Set, guard: chosen.Guard, env: chosen.ScriptEnv(host), h: h, in: u.Inputs, dir: u.Dir}
 	names, paths, cut, err := SourcesOf(host, u, h.built)
 	n.failed(err)
 	for _, dir := range cut {
@@ -54,12 +54,14 @@ func Now(ctx context.Context, host buildenv.Host, chosen tools.Tools, u features
 type collector struct {
 	host buildenv.Host
 	set  toolchain.Set
-	env  buildenv.Env
-	h    *Hashes
-	in   features.Inputs
-	dir  string // of the package
-	list []stale.Input
-	err  error // the first
+	// asks for the user's consent before a compiler is started
+	guard *tools.Guard
+	env   buildenv.Env
+	h     *Hashes
+	in    features.Inputs
+	dir   string // of the package
+	list  []stale.Input
+	err   error // the first
 }
 
 // content hashes files as one.
@@ -223,7 +225,7 @@ func (n *collector) behind(ctx context.Context, path string) string {
 	})
 	if _, _, named := hostcc.Inputs(n.host, buildenv.Cmd{Path: path}); err == nil && (script == "true" || !named) {
 		words := []string{"-v", "-E", "-dM", "-x", "c++", "/dev/null"}
-		res, err := n.h.m.Runner.Run(ctx, buildenv.Cmd{Path: path, Args: words, Dir: n.dir, Env: n.env.Set("LC_ALL", "C").Entries()})
+		res, err := n.guard.Over(n.h.m.Runner).Run(ctx, buildenv.Cmd{Path: path, Args: words, Dir: n.dir, Env: n.env.Set("LC_ALL", "C").Entries()})
 		n.h.run[key] = fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, string(res.Stdout), string(res.Stderr), err)))[:32]
 	}
 	return n.h.run[key]
