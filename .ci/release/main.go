@@ -91,7 +91,7 @@ func main() {
 	flag.StringVar(&r.out, "out", "dist", "where the files go; must be empty or not there")
 	flag.StringVar(&r.version, "version", "", "the version, such as 0.2.0")
 	flag.StringVar(&r.commit, "commit", "", "the commit; left out, git is asked")
-	flag.StringVar(&r.docs, "docs", "", "where docs/ is published, such as https://example.org/gpubuild/; left out, a reserved name")
+	flag.StringVar(&r.docs, "docs", "", "where docs/ is published, such as https://example.org/gpubuild/; left out, findings name `gpubuild explain ID`")
 	flag.StringVar(&only, "targets", "", "only these, as os/arch with commas")
 	flag.Parse()
 	if err := r.run(only); err != nil {

@@ -10,10 +10,10 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/finding"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/help"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
 )
@@ -58,7 +58,7 @@ func runExplain(ctx context.Context, a *invocation, jsonTo *string, l cargo.Line
 		return a.explainLog(ctx, jsonTo, rules, name, f)
 	}
 	meaning, known := diagnose.MeaningOf(rules, name)
-	if rule, ours := report.Known(name); ours {
+	if rule, ours := finding.Known(name); ours {
 		meaning.Finding, known = rule.Title+". "+rule.Help, true
 	}
 	if known {

@@ -120,7 +120,7 @@ func listToolkits(_ context.Context, m *session.Machine, o toolchainOptions, _ [
 		for _, in := range leftovers {
 			if !in.Installing {
 				findings = append(findings, finding.Finding{
-					ID: "toolchain.damaged", Severity: finding.Warning, Message: in.Unusable(), Path: in.Root,
+					ID: "toolchain.leftover", Severity: finding.Warning, Message: in.Unusable(), Path: in.Root,
 				})
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/explain"
 )
@@ -61,13 +62,13 @@ func TestDocsOfFindings(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	b.WriteString("# Findings\n\n")
-	fmt.Fprintf(&b, generated, "cmd/internal/report/rules.toml")
-	b.WriteString("Each finding of gpubuild has a stable id. In `--json` and SARIF it has a link to its entry on this page (`help`, `helpUri`);\n" +
-		"`gpubuild explain ID` prints the entry.\n\n" +
+	fmt.Fprintf(&b, generated, "buildenv/finding/findings.toml")
+	b.WriteString("Each finding of gpubuild has a stable id. `gpubuild explain ID` prints its entry, and `help` of `--json` names that command, or\n" +
+		"the address of this page where the release knows it (SARIF: `helpUri`).\n\n" +
 		"An *error* makes the command exit with a code other than 0. A *warning* does so only with `--strict`, or if a proof is\n" +
-		"required. A *note* never does. The severity given here is the usual one.\n")
+		"required. A *note* never does. A proof that nobody required is a warning whatever stands here.\n")
 	group := ""
-	for _, r := range report.Rules() {
+	for _, r := range finding.Rules() {
 		name, _, found := strings.Cut(r.ID, ".")
 		switch {
 		case r.ID == "cargo":
@@ -87,14 +88,14 @@ func TestDocsOfFindings(t *testing.T) {
 		t.Errorf("only %d ids are in the source: %v", len(ids), ids)
 	}
 	for id, where := range ids {
-		if _, known := report.Known(id); !known {
+		if _, known := finding.Known(id); !known {
 			t.Errorf("%s: the finding %s has no rule", where, id)
 		}
-		if _, anchor, _ := strings.Cut(report.HelpURL(id), "findings/#"); !anchors[anchor] {
-			t.Errorf("%s leads to no heading of docs/findings.md", report.HelpURL(id))
+		if _, anchor, _ := strings.Cut(report.HelpPage(id), "findings/#"); !anchors[anchor] {
+			t.Errorf("%s leads to no heading of docs/findings.md", report.HelpPage(id))
 		}
 	}
-	for _, r := range report.Rules() {
+	for _, r := range finding.Rules() {
 		if ids[r.ID] == "" {
 			t.Errorf("no code makes a finding with the id %s", r.ID)
 		}
@@ -136,10 +137,23 @@ func idsInSource(t *testing.T) map[string]string {
 					if kind != "Finding" && !(kind == "Check" && strings.Contains(path, "doctor")) {
 						return true
 					}
+					var id, severity string
 					for _, e := range n.Elts {
-						if kv, ok := e.(*ast.KeyValueExpr); ok && fmt.Sprint(kv.Key) == "ID" {
+						kv, ok := e.(*ast.KeyValueExpr)
+						if ok && fmt.Sprint(kv.Key) == "ID" {
 							take(kv.Value)
+							if lit, ok := kv.Value.(*ast.BasicLit); ok {
+								id, _ = strconv.Unquote(lit.Value)
+							}
 						}
+						if s, ok := e.(*ast.KeyValueExpr); ok && fmt.Sprint(s.Key) == "Severity" {
+							if of, ok := s.Value.(*ast.SelectorExpr); ok {
+								severity = strings.ToLower(of.Sel.Name)
+							}
+						}
+					}
+					if want := finding.RuleOf(id).Severity; kind == "Finding" && id != "" && severity != "" && severity != want {
+						t.Errorf("%s: the finding %s is made with %s, and the table says %s", path, id, severity, want)
 					}
 				case *ast.ValueSpec: // const IDUnreached = "features.unreached"
 					for i, name := range n.Names {
@@ -233,8 +247,8 @@ func TestDocsOfFailures(t *testing.T) {
 	page(t, "failures.md", b.String())
 	anchors := headings(t, b.String())
 	for _, r := range rules.All {
-		if _, anchor, _ := strings.Cut(report.HelpURL("explain."+r.ID), "failures/#"); !anchors[anchor] {
-			t.Errorf("%s leads to no heading of docs/failures.md", report.HelpURL("explain."+r.ID))
+		if _, anchor, _ := strings.Cut(report.HelpPage("explain."+r.ID), "failures/#"); !anchors[anchor] {
+			t.Errorf("%s leads to no heading of docs/failures.md", report.HelpPage("explain."+r.ID))
 		}
 	}
 }

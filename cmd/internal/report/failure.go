@@ -36,7 +36,7 @@ func endFindings(m *session.Machine, s Stages, r Result, end error) []finding.Fi
 		if why == NoGPU {
 			id = "proof.no-device"
 		}
-		out = append(out, finding.Finding{ID: id, Severity: finding.Error, Message: "not proven: " + why, Fix: RuleOf(id).Help})
+		out = append(out, finding.Finding{ID: id, Severity: finding.Error, Message: "not proven: " + why, Fix: finding.RuleOf(id).Help})
 	}
 	if isExit(end) {
 		for _, d := range s.CompileErrors {

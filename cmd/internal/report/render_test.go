@@ -313,7 +313,7 @@ func TestEveryFeatureFindingIsARule(t *testing.T) {
 	for _, id := range []string{features.IDUnreached, features.IDUndecided, features.IDSibling, features.IDCudnnAlone, features.IDWeak, features.IDForced, features.IDBorrowed,
 		features.IDUndeclared, features.IDOtherMeaning, features.IDPins, features.IDNoVersion, features.IDByFile, features.IDLoadDynamic,
 		features.IDPropagation} {
-		if r := report.RuleOf(id); r.Title == id || r.Help == "See the message." {
+		if r := finding.RuleOf(id); r.Title == id || r.Help == "See the message." {
 			t.Errorf("%s has no rule", id)
 		}
 	}

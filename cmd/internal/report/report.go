@@ -16,7 +16,7 @@ import (
 func Envelope(verb string, ok bool, findings []finding.Finding, fields any) ([]byte, error) {
 	findings = append([]finding.Finding{}, findings...)
 	for i, f := range findings {
-		findings[i].Help = HelpURL(f.ID)
+		findings[i].Help = helpOf(f.ID)
 	}
 	body, err := object(struct {
 		Schema   string            `json:"schema"`

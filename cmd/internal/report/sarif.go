@@ -40,11 +40,17 @@ func (r Result) SARIF(otherwise string) ([]byte, error) {
 	rules, results := []record{}, []record{}
 	for i, id := range ids {
 		known[id] = i
-		rule := RuleOf(id)
-		rules = append(rules, record{
-			"id": Plain(id), "shortDescription": sarifText(rule.Title), "fullDescription": sarifText(rule.Title),
-			"help": sarifText(rule.Help), "helpUri": HelpURL(id), "defaultConfiguration": record{"level": level(rule.Severity)},
-		})
+		rule := finding.RuleOf(id)
+		title := Plain(rule.Title)
+		one := record{
+			"id": Plain(id), "shortDescription": sarifText(title), "fullDescription": sarifText(title),
+			"help":                 sarifText(Plain(rule.Help) + " More: " + finding.ExplainCommand(Plain(id))),
+			"defaultConfiguration": record{"level": level(rule.Severity)},
+		}
+		if address := helpURL(id); address != "" {
+			one["helpUri"] = address
+		}
+		rules = append(rules, one)
 	}
 	seen := map[string]int{}
 	for _, f := range r.Findings {

@@ -243,7 +243,7 @@ func (s *Sink) Finding(f finding.Finding) {
 		s.written = map[finding.Finding]bool{}
 	}
 	s.written[f] = true
-	f.Help = HelpURL(f.ID)
+	f.Help = helpOf(f.ID)
 	s.Event("finding", f)
 }
 

@@ -10,11 +10,10 @@ import (
 // without Go's own stamp, which holds whether the checkout was clean and so differs between two builds of one commit.
 var release string
 
-// docs is where the pages of docs/ are published. The build of a release sets it (.ci/release -docs); the default is a reserved name that
-// nobody can own (RFC 2606), because a link must never lead to a stranger's page.
-var docs = "https://gpubuild.example/"
+// docs is where the pages of docs/ are published. The build of a release sets it (.ci/release -docs); empty in every other one.
+var docs string
 
-// Docs is the address of the documentation; it ends in a slash.
+// Docs is the address of the documentation, which ends in a slash; empty: not known.
 func Docs() string { return docs }
 
 // Number is the version: the release's, the tag's, or "devel-" and the commit.
