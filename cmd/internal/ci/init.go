@@ -7,143 +7,143 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features/manifest"
 )
 
-// WorkflowOf is what of a project's configuration a workflow needs.
-func WorkflowOf(s *session.Session) Workflow {
-	var w Workflow
-	if c := s.Config.CI.Value; c != nil {
-		w.Install, w.Setup, w.Image = strings.TrimSpace(c.Install), strings.TrimSpace(c.Setup), c.Image
-	}
-	if root := s.Machine.Host.Repository(s.Project.Root); root != "" {
-		w.Dir = strings.TrimPrefix(s.Project.Root, root) // the repository lies above, and is named as the beginning of the same path
-		if s.Machine.Host.OS == buildenv.Windows {
-			w.Dir = strings.ReplaceAll(w.Dir, `\`, "/")
-		}
-		w.Dir = strings.Trim(w.Dir, "/")
-	}
-	return w
+// Options are the flags of `ci init`.
+type Options struct {
+	Install  string   // in place of [ci] install
+	Arch     string   // in place of [toolchain] arch
+	Runner   []string // the labels (GitHub) or tags (GitLab) of a runner with a GPU
+	Place    string   // of --gpu-on
+	Programs []string // the arguments of `gpubuild run` for each program to prove
 }
 
-// Init is the file of a provider's workflow, and the [matrix] that a project lacks.
+// defaultArch is what is built for where nobody names an architecture: newer GPUs run its PTX.
+const defaultArch = "sm_80"
+
+// Init is the file of a provider's workflow.
 type Init struct {
-	Path     string
 	Text     []byte
-	Config   string // the file that gets Matrix
-	Matrix   string // lines of [matrix]; empty: the project has one
 	provider Provider
+	root     string // of the repository
 }
 
-// MakeInit makes the workflow of a project for a provider. Without a way for a runner to get gpubuild there is none: it could only fail.
-func MakeInit(s *session.Session, service string) (Init, error) {
-	w := WorkflowOf(s)
-	if err := w.Check(); err != nil {
-		return Init{}, err
-	}
-	provider := FindProvider(service)
-	if provider == nil {
+// Make makes the workflow of a project. Without a way for a runner to get gpubuild there is none: it could only fail.
+func Make(s *session.Session, service string, o Options) (Init, error) {
+	provider, ok := FindProvider(service)
+	if !ok {
 		return Init{}, &exit.UsageError{
 			What: fmt.Sprintf("no workflow can be written for %q", service), Fix: "gpubuild ci init " + ProviderNames(", or "),
 		}
 	}
-	m := s.Machine
-	i := Init{Config: m.Host.Join(s.Project.Root, "gpubuild.toml"), Text: provider.Workflow(w), provider: provider}
+	h := s.Machine.Host
+	w := Workflow{Install: o.Install, Arch: o.Arch, Runner: o.Runner, Place: o.Place}
+	if c := s.Config.CI.Value; c != nil {
+		w.Install, w.Setup, w.Image = cmp.Or(o.Install, strings.TrimSpace(c.Install)), strings.TrimSpace(c.Setup), c.Image
+	}
 	if w.Install == "" {
-		return Init{}, &config.Error{
-			Path: m.Shown(i.Config), Problem: "[ci] install is missing: a runner would not know how to get gpubuild",
-			Fix: "add to gpubuild.toml:\n      [ci]\n      install = \"go install ADDRESS/cmd/gpubuild@VERSION\""}
+		return Init{}, &exit.UsageError{What: "a runner would not know how to get gpubuild",
+			Fix: "name the commands that install it, here or as [ci] install in gpubuild.toml:\n" +
+				"      gpubuild ci init " + service + " --install 'curl -fsSL https://example.org/gpubuild.tar.gz | tar -xz -C /usr/local/bin gpubuild'"}
 	}
-	if err := (Matrix{}).pinned(w); err != nil && provider == GitLab {
-		return Init{}, err
+	if s.Config.Arch.Origin == "" {
+		w.Arch = cmp.Or(w.Arch, defaultArch)
 	}
-	if s.Config.Matrix.Value == nil {
-		i.Matrix = MatrixLines(s.Project)
+	if len(o.Programs) > 0 && !w.GPU() {
+		return Init{}, &exit.UsageError{What: "--prove needs a GPU", Fix: "add --gpu-runner LABEL,… or --on PLACE"}
 	}
-	root := cmp.Or(s.Machine.Host.Repository(s.Project.Root), s.Project.Root)
-	i.Path = m.Host.Join(append([]string{root}, provider.File()...)...)
-	return i, nil
+	root := cmp.Or(h.Repository(s.Project.Root), s.Project.Root)
+	w.Dir = strings.TrimPrefix(s.Project.Root, root) // the repository is above, and is named as the beginning of the same path
+	if h.OS == buildenv.Windows {
+		w.Dir = strings.ReplaceAll(w.Dir, `\`, "/")
+	}
+	w.Dir = strings.Trim(w.Dir, "/")
+	w.Rows, w.NoDefault = rows(s.Project)
+	if len(w.Rows) == 0 {
+		return Init{}, &exit.UsageError{What: "no feature of this workspace leads to a GPU crate, so there is nothing to build for a GPU",
+			Fix: "gpubuild features shows what each feature switches on"}
+	}
+	for _, words := range o.Programs {
+		w.Programs = append(w.Programs, Row{Name: strings.Trim(rowName.ReplaceAllString(words, "-"), "-"), Args: words})
+	}
+	return Init{Text: provider.Workflow(w), provider: provider, root: root}, w.check()
 }
 
-// MatrixLines is a [matrix] for a project: the default features, and each feature of its packages that leads to GPU work.
-func MatrixLines(p *manifest.Project) string {
-	declared, leading := map[string]bool{}, []string{}
+// rows are the builds of a project: one without features for the packages that always use a GPU, and one for each feature that leads some
+// package to it. needed reports whether the default features lead to CUDA.
+func rows(p *manifest.Project) (out []Row, needed bool) {
+	packages := map[string][]string{} // by feature; "" is no feature
+	declared := map[string]bool{}
 	for _, m := range p.Members {
-		work := func(features ...string) bool {
-			leads, _ := p.GPUWork(manifest.Request{Packages: []string{m.Name}, NoDefault: true, Features: features})
-			return leads
+		leads := func(noDefault bool, features ...string) bool {
+			work, _ := p.GPUWork(manifest.Request{Packages: []string{m.Name}, NoDefault: noDefault, Features: features})
+			return work
 		}
-		always := work()
+		always := leads(true)
+		if leads(false) {
+			packages[""] = append(packages[""], m.Name)
+			needed = needed || !always
+		}
 		for f := range m.Features {
-			if f == "default" || f != "cuda" && f != "cudnn" && (always || !work(f)) {
+			if f == "default" || f != "cuda" && f != "cudnn" && (always || !leads(true, f)) {
 				continue
 			}
-			if !declared[f] {
-				declared[f], leading = true, append(leading, f)
-			}
+			declared[f] = true
+			packages[f] = append(packages[f], m.Name)
 		}
 	}
-	slices.Sort(leading)
-	sets := []string{}
-	for _, f := range leading {
-		if f == "cudnn" && declared["cuda"] {
-			f = "cuda,cudnn"
+	for feature, names := range packages {
+		slices.Sort(names)
+		r := Row{Name: cmp.Or(rowName.ReplaceAllString(feature, "-"), "default"), Args: "-p " + strings.Join(names, " -p ")}
+		if feature == "cudnn" && declared["cuda"] {
+			feature = "cuda,cudnn"
 		}
-		sets = append(sets, buildenv.TOMLString(f))
+		if feature != "" {
+			r.Args += " --features " + feature
+		}
+		out = append(out, r)
 	}
-	sets = append(sets, `""`)
-	return "[matrix]\nfeatures = [" + strings.Join(sets, ", ") + "]\narch = [\"sm_80\", \"sm_90\"]\n"
+	slices.SortFunc(out, func(a, b Row) int { return strings.Compare(a.Name, b.Name) })
+	return out, needed
 }
 
-// Write writes the workflow. A file that is there and differs is left alone without force.
+// Write writes the workflow. A file that is there and differs is left alone without force, and no symbolic link is followed out of the
+// repository.
 func (i Init) Write(m *session.Machine, force bool) error {
-	if i.Matrix != "" {
-		if err := i.writeMatrix(m); err != nil {
-			return err
-		}
+	shown, name := m.Shown(m.Host.Join(append([]string{i.root}, i.provider.File...)...)), path.Join(i.provider.File...)
+	root, err := os.OpenRoot(i.root)
+	if err != nil {
+		return err
 	}
-	switch have, err := m.Host.ReadFile(i.Path, 1<<20); {
+	defer root.Close()
+	switch have, err := root.ReadFile(name); {
 	case err == nil && bytes.Equal(have, i.Text):
-		m.Shell.Status("Unchanged", "%s", m.Shown(i.Path))
+		m.Shell.Status("Unchanged", "%s", shown)
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("%s is not written: %w", shown, err)
 	case !force:
 		fix := "--stdout prints what would be written; --force replaces the file"
-		if keep := i.provider.Keep(); keep != "" {
-			fix += "; or " + keep
+		if i.provider.Keep != "" {
+			fix += "; or " + i.provider.Keep
 		}
-		return &exit.UsageError{What: m.Shown(i.Path) + " is there already, and differs", Fix: fix}
+		return &exit.UsageError{What: shown + " is there already, and differs", Fix: fix}
 	}
-	if err := os.MkdirAll(m.Host.Dir(i.Path), 0o755); err != nil {
-		return err
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return fmt.Errorf("%s is not written: %w", shown, err)
 	}
-	if err := cache.WriteFile(i.Path, i.Text, 0o644); err != nil {
-		return err
+	if err := root.WriteFile(name, i.Text, 0o644); err != nil {
+		return fmt.Errorf("%s is not written: %w", shown, err)
 	}
-	m.Shell.Status("Wrote", "%s", m.Shown(i.Path))
-	return nil
-}
-
-// writeMatrix adds [matrix] at the end of the configuration.
-func (i Init) writeMatrix(m *session.Machine) error {
-	have, err := m.Host.ReadFile(i.Config, 1<<20)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if len(have) > 0 {
-		have = append(bytes.TrimRight(have, "\n"), "\n\n"...)
-	}
-	if err := cache.WriteFile(i.Config, append(have, i.Matrix...), 0o644); err != nil {
-		return err
-	}
-	m.Shell.Status("Added", "[matrix] to %s", m.Shown(i.Config))
+	m.Shell.Status("Wrote", "%s", shown)
 	return nil
 }

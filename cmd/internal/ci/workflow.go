@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"embed"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -15,109 +14,151 @@ import (
 	"gpubuild/buildenv/lazyregexp"
 )
 
-// noRows says that nothing is left of a matrix, or nothing of what was to be proven at a place. A workflow of such a matrix would be green
-// without having done what was asked.
-func noRows(leftOut []LeftOut, what string) error {
-	return exit.Errorf(exit.Misfit, "change [matrix] in gpubuild.toml; `gpubuild ci matrix` says why each row is left out",
-		"%s\n%s", what, strings.TrimSuffix(Reasons(leftOut), "\n"))
+// Provider is a service that runs workflows.
+type Provider struct {
+	Name string
+	File []string // the workflow in a repository
+	Keep string   // what a user can do who has such a file already, other than replacing it
+	form string   // template
 }
 
-// Refuse says why no workflow should be made of a matrix; nil: it may. Every service needs pinned images.
-func (m Matrix) Refuse() error {
-	if len(m.Rows) == 0 {
-		return noRows(m.LeftOut, "no row of the matrix can work")
+// Providers are the services that gpubuild writes workflows for.
+func Providers() []Provider {
+	return []Provider{
+		{Name: "github", File: []string{".github", "workflows", "gpu.yml"}, form: "github.yml.tmpl"},
+		{Name: "gitlab", File: []string{".gitlab-ci.yml"}, form: "gitlab.yml.tmpl",
+			Keep: "keep yours, write ours to another file (--stdout > .gitlab/gpubuild.yml) and `include: {local: .gitlab/gpubuild.yml}`"},
 	}
-	places := m.unproven()
-	if len(places) == 0 {
-		return m.pinned(Workflow{})
-	}
-	rows := slices.DeleteFunc(slices.Clone(m.LeftOut), func(l LeftOut) bool { return !slices.Contains(places, l.Place) })
-	for _, place := range places {
-		if !slices.ContainsFunc(rows, func(l LeftOut) bool { return l.Place == place }) {
-			rows = append(rows, LeftOut{Row{ID: place}, "no row of the matrix has the values that its [[matrix.prove]] selects"})
-		}
-	}
-	return noRows(rows, fmt.Sprintf("nothing can be proven on %s, which [[matrix.prove]] names", strings.Join(places, ", ")))
 }
 
-var pinned = lazyregexp.New(`@sha256:[0-9a-f]{64}$`)
-
-// pinned says which image of a matrix, or of a workflow, is none for a workflow; nil: all are pinned.
-func (m Matrix) pinned(w Workflow) error {
-	for _, r := range append([]Row{{Container: w.Image}}, m.Rows...) {
-		if r.Container != "" && !pinned.MatchString(r.Container) {
-			fix := "append @ and its digest, which this prints: docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "
-			return exit.Errorf(exit.Config, fix+buildenv.PosixWords(r.Container), "image %q is not pinned by its digest", r.Container)
-		}
+// FindProvider is the provider of a name.
+func FindProvider(name string) (Provider, bool) {
+	i := slices.IndexFunc(Providers(), func(p Provider) bool { return p.Name == name })
+	if i < 0 {
+		return Provider{}, false
 	}
-	return nil
+	return Providers()[i], true
 }
 
-// Reasons lists rows that are left out, those with the same reason together.
-func Reasons(rows []LeftOut) string {
-	var order []string
-	by := map[string][]string{}
-	for _, l := range rows {
-		why := OneLine(l.Why)
-		if by[why] == nil {
-			order = append(order, why)
-		}
-		by[why] = append(by[why], l.ID)
+// ProviderNames lists the providers with something between them.
+func ProviderNames(between string) string {
+	var names []string
+	for _, p := range Providers() {
+		names = append(names, p.Name)
 	}
-	var b strings.Builder
-	for _, why := range order {
-		if why == excluded {
-			fmt.Fprintf(&b, "  %s: %d rows\n", why, len(by[why]))
-			continue
-		}
-		fmt.Fprintf(&b, "  %s\n", why)
-		for _, id := range by[why] {
-			fmt.Fprintf(&b, "    %s\n", id)
-		}
-	}
-	return b.String()
+	return strings.Join(names, between)
 }
 
-// OneLine keeps what a user wrote from looking like several lines of ours, or in a log of GitHub like a command to it: `::` counts where a
-// line begins, `##[` anywhere (actions/runner, src/Runner.Common/ActionCommand.cs).
-func OneLine(s string) string {
-	if strings.HasPrefix(strings.TrimSpace(s), "::") {
-		s = "'" + s
-	}
-	s = strings.ReplaceAll(s, "##[", "## [")
-	return strings.Map(func(r rune) rune {
-		if r < 0x20 || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 {
-			return ' '
-		}
-		return r
-	}, s)
+// Row is one entry of the service's own matrix.
+type Row struct {
+	Name string // unique, and safe in a file name
+	Args string // arguments for cargo, of which each word is safe in a shell
 }
 
-// Workflow is what a workflow needs in addition to the rows, which the matrix job computes on every run.
+// Workflow is what a workflow is made from.
 type Workflow struct {
-	Install string // shell text that puts gpubuild on PATH
-	Setup   string // shell text before everything else
-	Image   string // GitLab: image of jobs that the matrix names none for
-	Dir     string // the workspace's root below the repository's, with slashes; empty: the same
+	Install   string // shell text that puts gpubuild on PATH
+	Setup     string // shell text before everything else
+	Image     string // GitLab: the image of jobs without a GPU
+	Dir       string // the workspace's root below the repository's, with slashes; empty: the same
+	Arch      string // --gpu-arch where there is no GPU; empty: gpubuild.toml has one
+	NoDefault bool   // the default features need CUDA, so that check and clippy run without them
+	Rows      []Row  // built, and tested on the GPU
+	Programs  []Row  // run and proven
+	Runner    []string
+	Place     string // of --gpu-on
 }
 
-// Check says why no workflow can be written; nil: it can. GitHub reads ${{ }} in a path as an expression, and a cache's paths are lines.
-func (w Workflow) Check() error {
+// GPU reports whether anything runs on a GPU.
+func (w Workflow) GPU() bool { return len(w.Runner) > 0 || w.Place != "" }
+
+// Results names every result that the last job expects.
+func (w Workflow) Results() (out []string) {
+	for _, r := range w.Rows {
+		out = append(out, "build-"+r.Name)
+	}
+	if w.GPU() {
+		for _, r := range w.Rows {
+			out = append(out, "test-"+r.Name)
+		}
+		for _, r := range w.Programs {
+			out = append(out, "prove-"+r.Name)
+		}
+	}
+	return out
+}
+
+// Hosted lists the results that a pull request of another repository has, too.
+func (w Workflow) Hosted() []string {
+	return slices.DeleteFunc(w.Results(), func(r string) bool { return !strings.HasPrefix(r, "build-") })
+}
+
+// Argument is one of the service's arguments to what runs on the GPU.
+func (w Workflow) Argument() string {
+	switch {
+	case w.Place != "":
+		return w.arch() + " --gpu-on=" + buildenv.PosixWords(w.Place)
+	case len(w.Runner) > 0:
+		return ""
+	}
+	return w.arch()
+}
+
+func (w Workflow) arch() string {
+	if w.Arch == "" {
+		return ""
+	}
+	return " --gpu-arch=" + w.Arch
+}
+
+var (
+	pinned   = lazyregexp.New(`@sha256:[0-9a-f]{64}$`)
+	safeWord = lazyregexp.New(`^[A-Za-z0-9_.,:=/@+%-]+$`)
+	rowName  = lazyregexp.New(`[^A-Za-z0-9_.]+`)
+)
+
+// check returns why no workflow can be written. GitHub reads ${{ }} in a path as an expression, and a cache's paths are lines.
+func (w Workflow) check() error {
 	if strings.Contains(w.Dir, "${{") || strings.ContainsAny(w.Dir, "\r\n\x00*?[]!") {
-		return exit.Errorf(0, "give the directory a plain name",
-			"the project lies in %q of its repository, and CI would read that name as something else", w.Dir)
+		return exit.Errorf(exit.Other, "rename the directory", "the project is in %q of its repository, a name that CI would expand", w.Dir)
+	}
+	if w.Image != "" && !pinned.MatchString(w.Image) {
+		fix := "append @ and its digest, which this prints: docker buildx imagetools inspect --format '{{.Manifest.Digest}}' "
+		return exit.Errorf(exit.Config, fix+buildenv.PosixWords(w.Image), "image %q is not pinned by its digest", w.Image)
+	}
+	for _, label := range append([]string{w.Place}, w.Runner...) {
+		if label != "" && !safeWord.MatchString(label) {
+			return &exit.UsageError{What: "a workflow cannot hold the name " + quote(label), Fix: "use letters, digits and _.,:=/@+%-"}
+		}
+	}
+	names := map[string]bool{}
+	for _, r := range slices.Concat(w.Rows, w.Programs) {
+		for word := range strings.FieldsSeq(r.Args) {
+			if !safeWord.MatchString(word) {
+				return &exit.UsageError{What: "a workflow cannot hold the argument " + quote(word), Fix: "use letters, digits and _.,:=/@+%-"}
+			}
+		}
+	}
+	for _, r := range w.Results() {
+		if names[r] {
+			return &exit.UsageError{What: "two rows of the workflow would be called " + r, Fix: "name each program once"}
+		}
+		names[r] = true
 	}
 	return nil
 }
 
-// bareImage brings what an image of nvidia/cuda or rust lacks; Go, where the install command needs it, is [ci] setup's part. It does
-// nothing where cargo, git and pip are there.
-const bareImage = `if ! command -v cargo >/dev/null || ! command -v git >/dev/null || ! python3 -m pip --version >/dev/null 2>&1; then
+// bareImage installs what an image of nvidia/cuda or rust lacks; Go, where the install command needs it, is up to [ci] setup. It does
+// nothing where cargo and git are there.
+const bareImage = `if ! command -v cargo >/dev/null || ! command -v git >/dev/null || ! command -v curl >/dev/null; then
   export DEBIAN_FRONTEND=noninteractive
   apt-get update
-  apt-get install -y --no-install-recommends ca-certificates curl git gcc g++ python3 python3-pip
+  apt-get install -y --no-install-recommends ca-certificates curl git gcc g++
   command -v cargo >/dev/null || curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y --profile minimal
 fi`
+
+// defaultImage has cargo, gcc, git and curl; Go comes with apt.
+const defaultImage = "rust:1-bookworm@sha256:93ce27a88655056a51dbdd8f5f2d7ddc071c7b0070fb288a37b5a285fc83971e"
 
 // goBin makes what `go install` put into Go's own directory known to later steps: not every runner has that on PATH.
 const goBin = `if command -v go >/dev/null; then echo "$(go env GOPATH)/bin" >> "$GITHUB_PATH"; fi`
@@ -125,20 +166,19 @@ const goBin = `if command -v go >/dev/null; then echo "$(go env GOPATH)/bin" >> 
 //go:embed workflows
 var templates embed.FS
 
-// render writes a workflow from its template. The templates are part of the program: a test makes each.
-func (w Workflow) render(name string, data any) []byte {
-	// A path below the workspace's directory, as an action reads it, which knows no working directory.
-	in := func(p string) string { return path.Join(w.Dir, p) }
+// Workflow writes the workflow. The templates are part of the program: a test makes each.
+func (p Provider) Workflow(w Workflow) []byte {
 	t := template.New("").Delims("{%", "%}").Funcs(template.FuncMap{
-		"quote": quote, "text": block, "list": list, "words": buildenv.PosixWords, "in": in, "archive": Archive, "vars": gitlabVars,
-		"targetRoot": func() string { return in("target/gpubuild-ci") },
-		"hosted":     func() string { return strings.Join(hostedNames(), ",") },
-		"image":      func() string { return cmp.Or(w.Image, defaultImage) },
-		"bareImage":  func() string { return bareImage },
-		"goBin":      func() string { return goBin },
+		"quote": quote, "text": block, "list": list, "words": buildenv.PosixWords,
+		// A path below the workspace's directory, as an action reads it, which knows no working directory.
+		"in":        func(p string) string { return path.Join(w.Dir, p) },
+		"expect":    func(names []string) string { return "--expect " + strings.Join(names, " --expect ") },
+		"image":     func() string { return cmp.Or(w.Image, defaultImage) },
+		"bareImage": func() string { return bareImage },
+		"goBin":     func() string { return goBin },
 	})
 	var out bytes.Buffer
-	if err := template.Must(t.ParseFS(templates, "workflows/*")).ExecuteTemplate(&out, name, data); err != nil {
+	if err := template.Must(t.ParseFS(templates, "workflows/"+p.form)).ExecuteTemplate(&out, p.form, w); err != nil {
 		panic("workflow: " + err.Error())
 	}
 	return out.Bytes()

@@ -2,9 +2,11 @@ package ci
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
+	"flag"
 	"math/rand"
-	"reflect"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -90,92 +92,18 @@ func FuzzScalar(f *testing.F) {
 	})
 }
 
-const digest = "@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-
-// TestRowsOfAnyTextStayData: whatever a label, an image, a feature or a wrapper is called, GitHub's lines and GitLab's pipeline hold it as that value.
-func TestRowsOfAnyTextStayData(t *testing.T) {
-	for _, s := range texts(t) {
-		m := Matrix{}
-		for i, kind := range []string{Compile, Proof} {
-			compile := ""
-			if i == 1 {
-				compile = m.Rows[0].ID
-			}
-			r := Row{Compile: compile, Kind: kind, Features: s, CUDA: "13.4", CUDNN: s, Arch: "sm_90", Platform: "linux-x86_64", Profile: s, Place: "p", Runner: []string{s, "x"}, Container: []string{s + digest, ""}[i], Wrapper: []string{s}}
-			r.ID = r.id()
-			r.CacheKey = r.cacheKey(s)
-			m.Rows = append(m.Rows, r)
-		}
-		out, err := GitHub.Rows(m, Workflow{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
-		if len(lines) != 5 || bytes.ContainsAny(out, "\r") {
-			t.Fatalf("%q: %d lines:\n%s", s, len(lines), out)
-		}
-		var back struct{ Include []githubRow }
-		if err := json.Unmarshal([]byte(strings.TrimPrefix(lines[0], "compile=")), &back); err != nil {
-			t.Fatal(err)
-		}
-		if r := back.Include[0]; !reflect.DeepEqual(r.Runner, []any{s, "x"}) || r.Container != s+digest {
-			t.Fatalf("%q became %+v", s, r)
-		}
-		child, err := GitLab.Rows(m, Workflow{Install: "true", Setup: s, Dir: "d"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		jobs := gitlabJobs(t, child)
-		c := jobs["compile-1"]
-		image := s + digest
-		proof := jobs[m.Rows[1].ID]
-		if len(jobs) != 3 || c.Image != image || !slices.Equal(c.Tags, []string{s, "x"}) || c.Parallel.Matrix[0]["GPUBUILD_ROW"][0] != m.Rows[0].ID || proof.Tags[0] != s || proof.Needs[0].Parallel.Matrix[0]["GPUBUILD_ROW"][0] != m.Rows[0].ID ||
-			s != "" && !slices.Contains(c.Script, s) {
-			t.Fatalf("%q became %+v\n%s", s, jobs, child)
-		}
-	}
-}
-
-type gitlabJob struct {
-	Image    string
-	Tags     []string
-	Parallel struct{ Matrix []map[string][]string }
-	Needs    []struct {
-		Job      string
-		Parallel struct{ Matrix []map[string][]string }
-	}
-	Script []string
-}
-
-// gitlabJobs are the jobs of a pipeline of rows.
-func gitlabJobs(t *testing.T, text []byte) map[string]gitlabJob {
-	t.Helper()
-	var doc map[string]yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	jobs := map[string]gitlabJob{}
-	for name, node := range doc {
-		var job gitlabJob
-		if name == "stages" || name == "default" || name == "workflow" {
-			continue
-		}
-		if err := node.Decode(&job); err != nil {
-			t.Fatalf("%s: %v\n%s", name, err, text)
-		}
-		jobs[name] = job
-	}
-	return jobs
-}
-
-// TestWorkflowsHoldTheUsersShellText: install and setup come out of the YAML as they went in, whatever they hold, and move nothing else.
+// TestWorkflowsHoldTheUsersShellText: install and setup come out of the YAML as they went in, whatever they contain, and move nothing else.
 func TestWorkflowsHoldTheUsersShellText(t *testing.T) {
-	plain := len(jobsOf(t, GitHub.Workflow(Workflow{Install: "x", Setup: "y", Dir: "z"})))
+	usual := usual()
+	plain := len(jobsOf(t, github.Workflow(usual)))
+	jobs := len(gitlabScripts(t, gitlab.Workflow(usual)))
 	for _, s := range texts(t) {
 		if strings.TrimSpace(s) == "" {
 			continue
 		}
-		runs := jobsOf(t, GitHub.Workflow(Workflow{Install: s, Setup: s, Dir: s}))
+		w := usual
+		w.Install, w.Setup, w.Dir, w.Image = s, s, s, s
+		runs := jobsOf(t, github.Workflow(w))
 		installs, setups := 0, 0
 		for _, r := range runs {
 			if r == s+"\n"+goBin {
@@ -185,19 +113,37 @@ func TestWorkflowsHoldTheUsersShellText(t *testing.T) {
 				setups++
 			}
 		}
-		if installs != 3 || setups != 3 || len(runs) != plain {
+		if installs != 5 || setups != 5 || len(runs) != plain {
 			t.Fatalf("%q: %d installs, %d setups, %d steps of %d", s, installs, setups, len(runs), plain)
 		}
-		var lab map[string]any
-		text := GitLab.Workflow(Workflow{Install: s, Setup: s, Image: s, Dir: s})
-		if err := yaml.Unmarshal(text, &lab); err != nil {
-			t.Fatalf("%q: %v\n%s", s, err, text)
-		}
-		plan := lab["plan"].(map[string]any)
-		if script := plan["script"].([]any); plan["image"] != s || !slices.Contains(script, any(s)) || len(lab) != 4 {
-			t.Fatalf("%q became %v", s, plan)
+		scripts := gitlabScripts(t, gitlab.Workflow(w))
+		for job, script := range scripts {
+			if !slices.Contains(script, s) || len(scripts) != jobs {
+				t.Fatalf("%q became %q in %s", s, script, job)
+			}
 		}
 	}
+}
+
+// gitlabScripts are the scripts of a pipeline, by job.
+func gitlabScripts(t *testing.T, text []byte) map[string][]string {
+	t.Helper()
+	var doc map[string]yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	jobs := map[string][]string{}
+	for name, node := range doc {
+		var job struct{ Script []string }
+		if name == "stages" || name == "default" || name == "workflow" || name == "variables" {
+			continue
+		}
+		if err := node.Decode(&job); err != nil {
+			t.Fatalf("%s: %v\n%s", name, err, text)
+		}
+		jobs[name] = job.Script
+	}
+	return jobs
 }
 
 func jobsOf(t *testing.T, workflow []byte) (runs []string) {
@@ -210,7 +156,7 @@ func jobsOf(t *testing.T, workflow []byte) (runs []string) {
 	if err := yaml.Unmarshal(workflow, &doc); err != nil {
 		t.Fatalf("%v\n%s", err, workflow)
 	}
-	for _, name := range []string{"plan", "compile", "proof", "report", "gpu"} {
+	for _, name := range []string{"lint", "build", "test", "prove", "gpu"} {
 		for _, s := range doc.Jobs[name].Steps {
 			if s.Run != "" {
 				runs = append(runs, s.Run)
@@ -220,21 +166,71 @@ func jobsOf(t *testing.T, workflow []byte) (runs []string) {
 	return runs
 }
 
-func TestPathsThatCIWouldReadAreRefused(t *testing.T) {
+func TestNamesThatCIWouldReadAreRefused(t *testing.T) {
 	for dir, ok := range map[string]bool{"": true, "crates/app": true, "a b": true, "it's": true, "${{ secrets.X }}": false, "a\nb": false, "a*": false} {
-		if err := (Workflow{Dir: dir}).Check(); (err == nil) != ok {
+		if err := (Workflow{Dir: dir}).check(); (err == nil) != ok {
 			t.Errorf("%q: got %v", dir, err)
 		}
+	}
+	for name, w := range map[string]Workflow{
+		"an argument": {Rows: []Row{{Name: "a", Args: "--features $(id)"}}},
+		"a program":   {Place: "slurm", Programs: []Row{{Name: "a", Args: "--bin ${{ secrets.X }}"}}},
+		"a place":     {Place: "slurm; id"},
+		"a label":     {Runner: []string{"gpu\n"}},
+		"an image":    {Image: "rust:1"},
+		"two rows":    {Place: "slurm", Programs: []Row{{Name: "a"}, {Name: "a"}}},
+	} {
+		if w.check() == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	if err := usual().check(); err != nil {
+		t.Error(err)
 	}
 }
 
 // TestNothingHidesFailure: no workflow of ours may be green for a step that failed.
 func TestNothingHidesFailure(t *testing.T) {
-	for name, text := range map[string][]byte{"github": GitHub.Workflow(Workflow{}), "gitlab": GitLab.Workflow(Workflow{})} {
-		for _, word := range []string{"|| true", "continue-on-error", "allow_failure: true", "nvidia-smi", "@main", "@master", "set +e", "permissions: write-all"} {
-			if bytes.Contains(text, []byte(word)) {
-				t.Errorf("%s has %q", name, word)
+	for _, p := range Providers() {
+		for _, word := range []string{"|| true", "continue-on-error", "allow_failure", "nvidia-smi", "@main", "@master", "set +e", "permissions: write-all"} {
+			if bytes.Contains(p.Workflow(usual()), []byte(word)) {
+				t.Errorf("%s has %q", p.Name, word)
 			}
 		}
 	}
+}
+
+// TestWorkflowsAreGolden: a change of what users commit into their repositories is read in review.
+func TestWorkflowsAreGolden(t *testing.T) {
+	for _, p := range Providers() {
+		path := filepath.Join("..", "..", "..", "testdata", "golden", "ci", p.Name+".yml")
+		got := p.Workflow(usual())
+		if *update {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, got, 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if string(got) != string(want) {
+			t.Errorf("differs from %s (rewrite with -update and read it):\n%s", path, got)
+		}
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+var (
+	github = Providers()[0]
+	gitlab = Providers()[1]
+)
+
+// usual is a workflow with every part.
+func usual() Workflow {
+	return Workflow{Install: "go install example.org/gpubuild/cmd/gpubuild@v1.0.0", Setup: "sudo apt-get install -y libssl-dev", Dir: "crates/app", Arch: "sm_80",
+		NoDefault: true, Runner: []string{"self-hosted", "gpu"},
+		Rows:     []Row{{Name: "cuda", Args: "-p app -p kernels --features cuda"}, {Name: "cudnn", Args: "-p app --features cuda,cudnn"}},
+		Programs: []Row{{Name: "bin-app", Args: "--bin app --features cuda -- --device cuda"}}}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/bundle"
-	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
@@ -16,7 +15,6 @@ import (
 func Answers() (plain, results map[string]any) {
 	plain = map[string]any{
 		"bundle": bundle.Bundle{}, "cache": cacheAnswer{}, "cache-clean": struct{}{}, "cache-dir": answer.CacheDir{},
-		"ci-matrix": ci.Matrix{}, "ci-run": ci.RunAnswer{},
 		"clean": cleanAnswer{}, "completion": answer.Completion{}, "env": answer.Env{}, "exec": answer.Exec{}, "explain": diagnose.Log{},
 		"explain-code": diagnose.Meaning{}, "features-route": featurecheck.Routed{}, "features-why": answer.Why{}, "init": answer.Init{},
 		"receipt-verify": answer.Receipt{}, "report": report.Joined{}, "scan": scanAnswer{}, "toolchain-install": answer.ToolchainInstall{},

@@ -15,7 +15,7 @@ import (
 // TestHelpIsGolden compares every page of help; a change of it is read in review.
 func TestHelpIsGolden(t *testing.T) {
 	pages := [][]string{{"--help"}, {"help", "exit-codes"}, {"help", "environment"}, {"help", "config"}, {"help", "results"},
-		{"help", "ci", "matrix"}, {"help", "toolchain", "install"}, {"man"}}
+		{"help", "ci", "init"}, {"help", "toolchain", "install"}, {"man"}}
 	for _, verb := range cli.VerbNames() {
 		pages = append(pages, []string{verb, "--help"})
 	}

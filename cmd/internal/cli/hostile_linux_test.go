@@ -30,7 +30,7 @@ var hostile = map[string]string{
 	"Cargo.lock": "version = 3\n\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\n",
 	"gpubuild.toml": "gpu-features = [\"gpu\"]\nstrict = false\n\n[toolchain]\ncuda = \"13.4\"\narch = \"sm_90\"\n\n[prove]\nargs = " +
 		"[\"a\"]\n" +
-		"kernel = ['^step$']\nexpect-exit = 0\n\n[test]\ngpu = [\"app\"]\n\n[matrix]\nfeatures = [\"cuda\"]\ncuda = [\"13.4\"]\n\n[ci]\n" +
+		"kernel = ['^step$']\nexpect-exit = 0\n\n[test]\ngpu = [\"app\"]\n\n[ci]\n" +
 		"image = \"rust:1\"\n",
 	".cargo/config.toml": "[env]\nCC = { value = \"gcc\", force = false }\n\n[build]\njobs = 1\n\n[alias]\nb = [\"build\"]\n",
 }

@@ -15,7 +15,6 @@ import (
 	"gpubuild/buildenv/fault"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/cargorun"
-	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
@@ -130,8 +129,6 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 	switch words[0] {
 	case proof.RunnerWord:
 		return proof.EndAsProgram(proof.Runner(ctx, a.Machine, words[1:]))
-	case ci.Child:
-		return ci.Inside(ctx, a.Machine, words[1:], func(err error) int { return console.Finish(a.Shell, err) })
 	case "help":
 		return a.help(ctx, words[1:])
 	case "-h", "--help":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/version"
@@ -16,6 +17,7 @@ type reportOptions struct {
 	History string
 	SARIF   string
 	SkipBad bool
+	Expect  []string
 	JSON    *string
 }
 
@@ -26,13 +28,15 @@ func reportVerb() verb {
 			Name: "report", Args: "FILE|DIR...", Usage: "join the results of a matrix into one table or page",
 			Examples: []string{"gpubuild report results/ --html report.html", "gpubuild report results/*.json results/*.xml"},
 			Text: "Shows for each row what was compiled, what was proven, on which device, and since when. Reads receipts, results " +
-				"(--json, --gpu-json), JUnit files and the list of `gpubuild ci matrix --format json`; in a directory, every .json and " +
-				".xml file below it. The page is one file. cargo's own command is `gpubuild cargo report`.",
+				"(--json, --gpu-json) and JUnit files; in a directory, every .json and .xml file below it. GPUBUILD_ROW in the " +
+				"environment of a command names the row of its results. The page is one file. cargo's own command is " +
+				"`gpubuild cargo report`.",
 		},
 		flags: []*flag{
 			text("html", "FILE", "write a page instead of printing a table", &o.HTML),
 			text("history", "DIR", "read earlier results from here, too, and keep the newest 50 of each row here", &o.History),
 			text("sarif", "FILE", "write the findings of every row as one SARIF file", &o.SARIF),
+			list("expect", "ROW", "exit with 21 if no file has a result of this row", &o.Expect),
 			toggle("skip-bad", "leave out files that are not results, instead of stopping", &o.SkipBad),
 			jsonFlag(&o.JSON),
 		},
@@ -56,11 +60,15 @@ func runReport(_ context.Context, a *invocation, o reportOptions, l cargo.Line) 
 	for _, f := range found.Bad {
 		a.Shell.Warning("%s: %s; left out", f.File, f.Why)
 	}
-	if len(found.Observations) == 0 && len(found.Expected) == 0 {
+	var expected []report.ExpectedRow
+	for _, row := range o.Expect {
+		expected = append(expected, report.ExpectedRow{ID: row})
+	}
+	if len(found.Observations) == 0 && len(expected) == 0 {
 		return usage("there is no result in "+strings.Join(l.Positional, ", "),
 			"give the files that --gpu-receipt, --gpu-json, --gpu-junit and `prove --receipt` wrote, or their directory")
 	}
-	rows := report.Join(found.Observations, found.Expected)
+	rows := report.Join(found.Observations, expected)
 	if o.History != "" {
 		if err := report.WriteHistory(a.Machine, o.History, rows); err != nil {
 			return err
@@ -89,5 +97,11 @@ func runReport(_ context.Context, a *invocation, o reportOptions, l cargo.Line) 
 			a.Shell.Status("Reported", "%s", report.Summary(rows))
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if none := report.WithoutResult(rows); len(none) > 0 {
+		return exit.Errorf(exit.Unproved, "look at why its job left no file", "no result of %s", strings.Join(none, ", "))
+	}
+	return nil
 }

@@ -24,7 +24,6 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"gpubuild/buildenv/finding"
-	"gpubuild/cmd/internal/archive"
 	"gpubuild/cmd/internal/cli"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/receipt"
@@ -261,7 +260,7 @@ func wanted() map[string][]byte {
 	for verb, own := range results {
 		out[verb] = answers.envelope(verb, own, true)
 	}
-	for name, v := range map[string]any{"receipt": receipt.Receipt{}, "archive": archive.Manifest{}, "watch-sample": watch.Sample{}} {
+	for name, v := range map[string]any{"receipt": receipt.Receipt{}, "watch-sample": watch.Sample{}} {
 		body := answers.fields(reflect.TypeOf(v))
 		body["properties"].(object)["schema"] = object{"const": "gpubuild/" + name + "/1"}
 		out[name] = answers.file(name, "What gpubuild writes as "+name, body)
@@ -383,7 +382,7 @@ func TestAnswersKeepToTheirSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, words := range []string{"version", "completion bash", "cache dir", "toolchain list", "explain 209", "scan " + self, "scan",
-		"prove", "ci run x y"} {
+		"prove"} {
 		var out, errs bytes.Buffer
 		cli.Main(append([]string{"gpubuild"}, strings.Fields(words+" --json")...), strings.NewReader(""), &out, &errs)
 		if err := validate(out.Bytes()); err != nil {

@@ -13,6 +13,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/ci"
+	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/tools"
@@ -141,6 +142,9 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 
 func unknownFlag(written, called string, known []string) error {
 	written, _, _ = strings.Cut(written, "=")
+	if now := config.Replacement(called + " " + written); now != "" {
+		return usage(fmt.Sprintf("`gpubuild %s %s` no longer exists", called, written), now)
+	}
 	what := fmt.Sprintf("unknown flag `%s`", written)
 	if near := exit.Nearest(written, known); near != "" {
 		return usage(fmt.Sprintf("%s; did you mean `%s`?", what, near), "")
@@ -164,6 +168,9 @@ func (v verb) subcommand(l cargo.Line, given []cargo.Own) (verb, cargo.Line, err
 			}
 		}
 		if at < 0 {
+			if now := config.Replacement(v.Name + " " + l.Positional[0]); now != "" {
+				return v, l, usage(fmt.Sprintf("`gpubuild %s %s` no longer exists", v.Name, l.Positional[0]), now)
+			}
 			what := fmt.Sprintf("unknown subcommand `%s`", l.Positional[0])
 			near := synonyms[l.Positional[0]]
 			if !slices.Contains(names, near) {
@@ -204,7 +211,7 @@ func (v verb) checkArgs(called string, l cargo.Line) error {
 	switch {
 	case n > most && called == "env" && slices.Contains(buildenv.Shells(), l.Positional[most]):
 		fix = "gpubuild env --shell " + l.Positional[most]
-	case n > most && called == "init" && ci.FindProvider(l.Positional[most]) != nil:
+	case n > most && called == "init" && strings.Contains(ci.ProviderNames(" "), l.Positional[most]):
 		fix = "gpubuild ci init " + l.Positional[most]
 	case fix != "":
 	case v.Project && n > most:

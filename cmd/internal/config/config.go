@@ -56,7 +56,6 @@ type Config struct {
 	Prove       Value[*Prove] // not nil: build runs what it built, under the probe
 	Test        Value[*Marked]
 	Bench       Value[*Marked]
-	Matrix      Value[*Matrix]
 	CI          Value[*CI]
 	Watch       Value[*Watch]
 }
@@ -95,8 +94,6 @@ type File struct {
 	Test *Marked `toml:"test"`
 	// The targets that must run a kernel on the GPU in `gpubuild bench`.
 	Bench *Marked `toml:"bench"`
-	// What CI builds, and where it is proven. `gpubuild ci matrix` lists the rows.
-	Matrix *Matrix `toml:"matrix"`
 	// What the workflows of `gpubuild ci init` need.
 	CI *CI `toml:"ci"`
 	// The thresholds of `gpubuild watch` and `--gpu-watch`.
@@ -148,7 +145,6 @@ func Read(sources []Source) (Config, error) {
 		take(&c.Prove, f.Prove, f.Prove != nil, origin)
 		take(&c.Test, f.Test, f.Test != nil, origin)
 		take(&c.Bench, f.Bench, f.Bench != nil, origin)
-		take(&c.Matrix, f.Matrix, f.Matrix != nil, origin)
 		take(&c.CI, f.CI, f.CI != nil, origin)
 		take(&c.Watch, f.Watch, f.Watch != nil, origin)
 	}
@@ -175,9 +171,6 @@ func decode(s Source) (File, error) {
 		if md, err = toml.NewDecoder(bytes.NewReader(s.Data)).Decode(&f); err != nil {
 			return File{}, syntax(s, err)
 		}
-		if err := tables(s, md); err != nil {
-			return File{}, err
-		}
 		return f, check(s, f, md.Undecoded())
 	}
 	path := s.below()
@@ -198,21 +191,7 @@ func decode(s Source) (File, error) {
 			return File{}, syntax(s, err)
 		}
 	}
-	if err := tables(s, md); err != nil {
-		return File{}, err
-	}
 	return f, check(s, f, md.Undecoded())
-}
-
-// tables refuses a value where a table is wanted: the library passes over it in
-// silence where the table becomes a map (BurntSushi/toml v1.6, unifyMap).
-func tables(s Source, md toml.MetaData) error {
-	for _, key := range []string{"runner", "image", "compilers"} {
-		if is := md.Type(append(s.below(), "matrix", key)...); is != "" && is != "Hash" {
-			return s.wrong("matrix."+key+" is no table", "known keys of "+matrixKeys, "matrix", key)
-		}
-	}
-	return nil
 }
 
 func syntax(s Source, err error) error {
@@ -284,10 +263,10 @@ func check(s Source, f File, undecoded []toml.Key) error {
 		}
 		fix := "known keys: gpu-features, gpu-packages, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, " +
 			"prove.expect-exit, prove.bin, test.gpu, bench.gpu, watch.temperature, watch.memory, watch.hold, watch.idle, watch.fail-on, " +
-			"and the tables [matrix] and [ci]"
+			"and the table [ci]"
 		switch key[0] {
 		case "matrix":
-			fix = "known keys of " + matrixKeys
+			return s.wrong("[matrix] no longer exists", Replacement("matrix"), "matrix")
 		case "ci":
 			fix = "known keys of " + ciKeys
 		}
@@ -306,5 +285,5 @@ func check(s Source, f File, undecoded []toml.Key) error {
 			return err
 		}
 	}
-	return cmp.Or(s.checkMarked("test", f.Test), s.checkMarked("bench", f.Bench), s.checkWatch(f.Watch), s.checkMatrix(f.Matrix))
+	return cmp.Or(s.checkMarked("test", f.Test), s.checkMarked("bench", f.Bench), s.checkWatch(f.Watch))
 }

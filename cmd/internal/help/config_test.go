@@ -30,13 +30,6 @@ func TestHelpShowsEveryKey(t *testing.T) {
 					f := v.Type().Field(i)
 					key := f.Tag.Get("toml")
 					switch {
-					case f.Anonymous:
-						walk(path, v.Field(i))
-					case (strings.HasSuffix(path, ".prove") || strings.HasSuffix(path, ".exclude") ||
-						strings.HasSuffix(path, ".include")) && v.Type().Name() == "Axes":
-						// a filter has the axes of [matrix], where each is shown
-					case v.Field(i).Kind() == reflect.Slice && v.Field(i).Len() > 0 && v.Field(i).Index(0).Kind() == reflect.Struct:
-						walk(path+"."+key, v.Field(i).Index(0))
 					case v.Field(i).IsZero() && key != "expect-exit":
 						t.Errorf("the help does not show %s.%s", path, key)
 					default:
@@ -49,7 +42,6 @@ func TestHelpShowsEveryKey(t *testing.T) {
 		}
 		walk(name, reflect.ValueOf(v))
 	}
-	filled("matrix", c.Matrix.Value)
 	filled("ci", c.CI.Value)
 	filled("prove", c.Prove.Value)
 }

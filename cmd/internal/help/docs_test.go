@@ -98,9 +98,8 @@ An editor can check and complete the file with the JSON Schema ` + "`schema/gpub
 			}
 			return nil, false
 		}
-		filter := name != "matrix." && p.Properties["profile"] != nil // has the axes of [matrix], too
 		for _, key := range keys {
-			if inner, _ := resolve(key); inner != nil || filter && schema.Defs["config.Axes"].Properties[key] != nil {
+			if inner, _ := resolve(key); inner != nil {
 				continue
 			}
 			v := p.Properties[key]
@@ -108,9 +107,6 @@ An editor can check and complete the file with the JSON Schema ` + "`schema/gpub
 				t.Errorf("%s%s has no description", name, key)
 			}
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", key, v.kind(), v.Description)
-		}
-		if filter {
-			b.WriteString("| `arch`, `cuda`, `cudnn`, `features`, `platform`, `profile` | lists of strings | As in `[matrix]`. |\n")
 		}
 		for _, key := range keys {
 			inner, array := resolve(key)

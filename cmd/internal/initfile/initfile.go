@@ -53,9 +53,9 @@ func Text(ctx context.Context, s *session.Session, tool cargo.Tool, providers st
 	t := template.Must(template.New("").Funcs(template.FuncMap{"join": strings.Join, "quote": quoteAll}).Parse(file))
 	var out strings.Builder
 	if err := t.Execute(&out, struct {
-		Extra, Leading, Bins, Others        []string
-		Version, Minor, Bin, Why, Providers string
-	}{extra, leading, bins, bins[min(len(bins), 1):], version, minorOf(version), bin, why, providers}); err != nil {
+		Extra, Leading, Bins, Others []string
+		Version, Bin, Why, Providers string
+	}{extra, leading, bins, bins[min(len(bins), 1):], version, bin, why, providers}); err != nil {
 		panic("gpubuild.toml.tmpl: " + err.Error()) // it is part of the program
 	}
 	return out.String()
@@ -122,10 +122,4 @@ func programNames(ctx context.Context, s *session.Session, tool cargo.Tool) []st
 		}
 	}
 	return names
-}
-
-// minorOf leaves major and minor of a version, as the matrix names toolkits.
-func minorOf(version string) string {
-	parts := strings.Split(version, ".")
-	return strings.Join(parts[:min(len(parts), 2)], ".")
 }

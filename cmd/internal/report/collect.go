@@ -24,7 +24,6 @@ const resultLimit = receipt.Limit
 type Collected struct {
 	Files        int
 	Observations []Observation
-	Expected     []ExpectedRow // the rows that a matrix has
 	Bad          []BadFile
 }
 
@@ -52,12 +51,12 @@ func Collect(m *session.Machine, names []string, real receipt.Real) (Collected, 
 	}
 	out := Collected{Files: len(files), Observations: []Observation{}, Bad: []BadFile{}}
 	for _, f := range files {
-		list, rows, err := observe(m, f, real)
+		list, err := observe(m, f, real)
 		if err != nil {
 			out.Bad = append(out.Bad, BadFile{f, err.Error()})
 			continue
 		}
-		out.Observations, out.Expected = append(out.Observations, list...), append(out.Expected, rows...)
+		out.Observations = append(out.Observations, list...)
 	}
 	return out, nil
 }
@@ -109,14 +108,11 @@ func unreadable(name string, err error, fix string) error {
 	return &exit.UsageError{What: fmt.Sprintf("%s cannot be read: %v", name, err), Fix: fix}
 }
 
-// observe reads what one file says; or which rows a matrix has.
-func observe(m *session.Machine, file string, real receipt.Real) ([]Observation, []ExpectedRow, error) {
+// observe reads what one file says.
+func observe(m *session.Machine, file string, real receipt.Real) ([]Observation, error) {
 	data, err := m.Host.ReadFile(m.Host.Abs(file), resultLimit)
 	if err != nil {
-		return nil, nil, err
-	}
-	if rows, ok := Expected(data); ok {
-		return nil, rows, nil
+		return nil, err
 	}
 	weight := ByJUnit
 	if json.Valid(data) {
@@ -135,13 +131,13 @@ func observe(m *session.Machine, file string, real receipt.Real) ([]Observation,
 		return []Result{one}, true, err
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	out := make([]Observation, 0, len(list))
 	for _, r := range list {
 		out = append(out, Observation{File: file, Weight: weight, Result: r})
 	}
-	return out, nil, nil
+	return out, nil
 }
 
 // OfReceipt makes the result of a receipt. A proof in it counts only as far as its own evidence, judged again, comes to it: a verdict that

@@ -2,7 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,24 +105,11 @@ type Joined struct {
 	Bad  []BadFile `json:"bad"`
 }
 
-// Expected reads the rows of `gpubuild ci matrix --format json`: those without a result are shown as such.
-func Expected(data []byte) ([]ExpectedRow, bool) {
-	var m struct {
-		Schema string        `json:"schema"`
-		Rows   []ExpectedRow `json:"rows"`
-	}
-	if json.Unmarshal(data, &m) != nil || m.Schema != "gpubuild/ci-matrix/1" || m.Rows == nil {
-		return nil, false
-	}
-	return slices.DeleteFunc(m.Rows, func(r ExpectedRow) bool { return r.ID == "" }), true
-}
-
-// Seconds answers how long the last successful run of each row took.
-func Seconds(list []Observation) map[string]float64 {
-	out, newest := map[string]float64{}, map[string]time.Time{}
-	for _, o := range list {
-		if r := o.Result; r.OK() && r.Row != "" && r.Seconds > 0 && !r.At.Before(newest[r.Row]) {
-			out[r.Row], newest[r.Row] = r.Seconds, r.At
+// WithoutResult lists the expected rows of which there is no result.
+func WithoutResult(rows []Row) (out []string) {
+	for _, r := range rows {
+		if r.Results == 0 {
+			out = append(out, r.ID)
 		}
 	}
 	return out
