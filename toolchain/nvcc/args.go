@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -21,6 +22,7 @@ type call struct {
 	deps     bool     // -MD or -MMD
 	whole    bool     // more is asked of the outputs than where they go, which --dryrun does not show
 	depFile  string   // -MF
+	lists    bool     // an option of the dependency list is given
 	debug    bool     // debug information: the output names the working directory
 	compiler string   // -ccbin
 	words    []string // the arguments that count, those of options files and of nvcc's variables included
@@ -103,6 +105,8 @@ func parse(args []string, before, after string) (c call) {
 		c.unknown = "both an output file and an output directory"
 	case c.deps && c.depFile == "" && c.out == "":
 		c.unknown = "a dependency list without a name"
+	case c.lists && !c.deps:
+		c.unknown = "an option for a dependency list that is not asked for"
 	case slices.ContainsFunc(c.words, machine):
 		c.unknown = "a choice that depends on this machine"
 	}
@@ -156,28 +160,45 @@ func (c *call) word(w string, next []string, typed bool) (taken int, output bool
 		c.mode = cmp.Or(c.mode, "E")
 		c.unknown = "the option " + w
 	case "o", "output-file":
+		c.again(w, c.out != "")
 		c.out, output = take(), true
 	case "odir", "output-directory":
+		c.again(w, c.outDir != "")
 		c.outDir, output = take(), true
 	case "MD", "MMD", "generate-dependencies-with-compile", "generate-nonsystem-dependencies-with-compile":
 		c.deps, c.whole, output = true, true, true
 	case "MF", "dependency-output":
-		c.depFile, c.whole, output = take(), true, true
-	case "MT", "dependency-target-name", "t", "threads": // the last changes the steps' form, not what they make
+		c.again(w, c.depFile != "")
+		c.depFile, c.whole, c.lists, output = take(), true, true, true
+	case "MT", "dependency-target-name":
 		take()
+		c.whole, c.lists, output = true, true, true
+	case "t", "threads": // changes the steps' form, not what they make
+		if n, err := strconv.Atoi(take()); err != nil || n < 0 {
+			c.unknown = "the option " + w + " " + value
+		}
 		c.whole, output = true, true
 	case "MP", "generate-dependency-targets":
-		c.whole, output = true, true
+		c.whole, c.lists, output = true, true, true
 	case "ccbin", "compiler-bindir":
 		c.compiler = take()
 	case "optf", "options-file":
 		c.optionsFile(take(), typed)
-	case "g", "debug", "G", "device-debug", "lineinfo", "generate-line-info", "src-in-ptx", "source-in-ptx":
+	case "g", "debug", "G", "device-debug", "lineinfo", "generate-line-info":
 		c.debug = true
+	case "src-in-ptx", "source-in-ptx":
+		c.unknown = "the option " + w // the compiler reads the sources
 	default:
 		c.other(w, name, take)
 	}
 	return taken, output
+}
+
+// again refuses an option of which nvcc says that it was given twice.
+func (c *call) again(w string, was bool) {
+	if was {
+		c.unknown = "the option " + w + " twice"
+	}
 }
 
 func (c *call) other(w, name string, take func() string) {

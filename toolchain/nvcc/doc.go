@@ -3,12 +3,14 @@
 //
 // The cache returns a stored result only where every input that can change the output is the same: the programs that take part and
 // the shared libraries that they load, by content; the steps that `nvcc --dryrun` lists; the preprocessed text of every pass, the host's
-// included; nvcc's and the compiler's own environment variables. The user's LD_LIBRARY_PATH changes nothing: what is cached is compiled
-// without it. A command line with anything in it that this package does not know runs the real nvcc, uncached.
+// included; nvcc's and the compiler's own environment variables. Each call is preprocessed. The user's LD_LIBRARY_PATH changes nothing:
+// what is cached is compiled without it. A command line with anything in it that this package does not know runs the real nvcc, uncached.
 //
 // What is not known yet is compiled by the steps of --dryrun, of the very text that is in the key. nvcc itself runs where these steps do
 // not show everything (-MD, --threads, debug information), where the preprocessor says something, and where a signal ends a step.
+// The assembler lists what it reads: what inline assembly includes is in no key, and such an object is not kept.
 //
-// Not part of a key: a library that a program opens by itself (gcc's plugins are not understood, so uncached), and a file that inline
-// assembly reads by a directive whose name is not spelled out in one piece.
+// A call of a build script leaves a list of what it read, and of what it looked for in vain, next to OUT_DIR. The list misses headers whose
+// names a macro puts together for __has_include. A library that a program opens by itself is in no key; gcc's plugins are not understood,
+// so uncached.
 package nvcc

@@ -2,6 +2,7 @@ package nvcc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"debug/elf"
@@ -21,7 +22,7 @@ import (
 )
 
 // schema changes when an older entry must not be used any more.
-const schema = "gpubuild kernel cache 4"
+const schema = "gpubuild kernel cache 5"
 
 // run is one call of nvcc that may be cached.
 type run struct {
@@ -49,23 +50,32 @@ type preprocessed struct {
 	sum     hash.Hash
 	headers []string        // the source, and each file that it includes
 	tools   []string        // the programs that take part, their own files and shared libraries
-	shadows []string        // where a file would be loaded in place of one of those libraries
-	dirs    []string        // the directories that were searched for headers
-	seen    map[string]bool // of headers and dirs
+	dirs    []string        // the directories that were searched for headers, in order
+	dropped []string        // those that gcc left out because another one is the same
+	seen    map[string]bool // of headers, dirs and programs
 	steps   []string        // what is left to be done, with the preprocessed text in files of r.tmp
 	env     []string        // of the steps
 	out     string          // what the last of them writes
 	warned  bool            // the preprocessor has something to say
+	refused error           // why the result must not be kept; the first reason
 }
 
 func (p *preprocessed) key() string { return hex.EncodeToString(p.sum.Sum(nil)) }
+
+func (p *preprocessed) refuse(err error) {
+	if p.refused == nil {
+		p.refused = err
+	}
+}
 
 var (
 	variableLine = lazyregexp.New(`^[A-Za-z_][A-Za-z0-9_]*=`)
 	temporary    = lazyregexp.New(`(/[^" ]*/)?tmpxft_[0-9a-f]+_[0-9a-f]+(-[0-9]+)?_`)
 	passOutput   = lazyregexp.New(` -o "([^"]*tmpxft_[^"]*)" *$`)
+	anyOutput    = lazyregexp.New(` -o "[^"]*" *$`)
 	hostPass     = lazyregexp.New(` -c -x c\+\+ (.*)"[^"]*tmpxft_[^"]*" -o "[^"]*" *$`)
 	compilerName = lazyregexp.New(`^([a-z0-9_]+-)*(gcc|g\+\+|cc|c\+\+)(-[0-9.]+)?$`)
+	firstWord    = lazyregexp.New(`^(?:[^\s"$` + "`" + `\\;&|<>()'*?~]|"[^"$` + "`" + `\\]*")+`)
 )
 
 // hidden is what the last pass of the host compiler includes in addition to nvcc's own output: no other pass shows it.
@@ -73,26 +83,30 @@ const hidden = "#define __NV_CUBIN_HANDLE_STORAGE__ static\n#define __CUDA_INCLU
 	"#include <crt/host_runtime.h>\n#include <fatbinary_section.h>\n"
 
 // preprocess asks nvcc for its steps, with all of its files in a directory of this call's own, and carries out those of the preprocessor.
+// The error says that not all that is read is known.
 func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
+	if err := r.scratch(); err != nil {
+		return nil, err
+	}
 	p := &preprocessed{sum: sha256.New(), seen: map[string]bool{}, out: filepath.Join(r.tmp, "tmpxft_0_0_out."+r.mode)}
-	dry, err := r.runner.Run(ctx, buildenv.Cmd{
-		Path: r.real, Args: slices.Concat([]string{"--dryrun", "-o", p.out}, r.dryrun), Env: r.host.Env.Set("TMPDIR", r.tmp).Entries(),
-	})
+	args := slices.Concat([]string{"--dryrun"}, r.dryrun)
+	if r.unknown == "" {
+		args = append(args, "-o", p.out)
+	}
+	dry, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: args, Env: r.host.Env.Set("TMPDIR", r.tmp).Entries()})
 	if err != nil {
 		return nil, uncached("nvcc --dryrun failed")
 	}
 	r.question(p.sum)
-	if r.debug {
-		fmt.Fprintf(p.sum, "in %q\n", r.host.Cwd)
-	}
 	host := r.host
 	passes := 0
 	for line := range strings.Lines(string(dry.Stderr)) {
 		step, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "#$ ")
-		if !ok {
-			return nil, uncached("nvcc --dryrun says: " + line)
-		}
-		if variableLine.MatchString(step) {
+		switch {
+		case !ok:
+			p.refuse(uncached("nvcc --dryrun says: " + line))
+			continue
+		case variableLine.MatchString(step):
 			name, value, _ := strings.Cut(step, "=")
 			host.Env = host.Env.Set(name, value)
 			if name != "PATH" && name != "LD_LIBRARY_PATH" {
@@ -103,7 +117,7 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 		fmt.Fprintf(p.sum, "%q\n", temporary.ReplaceAllString(step, "T_"))
 		shell, file, err := r.step(ctx, step, host, p)
 		if err != nil {
-			return nil, err
+			p.refuse(err)
 		}
 		if file == "" && !strings.HasPrefix(step, "rm ") { // of what may be left of another call
 			p.steps = append(p.steps, step)
@@ -113,26 +127,49 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 		}
 		passes++
 		if err := r.pass(ctx, "exec "+shell+" -v", file, host, p); err != nil {
-			return nil, err
+			return p, err
 		}
 	}
 	p.env = host.Env.Entries()
 	if passes == 0 {
-		return nil, uncached("no step of the preprocessor")
+		return p, uncached("no step of the preprocessor")
 	}
-	for _, header := range p.headers {
-		if fi, err := os.Stat(header); r.debug && err == nil { // the table of source lines has its time
-			fmt.Fprintf(p.sum, "%q %d\n", header, fi.ModTime().Unix())
+	if r.debug { // it names the working directory, and the table of source lines has the times
+		fmt.Fprintf(p.sum, "in %q\n", r.host.Cwd)
+		for _, header := range p.headers {
+			if fi, err := os.Stat(header); err == nil {
+				fmt.Fprintf(p.sum, "%q %d\n", header, fi.ModTime().Unix())
+			}
 		}
 	}
 	for _, tool := range p.tools {
 		content, err := r.store.content(tool)
 		if err != nil {
-			return nil, uncached(err.Error())
+			p.refuse(uncached(err.Error()))
 		}
 		fmt.Fprintf(p.sum, "%q %s\n", tool, content)
 	}
 	return p, nil
+}
+
+// scratch makes the directory of this call's own. It is in gpubuild's cache: TMPDIR stays clean where the call is killed.
+func (r *run) scratch() (err error) {
+	if r.tmp != "" {
+		return nil
+	}
+	parent := filepath.Join(r.store.dir, temporaries)
+	if r.store.readOnly || temporary.MatchString(parent) || strings.ContainsAny(parent, " \t\n\"$`\\") || os.MkdirAll(parent, 0o700) != nil {
+		parent = ""
+	}
+	dir, err := os.MkdirTemp(parent, "gpubuild-nvcc-")
+	if err != nil && parent != "" {
+		dir, err = os.MkdirTemp("", "gpubuild-nvcc-")
+	}
+	if err != nil {
+		return uncached(err.Error())
+	}
+	r.tmp, err = filepath.Abs(dir)
+	return err
 }
 
 // question hashes what can be known of a call before anything is run.
@@ -166,44 +203,41 @@ func matters(name string) bool {
 }
 
 // step notes the program of a step, and returns the command that shows what the step reads: empty where other steps show it. What the
-// command prints is all that the step makes where a file is named.
+// command prints is all that the step makes where a file is named. The error says why the result must not be kept.
 func (r *run) step(ctx context.Context, step string, host buildenv.Host, p *preprocessed) (shell, file string, err error) {
-	word, _, _ := strings.Cut(step, " ")
-	word = strings.Trim(word, `"`)
-	if rest, ok := strings.CutPrefix(word, "$CICC_PATH/"); ok {
-		word = filepath.Join(host.Env.Get("CICC_PATH"), rest)
-	}
+	word := strings.ReplaceAll(firstWord.FindString(strings.Replace(step, "$CICC_PATH", host.Env.Get("CICC_PATH"), 1)), `"`, "")
 	path := word
 	if !strings.Contains(word, "/") {
 		if path, err = host.LookPath(word); err != nil {
-			return "", "", uncached("no " + word + " on PATH")
+			err = uncached("no " + word + " on PATH")
 		}
 	} else if path, err = filepath.Abs(word); err != nil {
-		return "", "", uncached(err.Error())
+		err = uncached(err.Error())
 	}
 	switch base := filepath.Base(word); {
 	case base == "rm":
 		return "", "", nil
 	case base == "cicc" || base == "cudafe++" || base == "ptxas" || base == "fatbinary" || base == "nvlink":
-		return "", "", r.toolkit(host, path, p)
-	case compilerName.MatchString(filepath.Base(host.Real(path))):
-		if err := r.compilerTools(ctx, host, path, p); err != nil {
-			return "", "", err
-		}
-	default:
-		return "", "", uncached("a step that is not known: " + step)
+		return "", "", cmp.Or(err, r.toolkit(host, path, p))
+	}
+	if err == nil {
+		err = r.compilerTools(ctx, host, path, p)
 	}
 	switch {
 	case strings.Contains(step, " -E ") && passOutput.MatchString(step):
 		file = passOutput.FindStringSubmatch(step)[1]
 		if filepath.Dir(file) != r.tmp {
-			return "", "", uncached("nvcc writes to another directory than it is asked to")
+			return passOutput.ReplaceAllString(step, ""), "", uncached("nvcc writes to another directory than it is asked to")
 		}
-		return passOutput.ReplaceAllString(step, ""), file, nil
+		return passOutput.ReplaceAllString(step, ""), file, err
 	case hostPass.MatchString(step):
-		return hostPass.ReplaceAllString(step, " -E -x c++ ${1}-"), "", nil
+		return hostPass.ReplaceAllString(step, " -E -x c++ ${1}-"), "", err
+	case strings.Contains(step, " -E "):
+		return anyOutput.ReplaceAllString(step, ""), "", uncached("only preprocessed")
+	case strings.Contains(step, " -c ") && !strings.Contains(step, "tmpxft"): // a source that is not CUDA
+		return anyOutput.ReplaceAllString(strings.Replace(step, " -c ", " -E ", 1), ""), "", uncached("a source without device code")
 	}
-	return "", "", uncached("a step that is not known: " + step)
+	return "", "", uncached("a step that is not known: " + word)
 }
 
 // toolkit notes a program of the toolkit, and with the first one those that every call uses.
@@ -242,31 +276,43 @@ func (p *preprocessed) libraries(host buildenv.Host, programs ...string) error {
 				return uncached(program + " lacks " + l.Name)
 			}
 			p.tool(l.Path)
-			for _, dir := range strings.Split(host.Env.Get("LD_LIBRARY_PATH"), ":") { // nvcc's own; an empty one is the current directory
-				p.shadows = append(p.shadows, filepath.Join(dir, l.Name))
-			}
 		}
 	}
 	return nil
 }
 
-// compilerTools notes the host compiler and the programs that it starts.
+// compilerTools notes the host compiler and the programs that it starts. Only gcc's own driver is known to start no others: a script, or
+// a program that looks like gcc and starts it with more arguments, is not.
 func (r *run) compilerTools(ctx context.Context, host buildenv.Host, path string, p *preprocessed) error {
 	if slices.Contains(p.tools, path) {
 		return nil
 	}
 	p.tool(path)
-	if err := isELF(host.Real(path)); err != nil {
+	ask := func(question string) (string, error) {
+		res, err := r.runner.Run(ctx, buildenv.Cmd{Path: path, Args: []string{question}, Env: host.Env.Entries()})
+		if err != nil {
+			return "", uncached("the host compiler does not answer " + question)
+		}
+		return strings.TrimSpace(string(res.Stdout)), nil
+	}
+	driver := path
+	if filepath.Base(host.Real(path)) == "ccache" {
+		var err error
+		if driver, err = r.behindCcache(ctx, host, path, p); err != nil {
+			return err
+		}
+	}
+	if err := isDriver(host, driver); err != nil {
 		return err
 	}
-	for _, ask := range []string{"-print-prog-name=cc1plus", "-print-prog-name=as", "-print-file-name=specs"} {
-		res, err := r.runner.Run(ctx, buildenv.Cmd{Path: path, Args: []string{ask}, Env: host.Env.Entries()})
+	for _, question := range []string{"-print-prog-name=cc1plus", "-print-prog-name=as", "-print-file-name=specs"} {
+		file, err := ask(question)
 		if err != nil {
-			return uncached("the host compiler does not answer " + ask)
+			return err
 		}
-		file := strings.TrimSpace(string(res.Stdout))
+		isSpecs := strings.HasSuffix(question, "specs")
 		if !strings.Contains(file, "/") {
-			if strings.HasSuffix(ask, "specs") {
+			if isSpecs {
 				continue // there are none
 			}
 			if file, err = host.LookPath(file); err != nil {
@@ -274,13 +320,57 @@ func (r *run) compilerTools(ctx context.Context, host buildenv.Host, path string
 			}
 		}
 		p.tool(file)
-		if !strings.HasSuffix(ask, "specs") {
-			if err := p.libraries(host, file); err != nil {
-				return err
-			}
+		if isSpecs {
+			continue
+		}
+		if err := isELF(host.Real(file)); err != nil {
+			return err
+		}
+		if err := p.libraries(host, file); err != nil {
+			return err
 		}
 	}
-	return p.libraries(host, path)
+	return p.libraries(host, driver)
+}
+
+// behindCcache is the compiler that ccache starts under this name. Its whole configuration counts, and it may start nothing else.
+func (r *run) behindCcache(ctx context.Context, host buildenv.Host, path string, p *preprocessed) (driver string, err error) {
+	ccache := host.Real(path)
+	res, err := r.runner.Run(ctx, buildenv.Cmd{Path: ccache, Args: []string{"--show-config"}, Env: host.Env.Entries()})
+	if err != nil {
+		return "", uncached("ccache does not show its configuration")
+	}
+	for line := range strings.Lines(string(res.Stdout)) {
+		_, setting, _ := strings.Cut(strings.TrimSpace(line), ") ") // (origin) name = value
+		name, value, _ := strings.Cut(setting, " =")
+		if value = strings.TrimSpace(value); value != "" && (strings.HasPrefix(name, "prefix_command") || name == "compiler") {
+			return "", uncached("ccache's " + setting)
+		}
+	}
+	_, _ = p.sum.Write(res.Stdout) // a hash takes all
+	for _, path := range host.LookPathAll(filepath.Base(path)) {
+		if filepath.Base(host.Real(path)) != "ccache" {
+			p.tool(path)
+			return path, p.libraries(host, ccache)
+		}
+	}
+	return "", uncached("no compiler behind ccache")
+}
+
+// isDriver refuses what is not gcc's driver: that alone sets COLLECT_GCC_OPTIONS for the programs that it starts.
+func isDriver(host buildenv.Host, path string) error {
+	real := host.Real(path)
+	if !compilerName.MatchString(filepath.Base(real)) {
+		return uncached(path + " is not known as gcc")
+	}
+	if err := isELF(real); err != nil {
+		return err
+	}
+	program, err := os.ReadFile(real)
+	if err != nil || !bytes.Contains(program, []byte("COLLECT_GCC_OPTIONS")) || !bytes.Contains(program, []byte("print-prog-name")) {
+		return uncached(path + " is a program in front of gcc")
+	}
+	return nil
 }
 
 func (p *preprocessed) tool(files ...string) {
@@ -317,17 +407,17 @@ func (r *run) pass(ctx context.Context, shell, file string, host buildenv.Host, 
 		Path: "/bin/sh", Args: []string{"-c", shell}, Stdin: strings.NewReader(hidden), Stdout: to,
 		Env: host.Env.Set("LC_ALL", "C").Entries(), // its messages are read
 	})
-	switch {
-	case err != nil:
+	if err != nil {
 		return uncached("the preprocessor failed")
-	case text.err != nil:
-		return text.err
-	case len(text.rest) > 0:
-		return uncached("the preprocessor's last line has no end")
+	}
+	if len(text.rest) > 0 {
+		p.refuse(uncached("the preprocessor's last line has no end"))
 	}
 	searching, own := false, false
 	for line := range strings.Lines(string(res.Stderr)) {
 		line = strings.TrimRight(line, "\r\n")
+		missing, isMissing := strings.CutPrefix(line, `ignoring nonexistent directory "`)
+		same, isSame := strings.CutPrefix(line, `ignoring duplicate directory "`)
 		switch {
 		case strings.HasPrefix(line, "#include "):
 			searching = true
@@ -338,20 +428,19 @@ func (r *run) pass(ctx context.Context, shell, file string, host buildenv.Host, 
 		case own || strings.Contains(line, ": warning: "): // one about an option comes first
 			p.warned = true
 		case searching && strings.HasPrefix(line, " "):
-			p.dir(line[1:])
-		default:
-			if dir, ok := strings.CutPrefix(line, `ignoring nonexistent directory "`); ok {
-				p.dir(strings.TrimSuffix(dir, `"`))
-			}
+			p.once(&p.dirs, line[1:])
+		case isMissing:
+			p.once(&p.dropped, strings.TrimSuffix(missing, `"`))
+		case isSame:
+			p.once(&p.dropped, strings.TrimSuffix(same, `"`))
 		}
 	}
 	return nil
 }
 
-func (p *preprocessed) dir(path string) {
-	if !p.seen["dir "+path] {
-		p.seen["dir "+path] = true
-		p.dirs = append(p.dirs, path)
+func (p *preprocessed) once(list *[]string, path string) {
+	if !slices.Contains(*list, path) {
+		*list = append(*list, path)
 	}
 }
 
@@ -359,7 +448,6 @@ func (p *preprocessed) dir(path string) {
 type passText struct {
 	into *preprocessed
 	rest []byte
-	err  error
 }
 
 func (t *passText) Write(b []byte) (int, error) {
@@ -380,10 +468,28 @@ func (t *passText) Write(b []byte) (int, error) {
 	}
 }
 
+// undecided is what the compilers, which read preprocessed text once more, would find in a line: the time, or a directive that a macro made.
+// A pragma may compare the times of files.
+func undecided(line []byte) string {
+	for _, word := range []string{"__TIME", "__DATE__"} {
+		if bytes.Contains(line, []byte(word)) {
+			return word
+		}
+	}
+	text := bytes.TrimSpace(line)
+	for _, mark := range []string{"#", "%:", "??="} {
+		directive, ok := bytes.CutPrefix(text, []byte(mark))
+		if directive = bytes.TrimSpace(directive); ok && (!bytes.HasPrefix(directive, []byte("pragma")) || bytes.Contains(text, []byte("dependency"))) {
+			return "the directive " + string(text)
+		}
+	}
+	return ""
+}
+
 func (t *passText) line(line []byte) {
 	if len(line) < 3 || line[0] != '#' || line[1] != ' ' || line[2] < '0' || line[2] > '9' {
-		if bytes.Contains(line, []byte(".incbin")) || bytes.Contains(line, []byte(".include")) {
-			t.err = uncached("inline assembly that reads a file")
+		if what := undecided(line); what != "" {
+			t.into.refuse(uncached("the preprocessed text has " + what))
 		}
 		return
 	}
@@ -395,7 +501,7 @@ func (t *passText) line(line []byte) {
 	path, err := strconv.Unquote(string(line[open : end+1]))
 	switch {
 	case err != nil:
-		t.err = uncached("a line marker that is not understood: " + string(line))
+		t.into.refuse(uncached("a line marker that is not understood: " + string(line)))
 	case strings.HasPrefix(path, "<") || strings.HasSuffix(path, "//"):
 	default:
 		t.into.headers = append(t.into.headers, path)

@@ -2,11 +2,9 @@ package nvcc
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,112 +13,208 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/toolchain/cargo/builddir"
 )
 
 // listed begins the names of the lists next to a build script's OUT_DIR, one for each compilation: a later one with the same arguments
 // replaces it.
 const listed = "gpubuild-read-"
 
-// list writes down what a call of a build script reads apart from the toolkit and the system, whatever its name, so that the check for
-// stale artifacts need not guess. Without a list it knows files by their endings only, so that it is no error.
-func (r *run) list(files []input) {
-	out := r.host.Env.Get("OUT_DIR")
-	if filepath.Base(out) != "out" || len(files) == 0 {
-		return
-	}
-	for _, path := range slices.Concat(r.in, r.files) {
-		sum, _ := r.store.content(path) // none: not there, which nvcc says
-		files = append(files, input{Path: path, Content: sum})
-	}
-	root := filepath.Dir(filepath.Dir(r.real))
-	read := map[string]string{}
-	add := func(path, content string) {
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(r.host.Cwd, path)
-		}
-		inRoot := r.host.Below(path, root) || r.host.Below(path, r.host.Real(root))
-		if read[path] == "" && content != "" && !ofSystem(path) && path != loaderCache && !inRoot {
-			read[path] = content
-		}
-	}
-	for _, f := range files {
-		add(f.Path, f.Content)
-	}
-	for _, path := range slices.Collect(maps.Keys(read)) {
-		for _, asked := range r.asksFor(path) {
-			content, err := r.store.content(asked)
-			if err != nil {
-				content = Absent
-			}
-			add(asked, content)
-		}
-	}
-	data, err := json.Marshal(read)
-	if err == nil {
-		name := listed + hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.words, r.outputs)) + ".json"
-		_ = cache.Keep(filepath.Join(filepath.Dir(out), name), data, 0o644)
-	}
-}
-
-// hasInclude asks whether a header is there; includeDir is a flag with a directory in which it may be.
-var (
-	hasInclude = lazyregexp.New(`__has_include(?:_next)?\s*\(\s*([<"])([^">\n]+)[">]`)
-	includeDir = lazyregexp.New(`^--?(?:I|isystem|iquote|include-path|system-include)=?(.*)$`)
+const (
+	// Absent is in place of the hash of a path that was looked for and was not there: a file, or a directory in which files were looked for.
+	Absent = "none"
+	// Incomplete is in place of a path where a call read files that are not listed; its value says why.
+	Incomplete = ""
 )
 
-// asksFor lists where a file has the preprocessor look for headers with __has_include: what is there or not decides what is compiled,
-// and no list of what was read shows it.
-func (r *run) asksFor(path string) (headers []string) {
-	text, err := os.ReadFile(path)
-	if err != nil || !bytes.Contains(text, []byte("__has_include")) {
-		return nil
-	}
-	dirs := r.host.SplitList(r.host.Env.Get("CPATH"))
-	for i, w := range r.words {
-		if m := includeDir.FindStringSubmatch(w); m != nil && m[1] != "" {
-			dirs = append(dirs, strings.Split(m[1], ",")...)
-		} else if m != nil && i+1 < len(r.words) {
-			dirs = append(dirs, strings.Split(r.words[i+1], ",")...)
-		}
-	}
-	for _, m := range hasInclude.FindAllSubmatch(text, -1) {
-		for _, dir := range dirs {
-			headers = append(headers, filepath.Join(dir, string(m[2])))
-		}
-		if string(m[1]) == `"` {
-			headers = append(headers, filepath.Join(filepath.Dir(path), string(m[2])))
-		}
-	}
-	return headers
+// record is what a call of nvcc read: the hash of each file by its path, or Absent, or why the record is Incomplete.
+type record struct {
+	run   *run
+	files map[string]string
+	there map[string]bool   // which paths exist
+	real  map[string]string // directories without links
 }
 
-// ask has nvcc itself list what a call reads that the cache does not understand.
-func (r *run) ask(ctx context.Context) (files []input) {
-	isSource := func(path string) bool {
-		return slices.Contains(sourceEndings, filepath.Ext(path)) || slices.Contains(r.words, "-x")
+// list writes down what a call of a build script reads, so that the check for stale artifacts need not guess: the source, every header, the
+// system's and the toolkit's included, options files, and what was looked for in vain.
+func (r *run) list(p *preprocessed, failed error) {
+	out := r.host.Env.Get("OUT_DIR")
+	if filepath.Base(out) != "out" || !r.compiles() {
+		return
 	}
-	if r.host.Env.Get("OUT_DIR") == "" || !slices.ContainsFunc(r.in, isSource) {
-		return nil
+	list := record{run: r, files: map[string]string{}, there: map[string]bool{}, real: map[string]string{}}
+	if failed != nil {
+		list.files[Incomplete] = failed.Error()
 	}
-	res, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: append(slices.Clone(r.dryrun), "-M"), Env: r.env})
-	if err != nil {
-		return nil
+	for _, path := range slices.Concat(r.in, r.files) {
+		list.add(path)
 	}
-	for _, path := range prerequisites(string(res.Stdout)) {
-		if sum, err := r.store.content(path); err == nil {
-			files = append(files, input{Path: path, Content: sum})
-		}
+	if p != nil {
+		list.addAll(p)
 	}
-	return files
+	data, err := json.Marshal(list.files)
+	if err == nil {
+		name := listed + hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.words, r.outputs)) + ".json"
+		_ = cache.Keep(filepath.Join(filepath.Dir(out), name), data, 0o644) // without a list every file counts
+	}
 }
 
-// ofSystem says whether a file comes with the system's packages; /usr/src and /usr/local may hold projects.
-func ofSystem(path string) bool {
-	of := []string{"/usr/include/", "/usr/lib", "/usr/bin/", "/lib"}
-	return slices.ContainsFunc(of, func(p string) bool { return strings.HasPrefix(path, p) })
+// compiles reports whether the call has a source.
+func (r *run) compiles() bool {
+	return slices.Contains(r.words, "-x") || slices.ContainsFunc(r.in, func(path string) bool {
+		return slices.Contains(sourceEndings, filepath.Ext(path))
+	})
 }
 
 var sourceEndings = []string{".cu", ".cpp", ".cc", ".cxx", ".c"}
+
+// addAll adds the files that the preprocessor read, and where it looked for them and for others before. gcc's -v names the directories that
+// it searches, in order, and drops one that is another one by a link: that may lead elsewhere one day.
+func (l *record) addAll(p *preprocessed) {
+	for _, dir := range slices.Concat(p.dirs, p.dropped) {
+		if !l.exists(dir) {
+			l.miss(dir)
+		}
+	}
+	dirs := slices.Concat(p.dropped, p.dirs)
+	for _, path := range p.headers {
+		l.add(path)
+		for i, dir := range dirs {
+			if name, below := strings.CutPrefix(path, dir+"/"); below {
+				l.search(name, dirs[:i], len(p.dropped))
+			}
+		}
+		l.addAsked(path, dirs)
+	}
+	for i, w := range l.run.words {
+		switch {
+		case strings.Contains(w, "-include") || strings.Contains(l.run.words[max(0, i-1)], "-include"):
+			_, names, _ := strings.Cut(w, "=")
+			for _, name := range strings.Split(names+","+w, ",") {
+				l.search(name, slices.Concat([]string{"."}, dirs), 0)
+			}
+		case strings.HasPrefix(w, "-D") || l.run.words[max(0, i-1)] == "-D":
+			l.searchEach([]byte(w), ".", dirs)
+		}
+	}
+	l.search("cuda_runtime.h", []string{"."}, 0) // nvcc includes it as -include does
+}
+
+// directive finds the lines of a source that name files: in #if by __has_include, perhaps through a macro that #define makes.
+var (
+	directive = lazyregexp.New(`(?m)^[ \t]*#[ \t]*(?:include|include_next|import|embed|if|elif|define)\b((?:\\\r?\n|[^\n])*)`)
+	fileName  = lazyregexp.New(`<([\w./+-]*[A-Za-z_][\w./+-]*)>|"([^"\n\\]*[A-Za-z_][^"\n\\]*)"`)
+)
+
+// addAsked adds what a file asks for by name. In the system's and the toolkit's headers these are too many, and few ask with __has_include.
+func (l *record) addAsked(path string, dirs []string) {
+	foreign := ofSystem(path) || l.run.inToolkit(path)
+	text, err := os.ReadFile(path)
+	if err != nil || foreign && !bytes.Contains(text, []byte("__has_include")) {
+		return
+	}
+	for _, line := range directive.FindAllSubmatch(text, -1) {
+		if foreign && !bytes.Contains(line[1], []byte("__has_include")) {
+			continue
+		}
+		l.searchEach(line[0], filepath.Dir(path), dirs)
+	}
+}
+
+func (l *record) searchEach(line []byte, includer string, dirs []string) {
+	for _, m := range fileName.FindAllSubmatch(line, -1) {
+		where, next := dirs, bytes.Contains(line, []byte("_next"))
+		if m[2] != nil {
+			where = slices.Concat([]string{includer}, dirs)
+		} else if m[2] = m[1]; bytes.Contains(line, []byte("define")) && !bytes.ContainsAny(m[1], "./") {
+			continue // #define CAST(x) static_cast<float>(x)
+		}
+		all := 0
+		if next {
+			all = len(where)
+		}
+		l.search(string(m[2]), where, all)
+	}
+}
+
+// search adds a file of a name that is looked for in directories, up to the first one that has it, but in the first all of them anyway.
+func (l *record) search(name string, dirs []string, all int) {
+	for i, dir := range dirs {
+		path := dir + "/" + name
+		if filepath.IsAbs(name) {
+			path = name
+		}
+		if !l.exists(path) {
+			l.miss(path)
+		} else if l.add(path); i >= all {
+			return
+		}
+	}
+}
+
+func (l *record) exists(path string) bool {
+	is, known := l.there[path]
+	if !known {
+		_, err := os.Stat(path)
+		is = err == nil
+		l.there[path] = is
+	}
+	return is
+}
+
+// miss adds a path that is not there, or the first of its directories that is not: a toolkit has a thousand headers in crt.
+func (l *record) miss(path string) {
+	for dir := filepath.Dir(path); !l.exists(dir); dir = filepath.Dir(dir) {
+		path = dir
+	}
+	l.files[l.absolute(path)] = Absent
+}
+
+// add adds a file. A directory is none: <experimental> may be one.
+func (l *record) add(path string) {
+	at := l.absolute(path)
+	if l.files[at] != "" {
+		return
+	}
+	if sum, err := l.run.store.content(path); err == nil {
+		l.files[at] = sum
+	}
+}
+
+// absolute is a path from the root, short where that is the same file: behind a link a/.. is another directory.
+func (l *record) absolute(path string) string {
+	dir, name := filepath.Split(path)
+	real, known := l.real[dir]
+	if !known {
+		real = dir
+		if !filepath.IsAbs(dir) {
+			real = l.run.host.Cwd + "/" + dir
+		}
+		if short := filepath.Clean(real); resolve(short) == resolve(real) {
+			real = short
+		}
+		l.real[dir] = real
+	}
+	return strings.TrimSuffix(real, "/") + "/" + name
+}
+
+// resolve is a directory without links, or itself where it is not there.
+func resolve(dir string) string {
+	if real, err := filepath.EvalSymlinks(dir); err == nil {
+		return real
+	}
+	return dir
+}
+
+func (r *run) inToolkit(path string) bool {
+	return r.host.Below(r.host.Real(path), r.host.Real(filepath.Dir(filepath.Dir(r.real))))
+}
+
+// ofSystem reports whether a file comes with the system's packages; /usr/src and /usr/local may hold projects.
+func ofSystem(path string) bool {
+	of := []string{"/usr/include/", "/usr/lib", "/usr/bin/", "/lib/", "/lib64/"}
+	return slices.ContainsFunc(of, func(p string) bool { return strings.HasPrefix(path, p) })
+}
 
 // prerequisite is a word of a rule of make; a blank in a name is escaped.
 var prerequisite = lazyregexp.New(`(?:\\ |[^\s\\]|\\[^\n\s])+`)
@@ -134,21 +228,24 @@ func prerequisites(rule string) (paths []string) {
 	return paths
 }
 
-// Absent is in place of the hash of a file that was looked for and was not there.
-const Absent = "none"
-
-// Read lists what compilers said for an OUT_DIR that they read: by the lists of our nvcc, with the hash of what it saw of each file (which
-// is none of any content where it saw different ones), and by the dependency files there (nvcc -MD, gcc -MD), with none.
+// Read lists what compilers said that they read for an OUT_DIR in the last run of its build script: by the lists of our nvcc, with the hash
+// of what it saw of each path (which is none of any content where it saw different ones), and by the dependency files there (nvcc -MD, gcc
+// -MD), with an empty one. What is Incomplete says so.
 func Read(h buildenv.Host, outDir, cwd string) (all map[string]string, err error) {
 	all = map[string]string{}
 	dir := h.Dir(outDir)
+	ran := builddir.Ran(h, outDir)
 	for _, name := range h.Names(dir) {
 		if !strings.HasPrefix(name, listed) {
 			continue
 		}
+		if fi, err := h.Files.Stat(h.Join(dir, name)); err == nil && fi.ModTime().UnixNano() < ran {
+			continue // of a run before: the script may not compile this any more
+		}
 		var one map[string]string
 		if data, err := h.ReadFile(h.Join(dir, name), 16<<20); err != nil || json.Unmarshal(data, &one) != nil {
-			continue // without it the endings count
+			all[Incomplete] = name + " is damaged"
+			continue
 		}
 		for path, sum := range one {
 			switch was := all[path]; {

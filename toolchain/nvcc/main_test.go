@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -43,6 +44,10 @@ func TestMain(m *testing.M) {
 func madeUp(here string, args []string) int {
 	c := parse(args, os.Getenv("NVCC_PREPEND_FLAGS"), os.Getenv("NVCC_APPEND_FLAGS"))
 	var flags, arches []string
+	if at := slices.IndexFunc(c.words, func(w string) bool { return strings.HasPrefix(w, "-Xassembler,") }); at > 0 {
+		flags = append(flags, strings.Split(c.words[at], ",")...)
+		c.words = slices.Delete(c.words, at-1, at+1)
+	}
 	for i, w := range c.words {
 		switch {
 		case strings.HasPrefix(w, "-I"), strings.HasPrefix(w, "-D"), w == "-g":
@@ -116,9 +121,13 @@ func madeUpCompiler(here string, args []string) int {
 	for i, name := range files {
 		files[i] = filepath.Join(here, name)
 	}
+	var assembly []string
 	for _, name := range slices.Concat(args[2:], files) {
 		data, _ := os.ReadFile(name)
 		fmt.Fprintln(all, hashOf(data))
+		if assembly == nil && filepath.Ext(name) == ".ii" { // the host's pass is the first
+			assembly = append(regexp.MustCompile(`(?m)^asm.*`).FindAllString(string(data), -1), "")
+		}
 	}
 	fmt.Fprintln(os.Stderr, "compiled")
 	if runs := os.Getenv("MADE_UP_ERROR"); runs != "" {
@@ -137,7 +146,8 @@ func madeUpCompiler(here string, args []string) int {
 			return 1
 		}
 	}
-	text := fmt.Sprintf("#include <crt/host_runtime.h>\nextern const char made_up[];\nconst char made_up[] = \"%x\";\n", all.Sum(nil))
+	text := fmt.Sprintf("#include <crt/host_runtime.h>\nextern const char made_up[];\nconst char made_up[] = \"%x\";\n", all.Sum(nil)) +
+		strings.Join(assembly, "\n")
 	if os.WriteFile(args[0], []byte(text), 0o666) != nil {
 		return 1
 	}

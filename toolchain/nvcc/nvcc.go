@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,6 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/proc"
 )
@@ -59,7 +59,9 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		store: store{dir: filepath.Join(view.Cache, Kernels), readOnly: env.Get(Variable) == "read"},
 	}
 	if view.Launcher != "" {
-		r.list(r.ask(ctx))
+		p, err := r.preprocess(ctx)
+		_ = os.RemoveAll(r.tmp) // the next build looks after it
+		r.list(p, err)
 		path := slices.DeleteFunc(host.SplitList(env.Get("PATH")), func(dir string) bool { return host.SamePath(dir, filepath.Dir(self)) })
 		r.real, r.env = view.Launcher, env.Set("PATH", host.JoinList(path...)).Entries() // it may look for nvcc itself
 		return r.plain(ctx, stdin, stdout, stderr)
@@ -110,78 +112,64 @@ func (r *run) cached(ctx context.Context, stdin io.Reader, stdout, stderr io.Wri
 	if r.unknown == "" {
 		r.unknown = r.unusual()
 	}
+	if r.unknown != "" && (!r.compiles() || r.host.Env.Get("OUT_DIR") == "") {
+		return r.why(r.unknown), r.plain(ctx, stdin, stdout, stderr)
+	}
+	p, err := r.preprocess(ctx)
+	defer os.RemoveAll(r.tmp)
+	r.list(p, err)
+	if err == nil {
+		err = p.refused
+	}
 	if r.unknown != "" {
-		if slices.Contains([]string{"o", "ptx", "cubin", "fatbin"}, r.mode) {
-			what = "uncached " + r.unknown
-		}
-		r.list(r.ask(ctx))
-		return what, r.plain(ctx, stdin, stdout, stderr)
-	}
-	hit := func(res result) bool {
-		if r.write(res) != nil {
-			return false
-		}
-		_, _ = stdout.Write(res.Stdout)
-		_, _ = stderr.Write(res.Stderr)
-		what = fmt.Sprintf("hit %d", max(0, res.Milliseconds-time.Since(began).Milliseconds()))
-		return true
-	}
-	question := r.quick()
-	if res, made, ok := r.store.find(question); ok && hit(res) {
-		r.list(made.Files)
-		return what, 0
-	}
-	tmp, err := os.MkdirTemp("", "gpubuild-nvcc-")
-	if err == nil {
-		defer os.RemoveAll(tmp)
-		r.tmp, err = filepath.Abs(tmp)
-	}
-	var p *preprocessed
-	if err == nil {
-		p, err = r.preprocess(ctx)
+		err = uncached(r.unknown)
 	}
 	if err != nil {
-		r.list(r.ask(ctx))
-		return "uncached " + err.Error(), r.plain(ctx, stdin, stdout, stderr)
+		return r.why(err.Error()), r.plain(ctx, stdin, stdout, stderr)
 	}
 	key := p.key()
-	made, found := r.recipe(p, began)
-	r.list(made.Files)
-	if res, err := r.store.result(key); err == nil && hit(res) {
-		if found == settledDown && made.still() {
-			_ = r.store.remember(question, made) // costs time only
-		}
-		return what, 0
+	if res, err := r.store.result(key); err == nil && r.write(res) == nil {
+		_, _ = stdout.Write(res.Stdout)
+		_, _ = stderr.Write(res.Stderr)
+		return fmt.Sprintf("hit %d", max(0, res.Milliseconds-time.Since(began).Milliseconds())), 0
 	}
 	res, code := r.compile(ctx, p, began, stdout, stderr)
-	if code != 0 || res == nil || !r.unchanged(ctx, key, made, found) {
-		return "miss", code
-	}
-	if r.store.keep(key, *res) == nil && found == settledDown {
-		_ = r.store.remember(question, made) // costs time only
+	if res != nil && r.unchanged(ctx, p, began) {
+		_ = r.store.keep(key, *res) // costs time only
 	}
 	return "miss", code
 }
 
-// unchanged says whether nvcc compiled what was preprocessed. What was written just before, or where, may have been written again.
-func (r *run) unchanged(ctx context.Context, key string, made recipe, found trust) bool {
-	doubt := found == young
-	for dir, sum := range made.Trees {
-		is, _, err := r.store.tree(dir)
-		doubt = doubt || err != nil || is != sum
+// why is the note of a compilation that is not cached.
+func (r *run) why(reason string) string {
+	if !slices.Contains([]string{"o", "ptx", "cubin", "fatbin"}, r.mode) {
+		return ""
 	}
-	if doubt {
-		again, err := r.preprocess(ctx)
-		if err != nil || again.key() != key {
-			return false
+	return "uncached " + reason
+}
+
+// unchanged reports whether nvcc compiled what was preprocessed: where an input changed since the call began, it is preprocessed again. The
+// steps that are carried out here read no other file than the toolkit's and the system's.
+func (r *run) unchanged(ctx context.Context, p *preprocessed, began time.Time) bool {
+	paths := p.tools
+	for _, path := range p.headers {
+		if r.own(p) != nil || ofSystem(path) || r.inToolkit(path) {
+			paths = append(paths, path)
 		}
 	}
-	return made.still()
+	if !slices.ContainsFunc(paths, func(path string) bool {
+		is, changed := state(path)
+		return is == "" || began.Sub(changed) <= settled
+	}) {
+		return true
+	}
+	again, err := r.preprocess(ctx)
+	return err == nil && again.refused == nil && again.key() == p.key()
 }
 
 // unusual says what, apart from its arguments, keeps this call from the cache.
 func (r *run) unusual() string {
-	for _, name := range []string{"DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "GCC_COMPARE_DEBUG", "LD_PRELOAD", "LD_AUDIT"} {
+	for _, name := range []string{"DEPENDENCIES_OUTPUT", "SUNPRO_DEPENDENCIES", "GCC_COMPARE_DEBUG", "LD_AUDIT"} {
 		if r.host.Env.Get(name) != "" {
 			return name + " is set"
 		}
@@ -202,149 +190,45 @@ func (r *run) unusual() string {
 	return ""
 }
 
-// quick is the name of the recipe: everything that can be known without a process.
-func (r *run) quick() string {
-	var b bytes.Buffer
-	r.question(&b)
-	fmt.Fprintf(&b, "in %q\n", r.host.Cwd)
-	names := []string{"gcc", "g++", "cc", "c++", "as"}
-	if c := r.host.Env.Get("NVCC_CCBIN"); c != "" {
-		names = append(names, c)
+// own says why nvcc itself has to carry out a call: its steps do not show everything; nil: they do.
+func (r *run) own(p *preprocessed) error {
+	if p.warned || r.debug || r.whole {
+		return uncached("nvcc itself has to do it")
 	}
-	if r.compiler != "" {
-		names = append(names, r.compiler, filepath.Join(r.compiler, "gcc"), filepath.Join(r.compiler, "g++"))
-	}
-	for _, name := range names {
-		path, err := r.host.LookPath(name)
-		if err != nil {
-			path = name
-		}
-		fmt.Fprintf(&b, "%q\n", r.host.Real(path))
-	}
-	for i, w := range append([]string{"cuda_runtime.h"}, r.words...) { // -include looks into the working directory first
-		if i == 0 || strings.HasSuffix(w, ".h") || strings.Contains(w, "include") || strings.Contains(r.words[max(0, i-2)], "include") {
-			_, err := os.Stat(w)
-			fmt.Fprintf(&b, "%t\n", err == nil)
-		}
-	}
-	return hashOf(b.Bytes())
-}
-
-// trust is how far the state of the inputs can be relied on.
-type trust int
-
-const (
-	settledDown trust = iota
-	eachTime          // they have to be preprocessed each time
-	young             // they may have changed since the call began
-)
-
-// more finds what a file's line markers do not show: the time, data, files that are only compared, and includes that lead out of the
-// directories that are searched.
-var more = lazyregexp.New(`__(TIME|DATE|TIMESTAMP)__|#\s*embed\b|__has_embed|GCC\s+dependency|include[^\n]*\.\.`)
-
-// loaderCache decides which shared libraries programs load (ld.so(8)).
-const loaderCache = "/etc/ld.so.cache"
-
-// recipe is what is to be remembered of a call that began at a time.
-func (r *run) recipe(p *preprocessed, began time.Time) (made recipe, found trust) {
-	made = recipe{Result: p.key(), Trees: map[string]string{}, Links: map[string]string{}}
-	searched := slices.Clone(p.dirs)
-	for _, path := range p.shadows {
-		if is, _ := state(path); is == "" {
-			made.Files = append(made.Files, input{Path: path})
-		}
-	}
-	files := slices.Concat(p.headers, p.tools)
-	if r.host.IsFile(loaderCache) {
-		files = append(files, loaderCache)
-	}
-	for i, path := range files {
-		is, changed := state(path)
-		sum, err := r.store.content(path)
-		made.Files = append(made.Files, input{path, is, sum})
-		if err != nil || is == "" || began.Sub(changed) <= settled {
-			found = young
-		}
-		if i >= len(p.headers) {
-			continue
-		}
-		searched = append(searched, filepath.Dir(path))
-		if ofSystem(path) || r.inToolkit(path) {
-			continue // these do neither
-		}
-		if text, err := os.ReadFile(path); err != nil || more.Match(text) {
-			found = max(found, eachTime)
-		}
-	}
-	if slices.ContainsFunc(r.words, func(w string) bool {
-		return more.MatchString(w) || strings.Contains(w, "=") && strings.Contains(w, "..")
-	}) {
-		found = max(found, eachTime)
-	}
-	real := map[string]bool{}
-	for _, dir := range searched {
-		if !filepath.IsAbs(dir) {
-			dir = r.host.Cwd + "/" + dir // not cleaned: a link may be on the way
-		}
-		to := resolve(dir)
-		if real[to] = true; to != dir {
-			made.Links[dir] = to
-		}
-	}
-	for dir := range real {
-		if inside(dir, real) {
-			continue
-		}
-		sum, fresh, err := r.store.tree(dir)
-		made.Trees[dir] = sum
-		switch {
-		case fresh:
-			found = young
-		case err != nil:
-			delete(made.Trees, dir)
-			found = max(found, eachTime)
-		}
-	}
-	return made, found
-}
-
-// resolve is a directory without links, or itself where it is not there.
-func resolve(dir string) string {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return real
-	}
-	return dir
-}
-
-func (r *run) inToolkit(path string) bool {
-	return r.host.Below(r.host.Real(path), r.host.Real(filepath.Dir(filepath.Dir(r.real))))
-}
-
-// inside says whether a directory is below another one of a set.
-func inside(dir string, set map[string]bool) bool {
-	for parent := filepath.Dir(dir); ; parent = filepath.Dir(parent) {
-		if set[parent] {
-			return true
-		}
-		if parent == filepath.Dir(parent) {
-			return false
-		}
-	}
+	return nil
 }
 
 // carryOut takes the steps that are left as nvcc would, which gives each of them to a shell, in this order and this environment, and ends
 // as the first one that fails (strace of 13.4). So what is kept was made of the text that is in the key, and the preprocessor runs once.
 func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, code int, err error) {
-	if p.warned || r.debug || r.whole {
-		return res, 0, uncached("nvcc itself has to do it")
+	if err := r.own(p); err != nil {
+		return res, 0, err
+	}
+	before, err := os.ReadFile(r.output())
+	was := err == nil
+	if was {
+		if err := os.WriteFile(p.out, before, 0o666); err != nil { // a step that fails may remove it
+			return res, 0, err
+		}
 	}
 	for _, step := range p.steps {
+		if strings.Contains(step, " -c -x c++ ") {
+			step += ` -Xassembler --MD -Xassembler "` + r.assembled() + `"`
+		}
 		ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: "/bin/sh", Args: []string{"-c", "exec " + step}, Env: p.env})
 		res.Stdout, res.Stderr = append(res.Stdout, ran.Stdout...), append(res.Stderr, ran.Stderr...)
 		var exit *buildenv.ExitError
 		if errors.As(err, &exit) && ran.Signal == "" {
-			return res, ran.Code, nil
+			after, err := os.ReadFile(p.out)
+			switch {
+			case err == nil && !bytes.Equal(after, before):
+				err = r.place(r.output(), after)
+			case was && errors.Is(err, fs.ErrNotExist):
+				err = os.Remove(r.output())
+			default:
+				err = nil
+			}
+			return res, ran.Code, err
 		}
 		if err != nil {
 			return res, 0, err
@@ -357,22 +241,30 @@ func (r *run) carryOut(ctx context.Context, p *preprocessed) (res result, code i
 }
 
 // compile makes the output; messages and exit status are the user's to see. The result is nil where it left none that can be kept.
-func (r *run) compile(ctx context.Context, p *preprocessed, began time.Time, stdout, stderr io.Writer) (*result, int) {
-	if res, code, err := r.carryOut(ctx, p); err == nil {
+func (r *run) compile(ctx context.Context, p *preprocessed, began time.Time, stdout, stderr io.Writer) (kept *result, code int) {
+	res, code, err := r.carryOut(ctx, p)
+	if err == nil {
 		_, _ = stdout.Write(res.Stdout)
 		_, _ = stderr.Write(res.Stderr)
 		res.Milliseconds = time.Since(began).Milliseconds()
-		return &res, code
+		if code != 0 || r.readMore(p) {
+			return nil, code
+		}
+		return &res, 0
 	}
 	before, _ := state(r.output())
 	began = time.Now()
-	ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: r.args, Env: r.host.Env.Entries()})
+	args := r.args
+	if r.mode == "o" {
+		args = append(slices.Clone(args), "-Xcompiler", "-Xassembler,--MD,-Xassembler,"+r.assembled())
+	}
+	ran, err := r.runner.Run(ctx, buildenv.Cmd{Path: r.real, Args: args, Env: r.host.Env.Set("TMPDIR", r.tmp).Entries()})
 	_, _ = stdout.Write(ran.Stdout)
 	_, _ = stderr.Write(ran.Stderr)
 	if err != nil {
 		return nil, status(ran, err, stderr)
 	}
-	res := result{Milliseconds: time.Since(began).Milliseconds(), Stdout: ran.Stdout, Stderr: ran.Stderr}
+	res = result{Milliseconds: time.Since(began).Milliseconds(), Stdout: ran.Stdout, Stderr: ran.Stderr}
 	if after, _ := state(r.output()); after == before {
 		return nil, 0
 	}
@@ -384,32 +276,54 @@ func (r *run) compile(ctx context.Context, p *preprocessed, began time.Time, std
 			return nil, 0
 		}
 	}
+	if r.readMore(p) {
+		return nil, 0
+	}
 	return &res, 0
+}
+
+// assembled is where the assembler lists what it read.
+func (r *run) assembled() string { return filepath.Join(r.tmp, "assembled.d") }
+
+// readMore reports whether the assembler read a file that is in no preprocessed text, by .incbin or .include, however it was spelled, and
+// lists it.
+func (r *run) readMore(p *preprocessed) bool {
+	rule, err := os.ReadFile(r.assembled())
+	if err != nil {
+		return r.mode == "o"
+	}
+	var more []string
+	for _, path := range prerequisites(string(rule)) {
+		base := filepath.Base(path) // of what cudafe++ and the compiler wrote
+		made := strings.HasPrefix(base, "tmpxft_") && strings.HasSuffix(base, ".cudafe1.cpp") || strings.HasPrefix(base, "cc") && filepath.Ext(base) == ".s"
+		if !made && !slices.Contains(p.headers, path) {
+			more = append(more, path)
+		}
+	}
+	if len(more) > 0 {
+		p.headers = append(p.headers, more...)
+		r.list(p, nil)
+	}
+	return len(more) > 0
 }
 
 // write puts a result where nvcc would have put it.
 func (r *run) write(res result) error {
 	if d := r.dependencies(); d != "" {
-		if err := place(d, res.Dependencies); err != nil {
+		if err := r.place(d, res.Dependencies); err != nil {
 			return err
 		}
 	}
-	return place(r.output(), res.Output)
+	return r.place(r.output(), res.Output)
 }
 
-// place writes a temporary file in the same directory, with the permissions that nvcc would give it, and renames it.
-func place(path string, data []byte) error {
-	partial := fmt.Sprintf("%s.gpubuild-%d", path, os.Getpid())
-	f, err := os.OpenFile(partial, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return err
+// place writes a file as the tool that makes it does: the assembler removes an object that was there, with its mode and its other names,
+// and every other tool writes into it.
+func (r *run) place(path string, data []byte) error {
+	if r.mode == "o" && path == r.output() {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(partial, path)
-	}
-	if err != nil {
-		_ = os.Remove(partial) // the first error counts
-	}
-	return err
+	return os.WriteFile(path, data, 0o666)
 }

@@ -24,8 +24,11 @@ import (
 // Kernels is the directory of gpubuild's cache that holds the results.
 const Kernels = "kernels"
 
-// store keeps results, how each was found, and hashes of files and directories, one file each. Every file begins with the hash of the rest
-// and is written to a temporary file and renamed: what is damaged, or vanishes, was never there.
+// temporaries is the directory in Kernels that holds a directory for each call that runs.
+const temporaries = "tmp"
+
+// store keeps results and hashes of large files, one file each. Every file begins with the hash of its key and of the rest, and is written
+// to a temporary file and renamed: what is damaged, vanishes, or has another one's name was never there.
 type store struct {
 	dir      string
 	readOnly bool
@@ -41,7 +44,7 @@ func (s store) read(kind, key string) ([]byte, error) {
 		return nil, err
 	}
 	sum, rest, ok := bytes.Cut(data, []byte("\n"))
-	if !ok || string(sum) != hashOf(rest) {
+	if !ok || string(sum) != hashOf([]byte(kind), []byte(key), rest) {
 		return nil, errDamaged
 	}
 	return rest, nil
@@ -55,7 +58,7 @@ func (s store) write(kind, key string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	return cache.Keep(path, slices.Concat([]byte(hashOf(data)), []byte("\n"), data), 0o644)
+	return cache.Keep(path, slices.Concat([]byte(hashOf([]byte(kind), []byte(key), data)), []byte("\n"), data), 0o644)
 }
 
 // used keeps an entry from being pruned.
@@ -66,9 +69,12 @@ func (s store) used(kind, key string) {
 	}
 }
 
-func hashOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
+func hashOf(parts ...[]byte) string {
+	sum := sha256.New()
+	for _, part := range parts {
+		_, _ = sum.Write(part) // a hash takes all
+	}
+	return hex.EncodeToString(sum.Sum(nil))
 }
 
 // result is what a call of nvcc left.
@@ -150,128 +156,6 @@ func (s store) content(path string) (string, error) {
 		_ = s.write("files", key, []byte(sum+"\n"+is)) // costs time only
 	}
 	return sum, nil
-}
-
-// maxDirs bounds the directories whose names are compared: where there are more, each call is preprocessed.
-const maxDirs = 8000
-
-var errTooMany = errors.New("too many directories")
-
-// tree is a hash of the names of all that is below a directory: a header that appears in it may take another one's place. young says
-// that something in it has just changed.
-func (s store) tree(dir string) (sum string, young bool, err error) {
-	key := hashOf([]byte(dir))
-	if data, err := s.read("trees", key); err == nil {
-		lines := strings.Split(string(data), "\n")
-		if !slices.ContainsFunc(lines[1:], func(line string) bool {
-			was, path, _ := strings.Cut(line, "\t")
-			is, _ := state(path)
-			return is != was
-		}) {
-			return lines[0], false, nil
-		}
-	}
-	began := time.Now()
-	var names bytes.Buffer
-	var states []string
-	visited := map[string]bool{}
-	var walk func(path string) error
-	walk = func(path string) error {
-		is, changed := state(path)
-		states = append(states, is+"\t"+path)
-		young = young || is != "" && began.Sub(changed) <= settled
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil || visited[real] {
-			return nil //nolint:nilerr // that it is not there was noted
-		}
-		if visited[real] = true; len(visited) > maxDirs {
-			return errTooMany
-		}
-		entries, err := os.ReadDir(path)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(&names, "%q\n", path)
-		for _, e := range entries {
-			below, isDir := filepath.Join(path, e.Name()), e.IsDir()
-			if e.Type()&fs.ModeSymlink != 0 {
-				fi, err := os.Stat(below)
-				isDir = err != nil || fi.IsDir()
-			}
-			fmt.Fprintf(&names, "%q %t\n", e.Name(), isDir)
-			if !isDir {
-				continue
-			}
-			if err := walk(below); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := walk(dir); err != nil {
-		return "", false, err
-	}
-	sum = hashOf(names.Bytes())
-	if !young && !strings.Contains(strings.Join(states, ""), "\n") {
-		_ = s.write("trees", key, []byte(sum+"\n"+strings.Join(states, "\n"))) // costs time only
-	}
-	return sum, young, nil
-}
-
-// recipe is what led to a result, so that the same inputs are known again without the preprocessor. Where a file has only been touched, or
-// written again as it was, the preprocessor finds the result.
-type recipe struct {
-	Result string            `json:"result"`
-	Files  []input           `json:"files"`
-	Links  map[string]string `json:"links"` // directories that were searched, and where they lead
-	Trees  map[string]string `json:"trees"` // directory to hash
-}
-
-type input struct {
-	Path    string `json:"path"`
-	State   string `json:"state"`   // empty: not there
-	Content string `json:"content"` // for the list of what was read
-}
-
-// still says that no file has changed since it was preprocessed.
-func (r recipe) still() bool {
-	return !slices.ContainsFunc(r.Files, func(f input) bool { is, _ := state(f.Path); return is != f.State })
-}
-
-// find is the result that is remembered for the files as they are, and what led to it.
-func (s store) find(question string) (r result, made recipe, ok bool) {
-	data, err := s.read("recipes", question)
-	if err != nil || json.Unmarshal(data, &made) != nil || !s.holds(made) {
-		return r, made, false
-	}
-	r, err = s.result(made.Result)
-	s.used("recipes", question)
-	return r, made, err == nil
-}
-
-func (s store) holds(r recipe) bool {
-	if !r.still() {
-		return false
-	}
-	for dir, to := range r.Links {
-		if resolve(dir) != to {
-			return false
-		}
-	}
-	for dir, sum := range r.Trees {
-		if is, _, err := s.tree(dir); err != nil || is != sum {
-			return false
-		}
-	}
-	return true
-}
-
-func (s store) remember(question string, r recipe) error {
-	data, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	return s.write("recipes", question, data)
 }
 
 // Use is what the cache did.
