@@ -54,7 +54,7 @@ func (a *invocation) answer(json *string, verb string, ok bool, findings []findi
 // verbSink is where the result of one of our own verbs goes.
 func (a *invocation) verbSink(files report.Files) *report.Sink {
 	if a.sinkOfVerb == nil {
-		a.sinkOfVerb = report.NewSink(a.Machine, a.words, files, false)
+		a.sinkOfVerb = report.NewSink(a.Machine, a.words, files)
 	}
 	return a.sinkOfVerb
 }

@@ -26,11 +26,11 @@ func reportVerb() verb {
 	return verb{
 		Verb: help.Verb{
 			Name: "report", Args: "FILE|DIR...", Usage: "join the results of a matrix into one table or page",
-			Examples: []string{"gpubuild report results/ --html report.html", "gpubuild report results/*.json results/*.xml"},
-			Text: "Shows for each row what was compiled, what was proven, on which device, and since when. Reads receipts, results " +
-				"(--json, --gpu-json) and JUnit files; in a directory, every .json and .xml file below it. GPUBUILD_ROW in the " +
-				"environment of a command names the row of its results. The page is one file. cargo's own command is " +
-				"`gpubuild cargo report`.",
+			Examples: []string{"gpubuild report results/ --html report.html", "gpubuild report results/*.json --expect test-cuda"},
+			Text: "Shows for each row what was checked, compiled and proven, on which machine and device, between which commits it broke, " +
+				"and whether it comes and goes. Reads receipts and results (--json, --gpu-json); in a directory, every .json file below " +
+				"it. GPUBUILD_ROW in the environment of a command names the row of its results. The page is one file. cargo's own " +
+				"command is `gpubuild cargo report`.",
 		},
 		flags: []*flag{
 			text("html", "FILE", "write a page instead of printing a table", &o.HTML),
@@ -60,15 +60,11 @@ func runReport(_ context.Context, a *invocation, o reportOptions, l cargo.Line) 
 	for _, f := range found.Bad {
 		a.Shell.Warning("%s: %s; left out", f.File, f.Why)
 	}
-	var expected []report.ExpectedRow
-	for _, row := range o.Expect {
-		expected = append(expected, report.ExpectedRow{ID: row})
-	}
-	if len(found.Observations) == 0 && len(expected) == 0 {
+	if len(found.Observations) == 0 && len(o.Expect) == 0 {
 		return usage("there is no result in "+strings.Join(l.Positional, ", "),
-			"give the files that --gpu-receipt, --gpu-json, --gpu-junit and `prove --receipt` wrote, or their directory")
+			"give the files that --gpu-receipt, --gpu-json and `prove --receipt` wrote, or their directory")
 	}
-	rows := report.Join(found.Observations, expected)
+	rows := report.Join(found.Observations, o.Expect)
 	if o.History != "" {
 		if err := report.WriteHistory(a.Machine, o.History, rows); err != nil {
 			return err

@@ -40,9 +40,6 @@ func oneBuild(t *testing.T, out []byte, success bool) consumed {
 			}
 			continue
 		}
-		if strings.HasPrefix(m.Reason, "gpubuild-") {
-			continue
-		}
 		if finished > 0 {
 			t.Errorf("after build-finished: %s", line)
 		}

@@ -101,3 +101,8 @@ func (s *Shell) Data(text string) error {
 	_, err := io.WriteString(s.Out, text)
 	return err
 }
+
+// JSONLines writes each of cargo's JSON messages as a line. Nobody reads a closed stdout: cargo reports it.
+func JSONLines(w io.Writer) func(message []byte) {
+	return func(message []byte) { _, _ = w.Write(append(VisibleJSON(message), '\n')) }
+}

@@ -20,6 +20,7 @@ type Origin struct {
 	Run      string `json:"run,omitempty"`      // address of CI's run
 	Row      string `json:"row,omitempty"`      // of the matrix
 	Attempt  int    `json:"attempt,omitempty"`  // of the same run, from 1
+	Machine  string `json:"machine,omitempty"`  // its name
 
 	CompileRow string `json:"compile_row,omitempty"` // of a proof: the row that built the program elsewhere
 	Archive    string `json:"archive,omitempty"`     // of a proof: SHA-256 of the manifest by which the program came
@@ -76,9 +77,24 @@ func OfCI(h buildenv.Host) (Origin, bool) {
 	return o, false
 }
 
+// machine is the name of this machine: what the scheduler or the CI service calls it, else its own.
+func machine(h buildenv.Host) string {
+	for _, name := range []string{"SLURMD_NODENAME", "RUNNER_NAME", "CI_RUNNER_DESCRIPTION", "COMPUTERNAME"} {
+		if v := h.Env.Get(name); v != "" {
+			return v
+		}
+	}
+	name, err := h.ReadFile("/etc/hostname", 1<<10)
+	if err != nil { // not Linux
+		return ""
+	}
+	return strings.TrimSpace(string(name))
+}
+
 // Of is the origin of a result of the project in dir. Without CI, git and a repository the commit stays unknown.
 func Of(ctx context.Context, h buildenv.Host, run runner, dir string) Origin {
 	o, ci := OfCI(h)
+	o.Machine = machine(h)
 	git, err := h.LookPath("git")
 	if ci || err != nil || h.Repository(dir) == "" {
 		return o

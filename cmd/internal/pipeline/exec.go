@@ -9,9 +9,9 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
@@ -98,8 +98,7 @@ func (p Prepared) build(ctx context.Context, c buildenv.Cmd) (left buildenv.Cmd,
 	runs := Command{Line: line}.runs()
 	out := cargorun.Output{Other: c.Stdout}
 	if line.WantsJSON() && !runs {
-		lines := report.NewLines(c.Stdout)
-		out.Other, out.Stream = lines, cargorun.NewStream(func(l []byte) { _ = lines.Whole(l) })
+		out.Stream = cargorun.NewStream(console.JSONLines(c.Stdout))
 	}
 	build := func(ctx context.Context) (cargorun.Built, error) { return cargorun.Build(ctx, s, tool, out) }
 	built, err := build(ctx)

@@ -85,8 +85,8 @@ func Dispatch(ctx context.Context, c Command) error {
 			Fix: "leave them out, or use `gpubuild run`"}
 	}
 	trace := finding.NewTrace(time.Now)
-	sink := report.NewSink(c.Machine, c.Args, c.Options.Files, c.line().WantsJSON())
-	result, err := dispatch(ctx, c, trace, sink)
+	sink := report.NewSink(c.Machine, c.Args, c.Options.Files)
+	result, err := dispatch(ctx, c, trace)
 	if sink.Wants(result.Judged, err) {
 		err = sink.Finish(result.rendered(c, trace), func() ([]receipt.Receipt, error) { return result.receipts(c) }, err)
 	}
@@ -101,12 +101,12 @@ func Dispatch(ctx context.Context, c Command) error {
 	return err
 }
 
-func dispatch(ctx context.Context, c Command, trace *finding.Trace, sink *report.Sink) (Result, error) {
+func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, error) {
 	m, line := c.Machine, c.line()
 	trace.Phase("manifests")
 	switch {
 	case line.Verb == "install":
-		return install(ctx, c, trace, sink)
+		return install(ctx, c, trace)
 	case !line.Known(), line.Has("--help", "--version", "--unit-graph"), line.Verb == "":
 		return Result{}, unJudged(ctx, c)
 	}
@@ -132,7 +132,7 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace, sink *report
 	if work {
 		m.Shell.Detail("GPU work: %s", why)
 	}
-	return Build(ctx, c, s, trace, sink)
+	return Build(ctx, c, s, trace)
 }
 
 // runs says whether a subcommand of cargo runs programs.
@@ -215,14 +215,12 @@ func (c Command) graph(ctx context.Context, s *session.Session) (graph session.G
 }
 
 // Build goes from the feature to the verdict. What the stages found so far is returned after a failure, too.
-func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Trace, sink *report.Sink) (r Result, err error) {
+func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Trace) (r Result, err error) {
 	m, line := c.Machine, s.Line
 	r = Result{Judged: true, Session: s}
 	stage := func(phase, id string, do func() error) error {
 		trace.Phase(phase)
-		err := trace.Check(id, do)
-		sink.TellCheck(id, r.stages(c, trace))
-		return err
+		return trace.Check(id, do)
 	}
 
 	trace.Phase("features")
@@ -255,7 +253,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	s = s.With(r.Tools.Line)
 	if standIn {
 		err = stage(phaseCargo, report.CheckBuild, func() (err error) {
-			b := newBuilder(c, s, r, sink)
+			b := newBuilder(c, s, r)
 			r.Built, err = b.check(ctx)
 			r.Cause = b.cause(ctx, r.Built)
 			return err
@@ -285,7 +283,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	if c.Line.Verb == "install" { // judged as the build that it does
 		typed = s.With(c.Line)
 	}
-	builder := newBuilder(c, typed, r, sink)
+	builder := newBuilder(c, typed, r)
 	builder.tool = builder.tool.With(cache.env)
 	if err = r.buildAndSettle(ctx, builder, stage); err == nil {
 		r.Tools.KeepArchUnset(m, r.Features.Graph.Places.BuildDirectory)
@@ -296,9 +294,6 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		found = append(slices.Clip(found), unused(c, r)...)
 	}
 	r.Findings = append(r.Findings, found...)
-	for _, f := range found {
-		sink.Finding(f)
-	}
 	if err != nil {
 		return r, err
 	}
@@ -329,7 +324,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 				r.Proof, err = proof.Run(ctx, request)
 				return err
 			})
-			explainProgram(ctx, c, s, r)
+			r.Findings = append(r.Findings, explainProgram(ctx, c, s, r)...)
 			return err
 		})
 		return r, r.judgeWatch(err)
@@ -348,9 +343,6 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	trace.Phase("proof")
 	r.Proof, err = proof.Built(ctx, request)
 	r.Findings = append(r.Findings, explainProgram(ctx, c, s, r)...)
-	if len(r.Proof.Proofs) > 0 {
-		sink.Shared() // the program had stdout for itself
-	}
 	if err != nil {
 		return r, err
 	}

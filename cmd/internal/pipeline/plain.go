@@ -10,7 +10,6 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/featurecheck"
-	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features/manifest"
@@ -115,7 +114,7 @@ func asBuild(s *session.Session) (cargo.Line, error) {
 
 // install is `cargo install`: with --path it is judged like any other build, before and after cargo installs what it made. Nothing of a
 // registry or a repository is here before cargo fetched it, and cargo fetches and builds in one go.
-func install(ctx context.Context, c Command, trace *finding.Trace, sink *report.Sink) (r Result, err error) {
+func install(ctx context.Context, c Command, trace *finding.Trace) (r Result, err error) {
 	m := c.Machine
 	in, ok := c.Line.Install()
 	if !ok || in.List {
@@ -147,7 +146,7 @@ func install(ctx context.Context, c Command, trace *finding.Trace, sink *report.
 		return r, cargorun.Plain(ctx, m, c.Line, m.Host.Env)
 	}
 	m.Shell.Detail("GPU work: %s", why)
-	r, err = Build(ctx, c, s, trace, sink)
+	r, err = Build(ctx, c, s, trace)
 	var refused *cargo.RefusedError
 	if r.Features.Answer == nil && errors.As(err, &refused) { // install words it in its own way, or does not mind
 		err = cargorun.Plain(ctx, m, c.Line, m.Host.Env)

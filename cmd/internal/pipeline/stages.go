@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cargorun"
+	"gpubuild/cmd/internal/console"
 	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/proof"
@@ -43,11 +44,10 @@ type builder struct {
 	other   io.Writer        // lines of cargo's stdout that are no message
 }
 
-func newBuilder(c Command, s *session.Session, r Result, sink *report.Sink) builder {
+func newBuilder(c Command, s *session.Session, r Result) builder {
 	b := builder{command: c, session: s, tool: r.Tools.Cargo, other: c.Machine.Shell.Out, here: diagnosis(c, s, r)}
-	if lines := sink.Lines(); lines != nil {
-		b.other = lines
-		b.stream = cargorun.NewStream(func(line []byte) { _ = lines.Whole(line) }) // nobody reads a closed stdout: cargo reports it
+	if c.line().WantsJSON() {
+		b.stream = cargorun.NewStream(console.JSONLines(c.Machine.Shell.Out))
 	}
 	return b
 }

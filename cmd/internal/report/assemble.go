@@ -23,6 +23,9 @@ import (
 // CheckRun is the program's own run under cargo; what it showed of the GPU is the proofs' matter.
 const CheckRun = "run"
 
+// CheckAudit is a mode of an audit.
+const CheckAudit = "audit"
+
 // CheckWatch is an alert that was to fail the run.
 const CheckWatch = "watch"
 

@@ -66,7 +66,13 @@ func (s Stages) checks(programs []Program, end error, audited string) []Check {
 	}
 	for _, c := range s.Checks {
 		if c.ID == CheckRun {
-			out = append(out, checkOf(c))
+			ran := checkOf(c)
+			for _, f := range s.Findings {
+				if ran.State == Failed && strings.HasPrefix(f.ID, "explain.") {
+					ran.Detail = strings.TrimSpace(f.Message + "\n" + f.Evidence + "\n" + f.Fix)
+				}
+			}
+			out = append(out, ran)
 		}
 	}
 	out = append(out, AuditChecks(s.Audits, audited+" ")...)
@@ -151,7 +157,7 @@ func AuditChecks(audits []Audit, prefix string) []Check {
 	var out []Check
 	for _, a := range audits {
 		state := map[bool]string{true: Passed, false: Failed}[a.Passed]
-		out = append(out, Check{ID: "audit", Name: prefix + a.Mode, State: state, Message: a.Why, Detail: a.Said})
+		out = append(out, Check{ID: CheckAudit, Name: prefix + a.Mode, State: state, Message: a.Why, Detail: a.Said})
 	}
 	return out
 }

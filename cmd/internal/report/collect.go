@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -43,7 +42,7 @@ func (c Collected) Refusal() error {
 		"%d of %s cannot be joined:%s", len(c.Bad), Count(c.Files, "file"), &b)
 }
 
-// Collect reads the files of results that a command line names; of a directory every .json and .xml below it.
+// Collect reads the files of results that a command line names; of a directory every .json below it.
 func Collect(m *session.Machine, names []string, real receipt.Real) (Collected, error) {
 	files, err := resultFiles(m, names)
 	if err != nil {
@@ -84,7 +83,7 @@ func resultFiles(m *session.Machine, names []string) ([]string, error) {
 			if err != nil {
 				return err
 			}
-			if ext := strings.ToLower(filepath.Ext(path)); d.Type().IsRegular() && (ext == ".json" || ext == ".xml") {
+			if d.Type().IsRegular() && strings.EqualFold(filepath.Ext(path), ".json") {
 				below = append(below, path)
 			}
 			return nil
@@ -114,10 +113,7 @@ func observe(m *session.Machine, file string, real receipt.Real) ([]Observation,
 	if err != nil {
 		return nil, err
 	}
-	weight := ByJUnit
-	if json.Valid(data) {
-		weight = ByAnswer
-	}
+	weight := ByAnswer
 	list, err := Read(data, func(schema string, data []byte) ([]Result, bool, error) {
 		if !strings.HasPrefix(schema, receipt.Family) {
 			return nil, false, nil

@@ -101,7 +101,7 @@ func WriteSARIF(m *session.Machine, file string, rows []Row) error {
 		f.Message += "\nin " + strings.Join(names, ", ") + rest
 		part.Findings = append(part.Findings, f)
 	}
-	rooted, place := NewSink(m, nil, Files{}, false).rooted(part)
+	rooted, place := NewSink(m, nil, Files{}).rooted(part)
 	data, err := rooted.SARIF(place)
 	if err != nil {
 		return err

@@ -11,14 +11,13 @@ import (
 // Observation is one result and the file that it stood in.
 type Observation struct {
 	File   string
-	Weight int // of two files about one run the heavier is looked at: receipt, JSON, JUnit
+	Weight int // of two files about one run the heavier is looked at: a receipt, then JSON
 	Result Result
 }
 
 // Weights of observations.
 const (
-	ByJUnit = iota
-	ByAnswer
+	ByAnswer = iota
 	ByReceipt
 )
 
@@ -27,16 +26,20 @@ type Status string
 
 // Statuses, the gravest first: in this order rows are shown.
 const (
-	StatusFailed   Status = "failed"   // it did not build, was stopped before, or an alert was to fail it
+	StatusFailed   Status = "failed"   // it did not build, was stopped before, or a check, an audit or an alert failed it
 	StatusCPU      Status = "cpu"      // it ran on the CPU
 	StatusOther    Status = "other"    // other kernels ran
 	StatusUnproved Status = "unproved" // it was run and is not proven
 	StatusNone     Status = "none"     // no result
+	StatusChecked  Status = "checked"  // features, lint, doctor or an audit passed; nothing was built
 	StatusCompiled Status = "compiled" // it builds; nothing was run
 	StatusProven   Status = "proven"
 )
 
-var statuses = []Status{StatusFailed, StatusCPU, StatusOther, StatusUnproved, StatusNone, StatusCompiled, StatusProven}
+var statuses = []Status{StatusFailed, StatusCPU, StatusOther, StatusUnproved, StatusNone, StatusChecked, StatusCompiled, StatusProven}
+
+// bad says whether somebody has to look at it.
+func (s Status) bad() bool { return slices.Index(statuses, s) < slices.Index(statuses, StatusNone) }
 
 // Words is the status for people.
 func (s Status) Words() string {
@@ -62,7 +65,7 @@ func (s Status) Sign() string {
 		return "⚠"
 	case StatusUnproved:
 		return "?"
-	case StatusCompiled:
+	case StatusCompiled, StatusChecked:
 		return "●"
 	case StatusProven:
 		return "✓"
@@ -77,6 +80,9 @@ type Side struct {
 	At     time.Time `json:"at"`    // of the newest result that says it
 	Since  time.Time `json:"since"` // of the oldest one since which it has been so without a break
 	File   string    `json:"file,omitempty"`
+	// Commits: the last one with another status, and the first one with this. Between them something changed.
+	Before string `json:"before,omitempty"`
+	First  string `json:"first,omitempty"`
 }
 
 // Row is everything that the files say of one row of a matrix.
@@ -92,11 +98,15 @@ type Row struct {
 	Receipt  bool     `json:"receipt"` // the newest proof has one, and it holds by its own evidence
 	Changed  []string `json:"changed"` // against the result before; empty: nothing, or there is none
 	Results  int      `json:"results"`
+	Machine  string   `json:"machine,omitempty"` // of the result that decides the status
+	// Of the last runs, at most thirty, so many failed. Flaky: failures and successes alternated.
+	Runs   int  `json:"runs"`
+	Failed int  `json:"failed"`
+	Flaky  bool `json:"flaky"`
 
-	at       time.Time
-	latest   Result
-	results  []Observation // the newest first
-	expected ExpectedRow
+	at      time.Time
+	latest  Result
+	results []Observation // the newest first
 }
 
 // Joined is the answer of `report`.
@@ -116,7 +126,7 @@ func WithoutResult(rows []Row) (out []string) {
 }
 
 // Join puts results together by row, and the rows in the order of their gravity. Rows that were expected and have no result are there, too.
-func Join(list []Observation, expected []ExpectedRow) []Row {
+func Join(list []Observation, expected []string) []Row {
 	byRow := map[string][]Observation{}
 	for _, o := range list {
 		byRow[o.Result.Key()] = append(byRow[o.Result.Key()], o)
@@ -125,16 +135,11 @@ func Join(list []Observation, expected []ExpectedRow) []Row {
 	for id, results := range byRow {
 		rows = append(rows, row(id, newestFirst(results)))
 	}
-	for _, e := range expected {
-		if _, ok := byRow[e.ID]; !ok {
-			byRow[e.ID] = nil
-			rows = append(rows, Row{ID: e.ID, Status: StatusNone, Build: Side{Status: StatusNone}, Proof: Side{Status: StatusNone},
-				Changed: []string{}})
-		}
-		for i := range rows {
-			if rows[i].ID == e.ID {
-				rows[i].expected = e
-			}
+	for _, id := range expected {
+		if _, ok := byRow[id]; !ok {
+			byRow[id] = nil
+			none := Side{Status: StatusNone}
+			rows = append(rows, Row{ID: id, Status: StatusNone, Build: none, Proof: none, Changed: []string{}})
 		}
 	}
 	slices.SortFunc(rows, func(a, b Row) int {
@@ -188,61 +193,145 @@ func row(id string, results []Observation) Row {
 	if r.Proof.Status != StatusNone && (r.Build.Status != StatusFailed || r.Proof.At.After(r.Build.At)) {
 		r.Status = r.Proof.Status
 	}
+	decides := r.deciding().At
+	for _, o := range slices.Backward(results) {
+		if !o.Result.At.After(decides) {
+			r.Machine = cmp.Or(o.Result.machine(), r.Machine)
+		}
+	}
+	r.Runs, r.Failed, r.Flaky = steadiness(results)
 	return r
+}
+
+// machine is the name of the machine that the result was made on.
+func (r Result) machine() string {
+	if r.Origin == nil {
+		return ""
+	}
+	return r.Origin.Machine
+}
+
+// runsOf puts results of one run of CI together, the newest run first. Elsewhere each result is a run of its own.
+func runsOf(results []Observation) (runs [][]Observation) {
+	same := func(a, b Result) bool {
+		return a.Origin != nil && b.Origin != nil && a.Origin.Run != "" && a.Origin.Run == b.Origin.Run && a.Origin.Attempt == b.Origin.Attempt
+	}
+	for _, o := range results {
+		if last := len(runs) - 1; last >= 0 && same(runs[last][0].Result, o.Result) {
+			runs[last] = append(runs[last], o)
+			continue
+		}
+		runs = append(runs, []Observation{o})
+	}
+	return runs
+}
+
+// decisive is the result that says what a run came to: of each command the last one counts, a failure before anything else.
+func decisive(run []Observation, of func(Result) (Status, string)) (at Observation, status Status, why string) {
+	status = StatusNone
+	seen := map[string]bool{}
+	for _, o := range run {
+		s, text := of(o.Result)
+		verb := o.Result.Verb + " " + strings.Join(o.Result.Command, " ")
+		if s == StatusNone || seen[verb] {
+			continue
+		}
+		seen[verb] = true
+		rank, best := slices.Index(statuses, s), slices.Index(statuses, status)
+		if status == StatusNone || s.bad() && rank < best || !s.bad() && !status.bad() && rank > best {
+			at, status, why = o, s, text
+		}
+	}
+	return at, status, why
+}
+
+// steadyRuns is how many runs count for whether a row comes and goes.
+const steadyRuns = 30
+
+// steadiness counts the runs that failed. A row that changed to and fro is flaky, even if a change of the sources explains it.
+func steadiness(results []Observation) (runs, failed int, flaky bool) {
+	turns, last := 0, Status("")
+	for _, run := range runsOf(results) {
+		_, s, _ := decisive(run, func(r Result) (Status, string) { return statusOf(r), "" })
+		if s == StatusNone || runs == steadyRuns {
+			continue
+		}
+		runs++
+		if s.bad() {
+			failed++
+		}
+		if last != "" && s.bad() != last.bad() {
+			turns++
+		}
+		last = s
+	}
+	return runs, failed, turns > 1
+}
+
+// statusOf is what one result comes to.
+func statusOf(r Result) Status {
+	if s, _ := proofOf(r); s != StatusNone {
+		if built, _ := buildOf(r); built != StatusFailed {
+			return s
+		}
+	}
+	s, _ := buildOf(r)
+	return s
 }
 
 func (s Set) empty() bool {
 	return s.Toolkit == "" && s.Arch == "" && s.Driver == "" && s.Compiler == ""
 }
 
-// side finds the newest result that says something, and since when it has been so.
+// side finds the newest run that says something, and since when it has been so. That checks passed says less than that something was built.
 func side(results []Observation, of func(Result) (Status, string)) Side {
-	out := Side{Status: StatusNone}
-	for _, o := range results {
-		s, why := of(o.Result)
-		switch {
-		case s == StatusNone:
-		case out.Status == StatusNone:
-			out = Side{Status: s, Why: why, At: o.Result.At, Since: o.Result.At, File: o.File}
-		case s != out.Status:
-			return out
-		default:
-			out.Since = o.Result.At
+	out := sideOf(results, func(r Result) (Status, string) {
+		if s, why := of(r); s != StatusChecked {
+			return s, why
 		}
+		return StatusNone, ""
+	})
+	if out.Status == StatusNone {
+		return sideOf(results, of)
 	}
 	return out
 }
 
-// buildOf says what a result says of the build: nothing, where none was tried.
+func sideOf(results []Observation, of func(Result) (Status, string)) Side {
+	out := Side{Status: StatusNone}
+	for _, run := range runsOf(results) {
+		o, s, why := decisive(run, of)
+		switch {
+		case s == StatusNone:
+			continue
+		case out.Status == StatusNone:
+			out = Side{Status: s, Why: why, At: o.Result.At, File: o.File}
+		case s != out.Status:
+			out.Before = commitOf(o.Result)
+			return out
+		}
+		out.Since, out.First = o.Result.At, commitOf(o.Result)
+	}
+	return out
+}
+
+// buildOf says what a result says of the build, or of what was checked before or instead of one: nothing, where none was tried.
 func buildOf(r Result) (Status, string) {
-	built := StatusNone
+	built, checks := StatusNone, slices.Contains([]string{"features", "features-lint", "doctor", "audit"}, r.Verb)
+	if checks && r.OK() {
+		return StatusChecked, ""
+	}
 	for _, c := range r.Checks {
-		switch c.ID {
-		case CheckWatch:
-			if c.State == Failed {
-				return StatusFailed, c.Title() + ": " + c.Message
-			}
-		case CheckReach, CheckToolchain, CheckStale, CheckBuild:
-			if r.Verb == "stale" {
-				continue // a build would clean it
-			}
-			if c.State == Failed {
-				return StatusFailed, strings.TrimSuffix(c.ID+": "+c.Message, ": ")
-			}
-			if c.ID == CheckBuild && c.State == Passed {
-				built = StatusCompiled
-			}
-		default:
-			if r.Verb == "junit" { // another tool's suite: its tests ran, so that it was built
-				if c.State == Failed {
-					return StatusFailed, c.Title() + ": " + c.Message
-				}
-				built = StatusCompiled
-			}
+		switch {
+		case c.ID == CheckProof || r.Verb == "stale": // proofOf has the one, and a build would clean the other
+		case c.State == Failed:
+			return StatusFailed, strings.TrimSuffix(c.Title()+": "+c.Message, ": ")
+		case c.ID == CheckBuild && c.State == Passed:
+			built = StatusCompiled
 		}
 	}
 	builds := slices.Contains([]string{"build", "check", "clippy", "run", "test", "bench"}, r.Verb)
-	if built == StatusNone && r.Code != 0 && !verdictCode(r.Code) && builds {
+	if built == StatusNone && r.Code != 0 && !verdictCode(r.Code) && builds || checks {
 		return StatusFailed, fmt.Sprintf("it ended with %d", r.Code)
 	}
 	return built, ""
@@ -326,7 +415,7 @@ func proofFacts(r Result) []fact {
 func changes(results []Observation, of func(Result) (Status, string), facts func(Result) []fact) []string {
 	var pair []Result
 	for _, o := range results {
-		if s, _ := of(o.Result); s != StatusNone {
+		if s, _ := of(o.Result); s != StatusNone && s != StatusChecked {
 			pair = append(pair, o.Result)
 		}
 		if len(pair) == 2 {
@@ -361,11 +450,15 @@ func Table(rows []Row) string {
 		if r.Device != "" {
 			b.WriteString(" on " + Plain(r.Device))
 		}
-		if since := r.since(); !since.IsZero() {
-			b.WriteString(" since " + stamp(since))
+		side := r.deciding()
+		if !side.Since.IsZero() {
+			b.WriteString(" since " + stamp(side.Since))
 		}
-		if why := r.why(); why != "" {
-			b.WriteString(": " + Plain(why))
+		if where := strings.Join(r.place(), ", "); where != "" {
+			b.WriteString(" (" + where + ")")
+		}
+		if side.Why != "" {
+			b.WriteString(": " + Plain(side.Why))
 		}
 		b.WriteByte('\n')
 		for _, c := range r.Changed {
@@ -375,6 +468,28 @@ func Table(rows []Row) string {
 	return b.String()
 }
 
+// place says between which commits a row changed, on which machine it was made, and whether it comes and goes.
+func (r Row) place() (out []string) {
+	if between := r.deciding().commits(); between != "" && r.Status.bad() {
+		out = append(out, between)
+	}
+	if r.Machine != "" && r.Status.bad() {
+		out = append(out, "on "+Plain(r.Machine))
+	}
+	if r.Flaky {
+		out = append(out, fmt.Sprintf("failed %d of the last %d", r.Failed, r.Runs))
+	}
+	return out
+}
+
+// commits is the range in which the status changed: GOOD..BAD; with one commit only that.
+func (s Side) commits() string {
+	if s.Before == "" || s.First == "" {
+		return shortCommit(cmp.Or(s.First, s.Before))
+	}
+	return shortCommit(s.Before) + ".." + shortCommit(s.First)
+}
+
 // Summary is the rows in one line: "12 rows: 9 proven, 2 compiled, 1 failed".
 func Summary(rows []Row) string {
 	count := map[Status]int{}
@@ -382,7 +497,7 @@ func Summary(rows []Row) string {
 		count[r.Status]++
 	}
 	var parts []string
-	for _, s := range []Status{StatusProven, StatusCompiled, StatusUnproved, StatusOther, StatusCPU, StatusFailed, StatusNone} {
+	for _, s := range []Status{StatusProven, StatusCompiled, StatusChecked, StatusUnproved, StatusOther, StatusCPU, StatusFailed, StatusNone} {
 		if n := count[s]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s.Words()))
 		}
@@ -397,8 +512,5 @@ func (r Row) deciding() Side {
 	}
 	return r.Build
 }
-
-func (r Row) since() time.Time { return r.deciding().Since }
-func (r Row) why() string      { return r.deciding().Why }
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -13,98 +12,6 @@ import (
 	"gpubuild/gpu"
 )
 
-// ExpectedRow is a row as the matrix has it.
-type ExpectedRow struct {
-	ID       string `json:"id"`
-	Features string `json:"features"`
-	CUDA     string `json:"cuda"`
-	Arch     string `json:"arch"`
-	Platform string `json:"platform"`
-	Profile  string `json:"profile"`
-	Place    string `json:"place"`
-}
-
-// axes are where a row stands in the heat map. Without a matrix they are what its results say.
-func (r Row) axes() ExpectedRow {
-	if r.expected.ID != "" {
-		return r.expected
-	}
-	out := ExpectedRow{ID: r.ID, Features: strings.Join(r.Features, ","), Arch: r.Set.Arch}
-	if parts := strings.SplitN(r.Set.Toolkit, ".", 3); len(parts) > 1 {
-		out.CUDA = parts[0] + "." + parts[1]
-	}
-	return out
-}
-
-// The heat map: a block for each toolkit and platform, in it a line for each feature set and a column for each architecture.
-type (
-	heatBlock struct {
-		Title   string
-		Columns []string
-		Lines   []heatLine
-	}
-	heatLine struct {
-		Name  string
-		Cells [][]heatCell // by column
-	}
-	heatCell struct {
-		Status        Status
-		Anchor, Title string
-	}
-)
-
-func heatMap(rows []Row) []heatBlock {
-	var out []heatBlock
-	title := func(a ExpectedRow) string {
-		s := "no toolkit"
-		if a.CUDA != "" {
-			s = "CUDA " + a.CUDA
-		}
-		if a.Platform != "" {
-			s += " · " + a.Platform
-		}
-		return s
-	}
-	columns := map[string][]string{} // of a block by its title
-	for _, r := range rows {
-		a := r.axes()
-		if key, arch := title(a), cmp.Or(a.Arch, "any"); !slices.Contains(columns[key], arch) {
-			columns[key] = append(columns[key], arch)
-		}
-	}
-	for _, list := range columns {
-		slices.SortFunc(list, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
-	}
-	sorted := slices.SortedFunc(slices.Values(rows), func(a, b Row) int {
-		x, y := a.axes(), b.axes()
-		return cmp.Or(strings.Compare(x.Platform, y.Platform), strings.Compare(x.CUDA, y.CUDA), strings.Compare(x.Features, y.Features),
-			strings.Compare(x.Profile, y.Profile), strings.Compare(x.Place, y.Place))
-	})
-	for _, r := range sorted {
-		a := r.axes()
-		if len(out) == 0 || out[len(out)-1].Title != title(a) {
-			out = append(out, heatBlock{Title: title(a), Columns: columns[title(a)]})
-		}
-		block := &out[len(out)-1]
-		name := cmp.Or(a.Features, "default features")
-		if a.Profile != "" && a.Profile != "dev" {
-			name += " · " + a.Profile
-		}
-		line := slices.IndexFunc(block.Lines, func(l heatLine) bool { return l.Name == name })
-		if line < 0 {
-			line = len(block.Lines)
-			block.Lines = append(block.Lines, heatLine{Name: name})
-		}
-		column := slices.Index(block.Columns, cmp.Or(a.Arch, "any"))
-		l := &block.Lines[line]
-		for len(l.Cells) <= column {
-			l.Cells = append(l.Cells, nil)
-		}
-		l.Cells[column] = append(l.Cells[column], heatCell{r.Status, anchor(r.ID), r.ID + ": " + r.Status.Words()})
-	}
-	return out
-}
-
 var plainAnchor = lazyregexp.New(`^[A-Za-z0-9.+_-]{1,120}$`)
 
 // anchor names a row in an address.
@@ -114,15 +21,6 @@ func anchor(id string) string {
 	}
 	sum := sha256.Sum256([]byte(id))
 	return "row-" + hex.EncodeToString(sum[:6])
-}
-
-// statusOf is what one result comes to.
-func statusOf(r Result) Status {
-	if s, _ := proofOf(r); s != StatusNone {
-		return s
-	}
-	s, _ := buildOf(r)
-	return s
 }
 
 // strip is the last results of a row, the newest on the right, drawn as one dashed line for each status.
@@ -222,60 +120,6 @@ func usageOf(r Row) (gpus []usage, alerts []gpu.Alert) {
 	return nil, nil
 }
 
-// change is a row that is another thing at the newest commit than at the one before.
-type change struct {
-	ID, Anchor string
-	Was, Is    Status
-}
-
-// changesBetween is what broke and what was repaired between the two newest commits of all results.
-type changesBetween struct {
-	Old, New        string
-	Broke, Repaired []change
-}
-
-func between(rows []Row) changesBetween {
-	newest := map[string]time.Time{}
-	var commits []string
-	for _, r := range rows {
-		for _, o := range r.results {
-			if c := commitOf(o.Result); c != "" {
-				if newest[c].IsZero() {
-					commits = append(commits, c)
-				}
-				if o.Result.At.After(newest[c]) {
-					newest[c] = o.Result.At
-				}
-			}
-		}
-	}
-	if len(commits) < 2 {
-		return changesBetween{}
-	}
-	slices.SortFunc(commits, func(a, b string) int { return newest[b].Compare(newest[a]) })
-	out := changesBetween{Old: commits[1], New: commits[0]}
-	for _, r := range rows {
-		at := map[string]Status{}
-		for _, o := range r.results { // the newest first
-			if c := commitOf(o.Result); at[c] == "" {
-				if s := statusOf(o.Result); s != StatusNone {
-					at[c] = s
-				}
-			}
-		}
-		was, is := at[out.Old], at[out.New]
-		one := change{r.ID, anchor(r.ID), was, is}
-		switch {
-		case was == "" || is == "" || was == is:
-		case slices.Index(statuses, is) < slices.Index(statuses, was):
-			out.Broke = append(out.Broke, one)
-		default:
-			out.Repaired = append(out.Repaired, one)
-		}
-	}
-	return out
-}
-
 func commitOf(r Result) string {
 	if r.Origin == nil {
 		return ""
@@ -287,16 +131,19 @@ func commitOf(r Result) string {
 type failureGroup struct {
 	Status Status
 	Why    string
-	Rows   []change
+	Rows   []link
 }
+
+// link leads to a row of the page.
+type link struct{ ID, Anchor string }
 
 // folded are the reasons that several rows have: those that differ in numbers only are one.
 func folded(rows []Row) []failureGroup {
 	var out []failureGroup
 	at := map[string]int{}
 	for _, r := range rows {
-		why := r.why()
-		if why == "" || r.Status == StatusProven || r.Status == StatusCompiled {
+		why := r.deciding().Why
+		if why == "" || !r.Status.bad() {
 			continue
 		}
 		key := string(r.Status) + numbers.ReplaceAllString(why, "#")
@@ -306,7 +153,7 @@ func folded(rows []Row) []failureGroup {
 			at[key] = i
 			out = append(out, failureGroup{Status: r.Status, Why: why})
 		}
-		out[i].Rows = append(out[i].Rows, change{ID: r.ID, Anchor: anchor(r.ID)})
+		out[i].Rows = append(out[i].Rows, link{r.ID, anchor(r.ID)})
 	}
 	out = slices.DeleteFunc(out, func(g failureGroup) bool { return len(g.Rows) < 2 })
 	slices.SortStableFunc(out, func(a, b failureGroup) int { return len(b.Rows) - len(a.Rows) })
@@ -324,18 +171,53 @@ func webAddress(run string) string {
 	return ""
 }
 
-// commitAddress is where the service that a run is of shows the commit; empty: not known.
-func commitAddress(r Result) string {
-	if r.Origin == nil || webAddress(r.Origin.Run) == "" || r.Origin.Commit == "" {
+// commitAddress is where the service that a result is of shows a commit; empty: not known.
+func commitAddress(r Result) string { return repositoryPage(r, "/commit/"+commitOf(r)) }
+
+// repositoryPage is a page about the repository on the service that a result is of.
+func repositoryPage(r Result, page string) string {
+	if commitOf(r) == "" || webAddress(r.Origin.Run) == "" {
 		return ""
 	}
-	for _, mark := range []string{"/actions/runs/", "/-/jobs/"} {
-		if base, _, found := strings.Cut(r.Origin.Run, mark); found {
-			if strings.HasPrefix(mark, "/-/") {
-				base += "/-"
-			}
-			return base + "/commit/" + r.Origin.Commit
-		}
+	if base, _, found := strings.Cut(r.Origin.Run, "/actions/runs/"); found {
+		return base + page
+	}
+	if base, _, found := strings.Cut(r.Origin.Run, "/-/jobs/"); found {
+		return base + "/-" + page
 	}
 	return ""
+}
+
+// trouble is a row that somebody has to look at, with what is asked first: since which commit, on which machine, and whether it comes and
+// goes.
+type trouble struct {
+	Row
+	Anchor, Why     string
+	Commits         string // the range in which it broke
+	Address         string // where the service shows that range
+	Since           time.Time
+	Where, Unsteady string
+}
+
+func troubles(rows []Row) (out []trouble) {
+	for _, r := range rows {
+		if !r.Status.bad() && !r.Flaky {
+			continue
+		}
+		side := r.deciding()
+		t := trouble{Row: r, Anchor: anchor(r.ID), Why: Plain(side.Why), Since: side.Since, Where: Plain(r.Machine)}
+		if r.Status.bad() {
+			if t.Commits = side.commits(); side.Before != "" && side.First != "" {
+				t.Address = repositoryPage(r.latest, "/compare/"+side.Before+"..."+side.First)
+			}
+		}
+		if r.Device != "" {
+			t.Where = strings.TrimPrefix(t.Where+", "+Plain(r.Device), ", ")
+		}
+		if r.Flaky {
+			t.Unsteady = fmt.Sprintf("failed %d of the last %d", r.Failed, r.Runs)
+		}
+		out = append(out, t)
+	}
+	return out
 }

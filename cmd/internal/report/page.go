@@ -37,8 +37,7 @@ type page struct {
 	Newest  time.Time
 	Legend  []legend
 	By      string
-	Map     []heatBlock
-	Commits changesBetween
+	Trouble []trouble
 	Folded  []failureGroup
 }
 
@@ -98,7 +97,7 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 		Policy: "default-src 'none'; style-src " + hashed(pageCSS) + "; script-src " + hashed(pageJS) +
 			"; base-uri 'none'; form-action 'none'",
 		Style: template.CSS(pageCSS), Script: template.JS(pageJS), Files: Count(files, "file"), By: by,
-		Map: heatMap(rows), Commits: between(rows), Folded: folded(rows),
+		Trouble: troubles(rows), Folded: folded(rows),
 	}
 	count := map[Status]int{}
 	for _, r := range rows {

@@ -20,7 +20,7 @@ func (e *FormatError) Error() string { return e.Why }
 // answerSchema is that of every verb's envelope; receipts have their own.
 var answerSchema = lazyregexp.New(`^gpubuild/([a-z-]+)/([0-9]+)$`)
 
-// Read makes results of a file's bytes: the envelope of a verb, or JUnit. other is asked about the JSON schemas that this package does not
+// Read makes results of a file's bytes: the envelope of a verb. other is asked about the JSON schemas that this package does not
 // own; it may be nil.
 func Read(data []byte, other func(schema string, data []byte) ([]Result, bool, error)) ([]Result, error) {
 	var head struct {
@@ -33,14 +33,12 @@ func Read(data []byte, other func(schema string, data []byte) ([]Result, bool, e
 		switch {
 		case len(data) == 0:
 			return nil, &FormatError{"it is empty"}
-		case data[0] == '<':
-			return ReadJUnit(data)
 		case json.Valid(data):
 			return nil, &FormatError{"it is JSON without a schema of gpubuild"}
 		case data[0] == '{':
 			return nil, &FormatError{"it is damaged JSON: " + err.Error()}
 		}
-		return nil, &FormatError{"it is neither JSON nor JUnit XML"}
+		return nil, &FormatError{"it is not JSON"}
 	}
 	if head.Schema == "" {
 		return nil, &FormatError{"it is JSON without a schema of gpubuild"}

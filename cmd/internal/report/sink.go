@@ -47,49 +47,28 @@ func (f Files) Check(m *session.Machine) error {
 	return nil
 }
 
-// Sink takes the result of one command line and renders it in every form that was asked for: files, lines among cargo's JSON messages, and
-// what GitHub Actions reads.
+// Sink takes the result of one command line and renders it in every form that was asked for: files, and what GitHub Actions reads.
 type Sink struct {
 	machine  *session.Machine
 	words    []string // the command line without the program's name
 	files    Files
-	lines    *Lines                   // nil: cargo's JSON messages were not asked for
-	written  map[finding.Finding]bool // findings that are among cargo's messages
 	finished bool
 }
 
-// NewSink is for one command line: its words without the program's name, the
-// files that it names, and whether it asks for cargo's JSON messages.
-func NewSink(m *session.Machine, words []string, files Files, messages bool) *Sink {
-	s := &Sink{machine: m, words: words, files: files}
-	if messages {
-		s.lines = NewLines(m.Shell.Out)
-	}
-	return s
-}
-
-// Lines is where cargo's JSON messages and ours go; nil: they were not asked for.
-func (s *Sink) Lines() *Lines { return s.lines }
-
-// Shared says that another program wrote to stdout: the next line of ours may not continue its last one.
-func (s *Sink) Shared() {
-	if s.lines != nil {
-		s.lines.Shared()
-	}
+// NewSink is for one command line: its words without the program's name, and the files that it names.
+func NewSink(m *session.Machine, words []string, files Files) *Sink {
+	return &Sink{machine: m, words: words, files: files}
 }
 
 // Wants says whether anything is rendered of a cargo command that ended with end; judged as in Stages.
 func (s *Sink) Wants(judged bool, end error) bool {
-	return !isInterrupted(end) && (s.files.Wanted() || judged && (s.onGitHub() || s.lines != nil))
+	return !isInterrupted(end) && (s.files.Wanted() || judged && s.onGitHub())
 }
 
 // Finish renders the result of a cargo command and returns its error: a file that could not be written is reported, and is the error only
 // if everything else succeeded. seal makes the receipts; it is called only if a file is named for them.
 func (s *Sink) Finish(st Stages, seal func() ([]receipt.Receipt, error), end error) error {
 	r := s.placed(Assemble(s.machine, s.words, st, end))
-	if st.Judged && s.lines != nil {
-		s.explainEnd(r)
-	}
 	bad := s.render(r, nil, st.Judged && s.onGitHub())
 	if s.files.Receipt != "" {
 		receipts, err := seal()
@@ -179,73 +158,6 @@ func (s *Sink) endWith(end error, bad []error) error {
 
 // onGitHub says whether a step of GitHub Actions reads what we write.
 func (s *Sink) onGitHub() bool { return s.machine.Host.Env.Get("GITHUB_ACTIONS") == "true" }
-
-// explainEnd writes the programs, the findings that are not among cargo's messages yet, and how the command ended.
-func (s *Sink) explainEnd(r Result) {
-	for _, p := range r.Programs {
-		s.Event("program", p)
-	}
-	for _, f := range r.Findings {
-		s.Finding(f)
-	}
-	s.Event("finished", struct {
-		OK     bool           `json:"ok"`
-		Code   int            `json:"exit_code"`
-		Row    string         `json:"row,omitempty"`
-		Origin *origin.Origin `json:"origin,omitempty"`
-		Checks []Check        `json:"checks"`
-	}{r.OK(), r.Code, r.Row, r.Origin, r.Checks})
-}
-
-// TellCheck writes what a check found as lines among cargo's messages, where they were asked for.
-func (s *Sink) TellCheck(id string, st Stages) {
-	if s.lines == nil {
-		return
-	}
-	switch id {
-	case CheckReach:
-		if f := FeaturesOf(st.Answer, st.Asked); f != nil {
-			s.Event("reach", f)
-		}
-		for _, f := range st.Findings {
-			s.Finding(f)
-		}
-	case CheckToolchain:
-		if st.Set != nil {
-			s.Event("toolchain", st.Set)
-		}
-	case CheckStale:
-		s.Event("stale", struct {
-			Stale   []string `json:"stale"`
-			Cleaned []string `json:"cleaned"`
-		}{append([]string{}, st.Stale...), append([]string{}, st.Cleaned...)})
-	case CheckRun:
-		s.lines.Shared() // cargo and the program had stdout for themselves
-	}
-}
-
-// Event writes one of our own lines among cargo's messages, where they were asked for.
-func (s *Sink) Event(what string, fields any) {
-	if s.lines == nil {
-		return
-	}
-	if err := s.lines.Event(what, fields); err != nil {
-		s.machine.Shell.Warning("a gpubuild-%s line could not be written: %v", what, err)
-	}
-}
-
-// Finding writes a finding among cargo's messages, once.
-func (s *Sink) Finding(f finding.Finding) {
-	if s.lines == nil || s.written[f] {
-		return
-	}
-	if s.written == nil {
-		s.written = map[finding.Finding]bool{}
-	}
-	s.written[f] = true
-	f.Help = helpOf(f.ID)
-	s.Event("finding", f)
-}
 
 // render writes a result in every form that was asked for, and answers what could not be written.
 func (s *Sink) render(r Result, fields any, github bool) []error {
