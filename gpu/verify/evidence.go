@@ -163,14 +163,4 @@ type Evidence struct {
 	Watch     Watch      `json:"watch"`
 	Conflicts []Conflict `json:"conflicts,omitempty"`
 	Said      string     `json:"said,omitempty"` // the line in which the program says that it does without the GPU
-
-	Counterfactual *Counterfactual `json:"counterfactual,omitempty"` // only where it was asked for and something matched
-}
-
-// Counterfactual is a second run of the program, under the probe, with every device hidden.
-type Counterfactual struct {
-	Setting  string `json:"setting"` // what hides the devices
-	Exit     Exit   `json:"exit"`
-	Launches uint64 `json:"launches"`      // kernels that were recorded all the same
-	Why      string `json:"why,omitempty"` // why it could not be run, or its records not read
 }

@@ -121,23 +121,17 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	if why := unsound(e, r, s); why != "" {
 		return Unproved, why
 	}
-	min := max(r.Min, 1)
 	switch {
 	case len(s.against) > 0:
 		return Unproved, s.against[0]
-	case s.matched >= min:
+	case s.matched > 0:
 		if s.device == nil {
 			return Unproved, "the device that the kernel ran on was not identified"
 		}
 		if by := e.Control.onSoftware(); by != "" {
 			return Unproved, "conflict: " + s.device.Name + " ran the kernel, and the positive control found only " + by
 		}
-		if why := contradicted(e, r); why != "" {
-			return Unproved, why
-		}
 		return Proved, ""
-	case s.matched > 0:
-		return Unproved, fmt.Sprintf("%s matched, %d asked for", launchesText(s.matched), min)
 	}
 	// From here on the verdict rests on what was not seen: everything must have been seen.
 	if why := unseen(e, r, s); why != "" {
@@ -229,24 +223,6 @@ func unsound(e Evidence, r Rules, s summary) string {
 	}
 	if len(s.conflicts) > 0 {
 		return s.conflicts[0]
-	}
-	return ""
-}
-
-// contradicted answers what a run with every device hidden says against the records.
-func contradicted(e Evidence, r Rules) string {
-	c := e.Counterfactual
-	switch {
-	case c == nil && !r.Counterfactual:
-		return ""
-	case c == nil:
-		return "the run with every device hidden was not made"
-	case c.Why != "":
-		return "the run with every device hidden could not be made: " + c.Why
-	case c.Launches > 0:
-		return fmt.Sprintf("conflict: with every device hidden (%s), %s recorded, too", c.Setting, wereText(c.Launches))
-	case c.Exit.TimedOut:
-		return "with every device hidden it " + c.Exit.String() + ", before it was done"
 	}
 	return ""
 }
@@ -642,9 +618,6 @@ func survey(e Evidence, r Rules) summary {
 	}
 	if e.BadLines > 0 {
 		s.conflicts = append(s.conflicts, linesText(e.BadLines)+" among the records damaged, or not written by the probe")
-	}
-	if c := e.Counterfactual; c != nil && c.Why == "" && c.Launches == 0 {
-		s.notes = append(s.notes, fmt.Sprintf("with every device hidden (%s) it %s, and recorded no kernel", c.Setting, c.Exit))
 	}
 	if s.matched > 0 {
 		if s.noEnd != "" {

@@ -73,7 +73,6 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 		p.Late, p.Another, p.APIs = r.Intn(2) == 0, pick(r, "", "/x/libcuda.so"), pick(r, nil, []string{"/x/libvulkan.so.1"})
 	}),
 	func(r *rand.Rand, e *Evidence, _ *Rules) {
-		e.Counterfactual = pick(r, nil, &Counterfactual{}, &Counterfactual{Launches: 2}, &Counterfactual{Why: "no disk"}, &Counterfactual{Exit: Exit{TimedOut: true}})
 	},
 	func(r *rand.Rand, e *Evidence, _ *Rules) {
 		if n := len(e.Processes); n > 0 && r.Intn(2) == 0 {
@@ -111,10 +110,8 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 	each(func(r *rand.Rand, p *Process) {
 		p.Kernels = append(p.Kernels, probe.Kernel{Name: pick(r, "matmul", "fill", "relu", "_Z5sgemmPf", "cudnn_gemm"), Device: r.Intn(2), Count: uint64(r.Intn(3)), Total: 5})
 	}),
-	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Min = uint64(r.Intn(5)) },
 	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Device = pick(r, "", "0", "1", uuid, "GPU-99999999") },
 	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Child = pick(r, "", "python*", "*") },
-	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Counterfactual = r.Intn(2) == 0 },
 	func(r *rand.Rand, _ *Evidence, q *Rules) { q.ExpectExit = r.Intn(2) },
 	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Kernel = pick(r, nil, regexp.MustCompile("^relu$")) },
 	func(r *rand.Rand, e *Evidence, q *Rules) { e.Own = []string{"relu"} },
@@ -152,7 +149,7 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 					}
 				}
 			}
-			return n > 0 && n >= r.Min
+			return n > 0
 		},
 		"neither a kernel that matches failed nor its process, and the program does not say otherwise": func(e Evidence, r Rules) bool {
 			for _, p := range e.Processes {
@@ -170,10 +167,6 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 				}
 			}
 			return e.Said == ""
-		},
-		"with every device hidden nothing ran": func(e Evidence, r Rules) bool {
-			c := e.Counterfactual
-			return c == nil && !r.Counterfactual || c != nil && c.Launches == 0 && c.Why == "" && !c.Exit.TimedOut
 		},
 	},
 	NotUsed: {

@@ -10,13 +10,10 @@ import (
 // Rules say what is asked of the evidence.
 type Rules struct {
 	Kernel *regexp.Regexp // what counts as a match, by the name as recorded or the plain one; nil: a matrix product
-	Min    uint64         // launches that must match; 0: 1
 	// the device that they must be on: a UUID or its beginning, or the number that the process gives it; empty: any
 	Device     string
 	Child      string // a glob of executables, by path or by name: children that count like the binary itself; empty: none
 	ExpectExit int
-
-	Counterfactual bool // a run with every device hidden must have been made, and must have recorded nothing
 }
 
 // onDevice says whether a device is the one that is asked for. Numbers are the process's own: CUDA_VISIBLE_DEVICES shifts them.

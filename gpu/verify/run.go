@@ -39,7 +39,6 @@ type Options struct {
 	Others     []string     // further ones, each tried where the control says of the one before that it could not connect to the driver
 	Probe      probe.Probe
 	Kernel     *regexp.Regexp // what counts as a match; nil: a matrix product
-	Min        uint64         // launches that must match; 0: 1
 	Device     string         // the device that a match must be on: a UUID, or the number that the process gives it; empty: any
 	Child      string         // a glob: the records of children whose executable it matches count, too; empty: none
 	ExpectExit int
@@ -54,8 +53,7 @@ type Options struct {
 	Keep   bool     // leave the records there
 	Nodes  []string // the GPUs' device nodes; nil: those of this machine, DeviceNodes
 
-	Trace          io.Writer // when each kernel ran, as Chrome trace JSON; nil: not asked for
-	Counterfactual bool      // where something matched, run it again with every device hidden and without input
+	Trace io.Writer // when each kernel ran, as Chrome trace JSON; nil: not asked for
 
 	layerDirs []string // Vulkan: where the loader has to look for layers, if it is an old one
 }
@@ -63,12 +61,10 @@ type Options struct {
 // Rules answers the rules that go with the options.
 func (o Options) Rules() Rules {
 	return Rules{
-		Kernel:         o.Kernel,
-		Min:            o.Min,
-		ExpectExit:     o.ExpectExit,
-		Device:         o.Device,
-		Child:          o.Child,
-		Counterfactual: o.Counterfactual,
+		Kernel:     o.Kernel,
+		ExpectExit: o.ExpectExit,
+		Device:     o.Device,
+		Child:      o.Child,
 	}
 }
 
@@ -132,8 +128,8 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		defer os.RemoveAll(dir)
 	}
 	controlDir, targetDir, watchFile := h.Join(dir, "control"), h.Join(dir, "target"), h.Join(dir, "watch.jsonl")
-	afterDir, hiddenDir := h.Join(dir, "after"), h.Join(dir, "hidden")
-	for _, d := range []string{controlDir, targetDir, afterDir, hiddenDir} {
+	afterDir := h.Join(dir, "after")
+	for _, d := range []string{controlDir, targetDir, afterDir} {
 		if err := os.Mkdir(d, 0o700); err != nil {
 			return e, probe.CacheError(dir, err)
 		}
@@ -183,7 +179,6 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	if o.Probe.Watch != "" && h.OS == buildenv.Linux { // on Windows the watcher looks by itself
 		looking.Go(fault.Guarded(func() { s.follow(watchFile, stop) }))
 	}
-	launched := cmd
 	result, err := run.Run(ctx, cmd)
 	heard.end()
 	close(stop)
@@ -233,34 +228,16 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		e.Processes = append(e.Processes, q)
 		e.Conflicts = append(e.Conflicts, within(h, q, o.CUPTI)...)
 	}
-	return e, lookAgain(ctx, h, run, o, launched, &e, afterDir, hiddenDir)
+	return e, lookAgain(ctx, h, run, o, &e, afterDir)
 }
 
-// lookAgain makes the runs that follow the program's: the control where the
-// verdict will hang on silence, the counterfactual where it will not.
-func lookAgain(
-	ctx context.Context,
-	h buildenv.Host,
-	run runner,
-	o Options,
-	cmd buildenv.Cmd,
-	e *Evidence,
-	afterDir, hiddenDir string,
-) error {
-	rules := o.Rules()
-	s := survey(*e, rules)
-	switch {
-	case e.Control.Outcome != ControlRecorded:
-		return nil // nothing will be said of the program anyhow
-	case s.matched < max(rules.Min, 1):
-		after, err := runControl(ctx, h, run, o, afterDir)
-		e.After = &after
-		return err
-	case !o.Counterfactual:
+// lookAgain runs the control once more where the verdict will rest on what was not seen.
+func lookAgain(ctx context.Context, h buildenv.Host, run runner, o Options, e *Evidence, dir string) error {
+	if e.Control.Outcome != ControlRecorded || survey(*e, o.Rules()).matched > 0 {
 		return nil
 	}
-	c, err := counterfactual(ctx, h, run, o, cmd, hiddenDir)
-	e.Counterfactual = &c
+	after, err := runControl(ctx, h, run, o, dir)
+	e.After = &after
 	return err
 }
 
@@ -271,42 +248,6 @@ func watching(cmd buildenv.Cmd, o Options, record string) buildenv.Cmd {
 		cmd.Path = o.Probe.Watch
 	}
 	return cmd
-}
-
-// hideAll is what hides every device from the CUDA driver.
-const hideAll = "-1"
-
-// counterfactual runs the program once more with every device hidden. Its input was read by the first run, so it gets none; what it
-// writes is dropped.
-func counterfactual(ctx context.Context, h buildenv.Host, run runner, o Options, cmd buildenv.Cmd, dir string) (Counterfactual, error) {
-	hidden, setting := withoutDevices(probed(o, dir), o.Probe.Backend)
-	c := Counterfactual{Setting: setting}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Limit = nil, nil, nil, 64<<10
-	cmd.Env = hidden.Entries()
-	if o.Probe.Watch != "" {
-		cmd.Args = append([]string{h.Join(dir, "watch.jsonl")}, cmd.Args[1:]...)
-	}
-	result, err := run.Run(ctx, cmd)
-	var exited *buildenv.ExitError
-	switch {
-	case errors.As(err, &exited):
-		result = exited.Result
-	case err != nil && ctx.Err() != nil:
-		return c, err
-	case err != nil:
-		c.Why = err.Error()
-		return c, nil
-	}
-	c.Exit = Exit{Code: result.Code, Signal: result.Signal, TimedOut: result.TimedOut, Elapsed: result.Elapsed}
-	records, err := probe.ReadDir(dir)
-	if err != nil {
-		c.Why = err.Error()
-		return c, nil
-	}
-	for _, p := range records.Processes {
-		c.Launches = plus(c.Launches, p.Launches())
-	}
-	return c, nil
 }
 
 // probed is the program's environment with the probe in it.

@@ -198,15 +198,6 @@ func layered(env buildenv.Env, library string, replaced []string) buildenv.Env {
 	return env.Set(probe.LayersVariable, layers)
 }
 
-// withoutDevices is an environment in which the loader finds no driver.
-func withoutDevices(env buildenv.Env, b probe.Backend) (hidden buildenv.Env, setting string) {
-	if b == probe.Vulkan {
-		const none = "/nonexistent/gpubuild.json"
-		return env.Set("VK_DRIVER_FILES", none).Set("VK_ICD_FILENAMES", none), "VK_DRIVER_FILES=" + none
-	}
-	return env.Set("CUDA_VISIBLE_DEVICES", hideAll), "CUDA_VISIBLE_DEVICES=" + hideAll
-}
-
 // VulkanDevices asks the control which devices Vulkan has on this machine, with their types; without any it says why.
 func VulkanDevices(ctx context.Context, h buildenv.Host, run runner, p probe.Probe) (devices []probe.Device, why string) {
 	result, err := run.Run(ctx, buildenv.Cmd{Path: p.Control, Env: h.Env.Entries(), Timeout: controlTimeout, Limit: 64 << 10})

@@ -152,6 +152,9 @@ func TestVulkanZoo(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := Judge(e, o.Rules())
+			if n := survey(e, o.Rules()).matched; n < a.Launches {
+				t.Errorf("%d dispatches were recorded, of %d", n, a.Launches)
+			}
 			if v.Kind != a.Verdict || !strings.Contains(v.Why, l.fill(a.Why)) {
 				t.Errorf("got %s: %s\nwant %s: …%s…\n%s\n%+v\n%s", v.Kind, v.Why, a.Verdict, a.Why, strings.Join(v.Lines, "\n"), e, o.Stderr)
 			}

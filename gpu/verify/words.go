@@ -258,9 +258,6 @@ func asked(e Evidence, r Rules) string {
 // alsoAsked words what is asked for besides the name.
 func alsoAsked(r Rules) string {
 	var more string
-	if r.Min > 1 {
-		more += fmt.Sprintf(", at least %d launches", r.Min)
-	}
 	if r.Device != "" {
 		more += ", on device " + r.Device
 	}

@@ -23,28 +23,27 @@ import (
 
 // animal is one program of testdata/zoo with its true answer; zoo.toml says what each key means.
 type animal struct {
-	Story          string
-	Program        string
-	Script         string
-	Link, Static   bool
-	Root           bool   // only root can do what it does
-	Setuid         bool   // belongs to another user, as whom it runs
-	Capable        bool   // carries capabilities
-	Disk           string // full: where the records go
-	Args           []string
-	Env            map[string]string
-	CUPTI          string
-	Kernel         string
-	Device         string
-	Child          string
-	Min            uint64
-	Counterfactual bool
-	Blind          bool // the device nodes cannot be watched
-	ExpectExit     int  `toml:"expect_exit"`
-	Timeout        string
-	Truth          string
-	Verdict        Kind
-	Why            string
+	Story        string
+	Program      string
+	Script       string
+	Link, Static bool
+	Root         bool   // only root can do what it does
+	Setuid       bool   // belongs to another user, as whom it runs
+	Capable      bool   // carries capabilities
+	Disk         string // full: where the records go
+	Args         []string
+	Env          map[string]string
+	CUPTI        string
+	Kernel       string
+	Device       string
+	Child        string
+	Blind        bool // the device nodes cannot be watched
+	ExpectExit   int  `toml:"expect_exit"`
+	Timeout      string
+	Truth        string
+	Verdict      Kind
+	Launches     uint64 // that must be recorded; 0: one
+	Why          string
 }
 
 var zooDir = filepath.Join("..", "..", "testdata", "zoo")
@@ -333,7 +332,7 @@ func (z *zooKeeper) options(a animal, o Options) Options {
 
 // asks puts down what is asked of an animal's run.
 func (a animal) asks(o *Options) {
-	o.Device, o.Child, o.Min, o.Counterfactual, o.ExpectExit = a.Device, a.Child, a.Min, a.Counterfactual, a.ExpectExit
+	o.Device, o.Child, o.ExpectExit = a.Device, a.Child, a.ExpectExit
 	if a.Kernel != "" {
 		o.Kernel = regexp.MustCompile(a.Kernel)
 	}
@@ -376,6 +375,9 @@ func TestZoo(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := Judge(e, o.Rules())
+			if n := survey(e, o.Rules()).matched; n < a.Launches {
+				t.Errorf("%d launches were recorded, of %d", n, a.Launches)
+			}
 			if v.Kind != a.Verdict || !strings.Contains(v.Why, z.fill(a.Why)) {
 				t.Errorf("got %s: %s\nwant %s: …%s…\n%s\n%+v\n%s", v.Kind, v.Why, a.Verdict, a.Why, strings.Join(v.Lines, "\n"), e, o.Stderr.(*bytes.Buffer))
 			}

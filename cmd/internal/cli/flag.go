@@ -98,7 +98,6 @@ func cargoFlags(o *pipeline.Options) []*flag {
 				return nil
 			}),
 			toggle("with-args", withArgsMeaning, &o.Proof.WithArgs),
-			optional("timings", "FILE", "print how long each step took, and write it to FILE as JSON", &o.Timings),
 		),
 		in("Watch",
 			toggle("watch", "run, test, bench: watch the GPUs while the program runs: heat, throttling, full memory, errors, "+
@@ -163,14 +162,6 @@ func proofFlags(o *proof.Options) []*flag {
 			o.ExpectExit = n
 			return nil
 		}),
-		newFlag("min", cargo.Value, "N", "how many launches must match (1)", func(v string) error {
-			n, err := strconv.ParseUint(v, 10, 63)
-			if err != nil || n == 0 {
-				return fmt.Errorf("%q is not a positive number", v)
-			}
-			o.Min = n
-			return nil
-		}),
 		newFlag("device", cargo.Value, "UUID|INDEX", "the device that the kernel must run on: its UUID, or the program's own number for it",
 			func(v string) error {
 				o.Device = v
@@ -188,7 +179,6 @@ func proofFlags(o *proof.Options) []*flag {
 				o.ExpectCPU = v == "cpu"
 				return nil
 			}),
-		toggle("counterfactual", "run a proven program again without input and with all devices hidden, and compare", &o.Counterfactual),
 		newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s", duration(&o.Timeout)),
 		text("probe", "FILE", "a probe library built elsewhere, if there is no compiler here", &o.Probe),
 		text("cupti", "FILE", "the libcupti to use", &o.CUPTI),

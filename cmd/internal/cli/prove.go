@@ -98,10 +98,8 @@ func checkExpected(o proof.Options, prefix string) error {
 		given bool
 	}{
 		{"kernel", o.Kernel != nil},
-		{"min", o.Min > 0},
 		{"device", o.Device != ""},
 		{"child", o.Child != ""},
-		{"counterfactual", o.Counterfactual},
 		{"require-proof", o.Required},
 	} {
 		if f.given {

@@ -9,7 +9,12 @@ import (
 // flag of one ("doctor --save"), or one of our flags on cargo's verbs ("--gpu-timings"). A whole verb stands here only if cargo has none
 // of that name.
 var replaced = map[string]string{
-	"doctor --save": "gpubuild doctor --json --verbose",
+	"doctor --save":          "gpubuild doctor --json --verbose",
+	"prove --counterfactual": "run it again with CUDA_VISIBLE_DEVICES=-1",
+	"prove --min":            "gpubuild prove --json=proof.json; its kernels have their counts",
+	"--gpu-counterfactual":   "run it again with CUDA_VISIBLE_DEVICES=-1",
+	"--gpu-min":              "--gpu-json=proof.json; its kernels have their counts",
+	"--gpu-timings":          "cargo's own --timings",
 }
 
 // checkReplaced is the error for a command or a flag that an earlier version had.

@@ -35,7 +35,6 @@ func TestCargoTakesOurPlace(t *testing.T) {
 		{"an abort is the program's own", "abort", "", []string{"run", "-q"}, true, syscall.SIGABRT},
 		{"plain cargo", "", "", []string{"cargo", "run", "-q"}, true, 0},
 		{"a result is to be written", "", "", []string{"run", "-q", "--gpu-junit", "checks.xml"}, false, 0},
-		{"timings are to be printed", "", "", []string{"run", "-q", "--gpu-timings"}, false, 0},
 		{"a step of GitHub Actions", "", "GITHUB_ACTIONS=true", []string{"run", "-q"}, false, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

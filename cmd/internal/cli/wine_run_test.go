@@ -75,7 +75,6 @@ func TestWineRun(t *testing.T) {
 			[]string{"\nlauncher\ndone\n", `Proved matmul\target\debug\matmul.exe`}, ""},
 		{"both", "run", []string{spaced, runner + z(l.other) + " launcher"}, nil, []string{"status", "9"}, 9,
 			[]string{"\nlauncher\n", "ended with status 9"}, "done"},
-		{"hidden devices end it", "run", nil, []string{"--gpu-counterfactual"}, []string{"gpu"}, 0, []string{"Proved"}, ""},
 		{"every test program", "test", nil, nil, []string{"gpu", "3"}, 0, []string{"3 of 3 programs ran a kernel on the GPU", "multiply",
 			"matmul ×3"}, ""},
 		{"no test program, and a proof is required", "test", nil, []string{"--gpu-require-proof"}, []string{"init"}, 20,

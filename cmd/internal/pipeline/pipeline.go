@@ -48,7 +48,6 @@ type Options struct {
 	Strict         bool // a warning of the feature check stops the build, too
 	AllowUnreached bool // build although a feature does not enable its GPU crates
 	Files          report.Files
-	Timings        *string  // nil: not requested; empty: the table only, else a file
 	Cache          string   // of kernels: on, off, read; empty: not said
 	Watch          bool     // watch the GPUs while the program runs
 	FailOn         []string // kinds of alerts that fail it; nil: those of the configuration
@@ -90,20 +89,11 @@ func Dispatch(ctx context.Context, c Command) error {
 	if sink.Wants(result.Judged, err) {
 		err = sink.Finish(result.rendered(c, trace), func() ([]receipt.Receipt, error) { return result.receipts(c) }, err)
 	}
-	if c.Options.Timings == nil {
-		return err
-	}
-	phases, total := trace.Phases()
-	timings := TimingsOf(c.Machine.Host, phases, total, result.Built.Messages, result.Features.Answer)
-	if failed := timings.Print(c.Machine, *c.Options.Timings, err == nil); err == nil {
-		err = failed
-	}
 	return err
 }
 
 func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, error) {
 	m, line := c.Machine, c.line()
-	trace.Phase("manifests")
 	switch {
 	case line.Verb == "install":
 		return install(ctx, c, trace)
@@ -123,7 +113,6 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 	}
 	switch {
 	case !work && !c.asksForVulkan():
-		trace.Phase(phaseCargo)
 		r := Result{Session: s}
 		return r, r.noGPUWork(ctx, c, why)
 	case !Judged(line.Verb):
@@ -154,7 +143,7 @@ func (c Command) asksForVulkan() bool {
 // cargo runs plain cargo, on Unix in place of gpubuild if nothing is left to do after it.
 func (c Command) cargo(ctx context.Context, env buildenv.Env) error {
 	o := c.Options
-	if o.Proof.Wanted || o.Proof.Required || o.Audit || o.Timings != nil || o.Files.Wanted() ||
+	if o.Proof.Wanted || o.Proof.Required || o.Audit || o.Files.Wanted() ||
 		c.Machine.Host.Env.Get("GITHUB_ACTIONS") != "" {
 		return cargorun.Plain(ctx, c.Machine, c.Line, env)
 	}
@@ -218,17 +207,15 @@ func (c Command) graph(ctx context.Context, s *session.Session) (graph session.G
 func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Trace) (r Result, err error) {
 	m, line := c.Machine, s.Line
 	r = Result{Judged: true, Session: s}
-	stage := func(phase, id string, do func() error) error {
-		trace.Phase(phase)
+	stage := func(id string, do func() error) error {
 		return trace.Check(id, do)
 	}
 
-	trace.Phase("features")
 	targets, err := markedTargets(ctx, c, s)
 	if err != nil {
 		return r, err
 	}
-	err = stage("features", report.CheckReach, func() error {
+	err = stage(report.CheckReach, func() error {
 		graph, err := c.graph(ctx, s)
 		if err != nil {
 			return err
@@ -243,7 +230,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		return r, cargorun.Plain(ctx, m, line, m.Host.Env)
 	}
 	standIn := false
-	err = stage("toolchain", report.CheckToolchain, func() (err error) {
+	err = stage(report.CheckToolchain, func() (err error) {
 		r.Tools, standIn, err = c.choose(ctx, s, r.Features)
 		return err
 	})
@@ -252,7 +239,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	}
 	s = s.With(r.Tools.Line)
 	if standIn {
-		err = stage(phaseCargo, report.CheckBuild, func() (err error) {
+		err = stage(report.CheckBuild, func() (err error) {
 			b := newBuilder(c, s, r)
 			r.Built, err = b.check(ctx)
 			r.Cause = b.cause(ctx, r.Built)
@@ -261,13 +248,12 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		return r, err
 	}
 	target := freshBuild(s, r.Features, r.Tools, c.Options.Fresh)
-	trace.Phase("waiting")
 	unlock, err := fresh.Lock(ctx, m, r.Features.Graph.Places)
 	if err != nil {
 		return r, err
 	}
 	defer unlock()
-	err = stage("stale check", report.CheckStale, func() (err error) {
+	err = stage(report.CheckStale, func() (err error) {
 		r.Stale, err = cleanStale(ctx, target)
 		return err
 	})
@@ -302,7 +288,6 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		return r, nil
 	}
 
-	trace.Phase("scan")
 	if err := unmarked(m, r); err != nil {
 		return r, err
 	}
@@ -318,7 +303,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		if line.Has("--no-run") {
 			return r, nil
 		}
-		err = stage("run, proof", report.CheckRun, func() (err error) {
+		err = stage(report.CheckRun, func() (err error) {
 			r.Watch, err = watched(ctx, c, s, func(began func(string)) (err error) {
 				request.Began = began
 				r.Proof, err = proof.Run(ctx, request)
@@ -331,7 +316,6 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	}
 	audited := error(nil)
 	if c.Options.Audit {
-		trace.Phase("audit")
 		r.Audit, audited = proof.AuditBuilt(ctx, request, c.Options.AuditArgs)
 		r.Findings = append(r.Findings, r.Audit.Findings...)
 		var verdict exit.Code
@@ -340,7 +324,6 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 			return r, audited
 		}
 	}
-	trace.Phase("proof")
 	r.Proof, err = proof.Built(ctx, request)
 	r.Findings = append(r.Findings, explainProgram(ctx, c, s, r)...)
 	if err != nil {

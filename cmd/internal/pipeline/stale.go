@@ -21,15 +21,15 @@ func cleanStale(ctx context.Context, target fresh.Build) (*fresh.State, error) {
 }
 
 // buildAndSettle runs cargo, checks what it made, and builds once more what turns out not to be what was requested.
-func (r *Result) buildAndSettle(ctx context.Context, b builder, stage func(phase, id string, do func() error) error) error {
-	err := stage(phaseCargo, report.CheckBuild, func() (err error) {
+func (r *Result) buildAndSettle(ctx context.Context, b builder, stage func(id string, do func() error) error) error {
+	err := stage(report.CheckBuild, func() (err error) {
 		r.Built, err = b.build(ctx)
 		return err
 	})
 	if err != nil {
 		r.Stale, r.Built, err = r.Stale.Settle(ctx, r.Built, err, b.build)
 	} else {
-		err = stage("records", report.CheckCode, func() (err error) {
+		err = stage(report.CheckCode, func() (err error) {
 			r.Stale, r.Built, err = r.Stale.Settle(ctx, r.Built, nil, b.build)
 			return err
 		})

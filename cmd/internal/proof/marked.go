@@ -66,7 +66,7 @@ func (r Request) kernelAsked() string {
 // asksForMatch says whether other kernels than those that were asked for are an error. A plain run or test only shows them.
 func (r Request) asksForMatch() bool {
 	o := r.Options
-	return o.Required || o.ExpectCPU || o.Kernel != nil || o.Device != "" || o.Child != "" || o.Min > 0 || o.Counterfactual ||
+	return o.Required || o.ExpectCPU || o.Kernel != nil || o.Device != "" || o.Child != "" ||
 		r.Session.Line.Verb == "run" && r.Session.Config.Prove.Value != nil
 }
 

@@ -24,24 +24,22 @@ import (
 
 // Options is what the user asks of a proof.
 type Options struct {
-	Wanted         bool           // build: run what was built
-	Args           []string       // build: the arguments of the program
-	Required       bool           // a missing proof is an error
-	Kernel         *regexp.Regexp // which kernels count; nil: a matrix product
-	ExpectExit     int
-	ExpectCPU      bool // nothing may run on the GPU
-	Min            uint64
-	Device         string
-	Child          string
-	Counterfactual bool
-	Timeout        time.Duration
-	Backend        probe.Backend
-	BackendGiven   bool   // else run, test and bench choose it by what the program links
-	Probe          string // a file in place of our own probe
-	CUPTI          string // a file in place of the one that is found
-	Receipt        bool
-	WithArgs       bool   // the result and the receipt have the program's arguments, not only their hash
-	Trace          string // a file that gets when each kernel ran; empty: none
+	Wanted       bool           // build: run what was built
+	Args         []string       // build: the arguments of the program
+	Required     bool           // a missing proof is an error
+	Kernel       *regexp.Regexp // which kernels count; nil: a matrix product
+	ExpectExit   int
+	ExpectCPU    bool // nothing may run on the GPU
+	Device       string
+	Child        string
+	Timeout      time.Duration
+	Backend      probe.Backend
+	BackendGiven bool   // else run, test and bench choose it by what the program links
+	Probe        string // a file in place of our own probe
+	CUPTI        string // a file in place of the one that is found
+	Receipt      bool
+	WithArgs     bool   // the result and the receipt have the program's arguments, not only their hash
+	Trace        string // a file that gets when each kernel ran; empty: none
 }
 
 // Proof is one program's run under the probe and what it showed.
@@ -232,7 +230,7 @@ func (o Options) verify(rt Runtime, binary string, r *fatbin.Report, heard *List
 	return verify.Options{
 		Binary: binary, Args: o.Args, Env: rt.Env, CUPTI: rt.CUPTI, Others: rt.Others, Probe: rt.Probe,
 		Kernel: o.Kernel, ExpectExit: o.ExpectExit,
-		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual, Timeout: o.Timeout,
+		Device: o.Device, Child: o.Child, Timeout: o.Timeout,
 		Stdin: stdin, Stdout: heard.Stdout, Stderr: heard.Stderr, Own: r.Kernels(),
 	}
 }

@@ -103,7 +103,7 @@ func (r Request) runnerState(dir string, user []string, found runtimes, streams 
 	return runnerState{
 		Dir: dir, User: user, Streams: streams, Devices: found.devices, Probe: found.probe, CUPTI: found.cupti, Others: found.others,
 		Lib: found.directories, Timeout: int64(o.Timeout), Receipt: o.Receipt, Kernel: r.kernelAsked(),
-		Min: o.Min, Device: o.Device, Child: o.Child, Counterfactual: o.Counterfactual, ExpectCPU: o.ExpectCPU, WithArgs: o.WithArgs,
+		Device: o.Device, Child: o.Child, ExpectCPU: o.ExpectCPU, WithArgs: o.WithArgs,
 		Tests: verb == "test" || verb == "bench",
 	}
 }

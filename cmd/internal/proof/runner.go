@@ -39,12 +39,10 @@ type runnerState struct {
 	Streams handover    `json:"streams"`
 	Tests   bool        `json:"tests,omitempty"` // the programs are tests or benchmarks, which can be asked what they would run
 
-	Min            uint64 `json:"min,omitempty"`
-	Device         string `json:"device,omitempty"`
-	Child          string `json:"child,omitempty"`
-	Counterfactual bool   `json:"counterfactual,omitempty"`
-	ExpectCPU      bool   `json:"expect_cpu,omitempty"`
-	WithArgs       bool   `json:"with_args,omitempty"`
+	Device    string `json:"device,omitempty"`
+	Child     string `json:"child,omitempty"`
+	ExpectCPU bool   `json:"expect_cpu,omitempty"`
+	WithArgs  bool   `json:"with_args,omitempty"`
 }
 
 // kept is a proof as the runner leaves it for the run.
@@ -193,7 +191,7 @@ func (s runnerState) options(env buildenv.Env, launcher []string, binary string,
 	o := verify.Options{
 		Launcher: launcher, Binary: binary, Args: args, Env: env, CUPTI: s.CUPTI, Others: s.Others, Probe: s.Probe,
 		Timeout: time.Duration(s.Timeout), RunDir: s.Dir,
-		Min: s.Min, Device: s.Device, Child: s.Child, Counterfactual: s.Counterfactual,
+		Device: s.Device, Child: s.Child,
 	}
 	if s.Kernel == "" {
 		return o, nil

@@ -59,16 +59,16 @@ type Asked struct {
 	Expect         string `json:"expect"`           // gpu or cpu
 	Mode           string `json:"mode,omitempty"`   // of version 1, in which run took any kernel of the binary for a match: not obeyed
 	Kernel         string `json:"kernel,omitempty"` // a regular expression; empty: the patterns of gpubuild
-	Min            uint64 `json:"min,omitempty"`
+	Min            uint64 `json:"min,omitempty"`    // of version 2
 	Device         string `json:"device,omitempty"`
 	Child          string `json:"child,omitempty"`
-	Counterfactual bool   `json:"counterfactual,omitempty"`
+	Counterfactual bool   `json:"counterfactual,omitempty"` // of version 2
 	ExpectExit     int    `json:"expect_exit"`
 }
 
 // Ask makes plain data of rules.
 func Ask(r verify.Rules, cpu bool) Asked {
-	a := Asked{Expect: "gpu", Min: r.Min, Device: r.Device, Child: r.Child, Counterfactual: r.Counterfactual, ExpectExit: r.ExpectExit}
+	a := Asked{Expect: "gpu", Device: r.Device, Child: r.Child, ExpectExit: r.ExpectExit}
 	if cpu {
 		a.Expect = "cpu"
 	}
@@ -80,7 +80,10 @@ func Ask(r verify.Rules, cpu bool) Asked {
 
 // Rules makes rules of the plain data, with the patterns of today.
 func (a Asked) Rules() (verify.Rules, error) {
-	r := verify.Rules{Min: a.Min, Device: a.Device, Child: a.Child, Counterfactual: a.Counterfactual, ExpectExit: a.ExpectExit}
+	r := verify.Rules{Device: a.Device, Child: a.Child, ExpectExit: a.ExpectExit}
+	if a.Min > 1 || a.Counterfactual {
+		return r, errors.New("it was asked with --min or --counterfactual, which this version does not judge")
+	}
 	if a.Expect != "gpu" && a.Expect != "cpu" {
 		return r, fmt.Errorf("%q was expected, which is neither gpu nor cpu", a.Expect)
 	}

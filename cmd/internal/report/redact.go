@@ -40,7 +40,7 @@ func Redact(words []string) []string {
 // valued are flags that stand before the arguments of `run` and whose value is the next word. One that is missing here hides more.
 var valued = strings.Fields("-p --package --bin --example -F --features -j --jobs --profile --target --target-dir --manifest-path " +
 	"--message-format --color --config -Z -C --lockfile-path --gpu-toolkit --gpu-arch --gpu-ccbin --gpu-backend --gpu-kernel " +
-	"--gpu-expect-exit --gpu-min --gpu-device --gpu-child --gpu-expect --gpu-timeout --gpu-probe --gpu-cupti --gpu-receipt --gpu-sarif " +
+	"--gpu-expect-exit --gpu-device --gpu-child --gpu-expect --gpu-timeout --gpu-probe --gpu-cupti --gpu-receipt --gpu-sarif " +
 	"--gpu-junit --gpu-fail-on")
 
 // programArgs separates gpubuild's and cargo's words from those of the program: behind --, and with run from the first that is no flag.

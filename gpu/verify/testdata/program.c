@@ -149,7 +149,6 @@ int main(int argc, char **argv) {
         fclose(f);
         return 0;
     }
-    if (!strcmp(what, "unhide")) { unsetenv("CUDA_VISIBLE_DEVICES"); what = "gpu"; }
     int rc = open_driver();
     if (rc) { fprintf(stderr, "no GPU: %d\n", rc); return 3; }
     long times = argc > 2 ? atol(argv[2]) : 1;
