@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/features/libtorch"
 	"gpubuild/features/manifest"
 )
 
@@ -15,28 +16,17 @@ type Libtorch struct {
 	Fix  string // what would bring CUDA
 }
 
-// LibtorchOf follows torch-sys 0.26.0 build.rs (SystemInfo::new, prepare_libtorch_dir): LIBTORCH_USE_PYTORCH, LIBTORCH_LIB, LIBTORCH, on
-// Linux /usr/lib/libtorch.so, then the download, whose device is TORCH_CUDA_VERSION or the CPU. cargo's [env] tables may set the same
+// LibtorchOf looks where package libtorch says; a download's device is TORCH_CUDA_VERSION or the CPU. cargo's [env] tables may set the same
 // variables: where one names them nothing is certain.
 func (r *Reader) LibtorchOf(features []string) Libtorch {
-	get := func(name string) (string, bool) {
-		s, ok := r.h.Env.Lookup(name)
-		return s, ok && s != ""
-	}
 	if slices.Contains(features, "doc-only") {
 		return Libtorch{Says: "doc-only: no libtorch is linked"}
 	}
-	if _, python := get("LIBTORCH_USE_PYTORCH"); python {
-		return Libtorch{Says: "LIBTORCH_USE_PYTORCH: the PyTorch that python3 imports decides"}
+	at := libtorch.Find(r.h, r.h.Env)
+	if at.Python {
+		return Libtorch{Says: at.How + ": the PyTorch that python3 imports decides"}
 	}
-	lib, how := "", ""
-	if s, ok := get("LIBTORCH_LIB"); ok {
-		lib, how = r.h.Join(s, "lib"), "LIBTORCH_LIB"
-	} else if s, ok := get("LIBTORCH"); ok {
-		lib, how = r.h.Join(s, "lib"), "LIBTORCH"
-	} else if r.h.OS == "linux" && r.h.IsFile("/usr/lib/libtorch.so") {
-		lib, how = "/usr/lib", "the system's libtorch"
-	}
+	lib, how := at.Lib, at.How
 	if lib != "" {
 		for _, name := range []string{"libtorch_cuda.so", "libtorch_cuda_cu.so", "torch_cuda.dll", "torch_cuda_cu.dll"} {
 			if r.h.IsFile(r.h.Join(lib, name)) {
@@ -57,7 +47,7 @@ func (r *Reader) LibtorchOf(features []string) Libtorch {
 	if !slices.Contains(features, "download-libtorch") {
 		return Libtorch{Says: "no libtorch is named: set LIBTORCH or LIBTORCH_USE_PYTORCH=1, or turn on tch/download-libtorch"}
 	}
-	if s, ok := get("TORCH_CUDA_VERSION"); ok {
+	if s := r.h.Env.Get("TORCH_CUDA_VERSION"); s != "" {
 		return Libtorch{Says: "TORCH_CUDA_VERSION: the libtorch for " + s + " is downloaded"}
 	}
 	return Libtorch{Says: "TORCH_CUDA_VERSION is not set: the libtorch for the CPU is downloaded", CPU: true,

@@ -23,6 +23,7 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
+	"gpubuild/features/libtorch"
 	"gpubuild/features/source"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
@@ -271,28 +272,23 @@ func (n *collector) others() {
 
 // torch is the libtorch that torch-sys links: by its version files' content and by which
 // libraries it has and how large they are. The libraries themselves, gigabytes, are not
-// read. Where it looks: torch-sys 0.26.0 build.rs, SystemInfo::new and prepare_libtorch_dir.
+// read.
 func (n *collector) torch() {
 	if !n.in.Torch {
 		return
 	}
-	root, from := "", "LIBTORCH"
-	if _, python := n.env.Lookup("LIBTORCH_USE_PYTORCH"); python {
-		root, from = n.pythonTorch(), "Python"
-	} else if root = n.env.Get("LIBTORCH"); root == "" {
-		if n.host.OS != buildenv.Linux || !n.host.IsFile("/usr/lib/libtorch.so") {
-			n.add("libtorch", "downloaded by the script", "") // its version is the crate's own, its kind TORCH_CUDA_VERSION
+	at := libtorch.Find(n.host, n.env)
+	root, lib := at.Root, at.Lib
+	if at.Python {
+		if root = n.pythonTorch(); root == "" {
+			n.add("libtorch", "of Python, not found", "")
 			return
 		}
-		root, from = "/usr", "the system"
+		lib = n.host.Join(root, "lib")
 	}
-	if root == "" {
-		n.add("libtorch", "of "+from+", not found", "")
+	if lib == "" {
+		n.add("libtorch", "downloaded by the script", "") // its version is the crate's own, its kind TORCH_CUDA_VERSION
 		return
-	}
-	lib := n.host.Join(root, "lib")
-	if v := n.env.Get("LIBTORCH_LIB"); v != "" && from != "Python" {
-		lib = n.host.Join(v, "lib")
 	}
 	sum := sha256.New()
 	fmt.Fprintln(sum, n.content(n.host.Join(root, "build-version"), n.host.Join(root, "build-hash"), n.host.Join(root, "version.py")))
