@@ -100,7 +100,20 @@ func (h Host) Multiarch() string {
 	return "x86_64-linux-gnu"
 }
 
-// ReadFile reads a whole file of at most limit bytes; a larger one is an error.
+// ErrUnbounded is why a file is not read: it could have no end, or be larger than such a file ever is.
+var ErrUnbounded = errors.New("it is not read")
+
+// Unbounded returns an error that is ErrUnbounded for a named pipe, a device or a socket: whoever opens one may wait for ever. /dev/null is
+// an empty file.
+func (h Host) Unbounded(path string) error {
+	fi, err := h.Files.Stat(path)
+	if err != nil || fi.Mode()&(fs.ModeNamedPipe|fs.ModeDevice|fs.ModeSocket|fs.ModeIrregular) == 0 || h.Real(path) == "/dev/null" {
+		return nil // what is not there is for the caller to report
+	}
+	return &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("%w: a device, a pipe or a socket is no file", ErrUnbounded)}
+}
+
+// ReadFile reads a whole regular file of at most limit bytes; anything else is an error that is ErrUnbounded.
 func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 	f, err := h.Files.Open(path)
 	if err != nil {
@@ -120,22 +133,9 @@ func (h Host) ReadFile(path string, limit int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%s: larger than %d bytes", path, limit)
+		return nil, fmt.Errorf("%s: %w: larger than %d bytes", path, ErrUnbounded, limit)
 	}
 	return data, nil
-}
-
-// ReadFound is ReadFile of a file that was found rather than named by the user. It opens regular files only: a named pipe would wait for a
-// writer for ever.
-func (h Host) ReadFound(path string, limit int64) ([]byte, error) {
-	fi, err := h.Files.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !fi.Mode().IsRegular() {
-		return nil, &fs.PathError{Op: "open", Path: path, Err: errors.New("not a regular file")}
-	}
-	return h.ReadFile(path, limit)
 }
 
 // Real answers path without links, or path itself where they cannot be followed.

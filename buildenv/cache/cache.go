@@ -135,8 +135,11 @@ func IdentityOf(path string, fi fs.FileInfo) (id Identity, err error) {
 // back, as a copy with `cp -p` does with the time of the content. 0: the system does not say.
 func StateTimeOf(fi fs.FileInfo) int64 { return stateTime(fi) }
 
-// Hash answers the SHA-256 of a file's content in hexadecimal.
+// Hash answers the SHA-256 of a regular file's content in hexadecimal. Anything else is an error: a pipe or a device could have no end.
 func Hash(path string) (string, error) {
+	if fi, err := os.Stat(path); err == nil && !fi.Mode().IsRegular() {
+		return "", fmt.Errorf("%s: %w", path, buildenv.ErrUnbounded)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return "", err

@@ -7,6 +7,8 @@
 package local
 
 import (
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
@@ -68,7 +70,29 @@ func (files) Stat(path string) (fs.FileInfo, error)      { return os.Stat(path) 
 func (files) ReadDir(path string) ([]fs.DirEntry, error) { return os.ReadDir(path) }
 func (files) EvalSymlinks(path string) (string, error)   { return filepath.EvalSymlinks(path) }
 
-func (files) Open(path string) (fs.File, error) {
+// Open opens no device and no pipe, whoever asks: the paths are found, not named by the user.
+func (f files) Open(path string) (fs.File, error) {
+	if err := (buildenv.Host{Files: f}).Unbounded(path); err != nil {
+		return nil, err
+	}
+	return open(path)
+}
+
+// ReadNamed reads a file that the user's command line names, which may be a pipe, up to a limit.
+func ReadNamed(path string, limit int64) ([]byte, error) {
+	f, err := open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err == nil && int64(len(data)) > limit {
+		err = fmt.Errorf("%s: %w: larger than %d bytes", path, buildenv.ErrUnbounded, limit)
+	}
+	return data, err
+}
+
+func open(path string) (fs.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err // a nil *os.File in an interface would not be nil

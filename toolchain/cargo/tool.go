@@ -18,8 +18,17 @@ type Tool struct {
 
 // Find says which cargo a command line means: $CARGO, which cargo sets for its subcommands, else the one on PATH. With +toolchain it is
 // always the one on PATH, since $CARGO names a toolchain's own cargo and only rustup's proxy understands the word.
+//
+// A project in which cargo or rustup would read from a pipe or a device for ever is an error.
 func Find(h buildenv.Host, l Line) (Tool, error) {
 	t := Tool{Env: h.Env, Dir: h.Cwd}
+	for dir := range h.Upwards(l.cwd(h, t)) {
+		for _, name := range []string{".cargo/config.toml", ".cargo/config", "rust-toolchain.toml", "rust-toolchain", "Cargo.toml", "Cargo.lock"} {
+			if err := h.Unbounded(h.Join(dir, name)); err != nil {
+				return t, exit.Errorf(exit.Config, "put a regular file in its place", "%w", err)
+			}
+		}
+	}
 	if v := h.Env.Get("CARGO"); v != "" && l.Toolchain == "" {
 		if !h.IsAbs(v) {
 			v = h.Abs(v)

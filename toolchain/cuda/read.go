@@ -151,7 +151,7 @@ func (l looker) parts(t *Toolkit) {
 	missing(PartRuntime, in("cuda_runtime.h") == "")
 	missing(PartLinks, t.Lib == "" || !h.IsFile(h.Join(t.Lib, "libcudart.so")) && !h.IsFile(h.Join(t.Lib, "cudart.lib")))
 	if config != "" {
-		if data, err := h.ReadFound(config, 1<<20); err == nil {
+		if data, err := h.ReadFile(config, 1<<20); err == nil {
 			t.Bounds = ParseHostConfig(data)
 		} else {
 			missing(PartCRT, true)
@@ -270,7 +270,7 @@ func (l looker) version(t *Toolkit) {
 }
 
 func (l looker) versionJSON(t *Toolkit, path string) bool {
-	data, err := l.h.ReadFound(path, 1<<18)
+	data, err := l.h.ReadFile(path, 1<<18)
 	if err != nil {
 		return false
 	}
@@ -284,7 +284,7 @@ func (l looker) versionJSON(t *Toolkit, path string) bool {
 }
 
 func (l looker) versionText(t *Toolkit, path string) bool {
-	data, err := l.h.ReadFound(path, 1<<16)
+	data, err := l.h.ReadFile(path, 1<<16)
 	if err != nil {
 		return false
 	}

@@ -263,7 +263,7 @@ func (f *finder) look(i *Install, includes, libs []string) {
 	h := f.h
 	for _, d := range includes {
 		for _, name := range []string{"cudnn_version.h", "cudnn.h"} {
-			if data, err := h.ReadFound(h.Join(d, name), 1<<20); err == nil && i.Include == "" {
+			if data, err := h.ReadFile(h.Join(d, name), 1<<20); err == nil && i.Include == "" {
 				if v, major := version(data); major != 0 {
 					i.Include, i.Version, i.Major = d, v, major
 				}

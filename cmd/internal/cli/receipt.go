@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/receipt"
@@ -39,7 +40,7 @@ func (a *invocation) real() receipt.Real { return receipt.RealWhereRecorded(a.Ho
 func runReceipt(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) error {
 	words := l.Positional
 	file := a.Host.Abs(words[0])
-	data, err := a.Host.ReadFile(file, receipt.Limit)
+	data, err := local.ReadNamed(file, receipt.Limit)
 	if err != nil {
 		return usage(err.Error(), "give the file that `gpubuild prove --receipt FILE` wrote")
 	}

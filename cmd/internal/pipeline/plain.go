@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/cargorun"
@@ -18,6 +19,9 @@ import (
 
 // cargoSays lets cargo report what is wrong with a project that we could not read; our own reason is added only if cargo sees none.
 func cargoSays(ctx context.Context, c Command, ours error) error {
+	if errors.Is(ours, buildenv.ErrUnbounded) {
+		return ours // cargo would read it for ever, or whole
+	}
 	m := c.Machine
 	err := cargorun.Plain(ctx, m, c.Line, m.Host.Env)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/verify"
@@ -109,7 +110,7 @@ func unreadable(name string, err error, fix string) error {
 
 // observe reads what one file says.
 func observe(m *session.Machine, file string, real receipt.Real) ([]Observation, error) {
-	data, err := m.Host.ReadFile(m.Host.Abs(file), resultLimit)
+	data, err := local.ReadNamed(m.Host.Abs(file), resultLimit)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/config"
@@ -48,7 +49,7 @@ func Open(m *Machine, line cargo.Line) (*Session, error) {
 // error remains where cargo finds nothing wrong, or is not here.
 func OpenOrRefuse(ctx context.Context, m *Machine, line cargo.Line) (*Session, error) {
 	s, err := Open(m, line)
-	if _, ok := errors.AsType[*manifest.Error](err); !ok {
+	if _, ok := errors.AsType[*manifest.Error](err); !ok || errors.Is(err, buildenv.ErrUnbounded) {
 		return s, err
 	}
 	tool, missing := cargo.Find(m.Host, line)

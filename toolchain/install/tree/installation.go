@@ -47,7 +47,7 @@ func (in Installation) listFile() string {
 
 // Files reads the list; the error is the list's problem.
 func (in Installation) Files(h buildenv.Host) ([]File, error) {
-	data, err := h.ReadFound(h.Join(in.Root, in.listFile()), maxList)
+	data, err := h.ReadFile(h.Join(in.Root, in.listFile()), maxList)
 	if err != nil {
 		return nil, errors.New("cannot be read: " + reason(err))
 	}
@@ -72,7 +72,7 @@ type InstalledPart struct {
 // Read returns the toolkit in a directory, with its Problem where it is incomplete, damaged or of a later gpubuild.
 func Read(h buildenv.Host, root string) Installation {
 	var in Installation
-	data, err := h.ReadFound(h.Join(root, MarkerFile), maxMarker)
+	data, err := h.ReadFile(h.Join(root, MarkerFile), maxMarker)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		in.Problem = "it is incomplete: it has no " + MarkerFile
