@@ -228,7 +228,7 @@ func TestReadFile(t *testing.T) {
 	if data, err := h.ReadFile("/f", 5); err != nil || string(data) != "12345" {
 		t.Errorf("got %q, %v", data, err)
 	}
-	if _, err := h.ReadFile("/f", 4); err == nil || err.Error() != "/f: larger than 4 bytes" {
+	if _, err := h.ReadFile("/f", 4); err == nil || err.Error() != "/f: it is not read: larger than 4 bytes" {
 		t.Errorf("got %v", err)
 	}
 	if _, err := h.ReadFile("/none", 4); !errors.Is(err, fs.ErrNotExist) {

@@ -75,12 +75,12 @@ func (f files) Open(path string) (fs.File, error) {
 	if err := (buildenv.Host{Files: f}).Unbounded(path); err != nil {
 		return nil, err
 	}
-	return open(path)
+	return openAny(path)
 }
 
 // ReadNamed reads a file that the user's command line names, which may be a pipe, up to a limit.
 func ReadNamed(path string, limit int64) ([]byte, error) {
-	f, err := open(path)
+	f, err := openAny(path)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func ReadNamed(path string, limit int64) ([]byte, error) {
 	return data, err
 }
 
-func open(path string) (fs.File, error) {
+func openAny(path string) (fs.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err // a nil *os.File in an interface would not be nil
