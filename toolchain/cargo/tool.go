@@ -23,7 +23,7 @@ type Tool struct {
 func Find(h buildenv.Host, l Line) (Tool, error) {
 	t := Tool{Env: h.Env, Dir: h.Cwd}
 	for dir := range h.Upwards(l.cwd(h, t)) {
-		for _, name := range []string{".cargo/config.toml", ".cargo/config", "rust-toolchain.toml", "rust-toolchain", "Cargo.toml", "Cargo.lock"} {
+		for _, name := range []string{".cargo/config.toml", ".cargo/config", "rust-toolchain.toml", "rust-toolchain", "Cargo.lock"} {
 			if err := h.Unbounded(h.Join(dir, name)); err != nil {
 				return t, exit.Errorf(exit.Config, "put a regular file in its place", "%w", err)
 			}
