@@ -56,8 +56,16 @@ func madeUp(here string, args []string) int {
 			flags = append(flags, w[len("-Xcompiler="):])
 		case strings.HasPrefix(w, "-gencode="):
 			arches = append(arches, w[len(w)-2:])
-		case w == "-include":
-			flags = append(flags, "-include", c.words[i+1])
+		case w == "-isystem":
+			flags = append(flags, w, c.words[i+1])
+		case w == "-include", strings.HasPrefix(w, "--pre-include="):
+			_, names, joined := strings.Cut(w, "=")
+			if !joined {
+				names = c.words[i+1]
+			}
+			for _, name := range strings.Split(names, ",") {
+				flags = append(flags, "-include", name)
+			}
 		}
 	}
 	if arches == nil {

@@ -2,6 +2,7 @@ package nvcc
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/gob"
 	"encoding/hex"
@@ -9,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -165,10 +167,20 @@ type Use struct {
 	Uncached int           `json:"uncached"` // compilations that the cache does not understand
 	Saved    time.Duration `json:"saved_ns"`
 	Size     int64         `json:"size,omitempty"` // bytes on the disk
+	// Reasons counts the uncached compilations by the reason.
+	Reasons map[string]int `json:"reasons,omitempty"`
+}
+
+// MostFrequent lists the reasons, the most frequent first.
+func (u Use) MostFrequent() []string {
+	return slices.SortedFunc(maps.Keys(u.Reasons), func(a, b string) int {
+		return cmp.Or(u.Reasons[b]-u.Reasons[a], strings.Compare(a, b))
+	})
 }
 
 // ReadLog counts what the calls of one build noted.
 func ReadLog(file string) (u Use) {
+	u.Reasons = map[string]int{}
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return u // nvcc was not called
@@ -185,6 +197,7 @@ func ReadLog(file string) (u Use) {
 			u.Misses++
 		case "uncached":
 			u.Uncached++
+			u.Reasons[value]++
 		}
 	}
 	return u
@@ -216,6 +229,20 @@ func end(cacheDir string, u Use, limit int64) error {
 	sum := Totals(cacheDir)
 	sum.Hits, sum.Misses, sum.Uncached, sum.Saved = sum.Hits+u.Hits, sum.Misses+u.Misses, sum.Uncached+u.Uncached, sum.Saved+u.Saved
 	sum.Size = 0
+	all := Use{Reasons: maps.Clone(u.Reasons)}
+	for reason, n := range sum.Reasons {
+		if all.Reasons == nil {
+			all.Reasons = map[string]int{}
+		}
+		all.Reasons[reason] += n
+	}
+	const most = 20
+	for i, reason := range all.MostFrequent() {
+		if i >= most {
+			delete(all.Reasons, reason)
+		}
+	}
+	sum.Reasons = all.Reasons
 	data, err := json.Marshal(sum)
 	if err != nil {
 		return err
@@ -226,6 +253,7 @@ func end(cacheDir string, u Use, limit int64) error {
 	if err := cache.Keep(filepath.Join(dir, totals), data, 0o644); err != nil {
 		return err
 	}
+	sweep(filepath.Join(dir, temporaries))
 	list, size := files(dir)
 	if size <= limit {
 		return nil
@@ -240,6 +268,19 @@ func end(cacheDir string, u Use, limit int64) error {
 		}
 	}
 	return nil
+}
+
+// sweep removes what killed calls left. No call takes a day.
+func sweep(dir string) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // there was none
+	}
+	for _, e := range entries {
+		if fi, err := e.Info(); err == nil && time.Since(fi.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(filepath.Join(dir, e.Name())) // the next build tries again
+		}
+	}
 }
 
 type aged struct {

@@ -24,7 +24,8 @@ import (
 
 func cacheVerb() verb {
 	var json *string
-	var yes bool
+	var yes, kernels, toolkits bool
+	set := func(to *bool) func(string) error { return func(string) error { *to = true; return nil } }
 	return verb{
 		Verb: help.Verb{Name: "cache", Usage: "show or empty gpubuild's cache", Text: "GPUBUILD_CACHE moves the cache."},
 		verbs: []verb{
@@ -40,12 +41,23 @@ func cacheVerb() verb {
 				run:   func(_ context.Context, a *invocation, _ cargo.Line) error { return showCache(a, json) },
 			},
 			{
-				Verb: help.Verb{Name: "clean", Usage: "remove everything from the cache", Examples: []string{"gpubuild cache clean"}},
+				Verb: help.Verb{Name: "clean", Usage: "empty the cache, except for CUDA toolkits",
+					Examples: []string{"gpubuild cache clean", "gpubuild cache clean --kernels"}},
 				flags: []*flag{
-					newFlag("yes", cargo.Switch, "", "do not ask on a terminal", func(string) error { yes = true; return nil }),
+					newFlag("kernels", cargo.Switch, "", "remove compiled kernels, and nothing else", set(&kernels)),
+					newFlag("toolkits", cargo.Switch, "", "remove installed CUDA toolkits, too", set(&toolkits)),
+					newFlag("yes", cargo.Switch, "", "do not ask on a terminal", set(&yes)),
 					jsonFlag(&json),
 				},
-				run: func(ctx context.Context, a *invocation, _ cargo.Line) error { return cleanCache(ctx, a, json, yes) },
+				run: func(ctx context.Context, a *invocation, _ cargo.Line) error {
+					parts := slices.DeleteFunc(slices.Clone(cacheParts), func(name string) bool {
+						if name == toolkitsPart {
+							return !toolkits
+						}
+						return kernels && name != nvcc.Kernels
+					})
+					return cleanCache(ctx, a, json, yes, parts)
+				},
 			},
 		},
 	}
@@ -56,8 +68,12 @@ func showUse(a *invocation, json *string) error {
 	if json != nil {
 		return a.answer(json, "cache", true, nil, cacheAnswer{a.CacheDir, use})
 	}
-	return a.Shell.Data(fmt.Sprintf("%s\nkernels: hits %d, misses %d, %.1f MB, saved %s\n", a.CacheDir, use.Hits, use.Misses,
-		float64(use.Size)/1e6, pipeline.Spoken(use.Saved)))
+	text := fmt.Sprintf("%s\nkernels: hits %d, misses %d, not cached %d, %.1f MB, saved %s\n", a.CacheDir, use.Hits, use.Misses, use.Uncached,
+		float64(use.Size)/1e6, pipeline.Spoken(use.Saved))
+	for _, reason := range use.MostFrequent() {
+		text += fmt.Sprintf("  not cached %d: %s\n", use.Reasons[reason], reason)
+	}
+	return a.Shell.Data(text)
 }
 
 func showCache(a *invocation, json *string) error {
@@ -67,7 +83,7 @@ func showCache(a *invocation, json *string) error {
 	return a.Shell.Data(a.CacheDir + "\n")
 }
 
-func cleanCache(ctx context.Context, a *invocation, json *string, yes bool) error {
+func cleanCache(ctx context.Context, a *invocation, json *string, yes bool, parts []string) error {
 	// The cache may be a directory that the user named. Where it holds anything that we never write, a "wheels" or "cargo" in it may
 	// be the user's own, and nothing is removed.
 	if other := foreign(a.CacheDir); len(other) > 0 {
@@ -75,24 +91,32 @@ func cleanCache(ctx context.Context, a *invocation, json *string, yes bool) erro
 			"point GPUBUILD_CACHE at a directory of its own, or remove gpubuild's parts by hand: "+
 				strings.Join(cacheParts, " "))
 	}
-	size, toolkits := dirSize(a.CacheDir), ""
-	if n := len(install.Installed(a.Host, a.CacheDir)); n > 0 {
+	size, toolkits := int64(0), ""
+	for _, name := range parts {
+		size += dirSize(filepath.Join(a.CacheDir, name))
+	}
+	if n := len(install.Installed(a.Host, a.CacheDir)); n > 0 && slices.Contains(parts, toolkitsPart) {
 		toolkits = ", with " + report.Count(n, "CUDA toolkit")
+	} else if n > 0 && len(parts) > 1 {
+		toolkits = "; " + report.Count(n, "CUDA toolkit") + " kept: --toolkits removes toolkits"
 	}
 	if !yes && terminalIn(a.Stdin) {
-		a.Shell.Ask(fmt.Sprintf("Remove %s (%s%s)? [y/N] ", a.CacheDir, tree.Size(size), toolkits))
+		a.Shell.Ask(fmt.Sprintf("Remove %s of %s%s? [y/N] ", tree.Size(size), a.CacheDir, toolkits))
 		if err := agreed(ctx, a.Stdin); err != nil {
 			return err
 		}
 	}
-	for _, name := range cacheParts {
+	for _, name := range parts {
 		if err := os.RemoveAll(filepath.Join(a.CacheDir, name)); err != nil {
 			return fmt.Errorf("cache: %w", err)
 		}
 	}
-	a.Shell.Status("Removed", "%s (%s%s)", a.CacheDir, tree.Size(size), toolkits)
+	a.Shell.Status("Removed", "%s of %s%s", tree.Size(size), a.CacheDir, toolkits)
 	return a.answer(json, "cache-clean", true, nil, nil)
 }
+
+// toolkitsPart holds installed toolkits, which take long to fetch again.
+const toolkitsPart = "toolkits"
 
 // cacheParts is everything that gpubuild writes into its cache, or wrote in earlier versions.
 var cacheParts = []string{

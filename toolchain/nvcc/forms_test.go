@@ -1,0 +1,165 @@
+package nvcc
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"gpubuild/buildenv/hosttest/need"
+)
+
+// outcome is what a call leaves.
+type outcome struct {
+	code  int
+	says  string
+	files map[string]string
+}
+
+// compare runs a call once through the view and once with the toolkit's own nvcc, in two equal directories, and reports every difference: exit
+// code, what is left, its mode, and whether another name of a file still is that file.
+func (b *bench) compare(story string, prepare func(dir string), args ...string) {
+	b.t.Helper()
+	var was outcome
+	dir := b.dir
+	defer func() { b.dir = dir }()
+	for i, nvcc := range []string{filepath.Join(b.root, "bin", "nvcc"), filepath.Join(b.view, "nvcc"), filepath.Join(b.view, "nvcc")} {
+		if err := os.RemoveAll(dir + "-compared"); err != nil {
+			b.t.Fatal(err)
+		}
+		if out, err := exec.Command("cp", "-a", dir, dir+"-compared").CombinedOutput(); err != nil {
+			b.t.Fatalf("%v %s", err, out)
+		}
+		b.dir = dir + "-compared"
+		prepare(b.dir)
+		is := outcome{files: map[string]string{}}
+		_ = unbusy(func() *exec.Cmd {
+			cmd := exec.Command(nvcc, args...)
+			cmd.Dir, cmd.Env = b.dir, b.env
+			return cmd
+		}, func(cmd *exec.Cmd) error {
+			out, err := cmd.CombinedOutput()
+			is.code, is.says = cmd.ProcessState.ExitCode(), string(out)
+			return err
+		})
+		entries, err := os.ReadDir(b.dir)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		for _, e := range entries {
+			fi, err := e.Info()
+			if err != nil || !fi.Mode().IsRegular() {
+				continue
+			}
+			same := ""
+			if other, err := os.Stat(filepath.Join(b.dir, e.Name()+".link")); err == nil {
+				same = fmt.Sprint(os.SameFile(fi, other))
+			}
+			is.files[e.Name()] = fmt.Sprintf("%v %s %s", fi.Mode(), same, deviceCode(b.t, filepath.Join(b.dir, e.Name())))
+		}
+		if i == 0 {
+			was = is
+			continue
+		}
+		if is.code != was.code {
+			b.t.Errorf("%s, call %d: exit code %d, without us %d\n%s\n%s", story, i, is.code, was.code, is.says, was.says)
+		}
+		for name := range was.files {
+			if is.files[name] != was.files[name] {
+				b.t.Errorf("%s, call %d: %s is %q, without us %q", story, i, name, is.files[name], was.files[name])
+			}
+		}
+		for name := range is.files {
+			if was.files[name] == "" {
+				b.t.Errorf("%s, call %d: %s is there, and is not without us", story, i, name)
+			}
+		}
+	}
+}
+
+// TestAsWithoutUs: what a call leaves, and how it ends, is what the toolkit's own nvcc leaves.
+func TestAsWithoutUs(t *testing.T) {
+	t.Parallel()
+	need.Asked(t, "toolkit")
+	b := newBench(t, true)
+	b.write("host.cu", "int f() { return no_such; }\n")
+	b.write("device.cu", "__global__ void k() { asm(\"no_such;\"); }\n")
+	b.write("asm.cu", "void f(int a) { asm(\"no_such %0\" :: \"r\"(a)); }\n")
+	old := func(mode os.FileMode) func(string) {
+		return func(dir string) {
+			write(t, filepath.Join(dir, "out"), "old")
+			if err := os.Link(filepath.Join(dir, "out"), filepath.Join(dir, "out.link")); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(filepath.Join(dir, "out"), mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	none := func(string) {}
+	for _, mode := range []string{"-c", "-ptx"} {
+		b.compare(mode+" over a file with two names", old(0o640), mode, "k.cu", "-o", "out")
+		b.compare(mode+" over a file that is read-only", old(0o440), mode, "k.cu", "-o", "out")
+	}
+	for _, source := range []string{"host.cu", "device.cu", "asm.cu"} {
+		b.compare(source+" fails", old(0o644), "-c", source, "-o", "out")
+	}
+	b.compare("a failing cubin", old(0o644), "-cubin", "device.cu", "-o", "out")
+	for _, odd := range []string{"-t foo", "-MF k.d", "-o other", "-MD -MF k.d -MF l.d"} {
+		b.compare(odd, none, append([]string{"-c", "k.cu", "-o", "out"}, strings.Fields(odd)...)...)
+	}
+	b.compare("into a directory that is not there", none, "-c", "k.cu", "-o", "none/out")
+	b.compare("over a directory", func(dir string) { write(t, filepath.Join(dir, "out", "x"), "") }, "-ptx", "k.cu", "-o", "out")
+}
+
+// TestCompilers: a host compiler that is gcc itself is cached, whatever names it, and counts; anything in front of it is not.
+func TestCompilers(t *testing.T) {
+	t.Parallel()
+	need.Asked(t, "toolkit")
+	b := newBench(t, true)
+	gcc, err := exec.LookPath("gcc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clean := b.env
+	tools := t.TempDir()
+	for _, dir := range []string{"links", "scripts", "wrappers", "named"} {
+		write(t, filepath.Join(tools, dir, "x"), "")
+	}
+	for _, name := range []string{"gcc", "g++"} {
+		if err := os.Symlink(filepath.Join(filepath.Dir(gcc), name), filepath.Join(tools, "links", name)); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(tools, "scripts", name), "#!/bin/sh\n[ -e "+tools+"/fast ] && set -- -DA=7 \"$@\"\nexec "+gcc+" \"$@\"\n")
+		if err := os.Chmod(filepath.Join(tools, "scripts", name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(tools, "w.c"), "#include <unistd.h>\nint main(int n, char **a) { (void)n; a[0] = \""+gcc+"\"; return execv(a[0], a); }\n")
+		cc(t, tools, "w.c", "-o", filepath.Join("wrappers", name))
+	}
+	for _, story := range []struct {
+		name, env, want string
+		args            []string
+	}{
+		{"by path", "", "miss", []string{"-ccbin", gcc}},
+		{"by a directory", "", "miss", []string{"-ccbin=" + filepath.Dir(gcc)}},
+		{"by a directory of links", "", "miss", []string{"--compiler-bindir", filepath.Join(tools, "links")}},
+		{"by a variable", "NVCC_CCBIN=" + gcc, "miss", nil},
+		{"a script", "", "uncached", []string{"-ccbin", filepath.Join(tools, "scripts")}},
+		{"a program in front", "", "uncached", []string{"-ccbin", filepath.Join(tools, "wrappers")}},
+		{"a script on PATH", "PATH=" + b.view + ":" + filepath.Join(tools, "scripts") + ":" + os.Getenv("PATH"), "uncached", nil},
+		{"CPATH", "CPATH=" + filepath.Join(tools, "named"), "miss", nil},
+		{"GCC_EXEC_PREFIX", "GCC_EXEC_PREFIX=/usr/lib/gcc/", "miss", nil},
+		{"COMPILER_PATH", "COMPILER_PATH=" + filepath.Join(tools, "named"), "miss", nil},
+	} {
+		b.env = clean
+		if story.env != "" {
+			b.env = append(b.env, story.env)
+		}
+		args := append([]string{"-c", "k.cu", "-DS=" + strings.ReplaceAll(story.name, " ", "_")}, story.args...)
+		b.check(story.name, story.want, args...)
+		b.check(story.name+" again", map[string]string{"miss": "hit", "uncached": "uncached"}[story.want], args...)
+	}
+}
