@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gpubuild/buildenv/hosttest/need"
+	"gpubuild/buildenv/local"
 )
 
 // outcome is what a call leaves.
@@ -119,7 +120,11 @@ func TestCompilers(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "toolkit")
 	b := newBench(t, true)
-	gcc, err := exec.LookPath("gcc")
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	gcc, err := host.LookPath("gcc")
 	if err != nil {
 		t.Fatal(err)
 	}
