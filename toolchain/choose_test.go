@@ -152,6 +152,21 @@ func TestChoose(t *testing.T) {
 		{"a version that is asked for", nil, kernels, toolchain.Wish{CUDA: "12.6", Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"a major that is asked for", nil, kernels, toolchain.Wish{CUDA: "12", Arch: "80"}, "/cuda-12.6 8.0 "},
 		{"a root that is asked for, with a slash", nil, kernels, toolchain.Wish{CUDA: "/cuda-13.2/", Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"a version of three numbers is none that a toolkit has", nil, kernels, toolchain.Wish{CUDA: "13.2.1"}, "there is no CUDA toolkit " +
+			"13.2.1 | ask for CUDA 13.5 in place of 13.2.1: /cuda-13.5 is here and fits; or gpubuild toolchain install 13.2.1"},
+		{"one that is asked for is taken with its doubt", func(f *toolchain.Facts) {
+			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
+		}, kernels, toolchain.Wish{CUDA: "13.5", Arch: "80"}, "/cuda-13.5 8.0 "},
+		{"a doubt gives way to a toolkit without one", func(f *toolchain.Facts) {
+			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
+		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.2 8.0 "},
+		{"a doubt about the one that a variable names does not", func(f *toolchain.Facts) {
+			f.Toolkits[0] = kit("13.5", "75", "121", cuda.Source{Kind: cuda.Variable, Name: "CUDA_HOME"})
+			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
+		}, kernels, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
+		{"a part that only kernels need is no doubt where nvcc is only asked for its version", func(f *toolchain.Facts) {
+			f.Toolkits[0].Missing = []string{cuda.PartCCCL}
+		}, toolchain.Needs{NVCCVersion: true}, toolchain.Wish{Arch: "80"}, "/cuda-13.5 8.0 "},
 		{"a version that is not there", nil, kernels, toolchain.Wish{CUDA: "11.8"}, "there is no CUDA toolkit 11.8 | ask for CUDA 13.5 " +
 			"in place of 11.8: /cuda-13.5 is here and fits; or gpubuild toolchain install 11.8"},
 		{"what is asked for is never replaced", nil, with(kernels, func(n *toolchain.Needs) { n.CudarcMax = version("13.4") }),
@@ -238,6 +253,23 @@ func told(s toolchain.Set, err error) string {
 		root = s.Toolkit.Root
 	}
 	return root + " " + s.Capability.String() + " " + s.CapabilityOrigin
+}
+
+// TestCapabilityUnset: a directory that was built without CUDA_COMPUTE_CAP stays so, but not against an architecture that is asked for.
+func TestCapabilityUnset(t *testing.T) {
+	t.Parallel()
+	before := toolchain.Wish{Previous: capability("80"), PreviousUnset: true}
+	asked := before
+	asked.Arch = "80"
+	for _, tt := range []struct {
+		story string
+		wish  toolchain.Wish
+		want  bool
+	}{{"as before", before, true}, {"asked for", asked, false}, {"never built", toolchain.Wish{PreviousUnset: true}, false}} {
+		if s, err := toolchain.Choose(three(), kernels, tt.wish); err != nil || s.CapabilityUnset != tt.want {
+			t.Errorf("%s: unset is %v (%v), want %v", tt.story, s.CapabilityUnset, err, tt.want)
+		}
+	}
 }
 
 // TestErrorsNameEveryone holds that an error lists each candidate with its reason, and that missing and not fitting are two types.

@@ -25,6 +25,9 @@ func TestOf(t *testing.T) {
 		{"an error that says nothing of a code", errors.New("x"), Other},
 		{"an error with a code", coded{}, Misfit},
 		{"an error with a code below others", fmt.Errorf("a: %w", fmt.Errorf("b: %w", coded{})), Misfit},
+		{"a code that is given over an inner one", Errorf(Missing, "", "a: %w", coded{}), Missing},
+		{"no code is given over an inner one", Errorf(0, "", "a: %w", coded{}), Misfit},
+		{"neither has one", Errorf(0, "", "a"), Other},
 		{"a code alone", Code(Stale), Stale},
 		{"a code below another error", fmt.Errorf("a: %w", Code(Stale)), Stale},
 		{"a child that failed", child, 101},
@@ -39,5 +42,25 @@ func TestOf(t *testing.T) {
 				t.Errorf("exit code %d, want %d", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestHint: the outer hint counts; without one, that of the error inside.
+func TestHint(t *testing.T) {
+	t.Parallel()
+	inner := &UsageError{What: "x", Fix: "inner"}
+	for _, tt := range []struct {
+		story string
+		err   error
+		want  string
+	}{
+		{"its own", Errorf(Usage, "outer", "a: %w", inner), "outer"},
+		{"that of the error inside", Errorf(Usage, "", "a: %w", inner), "inner"},
+		{"through a plain wrapper", fmt.Errorf("b: %w", inner), "inner"},
+		{"none", errors.New("x"), ""},
+	} {
+		if got := Hint(tt.err); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
+		}
 	}
 }

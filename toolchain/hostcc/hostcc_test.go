@@ -77,6 +77,12 @@ func TestFind(t *testing.T) {
 				"clang 17 /usr/lib/llvm-17/bin/clang /usr/lib/llvm-17/bin/clang++ /usr/lib/llvm-17/bin",
 			},
 		},
+		{
+			"WSL's PATH leads to Windows, which has no compiler for Linux",
+			"os: linux\nkernel: 5.15.90.1-microsoft-standard-WSL2\n-- @env --\nPATH=/mnt/c/tools:/a\n-- @empty --\n/mnt/c/tools/gcc-13 +x\n" +
+				"/mnt/c/tools/g++-13 +x\n/a/gcc +x\n/a/g++ +x\n-- $ /a/gcc --version --\ngcc (GCC) 12.2.0\n",
+			[]string{"gcc 12.2.0 /a/gcc /a/g++ PATH default"},
+		},
 		{"none", "os: linux\n", nil},
 	}
 	for _, tt := range tests {

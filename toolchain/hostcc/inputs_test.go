@@ -12,7 +12,7 @@ import (
 func TestInputs(t *testing.T) {
 	h, err := hosttest.Parse(
 		[]byte(
-			"os: linux\n-- @env --\nPATH=/a:/b:/c\n-- @links --\n/c/gcc -> /usr/bin/ccache\n/b/gcc -> gcc-14\n-- @empty --\n/a/gcc +x\n/b/gcc-14 +x\n/usr/bin/ccache +x\n/b/wrapped +x\n",
+			"os: linux\n-- @env --\nPATH=/a:/b:/c\n-- @links --\n/b/cuda-compiler -> gcc-14\n/c/gcc -> /usr/bin/ccache\n/b/gcc -> gcc-14\n-- @empty --\n/a/gcc +x\n/b/gcc-14 +x\n/usr/bin/ccache +x\n/b/wrapped +x\n",
 		),
 	)
 	if err != nil {
@@ -23,6 +23,7 @@ func TestInputs(t *testing.T) {
 		{"/b/gcc", "/a/gcc /b/gcc /c/gcc /b/gcc-14"},
 		{"/c/gcc", "unknown"},
 		{"/b/wrapped", "unknown"},
+		{"/b/cuda-compiler", "unknown"}, // a launcher's link may lead to a compiler, too
 	} {
 		files, variables, ok := hostcc.Inputs(h, buildenv.Cmd{Path: tt.path})
 		got := strings.Join(files, " ")

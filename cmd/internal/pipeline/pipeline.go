@@ -150,6 +150,12 @@ func (c Command) cargo(ctx context.Context, env buildenv.Env) error {
 	return cargorun.Replace(ctx, c.Machine, c.Line, env)
 }
 
+// demandsProof reports whether the user asked for an answer that a build without GPU work cannot give.
+func (c Command) demandsProof() bool {
+	o := c.Options
+	return Judged(c.line().Verb) && (o.Proof.Wanted || o.Proof.Required || o.Audit)
+}
+
 // noGPUWork is plain cargo. A proof that was requested and cannot be made must not look like a success.
 func (r *Result) noGPUWork(ctx context.Context, c Command, why string) (err error) {
 	m, o := c.Machine, c.Options
@@ -160,7 +166,7 @@ func (r *Result) noGPUWork(ctx context.Context, c Command, why string) (err erro
 	} else {
 		err = c.cargo(ctx, m.Host.Env)
 	}
-	if err == nil && Judged(c.line().Verb) && (o.Proof.Wanted || o.Proof.Required || o.Audit) {
+	if err == nil && c.demandsProof() {
 		m.Shell.Loud("Not proven:", "no GPU work: %s", why)
 		return exit.Code(exit.Unproved)
 	}

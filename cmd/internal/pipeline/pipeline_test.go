@@ -1,0 +1,60 @@
+package pipeline
+
+import (
+	"context"
+	"testing"
+
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/toolchain/cargo"
+)
+
+func lineOf(t *testing.T, words ...string) cargo.Line {
+	t.Helper()
+	line, _, err := cargo.Split(words, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return line
+}
+
+// TestWhichLinesRunPrograms: only those can be watched, and only those need the verdict of a run.
+func TestWhichLinesRunPrograms(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		words []string
+		runs  bool
+	}{
+		{[]string{"run"}, true}, {[]string{"test"}, true}, {[]string{"bench"}, true}, {[]string{"test", "--no-run"}, false},
+		{[]string{"build"}, false}, {[]string{"check"}, false}, {[]string{"nextest", "run"}, true},
+	} {
+		c := Command{Line: lineOf(t, tt.words...), Machine: &session.Machine{}}
+		if got := c.runs(); got != tt.runs {
+			t.Errorf("%q: runs is %v", tt.words, got)
+		}
+		if c.Options.Watch = true; !tt.runs && exit.Of(Dispatch(context.Background(), c)) != exit.Usage {
+			t.Errorf("%q: --gpu-watch is accepted", tt.words)
+		}
+	}
+}
+
+// TestWithoutGPUWorkAProofIsMissing only if one was asked for, on a command that is judged.
+func TestWithoutGPUWorkAProofIsMissing(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		verb string
+		o    Options
+		want bool
+	}{
+		{"build", Options{}, false},
+		{"build", Options{Proof: proof.Options{Wanted: true}}, true},
+		{"run", Options{Proof: proof.Options{Required: true}}, true},
+		{"build", Options{Audit: true}, true},
+		{"doc", Options{Proof: proof.Options{Required: true}}, false},
+	} {
+		if got := (Command{Line: lineOf(t, tt.verb), Options: tt.o}).demandsProof(); got != tt.want {
+			t.Errorf("%s with %+v: %v, want %v", tt.verb, tt.o, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,117 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/hosttest"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/features/manifest"
+	"gpubuild/toolchain"
+	"gpubuild/toolchain/cargo"
+	"gpubuild/toolchain/cuda"
+	"gpubuild/toolchain/cudnn"
+	"gpubuild/toolchain/hostcc"
+)
+
+func hostOf(t *testing.T, text string) buildenv.Host {
+	t.Helper()
+	h, err := hosttest.Parse([]byte("os: linux\nhome: /home/u\ncwd: /r/app\n" + text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestGuardChecksWhatIsRun: a path below the repository, by its name or behind a link, needs consent; what the user's own environment leads
+// to does not, and neither does what lies elsewhere. The first refusal stays.
+func TestGuardChecksWhatIsRun(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "-- @links --\n/opt/link -> /r/tools/gcc\n-- @empty --\n/r/tools/gcc +x\n/r/my tools/gcc +x\n/usr/bin/gcc +x\n/r/own/gcc +x\n")
+	for _, tt := range []struct {
+		story string
+		paths []string
+		want  string // the path that is refused
+	}{
+		{"elsewhere", []string{"/usr/bin/gcc"}, ""},
+		{"in the repository", []string{"/r/tools/gcc"}, "/r/tools/gcc"},
+		{"with a space in its name", []string{"/r/my tools/gcc"}, "/r/my tools/gcc"},
+		{"outside, and a link into the repository", []string{"/opt/link"}, "/opt/link"},
+		{"the second of two", []string{"/usr/bin/gcc", "/r/tools/gcc"}, "/r/tools/gcc"},
+		{"the user's own PATH leads there", []string{"/r/own/gcc"}, ""},
+		{"nothing", []string{""}, ""},
+		{"a name that only begins like the repository", []string{"/r2/gcc"}, ""},
+	} {
+		g := &Guard{host: h, roots: []string{"/r"}, named: []string{"NVCC"}, own: func() []string { return []string{"", "/r/own/gcc"} }}
+		err := g.check(tt.paths...)
+		refused, is := errors.AsType[*UntrustedError](err)
+		if is != (tt.want != "") || is && (refused.Path != tt.want || exit.Of(err) != exit.Config) {
+			t.Errorf("%s: %v", tt.story, err)
+		}
+		if is && g.check("/r/other") != error(refused) {
+			t.Errorf("%s: the second refusal hides the first", tt.story)
+		}
+	}
+}
+
+// TestGuardChecksEveryPart of a chosen set: each of them is run, or read by what is run.
+func TestGuardChecksEveryPart(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "-- @empty --\n/r/x +x\n")
+	for story, set := range map[string]toolchain.Set{
+		"toolkit":           {Toolkit: &cuda.Toolkit{Root: "/r/x", NVCC: "/usr/bin/nvcc"}},
+		"nvcc":              {Toolkit: &cuda.Toolkit{Root: "/opt", NVCC: "/r/x"}},
+		"C compiler":        {Compiler: &hostcc.Compiler{Path: "/r/x", CXX: "/usr/bin/g++"}},
+		"C++ compiler":      {Compiler: &hostcc.Compiler{Path: "/usr/bin/gcc", CXX: "/r/x"}},
+		"cuDNN":             {CUDNN: &cudnn.Install{Root: "/r/x"}},
+		"cuDNN's headers":   {CUDNN: &cudnn.Install{Root: "/opt", Include: "/r/x"}},
+		"cuDNN's libraries": {CUDNN: &cudnn.Install{Root: "/opt", Lib: "/r/x"}},
+		"a launcher":        {Launchers: []string{"/r/x"}},
+		"":                  {Toolkit: &cuda.Toolkit{Root: "/opt"}},
+	} {
+		g := &Guard{host: h, roots: []string{"/r"}, own: func() []string { return nil }}
+		if err := g.Check(set); (err != nil) != (story != "") {
+			t.Errorf("%s: %v", story, err)
+		}
+	}
+}
+
+// TestGuardIsMadeOfTheRepositorysFiles, unless the user agrees by the flag. A relative value that leads out of the directory of its file
+// counts as the repository's there, too.
+func TestGuardIsMadeOfTheRepositorysFiles(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "-- /r/app/.cargo/config.toml --\n[env]\n-- @empty --\n/r/tools/nvcc +x\n/r/app/nvcc +x\n")
+	s := &session.Session{Machine: &session.Machine{Host: h}, Project: &manifest.Project{Root: "/r/app"}, Config: config.Config{}}
+	tables := []cargo.Given{{Name: "NVCC", Value: "/r/app/../tools/nvcc", Written: "../tools/nvcc", Origin: "/r/app/.cargo/config.toml"}}
+	refuses := func(tables []cargo.Given, o Options, path string) bool {
+		g, err := guard(context.Background(), s, o, tables, wish{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.own = func() []string { return nil }
+		return g.check(path) != nil
+	}
+	for _, tt := range []struct {
+		story  string
+		tables []cargo.Given
+		o      Options
+		path   string
+		want   bool
+	}{
+		{"below the repository", tables, Options{}, "/r/app/nvcc", true},
+		{"above it, by ..", tables, Options{}, "/r/tools/nvcc", true},
+		{"elsewhere", tables, Options{}, "/usr/bin/nvcc", false},
+		{"the user agrees", tables, Options{TrustProject: true}, "/r/app/nvcc", false},
+		{"the repository says nothing", nil, Options{}, "/r/app/nvcc", false},
+		{"the user's own --config", []cargo.Given{{Name: "NVCC", Value: "/r/app/nvcc", Written: "nvcc", Origin: "--config"}}, Options{},
+			"/r/app/nvcc", false},
+	} {
+		if got := refuses(tt.tables, tt.o, tt.path); got != tt.want {
+			t.Errorf("%s: refused is %v, want %v", tt.story, got, tt.want)
+		}
+	}
+}
