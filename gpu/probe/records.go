@@ -16,19 +16,20 @@ import (
 	"strconv"
 	"strings"
 
-	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
 
 // Bounds on what is read: a record file is written by a foreign process.
 const (
-	maxLine    = 64 << 10
-	maxFile    = 1 << 30
-	maxFiles   = 4096
-	maxKernels = 1 << 14  // distinct names and devices kept for a process; more are counted, not named
-	maxNames   = 64 << 20 // bytes of those names
-	maxImages  = 64       // programs that one process became by exec
-	maxTotal   = 1 << 16  // distinct names and devices kept for a directory
+	maxLine     = 64 << 10
+	maxFile     = 1 << 30
+	maxFiles    = 4096
+	maxKernels  = 1 << 14  // distinct names and devices kept for a process; more are counted, not named
+	maxNames    = 64 << 20 // bytes of those names
+	maxImages   = 64       // programs that one process became by exec
+	maxRefused  = 1024     // that a process lists
+	maxContexts = 256      // of a process, whose waits are kept
+	maxTotal    = 1 << 16  // distinct names and devices kept for a directory
 )
 
 // Kernel is what was recorded of the launches of one kernel on one device in one process.
@@ -45,6 +46,8 @@ type Kernel struct {
 	Grid    [3]int `json:"grid"`
 	Block   [3]int `json:"block"`
 	Last    uint32 `json:"last,omitempty"` // correlation of the last: it grows from call to call
+	// how many of them a wait for their context came after that the driver answered with success
+	Waited uint64 `json:"waited,omitempty"`
 	// Vulkan: how many launches Total measures by the device's clock; 0: it is from submission to completion
 	Timed uint64 `json:"timed,omitempty"`
 	Shape string `json:"shape,omitempty"` // Vulkan: what the shader takes, as csrc/layer.c describes it
@@ -73,21 +76,36 @@ type Interposed struct {
 	By     string `json:"by"`
 }
 
-// Fault is an error of the driver's after which a context and all that it computed is lost.
-type Fault struct {
-	RC       int    `json:"rc"`       // CUresult
-	Function string `json:"function"` // of the driver, that answered it
-}
+// CallKind is what a call of the driver does, as far as a verdict depends on it. csrc/calls.h has the calls.
+type CallKind string
 
-// Refusal is a launch, an allocation or a load that the driver refused after something was launched.
+// Kinds of calls.
+const (
+	Launches CallKind = "launch"
+	Waits    CallKind = "wait"
+	Copies   CallKind = "copy"   // that read what a kernel may have made
+	Memory   CallKind = "memory" // allocations
+	Code     CallKind = "code"   // loads of device code
+	Lost     CallKind = "lost"   // Vulkan: whatever it was, the device is lost
+	Settling CallKind = "settle" // the probe's own last wait
+)
+
+// Refusal is a call that the driver answered with an error, after something was launched.
 type Refusal struct {
-	RC          int    `json:"rc"`
-	Function    string `json:"function"`
-	Correlation uint32 `json:"correlation"` // greater than that of each launch before it; the greatest: later refusals are not listed
+	RC          int      `json:"rc"` // CUresult or VkResult
+	Function    string   `json:"function"`
+	Kind        CallKind `json:"kind,omitempty"`
+	Context     uint32   `json:"context,omitempty"`     // 0: not known, or the thread had none
+	Correlation uint32   `json:"correlation,omitempty"` // greater than that of each launch before it; the greatest: later refusals are not listed
 }
 
-// loads are the functions of the driver that load device code, by how their names begin.
-var loads = lazyregexp.New(`^cu(ModuleLoad|LibraryLoad|LinkComplete)`)
+// Wait is the last wait for a context's kernels that the driver answered with success.
+type Wait struct {
+	Context     uint32 `json:"context,omitempty"`
+	Function    string `json:"function,omitempty"`
+	Correlation uint32 `json:"correlation"`     // of what was launched before it, a kernel has a smaller one
+	Probe       bool   `json:"probe,omitempty"` // it was the probe's own, when the process ended
+}
 
 // Unavailable says why a process could not be recorded.
 type Unavailable struct {
@@ -157,19 +175,16 @@ type Process struct {
 	Devices     []Device     `json:"devices,omitempty"`
 	Kernels     []Kernel     `json:"kernels,omitempty"`
 	Interposed  []Interposed `json:"interposed,omitempty"`
-	Faults      []Fault      `json:"faults,omitempty"`  // the first few
-	Refused     *Refusal     `json:"refused,omitempty"` // the last launch or allocation
-	// the last load of device code, unless a later one succeeded, as after a second attempt with other code
-	Unloaded   *Refusal `json:"unloaded,omitempty"`
-	Unwaited   uint64   `json:"unwaited,omitempty"` // launches after which nothing waited, so that a failure would go unseen
-	Late       bool     `json:"late,omitempty"`     // it launched something after it had written its end
-	APIs       []string `json:"apis,omitempty"`     // libraries of other APIs of the GPU that were mapped at its end
-	Another    string   `json:"another,omitempty"`  // a second driver that it loaded, whose kernels are not recorded
-	Dropped    uint64   `json:"dropped,omitempty"`
-	Unnamed    uint64   `json:"unnamed,omitempty"` // launches beyond the names that are kept
-	BadBuffers int      `json:"bad_buffers,omitempty"`
-	End        *End     `json:"end,omitempty"`
-	Engine     string   `json:"engine,omitempty"` // Vulkan: what the program calls its engine, such as wgpu-hal
+	Refused     []Refusal    `json:"refused,omitempty"` // without those that succeeded later, except copies
+	Waits       []Wait       `json:"waits,omitempty"`   // the last of each context
+	Late        bool         `json:"late,omitempty"`    // it launched something after it had written its end
+	APIs        []string     `json:"apis,omitempty"`    // libraries of other APIs of the GPU that were mapped at its end
+	Another     string       `json:"another,omitempty"` // a second driver that it loaded, whose kernels are not recorded
+	Dropped     uint64       `json:"dropped,omitempty"`
+	Unnamed     uint64       `json:"unnamed,omitempty"` // launches beyond the names that are kept
+	BadBuffers  int          `json:"bad_buffers,omitempty"`
+	End         *End         `json:"end,omitempty"`
+	Engine      string       `json:"engine,omitempty"` // Vulkan: what the program calls its engine, such as wgpu-hal
 }
 
 // Launches answers how many finished launches were recorded.
@@ -260,6 +275,7 @@ func ParseRecords(r io.Reader) (Records, error) {
 type kernelKey struct {
 	name, shape string
 	device      int
+	context     uint32
 	unsure      bool
 }
 
@@ -365,26 +381,36 @@ func (p *parser) add(event string, text []byte) bool {
 			return false
 		}
 		p.profilers = union(nil, e.Profilers)
-	case "fault":
-		var e Fault
-		if !read(&e) {
-			return false
-		}
-		if len(at.Faults) < 16 {
-			at.Faults = append(at.Faults, e)
-		}
-	case "refused":
+	case "fault", "refused", "settled":
 		var e Refusal
 		if !read(&e) {
 			return false
 		}
-		last := &at.Refused
-		if loads.MatchString(e.Function) {
-			last = &at.Unloaded
+		switch {
+		case event == "fault":
+			e.Kind, e.Correlation = Lost, math.MaxUint32
+		case event == "settled" && e.RC == 0:
+			p.waited(Wait{e.Context, e.Function, e.Correlation, true})
+			return true
+		case event == "settled":
+			e.Kind = Settling
 		}
-		if *last == nil || e.Correlation > (*last).Correlation {
-			*last = &e
+		if len(at.Refused) >= maxRefused {
+			return false
 		}
+		at.Refused = append(at.Refused, e)
+	case "recovered":
+		var e Refusal
+		if !read(&e) {
+			return false
+		}
+		at.Refused = slices.DeleteFunc(at.Refused, e.cancels)
+	case "waited":
+		e := Wait{Correlation: math.MaxUint32} // of Vulkan: all that is written down was completed
+		if !read(&e) {
+			return false
+		}
+		p.waited(e)
 	case "another":
 		var e Identity
 		if !read(&e) {
@@ -436,8 +462,8 @@ func (p *parser) add(event string, text []byte) bool {
 		}
 		e.Exited, e.Written = false, at.Launches()
 		at.End = &e.End
-		if e.Flush == 0 && !e.Unsettled {
-			at.Unwaited = 0 // the probe waited
+		if e.Flush == 0 && !e.Unsettled && at.CUPTI == 0 {
+			p.waited(Wait{Correlation: math.MaxUint32, Probe: true}) // the layer waits before it ends
 		}
 	default:
 		return json.Valid(text) && p.mark(event)
@@ -449,12 +475,6 @@ func (p *parser) add(event string, text []byte) bool {
 func (p *parser) mark(event string) bool {
 	at := p.at
 	switch event {
-	case "loaded":
-		if at.Unloaded != nil && at.Unloaded.Correlation != math.MaxUint32 {
-			at.Unloaded = nil
-		}
-	case "waited":
-		at.Unwaited = 0
 	case "late":
 		at.Late = true
 	case "exited":
@@ -471,9 +491,39 @@ func (p *parser) mark(event string) bool {
 	return true
 }
 
+// waited notes a wait that went well, and counts what it came after.
+func (p *parser) waited(w Wait) {
+	i := slices.IndexFunc(p.at.Waits, func(of Wait) bool { return of.Context == w.Context })
+	switch {
+	case i < 0 && len(p.at.Waits) >= maxContexts:
+		return
+	case i < 0:
+		p.at.Waits = append(p.at.Waits, w)
+	case p.at.Waits[i].Correlation < w.Correlation || w.Probe:
+		p.at.Waits[i] = w
+	}
+	for i := range p.at.Kernels {
+		if k := &p.at.Kernels[i]; k.Context == w.Context && k.Last < w.Correlation {
+			k.Waited = k.Count
+		}
+	}
+}
+
+// LastWait is the last wait for a context that went well.
+func (p Process) LastWait(context uint32) (Wait, bool) {
+	i := slices.IndexFunc(p.Waits, func(w Wait) bool { return w.Context == context })
+	if i < 0 {
+		return Wait{}, false
+	}
+	return p.Waits[i], true
+}
+
 func (p *parser) kernel(k Kernel) {
-	p.at.Unwaited = plus(p.at.Unwaited, k.Count)
-	key := kernelKey{k.Name, k.Shape, k.Device, k.Unsure}
+	// Records are handed over late: what a wait came after may be written down behind it. Of Vulkan a wait is written behind what it is of.
+	if w, ok := p.at.LastWait(k.Context); ok && k.Context != 0 && k.Last < w.Correlation {
+		k.Waited = k.Count
+	}
+	key := kernelKey{k.Name, k.Shape, k.Device, k.Context, k.Unsure}
 	i, ok := p.index[key]
 	if !ok {
 		if p.names += len(k.Name) + len(k.Shape); len(p.at.Kernels) >= maxKernels || p.names > maxNames {
@@ -487,6 +537,26 @@ func (p *parser) kernel(k Kernel) {
 	sum := &p.at.Kernels[i]
 	sum.Count, sum.Total, sum.Timed = plus(sum.Count, k.Count), plus(sum.Total, k.Total), plus(sum.Timed, k.Timed)
 	sum.Start, sum.End, sum.Last = min(sum.Start, k.Start), max(sum.End, k.End), max(sum.Last, k.Last)
+	sum.Waited = plus(sum.Waited, k.Waited)
+}
+
+// lost are the errors after which a context, and with it what its kernels computed, is lost: those of which cuda.h says that the process must
+// be started anew, and 214, 220 (uncorrectable), 709 (destroyed), 710 (assertion), 999 (unknown).
+var lost = []int{214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911, 999}
+
+// Loses reports whether the context, or the device, is lost with it.
+func (r Refusal) Loses() bool { return r.Kind == Lost || slices.Contains(lost, r.RC) }
+
+// cancels reports whether a call that succeeded makes up for a refusal before it: a wait of the same kind in the same context, any allocation,
+// any device code. What a refused copy was to read stays unknown, and a lost context stays lost.
+func (r Refusal) cancels(before Refusal) bool {
+	switch {
+	case before.Correlation == math.MaxUint32 || before.Kind != r.Kind || before.Loses():
+		return false
+	case r.Kind == Waits:
+		return before.Function == r.Function && (before.Context == r.Context || before.Context == 0)
+	}
+	return r.Kind == Memory || r.Kind == Code
 }
 
 // plus adds without turning over.

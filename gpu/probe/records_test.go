@@ -5,9 +5,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/gpu"
 )
 
@@ -81,35 +84,103 @@ func TestParsedProcess(t *testing.T) {
 	}
 }
 
-// A load that was refused counts unless a later one succeeded; after the last that is listed nothing is known any more.
-func TestRefusedLoads(t *testing.T) {
-	refusal := func(function string, correlation uint32) string {
-		return fmt.Sprintf(`{"event":"refused","rc":209,"function":%q,"correlation":%d}`+"\n", function, correlation)
+// TestRefusals: what makes up for a call that was refused, and what does not.
+func TestRefusals(t *testing.T) {
+	line := func(event, function string, kind CallKind, rc int, context, correlation uint32) string {
+		return fmt.Sprintf(`{"event":%q,"context":%d,"rc":%d,"function":%q,"kind":%q,"correlation":%d}`+"\n", event, context, rc, function, kind, correlation)
 	}
-	const loaded = `{"event":"loaded"}` + "\n"
+	refused := func(function string, kind CallKind, rc int, context, correlation uint32) string {
+		return line("refused", function, kind, rc, context, correlation)
+	}
+	recovered := func(function string, kind CallKind, context uint32) string {
+		return line("recovered", function, kind, 0, context, 9)
+	}
 	for story, tt := range map[string]struct {
-		lines             string
-		refused, unloaded uint32
+		lines string
+		left  int
 	}{
-		"a load":                      {refusal("cuModuleLoadData", 5), 0, 5},
-		"and other code in its place": {refusal("cuLibraryLoadData", 5) + loaded, 0, 0},
-		"and again":                   {refusal("cuModuleLoad", 5) + loaded + refusal("cuLinkComplete", 8), 0, 8},
-		"too many to be listed":       {refusal("cuModuleLoad", math.MaxUint32) + loaded, 0, math.MaxUint32},
-		"a launch, and a load":        {refusal("cuLaunchKernel", 5) + loaded, 5, 0},
+		"a wait":                                 {refused("cuStreamSynchronize", Waits, 1, 1, 5), 1},
+		"and again, with success":                {refused("cuStreamSynchronize", Waits, 1, 1, 5) + recovered("cuStreamSynchronize", Waits, 1), 0},
+		"and in another context":                 {refused("cuStreamSynchronize", Waits, 1, 1, 5) + recovered("cuStreamSynchronize", Waits, 2), 1},
+		"and by another call":                    {refused("cuStreamSynchronize", Waits, 1, 1, 5) + recovered("cuCtxSynchronize", Waits, 1), 1},
+		"without a context, and then in one":     {refused("cuCtxSynchronize", Waits, 201, 0, 5) + recovered("cuCtxSynchronize", Waits, 1), 0},
+		"a lost context":                         {refused("cuCtxSynchronize", Waits, 719, 1, 5) + recovered("cuCtxSynchronize", Waits, 1), 1},
+		"a copy, and again with success":         {refused("cuMemcpyDtoH_v2", Copies, 1, 1, 5) + recovered("cuMemcpyDtoH_v2", Copies, 1), 1},
+		"a launch, and again with success":       {refused("cuLaunchKernel", Launches, 1, 1, 5) + recovered("cuLaunchKernel", Launches, 1), 1},
+		"memory, and a smaller piece by another": {refused("cuMemAlloc_v2", Memory, 2, 1, 5) + recovered("cuMemAllocAsync", Memory, 1), 0},
+		"code, and other code in its place":      {refused("cuModuleLoadData", Code, 209, 1, 5) + recovered("cuLibraryLoadData", Code, 1), 0},
+		"code, other code, and code again":       {refused("cuModuleLoad", Code, 209, 1, 5) + recovered("cuModuleLoad", Code, 1) + refused("cuLinkComplete", Code, 209, 1, 8), 1},
+		"too many to be listed":                  {refused("cuModuleLoad", Code, 209, 1, math.MaxUint32) + recovered("cuModuleLoad", Code, 1), 1},
+		"memory does not make up for code":       {refused("cuModuleLoad", Code, 209, 1, 5) + recovered("cuMemAlloc_v2", Memory, 1), 1},
+		"the probe's own wait went well":         {line("settled", "cuCtxSynchronize", Waits, 0, 1, 9), 0},
+		"the probe's own wait was refused":       {line("settled", "cuCtxSynchronize", Waits, 4, 1, 9), 1},
+		"the device was lost, in Vulkan":         {`{"event":"fault","rc":-4,"function":"vkQueueSubmit"}` + "\n", 1},
 	} {
 		r, err := ParseRecords(strings.NewReader(injected + recording + tt.lines))
 		if err != nil || r.Bad != 0 {
 			t.Fatal(story, err, r.Bad)
 		}
-		var got [2]uint32
-		for i, f := range []*Refusal{r.Processes[0].Refused, r.Processes[0].Unloaded} {
-			if f != nil {
-				got[i] = f.Correlation
-			}
-		}
-		if got != [2]uint32{tt.refused, tt.unloaded} {
+		if got := r.Processes[0].Refused; len(got) != tt.left {
 			t.Errorf("%s: %v", story, got)
 		}
+	}
+}
+
+// TestWaited: a wait counts for what was launched before it in its own context, whichever of both is written down first.
+func TestWaited(t *testing.T) {
+	kernel := func(context, correlation int) string {
+		return strings.Replace(matmul, `"context":1`, fmt.Sprintf(`"context":%d,"correlation":%d`, context, correlation), 1)
+	}
+	wait := func(event string, context, correlation int) string {
+		return fmt.Sprintf(`{"event":%q,"context":%d,"function":"cuCtxSynchronize","rc":0,"correlation":%d}`+"\n", event, context, correlation)
+	}
+	for story, tt := range map[string]struct {
+		lines string
+		want  uint64 // launches that were waited for
+	}{
+		"nothing waited":                           {kernel(1, 5), 0},
+		"a wait after it":                          {kernel(1, 5) + wait("waited", 1, 6), 1},
+		"a wait before it":                         {kernel(1, 5) + wait("waited", 1, 4), 0},
+		"a wait of another context":                {kernel(1, 5) + wait("waited", 2, 6), 0},
+		"the record comes late":                    {wait("waited", 1, 6) + kernel(1, 5), 1},
+		"two launches, and a wait between them":    {kernel(1, 5) + wait("waited", 1, 6) + kernel(1, 7), 1},
+		"two contexts, of which one is waited for": {kernel(1, 5) + kernel(2, 6) + wait("waited", 1, 7), 1},
+		"an older wait is written down later":      {kernel(1, 5) + wait("waited", 1, 6) + wait("waited", 1, 3) + kernel(1, 4), 2},
+		"the probe waited at the end":              {kernel(1, 5) + wait("settled", 1, 6), 1},
+		"an orderly end alone is no wait":          {kernel(1, 5) + end, 0},
+	} {
+		r, err := ParseRecords(strings.NewReader(injected + recording + tt.lines))
+		if err != nil || r.Bad != 0 {
+			t.Fatal(story, err, r.Bad)
+		}
+		var got uint64
+		for _, k := range r.Processes[0].Kernels {
+			got += k.Waited
+		}
+		if got != tt.want {
+			t.Errorf("%s: %d", story, got)
+		}
+	}
+}
+
+// TestLostContexts: cuda.h says of which errors the process must be started anew.
+func TestLostContexts(t *testing.T) {
+	header, err := os.ReadFile(filepath.Join(need.Toolkit(t), "include", "cuda.h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, m := range regexp.MustCompile(`(?s)/\*\*(.*?)\*/\s*(CUDA_ERROR_\w+)\s*=\s*(\d+)`).FindAllStringSubmatch(string(header), -1) {
+		if !strings.Contains(strings.Join(strings.Fields(strings.ReplaceAll(m[1], "*", " ")), " "), "must be terminated and relaunched") {
+			continue
+		}
+		found++
+		if rc, err := strconv.Atoi(m[3]); err != nil || !(Refusal{RC: rc}).Loses() {
+			t.Errorf("%s (%s) is not listed", m[2], m[3])
+		}
+	}
+	if found < 10 {
+		t.Errorf("only %d errors were found in cuda.h", found)
 	}
 }
 

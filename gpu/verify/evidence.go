@@ -162,5 +162,4 @@ type Evidence struct {
 	Removed   string     `json:"removed,omitempty"` // why the records could not be read at all
 	Watch     Watch      `json:"watch"`
 	Conflicts []Conflict `json:"conflicts,omitempty"`
-	Said      string     `json:"said,omitempty"` // the line in which the program says that it does without the GPU
 }

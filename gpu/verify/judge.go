@@ -3,6 +3,7 @@ package verify
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"sort"
@@ -418,6 +419,7 @@ type summary struct {
 	kernels                         []KernelSummary
 	launches, selfLaunches, matched uint64
 	matchedTotal                    uint64
+	unwaited                        uint64 // launches that match and count, but for which nothing waited
 	unfinished, dropped, unnamed    uint64
 	uncounted                       uint64 // launches that match by their name, and by their process or device do not count
 	unavailable, noEnd              string
@@ -433,6 +435,7 @@ type summary struct {
 	against          []string // what speaks against a kernel that matches
 	untimed          uint64   // launches whose times CUPTI could not collect
 	refused          string   // a submission that Vulkan refused, or during which the device was lost
+	open             string   // a process of which launches that match were not waited for
 	late             string   // a process that launched what is not recorded, and why
 	apis             []string // libraries of other APIs of the GPU
 	aside            setAside // dispatches that are no use of a GPU by the program
@@ -472,7 +475,7 @@ func survey(e Evidence, r Rules) summary {
 		if counts && !p.Self && p.Launches() > 0 {
 			s.notes = append(s.notes, "kernels of a child count, "+where)
 		}
-		matched, last := false, uint32(0) // whether a kernel matches, and the last one that does
+		matched, last := false, map[uint32]uint32{} // whether a kernel matches, and the last one that does in each context
 		devices, described := map[int]deviceSummary{}, map[int]probe.Device{}
 		for _, d := range p.Devices {
 			described[d.Ordinal] = d
@@ -511,10 +514,15 @@ func survey(e Evidence, r Rules) summary {
 				s.childRecorded = e.usedBy(p, program, where)
 			}
 			if matches && onDevice && (counts || p.Self) {
-				matched, last = true, max(last, k.Last)
+				matched, last[k.Context] = true, max(last[k.Context], k.Last)
 			}
 			if counted {
-				s.matched, s.matchedTotal = plus(s.matched, k.Count), plus(s.matchedTotal, k.Total)
+				unwaited := k.Count - min(k.Waited, k.Count)
+				s.unwaited = plus(s.unwaited, unwaited)
+				if unwaited > 0 {
+					s.open = where
+				}
+				s.matched, s.matchedTotal = plus(s.matched, k.Count-unwaited), plus(s.matchedTotal, k.Total)
 				if known && (s.device == nil || k.Total > longest) {
 					d := d
 					s.device, longest = &d, k.Total
@@ -543,14 +551,15 @@ func survey(e Evidence, r Rules) summary {
 			}
 			s.kernels[i].Launch, s.kernels[i].Total = plus(s.kernels[i].Launch, k.Count), plus(s.kernels[i].Total, k.Total)
 		}
-		if why := failures(e, p, 0, where); e.Backend == probe.Vulkan && len(why) > 0 {
+		if why := failures(e, p, nil, where); e.Backend == probe.Vulkan && len(why) > 0 {
 			s.refused = why[0]
 		}
 		if id := [3]uint64{uint64(p.Pid), p.Started, p.Namespace}; matched {
 			s.matching, matchedBefore[id] = true, true
 			s.against = append(s.against, against(e, r, p, last, where)...)
+			s.notes = append(s.notes, lastWait(p, last)...)
 		} else if matchedBefore[id] { // the same process, after an exec
-			s.against = append(s.against, failures(e, p, 0, where)...)
+			s.against = append(s.against, failures(e, p, nil, where)...)
 		}
 		switch {
 		case p.Another != "":
@@ -610,16 +619,16 @@ func survey(e Evidence, r Rules) summary {
 	if s.matching && e.Truncated { // what is missing may be a failure of a process that launched it
 		s.against = append(s.against, cutOff)
 	}
-	if s.matching && e.Said != "" {
-		s.against = append(
-			s.against,
-			fmt.Sprintf("conflict: a kernel that matches ran, but the program says that it runs without the GPU: %q", e.Said),
-		)
+	if s.matched == 0 && s.unwaited > 0 {
+		s.against = append(s.against, "whether the last kernels of "+s.open+" failed is not known: nothing waited for them")
 	}
 	if e.BadLines > 0 {
 		s.conflicts = append(s.conflicts, linesText(e.BadLines)+" among the records damaged, or not written by the probe")
 	}
 	if s.matched > 0 {
+		if s.unwaited > 0 {
+			s.notes = append(s.notes, launchesText(s.unwaited)+" more of "+s.open+" do not count: nothing waited for them")
+		}
 		if s.noEnd != "" {
 			s.notes = append(s.notes, "later records may be missing: "+s.noEnd)
 		}
@@ -660,9 +669,8 @@ func (e Evidence) isProgram(p Process) bool {
 	return p.Pid == w.Pid && p.Started == w.Started && p.Namespace == w.Namespace || w.Pid == 0 && len(e.Processes) == 1
 }
 
-// against answers what speaks against kernels that match, the last of which has a correlation: their process failed, or they did, or the
-// driver refused what came after.
-func against(e Evidence, r Rules, p Process, last uint32, where string) []string {
+// against answers what speaks against kernels that match: their process failed, or they did, or the driver refused what came after.
+func against(e Evidence, r Rules, p Process, last map[uint32]uint32, where string) []string {
 	out := failures(e, p, last, where)
 	switch {
 	case e.isProgram(p) && p.End == nil && e.Watch.Renamed:
@@ -677,35 +685,83 @@ func against(e Evidence, r Rules, p Process, last uint32, where string) []string
 	case *p.End.Status != 0 && *p.End.Status != r.ExpectExit:
 		out = append(out, fmt.Sprintf("%s, which launched it, ended with status %d", where, *p.End.Status))
 	}
-	if p.Unwaited > 0 {
-		out = append(out, "whether the last kernels of "+where+" failed is not known: nothing waited for them")
+	return out
+}
+
+// lastWait says which wait a proof rests on where it is not the probe's own.
+func lastWait(p Process, last map[uint32]uint32) []string {
+	for _, context := range slices.Sorted(maps.Keys(last)) {
+		kernel := last[context]
+		if w, ok := p.LastWait(context); ok && !w.Probe && w.Function != "" && w.Correlation > kernel {
+			return []string{"the last wait for its kernels was the program's own " + w.Function + ": the probe's, at the end, was not answered"}
+		}
+	}
+	return nil
+}
+
+// failures words what the driver refused in a process and speaks against its kernels that match, of which last has the last of each
+// context; nil: everything that is not an exception does.
+func failures(e Evidence, p Process, last map[uint32]uint32, where string) (out []string) {
+	for _, f := range p.Refused {
+		if !speaksAgainst(f, p, last) {
+			continue
+		}
+		what := ""
+		switch {
+		case last == nil:
+		case f.Loses():
+			what = "the kernel failed: "
+		case f.Correlation > 0:
+			what = "after the last kernel that matches "
+		}
+		out = append(out, what+fmt.Sprintf("%s answered %s error %d in %s", cmp.Or(f.Function, "the driver"), e.Backend.Name(), f.RC, where))
 	}
 	return out
 }
 
-// failures answers the errors of the driver in a process since a launch, the last that matches, had a correlation.
-func failures(e Evidence, p Process, last uint32, where string) (out []string) {
-	if len(p.Faults) > 0 {
-		f := p.Faults[0]
-		kernel := "the kernel failed: "
-		if last == 0 && e.Backend == probe.Vulkan {
-			kernel = ""
+// The exceptions: what the driver may answer to a wait or a copy after a kernel that matches and not speak against it. All else does.
+var (
+	// notYet is a query's answer, and 900 to 907 those of a stream that is being captured: the probe does not write them down.
+	notYet = []int{600, 900, 901, 902, 903, 904, 905, 906, 907}
+	// teardown is answered when the driver, the context or the handle has ended, and says nothing once a wait for that context went well.
+	teardown = []int{4, 201, 400, 709}
+)
+
+// speaksAgainst reports whether a refusal speaks against kernels that match.
+func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
+	after, confirmed := last == nil, true // after a kernel that matches, in its context; and whether all of these were waited for
+	for context, kernel := range last {
+		if f.Context == 0 || f.Context == context || f.Kind == probe.Launches || f.Kind == probe.Memory || f.Kind == probe.Code {
+			after = after || f.Correlation > kernel
 		}
-		out = append(out, kernel+fmt.Sprintf("%s answered %s error %d in %s",
-			cmp.Or(f.Function, "the driver"), e.Backend.Name(), f.RC, where))
+		if f.Context == 0 || f.Context == context {
+			w, ok := p.LastWait(context)
+			confirmed = confirmed && ok && w.Correlation > kernel
+		}
 	}
-	for _, f := range []*probe.Refusal{p.Refused, p.Unloaded} {
-		if f == nil || f.Correlation <= last {
-			continue
-		}
-		after := "after the last kernel that matches "
-		if last == 0 {
-			after = ""
-		}
-		out = append(out, after+fmt.Sprintf("%s answered %s error %d in %s", f.Function, e.Backend.Name(), f.RC, where))
+	switch {
+	case slices.Contains(notYet, f.RC) && f.Kind != probe.Lost:
+		return false
+	case slices.Contains(teardown, f.RC) && (f.Kind == probe.Settling || confirmed && f.Kind != probe.Launches):
+		return false // what the probe's own wait was refused is missing as a wait
+	case f.Loses():
+		return true
 	}
-	return out
+	switch f.Kind {
+	case probe.Waits, probe.Copies, probe.Launches, probe.Settling, "": // of Vulkan, a submission
+		return after
+	case probe.Memory:
+		return after && f.RC == outOfMemory
+	case probe.Code:
+		return after && slices.Contains(unusable, f.RC)
+	}
+	return false
 }
+
+const outOfMemory = 2
+
+// unusable are the errors of a load that say that this device cannot run that code, or has no memory for it. Not: a file that is not there.
+var unusable = []int{outOfMemory, 200, 209, 218, 221, 222, 223, 300, 303}
 
 // disorderly names the ends of a process at which the probe cannot write its last records.
 func disorderly(os string) string {

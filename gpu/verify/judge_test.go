@@ -24,7 +24,8 @@ func proven() Evidence {
 			Process: probe.Process{
 				Identity: probe.Identity{Pid: 7, Started: 99, Exe: "/x/app"}, Recording: true, LibCUDA: loaded.LibCUDA,
 				Devices: []probe.Device{{Ordinal: 0, UUID: uuid, Name: "H200", Capability: gpu.Capability{Major: 9}}},
-				Kernels: []probe.Kernel{{Name: "matmul", Count: 3, Total: 3000, Start: 1, End: 9000}},
+				Kernels: []probe.Kernel{{Name: "matmul", Count: 3, Total: 3000, Start: 1, End: 9000, Context: 1, Last: 5, Waited: 3}},
+				Waits:   []probe.Wait{{Context: 1, Function: "cuCtxSynchronize", Correlation: 9, Probe: true}},
 				End:     &probe.End{Kernels: 3, Accepted: 3},
 			},
 		}},
@@ -194,21 +195,21 @@ func TestJudge(t *testing.T) {
 			e.Processes[0].Process.Drivers = []string{"/usr/lib/wsl/lib/libcuda.so.1", "/usr/lib/wsl/drivers/nv/libcuda.so.1.1"}
 		}, NotUsed, ""},
 
-		{"its kernel failed", proven, func(e *Evidence) { e.Processes[0].Faults = []probe.Fault{{RC: 700, Function: "cuStreamSynchronize"}} }, Unproved, "cuStreamSynchronize answered CUDA error 700"},
-		{"it says that it did without", proven, func(e *Evidence) { e.Said = "falling back to CPU" }, Unproved, `says that it runs without the GPU: "falling back to CPU"`},
-		{"it says so, and used another kernel", other, func(e *Evidence) { e.Said = "falling back to CPU" }, OtherKernels, ""},
+		{"its kernel failed", proven, func(e *Evidence) {
+			e.Processes[0].Refused = []probe.Refusal{{RC: 700, Function: "cuStreamSynchronize", Kind: probe.Waits, Context: 1, Correlation: 6}}
+		}, Unproved, "cuStreamSynchronize answered CUDA error 700"},
 		{"a child of it failed", fork(1), func(*Evidence) {}, Unproved, "process 8 (/x/app), which launched it, ended with status 1"},
 		{"a child of it ended well, behind a launcher", fork(0), func(*Evidence) {}, Proved, ""},
 		{"a child of it ended well", fork(0), func(e *Evidence) { e.Launcher = false }, Unproved, "how that process ended is not known"},
 		{"a child's exit handlers did not come to their end", fork(0), func(e *Evidence) { e.Processes[0].End.Exited = false }, Unproved, "did not end in an orderly way"},
 		{"a launch was refused after it", proven, func(e *Evidence) {
-			e.Processes[0].Kernels[0].Last, e.Processes[0].Refused = 5, &probe.Refusal{RC: 2, Function: "cuMemAlloc_v2", Correlation: 6}
+			e.Processes[0].Refused = []probe.Refusal{{RC: 2, Function: "cuMemAlloc_v2", Kind: probe.Memory, Correlation: 6}}
 		}, Unproved, "cuMemAlloc_v2 answered CUDA error 2"},
 		{"a launch was refused before it", proven, func(e *Evidence) {
-			e.Processes[0].Kernels[0].Last, e.Processes[0].Refused = 5, &probe.Refusal{RC: 2, Function: "cuMemAlloc_v2", Correlation: 4}
+			e.Processes[0].Refused = []probe.Refusal{{RC: 2, Function: "cuMemAlloc_v2", Kind: probe.Memory, Correlation: 4}}
 		}, Proved, ""},
 		{"device code was refused after it", proven, func(e *Evidence) {
-			e.Processes[0].Kernels[0].Last, e.Processes[0].Unloaded = 5, &probe.Refusal{RC: 209, Function: "cuModuleLoadData", Correlation: 6}
+			e.Processes[0].Refused = []probe.Refusal{{RC: 209, Function: "cuModuleLoadData", Kind: probe.Code, Correlation: 6}}
 		}, Unproved, "cuModuleLoadData answered CUDA error 209"},
 		{"a process of the same number and start in another namespace failed", fork(3), func(e *Evidence) {
 			e.Processes[0].Pid, e.Processes[0].Namespace, e.Watch.Namespace = 7, 4026532000, 4026531836
@@ -223,7 +224,7 @@ func TestJudge(t *testing.T) {
 		{"more names than are kept, and one matches", proven, func(e *Evidence) {
 			e.Processes[0].Unnamed, e.Processes[0].End = 7, &probe.End{Kernels: 10, Accepted: 10}
 		}, Proved, ""},
-		{"nothing waited for it", proven, func(e *Evidence) { e.Processes[0].Unwaited = 1 }, Unproved, "nothing waited for them"},
+		{"nothing waited for it", proven, func(e *Evidence) { e.Processes[0].Kernels[0].Waited = 0 }, Unproved, "nothing waited for them"},
 		{"launched at the end", idle, func(e *Evidence) { e.Processes[0].Late = true }, Unproved, "while it ended"},
 		{"a second driver", idle, func(e *Evidence) { e.Processes[0].Another = "/x/libcuda.so.1" }, Unproved, "a second driver"},
 		{"another API", idle, func(e *Evidence) { e.Processes[0].APIs = []string{"/x/libvulkan.so.1"} }, Unproved, "another API"},
@@ -425,5 +426,95 @@ func TestKindText(t *testing.T) {
 	k := Proved
 	if err := k.UnmarshalText([]byte("perhaps")); err == nil || k != Unproved {
 		t.Errorf("%v %v", k, err)
+	}
+}
+
+// TestWhatTheDriverAnswersAfterAKernel: any answer but success of a wait or a copy in the kernel's context speaks against it, except those that are listed.
+func TestWhatTheDriverAnswersAfterAKernel(t *testing.T) {
+	const kernel = 5 // the correlation of the last that matches
+	answer := func(kind probe.CallKind, rc int, context, correlation uint32) probe.Refusal {
+		return probe.Refusal{RC: rc, Function: "cuCall", Kind: kind, Context: context, Correlation: correlation}
+	}
+	tests := []struct {
+		story string
+		probe.Refusal
+		waited bool // its context, after the kernel
+		want   bool // it speaks against the kernel
+	}{
+		{"a wait after it", answer(probe.Waits, 1, 1, 6), true, true},
+		{"a wait before it", answer(probe.Waits, 1, 1, 4), true, false},
+		{"a wait of its own number", answer(probe.Waits, 1, 1, kernel), true, false},
+		{"a wait that no list has", answer(probe.Waits, 12345, 1, 6), true, true},
+		{"a wait in another context", answer(probe.Waits, 1, 2, 6), true, false},
+		{"a wait in no context", answer(probe.Waits, 1, 0, 6), true, true},
+		{"a copy after it", answer(probe.Copies, 1, 1, 6), true, true},
+		{"a copy before it", answer(probe.Copies, 1, 1, 4), true, false},
+		{"a copy in another context", answer(probe.Copies, 1, 2, 6), true, false},
+		{"a copy, as the server is gone", answer(probe.Copies, 810, 1, 6), true, true},
+		{"a wait, as a device is gone", answer(probe.Waits, 911, 1, 6), true, true},
+		{"not yet", answer(probe.Waits, 600, 1, 6), true, false},
+		{"a stream that is captured, first", answer(probe.Waits, 900, 1, 6), true, false},
+		{"a stream that is captured, last", answer(probe.Waits, 907, 1, 6), true, false},
+		{"behind that", answer(probe.Waits, 908, 1, 6), true, true},
+		{"before that", answer(probe.Waits, 899, 1, 6), true, true},
+		{"the driver has ended, after a wait", answer(probe.Waits, 4, 1, 9), true, false},
+		{"the driver has ended, without one", answer(probe.Waits, 4, 1, 9), false, true},
+		{"the context is gone, after a wait", answer(probe.Waits, 709, 1, 9), true, false},
+		{"the context is gone, without one", answer(probe.Waits, 709, 1, 9), false, true},
+		{"no context, after a wait", answer(probe.Copies, 201, 0, 9), true, false},
+		{"no context, without one", answer(probe.Copies, 201, 0, 9), false, true},
+		{"the handle is gone, after a wait", answer(probe.Waits, 400, 1, 9), true, false},
+		{"the handle is gone, without one", answer(probe.Waits, 400, 1, 9), false, true},
+		{"a lost context", answer(probe.Waits, 700, 1, 6), true, true},
+		{"a lost context, seen by an allocation", answer(probe.Memory, 700, 1, 6), true, true},
+		{"another context was lost", answer(probe.Waits, 719, 2, 6), true, true},
+		{"one was lost before", answer(probe.Waits, 719, 1, 4), true, true},
+		{"seen by another call", answer("other", 999, 1, 6), true, true},
+		{"another call is refused", answer("other", 1, 1, 6), true, false},
+		{"a launch after it", answer(probe.Launches, 701, 1, 6), true, true},
+		{"a launch after it, in another context", answer(probe.Launches, 1, 2, 6), true, true},
+		{"a launch before it", answer(probe.Launches, 701, 1, 4), true, false},
+		{"a launch, as the context is gone", answer(probe.Launches, 709, 1, 9), true, true},
+		{"no memory after it", answer(probe.Memory, 2, 1, 6), true, true},
+		{"no memory before it", answer(probe.Memory, 2, 1, 4), true, false},
+		{"no such size", answer(probe.Memory, 1, 1, 6), true, false},
+		{"code for another device after it", answer(probe.Code, 209, 1, 6), true, true},
+		{"code for another device before it", answer(probe.Code, 209, 1, 4), true, false},
+		{"a file that is not there", answer(probe.Code, 301, 1, 6), true, false},
+		{"the probe's own wait shows that it failed", answer(probe.Settling, 700, 1, 9), true, true},
+		{"the probe's own wait is refused with an error", answer(probe.Settling, 1, 1, 9), true, true},
+		{"the probe's own wait comes too late", answer(probe.Settling, 4, 1, 9), false, false},
+		{"the device is lost, in Vulkan", answer(probe.Lost, -4, 0, 6), true, true},
+		{"a submission is refused, in Vulkan", answer("", -2, 0, 6), true, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.story, func(t *testing.T) {
+			e := proven()
+			p := &e.Processes[0]
+			p.Refused = []probe.Refusal{tt.Refusal}
+			if !tt.waited {
+				p.Waits = []probe.Wait{{Context: 1, Correlation: kernel}}
+			}
+			if tt.Context == 0 && tt.RC < 0 {
+				p.Kernels[0].Context, p.Waits[0].Context = 0, 0
+			}
+			v := Judge(e, Rules{})
+			if want := map[bool]Kind{true: Unproved, false: Proved}[tt.want]; v.Kind != want {
+				t.Errorf("%s: %s, want %s", v.Kind, v.Why, want)
+			}
+		})
+	}
+}
+
+// TestWaits: only launches that a wait for their context came after count.
+func TestWaits(t *testing.T) {
+	e := proven()
+	e.Processes[0].Kernels[0].Waited = 2
+	if v := Judge(e, Rules{}); v.Kind != Proved || v.Launches != 2 || !strings.Contains(strings.Join(v.Notes, "\n"), "1 launch more") {
+		t.Errorf("%s %d %q", v.Kind, v.Launches, v.Notes)
+	}
+	e.Processes[0].Waits[0].Probe = false
+	if v := Judge(e, Rules{}); v.Kind != Proved || !strings.Contains(strings.Join(v.Notes, "\n"), "the program's own cuCtxSynchronize") {
+		t.Errorf("which wait it was is not told: %s %q", v.Kind, v.Notes)
 	}
 }

@@ -46,9 +46,8 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 		e.Watch.Nodes = pick(r, nil, []string{"/dev/nvidiactl"}, []string{"/dev/dri/renderD128"})
 	},
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Control.Nodes = pick(r, nil, []string{"/dev/nvidiactl"}) },
-	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Said = pick(r, "", "falling back to CPU") },
 	each(func(r *rand.Rand, p *Process) {
-		p.Faults = pick(r, nil, []probe.Fault{{RC: 700, Function: "cuCtxSynchronize"}})
+		p.Refused = pick(r, nil, []probe.Refusal{{RC: 700, Function: "cuCtxSynchronize", Kind: probe.Waits, Context: uint32(r.Intn(3)), Correlation: uint32(r.Intn(9))}})
 	}),
 	func(r *rand.Rand, e *Evidence, _ *Rules) { e.Watch.Pid = pick(r, 0, 7, 8) },
 	func(r *rand.Rand, e *Evidence, _ *Rules) {
@@ -64,16 +63,15 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 		}
 	},
 	each(func(r *rand.Rand, p *Process) {
-		p.Refused, p.Unwaited = pick(r, nil, &probe.Refusal{RC: 2, Function: "cuMemAlloc_v2", Correlation: uint32(r.Intn(3))}), uint64(r.Intn(2))
+		p.Refused = append(p.Refused[:len(p.Refused):len(p.Refused)], probe.Refusal{RC: pick(r, 1, 2, 4, 600, 810), Function: "cuX", Correlation: uint32(r.Intn(9)),
+			Kind: pick(r, probe.Waits, probe.Copies, probe.Launches, probe.Memory), Context: uint32(r.Intn(3))})
 		for i := range p.Kernels {
-			p.Kernels[i].Last = uint32(r.Intn(3))
+			p.Kernels[i].Last, p.Kernels[i].Context, p.Kernels[i].Waited = uint32(r.Intn(8)), uint32(1+r.Intn(2)), uint64(r.Intn(3))
 		}
 	}),
 	each(func(r *rand.Rand, p *Process) {
 		p.Late, p.Another, p.APIs = r.Intn(2) == 0, pick(r, "", "/x/libcuda.so"), pick(r, nil, []string{"/x/libvulkan.so.1"})
 	}),
-	func(r *rand.Rand, e *Evidence, _ *Rules) {
-	},
 	func(r *rand.Rand, e *Evidence, _ *Rules) {
 		if n := len(e.Processes); n > 0 && r.Intn(2) == 0 {
 			p := e.Processes[r.Intn(n)]
@@ -108,7 +106,7 @@ var spoilers = []func(*rand.Rand, *Evidence, *Rules){
 		p.Devices = append(p.Devices, probe.Device{Ordinal: r.Intn(2), UUID: pick(r, uuid, "", "GPU-99999999-2222-3333-4444-555555555555", "GPU-00000000-0000-0000-0000-000000000000"), Name: "A10", Capability: gpu.Capability{Major: 8}})
 	}),
 	each(func(r *rand.Rand, p *Process) {
-		p.Kernels = append(p.Kernels, probe.Kernel{Name: pick(r, "matmul", "fill", "relu", "_Z5sgemmPf", "cudnn_gemm"), Device: r.Intn(2), Count: uint64(r.Intn(3)), Total: 5})
+		p.Kernels = append(p.Kernels, probe.Kernel{Name: pick(r, "matmul", "fill", "relu", "_Z5sgemmPf", "cudnn_gemm"), Device: r.Intn(2), Count: uint64(r.Intn(3)), Total: 5, Waited: uint64(r.Intn(3)), Context: 1})
 	}),
 	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Device = pick(r, "", "0", "1", uuid, "GPU-99999999") },
 	func(r *rand.Rand, _ *Evidence, q *Rules) { q.Child = pick(r, "", "python*", "*") },
@@ -145,13 +143,13 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 				}
 				for _, k := range p.Kernels {
 					if id := uuidOf(p, k.Device); nameAsked(k.Name, e, r) && id != "" && deviceAsked(k.Device, id, r) {
-						n += k.Count
+						n += min(k.Waited, k.Count)
 					}
 				}
 			}
 			return n > 0
 		},
-		"neither a kernel that matches failed nor its process, and the program does not say otherwise": func(e Evidence, r Rules) bool {
+		"neither a kernel that matches failed nor its process": func(e Evidence, r Rules) bool {
 			for _, p := range e.Processes {
 				asked, last := false, uint32(0)
 				for _, k := range p.Kernels {
@@ -162,11 +160,20 @@ var claims = map[Kind]map[string]func(e Evidence, r Rules) bool{
 				}
 				program := p.Pid == e.Watch.Pid && p.Started == e.Watch.Started || e.Watch.Pid == 0 && len(e.Processes) == 1
 				well := p.End != nil && p.End.Exited && p.End.Status != nil && (*p.End.Status == 0 || *p.End.Status == r.ExpectExit)
-				if asked && (len(p.Faults) > 0 || !program && !well || p.Unwaited > 0 || p.Refused != nil && p.Refused.Correlation > last) {
+				if asked && !program && !well {
 					return false
 				}
+				for _, f := range p.Refused {
+					switch {
+					case !asked:
+					case f.RC == 700 || f.RC == 810:
+						return false
+					case f.Correlation > last && f.Context == 0 && (f.Kind == probe.Waits || f.Kind == probe.Copies) && f.RC <= 2:
+						return false // after all of them, in whatever context
+					}
+				}
 			}
-			return e.Said == ""
+			return true
 		},
 	},
 	NotUsed: {

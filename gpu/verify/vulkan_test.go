@@ -25,7 +25,7 @@ func vulkanRun() Evidence {
 		Watch: Watch{Pid: 7, Started: 9, Looked: true, Complete: true, Watched: 1, Nodes: loaded.Nodes},
 		Processes: []Process{{Self: true, Real: true, Loaded: loaded, Process: probe.Process{
 			Identity: probe.Identity{Pid: 7, Started: 9, Exe: "/app"}, Recording: true, Engine: "wgpu-hal", Devices: []probe.Device{discrete},
-			Kernels: []probe.Kernel{{Name: "main", Count: 1, Total: 500, Start: 1000, End: 1500, Block: [3]int{8, 8, 1}, Shape: "push 0, buffers 0.0 0.1 0.2", Timed: 1}},
+			Kernels: []probe.Kernel{{Name: "main", Count: 1, Total: 500, Start: 1000, End: 1500, Block: [3]int{8, 8, 1}, Shape: "push 0, buffers 0.0 0.1 0.2", Timed: 1, Waited: 1}},
 			End:     &probe.End{Kernels: 1, Accepted: 1, Written: 1, Status: &code, Exited: true},
 		}}},
 	}
@@ -71,11 +71,11 @@ func TestJudgeVulkan(t *testing.T) {
 		}, Unproved, "/dev/nvidia0 was opened while it ran, and not while the control ran"},
 		{"the first submission was refused", func(e *Evidence, _ *Rules) {
 			nothing(e)
-			e.Processes[0].Refused = &probe.Refusal{RC: -2, Function: "vkQueueSubmit", Correlation: 1}
+			e.Processes[0].Refused = []probe.Refusal{{RC: -2, Function: "vkQueueSubmit", Correlation: 1}}
 		}, Unproved, "vkQueueSubmit answered Vulkan error -2"},
 		{"the first submission lost the device", func(e *Evidence, _ *Rules) {
 			nothing(e)
-			e.Processes[0].Faults = []probe.Fault{{RC: -4, Function: "vkQueueSubmit"}}
+			e.Processes[0].Refused = []probe.Refusal{{RC: -4, Function: "vkQueueSubmit", Kind: probe.Lost}}
 		}, Unproved, "vkQueueSubmit answered Vulkan error -4"},
 		{"the layer was not loaded, and there is no GPU", func(e *Evidence, _ *Rules) {
 			controlOn(e, rasteriser)
@@ -113,9 +113,9 @@ func TestJudgeVulkan(t *testing.T) {
 		}, Unproved, "libEGL"},
 		{"it crashed after the dispatch", func(e *Evidence, _ *Rules) { e.Exit = Exit{Code: 139, Signal: "SIGSEGV"} }, Unproved, "SIGSEGV"},
 		{"the device was lost", func(e *Evidence, _ *Rules) {
-			e.Processes[0].Faults = []probe.Fault{{RC: -4, Function: "vkQueueSubmit"}}
+			e.Processes[0].Refused = []probe.Refusal{{RC: -4, Function: "vkQueueSubmit", Kind: probe.Lost}}
 		}, Unproved, "Vulkan error -4"},
-		{"it was not waited for", func(e *Evidence, _ *Rules) { e.Processes[0].Unwaited = 1 }, Unproved, "nothing waited"},
+		{"it was not waited for", func(e *Evidence, _ *Rules) { e.Processes[0].Kernels[0].Waited = 0 }, Unproved, "nothing waited"},
 		{"submitted and not completed", func(e *Evidence, _ *Rules) {
 			nothing(e)
 			e.Processes[0].End.Accepted, e.Processes[0].End.Unfinished = 1, 1

@@ -22,6 +22,8 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	case s.matched > 0:
 		out = append(out, fmt.Sprintf(
 			"ran: %s of %s, %s on the device", launchesText(s.matched), shown(s.kernels, true), spent(s.matchedTotal)))
+	case s.unwaited > 0:
+		out = append(out, fmt.Sprintf("ran: %s of %s, for which nothing waited", launchesText(s.unwaited), shown(s.kernels, true)))
 	case s.launches > 0 && s.uncounted > 0:
 		out = append(out, fmt.Sprintf("ran: %s, of which none counts: %s", launchesText(s.launches), shown(s.kernels, false)))
 	case s.launches > 0:

@@ -29,7 +29,7 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 		{"no room", silent, func(e *Evidence) { e.LostFiles = 1 }, Rules{}, []string{"GPUBUILD_CACHE"}, ""},
 		{"a device that somebody opened", silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/nvidiactl"} }, Rules{}, []string{"Keep the environment of what it starts"}, ""},
 		{"children", idle, func(e *Evidence) { e.Watch.Children = true }, Rules{}, []string{"without the one that starts it"}, ""},
-		{"nothing waited", proven, func(e *Evidence) { e.Processes[0].Unwaited = 1 }, Rules{}, []string{"next: Let it wait for its kernels"}, ""},
+		{"nothing waited", proven, func(e *Evidence) { e.Processes[0].Kernels[0].Waited = 0 }, Rules{}, []string{"next: Let it wait for its kernels"}, ""},
 		{"a fork of it", fork(0), func(e *Evidence) { e.Launcher = false }, Rules{}, []string{"let it count: --child NAME"}, ""},
 		{"another root", silent, func(e *Evidence) { e.Watch.Seen[0].Apart = true }, Rules{}, []string{"runs in there by itself"}, ""},
 		{"hidden", silent, func(e *Evidence) { e.Control.Outcome, e.Hidden = ControlNoDevice, "CUDA_VISIBLE_DEVICES=" }, Rules{}, []string{"run it without that setting"}, "a machine with a GPU"},

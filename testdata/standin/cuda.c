@@ -12,7 +12,9 @@
  *   STANDIN_CUDA_MEMORY=4095  an allocation of more bytes than that fails: out of memory
  *   STANDIN_CUDA_LOAD=sm_50    refuse PTX for that target (209), as a driver that has dropped it
  *   STANDIN_CUDA_FAULT="matmul 700 cuCtxSynchronize"   that kernel computes nothing and faults, which cuCtxSynchronize is the first to answer; from then
- *                              on every call that waits does, too
+ *                              on every call that waits in its context does, too
+ *   STANDIN_CUDA_ANSWER="matmul 711 cuMemcpyDtoH_v2 1"   once that kernel was launched, which is whole, that function answers 711, but only once (0: each time)
+ *   STANDIN_CUDA_EXIT=1        it ends before the handlers that were registered at cuInit: to them every call answers 4
  *
  * cuInit opens the file "node" beside this library, where there is one, as the real driver opens its devices.
  *
@@ -30,14 +32,14 @@
 typedef int result;
 typedef uint64_t address;               /* CUdeviceptr: here, of host memory */
 enum {
-    OK, INVALID_VALUE, NO_MEMORY, NOT_INITIALIZED, NO_DEVICE = 100, INVALID_DEVICE, INVALID_IMAGE = 200, INVALID_CONTEXT,
+    OK, INVALID_VALUE, NO_MEMORY, NOT_INITIALIZED, DEINITIALIZED, NO_DEVICE = 100, INVALID_DEVICE, INVALID_IMAGE = 200, INVALID_CONTEXT,
     NO_BINARY = 209, INVALID_HANDLE = 400, NOT_FOUND = 500, ILLEGAL_ADDRESS = 700, NOT_SUPPORTED = 801
 };
 #define API __attribute__((visibility("default"))) result
 #define SAY(...) do { if (trace) { fprintf(stderr, "standin-cuda: " __VA_ARGS__); fputc('\n', stderr); } } while (0)
-#define NEED do { if (!ready) return NOT_INITIALIZED; SAY("%s", __func__); } while (0)
+#define NEED do { if (!ready) return NOT_INITIALIZED; if (gone) return DEINITIALIZED; SAY("%s", __func__); } while (0)
 
-struct launch { const char *name; uint32_t grid[3], block[3], smem; uint64_t start, end; uint32_t stream, correlation, device, graph; uint64_t node; };
+struct launch { const char *name; uint32_t grid[3], block[3], smem; uint64_t start, end; uint32_t stream, correlation, device, graph; uint64_t node; uint32_t context; };
 typedef void observer(const struct launch *);
 typedef void caller(int site, const char *function, const result *answer);
 struct memory { address at; size_t n; struct memory *next; };
@@ -47,7 +49,7 @@ struct stream { uint32_t id; };         /* 0, 1 and 2 are the default streams, n
 struct event { uint64_t at; };
 
 enum { DEVICES = 2 };
-static int trace, ready, contexts[DEVICES], physical[DEVICES], devices;  /* physical: which device a visible number means */
+static int trace, ready, gone, lives[DEVICES], contexts[DEVICES], physical[DEVICES], devices;  /* physical: which device a visible number means */
 static uint32_t launches, streams = 7;
 static struct memory *memories;
 static observer *watch;
@@ -55,12 +57,24 @@ static caller *calls;
 static pthread_mutex_t big = PTHREAD_MUTEX_INITIALIZER;
 static _Thread_local void *current;
 
-static struct { char kernel[64], function[64]; int rc, pending, told; } fault;
+static struct { char kernel[64], function[64]; int rc; struct { int pending, told; } on[DEVICES]; } fault;
+static struct { char kernel[64], function[64]; int rc, times, on; } refusal;
+
+/* the device of the thread's context; without one the first */
+static int here(void) { return current ? (int)((int *)current - contexts) : 0; }
+/* CUPTI's number of the context: of a new one a new one */
+static uint32_t context_number(void) { return current ? (uint32_t)(1 + here() + DEVICES * lives[here()]) : 0; }
+
+static int refuses(const char *function) {
+    if (!refusal.on || strcmp(refusal.function, function)) return 0;
+    return refusal.times == 0 || (refusal.times > 0 && (--refusal.times || (refusal.times = -1)));
+}
 
 /* what a call that waits for kernels answers */
 static result waited(const char *function, result r) {
     if (calls) calls(0, function, NULL);
-    if (r == OK && fault.pending && (fault.told || !strcmp(function, fault.function))) { fault.told = 1; r = fault.rc; }
+    if (r == OK && fault.on[here()].pending && (fault.on[here()].told || !strcmp(function, fault.function))) { fault.on[here()].told = 1; r = fault.rc; }
+    if (refuses(function)) r = refusal.rc;
     if (calls) calls(1, function, &r);
     return r;
 }
@@ -82,6 +96,7 @@ static int owned(address p, size_t n) { /* wholly inside one allocation? */
 /* The stand-in libcupti asks for the launches that were really carried out, and for the calls that ask for one, before and after. */
 __attribute__((visibility("default"))) void standin_cuda_observe(observer *o) { watch = o; }
 __attribute__((visibility("default"))) void standin_cuda_calls(caller *c) { calls = c; }
+__attribute__((visibility("default"))) uint32_t standin_cuda_context(void) { return context_number(); }
 /* the correlation of a call, which grows like those of launches, and the context that it is made in */
 __attribute__((visibility("default"))) uint32_t standin_cuda_number(void **context) { *context = current; return __sync_add_and_fetch(&launches, 1); }
 
@@ -195,7 +210,8 @@ enum { KERNELS = sizeof kernels / sizeof *kernels };
 
 /* ---- start, device, context --------------------------------------------------------------------------------------------------------------- */
 static void look_around(void) {
-    const char *f = getenv("STANDIN_CUDA_FAULT");
+    const char *f = getenv("STANDIN_CUDA_FAULT"), *answer = getenv("STANDIN_CUDA_ANSWER");
+    if (answer && sscanf(answer, "%63s %d %63s %d", refusal.kernel, &refusal.rc, refusal.function, &refusal.times) != 4) refusal.kernel[0] = 0;
     if (f && sscanf(f, "%63s %d %63s", fault.kernel, &fault.rc, fault.function) != 3) fault.rc = 0;
     const char *s = getenv("STANDIN_CUDA_DEVICES"), *v = getenv("CUDA_VISIBLE_DEVICES");
     int there = s ? atoi(s) : 1;
@@ -206,6 +222,8 @@ static void look_around(void) {
         if (*v == ',') v++;
     }
 }
+
+static void end_of_driver(void) { gone = 1; }
 
 API cuInit(unsigned flags) {
     static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
@@ -233,6 +251,7 @@ API cuInit(unsigned flags) {
             int rc = go ? go() : 0;
             SAY("injection %s: %s %d", injection, go ? "answered" : "not loaded", rc);
         }
+        if (getenv("STANDIN_CUDA_EXIT")) atexit(end_of_driver);
     }
     pthread_mutex_unlock(&once);
     return OK;
@@ -265,9 +284,10 @@ API cuDevicePrimaryCtxRetain(void **c, int d) { NEED; if (d < 0 || d >= devices)
 API cuDevicePrimaryCtxRelease_v2(int d) { NEED; (void)d; return OK; }
 API cuDevicePrimaryCtxGetState(int d, unsigned *flags, int *active) { NEED; if (d < 0 || d >= devices) return INVALID_DEVICE; *flags = 0; *active = contexts[d]; return OK; }
 API cuCtxCreate_v2(void **c, unsigned f, int d) { NEED; (void)f; if (d < 0 || d >= devices) return INVALID_DEVICE; current = *c = &contexts[d]; return OK; }
+static void end_context(int d) { fault.on[d].pending = fault.on[d].told = 0; lives[d]++; }
 static result told(const char *function, result r) { if (calls) { calls(0, function, NULL); calls(1, function, &r); } return r; }
-API cuCtxDestroy_v2(void *c) { NEED; (void)c; fault.pending = 0; return told(__func__, OK); }     /* an error goes with its context */
-API cuDevicePrimaryCtxReset_v2(int d) { NEED; (void)d; fault.pending = 0; return told(__func__, OK); }
+API cuCtxDestroy_v2(void *c) { NEED; (void)c; end_context(here()); return told(__func__, OK); }     /* an error goes with its context */
+API cuDevicePrimaryCtxReset_v2(int d) { NEED; end_context(d >= 0 && d < DEVICES ? d : 0); return told(__func__, OK); }
 API cuCtxSetCurrent(void *c) { NEED; current = c; return OK; }
 API cuCtxGetCurrent(void **c) { NEED; *c = current; return OK; }
 API cuCtxGetDevice(int *d) { NEED; if (!current) return INVALID_CONTEXT; *d = (int)((int *)current - contexts); return OK; }
@@ -307,7 +327,7 @@ API cuMemAlloc_v2(address *p, size_t n) {
     m->next = memories; memories = m;
     pthread_mutex_unlock(&big);
     *p = m->at;
-    return OK;
+    return told(__func__, OK);
 }
 API cuMemFree_v2(address p) {
     result r = p ? INVALID_VALUE : OK;
@@ -329,9 +349,11 @@ static result copy(void *to, const void *from, size_t n, int ours) {    /* ours:
 API cuMemAllocAsync(address *p, size_t n, void *s) { (void)s; return cuMemAlloc_v2(p, n); }
 API cuMemFreeAsync(address p, void *s) { (void)s; return cuMemFree_v2(p); }
 API cuMemGetInfo_v2(size_t *f, size_t *t) { NEED; *f = *t = 1ul << 30; return OK; }
-API cuMemcpyHtoD_v2(address d, const void *s, size_t n) { NEED; return copy((void *)d, s, n, 1); }
+API cuMemcpyHtoD_v2(address d, const void *s, size_t n) { NEED; return waited(__func__, copy((void *)d, s, n, 1)); }
 API cuMemcpyDtoH_v2(void *d, address s, size_t n) { NEED; return waited(__func__, copy(d, (void *)s, n, 2)); }
-API cuMemcpyDtoD_v2(address d, address s, size_t n) { NEED; return copy((void *)d, (void *)s, n, 3); }
+API cuMemcpyDtoD_v2(address d, address s, size_t n) { NEED; return waited(__func__, copy((void *)d, (void *)s, n, 3)); }
+API cuMemcpy(address d, address s, size_t n) { NEED; return waited(__func__, copy((void *)d, (void *)s, n, 0)); }
+API cuMemcpyPeer(address d, void *dc, address s, void *sc, size_t n) { NEED; (void)dc; (void)sc; return waited(__func__, copy((void *)d, (void *)s, n, 3)); }
 API cuMemcpyHtoDAsync_v2(address d, const void *s, size_t n, void *q) { NEED; (void)q; return copy((void *)d, s, n, 1); }
 API cuMemcpyDtoHAsync_v2(void *d, address s, size_t n, void *q) { NEED; (void)q; return waited(__func__, copy(d, (void *)s, n, 2)); }
 API cuMemcpyDtoDAsync_v2(address d, address s, size_t n, void *q) { NEED; (void)q; return copy((void *)d, (void *)s, n, 3); }
@@ -354,6 +376,7 @@ API cuStreamCreate(struct stream **s, unsigned f) {
 API cuStreamDestroy_v2(struct stream *s) { NEED; free(s); return OK; }
 API cuStreamSynchronize(void *s) { NEED; (void)s; return waited(__func__, OK); }
 API cuStreamQuery(void *s) { NEED; (void)s; return waited(__func__, OK); }
+API cuStreamQuery_ptsz(void *s) { NEED; (void)s; return waited(__func__, OK); }
 API cuStreamWaitEvent(void *s, void *e, unsigned f) { NEED; (void)s; (void)e; (void)f; return OK; }
 API cuStreamIsCapturing(void *s, int *v) { NEED; (void)s; *v = 0; return OK; }
 API cuEventCreate(struct event **e, unsigned f) { NEED; (void)f; return (*e = calloc(1, sizeof **e)) ? OK : NO_MEMORY; }
@@ -472,7 +495,7 @@ static const struct kernel *known(const char *name) {
 static result carry_out(struct function *f, const struct graph *graph, const struct node *node, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned smem, struct stream *st, void **args, void **extra) {
     struct launch l = { f ? f->name : "", { gx, gy, gz }, { bx, by, bz }, smem, 0, 0, (uintptr_t)st > 2 ? st->id : 7, 0, 0,
-        graph ? graph->id : 0, node ? node->id : 0 };
+        graph ? graph->id : 0, node ? node->id : 0, 0 };
     const char *skip = getenv("STANDIN_CUDA_SKIP");
     result r = NOT_SUPPORTED;
     if (!f) return INVALID_HANDLE;
@@ -483,7 +506,9 @@ static result carry_out(struct function *f, const struct graph *graph, const str
     if (k) {
         l.device = (uint32_t)((int *)current - contexts);
         l.start = now();
-        if (fault.rc && !strcmp(fault.kernel, f->name)) { fault.pending = 1; r = OK; }
+        l.context = context_number();
+        if (!strcmp(refusal.kernel, f->name)) refusal.on = 1;
+        if (fault.rc && !strcmp(fault.kernel, f->name)) { fault.on[here()].pending = 1; r = OK; }
         else r = k->run(args, (struct shape){ l.grid, l.block });
         l.end = now();
         if (l.end <= l.start) l.end = l.start + 1;
@@ -497,7 +522,7 @@ struct config { unsigned grid[3], block[3], smem; struct stream *st; };     /* C
 static result counted(const char *function, struct function *f, const struct config *c, void **args, void **extra) {
     result r;
     if (calls) calls(0, function, NULL);
-    r = fault.told ? fault.rc : carry_out(f, NULL, NULL, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->smem, c->st, args, extra);
+    r = fault.on[here()].told ? fault.rc : carry_out(f, NULL, NULL, c->grid[0], c->grid[1], c->grid[2], c->block[0], c->block[1], c->block[2], c->smem, c->st, args, extra);
     if (calls) calls(1, function, &r);
     return r;
 }

@@ -8,6 +8,7 @@
  *   STANDIN_CUPTI_SUBSCRIBE=39    what cuptiSubscribe answers
  *   STANDIN_CUPTI_UNTIMED=name    that kernel's times could not be collected: 0
  *   STANDIN_CUPTI_NOT_INITIALIZED=part   cuptiSubscribe answers 15 in a CUPTI whose path holds that, as one that is newer than the driver
+ *   STANDIN_CUPTI_FLUSH=7         what a forced flush, as the probe does one at the end, answers, and hands nothing over
  *   STANDIN_CUPTI_UNFINISHED=1    hand records over without an end, as a forced flush does with kernels that still run
  *
  * Build: cc -std=c11 -O2 -shared -fPIC -fvisibility=hidden -pthread -Wl,-soname,libcupti.so.13 cupti.c -o libcupti.so.13 -ldl */
@@ -23,7 +24,7 @@ enum {
     OK, INVALID_PARAMETER, INVALID_OPERATION = 7, MAX_LIMIT_REACHED = 12, NOT_INITIALIZED = 15, INVALID_KIND = 21,
     INSUFFICIENT_PRIVILEGES = 35, MULTIPLE_SUBSCRIBERS = 39
 };
-struct launch { const char *name; uint32_t grid[3], block[3], smem; uint64_t start, end; uint32_t stream, correlation, device, graph; uint64_t node; };
+struct launch { const char *name; uint32_t grid[3], block[3], smem; uint64_t start, end; uint32_t stream, correlation, device, graph; uint64_t node; uint32_t context; };
 
 static void (*request)(uint8_t **, size_t *, size_t *);
 static void (*complete)(void *, uint32_t, uint8_t *, size_t, size_t);
@@ -61,7 +62,7 @@ static void on_launch(const struct launch *l) {
     memset(r, 0, z);
     PUT(0, uint32_t, kind);
     if (!untimed || strcmp(untimed, l->name)) { PUT(16, uint64_t, l->start); PUT(24, uint64_t, unfinished ? 0 : l->end); }
-    PUT(40, uint32_t, l->device); PUT(44, uint32_t, 1); PUT(48, uint32_t, l->stream);
+    PUT(40, uint32_t, l->device); PUT(44, uint32_t, l->context); PUT(48, uint32_t, l->stream);
     memcpy(r + 52, l->grid, 12); memcpy(r + 64, l->block, 12);
     PUT(80, int32_t, l->smem);
     PUT(92, uint32_t, l->correlation); PUT(96, int64_t, l->correlation);
@@ -74,7 +75,7 @@ out:
 /* ---- callbacks: cupti_driver_cbid.h ---- */
 static const struct { const char *function; uint32_t id; } known_calls[] = {
     { "cuLaunchKernel", 307 }, { "cuGraphLaunch", 514 }, { "cuCtxSynchronize", 17 }, { "cuEventQuery", 120 }, { "cuEventSynchronize", 121 },
-    { "cuStreamQuery", 125 }, { "cuStreamSynchronize", 126 }, { "cuMemcpyDtoH_v2", 278 }, { "cuMemcpyDtoHAsync_v2", 279 },
+    { "cuStreamQuery", 125 }, { "cuStreamQuery_ptsz", 439 }, { "cuMemcpyDtoD_v2", 280 }, { "cuMemcpyHtoD_v2", 276 }, { "cuMemcpy", 305 }, { "cuMemcpyPeer", 318 }, { "cuStreamSynchronize", 126 }, { "cuMemcpyDtoH_v2", 278 }, { "cuMemcpyDtoHAsync_v2", 279 },
     { "cuMemAlloc_v2", 243 }, { "cuModuleLoadData", 19 }, { "cuCtxDestroy_v2", 322 }, { "cuDevicePrimaryCtxReset_v2", 545 }, { "cuLaunchKernelEx", 652 }, { "cuLaunchCooperativeKernel", 477 } };
 enum { KNOWN_CALLS = sizeof known_calls / sizeof *known_calls };
 static uint8_t wanted_calls[1024];
@@ -84,11 +85,12 @@ struct call_data {                      /* as CUpti_CallbackData begins and ends
 };
 static void (*callback)(void *, uint32_t, uint32_t, const void *);
 static void *callback_user;
-static uint32_t (*number)(void **context);
+static uint32_t (*number)(void **context), (*context_number)(void);
 
 static void on_call(int site, const char *function, const int *answer) {
     struct call_data d = { .site = (uint32_t)site, .function = function, .answer = answer };
     d.correlation = number(&d.context);
+    if (context_number) d.context_id = context_number();
     for (size_t i = 0; i < KNOWN_CALLS; i++)
         if (!strcmp(known_calls[i].function, function) && wanted_calls[known_calls[i].id]) callback(callback_user, 1, known_calls[i].id, &d);
 }
@@ -111,7 +113,7 @@ API cuptiEnableCallback(uint32_t enable, void *subscriber, uint32_t domain, uint
     if (subscriber != &callback || domain != 1) return INVALID_PARAMETER;
     if (id >= sizeof wanted_calls) return INVALID_PARAMETER;
     wanted_calls[id] = (uint8_t)enable;
-    if (cuda) { *(void **)&calls = dlsym(cuda, "standin_cuda_calls"); *(void **)&number = dlsym(cuda, "standin_cuda_number"); }
+    if (cuda) { *(void **)&calls = dlsym(cuda, "standin_cuda_calls"); *(void **)&number = dlsym(cuda, "standin_cuda_number"); *(void **)&context_number = dlsym(cuda, "standin_cuda_context"); }
     if (!calls || !number) return NOT_INITIALIZED;
     calls(on_call);
     return OK;
@@ -151,7 +153,8 @@ API cuptiActivityEnable(uint32_t k) {
 }
 API cuptiActivityDisable(uint32_t k) { (void)k; enabled = 0; return OK; }
 API cuptiActivityFlushAll(uint32_t f) {
-    (void)f;
+    const char *refused = getenv("STANDIN_CUPTI_FLUSH");
+    if (f && refused) return atoi(refused);
     if (!complete) return INVALID_OPERATION;
     if (finalized) return NOT_INITIALIZED;
     pthread_mutex_lock(&mutex);

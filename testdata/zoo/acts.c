@@ -4,6 +4,7 @@
  *   launch[=NAME]   launches a product and does not wait for it
  *   fill[=NAME]     launches something else
  *   sync, stream, event, query, read, later   waits in that way: cuCtxSynchronize, cuStreamSynchronize, cuEventSynchronize, cuStreamQuery, cuMemcpyDtoH, Async
+ *   wait=NAME, copy=NAME   that function of the driver's waits, or copies a buffer          device=N   goes on with another device
  *   cpu             a product on the CPU
  *   say=TEXT, err=TEXT   writes a line       part=TEXT    the same without its end
  *   open=PATH       opens a file             nap=MS       sleeps
@@ -25,7 +26,7 @@
  *   lots=MB         writes that much                                          memory        becomes a copy of itself that is no file, from the next word on
  *   small, smallexit   opens the driver and computes a product, in a thread with a stack of 32 KiB, which then ends, or ends the program
  *   twin … end      does that after an exec, in a PID namespace of its own, where it has this pid once more
- *   badload         loads code for a device that is not here (with STANDIN_CUDA_LOAD=sm_99)      wide=TEXT   writes a line in UTF-16
+ *   badload         loads code for a device that is not here (with STANDIN_CUDA_LOAD=sm_99)
  *   ex, together    launches a product by cuLaunchKernelEx, cuLaunchCooperativeKernel, and waits for it */
 #define _GNU_SOURCE
 #include "zoo.h"
@@ -116,13 +117,6 @@ static pid_t twin(void) {
     return (pid_t)syscall(SYS_clone3, &how, sizeof how);
 }
 
-static void wide(const char *text) {
-    putchar(0xff); putchar(0xfe);
-    for (; *text; text++) { putchar(*text); putchar(0); }
-    putchar('\n'); putchar(0);
-    fflush(stdout);
-}
-
 static char **words; static int count;
 static struct { int from; pthread_t thread; } at_end, last, beside;
 static void run(int i);
@@ -151,6 +145,9 @@ static void run(int i) {
         else if (!strcmp(what, "launch")) (void)launch(with ? with : "matmul", 0);
         else if (!strcmp(what, "fill")) { if (d.launch) (void)gpu_fill(&d, with ? with : "fill_f32"); }
         else if (strstr(" sync stream event query read later ", what)) (void)waits(what);
+        else if (!strcmp(what, "wait")) { int (*f)(void *); *(void **)&f = entry(with); (void)f(NULL); }
+        else if (!strcmp(what, "copy")) { int (*f)(uint64_t, uint64_t, size_t); *(void **)&f = entry(with); (void)f(result, result, 4); }
+        else if (!strcmp(what, "device")) { void *context; if (d.launch && d.retain(&context, atoi(with)) == 0) (void)d.current(context); }
         else if (!strcmp(what, "cpu")) on_cpu();
         else if (!strcmp(what, "say")) { puts(with); fflush(stdout); }
         else if (!strcmp(what, "err")) fprintf(stderr, "%s\n", with);
@@ -179,7 +176,6 @@ static void run(int i) {
             v[i] = v[0]; fexecve(to, v + i, environ); exit(8);
         } else if (!strcmp(what, "small") || !strcmp(what, "smallexit")) in_small_stack(what[5] == 'e');
         else if (!strcmp(what, "badload")) { void *m; if (d.load && d.load(&m, ".version 6.0\n.target sm_99\n.entry matmul()") == 0) return; }
-        else if (!strcmp(what, "wide")) wide(with);
         else if (!strcmp(what, "vexec") || !strcmp(what, "spawn") || !strcmp(what, "twin")) {
             int last_word = block_end(i); char *end = v[last_word]; pid_t child;
             v[i] = v[0]; v[last_word] = NULL;

@@ -99,6 +99,14 @@ func (t *Tail) cut() {
 	t.text = t.text[:copy(t.text, t.text[extra:])]
 }
 
+// Text is the text so far.
+func (t *Tail) Text() []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cut()
+	return decode(t.head, t.text)
+}
+
 // Answer says what is known of the text so far.
 func (t *Tail) Answer(rules *Rules) Answer {
 	t.mu.Lock()

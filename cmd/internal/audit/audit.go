@@ -503,8 +503,6 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 			"the driver elsewhere"
 	case len(asked) == 0:
 		o.Kind, o.Why = NotReached, "it "+how(system, r)+" before it looked for the driver"
-	case o.Said != "":
-		o.Kind, o.Why = FellBack, "it looked for the driver, announced that it continues without the GPU, and "+how(system, r)
 	case !o.Reached && r.Code == 0:
 		o.Kind, o.Why = NotReached, "it ended with 0, but never asked for "+stages[m.stage].what
 	case !o.Reached:

@@ -8,6 +8,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/explain"
 )
 
@@ -64,6 +65,20 @@ func (l *Listener) listen(to io.Writer) io.Writer {
 	}
 	l.ears = append(l.ears, e)
 	return io.MultiWriter(to, e.Tail)
+}
+
+// NoteWords shows the line in which the program says that it goes on without the GPU, under a verdict that it seems to contradict. It is a
+// note, and no evidence.
+func (l *Listener) NoteWords(m *session.Machine, k verify.Kind) {
+	if k == verify.NotUsed || k == verify.NoDevice {
+		return
+	}
+	for _, e := range l.ears {
+		if said := verify.FellBack(e.Text()); said != "" {
+			m.Shell.Note("the program said: %q (this changes no verdict)", said)
+			return
+		}
+	}
 }
 
 func sameStream(a, b io.Writer) bool {

@@ -217,6 +217,7 @@ func File(ctx context.Context, m *session.Machine, o Options, binary string, std
 		}
 	}
 	printVerdict(m, p)
+	heard.NoteWords(m, p.Verdict.Kind)
 	end := &Ending{Program: m.Shown(binary), Verb: "prove", Code: failed(p, o.ExpectExit),
 		OnCPU: !o.ExpectCPU && p.Verdict.Kind == verify.NotUsed, Missing: rt.Missing, Heard: heard}
 	if p.Evidence.Control.Outcome == verify.ControlNoLibrary && end.Code == 127 { // that there is no driver has been said

@@ -82,6 +82,9 @@ func Run(ctx context.Context, r Request) (Result, error) {
 		return Result{}, ran
 	}
 	result, timedOut, judged := r.judge(dir, state, ran)
+	if len(result.Proofs) == 1 {
+		heard.NoteWords(m, result.Proofs[0].Verdict.Kind)
+	}
 	end := Ending{Program: "the program", Verb: line.Verb, Missing: found.missing, Heard: heard, OnCPU: judged == exit.Code(exit.NotUsed)}
 	if len(r.Programs) == 1 {
 		end.Program = m.Shown(r.Programs[0].Path)

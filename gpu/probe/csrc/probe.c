@@ -18,7 +18,7 @@
 
 #include "lines.h"
 
-enum { KIND_KERNEL = 3, KIND_CONCURRENT_KERNEL = 10, FLUSH_FORCED = 1, OK = 0, OUT_OF_MEMORY = 2, MAX_LIMIT_REACHED = 12 };
+enum { KIND_KERNEL = 3, KIND_CONCURRENT_KERNEL = 10, FLUSH_FORCED = 1, OK = 0, MAX_LIMIT_REACHED = 12 };
 enum {
     BUFFER = 256 << 10,   /* bytes of one activity buffer: about 1,100 records */
     DETAIL = 1000,        /* launches written one by one */
@@ -76,14 +76,15 @@ static int (*p_attribute)(uint32_t, size_t *, void *);
 static void *cuda;                  /* the driver's handle */
 
 static uint64_t owner, owner_in;    /* the process that this state belongs to, and its PID namespace; a forked child is another */
-static counter seen, unfinished, untimed, dropped, accepted, detailed, forks, faults, refusals;
-/* correlations: of the last launch, of the records, of the last wait that went well, of the records before one */
-static counter launched, newest, waited, confirmed;
+static counter seen, unfinished, untimed, dropped, accepted, detailed, forks, refusals;
 static counter ended;               /* the process that has written its end */
-static flag devices_written, recording, settling, unsettled;
-static flag unloaded;               /* device code was refused, and none accepted since */
-static void *volatile launched_in;  /* the context of the last launch, unless it was destroyed */
+static flag devices_written, recording, settling;
 static int flush_rc = -1;           /* of the last flush */
+
+/* A context in which kernels were launched. CUPTI's number of it is in a kernel's record, too, and is never given twice. */
+struct context { volatile uint32_t id; void *volatile handle; volatile uint32_t waited, told; const char *volatile function; };
+enum { CONTEXTS = 64 };             /* kernels of further ones are not waited for, and so prove nothing */
+static struct context contexts[CONTEXTS];
 
 /* ---- forks --------------------------------------------------------------------------------------------------------------------------- */
 #ifndef _WIN32
@@ -166,17 +167,8 @@ static void write_tally(const struct tally *t) {
     finish(0);
 }
 
-/* Says that all kernels so far were waited for, and that none had failed by then. */
-static void confirm(void) {
-    uint64_t n = GET(newest);
-    if (n <= GET(confirmed) || n >= GET(waited)) return;
-    confirmed = n;
-    begin("waited"); finish(1);
-}
-
 static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, size_t valid) {
     struct chunk *c = (struct chunk *)(void *)buf; void *rec = NULL; int rc, n = 0; size_t drop = 0; error_state e = keep_error();
-    uint32_t last = 0;
     (void)size;
     if (!c) return;
     while ((rc = p_next(buf, valid, &rec)) == OK) {
@@ -185,14 +177,13 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
         if (!k->start && !k->end) { ADD(untimed, 1); continue; }                 /* CUPTI's header: the times could not be collected */
         if (!k->start || k->end <= k->start) { ADD(unfinished, 1); continue; }   /* a forced flush hands over running kernels with end 0 */
         ADD(seen, 1);
-        if (k->correlation > last) last = k->correlation;
         one.first = *k; one.last = k->correlation; one.start = k->start; one.end = k->end; one.count = 1; one.total = k->end - k->start;
         if (GET(detailed) < DETAIL && ADD(detailed, 1) < DETAIL) {
             write_tally(&one);
             continue;
         }
         for (int i = n - 1; i >= 0 && !t; i--)
-            if (c->names[i].first.name == k->name && c->names[i].first.device == k->device) t = &c->names[i];
+            if (c->names[i].first.name == k->name && c->names[i].first.device == k->device && c->names[i].first.context == k->context) t = &c->names[i];
         if (t) {
             t->count++; t->total += k->end - k->start;
             if (k->correlation > t->last) t->last = k->correlation;
@@ -209,8 +200,6 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
         ADD(dropped, drop);
         begin("dropped"); field_n("count", drop); finish(0);
     }
-    if (last > GET(newest)) newest = last;      /* now that they are written down */
-    confirm();
     hold();
     if (pending_n) drain();
     release();
@@ -218,78 +207,97 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
     restore_error(e);
 }
 
+/* ---- calls of the driver ------------------------------------------------------------------------------------------------------------- */
+/* What a watched call does, as far as a verdict depends on it. calls.h has the calls by their numbers (cupti_driver_cbid.h); an old CUPTI does not know them
+ * all. READ is a copy that returns when the host has the data: its success is a wait. */
+enum kind { NONE, LAUNCH, WAIT, READ, COPY, MEMORY, CODE, END, OTHER, KINDS };
+static const char *const kind_names[] = { "", "launch", "wait", "copy", "copy", "memory", "code", "", "other" };
+static const struct { uint16_t id; uint8_t kind; } watched_calls[] = {
+#include "calls.h"
+};
+enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls, CALL_IDS = 1024, MOST_REFUSALS = 1000, NOT_READY = 600 };
+static uint8_t kind_of[CALL_IDS];
+static volatile uint32_t failed[CALL_IDS];  /* by call, and below KINDS by kind: where it was refused last, until it succeeds there; 1: anywhere */
+
+static struct context *context_of(uint32_t id) {
+    struct context *c = NULL; int i = 0;
+    if (!id) return NULL;
+    for (; i < CONTEXTS && contexts[i].id; i++) if (contexts[i].id == id) return &contexts[i];
+    hold();
+    for (i = 0; i < CONTEXTS && !c; i++) if (!contexts[i].id || contexts[i].id == id) c = &contexts[i];
+    if (c) c->id = id;
+    release();
+    return c;
+}
+
+static void answer(const char *event, const struct call_data *d, int rc, enum kind kind, uint32_t correlation) {
+    begin(event); field_n("context", d->context_id); field_n("rc", (uint64_t)rc); field_s("function", d->function ? d->function : "");
+    field_s("kind", kind_names[kind]); field_n("correlation", correlation); finish(1);
+}
+
+/* Something was refused after something was launched: what that means is for the judge. A query that says "not yet", and the refusals of a stream that is
+ * being captured (900 to 907), come by the thousand and mean nothing. Of the same refusal again and again, with no launch in between, one line is enough. */
+static void refused(const struct call_data *d, int rc, uint32_t id, enum kind kind) {
+    static volatile uint64_t last[3]; uint64_t n, at = GET(accepted), what = (uint64_t)id << 32 | (uint32_t)rc;
+    if ((kind == WAIT && rc == NOT_READY) || (rc >= 900 && rc <= 907)) return;
+    if (kind == MEMORY || kind == CODE) failed[kind] = 1; else failed[id] = d->context_id + 1;
+    if (last[0] == at && last[1] == what && last[2] == d->context_id) return;
+    last[0] = at; last[1] = what; last[2] = d->context_id;
+    if ((n = ADD(refusals, 1)) >= MOST_REFUSALS) return;
+    answer("refused", d, rc, kind, n + 1 < MOST_REFUSALS ? d->correlation : UINT32_MAX);        /* what comes after is not listed */
+}
+
+static void recovered(const struct call_data *d, uint32_t id, enum kind kind) {
+    uint32_t at = kind == MEMORY || kind == CODE ? kind : id;
+    if (!failed[at] || (failed[at] != 1 && failed[at] != d->context_id + 1)) return;
+    failed[at] = 0;
+    answer("recovered", d, OK, kind, d->correlation);
+}
+
+static void tell_wait(struct context *c) {
+    uint32_t waited = c->waited;
+    if (waited <= c->told) return;
+    c->told = waited;
+    begin("waited"); field_n("context", c->id); field_s("function", c->function ? c->function : ""); field_n("correlation", waited); finish(1);
+}
+
 /* Records that are complete are fetched when the program waits for its kernels, so that a process which then ends at once has left them. Not each time:
  * a program may wait a hundred thousand times a second. */
-static void hand_over(uint32_t correlation) {
+static void hand_over(struct context *c) {
     static counter waits, last; uint64_t now = GET(waits) < 64 ? 0 : nanoseconds();
-    if (correlation > GET(waited)) waited = correlation;
     if (now && now - GET(last) < 10000000u) return;
     last = now;
     p_flush(0);
-    confirm();
+    if (c) tell_wait(c);
     /* The devices, too, once: they may not be asked for in a callback, so our thread does, and is not waited for longer than a moment. */
     if (!ADD(waits, 1) && GET(seen)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
 }
 
-/* Errors after which a context is lost, and with it what its kernels computed (cuda.h, CUresult). */
-static int is_fault(int rc) {
-    return rc == 214 || rc == 220 || rc == 226 || rc == 700 || rc == 702 || rc == 709 || rc == 710 || (rc >= 714 && rc <= 719) || rc == 721 || rc == 999;
-}
-
-/* cupti_driver_cbid.h. First the launches: cuLaunchKernel, cuLaunch, Grid, GridAsync; Kernel_ptsz; CooperativeKernel, _ptsz, MultiDevice; GraphLaunch,
- * _ptsz; KernelEx, _ptsz. Then what waits for them: cuCtxSynchronize, _v2, cuEventQuery, cuEventSynchronize, cuStreamQuery, cuStreamSynchronize, _ptsz;
- * cuMemcpyDtoH_v2, _ptds; cuMemcpy, _ptds. Then what others will wait for: cuMemcpyDtoHAsync, _ptsz; cuMemcpyAsync, _ptsz. Then what only reports an
- * error: cuMemcpyHtoD_v2, Async, DtoD_v2, Async, and of these _ptds and _ptsz. Then what allocates: cuMemAlloc, Pitch, _v2, Pitch_v2, Managed; cuMemCreate;
- * cuMemAllocAsync, _ptsz, FromPoolAsync, _ptsz. Then what loads device code: cuModuleLoad, Data, DataEx, FatBinary; cuLibraryLoadData, FromFile;
- * cuLinkComplete. Then what ends a context: cuCtxDestroy, _v2, cuDevicePrimaryCtxRelease, _v2, Reset, _v2, cuGreenCtxDestroy. An old CUPTI does not
- * know them all. */
-enum { LAUNCHES = 12, WAITS = 23, COPIES = 27, ALLOCATIONS = 35, LOADS = 45, ENDINGS = 52, MOST_REFUSALS = 1000 };
-static const uint32_t watched_calls[] = { 307, 115, 116, 117, 442, 477, 478, 480, 514, 515, 652, 653,
-    17, 800, 120, 121, 125, 126, 440, 278, 398, 305, 408, 279, 422, 306, 418,
-    276, 277, 280, 281, 397, 399, 421, 423, 29, 31, 243, 244, 371, 549, 598, 599, 611, 612,
-    18, 19, 20, 21, 678, 679, 365, 11, 322, 387, 544, 389, 545, 744 };
-enum { WATCHED_CALLS = sizeof watched_calls / sizeof *watched_calls };
-
-/* Errors of a load that say that this device cannot run that code, or has no memory for it. Not: a file that is not there, a wrong argument. */
-static int is_unusable(int rc) {
-    return rc == OUT_OF_MEMORY || rc == 200 || rc == 209 || rc == 218 || (rc >= 221 && rc <= 223) || rc == 300 || rc == 303;
-}
-
-/* A launch, an allocation or a load that was refused after something was launched: the program may have gone on without the GPU. */
-static void refused(const struct call_data *d, int rc, int load) {
-    uint64_t n = ADD(refusals, 1);
-    if (n >= MOST_REFUSALS) return;
-    if (load) unloaded = 1;
-    begin("refused"); field_n("rc", (uint64_t)rc); field_s("function", d->function ? d->function : "");
-    field_n("correlation", n + 1 < MOST_REFUSALS ? d->correlation : UINT32_MAX);        /* what comes after is not listed */
-    finish(1);
-}
-
-/* A launch that the driver accepted, counted on its own: CUPTI has lost records (12.4 update 1), and then silence is no evidence. */
+/* Launches that the driver accepted are counted on their own: CUPTI has lost records (12.4 update 1), and then silence is no evidence. */
 static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) {
-    const struct call_data *d = data; size_t i = 0; int rc; error_state e;
+    const struct call_data *d = data; enum kind kind = id < CALL_IDS ? (enum kind)kind_of[id] : NONE; struct context *c; int rc; error_state e;
     (void)user; (void)domain;
-    while (i < WATCHED_CALLS && watched_calls[i] != id) i++;
-    if (i >= ENDINGS && i < WATCHED_CALLS) {      /* with it go the errors that nobody has asked for */
-        if (GET(launched) > GET(waited)) unsettled = 1;
-        launched_in = NULL;
+    if (kind == END) {              /* nobody may make an ended context current: settle */
+        void *gone = d->params && d->function && !strncmp(d->function, "cuCtxDestroy", 12) ? *(void *const *)d->params : NULL;
+        for (int i = 0; i < CONTEXTS; i++) if (!gone || contexts[i].handle == gone) contexts[i].handle = NULL;
     }
-    if (d->site != 1 || !d->answer) return;
+    if (d->site != 1 || !d->answer || kind == NONE || kind == END) return;
     e = keep_error();
     rc = *(const int *)d->answer;
-    if (rc == OK && i < LAUNCHES) {
-        launched_in = d->context; launched = d->correlation;
+    if (rc == OK && kind == LAUNCH) {
+        if ((c = context_of(d->context_id))) c->handle = d->context;
         ADD(accepted, 1);
         if (GET(ended) == process_id()) { begin("late"); finish(1); }
-    } else if (rc == OK && i < COPIES && recording && GET(accepted)) hand_over(i < WAITS ? d->correlation : 0);
-    else if (is_fault(rc)) {
-        if (!(settling && rc == 709) && ADD(faults, 1) < 4) {
-            begin("fault"); field_n("rc", (uint64_t)rc); field_s("function", d->function ? d->function : ""); finish(1);
+    } else if (!GET(accepted)) {
+    } else if (settling && kind == WAIT) answer("settled", d, rc, kind, d->correlation);
+    else if (rc != OK) refused(d, rc, id, kind);
+    else {
+        recovered(d, id, kind);
+        if (recording && (kind == WAIT || kind == READ || kind == COPY)) {
+            if ((c = kind == COPY ? NULL : context_of(d->context_id))) { c->function = d->function; c->waited = d->correlation; }
+            hand_over(c);
         }
-    } else if (i >= LOADS && i < ENDINGS) {
-        if (rc == OK && unloaded) { unloaded = 0; begin("loaded"); finish(1); }     /* other code in its place */
-        else if (GET(accepted) && is_unusable(rc)) refused(d, rc, 1);
-    } else if (GET(accepted) && (i < LAUNCHES ? rc != OK : i >= ALLOCATIONS && i < LOADS && rc == OUT_OF_MEMORY)) refused(d, rc, 0);
+    }
     restore_error(e);
 }
 
@@ -298,8 +306,9 @@ static int watch_calls(void) {
     void *subscriber = NULL; int rc;
     if (!p_subscribe || !p_callback) return -1;
     if ((rc = p_subscribe(&subscriber, on_call, NULL)) != OK) return rc;
-    if ((rc = p_callback(1, subscriber, 1, watched_calls[0])) != OK) return rc;
-    for (size_t i = 1; i < WATCHED_CALLS; i++) p_callback(1, subscriber, 1, watched_calls[i]);
+    for (size_t i = 0; i < WATCHED_CALLS; i++) kind_of[watched_calls[i].id] = watched_calls[i].kind;
+    if ((rc = p_callback(1, subscriber, 1, watched_calls[0].id)) != OK) return rc;
+    for (size_t i = 1; i < WATCHED_CALLS; i++) p_callback(1, subscriber, 1, watched_calls[i].id);
     return OK;
 }
 
@@ -312,18 +321,21 @@ static void bound_device_memory(void) {
     p_attribute(DEVICE_BUFFER_POOL_LIMIT, &size, &most);
 }
 
-/* A kernel that nobody waited for may still fail, and its error would be lost with the process. What is waited for here answers it, which on_call notes.
- * Contexts: that of the last launch, and each device's primary one where it is in use. In our own thread where there is one: it may hang. */
+/* A kernel that nobody waited for may still fail, and its error would be lost with the process. What the driver answers to a wait of ours on_call writes down;
+ * where it answers nothing, because it has ended before us, nothing is written, and nothing taken for granted. Contexts: those of launches, and each
+ * device's primary one where it is in use. In our own thread where there is one: it may hang. */
 static void settle(void) {
     int (*set)(void *), (*synchronize)(void), (*count)(int *), (*get)(int *, int), (*state)(int, unsigned *, int *), (*retain)(void **, int), (*leave)(int);
-    int n = 0, dev, active; unsigned flags; void *context = launched_in;
+    int n = 0, dev, active; unsigned flags; void *context;
     *(void **)&set = symbol(cuda, "cuCtxSetCurrent"); *(void **)&synchronize = symbol(cuda, "cuCtxSynchronize");
     *(void **)&count = symbol(cuda, "cuDeviceGetCount"); *(void **)&get = symbol(cuda, "cuDeviceGet");
     *(void **)&state = symbol(cuda, "cuDevicePrimaryCtxGetState"); *(void **)&retain = symbol(cuda, "cuDevicePrimaryCtxRetain");
     *(void **)&leave = symbol(cuda, "cuDevicePrimaryCtxRelease_v2");
+    for (int i = 0; i < CONTEXTS && contexts[i].id; i++) tell_wait(&contexts[i]);
     if (!GET(accepted) || !set || !synchronize) return;
     settling = 1;
-    if (context && set(context) == OK) synchronize();
+    for (int i = 0; i < CONTEXTS && contexts[i].id; i++)
+        if ((context = contexts[i].handle) && set(context) == OK) synchronize();
     if (count && get && state && retain && leave && count(&n) == OK)
         for (int i = 0; i < n; i++) {
             if (get(&dev, i) != OK || state(dev, &flags, &active) != OK || !active || retain(&context, dev) != OK) continue;
@@ -356,7 +368,6 @@ static void write_end(int rc, int64_t status) {
     if (GET(untimed)) field_n("untimed", GET(untimed));
     if (GET(forks)) field_n("forks", GET(forks));
     if (ignores_children()) text(",\"ignores\":true");
-    if (unsettled) text(",\"unsettled\":true");
     close_line(1);
     release();
 }
