@@ -1,32 +1,12 @@
 package receipt
 
 import (
-	"bytes"
-	"os"
 	"strings"
 	"testing"
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu/verify"
 )
-
-// TestReceiptsOfBeforeHold: the file was written before a receipt could be of a whole run; its sum is over the fields of then.
-func TestReceiptsOfBeforeHold(t *testing.T) {
-	data, err := os.ReadFile("testdata/without-result.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := Decode(data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if wrong := r.Check("abc", 10, real); len(wrong) > 0 {
-		t.Errorf("%q", wrong)
-	}
-	if again := written(t, r); !bytes.Equal(again, data) {
-		t.Errorf("written again it is another file:\n%s", again)
-	}
-}
 
 // unproven is a receipt of a program that was built and not run.
 func unproven() Receipt {
