@@ -17,7 +17,8 @@ var fallback = lazyregexp.New(`(?i)\b(fall(s|ing)?|fell|revert(s|ing)?|switch(es
 // FellBack returns the first line in which a program says that it goes on without the GPU, shortened, or nothing.
 func FellBack(output []byte) string {
 	for line := range bytes.Lines(output) {
-		if fallback.Match(line) {
+		cargo := bytes.HasPrefix(bytes.TrimSpace(line), []byte("Running `")) // its line with the program's arguments
+		if !cargo && fallback.Match(line) {
 			said := strings.TrimSpace(strings.ToValidUTF8(string(line), "?"))
 			return said[:min(len(said), 160)]
 		}

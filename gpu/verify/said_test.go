@@ -1,0 +1,20 @@
+package verify
+
+import "testing"
+
+func TestFellBack(t *testing.T) {
+	for output, want := range map[string]string{
+		"one\nWARN falling back to CPU\nthree\n":                   "WARN falling back to CPU",
+		"no usable GPU found, --gpu-layers option will be ignored": "no usable GPU found, --gpu-layers option will be ignored",
+		"offloaded 0/33 layers to GPU\n":                           "offloaded 0/33 layers to GPU",
+		"offloaded 33/33 layers to GPU\n":                          "",
+		"device: cuda 0\n":                                         "",
+		"     Running `app 'falling back to CPU'`\n":               "",
+		"CUDA is not available\n":                                  "CUDA is not available",
+		"":                                                         "",
+	} {
+		if got := FellBack([]byte(output)); got != want {
+			t.Errorf("%q: %q, want %q", output, got, want)
+		}
+	}
+}
