@@ -23,7 +23,6 @@ type Cmd struct {
 	Grace   time.Duration // how long it may take to end after an interrupt before it is killed; 0: the runner's
 	Limit   int64         // bytes of each stream that are collected; 0: 64 MiB. More is dropped and Result.Truncated set
 
-	Together bool // where a signal ends it, all that it started ends, too: else that goes on and writes where others work by then
 }
 
 // ProgramGrace is the Grace of the user's own programs: an interrupted training run may write a checkpoint. It is what `docker stop` gives.

@@ -5,16 +5,10 @@
 // of it is left. Streams that are files go to the child as they are, so that a terminal stays a terminal.
 // What goes on running after its parent ended by itself (a compile cache's server) is left alone.
 //
-// The tree, on Linux: every process that descends from the child, and every one that carries its mark. The mark is the soft limit on file
-// locks (RLIMIT_LOCKS), which Linux has ignored since 2.4.25 (getrlimit(2)) and hands down from parent to child: so a process that let go
-// of its parents is found as well, which ppid alone does not show and PR_SET_CHILD_SUBREAPER shows only by taking every orphan of this
-// process together. Lost are a process that changes that limit itself, one that left its parents before the mark was set (microseconds),
-// and one below another gpubuild's mark that let go of its parents. Where the limit cannot be set, only descendants are found.
-// On macOS: descendants, and those that were seen as such before their parents ended.
-// On Windows: a job object; when it is closed, all in it end. It is closed, too, when we are killed.
+// The tree, on Linux and macOS: every process that descends from the child, and those that were seen as such before their parents ended. One
+// that left its parents before gpubuild looked is not found. On Windows: a job object; when it is closed, all in it end.
 //
-// After a kill -9 of gpubuild on Linux or macOS, its supervisor kills the trees that it left: see Children. PR_SET_PDEATHSIG is not used:
-// it reaches only the direct child, and cargo's compilers would go on.
+// After a kill -9 of gpubuild Windows closes the job, and Linux ends the direct child (PR_SET_PDEATHSIG); what that started goes on.
 package proc
 
 import (
@@ -92,9 +86,6 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 	timedOut := false
 	select {
 	case err = <-j.done:
-		if c.Together {
-			r.follow(j)
-		}
 		j.tree.leave()
 	case <-timeout:
 		timedOut = true
@@ -117,16 +108,6 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 		return res, fmt.Errorf("%s: output: %w", filepath.Base(c.Path), err)
 	}
 	return res, nil
-}
-
-// follow ends what a child has left running that a signal ended: cargo, killed for want of memory, leaves compilers behind.
-func (r Runner) follow(j *job) {
-	if _, sig := status(j.cmd.ProcessState); sig == "" {
-		return
-	}
-	for until := time.Now().Add(killDelay); j.tree.alive() && time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
-		j.tree.kill()
-	}
 }
 
 // Signals are those that end gpubuild: its context, and then its children by the same signal.

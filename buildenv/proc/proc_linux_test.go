@@ -2,40 +2,17 @@ package proc
 
 import (
 	"bytes"
-	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"gpubuild/buildenv/hosttest/need"
 )
-
-// TestAnAbandonedProcessIsFound: its parent has ended, so that only the mark says whose it is.
-func TestAnAbandonedProcessIsFound(t *testing.T) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	w := &watcher{n: 1, ready: cancel}
-	c := command("abandon")
-	c.Stdout = w
-	if _, err := (Runner{Grace: 300 * time.Millisecond}).Run(ctx, c); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	pids := w.pids(t)
-	if len(pids) != 1 {
-		t.Fatalf("got %q", w)
-	}
-	if !gone(pids[0]) {
-		t.Errorf("process %d is left", pids[0])
-		_ = syscall.Kill(pids[0], syscall.SIGKILL)
-	}
-}
 
 // TestCtrlCReachesAProgramOnce: at a terminal the kernel signals every process of the group; we must not signal them again, only those
 // that are in a group of their own.
@@ -108,7 +85,6 @@ func FuzzParseStat(f *testing.F) {
 		if ok && p.pid != 12 {
 			t.Errorf("got %+v", p)
 		}
-		parseMark(text)
 	})
 }
 
@@ -116,11 +92,5 @@ func TestParseStat(t *testing.T) {
 	got, ok := parseStat(12, []byte("12 (a) b (c) Z 3 12 12 0 -1 4194560 3337 2725901 0 411 0 3 3479 1218 20 0 1 0 77 0 0"))
 	if want := (process{pid: 12, ppid: 3, start: 77, dead: true}); !ok || got != want {
 		t.Errorf("got %+v, %v", got, ok)
-	}
-	if n := parseMark([]byte("Limit  Soft Limit  Hard Limit  Units\nMax file locks            4611686018427387904 unlimited            locks\n")); n != 1<<62 {
-		t.Errorf("got mark %d", n)
-	}
-	if n := parseMark([]byte("Max file locks            unlimited            unlimited            locks\n")); n != 0 {
-		t.Errorf("got mark %d", n)
 	}
 }

@@ -82,9 +82,6 @@ func helper(what string, args []string) int {
 	case "leave": // ends at once and leaves a grandchild that holds the output open
 		spawn("stubborn")
 		fmt.Println("done")
-	case "abandon": // waits while a grandchild, whose parent is gone, lives on
-		spawn("leave").Wait()
-		linger()
 	case "runner": // runs a helper as gpubuild's main does, and says what came of it
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 		defer stop()

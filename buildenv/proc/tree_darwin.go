@@ -1,13 +1,17 @@
 package proc
 
-import "golang.org/x/sys/unix"
+import (
+	"syscall"
 
-// setMark does nothing: macOS hands down nothing that could be read from outside.
-func setMark(int) uint64 { return 0 }
+	"golang.org/x/sys/unix"
+)
+
+// attributes: macOS has no way to end a child when its parent is killed.
+func attributes() *syscall.SysProcAttr { return nil }
 
 const zombie = 5 // SZOMB of <sys/proc.h>
 
-func processes(bool) []process {
+func processes() []process {
 	all, err := unix.SysctlKinfoProcSlice("kern.proc.all")
 	if err != nil {
 		return nil

@@ -5,29 +5,13 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
-// rlimitLocks is RLIMIT_LOCKS of <asm-generic/resource.h>, the same on every processor that CUDA knows.
-const rlimitLocks = 10
+// attributes have the kernel end a child when we are killed. It reaches only the direct child, which for `run` is the program's own runner.
+func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
-// setMark marks a process and all that it will start, and answers the mark; 0 when it could not.
-func setMark(pid int) uint64 {
-	// Never the same for two trees: pids come again, but not at the same time.
-	mark := 1<<62 | uint64(pid&0x3fffff)<<40 | uint64(time.Now().UnixNano())>>10&(1<<40-1)
-	var old unix.Rlimit
-	if unix.Prlimit(pid, rlimitLocks, nil, &old) != nil || old.Max < mark {
-		return 0
-	}
-	if unix.Prlimit(pid, rlimitLocks, &unix.Rlimit{Cur: mark, Max: old.Max}, nil) != nil {
-		return 0
-	}
-	return mark
-}
-
-func processes(marks bool) []process {
+func processes() []process {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -43,10 +27,6 @@ func processes(marks bool) []process {
 		p, ok := look(pid)
 		if !ok {
 			continue
-		}
-		if marks {
-			text, _ := os.ReadFile("/proc/" + n + "/limits") // a stranger's may be unreadable: no mark of ours
-			p.mark = parseMark(text)
 		}
 		out = append(out, p)
 	}
@@ -78,21 +58,4 @@ func parseStat(pid int, text []byte) (process, bool) {
 		return process{}, false
 	}
 	return process{pid: pid, ppid: ppid, start: start, dead: f[0] == "Z" || f[0] == "X"}, true
-}
-
-// parseMark reads the soft limit on file locks of /proc/PID/limits; "unlimited" is no mark.
-func parseMark(text []byte) uint64 {
-	_, rest, ok := strings.Cut(string(text), "Max file locks")
-	if !ok {
-		return 0
-	}
-	f := strings.Fields(rest)
-	if len(f) == 0 {
-		return 0
-	}
-	n, err := strconv.ParseUint(f[0], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -15,13 +15,11 @@ type process struct {
 	pid, ppid int
 	start     uint64 // when it began, in the system's own unit: with pid it names a process for good
 	dead      bool   // it has ended and its parent has not asked yet
-	mark      uint64 // 0: none
 }
 
 // tree is a child and all that came of it.
 type tree struct {
 	root  *os.Process
-	mark  uint64
 	known map[int]uint64 // pid → start of all that were ever seen in it
 }
 
@@ -29,11 +27,11 @@ type tree struct {
 func Running(string) int { return 0 }
 
 func startTree(cmd *exec.Cmd) (*tree, error) {
+	cmd.SysProcAttr = attributes()
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	t := &tree{root: cmd.Process, known: map[int]uint64{}}
-	t.mark = setMark(t.root.Pid)
 	// The child cannot have been waited for, so that its pid is still its own.
 	if p, ok := look(t.root.Pid); ok {
 		t.known[p.pid] = p.start
@@ -48,21 +46,20 @@ func (t *tree) leave() {}
 // was made is on it as dead, and the other one, younger than the list, is not.
 func (t *tree) members() []int {
 	for range 2 {
-		if alive := family(processes(t.mark != 0), t.known, t.mark, os.Getpid()); len(alive) > 0 {
+		if alive := family(processes(), t.known, os.Getpid()); len(alive) > 0 {
 			return alive
 		}
 	}
 	return nil
 }
 
-// family finds the living processes that were known before, carry the mark or descend from such, and adds them to known.
-func family(all []process, known map[int]uint64, mark uint64, self int) []int {
+// family finds the living processes that were known before or descend from such, and adds them to known.
+func family(all []process, known map[int]uint64, self int) []int {
 	children := map[int][]process{}
 	var queue []process
 	for _, p := range all {
 		children[p.ppid] = append(children[p.ppid], p)
-		start, ok := known[p.pid]
-		if ok && start == p.start || mark != 0 && p.mark == mark {
+		if start, ok := known[p.pid]; ok && start == p.start {
 			queue = append(queue, p)
 		}
 	}
@@ -107,10 +104,11 @@ func (t *tree) signal(s syscall.Signal, less int) {
 		group, err := unix.Getpgid(pid)
 		return less != 0 && err == nil && group == less
 	}
+	members := t.members() // before the child ends: nobody knows whose its children were then
 	if !spared(t.root.Pid) {
 		_ = t.root.Signal(s) // knows whether the child was waited for; a pid alone does not
 	}
-	for _, pid := range t.members() {
+	for _, pid := range members {
 		if p, ok := look(pid); ok && pid != t.root.Pid && p.start == t.known[pid] && !spared(pid) {
 			_ = syscall.Kill(pid, s)
 		}

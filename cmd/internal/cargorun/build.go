@@ -73,7 +73,7 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 		},
 		Other: func(line []byte) { _, _ = out.Other.Write(line) },
 	}
-	c.Stdin, c.Stdout, c.Stderr, c.Together = m.Stdin, messages, watch.stderr, true
+	c.Stdin, c.Stdout, c.Stderr = m.Stdin, messages, watch.stderr
 	ran, err := m.Runner.Run(ctx, c)
 	_ = messages.Close()
 	built.Interrupted = ctx.Err() != nil || ran.Signal != ""

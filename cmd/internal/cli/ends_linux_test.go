@@ -92,12 +92,11 @@ func TestEveryVerbEndsWhenInterrupted(t *testing.T) {
 	}
 }
 
-// TestNoChildSurvivesAKill: kill -9 of gpubuild ends cargo, the runner and the program.
-func TestNoChildSurvivesAKill(t *testing.T) {
+// TestNoProgramSurvivesAKill: kill -9 of gpubuild ends the runner, which cargo made of itself, and the program.
+func TestNoProgramSurvivesAKill(t *testing.T) {
 	t.Parallel()
 	need.Asked(t, "cargo")
 	for _, tt := range []struct{ name, env, says, verb string }{
-		{"while a build script runs", "SLOW_BUILD=1", "Compiling", "build"},
 		{"while the program runs", "SLOW_RUN=1", "began true", "run"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -7,10 +7,10 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -74,15 +74,12 @@ func runExec(ctx context.Context, m *session.Machine, o execOptions, l cargo.Lin
 		return err
 	}
 	if err == nil && c.Path != "" {
-		if o.JSON == nil {
-			proc.Become(c) // nothing is left to do
-		}
 		_, err = m.Runner.Run(ctx, c)
 	}
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	said := answer.Exec{Command: words, Code: exit.Of(err), Delta: chosen.Delta}
+	said := answer.Exec{Command: append(words[:1:1], receipt.Hidden(words[1:])...), Code: exit.Of(err), Delta: chosen.Delta}
 	if answered := report.Answer(m, o.JSON, "exec", err == nil, nil, said); answered != nil {
 		return answered
 	}

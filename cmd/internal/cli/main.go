@@ -49,11 +49,6 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 	if len(args) > 1 && args[1] == driver.WatchArg {
 		return driver.WatchMain(stdout)
 	}
-	if len(args) > 1 && args[1] == session.Supervisor {
-		signal.Ignore(proc.Signals...)
-		proc.Supervise(stdin)
-		return exit.Done
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), proc.Signals...)
 	defer stop()
 	if nvcc.Named(args[0]) {
@@ -65,7 +60,6 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 	}
 	m.Nodes = nodes
 	defer m.Temp.Remove()
-	defer m.Children.Close()
 	return await(ctx, m, func() int {
 		a := &invocation{Machine: m, words: args[1:]}
 		end := dispatch(ctx, a, args)

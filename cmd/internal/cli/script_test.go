@@ -23,7 +23,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/cmd/internal/cli"
-	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/nvcc"
@@ -34,9 +33,6 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // TestMain makes this test binary act as gpubuild, as a gpubuild that takes the stand-in driver of testdata/standin for a real one, and as
 // the few fake tools that no machine has.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == session.Supervisor { // of a test that calls cli.Main in this process
-		os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr))
-	}
 	if nvcc.Named(os.Args[0]) { // in a view of a toolkit
 		os.Exit(cli.Main(os.Args, os.Stdin, os.Stdout, os.Stderr))
 	}

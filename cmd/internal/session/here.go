@@ -12,9 +12,6 @@ import (
 	"gpubuild/cmd/internal/console"
 )
 
-// Supervisor is the first argument of a gpubuild that only calls proc.Supervise.
-const Supervisor = "__gpubuild-supervisor"
-
 // Here is the machine that gpubuild runs on. It sets the shell's colours.
 func Here(stdin io.Reader, shell *console.Shell, real RealDriver) (*Machine, error) {
 	host, err := local.Host()
@@ -42,7 +39,7 @@ func Here(stdin io.Reader, shell *console.Shell, real RealDriver) (*Machine, err
 	if refused != nil {
 		dir = cache.Nowhere
 	}
-	children := &proc.Children{Supervisor: []string{self, Supervisor}}
+	children := &proc.Children{}
 	return &Machine{
 		Host:     host,
 		Runner:   proc.Runner{Children: children},
