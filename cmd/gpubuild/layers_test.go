@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"cmd/internal/featurecheck", "cmd/internal/tools"},
 	{"cmd/internal/cargorun", "cmd/internal/fresh/inputs"},
 	{"cmd/internal/fresh", "cmd/internal/proof"},
-	{"cmd/internal/diagnose"},
+	{"cmd/internal/bundle", "cmd/internal/diagnose"},
 	{"cmd/internal/"}, // doctor, report
 	{"cmd/internal/answer", "cmd/internal/ci", "cmd/internal/pipeline"},
 	{"cmd/internal/cli"},

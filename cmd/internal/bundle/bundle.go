@@ -50,6 +50,7 @@ type Options struct {
 	Without []string      // libraries by file name that the other machine has itself
 	Toolkit *cuda.Toolkit // the one that a build would take, whose libraries come first; nil: none in particular
 	DryRun  bool          // nothing is written
+	Own     bool          // for a machine of the user's own: no licence is asked for, and what is missing is left to that machine
 }
 
 // File is one file of a bundle.
@@ -107,18 +108,10 @@ func Make(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
 	if m.Host.OS != buildenv.Linux && m.Host.OS != buildenv.Windows {
 		return Bundle{}, &exit.UsageError{What: "bundle works on Linux and Windows", Fix: "run it on the system that the program is for"}
 	}
-	named := map[string]bool{}
-	for _, name := range slices.Concat(o.With, o.Without) {
-		base := m.Host.Base(name)
-		twice := named[base]
-		if named[base] = true; name == "" || twice {
-			what := fmt.Sprintf("--with and --without: the name %q is empty or given twice", name)
-			return Bundle{}, &exit.UsageError{What: what, Fix: "name one as --dry-run lists it"}
-		}
+	c, program, err := newCollector(m, o)
+	if err != nil {
+		return Bundle{}, err
 	}
-	program := proof.LookPath(m.Host, o.Program)
-	c := collector{m: m, o: o, table: known(), toolkits: proof.Toolkits(m, o.Toolkit), seen: map[string]bool{}}
-	c.dirs = proof.LibraryDirs(m, c.toolkits)
 	b, err := c.collect(program)
 	if err != nil {
 		return b, err
@@ -155,6 +148,31 @@ func Make(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
 		return b, err
 	}
 	return b, replace(dir, made)
+}
+
+// Libraries lists what a bundle of a program would have, without making one.
+func Libraries(m *session.Machine, o Options) (Bundle, error) {
+	c, program, err := newCollector(m, o)
+	if err != nil {
+		return Bundle{}, err
+	}
+	return c.collect(program)
+}
+
+func newCollector(m *session.Machine, o Options) (*collector, string, error) {
+	named := map[string]bool{}
+	for _, name := range slices.Concat(o.With, o.Without) {
+		base := m.Host.Base(name)
+		twice := named[base]
+		if named[base] = true; name == "" || twice {
+			what := fmt.Sprintf("--with and --without: the name %q is empty or given twice", name)
+			return nil, "", &exit.UsageError{What: what, Fix: "name one as --dry-run lists it"}
+		}
+	}
+	program := proof.LookPath(m.Host, o.Program)
+	c := &collector{m: m, o: o, table: known(), toolkits: proof.Toolkits(m, o.Toolkit), seen: map[string]bool{}}
+	c.dirs = proof.LibraryDirs(m, c.toolkits)
+	return c, program, nil
 }
 
 // collector finds what belongs into a bundle.
@@ -196,7 +214,7 @@ func (c *collector) collect(program string) (Bundle, error) {
 	if slices.Contains([]string{"lib", "bin", "licenses", manifestName}, name) {
 		return c.b, &exit.UsageError{What: "a bundle has a " + name + " of its own next to the program", Fix: "rename the program"}
 	}
-	if err := c.mayShip(program); err != nil {
+	if err := c.mayShip(program); err != nil && !c.o.Own {
 		return c.b, err
 	}
 	c.b = Bundle{Version: version.Number(), Start: name, Needs: []Need{}, Licences: []string{}}
@@ -309,6 +327,9 @@ func (c *collector) add(l want) ([]want, error) {
 	case slices.Contains(c.o.Without, h.Base(l.Name)):
 		c.need(l.Name, "left out by --without")
 		return nil, nil
+	case c.o.Own && (l.Kind == loader.Stub || l.Kind == loader.Missing || l.Kind == loader.Broken || h.Base(l.Name) != l.Name):
+		c.need(l.Name, "not found here: "+l.Problem)
+		return nil, nil
 	case l.Kind == loader.Stub:
 		return nil, fail(exit.Missing, "is a link stub here ("+l.Path+"): every call of it fails", "gpubuild toolchain install --parts run")
 	case l.Kind == loader.Missing || l.Kind == loader.Broken:
@@ -323,7 +344,7 @@ func (c *collector) add(l want) ([]want, error) {
 	}
 	permission, allowed := c.table.permission(name)
 	from := h.Real(l.Path)
-	if !allowed && (nvidia(name) || nvidia(nameOf(soname(from))) || inToolkit(h, l.Path) || inToolkit(h, from)) {
+	if !allowed && !c.o.Own && (nvidia(name) || nvidia(nameOf(soname(from))) || inToolkit(h, l.Path) || inToolkit(h, from)) {
 		return nil, fail(exit.Misfit, notShipped,
 			"leave it to the other machine: --without "+h.Base(l.Name))
 	}
@@ -394,6 +415,9 @@ func (c *collector) named(file string) (out []want, err error) {
 			default:
 				tried = append(tried, f)
 			}
+		}
+		if len(paths) > 0 && len(tried) == 0 && !plain && c.o.Own {
+			continue // it opens that very path, there
 		}
 		if len(paths) > 0 && len(tried) == 0 && !plain {
 			f := h.Base(paths[0])

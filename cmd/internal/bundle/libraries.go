@@ -333,3 +333,51 @@ func numbers(version string) (out []int) {
 	}
 	return out
 }
+
+// Needs is the newest version of the C library of which a file uses functions: the oldest one with which it loads.
+func Needs(file string) string {
+	newest := ""
+	e, err := elf.Open(file)
+	if err != nil {
+		return "" // a script
+	}
+	defer e.Close()
+	if e.SectionByType(elf.SHT_GNU_VERSYM) == nil {
+		return ""
+	}
+	needs, err := e.DynamicVersionNeeds()
+	if err != nil {
+		return ""
+	}
+	for _, library := range needs {
+		for _, v := range library.Needs {
+			if version, is := strings.CutPrefix(v.Dep, "GLIBC_"); is && Older(newest, version) {
+				newest = version
+			}
+		}
+	}
+	return newest
+}
+
+// Provides is the version of a C library; empty: it is none.
+func Provides(file string) string {
+	newest := ""
+	e, err := elf.Open(file)
+	if err != nil {
+		return ""
+	}
+	defer e.Close()
+	versions, err := e.DynamicVersions()
+	if err != nil {
+		return ""
+	}
+	for _, v := range versions {
+		if version, is := strings.CutPrefix(v.Name, "GLIBC_"); is && Older(newest, version) {
+			newest = version
+		}
+	}
+	return newest
+}
+
+// Older reports whether a version of the C library comes before another.
+func Older(version, than string) bool { return slices.Compare(numbers(version), numbers(than)) < 0 }

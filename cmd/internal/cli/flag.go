@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -12,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"gpubuild/buildenv"
+	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/cmd/internal/proof"
@@ -79,13 +81,13 @@ func cargoFlags(o *pipeline.Options) []*flag {
 			newFlag("prove", cargo.Optional, "ARGS", "build: run the program under the probe with these arguments",
 				func(v string) (err error) {
 					o.Proof.Wanted = true
-					o.Proof.Args, err = splitWords(v)
+					o.Proof.Args, err = config.SplitWords(v)
 					return err
 				}),
 			newFlag("audit", cargo.Optional, "ARGS", "build: run the program on drivers that fail, with these arguments; "+
 				"exit with 20 if it still succeeds", func(v string) (err error) {
 				o.Audit = true
-				o.AuditArgs, err = splitWords(v)
+				o.AuditArgs, err = config.SplitWords(v)
 				return err
 			}),
 			toggle("require-proof", "exit with 21 without a proof, with 22 if only other kernels ran; build: run the program, "+
@@ -180,6 +182,24 @@ func proofFlags(o *proof.Options) []*flag {
 				return nil
 			}),
 		newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s", duration(&o.Timeout)),
+		newFlag("on", cargo.Value, "PLACE", "run the program on another machine: ssh:[USER@]HOST[:PORT], slurm, or NAME of [on.NAME] in the "+
+			"configuration", func(v string) error {
+			if o.On.Name = v; v == "" {
+				return errors.New("no place is named")
+			}
+			return nil
+		}),
+		list("send", "PATH", "--on: a file or a directory that the program needs there", &o.On.Send),
+		list("send-env", "NAME", "--on: a variable of the environment that the program needs there", &o.On.SendEnv),
+		newFlag("queue-timeout", cargo.Value, "DURATION", "--on: wait this long for the program to start, such as 30m", duration(&o.On.Queue)),
+		newFlag("retry-lost", cargo.Value, "N", "--on: run a program up to N times more if no result came back", func(v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 0 || n > 100 {
+				return fmt.Errorf("%q is not a number from 0 to 100", v)
+			}
+			o.On.Retry = n
+			return nil
+		}),
 		text("probe", "FILE", "a probe library built elsewhere, if there is no compiler here", &o.Probe),
 		text("cupti", "FILE", "the libcupti to use", &o.CUPTI),
 	)
@@ -305,47 +325,6 @@ func urfave(flags []*flag) []cli.Flag {
 		out = append(out, &cli.GenericFlag{Name: f.Name, Value: f})
 	}
 	return out
-}
-
-// splitWords splits a flag's value as a shell would for plain words, quotes and backslashes; nothing is expanded.
-func splitWords(s string) ([]string, error) {
-	var words []string
-	var b strings.Builder
-	var quote rune
-	inWord, escaped := false, false
-	for _, r := range s {
-		switch {
-		case escaped:
-			b.WriteRune(r)
-			escaped = false
-		case r == '\\' && quote != '\'':
-			escaped, inWord = true, true
-		case quote != 0:
-			if r == quote {
-				quote = 0
-			} else {
-				b.WriteRune(r)
-			}
-		case r == '\'' || r == '"':
-			quote, inWord = r, true
-		case r == ' ' || r == '\t' || r == '\n':
-			if inWord {
-				words = append(words, b.String())
-				b.Reset()
-				inWord = false
-			}
-		default:
-			b.WriteRune(r)
-			inWord = true
-		}
-	}
-	if quote != 0 || escaped {
-		return nil, fmt.Errorf("%q has an open quote", s)
-	}
-	if inWord {
-		words = append(words, b.String())
-	}
-	return words, nil
 }
 
 func checkDevice(v string) error {

@@ -16,6 +16,7 @@ import (
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
+	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
@@ -122,7 +123,9 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 	}
 	switch words[0] {
 	case proof.RunnerWord:
-		return proof.EndAsProgram(proof.Runner(ctx, a.Machine, words[1:]))
+		return proof.EndAsProgram(proof.Runner(ctx, a.Machine, words[1:], elsewhere.Send))
+	case elsewhere.Word:
+		return elsewhere.Serve(ctx, a.Machine, words[1:])
 	case "help":
 		return a.help(ctx, words[1:])
 	case "-h", "--help":

@@ -3,14 +3,17 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/diagnose"
+	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/probe"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
@@ -20,6 +23,8 @@ import (
 type proveOptions struct {
 	Proof   proof.Options
 	Results report.Files
+
+	TrustProject bool
 }
 
 func proveVerb() verb {
@@ -36,9 +41,10 @@ func proveVerb() verb {
 		},
 		results: &o.Results,
 		flags: slices.Concat(
-			in("Proof", newFlag("backend", cargo.Value, "cuda|vulkan", "the API whose kernels count (cuda); vulkan: any compute "+
-				"pipeline of the program (wgpu, ash), unless --kernel names one",
-				func(v string) error { return proofBackend(&o.Proof, v) })),
+			in("Proof", toggle("trust-project", "--on: run the command of a place that the repository names", &o.TrustProject),
+				newFlag("backend", cargo.Value, "cuda|vulkan", "the API whose kernels count (cuda); vulkan: any compute "+
+					"pipeline of the program (wgpu, ash), unless --kernel names one",
+					func(v string) error { return proofBackend(&o.Proof, v) })),
 			flags,
 			in("Results",
 				text("trace", "FILE", "write when each kernel ran as Chrome trace JSON, which Perfetto opens", &o.Proof.Trace),
@@ -65,7 +71,7 @@ func runProve(ctx context.Context, a *invocation, o proveOptions, l cargo.Line) 
 	}
 	asked := o.Proof
 	asked.Args = l.Trailing
-	r, err := proof.File(ctx, a.Machine, asked, proof.LookPath(a.Host, l.Positional[0]), out)
+	r, err := proveProgram(ctx, a, asked, o.TrustProject, l, out)
 	if err != nil {
 		return err
 	}
@@ -82,6 +88,25 @@ func runProve(ctx context.Context, a *invocation, o proveOptions, l cargo.Line) 
 	result := report.OfProof(a.Machine, r.Proof, r.Scan, r.Outcome)
 	result.Findings = append(result.Findings, findings...)
 	return a.end(o.Results, r.Outcome, result, r.Proof, receipts...)
+}
+
+// proveProgram proves the program here or, with --on, on another machine.
+func proveProgram(ctx context.Context, a *invocation, o proof.Options, trusted bool, l cargo.Line, out io.Writer) (proof.FileResult, error) {
+	program := proof.LookPath(a.Host, l.Positional[0])
+	s := session.WithoutProject(a.Machine)
+	var err error
+	if o.On.Name != "" {
+		if s, err = session.Anywhere(a.Machine, l); err != nil {
+			return proof.FileResult{}, err
+		}
+	}
+	if o.On, err = elsewhere.Resolve(s, o, trusted, "--"); err != nil {
+		return proof.FileResult{}, err
+	}
+	if o.On.Name == "" {
+		return proof.File(ctx, a.Machine, o, program, out)
+	}
+	return proof.FileAt(ctx, a.Machine, o, program, out, elsewhere.Send)
 }
 
 // checkExpected rejects the flags that have no meaning with --expect cpu, or with Vulkan; prefix is how this verb's flags begin.

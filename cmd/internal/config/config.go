@@ -57,6 +57,7 @@ type Config struct {
 	Test        Value[*Marked]
 	Bench       Value[*Marked]
 	CI          Value[*CI]
+	On          Value[map[string]On]
 	Watch       Value[*Watch]
 }
 
@@ -94,6 +95,8 @@ type File struct {
 	Test *Marked `toml:"test"`
 	// The targets that must run a kernel on the GPU in `gpubuild bench`.
 	Bench *Marked `toml:"bench"`
+	// Other machines, by a name that --on and --gpu-on take. One that your repository's file names runs only with your consent.
+	On map[string]On `toml:"on"`
 	// What the workflows of `gpubuild ci init` need.
 	CI *CI `toml:"ci"`
 	// The thresholds of `gpubuild watch` and `--gpu-watch`.
@@ -146,6 +149,7 @@ func Read(sources []Source) (Config, error) {
 		take(&c.Test, f.Test, f.Test != nil, origin)
 		take(&c.Bench, f.Bench, f.Bench != nil, origin)
 		take(&c.CI, f.CI, f.CI != nil, origin)
+		take(&c.On, f.On, f.On != nil, origin)
 		take(&c.Watch, f.Watch, f.Watch != nil, origin)
 	}
 	return c, nil
@@ -263,12 +267,14 @@ func check(s Source, f File, undecoded []toml.Key) error {
 		}
 		fix := "known keys: gpu-features, gpu-packages, strict, toolchain.cuda, toolchain.arch, prove.args, prove.kernel, " +
 			"prove.expect-exit, prove.bin, test.gpu, bench.gpu, watch.temperature, watch.memory, watch.hold, watch.idle, watch.fail-on, " +
-			"and the table [ci]"
+			"and the tables [ci] and [on.NAME]"
 		switch key[0] {
 		case "matrix":
 			return s.wrong("[matrix] no longer exists", Replacement("matrix"), "matrix")
 		case "ci":
 			fix = "known keys of " + ciKeys
+		case "on":
+			fix = "known keys of " + onKeys
 		}
 		switch key[len(key)-1] {
 		case "fetch", "base-url", "index-url", "yes":
@@ -285,5 +291,5 @@ func check(s Source, f File, undecoded []toml.Key) error {
 			return err
 		}
 	}
-	return cmp.Or(s.checkMarked("test", f.Test), s.checkMarked("bench", f.Bench), s.checkWatch(f.Watch))
+	return cmp.Or(s.checkMarked("test", f.Test), s.checkMarked("bench", f.Bench), s.checkWatch(f.Watch), s.checkOn(f.On))
 }

@@ -23,6 +23,8 @@ type User struct {
 	Trust []string `toml:"trust"`
 	// Where NVIDIA's redistributable archives are downloaded from: a URL, a directory, or never.
 	Redist string `toml:"redist"`
+	// Other machines, by a name that --on and --gpu-on take.
+	On map[string]*On `toml:"on"`
 }
 
 // UserPath is where that file is or would be: GPUBUILD_CONFIG, else the platform's place for configuration; empty where there is no home.
@@ -62,7 +64,10 @@ func ReadUser(path string, data []byte) (User, error) {
 		return User{}, syntax(s, err)
 	}
 	for _, key := range meta.Undecoded() {
-		return User{}, s.wrong(fmt.Sprintf("unknown key %q", key.String()), "known keys: cuda, redist, trust", key...)
+		return User{}, s.wrong(fmt.Sprintf("unknown key %q", key.String()), "known keys: cuda, redist, trust, and the tables [on.NAME]", key...)
+	}
+	if err := s.checkOn(valuesOf(u.On)); err != nil {
+		return User{}, err
 	}
 	if u.CUDA == "fetch" {
 		return User{}, s.wrong(`cuda = "fetch" names no toolkit`,

@@ -15,6 +15,7 @@ import (
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
@@ -83,6 +84,10 @@ func Dispatch(ctx context.Context, c Command) error {
 		return &exit.UsageError{What: "--gpu-watch and --gpu-fail-on need a program that runs: run, test or bench",
 			Fix: "leave them out, or use `gpubuild run`"}
 	}
+	if c.Options.Proof.On.Name != "" && (!c.runs() || c.Options.Watch) {
+		return &exit.UsageError{What: "--gpu-on needs a program that runs, and --gpu-watch watches the GPUs of this machine",
+			Fix: "use run, test, bench or nextest run, without --gpu-watch"}
+	}
 	trace := finding.NewTrace(time.Now)
 	sink := report.NewSink(c.Machine, c.Args, c.Options.Files)
 	result, err := dispatch(ctx, c, trace)
@@ -107,12 +112,15 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 		}
 		return Result{}, cargoSays(ctx, c, err) // cargo says best what is wrong with a manifest
 	}
+	if c.Options.Proof.On, err = elsewhere.Resolve(s, c.Options.Proof, c.Options.Tools.TrustProject, "--gpu-"); err != nil {
+		return Result{Session: s}, err
+	}
 	work, why := s.GPUWork()
 	if asked := c.Options.Tools.Requested(); !work && asked != "" && Judged(line.Verb) {
 		work, why = true, asked+" is given"
 	}
 	switch {
-	case !work && !c.asksForVulkan():
+	case !work && !c.asksForVulkan() && c.Options.Proof.On.Name == "":
 		r := Result{Session: s}
 		return r, r.noGPUWork(ctx, c, why)
 	case !Judged(line.Verb):

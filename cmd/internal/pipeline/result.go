@@ -92,7 +92,7 @@ func (r Result) rendered(c Command, trace *finding.Trace) report.Stages {
 		st.Programs = append(st.Programs, made)
 	}
 	for _, p := range r.Proof.Proofs {
-		st.Proofs = append(st.Proofs, report.ProgramProof{Program: p.Program, Proof: report.ProofOf(p.Verdict, p.Evidence)})
+		st.Proofs = append(st.Proofs, report.ProgramProof{Program: p.Program, Proof: report.OfProgram(p)})
 	}
 	return st
 }

@@ -38,6 +38,7 @@ type Options struct {
 	Probe        string // a file in place of our own probe
 	CUPTI        string // a file in place of the one that is found
 	Receipt      bool
+	On           Place  // where programs run; no name: here
 	WithArgs     bool   // the result and the receipt have the program's arguments, not only their hash
 	Trace        string // a file that gets when each kernel ran; empty: none
 }
@@ -48,7 +49,9 @@ type Proof struct {
 	Args     []string         `json:"args,omitempty"`
 	Verdict  verify.Verdict   `json:"verdict"`
 	Evidence verify.Evidence  `json:"evidence"`
-	Receipt  *receipt.Receipt `json:"-"` // where one is asked for
+	Finding  string           `json:"finding,omitempty"` // why no result came back from another machine, by the finding's id
+	Host     string           `json:"host,omitempty"`    // the other machine, with its Slurm job or pod
+	Receipt  *receipt.Receipt `json:"-"`                 // where one is asked for
 }
 
 // prove runs a program under the probe and judges what was recorded.

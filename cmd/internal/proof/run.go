@@ -107,8 +107,18 @@ func (r Request) runnerState(dir string, user []string, found runtimes, streams 
 		Dir: dir, User: user, Streams: streams, Devices: found.devices, Probe: found.probe, CUPTI: found.cupti, Others: found.others,
 		Lib: found.directories, Timeout: int64(o.Timeout), Receipt: o.Receipt, Kernel: r.kernelAsked(),
 		Device: o.Device, Child: o.Child, ExpectCPU: o.ExpectCPU, WithArgs: o.WithArgs,
-		Tests: verb == "test" || verb == "bench",
+		Tests: verb == "test" || verb == "bench", On: r.place(dir),
 	}
+}
+
+// place is where the programs run, with what is known of this run.
+func (r Request) place(dir string) *Place {
+	p := r.Options.On
+	if p.Name == "" {
+		return nil
+	}
+	p.Memo, p.Toolkit = dir, r.Toolkit
+	return &p
 }
 
 // runtimes is what the programs of a run need to start and to be recorded.
@@ -123,6 +133,10 @@ type runtimes struct {
 
 func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 	m := r.Session.Machine
+	if r.Options.On.Name != "" {
+		rt, err := r.Options.tools(ctx, m, r.Toolkit)
+		return runtimes{devices: true, probe: rt.Probe, cupti: rt.CUPTI, others: rt.Others}, err
+	}
 	found := runtimes{devices: hasDevice(ctx, m, r.Options)}
 	for _, p := range r.Programs {
 		rt, err := r.runtime(ctx, found.devices, p.Path)
@@ -205,6 +219,9 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	for _, missed := range result.Missed {
 		m.Shell.Loud("Not proven:", "%s", strings.TrimPrefix(missed, "not proven: "))
 	}
+	if slices.ContainsFunc(proofs, func(p Proof) bool { return p.Finding != "" }) {
+		return result, timedOut, exit.Code(exit.Unproved)
+	}
 	if exited, ok := ran.(*buildenv.ExitError); ok && endedForTime(proofs, exited.Result.Code) {
 		ran, timedOut = nil, true
 	}
@@ -251,12 +268,11 @@ func readProofs(dir string) ([]Proof, error) {
 		if err != nil {
 			return nil, err
 		}
-		var p kept
+		var p Kept
 		if err := json.Unmarshal(data, &p); err != nil {
 			return nil, fmt.Errorf("%s: %w", n, err)
 		}
-		p.Proof.Receipt = p.Receipt
-		out = append(out, p.Proof)
+		out = append(out, p.Whole())
 	}
 	return out, nil
 }

@@ -17,7 +17,6 @@ import (
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/proc"
-	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -43,12 +42,8 @@ type runnerState struct {
 	Child     string `json:"child,omitempty"`
 	ExpectCPU bool   `json:"expect_cpu,omitempty"`
 	WithArgs  bool   `json:"with_args,omitempty"`
-}
 
-// kept is a proof as the runner leaves it for the run.
-type kept struct {
-	Proof
-	Receipt *receipt.Receipt `json:"receipt,omitempty"`
+	On *Place `json:"on,omitempty"` // programs run there
 }
 
 // RunnerWord is the word with which gpubuild starts itself as the runner; it is no part of the command line.
@@ -59,15 +54,15 @@ const timedOutFile = "timed-out"
 
 // Runner starts one program as cargo would have, under the probe where there is a device, and keeps its streams, signals and
 // exit code. It says nothing itself: nextest reads the streams, and the run says that it was interrupted.
-func Runner(ctx context.Context, m *session.Machine, words []string) error {
-	err := runProgram(ctx, m, words)
+func Runner(ctx context.Context, m *session.Machine, words []string, send Sender) error {
+	err := runProgram(ctx, m, words, send)
 	if errors.Is(err, context.Canceled) {
 		return exit.Code(exit.Interrupted)
 	}
 	return err
 }
 
-func runProgram(ctx context.Context, m *session.Machine, words []string) error {
+func runProgram(ctx context.Context, m *session.Machine, words []string, send Sender) error {
 	if len(words) < 2 {
 		return &exit.UsageError{What: RunnerWord + " is started by cargo only", Fix: "use gpubuild run, test or bench"}
 	}
@@ -99,6 +94,10 @@ func runProgram(ctx context.Context, m *session.Machine, words []string) error {
 			return err
 		}
 		s.Devices, s.Timeout = false, 0 // the limit is for a run
+	} else if s.On != nil && len(launcher) > 0 {
+		return &exit.UsageError{What: "a runner of cargo's (" + launcher[0] + ") cannot be used on another machine", Fix: "leave --gpu-on out"}
+	} else if s.On != nil {
+		return s.sendProgram(ctx, m, binary, args, stderr, send)
 	}
 	if !s.Devices {
 		c := buildenv.Cmd{Path: m.Host.Abs(binary), Args: args, Env: env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out, Stderr: stderr,
@@ -134,12 +133,7 @@ func runProgram(ctx context.Context, m *session.Machine, words []string) error {
 	if s.Tests && p.Verdict.Kind == verify.NotUsed && ranNoTest(ctx, m, o) {
 		return s.noteListed(m.Host.Abs(binary))
 	}
-	data, err = json.Marshal(kept{p, p.Receipt})
-	if err != nil {
-		return err
-	}
-	file := filepath.Join(s.Dir, fmt.Sprintf("proof-%d-%d.json", time.Now().UnixNano(), os.Getpid()))
-	if err := cache.WriteFile(file, data, 0o600); err != nil {
+	if err := s.keep(p); err != nil {
 		return err
 	}
 	switch ended := p.Evidence.Exit; {

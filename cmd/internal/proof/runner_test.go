@@ -107,7 +107,7 @@ func TestRunnersBesideEachOther(t *testing.T) {
 						}
 					},
 				}
-				err := Runner(context.Background(), m, []string{file, filepath.Join(dir, name)})
+				err := Runner(context.Background(), m, []string{file, filepath.Join(dir, name)}, nil)
 				want := error(nil)
 				if name == "status" {
 					want = exit.Code(3)
@@ -179,7 +179,7 @@ func TestAListOfTestsIsNoRun(t *testing.T) {
 			}
 			var out bytes.Buffer
 			m := &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &out}, Stdin: strings.NewReader(""), CacheDir: filepath.Join(dir, "cache"), Real: verify.RealDriver}
-			err = Runner(context.Background(), m, append([]string{file, binary}, tt.args...))
+			err = Runner(context.Background(), m, append([]string{file, binary}, tt.args...), nil)
 			listed, readErr := readListed(runs)
 			if readErr != nil {
 				t.Fatal(readErr)
@@ -230,7 +230,7 @@ func TestRunnerWithoutDevice(t *testing.T) {
 	}
 	var out bytes.Buffer
 	m := &session.Machine{Host: h, Runner: proc.Runner{}, Shell: &console.Shell{Out: &out, Err: &out}, Stdin: strings.NewReader("")}
-	ran := Runner(context.Background(), m, []string{file, binary})
+	ran := Runner(context.Background(), m, []string{file, binary}, nil)
 	if !errors.Is(ran, exit.Code(exit.Interrupted)) { // by our SIGINT
 		t.Errorf("ended with %v", ran)
 	}
@@ -242,7 +242,7 @@ func TestRunnerWithoutDevice(t *testing.T) {
 	out.Reset()
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := Runner(ctx, m, []string{file, binary}); console.Finish(m.Shell, err) != exit.Interrupted || out.Len() > 0 {
+	if err := Runner(ctx, m, []string{file, binary}, nil); console.Finish(m.Shell, err) != exit.Interrupted || out.Len() > 0 {
 		t.Errorf("%v: %s", err, out.String())
 	}
 }

@@ -213,6 +213,13 @@ func ProofOf(v verify.Verdict, e verify.Evidence) *Proof {
 	return out
 }
 
+// OfProgram is what the run of a program showed, here or on another machine.
+func OfProgram(p proof.Proof) *Proof {
+	out := ProofOf(p.Verdict, p.Evidence)
+	out.Host, out.Finding = p.Host, p.Finding
+	return out
+}
+
 // verdictCode says whether an exit code is that of a verdict.
 func verdictCode(code int) bool {
 	return code == exit.NotUsed || code == exit.Unproved || code == exit.OtherKernels
@@ -225,7 +232,7 @@ func OfProof(m *session.Machine, p proof.Proof, r *fatbin.Report, ended error) R
 		Path:   m.Shown(p.Program),
 		Code:   proof.Line(r),
 		Images: Images(r),
-		Proof:  ProofOf(p.Verdict, p.Evidence),
+		Proof:  OfProgram(p),
 	}
 	c := Check{
 		ID:      CheckProof,

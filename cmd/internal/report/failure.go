@@ -72,6 +72,9 @@ func ProofFinding(p Program, counts bool) (finding.Finding, bool) {
 	if counts {
 		f.Severity = finding.Error
 	}
+	if p.Proof.Finding != "" {
+		f.ID, f.Severity = p.Proof.Finding, finding.Error
+	}
 	return f, true
 }
 

@@ -136,6 +136,8 @@ type Proof struct {
 	Backend  string   `json:"backend,omitempty"` // vulkan; empty: CUDA
 	Adapter  string   `json:"adapter,omitempty"` // Vulkan: the device that was used, opened or found, with type and driver
 	Launches uint64   `json:"launches"`          // that matched
+	Host     string   `json:"host,omitempty"`    // the other machine that it ran on, with its Slurm job or pod
+	Finding  string   `json:"finding,omitempty"` // the id of the finding that kept its result from coming back from another machine
 	TotalNS  uint64   `json:"total_ns"`
 	Kernels  []string `json:"kernels,omitempty"` // that matched, by name
 }

@@ -1,0 +1,171 @@
+package elsewhere
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/config"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/cmd/internal/tools"
+	"gpubuild/gpu/probe"
+)
+
+// Resolve finds the place that a command line names; o.On without a name is none. prefix is how that command line's flags begin.
+func Resolve(s *session.Session, o proof.Options, trusted bool, prefix string) (proof.Place, error) {
+	h, p := s.Machine.Host, o.On
+	if p.Name == "" {
+		if len(p.Send)+len(p.SendEnv)+p.Retry > 0 || p.Queue > 0 {
+			return p, &exit.UsageError{What: prefix + "send, " + prefix + "send-env, " + prefix + "queue-timeout and " + prefix +
+				"retry-lost are for a program that runs on another machine", Fix: "add " + prefix + "on PLACE"}
+		}
+		return p, nil
+	}
+	if o.Backend == probe.Vulkan || o.Trace != "" {
+		return p, &exit.UsageError{What: "with " + prefix + "on only CUDA is recorded, without " + prefix + "trace", Fix: "run gpubuild on that machine"}
+	}
+	if h.OS != buildenv.Linux {
+		return p, &exit.UsageError{What: "programs are sent to another machine from Linux only, WSL2 included", Fix: "run gpubuild on that machine"}
+	}
+	user, err := tools.User(h)
+	if err != nil {
+		return p, err
+	}
+	tables := maps.Clone(s.Config.On.Value)
+	root := h.Cwd
+	if s.Project != nil {
+		root = s.Project.Root
+	}
+	if _, theirs := tables[p.Name]; theirs && user.On[p.Name] == nil && !trusted {
+		top := h.Real(cmp.Or(h.Repository(h.Real(root)), root))
+		if !slices.ContainsFunc(user.Trust, func(dir string) bool { return h.Below(top, h.Real(dir)) }) {
+			return p, exit.Errorf(exit.Config, fmt.Sprintf("if you trust it: %strust-project, or trust = [%q] in your own configuration "+
+				"(`gpubuild help config`); or define [on.%s] there", prefix, top, p.Name),
+				"[on.%s] in %s names a command, and gpubuild runs no command of a repository without your consent", p.Name, s.Config.On.Origin)
+		}
+	}
+	if tables == nil {
+		tables = map[string]config.On{}
+	}
+	for name, on := range user.On {
+		tables[name] = *on
+	}
+	found, err := Parse(h, p.Name, tables)
+	if err != nil {
+		return p, err
+	}
+	found.Send, found.SendEnv, found.Queue, found.Retry, found.Root = p.Send, p.SendEnv, p.Queue, p.Retry, root
+	for i, name := range found.Send { // the program may be started in another directory
+		found.Send[i] = h.Abs(name)
+	}
+	return found, nil
+}
+
+// Parse reads a PLACE: ssh:[USER@]HOST[:PORT], slurm, or a name of an [on.NAME] table.
+func Parse(h buildenv.Host, word string, tables map[string]config.On) (proof.Place, error) {
+	p := proof.Place{Name: word}
+	if rest, is := strings.CutPrefix(word, "ssh:"); is {
+		words, err := ssh(rest)
+		p.Command, p.Joined = words, true
+		return p, err
+	}
+	if on, named := tables[word]; named {
+		words, err := config.SplitWords(on.Command)
+		if err != nil {
+			return p, err
+		}
+		p.Dir, p.Limit = on.Cache, on.Limit
+		switch {
+		case len(words) > 0:
+			p.Command = append(words, on.Args...)
+			p.Joined = h.Base(words[0]) == "ssh"
+		case word == "slurm" || on.Place == "slurm":
+			p.Command = append(slurm(h), on.Args...)
+		case strings.HasPrefix(on.Place, "ssh:"):
+			if p.Command, err = ssh(strings.TrimPrefix(on.Place, "ssh:")); err != nil {
+				return p, err
+			}
+			p.Command, p.Joined = slices.Concat(p.Command[:1], on.Args, p.Command[1:]), true
+		default:
+			return p, &exit.UsageError{What: "[on." + word + "] names neither a command nor a place", Fix: `command = "kubectl exec -i job/gpubuild --"`}
+		}
+		return p, nil
+	}
+	if word == "slurm" {
+		p.Command = slurm(h)
+		return p, nil
+	}
+	names := append([]string{"ssh:HOST", "slurm"}, slices.Sorted(maps.Keys(tables))...)
+	return p, &exit.UsageError{What: fmt.Sprintf("no place is called %q", word), Fix: "places: " + strings.Join(names, ", ") +
+		"; [on." + cleanName(word) + "] of gpubuild.toml or your own configuration defines another one"}
+}
+
+func cleanName(word string) string {
+	if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") != "" {
+		return "NAME"
+	}
+	return word
+}
+
+// ssh is the command that reaches [USER@]HOST[:PORT]. ssh would read a host that begins with a hyphen as an option.
+func ssh(word string) ([]string, error) {
+	user, host, at := strings.Cut(word, "@")
+	if !at {
+		user, host = "", word
+	}
+	port := ""
+	if i := strings.LastIndex(host, ":"); i >= 0 && (!strings.Contains(host[:i], ":") || strings.HasSuffix(host[:i], "]")) {
+		host, port = host[:i], host[i+1:]
+		if port == "" || strings.Trim(port, "0123456789") != "" {
+			return nil, &exit.UsageError{What: fmt.Sprintf("ssh:%s: %q is not a port", word, port), Fix: "ssh:HOST:22"}
+		}
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	if host == "" || strings.HasPrefix(host, "-") || strings.HasPrefix(user, "-") || strings.ContainsAny(word, " \t\r\n\x00") || at && user == "" {
+		return nil, &exit.UsageError{What: fmt.Sprintf("ssh:%s names no host", word), Fix: "ssh:[USER@]HOST[:PORT]"}
+	}
+	words := []string{"ssh", "-T", "-oServerAliveInterval=15", "-oServerAliveCountMax=4"}
+	if port != "" {
+		words = append(words, "-p", port)
+	}
+	if at {
+		words = append(words, "-l", user)
+	}
+	return append(words, "--", host), nil
+}
+
+// slurm is one task: in the allocation that gpubuild runs in, else in a job of its own with one GPU. Unbuffered: srun(1) holds back bytes
+// without a line feed otherwise.
+func slurm(h buildenv.Host) []string {
+	words := []string{"srun", "--nodes=1", "--ntasks=1", "--unbuffered"}
+	if h.Env.Get("SLURM_JOB_ID") != "" {
+		return append(words, "--exact")
+	}
+	return append(words, "--gres=gpu:1")
+}
+
+// Error is what kept a program from being run, or its result from coming back. It is never a verdict.
+type Error struct {
+	ID   string // of the finding
+	What string
+	Fix  string
+}
+
+// IDs of what can go wrong.
+const (
+	Unreachable = "elsewhere.unreachable"
+	Refused     = "elsewhere.refused"
+	Queue       = "elsewhere.queue"
+	Timeout     = "elsewhere.timeout"
+	Incomplete  = "elsewhere.incomplete"
+)
+
+func (e *Error) Error() string     { return e.What }
+func (e *Error) Hint() string      { return e.Fix }
+func (e *Error) ExitCode() int     { return exit.Unproved }
+func (e *Error) FindingID() string { return e.ID }

@@ -1,0 +1,251 @@
+package elsewhere
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/bundle"
+	"gpubuild/cmd/internal/proof"
+	"gpubuild/cmd/internal/session"
+)
+
+// Serve is the gpubuild on the other side: words are the nonce, its own SHA-256 and the directory of the store. What it finds, the result
+// included, goes back in frames; its error is only for a connection that is gone.
+func Serve(ctx context.Context, m *session.Machine, words []string) error {
+	if len(words) != 3 {
+		return &exit.UsageError{What: Word + " is not for people", Fix: "gpubuild prove PROGRAM --on ssh:HOST"}
+	}
+	// The connection may go at any time; what was started must then be ended, which a SIGPIPE would not leave time for.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	if !checked(m.Self, words[1]) {
+		_ = os.Remove(m.Self) // the next run sends it again
+		return fmt.Errorf("%s was changed since it was sent", m.Self)
+	}
+	if _, err := fmt.Fprintf(m.Shell.Out, "%s %s\n", ready, words[0]); err != nil {
+		return err
+	}
+	to := &frames{to: m.Shell.Out, end: []byte{outputLineEnd}}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	err := (&server{m: m, store: store{words[2]}, to: to, from: bufio.NewReaderSize(m.Stdin, framePiece), stop: stop}).serve(ctx)
+	if err == nil {
+		return nil
+	}
+	out := refusal{What: err.Error(), Fix: exit.Hint(err), Code: exit.Of(err)}
+	if e, is := errors.AsType[*Error](err); is {
+		out.ID = e.ID
+	}
+	return to.sendJSON(frameRefusal, out)
+}
+
+// server runs one program.
+type server struct {
+	m     *session.Machine
+	store store
+	to    *frames
+	from  *bufio.Reader
+	stop  func()
+}
+
+func (s *server) serve(ctx context.Context) error {
+	var req request
+	kind, content, err := readFrame(s.from, false)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(content, &req); err != nil || kind != frameRequest {
+		return fmt.Errorf("no request came: %q %w", kind, err)
+	}
+	if err := s.receive(ctx, req.Files); err != nil {
+		return err
+	}
+	runs := filepath.Join(s.store.dir, "runs")
+	if err := os.MkdirAll(runs, 0o700); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(runs, "run-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	for _, f := range req.Files {
+		if err := s.store.place(f, dir); err != nil {
+			return err
+		}
+	}
+	at := hostOf(s.m.Host)
+	if err := tooOld(s.m.Host, at, req.Needs); err != nil {
+		return err
+	}
+	if err := s.to.sendJSON(frameStarted, at); err != nil {
+		return err
+	}
+	kept, err := s.run(ctx, dir, req)
+	if err != nil {
+		return err
+	}
+	kept.Host = at.String()
+	kept.Verdict.Lines = append(kept.Verdict.Lines, "on: "+kept.Host)
+	if err := s.to.sendJSON(frameResult, kept); err != nil {
+		return err
+	}
+	return s.store.prune(req.Limit, time.Now())
+}
+
+// receive asks for the files that the store has not, and takes them in.
+func (s *server) receive(ctx context.Context, files []file) error {
+	missing := []string{}
+	asked := map[string]bool{}
+	for _, f := range files {
+		if !asked[f.SHA256] && !s.store.has(f.SHA256) {
+			missing = append(missing, f.SHA256)
+		}
+		asked[f.SHA256] = true
+	}
+	if err := s.to.sendJSON(frameMissing, missing); err != nil {
+		return err
+	}
+	var in *incoming
+	for left := len(missing); left > 0; {
+		kind, content, err := readFrame(s.from, false)
+		switch {
+		case err != nil:
+		case ctx.Err() != nil:
+			err = ctx.Err()
+		case kind == frameFile && in == nil:
+			in, err = s.store.receive(string(content))
+		case kind == frameData && in != nil:
+			err = in.add(content)
+		case kind == frameFileEnd && in != nil:
+			err, in, left = s.store.keep(in), nil, left-1
+		default:
+			err = fmt.Errorf("a frame %q came among the files", kind)
+		}
+		if err != nil {
+			if in != nil {
+				return errors.Join(err, in.drop())
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs the program with the streams of the connection. When that ends, the program does.
+func (s *server) run(ctx context.Context, dir string, req request) (proof.Kept, error) {
+	h := s.m.Host
+	there := *s.m
+	shell := *s.m.Shell
+	shell.Out, shell.Err, shell.Quiet = stream{s.to, frameErr}, stream{s.to, frameErr}, true
+	there.Shell, there.CacheDir = &shell, filepath.Join(dir, "cache")
+	if err := os.Mkdir(there.CacheDir, 0o700); err != nil {
+		return proof.Kept{}, err
+	}
+	env := h.Env
+	for _, v := range req.Env {
+		name, value, _ := strings.Cut(v, "=")
+		env = env.Set(name, value)
+	}
+	if lib := filepath.Join(dir, "lib"); h.IsDir(lib) {
+		env = h.Apply(env, proof.AppendLibraries(h, lib))
+	}
+	t := req.Task
+	in := func(p *string) {
+		if *p != "" {
+			*p = filepath.Join(dir, filepath.FromSlash(*p))
+		}
+	}
+	for _, p := range []*string{&t.Binary, &t.CUPTI, &t.Probe.Library, &t.Probe.Control, &t.Probe.Watch} {
+		in(p)
+	}
+	for i := range t.Others {
+		in(&t.Others[i])
+	}
+	t.Dir = filepath.Join(dir, "work", filepath.FromSlash(t.Dir))
+	if err := os.MkdirAll(t.Dir, 0o700); err != nil {
+		return proof.Kept{}, err
+	}
+	input, feed := io.Pipe()
+	go s.listen(feed)
+	return proof.Serve(ctx, &there, t, env, proof.Streams{In: input, Out: stream{s.to, frameOut}, Err: stream{s.to, frameErr}})
+}
+
+// listen hands the program its input, and ends it when the other side asks for that or is gone.
+func (s *server) listen(feed *io.PipeWriter) {
+	open := true
+	for {
+		kind, content, err := readFrame(s.from, false)
+		switch {
+		case err != nil || kind == frameStop:
+			s.stop()
+			_ = feed.Close() // never an error
+			return
+		case kind == frameInput && len(content) == 0:
+			open = false
+			_ = feed.Close() // never an error
+		case kind == frameInput && open:
+			if _, err := feed.Write(content); err != nil {
+				open = false // the program does not read any more
+			}
+		}
+	}
+}
+
+// hostOf names this machine and what runs it. Sources: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; a pod's host name is its own.
+func hostOf(h buildenv.Host) host {
+	out := host{Slurm: h.Env.Get("SLURM_JOB_ID")}
+	if step := h.Env.Get("SLURM_STEP_ID"); out.Slurm != "" && step != "" {
+		out.Slurm += "." + step
+	}
+	name, err := h.ReadFile("/proc/sys/kernel/hostname", 256)
+	if err == nil {
+		out.Name = strings.TrimSpace(string(name))
+	}
+	if h.Env.Get("KUBERNETES_SERVICE_HOST") != "" {
+		out.Pod = out.Name
+	}
+	if node := h.Env.Get("SLURMD_NODENAME"); node != "" {
+		out.Name = node
+	}
+	return out
+}
+
+// tooOld is the error that the C library here is older than what the files need.
+func tooOld(h buildenv.Host, at host, needs need) error {
+	if needs.Glibc == "" {
+		return nil
+	}
+	has := glibcOf(h)
+	if has != "" && !bundle.Older(has, needs.Glibc) {
+		return nil
+	}
+	is := "glibc " + has
+	if has == "" {
+		is = "no glibc"
+	}
+	return &Error{Refused, fmt.Sprintf("%s needs glibc %s or newer, and %s has %s", needs.By, needs.Glibc, at.Name, is),
+		"build on a system as old as that one"}
+}
+
+// glibcOf is the version of the C library that programs here load; empty where there is none.
+func glibcOf(h buildenv.Host) string {
+	for _, dir := range []string{"/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/x86_64-linux-gnu",
+		"/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib"} {
+		if version := bundle.Provides(h.Join(dir, "libc.so.6")); version != "" {
+			return version
+		}
+	}
+	return ""
+}

@@ -1,0 +1,175 @@
+package elsewhere
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"gpubuild/buildenv/cache"
+)
+
+// store keeps files by their SHA-256. A file counts only after its content was hashed; then its identity is noted, so that a large library
+// is not read for each of many programs.
+type store struct{ dir string }
+
+// defaultLimit is how much a store keeps where nobody says.
+const defaultLimit = 20e9
+
+func (s store) path(sum string) string { return filepath.Join(s.dir, "files", sum) }
+
+// has reports whether a file is there with its content, and marks it as used.
+func (s store) has(sum string) bool {
+	if !isSum(sum) {
+		return false
+	}
+	path := s.path(sum)
+	if !checked(path, sum) {
+		return false
+	}
+	now := time.Now()
+	return os.Chtimes(path+".seen", now, now) == nil
+}
+
+// checked reports whether a file has the content of its name: by the note of an earlier look if the file is still that one.
+func checked(path, sum string) bool {
+	id, err := cache.Identify(path)
+	if err != nil {
+		return false
+	}
+	note, err := json.Marshal(id)
+	if err != nil {
+		return false
+	}
+	if seen, err := os.ReadFile(path + ".seen"); err == nil && string(seen) == string(note) {
+		return true
+	}
+	if is, err := cache.Hash(path); err != nil || is != sum {
+		return false
+	}
+	return cache.Keep(path+".seen", note, 0o600) == nil
+}
+
+func isSum(s string) bool {
+	_, err := hex.DecodeString(s)
+	return err == nil && len(s) == 2*sha256.Size
+}
+
+// incoming is a file that is being received.
+type incoming struct {
+	*os.File
+	sum  string
+	hash hash.Hash
+}
+
+func (s store) receive(sum string) (*incoming, error) {
+	if !isSum(sum) {
+		return nil, fmt.Errorf("%.80q is not a SHA-256", sum)
+	}
+	if err := os.MkdirAll(filepath.Join(s.dir, "files"), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp(filepath.Join(s.dir, "files"), "receiving-*")
+	if err != nil {
+		return nil, err
+	}
+	return &incoming{f, sum, sha256.New()}, nil
+}
+
+func (i *incoming) add(piece []byte) error {
+	_, _ = i.hash.Write(piece) // never an error
+	_, err := i.Write(piece)
+	return err
+}
+
+// keep puts a whole file into the store; a damaged one is an error.
+func (s store) keep(i *incoming) error {
+	if is := hex.EncodeToString(i.hash.Sum(nil)); is != i.sum {
+		return errors.Join(fmt.Errorf("a file arrived damaged: its SHA-256 is %s, not %s", is, i.sum), i.drop())
+	}
+	if err := errors.Join(i.Chmod(0o700), i.Close()); err != nil {
+		return errors.Join(err, i.drop())
+	}
+	return os.Rename(i.Name(), s.path(i.sum))
+}
+
+func (i *incoming) drop() error {
+	_ = i.Close() // it may be closed
+	return os.Remove(i.Name())
+}
+
+// place gives a file of the store a name: a second name of the same file, or a copy on another file system.
+func (s store) place(f file, dir string) error {
+	if !filepath.IsLocal(filepath.FromSlash(f.Name)) {
+		return fmt.Errorf("%q leads out of the run's directory", f.Name)
+	}
+	to := filepath.Join(dir, filepath.FromSlash(f.Name))
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	if f.Run && os.Link(s.path(f.SHA256), to) == nil {
+		return nil
+	}
+	data, err := os.ReadFile(s.path(f.SHA256)) // a program may change its data
+	if err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o600)
+	if f.Run {
+		mode = 0o700
+	}
+	return os.WriteFile(to, data, mode)
+}
+
+// prune removes what was not used for longest until limit bytes are left. Nothing of the last hour goes: another run may be about to use it.
+func (s store) prune(limit int64, now time.Time) error {
+	if limit == 0 {
+		limit = defaultLimit
+	}
+	entries, err := os.ReadDir(filepath.Join(s.dir, "files"))
+	if err != nil {
+		return err
+	}
+	type kept struct {
+		path string
+		size int64
+		used time.Time
+	}
+	var all []kept
+	total := int64(0)
+	for _, e := range entries {
+		path := filepath.Join(s.dir, "files", e.Name())
+		if filepath.Ext(path) == ".seen" {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			continue // another run removed it
+		}
+		used := info.ModTime()
+		if seen, err := os.Stat(path + ".seen"); err == nil {
+			used = seen.ModTime()
+		}
+		all, total = append(all, kept{path, info.Size(), used}), total+info.Size()
+	}
+	slices.SortFunc(all, func(a, b kept) int { return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.path, b.path)) })
+	for _, k := range all {
+		if total <= limit || now.Sub(k.used) < time.Hour {
+			break
+		}
+		if err := os.Remove(k.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		_ = os.Remove(k.path + ".seen") // without its file it says nothing
+		total -= k.size
+	}
+	return nil
+}

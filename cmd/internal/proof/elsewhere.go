@@ -1,0 +1,212 @@
+package proof
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/receipt"
+	"gpubuild/cmd/internal/session"
+	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
+	"gpubuild/toolchain/cuda"
+)
+
+// Place is another machine on which programs are run, and what they need there. It is data: package elsewhere reaches it.
+type Place struct {
+	Name    string        `json:"name"`             // as the user named it
+	Command []string      `json:"command"`          // starts there what follows it
+	Joined  bool          `json:"joined,omitempty"` // the command joins its words, and a shell there reads them (ssh)
+	Dir     string        `json:"dir,omitempty"`    // where files are kept there; empty: the cache directory
+	Limit   string        `json:"limit,omitempty"`  // of the files that are kept
+	Root    string        `json:"root"`             // Send is below it
+	Send    []string      `json:"send,omitempty"`
+	SendEnv []string      `json:"send_env,omitempty"`
+	Queue   time.Duration `json:"queue_ns,omitempty"`
+	Retry   int           `json:"retry,omitempty"`
+	Toolkit *cuda.Toolkit `json:"toolkit,omitempty"` // of the build
+	Memo    string        `json:"memo,omitempty"`    // a directory of this run
+}
+
+// Task is one program to run and prove. Paths are of the machine that it runs on.
+type Task struct {
+	Binary   string        `json:"binary"`
+	Args     []string      `json:"args,omitempty"`
+	Dir      string        `json:"dir,omitempty"`
+	Probe    probe.Probe   `json:"probe"`
+	CUPTI    string        `json:"cupti,omitempty"`
+	Others   []string      `json:"others,omitempty"`
+	Asked    receipt.Asked `json:"asked"`
+	Timeout  time.Duration `json:"timeout_ns,omitempty"`
+	Receipt  bool          `json:"receipt,omitempty"`
+	WithArgs bool          `json:"with_args,omitempty"`
+}
+
+// Streams are those of a program.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Sender runs a task at a place: elsewhere.Send.
+type Sender func(ctx context.Context, m *session.Machine, p Place, t Task, s Streams) (Proof, error)
+
+// Kept is a proof with its receipt, as it is stored and sent.
+type Kept struct {
+	Proof
+	Receipt *receipt.Receipt `json:"receipt,omitempty"`
+}
+
+// Whole is the proof with its receipt.
+func (k Kept) Whole() Proof {
+	p := k.Proof
+	p.Receipt = k.Receipt
+	return p
+}
+
+// Serve runs a task that came from another machine.
+func Serve(ctx context.Context, m *session.Machine, t Task, env buildenv.Env, s Streams) (Kept, error) {
+	rules, err := t.Asked.Rules()
+	if err != nil {
+		return Kept{}, err
+	}
+	asked := verify.Options{Binary: t.Binary, Args: t.Args, Dir: t.Dir, Env: env, CUPTI: t.CUPTI, Others: t.Others, Probe: t.Probe,
+		Kernel: rules.Kernel, ExpectExit: rules.ExpectExit, Device: rules.Device, Child: rules.Child,
+		Timeout: t.Timeout, Stdin: s.In, Stdout: s.Out, Stderr: s.Err}
+	if r, err := Scan(m, t.Binary); err == nil {
+		asked.Own = r.Kernels()
+	}
+	o := Options{ExpectCPU: t.Asked.Expect == "cpu", Receipt: t.Receipt, WithArgs: t.WithArgs}
+	p, err := o.prove(ctx, m, asked)
+	return Kept{p, p.Receipt}, err
+}
+
+// identified is an error that has an id among the findings: a place that cannot be reached is one.
+type identified interface {
+	error
+	FindingID() string
+}
+
+// unreached is the proof of a program of which no result came back, and false for another error.
+func unreached(program string, err error) (Proof, bool) {
+	var f identified
+	if !errors.As(err, &f) {
+		return Proof{}, false
+	}
+	why := f.Error()
+	if hint := exit.Hint(err); hint != "" {
+		why += " (" + hint + ")"
+	}
+	return Proof{Program: program, Finding: f.FindingID(), Verdict: verify.Verdict{Kind: verify.Unproved, Why: why}}, true
+}
+
+// FileAt proves a program that the user names at another place.
+func FileAt(ctx context.Context, m *session.Machine, o Options, binary string, stdout io.Writer, send Sender) (FileResult, error) {
+	r, err := Scan(m, binary)
+	if err != nil {
+		return FileResult{}, err
+	}
+	m.Shell.Status("Scanned", "%s: %s", m.Shown(binary), Line(r))
+	rt, err := o.tools(ctx, m, nil)
+	if err != nil {
+		return FileResult{}, err
+	}
+	heard := Listen(m, stdout, "prove")
+	p, err := send(ctx, m, o.On, o.task(rt, binary, o.Args), Streams{m.Stdin, heard.Stdout, heard.Stderr})
+	heard.End(m.Host)
+	if lost, is := unreached(m.Host.Abs(binary), err); is {
+		p, err = lost, nil
+	}
+	if err != nil {
+		return FileResult{}, err
+	}
+	p.Program = m.Host.Abs(binary)
+	printVerdict(m, p)
+	end := &Ending{Program: m.Shown(binary), Verb: "prove", Code: failed(p, o.ExpectExit),
+		OnCPU: !o.ExpectCPU && p.Verdict.Kind == verify.NotUsed, Heard: heard}
+	if p.Finding != "" {
+		end = nil
+	}
+	return FileResult{Proof: p, Scan: r, Ending: end, Outcome: o.outcome(p, o.ExpectExit)}, nil
+}
+
+// task is a program as these options ask for it.
+func (o Options) task(rt Runtime, binary string, args []string) Task {
+	rules := verify.Rules{Kernel: o.Kernel, ExpectExit: o.ExpectExit, Device: o.Device, Child: o.Child}
+	return Task{Binary: binary, Args: args, Probe: rt.Probe, CUPTI: rt.CUPTI, Others: rt.Others, Asked: receipt.Ask(rules, o.ExpectCPU),
+		Timeout: o.Timeout, Receipt: o.Receipt, WithArgs: o.WithArgs}
+}
+
+// tools are the probe and every CUPTI: which one the driver there takes, only it knows.
+func (o Options) tools(ctx context.Context, m *session.Machine, first *cuda.Toolkit) (rt Runtime, err error) {
+	if rt.Probe, err = getProbe(ctx, m, o); err != nil || o.Backend == probe.Vulkan {
+		return rt, err
+	}
+	if o.CUPTI != "" {
+		if rt.CUPTI = m.Host.Abs(o.CUPTI); !m.Host.IsFile(rt.CUPTI) {
+			return rt, &exit.UsageError{What: "no libcupti at " + rt.CUPTI, Fix: "give the path of a libcupti.so"}
+		}
+		return rt, nil
+	}
+	for _, t := range Toolkits(m, first) {
+		switch {
+		case t.CUPTI == "" || t.CUPTI == rt.CUPTI:
+		case rt.CUPTI == "":
+			rt.CUPTI = t.CUPTI
+		default:
+			rt.Others = append(rt.Others, t.CUPTI)
+		}
+	}
+	return rt, nil
+}
+
+// sendProgram is what the runner does for a program that runs elsewhere.
+func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, binary string, args []string, stderr io.Writer, send Sender) error {
+	kernel, err := s.options(m.Host.Env, nil, binary, args)
+	if err != nil {
+		return err
+	}
+	o := Options{Kernel: kernel.Kernel, Device: s.Device, Child: s.Child,
+		ExpectCPU: s.ExpectCPU, Receipt: s.Receipt, WithArgs: s.WithArgs, Timeout: time.Duration(s.Timeout)}
+	binary = m.Host.Abs(binary)
+	t := o.task(Runtime{Probe: s.Probe, CUPTI: s.CUPTI, Others: s.Others}, binary, args)
+	quiet, shell := *m, *m.Shell // the streams are the program's
+	shell.Quiet, quiet.Shell = true, &shell
+	p, err := send(ctx, &quiet, *s.On, t, Streams{m.Stdin, m.Shell.Out, stderr})
+	if lost, is := unreached(binary, err); is {
+		fmt.Fprintf(stderr, "gpubuild: not proven: %s\n", lost.Verdict.Why)
+		p, err = lost, nil
+	}
+	if err != nil {
+		return err
+	}
+	p.Program = binary
+	if err := s.keep(p); err != nil {
+		return err
+	}
+	switch {
+	case p.Finding != "":
+		return exit.Code(exit.Unproved)
+	case p.Evidence.Exit.Code != 0:
+		return exit.Code(p.Evidence.Exit.Code)
+	}
+	return nil
+}
+
+// keep leaves a proof for the run.
+func (s runnerState) keep(p Proof) error {
+	data, err := json.Marshal(Kept{p, p.Receipt})
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(s.Dir, fmt.Sprintf("proof-%d-%d.json", time.Now().UnixNano(), os.Getpid()))
+	return cache.WriteFile(file, data, 0o600)
+}
