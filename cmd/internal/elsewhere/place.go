@@ -158,11 +158,11 @@ type Error struct {
 
 // IDs of what can go wrong.
 const (
-	Unreachable = "elsewhere.unreachable"
-	Refused     = "elsewhere.refused"
-	Queue       = "elsewhere.queue"
-	Timeout     = "elsewhere.timeout"
-	Incomplete  = "elsewhere.incomplete"
+	IDUnreachable = "elsewhere.unreachable"
+	IDRefused     = "elsewhere.refused"
+	IDQueue       = "elsewhere.queue"
+	IDTimeout     = "elsewhere.timeout"
+	IDIncomplete  = "elsewhere.incomplete"
 )
 
 func (e *Error) Error() string     { return e.What }

@@ -21,6 +21,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/fault"
 	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/proof"
@@ -59,7 +60,7 @@ func Send(ctx context.Context, m *session.Machine, p proof.Place, t proof.Task, 
 	for left := p.Retry; ; left-- {
 		got, err := once(ctx, m, p, req, s)
 		e, lost := errors.AsType[*Error](err)
-		if !lost || left <= 0 || e.ID != Incomplete && e.ID != Unreachable {
+		if !lost || left <= 0 || e.ID != IDIncomplete && e.ID != IDUnreachable {
 			return got, err
 		}
 		m.Shell.Note("%s; once more (--retry-lost)", e.What)
@@ -77,7 +78,7 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 		command, err = p.Command[0], nil
 	}
 	if err != nil {
-		return proof.Proof{}, &Error{Unreachable, p.Command[0] + ", which reaches " + p.Name + ", is not on PATH", "install it"}
+		return proof.Proof{}, &Error{IDUnreachable, p.Command[0] + ", which reaches " + p.Name + ", is not on PATH", "install it"}
 	}
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never an error
@@ -92,7 +93,7 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 	running, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	ended := make(chan buildenv.Result, 1)
-	go func() {
+	fault.Go(func() {
 		// How the command ends is no part of a verdict: what came back is.
 		res, err := m.Runner.Run(running, buildenv.Cmd{Path: command, Args: slices.Concat(p.Command[1:], words), Env: m.Host.Env.Entries(),
 			Stdin: stdin, Stdout: stdout, Stderr: said, Together: true})
@@ -102,7 +103,7 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 		_ = stdin.Close() // neither is ever an error
 		_ = stdout.Close()
 		ended <- res
-	}()
+	})
 	c := &client{place: p, nonce: nonce, self: self, req: req, streams: s, shell: m, from: bufio.NewReaderSize(fromThere, framePiece),
 		to: &frames{to: toThere}, raw: toThere, said: said}
 	type reply struct {
@@ -110,16 +111,16 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 		err   error
 	}
 	replied, began := make(chan reply, 1), make(chan bool, 1)
-	go func() {
+	fault.Go(func() {
 		got, err := c.talk(began)
 		replied <- reply{got, err}
-	}()
+	})
 	// leave ends the other side: it is asked to, then the command is.
 	leave := func() buildenv.Result {
 		_ = toThere.Close() // the other side sees the end of its input; never an error
-		go func() {
+		fault.Go(func() {
 			_, _ = io.Copy(io.Discard, fromThere) // a command that cannot write does not end
-		}()
+		})
 		select {
 		case res := <-ended:
 			return res
@@ -149,10 +150,10 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 		case <-queue:
 			kill()
 			leave()
-			return proof.Proof{}, &Error{Queue, fmt.Sprintf("%s did not start the program within %s", p.Name, p.Queue), "wait longer: --queue-timeout"}
+			return proof.Proof{}, &Error{IDQueue, fmt.Sprintf("%s did not start the program within %s", p.Name, p.Queue), "wait longer: --queue-timeout"}
 		case <-over:
 			leave()
-			return proof.Proof{}, &Error{Timeout, fmt.Sprintf("%s sent no result within %s", p.Name, req.Task.Timeout+answerDelay), "look at that machine"}
+			return proof.Proof{}, &Error{IDTimeout, fmt.Sprintf("%s sent no result within %s", p.Name, req.Task.Timeout+answerDelay), "look at that machine"}
 		case <-ctx.Done():
 			leave()
 			return proof.Proof{}, ctx.Err()
@@ -191,7 +192,7 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 	for {
 		kind, content, err := readFrame(c.from, true)
 		if errors.Is(err, errChanged) {
-			return none, &Error{Incomplete, c.place.Name + ": " + err.Error(), "leave such flags out of its command"}
+			return none, &Error{IDIncomplete, c.place.Name + ": " + err.Error(), "leave such flags out of its command"}
 		}
 		if err != nil {
 			return none, errEnded
@@ -211,7 +212,7 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 			}
 			c.shell.Shell.Status("Running", "on %s", c.started)
 			began <- true
-			go c.input()
+			fault.Go(c.input)
 		case frameOut:
 			_, err = c.streams.Out.Write(content)
 		case frameErr:
@@ -219,7 +220,7 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 		case frameResult:
 			var kept proof.Kept
 			if err := json.Unmarshal(content, &kept); err != nil {
-				return none, &Error{Incomplete, c.place.Name + " sent a result that cannot be read: " + err.Error(), ""}
+				return none, &Error{IDIncomplete, c.place.Name + " sent a result that cannot be read: " + err.Error(), ""}
 			}
 			return kept.Whole(), nil
 		case frameRefusal:
@@ -227,9 +228,9 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 			if err := json.Unmarshal(content, &r); err != nil {
 				return none, err
 			}
-			return none, &Error{cmp.Or(r.ID, Incomplete), c.place.Name + ": " + r.What, r.Fix}
+			return none, &Error{cmp.Or(r.ID, IDIncomplete), c.place.Name + ": " + r.What, r.Fix}
 		default:
-			err = &Error{Incomplete, fmt.Sprintf("%s sent something unknown (%q)", c.place.Name, kind), ""}
+			err = &Error{IDIncomplete, fmt.Sprintf("%s sent something unknown (%q)", c.place.Name, kind), ""}
 		}
 		if err != nil {
 			return none, err
@@ -249,7 +250,7 @@ func (c *client) greet() error {
 		case len(words) == 4 && words[0] == greeting && words[1] == c.nonce:
 			c.greeted = true
 			if here, ok := machineName(c.self.from); ok && here != words[3] {
-				return &Error{Refused, fmt.Sprintf("%s is %s, and the program is for %s", c.place.Name, words[3], here), "build for that machine on one like it"}
+				return &Error{IDRefused, fmt.Sprintf("%s is %s, and the program is for %s", c.place.Name, words[3], here), "build for that machine on one like it"}
 			}
 			if words[2] == "send" {
 				if err := c.copy(c.self, c.raw); err != nil {
@@ -259,7 +260,7 @@ func (c *client) greet() error {
 		case len(words) == 2 && words[0] == ready && words[1] == c.nonce:
 			return nil
 		case strings.Contains(line, greeting+" "+c.nonce):
-			return &Error{Incomplete, c.place.Name + ": " + errChanged.Error(), "leave such flags out of its command"}
+			return &Error{IDIncomplete, c.place.Name + ": " + errChanged.Error(), "leave such flags out of its command"}
 		case len(words) > 0:
 			_, _ = c.said.Write([]byte(line)) // it is only shown
 		}
@@ -284,7 +285,7 @@ func (c *client) sendFiles(sums []string) error {
 	for _, sum := range sums {
 		i := slices.IndexFunc(c.req.Files, func(f file) bool { return f.SHA256 == sum })
 		if i < 0 {
-			return &Error{Incomplete, fmt.Sprintf("%s asks for a file that is not part of the program", c.place.Name), ""}
+			return &Error{IDIncomplete, fmt.Sprintf("%s asks for a file that is not part of the program", c.place.Name), ""}
 		}
 		files, size = append(files, c.req.Files[i]), size+c.req.Files[i].Size
 	}
@@ -339,17 +340,17 @@ func (c *client) lost(res buildenv.Result) error {
 	}
 	switch {
 	case c.started.Name != "":
-		return &Error{Incomplete, fmt.Sprintf("the connection to %s ended before the result came (%s)", c.started, ended), "--retry-lost 1 runs such programs again"}
+		return &Error{IDIncomplete, fmt.Sprintf("the connection to %s ended before the result came (%s)", c.started, ended), "--retry-lost 1 runs such programs again"}
 	case c.greeted:
 		fix := "see whether there is room for files, and whether programs may be run from its cache directory"
 		if needs := bundle.Needs(c.self.from); needs != "" {
 			fix = "this gpubuild needs glibc " + needs + " or newer there; one that is built with CGO_ENABLED=0 needs none"
 		}
-		return &Error{Refused, fmt.Sprintf("%s did not start gpubuild (%s)", c.place.Name, ended), fix}
+		return &Error{IDRefused, fmt.Sprintf("%s did not start gpubuild (%s)", c.place.Name, ended), fix}
 	case res.Code == 255 || res.Code < 0:
-		return &Error{Unreachable, fmt.Sprintf("%s cannot be reached (%s)", c.place.Name, ended), "try it by hand: " + buildenv.PosixWords(c.place.Command...)}
+		return &Error{IDUnreachable, fmt.Sprintf("%s cannot be reached (%s)", c.place.Name, ended), "try it by hand: " + buildenv.PosixWords(c.place.Command...)}
 	}
-	return &Error{Refused, fmt.Sprintf("%s started nothing (%s)", c.place.Name, ended), "try it by hand: " + buildenv.PosixWords(c.place.Command...)}
+	return &Error{IDRefused, fmt.Sprintf("%s started nothing (%s)", c.place.Name, ended), "try it by hand: " + buildenv.PosixWords(c.place.Command...)}
 }
 
 // tail passes on what a command says on stderr, and keeps its end for an error.

@@ -16,6 +16,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/fault"
 	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
@@ -33,7 +34,7 @@ func Serve(ctx context.Context, m *session.Machine, words []string) error {
 		_ = os.Remove(m.Self) // the next run sends it again
 		return fmt.Errorf("%s was changed since it was sent", m.Self)
 	}
-	if _, err := fmt.Fprintf(m.Shell.Out, "%s %s\n", ready, words[0]); err != nil {
+	if err := m.Shell.Data(ready + " " + words[0] + "\n"); err != nil {
 		return err
 	}
 	to := &frames{to: m.Shell.Out, end: []byte{outputLineEnd}}
@@ -178,7 +179,7 @@ func (s *server) run(ctx context.Context, dir string, req request) (proof.Kept, 
 		return proof.Kept{}, err
 	}
 	input, feed := io.Pipe()
-	go s.listen(feed)
+	fault.Go(func() { s.listen(feed) })
 	return proof.Serve(ctx, &there, t, env, proof.Streams{In: input, Out: stream{s.to, frameOut}, Err: stream{s.to, frameErr}})
 }
 
@@ -235,7 +236,7 @@ func tooOld(h buildenv.Host, at host, needs need) error {
 	if has == "" {
 		is = "no glibc"
 	}
-	return &Error{Refused, fmt.Sprintf("%s needs glibc %s or newer, and %s has %s", needs.By, needs.Glibc, at.Name, is),
+	return &Error{IDRefused, fmt.Sprintf("%s needs glibc %s or newer, and %s has %s", needs.By, needs.Glibc, at.Name, is),
 		"build on a system as old as that one"}
 }
 

@@ -157,7 +157,7 @@ func idsInSource(t *testing.T) map[string]string {
 					}
 				case *ast.ValueSpec: // const IDUnreached = "features.unreached"
 					for i, name := range n.Names {
-						if strings.HasPrefix(name.Name, "ID") && i < len(n.Values) && strings.Contains(path, "features") {
+						if strings.HasPrefix(name.Name, "ID") && i < len(n.Values) && (strings.Contains(path, "features") || strings.Contains(path, "elsewhere")) {
 							take(n.Values[i])
 						}
 					}

@@ -1,0 +1,101 @@
+package elsewhere
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
+	"gpubuild/cmd/internal/config"
+)
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	tables := map[string]config.On{
+		"pod":   {Command: "kubectl exec -i 'job/g' --"},
+		"a100":  {Place: "slurm", Args: []string{"--partition=a100"}},
+		"box":   {Place: "ssh:me@box:2222", Args: []string{"-J", "gate"}, Cache: "/scratch", Limit: "5G"},
+		"empty": {},
+	}
+	const ssh = "ssh -T -oServerAliveInterval=15 -oServerAliveCountMax=4 "
+	for _, tt := range []struct{ word, env, want string }{
+		{"ssh:box", "", ssh + "-- box"},
+		{"ssh:me@box:22", "", ssh + "-p 22 -l me -- box"},
+		{"ssh:[fe80::1]:22", "", ssh + "-p 22 -- fe80::1"},
+		{"ssh:fe80::1", "", ssh + "-- fe80::1"},
+		{"slurm", "", "srun --nodes=1 --ntasks=1 --unbuffered --gres=gpu:1"},
+		{"slurm", "SLURM_JOB_ID=1", "srun --nodes=1 --ntasks=1 --unbuffered --exact"},
+		{"pod", "", "kubectl exec -i job/g --"},
+		{"a100", "", "srun --nodes=1 --ntasks=1 --unbuffered --gres=gpu:1 --partition=a100"},
+		{"box", "", "ssh -J gate -T -oServerAliveInterval=15 -oServerAliveCountMax=4 -p 2222 -l me -- box"},
+		{"ssh:-oProxyCommand=id", "", ""}, {"ssh:-l@box", "", ""}, {"ssh:me@-box", "", ""}, {"ssh:", "", ""}, {"ssh:@box", "", ""},
+		{"ssh:box:x", "", ""}, {"ssh:box;id x", "", ""}, {"empty", "", ""}, {"none", "", ""},
+	} {
+		h := buildenv.Host{OS: buildenv.Linux, Env: buildenv.NewEnv(buildenv.Linux, []string{tt.env})}
+		p, err := Parse(h, tt.word, tables)
+		got := strings.Join(p.Command, " ")
+		if err != nil {
+			got = ""
+			if exit.Of(err) != exit.Usage || exit.Hint(err) == "" {
+				t.Errorf("%s: %v", tt.word, err)
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.word, got, tt.want)
+		}
+	}
+}
+
+// TestStoreTakesOnlyWhatFits: a file that is damaged on the way or where it is kept does not count, and a name leads nowhere else.
+func TestStoreTakesOnlyWhatFits(t *testing.T) {
+	t.Parallel()
+	s := store{t.TempDir()}
+	const sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // abc
+	put := func(text string) error {
+		in, err := s.receive(sum)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := in.add([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		return s.keep(in)
+	}
+	if err := put("abd"); err == nil || s.has(sum) {
+		t.Error("a damaged file is kept")
+	}
+	if err := put("abc"); err != nil || !s.has(sum) || !s.has(sum) {
+		t.Errorf("a whole file is not kept: %v", err)
+	}
+	if err := os.WriteFile(s.path(sum), []byte("xyz0"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s.has(sum) {
+		t.Error("a file that was changed still counts")
+	}
+	if _, err := s.receive("../../x"); err == nil {
+		t.Error("a name leads out of the store")
+	}
+	if err := put("abc"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.place(file{Name: "../out", SHA256: sum}, t.TempDir()); err == nil {
+		t.Error("a name leads out of the run's directory")
+	}
+	dir := t.TempDir()
+	if err := s.place(file{Name: "work/data", SHA256: sum}, dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "work", "data"), []byte("changed"), 0o600); err != nil || !s.has(sum) {
+		t.Errorf("a program's change of its data changes what is kept: %v", err)
+	}
+	if err := s.prune(1, time.Now()); err != nil || !s.has(sum) {
+		t.Errorf("what was just used is removed: %v", err)
+	}
+	if err := s.prune(1, time.Now().Add(2*time.Hour)); err != nil || s.has(sum) {
+		t.Errorf("more than the limit is kept: %v", err)
+	}
+}
