@@ -96,7 +96,7 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 	fault.Go(func() {
 		// How the command ends is no part of a verdict: what came back is.
 		res, err := m.Runner.Run(running, buildenv.Cmd{Path: command, Args: slices.Concat(p.Command[1:], words), Env: m.Host.Env.Entries(),
-			Stdin: stdin, Stdout: stdout, Stderr: said, Together: true})
+			Stdin: stdin, Stdout: stdout, Stderr: said})
 		if err != nil && res.Code == 0 {
 			res.Code = -1
 		}
