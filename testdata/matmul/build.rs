@@ -53,14 +53,19 @@ struct Nvcc {
 }
 
 impl Nvcc {
-    /// NVCC, then the toolkit that CUDA_HOME or CUDA_PATH names, then PATH.
+    /// NVCC, then PATH, then the toolkit that CUDA_HOME or CUDA_PATH names.
     fn find() -> Nvcc {
         if let Some(program) = variable("NVCC") {
             return Nvcc { program: program.into(), origin: "NVCC" };
         }
+        let name = format!("nvcc{}", env::consts::EXE_SUFFIX);
+        let path = env::var_os("PATH").unwrap_or_default();
+        if let Some(program) = env::split_paths(&path).map(|dir| dir.join(&name)).find(|program| program.is_file()) {
+            return Nvcc { program, origin: "PATH" };
+        }
         for origin in ["CUDA_HOME", "CUDA_PATH"] {
             if let Some(root) = variable(origin) {
-                let program = Path::new(&root).join("bin").join(format!("nvcc{}", env::consts::EXE_SUFFIX));
+                let program = Path::new(&root).join("bin").join(&name);
                 if program.is_file() {
                     return Nvcc { program, origin };
                 }

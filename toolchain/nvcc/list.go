@@ -164,7 +164,7 @@ func (l *record) exists(path string) bool {
 
 // miss adds a path that is not there, or the first of its directories that is not: a toolkit has a thousand headers in crt.
 func (l *record) miss(path string) {
-	for dir := filepath.Dir(path); !l.exists(dir); dir = filepath.Dir(dir) {
+	for dir := filepath.Dir(path); !l.exists(dir) && dir != path; dir = filepath.Dir(dir) {
 		path = dir
 	}
 	l.files[l.absolute(path)] = Absent
@@ -195,7 +195,7 @@ func (l *record) absolute(path string) string {
 		}
 		l.real[dir] = real
 	}
-	return strings.TrimSuffix(real, "/") + "/" + name
+	return strings.TrimRight(real, `/`+string(filepath.Separator)) + string(filepath.Separator) + name
 }
 
 // resolve is a directory without links, or itself where it is not there.
