@@ -66,7 +66,10 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		r.real, r.env = view.Launcher, env.Set("PATH", host.JoinList(path...)).Entries() // it may look for nvcc itself
 		return r.plain(ctx, stdin, stdout, stderr)
 	}
-	if mode := env.Get(Variable); mode != "on" && mode != "read" || host.OS == buildenv.Windows {
+	if host.OS == buildenv.Windows {
+		return r.recorded(ctx, stdin, stdout, stderr)
+	}
+	if mode := env.Get(Variable); mode != "on" && mode != "read" {
 		return r.plain(ctx, stdin, stdout, stderr)
 	}
 	r.host.Env = env.Unset("LD_LIBRARY_PATH") // cargo sets it for build scripts; what is cached is made without it

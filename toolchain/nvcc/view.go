@@ -54,14 +54,16 @@ func readView(self string) (v view, err error) {
 }
 
 // View makes or updates a toolkit's view in gpubuild's cache, and returns the directory of its nvcc: links to everything in the root, and
-// in the place of nvcc a copy of the program self. A launcher is what it runs.
+// in the place of nvcc a copy of the program self. A launcher is what it runs. On Windows the links are junctions to the root's directories.
 func View(h buildenv.Host, cacheDir, root, nvcc, launcher, self string) (bin string, err error) {
-	if err := isELF(h.Real(nvcc)); err != nil {
-		return "", err
+	if h.OS != buildenv.Windows {
+		if err := isELF(h.Real(nvcc)); err != nil {
+			return "", err
+		}
 	}
 	dir := filepath.Join(cacheDir, Views, cache.Name(strings.TrimRight(root+"\n"+nvcc+"\n"+launcher, "\n")))
 	inBin := h.Names(filepath.Dir(nvcc))
-	if len(inBin) > 200 { // a distribution's /usr/bin, which is on PATH
+	if len(inBin) > 200 || h.OS == buildenv.Windows { // a distribution's /usr/bin; both are on PATH
 		inBin = nil
 	}
 	was, _ := state(nvcc)
@@ -114,7 +116,7 @@ func link(from, dir string, names []string, except string) error {
 		return err
 	}
 	for _, e := range entries {
-		if e.Type()&os.ModeSymlink != 0 && !slices.Contains(names, e.Name()) {
+		if e.Type()&(os.ModeSymlink|os.ModeIrregular) != 0 && !slices.Contains(names, e.Name()) {
 			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil && !os.IsNotExist(err) {
 				return err
 			}
@@ -125,14 +127,21 @@ func link(from, dir string, names []string, except string) error {
 			continue
 		}
 		to, at := filepath.Join(from, name), filepath.Join(dir, name)
-		if is, err := os.Readlink(at); err == nil && is == to {
+		if is, err := os.Readlink(at); err == nil && is == to || sameDir(at, to) {
 			continue
 		}
-		if err := os.Symlink(to, at); err != nil && !errors.Is(err, os.ErrExist) {
+		if err := linkTo(to, at); err != nil && !errors.Is(err, os.ErrExist) {
 			return fmt.Errorf("view of %s: %w", from, err)
 		}
 	}
 	return nil
+}
+
+// sameDir reports whether a junction leads to a directory already: what Readlink says of one differs between versions of Windows and Go.
+func sameDir(at, to string) bool {
+	is, err := os.Stat(at)
+	want, failed := os.Stat(to)
+	return err == nil && failed == nil && is.IsDir() && os.SameFile(is, want)
 }
 
 // Launcher says what the user has put in front of nvcc, which then stays in charge; empty: nothing. Only of one that is first on PATH there

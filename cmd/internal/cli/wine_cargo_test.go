@@ -188,3 +188,70 @@ func TestWineBuild(t *testing.T) {
 		t.Errorf("env for cmd: no cubin: %v\n%s", err, out)
 	}
 }
+
+// TestWineView: nvcc.exe behind a view lists what it read. Wine cannot make a junction, so that the first build has no view, and goes well;
+// for the second one links of the system below Wine stand in.
+func TestWineView(t *testing.T) {
+	w := newWine(t)
+	w.cargo()
+	w.plant(map[string]string{"14.44.35207": "12.4"})
+	build := func() string {
+		t.Helper()
+		out, err := w.run([]string{"WINEPATH=" + z(filepath.Join(w.bin, "rust")), "STANDIN_CARGO=" + z(filepath.Join(w.bin, "answers"))},
+			z(w.gpubuild), "build", "--verbose", "--manifest-path", z(filepath.Join(w.work, "matmul", "Cargo.toml")), "--features", "cuda",
+			"--gpu-toolkit="+z(filepath.Join(w.dir, "toolkit")), "--gpu-arch=90")
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return out
+	}
+	lists := func() []string {
+		t.Helper()
+		found, err := filepath.Glob(filepath.Join(w.work, "matmul", "target", "debug", "build", "*", "gpubuild-read-*.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	if out := build(); len(lists()) != 0 || !strings.Contains(out, "no kernel cache: view of ") {
+		t.Errorf("without junctions: %v\n%s", lists(), out)
+	}
+	views, err := filepath.Glob(filepath.Join(w.work, "cache", "views", "*", "bin"))
+	if err != nil || len(views) != 1 {
+		t.Fatalf("views: %v %v", views, err)
+	}
+	root, err := filepath.EvalSymlinks(filepath.Join(w.dir, "toolkit"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		at := filepath.Join(filepath.Dir(views[0]), e.Name())
+		if _, err := os.Lstat(at); e.IsDir() && e.Name() != "bin" && err != nil {
+			if err := os.Symlink(filepath.Join(root, e.Name()), at); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(w.work, "matmul", "target")); err != nil {
+		t.Fatal(err)
+	}
+	out := build()
+	if len(lists()) != 2 { // of the fatbin and the PTX
+		t.Errorf("with a view: %v\n%s", lists(), out)
+	}
+	for _, list := range lists() {
+		text, err := os.ReadFile(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{`matmul.cu"`, `cuda_runtime.h"`} {
+			if !strings.Contains(string(text), name) {
+				t.Errorf("%s does not list %s:\n%s", list, name, text)
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -45,9 +47,6 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 	h.Env = t.Env
 	own, launcher := nvcc.Launcher(h, toolkit.NVCC)
 	switch {
-	case h.OS == buildenv.Windows:
-		m.Shell.Detail("no kernel cache on Windows")
-		return k, nil
 	case own != "":
 		m.Shell.Detail("kernels do not come from gpubuild's cache: %s", own)
 		if launcher == "" {
@@ -59,6 +58,12 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 		m.Shell.Detail("no kernel cache: %v", err)
 		return k, nil
 	}
+	if h.OS == buildenv.Windows {
+		if err := starts(m, h, bin); err != nil {
+			m.Shell.Detail("the headers that nvcc reads are not recorded: %v", err)
+			return k, nil
+		}
+	}
 	if log, err := os.CreateTemp(filepath.Join(m.CacheDir, nvcc.Views), ".log-*"); err == nil { // it only counts
 		k.log = log.Name()
 		_ = log.Close()
@@ -68,6 +73,23 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 	d.Add(buildenv.Prepend, "PATH", bin, "the kernel cache")
 	k.env = h.Apply(k.env, d)
 	return k, nil
+}
+
+// starts tries our nvcc once: a policy may forbid to start a program of the cache.
+func starts(m *session.Machine, h buildenv.Host, bin string) error {
+	program := h.Join(bin, h.Exe("nvcc"))
+	is, err := cache.Identify(program)
+	if err != nil {
+		return err
+	}
+	started := h.Join(h.Dir(bin), "started")
+	if was, err := os.ReadFile(started); err == nil && string(was) == is.String() {
+		return nil
+	}
+	if _, err := m.Runner.Run(context.Background(), buildenv.Cmd{Path: program, Args: []string{"--version"}, Env: h.Env.Entries()}); err != nil {
+		return err
+	}
+	return cache.Keep(started, []byte(is.String()), 0o644)
 }
 
 // end says what came from the cache.

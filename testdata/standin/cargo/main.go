@@ -355,6 +355,9 @@ func (b build) script(u unit) error {
 // compile is compile() of testdata/matmul/build.rs.
 func compile(dir, out string) error {
 	nvcc := os.Getenv("NVCC")
+	if path, err := exec.LookPath("nvcc"); nvcc == "" && err == nil {
+		nvcc = path
+	}
 	for _, v := range []string{"CUDA_HOME", "CUDA_PATH"} {
 		if root := os.Getenv(v); nvcc == "" && root != "" {
 			if p := filepath.Join(root, "bin", "nvcc.exe"); isFile(p) {
@@ -363,10 +366,7 @@ func compile(dir, out string) error {
 		}
 	}
 	if nvcc == "" {
-		var err error
-		if nvcc, err = exec.LookPath("nvcc"); err != nil {
-			return err
-		}
+		return errors.New("no nvcc")
 	}
 	arch := strings.TrimPrefix(strings.ReplaceAll(os.Getenv("CUDA_COMPUTE_CAP"), ".", ""), "sm_")
 	for _, w := range [][3]string{{"-fatbin", "sm_", "matmul.fatbin"}, {"-ptx", "compute_", "matmul.ptx"}} {
@@ -375,7 +375,7 @@ func compile(dir, out string) error {
 			args = append(args, "-arch="+w[1]+arch)
 		}
 		c := exec.Command(nvcc, append(args, "-o", filepath.Join(out, w[2]), "src/matmul.cu")...)
-		c.Dir = dir
+		c.Dir, c.Env = dir, append(os.Environ(), "OUT_DIR="+out)
 		if said, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("nvcc could not compile src/matmul.cu (%w)\ncommand: %s\n%s", err, c, said)
 		}

@@ -47,7 +47,7 @@ func run() int {
 		return 2
 	}
 	compile, link := split(given, filepath.SplitList(os.Getenv("LIB")))
-	args := append([]string{"clang", "--driver-mode=cl", "--target=x86_64-pc-windows-msvc", "-fms-compatibility-version=" + version, "-Xclang", "-nobuiltininc", "-Wno-everything"}, compile...)
+	args := append([]string{"clang", "--driver-mode=cl", "--target=x86_64-pc-windows-msvc", "-fms-compatibility-version=" + version, "-Xclang", "-fuse-line-directives", "-Xclang", "-nobuiltininc", "-Wno-everything"}, compile...)
 	if code := zig(args); code != 0 || link == nil {
 		return code
 	}
