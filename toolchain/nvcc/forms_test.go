@@ -144,10 +144,24 @@ func TestCompilers(t *testing.T) {
 		write(t, filepath.Join(tools, "w.c"), "#include <unistd.h>\nint main(int n, char **a) { (void)n; a[0] = \""+gcc+"\"; return execv(a[0], a); }\n")
 		cc(t, tools, "w.c", "-o", filepath.Join("wrappers", name))
 	}
+	write(t, filepath.Join(tools, "p.c"), "int preloaded;\n")
+	cc(t, tools, "-shared", "-fPIC", "p.c", "-o", "p.so")
+	write(t, filepath.Join(tools, "ccache.c"), "#include <stdio.h>\n#include <string.h>\n#include <unistd.h>\nint main(int n, char **a) {\n"+
+		"if (n > 1 && !strcmp(a[1], \"--show-config\")) return puts(\"(default) prefix_command = \") < 0;\n"+
+		"a[0] = \""+gcc+"\"; return execv(a[0], a); }\n")
+	write(t, filepath.Join(tools, "ccache", "x"), "")
+	cc(t, tools, "ccache.c", "-o", filepath.Join("ccache", "ccache"))
+	for _, name := range []string{"gcc", "g++"} {
+		if err := os.Symlink("ccache", filepath.Join(tools, "ccache", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, story := range []struct {
 		name, env, want string
 		args            []string
 	}{
+		{"ccache's link", "PATH=" + b.view + ":" + filepath.Join(tools, "ccache") + ":" + os.Getenv("PATH"), "miss", nil},
+		{"a preloaded library", "LD_PRELOAD=" + filepath.Join(tools, "p.so"), "miss", nil},
 		{"by path", "", "miss", []string{"-ccbin", gcc}},
 		{"by a directory", "", "miss", []string{"-ccbin=" + filepath.Dir(gcc)}},
 		{"by a directory of links", "", "miss", []string{"--compiler-bindir", filepath.Join(tools, "links")}},

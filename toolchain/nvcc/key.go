@@ -99,6 +99,7 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 	}
 	r.question(p.sum)
 	host := r.host
+	p.preloaded(host)
 	passes := 0
 	for line := range strings.Lines(string(dry.Stderr)) {
 		step, ok := strings.CutPrefix(strings.TrimRight(line, "\r\n"), "#$ ")
@@ -172,6 +173,22 @@ func (r *run) scratch() (err error) {
 	return err
 }
 
+// preloaded notes the libraries that every program loads.
+func (p *preprocessed) preloaded(host buildenv.Host) {
+	names := strings.FieldsFunc(host.Env.Get("LD_PRELOAD"), func(r rune) bool { return r == ' ' || r == ':' })
+	const everywhere = "/etc/ld.so.preload" // ld.so(8)
+	if text, err := host.ReadFile(everywhere, 1<<16); err == nil {
+		names = append(names, strings.Fields(string(text))...)
+	}
+	for _, name := range names {
+		if !filepath.IsAbs(name) || !host.IsFile(name) {
+			p.refuse(uncached("LD_PRELOAD names " + name))
+			continue
+		}
+		p.tool(name)
+	}
+}
+
 // question hashes what can be known of a call before anything is run.
 func (r *run) question(sum io.Writer) {
 	fmt.Fprintf(sum, "%s\n%q\n%q\n", schema, r.real, r.words)
@@ -188,7 +205,7 @@ func (r *run) question(sum io.Writer) {
 // matters says whether nvcc or the programs that it starts look at a variable.
 func matters(name string) bool {
 	switch name {
-	case "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "SOURCE_DATE_EPOCH", "LANG", "LANGUAGE",
+	case "LD_PRELOAD", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "COMPILER_PATH", "SOURCE_DATE_EPOCH", "LANG", "LANGUAGE",
 		"INCLUDES", "LIBRARIES", "TOP", "_HERE_", "_SPACE_", "USR_INCLUDE", "NOCOLOR", "G++_ROOT",
 		"BINUTILS_ROOT", "POSIXLY_CORRECT", "MALLOC_CONF":
 		return true
@@ -343,7 +360,7 @@ func (r *run) behindCcache(ctx context.Context, host buildenv.Host, path string,
 	for line := range strings.Lines(string(res.Stdout)) {
 		_, setting, _ := strings.Cut(strings.TrimSpace(line), ") ") // (origin) name = value
 		name, value, _ := strings.Cut(setting, " =")
-		if value = strings.TrimSpace(value); value != "" && (strings.HasPrefix(name, "prefix_command") || name == "compiler") {
+		if value = strings.TrimSpace(value); value != "" && (strings.HasPrefix(name, "prefix_command") || name == "compiler" || name == "path") {
 			return "", uncached("ccache's " + setting)
 		}
 	}
