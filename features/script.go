@@ -126,8 +126,7 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 		s.why = script.File(j.src, source.LinksCUDA) + " links libraries of the toolkit"
 	}
 	if s.machine() {
-		s.env = slices.Sorted(slices.Values(manifest.Union(s.env, script.Variables(n.Name))))
-		s.sources = j.src.Sources(script, j.DirOf(i))
+		s.env = slices.Sorted(slices.Values(s.env))
 		for _, root := range from.Locals { // dir/src/lib.rs
 			s.sources = manifest.Union(s.sources, []string{j.Host.Dir(j.Host.Dir(root))})
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // Schema is the version of the stamp that this package writes, and the only one that it reads.
-const Schema = 2
+const Schema = 3
 
 // StampFile is the name of a stamp; it is in the directory that holds the OUT_DIR.
 const StampFile = "gpubuild-stamp.json"
@@ -34,11 +34,11 @@ type Stamp struct {
 	Inputs   []Input  `json:"inputs"`
 	Sum      string   `json:"sum"`             // of what the script made
 	Wrote    []string `json:"wrote,omitempty"` // sources of the package that changed while the script ran
-	// Excused: it holds device code that is not what was asked for, and may.
-	Excused bool `json:"excused,omitempty"`
-	// Wrong says what is wrong with the content although it was built from nothing, and Fix what to do.
-	Wrong string `json:"wrong,omitempty"`
-	Fix   string `json:"fix,omitempty"`
+	// Read are the files that compilers read, each with the hash of what they saw, and "none" for a place where a file was looked for.
+	Read map[string]string `json:"read,omitempty"`
+	// All says that every file of the package counts, Unknown that nobody knows which headers were read.
+	All     bool `json:"all,omitempty"`
+	Unknown bool `json:"headers_unknown,omitempty"`
 }
 
 // Decode reads a stamp. Whatever is no whole stamp of this schema is an error, and counts as no stamp.

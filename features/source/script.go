@@ -1,10 +1,10 @@
 package source
 
 import (
+	"cmp"
 	"fmt"
 	"io/fs"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +30,8 @@ type scriptText struct {
 	parts []part
 	Own   string // of the script and its modules
 	All   string
+	Files []string // that it names, or what it runs
+	Dirs  []string // the same
 }
 
 // The most that is read of one script: far more than anybody writes, and little enough for a first look.
@@ -59,7 +61,12 @@ func (r *Reader) TextOf(s Script, dir string) scriptText {
 	}
 	t.parts = append(t.parts, usedItems(t.Own, library)...)
 	if dir != "" {
-		t.parts = append(t.parts, r.called(t.parts, dir, s.Locals)...)
+		var more []part
+		more, t.Dirs = r.called(t.parts, dir, s.Locals)
+		for _, p := range more {
+			t.Files = append(t.Files, p.file)
+		}
+		t.parts = append(t.parts, more...)
 	}
 	var all strings.Builder
 	for _, p := range t.parts {
@@ -124,6 +131,15 @@ func (r *Reader) modules(root string) []part {
 	return out
 }
 
+// Modules is the text of a Rust file and of its modules.
+func (r *Reader) Modules(root string) string {
+	var all strings.Builder
+	for _, p := range r.modules(root) {
+		all.WriteString(p.text)
+	}
+	return all.String()
+}
+
 var (
 	// rustItem is the head of an item; 'static and *const are none.
 	rustItem = lazyregexp.New(`(?:^|[^'*\w])(?:(?:const\s+|async\s+|unsafe\s+|extern\s+"C"\s+)*fn|const|static(?:\s+mut)?|` +
@@ -181,92 +197,41 @@ func usedItems(text string, library []part) []part {
 }
 
 var (
-	quotedWord = lazyregexp.New(`"([^"\\\s{}]{1,200})"`)
-	// includeFlag is a flag with a directory of headers; separateInclude says that such directories are words of their own.
-	includeFlag     = lazyregexp.New(`(?:-I|-isystem)[ =]?([^\s"'$(){}\\,]+)`)
-	separateInclude = lazyregexp.New(`"-I"|"-isystem"|\.include(?:_path)?s?\(`)
-	// writtenRust and written are files that a program or script makes itself.
-	writtenRust = lazyregexp.New(`\b(?:write|create)\(\s*"([^"\n]+)"`)
-	written     = lazyregexp.New(`["']([^"'\n]+)["']\s*,\s*["'][wax][bt+]*["']|(?:^|[^-=<>])>>?\s*["']?([\w./-]+)`)
-	runsMake    = lazyregexp.New(`\b(?:[cgn]?make|[CGN]?MAKE|CMake)\b`)
+	// literal is a string of Rust text, fileName what may be a path in it or in a script.
+	literal  = lazyregexp.New(`"((?:[^"\\\n]|\\.){1,200})"`)
+	fileName = lazyregexp.New(`[\w.+-]+(?:/[\w.+-]+)*`)
+	runsMake = lazyregexp.New(`\b(?:[cgn]?make|[CGN]?MAKE|CMake)\b`)
+	// variable is a word in capitals, or what Rust and Python read as a variable.
+	variable = lazyregexp.New(`\b_?[A-Z][A-Z0-9_]+\b|(?:\bvar(?:_os)?|getenv|environ(?:\.get)?)\s*[(\[]\s*["'](\w+)["']`)
 )
 
 // makefiles are what make and CMake read by default (GNU make manual 3.2).
 var makefiles = []string{"GNUmakefile", "makefile", "Makefile", "CMakeLists.txt"}
 
-// namesIn lists what a text may name, and whether it is quoted as it stands, or marked as a directory. Of Rust text only literals count.
-func namesIn(p part, rust bool) map[string]bool {
-	text, out := p.text, map[string]bool{}
-	if rust {
-		text = literals(text)
-		for line := range strings.Lines(text) {
-			out[strings.Trim(line, "/ \n")] = true
-		}
-	} else {
-		for line := range strings.Lines(text) {
-			for _, name := range quotedIn(line) {
-				out[strings.Trim(name, "/ ")] = true
+// namesIn lists what in a text may be the name of a file; of Rust text only literals count. Python leaves out the ending of a module.
+func namesIn(text string, rust bool, ending string) map[string]bool {
+	out := map[string]bool{}
+	add := func(text string) {
+		for _, name := range fileName.FindAllString(text, -1) {
+			name = strings.TrimPrefix(strings.TrimPrefix(name, "-I"), "-isystem")
+			out[name] = true
+			if !strings.Contains(name, "/") {
+				out[strings.ReplaceAll(name, ".", "/")+ending] = true
+			}
+			if _, rest, ok := strings.Cut(name, "/"); ok { // $DIR/x
+				out[rest] = true
 			}
 		}
 	}
-	for _, word := range strings.FieldsFunc(text, func(c rune) bool {
-		return c < 0x80 && !wordByte(byte(c)) && !strings.ContainsRune("./+-", c)
-	}) {
-		word = strings.TrimLeft(word, "/") // $(dirname $0)/common.sh
-		name, isDir := strings.CutSuffix(word, "/")
-		out[name] = out[name] || isDir
-		if _, rest, ok := strings.Cut(name, "/"); ok { // $DIR/x
-			out[rest] = out[rest] || isDir
-		}
+	if !rust {
+		add(text)
 	}
-	var makes [][]string
-	if rust {
-		makes = writtenRust.FindAllStringSubmatch(p.text, -1)
-	} else {
-		for line := range strings.Lines(text) {
-			if strings.Contains(line, ">") || strings.Contains(line, "open") { // the expression is slow, and texts are long
-				makes = append(makes, written.FindAllStringSubmatch(line, -1)...)
-			}
-		}
-	}
-	for _, m := range makes {
-		name := strings.Join(m[1:], "")
-		delete(out, name)
-		_, name, _ = strings.Cut(name, "/")
-		delete(out, name)
+	for _, m := range literal.FindAllStringSubmatch(text, -1) {
+		add(m[1])
+		out[strings.Trim(m[1], "/")] = true // one with a blank
 	}
 	delete(out, "")
 	return out
-}
-
-// quotedIn lists what stands between quotes in a line.
-func quotedIn(line string) (out []string) {
-	for {
-		open := strings.IndexAny(line, `"'`)
-		if open < 0 {
-			return out
-		}
-		end := strings.IndexByte(line[open+1:], line[open])
-		if end < 0 { // an apostrophe
-			line = line[open+1:]
-			continue
-		}
-		if end > 0 && end <= 200 {
-			out = append(out, line[open+1:open+1+end])
-		}
-		line = line[open+end+2:]
-	}
-}
-
-// literals is what stands in the literals of Rust text, each on a line of its own.
-func literals(text string) string {
-	b, blanked := []byte(text), code(text)
-	for i := range b {
-		if b[i] == blanked[i] && b[i] != ' ' || b[i] == '\\' {
-			b[i] = '\n'
-		}
-	}
-	return string(b)
 }
 
 // list is what a directory holds, and what of it is a directory; each is read once.
@@ -284,143 +249,93 @@ func (r *Reader) list(dir string) map[string]bool {
 }
 
 // find looks for a file or directory by its name below a directory.
-func (r *Reader) find(dir, name string, wantsDir bool) (path string, ok bool) {
-	path, isDir := dir, true
-	for _, step := range strings.Split(name, "/") {
-		if !isDir {
-			return "", false
-		}
-		switch step {
-		case ".":
-		case "..":
+func (r *Reader) find(dir, name string) (path string, isDir, ok bool) {
+	path, isDir = dir, true
+	for step := range strings.SplitSeq(name, "/") {
+		switch {
+		case !isDir:
+			return "", false, false
+		case step == ".":
+		case step == "..":
 			path = r.h.Dir(path)
 		default:
 			if isDir, ok = r.list(path)[step]; !ok {
-				return "", false
+				return "", false, false
 			}
 			path = r.h.Join(path, step)
 		}
 	}
-	return path, isDir == wantsDir
+	return path, isDir, path != dir
 }
 
-// spellings are the names that a file may mean, by their first step: the name of a module lacks the ending of the file that names it.
-func spellings(named map[string]bool, ending string) map[string][]string {
-	out := map[string][]string{}
-	add := func(name string) {
-		first, _, _ := strings.Cut(name, "/")
-		out[first] = append(out[first], name)
-	}
-	for name := range named {
-		add(name)
-		if ending != "" {
-			add(name + ending)
-			if strings.Contains(name, ".") {
-				add(strings.ReplaceAll(name, ".", "/") + ending)
-			}
-		}
-	}
-	return out
-}
-
-// meant lists which names begin with something that a directory holds: nearly all words of a script are no file's name.
-func (r *Reader) meant(dir string, names map[string][]string) []string {
-	out := slices.Concat(names["."], names[".."])
-	for entry := range r.list(dir) {
-		out = append(out, names[entry]...)
-	}
-	slices.Sort(out)
-	return out
-}
-
-// called lists what is named by what runs: a build script, what of helper crates it uses, and the scripts, makefiles and modules that they
-// name in turn. A name may be that of a file or a directory; it is looked for in the package, in each directory that was named, where the
-// file that names it lies, in the directory above the package if ".." is named, and as a program of the user's own on PATH. What can run
-// itself has its text.
-func (r *Reader) called(parts []part, dir string, helpers []string) []part {
-	queue, dirs, seen := slices.Clone(parts), []string{dir}, map[string]bool{}
+// called lists what is named by what runs: a build script, helper crates, and the scripts, makefiles and modules that they name in turn. A
+// name is looked for in the package, in each directory that was named, where the file that names it is, and as a program of the user's own
+// on PATH. What can run itself has its text. dirs are the directories.
+func (r *Reader) called(parts []part, dir string, helpers []string) (out []part, dirs []string) {
+	queue, seen := slices.Clone(parts), map[string]bool{}
 	for _, p := range parts {
 		seen[p.file] = true
 	}
-	add := func(p part) {
-		if !seen[p.file] && len(queue) < len(parts)+mostNamed {
-			seen[p.file] = true
-			queue = append(queue, p)
-		}
-	}
 	read := func(path string) {
 		ending := strings.ToLower(r.h.Ext(path))
-		if seen[path] || made[ending] {
+		if seen[path] || made[ending] || len(queue) >= len(parts)+mostNamed {
 			return
 		}
+		seen[path] = true
 		p := part{file: path}
-		if data, err := r.h.ReadFile(path, mostCalled); !neverRuns[ending] && err == nil && !strings.Contains(string(data), "\x00") {
-			p.text = withoutLines("#", string(data))
+		if text, ok := r.read(path); ok && !neverRuns[ending] && len(text) < mostCalled && !strings.Contains(text, "\x00") {
+			p.text = withoutLines("#", text)
 		}
-		add(p)
+		queue = append(queue, p)
 	}
 	for i := 0; i < len(queue); i++ {
 		p, rust, ending := queue[i], i < len(parts), ".py" // python3 -m DIR.NAME
 		if p.text == "" {
 			continue
 		}
+		bases := []string{dir}
 		if !rust {
-			ending = r.h.Ext(p.file)
+			ending, bases = r.h.Ext(p.file), append(bases, r.h.Dir(p.file))
 		}
-		at := []string{r.h.Dir(p.file)}
-		if rust {
-			at = nil
-			for _, root := range helpers { // HELPER/src/lib.rs
-				if helper := r.h.Dir(r.h.Dir(root)); r.h.Below(p.file, helper) {
-					at = append(at, helper)
+		for _, root := range helpers { // HELPER/src/lib.rs
+			if helper := r.h.Dir(r.h.Dir(root)); rust && r.h.Below(p.file, helper) {
+				bases = append(bases, helper)
+			}
+		}
+		named := namesIn(p.text, rust, ending)
+		if named[".."] { // root.join("..").join("shared")
+			bases = append(bases, r.h.Dir(dir))
+		}
+		bases = append(bases, dirs...)
+		for at := 0; at < len(bases); at++ { // a file may be in a directory that is named after it
+			for _, name := range slices.Sorted(maps.Keys(named)) {
+				path, isDir, found := r.find(bases[at], name)
+				switch {
+				case !found || r.h.Below(dir, path):
+				case !isDir:
+					read(path)
+				case !slices.Contains(bases, path):
+					bases, dirs = append(bases, path), append(dirs, path)
 				}
 			}
 		}
-		named := namesIn(p, rust)
-		if _, up := named[".."]; up { // root.join("..").join("shared")
-			at = append(at, r.h.Dir(dir))
+		for name := range named {
+			if path := r.ownPrograms()[name]; path != "" && !seen[path] {
+				seen[path] = true
+				queue = append(queue, part{file: path})
+			}
 		}
-		names, bases := spellings(named, ending), dirs
-		for _, isDir := range []bool{true, false} { // a file may lie in a directory that is named after it
-			bases = slices.Concat(dirs, at)
+		if slices.Contains(makefiles, r.h.Base(p.file)) || runsMake.MatchString(p.text) {
 			for _, base := range bases {
-				for _, name := range r.meant(base, names) {
-					path, found := r.find(base, name, isDir)
-					switch {
-					case !found:
-					case !isDir:
-						read(path)
-					case !r.h.Below(dir, path):
-						if !slices.Contains(dirs, path) {
-							dirs = append(dirs, path)
-						}
-						if named[name] && r.h.Below(path, dir) {
-							add(part{file: path})
-						}
+				for _, name := range makefiles {
+					if _, there := r.list(base)[name]; there {
+						read(r.h.Join(base, name))
 					}
 				}
 			}
 		}
-		for _, name := range slices.Sorted(maps.Keys(named)) {
-			if path := r.ownPrograms()[name]; path != "" {
-				add(part{file: path})
-			}
-		}
-		var unnamed []string // makefiles, which make and CMake find by themselves
-		for _, base := range bases {
-			for _, name := range makefiles {
-				if _, there := r.list(base)[name]; there && !seen[r.h.Join(base, name)] {
-					unnamed = append(unnamed, r.h.Join(base, name))
-				}
-			}
-		}
-		if unnamed != nil && (slices.Contains(makefiles, r.h.Base(p.file)) || runsMake.MatchString(p.text)) {
-			for _, path := range unnamed {
-				read(path)
-			}
-		}
 	}
-	return queue[len(parts):]
+	return queue[len(parts):], dirs
 }
 
 // made are the endings of what scripts make, or what cargo watches; neverRuns those of files that scripts name to have them compiled or
@@ -520,128 +435,42 @@ var libDir = lazyregexp.New(`\b(?:CUDA|CUBLAS|CUDNN|CUFFT|CURAND|CUSOLVER|CUSPAR
 // cublas-sys and cudnn-sys do. They have no feature: whoever links them needs a toolkit.
 func NamesLibDir(text string) bool { return libDir.MatchString(text) }
 
-var (
-	// rustReads is a variable that Rust text reads. readsAny says that a text reads one whose name is a quoted word in capitals elsewhere,
-	// or is put together of such words and others; readsAll that it reads all of them.
-	rustReads = lazyregexp.New(`\bvar(?:_os)?\s*\(\s*&?"([A-Za-z_]\w*)"`)
-	readsAny  = lazyregexp.New(`\bvar(?:_os)?\s*\(\s*(?:[^&"\s)]|&[^"])|\$\{!\w|\$[({]\$[({]|` +
-		`\benviron(?:\[\s*[^"'\s]|\.get\(\s*[^"'\s])|\bgetenv\(\s*[^"'\s]`)
-	readsAll    = lazyregexp.New(`\bvars(?:_os)?\s*\(\s*\)|\benviron\.(?:items|keys)\b`)
-	quotedName  = lazyregexp.New(`["']((?:[A-Z0-9_]|\$?\{\w*\})*[A-Z]{2}(?:[A-Z0-9_]|\$?\{\w*\})*)["']`)
-	placeholder = lazyregexp.New(`\$?\{\w*\}|^_|_$`)
-	pythonEnv   = lazyregexp.New(`\b(?:environ|getenv)\b`)
-	pythonReads = lazyregexp.New(`(?:environ(?:\.\w+)?|getenv)\s*[(\[]\s*["'](\w+)["']`)
-	// shellReads is a variable that a shell, make or a batch file reads; shellSets one that it assigns itself.
-	shellReads = lazyregexp.New(`\$\((?:origin|printenv)[ \t]+(\w+)|\b(?:ifn?def|printenv)[ \t]+(\w+)|` +
-		`\$(?:ENV)?[{(]?([A-Za-z_]\w*)|\bENV\{(\w+)\}|%([A-Za-z_]\w*)%`)
-	shellSets = lazyregexp.New(
-		`(?m)^[ \t]*(?:export[ \t]+|set[ \t]+)?([A-Za-z_]\w*)[ \t]*[:+?]?=|\bfor[ \t]+([A-Za-z_]\w*)[ \t]+in\b|\bread[ \t]+([A-Za-z_]\w*)`,
-	)
-	// quotedCUDA is the name of a variable that is passed on as text.
-	quotedCUDA = lazyregexp.New(`"((?:CUDA|NVCC|CUDNN|GPU)[A-Z0-9_]*)"`)
-)
-
-// given are variables that cargo sets for a build script or watches by itself (cargo reference, "Environment Variables"), and those
-// that change nothing that is compiled.
-func given(name string) bool {
-	switch name {
-	case "OUT_DIR", "TARGET", "HOST", "NUM_JOBS", "OPT_LEVEL", "PROFILE", "DEBUG", "RUSTC", "RUSTDOC", "RUSTFLAGS", "RUSTC_WRAPPER",
-		"RUSTC_LINKER", "RUSTC_WORKSPACE_WRAPPER",
-		"PATH", "LD_LIBRARY_PATH", "HOME", "TERM", "LANG", "PWD", "OLDPWD", "IFS", "SHELL", "USER", "TMPDIR", "MAKE", "MAKEFLAGS":
-		return true
-	}
-	return strings.HasPrefix(name, "CARGO_") || strings.HasPrefix(name, "DEP_") || strings.HasPrefix(name, "LC_")
-}
-
-// Unnamed is in the list of Variables where a text makes names of variables of nothing that could be read there.
-const Unnamed = "*"
-
-// Likely are the variables that count then.
-func Likely(pkg string) []string {
-	return []string{"*FLAGS", "*_ARCH", "*_ARCHS", "NVCC*", "CMAKE_*", strings.ToUpper(strings.ReplaceAll(pkg, "-", "_")) + "_*"}
-}
-
-// Variables lists the variables that the script of a package and what it calls read from outside; * in a name means any characters.
-func (t scriptText) Variables(pkg string) []string {
+// Words lists the upper-case words of what the script of a package runs, and of the makefiles and scripts in its directory: each may be a
+// variable, whatever reads it. One that begins or ends with _ may be a part of names.
+func (r *Reader) Words(t scriptText, dir string) []string {
 	seen := map[string]bool{}
-	any := slices.ContainsFunc(t.parts, func(p part) bool { return readsAny.MatchString(p.text) })
-	all := slices.ContainsFunc(t.parts, func(p part) bool { return readsAll.MatchString(p.text) })
-	found := false
+	add := func(text string) {
+		for _, m := range variable.FindAllStringSubmatch(text, -1) {
+			seen[cmp.Or(m[1], m[0])] = true
+		}
+	}
 	for _, p := range t.parts {
-		sets := map[string]bool{}
-		rust := strings.HasSuffix(p.file, ".rs")
-		var reads []string
-		for _, m := range append(rustReads.FindAllStringSubmatch(p.text, -1), pythonReads.FindAllStringSubmatch(p.text, -1)...) {
-			reads = append(reads, m[1])
-		}
-		// A build script may hand lines to a shell, too; there only a name in capitals is a variable of the environment.
-		for _, m := range shellReads.FindAllStringSubmatch(p.text, -1) {
-			if name := strings.Join(m[1:], ""); !rust || name == strings.ToUpper(name) {
-				reads = append(reads, name)
-			}
-		}
-		if !rust {
-			for _, m := range shellSets.FindAllStringSubmatch(p.text, -1) {
-				sets[m[1]+m[2]+m[3]] = true
-			}
-		}
-		if any || all || !rust && pythonEnv.MatchString(p.text) {
-			for _, m := range quotedName.FindAllStringSubmatch(p.text, -1) {
-				if name := placeholder.ReplaceAllString(m[1], "*"); !slices.Contains(reads, name) {
-					found = found || !all || strings.Contains(name, "*")
-					reads = append(reads, name)
+		add(p.text)
+	}
+	var walk func(dir string, depth int)
+	walk = func(dir string, depth int) {
+		for name, isDir := range r.list(dir) {
+			switch path := r.h.Join(dir, name); {
+			case isDir:
+				own := !strings.HasPrefix(name, ".") && name != "target" && name != "node_modules" && !r.h.IsFile(r.h.Join(path, "CACHEDIR.TAG"))
+				if own && depth < buildenv.MostDepth && len(r.listed) < mostNamed {
+					walk(path, depth+1)
 				}
-			}
-		}
-		for _, m := range quotedCUDA.FindAllStringSubmatch(p.text, -1) {
-			reads = append(reads, m[1])
-		}
-		for _, name := range reads {
-			if !given(name) && (!sets[name] || fromOutside(p.text, name)) {
-				seen[name] = true
+			case slices.Contains(makefiles, name) || slices.Contains([]string{".mk", ".sh", ".py", ".cmake"}, r.h.Ext(name)):
+				text, _ := r.read(path) // what cannot be read is read by no script
+				add(text)
 			}
 		}
 	}
-	if (any || all) && !found {
-		for _, name := range append(Likely(pkg), Unnamed) {
-			seen[name] = true
-		}
+	if dir != "" {
+		walk(dir, 0)
 	}
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// fromOutside says whether a text that sets a variable takes the one from outside all the same: ${X:-default}, X ?= default, or where make
-// asks first whether there is one.
-func fromOutside(text, name string) bool {
-	name = regexp.QuoteMeta(name)
-	asks := `\$\{` + name + `:|^[ \t]*` + name + `[ \t]*\?=|\b(?:ifn?def|ifn?eq|origin)\b.*\b` + name + `\b`
-	return regexp.MustCompile(`(?m)` + asks).MatchString(text)
-}
-
-// Sources lists what a script names that counts besides the kernels and headers of its package: see called; and the directories outside
-// of the package, where headers for its kernels may lie.
-func (r *Reader) Sources(t scriptText, dir string) []string {
-	var out []string
-	for _, p := range t.parts {
-		if !strings.HasSuffix(p.file, ".rs") && !slices.Contains(out, p.file) {
-			out = append(out, p.file)
-		}
-		flagged := separateInclude.MatchString(p.text)
-		for _, m := range append(quotedWord.FindAllStringSubmatch(p.text, -1), includeFlag.FindAllStringSubmatch(p.text, -1)...) {
-			word, include := strings.CutPrefix(m[1], "-I")
-			path := r.h.From(dir, word)
-			include = include || flagged || m[0] != `"`+m[1]+`"`
-			outside := strings.Contains(word, "..") || (include || strings.HasSuffix(p.file, ".rs")) && !r.h.Below(path, dir)
-			if r.h.IsAbs(word) && (!include || r.h.Below(path, "/usr") || r.h.Dir(r.h.Dir(path)) == r.h.Dir(path) ||
-				r.h.IsFile(r.h.Join(path, "cuda.h")) || r.h.IsDir(r.h.Join(path, "nvvm"))) {
-				continue // it may be anything, or is the system's or a toolkit's
-			}
-			if outside && !r.h.Below(dir, path) && r.h.IsDir(path) && !slices.Contains(out, path) {
-				out = append(out, path)
-			}
-		}
-	}
-	return out
+// Looked lists the files and directories that were read.
+func (r *Reader) Looked() []string {
+	return slices.Concat(slices.Collect(maps.Keys(r.plain)), slices.Collect(maps.Keys(r.listed)))
 }
 
 // Text is a file's, without its comments; empty where it cannot be read.

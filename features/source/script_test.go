@@ -63,32 +63,22 @@ func TestScriptText(t *testing.T) {
 	}
 }
 
-func TestVariables(t *testing.T) {
+// TestWords: whatever may be the name of a variable, wherever it is read.
+func TestWords(t *testing.T) {
 	t.Parallel()
-	for _, tt := range []struct{ story, file, text, want string }{
-		{"names of CUDA's, however they are passed on", "build.rs", "f(\"CUDA_HOME\"); \"CUDA is not here\"; \"$NVCC ${CUDA_PATH:-x} %GPU_ARCH%\" // see CUDA_NOTE", "CUDA_HOME CUDA_PATH GPU_ARCH NVCC"},
-		{"literals of env::var and env::var_os", "build.rs", "env::var(\"KFLAGS\"); std::env::var_os( \"foo_dir\" ); env!(\"X\"); env::var(\"OUT_DIR\"); env::var(\"CARGO_FEATURE_CUDA\")", "KFLAGS foo_dir"},
-		{"a name in a constant", "build.rs", "const N: &str = \"FOO_DIR\"; fn main() { env::var(N); let kind = \"static\"; }", "FOO_DIR"},
-		{"a name that a helper reads", "build.rs", "fn get(n: &str) { env::var(n); } get(\"K_FLAGS\"); get(\"OUT_DIR\");", "K_FLAGS"},
-		{"names of parts", "build.rs", "env::var(format!(\"{}_FLAGS\", x)); env::var(&format!(\"KERN_{name}_X\"))", "*_FLAGS KERN_*_X"},
-		{"names by their beginning", "build.rs", "for (k, v) in env::vars() { if k.starts_with(\"KERN_\") { use_it(v); } }", "KERN*"},
-		{"names of nothing", "build.rs", "env::var(\"OUT_DIR\"); env::var(a + b)", "* *FLAGS *_ARCH *_ARCHS A_B_* CMAKE_* NVCC*"},
-		{"all", "build.rs", "env::var(\"KFLAGS\"); for (k, v) in std::env::vars_os() {}", "* *FLAGS *_ARCH *_ARCHS A_B_* CMAKE_* KFLAGS NVCC*"},
-		{"a shell's by another's value", "k.sh", "name=\"${x}_FLAGS\"\nnvcc ${!name}", "*_FLAGS x"},
-		{"Python's of parts", "k.py", "os.environ[f'{x}_FLAGS']", "*_FLAGS"},
-		{"no variable at all", "build.rs", "let name = \"SCREAMING\"; println!(\"$x\")", ""},
-		{"a shell's, without its own and the positional ones", "k.sh", "OUT=$1; for f in a b; do nvcc $SH_FLAGS ${MORE} $f -o $OUT $@ $HOME; done\nLEVEL=${LEVEL:-3}", "LEVEL MORE SH_FLAGS"},
-		{"Python's", "k.py", "a = os.environ['PY_A']\nos.environ.get(\"PY_B\", '')\nos.getenv('py_c')", "PY_A PY_B py_c"},
-		{"Python's by another name of environ", "k.py", "from os import environ as E\nE.get('PY_A'); 'PY_B' in os.environ; env = os.environ; env.get(\"PY_C\")", "PY_A PY_B PY_C"},
-		{"those that make asks for", "Makefile", "ifdef A_1\nendif\nifneq ($(origin B_1),undefined)\nendif\nifeq ($(C_1),)\nC_1=4\nendif\nD_1 = $(C_1) $(D_1)", "A_1 B_1 C_1"},
-		{"printenv's", "k.sh", "X=$(printenv SH_PE || echo 4)", "SH_PE"},
-		{"those of which CMake asks whether they are set", "CMakeLists.txt", "if(DEFINED ENV{CM_D})", "CM_D"},
-		{"make's", "Makefile", "CC ?= gcc\nOBJ = k.o\nk: ; $(CC) $(KFLAGS) $(OBJ) $@", "CC KFLAGS"},
-		{"CMake's", "CMakeLists.txt", "set(CMAKE_CUDA_FLAGS $ENV{MY_FLAGS})", "MY_FLAGS"},
-	} {
-		if got := strings.Join(scriptText{parts: []part{{tt.file, tt.text}}}.Variables("a-b"), " "); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.story, got, tt.want)
-		}
+	h := hosttest.Memory(map[string]string{
+		"/w/p/build.rs": "mod m; env::var(\"CARGO_KERNEL_FLAGS\"); env::var_os(\"foo_dir\"); format!(\"{}_FLAGS\", x); // note NOT_THIS\n// A_COMMENT\n",
+		"/w/p/m.rs":     "const N: &str = \"MODULE\";", "/w/p/sub/Makefile": "a:\n\tnvcc $(MK_FLAGS)", "/w/p/x/k.py": "os.getenv('py_c'); environ['py_d']",
+		"/w/p/other.rs": "OTHER", "/w/p/target/k.sh": "TARGET_SH", "/w/p/built/CACHEDIR.TAG": "", "/w/p/built/k.sh": "BUILT_SH", "/w/p/notes.txt": "NOTES",
+		"/w/p/deploy.sh": "$DEPLOY", "/w/k/src/lib.rs": "pub fn k() { env::var(\"HELPED\") }",
+	})
+	r := NewReader(h, "")
+	got := strings.Join(r.Words(r.TextOf(Script{Source: "/w/p/build.rs", Locals: []string{"/w/k/src/lib.rs"}}, "/w/p"), "/w/p"), " ")
+	if want := "CARGO_KERNEL_FLAGS DEPLOY MK_FLAGS MODULE NOT_THIS _FLAGS foo_dir py_c py_d"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if looked := r.Looked(); !slices.Contains(looked, "/w/p/m.rs") || !slices.Contains(looked, "/w/p/sub") || !slices.Contains(looked, "/w/p/x/k.py") {
+		t.Errorf("looked at %q", looked)
 	}
 }
 
@@ -121,11 +111,12 @@ func TestSources(t *testing.T) {
 	h := hosttest.Memory(files)
 	h.Env = h.Env.Set("PATH", "/opt/cuda/bin:/usr/bin:/home/me/bin")
 	r := NewReader(h, "")
-	got := r.Sources(r.TextOf(Script{Source: "/w/p/build.rs", Locals: []string{"/w/kb/src/lib.rs"}}, "/w/p"), "/w/p")
+	script := r.TextOf(Script{Source: "/w/p/build.rs", Locals: []string{"/w/kb/src/lib.rs"}}, "/w/p")
+	got := append(script.Files, script.Dirs...)
 	slices.Sort(got)
-	want := "/home/me/bin/kgen /opt/one /w/flags.txt Cargo.toml deep deep/deep.txt flags.rsp inline.rsp k.ptx more.rsp numbers params sub dir/a b.txt " +
-		"tools/common.sh tools/gen.py tools/gen_common.py tools/lib/more.py tools/params.json tools/run.sh tools/sub.py tools/tmpl.cu.in " +
-		"/w/shared/flags.txt /w/two"
+	want := "/home/me/bin/kgen /w/flags.txt Cargo.toml count.txt deep deep/deep.txt flags.rsp inline.rsp k.ptx more.rsp numbers params sub dir/a b.txt " +
+		"tools/common.sh tools/gen.py tools/gen_common.py tools/lib/more.py tools/out.txt tools/params.json tools/run.sh tools/sub.py tools/tmpl.cu.in " +
+		"/w/shared /w/shared/flags.txt /w/two"
 	if text := strings.ReplaceAll(strings.Join(got, " "), "/w/p/", ""); text != want {
 		t.Errorf("%s, want %s", text, want)
 	}

@@ -13,7 +13,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/lazyregexp"
-	"gpubuild/toolchain/cargo/builddir"
 )
 
 // listed begins the names of the lists next to a build script's OUT_DIR, one for each compilation: a later one with the same arguments
@@ -228,19 +227,16 @@ func prerequisites(rule string) (paths []string) {
 	return paths
 }
 
-// Read lists what compilers said that they read for an OUT_DIR in the last run of its build script: by the lists of our nvcc, with the hash
+// Read lists what compilers said that they read for an OUT_DIR, in earlier runs of its build script, too: one that keeps what it compiled
+// does not call nvcc again. By the lists of our nvcc, with the hash
 // of what it saw of each path (which is none of any content where it saw different ones), and by the dependency files there (nvcc -MD, gcc
 // -MD), with an empty one. What is Incomplete says so.
 func Read(h buildenv.Host, outDir, cwd string) (all map[string]string, err error) {
 	all = map[string]string{}
 	dir := h.Dir(outDir)
-	ran := builddir.Ran(h, outDir)
 	for _, name := range h.Names(dir) {
 		if !strings.HasPrefix(name, listed) {
 			continue
-		}
-		if fi, err := h.Files.Stat(h.Join(dir, name)); err == nil && fi.ModTime().UnixNano() < ran {
-			continue // of a run before: the script may not compile this any more
 		}
 		var one map[string]string
 		if data, err := h.ReadFile(h.Join(dir, name), 16<<20); err != nil || json.Unmarshal(data, &one) != nil {
@@ -275,4 +271,9 @@ func Read(h buildenv.Host, outDir, cwd string) (all map[string]string, err error
 		return false
 	})
 	return all, err
+}
+
+// Recorded reports whether our nvcc compiled anything for an OUT_DIR.
+func Recorded(h buildenv.Host, outDir string) bool {
+	return slices.ContainsFunc(h.Names(h.Dir(outDir)), func(name string) bool { return strings.HasPrefix(name, listed) })
 }

@@ -31,7 +31,7 @@ func TestNamedInWhatRuns(t *testing.T) {
     std::fs::write(Path::new("../made").join("own.h"), "").unwrap();
     let ok = `, 1)
 	named := []string{"sys/list", "sys/values/one value", "sys/steps/run.sh", "sys/steps/common", "sys/number.txt", "own/generate"}
-	files["sys/list"], files["sys/values/one value"], files["sys/number.txt"], files["sys/other.txt"] = "1\n", "1\n", "1\n", "1\n"
+	files["sys/list"], files["sys/values/one value"], files["sys/number.txt"], files["sys/other.md"] = "1\n", "1\n", "1\n", "1\n"
 	files["sys/steps/run.sh"] = "cd $(dirname $0)\n. ./common\n"
 	files["sys/steps/common"] = "cat ../number.txt\n"
 	writeFiles(t, s.dir, files)
@@ -43,7 +43,7 @@ func TestNamedInWhatRuns(t *testing.T) {
 	if text := s.build(s.a, "sm_90"); didClean(text) {
 		t.Errorf("what the script wrote itself\n%s", text)
 	}
-	for _, name := range append(named, "sys/Cargo.toml", "sys/other.txt", "sys/target/CACHEDIR.TAG") {
+	for _, name := range append(named, "sys/Cargo.toml", "sys/other.md", "sys/target/CACHEDIR.TAG") {
 		path := filepath.Join(s.dir, name)
 		if strings.HasPrefix(name, "own/") {
 			path = filepath.Join(s.top, name)

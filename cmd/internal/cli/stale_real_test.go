@@ -207,3 +207,21 @@ func TestStaleAfterAnotherNvcc(t *testing.T) {
 	b.gpubuild(b.other, "sm_90")
 	b.holds("after a build without the feature", b.other, "sm_90")
 }
+
+// asks is gpubuild stale with a toolkit for an architecture.
+func (b *twoToolkits) asks(root, arch string, more ...string) (string, int) {
+	b.t.Helper()
+	return b.says(append([]string{"stale", "--features", "cuda", "--toolkit=" + root, "--arch=" + arch}, more...)...)
+}
+
+// linkTo is a name that both toolkits are given in turn, so that no variable changes and cargo sees nothing either.
+func (b *twoToolkits) linkTo() (link string, use func(root string)) {
+	link = filepath.Join(filepath.Dir(b.dir), "cuda")
+	return link, func(root string) {
+		b.t.Helper()
+		_ = os.Remove(link)
+		if err := os.Symlink(root, link); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}

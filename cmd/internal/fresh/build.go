@@ -1,6 +1,6 @@
 // Package fresh decides what of a target directory is stale although cargo considers it fresh: what was built with another toolkit, host
-// compiler, architecture, variable or header than a build would use now. It asks cargo to remove just that, and checks after the build
-// that the device code is what was asked for.
+// compiler, architecture, variable or header than a build would use now. It asks cargo to remove just that, and warns after the build
+// of device code that the chosen nvcc did not make.
 //
 // A package takes part if the catalog or the text of its build script shows that it uses the toolkit (features.Answer.Units), if
 // gpubuild.toml names it, or if the OUT_DIR of its build script holds device code. An OUT_DIR is up to date if the stamp next to it names
@@ -16,6 +16,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
@@ -26,7 +27,6 @@ import (
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/features/manifest"
-	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -41,7 +41,14 @@ type Build struct {
 	Named   []string    // packages that gpubuild.toml names
 	Tools   tools.Tools // zero before the tools are chosen
 	Options Options
-	Scan    func(path string) (*fatbin.Report, error) // reads the device code of a program
+	Now     func() time.Time // nil: the system's clock
+}
+
+func (b *Build) now() time.Time {
+	if b.Now == nil {
+		return time.Now()
+	}
+	return b.Now()
 }
 
 // Options are the user's wishes.
@@ -62,6 +69,7 @@ type State struct {
 	before   map[string]before
 	cleaned  []string          // packages that were cleaned in this run
 	found    []finding.Finding // besides what is stale
+	noted    []string          // notes of this build
 	earlier  []string          // what was stale before the build
 }
 
@@ -133,7 +141,7 @@ type Rebuild func(context.Context) (cargorun.Built, error)
 // Settle takes what cargo built, and the error with which that ended. It writes the stamps of what was built well, after a failed build,
 // too: a mistake in the user's own code must not cost the kernels that were compiled before it. It compares what only cargo's messages
 // show, and reads the device code; what is in doubt is cleaned and built again with rebuild, once. After a failed build that is done only
-// where an OUT_DIR has no stamp: what was lost from it may be why. What is wrong even then is reported, and ends with exit.Stale.
+// where an OUT_DIR has no stamp: what was lost from it may be why.
 func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error, rebuild Rebuild) (*State, cargorun.Built, error) {
 	next, err := s.after(ctx, built)
 	if err != nil {
@@ -163,7 +171,7 @@ func (s *State) Settle(ctx context.Context, built cargorun.Built, buildErr error
 			return next, built, next.stillStale()
 		}
 	}
-	return next, built, next.reportWrong()
+	return next, built, nil
 }
 
 // stillStale says that something changed again while it was built.
@@ -219,18 +227,15 @@ func (s *State) Lines() []string {
 	if s == nil {
 		return nil
 	}
-	return slices.Concat(s.earlier, stale.Lines(s.Reasons()), s.doubts(unknown), s.doubts(agrees))
+	return slices.Concat(s.earlier, stale.Lines(s.Reasons()), s.doubts())
 }
 
-// doubts words once each what is not known, or what is wrong although it was built from nothing.
-func (s *State) doubts(state string) []string {
+// doubts words once each what is not known.
+func (s *State) doubts() []string {
 	var out []string
 	for _, o := range s.outs {
 		line := o.pkg.Name + ": " + o.why
-		if state == agrees {
-			line = o.stamp.Wrong
-		}
-		if o.state == state && line != "" && !slices.Contains(out, line) {
+		if o.state == unknown && !slices.Contains(out, line) {
 			out = append(out, line)
 		}
 	}

@@ -29,15 +29,14 @@ import (
 type reader struct {
 	m       *session.Machine
 	hashes  *inputs.Hashes
-	inputs  map[string][]stale.Input // of packages, as they were before the build; see inputsOf
-	scripts map[string]bool          // the packages whose scripts run in this build
-	outs    []builddir.Out           // as they were when the build was looked at
-	signed  []string                 // see signatures
+	inputs  map[noted][]stale.Input // of packages, as they were before the build; see inputsOf
+	scripts map[string]bool         // the packages whose scripts run in this build
+	outs    []builddir.Out          // as they were when the build was looked at
 }
 
 func newReader(b Build) *reader {
 	hashes := inputs.NewHashes(b.Machine, b.ownDirs()...)
-	return &reader{m: b.Machine, hashes: hashes, inputs: map[string][]stale.Input{}, scripts: map[string]bool{}}
+	return &reader{m: b.Machine, hashes: hashes, inputs: map[noted][]stale.Input{}, scripts: map[string]bool{}}
 }
 
 // holding is what a build script made.

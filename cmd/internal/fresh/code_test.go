@@ -132,17 +132,6 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-func TestSourceName(t *testing.T) {
-	for mangled, want := range map[string]string{
-		"matmul": "matmul", "_Z6matmulPKfS0_Pfi": "matmul", "_Z5scaleIfEvPT_i": "scale", "_ZN3cub16_V_300403_SM_9006detail4scan16DeviceScanKernelINS2_6policyEEEvv": "DeviceScanKernel",
-		"_ZN2ns3addEi": "add", "_ZL6staticPf": "static", "_Z9999short": "_Z9999short", "_Z": "_Z",
-	} {
-		if got := sourceName(mangled); got != want {
-			t.Errorf("%s: got %q, want %q", mangled, got, want)
-		}
-	}
-}
-
 func TestHoldsIsReadAgain(t *testing.T) {
 	const ptx = "." + "version 9.4\n." + "target sm_90\n." + "address_size 64\n.visible ." + "entry %s()\n{\n ret;\n}\n"
 	s, dir := tree(t, map[string]string{"out/k.ptx": fmt.Sprintf(ptx, "one"), "out/sub/note.txt": ""})
@@ -232,7 +221,7 @@ func TestRunByAnotherCargo(t *testing.T) {
 	} {
 		p := Package{ScriptUnit: features.ScriptUnit{PkgID: "p", Name: "k", Dir: filepath.Join(b.top, "package")}}
 		p.Inputs.Arch = c.arch
-		now, err := b.s.inputsOf(t.Context(), p)
+		now, err := b.s.inputsOf(t.Context(), p, false, false)
 		if err != nil {
 			t.Fatal(err)
 		}

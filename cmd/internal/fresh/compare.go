@@ -2,7 +2,8 @@ package fresh
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/features"
 	"gpubuild/features/manifest"
-	"gpubuild/features/source"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
 )
@@ -35,7 +35,6 @@ type out struct {
 	state   string
 	why     string // of unknown
 	reasons []stale.Reason
-	wrong   *mistake // device code that is not what was asked for, as built in this run
 }
 
 // States of an OUT_DIR.
@@ -52,7 +51,7 @@ func (s *State) compare(ctx context.Context) error {
 		if p.undeclared && s.b.Tools.Set.Toolkit == nil {
 			continue // there is nothing that its code could be compared with
 		}
-		if _, err := s.inputsOf(ctx, p); err != nil {
+		if _, err := s.inputsOf(ctx, p, false, false); err != nil {
 			return err
 		}
 		var stamped, rest []out
@@ -70,7 +69,11 @@ func (s *State) compare(ctx context.Context) error {
 			}
 		}
 		if len(stamped) == 0 {
-			stamped = rest
+			if stamped = rest; p.Inputs.Arch { // it may turn out that all of its files count
+				if _, err := s.inputsOf(ctx, p, true, false); err != nil {
+					return err
+				}
+			}
 		}
 		for _, l := range stamped {
 			o, err := s.judge(ctx, l)
@@ -82,7 +85,7 @@ func (s *State) compare(ctx context.Context) error {
 	}
 	if s.b.Tools.Set.Toolkit != nil && s.b.Tools.Needs.NVCC { // one may compile its first kernels in this build
 		all := features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
-		_, err := s.inputsOf(ctx, Package{ScriptUnit: features.ScriptUnit{Inputs: all}})
+		_, err := s.inputsOf(ctx, Package{ScriptUnit: features.ScriptUnit{Inputs: all}}, false, false)
 		return err
 	}
 	return nil
@@ -97,42 +100,43 @@ func (s *State) look(p Package, dir string) out {
 	return o
 }
 
+// noted is what inputsOf was asked. One without an ID is what any package would take of which nothing is known yet.
+type noted struct {
+	id                 string
+	arch, all, unknown bool
+}
+
 // inputsOf notes what a package would be built with now, once for a build: what is replaced while cargo runs is another thing at the
-// next one. Of a package that the build itself showed, the tools are those that were noted before.
-func (s *State) inputsOf(ctx context.Context, p Package) ([]stale.Input, error) {
-	noted, key := s.read.inputs, fmt.Sprint(p.PkgID, p.Inputs.Arch)
-	if list, ok := noted[key]; ok {
+// next one. Of a package that the build itself showed, or of which more turns out to count, what was noted before holds.
+func (s *State) inputsOf(ctx context.Context, p Package, all, unknown bool) ([]stale.Input, error) {
+	key := noted{p.PkgID, p.Inputs.Arch, all, unknown}
+	if list, ok := s.read.inputs[key]; ok {
 		return list, nil
 	}
-	list, err := inputs.Now(ctx, s.b.Machine.Host, s.b.Tools, p.ScriptUnit, s.read.hashes)
+	list, err := inputs.Now(ctx, s.b.Machine.Host, s.b.Tools, p.unit(all, unknown), s.read.hashes)
 	if err != nil {
 		return nil, err
 	}
-	for i, in := range list {
-		for _, old := range noted[anyPackage] {
-			if old.Name == in.Name {
-				list[i] = old
+	for _, before := range []noted{{arch: true}, {p.PkgID, p.Inputs.Arch, true, false}, {p.PkgID, p.Inputs.Arch, false, false}} {
+		for i, in := range list {
+			for _, old := range s.read.inputs[before] {
+				if old.Name == in.Name {
+					list[i] = old
+				}
 			}
 		}
 	}
-	noted[key] = list
+	s.read.inputs[key] = list
 	return list, nil
 }
 
-// anyPackage is the name under which inputsOf notes what a package would take of which nothing is known yet.
-const anyPackage = "true"
-
-// judge compares an OUT_DIR with its stamp, and its device code with what is asked for.
+// judge compares an OUT_DIR with its stamp.
 func (s *State) judge(ctx context.Context, o out) (out, error) {
-	want := stale.Want{}
-	if o.pkg.Inputs.Arch {
-		want = s.wanted(ctx, o.pkg.Inputs)
-	}
-	now, err := s.inputsOf(ctx, o.pkg)
+	now, err := s.inputsOf(ctx, o.pkg, o.stamp.All, o.stamp.Unknown)
 	if err != nil {
 		return o, err
 	}
-	linked, err := s.stillLinked(o, now)
+	linked, err := s.stillLinked(o)
 	if err != nil {
 		return o, err
 	}
@@ -148,28 +152,41 @@ func (s *State) judge(ctx context.Context, o out) (out, error) {
 	case !o.finished && o.stamp.Ran != o.ran:
 		o.why = "its build script was interrupted, or is still at work"
 	default:
-		if o.reasons = s.differences(o); len(o.reasons) > 0 {
+		if o.reasons, err = s.differences(o); err != nil {
+			return o, err
+		}
+		switch {
+		case len(o.reasons) > 0:
 			o.state = differs
-		} else if o.held.Sum != o.stamp.Sum && o.ran == o.stamp.Ran {
+		case o.held.Sum != o.stamp.Sum && o.ran == o.stamp.Ran:
 			o.why = "what its build script left has been changed or removed since"
-		} else if o.held.Sum != o.stamp.Sum {
+		case o.held.Sum != o.stamp.Sum:
 			o.why = "its build script was run by another cargo, and left other device code"
-		} else if o.pkg.Inputs.Arch && len(o.held.Code) == 0 && o.apart() > archived {
+		case o.pkg.Inputs.Arch && len(o.held.Code) == 0 && o.apart() > archived:
 			o.why = "its build script was run by another cargo, and left no device code that could be compared"
-		} else if wrong, _ := stale.Hold(o.held.Code, want); len(wrong) > 0 && o.stamp.Wrong == "" && !o.stamp.Excused {
-			o.why = strings.TrimPrefix(stale.Describe(o.pkg.Name, wrong, want), o.pkg.Name+" ")
-		} else {
+		default:
 			o.state = agrees
 		}
 	}
 	return o, nil
 }
 
-// differences are those between a stamp and now, without what cargo itself rebuilds: a source file that it watches and that is newer than
-// the script's last run.
-func (s *State) differences(o out) []stale.Reason {
+// differences are those between a stamp and now, without what cargo itself rebuilds: a file that the script declares and that is newer than
+// its last run.
+func (s *State) differences(o out) ([]stale.Reason, error) {
 	h := s.b.Machine.Host
-	all := stale.Differences(o.pkg.Name, o.stamp.Inputs, o.inputs)
+	was, now, err := s.stillRead(o)
+	if err != nil {
+		return nil, err
+	}
+	recorded := func(list []stale.Input) func(stale.Input) bool { // what nvcc saw counts, not what lay there
+		return func(in stale.Input) bool {
+			return slices.ContainsFunc(list, func(read stale.Input) bool { return read.Name == in.Name })
+		}
+	}
+	both := slices.Concat(was, now)
+	old := append(slices.DeleteFunc(slices.Clone(o.stamp.Inputs), recorded(both)), was...)
+	all := stale.Differences(o.pkg.Name, old, append(slices.DeleteFunc(slices.Clone(o.inputs), recorded(both)), now...))
 	for i, r := range all {
 		if slices.Contains(o.stamp.Wrote, r.Input) {
 			all[i].Input += " (written by the build script, or edited while it ran)"
@@ -178,12 +195,9 @@ func (s *State) differences(o out) []stale.Reason {
 	}
 	var said *builddir.Words
 	return slices.DeleteFunc(all, func(r stale.Reason) bool {
-		if r.New != stale.InPlace || !strings.EqualFold(h.Ext(r.Input), ".cu") {
-			return false
-		}
-		path := h.Join(o.pkg.Dir, r.Input)
+		path := h.From(o.pkg.Dir, r.Input)
 		fi, err := h.Files.Stat(path)
-		if err != nil || fi.ModTime().UnixNano() <= o.ran {
+		if r.New != stale.InPlace || err != nil || fi.ModTime().UnixNano() <= o.ran {
 			return false
 		}
 		if said == nil {
@@ -193,13 +207,8 @@ func (s *State) differences(o out) []stale.Reason {
 			}
 			said = &words
 		}
-		return !said.Declares || slices.ContainsFunc(said.Files, func(f string) bool {
-			if !h.IsAbs(f) {
-				f = h.Join(o.pkg.Dir, f)
-			}
-			return h.Below(path, f)
-		})
-	})
+		return slices.ContainsFunc(said.Files, func(f string) bool { return h.Below(path, h.From(o.pkg.Dir, f)) })
+	}), nil
 }
 
 // readStamp reads the stamp of an OUT_DIR. One that is damaged is none: the package is built once more.
@@ -285,11 +294,11 @@ func (s *State) after(ctx context.Context, built cargorun.Built) (*State, error)
 			for _, old := range s.outs { // what is known of the libraries that it links
 				if old.dir == o.dir {
 					o.stamp.Inputs = append(slices.Clip(o.stamp.Inputs), old.inputs...)
-					o.stamp.Wrote = old.stamp.Wrote
+					o.stamp.Wrote, o.stamp.Read = old.stamp.Wrote, old.stamp.Read
 				}
 			}
 			o.state = agrees
-			if err := next.builtNow(ctx, &o, m, built, was.ran == 0); err != nil {
+			if err := next.builtNow(ctx, &o, m); err != nil {
 				return s, err
 			}
 		default:
@@ -317,37 +326,37 @@ func compiledAny(pkgID string, built cargorun.Built) bool {
 	return none
 }
 
-// builtNow reads what a script made in this build and writes its stamp. What is not what was asked for counts only where it was built
-// from nothing; otherwise the package is cleaned once.
-func (s *State) builtNow(ctx context.Context, o *out, m cargo.Message, built cargorun.Built, fromNothing bool) error {
-	list, err := s.inputsOf(ctx, o.pkg)
+// builtNow reads what a script made in this build and writes its stamp.
+func (s *State) builtNow(ctx context.Context, o *out, m cargo.Message) error {
+	words, err := builddir.Output(s.b.Machine.Host, o.dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	read, made, unknown, err := s.readBy(*o)
 	if err != nil {
 		return err
 	}
-	linked, made, err := s.linked(m, *o)
+	all := o.pkg.Inputs.Arch && !words.Declares || unknown
+	list, err := s.inputsOf(ctx, o.pkg, all, unknown)
 	if err != nil {
 		return err
 	}
-	list, wrote, err := s.written(*o, list, o.stamp.Wrote)
+	linked, err := s.linked(m, *o)
+	if err != nil {
+		return err
+	}
+	list, wrote, err := s.written(*o, o.pkg.unit(all, unknown), list, o.stamp.Wrote)
 	if err != nil {
 		return err
 	}
 	o.inputs = append(list, linked...)
 	o.stamp = s.stampOf(*o)
-	o.stamp.Wrote = manifest.Union(wrote, made)
-	o.stamped = true
-	if slices.Contains(o.pkg.Inputs.Env, source.Unnamed) {
-		s.b.Machine.Shell.Note("%s: its build script makes up names of variables; only changes of %s are noticed", o.pkg.Name,
-			strings.Join(source.Likely(o.pkg.Name), ", "))
+	o.stamp.Wrote, o.stamp.Read = manifest.Union(wrote, made), read
+	o.stamp.All, o.stamp.Unknown, o.stamped = all, unknown, true
+	if unknown {
+		s.noteUnknown(*o)
 	}
-	o.wrong, o.stamp.Excused = s.mistakeIn(ctx, *o, built)
-	if o.wrong != nil {
-		if !fromNothing {
-			o.state, o.why = unknown, strings.TrimPrefix(o.wrong.words(), o.pkg.Name+" ")
-			return nil
-		}
-		o.stamp.Wrong, o.stamp.Fix = o.wrong.words(), s.remedy(o.wrong)
-	}
+	s.warnOfCode(*o)
 	s.writeStamp(*o)
 	return nil
 }
@@ -375,9 +384,11 @@ func (s *State) keepFailed(ctx context.Context, built cargorun.Built) {
 				continue
 			}
 			o := s.look(p, place.Dir)
-			if list, err := s.inputsOf(ctx, p); err == nil {
+			read, _, unknown, err := s.readBy(o)
+			if list, failed := s.inputsOf(ctx, p, true, unknown); err == nil && failed == nil {
 				o.inputs, o.stamp = list, stale.Stamp{}
 				o.stamp = s.stampOf(o)
+				o.stamp.Read, o.stamp.All, o.stamp.Unknown = read, true, unknown
 				s.writeStamp(o)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -29,7 +30,6 @@ import (
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/hostcc"
 	installed "gpubuild/toolchain/install/tree"
-	"gpubuild/toolchain/nvcc"
 )
 
 // bench is a machine with a toolkit of small files and a build that has chosen it.
@@ -106,7 +106,7 @@ func (b *bench) setenv(name, value string) {
 // look is what is recorded now, and how many files were read for it.
 func (b *bench) look(in features.Inputs) ([]stale.Input, int) {
 	hashes := inputs.NewHashes(b.s.b.Machine)
-	list, err := inputs.Now(b.t.Context(), b.s.b.Machine.Host, b.s.b.Tools, features.ScriptUnit{Inputs: in, Dir: filepath.Join(b.top, "package")}, hashes)
+	list, err := inputs.Now(b.t.Context(), b.s.b.Machine.Host, b.s.b.Tools, inputs.Unit{ScriptUnit: features.ScriptUnit{Inputs: in, Dir: filepath.Join(b.top, "package")}}, hashes)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -120,17 +120,18 @@ func TestMoreSourcesThanAreLookedAt(t *testing.T) {
 	var said bytes.Buffer
 	b.s.b.Machine.Shell.Err = &said
 	hashes := inputs.NewHashes(b.s.b.Machine)
+	host := b.s.b.Machine.Host
+	host.Files = crowded{host.Files, filepath.Join(b.top, "package")}
+	b.s.b.Machine.Host = host
 	look := func() {
-		host := b.s.b.Machine.Host
-		host.Files = crowded{host.Files, filepath.Join(b.top, "package")}
-		unit := features.ScriptUnit{Inputs: features.Inputs{NVCC: true, Arch: true}, Dir: filepath.Join(b.top, "package")}
+		unit := inputs.Unit{ScriptUnit: features.ScriptUnit{Inputs: features.Inputs{NVCC: true, Arch: true}, Dir: filepath.Join(b.top, "package")}}
 		if _, err := inputs.Now(t.Context(), host, b.s.b.Tools, unit, hashes); err != nil {
 			t.Fatal(err)
 		}
 	}
 	look()
 	look()
-	if n := strings.Count(said.String(), "package holds more than 50000 files: a change of the others is not noticed"); n != 1 {
+	if n := strings.Count(said.String(), "package holds too many files: a change of some of them is not noticed"); n != 1 {
 		t.Errorf("said %d times, want once: %q", n, said.String())
 	}
 }
@@ -174,7 +175,7 @@ func TestToolkitOfOurOwn(t *testing.T) {
 			b.root(filepath.Join(real, "moved"))
 			b.write(filepath.Join(real, "moved", installed.MarkerFile), "{}")
 			header := filepath.Join(real, "moved", "include", "curand_kernel.h")
-			in := features.Inputs{NVCC: true, Arch: true}
+			in := features.Inputs{NVCC: true, Arch: true, Binds: true}
 			before, _ := b.look(in)
 			b.write(header, "edited, longer than it was")
 			after, _ := b.look(in)
@@ -217,7 +218,7 @@ func TestLinked(t *testing.T) {
 		}
 		return strings.Join(out, "|")
 	}
-	recorded, _, err := b.s.linked(m, out{ran: time.Now().Add(time.Minute).UnixNano()})
+	recorded, err := b.s.linked(m, out{ran: time.Now().Add(time.Minute).UnixNano()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +227,7 @@ func TestLinked(t *testing.T) {
 	}
 	reasons := func() []string {
 		b.s.read = newReader(b.s.b) // as the next run of gpubuild has it
-		now, err := b.s.stillLinked(out{stamp: stale.Stamp{Inputs: recorded}}, nil)
+		now, err := b.s.stillLinked(out{stamp: stale.Stamp{Inputs: recorded}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -366,16 +367,16 @@ func TestInputsThatMatter(t *testing.T) {
 			[]string{"cuda_fp16.hpp", "cuda_fp16.hpp", "-", "cuda_fp16.hpp", "-", "-", "-"},
 		},
 		{
-			"a header that some kernels include",
+			"a header that some kernels include, which nvcc records",
 			nil,
 			rewrite("include/curand_kernel.h", "x"),
-			[]string{inputs.IncludeDirectory, "-", "-", inputs.IncludeDirectory, "-", "-", "-"},
+			[]string{"-", "-", "-", "-", "-", "-", "-"},
 		},
 		{
 			"a header below, of the same size with its time restored",
 			nil,
 			sameSize("include/cooperative_groups/details/helpers.h"),
-			[]string{inputs.IncludeDirectory, "-", "-", inputs.IncludeDirectory, "-", "-", "-"},
+			[]string{"-", "-", "-", "-", "-", "-", "-"},
 		},
 		{"a header of somebody else", nil, rewrite("include/cudnn_version.h", "x"), []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"a search path that holds nothing of CUDA's", nil, set("CPATH", "/nowhere"), []string{"CPATH", "-", "-", "CPATH", "-", "-", "-"}},
@@ -404,10 +405,10 @@ func TestInputsThatMatter(t *testing.T) {
 			rewrite("../mine/boost.hpp", "x"),
 			[]string{"CPATH", "-", "-", "CPATH", "-", "-", "-"},
 		},
-		{"a header below a search path, without an ending", func(b *bench) {
+		{"one without an ending, which nvcc records", func(b *bench) {
 			b.setenv("CPATH", b.file("../mine"))
 			b.write(b.file("../mine/Eigen/Dense"), "1")
-		}, rewrite("../mine/Eigen/Dense", "2"), []string{"CPATH", "-", "-", "CPATH", "-", "-", "-"}},
+		}, rewrite("../mine/Eigen/Dense", "2"), []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"what is no header of a project in a search path", func(b *bench) {
 			b.setenv("CPATH", b.file("../mine"))
 			b.write(b.file("../mine/Cargo.toml"), "")
@@ -421,7 +422,7 @@ func TestInputsThatMatter(t *testing.T) {
 			b.setenv("CPATH", b.file("../mine")+":"+b.file("../none"))
 			b.write(b.file("../mine/a.h"), "1")
 			b.write(b.file("../moved/a.h"), "1")
-		}, func(b *bench) { b.setenv("CPATH", b.file("../moved")+":"+b.file("../none")) }, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		}, func(b *bench) { b.setenv("CPATH", b.file("../moved")+":"+b.file("../none")) }, []string{"CPATH", "-", "-", "CPATH", "-", "-", "-"}},
 		{"a header by -I in flags that nvcc reads", func(b *bench) {
 			b.setenv("NVCC_PREPEND_FLAGS", "-O3 -isystem "+b.file("../mine")+" -I="+b.file("../other"))
 			b.write(b.file("../other/a.h"), "1")
@@ -617,7 +618,7 @@ func TestInputsThatMatter(t *testing.T) {
 					want = []string{tt.want[i]}
 				}
 				if !slices.Equal(got, want) {
-					t.Errorf("kind %d: differs in %q, want %q\nbefore %+v\nnow    %+v", i, got, want, before[i], now)
+					t.Errorf("kind %d: differs in %q, want %q", i, got, want)
 				}
 			}
 		})
@@ -644,22 +645,26 @@ func TestUnidentified(t *testing.T) {
 	}
 }
 
-// TestWhatNvccRead: a file that nvcc read counts with the content that it saw, whatever its name; one that the script writes each time
-// counts as it left it.
+// TestWhatNvccRead: a file that nvcc read counts with the content that it saw, whatever its name and wherever it is; one that the script
+// writes each time counts as it left it; a place where a file was looked for counts once one is there.
 func TestWhatNvccRead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	dir := filepath.Join(b.top, "package")
 	unit := filepath.Join(b.top, "target", "debug", "build", "k-1")
-	odd, written := filepath.Join(dir, "odd"), filepath.Join(b.top, "gen.cu")
+	odd, written, other := filepath.Join(dir, "odd"), filepath.Join(b.top, "gen.cu"), filepath.Join(b.file("include"), "mylib", "a.h")
 	saw := strings.Repeat("5a", 32)
 	b.write(odd, "edited after nvcc read it")
-	b.write(filepath.Join(unit, "gpubuild-read-1.json"), `{"`+odd+`": "`+saw+`", "`+written+`": "`+saw+`", "/usr/include/stdio.h": "`+saw+`", "`+
-		filepath.Join(dir, "later")+`": "none"}`)
+	b.write(other, "not CUDA's")
 	b.write(filepath.Join(unit, "invoked.timestamp"), "")
+	record := `{"` + odd + `": "` + saw + `", "` + written + `": "` + saw + `", "` + other + `": "` + saw + `", "` +
+		filepath.Join(dir, "later") + `": "none", "` + filepath.Join(unit, "out", "made.h") + `": "` + saw + `"}`
+	b.write(filepath.Join(unit, "gpubuild-read-1.json"), record)
 	ran := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(filepath.Join(unit, "invoked.timestamp"), ran, ran); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{filepath.Join(unit, "invoked.timestamp"), odd, other} {
+		if err := os.Chtimes(name, ran, ran); err != nil {
+			t.Fatal(err)
+		}
 	}
 	b.write(written, "as it was left")
 	b.write(filepath.Join(unit, "root-output"), "")
@@ -669,40 +674,45 @@ func TestWhatNvccRead(t *testing.T) {
 	}
 	o := out{pkg: Package{ScriptUnit: features.ScriptUnit{Dir: dir, Inputs: features.Inputs{Arch: true}}},
 		dir: filepath.Join(unit, "out"), ran: ran.UnixNano()}
+	now, err := b.s.read.hashes.Each(written)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, before := range [][]string{nil, {written}} {
 		o.stamp.Wrote = before
-		list, wrote, err := b.s.linked(cargo.Message{}, o)
-		if err != nil || len(list) != 3 || !slices.Contains(wrote, written) {
-			t.Fatalf("%v %q %v", list, wrote, err)
-		}
-		now, err := b.s.read.hashes.Each(written)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := map[string]string{stale.Part(inputs.Sources, "later"): nvcc.Absent, stale.Part(inputs.Sources, "odd"): saw[:32], stale.Part(inputs.Sources, written): saw[:32]}
+		read, wrote, unknown, err := b.s.readBy(o)
+		want := map[string]string{"{package}/later": "none", "{package}/odd": saw[:32], "{toolkit}/include/mylib/a.h": saw[:32], written: saw[:32]}
 		if before != nil {
-			want[stale.Part(inputs.Sources, written)] = now[0]
+			want[written] = now[0]
 		}
-		for _, in := range list {
-			if in.Hash != want[in.Name] {
-				t.Errorf("%s: %s, want %s (written before: %q)", in.Name, in.Hash, want[in.Name], before)
-			}
+		if err != nil || unknown || !maps.Equal(read, want) || !slices.Contains(wrote, written) {
+			t.Fatalf("%v %q %v %v, want %v", read, wrote, unknown, err, want)
 		}
-		o.stamp.Inputs = list
+		o.stamp.Read = read
 	}
-	later := func() []stale.Reason {
-		now, err := b.s.stillLinked(o, nil)
+	changed := func() string {
+		b.s.read = newReader(b.s.b)
+		reasons, err := b.s.differences(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return slices.DeleteFunc(stale.Differences("p", o.stamp.Inputs, now), func(r stale.Reason) bool { return r.Input != "later" })
+		var names []string
+		for _, r := range reasons {
+			names = append(names, r.Input)
+		}
+		return strings.Join(names, " ")
 	}
-	if got := later(); len(got) != 0 {
-		t.Errorf("__has_include of what is still not there: %v", got)
+	if got := changed(); got != "mylib/a.h odd" {
+		t.Errorf("what changed after nvcc had read it: %s", got)
 	}
 	b.write(filepath.Join(dir, "later"), "")
-	b.s.read = newReader(b.s.b)
-	if got := later(); len(got) != 1 {
-		t.Errorf("__has_include of what is there now: %v", got)
+	if got := changed(); got != "mylib/a.h later odd" {
+		t.Errorf("what was looked for is there now: %s", got)
+	}
+	if err := os.Remove(filepath.Join(unit, "gpubuild-read-1.json")); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, unknown, err := b.s.readBy(o); err != nil || !unknown {
+		t.Errorf("without a record: %v %v", unknown, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -13,14 +14,13 @@ import (
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/features/manifest"
-	"gpubuild/features/source"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
 	"gpubuild/toolchain/nvcc"
 )
 
-// Names of the inputs that are known only once a script has finished, besides the sources that nvcc read. The last one contains a path,
-// since a script may name several.
+// Names of the inputs that are known only once a script has finished, besides what nvcc read. The last one contains a path, since a script
+// may name several.
 const (
 	staticLibrary = "static library "
 	linkDirectory = "link directory "
@@ -29,10 +29,10 @@ const (
 // changedSince replaces the hash of a file that went into a package and changed before we could read it.
 const changedSince = "changed after it was read"
 
-// linked is what went into a package from outside of cargo's own directories, by cargo's message and by the lists of headers that nvcc or
-// CMake left. Of a file that changed after the script began, the content that it saw is unknown: the next build rebuilds the package,
-// unless the stamp of the run before has that content. A library of the package's own is made by the script, and read by rustc after it.
-func (s *State) linked(m cargo.Message, o out) (list []stale.Input, wrote []string, err error) {
+// linked is what a script links from outside of cargo's own directories, by cargo's message. Of a library that changed after the script
+// began, the content that it saw is unknown: the next build rebuilds the package, unless the stamp of the run before has that content. One of
+// the package's own is made by the script, and read by rustc after it.
+func (s *State) linked(m cargo.Message, o out) (list []stale.Input, err error) {
 	h := s.b.Machine.Host
 	var dirs []string
 	for _, p := range m.LinkedPaths {
@@ -44,42 +44,26 @@ func (s *State) linked(m cargo.Message, o out) (list []stale.Input, wrote []stri
 		}
 	}
 	ended := builddir.Ended(h, o.dir)
-	read := func(name, value, path string, own bool) {
-		hash, failed := s.read.hashes.Each(path)
-		if err = errors.Join(err, failed); failed != nil {
-			return
-		}
-		in := stale.Input{Name: name, Value: value, Hash: hash[0]}
-		if changedAt(path) > o.ran && !own && !slices.Contains(o.stamp.Inputs, in) {
-			in.Hash = changedSince
-		}
-		list = append(list, in)
-	}
 	for _, l := range m.LinkedLibs {
 		kind, name, _ := strings.Cut(l, "=")
 		if kind != "static" && !strings.HasPrefix(kind, "static:") {
 			continue
 		}
 		name, _, _ = strings.Cut(name, ":") // name:rename
-		if path := firstOf(h, dirs, "lib"+name+".a", name+".lib", name); path != "" {
-			read(staticLibrary+h.Base(path), path, path, h.Below(path, o.pkg.Dir) && changedAt(path) <= ended)
+		path := firstOf(h, dirs, "lib"+name+".a", name+".lib", name)
+		if path == "" {
+			continue
 		}
-	}
-	sources, failed := s.readBy(o)
-	if err = errors.Join(err, failed); err != nil {
-		return nil, nil, err
-	}
-	for _, path := range slices.Sorted(maps.Keys(sources)) {
-		name, seen, at := inputs.NameOf(h, o.pkg.ScriptUnit, path), sources[path], changedAt(path)
-		own := at >= o.ran && at <= ended // the script writes it, if that is so each time
-		if own {
-			wrote = append(wrote, name)
+		hash, failed := s.read.hashes.Each(path)
+		if err = errors.Join(err, failed); failed != nil {
+			continue
 		}
-		if own = own && slices.Contains(o.stamp.Wrote, name); seen == "" || own {
-			read(stale.Part(inputs.Sources, name), name, path, own)
-		} else {
-			list = append(list, stale.Input{Name: stale.Part(inputs.Sources, name), Value: name, Hash: seen[:min(32, len(seen))]})
+		in := stale.Input{Name: staticLibrary + h.Base(path), Value: path, Hash: hash[0]}
+		at := s.changedAt(path)
+		if at > o.ran && !(h.Below(path, o.pkg.Dir) && at <= ended) && !slices.Contains(o.stamp.Inputs, in) {
+			in.Hash = changedSince
 		}
+		list = append(list, in)
 	}
 	sort.Slice(list, func(a, b int) bool { return list[a].Name < list[b].Name })
 	for _, d := range dirs {
@@ -87,7 +71,7 @@ func (s *State) linked(m cargo.Message, o out) (list []stale.Input, wrote []stri
 			list = append(list, stale.Input{Name: linkDirectory + d, Value: "there"})
 		}
 	}
-	return list, wrote, err
+	return list, err
 }
 
 func firstOf(h buildenv.Host, dirs []string, files ...string) string {
@@ -101,34 +85,159 @@ func firstOf(h buildenv.Host, dirs []string, files ...string) string {
 	return ""
 }
 
-// readBy lists what nvcc and other compilers said that they read and that is no source by another rule, with the hash that nvcc saw.
-func (s *State) readBy(o out) (map[string]string, error) {
-	if !o.pkg.Inputs.Arch {
-		return nil, nil
+// In a stamp a path begins with one of these where it is below the toolkit or the package: either may be in another place one day.
+const (
+	inToolkit = "{toolkit}"
+	inPackage = "{package}"
+)
+
+// place is a path as a stamp names it; empty for what is in the OUT_DIR itself or in gpubuild's cache, and not a toolkit.
+func (s *State) place(o out, path string) string {
+	h, t := s.b.Machine.Host, s.b.Tools.Set.Toolkit
+	below := func(dir, as string) string {
+		if dir != "" && path != dir && h.Below(path, dir) {
+			return as + "/" + filepath.ToSlash(path[len(h.Clean(dir)):][1:])
+		}
+		return ""
 	}
+	views := h.Join(s.b.Machine.CacheDir, nvcc.Views)
+	if h.Below(path, views) { // VIEW/include/…: links into the toolkit
+		_, rest, _ := strings.Cut(below(views, ""), "/")
+		_, rest, _ = strings.Cut(rest, "/")
+		return inToolkit + "/" + rest
+	}
+	if below(o.dir, "x") != "" {
+		return ""
+	}
+	var dirs [][2]string
+	if t != nil {
+		dirs = [][2]string{{t.Root, inToolkit}, {t.Real, inToolkit}, {h.Real(t.Include), inToolkit + "/include"}}
+	}
+	for _, d := range append(dirs, [2]string{o.pkg.Dir, inPackage}) {
+		if at := below(d[0], d[1]); at != "" {
+			return at
+		}
+	}
+	if h.Below(path, s.b.Machine.CacheDir) {
+		return ""
+	}
+	return path
+}
+
+// path is where a place of a stamp is now.
+func (s *State) path(o out, place string) string {
 	h := s.b.Machine.Host
-	made := []string{o.dir, s.b.Machine.CacheDir}
-	if t := s.b.Tools.Set.Toolkit; t != nil {
-		made = append(made, t.Root, h.Real(t.Root), h.Real(t.Include))
+	if rest, ok := strings.CutPrefix(place, inPackage+"/"); ok {
+		return h.Join(o.pkg.Dir, filepath.FromSlash(rest))
 	}
-	list, err := nvcc.Read(h, o.dir, o.pkg.Dir)
-	maps.DeleteFunc(list, func(path, sum string) bool {
-		return inputs.Below(h, path, made) || source.Unchanging(h, path) ||
-			inputs.Compiled(h, path) && inputs.Below(h, path, o.pkg.Inputs.Sources) || sum != nvcc.Absent && !h.IsFile(path)
-	})
-	return list, err
+	if rest, ok := strings.CutPrefix(place, inToolkit+"/"); ok && s.b.Tools.Set.Toolkit != nil {
+		return h.Join(s.b.Tools.Set.Toolkit.Root, filepath.FromSlash(rest))
+	}
+	return place
+}
+
+// nameOf is the input that a place is: the user's own files by themselves, and those of the toolkit and of the system as parts of the compiler
+// that brings them, so that another compiler is one reason and not hundreds.
+func nameOf(place string) string {
+	if rest, ok := strings.CutPrefix(place, inPackage+"/"); ok {
+		return stale.Part(inputs.Sources, rest)
+	}
+	if rest, ok := strings.CutPrefix(place, inToolkit+"/"); ok {
+		return stale.Part("CUDA headers", strings.TrimPrefix(rest, "include/"))
+	}
+	if strings.HasPrefix(place, "/usr/") {
+		return stale.Part("host compiler", place)
+	}
+	return stale.Part(inputs.Sources, place)
+}
+
+// readBy lists what compilers read for an OUT_DIR, each file with the hash of what was seen, and what of it the script wrote itself. Unknown
+// says that our nvcc was not in front of every compilation.
+func (s *State) readBy(o out) (read map[string]string, wrote []string, unknown bool, err error) {
+	if !o.pkg.Inputs.Arch {
+		return nil, nil, false, nil
+	}
+	list, err := nvcc.Read(s.b.Machine.Host, o.dir, o.pkg.Dir)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	_, unknown = list[""] // the record says that it is incomplete
+	delete(list, "")
+	known := false
+	read, ended := map[string]string{}, builddir.Ended(s.b.Machine.Host, o.dir)
+	paths := slices.Sorted(maps.Keys(list))
+	now, err := s.read.hashes.Each(paths...)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	for i, path := range paths {
+		seen, place := list[path], s.place(o, path)
+		known = known || seen != ""
+		if place == "" || seen != nvcc.Absent && now[i] == absent {
+			continue // the script removed it
+		}
+		at := s.changedAt(path)
+		own := at >= o.ran && at <= ended // the script writes it, if that is so each time
+		if own {
+			wrote = append(wrote, place)
+		}
+		switch {
+		case seen == nvcc.Absent:
+			read[place] = absent
+		case own && slices.Contains(o.stamp.Wrote, place) || seen == "" && (at <= o.ran || own || o.stamp.Read[place] == now[i]):
+			read[place] = now[i]
+		case seen == "":
+			read[place] = changedSince
+		default:
+			read[place] = seen[:min(32, len(seen))]
+		}
+	}
+	return read, wrote, unknown || !known, nil
+}
+
+// absent is the hash of a file that is not there.
+const absent = "none"
+
+// stillRead compares what was read with what is there now, and returns both as inputs, of those files alone that changed.
+func (s *State) stillRead(o out) (was, now []stale.Input, err error) {
+	places := slices.Sorted(maps.Keys(o.stamp.Read))
+	paths := make([]string, len(places))
+	for i, place := range places {
+		paths[i] = s.path(o, place)
+	}
+	sums, err := s.read.hashes.Each(paths...)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, place := range places {
+		old := o.stamp.Read[place]
+		if old == sums[i] {
+			continue
+		}
+		if old == absent && s.b.Machine.Host.IsDir(paths[i]) && sums[i] == absent {
+			continue
+		}
+		in := stale.Input{Name: nameOf(place), Value: stale.PartName(nameOf(place))}
+		if old != absent {
+			in.Hash = old
+			was = append(was, in)
+		}
+		if sums[i] != absent {
+			in.Hash = sums[i]
+			now = append(now, in)
+		}
+	}
+	return was, now, nil
 }
 
 // written takes over what a script wrote among its sources, as it left it: compiled kernels, what was not there before, and what changes
 // for the second time while the script runs. A person may edit a source meanwhile: then the next build compiles it, once.
-func (s *State) written(o out, list []stale.Input, before []string) (now []stale.Input, again []string, err error) {
+func (s *State) written(o out, unit inputs.Unit, list []stale.Input, before []string) (now []stale.Input, again []string, err error) {
 	h, now := s.b.Machine.Host, slices.Clone(list)
-	unit := o.pkg.ScriptUnit // and what it names that was not there before
-	unit.Inputs.Sources = manifest.Union(unit.Inputs.Sources, s.b.compiling(unit).Sources)
-	names, paths, _, err := inputs.SourcesOf(h, unit, s.b.ownDirs())
+	names, paths, err := s.read.hashes.SourcesOf(unit) // and what it names that was not there before
 	ended := builddir.Ended(h, o.dir)
 	for i, path := range paths {
-		if at := changedAt(path); at < o.ran || at > ended {
+		if at := s.changedAt(path); at < o.ran || at > ended {
 			continue
 		}
 		sums, err := s.read.hashes.Each(path)
@@ -143,47 +252,41 @@ func (s *State) written(o out, list []stale.Input, before []string) (now []stale
 		}
 		again = append(again, names[i])
 	}
-	return now, again, err
+	return now, manifest.Union(again, nil), err
 }
 
-// changedAt is when a file became what it is: one that is put in place of another with its old time has another state since.
-func changedAt(path string) int64 {
+// changedAt is when a file became what it is: one that is put in place of another with its old time has another state since. A time in the
+// future says nothing, since a clock was set back or a tool made it up: the content decides alone.
+func (s *State) changedAt(path string) int64 {
 	fi, err := os.Stat(path)
 	if err != nil {
 		return 0
 	}
-	return max(fi.ModTime().UnixNano(), cache.StateTimeOf(fi))
+	at := int64(0)
+	for _, t := range []int64{fi.ModTime().UnixNano(), cache.StateTimeOf(fi)} {
+		if t <= s.b.now().UnixNano() {
+			at = max(at, t)
+		}
+	}
+	return at
 }
 
-// stillLinked lists what of a stamp still exists that only a build shows: cargo reports what a script links only after it ran, and so does
-// nvcc what it read.
-func (s *State) stillLinked(o out, now []stale.Input) ([]stale.Input, error) {
+// stillLinked lists what of a stamp's libraries still exists: cargo reports what a script links only after it ran.
+func (s *State) stillLinked(o out) ([]stale.Input, error) {
 	h := s.b.Machine.Host
-	known := map[string]bool{}
-	for _, in := range now {
-		known[in.Name] = true
-	}
 	var list []stale.Input
 	for _, in := range o.stamp.Inputs {
 		if d, ok := strings.CutPrefix(in.Name, linkDirectory); ok && h.IsDir(d) {
 			list = append(list, in)
 		}
-		path := in.Value
-		if !h.IsAbs(path) {
-			path = h.Join(o.pkg.Dir, path)
-		}
-		isSource := strings.HasPrefix(in.Name, stale.Part(inputs.Sources, ""))
-		gone := !h.IsFile(path)
-		if known[in.Name] || !isSource && !strings.HasPrefix(in.Name, staticLibrary) || gone && in.Hash != nvcc.Absent {
+		if !strings.HasPrefix(in.Name, staticLibrary) || !h.IsFile(in.Value) {
 			continue
 		}
-		if !gone {
-			hash, err := s.read.hashes.Each(path)
-			if err != nil {
-				return nil, err
-			}
-			in.Hash = hash[0]
+		hash, err := s.read.hashes.Each(in.Value)
+		if err != nil {
+			return nil, err
 		}
+		in.Hash = hash[0]
 		list = append(list, in)
 	}
 	return list, nil

@@ -6,14 +6,17 @@ import (
 	"slices"
 	"strings"
 
+	"gpubuild/cmd/internal/fresh/inputs"
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/features/catalog"
+	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/features/source"
 	"gpubuild/gpu"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
+	"gpubuild/toolchain/nvcc"
 )
 
 // Package is a GPU package of a build, with what the build scripts of all its units take from the machine.
@@ -23,6 +26,12 @@ type Package struct {
 	dirs       []string // the profile's directories of the platforms that it is built for
 	undeclared bool     // nothing but device code in its OUT_DIR shows it
 	sources    []string // package IDs; see linksTo
+	script     source.Script
+}
+
+// unit is the package as its inputs are asked.
+func (p Package) unit(all, unknown bool) inputs.Unit {
+	return inputs.Unit{ScriptUnit: p.ScriptUnit, Script: p.script, All: all || unknown, Unknown: unknown}
 }
 
 // runsScript is the mode of a unit that runs a build script (cargo reference, "Unit graph").
@@ -64,7 +73,7 @@ func (s *State) findPackages() []Package {
 		p, named := &list[i], slices.Contains(s.b.Named, list[i].Name)
 		counts[p.PkgID] = i < known || named
 		if !inCatalog(p.Name) && !(p.Inputs.NVCC && p.Inputs.Arch) && (named || s.holdsCode(*p)) {
-			p.Inputs, p.undeclared = union(p.Inputs, s.b.compiling(p.ScriptUnit)), !counts[p.PkgID]
+			p.Inputs, p.undeclared = union(p.Inputs, compiling), !counts[p.PkgID]
 			counts[p.PkgID] = true
 		}
 		if p.sources = s.b.linksTo(p.PkgID); counts[p.PkgID] && p.Inputs.Arch {
@@ -76,12 +85,16 @@ func (s *State) findPackages() []Package {
 	for i := range list {
 		if p := &list[i]; linked[p.PkgID] && !p.Inputs.Arch && !inCatalog(p.Name) {
 			p.Dir = cmp.Or(p.Dir, s.b.Machine.Host.Dir(s.b.scriptFile(p.ScriptUnit))) // vendored: its ID does not say it
-			in := s.b.compiling(p.ScriptUnit)
-			p.Inputs = union(p.Inputs, features.Inputs{Env: in.Env, Sources: append(in.Sources, p.Dir)})
+			p.Inputs = union(p.Inputs, features.Inputs{Sources: []string{p.Dir}})
 			counts[p.PkgID] = true
 		}
 	}
-	return slices.DeleteFunc(list, func(p Package) bool { return !counts[p.PkgID] })
+	list = slices.DeleteFunc(list, func(p Package) bool { return !counts[p.PkgID] })
+	for i := range list {
+		list[i].Dir = cmp.Or(list[i].Dir, s.b.Machine.Host.Dir(s.b.scriptFile(list[i].ScriptUnit)))
+		list[i].script = s.scriptOf(list[i].ScriptUnit)
+	}
+	return list
 }
 
 // linksTo lists the packages whose scripts give the one of a package metadata, such as where headers are (`links`, DEP_X_INCLUDE),
@@ -125,15 +138,46 @@ func union(a, b features.Inputs) features.Inputs {
 	return a
 }
 
-// compiling is what a build script takes from the machine that compiles kernels although nothing in its text says so: all that nvcc
-// does, and the variables and directories that its text names.
-func (b *Build) compiling(u features.ScriptUnit) features.Inputs {
-	h := b.Machine.Host
-	r := source.NewReader(h, b.Project.Root)
-	text := r.TextOf(source.Script{Source: b.scriptFile(u)}, u.Dir)
-	return features.Inputs{
-		NVCC: true, Host: true, Arch: true, Root: true, Env: text.Variables(u.Name), Sources: r.Sources(text, u.Dir),
+// compiling is what a build script takes from the machine that compiles kernels although nothing in its text says so.
+var compiling = features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
+
+// scriptOf is the build script of a package, with the packages that it is built with: the user's own, and those from git and registries that
+// name nvcc.
+func (s *State) scriptOf(u features.ScriptUnit) source.Script {
+	script := source.Script{Source: s.b.scriptFile(u)}
+	g := s.b.Graph.Units
+	if g == nil {
+		for _, p := range slices.Concat(s.b.Project.Members, s.b.Project.Locals) {
+			for _, d := range p.Dependencies {
+				if p.Dir == u.Dir && d.Kind == manifest.Build && d.Path != "" {
+					script.Locals = append(script.Locals, s.b.Machine.Host.Join(d.Path, "src", "lib.rs"))
+				}
+			}
+		}
+		return script
 	}
+	run := slices.IndexFunc(g.Units, func(unit graph.Unit) bool { return unit.PkgID == u.PkgID && unit.Mode == runsScript })
+	if run < 0 || g.Compiled(run) < 0 {
+		return script
+	}
+	var foreign []string
+	queue := []int{g.Compiled(run)}
+	for i := 0; i < len(queue); i++ {
+		for _, d := range g.Units[queue[i]].Dependencies {
+			unit := &g.Units[d.Index]
+			if unit.Host() || slices.Contains(queue, d.Index) {
+				continue
+			}
+			queue = append(queue, d.Index)
+			if id := manifest.ParsePkgID(unit.PkgID); id.Local() {
+				script.Locals = append(script.Locals, unit.Target.SrcPath)
+			} else if !inCatalog(id.Name) {
+				foreign = append(foreign, unit.Target.SrcPath)
+			}
+		}
+	}
+	script.Locals = append(script.Locals, s.read.hashes.NamesNvcc(foreign)...)
+	return script
 }
 
 // scriptFile is the file of a package's build script.
@@ -154,9 +198,10 @@ func inCatalog(name string) bool {
 	return err == nil && c.Crate(name) != nil
 }
 
-// holdsCode says whether any OUT_DIR of a package holds device code.
+// holdsCode says whether nvcc was run for any OUT_DIR of a package, or one holds device code.
 func (s *State) holdsCode(p Package) bool {
-	return slices.ContainsFunc(s.outDirs(p), func(o builddir.Out) bool { return len(s.held(o.Dir).Code) > 0 })
+	h := s.b.Machine.Host
+	return slices.ContainsFunc(s.outDirs(p), func(o builddir.Out) bool { return nvcc.Recorded(h, o.Dir) || len(s.held(o.Dir).Code) > 0 })
 }
 
 // held is what an OUT_DIR holds. Of one that cannot be read only the inputs are compared.
@@ -299,7 +344,7 @@ func Undeclared(b Build, asked string) tools.Undeclared {
 		if !strings.HasPrefix(u.PkgID, "path+") {
 			continue
 		}
-		if text, err := b.Machine.Host.ReadFile(b.scriptFile(u), mostSource); err == nil && bytes.Contains(text, []byte("Command")) {
+		if text, err := b.Machine.Host.ReadFile(b.scriptFile(u), 8<<20); err == nil && bytes.Contains(text, []byte("Command")) {
 			return tools.Undeclared{Package: u.Name, Why: "its build script runs programs, and " + asked + " was given"}
 		}
 	}

@@ -28,27 +28,18 @@ type Doubt struct {
 	Why     string `json:"why"`
 }
 
-// Fault is device code that is not what was asked for although it was built from nothing.
-type Fault struct {
-	Package string `json:"package"`
-	OutDir  string `json:"out_dir"`
-	Message string `json:"message"`
-	Fix     string `json:"fix"`
-}
-
 // Report is what is stale, and why.
 type Report struct {
 	Reasons  []stale.Reason `json:"reasons"`
 	Unknown  []Doubt        `json:"unknown"`
 	Clean    []string       `json:"clean"` // what a build would clean
 	Units    []Unit         `json:"units"`
-	Code     []Fault        `json:"code"`
 	External []Cache        `json:"external"`
 }
 
 // Report says what is stale. It cleans nothing.
 func (s *State) Report() (Report, error) {
-	r := Report{Reasons: s.Reasons(), Unknown: []Doubt{}, Clean: s.stalePackages(), Units: []Unit{}, Code: []Fault{}}
+	r := Report{Reasons: s.Reasons(), Unknown: []Doubt{}, Clean: s.stalePackages(), Units: []Unit{}}
 	var err error
 	if r.External, err = s.b.outside(r.Clean); err != nil {
 		return Report{}, err
@@ -57,9 +48,6 @@ func (s *State) Report() (Report, error) {
 		r.Units = append(r.Units, o.unit())
 		if d := (Doubt{o.pkg.Name, o.why}); o.state == unknown && !slices.Contains(r.Unknown, d) {
 			r.Unknown = append(r.Unknown, d)
-		}
-		if o.state == agrees && o.stamp.Wrong != "" {
-			r.Code = append(r.Code, Fault{o.pkg.Name, o.dir, o.stamp.Wrong, o.stamp.Fix})
 		}
 	}
 	for _, name := range s.b.Reach.Undetermined {
@@ -75,7 +63,7 @@ func (o out) unit() Unit {
 	}
 	for _, c := range o.held.Code {
 		for _, m := range c.Makes {
-			if l := (stale.Mismatch{Code: c, Found: m}).String(); !slices.Contains(u.Holds, l) { // CMake leaves a library in two places
+			if l := c.String() + ": " + m.String(); !slices.Contains(u.Holds, l) { // CMake leaves a library in two places
 				u.Holds = append(u.Holds, l)
 			}
 		}
@@ -92,10 +80,9 @@ func (s *State) Text(r Report, explain bool) []string {
 	for _, d := range r.Unknown {
 		lines = append(lines, fmt.Sprintf("unknown: %s: %s", d.Package, d.Why))
 	}
-	lines = append(lines, s.doubts(agrees)...)
 	if explain {
-		for _, u := range r.Units {
-			lines = append(lines, u.lines()...)
+		for i, u := range r.Units {
+			lines = append(lines, u.lines(len(s.outs[i].stamp.Read))...)
 		}
 	}
 	return lines
@@ -106,14 +93,14 @@ func (s *State) PrintStale() {
 	for _, line := range stale.Lines(s.Reasons()) {
 		s.b.Machine.Shell.Status("Stale", "%s", line)
 	}
-	for _, line := range s.doubts(unknown) {
+	for _, line := range s.doubts() {
 		s.b.Machine.Shell.Status("Unknown", "%s", line)
 	}
 }
 
 // Verdict is the check that nothing is stale, with a finding for each thing that is, and what to do about it.
 func (s *State) Verdict(r Report) (message string, found []finding.Finding, hints []string) {
-	if len(r.Clean)+len(r.Code) == 0 {
+	if len(r.Clean) == 0 {
 		if len(s.b.Reach.Undetermined) > 0 {
 			return "not known of " + strings.Join(s.b.Reach.Undetermined, ", "), nil, nil
 		}
@@ -121,20 +108,10 @@ func (s *State) Verdict(r Report) (message string, found []finding.Finding, hint
 	}
 	lines := s.Lines()
 	for _, l := range lines {
-		f := finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l, Fix: "gpubuild build cleans only that and rebuilds it"}
-		for _, fault := range r.Code {
-			if fault.Message == l {
-				f.Fix = fault.Fix
-			}
-		}
-		found = append(found, f)
+		found = append(found, finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l,
+			Fix: "gpubuild build cleans only that and rebuilds it"})
 	}
-	if len(r.Clean) > 0 {
-		hints = append(hints, "gpubuild build rebuilds only "+strings.Join(r.Clean, ", ")+"; gpubuild clean --minimal removes it")
-	}
-	if len(r.Code) > 0 {
-		hints = append(hints, r.Code[0].Fix)
-	}
+	hints = append(hints, "gpubuild build rebuilds only "+strings.Join(r.Clean, ", ")+"; gpubuild clean --minimal removes it")
 	return strings.Join(lines, "; "), found, hints
 }
 
@@ -166,8 +143,8 @@ func (s *State) PrintOutside(r Report, flag string) {
 	}
 }
 
-// lines words a unit for a person: what it was built with, and what is used now where that is another thing.
-func (u Unit) lines() []string {
+// lines words a unit for a person: what it was built with, and what is used now where that is another thing. One that is fresh has a line.
+func (u Unit) lines(read int) []string {
 	head := u.Package
 	if u.Features != "" {
 		head += " [" + u.Features + "]"
@@ -175,6 +152,15 @@ func (u Unit) lines() []string {
 	head += ": " + u.State
 	if u.Why != "" {
 		head += " (" + u.Why + ")"
+	}
+	if u.State == agrees {
+		for _, p := range u.Inputs {
+			version, _, _ := strings.Cut(p.Was, " ")
+			if p.Input == "nvcc" || p.Input == "arch" || p.Input == "host compiler" {
+				head += ", " + p.Input + " " + version
+			}
+		}
+		return []string{fmt.Sprintf("%s: %d inputs and %d places where compilers looked are unchanged", head, len(u.Inputs), read)}
 	}
 	lines := []string{head, "  built in " + u.OutDir}
 	for _, p := range u.Inputs {

@@ -5,10 +5,8 @@ import (
 
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
-	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
-	"gpubuild/gpu/fatbin"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -62,6 +60,5 @@ func freshBuild(s *session.Session, j featurecheck.Judged, t tools.Tools, o fres
 	return fresh.Build{
 		Machine: s.Machine, Tool: t.Cargo, Line: s.Line, Project: s.Project, Graph: j.Graph, Reach: j.Answer, Tools: t, Options: o,
 		Named: s.Config.GPUPackages.Value,
-		Scan:  func(path string) (*fatbin.Report, error) { return proof.Scan(s.Machine, path) },
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
-	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features/source"
 )
 
 // hashKind names the entries of Hashes in the cache.
@@ -59,8 +60,23 @@ func (h *Hashes) tooMany(dir string) {
 	key := "too many in " + dir
 	if _, said := h.run[key]; !said {
 		h.run[key] = ""
-		h.m.Shell.Warning("%s holds more than %d files: a change of the others is not noticed", h.m.Shown(dir), buildenv.MostEntries)
+		h.m.Shell.Warning("%s holds too many files: a change of some of them is not noticed", h.m.Shown(dir))
 	}
+}
+
+// NamesNvcc lists those of some libraries of cargo's own home, given by their root files, whose text names nvcc. Cargo never changes them.
+func (h *Hashes) NamesNvcc(roots []string) []string {
+	if len(roots) == 0 {
+		return nil
+	}
+	text, err := h.known("names nvcc\n"+strings.Join(roots, "\n"), func() (string, error) {
+		r := source.NewReader(h.m.Host, "")
+		return strings.Join(slices.DeleteFunc(slices.Clone(roots), func(root string) bool { return !source.NamesNvcc(r.Modules(root)) }), "\n"), nil
+	})
+	if err != nil || text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
 }
 
 // About answers what was read of one file; what names what is read in it.

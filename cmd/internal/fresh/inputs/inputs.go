@@ -2,8 +2,8 @@
 // libraries, variables and the package's own kernels and headers, each with its content. It compares nothing and knows no target
 // directory.
 //
-// Limits: a file that a build script reads and that no rule here names is not watched; on Windows a file whose content was replaced with
-// the same size and time is taken for the old one; a toolkit in gpubuild's own cache is known by its marker.
+// Limits: what nvcc read is recorded, not found here; on Windows a file whose content was replaced with the same size and time is taken for
+// the old one.
 package inputs
 
 import (
@@ -24,7 +24,7 @@ import (
 	"gpubuild/cmd/internal/tools"
 	"gpubuild/features"
 	"gpubuild/features/libtorch"
-	"gpubuild/features/source"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain"
 	"gpubuild/toolchain/cuda"
 	"gpubuild/toolchain/hostcc"
@@ -32,13 +32,10 @@ import (
 
 // Now is what of the machine a GPU package's build script would be run with now: the things that cargo does not watch. The driver is
 // none of them: nothing that is built depends on it.
-func Now(ctx context.Context, host buildenv.Host, chosen tools.Tools, u features.ScriptUnit, h *Hashes) ([]stale.Input, error) {
-	n := collector{host: host, set: chosen.Set, guard: chosen.Guard, env: chosen.ScriptEnv(host), h: h, in: u.Inputs, dir: u.Dir}
-	names, paths, cut, err := SourcesOf(host, u, h.built)
+func Now(ctx context.Context, host buildenv.Host, chosen tools.Tools, u Unit, h *Hashes) ([]stale.Input, error) {
+	n := collector{host: host, set: chosen.Set, guard: chosen.Guard, env: chosen.ScriptEnv(host), h: h, u: u, in: u.Inputs}
+	names, paths, err := h.SourcesOf(u)
 	n.failed(err)
-	for _, dir := range cut {
-		h.tooMany(dir)
-	}
 	n.parts(Sources, names, paths)
 	n.nvcc()
 	n.headers()
@@ -59,8 +56,8 @@ type collector struct {
 	guard *tools.Guard
 	env   buildenv.Env
 	h     *Hashes
+	u     Unit
 	in    features.Inputs
-	dir   string // of the package
 	list  []stale.Input
 	err   error // the first
 }
@@ -226,7 +223,7 @@ func (n *collector) behind(ctx context.Context, path string) string {
 	})
 	if _, _, named := hostcc.Inputs(n.host, buildenv.Cmd{Path: path}); err == nil && (script == "true" || !named) {
 		words := []string{"-v", "-E", "-dM", "-x", "c++", "/dev/null"}
-		res, err := n.guard.Over(n.h.m.Runner).Run(ctx, buildenv.Cmd{Path: path, Args: words, Dir: n.dir, Env: n.env.Set("LC_ALL", "C").Entries()})
+		res, err := n.guard.Over(n.h.m.Runner).Run(ctx, buildenv.Cmd{Path: path, Args: words, Dir: n.u.Dir, Env: n.env.Set("LC_ALL", "C").Entries()})
 		n.h.run[key] = fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, string(res.Stdout), string(res.Stderr), err)))[:32]
 	}
 	return n.h.run[key]
@@ -331,29 +328,46 @@ func (n *collector) pythonTorch() string {
 	return ""
 }
 
-// variables are those that the script reads and whose meaning is not recorded above.
+// variables are those that the catalog knows, that texts name in capitals, and that nvcc and the host compiler read, whoever calls them, as
+// far as their meaning is not recorded above. Sources: GCC manual, "Environment Variables Affecting GCC"; Microsoft, "CL environment
+// variables". A variable that is in a part of a name in some text counts, too.
 func (n *collector) variables() {
 	names := map[string]bool{}
-	for _, want := range n.in.Env {
-		if !strings.Contains(want, "*") {
-			names[want] = true
-			continue
-		}
-		for _, have := range n.env.Names() {
-			if like, _ := path.Match(want, have); like && want != source.Unnamed {
-				names[have] = true
+	words := n.h.names(n.u).Words
+	if !n.in.Arch && !n.in.NVCC { // it only links or binds
+		words = slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "_") || strings.HasSuffix(w, "_") })
+	}
+	wanted := map[string]bool{}
+	for _, w := range words {
+		wanted[w] = true
+	}
+	for _, have := range n.env.Names() {
+		match := func(want string) bool {
+			if strings.Contains(want, "*") {
+				like, _ := path.Match(want, have)
+				return like
 			}
+			return len(want) > 3 && (strings.HasSuffix(want, "_") && strings.HasPrefix(have, want) ||
+				strings.HasPrefix(want, "_") && strings.HasSuffix(have, want))
+		}
+		if slices.Contains(n.in.Env, have) || slices.ContainsFunc(n.in.Env, match) ||
+			(wanted[have] || slices.ContainsFunc(words, match)) && !ofCargo(have) {
+			names[have] = true
 		}
 	}
-	if n.in.NVCC && !n.in.Version { // nvcc reads them itself, whoever calls it; to it one that is blank is none
+	if n.in.NVCC && !n.in.Version { // to nvcc one that is blank is none
 		for _, name := range n.nvccReads() {
-			names[name] = names[name] || strings.TrimSpace(n.env.Get(name)) != ""
+			if strings.TrimSpace(n.env.Get(name)) != "" {
+				names[name] = true
+			} else {
+				delete(names, name)
+			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		v, set := n.env.Lookup(name)
 		switch {
-		case !names[name] || !set || managed(name):
+		case !set || managed(name):
 		case name == "NVCC" || name == "CUDACXX":
 			// said or not, the toolkit's own is what is recorded above
 			wrapped := len(strings.Fields(v)) > 1 && !n.host.IsAbs(v) // ccache nvcc
@@ -362,17 +376,57 @@ func (n *collector) variables() {
 			}
 		case name == "CUDAHOSTCXX" || name == "CANDLE_NVCC_CCBIN":
 			n.program(name, v)
+		case name == "INCLUDE" && n.host.OS == buildenv.Windows:
+			v = n.foreignIncludes(v)
+			n.add(name, v, n.named(v))
 		default:
-			n.add(name, v, n.below(v, n.headersBy(v)))
+			n.add(name, v, n.named(v))
 		}
 	}
+	if slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "CARGO_PKG_") && !sameInName[w] }) {
+		n.add("package metadata", n.host.Join(n.u.Dir, manifest.FileName), n.metadata())
+	}
+}
+
+// sameInName are the values that a package's ID has.
+var sameInName = map[string]bool{"CARGO_PKG_NAME": true, "CARGO_PKG_VERSION": true, "CARGO_PKG_VERSION_MAJOR": true,
+	"CARGO_PKG_VERSION_MINOR": true, "CARGO_PKG_VERSION_PATCH": true, "CARGO_PKG_VERSION_PRE": true}
+
+// packageTable are the tables of a manifest from which cargo makes CARGO_PKG_DESCRIPTION and the like; those of a workspace are inherited.
+var packageTable = lazyregexp.New(`(?ms)^\[(?:workspace\.)?package\].*?(?:^\[|\z)`)
+
+// metadata hashes them in the package's manifest and in those above it.
+func (n *collector) metadata() string {
+	sum := sha256.New()
+	for dir := n.u.Dir; dir != n.host.Dir(dir); dir = n.host.Dir(dir) {
+		if data, err := n.host.ReadFile(n.host.Join(dir, manifest.FileName), 4<<20); err == nil {
+			for _, table := range packageTable.FindAll(data, -1) {
+				fmt.Fprintf(sum, "%s\n", table)
+			}
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// foreignIncludes leaves of INCLUDE, which is as long as the developer's prompt makes it, what is of neither MSVC nor the Windows SDK:
+// those are recorded themselves.
+func (n *collector) foreignIncludes(v string) string {
+	known := func(dir string) bool {
+		low, vs := strings.ToLower(strings.ReplaceAll(dir, "/", `\`)), n.set.MSVC
+		return vs != nil && (n.host.Below(dir, vs.SDK.Root) || n.host.Below(dir, vs.UCRT.Root)) ||
+			strings.Contains(low, `\vc\tools\msvc\`) || strings.Contains(low, `\windows kits\`) || strings.Contains(low, `\vc\auxiliary\`)
+	}
+	return n.host.JoinList(slices.DeleteFunc(n.host.SplitList(v), known)...)
 }
 
 // nvccReads lists the variables that go into what nvcc compiles: its flags (CUDA Compiler Driver NVCC, "NVCC Environment
 // Variables") and those of the environment to which its nvcc.profile adds words (INCLUDES, PTXAS_FLAGS; as
 // `PTXAS_FLAGS=-O0 nvcc --dryrun` of 13.4 shows).
 func (n *collector) nvccReads() []string {
-	names := []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS"}
+	names := []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH"}
+	if n.host.OS == buildenv.Windows {
+		names = []string{"NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "INCLUDE", "CL", "_CL_"}
+	}
 	t := n.set.Toolkit
 	if t == nil {
 		return names
@@ -394,13 +448,32 @@ var profileAdds = lazyregexp.New(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?:\+=|=\+)`)
 // managed says whether a variable only names what is recorded by content already, or changes nothing that is built.
 func managed(name string) bool {
 	switch name {
-	case "PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "NVCC_CCBIN", "CUDA_COMPUTE_CAP",
-		"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HOME", "CUDAFORGE_THREADS", "RAYON_NUM_THREADS", "CMAKE_BUILD_PARALLEL_LEVEL", "LD_LIBRARY_PATH",
-		"LIBTORCH", "LIBTORCH_LIB", "LIBTORCH_INCLUDE", "VIRTUAL_ENV", "DEP_TCH_LIBTORCH_LIB", "CXX",
-		"RUSTFLAGS", "RUSTDOCFLAGS", "MAKEFLAGS", "MFLAGS":
+	case "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "NVCC_CCBIN", "CUDA_COMPUTE_CAP",
+		"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HOME", "CUDAFORGE_THREADS", "RAYON_NUM_THREADS", "CMAKE_BUILD_PARALLEL_LEVEL",
+		"LIBTORCH", "LIBTORCH_LIB", "LIBTORCH_INCLUDE", "VIRTUAL_ENV", "DEP_TCH_LIBTORCH_LIB", "CXX":
 		return true
 	}
-	return strings.HasPrefix(name, "CARGO_")
+	return false
+}
+
+// ofCargo says whether cargo sets a variable for build scripts, reads it itself or watches it (cargo reference, "Environment Variables"), or
+// it says where and for whom something runs.
+func ofCargo(name string) bool {
+	switch name {
+	case "CARGO", "OUT_DIR", "TARGET", "HOST", "NUM_JOBS", "OPT_LEVEL", "PROFILE", "DEBUG", "RUSTC", "RUSTDOC", "RUSTFLAGS", "RUSTDOCFLAGS",
+		"RUSTC_WRAPPER", "RUSTC_LINKER", "RUSTC_WORKSPACE_WRAPPER", "RUST_BACKTRACE", "RUST_LOG", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_HOME",
+		"CARGO_INCREMENTAL", "CARGO_MAKEFLAGS", "CARGO_LOG", "PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "HOME", "TERM", "LANG", "PWD", "OLDPWD",
+		"IFS", "SHELL", "SHLVL", "USER", "LOGNAME", "HOSTNAME", "TMPDIR", "TMP", "TEMP", "MAKE", "MAKEFLAGS", "MFLAGS", "DISPLAY", "COLUMNS", "LINES":
+		return true
+	}
+	for _, prefix := range []string{"DEP_", "LC_", "GPUBUILD_", "CARGO_CFG_", "CARGO_FEATURE_", "CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_ENCODED_",
+		"CARGO_TARGET_", "CARGO_BUILD_", "CARGO_NET_", "CARGO_TERM_", "CARGO_PROFILE_", "CARGO_HTTP_", "CARGO_REGISTR", "CARGO_UNSTABLE_",
+		"CARGO_RUSTC_", "CARGO_ALIAS_", "CARGO_CACHE_", "CARGO_BIN_", "SSH_", "XDG_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // CompilerFiles lists nvcc, what it runs, and what it reads by itself.

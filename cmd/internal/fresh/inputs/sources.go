@@ -1,98 +1,164 @@
 package inputs
 
 import (
+	"encoding/json"
 	"io/fs"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/memo"
+	"gpubuild/cmd/internal/version"
 	"gpubuild/features"
-	"gpubuild/features/manifest"
 	"gpubuild/features/source"
 )
 
 // Sources is the input whose parts are the kernels, headers and build files of a package.
 const Sources = "source"
 
-// compiledFrom are the endings of files that nvcc, CMake or make read without telling cargo: of C++ as GCC and the usual libraries of
-// templates name it, of scripts, and of compiled kernels.
-var compiledFrom = []string{
-	".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl", ".inc", ".ipp", ".tpp", ".tcc", ".txx", ".impl",
-	".def", ".cmake", ".mk", ".sh", ".ptx", ".cubin", ".fatbin",
+// Unit is a GPU package of which the inputs are asked.
+type Unit struct {
+	features.ScriptUnit
+	Script source.Script // without its Source: not known
+	// All says that every file of the package counts: its script declares nothing, or nobody knows which headers nvcc read.
+	All bool
+	// Unknown says that nobody knows which headers nvcc read: the toolkit's count, too.
+	Unknown bool
 }
 
-// compiledNames are such files without an ending of their own.
-var compiledNames = []string{"CMakeLists.txt", "Makefile", "makefile", "GNUmakefile"}
-
-// pythonCache is where Python keeps what it compiled of the modules next to it.
-const pythonCache = "__pycache__"
+// compiledFrom are the endings of files that nvcc, CMake or make read without telling cargo: of C++ as GCC and the usual libraries of
+// templates name it, and of compiled kernels.
+var compiledFrom = []string{
+	".cu", ".cuh", ".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inl", ".inc", ".ipp", ".tpp", ".tcc", ".txx", ".impl",
+	".def", ".cmake", ".ptx", ".cubin", ".fatbin",
+}
 
 // Compiled says whether a file is a source by its name alone.
 func Compiled(h buildenv.Host, path string) bool {
-	return slices.Contains(compiledFrom, strings.ToLower(h.Ext(path))) || slices.Contains(compiledNames, h.Base(path))
+	return slices.Contains(compiledFrom, strings.ToLower(h.Ext(path))) || h.Base(path) == "CMakeLists.txt"
 }
 
-// SourcesOf lists the files of a package that compiles kernels (or has its own directory among its sources), of the directories that its
-// script names, and those that it names itself, each with the name of its input. Those in cargo's own home are left out: cargo never
-// changes a package there, and its version names it; so is what cargo builds in. Cut are the directories that hold more than
-// buildenv.MostEntries, of which some are missing.
-func SourcesOf(h buildenv.Host, u features.ScriptUnit, built []string) (names, paths, cut []string, err error) {
-	if u.Dir == "" || !u.Inputs.Arch && !slices.Contains(u.Inputs.Sources, u.Dir) {
-		return nil, nil, nil, nil
+// mostNamed bounds the files that are looked at in a directory that a variable or a script names, or where every file counts.
+const mostNamed = 5000
+
+// text are the endings of what is no input where every file of a package counts: cargo watches its own, and nobody compiles the others.
+var text = []string{".rs", ".md", ".log", ".lock", ".orig", ".rej", ".swp", ".pyc"}
+
+// named is what the text of a build script names: see source.Reader.
+type named struct {
+	Words []string `json:"words"`
+	Files []string `json:"files"`
+	Dirs  []string `json:"dirs"`
+}
+
+// names reads the text of a build script and of what it runs, or takes what was read if none of it has changed.
+func (n *Hashes) names(u Unit) (out named) {
+	if u.Script.Source == "" {
+		return out
 	}
-	built = slices.DeleteFunc(slices.Clone(built), func(b string) bool { return h.Below(u.Dir, b) })
+	const kind = "names-1"
+	key := memo.Key(append([]string{version.Number(), n.m.Host.Env.Get("PATH"), u.Dir, u.Script.Source}, u.Script.Locals...)...)
+	if data, ok := n.store.Get(kind, key); ok && json.Unmarshal(data, &out) == nil {
+		return out
+	}
+	r := source.NewReader(n.m.Host, "")
+	script := r.TextOf(u.Script, u.Dir)
+	out = named{r.Words(script, u.Dir), script.Files, script.Dirs}
+	data, err := json.Marshal(out)
+	if err == nil {
+		err = n.store.Put(kind, key, n.store.Watch(r.Looked()...), data)
+	}
+	if err != nil {
+		n.m.Shell.Detail("what the build script of %s names is not kept: %v", u.Name, err)
+	}
+	return out
+}
+
+// SourcesOf lists the files of a package that count whoever reads them, each with the name of its input: its C, C++ and CUDA files, what
+// its script names, and if all of them count, those too. Those in cargo's own home are left out: cargo never changes a package there, and
+// its version names it; so is what cargo builds in.
+func (n *Hashes) SourcesOf(u Unit) (names, paths []string, err error) {
+	h := n.m.Host
+	if u.Dir == "" || !u.Inputs.Arch && !slices.Contains(u.Inputs.Sources, u.Dir) {
+		return nil, nil, nil
+	}
+	built := slices.DeleteFunc(slices.Clone(n.built), func(b string) bool { return h.Below(u.Dir, b) })
 	seen := map[string]bool{}
-	add := func(path, name string) {
-		if h.Below(path, u.Dir) {
-			name = NameOf(h, u, path)
+	add := func(path string) {
+		if name := NameOf(h, u.Dir, path); !seen[path] && !source.Unchanging(h, path) && h.Base(path) != manifestLock && h.Base(h.Dir(path)) != pythonCache {
+			seen[path] = true
+			names, paths = append(names, name), append(paths, path)
 		}
-		if seen[path] || h.Base(h.Dir(path)) == pythonCache {
+	}
+	walk := func(dir string, counts func(path string) bool, enter func(dir string) bool, most int) {
+		if source.Unchanging(h, dir) || Below(h, dir, built) {
 			return
 		}
-		if seen[name] { // two directories of one name
-			name = path
-		}
-		seen[path], seen[name] = true, true
-		names, paths = append(names, name), append(paths, path)
-	}
-	for _, d := range manifest.Union([]string{u.Dir}, u.Inputs.Sources) {
-		whole := d != u.Dir && h.Below(d, u.Dir) // all that lies in a directory of the package that is named may be read
-		switch {
-		case source.Unchanging(h, d) || d != u.Dir && Below(h, d, built):
-		case h.IsFile(d):
-			add(d, d)
-		default:
-			complete, err := h.Walk(d, func(path, rel string, _ fs.DirEntry, isDir bool) bool {
-				if !isDir && (Compiled(h, path) || whole && h.Ext(path) != ".rs") {
-					add(path, h.Base(d)+"/"+rel)
+		found := 0
+		complete, failed := h.Walk(dir, func(path, _ string, _ fs.DirEntry, isDir bool) bool {
+			if !isDir && counts(path) {
+				if found++; found <= most {
+					add(path)
 				}
-				return isDir && Own(h, path, built)
-			})
-			if err != nil {
-				return nil, nil, nil, err
 			}
-			if !complete {
-				cut = append(cut, d)
-			}
+			return isDir && Own(h, path, built) && enter(path)
+		})
+		if failed != nil {
+			err = failed
+		}
+		if !complete || found > most {
+			n.tooMany(dir)
 		}
 	}
-	return names, paths, cut, nil
+	compiled := func(path string) bool { return Compiled(h, path) }
+	anywhere := func(string) bool { return true }
+	every := func(path string) bool {
+		return !slices.Contains(text, strings.ToLower(h.Ext(path))) && !strings.HasPrefix(h.Base(path), ".#")
+	}
+	walk(u.Dir, compiled, func(dir string) bool {
+		return !slices.Contains([]string{"docs", "doc", "tests", "target", "node_modules"}, h.Base(dir))
+	}, buildenv.MostEntries)
+	if u.All {
+		walk(u.Dir, every, anywhere, mostNamed)
+		if u.Script.Source != "" {
+			add(u.Script.Source)
+		}
+	}
+	script := n.names(u)
+	for _, path := range script.Files {
+		if h.IsFile(path) {
+			add(path)
+		}
+	}
+	for _, dir := range append(script.Dirs, u.Inputs.Sources...) {
+		switch {
+		case h.Below(u.Dir, dir): // the package's own, or above it
+		case h.Below(dir, u.Dir): // all that is in a directory of the package that is named may be read
+			walk(dir, every, anywhere, mostNamed)
+		default:
+			walk(dir, compiled, anywhere, mostNamed)
+		}
+	}
+	return names, paths, err
 }
 
+const (
+	manifestLock = "Cargo.lock"  // is cargo's to watch
+	pythonCache  = "__pycache__" // is where Python keeps what it compiled of the modules next to it
+)
+
 // NameOf is how a source of a package is called.
-func NameOf(h buildenv.Host, u features.ScriptUnit, path string) string {
-	if path != u.Dir && h.Below(path, u.Dir) {
-		return strings.ReplaceAll(path[len(u.Dir)+1:], `\`, "/")
+func NameOf(h buildenv.Host, dir, path string) string {
+	if dir != "" && path != dir && h.Below(path, dir) {
+		return strings.ReplaceAll(path[len(dir)+1:], `\`, "/")
 	}
 	return path
 }
 
 // Own says whether a directory may hold a package's own sources: no build directory of cargo (one that is known, or any other, by its
-// mark), repository, node's modules or what Python compiled of its own.
+// mark), repository, or what Python compiled of its own.
 func Own(h buildenv.Host, dir string, built []string) bool {
-	name := h.Base(dir)
-	return !slices.Contains([]string{".git", "node_modules", pythonCache}, name) && !Below(h, dir, built) &&
-		!h.IsFile(h.Join(dir, "CACHEDIR.TAG"))
+	return !slices.Contains([]string{".git", pythonCache}, h.Base(dir)) && !Below(h, dir, built) && !h.IsFile(h.Join(dir, "CACHEDIR.TAG"))
 }
 
 // Below says whether a path lies in one of some directories.
