@@ -148,7 +148,7 @@ func TestSurroundings(t *testing.T) {
 		{"CUDA_INJECTION64_PATH=/x/nsys.so", "replaced by gpubuild's probe", false, false},
 		{"CUDA_INJECTION64_PATH=/ours.so", "", false, false},
 		{"CUDA_INJECTION64_PATH=", "", false, false},
-		{"LD_PRELOAD=/x/jemalloc.so", "LD_PRELOAD is set", true, false},
+		{"LD_PRELOAD=/x/jemalloc.so", "LD_PRELOAD is set", false, false},
 		{"LD_AUDIT=/x/audit.so", "LD_AUDIT", true, false},
 		{"NSYS_PROFILING_SESSION_ID=1", "NSYS_PROFILING_SESSION_ID", false, false},
 		{"CUDA_VISIBLE_DEVICES=", "", false, true},

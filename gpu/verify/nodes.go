@@ -43,3 +43,5 @@ func HasNode(h buildenv.Host) bool {
 func ofAnother(b probe.Backend, node string) bool {
 	return b == probe.CUDA && strings.HasPrefix(node, "/dev/dri/") || node == "/dev/kfd"
 }
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }

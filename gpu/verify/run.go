@@ -267,10 +267,11 @@ func surroundings(h buildenv.Host, env buildenv.Env, p probe.Probe) (out []Confl
 	if v := env.Get(probe.InjectionVariable); p.Backend == probe.CUDA && v != "" && !h.SamePath(v, p.Library) {
 		out = append(out, Conflict{What: probe.InjectionVariable + " was set: replaced by gpubuild's probe for this run"})
 	}
-	for _, name := range []string{"LD_PRELOAD", "LD_AUDIT"} {
-		if env.Get(name) != "" && h.OS != buildenv.Windows { // its value is nothing for a receipt
-			out = append(out, Conflict{What: name + " is set: it can put other functions in the driver's place", Against: true})
-		}
+	if env.Get("LD_AUDIT") != "" && h.OS != buildenv.Windows { // its value is nothing for a receipt
+		out = append(out, Conflict{What: "LD_AUDIT is set: it can put other functions in the driver's place", Against: true})
+	}
+	if env.Get("LD_PRELOAD") != "" && h.OS != buildenv.Windows { // the probe sees whether it replaces a function of the driver's
+		out = append(out, Conflict{What: "LD_PRELOAD is set: a library is loaded before the program's own"})
 	}
 	if p.Backend == probe.Vulkan {
 		for _, name := range []string{"VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"} {

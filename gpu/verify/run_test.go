@@ -245,8 +245,9 @@ func TestVerdictOfARun(t *testing.T) {
 		{"old PTX is refused", []string{"gpu"}, with("STANDIN_CUDA_LOAD", "sm_50"), Proved, ""},
 		{"old CUPTI", []string{"gpu", "5"}, with("STANDIN_CUPTI_VERSION", "17"), Proved, ""},
 
-		{"LD_PRELOAD", []string{"gpu"}, with("LD_PRELOAD", preload), Unproved, "LD_PRELOAD"},
-		{"LD_PRELOAD and the CPU", []string{"cpu"}, with("LD_PRELOAD", preload), Unproved, "LD_PRELOAD"},
+		{"LD_PRELOAD", []string{"gpu"}, with("LD_PRELOAD", preload), Proved, ""},
+		{"LD_PRELOAD and the CPU", []string{"cpu"}, with("LD_PRELOAD", preload), NotUsed, ""},
+		{"LD_PRELOAD of a function of the driver's", []string{"gpu"}, with("LD_PRELOAD", interposer), Unproved, "not from the driver"},
 		{"a probe of somebody else's", []string{"gpu"}, with(probe.InjectionVariable, "/opt/tool.so"), Proved, ""},
 		{"no control", []string{"gpu"}, func(o *Options) { o.Probe.Control = "" }, Unproved, "no positive control"},
 		{"no watcher", []string{"gpu"}, func(o *Options) { o.Probe.Watch = "" }, Proved, ""},
@@ -285,7 +286,7 @@ func TestVerdictOfARun(t *testing.T) {
 			t.Errorf("%s: %s; conflicts: %q", v.Kind, v.Why, v.Conflicts)
 		}
 	})
-	// What is preloaded is told by its name even where LD_PRELOAD itself is forgiven some day.
+	// What replaces a function of the driver's is named.
 	t.Run("an interposer", func(t *testing.T) {
 		o := l.options(t, "gpu")
 		o.Env = o.Env.Set("LD_PRELOAD", interposer)

@@ -132,8 +132,8 @@ var remedies = []struct {
 	part, remedy string
 	unrecorded   bool
 }{
-	{"LD_PRELOAD=", "Run it without that variable", false},
-	{"LD_AUDIT=", "Run it without that variable", false},
+	{", not from the driver", "Run it without the library that replaces that function (LD_PRELOAD)", false},
+	{"LD_AUDIT is set", "Run it without that variable", false},
 	{"load:", "Install CUPTI (libcupti, of the toolkit's extras/CUPTI or the wheel nvidia-cuda-cupti)", true},
 	{"INSUFFICIENT_PRIVILEGES", "Ask an administrator for NVreg_RestrictProfilingToAdminUsers=0", true},
 	{"MULTIPLE_SUBSCRIBERS", "End the other profiler", true},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/diagnose"
@@ -15,6 +16,7 @@ import (
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/probe"
+	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/explain"
 )
@@ -37,7 +39,8 @@ func proveVerb() verb {
 			Text: "The program runs with its own input and output, under a probe that the CUDA driver loads. Exits with 0 only if " +
 				"proven, with 20 if it ran on the CPU, with 21 if not proven, with 22 if only other kernels ran. If the program's own " +
 				"exit code is not the expected one, exits with that.\n" +
-				"With --expect cpu: exits with 0 if the program certainly ran on the CPU, with 22 if it used the GPU, otherwise with 21.",
+				"With --expect cpu: exits with 0 if the program certainly ran on the CPU, with 22 if it used the GPU, otherwise with 21.\n" +
+				"Without --kernel a matrix product counts, by this table of words:\n" + strings.TrimSpace(verify.KernelWords),
 		},
 		results: &o.Results,
 		flags: slices.Concat(
