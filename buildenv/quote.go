@@ -36,9 +36,6 @@ func pwshQuote(s string) string {
 // TOMLString is a basic string of TOML 1.0.
 func TOMLString(s string) string { return escaped(`\u%04X`, s) }
 
-// nuText is a double-quoted string of Nushell.
-func nuText(s string) string { return escaped(`\u{%x}`, s) }
-
 // escaped puts text between double quotes, with backslashes before those in it, and control characters in a form of their own.
 func escaped(control, s string) string {
 	var b strings.Builder

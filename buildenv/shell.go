@@ -13,14 +13,10 @@ func writers() map[string]func(exporter) (string, error) {
 	return map[string]func(exporter) (string, error){
 		"bash":         each(exporter.named, exporter.posix),
 		"zsh":          each(exporter.named, exporter.posix),
-		"direnv":       each(exporter.named, exporter.posix), // an .envrc is read by bash
 		"fish":         each(exporter.plain, exporter.fish),
 		"pwsh":         each(exporter.text, exporter.pwsh),
 		"cmd":          exporter.cmd,
-		"nu":           each(exporter.text, exporter.nu),
 		"github":       each(exporter.text, exporter.github),
-		"gitlab":       exporter.gitlab,
-		"dotenv":       each(exporter.plain, exporter.dotenv),
 		"vscode":       exporter.vscode,
 		"cargo-config": exporter.cargoConfig,
 		"json":         exporter.json,
@@ -52,8 +48,6 @@ func Shells() []string { return slices.Sorted(maps.Keys(writers())) }
 func UsualShell(h Host) string {
 	inHome := func(dir string) bool { return h.Home != "" && h.Below(dir, h.Home) }
 	switch {
-	case h.Env.Get("NU_VERSION") != "":
-		return "nu"
 	case h.OS == Windows && h.Env.Get("MSYSTEM") != "": // Git Bash, MSYS2
 		return "bash"
 	// PROMPT is set by cmd.exe, and inherited; PowerShell adds the user's own modules.
@@ -63,7 +57,7 @@ func UsualShell(h Host) string {
 		return "pwsh"
 	}
 	switch s := h.Base(h.Env.Get("SHELL")); s {
-	case "zsh", "fish", "nu":
+	case "zsh", "fish":
 		return s
 	}
 	return "bash"
@@ -71,11 +65,8 @@ func UsualShell(h Host) string {
 
 // Export writes a delta for a shell or a file that others read, so that reading it in the environment base gives h.Apply(base, d).
 //
-//	bash zsh fish pwsh cmd nu   text to be sourced; cmd's belongs into a .bat file
-//	direnv                      an .envrc
-//	dotenv                      a .env file in the part of its dialects that all of them read alike
+//	bash zsh fish pwsh cmd      text to be sourced; cmd's belongs into a .bat file
 //	github                      lines for $GITHUB_ENV, PATH in full
-//	gitlab                      a dotenv report (artifacts:reports:dotenv)
 //	vscode                      settings.json: rust-analyzer and the terminal
 //	cargo-config                the [env] table of .cargo/config.toml
 //	json                        the changes with their reasons, and the values
@@ -111,7 +102,7 @@ func (h Host) sameName(a, b string) bool {
 }
 
 func fileForm(shell string) bool {
-	return slices.Contains([]string{"github", "gitlab", "dotenv", "cargo-config"}, shell)
+	return slices.Contains([]string{"github", "cargo-config"}, shell)
 }
 
 // exporter is what a writer writes.
@@ -286,29 +277,4 @@ func (x exporter) fish(v outcome) (string, error) {
 		return fmt.Sprintf("set -gx %s%s (string match -v '' -- $%s)%s; or true\n", name, words(before), name, words(after)), nil
 	}
 	return fmt.Sprintf("set -gx %s %s\n", name, fishQuote(whole)), nil
-}
-
-// nu writes for Nushell: text between double quotes with C's escapes; PATH is a list there.
-func (x exporter) nu(v outcome) (string, error) {
-	name := "$env." + v.name
-	if !identifier(v.name) {
-		name = "$env." + jsonText(v.name)
-	}
-	isPath := x.host.sameName(v.name, "PATH")
-	switch {
-	case v.unset:
-		return fmt.Sprintf("hide-env --ignore-errors %s\n", jsonText(v.name)), nil
-	case isPath && v.relative:
-		steps := ""
-		for _, dir := range slices.Backward(v.before) {
-			steps += " | prepend " + nuText(dir)
-		}
-		for _, dir := range v.after {
-			steps += " | append " + nuText(dir)
-		}
-		return fmt.Sprintf("%s = (%s? | default [] | split row (char esep)%s)\n", name, name, steps), nil
-	case isPath:
-		return fmt.Sprintf("%s = (%s | split row (char esep))\n", name, nuText(v.value)), nil
-	}
-	return fmt.Sprintf("%s = %s\n", name, nuText(v.value)), nil
 }

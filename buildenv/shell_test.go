@@ -73,23 +73,17 @@ func sourced(t testing.TB, shell, text string, env []string) map[string]string {
 		t.Fatal(err)
 	}
 	args := map[string][]string{
-		"bash":   {"--noprofile", "--norc", "-c", `. "$0" && exec /usr/bin/env -0`, file},
-		"zsh":    {"-f", "-c", `. "$0" && exec /usr/bin/env -0`, file},
-		"fish":   {"--no-config", "-c", "source " + file + "; and exec /usr/bin/env -0"},
-		"dotenv": {"--noprofile", "--norc", "-c", `set -a; . "$0" && exec /usr/bin/env -0`, file},
-		"nu":     {"--no-config-file", "-c", "source " + file + "; ^/usr/bin/env -0"},
-		"pwsh":   {"-NoProfile", "-NonInteractive", "-Command", ". " + file + ".ps1; & /usr/bin/env -0"},
+		"bash": {"--noprofile", "--norc", "-c", `. "$0" && exec /usr/bin/env -0`, file},
+		"zsh":  {"-f", "-c", `. "$0" && exec /usr/bin/env -0`, file},
+		"fish": {"--no-config", "-c", "source " + file + "; and exec /usr/bin/env -0"},
+		"pwsh": {"-NoProfile", "-NonInteractive", "-Command", ". " + file + ".ps1; & /usr/bin/env -0"},
 	}[shell]
-	program := shell
-	switch shell {
-	case "dotenv":
-		program = "bash"
-	case "pwsh":
+	if shell == "pwsh" {
 		if err := os.Rename(file, file+".ps1"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	path := need.Tool(t, program)
+	path := need.Tool(t, shell)
 	cmd := exec.Command(path, args...)
 	cmd.Env = append(env, "XDG_CONFIG_HOME="+t.TempDir(), "XDG_DATA_HOME="+t.TempDir())
 	var stderr bytes.Buffer
@@ -130,11 +124,9 @@ func compare(t testing.TB, text string, got map[string]string, want buildenv.Env
 // TestShellsCarryOutADelta asks the shells themselves: what they make of the text is what Host.Apply says.
 func TestShellsCarryOutADelta(t *testing.T) {
 	h := buildenv.Host{OS: buildenv.Linux}
-	for _, shell := range []string{"bash", "zsh", "fish", "nu", "pwsh", "dotenv"} {
+	for _, shell := range []string{"bash", "zsh", "fish", "pwsh"} {
 		t.Run(shell, func(t *testing.T) {
-			if shell != "dotenv" {
-				need.Tool(t, shell)
-			}
+			need.Tool(t, shell)
 			for _, s := range stories {
 				t.Run(s.name, func(t *testing.T) {
 					text, err := buildenv.Export(shell, h, base(h.OS), s.delta)
@@ -160,7 +152,7 @@ func TestRelativeListsFollowTheVariable(t *testing.T) {
 	h := buildenv.Host{OS: buildenv.Linux}
 	d := delta(change(buildenv.Prepend, "PATH", "/opt/cuda/bin"), change(buildenv.Prepend, "LD_LIBRARY_PATH", "/l"))
 	later := []string{"PATH=/new:/usr/bin:/bin"}
-	for _, shell := range []string{"bash", "zsh", "fish", "nu", "pwsh"} {
+	for _, shell := range []string{"bash", "zsh", "fish", "pwsh"} {
 		t.Run(shell, func(t *testing.T) {
 			need.Tool(t, shell)
 			text, err := buildenv.Export(shell, h, base(h.OS), d)
@@ -175,37 +167,11 @@ func TestRelativeListsFollowTheVariable(t *testing.T) {
 	}
 }
 
-func TestDirenvLoadsIt(t *testing.T) {
-	direnv := need.Tool(t, "direnv")
-	h := buildenv.Host{OS: buildenv.Linux}
-	dir := t.TempDir()
-	env := append(base(h.OS).Set("HOME", dir).Entries(), "DIRENV_LOG_FORMAT=")
-	d := delta(change(buildenv.Prepend, "PATH", "/opt/my cuda/bin"), change(buildenv.Set, "V", "it's $5\n"), change(buildenv.Unset, "OLD", ""))
-	text, err := buildenv.Export("direnv", h, base(h.OS), d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, ".envrc"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range [][]string{{"allow", dir}, {"exec", dir, "/usr/bin/env", "-0"}} {
-		cmd := exec.Command(direnv, args...)
-		cmd.Env, cmd.Dir = env, dir
-		out, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("direnv %s: %v", args[0], err)
-		}
-		if args[0] == "exec" {
-			compare(t, text, entries(string(out)), h.Apply(base(h.OS).Set("HOME", dir), d), d)
-		}
-	}
-}
-
 // Files have readers of their own, written here after their documentation.
 func TestFileFormsSayADelta(t *testing.T) {
 	h := buildenv.Host{OS: buildenv.Linux}
 	readers := map[string]func(*testing.T, string) map[string]string{
-		"github": readGitHub, "gitlab": readGitLab, "cargo-config": readCargo, "json": readJSON, "vscode": readVSCode,
+		"github": readGitHub, "cargo-config": readCargo, "json": readJSON, "vscode": readVSCode,
 	}
 	for shell, read := range readers {
 		written := 0
@@ -252,19 +218,6 @@ func readGitHub(t *testing.T, text string) map[string]string {
 			value = append(value, lines[i])
 		}
 		got[name] = strings.Join(value, "\n")
-	}
-	return got
-}
-
-func readGitLab(t *testing.T, text string) map[string]string {
-	got := map[string]string{}
-	for _, l := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
-		name, value, ok := strings.Cut(l, "=")
-		if ok {
-			got[strings.TrimSpace(name)] = strings.TrimSpace(value)
-		} else if text != "" {
-			t.Fatalf("invalid format: %q", l)
-		}
 	}
 	return got
 }
@@ -351,7 +304,6 @@ func TestWindowsForms(t *testing.T) {
 		{"Git Bash", "bash", toolkit, "export PATH='/c/Program Files/CUDA/v13.2/bin'\"${PATH:+:$PATH}\"\nexport CUDA_PATH='C:\\Program Files\\CUDA\\v13.2'\nunset OLD\n"},
 		{"Git Bash, another list", "bash", delta(change(buildenv.Prepend, "INCLUDE", `C:\new`)), "export INCLUDE='C:\\new'\"${INCLUDE:+;$INCLUDE}\"\n"},
 		{"Git Bash, the whole PATH", "bash", delta(change(buildenv.Prepend, "PATH", `c:\windows`)), "export PATH='/c/windows:/c/Windows/system32'\n"},
-		{"nu, a toolkit", "nu", toolkit, "$env.PATH = ($env.PATH? | default [] | split row (char esep) | prepend \"C:\\\\Program Files\\\\CUDA\\\\v13.2\\\\bin\")\n$env.CUDA_PATH = \"C:\\\\Program Files\\\\CUDA\\\\v13.2\"\nhide-env --ignore-errors \"OLD\"\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -381,9 +333,6 @@ func TestRefusals(t *testing.T) {
 		{"json", set("V", "\xff"), "V cannot be written for json: it is not UTF-8"},
 		{"github", delta(change(buildenv.Unset, "OLD", "")), "OLD cannot be written for github: a step cannot unset a variable for the steps after it"},
 		{"github", set("GITHUB_TOKEN", "x"), "GITHUB_TOKEN cannot be written for github: GitHub keeps that variable for itself"},
-		{"gitlab", set("V", "$HOME"), "V cannot be written for gitlab: a $ would be taken for a variable"},
-		{"gitlab", set("V", "a\nb"), "V cannot be written for gitlab: a value ends with its line there"},
-		{"dotenv", set("V", "a'b\"c"), "V cannot be written for dotenv: its quotes and backslashes are not read alike by all who read .env files"},
 		{"vscode", set("V", "${env:HOME}"), "V cannot be written for vscode: VS Code would replace its ${…}"},
 		{"cargo-config", set("CARGO_HOME", "/x"), "CARGO_HOME cannot be written for cargo-config: cargo does not let [env] set it"},
 		{"pwsh", set("V", ""), "V cannot be written for pwsh: PowerShell removes a variable that is set to nothing (before 7.5)"},
@@ -437,7 +386,7 @@ func FuzzExport(f *testing.F) {
 			if err != nil && text != "" {
 				t.Errorf("%s: %v and a text", shell, err)
 			}
-			if err == nil && shell != "bash" && shell != "zsh" && shell != "direnv" && !utf8.ValidString(text) {
+			if err == nil && shell != "bash" && shell != "zsh" && !utf8.ValidString(text) {
 				t.Errorf("%s: not UTF-8", shell)
 			}
 		}

@@ -31,63 +31,6 @@ func (x exporter) github(v outcome) (string, error) {
 	return fmt.Sprintf("%s<<%s\n%s\n%s\n", v.name, end, v.value, end), nil
 }
 
-// gitlab writes a dotenv report: NAME=value to the end of the line, no quotes, no comments, no empty lines, blanks at the ends taken off,
-// at most 5 KiB by default ("artifacts:reports:dotenv", GitLab documentation). GitLab expands $ in variables when a job starts.
-func (x exporter) gitlab() (string, error) {
-	const limit = 5 << 10
-	var b strings.Builder
-	for _, v := range x.vars {
-		if err := x.plain(v); err != nil {
-			return "", err
-		}
-		switch {
-		case v.unset:
-			return "", x.refuse(v, "a dotenv report cannot unset")
-		case strings.ContainsAny(v.value, "\r\n"):
-			return "", x.refuse(v, "a value ends with its line there")
-		case strings.TrimSpace(v.value) != v.value:
-			return "", x.refuse(v, "blanks at the ends of a value are taken off there")
-		case v.value == "":
-			return "", x.refuse(v, "an empty value is not read alike by all versions")
-		case strings.Contains(v.value, "$"):
-			return "", x.refuse(v, "a $ would be taken for a variable")
-		}
-		fmt.Fprintf(&b, "%s=%s\n", v.name, v.value)
-		if b.Len() > limit {
-			return "", x.refuse(v, fmt.Sprintf("a dotenv report holds at most %d bytes", limit))
-		}
-	}
-	return b.String(), nil
-}
-
-// dotenv writes what shells, Node's, Ruby's and Python's dotenv and Docker Compose read alike: bare where nothing is special, so that
-// docker --env-file, which knows no quotes, reads it as well; else between single quotes, where they differ only about \\ and \' and
-// ${…}, which python-dotenv replaces in there, too. Directories of Windows that end in \ or begin with \\ stand bare with their blanks:
-// shells, which would split them, read no .env there.
-func (x exporter) dotenv(v outcome) (string, error) {
-	bare := func(r rune) bool {
-		return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_./:@%+,-", r)
-	}
-	special := strings.IndexFunc(v.value, func(r rune) bool { return !bare(r) }) >= 0
-	switch {
-	case v.unset:
-		return "", x.refuse(v, "a .env file cannot unset")
-	case v.value == "" || !special:
-		return fmt.Sprintf("%s=%s\n", v.name, v.value), nil
-	case strings.ContainsAny(v.value, "\r\n"):
-		return "", x.refuse(v, "not every reader takes a value of more than one line")
-	case strings.Contains(v.value, "${"):
-		return "", x.refuse(v, "python-dotenv replaces its ${…} between any quotes")
-	case !strings.Contains(v.value, "'") && !strings.Contains(v.value, `\\`) && !strings.HasSuffix(v.value, `\`):
-		return fmt.Sprintf("%s='%s'\n", v.name, v.value), nil
-	case x.host.OS == Windows && !strings.ContainsAny(v.value, "'\"`$#") && strings.TrimSpace(v.value) == v.value:
-		return fmt.Sprintf("%s=%s\n", v.name, v.value), nil
-	case !strings.ContainsAny(v.value, "\"\\$`!"):
-		return fmt.Sprintf("%s=\"%s\"\n", v.name, v.value), nil
-	}
-	return "", x.refuse(v, "its quotes and backslashes are not read alike by all who read .env files")
-}
-
 // vscode writes settings: what rust-analyzer gives cargo, and what the terminal gets; null unsets in both ("rust-analyzer configuration",
 // "Terminal Basics", VS Code documentation). ${…} is replaced in both, so that it cannot stand in a value.
 func (x exporter) vscode() (string, error) {

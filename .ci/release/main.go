@@ -235,7 +235,6 @@ func (r *release) shared() ([]entry, error) {
 		"zsh":  "completions/_gpubuild",
 		"fish": "completions/gpubuild.fish",
 		"pwsh": "completions/gpubuild.ps1",
-		"nu":   "completions/gpubuild.nu",
 		"man":  "man/gpubuild.1",
 	} {
 		c := exec.Command(self, "completion", what)

@@ -73,7 +73,6 @@ func allowedOutside(pkg, what string) bool {
 		"os.Exit":                         {"cmd/gpubuild"},
 		"os.Setenv":                       nil,
 		"github.com/NVIDIA/go-nvml":       {"gpu/driver"},
-		"github.com/urfave/cli":           {"cmd/internal/cli"},
 		"the literal \"Cargo.toml\"":      {"features/manifest"},
 		"gpubuild/buildenv/hosttest":      nil,
 		"gpubuild/buildenv/hosttest/need": nil,
@@ -141,7 +140,7 @@ func checkFile(t *testing.T, fset *token.FileSet, path, pkg string) {
 	}
 	for _, im := range f.Imports {
 		name, _ := strconv.Unquote(im.Path.Value)
-		for _, library := range []string{"os/exec", "github.com/NVIDIA/go-nvml", "github.com/urfave/cli",
+		for _, library := range []string{"os/exec", "github.com/NVIDIA/go-nvml",
 			"gpubuild/buildenv/hosttest", "gpubuild/buildenv/hosttest/need", "golang.org/x/sys/windows/reg"} {
 			if strings.HasPrefix(name, library) && !allowedOutside(pkg, library) && pkg != "buildenv/hosttest" {
 				t.Errorf("%s imports %s", path, name)

@@ -27,7 +27,8 @@ func auditVerb() verb {
 			Text: "Needs no GPU. The program runs once in each mode (no library, no device, stub, mismatch, out of memory, no code for " +
 				"this GPU, a kernel that fails), without input; its output is not shown.\n" +
 				"Exits with 0 if it failed in every mode, with 20 if it succeeded although the driver had failed, with 21 if that " +
-				"is unknown, for example because the program never loads the driver.",
+				"is unknown, for example because the program never loads the driver.\n" +
+				"cargo-audit, which looks for known vulnerabilities, is `gpubuild cargo audit`.",
 		},
 		results: &o.Results,
 		flags: slices.Concat(in("Proof", newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s",

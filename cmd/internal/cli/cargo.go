@@ -8,7 +8,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
 	"gpubuild/toolchain/cargo"
 )
@@ -44,11 +43,11 @@ func (a *invocation) cargoVerb(ctx context.Context, words []string) error {
 	if err := a.misspelled(ctx, tool, line); err != nil {
 		return err
 	}
-	if line.Has("--help") && pipeline.Judged(line.Verb) {
-		if err := a.plain(ctx, line); err != nil {
+	if line.Has("--help") && (pipeline.Judged(line.Verb) || line.Verb == "doc") {
+		if err := a.Shell.Print(a.pages().CargoPage(line.Verb)); err != nil {
 			return err
 		}
-		return a.Shell.Print(help.Groups(pages().Cargo)) // our flags, below cargo's own help
+		return a.plain(ctx, line)
 	}
 	return pipeline.Dispatch(ctx, pipeline.Command{
 		Machine: a.Machine, Tool: tool, Line: line, Options: o, Args: a.words, Typed: words, Valued: func(written string) bool {
@@ -83,9 +82,16 @@ func checkCargo(o pipeline.Options, l cargo.Line, flags []*flag) error {
 	return nil
 }
 
+// synonyms are what other programs call our commands.
+var synonyms = map[string]string{
+	"list": "gpubuild toolchain list", "lint": "gpubuild clippy", "verify": "gpubuild receipt verify RECEIPT", "graph": "gpubuild features",
+	"toolkit": "gpubuild toolchain list", "why": "gpubuild features", "setup": "gpubuild doctor", "check-gpu": "gpubuild doctor",
+}
+
 // misspelled is the error for a subcommand that neither cargo nor gpubuild has and that is close to one that they have.
 func (a *invocation) misspelled(ctx context.Context, tool cargo.Tool, l cargo.Line) error {
-	if l.Known() || l.VerbWord == "" || exit.Nearest(l.VerbWord, append(cargo.OwnCommands(), VerbNames()...)) == "" {
+	if l.Known() || l.VerbWord == "" ||
+		synonyms[l.VerbWord] == "" && exit.Nearest(l.VerbWord, append(cargo.OwnCommands(), VerbNames()...)) == "" {
 		return nil
 	}
 	theirs, err := cargo.Commands(ctx, a.Runner, tool, l)
@@ -93,6 +99,9 @@ func (a *invocation) misspelled(ctx context.Context, tool cargo.Tool, l cargo.Li
 		return err
 	}
 	near := exit.Nearest(l.VerbWord, append(theirs, VerbNames()...))
+	if command := synonyms[l.VerbWord]; command != "" && near != l.VerbWord {
+		return usage(fmt.Sprintf("unknown command `%s`", l.VerbWord), command)
+	}
 	if near == l.VerbWord && l.Dir != "" {
 		return usage("-C is cargo's flag, and no flag of gpubuild's own commands",
 			buildenv.PosixWords("cd", l.Dir)+" && "+buildenv.PosixWords(append([]string{"gpubuild", near}, l.Args...)...))

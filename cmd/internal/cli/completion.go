@@ -18,7 +18,7 @@ func completionVerb(pages func() help.Pages) verb {
 	var json *string
 	return verb{
 		Verb: help.Verb{
-			Name: "completion", Args: "SHELL", Usage: "print the completion script of a shell: bash, zsh, fish, pwsh or nu",
+			Name: "completion", Args: "SHELL", Usage: "print the completion script of a shell: bash, zsh, fish or pwsh",
 			Examples: []string{"source <(gpubuild completion bash)"},
 			Text:     "Completes our commands and flags, cargo's, and the features and packages of the project.",
 		},
@@ -33,7 +33,7 @@ func complete(a *invocation, pages help.Pages, json *string, l cargo.Line) error
 	word := l.Positional[0]
 	text, ok := pages.Script(word)
 	if !ok {
-		return usage(fmt.Sprintf("no completion for `%s`", word), "the shells are bash, zsh, fish, pwsh and nu")
+		return usage(fmt.Sprintf("no completion for `%s`", word), "the shells are bash, zsh, fish and pwsh")
 	}
 	if json != nil {
 		return a.answer(json, "completion", true, nil, answer.Completion{For: word, Text: text})

@@ -60,7 +60,10 @@ func runEnv(ctx context.Context, a *invocation, o envOptions, l cargo.Line) erro
 		}
 		return a.Shell.Data(text)
 	}
-	if o.Shell != "" && !slices.Contains(buildenv.Shells(), o.Shell) {
+	if o.Shell != "" && o.Shell != "powershell" && !slices.Contains(buildenv.Shells(), o.Shell) {
+		if instead := replacedShells[o.Shell]; instead != "" {
+			return usage("gpubuild env has no --shell "+o.Shell+" any more", "gpubuild env --shell "+instead)
+		}
 		return unknownShell(fmt.Errorf("unknown shell %q", o.Shell))
 	}
 	if o.Tools.Toolkit == tools.None {

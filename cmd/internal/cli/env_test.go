@@ -16,8 +16,6 @@ func TestUsualShell(t *testing.T) {
 		{"windows", "cmd", []string{"PROMPT=$P$G", `PSModulePath=C:\Program Files\WindowsPowerShell\Modules`}},
 		{"windows", "pwsh", []string{"PROMPT=$P$G", `PSModulePath=C:\Users\u\Documents\PowerShell\Modules;C:\Program ` +
 			`Files\PowerShell\Modules`}},
-		{"windows", "nu", []string{"NU_VERSION=0.108.0"}},
-		{"linux", "nu", []string{"NU_VERSION=0.108.0", "SHELL=/bin/bash"}},
 		{"linux", "fish", []string{"SHELL=/usr/bin/fish"}},
 		{"linux", "bash", []string{"SHELL=/bin/dash"}},
 	} {

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
-
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/help"
@@ -29,17 +27,8 @@ import (
 // flag is a flag of ours: what help says of it, and how it sets an option.
 type flag struct {
 	help.Flag
-	set     func(string) error
-	refused error // why its value could not be set
+	set func(string) error
 }
-
-// Set is how urfave sets a flag.
-func (f *flag) Set(text string) error {
-	f.refused = f.set(text)
-	return f.refused
-}
-
-func (f *flag) String() string { return "" }
 
 // wrong is the error of a value that a flag does not take; written is the flag as the user wrote it.
 func (f *flag) wrong(written string, err error) error {
@@ -316,15 +305,6 @@ func findFlag(flags []*flag, written, prefix string) *flag {
 		return nil
 	}
 	return flags[i]
-}
-
-// urfave are flags as urfave parses them.
-func urfave(flags []*flag) []cli.Flag {
-	var out []cli.Flag
-	for _, f := range flags {
-		out = append(out, &cli.GenericFlag{Name: f.Name, Value: f})
-	}
-	return out
 }
 
 func checkDevice(v string) error {

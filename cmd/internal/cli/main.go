@@ -4,6 +4,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os/signal"
 	"runtime/debug"
@@ -20,6 +21,7 @@ import (
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features/manifest"
 	"gpubuild/gpu/driver"
 	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
@@ -115,6 +117,10 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 		words = words[1:] // cargo gpubuild …: cargo gives its subcommand's name first
 	}
 	if len(words) == 0 {
+		_, err := manifest.Find(a.Host, a.Host.Cwd)
+		if _, none := errors.AsType[*manifest.NotFoundError](err); none {
+			return a.help(ctx, nil)
+		}
 		words = []string{"build"}
 	}
 	words = verbFirst(words)

@@ -32,6 +32,7 @@ type proveOptions struct {
 func proveVerb() verb {
 	var o proveOptions
 	flags := proofFlags(&o.Proof)
+	findFlag(flags, "device", "").Name = "gpu-device" // --device is what programs call their own choice
 	return verb{
 		Verb: help.Verb{
 			Name: "prove", Args: "PROGRAM [-- ARGS]", Usage: "run a program and prove that its kernel ran on the GPU",

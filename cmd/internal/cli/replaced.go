@@ -41,3 +41,6 @@ func checkReplaced(words []string) error {
 	}
 	return nil
 }
+
+// replacedShells are forms of `env --shell` that earlier versions had, each with the one that says the same.
+var replacedShells = map[string]string{"direnv": "bash", "dotenv": "json", "gitlab": "json", "nu": "json"}

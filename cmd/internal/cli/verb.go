@@ -1,23 +1,20 @@
 package cli
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"github.com/urfave/cli/v2"
-
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/ci"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
-	"gpubuild/cmd/internal/tools"
-	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -59,16 +56,13 @@ func (v verb) path(words []string) []string {
 	return []string{v.Name}
 }
 
-// parse reads the words behind a verb's name and runs it. urfave parses the flags; because it stops at the first positional word and
-// knows nothing of clap's forms, split collects them first.
+// parse reads the words behind a verb's name and runs it.
 func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 	line, given, err := v.split(words)
 	if err != nil {
 		return err
 	}
-	if v.Project {
-		a.SpeakLike(line)
-	}
+	a.SpeakLike(line)
 	called := v.Name
 	if findFlag(v.flags, "toolkit", "") != nil {
 		a.Shell.Fetch = repeat(words, 0, called, "--toolkit", "fetch")
@@ -82,18 +76,13 @@ func (v verb) parse(ctx context.Context, a *invocation, words []string) error {
 	if err := v.checkArgs(called, line); err != nil {
 		return v.endEarly(a, called, err)
 	}
-	c := cli.NewApp()
-	c.Flags = urfave(v.flags)
-	c.Writer, c.ErrWriter = a.Shell.Out, a.Shell.Err
-	c.HideHelp, c.HideVersion = true, true
-	c.ExitErrHandler = func(*cli.Context, error) {} // only cmd/gpubuild exits
-	c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return v.wrong(err) }
-	c.Action = func(*cli.Context) error { return v.endEarly(a, called, v.inItsFlags(a, v.run(ctx, a, line))) }
-	args := []string{"gpubuild"}
 	for _, o := range given {
-		args = append(args, o.Name+"="+o.Value)
+		f := findFlag(v.flags, o.Name, "--")
+		if err := f.set(o.Value); err != nil {
+			return f.wrong(o.Name, err)
+		}
 	}
-	return c.RunContext(ctx, args)
+	return v.endEarly(a, called, v.run(ctx, a, line))
 }
 
 // endEarly renders an error that came before the result.
@@ -111,6 +100,13 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 	for _, s := range v.verbs {
 		maps.Copy(own, ownFlags(s.flags, "--"))
 	}
+	bare := map[string]string{} // by the spelling that cargo's verbs have
+	for name := range maps.Clone(own) {
+		long := prefix + strings.TrimPrefix(name, "--")
+		if _, taken := own[long]; !taken {
+			own[long], bare[long] = own[name], name
+		}
+	}
 	line := append([]string{"build"}, inFull(v.flags, words)...)
 	if v.Project && len(words) > 0 && strings.HasPrefix(words[0], "+") { // rustup's word stands before cargo's verb
 		line[0], line[1] = words[0], "build"
@@ -119,6 +115,9 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 	if err != nil {
 		return cargo.Line{}, nil, err
 	}
+	for i, o := range given {
+		given[i].Name = cmp.Or(bare[o.Name], o.Name)
+	}
 	if strings.HasPrefix(v.Args, "-- ") && !l.HasTrailing && len(l.Positional) > 0 { // what follows is the command, with flags of its own
 		at := slices.Index(words, l.Positional[0])
 		return cargo.Line{}, nil, usage("put the command of `gpubuild "+v.Name+"` after --",
@@ -126,7 +125,7 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 	}
 	unknown, known := l.Unknown(), []string{"--help"}
 	if !v.Project {
-		unknown = slices.DeleteFunc(slices.Clone(l.Args), func(w string) bool { return len(w) < 2 || w[0] != '-' })
+		unknown = slices.DeleteFunc(slices.Clone(l.Args), func(w string) bool { return len(w) < 2 || w[0] != '-' || loudness.MatchString(w) })
 	} else {
 		for _, n := range cargo.Names("build") {
 			if n.Long != "" {
@@ -135,9 +134,35 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 		}
 	}
 	if len(unknown) > 0 {
+		if err := v.ofProgram(words, l.Positional, unknown[0]); err != nil {
+			return cargo.Line{}, nil, err
+		}
 		return cargo.Line{}, nil, unknownFlag(unknown[0], v.Name, slices.AppendSeq(known, maps.Keys(own)))
 	}
 	return l, given, nil
+}
+
+// loudness are cargo's flags for how much is printed, and in what colour: every verb takes them.
+var loudness = lazyregexp.New(`^(-q|--quiet|-v+|--verbose|--color(=.*)?)$`)
+
+// ofProgram is the error for a flag that a verb such as `prove PROGRAM` does not have and that is the program's own, or a build's.
+func (v verb) ofProgram(words, positional []string, flag string) error {
+	at := slices.IndexFunc(words, func(w string) bool { return w == flag || strings.HasPrefix(w, flag+"=") })
+	if !strings.Contains(v.Args, "[-- ARGS]") || at < 0 {
+		return nil
+	}
+	if len(positional) > 0 && slices.Index(words, positional[0]) < at {
+		line := slices.Concat([]string{"gpubuild", v.Name}, words[:at], []string{"--"}, words[at:])
+		return usage(fmt.Sprintf("`%s` is no flag of `gpubuild %s`; the program's own arguments follow --", flag, v.Name),
+			buildenv.PosixWords(line...))
+	}
+	for _, n := range cargo.Names("build") {
+		if flag == "--"+n.Long || n.Short != 0 && flag == "-"+string(n.Short) {
+			return usage(fmt.Sprintf("`%s` is a flag of builds, and `gpubuild %s` takes a program that is built", flag, v.Name),
+				buildenv.PosixWords(append([]string{"gpubuild", "run"}, words...)...))
+		}
+	}
+	return nil
 }
 
 func unknownFlag(written, called string, known []string) error {
@@ -152,8 +177,8 @@ func unknownFlag(written, called string, known []string) error {
 	return usage(what, fmt.Sprintf("`gpubuild %s --help` lists the flags", called))
 }
 
-// synonyms are what other programs call subcommands of ours.
-var synonyms = map[string]string{"add": "install", "ls": "list", "rm": "remove", "uninstall": "remove"}
+// subSynonyms are what other programs call subcommands of ours.
+var subSynonyms = map[string]string{"add": "install", "ls": "list", "rm": "remove", "uninstall": "remove"}
 
 // subcommand is the one that the first argument names, and the line without it.
 func (v verb) subcommand(l cargo.Line, given []cargo.Own) (verb, cargo.Line, error) {
@@ -172,7 +197,7 @@ func (v verb) subcommand(l cargo.Line, given []cargo.Own) (verb, cargo.Line, err
 				return v, l, usage(fmt.Sprintf("`gpubuild %s %s` no longer exists", v.Name, l.Positional[0]), now)
 			}
 			what := fmt.Sprintf("unknown subcommand `%s`", l.Positional[0])
-			near := synonyms[l.Positional[0]]
+			near := subSynonyms[l.Positional[0]]
 			if !slices.Contains(names, near) {
 				near = exit.Nearest(l.Positional[0], names)
 			}
@@ -232,44 +257,6 @@ func (v verb) checkArgs(called string, l cargo.Line) error {
 		return usage(fmt.Sprintf("unexpected argument `%s` after --", l.Trailing[0]), fix)
 	}
 	return nil
-}
-
-// wrong names the flag whose value urfave could not set.
-func (v verb) wrong(err error) error {
-	for _, f := range v.flags {
-		if f.refused != nil {
-			return f.wrong("--"+f.Name, f.refused)
-		}
-	}
-	return usage(err.Error(), "")
-}
-
-// inItsFlags rewrites --gpu-X in the hints of the choice of tools to the verb's own --X: `gpubuild env --toolkit=fetch`.
-func (v verb) inItsFlags(a *invocation, err error) error {
-	var missing *toolchain.MissingError
-	var misfit *toolchain.MisfitError
-	var untrusted *tools.UntrustedError
-	if findFlag(v.flags, "toolkit", "") == nil ||
-		!errors.As(err, &missing) && !errors.As(err, &misfit) && !errors.As(err, &untrusted) {
-		return err
-	}
-	return &ownFlagsError{err, a.Shell.Fetch}
-}
-
-type ownFlagsError struct {
-	error
-	fetch string
-}
-
-func (e *ownFlagsError) Unwrap() error { return e.error }
-
-// Hint is that of the error inside.
-func (e *ownFlagsError) Hint() string {
-	hint := strings.ReplaceAll(exit.Hint(e.error), toolchain.Fetch, e.fetch)
-	for _, name := range []string{"toolkit", "arch", "ccbin", "trust-project"} {
-		hint = strings.ReplaceAll(hint, "--gpu-"+name, "--"+name)
-	}
-	return hint
 }
 
 func asksHelp(words []string) bool {

@@ -24,8 +24,6 @@ var (
 	completionFish string
 	//go:embed completion/gpubuild.ps1
 	completionPwsh string
-	//go:embed completion/gpubuild.nu
-	completionNu string
 )
 
 // Script answers a shell's completion script, or the manual page.
@@ -39,8 +37,6 @@ func (p Pages) Script(name string) (string, bool) {
 		return completionFish, true
 	case "pwsh", "powershell":
 		return completionPwsh, true
-	case "nu":
-		return completionNu, true
 	case "man":
 		return p.Manual(), true
 	}
@@ -249,7 +245,7 @@ func (p Pages) positional(verb string, n int) candidates {
 	}
 	switch verb {
 	case "completion":
-		c.words("", "bash", "zsh", "fish", "pwsh", "nu", "man")
+		c.words("", "bash", "zsh", "fish", "pwsh", "man")
 	case "help":
 		c.words("topic", topics...)
 		for _, v := range p.Verbs {

@@ -5,6 +5,7 @@ package help
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -12,7 +13,7 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// Width is the number of columns that help fits into.
+// Width is the number of columns that help fits into where the terminal has as many.
 const Width = 100
 
 // Flag is a flag of ours.
@@ -41,6 +42,14 @@ type Verb struct {
 type Pages struct {
 	Verbs []Verb
 	Cargo []Flag // our flags on cargo's verbs
+	Width int    // of the terminal; 0: Width
+}
+
+func (p Pages) width() int {
+	if p.Width < 20 {
+		return Width
+	}
+	return min(p.Width, Width)
 }
 
 // What gpubuild is, in one line, and how it is called.
@@ -71,7 +80,7 @@ func (p Pages) Find(names ...string) (Verb, bool) {
 func (p Pages) Root() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nUsage: %s\n       gpubuild COMMAND [FLAGS]\n\nExamples:\n", summary, synopsis)
-	rows(&b, [][2]string{
+	rows(&b, p.width(), [][2]string{
 		{"gpubuild run --features cuda --release", "build, run, and prove that a kernel ran on the GPU"},
 		{"gpubuild build --features cuda", "build only"},
 		{"gpubuild features --features cuda --fix", "forward a feature to the GPU crates"},
@@ -82,10 +91,15 @@ func (p Pages) Root() string {
 	for _, v := range p.Verbs {
 		list = append(list, [2]string{v.Name, v.Usage})
 	}
-	rows(&b, append(list, [2]string{"cargo", "run plain cargo with the arguments that follow"}))
-	b.WriteString("\nAny other command is passed to cargo. All cargo flags work unchanged; ours begin with --gpu-.\n" +
-		"`gpubuild build --help` lists them, `gpubuild help COMMAND` explains a command.\n" +
-		"Topics: gpubuild help " + strings.Join(topics, ", ") + "\n")
+	rows(&b, p.width(), append(list, [2]string{"cargo", "run plain cargo with the arguments that follow"}))
+	b.WriteByte('\n')
+	for _, line := range []string{
+		"Any other command is passed to cargo. All cargo flags work unchanged; ours begin with --gpu-.",
+		"`gpubuild build --help` lists them, `gpubuild help COMMAND` explains a command.",
+		"Topics: gpubuild help " + strings.Join(topics, ", "),
+	} {
+		b.WriteString(strings.Join(console.Wrap(line, p.width()), "\n") + "\n")
+	}
 	return b.String()
 }
 
@@ -101,7 +115,7 @@ func (p Pages) Page(names ...string) string {
 	if v.Text != "" {
 		b.WriteString("\n")
 		for _, paragraph := range strings.Split(v.Text, "\n") {
-			b.WriteString(strings.Join(console.Wrap(paragraph, Width), "\n") + "\n")
+			b.WriteString(strings.Join(console.Wrap(paragraph, p.width()), "\n") + "\n")
 		}
 	}
 	if len(v.Verbs) > 0 {
@@ -110,11 +124,20 @@ func (p Pages) Page(names ...string) string {
 		for _, s := range v.Verbs {
 			list = append(list, [2]string{strings.TrimSpace(s.Name + " " + s.Args), s.Usage})
 		}
-		rows(&b, list)
+		rows(&b, p.width(), list)
 		fmt.Fprintf(&b, "\n`%s COMMAND --help` lists the flags of one.\n", command)
 	}
-	b.WriteString(Groups(v.Flags))
+	b.WriteString(p.Groups(v.Flags))
 	return b.String()
+}
+
+// CargoPage is our part of the help of one of cargo's verbs; cargo's own follows it.
+func (p Pages) CargoPage(verb string) string {
+	flags := slices.Clone(p.Cargo)
+	if verb == "doc" || verb == "rustdoc" {
+		flags = slices.DeleteFunc(flags, func(f Flag) bool { return f.Group != "Toolchain" })
+	}
+	return "Flags of gpubuild; those of cargo follow below\n" + p.Groups(flags) + "\n"
 }
 
 func usageOf(v Verb) string {
@@ -132,7 +155,7 @@ func usageOf(v Verb) string {
 }
 
 // Groups lists flags below the headings of their groups.
-func Groups(flags []Flag) string {
+func (p Pages) Groups(flags []Flag) string {
 	var headings []string
 	groups := map[string][][2]string{}
 	for _, f := range flags {
@@ -145,7 +168,7 @@ func Groups(flags []Flag) string {
 	var b strings.Builder
 	for _, h := range headings {
 		b.WriteString("\n" + h + ":\n")
-		rows(&b, groups[h])
+		rows(&b, p.width(), groups[h])
 	}
 	return b.String()
 }
@@ -166,8 +189,8 @@ func (f Flag) written() string {
 }
 
 // rows writes two columns. A first column that is too wide gets a line of its own.
-func rows(b *strings.Builder, list [][2]string) {
-	const most = 40
+func rows(b *strings.Builder, width int, list [][2]string) {
+	most := min(40, width/2)
 	left := 0
 	for _, r := range list {
 		if n := utf8.RuneCountInString(r[0]); n <= most {
@@ -176,7 +199,7 @@ func rows(b *strings.Builder, list [][2]string) {
 	}
 	indent := "\n" + strings.Repeat(" ", left+4)
 	for _, r := range list {
-		text := strings.Join(console.Wrap(r[1], Width-left-4), indent)
+		text := strings.Join(console.Wrap(r[1], max(width-left-4, 20)), indent)
 		if utf8.RuneCountInString(r[0]) > left {
 			fmt.Fprintf(b, "  %s%s%s\n", r[0], indent, text)
 			continue
