@@ -68,6 +68,9 @@ func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) 
 	}
 	cmd, _ := UnitGraph(h, t, q.Line, q.Asking)
 	res, err := ask(ctx, run, cmd, q)
+	if forgotten(h, q, err) {
+		res, err = ask(ctx, run, cmd, q)
+	}
 	if err == nil {
 		if !looksLikeGraph(res.Stdout) {
 			return tree(ctx, h, run, t, q, "this cargo answered --unit-graph with something else")
@@ -82,6 +85,16 @@ func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) 
 		return tree(ctx, h, run, t, q, why)
 	}
 	return GraphAnswer{}, inRunsWords(ctx, run, cmd, q, refused)
+}
+
+// forgotten removes what cargo keeps of rustc's answers in the private directory, and reports whether to ask again: where that file is
+// damaged, cargo 1.95 refuses every command line, with words about rustc, and keeps the file.
+func forgotten(h buildenv.Host, q Request, err error) bool {
+	var refused *RefusedError
+	if !errors.As(err, &refused) || !bytes.Contains(refused.Stderr, []byte("rustc")) && !bytes.Contains(refused.Stderr, []byte("target-specific")) {
+		return false
+	}
+	return os.Remove(h.Join(q.Asking.Private.Root, "graph", "build", ".rustc_info.json")) == nil
 }
 
 // inRunsWords asks once more as `run` where a build was asked for in its place: cargo words some errors by the verb.
