@@ -506,9 +506,11 @@ func FuzzTail(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	seen := map[string]bool{} // TestEveryExampleIsRecognised reads them all
 	for _, r := range rs.All {
-		for _, e := range r.Examples {
-			f.Add([]byte(e), 5)
+		if len(r.Examples) > 0 && !seen[r.Stage] {
+			seen[r.Stage] = true
+			f.Add([]byte(r.Examples[0]), 5)
 		}
 	}
 	f.Add([]byte(wide("nvcc fatal", true, true)), 1)
