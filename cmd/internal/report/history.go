@@ -47,7 +47,7 @@ func WriteHistory(m *session.Machine, dir string, rows []Row) error {
 	for _, r := range rows {
 		for _, o := range r.results[:min(len(r.results), historyKept)] {
 			p := past{o.Result, o.Result.Findings}
-			p.Command, p.Timings, p.Cleaned, p.Stale = []string{}, nil, nil, nil
+			p.Command, p.Cleaned, p.Stale = []string{}, nil, nil
 			if p.Features != nil {
 				p.Features = &Features{Asked: p.Features.Asked, Via: p.Features.Via, Roots: []Root{}}
 			}

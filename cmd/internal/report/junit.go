@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/xml"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -59,8 +60,9 @@ func (r Result) JUnit() ([]byte, error) {
 	if !r.At.IsZero() {
 		s.Timestamp = r.At.UTC().Format(stampForm)
 	}
-	for _, p := range r.properties() {
-		s.Props = append(s.Props, junitProperty{"gpubuild." + p[0], p[1]})
+	about := []fact{{"verb", r.Verb}, {"exit-code", fmt.Sprint(r.Code)}, {"version", r.Gpubuild}}
+	for _, f := range append(about, r.facts()...) {
+		s.Props = append(s.Props, junitProperty{"gpubuild." + f.name, Plain(f.value)})
 	}
 	for _, c := range r.Checks {
 		out := junitCase{Name: Plain(c.Title()), Class: Plain("gpubuild." + strings.ReplaceAll(r.Place(), " ", "_")),
@@ -86,52 +88,33 @@ func (r Result) JUnit() ([]byte, error) {
 
 func seconds(s float64) string { return fmt.Sprintf("%.3f", s) }
 
-// properties say what was built, from what, and what a proof showed: tools that keep JUnit files keep nothing else.
-func (r Result) properties() [][2]string {
-	out := [][2]string{{"verb", Plain(r.Verb)}, {"exit-code", fmt.Sprint(r.Code)}, {"version", Plain(r.Gpubuild)}}
-	add := func(name, value string) {
-		if value = Plain(value); value != "" {
-			out = append(out, [2]string{name, value})
-		}
-	}
-	add("row", r.Row)
+// facts say what was built, from what, and what a proof showed, each with its name.
+func (r Result) facts() []fact {
+	out := []fact{{"row", r.Row}}
 	if o := r.Origin; o != nil {
-		add("commit", o.Commit)
-		add("branch", o.Branch)
-		add("run", o.Run)
-		if o.Attempt > 0 {
-			add("attempt", fmt.Sprint(o.Attempt))
-		}
+		out = append(out, fact{"commit", o.Commit}, fact{"branch", o.Branch}, fact{"run", o.Run}, fact{"machine", o.Machine})
 	}
 	if r.Features != nil {
-		add("features", strings.Join(r.Features.Asked, ","))
+		out = append(out, fact{"features", strings.Join(r.Features.Asked, ",")})
 	}
-	if r.Set != nil {
-		add("toolkit", r.Set.Toolkit)
-		add("compiler", r.Set.Compiler)
-		add("cudnn", r.Set.CUDNN)
-		add("arch", r.Set.Arch)
-		add("driver", r.Set.Driver)
+	if s := r.Set; s != nil {
+		out = append(out, fact{"toolkit", s.Toolkit}, fact{"compiler", s.Compiler}, fact{"cudnn", s.CUDNN}, fact{"arch", s.Arch},
+			fact{"driver", s.Driver})
 	}
 	for _, p := range r.Programs {
-		if p.Proof == nil {
-			continue
+		out = append(out, fact{"program", p.Name}, fact{"code", p.Code})
+		if q := p.Proof; q != nil {
+			out = append(out, fact{"verdict", q.Verdict}, fact{"device", q.Device}, fact{"uuid", q.UUID}, fact{"proof-driver", q.Driver},
+				fact{"adapter", q.Adapter}, fact{"why", q.Why})
 		}
-		add("program", p.Name)
-		add("verdict", p.Proof.Verdict)
-		add("device", p.Proof.Device)
-		add("uuid", p.Proof.UUID)
-		add("proof-driver", p.Proof.Driver)
-		add("adapter", p.Proof.Adapter)
-		add("why", p.Proof.Why)
 	}
 	if r.Watch != nil {
 		for _, u := range r.Watch.GPUs {
-			add("gpu", u.Text())
+			out = append(out, fact{"gpu", u.Text()})
 		}
 		for _, a := range r.Watch.Alerts {
-			add("alert", a.Kind+": "+a.Text())
+			out = append(out, fact{"alert", a.Kind + ": " + a.Text()})
 		}
 	}
-	return out
+	return slices.DeleteFunc(out, func(f fact) bool { return Plain(f.value) == "" })
 }

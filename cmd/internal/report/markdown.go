@@ -66,27 +66,8 @@ func (r Result) Summary(room int) string {
 		sections = append(sections, s)
 	}
 	var facts []string
-	add := func(name, value string) {
-		if value != "" {
-			facts = append(facts, fmt.Sprintf("| %s | %s |\n", name, markdown(value)))
-		}
-	}
-	if r.Features != nil {
-		add("features", strings.Join(r.Features.Asked, ", "))
-	}
-	if r.Set != nil {
-		add("toolkit", r.Set.Toolkit)
-		add("host compiler", r.Set.Compiler)
-		add("cuDNN", r.Set.CUDNN)
-		add("built for", r.Set.Arch)
-		add("driver", r.Set.Driver)
-	}
-	for _, p := range r.Programs {
-		add("code in "+markdown(p.Name), p.Code)
-		if p.Proof != nil {
-			add("device of "+markdown(p.Name), strings.TrimSpace(p.Proof.Device+" "+p.Proof.UUID))
-			add("adapter of "+markdown(p.Name), p.Proof.Adapter)
-		}
+	for _, f := range r.facts() {
+		facts = append(facts, fmt.Sprintf("| %s | %s |\n", f.name, markdown(f.value)))
 	}
 	if len(facts) > 0 {
 		sections = append(sections, section{head: "\n| | |\n| --- | --- |\n", rows: facts, what: "fact"})

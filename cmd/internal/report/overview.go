@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -63,27 +62,7 @@ func stripOf(r Row) strip {
 	return s
 }
 
-// course is the kernel time of a row over its results.
-type course struct {
-	Points, Last, First string
-	Count               int
-}
-
 const courseWidth, courseHeight = 240, 40
-
-func courseOf(r Row) course {
-	var ns []float64
-	for _, o := range slices.Backward(r.results[:min(len(r.results), historyKept)]) {
-		if p := theProof(o.Result); p != nil && p.Verdict == Proved && p.Launches > 0 {
-			ns = append(ns, float64(p.TotalNS)/float64(p.Launches))
-		}
-	}
-	if len(ns) < 2 {
-		return course{}
-	}
-	word := func(v float64) string { return time.Duration(v).Round(10 * time.Nanosecond).String() }
-	return course{polyline(ns, slices.Max(ns)), word(ns[len(ns)-1]), word(ns[0]), len(ns)}
-}
 
 // polyline is the points of a curve from 0 to most.
 func polyline(values []float64, most float64) string {
@@ -127,39 +106,6 @@ func commitOf(r Result) string {
 	return r.Origin.Commit
 }
 
-// failureGroup is one reason of several rows.
-type failureGroup struct {
-	Status Status
-	Why    string
-	Rows   []link
-}
-
-// link leads to a row of the page.
-type link struct{ ID, Anchor string }
-
-// folded are the reasons that several rows have: those that differ in numbers only are one.
-func folded(rows []Row) []failureGroup {
-	var out []failureGroup
-	at := map[string]int{}
-	for _, r := range rows {
-		why := r.deciding().Why
-		if why == "" || !r.Status.bad() {
-			continue
-		}
-		key := string(r.Status) + numbers.ReplaceAllString(why, "#")
-		i, known := at[key]
-		if !known {
-			i = len(out)
-			at[key] = i
-			out = append(out, failureGroup{Status: r.Status, Why: why})
-		}
-		out[i].Rows = append(out[i].Rows, link{r.ID, anchor(r.ID)})
-	}
-	out = slices.DeleteFunc(out, func(g failureGroup) bool { return len(g.Rows) < 2 })
-	slices.SortStableFunc(out, func(a, b failureGroup) int { return len(b.Rows) - len(a.Rows) })
-	return out
-}
-
 // shortCommit is enough of a commit to know it by.
 func shortCommit(commit string) string { return Plain(commit[:min(len(commit), 9)]) }
 
@@ -197,14 +143,26 @@ type trouble struct {
 	Address         string // where the service shows that range
 	Since           time.Time
 	Where, Unsteady string
+	Same            []link // further rows with the same status for the same reason
 }
 
+// link leads to a row of the page.
+type link struct{ ID, Anchor string }
+
+// troubles has rows whose reasons differ in numbers only once.
 func troubles(rows []Row) (out []trouble) {
+	at := map[string]int{}
 	for _, r := range rows {
 		if !r.Status.bad() && !r.Flaky {
 			continue
 		}
 		side := r.deciding()
+		key := string(r.Status) + numbers.ReplaceAllString(side.Why, "#")
+		if i, known := at[key]; known && side.Why != "" && !r.Flaky {
+			out[i].Same = append(out[i].Same, link{r.ID, anchor(r.ID)})
+			continue
+		}
+		at[key] = len(out)
 		t := trouble{Row: r, Anchor: anchor(r.ID), Why: Plain(side.Why), Since: side.Since, Where: Plain(r.Machine)}
 		if r.Status.bad() {
 			if t.Commits = side.commits(); side.Before != "" && side.First != "" {

@@ -38,7 +38,6 @@ type page struct {
 	Legend  []legend
 	By      string
 	Trouble []trouble
-	Folded  []failureGroup
 }
 
 type legend struct {
@@ -60,7 +59,6 @@ type pageRow struct {
 	More    int
 	Anchor  string
 	Strip   strip
-	Course  course
 	GPUs    []usage
 	Alerts  []gpu.Alert
 }
@@ -97,7 +95,7 @@ func HTML(rows []Row, files int, by string) ([]byte, error) {
 		Policy: "default-src 'none'; style-src " + hashed(pageCSS) + "; script-src " + hashed(pageJS) +
 			"; base-uri 'none'; form-action 'none'",
 		Style: template.CSS(pageCSS), Script: template.JS(pageJS), Files: Count(files, "file"), By: by,
-		Trouble: troubles(rows), Folded: folded(rows),
+		Trouble: troubles(rows),
 	}
 	count := map[Status]int{}
 	for _, r := range rows {
@@ -127,7 +125,7 @@ func hashed(text string) string {
 
 func pageRowOf(r Row) pageRow {
 	out := pageRow{Row: r, Asked: Plain(strings.Join(r.Features, ", ")), Finds: r.latest.Findings, Checks: r.latest.Checks,
-		Details: r.latest.Programs, Anchor: anchor(r.ID), Strip: stripOf(r), Course: courseOf(r), Rank: slices.Index(statuses, r.Status)}
+		Details: r.latest.Programs, Anchor: anchor(r.ID), Strip: stripOf(r), Rank: slices.Index(statuses, r.Status)}
 	out.GPUs, out.Alerts = usageOf(r)
 	for _, w := range words([]fact{{"CUDA ", r.Set.Toolkit}, {"cuDNN ", r.Set.CUDNN}, {"", r.Set.Arch}, {"", r.Set.Compiler}}) {
 		out.With = append(out.With, Plain(w))

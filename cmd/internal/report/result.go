@@ -32,7 +32,6 @@ type Result struct {
 	Cleaned  []string       `json:"cleaned,omitempty"` // packages
 	Programs []Program      `json:"programs,omitempty"`
 	Checks   []Check        `json:"checks"`
-	Timings  []Timing       `json:"timings,omitempty"`
 	Watch    *gpu.Summary   `json:"watch,omitempty"` // of the GPUs while the program ran
 
 	Findings []finding.Finding `json:"-"` // the envelope's own
@@ -140,12 +139,6 @@ type Proof struct {
 	Finding  string   `json:"finding,omitempty"` // the id of the finding that kept its result from coming back from another machine
 	TotalNS  uint64   `json:"total_ns"`
 	Kernels  []string `json:"kernels,omitempty"` // that matched, by name
-}
-
-// Timing is where some of the time went.
-type Timing struct {
-	Name    string  `json:"name"`
-	Seconds float64 `json:"seconds"`
 }
 
 // States of a check.
