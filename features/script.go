@@ -242,7 +242,8 @@ func (j *judge) localsOf(build int) []string {
 	return out
 }
 
-// localNodes lists the path packages that a build script's program links, those of them first that it names itself.
+// localNodes lists the path packages that a build script's program links, those of them first that it names itself, and what the user's own
+// script takes from git or a registry to run nvcc.
 func (j *judge) localNodes(build int) []int {
 	if build < 0 {
 		return nil
@@ -253,7 +254,11 @@ func (j *judge) localNodes(build int) []int {
 		i := queue[0]
 		queue = queue[1:]
 		for _, d := range j.Nodes[i].Deps {
-			if seen[d.To] || !j.Nodes[d.To].Local || j.Graph != nil && j.Graph.Units[d.To].Host() {
+			if seen[d.To] || j.Graph != nil && j.Graph.Units[d.To].Host() {
+				continue
+			}
+			foreign := i == build && j.Nodes[build].Local && j.Graph != nil && j.Crate(d.To) == nil
+			if !j.Nodes[d.To].Local && !(foreign && source.NamesNvcc(j.src.Modules(j.Graph.Units[d.To].Target.SrcPath))) {
 				continue
 			}
 			seen[d.To] = true

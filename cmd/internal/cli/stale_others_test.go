@@ -201,6 +201,52 @@ func dependencyOutOfSight(t *testing.T, files map[string]string) {
 	s.compiled("a variable that nvcc reads", s.build(s.b, "sm_80"), rebuild)
 }
 
+// TestHelperFromGit has nvcc run by a git package that the build script uses: the toolkit is found for an empty target directory, and another
+// one, a header that it reads or a variable of the helper is not missed.
+func TestHelperFromGit(t *testing.T) {
+	t.Parallel()
+	s := newShared(t)
+	files := kern("app")
+	repository := filepath.Join(s.top, "repository")
+	writeFiles(t, repository, map[string]string{
+		"Cargo.toml": "[package]\nname = \"kmake\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+		"src/lib.rs": `use std::{env, path::Path, process::Command};
+pub fn make(out: &Path, cap: &str) {
+    let flags = env::var("KMAKE_FLAGS").unwrap_or_default();
+    let ok = Command::new("nvcc").arg("-ptx").arg(format!("-arch=sm_{cap}")).args(flags.split_whitespace())
+        .arg("-o").arg(out).arg("kernel.cu").status().unwrap().success();
+    assert!(ok);
+}
+`,
+	})
+	for _, words := range [][]string{{"init", "-q", "-b", "main"}, {"add", "-A"}, {"-c", "user.name=t", "-c", "user.email=t@localhost",
+		"commit", "-q", "-m", "kmake"}} {
+		c := exec.Command(need.Tool(t, "git"), words...)
+		c.Dir = repository
+		s.must(c)
+	}
+	files["sys/Cargo.toml"] += "[build-dependencies]\nkmake = { git = \"file://" + repository + "\" }\n"
+	script := files["sys/build.rs"]
+	from := strings.Index(script, "    let ok = ")
+	files["sys/build.rs"] = strings.Replace(script[:from]+"    kmake::make(&out, &cap);\n}\n", ", process::Command", "", 1)
+	delete(files, "Cargo.lock")
+	if err := os.RemoveAll(s.dir); err != nil {
+		t.Fatal(err)
+	}
+	writeFiles(t, s.dir, files)
+	s.more = []string{"CARGO_HOME=" + filepath.Join(s.top, "home"), "RUSTUP_HOME=" + rustupHome(), "CARGO_NET_OFFLINE=false"}
+	s.build(s.a, "sm_90")
+	s.holds("in an empty target directory", "app/target/debug/app", first, "sm_90")
+	s.compiled("nothing changed", s.build(s.a, "sm_90"), "")
+	s.compiled("another toolkit", s.build(s.b, "sm_90"), rebuild)
+	s.holds("another toolkit", "app/target/debug/app", second, "sm_90")
+	s.more = append(s.more, "KMAKE_FLAGS=-DX")
+	s.compiled("a variable of the helper", s.build(s.b, "sm_90"), rebuild)
+	writeFiles(t, s.dir, map[string]string{"sys/a.cuh": "// new"})
+	s.compiled("a header", s.build(s.b, "sm_90"), rebuild)
+	s.compiled("and then", s.build(s.b, "sm_90"), "")
+}
+
 // TestKernelsAmongTheSources has a script that writes a kernel and what nvcc makes of it into its package, each time with another comment:
 // nothing is built twice for that, and neither what another cargo's script left nor an edit is missed.
 func TestKernelsAmongTheSources(t *testing.T) {
