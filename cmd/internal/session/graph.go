@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"gpubuild/buildenv/cache"
@@ -81,7 +82,11 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 		}
 		places <- at
 	})
-	private := cargo.Private{Root: m.Host.Join(m.CacheDir, "cargo", cache.Name(m.Host.Real(s.Project.Root)))}
+	private, done, err := m.private(m.Host.Real(s.Project.Root))
+	if err != nil {
+		return Graph{}, err
+	}
+	defer done()
 	asked := cargo.Request{
 		Line: s.Line, Asking: cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: q.Own},
 		Notice: func(text string) {
@@ -120,6 +125,19 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 		m.Shell.Detail("cargo's answer is not kept: %v", err)
 	}
 	return g, nil
+}
+
+// private is where cargo keeps what it learns about a project while it is asked: in the cache, or where that cannot be written to in a
+// temporary directory, which done removes.
+func (m *Machine) private(project string) (p cargo.Private, done func(), err error) {
+	p.Root = m.Host.Join(m.CacheDir, "cargo", cache.Name(project))
+	if made := cache.Make(p.Root); made != nil {
+		if p.Root, done, err = m.Temp.MkdirTemp("", "gpubuild-answers-"); err != nil {
+			return p, nil, fmt.Errorf("%w, and no temporary directory: %w", made, err)
+		}
+		return p, done, nil
+	}
+	return p, func() {}, nil
 }
 
 // Keep answers what ask did the last time, as long as nothing that cargo looks at for the command line has changed. about names what is

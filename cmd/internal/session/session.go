@@ -56,7 +56,11 @@ func OpenOrRefuse(ctx context.Context, m *Machine, line cargo.Line) (*Session, e
 	if missing != nil {
 		return nil, err
 	}
-	private := cargo.Private{Root: m.Host.Join(m.CacheDir, "cargo", cache.Name(m.Host.Cwd))}
+	private, done, failed := m.private(m.Host.Cwd)
+	if failed != nil {
+		return nil, err
+	}
+	defer done()
 	asking := cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: true}
 	_, answer := cargo.Graph(ctx, m.Host, m.Runner, tool, cargo.Request{Line: line, Asking: asking, Mkdir: cache.Make})
 	if refused, ok := errors.AsType[*cargo.RefusedError](answer); ok {
