@@ -37,6 +37,7 @@ var errorWords = [][]byte{
 	[]byte("Traceback"), []byte("relocation"), []byte("unable"), []byte("died due"), []byte("could not"), []byte("package config"),
 	[]byte("not found"), []byte("not loaded"), []byte("terminate called"), []byte("multiple definition"), []byte("*** "),
 	[]byte("Segmentation"), []byte("GetProcAddress"), []byte("GGML_ASSERT"), []byte("shutting down"), []byte("_STATUS_"), []byte("CUFFT_"),
+	[]byte("possible adapter"), []byte("line is too long"), []byte("current GPU"),
 }
 
 // looksLikeError confirms such a line. rustc, cargo, clang and MSVC write
@@ -52,7 +53,8 @@ var looksLikeError = lazyregexp.New(
 		`libdevice not found at|entry point .* could not be located in |^dyld(\[\d+\])?: Library not loaded: |` +
 		`terminate called after throwing an instance of |multiple definition of |\berror occurred: |[Ff]ailed to initialize CUDA\b|` +
 		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |^Segmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d|` +
-		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b`,
+		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b|\berror C\d{4}\b|\bFailed to load\b|No possible adapter|The input line is too long|` +
+		`compiled without support for the current GPU|has no device code compatible`,
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error

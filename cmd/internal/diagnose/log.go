@@ -103,7 +103,7 @@ func (l Log) Text() string {
 	}
 	switch {
 	case len(answer.Found) == 0 && len(answer.Errors) == 0:
-		fmt.Fprintf(&b, "nothing in %s looks like a failure of a GPU build\n", size)
+		fmt.Fprintf(&b, "gpubuild recognises no failure in %s; that does not show that the build or the run went well\n", size)
 	case !answer.Known():
 		fmt.Fprintf(&b, "unknown: gpubuild does not know the cause of the failure in this log (%s). "+
 			"The first lines that look like errors:\n", size)
