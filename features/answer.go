@@ -2,43 +2,15 @@ package features
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
-	"gpubuild/features/edit"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/features/source"
 	"gpubuild/gpu"
-)
-
-// Severities of findings.
-const (
-	Error   = finding.Error
-	Warning = finding.Warning
-	Note    = finding.Note
-)
-
-// Ids of findings.
-const (
-	IDUnreached    = "features.unreached"          // the feature leaves the GPU crates off and enables no code of its own
-	IDUndecided    = "features.undecided"          // it gates code of the package's own: what the binary holds decides
-	IDSibling      = "features.sibling"            // a linked crate's own CUDA code is left off
-	IDCudnnAlone   = "features.cudnn-without-cuda" // cudnn is on where the crate's own cuda is off
-	IDWeak         = "features.weak-edge"          // x?/f without x
-	IDForced       = "features.forced"             // CUDA is on without any feature asked for
-	IDBorrowed     = "features.borrowed"           // only another package's edge turns the crates on
-	IDUndeclared   = "features.undeclared"         // a root of several has no such feature
-	IDOtherMeaning = "features.other-meaning"      // the feature means something else in the crates it reaches
-	IDPins         = "features.cudarc-pins"        // features give two cudarc of one graph different CUDA versions
-	IDNoVersion    = "features.cudarc-version"     // a cudarc without a CUDA version
-	IDByFile       = "features.by-file"            // a file, not a feature, decides (libtorch)
-	IDLoadDynamic  = "features.load-dynamic"       // ort: the loaded library decides
-	IDPropagation  = "features.propagation"        // a member's feature is not passed on to a dependency that has it, too
 )
 
 // Input is what Judge decides from. One of Graph and Tree is nil.
@@ -48,9 +20,12 @@ type Input struct {
 	Catalog *catalog.Catalog // nil: the embedded one
 	Graph   *graph.Graph
 	Tree    *graph.Tree
-	Strict  bool     // warnings stop, too
-	Named   []string // packages that compile kernels although nothing shows it, as gpubuild.toml says
-	Sources *Sources // shared by several questions about one workspace; nil: read for this one
+	Alone   *graph.View // instead of them: a build as manifests alone show it
+	Strict  bool        // warnings stop, too
+	Missing []string    // GPU features that were asked for, and that no selected package declares: cargo was asked without them
+	Lint    bool        // nobody asked for this build: a feature that only counts together with another one does not stop it
+	Named   []string    // packages that compile kernels although nothing shows it, as gpubuild.toml says
+	Sources *Sources    // shared by several questions about one workspace; nil: read for this one
 }
 
 // Sources are the texts of packages, each read once.
@@ -80,8 +55,8 @@ func (in Input) View(h buildenv.Host) (*graph.View, error) {
 }
 
 func (in Input) view(h buildenv.Host) (*view, error) {
-	if in.Graph == nil && in.Tree == nil {
-		return nil, errors.New("features: neither a unit graph nor a cargo tree to look at")
+	if in.Graph == nil && in.Tree == nil && in.Alone == nil {
+		return nil, errors.New("features: no unit graph to look at")
 	}
 	return newView(h, in), nil
 }
@@ -90,7 +65,10 @@ func newView(h buildenv.Host, in Input) *view {
 	if in.Sources == nil {
 		in.Sources = NewSources(h, in.Project)
 	}
-	v := &view{graph.NewView(h, in.Project, in.Catalog, in.Graph, in.Tree), in.Sources}
+	v := &view{in.Alone, in.Sources}
+	if in.Alone == nil {
+		v.View = graph.NewView(h, in.Project, in.Catalog, in.Graph, in.Tree)
+	}
 	v.withOwn(in)
 	return v
 }
@@ -156,7 +134,9 @@ type Root struct {
 	Reached bool         `json:"reached"`       // CUDA code of at least one crate is linked
 	Crates  []CrateState `json:"crates"`
 
-	Borrowed []string `json:"-"` // of asked: the features that enable nothing of what is linked
+	Idle     []string `json:"-"` // of asked: those that turn no linked GPU crate on
+	Other    string   `json:"-"` // the backend that was asked for, where that is another than CUDA
+	OtherOff []string `json:"-"` // the linked crates without it
 }
 
 // CrateState is what a linked crate has of the GPU.
@@ -175,25 +155,6 @@ type CrateState struct {
 	Wanted map[string]bool `json:"wanted,omitempty"` // each GPU feature asked for that the crate declares, and whether it is on
 	Note   string          `json:"note,omitempty"`
 }
-
-// Finding is one thing that a user should know.
-type Finding struct {
-	finding.Finding
-	Root  string `json:"root,omitempty"`  // the root it was found for
-	Lacks []Lack `json:"lacks,omitempty"` // the features of linked crates that it is about
-	// the edges that fix it, in the order in which they can be written one by one; none: no manifest of the workspace does
-	Edits []edit.Edit `json:"edits,omitempty"`
-	Ask   []string    `json:"ask,omitempty"` // features that fix it when they are requested, too, as --features takes them
-}
-
-// Lack is a feature that a linked crate has not, although the request means it.
-type Lack struct {
-	Crate   string `json:"crate"`
-	Version string `json:"version"`
-	Feature string `json:"feature"`
-}
-
-func (l Lack) String() string { return fmt.Sprintf("`%s` of %s %s", l.Feature, l.Crate, l.Version) }
 
 // Needs is what the linked crates and their build scripts ask of the machine.
 type Needs struct {

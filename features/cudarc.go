@@ -23,8 +23,8 @@ func (j *judge) versionless(i int, c catalog.Cudarc) {
 		return
 	}
 	version := fmt.Sprintf("cuda-%d0%d0", c.Max.Major, c.Max.Minor)
-	f := j.buildFinding(IDNoVersion, Error, "export CUDARC_CUDA_VERSION="+strings.TrimPrefix(version, "cuda-"),
-		"%s is built for no CUDA version: none of its features cuda-* is enabled, and its build script stops", j.name(i))
+	f := newFinding(IDNoVersion, "%s is built for no CUDA version: none of its features cuda-* is enabled, and its build script stops", j.name(i))
+	f.Fix = "export CUDARC_CUDA_VERSION=" + strings.TrimPrefix(version, "cuda-")
 	for r := range j.Roots {
 		p := j.ManifestOf(j.Roots[r].Node)
 		if p == nil {
@@ -130,8 +130,10 @@ func (j *judge) cudarc() {
 		j.out.Cudarc = append(j.out.Cudarc, c)
 		if linked[i] && len(c.Pins) > 1 {
 			// Seen: cudarc 0.19.10 with cuda-12030 and cuda-12080 ends with E0428, "CUDA_VERSION is defined multiple times".
-			j.find(j.buildFinding(IDPins, Warning, "leave one of these features on, where cudarc is depended on",
-				"cudarc %s has several CUDA versions turned on, and its sources take one: %s", n.Version, strings.Join(c.Pins, ", ")))
+			f := newFinding(IDPins, "cudarc %s has several CUDA versions turned on, and its sources take one: %s", n.Version,
+				strings.Join(c.Pins, ", "))
+			f.Fix = "leave one of these features on, where cudarc is depended on"
+			j.find(f)
 		}
 		if c.Asks && !c.Max.IsZero() {
 			j.limit(c.Max, i)
@@ -147,8 +149,9 @@ func (j *judge) cudarc() {
 				// CUDARC_CUDA_VERSION is no remedy: it turns a second version on
 				// as well as the feature, and the sources then define everything twice.
 				fix := fmt.Sprintf("give both the feature cuda-%02d0%d0, where they are depended on", newer.Major, newer.Minor)
-				j.find(j.buildFinding(IDPins, Warning, fix, "features give two cudarc of this build different CUDA versions: %s and %s",
-					j.out.Pin, c.Pin))
+				f := newFinding(IDMixed, "features give two cudarc of this build different CUDA versions: %s and %s", j.out.Pin, c.Pin)
+				f.Fix = fix
+				j.find(f)
 			}
 			if c.Pin.Compare(j.out.Pin) > 0 {
 				j.out.Pin = c.Pin
@@ -185,7 +188,7 @@ func (j *judge) pinsOpened(linked map[int]bool) {
 	for _, t := range list {
 		words = append(words, fmt.Sprintf("cudarc %s for CUDA %s", t.crate, t.version))
 	}
-	j.find(j.buildFinding(IDPins, Note, "", "%s are in one program: what opens the libraries when it runs takes those of any version, "+
+	j.find(newFinding(IDMixed, "%s are in one program: what opens the libraries when it runs takes those of any version, "+
 		"and panics where one lacks a function of the newer", strings.Join(words, " and ")))
 }
 
@@ -196,7 +199,8 @@ func (j *judge) pinAgainstVariable(i int, c catalog.Cudarc) {
 	if !set || len(c.Pins) == 0 || slices.Contains(c.Pins, "cuda-"+v) {
 		return
 	}
-	j.find(j.buildFinding(IDPins, Warning, "unset CUDARC_CUDA_VERSION, or leave the feature out",
-		"CUDARC_CUDA_VERSION=%s and the feature %s give %s two CUDA versions; it compiles with one only",
-		v, strings.Join(c.Pins, ", "), j.name(i)))
+	f := newFinding(IDVariable, "CUDARC_CUDA_VERSION=%s and the feature %s give %s two CUDA versions; it compiles with one only",
+		v, strings.Join(c.Pins, ", "), j.name(i))
+	f.Fix = "unset CUDARC_CUDA_VERSION, or leave the feature out"
+	j.find(f)
 }

@@ -1,499 +1,347 @@
 package features
 
 import (
-	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
+	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
-	"gpubuild/features/source"
 )
 
-// place is a feature of a package, or the package itself where an optional dependency is activated: then feature is empty.
-type place struct{ pkg, feature string }
-
-// planner finds the edges by which a feature would enable the CUDA code of a package's dependencies. It reads manifests and sources.
-type planner struct {
-	*view
-	linked  func(p *manifest.Package, d manifest.Dependency) int // the node of a dependency, or -1; nil: no build is looked at
-	reach   map[place]map[place]bool                             // known answers of enables
-	code    map[place]bool                                       // … and of hasCode
-	certain map[place]bool                                       // … and of sure
-	found   map[place]plan                                       // … and of plan
-	pkgs    map[string]*manifest.Package                         // by the name that places have for them
+// edge is one value that a feature of a package should get.
+type edge struct {
+	pkg           *manifest.Package
+	feature, text string
+	depth         int // how far from the root the package is
 }
 
-// plan is the edits that are missing, each behind the ones that it needs.
-type plan struct {
-	edits []edit.Edit
-	to    []string // the dependencies that would get the feature
-	// edges to optional dependencies that nothing else brings in, by the engine that they belong to: only the user knows which one is meant
-	engines map[string][]string
-}
-
-func (v *view) planner() *planner {
-	return &planner{view: v, reach: map[place]map[place]bool{}, code: map[place]bool{}, certain: map[place]bool{}, found: map[place]plan{},
-		pkgs: map[string]*manifest.Package{}}
-}
-
-func placeOf(d manifest.Dependency, to *manifest.Package, feature string) place {
-	if to != nil {
-		return place{to.Manifest, feature}
-	}
-	return place{d.Package, feature}
-}
-
-// enables lists everything that a feature of a package turns on, as far as manifests on this machine show it.
-func (c *planner) enables(p *manifest.Package, feature string) map[place]bool {
-	key := place{p.Manifest, feature}
-	if known, ok := c.reach[key]; ok {
-		return known
-	}
-	out := map[place]bool{key: true}
-	c.reach[key], c.pkgs[p.Manifest] = out, p
-	take := func(d manifest.Dependency, to *manifest.Package, f string) {
-		out[placeOf(d, to, f)] = true
-		if to != nil {
-			for at := range c.enables(to, f) {
-				out[at] = true
+// fix adds to a finding the edges by which the crates that are off would be on: for each the shortest chain of packages from the root is
+// walked from the crate up, and at each member of the workspace a feature that already leads on is taken, whatever its name; else that
+// of the asked name gets an edge, or is created. Where the chain leaves the workspace, the message says in which package it ends.
+func (k *rootJudge) fix(f *Finding, backend string, asked []string, off []gpuCrate) {
+	var edges []edge
+	var ends []string
+	for _, c := range off {
+		add, end := k.chain(c, k.feature(backend, asked, &edges))
+		if end != "" {
+			if !slices.Contains(ends, end) {
+				ends = append(ends, end)
 			}
-			return
+			continue
 		}
-		c.known(d.Package, f, out)
+		edges = append(edges, add...)
 	}
-	enter := func(d manifest.Dependency, to *manifest.Package) {
-		take(d, to, "")
-		for _, f := range d.Features {
-			take(d, to, f)
-		}
-		if d.DefaultFeatures && to != nil && to.Declares("default") {
-			take(d, to, "default")
-		}
-	}
-	if feature == "" {
-		for _, d := range p.Dependencies {
-			if !d.Optional && d.Kind == manifest.Normal {
-				enter(d, c.Project.Declaring(d))
-			}
-		}
-		return out
-	}
-	own, edges := p.Closure([]string{feature})
-	for f := range own {
-		out[place{p.Manifest, f}] = true
-	}
-	for _, e := range edges {
-		for _, d := range p.Dependencies {
-			if d.Key != e.Dep || d.Kind != manifest.Normal {
-				continue
-			}
-			to := c.Project.Declaring(d)
-			if e.Feature != "" {
-				take(d, to, e.Feature)
-			}
-			if d.Optional && !e.Weak {
-				enter(d, to)
-			}
-		}
-	}
-	return out
-}
-
-// known adds what a feature of a crate turns on in others by the catalog: the crate's manifest is not on this machine.
-func (c *planner) known(name, feature string, out map[place]bool) {
-	crate := c.Catalog.Crate(name)
-	if crate == nil {
+	if turn := k.alternative(backend, off); len(asked) > 0 && strings.Contains(asked[0], "/") && turn != "" { // asked of a dependency only
+		f.Ask = []string{turn}
 		return
 	}
-	for _, s := range crate.Features[feature] {
-		e := manifest.ParseEdge(s)
-		at := place{cmp.Or(e.Dep, name), e.Feature}
-		if !out[at] {
-			out[at] = true
-			c.known(at.pkg, at.feature, out)
+	if slices.Contains(k.in.Missing, asked[0]) && backend == "cudnn" && k.pkg.Declares("cuda") { // alone it is of no use
+		edges = append([]edge{{k.pkg, asked[0], "cuda", 0}}, edges...)
+	}
+	if len(edges) > 0 {
+		k.put(f, edges)
+		return
+	}
+	if len(ends) > 0 {
+		f.Message += "; " + strings.Join(ends, "; ")
+	}
+	for _, c := range off {
+		if key := k.directKey(c.node); key != "" {
+			f.Ask = append(f.Ask, key+"/"+c.gate[0])
 		}
 	}
 }
 
-// aboutCUDA says whether any of what is enabled has to do with CUDA by its name or the catalog.
-func (c *planner) aboutCUDA(enabled map[place]bool) bool {
-	for at := range enabled {
-		name := at.pkg
-		if p := c.pkgs[at.pkg]; p != nil {
-			name = p.Name
-		}
-		crate := c.Catalog.Crate(name)
-		if strings.Contains(at.feature, "cud") ||
-			crate.CUDA() && (crate.Role == catalog.Carrier || slices.Contains(crate.CUDAFeatures, at.feature)) {
-			return true
+// choice lists the edges for CUDA and those for Vulkan, where a bare `gpu` could mean either: only the user knows. It reports whether
+// there is one.
+func (k *rootJudge) choice(f *Finding, asked []string) bool {
+	var lines []string
+	for _, b := range []string{manifest.CUDA, manifest.Vulkan} {
+		var one Finding
+		off := slices.DeleteFunc(k.crates(b), func(c gpuCrate) bool { return c.on || c.node == k.r.Node })
+		if k.fix(&one, b, asked, off); one.Fix != "" && !slices.Contains(lines, one.Fix) {
+			lines = append(lines, one.Fix)
 		}
 	}
-	return false
-}
-
-// codeAt is hasCode of a place.
-func (c *planner) codeAt(at place) bool {
-	return c.hasCode(manifest.Dependency{Package: at.pkg}, c.pkgs[at.pkg], at.feature)
-}
-
-// hasCode says whether CUDA code is compiled with a feature of a package itself, or with the package where no feature is named.
-func (c *planner) hasCode(d manifest.Dependency, p *manifest.Package, feature string) bool {
-	at := placeOf(d, p, feature)
-	if known, ok := c.code[at]; ok {
-		return known
-	}
-	name := d.Package
-	if p != nil {
-		name = p.Name
-	}
-	crate := c.Catalog.Crate(name)
-	has := false
-	switch {
-	case crate != nil && feature == "":
-		has = crate.CUDA() && crate.Role == catalog.Carrier
-	case crate != nil && !crate.CUDA():
-	case crate != nil && crate.Lost[feature] != "":
-		has = true
-	case p != nil && feature != "" && !(&manifest.Asked{}).IsGPU(feature) &&
-		(crate == nil && c.Project.Local(p.Dir) != p || crate != nil && !slices.Contains(crate.CUDAFeatures, feature)):
-		// serde/derive has code, and none for a GPU; burn-cuda/fusion is a choice within it
-	case p != nil && feature != "":
-		g := c.src.GateOf(p, feature, source.Build{Choices: true}, "")
-		has = g.Any() || g.Calls
-	case crate != nil:
-		has = slices.Contains(crate.CUDAFeatures, feature)
-	}
-	c.code[at] = has
-	return has
-}
-
-// adds says whether a feature of a dependency would bring CUDA code that is not among what is enabled yet.
-func (c *planner) adds(have map[place]bool, d manifest.Dependency, to *manifest.Package, want string) bool {
-	if to == nil {
-		return !have[place{d.Package, want}] && c.hasCode(d, nil, want)
-	}
-	return c.more(have, to, want)
-}
-
-// more says whether a feature enables CUDA code that is not among what is enabled yet.
-func (c *planner) more(have map[place]bool, p *manifest.Package, feature string) bool {
-	for at := range c.enables(p, feature) {
-		if !have[at] && c.codeAt(at) {
-			return true
-		}
-	}
-	return false
-}
-
-// wants is what a dependency calls what a feature of a package means; empty where it has nothing of the kind.
-func (c *planner) wants(d manifest.Dependency, to *manifest.Package, feature string) string {
-	meaning, crate := manifest.Meaning(feature), c.Catalog.Crate(d.Package)
-	switch {
-	case crate != nil && !crate.CUDA():
-		return ""
-	case crate != nil:
-		f := crate.Means(meaning)
-		_, known := crate.Features[f]
-		if to != nil && to.Declares(f) || to == nil && (known || slices.Contains(crate.CUDAFeatures, f)) {
-			return f
-		}
-		return ""
-	case to == nil || to.ProcMacro:
-		return ""
-	}
-	for _, f := range []string{feature, meaning, "cuda"} {
-		if to.Declares(f) {
-			return f
-		}
-	}
-	return ""
-}
-
-// target is a dependency, and what it calls what a package's feature means.
-type target struct {
-	manifest.Dependency
-	crate *catalog.Crate
-	to    *manifest.Package
-	want  string
-}
-
-// plan finds the missing edges of a feature, and of the members that it leads to.
-func (c *planner) plan(p *manifest.Package, feature string) plan {
-	key := place{p.Manifest, feature}
-	if known, ok := c.found[key]; ok {
-		return known
-	}
-	c.pkgs[p.Manifest] = p
-	if within, _ := p.Closure([]string{feature}); feature != "cuda" && manifest.Meaning(feature) == "cuda" && within["cuda"] {
-		c.found[key] = c.plan(p, "cuda") // what its cuda lacks, it lacks
-		return c.found[key]
-	}
-	c.found[key] = plan{} // packages do not depend on each other in a circle
-	out, have := plan{engines: map[string][]string{}}, maps.Clone(c.enables(p, feature))
-	var add []string
-	if manifest.Meaning(feature) == "cudnn" && p.Declares("cuda") && c.more(have, p, "cuda") {
-		out.edits = append(out.edits, c.plan(p, "cuda").edits...) // cuDNN without the package's own CUDA code is of no use
-		add, out.to = append(add, "cuda"), append(out.to, p.Name)
-		maps.Copy(have, c.enables(p, "cuda"))
-		for _, e := range out.edits {
-			for _, s := range e.Add {
-				maps.Copy(have, c.through(c.pkgs[e.Manifest], manifest.ParseEdge(s)))
-			}
-		}
-	}
-	passed := p.PassedOn(feature)
-	targeted := map[string][]string{} // engines of some targets only: this build's may be none of them, which cargo says
-	for _, t := range c.targets(p, feature) {
-		var below plan
-		if t.to != nil && !t.to.ProcMacro && (c.Project.IsMember(t.to) || t.Path != "" && t.crate == nil) {
-			if t.want == "" && t.crate == nil {
-				t.want = c.calls(t.to)
-			}
-			name := t.want
-			if name == "" && t.crate == nil {
-				name = feature // it would have to be declared
-			}
-			if name != "" {
-				if below = c.gains(have, c.plan(t.to, name)); t.want == "" && len(below.edits) > 0 {
-					t.want = name
-				}
-			}
-		}
-		node := -1
-		if c.linked != nil {
-			node = c.linked(p, t.Dependency)
-		}
-		if t.Optional && c.linked != nil && node < 0 {
-			if edge := c.activating(p, t, have, feature); edge != "" && !slices.Contains(p.Features[feature], edge) {
-				engine, _, _ := strings.Cut(t.Package, "-")
-				engines := out.engines
-				if t.Target != "" {
-					engines = targeted
-				}
-				engines[engine] = append(engines[engine], edge)
-			}
-			continue
-		}
-		if t.want == "" || len(below.edits) == 0 && !c.adds(have, t.Dependency, t.to, t.want) || t.Optional && c.bringsAlong(p, t) {
-			continue
-		}
-		out.edits = append(out.edits, below.edits...)
-		if passed[t.Key+"/"+t.want] || have[placeOf(t.Dependency, t.to, t.want)] ||
-			node >= 0 && len(below.edits) == 0 && slices.Contains(c.Nodes[node].Features, t.want) {
-			continue
-		}
-		edge := t.Key + "/" + t.want
-		if t.Optional {
-			edge = t.Key + "?/" + t.want
-		}
-		add, out.to = append(add, edge), append(out.to, t.Package)
-		maps.Copy(have, c.through(p, manifest.ParseEdge(edge)))
-	}
-	if len(out.engines) == 0 && len(targeted) == 1 {
-		out.engines = targeted
-	}
-	if len(add) > 0 || len(out.edits) > 0 || c.leads(p, feature) {
-		out.engines = nil
-	}
-	if len(out.engines) == 1 {
-		for _, edges := range out.engines {
-			add = edges
-		}
-	}
-	if len(add) > 0 {
-		out.edits = append(out.edits, edit.Edit{Manifest: p.Manifest, Feature: feature, Add: add})
-	}
-	c.found[key] = out
-	return out
-}
-
-// calls is the feature that names an optional dependency with CUDA code, whatever its own name; empty unless there is just one.
-func (c *planner) calls(p *manifest.Package) string {
-	found := ""
-	for f, list := range p.Features {
-		for _, s := range list {
-			e := manifest.ParseEdge(s)
-			for _, d := range p.Dependencies {
-				crate := c.Catalog.Crate(d.Package)
-				if d.Key != e.Dep || e.Feature != "" || !d.Optional || !crate.CUDA() || crate.Role != catalog.Carrier {
-					continue
-				}
-				if found != "" && found != f {
-					return ""
-				}
-				found = f
-			}
-		}
-	}
-	return found
-}
-
-// targets lists the dependencies of a package that a GPU feature may be forwarded to: first those that have such a feature and are always
-// there, which may bring all that the others would.
-func (c *planner) targets(p *manifest.Package, feature string) []target {
-	var first, then []target
-	for _, d := range p.Dependencies {
-		t := target{Dependency: d, crate: c.Catalog.Crate(d.Package)}
-		if d.Kind != manifest.Normal || d.Artifact || t.crate != nil && t.crate.Role == catalog.FalseFriend {
-			continue
-		}
-		t.to = c.Project.Declaring(d)
-		if t.want = c.wants(d, t.to, feature); t.want != "" && !d.Optional {
-			first = append(first, t)
-		} else {
-			then = append(then, t)
-		}
-	}
-	return append(first, then...)
-}
-
-// through lists what an edge of a package enables.
-func (c *planner) through(p *manifest.Package, e manifest.Edge) map[place]bool {
-	if e.Dep == "" {
-		return c.enables(p, e.Feature)
-	}
-	out := map[place]bool{}
-	for _, d := range p.Dependencies {
-		if d.Key == e.Dep && d.Kind == manifest.Normal {
-			to := c.Project.Declaring(d)
-			out[placeOf(d, to, e.Feature)] = true
-			if to != nil {
-				maps.Copy(out, c.enables(to, e.Feature))
-			}
-		}
-	}
-	return out
-}
-
-// bringsAlong says whether every feature that activates an optional dependency gives it the wanted feature, too.
-func (c *planner) bringsAlong(p *manifest.Package, t target) bool {
-	some := false
-	for _, f := range p.FeatureNames() {
-		_, edges := p.Closure([]string{f})
-		active, given := false, false
-		for _, e := range edges {
-			active = active || e.Dep == t.Key && !e.Weak
-			given = given || e.Dep == t.Key && e.Feature == t.want
-		}
-		if active && !given {
-			return false
-		}
-		some = some || active
-	}
-	return some
-}
-
-// apart says whether a feature of a dependency has one of its own in the package, next to another that was asked for: gpu-cuda =
-// ["whisper-rs/cuda"] and cohere-cuda = ["ort/cuda"] are two choices. One that enables the same CUDA code and more is none.
-func (c *planner) apart(p *manifest.Package, goal string, of place) bool {
-	if goal == "cuda" || goal == "cudnn" || goal == "gpu" {
+	if len(lines) < 2 {
 		return false
 	}
-	return slices.ContainsFunc(p.FeatureNames(), func(f string) bool {
-		own, _ := p.Closure([]string{f})
-		with := c.enables(p, f)
-		if own[goal] || !with[of] {
-			return false
-		}
-		for at := range with {
-			if at.pkg != p.Manifest && c.enables(p, goal)[at] && c.codeAt(at) {
-				return false
-			}
-		}
-		return true
-	})
+	f.Fix = strings.Join(lines, orElse)
+	return true
 }
 
-// gains is a plan for a dependency, or nothing where all that it would enable is enabled already.
-func (c *planner) gains(have map[place]bool, below plan) plan {
-	for _, e := range below.edits {
-		for _, s := range e.Add {
-			for at := range c.through(c.pkgs[e.Manifest], manifest.ParseEdge(s)) {
-				if !have[at] && c.codeAt(at) {
-					return below
-				}
-			}
+// feature is that of the root which gets the edges. A root that was only asked for cudnn and has a cuda of its own gets them there.
+func (k *rootJudge) feature(backend string, asked []string, edges *[]edge) string {
+	f := asked[0]
+	for _, a := range asked {
+		if backend == manifest.CUDA && strings.Contains(f, "cudnn") && !strings.Contains(a, "cudnn") {
+			f = a
 		}
 	}
-	return plan{}
+	if _, dep, ok := strings.Cut(f, "/"); ok {
+		return dep
+	}
+	if backend == manifest.CUDA && strings.Contains(f, "cudnn") && k.pkg != nil && k.pkg.Declares("cuda") {
+		if within, _ := k.pkg.Closure([]string{f}); !within["cuda"] && !slices.Contains(*edges, edge{k.pkg, f, "cuda", 0}) {
+			*edges = append(*edges, edge{k.pkg, f, "cuda", 0})
+		}
+		return "cuda"
+	}
+	return f
 }
 
-// activating is the edge that brings an optional dependency with CUDA code into the build.
-func (c *planner) activating(p *manifest.Package, t target, have map[place]bool, feature string) string {
-	switch {
-	case t.want != "" && (t.crate.CUDA() || t.to != nil && c.adds(have, t.Dependency, t.to, t.want)):
-		return t.Key + "/" + t.want
-	case t.crate.CUDA() && t.crate.Role == catalog.Carrier && manifest.Meaning(feature) == "cuda":
-		if p.Implicit(t.Key) { // a first "dep:" would take away the feature of its name
-			return t.Key
+// alternative is a feature of the root's package, not asked for, that would turn crates on; empty where there is none.
+func (k *rootJudge) alternative(backend string, off []gpuCrate) string {
+	if k.pkg == nil {
+		return ""
+	}
+	for _, f := range k.pkg.FeatureNames() {
+		if b, loose := k.ask.BackendOf(f, nil); loose || b != backend || slices.Contains(k.Nodes[k.r.Node].Features, f) {
+			continue
 		}
-		return "dep:" + t.Key
+		c := k.Closure(k.r, graph.Feature{Node: k.r.Node, Name: f})
+		for _, o := range off {
+			if slices.ContainsFunc(o.gate, func(g string) bool { return c.Has(graph.Feature{Node: o.node, Name: g}) }) {
+				return f
+			}
+		}
 	}
 	return ""
 }
 
-// leads says whether a feature enables CUDA code anywhere, its own package's included.
-func (c *planner) leads(p *manifest.Package, feature string) bool {
-	return c.more(nil, p, feature)
-}
-
-// canEnable says whether there is any CUDA code that a feature could enable.
-func (c *planner) canEnable(p *manifest.Package, feature string) bool {
-	m := c.plan(p, feature)
-	return len(m.edits) > 0 || len(m.engines) > 0 || c.dormant(p)
-}
-
-// dormant says whether CUDA code lies behind an optional dependency, although none of its features leads there.
-func (c *planner) dormant(p *manifest.Package) bool {
-	for _, d := range p.Dependencies {
-		to := c.Project.LocalPackage(d)
-		if !d.Optional || d.Kind != manifest.Normal || to == nil {
+// chain lists the edges by which one crate would be on, the nearest to it first; end says where the workspace cannot lead on.
+func (k *rootJudge) chain(c gpuCrate, asked string) (edges []edge, end string) {
+	way := k.Way(k.r, c.node)
+	wants := c.gate
+	for x := len(way) - 2; x >= 0; x-- {
+		p, to := k.ManifestOf(way[x]), way[x+1]
+		if p == nil {
+			return nil, fmt.Sprintf("the manifest of %s is not on this machine", k.name(way[x]))
+		}
+		d, ok := k.DepFor(p, k.depTo(way[x], to))
+		if !ok {
+			return nil, fmt.Sprintf("%s uses %s in another way than as a dependency", p.Name, k.name(to))
+		}
+		leading := k.leading(way[x], p, to, wants, asked)
+		if x > 0 && leading != "" {
+			wants = []string{leading}
 			continue
 		}
-		for at := range c.enables(to, "") {
-			if q := c.pkgs[at.pkg]; q != nil && slices.ContainsFunc(q.FeatureNames(), func(f string) bool { return c.leads(q, f) }) {
-				return true
-			}
+		if x == 0 && leading == asked {
+			return edges, ""
 		}
+		e := edge{p, asked, d.Key + "/" + wants[0], x}
+		if d.Optional {
+			e.text = d.Key + "?/" + wants[0]
+		}
+		if k.Project == nil || !k.Project.IsMember(p) && k.Project.Local(p.Dir) == nil {
+			return nil, fmt.Sprintf("it ends in %s, whose maintainer would add %s to [features]", k.name(way[x]),
+				edit.FeatureLine(asked, append(slices.Clone(p.Features[asked]), e.text)))
+		}
+		edges, wants = append(edges, e), []string{asked}
 	}
-	return false
+	return edges, ""
 }
 
-// sure says whether a feature enables CUDA code whatever else is built, and for which target. cargo says what manifests leave open: a weak
-// edge, a dependency of some targets, one that is not linked, code that needs other features.
-func (c *planner) sure(p *manifest.Package, feature string) (is bool) {
-	key := place{p.Manifest, feature}
-	if known, ok := c.certain[key]; ok {
-		return known
+// leading is the feature of a package that turns one of the wanted features of a dependency on: of the asked name if that does.
+func (k *rootJudge) leading(node int, p *manifest.Package, to int, wants []string, asked string) string {
+	best := ""
+	for _, f := range p.FeatureNames() {
+		if f == "default" {
+			continue
+		}
+		c := k.Closure(k.r, graph.Feature{Node: node, Name: f})
+		if !slices.ContainsFunc(wants, func(w string) bool { return c.Has(graph.Feature{Node: to, Name: w}) }) {
+			continue
+		}
+		if f == asked {
+			return f
+		}
+		if best == "" || len(p.Features[f]) < len(p.Features[best]) {
+			best = f
+		}
 	}
-	c.certain[key] = false
-	defer func() { c.certain[key] = is }()
-	_, edges := p.Closure([]string{feature})
-	with, others := p.Closure([]string{feature, "default"})
-	if c.src.GateOf(p, feature, source.Build{Features: slices.Sorted(maps.Keys(with)), OS: source.OSOf("", c.Host.OS)}, "").Any() {
-		return true
+	return best
+}
+
+func (k *rootJudge) depTo(from, to int) graph.Dep {
+	for _, d := range k.Nodes[from].Deps {
+		if d.To == to {
+			return d
+		}
 	}
+	return graph.Dep{To: to}
+}
+
+// directKey is the name by which the root's package depends on another; empty when it does not.
+func (k *rootJudge) directKey(i int) string {
+	if k.pkg == nil {
+		return ""
+	}
+	for _, d := range k.Nodes[k.r.Node].Deps {
+		if dep, ok := k.DepFor(k.pkg, d); ok && d.To == i {
+			return dep.Key
+		}
+	}
+	return ""
+}
+
+// put writes edges into a finding, those of one feature together. An edge to a feature that another edit creates is written behind it: the
+// root's come last.
+func (k *rootJudge) put(f *Finding, edges []edge) {
+	slices.SortStableFunc(edges, func(a, b edge) int { return b.depth - a.depth })
 	for _, e := range edges {
-		for _, d := range p.Dependencies {
-			if d.Key != e.Dep || d.Kind != manifest.Normal || d.Target != "" || d.Artifact ||
-				d.Optional && !slices.ContainsFunc(others, func(o manifest.Edge) bool { return o.Dep == d.Key && !o.Weak }) {
-				continue
-			}
-			to, feats := c.Project.Declaring(d), []string{e.Feature}
-			if d.Optional && !e.Weak {
-				feats = append(append(feats, ""), d.Features...)
-			}
-			for _, f := range feats {
-				if c.hasCode(d, to, f) || to != nil && (f == "" && c.leads(to, "") || f != "" && c.sure(to, f)) {
-					return true
+		at := slices.IndexFunc(f.Edits, func(o edit.Edit) bool { return o.Manifest == e.pkg.Manifest && o.Feature == e.feature })
+		if at < 0 {
+			at = len(f.Edits)
+			f.Edits = append(f.Edits, edit.Edit{Manifest: e.pkg.Manifest, Feature: e.feature})
+		}
+		f.Edits[at].Add = manifest.Union(f.Edits[at].Add, []string{e.text})
+	}
+	last := edges[len(edges)-1]
+	f.Path, f.Line, f.Fix = last.pkg.Manifest, last.pkg.FeatureLine(last.feature), k.toml(f.Edits)
+}
+
+// fixNothing adds to a finding about a feature that enables nothing the edges to optional GPU crates, or to features of dependencies that
+// lead to one. Where there are several engines, only the user knows which one is meant.
+func (k *rootJudge) fixNothing(f *Finding, backend string, asked []string) {
+	if k.pkg == nil || k.Project == nil || !k.Project.IsMember(k.pkg) || strings.Contains(asked[0], "/") {
+		f.Fix = nameIt
+		return
+	}
+	for _, at := range k.request.Features() { // a weak edge to a package that nothing brings in
+		p := k.ManifestOf(at.Node)
+		if p == nil || at.Name == "" || !k.Project.IsMember(p) {
+			continue
+		}
+		edges, _ := p.Edges(at.Name)
+		for _, e := range edges {
+			for _, d := range p.Dependencies {
+				if e.Weak && d.Key == e.Dep && d.Target == "" && k.DepNode(at.Node, d, k.r.Set) < 0 {
+					if at.Node == k.r.Node {
+						if turn := turning(p, e.Dep); turn != "" {
+							f.Ask = []string{turn}
+							return
+						}
+					}
+					k.put(f, []edge{{p, at.Name, e.Dep + "/" + e.Feature, 0}})
+					return
 				}
 			}
 		}
 	}
-	return false
+	engines := k.engines(k.pkg, asked[0], backend, 0)
+	switch len(engines) {
+	case 0:
+		f.Fix = nameIt
+	case 1:
+		for _, edges := range engines {
+			if dep := manifest.ParseEdge(edges[len(edges)-1].text).Dep; dep != "" && !strings.Contains(f.Message, ": ") {
+				f.Message += fmt.Sprintf(": the %s code of %s stays off", title(backend), dep)
+			}
+			k.put(f, edges)
+		}
+	default:
+		var lines []string
+		for _, name := range slices.Sorted(maps.Keys(engines)) {
+			var one Finding
+			k.put(&one, engines[name])
+			lines = append(lines, one.Fix)
+		}
+		f.Fix = strings.Join(lines, orElse)
+	}
+}
+
+// turning is a feature of a package that turns an optional dependency on; empty when there is none.
+func turning(p *manifest.Package, dep string) string {
+	if p.Implicit(dep) {
+		return dep
+	}
+	for _, f := range slices.Sorted(maps.Keys(p.Features)) {
+		for _, s := range p.Features[f] {
+			if e := manifest.ParseEdge(s); e.Dep == dep && !e.Weak {
+				return f
+			}
+		}
+	}
+	return ""
+}
+
+// engines lists, by the first word of the crates' names, the edges by which a feature of a package would turn GPU crates on that are
+// optional, or that a member between forwards to.
+func (k *rootJudge) engines(p *manifest.Package, feature, backend string, depth int) map[string][]edge {
+	out := map[string][]edge{}
+	for _, d := range p.Dependencies {
+		if d.Kind != manifest.Normal || d.Artifact || d.Target != "" && !k.mayApply(d.Target) || depth > 5 {
+			continue
+		}
+		if c := k.Catalog.Crate(d.Package); c != nil {
+			if text := activating(p, d, c, backend); text != "" && !slices.Contains(p.Features[feature], text) {
+				name, _, _ := strings.Cut(d.Package, "-")
+				out[name] = append(out[name], edge{p, feature, text, depth})
+			}
+			continue
+		}
+		to := k.Project.Declaring(d)
+		if to == nil {
+			continue
+		}
+		if f := k.forwards(to, feature, backend); f != "" {
+			out[d.Package] = append(out[d.Package], edge{p, feature, d.Key + "/" + f, depth})
+			continue
+		}
+		if !k.Project.IsMember(to) && k.Project.Local(to.Dir) != to {
+			continue
+		}
+		for name, below := range k.engines(to, feature, backend, depth+1) {
+			out[name] = append(append(out[name], below...), edge{p, feature, d.Key + "/" + feature, depth})
+		}
+	}
+	return out
+}
+
+// forwards is the feature of a package that leads to a GPU crate: of the asked name if that does; empty where none does.
+func (k *rootJudge) forwards(p *manifest.Package, asked, backend string) string {
+	if p.Declares(asked) && k.leads(p, asked, backend, 0) {
+		return asked
+	}
+	for _, f := range p.FeatureNames() {
+		if b, loose := k.ask.BackendOf(f, nil); !loose && (b == backend || b == manifest.AnyGPU) && k.leads(p, f, backend, 0) {
+			return f
+		}
+	}
+	return ""
+}
+
+// activating is the edge that turns the code of a crate of the catalog on; empty where the crate has none for the backend.
+func activating(p *manifest.Package, d manifest.Dependency, c *catalog.Crate, backend string) string {
+	if backend == manifest.AnyGPU {
+		backend = manifest.CUDA
+	}
+	switch {
+	case c.Role == catalog.Carrier && family(c.Backend) == backend && d.Optional && p.Implicit(d.Key):
+		return d.Key // a first "dep:" would take away the feature of its name
+	case c.Role == catalog.Carrier && family(c.Backend) == backend && d.Optional:
+		return "dep:" + d.Key
+	case c.Role == catalog.Gated && c.CUDA() && backend == manifest.CUDA:
+		return d.Key + "/" + c.CUDAFeatures[0]
+	}
+	for _, f := range slices.Sorted(maps.Keys(c.Backends)) {
+		if family(c.Backends[f]) == backend {
+			return d.Key + "/" + f
+		}
+	}
+	return ""
+}
+
+// canReach reports whether any dependency of a package could bring GPU code.
+func (k *rootJudge) canReach(p *manifest.Package, backend string) bool {
+	return len(k.engines(p, "", backend, 0)) > 0 || (backend == manifest.CUDA || backend == manifest.AnyGPU) &&
+		slices.ContainsFunc(p.Dependencies, func(d manifest.Dependency) bool { return k.Catalog.Crate(d.Package).CUDA() })
 }
 
 // toml is the edits as they stand in the manifests afterwards; behind each line of several manifests stands whose it is.

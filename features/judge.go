@@ -7,17 +7,15 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/finding"
 	"gpubuild/features/catalog"
-	"gpubuild/features/edit"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 )
 
 // Judge says what of the GPU a build links, what is missing and what it needs. It reads sources through h and decides; it changes nothing.
 func Judge(h buildenv.Host, in Input) (*Answer, error) {
-	if in.Graph == nil && in.Tree == nil {
-		return nil, errors.New("features: neither a unit graph nor a cargo tree to judge")
+	if in.Graph == nil && in.Tree == nil && in.Alone == nil {
+		return nil, errors.New("features: no unit graph to judge")
 	}
 	if in.Catalog == nil {
 		c, err := catalog.Default()
@@ -31,18 +29,26 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 		in:   in,
 		ask:  manifest.ParseRequest(in.Request),
 		out:  &Answer{Findings: []Finding{}, Roots: []Root{}, Paths: []graph.Why{}, Units: []ScriptUnit{}},
-		seen: map[string]bool{}, paths: map[pathKey]graph.Why{}, scripts: map[int]scriptFacts{},
+		seen: map[string]bool{}, scripts: map[int]scriptFacts{}, names: map[string]bool{},
 	}
-	if j.out.Via = "unit graph"; in.Graph == nil {
+	switch j.out.Via = "unit graph"; {
+	case in.Alone != nil:
+		j.out.Via = "manifests"
+	case in.Graph == nil:
 		j.out.Via = "cargo tree"
+	}
+	for i := range j.Nodes {
+		j.names[j.Nodes[i].Name] = true
 	}
 	for i := range j.Roots {
 		j.root(&j.Roots[i])
 	}
 	j.settle()
-	j.needs()
-	j.units()
-	j.cudarc()
+	if in.Alone == nil {
+		j.needs()
+		j.units()
+		j.cudarc()
+	}
 	j.out.Findings = OneOfACause(j.out.Findings)
 	j.out.Stops = slices.ContainsFunc(j.out.Findings, func(f Finding) bool {
 		return f.Severity == Error || in.Strict && f.Severity == Warning
@@ -52,17 +58,19 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 
 type judge struct {
 	*view
-	in   Input
-	ask  manifest.Asked
-	out  *Answer
-	seen map[string]bool // findings that were made for another root already
-	idle []idleRoot
+	in    Input
+	ask   manifest.Asked
+	out   *Answer
+	names map[string]bool // of the packages of the build
+	seen  map[string]bool // findings that were made for another root already
+	idle  []idleRoot
 
-	paths   map[pathKey]graph.Why
+	undecided bool // a root has a feature that turns something on of which nothing is known
+
 	scripts map[int]scriptFacts // by the unit that runs the script
 }
 
-// idleRoot is a root whose GPU feature changes nothing and that links no GPU crate: a fault unless another root is reached.
+// idleRoot is a root whose GPU feature enables nothing and that links no GPU crate: a fault unless another root has what was asked for.
 type idleRoot struct {
 	finding  Finding
 	platform string
@@ -76,120 +84,45 @@ func (j *judge) find(f Finding) {
 	}
 }
 
-// OneOfACause leaves out every finding whose edits all belong to another one that is as grave: what one edge of a member lacks is found
-// again for each program that links it.
-func OneOfACause(list []Finding) []Finding {
-	covers := func(a, b *Finding) bool {
-		return len(b.Edits) > 0 && (a.Severity == Error || b.Severity != Error) && !slices.ContainsFunc(b.Edits, func(e edit.Edit) bool {
-			return !slices.ContainsFunc(a.Edits, func(o edit.Edit) bool {
-				return o.Manifest == e.Manifest && o.Feature == e.Feature &&
-					!slices.ContainsFunc(e.Add, func(s string) bool { return !slices.Contains(o.Add, s) })
-			})
-		})
-	}
-	out := []Finding{}
-	for i := range list {
-		again := false
-		for k := range list {
-			again = again || k != i && covers(&list[k], &list[i]) && (k < i || !covers(&list[i], &list[k]))
-		}
-		if !again {
-			out = append(out, list[i])
-		}
-	}
-	return out
-}
-
-// buildFinding is about the whole build.
-func (j *judge) buildFinding(id, severity, fix, format string, a ...any) Finding {
-	f := finding.Finding{ID: id, Severity: severity, Message: fmt.Sprintf(format, a...), Fix: fix, Evidence: j.out.Via}
-	return Finding{Finding: f}
-}
-
 // root judges one root unit.
 func (j *judge) root(r *graph.Root) {
 	n := &j.Nodes[r.Node]
 	out := Root{Package: n.Name, Version: n.Version, Crates: []CrateState{}, Asked: []string{}}
-	main := ""
 	if j.Graph != nil {
 		u := &j.Graph.Units[r.Node]
 		out.Target, out.Mode = u.Target.Name, u.Mode
 		if len(u.Target.Kind) > 0 {
 			out.Kind = u.Target.Kind[0]
 		}
-		switch out.Kind {
-		case "bin", "example", "test", "bench":
-			main = u.Target.SrcPath
-		}
 	}
-	for _, f := range n.Features {
-		if p := j.ManifestOf(r.Node); j.ask.IsGPU(f) && (p == nil || !p.Implicit(f)) { // the name of a dependency is none
-			out.Asked = append(out.Asked, f)
-		}
-	}
-	if p := j.ManifestOf(r.Node); j.Graph == nil && p != nil {
-		main = j.Host.Join(p.Dir, "src", "main.rs") // a tree does not say which program it is: look at the usual one
-	}
-	label := out.Package
+	k := &rootJudge{judge: j, r: r, pkg: j.ManifestOf(r.Node), label: out.Package}
 	if n.Platform != "" && j.severalPlatforms() {
 		out.For = n.Platform
-		label += " for " + n.Platform
+		k.label += " for " + n.Platform
 	}
-	if !slices.ContainsFunc(out.Asked, func(f string) bool { return j.path(r, graph.Feature{Node: r.Node, Name: f}).Reached }) {
-		for _, f := range j.leading(r) {
-			if len(out.Asked) == 0 || f != "default" {
-				out.Asked = append(out.Asked, f)
-			}
-		}
-	}
-	var gpuOn []int // CUDA crates that are on
+	k.asks()
+	out.Asked = append(out.Asked, k.asked...)
 	for _, i := range r.Linked {
-		c := j.Crate(i)
-		if i != r.Node && j.Nodes[i].ID != "" && j.Nodes[i].ID == n.ID {
-			continue // the library of the program's own package
+		if k.samePackage(i) {
+			continue
 		}
-		st, listed := j.state(i, c, out.Asked, i == r.Node)
-		if listed {
+		if st, listed := j.state(i, j.Crate(i), out.Asked, i == r.Node); listed {
 			out.Crates = append(out.Crates, st)
 		}
-		if j.CUDAOn(i) {
-			gpuOn = append(gpuOn, i)
-			out.Reached = true
-		}
+		out.Reached = out.Reached || j.CUDAOn(i)
 	}
-	k := &rootJudge{judge: j, r: r, pkg: j.ManifestOf(r.Node), label: label, main: main, asked: out.Asked, on: gpuOn}
-	k.requests()
-	out.Borrowed = k.lent
-	k.left()
-	k.weak()
-	k.unasked()
-	k.otherwise()
-	j.why(r, out.Asked, k.qualified())
+	k.judge8()
+	out.Idle = k.idleFeatures
+	if len(k.by[manifest.CUDA]) == 0 && len(k.by[manifest.AnyGPU]) == 0 {
+		out.Other, out.OtherOff = k.other, k.otherOff
+	}
+	k.paths()
 	j.out.Roots = append(j.out.Roots, out)
 }
 
-// leading lists the features of a root that lead to a GPU crate under another name than cuda: gpu = ["candle-core/cuda"].
-func (j *judge) leading(r *graph.Root) []string {
-	on := slices.ContainsFunc(r.Linked, func(i int) bool { return i != r.Node && j.CUDAOn(i) })
-	out := []string{}
-	if p := j.ManifestOf(r.Node); !on || p == nil {
-		return out
-	}
-	byDefault := false
-	for _, f := range j.Nodes[r.Node].Features {
-		if !j.path(r, graph.Feature{Node: r.Node, Name: f}).Reached {
-			continue
-		}
-		if f == "default" {
-			byDefault = true
-			continue
-		}
-		out = append(out, f)
-	}
-	if byDefault && len(out) == 0 {
-		out = append(out, "default")
-	}
-	return out
+// samePackage reports whether a node is the library of the root program's own package.
+func (k *rootJudge) samePackage(i int) bool {
+	return i != k.r.Node && k.Nodes[i].ID != "" && k.Nodes[i].ID == k.Nodes[k.r.Node].ID
 }
 
 // severalPlatforms says whether roots are built for more than one target. Procedural macros are built for the host, which is none of them:
@@ -290,9 +223,9 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// settle turns roots whose feature changes nothing into errors when no root of the build is reached, into notes otherwise.
+// settle turns roots whose feature enables nothing into faults when no root of the build has what was asked for, into notes otherwise.
 func (j *judge) settle() {
-	undecided := slices.ContainsFunc(j.out.Findings, func(f Finding) bool { return f.ID == IDUndecided })
+
 	reached := map[string]bool{} // by target: what one is built for does not help another
 	for i, r := range j.out.Roots {
 		at := j.Nodes[j.Roots[i].Node].Platform
@@ -301,8 +234,9 @@ func (j *judge) settle() {
 	}
 	for _, idle := range j.idle {
 		f := idle.finding
-		if undecided || reached[idle.platform] {
-			f.Severity = Note
+		if j.undecided || reached[idle.platform] {
+			f.become(IDUndecided)
+			f.Edits, f.Fix, f.Ask = nil, "", nil
 		}
 		j.find(f)
 	}

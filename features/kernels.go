@@ -11,25 +11,35 @@ import (
 	"gpubuild/features/source"
 )
 
-// withOwn adds to what the catalog knows the user's own packages whose build scripts compile kernels whatever their features, and those
-// that gpubuild.toml names: like a carrier, their presence is the signal. One that has a GPU feature is judged by that, as ever.
+// withOwn adds to what the catalog knows the user's own packages whose build scripts compile kernels, and those that gpubuild.toml names:
+// one whose script tests GPU features is on by these, any other by being linked.
 func (v *view) withOwn(in Input) {
 	if in.Catalog == nil {
 		return
 	}
 	add := func(name string, p *manifest.Package) {
-		if v.Catalog.Crate(name) == nil && (p == nil || !p.Declares("cuda")) {
-			v.Catalog = v.Catalog.With(catalog.Crate{Name: name, Backend: "cuda", Role: catalog.Carrier})
+		if v.Catalog.Crate(name) != nil {
+			return
 		}
-	}
-	ungated := func(p *manifest.Package) bool {
-		return v.compilesKernels(p) && !testsGPU(v.ownScript(p), in.Request.GPUFeatures)
+		c := catalog.Crate{Name: name, Backend: "cuda", Role: catalog.Carrier}
+		if p != nil {
+			c.CUDAFeatures, c.Backends = v.kernelFeatures(p, in.Request.GPUFeatures)
+		}
+		if len(c.CUDAFeatures) > 0 {
+			c.Role, c.Lost = catalog.Gated, map[string]string{}
+			for _, f := range c.CUDAFeatures {
+				c.Lost[f] = "its kernels are not compiled"
+			}
+		} else if len(c.Backends) > 0 {
+			c.Backend, c.Role = "", catalog.Gated // its kernels are for another GPU
+		}
+		v.Catalog = v.Catalog.With(c)
 	}
 	local := map[string]bool{}
 	if in.Project != nil {
 		for _, p := range slices.Concat(in.Project.Members, in.Project.Locals) {
 			local[p.Name] = true
-			if slices.Contains(in.Named, p.Name) || ungated(p) {
+			if slices.Contains(in.Named, p.Name) || v.compilesKernels(p) {
 				add(p.Name, p)
 			}
 		}
@@ -40,10 +50,43 @@ func (v *view) withOwn(in Input) {
 		if local[n.Name] || !named && !n.Local {
 			continue
 		}
-		if p := v.ManifestOf(i); named || p != nil && ungated(p) {
+		if p := v.ManifestOf(i); named || p != nil && v.compilesKernels(p) {
 			add(n.Name, p)
 		}
 	}
+}
+
+// kernelFeatures lists the features with which a package's build script compiles kernels for CUDA, and those for other GPUs by backend.
+// None: it always does.
+func (v *view) kernelFeatures(p *manifest.Package, configured []string) (cuda []string, others map[string]string) {
+	asked := manifest.ParseRequest(manifest.Request{GPUFeatures: configured})
+	script := v.src.Text(p.BuildScript)
+	helper := v.optionalHelper(p)
+	others = map[string]string{}
+	for _, f := range p.FeatureNames() {
+		backend, _ := asked.BackendOf(f, nil)
+		_, edges := p.Closure([]string{f})
+		tested := testsFeature(script, f) || v.src.TestsOf(p, f).Script ||
+			helper != "" && slices.ContainsFunc(edges, func(e manifest.Edge) bool { return e.Dep == helper })
+		switch {
+		case !tested || backend == "" || f == "default":
+		case backend == manifest.CUDA || backend == manifest.AnyGPU:
+			cuda = append(cuda, f)
+		default:
+			others[f] = backend
+		}
+	}
+	return cuda, others
+}
+
+// optionalHelper is an optional build-dependency that runs nvcc; empty where there is none.
+func (v *view) optionalHelper(p *manifest.Package) string {
+	for _, d := range p.Dependencies {
+		if c := v.Catalog.Crate(d.Package); d.Kind == manifest.Build && d.Optional && c != nil && c.Role == catalog.Helper && c.Needs("nvcc") {
+			return d.Key
+		}
+	}
+	return ""
 }
 
 // Scripts reads build scripts for the look before a build. One that tests GPU features compiles kernels where one of these is on.
@@ -83,6 +126,9 @@ func (v *view) compilesKernels(p *manifest.Package) bool {
 			c.Needs("nvcc") {
 			return true
 		}
+	}
+	if v.optionalHelper(p) != "" {
+		return true
 	}
 	return runsNvcc(v.src.TextOf(v.manifestScript(p), p.Dir).All)
 }

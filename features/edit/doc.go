@@ -1,4 +1,4 @@
-// Package edit changes manifests byte for byte: it inserts feature edges and dependencies, and says how a line should read. Nothing that is
+// Package edit changes manifests byte for byte: it inserts and replaces feature edges, and says how a line should read. Nothing that is
 // there is changed or reordered; the result is read again and must differ in just what was inserted, else there is an *Error and no result.
 //
 // It works on bytes and writes no file.

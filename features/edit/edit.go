@@ -18,15 +18,17 @@ type Edit struct {
 	Manifest string   `json:"manifest"`
 	Feature  string   `json:"feature"`
 	Add      []string `json:"add"`
-	// a dependency that the manifest gets, too: its key and its value, TOML; empty: none
-	Key   string `json:"key,omitempty"`
-	Value string `json:"value,omitempty"`
+	// an edge that cargo refuses, in the place of which the first of Add is written; empty: none
+	Instead string `json:"instead_of,omitempty"`
 }
 
 func (e Edit) String() string {
 	var quoted []string
 	for _, s := range e.Add {
 		quoted = append(quoted, buildenv.TOMLString(s))
+	}
+	if e.Instead != "" {
+		return fmt.Sprintf("`%s` now enables %s instead of %s", e.Feature, strings.Join(quoted, ", "), buildenv.TOMLString(e.Instead))
 	}
 	return fmt.Sprintf("`%s` now enables %s", e.Feature, strings.Join(quoted, ", "))
 }
@@ -45,10 +47,12 @@ func AddEdges(data []byte, edits ...Edit) ([]byte, error) {
 	out := data
 	for _, e := range edits {
 		var err error
-		if e.Key != "" {
-			if out, err = addDependency(out, e.Manifest, e.Key, e.Value); err != nil {
+		if e.Instead != "" {
+			out, err = replaceEdge(out, e)
+			if err != nil {
 				return nil, err
 			}
+			continue
 		}
 		if out, err = addEdges(out, e); err != nil {
 			return nil, err
@@ -333,38 +337,37 @@ func Key(key string) string {
 	return buildenv.TOMLString(key)
 }
 
-// addDependency writes a line into a manifest's [dependencies] table, as AddEdges writes edges. value is TOML.
-func addDependency(data []byte, path, key, value string) ([]byte, error) {
+// replaceEdge writes one edge in the place of another, with the quotes of that.
+func replaceEdge(data []byte, e Edit) ([]byte, error) {
 	fail := func(why string) ([]byte, error) {
-		return nil, &Error{path, "the dependency `" + key + "` is not written", why, "line"}
+		return nil, &Error{e.Manifest, "`" + e.Feature + "` is not edited", why, "edge"}
 	}
 	before, err := decode(data)
 	if err != nil {
 		return fail("the manifest cannot be read: " + err.Error())
 	}
-	want, err := decode([]byte("v = " + value + "\n"))
-	if err != nil || len(want) != 1 {
-		return fail("its value is no TOML")
+	have, ok := featureList(before, e.Feature)
+	at := slices.Index(have, e.Instead)
+	if !ok || at < 0 || len(e.Add) != 1 {
+		return fail("`" + e.Instead + "` is not in it")
 	}
-	deps, ok := before["dependencies"].(map[string]any)
-	switch {
-	case before["dependencies"] != nil && !ok:
-		return fail("[dependencies] is no table")
-	case deps[key] != nil:
-		return fail("it is among the dependencies already")
-	case deps == nil:
-		deps = map[string]any{}
-		before["dependencies"] = deps
+	array, ok := manifest.Locate(data).At("features", e.Feature)
+	if !ok {
+		return fail("it is written in a form that is not understood here")
 	}
-	deps[key] = want["v"]
-	e := &editor{data: data, nl: lineEnd(data), spans: manifest.Locate(data)}
-	out := e.intoTable("dependencies", Key(key)+" = "+value)
+	elements, _, ok := arrayElements(data, array)
+	if !ok || len(elements) != len(have) {
+		return fail("it is written in a form that is not understood here")
+	}
+	span := elements[at]
+	out := slices.Concat(data[:span.Start], []byte(quoteAs(data[span.Start], e.Add[0])), data[span.End:])
 	after, err := decode(out)
 	if err != nil {
-		return fail("[dependencies] is written in a form that is not understood here")
+		return fail("the text would not be TOML any more")
 	}
+	before["features"].(map[string]any)[e.Feature].([]any)[at] = e.Add[0]
 	if !same(before, after) {
-		return fail("more than the entry would change")
+		return fail("more than the edge would change")
 	}
 	return out, nil
 }

@@ -9,13 +9,6 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// Step is one step of an explanation: a package or one of its features, and the manifest line that made the step.
-type Step struct {
-	Text     string `json:"text"`
-	Manifest string `json:"manifest,omitempty"`
-	Line     int    `json:"line,omitempty"`
-}
-
 // Reason says for one root why a crate is linked, or why it has a feature or has not.
 type Reason struct {
 	Root     string   `json:"root"`
@@ -86,98 +79,16 @@ func (x *explainer) root(r *Root, crate named, feature string) []Reason {
 	return out
 }
 
-// visit is a state of the search for a way: a package, or one of its features.
-type visit struct {
-	node    int
-	feature string
-	from    int
-	step    Step
-}
-
-// way finds the shortest way from a root to a crate, or to a feature of it; nil when manifests show none.
+// way is the shortest chain from what was requested of a root to a crate, or to a feature of it; nil when manifests show none.
 func (x *explainer) way(r *Root, to int, feature string) []Step {
-	var list []visit
-	seen := map[string]bool{}
-	push := func(node int, feature string, from int, manifest string, line int) {
-		key := fmt.Sprint(node, "/", feature)
-		if seen[key] || len(list) >= MaxSteps {
-			return
-		}
-		seen[key] = true
-		text := x.Nodes[node].Name
-		if feature != "" {
-			text += "/" + feature
-		}
-		list = append(list, visit{node, feature, from, Step{text, manifest, line}})
-	}
-	push(r.Node, "", -1, "", 0)
+	start := []Feature{{r.Node, ""}}
 	for _, f := range x.Nodes[r.Node].Features {
 		if x.ask.All || slices.Contains(x.ask.Plain, f) || slices.Contains(x.ask.Qualified[x.Nodes[r.Node].Name], f) ||
 			f == "default" && !x.ask.NoDefault {
-			push(r.Node, f, -1, "", 0)
+			start = append(start, Feature{r.Node, f})
 		}
 	}
-	for at := 0; at < len(list); at++ {
-		v := list[at]
-		if v.node == to && v.feature == feature {
-			var out []Step
-			for i := at; i >= 0; i = list[i].from {
-				out = append([]Step{list[i].step}, out...)
-			}
-			return out
-		}
-		p := x.ManifestOf(v.node)
-		if p == nil {
-			continue
-		}
-		enter := func(d manifest.Dependency, line int) {
-			t := x.DepNode(v.node, d, r.Set)
-			if t < 0 {
-				return
-			}
-			push(t, "", at, p.Manifest, line)
-			for _, f := range d.Features {
-				if slices.Contains(x.Nodes[t].Features, f) {
-					push(t, f, at, p.Manifest, line)
-				}
-			}
-			if d.DefaultFeatures && slices.Contains(x.Nodes[t].Features, "default") {
-				push(t, "default", at, p.Manifest, line)
-			}
-		}
-		if v.feature == "" {
-			for _, d := range p.Dependencies {
-				if !d.Optional && x.counts(r, v.node, d) {
-					enter(d, p.DependencyLine(d))
-				}
-			}
-			continue
-		}
-		edges, _ := p.Edges(v.feature)
-		line := p.Line("features", v.feature)
-		for _, e := range edges {
-			if e.Dep == "" {
-				if slices.Contains(x.Nodes[v.node].Features, e.Feature) {
-					push(v.node, e.Feature, at, p.Manifest, line)
-				}
-				continue
-			}
-			for _, d := range p.Dependencies {
-				if d.Key != e.Dep || !x.counts(r, v.node, d) {
-					continue
-				}
-				if t := x.DepNode(v.node, d, r.Set); t >= 0 {
-					if e.Feature != "" && slices.Contains(x.Nodes[t].Features, e.Feature) {
-						push(t, e.Feature, at, p.Manifest, line)
-					}
-					if d.Optional && !e.Weak {
-						enter(d, line)
-					}
-				}
-			}
-		}
-	}
-	return nil
+	return x.Closure(r, start...).Chain(Feature{to, feature})
 }
 
 // missing lists what could turn a feature of a linked crate on, and why that does not.

@@ -167,9 +167,7 @@ func (v *View) locked(n *Node) *manifest.LockPackage {
 	return found
 }
 
-// MaxSteps is how many steps a search for a path looks at.
-const MaxSteps = 20000
-
+// CratesIO is how a lock file names the public registry.
 const CratesIO = "registry+https://github.com/rust-lang/crates.io-index"
 
 func (v *View) ReadManifest(path, name string) *manifest.Package {

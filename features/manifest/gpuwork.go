@@ -19,7 +19,7 @@ import (
 func (p *Project) GPUWork(r Request) (bool, string) {
 	a := ParseRequest(r)
 	for _, f := range a.Plain {
-		if a.IsCUDA(f) {
+		if b, loose := a.BackendOf(f, nil); a.IsCUDA(f) || !loose && (b == ROCm || b == Vulkan) {
 			return true, fmt.Sprintf("feature `%s` is requested", f)
 		}
 	}
@@ -321,4 +321,20 @@ func (w *work) readLeading() {
 		w.leading[k] = true
 		queue = append(queue, users[k]...)
 	}
+}
+
+// Leading lists the names of the locked packages from which a GPU crate of the catalog is reached.
+func (p *Project) Leading() map[string]bool {
+	if p.leading == nil {
+		p.leading = map[string]bool{}
+		if known, err := catalog.Default(); err == nil {
+			w := &work{Project: p, catalog: known}
+			w.readLeading()
+			for key := range w.leading {
+				name, _, _ := strings.Cut(key, " ")
+				p.leading[name] = true
+			}
+		}
+	}
+	return p.leading
 }

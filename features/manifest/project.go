@@ -33,6 +33,7 @@ type Project struct {
 	registry  map[string]*Package // manifests of packages that cargo unpacked, by name and version; nil value: not found
 	unpacked  []string            // UnpackedIn; nil: not looked yet
 	memberSet map[*Package]bool
+	leading   map[string]bool // see Leading
 }
 
 // FileName is what a package's or a workspace's manifest is called.

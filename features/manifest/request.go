@@ -171,7 +171,7 @@ func (p *Project) Questions(gpu []string) []Question {
 	var out []Question
 	for _, m := range p.Members {
 		for _, f := range m.FeatureNames() {
-			if a.IsGPU(f) && !m.ProcMacro && !m.Implicit(f) && !strings.HasPrefix(f, "_") {
+			if a.IsBackend(f) && !m.ProcMacro && !m.Implicit(f) {
 				out = append(out, Question{m, f})
 			}
 		}

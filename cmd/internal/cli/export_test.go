@@ -4,7 +4,6 @@ import (
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/diagnose"
-	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
@@ -16,7 +15,7 @@ func Answers() (plain, results map[string]any) {
 	plain = map[string]any{
 		"bundle": bundle.Bundle{}, "cache": cacheAnswer{}, "cache-clean": struct{}{}, "cache-dir": answer.CacheDir{},
 		"clean": cleanAnswer{}, "completion": answer.Completion{}, "env": answer.Env{}, "exec": answer.Exec{}, "explain": diagnose.Log{},
-		"explain-code": diagnose.Meaning{}, "features-route": featurecheck.Routed{}, "features-why": answer.Why{}, "init": answer.Init{},
+		"explain-code": diagnose.Meaning{}, "features-why": answer.Why{}, "init": answer.Init{},
 		"receipt-verify": answer.Receipt{}, "report": report.Joined{}, "scan": scanAnswer{}, "toolchain-install": answer.ToolchainInstall{},
 		"toolchain-list": answer.ToolchainList{}, "toolchain-use": answer.ToolchainUse{}, "toolchain-verify": answer.ToolchainVerify{},
 		"version": versionAnswer{}, "watch": gpu.Summary{},

@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/help"
@@ -29,10 +27,8 @@ type featuresOptions struct {
 	Fix          bool
 	DryRun       bool
 	Why          string // CRATE[/FEATURE]
-	Graph        string // dot, mermaid
 	ManifestOnly bool
 	Lint         bool
-	Route        bool
 }
 
 func featuresVerb() verb {
@@ -42,11 +38,11 @@ func featuresVerb() verb {
 			Name: "features", Usage: "say whether cuda and cudnn enable the GPU crates of each binary, and why not", Project: true,
 			Examples: []string{
 				"gpubuild features --features cuda,cudnn -p app", "gpubuild features --features cuda --fix --dry-run",
-				"gpubuild features --features cuda --why candle-nn/cuda", "gpubuild features --features cuda --route",
+				"gpubuild features --features cuda --why candle-nn/cuda",
 			},
 			Text: "Compiles nothing. Exits with 10 if a requested feature does not enable its GPU crates. A feature is judged if its " +
-				"name contains cuda, cudnn or the word gpu, or if `gpu-features` in gpubuild.toml names it. --verbose prints tables and " +
-				"notes.\n" +
+				"name means a backend (cuda, cudnn, gpu, rocm, hip, wgpu, vulkan, metal, also as in use-cuda or cuda-12), or if " +
+				"`gpu-features` in gpubuild.toml names it. --verbose prints tables and notes.\n" +
 				"--fix writes only manifests of the workspace and the Cargo.lock that belongs to them. --lint checks every member, as " +
 				"the pre-commit hook does: with a Cargo.lock it asks cargo before it reports a missing one. --manifest-only never runs " +
 				"cargo.",
@@ -59,10 +55,8 @@ func featuresVerb() verb {
 				toggle("dry-run", "print what --fix would write, write nothing", &o.DryRun),
 				newFlag("why", cargo.Value, "CRATE[@VERSION][/FEATURE]", "say why a crate is linked, or why it has or lacks a feature",
 					func(v string) error { o.Why = v; return checkWhy(v) }),
-				choice("graph", "dot|mermaid", "draw what leads to GPU crates", &o.Graph, graph.Dot, graph.Mermaid),
 				toggle("manifest-only", "check the features of members against manifests alone, without cargo", &o.ManifestOnly),
 				toggle("lint", "check every member's GPU features, each as if that package were built alone", &o.Lint),
-				toggle("route", "find a command line that works without editing a manifest; cargo checks each one", &o.Route),
 			},
 			resultFlags(&o.Results),
 		),
@@ -89,8 +83,6 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 		return a.runLint(ctx, o, l)
 	case o.Fix:
 		return a.runFix(ctx, o, l)
-	case o.Route:
-		return a.runRoute(ctx, o, l)
 	}
 	j, err := featurecheck.Open(ctx, a.Machine, l, featurecheck.Options{Strict: o.Strict, Write: true})
 	switch {
@@ -98,14 +90,9 @@ func runFeatures(ctx context.Context, a *invocation, o featuresOptions, l cargo.
 		return err
 	case o.Why != "":
 		return a.printWhy(o, j)
-	case o.Graph != "":
-		return a.draw(o, j)
-	}
-	if j, err = j.Verified(ctx); err != nil {
-		return err
 	}
 	if o.Results.JSON == nil {
-		text := strings.Join(append(report.ReachLines(j.Answer), ""), "\n")
+		text := strings.Join(append(report.ReachLines(j.Answer, false), ""), "\n")
 		if a.Shell.Verbose {
 			text = featurecheck.Table(j.Answer)
 		}
@@ -129,25 +116,22 @@ func (a *invocation) endFeatures(o featuresOptions, j featurecheck.Judged, fixes
 
 // checkFeatures refuses flags of `features` that say nothing together.
 func (o featuresOptions) checkFeatures() error {
-	if o.Graph != "" && o.Results.JSON != nil {
-		return usage("--graph prints a drawing and has no JSON", "gpubuild features --json has the paths")
-	}
 	if o.DryRun && !o.Fix {
 		return usage("--dry-run needs --fix", "gpubuild features --fix --dry-run")
 	}
 	n := 0
-	for _, given := range []bool{o.Fix, o.Why != "", o.Graph != "", o.Route} {
+	for _, given := range []bool{o.Fix, o.Why != ""} {
 		if given {
 			n++
 		}
 	}
 	switch {
 	case n > 1:
-		return usage("--fix, --route, --why and --graph exclude each other", "leave all but one of them out")
+		return usage("--fix and --why exclude each other", "leave one of them out")
 	case o.ManifestOnly && n > 0:
-		return usage("--manifest-only does not run cargo, and --fix, --route, --why and --graph need it", "leave --manifest-only out")
+		return usage("--manifest-only does not run cargo, and --fix and --why need it", "leave --manifest-only out")
 	case o.Lint && n > 0 && !o.Fix:
-		return usage("--lint is about every member, --route, --why and --graph about one build", "leave --lint out")
+		return usage("--lint is about every member, --why about one build", "leave --lint out")
 	}
 	return nil
 }
@@ -195,27 +179,14 @@ func whyText(m *session.Machine, reasons []graph.Reason) string {
 	return b.String()
 }
 
-// draw is features --graph.
-func (a *invocation) draw(o featuresOptions, j featurecheck.Judged) error {
-	view, err := j.Input.View(a.Host)
-	if err != nil {
-		return err
-	}
-	text, err := view.Draw(j.Input.Request, o.Graph)
-	if err != nil {
-		return err
-	}
-	return a.Shell.Data(text)
-}
-
 // runFix is features --fix.
 func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line) error {
 	fixer := featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun})
-	j, err := fixer.Fix(ctx, l)
+	j, err := featurecheck.FixMembers(ctx, fixer, l)
 	if err != nil {
-		return err
-	}
-	if j, err = j.Verified(ctx); err != nil {
+		for _, fix := range fixer.Fixes() { // cargo refuses the manifests as they are: this is what would be written first
+			err = errors.Join(a.Shell.Data(fix.Diff), err)
+		}
 		return err
 	}
 	fixes := fixer.Fixes()
@@ -232,7 +203,7 @@ func (a *invocation) runFix(ctx context.Context, o featuresOptions, l cargo.Line
 		case j.Answer.Stops:
 			a.Shell.Note("nothing written: no change to this workspace's manifests fixes it")
 		default:
-			a.Shell.Note("nothing to fix: this workspace's manifests forward the features")
+			a.Shell.Note("nothing to fix: no linked GPU crate is off")
 		}
 		a.printFindings(j)
 	}
@@ -250,7 +221,7 @@ func (a *invocation) printFindings(j featurecheck.Judged) {
 func (a *invocation) runLint(ctx context.Context, o featuresOptions, l cargo.Line) error {
 	look := featurecheck.LintOptions{Strict: o.Strict, Cargo: o.Lint}
 	if o.Fix {
-		look.Fixer = featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Certain: true})
+		look.Fixer = featurecheck.NewFixer(a.Machine, featurecheck.FixOptions{Strict: o.Strict, DryRun: o.DryRun, Lint: true})
 	}
 	checked, err := featurecheck.Lint(ctx, a.Machine, l, look)
 	if err != nil {
@@ -301,77 +272,6 @@ func (a *invocation) printChecked(o featuresOptions, checked featurecheck.Checke
 		r.Checks = append(r.Checks, c)
 	}
 	return a.end(o.Results, reachEnd(sum.Stops), r, lintAnswer{append([]*featurecheck.Question{}, checked.Questions...), fixes})
-}
-
-// runRoute is features --route: a command line that carries the feature to where it stops, found without a change to any manifest.
-func (a *invocation) runRoute(ctx context.Context, o featuresOptions, l cargo.Line) error {
-	look := featurecheck.Options{Strict: o.Strict}
-	j, err := featurecheck.Open(ctx, a.Machine, l, look)
-	var gaps []features.Gap
-	if _, ok := errors.AsType[*cargo.RefusedError](err); ok {
-		var without featurecheck.Undeclared
-		without, err = featurecheck.OpenWithout(ctx, a.Machine, l, look, err)
-		j, gaps = without.Judged, without.Gaps
-	}
-	if err != nil {
-		return err
-	}
-	found, err := featurecheck.FindRoutes(ctx, j, gaps, featurecheck.WholeSearch)
-	if err != nil {
-		return err
-	}
-	if !found.Found() {
-		if found, err = found.Explain(ctx, j); err != nil {
-			return err
-		}
-		if j, err = j.Verified(ctx); err != nil {
-			return err
-		}
-	}
-	if o.Results.JSON != nil {
-		err = a.answer(o.Results.JSON, "features-route", found.Found(), j.Findings(), found)
-	} else {
-		err = a.printRoutes(j, found)
-	}
-	if err == nil && !found.Found() {
-		return exit.Code(exit.Unreached)
-	}
-	return err
-}
-
-func (a *invocation) printRoutes(j featurecheck.Judged, found featurecheck.Routed) error {
-	switch {
-	case found.Already:
-		a.Shell.Note("this command line already enables the GPU crates")
-		return a.Shell.Data(buildenv.PosixWords(append([]string{"gpubuild"}, j.Session.Line.Words()...)...) + "\n")
-	case len(found.Routes) > 0:
-		for _, r := range found.Routes {
-			if err := a.Shell.Data(r.Command + "\n"); err != nil {
-				return err
-			}
-		}
-		a.Shell.Note("by cargo's answer (%s) %s; nothing was written", found.Routes[0].Via, found.Lacked())
-		return nil
-	}
-	a.Shell.Error("no command line was found by which %s (cargo checked %d) [%s]", found.Lacked(), found.Asked,
-		features.IDUnreached)
-	for _, b := range found.Blocks {
-		a.Shell.Note("%s", b.Why)
-	}
-	if len(found.Blocks) == 0 {
-		for _, f := range j.Findings() {
-			if f.Severity == finding.Error {
-				a.Shell.Note("%s", f.Message)
-			}
-		}
-	}
-	switch {
-	case j.Fixable():
-		a.Shell.Hint("gpubuild features --fix")
-	case found.Diff != "":
-		a.Shell.Hint("by cargo's answer a dependency of the package's own enables it:\n" + strings.TrimRight(found.Diff, "\n"))
-	}
-	return nil
 }
 
 // noteUnasked says that the answer is about the default features where none was asked for.

@@ -3,7 +3,10 @@ package featurecheck
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -12,6 +15,7 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/edit"
+	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
@@ -19,8 +23,8 @@ import (
 // Outcomes of a fix.
 const (
 	Kept    = "kept"
-	Refused = "refused" // cargo says that it does not help
-	Planned = "planned" // by a dry run
+	Refused = "refused" // cargo says that it does not help: the old files are back
+	Planned = "planned" // by a dry run: cargo was not asked
 )
 
 // Fix is what became of one finding's edits.
@@ -35,10 +39,8 @@ type Fix struct {
 // FixOptions say what is fixed.
 type FixOptions struct {
 	Strict bool
-	DryRun bool // nothing is written
-	// Certain leaves alone what may be meant: a feature that only switches code on and leaves a GPU crate off. It is for those who look at
-	// every member; who asks about one build means it.
-	Certain bool
+	DryRun bool // nothing is written, and cargo is not asked whether it helps
+	Lint   bool // nobody asked for these builds
 }
 
 const (
@@ -51,100 +53,139 @@ type Fixer struct {
 	machine *session.Machine
 	options FixOptions
 	fixes   []Fix
-	planned []edit.Edit // of the builds before, in a dry run
-	diff    string
+	tried   map[string]bool
+	// of a dry run: the manifests as they are and as they would be, and what a diff calls them
+	before, texts map[string][]byte
+	names         map[string]string
+	order         []string
 }
 
 // NewFixer begins with no fix.
-func NewFixer(m *session.Machine, o FixOptions) *Fixer { return &Fixer{machine: m, options: o} }
-
-// Fix asks cargo about the edits of each finding of a build, and then writes those that help, with the Cargo.lock that belongs to them. It
-// answers the build as it is afterwards.
-func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
-	if !f.options.DryRun {
-		release, err := f.lockManifests(ctx, line)
-		if err != nil {
-			return Judged{}, err
-		}
-		defer release()
-	}
-	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict})
-	if err != nil {
-		return j, err
-	}
-	now, edits := tried{Judged: j}, slices.Clone(f.planned)
-	if len(edits) > 0 {
-		if now, err = j.try(ctx, edits); err != nil {
-			return j, err
-		}
-	}
-	seen := map[string]bool{}
-	for n := 0; n < maxFixes; n++ {
-		fault := f.next(j.Session.Project, now.Answer, seen)
-		if fault == nil {
-			break
-		}
-		seen[fixKey(*fault)] = true
-		fix := Fix{Finding: fault.Message, Edits: fault.Edits, Outcome: Planned}
-		after, err := j.try(ctx, slices.Concat(edits, fault.Edits))
-		switch {
-		case ctx.Err() != nil:
-			return j, ctx.Err()
-		case err != nil:
-			fix.Outcome, fix.Why = Refused, "cargo does not accept it: "+cargo.FirstLine(err)
-		default:
-			if fix.Why = unhelpful(now.Answer, after.Answer, *fault); fix.Why != "" {
-				fix.Outcome = Refused
-			}
-		}
-		if fix.Why == "" {
-			now, edits = after, slices.Concat(edits, fault.Edits)
-		} else {
-			f.machine.Shell.Warning("%s: no fix: %s", f.machine.Shown(fault.Edits[0].Manifest), fix.Why)
-		}
-		f.fixes = append(f.fixes, fix)
-	}
-	if len(edits) == 0 {
-		return j, nil
-	}
-	f.diff = ""
-	for _, path := range now.order {
-		f.diff += edit.Diff(diffName(f.machine.Host, j.Session.Project, path), j.Session.Project.Text(path), now.texts[path])
-	}
-	if f.options.DryRun {
-		f.planned = edits
-		return j, nil
-	}
-	if err := f.write(j.Session, now); err != nil {
-		return j, err
-	}
-	for i := range f.fixes {
-		if f.fixes[i].Outcome == Planned {
-			f.fixes[i].Outcome = Kept
-		}
-	}
-	for _, e := range edits {
-		f.machine.Shell.Status("Updated", "%s: %s", f.machine.Shown(e.Manifest), e)
-	}
-	return now.Judged, nil
+func NewFixer(m *session.Machine, o FixOptions) *Fixer {
+	return &Fixer{machine: m, options: o, tried: map[string]bool{}, before: map[string][]byte{}, texts: map[string][]byte{},
+		names: map[string]string{}}
 }
 
 // Fixes are all of them, the first with the diff of a dry run; never nil.
 func (f *Fixer) Fixes() []Fix {
 	out := append([]Fix{}, f.fixes...)
-	if len(out) > 0 && f.options.DryRun {
-		out[0].Diff = f.diff
+	for _, path := range f.order {
+		out[0].Diff += edit.Diff(f.names[path], f.before[path], f.texts[path])
 	}
 	return out
 }
 
-// lockManifests keeps a second gpubuild from fixing the same workspace, and removes what a killed one left next to the manifests.
-func (f *Fixer) lockManifests(ctx context.Context, line cargo.Line) (release func(), err error) {
-	m := f.machine
-	s, err := session.OpenOrRefuse(ctx, m, line)
+// Fix writes the edits of each finding of a build and asks cargo for the build's graph again: a fix stands only if every crate that it is
+// about is on now, else the old files come back. It answers the build as it is afterwards.
+func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
+	s, err := session.OpenOrRefuse(ctx, f.machine, line)
 	if err != nil {
-		return nil, err
+		return Judged{}, err
 	}
+	if !f.options.DryRun {
+		release, err := f.lockManifests(ctx, s)
+		if err != nil {
+			return Judged{}, err
+		}
+		defer release()
+	}
+	for n := 0; n < maxFixes; n++ {
+		list, j, err := f.faults(ctx, line, s)
+		fault := f.next(s.Project, list)
+		if fault == nil {
+			return j, err
+		}
+		f.tried[fixKey(*fault)] = true
+		fix := Fix{Finding: fault.Message, Edits: fault.Edits, Outcome: Planned}
+		undo, err := f.write(s, &fix)
+		if err != nil {
+			return j, err
+		}
+		if !f.options.DryRun {
+			now, err := Open(ctx, s.Quiet().Machine, line, Options{Write: true, lint: f.options.Lint})
+			switch {
+			case ctx.Err() != nil:
+				return j, errors.Join(ctx.Err(), undo())
+			case err != nil:
+				fix.Why = "cargo does not accept it: " + cargo.FirstLine(err)
+			default:
+				fix.Why = unhelpful(now, *fault)
+			}
+			if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && fault.ID == features.IDRefused && stillRefused(s, refused) {
+				fix.Why = "" // another entry is wrong, too: its turn comes
+			}
+			if fix.Outcome = Kept; fix.Why != "" {
+				fix.Outcome = Refused
+				if err := undo(); err != nil {
+					return j, err
+				}
+				f.machine.Shell.Warning("%s: no fix: %s", f.machine.Shown(fault.Edits[0].Manifest), fix.Why)
+			}
+		}
+		f.fixes = append(f.fixes, fix)
+		for _, e := range fix.Edits {
+			if fix.Outcome == Kept {
+				f.machine.Shell.Status("Updated", "%s: %s", f.machine.Shown(e.Manifest), e)
+			}
+		}
+		if s, err = session.Open(f.machine, line); err != nil {
+			return j, err
+		}
+	}
+	return Open(ctx, f.machine, line, Options{Strict: f.options.Strict, lint: f.options.Lint})
+}
+
+// faults are those of a build as it is now. Where cargo refuses it, they are the edges that it refuses, or what a build without the
+// features lacks that nobody declares.
+func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session) ([]features.Finding, Judged, error) {
+	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict, lint: f.options.Lint})
+	if err == nil {
+		return j.Answer.Findings, j, nil
+	}
+	if _, ok := errors.AsType[*cargo.RefusedError](err); !ok {
+		return nil, j, err
+	}
+	var list []features.Finding
+	for _, m := range s.Project.Members {
+		list = append(list, features.RefusedEdges(s.Project, m)...)
+	}
+	if len(list) == 0 {
+		if without, bad := openWithout(ctx, s); bad == nil {
+			list = without.Answer.Findings
+		}
+	}
+	return list, j, err
+}
+
+// next is the first finding that edges of this workspace fix and that was not tried.
+func (f *Fixer) next(p *manifest.Project, list []features.Finding) *features.Finding {
+	for i := range list {
+		if fault := &list[i]; fixable(p, *fault) && fault.Severity != features.Note && !f.tried[fixKey(*fault)] {
+			return fault
+		}
+	}
+	return nil
+}
+
+func fixKey(f features.Finding) string {
+	key := f.ID
+	for _, e := range f.Edits {
+		key += "\x00" + e.Manifest + "\x00" + e.String()
+	}
+	return key
+}
+
+// stillRefused reports whether cargo's refusal is about another entry that RefusedEdges knows.
+func stillRefused(s *session.Session, refused *cargo.RefusedError) bool {
+	fresh, err := session.Open(s.Machine, s.Line)
+	return err == nil && refused != nil && slices.ContainsFunc(fresh.Project.Members, func(m *manifest.Package) bool {
+		return len(features.RefusedEdges(fresh.Project, m)) > 0
+	})
+}
+
+// lockManifests keeps a second gpubuild from fixing the same workspace, and removes what a killed one left next to the manifests.
+func (f *Fixer) lockManifests(ctx context.Context, s *session.Session) (release func(), err error) {
+	m := f.machine
 	dir := m.Host.Join(m.CacheDir, "locks")
 	if err := cache.Make(dir); err != nil {
 		return nil, err
@@ -167,26 +208,6 @@ func (f *Fixer) lockManifests(ctx context.Context, line cargo.Line) (release fun
 	}, nil
 }
 
-func fixKey(f features.Finding) string {
-	key := f.ID + "\x00" + f.Root + "\x00" + f.Message
-	for _, e := range f.Edits {
-		key += "\x00" + e.Manifest + "\x00" + e.String()
-	}
-	return key
-}
-
-// next is the first finding that edges of this workspace fix and that was not tried.
-func (f *Fixer) next(p *manifest.Project, answer *features.Answer, seen map[string]bool) *features.Finding {
-	for i := range answer.Findings {
-		fault := &answer.Findings[i]
-		meant := fault.Severity != features.Note || fault.ID == features.IDUndecided && !f.options.Certain
-		if fixable(p, *fault) && meant && !seen[fixKey(*fault)] {
-			return fault
-		}
-	}
-	return nil
-}
-
 // diffName is a manifest's path below the workspace root, with slashes, as patch and git apply take it there.
 func diffName(h buildenv.Host, p *manifest.Project, path string) string {
 	if h.Below(path, p.Root) {
@@ -195,80 +216,101 @@ func diffName(h buildenv.Host, p *manifest.Project, path string) string {
 	return strings.Trim(strings.ReplaceAll(path, `\`, "/"), "/")
 }
 
-// write writes the edited manifests and the Cargo.lock that cargo made of them. A manifest that is no longer what cargo was asked about is
-// somebody else's: the error is a *cache.ChangedError, and nothing more is written.
-func (f *Fixer) write(s *session.Session, t tried) error {
+// write writes the edited manifests, beside and renamed; undo brings the old ones back, and Cargo.lock. A manifest that is no longer what
+// was judged is somebody else's: the error is a *cache.ChangedError. A dry run only keeps the texts.
+func (f *Fixer) write(s *session.Session, fix *Fix) (undo func() error, err error) {
 	h := s.Machine.Host
-	for _, path := range t.order { // all are looked at before the first is written
+	before, after, order := map[string][]byte{}, map[string][]byte{}, []string{}
+	for _, e := range fix.Edits {
+		if _, known := after[e.Manifest]; !known {
+			order, before[e.Manifest] = append(order, e.Manifest), s.Project.Text(e.Manifest)
+			if after[e.Manifest] = before[e.Manifest]; f.options.DryRun && f.texts[e.Manifest] != nil {
+				before[e.Manifest], after[e.Manifest] = f.texts[e.Manifest], f.texts[e.Manifest]
+			}
+		}
+		if after[e.Manifest], err = edit.AddEdges(after[e.Manifest], e); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range order { // all are looked at before the first is written
 		real := h.Real(path)
 		fi, err := h.Files.Stat(real)
 		switch {
 		case !s.Project.Member(path):
-			return fmt.Errorf("%s is no member of the workspace", s.Machine.Shown(path))
+			return nil, fmt.Errorf("%s is no member of the workspace", s.Machine.Shown(path))
 		case err != nil:
-			return err
+			return nil, err
 		case !h.Below(real, h.Real(h.Dir(path))) && !h.Below(real, h.Real(s.Project.Root)):
-			return fmt.Errorf("%s is a link to %s, which is outside the workspace", s.Machine.Shown(path), real)
+			return nil, fmt.Errorf("%s is a link to %s, which is outside the workspace", s.Machine.Shown(path), real)
 		case fi.Mode().Perm()&0o200 == 0:
-			return fmt.Errorf("%s is read-only", real)
+			return nil, fmt.Errorf("%s is read-only", real)
 		}
 	}
-	for _, path := range t.order {
-		real := h.Real(path)
-		fi, err := h.Files.Stat(real)
-		if err == nil {
-			err = cache.Replace(real, s.Project.Text(path), t.texts[path], fi.Mode().Perm())
+	if f.options.DryRun {
+		for _, path := range order {
+			if f.texts[path] == nil {
+				f.before[path], f.names[path], f.order = before[path], diffName(h, s.Project, path), append(f.order, path)
+			}
+			f.texts[path] = after[path]
 		}
-		if err != nil {
-			return err
-		}
-	}
-	if !s.Project.HasLock || len(t.lock) == 0 {
-		return nil
+		return func() error { return nil }, nil
 	}
 	lock := h.Real(s.Project.LockPath)
-	old, err := h.ReadFile(lock, manifestLimit)
-	if err != nil || bytes.Equal(old, t.lock) {
-		return err
+	locked, lockErr := h.ReadFile(lock, manifestLimit)
+	var written []string
+	undo = func() error {
+		var errs []error
+		for _, path := range written {
+			errs = append(errs, replace(h, path, after[path], before[path]))
+		}
+		now, err := h.ReadFile(lock, manifestLimit)
+		switch {
+		case err != nil:
+		case errors.Is(lockErr, fs.ErrNotExist):
+			errs = append(errs, os.Remove(lock))
+		case lockErr == nil && !bytes.Equal(now, locked):
+			errs = append(errs, cache.Replace(lock, now, locked, 0o644))
+		}
+		return errors.Join(errs...)
 	}
-	return cache.Replace(lock, old, t.lock, 0o644)
+	for _, path := range order {
+		if err := replace(h, path, before[path], after[path]); err != nil {
+			return nil, errors.Join(err, undo())
+		}
+		written = append(written, path)
+	}
+	return undo, nil
 }
 
-// unhelpful says why a fix did not help; empty when it did: the fault is gone, no other came in its place, and more is on than before.
-func unhelpful(before, after *features.Answer, f features.Finding) string {
-	for _, g := range after.Findings {
+func replace(h buildenv.Host, path string, old, text []byte) error {
+	real := h.Real(path)
+	fi, err := h.Files.Stat(real)
+	if err != nil {
+		return err
+	}
+	return cache.Replace(real, old, text, fi.Mode().Perm())
+}
+
+// unhelpful says why a fix did not help; empty when every crate that it is about is on now.
+func unhelpful(now Judged, f features.Finding) string {
+	for _, l := range f.Lacks {
+		on := now.Graph.Units != nil && slices.ContainsFunc(now.Graph.Units.Units, func(u graph.Unit) bool {
+			id := manifest.ParsePkgID(u.PkgID)
+			return !u.Host() && id.Name == l.Crate && id.Version == l.Version && slices.Contains(u.Features, l.Feature)
+		})
+		for _, r := range now.Answer.Roots { // cargo tree answered, or another feature of the crate does the same
+			on = on || slices.ContainsFunc(r.Crates, func(c features.CrateState) bool {
+				return c.Name == l.Crate && c.Version == l.Version && (c.On && c.Role != "" && l.Feature != "cudnn" || slices.Contains(c.Features, l.Feature))
+			})
+		}
+		if !on {
+			return fmt.Sprintf("cargo was asked again, and %s is still off", l)
+		}
+	}
+	for _, g := range now.Answer.Findings {
 		if g.ID == f.ID && g.Root == f.Root && g.Message == f.Message {
 			return "cargo was asked again, and nothing has changed"
 		}
 	}
-	if errorsOf(after) > errorsOf(before) {
-		return "other faults came in its place"
-	}
-	if featuresOn(after) <= featuresOn(before) {
-		return "no crate of the build has a feature more than before"
-	}
 	return ""
-}
-
-func errorsOf(answer *features.Answer) int {
-	n := 0
-	for _, f := range answer.Findings {
-		if f.Severity == features.Error {
-			n++
-		}
-	}
-	return n
-}
-
-func featuresOn(answer *features.Answer) int {
-	n := 0
-	for _, r := range answer.Roots {
-		for _, c := range r.Crates {
-			n += len(c.Features)
-			if c.On { // a crate can be on without any feature
-				n++
-			}
-		}
-	}
-	return n
 }

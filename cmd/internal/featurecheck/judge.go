@@ -1,13 +1,12 @@
-// Package featurecheck asks cargo what command lines build and has features judge the answers. Besides judging one build it has the
-// searches that need many: Fix for the missing lines of manifests, Lint for the features of every member, FindRoutes for another command
-// line.
+// Package featurecheck asks cargo what command lines build and has features judge the answers. Besides judging one build it has Fix for the
+// missing lines of manifests, and Lint for the features of every member.
 //
-// It builds nothing. Only Fix writes: manifests of the workspace, and the Cargo.lock that belongs to them. Edits are tried in a shadow of
-// the workspace (trial.go) before they are printed or written.
+// It builds nothing. Only Fix writes: manifests of the workspace, and the Cargo.lock that belongs to them.
 package featurecheck
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +16,8 @@ import (
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/features/edit"
+	"gpubuild/features/graph"
+	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -39,106 +40,32 @@ func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) (Jud
 	if j.Input.Sources = o.sources; o.sources == nil {
 		j.Input.Sources = features.NewSources(s.Machine.Host, s.Project)
 	}
-	j.Answer, err = features.Judge(s.Machine.Host, j.Input)
-	return j, err
-}
-
-// Verified is the build with fixes of which cargo says that they help: those that do not are left out, and features to request become a
-// command. For a build that stops without such a fix another command line is looked for.
-func (j Judged) Verified(ctx context.Context) (Judged, error) {
-	answer := *j.Answer
-	answer.Findings = slices.Clone(answer.Findings)
-	j.Answer = &answer
-	var outside map[int]features.Finding // what only a manifest outside the workspace fixes: the last resort
-	fixed := false
-	for i := range answer.Findings {
-		f := &answer.Findings[i]
-		edits, ask := f.Edits, f.Ask
-		if len(edits) == 0 && len(ask) == 0 {
+	j.Input.Lint, j.Input.Missing = o.lint, o.missing
+	if j.Answer, err = features.Judge(s.Machine.Host, j.Input); err != nil {
+		return j, err
+	}
+	for i := range j.Answer.Findings { // features to request become a command
+		f := &j.Answer.Findings[i]
+		if len(f.Ask) == 0 || f.Fix != "" {
 			continue
 		}
-		f.Edits, f.Ask = nil, nil
-		toml := f.Fix
-		f.Fix = ""
-		if f.Severity == features.Note { // nobody asks what to do about it
-			f.Edits = edits
-			continue
+		if line, err := s.Line.Change(cargo.Change{Features: f.Ask}); err == nil {
+			f.Fix = buildenv.PosixWords(append([]string{"gpubuild"}, line.Words()...)...)
 		}
-		if len(edits) > 0 {
-			why, err := j.Session.Keep(j.Tool, fmt.Sprintf("trial-1 %s %s %v", f.ID, f.Root, edits), func() ([]byte, error) {
-				t, err := j.try(ctx, edits)
-				if err != nil {
-					return []byte(err.Error()), ctx.Err()
-				}
-				return []byte(unhelpful(j.Answer, t.Answer, *f)), nil
-			})
-			if err != nil {
-				return j, err
-			}
-			if len(why) == 0 {
-				f.Edits, f.Fix = edits, toml
-			} else {
-				j.Session.Machine.Shell.Detail("not said, because it does not help: %s: %s", strings.Join(strings.Fields(toml), " "), why)
-			}
-			if f.Fix != "" && slices.ContainsFunc(edits, func(e edit.Edit) bool { return !j.Session.Project.Member(e.Manifest) }) {
-				outside = map[int]features.Finding{i: *f}
-				f.Edits, f.Fix = nil, ""
-			}
-		} else if line, err := j.Session.Line.Change(cargo.Change{Features: ask}); err == nil {
-			after, err := Open(ctx, j.Session.Quiet().Machine, line, j.again())
-			if ctx.Err() != nil {
-				return j, ctx.Err()
-			}
-			if err == nil && unhelpful(j.Answer, after.Answer, *f) == "" {
-				f.Ask, f.Fix = ask, command(line)
-			}
-		}
-		fixed = fixed || f.Fix != "" && f.Severity == features.Error
 	}
-	defer func() {
-		for i, f := range outside {
-			if answer.Findings[i].Fix == "" {
-				answer.Findings[i].Edits, answer.Findings[i].Fix = f.Edits, f.Fix
-			}
-		}
-	}()
-	at := slices.IndexFunc(answer.Findings, func(f features.Finding) bool { return f.Severity == features.Error && len(f.Lacks) > 0 })
-	if !answer.Stops || fixed || at < 0 || answer.Findings[at].Fix != "" {
-		return j, nil
-	}
-	found, err := FindRoutes(ctx, j, nil, HintSearch)
-	if err != nil {
-		if ctx.Err() != nil {
-			return j, ctx.Err()
-		}
-		j.Session.Machine.Shell.Detail("no other command line was looked for: %v", err)
-		return j, nil
-	}
-	if len(found.Routes) > 0 {
-		answer.Findings[at].Fix = found.Routes[0].Command
-		return j, nil
-	}
-	found, err = found.Explain(ctx, j)
-	answer.Findings[at].Fix = found.TOML
-	return j, err
-}
-
-// command is a command line as a user types it.
-func command(line cargo.Line) string {
-	return buildenv.PosixWords(append([]string{"gpubuild"}, line.Words()...)...)
+	return j, nil
 }
 
 // Options say how a build is looked at for one of our own verbs.
 type Options struct {
 	Strict bool
 	Places bool // it is to be known where cargo builds, too
-	Write  bool // a Cargo.lock that is missing or out of date is written, as cargo tree does
+	Write  bool // a Cargo.lock that is missing or out of date is written
 
+	lint    bool
+	missing []string
 	sources *features.Sources // read for other questions already; may be nil
 }
-
-// again is how another command line of the same project is looked at.
-func (j Judged) again() Options { return Options{Strict: j.Input.Strict, sources: j.Input.Sources} }
 
 // Open opens the project of a command line and asks cargo about it, writing nothing of the user's.
 func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (Judged, error) {
@@ -157,18 +84,104 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 	return Judge(s, tool, g, o)
 }
 
-// Shown are the findings that a person should read: notes only when all are wanted, when no GPU code is linked, which they explain, or when
-// a feature enables none of what is linked: built alone its package would have no GPU code.
+// undeclared lists the GPU features of a command line that no selected package declares: cargo refuses it for them.
+func undeclared(s *session.Session) []string {
+	r := s.Request()
+	selected, known := s.Project.Selection(r)
+	asked := manifest.ParseRequest(r)
+	var out []string
+	for _, f := range asked.Plain {
+		if known && asked.IsBackend(f) && !slices.ContainsFunc(selected, func(p *manifest.Package) bool { return p.Declares(f) }) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// openWithout judges a command line without the GPU features that no selected package declares, as if they were declared and empty.
+func openWithout(ctx context.Context, s *session.Session) (Judged, error) {
+	missing := undeclared(s)
+	if len(missing) == 0 {
+		return Judged{}, errors.New("every GPU feature is declared")
+	}
+	line, err := s.Line.Change(cargo.Change{Without: missing})
+	if err != nil {
+		return Judged{}, err
+	}
+	if j, err := Open(ctx, s.Quiet().Machine, line, Options{missing: missing}); err == nil {
+		return j, nil
+	}
+	j := Judged{Session: s} // without a Cargo.lock, say: the manifests show as much
+	r := s.Request()
+	selected, known := s.Project.Selection(r)
+	if !known || len(selected) == 0 {
+		return j, errors.New("no package is selected")
+	}
+	if j.Input, err = s.Input(session.Graph{}, false); err != nil {
+		return j, err
+	}
+	asked := manifest.ParseRequest(r)
+	on := slices.DeleteFunc(append(asked.Plain, "default"), func(f string) bool { return slices.Contains(missing, f) })
+	j.Input.Missing = missing
+	j.Input.Alone = graph.FromManifests(s.Machine.Host, s.Project, j.Input.Catalog, selected[0], on)
+	j.Answer, err = features.Judge(s.Machine.Host, j.Input)
+	return j, err
+}
+
+// WithMissingFeature adds to cargo's refusal what would mend it: the line of [features] that declares a GPU feature which no selected
+// package has, or the right spelling of an edge.
+func WithMissingFeature(ctx context.Context, s *session.Session, err error) error {
+	var refused *cargo.RefusedError
+	if !errors.As(err, &refused) || refused.Fix != "" {
+		return err
+	}
+	var lines []string
+	add := func(what string, list []features.Finding) {
+		for _, f := range list {
+			if len(f.Edits) > 0 {
+				lines = manifest.Union(lines, []string{what + " [features] of " + s.Machine.Shown(f.Path) + ":\n      " +
+					strings.ReplaceAll(f.Fix, "\n", "\n      ")})
+			}
+		}
+	}
+	for _, m := range s.Project.Members {
+		add("correct", features.RefusedEdges(s.Project, m))
+	}
+	if len(lines) == 0 {
+		if j, bad := openWithout(ctx, s); bad == nil {
+			add("add to", j.Answer.Findings)
+		}
+	}
+	if len(lines) == 0 {
+		return err
+	}
+	suggested := *refused
+	suggested.Fix = strings.Join(lines, "\n      ") + "\n      or let gpubuild write it: " +
+		buildenv.PosixWords(append([]string{"gpubuild"}, s.Line.As("features", "--fix")...)...)
+	return &suggested
+}
+
+// Shown are the findings that a person should read: notes only when all are wanted, or when no GPU code is linked, which they explain.
 func (j Judged) Shown(all bool) []finding.Finding {
 	all = all || !j.Answer.Stops && !slices.ContainsFunc(j.Answer.Roots, func(r features.Root) bool { return r.Reached })
-	return slices.DeleteFunc(j.Findings(), func(f finding.Finding) bool {
-		return f.Severity == finding.Note && !all && f.ID != features.IDBorrowed
-	})
+	return slices.DeleteFunc(j.Findings(), func(f finding.Finding) bool { return f.Severity == finding.Note && !all })
 }
 
 // Findings are those of the answer, with paths as people read them.
 func (j Judged) Findings() []finding.Finding {
 	return shown(j.Session, j.Answer.Findings, "features", "--fix")
+}
+
+// Fixable reports whether --fix can write what is missing.
+func (j Judged) Fixable() bool {
+	return slices.ContainsFunc(j.Answer.Findings, func(f features.Finding) bool {
+		return f.Severity == features.Error && fixable(j.Session.Project, f)
+	})
+}
+
+// fixable reports whether all edits of a finding are in manifests of the workspace.
+func fixable(p *manifest.Project, f features.Finding) bool {
+	return len(f.Edits) > 0 && !slices.ContainsFunc(f.Edits, func(e edit.Edit) bool { return !p.Member(e.Manifest) })
 }
 
 // shown are findings with paths as people read them, and with the command that writes a fix of many lines.

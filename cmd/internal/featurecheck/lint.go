@@ -12,6 +12,7 @@ import (
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
+	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
@@ -28,7 +29,6 @@ type Question struct {
 	findings []features.Finding
 	request  manifest.Request
 	member   *manifest.Package
-	latent   bool // only with other features, or for some targets, the feature enables CUDA code
 	typed    bool // the command line's own question: asked of cargo as it stands
 }
 
@@ -41,12 +41,12 @@ type Checked struct {
 // LintOptions say how members' features are looked at.
 type LintOptions struct {
 	Strict bool
-	Cargo  bool   // cargo is asked about what manifests do not settle; it never writes a Cargo.lock
+	Cargo  bool   // cargo is asked about each suspected fault; it never writes a Cargo.lock
 	Fixer  *Fixer // fixes what is found; may be nil
 }
 
-// Lint answers whether every member's GPU features enable what they should, each as if that package were built alone. Manifests show which
-// edges are missing; with a Cargo.lock cargo is asked before that is called a fault.
+// Lint asks the rules of features.Judge about every member's GPU features, each as if that package were built alone: first by the
+// manifests and Cargo.lock, and about what they call a fault by cargo's unit graph.
 func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOptions) (Checked, error) {
 	var out Checked
 	s, err := session.Open(m, line)
@@ -61,11 +61,7 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 	if err != nil {
 		return out, err
 	}
-	in.Sources = features.NewSources(m.Host, s.Project)
-	check, err := features.NewEdgeCheck(m.Host, in)
-	if err != nil {
-		return out, err
-	}
+	in.Lint, in.Sources = true, features.NewSources(m.Host, s.Project)
 	if out.Questions, err = questions(s, !o.Cargo); err != nil {
 		return out, err
 	}
@@ -74,10 +70,12 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 			return out, err
 		}
 		if q.member != nil {
-			q.manifests(check, o.Strict)
+			if err := q.manifests(in, s); err != nil {
+				return out, err
+			}
 		}
-		missing := slices.ContainsFunc(q.findings, func(f features.Finding) bool { return len(f.Edits) > 0 })
-		if o.Fixer != nil || o.Cargo && (q.typed || s.Project.HasLock && (missing || q.latent || !q.Decided && q.member != nil)) {
+		suspected := q.typed || q.Stops || len(q.findings) > 0 && q.findings[0].Severity == features.Warning
+		if o.Fixer != nil && suspected || o.Cargo && suspected && (q.typed || s.Project.HasLock) {
 			if err := q.ask(ctx, m, line, o, in.Sources); err != nil {
 				return out, err
 			}
@@ -90,24 +88,31 @@ func Lint(ctx context.Context, m *session.Machine, line cargo.Line, o LintOption
 }
 
 // manifests answers a question from manifests alone.
-func (q *Question) manifests(check *features.EdgeCheck, strict bool) {
-	for _, doubt := range check.Project.Doubts {
+func (q *Question) manifests(in features.Input, s *session.Session) error {
+	for _, doubt := range s.Project.Doubts {
 		if strings.HasPrefix(doubt, q.member.Manifest) {
 			q.Open = append(q.Open, doubt)
 		}
 	}
-	about := manifest.Question{Package: q.member, Feature: q.Feature}
-	q.findings = check.Of(about)
-	sure, some := check.Sure(about)
-	if q.latent = some && !sure; !some && !sure && len(q.findings) == 0 {
-		q.Open = append(q.Open, "its manifest alone does not show that it enables CUDA code")
+	if q.findings = features.RefusedEdges(s.Project, q.member); len(q.findings) == 0 { // cargo reads no manifest of the workspace before
+		on := []string{q.Feature}
+		if !q.request.NoDefault {
+			on = append(on, "default")
+		}
+		in.Request, in.Alone = q.request, graph.FromManifests(s.Machine.Host, s.Project, in.Catalog, q.member, on)
+		answer, err := features.Judge(s.Machine.Host, in)
+		if err != nil {
+			return err
+		}
+		q.findings = answer.Findings
 	}
 	for _, f := range q.findings {
-		q.Stops = q.Stops || f.Severity == features.Error || strict
+		q.Stops = q.Stops || f.Severity == features.Error || f.Severity == features.Warning && in.Strict
 	}
-	if q.Decided = len(q.findings) > 0 || len(q.Open) == 0; q.Decided {
+	if q.Decided = len(q.Open) == 0 || q.Stops; q.Decided {
 		q.By = "manifests"
 	}
+	return nil
 }
 
 // ask has cargo answer a question. Where it cannot, what manifests show stands.
@@ -119,11 +124,11 @@ func (q *Question) ask(ctx context.Context, m *session.Machine, line cargo.Line,
 	var j Judged
 	if o.Fixer != nil {
 		j, err = o.Fixer.Fix(ctx, line)
-	} else if j, err = Open(ctx, m, line, Options{Strict: o.Strict, sources: read}); err == nil {
-		j, err = j.Verified(ctx)
+	} else {
+		j, err = Open(ctx, m, line, Options{Strict: o.Strict, lint: !q.typed, sources: read})
 	}
 	if _, ok := errors.AsType[*cargo.RefusedError](err); ok {
-		if o.Fixer != nil && q.Decided && len(q.findings) > 0 {
+		if o.Fixer != nil && q.Stops {
 			m.Shell.Warning("%s: no fix for `%s`: correct the entry by hand, because cargo refuses the workspace as it is",
 				m.Shown(q.member.Manifest), q.Feature)
 		}
@@ -137,15 +142,6 @@ func (q *Question) ask(ctx context.Context, m *session.Machine, line cargo.Line,
 	}
 	q.Decided, q.Open = true, nil
 	q.Stops, q.By, q.findings = j.Answer.Stops, j.Answer.Via, j.Answer.Findings
-	if q.latent { // nobody asked for this build, and another one is as good
-		q.Stops = o.Strict && q.Stops
-		for i := range q.findings {
-			if f := &q.findings[i]; f.ID == features.IDUnreached && len(f.Edits) == 0 {
-				f.Severity = features.Warning
-			}
-			q.Stops = q.Stops || q.findings[i].Severity == features.Error
-		}
-	}
 	return nil
 }
 
@@ -202,19 +198,14 @@ func (c Checked) Summary(strict, notes bool) Summary {
 	var out Summary
 	seen := map[string]bool{}
 	var all []features.Finding
-	take := func(fs []features.Finding) {
-		for _, f := range fs {
-			if f.Severity == features.Note && !notes {
-				continue
-			}
-			if key := fmt.Sprintf("%s\x00%s\x00%d\x00%s", f.ID, f.Path, f.Line, cmp.Or(f.Fix, f.Message)); !seen[key] {
+	for _, q := range c.Questions {
+		for _, f := range q.findings {
+			key := fmt.Sprintf("%s\x00%s\x00%d\x00%s", f.ID, f.Path, f.Line, cmp.Or(f.Fix, f.Message))
+			if (f.Severity != features.Note || notes) && !seen[key] {
 				seen[key] = true
 				all = append(all, f)
 			}
 		}
-	}
-	for _, q := range c.Questions {
-		take(q.findings)
 		out.Stops = out.Stops || q.Stops
 		if q.Decided {
 			out.Decided++
@@ -233,31 +224,36 @@ func (q *Question) Of() string {
 	return " of " + q.Package
 }
 
-// line is the question in cargo's words: the member's own manifest is named, because resolver 1 gives --features to that package only.
+// line is the question in cargo's words.
 func (q *Question) line(l cargo.Line) (cargo.Line, error) {
 	if q.typed {
 		return l, nil
 	}
+	return memberLine(l, q.member, q.request)
+}
+
+// memberLine builds one member alone: its own manifest is named, because resolver 1 gives --features to that package only.
+func memberLine(l cargo.Line, member *manifest.Package, r manifest.Request) (cargo.Line, error) {
 	var words []string
 	if l.Toolchain != "" {
 		words = append(words, "+"+l.Toolchain)
 	}
-	words = append(words, "build", "--manifest-path", q.member.Manifest)
-	for _, f := range q.request.Features {
+	words = append(words, "build", "--manifest-path", member.Manifest)
+	for _, f := range r.Features {
 		words = append(words, "--features", f)
 	}
 	for _, given := range []struct {
 		is   bool
 		word string
 	}{
-		{q.request.AllFeatures, "--all-features"}, {q.request.NoDefault, "--no-default-features"}, {l.Has("--offline"), "--offline"},
+		{r.AllFeatures, "--all-features"}, {r.NoDefault, "--no-default-features"}, {l.Has("--offline"), "--offline"},
 		{l.Has("--locked"), "--locked"}, {l.Has("--frozen"), "--frozen"}, {l.Has("--quiet"), "--quiet"},
 	} {
 		if given.is {
 			words = append(words, given.word)
 		}
 	}
-	for _, t := range q.request.Targets {
+	for _, t := range r.Targets {
 		words = append(words, "--target", t)
 	}
 	for _, c := range l.Config {
@@ -265,4 +261,45 @@ func (q *Question) line(l cargo.Line) (cargo.Line, error) {
 	}
 	out, _, err := cargo.Split(words, nil)
 	return out, err
+}
+
+// FixMembers fixes a build, and then each of several selected members as it would be built alone: together one member's edges can hide
+// that another has none.
+func FixMembers(ctx context.Context, f *Fixer, line cargo.Line) (Judged, error) {
+	j, err := f.Fix(ctx, line)
+	if err != nil {
+		return j, err
+	}
+	r := j.Session.Request()
+	selected, _ := j.Session.Project.Selection(r)
+	if len(selected) < 2 {
+		return j, nil
+	}
+	fixed := len(f.fixes)
+	for _, m := range selected {
+		var asked []string
+		for _, name := range manifest.ParseRequest(r).Plain {
+			if m.Declares(name) {
+				asked = append(asked, name)
+			}
+		}
+		if len(asked) == 0 {
+			continue
+		}
+		one := r
+		one.Features = asked
+		alone, err := memberLine(line, m, one)
+		if err != nil {
+			return j, err
+		}
+		if _, err := f.Fix(ctx, alone); err != nil {
+			if _, ok := errors.AsType[*cargo.RefusedError](err); !ok {
+				return j, err
+			}
+		}
+	}
+	if len(f.fixes) == fixed || f.options.DryRun {
+		return j, nil
+	}
+	return Open(ctx, f.machine, line, Options{Strict: f.options.Strict})
 }

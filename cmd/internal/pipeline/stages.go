@@ -130,14 +130,11 @@ func explainProgram(ctx context.Context, c Command, s *session.Session, r Result
 func enabled(ctx context.Context, c Command, s *session.Session, graph session.Graph) (featurecheck.Judged, []finding.Finding, error) {
 	shell := c.Machine.Shell
 	judged, err := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
-	if err == nil {
-		judged, err = judged.Verified(ctx)
-	}
 	if err != nil {
 		return judged, nil, err
 	}
 	answer, findings := judged.Answer, judged.Findings()
-	for _, line := range report.ReachLines(answer) {
+	for _, line := range report.ReachLines(answer, shell.Verbose) {
 		shell.Status("Resolving", "%s", line)
 	}
 	if graph.Reason != "" {

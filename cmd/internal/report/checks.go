@@ -118,7 +118,7 @@ func (s Stages) message(id, state string) string {
 			}
 		}
 		if s.Answer != nil {
-			return strings.Join(ReachLines(s.Answer), "; ")
+			return strings.Join(ReachLines(s.Answer, false), "; ")
 		}
 	case CheckToolchain:
 		if s.Set != nil {

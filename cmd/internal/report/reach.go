@@ -52,14 +52,17 @@ func askedFeatures(a *features.Answer, typed []string) []string {
 
 // ReachLines says in one line for each root which GPU crates it links: those that are on, and those that are off. A library whose line is
 // that of its own package's program is left out.
-func ReachLines(a *features.Answer) []string {
+func ReachLines(a *features.Answer, source bool) []string {
 	lines, seen := []string{}, map[string]bool{}
 	for _, program := range []bool{true, false} {
 		for _, r := range a.Roots {
 			if (r.Kind == "bin") != program {
 				continue
 			}
-			says := reachLine(r) + " (" + a.Via + ")"
+			says := reachLine(r)
+			if source {
+				says += " (" + a.Via + ")"
+			}
 			if key := r.Package + says; !seen[key] {
 				seen[key] = true
 				name := cmp.Or(r.Target, r.Package) // cargo tree knows no targets
@@ -98,14 +101,14 @@ func reachLine(r features.Root) string {
 	backends := r.Backends()
 	others := slices.ContainsFunc(backends, func(b string) bool { return b != "cuda" && b != "cpu" })
 	on, off := onOff(r, others)
-	list := slices.DeleteFunc(slices.Clone(r.Asked), func(f string) bool { return slices.Contains(r.Borrowed, f) })
-	borrowed := len(list) == 0 && len(on) > 0
-	if borrowed || len(on) == 0 {
+	list := slices.DeleteFunc(slices.Clone(r.Asked), func(f string) bool { return slices.Contains(r.Idle, f) })
+	idle := len(list) == 0
+	if idle {
 		list = r.Asked
 	}
-	asked, enable := strings.Join(list, ", "), "enables"
+	asked, enable, nothing := strings.Join(list, ", "), "enables", "switches on nothing"
 	if len(list) > 1 {
-		enable = "enable"
+		enable, nothing = "enable", "switch on nothing"
 	}
 	var line string
 	switch {
@@ -113,18 +116,28 @@ func reachLine(r features.Root) string {
 		line = "no GPU feature is requested; linked with GPU code: " + some(on)
 	case len(r.Asked) == 0:
 		line = "no GPU feature is requested"
-	case borrowed:
-		line = asked + " " + enable + " nothing here; also linked with GPU code: " + some(on)
+	case idle && len(on) > 0:
+		line = asked + " " + nothing + "; also linked with GPU code: " + some(on)
 	case len(on) > 0:
 		line = asked + " " + enable + " " + some(on)
 	default:
-		line = asked + " " + enable + " no GPU crate"
+		line = asked + " " + nothing
 	}
 	if others && !slices.Contains(backends, "cuda") && strings.Contains(asked, "cud") {
 		line += ", and no CUDA"
 	}
-	if len(off) > 0 {
-		line += "; without it: " + some(off)
+	without := "CUDA"
+	if !slices.ContainsFunc(r.Crates, func(c features.CrateState) bool { return !c.On && c.Backend == "cuda" }) {
+		without = "a backend"
+	}
+	if r.Other != "" {
+		off, without = r.OtherOff, r.Other
+	}
+	switch {
+	case len(off) > 1:
+		line += "; " + some(off) + " are built without " + without
+	case len(off) > 0:
+		line += "; " + off[0] + " is built without " + without
 	}
 	return line
 }

@@ -1,0 +1,97 @@
+package features
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv/finding"
+	"gpubuild/features/edit"
+)
+
+// Severities of findings.
+const (
+	Error   = finding.Error
+	Warning = finding.Warning
+	Note    = finding.Note
+)
+
+// Ids of findings.
+const (
+	IDUnreached   = "features.unreached"          // a requested GPU feature leaves the GPU crates off, or enables nothing
+	IDUndecided   = "features.undecided"          // no GPU crate is linked; the feature turns something else on
+	IDPartial     = "features.partial"            // some linked GPU crates are on, and others whose code is missed are off
+	IDCudnnAlone  = "features.cudnn-without-cuda" // cudnn is on where the crate's own cuda is off
+	IDConditional = "features.conditional"        // only with another feature, or for another target, does the feature enable GPU code
+	IDForced      = "features.forced"             // GPU crates are on whatever was requested
+	IDRefused     = "features.refused-edge"       // a feature names what its package does not have
+	IDPins        = "features.cudarc-pins"        // one cudarc is set to two CUDA versions
+	IDVariable    = "features.cudarc-variable"    // CUDARC_CUDA_VERSION and a feature name two CUDA versions
+	IDMixed       = "features.cudarc-mixed"       // two cudarc packages are set to different CUDA versions
+	IDNoVersion   = "features.cudarc-version"     // a cudarc without a CUDA version
+	IDByFile      = "features.by-file"            // a file, not a feature, decides (libtorch)
+	IDFileCPU     = "features.by-file-cpu"        // … and it is one without CUDA
+	IDLoadDynamic = "features.load-dynamic"       // ort: the loaded library decides
+)
+
+// Finding is one thing that a user should know.
+type Finding struct {
+	finding.Finding
+	Root  string `json:"root,omitempty"`  // the root it was found for
+	Lacks []Lack `json:"lacks,omitempty"` // the features of linked crates that it is about
+	// the edges that fix it, in the order in which they can be written one by one; none: no manifest of the workspace does
+	Edits []edit.Edit `json:"edits,omitempty"`
+	Ask   []string    `json:"ask,omitempty"` // features that fix it when they are requested, too, as --features takes them
+}
+
+// Lack is a feature that a linked crate has not, although the request means it.
+type Lack struct {
+	Crate   string `json:"crate"`
+	Version string `json:"version"`
+	Feature string `json:"feature"`
+}
+
+func (l Lack) String() string { return fmt.Sprintf("`%s` of %s %s", l.Feature, l.Crate, l.Version) }
+
+// orElse stands between edges of which one is meant.
+const orElse = " # or: "
+
+// Choice reports whether one of several edges fixes it: which, only the user knows.
+func (f *Finding) Choice() bool { return strings.Contains(f.Fix, orElse) }
+
+// nameIt is the hint where a package may compile kernels without showing it.
+const nameIt = "if a dependency compiles kernels, name it in gpubuild.toml: gpu-packages = [\"NAME\"]"
+
+// newFinding has the severity that the table of findings gives its id.
+func newFinding(id, format string, a ...any) Finding {
+	f := Finding{Finding: finding.New(id, fmt.Sprintf(format, a...))}
+	f.Evidence = "cargo's unit graph"
+	return f
+}
+
+// become gives a finding another id, with the severity of that.
+func (f *Finding) become(id string) { f.ID, f.Severity = id, finding.RuleOf(id).Severity }
+
+// OneOfACause leaves out every finding whose edits all belong to another one that is as grave: what one edge of a member lacks is found
+// again for each program that links it.
+func OneOfACause(list []Finding) []Finding {
+	covers := func(a, b *Finding) bool {
+		return len(b.Edits) > 0 && (a.Severity == Error || b.Severity != Error) && !slices.ContainsFunc(b.Edits, func(e edit.Edit) bool {
+			return !slices.ContainsFunc(a.Edits, func(o edit.Edit) bool {
+				return o.Manifest == e.Manifest && o.Feature == e.Feature &&
+					!slices.ContainsFunc(e.Add, func(s string) bool { return !slices.Contains(o.Add, s) })
+			})
+		})
+	}
+	out := []Finding{}
+	for i := range list {
+		again := false
+		for k := range list {
+			again = again || k != i && covers(&list[k], &list[i]) && (k < i || !covers(&list[i], &list[k]))
+		}
+		if !again {
+			out = append(out, list[i])
+		}
+	}
+	return out
+}

@@ -1,0 +1,69 @@
+package manifest
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"gpubuild/buildenv/lazyregexp"
+)
+
+// Backends that a feature's name can mean; AnyGPU is that of a bare `gpu`.
+const (
+	CUDA   = "cuda"
+	ROCm   = "rocm"
+	Vulkan = "vulkan" // wgpu, too
+	Metal  = "metal"
+	AnyGPU = "gpu"
+)
+
+var backendWords = map[string]string{
+	"cuda": CUDA, "cudnn": CUDA, "rocm": ROCm, "hip": ROCm, "wgpu": Vulkan, "vulkan": Vulkan, "metal": Metal, "gpu": AnyGPU,
+}
+
+// supportWords may stand next to a backend's name without changing what it means.
+var supportWords = []string{"use", "with", "enable", "support", "backend", "acceleration", "static", "dynamic"}
+
+var versionWord = lazyregexp.New(`^[0-9]+(\.[0-9]+)*$`)
+
+// BackendOf reports which backend a feature means by its name. A name that has other words beside it (gpu-stats, cuda-tests, barracuda),
+// or that begins with an underscore, is loose: it may mean anything. known reports whether a word is the name of a package of the build,
+// as in whisper-cuda; it may be nil. The backend is empty where the name contains none.
+func (a *Asked) BackendOf(feature string, known func(word string) bool) (backend string, loose bool) {
+	name := strings.ToLower(feature)
+	words := strings.FieldsFunc(name, func(c rune) bool { return c == '-' || c == '_' })
+	other := false
+	for _, w := range words {
+		switch b := backendWords[w]; {
+		case b != "" && (backend == "" || backend == AnyGPU || b == CUDA):
+			backend = b
+		case b == "" && !slices.Contains(supportWords, w) && !versionWord.MatchString(w):
+			other = true
+		}
+	}
+	switch {
+	case slices.Contains(a.named, feature):
+		return cmp.Or(backend, CUDA), false
+	case backend == "" && (strings.Contains(name, "cuda") || strings.Contains(name, "cudnn")):
+		return CUDA, true
+	case backend == "" || strings.HasPrefix(name, "_"):
+		return backend, true
+	case !other:
+		return backend, false
+	}
+	if known != nil { // without the words of backends and of support the rest is a package's name
+		rest := slices.DeleteFunc(slices.Clone(words), func(w string) bool {
+			return backendWords[w] != "" || slices.Contains(supportWords, w) || versionWord.MatchString(w)
+		})
+		if all := strings.Join(rest, "-"); len(all) > 3 && (known(all) || known(strings.ReplaceAll(all, "-", "_")) || known(all+"-rs")) {
+			return backend, false
+		}
+	}
+	return backend, true
+}
+
+// IsBackend reports whether a feature means a backend by its name alone.
+func (a *Asked) IsBackend(feature string) bool {
+	b, loose := a.BackendOf(feature, nil)
+	return b != "" && !loose
+}
