@@ -44,6 +44,9 @@ func Serve(ctx context.Context, m *session.Machine, words []string) error {
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, context.Canceled) {
+		err = &Error{IDIncomplete, "gpubuild was told to end there before the program had: a cancelled job, or its time limit", ""}
+	}
 	out := refusal{What: err.Error(), Fix: exit.Hint(err), Code: exit.Of(err)}
 	if e, is := errors.AsType[*Error](err); is {
 		out.ID = e.ID

@@ -1,0 +1,335 @@
+//go:build linux
+
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv/hosttest/need"
+)
+
+// slurm starts a real Slurm of one node with one GPU that is none (/dev/null), without munge, and answers what makes srun find it.
+func slurm(t *testing.T) []string {
+	t.Helper()
+	for _, program := range []string{"slurmctld", "slurmd", "srun", "sinfo"} {
+		need.Program(t, "slurm", program)
+	}
+	if os.Geteuid() != 0 {
+		need.Missing(t, "slurm", "slurmd wants to be root")
+	}
+	dir := t.TempDir()
+	host, err := exec.Command("hostname", "-s").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"state", "spool"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// slurm.conf(5) and gres.conf(5) of 22.05. auth/none and cred/none need no munge; they trust everybody on this machine.
+	conf := fmt.Sprintf(`ClusterName=test
+SlurmctldHost=%[1]s(127.0.0.1)
+SlurmUser=root
+SlurmdUser=root
+AuthType=auth/none
+CredType=cred/none
+MpiDefault=none
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+ReturnToService=2
+SlurmctldPort=%[3]d
+SlurmdPort=%[4]d
+StateSaveLocation=%[2]s/state
+SlurmdSpoolDir=%[2]s/spool
+SlurmctldPidFile=%[2]s/slurmctld.pid
+SlurmdPidFile=%[2]s/slurmd.pid
+SlurmctldLogFile=%[2]s/slurmctld.log
+SlurmdLogFile=%[2]s/slurmd.log
+SchedulerType=sched/builtin
+SelectType=select/cons_tres
+GresTypes=gpu
+NodeName=%[1]s NodeAddr=127.0.0.1 CPUs=1 Gres=gpu:1 State=UNKNOWN
+PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+`, strings.TrimSpace(string(host)), dir, 20000+os.Getpid()%10000, 30000+os.Getpid()%10000)
+	for name, text := range map[string]string{"slurm.conf": conf, "gres.conf": "Name=gpu File=/dev/null\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := "SLURM_CONF=" + filepath.Join(dir, "slurm.conf")
+	for _, daemon := range []string{"slurmctld", "slurmd"} {
+		c := exec.Command(daemon, "-D")
+		c.Env = append(os.Environ(), env)
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = c.Process.Kill()
+			_ = c.Wait()
+		})
+	}
+	for range 100 {
+		c := exec.Command("sinfo", "-h", "-o", "%T")
+		c.Env = append(os.Environ(), env)
+		if out, err := c.Output(); err == nil && strings.TrimSpace(string(out)) == "idle" {
+			return []string{env}
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	log, _ := os.ReadFile(filepath.Join(dir, "slurmctld.log"))
+	t.Fatalf("Slurm does not start:\n%s", log)
+	return nil
+}
+
+// elsewhere is a project with a program that says that it has started and, asked for, never ends; places are [on.NAME] tables of the
+// user's own configuration.
+func elsewhere(t *testing.T, places string) (dir string, command func(env []string, words ...string) *exec.Cmd) {
+	t.Helper()
+	need.Tool(t, "cargo")
+	if exists("/dev/nvidia0") {
+		need.Missing(t, "no-gpu", "there is a GPU here")
+	}
+	dir = t.TempDir()
+	tests := ""
+	for i := range 200 {
+		tests += fmt.Sprintf("#[test]\nfn small_%03d() { println!(\"small\"); }\n", i)
+	}
+	for name, text := range map[string]string{
+		"Cargo.toml": "[package]\nname = \"app\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[features]\ncuda = []\n",
+		"Cargo.lock": "version = 3\n\n[[package]]\nname = \"app\"\nversion = \"0.1.0\"\n",
+		"src/main.rs": "fn main() { println!(\"started\"); if cfg!(feature = \"cuda\") && std::env::args().count() > 1 { loop { " +
+			"println!(\"waiting\"); std::thread::sleep(std::time::Duration::from_millis(100)) } } }\n",
+		"tests/small.rs": tests,
+		"mine.toml":      places,
+	} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := binary(t)
+	command = func(env []string, words ...string) *exec.Cmd {
+		c := exec.Command(program, words...)
+		c.Dir = dir
+		c.Env = append(slices.Clone(os.Environ()), append(env, "GPUBUILD_CONFIG="+filepath.Join(dir, "mine.toml"), "GPUBUILD_CACHE="+filepath.Join(dir, "cache"))...)
+		return c
+	}
+	if out, err := command(nil, "cargo", "build", "--offline", "--features", "cuda").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return dir, command
+}
+
+// proves runs `prove` at a place and checks its code, what it says, and the finding in its answer.
+func proves(t *testing.T, command func([]string, ...string) *exec.Cmd, env []string, place string, says, id string, words ...string) {
+	t.Helper()
+	c := command(env, append([]string{"prove", "target/debug/app", "--on", place, "--json=answer-" + place + ".json"}, words...)...)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	err := c.Run()
+	var ended *exec.ExitError
+	if err != nil && !errors.As(err, &ended) {
+		t.Fatal(err)
+	}
+	answered(t, c.Dir, place, c.ProcessState.ExitCode(), errs.String(), says, id)
+}
+
+// answered checks that a run ended with 21, with these words and this finding.
+func answered(t *testing.T, dir, place string, code int, text, says, id string) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, "answer-"+place+".json"))
+	if code != 21 || !strings.Contains(text, says) || err != nil || !strings.Contains(string(data), `"id": "`+id+`"`) {
+		t.Errorf("%s ended with %d, want 21, %q and %s; %.600s %v\n%s", place, code, says, id, data, err, text)
+	}
+}
+
+// onceStarted starts a command, calls strike (or interrupts it) when its program has said that it runs, and answers how the command ended.
+func onceStarted(t *testing.T, c *exec.Cmd, strike func()) (int, string) {
+	t.Helper()
+	out, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs strings.Builder
+	c.Stderr = &errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	struck := false
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "started") && !struck {
+			struck = true
+			if strike == nil {
+				_ = c.Process.Signal(syscall.SIGINT)
+			} else {
+				strike()
+			}
+		}
+	}
+	_ = c.Wait()
+	if !struck {
+		t.Errorf("the program did not start:\n%s", errs.String())
+	}
+	return c.ProcessState.ExitCode(), errs.String()
+}
+
+// sshd starts a real server on a port of its own and answers its process and the words that reach it.
+func sshd(t *testing.T) (server *os.Process, words string) {
+	t.Helper()
+	path := need.Tool(t, "ssh")
+	for _, program := range []string{"ssh", "ssh-keygen"} {
+		need.Program(t, "ssh", program)
+	}
+	dir := t.TempDir()
+	for _, key := range []string{"host", "user"} {
+		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f",
+			filepath.Join(dir, key)).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := listener.Addr().(*net.TCPAddr).Port
+	listener.Close()
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"sshd_config": fmt.Sprintf("Port %d\nListenAddress 127.0.0.1\nHostKey %[2]s/host\nAuthorizedKeysFile %[2]s/user.pub\nPidFile "+
+			"none\nStrictModes no\nUsePAM no\n"+
+			"PermitRootLogin yes\nPasswordAuthentication no\n", port, dir),
+		"ssh_config": fmt.Sprintf("Host gpu\n HostName 127.0.0.1\n Port %d\n User %s\n IdentityFile %s/user\n StrictHostKeyChecking no\n"+
+			" UserKnownHostsFile %[3]s/known\n LogLevel ERROR\n", port, me.Username, dir),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = os.MkdirAll("/run/sshd", 0o755) // sshd's own; where it cannot be made, sshd says so
+	c := exec.Command(path, "-D", "-e", "-f", filepath.Join(dir, "sshd_config"))
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	said, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	lines := bufio.NewScanner(said)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), "Server listening") {
+			go func() {
+				for lines.Scan() { // it may write on
+				}
+			}()
+			return c.Process, "ssh -F " + filepath.Join(dir, "ssh_config") + " gpu"
+		}
+	}
+	t.Fatal("sshd does not start")
+	return nil, ""
+}
+
+// TestProveThroughSlurm: a proof in a real srun, and what is none: a job that never starts, one that is cancelled.
+func TestProveThroughSlurm(t *testing.T) {
+	env := slurm(t)
+	dir, command := elsewhere(t, "[on.greedy]\nplace = \"slurm\"\nargs = [\"--gres=gpu:7\"]\n[on.named]\nplace = \"slurm\"\nargs = [\"--job-name=named\"]\n")
+	proves(t, command, env, "slurm", "there is no CUDA driver here", "proof.no-device")
+	proves(t, command, env, "slurm", ", Slurm job ", "proof.no-device")
+	proves(t, command, env, "greedy", "started nothing", "elsewhere.refused")
+	code, text := onceStarted(t, command(env, "prove", "target/debug/app", "--on", "named", "--json=answer-named.json", "--", "wait"), func() {
+		proves(t, command, env, "slurm", "did not start the program within 1s", "elsewhere.queue", "--queue-timeout", "1s")
+		cancel := exec.Command("scancel", "--name=named", "--signal=KILL")
+		cancel.Env = append(os.Environ(), env...)
+		if out, err := cancel.CombinedOutput(); err != nil {
+			t.Errorf("scancel: %v: %s", err, out)
+		}
+	})
+	answered(t, dir, "named", code, text, "Not proven: target/debug/app: ", "elsewhere.incomplete")
+}
+
+// TestTwoHundredProgramsThroughSlurm: nextest starts each test as a program of its own; every one has its result, in any order of their ends.
+func TestTwoHundredProgramsThroughSlurm(t *testing.T) {
+	need.Tool(t, "nextest")
+	env := slurm(t)
+	dir, command := elsewhere(t, "")
+	c := command(env, "nextest", "run", "--offline", "--features", "cuda", "--no-fail-fast", "--test", "small", "--test-threads", "8", "--gpu-on", "slurm",
+		"--gpu-receipt", "receipt.json")
+	out, err := c.CombinedOutput()
+	if c.ProcessState.ExitCode() != 21 {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var got struct{ More []json.RawMessage }
+	data, err := os.ReadFile(filepath.Join(dir, "receipt.json"))
+	if err != nil || json.Unmarshal(data, &got) != nil || len(got.More) != 199 || !strings.Contains(string(out), "200 passed") {
+		t.Errorf("%d receipts, %v\n%s", 1+len(got.More), err, out)
+	}
+}
+
+// TestProveThroughSSH: a proof through a real ssh needs nothing on the other side; a connection that is lost proves nothing and leaves nothing.
+func TestProveThroughSSH(t *testing.T) {
+	server, words := sshd(t)
+	dir, command := elsewhere(t, fmt.Sprintf("[on.box]\ncommand = %q\n[on.lost]\ncommand = %[1]q\n[on.shut]\ncommand = %q\n", words,
+		"ssh -o BatchMode=yes -p 1 127.0.0.1"))
+	store := filepath.Join(t.TempDir(), "there")
+	env := []string{"SECRET=of this side"}
+	mine, err := os.ReadFile(filepath.Join(dir, "mine.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine = bytes.ReplaceAll(mine, []byte("\n[on"), fmt.Appendf(nil, "\ncache = %q\n[on", store))
+	if err := os.WriteFile(filepath.Join(dir, "mine.toml"), mine, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	proves(t, command, env, "box", "there is no CUDA driver here", "proof.no-device")
+	proves(t, command, env, "shut", "cannot be reached", "elsewhere.unreachable")
+	code, text := onceStarted(t, command(env, "prove", "target/debug/app", "--on", "lost", "--json=answer-lost.json", "--", "wait"), func() {
+		children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", server.Pid))
+		if err != nil {
+			t.Error(err)
+		}
+		for _, pid := range strings.Fields(string(children)) { // the processes of the connection
+			var n int
+			if _, err := fmt.Sscan(pid, &n); err == nil {
+				_ = syscall.Kill(n, syscall.SIGKILL)
+			}
+		}
+	})
+	answered(t, dir, "lost", code, text, "ended before the result came", "elsewhere.incomplete")
+	interrupted, _ := onceStarted(t, command(env, "prove", "target/debug/app", "--on", "box", "--", "wait"), nil)
+	if interrupted != 130 {
+		t.Errorf("interrupted, it ended with %d", interrupted)
+	}
+	for range 100 { // the other side ends by itself when its connection is gone
+		left, err := os.ReadDir(filepath.Join(store, "runs"))
+		if err == nil && len(left) == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error("a run's directory is left on the other side")
+}
