@@ -249,6 +249,7 @@ func (c *collector) collect(program string) (Bundle, error) {
 		}
 		queue = append(queue, more...)
 	}
+	c.leaveOutCompilers()
 	c.link()
 	if c.b.Glibc, err = c.b.versions(); err != nil {
 		return c.b, err
@@ -266,6 +267,28 @@ func (c *collector) collect(program string) (Bundle, error) {
 	return c.b, nil
 }
 
+// leaveOutCompilers leaves out the libraries of the compiler where they would need a newer C library than everything else: systems have them,
+// and a program that was built for an old system must keep running there.
+func (c *collector) leaveOutCompilers() {
+	rest, theirs := "", map[string]string{}
+	for _, f := range c.b.Files {
+		needs := Needs(f.From)
+		if name := filepath.Base(f.Name); name == "libgcc_s.so.1" || name == "libstdc++.so.6" {
+			theirs[f.Name] = needs
+		} else if Older(rest, needs) {
+			rest = needs
+		}
+	}
+	c.b.Files = slices.DeleteFunc(c.b.Files, func(f File) bool {
+		needs, is := theirs[f.Name]
+		out := is && Older(rest, needs) && !slices.Contains(c.o.With, filepath.Base(f.Name))
+		if out {
+			c.need(filepath.Base(f.Name), fmt.Sprintf("the one here needs glibc %s, the program only %s", needs, cmp.Or(rest, "any")))
+		}
+		return out
+	})
+}
+
 // mayShip refuses a program that is none, and NVIDIA's, which are on no list.
 func (c *collector) mayShip(program string) error {
 	h, real := c.m.Host, c.m.Host.Real(program)
@@ -276,7 +299,7 @@ func (c *collector) mayShip(program string) error {
 	case isLibrary(program):
 		what := program + " is a shared library, which cannot be started"
 		return &exit.UsageError{What: what, Fix: "name the program that loads it: gpubuild bundle target/release/app"}
-	case theirs != "" || inToolkit(h, program) || inToolkit(h, real):
+	case theirs != "" && !isGpubuild(program) || inToolkit(h, program) || inToolkit(h, real):
 		return exit.Errorf(exit.Misfit, "install the CUDA toolkit there", "%s %s", program, notShipped)
 	}
 	return nil
@@ -388,6 +411,9 @@ func (c *collector) add(l want) ([]want, error) {
 // so the user can leave one out.
 func (c *collector) named(file string) (out []want, err error) {
 	h := c.m.Host
+	if isGpubuild(file) {
+		return nil, nil
+	}
 	asked, err := c.table.asked(file, h.OS == buildenv.Windows)
 	if err != nil {
 		return nil, err
@@ -754,7 +780,8 @@ func (b Bundle) check(m *session.Machine, dir string, without []string) error {
 		}
 		for _, l := range libs {
 			name := h.Base(l.Name)
-			if system(h, name, l.Path) || driver(nameOf(name)) || slices.Contains(without, name) || h.Below(l.Path, dir) {
+			if system(h, name, l.Path) || driver(nameOf(name)) || slices.Contains(without, name) || h.Below(l.Path, dir) ||
+				slices.ContainsFunc(b.Needs, func(n Need) bool { return n.Name == name }) {
 				continue
 			}
 			if f.Name != b.Files[0].Name && b.has(name) {

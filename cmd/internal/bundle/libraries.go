@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"debug/buildinfo"
 	"debug/elf"
 	"debug/pe"
 	_ "embed"
@@ -164,6 +165,12 @@ func find(file string, pattern *lazyregexp.Regexp) (string, error) {
 		}
 		kept = copy(buf, text[len(text)-64:])
 	}
+}
+
+// isGpubuild reports whether a program is a gpubuild, which holds the names and texts by which others are known.
+func isGpubuild(file string) bool {
+	info, err := buildinfo.ReadFile(file)
+	return err == nil && info.Path == "gpubuild/cmd/gpubuild"
 }
 
 // isLibrary says whether a file is a shared library and no program: one without a mark as a program (PIE) and without the loader's name, or

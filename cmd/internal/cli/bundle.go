@@ -86,6 +86,9 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 	for _, n := range b.Needs {
 		fmt.Fprintf(&out, "not in it: %s (%s)\n", n.Name, n.Why)
 	}
+	if b.Glibc != "" {
+		fmt.Fprintf(&out, "needs glibc %s or newer\n", b.Glibc)
+	}
 	done := "bundled in " + o.Dir
 	if o.DryRun {
 		done = "would bundle in " + o.Dir
