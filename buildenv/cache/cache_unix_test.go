@@ -89,6 +89,33 @@ func TestWhoMayHaveWritten(t *testing.T) {
 	}
 }
 
+// TestAPlantedLink: in a directory that is everybody's, another user may have left a link of the cache's name, or of the name that this
+// user's part of it has.
+func TestAPlantedLink(t *testing.T) {
+	if os.Getuid() != 0 {
+		need.Missing(t, "root", "only root can give a file to another user")
+	}
+	top := t.TempDir()
+	theirs, shared := filepath.Join(top, "theirs"), filepath.Join(top, "shared")
+	if err := errors.Join(os.Mkdir(theirs, 0o777), os.Chown(theirs, 65534, 65534), os.Chmod(theirs, 0o777),
+		os.Mkdir(shared, 0o777), os.Chown(shared, 65534, 65534), os.Chmod(shared, 0o777|os.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"cache": filepath.Join(shared, "cache"), "user-0": shared, "dangling": filepath.Join(shared, "d")} {
+		link, to := filepath.Join(shared, name), theirs
+		if name == "dangling" {
+			link, to = dir, filepath.Join(top, "nowhere")
+		}
+		if err := errors.Join(os.Symlink(to, link), os.Lchown(link, 65534, 65534)); err != nil {
+			t.Fatal(err)
+		}
+		var open *OpenError
+		if used, err := Private(dir); !errors.As(err, &open) {
+			t.Errorf("%s: got %s, %v", name, used, err)
+		}
+	}
+}
+
 func TestHintsByTheCause(t *testing.T) {
 	tests := []struct {
 		err  error

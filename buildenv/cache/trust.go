@@ -15,6 +15,11 @@ var Nowhere = filepath.Join(os.DevNull, "gpubuild")
 // Kubernetes' emptyDir. Programs of the cache are run, so the error is an *OpenError where others may have written to it or to what is
 // directly in it. A directory that is not there yet may be used.
 func Private(dir string) (string, error) {
+	if fi, err := os.Lstat(dir); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
+		if why, fix := writable(dir, fi); why != "" { // whoever planted it chooses where it leads, and can change that later
+			return dir, &OpenError{Path: dir, Why: why, Fix: fix}
+		}
+	}
 	if fi, err := os.Stat(dir); err == nil {
 		if !fi.IsDir() { // a hint to change the mode of /dev/null would do harm
 			return dir, &ReadOnlyError{Dir: dir, Err: errors.New("it is not a directory")}

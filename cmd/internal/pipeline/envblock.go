@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -97,6 +98,9 @@ func configFile(m *session.Machine, s *session.Session) (path, text string, err 
 	dir := m.Host.Join(s.Project.Root, ".cargo")
 	if path = m.Host.Join(dir, "config"); !m.Host.IsFile(path) {
 		path = m.Host.Join(dir, "config.toml")
+	}
+	if real, root := m.Host.Real(dir), m.Host.Real(s.Project.Root); m.Host.IsDir(dir) && !m.Host.Below(real, root) {
+		return path, "", fmt.Errorf("%s is a link to %s, outside of the project", m.Shown(dir), real)
 	}
 	data, err := m.Host.ReadFile(path, configLimit)
 	if errors.Is(err, fs.ErrNotExist) {
