@@ -60,5 +60,5 @@ func (s *State) noteUnknown(o out) {
 	}
 	s.noted = append(s.noted, text)
 	s.b.Machine.Shell.Note("%s", text)
-	s.b.Machine.Shell.Hint("let its build script run `nvcc` from PATH, or the one that NVCC names")
+	s.b.Machine.Shell.Hint("headers are known where a build script runs `nvcc` from PATH, NVIDIA's own program, with the kernel cache on")
 }

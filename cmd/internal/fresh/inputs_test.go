@@ -716,3 +716,48 @@ func TestWhatNvccRead(t *testing.T) {
 		t.Errorf("without a record: %v %v", unknown, err)
 	}
 }
+
+// TestClockSetBack: a file with a time in the future, because a tool made it up or the clock was set back by a day, is known by its content: it
+// is not rebuilt for ever, and a change of it is seen.
+func TestClockSetBack(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	unit := filepath.Join(b.top, "target", "debug", "build", "k-1")
+	header, lib := filepath.Join(b.top, "elsewhere", "a.h"), filepath.Join(b.top, "elsewhere", "liba.a")
+	b.write(header, "1")
+	b.write(lib, "1")
+	b.write(filepath.Join(unit, "out", "k.d"), "k.o: "+header+"\n")
+	now := time.Now().Add(-24 * time.Hour) // after the clock was set back
+	b.s.b.Now = func() time.Time { return now }
+	o := out{pkg: Package{ScriptUnit: features.ScriptUnit{Dir: filepath.Join(b.top, "package"), Inputs: features.Inputs{Arch: true}}},
+		dir: filepath.Join(unit, "out"), ran: now.Add(-time.Minute).UnixNano()}
+	differ := func(what string, want int) {
+		t.Helper()
+		b.s.read = newReader(b.s.b) // as the next run of gpubuild has it
+		linked, err := b.s.stillLinked(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.inputs = linked
+		if reasons, err := b.s.differences(o); err != nil || len(reasons) != want {
+			t.Errorf("%s: %v %v, want %d", what, reasons, err, want)
+		}
+	}
+	read, _, _, err := b.s.readBy(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.stamp.Read = read
+	if o.stamp.Inputs, err = b.s.linked(cargo.Message{LinkedPaths: []string{filepath.Dir(lib)}, LinkedLibs: []string{"static=a"}}, o); err != nil {
+		t.Fatal(err)
+	}
+	differ("nothing changed", 0)
+	b.write(header, "22")
+	differ("the header changed", 1)
+	b.write(lib, "22")
+	differ("the library, too", 2)
+	b.s.b.Now = nil
+	if read, _, _, err = b.s.readBy(o); err != nil || read[header] != changedSince {
+		t.Errorf("with a right clock a header that is younger than the run: %v %v", read, err)
+	}
+}
