@@ -81,6 +81,8 @@ func cargoFlags(o *pipeline.Options) []*flag {
 			}),
 			toggle("require-proof", "exit with 21 without a proof, with 22 if only other kernels ran; build: run the program, "+
 				"as --gpu-prove does", &o.Proof.Required),
+			toggle("allow-no-device", "in CI, let run, test and bench pass without a GPU although [prove] or a marked test wants one",
+				&o.Proof.AllowNoDevice),
 		),
 		proofFlags(&o.Proof),
 		in("Results",

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"gpubuild/buildenv"
@@ -84,6 +85,10 @@ func Dispatch(ctx context.Context, c Command) error {
 		return &exit.UsageError{What: "--gpu-watch and --gpu-fail-on need a program that runs: run, test or bench",
 			Fix: "leave them out, or use `gpubuild run`"}
 	}
+	if c.Options.Proof.Required && !c.runs() && !c.builds() {
+		return &exit.UsageError{What: "--gpu-require-proof needs a program to run, and `" + strings.Join(c.Line.Words(), " ") + "` runs none",
+			Fix: "use build, run, test, bench or nextest run, without --no-run"}
+	}
 	if c.Options.Proof.On.Name != "" && (!c.runs() || c.Options.Watch) {
 		return &exit.UsageError{What: "--gpu-on needs a program that runs, and --gpu-watch watches the GPUs of this machine",
 			Fix: "use run, test, bench or nextest run, without --gpu-watch"}
@@ -136,6 +141,11 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 func (c Command) runs() bool {
 	line := c.line()
 	return slices.Contains([]string{"run", "test", "bench"}, line.Verb) && !line.Has("--no-run")
+}
+
+// builds reports whether a subcommand builds programs that can be run afterwards.
+func (c Command) builds() bool {
+	return slices.Contains([]string{"build", "rustc"}, c.line().Verb)
 }
 
 // asksForVulkan says whether a command line without CUDA asks for a proof of Vulkan: by the flag, or where a program is run, by a feature.

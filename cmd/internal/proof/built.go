@@ -142,5 +142,5 @@ func (r Request) proveBuilt(ctx context.Context, p *cargorun.Program, args []str
 	heard.NoteWords(m, got.Verdict.Kind)
 	end := Ending{Program: m.Shown(p.Path), Verb: verb, Code: failed(got, o.ExpectExit),
 		OnCPU: got.Verdict.Kind == verify.NotUsed, Missing: rt.Missing, Heard: heard}
-	return Result{Proofs: []Proof{got}, Ending: &end}, o.outcome(got, o.ExpectExit)
+	return Result{Proofs: []Proof{got}, Ending: &end}, Outcome(got, o.ExpectExit, o.ExpectCPU)
 }

@@ -135,7 +135,7 @@ func FileAt(ctx context.Context, m *session.Machine, o Options, binary string, s
 	if p.Finding != "" {
 		end = nil
 	}
-	return FileResult{Proof: p, Scan: r, Ending: end, Outcome: o.outcome(p, o.ExpectExit)}, nil
+	return FileResult{Proof: p, Scan: r, Ending: end, Outcome: Outcome(p, o.ExpectExit, o.ExpectCPU)}, nil
 }
 
 // task is a program as these options ask for it.

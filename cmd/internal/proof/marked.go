@@ -70,6 +70,13 @@ func (r Request) asksForMatch() bool {
 		r.Session.Line.Verb == "run" && r.Session.Config.Prove.Value != nil
 }
 
+// requires reports whether a machine without a GPU is an error: where a proof is required, and in CI where the configuration wants one.
+func (r Request) requires() bool {
+	s, o := r.Session, r.Options
+	configured := s.Line.Verb == "run" && s.Config.Prove.Value != nil || Marks(s) != nil
+	return o.Required || configured && !o.ExpectCPU && !o.AllowNoDevice && inCI(s.Machine)
+}
+
 // mustUse is Marked, by the program's path.
 func (r Request) mustUse(path string) bool {
 	i := slices.IndexFunc(r.Programs, func(p cargorun.Program) bool { return r.Session.Machine.Host.SamePath(p.Path, path) })
@@ -243,7 +250,7 @@ func worstOf(rows []tested, w wanted) int {
 			continue
 		}
 		started = true
-		code := wantedCode(r.kind, w.cpu)
+		code := Code(r.kind, w.cpu)
 		if w.lenient && code == exit.OtherKernels {
 			code = exit.Done
 		}

@@ -30,12 +30,24 @@ func TestOutcomeOfAProof(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.story, func(t *testing.T) {
 			p := Proof{Verdict: verify.Verdict{Kind: tt.kind}, Evidence: verify.Evidence{Ran: true, Exit: tt.exit}}
-			if got := Outcome(p, tt.expected); got != tt.gpu {
+			if got := Outcome(p, tt.expected, false); got != tt.gpu {
 				t.Errorf("where the GPU was to be used: %v, want %v", got, tt.gpu)
 			}
-			if got := OutcomeCPU(p, tt.expected); got != tt.cpu {
+			if got := Outcome(p, tt.expected, true); got != tt.cpu {
 				t.Errorf("where the CPU was to be used: %v, want %v", got, tt.cpu)
 			}
 		})
+	}
+}
+
+// TestEveryVerdictHasACode: a verdict that the table lacks would exit with 0.
+func TestEveryVerdictHasACode(t *testing.T) {
+	for _, k := range []verify.Kind{verify.Unproved, verify.Proved, verify.NotUsed, verify.OtherKernels, verify.NoDevice} {
+		if _, ok := codes[k]; !ok {
+			t.Errorf("%s has no exit code", k)
+		}
+		if (Code(k, false) == 0) != (k == verify.Proved) || (Code(k, true) == 0) != (k == verify.NotUsed) {
+			t.Errorf("%s: %d, %d", k, Code(k, false), Code(k, true))
+		}
 	}
 }

@@ -24,23 +24,25 @@ import (
 
 // Options is what the user asks of a proof.
 type Options struct {
-	Wanted       bool           // build: run what was built
-	Args         []string       // build: the arguments of the program
-	Required     bool           // a missing proof is an error
-	Kernel       *regexp.Regexp // which kernels count; nil: a matrix product
-	ExpectExit   int
-	ExpectCPU    bool // nothing may run on the GPU
-	Device       string
-	Child        string
-	Timeout      time.Duration
-	Backend      probe.Backend
-	BackendGiven bool   // else run, test and bench choose it by what the program links
-	Probe        string // a file in place of our own probe
-	CUPTI        string // a file in place of the one that is found
-	Receipt      bool
-	On           Place  // where programs run; no name: here
-	WithArgs     bool   // the result and the receipt have the program's arguments, not only their hash
-	Trace        string // a file that gets when each kernel ran; empty: none
+	Wanted   bool     // build: run what was built
+	Args     []string // build: the arguments of the program
+	Required bool     // a missing proof is an error
+	// in CI, a program that the configuration wants proven may run on a machine without a GPU
+	AllowNoDevice bool
+	Kernel        *regexp.Regexp // which kernels count; nil: a matrix product
+	ExpectExit    int
+	ExpectCPU     bool // nothing may run on the GPU
+	Device        string
+	Child         string
+	Timeout       time.Duration
+	Backend       probe.Backend
+	BackendGiven  bool   // else run, test and bench choose it by what the program links
+	Probe         string // a file in place of our own probe
+	CUPTI         string // a file in place of the one that is found
+	Receipt       bool
+	On            Place  // where programs run; no name: here
+	WithArgs      bool   // the result and the receipt have the program's arguments, not only their hash
+	Trace         string // a file that gets when each kernel ran; empty: none
 }
 
 // Proof is one program's run under the probe and what it showed.
@@ -68,63 +70,40 @@ func prove(ctx context.Context, m *session.Machine, o verify.Options) (Proof, er
 	return Proof{Program: o.Binary, Args: o.Args, Verdict: verify.Judge(e, o.Rules()), Evidence: e}, nil
 }
 
-// verdictCode is the exit code that belongs to a verdict, when the program itself ended as expected.
-func verdictCode(k verify.Kind) int {
-	switch k {
-	case verify.Proved:
-		return exit.Done
-	case verify.NotUsed:
-		return exit.NotUsed
-	case verify.OtherKernels:
-		return exit.OtherKernels
-	}
-	return exit.Unproved
+// codes are the exit codes of verdicts, where the GPU and where the CPU was to be used. Every command takes them from here.
+var codes = map[verify.Kind]struct{ gpu, cpu int }{
+	verify.Proved:       {exit.Done, exit.OtherKernels},
+	verify.NotUsed:      {exit.NotUsed, exit.Done},
+	verify.OtherKernels: {exit.OtherKernels, exit.OtherKernels},
+	verify.Unproved:     {exit.Unproved, exit.Unproved},
+	verify.NoDevice:     {exit.Unproved, exit.Unproved},
 }
 
-// wantedCode is the exit code of a verdict where the GPU, or the CPU, was to be used.
-func wantedCode(k verify.Kind, cpu bool) int {
-	switch {
-	case !cpu:
-		return verdictCode(k)
-	case k == verify.NotUsed:
-		return exit.Done
-	case k == verify.Proved:
-		return exit.OtherKernels
+// Code is the exit code of a verdict, when the program itself ended as expected.
+func Code(k verify.Kind, cpu bool) int {
+	if cpu {
+		return codes[k].cpu
 	}
-	return verdictCode(k)
+	return codes[k].gpu
 }
 
 // Outcome is the exit code of a proof: the program's own where it failed, else the verdict's. The status of a program that was ended for
 // its time is that of our own signal.
-func Outcome(p Proof, expected int) error {
-	if p.Evidence.Ran && !p.Evidence.Exit.TimedOut && p.Evidence.Exit.Code != expected && p.Evidence.Exit.Code != 0 {
-		return exit.Code(p.Evidence.Exit.Code)
+func Outcome(p Proof, expected int, cpu bool) error {
+	code := Code(p.Verdict.Kind, cpu)
+	if ended := p.Evidence.Exit; p.Evidence.Ran && !ended.TimedOut && ended.Code != expected && ended.Code != 0 {
+		code = ended.Code
 	}
-	if code := verdictCode(p.Verdict.Kind); code != exit.Done {
-		return exit.Code(code)
-	}
-	return nil
-}
-
-// OutcomeCPU is the exit code of a run that was to be on the CPU: 0 only where everything was seen and nothing was launched.
-func OutcomeCPU(p Proof, expected int) error {
-	switch err := Outcome(p, expected); p.Verdict.Kind {
-	case verify.NotUsed, verify.Proved, verify.OtherKernels:
-		if code := wantedCode(p.Verdict.Kind, true); code != exit.Done {
-			return exit.Code(code)
-		}
+	if code == exit.Done {
 		return nil
-	default:
-		return err
 	}
+	return exit.Code(code)
 }
 
-// outcome is the exit code of a proof, as the options ask for the GPU or the CPU.
-func (o Options) outcome(p Proof, expected int) error {
-	if o.ExpectCPU {
-		return OutcomeCPU(p, expected)
-	}
-	return Outcome(p, expected)
+// inCI reports whether this is a run of CI: services set the variable.
+func inCI(m *session.Machine) bool {
+	v := m.Host.Env.Get("CI")
+	return v != "" && v != "0" && !strings.EqualFold(v, "false")
 }
 
 // printVerdict words a verdict: its line, then at most five that explain it.
@@ -226,7 +205,7 @@ func File(ctx context.Context, m *session.Machine, o Options, binary string, std
 	if p.Evidence.Control.Outcome == verify.ControlNoLibrary && end.Code == 127 { // that there is no driver has been said
 		end = nil
 	}
-	return FileResult{Proof: p, Scan: r, Ending: end, Outcome: o.outcome(p, o.ExpectExit)}, nil
+	return FileResult{Proof: p, Scan: r, Ending: end, Outcome: Outcome(p, o.ExpectExit, o.ExpectCPU)}, nil
 }
 
 // verify are the options of a run of a program with its own arguments.
