@@ -145,7 +145,3 @@ func gpuFeatures(configured []string) []string {
 func testsFeature(text, f string) bool {
 	return strings.Contains(text, "CARGO_FEATURE_"+source.EnvName(f)+`"`) || source.TestsFeature(text, f)
 }
-
-func testsGPU(text string, configured []string) bool {
-	return slices.ContainsFunc(gpuFeatures(configured), func(f string) bool { return testsFeature(text, f) })
-}

@@ -47,7 +47,6 @@ type featureIndex struct {
 	edges    map[string][]Edge
 	optional map[string]bool
 	hidden   map[string]bool // optional dependencies that a "dep:" mentions
-	weak     bool            // there is a weak edge
 }
 
 func (p *Package) indexed() *featureIndex {
@@ -60,7 +59,6 @@ func (p *Package) indexed() *featureIndex {
 				if e.Feature == "" {
 					x.hidden[e.Dep] = true
 				}
-				x.weak = x.weak || e.Weak
 				edges = append(edges, e)
 			}
 			x.edges[f] = edges
@@ -165,29 +163,3 @@ func (p *Package) Closure(on []string) (feats map[string]bool, edges []Edge) {
 	}
 	return feats, edges
 }
-
-// PassedOn lists what features turn on in dependencies, as "key/feature".
-func (p *Package) PassedOn(features ...string) map[string]bool {
-	out := map[string]bool{}
-	_, edges := p.Closure(features)
-	for _, e := range edges {
-		if e.Feature != "" {
-			out[e.Dep+"/"+e.Feature] = true
-		}
-	}
-	for _, d := range p.Dependencies { // on already, whatever the feature says: by every entry that is linked
-		for _, f := range d.Features {
-			on := d.Kind == Normal
-			for _, o := range p.Dependencies {
-				on = on && (o.Key != d.Key || o.Kind != Normal || slices.Contains(o.Features, f))
-			}
-			if on {
-				out[d.Key+"/"+f] = true
-			}
-		}
-	}
-	return out
-}
-
-// HasWeakEdges says whether any edge of the package is weak.
-func (p *Package) HasWeakEdges() bool { return p.indexed().weak }
