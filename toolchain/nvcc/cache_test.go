@@ -278,6 +278,16 @@ func TestNothingWrongIsKept(t *testing.T) {
 	b.check("after a change while nvcc ran", "miss", "-c", "k.cu")
 	b.write("a.h", "#define A 2\n")
 	b.check("as it was before that, and as it was compiled", "hit", "-c", "k.cu")
+	first, _ := files(filepath.Join(b.cache, Kernels, "results"))
+	b.write("a.h", "#define A 4\n")
+	b.check("another one", "miss", "-c", "k.cu")
+	all, _ := files(filepath.Join(b.cache, Kernels, "results"))
+	for _, entry := range all {
+		if !slices.ContainsFunc(first, func(was aged) bool { return was.path == entry.path }) {
+			copyFile(t, first[0].path, entry.path)
+		}
+	}
+	b.check("an entry under the name of another one", "miss", "-c", "k.cu")
 
 	for name, damage := range map[string]func(path string) error{
 		"cut":  func(path string) error { return os.Truncate(path, 200) },
@@ -308,8 +318,10 @@ func TestKilledAndTogether(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, false)
 	random := rand.New(rand.NewPCG(uint64(need.Count(t, "seed", 1)), 0))
+	tmp, clean := t.TempDir(), b.env
 	for range need.Count(t, "kill", 5) {
 		b.write("a.h", fmt.Sprintf("#define A %d\n", random.IntN(4)))
+		b.env = append(slices.Clone(clean), "TMPDIR="+tmp)
 		var running []*exec.Cmd
 		for i := range 3 {
 			running = append(running, b.start("-c", "k.cu", "-o", fmt.Sprintf("x%d.o", i)))
@@ -319,6 +331,10 @@ func TestKilledAndTogether(t *testing.T) {
 			_ = cmd.Wait() // one was killed, perhaps
 		}
 		timer.Stop()
+		if left, err := filepath.Glob(filepath.Join(tmp, "*")); err != nil || len(left) > 0 {
+			t.Errorf("a kill leaves %v in TMPDIR %v", left, err)
+		}
+		b.env = clean
 		b.right("after a kill", "-c", "k.cu")
 	}
 }

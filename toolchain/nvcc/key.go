@@ -131,7 +131,7 @@ func (r *run) preprocess(ctx context.Context) (*preprocessed, error) {
 			return p, err
 		}
 	}
-	p.env = host.Env.Entries()
+	p.env = host.Env.Set("TMPDIR", r.tmp).Entries()
 	if passes == 0 {
 		return p, uncached("no step of the preprocessor")
 	}
