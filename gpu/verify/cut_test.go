@@ -18,7 +18,7 @@ func TestRecordsCutAtEveryByte(t *testing.T) {
 		`{"event":"driver","drivers":["/usr/lib/libcuda.so.1"],"nodes":["/dev/nvidia0"]}` + "\n"
 	kernel := `{"event":"kernel","name":"matmul","device":0,"context":1,"stream":7,"grid":[2,2,1],"block":[16,16,1],"start":10,"end":14}` + "\n"
 	end := `{"event":"end","flush":0,"kernels":1,"unfinished":0,"dropped":0,"accepted":1,"lost_writes":0}` + "\n"
-	waited := `{"event":"waited"}` + "\n"
+	waited := `{"event":"waited","context":1,"function":"cuCtxSynchronize","correlation":9}` + "\n"
 	judged := func(text string) Verdict {
 		t.Helper()
 		dir := t.TempDir()
