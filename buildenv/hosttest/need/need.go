@@ -73,7 +73,6 @@ var asked = map[string]thing{
 	"crates":      {how: "cargo fetch --locked in the samples of testdata"},
 	"cuobjdump":   {[]string{"cuobjdump"}, "pip install nvidia-cuda-cuobjdump"},
 	"cyclonedx":   {[]string{"python3"}, "pip install 'cyclonedx-python-lib[json-validation]'"},
-	"dotenv":      {[]string{"python3"}, "pip install python-dotenv"},
 	"fish":        {[]string{"fish"}, "apt-get install fish"},
 	"flock":       {[]string{"flock"}, "apt-get install util-linux"},
 	"git":         {[]string{"git"}, "apt-get install git"},
@@ -120,7 +119,6 @@ var asked = map[string]thing{
 	"xmllint":     {[]string{"xmllint"}, "apt-get install libxml2-utils"},
 	"xz":          {[]string{"xz"}, "apt-get install xz-utils"},
 	"zizmor":      {[]string{"zizmor"}, "pip install zizmor"},
-	"zepter":      {[]string{"zepter"}, "cargo install zepter --locked"},
 	"zsh":         {[]string{"zsh"}, "apt-get install zsh"},
 }
 
