@@ -1,7 +1,6 @@
 package buildenv
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 )
@@ -53,12 +52,4 @@ func escaped(control, s string) string {
 	}
 	b.WriteByte('"')
 	return b.String()
-}
-
-func jsonText(s string) string {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return `""` // a string can always be written
-	}
-	return string(text)
 }

@@ -194,7 +194,7 @@ func (l *record) absolute(path string) string {
 		}
 		l.real[dir] = real
 	}
-	return strings.TrimRight(real, `/`+string(filepath.Separator)) + string(filepath.Separator) + name
+	return strings.TrimRightFunc(real, func(r rune) bool { return r == '/' || r == filepath.Separator }) + string(filepath.Separator) + name
 }
 
 // resolve is a directory without links, or itself where it is not there.

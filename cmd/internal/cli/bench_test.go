@@ -277,10 +277,5 @@ func BenchmarkLarge(b *testing.B) {
 				"CARGO_TARGET_DIR=" + private, "CARGO_BUILD_BUILD_DIR=" + private}, ours, graph)
 		})
 		b.Run(shape+"/unchanged-to-tree", func(b *testing.B) { inTurn(b, dir, env, env, ours, tree) })
-		b.Run(shape+"/hook-to-zepter", func(b *testing.B) {
-			need.Asked(b, "zepter")
-			inTurn(b, dir, env, env, []string{binary(b), "features", "--manifest-only"},
-				[]string{"zepter", "lint", "propagate-feature", "--features", "cuda", "--offline", "--locked", "-q", "--exit-code-zero"})
-		})
 	}
 }

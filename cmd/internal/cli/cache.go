@@ -120,8 +120,8 @@ const toolkitsPart = "toolkits"
 
 // cacheParts is everything that gpubuild writes into its cache, or wrote in earlier versions.
 var cacheParts = []string{
-	"answers", "cargo", "hashes.json", "kernels", "locks", "memo", "overlays", "probe", "runs", "said", "scans", "toolkits", "trial",
-	"untold", "views", "wheels",
+	"answers", "cargo", "hashes.json", "kernels", "locks", "memo", "overlays", "probe", "runs", "said", "scans", "sums", "toolkits",
+	"trial", "untold", "views", "wheels",
 }
 
 // foreign lists what is in the cache's directory and is no part of a cache.

@@ -344,7 +344,7 @@ func TestInstallAndExec(t *testing.T) {
 		t.Errorf("what was installed is not scanned, or nothing is said of a proof\n%s", text)
 	}
 	s.holds("installed", "installed/bin/app", first, "sm_90")
-	if out, err := s.command(nil, append(words(s.a), "--gpu-require-proof")...).CombinedOutput(); code(err) != 21 {
+	if out, err := s.command(nil, append(words(s.a), "--gpu-require-proof")...).CombinedOutput(); code(err) != 2 {
 		t.Errorf("a proof is required, and the code is %d\n%s", code(err), out)
 	}
 	text := install(s.b)

@@ -64,7 +64,11 @@ func TestGitIsAskedElsewhere(t *testing.T) {
 	for _, name := range []string{"GITHUB_ACTIONS", "GITLAB_CI", origin.RowVariable} {
 		h.Env = h.Env.Unset(name)
 	}
-	of := func() origin.Origin { return origin.Of(context.Background(), h, proc.Runner{}, below) }
+	of := func() origin.Origin {
+		got := origin.Of(context.Background(), h, proc.Runner{}, below)
+		got.Machine = ""
+		return got
+	}
 	if got := of(); got != (origin.Origin{}) {
 		t.Errorf("without a repository: %+v", got)
 	}
