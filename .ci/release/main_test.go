@@ -202,7 +202,7 @@ func runs(t *testing.T, dist string) {
 		t.Fatal(err, err2, string(out))
 	}
 	if v.Schema != "gpubuild/version/1" || v.Version != testVersion || v.Commit != testCommit || v.OS != "linux" || v.Arch != "amd64" || v.CGO || len(v.Probe) != 64 ||
-		!strings.HasPrefix(v.Go, "go1.") || v.Schemas["receipt"] != "gpubuild/receipt/1" || v.Libraries["github.com/urfave/cli/v2"] == "" {
+		!strings.HasPrefix(v.Go, "go1.") || v.Schemas["receipt"] != "gpubuild/receipt/1" || v.Libraries["github.com/otiai10/copy"] == "" {
 		t.Errorf("%s", out)
 	}
 	text, err := exec.Command(self, "version").Output()
