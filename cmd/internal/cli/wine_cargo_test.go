@@ -135,7 +135,7 @@ func TestWineBuild(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	want("first", out, "enables cudarc 0.19.10 (unit graph)", "msvc 14.44.35207", "Targeting sm_90", "Scanned ",
+	want("first", out, "enables cudarc 0.19.10, matmul 0.1.0", "msvc 14.44.35207", "Targeting sm_90", "Scanned ",
 		"matmul.exe: 1 cubin sm_90 (nvcc 13.4.92)", "Not proven: no GPU here")
 	only("14.44.35207")
 	if _, err := os.Stat(program); err != nil {
