@@ -170,7 +170,7 @@ func TestWithoutAUnitGraph(t *testing.T) {
 	}
 	b.write(filepath.Join(".cargo", "config.toml"), []byte("[unstable]\nmtime-on-use = true\n"))
 	use(b.first)
-	if text := b.gpubuild(link, "sm_90"); !strings.Contains(text, "(cargo tree") {
+	if text := b.gpubuild(link, "sm_90"); !strings.Contains(text, "`cargo tree`") {
 		t.Fatalf("cargo was asked for its unit graph:\n%s", text)
 	}
 	b.holds("the first toolkit", b.first, "sm_90")
