@@ -56,7 +56,7 @@ func TestGitPackageWithoutAUnitGraph(t *testing.T) {
 	b.write(filepath.Join(".cargo", "config.toml"), []byte("[unstable]\nmtime-on-use = true\n"))
 	for _, tt := range []struct{ story, repository string }{{"an address that ends with the name", "kern"}, {"one that does not", "two"}} {
 		depend("[dependencies.kern]\ngit = \"file://" + filepath.Join(top, tt.repository) + "\"\nbranch = \"main\"\n")
-		if text := b.ends(tt.story, b.first, "sm_90", 0, 0, "(cargo tree"); strings.Contains(text, "warning: kern") {
+		if text := b.ends(tt.story, b.first, "sm_90", 0, 0, "`cargo tree`"); strings.Contains(text, "warning: kern") {
 			t.Errorf("%s: not known\n%s", tt.story, text)
 		}
 		b.rebuilt(tt.story+", once more", b.ends(tt.story, b.first, "sm_90", 0, 0, "!Stale", "!Unknown"))
