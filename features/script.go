@@ -126,7 +126,7 @@ func (j *judge) scriptOf(i int, from source.Script) scriptFacts {
 		s.why = script.File(j.src, source.LinksCUDA) + " links libraries of the toolkit"
 	}
 	if s.machine() {
-		s.env = slices.Sorted(slices.Values(manifest.Union(s.env, j.src.Words(script, j.DirOf(i)))))
+		s.env = slices.Sorted(slices.Values(manifest.Union(s.env, script.Variables())))
 		for _, root := range from.Locals { // dir/src/lib.rs
 			s.sources = manifest.Union(s.sources, []string{j.Host.Dir(j.Host.Dir(root))})
 		}

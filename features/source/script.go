@@ -201,8 +201,9 @@ var (
 	literal  = lazyregexp.New(`"((?:[^"\\\n]|\\.){1,200})"`)
 	fileName = lazyregexp.New(`[\w.+-]+(?:/[\w.+-]+)*`)
 	runsMake = lazyregexp.New(`\b(?:[cgn]?make|[CGN]?MAKE|CMake)\b`)
-	// variable is a word in capitals, or what Rust and Python read as a variable.
-	variable = lazyregexp.New(`\b_?[A-Z][A-Z0-9_]+\b|(?:\bvar(?:_os)?|getenv|environ(?:\.get)?)\s*[(\[]\s*["'](\w+)["']`)
+	// namedVariable is a variable that is named as such, variable a word in capitals or what Rust and Python read as a variable.
+	namedVariable = lazyregexp.New(`["'](_?[A-Z][A-Z0-9_]+)["']|\$[({]?(_?[A-Z][A-Z0-9_]+)`)
+	variable      = lazyregexp.New(`\b_?[A-Z][A-Z0-9_]+\b|(?:\bvar(?:_os)?|getenv|environ(?:\.get)?)\s*[(\[]\s*["'](\w+)["']`)
 )
 
 // makefiles are what make and CMake read by default (GNU make manual 3.2).
@@ -464,6 +465,17 @@ func (r *Reader) Words(t scriptText, dir string) []string {
 	}
 	if dir != "" {
 		walk(dir, 0)
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// Variables lists the variables that what a script runs names as such: a literal that is a name, or $NAME.
+func (t scriptText) Variables() []string {
+	seen := map[string]bool{}
+	for _, p := range t.parts {
+		for _, m := range namedVariable.FindAllStringSubmatch(p.text, -1) {
+			seen[cmp.Or(m[1], m[2])] = true
+		}
 	}
 	return slices.Sorted(maps.Keys(seen))
 }
