@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 )
@@ -18,7 +17,6 @@ type Cmd struct {
 	Stdin   io.Reader     // nil: no input
 	Stdout  io.Writer     // nil: collected in Result.Stdout
 	Stderr  io.Writer     // nil: collected in Result.Stderr
-	Inherit []*os.File    // further open files, as descriptors 3, 4, … of the process and its children; not on Windows
 	Timeout time.Duration // 0: none
 	Grace   time.Duration // how long it may take to end after an interrupt before it is killed; 0: the runner's
 	Limit   int64         // bytes of each stream that are collected; 0: 64 MiB. More is dropped and Result.Truncated set

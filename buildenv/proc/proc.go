@@ -158,12 +158,11 @@ func start(c buildenv.Cmd, children *Children) (*job, error) {
 	// https://go.dev/issue/22315.
 	for try := 0; ; try++ {
 		j.cmd = &exec.Cmd{
-			Path:       c.Path,
-			Args:       append([]string{c.Path}, c.Args...),
-			Dir:        c.Dir,
-			Env:        c.Env,
-			ExtraFiles: c.Inherit,
-			WaitDelay:  pipeDelay,
+			Path:      c.Path,
+			Args:      append([]string{c.Path}, c.Args...),
+			Dir:       c.Dir,
+			Env:       c.Env,
+			WaitDelay: pipeDelay,
 		}
 		if j.cmd.Env == nil {
 			j.cmd.Env = []string{} // nil would mean ours

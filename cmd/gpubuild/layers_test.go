@@ -247,8 +247,6 @@ func printsPast(call *ast.CallExpr) bool {
 		return false
 	}
 	switch text := call.Args[1].(type) {
-	case *ast.SelectorExpr: // cargo.ReplayMark
-		return text.Sel.Name != "ReplayMark"
 	case *ast.CallExpr: // Annotations(…), whose texts are plain
 		f, ok := text.Fun.(*ast.Ident)
 		return !ok || f.Name != "Annotations"

@@ -94,6 +94,16 @@ func (l Line) AsClean(dryRun bool) (Line, error) {
 	return clean, err
 }
 
+// Started is the line of a second cargo, which starts what the first one built. `run` is quiet, since nothing is left to say but what the
+// first one said; of `test` and `bench` that would change what the programs print.
+func (l Line) Started() Line {
+	if l.Verb != "run" || l.Has("--quiet", "--verbose") {
+		return l
+	}
+	l.Args = append([]string{"--quiet"}, l.Args...)
+	return l
+}
+
 // Unknown lists the arguments that look like flags and that are none of the verb's, as far as is known here.
 func (l Line) Unknown() []string {
 	var out []string

@@ -42,8 +42,8 @@ type Built struct {
 
 // Output is where the stdout of a cargo that builds goes.
 type Output struct {
-	Stream *Stream   // cargo's messages; nil unless the user asked for them
-	Other  io.Writer // lines that are no message
+	Messages func([]byte) // takes each of cargo's messages; nil unless the user asked for them
+	Other    io.Writer    // lines that are no message
 }
 
 // Build runs cargo with the user's own words and reads its messages; what it prints is what it would have printed without gpubuild. Built
@@ -56,13 +56,10 @@ func Build(ctx context.Context, s *session.Session, tool cargo.Tool, out Output)
 		line = line.OnTerminal(m.Host, tool, watch.width, m.Shell.Colour)
 	}
 	c := cargo.Build(tool, line, DefaultRun(s))
-	if out.Stream != nil {
-		out.Stream.Again()
-	}
 	messages := &cargo.LineWriter{
 		Each: func(m cargo.Message) {
-			if out.Stream != nil {
-				out.Stream.Message(m)
+			if out.Messages != nil {
+				out.Messages(m.Raw)
 				watch.message(m.Raw)
 			}
 			m.Raw = nil

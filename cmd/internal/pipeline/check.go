@@ -8,7 +8,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/memo"
-	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
@@ -119,11 +118,4 @@ func walk(h buildenv.Host, dir string, files *[]string) {
 			*files = append(*files, path)
 		}
 	}
-}
-
-// check runs cargo for a type check with a stand-in: nothing that it makes is looked at or recorded.
-func (b builder) check(ctx context.Context) (cargorun.Built, error) {
-	built, err := cargorun.Build(ctx, b.session, b.tool, cargorun.Output{Stream: b.stream, Other: b.other})
-	b.end(err == nil)
-	return built, err
 }

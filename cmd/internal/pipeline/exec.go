@@ -98,14 +98,11 @@ func (p Prepared) build(ctx context.Context, c buildenv.Cmd) (left buildenv.Cmd,
 	runs := Command{Line: line}.runs()
 	out := cargorun.Output{Other: c.Stdout}
 	if line.WantsJSON() && !runs {
-		out.Stream = cargorun.NewStream(console.JSONLines(c.Stdout))
+		out.Messages = console.JSONLines(c.Stdout)
 	}
 	build := func(ctx context.Context) (cargorun.Built, error) { return cargorun.Build(ctx, s, tool, out) }
 	built, err := build(ctx)
 	_, _, err = state.Settle(ctx, built, err, build)
-	if out.Stream != nil {
-		out.Stream.End(err == nil)
-	}
 	var failed *buildenv.ExitError
 	if runs && (err == nil || line.WantsJSON() && errors.As(err, &failed)) { // its messages are those of the command itself
 		return left, nil

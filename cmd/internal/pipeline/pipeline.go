@@ -265,7 +265,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	if standIn {
 		err = stage(report.CheckBuild, func() (err error) {
 			b := newBuilder(c, s, r)
-			r.Built, err = b.check(ctx)
+			r.Built, err = b.build(ctx)
 			r.Cause = b.cause(ctx, r.Built)
 			return err
 		})
@@ -321,7 +321,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		return r, err
 	}
 	unlock() // before the program runs
-	request := proofRequest(c, s, r, targets, builder.stream)
+	request := proofRequest(c, s, r, targets)
 	switch line.Verb {
 	case "run", "test", "bench":
 		if line.Has("--no-run") {

@@ -2,7 +2,6 @@ package pipeline
 
 import (
 	"context"
-	"io"
 	"slices"
 
 	"gpubuild/buildenv"
@@ -34,27 +33,27 @@ func markedTargets(ctx context.Context, c Command, s *session.Session) ([]cargor
 	return targets, proof.CheckMarks(marks, targets)
 }
 
-// builder runs cargo, once or twice with one stream of JSON messages.
+// builder runs cargo, a second time where something had to be cleaned after the first.
 type builder struct {
 	command Command
 	session *session.Session
 	tool    cargo.Tool
 	here    diagnose.Stages
-	stream  *cargorun.Stream // nil unless the user asked for cargo's messages
-	other   io.Writer        // lines of cargo's stdout that are no message
+	out     cargorun.Output
 }
 
 func newBuilder(c Command, s *session.Session, r Result) builder {
-	b := builder{command: c, session: s, tool: r.Tools.Cargo, other: c.Machine.Shell.Out, here: diagnosis(c, s, r)}
+	b := builder{command: c, session: s, tool: r.Tools.Cargo, here: diagnosis(c, s, r)}
+	b.out.Other = c.Machine.Shell.Out
 	if c.line().WantsJSON() {
-		b.stream = cargorun.NewStream(console.JSONLines(c.Machine.Shell.Out))
+		b.out.Messages = console.JSONLines(c.Machine.Shell.Out)
 	}
 	return b
 }
 
 // build runs cargo.
 func (b builder) build(ctx context.Context) (cargorun.Built, error) {
-	return cargorun.Build(ctx, b.session, b.tool, cargorun.Output{Stream: b.stream, Other: b.other})
+	return cargorun.Build(ctx, b.session, b.tool, b.out)
 }
 
 // cause says what the cause of a failed build is, where it is known.
@@ -63,13 +62,6 @@ func (b builder) cause(ctx context.Context, built cargorun.Built) *finding.Findi
 		return &cause
 	}
 	return nil
-}
-
-// end closes the stream of JSON messages.
-func (b builder) end(good bool) {
-	if b.stream != nil {
-		b.stream.End(good)
-	}
 }
 
 // scan prints what device code each program holds, and says where there is none although it was requested.
@@ -93,14 +85,14 @@ func scan(c Command, s *session.Session, r Result) ([]finding.Finding, error) {
 	return []finding.Finding{found}, nil
 }
 
-func proofRequest(c Command, s *session.Session, r Result, targets []cargorun.Target, stream *cargorun.Stream) proof.Request {
+func proofRequest(c Command, s *session.Session, r Result, targets []cargorun.Target) proof.Request {
 	options := c.Options.Proof
 	if !options.BackendGiven && r.Features.Answer.UsesVulkan() {
 		options.Backend = probe.Vulkan
 	}
 	return proof.Request{
 		Session: s, Options: options, Tool: r.Tools.Cargo, Nextest: c.nextest(), Programs: r.Built.Programs, Targets: targets,
-		Toolkit: r.Tools.Set.Toolkit, Env: r.Tools.RunEnv, Stream: stream,
+		Toolkit: r.Tools.Set.Toolkit, Env: r.Tools.RunEnv,
 	}
 }
 

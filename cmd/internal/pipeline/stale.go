@@ -34,7 +34,6 @@ func (r *Result) buildAndSettle(ctx context.Context, b builder, stage func(id st
 			return err
 		})
 	}
-	b.end(err == nil)
 	r.Cause = b.cause(ctx, r.Built)
 	return err
 }

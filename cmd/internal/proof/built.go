@@ -26,7 +26,6 @@ type Request struct {
 	Targets  []cargorun.Target // of the workspace; needed only where the configuration marks programs
 	Toolkit  *cuda.Toolkit     // of the build
 	Env      buildenv.Env      // in which a program starts
-	Stream   *cargorun.Stream  // cargo's messages, where the user asked for them
 	// Began is called with the directory below which the programs' records come into being; nil: nobody reads them meanwhile.
 	Began func(runs string)
 }

@@ -169,7 +169,7 @@ func (o Options) tools(ctx context.Context, m *session.Machine, first *cuda.Tool
 }
 
 // sendProgram is what the runner does for a program that runs elsewhere.
-func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, binary string, args []string, stderr io.Writer, send Sender) error {
+func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, binary string, args []string, send Sender) error {
 	kernel, err := s.options(m.Host.Env, nil, binary, args)
 	if err != nil {
 		return err
@@ -180,9 +180,9 @@ func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, binary
 	t := o.task(Runtime{Probe: s.Probe, CUPTI: s.CUPTI, Others: s.Others}, binary, args)
 	quiet, shell := *m, *m.Shell // the streams are the program's
 	shell.Quiet, quiet.Shell = true, &shell
-	p, err := send(ctx, &quiet, *s.On, t, Streams{m.Stdin, m.Shell.Out, stderr})
+	p, err := send(ctx, &quiet, *s.On, t, Streams{m.Stdin, m.Shell.Out, m.Shell.Err})
 	if lost, is := unreached(binary, err); is {
-		fmt.Fprintf(stderr, "gpubuild: not proven: %s\n", lost.Verdict.Why)
+		m.Shell.Loud("Not proven:", "%s", lost.Verdict.Why)
 		p, err = lost, nil
 	}
 	if err != nil {

@@ -45,18 +45,10 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	out := m.Shell.Out
-	if r.Stream != nil {
-		out = r.Stream.Start(out)
-	}
-	heard := Listen(m, out, line.Verb)
+	heard := Listen(m, m.Shell.Out, line.Verb)
 	file := filepath.Join(dir, "state.json")
 	ours := []string{m.Self, RunnerWord, file}
-	replay, streams, err := r.filterReplay(heard.Stdout, heard.Stderr, ours)
-	if err != nil {
-		return Result{}, err
-	}
-	state := r.runnerState(dir, user.Words, found, streams)
+	state := r.runnerState(dir, user.Words, found)
 	data, err := json.Marshal(state)
 	if err != nil {
 		return Result{}, err
@@ -72,11 +64,10 @@ func Run(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	c := cargo.Plain(tool, replay.coloured(typed))
-	c.Stdin, c.Stdout, c.Stderr, c.Inherit = m.Stdin, replay.stdout, replay.stderr, replay.files
+	c := cargo.Plain(tool, typed.Started())
+	c.Stdin, c.Stdout, c.Stderr = m.Stdin, heard.Stdout, heard.Stderr
 	c.Grace = buildenv.ProgramGrace
 	_, ran := m.Runner.Run(ctx, c)
-	replay.close()
 	heard.End(m.Host)
 	if errors.Is(ran, context.Canceled) {
 		return Result{}, ran
@@ -101,10 +92,10 @@ func Run(ctx context.Context, r Request) (Result, error) {
 }
 
 // runnerState is what the runner must know of the run.
-func (r Request) runnerState(dir string, user []string, found runtimes, streams handover) runnerState {
+func (r Request) runnerState(dir string, user []string, found runtimes) runnerState {
 	o, verb := r.Options, r.Session.Line.Verb
 	return runnerState{
-		Dir: dir, User: user, Streams: streams, Devices: found.devices, Probe: found.probe, CUPTI: found.cupti, Others: found.others,
+		Dir: dir, User: user, Devices: found.devices, Probe: found.probe, CUPTI: found.cupti, Others: found.others,
 		Lib: found.directories, Timeout: int64(o.Timeout), Receipt: o.Receipt, Kernel: r.kernelAsked(),
 		Device: o.Device, Child: o.Child, ExpectCPU: o.ExpectCPU, WithArgs: o.WithArgs,
 		Tests: verb == "test" || verb == "bench", On: r.place(dir),

@@ -35,7 +35,6 @@ type runnerState struct {
 	Timeout int64       `json:"timeout_ns"`
 	Lib     []string    `json:"lib"` // run-time library directories
 	Receipt bool        `json:"receipt,omitempty"`
-	Streams handover    `json:"streams"`
 	Tests   bool        `json:"tests,omitempty"` // the programs are tests or benchmarks, which can be asked what they would run
 
 	Device    string `json:"device,omitempty"`
@@ -74,7 +73,6 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("state of the run: %w", err)
 	}
-	stderr := s.Streams.announce(m, s.Dir)
 	words = words[1:]
 	if len(words) <= len(s.User) {
 		return &exit.UsageError{What: RunnerWord + " was given no program", Fix: "use gpubuild run, test or bench"}
@@ -97,10 +95,10 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 	} else if s.On != nil && len(launcher) > 0 {
 		return &exit.UsageError{What: "a runner of cargo's (" + launcher[0] + ") cannot be used on another machine", Fix: "leave --gpu-on out"}
 	} else if s.On != nil {
-		return s.sendProgram(ctx, m, binary, args, stderr, send)
+		return s.sendProgram(ctx, m, binary, args, send)
 	}
 	if !s.Devices {
-		c := buildenv.Cmd{Path: m.Host.Abs(binary), Args: args, Env: env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out, Stderr: stderr,
+		c := buildenv.Cmd{Path: m.Host.Abs(binary), Args: args, Env: env.Entries(), Stdin: m.Stdin, Stdout: m.Shell.Out, Stderr: m.Shell.Err,
 			Timeout: time.Duration(s.Timeout), Grace: buildenv.ProgramGrace}
 		if len(launcher) > 0 {
 			c.Path, c.Args = launcher[0], append(append(launcher[1:len(launcher):len(launcher)], binary), args...)
@@ -121,7 +119,7 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 	if err != nil {
 		return err
 	}
-	o.Stdin, o.Stdout, o.Stderr = m.Stdin, m.Shell.Out, stderr
+	o.Stdin, o.Stdout, o.Stderr = m.Stdin, m.Shell.Out, m.Shell.Err
 	if r, err := Scan(m, binary); err == nil {
 		o.Own = r.Kernels()
 	}
