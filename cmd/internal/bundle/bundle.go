@@ -39,8 +39,12 @@ import (
 // Schema names the form of the manifest.
 const Schema = "gpubuild/bundle-manifest/1"
 
-// manifestName is the manifest's file in a bundle.
-const manifestName = "gpubuild-bundle.json"
+// manifestName is the manifest's file in a bundle, of which maxManifest bytes are read.
+const (
+	manifestName = "gpubuild-bundle.json"
+	maxManifest  = 16 << 20
+	maxLicence   = 4 << 20
+)
 
 // Options say what is bundled and where to.
 type Options struct {
@@ -120,7 +124,7 @@ func Make(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
 	if err != nil {
 		return b, err
 	}
-	if err := mayReplace(dir); err != nil {
+	if err := mayReplace(m.Host, dir); err != nil {
 		return b, err
 	}
 	parent := filepath.Dir(dir)
@@ -144,7 +148,7 @@ func Make(ctx context.Context, m *session.Machine, o Options) (Bundle, error) {
 	if err := b.check(m, made, o.Without); err != nil {
 		return b, err
 	}
-	if err := mayReplace(dir); err != nil { // copying takes long enough to put something there
+	if err := mayReplace(m.Host, dir); err != nil { // copying takes long enough to put something there
 		return b, err
 	}
 	return b, replace(dir, made)
@@ -741,16 +745,17 @@ func licenceText(h buildenv.Host, f File) ([]byte, string) {
 	text, form := []byte(permission.Title+"\n"+permission.Address+"\n"), "NVIDIA-%s-address.txt"
 search:
 	for dir, up := h.Dir(f.From), 0; up < 5 && dir != h.Dir(dir); dir, up = h.Dir(dir), up+1 {
-		bundled := slices.IndexFunc(readManifest(dir).Files, func(g File) bool { return filepath.Join(dir, g.Name) == f.From })
-		if bundled >= 0 {
-			patterns = []string{readManifest(dir).Files[bundled].Text}
+		for _, g := range readManifest(h, dir).Files {
+			if filepath.Join(dir, g.Name) == f.From && filepath.IsLocal(filepath.FromSlash(g.Text)) {
+				patterns = []string{g.Text}
+			}
 		}
 		for _, pattern := range patterns {
 			found, err := filepath.Glob(filepath.Join(dir, pattern))
 			if err != nil || len(found) == 0 {
 				continue
 			}
-			if read, err := os.ReadFile(found[0]); err == nil && bytes.Contains(read, []byte("NVIDIA")) {
+			if read, err := h.ReadFile(found[0], maxLicence); err == nil && bytes.Contains(read, []byte("NVIDIA")) {
 				text, form = read, "NVIDIA-%s.txt"
 				break search
 			}
@@ -815,8 +820,8 @@ func elsewhere(what string) error {
 }
 
 // readManifest reads a bundle's; without one it is empty.
-func readManifest(dir string) (m manifest) {
-	text, err := os.ReadFile(filepath.Join(dir, manifestName))
+func readManifest(h buildenv.Host, dir string) (m manifest) {
+	text, err := h.ReadFile(filepath.Join(dir, manifestName), maxManifest)
 	if err != nil || json.Unmarshal(text, &m) != nil || m.Schema != Schema {
 		return manifest{}
 	}
@@ -824,7 +829,7 @@ func readManifest(dir string) (m manifest) {
 }
 
 // mayReplace says whether a directory may be written: it does not exist, is empty, or holds a bundle of ours, unchanged, and nothing else.
-func mayReplace(dir string) error {
+func mayReplace(h buildenv.Host, dir string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
 		return nil
@@ -832,7 +837,7 @@ func mayReplace(dir string) error {
 	if err != nil {
 		return elsewhere(err.Error())
 	}
-	old := readManifest(dir)
+	old := readManifest(h, dir)
 	if old.Schema == "" {
 		return elsewhere(dir + " exists and is no bundle of gpubuild")
 	}

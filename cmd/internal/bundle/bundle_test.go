@@ -923,7 +923,7 @@ func TestManifestIsComplete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := readManifest(out)
+	kept := readManifest(m.Host, out)
 	for _, f := range kept.Files {
 		if f.SHA256 == "" || f.Size == 0 {
 			t.Errorf("%+v", f)

@@ -29,7 +29,7 @@ import (
 	"gpubuild/toolchain/install/tree"
 )
 
-// bootstrap gets a gpubuild onto the other side, where it is kept by its SHA-256, and becomes it. It needs sh, mkdir, head, mv and uname.
+// bootstrap gets a gpubuild onto the other side, where it is kept by its SHA-256, and becomes it. It needs sh, mkdir, head, mv, rm and uname.
 const bootstrap = `umask 077
 n=%s h=%s z=%d d=%s
 [ -n "$d" ] || d=${GPUBUILD_CACHE:-${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/gpubuild}/elsewhere
@@ -44,7 +44,7 @@ if [ -x "$b" ] && [ "$(wc -c <"$b")" -eq $z ]; then s=have; fi
 echo
 echo "` + greeting + ` $n $s $(uname -m)"
 if [ $s = send ]; then
-	head -c $z >"$b.$$" && chmod 700 "$b.$$" && mv -f "$b.$$" "$b" || exit 97
+	head -c $z >"$b.$$" && chmod 700 "$b.$$" && mv -f "$b.$$" "$b" || { rm -f "$b.$$"; exit 97; }
 fi
 exec "$b" ` + Word + ` "$n" "$h" "$d"`
 
@@ -241,10 +241,11 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 // greet waits for the other side's shell, and gives it a gpubuild if it has none. Lines before that are a login's.
 func (c *client) greet() error {
 	for {
-		line, err := c.from.ReadString('\n')
-		if err != nil {
+		text, err := c.from.ReadSlice('\n')
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) { // a login's line may be longer
 			return errEnded
 		}
+		line := string(text)
 		words := strings.Fields(line)
 		switch {
 		case len(words) == 4 && words[0] == greeting && words[1] == c.nonce:
@@ -410,12 +411,18 @@ func prepare(m *session.Machine, p proof.Place, t proof.Task) (request, error) {
 	if dir, err := filepath.Rel(root, h.Real(h.Cwd)); err == nil && filepath.IsLocal(dir) {
 		req.Task.Dir = filepath.ToSlash(dir)
 	}
+	named := map[string]bool{}
 	for _, name := range p.Send {
 		sent, err := sent(m, root, name)
 		if err != nil {
 			return req, err
 		}
-		req.Files = append(req.Files, sent...)
+		for _, f := range sent { // one of them may be below another
+			if !named[f.Name] {
+				req.Files = append(req.Files, f)
+			}
+			named[f.Name] = true
+		}
 	}
 	for _, name := range p.SendEnv {
 		value, set := h.Env.Lookup(name)

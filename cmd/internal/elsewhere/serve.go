@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -72,6 +73,9 @@ func (s *server) serve(ctx context.Context) error {
 	if err := json.Unmarshal(content, &req); err != nil || kind != frameRequest {
 		return fmt.Errorf("no request came: %q %w", kind, err)
 	}
+	if err := bounded(req.Files); err != nil {
+		return err
+	}
 	if err := s.receive(ctx, req.Files); err != nil {
 		return err
 	}
@@ -108,15 +112,40 @@ func (s *server) serve(ctx context.Context) error {
 	return s.store.prune(req.Limit, time.Now())
 }
 
-// receive asks for the files that the store has not, and takes them in.
+// maxFiles is how many files one request may have.
+const maxFiles = 200_000
+
+// bounded checks a request's list before anything of it is asked for: how many files it has, and that each has a name of its own, a size
+// and a SHA-256.
+func bounded(files []file) error {
+	if len(files) > maxFiles {
+		return fmt.Errorf("the request has %d files, and at most %d are taken", len(files), maxFiles)
+	}
+	named := map[string]bool{}
+	for _, f := range files {
+		switch name := path.Clean(f.Name); {
+		case !filepath.IsLocal(filepath.FromSlash(f.Name)):
+			return fmt.Errorf("%.80q leads out of the run's directory", f.Name)
+		case named[name]:
+			return fmt.Errorf("the request has two files of the name %.80q", name)
+		case !isSum(f.SHA256) || f.Size < 0:
+			return fmt.Errorf("%.80q comes with the SHA-256 %.80q and %d bytes", f.Name, f.SHA256, f.Size)
+		default:
+			named[name] = true
+		}
+	}
+	return nil
+}
+
+// receive asks for the files that the store has not, and takes them in: those that it asked for, each as long as the request says.
 func (s *server) receive(ctx context.Context, files []file) error {
 	missing := []string{}
-	asked := map[string]bool{}
+	size := map[string]int64{} // of the files that are asked for and have not come
 	for _, f := range files {
-		if !asked[f.SHA256] && !s.store.has(f.SHA256) {
+		if _, asked := size[f.SHA256]; !asked && !s.store.has(f.SHA256) {
 			missing = append(missing, f.SHA256)
+			size[f.SHA256] = f.Size
 		}
-		asked[f.SHA256] = true
 	}
 	if err := s.to.sendJSON(frameMissing, missing); err != nil {
 		return err
@@ -129,10 +158,15 @@ func (s *server) receive(ctx context.Context, files []file) error {
 		case ctx.Err() != nil:
 			err = ctx.Err()
 		case kind == frameFile && in == nil:
-			in, err = s.store.receive(string(content))
+			if n, asked := size[string(content)]; asked {
+				in, err = s.store.receive(string(content), n)
+			} else {
+				err = fmt.Errorf("a file came that nobody asked for: %.80q", content)
+			}
 		case kind == frameData && in != nil:
 			err = in.add(content)
 		case kind == frameFileEnd && in != nil:
+			delete(size, in.sum)
 			err, in, left = s.store.keep(in), nil, left-1
 		default:
 			err = fmt.Errorf("a frame %q came among the files", kind)

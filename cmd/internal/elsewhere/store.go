@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -67,27 +68,31 @@ func isSum(s string) bool {
 type incoming struct {
 	*os.File
 	sum  string
+	left int64 // bytes that are still to come
 	hash hash.Hash
 }
 
-func (s store) receive(sum string) (*incoming, error) {
-	if !isSum(sum) {
-		return nil, fmt.Errorf("%.80q is not a SHA-256", sum)
-	}
+// receive begins a file of which as many bytes come as the request said.
+func (s store) receive(sum string, size int64) (*incoming, error) {
 	if err := os.MkdirAll(filepath.Join(s.dir, "files"), 0o700); err != nil {
 		return nil, err
 	}
 	f, err := os.CreateTemp(filepath.Join(s.dir, "files"), "receiving-*")
 	if err != nil {
-		return nil, err
+		return nil, &cache.WriteError{Path: s.path(sum), Err: err}
 	}
-	return &incoming{f, sum, sha256.New()}, nil
+	return &incoming{f, sum, size, sha256.New()}, nil
 }
 
 func (i *incoming) add(piece []byte) error {
+	if i.left -= int64(len(piece)); i.left < 0 {
+		return fmt.Errorf("more bytes came of the file %.12s than the request says", i.sum)
+	}
 	_, _ = i.hash.Write(piece) // never an error
-	_, err := i.Write(piece)
-	return err
+	if _, err := i.Write(piece); err != nil {
+		return &cache.WriteError{Path: i.Name(), Err: err} // says what to do about a full disk
+	}
+	return nil
 }
 
 // keep puts a whole file into the store; a damaged one is an error.
@@ -106,11 +111,8 @@ func (i *incoming) drop() error {
 	return os.Remove(i.Name())
 }
 
-// place gives a file of the store a name: a second name of the same file, or a copy on another file system.
+// place gives a file of the store a name, which is bounded's: a second name of the same file, or a copy on another file system.
 func (s store) place(f file, dir string) error {
-	if !filepath.IsLocal(filepath.FromSlash(f.Name)) {
-		return fmt.Errorf("%q leads out of the run's directory", f.Name)
-	}
 	to := filepath.Join(dir, filepath.FromSlash(f.Name))
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
@@ -118,15 +120,23 @@ func (s store) place(f file, dir string) error {
 	if f.Run && os.Link(s.path(f.SHA256), to) == nil {
 		return nil
 	}
-	data, err := os.ReadFile(s.path(f.SHA256)) // a program may change its data
+	in, err := os.Open(s.path(f.SHA256)) // a copy: a program may change its data
 	if err != nil {
 		return err
 	}
+	defer in.Close()
 	mode := fs.FileMode(0o600)
 	if f.Run {
 		mode = 0o700
 	}
-	return os.WriteFile(to, data, mode)
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode) // what exists may be another name of a file of the store
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		return errors.Join(&cache.WriteError{Path: to, Err: err}, out.Close())
+	}
+	return out.Close()
 }
 
 // prune removes what was not used for longest until limit bytes are left. Nothing of the last hour goes: another run may be about to use it.

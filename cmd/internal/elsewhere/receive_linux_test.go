@@ -1,0 +1,32 @@
+package elsewhere
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+
+	"gpubuild/buildenv/exit"
+	hostneed "gpubuild/buildenv/hosttest/need"
+)
+
+// TestFullDisk: a disk that is full when files come is called that, with what to do.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("gpubuild-test", dir, "tmpfs", 0, "size=64k,mode=700"); err != nil {
+		hostneed.Missing(t, "mount", "%v", err)
+	}
+	defer func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) }()
+	in, err := store{dir}.receive(sumOf("any"), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = in.add(bytes.Repeat([]byte("x"), 1<<20))
+	if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "no space left") || !strings.Contains(exit.Hint(err), "free some space") {
+		t.Errorf("got %v, hint %q", err, exit.Hint(err))
+	}
+	if err := in.drop(); err != nil {
+		t.Error(err)
+	}
+}
