@@ -36,6 +36,26 @@ type Code int
 func (c Code) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 func (c Code) ExitCode() int { return int(c) }
 
+// Killed is the code of a program that a signal ended: gpubuild ends by that signal, too, as cargo does.
+type Killed struct{ Code Code }
+
+func (k Killed) Error() string { return k.Code.Error() }
+func (k Killed) Unwrap() error { return k.Code }
+
+// Signal is the signal that ended a program whose end is the whole error; 0: none did.
+func Signal(err error) int {
+	var killed Killed
+	child, isChild := err.(*buildenv.ExitError)
+	switch {
+	case errors.Is(err, context.Canceled):
+	case errors.As(err, &killed):
+		return int(killed.Code) - 128
+	case isChild && child.Result.Signal != "" && !child.Result.TimedOut:
+		return child.Result.Code - 128
+	}
+	return 0
+}
+
 // Of is the exit code of an error. An error type with a code of its own has a method ExitCode. A child's exit status counts
 // only where the child's failure is the whole error; below another error it is a detail.
 func Of(err error) int {

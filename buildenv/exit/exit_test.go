@@ -45,6 +45,31 @@ func TestOf(t *testing.T) {
 	}
 }
 
+// TestSignal: gpubuild ends by the signal that ended its program, and only if that is the whole end.
+func TestSignal(t *testing.T) {
+	t.Parallel()
+	child := &buildenv.ExitError{Result: buildenv.Result{Code: 134, Signal: "SIGABRT"}}
+	for _, tt := range []struct {
+		story  string
+		err    error
+		want   int
+		status int
+	}{
+		{"no error", nil, 0, Done},
+		{"a verdict's program", Killed{139}, 11, 139},
+		{"below another error", fmt.Errorf("a: %w", Killed{143}), 15, 143},
+		{"cargo's program", child, 6, 134},
+		{"a child on the way to something else", fmt.Errorf("asking rustc: %w", child), 0, Other},
+		{"a status as a shell's of a signal", Code(134), 0, 134},
+		{"its time was over: the signal was ours", &buildenv.ExitError{Result: buildenv.Result{Code: 130, Signal: "SIGINT", TimedOut: true}}, 0, 130},
+		{"interrupted", errors.Join(child, context.Canceled), 0, Interrupted},
+	} {
+		if got := Signal(tt.err); got != tt.want || Of(tt.err) != tt.status {
+			t.Errorf("%s: signal %d, code %d, want %d, %d", tt.story, got, Of(tt.err), tt.want, tt.status)
+		}
+	}
+}
+
 // TestHint: the outer hint counts; without one, that of the error inside.
 func TestHint(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"gpubuild/buildenv"
@@ -62,13 +63,18 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 		return console.Finish(shell, err)
 	}
 	m.Nodes = nodes
-	defer m.Temp.Remove()
+	var signal atomic.Int32
+	defer func() {
+		m.Temp.Remove()
+		proc.DieBy(int(signal.Load()))
+	}()
 	return await(ctx, m, func() int {
 		a := &invocation{Machine: m, words: args[1:]}
 		end := dispatch(ctx, a, args)
 		if err := a.answerError(end); err != nil {
 			shell.Failure(err)
 		}
+		signal.Store(int32(exit.Signal(end)))
 		return console.Finish(shell, end)
 	})
 }
@@ -129,7 +135,7 @@ func dispatch(ctx context.Context, a *invocation, args []string) error {
 	}
 	switch words[0] {
 	case proof.RunnerWord:
-		return proof.EndAsProgram(proof.Runner(ctx, a.Machine, words[1:], elsewhere.Send))
+		return proof.Runner(ctx, a.Machine, words[1:], elsewhere.Send)
 	case elsewhere.Word:
 		return elsewhere.Serve(ctx, a.Machine, words[1:])
 	case "help":

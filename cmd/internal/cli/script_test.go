@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -288,19 +289,21 @@ func needs(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// exitStatus runs a command and holds its exit status and output: `status 10 gpubuild …`. Its stdout and stderr are then looked at as
-// usual.
+// exitStatus runs a command and holds its exit status and output: `status 10 gpubuild …`; -6: it was ended by signal 6. Its stdout and
+// stderr are then looked at as usual.
 func exitStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status CODE COMMAND [ARG …]")
 	}
 	err := ts.Exec(args[1], args[2:]...)
 	code := 0
-	if err != nil {
-		code = -1
-		if text := err.Error(); strings.HasPrefix(text, "exit status ") {
-			_, _ = fmt.Sscanf(text, "exit status %d", &code)
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok {
+		code = ended.ExitCode()
+		if w, ok := ended.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+			code = -int(w.Signal())
 		}
+	} else if err != nil {
+		ts.Fatalf("%v", err)
 	}
 	if fmt.Sprint(code) != args[0] {
 		ts.Fatalf("ended with %d (%v), want %s", code, err, args[0])

@@ -5,6 +5,7 @@
 package featurecheck
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/finding"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
@@ -78,6 +80,9 @@ func Open(ctx context.Context, m *session.Machine, line cargo.Line, o Options) (
 		return Judged{}, err
 	}
 	g, err := s.Graph(ctx, tool, session.Question{Places: o.Places, Own: !o.Write})
+	if refused, ok := errors.AsType[*cargo.RefusedError](err); ok && bytes.Contains(refused.Stderr, []byte("failed to parse manifest")) {
+		err = exit.Errorf(exit.Config, "", "%w", refused)
+	}
 	if err != nil {
 		return Judged{}, WithMissingFeature(ctx, s, err)
 	}

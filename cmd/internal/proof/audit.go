@@ -134,15 +134,10 @@ func printAudit(m *session.Machine, modes []audit.Outcome) {
 	}
 }
 
-// auditEnd is the exit code of an audit.
+// auditEnd is the exit code of an audit: that of the verdict which its worst mode comes to.
 func auditEnd(modes []audit.Outcome) error {
-	switch audit.Worst(modes) {
-	case audit.Honest:
-		return nil
-	case audit.FellBack:
-		return exit.Code(exit.NotUsed)
-	}
-	return exit.Code(exit.Unproved)
+	verdict := map[audit.Kind]verify.Kind{audit.Honest: verify.Proved, audit.FellBack: verify.NotUsed}
+	return outcome(Code(verdict[audit.Worst(modes)], false))
 }
 
 func auditFindings(modes []audit.Outcome, path string) []finding.Finding {

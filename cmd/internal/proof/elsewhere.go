@@ -192,13 +192,10 @@ func (s runnerState) sendProgram(ctx context.Context, m *session.Machine, binary
 	if err := s.keep(p); err != nil {
 		return err
 	}
-	switch {
-	case p.Finding != "":
+	if p.Finding != "" {
 		return exit.Code(exit.Unproved)
-	case p.Evidence.Exit.Code != 0:
-		return exit.Code(p.Evidence.Exit.Code)
 	}
-	return nil
+	return endOf(p.Evidence.Exit)
 }
 
 // keep leaves a proof for the run.

@@ -24,7 +24,7 @@ func TestOutcomeOfAProof(t *testing.T) {
 		{"it failed", verify.Unproved, verify.Exit{Code: 3}, 0, exit.Code(3), exit.Code(3)},
 		{"it failed as expected", verify.Proved, verify.Exit{Code: 3}, 3, nil, exit.Code(exit.OtherKernels)},
 		{"it should have failed", verify.Unproved, verify.Exit{}, 3, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
-		{"a signal", verify.Unproved, verify.Exit{Code: 139, Signal: "SIGSEGV"}, 0, exit.Code(139), exit.Code(139)},
+		{"a signal", verify.Unproved, verify.Exit{Code: 139, Signal: "SIGSEGV"}, 0, exit.Killed{Code: 139}, exit.Killed{Code: 139}},
 		{"its time was over: the signal was ours", verify.Unproved, verify.Exit{Code: 130, TimedOut: true}, 0, exit.Code(exit.Unproved), exit.Code(exit.Unproved)},
 	}
 	for _, tt := range tests {

@@ -90,10 +90,14 @@ func Code(k verify.Kind, cpu bool) int {
 // Outcome is the exit code of a proof: the program's own where it failed, else the verdict's. The status of a program that was ended for
 // its time is that of our own signal.
 func Outcome(p Proof, expected int, cpu bool) error {
-	code := Code(p.Verdict.Kind, cpu)
 	if ended := p.Evidence.Exit; p.Evidence.Ran && !ended.TimedOut && ended.Code != expected && ended.Code != 0 {
-		code = ended.Code
+		return endOf(ended)
 	}
+	return outcome(Code(p.Verdict.Kind, cpu))
+}
+
+// outcome is the error of an exit code of which everything was said.
+func outcome(code int) error {
 	if code == exit.Done {
 		return nil
 	}

@@ -225,14 +225,10 @@ func (r Request) judge(dir string, state runnerState, ran error) (result Result,
 	if ran != nil {
 		return result, timedOut, ran
 	}
-	worst := worstOf(rows, wanted{
+	return result, timedOut, outcome(worstOf(rows, wanted{
 		cpu: o.ExpectCPU, all: !state.Tests || o.Required || o.ExpectCPU, marked: marked, missed: len(result.Missed) > 0,
 		lenient: !r.asksForMatch() && !marked,
-	})
-	if worst != exit.Done {
-		return result, timedOut, exit.Code(worst)
-	}
-	return result, timedOut, nil
+	}))
 }
 
 // endedForTime says whether a run's exit code is that of a program whose time

@@ -16,7 +16,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu/probe"
 	"gpubuild/gpu/verify"
@@ -134,13 +133,7 @@ func runProgram(ctx context.Context, m *session.Machine, words []string, send Se
 	if err := s.keep(p); err != nil {
 		return err
 	}
-	switch ended := p.Evidence.Exit; {
-	case ended.Signal != "" && !ended.TimedOut:
-		return &diedError{exit.Code(ended.Code), ended.Signal}
-	case ended.Code != 0:
-		return exit.Code(ended.Code)
-	}
-	return nil
+	return endOf(p.Evidence.Exit)
 }
 
 // ranNoTest says whether a test program, started with these arguments, has no test to run: a filter that matches none. It asks the program
@@ -157,25 +150,15 @@ func ranNoTest(ctx context.Context, m *session.Machine, o verify.Options) bool {
 	return err == nil && !bytes.Contains(r.Stdout, []byte(": test\n")) && !bytes.Contains(r.Stdout, []byte(": benchmark\n"))
 }
 
-// diedError is a program's end by a signal, whose exit code is that of a shell.
-type diedError struct {
-	exit.Code
-	signal string
-}
-
-func (e *diedError) Error() string { return "ended by " + e.signal }
-func (e *diedError) Unwrap() error { return e.Code }
-
-// EndAsProgram ends the runner by the signal that ended its program: cargo then says of it what it says without a runner, and tests end
-// with cargo's 101. Where that is not possible the exit code says it.
-func EndAsProgram(err error) error {
-	if died, ok := errors.AsType[*diedError](err); ok {
-		proc.DieBy(int(died.Code) - 128)
+// endOf is how the runner ends for its program: as that ended.
+func endOf(e verify.Exit) error {
+	switch {
+	case e.Signal != "" && !e.TimedOut:
+		return exit.Killed{Code: exit.Code(e.Code)}
+	case e.Code != 0:
+		return exit.Code(e.Code)
 	}
-	if exit, ok := err.(*buildenv.ExitError); ok && exit.Result.Signal != "" {
-		proc.DieBy(exit.Result.Code - 128)
-	}
-	return err
+	return nil
 }
 
 // options are those of the proof of one program that cargo started.

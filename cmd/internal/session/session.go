@@ -9,6 +9,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/features"
@@ -64,7 +65,7 @@ func OpenOrRefuse(ctx context.Context, m *Machine, line cargo.Line) (*Session, e
 	asking := cargo.Asking{Private: private, Colour: m.Shell.Colour, NoLockWrite: true}
 	_, answer := cargo.Graph(ctx, m.Host, m.Runner, tool, cargo.Request{Line: line, Asking: asking, Mkdir: cache.Make})
 	if refused, ok := errors.AsType[*cargo.RefusedError](answer); ok {
-		return nil, refused
+		return nil, exit.Errorf(exit.Config, "", "%w", refused)
 	}
 	return nil, err
 }
