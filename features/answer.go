@@ -1,11 +1,11 @@
 package features
 
 import (
-	"errors"
 	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
+	"gpubuild/buildenv/exit"
 	"gpubuild/features/catalog"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
@@ -13,14 +13,14 @@ import (
 	"gpubuild/gpu"
 )
 
-// Input is what Judge decides from. One of Graph and Tree is nil.
+// Input is what Judge decides from.
 type Input struct {
 	Project *manifest.Project
 	Request manifest.Request
 	Catalog *catalog.Catalog // nil: the embedded one
 	Graph   *graph.Graph
-	Tree    *graph.Tree
-	Alone   *graph.View // instead of them: a build as manifests alone show it
+	Unknown string      // why there is no graph
+	Alone   *graph.View // instead of a graph: a build as manifests alone show it
 	Strict  bool        // warnings stop, too
 	Missing []string    // GPU features that were asked for, and that no selected package declares: cargo was asked without them
 	Lint    bool        // nobody asked for this build: a feature that only counts together with another one does not stop it
@@ -55,8 +55,8 @@ func (in Input) View(h buildenv.Host) (*graph.View, error) {
 }
 
 func (in Input) view(h buildenv.Host) (*view, error) {
-	if in.Graph == nil && in.Tree == nil && in.Alone == nil {
-		return nil, errors.New("features: no unit graph to look at")
+	if in.Graph == nil && in.Alone == nil {
+		return nil, exit.Errorf(0, "", "cargo gives no unit graph: %s", in.Unknown)
 	}
 	return newView(h, in), nil
 }
@@ -67,7 +67,7 @@ func newView(h buildenv.Host, in Input) *view {
 	}
 	v := &view{in.Alone, in.Sources}
 	if in.Alone == nil {
-		v.View = graph.NewView(h, in.Project, in.Catalog, in.Graph, in.Tree)
+		v.View = graph.NewView(h, in.Project, in.Catalog, in.Graph)
 	}
 	v.withOwn(in)
 	return v
@@ -75,15 +75,15 @@ func newView(h buildenv.Host, in Input) *view {
 
 // Answer is what a build links, what is wrong with it and what it needs.
 type Answer struct {
-	Via          string           `json:"via"` // "unit graph" or "cargo tree"
-	Roots        []Root           `json:"roots"`
-	Paths        []graph.Why      `json:"paths"`
-	Findings     []Finding        `json:"findings"`
-	Stops        bool             `json:"stops"` // exit 10 unless the user goes on anyhow
-	Needs        Needs            `json:"needs"`
-	Units        []ScriptUnit     `json:"units"`
-	Undetermined []string         `json:"undetermined,omitempty"` // packages of a tree that may belong to Units and cannot be judged
-	Cudarc       []catalog.Cudarc `json:"cudarc,omitempty"`
+	Via      string           `json:"via"`               // unit graph, manifests, or unknown
+	Unknown  string           `json:"unknown,omitempty"` // why cargo gives no unit graph: needs are those that manifests show
+	Roots    []Root           `json:"roots"`
+	Paths    []graph.Why      `json:"paths"`
+	Findings []Finding        `json:"findings"`
+	Stops    bool             `json:"stops"` // exit 10 unless the user goes on anyhow
+	Needs    Needs            `json:"needs"`
+	Units    []ScriptUnit     `json:"units"`
+	Cudarc   []catalog.Cudarc `json:"cudarc,omitempty"`
 	// newest CUDA version that every build script which asks nvcc for it knows: a newer toolkit makes one stop; zero: none asks
 	CudarcMax gpu.Version `json:"cudarc_max"`
 	MaxBy     string      `json:"max_by"` // the crate that knows no newer one
@@ -127,7 +127,7 @@ type Root struct {
 	Package string       `json:"package"`
 	Version string       `json:"version"`
 	Target  string       `json:"target"`
-	Kind    string       `json:"kind"` // bin, lib, test, …; empty from cargo tree
+	Kind    string       `json:"kind"` // bin, lib, test, …
 	Mode    string       `json:"mode"`
 	For     string       `json:"for,omitempty"` // the target that it is built for, where several are
 	Asked   []string     `json:"asked"`         // GPU features that are on in the root's own package

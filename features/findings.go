@@ -20,6 +20,7 @@ const (
 const (
 	IDUnreached   = "features.unreached"          // a requested GPU feature leaves the GPU crates off, or enables nothing
 	IDUndecided   = "features.undecided"          // no GPU crate is linked; the feature turns something else on
+	IDUnknown     = "features.unknown"            // cargo gives no unit graph
 	IDPartial     = "features.partial"            // some linked GPU crates are on, and others whose code is missed are off
 	IDCudnnAlone  = "features.cudnn-without-cuda" // cudnn is on where the crate's own cuda is off
 	IDConditional = "features.conditional"        // only with another feature, or for another target, does the feature enable GPU code

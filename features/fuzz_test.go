@@ -2,7 +2,6 @@ package features
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 
 	"gpubuild/buildenv/hosttest"
@@ -29,26 +28,6 @@ func FuzzParseGraph(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := Judge(h, Input{Project: p, Graph: g, Request: ask("cuda")}); err != nil {
-			t.Fatal(err)
-		}
-	})
-}
-
-func FuzzParseTree(f *testing.F) {
-	f.Add(
-		"0app v0.1.0 (/w/a) cuda\n1candle-core v0.11.1 cuda\n2cudarc v0.19.10 driver\n1candle-nn v0.11.1 \n2candle-core v0.11.1 cuda (*)\n",
-	)
-	f.Fuzz(func(t *testing.T, text string) {
-		tree, err := graph.ParseTree(strings.NewReader(text))
-		if err != nil {
-			return
-		}
-		h := hosttest.Memory(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n")})
-		p, err := manifest.Load(h, "/w/a/Cargo.toml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Judge(h, Input{Project: p, Tree: tree, Request: ask("cuda")}); err != nil {
 			t.Fatal(err)
 		}
 	})

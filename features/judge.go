@@ -14,15 +14,20 @@ import (
 
 // Judge says what of the GPU a build links, what is missing and what it needs. It reads sources through h and decides; it changes nothing.
 func Judge(h buildenv.Host, in Input) (*Answer, error) {
-	if in.Graph == nil && in.Tree == nil && in.Alone == nil {
-		return nil, errors.New("features: no unit graph to judge")
-	}
 	if in.Catalog == nil {
 		c, err := catalog.Default()
 		if err != nil {
 			return nil, err
 		}
 		in.Catalog = c
+	}
+	unknown := in.Graph == nil && in.Alone == nil
+	if unknown && in.Unknown == "" {
+		return nil, errors.New("features: no unit graph to judge")
+	}
+	if unknown { // what a build of the selected packages could need, manifests show
+		selected, _ := in.Project.Selection(in.Request)
+		in.Alone = graph.FromManifests(h, in.Project, in.Catalog, selected, in.Request)
 	}
 	j := &judge{
 		view: newView(h, in),
@@ -32,19 +37,22 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 		seen: map[string]bool{}, scripts: map[int]scriptFacts{}, names: map[string]bool{},
 	}
 	switch j.out.Via = "unit graph"; {
+	case unknown:
+		j.out.Via, j.out.Unknown = "unknown", in.Unknown
+		j.find(newFinding(IDUnknown, "which GPU crates the features enable is unknown: %s", in.Unknown))
 	case in.Alone != nil:
 		j.out.Via = "manifests"
-	case in.Graph == nil:
-		j.out.Via = "cargo tree"
 	}
 	for i := range j.Nodes {
 		j.names[j.Nodes[i].Name] = true
 	}
-	for i := range j.Roots {
-		j.root(&j.Roots[i])
+	if !unknown {
+		for i := range j.Roots {
+			j.root(&j.Roots[i])
+		}
+		j.settle()
 	}
-	j.settle()
-	if in.Alone == nil {
+	if in.Alone == nil || unknown {
 		j.needs()
 		j.units()
 		j.cudarc()

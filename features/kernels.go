@@ -91,7 +91,7 @@ func (v *view) optionalHelper(p *manifest.Package) string {
 
 // Scripts reads build scripts for the look before a build. One that tests GPU features compiles kernels where one of these is on.
 func Scripts(h buildenv.Host, p *manifest.Project, gpu []string) manifest.Scripts {
-	v := &view{graph.NewView(h, p, nil, nil, nil), NewSources(h, p)}
+	v := &view{graph.NewView(h, p, nil, nil), NewSources(h, p)}
 	compile := func(pkg *manifest.Package, on map[string]bool) bool {
 		if v.Catalog.Crate(pkg.Name) != nil || !v.compilesKernels(pkg) {
 			return false

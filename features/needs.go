@@ -189,17 +189,7 @@ func (j *judge) units() {
 				Dir:      dir, Platform: platform, Inputs: s.inputs()})
 		}
 	}
-	if j.Graph == nil { // a tree names no build scripts and no platforms; which packages have one, their manifests say
-		for i := range j.Nodes {
-			s, ok := j.scriptNode(i)
-			id := j.TreeID(i)
-			if name := j.Nodes[i].Name; j.undetermined(i, id, ok, s.machine()) && !slices.Contains(j.out.Undetermined, name) {
-				j.out.Undetermined = append(j.out.Undetermined, name)
-			}
-			if ok {
-				add(i, id, j.Nodes[i].Dir, "", s)
-			}
-		}
+	if j.Graph == nil {
 		return
 	}
 	for i := range j.Graph.Units {
@@ -214,18 +204,4 @@ func (s *scriptFacts) inputs() Inputs {
 		Root:  s.libs || s.compiles,
 		Binds: s.libs && s.clang, CUDNN: s.cudnn, CXX: s.cc || s.cmake || s.torch, Torch: s.torch, Headers: s.headers,
 		Sources: s.sources, Env: append([]string{}, s.env...)}
-}
-
-// undetermined says whether a package of a tree may take something from the GPU toolchain while nothing shows what, or by which name
-// cargo's messages will call it.
-func (j *judge) undetermined(i int, id string, read, machine bool) bool {
-	n, c := &j.Nodes[i], j.Crate(i)
-	if n.Local || n.Registry {
-		return false
-	}
-	if read && machine {
-		return id == ""
-	}
-	return j.ManifestOf(i) == nil && (c != nil && c.Script != nil && (c.Role == catalog.Carrier || c.On(n.Features)) ||
-		c == nil && slices.Contains(n.Features, "cuda"))
 }

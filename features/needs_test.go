@@ -277,25 +277,22 @@ func TestEntrenar(t *testing.T) {
 	}
 }
 
-// TestTwoAnswersThatDiffer: the comparison that other tests make of cargo's two answers sees a difference.
-func TestTwoAnswersThatDiffer(t *testing.T) {
-	h := hosttest.Memory(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = []\n[dependencies]\ncandle-core = \"1\"\n")})
-	g, err := graph.Parse(strings.NewReader(`{"version":1,"units":[
-		{"pkg_id":"path+file:///w/a#0.1.0","target":{"kind":["bin"],"name":"a","src_path":"/w/a/src/main.rs"},"mode":"build","features":["cuda"],"dependencies":[{"index":1,"extern_crate_name":"candle_core"}]},
-		{"pkg_id":"registry+https://registry.example/index#candle-core@0.11.1","target":{"kind":["lib"],"name":"candle_core","src_path":"/r/src/lib.rs"},"mode":"build","features":[],"dependencies":[]}],"roots":[0]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := graph.ParseTree(strings.NewReader("0a v0.1.0 (/w/a) cuda\n1candle-core v0.11.1 cuda\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+// TestUnknown: without a unit graph nothing is judged, the reason is said, and what the build needs is what manifests show.
+func TestUnknown(t *testing.T) {
+	h := hosttest.Memory(map[string]string{"/w/a/Cargo.toml": pkg("a", "[features]\ncuda = [\"candle-core/cuda\"]\n[dependencies]\ncandle-core = \"0.9\"\n")})
 	p, err := manifest.Load(h, "/w/a/Cargo.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := differences(h, p, ask("cuda"), g, tree); len(d) != 1 {
-		t.Errorf("%q", d)
+	a, err := Judge(h, Input{Project: p, Request: ask("cuda"), Unknown: "an old cargo"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Unknown != "an old cargo" || len(a.Roots)+len(a.Units) > 0 || !a.Needs.CUDA || a.Stops {
+		t.Errorf("%+v", a)
+	}
+	if len(a.Findings) != 1 || a.Findings[0].ID != IDUnknown || !strings.Contains(a.Findings[0].Message, "an old cargo") {
+		t.Errorf("%+v", a.Findings)
 	}
 	if _, err := Judge(h, Input{Project: p}); err == nil {
 		t.Error("judged without any answer of cargo's")

@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,220 +18,100 @@ type Reason struct {
 	On       bool     `json:"on"`                 // the feature is on; without one: the crate is linked
 	Features []string `json:"features,omitempty"` // all that are on
 	Steps    []Step   `json:"steps,omitempty"`    // the shortest way there
-	Because  []string `json:"because,omitempty"`  // where it is off: what could turn it on, and why that does not
+	Because  []Step   `json:"because,omitempty"`  // where it is off: what could turn it on
 }
 
-// Explain answers the question after one crate (NAME or NAME@VERSION), or one feature of it, for each root of a build. shown words the
-// paths in sentences; nil: as they are.
-func (v *View) Explain(r manifest.Request, crate, feature string, shown func(path string) string) []Reason {
-	x := &explainer{View: v, ask: manifest.ParseRequest(r), shown: shown}
+// Explain answers the question after one crate (NAME or NAME@VERSION), or one feature of it, for each root of a build.
+func (v *View) Explain(r manifest.Request, crate, feature string) []Reason {
+	ask := manifest.ParseRequest(r)
+	name, version, _ := strings.Cut(crate, "@")
 	out := []Reason{}
-	meant := x.call(crate)
-	for i := range x.Roots {
-		r := &x.Roots[i]
-		for _, e := range x.root(r, meant, feature) {
-			// The library and the program of a package have the same answer.
-			if !slices.ContainsFunc(out, func(o Reason) bool { return fmt.Sprint(o) == fmt.Sprint(e) }) {
-				out = append(out, e)
+	for i := range v.Roots {
+		root := &v.Roots[i]
+		linked := false
+		for _, at := range root.Linked {
+			n := &v.Nodes[at]
+			if !sameCrate(n.Name, name) || !begins(n.Version, version) || at != root.Node && n.ID == v.Nodes[root.Node].ID {
+				continue
 			}
+			linked = true
+			e := Reason{Root: v.Nodes[root.Node].Name, Crate: n.Name, Version: n.Version, Linked: true, Feature: feature, Features: n.Features}
+			if e.On = feature == "" || slices.Contains(n.Features, feature); e.On {
+				e.Steps = v.way(root, &ask, Feature{at, feature})
+			} else {
+				e.Because = v.leadsTo(root, at, feature)
+			}
+			out = addReason(out, e)
+		}
+		if !linked {
+			out = addReason(out, Reason{Root: v.Nodes[root.Node].Name, Crate: name, Version: version, Feature: feature, Because: v.optionalIn(root, name)})
 		}
 	}
 	return out
 }
 
-type explainer struct {
-	*View
-	ask   manifest.Asked
-	shown func(path string) string // as a person reads it
+// addReason adds what is not said yet: the library and the program of a package have the same answer.
+func addReason(list []Reason, e Reason) []Reason {
+	if slices.ContainsFunc(list, func(o Reason) bool { return fmt.Sprint(o) == fmt.Sprint(e) }) {
+		return list
+	}
+	return append(list, e)
 }
 
-func (x *explainer) root(r *Root, crate named, feature string) []Reason {
-	base := Reason{Root: x.Nodes[r.Node].Name, Crate: crate.name, Feature: feature}
-	var out []Reason
-	for _, i := range r.Linked {
-		n := &x.Nodes[i]
-		if n.Name != crate.name || !crate.fits(n.Version) || i != r.Node && n.ID != "" && n.ID == x.Nodes[r.Node].ID {
-			continue
-		}
-		e := base
-		e.Version, e.Linked, e.Features = n.Version, true, n.Features
-		e.On = feature == "" || slices.Contains(n.Features, feature)
-		if e.On {
-			e.Steps = x.way(r, i, feature)
-			if e.Steps == nil {
-				e.Because = []string{"no edge from " + base.Root +
-					" leads there: another part of this build turns it on, and cargo unifies the two"}
-			}
-		} else {
-			e.Because = x.missing(r, i, feature)
-		}
-		if crate.note != "" {
-			e.Because = append(e.Because, crate.note)
-		}
-		out = append(out, e)
-	}
-	if len(out) == 0 {
-		base.Version = crate.version
-		base.Because = x.unlinked(r, crate)
-		out = append(out, base)
-	}
-	return out
+// sameCrate: sources write underscores where a package's name has hyphens.
+func sameCrate(a, b string) bool {
+	return strings.ReplaceAll(a, "-", "_") == strings.ReplaceAll(b, "-", "_")
 }
 
-// way is the shortest chain from what was requested of a root to a crate, or to a feature of it; nil when manifests show none.
-func (x *explainer) way(r *Root, to int, feature string) []Step {
+// begins reports whether a version is the one that was asked for: 0.11 includes 0.11.1, and nothing includes all.
+func begins(version, asked string) bool {
+	rest, ok := strings.CutPrefix(version, strings.TrimPrefix(asked, "v"))
+	return ok && (asked == "" || rest == "" || strings.ContainsAny(rest[:1], ".-+"))
+}
+
+// way is the shortest chain from what was requested of a root to a feature; nil where none leads there: another part of the build does it.
+func (v *View) way(r *Root, ask *manifest.Asked, to Feature) []Step {
+	n := &v.Nodes[r.Node]
 	start := []Feature{{r.Node, ""}}
-	for _, f := range x.Nodes[r.Node].Features {
-		if x.ask.All || slices.Contains(x.ask.Plain, f) || slices.Contains(x.ask.Qualified[x.Nodes[r.Node].Name], f) ||
-			f == "default" && !x.ask.NoDefault {
+	for _, f := range n.Features {
+		if ask.All || slices.Contains(ask.Plain, f) || slices.Contains(ask.Qualified[n.Name], f) || f == "default" && !ask.NoDefault {
 			start = append(start, Feature{r.Node, f})
 		}
 	}
-	return x.Closure(r, start...).Chain(Feature{to, feature})
+	return v.Closure(r, start...).Chain(to)
 }
 
-// missing lists what could turn a feature of a linked crate on, and why that does not.
-func (x *explainer) missing(r *Root, to int, feature string) []string {
-	var out []string
-	if p := x.ManifestOf(to); p != nil && !p.Declares(feature) {
-		have := cmp.Or(strings.Join(p.FeatureNames(), ", "), "none")
-		return []string{fmt.Sprintf("%s has no feature `%s`; it has %s%s", x.Nodes[to].Name, feature, have,
-			x.at(p, p.FeatureLine(feature)))}
-	}
+// leadsTo lists the features of linked packages that turn a feature of another one on, all of which are off.
+func (v *View) leadsTo(r *Root, to int, feature string) (out []Step) {
 	for _, i := range r.Linked {
-		p := x.ManifestOf(i)
-		if p == nil || !slices.ContainsFunc(x.Nodes[i].Deps, func(d Dep) bool { return d.To == to }) {
+		p := v.ManifestOf(i)
+		if p == nil || !slices.ContainsFunc(v.Nodes[i].Deps, func(d Dep) bool { return d.To == to }) {
 			continue
 		}
-		found := false
 		for _, f := range p.FeatureNames() {
 			edges, _ := p.Edges(f)
 			for _, e := range edges {
-				for _, d := range p.Dependencies {
-					if d.Key != e.Dep || e.Feature != feature || x.DepNode(i, d, r.Set) != to {
-						continue
-					}
-					found = true
-					state := "which is off"
-					if slices.Contains(x.Nodes[i].Features, f) {
-						state = "which is on, but " + dependencyLimit(d)
-					}
-					out = manifest.Union(out, []string{fmt.Sprintf("`%s` of %s has the edge `%s`, %s%s", f, p.Name, e.Text, state,
-						x.at(p, p.Line("features", f)))})
+				if e.Feature == feature && slices.ContainsFunc(p.Dependencies, func(d manifest.Dependency) bool {
+					return d.Key == e.Dep && v.DepNode(i, d, r.Set) == to
+				}) {
+					out = append(out, Step{p.Name + "/" + f + " has " + e.Text, p.Manifest, p.Line("features", f)})
 				}
 			}
-		}
-		if !found {
-			line := 0
-			for _, d := range p.Dependencies {
-				if line == 0 && x.DepNode(i, d, r.Set) == to {
-					line = p.DependencyLine(d)
-				}
-			}
-			if p.Declares(feature) { // there the edge would stand
-				line = p.FeatureLine(feature)
-			}
-			out = manifest.Union(out, []string{fmt.Sprintf("%s uses %s, and none of its features has an edge to `%s`%s", p.Name,
-				x.Nodes[to].Name, feature, x.at(p, line))})
 		}
 	}
 	return out
 }
 
-func dependencyLimit(d manifest.Dependency) string {
-	switch {
-	case d.Kind != manifest.Normal:
-		return "of a " + d.Kind + "-dependency"
-	case d.Target != "":
-		return "of the table " + d.Target + ", which does not apply"
-	}
-	return "the dependency is off"
-}
-
-// unlinked says why a crate is no part of a root.
-func (x *explainer) unlinked(r *Root, crate named) []string {
-	if !x.known(crate.name) && !x.mentioned(r, crate.name) {
-		return []string{x.unknown(crate.name)}
-	}
-	var out []string
-	for i := range x.Nodes {
-		n := &x.Nodes[i]
-		switch {
-		case n.Name != crate.name:
-		case r.Set[i] && !crate.fits(n.Version):
-			out = manifest.Union(out, []string{x.name(i) + " is linked, no " + crate.version})
-		case !r.Set[i] && crate.fits(n.Version):
-			out = manifest.Union(out, []string{x.notLinked(i)})
-		}
-	}
-	if crate.version != "" && len(out) > 0 {
-		return out
-	}
+// optionalIn lists the linked packages that depend on a package which is not linked.
+func (v *View) optionalIn(r *Root, name string) (out []Step) {
 	for _, i := range r.Linked {
-		p := x.ManifestOf(i)
-		if p == nil {
-			continue
-		}
-		for _, d := range p.Dependencies {
-			if d.Package != crate.name {
-				continue
-			}
-			what := fmt.Sprintf("%s names it%s", p.Name, x.at(p, p.DependencyLine(d)))
-			switch {
-			case d.Optional:
-				var by []string
-				for _, f := range p.FeatureNames() {
-					edges, _ := p.Edges(f)
-					for _, e := range edges {
-						if e.Dep == d.Key && !e.Weak {
-							by = manifest.Union(by, []string{"`" + f + "`"})
-						}
-					}
+		if p := v.ManifestOf(i); p != nil {
+			for _, d := range p.Dependencies {
+				if sameCrate(d.Package, name) {
+					out = append(out, Step{p.Name + " names it", p.Manifest, p.DependencyLine(d)})
 				}
-				if len(by) > 0 {
-					what += ": optional, turned on by " + strings.Join(by, ", ") + " only"
-				} else {
-					what += ": optional, and no feature turns it on"
-				}
-			case d.Kind != manifest.Normal:
-				what += ": " + onlyAs(d.Kind)
-			case d.Target != "":
-				what += ": for " + d.Target + " only"
 			}
-			out = manifest.Union(out, []string{what})
 		}
-	}
-	if len(out) == 0 {
-		if below := x.below(r, crate); below != "" {
-			return []string{below}
-		}
-		where := ""
-		if p := x.ManifestOf(r.Node); p != nil {
-			where = x.at(p, p.Line("dependencies"))
-		}
-		out = []string{"nothing that is linked names it" + where}
 	}
 	return out
 }
-
-// mentioned says whether a manifest of what is linked names a package: one that is optional may be in no lock file yet.
-func (x *explainer) mentioned(r *Root, name string) bool {
-	return slices.ContainsFunc(r.Linked, func(i int) bool {
-		p := x.ManifestOf(i)
-		return p != nil && slices.ContainsFunc(p.Dependencies, func(d manifest.Dependency) bool { return d.Package == name })
-	})
-}
-
-// at names a place; nothing where the line is not known.
-func (x *explainer) at(p *manifest.Package, line int) string {
-	path := p.Manifest
-	if x.shown != nil {
-		path = x.shown(path)
-	}
-	if line == 0 {
-		return " (" + path + ")"
-	}
-	return fmt.Sprintf(" (%s:%d)", path, line)
-}
-
-func (x *explainer) name(i int) string { return x.Nodes[i].Name + " " + x.Nodes[i].Version }

@@ -45,7 +45,7 @@ type UnitDep struct {
 	Name  string `json:"extern_crate_name"` // what the source calls it; shows renames
 }
 
-// notUnderstood says that cargo's answer is not in a form that is understood here; the caller then falls back to cargo tree, or is unsure.
+// notUnderstood says that cargo's answer is not in a form that is understood here: what is built is unknown.
 func notUnderstood(format string, args ...any) error {
 	return exit.Errorf(0, "this cargo's answer is not understood: use a stable cargo of 1.78 or newer", format, args...)
 }

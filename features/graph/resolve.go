@@ -9,16 +9,19 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// FromManifests is a member as cargo would build it alone with some features, as far as manifests and Cargo.lock on this machine show it:
-// what `--lint` looks at before it asks cargo. Tables for other targets count, and of packages from which no GPU crate is reached only
-// the name is known.
-func FromManifests(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, member *manifest.Package, features []string) *View {
+// FromManifests is what cargo would build of some members, as far as manifests and Cargo.lock on this machine show it: what `--lint` looks
+// at before it asks cargo. Tables for other targets count, and of packages from which no GPU crate is reached only the name is known.
+func FromManifests(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, members []*manifest.Package, r manifest.Request) *View {
 	v := &View{Host: h, Project: p, Catalog: c, files: map[string]*manifest.Package{}}
 	m := &resolver{View: v, leads: p.Leading(), at: map[string]int{}, on: map[Feature]bool{}}
-	root := m.node(member, manifest.Dependency{Package: member.Name})
-	m.turnOn(Feature{root, ""})
-	for _, f := range features {
-		m.turnOn(Feature{root, f})
+	asked := manifest.ParseRequest(r)
+	for _, member := range members {
+		root := m.node(member, manifest.Dependency{Package: member.Name})
+		m.turnOn(Feature{root, ""})
+		for _, f := range asked.Of(member) {
+			m.turnOn(Feature{root, f})
+		}
+		v.Roots = append(v.Roots, Root{Node: root, Set: map[int]bool{}})
 	}
 	for grown := true; grown; { // a weak edge counts once something else has brought its package in
 		before := len(m.on)
@@ -27,12 +30,14 @@ func FromManifests(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, mem
 		}
 		grown = len(m.on) > before
 	}
-	r := Root{Node: root, Set: map[int]bool{}}
+	for r := range v.Roots {
+		for i := range v.Nodes {
+			v.Roots[r].Linked, v.Roots[r].Set[i] = append(v.Roots[r].Linked, i), true
+		}
+	}
 	for i := range v.Nodes {
 		slices.Sort(v.Nodes[i].Features)
-		r.Linked, r.Set[i] = append(r.Linked, i), true
 	}
-	v.Roots = []Root{r}
 	return v
 }
 

@@ -9,13 +9,13 @@ import (
 	"gpubuild/features/manifest"
 )
 
-// View is what will be linked, from whichever answer cargo gave: the unit graph, or cargo tree where that was refused.
+// View is what will be linked, by cargo's unit graph or by manifests alone.
 type View struct {
 	Host    buildenv.Host
 	Project *manifest.Project
 	Catalog *catalog.Catalog
-	Graph   *Graph // nil: made from tree
-	Nodes   []Node // index = unit or tree node
+	Graph   *Graph // nil: made from manifests
+	Nodes   []Node // index = unit
 	Roots   []Root
 	files   map[string]*manifest.Package // manifests by path; nil: cannot be read
 }
@@ -26,19 +26,17 @@ type Node struct {
 	Name     string
 	Version  string
 	Local    bool
-	Registry bool   // of crates.io, as a tree shows it
-	source   string // what a tree says of where it is from
 	Dir      string // of the manifest; empty until ManifestOf found it
 	src      string
 	Features []string
-	Platform string // empty: the one that is built for without --target, or, from a tree, the only one
+	Platform string // empty: the one that is built for without --target
 	Deps     []Dep
 }
 
 // Dep is a step from a node to one that it depends on.
 type Dep struct {
 	To   int
-	name string // extern crate name; empty from a tree
+	name string // extern crate name
 }
 
 // Root is one thing that is built, with what is linked into it.
@@ -48,42 +46,24 @@ type Root struct {
 	Set    map[int]bool // the same
 }
 
-// NewView reads one of cargo's answers; with both, the unit graph.
-func NewView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *Graph, t *Tree) *View {
-	v := &View{Host: h, Project: p, Catalog: c, files: map[string]*manifest.Package{}}
-	var roots []int
-	var linked func(int) []int
-	switch {
-	case g != nil:
-		v.Graph, linked = g, g.Linked
-		roots = append(append(roots, g.Roots...), g.embedded(g.Roots)...)
-		v.Nodes = make([]Node, len(g.Units))
-		for i := range g.Units {
-			u := &g.Units[i]
-			id := manifest.ParsePkgID(u.PkgID)
-			n := Node{ID: u.PkgID, Name: id.Name, Version: id.Version, Local: id.Local(), Dir: id.Dir(h), src: u.Target.SrcPath,
-				Features: u.Features, Platform: u.Platform}
-			for _, d := range u.Dependencies {
-				n.Deps = append(n.Deps, Dep{d.Index, d.Name})
-			}
-			v.Nodes[i] = n
-		}
-	case t != nil:
-		roots, linked = t.Roots, t.Linked
-		for _, tn := range t.Nodes {
-			n := Node{Name: tn.Name, Version: tn.Version, Features: tn.Features, Platform: tn.Platform, Registry: tn.Source == "",
-				source: tn.Source}
-			if h.IsAbs(tn.Source) && !strings.Contains(tn.Source, "://") {
-				n.Local, n.Dir = true, tn.Source
-			}
-			for _, c := range tn.Children {
-				n.Deps = append(n.Deps, Dep{To: c})
-			}
-			v.Nodes = append(v.Nodes, n)
-		}
+// NewView is what a unit graph links.
+func NewView(h buildenv.Host, p *manifest.Project, c *catalog.Catalog, g *Graph) *View {
+	v := &View{Host: h, Project: p, Catalog: c, Graph: g, files: map[string]*manifest.Package{}}
+	if g == nil {
+		return v
 	}
-	for _, r := range roots {
-		rv := Root{Node: r, Linked: linked(r), Set: map[int]bool{}}
+	for i := range g.Units {
+		u := &g.Units[i]
+		id := manifest.ParsePkgID(u.PkgID)
+		n := Node{ID: u.PkgID, Name: id.Name, Version: id.Version, Local: id.Local(), Dir: id.Dir(h), src: u.Target.SrcPath,
+			Features: u.Features, Platform: u.Platform}
+		for _, d := range u.Dependencies {
+			n.Deps = append(n.Deps, Dep{d.Index, d.Name})
+		}
+		v.Nodes = append(v.Nodes, n)
+	}
+	for _, r := range slices.Concat(g.Roots, g.embedded(g.Roots)) {
+		rv := Root{Node: r, Linked: g.Linked(r), Set: map[int]bool{}}
 		for _, i := range rv.Linked {
 			rv.Set[i] = true
 		}
@@ -100,7 +80,7 @@ func (v *View) CUDAOn(i int) bool {
 	return c.CUDA() && c.On(v.Nodes[i].Features)
 }
 
-// ManifestOf reads the manifest of a node: of the workspace, next to the unit's source, or below CARGO_HOME. nil when it is not found.
+// ManifestOf reads the manifest of a node: of the workspace, or above the unit's source. nil when it is not found.
 func (v *View) ManifestOf(i int) *manifest.Package {
 	n := &v.Nodes[i]
 	if n.Dir != "" {
@@ -120,55 +100,9 @@ func (v *View) ManifestOf(i int) *manifest.Package {
 			}
 			d = v.Host.Dir(d)
 		}
-		return nil
 	}
-	if v.Project == nil {
-		return nil
-	}
-	p := v.Project.RegistryManifest(n.Name, n.Version)
-	if v.Graph == nil && !n.Registry { // another package of that name and version may lie among the registry's
-		p = nil
-		if lp := v.locked(n); lp != nil {
-			p = v.Project.LockedManifest(lp)
-		}
-	}
-	if p != nil {
-		n.Dir = p.Dir
-	}
-	return p
+	return nil
 }
-
-// locked answers what the lock file has of a package that a tree names; nil where it has none, or several that the tree does not
-// distinguish apart. A tree names a repository by its address and the commit's first digits, another registry by what the configuration
-// calls it.
-func (v *View) locked(n *Node) *manifest.LockPackage {
-	if v.Project == nil || n.Local {
-		return nil
-	}
-	var found *manifest.LockPackage
-	for i := range v.Project.Lock {
-		lp := &v.Project.Lock[i]
-		if lp.Name != n.Name || lp.Version != n.Version || lp.Source == "" || n.Registry != (lp.Source == CratesIO) {
-			continue
-		}
-		address, isGit := strings.CutPrefix(lp.Source, "git+")
-		address, commit, _ := strings.Cut(address, "#")
-		if isGit != strings.Contains(n.source, "://") {
-			continue
-		}
-		if at, digits, ok := strings.Cut(n.source, "#"); isGit && (!ok || at != address || !strings.HasPrefix(commit, digits)) {
-			continue
-		}
-		if found != nil {
-			return nil
-		}
-		found = lp
-	}
-	return found
-}
-
-// CratesIO is how a lock file names the public registry.
-const CratesIO = "registry+https://github.com/rust-lang/crates.io-index"
 
 func (v *View) ReadManifest(path, name string) *manifest.Package {
 	p, seen := v.files[path]
@@ -233,29 +167,4 @@ func (v *View) DepFor(p *manifest.Package, to Dep) (manifest.Dependency, bool) {
 		}
 	}
 	return found, ok
-}
-
-// TreeID is the id by which cargo's messages name a package of a tree; empty where neither the tree nor the lock file has it. Source: the
-// cargo book, pkgid-spec.md; a name is written out unless the address ends with it.
-func (v *View) TreeID(i int) string {
-	n := &v.Nodes[i]
-	if n.Local {
-		if p := v.ManifestOf(i); p != nil {
-			return p.PathID(v.Host)
-		}
-		return ""
-	}
-	if n.Registry {
-		return CratesIO + "#" + n.Name + "@" + n.Version
-	}
-	lp := v.locked(n)
-	if lp == nil {
-		return ""
-	}
-	source, _, _ := strings.Cut(lp.Source, "#")
-	address, _, _ := strings.Cut(source, "?")
-	if address[strings.LastIndexByte(address, '/')+1:] == n.Name {
-		return source + "#" + n.Version
-	}
-	return source + "#" + n.Name + "@" + n.Version
 }

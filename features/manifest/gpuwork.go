@@ -48,7 +48,7 @@ func (p *Project) GPUWork(r Request) (bool, string) {
 		if c := cat.Crate(pkg.Name); c.CUDA() && c.Role == catalog.Carrier {
 			return true, pkg.Name + " is itself a GPU crate"
 		}
-		w.activate(pkg, w.wanted(pkg))
+		w.activate(pkg, a.Of(pkg))
 		if w.reason != "" {
 			return true, w.reason
 		}
@@ -106,19 +106,6 @@ func (w *work) realName(key string) string {
 		}
 	}
 	return key
-}
-
-// wanted lists the features of a selected package that the command line turns on.
-func (w *work) wanted(pkg *Package) []string {
-	var out []string
-	if !w.ask.NoDefault {
-		out = append(out, "default")
-	}
-	if w.ask.All {
-		out = append(out, pkg.FeatureNames()...)
-	}
-	out = append(out, w.ask.Plain...)
-	return append(out, w.ask.Qualified[pkg.Name]...)
 }
 
 // activate turns features of a package on and follows what they lead to.

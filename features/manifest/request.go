@@ -114,6 +114,18 @@ func (a *Asked) ForGPU() bool {
 	return a.All
 }
 
+// Of lists the features of a selected package that the command line turns on.
+func (a *Asked) Of(pkg *Package) []string {
+	var out []string
+	if !a.NoDefault {
+		out = append(out, "default")
+	}
+	if a.All {
+		out = append(out, pkg.FeatureNames()...)
+	}
+	return slices.Concat(out, a.Plain, a.Qualified[pkg.Name])
+}
+
 // Selection lists the packages that a command line builds; known is false when one of its names is not found.
 func (p *Project) Selection(r Request) (list []*Package, known bool) {
 	switch {

@@ -21,8 +21,6 @@ func (p Private) Dirs(h buildenv.Host) []string {
 	return []string{
 		h.Join(p.Root, "graph", "target"),
 		h.Join(p.Root, "graph", "build"),
-		h.Join(p.Root, "tree", "target"),
-		h.Join(p.Root, "tree", "build"),
 	}
 }
 
@@ -31,8 +29,6 @@ type Asking struct {
 	Private     Private
 	Colour      bool // the user's stderr shows colours: cargo's own errors are to have them
 	NoLockWrite bool // never write Cargo.lock: --locked, so that a missing or outdated one is cargo's error
-
-	noConfig bool // this cargo knows no --config
 
 	nightly bool // unstable settings are in force in the build itself, so they stay in force in the question
 }
@@ -88,29 +84,14 @@ func UnitGraph(h buildenv.Host, t Tool, l Line, a Asking) (buildenv.Cmd, bool) {
 	return t.cmd(env, args), true
 }
 
-// treeFor asks for the features of everything that is linked for some targets, in text: the answer where the unit graph is refused or
-// unsafe. It knows no programs: a --bin selects nothing here. Only for the selected packages; dev-dependencies count where tests, benches
-// or examples are built.
-func treeFor(h buildenv.Host, t Tool, l Line, a Asking, targets []string) buildenv.Cmd {
-	edges := "normal,no-proc-macro"
-	if l.WantsTests() {
-		edges = "normal,dev,no-proc-macro"
-	}
-	args := append(l.before(), "tree", "-e", edges, "--prefix", "depth", "-f", "{p} {f}")
-	args = append(args, l.keep("--package", "--exclude", "--features", "--all-features", "--no-default-features")...)
-	for _, target := range targets {
-		args = append(args, "--target="+target)
-	}
-	args = append(args, l.keep("--manifest-path", "--lockfile-path", "--locked", "--offline", "--frozen", "--config", "-Z")...)
+// AsTree are the words of a `cargo tree` that shows what turns the features of a package on in this build.
+func (l Line) AsTree(pkg string) []string {
+	words := slices.Concat(l.before(), []string{"tree", "-e", "features", "-i", pkg}, l.keep("--manifest-path", "--package", "--exclude",
+		"--features", "--all-features", "--no-default-features", "--target"))
 	if l.Workspace {
-		args = append(args, "--workspace") // `tree --all` means --no-dedupe
+		words = append(words, "--workspace") // `tree --all` means --no-dedupe
 	}
-	args = append(args, a.locked(l)...)
-	target, build := h.Join(a.Private.Root, "tree", "target"), h.Join(a.Private.Root, "tree", "build")
-	if !a.noConfig {
-		args = append(args, "--config", "build.build-dir="+buildenv.TOMLString(build))
-	}
-	return t.cmd(a.env(t).Set("CARGO_TARGET_DIR", target).Set("CARGO_BUILD_BUILD_DIR", build), args)
+	return words
 }
 
 // UnstableConfig asks whether a configuration wakes unstable features once

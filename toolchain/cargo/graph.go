@@ -21,11 +21,10 @@ type runner interface {
 	Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error)
 }
 
-// GraphAnswer is what cargo said it would build: one of Graph and Tree is set.
+// GraphAnswer is what cargo said it would build.
 type GraphAnswer struct {
 	Graph  []byte // unit graph, JSON
-	Tree   []byte // text of `cargo tree`
-	Reason string // why it is the tree: empty with a graph
+	Reason string // why there is none; empty with a graph
 	Stderr []byte // cargo's warnings
 }
 
@@ -39,7 +38,7 @@ type Request struct {
 }
 
 // Graph asks cargo what a command line builds. The unit graph is asked for unless a configuration has [unstable] settings, which the
-// question would wake; then, and when this cargo knows no unit graph, `cargo tree` answers and Reason says why. When cargo itself refuses
+// question would wake; then, and when this cargo knows no unit graph, Reason says why there is no answer. When cargo itself refuses
 // the command line the error is a *RefusedError with cargo's words. Nothing is written outside the private directory, but for Cargo.lock
 // where it is missing or outdated and Asking.NoLockWrite is not set, as the build itself would write it.
 func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) (GraphAnswer, error) {
@@ -64,7 +63,7 @@ func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) 
 	}
 	q.Asking.nightly = nightly
 	if reason != "" {
-		return tree(ctx, h, run, t, q, reason)
+		return GraphAnswer{Reason: reason}, nil
 	}
 	cmd, _ := UnitGraph(h, t, q.Line, q.Asking)
 	res, err := ask(ctx, run, cmd, q)
@@ -73,7 +72,7 @@ func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) 
 	}
 	if err == nil {
 		if !looksLikeGraph(res.Stdout) {
-			return tree(ctx, h, run, t, q, "this cargo answered --unit-graph with something else")
+			return GraphAnswer{Reason: "this cargo answered --unit-graph with something else"}, nil
 		}
 		return GraphAnswer{Graph: res.Stdout, Stderr: res.Stderr}, nil
 	}
@@ -82,7 +81,7 @@ func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) 
 		return GraphAnswer{}, err
 	}
 	if why := graphRefused(refused.Stderr); why != "" {
-		return tree(ctx, h, run, t, q, why)
+		return GraphAnswer{Reason: why, Stderr: refused.Stderr}, nil
 	}
 	return GraphAnswer{}, inRunsWords(ctx, run, cmd, q, refused)
 }
@@ -110,39 +109,6 @@ func inRunsWords(ctx context.Context, run runner, cmd buildenv.Cmd, q Request, r
 		return own
 	}
 	return refused
-}
-
-func tree(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request, reason string) (GraphAnswer, error) {
-	if len(q.Line.Target) < 2 {
-		res, err := askTree(ctx, h, run, t, q, q.Line.Target)
-		if err != nil {
-			return GraphAnswer{}, err
-		}
-		return GraphAnswer{Tree: res.Stdout, Reason: reason, Stderr: res.Stderr}, nil
-	}
-	// One answer for several targets does not say which lines are whose.
-	all := GraphAnswer{Reason: reason}
-	for _, target := range q.Line.Target {
-		res, err := askTree(ctx, h, run, t, q, []string{target})
-		if err != nil {
-			return GraphAnswer{}, err
-		}
-		all.Tree = append(append(all.Tree, "[target] "+target+"\n"...), res.Stdout...)
-		all.Stderr = append(all.Stderr, res.Stderr...)
-	}
-	return all, nil
-}
-
-// askTree runs one `cargo tree`. Before 1.63 --config is a nightly flag; the setting that is given by it is of 1.91.
-func askTree(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request, targets []string) (buildenv.Result, error) {
-	res, err := ask(ctx, run, treeFor(h, t, q.Line, q.Asking, targets), q)
-	var refused *RefusedError
-	if errors.As(err, &refused) && len(q.Line.Config) == 0 &&
-		strings.Contains(stripANSI(string(refused.Stderr)), "the `--config` flag is unstable") {
-		q.Asking.noConfig = true
-		return ask(ctx, run, treeFor(h, t, q.Line, q.Asking, targets), q)
-	}
-	return res, err
 }
 
 // ask runs a question. A status other than 0 becomes a *RefusedError.
@@ -187,9 +153,6 @@ func refusal(code int, stderr []byte, err error, q Request) *RefusedError {
 		if ours {
 			r.Stderr = []byte("error: Cargo.lock does not hold what the manifests ask for\n")
 		}
-	case strings.Contains(text, "dependency kinds cannot be mixed"): // seen of 1.45 and 1.48; 1.60 takes it
-		r.Fix = "this cargo's `tree` cannot leave procedural macros out, and its unit graph was not to be had: take a newer " +
-			"cargo, or remove the [unstable] settings of its configuration"
 	case strings.Contains(text, "no such command: `+"):
 		r.Fix = "+toolchain is rustup's: the cargo on PATH is not rustup's proxy"
 	case usageLine.Match(stderr):

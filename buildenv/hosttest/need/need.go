@@ -58,17 +58,17 @@ var unasked = map[string]thing{
 }
 
 var asked = map[string]thing{
-	"actionlint":  {[]string{"actionlint"}, "go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7"},
-	"apt":         {[]string{"apt-get"}, "apt-get update on a Debian or Ubuntu, and 60 MB of its packages"},
-	"args":        {how: "arguments of the build that project times"},
-	"arm64":       {[]string{"aarch64-linux-gnu-gcc"}, "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"},
-	"bash":        {[]string{"bash"}, "apt-get install bash"},
-	"bench":       {how: "bench=DIR, a directory that keeps builds of minutes"},
-	"binary":      {how: "binary=FILE, a program with device code, such as candle-matmul"},
-	"binutils":    {[]string{"readelf"}, "apt-get install binutils"},
-	"browser":     {[]string{"chromium", "chromium-browser", "google-chrome"}, "apt-get install chromium"},
-	"candle":      {how: "candle=GPU:CPU, testdata/candle-matmul and testdata/candle-broken, built with --features cuda"},
-	"cargo-1.60":  {how: "rustup toolchain install 1.60 --profile minimal"},
+	"actionlint": {[]string{"actionlint"}, "go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7"},
+	"apt":        {[]string{"apt-get"}, "apt-get update on a Debian or Ubuntu, and 60 MB of its packages"},
+	"args":       {how: "arguments of the build that project times"},
+	"arm64":      {[]string{"aarch64-linux-gnu-gcc"}, "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"},
+	"bash":       {[]string{"bash"}, "apt-get install bash"},
+	"bench":      {how: "bench=DIR, a directory that keeps builds of minutes"},
+	"binary":     {how: "binary=FILE, a program with device code, such as candle-matmul"},
+	"binutils":   {[]string{"readelf"}, "apt-get install binutils"},
+	"browser":    {[]string{"chromium", "chromium-browser", "google-chrome"}, "apt-get install chromium"},
+	"candle":     {how: "candle=GPU:CPU, testdata/candle-matmul and testdata/candle-broken, built with --features cuda"},
+
 	"cmake":       {[]string{"cmake"}, "apt-get install cmake"},
 	"crates":      {how: "cargo fetch --locked in the samples of testdata"},
 	"cuobjdump":   {[]string{"cuobjdump"}, "pip install nvidia-cuda-cuobjdump"},

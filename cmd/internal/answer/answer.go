@@ -89,6 +89,5 @@ type Env struct {
 
 // Why is the answer of `features --why`.
 type Why struct {
-	Via     string         `json:"via"`
 	Reasons []graph.Reason `json:"reasons"`
 }

@@ -143,18 +143,20 @@ func (a *invocation) printWhy(o featuresOptions, j featurecheck.Judged) error {
 	if err != nil {
 		return err
 	}
-	reasons := view.Explain(j.Input.Request, crate, feature, a.Shown)
+	reasons := view.Explain(j.Input.Request, crate, feature)
 	if o.Results.JSON != nil {
-		return a.answer(o.Results.JSON, "features-why", true, nil, answer.Why{Via: j.Answer.Via, Reasons: reasons})
+		return a.answer(o.Results.JSON, "features-why", true, nil, answer.Why{Reasons: reasons})
 	}
-	return a.Shell.Print(whyText(a.Machine, reasons))
+	err = a.Shell.Print(whyText(a.Machine, reasons))
+	a.Shell.Hint(buildenv.PosixWords(append([]string{"cargo"}, j.Session.Line.AsTree(crate)...)...))
+	return err
 }
 
 // whyText words why a feature is on or off.
 func whyText(m *session.Machine, reasons []graph.Reason) string {
 	var b strings.Builder
 	for _, r := range reasons {
-		what := cmp.Or(strings.TrimSpace(r.Crate+" "+r.Version), r.Crate)
+		what := strings.TrimSpace(r.Crate + " " + r.Version)
 		switch {
 		case !r.Linked:
 			fmt.Fprintf(&b, "%s: %s is not linked\n", r.Root, what)
@@ -165,15 +167,12 @@ func whyText(m *session.Machine, reasons []graph.Reason) string {
 		default:
 			fmt.Fprintf(&b, "%s: %s has no `%s` here\n", r.Root, what, r.Feature)
 		}
-		for i, s := range r.Steps {
+		for i, s := range slices.Concat(r.Steps, r.Because) {
 			place := ""
 			if s.Line > 0 {
 				place = fmt.Sprintf("  (%s:%d)", m.Shown(s.Manifest), s.Line)
 			}
-			fmt.Fprintf(&b, "  %s%s%s\n", strings.Repeat("→ ", min(i, 1)), s.Text, place)
-		}
-		for _, s := range r.Because {
-			fmt.Fprintf(&b, "  %s\n", s)
+			fmt.Fprintf(&b, "  %s%s%s\n", strings.Repeat("→ ", min(i, len(r.Steps), 1)), s.Text, place)
 		}
 	}
 	return b.String()

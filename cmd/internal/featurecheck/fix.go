@@ -298,7 +298,7 @@ func unhelpful(now Judged, f features.Finding) string {
 			id := manifest.ParsePkgID(u.PkgID)
 			return !u.Host() && id.Name == l.Crate && id.Version == l.Version && slices.Contains(u.Features, l.Feature)
 		})
-		for _, r := range now.Answer.Roots { // cargo tree answered, or another feature of the crate does the same
+		for _, r := range now.Answer.Roots { // another feature of the crate may do the same
 			on = on || slices.ContainsFunc(r.Crates, func(c features.CrateState) bool {
 				return c.Name == l.Crate && c.Version == l.Version && (c.On && c.Role != "" && l.Feature != "cudnn" || slices.Contains(c.Features, l.Feature))
 			})

@@ -48,6 +48,9 @@ func Judge(s *session.Session, tool cargo.Tool, g session.Graph, o Options) (Jud
 	}
 	for i := range j.Answer.Findings { // features to request become a command
 		f := &j.Answer.Findings[i]
+		if f.Fix == "" && len(f.Ask) == 0 && len(f.Lacks) > 0 { // no change of the user's helps: this shows who is involved
+			f.Fix = buildenv.PosixWords(append([]string{"cargo"}, s.Line.AsTree(f.Lacks[0].Crate+"@"+f.Lacks[0].Version)...)...)
+		}
 		if len(f.Ask) == 0 || f.Fix != "" {
 			continue
 		}
@@ -126,9 +129,10 @@ func openWithout(ctx context.Context, s *session.Session) (Judged, error) {
 		return j, err
 	}
 	asked := manifest.ParseRequest(r)
-	on := slices.DeleteFunc(append(asked.Plain, "default"), func(f string) bool { return slices.Contains(missing, f) })
+	declared := r
+	declared.Features = slices.DeleteFunc(asked.Plain, func(f string) bool { return slices.Contains(missing, f) })
 	j.Input.Missing = missing
-	j.Input.Alone = graph.FromManifests(s.Machine.Host, s.Project, j.Input.Catalog, selected[0], on)
+	j.Input.Alone = graph.FromManifests(s.Machine.Host, s.Project, j.Input.Catalog, selected[:1], declared)
 	j.Answer, err = features.Judge(s.Machine.Host, j.Input)
 	return j, err
 }

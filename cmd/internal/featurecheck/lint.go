@@ -95,11 +95,8 @@ func (q *Question) manifests(in features.Input, s *session.Session) error {
 		}
 	}
 	if q.findings = features.RefusedEdges(s.Project, q.member); len(q.findings) == 0 { // cargo reads no manifest of the workspace before
-		on := []string{q.Feature}
-		if !q.request.NoDefault {
-			on = append(on, "default")
-		}
-		in.Request, in.Alone = q.request, graph.FromManifests(s.Machine.Host, s.Project, in.Catalog, q.member, on)
+		in.Request = q.request
+		in.Alone = graph.FromManifests(s.Machine.Host, s.Project, in.Catalog, []*manifest.Package{q.member}, q.request)
 		answer, err := features.Judge(s.Machine.Host, in)
 		if err != nil {
 			return err

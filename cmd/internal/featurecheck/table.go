@@ -17,7 +17,7 @@ func Table(r *features.Answer) string {
 			b.WriteByte('\n')
 		}
 		target := ""
-		if root.Target != "" { // cargo tree knows none
+		if root.Target != "" {
 			target = fmt.Sprintf(" (%s %s)", cmp.Or(root.Kind, "target"), root.Target)
 		}
 		if root.For != "" {

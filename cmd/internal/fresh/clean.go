@@ -190,16 +190,11 @@ func (b *Build) measure(paths []string) []Directory {
 	return list
 }
 
-// WarnUnidentified names the packages of which nothing is known: without a unit graph their sources are not.
+// WarnUnidentified says so where nothing is known of the packages: without a unit graph their sources are not.
 func (s *State) WarnUnidentified() {
-	if len(s.b.Reach.Undetermined) == 0 {
-		return
+	if why := s.b.Reach.Unknown; why != "" {
+		s.b.Machine.Shell.Warning("after a change of toolkit nothing is rebuilt: which packages this build has is unknown (%s)", why)
 	}
-	shell := s.b.Machine.Shell
-	shell.Warning("%s: `cargo tree` and Cargo.lock do not say which package that is, so its inputs are unknown",
-		strings.Join(s.b.Reach.Undetermined, ", "))
-	shell.Hint("after a change of toolkit run " + s.b.cleanLine(s.b.Reach.Undetermined) +
-		", or let cargo be asked for its unit graph (" + s.b.Graph.Reason + ")")
 }
 
 // cleanLine is the command with which a person removes packages.

@@ -625,23 +625,20 @@ func TestInputsThatMatter(t *testing.T) {
 	}
 }
 
-// TestUnidentified: a package that cannot be identified is named, with what to do, and never called fresh.
+// TestUnidentified: where the packages are unknown, that is said, with the reason.
 func TestUnidentified(t *testing.T) {
 	b := newBench(t)
 	var said strings.Builder
 	b.s.b.Machine.Shell = &console.Shell{Out: io.Discard, Err: &said}
-	b.s.b.Graph.Reason = "an old cargo"
 	b.s.b.Reach = &features.Answer{}
 	b.s.WarnUnidentified()
 	if said.Len() > 0 {
 		t.Errorf("nothing is untold: %s", said.String())
 	}
-	b.s.b.Reach = &features.Answer{Undetermined: []string{"kern"}}
+	b.s.b.Reach = &features.Answer{Unknown: "an old cargo"}
 	b.s.WarnUnidentified()
-	for _, want := range []string{"kern: `cargo tree` and Cargo.lock do not say", "hint: ", "clean -p kern", "an old cargo"} {
-		if !strings.Contains(said.String(), want) {
-			t.Errorf("%q is not in\n%s", want, said.String())
-		}
+	if !strings.Contains(said.String(), "nothing is rebuilt") || !strings.Contains(said.String(), "an old cargo") {
+		t.Error(said.String())
 	}
 }
 

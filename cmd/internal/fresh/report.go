@@ -50,8 +50,8 @@ func (s *State) Report() (Report, error) {
 			r.Unknown = append(r.Unknown, d)
 		}
 	}
-	for _, name := range s.b.Reach.Undetermined {
-		r.Unknown = append(r.Unknown, Doubt{name, "`cargo tree` and Cargo.lock do not say which package that is"})
+	if why := s.b.Reach.Unknown; why != "" {
+		r.Unknown = append(r.Unknown, Doubt{"the packages of this build", why})
 	}
 	return r, nil
 }
@@ -101,8 +101,8 @@ func (s *State) PrintStale() {
 // Verdict is the check that nothing is stale, with a finding for each thing that is, and what to do about it.
 func (s *State) Verdict(r Report) (message string, found []finding.Finding, hints []string) {
 	if len(r.Clean) == 0 {
-		if len(s.b.Reach.Undetermined) > 0 {
-			return "not known of " + strings.Join(s.b.Reach.Undetermined, ", "), nil, nil
+		if s.b.Reach.Unknown != "" {
+			return "not known: " + s.b.Reach.Unknown, nil, nil
 		}
 		return "", nil, nil
 	}

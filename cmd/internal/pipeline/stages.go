@@ -129,9 +129,6 @@ func enabled(ctx context.Context, c Command, s *session.Session, graph session.G
 	for _, line := range report.ReachLines(answer, shell.Verbose) {
 		shell.Status("Resolving", "%s", line)
 	}
-	if graph.Reason != "" {
-		shell.Note("features are from `cargo tree`: %s", graph.Reason)
-	}
 	for _, w := range answer.Paths {
 		shell.Detail("%s", featurecheck.PathLine(w))
 	}

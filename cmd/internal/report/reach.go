@@ -65,7 +65,7 @@ func ReachLines(a *features.Answer, source bool) []string {
 			}
 			if key := r.Package + says; !seen[key] {
 				seen[key] = true
-				name := cmp.Or(r.Target, r.Package) // cargo tree knows no targets
+				name := cmp.Or(r.Target, r.Package)
 				if !program && r.Kind != "" {
 					name = r.Kind + " " + r.Target
 				}

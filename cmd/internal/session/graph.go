@@ -19,9 +19,8 @@ import (
 
 // Graph is what cargo answered of a command line: what it builds, and where.
 type Graph struct {
-	Units  *graph.Graph // nil where cargo gave no unit graph, and `cargo tree` answered
-	Tree   *graph.Tree  // nil where the unit graph answered
-	Reason string       // why `cargo tree` was asked
+	Units  *graph.Graph // nil where cargo gave no unit graph
+	Reason string       // why it gave none
 	Places cargo.Places // empty unless asked for
 }
 
@@ -38,7 +37,6 @@ const graphKind = "graph-1"
 // stored is how a Graph is kept: in cargo's own JSON, without what nobody here reads.
 type stored struct {
 	Graph  json.RawMessage `json:"graph,omitempty"`
-	Tree   []byte          `json:"tree,omitempty"`
 	Reason string          `json:"reason,omitempty"`
 	Places cargo.Places    `json:"places"`
 }
@@ -49,9 +47,6 @@ func (st stored) graph() (g Graph, err error) {
 		if g.Units, err = graph.Parse(bytes.NewReader(st.Graph)); err != nil {
 			return g, err
 		}
-	}
-	if len(st.Tree) > 0 {
-		g.Tree, err = graph.ParseTree(bytes.NewReader(st.Tree))
 	}
 	return g, err
 }
@@ -106,7 +101,7 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 		return Graph{}, err
 	}
 	s.Project.Refresh()
-	answer := stored{Graph: got.Graph, Tree: got.Tree, Reason: got.Reason, Places: at.places}
+	answer := stored{Graph: got.Graph, Reason: got.Reason, Places: at.places}
 	g, err := answer.graph()
 	if err != nil {
 		return Graph{}, err
