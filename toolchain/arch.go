@@ -31,6 +31,7 @@ func wanted(f Facts, w Wish) (gpu.Arch, string, error) {
 			return gpu.Arch{}, "", &MisfitError{
 				What: fmt.Sprintf("%s: %v", w.ArchOrigin, err),
 				Fix:  "give a compute capability such as 89 or 8.9",
+				Part: PartCapability,
 			}
 		}
 		return a, w.ArchOrigin, nil
@@ -63,6 +64,10 @@ func lowest(devices []gpu.Device) (gpu.Device, bool) {
 func floor(s Set, n Needs) (gpu.Capability, string) {
 	t := s.Toolkit
 	c, from := t.MinArch.Capability, fmt.Sprintf("the lowest that CUDA %s compiles for", t.Version)
+	if usual := (gpu.Capability{Major: 7, Minor: 5}); !c.IsZero() && usual.Compare(c) > 0 && t.MaxArch.Capability.Compare(usual) >= 0 {
+		from = fmt.Sprintf("the lowest that CUDA 13 compiles for (CUDA %s goes down to %s)", t.Version, t.MinArch)
+		c = usual
+	}
 	if f := n.floor(t.Version); f.Arch.Compare(c) > 0 {
 		c, from = f.Arch, fmt.Sprintf("the lowest that %s compiles for with CUDA %s", f.Crate, t.Version)
 	}

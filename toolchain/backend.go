@@ -94,6 +94,7 @@ func rocmFor(found []rocm.Install) (*rocm.Install, []Loser, error) {
 			Places: []string{"ROCM_HOME, ROCM_PATH, HIP_PATH", "PATH", "/opt/rocm", "/usr", `C:\Program Files\AMD\ROCm`},
 			Fix: "install ROCm with HIP (Debian: apt install hipcc libamdhip64-dev; Windows: AMD HIP SDK), and point ROCM_PATH " +
 				"at its root if it is elsewhere",
+			Part: PartROCm,
 		}
 	}
 	return won, lost, nil

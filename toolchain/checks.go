@@ -144,8 +144,8 @@ func olderFor(c, lowest gpu.Capability) string {
 	for _, r := range slices.Backward(known) {
 		if r.SM[0] > 0 && r.SM[0] <= c.Major*10+c.Minor && c.Major*10+c.Minor <= r.SM[1] {
 			return fmt.Sprintf(
-				"use an older toolkit: CUDA %s is the newest that compiles for %s (`gpubuild toolchain install %[1]s`)",
-				r.Version, gpu.Arch{Capability: c},
+				"for a GPU of sm_%s or newer: `--gpu-arch=%[1]s`; for %s CUDA %s is the newest (`gpubuild toolchain install %[3]s`)",
+				lowest.Digits(), gpu.Arch{Capability: c}, r.Version,
 			)
 		}
 	}

@@ -32,6 +32,7 @@ type trial struct {
 	notes    []string
 	losers   []Loser // compilers and cuDNNs that did not go with it
 	step     int     // how far it came: later means that less is wrong
+	part     Part    // what is at fault, where it does not fit
 }
 
 // Steps of a trial behind those of the checks.
@@ -98,7 +99,7 @@ func choose(f Facts, n Needs, w Wish) (Set, error) {
 		s.Losers = append(s.Losers, Loser{"CUDA toolkit", tr.toolkit.Root, tr.toolkit.Origin, why})
 	}
 	if won == nil {
-		return s, misfit(f, tried, s.Losers)
+		return s, misfit(f, w, tried, s.Losers)
 	}
 	s.Toolkit, s.Compiler, s.MSVC, s.CUDNN = won.toolkit, won.compiler, won.msvc, won.cudnn
 	s.Losers = append(s.Losers, won.losers...)
@@ -132,11 +133,13 @@ func (s *Set) withoutToolkit(f Facts, n Needs, w Wish) error {
 	c, lost, notes := compilerFor(f, w, nil)
 	s.Compiler, s.Losers, s.Notes = c, append(s.Losers, lost...), notes
 	if c == nil {
-		return &MissingError{What: "host compiler", Losers: lost, Places: compilerPlaces(f), Unread: unreadable(f), Fix: CompilerFix(f)}
+		return &MissingError{
+			What: "host compiler", Losers: lost, Places: compilerPlaces(f), Unread: unreadable(f), Fix: CompilerFix(f), Part: PartCompiler,
+		}
 	}
 	v, why := visual(f, c)
 	if s.MSVC = v; why != "" {
-		return &MissingError{What: "complete Windows SDK: " + why, Unread: unreadable(f), Fix: sdkFix}
+		return &MissingError{What: "complete Windows SDK: " + why, Unread: unreadable(f), Fix: sdkFix, Part: PartSDK}
 	}
 	return nil
 }
@@ -152,7 +155,7 @@ func (w Wish) by() string {
 }
 
 // strong says whether the user's environment names a toolkit.
-func strong(t cuda.Toolkit) bool { return t.Sources[0].Kind < cuda.Usual }
+func strong(t cuda.Toolkit) bool { return t.Sources[0].Kind < cuda.Given }
 
 // ranked orders the toolkits that can be used at all; the others come back as losers.
 func ranked(f Facts, w Wish) (order []*cuda.Toolkit, lost []Loser) {
@@ -178,8 +181,10 @@ func ranked(f Facts, w Wish) (order []*cuda.Toolkit, lost []Loser) {
 			return 2
 		case k == cuda.Variable:
 			return 3
+		case k == cuda.Given:
+			return 4
 		}
-		return 4
+		return 5
 	}
 	slices.SortStableFunc(order, func(a, b *cuda.Toolkit) int {
 		if ra, rb := rank(a), rank(b); ra != rb || ra < 3 {
@@ -226,6 +231,9 @@ func disagreements(f Facts) (notes []string) {
 	var parts []string
 	for _, t := range f.Toolkits {
 		names := t.From(cuda.Variable)
+		if t.Root == cuda.AdminLink && t.Problem != "" {
+			notes = append(notes, t.Root+" is not used: "+t.Problem)
+		}
 		if len(names) == 0 {
 			continue
 		}
@@ -266,9 +274,15 @@ func overruled(f Facts, w Wish, won cuda.Toolkit) (notes []string) {
 // first thing that is wrong.
 func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 	tr := trial{toolkit: t}
-	for i, check := range []func(Facts, Needs, *cuda.Toolkit, gpu.Capability) verdict{complete, letters, versions, driver, archs, links} {
-		v := check(f, n, t, arch)
-		if tr.step = i; v.why != "" {
+	for i, check := range []struct {
+		judge func(Facts, Needs, *cuda.Toolkit, gpu.Capability) verdict
+		part  Part
+	}{
+		{complete, PartToolkit}, {letters, PartToolkit}, {versions, PartToolkit}, {driver, PartToolkit}, {archs, PartCapability},
+		{links, PartLibraries},
+	} {
+		v := check.judge(f, n, t, arch)
+		if tr.step, tr.part = i, check.part; v.why != "" {
 			tr.why, tr.fix, tr.lacks = v.why, v.fix, v.lacks
 			return tr
 		}
@@ -283,14 +297,14 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 		}
 		c, lost, notes := compilerFor(f, w, gate)
 		tr.losers = append(tr.losers, lost...)
-		tr.compiler, tr.step = c, stepCompiler
+		tr.compiler, tr.step, tr.part = c, stepCompiler, PartCompiler
 		if c == nil {
 			tr.why, tr.fix = noCompiler(f, gate, lost)
 			return tr
 		}
 		tr.notes = append(tr.notes, notes...)
 		v, why := visual(f, c)
-		if tr.msvc, tr.step = v, stepSDK; why != "" {
+		if tr.msvc, tr.step, tr.part = v, stepSDK, PartSDK; why != "" {
 			tr.why, tr.fix = "there is no complete Windows SDK: "+why, sdkFix
 			return tr
 		}
@@ -298,7 +312,7 @@ func try(f Facts, n Needs, w Wish, t *cuda.Toolkit, arch gpu.Capability) trial {
 	if n.CUDNN {
 		c, lost := cudnnFor(f, n, *t, arch)
 		tr.losers = append(tr.losers, lost...)
-		tr.cudnn, tr.step = c, stepCUDNN
+		tr.cudnn, tr.step, tr.part = c, stepCUDNN, PartCUDNN
 		if c == nil {
 			tr.why = fmt.Sprintf("there is no cuDNN for CUDA %d", t.Version.Major)
 			tr.fix = cudnnFix(f, n, t.Version)

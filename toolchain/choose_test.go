@@ -108,12 +108,12 @@ func TestChoose(t *testing.T) {
 			"/cuda-12.6 6.1 the lowest of 2 GPUs, GPU 6.1"},
 		{"a GPU newer than one toolkit", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[2:]; f.Devices = devices("12.0") }, kernels,
 			toolchain.Wish{},
-			"CUDA 12.6 in /cuda-12.6 does not fit: CUDA 12.6 compiles for sm_90 and older, not for sm_120 | use a newer toolkit " +
+			"CUDA 12.6 compiles for sm_90 and older, not for sm_120 | use a newer toolkit " +
 				"(`gpubuild --gpu-toolkit=fetch …` fetches one without admin rights), or `--gpu-arch=90`, whose PTX a newer GPU takes"},
 		{"too old a GPU for any of them", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:2] }, kernels,
 			toolchain.Wish{Arch: "61", ArchOrigin: "CUDA_COMPUTE_CAP"},
 			"none of 2 CUDA toolkits fits; closest is CUDA 13.5 in /cuda-13.5: CUDA 13.5 compiles for sm_75 and newer, not for sm_61 | " +
-				"use an older toolkit: CUDA 12.9 is the newest that compiles for sm_61 (`gpubuild toolchain install 12.9`)"},
+				"for a GPU of sm_75 or newer: `--gpu-arch=75`; for sm_61 CUDA 12.9 is the newest (`gpubuild toolchain install 12.9`)"},
 		{"what the directory was built for stays when no GPU is visible", nil, kernels, toolchain.Wish{Previous: capability("8.6")},
 			"/cuda-13.5 8.6 what this target directory was built for"},
 		{"the crates' floor is above the toolkit's", nil, with(kernels, func(n *toolchain.Needs) { n.Floors = floors }), toolchain.Wish{},
@@ -124,8 +124,8 @@ func TestChoose(t *testing.T) {
 			"/cuda-12.6 7.5 --gpu-arch"},
 		{"an arch below the crates' floor", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] },
 			with(kernels, func(n *toolchain.Needs) { n.Floors = floors }), toolchain.Wish{Arch: "75", ArchOrigin: "--gpu-arch"},
-			"CUDA 13.5 in /cuda-13.5 does not fit: candle-kernels 0.11.0 does not compile for sm_75 with CUDA 13.5: it defines " +
-				"__hmax_nan | for a GPU of sm_80 or newer: `--gpu-arch=80`; or use a toolkit older than CUDA 13.2, or another version " +
+			"candle-kernels 0.11.0 does not compile for sm_75 with CUDA 13.5: it defines " +
+				"__hmax_nan; --gpu-arch asks for it | for a GPU of sm_80 or newer: `--gpu-arch=80`; or use a toolkit older than CUDA 13.2, or another version " +
 				"of candle-kernels 0.11.0"},
 		{"a toolkit without the libraries, and another one", func(f *toolchain.Facts) {
 			f.Unlinkable = map[string][]string{"/cuda-13.5": {"libcublas.so"}}
@@ -195,9 +195,9 @@ func TestChoose(t *testing.T) {
 			"an older one, which CUDA 13.5 takes; gpubuild then uses it by itself"},
 		{"what the directory was built for is too old for the only toolkit, and the GPU is another one now", func(f *toolchain.Facts) {
 			f.Toolkits, f.Devices = f.Toolkits[:1], devices("8.9")
-		}, kernels, toolchain.Wish{Previous: capability("61")}, "CUDA 13.5 in /cuda-13.5 does not fit: CUDA 13.5 compiles for sm_75 and " +
+		}, kernels, toolchain.Wish{Previous: capability("61")}, "CUDA 13.5 compiles for sm_75 and " +
 			"newer, not for sm_61 | `--gpu-arch=89` (the GPU, GPU 8.9): CUDA 13.5 in /cuda-13.5 works with it; this target directory, " +
-			"built for sm_61, is rebuilt; or use an older toolkit: CUDA 12.9 is the newest that compiles for sm_61 (`gpubuild " +
+			"built for sm_61, is rebuilt; or for a GPU of sm_75 or newer: `--gpu-arch=75`; for sm_61 CUDA 12.9 is the newest (`gpubuild " +
 			"toolchain install 12.9`)"},
 		{"no cuDNN", func(f *toolchain.Facts) { f.Toolkits = f.Toolkits[:1] },
 			with(candle, func(n *toolchain.Needs) { n.CudarcMax = gpu.Version{} }), toolchain.Wish{}, "there is no cuDNN | install " +

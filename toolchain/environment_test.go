@@ -76,19 +76,19 @@ func TestEnvironment(t *testing.T) {
 		{"no nvcc on PATH", []string{"PATH=/usr/bin"}, onlyCudarc, "prepend PATH=/usr/local/cuda/bin"},
 		{"a variable that nothing reads is left alone", []string{"CUDA_PATH=/opt/old"},
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }),
-			"set CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
+			"set CUDA_COMPUTE_CAP=75; set CUDAFORGE_THREADS=6"},
 		{"a build script of one's own that reads CUDA_HOME only", nil,
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDA_HOME", "PATH"} }), "set CUDA_HOME=/usr/local/cuda"},
 		{"ggml would ask the GPU of this machine", nil,
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDAARCHS", "CMAKE_*"} }),
-			"set CUDAARCHS=50; set CMAKE_CUDA_ARCHITECTURES=50"},
+			"set CUDAARCHS=75; set CMAKE_CUDA_ARCHITECTURES=75"},
 		{"the user's own list for CMake", []string{"CMAKE_CUDA_ARCHITECTURES=80;90", "CUDAARCHS=80;90"},
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"CUDAARCHS", "CMAKE_*"} }), ""},
 		{"a build script that links and may not know the stubs", []string{"LIBRARY_PATH=/x"},
 			with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, []string{"CUDA_ROOT"} }),
 			"set CUDA_ROOT=/usr/local/cuda; append LIBRARY_PATH=/usr/local/cuda/lib64"},
 		{"a build script that links and reads no variable", nil, with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, nil }),
-			"append LIBRARY_PATH=/usr/local/cuda/lib64; set CUDA_COMPUTE_CAP=50; set CUDAFORGE_THREADS=6"},
+			"append LIBRARY_PATH=/usr/local/cuda/lib64; set CUDA_COMPUTE_CAP=75; set CUDAFORGE_THREADS=6"},
 		{"cudarc names the directories itself", nil,
 			with(kernels, func(n *toolchain.Needs) { n.Libraries, n.Reads = true, []string{"cudarc"} }), ""},
 		{"the same with CUDA_PATH set as well, which it reads too", []string{"CUDA_PATH=/usr/local/cuda"},
@@ -97,9 +97,9 @@ func TestEnvironment(t *testing.T) {
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }), "unset NVCC="},
 		{"NVCC by its bare name means PATH", []string{"NVCC=nvcc"}, with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"NVCC"} }),
 			""},
-		{"the user's thread count stays", []string{"RAYON_NUM_THREADS=3", "CUDA_COMPUTE_CAP=50"},
+		{"the user's thread count stays", []string{"RAYON_NUM_THREADS=3", "CUDA_COMPUTE_CAP=75"},
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cudaforge"} }), ""},
-		{"the arch that was asked for is set already", []string{"CUDA_COMPUTE_CAP=50"},
+		{"the arch that was asked for is set already", []string{"CUDA_COMPUTE_CAP=75"},
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), ""},
 		{"CMake reads its own variable", []string{"CUDAToolkit_ROOT=/opt/old"},
 			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"cmake"} }), "set CUDAToolkit_ROOT=/usr/local/cuda; set " +
@@ -111,7 +111,7 @@ func TestEnvironment(t *testing.T) {
 		{"what CMake reads and nothing here does", []string{"CUDACXX=/opt/cuda-12.6/bin/nvcc", "CUDAHOSTCXX=/usr/bin/g++-9"}, onlyCudarc,
 			""},
 		{"an arch in a form that build scripts panic at", []string{"CUDA_COMPUTE_CAP=5.0"},
-			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), "set CUDA_COMPUTE_CAP=50"},
+			with(kernels, func(n *toolchain.Needs) { n.Reads = []string{"bindgen_cuda"} }), "set CUDA_COMPUTE_CAP=75"},
 		{"NVCC_CCBIN of a compiler that is gone", []string{"NVCC_CCBIN=/usr/bin/g++-9"}, onlyCudarc, "unset NVCC_CCBIN="},
 		{"NVCC_CCBIN of the very compiler", []string{"NVCC_CCBIN=/usr/bin/g++"}, onlyCudarc, ""},
 		{"crates that need a driver only", []string{"CUDA_PATH=/opt/old"}, toolchain.Needs{CUDA: true}, ""},
@@ -324,6 +324,23 @@ func TestThreads(t *testing.T) {
 		}
 		if got := changed(toolchain.Environment(h, toolchain.Set{}, toolchain.Needs{NVCC: true, Reads: []string{"cmake"}})); got != want {
 			t.Errorf("CMake with %d processors, %d GiB: got %s, want %s", tt.cpus, tt.gib, got, want)
+		}
+	}
+}
+
+// TestFindCUDAHelper: it links from /usr/local/cuda and /opt/cuda only, unless CUDA_LIBRARY_PATH names another root.
+func TestFindCUDAHelper(t *testing.T) {
+	h, _ := hosttest.LoadCommands(t, "linux-usual")
+	for root, want := range map[string]string{"/srv/cuda": "prepend CUDA_LIBRARY_PATH=/srv/cuda", "/usr/local/cuda": ""} {
+		set := toolchain.Set{Toolkit: &cuda.Toolkit{Root: root, Real: h.Real(root), NVCC: root + "/bin/nvcc"}}
+		got := ""
+		for _, c := range toolchain.Environment(h, set, toolchain.Needs{Libraries: true, Reads: []string{"cust_raw"}}).Changes {
+			if c.Name == "CUDA_LIBRARY_PATH" {
+				got = fmt.Sprintf("%s %s=%s", c.Op, c.Name, c.Value)
+			}
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", root, got, want)
 		}
 	}
 }

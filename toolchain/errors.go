@@ -1,6 +1,7 @@
 package toolchain
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,31 @@ func (l Loser) String() string {
 	return s + ": " + l.Why
 }
 
+// Part is the part of a set that is at fault; it is the id of doctor's check of that part.
+type Part string
+
+// Parts.
+const (
+	PartToolkit    Part = "cuda.toolkit"
+	PartCapability Part = "capability"
+	PartCompiler   Part = "host.compiler"
+	PartSDK        Part = "windows.sdk"
+	PartCUDNN      Part = "cudnn"
+	PartLibraries  Part = "link.libraries"
+	PartROCm       Part = "rocm"
+)
+
+// AtFault is the part that an error of Choose is about; empty: parts do not fit each other.
+func AtFault(err error) Part {
+	if missing, ok := errors.AsType[*MissingError](err); ok {
+		return missing.Part
+	}
+	if misfit, ok := errors.AsType[*MisfitError](err); ok {
+		return misfit.Part
+	}
+	return ""
+}
+
 // MissingError says that a component is not on this machine.
 type MissingError struct {
 	What   string   // CUDA toolkit, host compiler, cuDNN
@@ -31,6 +57,7 @@ type MissingError struct {
 	Places []string // where was looked
 	Unread []string // what could not be looked at: it may be there
 	Fix    string
+	Part   Part
 }
 
 func (e *MissingError) Error() string {
@@ -50,6 +77,7 @@ type MisfitError struct {
 	Losers []Loser
 	Unread []string // what could not be looked at: one that fits may be there
 	Fix    string
+	Part   Part
 }
 
 // Error says each reason once: the loser that What is about is not listed again.

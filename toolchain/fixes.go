@@ -39,11 +39,11 @@ func noToolkit(f Facts, w Wish, lost []Loser) error {
 	if w.CUDAOrigin != "" {
 		fix = w.CUDAOrigin + " default forgets it; or " + fix
 	}
-	return &MissingError{What: what, Losers: lost, Places: f.Places, Fix: fix}
+	return &MissingError{What: what, Losers: lost, Places: f.Places, Fix: fix, Part: PartToolkit}
 }
 
 // misfit words that toolkits are there and none fits. Where every one lacks the same component, that one is missing.
-func misfit(f Facts, tried []trial, lost []Loser) error {
+func misfit(f Facts, w Wish, tried []trial, lost []Loser) error {
 	// The trial that came furthest needs the least to be changed.
 	best := slices.MaxFunc(tried, func(a, b trial) int { return a.step - b.step }) // the first of equals
 	all := slices.Concat(lost, best.losers)
@@ -53,30 +53,41 @@ func misfit(f Facts, tried []trial, lost []Loser) error {
 			What:   "complete CUDA toolkit: of " + best.toolkit.Named() + ", " + strings.TrimPrefix(best.why, "it is not complete: "),
 			Losers: all,
 			Fix:    best.fix,
+			Part:   best.part,
 		}
 	case best.lacks != "":
-		return &MissingError{What: best.lacks, Losers: all, Fix: best.fix}
+		return &MissingError{What: best.lacks, Losers: all, Fix: best.fix, Part: best.part}
 	case best.step == stepCompiler && !anyUsable(f.Compilers):
-		return &MissingError{What: "host compiler for nvcc", Losers: all, Places: compilerPlaces(f), Unread: unreadable(f), Fix: best.fix}
+		return &MissingError{
+			What: "host compiler for nvcc", Losers: all, Places: compilerPlaces(f), Unread: unreadable(f), Fix: best.fix, Part: best.part,
+		}
 	case best.step == stepSDK:
-		return &MissingError{What: strings.TrimPrefix(best.why, "there is no "), Losers: all, Unread: unreadable(f), Fix: best.fix}
+		return &MissingError{What: strings.TrimPrefix(best.why, "there is no "), Losers: all, Unread: unreadable(f), Fix: best.fix, Part: best.part}
 	// headers alone are none
 	case best.step == stepCUDNN && !slices.ContainsFunc(f.CUDNN, func(i cudnn.Install) bool { return i.Problem == "" }):
-		return &MissingError{What: "cuDNN", Losers: all, Fix: best.fix}
+		return &MissingError{What: "cuDNN", Losers: all, Fix: best.fix, Part: best.part}
 	case best.step == stepCompiler && len(tried) == 1:
 		return &MisfitError{
 			What:   "no host compiler here fits " + best.toolkit.Named(),
 			Losers: slices.Concat(lost[:len(lost)-1], best.losers),
 			Unread: unreadable(f),
 			Fix:    best.fix,
+			Part:   best.part,
 		}
+	case best.part == PartCapability && len(tried) == 1:
+		what := best.why
+		if w.Arch != "" {
+			what += "; " + w.ArchOrigin + " asks for it"
+		}
+		return &MisfitError{What: what, Losers: slices.Concat(lost[:len(lost)-1], best.losers), Fix: best.fix, Part: best.part}
 	case len(tried) == 1:
-		return &MisfitError{What: fmt.Sprintf("%s does not fit: %s", best.toolkit.Named(), best.why), Losers: all, Fix: best.fix}
+		return &MisfitError{What: fmt.Sprintf("%s does not fit: %s", best.toolkit.Named(), best.why), Losers: all, Fix: best.fix, Part: best.part}
 	}
 	return &MisfitError{
 		What:   fmt.Sprintf("none of %d CUDA toolkits fits; closest is %s: %s", len(tried), best.toolkit.Named(), best.why),
 		Losers: all,
 		Fix:    best.fix,
+		Part:   best.part,
 	}
 }
 

@@ -57,6 +57,9 @@ func TestMachines(t *testing.T) {
 	}{
 		{"linux-usual", kernels},
 		{"linux-two-toolkits", kernels},
+		{"linux-admin-link", kernels},
+		{"linux-dangling-link", kernels},
+		{"linux-nix-split", kernels},
 		{"linux-variables-disagree", kernels},
 		{"linux-removed-toolkit", kernels},
 		{"linux-container-stubs", with(candle, func(n *toolchain.Needs) { n.CUDNN = false })},

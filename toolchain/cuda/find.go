@@ -52,7 +52,7 @@ func Find(h buildenv.Host, extra []Candidate) []Toolkit {
 		if k := a.Sources[0].Kind - b.Sources[0].Kind; k != 0 {
 			return int(k)
 		}
-		if a.Sources[0].Kind == Usual {
+		if a.Sources[0].Kind >= Given {
 			return b.Version.Compare(a.Version)
 		}
 		return 0
@@ -146,7 +146,7 @@ func (l looker) places(extra []Candidate) []place {
 		}
 	}
 	for _, c := range extra {
-		out = append(out, place{c.Root, Source{Usual, c.Origin}, "", true})
+		out = append(out, place{c.Root, Source{cmp.Or(c.Kind, Given), c.Origin}, "", true})
 	}
 	if dir := h.Env.Get("CONDA_PREFIX"); dir != "" {
 		root := dir
@@ -262,8 +262,14 @@ func UsualPlaces(h buildenv.Host) []string {
 	return nil
 }
 
-// usual expands UsualPlaces.
+// AdminLink is where an administrator links the toolkit of a machine that has several: most build scripts look there first.
+const AdminLink = "/usr/local/cuda"
+
+// usual expands UsualPlaces. A link that leads nowhere is listed, so that a user reads of it.
 func (l looker) usual() (out []place) {
+	if l.h.OS == buildenv.Linux && slices.Contains(l.h.Names("/usr/local"), "cuda") {
+		out = append(out, place{AdminLink, Source{Given, "a usual place"}, "", !l.h.IsDir(AdminLink)})
+	}
 	for _, pattern := range UsualPlaces(l.h) {
 		for _, dir := range l.glob(pattern) {
 			out = append(out, place{dir, Source{Usual, "a usual place"}, "", false})

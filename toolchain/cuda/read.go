@@ -67,6 +67,9 @@ func (l looker) read(root string) (t Toolkit, ok bool) {
 		return t, false
 	case err != nil:
 		t.Problem = "it does not exist"
+		if slices.Contains(h.Names(h.Dir(root)), h.Base(root)) {
+			t.Problem = "it is a link to a directory that does not exist"
+		}
 		return t, false
 	case !fi.IsDir():
 		t.Problem = "it is no directory"

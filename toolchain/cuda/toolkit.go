@@ -16,7 +16,8 @@ const (
 	Variable    Kind = iota + 1 // CUDA_HOME, CUDA_PATH and their like
 	Environment                 // the active conda environment or virtual environment
 	OnPath                      // an nvcc on PATH, or the variable NVCC
-	Usual                       // a usual place, or one that the caller found
+	Given                       // gpubuild's cache, and /usr/local/cuda, which the administrator points at one of several
+	Usual                       // a usual place
 )
 
 // Source is one place that named a toolkit.
@@ -29,6 +30,7 @@ type Source struct {
 type Candidate struct {
 	Root   string
 	Origin string // as it is shown: "--gpu-toolkit", "gpubuild's cache"
+	Kind   Kind   // zero: Given
 }
 
 // Parts that a toolkit may lack, each by itself.
@@ -102,7 +104,7 @@ func (t Toolkit) Is(h buildenv.Host, path string) bool {
 
 // add notes one more source; the strongest comes first and gives the root its name.
 func (t *Toolkit) add(s Source, root string) {
-	if slices.Contains(t.Sources, s) {
+	if slices.ContainsFunc(t.Sources, func(has Source) bool { return has.Name == s.Name }) {
 		return
 	}
 	t.Sources = append(t.Sources, s)

@@ -73,7 +73,9 @@ type Facts struct {
 	Needs      toolchain.Needs
 	Chosen     toolchain.Set
 	ChooseErr  error
-	Prove      bool // judged for proving, not only for building
+	Command    string // the build that is checked for, as the user would write it; flags may follow
+	NVCCBroken string // what the chosen nvcc said when it was started for its version; empty: it works
+	Prove      bool   // judged for proving, not only for building
 	CUPTI      string
 	StubsOn    []string // directories of stubs on the loader's path
 	Linked     []string // libraries that the project's programs are linked with
@@ -131,6 +133,10 @@ func Run(f Facts) []Check {
 		checkStubs(f),
 		checkLoaderPath(f),
 	)
+	checks = f.blame(checks)
+	if f.Needs.ROCm && !f.Needs.CUDA && !f.Needs.Toolkit() {
+		checks = onlyROCm(checks)
+	}
 	if f.Vulkan != nil {
 		withoutCUDA(checks)
 		checks = append(checks, checkVulkan(*f.Vulkan))
@@ -150,6 +156,52 @@ func Run(f Facts) []Check {
 			c.Fix = "make room, or set CARGO_TARGET_DIR to another disk"
 		}
 		checks = append(checks, c)
+	}
+	return checks
+}
+
+// blamed is the check that says why nothing was chosen; empty where something was.
+func (f Facts) blamed() string {
+	switch {
+	case f.ChooseErr == nil:
+		return ""
+	case f.Toolchain.MSVC == nil && toolchain.AtFault(f.ChooseErr) == toolchain.PartSDK:
+		return "cuda.set"
+	}
+	return cmp.Or(string(toolchain.AtFault(f.ChooseErr)), "cuda.set")
+}
+
+// notChosen is what the other checks say then.
+func (f Facts) notChosen() string { return "not chosen (see " + f.blamed() + ")" }
+
+// blame puts the reason why nothing was chosen on the check of the part that is at fault.
+func (f Facts) blame(checks []Check) []Check {
+	for i, c := range checks {
+		if c.ID != f.blamed() || c.State == Missing || c.State == Misfit {
+			continue
+		}
+		says := strings.ReplaceAll(f.ChooseErr.Error(), "\n  ", "\n")
+		fix := strings.ReplaceAll(exit.Hint(f.ChooseErr), toolchain.Fetch, cmp.Or(f.Install, "gpubuild toolchain install"))
+		fix = strings.ReplaceAll(fix, "`--gpu-", "`"+cmp.Or(f.Command, "gpubuild build")+" --gpu-")
+		checks[i] = Check{ID: c.ID, State: Misfit, Says: says, Places: c.Places, Fix: fix, Breaks: "the build"}
+		if _, ok := errors.AsType[*toolchain.MissingError](f.ChooseErr); ok {
+			checks[i].State = Missing
+		}
+	}
+	return checks
+}
+
+// onlyROCm leaves out what concerns NVIDIA's GPUs alone.
+func onlyROCm(checks []Check) []Check {
+	nvidia := []string{
+		"cuda.toolkit", "cuda.headers", "cuda.set", "capability", "cudnn", "link.libraries", "driver", "devices", "cupti", "loader.stubs",
+		"loader.path",
+	}
+	checks = slices.DeleteFunc(checks, func(c Check) bool { return slices.Contains(nvidia, c.ID) })
+	for i, c := range checks {
+		if c.ID == "probe" {
+			checks[i] = Check{ID: c.ID, State: Info, Says: "gpubuild builds for ROCm, and proves nothing there", Absent: true}
+		}
 	}
 	return checks
 }
@@ -235,8 +287,10 @@ func checkToolkit(f Facts) Check {
 			usable = append(usable, t.Named()+" ("+t.Origin+")")
 		}
 	}
-	var missing *toolchain.MissingError
 	switch {
+	case f.Chosen.Toolkit != nil && f.NVCCBroken != "":
+		c.State, c.Says = Misfit, f.Chosen.Toolkit.NVCC+" does not start: "+f.NVCCBroken
+		c.Fix = "reinstall that toolkit, or: " + cmp.Or(f.Install, "gpubuild toolchain install")
 	case f.Chosen.Toolkit != nil:
 		c.State, c.Says = OK, f.Chosen.Toolkit.Named()+" ("+f.Chosen.Toolkit.Origin+")"
 		if len(f.Chosen.Toolkit.Missing) > 0 {
@@ -244,12 +298,19 @@ func checkToolkit(f Facts) Check {
 			c.Fix = toolchain.InstallCommand(f.Chosen.Toolkit.Version)
 		}
 		for _, t := range f.Toolchain.Toolkits {
-			if on := t.From(cuda.OnPath); len(on) > 0 && t.Root != f.Chosen.Toolkit.Root && !slices.Contains(on, "NVCC") {
+			if on := t.From(cuda.OnPath); t.Problem == "" && len(on) > 0 && t.Root != f.Chosen.Toolkit.Root && !slices.Contains(on, "NVCC") {
 				c.Says += fmt.Sprintf("; the nvcc on PATH is of CUDA %s (%s), which plain cargo would use", t.Version, t.Root)
+			}
+		}
+		for _, l := range f.Chosen.Losers {
+			if l.What == "CUDA toolkit" && l.Where == cuda.AdminLink {
+				c.Says += "; " + l.Where + " is not used: " + l.Why
 			}
 		}
 	case !f.Needs.Toolkit() && f.Stops != nil:
 		c.State, c.Says, c.Breaks = Info, "what the build needs is not known (see project)", ""
+	case !f.Needs.Toolkit() && !f.Needs.CUDA:
+		c.State, c.Says, c.Breaks = Info, "no toolkit is needed: no crate of this build uses CUDA", ""
 	case !f.Needs.Toolkit():
 		c.State, c.Says, c.Breaks = Info, "no toolkit is needed: these crates load the driver when they run", ""
 	case len(usable) == 0:
@@ -258,11 +319,10 @@ func checkToolkit(f Facts) Check {
 		for _, t := range f.Toolchain.Toolkits {
 			c.Says += "; " + t.Root + ": " + t.Problem
 		}
-	case errors.As(f.ChooseErr, &missing) && !strings.Contains(missing.What, "CUDA toolkit"):
-		c.State, c.Breaks = Info, ""
-		c.Says = strings.Join(usable, ", ") + "; not chosen, because there is no " + missing.What + " (see cuda.set)"
+	case f.blamed() == c.ID:
+		c.Places = usable
 	default:
-		c.State, c.Says, c.Places = Misfit, "no installed toolkit works here (see cuda.set)", usable
+		c.State, c.Breaks, c.Says = Info, "", strings.Join(usable, ", ")+"; "+f.notChosen()
 	}
 	return c
 }
@@ -303,15 +363,15 @@ func checkHostCompiler(f Facts) Check {
 	if f.Toolchain.MSVC != nil {
 		c.Places = append(c.Places, f.Toolchain.MSVC.Problems...)
 	}
-	var misfit *toolchain.MisfitError
 	switch {
 	case len(usable) == 0:
 		c.State, c.Says, c.Fix = Missing, "no C++ compiler", "apt install g++"
 		if f.Toolchain.MSVC != nil {
 			c.Fix = toolchain.CompilerFix(f.Toolchain)
 		}
-	case errors.As(f.ChooseErr, &misfit):
-		c.State, c.Says, c.Places = Warning, "none was chosen (see cuda.set)", usable
+	case f.blamed() == c.ID:
+	case f.ChooseErr != nil:
+		c = Check{ID: c.ID, State: Info, Says: strings.Join(usable, ", ") + "; " + f.notChosen()}
 	default:
 		c = Check{ID: c.ID, State: Info, Says: "the toolkit decides which (see cuda.toolkit): " + strings.Join(usable, ", ")}
 	}
@@ -323,18 +383,11 @@ func checkSet(f Facts) Check {
 	if f.Chosen.Toolkit == nil {
 		c.State, c.Says = Info, "nothing has to fit: these crates need no toolkit"
 	}
-	if f.ChooseErr == nil {
-		if len(f.Chosen.Notes) > 0 {
-			c.State, c.Says = Warning, strings.Join(f.Chosen.Notes, "; ")
-		}
-		return c
-	}
-	c.State, c.Says, c.Fix, c.Breaks = Misfit, f.ChooseErr.Error(), exit.Hint(f.ChooseErr), "the build"
-	if missing, ok := errors.AsType[*toolchain.MissingError](f.ChooseErr); ok {
-		c.State = Missing
-		if missing.What == "CUDA toolkit" { // an earlier check says so, with its places
-			return Check{ID: c.ID, State: Info, Says: "nothing can be chosen without a toolkit"}
-		}
+	switch {
+	case f.ChooseErr != nil:
+		c.State, c.Says = Info, f.notChosen()
+	case len(f.Chosen.Notes) > 0:
+		c.State, c.Says = Warning, strings.Join(f.Chosen.Notes, "; ")
 	}
 	return c
 }
@@ -363,7 +416,7 @@ func checkCUDNN(f Facts) Check {
 		c.Places = append(c.Places, place)
 	}
 	if usable {
-		c.State, c.Says, c.Fix = Misfit, "a cuDNN is here, and none was chosen (see cuda.set)", ""
+		c.State, c.Says, c.Fix = Info, "a cuDNN is here; "+f.notChosen(), ""
 	}
 	return c
 }
@@ -377,7 +430,7 @@ func checkLinkLibraries(f Facts) Check {
 	case f.Chosen.Toolkit != nil:
 		c.State, c.Says = OK, "found: "+strings.Join(f.Linked, ", ")
 	default:
-		c.Says = needsToolkit(f) + ": " + strings.Join(f.Linked, ", ")
+		c.Says = f.notChosen() + ": " + strings.Join(f.Linked, ", ")
 	}
 	return c
 }

@@ -29,6 +29,24 @@ func find(t *testing.T, checks []doctor.Check, id string) doctor.Check {
 	return doctor.Check{}
 }
 
+// TestOnlyROCm: a project for AMD's GPUs reads nothing of NVIDIA's.
+func TestOnlyROCm(t *testing.T) {
+	checks := doctor.Run(doctor.Facts{Cargo: "cargo 1.95.0", Project: "Cargo.toml", Needs: toolchain.Needs{ROCm: true}})
+	if text := doctor.Text(checks); strings.Contains(text, "NVIDIA") || strings.Contains(text, "CUDA") || strings.Contains(text, "Ready to prove") {
+		t.Error(text)
+	}
+}
+
+// TestCapabilityFix: the fix is a whole command of the build that is checked for.
+func TestCapabilityFix(t *testing.T) {
+	checks := doctor.Run(doctor.Facts{Command: "gpubuild build --features cuda", ChooseErr: &toolchain.MisfitError{
+		What: "x", Fix: "for a GPU of sm_80 or newer: `--gpu-arch=80`", Part: toolchain.PartCapability,
+	}})
+	if fix := find(t, checks, "capability").Fix; !strings.Contains(fix, "`gpubuild build --features cuda --gpu-arch=80`") {
+		t.Error(fix)
+	}
+}
+
 func windows(t *testing.T, long string) buildenv.Host {
 	t.Helper()
 	h, err := hosttest.Parse([]byte("os: windows\n-- @registry --\n[HKLM\\SYSTEM\\CurrentControlSet\\Control\\FileSystem]\n" +
@@ -62,7 +80,7 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"no CUPTI is one for a proof", func(f *doctor.Facts) { f.Prove, f.CUPTI = true, "" }, "cupti", doctor.Missing, doctor.Missing},
 		{"no cargo", func(f *doctor.Facts) { f.Cargo, f.NoCargo.Why = "", "not on PATH" }, "cargo", doctor.Missing, doctor.Missing},
 		{"no toolkit", func(f *doctor.Facts) {
-			f.Chosen, f.Toolchain.Toolkits, f.ChooseErr = toolchain.Set{}, nil, &toolchain.MissingError{What: "CUDA toolkit"}
+			f.Chosen, f.Toolchain.Toolkits, f.ChooseErr = toolchain.Set{}, nil, &toolchain.MissingError{What: "CUDA toolkit", Part: toolchain.PartToolkit}
 		}, "cuda.toolkit", doctor.Missing, doctor.Missing},
 		{"a driver-only crate needs none", func(f *doctor.Facts) {
 			f.Chosen, f.Toolchain.Toolkits, f.Needs = toolchain.Set{}, nil, toolchain.Needs{CUDA: true}
@@ -74,6 +92,14 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"a toolkit and a compiler that do not fit", func(f *doctor.Facts) {
 			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "gcc 16 is too new"}
 		}, "cuda.set", doctor.Misfit, doctor.Misfit},
+		{"an architecture that the toolkit does not compile for", func(f *doctor.Facts) {
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "sm_35", Part: toolchain.PartCapability}
+		}, "capability", doctor.Misfit, doctor.Misfit},
+		{"which leaves the toolkit unblamed", func(f *doctor.Facts) {
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "sm_35", Part: toolchain.PartCapability}
+		}, "cuda.toolkit", doctor.Info, doctor.Misfit},
+		{"an nvcc that does not start", func(f *doctor.Facts) { f.NVCCBroken = "exec format error" }, "cuda.toolkit", doctor.Misfit,
+			doctor.Misfit},
 		{"a stub on the loader's path", func(f *doctor.Facts) { f.StubsOn = []string{"/usr/local/cuda/lib64/stubs"} }, "loader.stubs",
 			doctor.Misfit, doctor.Misfit},
 		{"a doubt of the choice", func(f *doctor.Facts) { f.Chosen.Notes = []string{"the variables differ"} }, "cuda.set", doctor.Warning,
@@ -116,26 +142,27 @@ func TestSeverityFollowsTheNeed(t *testing.T) {
 		{"nothing is linked", func(*doctor.Facts) {}, "link.libraries", doctor.Info, doctor.OK},
 		{"which libraries is not known without a toolkit", func(f *doctor.Facts) {
 			f.Linked, f.Chosen, f.Toolchain.Toolkits = []string{"libcublas"}, toolchain.Set{}, nil
-			f.ChooseErr = &toolchain.MissingError{What: "CUDA toolkit"}
+			f.ChooseErr = &toolchain.MissingError{What: "CUDA toolkit", Part: toolchain.PartToolkit}
 		}, "link.libraries", doctor.Info, doctor.Missing},
 		{"a toolkit that lacks only a cuDNN beside it is not at fault", func(f *doctor.Facts) {
-			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MissingError{What: "cuDNN"}
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MissingError{What: "cuDNN", Part: toolchain.PartCUDNN}
 		}, "cuda.toolkit", doctor.Info, doctor.Missing},
 		{"nor is the compiler", func(f *doctor.Facts) {
-			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MissingError{What: "cuDNN"}
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MissingError{What: "cuDNN", Part: toolchain.PartCUDNN}
 		}, "host.compiler", doctor.Info, doctor.Missing},
 		{"toolkits that do not fit", func(f *doctor.Facts) {
-			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "CUDA 13.4 does not fit"}
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "CUDA 13.4 does not fit", Part: toolchain.PartToolkit}
 		}, "cuda.toolkit", doctor.Misfit, doctor.Misfit},
 		{"compilers that do not fit", func(f *doctor.Facts) {
-			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "no host compiler here fits"}
-		}, "host.compiler", doctor.Warning, doctor.Misfit},
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "no host compiler here fits", Part: toolchain.PartCompiler}
+		}, "host.compiler", doctor.Misfit, doctor.Misfit},
 		{"no compiler", func(f *doctor.Facts) {
 			f.Chosen, f.Toolchain.Compilers, f.ChooseErr = toolchain.Set{}, nil, &toolchain.MissingError{What: "host compiler for nvcc"}
 		}, "host.compiler", doctor.Missing, doctor.Missing},
 		{"no cuDNN", func(f *doctor.Facts) { f.Needs.CUDNN = true }, "cudnn", doctor.Missing, doctor.Missing},
 		{"a cuDNN that was not chosen", func(f *doctor.Facts) {
 			f.Needs.CUDNN, f.Toolchain.CUDNN = true, []cudnn.Install{{Root: "/usr", Version: "8.9.7", Origin: "system"}}
+			f.Chosen, f.ChooseErr = toolchain.Set{}, &toolchain.MisfitError{What: "x", Part: toolchain.PartCUDNN}
 		}, "cudnn", doctor.Misfit, doctor.Misfit},
 		{"a project that cargo refuses", func(f *doctor.Facts) {
 			f.Project, f.NoProject.Why, f.ProjectBad = "", "error: no such feature",

@@ -3,8 +3,10 @@ package doctor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
@@ -76,6 +78,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if err != nil {
 		return f, err
 	}
+	f.Command = "gpubuild " + buildenv.PosixWords(l.As("build")...)
 	f.Toolchain, f.Notes = found.Facts, found.DriverNotes
 	f.FreeDisk = freeDisk(m, p)
 	f.Install = tools.InstallCommand(m, f.Needs, found.Facts.Driver)
@@ -83,7 +86,8 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	if refused := found.Guard.Check(f.Chosen); refused != nil {
 		return f, refused
 	}
-	if err := tools.AbsentTools(m.Host, p.Answer, func(string) bool { return false }); err != nil {
+	f.NVCCBroken = startNVCC(ctx, m, found.Guard, f.Chosen)
+	if err := tools.AbsentTools(m.Host, p.Graph, p.Answer, func(string) bool { return false }); err != nil {
 		f.NoBuildTools = lackOf(err)
 	}
 	f.Launcher = launcher(ctx, m, f.Chosen)
@@ -108,6 +112,21 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f.Vulkan = lookAtVulkan(ctx, m, p.Answer)
 	f.Linked = tools.LinkedLibraries(needed, p.Answer.Needs.Files)
 	return f, nil
+}
+
+// startNVCC starts the chosen nvcc once: a file of that name may be of another processor, or only half there. It returns what went wrong.
+func startNVCC(ctx context.Context, m *session.Machine, guard *tools.Guard, set toolchain.Set) string {
+	if set.Toolkit == nil || set.Toolkit.NVCC == "" {
+		return ""
+	}
+	res, err := guard.Over(m.Runner).Run(ctx, buildenv.Cmd{Path: set.Toolkit.NVCC, Args: []string{"--version"}, Env: m.Host.Env.Entries()})
+	switch {
+	case err != nil:
+		return err.Error()
+	case res.Code != 0 || !strings.Contains(string(res.Stdout), "release"):
+		return fmt.Sprintf("`nvcc --version` ends with %d and names no release", res.Code)
+	}
+	return ""
 }
 
 // TryCache makes the cache's directory: a project may not have been looked at, or only parts of the cache.

@@ -49,7 +49,7 @@ func checkLoaderPath(f Facts) Check {
 	case len(f.RunLibraries) == 0:
 		return c
 	case f.Chosen.Toolkit == nil:
-		return Check{ID: c.ID, State: Info, Says: needsToolkit(f)}
+		return Check{ID: c.ID, State: Info, Says: f.notChosen()}
 	}
 	variable := "LD_LIBRARY_PATH"
 	if f.Host.OS == buildenv.Windows {
@@ -63,6 +63,7 @@ func checkLoaderPath(f Facts) Check {
 	switch {
 	case len(bad) > 0:
 		c.State, c.Says, c.Fix = Warning, "not found: "+strings.Join(bad, ", "), runFix(f, bad)
+		c.Absent = start
 		if f.Prove {
 			c.State = Missing
 		}

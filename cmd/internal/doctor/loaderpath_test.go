@@ -60,8 +60,9 @@ func TestLoaderPath(t *testing.T) {
 			}
 		}
 	}
-	f := doctor.Facts{Prove: true, RunLibraries: []doctor.RunLibrary{lib("libcublas", loader.Missing, "to start", "")}}
-	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Info || !strings.Contains(c.Says, "needs a toolkit first") {
+	f := doctor.Facts{Prove: true, RunLibraries: []doctor.RunLibrary{lib("libcublas", loader.Missing, "to start", "")},
+		ChooseErr: &toolchain.MissingError{What: "CUDA toolkit", Part: toolchain.PartToolkit}}
+	if c := find(t, doctor.Run(f), "loader.path"); c.State != doctor.Info || !strings.Contains(c.Says, "see cuda.toolkit") {
 		t.Errorf("without a toolkit: %+v", c)
 	}
 }

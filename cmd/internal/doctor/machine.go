@@ -2,13 +2,11 @@ package doctor
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
 	"gpubuild/toolchain"
-	"gpubuild/toolchain/cuda"
 )
 
 // target says whether what rustc builds for goes with what nvcc compiles with.
@@ -42,12 +40,6 @@ func checkTarget(f Facts) Check {
 }
 
 // needsToolkit is what a check says that looks into the chosen toolkit, where none is chosen.
-func needsToolkit(f Facts) string {
-	if slices.ContainsFunc(f.Toolchain.Toolkits, func(t cuda.Toolkit) bool { return t.Problem == "" }) {
-		return "needs a set that works first (see cuda.set)"
-	}
-	return "needs a toolkit first (see cuda.toolkit)"
-}
 
 // checkHeaders reports each missing header without which kernels do not compile, with or without an nvcc.
 func checkHeaders(f Facts) Check {
@@ -57,7 +49,7 @@ func checkHeaders(f Facts) Check {
 	case !f.Needs.NVCC && !f.Needs.Libraries:
 		return c
 	case t == nil:
-		c.Says = needsToolkit(f)
+		c.Says = f.notChosen()
 		return c
 	}
 	var missing []string
@@ -103,7 +95,7 @@ func checkSDK(f Facts) []Check {
 	case len(f.Toolchain.MSVC.SDKs) == 0:
 		c.State, c.Says, c.Fix = Missing, "no Windows SDK", "Visual Studio Installer, Modify, Individual components, \"Windows 11 SDK\""
 	default:
-		c.State, c.Says = Info, "none was chosen (see cuda.set)"
+		c.State, c.Says = Info, f.notChosen()
 	}
 	return []Check{c}
 }
@@ -114,7 +106,7 @@ func checkCapability(f Facts) Check {
 	c := Check{ID: "capability", State: Info, Says: "nothing is compiled for a GPU"}
 	if built.IsZero() {
 		if f.Needs.NVCC && f.Chosen.Toolkit == nil {
-			c.Says = needsToolkit(f)
+			c.Says = f.notChosen()
 		}
 		return c
 	}

@@ -119,6 +119,16 @@ func fetched(t *testing.T, fix string) (files string) {
 	return "-- @links --\n" + links.String() + "-- @empty --\n" + empty.String()
 }
 
+// release is a machine whose nvcc says a release.
+type release struct{ *hosttest.Script }
+
+func (r release) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error) {
+	if strings.HasSuffix(c.Path, "/nvcc") {
+		return buildenv.Result{Stdout: []byte("release 12.4")}, nil
+	}
+	return r.Script.Run(ctx, c)
+}
+
 // TestAptCompiler follows the fix of a missing compiler, which changes the machine, on a machine of files: with those that the packages'
 // lists name and, where it may, with those that apt itself brings.
 func TestAptCompiler(t *testing.T) {
@@ -128,7 +138,7 @@ func TestAptCompiler(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m := &session.Machine{Host: h, Runner: hosttest.NewScript(t), Shell: &console.Shell{Out: io.Discard, Err: io.Discard},
+		m := &session.Machine{Host: h, Runner: release{hosttest.NewScript(t)}, Shell: &console.Shell{Out: io.Discard, Err: io.Discard},
 			CacheDir: h.Join(h.Home, ".cache", "gpubuild")}
 		f, err := Gather(context.Background(), m, cargo.Line{}, Options{})
 		if err != nil {

@@ -95,7 +95,7 @@ func Verdict(checks []Check) string {
 // reason is what a check says in a few words, or where to look.
 func (c Check) reason() string {
 	first, _, _ := strings.Cut(c.Says, ";")
-	if len(first) > 50 || strings.Contains(first, "\n") {
+	if len(first) > 90 || strings.Contains(first, "\n") {
 		return c.ID + " (see above)"
 	}
 	return first

@@ -8,7 +8,10 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
+	cargograph "gpubuild/features/graph"
+	"gpubuild/features/manifest"
 )
 
 // buildTools are what build scripts need apart from compilers and the GPU's toolchain, by the name in features.Needs.
@@ -24,7 +27,7 @@ var buildTools = []struct {
 
 // AbsentTools is an error if build scripts of the linked crates need what is not there: cargo would compile other crates for minutes before
 // one of them says so. built says whose script has finished already. Only Linux is looked at: elsewhere there are too many places.
-func AbsentTools(h buildenv.Host, reach *features.Answer, built func(crate string) bool) error {
+func AbsentTools(h buildenv.Host, graph session.Graph, reach *features.Answer, built func(crate string) bool) error {
 	for _, u := range reach.Units {
 		if at := emptySubmodule(h, u.Dir); at != "" && !built(u.Name) {
 			return exit.Errorf(exit.Missing, "git submodule update --init --recursive",
@@ -38,7 +41,7 @@ func AbsentTools(h buildenv.Host, reach *features.Answer, built func(crate strin
 	for _, tool := range buildTools {
 		needs := func(n features.NeedReason) bool {
 			name, _, _ := strings.Cut(n.Crate, " ")
-			return n.Need == tool.need && !built(name)
+			return n.Need == tool.need && !built(name) && (tool.need != "libclang" || loadsLibclang(graph))
 		}
 		at := slices.IndexFunc(reach.Needs.Because, needs)
 		if at < 0 || slices.ContainsFunc(tool.unless, func(v string) bool { return h.Env.Get(v) != "" }) || tool.here(h) {
@@ -51,6 +54,13 @@ func AbsentTools(h buildenv.Host, reach *features.Answer, built func(crate strin
 		return nil
 	}
 	return exit.Errorf(exit.Missing, "apt install "+strings.Join(packages, " "), "there is no %s", strings.Join(absent, ", and no "))
+}
+
+// loadsLibclang reports whether clang-sys, bindgen's way to libclang, is part of the build: cust_raw 0.11 brings its bindings along.
+func loadsLibclang(graph session.Graph) bool {
+	return graph.Units == nil || slices.ContainsFunc(graph.Units.Units, func(u cargograph.Unit) bool {
+		return manifest.ParsePkgID(u.PkgID).Name == "clang-sys"
+	})
 }
 
 func onPath(program string) func(buildenv.Host) bool {

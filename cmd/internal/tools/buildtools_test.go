@@ -6,6 +6,7 @@ import (
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/hosttest"
+	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 )
 
@@ -63,7 +64,7 @@ func TestAbsentTools(t *testing.T) {
 			for _, need := range []string{"CMake", "nvcc", "libclang"} {
 				reach.Needs.Because = append(reach.Needs.Because, features.NeedReason{Need: need, Crate: "whisper-rs-sys 0.13.0"})
 			}
-			err = AbsentTools(h, reach, func(crate string) bool { return crate == tt.built })
+			err = AbsentTools(h, session.Graph{}, reach, func(crate string) bool { return crate == tt.built })
 			switch {
 			case tt.want == "" && err != nil:
 				t.Error(err)

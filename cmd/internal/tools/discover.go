@@ -3,11 +3,13 @@ package tools
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/fault"
+	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
 	"gpubuild/gpu/driver"
@@ -54,7 +56,7 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	run := d.guard.Over(commandCache{m, h})
 	var compilersFound sync.WaitGroup // toolkits and compilers take the longest, and do not depend on each other
 	compilersFound.Go(fault.Guarded(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, run, asked...) }))
-	f.Toolkits, f.CodePage = cuda.Find(h, d.wish.extra), h.CodePage()
+	f.Toolkits, f.CodePage = findToolkits(ctx, h, run, d.wish.extra), h.CodePage()
 	for i, t := range f.Toolkits {
 		if damaged := install.Damaged(h, d.wish.installed, t); damaged != nil && t.Problem == "" {
 			f.Toolkits[i].Problem = fmt.Sprintf("it is damaged: %s; `%s` repairs it", damaged.Problem, damaged.Hint())
@@ -76,6 +78,30 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 		f.CUDNN = cudnn.Find(h, roots, nil)
 	}
 	return f, driverNotes
+}
+
+// topLine is nvcc's own word for where it is, two levels above its program.
+var topLine = lazyregexp.New(`(?m)^#\$ TOP=(.+?)[/\\]bin[/\\]\.\.\s*$`)
+
+// findToolkits finds the machine's toolkits. Where the nvcc on PATH is a script of the user's with no toolkit around it, nvcc is asked for the one
+// that the script starts: plain cargo would build with that.
+func findToolkits(ctx context.Context, h buildenv.Host, run session.Runner, extra []cuda.Candidate) []cuda.Toolkit {
+	found := cuda.Find(h, extra)
+	for _, t := range found {
+		switch {
+		case len(t.From(cuda.OnPath)) == 0:
+		case t.Problem == "":
+			return found
+		case t.NVCC != "" && h.IsFile(t.NVCC) && !machineCode(h, t.NVCC):
+			args := []string{"--dryrun", "-x", "cu", "-c", "-o", os.DevNull, os.DevNull}
+			res, err := run.Run(ctx, buildenv.Cmd{Path: t.NVCC, Args: args, Env: h.Env.Entries()})
+			if m := topLine.FindSubmatch(res.Stderr); err == nil && m != nil {
+				origin := "the script " + t.NVCC
+				return cuda.Find(h, append(slices.Clip(extra), cuda.Candidate{Root: string(m[1]), Origin: origin, Kind: cuda.OnPath}))
+			}
+		}
+	}
+	return found
 }
 
 // damaged is the error of a build that would take a damaged toolkit, because it is the one asked for or there is no other. Where another is

@@ -31,6 +31,32 @@ func machine(tb testing.TB, dir, cacheDir string) *session.Machine {
 	return &session.Machine{Host: h, Runner: proc.Runner{}, Shell: shell, CacheDir: cacheDir, Began: time.Now()}
 }
 
+// TestScriptOnPath: a script that is called nvcc leads to the toolkit that it starts, and a broken one to none.
+func TestScriptOnPath(t *testing.T) {
+	t.Parallel()
+	root, bin := filepath.Join(t.TempDir(), "cuda"), t.TempDir()
+	nvcc := "#!/bin/sh\necho '#$ TOP=" + root + "/bin/..' >&2\n"
+	for path, text := range map[string]string{
+		root + "/bin/nvcc": nvcc, root + "/include/cuda.h": "#define CUDA_VERSION 12040\n", bin + "/nvcc": "#!/bin/sh\nexec " + root + "/bin/nvcc \"$@\"\n",
+	} {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := machine(t, bin, t.TempDir())
+	m.Host.Env = m.Host.Env.Set("PATH", bin+":/usr/bin:/bin")
+	var has bool
+	for _, tk := range findToolkits(context.Background(), m.Host, m.Runner, nil) {
+		has = has || tk.Root == root && tk.Problem == "" && strings.Contains(tk.Origin, "the script "+bin)
+	}
+	if !has {
+		t.Error("the script's toolkit is not found")
+	}
+}
+
 // BenchmarkDiscovery finds everything on this machine, GPUs included, as a build whose crates need all of it does: cold with an empty
 // cache, warm with a full one. One compiler must be asked for its version. CUDA_HOME and CUDNN_LIB add what a user would have.
 func BenchmarkDiscovery(b *testing.B) {
