@@ -94,8 +94,9 @@ func Verdict(checks []Check) string {
 
 // reason is what a check says in a few words, or where to look.
 func (c Check) reason() string {
-	first, _, _ := strings.Cut(c.Says, ";")
-	if len(first) > 90 || strings.Contains(first, "\n") {
+	first, _, _ := strings.Cut(c.Says, "\n")
+	first, _, _ = strings.Cut(first, ";")
+	if len(first) > 90 {
 		return c.ID + " (see above)"
 	}
 	return first
