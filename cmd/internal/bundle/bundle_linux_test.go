@@ -27,7 +27,7 @@ func TestFullDisk(t *testing.T) {
 		need.Missing(t, "mount", "mount: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(small, syscall.MNT_DETACH) })
-	_, err := Make(context.Background(), m, Options{Program: app, Dir: filepath.Join(small, "deep", "er", "out")})
+	_, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(small, "deep", "er", "out")})
 	if err == nil || !strings.Contains(err.Error(), "no space left") || !strings.Contains(err.Error(), "is not made") {
 		t.Errorf("%v", err)
 	}
@@ -46,7 +46,7 @@ func TestFIFO(t *testing.T) {
 	if err := errors.Join(os.Remove(lib), syscall.Mkfifo(lib, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Make(context.Background(), m, Options{Program: app, Dir: filepath.Join(t.TempDir(), "out")})
+	_, err := Make(context.Background(), m, Options{Programs: []string{app}, Dir: filepath.Join(t.TempDir(), "out")})
 	if exit.Of(err) != exit.Missing || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("%v", err)
 	}

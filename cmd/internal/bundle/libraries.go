@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"cmp"
 	"debug/buildinfo"
 	"debug/elf"
 	"debug/pe"
@@ -20,7 +21,6 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
 )
 
@@ -44,9 +44,9 @@ type table struct {
 		Read    string
 	}
 	Parts []struct {
-		Of             []string // file names as path.Match takes them
-		Needed, Useful []string
-		Read           string
+		Of     []string // file names as path.Match takes them
+		Needed []string
+		Read   string
 	}
 	Functions map[string]string
 	Static    map[string]string
@@ -82,14 +82,14 @@ func (t table) opens(name string) []string {
 	return nil
 }
 
-// parts are those of a library's file that should be there, too: first those without which it does not work.
-func (t table) parts(file string) (needed, useful []string) {
+// parts are those of a library's file without which it does not work.
+func (t table) parts(file string) []string {
 	for _, p := range t.Parts {
 		if matches(p.Of, file) {
-			return p.Needed, p.Useful
+			return p.Needed
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func matches(patterns []string, name string) bool {
@@ -203,8 +203,8 @@ func system(h buildenv.Host, name, file string) bool {
 	return systemLibrary(name)
 }
 
-// asked lists the libraries of NVIDIA's that a file names, each with the names of files that it holds: "libcudart.so.13", or one with a
-// directory; "" is the name of one of its functions, which a program looks up that loads the library itself.
+// asked lists the libraries of NVIDIA's that a file names, each with the names of files that it holds: "libcudart.so.13"; "" is the name of
+// one of its functions, which a program looks up that loads the library itself.
 func (t table) asked(file string, windows bool) (map[string][]string, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -245,8 +245,7 @@ func (t table) asked(file string, windows bool) (map[string][]string, error) {
 			static[library] = static[library] || bytes.Contains(text, []byte(mark))
 		}
 		for _, name := range fileNames(text, windows) {
-			library := nameOf(name[strings.LastIndexAny(name, `/\`)+1:])
-			if nvidia(library) && !driver(library) {
+			if library := nameOf(name); nvidia(library) && !driver(library) {
 				add(library, name)
 			}
 		}
@@ -259,7 +258,6 @@ func (t table) asked(file string, windows bool) (map[string][]string, error) {
 
 var (
 	nameEnd = lazyregexp.New(`[\w+-]+$`)
-	pathEnd = lazyregexp.New(`[\w.+%{}$:/\\-]*[/\\]$`)
 	number  = lazyregexp.New(`^(\.\d+)*`)
 )
 
@@ -281,56 +279,10 @@ func fileNames(text []byte, windows bool) (out []string) {
 			version = number.FindString(string(after[:min(32, len(after))]))
 		}
 		if name != "" {
-			out = append(out, pathEnd.FindString(string(before[:len(before)-len(name)]))+name+ending+version)
+			out = append(out, name+ending+version)
 		}
 		text = after
 	}
-}
-
-// versions is the oldest C library that has all versions of functions that the files need. A library of the bundle that lacks a version
-// is an error, as it is to the loader. Source: glibc's elf/dl-version.c, match_symbol.
-func (b Bundle) versions() (glibc string, err error) {
-	provided := map[string]map[string]bool{}
-	needs := map[string][]elf.DynamicVersionNeed{}
-	for _, f := range b.Files {
-		e, err := elf.Open(f.From)
-		if err != nil {
-			continue // a Windows program, or one without section headers that can be read: the loader needs none
-		}
-		has := map[string]bool{}
-		var versions []elf.DynamicVersion
-		var needed []elf.DynamicVersionNeed
-		if e.SectionByType(elf.SHT_GNU_VERSYM) != nil {
-			if versions, err = e.DynamicVersions(); err == nil {
-				needed, err = e.DynamicVersionNeeds()
-			}
-		}
-		if err := errors.Join(err, e.Close()); err != nil {
-			return "", fmt.Errorf("%s: %w", f.From, err)
-		}
-		for _, v := range versions {
-			has[v.Name] = true
-		}
-		provided[path.Base(f.Name)], needs[f.Name] = has, needed
-	}
-	var newest []int
-	for _, f := range b.Files {
-		for _, need := range needs[f.Name] {
-			has, bundled := provided[need.Name]
-			for _, v := range need.Needs {
-				if bundled && !has[v.Dep] && v.Flags&elf.VER_FLG_WEAK == 0 {
-					return "", libraryError(exit.Missing, need.Name, path.Base(f.Name), "lacks the version "+v.Dep+" that is needed",
-						"put the library that the program was linked to on the loader's path, or --without "+need.Name)
-				}
-				if version, is := strings.CutPrefix(v.Dep, "GLIBC_"); is {
-					if n := numbers(version); slices.Compare(n, newest) > 0 {
-						glibc, newest = version, n
-					}
-				}
-			}
-		}
-	}
-	return glibc, nil
 }
 
 func numbers(version string) (out []int) {
@@ -341,12 +293,22 @@ func numbers(version string) (out []int) {
 	return out
 }
 
-// Needs is the newest version of the C library of which a file uses functions: the oldest one with which it loads.
+// newest is the newest version of the C library in a list.
+func newest(list []string) (newest string) {
+	for _, name := range list {
+		if version, is := strings.CutPrefix(name, "GLIBC_"); is && Older(newest, version) {
+			newest = version
+		}
+	}
+	return newest
+}
+
+// Needs is the newest version of the C library of which a file uses functions: the oldest one with which it loads. A script, or what needs
+// none, has an empty one.
 func Needs(file string) string {
-	newest := ""
 	e, err := elf.Open(file)
 	if err != nil {
-		return "" // a script
+		return ""
 	}
 	defer e.Close()
 	if e.SectionByType(elf.SHT_GNU_VERSYM) == nil {
@@ -356,19 +318,17 @@ func Needs(file string) string {
 	if err != nil {
 		return ""
 	}
+	var names []string
 	for _, library := range needs {
 		for _, v := range library.Needs {
-			if version, is := strings.CutPrefix(v.Dep, "GLIBC_"); is && Older(newest, version) {
-				newest = version
-			}
+			names = append(names, v.Dep)
 		}
 	}
-	return newest
+	return newest(names)
 }
 
-// Provides is the version of a C library; empty: it is none.
-func Provides(file string) string {
-	newest := ""
+// provides is the version of a C library; empty: it is none.
+func provides(file string) string {
 	e, err := elf.Open(file)
 	if err != nil {
 		return ""
@@ -378,13 +338,55 @@ func Provides(file string) string {
 	if err != nil {
 		return ""
 	}
+	var names []string
 	for _, v := range versions {
-		if version, is := strings.CutPrefix(v.Name, "GLIBC_"); is && Older(newest, version) {
-			newest = version
-		}
+		names = append(names, v.Name)
 	}
-	return newest
+	return newest(names)
 }
 
 // Older reports whether a version of the C library comes before another.
 func Older(version, than string) bool { return slices.Compare(numbers(version), numbers(than)) < 0 }
+
+// Glibc is the oldest C library that every file takes, and the file that takes none older.
+type Glibc struct {
+	Version string `json:"version,omitempty"`
+	By      string `json:"by,omitempty"`
+}
+
+// TooOld says why the C library of the machine called name does not do; empty: it does.
+func (g Glibc) TooOld(h buildenv.Host, name string) string {
+	if g.Version == "" || h.OS == buildenv.Windows {
+		return ""
+	}
+	has := ""
+	for _, dir := range []string{"/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/x86_64-linux-gnu",
+		"/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib"} {
+		has = cmp.Or(has, provides(h.Join(dir, "libc.so.6")))
+	}
+	switch {
+	case has == "":
+		return fmt.Sprintf("%s needs glibc %s or newer, and %s has no glibc", g.By, g.Version, name)
+	case Older(has, g.Version):
+		return fmt.Sprintf("%s needs glibc %s or newer, and %s has glibc %s", g.By, g.Version, name, has)
+	}
+	return ""
+}
+
+// dynamic are the texts of a tag in an ELF file's dynamic section.
+func dynamic(file string, tag elf.DynTag) ([]string, error) {
+	f, err := elf.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.DynString(tag)
+}
+
+// soname is the name by which an ELF library is loaded; empty where it has none.
+func soname(file string) string {
+	if names, err := dynamic(file, elf.DT_SONAME); err == nil && len(names) > 0 {
+		return names[0]
+	}
+	return ""
+}

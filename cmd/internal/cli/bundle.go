@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/cmd/internal/tools"
@@ -21,16 +23,17 @@ func bundleVerb() verb {
 	toolkit := ""
 	return verb{
 		Verb: help.Verb{
-			Name: "bundle", Args: "PROGRAM", Usage: "put a program and the CUDA libraries that it loads into one directory",
-			Examples: []string{"gpubuild bundle target/release/app", "gpubuild bundle target/release/app -o dist/app --dry-run"},
+			Name: "bundle", Args: "PROGRAM...", Usage: "put programs and the CUDA libraries that they load into one directory",
+			Examples: []string{"gpubuild bundle target/release/app -o dist", "dist/prove/gpubuild prove dist"},
 			Text: "The directory starts on a machine that has NVIDIA's driver and no CUDA. gpubuild copies " +
-				"every library that the loader takes, except the C library and the driver's, and adds NVIDIA's licence texts and a " +
-				"manifest of hashes. If patchelf is installed, it makes the program find its libraries; otherwise a start script does.\n" +
+				"every library that the loader takes, except the C library and the driver's, and adds a start script, NVIDIA's licence " +
+				"texts and a manifest of hashes. What proves the programs there goes to `prove`, gpubuild included: " +
+				"`gpubuild prove DIR` needs no compiler.\n" +
 				"Exits with 11 if a library is missing, damaged or a link stub, with 12 if NVIDIA's licence forbids shipping one. " +
 				"After an error no new directory is left.",
 		},
 		flags: []*flag{
-			short("o", newFlag("out", cargo.Value, "DIR", "the new directory (PROGRAM-bundle)", func(v string) error {
+			short("o", newFlag("out", cargo.Value, "DIR", "the new directory (PROGRAM-bundle, of the first)", func(v string) error {
 				if o.Dir = v; v == "" {
 					return usage("no directory is named", "name one: -o DIR")
 				}
@@ -49,9 +52,9 @@ func bundleVerb() verb {
 }
 
 func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *string, toolkit string, l cargo.Line) error {
-	o.Program = l.Positional[0]
+	o.Programs = l.Positional
 	if o.Dir == "" {
-		o.Dir = strings.TrimSuffix(a.Host.Base(o.Program), ".exe") + "-bundle"
+		o.Dir = strings.TrimSuffix(a.Host.Base(o.Programs[0]), ".exe") + "-bundle"
 	}
 	if h := a.Host; json != nil && *json != "" && h.Below(h.Real(h.Dir(h.Abs(*json))), h.Real(h.Abs(o.Dir))) {
 		a.Answered = true // the error is not written there either
@@ -64,6 +67,11 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 	if o.Toolkit, err = tools.First(ctx, s, toolkit); err != nil {
 		return err
 	}
+	var unprovable error
+	if o.Prove, unprovable = (proof.Options{}).Tools(ctx, a.Machine, o.Toolkit); unprovable != nil && ctx.Err() == nil {
+		o.Prove = proof.Runtime{}
+		a.Shell.Note("`gpubuild prove` of the bundle will need a C compiler there: %v", unprovable)
+	}
 	b, err := bundle.Make(ctx, a.Machine, o)
 	if err != nil {
 		return err
@@ -73,6 +81,9 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 	}
 	var out strings.Builder
 	for _, f := range b.Files {
+		if strings.HasPrefix(f.Name, "prove/") {
+			continue
+		}
 		fmt.Fprintf(&out, "%10s  %s", tree.Size(f.Size), f.Name)
 		if f.By != "" {
 			how := ""
@@ -89,10 +100,27 @@ func runBundle(ctx context.Context, a *invocation, o bundle.Options, json *strin
 	if b.Glibc != "" {
 		fmt.Fprintf(&out, "needs glibc %s or newer\n", b.Glibc)
 	}
+	if p := b.Prove; p != nil {
+		size := int64(0)
+		for _, f := range b.Files {
+			if strings.HasPrefix(f.Name, "prove/") {
+				size += f.Size
+			}
+		}
+		fmt.Fprintf(&out, "%10s  prove  (gpubuild, and what it records with; to prove there: %s)\n", tree.Size(size),
+			buildenv.PosixWords(a.Host.Join(o.Dir, "prove", "gpubuild"), "prove", a.Host.Join(o.Dir, b.Start[0])))
+		if bundle.Older(b.Glibc, p.Glibc.Version) {
+			fmt.Fprintf(&out, "to prove there: needs glibc %s or newer (%s)\n", p.Glibc.Version, p.Glibc.By)
+		}
+	}
 	done := "bundled in " + o.Dir
 	if o.DryRun {
 		done = "would bundle in " + o.Dir
 	}
-	fmt.Fprintf(&out, "%s: %s, %s; run %s\n", done, report.Count(len(b.Files), "file"), tree.Size(b.Size()), a.Host.Join(o.Dir, b.Start))
+	var start []string
+	for _, name := range b.Start {
+		start = append(start, a.Host.Join(o.Dir, name))
+	}
+	fmt.Fprintf(&out, "%s: %s, %s; run %s\n", done, report.Count(len(b.Files), "file"), tree.Size(b.Size()), strings.Join(start, ", "))
 	return a.Shell.Print(out.String())
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/diagnose"
 	"gpubuild/cmd/internal/elsewhere"
 	"gpubuild/cmd/internal/help"
@@ -35,9 +37,10 @@ func proveVerb() verb {
 	findFlag(flags, "device", "").Name = "gpu-device" // --device is what programs call their own choice
 	return verb{
 		Verb: help.Verb{
-			Name: "prove", Args: "PROGRAM [-- ARGS]", Usage: "run a program and prove that its kernel ran on the GPU",
-			Examples: []string{"gpubuild prove target/release/app -- --device cuda"},
-			Text: "The program runs with its own input and output, under a probe that the CUDA driver loads. Exits with 0 only if " +
+			Name: "prove", Args: "[PROGRAM] [-- ARGS]", Usage: "run a program and prove that its kernel ran on the GPU",
+			Examples: []string{"gpubuild prove target/release/app -- --device cuda", "gpubuild prove --child 'python3*' -- uv run train.py"},
+			Text: "PROGRAM is a file, or the directory of a bundle. Without it the words after -- are the command, such as python train.py. " +
+				"The program runs with its own input and output, under a probe that the CUDA driver loads. Exits with 0 only if " +
 				"proven, with 20 if it ran on the CPU, with 21 if not proven, with 22 if only other kernels ran. If the program's own " +
 				"exit code is not the expected one, exits with that.\n" +
 				"With --expect cpu: exits with 0 if the program certainly ran on the CPU, with 22 if it used the GPU, otherwise with 21.\n" +
@@ -73,9 +76,7 @@ func runProve(ctx context.Context, a *invocation, o proveOptions, l cargo.Line) 
 	if o.Results.JSON != nil && *o.Results.JSON == "" {
 		out = a.Shell.Err // stdout belongs to the answer
 	}
-	asked := o.Proof
-	asked.Args = l.Trailing
-	r, err := proveProgram(ctx, a, asked, o.TrustProject, l, out)
+	r, err := proveProgram(ctx, a, o.Proof, o.TrustProject, l, out)
 	if err != nil {
 		return err
 	}
@@ -94,13 +95,32 @@ func runProve(ctx context.Context, a *invocation, o proveOptions, l cargo.Line) 
 	return a.end(o.Results, r.Outcome, result, r.Proof, receipts...)
 }
 
-// proveProgram proves the program here or, with --on, on another machine.
+// proveProgram proves the program here or, with --on, on another machine. A program in a bundle has its libraries and probe there.
 func proveProgram(ctx context.Context, a *invocation, o proof.Options, trusted bool, l cargo.Line, out io.Writer) (proof.FileResult, error) {
-	program := proof.LookPath(a.Host, l.Positional[0])
-	s := session.WithoutProject(a.Machine)
-	var err error
+	o.Args = l.Trailing
+	words := l.Positional
+	if len(words) == 0 {
+		if len(l.Trailing) == 0 {
+			return proof.FileResult{}, usage("`gpubuild prove` needs a program", "gpubuild prove target/release/app")
+		}
+		words, o.Args = l.Trailing[:1], l.Trailing[1:]
+	}
+	program := proof.LookPath(a.Host, words[0])
+	m := *a.Machine
+	b, bundled, err := bundle.Open(a.Host, program)
+	if err != nil {
+		return proof.FileResult{}, err
+	}
+	if bundled {
+		program, m.Host.Env = b.Program, b.Env
+		o.Probe = cmp.Or(o.Probe, b.Probe)
+		if o.CUPTI == "" {
+			o.CUPTI, o.Others = b.CUPTI, b.Others
+		}
+	}
+	s := session.WithoutProject(&m)
 	if o.On.Name != "" {
-		if s, err = session.Anywhere(a.Machine, l); err != nil {
+		if s, err = session.Anywhere(&m, l); err != nil {
 			return proof.FileResult{}, err
 		}
 	}
@@ -108,9 +128,9 @@ func proveProgram(ctx context.Context, a *invocation, o proof.Options, trusted b
 		return proof.FileResult{}, err
 	}
 	if o.On.Name == "" {
-		return proof.File(ctx, a.Machine, o, program, out)
+		return proof.File(ctx, &m, o, program, out)
 	}
-	return proof.FileAt(ctx, a.Machine, o, program, out, elsewhere.Send)
+	return proof.FileAt(ctx, &m, o, program, out, elsewhere.Send)
 }
 
 // checkExpected rejects the flags that have no meaning with --expect cpu, or with Vulkan; prefix is how this verb's flags begin.

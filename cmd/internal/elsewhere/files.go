@@ -3,7 +3,6 @@ package elsewhere
 import (
 	"encoding/json"
 	"os"
-	"path"
 	"path/filepath"
 
 	"gpubuild/buildenv/cache"
@@ -12,56 +11,25 @@ import (
 	"gpubuild/cmd/internal/session"
 )
 
-// programFiles are the program, first, and the libraries that it loads here, with the C library that all of them need.
-func programFiles(m *session.Machine, p proof.Place, t proof.Task) ([]file, need, error) {
-	type found struct {
-		Paths []string // the program, then libraries
-		Names []string
-		Needs need
-	}
-	var got found
+// collect lists the program, first, and the libraries that it loads here, with what proves it.
+func collect(m *session.Machine, p proof.Place, t proof.Task) (b bundle.Bundle, err error) {
 	note := ""
 	if p.Memo != "" { // of this run: nextest starts a program once for each of its tests
 		note = filepath.Join(p.Memo, "elsewhere-"+cache.Name(t.Binary)+".json")
-		if data, err := os.ReadFile(note); err == nil {
-			_ = json.Unmarshal(data, &got) // what cannot be read is found again
+		if data, err := os.ReadFile(note); err == nil && json.Unmarshal(data, &b) == nil {
+			return b, nil
 		}
 	}
-	if len(got.Paths) == 0 {
-		b, err := bundle.Libraries(m, bundle.Options{Program: t.Binary, Toolkit: p.Toolkit, Own: true})
-		if err != nil {
-			return nil, need{}, err
-		}
-		for i, f := range b.Files {
-			name := "lib/" + path.Base(f.Name)
-			if i == 0 {
-				name = "bin/" + path.Base(f.Name)
-			}
-			got.Paths, got.Names = append(got.Paths, f.From), append(got.Names, name)
-			if f.Link != "" {
-				got.Paths, got.Names = append(got.Paths, f.From), append(got.Names, "lib/"+path.Base(f.Link))
-			}
-		}
-		for _, from := range append(got.Paths[:len(got.Paths):len(got.Paths)], m.Self, t.Probe.Library, t.Probe.Control, t.Probe.Watch) {
-			if needs := bundle.Needs(from); from != "" && bundle.Older(got.Needs.Glibc, needs) {
-				got.Needs = need{needs, m.Host.Base(from)}
-			}
-		}
-		if data, err := json.Marshal(got); err == nil && note != "" {
-			if err := cache.Keep(note, data, 0o600); err != nil {
-				return nil, need{}, err
-			}
-		}
+	b, err = bundle.Collect(m, bundle.Options{Programs: []string{t.Binary}, Toolkit: p.Toolkit, Own: true,
+		Prove: proof.Runtime{Probe: t.Probe, CUPTI: t.CUPTI, Others: t.Others}})
+	if err != nil || note == "" {
+		return b, err
 	}
-	var out []file
-	for i, from := range got.Paths {
-		f, err := sized(m, file{Name: got.Names[i], Run: true, from: from})
-		if err != nil {
-			return nil, need{}, err
-		}
-		out = append(out, f)
+	data, err := json.Marshal(b)
+	if err != nil {
+		return b, err
 	}
-	return out, got.Needs, nil
+	return b, cache.Keep(note, data, 0o600)
 }
 
 // sized is a file with its size and SHA-256, which is remembered for as long as the file is the same one.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 
+	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/receipt"
 )
@@ -45,17 +46,11 @@ type file struct {
 
 // request is everything that is to be done. Paths in Task are below the run's directory.
 type request struct {
-	Files []file     `json:"files"`
-	Task  proof.Task `json:"task"`
-	Env   []string   `json:"env,omitempty"`
-	Needs need       `json:"needs"`
-	Limit int64      `json:"limit,omitempty"` // bytes that are kept
-}
-
-// need is the oldest C library that every file takes, and the file that takes none older.
-type need struct {
-	Glibc string `json:"glibc,omitempty"`
-	By    string `json:"by,omitempty"`
+	Files []file       `json:"files"`
+	Task  proof.Task   `json:"task"`
+	Env   []string     `json:"env,omitempty"`
+	Needs bundle.Glibc `json:"needs"`
+	Limit int64        `json:"limit,omitempty"` // bytes that are kept
 }
 
 // host is where a program was started.

@@ -371,42 +371,34 @@ func (t *tail) last() string {
 	return strings.TrimSpace(string(lines[len(lines)-1]))
 }
 
-// prepare lists what a task needs there.
+// prepare lists what a task needs there: a bundle, and what the user sends.
 func prepare(m *session.Machine, p proof.Place, t proof.Task) (request, error) {
 	h := m.Host
 	limit, err := config.ParseSize(p.Limit)
 	if err != nil {
 		return request{}, err
 	}
-	req := request{Task: t, Limit: limit}
-	if req.Files, req.Needs, err = programFiles(m, p, t); err != nil {
-		return req, err
+	b, err := collect(m, p, t)
+	if err != nil {
+		return request{}, err
 	}
-	req.Task.Binary = req.Files[0].Name
-	add := func(dir, from string, run bool) (string, error) {
-		if from == "" {
-			return "", nil
-		}
-		f, err := sized(m, file{Name: path.Join(dir, h.Base(from)), Run: run, from: from})
-		req.Files = append(req.Files, f)
-		return f.Name, err
+	req := request{Task: t, Limit: limit, Needs: b.Prove.Glibc}
+	if needs := bundle.Needs(m.Self); bundle.Older(req.Needs.Version, needs) {
+		req.Needs = bundle.Glibc{Version: needs, By: h.Base(m.Self)}
 	}
-	for _, part := range []*string{&req.Task.Probe.Library, &req.Task.Probe.Control, &req.Task.Probe.Watch} {
-		if *part, err = add("probe", *part, true); err != nil {
-			return req, err
-		}
-	}
-	if req.Task.CUPTI, err = add("cupti/0", t.CUPTI, false); err != nil {
-		return req, err
-	}
-	req.Task.Others = nil
-	for i, other := range t.Others {
-		name, err := add(fmt.Sprint("cupti/", i+1), other, false)
+	for _, from := range b.Files {
+		f, err := sized(m, file{Name: from.Name, Run: true, from: from.From})
 		if err != nil {
 			return req, err
 		}
-		req.Task.Others = append(req.Task.Others, name)
+		req.Files = append(req.Files, f)
+		if from.Link != "" {
+			f.Name = from.Link
+			req.Files = append(req.Files, f)
+		}
 	}
+	req.Task.Binary, req.Task.CUPTI, req.Task.Others = b.Programs[0], b.Prove.CUPTI, b.Prove.Others
+	req.Task.Probe.Library, req.Task.Probe.Control, req.Task.Probe.Watch = b.Prove.Probe, b.Prove.Control, b.Prove.Watch
 	root := h.Real(h.Abs(p.Root))
 	if dir, err := filepath.Rel(root, h.Real(h.Cwd)); err == nil && filepath.IsLocal(dir) {
 		req.Task.Dir = filepath.ToSlash(dir)

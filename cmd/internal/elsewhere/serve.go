@@ -18,7 +18,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/fault"
-	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 )
@@ -94,8 +93,8 @@ func (s *server) serve(ctx context.Context) error {
 		}
 	}
 	at := hostOf(s.m.Host)
-	if err := tooOld(s.m.Host, at, req.Needs); err != nil {
-		return err
+	if why := req.Needs.TooOld(s.m.Host, at.Name); why != "" {
+		return &Error{IDRefused, why, "build on a system as old as that one"}
 	}
 	if err := s.to.sendJSON(frameStarted, at); err != nil {
 		return err
@@ -258,32 +257,4 @@ func hostOf(h buildenv.Host) host {
 		out.Name = node
 	}
 	return out
-}
-
-// tooOld is the error that the C library here is older than what the files need.
-func tooOld(h buildenv.Host, at host, needs need) error {
-	if needs.Glibc == "" {
-		return nil
-	}
-	has := glibcOf(h)
-	if has != "" && !bundle.Older(has, needs.Glibc) {
-		return nil
-	}
-	is := "glibc " + has
-	if has == "" {
-		is = "no glibc"
-	}
-	return &Error{IDRefused, fmt.Sprintf("%s needs glibc %s or newer, and %s has %s", needs.By, needs.Glibc, at.Name, is),
-		"build on a system as old as that one"}
-}
-
-// glibcOf is the version of the C library that programs here load; empty where there is none.
-func glibcOf(h buildenv.Host) string {
-	for _, dir := range []string{"/lib64", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib/x86_64-linux-gnu",
-		"/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib"} {
-		if version := bundle.Provides(h.Join(dir, "libc.so.6")); version != "" {
-			return version
-		}
-	}
-	return ""
 }

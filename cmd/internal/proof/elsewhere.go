@@ -115,7 +115,7 @@ func FileAt(ctx context.Context, m *session.Machine, o Options, binary string, s
 		return FileResult{}, err
 	}
 	m.Shell.Status("Scanned", "%s: %s", m.Shown(binary), Line(r))
-	rt, err := o.tools(ctx, m, nil)
+	rt, err := o.Tools(ctx, m, nil)
 	if err != nil {
 		return FileResult{}, err
 	}
@@ -145,13 +145,13 @@ func (o Options) task(rt Runtime, binary string, args []string) Task {
 		Timeout: o.Timeout, Receipt: o.Receipt, WithArgs: o.WithArgs}
 }
 
-// tools are the probe and every CUPTI: which one the driver there takes, only it knows.
-func (o Options) tools(ctx context.Context, m *session.Machine, first *cuda.Toolkit) (rt Runtime, err error) {
+// Tools are the probe and every CUPTI for another machine: which one the driver there takes, only it knows.
+func (o Options) Tools(ctx context.Context, m *session.Machine, first *cuda.Toolkit) (rt Runtime, err error) {
 	if rt.Probe, err = getProbe(ctx, m, o); err != nil || o.Backend == probe.Vulkan {
 		return rt, err
 	}
 	if o.CUPTI != "" {
-		if rt.CUPTI = m.Host.Abs(o.CUPTI); !m.Host.IsFile(rt.CUPTI) {
+		if rt.CUPTI, rt.Others = m.Host.Abs(o.CUPTI), o.Others; !m.Host.IsFile(rt.CUPTI) {
 			return rt, &exit.UsageError{What: "no libcupti at " + rt.CUPTI, Fix: "give the path of a libcupti.so"}
 		}
 		return rt, nil

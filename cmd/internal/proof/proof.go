@@ -36,9 +36,10 @@ type Options struct {
 	Child         string
 	Timeout       time.Duration
 	Backend       probe.Backend
-	BackendGiven  bool   // else run, test and bench choose it by what the program links
-	Probe         string // a file in place of our own probe
-	CUPTI         string // a file in place of the one that is found
+	BackendGiven  bool     // else run, test and bench choose it by what the program links
+	Probe         string   // a file in place of our own probe
+	CUPTI         string   // a file in place of the one that is found
+	Others        []string // further ones of a bundle, for a driver that is older
 	Receipt       bool
 	On            Place  // where programs run; no name: here
 	WithArgs      bool   // the result and the receipt have the program's arguments, not only their hash

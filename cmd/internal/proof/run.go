@@ -125,7 +125,7 @@ type runtimes struct {
 func (r Request) runtimes(ctx context.Context) (runtimes, error) {
 	m := r.Session.Machine
 	if r.Options.On.Name != "" {
-		rt, err := r.Options.tools(ctx, m, r.Toolkit)
+		rt, err := r.Options.Tools(ctx, m, r.Toolkit)
 		return runtimes{devices: true, probe: rt.Probe, cupti: rt.CUPTI, others: rt.Others}, err
 	}
 	found := runtimes{devices: hasDevice(ctx, m, r.Options)}

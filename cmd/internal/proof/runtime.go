@@ -81,7 +81,7 @@ func Prepare(ctx context.Context, m *session.Machine, o Options, first *cuda.Too
 	case !m.Host.IsFile(m.Host.Abs(rt.CUPTI)):
 		return rt, &exit.UsageError{What: "no libcupti at " + rt.CUPTI, Fix: "give the path of a libcupti.so"}
 	default:
-		rt.CUPTI = m.Host.Abs(rt.CUPTI)
+		rt.CUPTI, rt.Others = m.Host.Abs(rt.CUPTI), o.Others
 	}
 	return rt, nil
 }
