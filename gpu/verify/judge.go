@@ -585,6 +585,8 @@ func survey(e Evidence, r Rules) summary {
 			s.noEnd = where + " had buffers that CUPTI could not read"
 		case p.End == nil:
 			s.noEnd = where + " did not end in an orderly way (" + disorderly(e.OS) + ")"
+		case p.End.Flush == multipleSubscribers:
+			s.noEnd = "a profiler of its own took the records of " + where
 		case p.End.Flush != 0:
 			s.noEnd = fmt.Sprintf("the last flush of %s failed (%d)", where, p.End.Flush)
 		case p.End.LostWrites > 0 || p.Launches() < p.End.Kernels:
@@ -758,7 +760,10 @@ func speaksAgainst(f probe.Refusal, p Process, last map[uint32]uint32) bool {
 	return false
 }
 
-const outOfMemory = 2
+const (
+	outOfMemory         = 2
+	multipleSubscribers = 39 // CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+)
 
 // unusable are the errors of a load that say that this device cannot run that code, or has no memory for it. Not: a file that is not there.
 var unusable = []int{outOfMemory, 200, 209, 218, 221, 222, 223, 300, 303}

@@ -136,7 +136,9 @@ var remedies = []struct {
 	{"LD_AUDIT is set", "Run it without that variable", false},
 	{"load:", "Install CUPTI (libcupti, of the toolkit's extras/CUPTI or the wheel nvidia-cuda-cupti)", true},
 	{"INSUFFICIENT_PRIVILEGES", "Ask an administrator for NVreg_RestrictProfilingToAdminUsers=0", true},
-	{"MULTIPLE_SUBSCRIBERS", "End the other profiler", true},
+	{"MULTIPLE_SUBSCRIBERS", "End the other profiler (nsys, ncu, compute-sanitizer)", true},
+	{"MULTIPLE_SUBSCRIBERS", ownProfiler, false},
+	{"a profiler of its own", ownProfiler, false},
 	{"NOT_INITIALIZED", "This CUPTI may be newer than the driver: use an older one", true},
 	{"became another program", "Prove that program, or let it count: --child NAME (--gpu-child on cargo's verbs)", false},
 	{"by a child", "Prove the program that does the work instead, or let it count: --child NAME (--gpu-child on cargo's verbs)", false},
@@ -158,6 +160,8 @@ var remedies = []struct {
 	{"it started other programs", "Prove the program that computes without the one that starts it", false},
 	{"it left a running process", "Prove the program that computes without the one that starts it", false},
 }
+
+const ownProfiler = "Run it without its own profiler (PyTorch: no torch.profiler, and KINETO_USE_DAEMON unset)"
 
 // refusals are the answers of cuInit for which what is loaded is to blame: cuda.h, CUresult.
 var refusals = map[int]struct{ what, remedy string }{

@@ -149,6 +149,11 @@ func (z *zooKeeper) get(name string) string {
 		return z.made[name]
 	case "lib":
 		return z.libs
+	case "cupti":
+		if z.lab == nil {
+			return os.Getenv("GPUBUILD_CUPTI")
+		}
+		return z.lab.cupti
 	case "python":
 		python, err := exec.Command(need.Tool(z.t, "python"), "-c", "import sys; print(sys.executable)").Output()
 		if err != nil {

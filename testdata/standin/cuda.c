@@ -97,6 +97,10 @@ static int owned(address p, size_t n) { /* wholly inside one allocation? */
 __attribute__((visibility("default"))) void standin_cuda_observe(observer *o) { watch = o; }
 __attribute__((visibility("default"))) void standin_cuda_calls(caller *c) { calls = c; }
 __attribute__((visibility("default"))) uint32_t standin_cuda_context(void) { return context_number(); }
+__attribute__((visibility("default"))) uint32_t standin_cuda_context_of(void *context) {
+    int i = (int)((int *)context - contexts);
+    return (uint32_t)(1 + i + DEVICES * lives[i]);
+}
 /* the correlation of a call, which grows like those of launches, and the context that it is made in */
 __attribute__((visibility("default"))) uint32_t standin_cuda_number(void **context) { *context = current; return __sync_add_and_fetch(&launches, 1); }
 

@@ -5,6 +5,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <link.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -120,6 +121,41 @@ static void *symbol(void *library, const char *name) { return dlsym(library, nam
 
 /* the driver, if it is in this process; it stays from now on */
 static void *loaded_driver(void) { return dlopen(DRIVER, RTLD_LAZY | RTLD_NOLOAD); }
+
+/* Has the program brought CUPTI with it, and how will it subscribe? As it is linked: PyTorch's libtorch_cpu.so is, and in the old way. One that looks the
+ * functions up by name is taken for old, too. */
+enum { NONE_BROUGHT, OLD_WAY, NEW_WAY };
+static int is_cupti(struct dl_phdr_info *o, size_t size, void *unused) {
+    const char *base = strrchr(o->dlpi_name, '/');
+    (void)size; (void)unused;
+    return starts(base ? base + 1 : o->dlpi_name, "libcupti");
+}
+static int in_new_way(struct dl_phdr_info *o, size_t size, void *unused) {
+    const ElfW(Dyn) *d = NULL; const ElfW(Rela) *rel[2] = { NULL, NULL }; size_t bytes[2] = { 0, 0 }, relative = 0; const ElfW(Sym) *symbols = NULL;
+    const char *names = NULL;
+    (void)size; (void)unused;
+    for (int i = 0; i < o->dlpi_phnum; i++) if (o->dlpi_phdr[i].p_type == PT_DYNAMIC) d = (const void *)(o->dlpi_addr + o->dlpi_phdr[i].p_vaddr);
+    for (; d && d->d_tag != DT_NULL; d++) {
+        if (d->d_tag == DT_SYMTAB) symbols = (const void *)d->d_un.d_ptr;
+        else if (d->d_tag == DT_STRTAB) names = (const char *)d->d_un.d_ptr;
+        else if (d->d_tag == DT_JMPREL) rel[0] = (const void *)d->d_un.d_ptr;
+        else if (d->d_tag == DT_PLTRELSZ) bytes[0] = d->d_un.d_val;
+        else if (d->d_tag == DT_RELA) rel[1] = (const void *)d->d_un.d_ptr;
+        else if (d->d_tag == DT_RELASZ) bytes[1] = d->d_un.d_val;
+        else if (d->d_tag == DT_RELACOUNT) relative = d->d_un.d_val;    /* of these, which have no name, there may be a million */
+    }
+    if (!symbols || (uintptr_t)symbols < o->dlpi_addr) return 0;        /* the kernel's own (vdso) has no addresses there */
+    for (int t = 0; names && t < 2; t++)
+        for (size_t i = t ? relative : 0; rel[t] && i < bytes[t] / sizeof *rel[t]; i++) {
+            const ElfW(Sym) *s = &symbols[ELF64_R_SYM(rel[t][i].r_info)];
+            if (s->st_shndx == SHN_UNDEF && !strcmp(names + s->st_name, "cuptiSubscribe_v2")) return 1;
+        }
+    return 0;
+}
+static int cupti_brought(void) {
+    if (!dl_iterate_phdr(is_cupti, NULL)) return NONE_BROUGHT;
+    return dl_iterate_phdr(in_new_way, NULL) ? NEW_WAY : OLD_WAY;
+}
 
 static void *load_cupti(const char *given, char *why, size_t size) {
     static const char *const usual[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so", NULL };

@@ -186,6 +186,9 @@ static int usual_cupti(WCHAR *found) {
     return 0;
 }
 
+enum { NONE_BROUGHT, OLD_WAY, NEW_WAY };
+static int cupti_brought(void) { return NONE_BROUGHT; }    /* not looked for: its file has another name in each release */
+
 static void *load_cupti(const char *given, char *why, size_t size) {
     WCHAR w[LONGEST] = { 0 }; HMODULE m = NULL, kept;
     copy_text(why, size, "no cupti64_*.dll was named, and none is in the toolkit of CUDA_PATH");

@@ -18,8 +18,9 @@
 
 #include "lines.h"
 
-enum { KIND_KERNEL = 3, KIND_CONCURRENT_KERNEL = 10, FLUSH_FORCED = 1, OK = 0, MAX_LIMIT_REACHED = 12 };
+enum { KIND_KERNEL = 3, KIND_DRIVER = 4, KIND_CONCURRENT_KERNEL = 10, FLUSH_FORCED = 1, OK = 0, MAX_LIMIT_REACHED = 12, MULTIPLE_SUBSCRIBERS = 39 };
 enum {
+    MANY_SUBSCRIBERS = 130300,  /* the first CUPTI with more than one subscriber (documentation 13.5, 2.4) */
     BUFFER = 256 << 10,   /* bytes of one activity buffer: about 1,100 records */
     DETAIL = 1000,        /* launches written one by one */
     NAMES = 64,           /* names summed up at once */
@@ -61,6 +62,20 @@ struct call_data {                  /* CUpti_CallbackData, its beginning */
 };
 HOLDS(correlation_of_call, sizeof(void *) != 8 || offsetof(struct call_data, correlation) == 64);
 
+struct api_record {                 /* CUpti_ActivityAPI: one call of the driver */
+    uint32_t kind, id;
+    uint64_t start, end;
+    uint32_t process, thread, correlation, answer;
+};
+
+struct subscription {               /* CUpti_SubscriberParams */
+    size_t size;
+    const char *name;
+    char *before;
+    size_t before_size;
+    uint8_t many, padding[7];
+};
+
 /* launches of one name on one device, summed up */
 struct tally { struct kernel_record first; uint64_t start, end, count, total; uint32_t last; };
 struct chunk { uint8_t records[BUFFER]; struct tally names[NAMES]; };
@@ -73,12 +88,21 @@ static int (*p_dropped)(void *, uint32_t, size_t *);
 static int (*p_subscribe)(void **, void (*)(void *, uint32_t, uint32_t, const void *), void *);
 static int (*p_callback)(uint32_t, void *, uint32_t, uint32_t);
 static int (*p_attribute)(uint32_t, size_t *, void *);
+static int (*p_unsubscribe)(void *), (*p_name)(uint32_t, uint32_t, const char **), (*p_context)(void *, uint32_t *);
+/* the same for one subscriber of many: version 2 of CUPTI's functions, which do not go together with the others */
+static int (*p_subscribe_2)(void **, void (*)(void *, uint32_t, uint32_t, const void *), void *, struct subscription *);
+static int (*p_enable_2)(void *, uint32_t, void *), (*p_dropped_2)(void *, void *, uint32_t, size_t *), (*p_attribute_2)(void *, uint32_t, size_t *, void *);
+static int (*p_register_2)(void *, void (*)(uint8_t **, size_t *, size_t *, void *), void (*)(uint8_t *, size_t, size_t, void *));
 static void *cuda;                  /* the driver's handle */
+static void *subscriber;
+static int one_of_many;             /* we subscribed by version 2, so that others can */
+static int by_records;              /* not subscribed: the program has a profiler of its own, which can be the only one; calls come as records */
+static counter answers;             /* records of calls that came */
 
 static uint64_t owner, owner_in;    /* the process that this state belongs to, and its PID namespace; a forked child is another */
 static counter seen, unfinished, untimed, dropped, accepted, detailed, forks, refusals;
 static counter ended;               /* the process that has written its end */
-static flag devices_written, recording, settling;
+static flag devices_written, recording, settling, taken;     /* taken: by another profiler, the records */
 static int flush_rc = -1;           /* of the last flush */
 
 /* A context in which kernels were launched. CUPTI's number of it is in a kernel's record, too, and is never given twice. */
@@ -167,12 +191,19 @@ static void write_tally(const struct tally *t) {
     finish(0);
 }
 
+static void on_record(const struct api_record *r);
+static int drops(size_t *n) {
+    if (one_of_many) return p_dropped_2 ? p_dropped_2(subscriber, NULL, 0, n) : -1;
+    return p_dropped ? p_dropped(NULL, 0, n) : -1;
+}
+
 static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, size_t valid) {
     struct chunk *c = (struct chunk *)(void *)buf; void *rec = NULL; int rc, n = 0; size_t drop = 0; error_state e = keep_error();
-    (void)size;
+    (void)ctx; (void)stream; (void)size;
     if (!c) return;
     while ((rc = p_next(buf, valid, &rec)) == OK) {
         const struct kernel_record *k = rec; struct tally one, *t = NULL;
+        if (k->kind == KIND_DRIVER) on_record(rec);
         if (k->kind != KIND_CONCURRENT_KERNEL && k->kind != KIND_KERNEL) continue;
         if (!k->start && !k->end) { ADD(untimed, 1); continue; }                 /* CUPTI's header: the times could not be collected */
         if (!k->start || k->end <= k->start) { ADD(unfinished, 1); continue; }   /* a forced flush hands over running kernels with end 0 */
@@ -196,7 +227,7 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
     }
     for (int i = 0; i < n; i++) write_tally(&c->names[i]);
     if (rc != MAX_LIMIT_REACHED) { begin("bad-buffer"); field_n("rc", (uint64_t)rc); finish(0); }
-    if (p_dropped && p_dropped(ctx, stream, &drop) == OK && drop) {
+    if (drops(&drop) == OK && drop) {
         ADD(dropped, drop);
         begin("dropped"); field_n("count", drop); finish(0);
     }
@@ -206,6 +237,9 @@ static void on_complete(void *ctx, uint32_t stream, uint8_t *buf, size_t size, s
     give(c);
     restore_error(e);
 }
+
+static void on_request_2(uint8_t **buf, size_t *size, size_t *max, void *info) { (void)info; on_request(buf, size, max); }
+static void on_complete_2(uint8_t *buf, size_t size, size_t valid, void *info) { (void)info; on_complete(NULL, 0, buf, size, valid); }
 
 /* ---- calls of the driver ------------------------------------------------------------------------------------------------------------- */
 /* What a watched call does, as far as a verdict depends on it. calls.h has the calls by their numbers (cupti_driver_cbid.h); an old CUPTI does not know them
@@ -301,12 +335,37 @@ static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) 
     restore_error(e);
 }
 
-/* answers CUPTI's refusal, or 0; -1: this CUPTI has no callbacks */
-static int watch_calls(void) {
-    void *subscriber = NULL; int rc;
-    if (!p_subscribe || !p_callback) return -1;
-    if ((rc = p_subscribe(&subscriber, on_call, NULL)) != OK) return rc;
+/* A call of the driver that came as a record: without its context, and perhaps late. What it answered counts in any context, and it confirms none. */
+static void on_record(const struct api_record *r) {
+    enum kind kind = r->id < CALL_IDS ? (enum kind)kind_of[r->id] : NONE; struct call_data d; const char *name = NULL;
+    ADD(answers, 1);
+    if (kind == NONE || kind == END) return;
+    if (kind == LAUNCH && r->answer == OK) { ADD(accepted, 1); return; }
+    if (!GET(accepted)) return;
+    memset(&d, 0, sizeof d);
+    d.correlation = r->correlation;
+    if (p_name && p_name(1, r->id, &name) == OK) d.function = name;
+    if (r->answer != OK) refused(&d, (int)r->answer, r->id, kind); else recovered(&d, r->id, kind);
+}
+
+/* Answers CUPTI's refusal, or 0; -1: this CUPTI has no callbacks. A program that has brought CUPTI with it may profile itself, and one that subscribes in the
+ * old way can do so only if nobody else has. So we do not, and take the driver's calls as records; where it will subscribe in the new way, so do we. */
+static int watch_calls(uint32_t version, int brought) {
+    struct subscription s; int rc = -1;
+    memset(&s, 0, sizeof s);
+    s.size = sizeof s; s.name = "gpubuild"; s.many = 1;
     for (size_t i = 0; i < WATCHED_CALLS; i++) kind_of[watched_calls[i].id] = watched_calls[i].kind;
+    if (!p_callback) return -1;
+    if (version >= MANY_SUBSCRIBERS && p_subscribe_2 && p_register_2 && p_enable_2 && brought != OLD_WAY) {
+        rc = p_subscribe_2(&subscriber, on_call, NULL, &s);
+        one_of_many = rc == OK;
+    }
+    if (rc != OK) rc = p_subscribe ? p_subscribe(&subscriber, on_call, NULL) : -1;
+    if (rc != OK) return rc;                                    /* another records already: its buffers stay its own */
+    if (!one_of_many && brought != NONE_BROUGHT) {
+        by_records = 1;
+        return p_unsubscribe && (rc = p_unsubscribe(subscriber)) == OK ? p_enable(KIND_DRIVER) : rc;
+    }
     if ((rc = p_callback(1, subscriber, 1, watched_calls[0].id)) != OK) return rc;
     for (size_t i = 1; i < WATCHED_CALLS; i++) p_callback(1, subscriber, 1, watched_calls[i].id);
     return OK;
@@ -316,9 +375,21 @@ static int watch_calls(void) {
 static void bound_device_memory(void) {
     enum { DEVICE_BUFFER_SIZE = 0, DEVICE_BUFFER_POOL_LIMIT = 2 };
     size_t bytes = 1 << 20, most = 64, size = sizeof(size_t);
-    if (!p_attribute) return;
-    p_attribute(DEVICE_BUFFER_SIZE, &size, &bytes);
-    p_attribute(DEVICE_BUFFER_POOL_LIMIT, &size, &most);
+    if (one_of_many && p_attribute_2) {
+        p_attribute_2(subscriber, DEVICE_BUFFER_SIZE, &size, &bytes);
+        p_attribute_2(subscriber, DEVICE_BUFFER_POOL_LIMIT, &size, &most);
+    } else if (!one_of_many && !by_records && p_attribute) {
+        p_attribute(DEVICE_BUFFER_SIZE, &size, &bytes);
+        p_attribute(DEVICE_BUFFER_POOL_LIMIT, &size, &most);
+    }
+}
+
+/* Where nobody calls on_call, it is written down here. */
+static void wait_for(void *context, int (*synchronize)(void)) {
+    struct call_data d; int rc = synchronize();
+    memset(&d, 0, sizeof d);
+    d.function = "cuCtxSynchronize";
+    if (by_records && p_context && p_context(context, &d.context_id) == OK) answer("settled", &d, rc, WAIT, UINT32_MAX - 1);
 }
 
 /* A kernel that nobody waited for may still fail, and its error would be lost with the process. What the driver answers to a wait of ours on_call writes down;
@@ -332,14 +403,23 @@ static void settle(void) {
     *(void **)&state = symbol(cuda, "cuDevicePrimaryCtxGetState"); *(void **)&retain = symbol(cuda, "cuDevicePrimaryCtxRetain");
     *(void **)&leave = symbol(cuda, "cuDevicePrimaryCtxRelease_v2");
     for (int i = 0; i < CONTEXTS && contexts[i].id; i++) tell_wait(&contexts[i]);
-    if (!GET(accepted) || !set || !synchronize) return;
+    if (!set || !synchronize) return;
+    if (by_records) {               /* are the records still ours? A call of our own must be among them */
+        uint64_t before;
+        p_flush(FLUSH_FORCED);
+        before = GET(answers);
+        synchronize();
+        p_flush(FLUSH_FORCED);
+        if (GET(answers) == before) { taken = 1; return; }
+    }
+    if (!GET(accepted)) return;
     settling = 1;
     for (int i = 0; i < CONTEXTS && contexts[i].id; i++)
         if ((context = contexts[i].handle) && set(context) == OK) synchronize();
     if (count && get && state && retain && leave && count(&n) == OK)
         for (int i = 0; i < n; i++) {
             if (get(&dev, i) != OK || state(dev, &flags, &active) != OK || !active || retain(&context, dev) != OK) continue;
-            if (set(context) == OK) synchronize();
+            if (set(context) == OK) wait_for(context, synchronize);
             leave(dev);
         }
     settling = 0;
@@ -347,7 +427,8 @@ static void settle(void) {
 
 static int last_flush(void) {
     size_t drop = 0; int rc = p_flush(FLUSH_FORCED);
-    if (p_dropped && p_dropped(NULL, 0, &drop) == OK) ADD(dropped, drop);
+    if (drops(&drop) == OK) ADD(dropped, drop);
+    if (taken) rc = MULTIPLE_SUBSCRIBERS;
     if (GET(seen) || GET(unfinished) || GET(untimed)) write_devices();
     return rc;
 }
@@ -414,12 +495,13 @@ static int unavailable(const char *step, int rc, const char *why) {
 
 static int load(void) {
     const char *cannot = cannot_host();
-    static char given[4096], why[512], file[4096]; void *h; int rc, counting, driver_version = 0, (*driver)(int *); uint32_t v = 0;
+    static char given[4096], why[512], file[4096]; void *h; int rc, counting, brought, driver_version = 0, (*driver)(int *); uint32_t v = 0;
     if (cannot) return unavailable("program", 0, cannot);
     /* With no driver in the process CUPTI 13.2 recurses to death: look first. */
     if (!(cuda = loaded_driver())) return unavailable("driver", 0, "no " DRIVER " in this process");
     look_for_interposers();
     setting("GPUBUILD_PROBE_CUPTI", given, sizeof given);
+    brought = cupti_brought();
     if (!(h = load_cupti(given, why, sizeof why))) return unavailable("load", 0, why);
 #define SYMBOL(p, n, must) if (!(*(void **)&p = symbol(h, n)) && must) return unavailable("symbol", 0, n)
     SYMBOL(p_version, "cuptiGetVersion", 1); SYMBOL(p_errstr, "cuptiGetResultString", 0);
@@ -428,17 +510,22 @@ static int load(void) {
     SYMBOL(p_dropped, "cuptiActivityGetNumDroppedRecords", 0);
 #undef SYMBOL
     *(void **)&p_subscribe = symbol(h, "cuptiSubscribe"); *(void **)&p_callback = symbol(h, "cuptiEnableCallback");
-    *(void **)&p_attribute = symbol(h, "cuptiActivitySetAttribute");
+    *(void **)&p_attribute = symbol(h, "cuptiActivitySetAttribute"); *(void **)&p_attribute_2 = symbol(h, "cuptiActivitySetAttribute_v2");
+    *(void **)&p_subscribe_2 = symbol(h, "cuptiSubscribe_v2"); *(void **)&p_enable_2 = symbol(h, "cuptiActivityEnable_v2");
+    *(void **)&p_register_2 = symbol(h, "cuptiActivityRegisterCallbacks_v2");
+    *(void **)&p_dropped_2 = symbol(h, "cuptiActivityGetNumDroppedRecords_v2");
+    *(void **)&p_unsubscribe = symbol(h, "cuptiUnsubscribe"); *(void **)&p_name = symbol(h, "cuptiGetCallbackName"); *(void **)&p_context = symbol(h, "cuptiGetContextId");
     if ((rc = p_version(&v)) != OK) return unavailable("version", rc, NULL);
-    /* First of all: a process has one subscriber, and what another profiler does to our records nobody knows. */
-    if ((counting = watch_calls()) > 0) {
+    if ((counting = watch_calls(v, brought)) > 0) {
         file_of(*(void **)&p_enable, file, sizeof file);
         begin("profilers"); list("profilers", each_profiler); finish(0);
         return unavailable("subscribe", counting, NULL);
     }
     bound_device_memory();
-    if ((rc = p_register(on_request, on_complete)) != OK) return unavailable("register", rc, NULL);
-    if ((rc = p_enable(KIND_CONCURRENT_KERNEL)) != OK) return unavailable("enable", rc, NULL);
+    rc = one_of_many ? p_register_2(subscriber, on_request_2, on_complete_2) : p_register(on_request, on_complete);
+    if (rc != OK) return unavailable("register", rc, NULL);
+    rc = one_of_many ? p_enable_2(subscriber, KIND_CONCURRENT_KERNEL, NULL) : p_enable(KIND_CONCURRENT_KERNEL);
+    if (rc != OK) return unavailable("enable", rc, NULL);
 
     *(void **)&driver = symbol(cuda, "cuDriverGetVersion");
     if (driver) driver(&driver_version);

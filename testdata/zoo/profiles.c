@@ -1,0 +1,47 @@
+/* Profiles itself, as PyTorch's Kineto does: before | after cuInit, or in the middle, after a product (or never), it subscribes to CUPTI, whose path is the first argument, and it ends with 6 where it is
+ * refused that, and with 5 where its own product is not among its records. profiles_new.c does so by version 2 of the functions, which allows others. */
+#include "zoo.h"
+
+#ifdef NEW
+struct subscription { size_t size; const char *name; char *before; size_t before_size; uint8_t many, padding[7]; };
+extern int cuptiSubscribe_v2(void **, void *, void *, struct subscription *) __attribute__((weak));     /* how it is linked */
+#endif
+static void *l, *subscriber;
+static size_t bytes;
+static void *named(const char *name) { void *f = dlsym(l, name); must(name, !f); return f; }
+static void on_call(void *user, uint32_t domain, uint32_t id, const void *data) { (void)user; (void)domain; (void)id; (void)data; }
+#ifdef NEW
+static void request(uint8_t **b, size_t *n, size_t *max, void *info) { (void)info; *n = 1 << 16; *max = 0; *b = aligned_alloc(8, *n); }
+static void complete(uint8_t *b, size_t n, size_t valid, void *info) { (void)n; (void)info; bytes += valid; free(b); }
+#else
+static void request(uint8_t **b, size_t *n, size_t *max) { *n = 1 << 16; *max = 0; *b = aligned_alloc(8, *n); }
+static void complete(void *c, uint32_t s, uint8_t *b, size_t n, size_t valid) { (void)c; (void)s; (void)n; bytes += valid; free(b); }
+#endif
+
+static void profile(void) {
+#ifdef NEW
+    int (*subscribe)(void **, void *, void *, struct subscription *), (*take)(void *, void *, void *), (*enable)(void *, uint32_t, void *);
+    struct subscription s = { sizeof s, "zoo", NULL, 0, 1, { 0 } };
+    *(void **)&subscribe = cuptiSubscribe_v2 ? (void *)cuptiSubscribe_v2 : named("cuptiSubscribe_v2");
+    *(void **)&take = named("cuptiActivityRegisterCallbacks_v2"); *(void **)&enable = named("cuptiActivityEnable_v2");
+    if (subscribe(&subscriber, (void *)on_call, NULL, &s) || take(subscriber, (void *)request, (void *)complete) || enable(subscriber, 10, NULL)) exit(6);
+#else
+    int (*subscribe)(void **, void *, void *), (*take)(void *, void *), (*enable)(uint32_t);
+    *(void **)&subscribe = named("cuptiSubscribe"); *(void **)&take = named("cuptiActivityRegisterCallbacks"); *(void **)&enable = named("cuptiActivityEnable");
+    if (subscribe(&subscriber, (void *)on_call, NULL) || take((void *)request, (void *)complete) || enable(10)) exit(6);
+#endif
+}
+
+int main(int n, char **v) {
+    int (*flush)(uint32_t); driver d;
+    must("arguments", n != 3);
+    must("cupti", !(l = dlopen(v[1], RTLD_NOW)));
+    if (!strcmp(v[2], "before")) { must("library", !dlopen("libcuda.so.1", RTLD_NOW)); profile(); }
+    must("driver", open_driver(&d));
+    if (!strcmp(v[2], "middle")) must("product", gpu_matmul(&d));
+    if (strcmp(v[2], "before") && strcmp(v[2], "never")) profile();
+    must("product", gpu_matmul(&d));
+    *(void **)&flush = named("cuptiActivityFlushAll");
+    if (strcmp(v[2], "never") && (flush(1) || !bytes)) exit(5);
+    return 0;
+}

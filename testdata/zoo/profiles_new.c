@@ -1,0 +1,3 @@
+/* Subscribes in the new way. */
+#define NEW
+#include "profiles.c"
