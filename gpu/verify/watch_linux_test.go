@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -90,5 +91,18 @@ func TestLooksAmongExecs(t *testing.T) {
 			t.Error(err)
 		}
 		c.Wait() // killed: its error is that
+	}
+}
+
+// What a program sends to its own process group does not reach who started the watcher. Without a terminal: in a session of its own.
+func TestProgramSignalsItsGroup(t *testing.T) {
+	l := newLab(t)
+	z := newZooKeeper(t, l)
+	script := `trap "echo shot; exit 9" TERM; "$0" "$1" "" "$2" cpu group; echo "ended with $?"`
+	c := exec.Command("/bin/sh", "-c", script, l.probe.Watch, filepath.Join(t.TempDir(), "record"), z.get("acts"))
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.HasSuffix(string(out), "\nended with 0\n") || strings.Contains(string(out), "shot") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -21,6 +21,8 @@
  *   finish          leaves the first thread, and the others go on             quick=N       ends by quick_exit
  *   finalize, disable   takes CUPTI down, or its records off                  reset, destroy   ends the context
  *   nothreads       can start no thread any more (seccomp)                    nofiles       can open no file any more
+ *   sandbox         is killed, whichever thread of it opens a file from now on (seccomp)
+ *   group           sends SIGTERM to its process group, and ignores it
  *   closeall        closes all files but the first three                      hidden        can no longer be looked into
  *   alarm=N         a signal's handler ends it with N, after 100 ms           killparent    ends who started it
  *   lots=MB         writes that much                                          memory        becomes a copy of itself that is no file, from the next word on
@@ -64,6 +66,18 @@ static void no_threads(void) {
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 1, 0), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAGAIN) };
     struct sock_fprog p = { sizeof f / sizeof *f, f };
     must("seccomp", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &p));
+}
+/* whoever opens a file ends the process */
+static void sandbox(void) {
+    struct sock_filter f[] = { BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 2, 0),
+#ifdef SYS_open
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_open, 1, 0),
+#else
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 1, 0),
+#endif
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS) };
+    struct sock_fprog p = { sizeof f / sizeof *f, f };
+    must("sandbox", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &p));
 }
 static int alarmed;
 static void on_alarm(int s) { (void)s; _exit(alarmed); }
@@ -193,6 +207,8 @@ static void run(int i) {
         else if (!strcmp(what, "reset")) { int (*f)(int); *(void **)&f = entry("cuDevicePrimaryCtxReset_v2"); (void)f(0); }
         else if (!strcmp(what, "destroy")) { int (*f)(void *); *(void **)&f = entry("cuCtxDestroy_v2"); (void)f(NULL); }
         else if (!strcmp(what, "nothreads")) no_threads();
+        else if (!strcmp(what, "sandbox")) sandbox();
+        else if (!strcmp(what, "group")) { signal(SIGTERM, SIG_IGN); must("kill", kill(0, SIGTERM)); }
         else if (!strcmp(what, "nofiles")) { struct rlimit none = { 0, 0 }; setrlimit(RLIMIT_NOFILE, &none); }
         else if (!strcmp(what, "closeall")) closefrom(3);
         else if (!strcmp(what, "hidden")) prctl(PR_SET_DUMPABLE, 0);

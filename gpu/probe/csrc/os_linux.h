@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -69,11 +71,43 @@ static const char *either(const char *of_process, const char *of_thread) {
 }
 #define OF_SELF(what) either("/proc/self/" what, "/proc/thread-self/" what)
 
+/* A program may forbid itself to open files, on pain of death (seccomp). What is needed of /proc until the end is opened at the start, with high numbers, and
+ * opened anew only where the program has closed it. */
+static int seccomp_at_start = -1;
+static int sandboxed(void) { return seccomp_at_start >= 0 && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != seccomp_at_start; }
+
+struct kept { const char *of_process, *of_thread; int fd; dev_t dev; ino_t ino; };
+static struct kept maps_file = { "/proc/self/maps", "/proc/thread-self/maps", -1, 0, 0 }, fd_directory = { "/proc/self/fd", "/proc/thread-self/fd", -1, 0, 0 };
+static struct kept stat_file = { "/proc/self/stat", "/proc/self/stat", -1, 0, 0 };
+static int opened(struct kept *k) {
+    struct stat st; int fd, high;
+    if (k->fd >= 0 && fstat(k->fd, &st) == 0 && st.st_dev == k->dev && st.st_ino == k->ino) return k->fd;
+    k->fd = -1;
+    if (sandboxed() || (fd = open(either(k->of_process, k->of_thread), O_RDONLY | O_CLOEXEC)) < 0) return -1;
+    if ((high = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD)) >= 0) { close(fd); fd = high; }
+    if (fstat(fd, &st) != 0) { close(fd); return -1; }
+    k->fd = fd; k->dev = st.st_dev; k->ino = st.st_ino;
+    return fd;
+}
+
 /* Two processes may have one pid and one start time in two PID namespaces. 0: not known. Source: namespaces(7). */
 static uint64_t pid_namespace(void) {
     struct stat st;
     return stat(OF_SELF("ns/pid"), &st) == 0 ? st.st_ino : 0;
 }
+
+/* Is this a copy of the process that the probe was loaded into? A copy's page is empty (MADV_WIPEONFORK, Linux 4.14). */
+static volatile char *ours_alone;
+static void mark_process(void) {
+    void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    seccomp_at_start = prctl(PR_GET_SECCOMP, 0, 0, 0, 0);
+    if (page == MAP_FAILED) return;
+    if (madvise(page, 4096, MADV_WIPEONFORK) != 0) { munmap(page, 4096); return; }
+    ours_alone = page;
+    *ours_alone = 1;
+    opened(&maps_file); opened(&fd_directory); opened(&stat_file);
+}
+static int copied(uint64_t in) { return ours_alone ? !*ours_alone : pid_namespace() != in; }
 
 static void program(char *exe, size_t size) {
     ssize_t n = readlink(OF_SELF("exe"), exe, size - 1);
@@ -170,18 +204,20 @@ static void gather_drivers(void) { }    /* nothing that needs the loader's lock 
 
 /* the mapped files with names like that; under the lock */
 static void each_mapped(void (*report)(const char *), int (*is)(const char *base)) {
-    static char line[4400], last[4400]; int any = 0; FILE *f = fopen(OF_SELF("maps"), "re");
+    static char b[16384], last[4400]; size_t have = 0; off_t at = 0; ssize_t got; int any = 0, fd = opened(&maps_file);
     last[0] = 0;
-    while (f && any < 8 && fgets(line, sizeof line, f)) {
-        char *p = strchr(line, '/'), *base;
-        if (!p) continue;
-        p[strcspn(p, "\n")] = 0;
-        if (!(base = strrchr(p, '/')) || !is(base + 1) || !strcmp(p, last)) continue;
-        snprintf(last, sizeof last, "%s", p);
-        any++;
-        report(p);
+    while (fd >= 0 && any < 8 && (got = pread(fd, b + have, sizeof b - 1 - have, at)) > 0) {
+        char *line = b, *end, *p, *base;
+        at += got; b[have += (size_t)got] = 0;
+        for (; (end = strchr(line, '\n')); line = end + 1) {
+            *end = 0;
+            if (!(p = strchr(line, '/')) || !is((base = strrchr(p, '/')) + 1) || !strcmp(p, last) || any == 8) continue;
+            copy_text(last, sizeof last, p);
+            any++;
+            report(p);
+        }
+        memmove(b, line, have -= (size_t)(line - b));
     }
-    if (f) fclose(f);
 }
 
 /* more than one driver, or another than the one that we hold, is for the judge */
@@ -214,7 +250,10 @@ static int usable(int fd) {
  * major number of nvidiactl and nvidia0 is NVIDIA's (195, linux/Documentation/admin-guide/devices.txt), which only its kernel module answers:
  * a stand-in driver has none. */
 static void each_node(void (*report)(const char *)) {
-    DIR *d = opendir(OF_SELF("fd")); struct dirent *e; int any = 0; char link[64], to[256]; struct stat st;
+    static DIR *d; static int of = -1; struct dirent *e; int any = 0, fd = opened(&fd_directory); char link[64], to[256]; struct stat st;
+    if (fd < 0) return;
+    if (fd != of) { d = fdopendir(fd); of = fd; }
+    if (d) rewinddir(d);
     while (d && any < 32 && (e = readdir(d))) {
         if (e->d_name[0] == '.' || !usable(atoi(e->d_name))) continue;
         snprintf(link, sizeof link, "%s/%.20s", OF_SELF("fd"), e->d_name);
@@ -228,7 +267,6 @@ static void each_node(void (*report)(const char *)) {
         any++;
         report(to);
     }
-    if (d) closedir(d);
 }
 
 /* Does the program reach this function elsewhere than in the driver, and in what file? The function that finds the others counts, too. */
@@ -285,7 +323,7 @@ static int write_records(const char *p, size_t n) {
     size_t at = 0;
     if (!ours()) {
         out = -1;
-        if (open_records() != 0) return -1;
+        if (sandboxed() || open_records() != 0) return -1;
     }
     while (at < n) {                /* O_APPEND: one write is one piece */
         ssize_t w = write(out, p + at, n - at);
@@ -306,7 +344,8 @@ static int write_records(const char *p, size_t n) {
 static int own_records(void) {
     char *slash = strrchr(path, '/');
     if (ours()) close(out);
-    out = -1;
+    out = maps_file.fd = fd_directory.fd = stat_file.fd = -1;       /* those are the parent's */
+    if (sandboxed()) return 0;
     return slash && name_records(slash + 1, sizeof path - (size_t)(slash + 1 - path));
 }
 static void close_records(void) { if (out >= 0) close(out); out = -1; }
@@ -352,18 +391,16 @@ static struct timespec in_ms(long ms) {
     return t;
 }
 
-/* A process ends with its last thread. Ours must not keep one alive whose own threads are all gone: the first, which stays a zombie, too. */
+/* A process ends with its last thread. Ours must not keep one alive whose own threads are all gone: the first, which stays a zombie, too. proc(5): fields 3
+ * and 20. */
 static int alone(void) {
-    char file[64], b[1024], *p; int fd, others = 0; ssize_t n; DIR *d; struct dirent *e;
-    snprintf(file, sizeof file, "/proc/self/task/%d/stat", (int)getpid());
-    if ((fd = open(file, O_RDONLY | O_CLOEXEC)) < 0) return 0;
-    n = read(fd, b, sizeof b - 1);
-    close(fd);
+    char b[1024], *p; int fd = opened(&stat_file); ssize_t n;
+    if (fd < 0) return 0;
+    n = pread(fd, b, sizeof b - 1, 0);
     b[n > 0 ? n : 0] = 0;
-    if (!(p = strrchr(b, ')')) || p[1] != ' ' || p[2] != 'Z' || !(d = opendir("/proc/self/task"))) return 0;
-    while ((e = readdir(d))) others += e->d_name[0] != '.';
-    closedir(d);
-    return others == 2;             /* it and we */
+    if (!(p = strrchr(b, ')')) || p[1] != ' ' || p[2] != 'Z') return 0;
+    for (int i = 2; i < 20 && p; i++) p = strchr(p + 1, ' ');
+    return p && atoi(p) == 2;       /* it and we */
 }
 
 static int wait_for_work(int ms) {

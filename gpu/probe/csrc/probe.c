@@ -475,7 +475,7 @@ static void flusher(void) {
  * longer than LAST_MS: a device may hang, and exit() may have been called by a signal's handler that interrupted CUPTI itself. */
 static void on_end(int64_t status) {
     error_state e = keep_error(); int rc = -1;
-    if (!owner || process_id() != owner || pid_namespace() != owner_in) return;
+    if (!owner || process_id() != owner || copied(owner_in)) return;
     recording = 0;
     switch (end_thread(LAST_MS)) {
     case -1: settle(); rc = last_flush(); break;
@@ -569,6 +569,7 @@ EXPORT int InitializeInjection(void) {
     }
     if (!setting("GPUBUILD_PROBE_DIR", dir, sizeof dir)) return 1;
     owner = process_id(); owner_in = pid_namespace();
+    mark_process();
     if (begin_records(dir) == 0) {
         file_of(CALLER(), caller, sizeof caller);
         hold();

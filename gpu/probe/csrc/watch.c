@@ -74,6 +74,10 @@ int main(int argc, char **argv) {
     struct stat in_pids = { 0 };
     struct sigaction plain = { .sa_handler = SIG_DFL }, inherited;
     if (argc < 4) { fprintf(stderr, "usage: gpubuild-watch RECORD NODES PROGRAM [ARGUMENT...]\n"); return 2; }
+    /* Without a terminal the program and we are a process group of our own: what it sends to its whole group does not reach gpubuild. At a terminal the group
+     * decides who may read, and stays. */
+    if ((e = open("/dev/tty", O_RDWR | O_CLOEXEC)) >= 0) close(e);
+    else setpgid(0, 0);
     if ((out = open(argv[1], O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) < 0) { perror(argv[1]); return 126; }
     if (pipe2(failed, O_CLOEXEC) != 0) { perror("pipe"); return 126; }
     int in = watch_nodes(argv[2]);
