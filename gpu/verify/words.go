@@ -50,7 +50,7 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	default:
 		out = append(out, "where: no device was found")
 	}
-	out = append(out, "asked for: "+asked(e, r)+alsoAsked(r))
+	out = append(out, "asked for: "+Asked(e, r))
 	control := "control: gpubuild's own kernel ran and was recorded"
 	if e.Control.Outcome != ControlRecorded {
 		control = "control: " + cmp.Or(string(e.Control.Outcome), "not run")
@@ -251,26 +251,22 @@ func driverText(e Evidence) string {
 	return cmp.Or(l.Version, l.Real, l.LibCUDA, "unknown")
 }
 
-func asked(e Evidence, r Rules) string {
+// Asked words what is asked of the evidence.
+func Asked(e Evidence, r Rules) string {
+	what := "a matrix product"
 	switch {
 	case r.Kernel != nil:
-		return "kernels called " + r.Kernel.String()
+		what = "kernels called " + r.Kernel.String()
 	case e.Backend == probe.Vulkan:
-		return "a compute pipeline of the program"
+		what = "a compute pipeline of the program"
 	}
-	return "a matrix product"
-}
-
-// alsoAsked words what is asked for besides the name.
-func alsoAsked(r Rules) string {
-	var more string
 	if r.Device != "" {
-		more += ", on device " + r.Device
+		what += ", on device " + r.Device
 	}
 	if r.Child != "" {
-		more += ", from the binary or a child called " + r.Child
+		what += ", from the binary or a child called " + r.Child
 	}
-	return more
+	return what
 }
 
 func prefixed(prefix, s string) string {

@@ -2,8 +2,12 @@
 package answer
 
 import (
+	"time"
+
 	"gpubuild/buildenv"
 	"gpubuild/cmd/internal/doctor"
+	"gpubuild/cmd/internal/origin"
+	"gpubuild/cmd/internal/receipt"
 	"gpubuild/features/graph"
 	"gpubuild/gpu"
 	"gpubuild/gpu/verify"
@@ -67,6 +71,10 @@ type Receipt struct {
 	Binary  string         `json:"binary"`
 	Wrong   []string       `json:"wrong"`
 	Verdict verify.Verdict `json:"verdict"`
+	Signed  bool           `json:"signed"` // always false: whoever can write the file can change it
+	Time    time.Time      `json:"time,omitzero"`
+	Origin  *origin.Origin `json:"origin,omitempty"`
+	Asked   receipt.Asked  `json:"asked"`
 }
 
 // Doctor is the answer of `doctor`.

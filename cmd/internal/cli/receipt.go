@@ -1,15 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"time"
 
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/local"
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
+	"gpubuild/cmd/internal/origin"
 	"gpubuild/cmd/internal/receipt"
 	"gpubuild/cmd/internal/report"
+	"gpubuild/gpu/verify"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -52,8 +56,10 @@ func runReceipt(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 	if len(words) == 2 {
 		binary = a.Host.Abs(words[1])
 	}
+	whole := r
 	wrong, r := receipt.Verify(r, binary, len(words) == 2, a.real())
-	said := answer.Receipt{File: words[0], Binary: binary, Wrong: append([]string{}, wrong...), Verdict: r.Verdict}
+	said := answer.Receipt{File: words[0], Binary: binary, Wrong: append([]string{}, wrong...), Verdict: r.Verdict,
+		Time: whole.Time, Origin: whole.Origin, Asked: r.Asked}
 	if err := report.Answer(a.Machine, jsonTo, "receipt-verify", len(wrong) == 0, nil, said); err != nil {
 		return err
 	}
@@ -70,5 +76,21 @@ func runReceipt(_ context.Context, a *invocation, jsonTo *string, l cargo.Line) 
 	}
 	a.Shell.Status("Verified", "%s: %s, %s %s; binary matches, and re-evaluating the evidence gives the same verdict",
 		words[0], a.Shown(binary), r.Verdict.Kind, where)
+	rules, err := r.Asked.Rules()
+	if err != nil {
+		return err
+	}
+	a.Shell.Status("", "asked for: %s", verify.Asked(r.Evidence, rules))
+	from := cmp.Or(whole.Origin, &origin.Origin{})
+	commit := cmp.Or(from.Commit, "unknown")
+	if from.Modified {
+		commit += ", with changes"
+	}
+	when := "unknown"
+	if !whole.Time.IsZero() {
+		when = whole.Time.UTC().Format(time.RFC3339)
+	}
+	a.Shell.Status("", "made: %s, commit %s, machine %s", when, commit, cmp.Or(from.Machine, "unknown"))
+	a.Shell.Status("", "unsigned: trust it as far as you trust where it came from")
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
@@ -97,10 +98,11 @@ func (a Asked) Rules() (verify.Rules, error) {
 // Receipt is what one proof showed.
 type Receipt struct {
 	Schema      string            `json:"schema"`
-	Gpubuild    string            `json:"gpubuild"` // the version that wrote it
+	Gpubuild    string            `json:"gpubuild"`      // the version that wrote it
+	Time        time.Time         `json:"time,omitzero"` // when the run began, in UTC
 	Verdict     verify.Verdict    `json:"verdict"`
 	Binary      Binary            `json:"binary"`
-	Origin      *origin.Origin    `json:"origin,omitempty"` // the commit, and the run of CI
+	Origin      *origin.Origin    `json:"origin,omitempty"` // the commit, the run of CI, and the hash of the machine's name
 	Command     []string          `json:"command"`
 	Backend     string            `json:"backend,omitempty"` // vulkan; empty: CUDA
 	Device      string            `json:"device,omitempty"`  // UUID and name that the verdict speaks of
@@ -212,7 +214,43 @@ func Decode(data []byte) (Receipt, error) {
 	if _, err := in.Token(); err != io.EOF {
 		return Receipt{}, damaged(errors.New("something follows behind it"))
 	}
+	again, err := json.Marshal(r)
+	if err != nil {
+		return Receipt{}, damaged(err)
+	}
+	var has, knows any
+	if err := errors.Join(json.Unmarshal(data, &has), json.Unmarshal(again, &knows)); err != nil {
+		return Receipt{}, damaged(err)
+	}
+	if key := unknownKey(has, knows); key != "" {
+		return Receipt{}, damaged(fmt.Errorf("gpubuild writes no field %q there", key))
+	}
 	return r, nil
+}
+
+// unknownKey is a key of has that knows lacks: encoding/json takes a key in another case for the same, and of two the last.
+func unknownKey(has, knows any) string {
+	switch has := has.(type) {
+	case map[string]any:
+		known, _ := knows.(map[string]any)
+		for key, value := range has {
+			in, ok := known[key]
+			if !ok {
+				return key
+			}
+			if wrong := unknownKey(value, in); wrong != "" {
+				return wrong
+			}
+		}
+	case []any:
+		known, _ := knows.([]any)
+		for i := range min(len(has), len(known)) {
+			if wrong := unknownKey(has[i], known[i]); wrong != "" {
+				return wrong
+			}
+		}
+	}
+	return ""
 }
 
 // Of answers the receipt of the binary with that SHA-256 among those of a file, or the file's first.

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"gpubuild/buildenv"
 	"gpubuild/gpu"
@@ -156,6 +157,27 @@ func TestWhatIsNoReceipt(t *testing.T) {
 				t.Error("no hint")
 			}
 		})
+	}
+}
+
+// TestKeysAreExact: encoding/json takes "Changed" for changed, and of two keys the last.
+func TestKeysAreExact(t *testing.T) {
+	r := proven(t)
+	r.Evidence.Changed, r.Time = true, time.Unix(1700000000, 0).UTC()
+	data := string(written(t, r))
+	if got, err := Decode([]byte(data)); err != nil || !got.Evidence.Changed || !got.Time.Equal(r.Time) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	for _, tt := range []struct{ story, from, to string }{
+		{"another case", `"changed": true`, `"changed": true, "Changed": false`},
+		{"in place of the key", `"verdict": {`, `"Verdict": {`},
+		{"twice, the second empties it", `"changed": true`, `"changed": true, "changed": false`},
+		{"within a list", `"recording": true`, `"recording": true, "Recording": true`},
+	} {
+		changed := strings.Replace(data, tt.from, tt.to, 1)
+		if _, err := Decode([]byte(changed)); changed == data || err == nil || !strings.Contains(err.Error(), "damaged") {
+			t.Errorf("%s: %v", tt.story, err)
+		}
 	}
 }
 

@@ -194,12 +194,17 @@ func (s *Sink) render(r Result, fields any, github bool) []error {
 
 // writeReceipts writes one file of what was found: the first receipt, the others behind it, and the result of the whole run.
 func (s *Sink) writeReceipts(list []receipt.Receipt, r Result) error {
+	if r.Origin != nil && r.Origin.Machine != "" { // a receipt is passed on: it tells machines apart, and names none
+		hashed := *r.Origin
+		hashed.Machine = receipt.Hidden([]string{hashed.Machine})[0]
+		r.Origin = &hashed
+	}
 	answer, err := r.Answer(nil)
 	if err != nil {
 		return err
 	}
 	first := list[0]
-	first.Result, first.More, first.Origin = answer, list[1:], r.Origin
+	first.Result, first.More, first.Origin, first.Time = answer, list[1:], r.Origin, r.At
 	data, err := first.Encode()
 	if err != nil {
 		return err
