@@ -168,24 +168,6 @@ func TestQuestionsAsValues(t *testing.T) {
 	}
 }
 
-// TestCleaned reads what cargo 1.95 says.
-func TestCleaned(t *testing.T) {
-	for said, want := range map[string][2]int64{
-		"     Removed 138 files, 25.7MiB total\n":                                       {138, 26948403},
-		"     Summary 1 file, 512B total\nwarning: no files deleted due to --dry-run\n": {1, 512},
-		"    Blocking waiting for file lock\n     Summary 3 files, 2.0KiB total\n":      {3, 2048},
-		"     Removed 2 files, 1.5GiB total":                                            {2, 1610612736},
-		"     Removed 0 files\n":                                                        {0, 0},
-		"warning: version qualifier in `-p a@1` is ignored\n":                           {0, 0},
-		"": {0, 0},
-	} {
-		files, bytes := Cleaned(said)
-		if int64(files) != want[0] || bytes != want[1] {
-			t.Errorf("%q: %d files, %d bytes", said, files, bytes)
-		}
-	}
-}
-
 func must(t *testing.T, typed string) Line {
 	t.Helper()
 	l, _, err := Split(words(typed), nil)

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"sort"
-	"strconv"
 	"strings"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/lazyregexp"
 )
 
 // Private is a directory of ours in which cargo may keep what it learns while it is only being asked: one for each workspace, kept
@@ -176,29 +174,6 @@ func CleanPlan(t Tool, l Line, packages, targets []string) buildenv.Cmd {
 	c := Clean(t, l, packages, targets)
 	c.Args = append(c.Args, "--dry-run", "--verbose")
 	return c
-}
-
-var cleanedLine = lazyregexp.New(`(?m)^\s*(?:Summary|Removed) (\d+) files?(?:, ([0-9.]+)([KMGT]?)(?:i?B) total)?`)
-
-// Cleaned reads how many files and bytes a clean removed, or would remove, from what it said on stderr: "Removed 18 files, 8.4MiB total".
-// The bytes are as exact as cargo writes them. Both are 0 when it said nothing.
-func Cleaned(stderr string) (files int, bytes int64) {
-	m := cleanedLine.FindStringSubmatch(stderr)
-	if m == nil {
-		return 0, 0
-	}
-	files, _ = strconv.Atoi(m[1])
-	size, _ := strconv.ParseFloat(m[2], 64) // empty: no file was larger than nothing
-	for _, unit := range "KMGT" {
-		if m[3] == "" {
-			break
-		}
-		size *= 1024
-		if string(unit) == m[3] {
-			break
-		}
-	}
-	return files, int64(size)
 }
 
 // Plain is cargo as the user called it. The caller sets the streams.

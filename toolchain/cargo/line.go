@@ -78,22 +78,6 @@ func (l Line) verbWord() string {
 	return l.VerbWord
 }
 
-// AsClean is the `cargo clean` of the same packages, profile and targets.
-func (l Line) AsClean(dryRun bool) (Line, error) {
-	known := grammarOf(globalFlags, selectionOf("clean"))
-	words := append(l.prefixed(l.Global...), "clean")
-	for _, it := range l.items {
-		if _, ok := known.parse(it.words); ok && !it.positional {
-			words = append(words, it.words...)
-		}
-	}
-	if dryRun {
-		words = append(words, "--dry-run")
-	}
-	clean, _, err := Split(words, nil)
-	return clean, err
-}
-
 // Started is the line of a second cargo, which starts what the first one built. `run` is quiet, since nothing is left to say but what the
 // first one said; of `test` and `bench` that would change what the programs print.
 func (l Line) Started() Line {

@@ -17,7 +17,7 @@ import (
 // work in the build directory; its other words are printed only with its error.
 func Clean(
 	ctx context.Context, m *session.Machine, c buildenv.Cmd, places cargo.Places, stdout io.Writer,
-) (said string, waited bool, err error) {
+) (waited bool, err error) {
 	waiting := &waitFilter{waits: func(what string) {
 		if strings.Contains(what, "package cache") {
 			m.Shell.Status("Blocking", "%s, which another cargo holds", what)
@@ -29,11 +29,10 @@ func Clean(
 	}}
 	c.Stdout, c.Stderr = stdout, waiting
 	_, err = m.Runner.Run(ctx, c)
-	said = waiting.rest()
-	if err != nil && said != "" && ctx.Err() == nil {
+	if said := waiting.rest(); err != nil && said != "" && ctx.Err() == nil {
 		err = cleanFailed(said, places.BuildDirectory)
 	}
-	return said, waited, err
+	return waited, err
 }
 
 // waitFilter passes on "Blocking waiting for file lock on …" as it comes and keeps everything else.

@@ -14,7 +14,7 @@ import (
 func Answers() (plain, results map[string]any) {
 	plain = map[string]any{
 		"bundle": bundle.Bundle{}, "cache": cacheAnswer{}, "cache-clean": struct{}{}, "cache-dir": answer.CacheDir{},
-		"clean": cleanAnswer{}, "completion": answer.Completion{}, "env": answer.Env{}, "exec": answer.Exec{}, "explain": diagnose.Log{},
+		"completion": answer.Completion{}, "env": answer.Env{}, "exec": answer.Exec{}, "explain": diagnose.Log{},
 		"explain-code": diagnose.Meaning{}, "features-why": answer.Why{}, "init": answer.Init{},
 		"receipt-verify": answer.Receipt{}, "report": report.Joined{}, "scan": scanAnswer{}, "toolchain-install": answer.ToolchainInstall{},
 		"toolchain-list": answer.ToolchainList{}, "toolchain-use": answer.ToolchainUse{}, "toolchain-verify": answer.ToolchainVerify{},

@@ -517,10 +517,13 @@ func TestStaleSaysWhatWasAndWhatIs(t *testing.T) {
 		"Fresh app-sys: up to date")
 	has(stale(13, append(at(s.b), "--explain")...), "nvcc 13.3.33 → 13.4.92: app-sys\n", "app-sys: stale\n",
 		"  nvcc: built with 13.3.33 "+s.a+"/bin/nvcc, now 13.4.92 "+s.b+"/bin/nvcc\n", "  arch: sm_90\n",
-		"hint: gpubuild build rebuilds only app-sys; gpubuild clean")
+		"hint: gpubuild build rebuilds only app-sys; gpubuild stale --clean")
 	if text := stale(13, append(at(s.b), "--explain")...); strings.Count(text, "app-sys: stale") != 1 {
 		t.Errorf("told more than once:\n%s", text)
 	}
+	has(stale(0, append(at(s.b), "--clean")...), "Stale nvcc 13.3.33 → 13.4.92: app-sys\n", "Cleaned app-sys\n")
+	has(stale(0, append(at(s.b), "--clean")...), "Fresh no GPU package has been built with these features: app-sys")
+	s.build(s.a, "sm_90")
 	// the same content under another root is no reason
 	moved := standinToolkit(t, filepath.Join(s.top, "moved"), first)
 	has(stale(0, append(at(moved), "--explain")...), "app-sys: fresh, ")

@@ -484,12 +484,12 @@ func changes() []change {
 				"--", "cargo", "build"}, m.verb)...)
 			return fmt.Sprintf("ended with %d, compiled %q", code, compiled(text))
 		}},
-		{"gpubuild clean --minimal", func(m *mix) string {
+		{"gpubuild stale --clean", func(m *mix) string {
 			env, flags := m.environment(false)
 			for i := range flags {
 				flags[i] = strings.Replace(flags[i], "--gpu-", "--", 1)
 			}
-			_, code := m.run("target", env, slices.Concat([]string{binary(m.t), "clean", "--minimal"}, m.verb, flags)...)
+			_, code := m.run("target", env, slices.Concat([]string{binary(m.t), "stale", "--clean"}, m.verb, flags)...)
 			return fmt.Sprint("ended with ", code)
 		}},
 	}

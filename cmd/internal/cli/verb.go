@@ -12,7 +12,6 @@ import (
 	"gpubuild/buildenv/exit"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/ci"
-	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/report"
 	"gpubuild/toolchain/cargo"
@@ -167,9 +166,6 @@ func (v verb) ofProgram(words, positional []string, flag string) error {
 
 func unknownFlag(written, called string, known []string) error {
 	written, _, _ = strings.Cut(written, "=")
-	if now := config.Replacement(called + " " + written); now != "" {
-		return usage(fmt.Sprintf("`gpubuild %s %s` no longer exists", called, written), now)
-	}
 	what := fmt.Sprintf("unknown flag `%s`", written)
 	if near := exit.Nearest(written, known); near != "" {
 		return usage(fmt.Sprintf("%s; did you mean `%s`?", what, near), "")
@@ -193,9 +189,6 @@ func (v verb) subcommand(l cargo.Line, given []cargo.Own) (verb, cargo.Line, err
 			}
 		}
 		if at < 0 {
-			if now := config.Replacement(v.Name + " " + l.Positional[0]); now != "" {
-				return v, l, usage(fmt.Sprintf("`gpubuild %s %s` no longer exists", v.Name, l.Positional[0]), now)
-			}
 			what := fmt.Sprintf("unknown subcommand `%s`", l.Positional[0])
 			near := subSynonyms[l.Positional[0]]
 			if !slices.Contains(names, near) {

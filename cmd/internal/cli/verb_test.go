@@ -62,7 +62,7 @@ func TestStaleRepeatsItsFlags(t *testing.T) {
 		"--explain": "",
 		"+nightly --features cuda -p app --json=out --toolkit 13.4": "; with the same flags:\n" +
 			"      gpubuild +nightly build --features cuda -p app --gpu-toolkit=13.4 --gpu-arch=sm_90\n" +
-			"      gpubuild +nightly clean --minimal --features cuda -p app --toolkit=13.4 --arch=sm_90",
+			"      gpubuild +nightly stale --clean --features cuda -p app --toolkit=13.4 --arch=sm_90",
 	} {
 		line, _, err := v.split(strings.Fields(words))
 		if err != nil {

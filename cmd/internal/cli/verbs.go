@@ -12,7 +12,7 @@ import (
 // verbs are our own; every other word is cargo's. Only this list knows all of them.
 func verbs() []verb {
 	return []verb{
-		featuresVerb(), doctorVerb(), envVerb(), staleVerb(), cleanVerb(), scanVerb(),
+		featuresVerb(), doctorVerb(), envVerb(), staleVerb(), scanVerb(),
 		proveVerb(), receiptVerb(), reportVerb(), auditVerb(), bundleVerb(), watchVerb(), execVerb(), toolchainVerb(),
 		ciVerb(), explainVerb(), initVerb(), cacheVerb(), completionVerb(pages), manVerb(pages), versionVerb(),
 	}
@@ -51,7 +51,7 @@ func pages() help.Pages {
 }
 
 // verbFirst puts rustup's word and cargo's flags behind a verb of ours, where they are read, if they stand before it as some may before
-// cargo's: `gpubuild +nightly clean` and `gpubuild -v clean` are not cargo's clean, which removes everything.
+// cargo's: `gpubuild +nightly features` and `gpubuild -v stale`.
 func verbFirst(words []string) []string {
 	at := 0
 	if len(words) > 0 && len(words[0]) > 1 && words[0][0] == '+' {

@@ -18,15 +18,28 @@ type CI struct {
 
 const ciKeys = "[ci]: install, image, setup"
 
-// Replacement is what to use in place of something that version 2 had and version 3 has not: a subcommand, a flag behind its command, or a
-// table of gpubuild.toml. It is empty for anything else. This is the one list of them.
+// Replacement is what to use in place of something that an earlier version had: a subcommand ("ci run"), a flag behind its command
+// ("doctor --save"), one of our flags on cargo's commands ("--gpu-timings"), or a table of gpubuild.toml. It is empty for anything else.
+// This is the one list of them.
 func Replacement(old string) string {
+	const (
+		onCPU   = "run it again with CUDA_VISIBLE_DEVICES=-1"
+		counts  = "its JSON has the launches of each kernel: --json=proof.json"
+		isStale = "`gpubuild clean` is cargo's own; what is stale goes by: gpubuild stale --clean --features cuda"
+	)
 	return map[string]string{
 		"matrix":     "the CI service has the matrix now: `gpubuild ci init` writes a workflow with it; [on.NAME] names a machine with a GPU",
 		"ci matrix":  "the CI service has the matrix now: gpubuild ci init github",
 		"ci run":     "run the command of the workflow's step: gpubuild build --features cuda",
 		"ci archive": "gpubuild bundle PROGRAM makes a directory for another machine",
 		"ci prove":   "gpubuild prove PROGRAM --on ssh:HOST",
+
+		"clean --minimal": isStale, "clean --external": isStale, "clean --features": isStale, "clean -F": isStale,
+		"clean --all-features": isStale, "clean --json": isStale,
+		"doctor --save":          "gpubuild doctor --json --verbose",
+		"prove --counterfactual": onCPU, "--gpu-counterfactual": onCPU,
+		"prove --min": counts, "--gpu-min": counts,
+		"--gpu-timings": "cargo's own --timings",
 	}[old]
 }
 

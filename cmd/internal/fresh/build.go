@@ -55,9 +55,7 @@ func (b *Build) now() time.Time {
 type Options struct {
 	NoClean       bool // --gpu-no-clean
 	ForceClean    bool // --gpu-force-clean
-	CleanExternal bool // --gpu-clean-external, and --external of `gpubuild clean`
-	DryRun        bool // of `gpubuild clean`
-	ListPaths     bool // of `gpubuild clean --dry-run`: list what would go on stdout
+	CleanExternal bool // --gpu-clean-external
 }
 
 // State is what is known of a target directory. Each step returns a new one.
@@ -101,12 +99,12 @@ func Lock(ctx context.Context, m *session.Machine, places cargo.Places) (release
 
 // Inspect compares what the GPU packages were built with to what they would be built with now, and changes nothing. Call it under Lock.
 func Inspect(ctx context.Context, b Build) (*State, error) {
-	s := Find(b)
+	s := find(b)
 	return s, s.compare(ctx)
 }
 
-// Find lists the GPU packages of a build and compares nothing; the tools need not be chosen.
-func Find(b Build) *State {
+// find lists the GPU packages of a build and compares nothing.
+func find(b Build) *State {
 	s := &State{b: b, read: newReader(b)}
 	s.packages = s.findPackages()
 	return s

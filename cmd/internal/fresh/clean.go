@@ -2,10 +2,8 @@ package fresh
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,57 +13,31 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
-// Removal is what cargo's clean would remove: cargo's own list of it, looked at before anything goes.
-type Removal struct {
-	paths []string    // as cargo names them: everything that lies in a directory that goes; files that go by themselves are not in it
-	Files int         `json:"files"` // cargo's own count
-	Bytes int64       `json:"bytes"`
-	Units []Directory `json:"directories"`
-
-	waited bool // another cargo was at work
+// removePackages has cargo remove what it built of some packages, for the profile and the platforms of this build and nothing else. It is
+// the only way on which anything below a target directory is removed, after mayRemove. Cargo takes its own lock on the directory, so
+// nothing goes while another cargo builds there.
+func (b *Build) removePackages(ctx context.Context, packages []string) error {
+	_, err := cargorun.Clean(ctx, b.Machine, cargo.Clean(b.Tool, b.Line, packages, b.Platforms()), b.Graph.Places, io.Discard)
+	return err
 }
 
-// Directory is one of cargo's directories below a profile, with what lies in it.
-type Directory struct {
-	Path  string `json:"path"`
-	Files int    `json:"files"`
-	Bytes int64  `json:"bytes"`
-}
-
-// removePackages has cargo remove what it built of some packages, for the profile and the platforms of this build and nothing else, as
-// planRemoval has it. It is the only way on which anything below a target directory is removed. Cargo takes its own lock on the
-// directory, so nothing goes while another cargo builds there.
-func (b *Build) removePackages(ctx context.Context, packages []string, plan Removal) (Removal, error) {
-	said, _, err := cargorun.Clean(ctx, b.Machine, cargo.Clean(b.Tool, b.Line, packages, b.Platforms()), b.Graph.Places, io.Discard)
-	if err == nil {
-		plan.Files, plan.Bytes = cargo.Cleaned(said)
-	}
-	return plan, err
-}
-
-// planRemoval asks cargo what it would remove, and refuses where that is not cargo's own.
-func (b *Build) planRemoval(ctx context.Context, packages []string) (Removal, error) {
-	r := Removal{Units: []Directory{}}
+// mayRemove asks cargo what it would remove, and refuses where that is not cargo's own. waited says that another cargo was at work.
+func (b *Build) mayRemove(ctx context.Context, packages []string) (waited bool, err error) {
 	if err := b.guard(); err != nil {
-		return r, err
+		return false, err
 	}
 	var list bytes.Buffer
-	said, waited, err := cargorun.Clean(ctx, b.Machine, cargo.CleanPlan(b.Tool, b.Line, packages, b.Platforms()), b.Graph.Places, &list)
-	r.waited = waited
+	waited, err = cargorun.Clean(ctx, b.Machine, cargo.CleanPlan(b.Tool, b.Line, packages, b.Platforms()), b.Graph.Places, &list)
 	if err != nil {
-		return r, err
+		return waited, err
 	}
+	var paths []string
 	for _, line := range strings.Split(list.String(), "\n") {
 		if p := strings.TrimRight(line, "\r"); b.Machine.Host.IsAbs(p) {
-			r.paths = append(r.paths, p)
+			paths = append(paths, p)
 		}
 	}
-	if err := b.inside(r.paths); err != nil {
-		return r, err
-	}
-	r.Files, r.Bytes = cargo.Cleaned(said)
-	r.Units = b.measure(r.paths)
-	return r, nil
+	return waited, b.inside(paths)
 }
 
 // guard refuses to clean where a slip would cost a person more than build products: the root, the home directory and what it lies
@@ -161,33 +133,6 @@ func (b *Build) standing() []string {
 		}
 	}
 	return out
-}
-
-// measure counts what is there of the list and groups it by the unit that cargo keeps it for (<profile>/build/<package>-<hash>,
-// <profile>/deps/<file>), the largest first.
-func (b *Build) measure(paths []string) []Directory {
-	list := []Directory{}
-	for _, p := range paths {
-		fi, err := os.Lstat(p)
-		if err != nil || fi.IsDir() {
-			continue // gone since: it is not counted
-		}
-		for _, profile := range b.profileDirs() {
-			if rest, ok := strings.CutPrefix(p, profile); ok {
-				parts := strings.FieldsFunc(rest, func(r rune) bool { return r == '/' || r == '\\' })
-				p = b.Machine.Host.Join(append([]string{profile}, parts[:min(2, len(parts))]...)...)
-				break
-			}
-		}
-		at := slices.IndexFunc(list, func(d Directory) bool { return d.Path == p })
-		if at < 0 {
-			at, list = len(list), append(list, Directory{Path: p})
-		}
-		list[at].Files++
-		list[at].Bytes += fi.Size()
-	}
-	slices.SortFunc(list, func(a, b Directory) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Path, b.Path)) })
-	return list
 }
 
 // WarnUnidentified says so where nothing is known of the packages: without a unit graph their sources are not.

@@ -1,6 +1,7 @@
 package fresh
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"gpubuild/buildenv/local"
 	"gpubuild/buildenv/stale"
 	"gpubuild/cmd/internal/session"
+	"gpubuild/features"
 	"gpubuild/features/catalog"
 )
 
@@ -112,10 +114,39 @@ func TestEmptyStaysInside(t *testing.T) {
 	}
 }
 
-// What cargo removes without naming it is in the list, too.
-func TestUnlisted(t *testing.T) {
-	r := Removal{Files: 162, Bytes: 96 << 20, Units: []Directory{{Files: 100, Bytes: 10 << 20}, {Files: 39, Bytes: 6 << 20}}}
-	if files, bytes := r.unlisted(); files != 23 || bytes != 80<<20 {
-		t.Errorf("%d files, %d bytes", files, bytes)
+// Nothing is removed where a slip would cost more than build products, nor through a link that leads out of the target directory.
+func TestRemovesOnlyBuildProducts(t *testing.T) {
+	t.Parallel()
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	in := func(names ...string) string { return filepath.Join(append([]string{dir}, names...)...) }
+	host.Home = in("home")
+	for _, d := range []string{in("home", "mine"), in("package"), in("target", "debug"), in("mine", "debug"), in("linked")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = errors.Join(os.WriteFile(in("package", "Cargo.toml"), nil, 0o600), os.Symlink(in("package"), in("away")),
+		os.Symlink(in("target"), in("link")), os.Symlink(in("mine", "debug"), in("linked", "debug")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for target, want := range map[string]string{
+		"/": "the root of the file system", in("home"): "your home directory", dir: "your home directory lies in it",
+		in("package"): "it holds a Cargo.toml", in("away"): "it holds a Cargo.toml", in("target"): "", in("link"): "",
+		in("linked"): "which is outside of cargo's target directory",
+	} {
+		b := &Build{Machine: &session.Machine{Host: host}, Reach: &features.Answer{}}
+		b.Graph.Places.BuildDirectory = target
+		err := b.guard()
+		if err == nil {
+			err = b.inside([]string{filepath.Join(target, "debug", "deps")})
+		}
+		if want == "" && err != nil || want != "" && (err == nil || exit.Of(err) != exit.Usage || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", target, err)
+		}
 	}
 }

@@ -174,12 +174,13 @@ func poisoned(caches []Cache, reasons []stale.Reason) []Cache {
 // allowed; where it is not and would bring the old things back, the build is not begun. Where another cargo was at work, what it left is
 // compared again instead.
 func (s *State) cleanForBuild(ctx context.Context, packages []string) (again *State, err error) {
-	shell, b, plan := s.b.Machine.Shell, s.b, Removal{}
+	shell, b := s.b.Machine.Shell, s.b
 	if !b.Options.NoClean {
-		if plan, err = b.planRemoval(ctx, packages); err != nil {
+		waited, err := b.mayRemove(ctx, packages)
+		if err != nil {
 			return nil, s.notCleaned(err)
 		}
-		if plan.waited && s.before == nil && !b.Options.ForceClean {
+		if waited && s.before == nil && !b.Options.ForceClean {
 			return Inspect(ctx, b)
 		}
 	}
@@ -209,7 +210,7 @@ func (s *State) cleanForBuild(ctx context.Context, packages []string) (again *St
 			return nil, exit.Code(exit.Stale)
 		}
 	}
-	if _, err := b.removePackages(ctx, packages, plan); err != nil {
+	if err := b.removePackages(ctx, packages); err != nil {
 		return nil, s.notCleaned(err)
 	}
 	for i := 0; b.Options.CleanExternal && i < len(caches); i++ {

@@ -64,7 +64,7 @@ func newBench(t testing.TB) *bench {
 		Began:    time.Now(),
 	}
 	places := cargo.Places{TargetDirectory: filepath.Join(b.top, "target"), BuildDirectory: filepath.Join(b.top, "target")}
-	b.s = Find(Build{Machine: m, Tools: tools.Tools{Env: host.Env}, Project: &manifest.Project{RootManifest: "Cargo.toml"},
+	b.s = find(Build{Machine: m, Tools: tools.Tools{Env: host.Env}, Project: &manifest.Project{RootManifest: "Cargo.toml"},
 		Graph: session.Graph{Places: places}, Reach: &features.Answer{}})
 	gcc := filepath.Join(b.top, "gcc", "gcc")
 	b.s.b.Tools.Set = toolchain.Set{

@@ -315,7 +315,7 @@ func BuiltFor(b Build) gpu.Arch {
 // script left some here earlier, or, where the user asked for a toolkit or an architecture with a flag or a variable, one of the user's
 // own whose script runs programs. It is a reason to choose a toolkit, so b has none yet.
 func Undeclared(b Build, asked string) tools.Undeclared {
-	s := Find(b)
+	s := find(b)
 	for _, p := range s.packages {
 		if slices.Contains(b.Named, p.Name) {
 			return tools.Undeclared{Package: p.Name, Why: "gpubuild.toml names it in gpu-packages", Named: true}

@@ -111,7 +111,7 @@ func (s *State) Verdict(r Report) (message string, found []finding.Finding, hint
 		found = append(found, finding.Finding{ID: "stale.found", Severity: finding.Error, Message: l,
 			Fix: "gpubuild build cleans only that and rebuilds it"})
 	}
-	hints = append(hints, "gpubuild build rebuilds only "+strings.Join(r.Clean, ", ")+"; gpubuild clean --minimal removes it")
+	hints = append(hints, "gpubuild build rebuilds only "+strings.Join(r.Clean, ", ")+"; gpubuild stale --clean removes it")
 	return strings.Join(lines, "; "), found, hints
 }
 

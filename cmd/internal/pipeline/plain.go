@@ -38,7 +38,7 @@ func cargoSays(ctx context.Context, c Command, ours error) error {
 // in the environment of the build; where that cannot be made it says so and runs in the user's own.
 func unJudged(ctx context.Context, c Command) error {
 	env, line := c.Machine.Host.Env, c.Line
-	if l := c.line(); !l.Has("--help", "--version") && l.Verb != "" {
+	if l := c.line(); l.Verb != "clean" && !l.Has("--help", "--version") && l.Verb != "" {
 		t, standIn, ok, err := environment(ctx, c)
 		if err != nil {
 			return err

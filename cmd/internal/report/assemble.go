@@ -114,7 +114,7 @@ func Assemble(m *session.Machine, words []string, s Stages, end error) Result {
 func OfVerb(m *session.Machine, words []string, part Result, end error) Result {
 	r := Begin(m, words, part.Verb, end)
 	r.Project, r.Features, r.Set = part.Project, part.Features, part.Set
-	r.Programs, r.Stale, r.Origin = part.Programs, part.Stale, part.Origin
+	r.Programs, r.Stale, r.Cleaned, r.Origin = part.Programs, part.Stale, part.Cleaned, part.Origin
 	r.Findings, r.Checks = append(r.Findings, part.Findings...), append(r.Checks, part.Checks...)
 	if f, ok := failure(m, end, part.Verb); ok {
 		r.Findings = append(r.Findings, f)

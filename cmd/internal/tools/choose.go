@@ -39,10 +39,10 @@ func (o Options) Commands(l cargo.Line) string {
 	if len(build) == 1 {
 		return ""
 	}
-	o.Prefix, o.Backend = "--", "" // clean takes no backend
+	o.Prefix = "--"
 	clean := append(l.Words(), o.flags()...)
 	at := slices.Index(clean, "build")
-	clean = slices.Replace(clean, at, at+1, "clean", "--minimal")
+	clean = slices.Replace(clean, at, at+1, "stale", "--clean")
 	return "; with the same flags:\n      gpubuild " + buildenv.PosixWords(build...) + "\n      gpubuild " + buildenv.PosixWords(clean...)
 }
 
