@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -196,7 +195,7 @@ func openStore(h buildenv.Host, cacheDir string, source *redist.Source) store {
 			files = append(files, source.File(a.Path))
 		}
 		for _, file := range files {
-			if fi, err := h.Files.Stat(file); err == nil && fi.Mode().IsRegular() && fi.Size() == a.Size {
+			if fi, err := h.Files.Stat(file); err == nil && fi.Mode().IsRegular() && a.SizeIs(fi.Size()) {
 				return file
 			}
 		}
@@ -262,15 +261,11 @@ func (p Plan) with(in Installation) Installation {
 
 // FindPip returns a *NoPipError if the plan needs pip and there is none.
 func (p Plan) FindPip(ctx context.Context, run Runner) error {
-	if p.Installed || p.Fetch == 0 || p.source != nil {
+	fetches := slices.ContainsFunc(p.Items, func(it Item) bool { return it.Have == "" })
+	if p.Installed || !fetches || p.source != nil {
 		return nil
 	}
-	dir, err := os.MkdirTemp("", "gpubuild-pip-") // empty: nothing there can pass for a module
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	_, err = wheel.Find(ctx, p.host, run, dir)
+	_, err := withPip(ctx, p.host, run, func(pip wheel.Pip, _ string) (wheel.Pip, error) { return pip, nil })
 	return err
 }
 
@@ -295,9 +290,15 @@ func (p Plan) Lines() []string {
 	}
 	first := fmt.Sprintf("CUDA %s for %s: fetch %s %s, %s%s on disk",
 		p.Release, p.Platform, tree.Size(p.Fetch), by, about, tree.Size(p.Disk))
+	if p.Fetch == 0 && slices.ContainsFunc(p.Items, func(it Item) bool { return it.Have == "" }) {
+		first = fmt.Sprintf("CUDA %s for %s: fetch %s; its size is not known before", p.Release, p.Platform, by)
+	}
 	lines := []string{first}
 	for _, it := range p.Items {
 		from := tree.Size(it.Size)
+		if it.Size == 0 {
+			from = "by the index of your pip"
+		}
 		if it.Have != "" {
 			from = "have it"
 		}

@@ -11,6 +11,7 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
+	"gpubuild/buildenv/exit"
 	"gpubuild/toolchain/install/tree"
 	"gpubuild/toolchain/install/wheel"
 )
@@ -118,6 +119,9 @@ func (p Plan) install(ctx context.Context, run Runner, have Installation, progre
 	if err := t.Unpack(ctx, archives, p.host.CPUs); err != nil {
 		return err
 	}
+	if err := p.startNVCC(ctx, run); err != nil {
+		return err
+	}
 	in := p.with(have)
 	if p.host.OS == buildenv.Linux {
 		if err := t.AddStubs(ctx, cc, in, scratch); err != nil {
@@ -129,6 +133,22 @@ func (p Plan) install(ctx context.Context, run Runner, have Installation, progre
 		return err
 	}
 	return t.Complete(in)
+}
+
+// startNVCC starts the new nvcc once: an archive may be whole by its hash and still hold none that works on this machine.
+func (p Plan) startNVCC(ctx context.Context, run Runner) error {
+	if !p.has("nvcc") {
+		return nil
+	}
+	nvcc := p.host.Join(p.Root, "bin", p.host.Exe("nvcc"))
+	r, err := run.Run(ctx, buildenv.Cmd{Path: nvcc, Args: []string{"--version"}, Dir: p.Root, Env: p.host.Env.Entries()})
+	if err == nil && r.Code != 0 {
+		err = fmt.Errorf("it ends with %d", r.Code)
+	}
+	if err != nil && ctx.Err() == nil {
+		return exit.Errorf(exit.Missing, "gpubuild toolchain list --available", "nothing was installed: `%s --version` does not work: %w", nvcc, err)
+	}
+	return ctx.Err()
 }
 
 // keep lists the files that stay as they are: of a toolkit that is repaired, those of other parts, as far as they are whole.
@@ -194,7 +214,7 @@ func (p Plan) fetch(ctx context.Context, run Runner, progress tree.Progress, scr
 func (p Plan) present(it Item) (string, error) {
 	mine := p.kept(it.Archive)
 	for _, file := range []string{mine, it.Have} {
-		if fi, err := os.Stat(file); file == "" || err != nil || fi.Size() != it.Size {
+		if fi, err := os.Stat(file); file == "" || err != nil || !it.SizeIs(fi.Size()) {
 			continue
 		}
 		err := it.Check(file)

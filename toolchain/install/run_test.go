@@ -174,6 +174,12 @@ func TestWhatGoesWrong(t *testing.T) {
 			}
 		}, err: "pinned is", hint: "run the same command again"},
 		{story: "pip brings nothing", change: func(s shelf, _ *buildenv.Host) { clear(s) }, err: "the file is not there", hint: "pip's message"},
+		{story: "an nvcc that does not start", fail: func(what string, c buildenv.Cmd) error {
+			if strings.HasSuffix(c.Path, "/bin/nvcc") {
+				return errors.New("exec format error")
+			}
+			return nil
+		}, err: "nothing was installed", hint: "toolchain list --available"},
 		{story: "python without pip", fail: func(what string, c buildenv.Cmd) error {
 			if what == "version" {
 				return exitsWith1(c, "No module named pip")

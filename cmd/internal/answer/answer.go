@@ -19,7 +19,8 @@ import (
 type ToolchainList struct {
 	Installed []ToolchainEntry `json:"installed"`
 	Toolkits  []cuda.Toolkit   `json:"toolkits"`
-	Default   string           `json:"default,omitempty"` // the root of the one that builds try first where nobody names one
+	Available []string         `json:"available,omitempty"` // releases that can be installed, and where they come from; only if asked for
+	Default   string           `json:"default,omitempty"`   // the root of the one that builds try first where nobody names one
 }
 
 // ToolchainInstall is the answer of `toolchain install`.

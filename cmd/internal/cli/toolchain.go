@@ -26,6 +26,7 @@ import (
 type toolchainOptions struct {
 	Parts  []string // install: besides the compiler
 	Redist string   // install: where NVIDIA's redistributable archives are taken from
+	Offer  bool     // list: what can be installed
 	JSON   *string
 }
 
@@ -42,9 +43,19 @@ func toolchainVerb() verb {
 		Verb: help.Verb{Name: "toolchain", Usage: "list, install, use, verify or remove CUDA toolkits"},
 		verbs: []verb{
 			{
-				Verb:  help.Verb{Name: "list", Usage: "list the toolkits of this machine", Examples: []string{"gpubuild toolchain list"}},
-				flags: []*flag{json},
-				run:   with(listToolkits),
+				Verb: help.Verb{
+					Name: "list", Usage: "list the toolkits of this machine",
+					Examples: []string{"gpubuild toolchain list", "gpubuild toolchain list --available"},
+				},
+				flags: []*flag{
+					toggle("available", "list what `toolchain install` can download, as pip and NVIDIA's server say now", &o.Offer), json,
+				},
+				run: with(func(ctx context.Context, m *session.Machine, o toolchainOptions, names []string) error {
+					if o.Offer {
+						return listAvailable(ctx, m, o)
+					}
+					return listToolkits(ctx, m, o, names)
+				}),
 			},
 			{
 				Verb: help.Verb{
@@ -158,6 +169,23 @@ func listToolkits(_ context.Context, m *session.Machine, o toolchainOptions, _ [
 		m.Shell.Hint("gpubuild toolchain install")
 	}
 	return nil
+}
+
+// listAvailable asks over the network what can be installed.
+func listAvailable(ctx context.Context, m *session.Machine, o toolchainOptions) error {
+	list, errs := tools.Available(ctx, m)
+	for _, err := range errs {
+		m.Shell.Warning("%v", err)
+	}
+	if len(list) == 0 {
+		return exit.Errorf(exit.Missing, "check the network, HTTPS_PROXY and pip", "nothing says what can be installed")
+	}
+	if o.JSON != nil {
+		return report.Answer(m, o.JSON, "toolchain-list", true, nil, answer.ToolchainList{
+			Installed: []answer.ToolchainEntry{}, Toolkits: []cuda.Toolkit{}, Available: list,
+		})
+	}
+	return m.Shell.Data(strings.Join(list, "\n") + "\n")
 }
 
 func installToolkit(ctx context.Context, m *session.Machine, o toolchainOptions, rest []string) error {

@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/local"
@@ -26,22 +29,28 @@ func Plan(ctx context.Context, m *session.Machine, want install.Want, redist str
 	if err != nil {
 		return install.Plan{}, err
 	}
-	from := install.Redist{Base: redist, Origin: "--redist"}
-	if from.Base == "" {
-		from = install.Redist{Base: m.Host.Env.Get("GPUBUILD_REDIST"), Origin: "GPUBUILD_REDIST"}
-	}
-	if from.Base == "" {
-		u, err := User(m.Host)
-		if err != nil {
-			return install.Plan{}, err
-		}
-		from = install.Redist{Base: u.Redist, Origin: u.Path}
+	from, err := redistOf(m, redist)
+	if err != nil {
+		return install.Plan{}, err
 	}
 	var first error
 	if redist == "" {
 		plan, err := install.MakePlan(catalog, m.Host, m.CacheDir, want)
 		var none *install.NoFitError
 		var noPip *install.NoPipError
+		var noRelease *install.NoReleaseError
+		if errors.As(err, &none) && (want.Exact.IsZero() || want.Exact.Major >= 13) {
+			switch asked := catalog.Resolve(ctx, m.Host, m.Runner, want); {
+			case asked == nil:
+				plan, err = install.MakePlan(catalog, m.Host, m.CacheDir, want)
+			case ctx.Err() != nil:
+				return plan, ctx.Err()
+			case errors.As(asked, &noRelease):
+				return plan, noRelease
+			default:
+				m.Shell.Detail("pip does not say what it has: %v", asked)
+			}
+		}
 		if err == nil {
 			err = plan.FindPip(ctx, m.Runner)
 		}
@@ -71,6 +80,49 @@ func Plan(ctx context.Context, m *session.Machine, want install.Want, redist str
 		m.Shell.Note("no wheel of CUDA 12 holds nvcc: CUDA %s comes from NVIDIA's redistributable archives", plan.Release)
 	}
 	return plan, nil
+}
+
+// redistOf is where the redistributable archives are taken from: the flag, the environment, the user's own configuration.
+func redistOf(m *session.Machine, flag string) (install.Redist, error) {
+	if flag != "" {
+		return install.Redist{Base: flag, Origin: "--redist"}, nil
+	}
+	if v := m.Host.Env.Get("GPUBUILD_REDIST"); v != "" {
+		return install.Redist{Base: v, Origin: "GPUBUILD_REDIST"}, nil
+	}
+	u, err := User(m.Host)
+	return install.Redist{Base: u.Redist, Origin: u.Path}, err
+}
+
+// Available lists the releases that can be installed, newest first, each with where it comes from. A source that does not answer is an
+// error of its own, and the others are listed all the same.
+func Available(ctx context.Context, m *session.Machine) (list []string, errs []error) {
+	from := map[string]string{}
+	note := func(releases []string, by string) {
+		for _, r := range releases {
+			if from[r] == "" {
+				from[r] = by
+			}
+		}
+	}
+	byPip, err := install.Offered(ctx, m.Host, m.Runner)
+	if err != nil {
+		errs = append(errs, fmt.Errorf("your pip does not say what it can install: %w", err))
+	}
+	note(byPip, "by pip")
+	source, err := redistOf(m, "")
+	if err == nil && source.Base != "never" {
+		var archives []string
+		archives, err = install.Available(ctx, m.Host, source)
+		note(archives, "from NVIDIA's redistributable archives")
+	}
+	if err != nil {
+		errs = append(errs, err)
+	}
+	for _, r := range slices.SortedFunc(maps.Keys(from), func(a, b string) int { return slices.Compare(gpu.Numbers(b), gpu.Numbers(a)) }) {
+		list = append(list, fmt.Sprintf("%-8s %s", r, from[r]))
+	}
+	return list, errs
 }
 
 // toFetch is what toolchain.Choose would take of all that can be fetched.

@@ -121,7 +121,7 @@ func TestArchivesThatAreRefused(t *testing.T) {
 		"lies above the toolkit":    {[]entry{{name: "nvidia/nvcc", text: "x"}}, "not below nvidia"},
 		"is a link":                 {[]entry{{name: "nvidia/cu13/bin/nvcc", text: "/bin/sh", mode: fs.ModeSymlink | 0o777}}, "neither a file nor a directory"},
 		"is a device":               {[]entry{{name: "nvidia/cu13/bin/nvcc", mode: fs.ModeDevice | 0o666}}, "neither a file nor a directory"},
-		"is a bomb":                 {[]entry{{name: "nvidia/cu13/x", text: strings.Repeat("0", 3<<20)}}, "more than the 4 kB"},
+		"is a bomb":                 {[]entry{{name: "nvidia/cu13/x", text: strings.Repeat("0", 3<<20)}}, "the most that it may hold"},
 		"two of one name":           {[]entry{{name: "nvidia/cu13/x", text: "a"}, {name: "nvidia/cu13/X", text: "b"}}, "another file of that name"},
 		"a file as a directory":     {[]entry{{name: "nvidia/cu13/x", text: "aa"}, {name: "nvidia/cu13/x/y", text: "b"}}, ""},
 	}
