@@ -213,26 +213,16 @@ func (k *rootJudge) fixNothing(f *Finding, backend string, asked []string) {
 		f.Fix = nameIt
 		return
 	}
-	for _, at := range k.request.Features() { // a weak edge to a package that nothing brings in
-		p := k.ManifestOf(at.Node)
-		if p == nil || at.Name == "" || !k.Project.IsMember(p) {
+	for _, l := range k.looseEnds(k.request) { // a weak edge to a package that nothing brings in
+		if !l.edge.Weak || l.dep.Target != "" || !k.Project.IsMember(l.pkg) {
 			continue
 		}
-		edges, _ := p.Edges(at.Name)
-		for _, e := range edges {
-			for _, d := range p.Dependencies {
-				if e.Weak && d.Key == e.Dep && d.Target == "" && k.DepNode(at.Node, d, k.r.Set) < 0 {
-					if at.Node == k.r.Node {
-						if turn := turning(p, e.Dep); turn != "" {
-							f.Ask = []string{turn}
-							return
-						}
-					}
-					k.put(f, []edge{{p, at.Name, e.Dep + "/" + e.Feature, 0}})
-					return
-				}
-			}
+		if turn := turning(l.pkg, l.edge.Dep); turn != "" && l.node == k.r.Node {
+			f.Ask = []string{turn}
+		} else {
+			k.put(f, []edge{{l.pkg, l.feature, l.edge.Dep + "/" + l.edge.Feature, 0}})
 		}
+		return
 	}
 	engines := k.engines(k.pkg, asked[0], backend, 0)
 	switch len(engines) {

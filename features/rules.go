@@ -412,7 +412,8 @@ func (k *rootJudge) unreached(backend string, asked []string, off []gpuCrate) {
 
 // partial is rule 7.
 func (k *rootJudge) partial(backend string, asked []string, off []gpuCrate) {
-	msg := fmt.Sprintf("%s of %s %s %s without its %s code", quoted(asked), k.label, verb(asked, "leaves", "leave"), k.crateNames(off), title(off[0].backend))
+	msg := fmt.Sprintf("%s of %s %s %s without %s %s code", quoted(asked), k.label, verb(asked, "leaves", "leave"), k.crateNames(off),
+		map[bool]string{true: "its", false: "their"}[len(off) == 1], title(off[0].backend))
 	if len(off) == 1 {
 		msg += ": " + off[0].lost
 	}
@@ -680,8 +681,17 @@ func (k *rootJudge) devOnly(asked []string) string {
 	return found
 }
 
-// deadEnd says which edge of what was asked for leads to nothing that is linked.
-func (k *rootJudge) deadEnd(c *graph.Closure) string {
+// looseEnd is an edge of a feature to a package that is not linked.
+type looseEnd struct {
+	node    int
+	pkg     *manifest.Package
+	feature string
+	edge    manifest.Edge
+	dep     manifest.Dependency
+}
+
+// looseEnds lists the edges of what was turned on that lead to nothing that is linked.
+func (k *rootJudge) looseEnds(c *graph.Closure) (out []looseEnd) {
 	for _, f := range c.Features() {
 		p := k.ManifestOf(f.Node)
 		if p == nil || f.Name == "" {
@@ -690,18 +700,26 @@ func (k *rootJudge) deadEnd(c *graph.Closure) string {
 		edges, _ := p.Edges(f.Name)
 		for _, e := range edges {
 			for _, d := range p.Dependencies {
-				if e.Dep == "" || d.Key != e.Dep || k.DepNode(f.Node, d, k.r.Set) >= 0 {
-					continue
-				}
-				switch {
-				case e.Weak:
-					return fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", e.Text, p.Name, e.Dep)
-				case d.Kind == manifest.Build:
-					return fmt.Sprintf("%s is a build-dependency of %s", d.Key, p.Name)
-				case d.Target != "" && !k.mayApply(d.Target):
-					return fmt.Sprintf("%s is a dependency of %s only", d.Package, d.Target)
+				if e.Dep != "" && d.Key == e.Dep && k.DepNode(f.Node, d, k.r.Set) < 0 {
+					out = append(out, looseEnd{f.Node, p, f.Name, e, d})
 				}
 			}
+		}
+	}
+	return out
+}
+
+// deadEnd says which edge of what was asked for leads to nothing that is linked.
+func (k *rootJudge) deadEnd(c *graph.Closure) string {
+	for _, l := range k.looseEnds(c) {
+		switch {
+		case l.edge.Weak:
+			return fmt.Sprintf("`%s` of %s counts only if something else enables `%s`", l.edge.Text, l.pkg.Name, l.edge.Dep)
+		case k.Catalog.Crate(l.dep.Package) == nil && l.dep.Path == "": // what it could bring has nothing to do with a GPU
+		case l.dep.Kind == manifest.Build:
+			return fmt.Sprintf("%s is a build-dependency of %s", l.dep.Key, l.pkg.Name)
+		case l.dep.Target != "" && !k.mayApply(l.dep.Target):
+			return fmt.Sprintf("%s is a dependency of %s only", l.dep.Package, l.dep.Target)
 		}
 	}
 	if k.pkg != nil {
@@ -721,21 +739,7 @@ func (k *rootJudge) mayApply(target string) bool {
 
 // conditional reports whether another feature, or another target, would make an edge of what was asked for count.
 func (k *rootJudge) conditional(c *graph.Closure) bool {
-	for _, f := range c.Features() {
-		p := k.ManifestOf(f.Node)
-		if p == nil || f.Name == "" {
-			continue
-		}
-		edges, _ := p.Edges(f.Name)
-		for _, e := range edges {
-			for _, d := range p.Dependencies {
-				if e.Dep != "" && d.Key == e.Dep && (e.Weak || d.Target != "") && k.DepNode(f.Node, d, k.r.Set) < 0 {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(k.looseEnds(c), func(l looseEnd) bool { return l.edge.Weak || l.dep.Target != "" })
 }
 
 // byFile says what decides where libtorch is linked.
@@ -800,6 +804,11 @@ func (k *rootJudge) paths() {
 	for _, f := range k.asked {
 		add(f, graph.Feature{Node: k.r.Node, Name: f})
 	}
+	for _, f := range k.ask.Plain { // asked for under another name: flash-attn
+		if at := (graph.Feature{Node: k.r.Node, Name: f}); !slices.Contains(k.asked, f) && k.path(at).Reached {
+			add(f, at)
+		}
+	}
 	for _, q := range k.qualified {
 		pkg, f, _ := strings.Cut(q, "/")
 		add(q, graph.Feature{Node: k.dependency(pkg), Name: f})
@@ -812,8 +821,11 @@ func (k *rootJudge) path(from graph.Feature) graph.Why {
 	var best []graph.Step
 	for _, f := range c.Features() {
 		crate := k.Crate(f.Node)
-		carrier := crate.CUDA() && crate.Role == catalog.Carrier
-		if !carrier && !(crate.CUDA() && slices.Contains(crate.CUDAFeatures, f.Name)) || f.Node == k.r.Node && f.Name == "" {
+		if crate == nil || f.Node == k.r.Node && f.Name == "" {
+			continue
+		}
+		carrier := crate.Role == catalog.Carrier && crate.Backend != ""
+		if !carrier && !(crate.CUDA() && slices.Contains(crate.CUDAFeatures, f.Name)) && crate.Backends[f.Name] == "" {
 			continue
 		}
 		if chain := c.Chain(f); len(chain) > len(best) || carrier {
