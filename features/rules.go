@@ -243,7 +243,7 @@ func (v *view) leads(p *manifest.Package, f, backend string, depth int) bool {
 				}
 				continue
 			}
-			to := v.Project.LocalPackage(d)
+			to := v.Project.Declaring(d)
 			if to == nil || depth > 20 {
 				continue
 			}

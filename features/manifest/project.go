@@ -346,8 +346,11 @@ func (p *Project) Local(dir string) *Package {
 
 // Declaring answers the manifest that an entry leads to, where it is on this machine.
 func (p *Project) Declaring(d Dependency) *Package {
+	if p == nil {
+		return nil
+	}
 	if d.Path != "" {
-		return p.LocalPackage(d)
+		return p.readLocal(d.Path) // of a repository that cargo has checked out, too
 	}
 	var found *Package
 	for i := range p.Lock {
@@ -355,7 +358,7 @@ func (p *Project) Declaring(d Dependency) *Package {
 		if lp.Name != d.Package || found != nil && !compatible(d.Version, lp.Version) {
 			continue
 		}
-		if m := p.RegistryManifest(lp.Name, lp.Version); m != nil {
+		if m := p.LockedManifest(lp); m != nil {
 			found = m
 			if compatible(d.Version, lp.Version) {
 				return m
@@ -374,14 +377,6 @@ func compatible(want, have string) bool {
 		}
 	}
 	return true
-}
-
-// LocalPackage answers the manifest that an entry with a path leads to; nil where it is not among those that were read.
-func (p *Project) LocalPackage(d Dependency) *Package {
-	if p == nil || d.Path == "" {
-		return nil
-	}
-	return p.byPath[p.host.Join(d.Path, FileName)]
 }
 
 // Package answers a package that was read, by the path of its manifest; nil for others.
