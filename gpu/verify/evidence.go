@@ -101,7 +101,9 @@ var exceptions = map[uint32]string{
 type Seen struct {
 	Pid         int    `json:"pid"`
 	Started     uint64 `json:"started"`
+	Parent      int    `json:"parent,omitempty"`
 	Exe         string `json:"exe,omitempty"`
+	Script      string `json:"script,omitempty"`       // what an interpreter runs
 	Driver      string `json:"driver,omitempty"`       // the driver library that it had mapped
 	NoInjection bool   `json:"no_injection,omitempty"` // its environment lacks the injection variable or ours
 	Closed      bool   `json:"closed,omitempty"`       // its environment may not be read (setuid, another user)

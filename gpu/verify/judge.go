@@ -424,6 +424,7 @@ type summary struct {
 	uncounted                       uint64 // launches that match by their name, and by their process or device do not count
 	unavailable, noEnd              string
 	childRecorded                   string // which process used the GPU, where its launches do not count
+	childName                       string // the name of its file: one that launched a match, where one did
 	// launches that were accepted and have no record; those that a graph captures have none
 	unrecorded       string
 	device           *deviceSummary // of the matching kernel that ran longest
@@ -512,6 +513,9 @@ func survey(e Evidence, r Rules) summary {
 				s.selfLaunches = plus(s.selfLaunches, k.Count)
 			} else {
 				s.childRecorded = e.usedBy(p, program, where)
+				if s.childName == "" || matches {
+					s.childName = path.Base(p.Exe)
+				}
 			}
 			if matches && onDevice && (counts || p.Self) {
 				matched, last[k.Context] = true, max(last[k.Context], k.Last)

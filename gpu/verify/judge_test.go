@@ -275,7 +275,7 @@ func TestJudge(t *testing.T) {
 			if v.Kind != tt.want || !strings.Contains(v.Why, tt.why) {
 				t.Errorf("got %s: %s\nwant %s: %s", v.Kind, v.Why, tt.want, tt.why)
 			}
-			if len(v.Lines) > 5 || len(v.Lines) == 0 {
+			if len(v.Lines) > 6 || len(v.Lines) == 0 {
 				t.Errorf("lines: %q", v.Lines)
 			}
 			// A stored evidence is judged the same.

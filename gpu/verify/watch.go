@@ -108,7 +108,7 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 			s.full = true
 			return
 		}
-		p = &Seen{Pid: pid, Started: st.started, Root: root}
+		p = &Seen{Pid: pid, Started: st.started, Parent: st.parent, Root: root}
 		s.seen[id] = p
 		closely = true
 	}
@@ -117,7 +117,7 @@ func (s *sampler) one(pid int, st stat, root, closely bool) {
 	}
 	proc := "/proc/" + strconv.Itoa(pid)
 	if exe, err := s.h.Files.EvalSymlinks(proc + "/exe"); err == nil {
-		p.Exe = exe
+		p.Exe, p.Script = exe, s.script(proc, exe)
 	}
 	if p.Driver == "" { // of a process that has it the probe knows more
 		if maps, err := s.h.ReadFile(proc+"/maps", 32<<20); err == nil {

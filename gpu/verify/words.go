@@ -14,7 +14,7 @@ import (
 
 const namesShown = 3
 
-// lines explains a verdict in at most five lines: what ran, where, how long and
+// lines explains a verdict in at most six lines: what ran, in which processes, where, how long and
 // against which names, what to do next. The reason is given elsewhere.
 func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 	var out []string
@@ -36,6 +36,9 @@ func lines(e Evidence, r Rules, s summary, v Verdict) []string {
 		out = append(out, fmt.Sprintf("ran: %s of wgpu's own pipelines", launchesText(s.aside.own)))
 	default:
 		out = append(out, "ran: no kernel was recorded; the program "+e.Exit.String())
+	}
+	if tree := e.tree(); tree != "" && (r.Child != "" || s.childRecorded != "") {
+		out = append(out, tree)
 	}
 	switch {
 	case s.device != nil:
@@ -121,7 +124,7 @@ func remedy(e Evidence, s summary, v Verdict) string {
 	}
 	for _, r := range remedies {
 		if strings.Contains(why, r.part) && (unrecorded || !r.unrecorded) {
-			return r.remedy
+			return strings.ReplaceAll(r.remedy, "--child NAME", "--child "+buildenv.PosixWords(cmp.Or(s.childName, "NAME")))
 		}
 	}
 	return ""

@@ -19,7 +19,7 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 		{"on the CPU", silent, nil, Rules{}, []string{"where: this machine has H200", "next: check that CUDA is enabled (gpubuild features)"}, "missing"},
 		{"another kernel", other, nil, Rules{}, []string{"ran: 3 launches of other kernels: relu", "if relu is the kernel, name it: --kernel '^relu$'", "below [prove], [test] or [bench]: kernel = '^relu$'"}, ""},
 		{"the product in a child", proven, func(e *Evidence) { e.Processes[0].Self = false }, Rules{},
-			[]string{"ran: 3 launches, of which none counts: matmul (in a child)", "let it count: --child NAME"}, "other kernels"},
+			[]string{"ran: 3 launches, of which none counts: matmul (in a child)", "let it count: --child app"}, "other kernels"},
 		{"the product on another device", proven, nil, Rules{Device: "1"}, []string{"ran: 3 launches, of which none counts: matmul", "ask for it, or for none: --device"}, "--kernel"},
 		{"_exit", other, func(e *Evidence) { e.Processes[0].End = nil }, Rules{}, []string{"Let it return from main or call exit"}, ""},
 		{"its status", proven, func(e *Evidence) { e.Exit.Code = 3 }, Rules{}, []string{"next: The exit code 3 is the program's own, and no verdict. If it is to end so: --expect-exit 3"}, ""},
@@ -30,7 +30,7 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 		{"a device that somebody opened", silent, func(e *Evidence) { e.Watch.Nodes = []string{"/dev/nvidiactl"} }, Rules{}, []string{"Keep the environment of what it starts"}, ""},
 		{"children", idle, func(e *Evidence) { e.Watch.Children = true }, Rules{}, []string{"without the one that starts it"}, ""},
 		{"nothing waited", proven, func(e *Evidence) { e.Processes[0].Kernels[0].Waited = 0 }, Rules{}, []string{"next: Let it wait for its kernels"}, ""},
-		{"a fork of it", fork(0), func(e *Evidence) { e.Launcher = false }, Rules{}, []string{"let it count: --child NAME"}, ""},
+		{"a fork of it", fork(0), func(e *Evidence) { e.Launcher = false }, Rules{}, []string{"let it count: --child app"}, ""},
 		{"another root", silent, func(e *Evidence) { e.Watch.Seen[0].Apart = true }, Rules{}, []string{"runs in there by itself"}, ""},
 		{"hidden", silent, func(e *Evidence) { e.Control.Outcome, e.Hidden = ControlNoDevice, "CUDA_VISIBLE_DEVICES=" }, Rules{}, []string{"run it without that setting"}, "a machine with a GPU"},
 		{"a stub", silent, func(e *Evidence) {
@@ -55,7 +55,7 @@ func TestWhatIsSaidOfAVerdict(t *testing.T) {
 			if tt.not != "" && strings.Contains(text, tt.not) {
 				t.Errorf("%s: %q in\n%s", v.Kind, tt.not, text)
 			}
-			if len(v.Lines) > 5 {
+			if len(v.Lines) > 6 {
 				t.Errorf("%d lines", len(v.Lines))
 			}
 		})

@@ -34,6 +34,16 @@ func (o Options) prove(ctx context.Context, m *session.Machine, asked verify.Opt
 	}
 	r := receipt.New(version.Number(), Binary(m, sealed, p.Evidence.Binary), asked.Env, asked.Probe.SourceHash,
 		receipt.Ask(asked.Rules(), o.ExpectCPU), p.Evidence, p.Verdict)
+	for _, also := range p.Evidence.Also(asked.Rules()) {
+		sealed, err := receipt.Seal(also.Path)
+		if err != nil {
+			return p, fmt.Errorf("no receipt: %w", err)
+		}
+		if also.Inode != 0 && (sealed.ID.Inode != also.Inode || sealed.ID.Device != also.Device) {
+			return p, fmt.Errorf("no receipt: %s changed while it was proven", also.Path)
+		}
+		r.Also = append(r.Also, receipt.Binary{Path: also.Path, Size: sealed.Size, SHA256: sealed.SHA256})
+	}
 	p.Receipt = &r
 	return p, nil
 }

@@ -102,6 +102,7 @@ type Receipt struct {
 	Time        time.Time         `json:"time,omitzero"` // when the run began, in UTC
 	Verdict     verify.Verdict    `json:"verdict"`
 	Binary      Binary            `json:"binary"`
+	Also        []Binary          `json:"also,omitempty"`   // children whose kernels count, and the scripts of interpreters
 	Origin      *origin.Origin    `json:"origin,omitempty"` // the commit, the run of CI, and the hash of the machine's name
 	Command     []string          `json:"command"`
 	Backend     string            `json:"backend,omitempty"` // vulkan; empty: CUDA

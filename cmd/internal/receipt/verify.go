@@ -64,7 +64,17 @@ func Verify(whole Receipt, binary string, named bool, real Real) ([]string, Rece
 		}
 		is = Sealed{SHA256: r.Binary.SHA256, Size: r.Binary.Size} // said once; the rest is checked all the same
 	}
-	return append(wrong, whole.Check(is.SHA256, is.Size, real(r.Evidence))...), r
+	wrong = append(wrong, whole.Check(is.SHA256, is.Size, real(r.Evidence))...)
+	for _, also := range r.Also {
+		now, err := Seal(also.Path)
+		if err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s, which ran the kernel with it, could not be looked at: %v", also.Path, err))
+		} else if now.SHA256 != also.SHA256 {
+			wrong = append(wrong, fmt.Sprintf("%s, which ran the kernel with it, is another one: SHA-256 %.16s…, the receipt is of %.16s…", also.Path,
+				now.SHA256, also.SHA256))
+		}
+	}
+	return wrong, r
 }
 
 // Unproven is the receipt of a program that was built and not run; without a path it is that of a build that made no program.
