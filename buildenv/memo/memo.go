@@ -30,7 +30,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
-	"gpubuild/buildenv/fault"
 )
 
 const (
@@ -263,13 +262,13 @@ func (s Store) each(n int, do func(i int) bool) {
 	parts := min(4, max(1, s.host.CPUs), 1+n/64)
 	var wait sync.WaitGroup
 	for part := range parts {
-		wait.Go(fault.Guarded(func() {
+		wait.Go(func() {
 			for i := part * n / parts; i < (part+1)*n/parts; i++ {
 				if !do(i) {
 					return
 				}
 			}
-		}))
+		})
 	}
 	wait.Wait()
 }

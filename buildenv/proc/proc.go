@@ -26,7 +26,6 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/fault"
 )
 
 const (
@@ -203,12 +202,12 @@ func start(c buildenv.Cmd, children *Children) (*job, error) {
 	children.add(j.tree)
 	if feed != nil {
 		// Not waited for: a child may end before it has read all, and the reader may have no more to say for a long time.
-		fault.Go(func() {
+		go func() {
 			_, _ = io.Copy(feed, c.Stdin) // a child that reads no further is no fault
 			feed.Close()
-		})
+		}()
 	}
-	fault.Go(func() { j.done <- j.cmd.Wait() })
+	go func() { j.done <- j.cmd.Wait() }()
 	return j, nil
 }
 

@@ -15,7 +15,7 @@ import (
 // stands for every package below it that has no line of its own. The picture is in docs/architecture.md.
 var layers = [][]string{
 	{"buildenv/lazyregexp"},
-	{"buildenv", "gpu", "buildenv/fault", "buildenv/finding"},
+	{"buildenv", "gpu", "buildenv/finding"},
 	{"buildenv/exit"},
 	{"features/catalog", "buildenv/cache", "buildenv/hosttest", "buildenv/hosttest/need", "buildenv/local", "buildenv/pefile", "buildenv/proc",
 		"buildenv/stale"},
@@ -78,8 +78,6 @@ func allowedOutside(pkg, what string) bool {
 		"gpubuild/buildenv/hosttest/need": nil,
 		"func init":                       nil,
 		"printing past the console":       {"cmd/internal/console"},
-		"the go statement":                {"buildenv/fault"},
-		"a goroutine without fault":       {"buildenv/fault"},
 		"golang.org/x/sys/windows/reg":    {"buildenv/local"},
 	}
 	packages, ruled := only[what]
@@ -173,12 +171,7 @@ func checkFile(t *testing.T, fset *token.FileSet, path, pkg string) {
 			if n.Value == `"Cargo.toml"` {
 				what = "the literal \"Cargo.toml\""
 			}
-		case *ast.GoStmt:
-			what = "the go statement"
 		case *ast.CallExpr:
-			if startsGoroutine(n) {
-				what = "a goroutine without fault"
-			}
 			if printsPast(n) && !strings.HasSuffix(path, "ci/run.go") { // the marks by which CI folds its log
 				what = "printing past the console"
 			}
@@ -206,29 +199,6 @@ func compiledAtStart(t *testing.T, fset *token.FileSet, vars *ast.GenDecl, pkg s
 		}
 		return true
 	})
-}
-
-// startsGoroutine says whether a call is WaitGroup.Go or errgroup's with a function that does not hand its panics to buildenv/fault.
-func startsGoroutine(call *ast.CallExpr) bool {
-	of := func(e ast.Expr) (pkg, name string) {
-		if s, ok := e.(*ast.SelectorExpr); ok {
-			if x, ok := s.X.(*ast.Ident); ok {
-				pkg = x.Name
-			}
-			name = s.Sel.Name
-		}
-		return pkg, name
-	}
-	pkg, name := of(call.Fun)
-	if name != "Go" || pkg == "fault" || len(call.Args) != 1 {
-		return false
-	}
-	inner, ok := call.Args[0].(*ast.CallExpr)
-	if !ok {
-		return true
-	}
-	pkg, _ = of(inner.Fun)
-	return pkg != "fault"
 }
 
 // printsPast says whether a call prints text to a Shell's stream itself, so that nothing filters it. What is already text of cargo, JSON or

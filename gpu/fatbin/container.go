@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"gpubuild/buildenv/fault"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/gpu"
 )
@@ -229,7 +228,7 @@ func (s *scanner) inspectAll() {
 	}
 	var all sync.WaitGroup
 	for _, h := range s.helpers[1:workers] {
-		all.Go(fault.Guarded(func() { work(h) }))
+		all.Go(func() { work(h) })
 	}
 	work(s.helpers[0])
 	all.Wait()

@@ -17,7 +17,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/fault"
 )
 
 type hitKind int
@@ -160,12 +159,12 @@ func (s *scanner) pass() error {
 	defer all.Wait()
 	defer close(jobs)
 	for range workers {
-		all.Go(fault.Guarded(func() {
+		all.Go(func() {
 			for p := range jobs {
 				p.search(s.r)
 				close(p.done)
 			}
-		}))
+		})
 	}
 	var sum hash.Hash
 	if s.hashed {
@@ -208,7 +207,7 @@ func (s *scanner) pass() error {
 		}
 		hashing := make(chan struct{})
 		if sum != nil {
-			fault.Go(func() { sum.Write(p.data[min(p.lead, len(p.data)):]); close(hashing) })
+			go func() { sum.Write(p.data[min(p.lead, len(p.data)):]); close(hashing) }()
 		}
 		for _, h := range p.hits {
 			s.look(h)

@@ -18,7 +18,6 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/fault"
 	"gpubuild/gpu"
 	"gpubuild/gpu/probe"
 )
@@ -171,7 +170,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	stop := make(chan struct{})
 	var looking sync.WaitGroup
 	if o.Probe.Watch != "" && h.OS == buildenv.Linux { // on Windows the watcher looks by itself
-		looking.Go(fault.Guarded(func() { s.follow(watchFile, stop) }))
+		looking.Go(func() { s.follow(watchFile, stop) })
 	}
 	result, err := run.Run(ctx, cmd)
 	close(stop)

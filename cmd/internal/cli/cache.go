@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/fault"
 	"gpubuild/cmd/internal/answer"
 	"gpubuild/cmd/internal/help"
 	"gpubuild/cmd/internal/pipeline"
@@ -142,11 +141,11 @@ func foreign(dir string) []string {
 // agreed waits for an answer that begins with y.
 func agreed(ctx context.Context, in io.Reader) error {
 	answer := make(chan string, 1)
-	fault.Go(func() {
+	go func() {
 		word := ""
 		_, _ = fmt.Fscanln(in, &word) // no answer is no
 		answer <- word
-	})
+	}()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()

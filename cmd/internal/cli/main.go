@@ -14,7 +14,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/fault"
 	"gpubuild/buildenv/proc"
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/console"
@@ -44,7 +43,7 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 	shell := &console.Shell{Out: stdout, Err: stderr}
 	defer func() {
 		if p := recover(); p != nil {
-			code = internalError(shell, fault.Fault{Value: p, Stack: debug.Stack()})
+			code = internalError(shell, p)
 		}
 	}()
 	if len(args) > 1 && args[1] == nvmlChild {
@@ -68,7 +67,12 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 		m.Temp.Remove()
 		proc.DieBy(int(signal.Load()))
 	}()
-	return await(ctx, m, func() int {
+	return await(ctx, m, func() (code int) {
+		defer func() {
+			if p := recover(); p != nil {
+				code = internalError(shell, p)
+			}
+		}()
 		a := &invocation{Machine: m, words: args[1:]}
 		end := dispatch(ctx, a, args)
 		if err := a.answerError(end); err != nil {
@@ -83,10 +87,10 @@ func MainWith(args []string, stdin io.Reader, stdout, stderr io.Writer, real ses
 const patience = 800 * time.Millisecond
 
 // await runs a verb to its end. An interrupted one that is still reading (a terminal, a FIFO, 40 GB) is not waited for: it leaves what a
-// kill would leave, and the next run is prepared for that. A panic in any goroutine ends the program, too.
+// kill would leave, and the next run is prepared for that.
 func await(ctx context.Context, m *session.Machine, verb func() int) int {
 	ended := make(chan int, 1)
-	fault.Go(func() { ended <- verb() })
+	go func() { ended <- verb() }()
 	interrupt := ctx.Done()
 	var check <-chan time.Time
 	var since time.Time
@@ -97,8 +101,6 @@ func await(ctx context.Context, m *session.Machine, verb func() int) int {
 				return console.Finish(m.Shell, ctx.Err()) // nothing ran that might have had its own end
 			}
 			return code
-		case f := <-fault.Raised():
-			return internalError(m.Shell, f)
 		case <-interrupt:
 			interrupt, check, since = nil, time.Tick(patience/20), time.Now()
 		case <-check:
@@ -109,8 +111,9 @@ func await(ctx context.Context, m *session.Machine, verb func() int) int {
 	}
 }
 
-func internalError(shell *console.Shell, f fault.Fault) int {
-	shell.Error("internal error: %v", f)
+// internalError reports a panic while its stack is still there. In a goroutine of a package below, a panic ends the program as Go does.
+func internalError(shell *console.Shell, panicked any) int {
+	shell.Error("internal error: %v\n\n%s", panicked, debug.Stack())
 	shell.Hint("please report this, with the lines above and the command line, to where you got gpubuild from;\n" +
 		"      `gpubuild cargo build` runs plain cargo until it is fixed")
 	return exit.Internal

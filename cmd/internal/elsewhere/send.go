@@ -21,7 +21,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/fault"
 	"gpubuild/cmd/internal/bundle"
 	"gpubuild/cmd/internal/config"
 	"gpubuild/cmd/internal/proof"
@@ -93,7 +92,7 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 	running, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	ended := make(chan buildenv.Result, 1)
-	fault.Go(func() {
+	go func() {
 		// How the command ends is no part of a verdict: what came back is.
 		res, err := m.Runner.Run(running, buildenv.Cmd{Path: command, Args: slices.Concat(p.Command[1:], words), Env: m.Host.Env.Entries(),
 			Stdin: stdin, Stdout: stdout, Stderr: said})
@@ -103,7 +102,7 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 		_ = stdin.Close() // neither is ever an error
 		_ = stdout.Close()
 		ended <- res
-	})
+	}()
 	c := &client{place: p, nonce: nonce, self: self, req: req, streams: s, shell: m, from: bufio.NewReaderSize(fromThere, framePiece),
 		to: &frames{to: toThere}, raw: toThere, said: said}
 	type reply struct {
@@ -111,16 +110,16 @@ func once(ctx context.Context, m *session.Machine, p proof.Place, req request, s
 		err   error
 	}
 	replied, began := make(chan reply, 1), make(chan bool, 1)
-	fault.Go(func() {
+	go func() {
 		got, err := c.talk(began)
 		replied <- reply{got, err}
-	})
+	}()
 	// leave ends the other side: it is asked to, then the command is.
 	leave := func() buildenv.Result {
 		_ = toThere.Close() // the other side sees the end of its input; never an error
-		fault.Go(func() {
+		go func() {
 			_, _ = io.Copy(io.Discard, fromThere) // a command that cannot write does not end
-		})
+		}()
 		select {
 		case res := <-ended:
 			return res
@@ -212,7 +211,7 @@ func (c *client) talk(began chan<- bool) (proof.Proof, error) {
 			}
 			c.shell.Shell.Status("Running", "on %s", c.started)
 			began <- true
-			fault.Go(c.input)
+			go c.input()
 		case frameOut:
 			_, err = c.streams.Out.Write(content)
 		case frameErr:

@@ -17,7 +17,6 @@ import (
 
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/fault"
 	"gpubuild/cmd/internal/proof"
 	"gpubuild/cmd/internal/session"
 )
@@ -215,7 +214,7 @@ func (s *server) run(ctx context.Context, dir string, req request) (proof.Kept, 
 		return proof.Kept{}, err
 	}
 	input, feed := io.Pipe()
-	fault.Go(func() { s.listen(feed) })
+	go func() { s.listen(feed) }()
 	return proof.Serve(ctx, &there, t, env, proof.Streams{In: input, Out: stream{s.to, frameOut}, Err: stream{s.to, frameErr}})
 }
 

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/cache"
-	"gpubuild/buildenv/fault"
 	"gpubuild/buildenv/memo"
 	"gpubuild/cmd/internal/version"
 	"gpubuild/features/graph"
@@ -70,13 +69,13 @@ func (s *Session) Graph(ctx context.Context, tool cargo.Tool, q Question) (Graph
 		err    error
 	}
 	places := make(chan located, 1)
-	fault.Go(func() {
+	go func() {
 		var at located
 		if q.Places {
 			at.places, at.err = cargo.Locate(ctx, m.Host, m.Runner, tool, s.Line)
 		}
 		places <- at
-	})
+	}()
 	private, done, err := m.private(m.Host.Real(s.Project.Root))
 	if err != nil {
 		return Graph{}, err

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"syscall"
 
-	"gpubuild/buildenv/fault"
 	"gpubuild/buildenv/proc"
 )
 
@@ -28,7 +27,7 @@ func (t *Temporary) MkdirTemp(parent, pattern string) (dir string, remove func()
 		t.dirs = map[string]bool{}
 		t.pipes = make(chan os.Signal, 1)
 		signal.Notify(t.pipes, syscall.SIGPIPE) // it would end us at once
-		fault.Go(t.endByPipe)
+		go t.endByPipe()
 	}
 	t.dirs[dir] = true
 	return dir, func() { t.remove(dir) }, nil

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/fault"
 	"gpubuild/buildenv/lazyregexp"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/features"
@@ -55,7 +54,7 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 	}
 	run := d.guard.Over(commandCache{m, h})
 	var compilersFound sync.WaitGroup // toolkits and compilers take the longest, and do not depend on each other
-	compilersFound.Go(fault.Guarded(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, run, asked...) }))
+	compilersFound.Go(func() { f.Compilers, f.MSVC = compilers(ctx, m, h, run, asked...) })
 	f.Toolkits, f.CodePage = findToolkits(ctx, h, run, d.wish.extra), h.CodePage()
 	for i, t := range f.Toolkits {
 		if damaged := install.Damaged(h, d.wish.installed, t); damaged != nil && t.Problem == "" {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gdamore/tcell/v2"
 
-	"gpubuild/buildenv/fault"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
@@ -42,7 +41,7 @@ func liveView(ctx context.Context, m *session.Machine, o Options) (gpu.Summary, 
 	watching, cancel := context.WithCancel(ctx)
 	samples, ended := make(chan gpu.Sample), make(chan error, 1)
 	var notes []string
-	fault.Go(func() {
+	go func() {
 		var err error
 		notes, err = driver.Watch(watching, m.Host, m.Runner, m.Self, func(s gpu.Sample) {
 			select {
@@ -51,9 +50,9 @@ func liveView(ctx context.Context, m *session.Machine, o Options) (gpu.Summary, 
 			}
 		})
 		ended <- err
-	})
+	}()
 	keys := make(chan tcell.Event)
-	fault.Go(func() { screen.ChannelEvents(keys, watching.Done()) })
+	go func() { screen.ChannelEvents(keys, watching.Done()) }()
 	v := &view{judge: gpu.NewWatch(o.Thresholds, nil, time.Now()), curves: map[int][]int{}}
 	var failed error
 	answering := true

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"gpubuild/buildenv/exit"
-	"gpubuild/buildenv/fault"
 	"gpubuild/cmd/internal/session"
 	"gpubuild/gpu"
 	"gpubuild/gpu/driver"
@@ -74,11 +73,11 @@ func Start(ctx context.Context, m *session.Machine, o Options) *Watcher {
 	if o.Program {
 		w.status = newStatusLine(m)
 	}
-	fault.Go(func() {
+	go func() {
 		w.notes, w.err = driver.Watch(ctx, m.Host, m.Runner, m.Self, w.take)
 		w.status.end()
 		close(w.done)
-	})
+	}()
 	select {
 	case <-first:
 	case <-w.done:

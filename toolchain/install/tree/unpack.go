@@ -18,8 +18,6 @@ import (
 	"github.com/klauspost/compress/flate"
 	"github.com/ulikunitz/xz"
 	"golang.org/x/sync/errgroup"
-
-	"gpubuild/buildenv/fault"
 )
 
 const bufferSize = 128 << 10
@@ -38,7 +36,7 @@ func (t *Tree) Unpack(ctx context.Context, sources []Source, workers int) error 
 	var opened []io.Closer
 	for _, s := range sources {
 		if strings.HasSuffix(s.File, ".tar.xz") { // one stream: its entries come one after another
-			work.Go(fault.GuardedErr(func() error { return t.unpackTar(ctx, s) }))
+			work.Go(func() error { return t.unpackTar(ctx, s) })
 			continue
 		}
 		z, err := zip.OpenReader(s.From)
@@ -49,7 +47,7 @@ func (t *Tree) Unpack(ctx context.Context, sources []Source, workers int) error 
 			err = &ArchiveError{Archive: s.File, Why: "cannot be read", Err: err}
 		}
 		if err != nil {
-			work.Go(fault.GuardedErr(func() error { return err }))
+			work.Go(func() error { return err })
 			break
 		}
 	}
@@ -94,7 +92,7 @@ func (t *Tree) unpackZip(ctx context.Context, z *zip.ReadCloser, a Archive, work
 	// The largest first, so that no worker is left alone with one at the end.
 	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(b.entry.UncompressedSize64, a.entry.UncompressedSize64) })
 	for _, j := range jobs {
-		work.Go(fault.GuardedErr(func() error {
+		work.Go(func() error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
@@ -107,7 +105,7 @@ func (t *Tree) unpackZip(ctx context.Context, z *zip.ReadCloser, a Archive, work
 			}
 			defer r.Close()
 			return t.put(File{Path: j.rel, Size: int64(j.entry.UncompressedSize64), Exec: j.entry.Mode()&0o100 != 0, Part: a.Part}, r, bad)
-		}))
+		})
 	}
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"gpubuild/buildenv"
-	"gpubuild/buildenv/fault"
 	"gpubuild/toolchain/install/tree"
 )
 
@@ -164,7 +163,7 @@ func tag(file string) string {
 // watch reports several times a second how many bytes of wheels are below dir, where pip writes them before it moves them. stop ends it.
 func watch(dir string, report func(int64)) (stop func()) {
 	done, ended := make(chan struct{}), make(chan struct{})
-	fault.Go(func() {
+	go func() {
 		tick := time.NewTicker(250 * time.Millisecond)
 		defer tick.Stop()
 		for {
@@ -187,6 +186,6 @@ func watch(dir string, report func(int64)) (stop func()) {
 				report(n)
 			}
 		}
-	})
+	}()
 	return func() { close(done); <-ended }
 }
