@@ -177,6 +177,7 @@ type Process struct {
 	Interposed  []Interposed `json:"interposed,omitempty"`
 	Refused     []Refusal    `json:"refused,omitempty"` // without those that succeeded later, except copies
 	Waits       []Wait       `json:"waits,omitempty"`   // the last of each context
+	Names       []string     `json:"names,omitempty"`   // that it gave itself, at most 16
 	Late        bool         `json:"late,omitempty"`    // it launched something after it had written its end
 	APIs        []string     `json:"apis,omitempty"`    // libraries of other APIs of the GPU that were mapped at its end
 	Another     string       `json:"another,omitempty"` // a second driver that it loaded, whose kernels are not recorded
@@ -200,11 +201,12 @@ func (p Process) Launches() uint64 {
 var others = map[Backend][]string{
 	CUDA: {
 		"libOpenCL.so", "libvulkan.so", "libnvidia-opencl.so", "libnvidia-glcore.so", "libnvidia-eglcore.so", "libGLX_nvidia.so",
-		"libEGL_nvidia.so",
+		"libEGL_nvidia.so", "libnvoptix.so", "libnvidia-encode.so", "libnvcuvid.so", "libze_loader.so", "libva.so",
 	},
 	// NVIDIA's and Mesa's Vulkan drivers share libraries with their OpenGL: only what a program itself loads for OpenGL shows it.
 	Vulkan: {
 		"libOpenCL.so", "libnvidia-opencl.so", "libcuda.so", "libGL.so", "libGLX.so", "libEGL.so", "libGLESv2.so", "libOpenGL.so",
+		"libze_loader.so", "libva.so",
 	},
 }
 
@@ -411,6 +413,14 @@ func (p *parser) add(event string, text []byte) bool {
 			return false
 		}
 		p.waited(e)
+	case "named":
+		var e struct{ Name string }
+		if !read(&e) {
+			return false
+		}
+		if len(at.Names) < 16 {
+			at.Names = append(at.Names, e.Name)
+		}
 	case "another":
 		var e Identity
 		if !read(&e) {

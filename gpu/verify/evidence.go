@@ -121,6 +121,7 @@ type Watch struct {
 	Complete  bool     `json:"complete"`            // the watcher saw the program's end as its parent
 	Children  bool     `json:"children,omitempty"`  // it waited for at least one child
 	Ignored   bool     `json:"ignored,omitempty"`   // it ignored SIGCHLD: children may have vanished unseen
+	Name      string   `json:"name,omitempty"`      // at its end, where it is plain text
 	Renamed   bool     `json:"renamed,omitempty"`   // at its end it had another name than its file: it may have become another program
 	Left      bool     `json:"left,omitempty"`      // it left a running process behind
 	Opened    int      `json:"opened,omitempty"`    // of version 1: read, and not obeyed

@@ -127,7 +127,7 @@ func (a animal) standinOnly() string {
 		}
 	}
 	for _, word := range append([]string{a.Script, a.Device, a.Env["LD_LIBRARY_PATH"]}, a.Args...) {
-		for _, of := range []string{"{compat}", "{public}", "{private}", "{opencl}", "{renamed}", "GPU-", "namespace=", "atexit", "destructor"} {
+		for _, of := range []string{"{compat}", "{public}", "{private}", "{opencl}", "{optix}", "{nvenc}", "{nvdec}", "{levelzero}", "{libva}", "{renamed}", "GPU-", "namespace=", "atexit", "destructor"} {
 			if strings.Contains(word, of) { // a real driver launches nothing once exit handlers run
 				return of + " is of the stand-in's"
 			}

@@ -163,15 +163,15 @@ func decide(e Evidence, r Rules, s summary) (Kind, string) {
 	case s.refused != "":
 		return Unproved, s.refused
 	case s.heartbeat && e.Backend == probe.Vulkan:
-		return NotUsed, "Vulkan was opened, but no work group of a compute pipeline was launched: it computed on the CPU"
+		return NotUsed, "Vulkan was opened, but no work group of a compute pipeline was launched; drawing is not computing"
 	}
 	if s.heartbeat {
-		return NotUsed, "the driver was opened, but nothing was launched: it ran on the CPU"
+		return NotUsed, "the driver was opened, but nothing was launched in this program and its children"
 	}
 	if e.Control.onSoftware() != "" { // it may have used that, unseen
 		return NotUsed, "the layer was not loaded into it, and there is no GPU here: it ran on the CPU"
 	}
-	return NotUsed, "this program launched no kernel: it ran on the CPU"
+	return NotUsed, "no GPU use was seen in this program and its children"
 }
 
 // noneOf words what was asked for and not met.
@@ -679,7 +679,7 @@ func (e Evidence) isProgram(p Process) bool {
 func against(e Evidence, r Rules, p Process, last map[uint32]uint32, where string) []string {
 	out := failures(e, p, last, where)
 	switch {
-	case e.isProgram(p) && p.End == nil && e.Watch.Renamed:
+	case e.isProgram(p) && p.End == nil && e.Watch.Renamed && !slices.Contains(p.Names, e.Watch.Name):
 		out = append(out, "whether "+where+", which launched it, failed is not known: at its end it had another name, "+
 			"as one that became another program (exec)")
 	case e.isProgram(p): // how that ended is looked at before

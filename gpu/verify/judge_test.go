@@ -76,7 +76,7 @@ func TestJudge(t *testing.T) {
 			e.Watch.Renamed, e.Processes[0].End = true, nil
 		}, Unproved, "became another program (exec)"},
 		{"it has another name, and ended in an orderly way", proven, func(e *Evidence) { e.Watch.Renamed = true }, Proved, ""},
-		{"nothing was launched", silent, func(*Evidence) {}, NotUsed, "on the CPU"},
+		{"nothing was launched", silent, func(*Evidence) {}, NotUsed, "in this program and its children"},
 		{"another kernel", other, func(*Evidence) {}, OtherKernels, ""},
 		{"no evidence at all", func() Evidence { return Evidence{} }, func(*Evidence) {}, Unproved, "not run"},
 
@@ -159,10 +159,10 @@ func TestJudge(t *testing.T) {
 		{"a number that was another process's before", idle, func(e *Evidence) {
 			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 7, Started: 100, Driver: "/usr/lib/libcuda.so.1"})
 		}, Unproved, "probe never started"},
-		{"silent, with the driver loaded", silent, func(e *Evidence) { e.Watch.Seen[0].Driver = "/usr/lib/libcuda.so.1" }, NotUsed, "launched no kernel"},
+		{"silent, with the driver loaded", silent, func(e *Evidence) { e.Watch.Seen[0].Driver = "/usr/lib/libcuda.so.1" }, NotUsed, "no GPU use was seen"},
 		{"a heartbeat, a driver, no launch", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{}
-		}, NotUsed, "on the CPU"},
+		}, NotUsed, "in this program and its children"},
 		{"a heartbeat, no launch, and a fork", proven, func(e *Evidence) {
 			e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{Forks: 1}
 		}, Unproved, "other programs"},
@@ -187,7 +187,7 @@ func TestJudge(t *testing.T) {
 		{"silent, and there were children of whatever kind", silent, func(e *Evidence) {
 			e.Watch.Children, e.Watch.Ignored, e.Watch.Orphans, e.Gains = true, true, 3, "it is setuid"
 			e.Watch.Seen = append(e.Watch.Seen, Seen{Pid: 8, NoInjection: true, Closed: true, Driver: "/usr/lib/libcuda.so.1"})
-		}, NotUsed, "this program launched no kernel"},
+		}, NotUsed, "no GPU use was seen in this program and its children"},
 		{"a device was opened, by a process with two drivers", idle, func(e *Evidence) {
 			e.Processes[0].Process.Drivers = []string{"/a/libcuda.so.1", "/b/libcuda.so.1"}
 		}, Unproved, "more than one driver loaded: /a/libcuda.so.1, /b/libcuda.so.1"},
@@ -262,7 +262,7 @@ func TestJudge(t *testing.T) {
 	}{
 		{"Windows, everything fits", windows(proven), func(*Evidence) {}, Proved, ""},
 		{"Windows, nothing came of it", windows(silent), func(*Evidence) {}, Unproved, "is not known"},
-		{"Windows, a heartbeat and no launch", windows(proven), func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{} }, NotUsed, "on the CPU"},
+		{"Windows, a heartbeat and no launch", windows(proven), func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, &probe.End{} }, NotUsed, "in this program and its children"},
 		{"Windows, a heartbeat, no launch and no end", windows(proven), func(e *Evidence) { e.Processes[0].Kernels, e.Processes[0].End = nil, nil }, Unproved, "TerminateProcess"},
 		{"Windows, an access violation", windows(proven), func(e *Evidence) { e.Exit.Code = 0xC0000005 }, Unproved, "access violation (0xC0000005)"},
 	}...)

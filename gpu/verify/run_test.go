@@ -394,3 +394,24 @@ func TestInterruptedRunLeavesNothing(t *testing.T) {
 		t.Errorf("left behind: %v %v", entries, err)
 	}
 }
+
+// A program that touches its own file is the same program; one whose file is replaced is not.
+func TestTouchesItsOwnFile(t *testing.T) {
+	l := newLab(t)
+	z := newZooKeeper(t, l).in(t)
+	for acts, want := range map[string]Kind{"touch": Proved, "replace": Unproved} {
+		o := z.options(animal{Program: "acts", Args: []string{"driver", "product", acts}}, l.options(t))
+		own := filepath.Join(t.TempDir(), "own")
+		if err := copyFile(o.Binary, own); err != nil {
+			t.Fatal(err)
+		}
+		o.Binary = own
+		e, err := Run(context.Background(), l.host, proc.Runner{}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := Judge(e, o.Rules()); v.Kind != want || want == Unproved && !strings.Contains(v.Why, "file changed") {
+			t.Errorf("%s: %s: %s", acts, v.Kind, v.Why)
+		}
+	}
+}

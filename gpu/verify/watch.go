@@ -307,6 +307,7 @@ type watchLine struct {
 	Orphans  int      `json:"orphans"`
 	Running  bool     `json:"running"`
 	Renamed  bool     `json:"renamed"`
+	Name     string   `json:"name"`
 	Watched  int      `json:"watched"`
 	Nodes    []string `json:"nodes"`
 	Errno    int      `json:"errno"`
@@ -354,7 +355,7 @@ func readWatch(h buildenv.Host, file string) (watched, error) {
 func (w watched) merge(s *sampler) Watch {
 	out := Watch{Pid: w.pid, Started: w.started, Namespace: w.in, Looked: s.looked || len(w.seen) > 0, Seen: w.seen}
 	if e := w.ended; e != nil {
-		out.Watched, out.Nodes, out.Renamed = e.Watched, e.Nodes, e.Renamed
+		out.Watched, out.Nodes, out.Renamed, out.Name = e.Watched, e.Nodes, e.Renamed, e.Name
 		out.Complete, out.Children, out.Ignored, out.Left, out.Orphans = e.Known && !s.full, e.Children, e.Ignored, e.Running, e.Orphans
 	}
 	for _, p := range s.seen {

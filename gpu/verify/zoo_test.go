@@ -119,9 +119,10 @@ func (z *zooKeeper) get(name string) string {
 			return "/dev/nvidiactl"
 		}
 		return z.nodes[0]
-	case "opencl":
-		path := filepath.Join(z.libs, "libOpenCL.so.1")
-		return copied(z.t, filepath.Join(z.lab.dir, "lib", "libcuda.so.1"), path)
+	case "opencl", "optix", "nvenc", "nvdec", "levelzero", "libva":
+		file := map[string]string{"opencl": "libOpenCL.so.1", "optix": "libnvoptix.so.1", "nvenc": "libnvidia-encode.so.1", "nvdec": "libnvcuvid.so.1",
+			"levelzero": "libze_loader.so.1", "libva": "libva.so.2"}[name]
+		return copied(z.t, filepath.Join(z.lab.dir, "lib", "libcuda.so.1"), filepath.Join(z.libs, file))
 	case "renamed":
 		return copied(z.t, filepath.Join(z.libs, "libcuda.so.1"), filepath.Join(z.libs, "libcompute.so"))
 	case "sudo", "unshare", "chroot":

@@ -9,6 +9,7 @@ import (
 	"gpubuild/buildenv"
 	"gpubuild/buildenv/exit"
 	"gpubuild/cmd/internal/pipeline"
+	"gpubuild/toolchain"
 	"gpubuild/toolchain/cargo"
 )
 
@@ -72,6 +73,9 @@ func checkCargo(o pipeline.Options, l cargo.Line, flags []*flag) error {
 	}
 	if o.Audit && l.Known() && l.Verb != "build" {
 		return usage("--gpu-audit is a flag of build, not of "+l.Verb, "gpubuild audit target/release/app audits any program")
+	}
+	if o.Tools.Backend == toolchain.ROCm && (o.Proof.Wanted || o.Proof.Required || o.Proof.Receipt || o.Proof.Kernel != nil) {
+		return usage("--gpu-backend rocm: "+nothingOfAMD, "leave out the flags that ask for a proof, or build for CUDA")
 	}
 	if err := checkExpected(o.Proof, prefix); err != nil {
 		return err

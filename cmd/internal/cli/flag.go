@@ -127,6 +127,8 @@ func toolFlags(o *tools.Options, prefix string) []*flag {
 	)
 }
 
+const nothingOfAMD = "nothing of AMD's can be proven: only kernels of CUDA and of Vulkan are recorded"
+
 // proofBackend sets the API whose kernels count; a value besides cuda and vulkan leaves it as it is.
 func proofBackend(o *proof.Options, v string, besides ...string) error {
 	switch {
@@ -134,6 +136,8 @@ func proofBackend(o *proof.Options, v string, besides ...string) error {
 		o.Backend, o.BackendGiven = probe.CUDA, true
 	case v == string(probe.Vulkan):
 		o.Backend, o.BackendGiven = probe.Vulkan, true
+	case v == toolchain.ROCm && !slices.Contains(besides, v):
+		return errors.New(nothingOfAMD)
 	case !slices.Contains(besides, v):
 		return fmt.Errorf("%q is none of %s", v, strings.Join(append([]string{toolchain.CUDA, string(probe.Vulkan)}, besides...), ", "))
 	}

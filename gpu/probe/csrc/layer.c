@@ -53,7 +53,7 @@ typedef int (*Wait)(Handle, uint32_t, const Object *, uint32_t, uint64_t);
         uint64_t c0, uint64_t cs, uint32_t x, uint32_t y, uint32_t z), (b, g, g0, m, m0, ms, h, h0, hs, c, c0, cs, x, y, z))
 
 typedef struct Device {
-    struct Device *next; Handle handle; GetProc get; int ordinal; float period; Object pool; uint8_t used[SLOTS]; int last_slot;
+    struct Device *next; Handle handle; GetProc get; int ordinal; float period; Object pool; uint16_t free_slots[SLOTS]; int free_n;
     Submission *first, *last, *spare;
     Table commands, modules, pipelines;
     Pipeline *all, *unnamed, *other;
@@ -178,7 +178,8 @@ static void describe(const Module *m, const char *entry, Pipeline *p) {
 
 /* ---- records ------------------------------------------------------------------------------------------------------------------------- */
 static int is_other_api(const char *base) {
-    static const char *const names[] = { "libOpenCL.so", "libnvidia-opencl.so", "libcuda.so", "libGL.so", "libGLX.so", "libEGL.so", "libGLESv2.so", "libOpenGL.so" };
+    static const char *const names[] = { "libOpenCL.so", "libnvidia-opencl.so", "libcuda.so", "libGL.so", "libGLX.so", "libEGL.so", "libGLESv2.so", "libOpenGL.so",
+        "libze_loader.so", "libva.so" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (starts(base, names[i])) return 1;
     return 0;
 }
@@ -311,11 +312,18 @@ static void in_child(void) {
     restore_error(e);
 }
 
-/* Layers that the program itself enables are between this one and the driver, where they could answer in its place. Khronos' check only. */
-static void look_at_layers(const InstanceInfo *info) {
-    for (uint32_t i = 0; i < info->layers_n; i++) {
-        if (starts(info->layers[i], "VK_LAYER_KHRONOS_") || starts(info->layers[i], "VK_LAYER_GPUBUILD_")) continue;
-        begin("interposed"); field_s("symbol", "vkCreateInstance"); field_s("by", info->layers[i]); finish(1);
+/* Layers between this one and the driver could answer in its place, whoever put them there: the program, a variable or a file of settings. The loader links
+ * them up to its own end. Not counted: Khronos' check, and those that come with Mesa's and NVIDIA's drivers to choose a device. */
+static void look_at_layers(const Link *below) {
+    static const char *const known[] = { "libvulkan.so", "libVkLayer_khronos_", "libVkLayer_MESA_device_select.so", "libGLX_nvidia.so", "gpubuild" };
+    static char file[4096];
+    for (; below; below = below->next) {
+        size_t i = 0; const char *base;
+        file_of(*(void *const *)&below->instance, file, sizeof file);
+        base = strrchr(file, '/'); base = base ? base + 1 : file;
+        while (i < sizeof known / sizeof *known && !starts(base, known[i])) i++;
+        if (i < sizeof known / sizeof *known) continue;
+        begin("interposed"); field_s("symbol", "vkCreateInstance"); field_s("by", file); finish(1);
     }
 }
 
@@ -353,13 +361,14 @@ static int CreateInstance(const InstanceInfo *info, const void *alloc, Handle *o
     Link **l = link_of(info->next, S_LOADER_INSTANCE);
     int (*create)(const InstanceInfo *, const void *, Handle *); error_state e = keep_error(); Instance *i = calloc(1, sizeof *i);
     if (!i || !l || !*l) { free(i); return i ? INITIALIZATION_FAILED : OUT_OF_HOST_MEMORY; }
+    const Link *below = *l;
     i->get = (*l)->instance;
     *l = (*l)->next;
     *(Function *)&create = i->get(NULL, "vkCreateInstance");
     int rc = create ? create(info, alloc, out) : INITIALIZATION_FAILED;
     lock();
     begin_recording(i->get, info);
-    if (owner == process_id()) look_at_layers(info);
+    if (owner == process_id()) look_at_layers(below);
     if (rc == 0) {
         i->handle = *out; i->api = info->app && info->app->api ? info->app->api : API(1, 0);
         /* now: later the loader answers with the first layer's functions */
@@ -434,6 +443,7 @@ static int CreateDevice(Handle physical, const DeviceInfo *info, const void *all
     int rc = !d || !unnamed ? OUT_OF_HOST_MEMORY : create ? create(physical, info, alloc, out) : INITIALIZATION_FAILED;
     if (rc != 0) { free(d); free(unnamed); return rc; }
     d->handle = *out; d->get = device;
+    for (d->free_n = 0; d->free_n < SLOTS; d->free_n++) d->free_slots[d->free_n] = (uint16_t)(SLOTS - 1 - d->free_n);
 #define TAKE(f) *(Function *)&d->f = device(*out, "vk" #f)
     TAKE(DestroyDevice); TAKE(CreateShaderModule); TAKE(DestroyShaderModule); TAKE(CreateComputePipelines); TAKE(SetDebugUtilsObjectNameEXT);
     TAKE(AllocateMemory); TAKE(BeginCommandBuffer); TAKE(CmdBindPipeline); TAKE(CmdDispatch); TAKE(CmdDispatchBase); TAKE(CmdDispatchBaseKHR); TAKE(CmdDispatchIndirect);
@@ -535,11 +545,13 @@ static Commands *commands_of(Device *d, Handle buffer) {
     return c;
 }
 
+static void give_slot(Device *d, int slot) { if (slot >= 0) d->free_slots[d->free_n++] = (uint16_t)slot; }
+
 static int BeginCommandBuffer(Handle buffer, const BeginInfo *info) {
     Device *d = device_of(buffer);
     lock();
     Commands *c = commands_of(d, buffer);
-    for (size_t i = 0; c && i < c->n; i++) if (c->work[i].slot >= 0) d->used[c->work[i].slot] = 0;
+    for (size_t i = 0; c && i < c->n; i++) give_slot(d, c->work[i].slot);
     if (c) { c->n = 0; c->slots = c->conditional = 0; c->bound = NULL; }
     unlock();
     return d->BeginCommandBuffer(buffer, info);
@@ -575,15 +587,10 @@ static int add_work(Commands *c, Pipeline *p, uint64_t count, int slot, int unsu
     return 1;
 }
 
-static int free_slot(Device *d, Commands *c) {
-    if (!d->pool || c->slots >= SLOTS_OF_BUFFER) return -1;
-    for (int i = 0; i < SLOTS; i++) {
-        int at = (d->last_slot + i) % SLOTS;
-        if (d->used[at]) continue;
-        d->used[at] = 1; d->last_slot = at + 1; c->slots++;
-        return at;
-    }
-    return -1;
+static int take_slot(Device *d, Commands *c) {
+    if (!d->pool || c->slots >= SLOTS_OF_BUFFER || !d->free_n) return -1;
+    c->slots++;
+    return d->free_slots[--d->free_n];
 }
 
 /* Before the dispatch: it is noted, and the first timestamp written where there is room for its second. */
@@ -593,8 +600,8 @@ static int dispatching(Device *d, Handle buffer, uint32_t x, uint32_t y, uint32_
     lock();
     Commands *c = commands_of(d, buffer);
     if (c) {
-        slot = free_slot(d, c);
-        if (!add_work(c, c->bound ? c->bound : d->unnamed, 1, slot, indirect) && slot >= 0) { d->used[slot] = 0; slot = -1; }
+        slot = take_slot(d, c);
+        if (!add_work(c, c->bound ? c->bound : d->unnamed, 1, slot, indirect)) { give_slot(d, slot); slot = -1; }
         if (c->n) { int32_t *g = c->work[c->n - 1].grid; g[0] = (int32_t)x; g[1] = (int32_t)y; g[2] = (int32_t)z; }
     }
     unlock();

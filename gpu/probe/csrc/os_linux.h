@@ -234,7 +234,8 @@ static void each_profiler(void (*report)(const char *)) { each_mapped(report, is
 
 /* Libraries through which a program uses the same devices, and whose work CUPTI does not record; records.go has the same list. */
 static int is_api(const char *base) {
-    static const char *const names[] = { "libOpenCL.so", "libvulkan.so", "libnvidia-opencl.so", "libnvidia-glcore.so", "libnvidia-eglcore.so", "libGLX_nvidia.so", "libEGL_nvidia.so" };
+    static const char *const names[] = { "libOpenCL.so", "libvulkan.so", "libnvidia-opencl.so", "libnvidia-glcore.so", "libnvidia-eglcore.so", "libGLX_nvidia.so", "libEGL_nvidia.so",
+        "libnvoptix.so", "libnvidia-encode.so", "libnvcuvid.so", "libze_loader.so", "libva.so" };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (starts(base, names[i])) return 1;
     return 0;
 }
@@ -401,6 +402,16 @@ static int alone(void) {
     if (!(p = strrchr(b, ')')) || p[1] != ' ' || p[2] != 'Z') return 0;
     for (int i = 2; i < 20 && p; i++) p = strchr(p + 1, ' ');
     return p && atoi(p) == 2;       /* it and we */
+}
+
+/* the name that the process has given itself, as the kernel shows it at its end, too */
+static int own_name(char *to, size_t size) {
+    char b[256], *from, *end; int fd = opened(&stat_file); ssize_t n = fd < 0 ? -1 : pread(fd, b, sizeof b - 1, 0);
+    b[n > 0 ? n : 0] = 0;
+    if (!(from = strchr(b, '(')) || !(end = strrchr(b, ')'))) return 0;
+    *end = 0;
+    copy_text(to, size, from + 1);
+    return 1;
 }
 
 static int wait_for_work(int ms) {

@@ -295,6 +295,13 @@ static void tell_wait(struct context *c) {
     begin("waited"); field_n("context", c->id); field_s("function", c->function ? c->function : ""); field_n("correlation", waited); finish(1);
 }
 
+/* By its name at its end the watcher sees whether a process became another program; one that changes its name itself is none. */
+static void tell_name(void) {
+    static char last[64]; char now[64];
+    if (!own_name(now, sizeof now) || !strcmp(now, last)) return;
+    begin("named"); field_s("name", now); copy_text(last, sizeof last, now); finish(1);
+}
+
 /* Records that are complete are fetched when the program waits for its kernels, so that a process which then ends at once has left them. Not each time:
  * a program may wait a hundred thousand times a second. */
 static void hand_over(struct context *c) {
@@ -302,6 +309,7 @@ static void hand_over(struct context *c) {
     if (now && now - GET(last) < 10000000u) return;
     last = now;
     p_flush(0);
+    tell_name();
     if (c) tell_wait(c);
     /* The devices, too, once: they may not be asked for in a callback, so our thread does, and is not waited for longer than a moment. */
     if (!ADD(waits, 1) && GET(seen)) for (int i = 0; i < WAIT_MS && !devices_written; i++) { ask_thread(); nap(1); }
@@ -466,7 +474,7 @@ static void flusher(void) {
             write_end(flush_rc, alone_status());
             leave_alone();
         } else if (asked & ASKED) write_devices();
-        else p_flush(0);
+        else { p_flush(0); tell_name(); }
     }
     thread_done();
 }
