@@ -33,7 +33,8 @@ type run struct {
 	real   string // the toolkit's nvcc
 	args   []string
 	store  store
-	tmp    string // a directory of this call's own, once something is compiled or preprocessed
+	read   map[string]string // what is to be listed; see list
+	tmp    string            // a directory of this call's own, once something is compiled or preprocessed
 }
 
 type runner interface {

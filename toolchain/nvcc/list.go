@@ -34,7 +34,7 @@ type record struct {
 	real  map[string]string // directories without links
 }
 
-// list writes down what a call of a build script reads, so that the check for stale artifacts need not guess: the source, every header, the
+// list notes what a call of a build script reads, so that the check for stale artifacts need not guess: the source, every header, the
 // system's and the toolkit's included, options files, and what was looked for in vain.
 func (r *run) list(p *preprocessed, failed error) {
 	out := r.host.Env.Get("OUT_DIR")
@@ -51,10 +51,35 @@ func (r *run) list(p *preprocessed, failed error) {
 	if p != nil {
 		list.addAll(p)
 	}
-	data, err := json.Marshal(list.files)
-	if err == nil {
-		name := listed + hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.words, r.outputs)) + ".json"
-		_ = cache.Keep(filepath.Join(filepath.Dir(out), name), data, 0o644) // without a list every file counts
+	r.read = list.files
+}
+
+// keepList writes the list of a call that has ended. One that failed left no output: what it read is kept apart, so that the list of the
+// output that an earlier call left stays; see ForgetFailed.
+func (r *run) keepList(code int) {
+	if r.read == nil {
+		return
+	}
+	name := filepath.Join(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.words, r.outputs)))
+	if code != 0 {
+		name += failedCall
+	} else {
+		_ = os.Remove(name + failedCall + ".json")
+	}
+	if data, err := json.Marshal(r.read); err == nil {
+		_ = cache.Keep(name+".json", data, 0o644) // without a list every file counts
+	}
+}
+
+// failedCall ends the name of the list of a call that failed. A script may go on without its output.
+const failedCall = "-failed"
+
+// ForgetFailed removes the lists of calls that failed in a build script that failed, too: nothing was made of what they read.
+func ForgetFailed(h buildenv.Host, outDir string) {
+	for _, name := range h.Names(h.Dir(outDir)) {
+		if strings.HasPrefix(name, listed) && strings.HasSuffix(name, failedCall+".json") {
+			_ = os.Remove(h.Join(h.Dir(outDir), name)) // one that stays costs a rebuild
+		}
 	}
 }
 

@@ -58,6 +58,14 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 		call: asked, host: host, env: env.Entries(), runner: proc.Runner{}, real: view.NVCC, args: args,
 		store: store{dir: filepath.Join(view.Cache, Kernels), readOnly: env.Get(Variable) == "read"},
 	}
+	code := r.answer(ctx, view, self, stdin, stdout, stderr)
+	r.keepList(code)
+	return code
+}
+
+// answer runs a compilation as the view says.
+func (r *run) answer(ctx context.Context, view view, self string, stdin io.Reader, stdout, stderr io.Writer) int {
+	host, env := r.host, r.host.Env
 	if view.Launcher != "" {
 		p, err := r.preprocess(ctx)
 		_ = os.RemoveAll(r.tmp) // the next build looks after it
@@ -75,7 +83,7 @@ func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io
 	r.host.Env = env.Unset("LD_LIBRARY_PATH") // cargo sets it for build scripts; what is cached is made without it
 	what, code := r.cached(ctx, stdin, stdout, stderr)
 	if what != "" && !strings.Contains(host.Cwd, "/CMakeFiles/") { // there CMake tries compilers
-		note(env.Get(LogVariable), what+"\t"+strings.Join(args, " "))
+		note(env.Get(LogVariable), what+"\t"+strings.Join(r.args, " "))
 	}
 	return code
 }

@@ -587,9 +587,6 @@ func TestStaleChanges(t *testing.T) {
 			m.right("before")
 			was := c.do(m)
 			m.right(was)
-			if c.story == "a build that fails" {
-				m.gpubuild("build") // what the failing nvcc read is still in the record: the package is rebuilt once more
-			}
 			if text, _ := m.gpubuild("build"); didClean(text) || len(compiled(text)) > 0 {
 				t.Errorf("%s: and again: something was done\n%s", was, text)
 			}

@@ -18,6 +18,7 @@ import (
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 	"gpubuild/toolchain/cargo/builddir"
+	"gpubuild/toolchain/nvcc"
 )
 
 // out is an OUT_DIR as it was when it was looked at, and what comes of comparing it.
@@ -385,6 +386,7 @@ func (s *State) keepFailed(ctx context.Context, built cargorun.Built) {
 			}
 			o := s.look(p, place.Dir)
 			read, _, unknown, err := s.readBy(o)
+			nvcc.ForgetFailed(h, o.dir)
 			if list, failed := s.inputsOf(ctx, p, true, unknown); err == nil && failed == nil {
 				o.inputs, o.stamp = list, stale.Stamp{}
 				o.stamp = s.stampOf(o)
