@@ -59,13 +59,23 @@ func (h Host) IsWSL() bool {
 
 // IsFile says whether path is a file that can be looked at, through links.
 func (h Host) IsFile(path string) bool {
-	fi, err := h.Files.Stat(path)
+	fi, err := h.there(path)
 	return err == nil && !fi.IsDir()
+}
+
+// there is Stat where the content does not matter, which files that are recorded tell apart.
+func (h Host) there(path string) (fs.FileInfo, error) {
+	if r, is := h.Files.(interface {
+		There(path string) (fs.FileInfo, error)
+	}); is {
+		return r.There(path)
+	}
+	return h.Files.Stat(path)
 }
 
 // IsDir says whether path is a directory, through links.
 func (h Host) IsDir(path string) bool {
-	fi, err := h.Files.Stat(path)
+	fi, err := h.there(path)
 	return err == nil && fi.IsDir()
 }
 

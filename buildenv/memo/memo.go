@@ -4,8 +4,9 @@
 // It owns the files below CACHE/memo/KIND: a line of JSON, a line for each watched input, then the bytes, with a checksum over both.
 //
 // An entry is taken although an input changed in these cases:
-//   - a file was rewritten with the same size, modification time, inode and device, and the entry is older than 100 ms (on Windows a
-//     directory is known by its names instead, because its time need not change with them);
+//   - on Windows, a file was rewritten with the same size, modification time, inode and device, and the entry is older than 100 ms; elsewhere
+//     the time of its last change of state shows that (on Windows a directory is known by its names, because its time need not change with
+//     them);
 //   - something was read that the caller did not watch. What is below CARGO_HOME's registry and git checkouts is not watched on
 //     purpose: cargo never changes a package there, and the watched Cargo.lock names it.
 package memo
@@ -50,6 +51,13 @@ type Store struct {
 	host  buildenv.Host
 	dir   string
 	began time.Time
+	puts  *atomic.Int64 // nil: nobody counts
+}
+
+// Counting is the store that counts what is put into it.
+func (s Store) Counting(puts *atomic.Int64) Store {
+	s.puts = puts
+	return s
 }
 
 // Open is the store in a cache directory. began is when this run started: a file changed shortly before is known by its content.
@@ -78,19 +86,25 @@ type header struct {
 	Sum    uint32 `json:"sum"`
 }
 
-// Get returns the bytes of an entry whose inputs are all what they were; false where there is none, or where it is damaged.
-func (s Store) Get(kind, key string) ([]byte, bool) {
+// Load returns the bytes of an entry, and its inputs, which Unchanged compares; false where there is none, or where it is damaged.
+func (s Store) Load(kind, key string) (data []byte, inputs []Input, ok bool) {
 	file, err := s.host.ReadFile(s.path(kind, key), limit)
 	if err != nil {
-		return nil, false
+		return nil, nil, false
 	}
 	line, rest, ok := bytes.Cut(file, []byte("\n"))
 	var h header
 	if !ok || json.Unmarshal(line, &h) != nil || h.Schema != schema || h.Sum != crc32.ChecksumIEEE(rest) {
-		return nil, false
+		return nil, nil, false
 	}
-	inputs, data, ok := readInputs(rest, h.Inputs)
-	if !ok || !s.unchanged(inputs) {
+	inputs, data, ok = readInputs(rest, h.Inputs)
+	return data, inputs, ok
+}
+
+// Get returns the bytes of an entry whose inputs are all what they were.
+func (s Store) Get(kind, key string) ([]byte, bool) {
+	data, inputs, ok := s.Load(kind, key)
+	if !ok || !s.Unchanged(inputs) {
 		return nil, false
 	}
 	if s.aged(inputs) {
@@ -113,7 +127,9 @@ func (s Store) aged(inputs []Input) bool {
 	return found
 }
 
-func (s Store) young(fi fs.FileInfo) bool { return s.began.Sub(fi.ModTime()) < young }
+func (s Store) young(fi fs.FileInfo) bool {
+	return s.began.Sub(fi.ModTime()) < young || !fi.IsDir() && s.began.UnixNano()-cache.StateTimeOf(fi) < int64(young)
+}
 
 // Put writes an entry to a temporary file next to its place and renames it. The file is not flushed to the disk: the checksum finds a
 // torn one.
@@ -138,6 +154,9 @@ func (s Store) Put(kind, key string, inputs []Input, data []byte) error {
 		return err
 	}
 	prune(filepath.Dir(path))
+	if s.puts != nil {
+		s.puts.Add(1)
+	}
 	return nil
 }
 
@@ -157,6 +176,38 @@ func (s Store) Watch(paths ...string) []Input {
 		return true
 	})
 	return list
+}
+
+// WatchThere is Watch of files of which it matters whether they are there, and not what is in them.
+func (s Store) WatchThere(paths ...string) []Input {
+	list := make([]Input, len(paths))
+	for i, path := range paths {
+		list[i] = Input{path, s.there(path)}
+	}
+	return list
+}
+
+// there begins the state of a path of which the content does not matter.
+const there = "there "
+
+func (s Store) there(path string) string {
+	look := s.host.Files.Stat
+	if r, is := s.host.Files.(*Recorder); is {
+		look = r.There
+	}
+	fi, err := look(path)
+	return s.thereOf(path, fi, err)
+}
+
+func (s Store) thereOf(path string, fi fs.FileInfo, err error) string {
+	if err != nil {
+		return ""
+	}
+	if !fi.IsDir() {
+		return there + "file"
+	}
+	id, err := cache.IdentityOf(path, fi)
+	return there + fmt.Sprint(id.Inode, id.Device, err)
 }
 
 func (s Store) path(kind, key string) string { return s.host.Join(s.dir, kind, key) }
@@ -184,6 +235,10 @@ func (s Store) State(path string) string {
 	if err != nil {
 		return ""
 	}
+	return s.stateOf(path, fi)
+}
+
+func (s Store) stateOf(path string, fi fs.FileInfo) string {
 	state := s.identity(path, fi)
 	if s.young(fi) {
 		state += byContent + s.content(path, fi)
@@ -192,6 +247,9 @@ func (s Store) State(path string) string {
 }
 
 func (s Store) same(in Input) bool {
+	if strings.HasPrefix(in.state, there) {
+		return s.there(in.path) == in.state
+	}
 	fi, err := s.host.Files.Stat(in.path)
 	if err != nil {
 		return in.state == ""
@@ -205,7 +263,7 @@ func (s Store) same(in Input) bool {
 
 // identity changes when another file takes the same path; it is found without reading the file.
 func (s Store) identity(path string, fi fs.FileInfo) string {
-	if fi.IsDir() && s.host.OS == buildenv.Windows {
+	if ofKernel(path) || fi.IsDir() && s.host.OS == buildenv.Windows {
 		return "d " + s.content(path, fi)
 	}
 	id, err := cache.IdentityOf(path, fi)
@@ -219,8 +277,16 @@ func (s Store) identity(path string, fi fs.FileInfo) string {
 		b = append(strconv.AppendInt(b, id.Size, 36), ' ')
 	}
 	b = append(strconv.AppendInt(b, id.MTime, 36), ' ')
+	if !fi.IsDir() {
+		b = append(strconv.AppendInt(b, cache.StateTimeOf(fi), 36), ' ')
+	}
 	b = append(strconv.AppendUint(b, id.Inode, 36), ' ')
 	return string(strconv.AppendUint(b, id.Device, 36))
+}
+
+// ofKernel reports whether the kernel makes a path up when it is read: its times say nothing.
+func ofKernel(path string) bool {
+	return strings.HasPrefix(path, "/proc/") || strings.HasPrefix(path, "/sys/")
 }
 
 // content is a hash of a file's bytes or of a directory's names.
@@ -245,7 +311,8 @@ func (s Store) content(path string, fi fs.FileInfo) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-func (s Store) unchanged(list []Input) bool {
+// Unchanged reports whether all inputs are what they were.
+func (s Store) Unchanged(list []Input) bool {
 	var changed atomic.Bool
 	s.each(len(list), func(i int) bool {
 		if !s.same(list[i]) {

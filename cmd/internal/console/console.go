@@ -25,7 +25,10 @@ type Shell struct {
 	OutColour                bool
 	Home                     string // the user's home directory, which messages show as ~; empty: not known
 	// Fetch is the user's command line with the flag that downloads a toolkit, for the hints that hold toolchain.Fetch.
-	Fetch   string
+	Fetch string
+	// Heard is given every line that is written; nil: nobody listens. Muted: lines are not written, since they were before.
+	Heard   func(line string)
+	Muted   bool
 	Guarded bool // a step of GitHub Actions reads along: quoted text must not be taken for its commands
 }
 
@@ -51,7 +54,12 @@ func (s *Shell) line(head, text string) {
 	if s.Guarded {
 		text = Disarmed(text)
 	}
-	_, _ = io.WriteString(s.Err, text+"\n")
+	if s.Heard != nil {
+		s.Heard(text + "\n")
+	}
+	if !s.Muted {
+		_, _ = io.WriteString(s.Err, text+"\n")
+	}
 }
 
 // home words a message that is read and not pasted.

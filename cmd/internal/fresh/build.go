@@ -64,17 +64,27 @@ type State struct {
 	read     *reader
 	packages []Package // the GPU packages of this build
 	outs     []out     // the OUT_DIRs that were compared
-	before   map[string]before
+	before   map[string]Before
 	cleaned  []string          // packages that were cleaned in this run
 	found    []finding.Finding // besides what is stale
 	noted    []string          // notes of this build
 	earlier  []string          // what was stale before the build
 }
 
-// before is what was known of an OUT_DIR before a build.
-type before struct {
-	ran    int64
-	agreed bool
+// Before is what was known of an OUT_DIR before a build.
+type Before struct {
+	Ran    int64 `json:"ran"`
+	Agreed bool  `json:"agreed"`
+}
+
+// Before is what was known of each OUT_DIR as cargo began.
+func (s *State) Before() map[string]Before { return s.before }
+
+// Begun is the state of a build that cargo has carried out since before was known.
+func (s *State) Begun(before map[string]Before) *State {
+	next := *s
+	next.before = before
+	return &next
 }
 
 // Lock keeps a second gpubuild out of a target directory until release is called, which may be done twice. The lock lies in our cache: a

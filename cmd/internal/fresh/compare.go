@@ -251,14 +251,14 @@ func (s *State) writeStamp(o out) {
 }
 
 // seen notes what is known of every OUT_DIR of this build's scripts as the build begins.
-func (s *State) seen() map[string]before {
-	h, now := s.b.Machine.Host, map[string]before{}
+func (s *State) seen() map[string]Before {
+	h, now := s.b.Machine.Host, map[string]Before{}
 	for _, o := range builddir.Outs(h, s.b.profileDirs(), s.read.scripts) {
-		now[h.Clean(o.Dir)] = before{ran: o.Ran}
+		now[h.Clean(o.Dir)] = Before{Ran: o.Ran}
 	}
 	for _, o := range s.outs {
-		if b, ok := now[h.Clean(o.dir)]; ok && b.ran == o.ran {
-			now[h.Clean(o.dir)] = before{o.ran, o.state == agrees}
+		if b, ok := now[h.Clean(o.dir)]; ok && b.Ran == o.ran {
+			now[h.Clean(o.dir)] = Before{o.ran, o.state == agrees}
 		}
 	}
 	return now
@@ -287,11 +287,11 @@ func (s *State) after(ctx context.Context, built cargorun.Built) (*State, error)
 		}
 		o := next.look(next.packages[at], m.OutDir)
 		switch {
-		case o.ran == was.ran && was.agreed:
+		case o.ran == was.Ran && was.Agreed:
 			o.state = agrees
-		case o.ran != was.ran && !compiledAny(m.PackageID, built):
+		case o.ran != was.Ran && !compiledAny(m.PackageID, built):
 			o.state, o.why = unknown, "cargo took the crate for fresh although its build script ran"
-		case o.ran != was.ran && !built.Waited && (was.ran == 0 || was.agreed):
+		case o.ran != was.Ran && !built.Waited && (was.Ran == 0 || was.Agreed):
 			for _, old := range s.outs { // what is known of the libraries that it links
 				if old.dir == o.dir {
 					o.stamp.Inputs = append(slices.Clip(o.stamp.Inputs), old.inputs...)
@@ -381,7 +381,7 @@ func (s *State) keepFailed(ctx context.Context, built cargorun.Built) {
 	for _, p := range s.packages {
 		for _, place := range builddir.Outs(h, p.dirs, map[string]bool{p.Name: true}) {
 			was := s.before[h.Clean(place.Dir)]
-			if done[h.Clean(place.Dir)] || place.Ran == was.ran || was.ran != 0 && !was.agreed {
+			if done[h.Clean(place.Dir)] || place.Ran == was.Ran || was.Ran != 0 && !was.Agreed {
 				continue
 			}
 			o := s.look(p, place.Dir)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -64,11 +63,7 @@ func startKernels(m *session.Machine, asked string, t tools.Tools) (k kernels, e
 			return k, nil
 		}
 	}
-	if log, err := os.CreateTemp(filepath.Join(m.CacheDir, nvcc.Views), ".log-*"); err == nil { // it only counts
-		k.log = log.Name()
-		_ = log.Close()
-		k.env = k.env.Set(nvcc.LogVariable, k.log)
-	}
+	k = k.logged(m)
 	var d buildenv.Delta
 	d.Add(buildenv.Prepend, "PATH", bin, "the kernel cache")
 	k.env = h.Apply(k.env, d)

@@ -38,6 +38,9 @@ type Command struct {
 	Args    []string               // the command line without the program's name
 	Typed   []string               // the arguments that the user typed, for hints that repeat them
 	Valued  func(flag string) bool // whether a flag of ours takes the next argument as its value
+
+	record  *recording // nil: what is looked at is not recorded
+	earlier *earlier   // nil: cargo has not run yet
 }
 
 // Options are our flags on cargo's subcommands.
@@ -95,7 +98,20 @@ func Dispatch(ctx context.Context, c Command) error {
 	}
 	trace := finding.NewTrace(time.Now)
 	sink := report.NewSink(c.Machine, c.Args, c.Options.Files)
+	if c.repeatable() {
+		if key, err := c.repeatKey(); err == nil {
+			next, done, err := c.again(ctx, key)
+			if done {
+				return err
+			}
+			if c = next; c.earlier == nil {
+				c = c.recorded(key)
+			}
+		}
+	}
+	defer c.end()
 	result, err := dispatch(ctx, c, trace)
+	c.keep(result, err)
 	if sink.Wants(result.Judged, err) {
 		err = sink.Finish(result.rendered(c, trace), func() ([]receipt.Receipt, error) { return result.receipts(c) }, err)
 	}
@@ -182,6 +198,7 @@ func (r *Result) noGPUWork(ctx context.Context, c Command, why string) (err erro
 	if o.Watch {
 		r.Watch, err = watchCargo(ctx, c, r.Session)
 	} else {
+		c.keepPlain()
 		err = c.cargo(ctx, m.Host.Env)
 	}
 	if err == nil && c.demandsProof() {
@@ -272,20 +289,20 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		return r, err
 	}
 	target := freshBuild(s, r.Features, r.Tools, c.Options.Fresh)
-	unlock, err := fresh.Lock(ctx, m, r.Features.Graph.Places)
+	unlock, err := c.lock(ctx, r.Features.Graph.Places)
 	if err != nil {
 		return r, err
 	}
 	defer unlock()
 	err = stage(report.CheckStale, func() (err error) {
-		r.Stale, err = cleanStale(ctx, target)
+		r.Stale, err = c.cleanStale(ctx, target)
 		return err
 	})
 	if err != nil {
 		return r, err
 	}
 
-	cache, err := startKernels(m, c.Options.Cache, r.Tools)
+	cache, err := c.startKernels(r.Tools)
 	if err != nil {
 		return r, err
 	}

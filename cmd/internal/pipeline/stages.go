@@ -51,8 +51,11 @@ func newBuilder(c Command, s *session.Session, r Result) builder {
 	return b
 }
 
-// build runs cargo.
+// build runs cargo, unless that is done.
 func (b builder) build(ctx context.Context) (cargorun.Built, error) {
+	if e := b.command.take(); e != nil {
+		return e.built, e.err
+	}
 	return cargorun.Build(ctx, b.session, b.tool, b.out)
 }
 

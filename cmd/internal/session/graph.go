@@ -31,7 +31,7 @@ type Question struct {
 }
 
 // graphKind names the cache entries of Graph; the number changes whenever the meaning of what is kept or watched does.
-const graphKind = "graph-1"
+const graphKind = "graph-2"
 
 // stored is how a Graph is kept: in cargo's own JSON, without what nobody here reads.
 type stored struct {
@@ -218,7 +218,7 @@ func (s *Session) watchProject(tool cargo.Tool) []memo.Input {
 	if rustc, err := h.LookPath("rustc"); err == nil {
 		w.add(rustc)
 	}
-	return s.Machine.Memo().Watch(w.paths...)
+	return w.watch(s.Machine.Memo())
 }
 
 // watchLocals lists the local packages that only cargo's answer names. Registry and git packages never change; the lock file names them.
@@ -235,5 +235,5 @@ func (s *Session) watchLocals(g *graph.Graph) []memo.Input {
 			w.local(h.Join(id.Dir(h), manifest.FileName))
 		}
 	}
-	return s.Machine.Memo().Watch(w.paths...)
+	return w.watch(s.Machine.Memo())
 }

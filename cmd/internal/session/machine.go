@@ -27,6 +27,7 @@ type Machine struct {
 	CacheDir string
 	NoCache  error // why the cache is not used, and CacheDir is cache.Nowhere
 	Began    time.Time
+	Puts     *atomic.Int64 // of Memo; nil: they are not counted
 	Temp     *Temporary
 	Real     RealDriver
 	Answered bool                         // a machine-readable answer was written
@@ -44,7 +45,7 @@ type Runner interface {
 }
 
 // Memo is the persistent cache.
-func (m *Machine) Memo() memo.Store { return memo.Open(m.Host, m.CacheDir, m.Began) }
+func (m *Machine) Memo() memo.Store { return memo.Open(m.Host, m.CacheDir, m.Began).Counting(m.Puts) }
 
 // Shown is a path as a person reads it: relative to the current directory when it lies below.
 func (m *Machine) Shown(path string) string {

@@ -1,12 +1,16 @@
 package session
 
-import "gpubuild/buildenv"
+import (
+	"gpubuild/buildenv"
+	"gpubuild/buildenv/memo"
+)
 
 // watchList collects paths that cargo looks at, each once.
 type watchList struct {
 	host  buildenv.Host
 	seen  map[string]bool
 	paths []string
+	there []string // those of which cargo asks only whether they are there
 }
 
 func (w *watchList) add(paths ...string) {
@@ -18,6 +22,11 @@ func (w *watchList) add(paths ...string) {
 	}
 }
 
+// watch is the state of all of them.
+func (w *watchList) watch(store memo.Store) []memo.Input {
+	return append(store.Watch(w.paths...), store.WatchThere(w.there...)...)
+}
+
 // local adds what cargo reads of a local package: its manifest, the files and
 // directories in which it discovers targets, and the manifests above.
 func (w *watchList) local(manifest string) {
@@ -25,7 +34,9 @@ func (w *watchList) local(manifest string) {
 	if w.seen[manifest] && w.seen[h.Join(dir, "build.rs")] {
 		return
 	}
-	w.add(manifest, h.Join(dir, "build.rs"), h.Join(dir, "src", "main.rs"), h.Join(dir, "src", "lib.rs"))
+	w.add(manifest)
+	w.seen[h.Join(dir, "build.rs")] = true
+	w.there = append(w.there, h.Join(dir, "build.rs"), h.Join(dir, "src", "main.rs"), h.Join(dir, "src", "lib.rs"))
 	for up := h.Dir(dir); ; up = h.Dir(up) {
 		at := h.Join(up, h.Base(manifest)) // cargo looks upwards for the workspace that a package belongs to and inherits from
 		if w.seen[at] {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -133,7 +132,7 @@ func (h *Hashes) identity(path string) (string, error) {
 	if id, ok := h.ids[path]; ok {
 		return id, nil
 	}
-	fi, err := os.Stat(path)
+	fi, err := h.m.Host.Files.Stat(path)
 	if err != nil {
 		return "", err
 	}

@@ -32,14 +32,11 @@ func (n *collector) tree(dir string, most int, enter func(path string) bool, cou
 	type file struct{ name, path string }
 	var files []file
 	var look []byte
-	complete, err := n.host.Walk(dir, func(path, rel string, e fs.DirEntry, isDir bool) bool {
+	complete, err := n.host.Walk(dir, func(path, rel string, _ fs.DirEntry, isDir bool) bool {
 		if isDir || !counts(path, rel) || len(files) > most {
 			return isDir && enter(path)
 		}
-		fi, err := e.Info()
-		if err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-			fi, err = n.host.Files.Stat(path)
-		}
+		fi, err := n.host.Files.Stat(path)
 		if err == nil && fi.Mode().IsRegular() { // not one that is gone since, or a link to nothing: nobody can include that
 			files = append(files, file{rel, path})
 			look = append(look, rel...)

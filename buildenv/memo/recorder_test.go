@@ -1,0 +1,87 @@
+package memo_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gpubuild/buildenv/local"
+	"gpubuild/buildenv/memo"
+)
+
+// TestRecorder: whatever is looked at through a recorded host is an input, with what of it was looked at.
+func TestRecorder(t *testing.T) {
+	t.Parallel()
+	host, err := local.Host()
+	if err != nil {
+		t.Fatal(err)
+	}
+	top := t.TempDir()
+	path := func(name string) string { return filepath.Join(top, name) }
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(path(name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{"listed", "there"} {
+		if err := os.Mkdir(path(dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("read", "1")
+	write("stat", "1")
+	write("exists", "1")
+	later := memo.Open(host, path("cache"), time.Now().Add(time.Minute)) // nothing is young
+	look := func() []memo.Input {
+		t.Helper()
+		h, r := later.Record()
+		_, _ = h.ReadFile(path("read"), 10)
+		_, _ = h.Files.Stat(path("stat"))
+		_, _ = h.IsFile(path("exists")), h.IsFile(path("absent"))
+		_, _ = h.Names(path("listed")), h.IsDir(path("there"))
+		_ = h.IsFile(filepath.Join(path("cache"), "memo", "x"))
+		list, ok := r.Inputs(path("cache"))
+		if !ok || len(list) != 6 {
+			t.Fatalf("%v %v", list, ok)
+		}
+		return list
+	}
+	for _, c := range []struct {
+		story   string
+		do      func()
+		changed bool
+	}{
+		{"nothing", func() {}, false},
+		{"a file that was read", func() { write("read", "2") }, true},
+		{"a file that was looked at", func() { write("stat", "2") }, true},
+		{"what is in a file of which it was asked whether it is there", func() { write("exists", "2") }, false},
+		{"a name in a directory that was listed", func() { write("listed/new", "") }, true},
+		{"a name in a directory that was not", func() { write("there/new", "") }, false},
+		{"a file that was not there", func() { write("absent", "") }, true},
+		{"a file that was there", func() { _ = os.Remove(path("exists")) }, true},
+		{"a file with its old time", func() {
+			old, err := os.Stat(path("read"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			write("read", "3")
+			if err := os.Chtimes(path("read"), old.ModTime(), old.ModTime()); err != nil {
+				t.Fatal(err)
+			}
+		}, host.OS != "windows"},
+	} {
+		list := look()
+		c.do()
+		if later.Unchanged(list) == c.changed {
+			t.Errorf("%s: changed %v", c.story, c.changed)
+		}
+	}
+	h, r := memo.Open(host, path("cache"), time.Now()).Record()
+	write("read", "4")
+	_, _ = h.ReadFile(path("read"), 10)
+	if list, ok := r.Inputs(); ok {
+		t.Errorf("a file that was written a moment ago: %v", list)
+	}
+}
