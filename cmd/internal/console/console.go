@@ -62,6 +62,9 @@ func (s *Shell) line(head, text string) {
 	}
 }
 
+// Again writes lines that Heard was given in an earlier run.
+func (s *Shell) Again(lines string) { _, _ = io.WriteString(s.Err, lines) }
+
 // home words a message that is read and not pasted.
 func (s *Shell) home(format string, args ...any) string {
 	return tilde(fmt.Sprintf(format, args...), s.Home)

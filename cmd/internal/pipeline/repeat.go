@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -245,7 +244,7 @@ func (c Command) again(ctx context.Context, key string) (next Command, done bool
 			return c, false, nil
 		}
 		m.Shell.Detail("%s", unchangedLine)
-		_, _ = io.WriteString(m.Shell.Err, e.Before)
+		m.Shell.Again(e.Before)
 		return c, true, c.cargo(ctx, m.Host.Env)
 	}
 	unlock, err := fresh.Lock(ctx, m, e.Places)
@@ -257,7 +256,7 @@ func (c Command) again(ctx context.Context, key string) (next Command, done bool
 		return c, false, nil
 	}
 	m.Shell.Detail("%s", unchangedLine)
-	_, _ = io.WriteString(m.Shell.Err, e.Before)
+	m.Shell.Again(e.Before)
 	env := m.Host.Env
 	for name, value := range e.Set {
 		env = env.Set(name, value)
@@ -271,7 +270,7 @@ func (c Command) again(ctx context.Context, key string) (next Command, done bool
 	if err == nil && e.same(m, built) {
 		k.end(m)
 		unlock()
-		_, _ = io.WriteString(m.Shell.Err, e.After)
+		m.Shell.Again(e.After)
 		return c, true, nil
 	}
 	if built.Interrupted {
