@@ -97,6 +97,8 @@ func TestPaths(t *testing.T) {
 		}
 		return "no"
 	}
+	there := w
+	there.Env = buildenv.NewEnv(buildenv.Windows, []string{`=D:=D:\data`})
 	tests := []struct{ name, got, want string }{
 		{"join", l.Join("/a", "", "b/../c"), "/a/c"},
 		{"join, nothing", l.Join("", ""), ""},
@@ -122,6 +124,13 @@ func TestPaths(t *testing.T) {
 		{"abs, windows", is(w.IsAbs(`c:/a`)) + is(w.IsAbs(`C:a`)) + is(w.IsAbs(`\a`)) + is(w.IsAbs(`\\s\x`)), "yesnonoyes"},
 		{"abs from here", l.Abs("x/../y"), "/home/u/y"},
 		{"abs from here, windows", w.Abs(`x\y`), `C:\src\x\y`},
+		{"abs on this drive", w.Abs(`c:x\..\y`) + w.Abs(`C:`), `C:\src\yC:\src`},
+		{"abs on another drive", w.Abs(`d:x`) + w.Abs(`D:`), `d:\xD:\`},
+		{"abs on another drive with a current directory", there.Abs(`d:x`), `D:\data\x`},
+		{"abs from the drive's root", w.Abs(`\x`) + w.Abs(`/`), `C:\xC:\`},
+		{"from a share, its root", w.From(`\\s\share\a`, `\x`), `\\s\share\x`},
+		{"from a directory on another drive", w.From(`D:\data`, `D:x`) + w.From(`D:\data`, `C:\x`), `D:\data\xC:\x`},
+		{"a colon on linux", l.Abs("C:x"), "/home/u/C:x"},
 		{"same", is(w.SamePath(`C:\A\`, "c:/a")) + is(l.SamePath("/A", "/a")) + is(l.SamePath("/a/", "/a")), "yesnoyes"},
 		{"below", is(l.Below("/a/b", "/a")) + is(l.Below("/ab", "/a")) + is(l.Below("/a", "/")) + is(l.Below("/a/../b", "/a")), "yesnoyesno"},
 		{"below, windows", is(w.Below(`c:\A\b`, `C:\a`)) + is(w.Below(`C:\a`, `C:\`)) + is(w.Below(`D:\a`, `C:\`)), "yesyesno"},

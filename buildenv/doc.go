@@ -5,5 +5,5 @@
 // it. Nothing here touches the machine: buildenv/local makes the real Host, buildenv/proc runs a Cmd.
 //
 // Paths are strings by the host's own rules, so that a Windows machine can be looked at on Linux. Only absolute paths and paths below
-// them are understood; a drive-relative path such as "C:x" is not.
+// them are understood; Host.Abs and Host.From make one of what a user wrote, of "C:x", too.
 package buildenv

@@ -1,6 +1,7 @@
 package buildenv
 
 import (
+	"cmp"
 	"iter"
 	"path"
 	"strings"
@@ -120,17 +121,23 @@ func (h Host) IsAbs(p string) bool {
 }
 
 // Abs answers p from the host's current directory when it is relative.
-func (h Host) Abs(p string) string {
-	if h.IsAbs(p) {
-		return h.Clean(p)
-	}
-	return h.Join(h.Cwd, p)
-}
+func (h Host) Abs(p string) string { return h.Clean(h.From(h.Cwd, p)) }
 
-// From is a path as it is meant in a directory: a relative one begins there, an absolute one stays as it is.
+// From is a path as it is meant in a directory: a relative one begins there, an absolute one stays as it is. On Windows "\x" begins at the
+// root of the directory's drive, and "C:x" in the directory if that is on C, else in the current directory of C, which Windows keeps in the
+// variable "=C:". Source: Microsoft, "Naming Files, Paths, and Namespaces", and GetFullPathName.
 func (h Host) From(dir, p string) string {
-	if h.IsAbs(p) {
+	s := h.slash(p)
+	switch {
+	case h.IsAbs(p):
 		return p
+	case h.OS == Windows && drive(s):
+		if root := volume(h.slash(dir)); !strings.EqualFold(root, s[:2]) {
+			dir = cmp.Or(h.Env.Get("="+strings.ToUpper(s[:2])), s[:2]+"/")
+		}
+		return h.Join(dir, s[2:])
+	case h.OS == Windows && strings.HasPrefix(s, "/"):
+		return h.Join(volume(h.slash(dir)), s)
 	}
 	return h.Join(dir, p)
 }
