@@ -496,7 +496,7 @@ func (u Usage) Text() string {
 		most = append(most, fmt.Sprintf("%.1f of %.1f GB", float64(*u.Memory)/1e9, float64(u.MemoryTotal)/1e9))
 	}
 	if len(most) > 0 {
-		text += "; at most " + strings.Join(most, " and ")
+		text += "; at most " + strings.Join(most, " and ") + " in samples" // between two of them it may have been more
 	}
 	if u.Joules > 0 {
 		text += fmt.Sprintf("; %.0f J", u.Joules)

@@ -282,7 +282,7 @@ func TestUsage(t *testing.T) {
 		len(u.Curve) > curvePoints || len(u.Curve) < curvePoints/2 {
 		t.Errorf("%+v", u)
 	}
-	want := "GPU 1 (L4) was busy 20 % of 200 s; at most 77 °C and 12.0 of 24.0 GB; 20000 J; slowed down for 0 s"
+	want := "GPU 1 (L4) was busy 20 % of 200 s; at most 77 °C and 12.0 of 24.0 GB in samples; 20000 J; slowed down for 0 s"
 	if u.Text() != want {
 		t.Errorf("%s", u.Text())
 	}
@@ -290,7 +290,7 @@ func TestUsage(t *testing.T) {
 	w.Add(Sample{Time: start, ClockMHz: 300})
 	u = w.Summary(start, true).GPUs[0]
 	w.Add(Sample{Time: start, Index: 1, Utilisation: new(98), Throttle: new(uint64(0x40)), Temperature: 40})
-	if text := w.Summary(start, true).GPUs[1].Text(); text != "GPU 1 was asked only once: utilisation 98 %; at most 40 °C" {
+	if text := w.Summary(start, true).GPUs[1].Text(); text != "GPU 1 was asked only once: utilisation 98 %; at most 40 °C in samples" {
 		t.Error(text)
 	}
 	later := Sample{Time: start.Add(time.Minute), Index: 1, Throttle: new(uint64(0x40)), Temperature: 40}

@@ -62,7 +62,8 @@ func misfit(f Facts, w Wish, tried []trial, lost []Loser) error {
 			What: "host compiler for nvcc", Losers: all, Places: compilerPlaces(f), Unread: unreadable(f), Fix: best.fix, Part: best.part,
 		}
 	case best.step == stepSDK:
-		return &MissingError{What: strings.TrimPrefix(best.why, "there is no "), Losers: all, Unread: unreadable(f), Fix: best.fix, Part: best.part}
+		what := strings.TrimPrefix(best.why, "there is no ")
+		return &MissingError{What: what, Losers: all, Unread: unreadable(f), Fix: best.fix, Part: best.part}
 	// headers alone are none
 	case best.step == stepCUDNN && !slices.ContainsFunc(f.CUDNN, func(i cudnn.Install) bool { return i.Problem == "" }):
 		return &MissingError{What: "cuDNN", Losers: all, Fix: best.fix, Part: best.part}

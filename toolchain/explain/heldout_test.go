@@ -64,7 +64,7 @@ var secondRound = []struct {
 	{"screenpipe/screenpipe 749", "error: failed to run custom build command for `candle-kernels v0.7.2`\n\nCaused by:\n  process didn't exit successfully: `J:\\ScreenPipe\\target\\release\\build\\candle-kernels-d6f54d410ef1df66\\build-script-build` (exit code: 101)", "gpu-build-script-failed", false},
 	{"EricLBuehler/mistral.rs 1056, second case", "called `Result::unwrap()` on an `Err` value: WithBacktrace { inner: Cuda(Cublas(CublasError(CUBLAS_STATUS_ALLOC_FAILED))), backtrace: Backtrace [{ fn: \"candle_core::error::Error::bt\" }] }", "gpu-out-of-memory", true},
 	{"NVIDIA/jitify 56", "warning: cuda_fp16.h: File not found", "", false},
-	{"huggingface/candle 1597", "called `Result::unwrap()` on an `Err` value: DriverError(CUDA_ERROR_UNKNOWN, \"unknown error\")", "", false},
+	{"huggingface/candle 1597", "called `Result::unwrap()` on an `Err` value: DriverError(CUDA_ERROR_UNKNOWN, \"unknown error\")", "driver-unknown-error", true},
 	{"EricLBuehler/mistral.rs 1609", "Could not prepare cache: DriverError(CUDA_ERROR_INVALID_VALUE, \"invalid argument\")", "", false},
 	{"EricLBuehler/mistral.rs 772", "ValueError: CublasError(CUBLAS_STATUS_INVALID_VALUE)", "", false},
 	{"EricLBuehler/mistral.rs 650", "Model failed with error: WithBacktrace { inner: Msg(\"key must be a cuda tensor\"), backtrace: Backtrace [] }", "", false},

@@ -53,15 +53,15 @@ var looksLikeError = lazyregexp.New(
 		`libdevice not found at|entry point .* could not be located in |^dyld(\[\d+\])?: Library not loaded: |` +
 		`terminate called after throwing an instance of |multiple definition of |\berror occurred: |[Ff]ailed to initialize CUDA\b|` +
 		`\bg?make(\.exe)?(\[\d+\])?: \*\*\* |^Segmentation fault\b|GetProcAddress \{ source|\bcuBLAS error \d|` +
-		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b|\berror C\d{4}\b|\bFailed to load\b|No possible adapter|The input line is too long|` +
-		`compiled without support for the current GPU|has no device code compatible`,
+		`\bGGML_ASSERT(: |\(.*\) failed)|\bdriver shutting down\b|\berror C\d{4}\b|\bFailed to load\b|` +
+		`No possible adapter|The input line is too long|compiled without support for the current GPU|has no device code compatible`,
 )
 
 // innocent are lines that name a failure and report none: a test that passed or expects it, a retry that went well, the source of an error
 // type, source that a compiler quotes or grep prints, and what instructions say.
 var innocent = lazyregexp.New(
 	`^ *\d+ +\| +[^# ]|^\s*(\S+:\d+:\s*)?// |` +
-		`^\s*test .* \.\.\. ok\b|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|#\[error\(|` +
+		`^\s*test .* \.\.\. ok\b|\((as )?expected\)|\bretrying after\b.*\b(done|ok|succeeded)\b|(?i:^\W*warn(ing)?\b.*\bretrying\b)|#\[error\(|` +
 		`\b[Ii]f you (get|see|encounter|hit|run into)\b|\bError \d+ \(ignored\)|Compiler family detection failed|` +
 		`^\s*(#{1,6}|[-*|>]) .*` + "`(CUDA_ERROR_|cudaError|CUBLAS_STATUS_|CUDNN_STATUS_)\\w+`",
 )

@@ -146,7 +146,8 @@ func (p Plan) startNVCC(ctx context.Context, run Runner) error {
 		err = fmt.Errorf("it ends with %d", r.Code)
 	}
 	if err != nil && ctx.Err() == nil {
-		return exit.Errorf(exit.Missing, "gpubuild toolchain list --available", "nothing was installed: `%s --version` does not work: %w", nvcc, err)
+		return exit.Errorf(exit.Missing, "gpubuild toolchain list --available",
+			"nothing was installed: `%s --version` does not work: %w", nvcc, err)
 	}
 	return ctx.Err()
 }

@@ -82,8 +82,8 @@ func (d discovery) run(ctx context.Context) (f toolchain.Facts, driverNotes []st
 // topLine is nvcc's own word for where it is, two levels above its program.
 var topLine = lazyregexp.New(`(?m)^#\$ TOP=(.+?)[/\\]bin[/\\]\.\.\s*$`)
 
-// findToolkits finds the machine's toolkits. Where the nvcc on PATH is a script of the user's with no toolkit around it, nvcc is asked for the one
-// that the script starts: plain cargo would build with that.
+// findToolkits finds the machine's toolkits. Where the nvcc on PATH is a script of the user's with no toolkit around it, nvcc is asked for
+// the one that the script starts: plain cargo would build with that.
 func findToolkits(ctx context.Context, h buildenv.Host, run session.Runner, extra []cuda.Candidate) []cuda.Toolkit {
 	found := cuda.Find(h, extra)
 	for _, t := range found {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gdamore/tcell/v2"
 
@@ -57,8 +58,7 @@ func liveView(ctx context.Context, m *session.Machine, o Options) (gpu.Summary, 
 	var failed error
 	answering := true
 	for running := true; running; {
-		_, height := screen.Size()
-		draw(screen, v.lines(height))
+		draw(screen, v.lines(screen.Size()))
 		select {
 		case s := <-samples:
 			v.add(s)
@@ -111,13 +111,13 @@ func (v *view) add(s gpu.Sample) {
 }
 
 // lines are what the view shows: the sparklines only where the alerts have room below them.
-func (v *view) lines(height int) []string {
+func (v *view) lines(width, height int) []string {
 	if len(v.latest) == 0 {
 		return []string{"asking the driver", "", "q ends it"}
 	}
 	var out []string
 	for _, s := range v.latest {
-		out = append(out, Row(s))
+		out = append(out, Row(s, width))
 		if 2*len(v.latest)+len(v.alerts)+2 <= height {
 			out = append(out, "    "+spark(v.curves[s.Index]))
 		}
@@ -128,10 +128,20 @@ func (v *view) lines(height int) []string {
 	return append(out, "", "q ends it")
 }
 
-// Row is a sample in one line.
-func Row(s gpu.Sample) string {
+// Row is a sample in one line of that many columns; 0: of any length. Where it would be longer, the name is shortened and no number is.
+func Row(s gpu.Sample, columns int) string {
+	row := func(tail string) string {
+		head, width := fmt.Sprintf("GPU %d  ", s.Index), max(20, utf8.RuneCountInString(s.Name))
+		if columns > 0 {
+			width = max(4, min(width, columns-len(head)-utf8.RuneCountInString(tail)))
+		}
+		if name := []rune(s.Name); len(name) > width {
+			s.Name = string(name[:width-1]) + "…"
+		}
+		return fmt.Sprintf("%s%-*s%s", head, width, s.Name, tail)
+	}
 	if s.Lost {
-		return fmt.Sprintf("GPU %d  %s  does not answer", s.Index, s.Name)
+		return row("  does not answer")
 	}
 	or := func(known bool, format string, values ...any) string {
 		if !known {
@@ -146,13 +156,13 @@ func Row(s gpu.Sample) string {
 	if s.MemoryUsed != nil {
 		memory = fmt.Sprintf("%5.1f/%.1f GB", float64(*s.MemoryUsed)/1e9, float64(s.MemoryTotal)/1e9)
 	}
-	row := fmt.Sprintf("GPU %d  %-20s %4s  %s  %6s  %8s  %5s", s.Index, s.Name, utilisation, memory,
+	tail := fmt.Sprintf(" %4s  %s  %6s  %8s  %5s", utilisation, memory,
 		or(s.Temperature > 0, "%3d °C", s.Temperature), or(s.ClockMHz > 0, "%4d MHz", s.ClockMHz),
 		or(s.PowerMW > 0, "%3d W", s.PowerMW/1000))
 	if why := s.Throttling(); why != "" {
-		row += "  slowed down by " + why
+		tail += "  slowed down by " + why
 	}
-	return row
+	return row(tail)
 }
 
 // spark draws utilisation from 0 to 100 percent.

@@ -58,7 +58,7 @@ func (l *statusLine) show(s gpu.Sample) {
 	}
 	var texts []string
 	for _, s := range l.latest {
-		texts = append(texts, strings.Join(strings.Fields(Row(s)), " "))
+		texts = append(texts, strings.Join(strings.Fields(Row(s, max(60, columns/len(l.latest)))), " "))
 	}
 	line := []rune(console.Visible(strings.Join(texts, " | ")))
 	fmt.Fprintf(&b, "\x1b7\x1b[%d;1H\x1b[2K%s\x1b8", rows, string(line[:min(len(line), max(columns-1, 0))]))

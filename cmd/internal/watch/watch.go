@@ -171,7 +171,7 @@ func summarize(judge *gpu.Watch, until time.Time, answering bool, notes []string
 		if len(notes) > 0 {
 			why = strings.Join(notes, "; ")
 		}
-		first := fmt.Sprintf("%swatched only %.0f of %.0f s: %s", who, seconds.Seconds(), asked.Seconds(), why)
+		first := fmt.Sprintf("%swatched only %.1f of %.1f s: %s", who, seconds.Seconds(), asked.Seconds(), why)
 		s.Notes = append([]string{first}, s.Notes...)
 	default:
 		s.Notes = append(s.Notes, notes...)

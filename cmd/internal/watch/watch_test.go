@@ -25,7 +25,7 @@ func TestStatusLine(t *testing.T) {
 	}
 	s := gpu.Sample{Name: "NVIDIA L4", Utilisation: new(98), MemoryUsed: new(uint64(8e9)), MemoryTotal: 24e9, Temperature: 61, ClockMHz: 1980, PowerMW: 70000}
 	l.show(s)
-	first := "\n\x1b7\x1b[1;23r\x1b8\x1b[1A\x1b7\x1b[24;1H\x1b[2KGPU 0 NVIDIA L4 98% 8.0/24.0 GB 61 °C 1\x1b8"
+	first := "\n\x1b7\x1b[1;23r\x1b8\x1b[1A\x1b7\x1b[24;1H\x1b[2KGPU 0 NVIDIA … 98% 8.0/24.0 GB 61 °C 19\x1b8"
 	if got := wrote(); got != first {
 		t.Errorf("got  %q\nwant %q", got, first)
 	}
@@ -124,7 +124,7 @@ func TestOneSilentGPU(t *testing.T) {
 		w.Add(gpu.Sample{Time: time.Unix(i, 0), Index: 1})
 	}
 	s := summarize(w, time.Unix(2, 0), true, nil, nil, []string{"lost"})
-	if Verdict(s) != exit.Code(exit.Unproved) || !slices.Equal(s.Notes, []string{"GPU 1: watched only 0 of 3 s: it did not answer"}) {
+	if Verdict(s) != exit.Code(exit.Unproved) || !slices.Equal(s.Notes, []string{"GPU 1: watched only 0.0 of 3.0 s: it did not answer"}) {
 		t.Errorf("%+v", s)
 	}
 }
@@ -133,17 +133,35 @@ func TestOneSilentGPU(t *testing.T) {
 func TestLinesOfTheView(t *testing.T) {
 	t.Parallel()
 	v := &view{judge: gpu.NewWatch(gpu.DefaultThresholds(), nil, time.Unix(1, 0)), curves: map[int][]int{}}
-	if got := v.lines(24); got[0] != "asking the driver" {
+	if got := v.lines(0, 24); got[0] != "asking the driver" {
 		t.Errorf("%q", got)
 	}
 	for i := range 8 {
 		v.add(gpu.Sample{Time: time.Unix(1, 0), Index: i, Name: "NVIDIA L4", Utilisation: new(50)})
 	}
-	if got := v.lines(24); len(got) != 18 || got[1] != "    ▄" {
+	if got := v.lines(0, 24); len(got) != 18 || got[1] != "    ▄" {
 		t.Errorf("with room: %q", got)
 	}
 	v.add(gpu.Sample{Time: time.Unix(2, 0), Index: 7, Lost: true})
-	if got := v.lines(18); len(got) != 11 || !strings.Contains(got[8], "GPU 7 no longer answers") {
+	if got := v.lines(0, 18); len(got) != 11 || !strings.Contains(got[8], "GPU 7 no longer answers") {
 		t.Errorf("without room: %q", got)
+	}
+}
+
+// TestRowFits: in a narrow terminal the name is shortened, and every number stays.
+func TestRowFits(t *testing.T) {
+	used, busy := uint64(12e9), 100
+	s := gpu.Sample{Name: "NVIDIA RTX PRO 6000 Blackwell Server Edition", Utilisation: &busy, MemoryUsed: &used, MemoryTotal: 141e9,
+		Temperature: 71, ClockMHz: 1980, PowerMW: 700000}
+	for _, columns := range []int{60, 80} {
+		row := Row(s, columns)
+		if n := len([]rune(row)); n > columns {
+			t.Errorf("%d columns: %d: %s", columns, n, row)
+		}
+		for _, number := range []string{"GPU 0", "100%", "12.0/141.0 GB", "71 °C", "1980 MHz", "700 W", "…"} {
+			if !strings.Contains(row, number) {
+				t.Errorf("%d columns: no %s: %s", columns, number, row)
+			}
+		}
 	}
 }

@@ -28,8 +28,8 @@ func (p Pip) Versions(ctx context.Context, name, dir string) ([]string, error) {
 
 // Resolve returns the wheels that pip would install for requirements, with the hashes of the user's index. Their sizes are not known.
 func (p Pip) Resolve(ctx context.Context, requirements []string, dir string) ([]tree.Archive, error) {
-	args := slices.Concat(p.args, []string{"install", "--dry-run", "--ignore-installed", "--quiet", "--disable-pip-version-check", "--no-input",
-		"--only-binary=:all:", "--report", "-"}, requirements)
+	args := slices.Concat(p.args, []string{"install", "--dry-run", "--ignore-installed", "--quiet", "--disable-pip-version-check",
+		"--no-input", "--only-binary=:all:", "--report", "-"}, requirements)
 	r, err := p.run.Run(ctx, p.command(dir, args...))
 	if err != nil {
 		return nil, err
