@@ -20,7 +20,8 @@ type Cmd struct {
 	Timeout time.Duration // 0: none
 	Grace   time.Duration // how long it may take to end after an interrupt before it is killed; 0: the runner's
 	Limit   int64         // bytes of each stream that are collected; 0: 64 MiB. More is dropped and Result.Truncated set
-
+	// Stop, when it is closed, asks the tree to end by SIGTERM; after Grace it is killed. Timeout asks by SIGTERM, too, where Stop is set.
+	Stop <-chan struct{}
 }
 
 // ProgramGrace is the Grace of the user's own programs: an interrupted training run may write a checkpoint. It is what `docker stop` gives.
@@ -36,6 +37,7 @@ type Result struct {
 	Stderr    []byte        // only when Cmd.Stderr was nil
 	Truncated bool          // more was written than Cmd.Limit allowed
 	TimedOut  bool          // Cmd.Timeout ended it
+	Stopped   bool          // Cmd.Stop ended it
 	Elapsed   time.Duration // wall-clock time
 }
 

@@ -82,20 +82,27 @@ func (r Runner) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, error
 		timeout = timer.C
 	}
 	var cause error
-	timedOut := false
+	timedOut, stopped := false, false
 	select {
 	case err = <-j.done:
 		j.tree.leave()
 	case <-timeout:
 		timedOut = true
-		err = stop(j, syscall.SIGINT, false, nil, cmp.Or(r.Grace, defaultGrace))
+		ask := syscall.SIGINT
+		if c.Stop != nil {
+			ask = syscall.SIGTERM
+		}
+		err = stop(j, ask, false, nil, cmp.Or(r.Grace, defaultGrace))
+	case <-c.Stop:
+		stopped = true
+		err = stop(j, syscall.SIGTERM, false, nil, cmp.Or(c.Grace, r.Grace, defaultGrace))
 	case <-ctx.Done():
 		cause = ctx.Err()
 		sig, delivered := reason(signals)
 		err = stop(j, sig, delivered, signals, cmp.Or(c.Grace, r.Grace, defaultGrace))
 	}
 	res := j.result(err)
-	res.TimedOut = timedOut
+	res.TimedOut, res.Stopped = timedOut, stopped
 	switch {
 	case cause != nil:
 		return res, fmt.Errorf("%s: %w", filepath.Base(c.Path), cause)

@@ -68,11 +68,24 @@ type Exit struct {
 	Code     int           `json:"code"`
 	Signal   string        `json:"signal,omitempty"`
 	TimedOut bool          `json:"timed_out,omitempty"`
+	Stopped  bool          `json:"stopped,omitempty"` // by gpubuild, once its kernel was proven
 	Elapsed  time.Duration `json:"elapsed"`
+}
+
+// Ours reports whether gpubuild ended the program, so that its status is not its own.
+func (e Exit) Ours() bool { return e.TimedOut || e.Stopped }
+
+// asAsked reports whether a program that gpubuild ended went as one does that is asked to: with the expected status, or where it was proven
+// before by our own signal.
+func (e Exit) asAsked(expected int) bool {
+	asked := e.Stopped && (e.Code == 128+15 || e.Code == 128+9 || e.Signal == "")
+	return e.Ours() && (e.Signal == "" && e.Code == expected || asked)
 }
 
 func (e Exit) String() string {
 	switch {
+	case e.Stopped:
+		return fmt.Sprintf("was stopped after %s", e.Elapsed.Round(time.Millisecond))
 	case e.TimedOut:
 		return fmt.Sprintf("was ended after %s", e.Elapsed.Round(time.Millisecond))
 	case e.Signal != "":

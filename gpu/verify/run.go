@@ -42,11 +42,13 @@ type Options struct {
 	Child      string         // a glob: the records of children whose executable it matches count, too; empty: none
 	ExpectExit int
 	Timeout    time.Duration // 0: none
-	Stdin      io.Reader
-	Stdout     io.Writer
-	Stderr     io.Writer
-	Real       func(Loaded) (bool, string) // is this driver that of a real GPU? nil: none is. See RealDriver
-	Own        []string                    // names of the kernels that the binary holds, from gpu/fatbin
+	// UntilProved stops the program as soon as its kernel is proven: a server, or a long training run.
+	UntilProved bool
+	Stdin       io.Reader
+	Stdout      io.Writer
+	Stderr      io.Writer
+	Real        func(Loaded) (bool, string) // is this driver that of a real GPU? nil: none is. See RealDriver
+	Own         []string                    // names of the kernels that the binary holds, from gpu/fatbin
 	// where the private directory of this run is made; empty: the system's directory for temporary files
 	RunDir string
 	Keep   bool     // leave the records there
@@ -172,6 +174,10 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	if o.Probe.Watch != "" && h.OS == buildenv.Linux { // on Windows the watcher looks by itself
 		looking.Go(func() { s.follow(watchFile, stop) })
 	}
+	proved := make(chan struct{})
+	if cmd.Stop = proved; o.UntilProved { // so that a timeout asks by SIGTERM, too
+		looking.Go(fault.Guarded(func() { e.whenProved(h, o, targetDir, watchFile, id, stop, proved) }))
+	}
 	result, err := run.Run(ctx, cmd)
 	close(stop)
 	looking.Wait()
@@ -190,7 +196,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		return e, BinaryError(e.Binary, syscall.Errno(ended.refused))
 	}
 	e.Ran = true
-	e.Exit = Exit{Code: result.Code, Signal: result.Signal, TimedOut: result.TimedOut, Elapsed: result.Elapsed}
+	e.Exit = Exit{Code: result.Code, Signal: result.Signal, TimedOut: result.TimedOut, Stopped: result.Stopped, Elapsed: result.Elapsed}
 	e.Watch = ended.merge(s)
 	now, err := cache.Identify(e.Binary)
 	if !script(e.Binary) { // nobody can write into a program that runs: another time of the same file is a touch
@@ -198,11 +204,9 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	}
 	e.Changed = err != nil || now != id
 
-	records, err := probe.ReadDir(targetDir)
-	if err != nil {
+	if err := e.read(h, o, targetDir, id); err != nil {
 		e.Removed = err.Error()
-	}
-	if o.Trace != nil && err == nil {
+	} else if o.Trace != nil {
 		launches, err := probe.Timeline(targetDir)
 		if err == nil {
 			err = probe.WriteTrace(o.Trace, launches, Plain)
@@ -211,7 +215,19 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 			return e, fmt.Errorf("trace: %w", err)
 		}
 	}
+	if e.Control.Outcome == ControlRecorded && survey(e, o.Rules()).matched == 0 { // the verdict will hang on silence
+		after, err := runControl(ctx, h, run, o, afterDir)
+		e.After = &after
+		return e, err
+	}
+	return e, nil
+}
+
+// read adds what the processes recorded so far; id is the binary's file.
+func (e *Evidence) read(h buildenv.Host, o Options, dir string, id cache.Identity) error {
+	records, err := probe.ReadDir(dir)
 	e.BadLines, e.CutFiles, e.LostFiles, e.Truncated = records.Bad, records.Cut, records.Lost, records.Truncated
+	e.Processes, e.Conflicts = nil, slices.Clip(e.Conflicts)
 	for _, p := range records.Processes {
 		// By the file, not by its name: in another root the same name is another file, and cargo links one file under two names.
 		self := p.ExeInode != 0 && p.ExeInode == id.Inode && p.ExeDevice == id.Device
@@ -220,12 +236,33 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 		e.Processes = append(e.Processes, q)
 		e.Conflicts = append(e.Conflicts, within(h, q, o.CUPTI)...)
 	}
-	if e.Control.Outcome == ControlRecorded && survey(e, o.Rules()).matched == 0 { // the verdict will hang on silence
-		after, err := runControl(ctx, h, run, o, afterDir)
-		e.After = &after
-		return e, err
+	return err
+}
+
+// stopPeriod is how often the records of a running program are judged.
+const stopPeriod = 250 * time.Millisecond
+
+// whenProved closes proved once what is recorded so far proves the kernel; it looks until the program has ended.
+func (e Evidence) whenProved(h buildenv.Host, o Options, dir, watchFile string, id cache.Identity, ended <-chan struct{}, proved chan<- struct{}) {
+	e.Ran, e.Exit = true, Exit{Code: o.ExpectExit}
+	wait := stopPeriod
+	for {
+		select {
+		case <-ended:
+			return
+		case <-time.After(wait):
+		}
+		began, now := time.Now(), e
+		w, err := readWatch(h, watchFile)
+		if err == nil && now.read(h, o, dir, id) == nil {
+			now.Watch = w.merge(&sampler{})
+			if Judge(now, o.Rules()).Kind == Proved {
+				close(proved)
+				return
+			}
+		}
+		wait = max(stopPeriod, 10*time.Since(began)) // records may be many
 	}
-	return e, nil
 }
 
 // script reports whether a program is a text that another one runs.

@@ -40,6 +40,7 @@ type animal struct {
 	Blind        bool // the device nodes cannot be watched
 	ExpectExit   int  `toml:"expect_exit"`
 	Timeout      string
+	Until        bool // it is stopped once it is proven
 	Truth        string
 	Verdict      Kind
 	Launches     uint64 // that must be recorded; 0: one
@@ -327,6 +328,7 @@ func (z *zooKeeper) options(a animal, o Options) Options {
 	if a.Disk == "full" {
 		o.RunDir = z.full()
 	}
+	o.UntilProved = a.Until
 	if a.Timeout != "" {
 		var err error
 		if o.Timeout, err = time.ParseDuration(a.Timeout); err != nil {

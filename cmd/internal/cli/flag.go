@@ -177,6 +177,8 @@ func proofFlags(o *proof.Options) []*flag {
 				return nil
 			}),
 		newFlag("timeout", cargo.Value, "DURATION", "stop the program after this time, such as 30s", duration(&o.Timeout)),
+		toggle("until-proved", "stop the program with SIGTERM once its kernel is proven, for a server; not on Windows, nor with --on",
+			&o.UntilProved),
 		newFlag("on", cargo.Value, "PLACE", "run the program on another machine: ssh:[USER@]HOST[:PORT], slurm, or NAME of [on.NAME] in the "+
 			"configuration", func(v string) error {
 			if o.On.Name = v; v == "" {

@@ -139,6 +139,9 @@ func checkExpected(o proof.Options, prefix string) error {
 		return usage(fmt.Sprintf("only CUDA is recorded through CUPTI, so %scupti has no meaning with %sbackend vulkan", prefix, prefix),
 			"leave one of them out")
 	}
+	if o.UntilProved && o.On.Name != "" {
+		return usage(prefix+"until-proved stops a program of this machine, so it has no meaning with "+prefix+"on", "leave one of them out")
+	}
 	if !o.ExpectCPU {
 		return nil
 	}
@@ -149,6 +152,7 @@ func checkExpected(o proof.Options, prefix string) error {
 		{"kernel", o.Kernel != nil},
 		{"device", o.Device != ""},
 		{"child", o.Child != ""},
+		{"until-proved", o.UntilProved},
 		{"require-proof", o.Required},
 	} {
 		if f.given {

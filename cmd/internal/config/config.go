@@ -69,6 +69,8 @@ type Prove struct {
 	Kernel Kernels `toml:"kernel"`
 	// The exit code with which the program succeeds. Default: 0.
 	ExpectExit int `toml:"expect-exit"`
+	// Stop the program with SIGTERM once its kernel is proven: for a server. Default: false.
+	UntilProved bool `toml:"until-proved"`
 	// The program to run, if the build makes several.
 	Bin string `toml:"bin"`
 }

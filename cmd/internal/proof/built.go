@@ -124,6 +124,7 @@ func (r Request) proveBuilt(ctx context.Context, p *cargorun.Program, args []str
 		if o.ExpectExit == 0 {
 			o.ExpectExit = want.ExpectExit
 		}
+		o.UntilProved = o.UntilProved || want.UntilProved && !o.ExpectCPU
 	}
 	rt, err := Prepare(ctx, m, o, r.Toolkit, r.Env, p.Path)
 	if err != nil {

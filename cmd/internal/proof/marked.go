@@ -63,6 +63,12 @@ func (r Request) kernelAsked() string {
 	return ""
 }
 
+// untilProved reports whether a program that is started by cargo is stopped once it is proven: by the flag, or `run` by the configuration.
+func (r Request) untilProved() bool {
+	want := r.Session.Config.Prove.Value
+	return r.Options.UntilProved || r.Session.Line.Verb == "run" && want != nil && want.UntilProved && !r.Options.ExpectCPU
+}
+
 // asksForMatch says whether other kernels than those that were asked for are an error. A plain run or test only shows them.
 func (r Request) asksForMatch() bool {
 	o := r.Options

@@ -35,6 +35,7 @@ type Options struct {
 	Device        string
 	Child         string
 	Timeout       time.Duration
+	UntilProved   bool // stop the program once its kernel is proven
 	Backend       probe.Backend
 	BackendGiven  bool     // else run, test and bench choose it by what the program links
 	Probe         string   // a file in place of our own probe
@@ -91,7 +92,7 @@ func Code(k verify.Kind, cpu bool) int {
 // Outcome is the exit code of a proof: the program's own where it failed, else the verdict's. The status of a program that was ended for
 // its time is that of our own signal.
 func Outcome(p Proof, expected int, cpu bool) error {
-	if ended := p.Evidence.Exit; p.Evidence.Ran && !ended.TimedOut && ended.Code != expected && ended.Code != 0 {
+	if ended := p.Evidence.Exit; p.Evidence.Ran && !ended.Ours() && ended.Code != expected && ended.Code != 0 {
 		return endOf(ended)
 	}
 	return outcome(Code(p.Verdict.Kind, cpu))
@@ -158,7 +159,7 @@ type Ending struct {
 
 // failed is the exit status of a program that ended otherwise than expected; 0 when it ended well.
 func failed(p Proof, expected int) int {
-	if !p.Evidence.Ran || p.Evidence.Exit.Code == expected {
+	if !p.Evidence.Ran || p.Evidence.Exit.Code == expected || p.Evidence.Exit.Stopped {
 		return 0
 	}
 	return p.Evidence.Exit.Code
@@ -218,7 +219,7 @@ func (o Options) verify(rt Runtime, binary string, r *fatbin.Report, heard *List
 	return verify.Options{
 		Binary: binary, Args: o.Args, Env: rt.Env, CUPTI: rt.CUPTI, Others: rt.Others, Probe: rt.Probe,
 		Kernel: o.Kernel, ExpectExit: o.ExpectExit,
-		Device: o.Device, Child: o.Child, Timeout: o.Timeout,
+		Device: o.Device, Child: o.Child, Timeout: o.Timeout, UntilProved: o.UntilProved,
 		Stdin: stdin, Stdout: heard.Stdout, Stderr: heard.Stderr, Own: r.Kernels(),
 	}
 }

@@ -97,7 +97,7 @@ func (r Request) runnerState(dir string, user []string, found runtimes) runnerSt
 	return runnerState{
 		Dir: dir, User: user, Devices: found.devices, Probe: found.probe, CUPTI: found.cupti, Others: found.others,
 		Lib: found.directories, Timeout: int64(o.Timeout), Receipt: o.Receipt, Kernel: r.kernelAsked(),
-		Device: o.Device, Child: o.Child, ExpectCPU: o.ExpectCPU, WithArgs: o.WithArgs,
+		Device: o.Device, Child: o.Child, ExpectCPU: o.ExpectCPU, WithArgs: o.WithArgs, Until: r.untilProved(),
 		Tests: verb == "test" || verb == "bench", On: r.place(dir),
 	}
 }

@@ -39,6 +39,7 @@ type runnerState struct {
 	Device    string `json:"device,omitempty"`
 	Child     string `json:"child,omitempty"`
 	ExpectCPU bool   `json:"expect_cpu,omitempty"`
+	Until     bool   `json:"until_proved,omitempty"`
 	WithArgs  bool   `json:"with_args,omitempty"`
 
 	On *Place `json:"on,omitempty"` // programs run there
@@ -153,6 +154,7 @@ func ranNoTest(ctx context.Context, m *session.Machine, o verify.Options) bool {
 // endOf is how the runner ends for its program: as that ended.
 func endOf(e verify.Exit) error {
 	switch {
+	case e.Stopped: // as was asked
 	case e.Signal != "" && !e.TimedOut:
 		return exit.Killed{Code: exit.Code(e.Code)}
 	case e.Code != 0:
@@ -166,7 +168,7 @@ func (s runnerState) options(env buildenv.Env, launcher []string, binary string,
 	o := verify.Options{
 		Launcher: launcher, Binary: binary, Args: args, Env: env, CUPTI: s.CUPTI, Others: s.Others, Probe: s.Probe,
 		Timeout: time.Duration(s.Timeout), RunDir: s.Dir,
-		Device: s.Device, Child: s.Child,
+		Device: s.Device, Child: s.Child, UntilProved: s.Until,
 	}
 	if s.Kernel == "" {
 		return o, nil
