@@ -51,14 +51,18 @@ const (
 	memory     // there is none left
 	module     // it has no code for this GPU
 	launch     // the kernel, after its launch was accepted
+	refused    // the launch
+	back       // the copy of the result
+	wrong      // nothing, but the result is no kernel's
 )
 
+type stageOf struct {
+	what           string
+	functions, but []string
+}
+
 // stages says what a program asks for where a stage is reached: prefixes of functions, and what they are called.
-var stages = map[int]struct {
-	what      string
-	functions []string
-	but       []string
-}{
+var stages = map[int]stageOf{
 	memory: {"memory on the device", []string{"cuMemAlloc", "cuMemCreate", "cudaMalloc"}, []string{"cuMemAllocHost", "cudaMallocHost"}},
 	module: {"a kernel", []string{"cuModuleLoad", "cuLibraryLoad", "cudaLaunch", "__cudaLaunch", "cudaFuncGetAttributes"}, nil},
 	launch: {
@@ -66,11 +70,23 @@ var stages = map[int]struct {
 		[]string{"cuLaunch", "cuGraphLaunch", "cudaLaunch", "__cudaLaunch", "cudaGraphLaunch"},
 		[]string{"cuLaunchHostFunc", "cudaLaunchHostFunc"},
 	},
+	back: {"a copy of what a kernel computed", []string{"copy-back"}, nil}, // as BACK in csrc/fails.h says it
+}
+
+// asks is what a program asks for where a mode fails.
+func (m Mode) asks() stageOf {
+	switch m.stage {
+	case refused:
+		return stages[launch]
+	case wrong:
+		return stages[back]
+	}
+	return stages[m.stage]
 }
 
 // reached says whether a mode's stage was.
 func (m Mode) reached(asked []string) bool {
-	s := stages[m.stage]
+	s := m.asks()
 	begins := func(list []string) func(string) bool {
 		return func(f string) bool {
 			return slices.ContainsFunc(list, func(p string) bool { return strings.HasPrefix(f, p) })
@@ -92,6 +108,9 @@ func Modes() []Mode {
 		{"oom", "the device's memory is full (error 2)", 2, memory},
 		{"no-binary", "the program has no code for this GPU (error 209)", 209, module},
 		{"launch-failure", "its kernel fails after the launch was accepted (error 719)", 719, launch},
+		{"launch-refused", "the launch of its kernel is refused (error 701)", 701, refused},
+		{"copy-failure", "the copy of its result from the device fails (error 214)", 214, back},
+		{"wrong-data", "the result that is copied from the device is wrong", 0, wrong},
 	}
 }
 
@@ -104,6 +123,7 @@ const (
 	Honest     Kind = "failed honestly"
 	FellBack   Kind = "fell back"   // silently, or it said so: Outcome.Said
 	NotReached Kind = "not reached" // it never came to where this mode fails
+	Unchecked  Kind = "unchecked"   // its result was wrong, and it did not check that
 	Baseline   Kind = "baseline"    // no driver failed
 )
 
@@ -120,11 +140,24 @@ type Outcome struct {
 	// Reached: it came to where this mode fails, or the mode fails from the start. A program that fails before is honest, and says
 	// nothing of later.
 	Reached bool `json:"reached"`
+
+	optional bool // many a good program does not come there: it does not count that it did not
+}
+
+// Word is what the table says of a mode.
+func (k Kind) Word() string {
+	switch k {
+	case Honest:
+		return "ok"
+	case FellBack:
+		return "FAIL"
+	}
+	return string(k)
 }
 
 // unjudged says whether a mode shows nothing although the program ended well.
 func (o Outcome) unjudged() bool {
-	return o.Kind == Unsure || o.Kind == "" || o.Kind == NotReached && o.Code == 0
+	return o.Kind == Unsure || o.Kind == "" || o.Kind == NotReached && o.Code == 0 && !o.optional
 }
 
 // Passed says whether a mode shows nothing that needs fixing.
@@ -482,7 +515,7 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 	if o.Said = verify.FellBack(r.Stdout); o.Said == "" {
 		o.Said = verify.FellBack(r.Stderr)
 	}
-	o.Reached = m.reached(asked)
+	o.Reached, o.optional = m.reached(asked), m.stage >= back
 	end := ending(system, r)
 	missing := end == lacking || bytes.Contains(r.Stderr, []byte("symbol lookup error")) ||
 		bytes.Contains(r.Stderr, []byte("undefined symbol: cu")) ||
@@ -504,12 +537,14 @@ func judge(system string, m Mode, asked []string, r buildenv.Result) Outcome {
 	case len(asked) == 0:
 		o.Kind, o.Why = NotReached, "it "+how(system, r)+" before it looked for the driver"
 	case !o.Reached && r.Code == 0:
-		o.Kind, o.Why = NotReached, "it ended with 0, but never asked for "+stages[m.stage].what
+		o.Kind, o.Why = NotReached, "it ended with 0, but never asked for "+m.asks().what
 	case !o.Reached:
-		o.Kind, o.Why = NotReached, "it looked for the driver and "+how(system, r)+", before it asked for "+stages[m.stage].what
+		o.Kind, o.Why = NotReached, "it looked for the driver and "+how(system, r)+", before it asked for "+m.asks().what
 	case r.Code != 0:
 		o.Kind, o.Why = Honest, "it looked for the driver and "+how(system, r)
-	case m.stage == launch:
+	case m.stage == wrong:
+		o.Kind, o.Why = Unchecked, "it ended with 0: it does not check its result, or falls back, which counts for nothing here"
+	case m.stage == launch || m.stage == refused:
 		o.Kind, o.Why = FellBack, "its kernel failed, and it ended with 0: silent CPU fallback, or it never checked whether "+
 			"the kernel succeeded"
 	default:
@@ -574,9 +609,9 @@ func Summary(all []Outcome) string {
 		count[o.Kind]++
 	}
 	var parts []string
-	for _, k := range []Kind{Honest, FellBack, NotReached, Unsure} {
+	for _, k := range []Kind{Honest, FellBack, NotReached, Unchecked, Unsure} {
 		if count[k] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", count[k], k))
+			parts = append(parts, fmt.Sprintf("%d %s", count[k], k.Word()))
 		}
 	}
 	return fmt.Sprintf("%d modes: %s", len(all)-count[Baseline], strings.Join(parts, ", "))

@@ -17,6 +17,8 @@ import (
 func TestJudgeOfAMode(t *testing.T) {
 	oom, none := Mode{Name: "oom", answer: 2, stage: memory}, Mode{Name: "no-device", answer: 100}
 	code, ends := Mode{Name: "no-binary", answer: 209, stage: module}, Mode{Name: "launch-failure", answer: 719, stage: launch}
+	start, copies := Mode{Name: "launch-refused", answer: 701, stage: refused}, Mode{Name: "copy-failure", answer: 214, stage: back}
+	data := Mode{Name: "wrong-data", stage: wrong}
 	tests := []struct {
 		story string
 		mode  Mode
@@ -52,6 +54,14 @@ func TestJudgeOfAMode(t *testing.T) {
 		{"its kernel fails, and it tells that it fell back", ends, []string{"cudaLaunchKernel"}, buildenv.Result{Stdout: []byte("using CPU")}, FellBack, "its kernel failed"},
 		{"never launches", ends, []string{"cuInit", "cuModuleLoadData"}, buildenv.Result{}, NotReached, "never asked for a launch"},
 		{"launches something of the host only", ends, []string{"cuInit", "cuLaunchHostFunc"}, buildenv.Result{}, NotReached, "never asked for a launch"},
+		{"its launch is refused, and it says so", start, []string{"cuInit", "cuLaunchKernel"}, buildenv.Result{Code: 1}, Honest, "ended with 1"},
+		{"its launch is refused, and it ends well", start, []string{"cuInit", "cuLaunchKernel"}, buildenv.Result{}, FellBack, "its kernel failed"},
+		{"never launches what would be refused", start, []string{"cuInit"}, buildenv.Result{}, NotReached, "never asked for a launch"},
+		{"its copy fails, and it says so", copies, []string{"cuInit", "cuLaunchKernel", "copy-back"}, buildenv.Result{Code: 1}, Honest, "ended with 1"},
+		{"its copy fails, and it ends well", copies, []string{"cuInit", "cuLaunchKernel", "copy-back"}, buildenv.Result{}, FellBack, "was refused"},
+		{"copies nothing back", copies, []string{"cuInit", "cuLaunchKernel", "cuMemcpyDtoH_v2"}, buildenv.Result{}, NotReached, "never asked for a copy"},
+		{"its data are wrong, and it says so", data, []string{"cuInit", "copy-back"}, buildenv.Result{Code: 1}, Honest, "ended with 1"},
+		{"its data are wrong, and it ends well", data, []string{"cuInit", "copy-back"}, buildenv.Result{}, Unchecked, "does not check its result"},
 		{"fails before it launches", ends, []string{"cuInit", "cublas"}, buildenv.Result{Code: 1}, NotReached, "before it asked for a launch"},
 	}
 	for _, tt := range tests {
@@ -160,6 +170,11 @@ func TestWorst(t *testing.T) {
 		{nil, Unsure}, {k(Honest, Honest), Honest}, {k(Honest, Unsure), Unsure}, {k(Unsure, FellBack, Honest), FellBack}, {k(Honest, ""), Unsure},
 		{k(Baseline, Honest), Honest}, {k(Baseline), Unsure}, {k(NotReached), Unsure}, {k(Honest, NotReached), Unsure},
 		{append(k(Honest), Outcome{Kind: NotReached, Code: 1}), Honest}, {append(k(Baseline), Outcome{Kind: NotReached, Code: 1}), Unsure},
+	}
+	for _, kind := range []Kind{NotReached, Unchecked} { // of the modes that a good program may leave open
+		if got := Worst(append(k(Honest), Outcome{Kind: kind, optional: true})); got != Honest {
+			t.Errorf("%s: %s", kind, got)
+		}
 	}
 	for _, tt := range tests {
 		if got := Worst(tt.all); got != tt.want {

@@ -51,7 +51,8 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 	if (!rc) rc = cudaLaunchKernel(main, one, one, args, 0, 0); return rc ? rc : cudaDeviceSynchronize(); }`)
 	each := func(words string) []string {
 		var out []string
-		for _, mode := range []string{"no-library", "no-device", "stub", "mismatch", "oom", "no-binary", "launch-failure"} {
+		for _, mode := range []string{"no-library", "no-device", "stub", "mismatch", "oom", "no-binary", "launch-failure", "launch-refused",
+			"copy-failure"} {
 			out = append(out, words+" "+mode+":")
 		}
 		return out
@@ -63,30 +64,30 @@ int main(void) { struct dim one = { 1, 1, 1 }; void *p, *args[] = { &p }; int rc
 		code    int
 		want    []string
 	}{
-		{"fails honestly", l.program, []string{"gpu"}, 0, append(each("Honest"), "it looked for the driver and ended with 1\n",
+		{"fails honestly", l.program, []string{"gpu"}, 0, append(each("ok"), "it looked for the driver and ended with 1\n",
 			"launch-failure: its kernel fails after the launch was accepted (error 719): it looked for the driver and ended with 1\n")},
-		{"falls back, silently", l.program, []string{"may"}, 20, append(each("Fell back"), "silent CPU fallback")},
+		{"falls back, silently", l.program, []string{"may"}, 20, append(each("FAIL"), "silent CPU fallback")},
 		{"falls back, and says so", l.program, []string{"may-and-says"}, 20, []string{"it said: falling back to CPU"}},
-		{"a child asks", l.program, []string{"child", z(l.other), "gpu"}, 0, each("Honest")},
-		{"never asks", l.program, []string{"cpu"}, 21, []string{"Not reached all 7 modes: it ended with 0 and never looked for the driver"}},
-		{"never asks, and fails", l.program, []string{"cpu", "3"}, 21, []string{"Not reached all 7 modes: it ended with 3 " +
+		{"a child asks", l.program, []string{"child", z(l.other), "gpu"}, 0, each("ok")},
+		{"never asks", l.program, []string{"cpu"}, 21, []string{"not reached all 10 modes: it ended with 0 and never looked for the driver"}},
+		{"never asks, and fails", l.program, []string{"cpu", "3"}, 21, []string{"not reached all 10 modes: it ended with 3 " +
 			"before it looked for the driver"}},
-		{"opens the driver only", l.program, []string{"init"}, 21, []string{"Honest no-library", "Honest mismatch", "Not reached oom",
-			"never asked for memory", "Not reached no-binary", "Not reached launch-failure"}},
+		{"opens the driver only", l.program, []string{"init"}, 21, []string{"ok no-library", "ok mismatch", "not reached oom",
+			"never asked for memory", "not reached no-binary", "not reached launch-failure"}},
 		// mingw's abort; no-binary is not reached
-		{"aborts", l.program, []string{"abort-without"}, 21, []string{"Honest no-device: the driver sees no device (error 100): it " +
+		{"aborts", l.program, []string{"abort-without"}, 21, []string{"ok no-device: the driver sees no device (error 100): it " +
 			"looked for the driver and ended with 3"}},
 		{"crashes", l.program, []string{"crash-without"}, 21, []string{"Unsure no-device: the driver sees no device (error 100): it was " +
 			"ended by Windows: access violation (0xC0000005)"}},
-		{"imports the driver, and a function that no header has yet", linked, nil, 0, []string{"Honest no-library: there is no CUDA " +
+		{"imports the driver, and a function that no header has yet", linked, nil, 0, []string{"ok no-library: there is no CUDA " +
 			"driver: it looked for the driver and could not go on without a library (0xC0000142)",
-			"Honest no-device: the driver sees no device (error 100): it looked for the driver and ended with 100",
-			"Not reached oom: the device's memory is full (error 2): it looked for the driver and ended with 801, before it asked for " +
+			"ok no-device: the driver sees no device (error 100): it looked for the driver and ended with 100",
+			"not reached oom: the device's memory is full (error 2): it looked for the driver and ended with 801, before it asked for " +
 				"memory"}},
-		{"imports the run-time library", runtime, nil, 0, []string{"Honest no-library: there is no CUDA driver: it looked for the driver " +
-			"and ended with 35", "Honest oom: the device's memory is full (error 2): it looked for the driver and ended with 2\n",
-			"Honest no-binary: the program has no code for this GPU (error 209): it looked for the driver and ended with 209",
-			"Honest launch-failure: its kernel fails after the launch was accepted (error 719): it looked for the driver and ended with " +
+		{"imports the run-time library", runtime, nil, 0, []string{"ok no-library: there is no CUDA driver: it looked for the driver " +
+			"and ended with 35", "ok oom: the device's memory is full (error 2): it looked for the driver and ended with 2\n",
+			"ok no-binary: the program has no code for this GPU (error 209): it looked for the driver and ended with 209",
+			"ok launch-failure: its kernel fails after the launch was accepted (error 719): it looked for the driver and ended with " +
 				"719"}},
 	}
 	for _, tt := range tests {

@@ -104,30 +104,26 @@ func printAudit(m *session.Machine, modes []audit.Outcome) {
 	other := func(r audit.Outcome) bool { return r.Kind != audit.NotReached || r.Why != failing[0].Why }
 	same := len(failing) > 1 && !slices.ContainsFunc(failing, other) // of a program that never looks for the driver
 	for _, r := range modes {
+		print := m.Shell.Loud
 		switch r.Kind {
 		case audit.Baseline:
-			m.Shell.Status("Baseline", "%s: %s", r.What, r.Why)
-			continue
-		case audit.Honest:
-			m.Shell.Status("Honest", "%s: %s: %s", r.Mode, r.What, r.Why)
+			m.Shell.Status("baseline", "%s: %s", r.What, r.Why)
 			continue
 		case audit.NotReached:
 			if same {
 				continue
 			}
-			m.Shell.Status("Not reached", "%s: %s: %s", r.Mode, r.What, r.Why)
-			continue
-		case audit.FellBack:
-			m.Shell.Loud("Fell back", "%s: %s: %s", r.Mode, r.What, r.Why)
-		default:
-			m.Shell.Loud("Unsure", "%s: %s: %s", r.Mode, r.What, r.Why)
+			print = m.Shell.Status
+		case audit.Honest, audit.Unchecked:
+			print = m.Shell.Status
 		}
-		if r.Said != "" {
+		print(r.Kind.Word(), "%s: %s: %s", r.Mode, r.What, r.Why)
+		if r.Said != "" && r.Kind != audit.Honest && r.Kind != audit.NotReached {
 			m.Shell.Status("", "it said: %s", r.Said)
 		}
 	}
 	if same {
-		m.Shell.Status("Not reached", "all %d modes: %s", len(failing), failing[0].Why)
+		m.Shell.Status(string(audit.NotReached), "all %d modes: %s", len(failing), failing[0].Why)
 	}
 	if len(modes) > 0 {
 		m.Shell.Loud("Audited", "%s", audit.Summary(modes))

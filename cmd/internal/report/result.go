@@ -96,7 +96,7 @@ type Program struct {
 // Audit is what a program did on a driver that fails in one way.
 type Audit struct {
 	Mode    string `json:"mode"`
-	Outcome string `json:"outcome"` // failed honestly, fell back, not reached, unsure; baseline: nothing failed
+	Outcome string `json:"outcome"` // failed honestly, fell back, not reached, unchecked, unsure; baseline: nothing failed
 	Why     string `json:"why"`
 	Said    string `json:"said,omitempty"`
 	Code    int    `json:"exit_code"`

@@ -1,6 +1,7 @@
 /* gpubuild's failing driver: a libcuda.so.1 or nvcuda.dll that answers every call with ANSWER, or looks like a device that works up to STAGE: MEMORY (there is
  * none left), MODULE (it has no code for this GPU), LAUNCH (the kernel fails, as kernels do, behind the caller's back: the launch is accepted, and
- * whatever waits for it, and everything after that, answers ANSWER). It writes the name of each function, once, into LOG. Behind this text gpubuild
+ * whatever waits for it, and everything after that, answers ANSWER), REFUSED (the launch is), COPY (that of the result back is refused), WRONG (it succeeds
+ * with other data). It writes the name of each function, once, into LOG. Behind this text gpubuild
  * puts one line NAME(cu…) for every function without a body here, and the table of them all. It computes nothing and can prove nothing. */
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -94,10 +95,10 @@ API cuMemAllocHost_v2(void **p, size_t n) { WITH(if (!(*p = calloc(1, n ? n : 1)
 API cuMemHostAlloc(void **p, size_t n, unsigned f) { (void)f; WITH(if (!(*p = calloc(1, n ? n : 1))) return NO_MEMORY); }
 API cuMemFreeHost(void *p) { WITH(free(p)); }
 API cuMemcpyHtoD_v2(uint64_t d, const void *s, size_t n) { WAITS(memcpy((void *)(uintptr_t)d, s, n)); }
-API cuMemcpyDtoH_v2(void *d, uint64_t s, size_t n) { WAITS(memcpy(d, (void *)(uintptr_t)s, n)); }
+API cuMemcpyDtoH_v2(void *d, uint64_t s, size_t n) { BACK(d, n); WAITS(memcpy(d, (void *)(uintptr_t)s, n)); }
 API cuMemcpyDtoD_v2(uint64_t d, uint64_t s, size_t n) { WITH(memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n)); }
 API cuMemcpyHtoDAsync_v2(uint64_t d, const void *s, size_t n, void *q) { (void)q; WITH(memcpy((void *)(uintptr_t)d, s, n)); }
-API cuMemcpyDtoHAsync_v2(void *d, uint64_t s, size_t n, void *q) { (void)q; WITH(memcpy(d, (void *)(uintptr_t)s, n)); }
+API cuMemcpyDtoHAsync_v2(void *d, uint64_t s, size_t n, void *q) { (void)q; BACK(d, n); WITH(memcpy(d, (void *)(uintptr_t)s, n)); }
 API cuMemcpyDtoDAsync_v2(uint64_t d, uint64_t s, size_t n, void *q) { (void)q; WITH(memmove((void *)(uintptr_t)d, (void *)(uintptr_t)s, n)); }
 API cuMemsetD8_v2(uint64_t d, unsigned char v, size_t n) { WITH(memset((void *)(uintptr_t)d, v, n)); }
 API cuMemsetD8Async(uint64_t d, unsigned char v, size_t n, void *q) { (void)q; WITH(memset((void *)(uintptr_t)d, v, n)); }
@@ -111,7 +112,9 @@ static const char *word(int e) {
     case 100: return "CUDA_ERROR_NO_DEVICE";
     case 101: return "CUDA_ERROR_INVALID_DEVICE";
     case 209: return "CUDA_ERROR_NO_BINARY_FOR_GPU";
+    case 214: return "CUDA_ERROR_ECC_UNCORRECTABLE";
     case 500: return "CUDA_ERROR_NOT_FOUND";
+    case 701: return "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES";
     case 719: return "CUDA_ERROR_LAUNCH_FAILED";
     case 801: return "CUDA_ERROR_NOT_SUPPORTED";
     case 803: return "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH";
