@@ -176,7 +176,7 @@ func Run(ctx context.Context, h buildenv.Host, run runner, o Options) (Evidence,
 	}
 	proved := make(chan struct{})
 	if cmd.Stop = proved; o.UntilProved { // so that a timeout asks by SIGTERM, too
-		looking.Go(fault.Guarded(func() { e.whenProved(h, o, targetDir, watchFile, id, stop, proved) }))
+		looking.Go(func() { e.whenProved(h, o, targetDir, watchFile, id, stop, proved) })
 	}
 	result, err := run.Run(ctx, cmd)
 	close(stop)
