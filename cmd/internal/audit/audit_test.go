@@ -74,6 +74,31 @@ func TestJudgeOfAMode(t *testing.T) {
 	}
 }
 
+// TestWordsJudgeNothing: no ordinary line of a program changes what a mode shows.
+func TestWordsJudgeNothing(t *testing.T) {
+	data, err := os.ReadFile("../../../testdata/ordinary/lines.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	if len(lines) < 87 {
+		t.Fatalf("%d lines", len(lines))
+	}
+	for _, line := range lines {
+		for _, m := range Modes() {
+			for _, code := range []int{0, 1} {
+				asked := []string{"cuInit", "cuMemAlloc_v2", "cuModuleLoadData", "cuLaunchKernel", "copy-back"}
+				without := judge(buildenv.Linux, m, asked, buildenv.Result{Code: code})
+				for _, r := range []buildenv.Result{{Code: code, Stdout: []byte(line)}, {Code: code, Stderr: []byte(line)}} {
+					if got := judge(buildenv.Linux, m, asked, r); got.Kind != without.Kind || got.Why != without.Why {
+						t.Errorf("%s, %s, status %d: %s (%s), want %s", line, m.Name, code, got.Kind, got.Why, without.Kind)
+					}
+				}
+			}
+		}
+	}
+}
+
 func TestJudgeOnWindows(t *testing.T) {
 	none := Mode{Name: "no-device", answer: 100}
 	tests := []struct {
