@@ -22,21 +22,27 @@ import (
 // newestKnown is the release of the stand-in where no crate limits it.
 const newestKnown = "13.0"
 
+// chosen are the tools of a build; standIn says that they compile no kernels, for a type check.
+type chosen struct {
+	tools.Tools
+	standIn bool
+}
+
 // choose chooses what the build needs of the machine. A type check does without a toolkit where none fits, or where the user wants none.
-func (c Command) choose(ctx context.Context, s *session.Session, j featurecheck.Judged) (t tools.Tools, standIn bool, err error) {
+func (c Command) choose(ctx context.Context, s *session.Session, j featurecheck.Judged) (chosen, error) {
 	wish := c.Options.Tools.Toolkit
 	checks := s.Line.Verb == "check" || s.Line.Verb == "clippy" || s.Line.Verb == "doc"
 	if wish == tools.None && checks {
-		t, err = checkOnly(s, j)
-		return t, true, err
+		t, err := checkOnly(s, j)
+		return chosen{t, true}, err
 	}
-	t, err = choose(ctx, s, j, c.Options.Tools)
+	t, err := choose(ctx, s, j, c.Options.Tools)
 	if wish == "" && checks && LacksToolkit(err) && tools.NeedsOf(j.Answer).Toolkit() {
 		s.Machine.Shell.Note("%v", err)
 		t, err = checkOnly(s, j)
-		return t, true, err
+		return chosen{t, true}, err
 	}
-	return t, false, err
+	return chosen{t, false}, err
 }
 
 // LacksToolkit says whether an error of Prepare is that no toolkit, or nothing that fits it, is here.

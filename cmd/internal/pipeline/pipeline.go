@@ -142,8 +142,7 @@ func dispatch(ctx context.Context, c Command, trace *finding.Trace) (Result, err
 	}
 	switch {
 	case !work && !c.asksForVulkan() && c.Options.Proof.On.Name == "":
-		r := Result{Session: s}
-		return r, r.noGPUWork(ctx, c, why)
+		return noGPUWork(ctx, c, s, why)
 	case !Judged(line.Verb):
 		return Result{Session: s}, unJudged(ctx, c)
 	}
@@ -191,21 +190,23 @@ func (c Command) demandsProof() bool {
 }
 
 // noGPUWork is plain cargo. A proof that was requested and cannot be made must not look like a success.
-func (r *Result) noGPUWork(ctx context.Context, c Command, why string) (err error) {
-	m, o := c.Machine, c.Options
+func noGPUWork(ctx context.Context, c Command, s *session.Session, why string) (r Result, err error) {
+	m := c.Machine
 	m.Shell.Detail("no GPU work: %s", why)
-	noteLeftOff(c, r.Session)
-	if o.Watch {
-		r.Watch, err = watchCargo(ctx, c, r.Session)
+	noteLeftOff(c, s)
+	r.Session = s
+	if c.Options.Watch {
+		r.Watch, err = watchCargo(ctx, c, s)
 	} else {
 		c.keepPlain()
 		err = c.cargo(ctx, m.Host.Env)
 	}
 	if err == nil && c.demandsProof() {
 		m.Shell.Loud("Not proven:", "no GPU work: %s", why)
-		return exit.Code(exit.Unproved)
+		return r, exit.Code(exit.Unproved)
 	}
-	return r.judgeWatch(err)
+	r.EndedByWatch, err = judgeWatch(r.Watch, err)
+	return r, err
 }
 
 // noteLeftOff says of each package that is built that it has a GPU feature which is off: once, and again when its manifest has changed.
@@ -244,48 +245,48 @@ func (c Command) graph(ctx context.Context, s *session.Session) (graph session.G
 	return graph, nil
 }
 
+// stage runs one stage, and notes that it was made, how long it took and how it ended.
+func stage[T any](trace *finding.Trace, id string, do func() (T, error)) (out T, err error) {
+	err = trace.Check(id, func() (err error) {
+		out, err = do()
+		return err
+	})
+	return out, err
+}
+
 // Build goes from the feature to the verdict. What the stages found so far is returned after a failure, too.
 func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Trace) (r Result, err error) {
 	m, line := c.Machine, s.Line
 	r = Result{Judged: true, Session: s}
-	stage := func(id string, do func() error) error {
-		return trace.Check(id, do)
-	}
-
 	targets, err := markedTargets(ctx, c, s)
 	if err != nil {
 		return r, err
 	}
-	err = stage(report.CheckReach, func() error {
+	r.Features, err = stage(trace, report.CheckReach, func() (featurecheck.Judged, error) {
 		graph, err := c.graph(ctx, s)
 		if err != nil {
-			return err
+			return featurecheck.Judged{}, err
 		}
-		r.Features, r.Findings, err = enabled(ctx, c, s, graph)
-		return err
+		return enabled(c, s, graph)
 	})
+	if r.Features.Answer != nil {
+		r.Findings = r.Features.Findings()
+	}
 	if err != nil {
 		return r, err
 	}
 	if cargorun.AmbiguousRun(s, r.Features.Answer.Roots) {
 		return r, cargorun.Plain(ctx, m, line, m.Host.Env)
 	}
-	standIn := false
-	err = stage(report.CheckToolchain, func() (err error) {
-		r.Tools, standIn, err = c.choose(ctx, s, r.Features)
-		return err
-	})
-	if err != nil {
+	picked, err := stage(trace, report.CheckToolchain, func() (chosen, error) { return c.choose(ctx, s, r.Features) })
+	if r.Tools = picked.Tools; err != nil {
 		return r, err
 	}
 	s = s.With(r.Tools.Line)
-	if standIn {
-		err = stage(report.CheckBuild, func() (err error) {
-			b := newBuilder(c, s, r)
-			r.Built, err = b.build(ctx)
-			r.Cause = b.cause(ctx, r.Built)
-			return err
-		})
+	if picked.standIn {
+		b := newBuilder(c, s, r)
+		r.Built, err = stage(trace, report.CheckBuild, func() (cargorun.Built, error) { return b.build(ctx) })
+		r.Cause = b.cause(ctx, r.Built)
 		return r, err
 	}
 	target := freshBuild(s, r.Features, r.Tools, c.Options.Fresh)
@@ -294,10 +295,7 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		return r, err
 	}
 	defer unlock()
-	err = stage(report.CheckStale, func() (err error) {
-		r.Stale, err = c.cleanStale(ctx, target)
-		return err
-	})
+	r.Stale, err = stage(trace, report.CheckStale, func() (*fresh.State, error) { return c.cleanStale(ctx, target) })
 	if err != nil {
 		return r, err
 	}
@@ -312,7 +310,8 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 	}
 	builder := newBuilder(c, typed, r)
 	builder.tool = builder.tool.With(cache.env)
-	if err = r.buildAndSettle(ctx, builder, stage); err == nil {
+	made, err := buildAndSettle(ctx, builder, r.Stale, trace)
+	if r.Built, r.Stale, r.Cause = made.built, made.state, builder.cause(ctx, made.built); err == nil {
 		r.Tools.KeepArchUnset(m, r.Features.Graph.Places.BuildDirectory)
 	}
 	cache.end(m)
@@ -344,16 +343,17 @@ func Build(ctx context.Context, c Command, s *session.Session, trace *finding.Tr
 		if line.Has("--no-run") {
 			return r, nil
 		}
-		err = stage(report.CheckRun, func() (err error) {
-			r.Watch, err = watched(ctx, c, s, func(began func(string)) (err error) {
+		ran, err := stage(trace, report.CheckRun, func() (ran[proof.Result], error) {
+			return watched(ctx, c, s, func(began func(string)) (proof.Result, error) {
+				request := request
 				request.Began = began
-				r.Proof, err = proof.Run(ctx, request)
-				return err
+				return proof.Run(ctx, request)
 			})
-			r.Findings = append(r.Findings, explainProgram(ctx, c, s, r)...)
-			return err
 		})
-		return r, r.judgeWatch(err)
+		r.Proof, r.Watch = ran.result, ran.watch
+		r.Findings = append(r.Findings, explainProgram(ctx, c, s, r)...)
+		r.EndedByWatch, err = judgeWatch(r.Watch, err)
+		return r, err
 	}
 	audited := error(nil)
 	if c.Options.Audit {

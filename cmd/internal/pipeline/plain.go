@@ -12,7 +12,6 @@ import (
 	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/featurecheck"
 	"gpubuild/cmd/internal/session"
-	"gpubuild/cmd/internal/tools"
 	"gpubuild/features/manifest"
 	"gpubuild/toolchain/cargo"
 )
@@ -39,14 +38,14 @@ func cargoSays(ctx context.Context, c Command, ours error) error {
 func unJudged(ctx context.Context, c Command) error {
 	env, line := c.Machine.Host.Env, c.Line
 	if l := c.line(); l.Verb != "clean" && !l.Has("--help", "--version") && l.Verb != "" {
-		t, standIn, ok, err := environment(ctx, c)
+		t, ok, err := environment(ctx, c)
 		if err != nil {
 			return err
 		}
 		if ok {
 			env = t.Env
 		}
-		if standIn {
+		if t.standIn {
 			line = t.Line
 		}
 	}
@@ -55,41 +54,41 @@ func unJudged(ctx context.Context, c Command) error {
 }
 
 // environment is what a build of the project would get; not ok where there is no project, no GPU work, or no such environment.
-func environment(ctx context.Context, c Command) (t tools.Tools, standIn, ok bool, err error) {
+func environment(ctx context.Context, c Command) (t chosen, ok bool, err error) {
 	s, err := session.Open(c.Machine, c.line())
 	if err != nil {
-		return t, false, false, nil //nolint:nilerr // cargo says what is wrong with it
+		return t, false, nil //nolint:nilerr // cargo says what is wrong with it
 	}
 	if work, _ := s.GPUWork(); !work {
-		return t, false, false, nil
+		return t, false, nil
 	}
 	if !s.Line.Builds() { // publish, package, a plugin: cargo cannot be asked about them, so what a build would need is set
 		line, err := asBuild(s)
 		if err != nil {
-			return t, false, false, nil //nolint:nilerr // cargo says what is wrong with it
+			return t, false, nil //nolint:nilerr // cargo says what is wrong with it
 		}
 		s = s.With(line)
 	}
-	t, standIn, err = buildEnvironment(ctx, c, s)
+	t, err = buildEnvironment(ctx, c, s)
 	var wrong *exit.UsageError
 	switch {
 	case errors.As(err, &wrong):
-		return t, false, false, err
+		return t, false, err
 	case err != nil:
 		c.Machine.Shell.Warning("runs in your own environment: %v", err)
-		return t, false, false, nil
+		return t, false, nil
 	}
-	return t, standIn, true, nil
+	return t, true, nil
 }
 
-func buildEnvironment(ctx context.Context, c Command, s *session.Session) (t tools.Tools, standIn bool, err error) {
+func buildEnvironment(ctx context.Context, c Command, s *session.Session) (chosen, error) {
 	graph, err := s.Graph(ctx, c.Tool, session.Question{Places: true})
 	if err != nil {
-		return t, false, err
+		return chosen{}, err
 	}
 	judged, err := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
 	if err != nil {
-		return t, false, err
+		return chosen{}, err
 	}
 	return c.choose(ctx, s, judged)
 }

@@ -122,13 +122,13 @@ func explainProgram(ctx context.Context, c Command, s *session.Session, r Result
 }
 
 // enabled says whether the features enable the GPU crates, and stops where they do not.
-func enabled(ctx context.Context, c Command, s *session.Session, graph session.Graph) (featurecheck.Judged, []finding.Finding, error) {
+func enabled(c Command, s *session.Session, graph session.Graph) (featurecheck.Judged, error) {
 	shell := c.Machine.Shell
 	judged, err := featurecheck.Judge(s, c.Tool, graph, featurecheck.Options{Strict: c.Options.Strict})
 	if err != nil {
-		return judged, nil, err
+		return judged, err
 	}
-	answer, findings := judged.Answer, judged.Findings()
+	answer := judged.Answer
 	for _, line := range report.ReachLines(answer, shell.Verbose) {
 		shell.Status("Resolving", "%s", line)
 	}
@@ -145,10 +145,10 @@ func enabled(ctx context.Context, c Command, s *session.Session, graph session.G
 	}
 	switch {
 	case !answer.Stops:
-		return judged, findings, nil
+		return judged, nil
 	case c.Options.AllowUnreached:
 		shell.Loud("Warning", "a feature does not enable its GPU crates; building anyway because of --gpu-allow-unreached")
-		return judged, findings, nil
+		return judged, nil
 	}
-	return judged, findings, exit.Code(exit.Unreached)
+	return judged, exit.Code(exit.Unreached)
 }

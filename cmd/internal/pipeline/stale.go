@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gpubuild/buildenv/finding"
+	"gpubuild/cmd/internal/cargorun"
 	"gpubuild/cmd/internal/fresh"
 	"gpubuild/cmd/internal/report"
 )
@@ -20,22 +21,23 @@ func cleanStale(ctx context.Context, target fresh.Build) (*fresh.State, error) {
 	return s.Clean(ctx)
 }
 
+// settled is what was built, and what is known of how.
+type settled struct {
+	built cargorun.Built
+	state *fresh.State
+}
+
 // buildAndSettle runs cargo, checks what it made, and builds once more what turns out not to be what was requested.
-func (r *Result) buildAndSettle(ctx context.Context, b builder, stage func(id string, do func() error) error) error {
-	err := stage(report.CheckBuild, func() (err error) {
-		r.Built, err = b.build(ctx)
-		return err
-	})
-	if err != nil {
-		r.Stale, r.Built, err = r.Stale.Settle(ctx, r.Built, err, b.build)
-	} else {
-		err = stage(report.CheckCode, func() (err error) {
-			r.Stale, r.Built, err = r.Stale.Settle(ctx, r.Built, nil, b.build)
-			return err
-		})
+func buildAndSettle(ctx context.Context, b builder, state *fresh.State, trace *finding.Trace) (settled, error) {
+	built, failed := stage(trace, report.CheckBuild, func() (cargorun.Built, error) { return b.build(ctx) })
+	settle := func() (settled, error) {
+		next, last, err := state.Settle(ctx, built, failed, b.build)
+		return settled{last, next}, err
 	}
-	r.Cause = b.cause(ctx, r.Built)
-	return err
+	if failed != nil {
+		return settle()
+	}
+	return stage(trace, report.CheckCode, settle)
 }
 
 // unused warns where the user asked for a toolkit or an architecture that no package of the build used.

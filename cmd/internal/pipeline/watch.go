@@ -14,10 +14,17 @@ import (
 	"gpubuild/toolchain/cargo"
 )
 
+// ran is what a run came to, and what the GPUs did meanwhile; nil: they were not watched.
+type ran[T any] struct {
+	result T
+	watch  *gpu.Summary
+}
+
 // watched runs a program, and watches the GPUs meanwhile where that was requested. The error is the program's.
-func watched(ctx context.Context, c Command, s *session.Session, run func(began func(runs string)) error) (*gpu.Summary, error) {
+func watched[T any](ctx context.Context, c Command, s *session.Session, run func(began func(runs string)) (T, error)) (ran[T], error) {
 	if !c.Options.Watch {
-		return nil, run(nil)
+		result, err := run(nil)
+		return ran[T]{result, nil}, err
 	}
 	table := s.Config.Watch.Value
 	failOn := c.Options.FailOn
@@ -31,19 +38,19 @@ func watched(ctx context.Context, c Command, s *session.Session, run func(began 
 		}
 		return ""
 	}})
-	err := run(func(runs string) { records.Store(&runs) })
+	result, err := run(func(runs string) { records.Store(&runs) })
 	summary, failed := w.Stop()
 	watch.Print(c.Machine, summary, failed)
-	return &summary, err
+	return ran[T]{result, &summary}, err
 }
 
-// judgeWatch is the exit code of a watch. It replaces only a success.
-func (r *Result) judgeWatch(err error) error {
-	if err == nil && r.Watch != nil {
-		err = watch.Verdict(*r.Watch)
-		r.EndedByWatch = err != nil
+// judgeWatch is the end of a watch, which replaces only a success; ended says that it did.
+func judgeWatch(w *gpu.Summary, err error) (ended bool, end error) {
+	if err == nil && w != nil {
+		err = watch.Verdict(*w)
+		return err != nil, err
 	}
-	return err
+	return false, err
 }
 
 // watchCargo watches plain cargo, which builds before: meanwhile the GPUs are rightly idle.
@@ -62,5 +69,6 @@ func watchCargo(ctx context.Context, c Command, s *session.Session) (*gpu.Summar
 	if line.Verb == "run" { // the build has been reported; tests would be quiet, too
 		line = line.WithConfig("term.quiet=true")
 	}
-	return watched(ctx, c, s, func(func(string)) error { return cargorun.Plain(ctx, m, line, m.Host.Env) })
+	ran, err := watched(ctx, c, s, func(func(string)) (struct{}, error) { return struct{}{}, cargorun.Plain(ctx, m, line, m.Host.Env) })
+	return ran.watch, err
 }
