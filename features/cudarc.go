@@ -23,7 +23,8 @@ func (j *judge) versionless(i int, c catalog.Cudarc) {
 		return
 	}
 	version := fmt.Sprintf("cuda-%d0%d0", c.Max.Major, c.Max.Minor)
-	f := newFinding(IDNoVersion, "%s is built for no CUDA version: none of its features cuda-* is enabled, and its build script stops", j.name(i))
+	f := newFinding(IDNoVersion, "%s is built for no CUDA version: none of its features cuda-* is enabled, and its build script stops",
+		j.name(i))
 	f.Fix = "export CUDARC_CUDA_VERSION=" + strings.TrimPrefix(version, "cuda-")
 	for r := range j.Roots {
 		p := j.ManifestOf(j.Roots[r].Node)

@@ -82,7 +82,8 @@ func (v *view) kernelFeatures(p *manifest.Package, configured []string) (cuda []
 // optionalHelper is an optional build-dependency that runs nvcc; empty where there is none.
 func (v *view) optionalHelper(p *manifest.Package) string {
 	for _, d := range p.Dependencies {
-		if c := v.Catalog.Crate(d.Package); d.Kind == manifest.Build && d.Optional && c != nil && c.Role == catalog.Helper && c.Needs("nvcc") {
+		if c := v.Catalog.Crate(d.Package); d.Kind == manifest.Build && d.Optional && c != nil && c.Role == catalog.Helper &&
+			c.Needs("nvcc") {
 			return d.Key
 		}
 	}

@@ -289,7 +289,9 @@ func (k *rootJudge) judge8() {
 	for _, b := range k.backends {
 		k.backend(b)
 	}
-	if cudnn := slices.DeleteFunc(slices.Clone(k.by[manifest.CUDA]), func(f string) bool { return !strings.Contains(f, "cudnn") }); len(cudnn) > 0 {
+	if cudnn := slices.DeleteFunc(slices.Clone(k.by[manifest.CUDA]), func(f string) bool {
+		return !strings.Contains(f, "cudnn")
+	}); len(cudnn) > 0 {
 		k.cudnn(cudnn)
 	}
 	if len(k.backends) == 0 {
@@ -350,7 +352,8 @@ func (k *rootJudge) backend(backend string) {
 	}
 	others := slices.ContainsFunc(req, func(c gpuCrate) bool { return c.node != k.r.Node || k.compiles(c.node) })
 	missed := slices.DeleteFunc(slices.Clone(off), func(c gpuCrate) bool { return c.lost == "" })
-	if k.pkg != nil && len(req)+len(anyway) == 0 && k.devOnly(asked) != "" { // what only tests have says nothing of what merely could forward
+	// what only tests have says nothing of what merely could forward
+	if k.pkg != nil && len(req)+len(anyway) == 0 && k.devOnly(asked) != "" {
 		off = slices.DeleteFunc(off, func(c gpuCrate) bool { return k.Crate(c.node) == nil })
 		missed = nil
 	}
@@ -396,7 +399,8 @@ func (k *rootJudge) unreached(backend string, asked []string, off []gpuCrate) {
 		return
 	}
 	k.fix(&f, backend, asked, off)
-	if cudnn := slices.IndexFunc(asked, func(f string) bool { return strings.Contains(f, "cudnn") }); cudnn >= 0 && backend == manifest.CUDA {
+	if cudnn := slices.IndexFunc(asked, func(f string) bool { return strings.Contains(f, "cudnn") }); cudnn >= 0 &&
+		backend == manifest.CUDA {
 		var without []gpuCrate
 		for _, c := range off {
 			if k.Crate(c.node) != nil && k.Declares(c.node, "cudnn") {
@@ -440,7 +444,8 @@ func (k *rootJudge) cudnn(asked []string) {
 		}
 	}
 	if len(on) == 0 && len(off) > 0 {
-		f := k.finding(IDUnreached, asked[0], "%s of %s does not enable `cudnn` of %s: convolutions do not use cuDNN", quoted(asked), k.label,
+		f := k.finding(IDUnreached, asked[0], "%s of %s does not enable `cudnn` of %s: convolutions do not use cuDNN", quoted(asked),
+			k.label,
 			k.crateNames(off))
 		k.lacks(&f, off)
 		k.fix(&f, "cudnn", asked, off)
@@ -458,7 +463,9 @@ func (k *rootJudge) cudnn(asked []string) {
 	}
 	own := k.Closure(k.r, graph.Feature{Node: k.r.Node, Name: "cuda"})
 	for _, c := range k.crates(manifest.CUDA) {
-		if !c.on && c.lost != "" && slices.ContainsFunc(c.gate, func(f string) bool { return own.Has(graph.Feature{Node: c.node, Name: f}) }) {
+		if !c.on && c.lost != "" && slices.ContainsFunc(c.gate, func(f string) bool {
+			return own.Has(graph.Feature{Node: c.node, Name: f})
+		}) {
 			lost = cmp.Or(lost, k.name(c.node)+": "+c.lost)
 		}
 	}
@@ -475,7 +482,8 @@ func (k *rootJudge) cudnn(asked []string) {
 	} else {
 		f.Ask = []string{"cuda"}
 	}
-	k.out.Findings = slices.DeleteFunc(k.out.Findings, func(o Finding) bool { return o.ID == IDPartial && o.Root == k.label }) // it says the same
+	// it says the same
+	k.out.Findings = slices.DeleteFunc(k.out.Findings, func(o Finding) bool { return o.ID == IDPartial && o.Root == k.label })
 	k.find(f)
 }
 
@@ -724,7 +732,8 @@ func (k *rootJudge) deadEnd(c *graph.Closure) string {
 	}
 	if k.pkg != nil {
 		for _, d := range k.pkg.Dependencies {
-			if d.Target != "" && !k.mayApply(d.Target) && d.Kind == manifest.Normal && k.Catalog.Crate(d.Package).CUDA() && k.DepNode(k.r.Node, d, k.r.Set) < 0 {
+			if d.Target != "" && !k.mayApply(d.Target) && d.Kind == manifest.Normal && k.Catalog.Crate(d.Package).CUDA() &&
+				k.DepNode(k.r.Node, d, k.r.Set) < 0 {
 				return fmt.Sprintf("%s, which has CUDA code, is a dependency of %s only", d.Package, d.Target)
 			}
 		}
@@ -734,7 +743,8 @@ func (k *rootJudge) deadEnd(c *graph.Closure) string {
 
 // mayApply reports whether a table of dependencies may be for what is built here; only cargo knows.
 func (k *rootJudge) mayApply(target string) bool {
-	return strings.Contains(target, k.Host.OS) || strings.Contains(target, "unix") && k.Host.OS != "windows" || strings.Contains(target, "not(")
+	return strings.Contains(target, k.Host.OS) || strings.Contains(target, "unix") && k.Host.OS != "windows" ||
+		strings.Contains(target, "not(")
 }
 
 // conditional reports whether another feature, or another target, would make an edge of what was asked for count.

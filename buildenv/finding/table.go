@@ -21,7 +21,8 @@ type Rule struct {
 //go:embed findings.toml
 var table string
 
-// Rules are the ids that gpubuild gives its findings: the one table of severities and explanations. It is read when the first finding is made.
+// Rules are the ids that gpubuild gives its findings: the one table of severities and explanations. It is read when the first finding is
+// made.
 var Rules = sync.OnceValue(func() []Rule {
 	var file struct {
 		Rule []Rule `toml:"rule"`
@@ -50,7 +51,8 @@ func RuleOf(id string) Rule {
 		return r
 	}
 	if name, ok := strings.CutPrefix(id, explained); ok {
-		return Rule{id, Error, "A known cause of a failed GPU build: " + name, "`gpubuild explain " + name + "` says more, with its source."}
+		return Rule{id, Error, "A known cause of a failed GPU build: " + name,
+			"`gpubuild explain " + name + "` says more, with its source."}
 	}
 	return Rule{id, Warning, cmp.Or(id, "finding"), "See the message."}
 }

@@ -190,7 +190,8 @@ func (v *View) Way(r *Root, to int) []int {
 	return nil
 }
 
-// counts reports whether a dependency entry of a node can be linked into a root: a test, benchmark or example has the dev-dependencies, too.
+// counts reports whether a dependency entry of a node can be linked into a root: a test, benchmark or example has the dev-dependencies,
+// too.
 func (v *View) counts(r *Root, node int, d manifest.Dependency) bool {
 	if d.Kind != manifest.Dev || node != r.Node || v.Graph == nil {
 		return d.Kind == manifest.Normal

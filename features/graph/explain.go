@@ -35,7 +35,8 @@ func (v *View) Explain(r manifest.Request, crate, feature string) []Reason {
 				continue
 			}
 			linked = true
-			e := Reason{Root: v.Nodes[root.Node].Name, Crate: n.Name, Version: n.Version, Linked: true, Feature: feature, Features: n.Features}
+			e := Reason{Root: v.Nodes[root.Node].Name, Crate: n.Name, Version: n.Version, Linked: true, Feature: feature,
+				Features: n.Features}
 			if e.On = feature == "" || slices.Contains(n.Features, feature); e.On {
 				e.Steps = v.way(root, &ask, Feature{at, feature})
 			} else {
@@ -44,7 +45,8 @@ func (v *View) Explain(r manifest.Request, crate, feature string) []Reason {
 			out = addReason(out, e)
 		}
 		if !linked {
-			out = addReason(out, Reason{Root: v.Nodes[root.Node].Name, Crate: name, Version: version, Feature: feature, Because: v.optionalIn(root, name)})
+			out = addReason(out, Reason{Root: v.Nodes[root.Node].Name, Crate: name, Version: version, Feature: feature,
+				Because: v.optionalIn(root, name)})
 		}
 	}
 	return out

@@ -18,7 +18,8 @@ const (
 )
 
 var backendWords = map[string]string{
-	"cuda": CUDA, "cudnn": CUDA, "rocm": ROCm, "hip": ROCm, "hipblas": ROCm, "wgpu": Vulkan, "vulkan": Vulkan, "metal": Metal, "gpu": AnyGPU,
+	"cuda": CUDA, "cudnn": CUDA, "rocm": ROCm, "hip": ROCm, "hipblas": ROCm, "wgpu": Vulkan, "vulkan": Vulkan, "metal": Metal,
+	"gpu": AnyGPU,
 }
 
 // supportWords may stand next to a backend's name without changing what it means.

@@ -80,7 +80,8 @@ func (r *Reader) TestsOf(p *manifest.Package, feature string) Tested {
 	if p.BuildScript != "" {
 		text := r.Text(p.BuildScript)
 		t.Script = t.Script || strings.Contains(text, "CARGO_FEATURE_"+EnvName(feature)+`"`) ||
-			slices.ContainsFunc([]string{"CARGO_FEATURE_\"", "CARGO_FEATURE_{", "CARGO_CFG_FEATURE"}, func(s string) bool { return strings.Contains(text, s) })
+			slices.ContainsFunc([]string{"CARGO_FEATURE_\"", "CARGO_FEATURE_{", "CARGO_CFG_FEATURE"},
+				func(s string) bool { return strings.Contains(text, s) })
 	}
 	r.tests[key] = t
 	return t
@@ -104,7 +105,8 @@ func (r *Reader) rustOf(dir string) []sourceText {
 			}
 			path := strings.TrimPrefix(queue[0]+"/"+e.Name(), "/")
 			switch {
-			case e.IsDir() && (strings.HasPrefix(e.Name(), ".") || e.Name() == "target" || r.h.IsFile(r.h.Join(dir, path, manifest.FileName))):
+			case e.IsDir() && (strings.HasPrefix(e.Name(), ".") || e.Name() == "target" ||
+				r.h.IsFile(r.h.Join(dir, path, manifest.FileName))):
 			case e.IsDir():
 				queue = append(queue, path)
 			case strings.HasSuffix(e.Name(), ".rs"):

@@ -453,7 +453,8 @@ func (r *Reader) Words(t scriptText, dir string) []string {
 		for name, isDir := range r.list(dir) {
 			switch path := r.h.Join(dir, name); {
 			case isDir:
-				own := !strings.HasPrefix(name, ".") && name != "target" && name != "node_modules" && !r.h.IsFile(r.h.Join(path, "CACHEDIR.TAG"))
+				own := !strings.HasPrefix(name, ".") && name != "target" && name != "node_modules" &&
+					!r.h.IsFile(r.h.Join(path, "CACHEDIR.TAG"))
 				if own && depth < buildenv.MostDepth && len(r.listed) < mostNamed {
 					walk(path, depth+1)
 				}

@@ -92,11 +92,12 @@ const (
 
 // Refusal is a call that the driver answered with an error, after something was launched.
 type Refusal struct {
-	RC          int      `json:"rc"` // CUresult or VkResult
-	Function    string   `json:"function"`
-	Kind        CallKind `json:"kind,omitempty"`
-	Context     uint32   `json:"context,omitempty"`     // 0: not known, or the thread had none
-	Correlation uint32   `json:"correlation,omitempty"` // greater than that of each launch before it; the greatest: later refusals are not listed
+	RC       int      `json:"rc"` // CUresult or VkResult
+	Function string   `json:"function"`
+	Kind     CallKind `json:"kind,omitempty"`
+	Context  uint32   `json:"context,omitempty"` // 0: not known, or the thread had none
+	// greater than that of each launch before it; the greatest: later refusals are not listed
+	Correlation uint32 `json:"correlation,omitempty"`
 }
 
 // Wait is the last wait for a context's kernels that the driver answered with success.
@@ -550,15 +551,15 @@ func (p *parser) kernel(k Kernel) {
 	sum.Waited = plus(sum.Waited, k.Waited)
 }
 
-// lost are the errors after which a context, and with it what its kernels computed, is lost: those of which cuda.h says that the process must
-// be started anew, and 214, 220 (uncorrectable), 709 (destroyed), 710 (assertion), 999 (unknown).
+// lost are the errors after which a context, and with it what its kernels computed, is lost: those of which cuda.h says that the process
+// must be started anew, and 214, 220 (uncorrectable), 709 (destroyed), 710 (assertion), 999 (unknown).
 var lost = []int{214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 810, 911, 999}
 
 // Loses reports whether the context, or the device, is lost with it.
 func (r Refusal) Loses() bool { return r.Kind == Lost || slices.Contains(lost, r.RC) }
 
-// cancels reports whether a call that succeeded makes up for a refusal before it: a wait of the same kind in the same context, any allocation,
-// any device code. What a refused copy was to read stays unknown, and a lost context stays lost.
+// cancels reports whether a call that succeeded makes up for a refusal before it: a wait of the same kind in the same context, any
+// allocation, any device code. What a refused copy was to read stays unknown, and a lost context stays lost.
 func (r Refusal) cancels(before Refusal) bool {
 	switch {
 	case before.Correlation == math.MaxUint32 || before.Kind != r.Kind || before.Loses():

@@ -41,7 +41,8 @@ func isProduct(plain string) bool {
 	}
 	function := subject(plain)
 	lower := strings.ToLower(function)
-	if len(function) > longestName || !slices.ContainsFunc(kernelWords()["hint"], func(part string) bool { return strings.Contains(lower, part) }) {
+	if len(function) > longestName || !slices.ContainsFunc(kernelWords()["hint"],
+		func(part string) bool { return strings.Contains(lower, part) }) {
 		return false // most names
 	}
 	in := func(list string) func(string) bool {

@@ -90,7 +90,8 @@ func Graph(ctx context.Context, h buildenv.Host, run runner, t Tool, q Request) 
 // damaged, cargo 1.95 refuses every command line, with words about rustc, and keeps the file.
 func forgotten(h buildenv.Host, q Request, err error) bool {
 	var refused *RefusedError
-	if !errors.As(err, &refused) || !bytes.Contains(refused.Stderr, []byte("rustc")) && !bytes.Contains(refused.Stderr, []byte("target-specific")) {
+	if !errors.As(err, &refused) || !bytes.Contains(refused.Stderr, []byte("rustc")) &&
+		!bytes.Contains(refused.Stderr, []byte("target-specific")) {
 		return false
 	}
 	return os.Remove(h.Join(q.Asking.Private.Root, "graph", "build", ".rustc_info.json")) == nil

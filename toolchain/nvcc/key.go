@@ -160,7 +160,8 @@ func (r *run) scratch() (err error) {
 		return nil
 	}
 	parent := filepath.Join(r.store.dir, temporaries)
-	if r.store.readOnly || temporary.MatchString(parent) || strings.ContainsAny(parent, " \t\n\"$`\\") || os.MkdirAll(parent, 0o700) != nil {
+	if r.store.readOnly || temporary.MatchString(parent) || strings.ContainsAny(parent, " \t\n\"$`\\") ||
+		os.MkdirAll(parent, 0o700) != nil {
 		parent = ""
 	}
 	dir, err := os.MkdirTemp(parent, "gpubuild-nvcc-")
@@ -361,7 +362,8 @@ func (r *run) behindCcache(ctx context.Context, host buildenv.Host, path string,
 	for line := range strings.Lines(string(res.Stdout)) {
 		_, setting, _ := strings.Cut(strings.TrimSpace(line), ") ") // (origin) name = value
 		name, value, _ := strings.Cut(setting, " =")
-		if value = strings.TrimSpace(value); value != "" && (strings.HasPrefix(name, "prefix_command") || name == "compiler" || name == "path") {
+		if value = strings.TrimSpace(value); value != "" && (strings.HasPrefix(name, "prefix_command") || name == "compiler" ||
+			name == "path") {
 			return "", uncached("ccache's " + setting)
 		}
 	}
@@ -486,8 +488,8 @@ func (t *passText) Write(b []byte) (int, error) {
 	}
 }
 
-// undecided is what the compilers, which read preprocessed text once more, would find in a line: the time, or a directive that a macro made.
-// A pragma may compare the times of files.
+// undecided is what the compilers, which read preprocessed text once more, would find in a line: the time, or a directive that a macro
+// made. A pragma may compare the times of files.
 func undecided(line []byte) string {
 	for _, word := range []string{"__TIME", "__DATE__"} {
 		if bytes.Contains(line, []byte(word)) {
@@ -497,7 +499,8 @@ func undecided(line []byte) string {
 	text := bytes.TrimSpace(line)
 	for _, mark := range []string{"#", "%:", "??="} {
 		directive, ok := bytes.CutPrefix(text, []byte(mark))
-		if directive = bytes.TrimSpace(directive); ok && (!bytes.HasPrefix(directive, []byte("pragma")) || bytes.Contains(text, []byte("dependency"))) {
+		if directive = bytes.TrimSpace(directive); ok && (!bytes.HasPrefix(directive, []byte("pragma")) ||
+			bytes.Contains(text, []byte("dependency"))) {
 			return "the directive " + string(text)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// linkTo makes a directory that leads to another one: a junction (ntifs.h, REPARSE_DATA_BUFFER), for which an account needs no privilege. The
-// target must be absolute and on a drive of this machine. A file of the toolkit's root is left out: nobody looks for one by its place.
+// linkTo makes a directory that leads to another one: a junction (ntifs.h, REPARSE_DATA_BUFFER), for which an account needs no privilege.
+// The target must be absolute and on a drive of this machine. A file of the toolkit's root is left out: nobody looks for one by its place.
 func linkTo(target, at string) error {
 	if fi, err := os.Stat(target); err != nil || !fi.IsDir() {
 		return err

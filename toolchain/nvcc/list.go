@@ -20,7 +20,8 @@ import (
 const listed = "gpubuild-read-"
 
 const (
-	// Absent is in place of the hash of a path that was looked for and was not there: a file, or a directory in which files were looked for.
+	// Absent is in place of the hash of a path that was looked for and was not there: a file, or a directory in which files were looked
+	// for.
 	Absent = "none"
 	// Incomplete is in place of a path where a call read files that are not listed; its value says why.
 	Incomplete = ""
@@ -60,7 +61,8 @@ func (r *run) keepList(code int) {
 	if r.read == nil {
 		return
 	}
-	name := filepath.Join(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.words, r.outputs)))
+	name := filepath.Join(filepath.Dir(r.host.Env.Get("OUT_DIR")), listed+hashOf(fmt.Appendf(nil, "%q %q %q", r.host.Cwd, r.words,
+		r.outputs)))
 	if code != 0 {
 		name += failedCall
 	} else {

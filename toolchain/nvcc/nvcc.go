@@ -306,7 +306,8 @@ func (r *run) readMore(p *preprocessed) bool {
 	var more []string
 	for _, path := range prerequisites(string(rule)) {
 		base := filepath.Base(path) // of what cudafe++ and the compiler wrote
-		made := strings.HasPrefix(base, "tmpxft_") && strings.HasSuffix(base, ".cudafe1.cpp") || strings.HasPrefix(base, "cc") && filepath.Ext(base) == ".s"
+		made := strings.HasPrefix(base, "tmpxft_") && strings.HasSuffix(base, ".cudafe1.cpp") ||
+			strings.HasPrefix(base, "cc") && filepath.Ext(base) == ".s"
 		if !made && !slices.Contains(p.headers, path) {
 			more = append(more, path)
 		}

@@ -54,7 +54,8 @@ func readView(self string) (v view, err error) {
 }
 
 // View makes or updates a toolkit's view in gpubuild's cache, and returns the directory of its nvcc: links to everything in the root, and
-// in the place of nvcc a copy of the program self. A launcher is what it runs. On Windows the links are junctions to the root's directories.
+// in the place of nvcc a copy of the program self. A launcher is what it runs. On Windows the links are junctions to the root's
+// directories.
 func View(h buildenv.Host, cacheDir, root, nvcc, launcher, self string) (bin string, err error) {
 	if h.OS != buildenv.Windows {
 		if err := isELF(h.Real(nvcc)); err != nil {

@@ -205,8 +205,8 @@ func (c *collector) glibc() (out Glibc) {
 	return out
 }
 
-// leaveOutCompilers leaves out the libraries of the compiler where they would need a newer C library than everything else: systems have them,
-// and a program that was built for an old system must keep running there.
+// leaveOutCompilers leaves out the libraries of the compiler where they would need a newer C library than everything else: systems have
+// them, and a program that was built for an old system must keep running there.
 func (c *collector) leaveOutCompilers() {
 	rest, theirs := "", map[string]string{}
 	for _, f := range c.b.Files {
@@ -412,7 +412,8 @@ func (c *collector) missing(l loader.Library, files []string) (out []loader.Libr
 	for _, part := range c.table.parts(file) {
 		if !slices.ContainsFunc(files, func(f string) bool { return nameOf(f) == part }) {
 			problem := "not found, and " + file + " does not work without it"
-			out = append(out, loader.Library{Name: strings.Replace(file, nameOf(file), part, 1), By: l.Path, Kind: loader.Missing, Problem: problem})
+			out = append(out, loader.Library{Name: strings.Replace(file, nameOf(file), part, 1), By: l.Path, Kind: loader.Missing,
+				Problem: problem})
 		}
 	}
 	return out

@@ -135,7 +135,8 @@ func (w Workflow) check() error {
 	for _, r := range slices.Concat(w.Rows, w.Programs) {
 		for word := range strings.FieldsSeq(r.Args) {
 			if !safeWord.MatchString(word) {
-				return &exit.UsageError{What: "a workflow cannot hold the argument " + quote(word), Fix: "use letters, digits and _.,:=/@+%-"}
+				return &exit.UsageError{What: "a workflow cannot hold the argument " + quote(word),
+					Fix: "use letters, digits and _.,:=/@+%-"}
 			}
 		}
 	}

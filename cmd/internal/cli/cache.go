@@ -67,7 +67,8 @@ func showUse(a *invocation, json *string) error {
 	if json != nil {
 		return a.answer(json, "cache", true, nil, cacheAnswer{a.CacheDir, use})
 	}
-	text := fmt.Sprintf("%s\nkernels: hits %d, misses %d, not cached %d, %.1f MB, saved %s\n", a.CacheDir, use.Hits, use.Misses, use.Uncached,
+	text := fmt.Sprintf("%s\nkernels: hits %d, misses %d, not cached %d, %.1f MB, saved %s\n", a.CacheDir, use.Hits, use.Misses,
+		use.Uncached,
 		float64(use.Size)/1e6, pipeline.Spoken(use.Saved))
 	for _, reason := range use.MostFrequent() {
 		text += fmt.Sprintf("  not cached %d: %s\n", use.Reasons[reason], reason)

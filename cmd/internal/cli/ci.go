@@ -27,7 +27,8 @@ func ciVerb() verb {
 		},
 		verbs: []verb{{
 			Verb: help.Verb{
-				Name: "init", Args: ci.ProviderNames("|"), Usage: "write a workflow that builds, tests and proves this workspace", Project: true,
+				Name: "init", Args: ci.ProviderNames("|"), Usage: "write a workflow that builds, tests and proves this workspace",
+				Project: true,
 				Examples: []string{"gpubuild ci init github --install 'cargo binstall -y gpubuild' --stdout",
 					"gpubuild ci init gitlab --gpu-runner gpu --prove='--bin app --features cuda -- --device cuda'"},
 				Text: "Without CUDA: check, clippy and the feature lint. For each feature that leads to a GPU crate: a build, and with " +
@@ -35,7 +36,8 @@ func ciVerb() verb {
 					"The file is yours from then on; gpubuild does not read it.",
 			},
 			flags: []*flag{
-				text("install", "COMMANDS", "the shell commands with which a runner gets gpubuild ([ci] install in gpubuild.toml)", &o.Install),
+				text("install", "COMMANDS", "the shell commands with which a runner gets gpubuild ([ci] install in gpubuild.toml)",
+					&o.Install),
 				newFlag("gpu-runner", cargo.Value, "LABEL,...", "run tests and proofs on a runner with these labels (GitHub) or tags (GitLab)",
 					func(v string) error {
 						for label := range strings.SplitSeq(v, ",") {

@@ -124,7 +124,9 @@ func (v verb) split(words []string) (cargo.Line, []cargo.Own, error) {
 	}
 	unknown, known := l.Unknown(), []string{"--help"}
 	if !v.Project {
-		unknown = slices.DeleteFunc(slices.Clone(l.Args), func(w string) bool { return len(w) < 2 || w[0] != '-' || loudness.MatchString(w) })
+		unknown = slices.DeleteFunc(slices.Clone(l.Args), func(w string) bool {
+			return len(w) < 2 || w[0] != '-' || loudness.MatchString(w)
+		})
 	} else {
 		for _, n := range cargo.Names("build") {
 			if n.Long != "" {

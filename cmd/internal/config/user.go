@@ -64,7 +64,8 @@ func ReadUser(path string, data []byte) (User, error) {
 		return User{}, syntax(s, err)
 	}
 	for _, key := range meta.Undecoded() {
-		return User{}, s.wrong(fmt.Sprintf("unknown key %q", key.String()), "known keys: cuda, redist, trust, and the tables [on.NAME]", key...)
+		return User{}, s.wrong(fmt.Sprintf("unknown key %q", key.String()), "known keys: cuda, redist, trust, and the tables [on.NAME]",
+			key...)
 	}
 	if err := s.checkOn(valuesOf(u.On)); err != nil {
 		return User{}, err

@@ -298,7 +298,8 @@ func checkToolkit(f Facts) Check {
 			c.Fix = toolchain.InstallCommand(f.Chosen.Toolkit.Version)
 		}
 		for _, t := range f.Toolchain.Toolkits {
-			if on := t.From(cuda.OnPath); t.Problem == "" && len(on) > 0 && t.Root != f.Chosen.Toolkit.Root && !slices.Contains(on, "NVCC") {
+			if on := t.From(cuda.OnPath); t.Problem == "" && len(on) > 0 && t.Root != f.Chosen.Toolkit.Root &&
+				!slices.Contains(on, "NVCC") {
 				c.Says += fmt.Sprintf("; the nvcc on PATH is of CUDA %s (%s), which plain cargo would use", t.Version, t.Root)
 			}
 		}

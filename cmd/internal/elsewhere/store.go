@@ -139,7 +139,8 @@ func (s store) place(f file, dir string) error {
 	return out.Close()
 }
 
-// prune removes what was not used for longest until limit bytes are left. Nothing of the last hour goes: another run may be about to use it.
+// prune removes what was not used for longest until limit bytes are left. Nothing of the last hour goes: another run may be about to use
+// it.
 func (s store) prune(limit int64, now time.Time) error {
 	if limit == 0 {
 		limit = defaultLimit

@@ -30,8 +30,8 @@ const (
 const changedSince = "changed after it was read"
 
 // linked is what a script links from outside of cargo's own directories, by cargo's message. Of a library that changed after the script
-// began, the content that it saw is unknown: the next build rebuilds the package, unless the stamp of the run before has that content. One of
-// the package's own is made by the script, and read by rustc after it.
+// began, the content that it saw is unknown: the next build rebuilds the package, unless the stamp of the run before has that content. One
+// of the package's own is made by the script, and read by rustc after it.
 func (s *State) linked(m cargo.Message, o out) (list []stale.Input, err error) {
 	h := s.b.Machine.Host
 	var dirs []string
@@ -136,8 +136,8 @@ func (s *State) path(o out, place string) string {
 	return place
 }
 
-// nameOf is the input that a place is: the user's own files by themselves, and those of the toolkit and of the system as parts of the compiler
-// that brings them, so that another compiler is one reason and not hundreds.
+// nameOf is the input that a place is: the user's own files by themselves, and those of the toolkit and of the system as parts of the
+// compiler that brings them, so that another compiler is one reason and not hundreds.
 func nameOf(place string) string {
 	if rest, ok := strings.CutPrefix(place, inPackage+"/"); ok {
 		return stale.Part(inputs.Sources, rest)
@@ -151,8 +151,8 @@ func nameOf(place string) string {
 	return stale.Part(inputs.Sources, place)
 }
 
-// readBy lists what compilers read for an OUT_DIR, each file with the hash of what was seen, and what of it the script wrote itself. Unknown
-// says that our nvcc was not in front of every compilation.
+// readBy lists what compilers read for an OUT_DIR, each file with the hash of what was seen, and what of it the script wrote itself.
+// Unknown says that our nvcc was not in front of every compilation.
 func (s *State) readBy(o out) (read map[string]string, wrote []string, unknown bool, err error) {
 	if !o.pkg.Inputs.Arch {
 		return nil, nil, false, nil

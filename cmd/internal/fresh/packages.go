@@ -141,8 +141,8 @@ func union(a, b features.Inputs) features.Inputs {
 // compiling is what a build script takes from the machine that compiles kernels although nothing in its text says so.
 var compiling = features.Inputs{NVCC: true, Host: true, Arch: true, Root: true}
 
-// scriptOf is the build script of a package, with the packages that it is built with: the user's own, and those from git and registries that
-// name nvcc.
+// scriptOf is the build script of a package, with the packages that it is built with: the user's own, and those from git and registries
+// that name nvcc.
 func (s *State) scriptOf(u features.ScriptUnit) source.Script {
 	script := source.Script{Source: s.b.scriptFile(u)}
 	g := s.b.Graph.Units

@@ -81,7 +81,8 @@ func starts(m *session.Machine, h buildenv.Host, bin string) error {
 	if was, err := os.ReadFile(started); err == nil && string(was) == is.String() {
 		return nil
 	}
-	if _, err := m.Runner.Run(context.Background(), buildenv.Cmd{Path: program, Args: []string{"--version"}, Env: h.Env.Entries()}); err != nil {
+	if _, err := m.Runner.Run(context.Background(), buildenv.Cmd{Path: program, Args: []string{"--version"},
+		Env: h.Env.Entries()}); err != nil {
 		return err
 	}
 	return cache.Keep(started, []byte(is.String()), 0o644)

@@ -89,7 +89,8 @@ func Dispatch(ctx context.Context, c Command) error {
 			Fix: "leave them out, or use `gpubuild run`"}
 	}
 	if c.Options.Proof.Required && !c.runs() && !c.builds() {
-		return &exit.UsageError{What: "--gpu-require-proof needs a program to run, and `" + strings.Join(c.Line.Words(), " ") + "` runs none",
+		return &exit.UsageError{What: "--gpu-require-proof needs a program to run, and `" + strings.Join(c.Line.Words(), " ") +
+			"` runs none",
 			Fix: "use build, run, test, bench or nextest run, without --no-run"}
 	}
 	if c.Options.Proof.On.Name != "" && (!c.runs() || c.Options.Watch) {

@@ -70,7 +70,8 @@ func (r counted) Run(ctx context.Context, c buildenv.Cmd) (buildenv.Result, erro
 // repeatable reports whether a command line may be a repeat: a plain build, of which nothing is read by a program.
 func (c Command) repeatable() bool {
 	o, line := c.Options, c.Line
-	plain := !o.Audit && !o.Watch && !o.Proof.Wanted && !o.Proof.Required && o.Proof.On.Name == "" && !o.Files.Wanted() && !o.Fresh.ForceClean
+	plain := !o.Audit && !o.Watch && !o.Proof.Wanted && !o.Proof.Required && o.Proof.On.Name == "" && !o.Files.Wanted() &&
+		!o.Fresh.ForceClean
 	return plain && (line.Verb == "build" || line.Verb == "check") && !line.WantsJSON() && c.Machine.Host.OS != buildenv.Windows &&
 		c.Machine.NoCache == nil && c.Machine.Host.Env.Get("GITHUB_ACTIONS") == ""
 }
@@ -109,7 +110,8 @@ func (c Command) recorded(key string) Command {
 func (r *recording) keep(c Command, done Result) error {
 	m, b := c.Machine, done.Built
 	compiled := func(msg cargo.Message) bool { return msg.Reason == cargo.Artifact && !msg.Fresh }
-	if done.Stale == nil || len(b.Messages) == 0 || slices.ContainsFunc(b.Messages, compiled) || b.Waited || len(done.Stale.Cleaned()) > 0 ||
+	if done.Stale == nil || len(b.Messages) == 0 || slices.ContainsFunc(b.Messages, compiled) || b.Waited ||
+		len(done.Stale.Cleaned()) > 0 ||
 		len(done.Proof.Proofs) > 0 || r.ran.Load() != 1 || r.puts.Load() > 0 || !slices.Equal(done.Tools.Line.Words(), c.Line.Words()) {
 		return nil
 	}

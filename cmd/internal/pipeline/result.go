@@ -33,8 +33,8 @@ type Result struct {
 	Findings                   []finding.Finding
 }
 
-// stages is the result as package report takes it, without the programs.
-func (r Result) stages(c Command, trace *finding.Trace) report.Stages {
+// rendered is the result as package report takes it.
+func (r Result) rendered(c Command, trace *finding.Trace) report.Stages {
 	line, o := c.line(), c.Options
 	st := report.Stages{
 		Verb:          line.Verb,
@@ -69,12 +69,6 @@ func (r Result) stages(c Command, trace *finding.Trace) report.Stages {
 	if line.Verb == "run" || line.Verb == "test" || line.Verb == "bench" {
 		st.Proving.Asked = !line.Has("--no-run")
 	}
-	return st
-}
-
-// rendered is stages with the programs and what they showed.
-func (r Result) rendered(c Command, trace *finding.Trace) report.Stages {
-	st := r.stages(c, trace)
 	for _, p := range r.Built.Programs {
 		made := report.Program{
 			Name:    p.Name,
@@ -84,10 +78,8 @@ func (r Result) rendered(c Command, trace *finding.Trace) report.Stages {
 			Package: p.Package,
 			Marked:  proof.Marked(r.Session, p),
 		}
-		if report.Reached(st.Checks, report.CheckBuild) {
-			if code, err := proof.Scan(c.Machine, p.Path); err == nil {
-				made.Code, made.Images = proof.Line(code), report.Images(code)
-			}
+		if code, err := proof.Scan(c.Machine, p.Path); err == nil {
+			made.Code, made.Images = proof.Line(code), report.Images(code)
 		}
 		st.Programs = append(st.Programs, made)
 	}

@@ -11,11 +11,6 @@ import (
 	"gpubuild/gpu"
 )
 
-// Reached says whether a run came to a check.
-func Reached(checks []finding.Check, id string) bool {
-	return slices.ContainsFunc(checks, func(c finding.Check) bool { return c.ID == id })
-}
-
 // checkOf is a check as a result has it. What an exit code alone means was said already.
 func checkOf(c finding.Check) Check {
 	out := Check{ID: c.ID, State: Passed, Seconds: c.Took.Seconds()}

@@ -214,7 +214,8 @@ func (r Result) machine() string {
 // runsOf puts results of one run of CI together, the newest run first. Elsewhere each result is a run of its own.
 func runsOf(results []Observation) (runs [][]Observation) {
 	same := func(a, b Result) bool {
-		return a.Origin != nil && b.Origin != nil && a.Origin.Run != "" && a.Origin.Run == b.Origin.Run && a.Origin.Attempt == b.Origin.Attempt
+		return a.Origin != nil && b.Origin != nil && a.Origin.Run != "" && a.Origin.Run == b.Origin.Run &&
+			a.Origin.Attempt == b.Origin.Attempt
 	}
 	for _, o := range results {
 		if last := len(runs) - 1; last >= 0 && same(runs[last][0].Result, o.Result) {
@@ -497,7 +498,8 @@ func Summary(rows []Row) string {
 		count[r.Status]++
 	}
 	var parts []string
-	for _, s := range []Status{StatusProven, StatusCompiled, StatusChecked, StatusUnproved, StatusOther, StatusCPU, StatusFailed, StatusNone} {
+	for _, s := range []Status{StatusProven, StatusCompiled, StatusChecked, StatusUnproved, StatusOther, StatusCPU, StatusFailed,
+		StatusNone} {
 		if n := count[s]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, s.Words()))
 		}

@@ -13,7 +13,8 @@ func (s *Session) Input(g Graph, strict bool) (features.Input, error) {
 		return features.Input{}, err
 	}
 	return features.Input{
-		Project: s.Project, Request: s.Request(), Catalog: known, Strict: strict || s.Config.Strict.Value, Graph: g.Units, Unknown: g.Reason,
+		Project: s.Project, Request: s.Request(), Catalog: known,
+		Strict: strict || s.Config.Strict.Value, Graph: g.Units, Unknown: g.Reason,
 		Named: s.Config.GPUPackages.Value,
 	}, nil
 }

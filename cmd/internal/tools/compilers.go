@@ -20,7 +20,8 @@ func Compilers(ctx context.Context, m *session.Machine) ([]hostcc.Compiler, *msv
 	return compilers(ctx, m, m.Host, commandCache{m, m.Host})
 }
 
-func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, run session.Runner, asked ...string) ([]hostcc.Compiler, *msvc.Found) {
+func compilers(ctx context.Context, m *session.Machine, h buildenv.Host, run session.Runner, asked ...string,
+) ([]hostcc.Compiler, *msvc.Found) {
 	if h.OS != buildenv.Windows {
 		return hostcc.Find(ctx, h, run, asked...), nil
 	}

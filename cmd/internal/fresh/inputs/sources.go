@@ -85,7 +85,8 @@ func (n *Hashes) SourcesOf(u Unit) (names, paths []string, err error) {
 	built := slices.DeleteFunc(slices.Clone(n.built), func(b string) bool { return h.Below(u.Dir, b) })
 	seen := map[string]bool{}
 	add := func(path string) {
-		if name := NameOf(h, u.Dir, path); !seen[path] && !source.Unchanging(h, path) && h.Base(path) != manifestLock && h.Base(h.Dir(path)) != pythonCache {
+		if name := NameOf(h, u.Dir, path); !seen[path] && !source.Unchanging(h, path) && h.Base(path) != manifestLock &&
+			h.Base(h.Dir(path)) != pythonCache {
 			seen[path] = true
 			names, paths = append(names, name), append(paths, path)
 		}

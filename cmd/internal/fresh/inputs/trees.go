@@ -71,8 +71,8 @@ func (n *collector) tree(dir string, most int, enter func(path string) bool, cou
 	return sum
 }
 
-// includes are the toolkit's headers as a whole, where nobody knows which of them are read. A toolkit of our own cache is complete and never
-// changed once its marker is there.
+// includes are the toolkit's headers as a whole, where nobody knows which of them are read. A toolkit of our own cache is complete and
+// never changed once its marker is there.
 func (n *collector) includes() {
 	t := n.set.Toolkit
 	if t == nil || t.Include == "" || !n.u.Unknown && !n.u.Inputs.Binds {
@@ -116,7 +116,8 @@ func (n *collector) named(value string) string {
 		case p == "" || seen[path] || path == n.u.Dir:
 		case t != nil && (n.host.Below(n.host.Real(path), t.Real) || n.host.Below(path, t.Root)) && shown != value:
 			any = true
-		case source.Unchanging(n.host, path) || n.host.Dir(path) == path || n.host.SamePath(path, n.host.Home) || n.host.Below(n.h.m.CacheDir, path):
+		case source.Unchanging(n.host, path) || n.host.Dir(path) == path || n.host.SamePath(path, n.host.Home) ||
+			n.host.Below(n.h.m.CacheDir, path):
 		case n.host.IsFile(path):
 			any = true
 			fmt.Fprintln(sum, n.content(path))
