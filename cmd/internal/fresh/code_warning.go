@@ -54,7 +54,7 @@ func (s *State) warnOfCode(o out) {
 
 // noteUnknown says once for a package that nobody knows which headers its kernels were made from.
 func (s *State) noteUnknown(o out) {
-	text := o.pkg.Name + ": gpubuild was not in front of its nvcc, so its headers are unknown: every file of the package counts"
+	text := o.pkg.Name + ": no nvcc ran through gpubuild, so what its kernels were made of is unknown: every file of the package counts"
 	if source.Unchanging(s.b.Machine.Host, o.pkg.Dir) || slices.Contains(s.noted, text) {
 		return
 	}

@@ -274,7 +274,7 @@ func TestInputsThatMatter(t *testing.T) {
 		Host: true,
 		Arch: true,
 		Root: true,
-		Env:  []string{"NVCC", "NVCC_CCBIN", "CUDA_HOME", "CUDA_NVCC_FLAGS"},
+		Env:  []string{"NVCC", "NVCC_CCBIN", "CUDA_HOME", "CUDA_NVCC_FLAGS", "PATH"},
 	}
 	linking := features.Inputs{Root: true, Env: []string{"CUDA_HOME", "CUDARC_CUDA_VERSION"}}
 	asking := features.Inputs{NVCC: true, Version: true, Env: []string{"CUDARC_CUDA_VERSION"}}
@@ -327,6 +327,9 @@ func TestInputsThatMatter(t *testing.T) {
 			if err := os.Chtimes(b.file("bin/nvcc"), time.Now(), time.Unix(1e9, 0)); err != nil {
 				b.t.Fatal(err)
 			}
+		}, []string{"-", "-", "-", "-", "-", "-", "-"}},
+		{"another directory on PATH, of which what is run counts by its content", nil, func(b *bench) {
+			b.setenv("PATH", b.s.b.Machine.Host.Env.Get("PATH")+string(filepath.ListSeparator)+b.top)
 		}, []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{"the root moved, with the same content", nil, move, []string{"-", "-", "-", "-", "-", "-", "-"}},
 		{
@@ -758,3 +761,47 @@ func TestClockSetBack(t *testing.T) {
 		t.Errorf("with a right clock a header that is younger than the run: %v %v", read, err)
 	}
 }
+
+// TestTwoChangesInOneTick: of two contents of the same size within one tick of the file system's clock, which therefore have the same times,
+// each has its own hash.
+func TestTwoChangesInOneTick(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	path := filepath.Join(b.top, "header.h")
+	fixed := time.Now()
+	b.s.b.Machine.Host.Files = fixedTime{b.s.b.Machine.Host.Files, fixed}
+	b.s.b.Machine.Began = fixed
+	seen := map[string]bool{}
+	for _, text := range []string{"one", "two"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		list, err := inputs.NewHashes(b.s.b.Machine).Each(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[list[0]] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("both contents have the hash %v", seen)
+	}
+}
+
+// fixedTime shows every file with the same times, as a file system with a coarse clock does.
+type fixedTime struct {
+	buildenv.Files
+	at time.Time
+}
+
+func (f fixedTime) Stat(path string) (fs.FileInfo, error) {
+	fi, err := f.Files.Stat(path)
+	return fixedInfo{fi, f.at}, err
+}
+
+type fixedInfo struct {
+	fs.FileInfo
+	at time.Time
+}
+
+func (f fixedInfo) ModTime() time.Time { return f.at }
+func (f fixedInfo) Sys() any           { return nil }

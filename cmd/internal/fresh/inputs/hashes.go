@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"gpubuild/buildenv/cache"
 	"gpubuild/buildenv/memo"
@@ -15,6 +16,10 @@ import (
 
 // hashKind names the entries of Hashes in the cache.
 const hashKind = "hash-2"
+
+// tick is longer than any file system's clock: of two changes that follow each other faster both may have the same time, so that the content
+// of a file that changed just now is part of its identity.
+const tick = 100 * time.Millisecond
 
 // Hashes remembers the content of files by their identity, so that nvcc and what it runs (300 MB) are read once, not in every build. The
 // identity has the time of the last change of the file's state, which no tool sets back: other content of the same size with its old
@@ -137,8 +142,17 @@ func (h *Hashes) identity(path string) (string, error) {
 		return "", err
 	}
 	id, err := cache.IdentityOf(path, fi)
-	if err == nil {
-		h.ids[path] = fmt.Sprintf("%d %d %d %d %d", id.Size, id.MTime, cache.StateTimeOf(fi), id.Inode, id.Device)
+	if err != nil {
+		return "", err
 	}
-	return h.ids[path], err
+	text := fmt.Sprintf("%d %d %d %d %d", id.Size, id.MTime, cache.StateTimeOf(fi), id.Inode, id.Device)
+	if h.m.Began.UnixNano()-max(id.MTime, cache.StateTimeOf(fi)) < int64(tick) && fi.Mode().IsRegular() {
+		sum, err := cache.Hash(path)
+		if err != nil {
+			sum = err.Error()
+		}
+		text += " " + sum
+	}
+	h.ids[path] = text
+	return text, nil
 }

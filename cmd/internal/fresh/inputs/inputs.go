@@ -448,7 +448,7 @@ var profileAdds = lazyregexp.New(`(?m)^[ \t]*([A-Za-z_]\w*)[ \t]*(?:\+=|=\+)`)
 // managed says whether a variable only names what is recorded by content already, or changes nothing that is built.
 func managed(name string) bool {
 	switch name {
-	case "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "NVCC_CCBIN", "CUDA_COMPUTE_CAP",
+	case "PATH", "CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDA_TOOLKIT_ROOT_DIR", "NVCC_CCBIN", "CUDA_COMPUTE_CAP",
 		"CUDNN_LIB", "CUDNN_PATH", "CUDNN_HOME", "CUDAFORGE_THREADS", "RAYON_NUM_THREADS", "CMAKE_BUILD_PARALLEL_LEVEL",
 		"LIBTORCH", "LIBTORCH_LIB", "LIBTORCH_INCLUDE", "VIRTUAL_ENV", "DEP_TCH_LIBTORCH_LIB", "CXX":
 		return true
