@@ -14,8 +14,10 @@ import (
 	"sync"
 	"testing"
 
+	"gpubuild/buildenv"
 	"gpubuild/buildenv/hosttest/need"
 	"gpubuild/buildenv/local"
+	"gpubuild/features/catalog"
 	"gpubuild/features/edit"
 	"gpubuild/features/graph"
 	"gpubuild/features/manifest"
@@ -321,7 +323,7 @@ func TestGPUWorkAgainstCargo(t *testing.T) {
 	close(seeds)
 	wait.Wait()
 	t.Logf("%d workspaces: %v", count, tally)
-	if count >= 200 && (tally["yes, CUDA is linked"] < count/4 || tally["no, none is"] == 0 || tally["refused"] > count/10) {
+	if count >= 200 && (tally["yes, CUDA is linked"] < count/4 || tally["no, none is"] == 0 || tally["refused"] > count/10 || tally["closures compared"] < count/10) {
 		t.Errorf("the generator or the reader has lost its grip: %v", tally)
 	}
 }
@@ -425,22 +427,11 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 		t.Errorf("seed %d: %v", seed, err)
 		return
 	}
-	c := exec.Command(cargo, args...)
-	c.Dir = at
-	c.Env = append(
-		os.Environ(),
-		"RUSTC_BOOTSTRAP=1",
-		"CARGO_NET_OFFLINE=true",
-		"CARGO_TARGET_DIR="+filepath.Join(base, "target"),
-		"CARGO_BUILD_BUILD_DIR="+filepath.Join(base, "target"),
-	)
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	data, err := c.Output()
-	if err != nil {
+	data, said := askGraph(cargo, at, base, args)
+	if data == nil {
 		note("refused")
-		if strings.Contains(stderr.String(), "failed to parse") && !strings.Contains(stderr.String(), "default-features") {
-			t.Errorf("seed %d: the generator writes what cargo does not read: %s", seed, stderr.String())
+		if strings.Contains(said, "failed to parse") && !strings.Contains(said, "default-features") {
+			t.Errorf("seed %d: the generator writes what cargo does not read: %s", seed, said)
 		}
 		return
 	}
@@ -453,6 +444,12 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 	if err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 		return
+	}
+	if several != 0 && slices.Contains(req.Features, "cuda") && len(req.Features) == 1 {
+		without := slices.DeleteFunc(slices.Clone(args), func(w string) bool { return w == "--features" || w == "cuda" })
+		if data, _ := askGraph(cargo, at, base, without); data != nil {
+			closureAgainst(t, fmt.Sprintf("seed %d: %s, %v", seed, at, args), h, p, g, data, note)
+		}
 	}
 	linked := false
 	for _, root := range truth.Roots {
@@ -467,5 +464,70 @@ func oneWorkspace(t *testing.T, cargo, base string, seed int64, note func(string
 		t.Errorf("seed %d: %s, resolver %s, %v: cargo links CUDA, and the quick look says %q", seed, at, p.Resolver, args, why)
 	default:
 		note("no, none is")
+	}
+}
+
+// askGraph asks cargo for a unit graph; nil where it refuses, with what it said.
+func askGraph(cargo, at, base string, args []string) (data []byte, said string) {
+	c := exec.Command(cargo, args...)
+	c.Dir = at
+	c.Env = append(os.Environ(), "RUSTC_BOOTSTRAP=1", "CARGO_NET_OFFLINE=true", "CARGO_TARGET_DIR="+filepath.Join(base, "target"),
+		"CARGO_BUILD_BUILD_DIR="+filepath.Join(base, "target"))
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	data, err := c.Output()
+	if err != nil {
+		return nil, stderr.String()
+	}
+	return data, ""
+}
+
+// closureAgainst holds the closure of a feature's edges against cargo's two graphs, with the feature and without it: what differs in a root
+// is in the closure, and what the closure turns on is on. Resolver 1 unifies build-dependencies, which no edge of the closure shows.
+func closureAgainst(t *testing.T, story string, h buildenv.Host, p *manifest.Project, g *graph.Graph, without []byte, note func(string)) {
+	known, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := graph.Parse(bytes.NewReader(without))
+	if err != nil {
+		t.Errorf("%s: %v", story, err)
+		return
+	}
+	on := func(v *graph.View, r *graph.Root) map[string]bool {
+		out := map[string]bool{}
+		for _, i := range r.Linked {
+			for _, f := range append([]string{""}, v.Nodes[i].Features...) {
+				out[v.Nodes[i].ID+" "+f] = true
+			}
+		}
+		return out
+	}
+	name := func(v *graph.View, r *graph.Root) string {
+		u := &v.Graph.Units[r.Node]
+		return v.Nodes[r.Node].ID + u.Target.Name + fmt.Sprint(u.Target.Kind)
+	}
+	with, less := graph.NewView(h, p, known, g), graph.NewView(h, p, known, other)
+	for i := range with.Roots {
+		r := &with.Roots[i]
+		at := slices.IndexFunc(less.Roots, func(o graph.Root) bool { return name(less, &o) == name(with, r) })
+		n := &with.Nodes[r.Node]
+		if at < 0 || p.Resolver == "1" || !slices.Contains(n.Features, "cuda") || slices.Contains(less.Nodes[less.Roots[at].Node].Features, "cuda") {
+			continue
+		}
+		closure := map[string]bool{}
+		for _, f := range with.Closure(r, graph.Feature{Node: r.Node, Name: "cuda"}).Features() {
+			closure[with.Nodes[f.Node].ID+" "+f.Name] = true
+			if m := with.ManifestOf(f.Node); f.Name != "" && m.Declares(f.Name) && !slices.Contains(with.Nodes[f.Node].Features, f.Name) {
+				t.Errorf("%s: the closure has %s/%s, which is off", story, m.Name, f.Name)
+			}
+		}
+		before := on(less, &less.Roots[at])
+		for what := range on(with, r) {
+			if !before[what] && !closure[what] {
+				t.Errorf("%s: %s is on by the feature, and not in its closure", story, what)
+			}
+		}
+		note("closures compared")
 	}
 }
