@@ -26,7 +26,7 @@ func TestBackends(t *testing.T) {
 		if got := tt.root.Backends(); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.story, got, tt.want)
 		}
-		if got := (&Answer{Roots: []Root{tt.root}}).UsesVulkan(); got != tt.vulkan {
+		if got := (&Reach{Roots: []Root{tt.root}}).UsesVulkan(); got != tt.vulkan {
 			t.Errorf("%s: Vulkan is %v", tt.story, got)
 		}
 	}

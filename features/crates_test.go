@@ -59,7 +59,7 @@ func linked(t *testing.T, root string, list ...string) *graph.Graph {
 	return g
 }
 
-func judgeLinked(t *testing.T, g *graph.Graph, files map[string]string, env []string, r manifest.Request) *Answer {
+func judgeLinked(t *testing.T, g *graph.Graph, files map[string]string, env []string, r manifest.Request) *Reach {
 	t.Helper()
 	h := hosttest.Memory(files)
 	h.Env = buildenv.NewEnv(buildenv.Linux, env)

@@ -25,12 +25,14 @@ type edge struct {
 func (k *rootJudge) fix(f *Finding, backend string, asked []string, off []gpuCrate) {
 	var edges []edge
 	var ends []string
+	var beyond []int // crates to which only packages of others lead
 	for _, c := range off {
 		add, end := k.chain(c, k.feature(backend, asked, &edges))
 		if end != "" {
 			if !slices.Contains(ends, end) {
 				ends = append(ends, end)
 			}
+			beyond = append(beyond, c.node)
 			continue
 		}
 		edges = append(edges, add...)
@@ -43,6 +45,9 @@ func (k *rootJudge) fix(f *Finding, backend string, asked []string, off []gpuCra
 		edges = append([]edge{{k.pkg, asked[0], "cuda", 0}}, edges...)
 	}
 	if len(edges) > 0 {
+		f.Lacks = slices.DeleteFunc(f.Lacks, func(l Lack) bool {
+			return slices.ContainsFunc(beyond, func(i int) bool { return k.Nodes[i].Name == l.Crate && k.Nodes[i].Version == l.Version })
+		})
 		k.put(f, edges)
 		return
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // Judge says what of the GPU a build links, what is missing and what it needs. It reads sources through h and decides; it changes nothing.
-func Judge(h buildenv.Host, in Input) (*Answer, error) {
+func Judge(h buildenv.Host, in Input) (*Reach, error) {
 	if in.Catalog == nil {
 		c, err := catalog.Default()
 		if err != nil {
@@ -33,7 +33,7 @@ func Judge(h buildenv.Host, in Input) (*Answer, error) {
 		view: newView(h, in),
 		in:   in,
 		ask:  manifest.ParseRequest(in.Request),
-		out:  &Answer{Findings: []Finding{}, Roots: []Root{}, Paths: []graph.Why{}, Units: []ScriptUnit{}},
+		out:  &Reach{Findings: []Finding{}, Roots: []Root{}, Paths: []graph.Why{}, Units: []ScriptUnit{}},
 		seen: map[string]bool{}, scripts: map[int]scriptFacts{}, names: map[string]bool{},
 	}
 	switch j.out.Via = "unit graph"; {
@@ -68,7 +68,7 @@ type judge struct {
 	*view
 	in    Input
 	ask   manifest.Asked
-	out   *Answer
+	out   *Reach
 	names map[string]bool // of the packages of the build
 	seen  map[string]bool // findings that were made for another root already
 	idle  []idleRoot

@@ -20,7 +20,7 @@ import (
 const registryRoot = "/home/u/.cargo/registry/src/registry.example-1/"
 
 // judgeStored judges a stored graph of a real project on a machine that holds just these files.
-func judgeStored(t *testing.T, stored, path string, files map[string]string, env []string, r manifest.Request) *Answer {
+func judgeStored(t *testing.T, stored, path string, files map[string]string, env []string, r manifest.Request) *Reach {
 	t.Helper()
 	data, err := os.ReadFile("testdata/graphs/" + stored)
 	if err != nil {
@@ -43,7 +43,7 @@ func judgeStored(t *testing.T, stored, path string, files map[string]string, env
 	return a
 }
 
-func unitNames(a *Answer) string {
+func unitNames(a *Reach) string {
 	var out []string
 	for _, u := range a.Units {
 		out = append(out, u.Name)

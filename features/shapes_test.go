@@ -765,7 +765,7 @@ func check(
 }
 
 // reached lists the CUDA crates that are on in a root, the first one when no name is given.
-func reached(a *Answer, root string) string {
+func reached(a *Reach, root string) string {
 	for _, r := range a.Roots {
 		if root != "" && r.Package != root {
 			continue

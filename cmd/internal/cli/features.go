@@ -111,7 +111,7 @@ func (a *invocation) endFeatures(o featuresOptions, j featurecheck.Judged, fixes
 		Verb: "features", Manifest: a.Shown(j.Session.Project.Manifest), Answer: j.Answer, Asked: j.Session.Line.Features,
 		Findings: j.Findings(),
 	})
-	return a.end(o.Results, reachEnd(j.Answer.Stops), r, featuresAnswer{Answer: j.Answer, Fixes: fixes})
+	return a.end(o.Results, reachEnd(j.Answer.Stops), r, featuresAnswer{Reach: j.Answer, Fixes: fixes})
 }
 
 // checkFeatures refuses flags of `features` that say nothing together.
@@ -308,7 +308,7 @@ func hintFeature(j featurecheck.Judged, called string) {
 }
 
 // isOn says whether a member's GPU feature is on in a root of the build.
-func isOn(answer *features.Answer, q manifest.Question) bool {
+func isOn(answer *features.Reach, q manifest.Question) bool {
 	return slices.ContainsFunc(answer.Roots, func(r features.Root) bool {
 		return r.Package == q.Package.Name && slices.Contains(r.Asked, q.Feature)
 	})
@@ -322,7 +322,7 @@ type lintAnswer struct {
 
 // featuresAnswer is the answer of `features`.
 type featuresAnswer struct {
-	*features.Answer
+	*features.Reach
 	Findings *struct{}          `json:"findings,omitempty"` // the envelope has them
 	Fixes    []featurecheck.Fix `json:"fixes,omitempty"`
 }

@@ -273,7 +273,7 @@ type Stages struct {
 	Valued   func(flag string) bool // whether a flag of ours takes the next argument as its value
 	Facts    toolchain.Facts
 	Set      toolchain.Set
-	Answer   *features.Answer   // nil: cargo has not answered
+	Answer   *features.Reach    // nil: cargo has not answered
 	Project  *manifest.Project  // nil: none is open
 	Programs []cargorun.Program // that were built
 }

@@ -41,7 +41,7 @@ func Gather(ctx context.Context, m *session.Machine, l cargo.Line, o Options) (F
 	f.Needs = toolchain.Needs{CUDA: true, NVCC: true, HostCompiler: true}
 	p := featurecheck.Judged{
 		Session: session.WithoutProject(m),
-		Answer:  &features.Answer{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}},
+		Answer:  &features.Reach{Needs: features.Needs{CUDA: true, NVCC: true, HostCXX: true}},
 	}
 	f.NoProject.Why = "there is no cargo to ask"
 	if f.Cargo != "" {

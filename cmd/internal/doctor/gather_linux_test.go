@@ -82,7 +82,7 @@ func TestRunLibraries(t *testing.T) {
 		if chosen == nil {
 			t.Fatal("the toolkit is not found")
 		}
-		reach := &features.Answer{Needs: features.Needs{Run: []features.NeedReason{{Need: "the NVIDIA driver"},
+		reach := &features.Reach{Needs: features.Needs{Run: []features.NeedReason{{Need: "the NVIDIA driver"},
 			{Need: "libcudart", Why: "to start"}, {Need: "libcufft"}, {Need: "libcublas", Why: "built in, but for the driver"}}}}
 		libs, dirs, notes := runLibraries(m, reach.Needs.Run, toolchain.Set{Toolkit: chosen})
 		if len(libs) != 2 || len(dirs) == 0 || notes != nil {

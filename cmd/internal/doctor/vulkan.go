@@ -15,7 +15,7 @@ import (
 )
 
 // lookAtVulkan asks what Vulkan has here, where the project links wgpu or ash. The control lists the devices, and is compiled for that.
-func lookAtVulkan(ctx context.Context, m *session.Machine, a *features.Answer) *Vulkan {
+func lookAtVulkan(ctx context.Context, m *session.Machine, a *features.Reach) *Vulkan {
 	if m.Host.OS != buildenv.Linux || !a.UsesVulkan() {
 		return nil
 	}

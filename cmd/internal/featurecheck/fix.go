@@ -138,7 +138,7 @@ func (f *Fixer) Fix(ctx context.Context, line cargo.Line) (Judged, error) {
 // faults are those of a build as it is now. Where cargo refuses it, they are the edges that it refuses, or what a build without the
 // features lacks that nobody declares.
 func (f *Fixer) faults(ctx context.Context, line cargo.Line, s *session.Session) ([]features.Finding, Judged, error) {
-	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict, lint: f.options.Lint})
+	j, err := Open(ctx, f.machine, line, Options{Strict: f.options.Strict, Write: !f.options.DryRun, lint: f.options.Lint})
 	if err == nil {
 		return j.Answer.Findings, j, nil
 	}

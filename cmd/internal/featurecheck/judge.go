@@ -29,7 +29,7 @@ type Judged struct {
 	Tool    cargo.Tool
 	Graph   session.Graph
 	Input   features.Input
-	Answer  *features.Answer
+	Answer  *features.Reach
 }
 
 // Judge has features judge cargo's answer about the session's line. o.Strict counts in addition to the configuration's.

@@ -10,7 +10,7 @@ import (
 )
 
 // Table words an answer: for each root what is linked, the way of each feature, and what the build and the program need.
-func Table(r *features.Answer) string {
+func Table(r *features.Reach) string {
 	var b strings.Builder
 	for i, root := range r.Roots {
 		if i > 0 {
@@ -56,7 +56,7 @@ func PathLine(w graph.Why) string {
 }
 
 // building prints one line for each need: who has it, and why where that says more.
-func building(b *strings.Builder, r *features.Answer) {
+func building(b *strings.Builder, r *features.Reach) {
 	var order []string
 	who := map[string][]string{}
 	known := map[string]bool{}

@@ -2,7 +2,7 @@
 // compiler, architecture, variable or header than a build would use now. It asks cargo to remove just that, and warns after the build
 // of device code that the chosen nvcc did not make.
 //
-// A package takes part if the catalog or the text of its build script shows that it uses the toolkit (features.Answer.Units), if
+// A package takes part if the catalog or the text of its build script shows that it uses the toolkit (features.Reach.Units), if
 // gpubuild.toml names it, or if the OUT_DIR of its build script holds device code. An OUT_DIR is up to date if the stamp next to it names
 // today's inputs and the content that it has; everything else is rebuilt, once.
 //
@@ -37,7 +37,7 @@ type Build struct {
 	Line    cargo.Line
 	Project *manifest.Project
 	Graph   session.Graph
-	Reach   *features.Answer
+	Reach   *features.Reach
 	Named   []string    // packages that gpubuild.toml names
 	Tools   tools.Tools // zero before the tools are chosen
 	Options Options

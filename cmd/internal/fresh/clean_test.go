@@ -139,7 +139,7 @@ func TestRemovesOnlyBuildProducts(t *testing.T) {
 		in("package"): "it holds a Cargo.toml", in("away"): "it holds a Cargo.toml", in("target"): "", in("link"): "",
 		in("linked"): "which is outside of cargo's target directory",
 	} {
-		b := &Build{Machine: &session.Machine{Host: host}, Reach: &features.Answer{}}
+		b := &Build{Machine: &session.Machine{Host: host}, Reach: &features.Reach{}}
 		b.Graph.Places.BuildDirectory = target
 		err := b.guard()
 		if err == nil {

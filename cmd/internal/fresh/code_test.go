@@ -43,7 +43,7 @@ func tree(t *testing.T, files map[string]string) (*State, string) {
 		Shell:    &console.Shell{Out: io.Discard, Err: io.Discard},
 		Began:    time.Now(),
 	}
-	b := Build{Machine: m, Reach: &features.Answer{}}
+	b := Build{Machine: m, Reach: &features.Reach{}}
 	return &State{b: b, read: newReader(b)}, dir
 }
 

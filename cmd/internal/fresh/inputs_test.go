@@ -65,7 +65,7 @@ func newBench(t testing.TB) *bench {
 	}
 	places := cargo.Places{TargetDirectory: filepath.Join(b.top, "target"), BuildDirectory: filepath.Join(b.top, "target")}
 	b.s = find(Build{Machine: m, Tools: tools.Tools{Env: host.Env}, Project: &manifest.Project{RootManifest: "Cargo.toml"},
-		Graph: session.Graph{Places: places}, Reach: &features.Answer{}})
+		Graph: session.Graph{Places: places}, Reach: &features.Reach{}})
 	gcc := filepath.Join(b.top, "gcc", "gcc")
 	b.s.b.Tools.Set = toolchain.Set{
 		Compiler:   &hostcc.Compiler{Kind: "gcc", Version: "12", Path: gcc, Real: gcc, CXX: gcc},
@@ -633,12 +633,12 @@ func TestUnidentified(t *testing.T) {
 	b := newBench(t)
 	var said strings.Builder
 	b.s.b.Machine.Shell = &console.Shell{Out: io.Discard, Err: &said}
-	b.s.b.Reach = &features.Answer{}
+	b.s.b.Reach = &features.Reach{}
 	b.s.WarnUnidentified()
 	if said.Len() > 0 {
 		t.Errorf("nothing is untold: %s", said.String())
 	}
-	b.s.b.Reach = &features.Answer{Unknown: "an old cargo"}
+	b.s.b.Reach = &features.Reach{Unknown: "an old cargo"}
 	b.s.WarnUnidentified()
 	if !strings.Contains(said.String(), "nothing is rebuilt") || !strings.Contains(said.String(), "an old cargo") {
 		t.Error(said.String())

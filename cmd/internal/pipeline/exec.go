@@ -111,7 +111,7 @@ func (p Prepared) build(ctx context.Context, c buildenv.Cmd) (left buildenv.Cmd,
 }
 
 // withAny is an answer with what any CUDA crate needs.
-func withAny(a *features.Answer) *features.Answer {
+func withAny(a *features.Reach) *features.Reach {
 	any := *a
 	any.Needs.CUDA, any.Needs.NVCC, any.Needs.HostCXX, any.Needs.CUDALibs = true, true, true, true
 	return &any
@@ -120,7 +120,7 @@ func withAny(a *features.Answer) *features.Answer {
 // AnyTools are the tools that any CUDA crate needs, since what a command builds is unknown, and those of the build that the selection flags
 // describe.
 func AnyTools(ctx context.Context, m *session.Machine, o tools.Options, l cargo.Line) (tools.Tools, error) {
-	any := withAny(&features.Answer{})
+	any := withAny(&features.Reach{})
 	s, err := session.Open(m, l)
 	var none *manifest.NotFoundError
 	switch {

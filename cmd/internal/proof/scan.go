@@ -87,7 +87,7 @@ func ScanBuilt(m *session.Machine, line cargo.Line, programs []cargorun.Program)
 
 // NoDeviceCode is the finding where the feature check left the answer to the binary, and the binary shows no use of the GPU: a feature that
 // leaves every GPU crate off, and enables code of the user's own, which may be kernels.
-func NoDeviceCode(m *session.Machine, reach *features.Answer, severity string) (finding.Finding, bool) {
+func NoDeviceCode(m *session.Machine, reach *features.Reach, severity string) (finding.Finding, bool) {
 	for _, f := range reach.Findings {
 		if f.ID == features.IDUndecided {
 			return finding.Finding{ID: "features.no-device-code", Severity: severity, Path: m.Shown(f.Path), Line: f.Line, Fix: f.Fix,

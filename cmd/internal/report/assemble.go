@@ -36,7 +36,7 @@ type Stages struct {
 	Root     string // the workspace's directory, in which cargo starts rustc
 	Judged   bool   // there is GPU work, and the verb is one whose result is judged
 
-	Answer *features.Answer
+	Answer *features.Reach
 	Asked  []string // the features of the command line
 	Set    *Set
 	// Stale are the lines that say what cargo believed fresh; Cleaned are the packages that were cleaned.

@@ -11,7 +11,7 @@ import (
 )
 
 // FeaturesOf is the part of a result that says what the features enable. asked are the features of the command line.
-func FeaturesOf(a *features.Answer, asked []string) *Features {
+func FeaturesOf(a *features.Reach, asked []string) *Features {
 	if a == nil {
 		return nil
 	}
@@ -27,7 +27,7 @@ func FeaturesOf(a *features.Answer, asked []string) *Features {
 }
 
 // askedFeatures are those of the command line, or else the GPU features that are on in the roots.
-func askedFeatures(a *features.Answer, typed []string) []string {
+func askedFeatures(a *features.Reach, typed []string) []string {
 	out := []string{}
 	add := func(name string) {
 		if !slices.Contains(out, name) {
@@ -52,7 +52,7 @@ func askedFeatures(a *features.Answer, typed []string) []string {
 
 // ReachLines says in one line for each root which GPU crates it links: those that are on, and those that are off. A library whose line is
 // that of its own package's program is left out.
-func ReachLines(a *features.Answer, source bool) []string {
+func ReachLines(a *features.Reach, source bool) []string {
 	lines, seen := []string{}, map[string]bool{}
 	for _, program := range []bool{true, false} {
 		for _, r := range a.Roots {

@@ -27,7 +27,7 @@ var buildTools = []struct {
 
 // AbsentTools is an error if build scripts of the linked crates need what is not there: cargo would compile other crates for minutes before
 // one of them says so. built says whose script has finished already. Only Linux is looked at: elsewhere there are too many places.
-func AbsentTools(h buildenv.Host, graph session.Graph, reach *features.Answer, built func(crate string) bool) error {
+func AbsentTools(h buildenv.Host, graph session.Graph, reach *features.Reach, built func(crate string) bool) error {
 	for _, u := range reach.Units {
 		if at := emptySubmodule(h, u.Dir); at != "" && !built(u.Name) {
 			return exit.Errorf(exit.Missing, "git submodule update --init --recursive",

@@ -60,7 +60,7 @@ func TestAbsentTools(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			reach := &features.Answer{Units: []features.ScriptUnit{{Name: "whisper-rs-sys", Version: "0.13.0", Dir: "/c/sys"}}}
+			reach := &features.Reach{Units: []features.ScriptUnit{{Name: "whisper-rs-sys", Version: "0.13.0", Dir: "/c/sys"}}}
 			for _, need := range []string{"CMake", "nvcc", "libclang"} {
 				reach.Needs.Because = append(reach.Needs.Because, features.NeedReason{Need: need, Crate: "whisper-rs-sys 0.13.0"})
 			}

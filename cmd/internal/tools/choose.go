@@ -61,7 +61,7 @@ func (o Options) flags() (out []string) {
 
 // Choose finds what is installed, chooses what works together and makes the build's environment. What it finds before an error is returned
 // with the error.
-func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach *features.Answer, o Options) (Tools, error) {
+func Choose(ctx context.Context, s *session.Session, graph session.Graph, reach *features.Reach, o Options) (Tools, error) {
 	m := s.Machine
 	t := Tools{Env: m.Host.Env, RunEnv: m.Host.Env, Cargo: o.Cargo, Line: s.Line}
 	declared := NeedsOf(reach)
@@ -184,7 +184,7 @@ func joinCUDNN(m *session.Machine, set *toolchain.Set) error {
 }
 
 // compilesIn lists the directories in which nvcc will be run: cargo runs a package's build script in the directory of its manifest.
-func compilesIn(cwd string, reach *features.Answer) []string {
+func compilesIn(cwd string, reach *features.Reach) []string {
 	dirs := []string{cwd}
 	for _, u := range reach.Units {
 		if u.Inputs.NVCC && u.Dir != "" && !slices.Contains(dirs, u.Dir) {

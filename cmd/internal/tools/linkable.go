@@ -15,7 +15,7 @@ import (
 
 // toLink lists the libraries that cargo will link with, and the headers that build scripts compile with, which must be where we know of;
 // cuDNN is chosen apart.
-func toLink(s *session.Session, tool cargo.Tool, reach *features.Answer) []string {
+func toLink(s *session.Session, tool cargo.Tool, reach *features.Reach) []string {
 	if v := s.Line.Verb; v == "check" || v == "clippy" || !s.Line.Links() || namesLinkDirs(s, tool) {
 		return slices.DeleteFunc(slices.Clone(reach.Needs.Files), func(f string) bool { return !strings.HasSuffix(f, ".h") })
 	}
@@ -68,7 +68,7 @@ var scriptLinks = lazyregexp.New(`rustc-link-lib=(?:dylib(?::[^="]*)?=)?(cudart|
 
 // RunNeeds lists what the programs need to run: what the feature check knows of crates, and what build scripts that the catalog does not
 // have link by name. The latter is read from their text and may be conditional, so that it is shown and refuses no build.
-func RunNeeds(h buildenv.Host, reach *features.Answer) []features.NeedReason {
+func RunNeeds(h buildenv.Host, reach *features.Reach) []features.NeedReason {
 	out := slices.Clone(reach.Needs.Run)
 	known, err := catalog.Default()
 	if err != nil {

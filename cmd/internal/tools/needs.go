@@ -11,7 +11,7 @@ import (
 )
 
 // NeedsOf puts what the crates ask for into the toolchain's words; features and toolchain know nothing of each other.
-func NeedsOf(reach *features.Answer) toolchain.Needs {
+func NeedsOf(reach *features.Reach) toolchain.Needs {
 	from := reach.Needs
 	n := toolchain.Needs{
 		NVCC: from.NVCC, NVCCVersion: from.NVCCVersion, HostCompiler: from.HostCXX, Libraries: from.CUDALibs, CUDNN: from.CUDNN,
@@ -33,7 +33,7 @@ func NeedsOf(reach *features.Answer) toolchain.Needs {
 }
 
 // readers lists who reads the variables that we may set: the build crates of the graph, and what the user's own build scripts name.
-func readers(graph session.Graph, reach *features.Answer) []string {
+func readers(graph session.Graph, reach *features.Reach) []string {
 	seen := map[string]bool{}
 	for _, u := range reach.Units {
 		for _, name := range u.Inputs.Env {
@@ -66,7 +66,7 @@ func readers(graph session.Graph, reach *features.Answer) []string {
 }
 
 // cudarcReadsRoot says whether any cudarc of this build, those of build scripts included, takes anything from a toolkit's root.
-func cudarcReadsRoot(reach *features.Answer) bool {
+func cudarcReadsRoot(reach *features.Reach) bool {
 	for _, c := range reach.Cudarc {
 		if !c.Rootless {
 			return true

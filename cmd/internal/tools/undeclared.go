@@ -45,7 +45,7 @@ func (o Options) Requested() string {
 }
 
 // undeclared looks for such a package, and adds what it needs to what is known of the others.
-func undeclared(s *session.Session, reach *features.Answer, n toolchain.Needs, o Options) (toolchain.Needs, Undeclared, error) {
+func undeclared(s *session.Session, reach *features.Reach, n toolchain.Needs, o Options) (toolchain.Needs, Undeclared, error) {
 	named := len(s.Config.GPUPackages.Value) > 0 && !n.NVCC
 	if n.Toolkit() && !named || o.Undeclared == nil { // a toolkit is chosen anyway, or there is no project
 		return n, Undeclared{}, nil

@@ -73,8 +73,8 @@ func newView(h buildenv.Host, in Input) *view {
 	return v
 }
 
-// Answer is what a build links, what is wrong with it and what it needs.
-type Answer struct {
+// Reach is what a build links, what is wrong with it and what it needs.
+type Reach struct {
 	Via      string           `json:"via"`               // unit graph, manifests, or unknown
 	Unknown  string           `json:"unknown,omitempty"` // why cargo gives no unit graph: needs are those that manifests show
 	Roots    []Root           `json:"roots"`
@@ -93,7 +93,7 @@ type Answer struct {
 }
 
 // UsesVulkan says whether the programs link wgpu or ash, and nothing of CUDA that is on or was asked for.
-func (a *Answer) UsesVulkan() bool {
+func (a *Reach) UsesVulkan() bool {
 	uses := false
 	for _, root := range a.Roots {
 		if root.Reached || slices.ContainsFunc(root.Asked, func(f string) bool { return strings.Contains(f, "cud") }) {
