@@ -25,6 +25,7 @@ import (
 // lead to is not asked about.
 type Guard struct {
 	host    buildenv.Host   // with the user's own environment
+	project string          // its directory, which the user may trust
 	roots   []string        // what lies below these directories is the repository's
 	named   []string        // what the repository's files say about tools, for the message
 	foreign []cargo.Given   // variables that the repository's files set
@@ -42,7 +43,8 @@ func guard(ctx context.Context, s *session.Session, o Options, tables []cargo.Gi
 	if s.Project != nil {
 		root = h.Real(s.Project.Root)
 	}
-	root = cmp.Or(h.Repository(root), root)
+	project, root := cmp.Or(h.Repository(root), root), top(h, root)
+	g.project = project
 	for _, t := range tables {
 		if !h.IsFile(t.Origin) || cargo.UsersConfig(h, o.Cargo, t.Origin) {
 			continue // the user's own: --config, or CARGO_HOME
@@ -53,14 +55,15 @@ func guard(ctx context.Context, s *session.Session, o Options, tables []cargo.Gi
 		}
 		// Whoever wrote the file wrote what is below its directory, in a repository or an unpacked archive.
 		dir := h.Dir(h.Dir(h.Real(t.Origin)))
-		g.roots = append(g.roots, above(h, dir, t.Written), above(h, h.Real(h.Cwd), t.Written), root)
+		// /proc/self/cwd is that directory by another name, which shows neither in the path nor behind its links.
+		g.roots = append(g.roots, above(h, dir, t.Written), above(h, h.Real(h.Cwd), t.Written), root, "/proc")
 		g.named = append(g.named, fmt.Sprintf("%s in the [env] table of %s", t.Name, t.Origin))
 	}
-	project := s.Config.CUDA.Origin
-	fromProject := w.from == project && strings.ContainsAny(w.CUDA, `/\`)
+	file := s.Config.CUDA.Origin
+	fromProject := w.from == file && strings.ContainsAny(w.CUDA, `/\`)
 	if fromProject {
-		g.roots = append(g.roots, root, above(h, h.Real(h.Cwd), s.Config.CUDA.Value))
-		g.named = append(g.named, "toolchain.cuda in "+project)
+		g.roots = append(g.roots, root, above(h, h.Real(h.Cwd), s.Config.CUDA.Value), "/proc")
+		g.named = append(g.named, "toolchain.cuda in "+file)
 	}
 	if len(g.foreign) == 0 && len(g.roots) == 0 || o.TrustProject {
 		return &Guard{host: h}, nil
@@ -69,15 +72,30 @@ func guard(ctx context.Context, s *session.Session, o Options, tables []cargo.Gi
 	if err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(user.Trust, func(dir string) bool { return h.Below(root, h.Real(dir)) }) {
+	if slices.ContainsFunc(user.Trust, func(dir string) bool { return h.Below(project, h.Real(dir)) }) {
 		return &Guard{host: h}, nil
 	}
-	mine := slices.DeleteFunc(slices.Clone(w.extra), func(c cuda.Candidate) bool { return c.Origin == project })
+	mine := slices.DeleteFunc(slices.Clone(w.extra), func(c cuda.Candidate) bool { return c.Origin == file })
 	g.own = sync.OnceValue(func() []string { return ownTools(ctx, m, mine, o.CCBin) })
 	if fromProject {
 		return g, g.check(w.CUDA) // it would be taken, or be the reason for another error
 	}
 	return g, nil
+}
+
+// top is the highest directory with .git from dir upwards, below the user's home if dir is: a submodule, and a .git that an archive brings,
+// were written by those who wrote what is around them. Without one it is dir.
+func top(h buildenv.Host, dir string) string {
+	out, home := dir, h.Real(h.Home)
+	for d := range h.Upwards(dir) {
+		if h.Home != "" && h.Below(home, d) {
+			break
+		}
+		if h.Repository(d) == d {
+			out = d
+		}
+	}
+	return out
 }
 
 // above is a directory, or the one above it that a relative path in a value may lead to by "..".
@@ -169,6 +187,9 @@ func (g *Guard) check(paths ...string) error {
 			defer g.mu.Unlock()
 			if g.refused == nil {
 				g.refused = &UntrustedError{By: g.named, Path: path, Root: dir}
+				if dir == "/proc" {
+					g.refused.Root = g.project
+				}
 			}
 			return g.refused
 		}

@@ -105,6 +105,7 @@ func TestGuardIsMadeOfTheRepositorysFiles(t *testing.T) {
 		{"below the repository", tables, Options{}, "/r/app/nvcc", true},
 		{"above it, by ..", tables, Options{}, "/r/tools/nvcc", true},
 		{"elsewhere", tables, Options{}, "/usr/bin/nvcc", false},
+		{"by another name of the current directory", tables, Options{}, "/proc/self/cwd/link/nvcc", true},
 		{"the user agrees", tables, Options{TrustProject: true}, "/r/app/nvcc", false},
 		{"the repository says nothing", nil, Options{}, "/r/app/nvcc", false},
 		{"the user's own --config", []cargo.Given{{Name: "NVCC", Value: "/r/app/nvcc", Written: "nvcc", Origin: "--config"}}, Options{},
@@ -112,6 +113,18 @@ func TestGuardIsMadeOfTheRepositorysFiles(t *testing.T) {
 	} {
 		if got := refuses(tt.tables, tt.o, tt.path); got != tt.want {
 			t.Errorf("%s: refused is %v, want %v", tt.story, got, tt.want)
+		}
+	}
+}
+
+// TestTop: what is around a submodule, or around a .git that an archive brings, was written by the same people; the user's home was not.
+func TestTop(t *testing.T) {
+	t.Parallel()
+	h := hostOf(t, "-- @empty --\n/r/.git/HEAD\n/r/sub/.git\n/r/sub/deep/x\n/home/u/.git/HEAD\n/home/u/app/.git/HEAD\n/home/u/app/sub/.git\n/home/u/plain/x\n")
+	for dir, want := range map[string]string{"/r/sub/deep": "/r", "/r/sub": "/r", "/r": "/r", "/opt/x": "/opt/x", "/home/u/app/sub": "/home/u/app",
+		"/home/u/plain": "/home/u/plain", "/home/u": "/home/u"} {
+		if got := top(h, dir); got != want {
+			t.Errorf("%s: %s, want %s", dir, got, want)
 		}
 	}
 }
